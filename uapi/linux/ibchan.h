@@ -1,0 +1,799 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * The ioctl contract of /dev/ibchan and the layout of the completion ring.
+ *
+ * Every command takes a pointer to a struct that begins with
+ *
+ *	__u32 size	bytes of the struct as the caller knows it
+ *	__u32 flags	a mask of the command's flags, else 0
+ *
+ * A longer struct than the kernel knows is fine as long as the unknown tail is
+ * zero; a shorter one reads as if its missing tail were zero. Reserved members
+ * must be zero. Members named out_* are written by the kernel.
+ *
+ * Errno, the same for every command:
+ *
+ *	ENOTTY		unknown command
+ *	E2BIG		the tail that this kernel does not know is not zero
+ *	EOPNOTSUPP	unknown flag, or this device cannot do it
+ *	EINVAL		a value is out of its range, a reserved member is not zero,
+ *			or @size is below the first version of the struct
+ *	EFAULT		a pointer of the caller does not work
+ *	ENOENT		no object of the wanted kind has that handle
+ *	EPERM		the caller's memory map is not the one that opened the file
+ *	EBUSY		the object is in use; nothing changed
+ *	EAGAIN		a queue or the ring is full; this entry was not posted
+ *	EACCES		the memory region or the channel does not allow this access
+ *	EXDEV		the objects belong to different protection domains or devices
+ *	ENOTCONN	the channel has no peer yet
+ *	EISCONN		the channel has a peer already
+ *	ESHUTDOWN	the channel is broken
+ *	ENODEV		the device is gone, or not visible from here
+ *	ETIMEDOUT	the time of a bounded wait has passed
+ *	EINTR		a signal ended a wait; no work is lost
+ *	EPROTO		the caller damaged a ring; the file can only be closed
+ *	EADDRNOTAVAIL	the port has no address that fits the rule, or not yet
+ *	ENETDOWN	no port is active
+ *	ENOMEM		no memory, or RLIMIT_MEMLOCK does not allow the pages
+ *	EMFILE		the file holds as many objects as it may
+ *
+ * Where a command has @reason, a refusal is explained there. The queries and
+ * destroy work from any process that has the file; everything else only from the
+ * memory map that opened it.
+ */
+#ifndef _UAPI_LINUX_IBCHAN_H
+#define _UAPI_LINUX_IBCHAN_H
+
+#include <linux/const.h>
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/* Grows when a caller could tell the difference; old callers keep working. */
+#define IBCHAN_ABI_VERSION	1
+
+#define IBCHAN_IOCTL_TYPE	0xBC
+
+/*
+ * The one list of commands: X(number, NAME, name). Each has a struct
+ * ibchan_cmd_<name>; the numbers are fixed for ever.
+ */
+#define IBCHAN_COMMANDS(X)					\
+	X(0x00, QUERY, query)					\
+	X(0x01, DEVICE_QUERY, device_query)			\
+	X(0x02, PORT_QUERY, port_query)				\
+	X(0x03, DEVICE_OPEN, device_open)			\
+	X(0x04, PD_ALLOC, pd_alloc)				\
+	X(0x05, MR_REG, mr_reg)					\
+	X(0x06, CQ_CREATE, cq_create)				\
+	X(0x07, CHANNEL_BUILD, channel_build)			\
+	X(0x08, CHANNEL_HANDSHAKE, channel_handshake)		\
+	X(0x09, CHANNEL_QUERY, channel_query)			\
+	X(0x0a, CHANNEL_BREAK, channel_break)			\
+	X(0x0b, SUBMIT, submit)					\
+	X(0x0c, DESTROY, destroy)
+
+#define IBCHAN_COMMAND_NUMBER(nr, NAME, name)			\
+	IBCHAN_CMD_##NAME = _IO(IBCHAN_IOCTL_TYPE, nr),
+enum ibchan_command {
+	IBCHAN_COMMANDS(IBCHAN_COMMAND_NUMBER)
+};
+
+/* Sizes that are part of the contract. */
+#define IBCHAN_NAME_SIZE	64	/* a device's name with its final NUL */
+#define IBCHAN_GID_SIZE		16
+#define IBCHAN_ENDPOINT_SIZE	64
+#define IBCHAN_MAX_SGE		32	/* elements of one work request, at most */
+
+/*
+ * The builder's defaults. The four queue sizes are the ones of the ibverbs-rs
+ * crate. Times are the InfiniBand encodings: an ack time-out of n means
+ * 4.096 us * 2^n (14: 67 ms, what perftest takes); an rnr timer of 16 means
+ * 2.56 ms. Retry counts stop at 6, because soft-RoCE takes 7 as "for ever".
+ */
+#define IBCHAN_DEFAULT_SEND_WR		16
+#define IBCHAN_DEFAULT_RECV_WR		16
+#define IBCHAN_DEFAULT_SEND_SGE		16
+#define IBCHAN_DEFAULT_RECV_SGE		16
+#define IBCHAN_DEFAULT_RNR_RETRIES	6
+#define IBCHAN_DEFAULT_ACK_RETRIES	6
+#define IBCHAN_DEFAULT_MIN_RNR_TIMER	16
+#define IBCHAN_DEFAULT_ACK_TIMEOUT	14
+#define IBCHAN_DEFAULT_CQ_ENTRIES	64
+
+/* "Choose for me": a random PSN, the peer's PSN, the GID by rule, ... */
+#define IBCHAN_AUTO			0xffffffffU
+/* What a memory region or a channel allows; the bits are those of ib_verbs. */
+#define IBCHAN_ACCESS_LOCAL_WRITE	0x1U
+#define IBCHAN_ACCESS_REMOTE_WRITE	0x2U
+#define IBCHAN_ACCESS_REMOTE_READ	0x4U
+#define IBCHAN_ACCESS_REMOTE_ATOMIC	0x8U
+#define IBCHAN_ACCESS_LOCAL		IBCHAN_ACCESS_LOCAL_WRITE
+#define IBCHAN_ACCESS_REMOTE		(IBCHAN_ACCESS_REMOTE_WRITE | \
+					 IBCHAN_ACCESS_REMOTE_READ | \
+					 IBCHAN_ACCESS_REMOTE_ATOMIC)
+#define IBCHAN_ACCESS_SHARED		(IBCHAN_ACCESS_LOCAL_WRITE | \
+					 IBCHAN_ACCESS_REMOTE_WRITE | \
+					 IBCHAN_ACCESS_REMOTE_READ)
+#define IBCHAN_ACCESS_ALL		(IBCHAN_ACCESS_LOCAL_WRITE | \
+					 IBCHAN_ACCESS_REMOTE)
+
+/*
+ * Why something was refused: X(number, NAME). The comment names the values in
+ * ibchan_reason.value[]; a blank one has none. @wr and @element say where.
+ */
+#define IBCHAN_REASONS(X)						\
+	X(0, NONE)							\
+	X(1, OPCODE)		/* opcode given */			\
+	X(2, WR_FLAGS)		/* flags given, flags allowed */	\
+	X(3, RESERVED)		/* */					\
+	X(4, TOO_MANY_ELEMENTS)	/* given, allowed by the channel */	\
+	X(5, ELEMENT_POINTER)	/* address given */			\
+	X(6, CHANNEL_HANDLE)	/* handle given */			\
+	X(7, MR_HANDLE)		/* handle given */			\
+	X(8, MESSAGE_TOO_LONG)	/* bytes given, bytes allowed */	\
+	X(9, OUT_OF_BOUNDS)	/* offset, length, size of the mr */	\
+	X(10, OTHER_PD)		/* */					\
+	X(11, MR_ACCESS)	/* access needed, access allowed */	\
+	X(12, MR_GOING)		/* */					\
+	X(13, NOT_CONNECTED)	/* */					\
+	X(14, BROKEN)		/* errno of the first error, wc status */ \
+	X(15, SEND_QUEUE_FULL)	/* depth */				\
+	X(16, RECV_QUEUE_FULL)	/* depth */				\
+	X(17, RING_FULL)	/* */					\
+	X(18, DEVICE_GONE)	/* */					\
+	X(19, POST_FAILED)	/* errno of the driver */		\
+	X(20, MEMLOCK)		/* bytes pinned, limit, bytes needed */	\
+	X(21, DRIVER_NOT_SAFE)	/* driver id */				\
+	X(22, ACCESS_COMBINATION) /* access given */			\
+	X(23, EMPTY_RANGE)	/* */					\
+	X(24, PARAMETER)	/* value, lowest, highest allowed */	\
+	X(25, NO_GID)		/* port, entries looked at */		\
+	X(26, PORT_DOWN)	/* port, state */			\
+	X(27, CQ_FULL)		/* entries wanted, entries free */	\
+	X(28, ENDPOINT_MAGIC)	/* ours, theirs */			\
+	X(29, ENDPOINT_VERSION)	/* ours, theirs */			\
+	X(30, ENDPOINT_RESERVED) /* */					\
+	X(31, LINK_LAYER)	/* ours, theirs */			\
+	X(32, GID_FAMILY)	/* ours, theirs: 4 or 6 */		\
+	X(33, PEER_QPN)		/* lowest allowed, theirs */		\
+	X(34, PEER_PSN)		/* highest allowed, theirs */		\
+	X(35, PEER_MTU)		/* our code, theirs */			\
+	X(36, PEER_GID)		/* */					\
+	X(37, PEER_MAC)		/* */					\
+	X(38, MTU_ABOVE_PORT)	/* bytes wanted, bytes of the port */	\
+	X(39, VERBS)		/* errno of the driver, step */		\
+	X(40, GID_GONE)		/* port, index */			\
+	X(41, PEER_RD_ATOMIC)	/* lowest allowed, theirs */
+
+#define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
+enum ibchan_reason_code {
+	IBCHAN_REASONS(IBCHAN_REASON_NUMBER)
+};
+
+/* Which builder parameter IBCHAN_REASON_PARAMETER speaks of (in @element). */
+#define IBCHAN_PARAMETERS(X)						\
+	X(0, ACCESS)							\
+	X(1, MAX_SEND_WR)						\
+	X(2, MAX_RECV_WR)						\
+	X(3, MAX_SEND_SGE)						\
+	X(4, MAX_RECV_SGE)						\
+	X(5, RNR_RETRIES)						\
+	X(6, ACK_RETRIES)						\
+	X(7, MIN_RNR_TIMER)						\
+	X(8, ACK_TIMEOUT)						\
+	X(9, MTU)							\
+	X(10, SEND_PSN)							\
+	X(11, RECV_PSN)							\
+	X(12, PORT)							\
+	X(13, GID_INDEX)						\
+	X(14, MAX_RD_ATOMIC)						\
+	X(15, TRAFFIC_CLASS)						\
+	X(16, CQ_ENTRIES)						\
+	X(17, MIN_COMPLETE)						\
+	X(18, ENTRY_LEN)						\
+	X(19, SERVICE_LEVEL)
+
+#define IBCHAN_PARAMETER_NUMBER(nr, NAME) IBCHAN_PARAMETER_##NAME = (nr),
+enum ibchan_parameter {
+	IBCHAN_PARAMETERS(IBCHAN_PARAMETER_NUMBER)
+};
+
+/**
+ * struct ibchan_reason - why a command was refused
+ * @code: enum ibchan_reason_code
+ * @wr: index of the work request, 0 where there is none
+ * @element: index of the element, or enum ibchan_parameter
+ * @reserved: 0
+ * @value: the numbers that the code's line in IBCHAN_REASONS names
+ */
+struct ibchan_reason {
+	__u32 code;
+	__u32 wr;
+	__u32 element;
+	__u32 reserved;
+	__aligned_u64 value[3];
+};
+
+/*
+ * Work completion statuses: X(wc status, NAME, errno, CLASS). The numbers are
+ * those of enum ib_wc_status, the names those of the verbs.
+ */
+#define IBCHAN_STATUSES(X)						\
+	X(0, SUCCESS, 0, NONE)						\
+	X(1, LOC_LEN_ERR, EMSGSIZE, PROGRAMMING)			\
+	X(2, LOC_QP_OP_ERR, EIO, PROGRAMMING)				\
+	X(3, LOC_EEC_OP_ERR, EIO, PROGRAMMING)				\
+	X(4, LOC_PROT_ERR, EFAULT, PROGRAMMING)				\
+	X(5, WR_FLUSH_ERR, ECANCELED, TRANSPORT)			\
+	X(6, MW_BIND_ERR, EIO, PROGRAMMING)				\
+	X(7, BAD_RESP_ERR, EPROTO, TRANSPORT)				\
+	X(8, LOC_ACCESS_ERR, EACCES, PROGRAMMING)			\
+	X(9, REM_INV_REQ_ERR, EREMOTEIO, REMOTE)			\
+	X(10, REM_ACCESS_ERR, EREMOTEIO, REMOTE)			\
+	X(11, REM_OP_ERR, EREMOTEIO, REMOTE)				\
+	X(12, RETRY_EXC_ERR, ETIMEDOUT, TIMEOUT)			\
+	X(13, RNR_RETRY_EXC_ERR, ETIMEDOUT, TIMEOUT)			\
+	X(14, LOC_RDD_VIOL_ERR, EIO, PROGRAMMING)			\
+	X(15, REM_INV_RD_REQ_ERR, EREMOTEIO, REMOTE)			\
+	X(16, REM_ABORT_ERR, ECONNABORTED, REMOTE)			\
+	X(17, INV_EECN_ERR, EIO, PROGRAMMING)				\
+	X(18, INV_EEC_STATE_ERR, EIO, PROGRAMMING)			\
+	X(19, FATAL_ERR, EIO, FATAL)					\
+	X(20, RESP_TIMEOUT_ERR, ETIMEDOUT, TIMEOUT)			\
+	X(21, GENERAL_ERR, EIO, UNKNOWN)
+
+#define IBCHAN_STATUS_NUMBER(nr, NAME, error, CLASS) IBCHAN_STATUS_##NAME = (nr),
+enum ibchan_status {
+	IBCHAN_STATUSES(IBCHAN_STATUS_NUMBER)
+};
+
+/**
+ * enum ibchan_class - who has to do something about an error
+ * @IBCHAN_CLASS_NONE: no error
+ * @IBCHAN_CLASS_PROGRAMMING: the local caller
+ * @IBCHAN_CLASS_LOCAL_RESOURCE: the local machine ran out of something
+ * @IBCHAN_CLASS_REMOTE: the peer refused
+ * @IBCHAN_CLASS_TRANSPORT: the connection went away
+ * @IBCHAN_CLASS_TIMEOUT: the peer did not answer in time
+ * @IBCHAN_CLASS_FATAL: the device
+ * @IBCHAN_CLASS_UNKNOWN: the device did not say
+ */
+enum ibchan_class {
+	IBCHAN_CLASS_NONE = 0,
+	IBCHAN_CLASS_PROGRAMMING = 1,
+	IBCHAN_CLASS_LOCAL_RESOURCE = 2,
+	IBCHAN_CLASS_REMOTE = 3,
+	IBCHAN_CLASS_TRANSPORT = 4,
+	IBCHAN_CLASS_TIMEOUT = 5,
+	IBCHAN_CLASS_FATAL = 6,
+	IBCHAN_CLASS_UNKNOWN = 7,
+};
+
+#define IBCHAN_ENDPOINT_MAGIC	0x49424348U	/* "IBCH" */
+#define IBCHAN_ENDPOINT_VERSION	1
+
+#define IBCHAN_LINK_LAYER_INFINIBAND	1
+#define IBCHAN_LINK_LAYER_ETHERNET	2
+/**
+ * struct ibchan_endpoint - what two peers exchange, as bytes, in network order
+ * @magic: IBCHAN_ENDPOINT_MAGIC
+ * @version: IBCHAN_ENDPOINT_VERSION; another one is refused
+ * @link_layer: IBCHAN_LINK_LAYER_*
+ * @mtu: the largest this side takes, 1 (256 bytes) to 5 (4096 bytes)
+ * @qpn: queue pair number, 24 bits
+ * @psn: first packet sequence number that this side sends, 24 bits
+ * @gid: the address that the peer sends to
+ * @mac: Ethernet address behind @gid; 0 on InfiniBand
+ * @max_dest_rd_atomic: reads and atomics of the peer that this side serves at
+ *	a time
+ * @reserved0: 0
+ * @lid: InfiniBand address within the subnet; 0 on Ethernet
+ * @reserved: 0
+ */
+struct ibchan_endpoint {
+	__be32 magic;
+	__be16 version;
+	__u8 link_layer;
+	__u8 mtu;
+	__be32 qpn;
+	__be32 psn;
+	__u8 gid[IBCHAN_GID_SIZE];
+	__u8 mac[6];
+	__u8 max_dest_rd_atomic;
+	__u8 reserved0;
+	__be32 lid;
+	__u8 reserved[20];
+};
+
+/**
+ * struct ibchan_cmd_query - what this module is, and what this file holds
+ * @size: sizeof(struct ibchan_cmd_query)
+ * @flags: 0
+ * @out_abi_version: IBCHAN_ABI_VERSION of the kernel
+ * @out_max_sge: elements of one work request, at most
+ * @out_max_ring_entries: entries of one completion ring, at most
+ * @out_handles: objects that this file holds
+ * @out_max_handles: objects that one file may hold
+ * @out_devices: devices visible from the caller's network namespace
+ * @out_pinned_bytes: memory that this file's regions keep pinned
+ */
+struct ibchan_cmd_query {
+	__u32 size;
+	__u32 flags;
+	__u32 out_abi_version;
+	__u32 out_max_sge;
+	__u32 out_max_ring_entries;
+	__u32 out_handles;
+	__u32 out_max_handles;
+	__u32 out_devices;
+	__aligned_u64 out_pinned_bytes;
+};
+
+#define IBCHAN_DEVICE_USER_MR	0x1U	/* can register user memory */
+#define IBCHAN_DEVICE_ATOMICS	0x2U
+
+/**
+ * struct ibchan_cmd_device_query - one device that the caller can see
+ * @size: sizeof(struct ibchan_cmd_device_query)
+ * @flags: 0
+ * @index: 0 and up; ENOENT tells the end of the list
+ * @out_ports: the ports are 1 to this
+ * @name: written by the kernel
+ * @out_node_guid: in host order
+ * @out_caps: IBCHAN_DEVICE_*
+ * @out_max_qp_wr: work requests in one queue
+ * @out_max_send_sge: elements of a send or write
+ * @out_max_recv_sge: elements of a receive
+ * @out_max_read_sge: elements of a read
+ * @out_max_cqe: entries of one completion queue
+ * @out_max_rd_atomic: reads and atomics in flight on one channel
+ * @out_driver_id: enum rdma_driver_id
+ * @out_max_mr_size: bytes of one memory region
+ */
+struct ibchan_cmd_device_query {
+	__u32 size;
+	__u32 flags;
+	__u32 index;
+	__u32 out_ports;
+	char name[IBCHAN_NAME_SIZE];
+	__aligned_u64 out_node_guid;
+	__u32 out_caps;
+	__u32 out_max_qp_wr;
+	__u32 out_max_send_sge;
+	__u32 out_max_recv_sge;
+	__u32 out_max_read_sge;
+	__u32 out_max_cqe;
+	__u32 out_max_rd_atomic;
+	__u32 out_driver_id;
+	__aligned_u64 out_max_mr_size;
+};
+
+/**
+ * struct ibchan_cmd_port_query - one port of a device
+ * @size: sizeof(struct ibchan_cmd_port_query)
+ * @flags: 0
+ * @port: 1 and up
+ * @out_state: enum ib_port_state; 4 is active
+ * @name: the device
+ * @out_link_layer: IBCHAN_LINK_LAYER_*
+ * @out_active_mtu: bytes
+ * @out_max_mtu: bytes
+ * @out_lid: InfiniBand address within the subnet
+ * @out_gid_index: the entry that a channel takes unless told otherwise, or
+ *	IBCHAN_AUTO when there is none yet
+ * @out_gid_entries: size of the table
+ * @out_gid: the address in that entry
+ */
+struct ibchan_cmd_port_query {
+	__u32 size;
+	__u32 flags;
+	__u32 port;
+	__u32 out_state;
+	char name[IBCHAN_NAME_SIZE];
+	__u32 out_link_layer;
+	__u32 out_active_mtu;
+	__u32 out_max_mtu;
+	__u32 out_lid;
+	__u32 out_gid_index;
+	__u32 out_gid_entries;
+	__u8 out_gid[IBCHAN_GID_SIZE];
+};
+
+/**
+ * struct ibchan_cmd_device_open - hold a device
+ * @size: sizeof(struct ibchan_cmd_device_open)
+ * @flags: 0
+ * @name: the device, as in device_query
+ * @out_device: handle
+ * @reserved: 0
+ *
+ * The caller's network namespace is remembered: the device and each GID that a
+ * channel uses must be visible in it.
+ */
+struct ibchan_cmd_device_open {
+	__u32 size;
+	__u32 flags;
+	char name[IBCHAN_NAME_SIZE];
+	__u32 out_device;
+	__u32 reserved;
+};
+
+/**
+ * struct ibchan_cmd_pd_alloc - make a protection domain
+ * @size: sizeof(struct ibchan_cmd_pd_alloc)
+ * @flags: 0
+ * @device: handle
+ * @out_pd: handle
+ */
+struct ibchan_cmd_pd_alloc {
+	__u32 size;
+	__u32 flags;
+	__u32 device;
+	__u32 out_pd;
+};
+
+/**
+ * struct ibchan_cmd_mr_reg - pin and register a range of the caller's memory
+ * @size: sizeof(struct ibchan_cmd_mr_reg)
+ * @flags: 0
+ * @addr: first byte; any alignment
+ * @length: bytes, 1 or more
+ * @pd: handle
+ * @access: IBCHAN_ACCESS_*; remote write and atomic need local write
+ * @out_mr: handle
+ * @out_rkey: for the peer; 0 unless @access has a remote bit
+ * @reason: why not, on an error
+ *
+ * The pages are charged to RLIMIT_MEMLOCK, unless the caller has CAP_IPC_LOCK.
+ */
+struct ibchan_cmd_mr_reg {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 addr;
+	__aligned_u64 length;
+	__u32 pd;
+	__u32 access;
+	__u32 out_mr;
+	__u32 out_rkey;
+	struct ibchan_reason reason;
+};
+
+/**
+ * struct ibchan_cmd_cq_create - make a completion queue and its ring
+ * @size: sizeof(struct ibchan_cmd_cq_create)
+ * @flags: 0
+ * @device: handle
+ * @entries: completions that may lie in the ring unread; rounded up to a power
+ *	of two
+ * @cq_entries: work requests that the channels on this queue may have in flight
+ *	together, plus 2 for each channel; 0: 4096, or the device's largest
+ * @out_cq: handle
+ * @out_fd: polls readable (level-triggered) while the ring holds a completion;
+ *	to be mapped at offset 0 with @out_ring_size bytes
+ * @out_ring_size: bytes
+ * @reason: why not, on an error
+ */
+struct ibchan_cmd_cq_create {
+	__u32 size;
+	__u32 flags;
+	__u32 device;
+	__u32 entries;
+	__u32 cq_entries;
+	__u32 out_cq;
+	__s32 out_fd;
+	__u32 out_ring_size;
+	struct ibchan_reason reason;
+};
+
+/**
+ * struct ibchan_params - the builder's knobs
+ * @access: IBCHAN_ACCESS_* that the peer and this side may use on the channel
+ * @max_send_wr: sends, writes and reads in flight, 1 and up
+ * @max_recv_wr: receives in flight, 1 and up
+ * @max_send_sge: elements of one, 1 to the device's and IBCHAN_MAX_SGE
+ * @max_recv_sge: elements of one, 1 to the device's and IBCHAN_MAX_SGE
+ * @rnr_retries: 0 to 7, where 7 means for ever
+ * @ack_retries: 0 to 7, where 7 means for ever on soft-RoCE
+ * @min_rnr_timer: InfiniBand code 0 to 31
+ * @ack_timeout: InfiniBand code 0 (for ever) to 31
+ * @mtu: 256, 512, 1024, 2048 or 4096 bytes at most; 0: what both ports can
+ * @send_psn: 24 bits; IBCHAN_AUTO: random
+ * @recv_psn: 24 bits; IBCHAN_AUTO: what the peer's endpoint says
+ * @port: 1 and up; 0: the first active one
+ * @gid_index: entry of the GID table; IBCHAN_AUTO: by rule (RoCE v2, an address
+ *	that the network device routes, never the link-local one)
+ * @max_rd_atomic: reads and atomics in flight, 1 and up; IBCHAN_AUTO: as many
+ *	as both devices can
+ * @traffic_class: 0 to 255
+ * @service_level: 0 to 15
+ * @reserved: 0
+ */
+struct ibchan_params {
+	__u32 access;
+	__u32 max_send_wr;
+	__u32 max_recv_wr;
+	__u32 max_send_sge;
+	__u32 max_recv_sge;
+	__u32 rnr_retries;
+	__u32 ack_retries;
+	__u32 min_rnr_timer;
+	__u32 ack_timeout;
+	__u32 mtu;
+	__u32 send_psn;
+	__u32 recv_psn;
+	__u32 port;
+	__u32 gid_index;
+	__u32 max_rd_atomic;
+	__u32 traffic_class;
+	__u32 service_level;
+	__u32 reserved;
+};
+
+/**
+ * struct ibchan_cmd_channel_build - make a channel that has no peer yet
+ * @size: sizeof(struct ibchan_cmd_channel_build)
+ * @flags: 0
+ * @pd: handle
+ * @send_cq: where sends, writes and reads complete
+ * @recv_cq: where receives complete; may be the same
+ * @out_channel: handle
+ * @params: the knobs; what was chosen is written back
+ * @out_endpoint: for the peer
+ * @reason: why not, on an error
+ */
+struct ibchan_cmd_channel_build {
+	__u32 size;
+	__u32 flags;
+	__u32 pd;
+	__u32 send_cq;
+	__u32 recv_cq;
+	__u32 out_channel;
+	struct ibchan_params params;
+	struct ibchan_endpoint out_endpoint;
+	struct ibchan_reason reason;
+};
+
+/**
+ * struct ibchan_cmd_channel_handshake - connect a channel to its peer
+ * @size: sizeof(struct ibchan_cmd_channel_handshake)
+ * @flags: 0
+ * @channel: handle
+ * @reserved: 0
+ * @endpoint: the peer's
+ * @reason: why not, on an error
+ *
+ * A peer that does not fit is refused before anything changes.
+ */
+struct ibchan_cmd_channel_handshake {
+	__u32 size;
+	__u32 flags;
+	__u32 channel;
+	__u32 reserved;
+	struct ibchan_endpoint endpoint;
+	struct ibchan_reason reason;
+};
+
+/**
+ * enum ibchan_channel_state - where a channel is
+ * @IBCHAN_CHANNEL_PREPARED: it has an endpoint and no peer
+ * @IBCHAN_CHANNEL_CONNECTING: a handshake is under way
+ * @IBCHAN_CHANNEL_CONNECTED: it takes work
+ * @IBCHAN_CHANNEL_BROKEN: it takes none; what was posted completes
+ * @IBCHAN_CHANNEL_CLOSED: its verbs objects are gone
+ */
+enum ibchan_channel_state {
+	IBCHAN_CHANNEL_PREPARED = 0,
+	IBCHAN_CHANNEL_CONNECTING = 1,
+	IBCHAN_CHANNEL_CONNECTED = 2,
+	IBCHAN_CHANNEL_BROKEN = 3,
+	IBCHAN_CHANNEL_CLOSED = 4,
+};
+
+/**
+ * struct ibchan_cmd_channel_query - what a channel is and how it fares
+ * @size: sizeof(struct ibchan_cmd_channel_query)
+ * @flags: 0
+ * @channel: handle
+ * @out_state: enum ibchan_channel_state
+ * @out_error: errno of the first error, 0 while there is none
+ * @out_status: enum ibchan_status of the work that failed first
+ * @out_sends_in_flight: posted and not completed
+ * @out_recvs_in_flight: posted and not completed
+ * @params: in effect; mtu and max_rd_atomic are the agreed ones once connected
+ * @out_endpoint: of this side
+ */
+struct ibchan_cmd_channel_query {
+	__u32 size;
+	__u32 flags;
+	__u32 channel;
+	__u32 out_state;
+	__u32 out_error;
+	__u32 out_status;
+	__u32 out_sends_in_flight;
+	__u32 out_recvs_in_flight;
+	struct ibchan_params params;
+	struct ibchan_endpoint out_endpoint;
+};
+
+/**
+ * struct ibchan_cmd_channel_break - end a channel; its works complete flushed
+ * @size: sizeof(struct ibchan_cmd_channel_break)
+ * @flags: 0
+ * @channel: handle
+ * @reserved: 0
+ *
+ * A channel that is broken already stays as it is.
+ */
+struct ibchan_cmd_channel_break {
+	__u32 size;
+	__u32 flags;
+	__u32 channel;
+	__u32 reserved;
+};
+
+/* enum ibchan_opcode: what a work request asks for. */
+#define IBCHAN_OP_SEND		0
+#define IBCHAN_OP_RECV		1
+#define IBCHAN_OP_WRITE		2
+#define IBCHAN_OP_READ		3
+
+/* Flags of a work request. */
+#define IBCHAN_WR_IMM		0x1U	/* send or write with immediate */
+#define IBCHAN_WR_FLAGS		IBCHAN_WR_IMM
+
+/**
+ * struct ibchan_submit_sge - a range of a memory region
+ * @offset: from the region's first byte
+ * @length: bytes; 0 is allowed
+ * @mr: handle
+ */
+struct ibchan_submit_sge {
+	__aligned_u64 offset;
+	__u32 length;
+	__u32 mr;
+};
+
+/**
+ * struct ibchan_submit_wr - one work request
+ * @channel: handle
+ * @opcode: IBCHAN_OP_*
+ * @flags: IBCHAN_WR_*
+ * @num_sge: elements, 0 and up
+ * @wr_id: comes back in the completion
+ * @sges: address of struct ibchan_submit_sge[@num_sge] when there are two or
+ *	more, else 0
+ * @remote_addr: write and read: address in the peer's region, else 0
+ * @rkey: write and read: of the peer's region, else 0
+ * @imm: with IBCHAN_WR_IMM: 32 bits for the peer, in host order, else 0
+ * @sge: the element when there is just one, else 0
+ * @reserved: 0
+ *
+ * A send, write or read keeps its ranges until its completion lies in the ring.
+ */
+struct ibchan_submit_wr {
+	__u32 channel;
+	__u8 opcode;
+	__u8 flags;
+	__u16 num_sge;
+	__aligned_u64 wr_id;
+	__aligned_u64 sges;
+	__aligned_u64 remote_addr;
+	__u32 rkey;
+	__u32 imm;
+	struct ibchan_submit_sge sge;
+	__aligned_u64 reserved;
+};
+
+#define IBCHAN_TIMEOUT_NEVER	(-1)
+
+/* Flags of submit. */
+#define IBCHAN_SUBMIT_SINCE	0x1U	/* the wait counts from @tail */
+
+/**
+ * struct ibchan_cmd_submit - post work, then wait for completions
+ * @size: sizeof(struct ibchan_cmd_submit)
+ * @flags: IBCHAN_SUBMIT_*
+ * @entries: address of the first work request
+ * @entry_len: bytes from one to the next: sizeof(struct ibchan_submit_wr), or up
+ *	to a page when what this kernel does not know is zero
+ * @entry_num: in: work requests; out, also on an error: how many leading ones
+ *	were accepted
+ * @cq: handle of the queue to wait on; 0: do not wait
+ * @min_complete: wait until the ring holds as many unread completions; 0: just
+ *	bring in what is there
+ * @timeout_ns: nanoseconds, or IBCHAN_TIMEOUT_NEVER; no other negative number
+ * @out_ready: unread completions in the ring, if @cq was given
+ * @tail: with IBCHAN_SUBMIT_SINCE: a value of the ring's tail; else 0
+ * @reason: why the first refused one was refused
+ *
+ * When an entry is refused, those before it are posted, those after it are not,
+ * nothing is waited for and the call fails with the errno of that entry. With
+ * @entry_num 0 the call only waits. EINTR and ETIMEDOUT speak of the wait: what
+ * was posted stays posted.
+ *
+ * With IBCHAN_SUBMIT_SINCE the wait ends when @min_complete completions have
+ * come since the ring's tail was @tail, read or not: what several threads need
+ * that wait on one queue, because each of them may read what another waits for.
+ */
+struct ibchan_cmd_submit {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 entries;
+	__u32 entry_len;
+	__u32 entry_num;
+	__u32 cq;
+	__u32 min_complete;
+	__s64 timeout_ns;
+	__u32 out_ready;
+	__u32 tail;
+	struct ibchan_reason reason;
+};
+
+/**
+ * struct ibchan_cmd_destroy - give an object back
+ * @size: sizeof(struct ibchan_cmd_destroy)
+ * @flags: 0
+ * @handle: of any kind
+ * @reserved: 0
+ *
+ * EBUSY while another object or a posted work uses it. A channel is never busy:
+ * it is broken and drained, and its works complete flushed.
+ */
+struct ibchan_cmd_destroy {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 reserved;
+};
+
+/* Flags of a completion. */
+#define IBCHAN_CQE_IMM		0x1U	/* @imm is there */
+
+/**
+ * struct ibchan_cqe - one entry of the ring
+ * @wr_id: of the work request
+ * @channel: handle
+ * @status: enum ibchan_status
+ * @opcode: IBCHAN_OP_*
+ * @flags: IBCHAN_CQE_*
+ * @bytes: received, for a receive that succeeded
+ * @imm: in host order
+ * @error: errno, positive; 0 on success
+ * @vendor_err: the device's own code
+ */
+struct ibchan_cqe {
+	__aligned_u64 wr_id;
+	__u32 channel;
+	__u16 status;
+	__u8 opcode;
+	__u8 flags;
+	__u32 bytes;
+	__u32 imm;
+	__u32 error;
+	__u32 vendor_err;
+};
+
+/**
+ * struct ibchan_ring - the start of a mapped ring
+ * @abi_version: IBCHAN_ABI_VERSION
+ * @entry_size: bytes from one struct ibchan_cqe to the next
+ * @entries: a power of two
+ * @entries_offset: of the first entry, from the start of the mapping
+ * @tail_offset: of the __u32 that the kernel advances
+ * @head_offset: of the __u32 that the reader advances
+ *
+ * Both counters run freely; an entry's place is its counter modulo @entries.
+ * Load @tail with acquire order, read the entries from @head on, then store the
+ * new @head with release order. A head outside what the kernel published ends
+ * the file with EPROTO.
+ */
+struct ibchan_ring {
+	__u32 abi_version;
+	__u32 entry_size;
+	__u32 entries;
+	__u32 entries_offset;
+	__u32 tail_offset;
+	__u32 head_offset;
+};
+
+#endif /* _UAPI_LINUX_IBCHAN_H */
