@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Channels: build, connect, break, close.
+ *
+ * One way to die: ibchan_channel_fail() marks the channel, from any context,
+ * and a work item moves the queue pair to ERR; everything posted then completes
+ * flushed. Closing refuses new posts, drains, destroys the queue pair, retires
+ * what the device forgot, and gives up memory last. Removal of the device does
+ * the same from the outside and leaves a shell for ibchan_channel_close().
+ */
+#include <linux/errno.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "counters.h"
+#include "internal.h"
+#include "trace.h"
+
+/* The caller holds the state lock. */
+static bool move_state(struct ibchan_channel *ch, u32 to)
+{
+	u32 from = ch->state;
+
+	lockdep_assert_held(&ch->state_lock);
+	if (!ibchan_state_may(from, to))
+		return false;
+	WRITE_ONCE(ch->state, to);
+	trace_ibchan_state(ch->cookie, from, to, ch->error);
+	return true;
+}
+
+static bool change_state(struct ibchan_channel *ch, u32 to)
+{
+	unsigned long flags;
+	bool changed;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	changed = move_state(ch, to);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	return changed;
+}
+
+/*
+ * The work is queued under the lock, so that it cannot be queued any more once
+ * closing has set CLOSED. The first error wins.
+ */
+void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	if (ibchan_state_may(ch->state, IBCHAN_CHANNEL_BROKEN)) {
+		WRITE_ONCE(ch->error, error);
+		WRITE_ONCE(ch->status, status);
+		ch->broken_at = jiffies;
+		move_state(ch, IBCHAN_CHANNEL_BROKEN);
+		queue_work(ibchan_wq, &ch->break_work);
+	}
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+}
+
+static void channel_break_work(struct work_struct *work)
+{
+	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, break_work);
+
+	mutex_lock(&ch->qp_lock);
+	if (ch->connected)
+		ibchan_qp_error(ch);
+	mutex_unlock(&ch->qp_lock);
+}
+
+/**
+ * ibchan_channel_break - end a channel
+ * @ch: the channel
+ * @error: why, a negative errno
+ *
+ * Posts are refused from now on, and what was posted completes flushed. Does
+ * nothing to a channel that is broken or closed already.
+ *
+ * Context: any but NMI.
+ */
+void ibchan_channel_break(struct ibchan_channel *ch, int error)
+{
+	ibchan_channel_fail(ch, -error, IBCHAN_STATUS_SUCCESS);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
+
+static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
+					    const struct ibchan_params *params)
+{
+	struct ibchan_channel *ch = kzalloc(sizeof(*ch), GFP_KERNEL_ACCOUNT);
+
+	if (!ch)
+		return NULL;
+	ch->dev = build->pd->dev;
+	ch->pd = build->pd;
+	ch->net = build->net;
+	ch->cookie = build->cookie;
+	ch->params = *params;
+	mutex_init(&ch->qp_lock);
+	spin_lock_init(&ch->post_lock);
+	spin_lock_init(&ch->state_lock);
+	INIT_WORK(&ch->break_work, channel_break_work);
+	ch->state = IBCHAN_CHANNEL_PREPARED;
+	return ch;
+}
+
+/* The parameters that were left to us, and the port's own limits. */
+static int choose_params(struct ibchan_channel *ch, struct net *net,
+			 struct ib_port_attr *port, struct ibchan_reason *reason)
+{
+	struct ibchan_params *params = &ch->params;
+	u32 active;
+	int ret;
+
+	ret = ibchan_gid_choose(ch->dev->ib, net, params, &ch->gid, reason);
+	if (!ret)
+		ret = ib_query_port(ch->dev->ib, ch->gid.port, port);
+	if (ret)
+		return ret;
+	active = ib_mtu_enum_to_int(port->active_mtu);
+	if (params->mtu > active)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_MTU_ABOVE_PORT, -EINVAL,
+					    (u64[3]) { params->mtu, active });
+	if (!params->mtu)
+		params->mtu = active;
+	params->port = ch->gid.port;
+	params->gid_index = ch->gid.index;
+	if (params->send_psn == IBCHAN_AUTO)
+		params->send_psn = get_random_u32() & 0xffffff;
+	if (params->max_rd_atomic == IBCHAN_AUTO)
+		params->max_rd_atomic = ch->dev->attr.max_rd_atomic;
+	ch->max_message = port->max_msg_sz;
+	return 0;
+}
+
+static u32 queue_space(u32 depth)
+{
+	return depth + IBCHAN_MARKERS;
+}
+
+static void release_space(struct ibchan_cq *cq, u32 depth)
+{
+	ibchan_cq_unreserve(cq, queue_space(depth));
+}
+
+/* What both queues need together, where they share a cq, or nothing. */
+static int reserve_space(struct ibchan_channel *ch, const struct ibchan_build *build,
+			 struct ibchan_reason *reason)
+{
+	u32 send = queue_space(ch->params.max_send_wr);
+	u32 recv = queue_space(ch->params.max_recv_wr);
+	int ret;
+
+	if (build->send_cq == build->recv_cq)
+		return ibchan_cq_reserve(build->send_cq, send + recv, 2, reason);
+	ret = ibchan_cq_reserve(build->send_cq, send, 1, reason);
+	if (ret)
+		return ret;
+	ret = ibchan_cq_reserve(build->recv_cq, recv, 1, reason);
+	if (ret)
+		ibchan_cq_unreserve(build->send_cq, send);
+	return ret;
+}
+
+static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *build,
+			struct ibchan_reason *reason)
+{
+	const struct ibchan_params *params = &ch->params;
+	int ret;
+
+	ch->send.max_sge = params->max_send_sge;
+	ch->recv.max_sge = params->max_recv_sge;
+	ret = reserve_space(ch, build, reason);
+	if (ret)
+		return ret;
+	ret = ibchan_queue_init(&ch->send, ch, build->send_cq, params->max_send_wr);
+	if (!ret)
+		ret = ibchan_queue_init(&ch->recv, ch, build->recv_cq, params->max_recv_wr);
+	if (!ret)
+		return 0;
+	ibchan_queue_fini(&ch->send);
+	release_space(build->recv_cq, params->max_recv_wr);
+	release_space(build->send_cq, params->max_send_wr);
+	return ret;
+}
+
+static void release_queue(struct ibchan_queue *queue)
+{
+	ibchan_queue_fini(queue);
+	release_space(queue->cq, queue->credit.depth);
+}
+
+static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *build,
+		       struct ibchan_reason *reason)
+{
+	struct ib_port_attr port;
+	int ret;
+
+	ret = choose_params(ch, build->net, &port, reason);
+	if (!ret)
+		ret = build_queues(ch, build, reason);
+	if (ret)
+		return ret;
+	ret = ibchan_qp_create(ch, reason);
+	if (ret) {
+		release_queue(&ch->recv);
+		release_queue(&ch->send);
+		return ret;
+	}
+	ibchan_endpoint_build(ch, ib_mtu_int_to_enum(ch->params.mtu), port.lid);
+	return 0;
+}
+
+static void channel_publish(struct ibchan_channel *ch)
+{
+	ibchan_device_hold(ch->dev);
+	ibchan_pd_hold(ch->pd);
+	mutex_lock(&ch->dev->lock);
+	list_add_tail(&ch->link, &ch->dev->channels);
+	mutex_unlock(&ch->dev->lock);
+	ibchan_gauge(channels, 1);
+}
+
+static struct ibchan_channel *channel_build(const struct ibchan_build *build,
+					    struct ibchan_params *params,
+					    struct ibchan_reason *reason)
+{
+	struct ibchan_channel *ch = channel_alloc(build, params);
+	int ret;
+
+	if (!ch)
+		return ERR_PTR(-ENOMEM);
+	ret = build_verbs(ch, build, reason);
+	if (ret) {
+		kfree(ch);
+		return ERR_PTR(ret);
+	}
+	channel_publish(ch);
+	*params = ch->params;
+	return ch;
+}
+
+/**
+ * ibchan_channel_build - make a channel that has no peer yet
+ * @build: what from
+ * @params: the knobs (see ibchan_params_init()); what was chosen is written back
+ * @reason: why not, or NULL
+ *
+ * Context: process, may sleep.
+ * Return: the prepared channel, for ibchan_channel_close(); -EINVAL for a
+ * parameter out of its range; -EXDEV for a cq of another device; -EAGAIN for a
+ * cq with too few free entries; -ENETDOWN, -EADDRNOTAVAIL when there is no port
+ * or address; -ENODEV; -ENOMEM; the driver's errno.
+ */
+struct ibchan_channel *ibchan_channel_build(const struct ibchan_build *build,
+					    struct ibchan_params *params,
+					    struct ibchan_reason *reason)
+{
+	struct ibchan_device *dev = build->pd->dev;
+	struct ibchan_channel *ch;
+	int ret;
+
+	if (build->send_cq->dev != dev || build->recv_cq->dev != dev)
+		return ERR_PTR(-EXDEV);
+	ret = ibchan_params_check(params, &dev->attr, reason);
+	if (!ret)
+		ret = ibchan_device_enter(dev);
+	if (ret)
+		return ERR_PTR(ret);
+	ch = channel_build(build, params, reason);
+	ibchan_device_exit(dev);
+	return ch;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_build, IBCHAN_NS);
+
+/**
+ * ibchan_channel_endpoint - what the peer needs for its handshake
+ * @ch: the channel
+ * @endpoint: filled
+ *
+ * Context: any.
+ */
+void ibchan_channel_endpoint(const struct ibchan_channel *ch,
+			     struct ibchan_endpoint *endpoint)
+{
+	*endpoint = ch->endpoint;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_endpoint, IBCHAN_NS);
+
+/* What both sides can. */
+static void agree(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
+{
+	struct ibchan_params *params = &ch->params;
+	u32 peer_mtu = ib_mtu_enum_to_int(peer->mtu);
+
+	params->mtu = min(params->mtu, peer_mtu);
+	params->max_rd_atomic = min_t(u32, params->max_rd_atomic, peer->max_dest_rd_atomic);
+	if (params->recv_psn == IBCHAN_AUTO)
+		params->recv_psn = be32_to_cpu(peer->psn);
+}
+
+/* The channel may have been broken meanwhile; its work item waits for qp_lock. */
+static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+		      struct ibchan_reason *reason)
+{
+	struct ibchan_params before = ch->params;
+	int ret;
+
+	agree(ch, peer);
+	ret = ibchan_qp_connect(ch, peer, reason);
+	if (ret) {
+		ch->params = before;
+		change_state(ch, IBCHAN_CHANNEL_PREPARED);
+		return ret;
+	}
+	ch->connected = 1;
+	if (change_state(ch, IBCHAN_CHANNEL_CONNECTED))
+		return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_BROKEN, -ESHUTDOWN,
+				    (u64[3]) { READ_ONCE(ch->error),
+						      READ_ONCE(ch->status) });
+}
+
+static int refuse_handshake(struct ibchan_channel *ch, struct ibchan_reason *reason)
+{
+	switch (READ_ONCE(ch->state)) {
+	case IBCHAN_CHANNEL_CONNECTING:
+	case IBCHAN_CHANNEL_CONNECTED:
+		return -EISCONN;
+	default:
+		return ibchan_refuse_values(reason, IBCHAN_REASON_BROKEN, -ESHUTDOWN,
+					    (u64[3]) { READ_ONCE(ch->error),
+						      READ_ONCE(ch->status) });
+	}
+}
+
+static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+			     struct ibchan_reason *reason)
+{
+	int ret;
+
+	ret = ibchan_endpoint_check(&ch->endpoint, peer, reason);
+	if (ret)
+		return ret;
+	if (!ibchan_gid_still_there(ch->dev->ib, ch->net, &ch->gid))
+		return ibchan_refuse_values(reason, IBCHAN_REASON_GID_GONE, -EADDRNOTAVAIL,
+					    (u64[3]) { ch->gid.port, ch->gid.index });
+	mutex_lock(&ch->qp_lock);
+	if (change_state(ch, IBCHAN_CHANNEL_CONNECTING))
+		ret = connect_qp(ch, peer, reason);
+	else
+		ret = refuse_handshake(ch, reason);
+	mutex_unlock(&ch->qp_lock);
+	return ret;
+}
+
+/**
+ * ibchan_channel_handshake - connect a channel to its peer
+ * @ch: the prepared channel
+ * @peer: the peer's endpoint: any bytes, all are checked
+ * @reason: which field does not fit, with both values; or NULL
+ *
+ * A channel may be its own peer. Context: process, may sleep.
+ * Return: 0; -EINVAL for a peer that does not fit, with nothing changed;
+ * -EADDRNOTAVAIL when the channel's own address has been taken away;
+ * -EISCONN; -ESHUTDOWN on a broken channel; -ENODEV; the driver's errno, when
+ * the handshake may be tried again.
+ */
+int ibchan_channel_handshake(struct ibchan_channel *ch,
+			     const struct ibchan_endpoint *peer,
+			     struct ibchan_reason *reason)
+{
+	int ret = ibchan_device_enter(ch->dev);
+
+	if (ret)
+		return ret;
+	ret = channel_handshake(ch, peer, reason);
+	ibchan_device_exit(ch->dev);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_handshake, IBCHAN_NS);
+
+/**
+ * ibchan_channel_query - how a channel fares
+ * @ch: the channel
+ * @attr: filled
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr *attr)
+{
+	mutex_lock(&ch->qp_lock);
+	*attr = (struct ibchan_channel_attr){
+		.state = READ_ONCE(ch->state),
+		.error = READ_ONCE(ch->error),
+		.status = READ_ONCE(ch->status),
+		.sends_in_flight = ibchan_credit_in_flight(&ch->send.credit),
+		.recvs_in_flight = ibchan_credit_in_flight(&ch->recv.credit),
+		.params = ch->params,
+		.endpoint = ch->endpoint,
+	};
+	mutex_unlock(&ch->qp_lock);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_query, IBCHAN_NS);
+
+/* After this nobody posts, and no break is under way or can begin. */
+static void refuse_all(struct ibchan_channel *ch, u32 error)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	if (error)
+		WRITE_ONCE(ch->error, error);
+	move_state(ch, IBCHAN_CHANNEL_CLOSED);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	spin_lock_bh(&ch->post_lock);
+	spin_unlock_bh(&ch->post_lock);
+	cancel_work_sync(&ch->break_work);
+}
+
+/* What a queue still has in flight ends here, in software. */
+static void retire_rest(struct ibchan_queue *queue)
+{
+	ibchan_cq_own(queue->cq);
+	ibchan_cq_sweep(queue->cq);
+	ibchan_queue_flush(queue);
+	ibchan_cq_notify(queue->cq);
+	ibchan_cq_disown(queue->cq);
+	/* Somebody may have wanted to reap meanwhile. */
+	ibchan_cq_arm(queue->cq);
+}
+
+/*
+ * The device may still use the queue pair, and all that it refers to: regions,
+ * cqs, the domain, this module's code. None of them goes any more.
+ */
+static void leak(struct ibchan_channel *ch)
+{
+	ch->leaked = 1;
+	__module_get(THIS_MODULE);
+	ibchan_gauge(leaked, 1);
+}
+
+/**
+ * ibchan_channel_stop - take the verbs objects of a channel apart
+ * @ch: the channel
+ * @error: what later posts answer; 0: what they answer anyway
+ * @deadline: of the drain, in jiffies
+ *
+ * Context: process, may sleep; the gate is held for read, or closed. Done once.
+ */
+void ibchan_channel_stop(struct ibchan_channel *ch, u32 error, unsigned long deadline)
+{
+	int ret;
+
+	refuse_all(ch, error);
+	if (!ch->qp)
+		return;
+	if (ch->connected)
+		ibchan_qp_drain(ch, deadline);
+	ret = ibchan_qp_destroy(ch);
+	ch->qp = NULL;
+	if (ret) {
+		leak(ch);
+		return;
+	}
+	retire_rest(&ch->send);
+	retire_rest(&ch->recv);
+	release_queue(&ch->send);
+	release_queue(&ch->recv);
+	ibchan_pd_drop(ch->pd);
+	ibchan_gauge(channels, -1);
+}
+
+/* Channels that broke together drain together, however many there are. */
+static unsigned long drain_deadline(const struct ibchan_channel *ch)
+{
+	unsigned long start = ch->broken_at ?: jiffies;
+
+	return start + IBCHAN_DRAIN_TIMEOUT;
+}
+
+/**
+ * ibchan_channel_close - give a channel back
+ * @ch: the channel; not to be used any more
+ *
+ * What is posted completes, flushed at the latest, before this returns. Bounded
+ * by a drain of 2 s. Not from a sink's callback: those may break channels.
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_channel_close(struct ibchan_channel *ch)
+{
+	struct ibchan_device *dev = ch->dev;
+
+	down_read(&dev->gate);
+	ibchan_channel_stop(ch, 0, drain_deadline(ch));
+	if (!ch->leaked) {
+		mutex_lock(&dev->lock);
+		list_del(&ch->link);
+		mutex_unlock(&dev->lock);
+	}
+	up_read(&dev->gate);
+	if (ch->leaked)
+		return;
+	kfree_rcu(ch, rcu);
+	ibchan_device_put(dev);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_close, IBCHAN_NS);
+
+/**
+ * ibchan_channel_arm - have a channel's completions reaped by themselves
+ * @ch: the channel; RCU or the caller keeps its memory
+ * @except: a cq that somebody is about to wait on, or NULL
+ *
+ * As ibchan_cq_arm(), for the cqs of the channel. Context: process or softirq,
+ * not with interrupts off.
+ */
+void ibchan_channel_arm(struct ibchan_channel *ch, const struct ibchan_cq *except)
+{
+	if (ch->send.cq != except)
+		ibchan_cq_arm(ch->send.cq);
+	if (ch->recv.cq != except && ch->recv.cq != ch->send.cq)
+		ibchan_cq_arm(ch->recv.cq);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_arm, IBCHAN_NS);

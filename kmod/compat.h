@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The only home of what differs between kernels. Kbuild looks at the headers
+ * that it builds against and defines IBCHAN_HAVE_*: stable trees carry newer
+ * interfaces, so version numbers would lie.
+ */
+#ifndef IBCHAN_COMPAT_H
+#define IBCHAN_COMPAT_H
+
+#include <linux/export.h>
+#include <linux/mm.h>
+
+#ifndef IBCHAN_HAVE_VM_FLAGS_SET
+static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+
+static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#endif
+
+/*
+ * The namespace of all exported symbols, in the form that EXPORT_SYMBOL_NS_GPL()
+ * wants it here. A consumer says MODULE_INFO(import_ns, "IBCHAN").
+ */
+#ifdef IBCHAN_HAVE_STRING_SYMBOL_NS
+#define IBCHAN_NS "IBCHAN"
+#else
+#define IBCHAN_NS IBCHAN
+#endif
+
+#endif /* IBCHAN_COMPAT_H */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The character device's own types (L5). It includes <rdma/ibchan.h> and nothing
+ * of the levels below.
+ *
+ * Locks: ibchan_context.lock (a mutex) is held by every command but submit. The
+ * tables are read under RCU. ring.lock is innermost.
+ */
+#ifndef IBCHAN_CONTEXT_H
+#define IBCHAN_CONTEXT_H
+
+#include <linux/atomic.h>
+#include <linux/fs.h>
+#include <linux/kref.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ibchan.h>
+
+struct ibchan_context;
+struct ibchan_shared_ring;
+struct ibchan_submit_scratch;
+
+/* Completions that a ring may hold: 1 MiB of them. */
+#define IBCHAN_MAX_RING_ENTRIES	32768
+
+/* In the order in which a closing file gives them up. */
+enum ibchan_object_type {
+	OBJECT_CHANNEL,
+	OBJECT_MR,
+	OBJECT_CQ,
+	OBJECT_PD,
+	OBJECT_DEVICE,
+	OBJECT_TYPES,
+};
+
+/**
+ * struct ibchan_user_ring - completions on their way to user space
+ * @kref: the handle and the file
+ * @cq: its queue, as long as the handle exists
+ * @ctx: kept by @owner
+ * @owner: the context's file, kept by the ring's
+ * @lock: guards @head, bottom halves off
+ * @entries: power of two
+ * @tail: how many completions ever came; written by who reaps the cq
+ * @head: how many of them the reader has taken, as far as was checked
+ * @reserved: how many works may still bring one, plus @tail
+ * @gone: the device has left, or the handle has gone
+ * @wait: who polls the file
+ * @pages: the shared memory
+ * @num_pages: of it
+ * @shared: its kernel mapping
+ * @rcu: the memory outlives readers that found it in a handle table
+ *
+ * What user space can write is never used but @shared->head, and that is checked
+ * against @head and @tail.
+ */
+struct ibchan_user_ring {
+	struct kref kref;
+	struct ibchan_cq *cq;
+	struct ibchan_context *ctx;
+	struct file *owner;
+	spinlock_t lock;		/* head */
+	u32 entries;
+	u32 tail;
+	u32 head;
+	atomic_t reserved;
+	int gone;
+	wait_queue_head_t wait;
+	struct page **pages;
+	u32 num_pages;
+	struct ibchan_shared_ring *shared;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct ibchan_object - what a handle stands for
+ * @id: the handle
+ * @type: which member of the union
+ * @children: objects made through this handle that need it; under the lock
+ * @parent: whose child this is
+ * @net: network namespace of the opener; devices only
+ * @rcu: readers of the table
+ *
+ * Immutable once published, but for @children.
+ */
+struct ibchan_object {
+	u32 id;
+	u32 type;
+	u32 children;
+	struct ibchan_object *parent;
+	union {
+		void *any;
+		struct ibchan_device *device;
+		struct ibchan_pd *pd;
+		struct ibchan_mr *mr;
+		struct ibchan_user_ring *ring;
+		struct ibchan_channel *channel;
+	};
+	struct net *net;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct ibchan_context - one open file
+ * @mm: who opened it; only this one may register, post and wait
+ * @lock: see above
+ * @objects: by handle; a reserved handle reads as none
+ * @next_id: so that a stale handle misses
+ * @num_objects: under @lock
+ * @pinned_bytes: under @lock
+ * @broken: a ring was damaged
+ * @break_work: breaks the channels when that happens
+ * @scratch: room to decode a submit in, or NULL while one is under way
+ */
+struct ibchan_context {
+	struct mm_struct *mm;
+	struct mutex lock;		/* commands but submit */
+	struct xarray objects;
+	u32 next_id;
+	u32 num_objects;
+	u64 pinned_bytes;
+	int broken;
+	struct work_struct break_work;
+	struct ibchan_submit_scratch *scratch;
+};
+
+/**
+ * struct ibchan_call - one command under way
+ * @ctx: the file's
+ * @file: the file
+ * @cmd: the kernel's copy of the command's struct
+ * @user: the caller's
+ * @new: an object that the command makes; published last
+ * @new_file: a file that the command makes
+ * @new_fd: where that file goes, or -1
+ */
+struct ibchan_call {
+	struct ibchan_context *ctx;
+	struct file *file;
+	void *cmd;
+	void __user *user;
+	struct ibchan_object *new;
+	struct file *new_file;
+	int new_fd;
+};
+
+/* context.c */
+extern const struct file_operations ibchan_fops;
+u32 ibchan_context_max_objects(void);
+struct ibchan_object *ibchan_object_find(struct ibchan_context *ctx, u32 id,
+					 enum ibchan_object_type type);
+struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
+					    enum ibchan_object_type type);
+void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *object);
+void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *object);
+int ibchan_object_destroy(struct ibchan_context *ctx, struct ibchan_object *object);
+void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *parent);
+void ibchan_context_break(struct ibchan_context *ctx);
+
+/* ring.c */
+extern const struct ibchan_sink ibchan_ring_sink;
+struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entries);
+void ibchan_ring_end(struct ibchan_user_ring *ring);
+void ibchan_ring_put(struct ibchan_user_ring *ring);
+struct file *ibchan_ring_file(struct ibchan_user_ring *ring, struct file *owner);
+u32 ibchan_ring_size(const struct ibchan_user_ring *ring);
+int ibchan_ring_ready(struct ibchan_user_ring *ring);
+int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 *since,
+		     s64 timeout_ns);
+
+/* submit.c */
+int ibchan_submit(struct ibchan_call *call);
+void ibchan_submit_scratch_free(struct ibchan_context *ctx);
+
+/* uabi.c */
+int ibchan_call_check(const struct ibchan_call *call);
+long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg);
+
+#endif /* IBCHAN_CONTEXT_H */

@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Completion queues.
+ *
+ * Reaping: ibchan_cq_reap() is the only poller of an ib_cq. One caller at a
+ * time has the right to reap (CQ_OWNED); another that comes meanwhile leaves
+ * CQ_AGAIN behind and goes, and the owner looks once more. So completions of a
+ * qp are retired in order, and nobody waits. Callbacks of the consumer run under
+ * that right, with bottom halves off and no lock held.
+ *
+ * Events: an ib_cq is armed only while works are in flight and nobody is about
+ * to reap. The completion handler may run under locks of the driver with
+ * interrupts off; it wakes an in-kernel waiter or queues the reap work, no more.
+ *
+ * Life: the last user kills the cq, so that no verb is called on it any more,
+ * and a worker destroys the ib_cq behind a grace period: soft-RoCE of 6.1 calls
+ * the handler from a tasklet that lives inside the cq and that it never stops.
+ */
+#include <linux/errno.h>
+#include <linux/ktime.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "counters.h"
+#include "internal.h"
+
+/* Completions that one call of the worker retires before it lets others run. */
+#define REAP_WORK_BUDGET	256
+
+/* Room for 120 channels with the default queues; a quarter of a megabyte on soft-RoCE. */
+#define DEFAULT_ENTRIES		4096
+
+/* How long a waiter polls before it sleeps; a context switch costs about this. */
+#define SPIN_NS			(10 * NSEC_PER_USEC)
+
+static bool cq_try_own(struct ibchan_cq *cq)
+{
+	local_bh_disable();
+	if (!test_and_set_bit_lock(CQ_OWNED, &cq->flags))
+		return true;
+	local_bh_enable();
+	return false;
+}
+
+/* Spins: whoever owns a cq is on another cpu, cannot sleep and is soon done. */
+void ibchan_cq_own(struct ibchan_cq *cq)
+{
+	while (!cq_try_own(cq))
+		cpu_relax();
+}
+
+/* Gives up the right to reap; who left CQ_AGAIN since then must be heard. */
+void ibchan_cq_disown(struct ibchan_cq *cq)
+{
+	clear_bit_unlock(CQ_OWNED, &cq->flags);
+	local_bh_enable();
+}
+
+/* The caller owns the cq and has retired works. */
+void ibchan_cq_notify(struct ibchan_cq *cq)
+{
+	int retired = cq->retired;
+
+	if (!retired)
+		return;
+	cq->retired = 0;
+	atomic_sub(retired, &cq->in_flight);
+	if (cq->sink->notify)
+		cq->sink->notify(cq->priv);
+	if (wq_has_sleeper(&cq->wait))
+		wake_up_all(&cq->wait);
+}
+
+/* The caller owns the cq. Returns how many completions there were, up to a batch. */
+static int cq_poll_batch(struct ibchan_cq *cq)
+{
+	int num, i;
+
+	if (test_bit(CQ_DEAD, &cq->flags))
+		return 0;
+	num = ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
+	for (i = 0; i < num; i++)
+		cq->wc[i].wr_cqe->done(cq->ib, &cq->wc[i]);
+	ibchan_cq_notify(cq);
+	return max(num, 0);
+}
+
+/*
+ * The caller owns the cq and wants all that is in it now: other channels may go
+ * on, but no more than its size was there when this began.
+ */
+void ibchan_cq_sweep(struct ibchan_cq *cq)
+{
+	u32 total = 0;
+	int num;
+
+	do {
+		num = cq_poll_batch(cq);
+		total += num;
+	} while (num && total < cq->entries);
+}
+
+/*
+ * The caller owns the cq. A completion that came before the request makes no
+ * event: CQ_AGAIN then has the owner look once more.
+ */
+static void cq_request_event(struct ibchan_cq *cq)
+{
+	int ret;
+
+	if (!test_and_clear_bit(CQ_ARM, &cq->flags) || test_bit(CQ_DEAD, &cq->flags))
+		return;
+	if (!atomic_read(&cq->in_flight) || test_and_set_bit(CQ_ARMED, &cq->flags))
+		return;
+	ret = ib_req_notify_cq(cq->ib, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	if (ret > 0)
+		set_bit(CQ_AGAIN, &cq->flags);
+	if (ret >= 0)
+		return;
+	/* No event will come: the worker goes on until nothing is in flight. */
+	clear_bit(CQ_ARMED, &cq->flags);
+	queue_work(ibchan_wq, &cq->reap_work);
+}
+
+static int cq_reap_owned(struct ibchan_cq *cq, int budget)
+{
+	int total = 0;
+	int num;
+
+	clear_bit(CQ_AGAIN, &cq->flags);
+	/* What made somebody set it before this is seen by the poll. */
+	smp_mb__after_atomic();
+	do {
+		num = cq_poll_batch(cq);
+		total += num;
+	} while (num == IBCHAN_REAP_BATCH && total < budget);
+	if (num == IBCHAN_REAP_BATCH)
+		queue_work(ibchan_wq, &cq->reap_work);
+	else
+		cq_request_event(cq);
+	return total;
+}
+
+/**
+ * ibchan_cq_reap - retire what has completed
+ * @cq: the queue
+ * @budget: stop after about this many; a worker then does the rest
+ *
+ * Calls the sink. When somebody else is reaping already, that one goes on until
+ * nothing is left, and this call returns at once.
+ *
+ * Context: process or softirq, not with interrupts off.
+ * Return: how many completions this call took.
+ */
+int ibchan_cq_reap(struct ibchan_cq *cq, int budget)
+{
+	int total = 0;
+
+	do {
+		if (!cq_try_own(cq)) {
+			set_bit(CQ_AGAIN, &cq->flags);
+			/* Pairs with the owner's barrier below. */
+			smp_mb__after_atomic();
+			if (!cq_try_own(cq))
+				break;
+		}
+		total += cq_reap_owned(cq, budget);
+		ibchan_cq_disown(cq);
+		/* Pairs with the one above: one of the two sees the other. */
+		smp_mb();
+	} while (test_bit(CQ_AGAIN, &cq->flags) && total < budget);
+	if (total >= budget && test_bit(CQ_AGAIN, &cq->flags))
+		queue_work(ibchan_wq, &cq->reap_work);
+	return total;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_cq_reap, IBCHAN_NS);
+
+/**
+ * ibchan_cq_arm - have the cq reaped by itself while works are in flight
+ * @cq: the queue
+ *
+ * For a consumer that is going to do something else: the next completion makes
+ * an event, on which a worker reaps. Nothing is armed when nothing is in flight.
+ *
+ * Context: process or softirq, not with interrupts off.
+ */
+void ibchan_cq_arm(struct ibchan_cq *cq)
+{
+	if (!atomic_read(&cq->in_flight))
+		return;
+	set_bit(CQ_ARM, &cq->flags);
+	ibchan_cq_reap(cq, REAP_WORK_BUDGET);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_cq_arm, IBCHAN_NS);
+
+static void cq_reap_work(struct work_struct *work)
+{
+	struct ibchan_cq *cq = container_of(work, struct ibchan_cq, reap_work);
+
+	set_bit(CQ_ARM, &cq->flags);
+	ibchan_cq_reap(cq, REAP_WORK_BUDGET);
+}
+
+/* May run with interrupts off, under locks of the driver: no verbs here. */
+static void cq_event(struct ib_cq *ib, void *context)
+{
+	struct ibchan_cq *cq = context;
+
+	clear_bit(CQ_ARMED, &cq->flags);
+	if (wq_has_sleeper(&cq->wait))
+		wake_up_all(&cq->wait);
+	else if (!test_bit(CQ_DEAD, &cq->flags))
+		queue_work(ibchan_wq, &cq->reap_work);
+}
+
+static void cq_free_work(struct work_struct *work);
+
+static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
+				  const struct ibchan_sink *sink, void *priv)
+{
+	struct ibchan_cq *cq = kzalloc(sizeof(*cq), GFP_KERNEL_ACCOUNT);
+
+	if (!cq)
+		return NULL;
+	cq->dev = dev;
+	cq->sink = sink;
+	cq->priv = priv;
+	cq->entries = entries;
+	init_waitqueue_head(&cq->wait);
+	INIT_WORK(&cq->reap_work, cq_reap_work);
+	INIT_RCU_WORK(&cq->free_work, cq_free_work);
+	refcount_set(&cq->users, 1);
+	spin_lock_init(&cq->space_lock);
+	return cq;
+}
+
+static struct ibchan_cq *cq_create(struct ibchan_device *dev, u32 entries,
+				   const struct ibchan_sink *sink, void *priv)
+{
+	struct ib_cq_init_attr attr = { .cqe = entries };
+	struct ibchan_cq *cq = cq_alloc(dev, entries, sink, priv);
+	struct ib_cq *ib;
+
+	if (!cq)
+		return ERR_PTR(-ENOMEM);
+	ib = ib_create_cq(dev->ib, cq_event, NULL, cq, &attr);
+	if (IS_ERR(ib)) {
+		kfree(cq);
+		return ERR_CAST(ib);
+	}
+	cq->ib = ib;
+	ibchan_device_hold(dev);
+	mutex_lock(&dev->lock);
+	list_add_tail(&cq->link, &dev->cqs);
+	mutex_unlock(&dev->lock);
+	ibchan_gauge(cqs, 1);
+	return cq;
+}
+
+/**
+ * ibchan_cq_create - make a completion queue
+ * @dev: where
+ * @entries: work requests of all channels on it, and 2 for each channel; 0: 4096,
+ *	or the device's largest
+ * @sink: where completions go
+ * @priv: for @sink
+ * @reason: why not, or NULL
+ *
+ * Context: process, may sleep.
+ * Return: the queue; -EINVAL when the device cannot have so many entries;
+ * -ENODEV when it is gone; -ENOMEM; the driver's errno.
+ */
+struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev, u32 entries,
+				   const struct ibchan_sink *sink, void *priv,
+				   struct ibchan_reason *reason)
+{
+	struct ibchan_cq *cq;
+	int ret;
+
+	if (entries > dev->attr.max_cqe) {
+		if (reason)
+			reason->element = IBCHAN_PARAMETER_CQ_ENTRIES;
+		ret = ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
+					   (u64[3]) { entries, 1, dev->attr.max_cqe });
+		return ERR_PTR(ret);
+	}
+	ret = ibchan_device_enter(dev);
+	if (ret)
+		return ERR_PTR(ret);
+	cq = cq_create(dev, entries ?: min_t(u32, DEFAULT_ENTRIES, dev->attr.max_cqe),
+		       sink, priv);
+	ibchan_device_exit(dev);
+	return cq;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_cq_create, IBCHAN_NS);
+
+/* Promises entries to so many queues of a channel, each of which becomes a user. */
+int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, int queues,
+		      struct ibchan_reason *reason)
+{
+	u32 unused;
+
+	spin_lock(&cq->space_lock);
+	unused = cq->entries - cq->reserved;
+	if (entries <= unused)
+		cq->reserved += entries;
+	spin_unlock(&cq->space_lock);
+	if (entries > unused)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_CQ_FULL, -EAGAIN,
+					    (u64[3]) { entries, unused });
+	refcount_add(queues, &cq->users);
+	return 0;
+}
+
+/* The counterpart, for one queue. */
+void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries)
+{
+	spin_lock(&cq->space_lock);
+	cq->reserved -= entries;
+	spin_unlock(&cq->space_lock);
+	ibchan_cq_put(cq);
+}
+
+/* No verbs and no callbacks from here on. */
+static void cq_stop(struct ibchan_cq *cq)
+{
+	ibchan_cq_own(cq);
+	set_bit(CQ_DEAD, &cq->flags);
+	if (test_bit(CQ_ARMED, &cq->flags))
+		set_bit(CQ_LATE, &cq->flags);
+	ibchan_cq_disown(cq);
+}
+
+/* The same when the device leaves: waiters go away with -ENODEV. */
+void ibchan_cq_remove(struct ibchan_cq *cq)
+{
+	ibchan_cq_own(cq);
+	if (!test_and_set_bit(CQ_DEAD, &cq->flags) && cq->sink->gone)
+		cq->sink->gone(cq->priv);
+	ibchan_cq_disown(cq);
+	wake_up_all(&cq->wait);
+}
+
+/* An event that is due comes at once; one that is not is given up. */
+void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline)
+{
+	unsigned long now = jiffies;
+
+	if (time_before(now, deadline))
+		wait_event_timeout(cq->wait, !test_bit(CQ_ARMED, &cq->flags),
+				   deadline - now);
+}
+
+/*
+ * The cq is dead and settled, and a grace period has passed since. The gate is
+ * held for read or closed.
+ */
+void ibchan_cq_release_verbs(struct ibchan_cq *cq)
+{
+	struct ib_cq *ib = xchg(&cq->ib, NULL);
+
+	if (!ib)
+		return;
+	cancel_work_sync(&cq->reap_work);
+	ib_destroy_cq(ib);
+	ibchan_gauge(cqs, -1);
+}
+
+/*
+ * Runs a grace period after the cq died, which ends every handler that had begun
+ * by then. One that was still to begin gets a grace period after it has.
+ */
+static void cq_free_work(struct work_struct *work)
+{
+	struct ibchan_cq *cq = container_of(to_rcu_work(work), struct ibchan_cq, free_work);
+	struct ibchan_device *dev = cq->dev;
+
+	if (test_bit(CQ_LATE, &cq->flags)) {
+		ibchan_cq_settle(cq, jiffies + IBCHAN_EVENT_TIMEOUT);
+		synchronize_rcu();
+	}
+	cancel_work_sync(&cq->reap_work);
+	down_read(&dev->gate);
+	mutex_lock(&dev->lock);
+	list_del(&cq->link);
+	mutex_unlock(&dev->lock);
+	ibchan_cq_release_verbs(cq);
+	up_read(&dev->gate);
+	kfree(cq);
+	ibchan_device_put(dev);
+}
+
+/**
+ * ibchan_cq_tryget - keep a cq that was found in a table
+ * @cq: the queue; its memory is kept by RCU
+ *
+ * Context: any.
+ * Return: true with a reference for ibchan_cq_put(); false if it is a shell.
+ */
+bool ibchan_cq_tryget(struct ibchan_cq *cq)
+{
+	return refcount_inc_not_zero(&cq->users);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_cq_tryget, IBCHAN_NS);
+
+/**
+ * ibchan_cq_try_destroy - destroy a cq, unless somebody uses it
+ * @cq: the queue
+ *
+ * On success the sink is not called any more, and only ibchan_cq_put() may still
+ * be called on @cq.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EBUSY, with nothing changed, while a channel or a waiter uses it.
+ */
+int ibchan_cq_try_destroy(struct ibchan_cq *cq)
+{
+	if (!refcount_dec_if_one(&cq->users))
+		return -EBUSY;
+	cq_stop(cq);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_cq_try_destroy, IBCHAN_NS);
+
+/**
+ * ibchan_cq_put - give a reference back, or the shell of a destroyed cq
+ * @cq: the queue
+ *
+ * The device's queue goes a little later, from a worker.
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_cq_put(struct ibchan_cq *cq)
+{
+	if (refcount_read(&cq->users)) {
+		if (!refcount_dec_and_test(&cq->users))
+			return;
+		cq_stop(cq);
+	}
+	queue_rcu_work(ibchan_free_wq, &cq->free_work);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_cq_put, IBCHAN_NS);
+
+/**
+ * ibchan_cq_wake - have waiters look at their condition again
+ * @cq: the queue
+ *
+ * Context: any.
+ */
+void ibchan_cq_wake(struct ibchan_cq *cq)
+{
+	wake_up_all(&cq->wait);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_cq_wake, IBCHAN_NS);
+
+/* Polls for a moment, as long as nothing else wants the cpu. */
+static int cq_spin(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg)
+{
+	u64 end = ktime_get_ns() + SPIN_NS;
+	int ret;
+
+	do {
+		ibchan_cq_reap(cq, REAP_WORK_BUDGET);
+		ret = ready(arg);
+		if (ret || test_bit(CQ_DEAD, &cq->flags) || signal_pending(current))
+			return ret;
+		cpu_relax();
+	} while (!need_resched() && ktime_get_ns() < end);
+	return 0;
+}
+
+static int cq_sleep(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg,
+		    ktime_t *timeout)
+{
+	DEFINE_WAIT(wait);
+	int ret;
+
+	for (;;) {
+		prepare_to_wait(&cq->wait, &wait, TASK_INTERRUPTIBLE);
+		set_bit(CQ_ARM, &cq->flags);
+		ibchan_cq_reap(cq, REAP_WORK_BUDGET);
+		ret = ready(arg);
+		if (ret)
+			break;
+		ret = -ENODEV;
+		if (test_bit(CQ_DEAD, &cq->flags))
+			break;
+		ret = -EINTR;
+		if (signal_pending(current))
+			break;
+		ret = -ETIMEDOUT;
+		if (timeout && ktime_compare(ktime_get(), *timeout) >= 0)
+			break;
+		schedule_hrtimeout(timeout, HRTIMER_MODE_ABS);
+	}
+	finish_wait(&cq->wait, &wait);
+	return ret;
+}
+
+/**
+ * ibchan_cq_wait - reap until a condition holds
+ * @cq: the queue; the caller has a reference
+ * @ready: returns 0 to go on, a positive number when the condition holds, or a
+ *	negative errno to give up; called in any task state, must not sleep
+ * @arg: for @ready
+ * @timeout_ns: how long; negative: no limit; 0: reap and look once
+ *
+ * Polls for a moment, then sleeps.
+ *
+ * Context: process, may sleep.
+ * Return: what @ready returned, if not 0; -ETIMEDOUT; -EINTR when a signal is
+ * pending; -ENODEV when the device is gone and the condition does not hold.
+ */
+int ibchan_cq_wait(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg,
+		   s64 timeout_ns)
+{
+	ktime_t deadline = ktime_add_safe(ktime_get(), max_t(s64, timeout_ns, 0));
+	int ret = timeout_ns ? cq_spin(cq, ready, arg) : 0;
+
+	if (!ret)
+		ret = cq_sleep(cq, ready, arg, timeout_ns < 0 ? NULL : &deadline);
+	/* The event may have gone to this waiter, which is leaving. */
+	ibchan_cq_arm(cq);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_cq_wait, IBCHAN_NS);
+
+/* Pairs with the release when the marker is done: all before it is retired. */
+static bool marker_came(const int *drained)
+{
+	return smp_load_acquire(drained); /* see above */
+}
+
+/* For a drain: until the marker has come or the deadline has. */
+bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,
+			    unsigned long deadline)
+{
+	DEFINE_WAIT(wait);
+	unsigned long now;
+
+	for (;;) {
+		prepare_to_wait(&cq->wait, &wait, TASK_UNINTERRUPTIBLE);
+		set_bit(CQ_ARM, &cq->flags);
+		ibchan_cq_reap(cq, REAP_WORK_BUDGET);
+		now = jiffies;
+		if (marker_came(drained) || time_after_eq(now, deadline))
+			break;
+		schedule_timeout(deadline - now);
+	}
+	finish_wait(&cq->wait, &wait);
+	ibchan_cq_arm(cq);
+	return marker_came(drained);
+}

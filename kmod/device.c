@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Devices: how they come, how they leave, how they are found.
+ *
+ * A device may leave at any time. Commands pass its gate (an rwsem, for read);
+ * removal closes it (for write), so that no command is under way while removal
+ * takes the verbs objects apart: channels first, which ends all work, then
+ * memory, completion queues, protection domains. Our own objects stay behind as
+ * shells without a verbs object, until whoever made them gives them back.
+ */
+#include <linux/errno.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+
+#include "compat.h"
+#include "init.h"
+#include "internal.h"
+
+static DEFINE_MUTEX(devices_lock);
+static LIST_HEAD(devices);
+
+/*
+ * Reaps cqs that nobody waits on, breaks channels. Completions may be what memory
+ * reclaim waits for.
+ */
+struct workqueue_struct *ibchan_wq;
+
+/* Frees what others let go of. That may take long, and nobody waits for it. */
+struct workqueue_struct *ibchan_free_wq;
+
+/*
+ * Drivers whose reg_user_mr works without a user-space object behind it: read
+ * in their sources. Some others dereference one, or register other pages.
+ */
+static bool driver_registers_user_memory(enum rdma_driver_id id)
+{
+	switch (id) {
+	case RDMA_DRIVER_RXE:
+	case RDMA_DRIVER_SIW:
+	case RDMA_DRIVER_MLX5:
+	case RDMA_DRIVER_MLX4:
+	case RDMA_DRIVER_BNXT_RE:
+	case RDMA_DRIVER_CXGB4:
+	case RDMA_DRIVER_ERDMA:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
+{
+	const struct ib_device_attr *ib_attr = &ib->attrs;
+
+	strscpy(attr->name, dev_name(&ib->dev), sizeof(attr->name));
+	attr->node_guid = be64_to_cpu(ib->node_guid);
+	if (driver_registers_user_memory(ib->ops.driver_id))
+		attr->caps |= IBCHAN_DEVICE_USER_MR;
+	if (ib_attr->atomic_cap != IB_ATOMIC_NONE)
+		attr->caps |= IBCHAN_DEVICE_ATOMICS;
+	attr->ports = ib->phys_port_cnt;
+	attr->max_qp_wr = ib_attr->max_qp_wr;
+	attr->max_send_sge = ib_attr->max_send_sge;
+	attr->max_recv_sge = ib_attr->max_recv_sge;
+	attr->max_read_sge = ib_attr->max_sge_rd ?: ib_attr->max_send_sge;
+	attr->max_cqe = ib_attr->max_cqe;
+	/* What goes out and what comes in; one byte in the endpoint. */
+	attr->max_rd_atomic = clamp(min(ib_attr->max_qp_rd_atom,
+					ib_attr->max_qp_init_rd_atom), 1, U8_MAX);
+	attr->driver_id = ib->ops.driver_id;
+	attr->max_mr_size = ib_attr->max_mr_size;
+}
+
+static struct ibchan_device *device_alloc(struct ib_device *ib)
+{
+	struct ibchan_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	if (!dev)
+		return NULL;
+	dev->ib = ib;
+	init_rwsem(&dev->gate);
+	mutex_init(&dev->lock);
+	INIT_LIST_HEAD(&dev->pds);
+	INIT_LIST_HEAD(&dev->mrs);
+	INIT_LIST_HEAD(&dev->cqs);
+	INIT_LIST_HEAD(&dev->channels);
+	kref_init(&dev->kref);
+	snapshot_attr(ib, &dev->attr);
+	return dev;
+}
+
+static void device_free(struct kref *kref)
+{
+	kfree(container_of(kref, struct ibchan_device, kref));
+}
+
+/**
+ * ibchan_device_put - give a device back
+ * @dev: from ibchan_device_get() or ibchan_device_get_nth()
+ *
+ * Objects made on it keep it for themselves. Context: any.
+ */
+void ibchan_device_put(struct ibchan_device *dev)
+{
+	kref_put(&dev->kref, device_free);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_device_put, IBCHAN_NS);
+
+/* For an object that is made on a device. */
+void ibchan_device_hold(struct ibchan_device *dev)
+{
+	kref_get(&dev->kref);
+}
+
+/**
+ * ibchan_device_enter - begin a command
+ * @dev: the device
+ *
+ * Context: process, may sleep.
+ * Return: 0 with the gate held for read, or -ENODEV.
+ */
+int ibchan_device_enter(struct ibchan_device *dev)
+{
+	down_read(&dev->gate);
+	if (dev->ib)
+		return 0;
+	up_read(&dev->gate);
+	return -ENODEV;
+}
+
+/* The end of a command that ibchan_device_enter() let in. */
+void ibchan_device_exit(struct ibchan_device *dev)
+{
+	up_read(&dev->gate);
+}
+
+static bool device_is_visible(struct ibchan_device *dev, struct net *net)
+{
+	lockdep_assert_held(&devices_lock);
+	return rdma_dev_access_netns(dev->ib, net);
+}
+
+/**
+ * ibchan_device_get - find a device by name
+ * @name: as the rdma tool shows it
+ * @net: network namespace that it must be visible in
+ *
+ * Context: process, may sleep.
+ * Return: the device, to be given back with ibchan_device_put(); -ENODEV if
+ * there is none of that name, or not in @net.
+ */
+struct ibchan_device *ibchan_device_get(const char *name, struct net *net)
+{
+	struct ibchan_device *dev;
+
+	guard(mutex)(&devices_lock);
+	list_for_each_entry(dev, &devices, link) {
+		if (strcmp(dev->attr.name, name) || !device_is_visible(dev, net))
+			continue;
+		ibchan_device_hold(dev);
+		return dev;
+	}
+	return ERR_PTR(-ENODEV);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_device_get, IBCHAN_NS);
+
+/**
+ * ibchan_device_get_nth - go through the devices
+ * @index: 0 and up
+ * @net: network namespace that they must be visible in
+ *
+ * Context: process, may sleep.
+ * Return: the device, to be given back with ibchan_device_put(); -ENOENT behind
+ * the last one.
+ */
+struct ibchan_device *ibchan_device_get_nth(u32 index, struct net *net)
+{
+	struct ibchan_device *dev;
+
+	guard(mutex)(&devices_lock);
+	list_for_each_entry(dev, &devices, link) {
+		if (!device_is_visible(dev, net) || index--)
+			continue;
+		ibchan_device_hold(dev);
+		return dev;
+	}
+	return ERR_PTR(-ENOENT);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_device_get_nth, IBCHAN_NS);
+
+/**
+ * ibchan_device_query - what a device can do
+ * @dev: the device
+ * @attr: filled
+ *
+ * Context: process, may sleep.
+ * Return: 0, or -ENODEV when the device is gone.
+ */
+int ibchan_device_query(struct ibchan_device *dev, struct ibchan_device_attr *attr)
+{
+	guard(mutex)(&devices_lock);
+	if (list_empty(&dev->link))
+		return -ENODEV;
+	*attr = dev->attr;
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_device_query, IBCHAN_NS);
+
+static int port_query(struct ib_device *ib, u32 port, struct net *net,
+		      struct ibchan_port_attr *attr)
+{
+	struct ibchan_params params = { .port = port, .gid_index = IBCHAN_AUTO };
+	struct ibchan_gid gid = {};
+	struct ib_port_attr ib_attr;
+	int ret;
+
+	if (!rdma_is_port_valid(ib, port))
+		return -EINVAL;
+	ret = ib_query_port(ib, port, &ib_attr);
+	if (ret)
+		return ret;
+	*attr = (struct ibchan_port_attr){
+		.state = ib_attr.state,
+		.link_layer = rdma_port_get_link_layer(ib, port),
+		.active_mtu = ib_mtu_enum_to_int(ib_attr.active_mtu),
+		.max_mtu = ib_mtu_enum_to_int(ib_attr.max_mtu),
+		.lid = ib_attr.lid,
+		.gid_index = IBCHAN_AUTO,
+		.gid_entries = ib_attr.gid_tbl_len,
+	};
+	if (!ibchan_gid_choose(ib, net, &params, &gid, NULL)) {
+		attr->gid_index = gid.index;
+		memcpy(attr->gid, gid.gid.raw, sizeof(attr->gid));
+	}
+	return 0;
+}
+
+/**
+ * ibchan_port_query - what a port is
+ * @dev: the device
+ * @port: 1 and up
+ * @net: network namespace that its address must belong to
+ * @attr: filled
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL when there is no such port; -ENODEV when the device is
+ * gone; the driver's errno.
+ */
+int ibchan_port_query(struct ibchan_device *dev, u32 port, struct net *net,
+		      struct ibchan_port_attr *attr)
+{
+	int ret = ibchan_device_enter(dev);
+
+	if (ret)
+		return ret;
+	ret = port_query(dev->ib, port, net, attr);
+	ibchan_device_exit(dev);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_port_query, IBCHAN_NS);
+
+static struct ib_client ibchan_client;
+
+static int client_add(struct ib_device *ib)
+{
+	struct ibchan_device *dev = device_alloc(ib);
+
+	if (!dev)
+		return -ENOMEM;
+	ib_set_client_data(ib, &ibchan_client, dev);
+	guard(mutex)(&devices_lock);
+	list_add_tail(&dev->link, &devices);
+	return 0;
+}
+
+/* All of them at once, so that they flush while the first one drains. */
+static void break_channels(struct ibchan_device *dev)
+{
+	struct ibchan_channel *ch;
+
+	guard(mutex)(&dev->lock);
+	list_for_each_entry(ch, &dev->channels, link)
+		ibchan_channel_break(ch, -ENODEV);
+}
+
+/* Then the device may still use any of its objects, and none of them goes. */
+static bool has_leaked(struct ibchan_device *dev)
+{
+	struct ibchan_channel *ch;
+
+	list_for_each_entry(ch, &dev->channels, link)
+		if (ch->leaked)
+			return true;
+	return false;
+}
+
+/*
+ * The gate is closed, so the lists do not change. The grace period lets the
+ * last completion handlers end, before the cqs go.
+ */
+static void release_verbs(struct ibchan_device *dev)
+{
+	unsigned long deadline = jiffies + IBCHAN_DRAIN_TIMEOUT;
+	struct ibchan_channel *ch;
+	struct ibchan_mr *mr;
+	struct ibchan_cq *cq;
+	struct ibchan_pd *pd;
+
+	list_for_each_entry(ch, &dev->channels, link)
+		ibchan_channel_stop(ch, ENODEV, deadline);
+	list_for_each_entry(cq, &dev->cqs, link)
+		ibchan_cq_remove(cq);
+	if (has_leaked(dev))
+		return;
+	list_for_each_entry(mr, &dev->mrs, link)
+		ibchan_mr_release_verbs(mr);
+	deadline = jiffies + IBCHAN_EVENT_TIMEOUT;
+	list_for_each_entry(cq, &dev->cqs, link)
+		ibchan_cq_settle(cq, deadline);
+	synchronize_rcu();
+	list_for_each_entry(cq, &dev->cqs, link)
+		ibchan_cq_release_verbs(cq);
+	list_for_each_entry(pd, &dev->pds, link)
+		ibchan_pd_release_verbs(pd);
+}
+
+static void client_remove(struct ib_device *ib, void *client_data)
+{
+	struct ibchan_device *dev = client_data;
+
+	if (!dev)
+		return;
+	mutex_lock(&devices_lock);
+	list_del_init(&dev->link);
+	mutex_unlock(&devices_lock);
+	break_channels(dev);
+	down_write(&dev->gate);
+	release_verbs(dev);
+	dev->ib = NULL;
+	up_write(&dev->gate);
+	ibchan_device_put(dev);
+}
+
+static void client_rename(struct ib_device *ib, void *client_data)
+{
+	struct ibchan_device *dev = client_data;
+
+	guard(mutex)(&devices_lock);
+	strscpy(dev->attr.name, dev_name(&ib->dev), sizeof(dev->attr.name));
+}
+
+static struct ib_client ibchan_client = {
+	.name = "ibchan",
+	.add = client_add,
+	.remove = client_remove,
+	.rename = client_rename,
+};
+
+/* Begin to follow the devices that come and go. */
+int ibchan_device_init(void)
+{
+	int ret;
+
+	ibchan_wq = alloc_workqueue("ibchan", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
+	if (!ibchan_wq)
+		return -ENOMEM;
+	ret = -ENOMEM;
+	ibchan_free_wq = alloc_workqueue("ibchan_free", WQ_UNBOUND, 0);
+	if (!ibchan_free_wq)
+		goto undo_wq;
+	ret = ib_register_client(&ibchan_client);
+	if (ret)
+		goto undo_free_wq;
+	return 0;
+
+undo_free_wq:
+	destroy_workqueue(ibchan_free_wq);
+undo_wq:
+	destroy_workqueue(ibchan_wq);
+	return ret;
+}
+
+/*
+ * The barrier turns grace periods under way into work, which the workqueue's
+ * end then waits for.
+ */
+void ibchan_device_fini(void)
+{
+	ib_unregister_client(&ibchan_client);
+	rcu_barrier();
+	destroy_workqueue(ibchan_free_wq);
+	destroy_workqueue(ibchan_wq);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The blob that two peers exchange. It comes over a wire that nobody vouches
+ * for, so each field is checked before the queue pair sees any of it. Pure.
+ */
+#include <linux/build_bug.h>
+#include <linux/errno.h>
+#include <linux/etherdevice.h>
+#include <linux/string.h>
+#include <net/ipv6.h>
+
+#include "internal.h"
+
+#define QPN_LOWEST	2U		/* 0 and 1 are for management */
+#define QPN_MAX		0xffffffU	/* 24 bits on the wire */
+#define PSN_MAX		0xffffffU
+
+/**
+ * ibchan_gid_family - what kind of IP address is in a RoCE GID
+ * @gid: 16 bytes
+ *
+ * Return: 4 for an IPv4-mapped address, else 6.
+ */
+u8 ibchan_gid_family(const u8 *gid)
+{
+	struct in6_addr addr;
+
+	memcpy(&addr, gid, sizeof(addr));
+	return ipv6_addr_v4mapped(&addr) ? 4 : 6;
+}
+
+/**
+ * ibchan_endpoint_build - write the endpoint of a channel
+ * @ch: with its qp, address and parameters in place
+ * @mtu: what the port can take, enum ib_mtu
+ * @lid: of the port, 0 on Ethernet
+ */
+void ibchan_endpoint_build(struct ibchan_channel *ch, u8 mtu, u32 lid)
+{
+	struct ibchan_endpoint *endpoint = &ch->endpoint;
+
+	BUILD_BUG_ON(sizeof(*endpoint) != IBCHAN_ENDPOINT_SIZE);
+	*endpoint = (struct ibchan_endpoint){
+		.magic = cpu_to_be32(IBCHAN_ENDPOINT_MAGIC),
+		.version = cpu_to_be16(IBCHAN_ENDPOINT_VERSION),
+		.link_layer = ch->gid.family ? IBCHAN_LINK_LAYER_ETHERNET :
+					       IBCHAN_LINK_LAYER_INFINIBAND,
+		.mtu = mtu,
+		.qpn = cpu_to_be32(ch->qp->qp_num),
+		.psn = cpu_to_be32(ch->params.send_psn),
+		.max_dest_rd_atomic = ch->params.max_rd_atomic,
+		.lid = cpu_to_be32(lid),
+	};
+	memcpy(endpoint->gid, ch->gid.gid.raw, sizeof(endpoint->gid));
+	memcpy(endpoint->mac, ch->gid.mac, sizeof(endpoint->mac));
+}
+
+static int refuse_pair(struct ibchan_reason *reason, u32 code, u64 ours, u64 theirs)
+{
+	return ibchan_refuse_values(reason, code, -EINVAL, (u64[3]) { ours, theirs });
+}
+
+static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reason *reason)
+{
+	if (be32_to_cpu(theirs->magic) != IBCHAN_ENDPOINT_MAGIC)
+		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_MAGIC,
+				   IBCHAN_ENDPOINT_MAGIC, be32_to_cpu(theirs->magic));
+	if (be16_to_cpu(theirs->version) != IBCHAN_ENDPOINT_VERSION)
+		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_VERSION,
+				   IBCHAN_ENDPOINT_VERSION, be16_to_cpu(theirs->version));
+	if (theirs->reserved0 ||
+	    memchr_inv(theirs->reserved, 0, sizeof(theirs->reserved)))
+		return ibchan_refuse(reason, IBCHAN_REASON_ENDPOINT_RESERVED, -EINVAL);
+	return 0;
+}
+
+static int check_numbers(const struct ibchan_endpoint *ours,
+			 const struct ibchan_endpoint *theirs,
+			 struct ibchan_reason *reason)
+{
+	u32 qpn = be32_to_cpu(theirs->qpn);
+
+	if (qpn < QPN_LOWEST || qpn > QPN_MAX)
+		return refuse_pair(reason, IBCHAN_REASON_PEER_QPN, QPN_LOWEST, qpn);
+	if (be32_to_cpu(theirs->psn) > PSN_MAX)
+		return refuse_pair(reason, IBCHAN_REASON_PEER_PSN, PSN_MAX,
+				   be32_to_cpu(theirs->psn));
+	if (theirs->mtu < IB_MTU_256 || theirs->mtu > IB_MTU_4096)
+		return refuse_pair(reason, IBCHAN_REASON_PEER_MTU, ours->mtu, theirs->mtu);
+	/* With none, soft-RoCE would keep a read for ever. */
+	if (!theirs->max_dest_rd_atomic)
+		return refuse_pair(reason, IBCHAN_REASON_PEER_RD_ATOMIC, 1, 0);
+	return 0;
+}
+
+static bool gid_is_unicast(const u8 *gid)
+{
+	struct in6_addr addr;
+
+	memcpy(&addr, gid, sizeof(addr));
+	if (ipv6_addr_v4mapped(&addr))
+		return addr.s6_addr32[3] && !ipv4_is_multicast(addr.s6_addr32[3]) &&
+		       !ipv4_is_lbcast(addr.s6_addr32[3]);
+	return !ipv6_addr_any(&addr) && !ipv6_addr_is_multicast(&addr);
+}
+
+static int check_ethernet(const struct ibchan_endpoint *ours,
+			  const struct ibchan_endpoint *theirs,
+			  struct ibchan_reason *reason)
+{
+	u8 our_family = ibchan_gid_family(ours->gid);
+	u8 their_family = ibchan_gid_family(theirs->gid);
+
+	if (our_family != their_family)
+		return refuse_pair(reason, IBCHAN_REASON_GID_FAMILY, our_family,
+				   their_family);
+	if (!gid_is_unicast(theirs->gid))
+		return ibchan_refuse(reason, IBCHAN_REASON_PEER_GID, -EINVAL);
+	if (!is_valid_ether_addr(theirs->mac))
+		return ibchan_refuse(reason, IBCHAN_REASON_PEER_MAC, -EINVAL);
+	return 0;
+}
+
+/**
+ * ibchan_endpoint_check - can these two peers talk?
+ * @ours: of the local channel
+ * @theirs: any bytes at all
+ * @reason: which field, and both values; or NULL
+ *
+ * Return: 0 or -EINVAL.
+ */
+int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
+			  const struct ibchan_endpoint *theirs,
+			  struct ibchan_reason *reason)
+{
+	int ret;
+
+	ret = check_header(theirs, reason);
+	if (ret)
+		return ret;
+	if (theirs->link_layer != ours->link_layer)
+		return refuse_pair(reason, IBCHAN_REASON_LINK_LAYER, ours->link_layer,
+				   theirs->link_layer);
+	ret = check_numbers(ours, theirs, reason);
+	if (!ret && ours->link_layer == IBCHAN_LINK_LAYER_ETHERNET)
+		ret = check_ethernet(ours, theirs, reason);
+	return ret;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Private types of levels L1 to L3. The character device (L5) does not include
+ * this file: it uses <rdma/ibchan.h> as every other consumer does.
+ *
+ * Locks, outermost first:
+ *
+ *	devices_lock		list of devices (device.c)
+ *	ibchan_device.gate	commands hold it for read, removal for write; it
+ *				guards the ->ib pointers of everything below a
+ *				device
+ *	ibchan_device.lock	the device's lists of objects
+ *	ibchan_channel.qp_lock	verbs that change the state of a qp
+ *	ibchan_cq.space_lock	who has reserved how much of a cq
+ *	ibchan_channel.post_lock   bottom halves off; prepare and ib_post_*
+ *	ibchan_channel.state_lock  interrupts off; state and first error
+ *
+ * The right to reap a cq (CQ_OWNED) is not a lock: callbacks run under it. Who
+ * has it keeps bottom halves off and never waits for anything, so that another
+ * may spin for it. It is taken without any of the locks above but the gate.
+ */
+#ifndef IBCHAN_INTERNAL_H
+#define IBCHAN_INTERNAL_H
+
+#include <linux/atomic.h>
+#include <linux/completion.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/rwsem.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/ibchan.h>
+
+/* WRs built and posted as one chain, and the elements that they share. */
+#define IBCHAN_CHAIN_WRS	16
+#define IBCHAN_CHAIN_SGES	IBCHAN_MAX_SGE
+
+/* Completions taken from a cq in one call of the driver. */
+#define IBCHAN_REAP_BATCH	16
+
+/* Each qp keeps one slot of each queue for the marker of its own drain. */
+#define IBCHAN_MARKERS		1
+
+/*
+ * How long a drain waits for its markers. Flushing is local work of a few
+ * milliseconds; removal promises to be through within 5 s.
+ */
+#define IBCHAN_DRAIN_TIMEOUT	(2 * HZ)
+
+/*
+ * How long the end of a cq waits for an event that was asked for. One that is
+ * due comes with the next softirq; this is for one that will never come.
+ */
+#define IBCHAN_EVENT_TIMEOUT	HZ
+
+/**
+ * struct ibchan_device - one ib_device as we hold it
+ * @ib: NULL once the device is gone; guarded by @gate
+ * @gate: see the lock order
+ * @lock: guards the four lists
+ * @pds: its protection domains
+ * @mrs: its memory regions
+ * @cqs: its completion queues
+ * @channels: its channels
+ * @link: in the list of devices, under devices_lock
+ * @kref: its objects and its holders
+ * @attr: snapshot taken when the device came; immutable but for the name, which
+ *	changes under devices_lock
+ */
+struct ibchan_device {
+	struct ib_device *ib;
+	struct rw_semaphore gate;
+	struct mutex lock;		/* the lists */
+	struct list_head pds;
+	struct list_head mrs;
+	struct list_head cqs;
+	struct list_head channels;
+	struct list_head link;
+	struct kref kref;
+	struct ibchan_device_attr attr;
+};
+
+/**
+ * struct ibchan_pd - protection domain
+ * @ib: NULL once the device is gone; guarded by the gate
+ * @dev: holds a reference
+ * @users: 1 for the owner, 1 for each mr and channel
+ * @link: in @dev->pds
+ */
+struct ibchan_pd {
+	struct ib_pd *ib;
+	struct ibchan_device *dev;
+	refcount_t users;
+	struct list_head link;
+};
+
+/**
+ * struct ibchan_mr - memory region
+ * @ib: NULL once deregistered; guarded by the gate
+ * @pd: holds a reference
+ * @users: 1 for the owner, 1 for each element of a work in flight; 0: a shell
+ * @addr: address that the device knows the first byte by
+ * @length: bytes
+ * @pages: pages that it keeps pinned
+ * @access: IBCHAN_ACCESS_*
+ * @lkey: never leaves the kernel
+ * @rkey: 0 unless remote access was asked for
+ * @link: in the device's list
+ * @free_link: in the list of those whose last work has gone
+ * @rcu: the memory outlives readers that found it in a handle table
+ *
+ * All but @ib, @users and the links are immutable.
+ */
+struct ibchan_mr {
+	struct ib_mr *ib;
+	struct ibchan_pd *pd;
+	refcount_t users;
+	u64 addr;
+	u64 length;
+	u64 pages;
+	u32 access;
+	u32 lkey;
+	u32 rkey;
+	struct list_head link;
+	struct llist_node free_link;
+	struct rcu_head rcu;
+};
+
+enum ibchan_cq_flag {
+	CQ_OWNED,	/* somebody reaps */
+	CQ_AGAIN,	/* somebody else wanted to */
+	CQ_ARM,		/* arm before the right to reap is given up */
+	CQ_ARMED,	/* an event was asked for and has not come */
+	CQ_DEAD,	/* no more verbs on it */
+	CQ_LATE,	/* an event was due when it died */
+};
+
+/**
+ * struct ibchan_cq - completion queue
+ * @ib: NULL once the device is gone; guarded by CQ_OWNED (and set CQ_DEAD)
+ * @dev: holds a reference
+ * @sink: the consumer's
+ * @priv: the consumer's
+ * @flags: enum ibchan_cq_flag
+ * @in_flight: works posted and not retired
+ * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
+ * @wait: in-kernel waiters, and who waits for CQ_ARMED to clear
+ * @reap_work: reaps when nobody waits
+ * @users: 1 for the owner, 1 for each queue of a channel and each waiter; 0: a
+ *	shell
+ * @space_lock: guards @reserved
+ * @reserved: entries promised to channels
+ * @entries: entries of the ib_cq
+ * @link: in the device's list
+ * @free_work: destroys and frees, after a grace period
+ * @wc: belongs to the owner of CQ_OWNED
+ */
+struct ibchan_cq {
+	struct ib_cq *ib;
+	struct ibchan_device *dev;
+	const struct ibchan_sink *sink;
+	void *priv;
+	unsigned long flags;
+	atomic_t in_flight;
+	int retired;
+	wait_queue_head_t wait;
+	struct work_struct reap_work;
+	refcount_t users;
+	spinlock_t space_lock;		/* reserved */
+	u32 reserved;
+	u32 entries;
+	struct list_head link;
+	struct rcu_work free_work;
+	struct ib_wc wc[IBCHAN_REAP_BATCH];
+};
+
+/**
+ * struct ibchan_slot - one posted work
+ * @cqe: what the device gives back
+ * @queue: where it was posted
+ * @mrs: its regions, room for the queue's max_sge
+ * @wr_id: the caller's
+ * @num_mrs: references held
+ * @opcode: IBCHAN_OP_*
+ *
+ * Slots belong to their channel, so that nothing of the caller's is touched
+ * after the post. One is written under the post lock before its credit is
+ * spent, and read by who retires it before the credit is returned.
+ */
+struct ibchan_slot {
+	struct ib_cqe cqe;
+	struct ibchan_queue *queue;
+	struct ibchan_mr **mrs;
+	u64 wr_id;
+	u16 num_mrs;
+	u8 opcode;
+};
+
+/**
+ * struct ibchan_credit - free slots of a queue
+ * @depth: works that may be in flight
+ * @slots: @depth rounded up to a power of two, so that the counters may wrap
+ * @posted: works ever posted; written under the post lock
+ * @retired: works ever retired; written by the owner of the cq
+ *
+ * A reliable connection completes each of its queues in order, so the next free
+ * slot is @posted modulo @slots.
+ */
+struct ibchan_credit {
+	u32 depth;
+	u32 slots;
+	u32 posted;
+	u32 retired;
+};
+
+/**
+ * struct ibchan_queue - the send or the receive half of a channel
+ * @channel: its channel
+ * @cq: where it completes
+ * @credit: free slots
+ * @max_sge: elements of one work
+ * @slots: @credit.slots of them
+ * @mrs: the slots' regions
+ * @marker: completes behind everything else, when the qp drains
+ * @marked: the marker is posted
+ * @drained: the marker has come, or was given up
+ */
+struct ibchan_queue {
+	struct ibchan_channel *channel;
+	struct ibchan_cq *cq;
+	struct ibchan_credit credit;
+	u32 max_sge;
+	struct ibchan_slot *slots;
+	struct ibchan_mr **mrs;
+	struct ib_cqe marker;
+	int marked;
+	int drained;
+};
+
+/**
+ * struct ibchan_chain - scratch space to build a chain in, under the post lock
+ * @send: send, write and read requests
+ * @recv: receive requests
+ * @sges: their elements
+ * @num: requests built
+ * @num_sges: elements used
+ * @queue: where they go
+ *
+ * It outlives ib_post_*: soft-RoCE may look at wr->next after the completion.
+ */
+struct ibchan_chain {
+	union {
+		struct ib_rdma_wr send[IBCHAN_CHAIN_WRS];
+		struct ib_recv_wr recv[IBCHAN_CHAIN_WRS];
+	};
+	struct ib_sge sges[IBCHAN_CHAIN_SGES];
+	u32 num;
+	u32 num_sges;
+	struct ibchan_queue *queue;
+};
+
+/**
+ * struct ibchan_gid - the address that a channel uses
+ * @port: port
+ * @index: entry of the port's GID table
+ * @gid: the address
+ * @mac: Ethernet address behind it
+ * @family: 4 or 6; 0 on InfiniBand
+ */
+struct ibchan_gid {
+	u32 port;
+	u32 index;
+	union ib_gid gid;
+	u8 mac[ETH_ALEN];
+	u8 family;
+};
+
+/**
+ * struct ibchan_channel - one reliable connection
+ * @qp: NULL once closed; guarded by the gate, and by @post_lock for posting
+ * @dev: holds a reference
+ * @pd: holds a reference until closed
+ * @qp_lock: one at a time changes the state of @qp
+ * @connected: @qp has come to RTS, so closing has to drain it; under @qp_lock
+ * @post_lock: guards the posting side of both queues, @chain
+ * @chain: scratch space
+ * @send: sends, writes and reads
+ * @recv: receives
+ * @max_read_sge: elements of a read
+ * @max_message: bytes of one message
+ * @state_lock: guards @state, @error and @status together
+ * @state: enum ibchan_channel_state; read without the lock by the post path
+ * @error: errno of the first error, positive
+ * @status: of the work that failed first
+ * @broken_at: when it broke, in jiffies; 0: it has not
+ * @leaked: the device would not let go of it
+ * @break_work: moves the qp to ERR
+ * @net: kept by the consumer
+ * @cookie: the consumer's
+ * @params: in effect; immutable once connected
+ * @gid: own address; immutable
+ * @endpoint: for the peer; immutable
+ * @link: in the device's list
+ * @rcu: the memory outlives readers that found it in a handle table
+ */
+struct ibchan_channel {
+	struct ib_qp *qp;
+	struct ibchan_device *dev;
+	struct ibchan_pd *pd;
+	struct mutex qp_lock;		/* state changes of qp */
+	int connected;
+	spinlock_t post_lock;		/* posting */
+	struct ibchan_chain chain;
+	struct ibchan_queue send;
+	struct ibchan_queue recv;
+	u32 max_read_sge;
+	u32 max_message;
+	spinlock_t state_lock;		/* state and first error */
+	u32 state;
+	u32 error;
+	u32 status;
+	unsigned long broken_at;
+	int leaked;
+	struct work_struct break_work;
+	struct net *net;
+	u64 cookie;
+	struct ibchan_params params;
+	struct ibchan_gid gid;
+	struct ibchan_endpoint endpoint;
+	struct list_head link;
+	struct rcu_head rcu;
+};
+
+/* wr.c, params.c, endpoint.c, state.c, status.c: pure, any context. */
+int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
+int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
+			 const u64 value[3]);
+bool ibchan_range_fits(u64 offset, u64 length, u64 size);
+int ibchan_wr_check(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
+		    struct ibchan_reason *reason);
+struct ibchan_queue *ibchan_wr_queue(struct ibchan_channel *ch,
+				     const struct ibchan_wr *wr);
+int ibchan_params_check(const struct ibchan_params *params,
+			const struct ibchan_device_attr *attr,
+			struct ibchan_reason *reason);
+int ibchan_access_check(u32 access, struct ibchan_reason *reason);
+void ibchan_endpoint_build(struct ibchan_channel *ch, u8 mtu, u32 lid);
+int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
+			  const struct ibchan_endpoint *theirs,
+			  struct ibchan_reason *reason);
+u8 ibchan_gid_family(const u8 *gid);
+bool ibchan_state_may(u32 from, u32 to);
+int ibchan_state_error(u32 state, u32 error);
+u32 ibchan_status_error(u32 status);
+
+/* gid.c */
+int ibchan_gid_choose(struct ib_device *ib, struct net *net,
+		      const struct ibchan_params *params, struct ibchan_gid *gid,
+		      struct ibchan_reason *reason);
+
+bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
+			    const struct ibchan_gid *gid);
+
+/* device.c */
+extern struct workqueue_struct *ibchan_wq;
+extern struct workqueue_struct *ibchan_free_wq;
+int ibchan_device_enter(struct ibchan_device *dev);
+void ibchan_device_exit(struct ibchan_device *dev);
+void ibchan_device_hold(struct ibchan_device *dev);
+
+/* pd.c */
+void ibchan_pd_hold(struct ibchan_pd *pd);
+void ibchan_pd_drop(struct ibchan_pd *pd);
+void ibchan_pd_release_verbs(struct ibchan_pd *pd);
+
+/* mr.c */
+bool ibchan_mr_get(struct ibchan_mr *mr);
+void ibchan_mr_drop(struct ibchan_mr *mr);
+void ibchan_mr_release_verbs(struct ibchan_mr *mr);
+
+/* cq.c */
+void ibchan_cq_own(struct ibchan_cq *cq);
+void ibchan_cq_disown(struct ibchan_cq *cq);
+void ibchan_cq_sweep(struct ibchan_cq *cq);
+void ibchan_cq_notify(struct ibchan_cq *cq);
+int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, int queues,
+		      struct ibchan_reason *reason);
+void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries);
+bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,
+			    unsigned long deadline);
+void ibchan_cq_remove(struct ibchan_cq *cq);
+void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline);
+void ibchan_cq_release_verbs(struct ibchan_cq *cq);
+
+/* qp.c */
+int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason);
+int ibchan_qp_connect(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+		      struct ibchan_reason *reason);
+void ibchan_qp_error(struct ibchan_channel *ch);
+void ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline);
+int ibchan_qp_destroy(struct ibchan_channel *ch);
+int ibchan_qp_post(struct ibchan_channel *ch, u32 *posted);
+
+/* work.c */
+int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
+		      struct ibchan_cq *cq, u32 depth);
+void ibchan_queue_fini(struct ibchan_queue *queue);
+void ibchan_queue_flush(struct ibchan_queue *queue);
+
+/* channel.c */
+void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status);
+void ibchan_channel_stop(struct ibchan_channel *ch, u32 error, unsigned long deadline);
+
+static inline u32 ibchan_credit_in_flight(const struct ibchan_credit *credit)
+{
+	/* Pairs with the retirement that gave the slot back. */
+	u32 retired = smp_load_acquire(&credit->retired);
+
+	return READ_ONCE(credit->posted) - retired;
+}
+
+#endif /* IBCHAN_INTERNAL_H */

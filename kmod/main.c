@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Loading and unloading. */
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+
+#include "context.h"
+#include "init.h"
+
+/* Group and mode are the udev rule's to widen: 0660, group rdma. */
+static struct miscdevice ibchan_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "ibchan",
+	.fops = &ibchan_fops,
+	.mode = 0660,
+};
+
+static int __init ibchan_init(void)
+{
+	int ret;
+
+	ret = ibchan_device_init();
+	if (ret)
+		return ret;
+	ret = misc_register(&ibchan_misc);
+	if (ret) {
+		ibchan_device_fini();
+		return ret;
+	}
+	ibchan_debugfs_init();
+	return 0;
+}
+
+/* No file is open, so the devices have none of our objects but dying ones. */
+static void __exit ibchan_exit(void)
+{
+	ibchan_debugfs_fini();
+	misc_deregister(&ibchan_misc);
+	ibchan_device_fini();
+}
+
+module_init(ibchan_init);
+module_exit(ibchan_exit);
+
+MODULE_DESCRIPTION("RDMA channels for kernel consumers and user programs");
+MODULE_AUTHOR("The ibchan authors");
+MODULE_LICENSE("GPL");

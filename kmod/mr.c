@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory regions: the only place that pins or registers.
+ *
+ * A region's users are its owner and each element of a work in flight. Giving
+ * it up while works use it is either refused (ibchan_mr_try_dereg) or left to
+ * the last work (ibchan_mr_put); works end in softirq context, where nothing may
+ * be unpinned, so the last one hands the region to a worker.
+ *
+ * User pages are pinned by the driver (ib_umem), charged to the mm of the
+ * caller, and unpinned when the driver deregisters, whoever calls that.
+ */
+#include <linux/capability.h>
+#include <linux/errno.h>
+#include <linux/llist.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/userfaultfd_k.h>
+
+#include "compat.h"
+#include "counters.h"
+#include "internal.h"
+
+/* Bytes to fault in between two looks at signals. */
+#define FAULT_IN_STEP	SZ_2M
+
+static LLIST_HEAD(deferred);
+static void release_deferred(struct work_struct *work);
+static DECLARE_WORK(deferred_work, release_deferred);
+
+static u64 pages_spanned(u64 addr, u64 length)
+{
+	return (PAGE_ALIGN(addr + length) - PAGE_ALIGN_DOWN(addr)) >> PAGE_SHIFT;
+}
+
+/* Tells a refusal by RLIMIT_MEMLOCK from memory that ran out; ib_umem does not. */
+static int refuse_memory(u64 pages, struct ibchan_reason *reason)
+{
+	u64 limit = rlimit(RLIMIT_MEMLOCK);
+	u64 used = (u64)atomic64_read(&current->mm->pinned_vm) << PAGE_SHIFT;
+	u64 needed = pages << PAGE_SHIFT;
+
+	if (capable(CAP_IPC_LOCK) || used + needed <= limit)
+		return -ENOMEM;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_MEMLOCK, -ENOMEM,
+				    (u64[3]) { used, limit, needed });
+}
+
+static int check_user_range(struct ibchan_device *dev, u64 addr, u64 length,
+			    struct ibchan_reason *reason)
+{
+	u64 end;
+
+	if (!(dev->attr.caps & IBCHAN_DEVICE_USER_MR))
+		return ibchan_refuse_values(reason, IBCHAN_REASON_DRIVER_NOT_SAFE,
+					    -EOPNOTSUPP,
+					    (u64[3]) { dev->attr.driver_id });
+	if (!length)
+		return ibchan_refuse(reason, IBCHAN_REASON_EMPTY_RANGE, -EINVAL);
+	if (check_add_overflow(addr, length, &end) || !access_ok(u64_to_user_ptr(addr), length))
+		return -EFAULT;
+	if (length > dev->attr.max_mr_size)
+		return -EINVAL;
+	return 0;
+}
+
+/*
+ * Faults on files and under userfaultfd may take as long as somebody likes. They
+ * are taken here, before the gate, so that the device can leave meanwhile. What
+ * is not there is left for the pin to find out.
+ */
+static bool may_fault_for_long(u64 addr, u64 end)
+{
+	struct vm_area_struct *vma;
+	bool found = false;
+
+	mmap_read_lock(current->mm);
+	for (vma = find_vma(current->mm, addr); vma && vma->vm_start < end && !found;
+	     vma = find_vma(current->mm, vma->vm_end))
+		found = vma->vm_file || userfaultfd_armed(vma);
+	mmap_read_unlock(current->mm);
+	return found;
+}
+
+static int fault_in(u64 addr, u64 length, u32 access)
+{
+	u64 end = addr + length;
+	size_t step, left;
+
+	if (!may_fault_for_long(addr, end))
+		return 0;
+	for (; addr < end; addr += step) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		step = min_t(u64, end - addr, FAULT_IN_STEP);
+		left = access & IBCHAN_ACCESS_LOCAL_WRITE ?
+			fault_in_safe_writeable(u64_to_user_ptr(addr), step) :
+			fault_in_readable(u64_to_user_ptr(addr), step);
+		if (left)
+			return 0;
+		cond_resched();
+	}
+	return 0;
+}
+
+/*
+ * The address that the device knows the range by is the user's own: soft-RoCE
+ * wants both to be equal modulo the page, siw wants them equal.
+ */
+static struct ib_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+			      struct ibchan_reason *reason)
+{
+	struct ib_mr *ib = ib_reg_user_mr(pd->ib, addr, length, addr, access);
+
+	if (!IS_ERR(ib))
+		return ib;
+	/* A limit of 0 is -EPERM to ib_umem. */
+	if (PTR_ERR(ib) == -ENOMEM || (PTR_ERR(ib) == -EPERM && !can_do_mlock()))
+		return ERR_PTR(refuse_memory(pages_spanned(addr, length), reason));
+	return ib;
+}
+
+static void mr_publish(struct ibchan_mr *mr)
+{
+	struct ibchan_device *dev = mr->pd->dev;
+
+	mutex_lock(&dev->lock);
+	list_add_tail(&mr->link, &dev->mrs);
+	mutex_unlock(&dev->lock);
+	ibchan_gauge(mrs_registered, 1);
+	ibchan_gauge(mr_pages, mr->pages);
+}
+
+static struct ibchan_mr *mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
+				     u32 access, struct ibchan_reason *reason)
+{
+	struct ibchan_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	struct ib_mr *ib;
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	ib = reg_user(pd, addr, length, access, reason);
+	if (IS_ERR(ib)) {
+		kfree(mr);
+		return ERR_CAST(ib);
+	}
+	mr->ib = ib;
+	mr->pd = pd;
+	ibchan_pd_hold(pd);
+	refcount_set(&mr->users, 1);
+	mr->addr = addr;
+	mr->length = length;
+	mr->pages = pages_spanned(addr, length);
+	mr->access = access;
+	mr->lkey = ib->lkey;
+	mr->rkey = access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
+	mr_publish(mr);
+	return mr;
+}
+
+/**
+ * ibchan_mr_reg_user - pin and register a range of the caller's memory
+ * @pd: where
+ * @addr: first byte; any alignment
+ * @length: bytes, 1 to the device's largest
+ * @access: IBCHAN_ACCESS_*
+ * @reason: why not, or NULL
+ *
+ * The pages are charged to the caller's RLIMIT_MEMLOCK. They stay pinned until
+ * the region is deregistered, whatever becomes of the mapping or the process.
+ *
+ * Context: process, may sleep; current->mm is the memory's.
+ * Return: the region; -EINVAL for an empty or too long range or access flags
+ * that do not go together; -EOPNOTSUPP for unknown flags, or a driver that
+ * cannot do this safely for the kernel; -EFAULT for memory that is not there;
+ * -EINTR when the caller is killed; -ENOMEM; -ENODEV; the driver's errno.
+ */
+struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
+				     u32 access, struct ibchan_reason *reason)
+{
+	struct ibchan_mr *mr;
+	int ret;
+
+	ret = ibchan_access_check(access, reason);
+	if (!ret)
+		ret = check_user_range(pd->dev, addr, length, reason);
+	if (!ret)
+		ret = fault_in(addr, length, access);
+	if (!ret)
+		ret = ibchan_device_enter(pd->dev);
+	if (ret)
+		return ERR_PTR(ret);
+	mr = mr_reg_user(pd, addr, length, access, reason);
+	ibchan_device_exit(pd->dev);
+	return mr;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_user, IBCHAN_NS);
+
+/**
+ * ibchan_mr_rkey - what a peer needs to reach the region
+ * @mr: the region
+ *
+ * Return: the key; 0 unless the region was registered for remote access.
+ */
+u32 ibchan_mr_rkey(const struct ibchan_mr *mr)
+{
+	return mr->rkey;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_rkey, IBCHAN_NS);
+
+/**
+ * ibchan_mr_pages - how many pages the region keeps pinned
+ * @mr: the region
+ */
+u64 ibchan_mr_pages(const struct ibchan_mr *mr)
+{
+	return mr->pages;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_pages, IBCHAN_NS);
+
+/* For an element of a work; false when the region is being given up. */
+bool ibchan_mr_get(struct ibchan_mr *mr)
+{
+	return refcount_inc_not_zero(&mr->users);
+}
+
+/*
+ * The gate is held for read, or it is closed. A driver that cannot deregister
+ * keeps its memory, and we count that.
+ */
+void ibchan_mr_release_verbs(struct ibchan_mr *mr)
+{
+	struct ib_mr *ib = xchg(&mr->ib, NULL);
+
+	if (!ib)
+		return;
+	if (ib_dereg_mr(ib))
+		ibchan_gauge(leaked, 1);
+	ibchan_gauge(mrs_registered, -1);
+	ibchan_gauge(mr_pages, -(s64)mr->pages);
+}
+
+static void mr_dereg(struct ibchan_mr *mr)
+{
+	struct ibchan_device *dev = mr->pd->dev;
+
+	down_read(&dev->gate);
+	mutex_lock(&dev->lock);
+	list_del(&mr->link);
+	mutex_unlock(&dev->lock);
+	ibchan_mr_release_verbs(mr);
+	up_read(&dev->gate);
+	ibchan_pd_drop(mr->pd);
+}
+
+static void release_deferred(struct work_struct *work)
+{
+	struct llist_node *list = llist_del_all(&deferred);
+	struct ibchan_mr *mr, *next;
+
+	llist_for_each_entry_safe(mr, next, list, free_link) {
+		mr_dereg(mr);
+		kfree_rcu(mr, rcu);
+	}
+}
+
+/* A work is done with the region. Any context. */
+void ibchan_mr_drop(struct ibchan_mr *mr)
+{
+	if (!refcount_dec_and_test(&mr->users))
+		return;
+	if (llist_add(&mr->free_link, &deferred))
+		queue_work(ibchan_free_wq, &deferred_work);
+}
+
+/**
+ * ibchan_mr_try_dereg - deregister, unless works use the region
+ * @mr: the region
+ *
+ * On success the pages are unpinned and the region is an empty shell: no post
+ * takes it, and only ibchan_mr_put() may still be called.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EBUSY, with nothing changed, while a work uses the region.
+ */
+int ibchan_mr_try_dereg(struct ibchan_mr *mr)
+{
+	if (!refcount_dec_if_one(&mr->users))
+		return -EBUSY;
+	mr_dereg(mr);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_try_dereg, IBCHAN_NS);
+
+/**
+ * ibchan_mr_put - the owner is done with the region
+ * @mr: the region, or the shell that ibchan_mr_try_dereg() left
+ *
+ * A region that works use is deregistered when the last of them has completed.
+ * The memory of @mr itself stays readable for one RCU grace period more.
+ *
+ * Context: any.
+ */
+void ibchan_mr_put(struct ibchan_mr *mr)
+{
+	if (!refcount_read(&mr->users)) {
+		kfree_rcu(mr, rcu);
+		return;
+	}
+	ibchan_mr_drop(mr);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_put, IBCHAN_NS);

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The builder's parameters: their defaults and their ranges. Pure. */
+#include <linux/errno.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+
+#include "compat.h"
+#include "internal.h"
+
+#define PSN_MAX		0xffffffU	/* 24 bits on the wire */
+#define RETRIES_MAX	7U		/* 3 bits on the wire */
+#define TIMER_MAX	31U		/* 5 bits on the wire */
+#define SERVICE_LEVEL_MAX 15U		/* 4 bits on the wire */
+
+/**
+ * ibchan_params_init - the defaults
+ * @params: what to fill
+ *
+ * The numbers are IBCHAN_DEFAULT_* of <linux/ibchan.h>, which says where they
+ * come from. Context: any.
+ */
+void ibchan_params_init(struct ibchan_params *params)
+{
+	*params = (struct ibchan_params){
+		.access = IBCHAN_ACCESS_SHARED,
+		.max_send_wr = IBCHAN_DEFAULT_SEND_WR,
+		.max_recv_wr = IBCHAN_DEFAULT_RECV_WR,
+		.max_send_sge = IBCHAN_DEFAULT_SEND_SGE,
+		.max_recv_sge = IBCHAN_DEFAULT_RECV_SGE,
+		.rnr_retries = IBCHAN_DEFAULT_RNR_RETRIES,
+		.ack_retries = IBCHAN_DEFAULT_ACK_RETRIES,
+		.min_rnr_timer = IBCHAN_DEFAULT_MIN_RNR_TIMER,
+		.ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT,
+		.send_psn = IBCHAN_AUTO,
+		.recv_psn = IBCHAN_AUTO,
+		.gid_index = IBCHAN_AUTO,
+		.max_rd_atomic = IBCHAN_AUTO,
+	};
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_params_init, IBCHAN_NS);
+
+static int refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value,
+			    u64 low, u64 high)
+{
+	if (reason)
+		reason->element = which;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
+				    (u64[3]) { value, low, high });
+}
+
+struct param_range {
+	u32 which;
+	u32 value;
+	u32 low;
+	u32 high;
+	u32 also;	/* a value outside the range that is fine; else @low */
+};
+
+static int check_ranges(const struct param_range *range, u32 num, struct ibchan_reason *reason)
+{
+	for (; num; num--, range++)
+		if (range->value != range->also &&
+		    (range->value < range->low || range->value > range->high))
+			return refuse_parameter(reason, range->which, range->value,
+						range->low, range->high);
+	return 0;
+}
+
+static int check_mtu(u32 mtu, struct ibchan_reason *reason)
+{
+	switch (mtu) {
+	case 0:
+	case 256:
+	case 512:
+	case 1024:
+	case 2048:
+	case 4096:
+		return 0;
+	default:
+		return refuse_parameter(reason, IBCHAN_PARAMETER_MTU, mtu, 256, 4096);
+	}
+}
+
+/**
+ * ibchan_access_check - are these access flags possible?
+ * @access: IBCHAN_ACCESS_*
+ * @reason: why not, or NULL
+ *
+ * The verbs demand local write for whoever lets a peer write.
+ *
+ * Return: 0; -EOPNOTSUPP for an unknown flag; -EINVAL for remote write or
+ * atomic without local write.
+ */
+int ibchan_access_check(u32 access, struct ibchan_reason *reason)
+{
+	u32 writes = access & (IBCHAN_ACCESS_REMOTE_WRITE | IBCHAN_ACCESS_REMOTE_ATOMIC);
+
+	if (access & ~IBCHAN_ACCESS_ALL)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_ACCESS_COMBINATION,
+					    -EOPNOTSUPP, (u64[3]) { access });
+	if (writes && !(access & IBCHAN_ACCESS_LOCAL_WRITE))
+		return ibchan_refuse_values(reason, IBCHAN_REASON_ACCESS_COMBINATION,
+					    -EINVAL, (u64[3]) { access });
+	return 0;
+}
+
+/* Work requests in one queue: the qp keeps a marker, the cq holds all of them. */
+static u32 max_depth(const struct ibchan_device_attr *attr)
+{
+	return min(attr->max_qp_wr - IBCHAN_MARKERS,
+		   attr->max_cqe - 2 * IBCHAN_MARKERS - 1);
+}
+
+/**
+ * ibchan_params_check - are the builder's parameters within their ranges?
+ * @params: what was asked for
+ * @attr: the device
+ * @reason: value, lowest and highest allowed, and which; or NULL
+ *
+ * Return: 0 or -EINVAL; -EOPNOTSUPP for an unknown access flag.
+ */
+int ibchan_params_check(const struct ibchan_params *params,
+			const struct ibchan_device_attr *attr,
+			struct ibchan_reason *reason)
+{
+	u32 depth = max_depth(attr);
+	u32 send_sge = min_t(u32, attr->max_send_sge, IBCHAN_MAX_SGE);
+	u32 recv_sge = min_t(u32, attr->max_recv_sge, IBCHAN_MAX_SGE);
+	const struct param_range ranges[] = {
+		{ IBCHAN_PARAMETER_MAX_SEND_WR, params->max_send_wr, 1, depth, 1 },
+		{ IBCHAN_PARAMETER_MAX_RECV_WR, params->max_recv_wr, 1, depth, 1 },
+		{ IBCHAN_PARAMETER_MAX_SEND_SGE, params->max_send_sge, 1, send_sge, 1 },
+		{ IBCHAN_PARAMETER_MAX_RECV_SGE, params->max_recv_sge, 1, recv_sge, 1 },
+		{ IBCHAN_PARAMETER_RNR_RETRIES, params->rnr_retries, 0, RETRIES_MAX, 0 },
+		{ IBCHAN_PARAMETER_ACK_RETRIES, params->ack_retries, 0, RETRIES_MAX, 0 },
+		{ IBCHAN_PARAMETER_MIN_RNR_TIMER, params->min_rnr_timer, 0, TIMER_MAX, 0 },
+		{ IBCHAN_PARAMETER_ACK_TIMEOUT, params->ack_timeout, 0, TIMER_MAX, 0 },
+		{ IBCHAN_PARAMETER_SEND_PSN, params->send_psn, 0, PSN_MAX, IBCHAN_AUTO },
+		{ IBCHAN_PARAMETER_RECV_PSN, params->recv_psn, 0, PSN_MAX, IBCHAN_AUTO },
+		{ IBCHAN_PARAMETER_PORT, params->port, 1, attr->ports, 0 },
+		{ IBCHAN_PARAMETER_MAX_RD_ATOMIC, params->max_rd_atomic, 1,
+		  attr->max_rd_atomic, IBCHAN_AUTO },
+		{ IBCHAN_PARAMETER_TRAFFIC_CLASS, params->traffic_class, 0, U8_MAX, 0 },
+		{ IBCHAN_PARAMETER_SERVICE_LEVEL, params->service_level, 0,
+		  SERVICE_LEVEL_MAX, 0 },
+	};
+	int ret;
+
+	if (params->reserved)
+		return ibchan_refuse(reason, IBCHAN_REASON_RESERVED, -EINVAL);
+	ret = ibchan_access_check(params->access, reason);
+	if (!ret)
+		ret = check_ranges(ranges, ARRAY_SIZE(ranges), reason);
+	if (!ret)
+		ret = check_mtu(params->mtu, reason);
+	return ret;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Protection domains: memory and channels meet only inside one. */
+#include <linux/errno.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "counters.h"
+#include "internal.h"
+
+static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
+{
+	struct ibchan_pd *pd = kzalloc(sizeof(*pd), GFP_KERNEL_ACCOUNT);
+	struct ib_pd *ib;
+
+	if (!pd)
+		return ERR_PTR(-ENOMEM);
+	ib = ib_alloc_pd(dev->ib, 0);
+	if (IS_ERR(ib)) {
+		kfree(pd);
+		return ERR_CAST(ib);
+	}
+	pd->ib = ib;
+	pd->dev = dev;
+	ibchan_device_hold(dev);
+	refcount_set(&pd->users, 1);
+	mutex_lock(&dev->lock);
+	list_add_tail(&pd->link, &dev->pds);
+	mutex_unlock(&dev->lock);
+	ibchan_gauge(pds, 1);
+	return pd;
+}
+
+/**
+ * ibchan_pd_alloc - make a protection domain
+ * @dev: where
+ *
+ * Context: process, may sleep.
+ * Return: the domain, for ibchan_pd_free(); -ENODEV when the device is gone;
+ * -ENOMEM; the driver's errno.
+ */
+struct ibchan_pd *ibchan_pd_alloc(struct ibchan_device *dev)
+{
+	struct ibchan_pd *pd;
+	int ret = ibchan_device_enter(dev);
+
+	if (ret)
+		return ERR_PTR(ret);
+	pd = pd_alloc(dev);
+	ibchan_device_exit(dev);
+	return pd;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pd_alloc, IBCHAN_NS);
+
+/* For an object that is made in a domain: its maker holds the domain. */
+void ibchan_pd_hold(struct ibchan_pd *pd)
+{
+	refcount_inc(&pd->users);
+}
+
+/* The counterpart. The owner's own reference goes last, in ibchan_pd_free(). */
+void ibchan_pd_drop(struct ibchan_pd *pd)
+{
+	refcount_dec(&pd->users);
+}
+
+/* The gate is held for read, or it is closed. */
+void ibchan_pd_release_verbs(struct ibchan_pd *pd)
+{
+	struct ib_pd *ib = xchg(&pd->ib, NULL);
+
+	if (ib)
+		ib_dealloc_pd(ib);
+}
+
+static void pd_destroy(struct ibchan_pd *pd)
+{
+	struct ibchan_device *dev = pd->dev;
+
+	down_read(&dev->gate);
+	mutex_lock(&dev->lock);
+	list_del(&pd->link);
+	mutex_unlock(&dev->lock);
+	ibchan_pd_release_verbs(pd);
+	up_read(&dev->gate);
+	kfree(pd);
+	ibchan_gauge(pds, -1);
+	ibchan_device_put(dev);
+}
+
+/**
+ * ibchan_pd_free - give a protection domain back
+ * @pd: the domain
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EBUSY, with nothing changed, while a region or a channel is in it.
+ */
+int ibchan_pd_free(struct ibchan_pd *pd)
+{
+	if (!refcount_dec_if_one(&pd->users))
+		return -EBUSY;
+	pd_destroy(pd);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pd_free, IBCHAN_NS);

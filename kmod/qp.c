@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The queue pair: create, connect, post, drain, destroy. All verbs on an ib_qp
+ * are here.
+ *
+ * Draining is our own: ib_drain_qp() waits without end and may come back
+ * undrained. Each queue has a slot and a cq entry in reserve for a marker. The
+ * qp goes to ERR, the markers are posted, and when a marker has come everything
+ * before it has been retired. If one does not come in time, destroying the qp
+ * ends all access, and what is left is retired by software.
+ */
+#include <linux/errno.h>
+#include <linux/random.h>
+#include <rdma/ib_cache.h>
+
+#include "internal.h"
+
+#define HOP_LIMIT	64	/* RoCE v2 is routed; what IP hosts take */
+
+/* Steps of a handshake, for IBCHAN_REASON_VERBS. */
+enum qp_step { STEP_CREATE, STEP_INIT, STEP_RTR, STEP_RTS };
+
+static int refuse_step(struct ibchan_reason *reason, enum qp_step step, int error)
+{
+	return ibchan_refuse_values(reason, IBCHAN_REASON_VERBS, error,
+				    (u64[3]) { -error, step });
+}
+
+/* Asynchronous trouble that the device reports; any context. */
+static void qp_event(struct ib_event *event, void *context)
+{
+	struct ibchan_channel *ch = context;
+
+	switch (event->event) {
+	case IB_EVENT_QP_FATAL:
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+		ibchan_channel_fail(ch, EIO, IBCHAN_STATUS_FATAL_ERR);
+		break;
+	default:
+		break;
+	}
+}
+
+/**
+ * ibchan_qp_create - make the queue pair of a channel
+ * @ch: with its queues and parameters in place
+ * @reason: why not, or NULL
+ *
+ * Context: process, may sleep; the gate is held.
+ * Return: 0 or the driver's errno.
+ */
+int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
+{
+	struct ib_qp_init_attr attr = {
+		.event_handler = qp_event,
+		.qp_context = ch,
+		.send_cq = ch->send.cq->ib,
+		.recv_cq = ch->recv.cq->ib,
+		.cap = {
+			.max_send_wr = ch->send.credit.depth + IBCHAN_MARKERS,
+			.max_recv_wr = ch->recv.credit.depth + IBCHAN_MARKERS,
+			.max_send_sge = ch->send.max_sge,
+			.max_recv_sge = ch->recv.max_sge,
+		},
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+		.port_num = ch->gid.port,
+	};
+	struct ib_qp *qp = ib_create_qp(ch->pd->ib, &attr);
+
+	if (IS_ERR(qp))
+		return refuse_step(reason, STEP_CREATE, PTR_ERR(qp));
+	ch->qp = qp;
+	ch->max_read_sge = min(ch->send.max_sge, ch->pd->dev->attr.max_read_sge);
+	return 0;
+}
+
+static int qp_to_init(struct ibchan_channel *ch)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.pkey_index = 0,
+		.port_num = ch->gid.port,
+		.qp_access_flags = ch->params.access,
+	};
+
+	return ib_modify_qp(ch->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+			    IB_QP_ACCESS_FLAGS);
+}
+
+/* InfiniBand: the first half of a GID is the subnet; across subnets it is needed. */
+static bool same_subnet(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
+{
+	return !memcmp(&ch->gid.gid.global.subnet_prefix, peer->gid,
+		       sizeof(ch->gid.gid.global.subnet_prefix));
+}
+
+/* The core resolves nothing for kernel users: the peer's MAC is in its endpoint. */
+static void fill_address(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+			 struct rdma_ah_attr *ah)
+{
+	ah->type = rdma_ah_find_type(ch->qp->device, ch->gid.port);
+	rdma_ah_set_port_num(ah, ch->gid.port);
+	rdma_ah_set_sl(ah, ch->params.service_level);
+	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE)
+		memcpy(ah->roce.dmac, peer->mac, sizeof(ah->roce.dmac));
+	else
+		rdma_ah_set_dlid(ah, be32_to_cpu(peer->lid));
+	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE || !same_subnet(ch, peer)) {
+		rdma_ah_set_grh(ah, NULL, 0, ch->gid.index, HOP_LIMIT,
+				ch->params.traffic_class);
+		rdma_ah_set_dgid_raw(ah, (void *)peer->gid);
+	}
+}
+
+static int qp_to_rtr(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTR,
+		.path_mtu = ib_mtu_int_to_enum(ch->params.mtu),
+		.dest_qp_num = be32_to_cpu(peer->qpn),
+		.rq_psn = ch->params.recv_psn,
+		.max_dest_rd_atomic = ch->endpoint.max_dest_rd_atomic,
+		.min_rnr_timer = ch->params.min_rnr_timer,
+	};
+
+	fill_address(ch, peer, &attr.ah_attr);
+	return ib_modify_qp(ch->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+			    IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+			    IB_QP_MIN_RNR_TIMER);
+}
+
+static int qp_to_rts(struct ibchan_channel *ch)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTS,
+		.timeout = ch->params.ack_timeout,
+		.retry_cnt = ch->params.ack_retries,
+		.rnr_retry = ch->params.rnr_retries,
+		.max_rd_atomic = ch->params.max_rd_atomic,
+		.sq_psn = ch->params.send_psn,
+	};
+
+	return ib_modify_qp(ch->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+			    IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_SQ_PSN);
+}
+
+static void qp_to_reset(struct ibchan_channel *ch)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	/* If even that fails, the next handshake fails too, and closing works. */
+	ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
+}
+
+/**
+ * ibchan_qp_connect - take the queue pair through INIT and RTR to RTS
+ * @ch: with the agreed parameters in place
+ * @peer: checked
+ * @reason: which step failed, or NULL
+ *
+ * Context: process, may sleep; the gate is held.
+ * Return: 0; the driver's errno, with the queue pair back in RESET.
+ */
+int ibchan_qp_connect(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+		      struct ibchan_reason *reason)
+{
+	enum qp_step step = STEP_INIT;
+	int ret = qp_to_init(ch);
+
+	if (!ret) {
+		step = STEP_RTR;
+		ret = qp_to_rtr(ch, peer);
+	}
+	if (!ret) {
+		step = STEP_RTS;
+		ret = qp_to_rts(ch);
+	}
+	if (!ret)
+		return 0;
+	qp_to_reset(ch);
+	return refuse_step(reason, step, ret);
+}
+
+/**
+ * ibchan_qp_error - move the queue pair to ERR, so that all work is flushed
+ * @ch: the channel, connected
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_qp_error(struct ibchan_channel *ch)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	/* It fails only where the device has put the qp there already. */
+	ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
+}
+
+static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
+{
+	struct ibchan_queue *queue = container_of(wc->wr_cqe, struct ibchan_queue, marker);
+
+	queue->cq->retired++;
+	/* Pairs with the acquire of who waits for the drain. */
+	smp_store_release(&queue->drained, 1);
+}
+
+static int post_send_marker(struct ib_qp *qp, struct ib_cqe *cqe)
+{
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+
+	return ib_post_send(qp, &wr.wr, NULL);
+}
+
+static int post_recv_marker(struct ib_qp *qp, struct ib_cqe *cqe)
+{
+	struct ib_recv_wr wr = { .wr_cqe = cqe };
+
+	return ib_post_recv(qp, &wr, NULL);
+}
+
+static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
+			int (*post)(struct ib_qp *qp, struct ib_cqe *cqe))
+{
+	queue->marker.done = marker_done;
+	queue->marked = 1;
+	atomic_inc(&queue->cq->in_flight);
+	if (!post(qp, &queue->marker))
+		return;
+	atomic_dec(&queue->cq->in_flight);
+	queue->marked = 0;
+}
+
+static void await_marker(struct ibchan_queue *queue, unsigned long deadline)
+{
+	if (queue->marked)
+		ibchan_cq_wait_drained(queue->cq, &queue->drained, deadline);
+}
+
+/**
+ * ibchan_qp_drain - have the device flush everything
+ * @ch: the channel, once connected; nobody posts any more
+ * @deadline: in jiffies
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline)
+{
+	ibchan_qp_error(ch);
+	post_marker(&ch->send, ch->qp, post_send_marker);
+	post_marker(&ch->recv, ch->qp, post_recv_marker);
+	await_marker(&ch->send, deadline);
+	await_marker(&ch->recv, deadline);
+}
+
+/**
+ * ibchan_qp_destroy - end all access of the device to the channel's memory
+ * @ch: the channel
+ *
+ * Context: process, may sleep.
+ * Return: 0; the driver's errno, when the device may still use everything.
+ */
+int ibchan_qp_destroy(struct ibchan_channel *ch)
+{
+	return ib_destroy_qp(ch->qp);
+}
+
+/**
+ * ibchan_qp_post - post the chain
+ * @ch: with at least one request in its chain
+ * @posted: how many leading requests the device has taken
+ *
+ * Context: any but with interrupts off; the post lock is held.
+ * Return: 0 or the driver's errno.
+ */
+int ibchan_qp_post(struct ibchan_channel *ch, u32 *posted)
+{
+	struct ibchan_chain *chain = &ch->chain;
+	const struct ib_send_wr *bad_send = &chain->send[0].wr;
+	const struct ib_recv_wr *bad_recv = &chain->recv[0];
+	int ret;
+
+	/* Some drivers fail without a word on which request it was: the first. */
+	if (chain->queue == &ch->send) {
+		ret = ib_post_send(ch->qp, &chain->send[0].wr, &bad_send);
+		*posted = rdma_wr(bad_send) - chain->send;
+	} else {
+		ret = ib_post_recv(ch->qp, &chain->recv[0], &bad_recv);
+		*posted = bad_recv - chain->recv;
+	}
+	if (!ret)
+		*posted = chain->num;
+	return ret;
+}

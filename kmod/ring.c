@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The completion ring: one writer (who reaps the cq), one reader (user space).
+ *
+ * A ring cannot overflow: each work has taken room for its completion before it
+ * was posted. Room is free again when the reader has moved its head past the
+ * completion. The head is the one word that the kernel reads back. It may lie
+ * only between the last one seen and the tail; anything else is damage and ends
+ * the file.
+ *
+ * The file that is mapped and polled keeps the file that it was made from, so
+ * that the owner's memory is given up only when both are closed and unmapped.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/errno.h>
+#include <linux/file.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/poll.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "compat.h"
+#include "context.h"
+#include "counters.h"
+
+/* Each counter in a cache line of its own: one is written, the other read. */
+struct ibchan_shared_ring {
+	struct ibchan_ring header;
+	u32 tail ____cacheline_aligned;
+	u32 head ____cacheline_aligned;
+	struct ibchan_cqe cqes[] ____cacheline_aligned;
+};
+
+static size_t shared_size(u32 entries)
+{
+	return PAGE_ALIGN(offsetof(struct ibchan_shared_ring, cqes[entries]));
+}
+
+static void free_pages_of(struct ibchan_user_ring *ring)
+{
+	while (ring->num_pages)
+		__free_page(ring->pages[--ring->num_pages]);
+	kvfree(ring->pages);
+}
+
+static int alloc_pages_of(struct ibchan_user_ring *ring, u32 num)
+{
+	ring->pages = kvcalloc(num, sizeof(*ring->pages), GFP_KERNEL_ACCOUNT);
+	if (!ring->pages)
+		return -ENOMEM;
+	for (; ring->num_pages < num; ring->num_pages++) {
+		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+
+		if (!page)
+			return -ENOMEM;
+		ring->pages[ring->num_pages] = page;
+	}
+	return 0;
+}
+
+/* vmalloc_user() would not charge the pages to the caller's memory cgroup. */
+static int map_pages(struct ibchan_user_ring *ring)
+{
+	int ret = alloc_pages_of(ring, shared_size(ring->entries) >> PAGE_SHIFT);
+
+	if (!ret) {
+		ring->shared = vmap(ring->pages, ring->num_pages, VM_MAP | VM_USERMAP,
+				    PAGE_KERNEL);
+		if (ring->shared)
+			return 0;
+		ret = -ENOMEM;
+	}
+	free_pages_of(ring);
+	return ret;
+}
+
+static void fill_header(struct ibchan_user_ring *ring)
+{
+	ring->shared->header = (struct ibchan_ring){
+		.abi_version = IBCHAN_ABI_VERSION,
+		.entry_size = sizeof(struct ibchan_cqe),
+		.entries = ring->entries,
+		.entries_offset = offsetof(struct ibchan_shared_ring, cqes),
+		.tail_offset = offsetof(struct ibchan_shared_ring, tail),
+		.head_offset = offsetof(struct ibchan_shared_ring, head),
+	};
+}
+
+/* Makes a ring of at least that many entries, 1 to IBCHAN_MAX_RING_ENTRIES. */
+struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entries)
+{
+	struct ibchan_user_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
+	int ret;
+
+	if (!ring)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&ring->kref);
+	ring->ctx = ctx;
+	spin_lock_init(&ring->lock);
+	ring->entries = roundup_pow_of_two(entries);
+	init_waitqueue_head(&ring->wait);
+	ret = map_pages(ring);
+	if (ret) {
+		kfree(ring);
+		return ERR_PTR(ret);
+	}
+	fill_header(ring);
+	ibchan_gauge(rings, 1);
+	return ring;
+}
+
+static void ring_free(struct kref *kref)
+{
+	struct ibchan_user_ring *ring = container_of(kref, struct ibchan_user_ring, kref);
+
+	vunmap(ring->shared);
+	free_pages_of(ring);
+	kfree_rcu(ring, rcu);
+	ibchan_gauge(rings, -1);
+}
+
+void ibchan_ring_put(struct ibchan_user_ring *ring)
+{
+	kref_put(&ring->kref, ring_free);
+}
+
+/* Bytes to map. */
+u32 ibchan_ring_size(const struct ibchan_user_ring *ring)
+{
+	return ring->num_pages << PAGE_SHIFT;
+}
+
+/*
+ * Takes over the reader's head and says how many completions lie unread. The
+ * head is read before the tail, which only grows, so that an honest reader is
+ * never ahead.
+ */
+static int refresh_head(struct ibchan_user_ring *ring)
+{
+	u32 head, tail;
+	int ret;
+
+	spin_lock_bh(&ring->lock);
+	/* Pairs with the reader's release: it has read what is before the head. */
+	head = smp_load_acquire(&ring->shared->head);
+	tail = READ_ONCE(ring->tail);
+	if (head - ring->head > tail - ring->head) {
+		ret = -EPROTO;
+	} else {
+		WRITE_ONCE(ring->head, head);
+		ret = tail - head;
+	}
+	spin_unlock_bh(&ring->lock);
+	if (ret < 0)
+		ibchan_context_break(ring->ctx);
+	return ret;
+}
+
+/**
+ * ibchan_ring_ready - how many completions lie unread
+ * @ring: the ring
+ *
+ * Context: any but with interrupts off.
+ * Return: the number; -EPROTO when the reader's head is damaged.
+ */
+int ibchan_ring_ready(struct ibchan_user_ring *ring)
+{
+	return refresh_head(ring);
+}
+
+/* Signed: @reserved may be an old value that the head has passed meanwhile. */
+static bool ring_has_room(struct ibchan_user_ring *ring, u32 reserved)
+{
+	return (s32)(reserved - READ_ONCE(ring->head)) < (s32)ring->entries;
+}
+
+static int ring_reserve(void *priv)
+{
+	struct ibchan_user_ring *ring = priv;
+	int reserved = atomic_read(&ring->reserved);
+	int ret;
+
+	do {
+		if (ring_has_room(ring, reserved))
+			continue;
+		ret = refresh_head(ring);
+		if (ret < 0)
+			return ret;
+		if (!ring_has_room(ring, reserved))
+			return -EAGAIN;
+	} while (!atomic_try_cmpxchg(&ring->reserved, &reserved, reserved + 1));
+	return 0;
+}
+
+static void ring_cancel(void *priv)
+{
+	struct ibchan_user_ring *ring = priv;
+
+	atomic_dec(&ring->reserved);
+}
+
+/* Our own tail goes first: see refresh_head(). */
+static void ring_done(void *priv, const struct ibchan_completion *completion)
+{
+	struct ibchan_user_ring *ring = priv;
+	u32 tail = ring->tail;
+	u32 place = tail % ring->entries;
+
+	ring->shared->cqes[place] = (struct ibchan_cqe){
+		.wr_id = completion->wr_id,
+		.channel = completion->cookie,
+		.status = completion->status,
+		.opcode = completion->opcode,
+		.flags = completion->flags,
+		.bytes = completion->bytes,
+		.imm = completion->imm,
+		.error = completion->error,
+		.vendor_err = completion->vendor_err,
+	};
+	WRITE_ONCE(ring->tail, tail + 1);
+	/* Pairs with the reader's acquire: the entry is whole. */
+	smp_store_release(&ring->shared->tail, tail + 1);
+}
+
+static void ring_notify(void *priv)
+{
+	struct ibchan_user_ring *ring = priv;
+
+	if (wq_has_sleeper(&ring->wait))
+		wake_up_all(&ring->wait);
+}
+
+/* Nothing comes any more: who polls the file should know. */
+void ibchan_ring_end(struct ibchan_user_ring *ring)
+{
+	WRITE_ONCE(ring->gone, 1);
+	wake_up_all(&ring->wait);
+}
+
+static void ring_gone(void *priv)
+{
+	ibchan_ring_end(priv);
+}
+
+const struct ibchan_sink ibchan_ring_sink = {
+	.reserve = ring_reserve,
+	.cancel = ring_cancel,
+	.done = ring_done,
+	.notify = ring_notify,
+	.gone = ring_gone,
+};
+
+struct ring_waiter {
+	struct ibchan_user_ring *ring;
+	u32 min_complete;
+	u32 since;
+};
+
+/* @since is the reader's head when unread completions count. */
+static int waiter_ready(void *arg)
+{
+	struct ring_waiter *waiter = arg;
+	struct ibchan_user_ring *ring = waiter->ring;
+
+	if (READ_ONCE(ring->ctx->broken))
+		return -EPROTO;
+	/* What is there can be read all the same; there is nothing to bring in. */
+	if (!waiter->min_complete && READ_ONCE(ring->gone))
+		return -ENODEV;
+	return READ_ONCE(ring->tail) - waiter->since >= waiter->min_complete;
+}
+
+static int waiter_unread_ready(void *arg)
+{
+	struct ring_waiter *waiter = arg;
+	int ret = refresh_head(waiter->ring);
+
+	waiter->since = READ_ONCE(waiter->ring->head);
+	return ret < 0 ? ret : waiter_ready(arg);
+}
+
+/**
+ * ibchan_ring_wait - wait until completions lie in the ring
+ * @ring: the caller has a reference on its cq
+ * @min_complete: how many; 0: just bring in what is there
+ * @since: counted from this tail on; NULL: those unread
+ * @timeout_ns: negative: no limit
+ *
+ * Return: 0; -ETIMEDOUT, -EINTR, -ENODEV as ibchan_cq_wait() says; -EPROTO when
+ * a ring of the context is damaged.
+ */
+int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 *since,
+		     s64 timeout_ns)
+{
+	struct ring_waiter waiter = {
+		.ring = ring,
+		.min_complete = min_complete,
+		.since = since ? *since : 0,
+	};
+	int ret = ibchan_cq_wait(ring->cq, since ? waiter_ready : waiter_unread_ready,
+				 &waiter, timeout_ns);
+
+	return min(ret, 0);
+}
+
+static __poll_t ring_poll(struct file *file, poll_table *table)
+{
+	struct ibchan_user_ring *ring = file->private_data;
+	int ready;
+
+	poll_wait(file, &ring->wait, table);
+	ready = ibchan_ring_ready(ring);
+	if (ready < 0 || READ_ONCE(ring->ctx->broken))
+		return EPOLLERR | EPOLLHUP;
+	return (ready ? EPOLLIN | EPOLLRDNORM : 0) | (READ_ONCE(ring->gone) ? EPOLLHUP : 0);
+}
+
+static int ring_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct ibchan_user_ring *ring = file->private_data;
+
+	if (current->mm != ring->ctx->mm)
+		return -EPERM;
+	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != ibchan_ring_size(ring) ||
+	    !(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
+		return -EINVAL;
+	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
+	vm_flags_clear(vma, VM_MAYEXEC);
+	return remap_vmalloc_range(vma, ring->shared, 0);
+}
+
+static int ring_release(struct inode *inode, struct file *file)
+{
+	struct ibchan_user_ring *ring = file->private_data;
+	struct file *owner = ring->owner;
+
+	ibchan_ring_put(ring);
+	fput(owner);
+	return 0;
+}
+
+static const struct file_operations ring_fops = {
+	.owner = THIS_MODULE,
+	.poll = ring_poll,
+	.mmap = ring_mmap,
+	.release = ring_release,
+	.llseek = noop_llseek,
+};
+
+/**
+ * ibchan_ring_file - the file that user space maps and polls
+ * @ring: made once for each
+ * @owner: the file of the context; kept by the new one
+ *
+ * Return: the file; -ENOMEM, -ENFILE.
+ */
+struct file *ibchan_ring_file(struct ibchan_user_ring *ring, struct file *owner)
+{
+	struct file *file = anon_inode_getfile("[ibchan-cq]", &ring_fops, ring,
+					       O_RDWR | O_CLOEXEC);
+
+	if (IS_ERR(file))
+		return file;
+	ring->owner = get_file(owner);
+	kref_get(&ring->kref);
+	return file;
+}

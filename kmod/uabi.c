@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The ioctl dispatcher and the bodies of all commands but submit. One list,
+ * IBCHAN_COMMANDS, makes the table and the room for the copy of a command.
+ *
+ * A body works on the kernel's copy. The dispatcher copies in, runs the body,
+ * copies out, also after a refusal, and only then publishes the object that the
+ * body made; if anything failed it undoes it. So bodies have no unwinding.
+ */
+#include <linux/errno.h>
+#include <linux/file.h>
+#include <linux/nsproxy.h>
+#include <linux/sched.h>
+#include <linux/uaccess.h>
+#include <net/net_namespace.h>
+
+#include "context.h"
+
+#define COMMAND_MEMBER(nr, NAME, name) struct ibchan_cmd_##name name;
+union any_command {
+	struct {
+		__u32 size;
+		__u32 flags;
+	} header;
+	IBCHAN_COMMANDS(COMMAND_MEMBER)
+};
+
+static struct net *caller_net(void)
+{
+	return current->nsproxy->net_ns;
+}
+
+static int run_query(struct ibchan_call *call)
+{
+	struct ibchan_cmd_query *cmd = call->cmd;
+	struct ibchan_device *dev;
+	u32 devices = 0;
+
+	for (dev = ibchan_device_get_nth(0, caller_net()); !IS_ERR(dev);
+	     dev = ibchan_device_get_nth(devices, caller_net())) {
+		ibchan_device_put(dev);
+		devices++;
+	}
+	cmd->out_abi_version = IBCHAN_ABI_VERSION;
+	cmd->out_max_sge = IBCHAN_MAX_SGE;
+	cmd->out_max_ring_entries = IBCHAN_MAX_RING_ENTRIES;
+	cmd->out_handles = call->ctx->num_objects;
+	cmd->out_max_handles = ibchan_context_max_objects();
+	cmd->out_devices = devices;
+	cmd->out_pinned_bytes = call->ctx->pinned_bytes;
+	return 0;
+}
+
+static void fill_device(struct ibchan_cmd_device_query *cmd,
+			const struct ibchan_device_attr *attr)
+{
+	memcpy(cmd->name, attr->name, sizeof(cmd->name));
+	cmd->out_ports = attr->ports;
+	cmd->out_node_guid = attr->node_guid;
+	cmd->out_caps = attr->caps;
+	cmd->out_max_qp_wr = attr->max_qp_wr;
+	cmd->out_max_send_sge = attr->max_send_sge;
+	cmd->out_max_recv_sge = attr->max_recv_sge;
+	cmd->out_max_read_sge = attr->max_read_sge;
+	cmd->out_max_cqe = attr->max_cqe;
+	cmd->out_max_rd_atomic = attr->max_rd_atomic;
+	cmd->out_driver_id = attr->driver_id;
+	cmd->out_max_mr_size = attr->max_mr_size;
+}
+
+static int run_device_query(struct ibchan_call *call)
+{
+	struct ibchan_cmd_device_query *cmd = call->cmd;
+	struct ibchan_device_attr attr;
+	struct ibchan_device *dev;
+	int ret;
+
+	dev = ibchan_device_get_nth(cmd->index, caller_net());
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	ret = ibchan_device_query(dev, &attr);
+	ibchan_device_put(dev);
+	if (!ret)
+		fill_device(cmd, &attr);
+	return ret;
+}
+
+static bool name_ends(const char *name)
+{
+	return strnlen(name, IBCHAN_NAME_SIZE) < IBCHAN_NAME_SIZE;
+}
+
+static void fill_port(struct ibchan_cmd_port_query *cmd, const struct ibchan_port_attr *attr)
+{
+	cmd->out_state = attr->state;
+	cmd->out_link_layer = attr->link_layer;
+	cmd->out_active_mtu = attr->active_mtu;
+	cmd->out_max_mtu = attr->max_mtu;
+	cmd->out_lid = attr->lid;
+	cmd->out_gid_index = attr->gid_index;
+	cmd->out_gid_entries = attr->gid_entries;
+	memcpy(cmd->out_gid, attr->gid, sizeof(cmd->out_gid));
+}
+
+static int run_port_query(struct ibchan_call *call)
+{
+	struct ibchan_cmd_port_query *cmd = call->cmd;
+	struct ibchan_port_attr attr;
+	struct ibchan_device *dev;
+	int ret;
+
+	if (!name_ends(cmd->name))
+		return -EINVAL;
+	dev = ibchan_device_get(cmd->name, caller_net());
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	ret = ibchan_port_query(dev, cmd->port, caller_net(), &attr);
+	ibchan_device_put(dev);
+	if (!ret)
+		fill_port(cmd, &attr);
+	return ret;
+}
+
+/* The handle of a new object goes into the answer and names nothing yet. */
+static int reserve(struct ibchan_call *call, enum ibchan_object_type type, __u32 *handle)
+{
+	struct ibchan_object *object = ibchan_object_reserve(call->ctx, type);
+
+	if (IS_ERR(object))
+		return PTR_ERR(object);
+	call->new = object;
+	*handle = object->id;
+	return 0;
+}
+
+/* What a body made, or its error. */
+static int fulfil(struct ibchan_call *call, void *made)
+{
+	if (IS_ERR(made))
+		return PTR_ERR(made);
+	call->new->any = made;
+	return 0;
+}
+
+static int run_device_open(struct ibchan_call *call)
+{
+	struct ibchan_cmd_device_open *cmd = call->cmd;
+	int ret;
+
+	if (cmd->reserved || !name_ends(cmd->name))
+		return -EINVAL;
+	ret = reserve(call, OBJECT_DEVICE, &cmd->out_device);
+	if (!ret)
+		ret = fulfil(call, ibchan_device_get(cmd->name, caller_net()));
+	if (!ret)
+		call->new->net = get_net(caller_net());
+	return ret;
+}
+
+static int run_pd_alloc(struct ibchan_call *call)
+{
+	struct ibchan_cmd_pd_alloc *cmd = call->cmd;
+	struct ibchan_object *device;
+	int ret;
+
+	device = ibchan_object_find(call->ctx, cmd->device, OBJECT_DEVICE);
+	if (!device)
+		return -ENOENT;
+	ret = reserve(call, OBJECT_PD, &cmd->out_pd);
+	if (!ret)
+		ret = fulfil(call, ibchan_pd_alloc(device->device));
+	if (!ret)
+		ibchan_object_adopt(call->new, device);
+	return ret;
+}
+
+static int run_mr_reg(struct ibchan_call *call)
+{
+	struct ibchan_cmd_mr_reg *cmd = call->cmd;
+	struct ibchan_object *pd = ibchan_object_find(call->ctx, cmd->pd, OBJECT_PD);
+	int ret;
+
+	cmd->reason = (struct ibchan_reason) {};
+	if (!pd)
+		return -ENOENT;
+	ret = reserve(call, OBJECT_MR, &cmd->out_mr);
+	if (!ret)
+		ret = fulfil(call, ibchan_mr_reg_user(pd->pd, cmd->addr, cmd->length,
+						      cmd->access, &cmd->reason));
+	if (!ret)
+		cmd->out_rkey = ibchan_mr_rkey(call->new->mr);
+	return ret;
+}
+
+static int build_cq(struct ibchan_call *call, struct ibchan_object *device)
+{
+	struct ibchan_cmd_cq_create *cmd = call->cmd;
+	struct ibchan_user_ring *ring = ibchan_ring_create(call->ctx, cmd->entries);
+	struct ibchan_cq *cq;
+
+	if (IS_ERR(ring))
+		return PTR_ERR(ring);
+	cq = ibchan_cq_create(device->device, cmd->cq_entries, &ibchan_ring_sink, ring,
+			      &cmd->reason);
+	if (IS_ERR(cq)) {
+		ibchan_ring_put(ring);
+		return PTR_ERR(cq);
+	}
+	ring->cq = cq;
+	call->new->ring = ring;
+	ibchan_object_adopt(call->new, device);
+	return 0;
+}
+
+static int build_cq_file(struct ibchan_call *call)
+{
+	struct ibchan_cmd_cq_create *cmd = call->cmd;
+	struct ibchan_user_ring *ring = call->new->ring;
+	struct file *file;
+	int fd;
+
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	call->new_fd = fd;
+	file = ibchan_ring_file(ring, call->file);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	call->new_file = file;
+	cmd->out_fd = fd;
+	cmd->out_ring_size = ibchan_ring_size(ring);
+	return 0;
+}
+
+static int run_cq_create(struct ibchan_call *call)
+{
+	struct ibchan_cmd_cq_create *cmd = call->cmd;
+	struct ibchan_object *device;
+	int ret;
+
+	cmd->reason = (struct ibchan_reason) {};
+	device = ibchan_object_find(call->ctx, cmd->device, OBJECT_DEVICE);
+	if (!device)
+		return -ENOENT;
+	if (!cmd->entries || cmd->entries > IBCHAN_MAX_RING_ENTRIES) {
+		cmd->reason = (struct ibchan_reason){
+			.code = IBCHAN_REASON_PARAMETER,
+			.element = IBCHAN_PARAMETER_CQ_ENTRIES,
+			.value = { cmd->entries, 1, IBCHAN_MAX_RING_ENTRIES },
+		};
+		return -EINVAL;
+	}
+	ret = reserve(call, OBJECT_CQ, &cmd->out_cq);
+	if (!ret)
+		ret = build_cq(call, device);
+	if (!ret)
+		ret = build_cq_file(call);
+	return ret;
+}
+
+static int run_channel_build(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_build *cmd = call->cmd;
+	struct ibchan_context *ctx = call->ctx;
+	struct ibchan_object *pd = ibchan_object_find(ctx, cmd->pd, OBJECT_PD);
+	struct ibchan_object *send = ibchan_object_find(ctx, cmd->send_cq, OBJECT_CQ);
+	struct ibchan_object *recv = ibchan_object_find(ctx, cmd->recv_cq, OBJECT_CQ);
+	struct ibchan_build build;
+	int ret;
+
+	cmd->reason = (struct ibchan_reason) {};
+	if (!pd || !send || !recv)
+		return -ENOENT;
+	ret = reserve(call, OBJECT_CHANNEL, &cmd->out_channel);
+	if (ret)
+		return ret;
+	build = (struct ibchan_build){
+		.pd = pd->pd,
+		.send_cq = send->ring->cq,
+		.recv_cq = recv->ring->cq,
+		.net = pd->parent->net,
+		.cookie = call->new->id,
+	};
+	ret = fulfil(call, ibchan_channel_build(&build, &cmd->params, &cmd->reason));
+	if (!ret)
+		ibchan_channel_endpoint(call->new->channel, &cmd->out_endpoint);
+	return ret;
+}
+
+static int run_channel_handshake(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_handshake *cmd = call->cmd;
+	struct ibchan_object *object;
+
+	cmd->reason = (struct ibchan_reason) {};
+	if (cmd->reserved)
+		return -EINVAL;
+	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
+	if (!object)
+		return -ENOENT;
+	return ibchan_channel_handshake(object->channel, &cmd->endpoint, &cmd->reason);
+}
+
+static int run_channel_query(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_query *cmd = call->cmd;
+	struct ibchan_channel_attr attr;
+	struct ibchan_object *object;
+
+	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
+	if (!object)
+		return -ENOENT;
+	ibchan_channel_query(object->channel, &attr);
+	cmd->out_state = attr.state;
+	cmd->out_error = attr.error;
+	cmd->out_status = attr.status;
+	cmd->out_sends_in_flight = attr.sends_in_flight;
+	cmd->out_recvs_in_flight = attr.recvs_in_flight;
+	cmd->params = attr.params;
+	cmd->out_endpoint = attr.endpoint;
+	return 0;
+}
+
+static int run_channel_break(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_break *cmd = call->cmd;
+	struct ibchan_object *object;
+
+	if (cmd->reserved)
+		return -EINVAL;
+	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
+	if (!object)
+		return -ENOENT;
+	ibchan_channel_break(object->channel, -ECANCELED);
+	return 0;
+}
+
+static int run_submit(struct ibchan_call *call)
+{
+	return ibchan_submit(call);
+}
+
+static int run_destroy(struct ibchan_call *call)
+{
+	struct ibchan_cmd_destroy *cmd = call->cmd;
+	struct ibchan_object *object;
+
+	if (cmd->reserved)
+		return -EINVAL;
+	object = xa_load(&call->ctx->objects, cmd->handle);
+	return object ? ibchan_object_destroy(call->ctx, object) : -ENOENT;
+}
+
+/* What is different about a command. */
+#define RIGHTS_query		ANY_MM
+#define RIGHTS_device_query	ANY_MM
+#define RIGHTS_port_query	ANY_MM
+#define RIGHTS_device_open	0
+#define RIGHTS_pd_alloc		0
+#define RIGHTS_mr_reg		0
+#define RIGHTS_cq_create	0
+#define RIGHTS_channel_build	0
+#define RIGHTS_channel_handshake 0
+#define RIGHTS_channel_query	ANY_MM
+#define RIGHTS_channel_break	0
+#define RIGHTS_submit		UNLOCKED
+#define RIGHTS_destroy		ANY_MM
+
+/* Flags that a command knows. */
+#define FLAGS_query		0
+#define FLAGS_device_query	0
+#define FLAGS_port_query	0
+#define FLAGS_device_open	0
+#define FLAGS_pd_alloc		0
+#define FLAGS_mr_reg		0
+#define FLAGS_cq_create		0
+#define FLAGS_channel_build	0
+#define FLAGS_channel_handshake	0
+#define FLAGS_channel_query	0
+#define FLAGS_channel_break	0
+#define FLAGS_submit		U32_MAX	/* checks them itself */
+#define FLAGS_destroy		0
+
+enum rights {
+	ANY_MM = BIT(0),	/* any process that has the file may */
+	UNLOCKED = BIT(1),	/* runs without the lock, checks the caller itself */
+};
+
+/**
+ * struct command - how a command is run
+ * @number: of the ioctl
+ * @size: of the struct; so far every command has its first size
+ * @flags: known
+ * @rights: enum rights
+ * @run: the body
+ */
+struct command {
+	unsigned int number;
+	u32 size;
+	u32 flags;
+	u32 rights;
+	int (*run)(struct ibchan_call *call);
+};
+
+#define COMMAND_ROW(nr, NAME, name)				\
+	[nr] = {						\
+		.number = IBCHAN_CMD_##NAME,			\
+		.size = sizeof(struct ibchan_cmd_##name),	\
+		.flags = FLAGS_##name,				\
+		.rights = RIGHTS_##name,			\
+		.run = run_##name,				\
+	},
+static const struct command commands[] = {
+	IBCHAN_COMMANDS(COMMAND_ROW)
+};
+
+/**
+ * ibchan_call_check - may the caller do more than look and close?
+ * @call: the command
+ *
+ * Return: 0; -EPERM for another process than the one that opened the file;
+ * -EPROTO when the caller damaged a ring.
+ */
+int ibchan_call_check(const struct ibchan_call *call)
+{
+	if (current->mm != call->ctx->mm)
+		return -EPERM;
+	return READ_ONCE(call->ctx->broken) ? -EPROTO : 0;
+}
+
+static int copy_in(const struct command *command, union any_command *cmd,
+		   void __user *user)
+{
+	u32 size;
+	int ret;
+
+	if (get_user(size, (u32 __user *)user))
+		return -EFAULT;
+	if (size < command->size)
+		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	ret = copy_struct_from_user(cmd, command->size, user, size);
+	if (ret)
+		return ret;
+	return cmd->header.flags & ~command->flags ? -EOPNOTSUPP : 0;
+}
+
+static int run_locked(const struct command *command, struct ibchan_call *call)
+{
+	int ret = 0;
+
+	if (!(command->rights & ANY_MM))
+		ret = ibchan_call_check(call);
+	return ret ?: command->run(call);
+}
+
+/* Nothing fails from here on. */
+static void publish(struct ibchan_call *call)
+{
+	if (call->new)
+		ibchan_object_publish(call->ctx, call->new);
+	if (call->new_file)
+		fd_install(call->new_fd, call->new_file);
+}
+
+static void undo(struct ibchan_call *call)
+{
+	if (call->new)
+		ibchan_object_abort(call->ctx, call->new);
+	if (call->new_file)
+		fput(call->new_file);
+	if (call->new_fd >= 0)
+		put_unused_fd(call->new_fd);
+}
+
+/*
+ * The answer goes out after a refusal too, because it says why. The size in it
+ * is the caller's, and the rest of a longer struct stays as it is.
+ */
+static int answer(const struct command *command, struct ibchan_call *call, int ret)
+{
+	if (copy_to_user(call->user, call->cmd, command->size) && !ret)
+		ret = -EFAULT;
+	if (ret)
+		undo(call);
+	else
+		publish(call);
+	return ret;
+}
+
+static int dispatch(const struct command *command, struct ibchan_call *call)
+{
+	int ret;
+
+	if (command->rights & UNLOCKED)
+		return answer(command, call, command->run(call));
+	if (mutex_lock_killable(&call->ctx->lock))
+		return -EINTR;
+	ret = answer(command, call, run_locked(command, call));
+	mutex_unlock(&call->ctx->lock);
+	return ret;
+}
+
+static const struct command *find_command(unsigned int number)
+{
+	u32 nr = _IOC_NR(number);
+
+	if (nr >= ARRAY_SIZE(commands) || commands[nr].number != number)
+		return NULL;
+	return &commands[nr];
+}
+
+/**
+ * ibchan_ioctl - a command on /dev/ibchan
+ * @file: the file
+ * @number: IBCHAN_CMD_*
+ * @arg: address of the command's struct
+ *
+ * Return: 0 or what <linux/ibchan.h> says.
+ */
+long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
+{
+	const struct command *command = find_command(number);
+	union any_command cmd;
+	struct ibchan_call call = {
+		.ctx = file->private_data,
+		.file = file,
+		.cmd = &cmd,
+		.user = (void __user *)arg,
+		.new_fd = -1,
+	};
+	int ret;
+
+	if (!command)
+		return -ENOTTY;
+	ret = copy_in(command, &cmd, call.user);
+	return ret ?: dispatch(command, &call);
+}
