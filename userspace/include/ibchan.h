@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libibchan: RDMA channels through /dev/ibchan.
+ *
+ * The way from nothing to a message:
+ *
+ *	context -> device -> pd -> mr			memory that can be named
+ *			  -> cq				where works complete
+ *	builder(pd, cq) -> prepared -> endpoint		to the peer, by any means
+ *	prepared + the peer's endpoint -> channel	connected
+ *	channel + sge(mr, address, length) -> work	posted, then completed
+ *
+ * Conventions, the same for every call:
+ *
+ * Return	0 or a count; on failure a negative errno. The variable errno
+ *		means nothing afterwards.
+ * Details	A call that the kernel can refuse for more than one cause takes
+ *		a struct ibchan_error as its last argument. NULL is fine. It is
+ *		written by every such call, on success too.
+ * Threads	Any call on any object from any thread, at the same time, but:
+ *		an object must not be destroyed while another call uses it.
+ *		The library has no global state.
+ * Buffers	The device owns the ranges of a work from the post until its
+ *		completion was handed out by ibchan_cq_poll() or one of the
+ *		waiting calls. Until then do not write to a range that is sent,
+ *		written or read into; do not read one that is received or read
+ *		into. The pages stay pinned whatever the process does.
+ * Destroying	In reverse order. -EBUSY: something uses the object, nothing has
+ *		changed. With any other result the handle is gone. Closing the
+ *		context ends all that is left in it.
+ * Fork		Objects belong to the process that opened the context. In a
+ *		child, calls that register, build, post, poll or wait return
+ *		-EPERM; queries work; closing and destroying only free the
+ *		child's copy and leave the parent's objects alone.
+ *
+ * Every call on a context may also return, beside what it names itself:
+ * -EFAULT (a pointer does not work), -ENOMEM, -ENODEV (the device is gone),
+ * -EPROTO (a completion ring was damaged; the context can only be closed).
+ */
+#ifndef _IBCHAN_H
+#define _IBCHAN_H
+
+#include <linux/ibchan.h>
+#include <ibchan/error.h>
+#include <ibchan/context.h>
+#include <ibchan/memory.h>
+#include <ibchan/cq.h>
+#include <ibchan/channel.h>
+#include <ibchan/work.h>
+
+#endif /* _IBCHAN_H */

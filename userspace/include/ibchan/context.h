@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* libibchan: contexts and devices. Include <ibchan.h>. */
+#ifndef _IBCHAN_CONTEXT_H
+#define _IBCHAN_CONTEXT_H
+
+#include <linux/types.h>
+#include <linux/ibchan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ibchan_context;
+struct ibchan_device;
+
+/**
+ * struct ibchan_context_info - what the module is and what the context holds
+ * @pinned_bytes: memory that the context's regions keep pinned
+ * @abi_version: IBCHAN_ABI_VERSION of the kernel
+ * @max_sge: elements of one work request, at most
+ * @max_ring_entries: unread completions of one cq, at most
+ * @handles: objects that the context holds
+ * @max_handles: objects that it may hold
+ * @devices: devices that can be seen from here
+ */
+struct ibchan_context_info {
+	__u64 pinned_bytes;
+	__u32 abi_version;
+	__u32 max_sge;
+	__u32 max_ring_entries;
+	__u32 handles;
+	__u32 max_handles;
+	__u32 devices;
+};
+
+/**
+ * ibchan_context_open() - open /dev/ibchan
+ * @context: where to put it
+ *
+ * The file closes on exec.
+ *
+ * Return: 0; -ENOENT or -ENXIO: the module is not loaded; -EACCES: the caller
+ * may not open the node (group rdma may); -EPROTONOSUPPORT: the module speaks
+ * another ABI; -EMFILE, -ENFILE: too many open files.
+ */
+int ibchan_context_open(struct ibchan_context **context);
+
+/**
+ * ibchan_context_close() - end the context and all that is in it
+ * @context: NULL is fine
+ *
+ * Every handle of the context is gone afterwards. The kernel breaks the
+ * channels, drains them and lets the memory go; buffers may be reused on
+ * return, unless another process has got the file or a completion queue's
+ * descriptor: then once that is closed, too.
+ *
+ * Return: 0.
+ */
+int ibchan_context_close(struct ibchan_context *context);
+
+/**
+ * ibchan_context_fd() - the file behind a context
+ * @context: open
+ *
+ * For raw ioctls. It belongs to the context: do not close it.
+ *
+ * Return: the descriptor.
+ */
+int ibchan_context_fd(const struct ibchan_context *context);
+
+/**
+ * ibchan_context_query() - limits and use
+ * @context: open
+ * @info: where to put the answer
+ *
+ * Return: 0 or a negative errno.
+ */
+int ibchan_context_query(struct ibchan_context *context,
+			 struct ibchan_context_info *info);
+
+/**
+ * struct ibchan_device_info - one device and its limits
+ * @name: as the kernel spells it, with a final NUL
+ * @node_guid: in host order
+ * @max_mr_size: bytes of one memory region
+ * @ports: the ports are 1 to this
+ * @caps: IBCHAN_DEVICE_*
+ * @max_qp_wr: work requests in one queue
+ * @max_send_sge: elements of a send or write
+ * @max_recv_sge: elements of a receive
+ * @max_read_sge: elements of a read
+ * @max_cqe: entries of one completion queue
+ * @max_rd_atomic: reads and atomics in flight on one channel
+ * @driver_id: enum rdma_driver_id
+ * @reserved: 0
+ */
+struct ibchan_device_info {
+	char name[IBCHAN_NAME_SIZE];
+	__u64 node_guid;
+	__u64 max_mr_size;
+	__u32 ports;
+	__u32 caps;
+	__u32 max_qp_wr;
+	__u32 max_send_sge;
+	__u32 max_recv_sge;
+	__u32 max_read_sge;
+	__u32 max_cqe;
+	__u32 max_rd_atomic;
+	__u32 driver_id;
+	__u32 reserved;
+};
+
+/**
+ * struct ibchan_port_info - one port
+ * @port: 1 and up
+ * @state: as in the verbs; 4 is active
+ * @link_layer: IBCHAN_LINK_LAYER_*
+ * @active_mtu: bytes
+ * @max_mtu: bytes
+ * @lid: InfiniBand address within the subnet
+ * @gid_index: the entry that a channel takes unless told otherwise, or
+ *	IBCHAN_AUTO when there is none yet
+ * @gid_entries: size of the table
+ * @gid: the address in that entry
+ */
+struct ibchan_port_info {
+	__u32 port;
+	__u32 state;
+	__u32 link_layer;
+	__u32 active_mtu;
+	__u32 max_mtu;
+	__u32 lid;
+	__u32 gid_index;
+	__u32 gid_entries;
+	__u8 gid[IBCHAN_GID_SIZE];
+};
+
+/**
+ * ibchan_device_list() - the devices that can be seen from here
+ * @context: open
+ * @infos: array to fill; may be NULL when @n is 0
+ * @n: its length
+ *
+ * Return: how many devices there are, which may be more than @n; or a negative
+ * errno.
+ */
+int ibchan_device_list(struct ibchan_context *context,
+		       struct ibchan_device_info *infos, __u32 n);
+
+/**
+ * ibchan_device_open() - hold a device
+ * @context: open
+ * @name: NULL: the first one
+ * @device: where to put it
+ *
+ * The caller's network namespace is remembered with it.
+ *
+ * Return: 0; -ENODEV: no such device, or not visible from here; -EINVAL: @name
+ * is too long; -EPERM: see Fork; -EMFILE: too many objects.
+ */
+int ibchan_device_open(struct ibchan_context *context, const char *name,
+		       struct ibchan_device **device);
+
+/**
+ * ibchan_device_close() - let a device go
+ * @device: NULL is fine
+ *
+ * Return: 0; -EBUSY: a pd or a cq of it exists.
+ */
+int ibchan_device_close(struct ibchan_device *device);
+
+/**
+ * ibchan_device_name() - name of an open device
+ * @device: open
+ *
+ * Return: the name; it lives as long as @device.
+ */
+const char *ibchan_device_name(const struct ibchan_device *device);
+
+/**
+ * ibchan_port_query() - one port of a device
+ * @context: open
+ * @name: of the device, which need not be open
+ * @port: 1 and up
+ * @info: where to put the answer
+ *
+ * Return: 0; -ENODEV: no such device; -EINVAL: no such port, or @name is too
+ * long.
+ */
+int ibchan_port_query(struct ibchan_context *context, const char *name,
+		      __u32 port, struct ibchan_port_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* _IBCHAN_CONTEXT_H */

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* libibchan: completion queues. Include <ibchan.h>. */
+#ifndef _IBCHAN_CQ_H
+#define _IBCHAN_CQ_H
+
+#include <linux/types.h>
+#include <linux/ibchan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ibchan_device;
+struct ibchan_cq;
+struct ibchan_channel;
+struct ibchan_error;
+
+/**
+ * struct ibchan_completion - what became of a work
+ * @wr_id: of its work request
+ * @channel: of its work request; NULL if that has been closed meanwhile
+ * @error: 0 or a negative errno
+ * @status: enum ibchan_status
+ * @opcode: IBCHAN_OP_*
+ * @flags: IBCHAN_CQE_*
+ * @bytes: received, for a receive that succeeded
+ * @imm: in host order, with IBCHAN_CQE_IMM
+ * @vendor_err: the device's own code for @status
+ * @reserved: 0
+ */
+struct ibchan_completion {
+	__u64 wr_id;
+	struct ibchan_channel *channel;
+	int error;
+	__u32 status;
+	__u32 opcode;
+	__u32 flags;
+	__u32 bytes;
+	__u32 imm;
+	__u32 vendor_err;
+	__u32 reserved;
+};
+
+/**
+ * ibchan_cq_create() - make a completion queue
+ * @device: open
+ * @entries: completions that may wait unread; 0: IBCHAN_DEFAULT_CQ_ENTRIES; is
+ *	rounded up to a power of two
+ * @cq_entries: works that all channels on this queue may have in flight
+ *	together, plus 2 for each channel; 0: as many as the device can
+ * @cq: where to put it
+ * @error: details; NULL is fine
+ *
+ * A work is refused (-EAGAIN, RING_FULL) when @entries works are in flight or
+ * unread, so no completion is ever lost.
+ *
+ * Return: 0; -EINVAL: out of range; -EPERM: see Fork; -EMFILE: too many
+ * objects or open files; -EPROTO: the kernel's ring is not one this library
+ * can read.
+ */
+int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
+		     __u32 cq_entries, struct ibchan_cq **cq,
+		     struct ibchan_error *error);
+
+/**
+ * ibchan_cq_destroy() - destroy a completion queue
+ * @cq: NULL is fine
+ *
+ * Unread completions are gone.
+ *
+ * Return: 0; -EBUSY: a channel uses it.
+ */
+int ibchan_cq_destroy(struct ibchan_cq *cq);
+
+/**
+ * ibchan_cq_fd() - a descriptor for poll, select and epoll
+ * @cq: the queue
+ *
+ * Readable, level-triggered, as long as ibchan_cq_poll() would give something.
+ * It belongs to the queue: do not close or read it.
+ *
+ * Return: the descriptor, the same each time; -EMFILE, -ENFILE: too many open
+ * files; -EPERM: see Fork.
+ */
+int ibchan_cq_fd(struct ibchan_cq *cq);
+
+/**
+ * ibchan_cq_poll() - take completions without waiting
+ * @cq: the queue
+ * @completions: array to fill
+ * @n: its length
+ *
+ * No system call. The oldest come first; those of one channel and direction
+ * come in the order of their posts. Blocking calls take the completion of
+ * their own work; all others appear here.
+ *
+ * Return: how many were filled in, 0 if there were none; -EPERM: see Fork.
+ */
+int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
+		   __u32 n);
+
+/**
+ * ibchan_cq_wait() - take completions, and wait for them
+ * @cq: the queue
+ * @completions: array to fill
+ * @n: its length, 1 and up
+ * @min: how many to wait for, 1 to @n
+ * @timeout_ns: for the whole call, in nanoseconds; 0: do not sleep;
+ *	IBCHAN_TIMEOUT_NEVER: no limit
+ *
+ * Enters the kernel only if there are not yet @min. Nothing is lost when the
+ * wait ends early: what has come is handed out, the rest comes later.
+ *
+ * Return: how many were filled in: @min or more, or fewer when the wait ended
+ * early; if there were none: -ETIMEDOUT, or -EINTR for a signal; -EINVAL: @min
+ * is 0 or above @n, or a negative time-out; -EPERM: see Fork.
+ */
+int ibchan_cq_wait(struct ibchan_cq *cq, struct ibchan_completion *completions,
+		   __u32 n, __u32 min, __s64 timeout_ns);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* _IBCHAN_CQ_H */

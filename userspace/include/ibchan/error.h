@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* libibchan: errors and how to put them into words. Include <ibchan.h>. */
+#ifndef _IBCHAN_ERROR_H
+#define _IBCHAN_ERROR_H
+
+#include <stddef.h>
+#include <linux/types.h>
+#include <linux/ibchan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * enum ibchan_error_origin - what a struct ibchan_error speaks of
+ * @IBCHAN_ERROR_NONE: the call succeeded
+ * @IBCHAN_ERROR_CALL: the call was refused or its wait ended; @reason may say
+ *	why
+ * @IBCHAN_ERROR_WORK: the work was posted and completed with an error; @status
+ *	says which
+ */
+enum ibchan_error_origin {
+	IBCHAN_ERROR_NONE = 0,
+	IBCHAN_ERROR_CALL = 1,
+	IBCHAN_ERROR_WORK = 2,
+};
+
+/**
+ * struct ibchan_error - why a call failed
+ * @code: what the call returned: a negative errno, or 0
+ * @origin: enum ibchan_error_origin
+ * @reason: the rule that was broken, and the numbers; code
+ *	IBCHAN_REASON_NONE when there is only @code
+ * @status: enum ibchan_status of the work
+ * @vendor_err: the device's own code for @status
+ */
+struct ibchan_error {
+	int code;
+	__u32 origin;
+	struct ibchan_reason reason;
+	__u32 status;
+	__u32 vendor_err;
+};
+
+/**
+ * ibchan_error_text() - put an error into words
+ * @error: as a call left it
+ * @buf: where to, ends with a NUL if @len is not 0
+ * @len: bytes of @buf
+ *
+ * One line without a newline. 256 bytes are always enough.
+ *
+ * Return: the length of the whole text without its NUL, as snprintf() does.
+ */
+int ibchan_error_text(const struct ibchan_error *error, char *buf, size_t len);
+
+/**
+ * ibchan_reason_text() - put a refusal into words
+ * @reason: as the kernel or the library wrote it
+ * @buf: where to, ends with a NUL if @len is not 0
+ * @len: bytes of @buf
+ *
+ * For example "wr 2 element 0: offset 4096 + length 64 exceeds the region's
+ * 4096 bytes".
+ *
+ * Return: the length of the whole text without its NUL, as snprintf() does.
+ */
+int ibchan_reason_text(const struct ibchan_reason *reason, char *buf,
+		       size_t len);
+
+/**
+ * ibchan_reason_name() - name of a refusal
+ * @code: enum ibchan_reason_code
+ *
+ * Return: for example "OUT_OF_BOUNDS"; "unknown" for a code this library does
+ * not know. Never NULL.
+ */
+const char *ibchan_reason_name(__u32 code);
+
+/**
+ * ibchan_status_name() - the verbs' name of a completion status
+ * @status: enum ibchan_status
+ *
+ * Return: for example "RNR_RETRY_EXC_ERR"; "unknown" for a status this library
+ * does not know. Never NULL.
+ */
+const char *ibchan_status_name(__u32 status);
+
+/**
+ * ibchan_status_class() - who has to do something about a status
+ * @status: enum ibchan_status
+ *
+ * Return: enum ibchan_class; IBCHAN_CLASS_UNKNOWN for a status this library
+ * does not know.
+ */
+__u32 ibchan_status_class(__u32 status);
+
+/**
+ * ibchan_status_class_name() - name of a status's class
+ * @status: enum ibchan_status
+ *
+ * Return: "none", "programming", "local resource", "remote", "transport",
+ * "timeout", "fatal" or "unknown". Never NULL.
+ */
+const char *ibchan_status_class_name(__u32 status);
+
+/**
+ * ibchan_status_hint() - what to look at
+ * @status: enum ibchan_status
+ *
+ * Return: a sentence; empty for success. Never NULL.
+ */
+const char *ibchan_status_hint(__u32 status);
+
+/**
+ * ibchan_opcode_name() - name of an operation
+ * @opcode: IBCHAN_OP_*
+ *
+ * Return: "send", "receive", "write", "read" or "unknown". Never NULL.
+ */
+const char *ibchan_opcode_name(__u32 opcode);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* _IBCHAN_ERROR_H */

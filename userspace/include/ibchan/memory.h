@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* libibchan: protection domains, memory regions, remote regions. Include <ibchan.h>. */
+#ifndef _IBCHAN_MEMORY_H
+#define _IBCHAN_MEMORY_H
+
+#include <stddef.h>
+#include <linux/types.h>
+#include <linux/ibchan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ibchan_device;
+struct ibchan_pd;
+struct ibchan_mr;
+struct ibchan_error;
+
+/**
+ * ibchan_pd_alloc() - make a protection domain
+ * @device: open
+ * @pd: where to put it
+ *
+ * Memory and channels meet only inside one.
+ *
+ * Return: 0; -EPERM: see Fork; -EMFILE: too many objects.
+ */
+int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **pd);
+
+/**
+ * ibchan_pd_free() - free a protection domain
+ * @pd: NULL is fine
+ *
+ * Return: 0; -EBUSY: a memory region or a channel of it exists.
+ */
+int ibchan_pd_free(struct ibchan_pd *pd);
+
+/**
+ * struct ibchan_mr_params - what to register
+ * @addr: first byte; any alignment
+ * @length: bytes, 1 and up
+ * @access: IBCHAN_ACCESS_*; remote write and atomic need local write
+ * @flags: 0
+ */
+struct ibchan_mr_params {
+	void *addr;
+	size_t length;
+	__u32 access;
+	__u32 flags;
+};
+
+/**
+ * ibchan_mr_reg() - pin and register memory
+ * @pd: where it may be used
+ * @params: the range and what it allows
+ * @mr: where to put it
+ * @error: details; NULL is fine
+ *
+ * The pages are charged to RLIMIT_MEMLOCK, unless the caller has CAP_IPC_LOCK.
+ * The range stays registered, and its pages pinned, when the process unmaps
+ * it.
+ *
+ * Return: 0; -EINVAL: no bytes, or an access that cannot be; -EOPNOTSUPP: the
+ * device cannot register user memory safely, or unknown flags; -ENOMEM: no
+ * memory, or RLIMIT_MEMLOCK (then @error names used, limit and needed);
+ * -EFAULT: not all of the range is mapped with enough access; -EPERM: see
+ * Fork; -EMFILE: too many objects.
+ */
+int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
+		  struct ibchan_mr **mr, struct ibchan_error *error);
+
+/**
+ * ibchan_mr_reg_local() - register memory for this side's own works
+ * @pd: where it may be used
+ * @addr: first byte
+ * @length: bytes
+ * @mr: where to put it
+ * @error: details; NULL is fine
+ *
+ * ibchan_mr_reg() with IBCHAN_ACCESS_LOCAL: no peer can name it.
+ *
+ * Return: as ibchan_mr_reg().
+ */
+int ibchan_mr_reg_local(struct ibchan_pd *pd, void *addr, size_t length,
+			struct ibchan_mr **mr, struct ibchan_error *error);
+
+/**
+ * ibchan_mr_reg_shared() - register memory that peers may read and write
+ * @pd: where it may be used
+ * @addr: first byte
+ * @length: bytes
+ * @mr: where to put it
+ * @error: details; NULL is fine
+ *
+ * ibchan_mr_reg() with IBCHAN_ACCESS_SHARED. Whoever learns its remote region
+ * can write when they like.
+ *
+ * Return: as ibchan_mr_reg().
+ */
+int ibchan_mr_reg_shared(struct ibchan_pd *pd, void *addr, size_t length,
+			 struct ibchan_mr **mr, struct ibchan_error *error);
+
+/**
+ * ibchan_mr_dereg() - unregister memory
+ * @mr: NULL is fine
+ *
+ * Once this returns 0, no peer reaches the memory any more.
+ *
+ * Return: 0; -EBUSY: a posted work uses it.
+ */
+int ibchan_mr_dereg(struct ibchan_mr *mr);
+
+#define IBCHAN_REMOTE_REGION_SIZE	24
+
+/**
+ * struct ibchan_remote_region - a range of a peer's memory
+ * @addr: of its first byte, as the peer registered it
+ * @length: bytes
+ * @rkey: the key to it
+ * @reserved: 0
+ */
+struct ibchan_remote_region {
+	__u64 addr;
+	__u64 length;
+	__u32 rkey;
+	__u32 reserved;
+};
+
+/**
+ * ibchan_mr_remote_region() - what a peer needs to name this memory
+ * @mr: registered with a remote access
+ * @region: where to put it
+ *
+ * Return: 0; -EACCES: @mr allows no remote access.
+ */
+int ibchan_mr_remote_region(const struct ibchan_mr *mr,
+			    struct ibchan_remote_region *region);
+
+/**
+ * ibchan_remote_region_sub() - a part of a remote region
+ * @region: the whole
+ * @offset: from its first byte
+ * @length: bytes of the part; 0 is allowed
+ * @sub: where to put the part; may be @region itself
+ *
+ * Return: 0; -EINVAL: the part does not lie inside the whole; @sub is as it
+ * was.
+ */
+int ibchan_remote_region_sub(const struct ibchan_remote_region *region,
+			     __u64 offset, __u64 length,
+			     struct ibchan_remote_region *sub);
+
+/**
+ * ibchan_remote_region_to_bytes() - for the wire, in network order
+ * @region: to encode
+ * @bytes: IBCHAN_REMOTE_REGION_SIZE bytes
+ */
+void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region,
+				   void *bytes);
+
+/**
+ * ibchan_remote_region_from_bytes() - from the wire
+ * @region: where to put it
+ * @bytes: what the peer sent
+ * @length: how many bytes
+ *
+ * Return: 0; -EINVAL: not IBCHAN_REMOTE_REGION_SIZE bytes, a reserved one is
+ * not zero, or the range wraps around.
+ */
+int ibchan_remote_region_from_bytes(struct ibchan_remote_region *region,
+				    const void *bytes, size_t length);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* _IBCHAN_MEMORY_H */

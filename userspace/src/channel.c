@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Channels, from the builder to the end.
+ *
+ * A prepared channel and a channel are the same object in the kernel, and here
+ * the same memory under two types, so that a handshake cannot fail half-way.
+ */
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
+			 struct ibchan_cq *cq)
+{
+	*builder = (struct ibchan_builder) {
+		.pd = pd,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.params = {
+			.access = IBCHAN_ACCESS_SHARED,
+			.max_send_wr = IBCHAN_DEFAULT_SEND_WR,
+			.max_recv_wr = IBCHAN_DEFAULT_RECV_WR,
+			.max_send_sge = IBCHAN_DEFAULT_SEND_SGE,
+			.max_recv_sge = IBCHAN_DEFAULT_RECV_SGE,
+			.rnr_retries = IBCHAN_DEFAULT_RNR_RETRIES,
+			.ack_retries = IBCHAN_DEFAULT_ACK_RETRIES,
+			.min_rnr_timer = IBCHAN_DEFAULT_MIN_RNR_TIMER,
+			.ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT,
+			.send_psn = IBCHAN_AUTO,
+			.recv_psn = IBCHAN_AUTO,
+			.gid_index = IBCHAN_AUTO,
+			.max_rd_atomic = IBCHAN_AUTO,
+		},
+	};
+}
+
+static int channel_build(const struct ibchan_builder *builder,
+			 struct ibchan_channel *channel,
+			 struct ibchan_reason *reason)
+{
+	struct ibchan_context *context = builder->pd->object.context;
+	struct ibchan_cmd_channel_build cmd = {
+		.size = sizeof(cmd),
+		.pd = builder->pd->object.handle,
+		.send_cq = builder->send_cq->object.handle,
+		.recv_cq = builder->recv_cq->object.handle,
+		.params = builder->params,
+	};
+	int err = context_check(context);
+
+	if (err)
+		return err;
+	/* Handles mean something only within their own context. */
+	if (builder->send_cq->object.context != context ||
+	    builder->recv_cq->object.context != context)
+		return -EXDEV;
+	err = context_ioctl(context, IBCHAN_CMD_CHANNEL_BUILD, &cmd);
+	*reason = cmd.reason;
+	*channel = (struct ibchan_channel) {
+		.object.handle = cmd.out_channel,
+		.send_cq = builder->send_cq,
+		.recv_cq = builder->recv_cq,
+		.params = cmd.params,
+		.endpoint = cmd.out_endpoint,
+	};
+	return err;
+}
+
+int ibchan_builder_prepare(const struct ibchan_builder *builder,
+			   struct ibchan_prepared **out,
+			   struct ibchan_error *error)
+{
+	struct ibchan_prepared *prepared = calloc(1, sizeof(*prepared));
+	struct ibchan_reason reason = { 0 };
+	int err;
+
+	if (!prepared)
+		return error_set(error, -ENOMEM, NULL);
+	err = channel_build(builder, &prepared->channel, &reason);
+	if (err) {
+		free(prepared);
+		return error_set(error, err, &reason);
+	}
+	object_add(&prepared->channel.object, builder->pd->object.context,
+		   object_release);
+	*out = prepared;
+	return error_set(error, 0, NULL);
+}
+
+void ibchan_prepared_endpoint(const struct ibchan_prepared *prepared,
+			      struct ibchan_endpoint *endpoint)
+{
+	*endpoint = prepared->channel.endpoint;
+}
+
+void ibchan_prepared_params(const struct ibchan_prepared *prepared,
+			    struct ibchan_params *params)
+{
+	*params = prepared->channel.params;
+}
+
+int ibchan_prepared_handshake(struct ibchan_prepared *prepared,
+			      const struct ibchan_endpoint *peer,
+			      struct ibchan_channel **out,
+			      struct ibchan_error *error)
+{
+	struct ibchan_channel *channel = &prepared->channel;
+	struct ibchan_cmd_channel_handshake cmd = {
+		.size = sizeof(cmd),
+		.channel = channel->object.handle,
+		.endpoint = *peer,
+	};
+	int err = context_check(channel->object.context);
+
+	if (!err)
+		err = context_ioctl(channel->object.context,
+				    IBCHAN_CMD_CHANNEL_HANDSHAKE, &cmd);
+	if (!err)
+		*out = channel;
+	return error_set(error, err, &cmd.reason);
+}
+
+static void cq_orphan(struct ibchan_cq *cq,
+		      const struct ibchan_channel *channel)
+{
+	pthread_mutex_lock(&cq->lock);
+	slots_orphan(cq, channel);
+	pthread_mutex_unlock(&cq->lock);
+}
+
+int ibchan_channel_close(struct ibchan_channel *channel)
+{
+	int err;
+
+	if (!channel)
+		return 0;
+	err = object_end(&channel->object);
+	if (!context_check(channel->object.context)) {
+		cq_orphan(channel->send_cq, channel);
+		if (channel->recv_cq != channel->send_cq)
+			cq_orphan(channel->recv_cq, channel);
+	}
+	object_free(&channel->object);
+	return err;
+}
+
+int ibchan_prepared_destroy(struct ibchan_prepared *prepared)
+{
+	return ibchan_channel_close(prepared ? &prepared->channel : NULL);
+}
+
+int ibchan_channel_break(struct ibchan_channel *channel)
+{
+	struct ibchan_cmd_channel_break cmd = {
+		.size = sizeof(cmd),
+		.channel = channel->object.handle,
+	};
+	int err = context_check(channel->object.context);
+
+	if (err)
+		return err;
+	return context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_BREAK, &cmd);
+}
+
+int ibchan_channel_query(struct ibchan_channel *channel,
+			 struct ibchan_channel_info *info)
+{
+	struct ibchan_cmd_channel_query cmd = {
+		.size = sizeof(cmd),
+		.channel = channel->object.handle,
+	};
+	int err = context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_QUERY,
+				&cmd);
+
+	if (err)
+		return err;
+	*info = (struct ibchan_channel_info) {
+		.state = cmd.out_state,
+		.error = -(int)cmd.out_error,
+		.status = cmd.out_status,
+		.sends_in_flight = cmd.out_sends_in_flight,
+		.recvs_in_flight = cmd.out_recvs_in_flight,
+		.params = cmd.params,
+		.endpoint = cmd.out_endpoint,
+	};
+	return 0;
+}
+
+/* The struct is in network order already; its bytes are the wire's. */
+static_assert(sizeof(struct ibchan_endpoint) == IBCHAN_ENDPOINT_SIZE,
+	      "the size is part of the contract");
+
+void ibchan_endpoint_to_bytes(const struct ibchan_endpoint *endpoint,
+			      void *bytes)
+{
+	memcpy(bytes, endpoint, sizeof(*endpoint));
+}
+
+static int endpoint_check(const struct ibchan_endpoint *endpoint,
+			  struct ibchan_reason *reason)
+{
+	if (be32toh(endpoint->magic) != IBCHAN_ENDPOINT_MAGIC) {
+		reason->code = IBCHAN_REASON_ENDPOINT_MAGIC;
+		reason->value[0] = IBCHAN_ENDPOINT_MAGIC;
+		reason->value[1] = be32toh(endpoint->magic);
+		return -EINVAL;
+	}
+	if (be16toh(endpoint->version) != IBCHAN_ENDPOINT_VERSION) {
+		reason->code = IBCHAN_REASON_ENDPOINT_VERSION;
+		reason->value[0] = IBCHAN_ENDPOINT_VERSION;
+		reason->value[1] = be16toh(endpoint->version);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint,
+			       const void *bytes, size_t length,
+			       struct ibchan_error *error)
+{
+	struct ibchan_reason reason = { 0 };
+	struct ibchan_endpoint read;
+	int err;
+
+	if (length != sizeof(read))
+		return error_set(error, -EINVAL, NULL);
+	memcpy(&read, bytes, sizeof(read));
+	err = endpoint_check(&read, &reason);
+	if (!err)
+		*endpoint = read;
+	return error_set(error, err, &reason);
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The context: one open /dev/ibchan.
+ *
+ * A child must not touch an inherited ring, because the mapping does not exist
+ * there. The guard page tells: the kernel hands a child a zeroed one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define NODE		"/dev/ibchan"
+#define GUARD_SIZE	1	/* rounded up to a page by the kernel */
+#define GUARD_PARENT	0x70617265U
+
+/* -EPERM in a child of the process that opened the context. */
+int context_check(const struct ibchan_context *context)
+{
+	return *context->guard == GUARD_PARENT ? 0 : -EPERM;
+}
+
+int context_ioctl(const struct ibchan_context *context, unsigned int command,
+		  void *arg)
+{
+	return ioctl(context->fd, command, arg) < 0 ? -errno : 0;
+}
+
+/* For objects that are nothing but memory. */
+void object_release(struct object *object)
+{
+	free(object);
+}
+
+/* Makes the object one that closing the context frees. */
+void object_add(struct object *object, struct ibchan_context *context,
+		void (*release)(struct object *object))
+{
+	object->context = context;
+	object->release = release;
+	pthread_mutex_lock(&context->lock);
+	object->next = context->objects;
+	object->link = &context->objects;
+	if (object->next)
+		object->next->link = &object->next;
+	context->objects = object;
+	pthread_mutex_unlock(&context->lock);
+}
+
+static void object_unlink(struct object *object)
+{
+	*object->link = object->next;
+	if (object->next)
+		object->next->link = object->link;
+}
+
+/*
+ * In a child another thread of the parent may have had the lock when the memory
+ * was copied; it will never give it back, and nobody else is here.
+ */
+void object_free(struct object *object)
+{
+	struct ibchan_context *context = object->context;
+	int is_parent = !context_check(context);
+
+	if (is_parent)
+		pthread_mutex_lock(&context->lock);
+	object_unlink(object);
+	if (is_parent)
+		pthread_mutex_unlock(&context->lock);
+	object->release(object);
+}
+
+/*
+ * Destroys what the kernel holds. In a child only the copy in its memory goes
+ * away: the kernel would destroy the parent's object.
+ */
+int object_end(const struct object *object)
+{
+	struct ibchan_cmd_destroy cmd = {
+		.size = sizeof(cmd),
+		.handle = object->handle,
+	};
+
+	if (context_check(object->context))
+		return 0;
+	return context_ioctl(object->context, IBCHAN_CMD_DESTROY, &cmd);
+}
+
+int object_destroy(struct object *object)
+{
+	int err = object_end(object);
+
+	if (err != -EBUSY)
+		object_free(object);
+	return err;
+}
+
+/* Fills the caller's details, if wanted, and passes the code through. */
+int error_set(struct ibchan_error *error, int code,
+	      const struct ibchan_reason *reason)
+{
+	if (!error)
+		return code;
+	memset(error, 0, sizeof(*error));
+	error->code = code;
+	if (code)
+		error->origin = IBCHAN_ERROR_CALL;
+	if (code && reason)
+		error->reason = *reason;
+	return code;
+}
+
+static int guard_map(struct ibchan_context *context)
+{
+	__u32 *page = mmap(NULL, GUARD_SIZE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int err;
+
+	if (page == MAP_FAILED)
+		return -errno;
+	if (madvise(page, GUARD_SIZE, MADV_WIPEONFORK)) {
+		err = -errno;
+		munmap(page, GUARD_SIZE);
+		return err;
+	}
+	*page = GUARD_PARENT;
+	context->guard = page;
+	return 0;
+}
+
+static int context_setup(struct ibchan_context *context)
+{
+	struct ibchan_context_info info;
+	int err;
+
+	context->fd = open(NODE, O_RDWR | O_CLOEXEC);
+	if (context->fd < 0)
+		return -errno;
+	err = ibchan_context_query(context, &info);
+	if (err == -ENOTTY || (!err && info.abi_version < IBCHAN_ABI_VERSION))
+		err = -EPROTONOSUPPORT;
+	if (!err)
+		err = guard_map(context);
+	if (err)
+		close(context->fd);
+	return err;
+}
+
+int ibchan_context_open(struct ibchan_context **out)
+{
+	struct ibchan_context *context = calloc(1, sizeof(*context));
+	int err;
+
+	if (!context)
+		return -ENOMEM;
+	err = context_setup(context);
+	if (err) {
+		free(context);
+		return err;
+	}
+	pthread_mutex_init(&context->lock, NULL);
+	*out = context;
+	return 0;
+}
+
+/* The kernel ends what the file held once its last reference is gone. */
+int ibchan_context_close(struct ibchan_context *context)
+{
+	if (!context)
+		return 0;
+	while (context->objects)
+		object_free(context->objects);
+	close(context->fd);
+	munmap(context->guard, GUARD_SIZE);
+	pthread_mutex_destroy(&context->lock);
+	free(context);
+	return 0;
+}
+
+int ibchan_context_fd(const struct ibchan_context *context)
+{
+	return context->fd;
+}
+
+int ibchan_context_query(struct ibchan_context *context,
+			 struct ibchan_context_info *info)
+{
+	struct ibchan_cmd_query cmd = { .size = sizeof(cmd) };
+	int err = context_ioctl(context, IBCHAN_CMD_QUERY, &cmd);
+
+	if (err)
+		return err;
+	*info = (struct ibchan_context_info) {
+		.pinned_bytes = cmd.out_pinned_bytes,
+		.abi_version = cmd.out_abi_version,
+		.max_sge = cmd.out_max_sge,
+		.max_ring_entries = cmd.out_max_ring_entries,
+		.handles = cmd.out_handles,
+		.max_handles = cmd.out_max_handles,
+		.devices = cmd.out_devices,
+	};
+	return 0;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Completion queues: making, destroying, polling. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+static int cq_map(struct ibchan_cq *cq, size_t size)
+{
+	int err = ring_map(cq, size);
+
+	if (err)
+		return err;
+	err = slots_alloc(cq);
+	if (err)
+		ring_unmap(cq);
+	return err;
+}
+
+static int cq_create(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
+{
+	struct ibchan_context *context = cq->object.context;
+	int err = context_check(context);
+
+	if (!err)
+		err = context_ioctl(context, IBCHAN_CMD_CQ_CREATE, cmd);
+	if (err)
+		return err;
+	cq->object.handle = cmd->out_cq;
+	cq->fd = cmd->out_fd;
+	err = cq_map(cq, cmd->out_ring_size);
+	if (err) {
+		object_end(&cq->object);
+		close(cq->fd);
+	}
+	return err;
+}
+
+static void cq_release(struct object *object)
+{
+	struct ibchan_cq *cq = (struct ibchan_cq *)object;
+
+	/* A child never had the mapping; something else may be there. */
+	if (!context_check(object->context))
+		ring_unmap(cq);
+	event_close(cq);
+	close(cq->fd);
+	pthread_mutex_destroy(&cq->lock);
+	free(cq->slots);
+	free(cq);
+}
+
+int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
+		     __u32 cq_entries, struct ibchan_cq **out,
+		     struct ibchan_error *error)
+{
+	struct ibchan_cmd_cq_create cmd = {
+		.size = sizeof(cmd),
+		.device = device->object.handle,
+		.entries = entries ? entries : IBCHAN_DEFAULT_CQ_ENTRIES,
+		.cq_entries = cq_entries,
+	};
+	struct ibchan_cq *cq = calloc(1, sizeof(*cq));
+	int err;
+
+	if (!cq)
+		return error_set(error, -ENOMEM, NULL);
+	cq->object.context = device->object.context;
+	cq->epoll_fd = -1;
+	cq->event_fd = -1;
+	err = cq_create(cq, &cmd);
+	if (err) {
+		free(cq);
+		return error_set(error, err, &cmd.reason);
+	}
+	pthread_mutex_init(&cq->lock, NULL);
+	object_add(&cq->object, device->object.context, cq_release);
+	*out = cq;
+	return error_set(error, 0, NULL);
+}
+
+int ibchan_cq_destroy(struct ibchan_cq *cq)
+{
+	return cq ? object_destroy(&cq->object) : 0;
+}
+
+int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
+		   __u32 n)
+{
+	int ret = context_check(cq->object.context);
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&cq->lock);
+	ret = ring_take(cq, completions, n);
+	pthread_mutex_unlock(&cq->lock);
+	return ret;
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Devices and ports. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* -EINVAL if @name with its NUL does not fit. */
+int device_name_copy(char *to, const char *name)
+{
+	size_t len = strnlen(name, IBCHAN_NAME_SIZE);
+
+	if (len == IBCHAN_NAME_SIZE)
+		return -EINVAL;
+	memcpy(to, name, len + 1);
+	return 0;
+}
+
+static int device_query(struct ibchan_context *context, __u32 index,
+			struct ibchan_device_info *info)
+{
+	struct ibchan_cmd_device_query cmd = {
+		.size = sizeof(cmd),
+		.index = index,
+	};
+	int err = context_ioctl(context, IBCHAN_CMD_DEVICE_QUERY, &cmd);
+
+	if (err)
+		return err;
+	*info = (struct ibchan_device_info) {
+		.node_guid = cmd.out_node_guid,
+		.max_mr_size = cmd.out_max_mr_size,
+		.ports = cmd.out_ports,
+		.caps = cmd.out_caps,
+		.max_qp_wr = cmd.out_max_qp_wr,
+		.max_send_sge = cmd.out_max_send_sge,
+		.max_recv_sge = cmd.out_max_recv_sge,
+		.max_read_sge = cmd.out_max_read_sge,
+		.max_cqe = cmd.out_max_cqe,
+		.max_rd_atomic = cmd.out_max_rd_atomic,
+		.driver_id = cmd.out_driver_id,
+	};
+	memcpy(info->name, cmd.name, sizeof(info->name));
+	info->name[sizeof(info->name) - 1] = '\0';
+	return 0;
+}
+
+int ibchan_device_list(struct ibchan_context *context,
+		       struct ibchan_device_info *infos, __u32 n)
+{
+	struct ibchan_device_info spare;
+	__u32 i;
+	int err;
+
+	for (i = 0; ; i++) {
+		err = device_query(context, i, i < n ? &infos[i] : &spare);
+		if (err == -ENOENT)
+			return (int)i;
+		if (err)
+			return err;
+	}
+}
+
+static int device_open(struct ibchan_context *context,
+		       struct ibchan_device *device, const char *name)
+{
+	struct ibchan_cmd_device_open cmd = { .size = sizeof(cmd) };
+	struct ibchan_device_info first;
+	int err;
+
+	if (!name) {
+		err = device_query(context, 0, &first);
+		if (err)
+			return err == -ENOENT ? -ENODEV : err;
+		name = first.name;
+	}
+	err = device_name_copy(cmd.name, name);
+	if (!err)
+		err = context_ioctl(context, IBCHAN_CMD_DEVICE_OPEN, &cmd);
+	if (err)
+		return err;
+	memcpy(device->name, cmd.name, sizeof(device->name));
+	device->object.handle = cmd.out_device;
+	return 0;
+}
+
+int ibchan_device_open(struct ibchan_context *context, const char *name,
+		       struct ibchan_device **out)
+{
+	struct ibchan_device *device;
+	int err = context_check(context);
+
+	if (err)
+		return err;
+	device = calloc(1, sizeof(*device));
+	if (!device)
+		return -ENOMEM;
+	err = device_open(context, device, name);
+	if (err) {
+		free(device);
+		return err;
+	}
+	object_add(&device->object, context, object_release);
+	*out = device;
+	return 0;
+}
+
+int ibchan_device_close(struct ibchan_device *device)
+{
+	return device ? object_destroy(&device->object) : 0;
+}
+
+const char *ibchan_device_name(const struct ibchan_device *device)
+{
+	return device->name;
+}
+
+int ibchan_port_query(struct ibchan_context *context, const char *name,
+		      __u32 port, struct ibchan_port_info *info)
+{
+	struct ibchan_cmd_port_query cmd = {
+		.size = sizeof(cmd),
+		.port = port,
+	};
+	int err = device_name_copy(cmd.name, name);
+
+	if (!err)
+		err = context_ioctl(context, IBCHAN_CMD_PORT_QUERY, &cmd);
+	if (err)
+		return err;
+	*info = (struct ibchan_port_info) {
+		.port = port,
+		.state = cmd.out_state,
+		.link_layer = cmd.out_link_layer,
+		.active_mtu = cmd.out_active_mtu,
+		.max_mtu = cmd.out_max_mtu,
+		.lid = cmd.out_lid,
+		.gid_index = cmd.out_gid_index,
+		.gid_entries = cmd.out_gid_entries,
+	};
+	memcpy(info->gid, cmd.out_gid, sizeof(info->gid));
+	return 0;
+}

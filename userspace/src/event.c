@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The descriptor of a cq for poll and epoll.
+ *
+ * The kernel's own is readable while the ring holds a completion. One that a
+ * blocking call set aside is no longer in the ring, so what we give out is an
+ * epoll of the kernel's descriptor and of an eventfd that stands for those set
+ * aside. Who never asks for the descriptor pays nothing.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* Needs cq->lock. */
+void event_update(struct ibchan_cq *cq)
+{
+	int raise = cq->aside_first != SLOT_NONE;
+	__u64 count = 1;
+	ssize_t n;
+
+	if (cq->event_fd < 0 || raise == cq->event_raised)
+		return;
+	/* Neither can fail: the counter only goes between 0 and 1. */
+	if (raise)
+		n = write(cq->event_fd, &count, sizeof(count));
+	else
+		n = read(cq->event_fd, &count, sizeof(count));
+	if (n == sizeof(count))
+		cq->event_raised = raise;
+}
+
+static int epoll_of(int first, int second)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	if (!epoll_ctl(fd, EPOLL_CTL_ADD, first, &event) &&
+	    !epoll_ctl(fd, EPOLL_CTL_ADD, second, &event))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+static int event_open(struct ibchan_cq *cq)
+{
+	int fd;
+	int err;
+
+	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	err = epoll_of(cq->fd, fd);
+	if (err < 0) {
+		close(fd);
+		return err;
+	}
+	cq->event_fd = fd;
+	cq->epoll_fd = err;
+	event_update(cq);
+	return 0;
+}
+
+void event_close(struct ibchan_cq *cq)
+{
+	if (cq->epoll_fd < 0)
+		return;
+	close(cq->epoll_fd);
+	close(cq->event_fd);
+}
+
+int ibchan_cq_fd(struct ibchan_cq *cq)
+{
+	int ret = context_check(cq->object.context);
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&cq->lock);
+	if (cq->epoll_fd < 0)
+		ret = event_open(cq);
+	if (!ret)
+		ret = cq->epoll_fd;
+	pthread_mutex_unlock(&cq->lock);
+	return ret;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The library's own types.
+ *
+ * Levels, each calls its own or the ones above it in this list:
+ *	text.c		words for errors; no state
+ *	context.c	the file, the fork guard, ioctl, destroying
+ *	device.c memory.c
+ *	ring.c		the slots and the mapped ring of a cq; needs cq->lock
+ *	cq.c		create, destroy, poll
+ *	event.c		the cq's descriptor for epoll
+ *	channel.c	builder, endpoint, handshake
+ *	post.c		work requests -> SUBMIT
+ *	wait.c		everything that sleeps
+ */
+#ifndef _LIBIBCHAN_INTERNAL_H
+#define _LIBIBCHAN_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ibchan.h>
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define ATTRIBUTE(name, ...)	__attribute__((name(__VA_ARGS__)))
+#define __printf(string, first)	ATTRIBUTE(format, printf, string, first)
+
+/**
+ * struct object - what every handle of the interface begins with
+ * @context: immutable
+ * @release: frees the memory; the kernel's object is gone or the parent's
+ * @handle: in the kernel; immutable
+ * @next: of the context; under its lock
+ * @link: what points here; under its lock
+ */
+struct object {
+	struct ibchan_context *context;
+	void (*release)(struct object *object);
+	__u32 handle;
+	struct object *next;
+	struct object **link;
+};
+
+/**
+ * struct ibchan_context - one open file
+ * @guard: a page that is all zero in a child, so that a fork is noticed
+ * @fd: the file
+ * @lock: guards @objects
+ * @objects: all that closing has to free
+ */
+struct ibchan_context {
+	__u32 *guard;
+	int fd;
+	pthread_mutex_t lock;
+	struct object *objects;
+};
+
+/* The objects below are immutable once made, unless a member says more. */
+
+struct ibchan_device {
+	struct object object;
+	char name[IBCHAN_NAME_SIZE];
+};
+
+struct ibchan_pd {
+	struct object object;
+};
+
+struct ibchan_mr {
+	struct object object;
+	__u32 rkey;
+	__u32 access;
+	void *addr;
+	__u64 length;
+};
+
+/* Ends a list of slots. */
+#define SLOT_NONE	0xffffffffU
+
+/**
+ * struct slot - a work from its post until its completion is handed out
+ * @wr_id: the caller's
+ * @channel: NULL once it was closed
+ * @waiter: the blocking call that the completion is for, or NULL
+ * @next: in the list of free slots, or of the ones set aside
+ * @state: enum slot_state
+ * @cqe: when set aside
+ *
+ * Its index is the wr_id that the kernel sees.
+ */
+struct slot {
+	__u64 wr_id;
+	struct ibchan_channel *channel;
+	struct waiter *waiter;
+	__u32 next;
+	__u32 state;
+	struct ibchan_cqe cqe;
+};
+
+enum slot_state {
+	SLOT_FREE,
+	SLOT_POSTED,
+	SLOT_ASIDE,
+};
+
+/**
+ * struct waiter - a blocking call, on its stack; guarded by its cq's lock
+ * @done: @completion is there, and no slot points here any more
+ * @completion: what became of the work
+ */
+struct waiter {
+	int done;
+	struct ibchan_completion completion;
+};
+
+/**
+ * struct ring_map - the kernel's ring in our memory; immutable but for *@head
+ * @base: start of the mapping
+ * @size: bytes of it
+ * @tail: the kernel advances it
+ * @head: we do, under the cq's lock
+ * @cqes: the first entry
+ * @entry_size: bytes from one to the next
+ * @entries: a power of two
+ */
+struct ring_map {
+	void *base;
+	size_t size;
+	const __u32 *tail;
+	__u32 *head;
+	const unsigned char *cqes;
+	__u32 entry_size;
+	__u32 entries;
+};
+
+/**
+ * struct ibchan_cq - completion queue
+ * @object: see struct object
+ * @fd: the kernel's descriptor; immutable
+ * @ring: see struct ring_map
+ * @lock: guards all below, and reading the ring
+ * @head: entries taken out of the ring; *@ring.head follows
+ * @slots: as many as the ring has entries
+ * @free: list of free slots
+ * @aside_first: oldest completion that a blocking call met and did not own
+ * @aside_last: youngest
+ * @epoll_fd: what ibchan_cq_fd() gave out, or -1
+ * @event_raised: @event_fd is readable
+ * @event_fd: member of @epoll_fd, readable while something is set aside, or -1
+ *
+ * A slot is taken before the post and freed when the completion is handed out,
+ * so what is set aside still counts against the ring's entries, and a caller
+ * who never polls is refused new works instead of eating memory.
+ */
+struct ibchan_cq {
+	struct object object;
+	int fd;
+	struct ring_map ring;
+	pthread_mutex_t lock;
+	__u32 head;
+	struct slot *slots;
+	__u32 free;
+	__u32 aside_first;
+	__u32 aside_last;
+	int epoll_fd;
+	int event_fd;
+	int event_raised;
+};
+
+struct ibchan_channel {
+	struct object object;
+	struct ibchan_cq *send_cq;
+	struct ibchan_cq *recv_cq;
+	struct ibchan_params params;
+	struct ibchan_endpoint endpoint;
+};
+
+/* The same object seen before its handshake. */
+struct ibchan_prepared {
+	struct ibchan_channel channel;
+};
+
+/*
+ * Private also in the static library, which keeps hidden names to itself: a
+ * program may have its own of the same name.
+ */
+#pragma GCC visibility push(hidden)
+
+/* context.c */
+int context_check(const struct ibchan_context *context);
+int context_ioctl(const struct ibchan_context *context, unsigned int command,
+		  void *arg);
+void object_add(struct object *object, struct ibchan_context *context,
+		void (*release)(struct object *object));
+void object_free(struct object *object);
+int object_end(const struct object *object);
+int object_destroy(struct object *object);
+void object_release(struct object *object);
+int error_set(struct ibchan_error *error, int code,
+	      const struct ibchan_reason *reason);
+
+/* device.c */
+int device_name_copy(char *to, const char *name);
+
+/* ring.c; all but the first two with cq->lock held */
+int ring_map(struct ibchan_cq *cq, size_t size);
+void ring_unmap(struct ibchan_cq *cq);
+int slots_alloc(struct ibchan_cq *cq);
+__u32 slot_take(struct ibchan_cq *cq);
+void slot_free(struct ibchan_cq *cq, __u32 index);
+void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel);
+int ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions,
+	      __u32 n);
+int ring_set_aside(struct ibchan_cq *cq);
+__u32 ring_tail(const struct ibchan_cq *cq);
+
+/* event.c; with cq->lock held */
+void event_update(struct ibchan_cq *cq);
+void event_close(struct ibchan_cq *cq);
+
+#pragma GCC visibility pop
+
+#endif /* _LIBIBCHAN_INTERNAL_H */

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Protection domains, memory regions, and naming the peer's. */
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **out)
+{
+	struct ibchan_context *context = device->object.context;
+	struct ibchan_cmd_pd_alloc cmd = {
+		.size = sizeof(cmd),
+		.device = device->object.handle,
+	};
+	struct ibchan_pd *pd;
+	int err = context_check(context);
+
+	if (err)
+		return err;
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return -ENOMEM;
+	err = context_ioctl(context, IBCHAN_CMD_PD_ALLOC, &cmd);
+	if (err) {
+		free(pd);
+		return err;
+	}
+	pd->object.handle = cmd.out_pd;
+	object_add(&pd->object, context, object_release);
+	*out = pd;
+	return 0;
+}
+
+int ibchan_pd_free(struct ibchan_pd *pd)
+{
+	return pd ? object_destroy(&pd->object) : 0;
+}
+
+static int mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
+		  struct ibchan_mr *mr, struct ibchan_reason *reason)
+{
+	struct ibchan_cmd_mr_reg cmd = {
+		.size = sizeof(cmd),
+		.flags = params->flags,
+		.addr = (uintptr_t)params->addr,
+		.length = params->length,
+		.pd = pd->object.handle,
+		.access = params->access,
+	};
+	int err = context_check(pd->object.context);
+
+	if (err)
+		return err;
+	err = context_ioctl(pd->object.context, IBCHAN_CMD_MR_REG, &cmd);
+	*reason = cmd.reason;
+	mr->object.handle = cmd.out_mr;
+	mr->rkey = cmd.out_rkey;
+	mr->access = params->access;
+	mr->addr = params->addr;
+	mr->length = params->length;
+	return err;
+}
+
+int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
+		  struct ibchan_mr **out, struct ibchan_error *error)
+{
+	struct ibchan_mr *mr = calloc(1, sizeof(*mr));
+	struct ibchan_reason reason = { 0 };
+	int err;
+
+	if (!mr)
+		return error_set(error, -ENOMEM, NULL);
+	err = mr_reg(pd, params, mr, &reason);
+	if (err) {
+		free(mr);
+		return error_set(error, err, &reason);
+	}
+	object_add(&mr->object, pd->object.context, object_release);
+	*out = mr;
+	return error_set(error, 0, NULL);
+}
+
+int ibchan_mr_reg_local(struct ibchan_pd *pd, void *addr, size_t length,
+			struct ibchan_mr **mr, struct ibchan_error *error)
+{
+	const struct ibchan_mr_params params = {
+		.addr = addr,
+		.length = length,
+		.access = IBCHAN_ACCESS_LOCAL,
+	};
+
+	return ibchan_mr_reg(pd, &params, mr, error);
+}
+
+int ibchan_mr_reg_shared(struct ibchan_pd *pd, void *addr, size_t length,
+			 struct ibchan_mr **mr, struct ibchan_error *error)
+{
+	const struct ibchan_mr_params params = {
+		.addr = addr,
+		.length = length,
+		.access = IBCHAN_ACCESS_SHARED,
+	};
+
+	return ibchan_mr_reg(pd, &params, mr, error);
+}
+
+int ibchan_mr_dereg(struct ibchan_mr *mr)
+{
+	return mr ? object_destroy(&mr->object) : 0;
+}
+
+struct ibchan_sge ibchan_sge_make(struct ibchan_mr *mr, void *addr,
+				  size_t length)
+{
+	return (struct ibchan_sge) {
+		.mr = mr,
+		.addr = addr,
+		.length = length,
+	};
+}
+
+int ibchan_mr_remote_region(const struct ibchan_mr *mr,
+			    struct ibchan_remote_region *region)
+{
+	if (!(mr->access & IBCHAN_ACCESS_REMOTE))
+		return -EACCES;
+	*region = (struct ibchan_remote_region) {
+		.addr = (uintptr_t)mr->addr,
+		.length = mr->length,
+		.rkey = mr->rkey,
+	};
+	return 0;
+}
+
+int ibchan_remote_region_sub(const struct ibchan_remote_region *region,
+			     __u64 offset, __u64 length,
+			     struct ibchan_remote_region *sub)
+{
+	if (offset > region->length || length > region->length - offset)
+		return -EINVAL;
+	*sub = (struct ibchan_remote_region) {
+		.addr = region->addr + offset,
+		.length = length,
+		.rkey = region->rkey,
+	};
+	return 0;
+}
+
+/* How a remote region travels. */
+struct region_wire {
+	__be64 addr;
+	__be64 length;
+	__be32 rkey;
+	__be32 reserved;
+};
+
+static_assert(sizeof(struct region_wire) == IBCHAN_REMOTE_REGION_SIZE,
+	      "the size is part of the interface");
+
+void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region,
+				   void *bytes)
+{
+	const struct region_wire wire = {
+		.addr = htobe64(region->addr),
+		.length = htobe64(region->length),
+		.rkey = htobe32(region->rkey),
+	};
+
+	memcpy(bytes, &wire, sizeof(wire));
+}
+
+int ibchan_remote_region_from_bytes(struct ibchan_remote_region *region,
+				    const void *bytes, size_t length)
+{
+	struct region_wire wire;
+
+	if (length != sizeof(wire))
+		return -EINVAL;
+	memcpy(&wire, bytes, sizeof(wire));
+	if (wire.reserved || be64toh(wire.addr) + be64toh(wire.length) <
+			     be64toh(wire.addr))
+		return -EINVAL;
+	*region = (struct ibchan_remote_region) {
+		.addr = be64toh(wire.addr),
+		.length = be64toh(wire.length),
+		.rkey = be32toh(wire.rkey),
+	};
+	return 0;
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * From work requests to SUBMIT.
+ *
+ * The kernel judges a request. Here only what it cannot see is refused: an
+ * object of another context (handles mean something within their own), numbers
+ * that do not fit its types, and a remote region that is too short.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "post.h"
+
+static int refuse(struct ibchan_reason *reason, __u32 code, int err,
+		  const __u64 value[3])
+{
+	reason->code = code;
+	memcpy(reason->value, value, sizeof(reason->value));
+	return err;
+}
+
+static int is_one_sided(const struct ibchan_wr *wr)
+{
+	return wr->opcode == IBCHAN_OP_WRITE || wr->opcode == IBCHAN_OP_READ;
+}
+
+static struct ibchan_cq *wr_cq(const struct ibchan_wr *wr)
+{
+	return wr->opcode == IBCHAN_OP_RECV ? wr->channel->recv_cq :
+					      wr->channel->send_cq;
+}
+
+static __u32 wr_max_sge(const struct ibchan_wr *wr)
+{
+	return wr->opcode == IBCHAN_OP_RECV ? wr->channel->params.max_recv_sge :
+					      wr->channel->params.max_send_sge;
+}
+
+static int check_wr(const struct ibchan_context *context,
+		    const struct ibchan_wr *wr, struct ibchan_reason *reason)
+{
+	if (!wr->channel || wr->channel->object.context != context)
+		return refuse(reason, IBCHAN_REASON_CHANNEL_HANDLE, -ENOENT,
+			      (__u64[3]) { 0 });
+	if (wr->opcode > UINT8_MAX)
+		return refuse(reason, IBCHAN_REASON_OPCODE, -EINVAL,
+			      (__u64[3]) { wr->opcode });
+	if (wr->flags > UINT8_MAX)
+		return refuse(reason, IBCHAN_REASON_WR_FLAGS, -EOPNOTSUPP,
+			      (__u64[3]) { wr->flags, IBCHAN_WR_FLAGS });
+	if (wr->reserved[0] || wr->reserved[1] || wr->remote.reserved)
+		return refuse(reason, IBCHAN_REASON_RESERVED, -EINVAL,
+			      (__u64[3]) { 0 });
+	if (wr->num_sge > IBCHAN_MAX_SGE)
+		return refuse(reason, IBCHAN_REASON_TOO_MANY_ELEMENTS, -EINVAL,
+			      (__u64[3]) { wr->num_sge, wr_max_sge(wr) });
+	if (wr->num_sge && !wr->sges)
+		return refuse(reason, IBCHAN_REASON_ELEMENT_POINTER, -EFAULT,
+			      (__u64[3]) { 0 });
+	return 0;
+}
+
+/*
+ * An address below its region gives an offset near 2^64, which the kernel finds
+ * out of bounds as it does one beyond the end.
+ */
+static int put_sge(const struct ibchan_context *context,
+		   const struct ibchan_sge *sge, struct ibchan_submit_sge *out,
+		   struct ibchan_reason *reason)
+{
+	const struct ibchan_mr *mr = sge->mr;
+	__u64 offset;
+
+	if (!mr)
+		return refuse(reason, IBCHAN_REASON_MR_HANDLE, -ENOENT,
+			      (__u64[3]) { 0 });
+	if (mr->object.context != context)
+		return refuse(reason, IBCHAN_REASON_OTHER_PD, -EXDEV,
+			      (__u64[3]) { 0 });
+	offset = (__u64)(uintptr_t)sge->addr - (__u64)(uintptr_t)mr->addr;
+	if (sge->length > UINT32_MAX)
+		return refuse(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
+			      (__u64[3]) { offset, sge->length, mr->length });
+	*out = (struct ibchan_submit_sge) {
+		.offset = offset,
+		.length = (__u32)sge->length,
+		.mr = mr->object.handle,
+	};
+	return 0;
+}
+
+static int put_sges(struct chunk *chunk, const struct ibchan_wr *wr,
+		    struct ibchan_submit_wr *out, struct ibchan_reason *reason)
+{
+	struct ibchan_submit_sge *list = &chunk->sges[chunk->num_sges];
+	__u64 total = 0;
+	__u32 i;
+	int err;
+
+	if (wr->num_sge == 1)
+		list = &out->sge;
+	for (i = 0; i < wr->num_sge; i++) {
+		err = put_sge(chunk->context, &wr->sges[i], &list[i], reason);
+		if (err) {
+			reason->element = i;
+			return err;
+		}
+		total += wr->sges[i].length;
+	}
+	if (is_one_sided(wr) && total > wr->remote.length)
+		return refuse(reason, IBCHAN_REASON_MESSAGE_TOO_LONG, -EINVAL,
+			      (__u64[3]) { total, wr->remote.length });
+	if (wr->num_sge > 1) {
+		out->sges = (uintptr_t)list;
+		chunk->num_sges += wr->num_sge;
+	}
+	return 0;
+}
+
+void chunk_init(struct chunk *chunk, struct ibchan_context *context)
+{
+	chunk->context = context;
+	chunk->num = 0;
+	chunk->num_sges = 0;
+}
+
+/* Returns 0; CHUNK_FULL; or why this request can never be posted. */
+int chunk_add(struct chunk *chunk, const struct ibchan_wr *wr,
+	      struct ibchan_reason *reason)
+{
+	struct ibchan_submit_wr *out = &chunk->wrs[chunk->num];
+	int err;
+
+	if (chunk->num == CHUNK_WRS)
+		return CHUNK_FULL;
+	reason->wr = chunk->num;
+	err = check_wr(chunk->context, wr, reason);
+	if (err)
+		return err;
+	if (wr->num_sge > CHUNK_SGES - chunk->num_sges)
+		return CHUNK_FULL;
+	*out = (struct ibchan_submit_wr) {
+		.channel = wr->channel->object.handle,
+		.opcode = (__u8)wr->opcode,
+		.flags = (__u8)wr->flags,
+		.num_sge = (__u16)wr->num_sge,
+		.remote_addr = wr->remote.addr,
+		.rkey = wr->remote.rkey,
+		.imm = wr->imm,
+	};
+	err = put_sges(chunk, wr, out, reason);
+	if (err)
+		return err;
+	chunk->cqs[chunk->num++] = wr_cq(wr);
+	return 0;
+}
+
+/* Most chunks stay on one cq: change locks only when the cq changes. */
+static void lock_switch(struct ibchan_cq **held, struct ibchan_cq *cq)
+{
+	if (*held == cq)
+		return;
+	if (*held)
+		pthread_mutex_unlock(&(*held)->lock);
+	if (cq)
+		pthread_mutex_lock(&cq->lock);
+	*held = cq;
+}
+
+/*
+ * Gives each request its slot. Where a cq has none left, that request and those
+ * after it leave the chunk, with -EAGAIN.
+ */
+int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
+		     struct waiter *waiter, struct ibchan_reason *reason)
+{
+	struct ibchan_cq *held = NULL;
+	__u32 i;
+
+	for (i = 0; i < chunk->num; i++) {
+		struct ibchan_cq *cq = chunk->cqs[i];
+		__u32 index;
+
+		lock_switch(&held, cq);
+		index = slot_take(cq);
+		if (index == SLOT_NONE)
+			break;
+		cq->slots[index].wr_id = wrs[i].wr_id;
+		cq->slots[index].channel = wrs[i].channel;
+		cq->slots[index].waiter = waiter;
+		chunk->wrs[i].wr_id = index;
+	}
+	lock_switch(&held, NULL);
+	if (i == chunk->num)
+		return 0;
+	chunk->num = i;
+	reason->wr = i;
+	reason->element = 0;
+	return refuse(reason, IBCHAN_REASON_RING_FULL, -EAGAIN,
+		      (__u64[3]) { 0 });
+}
+
+/* What the kernel did not accept will not complete. */
+static void chunk_free_slots(struct chunk *chunk, __u32 first)
+{
+	struct ibchan_cq *held = NULL;
+	__u32 i;
+
+	for (i = first; i < chunk->num; i++) {
+		lock_switch(&held, chunk->cqs[i]);
+		slot_free(held, (__u32)chunk->wrs[i].wr_id);
+	}
+	lock_switch(&held, NULL);
+}
+
+/*
+ * Posts the chunk. The caller may have asked for a wait in @cmd; an error of
+ * the wait leaves @cmd->entry_num at the full number.
+ */
+int chunk_submit(struct chunk *chunk, struct ibchan_cmd_submit *cmd)
+{
+	int err;
+
+	cmd->size = sizeof(*cmd);
+	cmd->entries = (uintptr_t)chunk->wrs;
+	cmd->entry_len = sizeof(chunk->wrs[0]);
+	cmd->entry_num = chunk->num;
+	err = context_ioctl(chunk->context, IBCHAN_CMD_SUBMIT, cmd);
+	if (cmd->entry_num < chunk->num)
+		chunk_free_slots(chunk, cmd->entry_num);
+	return err;
+}
+
+/* Posts as many as fit one chunk. */
+static int post_some(struct chunk *chunk, const struct ibchan_wr *wrs, __u32 n,
+		     __u32 *accepted, struct ibchan_reason *reason)
+{
+	struct ibchan_cmd_submit cmd = { 0 };
+	int refused = 0;
+	int err;
+
+	*accepted = 0;
+	while (chunk->num < n && !refused)
+		refused = chunk_add(chunk, &wrs[chunk->num], reason);
+	if (refused == CHUNK_FULL)
+		refused = 0;
+	err = chunk_take_slots(chunk, wrs, NULL, reason);
+	if (err)
+		refused = err;
+	if (!chunk->num)
+		return refused;
+	err = chunk_submit(chunk, &cmd);
+	*accepted = cmd.entry_num;
+	if (!err)
+		return refused;
+	*reason = cmd.reason;
+	return err;
+}
+
+static int post(struct ibchan_context *context, const struct ibchan_wr *wrs,
+		__u32 n, __u32 *accepted, struct ibchan_reason *reason)
+{
+	struct chunk chunk;
+	__u32 some;
+	int err = context_check(context);
+
+	while (!err && *accepted < n) {
+		chunk_init(&chunk, context);
+		err = post_some(&chunk, wrs + *accepted, n - *accepted, &some,
+				reason);
+		if (err)
+			reason->wr += *accepted;
+		*accepted += some;
+	}
+	return err;
+}
+
+int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
+		__u32 n, __u32 *accepted, struct ibchan_error *error)
+{
+	struct ibchan_reason reason = { 0 };
+	__u32 posted = 0;
+	int err = post(context, wrs, n, &posted, &reason);
+
+	if (accepted)
+		*accepted = posted;
+	return error_set(error, err, &reason);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A few work requests on their way into one SUBMIT. */
+#ifndef _LIBIBCHAN_POST_H
+#define _LIBIBCHAN_POST_H
+
+#include <assert.h>
+
+#include "internal.h"
+
+#define CHUNK_WRS	16
+#define CHUNK_SGES	64	/* room for any single request */
+
+/* What chunk_add() returns when the request belongs into the next chunk. */
+#define CHUNK_FULL	1
+
+static_assert(CHUNK_SGES >= IBCHAN_MAX_SGE, "one request must fit");
+
+/**
+ * struct chunk - what one SUBMIT posts; lives on the stack
+ * @context: of all channels and regions in it
+ * @num: requests
+ * @num_sges: elements used
+ * @cqs: where each completes
+ * @wrs: the requests, as the kernel takes them
+ * @sges: the lists of those with two elements or more
+ */
+struct chunk {
+	struct ibchan_context *context;
+	__u32 num;
+	__u32 num_sges;
+	struct ibchan_cq *cqs[CHUNK_WRS];
+	struct ibchan_submit_wr wrs[CHUNK_WRS];
+	struct ibchan_submit_sge sges[CHUNK_SGES];
+};
+
+#pragma GCC visibility push(hidden)
+
+void chunk_init(struct chunk *chunk, struct ibchan_context *context);
+int chunk_add(struct chunk *chunk, const struct ibchan_wr *wr,
+	      struct ibchan_reason *reason);
+int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
+		     struct waiter *waiter, struct ibchan_reason *reason);
+int chunk_submit(struct chunk *chunk, struct ibchan_cmd_submit *cmd);
+
+#pragma GCC visibility pop
+
+#endif /* _LIBIBCHAN_POST_H */

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The ring that the kernel writes completions into, and the slots that tell
+ * whose they are.
+ *
+ * The kernel sees a slot's index as the wr_id. Reading an entry therefore finds
+ * its caller, and the blocking call that waits for it, without a search.
+ *
+ * All functions but the mapping ones need cq->lock.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "internal.h"
+
+static bool inside(__u64 offset, __u64 bytes, size_t size)
+{
+	return offset <= size && bytes <= size - offset;
+}
+
+static bool ring_fits(const struct ibchan_ring *layout, size_t size)
+{
+	return layout->abi_version >= IBCHAN_ABI_VERSION &&
+	       layout->entries &&
+	       !(layout->entries & (layout->entries - 1)) &&
+	       layout->entry_size >= sizeof(struct ibchan_cqe) &&
+	       layout->entry_size % sizeof(__u64) == 0 &&
+	       layout->tail_offset % sizeof(__u32) == 0 &&
+	       layout->head_offset % sizeof(__u32) == 0 &&
+	       layout->entries_offset % sizeof(__u64) == 0 &&
+	       inside(layout->tail_offset, sizeof(__u32), size) &&
+	       inside(layout->head_offset, sizeof(__u32), size) &&
+	       inside(layout->entries_offset,
+		      (__u64)layout->entries * layout->entry_size, size);
+}
+
+/* Maps the ring behind cq->fd. */
+int ring_map(struct ibchan_cq *cq, size_t size)
+{
+	struct ring_map *ring = &cq->ring;
+	const struct ibchan_ring *layout;
+	unsigned char *base;
+
+	if (size < sizeof(*layout))
+		return -EPROTO;
+	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, cq->fd, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	layout = (const struct ibchan_ring *)base;
+	if (!ring_fits(layout, size)) {
+		munmap(base, size);
+		return -EPROTO;
+	}
+	ring->base = base;
+	ring->size = size;
+	ring->entries = layout->entries;
+	ring->entry_size = layout->entry_size;
+	ring->cqes = base + layout->entries_offset;
+	ring->tail = (const __u32 *)(base + layout->tail_offset);
+	ring->head = (__u32 *)(base + layout->head_offset);
+	cq->head = *ring->head;
+	return 0;
+}
+
+void ring_unmap(struct ibchan_cq *cq)
+{
+	munmap(cq->ring.base, cq->ring.size);
+}
+
+/* One slot for each entry of the mapped ring. */
+int slots_alloc(struct ibchan_cq *cq)
+{
+	__u32 i;
+
+	cq->slots = calloc(cq->ring.entries, sizeof(*cq->slots));
+	if (!cq->slots)
+		return -ENOMEM;
+	for (i = 0; i < cq->ring.entries; i++)
+		cq->slots[i].next = i + 1;
+	cq->slots[i - 1].next = SLOT_NONE;
+	cq->free = 0;
+	cq->aside_first = SLOT_NONE;
+	cq->aside_last = SLOT_NONE;
+	return 0;
+}
+
+/* SLOT_NONE if as many works as the ring has entries are in flight or unread. */
+__u32 slot_take(struct ibchan_cq *cq)
+{
+	__u32 index = cq->free;
+
+	if (index == SLOT_NONE)
+		return index;
+	cq->free = cq->slots[index].next;
+	cq->slots[index].state = SLOT_POSTED;
+	return index;
+}
+
+void slot_free(struct ibchan_cq *cq, __u32 index)
+{
+	struct slot *slot = &cq->slots[index];
+
+	slot->state = SLOT_FREE;
+	slot->channel = NULL;
+	slot->waiter = NULL;
+	slot->next = cq->free;
+	cq->free = index;
+}
+
+/* A closed channel's completions must not name it any more. */
+void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
+{
+	__u32 i;
+
+	for (i = 0; i < cq->ring.entries; i++)
+		if (cq->slots[i].channel == channel)
+			cq->slots[i].channel = NULL;
+}
+
+__u32 ring_tail(const struct ibchan_cq *cq)
+{
+	return __atomic_load_n(cq->ring.tail, __ATOMIC_ACQUIRE);
+}
+
+static const struct ibchan_cqe *ring_entry(const struct ibchan_cq *cq)
+{
+	const struct ring_map *ring = &cq->ring;
+	size_t place = cq->head & (ring->entries - 1);
+
+	return (const struct ibchan_cqe *)(ring->cqes +
+					   place * ring->entry_size);
+}
+
+static void complete(struct ibchan_cq *cq, __u32 index,
+		     const struct ibchan_cqe *cqe,
+		     struct ibchan_completion *completion)
+{
+	*completion = (struct ibchan_completion) {
+		.wr_id = cq->slots[index].wr_id,
+		.channel = cq->slots[index].channel,
+		.error = -(int)cqe->error,
+		.status = cqe->status,
+		.opcode = cqe->opcode,
+		.flags = cqe->flags,
+		.bytes = cqe->bytes,
+		.imm = cqe->imm,
+		.vendor_err = cqe->vendor_err,
+	};
+	slot_free(cq, index);
+}
+
+static void set_aside(struct ibchan_cq *cq, __u32 index,
+		      const struct ibchan_cqe *cqe)
+{
+	struct slot *slot = &cq->slots[index];
+
+	slot->cqe = *cqe;
+	slot->state = SLOT_ASIDE;
+	slot->next = SLOT_NONE;
+	if (cq->aside_first == SLOT_NONE)
+		cq->aside_first = index;
+	else
+		cq->slots[cq->aside_last].next = index;
+	cq->aside_last = index;
+}
+
+static void take_aside(struct ibchan_cq *cq,
+		       struct ibchan_completion *completion)
+{
+	__u32 index = cq->aside_first;
+
+	cq->aside_first = cq->slots[index].next;
+	complete(cq, index, &cq->slots[index].cqe, completion);
+}
+
+/*
+ * Looks at the oldest entry. One that a blocking call waits for goes there;
+ * another goes to @completion, or is set aside if that is NULL. Returns 1 if
+ * @completion was filled, or -EPROTO for an entry that answers no post of ours.
+ */
+static int ring_read(struct ibchan_cq *cq, struct ibchan_completion *completion)
+{
+	const struct ibchan_cqe *cqe = ring_entry(cq);
+	struct waiter *waiter;
+	__u64 index = cqe->wr_id;
+
+	if (index >= cq->ring.entries ||
+	    cq->slots[index].state != SLOT_POSTED)
+		return -EPROTO;
+	cq->head++;
+	waiter = cq->slots[index].waiter;
+	if (waiter) {
+		complete(cq, (__u32)index, cqe, &waiter->completion);
+		waiter->done = 1;
+		return 0;
+	}
+	if (!completion) {
+		set_aside(cq, (__u32)index, cqe);
+		return 0;
+	}
+	complete(cq, (__u32)index, cqe, completion);
+	return 1;
+}
+
+/* The entries were copied: let the kernel write over them. */
+static void ring_release(struct ibchan_cq *cq)
+{
+	__atomic_store_n(cq->ring.head, cq->head, __ATOMIC_RELEASE);
+}
+
+/* Fills up to @n completions, the ones set aside first. Returns how many. */
+int ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions,
+	      __u32 n)
+{
+	__u32 tail = ring_tail(cq);
+	__u32 got = 0;
+	int ret = 0;
+
+	while (got < n && cq->aside_first != SLOT_NONE)
+		take_aside(cq, &completions[got++]);
+	while (got < n && ret >= 0 && cq->head != tail) {
+		ret = ring_read(cq, &completions[got]);
+		if (ret > 0)
+			got++;
+	}
+	ring_release(cq);
+	event_update(cq);
+	return got || ret > 0 ? (int)got : ret;
+}
+
+/* Empties the ring: waiters get theirs, the rest is kept for ring_take(). */
+int ring_set_aside(struct ibchan_cq *cq)
+{
+	__u32 tail = ring_tail(cq);
+	int ret = 0;
+
+	while (ret >= 0 && cq->head != tail)
+		ret = ring_read(cq, NULL);
+	ring_release(cq);
+	event_update(cq);
+	return ret;
+}

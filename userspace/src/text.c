@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Words for errors. The names come from the lists in linux/ibchan.h, so they
+ * cannot differ from the numbers.
+ */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define UNKNOWN	"unknown"
+
+struct status_row {
+	const char *name;
+	__u32 class;
+};
+
+#define STATUS_ROW(nr, NAME, error, CLASS)				\
+	[nr] = { #NAME, IBCHAN_CLASS_##CLASS },
+static const struct status_row statuses[] = {
+	IBCHAN_STATUSES(STATUS_ROW)
+};
+
+static const char * const class_names[] = {
+	[IBCHAN_CLASS_NONE] = "none",
+	[IBCHAN_CLASS_PROGRAMMING] = "programming",
+	[IBCHAN_CLASS_LOCAL_RESOURCE] = "local resource",
+	[IBCHAN_CLASS_REMOTE] = "remote",
+	[IBCHAN_CLASS_TRANSPORT] = "transport",
+	[IBCHAN_CLASS_TIMEOUT] = "timeout",
+	[IBCHAN_CLASS_FATAL] = "fatal",
+	[IBCHAN_CLASS_UNKNOWN] = UNKNOWN,
+};
+
+static const char * const status_hints[ARRAY_SIZE(statuses)] = {
+	[IBCHAN_STATUS_SUCCESS] = "",
+	[IBCHAN_STATUS_LOC_LEN_ERR] =
+		"the message is longer than the elements of the receive, or than the device can",
+	[IBCHAN_STATUS_LOC_QP_OP_ERR] =
+		"the device could not make sense of the request",
+	[IBCHAN_STATUS_LOC_PROT_ERR] =
+		"an element is not inside a valid local region",
+	[IBCHAN_STATUS_WR_FLUSH_ERR] =
+		"the channel was broken before this work was done; its first error tells why",
+	[IBCHAN_STATUS_BAD_RESP_ERR] =
+		"the peer answered with something unexpected",
+	[IBCHAN_STATUS_LOC_ACCESS_ERR] =
+		"the local region does not allow this access",
+	[IBCHAN_STATUS_REM_INV_REQ_ERR] =
+		"the peer refused the request: its receive is too short, or its channel does not allow this operation",
+	[IBCHAN_STATUS_REM_ACCESS_ERR] =
+		"the peer's region: wrong key, out of its bounds, deregistered, or access not allowed",
+	[IBCHAN_STATUS_REM_OP_ERR] =
+		"the peer could not complete the request; look for an error on its side",
+	[IBCHAN_STATUS_RETRY_EXC_ERR] =
+		"the peer did not answer: is it alive, connected, and reachable through this port and GID?",
+	[IBCHAN_STATUS_RNR_RETRY_EXC_ERR] =
+		"the peer had no receive posted; post it earlier, or raise rnr_retries or min_rnr_timer",
+	[IBCHAN_STATUS_REM_INV_RD_REQ_ERR] =
+		"the peer refused the datagram domain",
+	[IBCHAN_STATUS_REM_ABORT_ERR] =
+		"the peer gave the operation up",
+	[IBCHAN_STATUS_FATAL_ERR] =
+		"the device failed; see the kernel log",
+	[IBCHAN_STATUS_RESP_TIMEOUT_ERR] =
+		"the peer did not respond in time",
+	[IBCHAN_STATUS_GENERAL_ERR] =
+		"the device did not say more; see vendor_err and the kernel log",
+};
+
+#define REASON_NAME(nr, NAME)						\
+	[nr] = #NAME,
+static const char * const reason_names[] = {
+	IBCHAN_REASONS(REASON_NAME)
+};
+
+#define PARAMETER_NAME(nr, NAME)					\
+	[nr] = #NAME,
+static const char * const parameter_names[] = {
+	IBCHAN_PARAMETERS(PARAMETER_NAME)
+};
+
+static const char * const opcode_names[] = {
+	[IBCHAN_OP_SEND] = "send",
+	[IBCHAN_OP_RECV] = "receive",
+	[IBCHAN_OP_WRITE] = "write",
+	[IBCHAN_OP_READ] = "read",
+};
+
+/*
+ * What a reason says. In braces: W and E, the place (wr; wr and element); P,
+ * the parameter's name; or a value's number after the way to show it: d decimal,
+ * x hexadecimal, i negative if the top bit is set, e errno, a access,
+ * s the status of a first failed work, l link layer, m MTU code, q step of the queue pair.
+ */
+static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
+	[IBCHAN_REASON_NONE] = "no reason given",
+	[IBCHAN_REASON_OPCODE] = "{W}opcode {d0} does not exist",
+	[IBCHAN_REASON_WR_FLAGS] =
+		"{W}flags {x0}, this operation allows {x1}",
+	[IBCHAN_REASON_RESERVED] =
+		"{W}a member that this operation does not use is not zero",
+	[IBCHAN_REASON_TOO_MANY_ELEMENTS] =
+		"{W}{d0} elements, the channel allows {d1}",
+	[IBCHAN_REASON_ELEMENT_POINTER] =
+		"{W}the list of elements at {x0} cannot be read",
+	[IBCHAN_REASON_CHANNEL_HANDLE] =
+		"{W}no such channel in this context (handle {d0})",
+	[IBCHAN_REASON_MR_HANDLE] =
+		"{E}no such memory region in this context (handle {d0})",
+	[IBCHAN_REASON_MESSAGE_TOO_LONG] =
+		"{W}message of {d0} bytes, {d1} are allowed",
+	[IBCHAN_REASON_OUT_OF_BOUNDS] =
+		"{E}offset {i0} + length {d1} exceeds the region's {d2} bytes",
+	[IBCHAN_REASON_OTHER_PD] =
+		"{E}the region belongs to another protection domain than the channel",
+	[IBCHAN_REASON_MR_ACCESS] =
+		"{E}needs access {a0}, the region allows {a1}",
+	[IBCHAN_REASON_MR_GOING] = "{E}the region is being deregistered",
+	[IBCHAN_REASON_NOT_CONNECTED] = "{W}the channel has no peer yet",
+	[IBCHAN_REASON_BROKEN] =
+		"{W}the channel is broken: {e0}{s1}",
+	[IBCHAN_REASON_SEND_QUEUE_FULL] =
+		"{W}all {d0} places of the channel's send queue are in use",
+	[IBCHAN_REASON_RECV_QUEUE_FULL] =
+		"{W}all {d0} places of the channel's receive queue are in use",
+	[IBCHAN_REASON_RING_FULL] =
+		"{W}the completion queue is full: as many works as it has entries are in flight or unread",
+	[IBCHAN_REASON_DEVICE_GONE] = "{W}the device is gone",
+	[IBCHAN_REASON_POST_FAILED] = "{W}the driver refused the post: {e0}",
+	[IBCHAN_REASON_MEMLOCK] =
+		"RLIMIT_MEMLOCK: {d0} bytes pinned, limit {d1}, {d2} more needed; raise `ulimit -l` or grant CAP_IPC_LOCK",
+	[IBCHAN_REASON_DRIVER_NOT_SAFE] =
+		"this device's driver (id {d0}) is not known to register user memory safely",
+	[IBCHAN_REASON_ACCESS_COMBINATION] =
+		"access {a0}: unknown bits, or remote write or atomic without local write",
+	[IBCHAN_REASON_EMPTY_RANGE] =
+		"the range is empty or wraps around the address space",
+	[IBCHAN_REASON_PARAMETER] = "{P}: {d0} is not in {d1} to {d2}",
+	[IBCHAN_REASON_NO_GID] =
+		"port {d0}: none of {d1} GIDs is usable; does its network device have an address, and is it up?",
+	[IBCHAN_REASON_PORT_DOWN] = "port {d0} is not active (state {d1})",
+	[IBCHAN_REASON_CQ_FULL] =
+		"the channel needs {d0} entries of the completion queue, {d1} are free",
+	[IBCHAN_REASON_ENDPOINT_MAGIC] = "endpoint magic: ours {x0}, theirs {x1}",
+	[IBCHAN_REASON_ENDPOINT_VERSION] =
+		"endpoint version: ours {d0}, theirs {d1}",
+	[IBCHAN_REASON_ENDPOINT_RESERVED] =
+		"endpoint: a reserved byte is not zero",
+	[IBCHAN_REASON_LINK_LAYER] =
+		"endpoint link layer: ours {l0}, theirs {l1}",
+	[IBCHAN_REASON_GID_FAMILY] =
+		"endpoint address: ours IPv{d0}, theirs IPv{d1}",
+	[IBCHAN_REASON_PEER_QPN] =
+		"endpoint queue pair number: theirs {d1}, {d0} and up are allowed",
+	[IBCHAN_REASON_PEER_PSN] =
+		"endpoint packet sequence number: theirs {d1}, {d0} is the highest",
+	[IBCHAN_REASON_PEER_MTU] = "endpoint mtu: ours {m0}, theirs {m1}",
+	[IBCHAN_REASON_PEER_GID] =
+		"endpoint GID: theirs is zero or not one that can be sent to",
+	[IBCHAN_REASON_PEER_MAC] =
+		"endpoint MAC: theirs is zero or not one that can be sent to",
+	[IBCHAN_REASON_MTU_ABOVE_PORT] =
+		"mtu {d0} is wanted, the port has {d1}",
+	[IBCHAN_REASON_VERBS] = "the device refused to {q1} the queue pair: {e0}",
+};
+
+/* A string that grows like snprintf()'s: counted in full, kept as it fits. */
+struct text {
+	char *buf;
+	size_t len;
+	size_t used;
+};
+
+__printf(2, 3)
+static void add(struct text *text, const char *format, ...)
+{
+	size_t room = text->used < text->len ? text->len - text->used : 0;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(room ? text->buf + text->used : NULL, room, format, args);
+	va_end(args);
+	if (n > 0)
+		text->used += (size_t)n;
+}
+
+static void add_access(struct text *text, __u64 access)
+{
+	static const char * const names[] = {
+		"local write", "remote write", "remote read", "remote atomic",
+	};
+	const char *between = "";
+	__u32 i;
+
+	if (!access)
+		add(text, "none");
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!(access & (1U << i)))
+			continue;
+		add(text, "%s%s", between, names[i]);
+		between = "|";
+	}
+	if (access >> ARRAY_SIZE(names))
+		add(text, "%s0x%llx", between, (unsigned long long)
+		    (access >> ARRAY_SIZE(names) << ARRAY_SIZE(names)));
+}
+
+static void add_errno(struct text *text, __u64 code)
+{
+	const char *words = code <= INT32_MAX ? strerrordesc_np((int)code) : NULL;
+
+	if (words)
+		add(text, "%s", words);
+	else
+		add(text, "errno %llu", (unsigned long long)code);
+}
+
+static const char *link_layer_name(__u64 layer)
+{
+	switch (layer) {
+	case IBCHAN_LINK_LAYER_INFINIBAND:
+		return "InfiniBand";
+	case IBCHAN_LINK_LAYER_ETHERNET:
+		return "Ethernet";
+	default:
+		return UNKNOWN;
+	}
+}
+
+/* The steps that IBCHAN_REASON_VERBS numbers. */
+static const char *qp_step_name(__u64 step)
+{
+	static const char * const names[] = {
+		"create", "initialise (INIT)", "make ready to receive (RTR)",
+		"make ready to send (RTS)",
+	};
+
+	return step < ARRAY_SIZE(names) ? names[step] : "change";
+}
+
+static void add_parameter(struct text *text, __u32 parameter)
+{
+	const char *c = parameter < ARRAY_SIZE(parameter_names) ?
+			parameter_names[parameter] : UNKNOWN;
+
+	for (; *c; c++)
+		add(text, "%c", tolower((unsigned char)*c));
+}
+
+static void add_value(struct text *text, char how, __u64 value)
+{
+	switch (how) {
+	case 'x':
+		add(text, "0x%llx", (unsigned long long)value);
+		break;
+	case 'i':
+		add(text, "%lld", (long long)value);
+		break;
+	case 'e':
+		add_errno(text, value);
+		break;
+	case 'a':
+		add_access(text, value);
+		break;
+	case 's':
+		if (value)
+			add(text, ", first failed work %s",
+			    ibchan_status_name((__u32)value));
+		break;
+	case 'l':
+		add(text, "%s", link_layer_name(value));
+		break;
+	case 'q':
+		add(text, "%s", qp_step_name(value));
+		break;
+	case 'm':
+		if (value >= 1 && value <= 5)
+			add(text, "%u bytes", 128U << value);
+		else
+			add(text, "code %llu", (unsigned long long)value);
+		break;
+	default:
+		add(text, "%llu", (unsigned long long)value);
+	}
+}
+
+static void add_brace(struct text *text, const char *brace,
+		      const struct ibchan_reason *reason)
+{
+	switch (brace[0]) {
+	case 'W':
+		add(text, "wr %u: ", reason->wr);
+		break;
+	case 'E':
+		add(text, "wr %u element %u: ", reason->wr, reason->element);
+		break;
+	case 'P':
+		add_parameter(text, reason->element);
+		break;
+	default:
+		add_value(text, brace[0], reason->value[brace[1] - '0']);
+	}
+}
+
+static void add_reason(struct text *text, const struct ibchan_reason *reason)
+{
+	const char *c = reason->code < ARRAY_SIZE(reason_texts) ?
+			reason_texts[reason->code] : NULL;
+
+	if (!c) {
+		add(text, "reason %u", reason->code);
+		return;
+	}
+	while (*c) {
+		size_t plain = strcspn(c, "{");
+
+		add(text, "%.*s", (int)plain, c);
+		c += plain;
+		if (*c) {
+			add_brace(text, c + 1, reason);
+			c = strchr(c, '}') + 1;
+		}
+	}
+}
+
+static void add_work(struct text *text, const struct ibchan_error *error)
+{
+	add(text, "work failed: %s (%s, vendor code 0x%x): %s",
+	    ibchan_status_name(error->status),
+	    ibchan_status_class_name(error->status), error->vendor_err,
+	    ibchan_status_hint(error->status));
+}
+
+int ibchan_reason_text(const struct ibchan_reason *reason, char *buf,
+		       size_t len)
+{
+	struct text text = { .buf = buf, .len = len };
+
+	if (len)
+		buf[0] = '\0';
+	add_reason(&text, reason);
+	return (int)text.used;
+}
+
+int ibchan_error_text(const struct ibchan_error *error, char *buf, size_t len)
+{
+	struct text text = { .buf = buf, .len = len };
+
+	if (len)
+		buf[0] = '\0';
+	if (error->origin == IBCHAN_ERROR_WORK)
+		add_work(&text, error);
+	else if (error->reason.code)
+		add_reason(&text, &error->reason);
+	else
+		add_errno(&text, (__u64)-(__s64)error->code);
+	return (int)text.used;
+}
+
+static const char *name_of(const char * const *names, size_t n, __u32 number)
+{
+	return number < n && names[number] ? names[number] : UNKNOWN;
+}
+
+const char *ibchan_reason_name(__u32 code)
+{
+	return name_of(reason_names, ARRAY_SIZE(reason_names), code);
+}
+
+const char *ibchan_opcode_name(__u32 opcode)
+{
+	return name_of(opcode_names, ARRAY_SIZE(opcode_names), opcode);
+}
+
+const char *ibchan_status_name(__u32 status)
+{
+	return status < ARRAY_SIZE(statuses) ? statuses[status].name : UNKNOWN;
+}
+
+__u32 ibchan_status_class(__u32 status)
+{
+	return status < ARRAY_SIZE(statuses) ? statuses[status].class :
+					       IBCHAN_CLASS_UNKNOWN;
+}
+
+const char *ibchan_status_class_name(__u32 status)
+{
+	return class_names[ibchan_status_class(status)];
+}
+
+const char *ibchan_status_hint(__u32 status)
+{
+	if (status >= ARRAY_SIZE(status_hints))
+		return "this library does not know the status";
+	return status_hints[status] ? status_hints[status] :
+	       "not a status of a reliable connection";
+}

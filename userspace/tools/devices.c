@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* ibchan devices: what can be used from here, and by which address. */
+#include <argp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+static const struct argp_option options[] = {
+	{ "verbose", 'v', NULL, 0, "show the limits too", 0 },
+	{ "help", 'h', NULL, 0, "give this help list", -1 },
+	{ 0 }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	int *verbose = state->input;
+
+	(void)arg;
+	switch (key) {
+	case 'v':
+		*verbose = 1;
+		return 0;
+	case 'h':
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const char *state_name(__u32 state)
+{
+	static const char * const names[] = {
+		[1] = "down", [2] = "init", [3] = "armed", [4] = "active",
+	};
+
+	return state < ARRAY_SIZE(names) && names[state] ? names[state] : "?";
+}
+
+static const char *link_name(__u32 link_layer)
+{
+	switch (link_layer) {
+	case IBCHAN_LINK_LAYER_INFINIBAND:
+		return "InfiniBand";
+	case IBCHAN_LINK_LAYER_ETHERNET:
+		return "Ethernet";
+	default:
+		return "?";
+	}
+}
+
+static int show_port(struct ibchan_context *context, const char *name,
+		     __u32 number)
+{
+	char gid[INET6_ADDRSTRLEN] = "no usable GID";
+	struct ibchan_port_info port;
+	char index[16] = "-";
+	int err = ibchan_port_query(context, name, number, &port);
+
+	if (err)
+		return complain("%s port %u: %s", name, number, strerror(-err));
+	if (port.gid_index != IBCHAN_AUTO) {
+		gid_text(port.gid, gid, sizeof(gid));
+		snprintf(index, sizeof(index), "%u", port.gid_index);
+	}
+	printf("%-16s %4u  %-7s %-10s %5u %5s  %s\n", name, number,
+	       state_name(port.state), link_name(port.link_layer),
+	       port.active_mtu, index, gid);
+	return 0;
+}
+
+static void show_limits(const struct ibchan_device_info *info)
+{
+	printf("    node GUID        %016llx\n",
+	       (unsigned long long)info->node_guid);
+	printf("    user memory      %s\n",
+	       info->caps & IBCHAN_DEVICE_USER_MR ? "yes" : "no");
+	printf("    atomics          %s\n",
+	       info->caps & IBCHAN_DEVICE_ATOMICS ? "yes" : "no");
+	printf("    max qp wr        %u\n", info->max_qp_wr);
+	printf("    max sge          send %u, receive %u, read %u\n",
+	       info->max_send_sge, info->max_recv_sge, info->max_read_sge);
+	printf("    max cqe          %u\n", info->max_cqe);
+	printf("    max rd atomic    %u\n", info->max_rd_atomic);
+	printf("    max mr size      %llu\n",
+	       (unsigned long long)info->max_mr_size);
+	printf("    driver id        %u\n", info->driver_id);
+}
+
+static int show_device(struct ibchan_context *context,
+		       const struct ibchan_device_info *info, int verbose)
+{
+	int ret = 0;
+	__u32 port;
+
+	for (port = 1; port <= info->ports; port++)
+		ret |= show_port(context, info->name, port);
+	if (verbose)
+		show_limits(info);
+	return ret;
+}
+
+static int show_all(struct ibchan_context *context, int verbose)
+{
+	struct ibchan_device_info *infos = NULL;
+	int n = ibchan_device_list(context, NULL, 0);
+	int ret = 0;
+	int i;
+
+	if (n > 0) {
+		infos = calloc((size_t)n, sizeof(*infos));
+		if (!infos)
+			return complain("out of memory");
+		/* One may have come or gone since the first call. */
+		i = ibchan_device_list(context, infos, (__u32)n);
+		n = i < n ? i : n;
+	}
+	if (n < 0)
+		ret = complain("device list: %s", strerror(-n));
+	else if (!n)
+		ret = complain("no RDMA device is visible from here");
+	else
+		printf("%-16s %4s  %-7s %-10s %5s %5s  %s\n", "device", "port",
+		       "state", "link", "mtu", "index", "address");
+	for (i = 0; i < n; i++)
+		ret |= show_device(context, &infos[i], verbose);
+	free(infos);
+	return ret;
+}
+
+int devices_main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.doc = "List the RDMA devices that can be used from here.",
+	};
+	struct ibchan_context *context;
+	int verbose = 0;
+	int ret;
+
+	argp_err_exit_status = EXIT_USAGE;
+	argv[0] = "ibchan devices";
+	if (argp_parse(&argp, argc, argv, 0, NULL, &verbose))
+		return EXIT_USAGE;
+	if (open_context(&context))
+		return EXIT_FAILURE;
+	ret = show_all(context, verbose);
+	ibchan_context_close(context);
+	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* ibchan: look at the devices, and measure a channel. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+static const struct command {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *help;
+} commands[] = {
+	{ "devices", devices_main, "list the RDMA devices and their ports" },
+	{ "pingpong", pingpong_main,
+	  "measure a channel: server without HOST, else client of HOST" },
+};
+
+int complain(const char *format, ...)
+{
+	va_list args;
+
+	fputs("ibchan: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return -1;
+}
+
+int complain_error(const char *what, const struct ibchan_error *error)
+{
+	char text[256];
+
+	ibchan_error_text(error, text, sizeof(text));
+	return complain("%s: %s", what, text);
+}
+
+int open_context(struct ibchan_context **context)
+{
+	int err = ibchan_context_open(context);
+
+	switch (err) {
+	case 0:
+		return 0;
+	case -ENOENT:
+	case -ENXIO:
+	case -ENODEV:
+		return complain("/dev/ibchan: %s; is the module loaded (modprobe ibchan)?",
+				strerror(-err));
+	case -EACCES:
+		return complain("/dev/ibchan: %s; members of the group rdma may open it",
+				strerror(-err));
+	case -EPROTONOSUPPORT:
+		return complain("/dev/ibchan: the module is older than this tool");
+	default:
+		return complain("/dev/ibchan: %s", strerror(-err));
+	}
+}
+
+const char *gid_text(const __u8 *gid, char *buf, size_t len)
+{
+	static const __u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+	int is_v4 = !memcmp(gid, mapped, sizeof(mapped));
+
+	if (!inet_ntop(is_v4 ? AF_INET : AF_INET6, is_v4 ? gid + 12 : gid, buf,
+		       (socklen_t)len))
+		return "?";
+	return buf;
+}
+
+static void usage(FILE *out)
+{
+	size_t i;
+
+	fputs("Usage: ibchan COMMAND [OPTION...]\n\n", out);
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(out, "  %-10s %s\n", commands[i].name,
+			commands[i].help);
+	fputs("\nibchan COMMAND --help tells the options.\n", out);
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	if (argc < 2) {
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help")) {
+		usage(stdout);
+		return 0;
+	}
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].main(argc - 1, argv + 1);
+	complain("no such command: %s", argv[1]);
+	usage(stderr);
+	return EXIT_USAGE;
+}

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * ibchan pingpong: the options, and the conversation by TCP.
+ *
+ *	client				server
+ *	hello (the plan)	->
+ *	status			<->	status		objects are made
+ *	offer			<->	offer		endpoint, remote region
+ *	status			<->	status		connected
+ * and for each phase
+ *	status			<->	status		receives are posted
+ *	status			<->	status		through
+ *	status			<->	status		data is right
+ *
+ * A side that fails says so in the next status. STATUS_BUSY may come before any
+ * of them and only means that the peer is alive.
+ */
+#include <argp.h>
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pingpong.h"
+#include "tool.h"
+
+#define HELLO_MAGIC	0x69626370U	/* "ibcp" */
+#define HELLO_VERSION	1
+
+#define STATUS_OK	1
+#define STATUS_FAILED	2
+#define STATUS_BUSY	3
+
+#define DEFAULT_PORT	"18515"		/* as in ibv_rc_pingpong and perftest */
+#define DEFAULT_SIZE	4096
+#define DEFAULT_ITERS	1000
+#define DEFAULT_TIMEOUT	30
+#define DEFAULT_DEPTH	16
+#define DEFAULT_MEMORY	(4 << 20)	/* bytes of a buffer that depth aims at */
+
+struct hello_wire {
+	__be32 magic;
+	__be32 version;
+	__be32 op;
+	__be32 phases;
+	__be32 size;
+	__be32 iters;
+	__be32 depth;
+	__be32 reserved;
+};
+
+struct offer_wire {
+	__u8 endpoint[IBCHAN_ENDPOINT_SIZE];
+	__u8 region[IBCHAN_REMOTE_REGION_SIZE];
+};
+
+/**
+ * struct arguments - the command line
+ * @local: for this side
+ * @plan: for both
+ * @host: NULL: be the server
+ * @port: of TCP
+ * @row: 1: print one line for a program
+ */
+struct arguments {
+	struct local local;
+	struct plan plan;
+	const char *host;
+	const char *port;
+	int row;
+};
+
+enum long_key {
+	KEY_OP = 0x100,
+	KEY_LAT,
+	KEY_BW,
+	KEY_ROW,
+	KEY_SPIN,
+	KEY_TIMEOUT,
+};
+
+static const struct argp_option options[] = {
+	{ NULL, 0, NULL, 0, "Both sides:", 1 },
+	{ "port", 'p', "PORT", 0, "TCP port (default " DEFAULT_PORT ")", 0 },
+	{ "ib-dev", 'd', "NAME", 0, "device (default: the first)", 0 },
+	{ "ib-port", 'i', "N", 0, "its port (default: the first active)", 0 },
+	{ "gid-idx", 'g', "N", 0, "GID index (default: by rule)", 0 },
+	{ "mtu", 'm', "BYTES", 0,
+	  "256 to 4096 (default: what both ports can)", 0 },
+	{ "timeout", KEY_TIMEOUT, "SECONDS", 0,
+	  "for each wait (default 30); 0: no limit", 0 },
+	{ "spin", KEY_SPIN, NULL, 0,
+	  "wait without sleeping, as perftest does; needs a CPU for each side",
+	  0 },
+	{ "row", KEY_ROW, NULL, 0,
+	  "one line for a program, separated by tabs: op, size, messages, bytes, min, median and p99 latency in ns, bytes/s, \"verified\"",
+	  0 },
+	{ NULL, 0, NULL, 0, "Client; the server follows:", 2 },
+	{ "op", KEY_OP, "OP", 0, "send (default), write or read", 0 },
+	{ "size", 's', "BYTES", 0, "of a message (default 4096)", 0 },
+	{ "iters", 'n', "N", 0, "messages of a phase (default 1000)", 0 },
+	{ "tx-depth", 't', "N", 0,
+	  "messages in flight, 1 to 128 (default: up to 16, as 4 MiB allow)",
+	  0 },
+	{ "lat", KEY_LAT, NULL, 0, "only the latency", 0 },
+	{ "bw", KEY_BW, NULL, 0, "only the bandwidth", 0 },
+	{ "help", 'h', NULL, 0, "give this help list", -1 },
+	{ 0 }
+};
+
+static __u32 number(struct argp_state *state, const char *arg, __u32 lowest,
+		    __u32 highest)
+{
+	unsigned long long value;
+	char *end;
+
+	value = strtoull(arg, &end, 0);
+	if (*arg < '0' || *arg > '9' || *end || value < lowest ||
+	    value > highest)
+		argp_error(state, "'%s' does not lie between %u and %u", arg,
+			   lowest, highest);
+	return (__u32)value;
+}
+
+static __u32 mtu(struct argp_state *state, const char *arg)
+{
+	__u32 value = number(state, arg, 256, 4096);
+
+	if (value & (value - 1))
+		argp_error(state, "'%s': an MTU is 256, 512, 1024, 2048 or 4096",
+			   arg);
+	return value;
+}
+
+static __u32 operation(struct argp_state *state, const char *arg)
+{
+	static const __u32 ops[] = {
+		IBCHAN_OP_SEND, IBCHAN_OP_WRITE, IBCHAN_OP_READ,
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(ops); i++)
+		if (!strcmp(arg, ibchan_opcode_name(ops[i])))
+			return ops[i];
+	argp_error(state, "'%s' is not send, write or read", arg);
+	return 0;
+}
+
+static error_t parse_plan(int key, char *arg, struct argp_state *state)
+{
+	struct plan *plan = &((struct arguments *)state->input)->plan;
+
+	switch (key) {
+	case KEY_OP:
+		plan->op = operation(state, arg);
+		return 0;
+	case 's':
+		plan->size = number(state, arg, 0, MAX_SIZE);
+		return 0;
+	case 'n':
+		plan->iters = number(state, arg, 1, MAX_ITERS);
+		return 0;
+	case 't':
+		plan->depth = number(state, arg, 1, MAX_DEPTH);
+		return 0;
+	case KEY_LAT:
+		plan->phases |= PHASE_LATENCY;
+		return 0;
+	case KEY_BW:
+		plan->phases |= PHASE_BANDWIDTH;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse_local(int key, char *arg, struct argp_state *state)
+{
+	struct local *local = &((struct arguments *)state->input)->local;
+
+	switch (key) {
+	case 'd':
+		local->device = arg;
+		return 0;
+	case 'i':
+		local->ib_port = number(state, arg, 1, 255);
+		return 0;
+	case 'g':
+		local->gid_index = number(state, arg, 0, 65535);
+		return 0;
+	case 'm':
+		local->mtu = mtu(state, arg);
+		return 0;
+	case KEY_SPIN:
+		local->spin = 1;
+		return 0;
+	case KEY_TIMEOUT:
+		local->timeout_s = (int)number(state, arg, 0, 1000000);
+		return 0;
+	default:
+		return parse_plan(key, arg, state);
+	}
+}
+
+static __u32 default_depth(__u32 size)
+{
+	__u32 depth = size ? DEFAULT_MEMORY / size : DEFAULT_DEPTH;
+
+	if (depth > DEFAULT_DEPTH)
+		return DEFAULT_DEPTH;
+	return depth > 2 ? depth : 2;
+}
+
+static void finish_plan(struct argp_state *state, struct plan *plan)
+{
+	if (!plan->phases)
+		plan->phases = PHASE_LATENCY | PHASE_BANDWIDTH;
+	if (!plan->depth)
+		plan->depth = default_depth(plan->size);
+	if (!plan->size && plan->op != IBCHAN_OP_SEND)
+		argp_error(state, "a %s needs at least 1 byte",
+			   ibchan_opcode_name(plan->op));
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *args = state->input;
+
+	switch (key) {
+	case 'p':
+		args->port = arg;
+		return 0;
+	case KEY_ROW:
+		args->row = 1;
+		return 0;
+	case 'h':
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (state->arg_num)
+			return ARGP_ERR_UNKNOWN;
+		args->host = arg;
+		return 0;
+	case ARGP_KEY_END:
+		finish_plan(state, &args->plan);
+		return 0;
+	default:
+		return parse_local(key, arg, state);
+	}
+}
+
+static int put_status(struct tcp *tcp, __u32 status)
+{
+	__be32 wire = htobe32(status);
+
+	return tcp_write(tcp, &wire, sizeof(wire));
+}
+
+int peer_tell_busy(struct tcp *tcp)
+{
+	return put_status(tcp, STATUS_BUSY);
+}
+
+static int get_status(struct tcp *tcp)
+{
+	__be32 wire;
+
+	do {
+		if (tcp_read(tcp, &wire, sizeof(wire)))
+			return -1;
+	} while (be32toh(wire) == STATUS_BUSY);
+	switch (be32toh(wire)) {
+	case STATUS_OK:
+		return 0;
+	case STATUS_FAILED:
+		return complain("%s: the other side failed; its output tells why",
+				tcp->name);
+	default:
+		return complain("%s: what it says is not for us", tcp->name);
+	}
+}
+
+/* @ret is what came out here. Returns 0 if both sides got so far. */
+static int agree(struct tcp *tcp, int ret)
+{
+	if (put_status(tcp, ret ? STATUS_FAILED : STATUS_OK) || ret)
+		return -1;
+	return get_status(tcp);
+}
+
+static int put_plan(struct tcp *tcp, const struct plan *plan)
+{
+	const struct hello_wire hello = {
+		.magic = htobe32(HELLO_MAGIC),
+		.version = htobe32(HELLO_VERSION),
+		.op = htobe32(plan->op),
+		.phases = htobe32(plan->phases),
+		.size = htobe32(plan->size),
+		.iters = htobe32(plan->iters),
+		.depth = htobe32(plan->depth),
+	};
+
+	return tcp_write(tcp, &hello, sizeof(hello));
+}
+
+static int plan_is_sane(const struct plan *plan)
+{
+	if (plan->op != IBCHAN_OP_SEND && plan->op != IBCHAN_OP_WRITE &&
+	    plan->op != IBCHAN_OP_READ)
+		return 0;
+	return plan->phases <= (PHASE_LATENCY | PHASE_BANDWIDTH) &&
+	       plan->size <= MAX_SIZE &&
+	       (plan->size || plan->op == IBCHAN_OP_SEND) &&
+	       plan->iters >= 1 && plan->iters <= MAX_ITERS &&
+	       plan->depth >= 1 && plan->depth <= MAX_DEPTH;
+}
+
+static int get_plan(struct tcp *tcp, struct plan *plan)
+{
+	struct hello_wire hello;
+
+	if (tcp_read(tcp, &hello, sizeof(hello)))
+		return -1;
+	if (be32toh(hello.magic) != HELLO_MAGIC)
+		return complain("%s: not an ibchan pingpong", tcp->name);
+	if (be32toh(hello.version) != HELLO_VERSION)
+		return complain("%s: pingpong version: ours %u, theirs %u",
+				tcp->name, HELLO_VERSION,
+				be32toh(hello.version));
+	plan->op = be32toh(hello.op);
+	plan->phases = be32toh(hello.phases);
+	plan->size = be32toh(hello.size);
+	plan->iters = be32toh(hello.iters);
+	plan->depth = be32toh(hello.depth);
+	if (!plan_is_sane(plan))
+		return complain("%s: asks for something impossible", tcp->name);
+	return 0;
+}
+
+/* A region that does not hold all slots would only fail later. */
+static int accept_offer(struct side *side, const struct offer_wire *wire,
+			struct ibchan_endpoint *peer)
+{
+	__u64 needed = side->plan->op == IBCHAN_OP_SEND ? 0 :
+		       (__u64)side->stride * side->plan->depth;
+	struct ibchan_error error;
+
+	if (ibchan_endpoint_from_bytes(peer, wire->endpoint,
+				       sizeof(wire->endpoint), &error))
+		return complain_error(side->tcp->name, &error);
+	if (ibchan_remote_region_from_bytes(&side->remote, wire->region,
+					    sizeof(wire->region)) ||
+	    side->remote.length < needed)
+		return complain("%s: its remote region is of no use",
+				side->tcp->name);
+	return 0;
+}
+
+static int connect_sides(struct side *side, struct ibchan_endpoint *peer)
+{
+	struct ibchan_remote_region region;
+	struct ibchan_endpoint mine;
+	struct offer_wire wire;
+	int ret;
+
+	ret = side_offer(side, &mine, &region);
+	if (ret)
+		return agree(side->tcp, ret);
+	ibchan_endpoint_to_bytes(&mine, wire.endpoint);
+	ibchan_remote_region_to_bytes(&region, wire.region);
+	if (tcp_write(side->tcp, &wire, sizeof(wire)) ||
+	    tcp_read(side->tcp, &wire, sizeof(wire)))
+		return -1;
+	ret = accept_offer(side, &wire, peer);
+	if (!ret)
+		ret = side_connect(side, peer);
+	return agree(side->tcp, ret);
+}
+
+static int run_phase(struct side *side, __u32 phase, struct result *result)
+{
+	if (!(side->plan->phases & phase))
+		return 0;
+	if (agree(side->tcp, traffic_arm(side, phase)) ||
+	    agree(side->tcp, traffic_run(side, phase, result)))
+		return -1;
+	return agree(side->tcp, traffic_verify(side, phase));
+}
+
+static int run_side(struct side *side, const struct arguments *args,
+		    struct result *result)
+{
+	struct ibchan_endpoint peer;
+
+	if (agree(side->tcp, side_open(side, &args->local)) ||
+	    connect_sides(side, &peer))
+		return -1;
+	if (!args->row)
+		report_path(side, &peer);
+	if (run_phase(side, PHASE_LATENCY, result) ||
+	    run_phase(side, PHASE_BANDWIDTH, result))
+		return -1;
+	return 0;
+}
+
+static void report(const struct arguments *args, struct result *result)
+{
+	if (args->row && args->host)
+		report_row(&args->plan, result);
+	if (args->row)
+		return;
+	if (args->host)
+		report_result(&args->plan, result);
+	puts("verified");
+}
+
+static int run(struct arguments *args, struct tcp *tcp)
+{
+	struct side side = {
+		.plan = &args->plan,
+		.is_client = !!args->host,
+		.timeout_s = args->local.timeout_s,
+		.spin = args->local.spin,
+		.tcp = tcp,
+	};
+	struct result result = { 0 };
+	int ret;
+
+	result.latency_ns = calloc(args->plan.iters, sizeof(__u64));
+	if (!result.latency_ns)
+		return complain("no memory for %u rounds", args->plan.iters);
+	ret = run_side(&side, args, &result);
+	side_close(&side);
+	if (!ret)
+		report(args, &result);
+	free(result.latency_ns);
+	return ret;
+}
+
+static int meet(struct arguments *args, struct tcp *tcp)
+{
+	tcp->timeout_s = args->local.timeout_s;
+	if (args->host)
+		return tcp_connect(tcp, args->host, args->port) ||
+		       put_plan(tcp, &args->plan) ? -1 : 0;
+	if (!args->row) {
+		printf("waiting for a client on TCP port %s\n", args->port);
+		fflush(stdout);
+	}
+	return tcp_accept(tcp, args->port) || get_plan(tcp, &args->plan) ?
+	       -1 : 0;
+}
+
+static const char doc[] =
+	"Measure a channel between two processes, and check the data.\n"
+	"Start the server without HOST, then the client with the server's HOST.\n"
+	"\vLatency is half the time there and back for send and write, the whole\n"
+	"time of one read for read. For write, each side watches its memory for\n"
+	"the other's write.";
+
+int pingpong_main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "[HOST]",
+		.doc = doc,
+	};
+	struct arguments args = {
+		.local = { .gid_index = IBCHAN_AUTO,
+			   .timeout_s = DEFAULT_TIMEOUT },
+		.plan = { .op = IBCHAN_OP_SEND, .size = DEFAULT_SIZE,
+			  .iters = DEFAULT_ITERS },
+		.port = DEFAULT_PORT,
+	};
+	struct tcp tcp;
+	int ret;
+
+	argp_err_exit_status = EXIT_USAGE;
+	argv[0] = "ibchan pingpong";
+	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
+		return EXIT_USAGE;
+	ret = meet(&args, &tcp);
+	if (!ret)
+		ret = run(&args, &tcp);
+	tcp_close(&tcp);
+	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+}

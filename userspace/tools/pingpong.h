@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * ibchan pingpong: two processes, one channel, data that is checked.
+ *
+ *	pingpong.c	options, and what the two sides say to each other by TCP
+ *	side.c		one side's objects: from the device to the channel
+ *	traffic.c	the messages
+ *	report.c	the figures
+ */
+#ifndef _IBCHAN_PINGPONG_H
+#define _IBCHAN_PINGPONG_H
+
+#include <ibchan.h>
+
+#include "pattern.h"
+#include "tcp.h"
+
+enum phase {
+	PHASE_LATENCY = 1,
+	PHASE_BANDWIDTH = 2,
+};
+
+#define MAX_SIZE	0x40000000U
+#define MAX_ITERS	100000000U
+#define MAX_DEPTH	128U	/* so that pattern_last() tells slots apart */
+
+/**
+ * struct plan - what both sides do; the client decides
+ * @op: IBCHAN_OP_SEND, _WRITE or _READ
+ * @phases: PHASE_*
+ * @size: bytes of a message
+ * @iters: messages of a phase; rounds there and back when latency is measured
+ * @depth: messages in flight when bandwidth is measured; slots of each buffer
+ */
+struct plan {
+	__u32 op;
+	__u32 phases;
+	__u32 size;
+	__u32 iters;
+	__u32 depth;
+};
+
+/**
+ * struct local - what each side chooses for itself
+ * @device: NULL: the first
+ * @ib_port: 0: the first active one
+ * @mtu: bytes; 0: what both ports can
+ * @gid_index: IBCHAN_AUTO: by rule
+ * @timeout_s: for each wait; 0: no limit
+ * @spin: 1: wait for completions without sleeping
+ */
+struct local {
+	const char *device;
+	__u32 ib_port;
+	__u32 mtu;
+	__u32 gid_index;
+	int timeout_s;
+	int spin;
+};
+
+/**
+ * struct side - one end of the channel
+ * @plan: what to do
+ * @is_client: 1 or 0
+ * @timeout_s: for each wait; 0: no limit
+ * @spin: 1: wait for completions without sleeping
+ * @tcp: to the other end
+ * @context: and so on to @channel: in the order of their making
+ * @stride: from one slot to the next
+ * @out: slots that this side's messages go out from
+ * @in: slots that the other's arrive in
+ * @mine: what @out holds
+ * @theirs: what @in will hold
+ * @remote: the peer's slots; of its @in for a write, its @out for a read
+ * @sent: sends, writes and reads completed in this phase
+ * @received: messages received in this phase
+ * @credits: messages that the peer has made room for
+ * @told_ns: when the peer last heard that we are alive
+ */
+struct side {
+	const struct plan *plan;
+	int is_client;
+	int timeout_s;
+	int spin;
+	struct tcp *tcp;
+	struct ibchan_context *context;
+	struct ibchan_device *device;
+	struct ibchan_pd *pd;
+	struct ibchan_mr *out_mr;
+	struct ibchan_mr *in_mr;
+	struct ibchan_cq *cq;
+	struct ibchan_prepared *prepared;
+	struct ibchan_channel *channel;
+	size_t stride;
+	__u8 *out;
+	__u8 *in;
+	struct pattern mine;
+	struct pattern theirs;
+	struct ibchan_remote_region remote;
+	__u32 sent;
+	__u32 received;
+	__u32 credits;
+	__u64 told_ns;
+};
+
+/**
+ * struct result - what the client has measured
+ * @latency_ns: of each timed round, one way for send and write
+ * @rounds: how many
+ * @bandwidth_ns: time that @messages took
+ * @messages: streamed
+ */
+struct result {
+	__u64 *latency_ns;
+	__u32 rounds;
+	__u64 bandwidth_ns;
+	__u32 messages;
+};
+
+/* All that return int: 0, or -1 after a message. */
+
+/* pingpong.c; tells the peer that this side is still at it. */
+int peer_tell_busy(struct tcp *tcp);
+
+/* side.c */
+int side_open(struct side *side, const struct local *local);
+int side_offer(struct side *side, struct ibchan_endpoint *endpoint,
+	       struct ibchan_remote_region *region);
+int side_connect(struct side *side, const struct ibchan_endpoint *peer);
+void side_close(struct side *side);
+
+/* traffic.c; first everything that must be there before the peer begins */
+int traffic_arm(struct side *side, __u32 phase);
+int traffic_run(struct side *side, __u32 phase, struct result *result);
+int traffic_verify(struct side *side, __u32 phase);
+__u64 traffic_now_ns(void);
+
+/* report.c */
+void report_path(const struct side *side, const struct ibchan_endpoint *peer);
+void report_result(const struct plan *plan, struct result *result);
+void report_row(const struct plan *plan, struct result *result);
+
+#endif /* _IBCHAN_PINGPONG_H */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the commands of the ibchan tool share. */
+#ifndef _IBCHAN_TOOL_H
+#define _IBCHAN_TOOL_H
+
+#include <ibchan.h>
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define ATTRIBUTE(name, ...)	__attribute__((name(__VA_ARGS__)))
+#define __printf(string, first)	ATTRIBUTE(format, printf, string, first)
+
+/* 2: the command line was wrong; 1: anything else failed. */
+#define EXIT_USAGE	2
+
+int devices_main(int argc, char **argv);
+int pingpong_main(int argc, char **argv);
+
+/*
+ * Errors are said once, where they are found, on the standard error output.
+ * Both return -1, for "return complain(...)".
+ */
+__printf(1, 2)
+int complain(const char *format, ...);
+int complain_error(const char *what, const struct ibchan_error *error);
+
+/* ibchan_context_open() with advice when it fails. */
+int open_context(struct ibchan_context **context);
+
+/* A GID as people write it: an IPv4 address where it holds one. */
+const char *gid_text(const __u8 *gid, char *buf, size_t len);
+
+#endif /* _IBCHAN_TOOL_H */
