@@ -1,0 +1,61 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the scripts of this directory share. Sourced, never run.
+
+# depmod, modprobe and others are outside the path of an ordinary user.
+PATH=$PATH:/usr/sbin:/sbin
+
+# Progress goes to standard error: standard output belongs to the answer or to the command.
+note() {
+	printf 'vm: %s\n' "$*" >&2
+}
+
+die() {
+	note "$*"
+	exit 1
+}
+
+vm_cache() {
+	printf '%s/ibchan\n' "${XDG_CACHE_HOME:-$HOME/.cache}"
+}
+
+# with_progress LABEL COMMAND...: the command's output is of interest only when it fails; its
+# last line every five seconds shows that it moves on.
+with_progress() {
+	local label=$1 log pid rc=0 started=$SECONDS
+
+	shift
+	log=$(mktemp)
+	"$@" </dev/null >"$log" 2>&1 &
+	pid=$!
+	# shellcheck disable=SC2064 # this process, not a later one
+	trap "kill $pid 2>/dev/null; rm -f '$log'; exit 143" INT TERM HUP
+	while ! timeout 5 tail --pid="$pid" -f /dev/null; do
+		note "$label: $((SECONDS - started)) s: $(last_line "$log")"
+	done
+	wait "$pid" || rc=$?
+	trap - INT TERM HUP
+	if [ "$rc" -ne 0 ]; then
+		tail -n 30 "$log" >&2
+		note "$label: failed with $rc"
+	fi
+	rm -f "$log"
+	return "$rc"
+}
+
+last_line() {
+	tail -c 300 "$1" | tr '\r' '\n' | sed '/^[[:space:]]*$/d' | tail -n 1 | cut -c 1-90
+}
+
+# lock NAME: held until the script ends; the second of two concurrent runs finds the work done.
+lock() {
+	local file
+	file=$(vm_cache)/lock/$1
+
+	mkdir -p "${file%/*}"
+	exec {lock_fd}>"$file"
+	if flock -n "$lock_fd"; then return; fi
+	note "waiting for another run that holds $1"
+	flock "$lock_fd"
+}
