@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the contract promises for every command alike, proved by tables over the contract's
+ * own list of commands.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <sys/mman.h>
+
+#include "example.h"
+#include "test.h"
+#include "world.h"
+
+#define TAIL	64
+
+static int open_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* One example at a time, to be spoilt in one way before it runs. */
+struct bench {
+	struct calm calm;
+	struct example_objects objects;
+	__u64 room[EXAMPLE_ROOM / sizeof(__u64)];
+};
+
+FIXTURE(every_command)
+{
+	struct bench bench;
+};
+
+FIXTURE_SETUP(every_command)
+{
+	ASSERT_EQ(0, calm_begin(&self->bench.calm));
+	ASSERT_EQ(0, example_objects_open(&self->bench.objects));
+}
+
+FIXTURE_TEARDOWN(every_command)
+{
+	example_objects_close(&self->bench.objects);
+	EXPECT_EQ(0, calm_end(&self->bench.calm));
+}
+
+static int prepare(struct bench *bench, unsigned int i)
+{
+	return example_prepare(&examples[i], &bench->objects, bench->room);
+}
+
+/* The u32 at @offset of the prepared example. */
+static __u32 *member(struct bench *bench, size_t offset)
+{
+	return (__u32 *)((char *)bench->room + offset);
+}
+
+/* The result of the prepared example; what it made is undone. */
+static int run_prepared(struct bench *bench, unsigned int i)
+{
+	int rc = cmd_raw(bench->objects.side.fd, examples[i].number, bench->room);
+
+	if (examples[i].undo)
+		examples[i].undo(&bench->objects, bench->room, rc);
+	return rc;
+}
+
+/* The same at another address, where it must fail. */
+static int run_at(struct bench *bench, unsigned int i, void *arg)
+{
+	int rc = cmd_raw(bench->objects.side.fd, examples[i].number, arg);
+
+	if (examples[i].undo && rc)
+		examples[i].undo(&bench->objects, bench->room, rc);
+	return rc;
+}
+
+TEST_F(every_command, works_with_its_exact_size)
+{
+	unsigned int i;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		ASSERT_EQ(0, example_run(&examples[i], &self->bench.objects))
+			TH_LOG("%s", examples[i].name);
+	}
+}
+
+TEST_F(every_command, refuses_a_size_below_its_first_version)
+{
+	unsigned int i, size;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		for (size = 0; size < examples[i].size; size++) {
+			ASSERT_EQ(0, prepare(&self->bench, i));
+			*member(&self->bench, 0) = size;
+			ASSERT_EQ(-EINVAL, run_prepared(&self->bench, i))
+				TH_LOG("%s with size %u", examples[i].name, size);
+		}
+	}
+}
+
+TEST_F(every_command, takes_a_longer_struct_whose_tail_is_zero)
+{
+	static const unsigned int tails[] = { 1, 8, TAIL, EXAMPLE_ROOM / 2 };
+	unsigned int i, t;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		for (t = 0; t < ARRAY_SIZE(tails); t++) {
+			ASSERT_EQ(0, prepare(&self->bench, i));
+			*member(&self->bench, 0) += tails[t];
+			ASSERT_EQ(0, run_prepared(&self->bench, i))
+				TH_LOG("%s with %u bytes more", examples[i].name, tails[t]);
+		}
+	}
+}
+
+TEST_F(every_command, refuses_a_longer_struct_whose_tail_is_not_zero)
+{
+	int held = example_held(&self->bench.objects);
+	unsigned int i, at;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		for (at = 0; at < TAIL; at++) {
+			ASSERT_EQ(0, prepare(&self->bench, i));
+			*member(&self->bench, 0) += TAIL;
+			((char *)self->bench.room)[examples[i].size + at] = 1;
+			ASSERT_EQ(-E2BIG, run_prepared(&self->bench, i))
+				TH_LOG("%s, byte %u of the tail", examples[i].name, at);
+		}
+	}
+	EXPECT_EQ(held, example_held(&self->bench.objects));
+}
+
+TEST_F(every_command, refuses_a_size_beyond_all_memory)
+{
+	static const __u32 sizes[] = { 0x7fffffff, 0x80000000, 0xffffffff };
+	unsigned int i, s;
+	int rc;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		for (s = 0; s < ARRAY_SIZE(sizes); s++) {
+			ASSERT_EQ(0, prepare(&self->bench, i));
+			*member(&self->bench, 0) = sizes[s];
+			rc = run_prepared(&self->bench, i);
+			ASSERT_TRUE(rc == -E2BIG || rc == -EFAULT)
+				TH_LOG("%s with size %u: %d", examples[i].name, sizes[s], rc);
+		}
+	}
+}
+
+TEST_F(every_command, refuses_every_flag_that_it_does_not_know)
+{
+	unsigned int i, bit;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		for (bit = 0; bit < 32; bit++) {
+			if (examples[i].flags & 1U << bit)
+				continue;
+			ASSERT_EQ(0, prepare(&self->bench, i));
+			*member(&self->bench, 4) = 1U << bit;
+			ASSERT_EQ(-EOPNOTSUPP, run_prepared(&self->bench, i))
+				TH_LOG("%s with flag %u", examples[i].name, bit);
+		}
+	}
+}
+
+TEST_F(every_command, refuses_a_reserved_member_that_is_not_zero)
+{
+	unsigned int i, r;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		for (r = 0; r < EXAMPLE_MAX_RESERVED && examples[i].reserved[r]; r++) {
+			ASSERT_EQ(0, prepare(&self->bench, i));
+			*member(&self->bench, examples[i].reserved[r]) = 0x100;
+			ASSERT_EQ(-EINVAL, run_prepared(&self->bench, i))
+				TH_LOG("%s, offset %zu", examples[i].name,
+				       examples[i].reserved[r]);
+		}
+	}
+}
+
+TEST_F(every_command, refuses_a_pointer_that_does_not_work)
+{
+	unsigned int page = getpagesize();
+	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned int i, w;
+
+	ASSERT_NE(MAP_FAILED, pages);
+	ASSERT_EQ(0, munmap(pages + page, page));
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		char *straddling = pages + page - examples[i].size + 4;
+		void *wrong[] = { NULL, pages + page, pages + page - 4, straddling,
+				  (void *)-4096L, (void *)0xffff888000000000UL };
+
+		for (w = 0; w < ARRAY_SIZE(wrong); w++) {
+			ASSERT_EQ(0, prepare(&self->bench, i));
+			memset(pages, 0, page);
+			memcpy(straddling, self->bench.room, examples[i].size - 4);
+			*(__u32 *)(pages + page - 4) = examples[i].size;
+			ASSERT_EQ(-EFAULT, run_at(&self->bench, i, wrong[w]))
+				TH_LOG("%s at %p", examples[i].name, wrong[w]);
+		}
+	}
+	munmap(pages, page);
+}
+
+TEST_F(every_command, that_cannot_deliver_its_answer_leaves_nothing_behind)
+{
+	unsigned int page = getpagesize();
+	int held = example_held(&self->bench.objects);
+	int descriptors = open_descriptors();
+	void *deaf = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned int i;
+
+	ASSERT_NE(MAP_FAILED, deaf);
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		if (!examples[i].answers)
+			continue;
+		ASSERT_EQ(0, prepare(&self->bench, i));
+		ASSERT_EQ(0, mprotect(deaf, page, PROT_READ | PROT_WRITE));
+		memcpy(deaf, self->bench.room, EXAMPLE_ROOM);
+		ASSERT_EQ(0, mprotect(deaf, page, PROT_READ));
+		EXPECT_EQ(-EFAULT, run_at(&self->bench, i, deaf))
+			TH_LOG("%s", examples[i].name);
+		EXPECT_EQ(held, example_held(&self->bench.objects))
+			TH_LOG("%s", examples[i].name);
+	}
+	munmap(deaf, page);
+	EXPECT_EQ(descriptors, open_descriptors());
+}
+
+/* Tries @handle in every place of every command where a handle stands. */
+static int refused_everywhere(struct bench *bench, __u32 handle)
+{
+	unsigned int i, h;
+	int rc;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		for (h = 0; examples[i].handles[h]; h++) {
+			if (!handle && examples[i].may_be_none)
+				continue;
+			rc = prepare(bench, i);
+			if (rc)
+				return rc;
+			*member(bench, examples[i].handles[h]) = handle;
+			rc = run_prepared(bench, i);
+			if (rc == -ENOENT)
+				continue;
+			fprintf(stderr, "# %s with %#x at offset %zu: %d\n", examples[i].name,
+				handle, examples[i].handles[h], rc);
+			return -EBADMSG;
+		}
+	}
+	return 0;
+}
+
+TEST_F(every_command, refuses_a_handle_that_was_never_given)
+{
+	EXPECT_EQ(0, refused_everywhere(&self->bench, 0));
+	EXPECT_EQ(0, refused_everywhere(&self->bench, 0x7fffffff));
+	EXPECT_EQ(0, refused_everywhere(&self->bench, 0x80000000));
+	EXPECT_EQ(0, refused_everywhere(&self->bench, IBCHAN_AUTO));
+}
+
+TEST_F(every_command, refuses_a_handle_that_was_given_back)
+{
+	__u32 stale, other;
+	int fd = self->bench.objects.side.fd;
+	unsigned int i;
+
+	ASSERT_EQ(0, pd_alloc(fd, self->bench.objects.side.device, &stale));
+	ASSERT_EQ(0, destroy(fd, stale));
+	EXPECT_EQ(0, refused_everywhere(&self->bench, stale));
+	for (i = 0; i < 100; i++) {
+		ASSERT_EQ(0, pd_alloc(fd, self->bench.objects.side.device, &other));
+		ASSERT_NE(stale, other);
+		ASSERT_EQ(0, destroy(fd, other));
+	}
+}
+
+/* Puts handles of all kinds where another kind is wanted in example @i. */
+static int refuses_other_kinds(struct bench *bench, unsigned int i, size_t offset)
+{
+	unsigned int kind;
+	int rc;
+
+	for (kind = 0; kind < EXAMPLE_KINDS; kind++) {
+		__u32 handle = example_handle(&bench->objects, kind);
+
+		rc = prepare(bench, i);
+		if (rc)
+			return rc;
+		/* Two channels are of one kind. */
+		if (*member(bench, offset) == bench->objects.broken.channel &&
+		    handle == bench->objects.side.channel)
+			continue;
+		if (*member(bench, offset) == handle)
+			continue;
+		*member(bench, offset) = handle;
+		rc = run_prepared(bench, i);
+		if (rc == -ENOENT)
+			continue;
+		fprintf(stderr, "# kind %u: %d\n", kind, rc);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+TEST_F(every_command, refuses_a_handle_of_another_kind)
+{
+	unsigned int i, h;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		for (h = 0; examples[i].handles[h] && !examples[i].any_kind; h++)
+			EXPECT_EQ(0, refuses_other_kinds(&self->bench, i, examples[i].handles[h]))
+				TH_LOG("%s, offset %zu", examples[i].name, examples[i].handles[h]);
+	}
+}
+
+TEST_F(every_command, refuses_a_handle_of_another_file)
+{
+	struct example_objects other;
+	unsigned int kind;
+	__u32 spare[8], handle;
+	unsigned int i;
+
+	/* So that the other file has numbers that this one has not. */
+	ASSERT_EQ(0, example_objects_open(&other));
+	for (i = 0; i < ARRAY_SIZE(spare); i++)
+		ASSERT_EQ(0, pd_alloc(other.side.fd, other.side.device, &spare[i]));
+	EXPECT_EQ(0, refused_everywhere(&self->bench, spare[ARRAY_SIZE(spare) - 1]));
+	/* Nor does a number of this file reach the other one's object. */
+	for (kind = 0; kind < EXAMPLE_KINDS; kind++) {
+		handle = example_handle(&other, kind);
+		destroy(self->bench.objects.side.fd, handle);
+	}
+	EXPECT_EQ(IBCHAN_CHANNEL_PREPARED, side_state(&other.side));
+	example_objects_close(&other);
+}
+
+TEST_F(every_command, that_has_another_number_is_unknown)
+{
+	int fd = self->bench.objects.side.fd;
+	struct ibchan_cmd_query arg = { .size = sizeof(arg) };
+	unsigned int nr;
+
+	for (nr = NUM_EXAMPLES; nr < 256; nr++)
+		ASSERT_EQ(-ENOTTY, cmd_raw(fd, _IO(IBCHAN_IOCTL_TYPE, nr), &arg))
+			TH_LOG("number %#x", nr);
+	EXPECT_EQ(-ENOTTY, cmd_raw(fd, _IO('b', 0), &arg));
+	EXPECT_EQ(-ENOTTY, cmd_raw(fd, _IOC(_IOC_READ, IBCHAN_IOCTL_TYPE, 0, 40), &arg));
+	EXPECT_EQ(-ENOTTY, cmd_raw(fd, _IOC(_IOC_NONE, IBCHAN_IOCTL_TYPE, 0, 40), &arg));
+}
+
+#ifdef __x86_64__
+/*
+ * A command as a 32-bit program gives it: int 0x80 enters the kernel's 32-bit system calls
+ * from this program too. The argument must lie below 4 GiB.
+ */
+static int ioctl_32(int fd, unsigned int number, void *arg)
+{
+	int rc;
+
+	asm volatile("int $0x80"
+		     : "=a" (rc)
+		     : "a" (54), "b" (fd), "c" (number), "d" (arg)
+		     : "memory", "r8", "r9", "r10", "r11");
+	return rc;
+}
+
+/* In a child, because a kernel without these calls answers with a signal. */
+static int probe_ioctl_32(void *arg)
+{
+	(void)arg;
+	return ioctl_32(-1, 0, NULL) == -EBADF ? 0 : -EOPNOTSUPP;
+}
+
+TEST_F(every_command, works_the_same_for_a_32_bit_caller)
+{
+	void *low = mmap(NULL, EXAMPLE_ROOM, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	unsigned int i;
+	int rc;
+
+	if (in_child(probe_ioctl_32, NULL))
+		SKIP(return, "this kernel has no 32-bit system calls");
+	ASSERT_NE(MAP_FAILED, low);
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		ASSERT_EQ(0, example_prepare(&examples[i], &self->bench.objects, low));
+		rc = ioctl_32(self->bench.objects.side.fd, examples[i].number, low);
+		EXPECT_EQ(0, rc)
+			TH_LOG("%s", examples[i].name);
+		if (examples[i].undo)
+			examples[i].undo(&self->bench.objects, low, rc);
+		memset(low, 0, EXAMPLE_ROOM);
+		EXPECT_EQ(-EINVAL, ioctl_32(self->bench.objects.side.fd, examples[i].number, low));
+	}
+}
+#else
+TEST(a_32_bit_caller_is_served_the_same)
+{
+	SKIP(return, "only known for x86");
+}
+#endif
+
+/* A size or a number that changes breaks programs that were built before. */
+TEST(the_sizes_and_numbers_of_the_first_version_stay)
+{
+	static const struct {
+		const char *name;
+		size_t size;
+	} first[] = {
+		{ "query", 40 },
+		{ "device_query", 128 },
+		{ "port_query", 120 },
+		{ "device_open", 80 },
+		{ "pd_alloc", 16 },
+		{ "mr_reg", 80 },
+		{ "cq_create", 72 },
+		{ "channel_build", 200 },
+		{ "channel_handshake", 120 },
+		{ "channel_query", 168 },
+		{ "channel_break", 16 },
+		{ "submit", 88 },
+		{ "destroy", 16 },
+	};
+	unsigned int i;
+
+	ASSERT_LE(ARRAY_SIZE(first), NUM_EXAMPLES);
+	for (i = 0; i < ARRAY_SIZE(first); i++) {
+		EXPECT_STREQ(first[i].name, examples[i].name);
+		EXPECT_EQ(first[i].size, examples[i].size)
+			TH_LOG("%s", first[i].name);
+		EXPECT_EQ(0xbc00 + i, examples[i].number);
+	}
+	EXPECT_EQ(IBCHAN_ENDPOINT_SIZE, sizeof(struct ibchan_endpoint));
+	EXPECT_EQ(64, sizeof(struct ibchan_submit_wr));
+	EXPECT_EQ(16, sizeof(struct ibchan_submit_sge));
+	EXPECT_EQ(32, sizeof(struct ibchan_cqe));
+	EXPECT_EQ(24, sizeof(struct ibchan_ring));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A device that leaves while it is in use, and comes back. Runs last: it takes the guest's
+ * first soft-RoCE device away and gives it back after each test.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "example.h"
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+#define NETDEV_A	"v0"
+
+/* How long the deletion of a device may take. */
+static long deletion_limit_ms(void)
+{
+	return slow() ? 20000 : 5000;
+}
+
+static int delete_device(void)
+{
+	static const char *const argv[] = { "rdma", "link", "delete", DEVICE_A, NULL };
+	__u64 start = now_ms();
+	int rc = run_program(argv);
+	long took = now_ms() - start;
+
+	if (!rc && took > deletion_limit_ms()) {
+		fprintf(stderr, "# the deletion took %ld ms\n", took);
+		return -ETIMEDOUT;
+	}
+	return rc;
+}
+
+static bool has_address(void *arg)
+{
+	struct ibchan_cmd_port_query port = { .port = 1, .name = DEVICE_A };
+
+	return !cmd_port_query(*(int *)arg, &port) && port.out_gid_index != IBCHAN_AUTO;
+}
+
+/* Makes sure that the device is there, with the address that a channel needs. */
+static int restore_device(void)
+{
+	static const char *const argv[] = {
+		"rdma", "link", "add", DEVICE_A, "type", "rxe", "netdev", NETDEV_A, NULL,
+	};
+	int fd = node_open();
+	int rc = 0;
+
+	if (fd < 0)
+		return fd;
+	if (!has_address(&fd) && access("/sys/class/infiniband/" DEVICE_A, F_OK))
+		rc = run_program(argv);
+	if (!rc && !eventually(has_address, &fd))
+		rc = -ENODEV;
+	close(fd);
+	return rc;
+}
+
+FIXTURE(device)
+{
+	struct calm calm;
+	struct example_objects objects;	/* on the device that goes */
+	struct pair pair;		/* from that device to the other one */
+};
+
+FIXTURE_SETUP(device)
+{
+	struct side_options options = side_defaults();
+
+	ASSERT_EQ(0, restore_device());
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, example_objects_open(&self->objects));
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &options));
+	ASSERT_EQ(0, exchange(self->pair.a, self->pair.b));
+}
+
+FIXTURE_TEARDOWN(device)
+{
+	pair_close(&self->pair);
+	example_objects_close(&self->objects);
+	EXPECT_EQ(0, calm_end(&self->calm));
+	EXPECT_EQ(0, restore_device());
+}
+
+TEST_F(device, that_leaves_answers_enodev_to_all_but_questions_and_destroy)
+{
+	struct example_objects *objects = &self->objects;
+	__u64 room[EXAMPLE_ROOM / sizeof(__u64)];
+	unsigned int i;
+
+	ASSERT_EQ(0, delete_device());
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		int wanted = examples[i].from_anyone && i != EXAMPLE_PORT_QUERY ? 0 : -ENODEV;
+		int rc;
+
+		/* The first needs an object that can no longer be made; the others follow. */
+		if (i == EXAMPLE_DESTROY || i == EXAMPLE_CHANNEL_BREAK || i == EXAMPLE_SUBMIT)
+			continue;
+		ASSERT_EQ(0, example_prepare(&examples[i], objects, room));
+		rc = cmd_raw(objects->side.fd, examples[i].number, room);
+		EXPECT_EQ(wanted, rc)
+			TH_LOG("%s", examples[i].name);
+	}
+	EXPECT_LE(IBCHAN_CHANNEL_BROKEN, side_state(&objects->side));
+	EXPECT_EQ(-ENODEV, ring_wait(objects->side.ring, 1, -1));
+	EXPECT_EQ(-ENODEV, post_one(&objects->side, work(&objects->side, IBCHAN_OP_RECV, 1, 0, 1)));
+	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.channel));
+	EXPECT_EQ(0, destroy(objects->side.fd, objects->broken.channel));
+	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.ring->cq));
+	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.mr));
+	EXPECT_EQ(0, destroy(objects->side.fd, objects->broken.mr));
+	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.pd));
+	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.device));
+	EXPECT_EQ(0, example_held(objects));
+}
+
+TEST_F(device, that_leaves_flushes_what_was_posted)
+{
+	struct side *a = self->pair.a;
+	struct ibchan_submit_wr wr = work(a, IBCHAN_OP_RECV, 99, 0, 64);
+	struct ibchan_cmd_submit cmd = submission(&wr, 1);
+	struct ibchan_cqe cqes[17];
+	unsigned int i;
+
+	ASSERT_EQ(0, post_receives(a, 0, 16, 64));
+	ASSERT_EQ(0, delete_device());
+	/* What has completed can be waited for; what never will cannot. */
+	EXPECT_EQ(0, ring_wait(a->ring, 16, -1));
+	EXPECT_EQ(-ENODEV, ring_wait(a->ring, 17, -1));
+	ASSERT_EQ(16, ring_read(a->ring, cqes, ARRAY_SIZE(cqes)));
+	for (i = 0; i < 16; i++) {
+		EXPECT_EQ(i, cqes[i].wr_id);
+		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, cqes[i].status);
+	}
+	EXPECT_EQ(-ENODEV, cmd_submit(a->fd, &cmd));
+	EXPECT_EQ(IBCHAN_REASON_DEVICE_GONE, cmd.reason.code);
+	EXPECT_EQ(0, cmd.entry_num);
+}
+
+TEST_F(device, that_leaves_gives_its_memory_back_at_once)
+{
+	long pinned = pins();
+
+	ASSERT_LT(0, counter("mr_pages"));
+	ASSERT_EQ(0, delete_device());
+	/* The files are still open; only the other device's memory may remain pinned. */
+	EXPECT_EQ(counter("mr_pages") - (pins() - self->calm.pins), 0);
+	EXPECT_GT(pinned, pins());
+}
+
+TEST_F(device, that_leaves_takes_nothing_from_the_other_one)
+{
+	struct side_options options = side_defaults();
+	struct side side;
+
+	options.device = DEVICE_B;
+	ASSERT_EQ(0, side_open(&side, &options));
+	ASSERT_EQ(0, side_handshake(&side, &side.endpoint));
+	ASSERT_EQ(0, delete_device());
+	EXPECT_EQ(0, exchange(&side, &side));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->pair.b));
+	side_close(&side);
+}
+
+TEST_F(device, that_leaves_is_no_longer_listed)
+{
+	struct ibchan_cmd_device_query device = {};
+	struct ibchan_cmd_query query = {};
+	__u32 handle;
+
+	ASSERT_EQ(0, delete_device());
+	ASSERT_EQ(0, cmd_query(self->pair.a->fd, &query));
+	EXPECT_EQ(1, query.out_devices);
+	ASSERT_EQ(0, cmd_device_query(self->pair.a->fd, &device));
+	EXPECT_STREQ(DEVICE_B, device.name);
+	EXPECT_EQ(-ENODEV, device_open(self->pair.a->fd, DEVICE_A, &handle));
+}
+
+TEST_F(device, that_comes_back_works_again_also_for_a_file_that_was_open)
+{
+	struct side_options options = side_defaults();
+	struct pair pair;
+	__u32 device, pd;
+
+	ASSERT_EQ(0, delete_device());
+	ASSERT_EQ(0, restore_device());
+	/* The old handle is not the new device's. */
+	EXPECT_EQ(-ENODEV, pd_alloc(self->pair.a->fd, self->pair.a->device, &pd));
+	ASSERT_EQ(0, device_open(self->pair.a->fd, DEVICE_A, &device));
+	EXPECT_EQ(0, pd_alloc(self->pair.a->fd, device, &pd));
+	ASSERT_EQ(0, pair_open(&pair, PAIR_TWO_DEVICES, &options));
+	EXPECT_EQ(0, exchange(pair.a, pair.b));
+	EXPECT_EQ(0, exchange(pair.b, pair.a));
+	pair_close(&pair);
+}
+
+struct waiter {
+	pthread_t thread;
+	pid_t tid;
+	const struct side *side;
+	int rc;
+};
+
+static void *wait_in_submit(void *arg)
+{
+	struct waiter *waiter = arg;
+
+	__atomic_store_n(&waiter->tid, gettid(), __ATOMIC_RELEASE);
+	waiter->rc = ring_wait(waiter->side->ring, 200, -1);
+	return NULL;
+}
+
+static void *wait_in_poll(void *arg)
+{
+	struct waiter *waiter = arg;
+	struct pollfd pollfd = { .fd = waiter->side->ring->fd, .events = POLLIN };
+
+	__atomic_store_n(&waiter->tid, gettid(), __ATOMIC_RELEASE);
+	waiter->rc = poll(&pollfd, 1, -1) == 1 ? 0 : -EBADMSG;
+	return NULL;
+}
+
+static bool has_started(void *arg)
+{
+	return __atomic_load_n(&((struct waiter *)arg)->tid, __ATOMIC_ACQUIRE);
+}
+
+TEST_F(device, that_leaves_wakes_those_who_wait_for_it)
+{
+	struct waiter submit = { .side = self->pair.a };
+	struct waiter poll = { .side = self->pair.a };
+
+	ASSERT_EQ(0, post_receives(self->pair.a, 0, 16, 64));
+	ASSERT_EQ(0, pthread_create(&submit.thread, NULL, wait_in_submit, &submit));
+	ASSERT_EQ(0, pthread_create(&poll.thread, NULL, wait_in_poll, &poll));
+	ASSERT_TRUE(eventually(has_started, &submit));
+	ASSERT_TRUE(eventually(has_started, &poll));
+	ASSERT_EQ(0, delete_device());
+	ASSERT_EQ(0, pthread_join(submit.thread, NULL));
+	EXPECT_EQ(-ENODEV, submit.rc);
+	ASSERT_EQ(0, pthread_join(poll.thread, NULL));
+	EXPECT_EQ(0, poll.rc);
+}
+
+/* Traffic on the device that goes, until it has gone; then everything is given back. */
+static int run_until_gone(int ready)
+{
+	struct side_options options = side_defaults();
+	struct side side;
+	unsigned int i;
+	int rc = side_open(&side, &options);
+
+	if (!rc)
+		rc = side_handshake(&side, &side.endpoint);
+	if (rc || write(ready, "", 1) != 1)
+		return rc ? rc : -EPIPE;
+	for (i = 0; !rc || rc == -EAGAIN; i++) {
+		struct ibchan_submit_wr wr = work(&side, IBCHAN_OP_WRITE, i, 0, 20000);
+
+		work_at(&wr, &side, 30000);
+		rc = post_one(&side, wr);
+		ring_surplus(side.ring);
+		side.ring->stashed = 0;
+	}
+	side_close(&side);
+	/* Whoever is not in the middle of a post when the flush begins may see the break. */
+	return rc == -ENODEV || rc == -ESHUTDOWN ? 0 : rc;
+}
+
+#define RUNNERS	3
+
+static int start_runners(pid_t *children)
+{
+	int ready[2], n;
+	char byte;
+
+	if (pipe2(ready, O_CLOEXEC))
+		return -errno;
+	for (n = 0; n < RUNNERS; n++) {
+		children[n] = fork();
+		if (!children[n])
+			_exit(-run_until_gone(ready[1]));
+	}
+	close(ready[1]);
+	for (n = 0; n < RUNNERS; n++) {
+		if (read(ready[0], &byte, 1) != 1)
+			return -EIO;
+	}
+	close(ready[0]);
+	return 0;
+}
+
+TEST_F(device, that_leaves_under_load_does_not_hang)
+{
+	unsigned int round, i;
+	pid_t children[RUNNERS];
+
+	for (round = 0; round < 3; round++) {
+		ASSERT_EQ(0, restore_device());
+		ASSERT_EQ(0, start_runners(children));
+		EXPECT_EQ(0, delete_device());
+		for (i = 0; i < RUNNERS; i++)
+			EXPECT_EQ(0, child_result(children[i]));
+	}
+}
+
+TEST_F(device, that_leaves_while_its_users_are_killed_does_not_hang)
+{
+	pid_t children[RUNNERS];
+	unsigned int i;
+
+	ASSERT_EQ(0, start_runners(children));
+	for (i = 0; i < RUNNERS; i++)
+		kill(children[i], SIGKILL);
+	EXPECT_EQ(0, delete_device());
+	for (i = 0; i < RUNNERS; i++)
+		EXPECT_EQ(-EINTR, child_result(children[i]));
+}
+
+static int remove_module(void)
+{
+	return syscall(SYS_delete_module, "ibchan", O_NONBLOCK) ? -errno : 0;
+}
+
+TEST_F(device, s_module_cannot_be_removed_while_a_file_is_open)
+{
+	/* This is the errno that rmmod reports as "in use". */
+	EXPECT_EQ(-EWOULDBLOCK, remove_module());
+	EXPECT_EQ(0, exchange(self->pair.a, self->pair.b));
+}
+
+TEST_F(device, s_module_cannot_be_removed_while_a_ring_is_mapped)
+{
+	close(self->pair.a->ring->fd);
+	self->pair.a->ring->fd = -1;
+	close(self->pair.a->fd);
+	self->pair.a->fd = 0;
+	pair_close(&(struct pair) { .sides[0] = *self->pair.b });
+	self->pair.b->own_ring.header = NULL;
+	self->pair.b->memory = NULL;
+	self->pair.b->fd = 0;
+	example_objects_close(&self->objects);
+	EXPECT_EQ(-EWOULDBLOCK, remove_module());
+	EXPECT_EQ(1, counter("contexts"));
+}
+
+TEST_HARNESS_MAIN

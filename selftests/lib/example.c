@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#define _GNU_SOURCE
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "example.h"
+
+static int fill_query(struct example_objects *objects, void *arg)
+{
+	(void)objects;
+	(void)arg;
+	return 0;
+}
+
+static int fill_device_query(struct example_objects *objects, void *arg)
+{
+	(void)objects;
+	(void)arg;
+	return 0;
+}
+
+static int fill_port_query(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_port_query *cmd = arg;
+
+	(void)objects;
+	strcpy(cmd->name, DEVICE_A);
+	cmd->port = 1;
+	return 0;
+}
+
+static int fill_device_open(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_device_open *cmd = arg;
+
+	(void)objects;
+	strcpy(cmd->name, DEVICE_A);
+	return 0;
+}
+
+static int fill_pd_alloc(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_pd_alloc *cmd = arg;
+
+	cmd->device = objects->side.device;
+	return 0;
+}
+
+static int fill_mr_reg(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_mr_reg *cmd = arg;
+
+	cmd->addr = address(objects->side.memory);
+	cmd->length = 5000;
+	cmd->pd = objects->side.pd;
+	cmd->access = IBCHAN_ACCESS_LOCAL;
+	return 0;
+}
+
+static int fill_cq_create(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_cq_create *cmd = arg;
+
+	cmd->device = objects->side.device;
+	cmd->entries = 16;
+	cmd->cq_entries = 64;
+	return 0;
+}
+
+static int fill_channel_build(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_channel_build *cmd = arg;
+
+	cmd->pd = objects->side.pd;
+	cmd->send_cq = objects->side.ring->cq;
+	cmd->recv_cq = objects->side.ring->cq;
+	cmd->params = default_params();
+	return 0;
+}
+
+static int fill_channel_handshake(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_channel_handshake *cmd = arg;
+
+	cmd->channel = objects->side.channel;
+	cmd->endpoint = objects->side.endpoint;
+	return 0;
+}
+
+static int fill_channel_query(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_channel_query *cmd = arg;
+
+	cmd->channel = objects->side.channel;
+	return 0;
+}
+
+static int fill_channel_break(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_channel_break *cmd = arg;
+
+	cmd->channel = objects->broken.channel;
+	return 0;
+}
+
+static int fill_submit(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_submit *cmd = arg;
+
+	cmd->entry_len = sizeof(struct ibchan_submit_wr);
+	cmd->cq = objects->side.ring->cq;
+	return 0;
+}
+
+static int fill_destroy(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_destroy *cmd = arg;
+	int rc = pd_alloc(objects->side.fd, objects->side.device, &objects->doomed);
+
+	cmd->handle = objects->doomed;
+	return rc;
+}
+
+static void undo_device_open(struct example_objects *objects, void *arg, int rc)
+{
+	if (!rc)
+		destroy(objects->side.fd, ((struct ibchan_cmd_device_open *)arg)->out_device);
+}
+
+static void undo_pd_alloc(struct example_objects *objects, void *arg, int rc)
+{
+	if (!rc)
+		destroy(objects->side.fd, ((struct ibchan_cmd_pd_alloc *)arg)->out_pd);
+}
+
+static void undo_mr_reg(struct example_objects *objects, void *arg, int rc)
+{
+	if (!rc)
+		destroy(objects->side.fd, ((struct ibchan_cmd_mr_reg *)arg)->out_mr);
+}
+
+static void undo_cq_create(struct example_objects *objects, void *arg, int rc)
+{
+	struct ibchan_cmd_cq_create *cmd = arg;
+
+	if (rc)
+		return;
+	destroy(objects->side.fd, cmd->out_cq);
+	close(cmd->out_fd);
+}
+
+static void undo_channel_build(struct example_objects *objects, void *arg, int rc)
+{
+	if (!rc)
+		destroy(objects->side.fd, ((struct ibchan_cmd_channel_build *)arg)->out_channel);
+}
+
+/* A connected channel stays connected, so the next example gets another one. */
+static void undo_channel_handshake(struct example_objects *objects, void *arg, int rc)
+{
+	struct side_options options = side_defaults();
+
+	(void)arg;
+	if (rc)
+		return;
+	destroy(objects->side.fd, objects->side.channel);
+	side_channel(&objects->side, &options);
+}
+
+static void undo_destroy(struct example_objects *objects, void *arg, int rc)
+{
+	(void)arg;
+	if (rc && objects->doomed)
+		destroy(objects->side.fd, objects->doomed);
+	objects->doomed = 0;
+}
+
+#define HANDLE(name, member)	offsetof(struct ibchan_cmd_##name, member)
+
+/* What is particular to each command: EXAMPLE_<name>. */
+#define EXAMPLE_query		.from_anyone = 1, .answers = 1
+#define EXAMPLE_device_query	.from_anyone = 1, .answers = 1
+#define EXAMPLE_port_query	.from_anyone = 1, .answers = 1
+#define EXAMPLE_device_open	.answers = 1, .undo = undo_device_open,		\
+				.reserved = { HANDLE(device_open, reserved) }
+#define EXAMPLE_pd_alloc	.answers = 1, .undo = undo_pd_alloc,		\
+				.handles = { HANDLE(pd_alloc, device) }
+#define EXAMPLE_mr_reg		.answers = 1, .undo = undo_mr_reg,		\
+				.handles = { HANDLE(mr_reg, pd) }
+#define EXAMPLE_cq_create	.answers = 1, .undo = undo_cq_create,		\
+				.handles = { HANDLE(cq_create, device) }
+#define EXAMPLE_channel_build	.answers = 1, .undo = undo_channel_build,	\
+				.handles = { HANDLE(channel_build, pd),		\
+					     HANDLE(channel_build, send_cq),	\
+					     HANDLE(channel_build, recv_cq) },	\
+				.reserved = { HANDLE(channel_build, params.reserved) }
+#define EXAMPLE_channel_handshake						\
+				.undo = undo_channel_handshake,			\
+				.handles = { HANDLE(channel_handshake, channel) },	\
+				.reserved = { HANDLE(channel_handshake, reserved) }
+#define EXAMPLE_channel_query	.from_anyone = 1, .answers = 1,			\
+				.handles = { HANDLE(channel_query, channel) }
+#define EXAMPLE_channel_break	.handles = { HANDLE(channel_break, channel) },	\
+				.reserved = { HANDLE(channel_break, reserved) }
+#define EXAMPLE_submit		.answers = 1, .may_be_none = 1,			\
+				.flags = IBCHAN_SUBMIT_SINCE,			\
+				.handles = { HANDLE(submit, cq) },		\
+				.reserved = { HANDLE(submit, tail) }
+#define EXAMPLE_destroy		.from_anyone = 1, .any_kind = 1, .undo = undo_destroy,	\
+				.handles = { HANDLE(destroy, handle) },		\
+				.reserved = { HANDLE(destroy, reserved) }
+
+#define EXAMPLE(nr, NAME, cmd_name) {						\
+	.name = #cmd_name,							\
+	.number = IBCHAN_CMD_##NAME,						\
+	.size = sizeof(struct ibchan_cmd_##cmd_name),				\
+	.fill = fill_##cmd_name,						\
+	EXAMPLE_##cmd_name							\
+},
+
+const struct example examples[NUM_EXAMPLES] = {
+	IBCHAN_COMMANDS(EXAMPLE)
+};
+
+int example_objects_open(struct example_objects *objects)
+{
+	struct side_options options = side_defaults();
+	int rc;
+
+	objects->doomed = 0;
+	memset(&objects->broken, 0, sizeof(objects->broken));
+	rc = side_open(&objects->side, &options);
+	if (!rc)
+		rc = side_share(&objects->broken, &objects->side, &options);
+	return rc;
+}
+
+void example_objects_close(struct example_objects *objects)
+{
+	side_close(&objects->broken);
+	side_close(&objects->side);
+}
+
+int example_held(const struct example_objects *objects)
+{
+	struct ibchan_cmd_query cmd = {};
+	int rc = cmd_query(objects->side.fd, &cmd);
+
+	return rc ? rc : (int)cmd.out_handles;
+}
+
+__u32 example_handle(const struct example_objects *objects, unsigned int kind)
+{
+	const __u32 handles[EXAMPLE_KINDS] = {
+		objects->side.device, objects->side.pd, objects->side.mr,
+		objects->side.ring->cq, objects->side.channel,
+	};
+
+	return handles[kind];
+}
+
+int example_prepare(const struct example *example, struct example_objects *objects, void *arg)
+{
+	memset(arg, 0, EXAMPLE_ROOM);
+	*(__u32 *)arg = example->size;
+	return example->fill(objects, arg);
+}
+
+int example_run(const struct example *example, struct example_objects *objects)
+{
+	__u64 arg[EXAMPLE_ROOM / sizeof(__u64)];
+	int rc = example_prepare(example, objects, arg);
+
+	if (rc)
+		return rc;
+	rc = cmd_raw(objects->side.fd, example->number, arg);
+	if (example->undo)
+		example->undo(objects, arg, rc);
+	return rc;
+}

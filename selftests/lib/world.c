@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "world.h"
+
+#define COUNTERS	"/sys/kernel/debug/ibchan/counters"
+#define NOBODY		65534
+
+bool slow(void)
+{
+	const char *setting = getenv("IBCHAN_SLOW");
+
+	if (setting && *setting)
+		return strcmp(setting, "0");
+	return !access("/sys/kernel/debug/kmemleak", F_OK);
+}
+
+long patience_ms(void)
+{
+	return slow() ? 60000 : 10000;
+}
+
+__u64 now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
+}
+
+bool eventually(bool (*holds)(void *arg), void *arg)
+{
+	__u64 end = now_ms() + patience_ms();
+
+	while (!holds(arg)) {
+		if (now_ms() > end)
+			return false;
+		poll(NULL, 0, 2);
+	}
+	return true;
+}
+
+/* Calls @each with every "name value" line of @path. */
+static int each_counter(const char *path, void (*each)(const char *, long, void *), void *arg)
+{
+	FILE *file = fopen(path, "r");
+	char name[64];
+	long value;
+
+	if (!file)
+		return -errno;
+	while (fscanf(file, "%63s %ld", name, &value) == 2)
+		each(name, value, arg);
+	fclose(file);
+	return 0;
+}
+
+struct wanted {
+	const char *name;
+	long value;
+};
+
+static void pick(const char *name, long value, void *arg)
+{
+	struct wanted *wanted = arg;
+
+	if (!strcmp(name, wanted->name))
+		wanted->value = value;
+}
+
+static long counter_of(const char *path, const char *name)
+{
+	struct wanted wanted = { name, -ENOENT };
+	int rc = each_counter(path, pick, &wanted);
+
+	return rc ? rc : wanted.value;
+}
+
+long counter(const char *name)
+{
+	return counter_of(COUNTERS, name);
+}
+
+long pins(void)
+{
+	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
+
+	/* The counters are per CPU and are brought together only now and then. */
+	if (fd < 0 || write(fd, "1\n", 2) != 2)
+		perror("# stat_refresh");
+	close(fd);
+	return counter_of("/proc/vmstat", "nr_foll_pin_acquired") -
+	       counter_of("/proc/vmstat", "nr_foll_pin_released");
+}
+
+struct tally {
+	long held;
+	long posted;
+	long retired;
+	bool report;
+};
+
+static void add_up(const char *name, long value, void *arg)
+{
+	struct tally *tally = arg;
+
+	if (!strcmp(name, "works_posted"))
+		tally->posted = value;
+	else if (!strcmp(name, "works_retired"))
+		tally->retired = value;
+	else
+		tally->held += value;
+	if (tally->report && value)
+		fprintf(stderr, "# the module counts %s %ld\n", name, value);
+}
+
+static bool nothing_held(void *arg)
+{
+	struct tally tally = {};
+
+	*(int *)arg = each_counter(COUNTERS, add_up, &tally);
+	return !*(int *)arg && !tally.held && tally.posted == tally.retired;
+}
+
+/* The last steps of a release are a worker's, so the counters come back a little later. */
+static int wait_until_nothing_held(void)
+{
+	struct tally tally = { .report = true };
+	int rc = 0;
+
+	if (eventually(nothing_held, &rc))
+		return 0;
+	if (rc)
+		return rc;
+	each_counter(COUNTERS, add_up, &tally);
+	return -EBUSY;
+}
+
+int calm_begin(struct calm *calm)
+{
+	int rc = wait_until_nothing_held();
+
+	calm->pins = pins();
+	return rc;
+}
+
+int calm_end(const struct calm *calm)
+{
+	int rc = wait_until_nothing_held();
+	long left = pins() - calm->pins;
+
+	if (left)
+		fprintf(stderr, "# %ld pages are pinned more than at the start\n", left);
+	return rc ? rc : left ? -EUCLEAN : 0;
+}
+
+int child_result(pid_t child)
+{
+	int status;
+
+	if (child < 0)
+		return -errno;
+	while (waitpid(child, &status, 0) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
+}
+
+int in_child(int (*body)(void *arg), void *arg)
+{
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	if (!child)
+		_exit(-body(arg));
+	return child_result(child);
+}
+
+int run_program(const char *const argv[])
+{
+	pid_t child = fork();
+	int rc;
+
+	if (!child) {
+		/* What it prints is no line of the test's report. */
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+		execvp(argv[0], (char *const *)argv);
+		_exit(127);
+	}
+	rc = child_result(child);
+	return rc == -EINTR ? rc : -rc;
+}
+
+int drop_privileges(void)
+{
+	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
+	    setresuid(NOBODY, NOBODY, NOBODY))
+		return -errno;
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a test sees of the world outside of the contract: time, the kernel's own counters,
+ * other processes.
+ */
+#ifndef TEST_WORLD_H
+#define TEST_WORLD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <linux/types.h>
+
+/* The debug kernel under emulation: everything takes ten times as long. */
+bool slow(void);
+
+/* A wait that lasts longer than this has failed. */
+long patience_ms(void);
+
+__u64 now_ms(void);
+
+/* Polls a condition that nothing announces; false when patience ends first. */
+bool eventually(bool (*holds)(void *arg), void *arg);
+
+/*
+ * What the kernel holds for ibchan. Every fixture takes it at its start and compares at its
+ * end, so that a leak is the failure of the test that made it.
+ */
+struct calm {
+	long pins;
+};
+
+int calm_begin(struct calm *calm);
+int calm_end(const struct calm *calm);
+
+/* Pages that are pinned now, by anyone. */
+long pins(void);
+
+/* A counter of the module; -errno. */
+long counter(const char *name);
+
+/* Runs @body in a child and gives its answer: 0, or the -errno that it returned. */
+int in_child(int (*body)(void *arg), void *arg);
+
+/* @child's answer as in_child() gives it; -EINTR when a signal killed it. */
+int child_result(pid_t child);
+
+/* Runs a program; its exit code, or -errno. */
+int run_program(const char *const argv[]);
+
+/* Become nobody; only ever in a child, or as the last thing that a test does. */
+int drop_privileges(void);
+
+#endif /* TEST_WORLD_H */

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Objects and what holds what: devices as they are listed, handles and their number, and the
+ * order in which things can be given back.
+ */
+#define _GNU_SOURCE
+#include <stddef.h>
+
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+FIXTURE(file)
+{
+	struct calm calm;
+	struct side side;	/* has no peer yet */
+};
+
+FIXTURE_SETUP(file)
+{
+	struct side_options options = side_defaults();
+
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, side_open(&self->side, &options));
+}
+
+FIXTURE_TEARDOWN(file)
+{
+	side_close(&self->side);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+TEST_F(file, says_what_it_is_and_what_it_holds)
+{
+	struct ibchan_cmd_query before = {}, after = {};
+	__u32 pd;
+
+	ASSERT_EQ(0, cmd_query(self->side.fd, &before));
+	EXPECT_EQ(IBCHAN_ABI_VERSION, before.out_abi_version);
+	EXPECT_EQ(IBCHAN_MAX_SGE, before.out_max_sge);
+	EXPECT_LE(256, before.out_max_ring_entries);
+	EXPECT_EQ(2, before.out_devices);
+	EXPECT_EQ(5, before.out_handles);
+	EXPECT_LT(5, before.out_max_handles);
+	EXPECT_EQ(self->side.length, before.out_pinned_bytes);
+	ASSERT_EQ(0, pd_alloc(self->side.fd, self->side.device, &pd));
+	ASSERT_EQ(0, cmd_query(self->side.fd, &after));
+	EXPECT_EQ(6, after.out_handles);
+	ASSERT_EQ(0, destroy(self->side.fd, pd));
+	ASSERT_EQ(0, cmd_query(self->side.fd, &after));
+	EXPECT_EQ(5, after.out_handles);
+}
+
+TEST_F(file, of_a_moment_ago_holds_nothing)
+{
+	struct ibchan_cmd_query query = {};
+	int fd = node_open();
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, cmd_query(fd, &query));
+	EXPECT_EQ(0, query.out_handles);
+	EXPECT_EQ(0, query.out_pinned_bytes);
+	close(fd);
+}
+
+TEST_F(file, lists_each_device_once_and_then_ends)
+{
+	struct ibchan_cmd_device_query device = {};
+	unsigned int a = 0, b = 0, n;
+
+	for (n = 0; n < 2; n++) {
+		device.index = n;
+		ASSERT_EQ(0, cmd_device_query(self->side.fd, &device));
+		a += !strcmp(device.name, DEVICE_A);
+		b += !strcmp(device.name, DEVICE_B);
+		EXPECT_EQ(1, device.out_ports);
+		EXPECT_TRUE(device.out_caps & IBCHAN_DEVICE_USER_MR);
+		EXPECT_NE(0, device.out_node_guid);
+		EXPECT_LT(64, device.out_max_qp_wr);
+		EXPECT_LT(0, device.out_max_send_sge);
+		EXPECT_LT(0, device.out_max_recv_sge);
+		EXPECT_LT(0, device.out_max_read_sge);
+		EXPECT_LT(256, device.out_max_cqe);
+		EXPECT_LT(0, device.out_max_rd_atomic);
+		EXPECT_LT(1 << 20, device.out_max_mr_size);
+	}
+	EXPECT_EQ(1, a);
+	EXPECT_EQ(1, b);
+	device.index = n;
+	EXPECT_EQ(-ENOENT, cmd_device_query(self->side.fd, &device));
+	device.index = 0xffffffff;
+	EXPECT_EQ(-ENOENT, cmd_device_query(self->side.fd, &device));
+}
+
+TEST_F(file, describes_a_port)
+{
+	static const __u8 prefix[14] = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 77 };
+	struct ibchan_cmd_port_query port = { .port = 1, .name = DEVICE_B };
+
+	ASSERT_EQ(0, cmd_port_query(self->side.fd, &port));
+	EXPECT_EQ(4, port.out_state);
+	EXPECT_EQ(IBCHAN_LINK_LAYER_ETHERNET, port.out_link_layer);
+	EXPECT_EQ(1024, port.out_active_mtu);
+	EXPECT_LE(port.out_active_mtu, port.out_max_mtu);
+	EXPECT_LT(port.out_gid_index, port.out_gid_entries);
+	EXPECT_EQ(0, memcmp(prefix, port.out_gid, sizeof(prefix)));
+	EXPECT_EQ(2, port.out_gid[15]);
+}
+
+TEST_F(file, refuses_a_port_that_is_not_there)
+{
+	struct ibchan_cmd_port_query port = { .name = DEVICE_A };
+
+	EXPECT_EQ(-EINVAL, cmd_port_query(self->side.fd, &port));
+	port.port = 2;
+	EXPECT_EQ(-EINVAL, cmd_port_query(self->side.fd, &port));
+	port.port = 0xffffffff;
+	EXPECT_EQ(-EINVAL, cmd_port_query(self->side.fd, &port));
+	port.port = 0x101;
+	EXPECT_EQ(-EINVAL, cmd_port_query(self->side.fd, &port));
+}
+
+TEST_F(file, refuses_a_device_that_is_not_there)
+{
+	struct ibchan_cmd_port_query port = { .port = 1, .name = "rxe9" };
+	__u32 device;
+
+	EXPECT_EQ(-ENODEV, device_open(self->side.fd, "rxe9", &device));
+	EXPECT_EQ(-ENODEV, device_open(self->side.fd, "rxe", &device));
+	EXPECT_EQ(-ENODEV, device_open(self->side.fd, "rxe00", &device));
+	EXPECT_EQ(-ENODEV, cmd_port_query(self->side.fd, &port));
+}
+
+TEST_F(file, refuses_a_name_that_is_empty_or_has_no_end)
+{
+	struct ibchan_cmd_device_open cmd = {};
+	int rc;
+
+	rc = cmd_device_open(self->side.fd, &cmd);
+	EXPECT_TRUE(rc == -EINVAL || rc == -ENODEV)
+		TH_LOG("%d", rc);
+	memset(cmd.name, 'r', sizeof(cmd.name));
+	EXPECT_EQ(-EINVAL, cmd_device_open(self->side.fd, &cmd));
+}
+
+TEST_F(file, gives_back_an_object_only_when_nothing_uses_it)
+{
+	struct side *side = &self->side;
+
+	EXPECT_EQ(-EBUSY, destroy(side->fd, side->device));
+	EXPECT_EQ(-EBUSY, destroy(side->fd, side->pd));
+	EXPECT_EQ(-EBUSY, destroy(side->fd, side->ring->cq));
+	EXPECT_EQ(0, destroy(side->fd, side->channel));
+	EXPECT_EQ(-EBUSY, destroy(side->fd, side->pd));
+	EXPECT_EQ(0, destroy(side->fd, side->mr));
+	EXPECT_EQ(0, destroy(side->fd, side->pd));
+	EXPECT_EQ(-EBUSY, destroy(side->fd, side->device));
+	EXPECT_EQ(0, destroy(side->fd, side->ring->cq));
+	EXPECT_EQ(0, destroy(side->fd, side->device));
+	EXPECT_EQ(-ENOENT, destroy(side->fd, side->device));
+}
+
+TEST_F(file, that_refused_to_give_back_goes_on_working)
+{
+	struct side *side = &self->side;
+
+	EXPECT_EQ(-EBUSY, destroy(side->fd, side->device));
+	EXPECT_EQ(-EBUSY, destroy(side->fd, side->pd));
+	EXPECT_EQ(-EBUSY, destroy(side->fd, side->ring->cq));
+	ASSERT_EQ(0, side_handshake(side, &side->endpoint));
+	EXPECT_EQ(0, exchange(side, side));
+}
+
+TEST_F(file, may_open_one_device_twice)
+{
+	__u32 again, pd;
+
+	ASSERT_EQ(0, device_open(self->side.fd, DEVICE_A, &again));
+	EXPECT_NE(self->side.device, again);
+	ASSERT_EQ(0, pd_alloc(self->side.fd, again, &pd));
+	EXPECT_EQ(-EBUSY, destroy(self->side.fd, again));
+	EXPECT_EQ(0, destroy(self->side.fd, pd));
+	EXPECT_EQ(0, destroy(self->side.fd, again));
+}
+
+TEST_F(file, refuses_a_channel_across_devices)
+{
+	struct side other = {};
+	struct side_options options = side_defaults();
+	struct ibchan_cmd_channel_build cmd = {
+		.pd = self->side.pd,
+		.send_cq = self->side.ring->cq,
+		.params = default_params(),
+	};
+
+	other.fd = self->side.fd;
+	ASSERT_EQ(0, device_open(other.fd, DEVICE_B, &other.device));
+	ASSERT_EQ(0, pd_alloc(other.fd, other.device, &other.pd));
+	ASSERT_EQ(0, side_cq(&other, &options));
+	cmd.recv_cq = other.ring->cq;
+	EXPECT_EQ(-EXDEV, cmd_channel_build(self->side.fd, &cmd));
+	cmd.recv_cq = self->side.ring->cq;
+	cmd.pd = other.pd;
+	EXPECT_EQ(-EXDEV, cmd_channel_build(self->side.fd, &cmd));
+	cmd.pd = self->side.pd;
+	EXPECT_EQ(0, cmd_channel_build(self->side.fd, &cmd));
+	ring_unmap(&other.own_ring);
+}
+
+TEST_F(file, takes_two_queues_for_one_channel)
+{
+	struct side_options options = side_defaults();
+	struct side *side = &self->side;
+	struct ibchan_cmd_channel_build cmd = {
+		.pd = side->pd,
+		.send_cq = side->ring->cq,
+		.params = default_params(),
+	};
+	struct side receiver = { .fd = side->fd, .device = side->device };
+
+	ASSERT_EQ(0, side_cq(&receiver, &options));
+	cmd.recv_cq = receiver.ring->cq;
+	ASSERT_EQ(0, cmd_channel_build(side->fd, &cmd));
+	side->channel = cmd.out_channel;
+	receiver.channel = cmd.out_channel;
+	receiver.mr = side->mr;
+	ASSERT_EQ(0, side_handshake(side, &cmd.out_endpoint));
+	ASSERT_EQ(0, post_one(side, work(side, IBCHAN_OP_RECV, 1, 64, 64)));
+	ASSERT_EQ(0, post_one(side, work(side, IBCHAN_OP_SEND, 2, 0, 64)));
+	EXPECT_EQ(0, succeed(side, 2, NULL));
+	EXPECT_EQ(0, succeed(&receiver, 1, NULL));
+	EXPECT_EQ(0, ring_surplus(side->ring));
+	EXPECT_EQ(-EBUSY, destroy(side->fd, receiver.ring->cq));
+	ring_unmap(&receiver.own_ring);
+}
+
+TEST_F(file, takes_the_devices_largest_queue)
+{
+	struct side_options options = side_defaults();
+	struct side large = { .fd = self->side.fd, .device = self->side.device };
+
+	options.cq_entries = 0;
+	ASSERT_EQ(0, side_cq(&large, &options));
+	EXPECT_EQ(0, destroy(large.fd, large.ring->cq));
+	ring_unmap(&large.own_ring);
+}
+
+TEST_F(file, refuses_a_queue_larger_than_the_devices_largest)
+{
+	struct ibchan_cmd_device_query device = {};
+	struct ibchan_cmd_cq_create cmd = { .device = self->side.device, .entries = 16 };
+
+	ASSERT_EQ(0, cmd_device_query(self->side.fd, &device));
+	cmd.cq_entries = device.out_max_cqe + 1;
+	EXPECT_EQ(-EINVAL, cmd_cq_create(self->side.fd, &cmd));
+	EXPECT_EQ(IBCHAN_REASON_PARAMETER, cmd.reason.code);
+	EXPECT_EQ(IBCHAN_PARAMETER_CQ_ENTRIES, cmd.reason.element);
+	EXPECT_EQ(device.out_max_cqe + 1, cmd.reason.value[0]);
+	EXPECT_GE(device.out_max_cqe, cmd.reason.value[2]);
+}
+
+/* Devices are the cheapest objects to have many of. */
+TEST_F(file, that_holds_as_many_objects_as_it_may_takes_one_more_only_for_another)
+{
+	struct ibchan_cmd_query query = {};
+	__u32 device, last = 0;
+	unsigned int n = 0;
+	int rc;
+
+	ASSERT_EQ(0, cmd_query(self->side.fd, &query));
+	if (query.out_max_handles > 100000)
+		SKIP(return, "a file may hold %u objects", query.out_max_handles);
+	for (;;) {
+		rc = device_open(self->side.fd, DEVICE_A, &device);
+		if (rc)
+			break;
+		last = device;
+		n++;
+	}
+	EXPECT_EQ(-EMFILE, rc);
+	EXPECT_EQ(query.out_max_handles - query.out_handles, n);
+	ASSERT_EQ(0, destroy(self->side.fd, last));
+	EXPECT_EQ(0, device_open(self->side.fd, DEVICE_A, &device));
+	EXPECT_EQ(-EMFILE, device_open(self->side.fd, DEVICE_A, &device));
+}
+
+TEST_F(file, that_runs_out_of_descriptors_makes_no_queue)
+{
+	struct ibchan_cmd_query query = {};
+	struct ibchan_cmd_cq_create cmd = {
+		.device = self->side.device,
+		.entries = 16,
+		.cq_entries = 16,
+	};
+	int fd, first = -1, last = -1;
+
+	ASSERT_EQ(0, cmd_query(self->side.fd, &query));
+	for (fd = dup(0); fd >= 0; fd = dup(0)) {
+		if (first < 0)
+			first = fd;
+		last = fd;
+	}
+	EXPECT_EQ(-EMFILE, cmd_cq_create(self->side.fd, &cmd));
+	while (last >= first)
+		close(last--);
+	cmd = (struct ibchan_cmd_cq_create) {
+		.device = self->side.device,
+		.entries = 16,
+		.cq_entries = 16,
+	};
+	EXPECT_EQ(0, cmd_cq_create(self->side.fd, &cmd));
+	EXPECT_EQ(0, destroy(self->side.fd, cmd.out_cq));
+	close(cmd.out_fd);
+}
+
+/* What `rdma resource` lists under this module's name. */
+static int shown_by_rdma(const char *what)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rdma resource show %s | grep -qw ibchan", what);
+	return run_program((const char *const[]) { "sh", "-c", command, NULL });
+}
+
+TEST_F(file, shows_its_objects_to_rdma_resource_until_it_closes)
+{
+	EXPECT_EQ(0, shown_by_rdma("qp"));
+	EXPECT_EQ(0, shown_by_rdma("cq"));
+	EXPECT_EQ(0, shown_by_rdma("pd"));
+	side_close(&self->side);
+	EXPECT_EQ(0, calm_end(&self->calm));
+	EXPECT_EQ(1, shown_by_rdma("qp"));
+	EXPECT_EQ(1, shown_by_rdma("cq"));
+	EXPECT_EQ(1, shown_by_rdma("mr"));
+	EXPECT_EQ(1, shown_by_rdma("pd"));
+}
+
+TEST_F(file, closed_under_traffic_takes_everything_with_it)
+{
+	struct side *side = &self->side;
+	unsigned int i;
+
+	ASSERT_EQ(0, side_handshake(side, &side->endpoint));
+	for (i = 0; i < 10; i++)
+		ASSERT_EQ(0, post_one(side, work(side, IBCHAN_OP_SEND, i, 0, 32768)));
+	ASSERT_EQ(0, post_receives(side, 100, 4, 64));
+	side_close(side);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+TEST_F(file, made_and_closed_many_times_leaves_nothing)
+{
+	struct side_options options = side_defaults();
+	unsigned int i, rounds = slow() ? 10 : 30;
+	struct pair pair;
+
+	for (i = 0; i < rounds; i++) {
+		ASSERT_EQ(0, pair_open(&pair, PAIR_TWO_DEVICES, &options));
+		ASSERT_EQ(0, exchange(pair.a, pair.b));
+		pair_close(&pair);
+	}
+	side_close(&self->side);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+TEST_HARNESS_MAIN

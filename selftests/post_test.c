@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a post refuses, and that it says why; and that what it accepted is not touched by a
+ * refusal beside it.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+#define DEPTH	4
+#define HALF	32768
+
+FIXTURE(post)
+{
+	struct calm calm;
+	struct pair pair;
+	struct side *a;
+	struct side *b;
+};
+
+/* Queues of four, and a peer without a receive makes a send wait for as long as it takes. */
+static struct side_options small_queues(void)
+{
+	struct side_options options = side_defaults();
+
+	options.params.max_send_wr = DEPTH;
+	options.params.max_recv_wr = DEPTH;
+	options.params.max_send_sge = 3;
+	options.params.max_recv_sge = 2;
+	options.params.rnr_retries = 7;
+	return options;
+}
+
+FIXTURE_SETUP(post)
+{
+	struct side_options options = small_queues();
+
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_SAME_DEVICE, &options));
+	self->a = self->pair.a;
+	self->b = self->pair.b;
+	ASSERT_EQ(DEPTH, self->a->params.max_send_wr);
+	ASSERT_EQ(DEPTH, self->a->params.max_recv_wr);
+}
+
+FIXTURE_TEARDOWN(post)
+{
+	pair_close(&self->pair);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* What the kernel has to say to one work request, or to several. */
+struct answer {
+	int rc;
+	struct ibchan_cmd_submit cmd;
+};
+
+static struct answer ask(const struct side *side, const struct ibchan_submit_wr *wrs,
+			 unsigned int n)
+{
+	struct answer answer = { .cmd = submission(wrs, n) };
+
+	answer.rc = cmd_submit(side->fd, &answer.cmd);
+	return answer;
+}
+
+static struct answer ask_one(const struct side *side, const struct ibchan_submit_wr *wr)
+{
+	return ask(side, wr, 1);
+}
+
+static struct ibchan_submit_wr receive(const struct side *side, __u64 wr_id)
+{
+	return work(side, IBCHAN_OP_RECV, wr_id, HALF, 64);
+}
+
+static struct ibchan_submit_wr message(const struct side *side, __u64 wr_id)
+{
+	return work(side, IBCHAN_OP_SEND, wr_id, 0, 64);
+}
+
+static int is_refusal(const struct answer *answer, int error, unsigned int code)
+{
+	if (answer->rc == -error && answer->cmd.reason.code == code && !answer->cmd.entry_num)
+		return 0;
+	fprintf(stderr, "# %d instead of %d, reason %u instead of %u, %u accepted\n", answer->rc,
+		-error, answer->cmd.reason.code, code, answer->cmd.entry_num);
+	return -EBADMSG;
+}
+
+static int refused(const struct side *side, const struct ibchan_submit_wr *wr, int error,
+		   unsigned int code)
+{
+	struct answer answer = ask_one(side, wr);
+
+	return is_refusal(&answer, error, code);
+}
+
+static int has_values(const struct answer *answer, __u64 first, __u64 second, __u64 third)
+{
+	const __u64 wanted[] = { first, second, third };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
+		if (answer->cmd.reason.value[i] == wanted[i])
+			continue;
+		fprintf(stderr, "# value %u of the reason is %llu instead of %llu\n", i,
+			answer->cmd.reason.value[i], wanted[i]);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+TEST_F(post, a_batch_without_a_fault_is_accepted_as_a_whole)
+{
+	struct ibchan_submit_wr wrs[DEPTH];
+	struct answer answer;
+	unsigned int i;
+
+	for (i = 0; i < DEPTH; i++)
+		wrs[i] = receive(self->b, i);
+	answer = ask(self->b, wrs, DEPTH);
+	EXPECT_EQ(0, answer.rc);
+	EXPECT_EQ(DEPTH, answer.cmd.entry_num);
+	EXPECT_EQ(IBCHAN_REASON_NONE, answer.cmd.reason.code);
+}
+
+TEST_F(post, a_batch_with_a_bad_third_entry_posts_two_and_names_the_third)
+{
+	struct ibchan_submit_wr wrs[DEPTH];
+	struct ibchan_cmd_channel_query query;
+	struct answer answer;
+	unsigned int i;
+
+	for (i = 0; i < DEPTH; i++)
+		wrs[i] = receive(self->b, i);
+	wrs[2].sge.offset = self->b->length - 1;
+	answer = ask(self->b, wrs, DEPTH);
+	EXPECT_EQ(-EINVAL, answer.rc);
+	EXPECT_EQ(2, answer.cmd.entry_num);
+	EXPECT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, answer.cmd.reason.code);
+	EXPECT_EQ(2, answer.cmd.reason.wr);
+	EXPECT_EQ(0, answer.cmd.reason.element);
+	EXPECT_EQ(0, has_values(&answer, self->b->length - 1, 64, self->b->length));
+	ASSERT_EQ(0, side_query(self->b, &query));
+	EXPECT_EQ(2, query.out_recvs_in_flight);
+
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, post_one(self->a, message(self->a, 10 + i)));
+	EXPECT_EQ(0, succeed(self->b, 0, NULL));
+	EXPECT_EQ(0, succeed(self->b, 1, NULL));
+	EXPECT_EQ(0, ring_surplus(self->b->ring));
+	EXPECT_EQ(0, exchange(self->a, self->b));
+}
+
+TEST_F(post, a_refused_batch_waits_for_nothing)
+{
+	struct ibchan_submit_wr wr = receive(self->b, 1);
+	struct ibchan_cmd_submit cmd = submission(&wr, 1);
+	__u64 start = now_ms();
+
+	wr.channel = 0x7fffffff;
+	cmd.cq = self->b->ring->cq;
+	cmd.min_complete = 1;
+	cmd.timeout_ns = IBCHAN_TIMEOUT_NEVER;
+	EXPECT_EQ(-ENOENT, cmd_submit(self->b->fd, &cmd));
+	EXPECT_LT(now_ms() - start, patience_ms());
+}
+
+TEST_F(post, one_batch_may_speak_of_several_channels)
+{
+	struct side_options options = small_queues();
+	struct ibchan_submit_wr wrs[2];
+	struct pair pair;
+
+	ASSERT_EQ(0, pair_open(&pair, PAIR_ONE_CQ, &options));
+	wrs[0] = receive(pair.b, 1);
+	wrs[1] = message(pair.a, 2);
+	EXPECT_EQ(0, post(pair.a, wrs, 2));
+	EXPECT_EQ(0, succeed(pair.b, 1, NULL));
+	EXPECT_EQ(0, succeed(pair.a, 2, NULL));
+	pair_close(&pair);
+}
+
+TEST_F(post, a_full_send_queue_says_so_and_recovers)
+{
+	struct ibchan_submit_wr wrs[DEPTH + 2];
+	struct answer answer;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(wrs); i++)
+		wrs[i] = message(self->a, i);
+	answer = ask(self->a, wrs, ARRAY_SIZE(wrs));
+	EXPECT_EQ(-EAGAIN, answer.rc);
+	EXPECT_EQ(DEPTH, answer.cmd.entry_num);
+	EXPECT_EQ(DEPTH, answer.cmd.reason.wr);
+	EXPECT_EQ(IBCHAN_REASON_SEND_QUEUE_FULL, answer.cmd.reason.code);
+	EXPECT_EQ(0, has_values(&answer, DEPTH, 0, 0));
+	EXPECT_EQ(0, refused(self->a, wrs, EAGAIN, IBCHAN_REASON_SEND_QUEUE_FULL));
+
+	for (i = 0; i < DEPTH; i++)
+		ASSERT_EQ(0, post_one(self->b, receive(self->b, i)));
+	for (i = 0; i < DEPTH; i++)
+		ASSERT_EQ(0, succeed(self->a, i, NULL));
+	for (i = 0; i < DEPTH; i++)
+		ASSERT_EQ(0, succeed(self->b, i, NULL));
+	EXPECT_EQ(0, exchange(self->a, self->b));
+	EXPECT_EQ(0, ring_surplus(self->a->ring));
+}
+
+TEST_F(post, a_full_receive_queue_says_so_and_recovers)
+{
+	struct ibchan_submit_wr wrs[DEPTH + 2];
+	struct answer answer;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(wrs); i++)
+		wrs[i] = receive(self->b, i);
+	answer = ask(self->b, wrs, ARRAY_SIZE(wrs));
+	EXPECT_EQ(-EAGAIN, answer.rc);
+	EXPECT_EQ(DEPTH, answer.cmd.entry_num);
+	EXPECT_EQ(IBCHAN_REASON_RECV_QUEUE_FULL, answer.cmd.reason.code);
+	EXPECT_EQ(0, has_values(&answer, DEPTH, 0, 0));
+
+	ASSERT_EQ(0, post_one(self->a, message(self->a, 100)));
+	ASSERT_EQ(0, succeed(self->a, 100, NULL));
+	ASSERT_EQ(0, succeed(self->b, 0, NULL));
+	EXPECT_EQ(0, post_one(self->b, receive(self->b, 5)));
+	EXPECT_EQ(0, refused(self->b, wrs, EAGAIN, IBCHAN_REASON_RECV_QUEUE_FULL));
+}
+
+TEST_F(post, a_full_ring_says_so_until_it_is_read)
+{
+	struct side_options options = small_queues();
+	struct ibchan_submit_wr wr;
+	struct ibchan_cqe cqe;
+	struct pair pair;
+	unsigned int i;
+
+	options.ring_entries = DEPTH;
+	options.params.max_recv_wr = 2 * DEPTH;
+	ASSERT_EQ(0, pair_open(&pair, PAIR_SAME_DEVICE, &options));
+	ASSERT_EQ(DEPTH, pair.b->ring->header->entries);
+	ASSERT_EQ(0, post_receives(pair.b, 0, DEPTH, 64));
+	wr = receive(pair.b, DEPTH);
+	EXPECT_EQ(0, refused(pair.b, &wr, EAGAIN, IBCHAN_REASON_RING_FULL));
+
+	/* A completion that nobody has read still takes its place. */
+	for (i = 0; i < DEPTH; i++)
+		ASSERT_EQ(0, post_one(pair.a, message(pair.a, i)));
+	ASSERT_EQ(0, ring_wait(pair.b->ring, DEPTH, patience_ms()));
+	EXPECT_EQ(0, refused(pair.b, &wr, EAGAIN, IBCHAN_REASON_RING_FULL));
+	ASSERT_EQ(1, ring_read(pair.b->ring, &cqe, 1));
+	EXPECT_EQ(0, cqe.wr_id);
+	EXPECT_EQ(0, post_one(pair.b, wr));
+	EXPECT_EQ(0, refused(pair.b, &wr, EAGAIN, IBCHAN_REASON_RING_FULL));
+	pair_close(&pair);
+}
+
+TEST_F(post, an_element_must_lie_inside_its_region)
+{
+	const struct {
+		__u64 offset;
+		__u32 length;
+	} wrong[] = {
+		{ self->a->length, 1 },
+		{ self->a->length - 63, 64 },
+		{ self->a->length + 1, 0 },
+		{ 0, self->a->length + 1 },
+		{ 1, 0xffffffff },
+		{ ~0ULL, 2 },
+		{ ~0ULL, 0 },
+		{ ~0ULL - 62, 64 },
+		{ 1ULL << 63, 1 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct ibchan_submit_wr wr = work(self->a, IBCHAN_OP_SEND, 1, wrong[i].offset,
+						  wrong[i].length);
+		struct answer answer = ask_one(self->a, &wr);
+
+		EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_OUT_OF_BOUNDS));
+		EXPECT_EQ(0, has_values(&answer, wrong[i].offset, wrong[i].length,
+					self->a->length));
+	}
+}
+
+TEST_F(post, an_element_may_end_where_its_region_ends)
+{
+	struct side *a = self->a, *b = self->b;
+
+	ASSERT_EQ(0, post_one(b, work(b, IBCHAN_OP_RECV, 1, b->length - 64, 64)));
+	ASSERT_EQ(0, post_one(b, work(b, IBCHAN_OP_RECV, 2, b->length, 0)));
+	ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 1, a->length - 64, 64)));
+	ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 2, a->length, 0)));
+	EXPECT_EQ(0, succeed(b, 1, NULL));
+	EXPECT_EQ(0, succeed(b, 2, NULL));
+}
+
+TEST_F(post, a_refusal_names_the_element)
+{
+	struct ibchan_submit_sge sges[3] = {
+		{ 0, 8, self->a->mr }, { 8, 8, self->a->mr }, { 0, 8, self->a->mr },
+	};
+	struct ibchan_submit_wr wr = message(self->a, 1);
+	struct answer answer;
+
+	work_elements(&wr, sges, 3);
+	sges[2].offset = self->a->length;
+	answer = ask_one(self->a, &wr);
+	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_OUT_OF_BOUNDS));
+	EXPECT_EQ(2, answer.cmd.reason.element);
+	sges[1].mr = 0x7fffffff;
+	answer = ask_one(self->a, &wr);
+	EXPECT_EQ(0, is_refusal(&answer, ENOENT, IBCHAN_REASON_MR_HANDLE));
+	EXPECT_EQ(1, answer.cmd.reason.element);
+	EXPECT_EQ(0, has_values(&answer, 0x7fffffff, 0, 0));
+}
+
+TEST_F(post, a_work_needs_handles_of_the_right_kind)
+{
+	const __u32 wrong[] = { 0, 0x7fffffff, self->a->pd, self->a->device };
+	struct ibchan_submit_wr wr;
+	struct answer answer;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		wr = message(self->a, 1);
+		wr.channel = wrong[i];
+		answer = ask_one(self->a, &wr);
+		EXPECT_EQ(0, is_refusal(&answer, ENOENT, IBCHAN_REASON_CHANNEL_HANDLE));
+		EXPECT_EQ(0, has_values(&answer, wrong[i], 0, 0));
+		wr = message(self->a, 1);
+		wr.sge.mr = wrong[i];
+		answer = ask_one(self->a, &wr);
+		EXPECT_EQ(0, is_refusal(&answer, ENOENT, IBCHAN_REASON_MR_HANDLE));
+		EXPECT_EQ(0, has_values(&answer, wrong[i], 0, 0));
+	}
+}
+
+TEST_F(post, a_stale_region_or_channel_is_refused)
+{
+	struct side_options options = small_queues();
+	struct ibchan_submit_wr wr;
+	struct side other;
+
+	ASSERT_EQ(0, side_share(&other, self->a, &options));
+	wr = message(self->a, 1);
+	wr.sge.mr = other.mr;
+	ASSERT_EQ(0, destroy(other.fd, other.mr));
+	EXPECT_EQ(0, refused(self->a, &wr, ENOENT, IBCHAN_REASON_MR_HANDLE));
+	wr = message(self->a, 1);
+	wr.channel = other.channel;
+	ASSERT_EQ(0, destroy(other.fd, other.channel));
+	EXPECT_EQ(0, refused(self->a, &wr, ENOENT, IBCHAN_REASON_CHANNEL_HANDLE));
+	side_close(&other);
+}
+
+TEST_F(post, a_region_without_local_write_can_only_be_read)
+{
+	struct side_options options = small_queues();
+	struct ibchan_submit_wr recv, read, send;
+	struct answer answer;
+	struct side other;
+
+	options.mr_access = 0;
+	ASSERT_EQ(0, side_share(&other, self->a, &options));
+	recv = receive(self->a, 1);
+	recv.sge.mr = other.mr;
+	answer = ask_one(self->a, &recv);
+	EXPECT_EQ(0, is_refusal(&answer, EACCES, IBCHAN_REASON_MR_ACCESS));
+	EXPECT_EQ(0, has_values(&answer, IBCHAN_ACCESS_LOCAL_WRITE, 0, 0));
+	read = work(self->a, IBCHAN_OP_READ, 2, 0, 64);
+	read.sge.mr = other.mr;
+	work_at(&read, self->b, 0);
+	EXPECT_EQ(0, refused(self->a, &read, EACCES, IBCHAN_REASON_MR_ACCESS));
+
+	send = message(self->a, 3);
+	send.sge.mr = other.mr;
+	ASSERT_EQ(0, post_one(self->b, receive(self->b, 4)));
+	ASSERT_EQ(0, post_one(self->a, send));
+	EXPECT_EQ(0, succeed(self->a, 3, NULL));
+	EXPECT_EQ(0, succeed(self->b, 4, NULL));
+	side_close(&other);
+}
+
+TEST_F(post, a_region_of_another_pd_is_refused)
+{
+	struct side_options options = small_queues();
+	struct side other = *self->a;
+	struct ibchan_submit_wr wr;
+
+	ASSERT_EQ(0, pd_alloc(other.fd, other.device, &other.pd));
+	ASSERT_EQ(0, side_memory(&other, &options));
+	wr = message(self->a, 1);
+	wr.sge.mr = other.mr;
+	EXPECT_EQ(0, refused(self->a, &wr, EXDEV, IBCHAN_REASON_OTHER_PD));
+	wr = receive(self->a, 1);
+	wr.sge.mr = other.mr;
+	EXPECT_EQ(0, refused(self->a, &wr, EXDEV, IBCHAN_REASON_OTHER_PD));
+	munmap(other.memory, other.length);
+}
+
+TEST_F(post, more_elements_than_agreed_are_refused)
+{
+	struct ibchan_submit_sge sges[IBCHAN_MAX_SGE + 1];
+	struct ibchan_submit_wr wr;
+	struct answer answer;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sges); i++)
+		sges[i] = (struct ibchan_submit_sge) { 16 * i, 16, self->a->mr };
+	wr = message(self->a, 1);
+	work_elements(&wr, sges, 4);
+	answer = ask_one(self->a, &wr);
+	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_TOO_MANY_ELEMENTS));
+	EXPECT_EQ(0, has_values(&answer, 4, 3, 0));
+	wr = receive(self->a, 1);
+	work_elements(&wr, sges, 3);
+	answer = ask_one(self->a, &wr);
+	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_TOO_MANY_ELEMENTS));
+	EXPECT_EQ(0, has_values(&answer, 3, 2, 0));
+	work_elements(&wr, sges, ARRAY_SIZE(sges));
+	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_TOO_MANY_ELEMENTS));
+	wr.num_sge = 0xffff;
+	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_TOO_MANY_ELEMENTS));
+	work_elements(&wr, sges, 2);
+	EXPECT_EQ(0, post_one(self->a, wr));
+}
+
+TEST_F(post, a_pointer_to_elements_that_does_not_work_is_refused)
+{
+	struct ibchan_submit_wr wr = message(self->a, 1);
+	struct answer answer;
+
+	work_elements(&wr, (void *)8, 2);
+	answer = ask_one(self->a, &wr);
+	EXPECT_EQ(0, is_refusal(&answer, EFAULT, IBCHAN_REASON_ELEMENT_POINTER));
+	EXPECT_EQ(0, has_values(&answer, 8, 0, 0));
+	work_elements(&wr, (void *)0xffff888000000000UL, 2);
+	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_ELEMENT_POINTER));
+}
+
+TEST_F(post, an_unknown_operation_or_flag_is_refused)
+{
+	struct ibchan_submit_wr wr = message(self->a, 1);
+	struct answer answer;
+	unsigned int value;
+
+	for (value = IBCHAN_OP_READ + 1; value < 256; value++) {
+		wr.opcode = value;
+		answer = ask_one(self->a, &wr);
+		EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_OPCODE));
+		EXPECT_EQ(0, has_values(&answer, value, 0, 0));
+	}
+	wr = message(self->a, 1);
+	for (value = 2; value < 256; value *= 2) {
+		wr.flags = value;
+		answer = ask_one(self->a, &wr);
+		EXPECT_EQ(0, is_refusal(&answer, EOPNOTSUPP, IBCHAN_REASON_WR_FLAGS));
+		EXPECT_EQ(0, has_values(&answer, value, IBCHAN_WR_IMM, 0));
+	}
+}
+
+TEST_F(post, an_immediate_with_a_receive_or_a_read_is_refused)
+{
+	struct ibchan_submit_wr wr = receive(self->a, 1);
+	struct answer answer;
+
+	work_imm(&wr, 1);
+	answer = ask_one(self->a, &wr);
+	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_WR_FLAGS));
+	EXPECT_EQ(0, has_values(&answer, IBCHAN_WR_IMM, 0, 0));
+	wr = work(self->a, IBCHAN_OP_READ, 1, 0, 8);
+	work_at(&wr, self->b, 0);
+	work_imm(&wr, 1);
+	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_WR_FLAGS));
+}
+
+TEST_F(post, a_member_without_a_meaning_must_be_zero)
+{
+	struct ibchan_submit_sge sges[2] = { { 0, 8, self->a->mr }, { 8, 8, self->a->mr } };
+	struct ibchan_submit_wr wrs[7];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(wrs); i++)
+		wrs[i] = message(self->a, i);
+	wrs[0].reserved = 1;
+	wrs[1].imm = 1;
+	wrs[2].rkey = 1;
+	wrs[3].remote_addr = 1;
+	wrs[4].sges = address(sges);
+	work_elements(&wrs[5], sges, 2);
+	wrs[5].sge.length = 1;
+	work_elements(&wrs[6], sges, 0);
+	wrs[6].sges = address(sges);
+	for (i = 0; i < ARRAY_SIZE(wrs); i++)
+		EXPECT_EQ(0, refused(self->a, &wrs[i], EINVAL, IBCHAN_REASON_RESERVED));
+}
+
+/* More than soft-RoCE takes in any version, 2 GiB, out of one region. */
+#define LARGE	(68U * 1024 * 1024)
+
+TEST_F(post, a_message_longer_than_the_device_can_is_refused)
+{
+	struct side_options options = side_defaults();
+	struct ibchan_submit_sge sges[IBCHAN_MAX_SGE];
+	struct ibchan_submit_wr wr;
+	struct answer answer;
+	struct side side;
+	unsigned int i;
+
+	options.memory = LARGE;
+	options.params.max_send_sge = IBCHAN_MAX_SGE;
+	ASSERT_EQ(0, side_open(&side, &options));
+	ASSERT_EQ(0, side_handshake(&side, &side.endpoint));
+	for (i = 0; i < ARRAY_SIZE(sges); i++)
+		sges[i] = (struct ibchan_submit_sge) { 0, LARGE, side.mr };
+	wr = work_empty(&side, IBCHAN_OP_SEND, 1);
+	work_elements(&wr, sges, ARRAY_SIZE(sges));
+	answer = ask_one(&side, &wr);
+	side_close(&side);
+	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_MESSAGE_TOO_LONG));
+	EXPECT_EQ((__u64)LARGE * IBCHAN_MAX_SGE, answer.cmd.reason.value[0]);
+	EXPECT_LT(answer.cmd.reason.value[1], (__u64)LARGE * IBCHAN_MAX_SGE);
+}
+
+TEST_F(post, a_channel_without_a_peer_takes_no_work)
+{
+	struct side_options options = small_queues();
+	struct ibchan_submit_wr wr;
+	struct side side;
+
+	ASSERT_EQ(0, side_open(&side, &options));
+	wr = message(&side, 1);
+	EXPECT_EQ(0, refused(&side, &wr, ENOTCONN, IBCHAN_REASON_NOT_CONNECTED));
+	wr = receive(&side, 1);
+	EXPECT_EQ(0, refused(&side, &wr, ENOTCONN, IBCHAN_REASON_NOT_CONNECTED));
+	ASSERT_EQ(0, side_handshake(&side, &side.endpoint));
+	EXPECT_EQ(0, post_one(&side, wr));
+	side_close(&side);
+}
+
+TEST_F(post, an_array_of_shorter_or_huge_entries_is_refused)
+{
+	static const __u32 lengths[] = { 0, 8, 56, 63, 0x10000, 0x80000000, 0xffffffff };
+	struct ibchan_submit_wr wrs[2] = { receive(self->b, 1), receive(self->b, 2) };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		struct ibchan_cmd_submit cmd = submission(wrs, 2);
+		struct ibchan_cmd_channel_query query;
+
+		cmd.entry_len = lengths[i];
+		EXPECT_EQ(-EINVAL, cmd_submit(self->b->fd, &cmd))
+			TH_LOG("length %u", lengths[i]);
+		EXPECT_EQ(IBCHAN_REASON_PARAMETER, cmd.reason.code);
+		EXPECT_EQ(IBCHAN_PARAMETER_ENTRY_LEN, cmd.reason.element);
+		EXPECT_EQ(lengths[i], cmd.reason.value[0]);
+		EXPECT_EQ(sizeof(wrs[0]), cmd.reason.value[1]);
+		EXPECT_EQ(0, cmd.entry_num);
+		ASSERT_EQ(0, side_query(self->b, &query));
+		EXPECT_EQ(0, query.out_recvs_in_flight);
+	}
+}
+
+/* Entries as a later version may have them. */
+struct longer_wr {
+	struct ibchan_submit_wr wr;
+	__u64 more;
+};
+
+TEST_F(post, an_array_of_longer_entries_must_have_zero_where_they_are_unknown)
+{
+	struct longer_wr wrs[3] = {
+		{ receive(self->b, 1), 0 },
+		{ receive(self->b, 2), 0 },
+		{ receive(self->b, 3), 1 },
+	};
+	struct ibchan_cmd_submit cmd = submission(&wrs[0].wr, 3);
+
+	cmd.entry_len = sizeof(wrs[0]);
+	EXPECT_EQ(-E2BIG, cmd_submit(self->b->fd, &cmd));
+	EXPECT_EQ(2, cmd.entry_num);
+	EXPECT_EQ(2, cmd.reason.wr);
+	EXPECT_EQ(0, post_one(self->a, message(self->a, 1)));
+	EXPECT_EQ(0, succeed(self->b, 1, NULL));
+}
+
+TEST_F(post, an_array_that_does_not_work_posts_no_more_than_it_says)
+{
+	unsigned int page = getpagesize();
+	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibchan_submit_wr *wrs = (void *)(pages + page - 2 * sizeof(*wrs));
+	struct ibchan_cmd_channel_query query;
+	struct answer answer;
+
+	ASSERT_NE(MAP_FAILED, pages);
+	ASSERT_EQ(0, munmap(pages + page, page));
+	EXPECT_EQ(-EFAULT, ask(self->b, NULL, 1).rc);
+	EXPECT_EQ(-EFAULT, ask(self->b, (void *)0xffff888000000000UL, 1).rc);
+	wrs[0] = receive(self->b, 1);
+	wrs[1] = receive(self->b, 2);
+	answer = ask(self->b, wrs, 3);
+	EXPECT_EQ(-EFAULT, answer.rc);
+	ASSERT_EQ(0, side_query(self->b, &query));
+	EXPECT_EQ(query.out_recvs_in_flight, answer.cmd.entry_num);
+	EXPECT_LE(answer.cmd.entry_num, 2);
+	answer = ask(self->b, wrs, 0xffffffff);
+	EXPECT_GT(0, answer.rc);
+	ASSERT_EQ(0, side_query(self->b, &query));
+	EXPECT_LE(query.out_recvs_in_flight, DEPTH);
+	munmap(pages, page);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Processes that die, fork, exec or hand the file on.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "example.h"
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+FIXTURE(process)
+{
+	struct calm calm;
+};
+
+FIXTURE_SETUP(process)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+}
+
+FIXTURE_TEARDOWN(process)
+{
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static int connected_side(struct side *side)
+{
+	struct side_options options = side_defaults();
+	int rc;
+
+	options.params.max_recv_wr = 64;
+	options.params.rnr_retries = 7;
+	rc = side_open(side, &options);
+	return rc ? rc : side_handshake(side, &side->endpoint);
+}
+
+/* A whole connection from nothing: does the module still work? */
+static int module_works(void)
+{
+	struct side side;
+	int rc = connected_side(&side);
+
+	if (!rc)
+		rc = exchange(&side, &side);
+	side_close(&side);
+	return rc;
+}
+
+/* What children do before they die; @ready is where they say that they have got so far. */
+struct victim {
+	int ready[2];
+	int (*prepare)(struct side *side);
+};
+
+static int post_32_receives(struct side *side)
+{
+	return post_receives(side, 0, 32, 256);
+}
+
+static int post_waiting_sends(struct side *side)
+{
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < IBCHAN_DEFAULT_SEND_WR && !rc; i++)
+		rc = post_one(side, work(side, IBCHAN_OP_SEND, i, 0, 16384));
+	return rc;
+}
+
+static int post_nothing(struct side *side)
+{
+	(void)side;
+	return 0;
+}
+
+/* Never returns: traffic until the kill. */
+static void run_traffic(struct side *side)
+{
+	unsigned int i;
+
+	for (i = 0;; i++) {
+		struct ibchan_submit_wr wr = work(side, IBCHAN_OP_WRITE, i, 0, 20000);
+
+		work_at(&wr, side, 30000);
+		post_one(side, wr);
+		ring_surplus(side->ring);
+		side->ring->stashed = 0;
+	}
+}
+
+static int victim_body(void *arg)
+{
+	struct victim *victim = arg;
+	struct side side;
+	int rc = connected_side(&side);
+
+	if (!rc && victim->prepare)
+		rc = victim->prepare(&side);
+	if (rc || write(victim->ready[1], "", 1) != 1)
+		return rc ? rc : -EPIPE;
+	if (!victim->prepare)
+		run_traffic(&side);
+	/* A wait that nothing ends. */
+	return ring_wait(side.ring, 64, -1);
+}
+
+static pid_t victim_start(struct victim *victim)
+{
+	char byte;
+	pid_t child;
+
+	if (pipe2(victim->ready, O_CLOEXEC))
+		return -errno;
+	child = fork();
+	if (!child)
+		_exit(-victim_body(victim));
+	close(victim->ready[1]);
+	/* An end without a byte: the child has failed. */
+	if (read(victim->ready[0], &byte, 1) != 1) {
+		close(victim->ready[0]);
+		return child_result(child);
+	}
+	close(victim->ready[0]);
+	return child;
+}
+
+static int kill_victim(int (*prepare)(struct side *side))
+{
+	struct victim victim = { .prepare = prepare };
+	pid_t child = victim_start(&victim);
+
+	if (child <= 0)
+		return child ? child : -EIO;
+	kill(child, SIGKILL);
+	return child_result(child) == -EINTR ? 0 : -EBADMSG;
+}
+
+TEST_F(process, killed_with_32_receives_posted_leaves_nothing)
+{
+	long pinned = pins();
+
+	ASSERT_EQ(0, kill_victim(post_32_receives));
+	EXPECT_EQ(0, calm_end(&self->calm));
+	EXPECT_EQ(pinned, pins());
+	EXPECT_EQ(0, module_works());
+}
+
+TEST_F(process, killed_with_sends_under_way_leaves_nothing)
+{
+	ASSERT_EQ(0, kill_victim(post_waiting_sends));
+	EXPECT_EQ(0, calm_end(&self->calm));
+	EXPECT_EQ(0, module_works());
+}
+
+TEST_F(process, killed_in_a_wait_without_end_leaves_nothing)
+{
+	ASSERT_EQ(0, kill_victim(post_nothing));
+	EXPECT_EQ(0, calm_end(&self->calm));
+	EXPECT_EQ(0, module_works());
+}
+
+TEST_F(process, killed_under_traffic_again_and_again_leaves_nothing)
+{
+	unsigned int i;
+
+	for (i = 0; i < 10; i++)
+		ASSERT_EQ(0, kill_victim(NULL));
+	EXPECT_EQ(0, calm_end(&self->calm));
+	EXPECT_EQ(0, module_works());
+}
+
+static int exit_at_once(void *arg)
+{
+	struct side side;
+	int rc = connected_side(&side);
+
+	(void)arg;
+	return rc ? rc : post_receives(&side, 0, 32, 64);
+}
+
+TEST_F(process, that_exits_without_closing_leaves_nothing)
+{
+	ASSERT_EQ(0, in_child(exit_at_once, NULL));
+	EXPECT_EQ(0, calm_end(&self->calm));
+	EXPECT_EQ(0, module_works());
+}
+
+/* A file in the hands of a process that did not open it. */
+FIXTURE(foreign)
+{
+	struct calm calm;
+	struct example_objects objects;
+	struct side connected;
+};
+
+FIXTURE_SETUP(foreign)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, example_objects_open(&self->objects));
+	ASSERT_EQ(0, connected_side(&self->connected));
+	ASSERT_EQ(0, post_receives(&self->connected, 0, 4, 64));
+}
+
+FIXTURE_TEARDOWN(foreign)
+{
+	side_close(&self->connected);
+	example_objects_close(&self->objects);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* Every command gives what the contract says that it gives to a stranger. */
+static int stranger_may_only_look(struct example_objects *objects)
+{
+	__u64 arg[EXAMPLE_ROOM / sizeof(__u64)];
+	unsigned int i;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		int wanted = examples[i].from_anyone ? 0 : -EPERM;
+		int rc;
+
+		memset(arg, 0, sizeof(arg));
+		if (i == EXAMPLE_DESTROY)
+			((struct ibchan_cmd_destroy *)arg)->handle = objects->doomed;
+		else
+			examples[i].fill(objects, arg);
+		*(__u32 *)arg = examples[i].size;
+		rc = cmd_raw(objects->side.fd, examples[i].number, arg);
+		if (rc == wanted)
+			continue;
+		fprintf(stderr, "# %s: %d instead of %d\n", examples[i].name, rc, wanted);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+static int stranger_cannot_post_or_wait(struct side *side)
+{
+	if (post_one(side, work(side, IBCHAN_OP_RECV, 99, 0, 64)) != -EPERM)
+		return -EBADMSG;
+	if (post_one(side, work_empty(side, IBCHAN_OP_SEND, 99)) != -EPERM)
+		return -EBADMSG;
+	return ring_wait(side->ring, 1, 0) == -EPERM ? 0 : -EBADMSG;
+}
+
+struct hands {
+	struct example_objects *objects;
+	struct side *connected;
+};
+
+static int use_inherited(void *arg)
+{
+	struct hands *hands = arg;
+	int rc = stranger_may_only_look(hands->objects);
+
+	if (!rc)
+		rc = stranger_cannot_post_or_wait(hands->connected);
+	close(hands->connected->fd);
+	close(hands->objects->side.fd);
+	return rc;
+}
+
+TEST_F(foreign, child_may_query_and_close_but_neither_register_post_nor_wait)
+{
+	struct hands hands = { &self->objects, &self->connected };
+	struct ibchan_cmd_channel_query query;
+	struct side *side = &self->connected;
+
+	ASSERT_EQ(0, pd_alloc(self->objects.side.fd, self->objects.side.device,
+			      &self->objects.doomed));
+	EXPECT_EQ(0, in_child(use_inherited, &hands));
+	/* The parent goes on unharmed; only what the child gave back is gone. */
+	EXPECT_EQ(-ENOENT, destroy(self->objects.side.fd, self->objects.doomed));
+	EXPECT_EQ(0, example_run(&examples[EXAMPLE_MR_REG], &self->objects));
+	ASSERT_EQ(0, side_query(side, &query));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, query.out_state);
+	EXPECT_EQ(4, query.out_recvs_in_flight);
+	ASSERT_EQ(0, post_one(side, work(side, IBCHAN_OP_SEND, 50, 1024, 64)));
+	EXPECT_EQ(0, succeed(side, 50, NULL));
+	EXPECT_EQ(0, succeed(side, 0, NULL));
+}
+
+/* The ring is not there in a child: reading it through a system call gives EFAULT. */
+static int ring_is_absent(void *arg)
+{
+	struct side *side = arg;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	if (write(fds[1], side->ring->header, 4) != -1 || errno != EFAULT)
+		return -EBADMSG;
+	return write(fds[1], side->memory, 4) == 4 ? 0 : -EIO;
+}
+
+TEST_F(foreign, child_does_not_have_the_ring)
+{
+	EXPECT_EQ(0, in_child(ring_is_absent, &self->connected));
+	ASSERT_EQ(0, post_one(&self->connected, work(&self->connected, IBCHAN_OP_SEND, 50, 0, 64)));
+	EXPECT_EQ(0, succeed(&self->connected, 50, NULL));
+}
+
+/* A child that writes the memory it shares copy-on-write must not disturb the device's. */
+static int scribble(void *arg)
+{
+	struct side *side = arg;
+
+	memset(side->memory, 0xee, side->length);
+	return 0;
+}
+
+TEST_F(foreign, child_that_writes_its_copy_of_a_buffer_changes_nothing)
+{
+	struct side *side = &self->connected;
+
+	memset(side->memory, 0, side->length);
+	pattern(side->memory + 4096, 64, 6);
+	ASSERT_EQ(0, in_child(scribble, side));
+	ASSERT_EQ(0, post_one(side, work(side, IBCHAN_OP_SEND, 50, 4096, 64)));
+	ASSERT_EQ(0, succeed(side, 50, NULL));
+	ASSERT_EQ(0, succeed(side, 0, NULL));
+	EXPECT_EQ(0, same_bytes(side->memory + 4096, side->memory, 64));
+	EXPECT_EQ(0, all_bytes(side->memory + 64, 4096 - 64, 0));
+}
+
+/* After a fork the parent's pages are still the pinned ones, also those it then writes. */
+static int wait_for_end(void *arg)
+{
+	char byte;
+
+	return read(*(int *)arg, &byte, 1) == 0 ? 0 : -EIO;
+}
+
+TEST_F(foreign, child_that_lives_on_does_not_take_the_parents_pages)
+{
+	struct side *side = &self->connected;
+	int gate[2];
+	pid_t child;
+
+	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
+	child = fork();
+	if (!child) {
+		close(gate[1]);
+		_exit(-wait_for_end(&gate[0]));
+	}
+	ASSERT_LT(0, child);
+	pattern(side->memory + 4096, 64, 7);
+	ASSERT_EQ(0, post_one(side, work(side, IBCHAN_OP_SEND, 50, 4096, 64)));
+	ASSERT_EQ(0, succeed(side, 50, NULL));
+	ASSERT_EQ(0, succeed(side, 0, NULL));
+	EXPECT_EQ(0, same_bytes(side->memory + 4096, side->memory, 64));
+	close(gate[1]);
+	EXPECT_EQ(0, child_result(child));
+}
+
+static int send_descriptor(int socket, int fd)
+{
+	char control[CMSG_SPACE(sizeof(fd))] = {};
+	struct iovec iov = { "", 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&msg);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	return sendmsg(socket, &msg, 0) == 1 ? 0 : -errno;
+}
+
+static int receive_descriptor(int socket)
+{
+	char control[CMSG_SPACE(sizeof(int))], byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd;
+
+	if (recvmsg(socket, &msg, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&msg))
+		return -EIO;
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
+
+/* Started before the file is opened, so that nothing of it is inherited. */
+static int use_received(int socket, const struct example_objects *shared)
+{
+	struct example_objects objects;
+	int fd = receive_descriptor(socket);
+
+	if (fd < 0)
+		return fd;
+	/* The same handles, with the file under the number that it has here. */
+	objects = *shared;
+	objects.side.fd = fd;
+	objects.side.ring = &objects.side.own_ring;
+	return stranger_may_only_look(&objects);
+}
+
+TEST_F(process, that_was_given_the_file_may_query_and_close_but_no_more)
+{
+	struct example_objects *objects;
+	int sockets[2];
+	pid_t child;
+
+	objects = mmap(NULL, sizeof(*objects), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, objects);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets));
+	child = fork();
+	if (!child)
+		_exit(-use_received(sockets[1], objects));
+	ASSERT_LT(0, child);
+	ASSERT_EQ(0, example_objects_open(objects));
+	ASSERT_EQ(0, pd_alloc(objects->side.fd, objects->side.device, &objects->doomed));
+	ASSERT_EQ(0, send_descriptor(sockets[0], objects->side.fd));
+	EXPECT_EQ(0, child_result(child));
+	EXPECT_EQ(-ENOENT, destroy(objects->side.fd, objects->doomed));
+	EXPECT_EQ(0, side_handshake(&objects->side, &objects->side.endpoint));
+	EXPECT_EQ(0, exchange(&objects->side, &objects->side));
+	example_objects_close(objects);
+}
+
+static int give_away_and_exit(void *arg)
+{
+	struct side side;
+	int rc = connected_side(&side);
+
+	if (!rc)
+		rc = post_receives(&side, 0, 32, 64);
+	return rc ? rc : send_descriptor(*(int *)arg, side.fd);
+}
+
+TEST_F(process, that_exits_leaves_a_file_held_elsewhere_to_its_holder)
+{
+	struct ibchan_cmd_query query = {};
+	int sockets[2];
+	int fd;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets));
+	ASSERT_EQ(0, in_child(give_away_and_exit, &sockets[0]));
+	EXPECT_EQ(1, counter("contexts"));
+	fd = receive_descriptor(sockets[1]);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, cmd_query(fd, &query));
+	EXPECT_LT(0, query.out_handles);
+	EXPECT_LT(0, query.out_pinned_bytes);
+	close(fd);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+#define AFTER_EXEC	"IBCHAN_TEST_AFTER_EXEC"
+
+/* Runs in the new program before its main() when a test has put a descriptor there. */
+static void __attribute__((constructor)) after_exec(void)
+{
+	const char *fd = getenv(AFTER_EXEC);
+	struct ibchan_cmd_query query = {};
+	struct ibchan_cmd_device_query device = {};
+	__u32 handle;
+
+	if (!fd)
+		return;
+	if (cmd_query(atoi(fd), &query) || !query.out_handles)
+		_exit(1);
+	if (cmd_device_query(atoi(fd), &device))
+		_exit(2);
+	if (device_open(atoi(fd), DEVICE_A, &handle) != -EPERM)
+		_exit(3);
+	_exit(0);
+}
+
+static int exec_with_file(void *arg)
+{
+	struct side side;
+	char number[16];
+	int rc = connected_side(&side);
+
+	(void)arg;
+	if (!rc)
+		rc = post_receives(&side, 0, 32, 64);
+	if (rc)
+		return rc;
+	fcntl(side.fd, F_SETFD, 0);
+	snprintf(number, sizeof(number), "%d", side.fd);
+	setenv(AFTER_EXEC, number, 1);
+	execl("/proc/self/exe", "process_test", NULL);
+	return -errno;
+}
+
+TEST_F(process, that_execs_keeps_a_file_that_it_can_only_query_and_close)
+{
+	EXPECT_EQ(0, in_child(exec_with_file, NULL));
+	EXPECT_EQ(0, calm_end(&self->calm));
+	EXPECT_EQ(0, module_works());
+}
+
+static int open_as_nobody(void *arg)
+{
+	int rc = drop_privileges();
+	int fd;
+
+	(void)arg;
+	if (rc)
+		return rc;
+	fd = node_open();
+	return fd < 0 ? fd : 0;
+}
+
+TEST_F(process, without_the_right_to_the_node_cannot_open_it)
+{
+	struct stat st;
+	int fd;
+
+	ASSERT_EQ(0, stat(NODE, &st));
+	EXPECT_EQ(0660, st.st_mode & 0777);
+	EXPECT_EQ(-EACCES, in_child(open_as_nobody, NULL));
+	fd = node_open();
+	ASSERT_LE(0, fd);
+	close(fd);
+}
+
+TEST_F(process, without_privileges_can_use_a_node_that_it_may_open)
+{
+	struct stat st;
+
+	ASSERT_EQ(0, stat(NODE, &st));
+	ASSERT_EQ(0, chmod(NODE, 0666));
+	EXPECT_EQ(0, in_child(open_as_nobody, NULL));
+	EXPECT_EQ(0, chmod(NODE, st.st_mode & 0777));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../lib/world.h"
+#include "end.h"
+
+__s64 patience_ns(void)
+{
+	return patience_ms() * MS;
+}
+
+int device_name(struct ibchan_context *context, int index, char *name)
+{
+	struct ibchan_device_info infos[8];
+	int n = ibchan_device_list(context, infos, 8);
+
+	if (n < 1)
+		return n ? n : -ENODEV;
+	n = n > 8 ? 8 : n;
+	strcpy(name, infos[index < n ? index : n - 1].name);
+	return 0;
+}
+
+int end_objects(struct end *end, struct ibchan_context *context, int index)
+{
+	char name[IBCHAN_NAME_SIZE];
+	int rc = device_name(context, index, name);
+
+	rc = rc ?: ibchan_device_open(context, name, &end->device);
+	rc = rc ?: ibchan_pd_alloc(end->device, &end->pd);
+	if (rc)
+		return rc;
+	end->memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (end->memory == MAP_FAILED)
+		return -errno;
+	return ibchan_mr_reg_shared(end->pd, end->memory, MEMORY, &end->mr, NULL);
+}
+
+int end_open(struct end *end, struct ibchan_context *context, int index, struct ibchan_cq *cq)
+{
+	struct ibchan_builder builder;
+	int rc = end_objects(end, context, index);
+
+	if (!rc && !cq) {
+		rc = ibchan_cq_create(end->device, 0, 0, &end->own_cq, NULL);
+		cq = end->own_cq;
+	}
+	if (rc)
+		return rc;
+	end->cq = cq;
+	ibchan_builder_init(&builder, end->pd, cq);
+	builder.params.rnr_retries = 7;
+	return ibchan_builder_prepare(&builder, &end->prepared, NULL);
+}
+
+int end_connect(struct end *end, const struct ibchan_endpoint *peer)
+{
+	int rc = ibchan_prepared_handshake(end->prepared, peer, &end->channel, NULL);
+
+	if (!rc)
+		end->prepared = NULL;
+	return rc;
+}
+
+void end_close(struct end *end)
+{
+	ibchan_channel_close(end->channel);
+	ibchan_prepared_destroy(end->prepared);
+	ibchan_cq_destroy(end->own_cq);
+	ibchan_mr_dereg(end->mr);
+	ibchan_pd_free(end->pd);
+	ibchan_device_close(end->device);
+	if (end->memory)
+		munmap(end->memory, MEMORY);
+	memset(end, 0, sizeof(*end));
+}
+
+int connect_ends(struct end *a, struct end *b)
+{
+	struct ibchan_endpoint of_a, of_b;
+
+	ibchan_prepared_endpoint(a->prepared, &of_a);
+	ibchan_prepared_endpoint(b->prepared, &of_b);
+	return end_connect(a, &of_b) ?: end_connect(b, &of_a);
+}
+
+struct ibchan_sge sge_at(const struct end *end, size_t offset, size_t length)
+{
+	return ibchan_sge_make(end->mr, end->memory + offset, length);
+}
+
+struct ibchan_wr wr_of(const struct end *end, __u32 opcode, const struct ibchan_sge *sge)
+{
+	return (struct ibchan_wr) {
+		.channel = end->channel,
+		.opcode = opcode,
+		.sges = sge,
+		.num_sge = sge ? 1 : 0,
+	};
+}
+
+int post_receive(struct ibchan_context *context, const struct end *end,
+		 const struct ibchan_sge *sge, __u64 wr_id)
+{
+	struct ibchan_wr wr = wr_of(end, IBCHAN_OP_RECV, sge);
+
+	wr.wr_id = wr_id;
+	return ibchan_post(context, &wr, 1, NULL, NULL);
+}
+
+int wait_one(struct ibchan_cq *cq, struct ibchan_completion *completion)
+{
+	return ibchan_cq_wait(cq, completion, 1, 1, patience_ns());
+}
+
+void *receive_thread(void *arg)
+{
+	struct blocking *call = arg;
+
+	call->rc = ibchan_receive(call->end->channel, &call->sge, 1, &call->completion,
+				  &call->error);
+	return NULL;
+}
+
+int has(const char *text, const char *word)
+{
+	return !!strstr(text, word);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One end of a connection as a program has it that uses libibchan.
+ */
+#ifndef TEST_SHIM_END_H
+#define TEST_SHIM_END_H
+
+#include <ibchan.h>
+
+#define MEMORY		65536
+#define HALF		(MEMORY / 2)
+#define MS		1000000LL
+
+/* One channel's worth of objects; @context, and maybe @cq, are another's. */
+struct end {
+	struct ibchan_device *device;
+	struct ibchan_pd *pd;
+	struct ibchan_cq *cq;
+	struct ibchan_cq *own_cq;
+	struct ibchan_mr *mr;
+	struct ibchan_prepared *prepared;
+	struct ibchan_channel *channel;
+	unsigned char *memory;
+};
+
+/* patience_ms() as the library wants it. */
+__s64 patience_ns(void);
+
+/* The name of device @index, or of the last one if there are not as many. */
+int device_name(struct ibchan_context *context, int index, char *name);
+
+/*
+ * Device, pd and shared memory; end_open() adds a prepared channel, on a cq of its own
+ * if @cq is NULL.
+ */
+int end_objects(struct end *end, struct ibchan_context *context, int index);
+int end_open(struct end *end, struct ibchan_context *context, int index, struct ibchan_cq *cq);
+int end_connect(struct end *end, const struct ibchan_endpoint *peer);
+int connect_ends(struct end *a, struct end *b);
+void end_close(struct end *end);
+
+struct ibchan_sge sge_at(const struct end *end, size_t offset, size_t length);
+struct ibchan_wr wr_of(const struct end *end, __u32 opcode, const struct ibchan_sge *sge);
+int post_receive(struct ibchan_context *context, const struct end *end,
+		 const struct ibchan_sge *sge, __u64 wr_id);
+int wait_one(struct ibchan_cq *cq, struct ibchan_completion *completion);
+
+/* A blocking call and what came of it; the body of a thread that receives. */
+struct blocking {
+	struct end *end;
+	struct ibchan_sge sge;
+	struct ibchan_completion completion;
+	struct ibchan_error error;
+	int rc;
+};
+
+void *receive_thread(void *arg);
+
+/* 1 if @word is part of @text. */
+int has(const char *text, const char *word);
+
+#endif /* TEST_SHIM_END_H */

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * libibchan's words, bytes and objects: what needs no traffic.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim/end.h"
+#include "test.h"
+#include "world.h"
+
+/* ---- Without a device ---- */
+
+static const char *reason_text(const struct ibchan_reason *reason)
+{
+	static char text[256];
+
+	ibchan_reason_text(reason, text, sizeof(text));
+	return text;
+}
+
+TEST(text_of_a_refusal_names_the_place_and_the_numbers)
+{
+	const struct ibchan_reason reason = {
+		.code = IBCHAN_REASON_OUT_OF_BOUNDS,
+		.wr = 2,
+		.value = { 4096, 64, 4096 },
+	};
+
+	ASSERT_STREQ("wr 2 element 0: offset 4096 + length 64 exceeds the region's 4096 bytes",
+		     reason_text(&reason));
+}
+
+TEST(text_of_an_address_below_its_region_shows_a_negative_offset)
+{
+	const struct ibchan_reason reason = {
+		.code = IBCHAN_REASON_OUT_OF_BOUNDS,
+		.element = 1,
+		.value = { -64ULL, 64, 4096 },
+	};
+
+	ASSERT_STREQ("wr 0 element 1: offset -64 + length 64 exceeds the region's 4096 bytes",
+		     reason_text(&reason));
+}
+
+TEST(text_of_the_memlock_limit_says_used_limit_needed_and_what_to_do)
+{
+	const struct ibchan_reason reason = {
+		.code = IBCHAN_REASON_MEMLOCK,
+		.value = { 65536, 65536, 4096 },
+	};
+
+	ASSERT_TRUE(has(reason_text(&reason),
+			"RLIMIT_MEMLOCK: 65536 bytes pinned, limit 65536, 4096 more needed; "));
+	ASSERT_TRUE(has(reason_text(&reason), "raise `ulimit -l` or grant CAP_IPC_LOCK"));
+}
+
+TEST(text_of_a_parameter_names_it)
+{
+	const struct ibchan_reason reason = {
+		.code = IBCHAN_REASON_PARAMETER,
+		.element = IBCHAN_PARAMETER_RNR_RETRIES,
+		.value = { 8, 0, 7 },
+	};
+
+	ASSERT_STREQ("rnr_retries: 8 is not in 0 to 7", reason_text(&reason));
+}
+
+TEST(text_that_does_not_fit_is_cut_and_its_length_told)
+{
+	const struct ibchan_reason reason = { .code = IBCHAN_REASON_NOT_CONNECTED };
+	char whole[256], cut[10];
+	int len = ibchan_reason_text(&reason, whole, sizeof(whole));
+
+	memset(cut, 'x', sizeof(cut));
+	ASSERT_EQ((int)strlen(whole), len);
+	ASSERT_EQ(len, ibchan_reason_text(&reason, cut, sizeof(cut)));
+	ASSERT_EQ(sizeof(cut) - 1, strlen(cut));
+	ASSERT_EQ(0, strncmp(whole, cut, sizeof(cut) - 1));
+	ASSERT_EQ(len, ibchan_reason_text(&reason, NULL, 0));
+}
+
+TEST(text_of_every_refusal_is_complete_and_fits_256_bytes)
+{
+	struct ibchan_reason reason = { .value = { -1ULL, -1ULL, -1ULL } };
+	char text[256];
+
+	for (reason.code = 0; reason.code <= IBCHAN_REASON_VERBS; reason.code++) {
+		ASSERT_LT(ibchan_reason_text(&reason, text, sizeof(text)), (int)sizeof(text));
+		ASSERT_FALSE(has(text, "{"));
+		ASSERT_FALSE(has(text, "}"));
+		ASSERT_STRNE("unknown", ibchan_reason_name(reason.code));
+	}
+	/* A newer kernel's. */
+	reason.code = 12345;
+	ASSERT_LT(0, ibchan_reason_text(&reason, text, sizeof(text)));
+	ASSERT_STREQ("unknown", ibchan_reason_name(reason.code));
+}
+
+TEST(status_has_the_verbs_name_a_class_and_a_hint)
+{
+	__u32 status;
+
+	ASSERT_STREQ("RNR_RETRY_EXC_ERR", ibchan_status_name(IBCHAN_STATUS_RNR_RETRY_EXC_ERR));
+	ASSERT_STREQ("timeout", ibchan_status_class_name(IBCHAN_STATUS_RNR_RETRY_EXC_ERR));
+	ASSERT_TRUE(has(ibchan_status_hint(IBCHAN_STATUS_RNR_RETRY_EXC_ERR), "receive"));
+	for (status = 1; status <= IBCHAN_STATUS_GENERAL_ERR; status++) {
+		ASSERT_STRNE("unknown", ibchan_status_name(status));
+		ASSERT_LT(0, strlen(ibchan_status_hint(status)));
+	}
+	ASSERT_STREQ("none", ibchan_status_class_name(IBCHAN_STATUS_SUCCESS));
+	ASSERT_STREQ("unknown", ibchan_status_name(999));
+	ASSERT_EQ(IBCHAN_CLASS_UNKNOWN, ibchan_status_class(999));
+}
+
+TEST(remote_region_gives_only_parts_that_lie_inside)
+{
+	const struct ibchan_remote_region whole = { 4096, 100, 7, 0 };
+	struct ibchan_remote_region part = { 0 };
+
+	ASSERT_EQ(0, ibchan_remote_region_sub(&whole, 10, 90, &part));
+	ASSERT_EQ(4106, part.addr);
+	ASSERT_EQ(90, part.length);
+	ASSERT_EQ(7, part.rkey);
+	ASSERT_EQ(0, ibchan_remote_region_sub(&whole, 100, 0, &part));
+	ASSERT_EQ(-EINVAL, ibchan_remote_region_sub(&whole, 10, 91, &part));
+	ASSERT_EQ(-EINVAL, ibchan_remote_region_sub(&whole, 101, 0, &part));
+	ASSERT_EQ(-EINVAL, ibchan_remote_region_sub(&whole, -1ULL, 2, &part));
+	ASSERT_EQ(4196, part.addr);
+}
+
+TEST(remote_region_travels_as_bytes_in_network_order)
+{
+	const struct ibchan_remote_region region = { 0x0102030405060708ULL, 0x10, 0xa1a2a3a4, 0 };
+	__u8 bytes[IBCHAN_REMOTE_REGION_SIZE];
+	struct ibchan_remote_region back;
+
+	ibchan_remote_region_to_bytes(&region, bytes);
+	ASSERT_EQ(0x01, bytes[0]);
+	ASSERT_EQ(0x10, bytes[15]);
+	ASSERT_EQ(0xa4, bytes[19]);
+	ASSERT_EQ(0, ibchan_remote_region_from_bytes(&back, bytes, sizeof(bytes)));
+	ASSERT_EQ(0, memcmp(&region, &back, sizeof(back)));
+	ASSERT_EQ(-EINVAL, ibchan_remote_region_from_bytes(&back, bytes, sizeof(bytes) - 1));
+	bytes[23] = 1;
+	ASSERT_EQ(-EINVAL, ibchan_remote_region_from_bytes(&back, bytes, sizeof(bytes)));
+	bytes[23] = 0;
+	memset(bytes, 0xff, 16);
+	ASSERT_EQ(-EINVAL, ibchan_remote_region_from_bytes(&back, bytes, sizeof(bytes)));
+}
+
+TEST(endpoint_from_strangers_is_refused_with_both_values)
+{
+	struct ibchan_endpoint endpoint = {
+		.magic = htonl(IBCHAN_ENDPOINT_MAGIC),
+		.version = htons(IBCHAN_ENDPOINT_VERSION),
+		.qpn = htonl(17),
+	};
+	__u8 bytes[IBCHAN_ENDPOINT_SIZE];
+	struct ibchan_endpoint back;
+	struct ibchan_error error;
+	char text[256];
+
+	ibchan_endpoint_to_bytes(&endpoint, bytes);
+	ASSERT_EQ(0, ibchan_endpoint_from_bytes(&back, bytes, sizeof(bytes), &error));
+	ASSERT_EQ(0, memcmp(&endpoint, &back, sizeof(back)));
+	ASSERT_EQ(IBCHAN_ERROR_NONE, error.origin);
+	ASSERT_EQ(-EINVAL, ibchan_endpoint_from_bytes(&back, bytes, 63, NULL));
+	bytes[5] = 7;
+	ASSERT_EQ(-EINVAL, ibchan_endpoint_from_bytes(&back, bytes, sizeof(bytes), &error));
+	ibchan_error_text(&error, text, sizeof(text));
+	ASSERT_STREQ("endpoint version: ours 1, theirs 7", text);
+	bytes[0] = 0;
+	ASSERT_EQ(-EINVAL, ibchan_endpoint_from_bytes(&back, bytes, sizeof(bytes), &error));
+	ASSERT_EQ(IBCHAN_REASON_ENDPOINT_MAGIC, error.reason.code);
+}
+
+TEST(header_compiles_alone_as_cxx17)
+{
+	static const char own[] = __FILE__;
+	char include[512], uapi[512], header[512];
+	const char *const argv[] = {
+		"c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only",
+		"-x", "c++", include, uapi, header, NULL,
+	};
+	int dir = strrchr(own, '/') ? (int)(strrchr(own, '/') - own) : 0;
+
+	if (access("/usr/bin/c++", X_OK))
+		SKIP(return, "no C++ compiler here");
+	snprintf(include, sizeof(include), "-I%.*s/../userspace/include", dir, own);
+	snprintf(uapi, sizeof(uapi), "-I%.*s/../uapi", dir, own);
+	snprintf(header, sizeof(header), "%.*s/../userspace/include/ibchan.h", dir, own);
+	ASSERT_EQ(0, run_program(argv));
+}
+
+/* Where `make lib` has put its results: IBCHAN_LIB, or beside our own folder. */
+static void lib_path(char *path, size_t len, const char *file)
+{
+	char self[PATH_MAX] = "";
+
+	if (getenv("IBCHAN_LIB")) {
+		snprintf(path, len, "%s/%s", getenv("IBCHAN_LIB"), file);
+		return;
+	}
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		self[0] = '\0';
+	snprintf(path, len, "%s/../userspace/%s", dirname(self), file);
+}
+
+TEST(smallest_program_carries_its_message)
+{
+	char path[PATH_MAX + 64], line[128] = "";
+	FILE *output;
+
+	lib_path(path, sizeof(path), "examples/hello");
+	if (access(path, X_OK))
+		SKIP(return, "it was not built");
+	output = popen(path, "r");
+	ASSERT_NE(NULL, output);
+	EXPECT_NE(NULL, fgets(line, sizeof(line), output));
+	EXPECT_EQ(0, pclose(output));
+	ASSERT_STREQ("64 bytes: hello, channel\n", line);
+}
+
+TEST(tool_refuses_a_command_line_that_makes_no_sense)
+{
+	static const char *const bad[][5] = {
+		{ "pingpong", "--size", "1x", NULL },
+		{ "pingpong", "--mtu", "1000", NULL },
+		{ "pingpong", "--op", "atomic", NULL },
+		{ "pingpong", "--tx-depth", "0", NULL },
+		{ "pingpong", "one", "two", NULL },
+		{ "pingpong", "--op=write", "--size=0", "x", NULL },
+		{ "devices", "extra", NULL },
+		{ "nothing", NULL },
+		{ NULL },
+	};
+	const char *argv[7] = { NULL };
+	char path[PATH_MAX + 64];
+	size_t i;
+
+	lib_path(path, sizeof(path), "ibchan");
+	if (access(path, X_OK))
+		SKIP(return, "it was not built");
+	argv[0] = path;
+	ASSERT_EQ(2, run_program(argv));
+	for (i = 0; bad[i][0]; i++) {
+		memcpy(&argv[1], bad[i], sizeof(bad[i]));
+		ASSERT_EQ(2, run_program(argv)) {
+			TH_LOG("%s %s", bad[i][0], bad[i][1]);
+		}
+	}
+	argv[1] = "--help";
+	argv[2] = NULL;
+	ASSERT_EQ(0, run_program(argv));
+}
+
+/* ---- Objects ---- */
+
+FIXTURE(context)
+{
+	struct calm calm;
+	struct ibchan_context *context;
+};
+
+FIXTURE_SETUP(context)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, ibchan_context_open(&self->context));
+}
+
+FIXTURE_TEARDOWN(context)
+{
+	EXPECT_EQ(0, ibchan_context_close(self->context));
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+TEST_F(context, lists_devices_that_can_be_opened_by_name)
+{
+	struct ibchan_device_info infos[8] = { 0 };
+	struct ibchan_device *device;
+	int n = ibchan_device_list(self->context, infos, 8);
+	int i;
+
+	ASSERT_LT(0, n);
+	ASSERT_EQ(n, ibchan_device_list(self->context, NULL, 0));
+	for (i = 0; i < n; i++) {
+		ASSERT_LT(0, infos[i].ports);
+		ASSERT_NE(0, infos[i].max_qp_wr);
+		ASSERT_EQ(0, ibchan_device_open(self->context, infos[i].name, &device));
+		EXPECT_STREQ(infos[i].name, ibchan_device_name(device));
+		EXPECT_EQ(0, ibchan_device_close(device));
+	}
+	ASSERT_EQ(0, ibchan_device_open(self->context, NULL, &device));
+	EXPECT_STREQ(infos[0].name, ibchan_device_name(device));
+	EXPECT_EQ(0, ibchan_device_close(device));
+}
+
+TEST_F(context, refuses_a_device_that_is_not_there)
+{
+	char name[IBCHAN_NAME_SIZE + 1];
+	struct ibchan_device *device;
+
+	memset(name, 'x', IBCHAN_NAME_SIZE);
+	name[IBCHAN_NAME_SIZE] = '\0';
+	ASSERT_EQ(-ENODEV, ibchan_device_open(self->context, "no such", &device));
+	ASSERT_EQ(-EINVAL, ibchan_device_open(self->context, name, &device));
+}
+
+TEST_F(context, tells_of_ports_that_exist)
+{
+	char name[IBCHAN_NAME_SIZE];
+	struct ibchan_port_info port;
+
+	ASSERT_EQ(0, device_name(self->context, 0, name));
+	ASSERT_EQ(0, ibchan_port_query(self->context, name, 1, &port));
+	ASSERT_EQ(1, port.port);
+	ASSERT_EQ(4, port.state);
+	ASSERT_LE(256, port.active_mtu);
+	ASSERT_EQ(-EINVAL, ibchan_port_query(self->context, name, 0, &port));
+	ASSERT_EQ(-EINVAL, ibchan_port_query(self->context, name, 200, &port));
+	ASSERT_EQ(-ENODEV, ibchan_port_query(self->context, "no such", 1, &port));
+}
+
+TEST_F(context, gives_objects_back_in_reverse_order_only)
+{
+	struct ibchan_context_info info;
+	struct ibchan_device *device;
+	struct ibchan_pd *pd;
+
+	ASSERT_EQ(0, ibchan_device_open(self->context, NULL, &device));
+	ASSERT_EQ(0, ibchan_pd_alloc(device, &pd));
+	EXPECT_EQ(0, ibchan_context_query(self->context, &info));
+	EXPECT_EQ(2, info.handles);
+	EXPECT_EQ(-EBUSY, ibchan_device_close(device));
+	EXPECT_EQ(0, ibchan_pd_free(pd));
+	EXPECT_EQ(0, ibchan_device_close(device));
+	EXPECT_EQ(0, ibchan_context_query(self->context, &info));
+	EXPECT_EQ(0, info.handles);
+}
+
+TEST_F(context, ends_all_that_is_left_in_it_when_it_is_closed)
+{
+	struct ibchan_context *context;
+	struct end a = { 0 }, b = { 0 };
+	struct ibchan_sge in;
+
+	ASSERT_EQ(0, ibchan_context_open(&context));
+	EXPECT_EQ(0, end_open(&a, context, 0, NULL));
+	EXPECT_EQ(0, end_open(&b, context, 0, a.cq));
+	EXPECT_EQ(0, connect_ends(&a, &b));
+	EXPECT_LE(0, ibchan_cq_fd(a.cq));
+	in = sge_at(&b, 0, 8);
+	EXPECT_EQ(0, post_receive(context, &b, &in, 1));
+	EXPECT_EQ(0, ibchan_context_close(context));
+	munmap(a.memory, MEMORY);
+	munmap(b.memory, MEMORY);
+	/* The fixture finds out whether anything was left behind. */
+}
+
+TEST_F(context, accepts_null_wherever_something_is_given_back)
+{
+	ASSERT_EQ(0, ibchan_channel_close(NULL));
+	ASSERT_EQ(0, ibchan_prepared_destroy(NULL));
+	ASSERT_EQ(0, ibchan_cq_destroy(NULL));
+	ASSERT_EQ(0, ibchan_mr_dereg(NULL));
+	ASSERT_EQ(0, ibchan_pd_free(NULL));
+	ASSERT_EQ(0, ibchan_device_close(NULL));
+	ASSERT_EQ(0, ibchan_context_close(NULL));
+}
+
+TEST_F(context, registers_memory_and_says_why_not)
+{
+	struct ibchan_remote_region region;
+	struct ibchan_mr_params params = { self->context, 0, IBCHAN_ACCESS_LOCAL, 0 };
+	struct ibchan_error error;
+	struct end end = { 0 };
+	struct ibchan_mr *mr;
+
+	ASSERT_EQ(0, end_objects(&end, self->context, 0));
+	EXPECT_EQ(0, ibchan_mr_remote_region(end.mr, &region));
+	EXPECT_EQ((__u64)(uintptr_t)end.memory, region.addr);
+	EXPECT_EQ(MEMORY, region.length);
+	EXPECT_EQ(0, ibchan_mr_reg_local(end.pd, end.memory, 1, &mr, &error));
+	EXPECT_EQ(0, error.code);
+	EXPECT_EQ(-EACCES, ibchan_mr_remote_region(mr, &region));
+	EXPECT_EQ(0, ibchan_mr_dereg(mr));
+	EXPECT_EQ(-EINVAL, ibchan_mr_reg(end.pd, &params, &mr, &error));
+	EXPECT_EQ(IBCHAN_REASON_EMPTY_RANGE, error.reason.code);
+	params.length = 1;
+	params.access = IBCHAN_ACCESS_REMOTE_WRITE;
+	EXPECT_EQ(-EINVAL, ibchan_mr_reg(end.pd, &params, &mr, &error));
+	EXPECT_EQ(IBCHAN_REASON_ACCESS_COMBINATION, error.reason.code);
+	EXPECT_EQ(IBCHAN_ERROR_CALL, error.origin);
+	EXPECT_EQ(-EINVAL, error.code);
+	end_close(&end);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * libibchan's posting and blocking calls: two channels, each with a cq of its own.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "shim/end.h"
+#include "test.h"
+#include "world.h"
+
+FIXTURE(pair)
+{
+	struct calm calm;
+	struct ibchan_context *context;
+	struct end a, b;
+};
+
+FIXTURE_SETUP(pair)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
+	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
+	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
+}
+
+FIXTURE_TEARDOWN(pair)
+{
+	end_close(&self->a);
+	end_close(&self->b);
+	EXPECT_EQ(0, ibchan_context_close(self->context));
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+TEST_F(pair, sends_and_receives_by_blocking_calls)
+{
+	struct blocking receive = { &self->b, sge_at(&self->b, 3, 200), { 0 }, { 0 }, -1 };
+	struct ibchan_sge sges[2] = { sge_at(&self->a, 1, 63), sge_at(&self->a, 4096, 37) };
+	struct ibchan_error error = { .code = 1 };
+	pthread_t thread;
+
+	memset(self->a.memory + 1, 'a', 63);
+	memset(self->a.memory + 4096, 'b', 37);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, receive_thread, &receive));
+	EXPECT_EQ(0, ibchan_send(self->a.channel, sges, 2, &error));
+	EXPECT_EQ(IBCHAN_ERROR_NONE, error.origin);
+	EXPECT_EQ(0, error.code);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(0, receive.rc);
+	ASSERT_EQ(100, receive.completion.bytes);
+	ASSERT_EQ(IBCHAN_OP_RECV, receive.completion.opcode);
+	ASSERT_EQ(self->b.channel, receive.completion.channel);
+	ASSERT_EQ(0, memcmp(self->b.memory + 3, self->a.memory + 1, 63));
+	ASSERT_EQ(0, memcmp(self->b.memory + 66, self->a.memory + 4096, 37));
+	ASSERT_EQ(0, self->b.memory[103]);
+}
+
+TEST_F(pair, writes_and_reads_by_blocking_calls)
+{
+	struct ibchan_remote_region whole, part;
+	struct ibchan_sge out = sge_at(&self->a, 0, 5000);
+	struct ibchan_sge in = sge_at(&self->a, HALF, 5000);
+
+	memset(self->a.memory, 'w', 5000);
+	ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &whole));
+	ASSERT_EQ(0, ibchan_remote_region_sub(&whole, 77, 5000, &part));
+	ASSERT_EQ(0, ibchan_write(self->a.channel, &out, 1, &part, NULL));
+	ASSERT_EQ(0, memcmp(self->b.memory + 77, self->a.memory, 5000));
+	ASSERT_EQ(0, self->b.memory[76]);
+	ASSERT_EQ(0, self->b.memory[5077]);
+	ASSERT_EQ(0, ibchan_read(self->a.channel, &in, 1, &part, NULL));
+	ASSERT_EQ(0, memcmp(self->a.memory + HALF, self->a.memory, 5000));
+}
+
+TEST_F(pair, refuses_a_write_beyond_the_remote_region)
+{
+	struct ibchan_sge out = sge_at(&self->a, 0, 101);
+	struct ibchan_remote_region region;
+	struct ibchan_error error;
+
+	ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &region));
+	ASSERT_EQ(0, ibchan_remote_region_sub(&region, 0, 100, &region));
+	ASSERT_EQ(-EINVAL, ibchan_write(self->a.channel, &out, 1, &region, &error));
+	ASSERT_EQ(IBCHAN_ERROR_CALL, error.origin);
+	ASSERT_EQ(IBCHAN_REASON_MESSAGE_TOO_LONG, error.reason.code);
+	ASSERT_EQ(101, error.reason.value[0]);
+	ASSERT_EQ(100, error.reason.value[1]);
+}
+
+TEST_F(pair, tells_a_work_that_failed_from_a_call_that_was_refused)
+{
+	struct ibchan_sge out = sge_at(&self->a, 0, 100);
+	struct ibchan_remote_region region;
+	struct ibchan_error error;
+	char text[256];
+
+	ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &region));
+	region.rkey ^= 0xff;
+	ASSERT_EQ(-EREMOTEIO, ibchan_write(self->a.channel, &out, 1, &region, &error));
+	ASSERT_EQ(IBCHAN_ERROR_WORK, error.origin);
+	ASSERT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, error.status);
+	ibchan_error_text(&error, text, sizeof(text));
+	ASSERT_TRUE(has(text, "REM_ACCESS_ERR"));
+	ASSERT_TRUE(has(text, "remote"));
+	/* The first error broke the channel; now the call is refused. */
+	ASSERT_EQ(-ESHUTDOWN, ibchan_write(self->a.channel, &out, 1, &region, &error));
+	ASSERT_EQ(IBCHAN_ERROR_CALL, error.origin);
+	ASSERT_EQ(IBCHAN_REASON_BROKEN, error.reason.code);
+}
+
+TEST_F(pair, carries_an_immediate_with_and_without_payload)
+{
+	struct ibchan_sge out = sge_at(&self->a, 0, 10);
+	struct ibchan_sge in = sge_at(&self->b, 0, 10);
+	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &out);
+	struct ibchan_completion completion;
+
+	ASSERT_EQ(0, post_receive(self->context, &self->b, &in, 1));
+	ASSERT_EQ(0, post_receive(self->context, &self->b, NULL, 2));
+	wr.flags = IBCHAN_WR_IMM;
+	wr.imm = 0x01020304;
+	ASSERT_EQ(0, ibchan_perform(&wr, patience_ns(), NULL, NULL));
+	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
+	ASSERT_EQ(1, completion.wr_id);
+	ASSERT_EQ(10, completion.bytes);
+	ASSERT_EQ(IBCHAN_CQE_IMM, completion.flags);
+	ASSERT_EQ(0x01020304, completion.imm);
+	wr.sges = NULL;
+	wr.num_sge = 0;
+	wr.imm = 5;
+	ASSERT_EQ(0, ibchan_perform(&wr, patience_ns(), NULL, NULL));
+	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
+	ASSERT_EQ(2, completion.wr_id);
+	ASSERT_EQ(0, completion.bytes);
+	ASSERT_EQ(5, completion.imm);
+}
+
+TEST_F(pair, posts_a_long_list_in_one_call)
+{
+	struct ibchan_completion done[40];
+	struct ibchan_wr wrs[12];
+	struct ibchan_sge sges[12][16];
+	__u32 accepted = 0;
+	int i, j;
+
+	for (i = 0; i < 12; i++) {
+		for (j = 0; j < 16; j++)
+			sges[i][j] = sge_at(&self->b, (i * 16 + j) * 8, 8);
+		wrs[i] = wr_of(&self->b, IBCHAN_OP_RECV, sges[i]);
+		wrs[i].num_sge = 16;
+		wrs[i].wr_id = 100 + i;
+	}
+	ASSERT_EQ(0, ibchan_post(self->context, wrs, 12, &accepted, NULL));
+	ASSERT_EQ(12, accepted);
+	memset(self->a.memory, 'l', 128);
+	for (i = 0; i < 12; i++) {
+		sges[0][0] = sge_at(&self->a, 0, 128);
+		wrs[i] = wr_of(&self->a, IBCHAN_OP_SEND, sges[0]);
+	}
+	ASSERT_EQ(0, ibchan_post(self->context, wrs, 12, &accepted, NULL));
+	ASSERT_EQ(12, ibchan_cq_wait(self->b.cq, done, 40, 12, patience_ns()));
+	for (i = 0; i < 12; i++) {
+		ASSERT_EQ(100 + i, done[i].wr_id);
+		ASSERT_EQ(128, done[i].bytes);
+		ASSERT_EQ(0, memcmp(self->b.memory + i * 128, self->a.memory, 128));
+	}
+	ASSERT_EQ(12, ibchan_cq_wait(self->a.cq, done, 40, 12, patience_ns()));
+}
+
+TEST_F(pair, posts_a_list_up_to_the_first_bad_one)
+{
+	struct ibchan_sge good = sge_at(&self->b, 0, 8);
+	struct ibchan_sge bad[2] = { good, sge_at(&self->b, MEMORY - 8, 9) };
+	struct ibchan_wr wrs[16];
+	struct ibchan_channel_info info;
+	struct ibchan_error error;
+	__u32 accepted = 99;
+	int i;
+
+	for (i = 0; i < 16; i++)
+		wrs[i] = wr_of(&self->b, IBCHAN_OP_RECV, &good);
+	wrs[9].sges = bad;
+	wrs[9].num_sge = 2;
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, wrs, 16, &accepted, &error));
+	ASSERT_EQ(9, accepted);
+	ASSERT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
+	ASSERT_EQ(9, error.reason.wr);
+	ASSERT_EQ(1, error.reason.element);
+	ASSERT_EQ(0, ibchan_channel_query(self->b.channel, &info));
+	ASSERT_EQ(9, info.recvs_in_flight);
+}
+
+/* The kernel counts within a SUBMIT, the library posts several of them. */
+TEST_F(pair, names_a_bad_request_behind_the_first_sixteen)
+{
+	struct ibchan_sge good[2] = { sge_at(&self->b, 0, 8), sge_at(&self->a, 0, 8) };
+	struct ibchan_sge bad = sge_at(&self->b, MEMORY, 1);
+	struct ibchan_wr wrs[20];
+	struct ibchan_error error;
+	__u32 accepted = 99;
+	int i;
+
+	for (i = 0; i < 20; i++)
+		wrs[i] = wr_of(i % 2 ? &self->a : &self->b, IBCHAN_OP_RECV, &good[i % 2]);
+	wrs[18].sges = &bad;
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, wrs, 20, &accepted, &error));
+	ASSERT_EQ(18, accepted);
+	ASSERT_EQ(18, error.reason.wr);
+}
+
+TEST_F(pair, refuses_elements_that_are_not_in_their_region)
+{
+	struct ibchan_sge sge = sge_at(&self->a, 0, 1);
+	struct ibchan_error error;
+	char text[256];
+
+	sge.addr = self->a.memory - 1;
+	ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1, &error));
+	ASSERT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
+	ibchan_error_text(&error, text, sizeof(text));
+	ASSERT_TRUE(has(text, "offset -1 + length 1 "));
+	sge = sge_at(&self->a, MEMORY, 1);
+	ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1, &error));
+	ASSERT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
+	if (sizeof(size_t) > 4) {
+		sge = sge_at(&self->a, 0, (size_t)0x100000001ULL);
+		ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1, &error));
+		ASSERT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
+	}
+	sge.mr = NULL;
+	ASSERT_EQ(-ENOENT, ibchan_send(self->a.channel, &sge, 1, &error));
+	ASSERT_EQ(IBCHAN_REASON_MR_HANDLE, error.reason.code);
+	ASSERT_EQ(-EFAULT, ibchan_send(self->a.channel, NULL, 1, &error));
+	ASSERT_EQ(IBCHAN_REASON_ELEMENT_POINTER, error.reason.code);
+}
+
+TEST_F(pair, refuses_what_belongs_to_another_context)
+{
+	struct ibchan_context *other;
+	struct end end = { 0 };
+	struct ibchan_sge sge;
+	struct ibchan_wr wr;
+	struct ibchan_error error;
+
+	ASSERT_EQ(0, ibchan_context_open(&other));
+	ASSERT_EQ(0, end_open(&end, other, 0, NULL));
+	sge = sge_at(&end, 0, 8);
+	EXPECT_EQ(-EXDEV, ibchan_send(self->a.channel, &sge, 1, &error));
+	EXPECT_EQ(IBCHAN_REASON_OTHER_PD, error.reason.code);
+	sge = sge_at(&self->a, 0, 8);
+	wr = wr_of(&self->a, IBCHAN_OP_SEND, &sge);
+	EXPECT_EQ(-ENOENT, ibchan_post(other, &wr, 1, NULL, &error));
+	EXPECT_EQ(IBCHAN_REASON_CHANNEL_HANDLE, error.reason.code);
+	end_close(&end);
+	EXPECT_EQ(0, ibchan_context_close(other));
+}
+
+TEST_F(pair, refuses_numbers_that_the_kernel_could_not_even_see)
+{
+	struct ibchan_sge sge = sge_at(&self->a, 0, 8);
+	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND | 0x100, &sge);
+	struct ibchan_error error;
+
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
+	ASSERT_EQ(IBCHAN_REASON_OPCODE, error.reason.code);
+	wr = wr_of(&self->a, IBCHAN_OP_SEND, &sge);
+	wr.flags = 0x100;
+	ASSERT_EQ(-EOPNOTSUPP, ibchan_post(self->context, &wr, 1, NULL, &error));
+	wr.flags = 0;
+	wr.num_sge = 0x10001;
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
+	ASSERT_EQ(IBCHAN_REASON_TOO_MANY_ELEMENTS, error.reason.code);
+	wr.num_sge = 1;
+	wr.reserved[1] = 1;
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
+	ASSERT_EQ(IBCHAN_REASON_RESERVED, error.reason.code);
+}
+
+TEST_F(pair, keeps_a_work_whose_wait_has_timed_out)
+{
+	struct ibchan_sge in = sge_at(&self->b, 0, 8);
+	struct ibchan_sge out = sge_at(&self->a, 0, 8);
+	struct ibchan_wr wr = wr_of(&self->b, IBCHAN_OP_RECV, &in);
+	struct ibchan_completion completion;
+	struct ibchan_error error;
+
+	wr.wr_id = 4711;
+	ASSERT_EQ(-ETIMEDOUT, ibchan_perform(&wr, 20 * MS, NULL, &error));
+	ASSERT_EQ(IBCHAN_ERROR_CALL, error.origin);
+	ASSERT_EQ(0, ibchan_cq_poll(self->b.cq, &completion, 1));
+	ASSERT_EQ(-ETIMEDOUT, ibchan_cq_wait(self->b.cq, &completion, 1, 1, 0));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
+	ASSERT_EQ(4711, completion.wr_id);
+	ASSERT_EQ(8, completion.bytes);
+}
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+}
+
+static void alarm_every(long ms)
+{
+	const struct sigaction action = { .sa_handler = on_alarm };
+	const struct itimerval timer = { { 0, ms * 1000 }, { 0, ms * 1000 } };
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+TEST_F(pair, ends_a_wait_for_completions_with_eintr_and_loses_nothing)
+{
+	struct ibchan_sge in = sge_at(&self->b, 0, 8);
+	struct ibchan_sge out = sge_at(&self->a, 0, 8);
+	struct ibchan_completion completion;
+
+	ASSERT_EQ(0, post_receive(self->context, &self->b, &in, 9));
+	alarm_every(20);
+	ASSERT_EQ(-EINTR, ibchan_cq_wait(self->b.cq, &completion, 1, 1, patience_ns()));
+	alarm_every(0);
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
+	ASSERT_EQ(9, completion.wr_id);
+}
+
+static void *late_send_thread(void *arg)
+{
+	struct blocking *call = arg;
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	usleep(150000);
+	call->rc = ibchan_send(call->end->channel, &call->sge, 1, &call->error);
+	return NULL;
+}
+
+TEST_F(pair, does_not_end_a_blocking_call_for_a_signal)
+{
+	struct blocking send = { &self->a, sge_at(&self->a, 0, 8), { 0 }, { 0 }, -1 };
+	struct ibchan_sge in = sge_at(&self->b, 0, 8);
+	struct ibchan_completion completion;
+	pthread_t thread;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, late_send_thread, &send));
+	alarm_every(20);
+	EXPECT_EQ(0, ibchan_receive(self->b.channel, &in, 1, &completion, NULL));
+	alarm_every(0);
+	EXPECT_EQ(8, completion.bytes);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(0, send.rc);
+	ASSERT_EQ(0, ibchan_cq_poll(self->b.cq, &completion, 1));
+}
+
+TEST_F(pair, refuses_waits_that_make_no_sense)
+{
+	struct ibchan_completion done[2];
+	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, NULL);
+
+	ASSERT_EQ(-EINVAL, ibchan_cq_wait(self->a.cq, done, 2, 0, 0));
+	ASSERT_EQ(-EINVAL, ibchan_cq_wait(self->a.cq, done, 2, 3, 0));
+	ASSERT_EQ(-EINVAL, ibchan_cq_wait(self->a.cq, done, 2, 1, -2));
+	ASSERT_EQ(-EINVAL, ibchan_perform(&wr, -2, NULL, NULL));
+	wr.channel = NULL;
+	ASSERT_EQ(-ENOENT, ibchan_perform(&wr, 0, NULL, NULL));
+}
+
+TEST_F(pair, does_not_deregister_a_busy_region)
+{
+	struct ibchan_sge in = sge_at(&self->b, 0, 8);
+	struct ibchan_sge out = sge_at(&self->a, 0, 8);
+	struct ibchan_completion completion;
+	struct ibchan_mr *mr;
+
+	ASSERT_EQ(0, ibchan_mr_reg_local(self->b.pd, self->b.memory, 8, &mr, NULL));
+	in.mr = mr;
+	ASSERT_EQ(0, post_receive(self->context, &self->b, &in, 1));
+	ASSERT_EQ(-EBUSY, ibchan_mr_dereg(mr));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
+	ASSERT_EQ(0, completion.error);
+	ASSERT_EQ(0, ibchan_mr_dereg(mr));
+}
+
+TEST_F(pair, lets_the_completions_of_a_closed_channel_be_polled)
+{
+	struct ibchan_sge in = sge_at(&self->b, 0, 8);
+	struct ibchan_completion done[4];
+	int i;
+
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, post_receive(self->context, &self->b, &in, 30 + i));
+	ASSERT_EQ(-EBUSY, ibchan_cq_destroy(self->b.cq));
+	ASSERT_EQ(0, ibchan_channel_close(self->b.channel));
+	self->b.channel = NULL;
+	ASSERT_EQ(3, ibchan_cq_poll(self->b.cq, done, 4));
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(30 + i, done[i].wr_id);
+		ASSERT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, done[i].status);
+		ASSERT_EQ(-ECANCELED, done[i].error);
+		ASSERT_EQ(NULL, done[i].channel);
+	}
+}
+
+TEST_F(pair, flushes_what_is_in_flight_when_broken)
+{
+	struct blocking receive = { &self->b, sge_at(&self->b, 0, 8), { 0 }, { 0 }, -1 };
+	struct ibchan_channel_info info;
+	pthread_t thread;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, receive_thread, &receive));
+	do {
+		ASSERT_EQ(0, ibchan_channel_query(self->b.channel, &info));
+		ASSERT_EQ(IBCHAN_CHANNEL_CONNECTED, info.state);
+	} while (!info.recvs_in_flight);
+	ASSERT_EQ(0, ibchan_channel_break(self->b.channel));
+	ASSERT_EQ(0, ibchan_channel_break(self->b.channel));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(-ECANCELED, receive.rc);
+	ASSERT_EQ(IBCHAN_ERROR_WORK, receive.error.origin);
+	ASSERT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, receive.error.status);
+	ASSERT_EQ(0, ibchan_channel_query(self->b.channel, &info));
+	ASSERT_EQ(IBCHAN_CHANNEL_BROKEN, info.state);
+}
+
+static int child_calls(struct end *end)
+{
+	struct ibchan_sge sge = sge_at(end, 0, 8);
+	struct ibchan_completion completion;
+	struct ibchan_builder builder;
+	struct ibchan_prepared *prepared;
+	struct ibchan_mr *mr;
+	struct ibchan_pd *pd;
+
+	if (ibchan_cq_poll(end->cq, &completion, 1) != -EPERM ||
+	    ibchan_cq_wait(end->cq, &completion, 1, 1, 0) != -EPERM ||
+	    ibchan_cq_fd(end->cq) != -EPERM)
+		return -1;
+	if (ibchan_send(end->channel, &sge, 1, NULL) != -EPERM ||
+	    ibchan_channel_break(end->channel) != -EPERM)
+		return -2;
+	if (ibchan_mr_reg_local(end->pd, end->memory, 8, &mr, NULL) != -EPERM ||
+	    ibchan_pd_alloc(end->device, &pd) != -EPERM)
+		return -3;
+	ibchan_builder_init(&builder, end->pd, end->cq);
+	if (ibchan_builder_prepare(&builder, &prepared, NULL) != -EPERM)
+		return -4;
+	return 0;
+}
+
+struct family {
+	struct ibchan_context *context;
+	struct end *a, *b;
+};
+
+static int child_body(void *arg)
+{
+	struct family *family = arg;
+	struct ibchan_channel_info info;
+	int rc = child_calls(family->a);
+
+	if (rc)
+		return rc;
+	if (ibchan_channel_query(family->a->channel, &info) ||
+	    info.state != IBCHAN_CHANNEL_CONNECTED)
+		return -5;
+	end_close(family->a);
+	end_close(family->b);
+	return ibchan_context_close(family->context) ? -6 : 0;
+}
+
+TEST_F(pair, in_a_child_answers_eperm_and_leaves_the_parent_alone)
+{
+	struct family family = { self->context, &self->a, &self->b };
+	struct ibchan_sge out = sge_at(&self->a, 0, 8);
+	struct ibchan_sge in = sge_at(&self->b, 0, 8);
+	struct ibchan_completion completion;
+
+	ASSERT_EQ(0, post_receive(self->context, &self->b, &in, 77));
+	ASSERT_EQ(0, in_child(child_body, &family));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
+	ASSERT_EQ(77, completion.wr_id);
+	ASSERT_EQ(0, completion.error);
+}
+
+TEST_HARNESS_MAIN
