@@ -13,6 +13,8 @@ VM := $(top)/selftests/vm
 
 PREFIX ?= /usr/local
 KERNEL ?= 6.1
+# Seconds for all tests together; the debug kernel is ten times slower.
+TIMEOUT ?= $(if $(filter debug,$(KERNEL)),2700,900)
 
 # The kernel to build for: the one that runs, if its headers are here, else the
 # guest's.
@@ -87,4 +89,4 @@ endif
 .PHONY: check
 check: setup ## see above
 	+@$(MAKE) -s selftests
-	@$(VM)/run --kernel $(KERNEL) -- selftests/run-tests
+	@$(VM)/run --kernel $(KERNEL) --timeout $(TIMEOUT) -- selftests/run-tests

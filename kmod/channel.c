@@ -2,11 +2,12 @@
 /*
  * Channels: build, connect, break, close.
  *
- * One way to die: ibchan_channel_fail() marks the channel, from any context,
- * and a work item moves the queue pair to ERR; everything posted then completes
- * flushed. Closing refuses new posts, drains, destroys the queue pair, retires
- * what the device forgot, and gives up memory last. Removal of the device does
- * the same from the outside and leaves a shell for ibchan_channel_close().
+ * One way to die: the channel is marked, from any context, and takes no more
+ * work. If the device has not ended the queue pair by itself, a work item does;
+ * everything posted then completes flushed. Closing drains, destroys the queue
+ * pair, retires what the device forgot, and gives up memory last. Removal of the
+ * device does the same from the outside and leaves a shell for
+ * ibchan_channel_close().
  */
 #include <linux/errno.h>
 #include <linux/module.h>
@@ -42,23 +43,58 @@ static bool change_state(struct ibchan_channel *ch, u32 to)
 	return changed;
 }
 
+/* The caller holds the state lock. The first error wins. */
+static void mark_broken(struct ibchan_channel *ch, u32 error, u32 status)
+{
+	if (!ibchan_state_may(ch->state, IBCHAN_CHANNEL_BROKEN))
+		return;
+	WRITE_ONCE(ch->error, error);
+	WRITE_ONCE(ch->status, status);
+	ch->broken_at = jiffies;
+	move_state(ch, IBCHAN_CHANNEL_BROKEN);
+}
+
 /*
- * The work is queued under the lock, so that it cannot be queued any more once
- * closing has set CLOSED. The first error wins.
+ * The device has reported an error, so it has moved the qp to ERR by itself, or
+ * is about to. That is left to it: soft-RoCE reports first and then tells the
+ * peer, which it could not if the qp were moved under it.
  */
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&ch->state_lock, flags);
-	if (ibchan_state_may(ch->state, IBCHAN_CHANNEL_BROKEN)) {
-		WRITE_ONCE(ch->error, error);
-		WRITE_ONCE(ch->status, status);
-		ch->broken_at = jiffies;
-		move_state(ch, IBCHAN_CHANNEL_BROKEN);
-		queue_work(ibchan_wq, &ch->break_work);
-	}
+	mark_broken(ch, error, status);
 	spin_unlock_irqrestore(&ch->state_lock, flags);
+}
+
+/* What a queue still has in flight ends here, in software. */
+static void retire_rest(struct ibchan_queue *queue)
+{
+	ibchan_cq_own(queue->cq);
+	ibchan_cq_sweep(queue->cq);
+	ibchan_queue_flush(queue);
+	ibchan_cq_notify(queue->cq);
+	ibchan_cq_disown(queue->cq);
+	/* Somebody may have wanted to reap meanwhile. */
+	ibchan_cq_arm(queue->cq);
+}
+
+/* Whoever was posting when the channel broke has finished after this. */
+static void await_posters(struct ibchan_channel *ch)
+{
+	spin_lock_bh(&ch->post_lock);
+	spin_unlock_bh(&ch->post_lock);
+}
+
+static void end_work(struct ibchan_channel *ch)
+{
+	await_posters(ch);
+	if (ibchan_qp_end_work(ch))
+		return;
+	ch->connected = 0;
+	retire_rest(&ch->send);
+	retire_rest(&ch->recv);
 }
 
 static void channel_break_work(struct work_struct *work)
@@ -67,7 +103,7 @@ static void channel_break_work(struct work_struct *work)
 
 	mutex_lock(&ch->qp_lock);
 	if (ch->connected)
-		ibchan_qp_error(ch);
+		end_work(ch);
 	mutex_unlock(&ch->qp_lock);
 }
 
@@ -76,14 +112,24 @@ static void channel_break_work(struct work_struct *work)
  * @ch: the channel
  * @error: why, a negative errno
  *
- * Posts are refused from now on, and what was posted completes flushed. Does
- * nothing to a channel that is broken or closed already.
+ * Posts are refused from now on, and what was posted completes flushed. The first
+ * error stays; a closed channel stays as it is.
  *
  * Context: any but NMI.
  */
 void ibchan_channel_break(struct ibchan_channel *ch, int error)
 {
-	ibchan_channel_fail(ch, -error, IBCHAN_STATUS_SUCCESS);
+	unsigned long flags;
+
+	/*
+	 * The work is queued under the lock, so that it cannot be queued any
+	 * more once closing has set CLOSED.
+	 */
+	spin_lock_irqsave(&ch->state_lock, flags);
+	mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
+	if (ch->state == IBCHAN_CHANNEL_BROKEN)
+		queue_work(ibchan_wq, &ch->break_work);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
 
@@ -416,21 +462,8 @@ static void refuse_all(struct ibchan_channel *ch, u32 error)
 		WRITE_ONCE(ch->error, error);
 	move_state(ch, IBCHAN_CHANNEL_CLOSED);
 	spin_unlock_irqrestore(&ch->state_lock, flags);
-	spin_lock_bh(&ch->post_lock);
-	spin_unlock_bh(&ch->post_lock);
+	await_posters(ch);
 	cancel_work_sync(&ch->break_work);
-}
-
-/* What a queue still has in flight ends here, in software. */
-static void retire_rest(struct ibchan_queue *queue)
-{
-	ibchan_cq_own(queue->cq);
-	ibchan_cq_sweep(queue->cq);
-	ibchan_queue_flush(queue);
-	ibchan_cq_notify(queue->cq);
-	ibchan_cq_disown(queue->cq);
-	/* Somebody may have wanted to reap meanwhile. */
-	ibchan_cq_arm(queue->cq);
 }
 
 /*

@@ -400,7 +400,7 @@ void ibchan_cq_release_verbs(struct ibchan_cq *cq);
 int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason);
 int ibchan_qp_connect(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason);
-void ibchan_qp_error(struct ibchan_channel *ch);
+bool ibchan_qp_end_work(struct ibchan_channel *ch);
 void ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline);
 int ibchan_qp_destroy(struct ibchan_channel *ch);
 int ibchan_qp_post(struct ibchan_channel *ch, u32 *posted);

@@ -10,9 +10,9 @@
  * ends all access, and what is left is retired by software.
  */
 #include <linux/errno.h>
-#include <linux/random.h>
 #include <rdma/ib_cache.h>
 
+#include "compat.h"
 #include "internal.h"
 
 #define HOP_LIMIT	64	/* RoCE v2 is routed; what IP hosts take */
@@ -26,7 +26,7 @@ static int refuse_step(struct ibchan_reason *reason, enum qp_step step, int erro
 				    (u64[3]) { -error, step });
 }
 
-/* Asynchronous trouble that the device reports; any context. */
+/* The device reports that it has put the qp into ERR; any context. */
 static void qp_event(struct ib_event *event, void *context)
 {
 	struct ibchan_channel *ch = context;
@@ -183,18 +183,30 @@ int ibchan_qp_connect(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 	return refuse_step(reason, step, ret);
 }
 
+static bool err_is_unsafe(const struct ib_qp *qp)
+{
+	return IBCHAN_RXE_ERR_IS_UNSAFE && qp->device->ops.driver_id == RDMA_DRIVER_RXE;
+}
+
 /**
- * ibchan_qp_error - move the queue pair to ERR, so that all work is flushed
- * @ch: the channel, connected
+ * ibchan_qp_end_work - have the queue pair do no more work
+ * @ch: the channel, connected; nobody posts any more
  *
  * Context: process, may sleep.
+ * Return: true when the device flushes what is posted; false when it has
+ * forgotten it, and does not touch its memory any more.
  */
-void ibchan_qp_error(struct ibchan_channel *ch)
+bool ibchan_qp_end_work(struct ibchan_channel *ch)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
+	if (err_is_unsafe(ch->qp)) {
+		qp_to_reset(ch);
+		return false;
+	}
 	/* It fails only where the device has put the qp there already. */
 	ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
+	return true;
 }
 
 static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
@@ -253,7 +265,8 @@ static void await_marker(struct ibchan_queue *queue, unsigned long deadline)
  */
 void ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline)
 {
-	ibchan_qp_error(ch);
+	if (!ibchan_qp_end_work(ch))
+		return;
 	post_marker(&ch->send, ch->qp, post_send_marker);
 	post_marker(&ch->recv, ch->qp, post_recv_marker);
 	await_marker(&ch->send, deadline);

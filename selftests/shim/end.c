@@ -53,6 +53,8 @@ int end_open(struct end *end, struct ibchan_context *context, int index, struct 
 	end->cq = cq;
 	ibchan_builder_init(&builder, end->pd, cq);
 	builder.params.rnr_retries = 7;
+	/* About a second, for an emulated CPU that is busy with checking itself. */
+	builder.params.ack_timeout = 18;
 	return ibchan_builder_prepare(&builder, &end->prepared, NULL);
 }
 

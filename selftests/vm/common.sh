@@ -23,24 +23,39 @@ vm_cache() {
 # with_progress LABEL COMMAND...: the command's output is of interest only when it fails; its
 # last line every five seconds shows that it moves on.
 with_progress() {
-	local label=$1 log pid rc=0 started=$SECONDS
+	local label=$1 log rc=0
 
 	shift
 	log=$(mktemp)
 	"$@" </dev/null >"$log" 2>&1 &
-	pid=$!
-	# shellcheck disable=SC2064 # this process, not a later one
-	trap "kill $pid 2>/dev/null; rm -f '$log'; exit 143" INT TERM HUP
-	while ! timeout 5 tail --pid="$pid" -f /dev/null; do
-		note "$label: $((SECONDS - started)) s: $(last_line "$log")"
-	done
-	wait "$pid" || rc=$?
-	trap - INT TERM HUP
+	await "$label" "$log" $! || rc=$?
 	if [ "$rc" -ne 0 ]; then
 		tail -n 30 "$log" >&2
 		note "$label: failed with $rc"
 	fi
 	rm -f "$log"
+	return "$rc"
+}
+
+# with_ticker LABEL COMMAND...: the same with the command's output shown as it comes.
+with_ticker() {
+	local label=$1
+
+	shift
+	"$@" </dev/null >&2 &
+	await "$label" /dev/null $!
+}
+
+await() {
+	local label=$1 log=$2 pid=$3 rc=0 started=$SECONDS
+
+	# shellcheck disable=SC2064 # this process, not a later one
+	trap "kill $pid 2>/dev/null; exit 143" INT TERM HUP
+	while ! timeout 5 tail --pid="$pid" -f /dev/null; do
+		note "$label: $((SECONDS - started)) s: $(last_line "$log")"
+	done
+	wait "$pid" || rc=$?
+	trap - INT TERM HUP
 	return "$rc"
 }
 

@@ -87,6 +87,9 @@ static const struct argp_option options[] = {
 	{ "gid-idx", 'g', "N", 0, "GID index (default: by rule)", 0 },
 	{ "mtu", 'm', "BYTES", 0,
 	  "256 to 4096 (default: what both ports can)", 0 },
+	{ "qp-timeout", 'u', "N", 0,
+	  "a packet is sent again after 4.096 us * 2^N, 0 to 31 (default 14)",
+	  0 },
 	{ "timeout", KEY_TIMEOUT, "SECONDS", 0,
 	  "for each wait (default 30); 0: no limit", 0 },
 	{ "spin", KEY_SPIN, NULL, 0,
@@ -190,6 +193,9 @@ static error_t parse_local(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'm':
 		local->mtu = mtu(state, arg);
+		return 0;
+	case 'u':
+		local->ack_timeout = number(state, arg, 0, 31);
 		return 0;
 	case KEY_SPIN:
 		local->spin = 1;
@@ -468,6 +474,7 @@ int pingpong_main(int argc, char **argv)
 	};
 	struct arguments args = {
 		.local = { .gid_index = IBCHAN_AUTO,
+			   .ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT,
 			   .timeout_s = DEFAULT_TIMEOUT },
 		.plan = { .op = IBCHAN_OP_SEND, .size = DEFAULT_SIZE,
 			  .iters = DEFAULT_ITERS },

@@ -46,6 +46,7 @@ struct plan {
  * @ib_port: 0: the first active one
  * @mtu: bytes; 0: what both ports can
  * @gid_index: IBCHAN_AUTO: by rule
+ * @ack_timeout: InfiniBand code 0 to 31
  * @timeout_s: for each wait; 0: no limit
  * @spin: 1: wait for completions without sleeping
  */
@@ -54,6 +55,7 @@ struct local {
 	__u32 ib_port;
 	__u32 mtu;
 	__u32 gid_index;
+	__u32 ack_timeout;
 	int timeout_s;
 	int spin;
 };

@@ -94,6 +94,7 @@ static int prepare_channel(struct side *side, const struct local *local)
 	builder.params.port = local->ib_port;
 	builder.params.mtu = local->mtu;
 	builder.params.gid_index = local->gid_index;
+	builder.params.ack_timeout = local->ack_timeout;
 	if (ibchan_builder_prepare(&builder, &side->prepared, &error))
 		return complain_error("channel", &error);
 	return 0;
