@@ -40,12 +40,15 @@ help: ## this list
 	@echo 'DESTDIR=DIR   PREFIX=/usr/local   where install puts things'
 	@echo 'HOST=1        with demo: on this machine'"'"'s own RDMA devices, no guest'
 
+# Header packages have no vmlinux to take the base types from; kbuild would say so each time.
+no_btf = $(if $(wildcard $(KDIR)/vmlinux),,CONFIG_DEBUG_INFO_BTF_MODULES=)
+
 # Objects land beside their sources, so each kernel gets a tree of links.
 .PHONY: modules
 modules: ## ibchan.ko for KDIR
 	@mkdir -p $(MODULE_DIR)
 	@cp -rsf $(top)/Kbuild $(top)/kmod $(top)/uapi $(MODULE_DIR)/
-	+$(MAKE) -C $(KDIR) M=$(MODULE_DIR) $(if $(W),W=$(W)) $(if $(C),C=$(C)) modules
+	+$(MAKE) -C $(KDIR) M=$(MODULE_DIR) $(if $(W),W=$(W)) $(if $(C),C=$(C)) $(no_btf) modules
 
 .PHONY: print-module
 print-module:
@@ -74,15 +77,15 @@ clean: ## remove build/
 # What a fresh machine lacks comes first; the rest of make needs it.
 .PHONY: setup
 setup:
-	@$(VM)/setup build guest
+	@$(VM)/setup build $(if $(filter 1,$(HOST)),,guest)
 
 .PHONY: demo
 demo: setup ## see above
+	+@$(MAKE) -s lib
 ifeq ($(HOST),1)
-	+@$(MAKE) -s lib
-	@selftests/demo
+	+@test -e /dev/ibchan || { $(MAKE) -s modules && modprobe ib_uverbs && insmod $(MODULE_DIR)/ibchan.ko; }
+	@HOST=1 selftests/demo
 else
-	+@$(MAKE) -s lib
 	@$(VM)/run --kernel $(KERNEL) -- selftests/demo
 endif
 

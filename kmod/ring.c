@@ -206,7 +206,7 @@ static void ring_done(void *priv, const struct ibchan_completion *completion)
 {
 	struct ibchan_user_ring *ring = priv;
 	u32 tail = ring->tail;
-	u32 place = tail % ring->entries;
+	u32 place = tail & (ring->entries - 1);
 
 	ring->shared->cqes[place] = (struct ibchan_cqe){
 		.wr_id = completion->wr_id,
