@@ -301,9 +301,18 @@ TEST_F(pair, keeps_a_work_whose_wait_has_timed_out)
 	ASSERT_EQ(8, completion.bytes);
 }
 
+static volatile sig_atomic_t alarms;
+
 static void on_alarm(int signal)
 {
 	(void)signal;
+	alarms++;
+}
+
+static bool five_alarms(void *arg)
+{
+	(void)arg;
+	return alarms >= 5;
 }
 
 static void alarm_every(long ms)
@@ -311,6 +320,8 @@ static void alarm_every(long ms)
 	const struct sigaction action = { .sa_handler = on_alarm };
 	const struct itimerval timer = { { 0, ms * 1000 }, { 0, ms * 1000 } };
 
+	if (ms)
+		alarms = 0;
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
@@ -337,8 +348,8 @@ static void *late_send_thread(void *arg)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
-	usleep(150000);
-	call->rc = ibchan_send(call->end->channel, &call->sge, 1, &call->error);
+	if (eventually(five_alarms, NULL))
+		call->rc = ibchan_send(call->end->channel, &call->sge, 1, &call->error);
 	return NULL;
 }
 
@@ -349,8 +360,8 @@ TEST_F(pair, does_not_end_a_blocking_call_for_a_signal)
 	struct ibchan_completion completion;
 	pthread_t thread;
 
-	ASSERT_EQ(0, pthread_create(&thread, NULL, late_send_thread, &send));
 	alarm_every(20);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, late_send_thread, &send));
 	EXPECT_EQ(0, ibchan_receive(self->b.channel, &in, 1, &completion, NULL));
 	alarm_every(0);
 	EXPECT_EQ(8, completion.bytes);
