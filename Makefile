@@ -81,7 +81,8 @@ setup:
 
 .PHONY: demo
 demo: setup ## see above
-	+@$(MAKE) -s lib
+	@echo 'building the library'
+	+@$(MAKE) -s -j"$$(nproc)" lib
 ifeq ($(HOST),1)
 	+@test -e /dev/ibchan || { $(MAKE) -s modules && modprobe ib_uverbs && insmod $(MODULE_DIR)/ibchan.ko; }
 	@HOST=1 selftests/demo
@@ -91,5 +92,6 @@ endif
 
 .PHONY: check
 check: setup ## see above
-	+@$(MAKE) -s selftests
+	@echo 'building the library and the tests'
+	+@$(MAKE) -s -j"$$(nproc)" selftests
 	@$(VM)/run --kernel $(KERNEL) --timeout $(TIMEOUT) -- selftests/run-tests

@@ -249,6 +249,21 @@ TEST_F(device, that_leaves_wakes_those_who_wait_for_it)
 	EXPECT_EQ(0, poll.rc);
 }
 
+TEST_F(device, that_leaves_wakes_a_poll_that_nothing_else_would_end)
+{
+	struct pollfd pollfd = { .fd = self->pair.a->ring->fd, .events = POLLIN };
+	struct waiter waiter = { .side = self->pair.a };
+
+	ASSERT_EQ(0, poll(&pollfd, 1, 0));
+	ASSERT_EQ(0, pthread_create(&waiter.thread, NULL, wait_in_poll, &waiter));
+	ASSERT_TRUE(eventually(has_started, &waiter));
+	ASSERT_EQ(0, delete_device());
+	ASSERT_EQ(0, pthread_join(waiter.thread, NULL));
+	EXPECT_EQ(0, waiter.rc);
+	ASSERT_EQ(1, poll(&pollfd, 1, 0));
+	EXPECT_EQ(POLLHUP, pollfd.revents);
+}
+
 /* Traffic on the device that goes, until it has gone; then everything is given back. */
 static int run_until_gone(int ready)
 {

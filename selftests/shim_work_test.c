@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -301,7 +302,7 @@ TEST_F(pair, keeps_a_work_whose_wait_has_timed_out)
 	ASSERT_EQ(8, completion.bytes);
 }
 
-static volatile sig_atomic_t alarms;
+static atomic_int alarms;
 
 static void on_alarm(int signal)
 {

@@ -4,6 +4,7 @@
  * neither loses or repeats a work.
  */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -434,6 +435,24 @@ TEST_F(wait, in_poll_is_woken_by_a_break)
 	ASSERT_EQ(0, channel_break(self->b->fd, self->b->channel));
 	EXPECT_EQ(0, waiter_result(&waiter));
 	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(self->b, 1));
+}
+
+/* Nobody waits after a refusal, so the queue must bring its completions in by itself. */
+TEST_F(wait, in_poll_is_woken_by_the_leading_part_of_a_refused_batch)
+{
+	struct ibchan_submit_wr wrs[2] = { receive(self->b, 1), receive(self->b, 2) };
+	struct ibchan_cmd_submit cmd = submission(wrs, 2);
+	struct waiter waiter = { .side = self->b };
+
+	wrs[1].channel = INT_MAX;
+	cmd.cq = self->b->ring->cq;
+	cmd.min_complete = 1;
+	cmd.timeout_ns = IBCHAN_TIMEOUT_NEVER;
+	ASSERT_EQ(-ENOENT, cmd_submit(self->b->fd, &cmd));
+	ASSERT_EQ(1, cmd.entry_num);
+	ASSERT_EQ(0, waiter_start(&waiter, wait_in_poll));
+	ASSERT_EQ(0, post_one(self->a, message(self->a, 1)));
+	EXPECT_EQ(0, waiter_result(&waiter));
 }
 
 TEST_F(wait, in_epoll_is_level_triggered)
