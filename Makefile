@@ -84,7 +84,7 @@ demo: setup ## see above
 	@echo 'building the library'
 	+@$(MAKE) -s -j"$$(nproc)" lib
 ifeq ($(HOST),1)
-	+@test -e /dev/ibchan || { $(MAKE) -s modules && modprobe ib_uverbs && insmod $(MODULE_DIR)/ibchan.ko; }
+	+@test -e /dev/ibchan || { $(MAKE) -s modules && modprobe ib_core && insmod $(MODULE_DIR)/ibchan.ko; }
 	@HOST=1 selftests/demo
 else
 	@$(VM)/run --kernel $(KERNEL) -- selftests/demo

@@ -24,7 +24,7 @@ static const __u32 sizes[] = { 0, 1, 63, 4096, 4097, MIB };
 static const struct {
 	__u32 source;
 	__u32 target;
-} offsets[] = { { 3, 5 }, { 4095, 4093 }, { 0, 1 } };
+} offsets[] = { { 3, 5 }, { 4095, 4093 } };
 
 FIXTURE(pair)
 {
@@ -469,7 +469,7 @@ TEST_F(pair, a_random_mix_of_operations_arrives_intact)
 	static int (*const moves[])(const struct transfer *) = {
 		send_and_receive, write_to_peer, read_from_peer,
 	};
-	unsigned int i, rounds = slow() ? 50 : 200, state = 1;
+	unsigned int i, rounds = slow() ? 50 : 100, state = 1;
 
 	for (i = 0; i < rounds; i++) {
 		struct transfer t = { .from = self->pair.a, .to = self->pair.b };
