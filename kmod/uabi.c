@@ -324,6 +324,7 @@ static int run_channel_query(struct ibchan_call *call)
 static int run_channel_break(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_break *cmd = call->cmd;
+	struct ibchan_channel_attr attr;
 	struct ibchan_object *object;
 
 	if (cmd->reserved)
@@ -331,6 +332,10 @@ static int run_channel_break(struct ibchan_call *call)
 	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
 	if (!object)
 		return -ENOENT;
+	/* One that has a handle is closed only when its device has gone. */
+	ibchan_channel_query(object->channel, &attr);
+	if (attr.state == IBCHAN_CHANNEL_CLOSED)
+		return -ENODEV;
 	ibchan_channel_break(object->channel, -ECANCELED);
 	return 0;
 }

@@ -108,6 +108,7 @@ TEST_F(device, that_leaves_answers_enodev_to_all_but_questions_and_destroy)
 		EXPECT_EQ(wanted, rc)
 			TH_LOG("%s", examples[i].name);
 	}
+	EXPECT_EQ(-ENODEV, channel_break(objects->side.fd, objects->side.channel));
 	EXPECT_LE(IBCHAN_CHANNEL_BROKEN, side_state(&objects->side));
 	EXPECT_EQ(-ENODEV, ring_wait(objects->side.ring, 1, -1));
 	EXPECT_EQ(-ENODEV, post_one(&objects->side, work(&objects->side, IBCHAN_OP_RECV, 1, 0, 1)));
