@@ -16,8 +16,27 @@
 
 #include "compat.h"
 #include "counters.h"
+#include "fault.h"
+#include "init.h"
 #include "internal.h"
 #include "trace.h"
+
+/* Not kmalloc: its next size would waste a third of it. */
+static struct kmem_cache *channel_cache;
+
+/* Before the first channel. */
+int ibchan_channel_init(void)
+{
+	channel_cache = KMEM_CACHE(ibchan_channel, SLAB_HWCACHE_ALIGN);
+	return channel_cache ? 0 : -ENOMEM;
+}
+
+/* After the last one, whose memory waits for a grace period. */
+void ibchan_channel_fini(void)
+{
+	rcu_barrier();
+	kmem_cache_destroy(channel_cache);
+}
 
 /* The caller holds the state lock. */
 static bool move_state(struct ibchan_channel *ch, u32 to)
@@ -43,15 +62,33 @@ static bool change_state(struct ibchan_channel *ch, u32 to)
 	return changed;
 }
 
-/* The caller holds the state lock. The first error wins. */
-static void mark_broken(struct ibchan_channel *ch, u32 error, u32 status)
+/* The caller holds the state lock. The first error wins, and says so. */
+static bool mark_broken(struct ibchan_channel *ch, u32 error, u32 status)
 {
 	if (!ibchan_state_may(ch->state, IBCHAN_CHANNEL_BROKEN))
-		return;
+		return false;
 	WRITE_ONCE(ch->error, error);
 	WRITE_ONCE(ch->status, status);
 	ch->broken_at = jiffies;
-	move_state(ch, IBCHAN_CHANNEL_BROKEN);
+	return move_state(ch, IBCHAN_CHANNEL_BROKEN);
+}
+
+/*
+ * The state lock is not held any more, but others may be. Bottom halves are off,
+ * so that a consumer that closes the channel does not wait for them.
+ */
+static void tell_broken(struct ibchan_channel *ch, u32 error)
+{
+	void (*broken)(void *priv, int error) = READ_ONCE(ch->broken);
+	bool may_disable = !irqs_disabled();
+
+	if (!broken)
+		return;
+	if (may_disable)
+		local_bh_disable();
+	broken(ch->priv, -(int)error);
+	if (may_disable)
+		local_bh_enable();
 }
 
 /*
@@ -62,10 +99,16 @@ static void mark_broken(struct ibchan_channel *ch, u32 error, u32 status)
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 {
 	unsigned long flags;
+	bool first;
 
+	/* A broken channel flushes its works, one after the other. */
+	if (READ_ONCE(ch->state) >= IBCHAN_CHANNEL_BROKEN)
+		return;
 	spin_lock_irqsave(&ch->state_lock, flags);
-	mark_broken(ch, error, status);
+	first = mark_broken(ch, error, status);
 	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (first)
+		tell_broken(ch, error);
 }
 
 /* What a queue still has in flight ends here, in software. */
@@ -120,23 +163,28 @@ static void channel_break_work(struct work_struct *work)
 void ibchan_channel_break(struct ibchan_channel *ch, int error)
 {
 	unsigned long flags;
+	bool first;
 
 	/*
 	 * The work is queued under the lock, so that it cannot be queued any
 	 * more once closing has set CLOSED.
 	 */
 	spin_lock_irqsave(&ch->state_lock, flags);
-	mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
+	first = mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
 	if (ch->state == IBCHAN_CHANNEL_BROKEN)
 		queue_work(ibchan_wq, &ch->break_work);
 	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (first)
+		tell_broken(ch, -error);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
+
+static void channel_close_work(struct work_struct *work);
 
 static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 					    const struct ibchan_params *params)
 {
-	struct ibchan_channel *ch = kzalloc(sizeof(*ch), GFP_KERNEL_ACCOUNT);
+	struct ibchan_channel *ch = kmem_cache_zalloc(channel_cache, GFP_KERNEL_ACCOUNT);
 
 	if (!ch)
 		return NULL;
@@ -144,11 +192,14 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	ch->pd = build->pd;
 	ch->net = build->net;
 	ch->cookie = build->cookie;
+	ch->broken = build->broken;
+	ch->priv = build->priv;
 	ch->params = *params;
 	mutex_init(&ch->qp_lock);
 	spin_lock_init(&ch->post_lock);
 	spin_lock_init(&ch->state_lock);
 	INIT_WORK(&ch->break_work, channel_break_work);
+	INIT_WORK(&ch->close_work, channel_close_work);
 	ch->state = IBCHAN_CHANNEL_PREPARED;
 	return ch;
 }
@@ -163,7 +214,8 @@ static int choose_params(struct ibchan_channel *ch, struct net *net,
 
 	ret = ibchan_gid_choose(ch->dev->ib, net, params, &ch->gid, reason);
 	if (!ret)
-		ret = ib_query_port(ch->dev->ib, ch->gid.port, port);
+		ret = ibchan_fault(IBCHAN_FAULT_PORT_QUERY) ?:
+		      ib_query_port(ch->dev->ib, ch->gid.port, port);
 	if (ret)
 		return ret;
 	active = ib_mtu_enum_to_int(port->active_mtu);
@@ -263,28 +315,50 @@ static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *bui
 static void channel_publish(struct ibchan_channel *ch)
 {
 	ibchan_device_hold(ch->dev);
-	ibchan_pd_hold(ch->pd);
+	if (!ch->service)
+		ibchan_pd_hold(ch->pd);
 	mutex_lock(&ch->dev->lock);
 	list_add_tail(&ch->link, &ch->dev->channels);
 	mutex_unlock(&ch->dev->lock);
 	ibchan_gauge(channels, 1);
 }
 
+static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *build,
+			struct ibchan_reason *reason)
+{
+	int ret = ibchan_device_enter(ch->dev);
+
+	if (ret)
+		return ret;
+	ret = build_verbs(ch, build, reason);
+	if (!ret)
+		channel_publish(ch);
+	ibchan_device_exit(ch->dev);
+	return ret;
+}
+
 static struct ibchan_channel *channel_build(const struct ibchan_build *build,
-					    struct ibchan_params *params,
+					    struct ibchan_params *params, int service,
 					    struct ibchan_reason *reason)
 {
-	struct ibchan_channel *ch = channel_alloc(build, params);
+	struct ibchan_device *dev = build->pd->dev;
+	struct ibchan_channel *ch;
 	int ret;
 
+	if (build->send_cq->dev != dev || build->recv_cq->dev != dev)
+		return ERR_PTR(-EXDEV);
+	ret = ibchan_params_check(params, &dev->attr, reason);
+	if (ret)
+		return ERR_PTR(ret);
+	ch = channel_alloc(build, params);
 	if (!ch)
 		return ERR_PTR(-ENOMEM);
-	ret = build_verbs(ch, build, reason);
+	ch->service = service;
+	ret = channel_make(ch, build, reason);
 	if (ret) {
-		kfree(ch);
+		kmem_cache_free(channel_cache, ch);
 		return ERR_PTR(ret);
 	}
-	channel_publish(ch);
 	*params = ch->params;
 	return ch;
 }
@@ -305,22 +379,25 @@ struct ibchan_channel *ibchan_channel_build(const struct ibchan_build *build,
 					    struct ibchan_params *params,
 					    struct ibchan_reason *reason)
 {
-	struct ibchan_device *dev = build->pd->dev;
-	struct ibchan_channel *ch;
-	int ret;
-
-	if (build->send_cq->dev != dev || build->recv_cq->dev != dev)
-		return ERR_PTR(-EXDEV);
-	ret = ibchan_params_check(params, &dev->attr, reason);
-	if (!ret)
-		ret = ibchan_device_enter(dev);
-	if (ret)
-		return ERR_PTR(ret);
-	ch = channel_build(build, params, reason);
-	ibchan_device_exit(dev);
-	return ch;
+	return channel_build(build, params, 0, reason);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_build, IBCHAN_NS);
+
+/**
+ * ibchan_channel_build_service - make the channel that serves its own domain
+ * @build: what from; the domain keeps the channel, and not the other way round
+ * @params: the knobs
+ * @reason: why not, or NULL
+ *
+ * Context: process, may sleep.
+ * Return: as ibchan_channel_build().
+ */
+struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
+						    struct ibchan_params *params,
+						    struct ibchan_reason *reason)
+{
+	return channel_build(build, params, 1, reason);
+}
 
 /**
  * ibchan_channel_endpoint - what the peer needs for its handshake
@@ -504,7 +581,8 @@ void ibchan_channel_stop(struct ibchan_channel *ch, u32 error, unsigned long dea
 	retire_rest(&ch->recv);
 	release_queue(&ch->send);
 	release_queue(&ch->recv);
-	ibchan_pd_drop(ch->pd);
+	if (!ch->service)
+		ibchan_pd_drop(ch->pd);
 	ibchan_gauge(channels, -1);
 }
 
@@ -516,16 +594,12 @@ static unsigned long drain_deadline(const struct ibchan_channel *ch)
 	return start + IBCHAN_DRAIN_TIMEOUT;
 }
 
-/**
- * ibchan_channel_close - give a channel back
- * @ch: the channel; not to be used any more
- *
- * What is posted completes, flushed at the latest, before this returns. Bounded
- * by a drain of 2 s. Not from a sink's callback: those may break channels.
- *
- * Context: process, may sleep.
- */
-void ibchan_channel_close(struct ibchan_channel *ch)
+static void channel_free(struct rcu_head *rcu)
+{
+	kmem_cache_free(channel_cache, container_of(rcu, struct ibchan_channel, rcu));
+}
+
+static void channel_close(struct ibchan_channel *ch)
 {
 	struct ibchan_device *dev = ch->dev;
 
@@ -539,10 +613,59 @@ void ibchan_channel_close(struct ibchan_channel *ch)
 	up_read(&dev->gate);
 	if (ch->leaked)
 		return;
-	kfree_rcu(ch, rcu);
+	call_rcu(&ch->rcu, channel_free);
 	ibchan_device_put(dev);
 }
+
+static void channel_close_work(struct work_struct *work)
+{
+	channel_close(container_of(work, struct ibchan_channel, close_work));
+}
+
+/**
+ * ibchan_channel_close - give a channel back
+ * @ch: the channel; not to be used any more
+ *
+ * What is posted completes, flushed at the latest, before this returns. Bounded
+ * by a drain of 2 s.
+ *
+ * Where it cannot sleep, as in a done(), it only breaks the channel, and a worker
+ * does the rest: works complete, and the channel's domain and cqs are in use,
+ * until then. ibchan_flush() waits for that.
+ *
+ * Context: any but NMI.
+ */
+void ibchan_channel_close(struct ibchan_channel *ch)
+{
+	if (!in_interrupt() && !irqs_disabled()) {
+		channel_close(ch);
+		return;
+	}
+	/* Its owner knows. */
+	WRITE_ONCE(ch->broken, NULL);
+	ibchan_channel_break(ch, -ECANCELED);
+	queue_work(ibchan_free_wq, &ch->close_work);
+}
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_close, IBCHAN_NS);
+
+/**
+ * ibchan_channel_force - end the works of a channel whose device does not
+ * @ch: the channel, broken; its owner does not close it meanwhile
+ *
+ * For who waits for a work that must have ended before it can go on. Destroying
+ * the queue pair ends all access.
+ *
+ * Context: process, may sleep; without the gate.
+ */
+void ibchan_channel_force(struct ibchan_channel *ch)
+{
+	static DEFINE_MUTEX(one_at_a_time);
+
+	guard(mutex)(&one_at_a_time);
+	down_read(&ch->dev->gate);
+	ibchan_channel_stop(ch, 0, jiffies);
+	up_read(&ch->dev->gate);
+}
 
 /**
  * ibchan_channel_arm - have a channel's completions reaped by themselves

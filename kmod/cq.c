@@ -23,6 +23,7 @@
 
 #include "compat.h"
 #include "counters.h"
+#include "fault.h"
 #include "internal.h"
 
 /* Completions that one call of the worker retires before it lets others run. */
@@ -58,7 +59,7 @@ void ibchan_cq_disown(struct ibchan_cq *cq)
 }
 
 /* The caller owns the cq and has retired works. */
-void ibchan_cq_notify(struct ibchan_cq *cq)
+static __always_inline void cq_notify(struct ibchan_cq *cq)
 {
 	int retired = cq->retired;
 
@@ -72,17 +73,25 @@ void ibchan_cq_notify(struct ibchan_cq *cq)
 		wake_up_all(&cq->wait);
 }
 
+void ibchan_cq_notify(struct ibchan_cq *cq)
+{
+	cq_notify(cq);
+}
+
 /* The caller owns the cq. Returns how many completions there were, up to a batch. */
-static int cq_poll_batch(struct ibchan_cq *cq)
+static __always_inline int cq_poll_batch(struct ibchan_cq *cq)
 {
 	int num, i;
 
 	if (test_bit(CQ_DEAD, &cq->flags))
 		return 0;
-	num = ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
-	for (i = 0; i < num; i++)
+	num = ibchan_fault(IBCHAN_FAULT_CQ_POLL) ?:
+	      ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
+	for (i = 0; i < num; i++) {
+		ibchan_fault_completion(&cq->wc[i]);
 		cq->wc[i].wr_cqe->done(cq->ib, &cq->wc[i]);
-	ibchan_cq_notify(cq);
+	}
+	cq_notify(cq);
 	return max(num, 0);
 }
 
@@ -101,29 +110,45 @@ void ibchan_cq_sweep(struct ibchan_cq *cq)
 	} while (num && total < cq->entries);
 }
 
+/* Waiters want to know of any completion, some consumers of solicited ones only. */
+static enum ib_cq_notify_flags cq_event_kind(struct ibchan_cq *cq)
+{
+	clear_bit(CQ_ARM_SOLICITED, &cq->flags);
+	return test_and_clear_bit(CQ_ARM, &cq->flags) ? IB_CQ_NEXT_COMP : IB_CQ_SOLICITED;
+}
+
 /*
  * The caller owns the cq. A completion that came before the request makes no
  * event: CQ_AGAIN then has the owner look once more.
  */
 static void cq_request_event(struct ibchan_cq *cq)
 {
+	enum ib_cq_notify_flags kind;
 	int ret;
 
-	if (!test_and_clear_bit(CQ_ARM, &cq->flags) || test_bit(CQ_DEAD, &cq->flags))
+	if (!test_bit(CQ_ARM, &cq->flags) && !test_bit(CQ_ARM_SOLICITED, &cq->flags))
 		return;
-	if (!atomic_read(&cq->in_flight) || test_and_set_bit(CQ_ARMED, &cq->flags))
+	kind = cq_event_kind(cq);
+	if (test_bit(CQ_DEAD, &cq->flags) || !atomic_read(&cq->in_flight))
 		return;
-	ret = ib_req_notify_cq(cq->ib, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	/* An event that is due for anything serves; one for solicited ones may not. */
+	if (test_and_set_bit(CQ_ARMED, &cq->flags) && kind != IB_CQ_NEXT_COMP)
+		return;
+	if (kind == IB_CQ_NEXT_COMP && test_and_set_bit(CQ_ARMED_ANY, &cq->flags))
+		return;
+	ret = ibchan_fault(IBCHAN_FAULT_CQ_NOTIFY) ?:
+	      ib_req_notify_cq(cq->ib, kind | IB_CQ_REPORT_MISSED_EVENTS);
 	if (ret > 0)
 		set_bit(CQ_AGAIN, &cq->flags);
 	if (ret >= 0)
 		return;
 	/* No event will come: the worker goes on until nothing is in flight. */
+	clear_bit(CQ_ARMED_ANY, &cq->flags);
 	clear_bit(CQ_ARMED, &cq->flags);
 	queue_work(ibchan_wq, &cq->reap_work);
 }
 
-static int cq_reap_owned(struct ibchan_cq *cq, int budget)
+static __always_inline int cq_reap_owned(struct ibchan_cq *cq, int budget)
 {
 	int total = 0;
 	int num;
@@ -189,17 +214,35 @@ void ibchan_cq_arm(struct ibchan_cq *cq)
 {
 	if (!atomic_read(&cq->in_flight))
 		return;
-	set_bit(CQ_ARM, &cq->flags);
+	set_bit(cq->mode & IBCHAN_CQ_SOLICITED ? CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
 	ibchan_cq_reap(cq, REAP_WORK_BUDGET);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_arm, IBCHAN_NS);
 
 static void cq_reap_work(struct work_struct *work)
 {
-	struct ibchan_cq *cq = container_of(work, struct ibchan_cq, reap_work);
+	ibchan_cq_arm(container_of(work, struct ibchan_cq, reap_work));
+}
 
-	set_bit(CQ_ARM, &cq->flags);
-	ibchan_cq_reap(cq, REAP_WORK_BUDGET);
+/* The device has lost completions, so nothing on this cq can be relied on. */
+static void cq_error_work(struct work_struct *work)
+{
+	struct ibchan_cq *cq = container_of(work, struct ibchan_cq, error_work);
+	struct ibchan_channel *ch;
+
+	guard(mutex)(&cq->dev->lock);
+	list_for_each_entry(ch, &cq->dev->channels, link)
+		if (ch->send.cq == cq || ch->recv.cq == cq)
+			ibchan_channel_break(ch, -EIO);
+}
+
+/* May run with interrupts off, under locks of the driver. */
+static void cq_error(struct ib_event *event, void *context)
+{
+	struct ibchan_cq *cq = context;
+
+	if (!test_bit(CQ_DEAD, &cq->flags))
+		queue_work(ibchan_wq, &cq->error_work);
 }
 
 /* May run with interrupts off, under locks of the driver: no verbs here. */
@@ -207,6 +250,7 @@ static void cq_event(struct ib_cq *ib, void *context)
 {
 	struct ibchan_cq *cq = context;
 
+	clear_bit(CQ_ARMED_ANY, &cq->flags);
 	clear_bit(CQ_ARMED, &cq->flags);
 	if (wq_has_sleeper(&cq->wait))
 		wake_up_all(&cq->wait);
@@ -216,37 +260,65 @@ static void cq_event(struct ib_cq *ib, void *context)
 
 static void cq_free_work(struct work_struct *work);
 
+/* What was asked for, with defaults in place. */
+static int set_sink(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
+{
+	static const struct ibchan_sink no_sink;
+	const struct ibchan_sink *sink = init->sink ?: &no_sink;
+
+	cq->sink = sink;
+	cq->priv = init->priv;
+	if (!(init->flags & IBCHAN_CQ_KEEP))
+		return 0;
+	cq->kept = ibchan_kept_alloc(cq->entries, sink, init->priv);
+	if (!cq->kept)
+		return -ENOMEM;
+	cq->sink = &ibchan_kept_sink;
+	cq->priv = cq->kept;
+	return 0;
+}
+
+static void cq_free(struct ibchan_cq *cq)
+{
+	ibchan_kept_free(cq->kept);
+	kfree(cq);
+}
+
 static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
-				  const struct ibchan_sink *sink, void *priv)
+				  const struct ibchan_cq_init *init)
 {
 	struct ibchan_cq *cq = kzalloc(sizeof(*cq), GFP_KERNEL_ACCOUNT);
 
 	if (!cq)
 		return NULL;
 	cq->dev = dev;
-	cq->sink = sink;
-	cq->priv = priv;
+	cq->mode = init->flags;
 	cq->entries = entries;
 	init_waitqueue_head(&cq->wait);
 	INIT_WORK(&cq->reap_work, cq_reap_work);
+	INIT_WORK(&cq->error_work, cq_error_work);
 	INIT_RCU_WORK(&cq->free_work, cq_free_work);
 	refcount_set(&cq->users, 1);
 	spin_lock_init(&cq->space_lock);
-	return cq;
+	if (!set_sink(cq, init))
+		return cq;
+	cq_free(cq);
+	return NULL;
 }
 
 static struct ibchan_cq *cq_create(struct ibchan_device *dev, u32 entries,
-				   const struct ibchan_sink *sink, void *priv)
+				   const struct ibchan_cq_init *init)
 {
 	struct ib_cq_init_attr attr = { .cqe = entries };
-	struct ibchan_cq *cq = cq_alloc(dev, entries, sink, priv);
+	struct ibchan_cq *cq = cq_alloc(dev, entries, init);
 	struct ib_cq *ib;
 
 	if (!cq)
 		return ERR_PTR(-ENOMEM);
-	ib = ib_create_cq(dev->ib, cq_event, NULL, cq, &attr);
+	ib = ibchan_fault_ptr(IBCHAN_FAULT_CQ_CREATE) ?:
+	     ib_create_cq(dev->ib, cq_event, cq_error, cq, &attr);
 	if (IS_ERR(ib)) {
-		kfree(cq);
+		cq_free(cq);
 		return ERR_CAST(ib);
 	}
 	cq->ib = ib;
@@ -258,38 +330,46 @@ static struct ibchan_cq *cq_create(struct ibchan_device *dev, u32 entries,
 	return cq;
 }
 
+static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_init *init,
+		      struct ibchan_reason *reason)
+{
+	if (init->flags & ~(IBCHAN_CQ_POLLED | IBCHAN_CQ_KEEP | IBCHAN_CQ_SOLICITED))
+		return -EOPNOTSUPP;
+	if (init->sink && init->sink->done && (init->flags & IBCHAN_CQ_KEEP))
+		return -EINVAL;
+	if (init->entries <= dev->attr.max_cqe)
+		return 0;
+	if (reason)
+		reason->element = IBCHAN_PARAMETER_CQ_ENTRIES;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
+				    (u64[3]) { init->entries, 1, dev->attr.max_cqe });
+}
+
 /**
  * ibchan_cq_create - make a completion queue
  * @dev: where
- * @entries: work requests of all channels on it, and 2 for each channel; 0: 4096,
- *	or the device's largest
- * @sink: where completions go
- * @priv: for @sink
+ * @init: what it is like; not needed afterwards, but for the sink
  * @reason: why not, or NULL
  *
  * Context: process, may sleep.
- * Return: the queue; -EINVAL when the device cannot have so many entries;
- * -ENODEV when it is gone; -ENOMEM; the driver's errno.
+ * Return: the queue; -EINVAL when the device cannot have so many entries, or for
+ * a sink that takes completions which are to be kept; -EOPNOTSUPP for an unknown
+ * flag; -ENODEV when the device is gone; -ENOMEM; the driver's errno.
  */
-struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev, u32 entries,
-				   const struct ibchan_sink *sink, void *priv,
+struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
+				   const struct ibchan_cq_init *init,
 				   struct ibchan_reason *reason)
 {
+	u32 entries = init->entries ?: min_t(u32, DEFAULT_ENTRIES, dev->attr.max_cqe);
 	struct ibchan_cq *cq;
 	int ret;
 
-	if (entries > dev->attr.max_cqe) {
-		if (reason)
-			reason->element = IBCHAN_PARAMETER_CQ_ENTRIES;
-		ret = ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
-					   (u64[3]) { entries, 1, dev->attr.max_cqe });
-		return ERR_PTR(ret);
-	}
-	ret = ibchan_device_enter(dev);
+	ret = check_init(dev, init, reason);
+	if (!ret)
+		ret = ibchan_device_enter(dev);
 	if (ret)
 		return ERR_PTR(ret);
-	cq = cq_create(dev, entries ?: min_t(u32, DEFAULT_ENTRIES, dev->attr.max_cqe),
-		       sink, priv);
+	cq = cq_create(dev, entries, init);
 	ibchan_device_exit(dev);
 	return cq;
 }
@@ -380,14 +460,16 @@ static void cq_free_work(struct work_struct *work)
 		ibchan_cq_settle(cq, jiffies + IBCHAN_EVENT_TIMEOUT);
 		synchronize_rcu();
 	}
-	cancel_work_sync(&cq->reap_work);
 	down_read(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&cq->link);
 	mutex_unlock(&dev->lock);
 	ibchan_cq_release_verbs(cq);
 	up_read(&dev->gate);
-	kfree(cq);
+	/* No event comes from a cq that is destroyed. */
+	cancel_work_sync(&cq->reap_work);
+	cancel_work_sync(&cq->error_work);
+	cq_free(cq);
 	ibchan_device_put(dev);
 }
 
@@ -455,46 +537,74 @@ void ibchan_cq_wake(struct ibchan_cq *cq)
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_wake, IBCHAN_NS);
 
 /* Polls for a moment, as long as nothing else wants the cpu. */
-static int cq_spin(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg)
+static int cq_spin(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 {
 	u64 end = ktime_get_ns() + SPIN_NS;
 	int ret;
 
 	do {
 		ibchan_cq_reap(cq, REAP_WORK_BUDGET);
-		ret = ready(arg);
-		if (ret || test_bit(CQ_DEAD, &cq->flags) || signal_pending(current))
+		ret = wait->ready(wait->arg);
+		if (ret || test_bit(CQ_DEAD, &cq->flags) ||
+		    signal_pending_state(wait->state, current))
 			return ret;
 		cpu_relax();
 	} while (!need_resched() && ktime_get_ns() < end);
 	return 0;
 }
 
-static int cq_sleep(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg,
-		    ktime_t *timeout)
+/* Why a waiter should not sleep, or 0. */
+static int cq_should_wake(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 {
-	DEFINE_WAIT(wait);
+	int ret = wait->ready(wait->arg);
+
+	if (ret)
+		return ret;
+	if (test_bit(CQ_DEAD, &cq->flags))
+		return -ENODEV;
+	if (signal_pending_state(wait->state, current))
+		return -EINTR;
+	if (wait->deadline != KTIME_MAX && ktime_compare(ktime_get(), wait->deadline) >= 0)
+		return -ETIMEDOUT;
+	return 0;
+}
+
+static int cq_sleep(struct ibchan_cq *cq, const struct ibchan_wait *wait)
+{
+	ktime_t deadline = wait->deadline;
+	DEFINE_WAIT(entry);
 	int ret;
 
 	for (;;) {
-		prepare_to_wait(&cq->wait, &wait, TASK_INTERRUPTIBLE);
+		prepare_to_wait(&cq->wait, &entry, wait->state);
 		set_bit(CQ_ARM, &cq->flags);
 		ibchan_cq_reap(cq, REAP_WORK_BUDGET);
-		ret = ready(arg);
+		ret = cq_should_wake(cq, wait);
 		if (ret)
 			break;
-		ret = -ENODEV;
-		if (test_bit(CQ_DEAD, &cq->flags))
-			break;
-		ret = -EINTR;
-		if (signal_pending(current))
-			break;
-		ret = -ETIMEDOUT;
-		if (timeout && ktime_compare(ktime_get(), *timeout) >= 0)
-			break;
-		schedule_hrtimeout(timeout, HRTIMER_MODE_ABS);
+		schedule_hrtimeout(deadline == KTIME_MAX ? NULL : &deadline, HRTIMER_MODE_ABS);
 	}
-	finish_wait(&cq->wait, &wait);
+	finish_wait(&cq->wait, &entry);
+	return ret;
+}
+
+/**
+ * ibchan_cq_wait_for - reap until a condition holds
+ * @cq: the queue; the caller has a reference
+ * @wait: the condition, and how long
+ *
+ * Context: process, may sleep.
+ * Return: as ibchan_cq_wait().
+ */
+int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
+{
+	int ret = wait->deadline ? cq_spin(cq, wait) : 0;
+
+	if (!ret)
+		ret = cq_sleep(cq, wait);
+	/* The event may have gone to this waiter, which is leaving. */
+	if (atomic_read(&cq->in_flight))
+		ibchan_cq_arm(cq);
 	return ret;
 }
 
@@ -515,16 +625,44 @@ static int cq_sleep(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg,
 int ibchan_cq_wait(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg,
 		   s64 timeout_ns)
 {
-	ktime_t deadline = ktime_add_safe(ktime_get(), max_t(s64, timeout_ns, 0));
-	int ret = timeout_ns ? cq_spin(cq, ready, arg) : 0;
+	struct ibchan_wait wait = {
+		.ready = ready,
+		.arg = arg,
+		.deadline = KTIME_MAX,
+		.state = TASK_INTERRUPTIBLE,
+	};
 
-	if (!ret)
-		ret = cq_sleep(cq, ready, arg, timeout_ns < 0 ? NULL : &deadline);
-	/* The event may have gone to this waiter, which is leaving. */
-	ibchan_cq_arm(cq);
-	return ret;
+	if (timeout_ns >= 0)
+		wait.deadline = timeout_ns ? ktime_add_safe(ktime_get(), timeout_ns) : 0;
+	return ibchan_cq_wait_for(cq, &wait);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_wait, IBCHAN_NS);
+
+/**
+ * ibchan_cq_poll - take completions from a cq that keeps them
+ * @cq: made with IBCHAN_CQ_KEEP
+ * @completions: filled, oldest first
+ * @num: how many at most
+ *
+ * Only works without a done() of their own have such completions. Each is taken
+ * once, whoever polls.
+ *
+ * Context: process or softirq, not with interrupts off.
+ * Return: how many; -EOPNOTSUPP for another cq.
+ */
+int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions, int num)
+{
+	int taken;
+
+	if (!cq->kept)
+		return -EOPNOTSUPP;
+	taken = ibchan_kept_take(cq->kept, completions, num);
+	if (taken == num)
+		return taken;
+	ibchan_cq_reap(cq, max(num, IBCHAN_REAP_BATCH));
+	return taken + ibchan_kept_take(cq->kept, completions + taken, num - taken);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_cq_poll, IBCHAN_NS);
 
 /* Pairs with the release when the marker is done: all before it is retired. */
 static bool marker_came(const int *drained)

@@ -70,6 +70,8 @@ static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 					ib_attr->max_qp_init_rd_atom), 1, U8_MAX);
 	attr->driver_id = ib->ops.driver_id;
 	attr->max_mr_size = ib_attr->max_mr_size;
+	if (ib_attr->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS)
+		attr->max_fast_reg_pages = ib_attr->max_fast_reg_page_list_len;
 }
 
 static struct ibchan_device *device_alloc(struct ib_device *ib)
@@ -112,6 +114,20 @@ void ibchan_device_hold(struct ibchan_device *dev)
 {
 	kref_get(&dev->kref);
 }
+
+/**
+ * ibchan_flush - wait for what was given up where nobody could wait
+ *
+ * Channels that were closed in atomic context, and regions whose last work came
+ * after their owner's ibchan_mr_put(), are gone afterwards.
+ *
+ * Context: process, may sleep; not from a callback.
+ */
+void ibchan_flush(void)
+{
+	flush_workqueue(ibchan_free_wq);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_flush, IBCHAN_NS);
 
 /**
  * ibchan_device_enter - begin a command
@@ -262,26 +278,43 @@ EXPORT_SYMBOL_NS_GPL(ibchan_port_query, IBCHAN_NS);
 
 static struct ib_client ibchan_client;
 
+/* All of them at once, so that they flush while the first one drains. */
+static void break_channels(struct ibchan_device *dev, int error)
+{
+	struct ibchan_channel *ch;
+
+	guard(mutex)(&dev->lock);
+	list_for_each_entry(ch, &dev->channels, link)
+		ibchan_channel_break(ch, error);
+}
+
+static void device_fatal_work(struct work_struct *work)
+{
+	break_channels(container_of(work, struct ibchan_device, fatal_work), -EIO);
+}
+
+/* A device that has failed completes nothing any more. Any context. */
+static void device_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct ibchan_device *dev = container_of(handler, struct ibchan_device, events);
+
+	if (event->event == IB_EVENT_DEVICE_FATAL)
+		queue_work(ibchan_wq, &dev->fatal_work);
+}
+
 static int client_add(struct ib_device *ib)
 {
 	struct ibchan_device *dev = device_alloc(ib);
 
 	if (!dev)
 		return -ENOMEM;
+	INIT_WORK(&dev->fatal_work, device_fatal_work);
+	INIT_IB_EVENT_HANDLER(&dev->events, ib, device_event);
+	ib_register_event_handler(&dev->events);
 	ib_set_client_data(ib, &ibchan_client, dev);
 	guard(mutex)(&devices_lock);
 	list_add_tail(&dev->link, &devices);
 	return 0;
-}
-
-/* All of them at once, so that they flush while the first one drains. */
-static void break_channels(struct ibchan_device *dev)
-{
-	struct ibchan_channel *ch;
-
-	guard(mutex)(&dev->lock);
-	list_for_each_entry(ch, &dev->channels, link)
-		ibchan_channel_break(ch, -ENODEV);
 }
 
 /* Then the device may still use any of its objects, and none of them goes. */
@@ -334,7 +367,9 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	mutex_lock(&devices_lock);
 	list_del_init(&dev->link);
 	mutex_unlock(&devices_lock);
-	break_channels(dev);
+	ib_unregister_event_handler(&dev->events);
+	cancel_work_sync(&dev->fatal_work);
+	break_channels(dev, -ENODEV);
 	down_write(&dev->gate);
 	release_verbs(dev);
 	dev->ib = NULL;

@@ -12,11 +12,14 @@
 
 #include "internal.h"
 
+/* Without a namespace any will do: for who talks to nobody but itself. */
 static bool attr_in_net(const struct ib_gid_attr *attr, struct net *net)
 {
 	struct net_device *ndev;
 	bool inside = false;
 
+	if (!net)
+		return true;
 	rcu_read_lock();
 	ndev = rdma_read_gid_attr_ndev_rcu(attr);
 	if (!IS_ERR_OR_NULL(ndev))

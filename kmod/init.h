@@ -3,6 +3,8 @@
 #ifndef IBCHAN_INIT_H
 #define IBCHAN_INIT_H
 
+int ibchan_channel_init(void);
+void ibchan_channel_fini(void);
 int ibchan_device_init(void);
 void ibchan_device_fini(void);
 void ibchan_debugfs_init(void);

@@ -6,6 +6,8 @@
  * Locks, outermost first:
  *
  *	devices_lock		list of devices (device.c)
+ *	ibchan_pd.service_lock	what registers shared kernel memory; a post and a
+ *				wait happen under it
  *	ibchan_device.gate	commands hold it for read, removal for write; it
  *				guards the ->ib pointers of everything below a
  *				device
@@ -13,6 +15,7 @@
  *	ibchan_channel.qp_lock	verbs that change the state of a qp
  *	ibchan_cq.space_lock	who has reserved how much of a cq
  *	ibchan_channel.post_lock   bottom halves off; prepare and ib_post_*
+ *	ibchan_busy.lock	bottom halves off; a region's ranges in flight
  *	ibchan_channel.state_lock  interrupts off; state and first error
  *
  * The right to reap a cq (CQ_OWNED) is not a lock: callbacks run under it. Who
@@ -35,9 +38,23 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/ibchan.h>
 
+#include "credit.h"
+
 /* WRs built and posted as one chain, and the elements that they share. */
 #define IBCHAN_CHAIN_WRS	16
 #define IBCHAN_CHAIN_SGES	IBCHAN_MAX_SGE
+
+/*
+ * Requests that only a domain's service channel takes. Their region is in
+ * ibchan_wr.data.
+ */
+#define IBCHAN_OP_REGISTER	6
+#define IBCHAN_OP_INVALIDATE	7
+#define IBCHAN_OPS		8
+
+#define IBCHAN_WR_ALL_FLAGS	(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | \
+				 IBCHAN_WR_INLINE | IBCHAN_WR_UNSIGNALED | \
+				 IBCHAN_WR_EXCLUSIVE)
 
 /* Completions taken from a cq in one call of the driver. */
 #define IBCHAN_REAP_BATCH	16
@@ -68,6 +85,8 @@
  * @channels: its channels
  * @link: in the list of devices, under devices_lock
  * @kref: its objects and its holders
+ * @events: tells when the device has failed
+ * @fatal_work: breaks its channels then
  * @attr: snapshot taken when the device came; immutable but for the name, which
  *	changes under devices_lock
  */
@@ -81,6 +100,8 @@ struct ibchan_device {
 	struct list_head channels;
 	struct list_head link;
 	struct kref kref;
+	struct ib_event_handler events;
+	struct work_struct fatal_work;
 	struct ibchan_device_attr attr;
 };
 
@@ -90,30 +111,66 @@ struct ibchan_device {
  * @dev: holds a reference
  * @users: 1 for the owner, 1 for each mr and channel
  * @link: in @dev->pds
+ * @service_lock: guards @service
+ * @service: what registers shared kernel memory; NULL until it is needed
+ * @service_end: gives @service back
  */
 struct ibchan_pd {
 	struct ib_pd *ib;
 	struct ibchan_device *dev;
 	refcount_t users;
 	struct list_head link;
+	struct mutex service_lock;	/* service; outside the gate */
+	struct ibchan_service *service;
+	void (*service_end)(struct ibchan_service *service);
+};
+
+/**
+ * struct ibchan_busy - ranges of a region that are in flight
+ * @lock: guards both trees
+ * @readers: ranges that the device reads
+ * @writers: ranges that the device writes
+ */
+struct ibchan_busy {
+	spinlock_t lock;		/* the trees */
+	struct rb_root_cached readers;
+	struct rb_root_cached writers;
+};
+
+/**
+ * struct ibchan_piece - a part of a region that is contiguous for the device
+ * @start: offset of its first byte in the region
+ * @dma: address of that byte for the device
+ */
+struct ibchan_piece {
+	u64 start;
+	u64 dma;
 };
 
 /**
  * struct ibchan_mr - memory region
- * @ib: NULL once deregistered; guarded by the gate
+ * @ib: NULL once deregistered, or where the domain's own key serves; guarded by
+ *	the gate
  * @pd: holds a reference
  * @users: 1 for the owner, 1 for each element of a work in flight; 0: a shell
- * @addr: address that the device knows the first byte by
+ * @addr: address that the device knows the first byte by, where it is in one piece
  * @length: bytes
- * @pages: pages that it keeps pinned
+ * @pages: pages that it keeps pinned, or mapped
  * @access: IBCHAN_ACCESS_*
  * @lkey: never leaves the kernel
  * @rkey: 0 unless remote access was asked for
+ * @busy: ranges in flight
+ * @num_pieces: 1, unless the device knows it in pieces
+ * @pieces: these, if not NULL
+ * @sgt: kernel memory as it is mapped
+ * @direction: of the mapping
+ * @released: the verbs object is gone
+ * @invalidate: takes its registration back; called without the gate; may be NULL
  * @link: in the device's list
  * @free_link: in the list of those whose last work has gone
  * @rcu: the memory outlives readers that found it in a handle table
  *
- * All but @ib, @users and the links are immutable.
+ * All but @ib, @users, @busy, @sgt, @released and the links are immutable.
  */
 struct ibchan_mr {
 	struct ib_mr *ib;
@@ -125,6 +182,13 @@ struct ibchan_mr {
 	u32 access;
 	u32 lkey;
 	u32 rkey;
+	struct ibchan_busy busy;
+	u32 num_pieces;
+	struct ibchan_piece *pieces;
+	struct sg_table sgt;
+	enum dma_data_direction direction;
+	int released;
+	void (*invalidate)(struct ibchan_mr *mr);
 	struct list_head link;
 	struct llist_node free_link;
 	struct rcu_head rcu;
@@ -134,7 +198,9 @@ enum ibchan_cq_flag {
 	CQ_OWNED,	/* somebody reaps */
 	CQ_AGAIN,	/* somebody else wanted to */
 	CQ_ARM,		/* arm before the right to reap is given up */
+	CQ_ARM_SOLICITED, /* the same, for solicited completions */
 	CQ_ARMED,	/* an event was asked for and has not come */
+	CQ_ARMED_ANY,	/* and not only for solicited completions */
 	CQ_DEAD,	/* no more verbs on it */
 	CQ_LATE,	/* an event was due when it died */
 };
@@ -143,13 +209,16 @@ enum ibchan_cq_flag {
  * struct ibchan_cq - completion queue
  * @ib: NULL once the device is gone; guarded by CQ_OWNED (and set CQ_DEAD)
  * @dev: holds a reference
- * @sink: the consumer's
- * @priv: the consumer's
+ * @sink: the consumer's, or that of @kept
+ * @priv: for @sink
+ * @kept: completions that nobody has taken yet; NULL unless IBCHAN_CQ_KEEP
+ * @mode: IBCHAN_CQ_*
  * @flags: enum ibchan_cq_flag
  * @in_flight: works posted and not retired
  * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
  * @wait: in-kernel waiters, and who waits for CQ_ARMED to clear
  * @reap_work: reaps when nobody waits
+ * @error_work: the device has lost completions
  * @users: 1 for the owner, 1 for each queue of a channel and each waiter; 0: a
  *	shell
  * @space_lock: guards @reserved
@@ -157,6 +226,7 @@ enum ibchan_cq_flag {
  * @entries: entries of the ib_cq
  * @link: in the device's list
  * @free_work: destroys and frees, after a grace period
+ * @completion: belongs to the owner of CQ_OWNED
  * @wc: belongs to the owner of CQ_OWNED
  */
 struct ibchan_cq {
@@ -164,78 +234,48 @@ struct ibchan_cq {
 	struct ibchan_device *dev;
 	const struct ibchan_sink *sink;
 	void *priv;
+	struct ibchan_kept *kept;
+	u32 mode;
 	unsigned long flags;
 	atomic_t in_flight;
 	int retired;
 	wait_queue_head_t wait;
 	struct work_struct reap_work;
+	struct work_struct error_work;
 	refcount_t users;
 	spinlock_t space_lock;		/* reserved */
 	u32 reserved;
 	u32 entries;
 	struct list_head link;
 	struct rcu_work free_work;
+	struct ibchan_completion completion;
 	struct ib_wc wc[IBCHAN_REAP_BATCH];
-};
-
-/**
- * struct ibchan_slot - one posted work
- * @cqe: what the device gives back
- * @queue: where it was posted
- * @mrs: its regions, room for the queue's max_sge
- * @wr_id: the caller's
- * @num_mrs: references held
- * @opcode: IBCHAN_OP_*
- *
- * Slots belong to their channel, so that nothing of the caller's is touched
- * after the post. One is written under the post lock before its credit is
- * spent, and read by who retires it before the credit is returned.
- */
-struct ibchan_slot {
-	struct ib_cqe cqe;
-	struct ibchan_queue *queue;
-	struct ibchan_mr **mrs;
-	u64 wr_id;
-	u16 num_mrs;
-	u8 opcode;
-};
-
-/**
- * struct ibchan_credit - free slots of a queue
- * @depth: works that may be in flight
- * @slots: @depth rounded up to a power of two, so that the counters may wrap
- * @posted: works ever posted; written under the post lock
- * @retired: works ever retired; written by the owner of the cq
- *
- * A reliable connection completes each of its queues in order, so the next free
- * slot is @posted modulo @slots.
- */
-struct ibchan_credit {
-	u32 depth;
-	u32 slots;
-	u32 posted;
-	u32 retired;
 };
 
 /**
  * struct ibchan_queue - the send or the receive half of a channel
  * @channel: its channel
  * @cq: where it completes
- * @credit: free slots
+ * @credit: its places
  * @max_sge: elements of one work
- * @slots: @credit.slots of them
- * @mrs: the slots' regions
+ * @works: what is in flight, by place
+ * @slots: works of those who bring none, by place; NULL where @cq has no sink
+ * @sges: the elements of @slots, @max_sge each
  * @marker: completes behind everything else, when the qp drains
  * @marked: the marker is posted
  * @drained: the marker has come, or was given up
+ *
+ * A place is written under the post lock before its credit is spent, and read by
+ * who retires it before the credit is returned.
  */
 struct ibchan_queue {
 	struct ibchan_channel *channel;
 	struct ibchan_cq *cq;
 	struct ibchan_credit credit;
 	u32 max_sge;
-	struct ibchan_slot *slots;
-	struct ibchan_mr **mrs;
+	struct ibchan_work **works;
+	struct ibchan_work *slots;
+	struct ibchan_sge *sges;
 	struct ib_cqe marker;
 	int marked;
 	int drained;
@@ -243,24 +283,31 @@ struct ibchan_queue {
 
 /**
  * struct ibchan_chain - scratch space to build a chain in, under the post lock
- * @send: send, write and read requests
+ * @send: requests for the send queue
  * @recv: receive requests
  * @sges: their elements
- * @num: requests built
- * @num_sges: elements used
- * @queue: where they go
+ * @bad_send: which one the driver refused
+ * @bad_recv: the same
+ * @error: why
+ * @refused: why the next request was refused, or 0
  *
  * It outlives ib_post_*: soft-RoCE may look at wr->next after the completion.
  */
 struct ibchan_chain {
 	union {
-		struct ib_rdma_wr send[IBCHAN_CHAIN_WRS];
+		union ibchan_send_wr {
+			struct ib_send_wr wr;
+			struct ib_rdma_wr rdma;
+			struct ib_atomic_wr atomic;
+			struct ib_reg_wr reg;
+		} send[IBCHAN_CHAIN_WRS];
 		struct ib_recv_wr recv[IBCHAN_CHAIN_WRS];
 	};
 	struct ib_sge sges[IBCHAN_CHAIN_SGES];
-	u32 num;
-	u32 num_sges;
-	struct ibchan_queue *queue;
+	const struct ib_send_wr *bad_send;
+	const struct ib_recv_wr *bad_recv;
+	int error;
+	int refused;
 };
 
 /**
@@ -288,9 +335,9 @@ struct ibchan_gid {
  * @connected: @qp has come to RTS, so closing has to drain it; under @qp_lock
  * @post_lock: guards the posting side of both queues, @chain
  * @chain: scratch space
- * @send: sends, writes and reads
+ * @send: all but receives
  * @recv: receives
- * @max_read_sge: elements of a read
+ * @max_sge: elements that the device sees of one work, by opcode
  * @max_message: bytes of one message
  * @state_lock: guards @state, @error and @status together
  * @state: enum ibchan_channel_state; read without the lock by the post path
@@ -299,8 +346,12 @@ struct ibchan_gid {
  * @broken_at: when it broke, in jiffies; 0: it has not
  * @leaked: the device would not let go of it
  * @break_work: moves the qp to ERR
- * @net: kept by the consumer
+ * @close_work: closes what was given up in atomic context
+ * @service: belongs to its domain: does not hold it, and may register memory
+ * @net: kept by the consumer; NULL: any
  * @cookie: the consumer's
+ * @broken: the consumer's
+ * @priv: the consumer's
  * @params: in effect; immutable once connected
  * @gid: own address; immutable
  * @endpoint: for the peer; immutable
@@ -317,7 +368,7 @@ struct ibchan_channel {
 	struct ibchan_chain chain;
 	struct ibchan_queue send;
 	struct ibchan_queue recv;
-	u32 max_read_sge;
+	u8 max_sge[IBCHAN_OPS];
 	u32 max_message;
 	spinlock_t state_lock;		/* state and first error */
 	u32 state;
@@ -326,8 +377,12 @@ struct ibchan_channel {
 	unsigned long broken_at;
 	int leaked;
 	struct work_struct break_work;
+	struct work_struct close_work;
+	int service;
 	struct net *net;
 	u64 cookie;
+	void (*broken)(void *priv, int error);
+	void *priv;
 	struct ibchan_params params;
 	struct ibchan_gid gid;
 	struct ibchan_endpoint endpoint;
@@ -335,15 +390,18 @@ struct ibchan_channel {
 	struct rcu_head rcu;
 };
 
-/* wr.c, params.c, endpoint.c, state.c, status.c: pure, any context. */
+/* Pure, any context: wr.c, busy.c, pieces.c, params.c, endpoint.c, state.c, status.c. */
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
 			 const u64 value[3]);
-bool ibchan_range_fits(u64 offset, u64 length, u64 size);
-int ibchan_wr_check(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
-		    struct ibchan_reason *reason);
-struct ibchan_queue *ibchan_wr_queue(struct ibchan_channel *ch,
-				     const struct ibchan_wr *wr);
+bool ibchan_op_scatters(u8 opcode);
+void ibchan_busy_init(struct ibchan_busy *busy);
+int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
+		     struct ibchan_reason *reason);
+void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes);
+u32 ibchan_pieces_find(const struct ibchan_piece *pieces, u32 num, u64 offset);
+u32 ibchan_pieces_count(const struct ibchan_piece *pieces, u32 num, u64 offset,
+			u64 length);
 int ibchan_params_check(const struct ibchan_params *params,
 			const struct ibchan_device_attr *attr,
 			struct ibchan_reason *reason);
@@ -355,7 +413,20 @@ int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 u8 ibchan_gid_family(const u8 *gid);
 bool ibchan_state_may(u32 from, u32 to);
 int ibchan_state_error(u32 state, u32 error);
-u32 ibchan_status_error(u32 status);
+
+/**
+ * struct ibchan_wait - what to wait for, and how long
+ * @ready: see ibchan_cq_wait()
+ * @arg: for @ready
+ * @deadline: KTIME_MAX: none
+ * @state: TASK_*, which says what signals end the wait
+ */
+struct ibchan_wait {
+	int (*ready)(void *arg);
+	void *arg;
+	ktime_t deadline;
+	unsigned int state;
+};
 
 /* gid.c */
 int ibchan_gid_choose(struct ib_device *ib, struct net *net,
@@ -378,8 +449,9 @@ void ibchan_pd_drop(struct ibchan_pd *pd);
 void ibchan_pd_release_verbs(struct ibchan_pd *pd);
 
 /* mr.c */
-bool ibchan_mr_get(struct ibchan_mr *mr);
-void ibchan_mr_drop(struct ibchan_mr *mr);
+struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
+				struct ibchan_reason *reason);
+void ibchan_mr_last_drop(struct ibchan_mr *mr);
 void ibchan_mr_release_verbs(struct ibchan_mr *mr);
 
 /* cq.c */
@@ -390,6 +462,7 @@ void ibchan_cq_notify(struct ibchan_cq *cq);
 int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, int queues,
 		      struct ibchan_reason *reason);
 void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries);
+int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait);
 bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,
 			    unsigned long deadline);
 void ibchan_cq_remove(struct ibchan_cq *cq);
@@ -403,24 +476,43 @@ int ibchan_qp_connect(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 bool ibchan_qp_end_work(struct ibchan_channel *ch);
 void ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline);
 int ibchan_qp_destroy(struct ibchan_channel *ch);
-int ibchan_qp_post(struct ibchan_channel *ch, u32 *posted);
-
 /* work.c */
 int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
 		      struct ibchan_cq *cq, u32 depth);
 void ibchan_queue_fini(struct ibchan_queue *queue);
+void ibchan_queue_end_silent(struct ibchan_queue *queue);
 void ibchan_queue_flush(struct ibchan_queue *queue);
 
+/* kept.c */
+extern const struct ibchan_sink ibchan_kept_sink;
+struct ibchan_kept *ibchan_kept_alloc(u32 entries, const struct ibchan_sink *sink, void *priv);
+void ibchan_kept_free(struct ibchan_kept *kept);
+int ibchan_kept_take(struct ibchan_kept *kept, struct ibchan_completion *completions,
+		     int num);
+
+/* pending.c */
+struct ibchan_pending;
+int ibchan_pending_complete(struct ibchan_pending *pending, ktime_t deadline);
+
 /* channel.c */
+struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
+						    struct ibchan_params *params,
+						    struct ibchan_reason *reason);
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status);
 void ibchan_channel_stop(struct ibchan_channel *ch, u32 error, unsigned long deadline);
+void ibchan_channel_force(struct ibchan_channel *ch);
 
-static inline u32 ibchan_credit_in_flight(const struct ibchan_credit *credit)
+/* For an element of a work; false when the region is being given up. Any context. */
+static inline bool ibchan_mr_get(struct ibchan_mr *mr)
 {
-	/* Pairs with the retirement that gave the slot back. */
-	u32 retired = smp_load_acquire(&credit->retired);
+	return refcount_inc_not_zero(&mr->users);
+}
 
-	return READ_ONCE(credit->posted) - retired;
+/* A work is done with the region. Any context. */
+static inline void ibchan_mr_drop(struct ibchan_mr *mr)
+{
+	if (refcount_dec_and_test(&mr->users))
+		ibchan_mr_last_drop(mr);
 }
 
 #endif /* IBCHAN_INTERNAL_H */

@@ -18,16 +18,23 @@ static int __init ibchan_init(void)
 {
 	int ret;
 
-	ret = ibchan_device_init();
+	ret = ibchan_channel_init();
 	if (ret)
 		return ret;
+	ret = ibchan_device_init();
+	if (ret)
+		goto undo_channel;
 	ret = misc_register(&ibchan_misc);
-	if (ret) {
-		ibchan_device_fini();
-		return ret;
-	}
+	if (ret)
+		goto undo_device;
 	ibchan_debugfs_init();
 	return 0;
+
+undo_device:
+	ibchan_device_fini();
+undo_channel:
+	ibchan_channel_fini();
+	return ret;
 }
 
 /* No file is open, so the devices have none of our objects but dying ones. */
@@ -36,6 +43,7 @@ static void __exit ibchan_exit(void)
 	ibchan_debugfs_fini();
 	misc_deregister(&ibchan_misc);
 	ibchan_device_fini();
+	ibchan_channel_fini();
 }
 
 module_init(ibchan_init);

@@ -9,12 +9,18 @@
  *
  * User pages are pinned by the driver (ib_umem), charged to the mm of the
  * caller, and unpinned when the driver deregisters, whoever calls that.
+ *
+ * Kernel memory belongs to its owner and is only mapped. For local access the
+ * domain's own key serves, which is why such a region may consist of several
+ * pieces and has no rkey. For remote access the pages are put into a region that
+ * is contiguous for the device; service.c posts its registration.
  */
 #include <linux/capability.h>
 #include <linux/errno.h>
 #include <linux/llist.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/scatterlist.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -22,6 +28,7 @@
 
 #include "compat.h"
 #include "counters.h"
+#include "fault.h"
 #include "internal.h"
 
 /* Bytes to fault in between two looks at signals. */
@@ -113,7 +120,8 @@ static int fault_in(u64 addr, u64 length, u32 access)
 static struct ib_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
 			      struct ibchan_reason *reason)
 {
-	struct ib_mr *ib = ib_reg_user_mr(pd->ib, addr, length, addr, access);
+	struct ib_mr *ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_REG_USER) ?:
+			   ib_reg_user_mr(pd->ib, addr, length, addr, access);
 
 	if (!IS_ERR(ib))
 		return ib;
@@ -123,10 +131,26 @@ static struct ib_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u32 ac
 	return ib;
 }
 
+static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access)
+{
+	struct ibchan_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+
+	if (!mr)
+		return NULL;
+	mr->pd = pd;
+	refcount_set(&mr->users, 1);
+	mr->length = length;
+	mr->access = access;
+	mr->num_pieces = 1;
+	ibchan_busy_init(&mr->busy);
+	return mr;
+}
+
 static void mr_publish(struct ibchan_mr *mr)
 {
 	struct ibchan_device *dev = mr->pd->dev;
 
+	ibchan_pd_hold(mr->pd);
 	mutex_lock(&dev->lock);
 	list_add_tail(&mr->link, &dev->mrs);
 	mutex_unlock(&dev->lock);
@@ -137,7 +161,7 @@ static void mr_publish(struct ibchan_mr *mr)
 static struct ibchan_mr *mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 				     u32 access, struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	struct ibchan_mr *mr = mr_alloc(pd, length, access);
 	struct ib_mr *ib;
 
 	if (!mr)
@@ -148,13 +172,8 @@ static struct ibchan_mr *mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 		return ERR_CAST(ib);
 	}
 	mr->ib = ib;
-	mr->pd = pd;
-	ibchan_pd_hold(pd);
-	refcount_set(&mr->users, 1);
 	mr->addr = addr;
-	mr->length = length;
 	mr->pages = pages_spanned(addr, length);
-	mr->access = access;
 	mr->lkey = ib->lkey;
 	mr->rkey = access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
 	mr_publish(mr);
@@ -199,6 +218,173 @@ struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_user, IBCHAN_NS);
 
+/* Pages of the device's size that a mapped table covers. */
+static u32 table_pages(const struct sg_table *sgt)
+{
+	struct scatterlist *sg;
+	u32 pages = 0;
+	u32 i;
+
+	for_each_sgtable_sg(sgt, sg, i)
+		pages += pages_spanned(sg->offset, sg->length);
+	return pages;
+}
+
+static u64 table_length(const struct sg_table *sgt)
+{
+	struct scatterlist *sg;
+	u64 length = 0;
+	u32 i;
+
+	for_each_sgtable_sg(sgt, sg, i)
+		length += sg->length;
+	return length;
+}
+
+/* Where the device finds the pieces, with one behind the last. */
+static int fill_pieces(struct ibchan_mr *mr)
+{
+	struct scatterlist *sg;
+	u64 start = 0;
+	u32 i;
+
+	mr->lkey = mr->pd->ib->local_dma_lkey;
+	mr->addr = sg_dma_address(mr->sgt.sgl);
+	if (mr->sgt.nents == 1)
+		return 0;
+	mr->pieces = kvcalloc(mr->sgt.nents + 1, sizeof(*mr->pieces), GFP_KERNEL_ACCOUNT);
+	if (!mr->pieces)
+		return -ENOMEM;
+	for_each_sgtable_dma_sg(&mr->sgt, sg, i) {
+		mr->pieces[i] = (struct ibchan_piece){ start, sg_dma_address(sg) };
+		start += sg_dma_len(sg);
+	}
+	mr->pieces[i].start = start;
+	mr->num_pieces = mr->sgt.nents;
+	return 0;
+}
+
+static int refuse_pages(u32 code, u64 given, u64 allowed, struct ibchan_reason *reason)
+{
+	return ibchan_refuse_values(reason, code, -EINVAL, (u64[3]) { given, allowed });
+}
+
+/*
+ * The device calls the first byte by its place in its page, so that peers do not
+ * learn where it lies.
+ */
+static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
+{
+	u32 max = mr->pd->dev->attr.max_fast_reg_pages;
+	struct ib_mr *ib;
+	int mapped;
+
+	if (mr->pages > max)
+		return refuse_pages(IBCHAN_REASON_REGION_TOO_LONG, mr->pages, max, reason);
+	ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_ALLOC) ?:
+	     ib_alloc_mr(mr->pd->ib, IB_MR_TYPE_MEM_REG, mr->pages);
+	if (IS_ERR(ib))
+		return PTR_ERR(ib);
+	mr->ib = ib;
+	mapped = ibchan_fault(IBCHAN_FAULT_MR_MAP) ?:
+		 ib_map_mr_sg(ib, mr->sgt.sgl, mr->sgt.nents, NULL, PAGE_SIZE);
+	if (mapped < 0)
+		return mapped;
+	if (mapped < mr->sgt.nents)
+		return refuse_pages(IBCHAN_REASON_REGION_GAPS, mr->sgt.nents, mapped, reason);
+	ib_update_fast_reg_key(ib, ib_inc_rkey(ib->rkey));
+	ib->iova = offset_in_page(ib->iova);
+	mr->addr = ib->iova;
+	mr->lkey = ib->lkey;
+	mr->rkey = ib->rkey;
+	return 0;
+}
+
+static int map_table(struct ibchan_mr *mr)
+{
+	struct ib_device *ib = mr->pd->ib->device;
+	int nents;
+
+	mr->direction = mr->access & IBCHAN_ACCESS_LOCAL_WRITE ? DMA_BIDIRECTIONAL :
+								  DMA_TO_DEVICE;
+	nents = ibchan_fault(IBCHAN_FAULT_MR_DMA_MAP) ?:
+		ib_dma_map_sg(ib, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
+	if (nents <= 0)
+		return -ENOMEM;
+	mr->sgt.nents = nents;
+	return 0;
+}
+
+static void unmap_table(struct ibchan_mr *mr)
+{
+	if (!mr->sgt.sgl)
+		return;
+	ib_dma_unmap_sg(mr->pd->ib->device, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
+	sg_free_table(&mr->sgt);
+}
+
+static int fill_kernel(struct ibchan_mr *mr, struct ibchan_reason *reason)
+{
+	int ret;
+
+	ret = mr->access & IBCHAN_ACCESS_REMOTE ? fill_contiguous(mr, reason) :
+						   fill_pieces(mr);
+	if (!ret)
+		return 0;
+	if (mr->ib)
+		ib_dereg_mr(mr->ib);
+	kvfree(mr->pieces);
+	unmap_table(mr);
+	return ret;
+}
+
+static struct ibchan_mr *mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
+				struct ibchan_reason *reason)
+{
+	struct ibchan_mr *mr = mr_alloc(pd, table_length(sgt), access);
+	int ret;
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->sgt = *sgt;
+	mr->pages = table_pages(sgt);
+	ret = map_table(mr);
+	if (!ret) {
+		*sgt = (struct sg_table) {};
+		ret = fill_kernel(mr, reason);
+	}
+	if (ret) {
+		kfree(mr);
+		return ERR_PTR(ret);
+	}
+	mr_publish(mr);
+	return mr;
+}
+
+/**
+ * ibchan_mr_map - make a region of kernel memory
+ * @pd: where
+ * @sgt: its pages; the caller frees what is left of it
+ * @access: IBCHAN_ACCESS_*; a region for remote access is not registered yet
+ * @reason: why not, or NULL
+ *
+ * Context: process, may sleep.
+ * Return: the region; -EINVAL for too many pages, or for pieces that do not join
+ * at page borders, where access is remote; -ENODEV; -ENOMEM; the driver's errno.
+ */
+struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
+				struct ibchan_reason *reason)
+{
+	struct ibchan_mr *mr;
+	int ret = ibchan_device_enter(pd->dev);
+
+	if (ret)
+		return ERR_PTR(ret);
+	mr = mr_map(pd, sgt, access, reason);
+	ibchan_device_exit(pd->dev);
+	return mr;
+}
+
 /**
  * ibchan_mr_rkey - what a peer needs to reach the region
  * @mr: the region
@@ -212,6 +398,39 @@ u32 ibchan_mr_rkey(const struct ibchan_mr *mr)
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_rkey, IBCHAN_NS);
 
 /**
+ * ibchan_mr_length - how long a region is
+ * @mr: the region
+ *
+ * Return: bytes.
+ */
+u64 ibchan_mr_length(const struct ibchan_mr *mr)
+{
+	return mr->length;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_length, IBCHAN_NS);
+
+/**
+ * ibchan_mr_remote - a region as its peer knows it
+ * @mr: the region
+ * @remote: filled on success
+ *
+ * Context: any.
+ * Return: 0; -EACCES for a region that was not registered for remote access.
+ */
+int ibchan_mr_remote(const struct ibchan_mr *mr, struct ibchan_remote *remote)
+{
+	if (!(mr->access & IBCHAN_ACCESS_REMOTE))
+		return -EACCES;
+	*remote = (struct ibchan_remote){
+		.addr = mr->addr,
+		.length = mr->length,
+		.rkey = mr->rkey,
+	};
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_remote, IBCHAN_NS);
+
+/**
  * ibchan_mr_pages - how many pages the region keeps pinned
  * @mr: the region
  */
@@ -221,24 +440,28 @@ u64 ibchan_mr_pages(const struct ibchan_mr *mr)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_pages, IBCHAN_NS);
 
-/* For an element of a work; false when the region is being given up. */
-bool ibchan_mr_get(struct ibchan_mr *mr)
+/* A region that its driver does not let go of stays mapped as well. */
+static bool dereg(struct ibchan_mr *mr)
 {
-	return refcount_inc_not_zero(&mr->users);
+	struct ib_mr *ib = xchg(&mr->ib, NULL);
+
+	if (!ib || !(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ib_dereg_mr(ib)))
+		return true;
+	ibchan_gauge(leaked, 1);
+	return false;
 }
 
 /*
  * The gate is held for read, or it is closed. A driver that cannot deregister
- * keeps its memory, and we count that.
+ * keeps its memory, and we count that. Done once.
  */
 void ibchan_mr_release_verbs(struct ibchan_mr *mr)
 {
-	struct ib_mr *ib = xchg(&mr->ib, NULL);
-
-	if (!ib)
+	if (mr->released)
 		return;
-	if (ib_dereg_mr(ib))
-		ibchan_gauge(leaked, 1);
+	mr->released = 1;
+	if (dereg(mr))
+		unmap_table(mr);
 	ibchan_gauge(mrs_registered, -1);
 	ibchan_gauge(mr_pages, -(s64)mr->pages);
 }
@@ -247,6 +470,8 @@ static void mr_dereg(struct ibchan_mr *mr)
 {
 	struct ibchan_device *dev = mr->pd->dev;
 
+	if (mr->invalidate)
+		mr->invalidate(mr);
 	down_read(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&mr->link);
@@ -256,6 +481,14 @@ static void mr_dereg(struct ibchan_mr *mr)
 	ibchan_pd_drop(mr->pd);
 }
 
+static void mr_free(struct rcu_head *rcu)
+{
+	struct ibchan_mr *mr = container_of(rcu, struct ibchan_mr, rcu);
+
+	kvfree(mr->pieces);
+	kfree(mr);
+}
+
 static void release_deferred(struct work_struct *work)
 {
 	struct llist_node *list = llist_del_all(&deferred);
@@ -263,15 +496,13 @@ static void release_deferred(struct work_struct *work)
 
 	llist_for_each_entry_safe(mr, next, list, free_link) {
 		mr_dereg(mr);
-		kfree_rcu(mr, rcu);
+		call_rcu(&mr->rcu, mr_free);
 	}
 }
 
-/* A work is done with the region. Any context. */
-void ibchan_mr_drop(struct ibchan_mr *mr)
+/* The last work is done with the region, which its owner has given up. Any context. */
+void ibchan_mr_last_drop(struct ibchan_mr *mr)
 {
-	if (!refcount_dec_and_test(&mr->users))
-		return;
 	if (llist_add(&mr->free_link, &deferred))
 		queue_work(ibchan_free_wq, &deferred_work);
 }
@@ -299,15 +530,16 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_try_dereg, IBCHAN_NS);
  * ibchan_mr_put - the owner is done with the region
  * @mr: the region, or the shell that ibchan_mr_try_dereg() left
  *
- * A region that works use is deregistered when the last of them has completed.
- * The memory of @mr itself stays readable for one RCU grace period more.
+ * A region that works use is deregistered when the last of them has completed;
+ * kernel memory must stay until then. The memory of @mr itself stays readable for
+ * one RCU grace period more.
  *
  * Context: any.
  */
 void ibchan_mr_put(struct ibchan_mr *mr)
 {
 	if (!refcount_read(&mr->users)) {
-		kfree_rcu(mr, rcu);
+		call_rcu(&mr->rcu, mr_free);
 		return;
 	}
 	ibchan_mr_drop(mr);

@@ -12,6 +12,9 @@
 #define TIMER_MAX	31U		/* 5 bits on the wire */
 #define SERVICE_LEVEL_MAX 15U		/* 4 bits on the wire */
 
+/* Bytes; more than devices offer (mlx5: 828), who have the last word. */
+#define INLINE_MAX	1024U
+
 /**
  * ibchan_params_init - the defaults
  * @params: what to fill
@@ -143,11 +146,11 @@ int ibchan_params_check(const struct ibchan_params *params,
 		{ IBCHAN_PARAMETER_TRAFFIC_CLASS, params->traffic_class, 0, U8_MAX, 0 },
 		{ IBCHAN_PARAMETER_SERVICE_LEVEL, params->service_level, 0,
 		  SERVICE_LEVEL_MAX, 0 },
+		{ IBCHAN_PARAMETER_MAX_INLINE_DATA, params->max_inline_data, 0,
+		  INLINE_MAX, 0 },
 	};
 	int ret;
 
-	if (params->reserved)
-		return ibchan_refuse(reason, IBCHAN_REASON_RESERVED, -EINVAL);
 	ret = ibchan_access_check(params->access, reason);
 	if (!ret)
 		ret = check_ranges(ranges, ARRAY_SIZE(ranges), reason);

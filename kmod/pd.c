@@ -5,6 +5,7 @@
 
 #include "compat.h"
 #include "counters.h"
+#include "fault.h"
 #include "internal.h"
 
 static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
@@ -14,7 +15,7 @@ static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
 
 	if (!pd)
 		return ERR_PTR(-ENOMEM);
-	ib = ib_alloc_pd(dev->ib, 0);
+	ib = ibchan_fault_ptr(IBCHAN_FAULT_PD_ALLOC) ?: ib_alloc_pd(dev->ib, 0);
 	if (IS_ERR(ib)) {
 		kfree(pd);
 		return ERR_CAST(ib);
@@ -23,6 +24,7 @@ static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
 	pd->dev = dev;
 	ibchan_device_hold(dev);
 	refcount_set(&pd->users, 1);
+	mutex_init(&pd->service_lock);
 	mutex_lock(&dev->lock);
 	list_add_tail(&pd->link, &dev->pds);
 	mutex_unlock(&dev->lock);
@@ -76,6 +78,8 @@ static void pd_destroy(struct ibchan_pd *pd)
 {
 	struct ibchan_device *dev = pd->dev;
 
+	if (pd->service)
+		pd->service_end(pd->service);
 	down_read(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&pd->link);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The queue pair: create, connect, post, drain, destroy. All verbs on an ib_qp
- * are here.
+ * The queue pair: create, connect, drain, destroy. All verbs on an ib_qp are here,
+ * but those that post, which are in post.h.
  *
  * Draining is our own: ib_drain_qp() waits without end and may come back
  * undrained. Each queue has a slot and a cq entry in reserve for a marker. The
@@ -13,7 +13,9 @@
 #include <rdma/ib_cache.h>
 
 #include "compat.h"
+#include "fault.h"
 #include "internal.h"
+#include "post.h"
 
 #define HOP_LIMIT	64	/* RoCE v2 is routed; what IP hosts take */
 
@@ -42,6 +44,18 @@ static void qp_event(struct ib_event *event, void *context)
 	}
 }
 
+static void fill_max_sge(struct ibchan_channel *ch)
+{
+	u32 op;
+
+	for (op = 0; op < IBCHAN_OPS; op++)
+		ch->max_sge[op] = ch->send.max_sge;
+	ch->max_sge[IBCHAN_OP_RECV] = ch->recv.max_sge;
+	ch->max_sge[IBCHAN_OP_READ] = min(ch->send.max_sge, ch->dev->attr.max_read_sge);
+	ch->max_sge[IBCHAN_OP_COMPARE_SWAP] = 1;
+	ch->max_sge[IBCHAN_OP_FETCH_ADD] = 1;
+}
+
 /**
  * ibchan_qp_create - make the queue pair of a channel
  * @ch: with its queues and parameters in place
@@ -62,17 +76,19 @@ int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
 			.max_recv_wr = ch->recv.credit.depth + IBCHAN_MARKERS,
 			.max_send_sge = ch->send.max_sge,
 			.max_recv_sge = ch->recv.max_sge,
+			.max_inline_data = ch->params.max_inline_data,
 		},
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
 		.port_num = ch->gid.port,
 	};
-	struct ib_qp *qp = ib_create_qp(ch->pd->ib, &attr);
+	struct ib_qp *qp = ibchan_fault_ptr(IBCHAN_FAULT_QP_CREATE) ?:
+			   ib_create_qp(ch->pd->ib, &attr);
 
 	if (IS_ERR(qp))
 		return refuse_step(reason, STEP_CREATE, PTR_ERR(qp));
 	ch->qp = qp;
-	ch->max_read_sge = min(ch->send.max_sge, ch->pd->dev->attr.max_read_sge);
+	fill_max_sge(ch);
 	return 0;
 }
 
@@ -85,7 +101,8 @@ static int qp_to_init(struct ibchan_channel *ch)
 		.qp_access_flags = ch->params.access,
 	};
 
-	return ib_modify_qp(ch->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+	return ibchan_fault(IBCHAN_FAULT_QP_INIT) ?:
+	       ib_modify_qp(ch->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
 			    IB_QP_ACCESS_FLAGS);
 }
 
@@ -126,7 +143,8 @@ static int qp_to_rtr(struct ibchan_channel *ch, const struct ibchan_endpoint *pe
 	};
 
 	fill_address(ch, peer, &attr.ah_attr);
-	return ib_modify_qp(ch->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+	return ibchan_fault(IBCHAN_FAULT_QP_RTR) ?:
+	       ib_modify_qp(ch->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
 			    IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
 			    IB_QP_MIN_RNR_TIMER);
 }
@@ -142,7 +160,8 @@ static int qp_to_rts(struct ibchan_channel *ch)
 		.sq_psn = ch->params.send_psn,
 	};
 
-	return ib_modify_qp(ch->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+	return ibchan_fault(IBCHAN_FAULT_QP_RTS) ?:
+	       ib_modify_qp(ch->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
 			    IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_SQ_PSN);
 }
 
@@ -151,7 +170,8 @@ static void qp_to_reset(struct ibchan_channel *ch)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 
 	/* If even that fails, the next handshake fails too, and closing works. */
-	ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
+	if (!ibchan_fault(IBCHAN_FAULT_QP_RESET))
+		ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
 }
 
 /**
@@ -188,13 +208,37 @@ static bool err_is_unsafe(const struct ib_qp *qp)
 	return IBCHAN_RXE_ERR_IS_UNSAFE && qp->device->ops.driver_id == RDMA_DRIVER_RXE;
 }
 
+static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
+{
+	struct ibchan_queue *queue = container_of(wc->wr_cqe, struct ibchan_queue, marker);
+
+	ibchan_queue_end_silent(queue);
+	queue->cq->retired++;
+	/* Pairs with the acquire of who waits for the drain. */
+	smp_store_release(&queue->drained, 1);
+}
+
+static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
+			int (*post)(struct ib_qp *qp, struct ib_cqe *cqe))
+{
+	if (queue->marked)
+		return;
+	queue->marker.done = marker_done;
+	queue->marked = 1;
+	atomic_inc(&queue->cq->in_flight);
+	if (!post(qp, &queue->marker))
+		return;
+	atomic_dec(&queue->cq->in_flight);
+	queue->marked = 0;
+}
+
 /**
  * ibchan_qp_end_work - have the queue pair do no more work
  * @ch: the channel, connected; nobody posts any more
  *
- * Context: process, may sleep.
- * Return: true when the device flushes what is posted; false when it has
- * forgotten it, and does not touch its memory any more.
+ * May be called again. Context: process, may sleep.
+ * Return: true when the device flushes what is posted, with a marker behind it;
+ * false when it has forgotten it, and does not touch its memory any more.
  */
 bool ibchan_qp_end_work(struct ibchan_channel *ch)
 {
@@ -205,49 +249,11 @@ bool ibchan_qp_end_work(struct ibchan_channel *ch)
 		return false;
 	}
 	/* It fails only where the device has put the qp there already. */
-	ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
+	if (!ibchan_fault(IBCHAN_FAULT_QP_ERR))
+		ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
+	post_marker(&ch->send, ch->qp, ibchan_post_send_marker);
+	post_marker(&ch->recv, ch->qp, ibchan_post_recv_marker);
 	return true;
-}
-
-static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
-{
-	struct ibchan_queue *queue = container_of(wc->wr_cqe, struct ibchan_queue, marker);
-
-	queue->cq->retired++;
-	/* Pairs with the acquire of who waits for the drain. */
-	smp_store_release(&queue->drained, 1);
-}
-
-static int post_send_marker(struct ib_qp *qp, struct ib_cqe *cqe)
-{
-	struct ib_rdma_wr wr = {
-		.wr = {
-			.wr_cqe = cqe,
-			.opcode = IB_WR_RDMA_WRITE,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-	};
-
-	return ib_post_send(qp, &wr.wr, NULL);
-}
-
-static int post_recv_marker(struct ib_qp *qp, struct ib_cqe *cqe)
-{
-	struct ib_recv_wr wr = { .wr_cqe = cqe };
-
-	return ib_post_recv(qp, &wr, NULL);
-}
-
-static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
-			int (*post)(struct ib_qp *qp, struct ib_cqe *cqe))
-{
-	queue->marker.done = marker_done;
-	queue->marked = 1;
-	atomic_inc(&queue->cq->in_flight);
-	if (!post(qp, &queue->marker))
-		return;
-	atomic_dec(&queue->cq->in_flight);
-	queue->marked = 0;
 }
 
 static void await_marker(struct ibchan_queue *queue, unsigned long deadline)
@@ -267,8 +273,6 @@ void ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline)
 {
 	if (!ibchan_qp_end_work(ch))
 		return;
-	post_marker(&ch->send, ch->qp, post_send_marker);
-	post_marker(&ch->recv, ch->qp, post_recv_marker);
 	await_marker(&ch->send, deadline);
 	await_marker(&ch->recv, deadline);
 }
@@ -282,33 +286,5 @@ void ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline)
  */
 int ibchan_qp_destroy(struct ibchan_channel *ch)
 {
-	return ib_destroy_qp(ch->qp);
-}
-
-/**
- * ibchan_qp_post - post the chain
- * @ch: with at least one request in its chain
- * @posted: how many leading requests the device has taken
- *
- * Context: any but with interrupts off; the post lock is held.
- * Return: 0 or the driver's errno.
- */
-int ibchan_qp_post(struct ibchan_channel *ch, u32 *posted)
-{
-	struct ibchan_chain *chain = &ch->chain;
-	const struct ib_send_wr *bad_send = &chain->send[0].wr;
-	const struct ib_recv_wr *bad_recv = &chain->recv[0];
-	int ret;
-
-	/* Some drivers fail without a word on which request it was: the first. */
-	if (chain->queue == &ch->send) {
-		ret = ib_post_send(ch->qp, &chain->send[0].wr, &bad_send);
-		*posted = rdma_wr(bad_send) - chain->send;
-	} else {
-		ret = ib_post_recv(ch->qp, &chain->recv[0], &bad_recv);
-		*posted = bad_recv - chain->recv;
-	}
-	if (!ret)
-		*posted = chain->num;
-	return ret;
+	return ibchan_fault(IBCHAN_FAULT_QP_DESTROY) ?: ib_destroy_qp(ch->qp);
 }

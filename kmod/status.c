@@ -4,10 +4,11 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 
+#include "compat.h"
 #include "internal.h"
 
 /* The contract's numbers are the verbs' own. */
-#define STATUS_ASSERT(nr, NAME, error, CLASS) \
+#define STATUS_ASSERT(nr, NAME, error, CLASS, hint) \
 	static_assert((int)IB_WC_##NAME == (nr));
 IBCHAN_STATUSES(STATUS_ASSERT)
 
@@ -18,19 +19,76 @@ static_assert((int)IBCHAN_ACCESS_REMOTE_ATOMIC == IB_ACCESS_REMOTE_ATOMIC);
 static_assert(IBCHAN_LINK_LAYER_INFINIBAND == IB_LINK_LAYER_INFINIBAND);
 static_assert(IBCHAN_LINK_LAYER_ETHERNET == IB_LINK_LAYER_ETHERNET);
 
-#define STATUS_ERROR(nr, NAME, error, CLASS) \
-	[nr] = (error),
-static const u8 status_errors[] = {
-	IBCHAN_STATUSES(STATUS_ERROR)
+struct status_row {
+	const char *name;
+	const char *hint;
+	u8 error;
+	u8 class;
 };
+
+#define STATUS_ROW(nr, NAME, error, CLASS, hint) \
+	[nr] = { #NAME, hint, error, IBCHAN_CLASS_##CLASS },
+static const struct status_row status_rows[] = {
+	IBCHAN_STATUSES(STATUS_ROW)
+};
+
+static const struct status_row status_unknown = {
+	"UNKNOWN", "not a status that the verbs know", EIO, IBCHAN_CLASS_UNKNOWN,
+};
+
+static const struct status_row *status_row(u32 status)
+{
+	return status < ARRAY_SIZE(status_rows) ? &status_rows[status] : &status_unknown;
+}
 
 /**
  * ibchan_status_error - errno of a work completion status
  * @status: enum ibchan_status
  *
+ * Context: any.
  * Return: positive; 0 for success; EIO for a status that the table lacks.
  */
 u32 ibchan_status_error(u32 status)
 {
-	return status < ARRAY_SIZE(status_errors) ? status_errors[status] : EIO;
+	return status_row(status)->error;
 }
+EXPORT_SYMBOL_NS_GPL(ibchan_status_error, IBCHAN_NS);
+
+/**
+ * ibchan_status_class - who has to do something about a status
+ * @status: enum ibchan_status
+ *
+ * Context: any.
+ * Return: enum ibchan_class.
+ */
+u32 ibchan_status_class(u32 status)
+{
+	return status_row(status)->class;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_status_class, IBCHAN_NS);
+
+/**
+ * ibchan_status_name - the verbs' name of a status
+ * @status: enum ibchan_status
+ *
+ * Context: any.
+ * Return: a name without its prefix, such as "RETRY_EXC_ERR"; "UNKNOWN".
+ */
+const char *ibchan_status_name(u32 status)
+{
+	return status_row(status)->name;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_status_name, IBCHAN_NS);
+
+/**
+ * ibchan_status_hint - what a status usually comes from
+ * @status: enum ibchan_status
+ *
+ * Context: any.
+ * Return: a sentence; empty for success.
+ */
+const char *ibchan_status_hint(u32 status)
+{
+	return status_row(status)->hint;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_status_hint, IBCHAN_NS);

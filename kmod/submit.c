@@ -135,16 +135,61 @@ static int resolve_sge(struct ibchan_context *ctx, const struct ibchan_submit_sg
 	return 0;
 }
 
+/* Ranges exclude each other unless the caller does not want that. */
+static u8 kernel_flags(u8 flags)
+{
+	return flags & IBCHAN_WR_UNCHECKED ? flags & ~IBCHAN_WR_UNCHECKED :
+					     flags | IBCHAN_WR_EXCLUSIVE;
+}
+
+/* The flags that the kernel's own interface names in a refusal, in the contract's terms. */
+static void translate_flags(struct ibchan_reason *reason, u8 flags)
+{
+	if (reason->code != IBCHAN_REASON_WR_FLAGS)
+		return;
+	reason->value[0] = flags;
+	reason->value[1] = (reason->value[1] | IBCHAN_WR_UNCHECKED) & IBCHAN_WR_FLAGS;
+}
+
 static bool sge_is_zero(const struct ibchan_submit_sge *sge)
 {
 	return !sge->offset && !sge->length && !sge->mr;
 }
 
+/* The contract has fewer opcodes and flags than the kernel's own interface. */
+static int check_known(const struct ibchan_submit_wr *entry, struct ibchan_reason *reason)
+{
+	if (entry->opcode > IBCHAN_OP_READ) {
+		set_reason(reason, IBCHAN_REASON_OPCODE, entry->opcode);
+		return -EINVAL;
+	}
+	if (entry->flags & ~IBCHAN_WR_FLAGS) {
+		set_reason(reason, IBCHAN_REASON_WR_FLAGS, entry->flags);
+		reason->value[1] = IBCHAN_WR_FLAGS;
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static bool is_one_sided(const struct ibchan_submit_wr *entry)
+{
+	return entry->opcode == IBCHAN_OP_WRITE || entry->opcode == IBCHAN_OP_READ;
+}
+
+/* What neither the opcode nor the flags nor the number of elements asks for is 0. */
+static bool has_surplus(const struct ibchan_submit_wr *entry)
+{
+	return entry->reserved ||
+	       (entry->imm && !(entry->flags & IBCHAN_WR_IMM)) ||
+	       ((entry->remote_addr || entry->rkey) && !is_one_sided(entry)) ||
+	       (entry->sges && entry->num_sge < 2) ||
+	       (entry->num_sge != 1 && !sge_is_zero(&entry->sge));
+}
+
 static int check_reserved(const struct ibchan_submit_wr *entry,
 			  struct ibchan_reason *reason)
 {
-	if (!entry->reserved && (entry->num_sge >= 2 || !entry->sges) &&
-	    (entry->num_sge == 1 || sge_is_zero(&entry->sge)))
+	if (!has_surplus(entry))
 		return 0;
 	set_reason(reason, IBCHAN_REASON_RESERVED, 0);
 	return -EINVAL;
@@ -176,7 +221,9 @@ static int resolve_entry(struct ibchan_context *ctx, struct ibchan_submit_scratc
 	struct ibchan_object *object;
 	int ret;
 
-	ret = check_reserved(entry, reason);
+	ret = check_known(entry, reason);
+	if (!ret)
+		ret = check_reserved(entry, reason);
 	if (ret)
 		return ret;
 	object = ibchan_object_find(ctx, entry->channel, OBJECT_CHANNEL);
@@ -193,7 +240,7 @@ static int resolve_entry(struct ibchan_context *ctx, struct ibchan_submit_scratc
 		.imm = entry->imm,
 		.num_sge = entry->num_sge,
 		.opcode = entry->opcode,
-		.flags = entry->flags,
+		.flags = kernel_flags(entry->flags),
 	};
 	return resolve_sges(ctx, s, index, sges, reason);
 }
@@ -237,6 +284,7 @@ static u32 post_chunk(struct ibchan_submit_scratch *s, u32 num,
 			ibchan_channel_arm(s->channels[done], waited);
 		done += accepted;
 		if (ret) {
+			translate_flags(reason, s->entries[done].flags);
 			*error = ret;
 			break;
 		}

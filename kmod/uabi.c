@@ -196,12 +196,17 @@ static int build_cq(struct ibchan_call *call, struct ibchan_object *device)
 {
 	struct ibchan_cmd_cq_create *cmd = call->cmd;
 	struct ibchan_user_ring *ring = ibchan_ring_create(call->ctx, cmd->entries);
+	const struct ibchan_cq_init init = {
+		.entries = cmd->cq_entries,
+		.flags = IBCHAN_CQ_POLLED,	/* submit arms it where nobody waits */
+		.sink = &ibchan_ring_sink,
+		.priv = ring,
+	};
 	struct ibchan_cq *cq;
 
 	if (IS_ERR(ring))
 		return PTR_ERR(ring);
-	cq = ibchan_cq_create(device->device, cmd->cq_entries, &ibchan_ring_sink, ring,
-			      &cmd->reason);
+	cq = ibchan_cq_create(device->device, &init, &cmd->reason);
 	if (IS_ERR(cq)) {
 		ibchan_ring_put(ring);
 		return PTR_ERR(cq);

@@ -76,6 +76,7 @@ static const struct param {
 	PARAM(max_rd_atomic, MAX_RD_ATOMIC, 1, 0, { 16, IBCHAN_AUTO }, { 0, 0x10000 }),
 	PARAM(traffic_class, TRAFFIC_CLASS, 0, 255, { 8 }, { 256, 0xffffffff }),
 	PARAM(service_level, SERVICE_LEVEL, 0, 15, { 3 }, { 16, 0xffffffff }),
+	PARAM(max_inline_data, MAX_INLINE_DATA, 0, 0, { 64 }, { 1025, 0xffffffff }),
 };
 
 static __u32 *param_of(struct ibchan_cmd_channel_build *cmd, const struct param *param)
@@ -571,7 +572,7 @@ static int fill_queues(struct side *side)
 
 	rc = post_receives(side, 0, SERVED, 64);
 	for (i = 0; i < SENDS && !rc; i++)
-		rc = post_one(side, work(side, IBCHAN_OP_SEND, 100 + i, 0, 64));
+		rc = post_one(side, work(side, IBCHAN_OP_SEND, 100 + i, 4096, 64));
 	return rc;
 }
 
@@ -646,7 +647,7 @@ TEST_F(channel, whose_peer_is_gone_breaks_with_a_time_out)
 	ASSERT_EQ(0, pair_open(&pair, PAIR_TWO_DEVICES, &options));
 	ASSERT_EQ(0, post_receives(pair.a, 10, 2, 64));
 	side_close(pair.b);
-	ASSERT_EQ(0, post_one(pair.a, work(pair.a, IBCHAN_OP_SEND, 1, 0, 64)));
+	ASSERT_EQ(0, post_one(pair.a, work(pair.a, IBCHAN_OP_SEND, 1, 4096, 64)));
 	ASSERT_EQ(0, ring_complete(pair.a->ring, 1, &cqe));
 	EXPECT_EQ(IBCHAN_STATUS_RETRY_EXC_ERR, cqe.status);
 	EXPECT_EQ(ETIMEDOUT, cqe.error);

@@ -407,8 +407,11 @@ TEST_F(pair, both_directions_work_at_once)
 	unsigned int i;
 
 	for (i = 0; i < 32; i++) {
-		ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_RECV, RECV_ID + i, HALF, 200)));
-		ASSERT_EQ(0, post_one(b, work(b, IBCHAN_OP_RECV, 2 * RECV_ID + i, HALF, 200)));
+		__u64 target = HALF + 400 * i;
+
+		ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_RECV, RECV_ID + i, target, 200)));
+		ASSERT_EQ(0, post_one(b, work(b, IBCHAN_OP_RECV, 2 * RECV_ID + i, target + 200,
+					      200)));
 		ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, SEND_ID + i, 0, 200)));
 		ASSERT_EQ(0, post_one(b, work(b, IBCHAN_OP_SEND, 2 * SEND_ID + i, 0, 200)));
 	}

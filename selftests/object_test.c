@@ -342,7 +342,7 @@ TEST_F(file, closed_under_traffic_takes_everything_with_it)
 
 	ASSERT_EQ(0, side_handshake(side, &side->endpoint));
 	for (i = 0; i < 10; i++)
-		ASSERT_EQ(0, post_one(side, work(side, IBCHAN_OP_SEND, i, 0, 32768)));
+		ASSERT_EQ(0, post_one(side, work(side, IBCHAN_OP_SEND, i, 32768, 32768)));
 	ASSERT_EQ(0, post_receives(side, 100, 4, 64));
 	side_close(side);
 	EXPECT_EQ(0, calm_end(&self->calm));

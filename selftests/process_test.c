@@ -301,7 +301,8 @@ static int ring_is_absent(void *arg)
 TEST_F(foreign, child_does_not_have_the_ring)
 {
 	EXPECT_EQ(0, in_child(ring_is_absent, &self->connected));
-	ASSERT_EQ(0, post_one(&self->connected, work(&self->connected, IBCHAN_OP_SEND, 50, 0, 64)));
+	ASSERT_EQ(0, post_one(&self->connected,
+			      work(&self->connected, IBCHAN_OP_SEND, 50, 1024, 64)));
 	EXPECT_EQ(0, succeed(&self->connected, 50, NULL));
 }
 

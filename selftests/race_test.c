@@ -12,6 +12,8 @@
 #include "world.h"
 
 #define MAX_THREADS	4
+#define DEPTH		64
+#define MESSAGE		128
 
 FIXTURE(race)
 {
@@ -23,8 +25,8 @@ FIXTURE(race)
 FIXTURE_SETUP(race)
 {
 	self->options = side_defaults();
-	self->options.params.max_send_wr = 64;
-	self->options.params.max_recv_wr = 64;
+	self->options.params.max_send_wr = DEPTH;
+	self->options.params.max_recv_wr = DEPTH;
 	self->options.params.rnr_retries = 7;
 	ASSERT_EQ(0, calm_begin(&self->calm));
 	ASSERT_EQ(0, side_open(&self->side, &self->options));
@@ -136,22 +138,30 @@ TEST_F(race, to_connect_one_channel_has_one_winner)
 	}
 }
 
+/* A place of the thread's own, free again when the queue has gone round once. */
+static __u64 receive_offset(const struct runner *runner, unsigned int number)
+{
+	return MESSAGE * (__u64)(DEPTH * runner->index + number % DEPTH);
+}
+
 /* Posts until the channel takes no more; a full queue is emptied by the flush at the latest. */
 static int run_posts(struct runner *runner)
 {
 	__u64 end = now_ms() + patience_ms();
 	struct ibchan_submit_wr wrs[2];
-	unsigned int i;
+	unsigned int received = 0;
 	int rc;
 
-	for (i = 0; i < ARRAY_SIZE(wrs); i++)
-		wrs[i] = work(runner->side, i ? IBCHAN_OP_SEND : IBCHAN_OP_RECV,
-			      runner->index, 4096 * runner->index, 512);
+	/* All threads send from the place that none of them receives into. */
+	wrs[1] = work(runner->side, IBCHAN_OP_SEND, runner->index, 0, MESSAGE);
 	do {
 		struct ibchan_cmd_submit cmd = submission(wrs, ARRAY_SIZE(wrs));
 
+		wrs[0] = work(runner->side, IBCHAN_OP_RECV, runner->index,
+			      receive_offset(runner, received), MESSAGE);
 		rc = cmd_submit(runner->side->fd, &cmd);
 		runner->accepted += cmd.entry_num;
+		received += cmd.entry_num > 0;
 	} while ((!rc || rc == -EAGAIN) && now_ms() < end);
 	return rc;
 }
@@ -240,7 +250,8 @@ static int run_receives(struct runner *runner)
 	int rc;
 
 	do {
-		struct ibchan_submit_wr wr = work(runner->side, IBCHAN_OP_RECV, 1, 0, 64);
+		__u64 place = runner->accepted % DEPTH;
+		struct ibchan_submit_wr wr = work(runner->side, IBCHAN_OP_RECV, 1, 64 * place, 64);
 
 		wr.sge.mr = runner->handle;
 		rc = post_one(runner->side, wr);
@@ -270,7 +281,7 @@ TEST_F(race, of_posts_with_a_deregistration_never_loses_memory_in_use)
 	for (i = 0; i < rounds(); i++) {
 		struct ibchan_cmd_mr_reg cmd = {
 			.addr = address(self->side.memory),
-			.length = 4096,
+			.length = 64 * DEPTH,
 			.pd = self->side.pd,
 			.access = IBCHAN_ACCESS_LOCAL,
 		};

@@ -88,12 +88,19 @@ TEST(text_that_does_not_fit_is_cut_and_its_length_told)
 	ASSERT_EQ(len, ibchan_reason_text(&reason, NULL, 0));
 }
 
+#define REASON_NUMBER(nr, NAME)	(nr),
+static const __u32 refusals[] = { IBCHAN_REASONS(REASON_NUMBER) };
+
 TEST(text_of_every_refusal_is_complete_and_fits_256_bytes)
 {
-	struct ibchan_reason reason = { .value = { -1ULL, -1ULL, -1ULL } };
+	struct ibchan_reason reason = {
+		.wr = -1U, .element = -1U, .value = { -1ULL, -1ULL, -1ULL },
+	};
+	unsigned int i;
 	char text[256];
 
-	for (reason.code = 0; reason.code <= IBCHAN_REASON_VERBS; reason.code++) {
+	for (i = 0; i < ARRAY_SIZE(refusals); i++) {
+		reason.code = refusals[i];
 		ASSERT_LT(ibchan_reason_text(&reason, text, sizeof(text)), (int)sizeof(text));
 		ASSERT_FALSE(has(text, "{"));
 		ASSERT_FALSE(has(text, "}"));

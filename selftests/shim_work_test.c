@@ -176,16 +176,18 @@ TEST_F(pair, posts_a_long_list_in_one_call)
 
 TEST_F(pair, posts_a_list_up_to_the_first_bad_one)
 {
-	struct ibchan_sge good = sge_at(&self->b, 0, 8);
-	struct ibchan_sge bad[2] = { good, sge_at(&self->b, MEMORY - 8, 9) };
+	struct ibchan_sge bad[2] = { sge_at(&self->b, HALF, 8), sge_at(&self->b, MEMORY - 8, 9) };
+	struct ibchan_sge good[16];
 	struct ibchan_wr wrs[16];
 	struct ibchan_channel_info info;
 	struct ibchan_error error;
 	__u32 accepted = 99;
 	int i;
 
-	for (i = 0; i < 16; i++)
-		wrs[i] = wr_of(&self->b, IBCHAN_OP_RECV, &good);
+	for (i = 0; i < 16; i++) {
+		good[i] = sge_at(&self->b, 8 * i, 8);
+		wrs[i] = wr_of(&self->b, IBCHAN_OP_RECV, &good[i]);
+	}
 	wrs[9].sges = bad;
 	wrs[9].num_sge = 2;
 	ASSERT_EQ(-EINVAL, ibchan_post(self->context, wrs, 16, &accepted, &error));
@@ -200,15 +202,19 @@ TEST_F(pair, posts_a_list_up_to_the_first_bad_one)
 /* The kernel counts within a SUBMIT, the library posts several of them. */
 TEST_F(pair, names_a_bad_request_behind_the_first_sixteen)
 {
-	struct ibchan_sge good[2] = { sge_at(&self->b, 0, 8), sge_at(&self->a, 0, 8) };
 	struct ibchan_sge bad = sge_at(&self->b, MEMORY, 1);
+	struct ibchan_sge good[20];
 	struct ibchan_wr wrs[20];
 	struct ibchan_error error;
 	__u32 accepted = 99;
 	int i;
 
-	for (i = 0; i < 20; i++)
-		wrs[i] = wr_of(i % 2 ? &self->a : &self->b, IBCHAN_OP_RECV, &good[i % 2]);
+	for (i = 0; i < 20; i++) {
+		struct end *end = i % 2 ? &self->a : &self->b;
+
+		good[i] = sge_at(end, 8 * i, 8);
+		wrs[i] = wr_of(end, IBCHAN_OP_RECV, &good[i]);
+	}
 	wrs[18].sges = &bad;
 	ASSERT_EQ(-EINVAL, ibchan_post(self->context, wrs, 20, &accepted, &error));
 	ASSERT_EQ(18, accepted);
@@ -401,14 +407,84 @@ TEST_F(pair, does_not_deregister_a_busy_region)
 	ASSERT_EQ(0, ibchan_mr_dereg(mr));
 }
 
+/* A channel that is its own peer, with one queue for each direction. */
+static int loop_between(struct end *end, struct ibchan_context *context)
+{
+	struct ibchan_builder builder;
+	struct ibchan_endpoint own;
+	int rc = end_objects(end, context, 0);
+
+	rc = rc ?: ibchan_cq_create(end->device, 0, 0, &end->own_cq, NULL);
+	rc = rc ?: ibchan_cq_create(end->device, 0, 0, &end->cq, NULL);
+	if (rc)
+		return rc;
+	ibchan_builder_init(&builder, end->pd, end->own_cq);
+	builder.recv_cq = end->cq;
+	rc = ibchan_builder_prepare(&builder, &end->prepared, NULL);
+	if (rc)
+		return rc;
+	ibchan_prepared_endpoint(end->prepared, &own);
+	return end_connect(end, &own);
+}
+
+/* The kernel knows works by numbers of the library's own, the caller by its wr_id. */
+TEST_F(pair, says_which_range_of_which_work_is_in_the_way)
+{
+	struct end end = { 0 };
+	struct ibchan_sge taken, sges[2];
+	struct ibchan_wr wrs[2];
+	struct ibchan_error error;
+	__u32 accepted = 99;
+	char text[256];
+
+	ASSERT_EQ(0, loop_between(&end, self->context));
+	taken = sge_at(&end, 4096, 64);
+	sges[0] = sge_at(&end, 0, 64);
+	sges[1] = sge_at(&end, 4100, 8);
+	EXPECT_EQ(0, post_receive(self->context, &end, &taken, 123456789012ULL));
+	wrs[0] = wr_of(&end, IBCHAN_OP_RECV, &sges[0]);
+	wrs[1] = wr_of(&end, IBCHAN_OP_WRITE, sges);
+	wrs[1].num_sge = 2;
+	wrs[1].wr_id = 7;
+	EXPECT_EQ(0, ibchan_mr_remote_region(end.mr, &wrs[1].remote));
+	sges[0].length = 0;
+	EXPECT_EQ(-EBUSY, ibchan_post(self->context, wrs, 2, &accepted, &error));
+	EXPECT_EQ(1, accepted);
+	ibchan_error_text(&error, text, sizeof(text));
+	EXPECT_TRUE(has(text, "wr 1 element 1: collides with offset 4096, length 64 "));
+	EXPECT_TRUE(has(text, "the work with wr_id 123456789012 still uses"));
+	/* A blocking call says it as well. */
+	EXPECT_EQ(-EBUSY, ibchan_send(end.channel, &sges[1], 1, &error));
+	EXPECT_EQ(IBCHAN_ERROR_CALL, error.origin);
+	EXPECT_EQ(IBCHAN_REASON_BUSY, error.reason.code);
+	EXPECT_EQ(4096, error.reason.value[0]);
+	EXPECT_EQ(64, error.reason.value[1]);
+	EXPECT_EQ(123456789012ULL, error.reason.value[2]);
+	/* And a work that is in its own way is the one that it names. */
+	sges[0] = sge_at(&end, 8192, 8);
+	sges[1] = sges[0];
+	wrs[1].opcode = IBCHAN_OP_READ;
+	EXPECT_EQ(-EBUSY, ibchan_post(self->context, &wrs[1], 1, NULL, &error));
+	EXPECT_EQ(1, error.reason.element);
+	EXPECT_EQ(7, error.reason.value[2]);
+	wrs[1].flags = IBCHAN_WR_UNCHECKED;
+	EXPECT_EQ(0, ibchan_post(self->context, &wrs[1], 1, NULL, NULL));
+	EXPECT_EQ(0, ibchan_channel_close(end.channel));
+	end.channel = NULL;
+	EXPECT_EQ(0, ibchan_cq_destroy(end.cq));
+	end_close(&end);
+}
+
 TEST_F(pair, lets_the_completions_of_a_closed_channel_be_polled)
 {
-	struct ibchan_sge in = sge_at(&self->b, 0, 8);
 	struct ibchan_completion done[4];
+	struct ibchan_sge in[3];
 	int i;
 
-	for (i = 0; i < 3; i++)
-		ASSERT_EQ(0, post_receive(self->context, &self->b, &in, 30 + i));
+	for (i = 0; i < 3; i++) {
+		in[i] = sge_at(&self->b, 8 * i, 8);
+		ASSERT_EQ(0, post_receive(self->context, &self->b, &in[i], 30 + i));
+	}
 	ASSERT_EQ(-EBUSY, ibchan_cq_destroy(self->b.cq));
 	ASSERT_EQ(0, ibchan_channel_close(self->b.channel));
 	self->b.channel = NULL;

@@ -193,8 +193,7 @@ static void undo_destroy(struct example_objects *objects, void *arg, int rc)
 #define EXAMPLE_channel_build	.answers = 1, .undo = undo_channel_build,	\
 				.handles = { HANDLE(channel_build, pd),		\
 					     HANDLE(channel_build, send_cq),	\
-					     HANDLE(channel_build, recv_cq) },	\
-				.reserved = { HANDLE(channel_build, params.reserved) }
+					     HANDLE(channel_build, recv_cq) }
 #define EXAMPLE_channel_handshake						\
 				.undo = undo_channel_handshake,			\
 				.handles = { HANDLE(channel_handshake, channel) },	\

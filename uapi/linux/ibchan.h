@@ -102,6 +102,7 @@ enum ibchan_command {
 
 /* "Choose for me": a random PSN, the peer's PSN, the GID by rule, ... */
 #define IBCHAN_AUTO			0xffffffffU
+
 /* What a memory region or a channel allows; the bits are those of ib_verbs. */
 #define IBCHAN_ACCESS_LOCAL_WRITE	0x1U
 #define IBCHAN_ACCESS_REMOTE_WRITE	0x2U
@@ -117,163 +118,15 @@ enum ibchan_command {
 #define IBCHAN_ACCESS_ALL		(IBCHAN_ACCESS_LOCAL_WRITE | \
 					 IBCHAN_ACCESS_REMOTE)
 
-/*
- * Why something was refused: X(number, NAME). The comment names the values in
- * ibchan_reason.value[]; a blank one has none. @wr and @element say where.
- */
-#define IBCHAN_REASONS(X)						\
-	X(0, NONE)							\
-	X(1, OPCODE)		/* opcode given */			\
-	X(2, WR_FLAGS)		/* flags given, flags allowed */	\
-	X(3, RESERVED)		/* */					\
-	X(4, TOO_MANY_ELEMENTS)	/* given, allowed by the channel */	\
-	X(5, ELEMENT_POINTER)	/* address given */			\
-	X(6, CHANNEL_HANDLE)	/* handle given */			\
-	X(7, MR_HANDLE)		/* handle given */			\
-	X(8, MESSAGE_TOO_LONG)	/* bytes given, bytes allowed */	\
-	X(9, OUT_OF_BOUNDS)	/* offset, length, size of the mr */	\
-	X(10, OTHER_PD)		/* */					\
-	X(11, MR_ACCESS)	/* access needed, access allowed */	\
-	X(12, MR_GOING)		/* */					\
-	X(13, NOT_CONNECTED)	/* */					\
-	X(14, BROKEN)		/* errno of the first error, wc status */ \
-	X(15, SEND_QUEUE_FULL)	/* depth */				\
-	X(16, RECV_QUEUE_FULL)	/* depth */				\
-	X(17, RING_FULL)	/* */					\
-	X(18, DEVICE_GONE)	/* */					\
-	X(19, POST_FAILED)	/* errno of the driver */		\
-	X(20, MEMLOCK)		/* bytes pinned, limit, bytes needed */	\
-	X(21, DRIVER_NOT_SAFE)	/* driver id */				\
-	X(22, ACCESS_COMBINATION) /* access given */			\
-	X(23, EMPTY_RANGE)	/* */					\
-	X(24, PARAMETER)	/* value, lowest, highest allowed */	\
-	X(25, NO_GID)		/* port, entries looked at */		\
-	X(26, PORT_DOWN)	/* port, state */			\
-	X(27, CQ_FULL)		/* entries wanted, entries free */	\
-	X(28, ENDPOINT_MAGIC)	/* ours, theirs */			\
-	X(29, ENDPOINT_VERSION)	/* ours, theirs */			\
-	X(30, ENDPOINT_RESERVED) /* */					\
-	X(31, LINK_LAYER)	/* ours, theirs */			\
-	X(32, GID_FAMILY)	/* ours, theirs: 4 or 6 */		\
-	X(33, PEER_QPN)		/* lowest allowed, theirs */		\
-	X(34, PEER_PSN)		/* highest allowed, theirs */		\
-	X(35, PEER_MTU)		/* our code, theirs */			\
-	X(36, PEER_GID)		/* */					\
-	X(37, PEER_MAC)		/* */					\
-	X(38, MTU_ABOVE_PORT)	/* bytes wanted, bytes of the port */	\
-	X(39, VERBS)		/* errno of the driver, step */		\
-	X(40, GID_GONE)		/* port, index */			\
-	X(41, PEER_RD_ATOMIC)	/* lowest allowed, theirs */
-
-#define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
-enum ibchan_reason_code {
-	IBCHAN_REASONS(IBCHAN_REASON_NUMBER)
-};
-
-/* Which builder parameter IBCHAN_REASON_PARAMETER speaks of (in @element). */
-#define IBCHAN_PARAMETERS(X)						\
-	X(0, ACCESS)							\
-	X(1, MAX_SEND_WR)						\
-	X(2, MAX_RECV_WR)						\
-	X(3, MAX_SEND_SGE)						\
-	X(4, MAX_RECV_SGE)						\
-	X(5, RNR_RETRIES)						\
-	X(6, ACK_RETRIES)						\
-	X(7, MIN_RNR_TIMER)						\
-	X(8, ACK_TIMEOUT)						\
-	X(9, MTU)							\
-	X(10, SEND_PSN)							\
-	X(11, RECV_PSN)							\
-	X(12, PORT)							\
-	X(13, GID_INDEX)						\
-	X(14, MAX_RD_ATOMIC)						\
-	X(15, TRAFFIC_CLASS)						\
-	X(16, CQ_ENTRIES)						\
-	X(17, MIN_COMPLETE)						\
-	X(18, ENTRY_LEN)						\
-	X(19, SERVICE_LEVEL)
-
-#define IBCHAN_PARAMETER_NUMBER(nr, NAME) IBCHAN_PARAMETER_##NAME = (nr),
-enum ibchan_parameter {
-	IBCHAN_PARAMETERS(IBCHAN_PARAMETER_NUMBER)
-};
-
-/**
- * struct ibchan_reason - why a command was refused
- * @code: enum ibchan_reason_code
- * @wr: index of the work request, 0 where there is none
- * @element: index of the element, or enum ibchan_parameter
- * @reserved: 0
- * @value: the numbers that the code's line in IBCHAN_REASONS names
- */
-struct ibchan_reason {
-	__u32 code;
-	__u32 wr;
-	__u32 element;
-	__u32 reserved;
-	__aligned_u64 value[3];
-};
-
-/*
- * Work completion statuses: X(wc status, NAME, errno, CLASS). The numbers are
- * those of enum ib_wc_status, the names those of the verbs.
- */
-#define IBCHAN_STATUSES(X)						\
-	X(0, SUCCESS, 0, NONE)						\
-	X(1, LOC_LEN_ERR, EMSGSIZE, PROGRAMMING)			\
-	X(2, LOC_QP_OP_ERR, EIO, PROGRAMMING)				\
-	X(3, LOC_EEC_OP_ERR, EIO, PROGRAMMING)				\
-	X(4, LOC_PROT_ERR, EFAULT, PROGRAMMING)				\
-	X(5, WR_FLUSH_ERR, ECANCELED, TRANSPORT)			\
-	X(6, MW_BIND_ERR, EIO, PROGRAMMING)				\
-	X(7, BAD_RESP_ERR, EPROTO, TRANSPORT)				\
-	X(8, LOC_ACCESS_ERR, EACCES, PROGRAMMING)			\
-	X(9, REM_INV_REQ_ERR, EREMOTEIO, REMOTE)			\
-	X(10, REM_ACCESS_ERR, EREMOTEIO, REMOTE)			\
-	X(11, REM_OP_ERR, EREMOTEIO, REMOTE)				\
-	X(12, RETRY_EXC_ERR, ETIMEDOUT, TIMEOUT)			\
-	X(13, RNR_RETRY_EXC_ERR, ETIMEDOUT, TIMEOUT)			\
-	X(14, LOC_RDD_VIOL_ERR, EIO, PROGRAMMING)			\
-	X(15, REM_INV_RD_REQ_ERR, EREMOTEIO, REMOTE)			\
-	X(16, REM_ABORT_ERR, ECONNABORTED, REMOTE)			\
-	X(17, INV_EECN_ERR, EIO, PROGRAMMING)				\
-	X(18, INV_EEC_STATE_ERR, EIO, PROGRAMMING)			\
-	X(19, FATAL_ERR, EIO, FATAL)					\
-	X(20, RESP_TIMEOUT_ERR, ETIMEDOUT, TIMEOUT)			\
-	X(21, GENERAL_ERR, EIO, UNKNOWN)
-
-#define IBCHAN_STATUS_NUMBER(nr, NAME, error, CLASS) IBCHAN_STATUS_##NAME = (nr),
-enum ibchan_status {
-	IBCHAN_STATUSES(IBCHAN_STATUS_NUMBER)
-};
-
-/**
- * enum ibchan_class - who has to do something about an error
- * @IBCHAN_CLASS_NONE: no error
- * @IBCHAN_CLASS_PROGRAMMING: the local caller
- * @IBCHAN_CLASS_LOCAL_RESOURCE: the local machine ran out of something
- * @IBCHAN_CLASS_REMOTE: the peer refused
- * @IBCHAN_CLASS_TRANSPORT: the connection went away
- * @IBCHAN_CLASS_TIMEOUT: the peer did not answer in time
- * @IBCHAN_CLASS_FATAL: the device
- * @IBCHAN_CLASS_UNKNOWN: the device did not say
- */
-enum ibchan_class {
-	IBCHAN_CLASS_NONE = 0,
-	IBCHAN_CLASS_PROGRAMMING = 1,
-	IBCHAN_CLASS_LOCAL_RESOURCE = 2,
-	IBCHAN_CLASS_REMOTE = 3,
-	IBCHAN_CLASS_TRANSPORT = 4,
-	IBCHAN_CLASS_TIMEOUT = 5,
-	IBCHAN_CLASS_FATAL = 6,
-	IBCHAN_CLASS_UNKNOWN = 7,
-};
+/* What the numbers in answers mean: reasons, parameters, statuses, classes. */
+#include <linux/ibchan_codes.h>
 
 #define IBCHAN_ENDPOINT_MAGIC	0x49424348U	/* "IBCH" */
 #define IBCHAN_ENDPOINT_VERSION	1
 
 #define IBCHAN_LINK_LAYER_INFINIBAND	1
 #define IBCHAN_LINK_LAYER_ETHERNET	2
+
 /**
  * struct ibchan_endpoint - what two peers exchange, as bytes, in network order
  * @magic: IBCHAN_ENDPOINT_MAGIC
@@ -506,7 +359,8 @@ struct ibchan_cmd_cq_create {
  *	as both devices can
  * @traffic_class: 0 to 255
  * @service_level: 0 to 15
- * @reserved: 0
+ * @max_inline_data: bytes that a send or write may carry in the request itself; 0:
+ *	none
  */
 struct ibchan_params {
 	__u32 access;
@@ -526,7 +380,7 @@ struct ibchan_params {
 	__u32 max_rd_atomic;
 	__u32 traffic_class;
 	__u32 service_level;
-	__u32 reserved;
+	__u32 max_inline_data;
 };
 
 /**
@@ -638,8 +492,9 @@ struct ibchan_cmd_channel_break {
 #define IBCHAN_OP_READ		3
 
 /* Flags of a work request. */
-#define IBCHAN_WR_IMM		0x1U	/* send or write with immediate */
-#define IBCHAN_WR_FLAGS		IBCHAN_WR_IMM
+#define IBCHAN_WR_IMM		0x01U	/* send or write with immediate */
+#define IBCHAN_WR_UNCHECKED	0x80U	/* ranges in flight may collide; see below */
+#define IBCHAN_WR_FLAGS		(IBCHAN_WR_IMM | IBCHAN_WR_UNCHECKED)
 
 /**
  * struct ibchan_submit_sge - a range of a memory region
@@ -668,7 +523,12 @@ struct ibchan_submit_sge {
  * @sge: the element when there is just one, else 0
  * @reserved: 0
  *
- * A send, write or read keeps its ranges until its completion lies in the ring.
+ * A work keeps its ranges until its completion lies in the ring. Meanwhile a range
+ * that it writes (receive, read) may not overlap a range of any other work in
+ * flight on the same region, and a range that it reads (send, write) not one that
+ * is written: such a post is refused with EBUSY. An entry with
+ * IBCHAN_WR_UNCHECKED takes no part in this. Nor do aliases (two regions over
+ * the same memory), what peers do by rkey, and what the CPU does.
  */
 struct ibchan_submit_wr {
 	__u32 channel;

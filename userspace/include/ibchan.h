@@ -24,7 +24,9 @@
  *		completion was handed out by ibchan_cq_poll() or one of the
  *		waiting calls. Until then do not write to a range that is sent,
  *		written or read into; do not read one that is received or read
- *		into. The pages stay pinned whatever the process does.
+ *		into. Posting such a range again is refused with -EBUSY, unless
+ *		asked for (IBCHAN_WR_UNCHECKED). The pages stay pinned whatever
+ *		the process does.
  * Destroying	In reverse order. -EBUSY: something uses the object, nothing has
  *		changed. With any other result the handle is gone. Closing the
  *		context ends all that is left in it.

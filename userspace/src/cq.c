@@ -85,6 +85,31 @@ int ibchan_cq_destroy(struct ibchan_cq *cq)
 	return cq ? object_destroy(&cq->object) : 0;
 }
 
+/*
+ * What the caller named the work that the kernel names. It may have completed
+ * since: then its slot still tells, unless a later work has it already.
+ */
+__u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id)
+{
+	struct object *object;
+
+	pthread_mutex_lock(&context->lock);
+	for (object = context->objects; object; object = object->next) {
+		struct ibchan_cq *cq = (struct ibchan_cq *)object;
+		__u32 index;
+
+		if (object->release != cq_release ||
+		    !slot_of_wr_id(cq, wr_id, &index))
+			continue;
+		pthread_mutex_lock(&cq->lock);
+		wr_id = cq->slots[index].wr_id;
+		pthread_mutex_unlock(&cq->lock);
+		break;
+	}
+	pthread_mutex_unlock(&context->lock);
+	return wr_id;
+}
+
 int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
 		   __u32 n)
 {

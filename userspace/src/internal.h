@@ -88,7 +88,8 @@ struct ibchan_mr {
  * @state: enum slot_state
  * @cqe: when set aside
  *
- * Its index is the wr_id that the kernel sees.
+ * The wr_id that the kernel sees is its index, below the handle of its cq: see
+ * slot_wr_id().
  */
 struct slot {
 	__u64 wr_id;
@@ -209,12 +210,17 @@ int ring_map(struct ibchan_cq *cq, size_t size);
 void ring_unmap(struct ibchan_cq *cq);
 int slots_alloc(struct ibchan_cq *cq);
 __u32 slot_take(struct ibchan_cq *cq);
+__u64 slot_wr_id(const struct ibchan_cq *cq, __u32 index);
+bool slot_of_wr_id(const struct ibchan_cq *cq, __u64 wr_id, __u32 *index);
 void slot_free(struct ibchan_cq *cq, __u32 index);
 void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel);
 int ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions,
 	      __u32 n);
 int ring_set_aside(struct ibchan_cq *cq);
 __u32 ring_tail(const struct ibchan_cq *cq);
+
+/* cq.c */
+__u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id);
 
 /* event.c; with cq->lock held */
 void event_update(struct ibchan_cq *cq);

@@ -188,7 +188,7 @@ int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
 		cq->slots[index].wr_id = wrs[i].wr_id;
 		cq->slots[index].channel = wrs[i].channel;
 		cq->slots[index].waiter = waiter;
-		chunk->wrs[i].wr_id = index;
+		chunk->wrs[i].wr_id = slot_wr_id(cq, index);
 	}
 	lock_switch(&held, NULL);
 	if (i == chunk->num)
@@ -213,6 +213,14 @@ static void chunk_free_slots(struct chunk *chunk, __u32 first)
 	lock_switch(&held, NULL);
 }
 
+/* A busy range belongs to a work that its poster knows by another number. */
+static void translate_reason(struct ibchan_context *context,
+			     struct ibchan_reason *reason)
+{
+	if (reason->code == IBCHAN_REASON_BUSY)
+		reason->value[2] = callers_wr_id(context, reason->value[2]);
+}
+
 /*
  * Posts the chunk. The caller may have asked for a wait in @cmd; an error of
  * the wait leaves @cmd->entry_num at the full number.
@@ -226,6 +234,8 @@ int chunk_submit(struct chunk *chunk, struct ibchan_cmd_submit *cmd)
 	cmd->entry_len = sizeof(chunk->wrs[0]);
 	cmd->entry_num = chunk->num;
 	err = context_ioctl(chunk->context, IBCHAN_CMD_SUBMIT, cmd);
+	if (err)
+		translate_reason(chunk->context, &cmd->reason);
 	if (cmd->entry_num < chunk->num)
 		chunk_free_slots(chunk, cmd->entry_num);
 	return err;

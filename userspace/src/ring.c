@@ -3,7 +3,7 @@
  * The ring that the kernel writes completions into, and the slots that tell
  * whose they are.
  *
- * The kernel sees a slot's index as the wr_id. Reading an entry therefore finds
+ * The kernel sees a slot's index in the wr_id. Reading an entry therefore finds
  * its caller, and the blocking call that waits for it, without a search.
  *
  * All functions but the mapping ones need cq->lock.
@@ -98,6 +98,18 @@ __u32 slot_take(struct ibchan_cq *cq)
 	return index;
 }
 
+/* The kernel may name a work by it that is another cq's. */
+__u64 slot_wr_id(const struct ibchan_cq *cq, __u32 index)
+{
+	return (__u64)cq->object.handle << 32 | index;
+}
+
+bool slot_of_wr_id(const struct ibchan_cq *cq, __u64 wr_id, __u32 *index)
+{
+	*index = (__u32)wr_id;
+	return wr_id >> 32 == cq->object.handle && *index < cq->ring.entries;
+}
+
 void slot_free(struct ibchan_cq *cq, __u32 index)
 {
 	struct slot *slot = &cq->slots[index];
@@ -184,23 +196,23 @@ static int ring_read(struct ibchan_cq *cq, struct ibchan_completion *completion)
 {
 	const struct ibchan_cqe *cqe = ring_entry(cq);
 	struct waiter *waiter;
-	__u64 index = cqe->wr_id;
+	__u32 index;
 
-	if (index >= cq->ring.entries ||
+	if (!slot_of_wr_id(cq, cqe->wr_id, &index) ||
 	    cq->slots[index].state != SLOT_POSTED)
 		return -EPROTO;
 	cq->head++;
 	waiter = cq->slots[index].waiter;
 	if (waiter) {
-		complete(cq, (__u32)index, cqe, &waiter->completion);
+		complete(cq, index, cqe, &waiter->completion);
 		waiter->done = 1;
 		return 0;
 	}
 	if (!completion) {
-		set_aside(cq, (__u32)index, cqe);
+		set_aside(cq, index, cqe);
 		return 0;
 	}
-	complete(cq, (__u32)index, cqe, completion);
+	complete(cq, index, cqe, completion);
 	return 1;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Words for errors. The names come from the lists in linux/ibchan.h, so they
- * cannot differ from the numbers.
+ * Words for errors. The names come from the lists in linux/ibchan_codes.h, so
+ * they cannot differ from the numbers.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -15,10 +15,11 @@
 struct status_row {
 	const char *name;
 	__u32 class;
+	const char *hint;
 };
 
-#define STATUS_ROW(nr, NAME, error, CLASS)				\
-	[nr] = { #NAME, IBCHAN_CLASS_##CLASS },
+#define STATUS_ROW(nr, NAME, error, CLASS, hint)			\
+	[nr] = { #NAME, IBCHAN_CLASS_##CLASS, hint },
 static const struct status_row statuses[] = {
 	IBCHAN_STATUSES(STATUS_ROW)
 };
@@ -32,42 +33,6 @@ static const char * const class_names[] = {
 	[IBCHAN_CLASS_TIMEOUT] = "timeout",
 	[IBCHAN_CLASS_FATAL] = "fatal",
 	[IBCHAN_CLASS_UNKNOWN] = UNKNOWN,
-};
-
-static const char * const status_hints[ARRAY_SIZE(statuses)] = {
-	[IBCHAN_STATUS_SUCCESS] = "",
-	[IBCHAN_STATUS_LOC_LEN_ERR] =
-		"the message is longer than the elements of the receive, or than the device can",
-	[IBCHAN_STATUS_LOC_QP_OP_ERR] =
-		"the device could not make sense of the request",
-	[IBCHAN_STATUS_LOC_PROT_ERR] =
-		"an element is not inside a valid local region",
-	[IBCHAN_STATUS_WR_FLUSH_ERR] =
-		"the channel was broken before this work was done; its first error tells why",
-	[IBCHAN_STATUS_BAD_RESP_ERR] =
-		"the peer answered with something unexpected",
-	[IBCHAN_STATUS_LOC_ACCESS_ERR] =
-		"the local region does not allow this access",
-	[IBCHAN_STATUS_REM_INV_REQ_ERR] =
-		"the peer refused the request: its receive is too short, or its channel does not allow this operation",
-	[IBCHAN_STATUS_REM_ACCESS_ERR] =
-		"the peer's region: wrong key, out of its bounds, deregistered, or access not allowed",
-	[IBCHAN_STATUS_REM_OP_ERR] =
-		"the peer could not complete the request; look for an error on its side",
-	[IBCHAN_STATUS_RETRY_EXC_ERR] =
-		"the peer did not answer: is it alive, connected, and reachable through this port and GID?",
-	[IBCHAN_STATUS_RNR_RETRY_EXC_ERR] =
-		"the peer had no receive posted; post it earlier, or raise rnr_retries or min_rnr_timer",
-	[IBCHAN_STATUS_REM_INV_RD_REQ_ERR] =
-		"the peer refused the datagram domain",
-	[IBCHAN_STATUS_REM_ABORT_ERR] =
-		"the peer gave the operation up",
-	[IBCHAN_STATUS_FATAL_ERR] =
-		"the device failed; see the kernel log",
-	[IBCHAN_STATUS_RESP_TIMEOUT_ERR] =
-		"the peer did not respond in time",
-	[IBCHAN_STATUS_GENERAL_ERR] =
-		"the device did not say more; see vendor_err and the kernel log",
 };
 
 #define REASON_NAME(nr, NAME)						\
@@ -165,6 +130,20 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_MTU_ABOVE_PORT] =
 		"mtu {d0} is wanted, the port has {d1}",
 	[IBCHAN_REASON_VERBS] = "the device refused to {q1} the queue pair: {e0}",
+	[IBCHAN_REASON_BUSY] =
+		"{E}collides with offset {d0}, length {d1} of the same region, which the work with wr_id {d2} still uses",
+	[IBCHAN_REASON_REMOTE_BOUNDS] =
+		"{W}{d0} bytes do not fit the {d1} bytes of the remote region",
+	[IBCHAN_REASON_NO_SINK] =
+		"{W}the completion queue takes no work by its wr_id",
+	[IBCHAN_REASON_ATOMIC_FORM] =
+		"{W}an atomic has one element of 8 bytes (not {d0}) and a remote address that is a multiple of 8",
+	[IBCHAN_REASON_INLINE_TOO_LONG] =
+		"{W}{d0} bytes of inline data, the channel takes {d1}",
+	[IBCHAN_REASON_REGION_TOO_LONG] =
+		"the region has {d0} pages, the device can register {d1}",
+	[IBCHAN_REASON_REGION_GAPS] =
+		"only {d1} of {d0} pieces join at page borders",
 };
 
 /* A string that grows like snprintf()'s: counted in full, kept as it fits. */
@@ -394,8 +373,6 @@ const char *ibchan_status_class_name(__u32 status)
 
 const char *ibchan_status_hint(__u32 status)
 {
-	if (status >= ARRAY_SIZE(status_hints))
-		return "this library does not know the status";
-	return status_hints[status] ? status_hints[status] :
-	       "not a status of a reliable connection";
+	return status < ARRAY_SIZE(statuses) ? statuses[status].hint :
+					       "this library does not know the status";
 }

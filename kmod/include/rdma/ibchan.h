@@ -8,25 +8,47 @@
  *
  * What a consumer can rely on: a region that a posted work names cannot go away
  * before that work has completed; queues cannot overrun; each accepted work
- * completes exactly once, through the sink of its cq; teardown is bounded; when
- * the device leaves, every call answers -ENODEV and the objects stay as shells
- * until they are given back.
+ * completes exactly once; teardown is bounded; when the device leaves, every
+ * call answers -ENODEV and the objects stay as shells until they are given back.
+ *
+ * Work can be posted at three levels, mixed on one channel as one likes:
+ *
+ *	blocking	ibchan_channel_send() and its like: one call, one result
+ *	scoped		ibchan_scoped() { }: several works that cannot outlive a
+ *			block, whichever way it is left (<rdma/ibchan_scope.h>)
+ *	unpolled	ibchan_post() with a struct ibchan_work of the caller's:
+ *			its done() is called when it has ended; no allocation,
+ *			from softirq context too
+ *
+ * Below them a channel is a queue pair: ibchan_post() with a wr_id, and
+ * ibchan_cq_poll() on a cq that keeps its completions (IBCHAN_CQ_KEEP), or a
+ * sink that takes them.
  *
  * Errors are negative errno values. Where a call takes a reason, a refusal is
- * explained there (see IBCHAN_REASONS in <linux/ibchan.h>); it may be NULL.
+ * explained there (see IBCHAN_REASONS in <linux/ibchan_codes.h>); it may be NULL.
+ *
+ * A consumer says MODULE_INFO(import_ns, "IBCHAN").
  */
 #ifndef _RDMA_IBCHAN_H
 #define _RDMA_IBCHAN_H
 
+#include <linux/errno.h>
+#include <linux/ktime.h>
+#include <linux/rbtree.h>
 #include <linux/types.h>
 #include <linux/ibchan.h>
+#include <rdma/ib_verbs.h>
 
 struct net;
+struct page;
+struct scatterlist;
 struct ibchan_device;
 struct ibchan_pd;
 struct ibchan_mr;
 struct ibchan_cq;
 struct ibchan_channel;
+struct ibchan_queue;
+struct ibchan_work;
 
 /**
  * struct ibchan_device_attr - what a device can do
@@ -42,6 +64,7 @@ struct ibchan_channel;
  * @max_rd_atomic: reads and atomics in flight on one channel
  * @driver_id: enum rdma_driver_id
  * @max_mr_size: bytes of one memory region
+ * @max_fast_reg_pages: pages of one shared region of kernel memory; 0: none
  */
 struct ibchan_device_attr {
 	char name[IBCHAN_NAME_SIZE];
@@ -56,6 +79,7 @@ struct ibchan_device_attr {
 	u32 max_rd_atomic;
 	u32 driver_id;
 	u64 max_mr_size;
+	u32 max_fast_reg_pages;
 };
 
 /**
@@ -105,19 +129,22 @@ struct ibchan_completion {
 };
 
 /**
- * struct ibchan_sink - where the completions of a cq go
+ * struct ibchan_sink - where the completions of works without a done() go
  * @reserve: take room for one completion before its work is posted; 0, or
  *	-EAGAIN when there is none. May be NULL.
- * @cancel: give such room back, because the work was not posted
+ * @cancel: give such room back, because the work was not posted, or because it
+ *	was unsignaled and has succeeded. May be NULL.
  * @done: one work has ended; its room is used up. Its buffers are the caller's
- *	again.
- * @notify: some works have ended since the last call. May be NULL.
+ *	again. NULL: only works with a done() of their own may be posted, unless
+ *	the cq keeps its completions.
+ * @notify: some works have ended since the last call, of whichever kind. May be
+ *	NULL.
  * @gone: the device has left: nothing comes any more. Called once, and not for
  *	a cq that its owner has destroyed. May be NULL.
  *
- * All are called with bottom halves off and must not sleep. @reserve and
- * @cancel run under a channel's post lock; @done and @notify under no lock and
- * never twice at a time for one cq. @done and @notify may post and may break
+ * All are called with bottom halves off and must not sleep. @reserve runs under a
+ * channel's post lock, @cancel may; @done and @notify run under no lock and
+ * never twice at a time for one cq. @done and @notify may post, break and close
  * channels.
  */
 struct ibchan_sink {
@@ -129,32 +156,138 @@ struct ibchan_sink {
 };
 
 /**
- * struct ibchan_sge - a range of a memory region
+ * struct ibchan_remote - a region of the peer's, or a part of one
+ * @addr: of its first byte, as the peer's device knows it
+ * @length: bytes
+ * @rkey: key to it
+ */
+struct ibchan_remote {
+	u64 addr;
+	u64 length;
+	u32 rkey;
+};
+
+/**
+ * struct ibchan_pages - memory by its pages
+ * @pages: the pages, @num of them; held by the caller until the region is gone
+ * @num: how many
+ * @offset: of the first byte, within the first page
+ * @length: bytes
+ */
+struct ibchan_pages {
+	struct page **pages;
+	u32 num;
+	u32 offset;
+	u64 length;
+};
+
+/* Flags of a cq. */
+#define IBCHAN_CQ_POLLED	0x1U	/* its owner reaps, polls, waits or arms; else posts do */
+#define IBCHAN_CQ_KEEP		0x2U	/* completions stay until ibchan_cq_poll() takes them */
+#define IBCHAN_CQ_SOLICITED	0x4U	/* only solicited messages and errors wake it */
+
+/**
+ * struct ibchan_cq_init - what a cq is made from
+ * @entries: work requests of all channels on it, and 2 for each channel; 0: 4096,
+ *	or the device's largest
+ * @flags: IBCHAN_CQ_*
+ * @sink: for completions by wr_id and for events; NULL: none
+ * @priv: for @sink
+ */
+struct ibchan_cq_init {
+	u32 entries;
+	u32 flags;
+	const struct ibchan_sink *sink;
+	void *priv;
+};
+
+/**
+ * struct ibchan_sge - a gather or scatter element: a range of a memory region
  * @mr: the region
  * @offset: from its first byte
  * @length: bytes; an empty range is not shown to the device
+ * @subtree_last: private
+ * @node: private
+ * @work: private
+ *
+ * What is private says where the range stands while its work is in flight.
  */
 struct ibchan_sge {
 	struct ibchan_mr *mr;
 	u64 offset;
 	u32 length;
+	/* private: */
+	u64 subtree_last;
+	struct rb_node node;
+	struct ibchan_work *work;
 };
+
+/**
+ * struct ibchan_work - a posted work request, inside a struct of the caller's
+ * @done: called once when the work has ended, with bottom halves off, under no
+ *	lock; must not sleep. The work, its elements and its buffers are the
+ *	caller's again, also within this call: it may post the work again or free
+ *	it. It may break and close channels.
+ *
+ * @done is set before the work is posted. From an accepted post until @done is
+ * called, the struct and the elements of the request must stay where they are.
+ */
+struct ibchan_work {
+	void (*done)(struct ibchan_work *work,
+		     const struct ibchan_completion *completion);
+	/* private: */
+	struct ib_cqe cqe;
+	struct ibchan_queue *queue;
+	struct ibchan_sge *sges;
+	u64 wr_id;
+	u32 number;
+	u16 num_sge;
+	u8 opcode;
+	u8 flags;
+};
+
+/* Opcodes besides those of <linux/ibchan.h>. */
+#define IBCHAN_OP_COMPARE_SWAP	4
+#define IBCHAN_OP_FETCH_ADD	5
+
+/* Flags besides IBCHAN_WR_IMM. */
+#define IBCHAN_WR_FENCE		0x02U	/* not before all reads and atomics before it are done */
+#define IBCHAN_WR_SOLICITED	0x04U	/* send, or write with immediate: wakes a solicited cq */
+#define IBCHAN_WR_INLINE	0x08U	/* send or write: @data instead of elements */
+#define IBCHAN_WR_UNSIGNALED	0x10U	/* ends with a later work; see ibchan_post() */
+#define IBCHAN_WR_EXCLUSIVE	0x20U	/* ranges in flight must not collide */
 
 /**
  * struct ibchan_wr - a work request
  * @wr_id: comes back in the completion
- * @sges: the ranges, @num_sge of them
- * @remote_addr: write and read: in the peer's region
- * @rkey: write and read: of the peer's region
+ * @work: the caller's, with done() set; NULL: the completion goes to the sink
+ * @sges: the ranges, @num_sge of them. With @work they stay in use until its
+ *	done(), else they may be reused after the post. An atomic has one, of 8
+ *	bytes, which receives what the peer's word was before.
+ * @data: with IBCHAN_WR_INLINE: kernel memory, copied during the post
+ * @remote_addr: write, read, atomic: in the peer's region; 8-aligned for an atomic
+ * @remote_length: bytes of the peer's region from @remote_addr on; 0: not checked
+ * @operand: atomic: what to compare with, or to add
+ * @swap: compare and swap: the new value
+ * @data_length: bytes of @data, up to the channel's max_inline_data
+ * @rkey: write, read, atomic: of the peer's region
  * @imm: with IBCHAN_WR_IMM: for the peer, in host order
  * @num_sge: 0 and up
  * @opcode: IBCHAN_OP_*
  * @flags: IBCHAN_WR_*
+ *
+ * What neither the opcode nor a flag uses is not looked at.
  */
 struct ibchan_wr {
 	u64 wr_id;
-	const struct ibchan_sge *sges;
+	struct ibchan_work *work;
+	struct ibchan_sge *sges;
+	const void *data;
 	u64 remote_addr;
+	u64 remote_length;
+	u64 operand;
+	u64 swap;
+	u32 data_length;
 	u32 rkey;
 	u32 imm;
 	u16 num_sge;
@@ -165,11 +298,15 @@ struct ibchan_wr {
 /**
  * struct ibchan_build - what a channel is built from
  * @pd: protection domain of the channel and of all memory posted on it
- * @send_cq: where sends, writes and reads complete
+ * @send_cq: where sends, writes, reads and atomics complete
  * @recv_cq: where receives complete; may be the same
  * @net: network namespace that the channel's address must belong to; to be kept
  *	until the channel is closed
  * @cookie: comes back in each completion
+ * @broken: the channel has broken by itself, by ibchan_channel_break() or because
+ *	its device left (-ENODEV); called once, in any context but NMI, and not
+ *	for a channel that is being closed. May be NULL.
+ * @priv: for @broken
  */
 struct ibchan_build {
 	struct ibchan_pd *pd;
@@ -177,6 +314,8 @@ struct ibchan_build {
 	struct ibchan_cq *recv_cq;
 	struct net *net;
 	u64 cookie;
+	void (*broken)(void *priv, int error);
+	void *priv;
 };
 
 /**
@@ -199,30 +338,53 @@ struct ibchan_channel_attr {
 	struct ibchan_endpoint endpoint;
 };
 
+/**
+ * struct ibchan_outcome - how a blocking call went
+ * @posted: 0: the request was refused and @reason says why; 1: it was posted and
+ *	@completion says how it ended
+ * @reason: see @posted
+ * @completion: see @posted
+ */
+struct ibchan_outcome {
+	int posted;
+	struct ibchan_reason reason;
+	struct ibchan_completion completion;
+};
+
 struct ibchan_device *ibchan_device_get(const char *name, struct net *net);
 struct ibchan_device *ibchan_device_get_nth(u32 index, struct net *net);
 void ibchan_device_put(struct ibchan_device *dev);
 int ibchan_device_query(struct ibchan_device *dev, struct ibchan_device_attr *attr);
 int ibchan_port_query(struct ibchan_device *dev, u32 port, struct net *net,
 		      struct ibchan_port_attr *attr);
+void ibchan_flush(void);
 
 struct ibchan_pd *ibchan_pd_alloc(struct ibchan_device *dev);
 int ibchan_pd_free(struct ibchan_pd *pd);
 
 struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 				     u32 access, struct ibchan_reason *reason);
+struct ibchan_mr *ibchan_mr_reg_kernel(struct ibchan_pd *pd, void *addr, u64 length,
+				       u32 access, struct ibchan_reason *reason);
+struct ibchan_mr *ibchan_mr_reg_pages(struct ibchan_pd *pd, const struct ibchan_pages *pages,
+				      u32 access, struct ibchan_reason *reason);
+struct ibchan_mr *ibchan_mr_reg_sg(struct ibchan_pd *pd, struct scatterlist *sgl,
+				   u32 nents, u32 access, struct ibchan_reason *reason);
 u32 ibchan_mr_rkey(const struct ibchan_mr *mr);
+u64 ibchan_mr_length(const struct ibchan_mr *mr);
 u64 ibchan_mr_pages(const struct ibchan_mr *mr);
+int ibchan_mr_remote(const struct ibchan_mr *mr, struct ibchan_remote *remote);
 int ibchan_mr_try_dereg(struct ibchan_mr *mr);
 void ibchan_mr_put(struct ibchan_mr *mr);
 
-struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev, u32 entries,
-				   const struct ibchan_sink *sink, void *priv,
+struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
+				   const struct ibchan_cq_init *init,
 				   struct ibchan_reason *reason);
 int ibchan_cq_try_destroy(struct ibchan_cq *cq);
 bool ibchan_cq_tryget(struct ibchan_cq *cq);
 void ibchan_cq_put(struct ibchan_cq *cq);
 int ibchan_cq_reap(struct ibchan_cq *cq, int budget);
+int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions, int num);
 void ibchan_cq_arm(struct ibchan_cq *cq);
 int ibchan_cq_wait(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg,
 		   s64 timeout_ns);
@@ -244,5 +406,18 @@ void ibchan_channel_arm(struct ibchan_channel *ch, const struct ibchan_cq *excep
 
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason);
+
+u32 ibchan_status_error(u32 status);
+u32 ibchan_status_class(u32 status);
+const char *ibchan_status_name(u32 status);
+const char *ibchan_status_hint(u32 status);
+
+int ibchan_channel_run(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+		       struct ibchan_outcome *outcome);
+int ibchan_channel_run_until(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+			     ktime_t deadline, struct ibchan_outcome *outcome);
+
+/* What goes into a request: elements, remote regions, requests by opcode. */
+#include <rdma/ibchan_wr.h>
 
 #endif /* _RDMA_IBCHAN_H */

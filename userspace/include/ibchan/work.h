@@ -47,7 +47,8 @@ struct ibchan_sge ibchan_sge_make(struct ibchan_mr *mr, void *addr,
  * struct ibchan_wr - a work request
  * @channel: where to post it
  * @opcode: IBCHAN_OP_*
- * @flags: IBCHAN_WR_*
+ * @flags: IBCHAN_WR_IMM: @imm goes along; IBCHAN_WR_UNCHECKED: the ranges of this
+ *	work neither collide with those of others nor others with them
  * @wr_id: any number; comes back in the completion
  * @sges: elements: gathered by a send or write, scattered into by a receive or
  *	read; may be NULL when there are none
@@ -80,8 +81,15 @@ struct ibchan_wr {
  * One system call for each 16. Each accepted work completes exactly once, on
  * its channel's cq, whatever happens to the channel.
  *
+ * While a work is in flight, its ranges are checked against those of works posted
+ * later on the same region: what a receive or read writes into, no other work may
+ * use; what a send or write reads, others may read too. IBCHAN_WR_UNCHECKED opts
+ * a work out. Not seen are another region over the same memory, what the peer
+ * does by its key, and what the CPU does.
+ *
  * Return: 0: all were posted. Else the errno of the first refused one, which
  * and those after it were not posted: -EAGAIN: a queue or the cq is full;
+ * -EBUSY: a range collides with one in flight; @error names that one and its work;
  * -EINVAL: a bad request, or an element outside its region; -EACCES: the
  * region or the channel does not allow it; -EXDEV: a region of another pd or
  * context; -ENOENT: a channel of another context, or none, or a region that is

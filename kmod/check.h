@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a work request must satisfy before anything is reserved for it: form,
+ * bounds, access, protection domain. Pure: it looks only at its arguments and at
+ * immutable members, so any context will do. Inline, because each post of each
+ * request goes through here; refusals are in wr.c.
+ */
+#ifndef IBCHAN_CHECK_H
+#define IBCHAN_CHECK_H
+
+#include <linux/align.h>
+#include <linux/bits.h>
+#include <linux/errno.h>
+
+#include "internal.h"
+
+/* What the opcodes have in common and what not. */
+enum op_trait {
+	OP_SCATTERS = BIT(0),	/* the device writes into the elements */
+	OP_ONE_SIDED = BIT(1),	/* names memory of the peer */
+	OP_ATOMIC = BIT(2),
+	OP_ANY_LENGTH = BIT(3),	/* elements may have more room than a message needs */
+	OP_SERVICE = BIT(4),	/* for the service of a domain only */
+};
+
+/**
+ * struct ibchan_op - one opcode
+ * @traits: enum op_trait
+ * @flags: IBCHAN_WR_* that it takes
+ * @needed: IBCHAN_ACCESS_* that it needs of the elements
+ * @verb: enum ib_wr_opcode, without and with an immediate
+ */
+struct ibchan_op {
+	u8 traits;
+	u8 flags;
+	u8 needed;
+	u8 verb[2];
+};
+
+extern const struct ibchan_op ibchan_ops[IBCHAN_OPS];
+
+/* Bytes that an atomic operates on, at an address that is a multiple of them. */
+#define IBCHAN_ATOMIC_SIZE	sizeof(u64)
+
+int ibchan_refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_reason *reason);
+int ibchan_refuse_flags(const struct ibchan_wr *wr, struct ibchan_reason *reason);
+int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason);
+int ibchan_refuse_sge(const struct ibchan_channel *ch, const struct ibchan_sge *sge,
+		      u32 needed, struct ibchan_reason *reason);
+int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason);
+
+/* A range inside a region. Neither the comparison nor the subtraction can wrap. */
+static inline bool ibchan_range_fits(u64 offset, u64 length, u64 size)
+{
+	return offset <= size && length <= size - offset;
+}
+
+/* A write wakes nobody unless it has an immediate. */
+static inline u8 ibchan_flags_allowed(const struct ibchan_wr *wr)
+{
+	u8 allowed = ibchan_ops[wr->opcode].flags;
+
+	if (wr->opcode == IBCHAN_OP_WRITE && !(wr->flags & IBCHAN_WR_IMM))
+		allowed &= ~IBCHAN_WR_SOLICITED;
+	return allowed;
+}
+
+/*
+ * Opcode, flags and number of elements. Return: 0; -EINVAL; -EOPNOTSUPP for an
+ * unknown flag.
+ */
+static inline int ibchan_check_form(const struct ibchan_channel *ch,
+				    const struct ibchan_wr *wr, struct ibchan_reason *reason)
+{
+	u32 max;
+
+	if (unlikely(wr->opcode >= IBCHAN_OPS ||
+		     ((ibchan_ops[wr->opcode].traits & OP_SERVICE) && !ch->service)))
+		return ibchan_refuse_opcode(wr, -EINVAL, reason);
+	if (unlikely(wr->flags & ~ibchan_flags_allowed(wr)))
+		return ibchan_refuse_flags(wr, reason);
+	max = ch->max_sge[wr->opcode];
+	if (unlikely(wr->flags & IBCHAN_WR_INLINE))
+		max = 0;
+	if (unlikely(wr->num_sge > max))
+		return ibchan_refuse_elements(wr->num_sge, max, reason);
+	return 0;
+}
+
+/*
+ * One element. Return: 0; -EXDEV for a region of another domain; -EINVAL for a
+ * range outside of it; -EACCES for a region that does not allow the access.
+ */
+static inline int ibchan_check_sge(const struct ibchan_channel *ch,
+				   const struct ibchan_sge *sge, u32 needed,
+				   struct ibchan_reason *reason)
+{
+	const struct ibchan_mr *mr = sge->mr;
+
+	if (likely(mr->pd == ch->pd && !(needed & ~mr->access) &&
+		   ibchan_range_fits(sge->offset, sge->length, mr->length)))
+		return 0;
+	return ibchan_refuse_sge(ch, sge, needed, reason);
+}
+
+static inline int ibchan_check_atomic(const struct ibchan_channel *ch,
+				      const struct ibchan_wr *wr, u64 total, u32 elements,
+				      struct ibchan_reason *reason)
+{
+	if (!(ch->dev->attr.caps & IBCHAN_DEVICE_ATOMICS))
+		return ibchan_refuse_opcode(wr, -EOPNOTSUPP, reason);
+	if (total != IBCHAN_ATOMIC_SIZE || elements != 1 ||
+	    !IS_ALIGNED(wr->remote_addr, IBCHAN_ATOMIC_SIZE))
+		return ibchan_refuse_total(IBCHAN_REASON_ATOMIC_FORM, total, wr->remote_addr,
+					   reason);
+	return 0;
+}
+
+/*
+ * All elements together: their bytes, and how many the device will see. Return: 0;
+ * -EINVAL; -EOPNOTSUPP for an atomic on a device that has none.
+ */
+static inline int ibchan_check_total(const struct ibchan_channel *ch,
+				     const struct ibchan_wr *wr, u64 total, u32 elements,
+				     struct ibchan_reason *reason)
+{
+	u8 traits = ibchan_ops[wr->opcode].traits;
+
+	if (unlikely(total > ch->max_message && !(traits & OP_ANY_LENGTH)))
+		return ibchan_refuse_total(IBCHAN_REASON_MESSAGE_TOO_LONG, total,
+					   ch->max_message, reason);
+	if (!(traits & OP_ONE_SIDED))
+		return 0;
+	if (unlikely(total > wr->remote_length && wr->remote_length))
+		return ibchan_refuse_total(IBCHAN_REASON_REMOTE_BOUNDS, total,
+					   wr->remote_length, reason);
+	if (unlikely(traits & OP_ATOMIC))
+		return ibchan_check_atomic(ch, wr, total, elements, reason);
+	return 0;
+}
+
+/* Data instead of elements. Return: 0; -EINVAL for more than the channel takes. */
+static inline int ibchan_check_inline(const struct ibchan_channel *ch,
+				      const struct ibchan_wr *wr, struct ibchan_reason *reason)
+{
+	if (wr->data_length > ch->params.max_inline_data)
+		return ibchan_refuse_total(IBCHAN_REASON_INLINE_TOO_LONG, wr->data_length,
+					   ch->params.max_inline_data, reason);
+	return 0;
+}
+
+#endif /* IBCHAN_CHECK_H */

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Verbs that fail on demand; see fault.h. One lock for all points: this is for
+ * tests, and completions are taken in softirq context.
+ */
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/spinlock.h>
+
+#include "compat.h"
+#include "fault.h"
+#include "internal.h"
+
+/**
+ * struct fault - one point
+ * @passed: passages since the module was loaded
+ * @fires_at: the passage that fails; 0: none
+ * @error: what it fails with
+ */
+struct fault {
+	u32 passed;
+	u32 fires_at;
+	int error;
+};
+
+static DEFINE_SPINLOCK(faults_lock);
+static struct fault faults[IBCHAN_FAULTS_NUM];
+
+#define FAULT_NAME(NAME, name) #name,
+static const char * const fault_names[] = {
+	IBCHAN_FAULT_POINTS(FAULT_NAME)
+};
+
+/**
+ * ibchan_fault_set - have a point fail once
+ * @point: which
+ * @nth: the passage from now on, 1: the next one; 0: none
+ * @error: negative errno, or a wc status for IBCHAN_FAULT_COMPLETION
+ *
+ * Context: any.
+ */
+void ibchan_fault_set(enum ibchan_fault_point point, u32 nth, int error)
+{
+	struct fault *fault = &faults[point];
+	unsigned long flags;
+
+	spin_lock_irqsave(&faults_lock, flags);
+	fault->fires_at = nth ? fault->passed + nth : 0;
+	fault->error = error;
+	spin_unlock_irqrestore(&faults_lock, flags);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_fault_set, IBCHAN_NS);
+
+/**
+ * ibchan_fault_passed - how often a point was passed
+ * @point: which
+ *
+ * Context: any.
+ */
+u32 ibchan_fault_passed(enum ibchan_fault_point point)
+{
+	return READ_ONCE(faults[point].passed);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_fault_passed, IBCHAN_NS);
+
+/**
+ * ibchan_fault_name - what a point is called
+ * @point: which
+ */
+const char *ibchan_fault_name(enum ibchan_fault_point point)
+{
+	return fault_names[point];
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_fault_name, IBCHAN_NS);
+
+/* Passes up to @num times; returns how many times before it fired. */
+static u32 pass(enum ibchan_fault_point point, u32 num, int *error)
+{
+	struct fault *fault = &faults[point];
+	unsigned long flags;
+	u32 fine = num;
+
+	spin_lock_irqsave(&faults_lock, flags);
+	if (fault->fires_at && fault->fires_at - fault->passed <= num) {
+		fine = fault->fires_at - fault->passed - 1;
+		*error = fault->error;
+		fault->fires_at = 0;
+	}
+	fault->passed += num;
+	spin_unlock_irqrestore(&faults_lock, flags);
+	return fine;
+}
+
+int ibchan_fault(enum ibchan_fault_point point)
+{
+	int error = 0;
+
+	pass(point, 1, &error);
+	return error;
+}
+
+u32 ibchan_fault_cut(enum ibchan_fault_point point, u32 num, int *error)
+{
+	return pass(point, num, error);
+}
+
+void ibchan_fault_completion(struct ib_wc *wc)
+{
+	int status = 0;
+
+	if (wc->status != IB_WC_SUCCESS)
+		return;
+	pass(IBCHAN_FAULT_COMPLETION, 1, &status);
+	if (status)
+		wc->status = status;
+}
+
+/**
+ * ibchan_fault_raise_cq_error - have a cq report that it has lost completions
+ * @cq: the queue
+ *
+ * Context: any.
+ */
+void ibchan_fault_raise_cq_error(struct ibchan_cq *cq)
+{
+	struct ib_event event = {
+		.device = cq->ib->device,
+		.element.cq = cq->ib,
+		.event = IB_EVENT_CQ_ERR,
+	};
+
+	cq->ib->event_handler(&event, cq->ib->cq_context);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_fault_raise_cq_error, IBCHAN_NS);
+
+/**
+ * ibchan_fault_raise_fatal - have a device report that it has failed
+ * @dev: the device
+ *
+ * Context: process.
+ */
+void ibchan_fault_raise_fatal(struct ibchan_device *dev)
+{
+	struct ib_event event = {
+		.device = dev->ib,
+		.element.port_num = rdma_start_port(dev->ib),
+		.event = IB_EVENT_DEVICE_FATAL,
+	};
+
+	ib_dispatch_event(&event);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_fault_raise_fatal, IBCHAN_NS);

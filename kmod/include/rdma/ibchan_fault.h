@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * For tests: the points at which verbs can be made to fail. The functions exist
+ * only in a module that was built with IBCHAN_FAULTS=1.
+ */
+#ifndef _RDMA_IBCHAN_FAULT_H
+#define _RDMA_IBCHAN_FAULT_H
+
+#include <linux/types.h>
+
+struct ibchan_cq;
+struct ibchan_device;
+
+/* All points: X(NAME, name). */
+#define IBCHAN_FAULT_POINTS(X)						\
+	X(PD_ALLOC, pd_alloc)						\
+	X(CQ_CREATE, cq_create)						\
+	X(CQ_POLL, cq_poll)						\
+	X(CQ_NOTIFY, cq_notify)						\
+	X(QP_CREATE, qp_create)						\
+	X(QP_INIT, qp_init)						\
+	X(QP_RTR, qp_rtr)						\
+	X(QP_RTS, qp_rts)						\
+	X(QP_ERR, qp_err)						\
+	X(QP_RESET, qp_reset)						\
+	X(QP_DESTROY, qp_destroy)					\
+	X(POST_SEND, post_send)		/* counts requests */		\
+	X(POST_RECV, post_recv)		/* counts requests */		\
+	X(SEND_MARKER, send_marker)					\
+	X(RECV_MARKER, recv_marker)					\
+	X(MR_REG_USER, mr_reg_user)					\
+	X(MR_ALLOC, mr_alloc)						\
+	X(MR_MAP, mr_map)						\
+	X(MR_DMA_MAP, mr_dma_map)					\
+	X(MR_DEREG, mr_dereg)						\
+	X(PORT_QUERY, port_query)					\
+	X(COMPLETION, completion)	/* the error is a wc status */
+
+#define IBCHAN_FAULT_POINT(NAME, name) IBCHAN_FAULT_##NAME,
+enum ibchan_fault_point {
+	IBCHAN_FAULT_POINTS(IBCHAN_FAULT_POINT)
+	IBCHAN_FAULTS_NUM
+};
+
+void ibchan_fault_set(enum ibchan_fault_point point, u32 nth, int error);
+u32 ibchan_fault_passed(enum ibchan_fault_point point);
+const char *ibchan_fault_name(enum ibchan_fault_point point);
+void ibchan_fault_raise_cq_error(struct ibchan_cq *cq);
+void ibchan_fault_raise_fatal(struct ibchan_device *dev);
+
+#endif /* _RDMA_IBCHAN_FAULT_H */

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Pending works and scopes.
+ *
+ * A pending work (struct ibchan_pending) is a work whose result waits until
+ * somebody looks. A scope is a set of them that cannot outlive a block:
+ *
+ *	struct ibchan_pending first = {}, second = {};
+ *	struct ibchan_scope scope;
+ *
+ *	ibchan_scoped(&scope) {
+ *		ret = ibchan_scope_post(&scope, &first, ch, &wr, NULL);
+ *		if (ret)
+ *			break;
+ *		ret = ibchan_scope_post(&scope, &second, other, &wr, NULL);
+ *		if (ret)
+ *			break;
+ *		ret = ibchan_pending_wait(&first);
+ *	}
+ *	...
+ *
+ * Whichever way the block is left - return, goto, break, or its end - all works
+ * posted in it have ended by then. The pending works, and the elements of their
+ * requests, live outside the block, so that they outlive it.
+ *
+ * All functions but the poll sleep: process context.
+ */
+#ifndef _RDMA_IBCHAN_SCOPE_H
+#define _RDMA_IBCHAN_SCOPE_H
+
+#include <linux/cleanup.h>
+#include <rdma/ibchan.h>
+
+/**
+ * struct ibchan_pending - a work whose result is kept
+ * @completion: how it ended, once ibchan_pending_poll() has said so
+ * @next_failed: in the list of a scope's failures
+ * @work: private
+ * @channel: private
+ * @scope: private
+ * @next: private
+ * @state: private
+ * @seen: private
+ *
+ * All zero before the first post; may be posted again when it has ended.
+ */
+struct ibchan_pending {
+	struct ibchan_completion completion;
+	struct ibchan_pending *next_failed;
+	/* private: */
+	struct ibchan_work work;
+	struct ibchan_channel *channel;
+	struct ibchan_scope *scope;
+	struct ibchan_pending *next;
+	int state;
+	int seen;
+};
+
+/**
+ * struct ibchan_scope - works that end together
+ * @error: the block's own error: what ibchan_scope_fail() was told first; 0: none
+ * @auto_polled: works whose result nobody had looked at when the scope ended
+ * @num_failed: how many of those failed
+ * @failed: these, in the order of their posts, by next_failed
+ * @deadline: private
+ * @first: private
+ * @last: private
+ * @manual: private
+ */
+struct ibchan_scope {
+	int error;
+	u32 auto_polled;
+	u32 num_failed;
+	struct ibchan_pending *failed;
+	/* private: */
+	ktime_t deadline;
+	struct ibchan_pending *first;
+	struct ibchan_pending *last;
+	int manual;
+};
+
+int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *ch,
+			const struct ibchan_wr *wr, struct ibchan_reason *reason);
+int ibchan_pending_poll(struct ibchan_pending *pending);
+int ibchan_pending_spin(struct ibchan_pending *pending);
+int ibchan_pending_wait(struct ibchan_pending *pending);
+int ibchan_pending_wait_until(struct ibchan_pending *pending, ktime_t deadline);
+int ibchan_pending_result(const struct ibchan_pending *pending);
+void ibchan_pending_drop(struct ibchan_pending *pending);
+
+DEFINE_FREE(ibchan_pending, struct ibchan_pending *, ibchan_pending_drop(_T))
+
+void ibchan_scope_begin(struct ibchan_scope *scope);
+void ibchan_scope_begin_until(struct ibchan_scope *scope, ktime_t deadline);
+void ibchan_scope_begin_manual(struct ibchan_scope *scope);
+int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending,
+		      struct ibchan_channel *ch, const struct ibchan_wr *wr,
+		      struct ibchan_reason *reason);
+int ibchan_scope_fail(struct ibchan_scope *scope, int error);
+void ibchan_scope_end(struct ibchan_scope *scope);
+int ibchan_scope_error(const struct ibchan_scope *scope);
+
+/* Begins in the first expression, ends where the variable goes out of scope. */
+static inline struct ibchan_scope *ibchan_scope_opened(struct ibchan_scope *scope)
+{
+	return scope;
+}
+
+static inline void ibchan_scope_leave(struct ibchan_scope **scope)
+{
+	if (*scope)
+		ibchan_scope_end(*scope);
+}
+
+#define __ibchan_scoped(scope, begin)					\
+	for (struct ibchan_scope *__ibchan_scope __cleanup(ibchan_scope_leave) = \
+		({ begin; ibchan_scope_opened(scope); }),		\
+		*__ibchan_once = NULL;					\
+	     !__ibchan_once; __ibchan_once = __ibchan_scope)
+
+/**
+ * ibchan_scoped - a block whose works have ended when it is left
+ * @scope: struct ibchan_scope *; readable behind the block
+ */
+#define ibchan_scoped(scope)						\
+	__ibchan_scoped(scope, ibchan_scope_begin(scope))
+
+/**
+ * ibchan_scoped_until - the same, bounded
+ * @scope: struct ibchan_scope *
+ * @deadline: ktime_t; when it passes while the scope waits, the channels of the
+ *	works that are still in flight break with -ETIMEDOUT
+ */
+#define ibchan_scoped_until(scope, deadline)				\
+	__ibchan_scoped(scope, ibchan_scope_begin_until(scope, deadline))
+
+/**
+ * ibchan_scoped_manual - a block that looks at each of its works itself
+ * @scope: struct ibchan_scope *
+ *
+ * Leaving a work unpolled is a bug of the caller's, unless ibchan_scope_fail()
+ * was called: the kernel log says so once, and the work is completed.
+ */
+#define ibchan_scoped_manual(scope)					\
+	__ibchan_scoped(scope, ibchan_scope_begin_manual(scope))
+
+#endif /* _RDMA_IBCHAN_SCOPE_H */

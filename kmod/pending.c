@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Pending works: a work whose result waits until somebody looks, and the
+ * blocking calls, which are one such work on the stack of the caller.
+ *
+ * Who reaps the cq writes the result and then says so; after that the pending
+ * work belongs to whoever waits. Waiters sleep on the cq, which wakes them after
+ * each batch, so nothing of the pending work is touched any more.
+ *
+ * A work that lives on a stack must have ended before its function returns.
+ * When a signal or a deadline does not allow to wait any longer, the channel is
+ * broken, which flushes its works, and where the device does not do that in time
+ * the queue pair is destroyed, which ends them.
+ */
+#include <linux/errno.h>
+#include <linux/sched/signal.h>
+#include <rdma/ibchan_scope.h>
+
+#include "compat.h"
+#include "internal.h"
+
+enum pending_state { PENDING_IDLE, PENDING_POSTED, PENDING_DONE };
+
+static void pending_done(struct ibchan_work *work, const struct ibchan_completion *completion)
+{
+	struct ibchan_pending *pending = container_of(work, struct ibchan_pending, work);
+
+	pending->completion = *completion;
+	/* Pairs with is_done(): the result is whole. */
+	smp_store_release(&pending->state, PENDING_DONE);
+}
+
+static int is_done(const struct ibchan_pending *pending)
+{
+	/* Pairs with pending_done(). */
+	return smp_load_acquire(&pending->state) == PENDING_DONE;
+}
+
+static int pending_ready(void *arg)
+{
+	return is_done(arg);
+}
+
+/* A reason is always there to be filled. */
+static int post(struct ibchan_pending *pending, struct ibchan_channel *ch,
+		const struct ibchan_wr *wr, struct ibchan_reason *reason)
+{
+	struct ibchan_wr copy = *wr;
+	u32 accepted;
+	int ret;
+
+	copy.work = &pending->work;
+	/* Somebody is going to wait for its end. */
+	copy.flags &= ~IBCHAN_WR_UNSIGNALED;
+	pending->work.done = pending_done;
+	pending->channel = ch;
+	pending->seen = 0;
+	WRITE_ONCE(pending->state, PENDING_POSTED);
+	ret = ibchan_post(ch, &copy, 1, &accepted, reason);
+	if (ret)
+		WRITE_ONCE(pending->state, PENDING_IDLE);
+	return ret;
+}
+
+/**
+ * ibchan_pending_post - post a work and keep its result
+ * @pending: all zero, or done; it and the elements of @wr stay where they are
+ *	until the work has ended
+ * @ch: the channel
+ * @wr: the request; its work is not used
+ * @reason: why not, or NULL
+ *
+ * Context: process or softirq, not with interrupts off.
+ * Return: as ibchan_post(); -EALREADY while it is in flight.
+ */
+int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *ch,
+			const struct ibchan_wr *wr, struct ibchan_reason *reason)
+{
+	if (READ_ONCE(pending->state) == PENDING_POSTED)
+		return -EALREADY;
+	return post(pending, ch, wr, reason);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pending_post, IBCHAN_NS);
+
+/**
+ * ibchan_pending_result - how a pending work ended
+ * @pending: done, as ibchan_pending_poll() or one of the waits has said
+ *
+ * Details are in its completion. Context: any.
+ * Return: 0, or the errno of its status, negative; -EINPROGRESS while it is in
+ * flight; -EINVAL if it was never posted.
+ */
+int ibchan_pending_result(const struct ibchan_pending *pending)
+{
+	if (is_done(pending))
+		return -(int)pending->completion.error;
+	return READ_ONCE(pending->state) == PENDING_POSTED ? -EINPROGRESS : -EINVAL;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pending_result, IBCHAN_NS);
+
+static int look(struct ibchan_pending *pending)
+{
+	pending->seen = 1;
+	return ibchan_pending_result(pending);
+}
+
+static struct ibchan_cq *cq_of(const struct ibchan_pending *pending)
+{
+	return pending->work.queue->cq;
+}
+
+/**
+ * ibchan_pending_poll - has a pending work ended?
+ * @pending: posted
+ *
+ * Looks at the cq once. Context: process or softirq, not with interrupts off.
+ * Return: as ibchan_pending_result().
+ */
+int ibchan_pending_poll(struct ibchan_pending *pending)
+{
+	if (READ_ONCE(pending->state) == PENDING_POSTED)
+		ibchan_cq_reap(cq_of(pending), IBCHAN_REAP_BATCH);
+	return is_done(pending) ? look(pending) : ibchan_pending_result(pending);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pending_poll, IBCHAN_NS);
+
+/**
+ * ibchan_pending_spin - poll until a pending work has ended
+ * @pending: posted
+ *
+ * Lets others run where they want to, and a signal that kills end it. Context:
+ * process, may sleep.
+ * Return: as ibchan_pending_result(); -EINTR when the caller is killed, with the
+ * work still in flight.
+ */
+int ibchan_pending_spin(struct ibchan_pending *pending)
+{
+	int ret;
+
+	for (;;) {
+		ret = ibchan_pending_poll(pending);
+		if (ret != -EINPROGRESS)
+			return ret;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+		cpu_relax();
+	}
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pending_spin, IBCHAN_NS);
+
+static int wait_in(struct ibchan_pending *pending, ktime_t deadline, unsigned int state)
+{
+	const struct ibchan_wait wait = {
+		.ready = pending_ready,
+		.arg = pending,
+		.deadline = deadline,
+		.state = state,
+	};
+
+	/* What is done within the post is there at the first look. */
+	if (!is_done(pending))
+		ibchan_cq_reap(cq_of(pending), IBCHAN_REAP_BATCH);
+	return is_done(pending) ? 1 : ibchan_cq_wait_for(cq_of(pending), &wait);
+}
+
+/**
+ * ibchan_pending_wait_until - wait for a pending work, for so long
+ * @pending: posted
+ * @deadline: of the monotonic clock; KTIME_MAX: none
+ *
+ * Polls for a moment, then sleeps. Context: process, may sleep.
+ * Return: as ibchan_pending_result(); -ETIME when the deadline has passed, -EINTR
+ * when the caller is killed: both with the work still in flight.
+ */
+int ibchan_pending_wait_until(struct ibchan_pending *pending, ktime_t deadline)
+{
+	int ret;
+
+	if (READ_ONCE(pending->state) == PENDING_IDLE)
+		return -EINVAL;
+	ret = wait_in(pending, deadline, TASK_KILLABLE);
+	if (ret > 0)
+		return look(pending);
+	return ret == -ETIMEDOUT ? -ETIME : ret;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pending_wait_until, IBCHAN_NS);
+
+/**
+ * ibchan_pending_wait - wait for a pending work
+ * @pending: posted
+ *
+ * As ibchan_pending_wait_until() without a deadline.
+ */
+int ibchan_pending_wait(struct ibchan_pending *pending)
+{
+	return ibchan_pending_wait_until(pending, KTIME_MAX);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pending_wait, IBCHAN_NS);
+
+/* Whatever it takes: the memory of the work is about to go. */
+static void end(struct ibchan_pending *pending, int error)
+{
+	ktime_t deadline = ktime_add_ms(ktime_get(), jiffies_to_msecs(IBCHAN_DRAIN_TIMEOUT));
+
+	ibchan_channel_break(pending->channel, error);
+	if (wait_in(pending, deadline, TASK_UNINTERRUPTIBLE) > 0)
+		return;
+	ibchan_channel_force(pending->channel);
+	/* Only a device that cannot even destroy its queue pair has this wait on. */
+	while (!is_done(pending))
+		schedule_timeout_uninterruptible(HZ);
+}
+
+/**
+ * ibchan_pending_complete - wait until a pending work has ended, at any price
+ * @pending: posted or not
+ * @deadline: when the channel is broken for it; KTIME_MAX: never
+ *
+ * Context: process, may sleep; without the gate.
+ * Return: 0 when it ended by itself; -ETIMEDOUT or -EINTR when its channel was
+ * broken because the deadline had passed, or because the caller was killed.
+ */
+int ibchan_pending_complete(struct ibchan_pending *pending, ktime_t deadline)
+{
+	int ret;
+
+	if (READ_ONCE(pending->state) == PENDING_IDLE)
+		return 0;
+	ret = wait_in(pending, deadline, TASK_KILLABLE);
+	if (ret > 0)
+		return 0;
+	end(pending, ret);
+	return ret;
+}
+
+/**
+ * ibchan_pending_drop - be done with a pending work
+ * @pending: posted or not; NULL is fine
+ *
+ * Waits until it has ended; a caller that is killed meanwhile breaks the channel.
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_pending_drop(struct ibchan_pending *pending)
+{
+	if (pending)
+		ibchan_pending_complete(pending, KTIME_MAX);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pending_drop, IBCHAN_NS);
+
+/**
+ * ibchan_channel_run_until - post one request and wait for its end, for so long
+ * @ch: the channel
+ * @wr: the request
+ * @deadline: of the monotonic clock; KTIME_MAX: none
+ * @outcome: how it went, in detail; NULL is fine
+ *
+ * When the deadline passes, or the caller is killed, the channel is broken, and
+ * the call returns when its work has been flushed. Polls for a moment, then
+ * sleeps.
+ *
+ * Context: process, may sleep.
+ * Return: 0; as ibchan_post() if it was not posted; the errno of its status,
+ * negative, if it failed; -ETIMEDOUT or -EINTR if the channel was broken for it.
+ */
+int ibchan_channel_run_until(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+			     ktime_t deadline, struct ibchan_outcome *outcome)
+{
+	struct ibchan_reason *reason = outcome ? &outcome->reason : NULL;
+	struct ibchan_pending pending;
+	int ret;
+
+	if (outcome)
+		*outcome = (struct ibchan_outcome) {};
+	ret = post(&pending, ch, wr, reason);
+	if (ret)
+		return ret;
+	ret = ibchan_pending_complete(&pending, deadline);
+	if (outcome) {
+		outcome->posted = 1;
+		outcome->completion = pending.completion;
+	}
+	return ret ?: ibchan_pending_result(&pending);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_run_until, IBCHAN_NS);
+
+/**
+ * ibchan_channel_run - post one request and wait for its end
+ * @ch: the channel
+ * @wr: the request
+ * @outcome: how it went, in detail; NULL is fine
+ *
+ * As ibchan_channel_run_until() without a deadline.
+ */
+int ibchan_channel_run(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+		       struct ibchan_outcome *outcome)
+{
+	return ibchan_channel_run_until(ch, wr, KTIME_MAX, outcome);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_run, IBCHAN_NS);

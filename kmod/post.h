@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The verbs that post. Inline, because each post goes through here; who calls
+ * holds the post lock, or is the only one left.
+ */
+#ifndef IBCHAN_POST_H
+#define IBCHAN_POST_H
+
+#include "fault.h"
+#include "internal.h"
+
+/*
+ * Post the first requests of a chain on the send or on the receive queue: @num of
+ * them, 1 and up. Returns how many leading ones the device has taken; if not all,
+ * chain->error says why.
+ */
+static inline u32 ibchan_post_sends(struct ib_qp *qp, struct ibchan_chain *chain, u32 num)
+{
+	int ret, cut = 0;
+	u32 keep = ibchan_fault_cut(IBCHAN_FAULT_POST_SEND, num, &cut);
+
+	chain->error = cut;
+	if (unlikely(!keep))
+		return 0;
+	chain->send[keep - 1].wr.next = NULL;
+	/* Some drivers fail without a word on which request it was: the first. */
+	chain->bad_send = &chain->send[0].wr;
+	ret = ib_post_send(qp, &chain->send[0].wr, &chain->bad_send);
+	if (likely(!ret))
+		return keep;
+	chain->error = ret;
+	return container_of(chain->bad_send, union ibchan_send_wr, wr) - chain->send;
+}
+
+static inline u32 ibchan_post_recvs(struct ib_qp *qp, struct ibchan_chain *chain, u32 num)
+{
+	int ret, cut = 0;
+	u32 keep = ibchan_fault_cut(IBCHAN_FAULT_POST_RECV, num, &cut);
+
+	chain->error = cut;
+	if (unlikely(!keep))
+		return 0;
+	chain->recv[keep - 1].next = NULL;
+	chain->bad_recv = &chain->recv[0];
+	ret = ib_post_recv(qp, &chain->recv[0], &chain->bad_recv);
+	if (likely(!ret))
+		return keep;
+	chain->error = ret;
+	return chain->bad_recv - chain->recv;
+}
+
+/* Requests without elements that complete behind everything else. 0 or an errno. */
+static inline int ibchan_post_send_marker(struct ib_qp *qp, struct ib_cqe *cqe)
+{
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+
+	return ibchan_fault(IBCHAN_FAULT_SEND_MARKER) ?: ib_post_send(qp, &wr.wr, NULL);
+}
+
+static inline int ibchan_post_recv_marker(struct ib_qp *qp, struct ib_cqe *cqe)
+{
+	struct ib_recv_wr wr = { .wr_cqe = cqe };
+
+	return ibchan_fault(IBCHAN_FAULT_RECV_MARKER) ?: ib_post_recv(qp, &wr, NULL);
+}
+
+#endif /* IBCHAN_POST_H */

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Registering kernel memory.
+ *
+ * An rkey for kernel memory exists only once a registration was posted on some
+ * queue pair of its domain. Each domain that needs one gets a channel of its own
+ * for that, connected to itself: its service. It is made when it is first needed
+ * and replaced when it has broken. Registrations go through it one at a time, and
+ * so do invalidations. Deregistering needs no service: where that is gone, the
+ * device's region goes without having been invalidated before.
+ */
+#include <linux/errno.h>
+#include <linux/mm.h>
+#include <linux/sched/task_stack.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "internal.h"
+
+/* How long a local request may take: it never leaves the device. */
+#define SERVICE_TIMEOUT_NS	(5 * (u64)NSEC_PER_SEC)
+
+/* One request at a time, and a receive queue that a queue pair must have. */
+#define SERVICE_DEPTH	1
+
+struct ibchan_service {
+	struct ibchan_cq *cq;
+	struct ibchan_channel *ch;
+};
+
+static void service_end(struct ibchan_service *service)
+{
+	if (service->ch)
+		ibchan_channel_close(service->ch);
+	ibchan_cq_put(service->cq);
+	kfree(service);
+}
+
+static int service_connect(struct ibchan_service *service, struct ibchan_pd *pd,
+			   struct ibchan_reason *reason)
+{
+	const struct ibchan_build build = {
+		.pd = pd,
+		.send_cq = service->cq,
+		.recv_cq = service->cq,
+	};
+	struct ibchan_endpoint endpoint;
+	struct ibchan_params params;
+	struct ibchan_channel *ch;
+
+	ibchan_params_init(&params);
+	params.max_send_wr = SERVICE_DEPTH;
+	params.max_recv_wr = SERVICE_DEPTH;
+	params.max_send_sge = 1;
+	params.max_recv_sge = 1;
+	ch = ibchan_channel_build_service(&build, &params, reason);
+	if (IS_ERR(ch))
+		return PTR_ERR(ch);
+	service->ch = ch;
+	ibchan_channel_endpoint(ch, &endpoint);
+	return ibchan_channel_handshake(ch, &endpoint, reason);
+}
+
+static struct ibchan_service *service_create(struct ibchan_pd *pd,
+					     struct ibchan_reason *reason)
+{
+	const struct ibchan_cq_init init = {
+		.entries = 2 * (SERVICE_DEPTH + IBCHAN_MARKERS),
+		.flags = IBCHAN_CQ_POLLED,
+	};
+	struct ibchan_service *service = kzalloc(sizeof(*service), GFP_KERNEL_ACCOUNT);
+	int ret;
+
+	if (!service)
+		return ERR_PTR(-ENOMEM);
+	service->cq = ibchan_cq_create(pd->dev, &init, reason);
+	if (IS_ERR(service->cq)) {
+		ret = PTR_ERR(service->cq);
+		kfree(service);
+		return ERR_PTR(ret);
+	}
+	ret = service_connect(service, pd, reason);
+	if (!ret)
+		return service;
+	service_end(service);
+	return ERR_PTR(ret);
+}
+
+static bool service_works(const struct ibchan_service *service)
+{
+	return service && READ_ONCE(service->ch->state) == IBCHAN_CHANNEL_CONNECTED;
+}
+
+static int service_get(struct ibchan_pd *pd, struct ibchan_reason *reason)
+{
+	struct ibchan_service *service;
+
+	lockdep_assert_held(&pd->service_lock);
+	if (service_works(pd->service))
+		return 0;
+	service = service_create(pd, reason);
+	if (IS_ERR(service))
+		return PTR_ERR(service);
+	if (pd->service)
+		service_end(pd->service);
+	pd->service = service;
+	pd->service_end = service_end;
+	return 0;
+}
+
+static int service_run(struct ibchan_mr *mr, u8 opcode)
+{
+	const struct ibchan_wr wr = { .opcode = opcode, .data = mr };
+
+	return ibchan_channel_run_until(mr->pd->service->ch, &wr,
+					ktime_add_ns(ktime_get(), SERVICE_TIMEOUT_NS), NULL);
+}
+
+/* Without a service the device's region goes as it is. */
+static void mr_invalidate(struct ibchan_mr *mr)
+{
+	guard(mutex)(&mr->pd->service_lock);
+	if (service_works(mr->pd->service))
+		service_run(mr, IBCHAN_OP_INVALIDATE);
+}
+
+static int mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason)
+{
+	int ret;
+
+	guard(mutex)(&mr->pd->service_lock);
+	ret = service_get(mr->pd, reason);
+	if (!ret)
+		ret = service_run(mr, IBCHAN_OP_REGISTER);
+	if (!ret)
+		mr->invalidate = mr_invalidate;
+	return ret;
+}
+
+static int check_access(u32 access, u64 length, struct ibchan_reason *reason)
+{
+	int ret = ibchan_access_check(access, reason);
+
+	if (!ret && !length)
+		ret = ibchan_refuse(reason, IBCHAN_REASON_EMPTY_RANGE, -EINVAL);
+	return ret;
+}
+
+/* The table is used up. */
+static struct ibchan_mr *reg_table(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
+				   struct ibchan_reason *reason)
+{
+	struct ibchan_mr *mr = ibchan_mr_map(pd, sgt, access, reason);
+	int ret = 0;
+
+	sg_free_table(sgt);
+	if (IS_ERR(mr))
+		return mr;
+	if (access & IBCHAN_ACCESS_REMOTE)
+		ret = mr_register(mr, reason);
+	if (!ret)
+		return mr;
+	/* Now and not by the worker: the domain is in use until then. */
+	ibchan_mr_try_dereg(mr);
+	ibchan_mr_put(mr);
+	return ERR_PTR(ret);
+}
+
+/**
+ * ibchan_mr_reg_pages - make a region of pages
+ * @pd: where
+ * @pages: the pages, and where in them the region begins and how long it is
+ * @access: IBCHAN_ACCESS_*; with a remote bit the region gets an rkey, and may
+ *	have as many pages as the device's max_fast_reg_pages
+ * @reason: why not, or NULL
+ *
+ * The memory stays the caller's, who keeps it until the region is deregistered.
+ * Without remote access it may be of any size, but an element that spans pages
+ * which lie apart counts as several for the device.
+ *
+ * Context: process, may sleep.
+ * Return: the region; -EINVAL for an empty range, one that leaves the pages, too
+ * many pages, or access flags that do not go together; -EOPNOTSUPP for unknown
+ * flags; -ENODEV; -ENOMEM; what building the domain's service or the driver
+ * answers.
+ */
+struct ibchan_mr *ibchan_mr_reg_pages(struct ibchan_pd *pd, const struct ibchan_pages *pages,
+				      u32 access, struct ibchan_reason *reason)
+{
+	u64 room = ((u64)pages->num << PAGE_SHIFT) - pages->offset;
+	struct sg_table sgt;
+	int ret = check_access(access, pages->length, reason);
+
+	if (!ret && (pages->offset >= PAGE_SIZE || !pages->num || pages->length > room))
+		ret = ibchan_refuse_values(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
+					   (u64[3]) { pages->offset, pages->length,
+						     (u64)pages->num << PAGE_SHIFT });
+	if (!ret)
+		ret = sg_alloc_table_from_pages(&sgt, pages->pages, pages->num, pages->offset,
+						pages->length, GFP_KERNEL_ACCOUNT);
+	return ret ? ERR_PTR(ret) : reg_table(pd, &sgt, access, reason);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_pages, IBCHAN_NS);
+
+static struct page *kernel_page(const void *addr)
+{
+	if (is_vmalloc_addr(addr))
+		return vmalloc_to_page(addr);
+	return virt_addr_valid(addr) ? virt_to_page(addr) : NULL;
+}
+
+/* The pages that a range spans; -EFAULT where there is none. */
+static int find_pages(struct ibchan_pages *pages, void *addr)
+{
+	void *page_addr = PTR_ALIGN_DOWN(addr, PAGE_SIZE);
+	u32 i;
+
+	for (i = 0; i < pages->num; i++) {
+		pages->pages[i] = kernel_page(page_addr + ((size_t)i << PAGE_SHIFT));
+		if (!pages->pages[i])
+			return -EFAULT;
+	}
+	return 0;
+}
+
+/* Memory of this task's stack could be gone before its work ends. */
+static int check_kernel_range(void *addr, u64 length)
+{
+	u64 end;
+
+	if (check_add_overflow((u64)(uintptr_t)addr, length, &end) ||
+	    end > ULONG_MAX - PAGE_SIZE || length > (u64)INT_MAX << PAGE_SHIFT)
+		return -EINVAL;
+	return object_is_on_stack(addr) ? -EINVAL : 0;
+}
+
+/**
+ * ibchan_mr_reg_kernel - make a region of a kernel virtual range
+ * @pd: where
+ * @addr: first byte: kmalloc'ed, vmalloc'ed or whole pages; any alignment
+ * @length: bytes, 1 and up
+ * @access: as for ibchan_mr_reg_pages()
+ * @reason: why not, or NULL
+ *
+ * As ibchan_mr_reg_pages().
+ *
+ * Context: process, may sleep.
+ * Return: the region; -EINVAL for a range on the caller's stack; -EFAULT for an
+ * address that has no page; else as ibchan_mr_reg_pages().
+ */
+struct ibchan_mr *ibchan_mr_reg_kernel(struct ibchan_pd *pd, void *addr, u64 length,
+				       u32 access, struct ibchan_reason *reason)
+{
+	struct ibchan_pages pages = {
+		.offset = offset_in_page(addr),
+		.length = length,
+	};
+	struct ibchan_mr *mr;
+	int ret;
+
+	ret = check_access(access, length, reason);
+	if (!ret)
+		ret = check_kernel_range(addr, length);
+	if (ret)
+		return ERR_PTR(ret);
+	pages.num = DIV_ROUND_UP_ULL(pages.offset + length, PAGE_SIZE);
+	pages.pages = kvcalloc(pages.num, sizeof(*pages.pages), GFP_KERNEL_ACCOUNT);
+	if (!pages.pages)
+		return ERR_PTR(-ENOMEM);
+	ret = find_pages(&pages, addr);
+	mr = ret ? ERR_PTR(ret) : ibchan_mr_reg_pages(pd, &pages, access, reason);
+	kvfree(pages.pages);
+	return mr;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_kernel, IBCHAN_NS);
+
+/* Empty entries are left out: devices dislike them. */
+static int copy_table(struct sg_table *sgt, struct scatterlist *sgl, u32 nents)
+{
+	struct scatterlist *from, *to;
+	u32 used = 0;
+	u32 i;
+	int ret;
+
+	for_each_sg(sgl, from, nents, i)
+		used += !!from->length;
+	ret = sg_alloc_table(sgt, used, GFP_KERNEL_ACCOUNT);
+	if (ret)
+		return ret;
+	to = sgt->sgl;
+	for_each_sg(sgl, from, nents, i) {
+		if (!from->length)
+			continue;
+		sg_set_page(to, sg_page(from), from->length, from->offset);
+		to = sg_next(to);
+	}
+	return 0;
+}
+
+static u64 list_length(struct scatterlist *sgl, u32 nents)
+{
+	struct scatterlist *sg;
+	u64 length = 0;
+	u32 i;
+
+	for_each_sg(sgl, sg, nents, i)
+		length += sg->length;
+	return length;
+}
+
+/**
+ * ibchan_mr_reg_sg - make a region of a scatterlist
+ * @pd: where
+ * @sgl: the list; neither changed nor needed afterwards
+ * @nents: entries of it
+ * @access: as for ibchan_mr_reg_pages(); with a remote bit all entries but the
+ *	first begin, and all but the last end, at a page border
+ * @reason: why not, or NULL
+ *
+ * As ibchan_mr_reg_pages(): the pages stay the caller's.
+ *
+ * Context: process, may sleep.
+ * Return: the region; -EINVAL also for entries that do not join; else as
+ * ibchan_mr_reg_pages().
+ */
+struct ibchan_mr *ibchan_mr_reg_sg(struct ibchan_pd *pd, struct scatterlist *sgl,
+				   u32 nents, u32 access, struct ibchan_reason *reason)
+{
+	struct sg_table sgt;
+	int ret;
+
+	ret = check_access(access, list_length(sgl, nents), reason);
+	if (!ret)
+		ret = copy_table(&sgt, sgl, nents);
+	return ret ? ERR_PTR(ret) : reg_table(pd, &sgt, access, reason);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_sg, IBCHAN_NS);
