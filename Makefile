@@ -23,7 +23,8 @@ ifeq ($(origin KDIR),undefined)
 KDIR = $(eval KDIR := $$(or $$(wildcard $$(running_headers)),$$(shell $$(VM)/kernel headers $$(KERNEL))))$(KDIR)
 endif
 kernel_release = $(shell sed -n 's/.*"\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
-MODULE_DIR = $(BUILD)/$(kernel_release)
+MODULE_DIR = $(BUILD)/$(kernel_release)$(if $(filter 1,$(FAULTS)),-faults)
+TEST_DIR = $(MODULE_DIR)/tests
 
 .PHONY: all
 all: modules lib selftests ## build everything
@@ -32,10 +33,13 @@ all: modules lib selftests ## build everything
 help: ## this list
 	@echo 'make demo    two processes exchange data over two soft-RoCE devices in a guest'
 	@echo 'make check   the tests, in a guest'
+	@echo 'make bench   what ibchan costs above raw verbs, in a guest'
 	@echo
 	@sed -n -E 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 16
 	@echo
 	@echo 'KDIR=DIR      kernel headers to build the module for'
+	@echo 'FAULTS=1      with modules: those whose verbs can be made to fail'
+	@echo 'TESTS=FOLDERS with test-modules: only kunit, kclient or bench'
 	@echo 'KERNEL=6.1    guest to run in: 6.1, 6.12, debug, or a folder'
 	@echo 'DESTDIR=DIR   PREFIX=/usr/local   where install puts things'
 	@echo 'HOST=1        with demo: on this machine'"'"'s own RDMA devices, no guest'
@@ -43,12 +47,29 @@ help: ## this list
 # Header packages have no vmlinux to take the base types from; kbuild would say so each time.
 no_btf = $(if $(wildcard $(KDIR)/vmlinux),,CONFIG_DEBUG_INFO_BTF_MODULES=)
 
-# Objects land beside their sources, so each kernel gets a tree of links.
+kbuild_flags = $(if $(W),W=$(W)) $(if $(C),C=$(C)) $(no_btf) \
+	$(if $(filter 1,$(FAULTS)),IBCHAN_FAULTS=1 KCFLAGS=-DIBCHAN_FAULTS=1)
+
+# Objects land beside their sources, so each kernel gets a tree of links; two
+# builds of one tree take turns.
+take_turns = mkdir -p $(TEST_DIR)/selftests && exec 9>$(MODULE_DIR)/.lock && flock 9
+
 .PHONY: modules
 modules: ## ibchan.ko for KDIR
-	@mkdir -p $(MODULE_DIR)
-	@cp -rsf $(top)/Kbuild $(top)/kmod $(top)/uapi $(MODULE_DIR)/
-	+$(MAKE) -C $(KDIR) M=$(MODULE_DIR) $(if $(W),W=$(W)) $(if $(C),C=$(C)) $(no_btf) modules
+	+@$(take_turns) && \
+	cp -rsf $(top)/Kbuild $(top)/kmod $(top)/uapi $(MODULE_DIR)/ && \
+	$(MAKE) -C $(KDIR) M=$(MODULE_DIR) $(kbuild_flags) modules 9>&-
+
+# Only one of them, the consumer, can make verbs fail.
+TESTS ?= $(if $(filter 1,$(FAULTS)),kclient,kunit kclient bench)
+
+.PHONY: test-modules
+test-modules: modules ## the modules that test and measure ibchan.ko
+	+@$(take_turns) && \
+	cp -rsf $(top)/kmod $(top)/uapi $(top)/selftests/Kbuild $(TEST_DIR)/ && \
+	cp -rsf $(wildcard $(TESTS:%=$(top)/selftests/%)) $(TEST_DIR)/selftests/ && \
+	$(MAKE) -C $(KDIR) M=$(TEST_DIR) $(kbuild_flags) IBCHAN_TESTS='$(TESTS)' \
+		KBUILD_EXTRA_SYMBOLS=$(MODULE_DIR)/Module.symvers modules 9>&-
 
 .PHONY: print-module
 print-module:
@@ -90,8 +111,16 @@ else
 	@$(VM)/run --kernel $(KERNEL) -- selftests/demo
 endif
 
+# The test modules are for the guest's kernel, which need not be that of KDIR.
 .PHONY: check
 check: setup ## see above
-	@echo 'building the library and the tests'
+	@echo 'building the library, the tests and the test modules'
 	+@$(MAKE) -s -j"$$(nproc)" selftests
+	+@kdir=$$($(VM)/kernel headers $(KERNEL)) && \
+	$(MAKE) -s -j"$$(nproc)" test-modules KDIR=$$kdir && \
+	$(MAKE) -s -j"$$(nproc)" test-modules KDIR=$$kdir FAULTS=1
 	@$(VM)/run --kernel $(KERNEL) --timeout $(TIMEOUT) -- selftests/run-tests
+
+.PHONY: bench
+bench: ## see above; BENCH=--no-gate only reports
+	@selftests/bench/bench --kernel $(KERNEL) $(BENCH)

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* busy.c: pairs of ranges in every position, and many against a slow oracle. */
+#include <linux/bottom_half.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+#include "cases.h"
+
+#define WR_ID(i)	(0x1000000000ULL + (i))
+
+static struct ibchan_busy busy;
+
+static int busy_suite_init(struct kunit *test)
+{
+	ibchan_busy_init(&busy);
+	return 0;
+}
+
+/* A range with the work that it belongs to. */
+struct claim {
+	struct ibchan_sge sge;
+	struct ibchan_work work;
+	bool writes;
+	bool held;
+};
+
+static struct claim claim_of(u64 offset, u32 length, bool writes)
+{
+	return (struct claim){
+		.sge = { .offset = offset, .length = length },
+		.work = { .wr_id = WR_ID(offset) },
+		.writes = writes,
+	};
+}
+
+static int take(struct claim *claim, struct ibchan_reason *reason)
+{
+	int ret;
+
+	claim->sge.work = &claim->work;
+	local_bh_disable();
+	ret = ibchan_busy_take(&busy, &claim->sge, claim->writes, reason);
+	local_bh_enable();
+	claim->held = !ret;
+	return ret;
+}
+
+static void release(struct claim *claim)
+{
+	local_bh_disable();
+	ibchan_busy_release(&busy, &claim->sge, claim->writes);
+	local_bh_enable();
+	claim->held = false;
+}
+
+static bool overlap(const struct claim *a, const struct claim *b)
+{
+	return a->sge.offset < b->sge.offset + b->sge.length &&
+	       b->sge.offset < a->sge.offset + a->sge.length;
+}
+
+static bool conflict(const struct claim *a, const struct claim *b)
+{
+	return (a->writes || b->writes) && overlap(a, b);
+}
+
+/* The second of two must be refused, with the first as the reason, or taken. */
+static void expect_pair(struct kunit *test, struct claim a, struct claim b, bool refused)
+{
+	struct ibchan_reason reason = { .wr = UNTOUCHED, .element = UNTOUCHED };
+
+	KUNIT_EXPECT_EQ(test, take(&a, &reason), 0);
+	KUNIT_EXPECT_EQ(test, reason.code, (u32)IBCHAN_REASON_NONE);
+	KUNIT_EXPECT_EQ_MSG(test, take(&b, &reason), refused ? -EBUSY : 0,
+			    "%llu+%u %d, then %llu+%u %d", a.sge.offset, a.sge.length,
+			    a.writes, b.sge.offset, b.sge.length, b.writes);
+	if (refused)
+		expect_reason(test, &reason, &(struct refusal){
+			-EBUSY, IBCHAN_REASON_BUSY, UNTOUCHED,
+			{ a.sge.offset, a.sge.length, a.work.wr_id },
+		});
+	KUNIT_EXPECT_EQ(test, reason.wr, UNTOUCHED);
+	release(&a);
+	/* What was in the way is gone. */
+	if (refused)
+		KUNIT_EXPECT_EQ(test, take(&b, NULL), 0);
+	if (b.held)
+		release(&b);
+}
+
+/* In both orders, for every kind of pair. */
+static void expect_overlap(struct kunit *test, u64 offset, u32 length, bool overlaps)
+{
+	int kinds;
+
+	for (kinds = 0; kinds < 4; kinds++) {
+		bool writes = kinds & 1, also = kinds & 2;
+		struct claim fixed = claim_of(1000, 100, writes);
+		struct claim other = claim_of(offset, length, also);
+		bool refused = overlaps && (writes || also);
+
+		expect_pair(test, fixed, other, refused);
+		expect_pair(test, other, fixed, refused);
+	}
+}
+
+static void ranges_that_only_touch_are_apart(struct kunit *test)
+{
+	expect_overlap(test, 900, 100, false);
+	expect_overlap(test, 1100, 100, false);
+	expect_overlap(test, 0, 1000, false);
+	expect_overlap(test, 1100, U32_MAX, false);
+	expect_overlap(test, 999, 1, false);
+}
+
+static void one_common_byte_is_enough(struct kunit *test)
+{
+	expect_overlap(test, 900, 101, true);
+	expect_overlap(test, 1099, 100, true);
+	expect_overlap(test, 1000, 1, true);
+	expect_overlap(test, 1099, 1, true);
+}
+
+static void the_same_range_twice_overlaps(struct kunit *test)
+{
+	expect_overlap(test, 1000, 100, true);
+}
+
+static void a_range_inside_another_overlaps(struct kunit *test)
+{
+	expect_overlap(test, 1040, 20, true);
+	expect_overlap(test, 1000, 50, true);
+	expect_overlap(test, 1050, 50, true);
+	expect_overlap(test, 999, 102, true);
+	expect_overlap(test, 0, U32_MAX, true);
+}
+
+static void each_position_of_a_small_range_is_judged_right(struct kunit *test)
+{
+	u64 offset;
+	u32 length;
+
+	for (offset = 990; offset < 1110; offset++)
+		for (length = 1; length < 15; length += 3)
+			expect_overlap(test, offset, length,
+				       offset < 1100 && offset + length > 1000);
+}
+
+static void ranges_at_the_end_of_64_bits_do_not_wrap(struct kunit *test)
+{
+	struct claim last = claim_of(U64_MAX - 1, 1, true);
+	struct claim before = claim_of(U64_MAX - U32_MAX - 1, U32_MAX, true);
+	struct claim first = claim_of(0, U32_MAX, true);
+
+	expect_pair(test, last, before, false);
+	expect_pair(test, last, first, false);
+	expect_pair(test, before, first, false);
+	before.sge.offset++;
+	expect_pair(test, last, before, true);
+}
+
+static void readers_share_and_a_writer_waits_for_all_of_them(struct kunit *test)
+{
+	static struct claim readers[20];
+	struct claim writer = claim_of(50, 10, true);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(readers); i++) {
+		readers[i] = claim_of(i, 100, false);
+		KUNIT_EXPECT_EQ(test, take(&readers[i], NULL), 0);
+	}
+	for (i = 0; i < ARRAY_SIZE(readers); i++) {
+		KUNIT_EXPECT_EQ(test, take(&writer, NULL), -EBUSY);
+		release(&readers[i]);
+	}
+	KUNIT_EXPECT_EQ(test, take(&writer, NULL), 0);
+	release(&writer);
+}
+
+static void a_refused_range_occupies_nothing(struct kunit *test)
+{
+	struct claim writer = claim_of(100, 10, true);
+	struct claim wide = claim_of(0, 200, true);
+	struct claim reader = claim_of(0, 100, false);
+
+	KUNIT_EXPECT_EQ(test, take(&writer, NULL), 0);
+	KUNIT_EXPECT_EQ(test, take(&wide, NULL), -EBUSY);
+	KUNIT_EXPECT_EQ(test, take(&reader, NULL), 0);
+	release(&writer);
+	KUNIT_EXPECT_EQ(test, take(&wide, NULL), -EBUSY);
+	release(&reader);
+	KUNIT_EXPECT_EQ(test, take(&wide, NULL), 0);
+	release(&wide);
+}
+
+static void equal_ranges_are_released_one_by_one(struct kunit *test)
+{
+	struct claim a = claim_of(8, 8, false), b = claim_of(8, 8, false);
+	struct claim writer = claim_of(8, 8, true);
+
+	KUNIT_EXPECT_EQ(test, take(&a, NULL), 0);
+	KUNIT_EXPECT_EQ(test, take(&b, NULL), 0);
+	release(&a);
+	KUNIT_EXPECT_EQ(test, take(&writer, NULL), -EBUSY);
+	release(&b);
+	KUNIT_EXPECT_EQ(test, take(&writer, NULL), 0);
+	release(&writer);
+}
+
+static void regions_do_not_know_of_each_other(struct kunit *test)
+{
+	struct claim ours = claim_of(0, 10, true), theirs = claim_of(0, 10, true);
+	struct ibchan_busy other;
+
+	ibchan_busy_init(&other);
+	theirs.sge.work = &theirs.work;
+	KUNIT_EXPECT_EQ(test, take(&ours, NULL), 0);
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, ibchan_busy_take(&other, &theirs.sge, true, NULL), 0);
+	ibchan_busy_release(&other, &theirs.sge, true);
+	local_bh_enable();
+	release(&ours);
+}
+
+#define CLAIMS	64
+
+static struct claim claims[CLAIMS];
+
+static bool oracle_refuses(const struct claim *claim)
+{
+	int i;
+
+	for (i = 0; i < CLAIMS; i++)
+		if (claims[i].held && conflict(&claims[i], claim))
+			return true;
+	return false;
+}
+
+/* Is the range in the reason one that is held and in the way? */
+static bool reason_is_true(const struct claim *claim, const struct ibchan_reason *reason)
+{
+	int i;
+
+	for (i = 0; i < CLAIMS; i++)
+		if (claims[i].held && conflict(&claims[i], claim) &&
+		    claims[i].sge.offset == reason->value[0] &&
+		    claims[i].sge.length == reason->value[1] &&
+		    claims[i].work.wr_id == reason->value[2])
+			return true;
+	return false;
+}
+
+static void step(struct kunit *test, u32 *random)
+{
+	u32 i = next_random(random) % CLAIMS;
+	struct ibchan_reason reason = {};
+	struct claim claim;
+	bool refused;
+	int ret;
+
+	if (claims[i].held) {
+		release(&claims[i]);
+		return;
+	}
+	claim = claim_of(next_random(random) % 600, 1 + next_random(random) % 30,
+			 next_random(random) % 3 == 0);
+	claim.work.wr_id = WR_ID(i);
+	refused = oracle_refuses(&claim);
+	claims[i] = claim;
+	ret = take(&claims[i], &reason);
+	KUNIT_EXPECT_EQ_MSG(test, ret, refused ? -EBUSY : 0, "%llu+%u",
+			    claim.sge.offset, claim.sge.length);
+	if (ret)
+		KUNIT_EXPECT_TRUE(test, reason_is_true(&claim, &reason));
+}
+
+static void many_ranges_are_judged_as_by_looking_at_each(struct kunit *test)
+{
+	struct claim all = claim_of(0, 1000, true);
+	u32 random = 0x1bc4a11, n;
+
+	memset(claims, 0, sizeof(claims));
+	for (n = 0; n < 50000; n++)
+		step(test, &random);
+	for (n = 0; n < CLAIMS; n++)
+		if (claims[n].held)
+			release(&claims[n]);
+	KUNIT_EXPECT_EQ(test, take(&all, NULL), 0);
+	release(&all);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(ranges_that_only_touch_are_apart),
+	KUNIT_CASE(one_common_byte_is_enough),
+	KUNIT_CASE(the_same_range_twice_overlaps),
+	KUNIT_CASE(a_range_inside_another_overlaps),
+	KUNIT_CASE(each_position_of_a_small_range_is_judged_right),
+	KUNIT_CASE(ranges_at_the_end_of_64_bits_do_not_wrap),
+	KUNIT_CASE(readers_share_and_a_writer_waits_for_all_of_them),
+	KUNIT_CASE(a_refused_range_occupies_nothing),
+	KUNIT_CASE(equal_ranges_are_released_one_by_one),
+	KUNIT_CASE(regions_do_not_know_of_each_other),
+	KUNIT_CASE(many_ranges_are_judged_as_by_looking_at_each),
+	{}
+};
+
+struct kunit_suite busy_suite = {
+	.name = "ibchan_busy",
+	.init = busy_suite_init,
+	.test_cases = cases,
+};

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* endpoint.c: what is written, what is accepted, and every field damaged. */
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+#include "cases.h"
+
+static const u8 ipv4_gid[16] = {
+	[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 77, [14] = 0, [15] = 2,
+};
+
+static const u8 ipv6_gid[16] = { 0xfd, 0x77, [15] = 2 };
+
+static struct ibchan_endpoint ours, theirs;
+
+/* Two RoCE ends with IPv4 addresses. */
+static int endpoint_suite_init(struct kunit *test)
+{
+	ours = (struct ibchan_endpoint){
+		.magic = cpu_to_be32(IBCHAN_ENDPOINT_MAGIC),
+		.version = cpu_to_be16(IBCHAN_ENDPOINT_VERSION),
+		.link_layer = IBCHAN_LINK_LAYER_ETHERNET,
+		.mtu = 3,
+		.qpn = cpu_to_be32(17),
+		.psn = cpu_to_be32(0x123456),
+		.mac = { 2, 0, 0, 0x77, 0, 1 },
+		.max_dest_rd_atomic = 16,
+	};
+	memcpy(ours.gid, ipv4_gid, sizeof(ours.gid));
+	theirs = ours;
+	theirs.qpn = cpu_to_be32(18);
+	ours.gid[15] = 1;
+	return 0;
+}
+
+static void use_ipv6(void)
+{
+	memcpy(ours.gid, ipv6_gid, sizeof(ours.gid));
+	memcpy(theirs.gid, ipv6_gid, sizeof(theirs.gid));
+	ours.gid[15] = 1;
+}
+
+static void use_infiniband(void)
+{
+	ours.link_layer = IBCHAN_LINK_LAYER_INFINIBAND;
+	theirs.link_layer = IBCHAN_LINK_LAYER_INFINIBAND;
+	memset(theirs.mac, 0, sizeof(theirs.mac));
+}
+
+static void expect_accepted(struct kunit *test)
+{
+	struct ibchan_reason reason = { .wr = UNTOUCHED, .element = UNTOUCHED };
+
+	KUNIT_EXPECT_EQ(test, ibchan_endpoint_check(&ours, &theirs, &reason), 0);
+	KUNIT_EXPECT_EQ(test, reason.code, (u32)IBCHAN_REASON_NONE);
+	KUNIT_EXPECT_EQ(test, ibchan_endpoint_check(&ours, &theirs, NULL), 0);
+}
+
+static void expect_refused(struct kunit *test, u32 code, u64 our_value, u64 their_value)
+{
+	struct ibchan_reason reason = { .wr = UNTOUCHED, .element = UNTOUCHED };
+
+	KUNIT_EXPECT_EQ_MSG(test, ibchan_endpoint_check(&ours, &theirs, &reason), -EINVAL,
+			    "reason %u", code);
+	expect_reason(test, &reason, &(struct refusal){
+		-EINVAL, code, UNTOUCHED, { our_value, their_value },
+	});
+	KUNIT_EXPECT_EQ(test, ibchan_endpoint_check(&ours, &theirs, NULL), -EINVAL);
+}
+
+static void a_sound_endpoint_is_accepted(struct kunit *test)
+{
+	expect_accepted(test);
+	use_ipv6();
+	expect_accepted(test);
+	use_infiniband();
+	expect_accepted(test);
+}
+
+static void the_peer_may_be_this_end_itself(struct kunit *test)
+{
+	theirs = ours;
+	expect_accepted(test);
+}
+
+static void another_magic_is_refused(struct kunit *test)
+{
+	int bit;
+
+	for (bit = 0; bit < 32; bit++) {
+		u32 magic = IBCHAN_ENDPOINT_MAGIC ^ (1U << bit);
+
+		theirs.magic = cpu_to_be32(magic);
+		expect_refused(test, IBCHAN_REASON_ENDPOINT_MAGIC, IBCHAN_ENDPOINT_MAGIC, magic);
+	}
+	theirs.magic = cpu_to_be32(IBCHAN_ENDPOINT_MAGIC);
+	expect_accepted(test);
+}
+
+static void another_version_is_refused(struct kunit *test)
+{
+	u32 version;
+
+	for (version = 0; version <= U16_MAX; version++) {
+		theirs.version = cpu_to_be16(version);
+		if (version != IBCHAN_ENDPOINT_VERSION)
+			expect_refused(test, IBCHAN_REASON_ENDPOINT_VERSION,
+				       IBCHAN_ENDPOINT_VERSION, version);
+	}
+}
+
+static void what_is_reserved_must_be_zero(struct kunit *test)
+{
+	int i;
+
+	theirs.reserved0 = 1;
+	expect_refused(test, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0);
+	theirs.reserved0 = 0;
+	for (i = 0; i < sizeof(theirs.reserved); i++) {
+		theirs.reserved[i] = 0x80;
+		expect_refused(test, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0);
+		theirs.reserved[i] = 0;
+	}
+	expect_accepted(test);
+}
+
+static void another_link_layer_is_refused(struct kunit *test)
+{
+	u32 layer;
+
+	for (layer = 0; layer <= U8_MAX; layer++) {
+		theirs.link_layer = layer;
+		if (layer != IBCHAN_LINK_LAYER_ETHERNET)
+			expect_refused(test, IBCHAN_REASON_LINK_LAYER,
+				       IBCHAN_LINK_LAYER_ETHERNET, layer);
+	}
+	ours.link_layer = IBCHAN_LINK_LAYER_INFINIBAND;
+	theirs.link_layer = IBCHAN_LINK_LAYER_ETHERNET;
+	expect_refused(test, IBCHAN_REASON_LINK_LAYER, IBCHAN_LINK_LAYER_INFINIBAND,
+		       IBCHAN_LINK_LAYER_ETHERNET);
+}
+
+static void a_queue_pair_number_has_24_bits_and_is_not_for_management(struct kunit *test)
+{
+	static const u32 bad[] = { 0, 1, 0x1000000, 0x80000002, U32_MAX };
+	int i;
+
+	theirs.qpn = cpu_to_be32(2);
+	expect_accepted(test);
+	theirs.qpn = cpu_to_be32(0xffffff);
+	expect_accepted(test);
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		theirs.qpn = cpu_to_be32(bad[i]);
+		expect_refused(test, IBCHAN_REASON_PEER_QPN, 2, bad[i]);
+	}
+}
+
+static void a_sequence_number_has_24_bits(struct kunit *test)
+{
+	static const u32 bad[] = { 0x1000000, 0x80000000, U32_MAX };
+	int i;
+
+	theirs.psn = 0;
+	expect_accepted(test);
+	theirs.psn = cpu_to_be32(0xffffff);
+	expect_accepted(test);
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		theirs.psn = cpu_to_be32(bad[i]);
+		expect_refused(test, IBCHAN_REASON_PEER_PSN, 0xffffff, bad[i]);
+	}
+}
+
+static void an_mtu_is_one_of_five(struct kunit *test)
+{
+	u32 mtu;
+
+	for (mtu = 0; mtu <= U8_MAX; mtu++) {
+		theirs.mtu = mtu;
+		if (mtu >= 1 && mtu <= 5)
+			expect_accepted(test);
+		else
+			expect_refused(test, IBCHAN_REASON_PEER_MTU, ours.mtu, mtu);
+	}
+}
+
+static void a_peer_serves_one_read_at_least(struct kunit *test)
+{
+	theirs.max_dest_rd_atomic = 0;
+	expect_refused(test, IBCHAN_REASON_PEER_RD_ATOMIC, 1, 0);
+	theirs.max_dest_rd_atomic = 1;
+	expect_accepted(test);
+	theirs.max_dest_rd_atomic = 255;
+	expect_accepted(test);
+}
+
+static void an_ipv4_and_an_ipv6_end_cannot_talk(struct kunit *test)
+{
+	memcpy(theirs.gid, ipv6_gid, sizeof(theirs.gid));
+	expect_refused(test, IBCHAN_REASON_GID_FAMILY, 4, 6);
+	memcpy(theirs.gid, ipv4_gid, sizeof(theirs.gid));
+	memcpy(ours.gid, ipv6_gid, sizeof(ours.gid));
+	expect_refused(test, IBCHAN_REASON_GID_FAMILY, 6, 4);
+}
+
+static void set_ipv4(u32 address)
+{
+	__be32 value = cpu_to_be32(address);
+
+	memcpy(&theirs.gid[12], &value, sizeof(value));
+}
+
+static void an_ipv4_address_is_of_one_machine(struct kunit *test)
+{
+	static const u32 bad[] = { 0, 0xe0000000, 0xe0000001, 0xefffffff, 0xffffffff };
+	static const u32 good[] = { 0x0a4d0001, 0x7f000001, 0xdfffffff, 1 };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		set_ipv4(bad[i]);
+		expect_refused(test, IBCHAN_REASON_PEER_GID, 0, 0);
+	}
+	for (i = 0; i < ARRAY_SIZE(good); i++) {
+		set_ipv4(good[i]);
+		expect_accepted(test);
+	}
+}
+
+static void an_ipv6_address_is_of_one_machine(struct kunit *test)
+{
+	use_ipv6();
+	memset(theirs.gid, 0, sizeof(theirs.gid));
+	expect_refused(test, IBCHAN_REASON_PEER_GID, 0, 0);
+	theirs.gid[0] = 0xff;
+	theirs.gid[1] = 0x02;
+	theirs.gid[15] = 1;
+	expect_refused(test, IBCHAN_REASON_PEER_GID, 0, 0);
+	theirs.gid[0] = 0xfe;
+	theirs.gid[1] = 0x80;
+	expect_accepted(test);
+}
+
+static void a_mac_address_is_of_one_machine(struct kunit *test)
+{
+	static const u8 bad[][6] = {
+		{ 0 }, { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff }, { 1 }, { 3, 0, 0, 0, 0, 1 },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		memcpy(theirs.mac, bad[i], sizeof(theirs.mac));
+		expect_refused(test, IBCHAN_REASON_PEER_MAC, 0, 0);
+	}
+	memcpy(theirs.mac, ours.mac, sizeof(theirs.mac));
+	expect_accepted(test);
+}
+
+/* There the GID may stay empty, and no Ethernet address stands behind it. */
+static void infiniband_needs_no_ethernet_address(struct kunit *test)
+{
+	use_infiniband();
+	memset(theirs.gid, 0, sizeof(theirs.gid));
+	expect_accepted(test);
+	theirs.lid = cpu_to_be32(4711);
+	expect_accepted(test);
+}
+
+static void the_family_is_told_by_the_mapped_prefix_alone(struct kunit *test)
+{
+	u8 gid[16];
+	int i;
+
+	memcpy(gid, ipv4_gid, sizeof(gid));
+	KUNIT_EXPECT_EQ(test, ibchan_gid_family(gid), (u8)4);
+	for (i = 0; i < 12; i++) {
+		gid[i] ^= 1;
+		KUNIT_EXPECT_EQ_MSG(test, ibchan_gid_family(gid), (u8)6, "byte %d", i);
+		gid[i] ^= 1;
+	}
+	for (i = 12; i < 16; i++) {
+		gid[i] ^= 0xff;
+		KUNIT_EXPECT_EQ(test, ibchan_gid_family(gid), (u8)4);
+	}
+}
+
+static void make_channel(struct ibchan_channel *ch, struct ib_qp *qp)
+{
+	qp->qp_num = 0xabcdef;
+	ch->qp = qp;
+	ch->params.send_psn = 0x654321;
+	ch->params.max_rd_atomic = 7;
+	ch->gid.family = 4;
+	memcpy(ch->gid.gid.raw, ipv4_gid, sizeof(ipv4_gid));
+	memcpy(ch->gid.mac, ours.mac, sizeof(ours.mac));
+}
+
+static struct ibchan_channel channel;
+static struct ib_qp qp;
+
+static void an_endpoint_is_built_from_its_channel(struct kunit *test)
+{
+	const struct ibchan_endpoint *built = &channel.endpoint;
+
+	make_channel(&channel, &qp);
+	ibchan_endpoint_build(&channel, 3, 9);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(built->magic), IBCHAN_ENDPOINT_MAGIC);
+	KUNIT_EXPECT_EQ(test, be16_to_cpu(built->version), (u16)IBCHAN_ENDPOINT_VERSION);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(built->qpn), 0xabcdefU);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(built->psn), 0x654321U);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(built->lid), 9U);
+	KUNIT_EXPECT_EQ(test, built->mtu, (u8)3);
+	KUNIT_EXPECT_EQ(test, built->max_dest_rd_atomic, (u8)7);
+	KUNIT_EXPECT_EQ(test, memcmp(built->gid, ipv4_gid, sizeof(ipv4_gid)), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(built->mac, ours.mac, sizeof(ours.mac)), 0);
+}
+
+static void what_is_built_is_accepted(struct kunit *test)
+{
+	make_channel(&channel, &qp);
+	ibchan_endpoint_build(&channel, 3, 0);
+	KUNIT_EXPECT_EQ(test, channel.endpoint.link_layer, (u8)IBCHAN_LINK_LAYER_ETHERNET);
+	theirs = channel.endpoint;
+	expect_accepted(test);
+	ours = channel.endpoint;
+	expect_accepted(test);
+	channel.gid.family = 0;
+	ibchan_endpoint_build(&channel, 5, 9);
+	KUNIT_EXPECT_EQ(test, channel.endpoint.link_layer, (u8)IBCHAN_LINK_LAYER_INFINIBAND);
+	ours = channel.endpoint;
+	theirs = channel.endpoint;
+	expect_accepted(test);
+}
+
+/* The rules once more, on the bytes of a peer that talks IPv4 over Ethernet. */
+static bool header_is_sound(const u8 *b)
+{
+	static const u8 header[] = { 0x49, 0x42, 0x43, 0x48, 0, 1, 2 };
+
+	return !memcmp(b, header, sizeof(header)) && b[7] >= 1 && b[7] <= 5 && !b[8] &&
+	       (b[9] || b[10] || b[11] >= 2) && !b[12];
+}
+
+static bool address_is_sound(const u8 *b)
+{
+	static const u8 prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(&b[16], prefix, sizeof(prefix)) &&
+	       memchr_inv(&b[28], 0, 4) && (b[28] & 0xf0) != 0xe0 &&
+	       memchr_inv(&b[28], 0xff, 4) && !(b[32] & 1) && memchr_inv(&b[32], 0, 6);
+}
+
+static bool bytes_are_sound(const u8 *b)
+{
+	return header_is_sound(b) && address_is_sound(b) && b[38] && !b[39] &&
+	       !memchr_inv(&b[44], 0, 20);
+}
+
+static void expect_verdict_on_bytes(struct kunit *test)
+{
+	int expected = bytes_are_sound((const u8 *)&theirs) ? 0 : -EINVAL;
+	struct ibchan_reason reason = {};
+
+	KUNIT_EXPECT_EQ_MSG(test, ibchan_endpoint_check(&ours, &theirs, &reason), expected,
+			    "%*ph", (int)sizeof(theirs), &theirs);
+	KUNIT_EXPECT_EQ(test, !reason.code, !expected);
+}
+
+static void each_byte_with_each_value_is_judged_by_the_rules(struct kunit *test)
+{
+	u8 *bytes = (u8 *)&theirs;
+	int i, value;
+
+	for (i = 0; i < sizeof(theirs); i++) {
+		u8 kept = bytes[i];
+
+		for (value = 0; value <= U8_MAX; value++) {
+			bytes[i] = value;
+			expect_verdict_on_bytes(test);
+		}
+		bytes[i] = kept;
+	}
+}
+
+static void damaged_endpoints_are_judged_by_the_rules(struct kunit *test)
+{
+	const struct ibchan_endpoint sound = theirs;
+	u32 random = 0x49424348, round, n;
+
+	for (round = 0; round < 20000; round++) {
+		theirs = sound;
+		for (n = 1 + next_random(&random) % 3; n; n--)
+			((u8 *)&theirs)[next_random(&random) % sizeof(theirs)] =
+				next_random(&random);
+		expect_verdict_on_bytes(test);
+	}
+}
+
+static void random_bytes_are_never_an_endpoint(struct kunit *test)
+{
+	u32 random = 0xbadc0de, round, i;
+
+	for (round = 0; round < 20000; round++) {
+		for (i = 0; i < sizeof(theirs); i++)
+			((u8 *)&theirs)[i] = next_random(&random);
+		KUNIT_EXPECT_EQ(test, ibchan_endpoint_check(&ours, &theirs, NULL), -EINVAL);
+	}
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(a_sound_endpoint_is_accepted),
+	KUNIT_CASE(the_peer_may_be_this_end_itself),
+	KUNIT_CASE(another_magic_is_refused),
+	KUNIT_CASE(another_version_is_refused),
+	KUNIT_CASE(what_is_reserved_must_be_zero),
+	KUNIT_CASE(another_link_layer_is_refused),
+	KUNIT_CASE(a_queue_pair_number_has_24_bits_and_is_not_for_management),
+	KUNIT_CASE(a_sequence_number_has_24_bits),
+	KUNIT_CASE(an_mtu_is_one_of_five),
+	KUNIT_CASE(a_peer_serves_one_read_at_least),
+	KUNIT_CASE(an_ipv4_and_an_ipv6_end_cannot_talk),
+	KUNIT_CASE(an_ipv4_address_is_of_one_machine),
+	KUNIT_CASE(an_ipv6_address_is_of_one_machine),
+	KUNIT_CASE(a_mac_address_is_of_one_machine),
+	KUNIT_CASE(infiniband_needs_no_ethernet_address),
+	KUNIT_CASE(the_family_is_told_by_the_mapped_prefix_alone),
+	KUNIT_CASE(an_endpoint_is_built_from_its_channel),
+	KUNIT_CASE(what_is_built_is_accepted),
+	KUNIT_CASE(each_byte_with_each_value_is_judged_by_the_rules),
+	KUNIT_CASE(damaged_endpoints_are_judged_by_the_rules),
+	KUNIT_CASE(random_bytes_are_never_an_endpoint),
+	{}
+};
+
+struct kunit_suite endpoint_suite = {
+	.name = "ibchan_endpoint",
+	.init = endpoint_suite_init,
+	.test_cases = cases,
+};
