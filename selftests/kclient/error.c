@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Error objects; refusals told apart from failed works (W3, C8, law 4). */
+#include <linux/string.h>
+
+#include "job.h"
+#include "suites.h"
+
+/* Gives up soon, for cases in which nobody answers. */
+static int impatient_pair(struct world *w)
+{
+	struct pair_init init;
+
+	pair_defaults(&init);
+	init.params.ack_timeout = 8;
+	init.params.ack_retries = 1;
+	init.params.rnr_retries = 1;
+	init.params.min_rnr_timer = 1;
+	return world_pair(w, &init);
+}
+
+static void expect_error(struct world *w, const struct ibchan_completion *completion,
+			 u32 status, u32 error, u32 class)
+{
+	expect_eq(w, completion->status, status);
+	expect_eq(w, completion->error, error);
+	expect_eq(w, ibchan_status_error(completion->status), error);
+	expect_eq(w, ibchan_status_class(completion->status), class);
+	expect(w, *ibchan_status_hint(completion->status));
+}
+
+static void a_wrong_key_is_a_remote_access_error(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_outcome outcome = {};
+	struct ibchan_channel_attr attr;
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	b->remote.rkey ^= 0x55;
+	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 64), 1, &b->remote, &outcome),
+		  -EREMOTEIO);
+	expect_eq(w, outcome.posted, 1);
+	expect_error(w, &outcome.completion, IBCHAN_STATUS_REM_ACCESS_ERR, EREMOTEIO,
+		     IBCHAN_CLASS_REMOTE);
+	ibchan_channel_query(a->ch, &attr);
+	expect_eq(w, attr.state, IBCHAN_CHANNEL_BROKEN);
+	expect_eq(w, attr.error, EREMOTEIO);
+	expect_eq(w, attr.status, IBCHAN_STATUS_REM_ACCESS_ERR);
+	expect_soon(w, atomic_read(&a->broken) == 1);
+	expect_eq(w, a->error, -EREMOTEIO);
+}
+
+static void a_read_with_a_wrong_key_writes_nothing_here(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_outcome outcome = {};
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	b->remote.rkey ^= 0x55;
+	fill_pattern(a->buf, 64, 1);
+	expect_eq(w, ibchan_channel_read(a->ch, side_sge(a, 0, 64), 1, &b->remote, &outcome),
+		  -EREMOTEIO);
+	expect_eq(w, outcome.completion.status, IBCHAN_STATUS_REM_ACCESS_ERR);
+	expect(w, has_pattern(a->buf, 64, 1));
+}
+
+/* The verbs say LOC_LEN_ERR and REM_INV_REQ_ERR; soft-RoCE may say the others. */
+static void a_message_longer_than_its_receive_fails_on_both_sides(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *job = world_jobs(w, 1);
+	struct ibchan_outcome outcome = {};
+	int is_rxe;
+
+	if (world_default_pair(w))
+		return;
+	memset(a->buf, 0xff, 101);
+	expect_eq(w, job_receive(job, b, 0, 100), 0);
+	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 101), 1, &outcome), -EREMOTEIO);
+	is_rxe = outcome.completion.status == IBCHAN_STATUS_REM_OP_ERR;
+	expect_error(w, &outcome.completion,
+		     is_rxe ? IBCHAN_STATUS_REM_OP_ERR : IBCHAN_STATUS_REM_INV_REQ_ERR,
+		     EREMOTEIO, IBCHAN_CLASS_REMOTE);
+	if (job_ended(job))
+		expect_error(w, &job->completion,
+			     is_rxe ? IBCHAN_STATUS_LOC_QP_OP_ERR : IBCHAN_STATUS_LOC_LEN_ERR,
+			     is_rxe ? EIO : EMSGSIZE, IBCHAN_CLASS_PROGRAMMING);
+	/* Nothing beyond the receive was written. */
+	expect(w, !memchr_inv(b->buf + 100, 0, 100));
+	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_BROKEN);
+	expect_eq(w, channel_state(b->ch), IBCHAN_CHANNEL_BROKEN);
+}
+
+static void a_peer_without_receives_is_an_rnr_error(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct ibchan_outcome outcome = {};
+
+	if (impatient_pair(w))
+		return;
+	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 8), 1, &outcome), -ETIMEDOUT);
+	expect_eq(w, outcome.posted, 1);
+	expect_error(w, &outcome.completion, IBCHAN_STATUS_RNR_RETRY_EXC_ERR, ETIMEDOUT,
+		     IBCHAN_CLASS_TIMEOUT);
+}
+
+static void a_peer_that_has_gone_is_a_retry_error(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct ibchan_outcome outcome = {};
+
+	if (impatient_pair(w))
+		return;
+	side_close(&w->side[1]);
+	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 8), 1, &outcome), -ETIMEDOUT);
+	expect_error(w, &outcome.completion, IBCHAN_STATUS_RETRY_EXC_ERR, ETIMEDOUT,
+		     IBCHAN_CLASS_TIMEOUT);
+}
+
+static void a_channel_that_allows_no_remote_write_refuses_one(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_outcome outcome = {};
+	struct pair_init init;
+
+	pair_defaults(&init);
+	init.params.access = IBCHAN_ACCESS_LOCAL;
+	if (world_pair(w, &init) || !side_share(b))
+		return;
+	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 8), 1, &b->remote, &outcome),
+		  -EREMOTEIO);
+	expect_eq(w, outcome.posted, 1);
+	expect_eq(w, ibchan_status_class(outcome.completion.status), IBCHAN_CLASS_REMOTE);
+}
+
+/* The first error breaks the channel; what stands behind it says so of itself. */
+static void works_behind_the_failed_one_are_flushed(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, 4);
+	int i;
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	expect_eq(w, job_receive(&jobs[3], a, 4096, 64), 0);
+	b->remote.rkey ^= 0x55;
+	/* One may already be refused because the one before it has failed. */
+	expect_eq(w, job_write(&jobs[0], a, 64, &b->remote), 0);
+	if (!job_ended(&jobs[0]) || !job_ended(&jobs[3]))
+		return;
+	expect_eq(w, jobs[0].completion.status, IBCHAN_STATUS_REM_ACCESS_ERR);
+	expect_error(w, &jobs[3].completion, IBCHAN_STATUS_WR_FLUSH_ERR, ECANCELED,
+		     IBCHAN_CLASS_TRANSPORT);
+	for (i = 1; i < 3; i++)
+		expect_eq(w, job_write(&jobs[i], a, 64, &b->remote), -ESHUTDOWN);
+	expect_eq(w, jobs_ended(&jobs[1], 2), 0);
+}
+
+/* C8: the two ways to fail, by @posted. */
+static void a_refusal_and_a_failed_work_are_told_apart(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_outcome outcome;
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	memset(&outcome, 0xff, sizeof(outcome));
+	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, SIDE_BYTES, 1), 1, &outcome), -EINVAL);
+	expect_eq(w, outcome.posted, 0);
+	expect_eq(w, outcome.reason.code, IBCHAN_REASON_OUT_OF_BOUNDS);
+	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_CONNECTED);
+	memset(&outcome, 0xff, sizeof(outcome));
+	b->remote.rkey ^= 0x55;
+	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 1), 1, &b->remote, &outcome),
+		  -EREMOTEIO);
+	expect_eq(w, outcome.posted, 1);
+	expect_eq(w, outcome.completion.status, IBCHAN_STATUS_REM_ACCESS_ERR);
+}
+
+static void a_success_has_no_error_anywhere(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_outcome outcome;
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	memset(&outcome, 0xff, sizeof(outcome));
+	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 1), 1, &b->remote, &outcome), 0);
+	expect_eq(w, outcome.posted, 1);
+	expect_eq(w, outcome.completion.status, IBCHAN_STATUS_SUCCESS);
+	expect_eq(w, outcome.completion.error, 0);
+	expect_eq(w, outcome.completion.vendor_err, 0);
+	expect_eq(w, outcome.completion.cookie, (uintptr_t)a);
+}
+
+#define STATUS_ROW(nr, NAME, error, CLASS, hint) \
+	{ nr, #NAME, error, IBCHAN_CLASS_##CLASS, hint },
+static const struct status_row {
+	u32 status;
+	const char *name;
+	u32 error;
+	u32 class;
+	const char *hint;
+} status_rows[] = {
+	IBCHAN_STATUSES(STATUS_ROW)
+};
+
+static void every_status_has_a_name_an_errno_a_class_and_a_hint(struct world *w)
+{
+	const struct status_row *row;
+
+	expect_eq(w, ARRAY_SIZE(status_rows), 22);
+	for (row = status_rows; row < status_rows + ARRAY_SIZE(status_rows); row++) {
+		expect_eq(w, ibchan_status_error(row->status), row->error);
+		expect_eq(w, ibchan_status_class(row->status), row->class);
+		expect(w, strstr(ibchan_status_name(row->status), row->name));
+		expect(w, !strcmp(ibchan_status_hint(row->status), row->hint));
+		expect_eq(w, !row->error, !row->status);
+	}
+}
+
+static void an_unknown_status_is_an_unknown_error(struct world *w)
+{
+	expect_eq(w, ibchan_status_error(22), EIO);
+	expect_eq(w, ibchan_status_class(0xffffffff), IBCHAN_CLASS_UNKNOWN);
+	expect(w, ibchan_status_name(1000));
+	expect(w, ibchan_status_hint(1000));
+}
+
+static void too_many_elements_are_refused_with_both_numbers(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct ibchan_outcome outcome = {};
+	struct ibchan_sge sges[3];
+	struct pair_init init;
+	int i;
+
+	pair_defaults(&init);
+	init.params.max_send_sge = 2;
+	if (world_pair(w, &init))
+		return;
+	for (i = 0; i < 3; i++)
+		sges[i] = ibchan_sge_unchecked(a->local, 0, 8);
+	expect_eq(w, ibchan_channel_send(a->ch, sges, 3, &outcome), -EINVAL);
+	expect_eq(w, outcome.reason.code, IBCHAN_REASON_TOO_MANY_ELEMENTS);
+	expect_eq(w, outcome.reason.value[0], 3);
+	expect_eq(w, outcome.reason.value[1], 2);
+}
+
+/* Lowmem: memory in pieces would run out of elements first. */
+static void a_message_longer_than_the_device_can_is_refused(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct ibchan_outcome outcome = {};
+	struct ibchan_sge sges[9];
+	struct ibchan_mr *mr;
+	void *memory;
+	int i;
+
+	memory = world_kalloc(w, SZ_1M);
+	if (!memory || world_default_pair(w))
+		return;
+	mr = world_mr(w, a->pd, memory, SZ_1M, IBCHAN_ACCESS_LOCAL);
+	if (!mr)
+		return;
+	for (i = 0; i < ARRAY_SIZE(sges); i++)
+		sges[i] = ibchan_sge_unchecked(mr, 0, SZ_1M);
+	expect_eq(w, ibchan_channel_send(a->ch, sges, ARRAY_SIZE(sges), &outcome), -EINVAL);
+	expect_eq(w, outcome.reason.code, IBCHAN_REASON_MESSAGE_TOO_LONG);
+	expect(w, outcome.reason.value[0] > outcome.reason.value[1]);
+}
+
+static void an_unknown_opcode_or_flag_is_refused_with_its_value(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct ibchan_outcome outcome = {};
+	struct ibchan_wr wr = ibchan_wr_send(NULL, 0);
+
+	if (world_default_pair(w))
+		return;
+	wr.opcode = 6;
+	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
+	expect_eq(w, outcome.reason.code, IBCHAN_REASON_OPCODE);
+	expect_eq(w, outcome.reason.value[0], 6);
+	wr.opcode = 255;
+	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
+	wr.opcode = IBCHAN_OP_SEND;
+	wr.flags = 0x80;
+	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EOPNOTSUPP);
+	expect_eq(w, outcome.reason.code, IBCHAN_REASON_WR_FLAGS);
+	expect_eq(w, outcome.reason.value[0], 0x80);
+}
+
+static const struct test_case error_cases[] = {
+	CASE(a_wrong_key_is_a_remote_access_error),
+	CASE(a_read_with_a_wrong_key_writes_nothing_here),
+	CASE(a_message_longer_than_its_receive_fails_on_both_sides),
+	CASE(a_peer_without_receives_is_an_rnr_error),
+	CASE(a_peer_that_has_gone_is_a_retry_error),
+	CASE(a_channel_that_allows_no_remote_write_refuses_one),
+	CASE(works_behind_the_failed_one_are_flushed),
+	CASE(a_refusal_and_a_failed_work_are_told_apart),
+	CASE(a_success_has_no_error_anywhere),
+	CASE(every_status_has_a_name_an_errno_a_class_and_a_hint),
+	CASE(an_unknown_status_is_an_unknown_error),
+	CASE(too_many_elements_are_refused_with_both_numbers),
+	CASE(a_message_longer_than_the_device_can_is_refused),
+	CASE(an_unknown_opcode_or_flag_is_refused_with_its_value),
+};
+
+SUITE(error);

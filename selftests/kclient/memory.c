@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Regions of kernel memory and their elements (M1, M2, laws 2 and 4). */
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+
+#include "job.h"
+#include "suites.h"
+
+/* Sends from a region, receives into it, and looks at the memory itself. */
+static void exchange(struct world *w, struct ibchan_mr *mr, u8 *memory, u32 length)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, 2);
+	struct ibchan_sge sge = ibchan_sge_unchecked(mr, 0, length);
+	struct ibchan_wr wr;
+
+	fill_pattern(memory, length, 1);
+	expect_eq(w, job_receive(&jobs[0], b, 0, length), 0);
+	expect_eq(w, ibchan_channel_send(a->ch, &sge, 1, NULL), 0);
+	if (job_ended(&jobs[0]))
+		expect(w, has_pattern(b->buf, length, 1));
+	memset(memory, 0, length);
+	fill_pattern(b->buf, length, 2);
+	jobs[1].sges[0] = sge;
+	wr = ibchan_wr_receive(jobs[1].sges, 1);
+	expect_eq(w, job_post(&jobs[1], a->ch, &wr, NULL), 0);
+	expect_eq(w, ibchan_channel_send(b->ch, side_sge(b, 0, length), 1, NULL), 0);
+	if (job_ended(&jobs[1]))
+		expect(w, has_pattern(memory, length, 2));
+}
+
+static void lowmem_and_vmalloc_ranges_work_alike(struct world *w)
+{
+	struct ibchan_mr *mr;
+	u8 *low = world_kalloc(w, 20000), *high = world_valloc(w, 20000);
+
+	if (!low || !high || world_default_pair(w))
+		return;
+	mr = world_mr(w, w->side[0].pd, low, 20000, IBCHAN_ACCESS_LOCAL);
+	if (mr)
+		exchange(w, mr, low, 20000);
+	mr = world_mr(w, w->side[0].pd, high, 20000, IBCHAN_ACCESS_LOCAL);
+	if (mr)
+		exchange(w, mr, high, 20000);
+}
+
+static void a_range_may_begin_and_end_anywhere(struct world *w)
+{
+	static const u32 offsets[] = { 1, 7, 4095, 4096, 4097 };
+	struct ibchan_mr *mr;
+	u8 *memory;
+	int i;
+
+	memory = world_valloc(w, 4 * PAGE_SIZE);
+	if (!memory || world_default_pair(w))
+		return;
+	for (i = 0; i < ARRAY_SIZE(offsets); i++) {
+		mr = world_mr(w, w->side[0].pd, memory + offsets[i], 4099, IBCHAN_ACCESS_LOCAL);
+		if (!mr)
+			return;
+		expect_eq(w, ibchan_mr_length(mr), 4099);
+		exchange(w, mr, memory + offsets[i], 4099);
+	}
+}
+
+static void a_large_vmalloc_range_works_in_parts(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *job = world_jobs(w, 1);
+	struct ibchan_sge sge;
+	struct ibchan_mr *mr;
+	u8 *memory;
+
+	memory = world_valloc(w, SZ_8M);
+	if (!memory || world_default_pair(w))
+		return;
+	mr = world_mr(w, a->pd, memory, SZ_8M, IBCHAN_ACCESS_LOCAL);
+	if (!mr)
+		return;
+	expect_eq(w, ibchan_mr_pages(mr), SZ_8M >> PAGE_SHIFT);
+	fill_pattern(memory + SZ_8M - 9000, 9000, 6);
+	sge = ibchan_sge_unchecked(mr, SZ_8M - 9000, 9000);
+	expect_eq(w, job_receive(job, b, 0, 9000), 0);
+	expect_eq(w, ibchan_channel_send(a->ch, &sge, 1, NULL), 0);
+	if (job_ended(job))
+		expect(w, has_pattern(b->buf, 9000, 6));
+}
+
+/* Every second page of a vmalloc range, so that none follows another. */
+static int scattered_pages(u8 *memory, struct page **pages, u32 num)
+{
+	u32 i;
+
+	for (i = 0; i < num; i++)
+		pages[i] = vmalloc_to_page(memory + 2 * i * PAGE_SIZE);
+	return 0;
+}
+
+static void spread(u8 *memory, u32 num, u32 seed)
+{
+	u8 *flat = kvmalloc(num * PAGE_SIZE, GFP_KERNEL | __GFP_NOFAIL);
+	u32 i;
+
+	fill_pattern(flat, num * PAGE_SIZE, seed);
+	for (i = 0; i < num; i++)
+		memcpy(memory + 2 * i * PAGE_SIZE, flat + i * PAGE_SIZE, PAGE_SIZE);
+	kvfree(flat);
+}
+
+static void a_page_array_is_one_region(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *job = world_jobs(w, 1);
+	struct ibchan_pages pages = { .num = 4, .offset = 100, .length = 3 * PAGE_SIZE + 50 };
+	struct page *array[4];
+	struct ibchan_sge sge;
+	struct ibchan_mr *mr;
+	u8 *memory = world_valloc(w, 8 * PAGE_SIZE);
+	u8 *flat = world_valloc(w, 4 * PAGE_SIZE);
+
+	if (!memory || !flat || world_default_pair(w))
+		return;
+	scattered_pages(memory, array, 4);
+	spread(memory, 4, 7);
+	fill_pattern(flat, 4 * PAGE_SIZE, 7);
+	pages.pages = array;
+	mr = world_keep_mr(w, ibchan_mr_reg_pages(a->pd, &pages, IBCHAN_ACCESS_LOCAL, NULL));
+	if (!mr)
+		return;
+	expect_eq(w, ibchan_mr_length(mr), pages.length);
+	sge = ibchan_sge_unchecked(mr, 0, pages.length);
+	expect_eq(w, job_receive(job, b, 0, pages.length), 0);
+	expect_eq(w, ibchan_channel_send(a->ch, &sge, 1, NULL), 0);
+	if (job_ended(job))
+		expect(w, !memcmp(b->buf, flat + 100, pages.length));
+}
+
+static void a_shared_page_array_is_reached_as_one_range(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_pages pages = { .num = 4, .offset = 100, .length = 3 * PAGE_SIZE + 50 };
+	struct ibchan_remote remote;
+	struct page *array[4];
+	struct ibchan_mr *mr;
+	u8 *memory = world_valloc(w, 8 * PAGE_SIZE);
+	u8 *flat = world_valloc(w, 4 * PAGE_SIZE);
+
+	if (!memory || !flat || world_default_pair(w))
+		return;
+	scattered_pages(memory, array, 4);
+	spread(memory, 4, 8);
+	fill_pattern(flat, 4 * PAGE_SIZE, 8);
+	pages.pages = array;
+	mr = world_keep_mr(w, ibchan_mr_reg_pages(b->pd, &pages, IBCHAN_ACCESS_SHARED, NULL));
+	if (!mr || !expect_eq(w, ibchan_mr_remote(mr, &remote), 0))
+		return;
+	expect_eq(w, remote.length, pages.length);
+	expect_eq(w, ibchan_channel_read(a->ch, side_sge(a, 0, pages.length), 1, &remote, NULL),
+		  0);
+	expect(w, !memcmp(a->buf, flat + 100, pages.length));
+}
+
+static struct ibchan_mr *region_of_sg(struct world *w, struct ibchan_pd *pd, u8 *memory,
+				      u32 access)
+{
+	struct scatterlist sgl[3];
+
+	sg_init_table(sgl, 3);
+	sg_set_page(&sgl[0], vmalloc_to_page(memory), PAGE_SIZE - 100, 100);
+	sg_set_page(&sgl[1], vmalloc_to_page(memory + 2 * PAGE_SIZE), PAGE_SIZE, 0);
+	sg_set_page(&sgl[2], vmalloc_to_page(memory + 4 * PAGE_SIZE), 1000, 0);
+	return world_keep_mr(w, ibchan_mr_reg_sg(pd, sgl, 3, access, NULL));
+}
+
+static void a_scatterlist_is_one_region(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	const u32 length = 2 * PAGE_SIZE - 100 + 1000;
+	struct job *job = world_jobs(w, 1);
+	struct ibchan_sge sge;
+	struct ibchan_mr *mr;
+	u8 *memory = world_valloc(w, 6 * PAGE_SIZE);
+	u8 *flat = world_valloc(w, 3 * PAGE_SIZE);
+
+	if (!memory || !flat || world_default_pair(w))
+		return;
+	spread(memory, 3, 9);
+	fill_pattern(flat, 3 * PAGE_SIZE, 9);
+	mr = region_of_sg(w, a->pd, memory, IBCHAN_ACCESS_LOCAL);
+	if (!mr)
+		return;
+	expect_eq(w, ibchan_mr_length(mr), length);
+	sge = ibchan_sge_unchecked(mr, 0, length);
+	expect_eq(w, job_receive(job, b, 0, length), 0);
+	expect_eq(w, ibchan_channel_send(a->ch, &sge, 1, NULL), 0);
+	if (job_ended(job))
+		expect(w, !memcmp(b->buf, flat + 100, length));
+}
+
+/* A hole in the middle of a page cannot be one range for the peer. */
+static void a_shared_scatterlist_with_holes_is_refused(struct world *w)
+{
+	struct side *b = &w->side[1];
+	struct ibchan_reason reason = {};
+	struct scatterlist sgl[2];
+	u8 *memory = world_valloc(w, 4 * PAGE_SIZE);
+
+	if (!memory || world_default_pair(w))
+		return;
+	sg_init_table(sgl, 2);
+	sg_set_page(&sgl[0], vmalloc_to_page(memory), 100, 0);
+	sg_set_page(&sgl[1], vmalloc_to_page(memory + 2 * PAGE_SIZE), 100, 50);
+	expect_eq(w, PTR_ERR(ibchan_mr_reg_sg(b->pd, sgl, 2, IBCHAN_ACCESS_SHARED, &reason)),
+		  -EINVAL);
+	expect_eq(w, reason.code, IBCHAN_REASON_REGION_GAPS);
+}
+
+static void an_empty_region_is_refused(struct world *w)
+{
+	struct ibchan_reason reason = {};
+	struct side *a = &w->side[0];
+
+	if (world_default_pair(w))
+		return;
+	expect_eq(w, PTR_ERR(ibchan_mr_reg_kernel(a->pd, a->buf, 0, IBCHAN_ACCESS_LOCAL,
+						  &reason)), -EINVAL);
+	expect_eq(w, reason.code, IBCHAN_REASON_EMPTY_RANGE);
+}
+
+static void a_shared_region_longer_than_the_device_can_is_refused(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct ibchan_reason reason = {};
+	struct ibchan_device_attr attr;
+	void *memory;
+	u64 length;
+
+	if (world_default_pair(w) || ibchan_device_query(a->dev, &attr))
+		return;
+	length = (u64)(attr.max_fast_reg_pages + 1) << PAGE_SHIFT;
+	if (length > SZ_64M) {
+		world_skip(w, "the device takes more than 64 MiB");
+		return;
+	}
+	memory = world_valloc(w, length);
+	if (!memory)
+		return;
+	expect_eq(w, PTR_ERR(ibchan_mr_reg_kernel(a->pd, memory, length, IBCHAN_ACCESS_SHARED,
+						  &reason)), -EINVAL);
+	expect_eq(w, reason.code, IBCHAN_REASON_REGION_TOO_LONG);
+	expect_eq(w, reason.value[0], attr.max_fast_reg_pages + 1);
+	expect_eq(w, reason.value[1], attr.max_fast_reg_pages);
+}
+
+static void region_access_that_does_not_go_together_is_refused(struct world *w)
+{
+	struct side *a = &w->side[0];
+
+	if (world_default_pair(w))
+		return;
+	expect_eq(w, PTR_ERR(ibchan_mr_reg_kernel(a->pd, a->buf, 8, IBCHAN_ACCESS_REMOTE_WRITE,
+						  NULL)), -EINVAL);
+	expect_eq(w, PTR_ERR(ibchan_mr_reg_kernel(a->pd, a->buf, 8, 1 << 20, NULL)),
+		  -EOPNOTSUPP);
+}
+
+static void a_local_region_has_no_key(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct ibchan_remote remote;
+
+	if (world_default_pair(w))
+		return;
+	expect_eq(w, ibchan_mr_rkey(a->local), 0);
+	expect_eq(w, ibchan_mr_remote(a->local, &remote), -EACCES);
+	if (!side_share(a))
+		return;
+	expect(w, ibchan_mr_rkey(a->shared));
+	expect_eq(w, ibchan_mr_rkey(a->shared), a->remote.rkey);
+	expect_eq(w, a->remote.length, SIDE_BYTES);
+}
+
+static void an_element_comes_in_three_strengths(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct ibchan_sge sge;
+
+	if (world_default_pair(w))
+		return;
+	expect_eq(w, ibchan_sge_checked(a->local, 10, SIDE_BYTES - 10, &sge), 0);
+	expect(w, sge.mr == a->local && sge.offset == 10 && sge.length == SIDE_BYTES - 10);
+	expect_eq(w, ibchan_sge_checked(a->local, SIDE_BYTES, 0, &sge), 0);
+	expect_eq(w, ibchan_sge_checked(a->local, 10, SIDE_BYTES - 9, &sge), -EINVAL);
+	expect_eq(w, ibchan_sge_checked(a->local, SIDE_BYTES + 1, 0, &sge), -EINVAL);
+	expect_eq(w, ibchan_sge_checked(a->local, U64_MAX, 2, &sge), -EINVAL);
+	sge = ibchan_sge_unchecked(a->local, SIDE_BYTES, 77);
+	expect(w, sge.offset == SIDE_BYTES && sge.length == 77);
+	expect_eq(w, ibchan_channel_send(a->ch, &sge, 1, NULL), -EINVAL);
+	sge = ibchan_sge_new(a->local, 1, 2);
+	expect(w, sge.mr == a->local && sge.offset == 1 && sge.length == 2);
+}
+
+static void expect_sge_refused(struct side *side, u8 opcode, struct ibchan_sge *sge, int error,
+			       u32 code)
+{
+	struct ibchan_sge sges[2] = { ibchan_sge_unchecked(side->local, 0, 8), *sge };
+	struct world *w = side->world;
+	struct ibchan_reason reason = {};
+	struct ibchan_wr wrs[2] = {};
+	u32 accepted = 7;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		wrs[i] = (struct ibchan_wr){ .opcode = opcode, .sges = sges, .num_sge = i + 1 };
+	expect_eq(w, ibchan_post(side->ch, wrs, 2, &accepted, &reason), error);
+	expect_eq(w, accepted, 1);
+	expect_eq(w, reason.code, code);
+	expect_eq(w, reason.wr, 1);
+	expect_eq(w, reason.element, 1);
+}
+
+/* The reason says which wr of the batch and which element of it. */
+static void bounds_domain_and_access_are_checked_at_the_post(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct ibchan_pd *other_pd;
+	struct ibchan_mr *foreign, *readonly;
+	struct ibchan_sge sge;
+
+	if (world_default_pair(w))
+		return;
+	other_pd = world_pd(w, a->dev);
+	if (!other_pd)
+		return;
+	foreign = world_mr(w, other_pd, a->buf, 4096, IBCHAN_ACCESS_LOCAL);
+	readonly = world_mr(w, a->pd, a->buf, 4096, 0);
+	if (!foreign || !readonly)
+		return;
+	sge = ibchan_sge_unchecked(a->local, SIDE_BYTES - 3, 4);
+	expect_sge_refused(a, IBCHAN_OP_RECV, &sge, -EINVAL, IBCHAN_REASON_OUT_OF_BOUNDS);
+	sge = ibchan_sge_unchecked(foreign, 0, 4);
+	expect_sge_refused(a, IBCHAN_OP_RECV, &sge, -EXDEV, IBCHAN_REASON_OTHER_PD);
+	sge = ibchan_sge_unchecked(readonly, 0, 4);
+	expect_sge_refused(a, IBCHAN_OP_RECV, &sge, -EACCES, IBCHAN_REASON_MR_ACCESS);
+	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_CONNECTED);
+}
+
+static void a_region_for_reading_can_be_sent(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *job = world_jobs(w, 1);
+	struct ibchan_sge sge;
+	struct ibchan_mr *mr;
+
+	if (world_default_pair(w))
+		return;
+	mr = world_mr(w, a->pd, a->buf, 4096, 0);
+	if (!mr)
+		return;
+	sge = ibchan_sge_unchecked(mr, 0, 100);
+	expect_eq(w, job_receive(job, b, 0, 100), 0);
+	expect_eq(w, ibchan_channel_send(a->ch, &sge, 1, NULL), 0);
+	job_ended(job);
+}
+
+/* Law 2: the receive keeps it. */
+static void a_busy_region_cannot_be_deregistered(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *job = world_jobs(w, 1);
+
+	if (world_default_pair(w))
+		return;
+	expect_eq(w, job_receive(job, b, 0, 100), 0);
+	expect_eq(w, ibchan_mr_try_dereg(b->local), -EBUSY);
+	fill_pattern(a->buf, 100, 3);
+	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 100), 1, NULL), 0);
+	if (!job_ended(job))
+		return;
+	expect(w, has_pattern(b->buf, 100, 3));
+	expect_eq(w, ibchan_mr_try_dereg(b->local), 0);
+}
+
+static void an_idle_region_is_a_shell_after_it_was_deregistered(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct ibchan_outcome outcome = {};
+
+	if (world_default_pair(w))
+		return;
+	expect_eq(w, ibchan_mr_try_dereg(a->local), 0);
+	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 8), 1, &outcome), -ENOENT);
+	expect_eq(w, outcome.posted, 0);
+	expect_eq(w, outcome.reason.code, IBCHAN_REASON_MR_GOING);
+}
+
+/* The last work lets it go; until then the domain is in use. */
+static void a_region_given_up_while_busy_lives_until_its_last_work(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *job = world_jobs(w, 1);
+
+	if (world_default_pair(w))
+		return;
+	expect_eq(w, job_receive(job, b, 0, 100), 0);
+	world_forget(w, THING_MR, b->local);
+	ibchan_mr_put(b->local);
+	fill_pattern(a->buf, 100, 4);
+	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 100), 1, NULL), 0);
+	if (!job_ended(job))
+		return;
+	expect(w, has_pattern(b->buf, 100, 4));
+	side_close(b);
+	ibchan_flush();
+	world_forget(w, THING_PD, b->pd);
+	expect_eq(w, ibchan_pd_free(b->pd), 0);
+}
+
+static void a_domain_with_a_region_or_a_channel_stays(struct world *w)
+{
+	struct side *a = &w->side[0];
+
+	if (world_default_pair(w))
+		return;
+	expect_eq(w, ibchan_pd_free(a->pd), -EBUSY);
+	side_close(a);
+	expect_eq(w, ibchan_pd_free(a->pd), -EBUSY);
+}
+
+static const struct test_case memory_cases[] = {
+	CASE(lowmem_and_vmalloc_ranges_work_alike),
+	CASE(a_range_may_begin_and_end_anywhere),
+	CASE(a_large_vmalloc_range_works_in_parts),
+	CASE(a_page_array_is_one_region),
+	CASE(a_shared_page_array_is_reached_as_one_range),
+	CASE(a_scatterlist_is_one_region),
+	CASE(a_shared_scatterlist_with_holes_is_refused),
+	CASE(an_empty_region_is_refused),
+	CASE(a_shared_region_longer_than_the_device_can_is_refused),
+	CASE(region_access_that_does_not_go_together_is_refused),
+	CASE(a_local_region_has_no_key),
+	CASE(an_element_comes_in_three_strengths),
+	CASE(bounds_domain_and_access_are_checked_at_the_post),
+	CASE(a_region_for_reading_can_be_sent),
+	CASE(a_busy_region_cannot_be_deregistered),
+	CASE(an_idle_region_is_a_shell_after_it_was_deregistered),
+	CASE(a_region_given_up_while_busy_lives_until_its_last_work),
+	CASE(a_domain_with_a_region_or_a_channel_stays),
+};
+
+SUITE(memory);

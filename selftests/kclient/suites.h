@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The table of suites. */
+#ifndef KCLIENT_SUITES_H
+#define KCLIENT_SUITES_H
+
+#include <linux/array_size.h>
+
+struct world;
+
+struct test_case {
+	const char *name;
+	void (*run)(struct world *w);
+};
+
+struct suite {
+	const char *name;
+	const struct test_case *cases;
+	unsigned int num;
+};
+
+#define CASE(function) { #function, function }
+
+#define SUITE(name) \
+	const struct suite name##_suite = { #name, name##_cases, ARRAY_SIZE(name##_cases) }
+
+/* What runs unless a parameter says otherwise, in this order. */
+#define DEFAULT_SUITES(X) \
+	X(connect) X(endpoint) X(data) X(error) X(ops) X(unsignaled) X(memory) X(remote) \
+	X(scope) X(pending) X(unpolled) X(done) X(qp) X(queues) X(busy) X(bounds) X(close) \
+	X(cycles)
+
+/* What has to be asked for. */
+#ifdef IBCHAN_FAULTS
+#define OTHER_SUITES(X) \
+	X(stress) X(faults) X(leaks)
+#else
+#define OTHER_SUITES(X) \
+	X(stress)
+#endif
+
+#define DECLARE_SUITE(name) extern const struct suite name##_suite;
+DEFAULT_SUITES(DECLARE_SUITE)
+OTHER_SUITES(DECLARE_SUITE)
+
+/* Removal spans the life of the module; see removal.c. */
+int removal_begin(void);
+void removal_verdict(void);
+void removal_end(void);
+
+#endif /* KCLIENT_SUITES_H */

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Works with done(): contexts, batches, no allocation on the path. */
+#include <linux/interrupt.h>
+#include <linux/kallsyms.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+#include <trace/events/kmem.h>
+
+#include "job.h"
+#include "suites.h"
+
+static void done_tells_how_the_work_ended(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, 2);
+	struct ibchan_wr wr;
+
+	if (world_default_pair(w))
+		return;
+	wr = job_wr(&jobs[0], IBCHAN_OP_RECV, b, 0, 100);
+	wr.wr_id = 0x1234567890abcdefULL;
+	expect_eq(w, job_post(&jobs[0], b->ch, &wr, NULL), 0);
+	expect_eq(w, job_send(&jobs[1], a, 0, 60), 0);
+	if (!job_ended(&jobs[0]) || !job_ended(&jobs[1]))
+		return;
+	expect_eq(w, jobs[0].completion.wr_id, 0x1234567890abcdefULL);
+	expect_eq(w, jobs[0].completion.cookie, (uintptr_t)b);
+	expect_eq(w, jobs[0].completion.opcode, IBCHAN_OP_RECV);
+	expect_eq(w, jobs[0].completion.bytes, 60);
+	expect_eq(w, jobs[1].completion.opcode, IBCHAN_OP_SEND);
+	/* Works with a done() of their own do not go to the sink. */
+	expect_eq(w, atomic_read(&a->logged) + atomic_read(&b->logged), 0);
+	expect_eq(w, atomic_read(&a->reserved) + atomic_read(&b->reserved), 0);
+}
+
+static void look_at_context(struct job *job)
+{
+	job->arg = (void *)(uintptr_t)(in_softirq() && !irqs_disabled());
+}
+
+static void done_is_called_with_bottom_halves_off(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *job = world_jobs(w, 1);
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	job->then = look_at_context;
+	expect_eq(w, job_write(job, a, 64, &b->remote), 0);
+	if (job_ended(job))
+		expect(w, job->arg);
+}
+
+struct softirq_post {
+	struct tasklet_struct tasklet;
+	struct job *job;
+	struct side *side;
+	const struct ibchan_remote *remote;
+	int ret;
+	int ran;
+};
+
+static void post_in_tasklet(struct tasklet_struct *tasklet)
+{
+	struct softirq_post *post = container_of(tasklet, struct softirq_post, tasklet);
+
+	post->ret = job_write(post->job, post->side, 4096, post->remote);
+	WRITE_ONCE(post->ran, 1);
+	wake_up(&post->job->world->wait);
+}
+
+static void a_tasklet_can_post(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct softirq_post *post = world_alloc(w, sizeof(*post));
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	*post = (struct softirq_post){
+		.job = world_jobs(w, 1), .side = a, .remote = &b->remote, .ret = 1,
+	};
+	fill_pattern(a->buf, 4096, 1);
+	tasklet_setup(&post->tasklet, post_in_tasklet);
+	tasklet_schedule(&post->tasklet);
+	expect_soon(w, READ_ONCE(post->ran));
+	tasklet_kill(&post->tasklet);
+	if (!expect_eq(w, post->ret, 0) || !job_ended(post->job))
+		return;
+	expect_eq(w, post->job->completion.error, 0);
+	expect(w, has_pattern(b->buf, 4096, 1));
+}
+
+static void posting_works_with_bottom_halves_off(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, 8);
+	int i, refused = 0;
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	local_bh_disable();
+	for (i = 0; i < 8; i++)
+		refused += !!job_write(&jobs[i], a, 512, &b->remote);
+	local_bh_enable();
+	expect_eq(w, refused, 0);
+	expect_soon(w, jobs_ended(jobs, 8) == 8);
+	expect_eq(w, jobs_repeated(jobs, 8), 0);
+}
+
+static int post_batch(struct side *side, struct job *jobs, u32 num,
+		      const struct ibchan_remote *remote, u32 *accepted)
+{
+	struct ibchan_wr *wrs = world_valloc(side->world, num * sizeof(*wrs));
+	u32 i;
+
+	if (!wrs)
+		return -ENOMEM;
+	for (i = 0; i < num; i++) {
+		jobs[i].sges[0] = ibchan_sge_unchecked(side->local, 0, 64);
+		wrs[i] = ibchan_wr_write(jobs[i].sges, 1, remote);
+		wrs[i].work = &jobs[i].work;
+		wrs[i].wr_id = i;
+	}
+	return ibchan_post(side->ch, wrs, num, accepted, NULL);
+}
+
+/* More than one chain holds. */
+static void a_batch_is_posted_in_one_call(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, 100);
+	struct pair_init init;
+	u32 accepted = 0;
+	int i;
+
+	pair_defaults(&init);
+	init.params.max_send_wr = 100;
+	if (world_pair(w, &init) || !side_share(b))
+		return;
+	expect_eq(w, post_batch(a, jobs, 100, &b->remote, &accepted), 0);
+	expect_eq(w, accepted, 100);
+	expect_soon(w, jobs_ended(jobs, 100) == 100);
+	expect_eq(w, jobs_repeated(jobs, 100), 0);
+	for (i = 0; i < 100; i++)
+		expect_eq(w, jobs[i].completion.wr_id, i);
+}
+
+static void an_empty_batch_is_accepted_and_does_nothing(struct world *w)
+{
+	u32 accepted = 7;
+
+	if (world_default_pair(w))
+		return;
+	expect_eq(w, ibchan_post(w->side[0].ch, NULL, 0, &accepted, NULL), 0);
+	expect_eq(w, accepted, 0);
+}
+
+static void sends_and_receives_mix_in_one_batch(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct job *jobs = world_jobs(w, 4);
+	struct ibchan_wr wrs[4];
+	struct pair_init init;
+	u32 accepted;
+	int i;
+
+	pair_defaults(&init);
+	if (world_sides(w, &init) || side_connect(w, a->ch, a->ch))
+		return;
+	for (i = 0; i < 4; i++) {
+		wrs[i] = job_wr(&jobs[i], i % 2 ? IBCHAN_OP_SEND : IBCHAN_OP_RECV, a,
+				i * 1024, 1024);
+		fill_pattern(a->buf + i * 1024, 1024, i);
+	}
+	expect_eq(w, ibchan_post(a->ch, wrs, 4, &accepted, NULL), 0);
+	expect_eq(w, accepted, 4);
+	expect_soon(w, jobs_ended(jobs, 4) == 4);
+	expect(w, has_pattern(a->buf, 1024, 1));
+	expect(w, has_pattern(a->buf + 2048, 1024, 3));
+}
+
+static void a_work_without_done_needs_a_sink(struct world *w)
+{
+	static const struct ibchan_sink no_sink = {};
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_reason reason = {};
+	struct ibchan_wr wr;
+	struct pair_init init;
+	u32 accepted;
+
+	pair_defaults(&init);
+	init.sink = &no_sink;
+	if (world_pair(w, &init) || !side_share(b))
+		return;
+	wr = ibchan_wr_write(side_sge(a, 0, 8), 1, &b->remote);
+	expect_eq(w, ibchan_post(a->ch, &wr, 1, &accepted, &reason), -EINVAL);
+	expect_eq(w, reason.code, IBCHAN_REASON_NO_SINK);
+	expect_eq(w, ibchan_channel_run(a->ch, &wr, NULL), 0);
+}
+
+/* --- allocations --- */
+
+#define CALLERS	256
+
+static atomic_t num_callers;
+static unsigned long callers[CALLERS];
+
+static void note_caller(unsigned long caller)
+{
+	int i = atomic_inc_return(&num_callers) - 1;
+
+	callers[i % CALLERS] = caller;
+}
+
+static void saw_kmalloc(void *data, unsigned long caller, const void *memory, size_t wanted,
+			size_t given, gfp_t flags, int node)
+{
+	note_caller(caller);
+}
+
+static void saw_cache_alloc(void *data, unsigned long caller, const void *memory,
+			    struct kmem_cache *cache, gfp_t flags, int node)
+{
+	note_caller(caller);
+}
+
+/* From here on allocations are noted, from anywhere in the kernel. */
+static int watch(struct world *w)
+{
+	atomic_set(&num_callers, 0);
+	if (!expect_eq(w, register_trace_kmalloc(saw_kmalloc, NULL), 0))
+		return -ENODEV;
+	if (expect_eq(w, register_trace_kmem_cache_alloc(saw_cache_alloc, NULL), 0))
+		return 0;
+	unregister_trace_kmalloc(saw_kmalloc, NULL);
+	return -ENODEV;
+}
+
+static void unwatch(void)
+{
+	unregister_trace_kmalloc(saw_kmalloc, NULL);
+	unregister_trace_kmem_cache_alloc(saw_cache_alloc, NULL);
+	tracepoint_synchronize_unregister();
+}
+
+/* How many of them were the module's. */
+static int allocations_of_ibchan(void)
+{
+	int num = min(atomic_read(&num_callers), CALLERS);
+	char name[KSYM_SYMBOL_LEN];
+	int sum = 0;
+	int i;
+
+	for (i = 0; i < num; i++) {
+		sprint_symbol(name, callers[i]);
+		sum += !!strstr(name, "[ibchan]");
+	}
+	return sum;
+}
+
+/* Few enough at a time for the list of callers to hold what the driver does. */
+static void neither_post_nor_completion_allocates(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, 2);
+	int round, sum = 0, seen = 0;
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	for (round = 0; round < 100; round++) {
+		struct ibchan_wr receive = job_wr(&jobs[0], IBCHAN_OP_RECV, b, 0, 64);
+		struct ibchan_wr send = job_wr(&jobs[1], IBCHAN_OP_SEND, a, 0, 64);
+
+		receive.flags = IBCHAN_WR_EXCLUSIVE;
+		atomic_set(&jobs[0].ended, 0);
+		atomic_set(&jobs[1].ended, 0);
+		if (watch(w))
+			return;
+		expect_eq(w, job_post(&jobs[0], b->ch, &receive, NULL), 0);
+		expect_eq(w, job_post(&jobs[1], a->ch, &send, NULL), 0);
+		expect_soon(w, jobs_ended(jobs, 2) == 2);
+		unwatch();
+		sum += allocations_of_ibchan();
+		seen += atomic_read(&num_callers);
+		expect(w, atomic_read(&num_callers) < CALLERS);
+	}
+	expect_eq(w, sum, 0);
+	/* The driver's own packets show that allocations are seen at all. */
+	expect(w, seen >= 100);
+}
+
+/* The refusing twin: the same watch does see the module allocate. */
+static void building_a_channel_is_seen_to_allocate(struct world *w)
+{
+	struct pair_init init;
+
+	pair_defaults(&init);
+	if (world_default_pair(w) || watch(w))
+		return;
+	side_close(&w->side[0]);
+	w->side[0].ch = side_build(&w->side[0], &init.params);
+	unwatch();
+	expect(w, allocations_of_ibchan() > 0);
+}
+
+static const struct test_case unpolled_cases[] = {
+	CASE(done_tells_how_the_work_ended),
+	CASE(done_is_called_with_bottom_halves_off),
+	CASE(a_tasklet_can_post),
+	CASE(posting_works_with_bottom_halves_off),
+	CASE(a_batch_is_posted_in_one_call),
+	CASE(an_empty_batch_is_accepted_and_does_nothing),
+	CASE(sends_and_receives_mix_in_one_batch),
+	CASE(a_work_without_done_needs_a_sink),
+	CASE(neither_post_nor_completion_allocates),
+	CASE(building_a_channel_is_seen_to_allocate),
+};
+
+SUITE(unpolled);
