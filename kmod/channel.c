@@ -120,7 +120,7 @@ static void retire_rest(struct ibchan_queue *queue)
 	ibchan_cq_notify(queue->cq);
 	ibchan_cq_disown(queue->cq);
 	/* Somebody may have wanted to reap meanwhile. */
-	ibchan_cq_arm(queue->cq);
+	ibchan_cq_leave(queue->cq);
 }
 
 /* Whoever was posting when the channel broke has finished after this. */
@@ -133,8 +133,11 @@ static void await_posters(struct ibchan_channel *ch)
 static void end_work(struct ibchan_channel *ch)
 {
 	await_posters(ch);
-	if (ibchan_qp_end_work(ch))
+	if (ibchan_qp_end_work(ch)) {
+		ibchan_cq_wake_broken(ch->send.cq);
+		ibchan_cq_wake_broken(ch->recv.cq);
 		return;
+	}
 	ch->connected = 0;
 	retire_rest(&ch->send);
 	retire_rest(&ch->recv);
@@ -194,6 +197,7 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	ch->cookie = build->cookie;
 	ch->broken = build->broken;
 	ch->priv = build->priv;
+	ch->calls_back = !(build->send_cq->mode & build->recv_cq->mode & IBCHAN_CQ_POLLED);
 	ch->params = *params;
 	mutex_init(&ch->qp_lock);
 	spin_lock_init(&ch->post_lock);
@@ -371,9 +375,11 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
  *
  * Context: process, may sleep.
  * Return: the prepared channel, for ibchan_channel_close(); -EINVAL for a
- * parameter out of its range; -EXDEV for a cq of another device; -EAGAIN for a
- * cq with too few free entries; -ENETDOWN, -EADDRNOTAVAIL when there is no port
- * or address; -ENODEV; -ENOMEM; the driver's errno.
+ * parameter out of its range, or an mtu above the port's; -EOPNOTSUPP for an
+ * unknown access flag, or an iWARP port; -EXDEV for a cq of another device;
+ * -EAGAIN for a cq with too few free entries; -ENETDOWN when the port, or each of
+ * them, is down; -EADDRNOTAVAIL when it has no address that fits the rule;
+ * -ENODEV when the device is gone; -ENOMEM; the driver's errno.
  */
 struct ibchan_channel *ibchan_channel_build(const struct ibchan_build *build,
 					    struct ibchan_params *params,
@@ -486,11 +492,13 @@ static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endp
  * @peer: the peer's endpoint: any bytes, all are checked
  * @reason: which field does not fit, with both values; or NULL
  *
- * A channel may be its own peer. Context: process, may sleep.
+ * A channel may be its own peer.
+ *
+ * Context: process, may sleep.
  * Return: 0; -EINVAL for a peer that does not fit, with nothing changed;
- * -EADDRNOTAVAIL when the channel's own address has been taken away;
- * -EISCONN; -ESHUTDOWN on a broken channel; -ENODEV; the driver's errno, when
- * the handshake may be tried again.
+ * -EADDRNOTAVAIL when the channel's own address has been taken away; -EISCONN
+ * when it is connected already; -ESHUTDOWN on a broken channel; -ENODEV when the
+ * device is gone; the driver's errno, when the handshake may be tried again.
  */
 int ibchan_channel_handshake(struct ibchan_channel *ch,
 			     const struct ibchan_endpoint *peer,
@@ -550,6 +558,7 @@ static void refuse_all(struct ibchan_channel *ch, u32 error)
 static void leak(struct ibchan_channel *ch)
 {
 	ch->leaked = 1;
+	ch->pd->leaked = 1;
 	__module_get(THIS_MODULE);
 	ibchan_gauge(leaked, 1);
 }
@@ -564,21 +573,23 @@ static void leak(struct ibchan_channel *ch)
  */
 void ibchan_channel_stop(struct ibchan_channel *ch, u32 error, unsigned long deadline)
 {
+	bool idle;
 	int ret;
 
 	refuse_all(ch, error);
 	if (!ch->qp)
 		return;
-	if (ch->connected)
-		ibchan_qp_drain(ch, deadline);
+	idle = !ch->connected || !ibchan_qp_drain(ch, deadline);
 	ret = ibchan_qp_destroy(ch);
 	ch->qp = NULL;
-	if (ret) {
+	if (ret)
 		leak(ch);
-		return;
+	if (!ret || idle) {
+		retire_rest(&ch->send);
+		retire_rest(&ch->recv);
 	}
-	retire_rest(&ch->send);
-	retire_rest(&ch->recv);
+	if (ret)
+		return;
 	release_queue(&ch->send);
 	release_queue(&ch->recv);
 	if (!ch->service)
@@ -599,7 +610,14 @@ static void channel_free(struct rcu_head *rcu)
 	kmem_cache_free(channel_cache, container_of(rcu, struct ibchan_channel, rcu));
 }
 
-static void channel_close(struct ibchan_channel *ch)
+/**
+ * ibchan_channel_end - close a channel here and now
+ * @ch: the channel; not to be used any more
+ *
+ * Context: process, may sleep.
+ * Return: whether the device has let go of it.
+ */
+bool ibchan_channel_end(struct ibchan_channel *ch)
 {
 	struct ibchan_device *dev = ch->dev;
 
@@ -612,14 +630,15 @@ static void channel_close(struct ibchan_channel *ch)
 	}
 	up_read(&dev->gate);
 	if (ch->leaked)
-		return;
+		return false;
 	call_rcu(&ch->rcu, channel_free);
 	ibchan_device_put(dev);
+	return true;
 }
 
 static void channel_close_work(struct work_struct *work)
 {
-	channel_close(container_of(work, struct ibchan_channel, close_work));
+	ibchan_channel_end(container_of(work, struct ibchan_channel, close_work));
 }
 
 /**
@@ -630,15 +649,17 @@ static void channel_close_work(struct work_struct *work)
  * by a drain of 2 s.
  *
  * Where it cannot sleep, as in a done(), it only breaks the channel, and a worker
- * does the rest: works complete, and the channel's domain and cqs are in use,
- * until then. ibchan_flush() waits for that.
+ * does the rest: works complete, the channel's domain and cqs are in use, and a
+ * broken() that has begun elsewhere may still run, until then. ibchan_flush() waits
+ * for that.
  *
- * Context: any but NMI.
+ * Context: process, may sleep; or with bottom halves or interrupts off, then not. Not
+ * under a spinlock that leaves both on.
  */
 void ibchan_channel_close(struct ibchan_channel *ch)
 {
 	if (!in_interrupt() && !irqs_disabled()) {
-		channel_close(ch);
+		ibchan_channel_end(ch);
 		return;
 	}
 	/* Its owner knows. */
@@ -672,8 +693,9 @@ void ibchan_channel_force(struct ibchan_channel *ch)
  * @ch: the channel; RCU or the caller keeps its memory
  * @except: a cq that somebody is about to wait on, or NULL
  *
- * As ibchan_cq_arm(), for the cqs of the channel. Context: process or softirq,
- * not with interrupts off.
+ * As ibchan_cq_arm(), for the cqs of the channel.
+ *
+ * Context: process or softirq, not with interrupts off.
  */
 void ibchan_channel_arm(struct ibchan_channel *ch, const struct ibchan_cq *except)
 {

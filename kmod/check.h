@@ -131,7 +131,7 @@ static inline int ibchan_check_total(const struct ibchan_channel *ch,
 					   ch->max_message, reason);
 	if (!(traits & OP_ONE_SIDED))
 		return 0;
-	if (unlikely(total > wr->remote_length && wr->remote_length))
+	if (unlikely(total > wr->remote_length))
 		return ibchan_refuse_total(IBCHAN_REASON_REMOTE_BOUNDS, total,
 					   wr->remote_length, reason);
 	if (unlikely(traits & OP_ATOMIC))
@@ -147,6 +147,36 @@ static inline int ibchan_check_inline(const struct ibchan_channel *ch,
 		return ibchan_refuse_total(IBCHAN_REASON_INLINE_TOO_LONG, wr->data_length,
 					   ch->params.max_inline_data, reason);
 	return 0;
+}
+
+/*
+ * Nearly all requests are plain: one element, not empty, in one piece, of a region
+ * and for an opcode that anybody may use, without flags. For those this is all of
+ * the checks at once; what it does not like is not necessarily refused.
+ */
+static inline bool ibchan_sge_is_plain(const struct ibchan_channel *ch,
+				       const struct ibchan_sge *sge, u32 needed)
+{
+	const struct ibchan_mr *mr = sge->mr;
+
+	return mr->pd == ch->pd && !mr->pieces && sge->length && !(needed & ~mr->access) &&
+	       ibchan_range_fits(sge->offset, sge->length, mr->length);
+}
+
+static inline bool ibchan_recv_is_plain(const struct ibchan_channel *ch,
+					const struct ibchan_wr *wr)
+{
+	return wr->num_sge == 1 && !wr->flags &&
+	       ibchan_sge_is_plain(ch, wr->sges, IBCHAN_ACCESS_LOCAL_WRITE);
+}
+
+static inline bool ibchan_send_is_plain(const struct ibchan_channel *ch,
+					const struct ibchan_wr *wr)
+{
+	return wr->num_sge == 1 && !wr->flags && wr->opcode <= IBCHAN_OP_READ &&
+	       ibchan_sge_is_plain(ch, wr->sges, ibchan_ops[wr->opcode].needed) &&
+	       wr->sges->length <= ch->max_message &&
+	       (wr->sges->length <= wr->remote_length || wr->opcode == IBCHAN_OP_SEND);
 }
 
 #endif /* IBCHAN_CHECK_H */

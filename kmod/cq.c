@@ -17,6 +17,7 @@
  * the handler from a tasklet that lives inside the cq and that it never stops.
  */
 #include <linux/errno.h>
+#include <linux/indirect_call_wrapper.h>
 #include <linux/ktime.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -25,6 +26,7 @@
 #include "counters.h"
 #include "fault.h"
 #include "internal.h"
+#include "work.h"
 
 /* Completions that one call of the worker retires before it lets others run. */
 #define REAP_WORK_BUDGET	256
@@ -78,21 +80,24 @@ void ibchan_cq_notify(struct ibchan_cq *cq)
 	cq_notify(cq);
 }
 
-/* The caller owns the cq. Returns how many completions there were, up to a batch. */
-static __always_inline int cq_poll_batch(struct ibchan_cq *cq)
+/* The caller owns the cq, which is not dead. Returns how many there were, up to a batch. */
+static __always_inline int cq_poll_alive(struct ibchan_cq *cq)
 {
 	int num, i;
 
-	if (test_bit(CQ_DEAD, &cq->flags))
-		return 0;
 	num = ibchan_fault(IBCHAN_FAULT_CQ_POLL) ?:
 	      ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
 	for (i = 0; i < num; i++) {
 		ibchan_fault_completion(&cq->wc[i]);
-		cq->wc[i].wr_cqe->done(cq->ib, &cq->wc[i]);
+		INDIRECT_CALL_1(cq->wc[i].wr_cqe->done, ibchan_work_done, cq->ib, &cq->wc[i]);
 	}
 	cq_notify(cq);
 	return max(num, 0);
+}
+
+static noinline int cq_poll_batch(struct ibchan_cq *cq)
+{
+	return test_bit(CQ_DEAD, &cq->flags) ? 0 : cq_poll_alive(cq);
 }
 
 /*
@@ -148,22 +153,79 @@ static void cq_request_event(struct ibchan_cq *cq)
 	queue_work(ibchan_wq, &cq->reap_work);
 }
 
-static __always_inline int cq_reap_owned(struct ibchan_cq *cq, int budget)
+/* What nearly nobody needs: the cq holds more than a batch, or is to be armed. */
+static noinline int cq_reap_more(struct ibchan_cq *cq, int num, int budget)
 {
-	int total = 0;
-	int num;
+	int total = num;
 
-	clear_bit(CQ_AGAIN, &cq->flags);
-	/* What made somebody set it before this is seen by the poll. */
-	smp_mb__after_atomic();
-	do {
+	while (num == IBCHAN_REAP_BATCH && total < budget) {
 		num = cq_poll_batch(cq);
 		total += num;
-	} while (num == IBCHAN_REAP_BATCH && total < budget);
+	}
 	if (num == IBCHAN_REAP_BATCH)
 		queue_work(ibchan_wq, &cq->reap_work);
 	else
 		cq_request_event(cq);
+	return total;
+}
+
+/* The caller owns the cq. Whoever has left word is heard with the poll behind this. */
+static noinline int cq_reap_marked(struct ibchan_cq *cq)
+{
+	clear_bit(CQ_AGAIN, &cq->flags);
+	/* What made somebody set it before this is seen by the poll. */
+	smp_mb__after_atomic();
+	return cq_poll_batch(cq);
+}
+
+static __always_inline int cq_reap_owned(struct ibchan_cq *cq, int budget)
+{
+	int num;
+
+	/* Who leaves word after this look is seen by the one when the cq is given up. */
+	if (unlikely(READ_ONCE(cq->flags) & (BIT(CQ_AGAIN) | BIT(CQ_DEAD))))
+		num = cq_reap_marked(cq);
+	else
+		num = cq_poll_alive(cq);
+	if (likely(num < IBCHAN_REAP_BATCH &&
+		   !(READ_ONCE(cq->flags) & (BIT(CQ_ARM) | BIT(CQ_ARM_SOLICITED)))))
+		return num;
+	return cq_reap_more(cq, num, budget);
+}
+
+/* Takes the right to reap, or leaves word with who has it. */
+static __always_inline bool cq_claim(struct ibchan_cq *cq)
+{
+	if (likely(cq_try_own(cq)))
+		return true;
+	set_bit(CQ_AGAIN, &cq->flags);
+	/* Pairs with the owner's barrier in cq_reap_once(). */
+	smp_mb__after_atomic();
+	return cq_try_own(cq);
+}
+
+/* The caller owns the cq, and no more after this. Who has left word meanwhile is to be heard after this. */
+static __always_inline int cq_reap_once(struct ibchan_cq *cq, int budget)
+{
+	int num = cq_reap_owned(cq, budget);
+
+	ibchan_cq_disown(cq);
+	/* Pairs with the one of who leaves word: one of the two sees the other. */
+	smp_mb();
+	return num;
+}
+
+static noinline int cq_reap_again(struct ibchan_cq *cq, int total, int budget)
+{
+	while (test_bit(CQ_AGAIN, &cq->flags)) {
+		if (total >= budget) {
+			queue_work(ibchan_wq, &cq->reap_work);
+			break;
+		}
+		if (!cq_claim(cq))
+			break;
+		total += cq_reap_once(cq, budget);
+	}
 	return total;
 }
 
@@ -180,24 +242,14 @@ static __always_inline int cq_reap_owned(struct ibchan_cq *cq, int budget)
  */
 int ibchan_cq_reap(struct ibchan_cq *cq, int budget)
 {
-	int total = 0;
+	int total;
 
-	do {
-		if (!cq_try_own(cq)) {
-			set_bit(CQ_AGAIN, &cq->flags);
-			/* Pairs with the owner's barrier below. */
-			smp_mb__after_atomic();
-			if (!cq_try_own(cq))
-				break;
-		}
-		total += cq_reap_owned(cq, budget);
-		ibchan_cq_disown(cq);
-		/* Pairs with the one above: one of the two sees the other. */
-		smp_mb();
-	} while (test_bit(CQ_AGAIN, &cq->flags) && total < budget);
-	if (total >= budget && test_bit(CQ_AGAIN, &cq->flags))
-		queue_work(ibchan_wq, &cq->reap_work);
-	return total;
+	if (unlikely(!cq_claim(cq)))
+		return 0;
+	total = cq_reap_once(cq, budget);
+	if (likely(!test_bit(CQ_AGAIN, &cq->flags)))
+		return total;
+	return cq_reap_again(cq, total, budget);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_reap, IBCHAN_NS);
 
@@ -214,10 +266,43 @@ void ibchan_cq_arm(struct ibchan_cq *cq)
 {
 	if (!atomic_read(&cq->in_flight))
 		return;
+	set_bit(CQ_WANTED, &cq->flags);
 	set_bit(cq->mode & IBCHAN_CQ_SOLICITED ? CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
 	ibchan_cq_reap(cq, REAP_WORK_BUDGET);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_arm, IBCHAN_NS);
+
+/*
+ * Who has waited on the cq, or owned it, goes. An event may have come to him that
+ * somebody else wanted; a cq that its owner polls is not armed behind his back.
+ */
+void ibchan_cq_leave(struct ibchan_cq *cq)
+{
+	if (!(cq->mode & IBCHAN_CQ_POLLED) || test_bit(CQ_WANTED, &cq->flags))
+		ibchan_cq_arm(cq);
+	else
+		ibchan_cq_reap(cq, cq->entries);
+}
+
+/* The same from a worker. */
+void ibchan_cq_reap_later(struct ibchan_cq *cq)
+{
+	queue_work(ibchan_wq, &cq->reap_work);
+}
+
+/*
+ * A channel has broken: what it flushes is an error, but not all devices take the
+ * completion for one that wakes a cq for solicited ones only.
+ */
+void ibchan_cq_wake_broken(struct ibchan_cq *cq)
+{
+	if (!(cq->mode & IBCHAN_CQ_SOLICITED))
+		return;
+	if ((cq->mode & IBCHAN_CQ_POLLED) && !test_bit(CQ_WANTED, &cq->flags))
+		return;
+	set_bit(CQ_ARM, &cq->flags);
+	ibchan_cq_reap(cq, REAP_WORK_BUDGET);
+}
 
 static void cq_reap_work(struct work_struct *work)
 {
@@ -245,6 +330,12 @@ static void cq_error(struct ib_event *event, void *context)
 		queue_work(ibchan_wq, &cq->error_work);
 }
 
+/* Drains arm a cq as well, which its owner may want to poll by himself. */
+static bool cq_is_wanted(struct ibchan_cq *cq)
+{
+	return test_and_clear_bit(CQ_WANTED, &cq->flags) || !(cq->mode & IBCHAN_CQ_POLLED);
+}
+
 /* May run with interrupts off, under locks of the driver: no verbs here. */
 static void cq_event(struct ib_cq *ib, void *context)
 {
@@ -254,7 +345,7 @@ static void cq_event(struct ib_cq *ib, void *context)
 	clear_bit(CQ_ARMED, &cq->flags);
 	if (wq_has_sleeper(&cq->wait))
 		wake_up_all(&cq->wait);
-	else if (!test_bit(CQ_DEAD, &cq->flags))
+	else if (!test_bit(CQ_DEAD, &cq->flags) && cq_is_wanted(cq))
 		queue_work(ibchan_wq, &cq->reap_work);
 }
 
@@ -407,7 +498,8 @@ static void cq_stop(struct ibchan_cq *cq)
 {
 	ibchan_cq_own(cq);
 	set_bit(CQ_DEAD, &cq->flags);
-	if (test_bit(CQ_ARMED, &cq->flags))
+	/* An event that came while it was asked for may have cleared what says so. */
+	if (test_bit(CQ_ARMED, &cq->flags) || (cq->mode & IBCHAN_CQ_SOLICITED))
 		set_bit(CQ_LATE, &cq->flags);
 	ibchan_cq_disown(cq);
 }
@@ -602,9 +694,7 @@ int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 
 	if (!ret)
 		ret = cq_sleep(cq, wait);
-	/* The event may have gone to this waiter, which is leaving. */
-	if (atomic_read(&cq->in_flight))
-		ibchan_cq_arm(cq);
+	ibchan_cq_leave(cq);
 	return ret;
 }
 
@@ -687,6 +777,6 @@ bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,
 		schedule_timeout(deadline - now);
 	}
 	finish_wait(&cq->wait, &wait);
-	ibchan_cq_arm(cq);
+	ibchan_cq_leave(cq);
 	return marker_came(drained);
 }

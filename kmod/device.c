@@ -101,7 +101,9 @@ static void device_free(struct kref *kref)
  * ibchan_device_put - give a device back
  * @dev: from ibchan_device_get() or ibchan_device_get_nth()
  *
- * Objects made on it keep it for themselves. Context: any.
+ * Objects made on it keep it for themselves.
+ *
+ * Context: any.
  */
 void ibchan_device_put(struct ibchan_device *dev)
 {
@@ -125,6 +127,8 @@ void ibchan_device_hold(struct ibchan_device *dev)
  */
 void ibchan_flush(void)
 {
+	flush_workqueue(ibchan_free_wq);
+	/* Channels that went in there may have been the last users of regions. */
 	flush_workqueue(ibchan_free_wq);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_flush, IBCHAN_NS);
@@ -208,7 +212,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_device_get_nth, IBCHAN_NS);
 /**
  * ibchan_device_query - what a device can do
  * @dev: the device
- * @attr: filled
+ * @attr: filled on success
  *
  * Context: process, may sleep.
  * Return: 0, or -ENODEV when the device is gone.
@@ -257,7 +261,7 @@ static int port_query(struct ib_device *ib, u32 port, struct net *net,
  * @dev: the device
  * @port: 1 and up
  * @net: network namespace that its address must belong to
- * @attr: filled
+ * @attr: filled on success
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL when there is no such port; -ENODEV when the device is
@@ -328,6 +332,21 @@ static bool has_leaked(struct ibchan_device *dev)
 	return false;
 }
 
+/* They are never called again, and what they stand for is counted as leaked. */
+static void forget_verbs(struct ibchan_device *dev)
+{
+	struct ibchan_mr *mr;
+	struct ibchan_cq *cq;
+	struct ibchan_pd *pd;
+
+	list_for_each_entry(mr, &dev->mrs, link)
+		ibchan_mr_forget_verbs(mr);
+	list_for_each_entry(cq, &dev->cqs, link)
+		cq->ib = NULL;
+	list_for_each_entry(pd, &dev->pds, link)
+		pd->ib = NULL;
+}
+
 /*
  * The gate is closed, so the lists do not change. The grace period lets the
  * last completion handlers end, before the cqs go.
@@ -344,8 +363,10 @@ static void release_verbs(struct ibchan_device *dev)
 		ibchan_channel_stop(ch, ENODEV, deadline);
 	list_for_each_entry(cq, &dev->cqs, link)
 		ibchan_cq_remove(cq);
-	if (has_leaked(dev))
+	if (has_leaked(dev)) {
+		forget_verbs(dev);
 		return;
+	}
 	list_for_each_entry(mr, &dev->mrs, link)
 		ibchan_mr_release_verbs(mr);
 	deadline = jiffies + IBCHAN_EVENT_TIMEOUT;
@@ -371,6 +392,8 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	cancel_work_sync(&dev->fatal_work);
 	break_channels(dev, -ENODEV);
 	down_write(&dev->gate);
+	/* Those that came meanwhile. */
+	break_channels(dev, -ENODEV);
 	release_verbs(dev);
 	dev->ib = NULL;
 	up_write(&dev->gate);

@@ -56,6 +56,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_fault_set, IBCHAN_NS);
  * @point: which
  *
  * Context: any.
+ * Return: passages since the module was loaded, whether they failed or not.
  */
 u32 ibchan_fault_passed(enum ibchan_fault_point point)
 {
@@ -66,6 +67,9 @@ EXPORT_SYMBOL_NS_GPL(ibchan_fault_passed, IBCHAN_NS);
 /**
  * ibchan_fault_name - what a point is called
  * @point: which
+ *
+ * Context: any.
+ * Return: its name, such as "qp_create".
  */
 const char *ibchan_fault_name(enum ibchan_fault_point point)
 {

@@ -113,7 +113,8 @@ struct ibchan_device {
  * @link: in @dev->pds
  * @service_lock: guards @service
  * @service: what registers shared kernel memory; NULL until it is needed
- * @service_end: gives @service back
+ * @service_end: gives @service back; false when its device does not let go of it
+ * @leaked: the device may still use something in it, so it stays
  */
 struct ibchan_pd {
 	struct ib_pd *ib;
@@ -122,7 +123,8 @@ struct ibchan_pd {
 	struct list_head link;
 	struct mutex service_lock;	/* service; outside the gate */
 	struct ibchan_service *service;
-	void (*service_end)(struct ibchan_service *service);
+	bool (*service_end)(struct ibchan_service *service);
+	int leaked;
 };
 
 /**
@@ -201,6 +203,7 @@ enum ibchan_cq_flag {
 	CQ_ARM_SOLICITED, /* the same, for solicited completions */
 	CQ_ARMED,	/* an event was asked for and has not come */
 	CQ_ARMED_ANY,	/* and not only for solicited completions */
+	CQ_WANTED,	/* its owner wants to be called back when it comes */
 	CQ_DEAD,	/* no more verbs on it */
 	CQ_LATE,	/* an event was due when it died */
 };
@@ -338,6 +341,7 @@ struct ibchan_gid {
  * @send: all but receives
  * @recv: receives
  * @max_sge: elements that the device sees of one work, by opcode
+ * @calls_back: a post reaps a cq of its own, or arms it
  * @max_message: bytes of one message
  * @state_lock: guards @state, @error and @status together
  * @state: enum ibchan_channel_state; read without the lock by the post path
@@ -370,6 +374,7 @@ struct ibchan_channel {
 	struct ibchan_queue recv;
 	u8 max_sge[IBCHAN_OPS];
 	u32 max_message;
+	int calls_back;
 	spinlock_t state_lock;		/* state and first error */
 	u32 state;
 	u32 error;
@@ -452,13 +457,17 @@ void ibchan_pd_release_verbs(struct ibchan_pd *pd);
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason);
 void ibchan_mr_last_drop(struct ibchan_mr *mr);
-void ibchan_mr_release_verbs(struct ibchan_mr *mr);
+bool ibchan_mr_release_verbs(struct ibchan_mr *mr);
+void ibchan_mr_forget_verbs(struct ibchan_mr *mr);
 
 /* cq.c */
 void ibchan_cq_own(struct ibchan_cq *cq);
 void ibchan_cq_disown(struct ibchan_cq *cq);
 void ibchan_cq_sweep(struct ibchan_cq *cq);
 void ibchan_cq_notify(struct ibchan_cq *cq);
+void ibchan_cq_reap_later(struct ibchan_cq *cq);
+void ibchan_cq_leave(struct ibchan_cq *cq);
+void ibchan_cq_wake_broken(struct ibchan_cq *cq);
 int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, int queues,
 		      struct ibchan_reason *reason);
 void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries);
@@ -474,9 +483,14 @@ int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason);
 int ibchan_qp_connect(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason);
 bool ibchan_qp_end_work(struct ibchan_channel *ch);
-void ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline);
+bool ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline);
 int ibchan_qp_destroy(struct ibchan_channel *ch);
+
 /* work.c */
+int ibchan_post_work(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+		     struct ibchan_work *work, struct ibchan_reason *reason);
+
+/* queue.c, retire.c */
 int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
 		      struct ibchan_cq *cq, u32 depth);
 void ibchan_queue_fini(struct ibchan_queue *queue);
@@ -490,10 +504,6 @@ void ibchan_kept_free(struct ibchan_kept *kept);
 int ibchan_kept_take(struct ibchan_kept *kept, struct ibchan_completion *completions,
 		     int num);
 
-/* pending.c */
-struct ibchan_pending;
-int ibchan_pending_complete(struct ibchan_pending *pending, ktime_t deadline);
-
 /* channel.c */
 struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
 						    struct ibchan_params *params,
@@ -501,6 +511,7 @@ struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *b
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status);
 void ibchan_channel_stop(struct ibchan_channel *ch, u32 error, unsigned long deadline);
 void ibchan_channel_force(struct ibchan_channel *ch);
+bool ibchan_channel_end(struct ibchan_channel *ch);
 
 /* For an element of a work; false when the region is being given up. Any context. */
 static inline bool ibchan_mr_get(struct ibchan_mr *mr)

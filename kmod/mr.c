@@ -195,7 +195,9 @@ static struct ibchan_mr *mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
  * Return: the region; -EINVAL for an empty or too long range or access flags
  * that do not go together; -EOPNOTSUPP for unknown flags, or a driver that
  * cannot do this safely for the kernel; -EFAULT for memory that is not there;
- * -EINTR when the caller is killed; -ENOMEM; -ENODEV; the driver's errno.
+ * -EINTR when the caller is killed; -ENOMEM, also when RLIMIT_MEMLOCK does not
+ * allow it, which @reason tells; -ENODEV when the device is gone; the driver's
+ * errno.
  */
 struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 				     u32 access, struct ibchan_reason *reason)
@@ -300,7 +302,24 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	return 0;
 }
 
-static int map_table(struct ibchan_mr *mr)
+/* The device works on a copy, or has to be told of each write of the cpu's. */
+static bool needs_sync(struct ibchan_mr *mr)
+{
+	struct ib_device *ib = mr->pd->ib->device;
+	struct scatterlist *sg;
+	int i;
+
+	if (ibchan_fault(IBCHAN_FAULT_MR_DMA_SYNC))
+		return true;
+	if (ib_uses_virt_dma(ib))
+		return false;
+	for_each_sgtable_dma_sg(&mr->sgt, sg, i)
+		if (dma_need_sync(ib->dma_device, sg_dma_address(sg)))
+			return true;
+	return false;
+}
+
+static int map_table(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	struct ib_device *ib = mr->pd->ib->device;
 	int nents;
@@ -312,7 +331,10 @@ static int map_table(struct ibchan_mr *mr)
 	if (nents <= 0)
 		return -ENOMEM;
 	mr->sgt.nents = nents;
-	return 0;
+	if (!needs_sync(mr))
+		return 0;
+	ib_dma_unmap_sg(ib, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
+	return ibchan_refuse(reason, IBCHAN_REASON_REGION_COPIED, -EOPNOTSUPP);
 }
 
 static void unmap_table(struct ibchan_mr *mr)
@@ -348,7 +370,7 @@ static struct ibchan_mr *mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
 		return ERR_PTR(-ENOMEM);
 	mr->sgt = *sgt;
 	mr->pages = table_pages(sgt);
-	ret = map_table(mr);
+	ret = map_table(mr, reason);
 	if (!ret) {
 		*sgt = (struct sg_table) {};
 		ret = fill_kernel(mr, reason);
@@ -370,7 +392,8 @@ static struct ibchan_mr *mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
  *
  * Context: process, may sleep.
  * Return: the region; -EINVAL for too many pages, or for pieces that do not join
- * at page borders, where access is remote; -ENODEV; -ENOMEM; the driver's errno.
+ * at page borders, where access is remote; -EOPNOTSUPP for memory that the device
+ * would work on a copy of; -ENODEV; -ENOMEM; the driver's errno.
  */
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason)
@@ -389,6 +412,7 @@ struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
  * ibchan_mr_rkey - what a peer needs to reach the region
  * @mr: the region
  *
+ * Context: any.
  * Return: the key; 0 unless the region was registered for remote access.
  */
 u32 ibchan_mr_rkey(const struct ibchan_mr *mr)
@@ -401,6 +425,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_rkey, IBCHAN_NS);
  * ibchan_mr_length - how long a region is
  * @mr: the region
  *
+ * Context: any.
  * Return: bytes.
  */
 u64 ibchan_mr_length(const struct ibchan_mr *mr)
@@ -431,8 +456,11 @@ int ibchan_mr_remote(const struct ibchan_mr *mr, struct ibchan_remote *remote)
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_remote, IBCHAN_NS);
 
 /**
- * ibchan_mr_pages - how many pages the region keeps pinned
+ * ibchan_mr_pages - how many pages a region keeps pinned, or mapped
  * @mr: the region
+ *
+ * Context: any.
+ * Return: pages of PAGE_SIZE, those included that it covers only in part.
  */
 u64 ibchan_mr_pages(const struct ibchan_mr *mr)
 {
@@ -453,22 +481,37 @@ static bool dereg(struct ibchan_mr *mr)
 
 /*
  * The gate is held for read, or it is closed. A driver that cannot deregister
- * keeps its memory, and we count that. Done once.
+ * keeps its memory and its domain, and we count that. Done once. Returns whether
+ * the driver has let go of it.
  */
-void ibchan_mr_release_verbs(struct ibchan_mr *mr)
+bool ibchan_mr_release_verbs(struct ibchan_mr *mr)
 {
+	bool gone = true;
+
 	if (mr->released)
-		return;
+		return true;
 	mr->released = 1;
-	if (dereg(mr))
+	gone = dereg(mr);
+	if (gone)
 		unmap_table(mr);
+	else
+		mr->pd->leaked = 1;
 	ibchan_gauge(mrs_registered, -1);
 	ibchan_gauge(mr_pages, -(s64)mr->pages);
+	return gone;
+}
+
+/* The gate is closed. The device may still use it, and leaves. */
+void ibchan_mr_forget_verbs(struct ibchan_mr *mr)
+{
+	mr->ib = NULL;
+	mr->released = 1;
 }
 
 static void mr_dereg(struct ibchan_mr *mr)
 {
 	struct ibchan_device *dev = mr->pd->dev;
+	bool gone;
 
 	if (mr->invalidate)
 		mr->invalidate(mr);
@@ -476,9 +519,10 @@ static void mr_dereg(struct ibchan_mr *mr)
 	mutex_lock(&dev->lock);
 	list_del(&mr->link);
 	mutex_unlock(&dev->lock);
-	ibchan_mr_release_verbs(mr);
+	gone = ibchan_mr_release_verbs(mr);
 	up_read(&dev->gate);
-	ibchan_pd_drop(mr->pd);
+	if (gone)
+		ibchan_pd_drop(mr->pd);
 }
 
 static void mr_free(struct rcu_head *rcu)

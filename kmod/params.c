@@ -20,7 +20,10 @@
  * @params: what to fill
  *
  * The numbers are IBCHAN_DEFAULT_* of <linux/ibchan.h>, which says where they
- * come from. Context: any.
+ * come from. Access is IBCHAN_ACCESS_SHARED; traffic class, service level and
+ * inline data are 0; the rest is chosen when the channel is built or connected.
+ *
+ * Context: any.
  */
 void ibchan_params_init(struct ibchan_params *params)
 {

@@ -70,7 +70,7 @@ void ibchan_pd_release_verbs(struct ibchan_pd *pd)
 {
 	struct ib_pd *ib = xchg(&pd->ib, NULL);
 
-	if (ib)
+	if (ib && !pd->leaked)
 		ib_dealloc_pd(ib);
 }
 
@@ -78,8 +78,9 @@ static void pd_destroy(struct ibchan_pd *pd)
 {
 	struct ibchan_device *dev = pd->dev;
 
-	if (pd->service)
-		pd->service_end(pd->service);
+	/* Where that stays, so does all that it needs. */
+	if (pd->service && !pd->service_end(pd->service))
+		return;
 	down_read(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&pd->link);

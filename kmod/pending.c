@@ -14,52 +14,28 @@
  */
 #include <linux/errno.h>
 #include <linux/sched/signal.h>
-#include <rdma/ibchan_scope.h>
 
 #include "compat.h"
-#include "internal.h"
+#include "pending.h"
 
-enum pending_state { PENDING_IDLE, PENDING_POSTED, PENDING_DONE };
-
-static void pending_done(struct ibchan_work *work, const struct ibchan_completion *completion)
+/**
+ * ibchan_pending_work_done - a pending work has ended
+ * @work: inside of it
+ * @completion: how
+ */
+void ibchan_pending_work_done(struct ibchan_work *work,
+			      const struct ibchan_completion *completion)
 {
 	struct ibchan_pending *pending = container_of(work, struct ibchan_pending, work);
 
 	pending->completion = *completion;
-	/* Pairs with is_done(): the result is whole. */
-	smp_store_release(&pending->state, PENDING_DONE);
-}
-
-static int is_done(const struct ibchan_pending *pending)
-{
-	/* Pairs with pending_done(). */
-	return smp_load_acquire(&pending->state) == PENDING_DONE;
+	/* Pairs with ibchan_pending_is_done(): the result is whole. */
+	smp_store_release(&pending->state, IBCHAN_PENDING_DONE);
 }
 
 static int pending_ready(void *arg)
 {
-	return is_done(arg);
-}
-
-/* A reason is always there to be filled. */
-static int post(struct ibchan_pending *pending, struct ibchan_channel *ch,
-		const struct ibchan_wr *wr, struct ibchan_reason *reason)
-{
-	struct ibchan_wr copy = *wr;
-	u32 accepted;
-	int ret;
-
-	copy.work = &pending->work;
-	/* Somebody is going to wait for its end. */
-	copy.flags &= ~IBCHAN_WR_UNSIGNALED;
-	pending->work.done = pending_done;
-	pending->channel = ch;
-	pending->seen = 0;
-	WRITE_ONCE(pending->state, PENDING_POSTED);
-	ret = ibchan_post(ch, &copy, 1, &accepted, reason);
-	if (ret)
-		WRITE_ONCE(pending->state, PENDING_IDLE);
-	return ret;
+	return ibchan_pending_is_done(arg);
 }
 
 /**
@@ -76,9 +52,7 @@ static int post(struct ibchan_pending *pending, struct ibchan_channel *ch,
 int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *ch,
 			const struct ibchan_wr *wr, struct ibchan_reason *reason)
 {
-	if (READ_ONCE(pending->state) == PENDING_POSTED)
-		return -EALREADY;
-	return post(pending, ch, wr, reason);
+	return ibchan_pending_start(pending, ch, wr, reason);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pending_post, IBCHAN_NS);
 
@@ -86,15 +60,17 @@ EXPORT_SYMBOL_NS_GPL(ibchan_pending_post, IBCHAN_NS);
  * ibchan_pending_result - how a pending work ended
  * @pending: done, as ibchan_pending_poll() or one of the waits has said
  *
- * Details are in its completion. Context: any.
+ * Details are in its completion.
+ *
+ * Context: any.
  * Return: 0, or the errno of its status, negative; -EINPROGRESS while it is in
  * flight; -EINVAL if it was never posted.
  */
 int ibchan_pending_result(const struct ibchan_pending *pending)
 {
-	if (is_done(pending))
+	if (ibchan_pending_is_done(pending))
 		return -(int)pending->completion.error;
-	return READ_ONCE(pending->state) == PENDING_POSTED ? -EINPROGRESS : -EINVAL;
+	return READ_ONCE(pending->state) == IBCHAN_PENDING_POSTED ? -EINPROGRESS : -EINVAL;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pending_result, IBCHAN_NS);
 
@@ -104,23 +80,20 @@ static int look(struct ibchan_pending *pending)
 	return ibchan_pending_result(pending);
 }
 
-static struct ibchan_cq *cq_of(const struct ibchan_pending *pending)
-{
-	return pending->work.queue->cq;
-}
-
 /**
  * ibchan_pending_poll - has a pending work ended?
  * @pending: posted
  *
- * Looks at the cq once. Context: process or softirq, not with interrupts off.
+ * Looks at the cq once.
+ *
+ * Context: process or softirq, not with interrupts off.
  * Return: as ibchan_pending_result().
  */
 int ibchan_pending_poll(struct ibchan_pending *pending)
 {
-	if (READ_ONCE(pending->state) == PENDING_POSTED)
-		ibchan_cq_reap(cq_of(pending), IBCHAN_REAP_BATCH);
-	return is_done(pending) ? look(pending) : ibchan_pending_result(pending);
+	if (READ_ONCE(pending->state) == IBCHAN_PENDING_POSTED)
+		ibchan_pending_reap(pending);
+	return ibchan_pending_is_done(pending) ? look(pending) : ibchan_pending_result(pending);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pending_poll, IBCHAN_NS);
 
@@ -128,8 +101,9 @@ EXPORT_SYMBOL_NS_GPL(ibchan_pending_poll, IBCHAN_NS);
  * ibchan_pending_spin - poll until a pending work has ended
  * @pending: posted
  *
- * Lets others run where they want to, and a signal that kills end it. Context:
- * process, may sleep.
+ * Lets others run where they want to, and a signal that kills ends it.
+ *
+ * Context: process, may sleep.
  * Return: as ibchan_pending_result(); -EINTR when the caller is killed, with the
  * work still in flight.
  */
@@ -149,7 +123,8 @@ int ibchan_pending_spin(struct ibchan_pending *pending)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pending_spin, IBCHAN_NS);
 
-static int wait_in(struct ibchan_pending *pending, ktime_t deadline, unsigned int state)
+static noinline int wait_longer(struct ibchan_pending *pending, ktime_t deadline,
+				unsigned int state)
 {
 	const struct ibchan_wait wait = {
 		.ready = pending_ready,
@@ -158,10 +133,17 @@ static int wait_in(struct ibchan_pending *pending, ktime_t deadline, unsigned in
 		.state = state,
 	};
 
-	/* What is done within the post is there at the first look. */
-	if (!is_done(pending))
-		ibchan_cq_reap(cq_of(pending), IBCHAN_REAP_BATCH);
-	return is_done(pending) ? 1 : ibchan_cq_wait_for(cq_of(pending), &wait);
+	return ibchan_cq_wait_for(pending->work.queue->cq, &wait);
+}
+
+/* What is done within the post is there at the first look. */
+static __always_inline int wait_in(struct ibchan_pending *pending, ktime_t deadline,
+				   unsigned int state)
+{
+	if (!ibchan_pending_is_done(pending))
+		ibchan_pending_reap(pending);
+	return likely(ibchan_pending_is_done(pending)) ? 1 :
+							 wait_longer(pending, deadline, state);
 }
 
 /**
@@ -169,7 +151,9 @@ static int wait_in(struct ibchan_pending *pending, ktime_t deadline, unsigned in
  * @pending: posted
  * @deadline: of the monotonic clock; KTIME_MAX: none
  *
- * Polls for a moment, then sleeps. Context: process, may sleep.
+ * Polls for a moment, then sleeps.
+ *
+ * Context: process, may sleep.
  * Return: as ibchan_pending_result(); -ETIME when the deadline has passed, -EINTR
  * when the caller is killed: both with the work still in flight.
  */
@@ -177,7 +161,7 @@ int ibchan_pending_wait_until(struct ibchan_pending *pending, ktime_t deadline)
 {
 	int ret;
 
-	if (READ_ONCE(pending->state) == PENDING_IDLE)
+	if (READ_ONCE(pending->state) == IBCHAN_PENDING_IDLE)
 		return -EINVAL;
 	ret = wait_in(pending, deadline, TASK_KILLABLE);
 	if (ret > 0)
@@ -191,6 +175,10 @@ EXPORT_SYMBOL_NS_GPL(ibchan_pending_wait_until, IBCHAN_NS);
  * @pending: posted
  *
  * As ibchan_pending_wait_until() without a deadline.
+ *
+ * Context: process, may sleep.
+ * Return: as ibchan_pending_result(); -EINTR when the caller is killed, with the
+ * work still in flight.
  */
 int ibchan_pending_wait(struct ibchan_pending *pending)
 {
@@ -198,8 +186,16 @@ int ibchan_pending_wait(struct ibchan_pending *pending)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pending_wait, IBCHAN_NS);
 
-/* Whatever it takes: the memory of the work is about to go. */
-static void end(struct ibchan_pending *pending, int error)
+/**
+ * ibchan_pending_end - end a pending work, whatever it takes
+ * @pending: posted; its memory is about to go
+ * @error: why nobody waits any longer
+ *
+ * Breaks its channel.
+ *
+ * Context: process, may sleep; without the gate.
+ */
+void ibchan_pending_end(struct ibchan_pending *pending, int error)
 {
 	ktime_t deadline = ktime_add_ms(ktime_get(), jiffies_to_msecs(IBCHAN_DRAIN_TIMEOUT));
 
@@ -208,30 +204,27 @@ static void end(struct ibchan_pending *pending, int error)
 		return;
 	ibchan_channel_force(pending->channel);
 	/* Only a device that cannot even destroy its queue pair has this wait on. */
-	while (!is_done(pending))
+	while (!ibchan_pending_is_done(pending))
 		schedule_timeout_uninterruptible(HZ);
 }
 
 /**
- * ibchan_pending_complete - wait until a pending work has ended, at any price
+ * ibchan_pending_try - wait until a pending work has ended, or one can wait no more
  * @pending: posted or not
- * @deadline: when the channel is broken for it; KTIME_MAX: never
+ * @deadline: of the monotonic clock; KTIME_MAX: none
  *
- * Context: process, may sleep; without the gate.
- * Return: 0 when it ended by itself; -ETIMEDOUT or -EINTR when its channel was
- * broken because the deadline had passed, or because the caller was killed.
+ * Context: process, may sleep.
+ * Return: 0 when it has ended; -ETIMEDOUT; -EINTR when the caller is killed;
+ * -ENODEV when the device is gone.
  */
-int ibchan_pending_complete(struct ibchan_pending *pending, ktime_t deadline)
+int ibchan_pending_try(struct ibchan_pending *pending, ktime_t deadline)
 {
 	int ret;
 
-	if (READ_ONCE(pending->state) == PENDING_IDLE)
+	if (READ_ONCE(pending->state) == IBCHAN_PENDING_IDLE)
 		return 0;
 	ret = wait_in(pending, deadline, TASK_KILLABLE);
-	if (ret > 0)
-		return 0;
-	end(pending, ret);
-	return ret;
+	return ret > 0 ? 0 : ret;
 }
 
 /**
@@ -244,10 +237,45 @@ int ibchan_pending_complete(struct ibchan_pending *pending, ktime_t deadline)
  */
 void ibchan_pending_drop(struct ibchan_pending *pending)
 {
-	if (pending)
-		ibchan_pending_complete(pending, KTIME_MAX);
+	int ret = pending ? ibchan_pending_try(pending, KTIME_MAX) : 0;
+
+	if (ret)
+		ibchan_pending_end(pending, ret);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pending_drop, IBCHAN_NS);
+
+static int refuse_run(struct ibchan_outcome *outcome, int error)
+{
+	if (outcome) {
+		outcome->posted = 0;
+		outcome->completion = (struct ibchan_completion) {};
+	}
+	return error;
+}
+
+static __always_inline int run(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+			       ktime_t deadline, struct ibchan_outcome *outcome)
+{
+	struct ibchan_reason *reason = NULL;
+	struct ibchan_pending pending;
+	int ret;
+
+	if (outcome) {
+		reason = &outcome->reason;
+		*reason = (struct ibchan_reason) {};
+	}
+	ret = ibchan_pending_restart(&pending, ch, wr, IBCHAN_PENDING_IDLE, reason);
+	if (unlikely(ret))
+		return refuse_run(outcome, ret);
+	ret = wait_in(&pending, deadline, TASK_KILLABLE);
+	if (unlikely(ret <= 0))
+		ibchan_pending_end(&pending, ret);
+	if (outcome) {
+		outcome->posted = 1;
+		outcome->completion = pending.completion;
+	}
+	return likely(ret > 0) ? -(int)pending.completion.error : ret;
+}
 
 /**
  * ibchan_channel_run_until - post one request and wait for its end, for so long
@@ -267,21 +295,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_pending_drop, IBCHAN_NS);
 int ibchan_channel_run_until(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 			     ktime_t deadline, struct ibchan_outcome *outcome)
 {
-	struct ibchan_reason *reason = outcome ? &outcome->reason : NULL;
-	struct ibchan_pending pending;
-	int ret;
-
-	if (outcome)
-		*outcome = (struct ibchan_outcome) {};
-	ret = post(&pending, ch, wr, reason);
-	if (ret)
-		return ret;
-	ret = ibchan_pending_complete(&pending, deadline);
-	if (outcome) {
-		outcome->posted = 1;
-		outcome->completion = pending.completion;
-	}
-	return ret ?: ibchan_pending_result(&pending);
+	return run(ch, wr, deadline, outcome);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_run_until, IBCHAN_NS);
 
@@ -292,10 +306,15 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_run_until, IBCHAN_NS);
  * @outcome: how it went, in detail; NULL is fine
  *
  * As ibchan_channel_run_until() without a deadline.
+ *
+ * Context: process, may sleep.
+ * Return: 0; as ibchan_post() if it was not posted; the errno of its status,
+ * negative, if it failed; -EINTR if the caller was killed and the channel broken
+ * for it.
  */
 int ibchan_channel_run(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 		       struct ibchan_outcome *outcome)
 {
-	return ibchan_channel_run_until(ch, wr, KTIME_MAX, outcome);
+	return run(ch, wr, KTIME_MAX, outcome);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_run, IBCHAN_NS);

@@ -10,6 +10,19 @@
 #include "internal.h"
 
 /*
+ * A pointer that is not NULL, which the compiler does not know of a member: so it
+ * keeps no place on the stack for callers of a verb who give none.
+ */
+#define ibchan_given(pointer)						\
+	({								\
+		typeof(pointer) given = (pointer);			\
+									\
+		if (!given)						\
+			__builtin_unreachable();			\
+		given;							\
+	})
+
+/*
  * Post the first requests of a chain on the send or on the receive queue: @num of
  * them, 1 and up. Returns how many leading ones the device has taken; if not all,
  * chain->error says why.
@@ -19,13 +32,14 @@ static inline u32 ibchan_post_sends(struct ib_qp *qp, struct ibchan_chain *chain
 	int ret, cut = 0;
 	u32 keep = ibchan_fault_cut(IBCHAN_FAULT_POST_SEND, num, &cut);
 
-	chain->error = cut;
+	if (unlikely(keep < num))
+		chain->error = cut;
 	if (unlikely(!keep))
 		return 0;
 	chain->send[keep - 1].wr.next = NULL;
 	/* Some drivers fail without a word on which request it was: the first. */
 	chain->bad_send = &chain->send[0].wr;
-	ret = ib_post_send(qp, &chain->send[0].wr, &chain->bad_send);
+	ret = ib_post_send(qp, &chain->send[0].wr, ibchan_given(&chain->bad_send));
 	if (likely(!ret))
 		return keep;
 	chain->error = ret;
@@ -37,12 +51,13 @@ static inline u32 ibchan_post_recvs(struct ib_qp *qp, struct ibchan_chain *chain
 	int ret, cut = 0;
 	u32 keep = ibchan_fault_cut(IBCHAN_FAULT_POST_RECV, num, &cut);
 
-	chain->error = cut;
+	if (unlikely(keep < num))
+		chain->error = cut;
 	if (unlikely(!keep))
 		return 0;
 	chain->recv[keep - 1].next = NULL;
 	chain->bad_recv = &chain->recv[0];
-	ret = ib_post_recv(qp, &chain->recv[0], &chain->bad_recv);
+	ret = ib_post_recv(qp, &chain->recv[0], ibchan_given(&chain->bad_recv));
 	if (likely(!ret))
 		return keep;
 	chain->error = ret;

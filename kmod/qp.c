@@ -165,13 +165,12 @@ static int qp_to_rts(struct ibchan_channel *ch)
 			    IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_SQ_PSN);
 }
 
-static void qp_to_reset(struct ibchan_channel *ch)
+static int qp_to_reset(struct ibchan_channel *ch)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 
-	/* If even that fails, the next handshake fails too, and closing works. */
-	if (!ibchan_fault(IBCHAN_FAULT_QP_RESET))
-		ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
+	return ibchan_fault(IBCHAN_FAULT_QP_RESET) ?:
+	       ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
 }
 
 /**
@@ -199,6 +198,7 @@ int ibchan_qp_connect(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 	}
 	if (!ret)
 		return 0;
+	/* If even that fails, the next handshake fails too, and closing works. */
 	qp_to_reset(ch);
 	return refuse_step(reason, step, ret);
 }
@@ -237,17 +237,16 @@ static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
  * @ch: the channel, connected; nobody posts any more
  *
  * May be called again. Context: process, may sleep.
- * Return: true when the device flushes what is posted, with a marker behind it;
- * false when it has forgotten it, and does not touch its memory any more.
+ * Return: true when the device flushes what is posted, with a marker behind it, or
+ * when it could not be stopped; false when it has forgotten it, and does not touch
+ * its memory any more.
  */
 bool ibchan_qp_end_work(struct ibchan_channel *ch)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
-	if (err_is_unsafe(ch->qp)) {
-		qp_to_reset(ch);
-		return false;
-	}
+	if (err_is_unsafe(ch->qp))
+		return qp_to_reset(ch) != 0;
 	/* It fails only where the device has put the qp there already. */
 	if (!ibchan_fault(IBCHAN_FAULT_QP_ERR))
 		ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
@@ -268,13 +267,15 @@ static void await_marker(struct ibchan_queue *queue, unsigned long deadline)
  * @deadline: in jiffies
  *
  * Context: process, may sleep.
+ * Return: as ibchan_qp_end_work().
  */
-void ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline)
+bool ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline)
 {
 	if (!ibchan_qp_end_work(ch))
-		return;
+		return false;
 	await_marker(&ch->send, deadline);
 	await_marker(&ch->recv, deadline);
+	return true;
 }
 
 /**

@@ -9,46 +9,12 @@
 #include <linux/errno.h>
 #include <linux/printk.h>
 #include <linux/string.h>
-#include <rdma/ibchan_scope.h>
 
 #include "compat.h"
-#include "internal.h"
-
-/**
- * ibchan_scope_begin - begin a scope
- * @scope: any bytes
- */
-void ibchan_scope_begin(struct ibchan_scope *scope)
-{
-	*scope = (struct ibchan_scope){ .deadline = KTIME_MAX };
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_scope_begin, IBCHAN_NS);
-
-/**
- * ibchan_scope_begin_until - begin a scope that does not wait for ever
- * @scope: any bytes
- * @deadline: of the monotonic clock; see ibchan_scoped_until()
- */
-void ibchan_scope_begin_until(struct ibchan_scope *scope, ktime_t deadline)
-{
-	*scope = (struct ibchan_scope){ .deadline = deadline };
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_scope_begin_until, IBCHAN_NS);
-
-/**
- * ibchan_scope_begin_manual - begin a scope that looks at each work itself
- * @scope: any bytes
- */
-void ibchan_scope_begin_manual(struct ibchan_scope *scope)
-{
-	*scope = (struct ibchan_scope){ .deadline = KTIME_MAX, .manual = 1 };
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_scope_begin_manual, IBCHAN_NS);
+#include "pending.h"
 
 static void enlist(struct ibchan_scope *scope, struct ibchan_pending *pending)
 {
-	if (pending->scope == scope)
-		return;
 	pending->scope = scope;
 	pending->next = NULL;
 	if (scope->last)
@@ -58,29 +24,35 @@ static void enlist(struct ibchan_scope *scope, struct ibchan_pending *pending)
 	scope->last = pending;
 }
 
+/* Its result would be lost, or its place in the list of another scope. */
+static int refuse_listed(const struct ibchan_scope *scope, const struct ibchan_pending *pending)
+{
+	return pending->scope != scope || !pending->seen ? -EALREADY : 0;
+}
+
 /**
  * ibchan_scope_post - post a work that ends with its scope
  * @scope: the scope
- * @pending: all zero, or done and looked at; outlives the scope
+ * @pending: all zero, or done and looked at; outlives the scope, and is in no other
+ *	one until then
  * @ch: any channel, open until the scope has ended
  * @wr: the request; its elements outlive the scope
  * @reason: why not, or NULL
  *
  * Context: process.
  * Return: as ibchan_pending_post(); -EALREADY also when nobody has looked at the
- * result of its work before in this scope.
+ * result of the work that it posted in this scope before, and when it is in another
+ * scope that has not ended.
  */
 int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending,
 		      struct ibchan_channel *ch, const struct ibchan_wr *wr,
 		      struct ibchan_reason *reason)
 {
-	int ret;
+	int ret = pending->scope ? refuse_listed(scope, pending) : 0;
 
-	/* Its result would be lost. */
-	if (pending->scope == scope && !pending->seen)
-		return -EALREADY;
-	ret = ibchan_pending_post(pending, ch, wr, reason);
 	if (!ret)
+		ret = ibchan_pending_start(pending, ch, wr, reason);
+	if (!ret && !pending->scope)
 		enlist(scope, pending);
 	return ret;
 }
@@ -91,6 +63,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_scope_post, IBCHAN_NS);
  * @scope: the scope
  * @error: negative errno; the first one stays
  *
+ * Context: any; the scope is its owner's.
  * Return: @error, so that one can return it.
  */
 int ibchan_scope_fail(struct ibchan_scope *scope, int error)
@@ -101,17 +74,38 @@ int ibchan_scope_fail(struct ibchan_scope *scope, int error)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_scope_fail, IBCHAN_NS);
 
+/* One of its works could not be waited for, so none is: they end together. */
+static void break_rest(struct ibchan_pending *pending, int error)
+{
+	for (; pending; pending = pending->next)
+		if (!ibchan_pending_is_done(pending))
+			ibchan_channel_break(pending->channel, error);
+}
+
+static noinline void wait_in_turn(struct ibchan_scope *scope, struct ibchan_pending *pending)
+{
+	int ret = ibchan_pending_try(pending, scope->deadline);
+
+	if (!ret)
+		return;
+	break_rest(pending, ret);
+	ibchan_pending_end(pending, ret);
+}
+
 /* Returns where the next failure is to be linked. */
 static struct ibchan_pending **auto_poll(struct ibchan_scope *scope,
 					 struct ibchan_pending *pending,
 					 struct ibchan_pending **failed)
 {
-	ibchan_pending_complete(pending, scope->deadline);
+	if (!ibchan_pending_is_done(pending))
+		ibchan_pending_reap(pending);
+	if (unlikely(!ibchan_pending_is_done(pending)))
+		wait_in_turn(scope, pending);
 	if (pending->seen)
 		return failed;
 	pending->seen = 1;
 	scope->auto_polled++;
-	if (!pending->completion.error)
+	if (likely(!pending->completion.error))
 		return failed;
 	scope->num_failed++;
 	pending->next_failed = NULL;
@@ -147,18 +141,3 @@ void ibchan_scope_end(struct ibchan_scope *scope)
 			     scope->auto_polled, __builtin_return_address(0));
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_scope_end, IBCHAN_NS);
-
-/**
- * ibchan_scope_error - the error of a scope, all in all
- * @scope: ended
- *
- * Return: the block's own error, else that of the first work that failed without
- * anybody having looked, else 0.
- */
-int ibchan_scope_error(const struct ibchan_scope *scope)
-{
-	if (scope->error)
-		return scope->error;
-	return scope->failed ? ibchan_pending_result(scope->failed) : 0;
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_scope_error, IBCHAN_NS);

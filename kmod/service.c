@@ -29,12 +29,14 @@ struct ibchan_service {
 	struct ibchan_channel *ch;
 };
 
-static void service_end(struct ibchan_service *service)
+/* Returns false when its device does not let go of its channel. */
+static bool service_end(struct ibchan_service *service)
 {
-	if (service->ch)
-		ibchan_channel_close(service->ch);
+	bool gone = !service->ch || ibchan_channel_end(service->ch);
+
 	ibchan_cq_put(service->cq);
 	kfree(service);
+	return gone;
 }
 
 static int service_connect(struct ibchan_service *service, struct ibchan_pd *pd,
@@ -50,6 +52,7 @@ static int service_connect(struct ibchan_service *service, struct ibchan_pd *pd,
 	struct ibchan_channel *ch;
 
 	ibchan_params_init(&params);
+	params.access = IBCHAN_ACCESS_LOCAL;
 	params.max_send_wr = SERVICE_DEPTH;
 	params.max_recv_wr = SERVICE_DEPTH;
 	params.max_send_sge = 1;
@@ -182,23 +185,31 @@ static struct ibchan_mr *reg_table(struct ibchan_pd *pd, struct sg_table *sgt, u
  * Context: process, may sleep.
  * Return: the region; -EINVAL for an empty range, one that leaves the pages, too
  * many pages, or access flags that do not go together; -EOPNOTSUPP for unknown
- * flags; -ENODEV; -ENOMEM; what building the domain's service or the driver
- * answers.
+ * flags, and for memory that the device does not reach itself (bounce buffers, a
+ * platform without coherent DMA); -ENODEV when the device is gone; -ENOMEM, also when the device cannot
+ * map the pages; the driver's errno. With a remote bit also -EINTR when the
+ * caller is killed, -ETIMEDOUT when the device has not registered the region
+ * within 5 s, and what ibchan_channel_build() and ibchan_channel_handshake()
+ * answer for the domain's service.
  */
 struct ibchan_mr *ibchan_mr_reg_pages(struct ibchan_pd *pd, const struct ibchan_pages *pages,
 				      u32 access, struct ibchan_reason *reason)
 {
 	u64 room = ((u64)pages->num << PAGE_SHIFT) - pages->offset;
 	struct sg_table sgt;
+	u32 num;
 	int ret = check_access(access, pages->length, reason);
 
 	if (!ret && (pages->offset >= PAGE_SIZE || !pages->num || pages->length > room))
 		ret = ibchan_refuse_values(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
 					   (u64[3]) { pages->offset, pages->length,
 						     (u64)pages->num << PAGE_SHIFT });
-	if (!ret)
-		ret = sg_alloc_table_from_pages(&sgt, pages->pages, pages->num, pages->offset,
-						pages->length, GFP_KERNEL_ACCOUNT);
+	if (ret)
+		return ERR_PTR(ret);
+	/* Pages behind the range would become part of it. */
+	num = DIV_ROUND_UP_ULL(pages->offset + pages->length, PAGE_SIZE);
+	ret = sg_alloc_table_from_pages(&sgt, pages->pages, num, pages->offset, pages->length,
+					GFP_KERNEL_ACCOUNT);
 	return ret ? ERR_PTR(ret) : reg_table(pd, &sgt, access, reason);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_pages, IBCHAN_NS);
@@ -246,8 +257,9 @@ static int check_kernel_range(void *addr, u64 length)
  * As ibchan_mr_reg_pages().
  *
  * Context: process, may sleep.
- * Return: the region; -EINVAL for a range on the caller's stack; -EFAULT for an
- * address that has no page; else as ibchan_mr_reg_pages().
+ * Return: the region; -EINVAL also for a range on the caller's stack, or one that
+ * wraps around; -EFAULT for an address that has no page; else as
+ * ibchan_mr_reg_pages().
  */
 struct ibchan_mr *ibchan_mr_reg_kernel(struct ibchan_pd *pd, void *addr, u64 length,
 				       u32 access, struct ibchan_reason *reason)

@@ -236,6 +236,7 @@ static int resolve_entry(struct ibchan_context *ctx, struct ibchan_submit_scratc
 		.wr_id = entry->wr_id,
 		.sges = sges,
 		.remote_addr = entry->remote_addr,
+		.remote_length = IBCHAN_REMOTE_UNCHECKED,
 		.rkey = entry->rkey,
 		.imm = entry->imm,
 		.num_sge = entry->num_sge,

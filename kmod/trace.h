@@ -10,9 +10,11 @@
 
 #include <linux/tracepoint.h>
 
+#include "internal.h"
+
 TRACE_EVENT(ibchan_post,
-	TP_PROTO(u64 cookie, u64 wr_id, u8 opcode, u16 num_sge),
-	TP_ARGS(cookie, wr_id, opcode, num_sge),
+	TP_PROTO(const struct ibchan_work *work),
+	TP_ARGS(work),
 	TP_STRUCT__entry(
 		__field(u64, cookie)
 		__field(u64, wr_id)
@@ -20,18 +22,18 @@ TRACE_EVENT(ibchan_post,
 		__field(u16, num_sge)
 	),
 	TP_fast_assign(
-		__entry->cookie = cookie;
-		__entry->wr_id = wr_id;
-		__entry->opcode = opcode;
-		__entry->num_sge = num_sge;
+		__entry->cookie = work->queue->channel->cookie;
+		__entry->wr_id = work->wr_id;
+		__entry->opcode = work->opcode;
+		__entry->num_sge = work->num_sge;
 	),
 	TP_printk("channel=%llu wr_id=%llu opcode=%u num_sge=%u", __entry->cookie,
 		  __entry->wr_id, __entry->opcode, __entry->num_sge)
 );
 
 TRACE_EVENT(ibchan_complete,
-	TP_PROTO(u64 cookie, u64 wr_id, u32 status, u32 bytes),
-	TP_ARGS(cookie, wr_id, status, bytes),
+	TP_PROTO(const struct ibchan_completion *completion),
+	TP_ARGS(completion),
 	TP_STRUCT__entry(
 		__field(u64, cookie)
 		__field(u64, wr_id)
@@ -39,10 +41,10 @@ TRACE_EVENT(ibchan_complete,
 		__field(u32, bytes)
 	),
 	TP_fast_assign(
-		__entry->cookie = cookie;
-		__entry->wr_id = wr_id;
-		__entry->status = status;
-		__entry->bytes = bytes;
+		__entry->cookie = completion->cookie;
+		__entry->wr_id = completion->wr_id;
+		__entry->status = completion->status;
+		__entry->bytes = completion->bytes;
 	),
 	TP_printk("channel=%llu wr_id=%llu status=%u bytes=%u", __entry->cookie,
 		  __entry->wr_id, __entry->status, __entry->bytes)

@@ -154,28 +154,35 @@ static __always_inline int reap_kept(void *arg)
 
 /* --- the ways --- */
 
+static int drive_works(struct kbench_chan *chan, const struct kbench_case *test)
+{
+	/* One post has them off by itself; who posts several keeps them off in between. */
+	const struct kbench_verbs verbs = {
+		post_works, reap_works, .bh_off = test->depth > 1 && !test->chained,
+	};
+
+	return kbench_drive(chan, test, &chan->done, verbs);
+}
+
 static int run_unpolled(struct kbench_world *world, const struct kbench_case *test)
 {
-	struct kbench_chan *chan = world->chan;
-
-	build_works(chan, test, 0);
-	return kbench_drive(chan, test, &chan->done, post_works, reap_works);
+	build_works(world->chan, test, 0);
+	return drive_works(world->chan, test);
 }
 
 static int run_unpolled_exclusive(struct kbench_world *world, const struct kbench_case *test)
 {
-	struct kbench_chan *chan = world->chan;
-
-	build_works(chan, test, IBCHAN_WR_EXCLUSIVE);
-	return kbench_drive(chan, test, &chan->done, post_works, reap_works);
+	build_works(world->chan, test, IBCHAN_WR_EXCLUSIVE);
+	return drive_works(world->chan, test);
 }
 
 static int run_qp(struct kbench_world *world, const struct kbench_case *test)
 {
+	const struct kbench_verbs verbs = { post_kept, reap_kept };
 	struct kbench_chan *chan = world->chan;
 
 	build(chan, test);
-	return kbench_drive(chan, test, &chan->done, post_kept, reap_kept);
+	return kbench_drive(chan, test, &chan->done, verbs);
 }
 
 /* The receive has to wait while the send blocks. */
@@ -218,16 +225,30 @@ static int scope_post(struct kbench_chan *chan, struct ibchan_scope *scope,
 					&chan->send[slot], NULL);
 }
 
+static int scope_post_several(struct kbench_chan *chan, struct ibchan_scope *scope,
+			      const struct kbench_case *test)
+{
+	int ret = 0;
+	u32 i;
+
+	local_bh_disable();
+	for (i = 0; i < test->depth && !ret; i++)
+		ret = scope_post(chan, scope, test, i);
+	local_bh_enable();
+	return ret;
+}
+
 /* As many works as may be in flight; the end of the block waits for them. */
 static int scope_once(struct kbench_chan *chan, const struct kbench_case *test)
 {
 	struct ibchan_scope scope;
-	int ret = 0;
-	u32 i;
+	int ret;
 
 	ibchan_scoped(&scope) {
-		for (i = 0; i < test->depth && !ret; i++)
-			ret = scope_post(chan, &scope, test, i);
+		if (test->depth > 1)
+			ret = scope_post_several(chan, &scope, test);
+		else
+			ret = scope_post(chan, &scope, test, 0);
 	}
 	return ret ?: ibchan_scope_error(&scope);
 }

@@ -6,6 +6,7 @@
 #ifndef IBCHAN_KBENCH_H
 #define IBCHAN_KBENCH_H
 
+#include <linux/bottom_half.h>
 #include <linux/jiffies.h>
 #include <linux/sched.h>
 #include <linux/sizes.h>
@@ -144,41 +145,79 @@ static inline int kbench_idle(unsigned long deadline)
 }
 
 /**
- * kbench_drive - keep a case's depth of operations in flight until all are done
- * @arg: for @post and @reap
- * @test: the case
- * @done: counts completions, advanced by @reap, maybe also by @post
+ * struct kbench_verbs - how a way posts and takes completions
  * @post: one operation, or a chain of them, from this slot on
  * @reap: take what has completed
- *
- * Inlined with both, so that no way pays for calls through pointers.
+ * @bh_off: bottom halves are off while operations are posted: soft-RoCE's tasklet then
+ *	runs on the spot when they are on again, and nobody has to be woken up
  */
-static __always_inline int kbench_drive(void *arg, const struct kbench_case *test, u32 *done,
-					int (*post)(void *arg, const struct kbench_case *test,
-						    u32 slot),
-					int (*reap)(void *arg))
+struct kbench_verbs {
+	int (*post)(void *arg, const struct kbench_case *test, u32 slot);
+	int (*reap)(void *arg);
+	bool bh_off;
+};
+
+/**
+ * struct kbench_progress - how far a run is
+ * @posted: operations
+ * @slot: of the next one
+ * @done: completions
+ */
+struct kbench_progress {
+	u32 posted;
+	u32 slot;
+	u32 done;
+};
+
+/* Posts as many operations as may be in flight. */
+static __always_inline int kbench_post_round(void *arg, const struct kbench_case *test,
+					     struct kbench_progress *progress,
+					     const struct kbench_verbs verbs)
 {
-	unsigned long deadline = jiffies + 60 * HZ;
 	u32 batch = test->chained ? test->depth : 1;
 	u32 each = kbench_completions(test);
-	u32 posted = 0, slot = 0, before;
+	int ret = 0;
+
+	if (verbs.bh_off)
+		local_bh_disable();
+	while (progress->posted < test->ops && !ret &&
+	       (progress->posted + batch) * each - progress->done <= test->depth * each) {
+		ret = verbs.post(arg, test, progress->slot);
+		progress->posted += batch;
+		progress->slot += batch;
+		if (progress->slot == test->depth)
+			progress->slot = 0;
+	}
+	if (verbs.bh_off)
+		local_bh_enable();
+	return ret;
+}
+
+/**
+ * kbench_drive - keep a case's depth of operations in flight until all are done
+ * @arg: for @verbs
+ * @test: the case
+ * @done: counts completions, advanced by reap(), maybe also by post()
+ * @verbs: how
+ *
+ * Inlined with what it calls, so that no way pays for calls through pointers.
+ */
+static __always_inline int kbench_drive(void *arg, const struct kbench_case *test, u32 *done,
+					const struct kbench_verbs verbs)
+{
+	unsigned long deadline = jiffies + 60 * HZ;
+	u32 all = test->ops * kbench_completions(test);
+	struct kbench_progress progress = {};
 	int ret = 0;
 
 	*done = 0;
-	while (*done < test->ops * each && !ret) {
-		while (posted < test->ops && !ret &&
-		       (posted + batch) * each - *done <= test->depth * each) {
-			ret = post(arg, test, slot);
-			posted += batch;
-			slot += batch;
-			if (slot == test->depth)
-				slot = 0;
-		}
-		before = *done;
+	while (progress.done < all && !ret) {
+		ret = kbench_post_round(arg, test, &progress, verbs);
 		if (!ret)
-			ret = reap(arg);
-		if (*done == before && !ret)
+			ret = verbs.reap(arg);
+		if (*done == progress.done && !ret)
 			ret = kbench_idle(deadline);
+		progress.done = *done;
 	}
 	return ret;
 }

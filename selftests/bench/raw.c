@@ -43,29 +43,14 @@ static void raw_done(struct ib_cq *cq, struct ib_wc *wc)
 
 /* --- posting and taking completions --- */
 
-static __always_inline int raw_post(struct kbench_raw *raw, const struct kbench_case *test,
-				    u32 slot)
+static __always_inline int raw_post(void *arg, const struct kbench_case *test, u32 slot)
 {
+	struct kbench_raw *raw = arg;
 	int ret = 0;
 
 	if (test->operation == KBENCH_SEND)
 		ret = ib_post_recv(raw->far, &raw->recv[slot], NULL);
 	return ret ?: ib_post_send(raw->near, &raw->send[slot].wr, NULL);
-}
-
-static __always_inline int post_plain(void *arg, const struct kbench_case *test, u32 slot)
-{
-	return raw_post(arg, test, slot);
-}
-
-static __always_inline int post_bh_off(void *arg, const struct kbench_case *test, u32 slot)
-{
-	int ret;
-
-	local_bh_disable();
-	ret = raw_post(arg, test, slot);
-	local_bh_enable();
-	return ret;
 }
 
 static __always_inline int reap_poll(void *arg)
@@ -165,21 +150,23 @@ static void build(struct kbench_raw *raw, const struct kbench_case *test)
 
 /* --- the ways --- */
 
-#define RAW_WAY(name, post, reap)						\
+#define RAW_WAY(name, take, off)						\
 static int name(struct kbench_world *world, const struct kbench_case *test)	\
 {										\
+	const struct kbench_verbs one = { raw_post, take##_one, off };		\
+	const struct kbench_verbs many = { raw_post, take, off };		\
 	struct kbench_raw *raw = world->raw;					\
 										\
 	build(raw, test);							\
 	if (test->depth * kbench_completions(test) == 1)			\
-		return kbench_drive(raw, test, &raw->done, post, reap##_one);	\
-	return kbench_drive(raw, test, &raw->done, post, reap);			\
+		return kbench_drive(raw, test, &raw->done, one);		\
+	return kbench_drive(raw, test, &raw->done, many);			\
 }
 
-RAW_WAY(run_poll, post_plain, reap_poll)
-RAW_WAY(run_poll_bh_off, post_bh_off, reap_poll)
-RAW_WAY(run_direct, post_plain, reap_direct)
-RAW_WAY(run_direct_bh_off, post_bh_off, reap_direct)
+RAW_WAY(run_poll, reap_poll, false)
+RAW_WAY(run_poll_bh_off, reap_poll, true)
+RAW_WAY(run_direct, reap_direct, false)
+RAW_WAY(run_direct_bh_off, reap_direct, true)
 
 const struct kbench_way kbench_raw_ways[] = {
 	{ "raw.poll", KBENCH_SLOTS, 1, run_poll },

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* status.c: the row of each status that the verbs have. */
+/*
+ * status.c: the row of each status that the verbs have. What a row has to say is written
+ * here again, so that a change to IBCHAN_STATUSES has to be made twice.
+ */
 #include <linux/kernel.h>
 #include <linux/string.h>
 
 #include "cases.h"
 
 struct row {
+	u32 status;
 	const char *name;
 	u32 error;
 	u32 class;
 };
 
 #define ROW(NAME, errno_, CLASS)					\
-	[IB_WC_##NAME] = { #NAME, errno_, IBCHAN_CLASS_##CLASS }
+	[IB_WC_##NAME] = { IBCHAN_STATUS_##NAME, #NAME, errno_, IBCHAN_CLASS_##CLASS }
 
 static const struct row rows[] = {
 	ROW(SUCCESS, 0, NONE),
@@ -38,6 +42,16 @@ static const struct row rows[] = {
 	ROW(RESP_TIMEOUT_ERR, ETIMEDOUT, TIMEOUT),
 	ROW(GENERAL_ERR, EIO, UNKNOWN),
 };
+
+/* A completion's status is handed on as it is. */
+static void each_status_has_the_verbs_number(struct kunit *test)
+{
+	u32 i;
+
+	KUNIT_EXPECT_EQ(test, (u32)ARRAY_SIZE(rows), (u32)IB_WC_GENERAL_ERR + 1);
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, rows[i].status, i, "%s", rows[i].name);
+}
 
 static void each_status_has_its_errno(struct kunit *test)
 {
@@ -111,6 +125,7 @@ static void a_status_behind_the_last_is_unknown(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
+	KUNIT_CASE(each_status_has_the_verbs_number),
 	KUNIT_CASE(each_status_has_its_errno),
 	KUNIT_CASE(each_status_has_its_class),
 	KUNIT_CASE(each_status_has_the_verbs_name),

@@ -68,6 +68,7 @@ struct ibchan_wr elements_wr(u8 opcode, const struct ibchan_sge *sges, u16 num)
 	memcpy(wr_fixture.sges, sges, num * sizeof(*sges));
 	if (op_is_one_sided(opcode)) {
 		wr.remote_addr = 0x10000;
+		wr.remote_length = IBCHAN_REMOTE_UNCHECKED;
 		wr.rkey = 0x1234;
 	}
 	return wr;
@@ -95,7 +96,7 @@ static u32 device_elements(const struct ibchan_sge *sge)
 }
 
 /* All checks in the order of a post. Returns the device's elements. */
-static int check(const struct ibchan_wr *wr, struct ibchan_reason *reason)
+int wr_check(const struct ibchan_wr *wr, struct ibchan_reason *reason)
 {
 	const struct ibchan_channel *ch = &wr_fixture.ch;
 	u32 elements = 0, i;
@@ -126,10 +127,10 @@ void expect_accepted(struct kunit *test, const struct ibchan_wr *wr, int element
 {
 	struct ibchan_reason reason = { .wr = UNTOUCHED, .element = UNTOUCHED };
 
-	KUNIT_EXPECT_EQ_MSG(test, check(wr, &reason), elements,
+	KUNIT_EXPECT_EQ_MSG(test, wr_check(wr, &reason), elements,
 			    "opcode %u", wr->opcode);
 	KUNIT_EXPECT_EQ(test, reason.code, (u32)IBCHAN_REASON_NONE);
-	KUNIT_EXPECT_EQ(test, check(wr, NULL), elements);
+	KUNIT_EXPECT_EQ(test, wr_check(wr, NULL), elements);
 }
 
 /* The answer is the same for who does not want to know why. */
@@ -138,10 +139,10 @@ void expect_refused(struct kunit *test, const struct ibchan_wr *wr,
 {
 	struct ibchan_reason reason = { .wr = UNTOUCHED };
 
-	KUNIT_EXPECT_EQ_MSG(test, check(wr, &reason),
+	KUNIT_EXPECT_EQ_MSG(test, wr_check(wr, &reason),
 			    refusal->error, "opcode %u, reason %u", wr->opcode,
 			    refusal->code);
 	expect_reason(test, &reason, refusal);
 	KUNIT_EXPECT_EQ(test, reason.wr, UNTOUCHED);
-	KUNIT_EXPECT_EQ(test, check(wr, NULL), refusal->error);
+	KUNIT_EXPECT_EQ(test, wr_check(wr, NULL), refusal->error);
 }

@@ -45,6 +45,7 @@ int wr_fixture_init(struct kunit *test);
 struct ibchan_wr plain_wr(u8 opcode);
 struct ibchan_wr elements_wr(u8 opcode, const struct ibchan_sge *sges, u16 num);
 struct ibchan_wr element_wr(u8 opcode, struct ibchan_mr *mr, u64 offset, u32 length);
+int wr_check(const struct ibchan_wr *wr, struct ibchan_reason *reason);
 void expect_accepted(struct kunit *test, const struct ibchan_wr *wr, int elements);
 void expect_refused(struct kunit *test, const struct ibchan_wr *wr,
 		    const struct refusal *refusal);

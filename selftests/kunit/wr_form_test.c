@@ -250,7 +250,7 @@ static void inline_data_stays_inside_the_remote_region(struct kunit *test)
 	expect_accepted(test, &wr, 0);
 	wr.remote_length = 15;
 	REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_REMOTE_BOUNDS, 0, { 16, 15 });
-	wr.remote_length = 0;
+	wr.remote_length = IBCHAN_REMOTE_UNCHECKED;
 	expect_accepted(test, &wr, 0);
 }
 

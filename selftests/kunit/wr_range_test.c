@@ -282,15 +282,14 @@ static void a_request_stays_inside_the_remote_region(struct kunit *test)
 
 		wr.remote_length = 100;
 		expect_accepted(test, &wr, 1);
-		wr.remote_length = U64_MAX;
+		wr.remote_length = IBCHAN_REMOTE_UNCHECKED;
 		expect_accepted(test, &wr, 1);
 		wr.remote_length = 99;
 		REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_REMOTE_BOUNDS, 0, { 100, 99 });
 		wr.remote_length = 1;
 		REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_REMOTE_BOUNDS, 0, { 100, 1 });
-		/* Nobody said how long it is. */
 		wr.remote_length = 0;
-		expect_accepted(test, &wr, 1);
+		REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_REMOTE_BOUNDS, 0, { 100, 0 });
 	}
 }
 

@@ -144,6 +144,8 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"the region has {d0} pages, the device can register {d1}",
 	[IBCHAN_REASON_REGION_GAPS] =
 		"only {d1} of {d0} pieces join at page borders",
+	[IBCHAN_REASON_REGION_COPIED] =
+		"the device does not reach this memory itself: it would work on a copy",
 };
 
 /* A string that grows like snprintf()'s: counted in full, kept as it fits. */

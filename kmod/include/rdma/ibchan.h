@@ -206,9 +206,6 @@ struct ibchan_cq_init {
  * @mr: the region
  * @offset: from its first byte
  * @length: bytes; an empty range is not shown to the device
- * @subtree_last: private
- * @node: private
- * @work: private
  *
  * What is private says where the range stands while its work is in flight.
  */
@@ -250,6 +247,9 @@ struct ibchan_work {
 #define IBCHAN_OP_COMPARE_SWAP	4
 #define IBCHAN_OP_FETCH_ADD	5
 
+/* For who does not know how long the peer's region is. */
+#define IBCHAN_REMOTE_UNCHECKED	(~0ULL)
+
 /* Flags besides IBCHAN_WR_IMM. */
 #define IBCHAN_WR_FENCE		0x02U	/* not before all reads and atomics before it are done */
 #define IBCHAN_WR_SOLICITED	0x04U	/* send, or write with immediate: wakes a solicited cq */
@@ -266,7 +266,8 @@ struct ibchan_work {
  *	bytes, which receives what the peer's word was before.
  * @data: with IBCHAN_WR_INLINE: kernel memory, copied during the post
  * @remote_addr: write, read, atomic: in the peer's region; 8-aligned for an atomic
- * @remote_length: bytes of the peer's region from @remote_addr on; 0: not checked
+ * @remote_length: write, read, atomic: bytes of the peer's region from @remote_addr
+ *	on; IBCHAN_REMOTE_UNCHECKED: its device has to know
  * @operand: atomic: what to compare with, or to add
  * @swap: compare and swap: the new value
  * @data_length: bytes of @data, up to the channel's max_inline_data
@@ -301,12 +302,14 @@ struct ibchan_wr {
  * @send_cq: where sends, writes, reads and atomics complete
  * @recv_cq: where receives complete; may be the same
  * @net: network namespace that the channel's address must belong to; to be kept
- *	until the channel is closed
+ *	until the channel is closed. NULL: any.
  * @cookie: comes back in each completion
  * @broken: the channel has broken by itself, by ibchan_channel_break() or because
- *	its device left (-ENODEV); called once, in any context but NMI, and not
- *	for a channel that is being closed. May be NULL.
- * @priv: for @broken
+ *	its device left (-ENODEV); called once, in any context but NMI, maybe under
+ *	locks of ibchan's or the driver's, and not for a channel that is being
+ *	closed. It must not sleep; it may break and close channels. May be NULL.
+ * @priv: for @broken; where a channel is closed in atomic context, to be kept until
+ *	ibchan_flush()
  */
 struct ibchan_build {
 	struct ibchan_pd *pd;

@@ -32,6 +32,7 @@ struct ibchan_device;
 	X(MR_ALLOC, mr_alloc)						\
 	X(MR_MAP, mr_map)						\
 	X(MR_DMA_MAP, mr_dma_map)					\
+	X(MR_DMA_SYNC, mr_dma_sync)					\
 	X(MR_DEREG, mr_dereg)						\
 	X(PORT_QUERY, port_query)					\
 	X(COMPLETION, completion)	/* the error is a wc status */

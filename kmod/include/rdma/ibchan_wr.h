@@ -3,8 +3,11 @@
  * What goes into a work request: elements, remote regions, requests by opcode.
  * <rdma/ibchan.h> includes this file.
  *
- * An element comes in three strengths. Whatever its strength, the post checks it
- * against the region again, so that none of them can harm memory.
+ * An element comes in three strengths: unchecked, checked, and new, which is checked
+ * in builds with DEBUG only. Whatever its strength, the post checks it against the
+ * region again, so that none of them can harm memory.
+ *
+ * Nothing here sleeps but the blocking calls, ibchan_channel_send() and its like.
  */
 #ifndef _RDMA_IBCHAN_WR_H
 #define _RDMA_IBCHAN_WR_H
@@ -19,6 +22,9 @@
  * @mr: the region
  * @offset: from its first byte
  * @length: bytes
+ *
+ * Context: any.
+ * Return: the element. A post refuses it with -EINVAL if it leaves the region.
  */
 static inline struct ibchan_sge ibchan_sge_unchecked(struct ibchan_mr *mr, u64 offset,
 						     u32 length)
@@ -33,6 +39,7 @@ static inline struct ibchan_sge ibchan_sge_unchecked(struct ibchan_mr *mr, u64 o
  * @length: bytes
  * @sge: filled on success
  *
+ * Context: any.
  * Return: 0; -EINVAL for a range that leaves the region; -EOVERFLOW for one that
  * is inside but longer than an element can be (4 GiB - 1).
  */
@@ -56,6 +63,9 @@ static inline int ibchan_sge_checked(struct ibchan_mr *mr, u64 offset, u64 lengt
  * @length: bytes
  *
  * Built with DEBUG, a wrong one is warned about where it is made.
+ *
+ * Context: any.
+ * Return: the element, also a wrong one, which a post refuses.
  */
 static inline struct ibchan_sge ibchan_sge_new(struct ibchan_mr *mr, u64 offset, u32 length)
 {
@@ -72,6 +82,9 @@ static inline struct ibchan_sge ibchan_sge_new(struct ibchan_mr *mr, u64 offset,
  * @remote: the region
  * @offset: from its first byte
  * @length: bytes
+ *
+ * Context: any.
+ * Return: the part. If it leaves the region, only the peer's device can notice.
  */
 static inline struct ibchan_remote ibchan_remote_sub_unchecked(const struct ibchan_remote *remote,
 							       u64 offset, u64 length)
@@ -90,6 +103,7 @@ static inline struct ibchan_remote ibchan_remote_sub_unchecked(const struct ibch
  * @length: bytes
  * @sub: filled on success; may be @remote
  *
+ * Context: any.
  * Return: 0; -EINVAL for a range that leaves the region.
  */
 static inline int ibchan_remote_sub(const struct ibchan_remote *remote, u64 offset,
@@ -108,7 +122,8 @@ static inline int ibchan_remote_sub(const struct ibchan_remote *remote, u64 offs
  * @member: of it
  * @sub: filled on success
  *
- * Return: as ibchan_remote_sub().
+ * Context: any.
+ * Return: 0; -EINVAL for a region that ends before the member does.
  */
 #define ibchan_remote_field(remote, type, member, sub)			\
 	ibchan_remote_sub(remote, offsetof(type, member),		\
@@ -121,11 +136,23 @@ static inline int ibchan_remote_sub(const struct ibchan_remote *remote, u64 offs
  * @index: 0 and up
  * @sub: filled on success
  *
- * Return: as ibchan_remote_sub(); -EINVAL also where the offset would wrap.
+ * Context: any.
+ * Return: 0; -EINVAL for an element that leaves the region.
  */
 #define ibchan_remote_element(remote, type, index, sub)			\
 	ibchan_remote_nth(remote, sizeof(type), index, sub)
 
+/**
+ * ibchan_remote_nth - the same for elements whose size has no type
+ * @remote: the region
+ * @size: bytes of an element
+ * @index: 0 and up
+ * @sub: filled on success
+ *
+ * Context: any.
+ * Return: 0; -EINVAL for an element that leaves the region, also where its offset
+ * would wrap.
+ */
 static inline int ibchan_remote_nth(const struct ibchan_remote *remote, u64 size,
 				    u64 index, struct ibchan_remote *sub)
 {
@@ -143,6 +170,8 @@ static inline int ibchan_remote_nth(const struct ibchan_remote *remote, u64 size
  * ibchan_remote_pack - a remote region as bytes, for the peer
  * @remote: the region
  * @bytes: IBCHAN_REMOTE_SIZE of them: address, length, key, in network order
+ *
+ * Context: any.
  */
 static inline void ibchan_remote_pack(const struct ibchan_remote *remote, u8 *bytes)
 {
@@ -160,6 +189,7 @@ static inline void ibchan_remote_pack(const struct ibchan_remote *remote, u8 *by
  * @remote: filled on success
  * @bytes: IBCHAN_REMOTE_SIZE of them, any
  *
+ * Context: any.
  * Return: 0; -EINVAL for a range that wraps around.
  */
 static inline int ibchan_remote_unpack(struct ibchan_remote *remote, const u8 *bytes)
@@ -181,8 +211,21 @@ static inline int ibchan_remote_unpack(struct ibchan_remote *remote, const u8 *b
 	return 0;
 }
 
-/* Requests by opcode. Flags, wr_id and work are set afterwards where wanted. */
+/*
+ * Requests by opcode. Flags, wr_id and work are set afterwards where wanted.
+ *
+ * A list of elements may be NULL where @num_sge is 0. How long it may be and what
+ * else a request must satisfy, the post checks.
+ */
 
+/**
+ * ibchan_wr_send - a send
+ * @sges: where the message lies
+ * @num_sge: of them, 0 to the channel's max_send_sge
+ *
+ * Context: any.
+ * Return: the request.
+ */
 static inline struct ibchan_wr ibchan_wr_send(struct ibchan_sge *sges, u16 num_sge)
 {
 	return (struct ibchan_wr){
@@ -190,6 +233,14 @@ static inline struct ibchan_wr ibchan_wr_send(struct ibchan_sge *sges, u16 num_s
 	};
 }
 
+/**
+ * ibchan_wr_receive - a receive, for one send or write with immediate of the peer's
+ * @sges: where a message goes; there may be more room than it needs
+ * @num_sge: of them, 0 to the channel's max_recv_sge
+ *
+ * Context: any.
+ * Return: the request.
+ */
 static inline struct ibchan_wr ibchan_wr_receive(struct ibchan_sge *sges, u16 num_sge)
 {
 	return (struct ibchan_wr){
@@ -197,6 +248,17 @@ static inline struct ibchan_wr ibchan_wr_receive(struct ibchan_sge *sges, u16 nu
 	};
 }
 
+/**
+ * ibchan_wr_one_sided - a request that names memory of the peer
+ * @opcode: write, read, or an atomic
+ * @sges: the ranges on this side
+ * @num_sge: of them
+ * @remote: the range on the peer's side; a post refuses elements that are longer
+ *	than it together
+ *
+ * Context: any.
+ * Return: the request.
+ */
 static inline struct ibchan_wr ibchan_wr_one_sided(u8 opcode, struct ibchan_sge *sges,
 						   u16 num_sge,
 						   const struct ibchan_remote *remote)
@@ -211,19 +273,50 @@ static inline struct ibchan_wr ibchan_wr_one_sided(u8 opcode, struct ibchan_sge 
 	};
 }
 
+/**
+ * ibchan_wr_write - a write into the peer's memory
+ * @sges: what is written
+ * @num_sge: of them, 0 to the channel's max_send_sge
+ * @remote: where to; see ibchan_wr_one_sided()
+ *
+ * Context: any.
+ * Return: the request.
+ */
 static inline struct ibchan_wr ibchan_wr_write(struct ibchan_sge *sges, u16 num_sge,
 					       const struct ibchan_remote *remote)
 {
 	return ibchan_wr_one_sided(IBCHAN_OP_WRITE, sges, num_sge, remote);
 }
 
+/**
+ * ibchan_wr_read - a read of the peer's memory
+ * @sges: where it goes
+ * @num_sge: of them, 0 to the channel's max_send_sge or the device's max_read_sge,
+ *	whichever is less
+ * @remote: what is read; see ibchan_wr_one_sided()
+ *
+ * As many bytes are read as the elements have room for.
+ *
+ * Context: any.
+ * Return: the request.
+ */
 static inline struct ibchan_wr ibchan_wr_read(struct ibchan_sge *sges, u16 num_sge,
 					      const struct ibchan_remote *remote)
 {
 	return ibchan_wr_one_sided(IBCHAN_OP_READ, sges, num_sge, remote);
 }
 
-/* @sge receives what the peer's 8 bytes were before, in the byte order of the host. */
+/**
+ * ibchan_wr_compare_swap - an atomic compare and swap of 8 bytes of the peer's
+ * @sge: 8 bytes; receives what the peer's were before, in the byte order of the host
+ * @remote: the peer's word, at a multiple of 8
+ * @compare: what it must be for it to change
+ * @swap: what it becomes then
+ *
+ * Context: any.
+ * Return: the request. A post refuses it with -EOPNOTSUPP where the device has no
+ * atomics (IBCHAN_DEVICE_ATOMICS).
+ */
 static inline struct ibchan_wr ibchan_wr_compare_swap(struct ibchan_sge *sge,
 						      const struct ibchan_remote *remote,
 						      u64 compare, u64 swap)
@@ -235,6 +328,15 @@ static inline struct ibchan_wr ibchan_wr_compare_swap(struct ibchan_sge *sge,
 	return wr;
 }
 
+/**
+ * ibchan_wr_fetch_add - an atomic addition to 8 bytes of the peer's
+ * @sge: 8 bytes; receives what the peer's were before, in the byte order of the host
+ * @remote: the peer's word, at a multiple of 8
+ * @add: what is added; the sum wraps
+ *
+ * Context: any.
+ * Return: the request; see ibchan_wr_compare_swap().
+ */
 static inline struct ibchan_wr ibchan_wr_fetch_add(struct ibchan_sge *sge,
 						   const struct ibchan_remote *remote,
 						   u64 add)
@@ -245,13 +347,29 @@ static inline struct ibchan_wr ibchan_wr_fetch_add(struct ibchan_sge *sge,
 	return wr;
 }
 
+/**
+ * ibchan_wr_set_imm - give a send or write a number that the receive will tell
+ * @wr: the request; any other one is refused with -EINVAL then
+ * @imm: any, in host order
+ *
+ * A write with an immediate uses up a receive of the peer's.
+ *
+ * Context: any.
+ */
 static inline void ibchan_wr_set_imm(struct ibchan_wr *wr, u32 imm)
 {
 	wr->imm = imm;
 	wr->flags |= IBCHAN_WR_IMM;
 }
 
-/* The bytes are taken during the post: they need no region, and may go after it. */
+/**
+ * ibchan_wr_set_inline - have a send or write carry kernel memory in the request itself
+ * @wr: the request, without elements; any other one is refused with -EINVAL then
+ * @data: needs no region, and may go when the post has returned
+ * @length: bytes, 0 to the channel's max_inline_data, which is 0 unless asked for
+ *
+ * Context: any.
+ */
 static inline void ibchan_wr_set_inline(struct ibchan_wr *wr, const void *data, u32 length)
 {
 	wr->data = data;
@@ -259,8 +377,23 @@ static inline void ibchan_wr_set_inline(struct ibchan_wr *wr, const void *data, 
 	wr->flags |= IBCHAN_WR_INLINE;
 }
 
-/* Blocking calls by opcode: see ibchan_channel_run(). */
+/*
+ * Blocking calls by opcode: ibchan_channel_run() and ibchan_channel_run_until() with
+ * a request made here. What would take more than five arguments is not among them: a
+ * write or read with a deadline, a compare and swap. Those two functions do it with
+ * ibchan_wr_write(), ibchan_wr_read() or ibchan_wr_compare_swap().
+ */
 
+/**
+ * ibchan_channel_send - send, and wait until the peer has it
+ * @ch: the channel
+ * @sges: where the message lies
+ * @num_sge: of them, 0 to the channel's max_send_sge
+ * @outcome: how it went, in detail; NULL is fine
+ *
+ * Context: process, may sleep.
+ * Return: as ibchan_channel_run().
+ */
 static inline int ibchan_channel_send(struct ibchan_channel *ch, struct ibchan_sge *sges,
 				      u16 num_sge, struct ibchan_outcome *outcome)
 {
@@ -269,6 +402,36 @@ static inline int ibchan_channel_send(struct ibchan_channel *ch, struct ibchan_s
 	return ibchan_channel_run(ch, &wr, outcome);
 }
 
+/**
+ * ibchan_channel_send_until - send, and wait until the peer has it, for so long
+ * @ch: the channel
+ * @sges: where the message lies
+ * @num_sge: of them, 0 to the channel's max_send_sge
+ * @deadline: of the monotonic clock; the channel breaks when it passes
+ * @outcome: how it went, in detail; NULL is fine
+ *
+ * Context: process, may sleep.
+ * Return: as ibchan_channel_run_until().
+ */
+static inline int ibchan_channel_send_until(struct ibchan_channel *ch,
+					    struct ibchan_sge *sges, u16 num_sge,
+					    ktime_t deadline, struct ibchan_outcome *outcome)
+{
+	struct ibchan_wr wr = ibchan_wr_send(sges, num_sge);
+
+	return ibchan_channel_run_until(ch, &wr, deadline, outcome);
+}
+
+/**
+ * ibchan_channel_receive - wait for a message
+ * @ch: the channel
+ * @sges: where it goes
+ * @num_sge: of them, 0 to the channel's max_recv_sge
+ * @outcome: how it went, with its length and immediate; NULL is fine
+ *
+ * Context: process, may sleep.
+ * Return: as ibchan_channel_run().
+ */
 static inline int ibchan_channel_receive(struct ibchan_channel *ch, struct ibchan_sge *sges,
 					 u16 num_sge, struct ibchan_outcome *outcome)
 {
@@ -277,6 +440,38 @@ static inline int ibchan_channel_receive(struct ibchan_channel *ch, struct ibcha
 	return ibchan_channel_run(ch, &wr, outcome);
 }
 
+/**
+ * ibchan_channel_receive_until - wait for a message, for so long
+ * @ch: the channel
+ * @sges: where it goes
+ * @num_sge: of them, 0 to the channel's max_recv_sge
+ * @deadline: of the monotonic clock; the channel breaks when it passes
+ * @outcome: how it went, with its length and immediate; NULL is fine
+ *
+ * Context: process, may sleep.
+ * Return: as ibchan_channel_run_until().
+ */
+static inline int ibchan_channel_receive_until(struct ibchan_channel *ch,
+					       struct ibchan_sge *sges, u16 num_sge,
+					       ktime_t deadline,
+					       struct ibchan_outcome *outcome)
+{
+	struct ibchan_wr wr = ibchan_wr_receive(sges, num_sge);
+
+	return ibchan_channel_run_until(ch, &wr, deadline, outcome);
+}
+
+/**
+ * ibchan_channel_write - write into the peer's memory, and wait until that is done
+ * @ch: the channel
+ * @sges: what is written
+ * @num_sge: of them, 0 to the channel's max_send_sge
+ * @remote: where to; see ibchan_wr_one_sided()
+ * @outcome: how it went, in detail; NULL is fine
+ *
+ * Context: process, may sleep.
+ * Return: as ibchan_channel_run().
+ */
 static inline int ibchan_channel_write(struct ibchan_channel *ch, struct ibchan_sge *sges,
 				       u16 num_sge, const struct ibchan_remote *remote,
 				       struct ibchan_outcome *outcome)
@@ -286,6 +481,17 @@ static inline int ibchan_channel_write(struct ibchan_channel *ch, struct ibchan_
 	return ibchan_channel_run(ch, &wr, outcome);
 }
 
+/**
+ * ibchan_channel_read - read the peer's memory, and wait until that is done
+ * @ch: the channel
+ * @sges: where it goes
+ * @num_sge: of them, as for ibchan_wr_read()
+ * @remote: what is read; see ibchan_wr_one_sided()
+ * @outcome: how it went, in detail; NULL is fine
+ *
+ * Context: process, may sleep.
+ * Return: as ibchan_channel_run().
+ */
 static inline int ibchan_channel_read(struct ibchan_channel *ch, struct ibchan_sge *sges,
 				      u16 num_sge, const struct ibchan_remote *remote,
 				      struct ibchan_outcome *outcome)
@@ -295,8 +501,38 @@ static inline int ibchan_channel_read(struct ibchan_channel *ch, struct ibchan_s
 	return ibchan_channel_run(ch, &wr, outcome);
 }
 
+/**
+ * ibchan_channel_fetch_add - add to a word of the peer's, and wait until that is done
+ * @ch: the channel
+ * @sge: 8 bytes; receives what the peer's were before, in the byte order of the host
+ * @remote: the peer's word, at a multiple of 8
+ * @add: what is added; the sum wraps
+ * @outcome: how it went, in detail; NULL is fine
+ *
+ * Context: process, may sleep.
+ * Return: as ibchan_channel_run(); see also ibchan_wr_compare_swap().
+ */
+static inline int ibchan_channel_fetch_add(struct ibchan_channel *ch, struct ibchan_sge *sge,
+					   const struct ibchan_remote *remote, u64 add,
+					   struct ibchan_outcome *outcome)
+{
+	struct ibchan_wr wr = ibchan_wr_fetch_add(sge, remote, add);
+
+	return ibchan_channel_run(ch, &wr, outcome);
+}
+
 /* One element, one call, by wr_id: the level of the queue pair. */
 
+/**
+ * ibchan_post_one - post a send or a receive of one element
+ * @ch: the channel
+ * @opcode: IBCHAN_OP_SEND or IBCHAN_OP_RECV
+ * @sge: the element, not needed afterwards
+ * @wr_id: comes back in the completion
+ *
+ * Context: process or softirq, not with interrupts off.
+ * Return: as ibchan_post().
+ */
 static inline int ibchan_post_one(struct ibchan_channel *ch, u8 opcode,
 				  struct ibchan_sge *sge, u64 wr_id)
 {
@@ -316,7 +552,8 @@ static inline int ibchan_post_one(struct ibchan_channel *ch, u8 opcode,
  * @length: bytes
  * @wr_id: comes back in the completion
  *
- * Context and return: as ibchan_post().
+ * Context: process or softirq, not with interrupts off.
+ * Return: as ibchan_post().
  */
 static inline int ibchan_post_send(struct ibchan_channel *ch, struct ibchan_mr *mr,
 				   u64 offset, u32 length, u64 wr_id)
@@ -334,7 +571,8 @@ static inline int ibchan_post_send(struct ibchan_channel *ch, struct ibchan_mr *
  * @length: bytes
  * @wr_id: comes back in the completion
  *
- * Context and return: as ibchan_post().
+ * Context: process or softirq, not with interrupts off.
+ * Return: as ibchan_post().
  */
 static inline int ibchan_post_receive(struct ibchan_channel *ch, struct ibchan_mr *mr,
 				      u64 offset, u32 length, u64 wr_id)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Pending works, for those who end them: see pending.c.
+ */
+#ifndef IBCHAN_PENDING_H
+#define IBCHAN_PENDING_H
+
+#include <rdma/ibchan_scope.h>
+
+#include "internal.h"
+
+enum ibchan_pending_state { IBCHAN_PENDING_IDLE, IBCHAN_PENDING_POSTED, IBCHAN_PENDING_DONE };
+
+void ibchan_pending_work_done(struct ibchan_work *work,
+			      const struct ibchan_completion *completion);
+int ibchan_pending_try(struct ibchan_pending *pending, ktime_t deadline);
+void ibchan_pending_end(struct ibchan_pending *pending, int error);
+
+static inline bool ibchan_pending_is_done(const struct ibchan_pending *pending)
+{
+	/* Pairs with ibchan_pending_work_done(): the result is whole. */
+	return smp_load_acquire(&pending->state) == IBCHAN_PENDING_DONE;
+}
+
+/* It has been posted. Takes what has completed. */
+static inline void ibchan_pending_reap(struct ibchan_pending *pending)
+{
+	ibchan_cq_reap(pending->work.queue->cq, IBCHAN_REAP_BATCH);
+}
+
+/* Returns as ibchan_post(). A refusal leaves what was there before, and @state. */
+static inline int ibchan_pending_restart(struct ibchan_pending *pending,
+					 struct ibchan_channel *ch, const struct ibchan_wr *wr,
+					 int state, struct ibchan_reason *reason)
+{
+	int ret;
+
+	pending->work.done = ibchan_pending_work_done;
+	WRITE_ONCE(pending->state, IBCHAN_PENDING_POSTED);
+	ret = ibchan_post_work(ch, wr, &pending->work, reason);
+	if (unlikely(ret)) {
+		WRITE_ONCE(pending->state, state);
+		return ret;
+	}
+	pending->channel = ch;
+	pending->seen = 0;
+	return 0;
+}
+
+static inline int ibchan_pending_start(struct ibchan_pending *pending, struct ibchan_channel *ch,
+				       const struct ibchan_wr *wr, struct ibchan_reason *reason)
+{
+	int state = READ_ONCE(pending->state);
+
+	if (unlikely(state == IBCHAN_PENDING_POSTED))
+		return -EALREADY;
+	return ibchan_pending_restart(pending, ch, wr, state, reason);
+}
+
+#endif /* IBCHAN_PENDING_H */

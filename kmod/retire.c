@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How works end. Who reaps the cq retires them in order. A place belongs to the
+ * poster again once its credit is returned, and a work to its owner once done()
+ * is called, so everything is copied out of both before.
+ */
+#include <linux/errno.h>
+
+#include "compat.h"
+#include "counters.h"
+#include "trace.h"
+#include "work.h"
+
+static void fill_received(struct ibchan_completion *completion, const struct ib_wc *wc)
+{
+	completion->bytes = wc->byte_len;
+	if (wc->wc_flags & IB_WC_WITH_IMM) {
+		completion->imm = be32_to_cpu(wc->ex.imm_data);
+		completion->flags |= IBCHAN_CQE_IMM;
+	}
+}
+
+static __always_inline void fill_success(struct ibchan_completion *completion,
+					 const struct ibchan_work *work,
+					 const struct ib_wc *wc)
+{
+	*completion = (struct ibchan_completion){
+		.wr_id = work->wr_id,
+		.cookie = work->queue->channel->cookie,
+		.opcode = work->opcode,
+	};
+	if (work->opcode == IBCHAN_OP_RECV)
+		fill_received(completion, wc);
+}
+
+/* Only status, vendor_err and the cqe mean anything. */
+static void fill_failure(struct ibchan_completion *completion, const struct ibchan_work *work,
+			 const struct ib_wc *wc)
+{
+	*completion = (struct ibchan_completion){
+		.wr_id = work->wr_id,
+		.cookie = work->queue->channel->cookie,
+		.status = wc->status,
+		.error = ibchan_status_error(wc->status),
+		.vendor_err = wc->vendor_err,
+		.opcode = work->opcode,
+	};
+	ibchan_channel_fail(work->queue->channel, completion->error, completion->status);
+}
+
+/* Its elements are given back; the caller owns the cq. */
+static __always_inline void give_place(struct ibchan_queue *queue, struct ibchan_cq *cq)
+{
+	ibchan_credit_give(&queue->credit);
+	trace_ibchan_complete(&cq->completion);
+	ibchan_count(works_retired, 1);
+	cq->retired++;
+}
+
+/* By wr_id: who did not want to hear of success does not. */
+static void publish_to_sink(struct ibchan_cq *cq, u8 flags,
+			    const struct ibchan_completion *completion)
+{
+	if (!(flags & IBCHAN_WR_UNSIGNALED) || completion->error)
+		cq->sink->done(cq->priv, completion);
+	else
+		ibchan_sink_cancel(cq);
+}
+
+static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
+{
+	struct ibchan_queue *queue = work->queue;
+	struct ibchan_cq *cq = queue->cq;
+	struct ibchan_completion *completion = &cq->completion;
+	bool by_wr_id = !work->done;
+	u8 flags = work->flags;
+
+	if (wc->status == IB_WC_SUCCESS)
+		fill_success(completion, work, wc);
+	else
+		fill_failure(completion, work, wc);
+	ibchan_work_put_sges(work, work->num_sge);
+	give_place(queue, cq);
+	/* The place may have another work by now; a caller's own is still there. */
+	if (by_wr_id)
+		publish_to_sink(cq, flags, completion);
+	else
+		work->done(work, completion);
+}
+
+/* For who has no completion of his own. */
+static const struct ib_wc succeeded = { .status = IB_WC_SUCCESS };
+
+/*
+ * Works before this one that have not completed are unsignaled ones that have
+ * succeeded: one that fails says so.
+ */
+static noinline void retire_up_to(struct ibchan_work *work, const struct ib_wc *wc)
+{
+	struct ibchan_queue *queue = work->queue;
+	u32 number = work->number;
+
+	while (queue->credit.retired != number)
+		work_retire(ibchan_work_at(queue, queue->credit.retired), &succeeded);
+	work_retire(work, wc);
+}
+
+/* The same for nearly all works, without what they do not need. */
+static __always_inline void retire_plain(struct ibchan_work *work, const struct ib_wc *wc)
+{
+	struct ibchan_queue *queue = work->queue;
+	struct ibchan_cq *cq = queue->cq;
+
+	fill_success(&cq->completion, work, wc);
+	ibchan_mr_drop(work->sges->mr);
+	give_place(queue, cq);
+	work->done(work, &cq->completion);
+}
+
+/**
+ * ibchan_work_done - the device has completed a work
+ * @ib: its cq
+ * @wc: how
+ *
+ * Context: under the right to reap the cq.
+ */
+void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
+{
+	struct ibchan_work *work = container_of(wc->wr_cqe, struct ibchan_work, cqe);
+
+	if (likely(work->flags == IBCHAN_WORK_PLAIN && wc->status == IB_WC_SUCCESS &&
+		   work->queue->credit.retired == work->number))
+		retire_plain(work, wc);
+	else
+		retire_up_to(work, wc);
+}
+
+/**
+ * ibchan_queue_end_silent - end the works that will have no completion
+ * @queue: nothing is posted any more, and all that has a completion is retired
+ *
+ * One that fails has one, and so has each receive.
+ *
+ * Context: under the right to reap the cq.
+ */
+void ibchan_queue_end_silent(struct ibchan_queue *queue)
+{
+	struct ibchan_credit *credit = &queue->credit;
+
+	if (queue == &queue->channel->recv)
+		return;
+	while (credit->retired != credit->posted)
+		work_retire(ibchan_work_at(queue, credit->retired), &succeeded);
+}
+
+/**
+ * ibchan_queue_flush - end the works that the device has forgotten
+ * @queue: its qp is destroyed or reset, and its cq is swept
+ *
+ * Context: under the right to reap the cq.
+ */
+void ibchan_queue_flush(struct ibchan_queue *queue)
+{
+	static const struct ib_wc wc = { .status = IB_WC_WR_FLUSH_ERR };
+	struct ibchan_credit *credit = &queue->credit;
+
+	while (credit->retired != credit->posted)
+		work_retire(ibchan_work_at(queue, credit->retired), &wc);
+	if (queue->marked && !queue->drained) {
+		queue->drained = 1;
+		queue->cq->retired++;
+	}
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What posting and retiring works have in common.
+ */
+#ifndef IBCHAN_WORK_H
+#define IBCHAN_WORK_H
+
+#include "check.h"
+#include "internal.h"
+
+/*
+ * Of struct ibchan_work.flags, besides what its request says: a plain work (see
+ * ibchan_wr_is_plain()), of the caller's own.
+ */
+#define IBCHAN_WORK_PLAIN	0x80U
+
+void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc);
+
+/* reserve.c */
+int ibchan_work_reserve(struct ibchan_queue *queue, const struct ibchan_wr *wr,
+			struct ib_sge *out, struct ibchan_work **taken,
+			struct ibchan_reason *reason);
+void ibchan_work_unreserve(struct ibchan_queue *queue);
+void ibchan_work_put_sges(struct ibchan_work *work, u32 num);
+
+static inline struct ibchan_work *ibchan_work_at(struct ibchan_queue *queue, u32 number)
+{
+	return queue->works[number & queue->credit.mask];
+}
+
+/* By wr_id: the room for its completion is not needed. */
+static inline void ibchan_sink_cancel(struct ibchan_cq *cq)
+{
+	if (cq->sink->cancel)
+		cq->sink->cancel(cq->priv);
+}
+
+#endif /* IBCHAN_WORK_H */
