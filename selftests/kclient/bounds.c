@@ -121,6 +121,44 @@ static void breaking_refuses_at_once_and_flushes_everything_once(struct world *w
 	expect_eq(w, jobs_repeated(jobs, 17), 0);
 }
 
+/*
+ * The first send waits for a receive of the peer's and is longer than that, so that it
+ * fails when the others have been posted.
+ */
+static void sends_behind_a_failed_one_are_flushed(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, 4);
+	struct ibchan_channel_attr attr;
+	struct pair_init init;
+	int i;
+
+	pair_defaults(&init);
+	init.params.ack_timeout = 0;
+	init.params.rnr_retries = 7;
+	if (world_pair(w, &init) || !side_share(b))
+		return;
+	expect_eq(w, job_send(&jobs[0], a, 0, 64), 0);
+	expect_eq(w, job_send(&jobs[1], a, 0, 64), 0);
+	expect_eq(w, job_write(&jobs[2], a, 64, &b->remote), 0);
+	expect_eq(w, job_send(&jobs[3], a, 0, 64), 0);
+	fill_pattern(a->buf, 64, 1);
+	fill_pattern(b->buf, 64, 2);
+	expect_eq(w, ibchan_post_receive(b->ch, b->local, 4096, 8, 0), 0);
+	for (i = 0; i < 4; i++)
+		if (!job_ended(&jobs[i]))
+			return;
+	/* The peer's device says which; the verbs say REM_INV_REQ_ERR. */
+	expect_eq(w, jobs[0].completion.error, EREMOTEIO);
+	for (i = 1; i < 4; i++)
+		expect_eq(w, jobs[i].completion.status, IBCHAN_STATUS_WR_FLUSH_ERR);
+	ibchan_channel_query(a->ch, &attr);
+	expect_eq(w, attr.error, EREMOTEIO);
+	expect_eq(w, attr.status, jobs[0].completion.status);
+	/* The write among them has not happened. */
+	expect(w, has_pattern(b->buf, 64, 2));
+}
+
 static void the_first_error_wins_and_is_told_once(struct world *w)
 {
 	struct side *a = &w->side[0];
@@ -239,6 +277,7 @@ static const struct test_case bounds_cases[] = {
 	CASE(a_deadline_in_the_past_still_posts_and_breaks),
 	CASE(a_call_that_ends_in_time_leaves_the_channel_alone),
 	CASE(breaking_refuses_at_once_and_flushes_everything_once),
+	CASE(sends_behind_a_failed_one_are_flushed),
 	CASE(the_first_error_wins_and_is_told_once),
 	CASE(a_broken_channel_refuses_each_kind_of_call),
 	CASE(a_channel_can_be_broken_with_bottom_halves_off),

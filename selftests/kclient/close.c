@@ -18,6 +18,7 @@ static void closing_completes_what_is_in_flight_first(struct world *w)
 	int i;
 
 	pair_defaults(&init);
+	init.params.ack_timeout = 0;
 	init.params.rnr_retries = 7;
 	if (world_pair(w, &init))
 		return;
@@ -187,6 +188,113 @@ static void a_channel_can_be_closed_with_bottom_halves_off(struct world *w)
 	expect_eq(w, ibchan_mr_try_dereg(a->local), 0);
 }
 
+#define REGIONS	16
+
+/* Shared regions that their owner gives up with the channel: only its works keep them. */
+static int receive_into_shared(struct side *side, struct job *jobs, struct ibchan_mr **regions)
+{
+	struct world *w = side->world;
+	struct ibchan_wr wr;
+	int i;
+
+	for (i = 0; i < REGIONS; i++) {
+		regions[i] = world_mr(w, side->pd, side->buf + i * 4096, 4096,
+				      IBCHAN_ACCESS_SHARED);
+		if (!regions[i])
+			return -ENODEV;
+		jobs[i].sges[0] = ibchan_sge_unchecked(regions[i], 0, 64);
+		wr = ibchan_wr_receive(jobs[i].sges, 1);
+		if (!expect_eq(w, job_post(&jobs[i], side->ch, &wr, NULL), 0))
+			return -EIO;
+	}
+	return 0;
+}
+
+static void close_and_put_in_atomic_context(struct world *w, struct ibchan_channel *ch,
+					    struct ibchan_mr **regions)
+{
+	int i;
+
+	local_bh_disable();
+	world_forget(w, THING_CHANNEL, ch);
+	ibchan_channel_close(ch);
+	for (i = 0; i < REGIONS; i++) {
+		world_forget(w, THING_MR, regions[i]);
+		ibchan_mr_put(regions[i]);
+	}
+	local_bh_enable();
+}
+
+/* Nobody polls: the works end when a worker closes the channel, and so do the regions. */
+static void flushed_once(struct world *w)
+{
+	struct side *b = &w->side[1];
+	struct job *jobs = world_jobs(w, REGIONS);
+	struct ibchan_mr *regions[REGIONS];
+	struct pair_init init;
+
+	pair_defaults(&init);
+	init.cq_flags = IBCHAN_CQ_POLLED;
+	if (world_pair(w, &init) || receive_into_shared(b, jobs, regions))
+		return;
+	expect_eq(w, ibchan_mr_try_dereg(b->local), 0);
+	close_and_put_in_atomic_context(w, b->ch, regions);
+	ibchan_flush();
+	/* Already now, without any wait. */
+	if (expect_eq(w, ibchan_pd_free(b->pd), 0))
+		world_forget(w, THING_PD, b->pd);
+	expect_eq(w, jobs_ended(jobs, REGIONS), REGIONS);
+	expect_eq(w, jobs_repeated(jobs, REGIONS), 0);
+}
+
+static void a_flush_waits_for_regions_that_only_works_of_a_closed_channel_kept(struct world *w)
+{
+	int i;
+
+	for (i = 0; i < 16 && !w->failures; i++) {
+		flushed_once(w);
+		world_give_back(w);
+	}
+}
+
+/* Another channel between the same two domains. */
+static int replace_channels(struct side *a, struct side *b)
+{
+	struct ibchan_params params;
+
+	ibchan_params_init(&params);
+	a->ch = side_build(a, &params);
+	b->ch = side_build(b, &params);
+	if (!a->ch || !b->ch)
+		return -ENODEV;
+	return side_connect(a->world, a->ch, b->ch) ?: side_connect(a->world, b->ch, a->ch);
+}
+
+static void a_key_is_dead_once_its_channel_and_region_were_flushed(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, REGIONS);
+	struct ibchan_mr *regions[REGIONS];
+	struct ibchan_outcome outcome = {};
+	struct ibchan_remote remote;
+	struct ibchan_channel *ch;
+
+	if (world_default_pair(w) || receive_into_shared(b, jobs, regions) ||
+	    !expect_eq(w, ibchan_mr_remote(regions[0], &remote), 0))
+		return;
+	ch = b->ch;
+	if (replace_channels(a, b))
+		return;
+	fill_pattern(b->buf, 64, 1);
+	fill_pattern(a->buf, 64, 2);
+	close_and_put_in_atomic_context(w, ch, regions);
+	ibchan_flush();
+	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 64), 1, &remote, &outcome),
+		  -EREMOTEIO);
+	expect_eq(w, outcome.completion.status, IBCHAN_STATUS_REM_ACCESS_ERR);
+	expect(w, has_pattern(b->buf, 64, 1));
+}
+
 static const struct test_case close_cases[] = {
 	CASE(closing_completes_what_is_in_flight_first),
 	CASE(closing_after_a_break_completes_nothing_twice),
@@ -197,6 +305,8 @@ static const struct test_case close_cases[] = {
 	CASE(closing_one_channel_leaves_others_on_its_cq_alone),
 	CASE(regions_are_free_as_soon_as_close_has_returned),
 	CASE(a_channel_can_be_closed_with_bottom_halves_off),
+	CASE(a_flush_waits_for_regions_that_only_works_of_a_closed_channel_kept),
+	CASE(a_key_is_dead_once_its_channel_and_region_were_flushed),
 };
 
 SUITE(close);

@@ -12,6 +12,10 @@ static unsigned int cycles = 1000;
 module_param(cycles, uint, 0444);
 MODULE_PARM_DESC(cycles, "how often the suite cycles builds and closes a pair");
 
+static unsigned int worlds = 50;
+module_param(worlds, uint, 0444);
+MODULE_PARM_DESC(worlds, "how often the suite cycles builds and tears down everything");
+
 static int cycle(struct world *w, const struct ibchan_params *params, struct job *job)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
@@ -51,8 +55,8 @@ static void whole_worlds_can_be_built_and_torn_down(struct world *w)
 {
 	unsigned int i;
 
-	for (i = 0; i < cycles / 20; i++) {
-		if (world_default_pair(w) || !side_share(&w->side[1]))
+	for (i = 0; i < worlds; i++) {
+		if (world_default_pair(w) || !side_share(&w->side[0]) || !side_share(&w->side[1]))
 			return;
 		expect_eq(w, ibchan_channel_write(w->side[0].ch, side_sge(&w->side[0], 0, 64), 1,
 						  &w->side[1].remote, NULL), 0);

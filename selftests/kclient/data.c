@@ -85,6 +85,83 @@ static void a_blocking_receive_sleeps_until_the_message_comes(struct world *w)
 	check_target(b, 3000, 9);
 }
 
+/* A send without a receive is tried again for ever. */
+static int patient_pair(struct world *w)
+{
+	struct pair_init init;
+
+	pair_defaults(&init);
+	init.params.rnr_retries = 7;
+	return world_pair(w, &init);
+}
+
+static void a_deadline_that_does_not_pass_changes_nothing(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, 2);
+	struct ibchan_outcome outcome = {};
+
+	if (patient_pair(w))
+		return;
+	fill_pattern(a->buf, 200, 2);
+	expect_eq(w, job_receive(&jobs[0], b, 0, 100), 0);
+	expect_eq(w, ibchan_channel_send_until(a->ch, side_sge(a, 0, 100), 1,
+					       after_ms(patience), &outcome), 0);
+	expect_eq(w, outcome.completion.opcode, IBCHAN_OP_SEND);
+	expect_eq(w, job_send(&jobs[1], a, 0, 200), 0);
+	expect_eq(w, ibchan_channel_receive_until(b->ch, side_sge(b, AT, 300), 1,
+						  after_ms(patience), &outcome), 0);
+	expect_eq(w, outcome.completion.opcode, IBCHAN_OP_RECV);
+	expect_eq(w, outcome.completion.bytes, 200);
+	expect(w, has_pattern(b->buf + AT, 200, 2));
+	expect(w, job_ended(&jobs[0]) && job_ended(&jobs[1]));
+	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_CONNECTED);
+	expect_eq(w, channel_state(b->ch), IBCHAN_CHANNEL_CONNECTED);
+}
+
+/* It broke because of the deadline, and its work has ended before the call did. */
+static void check_timed_out(struct side *side, const struct ibchan_outcome *outcome)
+{
+	struct world *w = side->world;
+
+	expect_eq(w, outcome->posted, 1);
+	expect_eq(w, outcome->completion.status, IBCHAN_STATUS_WR_FLUSH_ERR);
+	expect_eq(w, channel_state(side->ch), IBCHAN_CHANNEL_BROKEN);
+	expect_eq(w, channel_in_flight(side->ch), 0);
+	expect_eq(w, atomic_read(&side->broken), 1);
+	expect_eq(w, side->error, -ETIMEDOUT);
+}
+
+static void a_send_whose_deadline_passes_breaks_its_channel(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct ibchan_outcome outcome = {};
+	ktime_t deadline;
+
+	if (patient_pair(w))
+		return;
+	deadline = after_ms(30);
+	expect_eq(w, ibchan_channel_send_until(a->ch, side_sge(a, 0, 100), 1, deadline,
+					       &outcome), -ETIMEDOUT);
+	expect(w, ktime_compare(ktime_get(), deadline) >= 0);
+	check_timed_out(a, &outcome);
+}
+
+static void a_receive_whose_deadline_passes_breaks_its_channel(struct world *w)
+{
+	struct side *b = &w->side[1];
+	struct ibchan_outcome outcome = {};
+	ktime_t deadline;
+
+	if (patient_pair(w))
+		return;
+	deadline = after_ms(30);
+	expect_eq(w, ibchan_channel_receive_until(b->ch, side_sge(b, 0, 100), 1, deadline,
+						  &outcome), -ETIMEDOUT);
+	expect(w, ktime_compare(ktime_get(), deadline) >= 0);
+	check_timed_out(b, &outcome);
+}
+
 static void a_blocking_write_arrives_whole_at_every_size(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
@@ -311,6 +388,9 @@ static void messages_arrive_in_the_order_of_their_posts(struct world *w)
 static const struct test_case data_cases[] = {
 	CASE(a_blocking_send_arrives_whole_at_every_size),
 	CASE(a_blocking_receive_sleeps_until_the_message_comes),
+	CASE(a_deadline_that_does_not_pass_changes_nothing),
+	CASE(a_send_whose_deadline_passes_breaks_its_channel),
+	CASE(a_receive_whose_deadline_passes_breaks_its_channel),
 	CASE(a_blocking_write_arrives_whole_at_every_size),
 	CASE(a_blocking_read_fetches_whole_at_every_size),
 	CASE(the_lists_of_both_sides_need_not_match),

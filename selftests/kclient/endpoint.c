@@ -127,6 +127,56 @@ static void no_bytes_at_all_make_a_handshake_splat(struct world *w)
 	}
 }
 
+/*
+ * Most changes are refused, which leaves the channel as it was. Some make another
+ * good endpoint, such as one with another packet number: then it connects, and the
+ * next try has a new channel. Returns whether it was refused.
+ */
+static int try_endpoint(struct side *side, const struct ibchan_endpoint *e, int byte)
+{
+	struct world *w = side->world;
+	u32 failures = w->failures;
+	struct ibchan_params params;
+	int ret;
+
+	ret = ibchan_channel_handshake(side->ch, e, NULL);
+	expect(w, !ret || ret == -EINVAL);
+	expect_eq(w, channel_state(side->ch),
+		  ret ? IBCHAN_CHANNEL_PREPARED : IBCHAN_CHANNEL_CONNECTED);
+	if (w->failures != failures)
+		pr_info("# with another byte %d\n", byte);
+	if (ret)
+		return 1;
+	side_close(side);
+	ibchan_params_init(&params);
+	side->ch = side_build(side, &params);
+	return 0;
+}
+
+static void no_byte_of_a_good_endpoint_makes_a_handshake_splat(struct world *w)
+{
+	static const u8 changes[] = { 0x01, 0x80, 0xff };
+	struct side *a = &w->side[0], *b = &w->side[1];
+	u32 refused = 0, tried = 0;
+	struct ibchan_endpoint e;
+	int byte, i;
+
+	if (prepared(w))
+		return;
+	for (byte = 0; byte < sizeof(e) && !w->failures; byte++)
+		for (i = 0; i < ARRAY_SIZE(changes) && a->ch; i++, tried++) {
+			ibchan_channel_endpoint(b->ch, &e);
+			((u8 *)&e)[byte] ^= changes[i];
+			refused += try_endpoint(a, &e, byte);
+		}
+	/* Neither is the rule. */
+	expect(w, refused > tried / 4 && refused < tried);
+	if (!a->ch || side_connect(w, a->ch, b->ch) || side_connect(w, b->ch, a->ch))
+		return;
+	expect_eq(w, ibchan_post_receive(b->ch, b->local, 0, 8, 0), 0);
+	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 8), 1, NULL), 0);
+}
+
 /* Builds the two channels anew, each with its own parameters, and connects them. */
 static int rebuild(struct world *w, const struct ibchan_params *first,
 		   const struct ibchan_params *second)
@@ -289,6 +339,7 @@ static const struct test_case endpoint_cases[] = {
 	CASE(an_endpoint_holds_what_a_peer_needs),
 	CASE(a_misfit_is_refused_with_both_values_and_changes_nothing),
 	CASE(no_bytes_at_all_make_a_handshake_splat),
+	CASE(no_byte_of_a_good_endpoint_makes_a_handshake_splat),
 	CASE(the_smaller_mtu_is_agreed_on),
 	CASE(the_smaller_number_of_reads_is_agreed_on),
 	CASE(packet_numbers_can_be_given),

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Error objects; refusals told apart from failed works (W3, C8, law 4). */
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
 #include <linux/string.h>
+#include <rdma/ib_verbs.h>
 
 #include "job.h"
 #include "suites.h"
@@ -248,27 +251,151 @@ static void too_many_elements_are_refused_with_both_numbers(struct world *w)
 	expect_eq(w, outcome.reason.value[1], 2);
 }
 
-/* Lowmem: memory in pieces would run out of elements first. */
+/* The most that an allocation is contiguous by; more of it may still lie side by side. */
+#define BLOCK		KMALLOC_MAX_SIZE
+#define MAX_BLOCKS	128
+
+/**
+ * struct blocks - memory to look for a long contiguous range in
+ * @num: how many blocks
+ * @at: where they are, in the order in which they came
+ */
+struct blocks {
+	u32 num;
+	u8 *at[MAX_BLOCKS];
+};
+
+static int has_block(const struct blocks *blocks, const u8 *block)
+{
+	u32 i;
+
+	for (i = 0; i < blocks->num; i++)
+		if (blocks->at[i] == block)
+			return 1;
+	return 0;
+}
+
+/* Bytes of the range that a block is in, and where it begins. */
+static size_t range_around(const struct blocks *blocks, const u8 *block, const u8 **begin)
+{
+	const u8 *end = block;
+
+	while (has_block(blocks, block - BLOCK))
+		block -= BLOCK;
+	while (has_block(blocks, end))
+		end += BLOCK;
+	*begin = block;
+	return end - block;
+}
+
+/* NULL when the machine does not have so much in one piece, or in so many blocks. */
+static const u8 *contiguous(struct world *w, struct blocks *blocks, size_t bytes)
+{
+	const u8 *begin;
+	u8 *block;
+
+	while (blocks->num < MAX_BLOCKS) {
+		block = kmalloc(BLOCK, GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY);
+		if (!block)
+			return NULL;
+		world_keep(w, THING_MEMORY, block);
+		blocks->at[blocks->num++] = block;
+		if (range_around(blocks, block, &begin) >= bytes)
+			return begin;
+	}
+	return NULL;
+}
+
+/* One entry, however long: memory in pieces would run out of elements first. */
+static struct ibchan_mr *contiguous_mr(struct world *w, size_t bytes)
+{
+	struct blocks *blocks = world_alloc(w, sizeof(*blocks));
+	const u8 *memory = contiguous(w, blocks, bytes);
+	static char reason[80];
+	struct scatterlist sg;
+
+	if (!memory) {
+		snprintf(reason, sizeof(reason), "no %zu contiguous bytes in %u blocks of %lu",
+			 bytes, blocks->num, BLOCK);
+		world_skip(w, reason);
+		return NULL;
+	}
+	sg_init_table(&sg, 1);
+	sg_set_page(&sg, virt_to_page(memory), bytes, 0);
+	return world_keep_mr(w, ibchan_mr_reg_sg(w->side[0].pd, &sg, 1, IBCHAN_ACCESS_LOCAL,
+						 NULL));
+}
+
+static u32 told_message;
+
+/* For each device that there is; never a client of one. */
+static int ask_device(struct ib_device *ib)
+{
+	struct ib_port_attr attr;
+
+	if (!strcmp(dev_name(&ib->dev), device_names[0]) &&
+	    !ib_query_port(ib, rdma_start_port(ib), &attr))
+		told_message = attr.max_msg_sz;
+	return -EOPNOTSUPP;
+}
+
+/* What the driver says, and ibchan tells nobody. */
+static u32 longest_message(struct world *w)
+{
+	static struct ib_client client = { .name = "kclient", .add = ask_device };
+
+	told_message = 0;
+	if (expect_eq(w, ib_register_client(&client), 0))
+		ib_unregister_client(&client);
+	expect(w, told_message);
+	return told_message;
+}
+
+static u32 most_elements(struct world *w)
+{
+	struct ibchan_device *dev = world_device(w, 0);
+	struct ibchan_device_attr attr = {};
+
+	if (!dev || !expect_eq(w, ibchan_device_query(dev, &attr), 0))
+		return 0;
+	return min_t(u32, attr.max_send_sge, IBCHAN_MAX_SGE);
+}
+
+/* All elements are over the same memory: a message of 2 GiB has to come from somewhere. */
+static struct ibchan_sge *elements_of(struct world *w, struct ibchan_mr *mr, u32 num, u64 total)
+{
+	struct ibchan_sge *sges = world_alloc(w, num * sizeof(*sges));
+	u32 i;
+
+	for (i = 0; i < num; i++) {
+		sges[i] = ibchan_sge_unchecked(mr, 0, min_t(u64, total, ibchan_mr_length(mr)));
+		total -= sges[i].length;
+	}
+	expect_eq(w, total, 0);
+	return sges;
+}
+
 static void a_message_longer_than_the_device_can_is_refused(struct world *w)
 {
-	struct side *a = &w->side[0];
 	struct ibchan_outcome outcome = {};
-	struct ibchan_sge sges[9];
+	u32 max = longest_message(w);
+	u32 num = most_elements(w);
+	struct ibchan_sge *sges;
+	struct pair_init init;
 	struct ibchan_mr *mr;
-	void *memory;
-	int i;
 
-	memory = world_kalloc(w, SZ_1M);
-	if (!memory || world_default_pair(w))
+	pair_defaults(&init);
+	init.params.max_send_sge = num;
+	if (!max || !num || world_pair(w, &init))
 		return;
-	mr = world_mr(w, a->pd, memory, SZ_1M, IBCHAN_ACCESS_LOCAL);
+	mr = contiguous_mr(w, max / num + 1);
 	if (!mr)
 		return;
-	for (i = 0; i < ARRAY_SIZE(sges); i++)
-		sges[i] = ibchan_sge_unchecked(mr, 0, SZ_1M);
-	expect_eq(w, ibchan_channel_send(a->ch, sges, ARRAY_SIZE(sges), &outcome), -EINVAL);
+	sges = elements_of(w, mr, num, max + 1ULL);
+	expect_eq(w, ibchan_channel_send(w->side[0].ch, sges, num, &outcome), -EINVAL);
 	expect_eq(w, outcome.reason.code, IBCHAN_REASON_MESSAGE_TOO_LONG);
-	expect(w, outcome.reason.value[0] > outcome.reason.value[1]);
+	expect_eq(w, outcome.reason.value[0], max + 1ULL);
+	expect_eq(w, outcome.reason.value[1], max);
 }
 
 static void an_unknown_opcode_or_flag_is_refused_with_its_value(struct world *w)

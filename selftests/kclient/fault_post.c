@@ -44,6 +44,7 @@ static void fill_batch(struct batch *batch)
 			continue;
 		wr->remote_addr = b->remote.addr + i * WORK_BYTES;
 		wr->rkey = b->remote.rkey;
+		wr->remote_length = b->remote.length;
 	}
 }
 
@@ -249,6 +250,7 @@ void a_batch_of_two_chains_can_fail_in_the_second(struct world *w)
 		wrs[i] = job_wr(&jobs[i], IBCHAN_OP_WRITE, a, i * WORK_BYTES, WORK_BYTES);
 		wrs[i].remote_addr = b->remote.addr;
 		wrs[i].rkey = b->remote.rkey;
+		wrs[i].remote_length = b->remote.length;
 	}
 	arm_post(IBCHAN_OP_WRITE, taken + 1);
 	expect_eq(w, ibchan_post(a->ch, wrs, num, &accepted, &reason), FAULT_ERROR);

@@ -187,6 +187,7 @@ static const struct setup_point setup_points[] = {
 	{ IBCHAN_FAULT_MR_MAP, FAULT_ERROR, -1 },
 	/* A mapping that fails does not say why. */
 	{ IBCHAN_FAULT_MR_DMA_MAP, -ENOMEM, -1 },
+	{ IBCHAN_FAULT_MR_DMA_SYNC, -EOPNOTSUPP, -1 },
 };
 
 static void expect_verbs_reason(struct world *w, const struct ibchan_reason *reason,

@@ -89,6 +89,7 @@ static void post_batch(struct trial *trial)
 			continue;
 		wrs[i].remote_addr = b->remote.addr;
 		wrs[i].rkey = b->remote.rkey;
+		wrs[i].remote_length = b->remote.length;
 	}
 	expect_eq(trial->w, ibchan_post(a->ch, wrs, BATCH, &accepted, NULL), 0);
 }
@@ -191,15 +192,18 @@ static void end_trial(struct trial *trial)
 	expect_eq(w, jobs_repeated(trial->jobs, NUM_JOBS), 0);
 }
 
-static void run_trial(struct trial *trial, const struct ibchan_params *params)
+static void run_trial(struct trial *trial)
 {
 	struct world *w = trial->w;
 	u32 before = w->failures;
-	u32 i;
+	struct pair_init init;
 
-	for (i = 0; i < NUM_JOBS; i++)
-		atomic_set(&trial->jobs[i].ended, 0);
-	if (fault_fresh_channels(w, params))
+	pair_defaults(&init);
+	init.cq_flags = IBCHAN_CQ_POLLED;
+	if (fault_fresh_pair(w, &init) || !side_share(&w->side[1]))
+		return;
+	trial->jobs = world_jobs(w, NUM_JOBS);
+	if (!trial->jobs)
 		return;
 	have_it_fail(trial);
 	expect_work_told(trial);
@@ -212,16 +216,11 @@ static void run_trial(struct trial *trial, const struct ibchan_params *params)
 
 static void try_each_status(struct world *w, u8 opcode)
 {
-	struct trial trial = { .w = w, .jobs = world_jobs(w, NUM_JOBS), .opcode = opcode };
-	struct pair_init init;
+	struct trial trial = { .w = w, .opcode = opcode };
 
-	pair_defaults(&init);
-	init.cq_flags = IBCHAN_CQ_POLLED;
-	if (fault_pair(w, &init) || !side_share(&w->side[1]))
-		return;
 	for (trial.row = status_rows + 1; trial.row < status_rows + ARRAY_SIZE(status_rows);
 	     trial.row++)
-		run_trial(&trial, &init.params);
+		run_trial(&trial);
 }
 
 void a_send_that_fails_tells_its_status(struct world *w)

@@ -37,6 +37,20 @@ int fault_pair(struct world *w, const struct pair_init *init)
 	return world_pair(w, init ?: &defaults);
 }
 
+/*
+ * Nothing is left of the pair before. On a cq that stays, an event that was asked for
+ * and has not come would have a worker reap what the case is to reap itself.
+ */
+int fault_fresh_pair(struct world *w, const struct pair_init *init)
+{
+	int i;
+
+	world_give_back(w);
+	for (i = 0; i < 2; i++)
+		w->side[i] = (struct side){ .world = w };
+	return fault_pair(w, init);
+}
+
 /* The sides go on with new channels on the same cqs. */
 int fault_fresh_channels(struct world *w, const struct ibchan_params *params)
 {

@@ -28,6 +28,7 @@ void faults_off(void);
 struct fault fault_arm(enum ibchan_fault_point point, u32 nth, int error);
 int fault_fired(const struct fault *fault);
 int fault_pair(struct world *w, const struct pair_init *init);
+int fault_fresh_pair(struct world *w, const struct pair_init *init);
 int fault_fresh_channels(struct world *w, const struct ibchan_params *params);
 int fault_poll_until(int (*holds)(void *arg), void *arg);
 int fault_data_flows(struct world *w);

@@ -3,16 +3,20 @@
  * ibchan_kclient: a consumer of the kernel API that does nothing but test it.
  *
  *	insmod ibchan_kclient.ko [suite=NAME,...] [devices=rxe0,rxe1]
- *				 [patience=MS] [cycles=N] [seconds=N]
+ *				 [patience=MS] [cycles=N] [worlds=N] [seconds=N]
+ *				 [netns=FD]
  *
  * Runs the suites within insmod and writes KTAP to the kernel log; the last line
  * is "# kclient: N passed, N failed, N skipped". insmod succeeds also when cases
  * fail. The two devices reach each other. selftests/kernel-tests does all that.
  *
- *	suite		default: all but stress and removal; the names are in suites.h
+ *	suite		default: all that need nothing else; the names are in suites.h
  *	patience	milliseconds to wait for what is sure to come
- *	cycles		of the suite "cycles"
+ *	cycles		channels that the suite "cycles" builds and closes
+ *	worlds		how often it builds and tears down everything from the device on
  *	seconds		of the suite "stress"
+ *	netns		file of another network namespace, for the suites "netns_shared"
+ *			and "netns_exclusive"; netns.c says more
  *
  * The suite "removal" is begun by insmod and told about from outside: removal.c
  * says how.

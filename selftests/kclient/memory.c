@@ -163,6 +163,158 @@ static void a_shared_page_array_is_reached_as_one_range(struct world *w)
 	expect(w, !memcmp(a->buf, flat + 100, pages.length));
 }
 
+/* More pages than the length needs; the first two lie side by side, the third elsewhere. */
+struct surplus {
+	struct page *array[3];
+	struct ibchan_pages pages;
+	u8 *memory;
+};
+
+static struct surplus *surplus_pages(struct world *w, u32 offset, u64 length)
+{
+	struct surplus *surplus = world_alloc(w, sizeof(*surplus));
+	u8 *elsewhere = world_valloc(w, 2 * PAGE_SIZE);
+	struct page *third;
+
+	surplus->memory = world_kalloc(w, 4 * PAGE_SIZE);
+	if (!surplus->memory || !elsewhere)
+		return NULL;
+	third = vmalloc_to_page(elsewhere);
+	if (page_to_pfn(third) == page_to_pfn(virt_to_page(surplus->memory)) + 2)
+		third = vmalloc_to_page(elsewhere + PAGE_SIZE);
+	surplus->array[0] = virt_to_page(surplus->memory);
+	surplus->array[1] = virt_to_page(surplus->memory + PAGE_SIZE);
+	surplus->array[2] = third;
+	surplus->pages = (struct ibchan_pages){
+		.pages = surplus->array, .num = 3, .offset = offset, .length = length,
+	};
+	return surplus;
+}
+
+static struct ibchan_mr *surplus_region(struct world *w, struct ibchan_pd *pd,
+					const struct surplus *surplus, u32 access)
+{
+	const struct ibchan_pages *pages = &surplus->pages;
+	struct ibchan_mr *mr;
+
+	mr = world_keep_mr(w, ibchan_mr_reg_pages(pd, pages, access, NULL));
+	if (!mr)
+		return NULL;
+	expect_eq(w, ibchan_mr_pages(mr),
+		  DIV_ROUND_UP(pages->offset + pages->length, PAGE_SIZE));
+	return expect_eq(w, ibchan_mr_length(mr), pages->length) ? mr : NULL;
+}
+
+/* Whatever else is in the array, the region ends where its length says. */
+static void pages_that_the_length_does_not_need_are_left_out(struct world *w)
+{
+	static const struct { u32 offset; u64 length; } ranges[] = {
+		{ 0, PAGE_SIZE }, { 0, 1 }, { 100, PAGE_SIZE - 100 }, { 100, PAGE_SIZE },
+		{ 0, 2 * PAGE_SIZE }, { PAGE_SIZE - 1, 1 },
+	};
+	struct side *a = &w->side[0];
+	struct surplus *surplus;
+	struct ibchan_mr *mr;
+	struct ibchan_sge sge;
+	int i;
+
+	if (world_default_pair(w))
+		return;
+	for (i = 0; i < ARRAY_SIZE(ranges); i++) {
+		surplus = surplus_pages(w, ranges[i].offset, ranges[i].length);
+		mr = surplus ? surplus_region(w, a->pd, surplus, IBCHAN_ACCESS_LOCAL) : NULL;
+		if (!mr)
+			return;
+		sge = ibchan_sge_unchecked(mr, 1, ranges[i].length);
+		expect_eq(w, ibchan_channel_send(a->ch, &sge, 1, NULL), -EINVAL);
+		expect_eq(w, ibchan_post_receive(a->ch, mr, ranges[i].length, 1, 0), -EINVAL);
+		exchange(w, mr, surplus->memory + ranges[i].offset, ranges[i].length);
+	}
+}
+
+static void expect_reach(struct world *w, const struct surplus *surplus,
+			 const struct ibchan_remote *remote)
+{
+	const u64 length = surplus->pages.length;
+	struct side *a = &w->side[0];
+	u8 *first = surplus->memory + surplus->pages.offset;
+
+	expect_eq(w, remote->length, length);
+	fill_pattern(a->buf, length, 5);
+	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, length), 1, remote, NULL), 0);
+	expect(w, has_pattern(first, length, 5));
+	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, length + 1), 1, remote, NULL),
+		  -EINVAL);
+}
+
+/* A peer that claims to know of more is stopped by the device. */
+static void expect_no_further(struct world *w, const struct surplus *surplus,
+			      const struct ibchan_remote *remote)
+{
+	const u64 length = surplus->pages.length;
+	struct side *a = &w->side[0];
+	u8 *behind = surplus->memory + surplus->pages.offset + length;
+	struct ibchan_outcome outcome = {};
+	struct ibchan_wr wr;
+
+	wr = ibchan_wr_write(side_sge(a, 0, 8), 1, remote);
+	wr.remote_addr += length;
+	wr.remote_length = IBCHAN_REMOTE_UNCHECKED;
+	memset(behind, 0x77, 8);
+	memset(a->buf, 0, 8);
+	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EREMOTEIO);
+	expect_eq(w, outcome.completion.status, IBCHAN_STATUS_REM_ACCESS_ERR);
+	expect(w, !memchr_inv(behind, 0x77, 8));
+}
+
+static void a_peer_does_not_reach_pages_that_the_length_does_not_need(struct world *w)
+{
+	struct surplus *surplus = surplus_pages(w, 0, PAGE_SIZE);
+	struct ibchan_remote remote;
+	struct ibchan_mr *mr;
+
+	if (!surplus || world_default_pair(w))
+		return;
+	mr = surplus_region(w, w->side[1].pd, surplus, IBCHAN_ACCESS_SHARED);
+	if (!mr || !expect_eq(w, ibchan_mr_remote(mr, &remote), 0))
+		return;
+	expect_reach(w, surplus, &remote);
+	expect_no_further(w, surplus, &remote);
+}
+
+/* It begins inside the first page, so that its end is inside the second. */
+static void a_shared_region_ends_within_the_last_page_that_it_needs(struct world *w)
+{
+	struct surplus *surplus = surplus_pages(w, 100, PAGE_SIZE);
+	struct ibchan_remote remote;
+	struct ibchan_mr *mr;
+
+	if (!surplus || world_default_pair(w))
+		return;
+	mr = surplus_region(w, w->side[1].pd, surplus, IBCHAN_ACCESS_SHARED);
+	if (!mr || !expect_eq(w, ibchan_mr_remote(mr, &remote), 0))
+		return;
+	expect_reach(w, surplus, &remote);
+	expect_no_further(w, surplus, &remote);
+}
+
+/* The page lies apart from the only one that is needed: no gap in what is shared. */
+static void a_scattered_page_that_is_not_needed_makes_no_gap(struct world *w)
+{
+	struct surplus *surplus = surplus_pages(w, 0, PAGE_SIZE);
+	struct ibchan_remote remote;
+	struct ibchan_mr *mr;
+
+	if (!surplus || world_default_pair(w))
+		return;
+	surplus->array[1] = surplus->array[2];
+	surplus->pages.num = 2;
+	mr = surplus_region(w, w->side[1].pd, surplus, IBCHAN_ACCESS_SHARED);
+	if (!mr || !expect_eq(w, ibchan_mr_remote(mr, &remote), 0))
+		return;
+	expect_reach(w, surplus, &remote);
+}
+
 static struct ibchan_mr *region_of_sg(struct world *w, struct ibchan_pd *pd, u8 *memory,
 				      u32 access)
 {
@@ -303,6 +455,71 @@ static void an_element_comes_in_three_strengths(struct world *w)
 	expect(w, sge.mr == a->local && sge.offset == 1 && sge.length == 2);
 }
 
+/* 4 GiB of the same memory, again and again, and a page of other memory behind that. */
+static struct ibchan_mr *huge_region(struct world *w, struct ibchan_pd *pd, u8 *last)
+{
+	const u32 num = (1ULL << 32) / SZ_1M;
+	struct scatterlist *sgl = world_valloc(w, (num + 1) * sizeof(*sgl));
+	u8 *memory = world_kalloc(w, SZ_1M);
+	u32 i;
+
+	if (!memory || !sgl)
+		return NULL;
+	sg_init_table(sgl, num + 1);
+	for (i = 0; i < num; i++)
+		sg_set_page(&sgl[i], virt_to_page(memory), SZ_1M, 0);
+	sg_set_page(&sgl[num], virt_to_page(last), PAGE_SIZE, 0);
+	return world_keep_mr(w, ibchan_mr_reg_sg(pd, sgl, num + 1, IBCHAN_ACCESS_LOCAL, NULL));
+}
+
+/* Both are too long for an element; only one of them is inside its region. */
+static void a_length_beyond_32_bits_is_told_from_one_that_leaves_the_region(struct world *w)
+{
+	u8 *last = world_alloc(w, PAGE_SIZE);
+	struct side *a = &w->side[0];
+	struct ibchan_sge sge = {};
+	struct ibchan_mr *mr;
+	u64 too_long;
+
+	if (world_default_pair(w))
+		return;
+	mr = huge_region(w, a->pd, last);
+	if (!mr)
+		return;
+	too_long = ibchan_mr_length(mr) - PAGE_SIZE;
+	expect_eq(w, too_long, 1ULL << 32);
+	expect_eq(w, ibchan_sge_checked(mr, 0, too_long, &sge), -EOVERFLOW);
+	expect_eq(w, ibchan_sge_checked(mr, PAGE_SIZE, too_long, &sge), -EOVERFLOW);
+	expect_eq(w, ibchan_sge_checked(mr, PAGE_SIZE + 1, too_long, &sge), -EINVAL);
+	expect_eq(w, ibchan_sge_checked(a->local, 0, too_long, &sge), -EINVAL);
+	expect_eq(w, ibchan_sge_checked(a->local, 0, too_long + 8, &sge), -EINVAL);
+	expect_eq(w, ibchan_sge_checked(a->local, 0, U64_MAX, &sge), -EINVAL);
+	/* Refused, it is not filled. */
+	expect(w, !sge.mr && !sge.offset && !sge.length);
+	expect_eq(w, ibchan_sge_checked(mr, PAGE_SIZE + 1, U32_MAX, &sge), 0);
+	expect(w, sge.mr == mr && sge.offset == PAGE_SIZE + 1 && sge.length == U32_MAX);
+}
+
+static void an_offset_beyond_32_bits_is_not_cut(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	u8 *last = world_alloc(w, PAGE_SIZE);
+	struct job *job = world_jobs(w, 1);
+	struct ibchan_sge sge;
+	struct ibchan_mr *mr;
+
+	fill_pattern(last + 8, 64, 9);
+	if (world_default_pair(w))
+		return;
+	mr = huge_region(w, a->pd, last);
+	if (!mr || !expect_eq(w, ibchan_sge_checked(mr, (1ULL << 32) + 8, 64, &sge), 0))
+		return;
+	expect_eq(w, job_receive(job, b, 0, 64), 0);
+	expect_eq(w, ibchan_channel_send(a->ch, &sge, 1, NULL), 0);
+	if (job_ended(job))
+		expect(w, has_pattern(b->buf, 64, 9));
+}
+
 static void expect_sge_refused(struct side *side, u8 opcode, struct ibchan_sge *sge, int error,
 			       u32 code)
 {
@@ -436,6 +653,10 @@ static const struct test_case memory_cases[] = {
 	CASE(a_large_vmalloc_range_works_in_parts),
 	CASE(a_page_array_is_one_region),
 	CASE(a_shared_page_array_is_reached_as_one_range),
+	CASE(pages_that_the_length_does_not_need_are_left_out),
+	CASE(a_peer_does_not_reach_pages_that_the_length_does_not_need),
+	CASE(a_shared_region_ends_within_the_last_page_that_it_needs),
+	CASE(a_scattered_page_that_is_not_needed_makes_no_gap),
 	CASE(a_scatterlist_is_one_region),
 	CASE(a_shared_scatterlist_with_holes_is_refused),
 	CASE(an_empty_region_is_refused),
@@ -443,6 +664,8 @@ static const struct test_case memory_cases[] = {
 	CASE(region_access_that_does_not_go_together_is_refused),
 	CASE(a_local_region_has_no_key),
 	CASE(an_element_comes_in_three_strengths),
+	CASE(a_length_beyond_32_bits_is_told_from_one_that_leaves_the_region),
+	CASE(an_offset_beyond_32_bits_is_not_cut),
 	CASE(bounds_domain_and_access_are_checked_at_the_post),
 	CASE(a_region_for_reading_can_be_sent),
 	CASE(a_busy_region_cannot_be_deregistered),

@@ -19,7 +19,7 @@ static int atomic_pair(struct world *w)
 static void fetch_and_add_adds_and_tells_the_old_value(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_wr wr;
+	struct ibchan_outcome outcome = {};
 	u64 *word, *old;
 
 	if (atomic_pair(w) || !side_share(b))
@@ -27,8 +27,9 @@ static void fetch_and_add_adds_and_tells_the_old_value(struct world *w)
 	word = (u64 *)b->buf;
 	old = (u64 *)a->buf;
 	*word = 0x100000001ULL;
-	wr = ibchan_wr_fetch_add(side_sge(a, 0, 8), &b->remote, 0xffffffffULL);
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, NULL), 0);
+	expect_eq(w, ibchan_channel_fetch_add(a->ch, side_sge(a, 0, 8), &b->remote,
+					      0xffffffffULL, &outcome), 0);
+	expect_eq(w, outcome.completion.opcode, IBCHAN_OP_FETCH_ADD);
 	expect_eq(w, *old, 0x100000001ULL);
 	expect_eq(w, *word, 0x200000000ULL);
 }

@@ -214,6 +214,68 @@ static void a_work_in_flight_is_not_posted_again(struct world *w)
 	expect_eq(w, ibchan_pending_wait(pending), 0);
 }
 
+static void a_refused_repost_leaves_the_old_result(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_pending *pending = pendings(w, 1);
+	struct job *job = world_jobs(w, 1);
+	struct pair_init init;
+
+	pair_defaults(&init);
+	init.params.max_recv_wr = 1;
+	if (world_pair(w, &init))
+		return;
+	expect_eq(w, receive_pending(pending, b, 5), 0);
+	expect_eq(w, send_one(a), 0);
+	expect_eq(w, ibchan_pending_wait(pending), 0);
+	expect_eq(w, job_receive(job, b, 0, 1024), 0);
+	expect_eq(w, receive_pending(pending, b, 6), -EAGAIN);
+	expect_eq(w, ibchan_pending_poll(pending), 0);
+	expect_eq(w, ibchan_pending_wait(pending), 0);
+	expect_eq(w, ibchan_pending_result(pending), 0);
+	expect_eq(w, pending->completion.wr_id, 5);
+	expect_eq(w, pending->completion.bytes, 100);
+	expect_eq(w, send_one(a), 0);
+	if (!job_ended(job))
+		return;
+	expect_eq(w, receive_pending(pending, b, 7), 0);
+	expect_eq(w, ibchan_pending_result(pending), -EINPROGRESS);
+	expect_eq(w, send_one(a), 0);
+	expect_eq(w, ibchan_pending_wait(pending), 0);
+	expect_eq(w, pending->completion.wr_id, 7);
+}
+
+/* Nor does a failure that nobody has looked at yet. */
+static void a_refused_repost_leaves_the_old_error(struct world *w)
+{
+	struct side *b = &w->side[1];
+	struct ibchan_pending *pending = pendings(w, 1);
+
+	if (world_default_pair(w))
+		return;
+	expect_eq(w, receive_pending(pending, b, 5), 0);
+	ibchan_channel_break(b->ch, -EPIPE);
+	expect_soon(w, ibchan_pending_result(pending) == -ECANCELED);
+	expect_eq(w, receive_pending(pending, b, 6), -ESHUTDOWN);
+	expect_eq(w, ibchan_pending_result(pending), -ECANCELED);
+	expect_eq(w, pending->completion.wr_id, 5);
+	expect_eq(w, pending->completion.status, IBCHAN_STATUS_WR_FLUSH_ERR);
+}
+
+static void a_first_post_that_is_refused_leaves_no_result(struct world *w)
+{
+	struct side *b = &w->side[1];
+	struct ibchan_pending *pending = pendings(w, 1);
+
+	if (world_default_pair(w))
+		return;
+	ibchan_channel_break(b->ch, -EPIPE);
+	expect_eq(w, receive_pending(pending, b, 5), -ESHUTDOWN);
+	expect_eq(w, ibchan_pending_result(pending), -EINVAL);
+	expect_eq(w, ibchan_pending_wait(pending), -EINVAL);
+	ibchan_pending_drop(pending);
+}
+
 /* C7: looking for the last one takes in all before it; none is lost. */
 static void works_met_on_the_way_are_not_lost(struct world *w)
 {
@@ -277,6 +339,9 @@ static const struct test_case pending_cases[] = {
 	CASE(a_variable_that_goes_out_of_scope_drops_its_work),
 	CASE(dropping_what_was_never_posted_does_nothing),
 	CASE(a_work_in_flight_is_not_posted_again),
+	CASE(a_refused_repost_leaves_the_old_result),
+	CASE(a_refused_repost_leaves_the_old_error),
+	CASE(a_first_post_that_is_refused_leaves_no_result),
 	CASE(works_met_on_the_way_are_not_lost),
 	CASE(a_failed_pending_work_tells_its_errno),
 	CASE(an_unsignaled_pending_work_ends_all_the_same),

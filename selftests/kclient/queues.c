@@ -131,6 +131,118 @@ static void a_sink_without_room_refuses_with_eagain_and_posts_nothing(struct wor
 	expect_eq(w, atomic_read(&b->reserved), 0);
 }
 
+/* What a sink without room answers, until it has been asked too often. */
+static struct {
+	int error;
+	int asked;
+} full_sink;
+
+#define ASKED_TOO_OFTEN	100
+
+static int reserve_or_fail(void *priv)
+{
+	if (!side_sink.reserve(priv))
+		return 0;
+	return full_sink.asked++ < ASKED_TOO_OFTEN ? full_sink.error : -ELOOP;
+}
+
+static int pair_with_full_sink(struct world *w, int room)
+{
+	struct ibchan_sink *sink = world_alloc(w, sizeof(*sink));
+	struct pair_init init;
+	int ret;
+
+	pair_defaults(&init);
+	*sink = side_sink;
+	sink->reserve = reserve_or_fail;
+	init.sink = sink;
+	ret = world_pair(w, &init);
+	w->side[1].room = room;
+	return ret;
+}
+
+/* Receives by wr_id, of which the sink has room for so many. */
+static void expect_sink_refuses(struct side *side, u32 num, u32 room, int error)
+{
+	struct world *w = side->world;
+	struct ibchan_reason reason = { .code = IBCHAN_REASON_NONE };
+	int before = channel_in_flight(side->ch);
+	struct ibchan_wr wrs[4];
+	u32 accepted = 99;
+	u32 i;
+
+	full_sink.error = error;
+	full_sink.asked = 0;
+	side->room = atomic_read(&side->reserved) + room;
+	for (i = 0; i < num; i++) {
+		wrs[i] = ibchan_wr_receive(side_sge(side, 0, 8), 1);
+		wrs[i].wr_id = i;
+	}
+	expect_eq(w, ibchan_post(side->ch, wrs, num, &accepted, &reason), error);
+	expect_eq(w, accepted, room);
+	expect_eq(w, reason.wr, room);
+	expect(w, full_sink.asked);
+	expect_eq(w, channel_in_flight(side->ch), before + room);
+	expect_eq(w, atomic_read(&side->reserved), before + room);
+}
+
+static const int sink_errors[] = {
+	-ENOSPC, -EAGAIN, -ENOMEM, -EBUSY, -ENOBUFS, -EINVAL, -EXFULL,
+};
+
+static void what_the_sink_answers_is_what_the_post_answers(struct world *w)
+{
+	struct side *b = &w->side[1];
+	int i;
+
+	if (pair_with_full_sink(w, 0))
+		return;
+	for (i = 0; i < ARRAY_SIZE(sink_errors); i++)
+		expect_sink_refuses(b, 1, 0, sink_errors[i]);
+	side_close(b);
+	expect_eq(w, atomic_read(&b->logged), 0);
+}
+
+static void a_sink_that_is_full_in_the_middle_of_a_batch_lets_the_first_ones_go(struct world *w)
+{
+	struct side *b = &w->side[1];
+	int i;
+
+	if (pair_with_full_sink(w, 0))
+		return;
+	for (i = 0; i < ARRAY_SIZE(sink_errors); i++)
+		expect_sink_refuses(b, 4, 2, sink_errors[i]);
+	side_close(b);
+	expect_eq(w, atomic_read(&b->logged), 2 * ARRAY_SIZE(sink_errors));
+	expect_eq(w, atomic_read(&b->reserved), 0);
+}
+
+/* A send queue is a different path through the post. */
+static void a_sink_without_room_refuses_sends_too(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_sge sge;
+	struct ibchan_wr wr;
+	u32 accepted = 99;
+
+	if (pair_with_full_sink(w, INT_MAX) || !side_share(b))
+		return;
+	a->room = 0;
+	full_sink.error = -ENOSPC;
+	full_sink.asked = 0;
+	sge = ibchan_sge_unchecked(a->local, 0, 8);
+	wr = ibchan_wr_write(&sge, 1, &b->remote);
+	expect_eq(w, ibchan_post(a->ch, &wr, 1, &accepted, NULL), -ENOSPC);
+	expect_eq(w, accepted, 0);
+	expect(w, full_sink.asked);
+	/* Works with a done() do not need the sink. */
+	expect_eq(w, ibchan_channel_write(a->ch, &sge, 1, &b->remote, NULL), 0);
+	a->room = 1;
+	expect_eq(w, ibchan_post(a->ch, &wr, 1, &accepted, NULL), 0);
+	expect_soon(w, atomic_read(&a->logged) == 1);
+	expect_eq(w, atomic_read(&a->reserved), 0);
+}
+
 static void room_is_given_back_when_the_request_is_refused(struct world *w)
 {
 	struct side *b = &w->side[1];
@@ -226,6 +338,9 @@ static const struct test_case queues_cases[] = {
 	CASE(a_full_send_queue_refuses_with_eagain),
 	CASE(a_batch_larger_than_the_queue_is_accepted_in_part),
 	CASE(a_sink_without_room_refuses_with_eagain_and_posts_nothing),
+	CASE(what_the_sink_answers_is_what_the_post_answers),
+	CASE(a_sink_that_is_full_in_the_middle_of_a_batch_lets_the_first_ones_go),
+	CASE(a_sink_without_room_refuses_sends_too),
 	CASE(room_is_given_back_when_the_request_is_refused),
 	CASE(a_cq_that_is_too_small_is_refused_at_the_build),
 	CASE(the_space_of_a_closed_channel_is_free_again),

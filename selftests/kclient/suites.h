@@ -32,10 +32,10 @@ struct suite {
 /* What has to be asked for. */
 #ifdef IBCHAN_FAULTS
 #define OTHER_SUITES(X) \
-	X(stress) X(faults) X(leaks)
+	X(stress) X(netns_shared) X(netns_exclusive) X(faults) X(leaks)
 #else
 #define OTHER_SUITES(X) \
-	X(stress)
+	X(stress) X(netns_shared) X(netns_exclusive)
 #endif
 
 #define DECLARE_SUITE(name) extern const struct suite name##_suite;
