@@ -204,7 +204,7 @@ static __always_inline bool cq_claim(struct ibchan_cq *cq)
 	return cq_try_own(cq);
 }
 
-/* The caller owns the cq, and no more after this. Who has left word meanwhile is to be heard after this. */
+/* The caller gives up the cq here. Who has left word meanwhile is to be heard then. */
 static __always_inline int cq_reap_once(struct ibchan_cq *cq, int budget)
 {
 	int num = cq_reap_owned(cq, budget);
@@ -706,7 +706,8 @@ int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
  * @arg: for @ready
  * @timeout_ns: how long; negative: no limit; 0: reap and look once
  *
- * Polls for a moment, then sleeps.
+ * Polls for a moment, then sleeps. A cq that is IBCHAN_CQ_POLLED is not armed
+ * afterwards, unless somebody has asked for that before.
  *
  * Context: process, may sleep.
  * Return: what @ready returned, if not 0; -ETIMEDOUT; -EINTR when a signal is

@@ -302,6 +302,8 @@ int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 
 	int ret = ibchan_cq_wait(ring->cq, since ? waiter_ready : waiter_unread_ready,
 				 &waiter, timeout_ns);
 
+	/* What comes later is to be found in the ring, without a call. */
+	ibchan_cq_arm(ring->cq);
 	return min(ret, 0);
 }
 

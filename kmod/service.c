@@ -186,11 +186,11 @@ static struct ibchan_mr *reg_table(struct ibchan_pd *pd, struct sg_table *sgt, u
  * Return: the region; -EINVAL for an empty range, one that leaves the pages, too
  * many pages, or access flags that do not go together; -EOPNOTSUPP for unknown
  * flags, and for memory that the device does not reach itself (bounce buffers, a
- * platform without coherent DMA); -ENODEV when the device is gone; -ENOMEM, also when the device cannot
- * map the pages; the driver's errno. With a remote bit also -EINTR when the
- * caller is killed, -ETIMEDOUT when the device has not registered the region
- * within 5 s, and what ibchan_channel_build() and ibchan_channel_handshake()
- * answer for the domain's service.
+ * platform without coherent DMA); -ENODEV when the device is gone; -ENOMEM, also
+ * when the device cannot map the pages; the driver's errno. With a remote bit also
+ * -EINTR when the caller is killed, -ETIMEDOUT when the device has not registered
+ * the region within 5 s, and what ibchan_channel_build() and
+ * ibchan_channel_handshake() answer for the domain's service.
  */
 struct ibchan_mr *ibchan_mr_reg_pages(struct ibchan_pd *pd, const struct ibchan_pages *pages,
 				      u32 access, struct ibchan_reason *reason)

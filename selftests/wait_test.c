@@ -94,6 +94,18 @@ TEST_F(wait, that_times_out_leaves_the_work_which_then_completes)
 	EXPECT_EQ(0, ring_surplus(self->b->ring));
 }
 
+TEST_F(wait, that_is_over_leaves_a_ring_that_fills_by_itself)
+{
+	struct ibchan_submit_wr wr = receive(self->b, 1);
+	struct ibchan_cmd_submit cmd = post_and_wait(self->b, &wr, 1, MS);
+	struct pollfd fd = { .fd = self->b->ring->fd, .events = POLLIN };
+
+	EXPECT_EQ(-ETIMEDOUT, cmd_submit(self->b->fd, &cmd));
+	ASSERT_EQ(0, post_one(self->a, message(self->a, 2)));
+	EXPECT_EQ(1, poll(&fd, 1, patience_ms()));
+	EXPECT_EQ(0, succeed(self->b, 1, NULL));
+}
+
 TEST_F(wait, with_no_time_asks_and_returns)
 {
 	struct ibchan_cmd_submit cmd = post_and_wait(self->b, NULL, 1, 0);

@@ -224,7 +224,8 @@ struct ibchan_sge {
  * @done: called once when the work has ended, with bottom halves off, under no
  *	lock; must not sleep. The work, its elements and its buffers are the
  *	caller's again, also within this call: it may post the work again or free
- *	it. It may break and close channels.
+ *	it. It may break and close channels. One that posts each time keeps the
+ *	worker of its cq, and so a cpu, busy.
  *
  * @done is set before the work is posted. From an accepted post until @done is
  * called, the struct and the elements of the request must stay where they are.
