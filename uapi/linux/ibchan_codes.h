@@ -131,8 +131,8 @@ struct ibchan_reason {
 	  "an element is not inside a valid local region")		\
 	X(5, WR_FLUSH_ERR, ECANCELED, TRANSPORT,			\
 	  "the channel was broken before this work was done; its first error tells why") \
-	X(6, MW_BIND_ERR, EIO, PROGRAMMING,				\
-	  "not a status of a reliable connection")			\
+	X(6, MW_BIND_ERR, EIO, LOCAL_RESOURCE,				\
+	  "a memory window could not be bound; ibchan makes none")	\
 	X(7, BAD_RESP_ERR, EPROTO, TRANSPORT,				\
 	  "the peer answered with something unexpected")		\
 	X(8, LOC_ACCESS_ERR, EACCES, PROGRAMMING,			\
