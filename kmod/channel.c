@@ -559,6 +559,8 @@ static void leak(struct ibchan_channel *ch)
 {
 	ch->leaked = 1;
 	ch->pd->leaked = 1;
+	set_bit(CQ_ORPHANED, &ch->send.cq->flags);
+	set_bit(CQ_ORPHANED, &ch->recv.cq->flags);
 	__module_get(THIS_MODULE);
 	ibchan_gauge(leaked, 1);
 }

@@ -33,11 +33,11 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #endif
 
 /*
- * What a driver does no header tells, so Kbuild goes by version here. Until the
- * repairs that 7.2 has, soft-RoCE goes on for a moment when its qp is moved to ERR:
- * it may flush a send whose bytes it is still copying, and from 6.2 on run a
- * received packet a second time, into the next receive or through a null pointer.
- * Moving it to RESET stops it first.
+ * What a driver does no header tells, so Kbuild goes by version here. From the
+ * rewrite of its flushing until the repair that 7.2 has, soft-RoCE may run a
+ * received packet a second time when its qp is moved to ERR just then: into the
+ * next receive, or through a null pointer. Moving it to RESET stops it first; not so
+ * in 6.1, where its tasks also run outside of the tasklets that RESET disables.
  */
 #ifndef IBCHAN_RXE_ERR_IS_UNSAFE
 #define IBCHAN_RXE_ERR_IS_UNSAFE 0

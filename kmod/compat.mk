@@ -5,6 +5,7 @@ ibchan-has = $(shell grep -qE '$(1)' $(srctree)/include/linux/$(2) 2>/dev/null &
 ccflags-y += $(call ibchan-has,void vm_flags_set.,mm.h,IBCHAN_HAVE_VM_FLAGS_SET)
 ccflags-y += $(call ibchan-has,EXPORT_SYMBOL_NS_GPL.*"GPL". ns.,export.h,IBCHAN_HAVE_STRING_SYMBOL_NS)
 
-# Before 7.2: see kmod/compat.h.
+# 6.2 to 7.1: see kmod/compat.h.
 ibchan-version := $(shell expr $(VERSION) \* 1000 + $(PATCHLEVEL))
-ccflags-$(shell expr $(ibchan-version) \< 7002 | tr 10 yn) += -DIBCHAN_RXE_ERR_IS_UNSAFE=1
+ccflags-$(shell expr $(ibchan-version) \>= 6002 \& $(ibchan-version) \< 7002 | tr 10 yn) += \
+	-DIBCHAN_RXE_ERR_IS_UNSAFE=1

@@ -150,6 +150,7 @@ static void cq_request_event(struct ibchan_cq *cq)
 	/* No event will come: the worker goes on until nothing is in flight. */
 	clear_bit(CQ_ARMED_ANY, &cq->flags);
 	clear_bit(CQ_ARMED, &cq->flags);
+	set_bit(CQ_WANTED, &cq->flags);
 	queue_work(ibchan_wq, &cq->reap_work);
 }
 
@@ -304,9 +305,15 @@ void ibchan_cq_wake_broken(struct ibchan_cq *cq)
 	ibchan_cq_reap(cq, REAP_WORK_BUDGET);
 }
 
+/* That there was more than a batch is no wish to be called back. */
 static void cq_reap_work(struct work_struct *work)
 {
-	ibchan_cq_arm(container_of(work, struct ibchan_cq, reap_work));
+	struct ibchan_cq *cq = container_of(work, struct ibchan_cq, reap_work);
+
+	if ((cq->mode & IBCHAN_CQ_POLLED) && !test_and_clear_bit(CQ_WANTED, &cq->flags))
+		ibchan_cq_reap(cq, REAP_WORK_BUDGET);
+	else
+		ibchan_cq_arm(cq);
 }
 
 /* The device has lost completions, so nothing on this cq can be relied on. */
@@ -333,7 +340,7 @@ static void cq_error(struct ib_event *event, void *context)
 /* Drains arm a cq as well, which its owner may want to poll by himself. */
 static bool cq_is_wanted(struct ibchan_cq *cq)
 {
-	return test_and_clear_bit(CQ_WANTED, &cq->flags) || !(cq->mode & IBCHAN_CQ_POLLED);
+	return test_bit(CQ_WANTED, &cq->flags) || !(cq->mode & IBCHAN_CQ_POLLED);
 }
 
 /* May run with interrupts off, under locks of the driver: no verbs here. */
@@ -493,13 +500,19 @@ void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries)
 	ibchan_cq_put(cq);
 }
 
+/* One that is asked for while another one comes leaves either of them. */
+static bool cq_event_is_due(const struct ibchan_cq *cq)
+{
+	return READ_ONCE(cq->flags) & (BIT(CQ_ARMED) | BIT(CQ_ARMED_ANY));
+}
+
 /* No verbs and no callbacks from here on. */
 static void cq_stop(struct ibchan_cq *cq)
 {
 	ibchan_cq_own(cq);
 	set_bit(CQ_DEAD, &cq->flags);
 	/* An event that came while it was asked for may have cleared what says so. */
-	if (test_bit(CQ_ARMED, &cq->flags) || (cq->mode & IBCHAN_CQ_SOLICITED))
+	if (cq_event_is_due(cq) || (cq->mode & IBCHAN_CQ_SOLICITED))
 		set_bit(CQ_LATE, &cq->flags);
 	ibchan_cq_disown(cq);
 }
@@ -508,7 +521,8 @@ static void cq_stop(struct ibchan_cq *cq)
 void ibchan_cq_remove(struct ibchan_cq *cq)
 {
 	ibchan_cq_own(cq);
-	if (!test_and_set_bit(CQ_DEAD, &cq->flags) && cq->sink->gone)
+	if (!test_and_set_bit(CQ_DEAD, &cq->flags) && cq->sink->gone &&
+	    !test_bit(CQ_ORPHANED, &cq->flags))
 		cq->sink->gone(cq->priv);
 	ibchan_cq_disown(cq);
 	wake_up_all(&cq->wait);
@@ -520,8 +534,7 @@ void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline)
 	unsigned long now = jiffies;
 
 	if (time_before(now, deadline))
-		wait_event_timeout(cq->wait, !test_bit(CQ_ARMED, &cq->flags),
-				   deadline - now);
+		wait_event_timeout(cq->wait, !cq_event_is_due(cq), deadline - now);
 }
 
 /*

@@ -20,7 +20,8 @@
  *
  * The right to reap a cq (CQ_OWNED) is not a lock: callbacks run under it. Who
  * has it keeps bottom halves off and never waits for anything, so that another
- * may spin for it. It is taken without any of the locks above but the gate.
+ * may spin for it. It is taken without any of the locks above but the gate and
+ * qp_lock.
  */
 #ifndef IBCHAN_INTERNAL_H
 #define IBCHAN_INTERNAL_H
@@ -205,6 +206,7 @@ enum ibchan_cq_flag {
 	CQ_ARMED_ANY,	/* and not only for solicited completions */
 	CQ_WANTED,	/* its owner wants to be called back when it comes */
 	CQ_DEAD,	/* no more verbs on it */
+	CQ_ORPHANED,	/* a leaked channel keeps it: its owner may have gone */
 	CQ_LATE,	/* an event was due when it died */
 };
 

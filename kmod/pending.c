@@ -204,8 +204,10 @@ void ibchan_pending_end(struct ibchan_pending *pending, int error)
 		return;
 	ibchan_channel_force(pending->channel);
 	/* Only a device that cannot even destroy its queue pair has this wait on. */
-	while (!ibchan_pending_is_done(pending))
+	while (!ibchan_pending_is_done(pending)) {
 		schedule_timeout_uninterruptible(HZ);
+		ibchan_pending_reap(pending);
+	}
 }
 
 /**

@@ -405,10 +405,12 @@ static __always_inline bool post_plain(struct ibchan_channel *ch, const struct i
 
 static void reap_both(struct ibchan_channel *ch, void (*reap)(struct ibchan_cq *cq))
 {
-	if (!(ch->send.cq->mode & IBCHAN_CQ_POLLED))
-		reap(ch->send.cq);
-	if (!(ch->recv.cq->mode & IBCHAN_CQ_POLLED) && ch->recv.cq != ch->send.cq)
-		reap(ch->recv.cq);
+	struct ibchan_cq *send = ch->send.cq, *recv = ch->recv.cq;
+
+	if (!(send->mode & IBCHAN_CQ_POLLED))
+		reap(send);
+	if (!(recv->mode & IBCHAN_CQ_POLLED) && recv != send)
+		reap(recv);
 }
 
 /*

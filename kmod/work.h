@@ -9,8 +9,8 @@
 #include "internal.h"
 
 /*
- * Of struct ibchan_work.flags, besides what its request says: a plain work (see
- * ibchan_wr_is_plain()), of the caller's own.
+ * Of struct ibchan_work.flags, besides what its request says: a plain one (see
+ * check.h), and the work is the caller's own.
  */
 #define IBCHAN_WORK_PLAIN	0x80U
 

@@ -181,7 +181,11 @@ struct ibchan_pages {
 	u64 length;
 };
 
-/* Flags of a cq. */
+/*
+ * Flags of a cq. What a device takes for an error that wakes a solicited cq is its
+ * own matter: soft-RoCE leaves failed sends out, so give them another cq, or break
+ * the channel, which looks.
+ */
 #define IBCHAN_CQ_POLLED	0x1U	/* its owner reaps, polls, waits or arms; else posts do */
 #define IBCHAN_CQ_KEEP		0x2U	/* completions stay until ibchan_cq_poll() takes them */
 #define IBCHAN_CQ_SOLICITED	0x4U	/* only solicited messages and errors wake it */
