@@ -594,6 +594,7 @@ void ibchan_channel_stop(struct ibchan_channel *ch, u32 error, unsigned long dea
 		return;
 	release_queue(&ch->send);
 	release_queue(&ch->recv);
+	ibchan_mr_unpark(&ch->parked);
 	if (!ch->service)
 		ibchan_pd_drop(ch->pd);
 	ibchan_gauge(channels, -1);

@@ -141,9 +141,20 @@ static int destroy_cq(struct ibchan_context *ctx, struct ibchan_object *object)
 	return 0;
 }
 
+/* A work that has completed leaves the region of its plain memory to a worker. */
+static int free_pd(struct ibchan_context *ctx, struct ibchan_pd *pd)
+{
+	int ret = ibchan_pd_free(pd);
+
+	if (ret != -EBUSY || !ctx->had_plain)
+		return ret;
+	ibchan_flush();
+	return ibchan_pd_free(pd);
+}
+
 static int destroy_pd(struct ibchan_context *ctx, struct ibchan_object *object)
 {
-	int ret = ibchan_pd_free(object->pd);
+	int ret = object->children ? -EBUSY : free_pd(ctx, object->pd);
 
 	if (!ret)
 		object_forget(ctx, object);

@@ -112,6 +112,8 @@ struct ibchan_object {
  * @next_id: so that a stale handle misses
  * @num_objects: under @lock
  * @pinned_bytes: under @lock
+ * @had_plain: works on plain memory were posted: their regions may outlive them a
+ *	little; under @lock
  * @broken: a ring was damaged
  * @break_work: breaks the channels when that happens
  * @scratch: room to decode a submit in, or NULL while one is under way
@@ -123,6 +125,7 @@ struct ibchan_context {
 	u32 next_id;
 	u32 num_objects;
 	u64 pinned_bytes;
+	int had_plain;
 	int broken;
 	struct work_struct break_work;
 	struct ibchan_submit_scratch *scratch;

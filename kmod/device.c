@@ -55,8 +55,6 @@ static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 
 	strscpy(attr->name, dev_name(&ib->dev), sizeof(attr->name));
 	attr->node_guid = be64_to_cpu(ib->node_guid);
-	if (driver_registers_user_memory(ib->ops.driver_id))
-		attr->caps |= IBCHAN_DEVICE_USER_MR;
 	if (ib_attr->atomic_cap != IB_ATOMIC_NONE)
 		attr->caps |= IBCHAN_DEVICE_ATOMICS;
 	attr->ports = ib->phys_port_cnt;
@@ -72,6 +70,21 @@ static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 	attr->max_mr_size = ib_attr->max_mr_size;
 	if (ib_attr->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS)
 		attr->max_fast_reg_pages = ib_attr->max_fast_reg_page_list_len;
+	/* A page is always in one piece. */
+	attr->max_plain_bytes = max_t(u64, attr->max_fast_reg_pages, 1) << PAGE_SHIFT;
+}
+
+/* What the driver does not do by itself, fast registration does, for less at a time. */
+static void snapshot_user_memory(struct ibchan_device *dev)
+{
+	struct ibchan_device_attr *attr = &dev->attr;
+	u64 fast = (u64)attr->max_fast_reg_pages << PAGE_SHIFT;
+
+	dev->registers_user_memory = driver_registers_user_memory(attr->driver_id);
+	if (dev->registers_user_memory || fast)
+		attr->caps |= IBCHAN_DEVICE_USER_MR;
+	if (!dev->registers_user_memory)
+		attr->max_mr_size = min(attr->max_mr_size, fast);
 }
 
 static struct ibchan_device *device_alloc(struct ib_device *ib)
@@ -89,6 +102,7 @@ static struct ibchan_device *device_alloc(struct ib_device *ib)
 	INIT_LIST_HEAD(&dev->channels);
 	kref_init(&dev->kref);
 	snapshot_attr(ib, &dev->attr);
+	snapshot_user_memory(dev);
 	return dev;
 }
 

@@ -30,6 +30,8 @@
 #include <linux/completion.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/rwsem.h>
@@ -88,6 +90,7 @@
  * @kref: its objects and its holders
  * @events: tells when the device has failed
  * @fatal_work: breaks its channels then
+ * @registers_user_memory: its driver can do that for the kernel; immutable
  * @attr: snapshot taken when the device came; immutable but for the name, which
  *	changes under devices_lock
  */
@@ -103,6 +106,7 @@ struct ibchan_device {
 	struct kref kref;
 	struct ib_event_handler events;
 	struct work_struct fatal_work;
+	bool registers_user_memory;
 	struct ibchan_device_attr attr;
 };
 
@@ -151,6 +155,34 @@ struct ibchan_piece {
 };
 
 /**
+ * struct ibchan_pinned - user pages that we have pinned
+ * @pages: NULL: none
+ * @num: how many
+ * @mm: that is charged for them; its memory is kept
+ */
+struct ibchan_pinned {
+	struct page **pages;
+	u64 num;
+	struct mm_struct *mm;
+};
+
+/**
+ * struct ibchan_user_range - what a region of pinned pages is for
+ * @addr: of the first byte
+ * @length: bytes
+ * @access: IBCHAN_ACCESS_*
+ * @max_pieces: if it has more, the device is to know it as one; 0: in any case
+ * @transient: for one work only
+ */
+struct ibchan_user_range {
+	u64 addr;
+	u64 length;
+	u32 access;
+	u32 max_pieces;
+	int transient;
+};
+
+/**
  * struct ibchan_mr - memory region
  * @ib: NULL once deregistered, or where the domain's own key serves; guarded by
  *	the gate
@@ -162,6 +194,9 @@ struct ibchan_piece {
  * @access: IBCHAN_ACCESS_*
  * @lkey: never leaves the kernel
  * @rkey: 0 unless remote access was asked for
+ * @key: of one that the service registers, as it was made; 0: the service does not
+ * @transient: for one work only, which may leave it parked
+ * @pinned: user pages that go with it
  * @busy: ranges in flight
  * @num_pieces: 1, unless the device knows it in pieces
  * @pieces: these, if not NULL
@@ -170,10 +205,10 @@ struct ibchan_piece {
  * @released: the verbs object is gone
  * @invalidate: takes its registration back; called without the gate; may be NULL
  * @link: in the device's list
- * @free_link: in the list of those whose last work has gone
+ * @free_link: in the list of those whose last work has gone, or of a channel's parked
  * @rcu: the memory outlives readers that found it in a handle table
  *
- * All but @ib, @users, @busy, @sgt, @released and the links are immutable.
+ * All but @ib, @users, @busy, @sgt, @pinned, @released and the links are immutable.
  */
 struct ibchan_mr {
 	struct ib_mr *ib;
@@ -185,6 +220,9 @@ struct ibchan_mr {
 	u32 access;
 	u32 lkey;
 	u32 rkey;
+	u32 key;
+	int transient;
+	struct ibchan_pinned pinned;
 	struct ibchan_busy busy;
 	u32 num_pieces;
 	struct ibchan_piece *pieces;
@@ -343,6 +381,7 @@ struct ibchan_gid {
  * @send: all but receives
  * @recv: receives
  * @max_sge: elements that the device sees of one work, by opcode
+ * @parked: plain memory of works that have failed, until @qp is destroyed
  * @calls_back: a post reaps a cq of its own, or arms it
  * @max_message: bytes of one message
  * @state_lock: guards @state, @error and @status together
@@ -376,6 +415,7 @@ struct ibchan_channel {
 	struct ibchan_queue recv;
 	u8 max_sge[IBCHAN_OPS];
 	u32 max_message;
+	struct llist_head parked;
 	int calls_back;
 	spinlock_t state_lock;		/* state and first error */
 	u32 state;
@@ -455,7 +495,23 @@ void ibchan_pd_hold(struct ibchan_pd *pd);
 void ibchan_pd_drop(struct ibchan_pd *pd);
 void ibchan_pd_release_verbs(struct ibchan_pd *pd);
 
+/* pin.c */
+int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason);
+int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, u64 length, bool write,
+	       struct ibchan_reason *reason);
+void ibchan_unpin(struct ibchan_pinned *pinned, bool dirty);
+
+/* service.c */
+int ibchan_mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason);
+
 /* mr.c */
+struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 length,
+				       u32 access, struct ibchan_reason *reason);
+struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinned *pinned,
+				       const struct ibchan_user_range *range,
+				       struct ibchan_reason *reason);
+void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked);
+void ibchan_mr_unpark(struct llist_head *parked);
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason);
 void ibchan_mr_last_drop(struct ibchan_mr *mr);
@@ -514,6 +570,18 @@ void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status);
 void ibchan_channel_stop(struct ibchan_channel *ch, u32 error, unsigned long deadline);
 void ibchan_channel_force(struct ibchan_channel *ch);
 bool ibchan_channel_end(struct ibchan_channel *ch);
+
+/* Pages that a range touches. The end of the range does not wrap. */
+static inline u64 ibchan_pages_spanned(u64 addr, u64 length)
+{
+	return (PAGE_ALIGN(addr + length) - PAGE_ALIGN_DOWN(addr)) >> PAGE_SHIFT;
+}
+
+/* The service registers it, and takes that back. */
+static inline bool ibchan_mr_is_contiguous(const struct ibchan_mr *mr)
+{
+	return mr->key;
+}
 
 /* For an element of a work; false when the region is being given up. Any context. */
 static inline bool ibchan_mr_get(struct ibchan_mr *mr)

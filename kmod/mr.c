@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory regions: the only place that pins or registers.
+ * Memory regions: the only place that maps or registers.
  *
  * A region's users are its owner and each element of a work in flight. Giving
  * it up while works use it is either refused (ibchan_mr_try_dereg) or left to
@@ -8,128 +8,30 @@
  * be unpinned, so the last one hands the region to a worker.
  *
  * User pages are pinned by the driver (ib_umem), charged to the mm of the
- * caller, and unpinned when the driver deregisters, whoever calls that.
+ * caller, and unpinned when the driver deregisters, whoever calls that; or they
+ * come pinned (pin.c), and the region lets them go.
  *
  * Kernel memory belongs to its owner and is only mapped. For local access the
  * domain's own key serves, which is why such a region may consist of several
  * pieces and has no rkey. For remote access the pages are put into a region that
- * is contiguous for the device; service.c posts its registration.
+ * is contiguous for the device; service.c posts its registration. So are pinned
+ * pages of more pieces than their user can do with.
  */
-#include <linux/capability.h>
 #include <linux/errno.h>
 #include <linux/llist.h>
 #include <linux/mm.h>
-#include <linux/pagemap.h>
 #include <linux/scatterlist.h>
 #include <linux/sched/signal.h>
-#include <linux/sizes.h>
 #include <linux/slab.h>
-#include <linux/userfaultfd_k.h>
 
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
 #include "internal.h"
 
-/* Bytes to fault in between two looks at signals. */
-#define FAULT_IN_STEP	SZ_2M
-
 static LLIST_HEAD(deferred);
 static void release_deferred(struct work_struct *work);
 static DECLARE_WORK(deferred_work, release_deferred);
-
-static u64 pages_spanned(u64 addr, u64 length)
-{
-	return (PAGE_ALIGN(addr + length) - PAGE_ALIGN_DOWN(addr)) >> PAGE_SHIFT;
-}
-
-/* Tells a refusal by RLIMIT_MEMLOCK from memory that ran out; ib_umem does not. */
-static int refuse_memory(u64 pages, struct ibchan_reason *reason)
-{
-	u64 limit = rlimit(RLIMIT_MEMLOCK);
-	u64 used = (u64)atomic64_read(&current->mm->pinned_vm) << PAGE_SHIFT;
-	u64 needed = pages << PAGE_SHIFT;
-
-	if (capable(CAP_IPC_LOCK) || used + needed <= limit)
-		return -ENOMEM;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_MEMLOCK, -ENOMEM,
-				    (u64[3]) { used, limit, needed });
-}
-
-static int check_user_range(struct ibchan_device *dev, u64 addr, u64 length,
-			    struct ibchan_reason *reason)
-{
-	u64 end;
-
-	if (!(dev->attr.caps & IBCHAN_DEVICE_USER_MR))
-		return ibchan_refuse_values(reason, IBCHAN_REASON_DRIVER_NOT_SAFE,
-					    -EOPNOTSUPP,
-					    (u64[3]) { dev->attr.driver_id });
-	if (!length)
-		return ibchan_refuse(reason, IBCHAN_REASON_EMPTY_RANGE, -EINVAL);
-	if (check_add_overflow(addr, length, &end) || !access_ok(u64_to_user_ptr(addr), length))
-		return -EFAULT;
-	if (length > dev->attr.max_mr_size)
-		return -EINVAL;
-	return 0;
-}
-
-/*
- * Faults on files and under userfaultfd may take as long as somebody likes. They
- * are taken here, before the gate, so that the device can leave meanwhile. What
- * is not there is left for the pin to find out.
- */
-static bool may_fault_for_long(u64 addr, u64 end)
-{
-	struct vm_area_struct *vma;
-	bool found = false;
-
-	mmap_read_lock(current->mm);
-	for (vma = find_vma(current->mm, addr); vma && vma->vm_start < end && !found;
-	     vma = find_vma(current->mm, vma->vm_end))
-		found = vma->vm_file || userfaultfd_armed(vma);
-	mmap_read_unlock(current->mm);
-	return found;
-}
-
-static int fault_in(u64 addr, u64 length, u32 access)
-{
-	u64 end = addr + length;
-	size_t step, left;
-
-	if (!may_fault_for_long(addr, end))
-		return 0;
-	for (; addr < end; addr += step) {
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		step = min_t(u64, end - addr, FAULT_IN_STEP);
-		left = access & IBCHAN_ACCESS_LOCAL_WRITE ?
-			fault_in_safe_writeable(u64_to_user_ptr(addr), step) :
-			fault_in_readable(u64_to_user_ptr(addr), step);
-		if (left)
-			return 0;
-		cond_resched();
-	}
-	return 0;
-}
-
-/*
- * The address that the device knows the range by is the user's own: soft-RoCE
- * wants both to be equal modulo the page, siw wants them equal.
- */
-static struct ib_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
-			      struct ibchan_reason *reason)
-{
-	struct ib_mr *ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_REG_USER) ?:
-			   ib_reg_user_mr(pd->ib, addr, length, addr, access);
-
-	if (!IS_ERR(ib))
-		return ib;
-	/* A limit of 0 is -EPERM to ib_umem. */
-	if (PTR_ERR(ib) == -ENOMEM || (PTR_ERR(ib) == -EPERM && !can_do_mlock()))
-		return ERR_PTR(refuse_memory(pages_spanned(addr, length), reason));
-	return ib;
-}
 
 static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access)
 {
@@ -158,8 +60,39 @@ static void mr_publish(struct ibchan_mr *mr)
 	ibchan_gauge(mr_pages, mr->pages);
 }
 
-static struct ibchan_mr *mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
-				     u32 access, struct ibchan_reason *reason)
+/*
+ * The address that the device knows the range by is the user's own: soft-RoCE
+ * wants both to be equal modulo the page, siw wants them equal.
+ */
+static struct ib_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+			      struct ibchan_reason *reason)
+{
+	struct ib_mr *ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_REG_USER) ?:
+			   ib_reg_user_mr(pd->ib, addr, length, addr, access);
+
+	if (!IS_ERR(ib))
+		return ib;
+	/* A limit of 0 is -EPERM to ib_umem. */
+	if (PTR_ERR(ib) == -ENOMEM || (PTR_ERR(ib) == -EPERM && !can_do_mlock()))
+		return ERR_PTR(ibchan_refuse_memory(ibchan_pages_spanned(addr, length),
+						    reason));
+	return ib;
+}
+
+/**
+ * ibchan_mr_reg_driver - have the driver pin and register a range of the caller's
+ * @pd: where
+ * @addr: first byte
+ * @length: bytes; checked
+ * @access: IBCHAN_ACCESS_*; checked
+ * @reason: why not, or NULL
+ *
+ * Context: process, may sleep; the gate is held; current->mm is the memory's.
+ * Return: the region; -ENOMEM, also when RLIMIT_MEMLOCK does not allow it, which
+ * @reason tells; the driver's errno.
+ */
+struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 length,
+				       u32 access, struct ibchan_reason *reason)
 {
 	struct ibchan_mr *mr = mr_alloc(pd, length, access);
 	struct ib_mr *ib;
@@ -173,52 +106,12 @@ static struct ibchan_mr *mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 	}
 	mr->ib = ib;
 	mr->addr = addr;
-	mr->pages = pages_spanned(addr, length);
+	mr->pages = ibchan_pages_spanned(addr, length);
 	mr->lkey = ib->lkey;
 	mr->rkey = access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
 	mr_publish(mr);
 	return mr;
 }
-
-/**
- * ibchan_mr_reg_user - pin and register a range of the caller's memory
- * @pd: where
- * @addr: first byte; any alignment
- * @length: bytes, 1 to the device's largest
- * @access: IBCHAN_ACCESS_*
- * @reason: why not, or NULL
- *
- * The pages are charged to the caller's RLIMIT_MEMLOCK. They stay pinned until
- * the region is deregistered, whatever becomes of the mapping or the process.
- *
- * Context: process, may sleep; current->mm is the memory's.
- * Return: the region; -EINVAL for an empty or too long range or access flags
- * that do not go together; -EOPNOTSUPP for unknown flags, or a driver that
- * cannot do this safely for the kernel; -EFAULT for memory that is not there;
- * -EINTR when the caller is killed; -ENOMEM, also when RLIMIT_MEMLOCK does not
- * allow it, which @reason tells; -ENODEV when the device is gone; the driver's
- * errno.
- */
-struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
-				     u32 access, struct ibchan_reason *reason)
-{
-	struct ibchan_mr *mr;
-	int ret;
-
-	ret = ibchan_access_check(access, reason);
-	if (!ret)
-		ret = check_user_range(pd->dev, addr, length, reason);
-	if (!ret)
-		ret = fault_in(addr, length, access);
-	if (!ret)
-		ret = ibchan_device_enter(pd->dev);
-	if (ret)
-		return ERR_PTR(ret);
-	mr = mr_reg_user(pd, addr, length, access, reason);
-	ibchan_device_exit(pd->dev);
-	return mr;
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_user, IBCHAN_NS);
 
 /* Pages of the device's size that a mapped table covers. */
 static u32 table_pages(const struct sg_table *sgt)
@@ -228,7 +121,7 @@ static u32 table_pages(const struct sg_table *sgt)
 	u32 i;
 
 	for_each_sgtable_sg(sgt, sg, i)
-		pages += pages_spanned(sg->offset, sg->length);
+		pages += ibchan_pages_spanned(sg->offset, sg->length);
 	return pages;
 }
 
@@ -272,8 +165,9 @@ static int refuse_pages(u32 code, u64 given, u64 allowed, struct ibchan_reason *
 }
 
 /*
- * The device calls the first byte by its place in its page, so that peers do not
- * learn where it lies.
+ * A peer knows memory of a user by the user's address. Of kernel memory the device
+ * calls the first byte by its place in its page, so that peers do not learn where it
+ * lies.
  */
 static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
@@ -295,10 +189,12 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	if (mapped < mr->sgt.nents)
 		return refuse_pages(IBCHAN_REASON_REGION_GAPS, mr->sgt.nents, mapped, reason);
 	ib_update_fast_reg_key(ib, ib_inc_rkey(ib->rkey));
-	ib->iova = offset_in_page(ib->iova);
-	mr->addr = ib->iova;
+	if (!mr->addr)
+		mr->addr = offset_in_page(ib->iova);
+	ib->iova = mr->addr;
 	mr->lkey = ib->lkey;
-	mr->rkey = ib->rkey;
+	mr->key = ib->rkey;
+	mr->rkey = mr->access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
 	return 0;
 }
 
@@ -345,12 +241,12 @@ static void unmap_table(struct ibchan_mr *mr)
 	sg_free_table(&mr->sgt);
 }
 
-static int fill_kernel(struct ibchan_mr *mr, struct ibchan_reason *reason)
+static int fill_mapped(struct ibchan_mr *mr, u32 max_pieces, struct ibchan_reason *reason)
 {
 	int ret;
 
-	ret = mr->access & IBCHAN_ACCESS_REMOTE ? fill_contiguous(mr, reason) :
-						   fill_pieces(mr);
+	ret = mr->access & IBCHAN_ACCESS_REMOTE || mr->sgt.nents > max_pieces ?
+	      fill_contiguous(mr, reason) : fill_pieces(mr);
 	if (!ret)
 		return 0;
 	if (mr->ib)
@@ -360,27 +256,38 @@ static int fill_kernel(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	return ret;
 }
 
-static struct ibchan_mr *mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
-				struct ibchan_reason *reason)
+/* Takes the table over on success. */
+static int mr_map(struct ibchan_mr *mr, struct sg_table *sgt, u32 max_pieces,
+		  struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr = mr_alloc(pd, table_length(sgt), access);
 	int ret;
 
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
 	mr->sgt = *sgt;
 	mr->pages = table_pages(sgt);
 	ret = map_table(mr, reason);
+	if (ret)
+		return ret;
+	*sgt = (struct sg_table) {};
+	ret = fill_mapped(mr, max_pieces, reason);
+	if (!ret)
+		mr_publish(mr);
+	return ret;
+}
+
+static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *sgt,
+					 u32 max_pieces, struct ibchan_reason *reason)
+{
+	struct ibchan_device *dev = mr->pd->dev;
+	int ret = ibchan_device_enter(dev);
+
 	if (!ret) {
-		*sgt = (struct sg_table) {};
-		ret = fill_kernel(mr, reason);
+		ret = mr_map(mr, sgt, max_pieces, reason);
+		ibchan_device_exit(dev);
 	}
-	if (ret) {
-		kfree(mr);
-		return ERR_PTR(ret);
-	}
-	mr_publish(mr);
-	return mr;
+	if (!ret)
+		return mr;
+	kfree(mr);
+	return ERR_PTR(ret);
 }
 
 /**
@@ -398,13 +305,45 @@ static struct ibchan_mr *mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr;
-	int ret = ibchan_device_enter(pd->dev);
+	struct ibchan_mr *mr = mr_alloc(pd, table_length(sgt), access);
 
-	if (ret)
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	return map_behind_gate(mr, sgt, U32_MAX, reason);
+}
+
+/**
+ * ibchan_mr_map_pinned - make a region of pinned user memory
+ * @pd: where
+ * @pinned: its pages; belong to the region on success
+ * @range: what they are; a region that is contiguous is not registered yet
+ * @reason: why not, or NULL
+ *
+ * Context: process, may sleep.
+ * Return: as ibchan_mr_map().
+ */
+struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinned *pinned,
+				       const struct ibchan_user_range *range,
+				       struct ibchan_reason *reason)
+{
+	struct ibchan_mr *mr = mr_alloc(pd, range->length, range->access);
+	struct sg_table sgt;
+	int ret;
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	ret = sg_alloc_table_from_pages(&sgt, pinned->pages, pinned->num,
+					offset_in_page(range->addr), range->length,
+					GFP_KERNEL_ACCOUNT);
+	if (ret) {
+		kfree(mr);
 		return ERR_PTR(ret);
-	mr = mr_map(pd, sgt, access, reason);
-	ibchan_device_exit(pd->dev);
+	}
+	mr->addr = range->addr;
+	mr->transient = range->transient;
+	mr->pinned = *pinned;
+	mr = map_behind_gate(mr, &sgt, range->max_pieces, reason);
+	sg_free_table(&sgt);
 	return mr;
 }
 
@@ -492,10 +431,12 @@ bool ibchan_mr_release_verbs(struct ibchan_mr *mr)
 		return true;
 	mr->released = 1;
 	gone = dereg(mr);
-	if (gone)
+	if (gone) {
 		unmap_table(mr);
-	else
+		ibchan_unpin(&mr->pinned, mr->access & IBCHAN_ACCESS_LOCAL_WRITE);
+	} else {
 		mr->pd->leaked = 1;
+	}
 	ibchan_gauge(mrs_registered, -1);
 	ibchan_gauge(mr_pages, -(s64)mr->pages);
 	return gone;
@@ -549,6 +490,34 @@ void ibchan_mr_last_drop(struct ibchan_mr *mr)
 {
 	if (llist_add(&mr->free_link, &deferred))
 		queue_work(ibchan_free_wq, &deferred_work);
+}
+
+/**
+ * ibchan_mr_park - keep a region until a channel has let go of it
+ * @mr: in use by a work of the channel's, and parked once at most
+ * @parked: the channel's
+ *
+ * Context: any; not NMI.
+ */
+void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked)
+{
+	refcount_inc(&mr->users);
+	llist_add(&mr->free_link, parked);
+}
+
+/**
+ * ibchan_mr_unpark - let all parked regions go
+ * @parked: of a channel whose qp is destroyed
+ *
+ * Context: any; not NMI.
+ */
+void ibchan_mr_unpark(struct llist_head *parked)
+{
+	struct llist_node *list = llist_del_all(parked);
+	struct ibchan_mr *mr, *next;
+
+	llist_for_each_entry_safe(mr, next, list, free_link)
+		ibchan_mr_drop(mr);
 }
 
 /**

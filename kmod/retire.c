@@ -57,14 +57,28 @@ static __always_inline void give_place(struct ibchan_queue *queue, struct ibchan
 	cq->retired++;
 }
 
-/* By wr_id: who did not want to hear of success does not. */
+/* By wr_id: who did not want to hear of success does not, unless it matters to him. */
 static void publish_to_sink(struct ibchan_cq *cq, u8 flags,
 			    const struct ibchan_completion *completion)
 {
 	if (!(flags & IBCHAN_WR_UNSIGNALED) || completion->error)
 		cq->sink->done(cq->priv, completion);
+	else if (cq->sink->quiet)
+		cq->sink->quiet(cq->priv, completion);
 	else
 		ibchan_sink_cancel(cq);
+}
+
+/* The device may still be busy with what a failed work named, until its qp is gone. */
+static void park_sges(struct ibchan_work *work)
+{
+	struct llist_head *parked = &work->queue->channel->parked;
+	struct ibchan_sge *sge = work->sges;
+	u32 i;
+
+	for (i = 0; i < work->num_sge; i++, sge++)
+		if (sge->length && sge->mr->transient)
+			ibchan_mr_park(sge->mr, parked);
 }
 
 static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
@@ -75,10 +89,12 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 	bool by_wr_id = !work->done;
 	u8 flags = work->flags;
 
-	if (wc->status == IB_WC_SUCCESS)
+	if (wc->status == IB_WC_SUCCESS) {
 		fill_success(completion, work, wc);
-	else
+	} else {
 		fill_failure(completion, work, wc);
+		park_sges(work);
+	}
 	ibchan_work_put_sges(work, work->num_sge);
 	give_place(queue, cq);
 	/* The place may have another work by now; a caller's own is still there. */

@@ -202,9 +202,9 @@ static void ring_cancel(void *priv)
 }
 
 /* Our own tail goes first: see refresh_head(). */
-static void ring_done(void *priv, const struct ibchan_completion *completion)
+static __always_inline void ring_put(struct ibchan_user_ring *ring,
+				     const struct ibchan_completion *completion, u8 flags)
 {
-	struct ibchan_user_ring *ring = priv;
 	u32 tail = ring->tail;
 	u32 place = tail & (ring->entries - 1);
 
@@ -213,7 +213,7 @@ static void ring_done(void *priv, const struct ibchan_completion *completion)
 		.channel = completion->cookie,
 		.status = completion->status,
 		.opcode = completion->opcode,
-		.flags = completion->flags,
+		.flags = completion->flags | flags,
 		.bytes = completion->bytes,
 		.imm = completion->imm,
 		.error = completion->error,
@@ -222,6 +222,16 @@ static void ring_done(void *priv, const struct ibchan_completion *completion)
 	WRITE_ONCE(ring->tail, tail + 1);
 	/* Pairs with the reader's acquire: the entry is whole. */
 	smp_store_release(&ring->shared->tail, tail + 1);
+}
+
+static void ring_done(void *priv, const struct ibchan_completion *completion)
+{
+	ring_put(priv, completion, 0);
+}
+
+static void ring_quiet(void *priv, const struct ibchan_completion *completion)
+{
+	ring_put(priv, completion, IBCHAN_CQE_SILENT);
 }
 
 static void ring_notify(void *priv)
@@ -248,6 +258,7 @@ const struct ibchan_sink ibchan_ring_sink = {
 	.reserve = ring_reserve,
 	.cancel = ring_cancel,
 	.done = ring_done,
+	.quiet = ring_quiet,
 	.notify = ring_notify,
 	.gone = ring_gone,
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Registering kernel memory.
+ * Registering memory that the driver does not register by itself: the kernel's, and
+ * pinned pages of users.
  *
- * An rkey for kernel memory exists only once a registration was posted on some
- * queue pair of its domain. Each domain that needs one gets a channel of its own
+ * A key to it is good only once a registration was posted on some queue pair of its
+ * domain. Each domain that needs one gets a channel of its own
  * for that, connected to itself: its service. It is made when it is first needed
  * and replaced when it has broken. Registrations go through it one at a time, and
  * so do invalidations. Deregistering needs no service: where that is gone, the
@@ -128,7 +129,15 @@ static void mr_invalidate(struct ibchan_mr *mr)
 		service_run(mr, IBCHAN_OP_INVALIDATE);
 }
 
-static int mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason)
+/**
+ * ibchan_mr_register - have the domain's service register a region
+ * @mr: mapped as one piece
+ * @reason: why not, or NULL
+ *
+ * Context: process, may sleep; without the gate.
+ * Return: 0; see ibchan_mr_reg_pages().
+ */
+int ibchan_mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	int ret;
 
@@ -161,7 +170,7 @@ static struct ibchan_mr *reg_table(struct ibchan_pd *pd, struct sg_table *sgt, u
 	if (IS_ERR(mr))
 		return mr;
 	if (access & IBCHAN_ACCESS_REMOTE)
-		ret = mr_register(mr, reason);
+		ret = ibchan_mr_register(mr, reason);
 	if (!ret)
 		return mr;
 	/* Now and not by the worker: the domain is in use until then. */

@@ -14,16 +14,33 @@
 #include <linux/uaccess.h>
 #include <net/net_namespace.h>
 
-#include "context.h"
+#include "submit.h"
+
+struct any_header {
+	__u32 size;
+	__u32 flags;
+};
 
 #define COMMAND_MEMBER(nr, NAME, name) struct ibchan_cmd_##name name;
 union any_command {
-	struct {
-		__u32 size;
-		__u32 flags;
-	} header;
 	IBCHAN_COMMANDS(COMMAND_MEMBER)
+	struct any_header header;
 };
+
+/* Flags that a command knows. */
+#define FLAGS_query		0
+#define FLAGS_device_query	0
+#define FLAGS_port_query	0
+#define FLAGS_device_open	0
+#define FLAGS_pd_alloc		0
+#define FLAGS_mr_reg		0
+#define FLAGS_cq_create		IBCHAN_CQ_CREATE_SOLICITED
+#define FLAGS_channel_build	0
+#define FLAGS_channel_handshake	0
+#define FLAGS_channel_query	0
+#define FLAGS_channel_break	0
+#define FLAGS_submit		IBCHAN_SUBMIT_SINCE
+#define FLAGS_destroy		0
 
 static struct net *caller_net(void)
 {
@@ -48,6 +65,10 @@ static int run_query(struct ibchan_call *call)
 	cmd->out_max_handles = ibchan_context_max_objects();
 	cmd->out_devices = devices;
 	cmd->out_pinned_bytes = call->ctx->pinned_bytes;
+	cmd->out_opcodes = IBCHAN_SUBMIT_OPCODES;
+	cmd->out_wr_flags = IBCHAN_WR_FLAGS;
+	cmd->out_submit_flags = FLAGS_submit;
+	cmd->out_cq_flags = FLAGS_cq_create;
 	return 0;
 }
 
@@ -66,6 +87,7 @@ static void fill_device(struct ibchan_cmd_device_query *cmd,
 	cmd->out_max_rd_atomic = attr->max_rd_atomic;
 	cmd->out_driver_id = attr->driver_id;
 	cmd->out_max_mr_size = attr->max_mr_size;
+	cmd->out_max_plain_bytes = attr->max_plain_bytes;
 }
 
 static int run_device_query(struct ibchan_call *call)
@@ -192,13 +214,20 @@ static int run_mr_reg(struct ibchan_call *call)
 	return ret;
 }
 
+/* Submit arms it where nobody waits. */
+static u32 cq_flags(u32 flags)
+{
+	return IBCHAN_CQ_POLLED |
+	       (flags & IBCHAN_CQ_CREATE_SOLICITED ? IBCHAN_CQ_SOLICITED : 0);
+}
+
 static int build_cq(struct ibchan_call *call, struct ibchan_object *device)
 {
 	struct ibchan_cmd_cq_create *cmd = call->cmd;
 	struct ibchan_user_ring *ring = ibchan_ring_create(call->ctx, cmd->entries);
 	const struct ibchan_cq_init init = {
 		.entries = cmd->cq_entries,
-		.flags = IBCHAN_CQ_POLLED,	/* submit arms it where nobody waits */
+		.flags = cq_flags(cmd->flags),
 		.sink = &ibchan_ring_sink,
 		.priv = ring,
 	};
@@ -287,9 +316,11 @@ static int run_channel_build(struct ibchan_call *call)
 		.cookie = call->new->id,
 	};
 	ret = fulfil(call, ibchan_channel_build(&build, &cmd->params, &cmd->reason));
-	if (!ret)
-		ibchan_channel_endpoint(call->new->channel, &cmd->out_endpoint);
-	return ret;
+	if (ret)
+		return ret;
+	ibchan_channel_endpoint(call->new->channel, &cmd->out_endpoint);
+	ibchan_object_adopt(call->new, pd);
+	return 0;
 }
 
 static int run_channel_handshake(struct ibchan_call *call)
@@ -376,20 +407,21 @@ static int run_destroy(struct ibchan_call *call)
 #define RIGHTS_submit		UNLOCKED
 #define RIGHTS_destroy		ANY_MM
 
-/* Flags that a command knows. */
-#define FLAGS_query		0
-#define FLAGS_device_query	0
-#define FLAGS_port_query	0
-#define FLAGS_device_open	0
-#define FLAGS_pd_alloc		0
-#define FLAGS_mr_reg		0
-#define FLAGS_cq_create		0
-#define FLAGS_channel_build	0
-#define FLAGS_channel_handshake	0
-#define FLAGS_channel_query	0
-#define FLAGS_channel_break	0
-#define FLAGS_submit		U32_MAX	/* checks them itself */
-#define FLAGS_destroy		0
+/* A command that has grown serves callers who know its first version only. */
+#define FIRST_SIZE(name, last) offsetofend(struct ibchan_cmd_##name, last)
+#define FIRST_query		FIRST_SIZE(query, out_pinned_bytes)
+#define FIRST_device_query	FIRST_SIZE(device_query, out_max_mr_size)
+#define FIRST_port_query	sizeof(struct ibchan_cmd_port_query)
+#define FIRST_device_open	sizeof(struct ibchan_cmd_device_open)
+#define FIRST_pd_alloc		sizeof(struct ibchan_cmd_pd_alloc)
+#define FIRST_mr_reg		sizeof(struct ibchan_cmd_mr_reg)
+#define FIRST_cq_create		sizeof(struct ibchan_cmd_cq_create)
+#define FIRST_channel_build	sizeof(struct ibchan_cmd_channel_build)
+#define FIRST_channel_handshake	sizeof(struct ibchan_cmd_channel_handshake)
+#define FIRST_channel_query	sizeof(struct ibchan_cmd_channel_query)
+#define FIRST_channel_break	sizeof(struct ibchan_cmd_channel_break)
+#define FIRST_submit		sizeof(struct ibchan_cmd_submit)
+#define FIRST_destroy		sizeof(struct ibchan_cmd_destroy)
 
 enum rights {
 	ANY_MM = BIT(0),	/* any process that has the file may */
@@ -399,7 +431,8 @@ enum rights {
 /**
  * struct command - how a command is run
  * @number: of the ioctl
- * @size: of the struct; so far every command has its first size
+ * @size: of the struct
+ * @first_size: of its first version
  * @flags: known
  * @rights: enum rights
  * @run: the body
@@ -407,6 +440,7 @@ enum rights {
 struct command {
 	unsigned int number;
 	u32 size;
+	u32 first_size;
 	u32 flags;
 	u32 rights;
 	int (*run)(struct ibchan_call *call);
@@ -416,6 +450,7 @@ struct command {
 	[nr] = {						\
 		.number = IBCHAN_CMD_##NAME,			\
 		.size = sizeof(struct ibchan_cmd_##name),	\
+		.first_size = FIRST_##name,			\
 		.flags = FLAGS_##name,				\
 		.rights = RIGHTS_##name,			\
 		.run = run_##name,				\
@@ -446,7 +481,7 @@ static int copy_in(const struct command *command, union any_command *cmd,
 
 	if (get_user(size, (u32 __user *)user))
 		return -EFAULT;
-	if (size < command->size)
+	if (size < command->first_size)
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;
@@ -486,11 +521,14 @@ static void undo(struct ibchan_call *call)
 
 /*
  * The answer goes out after a refusal too, because it says why. The size in it
- * is the caller's, and the rest of a longer struct stays as it is.
+ * is the caller's, who gets no more than that; the rest of a longer struct stays as
+ * it is.
  */
 static int answer(const struct command *command, struct ibchan_call *call, int ret)
 {
-	if (copy_to_user(call->user, call->cmd, command->size) && !ret)
+	u32 size = min(((struct any_header *)call->cmd)->size, command->size);
+
+	if (copy_to_user(call->user, call->cmd, size) && !ret)
 		ret = -EFAULT;
 	if (ret)
 		undo(call);

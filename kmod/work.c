@@ -36,11 +36,11 @@ static noinline void build_rare(union ibchan_send_wr *out, const struct ibchan_w
 		break;
 	case IBCHAN_OP_REGISTER:
 		out->reg.mr = mr->ib;
-		out->reg.key = mr->ib->rkey;
+		out->reg.key = mr->key;
 		out->reg.access = mr->access;
 		break;
 	case IBCHAN_OP_INVALIDATE:
-		out->wr.ex.invalidate_rkey = mr->ib->rkey;
+		out->wr.ex.invalidate_rkey = mr->key;
 		break;
 	}
 }

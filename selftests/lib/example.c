@@ -189,6 +189,7 @@ static void undo_destroy(struct example_objects *objects, void *arg, int rc)
 #define EXAMPLE_mr_reg		.answers = 1, .undo = undo_mr_reg,		\
 				.handles = { HANDLE(mr_reg, pd) }
 #define EXAMPLE_cq_create	.answers = 1, .undo = undo_cq_create,		\
+				.flags = IBCHAN_CQ_CREATE_SOLICITED,		\
 				.handles = { HANDLE(cq_create, device) }
 #define EXAMPLE_channel_build	.answers = 1, .undo = undo_channel_build,	\
 				.handles = { HANDLE(channel_build, pd),		\

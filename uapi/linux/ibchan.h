@@ -169,6 +169,12 @@ struct ibchan_endpoint {
  * @out_max_handles: objects that one file may hold
  * @out_devices: devices visible from the caller's network namespace
  * @out_pinned_bytes: memory that this file's regions keep pinned
+ * @out_opcodes: bit n is set when submit knows opcode n
+ * @out_wr_flags: IBCHAN_WR_* that submit knows
+ * @out_submit_flags: IBCHAN_SUBMIT_* that submit knows
+ * @out_cq_flags: IBCHAN_CQ_CREATE_* that cq_create knows
+ *
+ * What one device cannot do although the module can, device_query tells.
  */
 struct ibchan_cmd_query {
 	__u32 size;
@@ -180,6 +186,10 @@ struct ibchan_cmd_query {
 	__u32 out_max_handles;
 	__u32 out_devices;
 	__aligned_u64 out_pinned_bytes;
+	__u32 out_opcodes;
+	__u32 out_wr_flags;
+	__u32 out_submit_flags;
+	__u32 out_cq_flags;
 };
 
 #define IBCHAN_DEVICE_USER_MR	0x1U	/* can register user memory */
@@ -202,6 +212,8 @@ struct ibchan_cmd_query {
  * @out_max_rd_atomic: reads and atomics in flight on one channel
  * @out_driver_id: enum rdma_driver_id
  * @out_max_mr_size: bytes of one memory region
+ * @out_max_plain_bytes: bytes of one element of plain memory, from a page's first
+ *	byte on
  */
 struct ibchan_cmd_device_query {
 	__u32 size;
@@ -219,6 +231,7 @@ struct ibchan_cmd_device_query {
 	__u32 out_max_rd_atomic;
 	__u32 out_driver_id;
 	__aligned_u64 out_max_mr_size;
+	__aligned_u64 out_max_plain_bytes;
 };
 
 /**
@@ -311,10 +324,13 @@ struct ibchan_cmd_mr_reg {
 	struct ibchan_reason reason;
 };
 
+/* Flags of cq_create. */
+#define IBCHAN_CQ_CREATE_SOLICITED	0x1U	/* only solicited messages and errors wake */
+
 /**
  * struct ibchan_cmd_cq_create - make a completion queue and its ring
  * @size: sizeof(struct ibchan_cmd_cq_create)
- * @flags: 0
+ * @flags: IBCHAN_CQ_CREATE_*
  * @device: handle
  * @entries: completions that may lie in the ring unread; rounded up to a power
  *	of two
@@ -325,6 +341,11 @@ struct ibchan_cmd_mr_reg {
  *	to be mapped at offset 0 with @out_ring_size bytes
  * @out_ring_size: bytes
  * @reason: why not, on an error
+ *
+ * With IBCHAN_CQ_CREATE_SOLICITED a poll of @out_fd is woken by what comes from a
+ * peer's IBCHAN_WR_SOLICITED, and by errors as far as the device reports those
+ * (soft-RoCE does not for sends); other completions wait in the queue until then, or
+ * until the next submit on it. A waiting submit is woken by any completion.
  */
 struct ibchan_cmd_cq_create {
 	__u32 size;
@@ -485,22 +506,38 @@ struct ibchan_cmd_channel_break {
 	__u32 reserved;
 };
 
-/* enum ibchan_opcode: what a work request asks for. */
+/* What a work request asks for. */
 #define IBCHAN_OP_SEND		0
 #define IBCHAN_OP_RECV		1
 #define IBCHAN_OP_WRITE		2
 #define IBCHAN_OP_READ		3
+#define IBCHAN_OP_COMPARE_SWAP	4
+#define IBCHAN_OP_FETCH_ADD	5
 
 /* Flags of a work request. */
 #define IBCHAN_WR_IMM		0x01U	/* send or write with immediate */
+#define IBCHAN_WR_FENCE		0x02U	/* not before all reads and atomics before it are done */
+#define IBCHAN_WR_SOLICITED	0x04U	/* send, or write with immediate: wakes a solicited cq */
+#define IBCHAN_WR_INLINE	0x08U	/* send or write: the data go with the request */
+#define IBCHAN_WR_UNSIGNALED	0x10U	/* ends with a later work; not for a receive */
 #define IBCHAN_WR_UNCHECKED	0x80U	/* ranges in flight may collide; see below */
-#define IBCHAN_WR_FLAGS		(IBCHAN_WR_IMM | IBCHAN_WR_UNCHECKED)
+#define IBCHAN_WR_FLAGS		(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | \
+				 IBCHAN_WR_INLINE | IBCHAN_WR_UNSIGNALED | \
+				 IBCHAN_WR_UNCHECKED)
+
+/* Instead of a region's handle: memory of the caller's that is not registered. */
+#define IBCHAN_MR_PLAIN		0xffffffffU
 
 /**
- * struct ibchan_submit_sge - a range of a memory region
- * @offset: from the region's first byte
+ * struct ibchan_submit_sge - a gather or scatter element
+ * @offset: from the region's first byte; of plain memory: the address
  * @length: bytes; 0 is allowed
- * @mr: handle
+ * @mr: handle, or IBCHAN_MR_PLAIN
+ *
+ * The pages of plain memory are pinned for this one work and charged to
+ * RLIMIT_MEMLOCK. They are let go when the work has completed; those of a work that
+ * failed, when its channel is closed, because the device may still be busy with
+ * them. An element of plain memory has at most out_max_plain_bytes of the device's.
  */
 struct ibchan_submit_sge {
 	__aligned_u64 offset;
@@ -517,18 +554,30 @@ struct ibchan_submit_sge {
  * @wr_id: comes back in the completion
  * @sges: address of struct ibchan_submit_sge[@num_sge] when there are two or
  *	more, else 0
- * @remote_addr: write and read: address in the peer's region, else 0
- * @rkey: write and read: of the peer's region, else 0
+ * @operand: atomics, instead of @sges: what to compare with, or to add
+ * @remote_addr: write, read, atomics: address in the peer's region, else 0
+ * @rkey: write, read, atomics: of the peer's region, else 0
  * @imm: with IBCHAN_WR_IMM: 32 bits for the peer, in host order, else 0
  * @sge: the element when there is just one, else 0
- * @reserved: 0
+ * @swap: compare and swap: the new value, else 0
  *
  * A work keeps its ranges until its completion lies in the ring. Meanwhile a range
- * that it writes (receive, read) may not overlap a range of any other work in
- * flight on the same region, and a range that it reads (send, write) not one that
- * is written: such a post is refused with EBUSY. An entry with
+ * that it writes (receive, read, atomic) may not overlap a range of any other work
+ * in flight on the same region, and a range that it reads (send, write) not one
+ * that is written: such a post is refused with EBUSY. An entry with
  * IBCHAN_WR_UNCHECKED takes no part in this. Nor do aliases (two regions over
- * the same memory), what peers do by rkey, and what the CPU does.
+ * the same memory, plain memory), what peers do by rkey, and what the CPU does.
+ *
+ * With IBCHAN_WR_INLINE all elements are of plain memory, at most the channel's
+ * max_inline_data bytes together. They are copied during the call and may be
+ * reused when it returns.
+ *
+ * An atomic works on 8 bytes of the peer's at a multiple of 8, in the byte order of
+ * the peer's host. Its one element of 8 bytes receives what they were before.
+ *
+ * A work with IBCHAN_WR_UNSIGNALED ends when a later work of its channel's sends,
+ * writes, reads and atomics does that has not the flag, or with an error, or when
+ * the channel breaks. Its completion has IBCHAN_CQE_SILENT if it succeeded.
  */
 struct ibchan_submit_wr {
 	__u32 channel;
@@ -536,12 +585,15 @@ struct ibchan_submit_wr {
 	__u8 flags;
 	__u16 num_sge;
 	__aligned_u64 wr_id;
-	__aligned_u64 sges;
+	union {
+		__aligned_u64 sges;
+		__aligned_u64 operand;
+	};
 	__aligned_u64 remote_addr;
 	__u32 rkey;
 	__u32 imm;
 	struct ibchan_submit_sge sge;
-	__aligned_u64 reserved;
+	__aligned_u64 swap;
 };
 
 #define IBCHAN_TIMEOUT_NEVER	(-1)
@@ -608,6 +660,7 @@ struct ibchan_cmd_destroy {
 
 /* Flags of a completion. */
 #define IBCHAN_CQE_IMM		0x1U	/* @imm is there */
+#define IBCHAN_CQE_SILENT	0x2U	/* an unsignaled work that succeeded */
 
 /**
  * struct ibchan_cqe - one entry of the ring

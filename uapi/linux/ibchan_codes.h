@@ -62,7 +62,8 @@
 	X(46, INLINE_TOO_LONG)	/* bytes given, bytes allowed */	\
 	X(47, REGION_TOO_LONG)	/* pages given, pages allowed */	\
 	X(48, REGION_GAPS)	/* pieces given, pieces mapped */	\
-	X(49, REGION_COPIED)	/* */
+	X(49, REGION_COPIED)	/* */					\
+	X(50, INLINE_ELEMENT)	/* handle given */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {

@@ -52,6 +52,8 @@ static const char * const opcode_names[] = {
 	[IBCHAN_OP_RECV] = "receive",
 	[IBCHAN_OP_WRITE] = "write",
 	[IBCHAN_OP_READ] = "read",
+	[IBCHAN_OP_COMPARE_SWAP] = "compare and swap",
+	[IBCHAN_OP_FETCH_ADD] = "fetch and add",
 };
 
 /*
@@ -146,6 +148,8 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"only {d1} of {d0} pieces join at page borders",
 	[IBCHAN_REASON_REGION_COPIED] =
 		"the device does not reach this memory itself: it would work on a copy",
+	[IBCHAN_REASON_INLINE_ELEMENT] =
+		"{E}inline data come from plain memory, not from region {d0}",
 };
 
 /* A string that grows like snprintf()'s: counted in full, kept as it fits. */

@@ -65,6 +65,7 @@ struct ibchan_work;
  * @driver_id: enum rdma_driver_id
  * @max_mr_size: bytes of one memory region
  * @max_fast_reg_pages: pages of one shared region of kernel memory; 0: none
+ * @max_plain_bytes: of one element of plain memory, from a page's first byte on
  */
 struct ibchan_device_attr {
 	char name[IBCHAN_NAME_SIZE];
@@ -80,6 +81,7 @@ struct ibchan_device_attr {
 	u32 driver_id;
 	u64 max_mr_size;
 	u32 max_fast_reg_pages;
+	u64 max_plain_bytes;
 };
 
 /**
@@ -137,20 +139,22 @@ struct ibchan_completion {
  * @done: one work has ended; its room is used up. Its buffers are the caller's
  *	again. NULL: only works with a done() of their own may be posted, unless
  *	the cq keeps its completions.
+ * @quiet: in place of @cancel for a work that was unsignaled and has succeeded; its
+ *	room is used up. NULL: @cancel.
  * @notify: some works have ended since the last call, of whichever kind. May be
  *	NULL.
  * @gone: the device has left: nothing comes any more. Called once, and not for
  *	a cq that its owner has destroyed. May be NULL.
  *
  * All are called with bottom halves off and must not sleep. @reserve runs under a
- * channel's post lock, @cancel may; @done and @notify run under no lock and
- * never twice at a time for one cq. @done and @notify may post, break and close
- * channels.
+ * channel's post lock, @cancel may; @done, @quiet and @notify run under no lock and
+ * never twice at a time for one cq, and may post, break and close channels.
  */
 struct ibchan_sink {
 	int (*reserve)(void *priv);
 	void (*cancel)(void *priv);
 	void (*done)(void *priv, const struct ibchan_completion *completion);
+	void (*quiet)(void *priv, const struct ibchan_completion *completion);
 	void (*notify)(void *priv);
 	void (*gone)(void *priv);
 };
@@ -179,6 +183,20 @@ struct ibchan_pages {
 	u32 num;
 	u32 offset;
 	u64 length;
+};
+
+/**
+ * struct ibchan_plain - memory of the calling process, for one element of one work
+ * @addr: of the first byte; any alignment
+ * @length: bytes, 1 and up
+ * @num_sge: elements that the work has
+ * @opcode: of the work: IBCHAN_OP_*
+ */
+struct ibchan_plain {
+	u64 addr;
+	u32 length;
+	u16 num_sge;
+	u8 opcode;
 };
 
 /*
@@ -248,18 +266,13 @@ struct ibchan_work {
 	u8 flags;
 };
 
-/* Opcodes besides those of <linux/ibchan.h>. */
-#define IBCHAN_OP_COMPARE_SWAP	4
-#define IBCHAN_OP_FETCH_ADD	5
-
 /* For who does not know how long the peer's region is. */
 #define IBCHAN_REMOTE_UNCHECKED	(~0ULL)
 
-/* Flags besides IBCHAN_WR_IMM. */
-#define IBCHAN_WR_FENCE		0x02U	/* not before all reads and atomics before it are done */
-#define IBCHAN_WR_SOLICITED	0x04U	/* send, or write with immediate: wakes a solicited cq */
-#define IBCHAN_WR_INLINE	0x08U	/* send or write: @data instead of elements */
-#define IBCHAN_WR_UNSIGNALED	0x10U	/* ends with a later work; see ibchan_post() */
+/*
+ * A flag besides those of <linux/ibchan.h>. Of these, IBCHAN_WR_INLINE means @data
+ * instead of elements here, and IBCHAN_WR_UNCHECKED is what goes without saying.
+ */
 #define IBCHAN_WR_EXCLUSIVE	0x20U	/* ranges in flight must not collide */
 
 /**
@@ -372,6 +385,9 @@ int ibchan_pd_free(struct ibchan_pd *pd);
 
 struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 				     u32 access, struct ibchan_reason *reason);
+struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_channel *ch, struct ibchan_pd *pd,
+				     const struct ibchan_plain *plain,
+				     struct ibchan_reason *reason);
 struct ibchan_mr *ibchan_mr_reg_kernel(struct ibchan_pd *pd, void *addr, u64 length,
 				       u32 access, struct ibchan_reason *reason);
 struct ibchan_mr *ibchan_mr_reg_pages(struct ibchan_pd *pd, const struct ibchan_pages *pages,

@@ -116,7 +116,8 @@ const char *ibchan_status_hint(__u32 status);
  * ibchan_opcode_name() - name of an operation
  * @opcode: IBCHAN_OP_*
  *
- * Return: "send", "receive", "write", "read" or "unknown". Never NULL.
+ * Return: "send", "receive", "write", "read", "compare and swap", "fetch and add"
+ * or "unknown". Never NULL.
  */
 const char *ibchan_opcode_name(__u32 opcode);
 

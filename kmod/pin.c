@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * User pages that we pin ourselves: plain memory, which is pinned for one work, and
+ * all user memory on devices whose drivers cannot register it for the kernel.
+ *
+ * Not ib_umem: its table covers whole pages, while a key must not reach past the
+ * range, and in 6.1 it refuses shared mappings that are read-only. Accounting is the
+ * same: pages count in mm->pinned_vm against RLIMIT_MEMLOCK, unless the caller has
+ * CAP_IPC_LOCK; and they are taken off the mm that was charged, whoever unpins.
+ */
+#include <linux/capability.h>
+#include <linux/errno.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "internal.h"
+
+/**
+ * ibchan_refuse_memory - tell a refusal by RLIMIT_MEMLOCK from memory that ran out
+ * @pages: that were wanted
+ * @reason: filled if the limit it was; or NULL
+ *
+ * Context: process, of who wanted them.
+ * Return: -ENOMEM.
+ */
+int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason)
+{
+	u64 limit = rlimit(RLIMIT_MEMLOCK);
+	u64 used = (u64)atomic64_read(&current->mm->pinned_vm) << PAGE_SHIFT;
+	u64 needed = pages << PAGE_SHIFT;
+
+	if (capable(CAP_IPC_LOCK) || used + needed <= limit)
+		return -ENOMEM;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_MEMLOCK, -ENOMEM,
+				    (u64[3]) { used, limit, needed });
+}
+
+static int charge(struct mm_struct *mm, u64 pages, struct ibchan_reason *reason)
+{
+	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	u64 used = atomic64_add_return(pages, &mm->pinned_vm);
+
+	if (used <= limit || capable(CAP_IPC_LOCK))
+		return 0;
+	atomic64_sub(pages, &mm->pinned_vm);
+	return ibchan_refuse_memory(pages, reason);
+}
+
+/* All pages or none. */
+static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
+{
+	u64 start = PAGE_ALIGN_DOWN(addr);
+	u64 done = 0;
+	int ret = 0;
+
+	while (done < pinned->num) {
+		ret = pin_user_pages_fast(start + (done << PAGE_SHIFT), pinned->num - done,
+					  flags | FOLL_LONGTERM, &pinned->pages[done]);
+		if (ret <= 0)
+			break;
+		done += ret;
+		cond_resched();
+	}
+	if (done == pinned->num)
+		return 0;
+	unpin_user_pages(pinned->pages, done);
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	return ret ?: -EFAULT;
+}
+
+/**
+ * ibchan_pin - pin a range of the caller's memory
+ * @pinned: filled on success, for ibchan_unpin()
+ * @addr: first byte
+ * @length: bytes, 1 and up; checked against what an address may be
+ * @write: the device is going to write into it
+ * @reason: why not, or NULL
+ *
+ * Context: process, may sleep for as long as a page fault may; current->mm is the
+ * memory's.
+ * Return: 0; -EFAULT for memory that is not there, or not writable; -ENOMEM, also when
+ * RLIMIT_MEMLOCK does not allow it, which @reason tells; -EINTR when the caller is
+ * killed; what else the kernel answers for pages that cannot be pinned for long.
+ */
+int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, u64 length, bool write,
+	       struct ibchan_reason *reason)
+{
+	int ret;
+
+	pinned->num = ibchan_pages_spanned(addr, length);
+	pinned->pages = kvmalloc_array(pinned->num, sizeof(*pinned->pages),
+				       GFP_KERNEL_ACCOUNT);
+	if (!pinned->pages)
+		return -ENOMEM;
+	ret = charge(current->mm, pinned->num, reason);
+	if (!ret) {
+		ret = pin_pages(pinned, addr, write ? FOLL_WRITE : 0);
+		if (ret)
+			atomic64_sub(pinned->num, &current->mm->pinned_vm);
+	}
+	if (ret) {
+		kvfree(pinned->pages);
+		pinned->pages = NULL;
+		return ret;
+	}
+	pinned->mm = current->mm;
+	mmgrab(pinned->mm);
+	return 0;
+}
+
+/**
+ * ibchan_unpin - let pinned pages go
+ * @pinned: from ibchan_pin(), or all zero; all zero afterwards
+ * @dirty: the device may have written into them
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_unpin(struct ibchan_pinned *pinned, bool dirty)
+{
+	if (!pinned->pages)
+		return;
+	unpin_user_pages_dirty_lock(pinned->pages, pinned->num, dirty);
+	atomic64_sub(pinned->num, &pinned->mm->pinned_vm);
+	mmdrop(pinned->mm);
+	kvfree(pinned->pages);
+	*pinned = (struct ibchan_pinned) {};
+}

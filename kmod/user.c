@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * User memory becomes regions: which way, and within what bounds.
+ *
+ * A driver that can registers the range itself (mr.c). For the others we pin the
+ * pages and have the domain's service register them, as kernel memory is, so such a
+ * region has as many pages as one fast registration takes.
+ *
+ * Plain memory is never for a peer, so as long as the elements of a work are not too
+ * many, the domain's own key serves, piece by piece; else it is registered like that.
+ */
+#include <linux/errno.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/uaccess.h>
+#include <linux/userfaultfd_k.h>
+
+#include "check.h"
+#include "compat.h"
+#include "internal.h"
+
+/* Bytes to fault in between two looks at signals. */
+#define FAULT_IN_STEP	SZ_2M
+
+static bool fast_reg_only;
+module_param(fast_reg_only, bool, 0644);
+MODULE_PARM_DESC(fast_reg_only,
+		 "Never let the driver register user memory, as if it could not (default N)");
+
+static bool driver_registers(const struct ibchan_device *dev)
+{
+	return dev->registers_user_memory && !READ_ONCE(fast_reg_only);
+}
+
+static int check_addresses(u64 addr, u64 length, struct ibchan_reason *reason)
+{
+	u64 end;
+
+	if (!length)
+		return ibchan_refuse(reason, IBCHAN_REASON_EMPTY_RANGE, -EINVAL);
+	if (check_add_overflow(addr, length, &end) || !access_ok(u64_to_user_ptr(addr), length))
+		return -EFAULT;
+	return 0;
+}
+
+static int refuse_pages(u64 pages, u64 max, struct ibchan_reason *reason)
+{
+	return ibchan_refuse_values(reason, IBCHAN_REASON_REGION_TOO_LONG, -EINVAL,
+				    (u64[3]) { pages, max });
+}
+
+static int check_user_range(struct ibchan_device *dev, u64 addr, u64 length,
+			    struct ibchan_reason *reason)
+{
+	if (!(dev->attr.caps & IBCHAN_DEVICE_USER_MR))
+		return ibchan_refuse_values(reason, IBCHAN_REASON_DRIVER_NOT_SAFE,
+					    -EOPNOTSUPP,
+					    (u64[3]) { dev->attr.driver_id });
+	if (length > dev->attr.max_mr_size)
+		return -EINVAL;
+	return check_addresses(addr, length, reason);
+}
+
+/*
+ * Faults on files and under userfaultfd may take as long as somebody likes. They
+ * are taken here, before the gate, so that the device can leave meanwhile. What
+ * is not there is left for the pin to find out.
+ */
+static bool may_fault_for_long(u64 addr, u64 end)
+{
+	struct vm_area_struct *vma;
+	bool found = false;
+
+	mmap_read_lock(current->mm);
+	for (vma = find_vma(current->mm, addr); vma && vma->vm_start < end && !found;
+	     vma = find_vma(current->mm, vma->vm_end))
+		found = vma->vm_file || userfaultfd_armed(vma);
+	mmap_read_unlock(current->mm);
+	return found;
+}
+
+static int fault_in(u64 addr, u64 length, u32 access)
+{
+	u64 end = addr + length;
+	size_t step, left;
+
+	if (!may_fault_for_long(addr, end))
+		return 0;
+	for (; addr < end; addr += step) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		step = min_t(u64, end - addr, FAULT_IN_STEP);
+		left = access & IBCHAN_ACCESS_LOCAL_WRITE ?
+			fault_in_safe_writeable(u64_to_user_ptr(addr), step) :
+			fault_in_readable(u64_to_user_ptr(addr), step);
+		if (left)
+			return 0;
+		cond_resched();
+	}
+	return 0;
+}
+
+static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+				       struct ibchan_reason *reason)
+{
+	struct ibchan_mr *mr;
+	int ret = fault_in(addr, length, access);
+
+	if (!ret)
+		ret = ibchan_device_enter(pd->dev);
+	if (ret)
+		return ERR_PTR(ret);
+	mr = ibchan_mr_reg_driver(pd, addr, length, access, reason);
+	ibchan_device_exit(pd->dev);
+	return mr;
+}
+
+/* The region is one piece for the device, with a key of its own, or the domain's serves. */
+static struct ibchan_mr *reg_pinned(struct ibchan_pd *pd,
+				    const struct ibchan_user_range *range,
+				    struct ibchan_reason *reason)
+{
+	struct ibchan_pinned pinned = {};
+	struct ibchan_mr *mr;
+	int ret;
+
+	ret = ibchan_pin(&pinned, range->addr, range->length,
+			 range->access & IBCHAN_ACCESS_LOCAL_WRITE, reason);
+	if (ret)
+		return ERR_PTR(ret);
+	mr = ibchan_mr_map_pinned(pd, &pinned, range, reason);
+	if (IS_ERR(mr)) {
+		ibchan_unpin(&pinned, false);
+		return mr;
+	}
+	ret = ibchan_mr_is_contiguous(mr) ? ibchan_mr_register(mr, reason) : 0;
+	if (!ret)
+		return mr;
+	/* Now and not by the worker: the pages are charged until then. */
+	ibchan_mr_try_dereg(mr);
+	ibchan_mr_put(mr);
+	return ERR_PTR(ret);
+}
+
+static struct ibchan_mr *reg_fast(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+				  struct ibchan_reason *reason)
+{
+	const struct ibchan_user_range range = {
+		.addr = addr,
+		.length = length,
+		.access = access,
+	};
+	u64 pages = ibchan_pages_spanned(addr, length);
+	u32 max = pd->dev->attr.max_fast_reg_pages;
+
+	if (pages > max)
+		return ERR_PTR(refuse_pages(pages, max, reason));
+	return reg_pinned(pd, &range, reason);
+}
+
+/**
+ * ibchan_mr_reg_user - pin and register a range of the caller's memory
+ * @pd: where
+ * @addr: first byte; any alignment
+ * @length: bytes, 1 to the device's largest
+ * @access: IBCHAN_ACCESS_*
+ * @reason: why not, or NULL
+ *
+ * The pages are charged to the caller's RLIMIT_MEMLOCK. They stay pinned until
+ * the region is deregistered, whatever becomes of the mapping or the process.
+ *
+ * Context: process, may sleep; current->mm is the memory's.
+ * Return: the region; -EINVAL for an empty or too long range or access flags
+ * that do not go together; -EOPNOTSUPP for unknown flags, or a device that can
+ * register no user memory for the kernel; -EFAULT for memory that is not there;
+ * -EINTR when the caller is killed; -ENOMEM, also when RLIMIT_MEMLOCK does not
+ * allow it, which @reason tells; -ENODEV when the device is gone; the driver's
+ * errno; where the driver cannot do it, also what ibchan_mr_reg_pages() answers
+ * for shared memory.
+ */
+struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
+				     u32 access, struct ibchan_reason *reason)
+{
+	int ret;
+
+	ret = ibchan_access_check(access, reason);
+	if (!ret)
+		ret = check_user_range(pd->dev, addr, length, reason);
+	if (ret)
+		return ERR_PTR(ret);
+	return driver_registers(pd->dev) ? reg_by_driver(pd, addr, length, access, reason) :
+					   reg_fast(pd, addr, length, access, reason);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_user, IBCHAN_NS);
+
+/* An equal share of what the device may see of the work, so that all of them fit. */
+static u32 max_pieces(const struct ibchan_channel *ch, const struct ibchan_plain *plain)
+{
+	return max(ch->max_sge[plain->opcode] / max_t(u32, plain->num_sge, 1), 1U);
+}
+
+static int check_plain(const struct ibchan_channel *ch, const struct ibchan_plain *plain,
+		       struct ibchan_reason *reason)
+{
+	u64 pages = ibchan_pages_spanned(plain->addr, plain->length);
+	u64 max = ch->dev->attr.max_plain_bytes >> PAGE_SHIFT;
+	int ret;
+
+	if (plain->opcode >= IBCHAN_OPS || ibchan_ops[plain->opcode].traits & OP_SERVICE)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_OPCODE, -EINVAL,
+					    (u64[3]) { plain->opcode });
+	if (plain->num_sge > ch->max_sge[plain->opcode])
+		return ibchan_refuse_elements(plain->num_sge, ch->max_sge[plain->opcode], reason);
+	ret = check_addresses(plain->addr, plain->length, reason);
+	if (!ret && pages > max)
+		ret = refuse_pages(pages, max, reason);
+	return ret;
+}
+
+/**
+ * ibchan_mr_pin_user - make a region of a range of the caller's memory, for one work
+ * @ch: where the work is going to be posted; its owner does not close it meanwhile
+ * @pd: its domain
+ * @plain: the range, and what the work is
+ * @reason: why not, or NULL
+ *
+ * The region is to be named in one element of one work, from its first byte on. Its
+ * owner gives it up with ibchan_mr_put() behind the post; then it goes with the work,
+ * or with the channel if the work fails. The pages are charged to the caller's
+ * RLIMIT_MEMLOCK until then; the device may write them where the opcode says so.
+ *
+ * Context: process, may sleep; current->mm is the memory's.
+ * Return: the region; -EINVAL for an empty range, one of more than the device's
+ * max_plain_bytes, more elements than the channel takes, or an opcode that is not
+ * one; -EFAULT for memory that is not there; -ENOMEM, also when RLIMIT_MEMLOCK does
+ * not allow it, which @reason tells; -EINTR when the caller is killed; -ENODEV when
+ * the device is gone; for memory in many pieces also what ibchan_mr_reg_pages()
+ * answers for shared memory.
+ */
+struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_channel *ch, struct ibchan_pd *pd,
+				     const struct ibchan_plain *plain,
+				     struct ibchan_reason *reason)
+{
+	struct ibchan_user_range range = {
+		.addr = plain->addr,
+		.length = plain->length,
+		.transient = 1,
+	};
+	int ret = check_plain(ch, plain, reason);
+
+	if (ret)
+		return ERR_PTR(ret);
+	range.access = ibchan_ops[plain->opcode].needed;
+	range.max_pieces = max_pieces(ch, plain);
+	return reg_pinned(pd, &range, reason);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_pin_user, IBCHAN_NS);

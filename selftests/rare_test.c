@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a work request may ask for besides moving bytes: atomics, fences, solicited
+ * messages, inline data, no signal.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+#define WORD		8
+#define INLINE_ROOM	256
+#define DEPTH		32
+
+FIXTURE(rare)
+{
+	struct calm calm;
+	struct pair pair;
+	struct side *a;
+	struct side *b;
+};
+
+static struct side_options rare_options(void)
+{
+	struct side_options options = side_defaults();
+
+	options.ring_entries = 4 * DEPTH;
+	options.mr_access = IBCHAN_ACCESS_ALL;
+	options.params.access = IBCHAN_ACCESS_ALL;
+	options.params.max_send_wr = DEPTH;
+	options.params.max_recv_wr = DEPTH;
+	options.params.max_inline_data = INLINE_ROOM;
+	return options;
+}
+
+FIXTURE_SETUP(rare)
+{
+	struct side_options options = rare_options();
+
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &options));
+	self->a = self->pair.a;
+	self->b = self->pair.b;
+}
+
+FIXTURE_TEARDOWN(rare)
+{
+	pair_close(&self->pair);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static __u64 *word_at(const struct side *side, __u64 offset)
+{
+	return (__u64 *)(side->memory + offset);
+}
+
+/* The old value comes to @offset of @side, the word is the first of its peer's. */
+static struct ibchan_submit_wr compare_swap(struct pair *pair, __u64 wr_id, __u64 offset)
+{
+	struct ibchan_submit_wr wr = work(pair->a, IBCHAN_OP_COMPARE_SWAP, wr_id, offset, WORD);
+
+	work_at(&wr, pair->b, 0);
+	return wr;
+}
+
+static struct ibchan_submit_wr fetch_add(struct pair *pair, __u64 wr_id, __u64 offset,
+					 __u64 add)
+{
+	struct ibchan_submit_wr wr = work(pair->a, IBCHAN_OP_FETCH_ADD, wr_id, offset, WORD);
+
+	work_at(&wr, pair->b, 0);
+	wr.operand = add;
+	return wr;
+}
+
+/* 0 if @wr is refused so and leaves nothing behind. */
+static int refused(const struct side *side, const struct ibchan_submit_wr *wr, int error,
+		   unsigned int code)
+{
+	struct answer answer = ask_one(side, wr);
+
+	return is_refusal(&answer, error, code);
+}
+
+TEST_F(rare, a_compare_and_swap_swaps_what_is_equal_and_tells_what_was_there)
+{
+	struct ibchan_submit_wr wr = compare_swap(&self->pair, 1, 64);
+
+	*word_at(self->b, 0) = 0x1122334455667788ULL;
+	*word_at(self->a, 64) = 0;
+	wr.operand = 0x1122334455667788ULL;
+	wr.swap = 0xcafeULL;
+	ASSERT_EQ(0, post_one(self->a, wr));
+	ASSERT_EQ(0, succeed(self->a, 1, NULL));
+	EXPECT_EQ(0x1122334455667788ULL, *word_at(self->a, 64));
+	EXPECT_EQ(0xcafeULL, *word_at(self->b, 0));
+}
+
+TEST_F(rare, a_compare_and_swap_leaves_what_is_not_equal)
+{
+	struct ibchan_submit_wr wr = compare_swap(&self->pair, 1, 64);
+
+	*word_at(self->b, 0) = 5;
+	wr.operand = 6;
+	wr.swap = 7;
+	ASSERT_EQ(0, post_one(self->a, wr));
+	ASSERT_EQ(0, succeed(self->a, 1, NULL));
+	EXPECT_EQ(5, *word_at(self->a, 64));
+	EXPECT_EQ(5, *word_at(self->b, 0));
+}
+
+TEST_F(rare, a_fetch_and_add_adds_and_wraps)
+{
+	struct ibchan_cqe cqe;
+
+	*word_at(self->b, 0) = ~0ULL - 1;
+	ASSERT_EQ(0, post_one(self->a, fetch_add(&self->pair, 1, 64, 5)));
+	ASSERT_EQ(0, succeed(self->a, 1, &cqe));
+	EXPECT_EQ(IBCHAN_OP_FETCH_ADD, cqe.opcode);
+	EXPECT_EQ(~0ULL - 1, *word_at(self->a, 64));
+	EXPECT_EQ(3, *word_at(self->b, 0));
+}
+
+TEST_F(rare, additions_of_many_works_add_up)
+{
+	__u64 total = 0;
+	unsigned int i;
+
+	*word_at(self->b, 0) = 0;
+	for (i = 0; i < DEPTH; i++)
+		ASSERT_EQ(0, post_one(self->a, fetch_add(&self->pair, i, 64 + i * WORD, i)));
+	for (i = 0; i < DEPTH; i++) {
+		ASSERT_EQ(0, succeed(self->a, i, NULL));
+		EXPECT_EQ(total, *word_at(self->a, 64 + i * WORD));
+		total += i;
+	}
+	EXPECT_EQ(total, *word_at(self->b, 0));
+}
+
+TEST_F(rare, an_atomic_takes_one_element_of_8_bytes_and_an_aligned_word)
+{
+	struct ibchan_submit_sge two[2] = { { 64, 4, self->a->mr }, { 68, 4, self->a->mr } };
+	struct ibchan_submit_wr wr = fetch_add(&self->pair, 1, 64, 1);
+
+	wr.sge.length = 4;
+	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_ATOMIC_FORM));
+	wr = fetch_add(&self->pair, 1, 64, 1);
+	wr.remote_addr += 4;
+	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_ATOMIC_FORM));
+	wr = fetch_add(&self->pair, 1, 64, 1);
+	work_elements(&wr, two, 2);
+	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_TOO_MANY_ELEMENTS));
+	wr = fetch_add(&self->pair, 1, 64, 1);
+	wr.swap = 1;
+	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_RESERVED));
+}
+
+TEST_F(rare, an_atomic_owns_the_range_that_it_fills)
+{
+	struct ibchan_submit_wr wrs[2] = {
+		fetch_add(&self->pair, 1, 64, 1),
+		fetch_add(&self->pair, 2, 64, 1),
+	};
+	struct answer answer = ask(self->a, wrs, 2);
+
+	EXPECT_EQ(-EBUSY, answer.rc);
+	EXPECT_EQ(IBCHAN_REASON_BUSY, answer.cmd.reason.code);
+	EXPECT_EQ(1, answer.cmd.entry_num);
+	EXPECT_EQ(0, succeed(self->a, 1, NULL));
+}
+
+TEST_F(rare, a_fenced_write_comes_behind_the_reads_before_it)
+{
+	struct ibchan_submit_wr wrs[2] = {
+		work(self->a, IBCHAN_OP_READ, 1, 0, 16384),
+		work(self->a, IBCHAN_OP_WRITE, 2, 32768, 16384),
+	};
+
+	pattern(self->b->memory, 16384, 1);
+	pattern(self->a->memory + 32768, 16384, 2);
+	work_at(&wrs[0], self->b, 0);
+	work_at(&wrs[1], self->b, 0);
+	wrs[1].flags |= IBCHAN_WR_FENCE;
+	ASSERT_EQ(0, post(self->a, wrs, 2));
+	ASSERT_EQ(0, succeed(self->a, 1, NULL));
+	ASSERT_EQ(0, succeed(self->a, 2, NULL));
+	EXPECT_EQ(0, same_bytes(self->a->memory + 32768, self->b->memory, 16384));
+	pattern(self->a->memory + 32768, 16384, 1);
+	EXPECT_EQ(0, same_bytes(self->a->memory + 32768, self->a->memory, 16384));
+}
+
+TEST_F(rare, a_receive_takes_none_of_the_flags_of_a_send)
+{
+	static const __u8 flags[] = {
+		IBCHAN_WR_IMM, IBCHAN_WR_FENCE, IBCHAN_WR_SOLICITED, IBCHAN_WR_UNSIGNALED,
+	};
+	struct ibchan_submit_wr wr = work(self->a, IBCHAN_OP_RECV, 1, 0, 16);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		wr.flags = flags[i];
+		EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_WR_FLAGS));
+	}
+}
+
+TEST_F(rare, a_write_without_an_immediate_wakes_nobody)
+{
+	struct ibchan_submit_wr wr = work(self->a, IBCHAN_OP_WRITE, 1, 0, 16);
+
+	work_at(&wr, self->b, 0);
+	wr.flags = IBCHAN_WR_SOLICITED;
+	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_WR_FLAGS));
+}
+
+/* --- inline --- */
+
+/* A send of plain memory in the request itself. */
+static struct ibchan_submit_wr inline_send(const struct side *side, __u64 wr_id,
+					   const void *data, __u32 length)
+{
+	struct ibchan_submit_wr wr = work_empty(side, IBCHAN_OP_SEND, wr_id);
+
+	wr.flags = IBCHAN_WR_INLINE;
+	wr.num_sge = 1;
+	wr.sge = (struct ibchan_submit_sge) { address(data), length, IBCHAN_MR_PLAIN };
+	return wr;
+}
+
+TEST_F(rare, inline_data_may_be_overwritten_when_the_call_returns)
+{
+	unsigned char data[INLINE_ROOM], wanted[INLINE_ROOM];
+	struct ibchan_submit_wr wr = inline_send(self->a, 1, data, sizeof(data));
+
+	pattern(data, sizeof(data), 3);
+	memcpy(wanted, data, sizeof(data));
+	ASSERT_EQ(0, post_receives(self->b, 9, 1, INLINE_ROOM));
+	ASSERT_EQ(0, post_one(self->a, wr));
+	memset(data, 0, sizeof(data));
+	ASSERT_EQ(0, succeed(self->a, 1, NULL));
+	ASSERT_EQ(0, succeed(self->b, 9, NULL));
+	EXPECT_EQ(0, same_bytes(wanted, self->b->memory, sizeof(wanted)));
+}
+
+TEST_F(rare, inline_data_are_gathered_from_several_places)
+{
+	char first[] = "the one ", second[] = "and ", third[] = "the other";
+	struct ibchan_submit_sge sges[4] = {
+		{ address(first), 8, IBCHAN_MR_PLAIN },
+		{ address(second), 4, IBCHAN_MR_PLAIN },
+		{ 1, 0, IBCHAN_MR_PLAIN },
+		{ address(third), 9, IBCHAN_MR_PLAIN },
+	};
+	struct ibchan_submit_wr wr = work_empty(self->a, IBCHAN_OP_WRITE, 1);
+
+	work_elements(&wr, sges, 4);
+	work_at(&wr, self->b, 0);
+	wr.flags = IBCHAN_WR_INLINE;
+	ASSERT_EQ(0, post_one(self->a, wr));
+	ASSERT_EQ(0, succeed(self->a, 1, NULL));
+	EXPECT_EQ(0, memcmp("the one and the other", self->b->memory, 21));
+}
+
+/* More together than one chunk of the kernel's has room for. */
+TEST_F(rare, a_batch_of_inline_works_may_carry_any_amount)
+{
+	unsigned char data[DEPTH][INLINE_ROOM];
+	struct ibchan_submit_wr wrs[DEPTH];
+	unsigned int i;
+
+	pattern(data[0], sizeof(data), 4);
+	for (i = 0; i < DEPTH; i++) {
+		wrs[i] = work_empty(self->a, IBCHAN_OP_WRITE, i);
+		wrs[i].flags = IBCHAN_WR_INLINE;
+		wrs[i].num_sge = 1;
+		wrs[i].sge = (struct ibchan_submit_sge) {
+			address(data[i]), INLINE_ROOM, IBCHAN_MR_PLAIN,
+		};
+		work_at(&wrs[i], self->b, i * INLINE_ROOM);
+	}
+	ASSERT_EQ(0, post(self->a, wrs, DEPTH));
+	for (i = 0; i < DEPTH; i++)
+		ASSERT_EQ(0, succeed(self->a, i, NULL));
+	EXPECT_EQ(0, same_bytes(data[0], self->b->memory, sizeof(data)));
+}
+
+TEST_F(rare, inline_data_have_a_limit_and_an_address)
+{
+	unsigned char data[4096] = { 0 };
+	struct ibchan_submit_wr wr = inline_send(self->a, 1, data, INLINE_ROOM + 1);
+	struct answer answer = ask_one(self->a, &wr);
+
+	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_INLINE_TOO_LONG));
+	EXPECT_EQ(0, has_values(&answer, INLINE_ROOM + 1, INLINE_ROOM, 0));
+	wr = inline_send(self->a, 1, data, sizeof(data));
+	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_INLINE_TOO_LONG));
+	wr = inline_send(self->a, 1, data, ~0U);
+	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_INLINE_TOO_LONG));
+	wr = inline_send(self->a, 1, (void *)8, 8);
+	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_ELEMENT_POINTER));
+	wr = inline_send(self->a, 1, (void *)0xffff888000000000UL, 8);
+	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_ELEMENT_POINTER));
+}
+
+TEST_F(rare, inline_data_come_from_plain_memory_only)
+{
+	struct ibchan_submit_wr wr = work(self->a, IBCHAN_OP_SEND, 1, 0, 8);
+
+	wr.flags = IBCHAN_WR_INLINE;
+	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_INLINE_ELEMENT));
+	wr = work(self->a, IBCHAN_OP_READ, 1, 0, 8);
+	work_at(&wr, self->b, 0);
+	wr.sge = (struct ibchan_submit_sge) { address(&wr), 8, IBCHAN_MR_PLAIN };
+	wr.flags = IBCHAN_WR_INLINE;
+	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_WR_FLAGS));
+}
+
+/* --- unsignaled --- */
+
+static struct ibchan_submit_wr write_of(struct pair *pair, __u64 wr_id, __u8 flags)
+{
+	struct ibchan_submit_wr wr = work(pair->a, IBCHAN_OP_WRITE, wr_id, wr_id * 16, 16);
+
+	work_at(&wr, pair->b, wr_id * 16);
+	wr.flags = flags;
+	return wr;
+}
+
+TEST_F(rare, an_unsignaled_work_ends_with_the_next_signaled_one)
+{
+	struct ibchan_submit_wr wrs[4];
+	struct ibchan_cqe cqes[4];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		wrs[i] = write_of(&self->pair, i, i < 3 ? IBCHAN_WR_UNSIGNALED : 0);
+	ASSERT_EQ(0, post(self->a, wrs, 4));
+	ASSERT_EQ(0, ring_wait(self->a->ring, 4, patience_ms()));
+	ASSERT_EQ(4, ring_read(self->a->ring, cqes, 4));
+	for (i = 0; i < 4; i++) {
+		EXPECT_EQ(i, cqes[i].wr_id);
+		EXPECT_EQ(0, cqes[i].status);
+		EXPECT_EQ(i < 3 ? IBCHAN_CQE_SILENT : 0, cqes[i].flags);
+	}
+}
+
+TEST_F(rare, an_unsignaled_work_says_nothing_by_itself)
+{
+	struct ibchan_cmd_channel_query query;
+	struct ibchan_cqe cqe;
+
+	ASSERT_EQ(0, post_one(self->a, work(self->a, IBCHAN_OP_RECV, 7, 256, 16)));
+	ASSERT_EQ(0, post_one(self->a, write_of(&self->pair, 0, IBCHAN_WR_UNSIGNALED)));
+	/* What comes back to the writer comes later than what it wrote. */
+	ASSERT_EQ(0, post_one(self->b, work(self->b, IBCHAN_OP_SEND, 8, 64, 16)));
+	ASSERT_EQ(0, ring_complete(self->a->ring, 7, &cqe));
+	EXPECT_EQ(0, ring_unread(self->a->ring));
+	ASSERT_EQ(0, side_query(self->a, &query));
+	EXPECT_EQ(1, query.out_sends_in_flight);
+	ASSERT_EQ(0, post_one(self->a, write_of(&self->pair, 1, 0)));
+	ASSERT_EQ(0, succeed(self->a, 0, &cqe));
+	EXPECT_EQ(IBCHAN_CQE_SILENT, cqe.flags);
+	ASSERT_EQ(0, succeed(self->a, 1, NULL));
+	ASSERT_EQ(0, succeed(self->b, 8, NULL));
+}
+
+TEST_F(rare, an_unsignaled_work_that_fails_says_so)
+{
+	struct ibchan_submit_wr wr = write_of(&self->pair, 0, IBCHAN_WR_UNSIGNALED);
+	struct ibchan_cqe cqe;
+
+	wr.rkey ^= 0xff00;
+	ASSERT_EQ(0, post_one(self->a, wr));
+	ASSERT_EQ(0, ring_complete(self->a->ring, 0, &cqe));
+	EXPECT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, cqe.status);
+	EXPECT_EQ(0, cqe.flags);
+}
+
+TEST_F(rare, a_queue_of_unsignaled_works_never_fills_up_for_ever)
+{
+	unsigned int i, done = 0;
+	struct ibchan_cqe cqe;
+
+	for (i = 0; i < 8 * DEPTH; i++) {
+		int rc = post_one(self->a, write_of(&self->pair, i % 64, IBCHAN_WR_UNSIGNALED));
+
+		while (rc == -EAGAIN || rc == -EBUSY) {
+			ASSERT_EQ(0, ring_wait(self->a->ring, 1, patience_ms()));
+			while (ring_read(self->a->ring, &cqe, 1)) {
+				EXPECT_EQ(IBCHAN_CQE_SILENT, cqe.flags);
+				done++;
+			}
+			rc = post_one(self->a, write_of(&self->pair, i % 64, IBCHAN_WR_UNSIGNALED));
+		}
+		ASSERT_EQ(0, rc);
+	}
+	EXPECT_LE(4 * DEPTH, done);
+}
+
+TEST_F(rare, unsignaled_works_end_when_their_channel_does)
+{
+	struct ibchan_cqe cqe;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, post_one(self->a, write_of(&self->pair, i, IBCHAN_WR_UNSIGNALED)));
+	ASSERT_EQ(0, destroy(self->a->fd, self->a->channel));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(0, ring_complete(self->a->ring, i, &cqe));
+}
+
+/* --- solicited --- */
+
+static int is_readable(int fd, int timeout_ms)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pollfd, 1, timeout_ms) == 1;
+}
+
+/* @b's receives complete in a queue that only solicited messages wake. */
+static int open_solicited(struct side *side, __u32 entries)
+{
+	struct ibchan_cmd_cq_create cmd = {
+		.size = sizeof(cmd),
+		.flags = IBCHAN_CQ_CREATE_SOLICITED,
+		.device = side->device,
+		.entries = entries,
+	};
+	int rc = cmd_cq_create(side->fd, &cmd);
+
+	if (rc)
+		return rc;
+	side->ring = &side->own_ring;
+	return ring_map(side->ring, side->fd, &cmd);
+}
+
+FIXTURE(solicited)
+{
+	struct calm calm;
+	struct side a;
+	struct side b;
+};
+
+FIXTURE_SETUP(solicited)
+{
+	struct side_options options = rare_options();
+
+	memset(&self->b, 0, sizeof(self->b));
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, side_open(&self->a, &options));
+	self->b.own_ring.fd = -1;
+	self->b.fd = node_open();
+	ASSERT_LE(0, self->b.fd);
+	ASSERT_EQ(0, device_open(self->b.fd, DEVICE_B, &self->b.device));
+	ASSERT_EQ(0, pd_alloc(self->b.fd, self->b.device, &self->b.pd));
+	ASSERT_EQ(0, open_solicited(&self->b, 64));
+	ASSERT_EQ(0, side_memory(&self->b, &options));
+	ASSERT_EQ(0, side_channel(&self->b, &options));
+	ASSERT_EQ(0, side_handshake(&self->a, &self->b.endpoint));
+	ASSERT_EQ(0, side_handshake(&self->b, &self->a.endpoint));
+}
+
+FIXTURE_TEARDOWN(solicited)
+{
+	side_close(&self->a);
+	side_close(&self->b);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+TEST_F(solicited, only_a_solicited_message_wakes_who_polls)
+{
+	struct ibchan_submit_wr wr = work(&self->a, IBCHAN_OP_SEND, 1, 0, 16);
+
+	ASSERT_EQ(0, post_receives(&self->b, 10, 2, 16));
+	ASSERT_EQ(0, post_one(&self->a, wr));
+	ASSERT_EQ(0, succeed(&self->a, 1, NULL));
+	EXPECT_FALSE(is_readable(self->b.ring->fd, 200));
+	wr.wr_id = 2;
+	wr.flags = IBCHAN_WR_SOLICITED;
+	ASSERT_EQ(0, post_one(&self->a, wr));
+	EXPECT_TRUE(is_readable(self->b.ring->fd, patience_ms()));
+	EXPECT_EQ(0, succeed(&self->b, 10, NULL));
+	EXPECT_EQ(0, succeed(&self->b, 11, NULL));
+	EXPECT_EQ(0, succeed(&self->a, 2, NULL));
+}
+
+TEST_F(solicited, a_waiting_submit_is_woken_by_any_message)
+{
+	ASSERT_EQ(0, post_receives(&self->b, 10, 1, 16));
+	ASSERT_EQ(0, post_one(&self->a, work(&self->a, IBCHAN_OP_SEND, 1, 0, 16)));
+	EXPECT_EQ(0, succeed(&self->b, 10, NULL));
+	EXPECT_EQ(0, succeed(&self->a, 1, NULL));
+}
+
+/* --- what can be asked for --- */
+
+TEST_F(rare, a_query_tells_what_a_request_may_ask_for)
+{
+	struct ibchan_cmd_query cmd = { 0 };
+	unsigned int op;
+
+	ASSERT_EQ(0, cmd_query(self->a->fd, &cmd));
+	for (op = IBCHAN_OP_SEND; op <= IBCHAN_OP_FETCH_ADD; op++)
+		EXPECT_TRUE(cmd.out_opcodes & 1U << op);
+	EXPECT_EQ(0, cmd.out_opcodes >> (IBCHAN_OP_FETCH_ADD + 1));
+	EXPECT_EQ(IBCHAN_WR_FLAGS, cmd.out_wr_flags);
+	EXPECT_EQ(IBCHAN_SUBMIT_SINCE, cmd.out_submit_flags);
+	EXPECT_EQ(IBCHAN_CQ_CREATE_SOLICITED, cmd.out_cq_flags);
+}
+
+TEST_HARNESS_MAIN
