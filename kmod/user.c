@@ -145,6 +145,11 @@ static struct ibchan_mr *reg_pinned(struct ibchan_pd *pd,
 	return ERR_PTR(ret);
 }
 
+static bool fits_fast_reg(const struct ibchan_device *dev, u64 addr, u64 length)
+{
+	return ibchan_pages_spanned(addr, length) <= dev->attr.max_fast_reg_pages;
+}
+
 static struct ibchan_mr *reg_fast(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
 				  struct ibchan_reason *reason)
 {
@@ -153,12 +158,20 @@ static struct ibchan_mr *reg_fast(struct ibchan_pd *pd, u64 addr, u64 length, u3
 		.length = length,
 		.access = access,
 	};
-	u64 pages = ibchan_pages_spanned(addr, length);
-	u32 max = pd->dev->attr.max_fast_reg_pages;
 
-	if (pages > max)
-		return ERR_PTR(refuse_pages(pages, max, reason));
+	if (!fits_fast_reg(pd->dev, addr, length))
+		return ERR_PTR(refuse_pages(ibchan_pages_spanned(addr, length),
+					    pd->dev->attr.max_fast_reg_pages, reason));
 	return reg_pinned(pd, &range, reason);
+}
+
+/*
+ * In 6.1 ib_umem wants to write to every page, also where the device will not, which
+ * a shared mapping that can only be read does not allow.
+ */
+static bool may_be_readable(const struct ibchan_mr *mr, u32 access)
+{
+	return mr == ERR_PTR(-EFAULT) && !(access & IBCHAN_ACCESS_LOCAL_WRITE);
 }
 
 /**
@@ -184,6 +197,7 @@ static struct ibchan_mr *reg_fast(struct ibchan_pd *pd, u64 addr, u64 length, u3
 struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 				     u32 access, struct ibchan_reason *reason)
 {
+	struct ibchan_mr *mr;
 	int ret;
 
 	ret = ibchan_access_check(access, reason);
@@ -191,8 +205,12 @@ struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 		ret = check_user_range(pd->dev, addr, length, reason);
 	if (ret)
 		return ERR_PTR(ret);
-	return driver_registers(pd->dev) ? reg_by_driver(pd, addr, length, access, reason) :
-					   reg_fast(pd, addr, length, access, reason);
+	if (driver_registers(pd->dev)) {
+		mr = reg_by_driver(pd, addr, length, access, reason);
+		if (!may_be_readable(mr, access) || !fits_fast_reg(pd->dev, addr, length))
+			return mr;
+	}
+	return reg_fast(pd, addr, length, access, reason);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_user, IBCHAN_NS);
 

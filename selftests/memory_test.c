@@ -209,6 +209,29 @@ TEST_F(memory, that_is_read_only_can_be_sent_but_not_written)
 	munmap(pages, self->page);
 }
 
+TEST_F(memory, that_is_mapped_shared_and_read_only_can_be_sent)
+{
+	struct ibchan_submit_wr wr = work(self->a, IBCHAN_OP_WRITE, 1, 0, 9);
+	int fd = memfd_create("ibchan", MFD_CLOEXEC);
+	struct ibchan_cmd_mr_reg cmd;
+	void *map;
+
+	ASSERT_EQ(0, ftruncate(fd, self->page));
+	ASSERT_EQ(9, pwrite(fd, "some text", 9, 0));
+	map = mmap(NULL, self->page, PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, map);
+	EXPECT_EQ(-EFAULT, try_region(self->a, map, 9, IBCHAN_ACCESS_LOCAL));
+	cmd = region(self->a, map, 9, 0);
+	ASSERT_EQ(0, cmd_mr_reg(self->a->fd, &cmd));
+	wr.sge.mr = cmd.out_mr;
+	work_at(&wr, self->b, HALF);
+	ASSERT_EQ(0, post_one(self->a, wr));
+	ASSERT_EQ(0, succeed(self->a, 1, NULL));
+	EXPECT_EQ(0, memcmp("some text", self->b->memory + HALF, 9));
+	munmap(map, self->page);
+	close(fd);
+}
+
 TEST_F(memory, is_counted_in_whole_pages_and_the_count_comes_back)
 {
 	char *pages = fresh_pages(PAGES * self->page);
