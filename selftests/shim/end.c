@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "../lib/world.h"
 #include "end.h"
@@ -124,6 +126,39 @@ void *receive_thread(void *arg)
 
 	call->rc = ibchan_receive(call->end->channel, &call->sge, 1, &call->completion,
 				  &call->error);
+	return NULL;
+}
+
+bool sleeps_in_kernel(pid_t thread)
+{
+	char path[64];
+	long call;
+	FILE *file;
+	int n;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", thread);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	n = fscanf(file, "%ld", &call);
+	fclose(file);
+	return n == 1 && call == SYS_ioctl;
+}
+
+static bool waiter_sleeps(void *arg)
+{
+	const struct late_send *late = arg;
+
+	return sleeps_in_kernel(late->waiter);
+}
+
+void *send_late(void *arg)
+{
+	struct late_send *late = arg;
+
+	late->rc = -ETIMEDOUT;
+	if (eventually(waiter_sleeps, late))
+		late->rc = ibchan_send(late->from->channel, &late->sge, 1, NULL);
 	return NULL;
 }
 

@@ -5,6 +5,9 @@
 #ifndef TEST_SHIM_END_H
 #define TEST_SHIM_END_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 #include <ibchan.h>
 
 #define MEMORY		65536
@@ -55,6 +58,22 @@ struct blocking {
 };
 
 void *receive_thread(void *arg);
+
+/* 1 while the thread sleeps in an ioctl of this process. */
+bool sleeps_in_kernel(pid_t thread);
+
+/*
+ * The body of a thread that sends @sge from @from as soon as thread @waiter sleeps in the
+ * kernel: whatever @waiter posted before is in flight until then, and nobody polls.
+ */
+struct late_send {
+	const struct end *from;
+	struct ibchan_sge sge;
+	pid_t waiter;
+	int rc;
+};
+
+void *send_late(void *arg);
 
 /* 1 if @word is part of @text. */
 int has(const char *text, const char *word);

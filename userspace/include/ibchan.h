@@ -49,5 +49,6 @@
 #include <ibchan/cq.h>
 #include <ibchan/channel.h>
 #include <ibchan/work.h>
+#include <ibchan/scope.h>
 
 #endif /* _IBCHAN_H */

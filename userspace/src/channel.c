@@ -124,10 +124,12 @@ int ibchan_prepared_handshake(struct ibchan_prepared *prepared,
 	return error_set(error, err, &cmd.reason);
 }
 
+/* All its works are in the ring. Results that somebody keeps become stale. */
 static void cq_orphan(struct ibchan_cq *cq,
 		      const struct ibchan_channel *channel)
 {
 	pthread_mutex_lock(&cq->lock);
+	ring_set_aside(cq);
 	slots_orphan(cq, channel);
 	pthread_mutex_unlock(&cq->lock);
 }

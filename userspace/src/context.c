@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -29,6 +30,15 @@ int context_ioctl(const struct ibchan_context *context, unsigned int command,
 		  void *arg)
 {
 	return ioctl(context->fd, command, arg) < 0 ? -errno : 0;
+}
+
+/*
+ * No call of the library ends a thread that was cancelled: open(), close() and
+ * the like would, in the middle of something.
+ */
+void fd_close(int fd)
+{
+	syscall(SYS_close, fd);
 }
 
 /* For objects that are nothing but memory. */
@@ -139,7 +149,7 @@ static int context_setup(struct ibchan_context *context)
 	struct ibchan_context_info info;
 	int err;
 
-	context->fd = open(NODE, O_RDWR | O_CLOEXEC);
+	context->fd = (int)syscall(SYS_openat, AT_FDCWD, NODE, O_RDWR | O_CLOEXEC);
 	if (context->fd < 0)
 		return -errno;
 	err = ibchan_context_query(context, &info);
@@ -148,7 +158,7 @@ static int context_setup(struct ibchan_context *context)
 	if (!err)
 		err = guard_map(context);
 	if (err)
-		close(context->fd);
+		fd_close(context->fd);
 	return err;
 }
 
@@ -176,7 +186,7 @@ int ibchan_context_close(struct ibchan_context *context)
 		return 0;
 	while (context->objects)
 		object_free(context->objects);
-	close(context->fd);
+	fd_close(context->fd);
 	munmap(context->guard, GUARD_SIZE);
 	pthread_mutex_destroy(&context->lock);
 	free(context);

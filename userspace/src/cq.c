@@ -32,20 +32,29 @@ static int cq_create(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
 	err = cq_map(cq, cmd->out_ring_size);
 	if (err) {
 		object_end(&cq->object);
-		close(cq->fd);
+		fd_close(cq->fd);
 	}
 	return err;
+}
+
+/* Takes all away but the slots. A child never had the mapping. */
+static void cq_strip(struct ibchan_cq *cq)
+{
+	if (!context_check(cq->object.context))
+		ring_unmap(cq);
+	cq->ring.base = NULL;
+	cq->object.handle = 0;
+	event_close(cq);
+	fd_close(cq->fd);
+	cq->fd = -1;
 }
 
 static void cq_release(struct object *object)
 {
 	struct ibchan_cq *cq = (struct ibchan_cq *)object;
 
-	/* A child never had the mapping; something else may be there. */
-	if (!context_check(object->context))
-		ring_unmap(cq);
-	event_close(cq);
-	close(cq->fd);
+	if (cq->fd >= 0)
+		cq_strip(cq);
 	pthread_mutex_destroy(&cq->lock);
 	free(cq->slots);
 	free(cq);
@@ -82,7 +91,18 @@ int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
 
 int ibchan_cq_destroy(struct ibchan_cq *cq)
 {
-	return cq ? object_destroy(&cq->object) : 0;
+	int err;
+
+	if (!cq)
+		return 0;
+	err = object_end(&cq->object);
+	if (err == -EBUSY)
+		return err;
+	if (cq->kept)
+		cq_strip(cq);
+	else
+		object_free(&cq->object);
+	return err;
 }
 
 /*

@@ -10,25 +10,31 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "internal.h"
+
+/*
+ * read(), write() and close() of the C library end a thread that was cancelled,
+ * which would keep the lock. The calls themselves do not.
+ */
+static ssize_t event_count(const struct ibchan_cq *cq, long call)
+{
+	__u64 count = 1;
+
+	return syscall(call, cq->event_fd, &count, sizeof(count));
+}
 
 /* Needs cq->lock. */
 void event_update(struct ibchan_cq *cq)
 {
 	int raise = cq->aside_first != SLOT_NONE;
-	__u64 count = 1;
-	ssize_t n;
 
 	if (cq->event_fd < 0 || raise == cq->event_raised)
 		return;
 	/* Neither can fail: the counter only goes between 0 and 1. */
-	if (raise)
-		n = write(cq->event_fd, &count, sizeof(count));
-	else
-		n = read(cq->event_fd, &count, sizeof(count));
-	if (n == sizeof(count))
+	if (event_count(cq, raise ? SYS_write : SYS_read) > 0)
 		cq->event_raised = raise;
 }
 
@@ -44,7 +50,7 @@ static int epoll_of(int first, int second)
 	    !epoll_ctl(fd, EPOLL_CTL_ADD, second, &event))
 		return fd;
 	err = -errno;
-	close(fd);
+	fd_close(fd);
 	return err;
 }
 
@@ -58,7 +64,7 @@ static int event_open(struct ibchan_cq *cq)
 		return -errno;
 	err = epoll_of(cq->fd, fd);
 	if (err < 0) {
-		close(fd);
+		fd_close(fd);
 		return err;
 	}
 	cq->event_fd = fd;
@@ -71,8 +77,10 @@ void event_close(struct ibchan_cq *cq)
 {
 	if (cq->epoll_fd < 0)
 		return;
-	close(cq->epoll_fd);
-	close(cq->event_fd);
+	fd_close(cq->epoll_fd);
+	fd_close(cq->event_fd);
+	cq->epoll_fd = -1;
+	cq->event_fd = -1;
 }
 
 int ibchan_cq_fd(struct ibchan_cq *cq)

@@ -12,6 +12,9 @@
  *	channel.c	builder, endpoint, handshake
  *	post.c		work requests -> SUBMIT
  *	wait.c		everything that sleeps
+ *	call.c		the blocking calls
+ *	pending.c	works whose results are kept
+ *	scope.c		blocks of them
  */
 #ifndef _LIBIBCHAN_INTERNAL_H
 #define _LIBIBCHAN_INTERNAL_H
@@ -83,10 +86,10 @@ struct ibchan_mr {
  * struct slot - a work from its post until its completion is handed out
  * @wr_id: the caller's
  * @channel: NULL once it was closed
- * @waiter: the blocking call that the completion is for, or NULL
- * @next: in the list of free slots, or of the ones set aside
+ * @next: in the list of free slots, of the ones set aside, or of the stale ones
  * @state: enum slot_state
- * @cqe: when set aside
+ * @generation: of the works that had this slot, the how manieth this is
+ * @cqe: from SLOT_DONE on, and when set aside
  *
  * The wr_id that the kernel sees is its index, below the handle of its cq: see
  * slot_wr_id().
@@ -94,26 +97,44 @@ struct ibchan_mr {
 struct slot {
 	__u64 wr_id;
 	struct ibchan_channel *channel;
-	struct waiter *waiter;
 	__u32 next;
 	__u32 state;
+	__u32 generation;
 	struct ibchan_cqe cqe;
 };
 
+/**
+ * enum slot_state - where a work is
+ * @SLOT_FREE: nowhere
+ * @SLOT_POSTED: in flight; its completion is for whoever polls
+ * @SLOT_ASIDE: complete, for whoever polls
+ * @SLOT_KEPT: in flight; its completion is for the holder of its ticket
+ * @SLOT_DONE: complete, for the holder of its ticket
+ * @SLOT_STALE: the same, but its channel was closed, so that another work may
+ *	take the slot
+ */
 enum slot_state {
 	SLOT_FREE,
 	SLOT_POSTED,
 	SLOT_ASIDE,
+	SLOT_KEPT,
+	SLOT_DONE,
+	SLOT_STALE,
 };
 
 /**
- * struct waiter - a blocking call, on its stack; guarded by its cq's lock
- * @done: @completion is there, and no slot points here any more
- * @completion: what became of the work
+ * struct ticket - what the owner of a kept work has of it
+ * @cq: where it completes
+ * @index: of its slot
+ * @generation: of its slot; another one there means another work
+ *
+ * Nothing points from a slot to its owner: who jumps out of a blocking call, or
+ * out of the block where a pending work lives, leaves a slot behind and no more.
  */
-struct waiter {
-	int done;
-	struct ibchan_completion completion;
+struct ticket {
+	struct ibchan_cq *cq;
+	__u32 index;
+	__u32 generation;
 };
 
 /**
@@ -147,6 +168,9 @@ struct ring_map {
  * @free: list of free slots
  * @aside_first: oldest completion that a blocking call met and did not own
  * @aside_last: youngest
+ * @stale_first: oldest slot that is SLOT_STALE
+ * @stale_last: youngest
+ * @kept: slots with a ticket that was not given back
  * @epoll_fd: what ibchan_cq_fd() gave out, or -1
  * @event_raised: @event_fd is readable
  * @event_fd: member of @epoll_fd, readable while something is set aside, or -1
@@ -154,6 +178,9 @@ struct ring_map {
  * A slot is taken before the post and freed when the completion is handed out,
  * so what is set aside still counts against the ring's entries, and a caller
  * who never polls is refused new works instead of eating memory.
+ *
+ * A cq that is destroyed while somebody has a ticket stays as a shell without a
+ * ring until the context is closed, so that the ticket still means something.
  */
 struct ibchan_cq {
 	struct object object;
@@ -165,6 +192,9 @@ struct ibchan_cq {
 	__u32 free;
 	__u32 aside_first;
 	__u32 aside_last;
+	__u32 stale_first;
+	__u32 stale_last;
+	__u32 kept;
 	int epoll_fd;
 	int event_fd;
 	int event_raised;
@@ -193,6 +223,7 @@ struct ibchan_prepared {
 int context_check(const struct ibchan_context *context);
 int context_ioctl(const struct ibchan_context *context, unsigned int command,
 		  void *arg);
+void fd_close(int fd);
 void object_add(struct object *object, struct ibchan_context *context,
 		void (*release)(struct object *object));
 void object_free(struct object *object);
@@ -209,11 +240,15 @@ int device_name_copy(char *to, const char *name);
 int ring_map(struct ibchan_cq *cq, size_t size);
 void ring_unmap(struct ibchan_cq *cq);
 int slots_alloc(struct ibchan_cq *cq);
-__u32 slot_take(struct ibchan_cq *cq);
+__u32 slot_take(struct ibchan_cq *cq, __u32 state);
 __u64 slot_wr_id(const struct ibchan_cq *cq, __u32 index);
 bool slot_of_wr_id(const struct ibchan_cq *cq, __u64 wr_id, __u32 *index);
 void slot_free(struct ibchan_cq *cq, __u32 index);
 void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel);
+int ticket_fetch(const struct ticket *ticket,
+		 struct ibchan_completion *completion);
+int ticket_leave(const struct ticket *ticket,
+		 struct ibchan_completion *completion);
 int ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions,
 	      __u32 n);
 int ring_set_aside(struct ibchan_cq *cq);

@@ -24,7 +24,7 @@ static int is_one_sided(const struct ibchan_wr *wr)
 	return wr->opcode == IBCHAN_OP_WRITE || wr->opcode == IBCHAN_OP_READ;
 }
 
-static struct ibchan_cq *wr_cq(const struct ibchan_wr *wr)
+struct ibchan_cq *wr_cq(const struct ibchan_wr *wr)
 {
 	return wr->opcode == IBCHAN_OP_RECV ? wr->channel->recv_cq :
 					      wr->channel->send_cq;
@@ -117,16 +117,18 @@ static int put_sges(struct chunk *chunk, const struct ibchan_wr *wr,
 	return 0;
 }
 
-void chunk_init(struct chunk *chunk, struct ibchan_context *context)
+static void chunk_init(struct chunk *chunk, struct ibchan_context *context,
+		       __u32 slot_state)
 {
 	chunk->context = context;
+	chunk->slot_state = slot_state;
 	chunk->num = 0;
 	chunk->num_sges = 0;
 }
 
 /* Returns 0; CHUNK_FULL; or why this request can never be posted. */
-int chunk_add(struct chunk *chunk, const struct ibchan_wr *wr,
-	      struct ibchan_reason *reason)
+static int chunk_add(struct chunk *chunk, const struct ibchan_wr *wr,
+		     struct ibchan_reason *reason)
 {
 	struct ibchan_submit_wr *out = &chunk->wrs[chunk->num];
 	int err;
@@ -171,8 +173,8 @@ static void lock_switch(struct ibchan_cq **held, struct ibchan_cq *cq)
  * Gives each request its slot. Where a cq has none left, that request and those
  * after it leave the chunk, with -EAGAIN.
  */
-int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
-		     struct waiter *waiter, struct ibchan_reason *reason)
+static int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
+			    struct ibchan_reason *reason)
 {
 	struct ibchan_cq *held = NULL;
 	__u32 i;
@@ -182,12 +184,12 @@ int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
 		__u32 index;
 
 		lock_switch(&held, cq);
-		index = slot_take(cq);
+		index = slot_take(cq, chunk->slot_state);
 		if (index == SLOT_NONE)
 			break;
 		cq->slots[index].wr_id = wrs[i].wr_id;
 		cq->slots[index].channel = wrs[i].channel;
-		cq->slots[index].waiter = waiter;
+		chunk->generation = cq->slots[index].generation;
 		chunk->wrs[i].wr_id = slot_wr_id(cq, index);
 	}
 	lock_switch(&held, NULL);
@@ -225,7 +227,7 @@ static void translate_reason(struct ibchan_context *context,
  * Posts the chunk. The caller may have asked for a wait in @cmd; an error of
  * the wait leaves @cmd->entry_num at the full number.
  */
-int chunk_submit(struct chunk *chunk, struct ibchan_cmd_submit *cmd)
+static int chunk_submit(struct chunk *chunk, struct ibchan_cmd_submit *cmd)
 {
 	int err;
 
@@ -254,7 +256,7 @@ static int post_some(struct chunk *chunk, const struct ibchan_wr *wrs, __u32 n,
 		refused = chunk_add(chunk, &wrs[chunk->num], reason);
 	if (refused == CHUNK_FULL)
 		refused = 0;
-	err = chunk_take_slots(chunk, wrs, NULL, reason);
+	err = chunk_take_slots(chunk, wrs, reason);
 	if (err)
 		refused = err;
 	if (!chunk->num)
@@ -275,7 +277,7 @@ static int post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 	int err = context_check(context);
 
 	while (!err && *accepted < n) {
-		chunk_init(&chunk, context);
+		chunk_init(&chunk, context, SLOT_POSTED);
 		err = post_some(&chunk, wrs + *accepted, n - *accepted, &some,
 				reason);
 		if (err)
@@ -295,4 +297,34 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 	if (accepted)
 		*accepted = posted;
 	return error_set(error, err, &reason);
+}
+
+/*
+ * Posts one request whose result is kept. The caller may have asked for a wait in
+ * @cmd and gets its error. If the request was refused, @ticket->cq is NULL.
+ */
+int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
+	      struct ticket *ticket, struct ibchan_reason *reason)
+{
+	struct chunk chunk;
+	int err;
+
+	ticket->cq = NULL;
+	chunk_init(&chunk, wr->channel->object.context, SLOT_KEPT);
+	err = chunk_add(&chunk, wr, reason);
+	if (!err)
+		err = chunk_take_slots(&chunk, wr, reason);
+	if (err)
+		return err;
+	err = chunk_submit(&chunk, cmd);
+	if (!cmd->entry_num) {
+		*reason = cmd->reason;
+		return err;
+	}
+	*ticket = (struct ticket) {
+		.cq = chunk.cqs[0],
+		.index = (__u32)chunk.wrs[0].wr_id,
+		.generation = chunk.generation,
+	};
+	return err;
 }

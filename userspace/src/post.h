@@ -18,16 +18,20 @@ static_assert(CHUNK_SGES >= IBCHAN_MAX_SGE, "one request must fit");
 /**
  * struct chunk - what one SUBMIT posts; lives on the stack
  * @context: of all channels and regions in it
+ * @slot_state: of the slots that its requests get
  * @num: requests
  * @num_sges: elements used
+ * @generation: of the last slot that was taken
  * @cqs: where each completes
  * @wrs: the requests, as the kernel takes them
  * @sges: the lists of those with two elements or more
  */
 struct chunk {
 	struct ibchan_context *context;
+	__u32 slot_state;
 	__u32 num;
 	__u32 num_sges;
+	__u32 generation;
 	struct ibchan_cq *cqs[CHUNK_WRS];
 	struct ibchan_submit_wr wrs[CHUNK_WRS];
 	struct ibchan_submit_sge sges[CHUNK_SGES];
@@ -35,12 +39,9 @@ struct chunk {
 
 #pragma GCC visibility push(hidden)
 
-void chunk_init(struct chunk *chunk, struct ibchan_context *context);
-int chunk_add(struct chunk *chunk, const struct ibchan_wr *wr,
-	      struct ibchan_reason *reason);
-int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
-		     struct waiter *waiter, struct ibchan_reason *reason);
-int chunk_submit(struct chunk *chunk, struct ibchan_cmd_submit *cmd);
+struct ibchan_cq *wr_cq(const struct ibchan_wr *wr);
+int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
+	      struct ticket *ticket, struct ibchan_reason *reason);
 
 #pragma GCC visibility pop
 

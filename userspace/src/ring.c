@@ -4,7 +4,9 @@
  * whose they are.
  *
  * The kernel sees a slot's index in the wr_id. Reading an entry therefore finds
- * its caller, and the blocking call that waits for it, without a search.
+ * its work without a search, and so does a ticket, whatever else has completed.
+ * Whoever reads the ring, a kept work's result lies in its slot until its owner
+ * fetches it.
  *
  * All functions but the mapping ones need cq->lock.
  */
@@ -67,6 +69,7 @@ int ring_map(struct ibchan_cq *cq, size_t size)
 void ring_unmap(struct ibchan_cq *cq)
 {
 	munmap(cq->ring.base, cq->ring.size);
+	cq->ring.base = NULL;
 }
 
 /* One slot for each entry of the mapped ring. */
@@ -83,18 +86,50 @@ int slots_alloc(struct ibchan_cq *cq)
 	cq->free = 0;
 	cq->aside_first = SLOT_NONE;
 	cq->aside_last = SLOT_NONE;
+	cq->stale_first = SLOT_NONE;
+	cq->stale_last = SLOT_NONE;
 	return 0;
 }
 
-/* SLOT_NONE if as many works as the ring has entries are in flight or unread. */
-__u32 slot_take(struct ibchan_cq *cq)
+/* Two lists go through slot->next, oldest first: set aside, and stale. */
+static void list_add(struct ibchan_cq *cq, __u32 *first, __u32 *last,
+		     __u32 index)
 {
-	__u32 index = cq->free;
+	cq->slots[index].next = SLOT_NONE;
+	if (*first == SLOT_NONE)
+		*first = index;
+	else
+		cq->slots[*last].next = index;
+	*last = index;
+}
 
-	if (index == SLOT_NONE)
-		return index;
-	cq->free = cq->slots[index].next;
-	cq->slots[index].state = SLOT_POSTED;
+static __u32 list_take(const struct ibchan_cq *cq, __u32 *first)
+{
+	__u32 index = *first;
+
+	if (index != SLOT_NONE)
+		*first = cq->slots[index].next;
+	return index;
+}
+
+/*
+ * For a work in @state. SLOT_NONE if as many works as the ring has entries are in
+ * flight or unread. The results of closed channels make room last.
+ */
+__u32 slot_take(struct ibchan_cq *cq, __u32 state)
+{
+	__u32 index = list_take(cq, &cq->free);
+
+	if (index == SLOT_NONE) {
+		index = list_take(cq, &cq->stale_first);
+		if (index == SLOT_NONE)
+			return index;
+		cq->kept--;
+	}
+	cq->slots[index].state = state;
+	cq->slots[index].generation++;
+	if (state == SLOT_KEPT)
+		cq->kept++;
 	return index;
 }
 
@@ -110,25 +145,46 @@ bool slot_of_wr_id(const struct ibchan_cq *cq, __u64 wr_id, __u32 *index)
 	return wr_id >> 32 == cq->object.handle && *index < cq->ring.entries;
 }
 
+static bool is_kept(const struct slot *slot)
+{
+	return slot->state == SLOT_KEPT || slot->state == SLOT_DONE;
+}
+
 void slot_free(struct ibchan_cq *cq, __u32 index)
 {
 	struct slot *slot = &cq->slots[index];
 
+	if (is_kept(slot))
+		cq->kept--;
 	slot->state = SLOT_FREE;
 	slot->channel = NULL;
-	slot->waiter = NULL;
 	slot->next = cq->free;
 	cq->free = index;
 }
 
-/* A closed channel's completions must not name it any more. */
+static void make_stale(struct ibchan_cq *cq, __u32 index)
+{
+	cq->slots[index].state = SLOT_STALE;
+	list_add(cq, &cq->stale_first, &cq->stale_last, index);
+}
+
+/*
+ * A closed channel's completions must not name it any more. Their slots may be
+ * used again, except while the kernel may still speak of them.
+ */
 void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
 {
 	__u32 i;
 
-	for (i = 0; i < cq->ring.entries; i++)
-		if (cq->slots[i].channel == channel)
-			cq->slots[i].channel = NULL;
+	for (i = 0; i < cq->ring.entries; i++) {
+		struct slot *slot = &cq->slots[i];
+
+		if (slot->channel != channel)
+			continue;
+		slot->channel = NULL;
+		if (slot->state == SLOT_DONE)
+			make_stale(cq, i);
+	}
 }
 
 __u32 ring_tail(const struct ibchan_cq *cq)
@@ -145,13 +201,12 @@ static const struct ibchan_cqe *ring_entry(const struct ibchan_cq *cq)
 					   place * ring->entry_size);
 }
 
-static void complete(struct ibchan_cq *cq, __u32 index,
-		     const struct ibchan_cqe *cqe,
-		     struct ibchan_completion *completion)
+static struct ibchan_completion completion_of(const struct slot *slot,
+					      const struct ibchan_cqe *cqe)
 {
-	*completion = (struct ibchan_completion) {
-		.wr_id = cq->slots[index].wr_id,
-		.channel = cq->slots[index].channel,
+	return (struct ibchan_completion) {
+		.wr_id = slot->wr_id,
+		.channel = slot->channel,
 		.error = -(int)cqe->error,
 		.status = cqe->status,
 		.opcode = cqe->opcode,
@@ -160,6 +215,13 @@ static void complete(struct ibchan_cq *cq, __u32 index,
 		.imm = cqe->imm,
 		.vendor_err = cqe->vendor_err,
 	};
+}
+
+static void complete(struct ibchan_cq *cq, __u32 index,
+		     const struct ibchan_cqe *cqe,
+		     struct ibchan_completion *completion)
+{
+	*completion = completion_of(&cq->slots[index], cqe);
 	slot_free(cq, index);
 }
 
@@ -169,46 +231,83 @@ static void set_aside(struct ibchan_cq *cq, __u32 index,
 	struct slot *slot = &cq->slots[index];
 
 	slot->cqe = *cqe;
+	if (slot->state == SLOT_KEPT) {
+		slot->state = SLOT_DONE;
+		if (!slot->channel)
+			make_stale(cq, index);
+		return;
+	}
 	slot->state = SLOT_ASIDE;
-	slot->next = SLOT_NONE;
-	if (cq->aside_first == SLOT_NONE)
-		cq->aside_first = index;
-	else
-		cq->slots[cq->aside_last].next = index;
-	cq->aside_last = index;
+	list_add(cq, &cq->aside_first, &cq->aside_last, index);
 }
 
 static void take_aside(struct ibchan_cq *cq,
 		       struct ibchan_completion *completion)
 {
-	__u32 index = cq->aside_first;
+	__u32 index = list_take(cq, &cq->aside_first);
 
-	cq->aside_first = cq->slots[index].next;
 	complete(cq, index, &cq->slots[index].cqe, completion);
 }
 
 /*
- * Looks at the oldest entry. One that a blocking call waits for goes there;
- * another goes to @completion, or is set aside if that is NULL. Returns 1 if
- * @completion was filled, or -EPROTO for an entry that answers no post of ours.
+ * The result of a kept work. Returns 1 and gives the slot back; 0 while it is in
+ * flight; -ESTALE if the slot was given back, or if its channel was closed and
+ * another work has the slot.
+ */
+int ticket_fetch(const struct ticket *ticket,
+		 struct ibchan_completion *completion)
+{
+	struct ibchan_cq *cq = ticket->cq;
+	struct slot *slot = &cq->slots[ticket->index];
+
+	if (slot->generation != ticket->generation)
+		return -ESTALE;
+	switch (slot->state) {
+	case SLOT_KEPT:
+		return cq->ring.base ? 0 : -ESTALE;
+	case SLOT_DONE:
+		complete(cq, ticket->index, &slot->cqe, completion);
+		return 1;
+	case SLOT_STALE:
+		*completion = completion_of(slot, &slot->cqe);
+		return 1;
+	default:
+		return -ESTALE;
+	}
+}
+
+/*
+ * Gives the ticket back: from here on the completion goes to whoever polls.
+ * Returns 1 if it was there already; then it went to @completion.
+ */
+int ticket_leave(const struct ticket *ticket,
+		 struct ibchan_completion *completion)
+{
+	int ret = ticket_fetch(ticket, completion);
+
+	if (ret)
+		return ret;
+	ticket->cq->slots[ticket->index].state = SLOT_POSTED;
+	ticket->cq->kept--;
+	return 0;
+}
+
+/*
+ * Looks at the oldest entry. That of a kept work goes into its slot; another goes
+ * to @completion, or is set aside if that is NULL. Returns 1 if @completion was
+ * filled, or -EPROTO for an entry that answers no post of ours.
  */
 static int ring_read(struct ibchan_cq *cq, struct ibchan_completion *completion)
 {
 	const struct ibchan_cqe *cqe = ring_entry(cq);
-	struct waiter *waiter;
 	__u32 index;
 
 	if (!slot_of_wr_id(cq, cqe->wr_id, &index) ||
-	    cq->slots[index].state != SLOT_POSTED)
+	    (cq->slots[index].state != SLOT_POSTED &&
+	     cq->slots[index].state != SLOT_KEPT))
 		return -EPROTO;
 	cq->head++;
-	waiter = cq->slots[index].waiter;
-	if (waiter) {
-		complete(cq, index, cqe, &waiter->completion);
-		waiter->done = 1;
-		return 0;
-	}
-	if (!completion) {
+	if (!completion || cq->slots[index].state == SLOT_KEPT) {
 		set_aside(cq, index, cqe);
 		return 0;
 	}
@@ -242,12 +341,15 @@ int ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions,
 	return got || ret > 0 ? (int)got : ret;
 }
 
-/* Empties the ring: waiters get theirs, the rest is kept for ring_take(). */
+/* Empties the ring: tickets get theirs, the rest is kept for ring_take(). */
 int ring_set_aside(struct ibchan_cq *cq)
 {
-	__u32 tail = ring_tail(cq);
+	__u32 tail;
 	int ret = 0;
 
+	if (!cq->ring.base)
+		return 0;
+	tail = ring_tail(cq);
 	while (ret >= 0 && cq->head != tail)
 		ret = ring_read(cq, NULL);
 	ring_release(cq);

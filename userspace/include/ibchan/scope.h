@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libibchan: pending works and scopes. Include <ibchan.h>.
+ *
+ * A pending work (struct ibchan_pending) is a work whose result waits until
+ * somebody looks. A scope is a set of them that cannot outlive a block:
+ *
+ *	struct ibchan_pending first = { 0 }, second = { 0 };
+ *	struct ibchan_scope scope;
+ *
+ *	ibchan_scoped(&scope) {
+ *		ret = ibchan_scope_post(&scope, &first, &wr, NULL);
+ *		if (ret)
+ *			break;
+ *		ret = ibchan_scope_post(&scope, &second, &other, NULL);
+ *		if (ret)
+ *			break;
+ *		ret = ibchan_pending_wait(&first, IBCHAN_TIMEOUT_NEVER);
+ *	}
+ *	...
+ *
+ * Whichever way the block is left - return, goto, break, its end, a C++
+ * exception, the end of a thread that was cancelled - all works posted in it have
+ * ended by then. The pending works, and the memory of their requests, live outside
+ * the block, so that they outlive it.
+ *
+ * Both belong to one thread at a time. Nothing in the library points to them: who
+ * leaves the block by longjmp() leaves works behind that end by themselves. Their
+ * places in the cq stay taken, and their ranges must be left alone, until their
+ * channel has been closed. A signal handler may jump out of a call of the library
+ * while it waits, and at no other time.
+ */
+#ifndef _IBCHAN_SCOPE_H
+#define _IBCHAN_SCOPE_H
+
+#include <linux/types.h>
+#include <linux/ibchan.h>
+#include <ibchan/cq.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ibchan_cq;
+struct ibchan_wr;
+struct ibchan_scope;
+struct ibchan_error;
+
+/**
+ * struct ibchan_pending - a work whose result is kept
+ * @completion: how it ended, once ibchan_pending_poll() or one of the waits has
+ *	said so; @completion.wr_id and @completion.channel are there from the post on
+ * @next_failed: in the list of a scope's failures
+ *
+ * All zero before the first post; may be posted again when it has ended.
+ */
+struct ibchan_pending {
+	struct ibchan_completion completion;
+	struct ibchan_pending *next_failed;
+	/* private: */
+	struct ibchan_cq *cq;
+	struct ibchan_scope *scope;
+	struct ibchan_pending *next;
+	__u32 slot;
+	__u32 generation;
+	__u32 state;
+	__u32 seen;
+	__u64 reserved[2];
+};
+
+/**
+ * struct ibchan_scope - works that end together
+ * @error: the block's own error: what ibchan_scope_fail() was told first; 0: none
+ * @auto_polled: works whose result nobody had looked at when the scope ended
+ * @num_failed: how many of those failed
+ * @failed: these, in the order of their posts, by next_failed
+ */
+struct ibchan_scope {
+	int error;
+	__u32 auto_polled;
+	__u32 num_failed;
+	/* private: */
+	__u32 manual;
+	/* public: */
+	struct ibchan_pending *failed;
+	/* private: */
+	struct ibchan_pending *first;
+	struct ibchan_pending *last;
+	__s64 timeout_ns;
+	__s64 end_ns;
+	__u64 reserved[2];
+};
+
+/**
+ * ibchan_pending_post() - post a work and keep its result
+ * @pending: all zero, or done
+ * @wr: the request; it and its list of elements may be reused at once
+ * @error: details; NULL is fine
+ *
+ * Its completion never shows up in ibchan_cq_poll(). One system call.
+ *
+ * Return: as ibchan_post() for one request; -EALREADY: it is in flight.
+ */
+int ibchan_pending_post(struct ibchan_pending *pending,
+			const struct ibchan_wr *wr, struct ibchan_error *error);
+
+/**
+ * ibchan_pending_poll() - has a pending work ended?
+ * @pending: posted
+ *
+ * No system call. It takes the same time however many other works have completed;
+ * their completions are kept for whom they belong to.
+ *
+ * When the channel was closed meanwhile, the result is there until the cq needs
+ * its place for a later work. From then on the work counts as one that ended with
+ * -ESTALE.
+ *
+ * Return: 1: it has, ibchan_pending_result() tells how; 0: not yet; -EINVAL: it
+ * was never posted; -EPERM: see Fork.
+ */
+int ibchan_pending_poll(struct ibchan_pending *pending);
+
+/**
+ * ibchan_pending_spin() - poll until a pending work has ended
+ * @pending: posted
+ *
+ * Lets other threads run now and then.
+ *
+ * Return: 0: it has; else as ibchan_pending_poll(), with the work still in flight.
+ */
+int ibchan_pending_spin(struct ibchan_pending *pending);
+
+/**
+ * ibchan_pending_wait() - wait for a pending work
+ * @pending: posted
+ * @timeout_ns: in nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: no limit
+ *
+ * Enters the kernel only if it has not ended yet. Signals do not end the wait.
+ *
+ * Return: 0: it has ended, ibchan_pending_result() tells how; -ETIMEDOUT: it is
+ * still in flight; -EINVAL: it was never posted, or a negative time-out; -EPERM:
+ * see Fork.
+ */
+int ibchan_pending_wait(struct ibchan_pending *pending, __s64 timeout_ns);
+
+/**
+ * ibchan_pending_result() - how a pending work ended
+ * @pending: any
+ *
+ * Tells the same as often as one asks. Details are in its completion.
+ *
+ * Return: 0, or the negative errno of its status; -EINPROGRESS: nobody has yet
+ * seen it end; -EINVAL: it was never posted.
+ */
+int ibchan_pending_result(const struct ibchan_pending *pending);
+
+/**
+ * ibchan_pending_drop() - be done with a pending work
+ * @pending: posted or not; NULL is fine
+ *
+ * Waits until it has ended, however long that takes.
+ */
+void ibchan_pending_drop(struct ibchan_pending *pending);
+
+/**
+ * ibchan_scope_begin() - begin a scope
+ * @scope: any bytes
+ *
+ * Return: @scope.
+ */
+struct ibchan_scope *ibchan_scope_begin(struct ibchan_scope *scope);
+
+/**
+ * ibchan_scope_begin_timeout() - begin a scope that does not last for ever
+ * @scope: any bytes
+ * @timeout_ns: from now, in nanoseconds; negative: no limit; see
+ *	ibchan_scoped_timeout()
+ *
+ * Return: @scope.
+ */
+struct ibchan_scope *ibchan_scope_begin_timeout(struct ibchan_scope *scope,
+						__s64 timeout_ns);
+
+/**
+ * ibchan_scope_begin_manual() - begin a scope that looks at each work itself
+ * @scope: any bytes; see ibchan_scoped_manual()
+ *
+ * Return: @scope.
+ */
+struct ibchan_scope *ibchan_scope_begin_manual(struct ibchan_scope *scope);
+
+/**
+ * ibchan_scope_post() - post a work that ends with its scope
+ * @scope: has begun
+ * @pending: all zero, or done and looked at; outlives the scope, and is in no
+ *	other one until then
+ * @wr: the request, on any channel, which stays open until the scope has ended;
+ *	the ranges of its elements outlive the scope
+ * @error: details; NULL is fine
+ *
+ * Return: as ibchan_pending_post(); -EALREADY also when nobody has looked at the
+ * result of the work that it posted in this scope before, and when it is in
+ * another scope that has not ended.
+ */
+int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending,
+		      const struct ibchan_wr *wr, struct ibchan_error *error);
+
+/**
+ * ibchan_scope_fail() - the block has an error of its own
+ * @scope: has begun
+ * @error: negative errno; the first one stays
+ *
+ * Return: @error, so that one can return it.
+ */
+int ibchan_scope_fail(struct ibchan_scope *scope, int error);
+
+/**
+ * ibchan_scope_end() - complete what is in flight
+ * @scope: has begun
+ *
+ * All works posted in it have ended afterwards. Those that nobody had looked at
+ * are counted in the scope, and those of them that failed are listed there. The
+ * pending works may be used in another scope.
+ *
+ * A work that the kernel can tell no more about - the completion ring was
+ * damaged, or this is a child of the process that posted it - counts as one that
+ * failed with -EPROTO or -EPERM; its ranges must be left alone until the context
+ * is closed.
+ */
+void ibchan_scope_end(struct ibchan_scope *scope);
+
+/**
+ * ibchan_scope_leave() - end a scope where its variable is left
+ * @scope: the variable; NULL in it is fine
+ *
+ * What the block macros are made of; ibchan_scope_end() is the call to use.
+ */
+void ibchan_scope_leave(struct ibchan_scope **scope);
+
+/**
+ * ibchan_scope_error() - the error of a scope, all in all
+ * @scope: ended
+ *
+ * Return: the block's own error, else that of the first work that failed without
+ * anybody having looked, else 0.
+ */
+int ibchan_scope_error(const struct ibchan_scope *scope);
+
+/*
+ * Blocks. Without -fexceptions a C++ exception or the end of a cancelled thread
+ * would go past them, so that is an error of the compiler's then.
+ */
+#ifdef __EXCEPTIONS
+
+/* Begins in the first expression, ends where the variable goes out of scope. */
+#define __ibchan_scoped(begin)						\
+	for (struct ibchan_scope *__ibchan_scope			\
+		__attribute__((cleanup(ibchan_scope_leave))) = (begin),	\
+		*__ibchan_once = NULL;					\
+	     !__ibchan_once; __ibchan_once = __ibchan_scope)
+
+/**
+ * ibchan_dropped - attribute of a struct ibchan_pending that drops it where it is left
+ *
+ *	struct ibchan_pending work ibchan_dropped = { 0 };
+ */
+#define ibchan_dropped	__attribute__((cleanup(ibchan_pending_drop)))
+
+#else
+
+#define __ibchan_scoped(begin)						\
+	for (begin; sizeof(struct ibchan_scoped_needs_fexceptions);)
+
+#define ibchan_dropped							\
+	__attribute__((cleanup(ibchan_dropped_needs_fexceptions)))
+
+#endif /* __EXCEPTIONS */
+
+/**
+ * ibchan_scoped - a block whose works have ended when it is left
+ * @scope: struct ibchan_scope *, any bytes; readable behind the block
+ */
+#define ibchan_scoped(scope)						\
+	__ibchan_scoped(ibchan_scope_begin(scope))
+
+/**
+ * ibchan_scoped_timeout - the same, bounded
+ * @scope: struct ibchan_scope *, any bytes; readable behind the block
+ * @timeout_ns: from the beginning of the block, in nanoseconds; negative: no
+ *	limit. The end of the scope waits until then, and breaks the channels of the
+ *	works that are still in flight.
+ */
+#define ibchan_scoped_timeout(scope, timeout_ns)			\
+	__ibchan_scoped(ibchan_scope_begin_timeout(scope, timeout_ns))
+
+/**
+ * ibchan_scoped_manual - a block that looks at each of its works itself
+ * @scope: struct ibchan_scope *, any bytes; readable behind the block
+ *
+ * Leaving a work unpolled is a bug of the caller's, unless ibchan_scope_fail() was
+ * called: a line on the standard error output says so, and the work is completed.
+ */
+#define ibchan_scoped_manual(scope)					\
+	__ibchan_scoped(ibchan_scope_begin_manual(scope))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* _IBCHAN_SCOPE_H */

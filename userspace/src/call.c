@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The blocking calls: one work, posted and waited for in one system call. It is
+ * kept like any pending work, its ticket is on the stack.
+ */
+#include <errno.h>
+
+#include "post.h"
+#include "wait.h"
+
+static int check_perform(const struct ibchan_wr *wr, __s64 timeout_ns,
+			 struct ibchan_reason *reason)
+{
+	if (timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		return -EINVAL;
+	if (!wr->channel) {
+		reason->code = IBCHAN_REASON_CHANNEL_HANDLE;
+		return -ENOENT;
+	}
+	return context_check(wr->channel->object.context);
+}
+
+/*
+ * What ends the wait before the work makes it one that anybody may poll, unless
+ * it came to its end at that moment.
+ */
+static int leave(const struct ticket *ticket,
+		 struct ibchan_completion *completion, int err)
+{
+	struct ibchan_cq *cq = ticket->cq;
+	int ret;
+
+	pthread_mutex_lock(&cq->lock);
+	ret = ticket_leave(ticket, completion);
+	pthread_mutex_unlock(&cq->lock);
+	return ret > 0 ? 0 : err;
+}
+
+static int perform(const struct ibchan_wr *wr, __s64 timeout_ns,
+		   struct ibchan_completion *completion,
+		   struct ibchan_reason *reason)
+{
+	struct ibchan_cmd_submit cmd = { .timeout_ns = timeout_ns };
+	struct ibchan_cq *cq = wr_cq(wr);
+	struct deadline deadline;
+	struct ticket ticket;
+	int err;
+
+	submit_wait(&cmd, cq, ring_tail(cq), 1);
+	deadline_set(&deadline, timeout_ns);
+	err = post_kept(wr, &cmd, &ticket, reason);
+	if (!ticket.cq)
+		return err;
+	err = ticket_wait(&ticket, &deadline, err, completion);
+	return err ? leave(&ticket, completion, err) : 0;
+}
+
+/* The work was done, well or badly. */
+static int error_of_work(struct ibchan_error *error,
+			 const struct ibchan_completion *completion)
+{
+	error_set(error, completion->error, NULL);
+	if (error && completion->error) {
+		error->origin = IBCHAN_ERROR_WORK;
+		error->status = completion->status;
+		error->vendor_err = completion->vendor_err;
+	}
+	return completion->error;
+}
+
+int ibchan_perform(const struct ibchan_wr *wr, __s64 timeout_ns,
+		   struct ibchan_completion *out, struct ibchan_error *error)
+{
+	struct ibchan_completion completion;
+	struct ibchan_reason reason = { 0 };
+	int err = check_perform(wr, timeout_ns, &reason);
+
+	if (!err)
+		err = perform(wr, timeout_ns, &completion, &reason);
+	if (err)
+		return error_set(error, err, &reason);
+	if (out)
+		*out = completion;
+	return error_of_work(error, &completion);
+}
+
+int ibchan_send(struct ibchan_channel *channel, const struct ibchan_sge *sges,
+		__u32 num_sge, struct ibchan_error *error)
+{
+	const struct ibchan_wr wr = {
+		.channel = channel,
+		.opcode = IBCHAN_OP_SEND,
+		.sges = sges,
+		.num_sge = num_sge,
+	};
+
+	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
+}
+
+int ibchan_receive(struct ibchan_channel *channel,
+		   const struct ibchan_sge *sges, __u32 num_sge,
+		   struct ibchan_completion *completion,
+		   struct ibchan_error *error)
+{
+	const struct ibchan_wr wr = {
+		.channel = channel,
+		.opcode = IBCHAN_OP_RECV,
+		.sges = sges,
+		.num_sge = num_sge,
+	};
+
+	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, completion, error);
+}
+
+int ibchan_write(struct ibchan_channel *channel, const struct ibchan_sge *sges,
+		 __u32 num_sge, const struct ibchan_remote_region *remote,
+		 struct ibchan_error *error)
+{
+	const struct ibchan_wr wr = {
+		.channel = channel,
+		.opcode = IBCHAN_OP_WRITE,
+		.sges = sges,
+		.num_sge = num_sge,
+		.remote = *remote,
+	};
+
+	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
+}
+
+int ibchan_read(struct ibchan_channel *channel, const struct ibchan_sge *sges,
+		__u32 num_sge, const struct ibchan_remote_region *remote,
+		struct ibchan_error *error)
+{
+	const struct ibchan_wr wr = {
+		.channel = channel,
+		.opcode = IBCHAN_OP_READ,
+		.sges = sges,
+		.num_sge = num_sge,
+		.remote = *remote,
+	};
+
+	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
+}

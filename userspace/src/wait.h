@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Waiting, for the calls that do it. */
+#ifndef _LIBIBCHAN_WAIT_H
+#define _LIBIBCHAN_WAIT_H
+
+#include "internal.h"
+
+/**
+ * struct deadline - the end of a call's time
+ * @timeout_ns: what the caller gave; IBCHAN_TIMEOUT_NEVER: no end
+ * @end_ns: on the monotonic clock; not used without an end
+ */
+struct deadline {
+	__s64 timeout_ns;
+	__s64 end_ns;
+};
+
+#pragma GCC visibility push(hidden)
+
+void deadline_set(struct deadline *deadline, __s64 timeout_ns);
+void submit_wait(struct ibchan_cmd_submit *cmd, const struct ibchan_cq *cq,
+		 __u32 tail, __u32 min);
+int ticket_look(const struct ticket *ticket,
+		struct ibchan_completion *completion, __u32 *tail);
+int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
+		int err, struct ibchan_completion *completion);
+
+#pragma GCC visibility pop
+
+#endif /* _LIBIBCHAN_WAIT_H */
