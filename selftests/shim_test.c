@@ -144,6 +144,45 @@ TEST(remote_region_gives_only_parts_that_lie_inside)
 	ASSERT_EQ(4196, part.addr);
 }
 
+TEST(remote_region_gives_an_unchecked_part_as_it_was_asked_for)
+{
+	const struct ibchan_remote_region whole = { 4096, 100, 7, 0 };
+	struct ibchan_remote_region part;
+
+	part = ibchan_remote_region_sub_unchecked(&whole, 200, 50);
+	ASSERT_EQ(4296, part.addr);
+	ASSERT_EQ(50, part.length);
+	ASSERT_EQ(7, part.rkey);
+}
+
+struct shared_memory {
+	__u32 magic;
+	__u64 counter;
+	char name[12];
+};
+
+TEST(remote_region_gives_members_and_elements_that_lie_inside)
+{
+	const struct ibchan_remote_region whole = { 4096, sizeof(struct shared_memory) - 1, 7, 0 };
+	struct ibchan_remote_region part = { 0 };
+
+	ASSERT_EQ(0, ibchan_remote_region_field(&whole, struct shared_memory, counter, &part));
+	ASSERT_EQ(4096 + offsetof(struct shared_memory, counter), part.addr);
+	ASSERT_EQ(8, part.length);
+	ASSERT_EQ(0, ibchan_remote_region_field(&whole, struct shared_memory, name[11], &part));
+	ASSERT_EQ(1, part.length);
+	ASSERT_EQ(-EINVAL, ibchan_remote_region_sub(&part, 1, 1, &part));
+	ASSERT_EQ(0, ibchan_remote_region_element(&whole, __u16, 3, &part));
+	ASSERT_EQ(4102, part.addr);
+	ASSERT_EQ(2, part.length);
+	ASSERT_EQ(-EINVAL, ibchan_remote_region_element(&whole, struct shared_memory, 0, &part));
+	ASSERT_EQ(-EINVAL, ibchan_remote_region_element(&whole, __u16, whole.length / 2, &part));
+	/* An offset that wraps around does not lead back inside. */
+	ASSERT_EQ(-EINVAL, ibchan_remote_region_element(&whole, __u16, 1ULL << 63, &part));
+	ASSERT_EQ(-EINVAL, ibchan_remote_region_nth(&whole, 1ULL << 63, 2, &part));
+	ASSERT_EQ(4102, part.addr);
+}
+
 TEST(remote_region_travels_as_bytes_in_network_order)
 {
 	const struct ibchan_remote_region region = { 0x0102030405060708ULL, 0x10, 0xa1a2a3a4, 0 };
@@ -157,11 +196,68 @@ TEST(remote_region_travels_as_bytes_in_network_order)
 	ASSERT_EQ(0, ibchan_remote_region_from_bytes(&back, bytes, sizeof(bytes)));
 	ASSERT_EQ(0, memcmp(&region, &back, sizeof(back)));
 	ASSERT_EQ(-EINVAL, ibchan_remote_region_from_bytes(&back, bytes, sizeof(bytes) - 1));
-	bytes[23] = 1;
-	ASSERT_EQ(-EINVAL, ibchan_remote_region_from_bytes(&back, bytes, sizeof(bytes)));
-	bytes[23] = 0;
 	memset(bytes, 0xff, 16);
 	ASSERT_EQ(-EINVAL, ibchan_remote_region_from_bytes(&back, bytes, sizeof(bytes)));
+}
+
+/* The table of the InfiniBand specification, in microseconds. */
+TEST(rnr_timer_codes_stand_for_the_times_of_the_specification)
+{
+	static const __u32 us[32] = {
+		655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280, 1920,
+		2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880,
+		163840, 245760, 327680, 491520,
+	};
+	int code;
+
+	for (code = 0; code < 32; code++) {
+		ASSERT_EQ(us[code] * 1000LL, ibchan_rnr_timer_to_ns(code));
+		ASSERT_EQ(code, ibchan_rnr_timer_from_ns(us[code] * 1000ULL));
+	}
+	ASSERT_EQ(-EINVAL, ibchan_rnr_timer_to_ns(32));
+	ASSERT_EQ(1, ibchan_rnr_timer_from_ns(0));
+	ASSERT_EQ(2, ibchan_rnr_timer_from_ns(10001));
+	ASSERT_EQ(0, ibchan_rnr_timer_from_ns(491520001));
+	ASSERT_EQ(-EINVAL, ibchan_rnr_timer_from_ns(655360001));
+	ASSERT_EQ(-EINVAL, ibchan_rnr_timer_from_ns(-1ULL));
+}
+
+TEST(ack_timeout_codes_double_from_8_microseconds_on)
+{
+	int code;
+
+	for (code = 1; code < 32; code++) {
+		ASSERT_EQ(4096LL << code, ibchan_ack_timeout_to_ns(code));
+		ASSERT_EQ(code, ibchan_ack_timeout_from_ns(4096LL << code));
+	}
+	ASSERT_EQ(67108864, ibchan_ack_timeout_to_ns(IBCHAN_DEFAULT_ACK_TIMEOUT));
+	ASSERT_EQ(IBCHAN_TIMEOUT_NEVER, ibchan_ack_timeout_to_ns(0));
+	ASSERT_EQ(-EINVAL, ibchan_ack_timeout_to_ns(32));
+	ASSERT_EQ(1, ibchan_ack_timeout_from_ns(0));
+	ASSERT_EQ(2, ibchan_ack_timeout_from_ns(8193));
+	ASSERT_EQ(0, ibchan_ack_timeout_from_ns(IBCHAN_TIMEOUT_NEVER));
+	ASSERT_EQ(-EINVAL, ibchan_ack_timeout_from_ns((4096LL << 31) + 1));
+	ASSERT_EQ(-EINVAL, ibchan_ack_timeout_from_ns(-2));
+}
+
+TEST(error_has_a_hint_where_there_is_something_to_do)
+{
+	struct ibchan_error error = { 0 };
+
+	ASSERT_STREQ("", ibchan_error_hint(&error));
+	error.code = -ETIMEDOUT;
+	error.origin = IBCHAN_ERROR_WORK;
+	error.status = IBCHAN_STATUS_RNR_RETRY_EXC_ERR;
+	ASSERT_STREQ(ibchan_status_hint(error.status), ibchan_error_hint(&error));
+	ASSERT_STRNE("", ibchan_error_hint(&error));
+	error.origin = IBCHAN_ERROR_CALL;
+	ASSERT_STREQ("", ibchan_error_hint(&error));
+	error.reason.code = IBCHAN_REASON_NOT_CONNECTED;
+	ASSERT_STREQ("ibchan_prepared_handshake() comes first", ibchan_error_hint(&error));
+	error.reason.code = IBCHAN_REASON_DEVICE_GONE;
+	ASSERT_STREQ("", ibchan_error_hint(&error));
+	error.reason.code = 10000;
+	ASSERT_STREQ("", ibchan_error_hint(&error));
 }
 
 TEST(endpoint_from_strangers_is_refused_with_both_values)

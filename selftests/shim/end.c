@@ -93,7 +93,7 @@ int connect_ends(struct end *a, struct end *b)
 
 struct ibchan_sge sge_at(const struct end *end, size_t offset, size_t length)
 {
-	return ibchan_sge_make(end->mr, end->memory + offset, length);
+	return ibchan_sge_unchecked(end->mr, offset, length);
 }
 
 struct ibchan_wr wr_of(const struct end *end, __u32 opcode, const struct ibchan_sge *sge)

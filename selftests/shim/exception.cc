@@ -49,7 +49,7 @@ static void open_channel(struct objects *o)
 static void throw_in_scope(struct objects *o, struct ibchan_scope *scope,
 			   struct ibchan_pending *pending)
 {
-	const struct ibchan_sge sge = ibchan_sge_make(o->mr, memory, 64);
+	const struct ibchan_sge sge = ibchan_sge_new(o->mr, 0, 64);
 	struct ibchan_wr wr = {};
 
 	wr.channel = o->channel;

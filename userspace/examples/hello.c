@@ -45,13 +45,9 @@ int main(void)
 	ibchan_prepared_endpoint(prepared, &endpoint);	/* a peer's would come by TCP */
 	must(ibchan_prepared_handshake(prepared, &endpoint, &channel, &error));
 
-	struct ibchan_sge to = ibchan_sge_make(in_mr, in, sizeof(in));
-	struct ibchan_sge from = ibchan_sge_make(out_mr, out, sizeof(out));
-	struct ibchan_wr receive = {
-		.channel = channel, .opcode = IBCHAN_OP_RECV, .sges = &to, .num_sge = 1,
-	};
+	struct ibchan_sge from = ibchan_sge_new(out_mr, 0, sizeof(out));
 
-	must(ibchan_post(context, &receive, 1, NULL, &error));
+	must(ibchan_post_receive(channel, in_mr, 0, sizeof(in), 1));
 	must(ibchan_send(channel, &from, 1, &error));
 	must(ibchan_cq_wait(cq, &received, 1, 1, IBCHAN_TIMEOUT_NEVER));
 	printf("%u bytes: %s\n", received.bytes, in);

@@ -54,6 +54,8 @@ static int channel_build(const struct ibchan_builder *builder,
 
 	if (err)
 		return err;
+	if (builder->reserved)
+		return -EINVAL;
 	/* Handles mean something only within their own context. */
 	if (builder->send_cq->object.context != context ||
 	    builder->recv_cq->object.context != context)
@@ -70,9 +72,27 @@ static int channel_build(const struct ibchan_builder *builder,
 	return err;
 }
 
-int ibchan_builder_prepare(const struct ibchan_builder *builder,
-			   struct ibchan_prepared **out,
-			   struct ibchan_error *error)
+/* As many as can complete there, and the two works by which a channel drains. */
+static int own_cq_create(const struct ibchan_builder *builder,
+			 struct ibchan_cq **cq, struct ibchan_error *error)
+{
+	const struct ibchan_params *params = &builder->params;
+	__u64 works = 0;
+
+	if (!builder->send_cq)
+		works += params->max_send_wr;
+	if (!builder->recv_cq)
+		works += params->max_recv_wr;
+	if (works < builder->min_cq_entries)
+		works = builder->min_cq_entries;
+	if (works > UINT32_MAX - 2)
+		works = UINT32_MAX - 2;
+	return ibchan_cq_create(builder->pd->device, (__u32)works,
+				(__u32)works + 2, cq, error);
+}
+
+static int prepare(const struct ibchan_builder *builder,
+		   struct ibchan_prepared **out, struct ibchan_error *error)
 {
 	struct ibchan_prepared *prepared = calloc(1, sizeof(*prepared));
 	struct ibchan_reason reason = { 0 };
@@ -89,6 +109,31 @@ int ibchan_builder_prepare(const struct ibchan_builder *builder,
 		   object_release);
 	*out = prepared;
 	return error_set(error, 0, NULL);
+}
+
+int ibchan_builder_prepare(const struct ibchan_builder *builder,
+			   struct ibchan_prepared **out,
+			   struct ibchan_error *error)
+{
+	struct ibchan_builder complete = *builder;
+	struct ibchan_cq *own_cq = NULL;
+	int err;
+
+	if (!builder->send_cq || !builder->recv_cq) {
+		err = own_cq_create(builder, &own_cq, error);
+		if (err)
+			return err;
+	}
+	if (!builder->send_cq)
+		complete.send_cq = own_cq;
+	if (!builder->recv_cq)
+		complete.recv_cq = own_cq;
+	err = prepare(&complete, out, error);
+	if (err)
+		ibchan_cq_destroy(own_cq);
+	else
+		(*out)->channel.own_cq = own_cq;
+	return err;
 }
 
 void ibchan_prepared_endpoint(const struct ibchan_prepared *prepared,
@@ -136,10 +181,12 @@ static void cq_orphan(struct ibchan_cq *cq,
 
 int ibchan_channel_close(struct ibchan_channel *channel)
 {
+	struct ibchan_cq *own_cq;
 	int err;
 
 	if (!channel)
 		return 0;
+	own_cq = channel->own_cq;
 	err = object_end(&channel->object);
 	if (!context_check(channel->object.context)) {
 		cq_orphan(channel->send_cq, channel);
@@ -147,7 +194,18 @@ int ibchan_channel_close(struct ibchan_channel *channel)
 			cq_orphan(channel->recv_cq, channel);
 	}
 	object_free(&channel->object);
+	ibchan_cq_destroy(own_cq);
 	return err;
+}
+
+struct ibchan_cq *ibchan_channel_send_cq(const struct ibchan_channel *channel)
+{
+	return channel->send_cq;
+}
+
+struct ibchan_cq *ibchan_channel_recv_cq(const struct ibchan_channel *channel)
+{
+	return channel->recv_cq;
 }
 
 int ibchan_prepared_destroy(struct ibchan_prepared *prepared)

@@ -4,6 +4,7 @@
  *
  * Levels, each calls its own or the ones above it in this list:
  *	text.c		words for errors; no state
+ *	times.c		codes of times; no state
  *	context.c	the file, the fork guard, ioctl, destroying
  *	device.c memory.c
  *	ring.c		the slots and the mapped ring of a cq; needs cq->lock
@@ -69,6 +70,7 @@ struct ibchan_device {
 
 struct ibchan_pd {
 	struct object object;
+	struct ibchan_device *device;
 };
 
 struct ibchan_mr {
@@ -204,6 +206,7 @@ struct ibchan_channel {
 	struct object object;
 	struct ibchan_cq *send_cq;
 	struct ibchan_cq *recv_cq;
+	struct ibchan_cq *own_cq;	/* one of these two, or NULL */
 	struct ibchan_params params;
 	struct ibchan_endpoint endpoint;
 };

@@ -29,6 +29,7 @@ int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **out)
 		return err;
 	}
 	pd->object.handle = cmd.out_pd;
+	pd->device = device;
 	object_add(&pd->object, context, object_release);
 	*out = pd;
 	return 0;
@@ -112,14 +113,35 @@ int ibchan_mr_dereg(struct ibchan_mr *mr)
 	return mr ? object_destroy(&mr->object) : 0;
 }
 
-struct ibchan_sge ibchan_sge_make(struct ibchan_mr *mr, void *addr,
-				  size_t length)
+void *ibchan_mr_addr(const struct ibchan_mr *mr)
+{
+	return mr->addr;
+}
+
+__u64 ibchan_mr_length(const struct ibchan_mr *mr)
+{
+	return mr->length;
+}
+
+struct ibchan_sge ibchan_sge_unchecked(struct ibchan_mr *mr, size_t offset,
+				       size_t length)
 {
 	return (struct ibchan_sge) {
 		.mr = mr,
-		.addr = addr,
+		.addr = (void *)((uintptr_t)mr->addr + offset),
 		.length = length,
 	};
+}
+
+int ibchan_sge_checked(struct ibchan_mr *mr, __u64 offset, __u64 length,
+		       struct ibchan_sge *sge)
+{
+	if (offset > mr->length || length > mr->length - offset)
+		return -EINVAL;
+	if (length > UINT32_MAX)
+		return -EOVERFLOW;
+	*sge = ibchan_sge_unchecked(mr, (size_t)offset, (size_t)length);
+	return 0;
 }
 
 int ibchan_mr_remote_region(const struct ibchan_mr *mr,
@@ -135,58 +157,77 @@ int ibchan_mr_remote_region(const struct ibchan_mr *mr,
 	return 0;
 }
 
+struct ibchan_remote_region
+ibchan_remote_region_sub_unchecked(const struct ibchan_remote_region *region,
+				   __u64 offset, __u64 length)
+{
+	return (struct ibchan_remote_region) {
+		.addr = region->addr + offset,
+		.length = length,
+		.rkey = region->rkey,
+	};
+}
+
 int ibchan_remote_region_sub(const struct ibchan_remote_region *region,
 			     __u64 offset, __u64 length,
 			     struct ibchan_remote_region *sub)
 {
 	if (offset > region->length || length > region->length - offset)
 		return -EINVAL;
-	*sub = (struct ibchan_remote_region) {
-		.addr = region->addr + offset,
-		.length = length,
-		.rkey = region->rkey,
-	};
+	*sub = ibchan_remote_region_sub_unchecked(region, offset, length);
 	return 0;
 }
 
-/* How a remote region travels. */
-struct region_wire {
-	__be64 addr;
-	__be64 length;
-	__be32 rkey;
-	__be32 reserved;
-};
+int ibchan_remote_region_nth(const struct ibchan_remote_region *region,
+			     __u64 size, __u64 index,
+			     struct ibchan_remote_region *sub)
+{
+	__u64 offset;
 
-static_assert(sizeof(struct region_wire) == IBCHAN_REMOTE_REGION_SIZE,
+	if (__builtin_mul_overflow(index, size, &offset))
+		return -EINVAL;
+	return ibchan_remote_region_sub(region, offset, size, sub);
+}
+
+/* On the wire: address, length, key. */
+#define WIRE_LENGTH	sizeof(__be64)
+#define WIRE_RKEY	(2 * sizeof(__be64))
+
+static_assert(WIRE_RKEY + sizeof(__be32) == IBCHAN_REMOTE_REGION_SIZE,
 	      "the size is part of the interface");
 
 void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region,
 				   void *bytes)
 {
-	const struct region_wire wire = {
-		.addr = htobe64(region->addr),
-		.length = htobe64(region->length),
-		.rkey = htobe32(region->rkey),
-	};
+	const __be64 addr = htobe64(region->addr);
+	const __be64 length = htobe64(region->length);
+	const __be32 rkey = htobe32(region->rkey);
+	__u8 *wire = bytes;
 
-	memcpy(bytes, &wire, sizeof(wire));
+	memcpy(wire, &addr, sizeof(addr));
+	memcpy(wire + WIRE_LENGTH, &length, sizeof(length));
+	memcpy(wire + WIRE_RKEY, &rkey, sizeof(rkey));
 }
 
 int ibchan_remote_region_from_bytes(struct ibchan_remote_region *region,
-				    const void *bytes, size_t length)
+				    const void *bytes, size_t size)
 {
-	struct region_wire wire;
+	const __u8 *wire = bytes;
+	__be64 addr, length;
+	__be32 rkey;
+	__u64 end;
 
-	if (length != sizeof(wire))
+	if (size != IBCHAN_REMOTE_REGION_SIZE)
 		return -EINVAL;
-	memcpy(&wire, bytes, sizeof(wire));
-	if (wire.reserved || be64toh(wire.addr) + be64toh(wire.length) <
-			     be64toh(wire.addr))
+	memcpy(&addr, wire, sizeof(addr));
+	memcpy(&length, wire + WIRE_LENGTH, sizeof(length));
+	memcpy(&rkey, wire + WIRE_RKEY, sizeof(rkey));
+	if (__builtin_add_overflow(be64toh(addr), be64toh(length), &end))
 		return -EINVAL;
 	*region = (struct ibchan_remote_region) {
-		.addr = be64toh(wire.addr),
-		.length = be64toh(wire.length),
-		.rkey = be32toh(wire.rkey),
+		.addr = be64toh(addr),
+		.length = be64toh(length),
+		.rkey = be32toh(rkey),
 	};
 	return 0;
 }

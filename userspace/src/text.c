@@ -152,6 +152,54 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"{E}inline data come from plain memory, not from region {d0}",
 };
 
+/* What one can do about it, where that is not plain. */
+static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
+	[IBCHAN_REASON_TOO_MANY_ELEMENTS] =
+		"ask for more in max_send_sge or max_recv_sge before the channel is prepared",
+	[IBCHAN_REASON_CHANNEL_HANDLE] =
+		"post on the context that the channel was made in, and before it is closed",
+	[IBCHAN_REASON_MR_HANDLE] =
+		"an element needs a region of the same context that is still registered",
+	[IBCHAN_REASON_OUT_OF_BOUNDS] =
+		"an offset counts from the region's first byte; ibchan_sge_checked() tells earlier",
+	[IBCHAN_REASON_OTHER_PD] =
+		"register the memory in the protection domain of the channel",
+	[IBCHAN_REASON_MR_ACCESS] =
+		"register the memory with that access; receives and reads need local write",
+	[IBCHAN_REASON_NOT_CONNECTED] = "ibchan_prepared_handshake() comes first",
+	[IBCHAN_REASON_BROKEN] =
+		"ibchan_channel_query() tells its first error; close it and connect a new one",
+	[IBCHAN_REASON_SEND_QUEUE_FULL] =
+		"take completions first, or raise max_send_wr before the channel is prepared",
+	[IBCHAN_REASON_RECV_QUEUE_FULL] =
+		"take completions first, or raise max_recv_wr before the channel is prepared",
+	[IBCHAN_REASON_RING_FULL] =
+		"take completions first, or make the completion queue with more entries",
+	[IBCHAN_REASON_MEMLOCK] =
+		"raise `ulimit -l`, grant CAP_IPC_LOCK, or unregister what is no longer used",
+	[IBCHAN_REASON_ACCESS_COMBINATION] =
+		"remote write and remote atomic access need local write access",
+	[IBCHAN_REASON_NO_GID] =
+		"give the network device of the port an address and set it up",
+	[IBCHAN_REASON_PORT_DOWN] =
+		"set the network device of the port up, or choose another port",
+	[IBCHAN_REASON_CQ_FULL] =
+		"make the completion queue with more cq_entries, or the channel with shorter queues",
+	[IBCHAN_REASON_ENDPOINT_MAGIC] =
+		"hand over the bytes that the peer's ibchan_endpoint_to_bytes() wrote",
+	[IBCHAN_REASON_ENDPOINT_VERSION] =
+		"both sides need an ibchan of the same endpoint version",
+	[IBCHAN_REASON_LINK_LAYER] =
+		"both ports must be of one kind; choose device and port",
+	[IBCHAN_REASON_GID_FAMILY] =
+		"both addresses must be of one kind; choose gid_index",
+	[IBCHAN_REASON_MTU_ABOVE_PORT] = "an mtu of 0 takes what both ports can",
+	[IBCHAN_REASON_BUSY] =
+		"wait for that work first, or post with IBCHAN_WR_UNCHECKED if that is meant",
+	[IBCHAN_REASON_INLINE_TOO_LONG] =
+		"raise max_inline_data before the channel is prepared, or do without IBCHAN_WR_INLINE",
+};
+
 /* A string that grows like snprintf()'s: counted in full, kept as it fits. */
 struct text {
 	char *buf;
@@ -349,6 +397,18 @@ int ibchan_error_text(const struct ibchan_error *error, char *buf, size_t len)
 static const char *name_of(const char * const *names, size_t n, __u32 number)
 {
 	return number < n && names[number] ? names[number] : UNKNOWN;
+}
+
+const char *ibchan_error_hint(const struct ibchan_error *error)
+{
+	const __u32 code = error->reason.code;
+
+	if (error->origin == IBCHAN_ERROR_WORK)
+		return ibchan_status_hint(error->status);
+	if (error->origin == IBCHAN_ERROR_CALL &&
+	    code < ARRAY_SIZE(reason_hints) && reason_hints[code])
+		return reason_hints[code];
+	return "";
 }
 
 const char *ibchan_reason_name(__u32 code)

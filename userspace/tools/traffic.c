@@ -54,9 +54,14 @@ static __u32 phase_rounds(const struct plan *plan, __u32 phase)
 	return phase == PHASE_LATENCY ? plan->iters + WARMUP : plan->iters;
 }
 
+static size_t offset_of(const struct side *side, __u32 round)
+{
+	return (round - 1) % side->plan->depth * side->stride;
+}
+
 static __u8 *slot_of(const struct side *side, __u8 *buf, __u32 round)
 {
-	return buf + (round - 1) % side->plan->depth * side->stride;
+	return buf + offset_of(side, round);
 }
 
 /* After how many messages the server grants as many more. */
@@ -193,15 +198,12 @@ static struct ibchan_wr make_wr(const struct side *side, __u32 op, __u32 round,
 		.num_sge = 1,
 	};
 
-	*sge = ibchan_sge_make(inwards ? side->in_mr : side->out_mr,
-			       slot_of(side, inwards ? side->in : side->out,
-				       round),
-			       side->plan->size);
+	*sge = ibchan_sge_new(inwards ? side->in_mr : side->out_mr,
+			      offset_of(side, round), side->plan->size);
 	if (op == IBCHAN_OP_WRITE || op == IBCHAN_OP_READ) {
-		wr.remote = side->remote;
-		wr.remote.addr += (round - 1) % side->plan->depth *
-				  side->stride;
-		wr.remote.length = side->plan->size;
+		wr.remote = ibchan_remote_region_sub_unchecked(&side->remote,
+							       offset_of(side, round),
+							       side->plan->size);
 	}
 	return wr;
 }

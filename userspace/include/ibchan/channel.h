@@ -20,8 +20,13 @@ struct ibchan_error;
 /**
  * struct ibchan_builder - what a channel is made of
  * @pd: protection domain of the memory that it will use
- * @send_cq: where sends, writes and reads complete
- * @recv_cq: where receives complete; may be the same
+ * @send_cq: where sends, writes, reads and atomics complete; NULL: in one of the
+ *	channel's own
+ * @recv_cq: where receives complete; may be the same; NULL: in the channel's own,
+ *	which is one for both directions if both are NULL
+ * @min_cq_entries: entries of the channel's own cq, at least; it has as many as the
+ *	channel's works that complete there need, in any case
+ * @reserved: 0
  * @params: every knob; see struct ibchan_params in linux/ibchan.h
  *
  * Start with ibchan_builder_init(), change what you like, use it as often as
@@ -31,6 +36,8 @@ struct ibchan_builder {
 	struct ibchan_pd *pd;
 	struct ibchan_cq *send_cq;
 	struct ibchan_cq *recv_cq;
+	__u32 min_cq_entries;
+	__u32 reserved;
 	struct ibchan_params params;
 };
 
@@ -38,12 +45,30 @@ struct ibchan_builder {
  * ibchan_builder_init() - the defaults
  * @builder: to fill
  * @pd: protection domain
- * @cq: for both directions
+ * @cq: for both directions; NULL: one of the channel's own
  *
- * Access is IBCHAN_ACCESS_SHARED: the peer may read and write the regions of
- * @pd that were registered for it. Queue sizes, retries and timers are the
- * IBCHAN_DEFAULT_* of linux/ibchan.h; port, GID, MTU and packet sequence
- * numbers are chosen by the kernel.
+ * They are:
+ *
+ *	min_cq_entries	0: what the channel needs
+ *	access		IBCHAN_ACCESS_SHARED: the peer may read and write the
+ *			regions of @pd that were registered for it
+ *	max_send_wr	16 sends, writes, reads and atomics in flight
+ *	max_recv_wr	16 receives in flight
+ *	max_send_sge	16 elements of one
+ *	max_recv_sge	16 elements of one
+ *	rnr_retries	6 (0 to 7; 7: for ever)
+ *	ack_retries	6 (0 to 7)
+ *	min_rnr_timer	16: 2.56 ms (0 to 31; see ibchan_rnr_timer_from_ns())
+ *	ack_timeout	14: 67 ms (0 to 31; see ibchan_ack_timeout_from_ns())
+ *	mtu		0: what both ports can (or 256 to 4096)
+ *	send_psn	IBCHAN_AUTO: random (or 24 bits)
+ *	recv_psn	IBCHAN_AUTO: what the peer's endpoint says (or 24 bits)
+ *	port		0: the first active one
+ *	gid_index	IBCHAN_AUTO: by rule
+ *	max_rd_atomic	IBCHAN_AUTO: as many as both devices can
+ *	traffic_class	0 (to 255)
+ *	service_level	0 (to 15)
+ *	max_inline_data	0 bytes
  */
 void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
 			 struct ibchan_cq *cq);
@@ -58,7 +83,8 @@ void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
  * -ENETDOWN: no port is active; -EADDRNOTAVAIL: the port has no usable address,
  * or not yet; -EXDEV: @builder names objects of different devices; -EAGAIN: the
  * completion queue has no room for the channel's works; -EPERM: see Fork;
- * -EMFILE: too many objects; what the device's driver answers.
+ * -EMFILE: too many objects; for a cq of its own also as ibchan_cq_create(); what
+ * the device's driver answers.
  */
 int ibchan_builder_prepare(const struct ibchan_builder *builder,
 			   struct ibchan_prepared **prepared,
@@ -107,6 +133,42 @@ int ibchan_prepared_handshake(struct ibchan_prepared *prepared,
  * Return: 0 or a negative errno; the handle is gone either way.
  */
 int ibchan_prepared_destroy(struct ibchan_prepared *prepared);
+
+/**
+ * ibchan_rnr_timer_from_ns() - a time as min_rnr_timer
+ * @ns: how long a peer whose message met no receive is to wait, in nanoseconds
+ *
+ * Return: the code, 0 to 31, of the shortest time that is not below @ns, which is
+ * 10 us at least; -EINVAL: above 655.36 ms.
+ */
+int ibchan_rnr_timer_from_ns(__u64 ns);
+
+/**
+ * ibchan_rnr_timer_to_ns() - min_rnr_timer as a time
+ * @code: 0 to 31
+ *
+ * Return: nanoseconds; -EINVAL: above 31.
+ */
+__s64 ibchan_rnr_timer_to_ns(__u32 code);
+
+/**
+ * ibchan_ack_timeout_from_ns() - a time as ack_timeout
+ * @ns: how long to wait for an acknowledgment before sending again, in
+ *	nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: for ever
+ *
+ * Return: the code, 1 to 31, of the shortest time that is not below @ns, which is
+ * 8.192 us at least; 0 for ever; -EINVAL: above 8796.1 s, or another negative
+ * number.
+ */
+int ibchan_ack_timeout_from_ns(__s64 ns);
+
+/**
+ * ibchan_ack_timeout_to_ns() - ack_timeout as a time
+ * @code: 0 to 31
+ *
+ * Return: nanoseconds; IBCHAN_TIMEOUT_NEVER for 0; -EINVAL: above 31.
+ */
+__s64 ibchan_ack_timeout_to_ns(__u32 code);
 
 /**
  * ibchan_endpoint_to_bytes() - for the wire
@@ -165,6 +227,22 @@ int ibchan_channel_query(struct ibchan_channel *channel,
 			 struct ibchan_channel_info *info);
 
 /**
+ * ibchan_channel_send_cq() - where a channel's sends, writes and reads complete
+ * @channel: connected or broken
+ *
+ * Return: the cq; it ends with the channel if it is the channel's own.
+ */
+struct ibchan_cq *ibchan_channel_send_cq(const struct ibchan_channel *channel);
+
+/**
+ * ibchan_channel_recv_cq() - where a channel's receives complete
+ * @channel: connected or broken
+ *
+ * Return: the cq; it ends with the channel if it is the channel's own.
+ */
+struct ibchan_cq *ibchan_channel_recv_cq(const struct ibchan_channel *channel);
+
+/**
  * ibchan_channel_break() - end a channel's traffic
  * @channel: connected or broken
  *
@@ -180,7 +258,8 @@ int ibchan_channel_break(struct ibchan_channel *channel);
  * @channel: NULL is fine
  *
  * Takes a bounded time. Its works have completed when this returns; the
- * completions can still be polled and name no channel then.
+ * completions can still be polled and name no channel then. A cq of its own goes
+ * with it; only pending works can still be asked.
  *
  * Return: 0 or a negative errno; the handle is gone either way.
  */

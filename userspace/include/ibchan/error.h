@@ -55,6 +55,15 @@ struct ibchan_error {
 int ibchan_error_text(const struct ibchan_error *error, char *buf, size_t len);
 
 /**
+ * ibchan_error_hint() - what to do about an error
+ * @error: as a call left it
+ *
+ * Return: a sentence; empty on success, and where the text says it all. Never
+ * NULL.
+ */
+const char *ibchan_error_hint(const struct ibchan_error *error);
+
+/**
  * ibchan_reason_text() - put a refusal into words
  * @reason: as the kernel or the library wrote it
  * @buf: where to, ends with a NUL if @len is not 0

@@ -110,7 +110,24 @@ int ibchan_mr_reg_shared(struct ibchan_pd *pd, void *addr, size_t length,
  */
 int ibchan_mr_dereg(struct ibchan_mr *mr);
 
-#define IBCHAN_REMOTE_REGION_SIZE	24
+/**
+ * ibchan_mr_addr() - where a memory region begins
+ * @mr: registered
+ *
+ * Return: its first byte, as it was registered.
+ */
+void *ibchan_mr_addr(const struct ibchan_mr *mr);
+
+/**
+ * ibchan_mr_length() - how long a memory region is
+ * @mr: registered
+ *
+ * Return: bytes.
+ */
+__u64 ibchan_mr_length(const struct ibchan_mr *mr);
+
+/* Bytes of a remote region on the wire: address, length, key. */
+#define IBCHAN_REMOTE_REGION_SIZE	20
 
 /**
  * struct ibchan_remote_region - a range of a peer's memory
@@ -151,9 +168,63 @@ int ibchan_remote_region_sub(const struct ibchan_remote_region *region,
 			     struct ibchan_remote_region *sub);
 
 /**
+ * ibchan_remote_region_sub_unchecked() - a part of a remote region, as given
+ * @region: the whole
+ * @offset: from its first byte
+ * @length: bytes of the part
+ *
+ * Return: the part. If it leaves the whole, only the peer's device can notice.
+ */
+struct ibchan_remote_region
+ibchan_remote_region_sub_unchecked(const struct ibchan_remote_region *region,
+				   __u64 offset, __u64 length);
+
+/**
+ * ibchan_remote_region_nth() - an element of the array that a region begins with
+ * @region: the whole
+ * @size: bytes of an element
+ * @index: 0 and up
+ * @sub: where to put the element; may be @region itself
+ *
+ * Return: 0; -EINVAL: the element does not lie inside the whole, also where its
+ * offset would wrap around; @sub is as it was.
+ */
+int ibchan_remote_region_nth(const struct ibchan_remote_region *region,
+			     __u64 size, __u64 index,
+			     struct ibchan_remote_region *sub);
+
+/**
+ * ibchan_remote_region_element - the same for an element that has a type
+ * @region: the whole
+ * @type: of an element
+ * @index: 0 and up
+ * @sub: where to put the element
+ *
+ * Return: as ibchan_remote_region_nth().
+ */
+#define ibchan_remote_region_element(region, type, index, sub)		\
+	ibchan_remote_region_nth(region, sizeof(type), index, sub)
+
+/**
+ * ibchan_remote_region_field - a member of the struct that a region begins with
+ * @region: the whole
+ * @type: the struct
+ * @member: of it
+ * @sub: where to put the member
+ *
+ * Return: 0; -EINVAL: the region ends before the member does.
+ */
+#define ibchan_remote_region_field(region, type, member, sub)		\
+	ibchan_remote_region_sub(region, offsetof(type, member),	\
+				 sizeof(((type *)0)->member), sub)
+
+/**
  * ibchan_remote_region_to_bytes() - for the wire, in network order
  * @region: to encode
  * @bytes: IBCHAN_REMOTE_REGION_SIZE bytes
+ *
+ * The form is that of ibchan_remote_pack() in the kernel API: the peer may be a
+ * kernel consumer.
  */
 void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region,
 				   void *bytes);
@@ -162,13 +233,13 @@ void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region,
  * ibchan_remote_region_from_bytes() - from the wire
  * @region: where to put it
  * @bytes: what the peer sent
- * @length: how many bytes
+ * @size: how many bytes
  *
- * Return: 0; -EINVAL: not IBCHAN_REMOTE_REGION_SIZE bytes, a reserved one is
- * not zero, or the range wraps around.
+ * Return: 0; -EINVAL: not IBCHAN_REMOTE_REGION_SIZE bytes, or the range wraps
+ * around.
  */
 int ibchan_remote_region_from_bytes(struct ibchan_remote_region *region,
-				    const void *bytes, size_t length);
+				    const void *bytes, size_t size);
 
 #ifdef __cplusplus
 }

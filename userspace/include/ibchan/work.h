@@ -3,6 +3,7 @@
 #ifndef _IBCHAN_WORK_H
 #define _IBCHAN_WORK_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <linux/types.h>
 #include <linux/ibchan.h>
@@ -31,17 +32,48 @@ struct ibchan_sge {
 };
 
 /**
- * ibchan_sge_make() - an element
+ * ibchan_sge_unchecked() - an element, as given
  * @mr: the region
- * @addr: first byte
+ * @offset: from its first byte
  * @length: bytes
  *
- * Checks nothing; the post does.
- *
- * Return: the element.
+ * Return: the element. A post refuses it with -EINVAL if it leaves the region.
  */
-struct ibchan_sge ibchan_sge_make(struct ibchan_mr *mr, void *addr,
-				  size_t length);
+struct ibchan_sge ibchan_sge_unchecked(struct ibchan_mr *mr, size_t offset,
+				       size_t length);
+
+/**
+ * ibchan_sge_checked() - an element that lies within its region
+ * @mr: the region
+ * @offset: from its first byte
+ * @length: bytes
+ * @sge: filled on success
+ *
+ * Return: 0; -EINVAL: the range leaves the region; -EOVERFLOW: it is inside, but
+ * longer than an element can be (4 GiB - 1).
+ */
+int ibchan_sge_checked(struct ibchan_mr *mr, __u64 offset, __u64 length,
+		       struct ibchan_sge *sge);
+
+/**
+ * ibchan_sge_new() - an element that the caller knows to be right
+ * @mr: the region
+ * @offset: from its first byte
+ * @length: bytes
+ *
+ * A wrong one is an assertion that fails where it is made, unless the caller is
+ * built with NDEBUG.
+ *
+ * Return: the element; with NDEBUG also a wrong one, which a post refuses.
+ */
+static inline struct ibchan_sge ibchan_sge_new(struct ibchan_mr *mr,
+					       size_t offset, size_t length)
+{
+	struct ibchan_sge sge = ibchan_sge_unchecked(mr, offset, length);
+
+	assert(!ibchan_sge_checked(mr, offset, length, &sge));
+	return sge;
+}
 
 /**
  * struct ibchan_wr - a work request
@@ -98,6 +130,38 @@ struct ibchan_wr {
  */
 int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 		__u32 n, __u32 *accepted, struct ibchan_error *error);
+
+/**
+ * ibchan_post_send() - send a range of a region
+ * @channel: connected
+ * @mr: the region
+ * @offset: from its first byte
+ * @length: bytes
+ * @wr_id: any number; comes back in the completion
+ *
+ * One work of one element, to be polled by ibchan_cq_poll(). The range may be
+ * reused when its completion was handed out.
+ *
+ * Return: as ibchan_post() for one request.
+ */
+int ibchan_post_send(struct ibchan_channel *channel, struct ibchan_mr *mr,
+		     size_t offset, size_t length, __u64 wr_id);
+
+/**
+ * ibchan_post_receive() - receive into a range of a region
+ * @channel: connected
+ * @mr: the region
+ * @offset: from its first byte
+ * @length: bytes
+ * @wr_id: any number; comes back in the completion
+ *
+ * One work of one element, to be polled by ibchan_cq_poll(). The range may be
+ * used when its completion was handed out.
+ *
+ * Return: as ibchan_post() for one request.
+ */
+int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
+			size_t offset, size_t length, __u64 wr_id);
 
 /**
  * ibchan_perform() - post one work and wait for it

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * libibchan's elements, its calls for one range, and channels with a queue of their own.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "shim/end.h"
+#include "shim/fake.h"
+#include "test.h"
+#include "world.h"
+
+#define GIB	0x40000000ULL
+
+TEST(element_that_leaves_its_region_is_told_from_one_that_is_too_long)
+{
+	char *const base = (char *)0x10000;
+	struct ibchan_mr *mr = fake_mr(base, 5 * GIB);
+	struct ibchan_sge sge = { 0 };
+
+	ASSERT_EQ(-EOVERFLOW, ibchan_sge_checked(mr, 0, 4 * GIB, &sge));
+	ASSERT_EQ(-EOVERFLOW, ibchan_sge_checked(mr, GIB, 4 * GIB, &sge));
+	ASSERT_EQ(-EINVAL, ibchan_sge_checked(mr, GIB + 1, 4 * GIB, &sge));
+	ASSERT_EQ(-EINVAL, ibchan_sge_checked(mr, 5 * GIB, 1, &sge));
+	ASSERT_EQ(-EINVAL, ibchan_sge_checked(mr, 5 * GIB + 1, 0, &sge));
+	ASSERT_EQ(-EINVAL, ibchan_sge_checked(mr, -1ULL, 2, &sge));
+	ASSERT_EQ(-EINVAL, ibchan_sge_checked(mr, 1, -1ULL, &sge));
+	ASSERT_EQ(NULL, sge.mr);
+	ASSERT_EQ(0, ibchan_sge_checked(mr, 100, 4 * GIB - 1, &sge));
+	ASSERT_EQ(mr, sge.mr);
+	ASSERT_EQ(base + 100, (char *)sge.addr);
+	ASSERT_EQ(4 * GIB - 1, sge.length);
+	ASSERT_EQ(0, ibchan_sge_checked(mr, 100, 0, &sge));
+}
+
+static int make_wrong_element(void *arg)
+{
+	const struct rlimit no_core = { 0, 0 };
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	ibchan_sge_new(arg, 90, 11);
+	return 0;
+}
+
+TEST(element_that_is_wrong_stops_a_build_with_assertions_only)
+{
+	char buffer[100];
+	struct ibchan_mr *mr = fake_mr(buffer, sizeof(buffer));
+	struct ibchan_sge sge;
+
+	sge = ibchan_sge_new(mr, 90, 10);
+	ASSERT_EQ(10, sge.length);
+	ASSERT_EQ(-EINTR, in_child(make_wrong_element, mr));
+	sge = sge_new_without_debug(mr, 90, 11);
+	ASSERT_EQ(11, sge.length);
+	ASSERT_EQ((char *)ibchan_mr_addr(mr) + 90, (char *)sge.addr);
+	ASSERT_EQ(100, ibchan_mr_length(mr));
+}
+
+FIXTURE(call)
+{
+	struct calm calm;
+	struct ibchan_context *context;
+	struct end a, b;
+};
+
+FIXTURE_SETUP(call)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
+	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
+	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
+}
+
+FIXTURE_TEARDOWN(call)
+{
+	end_close(&self->a);
+	end_close(&self->b);
+	EXPECT_EQ(0, ibchan_context_close(self->context));
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+TEST_F(call, posts_a_range_in_one_line_and_its_wr_id_comes_back)
+{
+	struct ibchan_completion done;
+
+	memset(self->a.memory + 10, 'r', 20);
+	ASSERT_EQ(0, ibchan_post_receive(self->b.channel, self->b.mr, 100, 50, 7));
+	ASSERT_EQ(0, ibchan_post_send(self->a.channel, self->a.mr, 10, 20, 8));
+	ASSERT_EQ(1, wait_one(self->b.cq, &done));
+	ASSERT_EQ(7, done.wr_id);
+	ASSERT_EQ(20, done.bytes);
+	ASSERT_EQ(1, wait_one(self->a.cq, &done));
+	ASSERT_EQ(8, done.wr_id);
+	ASSERT_EQ(0, done.error);
+	ASSERT_EQ(0, memcmp(self->a.memory + 10, self->b.memory + 100, 20));
+}
+
+TEST_F(call, for_one_range_says_why_it_was_refused)
+{
+	int i, rc = 0;
+
+	ASSERT_EQ(-EINVAL, ibchan_post_send(self->a.channel, self->a.mr, MEMORY, 1, 0));
+	ASSERT_EQ(-EXDEV, ibchan_post_send(self->a.channel, self->b.mr, 0, 1, 0));
+	ASSERT_EQ(0, ibchan_post_receive(self->b.channel, self->b.mr, 0, 8, 0));
+	ASSERT_EQ(-EBUSY, ibchan_post_receive(self->b.channel, self->b.mr, 7, 8, 0));
+	for (i = 1; !rc && i < 1000; i++)
+		rc = ibchan_post_receive(self->b.channel, self->b.mr, 8 * i, 8, i);
+	ASSERT_EQ(-EAGAIN, rc);
+	ASSERT_EQ(IBCHAN_DEFAULT_RECV_WR + 1, i);
+	ASSERT_EQ(0, ibchan_channel_break(self->b.channel));
+	ASSERT_EQ(-ESHUTDOWN, ibchan_post_send(self->b.channel, self->b.mr, MEMORY / 2, 8, 0));
+}
+
+/* A channel of @end's objects to itself, as @builder has it. */
+static int loop(struct end *end, const struct ibchan_builder *builder)
+{
+	struct ibchan_endpoint own;
+	int rc = ibchan_builder_prepare(builder, &end->prepared, NULL);
+
+	if (rc)
+		return rc;
+	ibchan_prepared_endpoint(end->prepared, &own);
+	return end_connect(end, &own);
+}
+
+static int handles_of(struct ibchan_context *context)
+{
+	struct ibchan_context_info info;
+	int rc = ibchan_context_query(context, &info);
+
+	return rc ? rc : (int)info.handles;
+}
+
+TEST_F(call, on_a_channel_with_a_queue_of_its_own_needs_no_other)
+{
+	int before = handles_of(self->context);
+	struct ibchan_completion done[32];
+	struct ibchan_builder builder;
+	struct end end = { 0 };
+	int i;
+
+	ASSERT_EQ(0, end_objects(&end, self->context, 0));
+	ibchan_builder_init(&builder, end.pd, NULL);
+	ASSERT_EQ(0, builder.min_cq_entries);
+	ASSERT_EQ(0, loop(&end, &builder));
+	end.cq = ibchan_channel_send_cq(end.channel);
+	EXPECT_EQ(end.cq, ibchan_channel_recv_cq(end.channel));
+	/* It holds all that the channel can have in flight, and has no room to spare. */
+	for (i = 0; i < IBCHAN_DEFAULT_RECV_WR; i++)
+		EXPECT_EQ(0, ibchan_post_receive(end.channel, end.mr, 8 * i, 8, i));
+	for (i = 0; i < IBCHAN_DEFAULT_SEND_WR; i++)
+		EXPECT_EQ(0, ibchan_post_send(end.channel, end.mr, HALF, 8, i));
+	EXPECT_EQ(32, ibchan_cq_wait(end.cq, done, 32, 32, patience_ns()));
+	end_close(&end);
+	ASSERT_EQ(before, handles_of(self->context));
+}
+
+TEST_F(call, on_a_channel_with_its_own_queue_for_one_direction_completes_there)
+{
+	struct ibchan_completion done;
+	struct ibchan_builder builder;
+	struct end end = { 0 };
+
+	ASSERT_EQ(0, end_objects(&end, self->context, 0));
+	ASSERT_EQ(0, ibchan_cq_create(end.device, 0, 0, &end.own_cq, NULL));
+	ibchan_builder_init(&builder, end.pd, end.own_cq);
+	builder.recv_cq = NULL;
+	ASSERT_EQ(0, loop(&end, &builder));
+	EXPECT_EQ(end.own_cq, ibchan_channel_send_cq(end.channel));
+	EXPECT_NE(end.own_cq, ibchan_channel_recv_cq(end.channel));
+	EXPECT_EQ(0, ibchan_post_receive(end.channel, end.mr, 0, 8, 1));
+	EXPECT_EQ(0, ibchan_post_send(end.channel, end.mr, HALF, 8, 2));
+	EXPECT_EQ(1, wait_one(ibchan_channel_recv_cq(end.channel), &done));
+	EXPECT_EQ(1, done.wr_id);
+	EXPECT_EQ(1, wait_one(end.own_cq, &done));
+	EXPECT_EQ(2, done.wr_id);
+	end_close(&end);
+}
+
+/* A prepared channel, and one that was refused, take their queue with them. */
+TEST_F(call, leaves_no_queue_behind_when_a_channel_does_not_come_to_be)
+{
+	struct ibchan_builder builder;
+	struct ibchan_error error;
+	struct end end = { 0 };
+	int before;
+
+	ASSERT_EQ(0, end_objects(&end, self->context, 0));
+	before = handles_of(self->context);
+	ibchan_builder_init(&builder, end.pd, NULL);
+	builder.params.rnr_retries = 8;
+	EXPECT_EQ(-EINVAL, ibchan_builder_prepare(&builder, &end.prepared, &error));
+	EXPECT_EQ(IBCHAN_REASON_PARAMETER, error.reason.code);
+	EXPECT_EQ(IBCHAN_PARAMETER_RNR_RETRIES, error.reason.element);
+	builder.params.rnr_retries = 7;
+	builder.min_cq_entries = 0xffffffff;
+	EXPECT_EQ(-EINVAL, ibchan_builder_prepare(&builder, &end.prepared, &error));
+	EXPECT_EQ(IBCHAN_PARAMETER_CQ_ENTRIES, error.reason.element);
+	builder.min_cq_entries = 100;
+	builder.reserved = 1;
+	EXPECT_EQ(-EINVAL, ibchan_builder_prepare(&builder, &end.prepared, &error));
+	builder.reserved = 0;
+	EXPECT_EQ(before, handles_of(self->context));
+	EXPECT_EQ(0, ibchan_builder_prepare(&builder, &end.prepared, &error));
+	EXPECT_EQ(before + 2, handles_of(self->context));
+	EXPECT_EQ(0, ibchan_prepared_destroy(end.prepared));
+	end.prepared = NULL;
+	EXPECT_EQ(before, handles_of(self->context));
+	end_close(&end);
+}
+
+TEST_F(call, that_is_pending_can_be_asked_when_channel_and_queue_are_gone)
+{
+	const struct ibchan_sge none = { 0 };
+	struct ibchan_pending pending = { 0 };
+	struct ibchan_builder builder;
+	struct end end = { 0 };
+	struct ibchan_wr wr;
+
+	ASSERT_EQ(0, end_objects(&end, self->context, 0));
+	ibchan_builder_init(&builder, end.pd, NULL);
+	ASSERT_EQ(0, loop(&end, &builder));
+	wr = wr_of(&end, IBCHAN_OP_RECV, &none);
+	wr.num_sge = 0;
+	ASSERT_EQ(0, ibchan_pending_post(&pending, &wr, NULL));
+	end_close(&end);
+	ASSERT_EQ(1, ibchan_pending_poll(&pending));
+	ASSERT_EQ(-ECANCELED, ibchan_pending_result(&pending));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The InfiniBand codes of times, and the times that they stand for. */
+#include <errno.h>
+
+#include "internal.h"
+
+#define CODES	32
+
+/* In 10 us: powers of two, and one and a half of them between. Code 0 is the longest. */
+#define RNR_UNIT_NS	10000ULL
+
+static __u64 rnr_units(__u32 code)
+{
+	if (!code)
+		code = CODES;
+	if (code < 3)
+		return code;
+	return code % 2 ? 3ULL << (code - 3) / 2 : 1ULL << code / 2;
+}
+
+__s64 ibchan_rnr_timer_to_ns(__u32 code)
+{
+	return code < CODES ? (__s64)(rnr_units(code) * RNR_UNIT_NS) : -EINVAL;
+}
+
+int ibchan_rnr_timer_from_ns(__u64 ns)
+{
+	__u32 code;
+
+	for (code = 1; code <= CODES; code++)
+		if (ns <= rnr_units(code) * RNR_UNIT_NS)
+			return (int)(code % CODES);
+	return -EINVAL;
+}
+
+/* 4.096 us, doubled by each code. */
+#define ACK_UNIT_NS	4096LL
+
+__s64 ibchan_ack_timeout_to_ns(__u32 code)
+{
+	if (code >= CODES)
+		return -EINVAL;
+	return code ? ACK_UNIT_NS << code : IBCHAN_TIMEOUT_NEVER;
+}
+
+int ibchan_ack_timeout_from_ns(__s64 ns)
+{
+	int code;
+
+	if (ns == IBCHAN_TIMEOUT_NEVER)
+		return 0;
+	if (ns < 0)
+		return -EINVAL;
+	for (code = 1; code < CODES; code++)
+		if (ns <= ACK_UNIT_NS << code)
+			return code;
+	return -EINVAL;
+}
