@@ -8,7 +8,11 @@
  *			  -> cq				where works complete
  *	builder(pd, cq) -> prepared -> endpoint		to the peer, by any means
  *	prepared + the peer's endpoint -> channel	connected
- *	channel + sge(mr, address, length) -> work	posted, then completed
+ *	channel + sge(mr, offset, length) -> work	posted, then completed
+ *
+ * A work completes in one of three ways: within a blocking call (ibchan_send() and
+ * its like), to a pending work, maybe of a scope (ibchan/scope.h), or to whoever
+ * polls its cq (ibchan_post(), ibchan_cq_poll()).
  *
  * Conventions, the same for every call:
  *
@@ -18,15 +22,22 @@
  *		a struct ibchan_error as its last argument. NULL is fine. It is
  *		written by every such call, on success too.
  * Threads	Any call on any object from any thread, at the same time, but:
- *		an object must not be destroyed while another call uses it.
- *		The library has no global state.
+ *		an object must not be destroyed while another call uses it, and
+ *		a struct ibchan_pending or ibchan_scope is one thread's at a
+ *		time. So threads may share a channel, a cq and a context: what
+ *		one waits for it gets, whoever reads the ring; what is polled
+ *		for goes to the first who asks. The works of one channel are
+ *		posted in the order in which the calls come to the kernel. The
+ *		library has no global state.
+ * Cancelling	No call is a point where a cancelled thread ends. Bound the
+ *		waits of a thread that is to be cancelled.
  * Buffers	The device owns the ranges of a work from the post until its
- *		completion was handed out by ibchan_cq_poll() or one of the
- *		waiting calls. Until then do not write to a range that is sent,
- *		written or read into; do not read one that is received or read
- *		into. Posting such a range again is refused with -EBUSY, unless
- *		asked for (IBCHAN_WR_UNCHECKED). The pages stay pinned whatever
- *		the process does.
+ *		completion was handed out: by ibchan_cq_poll(), by one of the
+ *		waiting calls, or to its pending work. Until then do not write
+ *		to a range that is sent, written or read into; do not read one
+ *		that is received or read into. Posting such a range again is
+ *		refused with -EBUSY, unless asked for (IBCHAN_WR_UNCHECKED).
+ *		The pages stay pinned whatever the process does.
  * Destroying	In reverse order. -EBUSY: something uses the object, nothing has
  *		changed. With any other result the handle is gone. Closing the
  *		context ends all that is left in it.

@@ -25,7 +25,7 @@
 #include "tool.h"
 
 #define HELLO_MAGIC	0x69626370U	/* "ibcp" */
-#define HELLO_VERSION	1
+#define HELLO_VERSION	2
 
 #define STATUS_OK	1
 #define STATUS_FAILED	2
