@@ -39,7 +39,7 @@ help: ## this list
 	@echo
 	@echo 'KDIR=DIR      kernel headers to build the module for'
 	@echo 'FAULTS=1      with modules: those whose verbs can be made to fail'
-	@echo 'TESTS=FOLDERS with test-modules: only kunit, kclient or bench'
+	@echo 'TESTS=FOLDERS with test-modules: only kunit, kclient, bench or dmabuf'
 	@echo 'KERNEL=6.1    guest to run in: 6.1, 6.12, debug, or a folder'
 	@echo 'DESTDIR=DIR   PREFIX=/usr/local   where install puts things'
 	@echo 'HOST=1        with demo: on this machine'"'"'s own RDMA devices, no guest'
@@ -61,7 +61,7 @@ modules: ## ibchan.ko for KDIR
 	$(MAKE) -C $(KDIR) M=$(MODULE_DIR) $(kbuild_flags) modules 9>&-
 
 # Only one of them, the consumer, can make verbs fail.
-TESTS ?= $(if $(filter 1,$(FAULTS)),kclient,kunit kclient bench)
+TESTS ?= $(if $(filter 1,$(FAULTS)),kclient,kunit kclient bench dmabuf)
 
 .PHONY: test-modules
 test-modules: modules ## the modules that test and measure ibchan.ko
