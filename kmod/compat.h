@@ -32,6 +32,12 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define IBCHAN_NS IBCHAN
 #endif
 
+/* The plain form once took the lock of the dma-buf's fences itself. */
+#ifndef IBCHAN_HAVE_DMA_BUF_VMAP_UNLOCKED
+#define dma_buf_vmap_unlocked(dmabuf, map)	dma_buf_vmap(dmabuf, map)
+#define dma_buf_vunmap_unlocked(dmabuf, map)	dma_buf_vunmap(dmabuf, map)
+#endif
+
 /*
  * What a driver does no header tells, so Kbuild goes by version here. From the
  * rewrite of its flushing until the repair that 7.2 has, soft-RoCE may run a

@@ -4,6 +4,7 @@
 ibchan-has = $(shell grep -qE '$(1)' $(srctree)/include/linux/$(2) 2>/dev/null && echo -D$(3))
 ccflags-y += $(call ibchan-has,void vm_flags_set.,mm.h,IBCHAN_HAVE_VM_FLAGS_SET)
 ccflags-y += $(call ibchan-has,EXPORT_SYMBOL_NS_GPL.*"GPL". ns.,export.h,IBCHAN_HAVE_STRING_SYMBOL_NS)
+ccflags-y += $(call ibchan-has,int dma_buf_vmap_unlocked.,dma-buf.h,IBCHAN_HAVE_DMA_BUF_VMAP_UNLOCKED)
 
 # 6.2 to 7.1: see kmod/compat.h.
 ibchan-version := $(shell expr $(VERSION) \* 1000 + $(PATCHLEVEL))

@@ -57,6 +57,8 @@ static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 	attr->node_guid = be64_to_cpu(ib->node_guid);
 	if (ib_attr->atomic_cap != IB_ATOMIC_NONE)
 		attr->caps |= IBCHAN_DEVICE_ATOMICS;
+	if (ib_uses_virt_dma(ib))
+		attr->caps |= IBCHAN_DEVICE_DMABUF;
 	attr->ports = ib->phys_port_cnt;
 	attr->max_qp_wr = ib_attr->max_qp_wr;
 	attr->max_send_sge = ib_attr->max_send_sge;

@@ -183,6 +183,14 @@ struct ibchan_user_range {
 };
 
 /**
+ * struct ibchan_backing - where a region's memory comes from
+ * @release: nothing uses the region any more; process context, without the gate
+ */
+struct ibchan_backing {
+	void (*release)(struct ibchan_backing *backing);
+};
+
+/**
  * struct ibchan_mr - memory region
  * @ib: NULL once deregistered, or where the domain's own key serves; guarded by
  *	the gate
@@ -203,12 +211,15 @@ struct ibchan_user_range {
  * @sgt: kernel memory as it is mapped
  * @direction: of the mapping
  * @released: the verbs object is gone
+ * @leaked: the device may still use the memory; never taken back
+ * @backing: to be released with the region; NULL where the memory is somebody
+ *	else's matter; set by who made the region
  * @invalidate: takes its registration back; called without the gate; may be NULL
  * @link: in the device's list
  * @free_link: in the list of those whose last work has gone, or of a channel's parked
  * @rcu: the memory outlives readers that found it in a handle table
  *
- * All but @ib, @users, @busy, @sgt, @pinned, @released and the links are immutable.
+ * All but @ib, @users, @busy, @sgt, @pinned, @released, @leaked and the links are immutable.
  */
 struct ibchan_mr {
 	struct ib_mr *ib;
@@ -229,6 +240,8 @@ struct ibchan_mr {
 	struct sg_table sgt;
 	enum dma_data_direction direction;
 	int released;
+	int leaked;
+	struct ibchan_backing *backing;
 	void (*invalidate)(struct ibchan_mr *mr);
 	struct list_head link;
 	struct llist_node free_link;

@@ -418,6 +418,13 @@ static bool dereg(struct ibchan_mr *mr)
 	return false;
 }
 
+/* The device may still use it. */
+static void keep_memory(struct ibchan_mr *mr)
+{
+	mr->leaked = 1;
+	mr->pd->leaked = 1;
+}
+
 /*
  * The gate is held for read, or it is closed. A driver that cannot deregister
  * keeps its memory and its domain, and we count that. Done once. Returns whether
@@ -435,7 +442,7 @@ bool ibchan_mr_release_verbs(struct ibchan_mr *mr)
 		unmap_table(mr);
 		ibchan_unpin(&mr->pinned, mr->access & IBCHAN_ACCESS_LOCAL_WRITE);
 	} else {
-		mr->pd->leaked = 1;
+		keep_memory(mr);
 	}
 	ibchan_gauge(mrs_registered, -1);
 	ibchan_gauge(mr_pages, -(s64)mr->pages);
@@ -447,6 +454,7 @@ void ibchan_mr_forget_verbs(struct ibchan_mr *mr)
 {
 	mr->ib = NULL;
 	mr->released = 1;
+	mr->leaked = 1;
 }
 
 static void mr_dereg(struct ibchan_mr *mr)
@@ -462,6 +470,8 @@ static void mr_dereg(struct ibchan_mr *mr)
 	mutex_unlock(&dev->lock);
 	gone = ibchan_mr_release_verbs(mr);
 	up_read(&dev->gate);
+	if (mr->backing && !mr->leaked)
+		mr->backing->release(mr->backing);
 	if (gone)
 		ibchan_pd_drop(mr->pd);
 }

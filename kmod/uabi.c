@@ -7,6 +7,7 @@
  * copies out, also after a refusal, and only then publishes the object that the
  * body made; if anything failed it undoes it. So bodies have no unwinding.
  */
+#include <linux/dma-buf.h>
 #include <linux/errno.h>
 #include <linux/file.h>
 #include <linux/nsproxy.h>
@@ -41,6 +42,7 @@ union any_command {
 #define FLAGS_channel_break	0
 #define FLAGS_submit		IBCHAN_SUBMIT_SINCE
 #define FLAGS_destroy		0
+#define FLAGS_mr_reg_dmabuf	0
 
 static struct net *caller_net(void)
 {
@@ -212,6 +214,50 @@ static int run_mr_reg(struct ibchan_call *call)
 	if (!ret)
 		cmd->out_rkey = ibchan_mr_rkey(call->new->mr);
 	return ret;
+}
+
+/* Without a remote key nobody learns where the region lies. */
+static void fill_remote(struct ibchan_cmd_mr_reg_dmabuf *cmd, const struct ibchan_mr *mr)
+{
+	struct ibchan_remote remote = {};
+
+	ibchan_mr_remote(mr, &remote);
+	cmd->out_addr = remote.addr;
+	cmd->out_rkey = remote.rkey;
+}
+
+static int reg_dmabuf(struct ibchan_call *call, struct ibchan_object *pd)
+{
+	struct ibchan_cmd_mr_reg_dmabuf *cmd = call->cmd;
+	struct ibchan_dmabuf range = {
+		.dmabuf = dma_buf_get(cmd->fd),
+		.offset = cmd->offset,
+		.length = cmd->length,
+	};
+	int ret;
+
+	if (IS_ERR(range.dmabuf))
+		return PTR_ERR(range.dmabuf);
+	ret = fulfil(call, ibchan_mr_reg_dmabuf(pd->pd, &range, cmd->access, &cmd->reason));
+	dma_buf_put(range.dmabuf);
+	if (!ret)
+		fill_remote(cmd, call->new->mr);
+	return ret;
+}
+
+static int run_mr_reg_dmabuf(struct ibchan_call *call)
+{
+	struct ibchan_cmd_mr_reg_dmabuf *cmd = call->cmd;
+	struct ibchan_object *pd = ibchan_object_find(call->ctx, cmd->pd, OBJECT_PD);
+	int ret;
+
+	cmd->reason = (struct ibchan_reason) {};
+	if (cmd->reserved)
+		return -EINVAL;
+	if (!pd)
+		return -ENOENT;
+	ret = reserve(call, OBJECT_MR, &cmd->out_mr);
+	return ret ?: reg_dmabuf(call, pd);
 }
 
 /* Submit arms it where nobody waits. */
@@ -406,6 +452,7 @@ static int run_destroy(struct ibchan_call *call)
 #define RIGHTS_channel_break	0
 #define RIGHTS_submit		UNLOCKED
 #define RIGHTS_destroy		ANY_MM
+#define RIGHTS_mr_reg_dmabuf	0
 
 /* A command that has grown serves callers who know its first version only. */
 #define FIRST_SIZE(name, last) offsetofend(struct ibchan_cmd_##name, last)
@@ -422,6 +469,7 @@ static int run_destroy(struct ibchan_call *call)
 #define FIRST_channel_break	sizeof(struct ibchan_cmd_channel_break)
 #define FIRST_submit		sizeof(struct ibchan_cmd_submit)
 #define FIRST_destroy		sizeof(struct ibchan_cmd_destroy)
+#define FIRST_mr_reg_dmabuf	sizeof(struct ibchan_cmd_mr_reg_dmabuf)
 
 enum rights {
 	ANY_MM = BIT(0),	/* any process that has the file may */

@@ -97,6 +97,7 @@ static const struct {
 	{ "channel_break", 16 },
 	{ "submit", 88 },
 	{ "destroy", 16 },
+	{ "mr_reg_dmabuf", 96 },
 };
 
 static size_t first_size(unsigned int i)

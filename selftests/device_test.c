@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
+#include "dmabuf.h"
 #include "example.h"
 #include "test.h"
 #include "work.h"
@@ -154,6 +155,24 @@ TEST_F(device, that_leaves_gives_its_memory_back_at_once)
 	/* The files are still open; only the other device's memory may remain pinned. */
 	EXPECT_EQ(counter("mr_pages") - (pins() - self->calm.pins), 0);
 	EXPECT_GT(pinned, pins());
+}
+
+/* Removal waits for no exporter: the shells of the regions keep their dma-bufs. */
+TEST_F(device, that_leaves_gives_dma_bufs_back_with_the_last_of_its_shells)
+{
+	struct side *side = &self->objects.side;
+	struct ibchan_cmd_mr_reg_dmabuf local, shared;
+
+	local = dmabuf_region(side, self->objects.dmabuf, 0, 4096, IBCHAN_ACCESS_LOCAL);
+	shared = dmabuf_region(side, self->objects.dmabuf, 0, 4096, IBCHAN_ACCESS_SHARED);
+	ASSERT_EQ(0, cmd_mr_reg_dmabuf(side->fd, &local));
+	ASSERT_EQ(0, cmd_mr_reg_dmabuf(side->fd, &shared));
+	EXPECT_EQ(2, exporter_counter("accesses"));
+	ASSERT_EQ(0, delete_device());
+	EXPECT_EQ(0, destroy(side->fd, local.out_mr));
+	EXPECT_EQ(1, exporter_counter("accesses"));
+	example_objects_close(&self->objects);
+	EXPECT_EQ(0, exporter_idle());
 }
 
 TEST_F(device, that_leaves_takes_nothing_from_the_other_one)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dmabuf.h"
 #include "example.h"
 
 static int fill_query(struct example_objects *objects, void *arg)
@@ -122,6 +123,18 @@ static int fill_destroy(struct example_objects *objects, void *arg)
 	return rc;
 }
 
+static int fill_mr_reg_dmabuf(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_mr_reg_dmabuf *cmd = arg;
+
+	cmd->offset = 100;
+	cmd->length = 5000;
+	cmd->fd = objects->dmabuf;
+	cmd->pd = objects->side.pd;
+	cmd->access = IBCHAN_ACCESS_LOCAL;
+	return 0;
+}
+
 static void undo_device_open(struct example_objects *objects, void *arg, int rc)
 {
 	if (!rc)
@@ -176,6 +189,12 @@ static void undo_destroy(struct example_objects *objects, void *arg, int rc)
 	objects->doomed = 0;
 }
 
+static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int rc)
+{
+	if (!rc)
+		destroy(objects->side.fd, ((struct ibchan_cmd_mr_reg_dmabuf *)arg)->out_mr);
+}
+
 #define HANDLE(name, member)	offsetof(struct ibchan_cmd_##name, member)
 
 /* What is particular to each command: EXAMPLE_<name>. */
@@ -210,6 +229,9 @@ static void undo_destroy(struct example_objects *objects, void *arg, int rc)
 #define EXAMPLE_destroy		.from_anyone = 1, .any_kind = 1, .undo = undo_destroy,	\
 				.handles = { HANDLE(destroy, handle) },		\
 				.reserved = { HANDLE(destroy, reserved) }
+#define EXAMPLE_mr_reg_dmabuf	.answers = 1, .undo = undo_mr_reg_dmabuf,	\
+				.handles = { HANDLE(mr_reg_dmabuf, pd) },	\
+				.reserved = { HANDLE(mr_reg_dmabuf, reserved) }
 
 #define EXAMPLE(nr, NAME, cmd_name) {						\
 	.name = #cmd_name,							\
@@ -233,13 +255,19 @@ int example_objects_open(struct example_objects *objects)
 	rc = side_open(&objects->side, &options);
 	if (!rc)
 		rc = side_share(&objects->broken, &objects->side, &options);
-	return rc;
+	if (rc)
+		return rc;
+	objects->dmabuf = dmabuf_export(2, 0);
+	return objects->dmabuf < 0 ? objects->dmabuf : 0;
 }
 
 void example_objects_close(struct example_objects *objects)
 {
 	side_close(&objects->broken);
 	side_close(&objects->side);
+	if (objects->dmabuf > 0)
+		close(objects->dmabuf);
+	objects->dmabuf = 0;
 }
 
 int example_held(const struct example_objects *objects)

@@ -20,6 +20,7 @@ struct example_objects {
 	struct side side;	/* its channel has no peer yet */
 	struct side broken;	/* another channel of the same file */
 	__u32 doomed;		/* what the next example of destroy names */
+	int dmabuf;		/* descriptor of a dma-buf */
 };
 
 struct example {

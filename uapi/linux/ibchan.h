@@ -36,6 +36,7 @@
  *	ENETDOWN	no port is active
  *	ENOMEM		no memory, or RLIMIT_MEMLOCK does not allow the pages
  *	EMFILE		the file holds as many objects as it may
+ *	EBADF		a descriptor in the command is not an open file's
  *
  * Where a command has @reason, a refusal is explained there. The queries and
  * destroy work from any process that has the file; everything else only from the
@@ -70,7 +71,8 @@
 	X(0x09, CHANNEL_QUERY, channel_query)			\
 	X(0x0a, CHANNEL_BREAK, channel_break)			\
 	X(0x0b, SUBMIT, submit)					\
-	X(0x0c, DESTROY, destroy)
+	X(0x0c, DESTROY, destroy)				\
+	X(0x0d, MR_REG_DMABUF, mr_reg_dmabuf)
 
 #define IBCHAN_COMMAND_NUMBER(nr, NAME, name)			\
 	IBCHAN_CMD_##NAME = _IO(IBCHAN_IOCTL_TYPE, nr),
@@ -168,7 +170,7 @@ struct ibchan_endpoint {
  * @out_handles: objects that this file holds
  * @out_max_handles: objects that one file may hold
  * @out_devices: devices visible from the caller's network namespace
- * @out_pinned_bytes: memory that this file's regions keep pinned
+ * @out_pinned_bytes: memory that this file's regions keep pinned, dma-bufs included
  * @out_opcodes: bit n is set when submit knows opcode n
  * @out_wr_flags: IBCHAN_WR_* that submit knows
  * @out_submit_flags: IBCHAN_SUBMIT_* that submit knows
@@ -194,6 +196,7 @@ struct ibchan_cmd_query {
 
 #define IBCHAN_DEVICE_USER_MR	0x1U	/* can register user memory */
 #define IBCHAN_DEVICE_ATOMICS	0x2U
+#define IBCHAN_DEVICE_DMABUF	0x4U	/* can register dma-bufs */
 
 /**
  * struct ibchan_cmd_device_query - one device that the caller can see
@@ -321,6 +324,53 @@ struct ibchan_cmd_mr_reg {
 	__u32 access;
 	__u32 out_mr;
 	__u32 out_rkey;
+	struct ibchan_reason reason;
+};
+
+/**
+ * struct ibchan_cmd_mr_reg_dmabuf - register a range of a dma-buf
+ * @size: sizeof(struct ibchan_cmd_mr_reg_dmabuf)
+ * @flags: 0
+ * @offset: of the first byte, from the start of the dma-buf
+ * @length: bytes, 1 or more
+ * @fd: of the dma-buf; it may be closed afterwards
+ * @pd: handle
+ * @access: IBCHAN_ACCESS_*; remote write and atomic need local write
+ * @out_mr: handle
+ * @out_rkey: for the peer; 0 unless @access has a remote bit
+ * @reserved: 0
+ * @out_addr: address that peers know the first byte by; 0 unless @access has a
+ *	remote bit
+ * @reason: why not, on an error
+ *
+ * The region keeps the dma-buf until it is destroyed, also when its device has left
+ * before. The memory is the exporter's: nothing is charged to RLIMIT_MEMLOCK.
+ *
+ * So far only soft devices can (IBCHAN_DEVICE_DMABUF): they work on it with the
+ * CPU, so the exporter must be able to map it for the CPU, in memory that has
+ * pages; a GPU's own memory has none. EOPNOTSUPP tells that one of the three
+ * cannot. For the exporter the region is one access by the CPU that begins here
+ * and ends with the region: fences that are on the dma-buf by now are waited
+ * for, later ones are not.
+ *
+ * EINVAL also tells that @fd is no dma-buf, or that the range leaves it; EACCES
+ * that it was not opened for reading, or for writing where @access has local
+ * write. A region with a remote bit may have as many pages as the device can
+ * register at a time (soft-RoCE: 512); in one without, an element that spans pages
+ * which lie apart counts as several for the device.
+ */
+struct ibchan_cmd_mr_reg_dmabuf {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+	__s32 fd;
+	__u32 pd;
+	__u32 access;
+	__u32 out_mr;
+	__u32 out_rkey;
+	__u32 reserved;
+	__aligned_u64 out_addr;
 	struct ibchan_reason reason;
 };
 

@@ -63,7 +63,11 @@
 	X(47, REGION_TOO_LONG)	/* pages given, pages allowed */	\
 	X(48, REGION_GAPS)	/* pieces given, pieces mapped */	\
 	X(49, REGION_COPIED)	/* */					\
-	X(50, INLINE_ELEMENT)	/* handle given */
+	X(50, INLINE_ELEMENT)	/* handle given */			\
+	X(51, DMABUF_DEVICE)	/* driver id */				\
+	X(52, DMABUF_NOT_MAPPED) /* */					\
+	X(53, DMABUF_NO_PAGES)	/* */					\
+	X(54, DMABUF_MODE)	/* */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {

@@ -150,6 +150,14 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"the device does not reach this memory itself: it would work on a copy",
 	[IBCHAN_REASON_INLINE_ELEMENT] =
 		"{E}inline data come from plain memory, not from region {d0}",
+	[IBCHAN_REASON_DMABUF_DEVICE] =
+		"this device (driver id {d0}) cannot register dma-bufs here: only soft devices can",
+	[IBCHAN_REASON_DMABUF_NOT_MAPPED] =
+		"the exporter of the dma-buf cannot map it for the CPU",
+	[IBCHAN_REASON_DMABUF_NO_PAGES] =
+		"the dma-buf lies in memory of a device, which has no pages",
+	[IBCHAN_REASON_DMABUF_MODE] =
+		"the dma-buf was not opened for what the access needs: reading, and for local write also writing",
 };
 
 /* What one can do about it, where that is not plain. */

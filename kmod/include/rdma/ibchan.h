@@ -39,6 +39,7 @@
 #include <linux/ibchan.h>
 #include <rdma/ib_verbs.h>
 
+struct dma_buf;
 struct net;
 struct page;
 struct scatterlist;
@@ -197,6 +198,18 @@ struct ibchan_plain {
 	u32 length;
 	u16 num_sge;
 	u8 opcode;
+};
+
+/**
+ * struct ibchan_dmabuf - a range of a dma-buf
+ * @dmabuf: the dma-buf
+ * @offset: of the first byte, from its start
+ * @length: bytes
+ */
+struct ibchan_dmabuf {
+	struct dma_buf *dmabuf;
+	u64 offset;
+	u64 length;
 };
 
 /*
@@ -394,6 +407,8 @@ struct ibchan_mr *ibchan_mr_reg_pages(struct ibchan_pd *pd, const struct ibchan_
 				      u32 access, struct ibchan_reason *reason);
 struct ibchan_mr *ibchan_mr_reg_sg(struct ibchan_pd *pd, struct scatterlist *sgl,
 				   u32 nents, u32 access, struct ibchan_reason *reason);
+struct ibchan_mr *ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan_dmabuf *range,
+				       u32 access, struct ibchan_reason *reason);
 u32 ibchan_mr_rkey(const struct ibchan_mr *mr);
 u64 ibchan_mr_length(const struct ibchan_mr *mr);
 u64 ibchan_mr_pages(const struct ibchan_mr *mr);
