@@ -6,7 +6,7 @@
  *	text.c		words for errors; no state
  *	times.c		codes of times; no state
  *	context.c	the file, the fork guard, ioctl, destroying
- *	device.c memory.c
+ *	device.c memory.c dmabuf.c
  *	ring.c		the slots and the mapped ring of a cq; needs cq->lock
  *	cq.c		create, destroy, poll
  *	event.c		the cq's descriptor for epoll
@@ -78,6 +78,7 @@ struct ibchan_mr {
 	__u32 rkey;
 	__u32 access;
 	void *addr;
+	__u64 remote_addr;	/* of the same byte, for peers */
 	__u64 length;
 };
 

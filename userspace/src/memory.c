@@ -61,6 +61,7 @@ static int mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 	mr->rkey = cmd.out_rkey;
 	mr->access = params->access;
 	mr->addr = params->addr;
+	mr->remote_addr = cmd.addr;
 	mr->length = params->length;
 	return err;
 }
@@ -150,7 +151,7 @@ int ibchan_mr_remote_region(const struct ibchan_mr *mr,
 	if (!(mr->access & IBCHAN_ACCESS_REMOTE))
 		return -EACCES;
 	*region = (struct ibchan_remote_region) {
-		.addr = (uintptr_t)mr->addr,
+		.addr = mr->remote_addr,
 		.length = mr->length,
 		.rkey = mr->rkey,
 	};

@@ -101,6 +101,58 @@ int ibchan_mr_reg_shared(struct ibchan_pd *pd, void *addr, size_t length,
 			 struct ibchan_mr **mr, struct ibchan_error *error);
 
 /**
+ * struct ibchan_dmabuf_params - what of a dma-buf to register
+ * @addr: where the caller has mapped the first byte, or NULL: elements of the
+ *	region are given in terms of it
+ * @length: bytes, 1 and up
+ * @offset: of the first byte, from the start of the dma-buf
+ * @fd: of the dma-buf
+ * @access: IBCHAN_ACCESS_*; remote write and atomic need local write
+ * @flags: 0
+ * @reserved: 0
+ */
+struct ibchan_dmabuf_params {
+	void *addr;
+	size_t length;
+	__u64 offset;
+	int fd;
+	__u32 access;
+	__u32 flags;
+	__u32 reserved;
+};
+
+/**
+ * ibchan_mr_reg_dmabuf() - register memory of an exporter
+ * @pd: where it may be used
+ * @params: the range and what it allows
+ * @mr: where to put it
+ * @error: details; NULL is fine
+ *
+ * The memory need not be mapped: with @params->addr NULL an element's addr is
+ * its offset in the region, as a pointer. The region holds the dma-buf; its
+ * descriptor and its mappings may go at any time. Nothing is charged to
+ * RLIMIT_MEMLOCK.
+ *
+ * So far only soft devices can (IBCHAN_DEVICE_DMABUF among the device's caps):
+ * the exporter maps the dma-buf for the CPU. To it the region is one access by
+ * the CPU, which begins here; what other devices do with the dma-buf meanwhile
+ * is for the program to keep apart from its works.
+ *
+ * Return: 0; -EINVAL: no bytes, an access that cannot be, a range that leaves
+ * the dma-buf, a descriptor of something else, or a reserved member that is not
+ * zero; with remote access also more pages than the device can register at a
+ * time (soft-RoCE: 512); -EBADF: no open file; -EACCES: the dma-buf was not
+ * opened for reading, or for writing where the access has local write;
+ * -EOPNOTSUPP: the device has DMA of its own, the exporter has no mapping for
+ * the CPU, or none in memory with pages (@error says which), or unknown flags;
+ * -EINTR: a signal ended the wait for what others do with the memory; -ENOMEM;
+ * -EPERM: see Fork; -EMFILE: too many objects; the exporter's errno.
+ */
+int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd,
+			 const struct ibchan_dmabuf_params *params,
+			 struct ibchan_mr **mr, struct ibchan_error *error);
+
+/**
  * ibchan_mr_dereg() - unregister memory
  * @mr: NULL is fine
  *

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * dma-bufs through libibchan; what the kernel makes of them is dmabuf_test's matter.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "dmabuf.h"
+#include "shim/end.h"
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+#define SIZE	(8 * 4096)
+#define PART	(3 * 4096)
+
+FIXTURE(shim_dma_buf)
+{
+	struct calm calm;
+	struct ibchan_context *context;
+	struct end a;
+	struct end b;
+	int fd;
+	unsigned char *bytes;
+	struct ibchan_mr *mr;	/* of b */
+};
+
+FIXTURE_SETUP(shim_dma_buf)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
+	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
+	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
+	self->fd = dmabuf_export(SIZE / getpagesize(), 0);
+	ASSERT_LE(0, self->fd);
+	self->bytes = dmabuf_map(self->fd, SIZE);
+	ASSERT_NE(NULL, self->bytes);
+}
+
+FIXTURE_TEARDOWN(shim_dma_buf)
+{
+	EXPECT_EQ(0, ibchan_mr_dereg(self->mr));
+	end_close(&self->a);
+	end_close(&self->b);
+	EXPECT_EQ(0, ibchan_context_close(self->context));
+	munmap(self->bytes, SIZE);
+	close(self->fd);
+	EXPECT_EQ(0, calm_end(&self->calm));
+	EXPECT_EQ(0, exporter_idle());
+}
+
+/* Both ways between the region's byte @offset, which b's elements know by @addr, and a. */
+static int use(struct end *a, struct end *b, struct ibchan_mr *mr, void *addr, size_t offset)
+{
+	struct ibchan_sge ours = sge_at(a, 0, PART), back = sge_at(a, HALF, PART);
+	struct ibchan_sge theirs = {
+		.mr = mr, .addr = (char *)addr + offset, .length = PART,
+	};
+	struct ibchan_remote_region region, target;
+	int rc = ibchan_mr_remote_region(mr, &region);
+
+	pattern(a->memory, PART, 5);
+	rc = rc ?: ibchan_remote_region_sub(&region, offset, PART, &region);
+	rc = rc ?: ibchan_write(a->channel, &ours, 1, &region, NULL);
+	rc = rc ?: ibchan_read(a->channel, &back, 1, &region, NULL);
+	rc = rc ?: same_bytes(a->memory, a->memory + HALF, PART);
+	memset(a->memory + HALF, 0, PART);
+	rc = rc ?: ibchan_mr_remote_region(a->mr, &target);
+	rc = rc ?: ibchan_remote_region_sub(&target, HALF, PART, &target);
+	rc = rc ?: ibchan_write(b->channel, &theirs, 1, &target, NULL);
+	return rc ?: same_bytes(a->memory, a->memory + HALF, PART);
+}
+
+TEST_F(shim_dma_buf, that_is_mapped_is_used_by_the_callers_addresses)
+{
+	const struct ibchan_dmabuf_params params = {
+		.addr = self->bytes + 4096,
+		.length = SIZE - 4096,
+		.offset = 4096,
+		.fd = self->fd,
+		.access = IBCHAN_ACCESS_SHARED,
+	};
+	struct ibchan_error error;
+
+	ASSERT_EQ(0, ibchan_mr_reg_dmabuf(self->b.pd, &params, &self->mr, &error));
+	EXPECT_EQ(0, error.code);
+	EXPECT_EQ(0, use(&self->a, &self->b, self->mr, params.addr, 77));
+	EXPECT_EQ(0, same_bytes(self->a.memory, self->bytes + 4096 + 77, PART));
+}
+
+TEST_F(shim_dma_buf, that_is_not_mapped_is_used_by_offsets)
+{
+	const struct ibchan_dmabuf_params params = {
+		.length = SIZE,
+		.fd = self->fd,
+		.access = IBCHAN_ACCESS_SHARED,
+	};
+
+	ASSERT_EQ(0, ibchan_mr_reg_dmabuf(self->b.pd, &params, &self->mr, NULL));
+	EXPECT_EQ(0, use(&self->a, &self->b, self->mr, NULL, 0));
+	EXPECT_EQ(0, use(&self->a, &self->b, self->mr, NULL, 5000));
+	EXPECT_EQ(0, same_bytes(self->a.memory, self->bytes + 5000, PART));
+}
+
+TEST_F(shim_dma_buf, that_is_refused_says_why)
+{
+	struct ibchan_dmabuf_params params = {
+		.length = SIZE + 1,
+		.fd = self->fd,
+		.access = IBCHAN_ACCESS_LOCAL,
+	};
+	struct ibchan_mr *none = NULL;
+	struct ibchan_error error;
+
+	EXPECT_EQ(-EINVAL, ibchan_mr_reg_dmabuf(self->b.pd, &params, &none, &error));
+	EXPECT_EQ(-EINVAL, error.code);
+	EXPECT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
+	params.length = 64;
+	params.fd = -1;
+	EXPECT_EQ(-EBADF, ibchan_mr_reg_dmabuf(self->b.pd, &params, &none, &error));
+	params.fd = self->fd;
+	params.flags = 1;
+	EXPECT_EQ(-EOPNOTSUPP, ibchan_mr_reg_dmabuf(self->b.pd, &params, &none, &error));
+	params.flags = 0;
+	params.reserved = 1;
+	EXPECT_EQ(-EINVAL, ibchan_mr_reg_dmabuf(self->b.pd, &params, &none, &error));
+	EXPECT_EQ(NULL, none);
+	params.reserved = 0;
+	EXPECT_EQ(0, ibchan_mr_reg_dmabuf(self->b.pd, &params, &self->mr, &error));
+}
+
+TEST_HARNESS_MAIN
