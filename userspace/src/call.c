@@ -141,3 +141,39 @@ int ibchan_read(struct ibchan_channel *channel, const struct ibchan_sge *sges,
 
 	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
 }
+
+int ibchan_compare_swap(struct ibchan_channel *channel,
+			const struct ibchan_sge *sge,
+			const struct ibchan_remote_region *remote,
+			const struct ibchan_swap *values,
+			struct ibchan_error *error)
+{
+	const struct ibchan_wr wr = {
+		.channel = channel,
+		.opcode = IBCHAN_OP_COMPARE_SWAP,
+		.sges = sge,
+		.num_sge = 1,
+		.remote = *remote,
+		.operand = values->compare,
+		.swap = values->swap,
+	};
+
+	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
+}
+
+int ibchan_fetch_add(struct ibchan_channel *channel,
+		     const struct ibchan_sge *sge,
+		     const struct ibchan_remote_region *remote, __u64 add,
+		     struct ibchan_error *error)
+{
+	const struct ibchan_wr wr = {
+		.channel = channel,
+		.opcode = IBCHAN_OP_FETCH_ADD,
+		.sges = sge,
+		.num_sge = 1,
+		.remote = *remote,
+		.operand = add,
+	};
+
+	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
+}

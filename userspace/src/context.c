@@ -214,6 +214,10 @@ int ibchan_context_query(struct ibchan_context *context,
 		.handles = cmd.out_handles,
 		.max_handles = cmd.out_max_handles,
 		.devices = cmd.out_devices,
+		.opcodes = cmd.out_opcodes,
+		.wr_flags = cmd.out_wr_flags,
+		.submit_flags = cmd.out_submit_flags,
+		.cq_flags = cmd.out_cq_flags,
 	};
 	return 0;
 }

@@ -60,8 +60,30 @@ static void cq_release(struct object *object)
 	free(cq);
 }
 
+static int create(struct ibchan_device *device,
+		  struct ibchan_cmd_cq_create *cmd, struct ibchan_cq **out)
+{
+	struct ibchan_cq *cq = calloc(1, sizeof(*cq));
+	int err;
+
+	if (!cq)
+		return -ENOMEM;
+	cq->object.context = device->object.context;
+	cq->epoll_fd = -1;
+	cq->event_fd = -1;
+	err = cq_create(cq, cmd);
+	if (err) {
+		free(cq);
+		return err;
+	}
+	pthread_mutex_init(&cq->lock, NULL);
+	object_add(&cq->object, device->object.context, cq_release);
+	*out = cq;
+	return 0;
+}
+
 int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
-		     __u32 cq_entries, struct ibchan_cq **out,
+		     __u32 cq_entries, struct ibchan_cq **cq,
 		     struct ibchan_error *error)
 {
 	struct ibchan_cmd_cq_create cmd = {
@@ -70,23 +92,25 @@ int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
 		.entries = entries ? entries : IBCHAN_DEFAULT_CQ_ENTRIES,
 		.cq_entries = cq_entries,
 	};
-	struct ibchan_cq *cq = calloc(1, sizeof(*cq));
-	int err;
+	int err = create(device, &cmd, cq);
 
-	if (!cq)
-		return error_set(error, -ENOMEM, NULL);
-	cq->object.context = device->object.context;
-	cq->epoll_fd = -1;
-	cq->event_fd = -1;
-	err = cq_create(cq, &cmd);
-	if (err) {
-		free(cq);
-		return error_set(error, err, &cmd.reason);
-	}
-	pthread_mutex_init(&cq->lock, NULL);
-	object_add(&cq->object, device->object.context, cq_release);
-	*out = cq;
-	return error_set(error, 0, NULL);
+	return error_set(error, err, &cmd.reason);
+}
+
+int ibchan_cq_create_solicited(struct ibchan_device *device, __u32 entries,
+			       __u32 cq_entries, struct ibchan_cq **cq,
+			       struct ibchan_error *error)
+{
+	struct ibchan_cmd_cq_create cmd = {
+		.size = sizeof(cmd),
+		.flags = IBCHAN_CQ_CREATE_SOLICITED,
+		.device = device->object.handle,
+		.entries = entries ? entries : IBCHAN_DEFAULT_CQ_ENTRIES,
+		.cq_entries = cq_entries,
+	};
+	int err = create(device, &cmd, cq);
+
+	return error_set(error, err, &cmd.reason);
 }
 
 int ibchan_cq_destroy(struct ibchan_cq *cq)

@@ -31,6 +31,7 @@ static int device_query(struct ibchan_context *context, __u32 index,
 	*info = (struct ibchan_device_info) {
 		.node_guid = cmd.out_node_guid,
 		.max_mr_size = cmd.out_max_mr_size,
+		.max_plain_bytes = cmd.out_max_plain_bytes,
 		.ports = cmd.out_ports,
 		.caps = cmd.out_caps,
 		.max_qp_wr = cmd.out_max_qp_wr,

@@ -124,6 +124,15 @@ __u64 ibchan_mr_length(const struct ibchan_mr *mr)
 	return mr->length;
 }
 
+struct ibchan_sge ibchan_sge_plain(void *addr, size_t length)
+{
+	return (struct ibchan_sge) {
+		.mr = IBCHAN_PLAIN,
+		.addr = addr,
+		.length = length,
+	};
+}
+
 struct ibchan_sge ibchan_sge_unchecked(struct ibchan_mr *mr, size_t offset,
 				       size_t length)
 {

@@ -19,9 +19,23 @@ static int refuse(struct ibchan_reason *reason, __u32 code, int err,
 	return err;
 }
 
+static int is_atomic(const struct ibchan_wr *wr)
+{
+	return wr->opcode == IBCHAN_OP_COMPARE_SWAP ||
+	       wr->opcode == IBCHAN_OP_FETCH_ADD;
+}
+
 static int is_one_sided(const struct ibchan_wr *wr)
 {
-	return wr->opcode == IBCHAN_OP_WRITE || wr->opcode == IBCHAN_OP_READ;
+	return wr->opcode == IBCHAN_OP_WRITE ||
+	       wr->opcode == IBCHAN_OP_READ || is_atomic(wr);
+}
+
+/* The kernel looks for an atomic's operand where others have their list. */
+static int has_surplus(const struct ibchan_wr *wr)
+{
+	return wr->reserved[0] || wr->reserved[1] || wr->remote.reserved ||
+	       (wr->operand && !is_atomic(wr));
 }
 
 struct ibchan_cq *wr_cq(const struct ibchan_wr *wr)
@@ -32,6 +46,8 @@ struct ibchan_cq *wr_cq(const struct ibchan_wr *wr)
 
 static __u32 wr_max_sge(const struct ibchan_wr *wr)
 {
+	if (is_atomic(wr))
+		return 1;
 	return wr->opcode == IBCHAN_OP_RECV ? wr->channel->params.max_recv_sge :
 					      wr->channel->params.max_send_sge;
 }
@@ -48,10 +64,10 @@ static int check_wr(const struct ibchan_context *context,
 	if (wr->flags > UINT8_MAX)
 		return refuse(reason, IBCHAN_REASON_WR_FLAGS, -EOPNOTSUPP,
 			      (__u64[3]) { wr->flags, IBCHAN_WR_FLAGS });
-	if (wr->reserved[0] || wr->reserved[1] || wr->remote.reserved)
+	if (has_surplus(wr))
 		return refuse(reason, IBCHAN_REASON_RESERVED, -EINVAL,
 			      (__u64[3]) { 0 });
-	if (wr->num_sge > IBCHAN_MAX_SGE)
+	if (wr->num_sge > IBCHAN_MAX_SGE || (wr->num_sge > 1 && is_atomic(wr)))
 		return refuse(reason, IBCHAN_REASON_TOO_MANY_ELEMENTS, -EINVAL,
 			      (__u64[3]) { wr->num_sge, wr_max_sge(wr) });
 	if (wr->num_sge && !wr->sges)
@@ -60,13 +76,38 @@ static int check_wr(const struct ibchan_context *context,
 	return 0;
 }
 
+static int put_plain(const struct ibchan_sge *sge,
+		     struct ibchan_submit_sge *out, struct ibchan_reason *reason)
+{
+	if (sge->length > UINT32_MAX)
+		return refuse(reason, IBCHAN_REASON_MESSAGE_TOO_LONG, -EINVAL,
+			      (__u64[3]) { sge->length, UINT32_MAX });
+	*out = (struct ibchan_submit_sge) {
+		.offset = (uintptr_t)sge->addr,
+		.length = (__u32)sge->length,
+		.mr = IBCHAN_MR_PLAIN,
+	};
+	return 0;
+}
+
+/* The kernel copies inline data from wherever they are. */
+static int put_inline(const struct ibchan_sge *sge, __u64 offset,
+		      struct ibchan_submit_sge *out, struct ibchan_reason *reason)
+{
+	const __u64 size = sge->mr->length;
+
+	if (offset > size || sge->length > size - offset)
+		return refuse(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
+			      (__u64[3]) { offset, sge->length, size });
+	return put_plain(sge, out, reason);
+}
+
 /*
  * An address below its region gives an offset near 2^64, which the kernel finds
  * out of bounds as it does one beyond the end.
  */
-static int put_sge(const struct ibchan_context *context,
-		   const struct ibchan_sge *sge, struct ibchan_submit_sge *out,
-		   struct ibchan_reason *reason)
+static int put_sge(const struct ibchan_wr *wr, const struct ibchan_sge *sge,
+		   struct ibchan_submit_sge *out, struct ibchan_reason *reason)
 {
 	const struct ibchan_mr *mr = sge->mr;
 	__u64 offset;
@@ -74,10 +115,14 @@ static int put_sge(const struct ibchan_context *context,
 	if (!mr)
 		return refuse(reason, IBCHAN_REASON_MR_HANDLE, -ENOENT,
 			      (__u64[3]) { 0 });
-	if (mr->object.context != context)
+	if (mr == IBCHAN_PLAIN)
+		return put_plain(sge, out, reason);
+	if (mr->object.context != wr->channel->object.context)
 		return refuse(reason, IBCHAN_REASON_OTHER_PD, -EXDEV,
 			      (__u64[3]) { 0 });
 	offset = (__u64)(uintptr_t)sge->addr - (__u64)(uintptr_t)mr->addr;
+	if (wr->flags & IBCHAN_WR_INLINE)
+		return put_inline(sge, offset, out, reason);
 	if (sge->length > UINT32_MAX)
 		return refuse(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
 			      (__u64[3]) { offset, sge->length, mr->length });
@@ -100,7 +145,7 @@ static int put_sges(struct chunk *chunk, const struct ibchan_wr *wr,
 	if (wr->num_sge == 1)
 		list = &out->sge;
 	for (i = 0; i < wr->num_sge; i++) {
-		err = put_sge(chunk->context, &wr->sges[i], &list[i], reason);
+		err = put_sge(wr, &wr->sges[i], &list[i], reason);
 		if (err) {
 			reason->element = i;
 			return err;
@@ -149,7 +194,12 @@ static int chunk_add(struct chunk *chunk, const struct ibchan_wr *wr,
 		.remote_addr = wr->remote.addr,
 		.rkey = wr->remote.rkey,
 		.imm = wr->imm,
+		.swap = wr->swap,
 	};
+	if (is_atomic(wr))
+		out->operand = wr->operand;
+	if (chunk->slot_state == SLOT_KEPT)
+		out->flags &= (__u8)~IBCHAN_WR_UNSIGNALED;
 	err = put_sges(chunk, wr, out, reason);
 	if (err)
 		return err;
@@ -330,8 +380,9 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
 }
 
 /*
- * Posts one request whose result is kept. The caller may have asked for a wait in
- * @cmd and gets its error. If the request was refused, @ticket->cq is NULL.
+ * Posts one request whose result is kept, so that it needs a signal. The caller may
+ * have asked for a wait in @cmd and gets its error. If the request was refused,
+ * @ticket->cq is NULL.
  */
 int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
 	      struct ticket *ticket, struct ibchan_reason *reason)

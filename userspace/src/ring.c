@@ -292,27 +292,35 @@ int ticket_leave(const struct ticket *ticket,
 	return 0;
 }
 
+static bool is_expected(const struct ibchan_cq *cq, __u64 wr_id, __u32 *index)
+{
+	return slot_of_wr_id(cq, wr_id, index) &&
+	       (cq->slots[*index].state == SLOT_POSTED ||
+		cq->slots[*index].state == SLOT_KEPT);
+}
+
 /*
- * Looks at the oldest entry. That of a kept work goes into its slot; another goes
- * to @completion, or is set aside if that is NULL. Returns 1 if @completion was
- * filled, or -EPROTO for an entry that answers no post of ours.
+ * Looks at the oldest entry. That of a kept work goes into its slot, a silent one
+ * nowhere; another goes to @completion, or is set aside if that is NULL. Returns 1
+ * if @completion was filled, or -EPROTO for an entry that answers no post of ours.
  */
 static int ring_read(struct ibchan_cq *cq, struct ibchan_completion *completion)
 {
 	const struct ibchan_cqe *cqe = ring_entry(cq);
 	__u32 index;
 
-	if (!slot_of_wr_id(cq, cqe->wr_id, &index) ||
-	    (cq->slots[index].state != SLOT_POSTED &&
-	     cq->slots[index].state != SLOT_KEPT))
+	if (!is_expected(cq, cqe->wr_id, &index))
 		return -EPROTO;
 	cq->head++;
-	if (!completion || cq->slots[index].state == SLOT_KEPT) {
+	if (cqe->flags & IBCHAN_CQE_SILENT) {
+		slot_free(cq, index);
+	} else if (!completion || cq->slots[index].state == SLOT_KEPT) {
 		set_aside(cq, index, cqe);
-		return 0;
+	} else {
+		complete(cq, index, cqe, completion);
+		return 1;
 	}
-	complete(cq, index, cqe, completion);
-	return 1;
+	return 0;
 }
 
 /* The entries were copied: let the kernel write over them. */

@@ -22,6 +22,10 @@ struct ibchan_device;
  * @handles: objects that the context holds
  * @max_handles: objects that it may hold
  * @devices: devices that can be seen from here
+ * @opcodes: bit n is set when the module knows opcode n
+ * @wr_flags: IBCHAN_WR_* that it knows
+ * @submit_flags: IBCHAN_SUBMIT_* that it knows
+ * @cq_flags: IBCHAN_CQ_CREATE_* that it knows
  */
 struct ibchan_context_info {
 	__u64 pinned_bytes;
@@ -31,6 +35,10 @@ struct ibchan_context_info {
 	__u32 handles;
 	__u32 max_handles;
 	__u32 devices;
+	__u32 opcodes;
+	__u32 wr_flags;
+	__u32 submit_flags;
+	__u32 cq_flags;
 };
 
 /**
@@ -83,6 +91,7 @@ int ibchan_context_query(struct ibchan_context *context,
  * @name: as the kernel spells it, with a final NUL
  * @node_guid: in host order
  * @max_mr_size: bytes of one memory region
+ * @max_plain_bytes: bytes of one element of plain memory
  * @ports: the ports are 1 to this
  * @caps: IBCHAN_DEVICE_*
  * @max_qp_wr: work requests in one queue
@@ -98,6 +107,7 @@ struct ibchan_device_info {
 	char name[IBCHAN_NAME_SIZE];
 	__u64 node_guid;
 	__u64 max_mr_size;
+	__u64 max_plain_bytes;
 	__u32 ports;
 	__u32 caps;
 	__u32 max_qp_wr;

@@ -63,10 +63,29 @@ int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
 		     struct ibchan_error *error);
 
 /**
+ * ibchan_cq_create_solicited() - make one that only solicited messages wake
+ * @device: open
+ * @entries: as for ibchan_cq_create()
+ * @cq_entries: as for ibchan_cq_create()
+ * @cq: where to put it
+ * @error: details; NULL is fine
+ *
+ * Its descriptor becomes readable for receives whose peer has said
+ * IBCHAN_WR_SOLICITED, and for errors as far as the device reports them; other
+ * completions are there as well then, but wake nobody before. Waiting calls are
+ * woken by any completion.
+ *
+ * Return: as ibchan_cq_create().
+ */
+int ibchan_cq_create_solicited(struct ibchan_device *device, __u32 entries,
+			       __u32 cq_entries, struct ibchan_cq **cq,
+			       struct ibchan_error *error);
+
+/**
  * ibchan_cq_destroy() - destroy a completion queue
  * @cq: NULL is fine
  *
- * Unread completions are gone.
+ * Unread completions are gone; pending works can still be asked.
  *
  * Return: 0; -EBUSY: a channel uses it.
  */
@@ -76,7 +95,10 @@ int ibchan_cq_destroy(struct ibchan_cq *cq);
  * ibchan_cq_fd() - a descriptor for poll, select and epoll
  * @cq: the queue
  *
- * Readable, level-triggered, as long as ibchan_cq_poll() would give something.
+ * Readable, level-triggered, as long as something has completed that nobody has
+ * read out. That is what ibchan_cq_poll() would give, or it is for pending works, or
+ * of unsignaled ones: then the poll gives nothing, and the descriptor is readable no
+ * longer.
  * It belongs to the queue: do not close or read it.
  *
  * Return: the descriptor, the same each time; -EMFILE, -ENFILE: too many open

@@ -19,9 +19,12 @@ struct ibchan_channel;
 struct ibchan_completion;
 struct ibchan_error;
 
+/* Instead of a region: memory that is not registered. */
+#define IBCHAN_PLAIN	((struct ibchan_mr *)-1)
+
 /**
  * struct ibchan_sge - a gather or scatter element: a range of a memory region
- * @mr: the region
+ * @mr: the region, or IBCHAN_PLAIN
  * @addr: first byte, inside @mr
  * @length: bytes; 0 is allowed; less than 4 GiB
  */
@@ -30,6 +33,19 @@ struct ibchan_sge {
 	void *addr;
 	size_t length;
 };
+
+/**
+ * ibchan_sge_plain() - an element of memory that is not registered
+ * @addr: first byte
+ * @length: bytes, at most the device's max_plain_bytes
+ *
+ * The kernel pins its pages at the post, charges them to RLIMIT_MEMLOCK and lets
+ * them go after the completion; those of a work that failed, when its channel is
+ * closed. Plain memory is not checked against other works in flight.
+ *
+ * Return: the element.
+ */
+struct ibchan_sge ibchan_sge_plain(void *addr, size_t length);
 
 /**
  * ibchan_sge_unchecked() - an element, as given
@@ -79,16 +95,39 @@ static inline struct ibchan_sge ibchan_sge_new(struct ibchan_mr *mr,
  * struct ibchan_wr - a work request
  * @channel: where to post it
  * @opcode: IBCHAN_OP_*
- * @flags: IBCHAN_WR_IMM: @imm goes along; IBCHAN_WR_UNCHECKED: the ranges of this
- *	work neither collide with those of others nor others with them
+ * @flags: IBCHAN_WR_*, see below
  * @wr_id: any number; comes back in the completion
- * @sges: elements: gathered by a send or write, scattered into by a receive or
- *	read; may be NULL when there are none
- * @num_sge: how many
+ * @sges: elements: gathered by a send or write, scattered into by a receive, read
+ *	or atomic; may be NULL when there are none
+ * @num_sge: how many; an atomic has one, of 8 bytes
  * @imm: with IBCHAN_WR_IMM, 32 bits for the peer in host order; else 0
- * @remote: write and read: where in the peer's memory, starting with the first
- *	byte of it and not exceeding it; else zero
+ * @remote: write, read and atomics: where in the peer's memory, starting with the
+ *	first byte of it and not exceeding it; else zero
+ * @operand: atomics: what to compare with, or to add; else 0
+ * @swap: compare and swap: the new value; else 0
  * @reserved: 0
+ *
+ * The flags:
+ *
+ *	IBCHAN_WR_IMM		send, write: @imm goes along
+ *	IBCHAN_WR_FENCE		not before all reads and atomics before it are
+ *				done; not for a receive
+ *	IBCHAN_WR_SOLICITED	send, write with IBCHAN_WR_IMM: wakes the peer,
+ *				see ibchan_cq_create_solicited()
+ *	IBCHAN_WR_INLINE	send, write: the data are copied at the post, and
+ *				the ranges may be reused at once; at most the
+ *				channel's max_inline_data bytes
+ *	IBCHAN_WR_UNSIGNALED	not for a receive: the completion is shown only
+ *				if it is an error. The work ends together with a
+ *				later one of its channel that has not the flag;
+ *				until then it keeps its ranges and its places in
+ *				the queues. Blocking calls and pending works do
+ *				not heed it.
+ *	IBCHAN_WR_UNCHECKED	the ranges of this work neither collide with
+ *				those of others nor others with them
+ *
+ * An atomic works on 8 bytes of the peer's at a multiple of 8, in the byte order of
+ * the peer's host. Its element receives what they were before.
  */
 struct ibchan_wr {
 	struct ibchan_channel *channel;
@@ -99,6 +138,8 @@ struct ibchan_wr {
 	__u32 num_sge;
 	__u32 imm;
 	struct ibchan_remote_region remote;
+	__u64 operand;
+	__u64 swap;
 	__u64 reserved[2];
 };
 
@@ -114,8 +155,8 @@ struct ibchan_wr {
  * its channel's cq, whatever happens to the channel.
  *
  * While a work is in flight, its ranges are checked against those of works posted
- * later on the same region: what a receive or read writes into, no other work may
- * use; what a send or write reads, others may read too. IBCHAN_WR_UNCHECKED opts
+ * later on the same region: what a receive, read or atomic writes into, no other
+ * work may use; what a send or write reads, others may read too. IBCHAN_WR_UNCHECKED opts
  * a work out. Not seen are another region over the same memory, what the peer
  * does by its key, and what the CPU does.
  *
@@ -125,7 +166,9 @@ struct ibchan_wr {
  * -EINVAL: a bad request, or an element outside its region; -EACCES: the
  * region or the channel does not allow it; -EXDEV: a region of another pd or
  * context; -ENOENT: a channel of another context, or none, or a region that is
- * being unregistered, or none; -ENOTCONN, -ESHUTDOWN: the channel is not
+ * being unregistered, or none; -EFAULT, -ENOMEM: plain memory that is not there, or
+ * that may not be pinned; -EOPNOTSUPP: the device has no atomics, or an unknown
+ * flag; -ENOTCONN, -ESHUTDOWN: the channel is not
  * connected, is broken; -EPERM: see Fork.
  */
 int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
@@ -252,6 +295,51 @@ int ibchan_write(struct ibchan_channel *channel, const struct ibchan_sge *sges,
 int ibchan_read(struct ibchan_channel *channel, const struct ibchan_sge *sges,
 		__u32 num_sge, const struct ibchan_remote_region *remote,
 		struct ibchan_error *error);
+
+/**
+ * struct ibchan_swap - what a compare and swap does
+ * @compare: what the peer's word must be for it to change
+ * @swap: what it becomes then
+ */
+struct ibchan_swap {
+	__u64 compare;
+	__u64 swap;
+};
+
+/**
+ * ibchan_compare_swap() - change a word of the peer's if it is as expected
+ * @channel: connected; both sides allow IBCHAN_ACCESS_REMOTE_ATOMIC
+ * @sge: 8 bytes; receives what the peer's were before
+ * @remote: the peer's word, at a multiple of 8, in a region with
+ *	IBCHAN_ACCESS_REMOTE_ATOMIC
+ * @values: to compare with, and the new one
+ * @error: details; NULL is fine
+ *
+ * It was swapped if @sge's memory has become equal to @values->compare.
+ *
+ * Return: as ibchan_perform() without a limit; -EOPNOTSUPP: the device has no
+ * atomics (IBCHAN_DEVICE_ATOMICS).
+ */
+int ibchan_compare_swap(struct ibchan_channel *channel,
+			const struct ibchan_sge *sge,
+			const struct ibchan_remote_region *remote,
+			const struct ibchan_swap *values,
+			struct ibchan_error *error);
+
+/**
+ * ibchan_fetch_add() - add to a word of the peer's
+ * @channel: connected; both sides allow IBCHAN_ACCESS_REMOTE_ATOMIC
+ * @sge: 8 bytes; receives what the peer's were before
+ * @remote: the peer's word, as for ibchan_compare_swap()
+ * @add: what is added; the sum wraps
+ * @error: details; NULL is fine
+ *
+ * Return: as ibchan_compare_swap().
+ */
+int ibchan_fetch_add(struct ibchan_channel *channel,
+		     const struct ibchan_sge *sge,
+		     const struct ibchan_remote_region *remote, __u64 add,
+		     struct ibchan_error *error);
 
 #ifdef __cplusplus
 }

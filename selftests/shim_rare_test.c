@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a work of libibchan may ask for besides moving registered bytes: atomics, fences,
+ * inline data, no signal, solicited messages, plain memory.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/end.h"
+#include "test.h"
+#include "world.h"
+
+#define INLINE_ROOM	64
+#define ENTRIES		32
+
+/* Two ends whose memory allows everything; the receives of b complete in a solicited cq. */
+FIXTURE(rare)
+{
+	struct calm calm;
+	struct ibchan_context *context;
+	struct ibchan_cq *solicited;
+	struct end a, b;
+	struct ibchan_remote_region words;
+};
+
+static int open_end(struct end *end, struct ibchan_context *context, int index,
+		    struct ibchan_cq **solicited)
+{
+	struct ibchan_mr_params params = { .access = IBCHAN_ACCESS_ALL, .length = MEMORY };
+	struct ibchan_builder builder;
+	int rc = end_objects(end, context, index);
+
+	rc = rc ?: ibchan_mr_dereg(end->mr);
+	params.addr = end->memory;
+	rc = rc ?: ibchan_mr_reg(end->pd, &params, &end->mr, NULL);
+	rc = rc ?: ibchan_cq_create(end->device, ENTRIES, 0, &end->own_cq, NULL);
+	if (!rc && solicited)
+		rc = ibchan_cq_create_solicited(end->device, 0, 0, solicited, NULL);
+	if (rc)
+		return rc;
+	end->cq = end->own_cq;
+	ibchan_builder_init(&builder, end->pd, end->cq);
+	if (solicited)
+		builder.recv_cq = *solicited;
+	builder.params.access = IBCHAN_ACCESS_ALL;
+	builder.params.max_inline_data = INLINE_ROOM;
+	builder.params.rnr_retries = 7;
+	builder.params.ack_timeout = 18;
+	return ibchan_builder_prepare(&builder, &end->prepared, NULL);
+}
+
+FIXTURE_SETUP(rare)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, open_end(&self->a, self->context, 0, NULL));
+	ASSERT_EQ(0, open_end(&self->b, self->context, 1, &self->solicited));
+	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
+	ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &self->words));
+}
+
+FIXTURE_TEARDOWN(rare)
+{
+	ibchan_channel_close(self->b.channel);
+	self->b.channel = NULL;
+	EXPECT_EQ(0, ibchan_cq_destroy(self->solicited));
+	end_close(&self->a);
+	end_close(&self->b);
+	EXPECT_EQ(0, ibchan_context_close(self->context));
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static __u64 *word_at(const struct end *end, size_t offset)
+{
+	return (__u64 *)(end->memory + offset);
+}
+
+/* --- atomics --- */
+
+TEST_F(rare, adds_to_a_word_of_the_peers_and_tells_what_it_was)
+{
+	struct ibchan_sge old = sge_at(&self->a, 64, 8);
+	struct ibchan_remote_region word;
+
+	ASSERT_EQ(0, ibchan_remote_region_element(&self->words, __u64, 3, &word));
+	*word_at(&self->b, 24) = 40;
+	ASSERT_EQ(0, ibchan_fetch_add(self->a.channel, &old, &word, 2, NULL));
+	ASSERT_EQ(40, *word_at(&self->a, 64));
+	ASSERT_EQ(42, *word_at(&self->b, 24));
+	ASSERT_EQ(0, ibchan_fetch_add(self->a.channel, &old, &word, -43ULL, NULL));
+	ASSERT_EQ(42, *word_at(&self->a, 64));
+	ASSERT_EQ(-1ULL, *word_at(&self->b, 24));
+}
+
+TEST_F(rare, swaps_a_word_of_the_peers_only_if_it_is_as_expected)
+{
+	struct ibchan_swap values = { .compare = 5, .swap = 0x1122334455667788ULL };
+	struct ibchan_sge old = sge_at(&self->a, 64, 8);
+	struct ibchan_remote_region word;
+
+	ASSERT_EQ(0, ibchan_remote_region_element(&self->words, __u64, 0, &word));
+	*word_at(&self->b, 0) = 4;
+	ASSERT_EQ(0, ibchan_compare_swap(self->a.channel, &old, &word, &values, NULL));
+	ASSERT_EQ(4, *word_at(&self->a, 64));
+	ASSERT_EQ(4, *word_at(&self->b, 0));
+	values.compare = 4;
+	ASSERT_EQ(0, ibchan_compare_swap(self->a.channel, &old, &word, &values, NULL));
+	ASSERT_EQ(4, *word_at(&self->a, 64));
+	ASSERT_EQ(0x1122334455667788ULL, *word_at(&self->b, 0));
+}
+
+TEST_F(rare, refuses_an_atomic_of_the_wrong_form)
+{
+	struct ibchan_sge sges[2] = { sge_at(&self->a, 64, 8), sge_at(&self->a, 80, 8) };
+	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_FETCH_ADD, sges);
+	struct ibchan_remote_region word;
+	struct ibchan_error error;
+
+	ASSERT_EQ(0, ibchan_remote_region_sub(&self->words, 4, 8, &word));
+	ASSERT_EQ(-EINVAL, ibchan_fetch_add(self->a.channel, sges, &word, 1, &error));
+	ASSERT_EQ(IBCHAN_REASON_ATOMIC_FORM, error.reason.code);
+	ASSERT_EQ(0, ibchan_remote_region_sub(&self->words, 8, 7, &word));
+	ASSERT_EQ(-EINVAL, ibchan_fetch_add(self->a.channel, sges, &word, 1, &error));
+	ASSERT_EQ(IBCHAN_REASON_MESSAGE_TOO_LONG, error.reason.code);
+	wr.remote = self->words;
+	wr.num_sge = 2;
+	wr.operand = 0x1000;
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
+	ASSERT_EQ(IBCHAN_REASON_TOO_MANY_ELEMENTS, error.reason.code);
+	ASSERT_EQ(2, error.reason.value[0]);
+	ASSERT_EQ(1, error.reason.value[1]);
+}
+
+TEST_F(rare, refuses_operands_where_they_mean_nothing)
+{
+	struct ibchan_sge sge = sge_at(&self->a, 64, 8);
+	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &sge);
+	struct ibchan_error error;
+
+	wr.operand = 1;
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
+	ASSERT_EQ(IBCHAN_REASON_RESERVED, error.reason.code);
+	wr.operand = 0;
+	wr.swap = 1;
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
+	ASSERT_EQ(IBCHAN_REASON_RESERVED, error.reason.code);
+	wr.opcode = IBCHAN_OP_FETCH_ADD;
+	wr.remote = self->words;
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
+	ASSERT_EQ(IBCHAN_REASON_RESERVED, error.reason.code);
+}
+
+/* --- fences --- */
+
+TEST_F(rare, reads_what_a_fenced_send_carries_on)
+{
+	struct ibchan_sge in = sge_at(&self->a, 512, 8), got = sge_at(&self->b, HALF, 8);
+	struct ibchan_completion done[2];
+	struct ibchan_wr wrs[2] = {
+		wr_of(&self->a, IBCHAN_OP_READ, &in), wr_of(&self->a, IBCHAN_OP_SEND, &in),
+	};
+
+	ASSERT_EQ(0, post_receive(self->context, &self->b, &got, 1));
+	*word_at(&self->b, 0) = 0xfeed;
+	wrs[0].remote = self->words;
+	/* The send's range is the one that the read fills: only the fence makes that right. */
+	wrs[0].flags = IBCHAN_WR_UNCHECKED;
+	wrs[1].flags = IBCHAN_WR_UNCHECKED | IBCHAN_WR_FENCE;
+	ASSERT_EQ(0, ibchan_post(self->context, wrs, 2, NULL, NULL));
+	ASSERT_EQ(2, ibchan_cq_wait(self->a.cq, done, 2, 2, patience_ns()));
+	ASSERT_EQ(1, wait_one(self->solicited, &done[0]));
+	ASSERT_EQ(0xfeed, *word_at(&self->b, HALF));
+}
+
+/* --- inline data --- */
+
+TEST_F(rare, takes_inline_data_along_at_the_post)
+{
+	char here[8] = "on the ", there[INLINE_ROOM] = "";
+	struct ibchan_sge sges[2] = { ibchan_sge_plain(here, 7), sge_at(&self->a, 100, 5) };
+	struct ibchan_sge in = ibchan_sge_plain(there, sizeof(there));
+	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, sges);
+	struct ibchan_completion done;
+
+	memcpy(self->a.memory + 100, "stack", 5);
+	wr.num_sge = 2;
+	wr.flags = IBCHAN_WR_INLINE;
+	ASSERT_EQ(0, ibchan_post(self->context, &wr, 1, NULL, NULL));
+	/* Nobody receives yet, so they have not gone out. */
+	memset(here, 'x', sizeof(here));
+	memset(self->a.memory + 100, 'x', 5);
+	ASSERT_EQ(0, post_receive(self->context, &self->b, &in, 1));
+	ASSERT_EQ(1, wait_one(self->solicited, &done));
+	ASSERT_EQ(0, done.error);
+	ASSERT_EQ(12, done.bytes);
+	ASSERT_STREQ("on the stack", there);
+	ASSERT_EQ(1, wait_one(self->a.cq, &done));
+}
+
+TEST_F(rare, refuses_inline_data_that_are_too_long_or_not_in_their_region)
+{
+	struct ibchan_sge sge = sge_at(&self->a, 0, INLINE_ROOM + 1);
+	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &sge);
+	struct ibchan_channel_info info;
+	struct ibchan_error error;
+
+	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &info));
+	wr.flags = IBCHAN_WR_INLINE;
+	sge.length = info.params.max_inline_data + 1;
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
+	ASSERT_EQ(IBCHAN_REASON_INLINE_TOO_LONG, error.reason.code);
+	sge = sge_at(&self->a, MEMORY - 4, 5);
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
+	ASSERT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
+	ASSERT_EQ(MEMORY - 4, error.reason.value[0]);
+	ASSERT_EQ(5, error.reason.value[1]);
+	sge.addr = self->a.memory - 1;
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
+	ASSERT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
+	sge = ibchan_sge_plain((void *)16, 5);
+	ASSERT_EQ(-EFAULT, ibchan_post(self->context, &wr, 1, NULL, &error));
+	ASSERT_EQ(IBCHAN_REASON_ELEMENT_POINTER, error.reason.code);
+}
+
+/* --- no signal --- */
+
+static struct ibchan_wr write_of(const struct end *end, const struct ibchan_sge *sge,
+				 const struct ibchan_remote_region *remote, __u32 flags)
+{
+	struct ibchan_wr wr = wr_of(end, IBCHAN_OP_WRITE, sge);
+
+	wr.remote = *remote;
+	wr.flags = flags;
+	return wr;
+}
+
+TEST_F(rare, shows_no_unsignaled_work_that_succeeds_and_uses_its_place_again)
+{
+	struct ibchan_sge sge = sge_at(&self->a, 0, 8);
+	struct ibchan_completion done[8];
+	struct ibchan_wr wrs[4];
+	int i, round;
+
+	for (i = 0; i < 4; i++) {
+		wrs[i] = write_of(&self->a, &sge, &self->words, i < 3 ? IBCHAN_WR_UNSIGNALED : 0);
+		wrs[i].wr_id = 10 + i;
+	}
+	for (round = 0; round < ENTRIES; round++) {
+		ASSERT_EQ(0, ibchan_post(self->context, wrs, 4, NULL, NULL));
+		ASSERT_EQ(1, ibchan_cq_wait(self->a.cq, done, 8, 1, patience_ns()));
+		ASSERT_EQ(13, done[0].wr_id);
+		ASSERT_EQ(0, done[0].flags);
+	}
+	ASSERT_EQ(0, ibchan_cq_poll(self->a.cq, done, 8));
+}
+
+TEST_F(rare, shows_an_unsignaled_work_that_fails)
+{
+	struct ibchan_sge sge = sge_at(&self->a, 0, 8);
+	struct ibchan_wr wr = write_of(&self->a, &sge, &self->words, IBCHAN_WR_UNSIGNALED);
+	struct ibchan_completion done;
+
+	wr.wr_id = 99;
+	wr.remote.rkey ^= 0xff00;
+	ASSERT_EQ(0, ibchan_post(self->context, &wr, 1, NULL, NULL));
+	ASSERT_EQ(1, wait_one(self->a.cq, &done));
+	ASSERT_EQ(99, done.wr_id);
+	ASSERT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, done.status);
+}
+
+TEST_F(rare, signals_what_somebody_waits_for_whatever_its_flags)
+{
+	struct ibchan_sge sge = sge_at(&self->a, 0, 8);
+	struct ibchan_wr wr = write_of(&self->a, &sge, &self->words, IBCHAN_WR_UNSIGNALED);
+	struct ibchan_pending pending = { 0 };
+	struct ibchan_completion done;
+	struct ibchan_error error;
+
+	ASSERT_EQ(0, ibchan_perform(&wr, patience_ns(), &done, NULL));
+	ASSERT_EQ(0, done.flags);
+	ASSERT_EQ(0, ibchan_pending_post(&pending, &wr, NULL));
+	ASSERT_EQ(0, ibchan_pending_wait(&pending, patience_ns()));
+	ASSERT_EQ(0, ibchan_pending_result(&pending));
+	wr.opcode = IBCHAN_OP_RECV;
+	memset(&wr.remote, 0, sizeof(wr.remote));
+	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
+	ASSERT_EQ(IBCHAN_REASON_WR_FLAGS, error.reason.code);
+}
+
+/* --- solicited messages --- */
+
+static int is_readable(int fd, int timeout_ms)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pollfd, 1, timeout_ms) == 1;
+}
+
+TEST_F(rare, wakes_who_polls_a_solicited_queue_for_a_solicited_message_only)
+{
+	struct ibchan_sge in[2] = { sge_at(&self->b, HALF, 8), sge_at(&self->b, HALF + 8, 8) };
+	struct ibchan_sge out = sge_at(&self->a, 0, 8);
+	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &out);
+	struct ibchan_completion done[2];
+	int fd = ibchan_cq_fd(self->solicited);
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, post_receive(self->context, &self->b, &in[0], 1));
+	ASSERT_EQ(0, post_receive(self->context, &self->b, &in[1], 2));
+	ASSERT_EQ(0, ibchan_perform(&wr, patience_ns(), NULL, NULL));
+	ASSERT_FALSE(is_readable(fd, 100));
+	wr.flags = IBCHAN_WR_SOLICITED;
+	ASSERT_EQ(0, ibchan_perform(&wr, patience_ns(), NULL, NULL));
+	ASSERT_TRUE(is_readable(fd, patience_ms()));
+	ASSERT_EQ(2, ibchan_cq_poll(self->solicited, done, 2));
+	ASSERT_EQ(1, done[0].wr_id);
+	ASSERT_EQ(2, done[1].wr_id);
+}
+
+/* --- plain memory --- */
+
+TEST_F(rare, sends_and_receives_in_memory_that_nobody_registered)
+{
+	enum { SIZE = 100000 };
+	unsigned char *out = malloc(SIZE), *in = calloc(1, SIZE);
+	struct ibchan_sge to = ibchan_sge_plain(in, SIZE), from = ibchan_sge_plain(out, SIZE);
+	struct ibchan_pending pending = { 0 };
+	struct ibchan_wr wr = wr_of(&self->b, IBCHAN_OP_RECV, &to);
+	int i;
+
+	for (i = 0; i < SIZE; i++)
+		out[i] = (unsigned char)(i * 7 / 3);
+	ASSERT_EQ(0, ibchan_pending_post(&pending, &wr, NULL));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &from, 1, NULL));
+	ASSERT_EQ(0, ibchan_pending_wait(&pending, patience_ns()));
+	ASSERT_EQ(0, ibchan_pending_result(&pending));
+	ASSERT_EQ(SIZE, pending.completion.bytes);
+	ASSERT_EQ(0, memcmp(out, in, SIZE));
+	free(out);
+	free(in);
+}
+
+TEST_F(rare, refuses_plain_memory_that_is_not_there)
+{
+	void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibchan_sge sge = ibchan_sge_plain(page, 8);
+	struct ibchan_error error;
+
+	ASSERT_NE(MAP_FAILED, page);
+	ASSERT_EQ(-EFAULT, ibchan_send(self->a.channel, &sge, 1, &error));
+	ASSERT_EQ(IBCHAN_ERROR_CALL, error.origin);
+	munmap(page, 4096);
+	if (sizeof(size_t) > 4) {
+		sge.length = (size_t)0x100000000ULL;
+		ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1, &error));
+		ASSERT_EQ(IBCHAN_REASON_MESSAGE_TOO_LONG, error.reason.code);
+	}
+}
+
+/* --- what can be asked for --- */
+
+TEST_F(rare, tells_what_a_work_may_ask_for)
+{
+	struct ibchan_device_info device;
+	struct ibchan_context_info info;
+	unsigned int op;
+
+	ASSERT_EQ(0, ibchan_context_query(self->context, &info));
+	for (op = IBCHAN_OP_SEND; op <= IBCHAN_OP_FETCH_ADD; op++)
+		ASSERT_TRUE(info.opcodes & 1U << op);
+	ASSERT_EQ(IBCHAN_WR_FLAGS, info.wr_flags & IBCHAN_WR_FLAGS);
+	ASSERT_TRUE(info.submit_flags & IBCHAN_SUBMIT_SINCE);
+	ASSERT_TRUE(info.cq_flags & IBCHAN_CQ_CREATE_SOLICITED);
+	ASSERT_LT(0, ibchan_device_list(self->context, &device, 1));
+	ASSERT_LE(4096, device.max_plain_bytes);
+}
+
+TEST_HARNESS_MAIN
