@@ -105,6 +105,26 @@ TEST_F(shim_dma_buf, that_is_not_mapped_is_used_by_offsets)
 	EXPECT_EQ(0, same_bytes(self->a.memory, self->bytes + 5000, PART));
 }
 
+TEST_F(shim_dma_buf, that_is_not_mapped_gives_no_inline_data)
+{
+	const struct ibchan_dmabuf_params params = {
+		.length = SIZE,
+		.fd = self->fd,
+		.access = IBCHAN_ACCESS_LOCAL,
+	};
+	struct ibchan_wr wr = wr_of(&self->b, IBCHAN_OP_SEND, NULL);
+	struct ibchan_error error;
+	struct ibchan_sge sge;
+
+	ASSERT_EQ(0, ibchan_mr_reg_dmabuf(self->b.pd, &params, &self->mr, NULL));
+	ASSERT_EQ(0, ibchan_sge_checked(self->mr, 0, 8, &sge));
+	wr.sges = &sge;
+	wr.num_sge = 1;
+	wr.flags = IBCHAN_WR_INLINE;
+	EXPECT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
+	EXPECT_EQ(IBCHAN_REASON_INLINE_ELEMENT, error.reason.code);
+}
+
 TEST_F(shim_dma_buf, that_is_refused_says_why)
 {
 	struct ibchan_dmabuf_params params = {

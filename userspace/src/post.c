@@ -90,12 +90,18 @@ static int put_plain(const struct ibchan_sge *sge,
 	return 0;
 }
 
-/* The kernel copies inline data from wherever they are. */
+/*
+ * The kernel copies inline data from wherever they are. A region that the caller
+ * has not mapped has no address to copy from.
+ */
 static int put_inline(const struct ibchan_sge *sge, __u64 offset,
 		      struct ibchan_submit_sge *out, struct ibchan_reason *reason)
 {
 	const __u64 size = sge->mr->length;
 
+	if (!sge->mr->addr)
+		return refuse(reason, IBCHAN_REASON_INLINE_ELEMENT, -EINVAL,
+			      (__u64[3]) { sge->mr->object.handle });
 	if (offset > size || sge->length > size - offset)
 		return refuse(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
 			      (__u64[3]) { offset, sge->length, size });
