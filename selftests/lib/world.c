@@ -103,6 +103,20 @@ long pins(void)
 	       counter_of("/proc/vmstat", "nr_foll_pin_released");
 }
 
+long charged(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	long kib = -ENOENT;
+	char line[128];
+
+	if (!file)
+		return -errno;
+	while (kib < 0 && fgets(line, sizeof(line), file))
+		sscanf(line, "VmPin: %ld", &kib);
+	fclose(file);
+	return kib;
+}
+
 struct tally {
 	long held;
 	long posted;
@@ -151,6 +165,7 @@ int calm_begin(struct calm *calm)
 	int rc = wait_until_nothing_held();
 
 	calm->pins = pins();
+	calm->charged = charged();
 	return rc;
 }
 
@@ -158,10 +173,13 @@ int calm_end(const struct calm *calm)
 {
 	int rc = wait_until_nothing_held();
 	long left = pins() - calm->pins;
+	long owed = charged() - calm->charged;
 
 	if (left)
 		fprintf(stderr, "# %ld pages are pinned more than at the start\n", left);
-	return rc ? rc : left ? -EUCLEAN : 0;
+	if (owed)
+		fprintf(stderr, "# %ld KiB more are charged than at the start\n", owed);
+	return rc ? rc : left || owed ? -EUCLEAN : 0;
 }
 
 int child_result(pid_t child)

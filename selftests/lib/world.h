@@ -28,6 +28,7 @@ bool eventually(bool (*holds)(void *arg), void *arg);
  */
 struct calm {
 	long pins;
+	long charged;
 };
 
 int calm_begin(struct calm *calm);
@@ -35,6 +36,9 @@ int calm_end(const struct calm *calm);
 
 /* Pages that are pinned now, by anyone. */
 long pins(void);
+
+/* KiB that this process is charged for against RLIMIT_MEMLOCK; -errno. */
+long charged(void);
 
 /* A counter of the module; -errno. */
 long counter(const char *name);
