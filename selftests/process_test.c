@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "descriptor.h"
 #include "example.h"
 #include "test.h"
 #include "work.h"
@@ -357,43 +358,6 @@ TEST_F(foreign, child_that_lives_on_does_not_take_the_parents_pages)
 	EXPECT_EQ(0, same_bytes(side->memory + 4096, side->memory, 64));
 	close(gate[1]);
 	EXPECT_EQ(0, child_result(child));
-}
-
-static int send_descriptor(int socket, int fd)
-{
-	char control[CMSG_SPACE(sizeof(fd))] = {};
-	struct iovec iov = { "", 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&msg);
-
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	return sendmsg(socket, &msg, 0) == 1 ? 0 : -errno;
-}
-
-static int receive_descriptor(int socket)
-{
-	char control[CMSG_SPACE(sizeof(int))], byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd;
-
-	if (recvmsg(socket, &msg, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&msg))
-		return -EIO;
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
-	return fd;
 }
 
 /* Started before the file is opened, so that nothing of it is inherited. */
