@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The laws through libibchan, where its own tests do not prove them: every call on what a
+ * child has inherited, memory that goes while a scope lasts, a program that is killed or
+ * replaced inside of one.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim/end.h"
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+FIXTURE(law)
+{
+	struct calm calm;
+	struct ibchan_context *context;
+	struct end a, b;
+};
+
+FIXTURE_SETUP(law)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
+	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
+	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
+}
+
+FIXTURE_TEARDOWN(law)
+{
+	end_close(&self->b);
+	end_close(&self->a);
+	EXPECT_EQ(0, ibchan_context_close(self->context));
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* --- what a child has inherited --- */
+
+struct heritage {
+	struct ibchan_context *context;
+	struct end *end;
+	struct ibchan_prepared *prepared;
+	struct ibchan_pending pending;
+	struct ibchan_scope scope;
+};
+
+#define CALL(call) { #call, call }
+
+struct call {
+	const char *name;
+	int rc;
+};
+
+/* Each of them is refused; the first that is not has its name on a line. */
+static int all_refused(const struct call *calls, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		if (calls[i].rc == -EPERM)
+			continue;
+		fprintf(stderr, "# %s: %d\n", calls[i].name, calls[i].rc);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+static int refuses_to_make(struct heritage *h)
+{
+	struct ibchan_mr_params params = { h->end->memory, 64, IBCHAN_ACCESS_LOCAL, 0 };
+	struct ibchan_prepared *prepared;
+	struct ibchan_endpoint endpoint;
+	struct ibchan_channel *channel;
+	struct ibchan_builder builder;
+	struct ibchan_device *device;
+	struct ibchan_mr *mr;
+	struct ibchan_cq *cq;
+	struct ibchan_pd *pd;
+
+	ibchan_builder_init(&builder, h->end->pd, h->end->cq);
+	ibchan_prepared_endpoint(h->prepared, &endpoint);
+	const struct call calls[] = {
+		CALL(ibchan_device_open(h->context, NULL, &device)),
+		CALL(ibchan_pd_alloc(h->end->device, &pd)),
+		CALL(ibchan_mr_reg(h->end->pd, &params, &mr, NULL)),
+		CALL(ibchan_mr_reg_local(h->end->pd, h->end->memory, 64, &mr, NULL)),
+		CALL(ibchan_mr_reg_shared(h->end->pd, h->end->memory, 64, &mr, NULL)),
+		CALL(ibchan_cq_create(h->end->device, 0, 0, &cq, NULL)),
+		CALL(ibchan_builder_prepare(&builder, &prepared, NULL)),
+		CALL(ibchan_prepared_handshake(h->prepared, &endpoint, &channel, NULL)),
+	};
+
+	return all_refused(calls, ARRAY_SIZE(calls));
+}
+
+static int refuses_to_post(struct heritage *h)
+{
+	struct ibchan_channel *channel = h->end->channel;
+	struct ibchan_sge sge = sge_at(h->end, 4096, 64);
+	struct ibchan_wr recv = wr_of(h->end, IBCHAN_OP_RECV, &sge);
+	struct ibchan_wr send = wr_of(h->end, IBCHAN_OP_SEND, &sge);
+	struct ibchan_pending pending = { 0 };
+	struct ibchan_remote_region remote;
+	struct ibchan_scope scope;
+
+	if (ibchan_mr_remote_region(h->end->mr, &remote))
+		return -EACCES;
+	ibchan_scope_begin(&scope);
+	const struct call calls[] = {
+		CALL(ibchan_post(h->context, &recv, 1, NULL, NULL)),
+		CALL(ibchan_post_send(channel, h->end->mr, 0, 1, 0)),
+		CALL(ibchan_post_receive(channel, h->end->mr, 0, 1, 0)),
+		CALL(ibchan_perform(&send, IBCHAN_TIMEOUT_NEVER, NULL, NULL)),
+		CALL(ibchan_send(channel, &sge, 1, NULL)),
+		CALL(ibchan_receive(channel, &sge, 1, NULL, NULL)),
+		CALL(ibchan_write(channel, &sge, 1, &remote, NULL)),
+		CALL(ibchan_read(channel, &sge, 1, &remote, NULL)),
+		CALL(ibchan_pending_post(&pending, &recv, NULL)),
+		CALL(ibchan_scope_post(&scope, &pending, &recv, NULL)),
+		CALL(ibchan_channel_break(channel)),
+	};
+
+	ibchan_scope_end(&scope);
+	return all_refused(calls, ARRAY_SIZE(calls));
+}
+
+static int refuses_to_wait(struct heritage *h)
+{
+	struct ibchan_completion done;
+	const struct call calls[] = {
+		CALL(ibchan_cq_poll(h->end->cq, &done, 1)),
+		CALL(ibchan_cq_wait(h->end->cq, &done, 1, 1, IBCHAN_TIMEOUT_NEVER)),
+		CALL(ibchan_cq_fd(h->end->cq)),
+		CALL(ibchan_pending_poll(&h->pending)),
+		CALL(ibchan_pending_spin(&h->pending)),
+		CALL(ibchan_pending_wait(&h->pending, IBCHAN_TIMEOUT_NEVER)),
+	};
+
+	return all_refused(calls, ARRAY_SIZE(calls));
+}
+
+/* What only looks works, and tells what the parent would hear. */
+static int lets_look(struct heritage *h)
+{
+	struct ibchan_context_info context;
+	struct ibchan_channel_info channel;
+	struct ibchan_device_info device;
+	struct ibchan_params params;
+
+	if (ibchan_context_query(h->context, &context) ||
+	    ibchan_device_list(h->context, &device, 1) < 1 ||
+	    ibchan_channel_query(h->end->channel, &channel))
+		return -EBADMSG;
+	ibchan_prepared_params(h->prepared, &params);
+	if (channel.state != IBCHAN_CHANNEL_CONNECTED || channel.recvs_in_flight != 1)
+		return -EBADMSG;
+	if (ibchan_mr_addr(h->end->mr) != h->end->memory || ibchan_mr_length(h->end->mr) != MEMORY)
+		return -EBADMSG;
+	return ibchan_channel_send_cq(h->end->channel) == h->end->cq ? 0 : -EBADMSG;
+}
+
+static int touch_everything(void *arg)
+{
+	struct heritage *h = arg;
+	int rc = refuses_to_make(h);
+
+	rc = rc ?: refuses_to_post(h);
+	rc = rc ?: refuses_to_wait(h);
+	rc = rc ?: lets_look(h);
+	/* What it gives back is its copy. */
+	ibchan_scope_end(&h->scope);
+	if (!rc && ibchan_scope_error(&h->scope) != -EPERM)
+		rc = -EBADMSG;
+	rc = rc ?: ibchan_prepared_destroy(h->prepared);
+	end_close(h->end);
+	return rc;
+}
+
+TEST_F(law, a_child_gets_an_error_from_each_call_on_what_it_inherited)
+{
+	struct ibchan_sge in = sge_at(&self->b, 0, 64), out = sge_at(&self->a, 0, 64);
+	struct ibchan_wr wr = wr_of(&self->b, IBCHAN_OP_RECV, &in);
+	struct heritage heritage = { .context = self->context, .end = &self->b };
+	struct ibchan_builder builder;
+
+	ibchan_builder_init(&builder, self->b.pd, self->b.cq);
+	ASSERT_EQ(0, ibchan_builder_prepare(&builder, &heritage.prepared, NULL));
+	ibchan_scope_begin(&heritage.scope);
+	ASSERT_EQ(0, ibchan_scope_post(&heritage.scope, &heritage.pending, &wr, NULL));
+	EXPECT_EQ(0, in_child(touch_everything, &heritage));
+
+	/* The parent's are all there. */
+	pattern(self->a.memory, 64, 1);
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ibchan_scope_end(&heritage.scope);
+	EXPECT_EQ(0, ibchan_scope_error(&heritage.scope));
+	EXPECT_EQ(0, same_bytes(self->a.memory, self->b.memory, 64));
+	EXPECT_EQ(0, ibchan_prepared_destroy(heritage.prepared));
+}
+
+/* --- memory that goes while a scope lasts --- */
+
+TEST_F(law, memory_unmapped_inside_a_scope_is_not_what_the_message_meets)
+{
+	struct ibchan_sge in = sge_at(&self->b, 0, 4096), out = sge_at(&self->a, 0, 4096);
+	struct ibchan_wr wr = wr_of(&self->b, IBCHAN_OP_RECV, &in);
+	struct ibchan_pending pending = { 0 };
+	struct ibchan_scope scope;
+	unsigned char *other = NULL;
+
+	pattern(self->a.memory, 4096, 2);
+	ibchan_scoped(&scope) {
+		if (ibchan_scope_fail(&scope, ibchan_scope_post(&scope, &pending, &wr, NULL)))
+			break;
+		other = mmap(self->b.memory, MEMORY, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		memset(other, 0x33, MEMORY);
+		EXPECT_EQ(-EBUSY, ibchan_mr_dereg(self->b.mr));
+		EXPECT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	}
+	EXPECT_EQ(0, ibchan_scope_error(&scope));
+	EXPECT_EQ(4096, pending.completion.bytes);
+	ASSERT_EQ(self->b.memory, other);
+	EXPECT_EQ(0, all_bytes(other, MEMORY, 0x33));
+}
+
+/* --- programs that end inside of a scope --- */
+
+struct ending {
+	int gate[2];
+	int replace;
+};
+
+static int open_and_post(struct ibchan_scope *scope, struct ibchan_pending *pending)
+{
+	struct ibchan_context *context;
+	static struct end a, b;
+	struct ibchan_sge in;
+	struct ibchan_wr wr;
+	int rc;
+
+	rc = ibchan_context_open(&context);
+	rc = rc ?: end_open(&a, context, 0, NULL);
+	rc = rc ?: end_open(&b, context, 1, NULL);
+	rc = rc ?: connect_ends(&a, &b);
+	if (rc)
+		return rc;
+	in = sge_at(&b, 0, 64);
+	wr = wr_of(&b, IBCHAN_OP_RECV, &in);
+	return ibchan_scope_post(scope, pending, &wr, NULL);
+}
+
+static int end_inside(struct ending *ending)
+{
+	struct ibchan_pending pending = { 0 };
+	struct ibchan_scope scope;
+
+	ibchan_scoped(&scope) {
+		if (ibchan_scope_fail(&scope, open_and_post(&scope, &pending)))
+			break;
+		if (write(ending->gate[1], "", 1) != 1)
+			break;
+		if (ending->replace)
+			execlp("sleep", "sleep", "600", NULL);
+		ibchan_pending_wait(&pending, IBCHAN_TIMEOUT_NEVER);
+	}
+	return ibchan_scope_error(&scope);
+}
+
+static pid_t start_ending(struct ending *ending)
+{
+	char byte;
+	pid_t pid;
+
+	if (pipe2(ending->gate, O_CLOEXEC))
+		return -errno;
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		close(ending->gate[0]);
+		_exit(-end_inside(ending));
+	}
+	close(ending->gate[1]);
+	if (read(ending->gate[0], &byte, 1) != 1)
+		pid = child_result(pid);
+	close(ending->gate[0]);
+	return pid;
+}
+
+static bool is_calm(void *arg)
+{
+	(void)arg;
+	/* The test's own context is the only one. */
+	return counter("contexts") == 1;
+}
+
+TEST_F(law, a_program_killed_inside_a_scope_leaves_nothing)
+{
+	struct ending ending = { .replace = 0 };
+	pid_t pid = start_ending(&ending);
+
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(2, counter("contexts"));
+	EXPECT_EQ(0, kill(pid, SIGKILL));
+	EXPECT_EQ(-EINTR, child_result(pid));
+	EXPECT_TRUE(eventually(is_calm, NULL));
+}
+
+TEST_F(law, a_program_replaced_inside_a_scope_leaves_nothing)
+{
+	struct ending ending = { .replace = 1 };
+	pid_t pid = start_ending(&ending);
+
+	ASSERT_LT(0, pid);
+	EXPECT_TRUE(eventually(is_calm, NULL));
+	EXPECT_EQ(0, kill(pid, 0));
+	EXPECT_EQ(0, kill(pid, SIGKILL));
+	EXPECT_EQ(-EINTR, child_result(pid));
+}
+
+TEST_HARNESS_MAIN
