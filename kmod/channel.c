@@ -692,6 +692,20 @@ void ibchan_channel_force(struct ibchan_channel *ch)
 }
 
 /**
+ * ibchan_channel_max_sge - how many elements the device may see of one work
+ * @ch: the channel; RCU or the caller keeps its memory
+ * @opcode: IBCHAN_OP_*
+ *
+ * Context: any.
+ * Return: the number; 0 for what is no opcode.
+ */
+u32 ibchan_channel_max_sge(const struct ibchan_channel *ch, u8 opcode)
+{
+	return opcode < IBCHAN_OPS ? ch->max_sge[opcode] : 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_max_sge, IBCHAN_NS);
+
+/**
  * ibchan_channel_arm - have a channel's completions reaped by themselves
  * @ch: the channel; RCU or the caller keeps its memory
  * @except: a cq that somebody is about to wait on, or NULL

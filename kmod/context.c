@@ -141,15 +141,28 @@ static int destroy_cq(struct ibchan_context *ctx, struct ibchan_object *object)
 	return 0;
 }
 
-/* A work that has completed leaves the region of its plain memory to a worker. */
+/**
+ * ibchan_context_settle - wait until plain memory of works that have ended is free
+ * @ctx: the context
+ *
+ * A work that completes leaves the region of its plain memory to a worker.
+ *
+ * Context: process, may sleep.
+ * Return: whether there may have been any.
+ */
+bool ibchan_context_settle(struct ibchan_context *ctx)
+{
+	if (!READ_ONCE(ctx->had_plain))
+		return false;
+	ibchan_flush();
+	return true;
+}
+
 static int free_pd(struct ibchan_context *ctx, struct ibchan_pd *pd)
 {
 	int ret = ibchan_pd_free(pd);
 
-	if (ret != -EBUSY || !ctx->had_plain)
-		return ret;
-	ibchan_flush();
-	return ibchan_pd_free(pd);
+	return ret == -EBUSY && ibchan_context_settle(ctx) ? ibchan_pd_free(pd) : ret;
 }
 
 static int destroy_pd(struct ibchan_context *ctx, struct ibchan_object *object)

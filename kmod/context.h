@@ -83,6 +83,7 @@ struct ibchan_user_ring {
  * @children: objects made through this handle that need it; under the lock
  * @parent: whose child this is
  * @net: network namespace of the opener; devices only
+ * @pd_of_channel: its domain; channels only
  * @rcu: readers of the table
  *
  * Immutable once published, but for @children.
@@ -100,7 +101,10 @@ struct ibchan_object {
 		struct ibchan_user_ring *ring;
 		struct ibchan_channel *channel;
 	};
-	struct net *net;
+	union {
+		struct net *net;
+		struct ibchan_pd *pd_of_channel;
+	};
 	struct rcu_head rcu;
 };
 
@@ -112,8 +116,7 @@ struct ibchan_object {
  * @next_id: so that a stale handle misses
  * @num_objects: under @lock
  * @pinned_bytes: under @lock
- * @had_plain: works on plain memory were posted: their regions may outlive them a
- *	little; under @lock
+ * @had_plain: works on plain memory were posted: their regions outlive them a little
  * @broken: a ring was damaged
  * @break_work: breaks the channels when that happens
  * @scratch: room to decode a submit in, or NULL while one is under way
@@ -163,6 +166,7 @@ void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *objec
 int ibchan_object_destroy(struct ibchan_context *ctx, struct ibchan_object *object);
 void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *parent);
 void ibchan_context_break(struct ibchan_context *ctx);
+bool ibchan_context_settle(struct ibchan_context *ctx);
 
 /* ring.c */
 extern const struct ibchan_sink ibchan_ring_sink;

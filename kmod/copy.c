@@ -114,17 +114,17 @@ static int copy_data(struct ibchan_submit_scratch *s, u32 index, struct ibchan_r
 	return ret;
 }
 
-static int copy_one(struct ibchan_submit_scratch *s, u32 index, u64 addr,
-		    struct ibchan_cmd_submit *cmd)
+static int copy_one(struct ibchan_submit_scratch *s, u32 index, u64 addr, u32 len,
+		    struct ibchan_reason *reason)
 {
-	int ret = copy_entry(&s->entries[index], addr, cmd->entry_len);
+	int ret = copy_entry(&s->entries[index], addr, len);
 
 	if (!ret)
-		ret = copy_sges(s, index, &cmd->reason);
+		ret = copy_sges(s, index, reason);
 	if (ret)
 		return ret;
 	if (ibchan_entry_is_inline(&s->entries[index]))
-		return copy_data(s, index, &cmd->reason);
+		return copy_data(s, index, reason);
 	s->has_plain |= has_plain(s, index);
 	return 0;
 }
@@ -132,19 +132,19 @@ static int copy_one(struct ibchan_submit_scratch *s, u32 index, u64 addr,
 /**
  * ibchan_submit_copy - copy the next requests
  * @s: filled
- * @cmd: says where they are; its reason is of the one that could not be copied
- * @first: index of the first one
- * @left: how many there are from that one on, 1 and up
+ * @cmd: says where they are, and in entry_num how many are done already
+ * @left: how many there are behind those, 1 and up
+ * @reason: why one could not be copied
  * @error: of the first one that could not be copied, or 0
  *
  * Context: process, may sleep.
  * Return: how many were copied.
  */
-u32 ibchan_submit_copy(struct ibchan_submit_scratch *s, struct ibchan_cmd_submit *cmd,
-		       u32 first, u32 left, int *error)
+u32 ibchan_submit_copy(struct ibchan_submit_scratch *s, const struct ibchan_cmd_submit *cmd,
+		       u32 left, struct ibchan_reason *reason, int *error)
 {
 	u32 want = min_t(u32, left, CHUNK_WRS);
-	u64 addr = cmd->entries + (u64)first * cmd->entry_len;
+	u64 addr = cmd->entries + (u64)cmd->entry_num * cmd->entry_len;
 	u32 num;
 
 	*error = 0;
@@ -152,7 +152,7 @@ u32 ibchan_submit_copy(struct ibchan_submit_scratch *s, struct ibchan_cmd_submit
 	s->num_data = 0;
 	s->has_plain = 0;
 	for (num = 0; num < want; num++, addr += cmd->entry_len) {
-		*error = copy_one(s, num, addr, cmd);
+		*error = copy_one(s, num, addr, cmd->entry_len, reason);
 		if (*error)
 			break;
 	}

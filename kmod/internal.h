@@ -6,8 +6,8 @@
  * Locks, outermost first:
  *
  *	devices_lock		list of devices (device.c)
- *	ibchan_pd.service_lock	what registers shared kernel memory; a post and a
- *				wait happen under it
+ *	ibchan_pd.service_lock	what registers memory that no driver does; a post and
+ *				a wait happen under it
  *	ibchan_device.gate	commands hold it for read, removal for write; it
  *				guards the ->ib pointers of everything below a
  *				device
@@ -117,9 +117,10 @@ struct ibchan_device {
  * @users: 1 for the owner, 1 for each mr and channel
  * @link: in @dev->pds
  * @service_lock: guards @service
- * @service: what registers shared kernel memory; NULL until it is needed
+ * @service: what registers memory that no driver does; NULL until it is needed
  * @service_end: gives @service back; false when its device does not let go of it
  * @leaked: the device may still use something in it, so it stays
+ * @rcu: the memory outlives readers that found it in a handle table
  */
 struct ibchan_pd {
 	struct ib_pd *ib;
@@ -130,6 +131,7 @@ struct ibchan_pd {
 	struct ibchan_service *service;
 	bool (*service_end)(struct ibchan_service *service);
 	int leaked;
+	struct rcu_head rcu;
 };
 
 /**
@@ -208,7 +210,7 @@ struct ibchan_backing {
  * @busy: ranges in flight
  * @num_pieces: 1, unless the device knows it in pieces
  * @pieces: these, if not NULL
- * @sgt: kernel memory as it is mapped
+ * @sgt: memory as we have mapped it
  * @direction: of the mapping
  * @released: the verbs object is gone
  * @leaked: the device may still use the memory; never taken back
@@ -510,7 +512,7 @@ void ibchan_pd_release_verbs(struct ibchan_pd *pd);
 
 /* pin.c */
 int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason);
-int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, u64 length, bool write,
+int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, u64 length, unsigned int flags,
 	       struct ibchan_reason *reason);
 void ibchan_unpin(struct ibchan_pinned *pinned, bool dirty);
 

@@ -438,12 +438,10 @@ bool ibchan_mr_release_verbs(struct ibchan_mr *mr)
 		return true;
 	mr->released = 1;
 	gone = dereg(mr);
-	if (gone) {
+	if (gone)
 		unmap_table(mr);
-		ibchan_unpin(&mr->pinned, mr->access & IBCHAN_ACCESS_LOCAL_WRITE);
-	} else {
+	else
 		keep_memory(mr);
-	}
 	ibchan_gauge(mrs_registered, -1);
 	ibchan_gauge(mr_pages, -(s64)mr->pages);
 	return gone;
@@ -455,6 +453,14 @@ void ibchan_mr_forget_verbs(struct ibchan_mr *mr)
 	mr->ib = NULL;
 	mr->released = 1;
 	mr->leaked = 1;
+}
+
+/* May wait for a page or an exporter, hence without the gate. */
+static void let_memory_go(struct ibchan_mr *mr)
+{
+	ibchan_unpin(&mr->pinned, mr->access & IBCHAN_ACCESS_LOCAL_WRITE);
+	if (mr->backing)
+		mr->backing->release(mr->backing);
 }
 
 static void mr_dereg(struct ibchan_mr *mr)
@@ -470,8 +476,8 @@ static void mr_dereg(struct ibchan_mr *mr)
 	mutex_unlock(&dev->lock);
 	gone = ibchan_mr_release_verbs(mr);
 	up_read(&dev->gate);
-	if (mr->backing && !mr->leaked)
-		mr->backing->release(mr->backing);
+	if (!mr->leaked)
+		let_memory_go(mr);
 	if (gone)
 		ibchan_pd_drop(mr->pd);
 }
@@ -498,8 +504,9 @@ static void release_deferred(struct work_struct *work)
 /* The last work is done with the region, which its owner has given up. Any context. */
 void ibchan_mr_last_drop(struct ibchan_mr *mr)
 {
-	if (llist_add(&mr->free_link, &deferred))
-		queue_work(ibchan_free_wq, &deferred_work);
+	llist_add(&mr->free_link, &deferred);
+	/* Also for one that is not the first: who adds it may flush the queue next. */
+	queue_work(ibchan_free_wq, &deferred_work);
 }
 
 /**

@@ -65,6 +65,33 @@ void ibchan_pd_drop(struct ibchan_pd *pd)
 	refcount_dec(&pd->users);
 }
 
+/**
+ * ibchan_pd_tryget - keep a domain for a while
+ * @pd: the domain; RCU or its owner keeps its memory
+ *
+ * Until ibchan_pd_put() the domain is one that something is in.
+ *
+ * Context: any.
+ * Return: false when the domain is being given back.
+ */
+bool ibchan_pd_tryget(struct ibchan_pd *pd)
+{
+	return refcount_inc_not_zero(&pd->users);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pd_tryget, IBCHAN_NS);
+
+/**
+ * ibchan_pd_put - the counterpart of ibchan_pd_tryget()
+ * @pd: the domain
+ *
+ * Context: any.
+ */
+void ibchan_pd_put(struct ibchan_pd *pd)
+{
+	ibchan_pd_drop(pd);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pd_put, IBCHAN_NS);
+
 /* The gate is held for read, or it is closed. */
 void ibchan_pd_release_verbs(struct ibchan_pd *pd)
 {
@@ -87,7 +114,7 @@ static void pd_destroy(struct ibchan_pd *pd)
 	mutex_unlock(&dev->lock);
 	ibchan_pd_release_verbs(pd);
 	up_read(&dev->gate);
-	kfree(pd);
+	kfree_rcu(pd, rcu);
 	ibchan_gauge(pds, -1);
 	ibchan_device_put(dev);
 }
@@ -95,6 +122,8 @@ static void pd_destroy(struct ibchan_pd *pd)
 /**
  * ibchan_pd_free - give a protection domain back
  * @pd: the domain
+ *
+ * Its memory stays readable for one RCU grace period more.
  *
  * Context: process, may sleep.
  * Return: 0; -EBUSY, with nothing changed, while a region or a channel is in it.

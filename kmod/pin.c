@@ -49,6 +49,19 @@ static int charge(struct mm_struct *mm, u64 pages, struct ibchan_reason *reason)
 	return ibchan_refuse_memory(pages, reason);
 }
 
+/*
+ * What asks to write by force may be a mapping that is shared and read-only: it refuses
+ * that, and has no other page that the process could get.
+ */
+static int pin_some(u64 start, u64 num, unsigned int flags, struct page **pages)
+{
+	int ret = pin_user_pages_fast(start, num, flags | FOLL_LONGTERM, pages);
+
+	if (ret > 0 || !(flags & FOLL_FORCE))
+		return ret;
+	return pin_user_pages_fast(start, 1, FOLL_LONGTERM, pages);
+}
+
 /* All pages or none. */
 static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
 {
@@ -57,8 +70,8 @@ static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
 	int ret = 0;
 
 	while (done < pinned->num) {
-		ret = pin_user_pages_fast(start + (done << PAGE_SHIFT), pinned->num - done,
-					  flags | FOLL_LONGTERM, &pinned->pages[done]);
+		ret = pin_some(start + (done << PAGE_SHIFT), pinned->num - done, flags,
+			       &pinned->pages[done]);
 		if (ret <= 0)
 			break;
 		done += ret;
@@ -77,7 +90,10 @@ static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
  * @pinned: filled on success, for ibchan_unpin()
  * @addr: first byte
  * @length: bytes, 1 and up; checked against what an address may be
- * @write: the device is going to write into it
+ * @flags: FOLL_WRITE: the device is going to write into it; FOLL_WRITE | FOLL_FORCE: it
+ *	only reads, but later than the process may write: then the page must not be one
+ *	that a write replaces, like that of zeros (6.1 sees to that for writers alone);
+ *	0: it only reads, and what is there now
  * @reason: why not, or NULL
  *
  * Context: process, may sleep for as long as a page fault may; current->mm is the
@@ -86,7 +102,7 @@ static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
  * RLIMIT_MEMLOCK does not allow it, which @reason tells; -EINTR when the caller is
  * killed; what else the kernel answers for pages that cannot be pinned for long.
  */
-int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, u64 length, bool write,
+int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, u64 length, unsigned int flags,
 	       struct ibchan_reason *reason)
 {
 	int ret;
@@ -98,7 +114,7 @@ int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, u64 length, bool write,
 		return -ENOMEM;
 	ret = charge(current->mm, pinned->num, reason);
 	if (!ret) {
-		ret = pin_pages(pinned, addr, write ? FOLL_WRITE : 0);
+		ret = pin_pages(pinned, addr, flags);
 		if (ret)
 			atomic64_sub(pinned->num, &current->mm->pinned_vm);
 	}

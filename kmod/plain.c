@@ -3,71 +3,95 @@
  * Submit, second step, where requests name memory that is not registered: each such
  * element becomes a region of its own, which lives as long as its work.
  *
- * The context's lock keeps the channel and its domain in place while pages are
- * faulted in. Once the works are posted, they are the regions' users, and the regions
- * go with them; what was not posted, or has completed already, goes at once.
+ * The channel's domain is kept while its pages are faulted in, and no lock is: that
+ * takes as long as somebody likes. Once the works are posted, they are the regions'
+ * users, and the regions go with them; what was not posted, or has completed already,
+ * goes at once.
  */
 #include <linux/errno.h>
-#include <linux/sched/signal.h>
 
 #include "submit.h"
 
-static int pin_element(struct ibchan_object *channel, const struct ibchan_submit_wr *entry,
-		       const struct ibchan_submit_sge *sge, struct ibchan_mr **pinned,
-		       struct ibchan_reason *reason)
+/* Keeps the domain of the entry's channel, and tells how many elements that takes. */
+static struct ibchan_pd *get_pd(struct ibchan_context *ctx, const struct ibchan_submit_wr *entry,
+				u32 *max_sge)
 {
-	const struct ibchan_plain plain = {
-		.addr = sge->offset,
-		.length = sge->length,
-		.num_sge = entry->num_sge,
-		.opcode = entry->opcode,
-	};
-	struct ibchan_mr *mr;
+	struct ibchan_pd *pd = NULL;
+	struct ibchan_object *object;
 
-	if (sge->mr != IBCHAN_MR_PLAIN || !sge->length)
-		return 0;
-	mr = ibchan_mr_pin_user(channel->channel, channel->parent->pd, &plain, reason);
-	if (IS_ERR(mr))
-		return PTR_ERR(mr);
-	*pinned = mr;
-	return 0;
+	rcu_read_lock();
+	object = ibchan_object_find(ctx, entry->channel, OBJECT_CHANNEL);
+	if (object && ibchan_pd_tryget(object->pd_of_channel)) {
+		pd = object->pd_of_channel;
+		*max_sge = ibchan_channel_max_sge(object->channel, entry->opcode);
+	}
+	rcu_read_unlock();
+	return pd;
 }
 
-static int pin_elements(struct ibchan_submit_scratch *s, u32 index,
-			struct ibchan_object *channel, struct ibchan_reason *reason)
+/* Works that have completed may not have let go of their pages yet. */
+static struct ibchan_mr *pin(struct ibchan_context *ctx, struct ibchan_pd *pd,
+			     const struct ibchan_plain *plain, struct ibchan_reason *reason)
+{
+	struct ibchan_mr *mr = ibchan_mr_pin_user(pd, plain, reason);
+
+	if (mr != ERR_PTR(-ENOMEM) || !ibchan_context_settle(ctx))
+		return mr;
+	*reason = (struct ibchan_reason) {};
+	return ibchan_mr_pin_user(pd, plain, reason);
+}
+
+static int pin_elements(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 index,
+			struct ibchan_pd *pd, struct ibchan_plain *plain,
+			struct ibchan_reason *reason)
 {
 	const struct ibchan_submit_sge *sges = ibchan_entry_sges(s, index);
-	int ret = 0;
+	struct ibchan_mr *mr;
 	u32 i;
 
-	for (i = 0; i < s->entries[index].num_sge && !ret; i++) {
+	for (i = 0; i < s->entries[index].num_sge; i++) {
 		s->pinned[s->num_pinned] = NULL;
-		ret = pin_element(channel, &s->entries[index], &sges[i],
-				  &s->pinned[s->num_pinned++], reason);
-		if (ret)
-			reason->element = i;
+		if (sges[i].mr == IBCHAN_MR_PLAIN && sges[i].length) {
+			plain->addr = sges[i].offset;
+			plain->length = sges[i].length;
+			mr = pin(ctx, pd, plain, reason);
+			if (IS_ERR(mr)) {
+				reason->element = i;
+				return PTR_ERR(mr);
+			}
+			s->pinned[s->num_pinned] = mr;
+		}
+		s->num_pinned++;
 	}
-	return ret;
+	return 0;
 }
 
 static int pin_entry(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 index,
 		     struct ibchan_reason *reason)
 {
 	const struct ibchan_submit_wr *entry = &s->entries[index];
-	struct ibchan_object *channel = ibchan_object_find(ctx, entry->channel, OBJECT_CHANNEL);
+	struct ibchan_plain plain = { .num_sge = entry->num_sge, .opcode = entry->opcode };
+	struct ibchan_pd *pd;
+	int ret;
 
 	if (ibchan_entry_is_inline(entry))
 		return 0;
-	if (!channel) {
+	ret = ibchan_submit_check(entry, reason);
+	if (ret)
+		return ret;
+	pd = get_pd(ctx, entry, &plain.max_sge);
+	if (!pd) {
 		ibchan_submit_refuse(reason, IBCHAN_REASON_CHANNEL_HANDLE, entry->channel, 0);
 		return -ENOENT;
 	}
-	return pin_elements(s, index, channel, reason);
+	ret = pin_elements(ctx, s, index, pd, &plain, reason);
+	ibchan_pd_put(pd);
+	return ret;
 }
 
 /**
  * ibchan_submit_pin - make regions of the plain memory in a chunk
- * @ctx: the context, not locked
+ * @ctx: the context
  * @s: copied
  * @num: how many entries of it
  * @reason: why one was refused
@@ -83,16 +107,11 @@ u32 ibchan_submit_pin(struct ibchan_context *ctx, struct ibchan_submit_scratch *
 	int ret = 0;
 
 	s->num_pinned = 0;
-	if (mutex_lock_killable(&ctx->lock)) {
-		*error = -EINTR;
-		return 0;
-	}
-	ctx->had_plain = 1;
+	WRITE_ONCE(ctx->had_plain, 1);
 	while (done < num && !ret) {
 		ret = pin_entry(ctx, s, done, reason);
 		done += !ret;
 	}
-	mutex_unlock(&ctx->lock);
 	if (ret)
 		*error = ret;
 	return done;

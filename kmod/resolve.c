@@ -66,6 +66,21 @@ static int check_reserved(const struct ibchan_submit_wr *entry,
 	return -EINVAL;
 }
 
+/**
+ * ibchan_submit_check - what can be said about an entry by itself
+ * @entry: the entry
+ * @reason: why not
+ *
+ * Context: any.
+ * Return: 0; -EINVAL; -EOPNOTSUPP for an unknown flag.
+ */
+int ibchan_submit_check(const struct ibchan_submit_wr *entry, struct ibchan_reason *reason)
+{
+	int ret = check_known(entry, reason);
+
+	return ret ?: check_reserved(entry, reason);
+}
+
 static int resolve_sge(struct ibchan_context *ctx, const struct ibchan_submit_sge *user,
 		       struct ibchan_sge *sge, struct ibchan_reason *reason)
 {
@@ -138,11 +153,8 @@ static int resolve_entry(struct ibchan_context *ctx, struct ibchan_submit_scratc
 {
 	const struct ibchan_submit_wr *entry = &s->entries[index];
 	struct ibchan_object *object;
-	int ret;
+	int ret = ibchan_submit_check(entry, reason);
 
-	ret = check_known(entry, reason);
-	if (!ret)
-		ret = check_reserved(entry, reason);
 	if (ret)
 		return ret;
 	object = ibchan_object_find(ctx, entry->channel, OBJECT_CHANNEL);

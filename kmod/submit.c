@@ -94,15 +94,19 @@ static noinline u32 pin_and_post(struct ibchan_context *ctx, struct ibchan_submi
 static u32 submit_chunk(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 			struct ibchan_cmd_submit *cmd, u32 left, int *error)
 {
+	struct ibchan_reason copy_reason = {};
 	int copy_error = 0;
-	u32 num = ibchan_submit_copy(s, cmd, cmd->entry_num, left, &copy_error);
+	u32 num = ibchan_submit_copy(s, cmd, left, &copy_reason, &copy_error);
 	u32 done = 0;
 
 	if (num && s->has_plain)
 		done = pin_and_post(ctx, s, cmd, num, error);
 	else if (num)
 		done = post_copied(ctx, s, cmd, num, error);
-	*error = *error ?: copy_error;
+	if (copy_error && !*error) {
+		*error = copy_error;
+		cmd->reason = copy_reason;
+	}
 	return done;
 }
 
@@ -233,6 +237,7 @@ int ibchan_submit(struct ibchan_call *call)
 	int ret;
 
 	cmd->entry_num = 0;
+	cmd->reason = (struct ibchan_reason) {};
 	ret = ibchan_call_check(call);
 	if (!ret)
 		ret = check_form(cmd);

@@ -80,8 +80,8 @@ ibchan_entry_sges(const struct ibchan_submit_scratch *s, u32 index)
 }
 
 /* copy.c */
-u32 ibchan_submit_copy(struct ibchan_submit_scratch *s, struct ibchan_cmd_submit *cmd,
-		       u32 first, u32 left, int *error);
+u32 ibchan_submit_copy(struct ibchan_submit_scratch *s, const struct ibchan_cmd_submit *cmd,
+		       u32 left, struct ibchan_reason *reason, int *error);
 
 /* plain.c */
 u32 ibchan_submit_pin(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
@@ -89,6 +89,7 @@ u32 ibchan_submit_pin(struct ibchan_context *ctx, struct ibchan_submit_scratch *
 void ibchan_submit_unpin(struct ibchan_submit_scratch *s);
 
 /* resolve.c */
+int ibchan_submit_check(const struct ibchan_submit_wr *entry, struct ibchan_reason *reason);
 u32 ibchan_submit_resolve(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 			  u32 num, struct ibchan_reason *reason, int *error);
 void ibchan_submit_translate(const struct ibchan_submit_scratch *s, u32 index,

@@ -198,6 +198,20 @@ static int run_pd_alloc(struct ibchan_call *call)
 	return ret;
 }
 
+static int reg_user(struct ibchan_call *call, struct ibchan_object *pd)
+{
+	struct ibchan_cmd_mr_reg *cmd = call->cmd;
+	struct ibchan_mr *mr;
+
+	mr = ibchan_mr_reg_user(pd->pd, cmd->addr, cmd->length, cmd->access, &cmd->reason);
+	if (mr == ERR_PTR(-ENOMEM) && ibchan_context_settle(call->ctx)) {
+		cmd->reason = (struct ibchan_reason) {};
+		mr = ibchan_mr_reg_user(pd->pd, cmd->addr, cmd->length, cmd->access,
+					&cmd->reason);
+	}
+	return fulfil(call, mr);
+}
+
 static int run_mr_reg(struct ibchan_call *call)
 {
 	struct ibchan_cmd_mr_reg *cmd = call->cmd;
@@ -209,8 +223,7 @@ static int run_mr_reg(struct ibchan_call *call)
 		return -ENOENT;
 	ret = reserve(call, OBJECT_MR, &cmd->out_mr);
 	if (!ret)
-		ret = fulfil(call, ibchan_mr_reg_user(pd->pd, cmd->addr, cmd->length,
-						      cmd->access, &cmd->reason));
+		ret = reg_user(call, pd);
 	if (!ret)
 		cmd->out_rkey = ibchan_mr_rkey(call->new->mr);
 	return ret;
@@ -366,6 +379,7 @@ static int run_channel_build(struct ibchan_call *call)
 		return ret;
 	ibchan_channel_endpoint(call->new->channel, &cmd->out_endpoint);
 	ibchan_object_adopt(call->new, pd);
+	call->new->pd_of_channel = pd->pd;
 	return 0;
 }
 
@@ -536,6 +550,7 @@ static int copy_in(const struct command *command, union any_command *cmd,
 	ret = copy_struct_from_user(cmd, command->size, user, size);
 	if (ret)
 		return ret;
+	cmd->header.size = size;
 	return cmd->header.flags & ~command->flags ? -EOPNOTSUPP : 0;
 }
 

@@ -118,6 +118,13 @@ static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd, u64 addr, u64 lengt
 	return mr;
 }
 
+static unsigned int pin_flags(const struct ibchan_user_range *range)
+{
+	if (range->access & IBCHAN_ACCESS_LOCAL_WRITE)
+		return FOLL_WRITE;
+	return range->transient ? 0 : FOLL_WRITE | FOLL_FORCE;
+}
+
 /* The region is one piece for the device, with a key of its own, or the domain's serves. */
 static struct ibchan_mr *reg_pinned(struct ibchan_pd *pd,
 				    const struct ibchan_user_range *range,
@@ -127,8 +134,10 @@ static struct ibchan_mr *reg_pinned(struct ibchan_pd *pd,
 	struct ibchan_mr *mr;
 	int ret;
 
-	ret = ibchan_pin(&pinned, range->addr, range->length,
-			 range->access & IBCHAN_ACCESS_LOCAL_WRITE, reason);
+	/* 6.1 takes no fault that must wait for somebody when it pins for long. */
+	ret = fault_in(range->addr, range->length, range->access);
+	if (!ret)
+		ret = ibchan_pin(&pinned, range->addr, range->length, pin_flags(range), reason);
 	if (ret)
 		return ERR_PTR(ret);
 	mr = ibchan_mr_map_pinned(pd, &pinned, range, reason);
@@ -145,11 +154,6 @@ static struct ibchan_mr *reg_pinned(struct ibchan_pd *pd,
 	return ERR_PTR(ret);
 }
 
-static bool fits_fast_reg(const struct ibchan_device *dev, u64 addr, u64 length)
-{
-	return ibchan_pages_spanned(addr, length) <= dev->attr.max_fast_reg_pages;
-}
-
 static struct ibchan_mr *reg_fast(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
 				  struct ibchan_reason *reason)
 {
@@ -158,20 +162,23 @@ static struct ibchan_mr *reg_fast(struct ibchan_pd *pd, u64 addr, u64 length, u3
 		.length = length,
 		.access = access,
 	};
+	u64 pages = ibchan_pages_spanned(addr, length);
+	u32 max = pd->dev->attr.max_fast_reg_pages;
 
-	if (!fits_fast_reg(pd->dev, addr, length))
-		return ERR_PTR(refuse_pages(ibchan_pages_spanned(addr, length),
-					    pd->dev->attr.max_fast_reg_pages, reason));
+	if (pages > max)
+		return ERR_PTR(refuse_pages(pages, max, reason));
 	return reg_pinned(pd, &range, reason);
 }
 
-/*
- * In 6.1 ib_umem wants to write to every page, also where the device will not, which
- * a shared mapping that can only be read does not allow.
- */
-static bool may_be_readable(const struct ibchan_mr *mr, u32 access)
+/* To what is only read, ib_umem of 6.1 wants to write; a shared mapping may refuse that. */
+static struct ibchan_mr *reg_read_only(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+				       struct ibchan_reason *reason)
 {
-	return mr == ERR_PTR(-EFAULT) && !(access & IBCHAN_ACCESS_LOCAL_WRITE);
+	u32 max = pd->dev->attr.max_fast_reg_pages;
+
+	if (access & IBCHAN_ACCESS_LOCAL_WRITE || ibchan_pages_spanned(addr, length) > max)
+		return ERR_PTR(-EFAULT);
+	return reg_fast(pd, addr, length, access, reason);
 }
 
 /**
@@ -192,7 +199,8 @@ static bool may_be_readable(const struct ibchan_mr *mr, u32 access)
  * -EINTR when the caller is killed; -ENOMEM, also when RLIMIT_MEMLOCK does not
  * allow it, which @reason tells; -ENODEV when the device is gone; the driver's
  * errno; where the driver cannot do it, also what ibchan_mr_reg_pages() answers
- * for shared memory.
+ * for shared memory. A shared mapping that is read-only can be registered without
+ * local write, on 6.1 with as many pages as max_fast_reg_pages.
  */
 struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 				     u32 access, struct ibchan_reason *reason)
@@ -205,61 +213,71 @@ struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 		ret = check_user_range(pd->dev, addr, length, reason);
 	if (ret)
 		return ERR_PTR(ret);
-	if (driver_registers(pd->dev)) {
-		mr = reg_by_driver(pd, addr, length, access, reason);
-		if (!may_be_readable(mr, access) || !fits_fast_reg(pd->dev, addr, length))
-			return mr;
-	}
-	return reg_fast(pd, addr, length, access, reason);
+	if (!driver_registers(pd->dev))
+		return reg_fast(pd, addr, length, access, reason);
+	mr = reg_by_driver(pd, addr, length, access, reason);
+	return mr == ERR_PTR(-EFAULT) ? reg_read_only(pd, addr, length, access, reason) : mr;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_user, IBCHAN_NS);
 
 /* An equal share of what the device may see of the work, so that all of them fit. */
-static u32 max_pieces(const struct ibchan_channel *ch, const struct ibchan_plain *plain)
+static u32 max_pieces(const struct ibchan_plain *plain)
 {
-	return max(ch->max_sge[plain->opcode] / max_t(u32, plain->num_sge, 1), 1U);
+	return max(plain->max_sge / max_t(u32, plain->num_sge, 1), 1U);
 }
 
-static int check_plain(const struct ibchan_channel *ch, const struct ibchan_plain *plain,
+static int check_plain(const struct ibchan_device *dev, const struct ibchan_plain *plain,
 		       struct ibchan_reason *reason)
 {
-	u64 pages = ibchan_pages_spanned(plain->addr, plain->length);
-	u64 max = ch->dev->attr.max_plain_bytes >> PAGE_SHIFT;
+	u64 max = dev->attr.max_plain_bytes >> PAGE_SHIFT;
+	u64 pages;
 	int ret;
 
 	if (plain->opcode >= IBCHAN_OPS || ibchan_ops[plain->opcode].traits & OP_SERVICE)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_OPCODE, -EINVAL,
 					    (u64[3]) { plain->opcode });
-	if (plain->num_sge > ch->max_sge[plain->opcode])
-		return ibchan_refuse_elements(plain->num_sge, ch->max_sge[plain->opcode], reason);
+	if (plain->num_sge > plain->max_sge)
+		return ibchan_refuse_elements(plain->num_sge, plain->max_sge, reason);
 	ret = check_addresses(plain->addr, plain->length, reason);
-	if (!ret && pages > max)
-		ret = refuse_pages(pages, max, reason);
-	return ret;
+	if (ret)
+		return ret;
+	pages = ibchan_pages_spanned(plain->addr, plain->length);
+	return pages > max ? refuse_pages(pages, max, reason) : 0;
+}
+
+static int refuse_plain(const struct ibchan_plain *plain, int error,
+			struct ibchan_reason *reason)
+{
+	if (error != -EFAULT)
+		return error;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_MEMORY_NOT_THERE, error,
+				    (u64[3]) { plain->addr, plain->length });
 }
 
 /**
  * ibchan_mr_pin_user - make a region of a range of the caller's memory, for one work
- * @ch: where the work is going to be posted; its owner does not close it meanwhile
- * @pd: its domain
+ * @pd: domain of the channel where the work is going to be posted
  * @plain: the range, and what the work is
  * @reason: why not, or NULL
  *
  * The region is to be named in one element of one work, from its first byte on. Its
  * owner gives it up with ibchan_mr_put() behind the post; then it goes with the work,
- * or with the channel if the work fails. The pages are charged to the caller's
- * RLIMIT_MEMLOCK until then; the device may write them where the opcode says so.
+ * a little after its end, or with the channel if the work fails. The pages are charged
+ * to the caller's RLIMIT_MEMLOCK until then; the device may write them where the
+ * opcode says so.
  *
- * Context: process, may sleep; current->mm is the memory's.
+ * Context: process, may sleep for as long as a page fault may; current->mm is the
+ * memory's.
  * Return: the region; -EINVAL for an empty range, one of more than the device's
  * max_plain_bytes, more elements than the channel takes, or an opcode that is not
- * one; -EFAULT for memory that is not there; -ENOMEM, also when RLIMIT_MEMLOCK does
- * not allow it, which @reason tells; -EINTR when the caller is killed; -ENODEV when
- * the device is gone; for memory in many pieces also what ibchan_mr_reg_pages()
- * answers for shared memory.
+ * one; -EFAULT for memory that is not there or may not be written; -ENOMEM, also when
+ * RLIMIT_MEMLOCK does not allow it, which @reason tells; -EOPNOTSUPP for memory that
+ * the device would work on a copy of; -EINTR when the caller is killed; -ENODEV when
+ * the device is gone; what else the kernel answers for pages that cannot be pinned
+ * for long; for memory in many pieces also what ibchan_mr_reg_pages() answers for
+ * shared memory.
  */
-struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_channel *ch, struct ibchan_pd *pd,
-				     const struct ibchan_plain *plain,
+struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_pd *pd, const struct ibchan_plain *plain,
 				     struct ibchan_reason *reason)
 {
 	struct ibchan_user_range range = {
@@ -267,12 +285,14 @@ struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_channel *ch, struct ibchan_pd
 		.length = plain->length,
 		.transient = 1,
 	};
-	int ret = check_plain(ch, plain, reason);
+	struct ibchan_mr *mr;
+	int ret = check_plain(pd->dev, plain, reason);
 
 	if (ret)
-		return ERR_PTR(ret);
+		return ERR_PTR(refuse_plain(plain, ret, reason));
 	range.access = ibchan_ops[plain->opcode].needed;
-	range.max_pieces = max_pieces(ch, plain);
-	return reg_pinned(pd, &range, reason);
+	range.max_pieces = max_pieces(plain);
+	mr = reg_pinned(pd, &range, reason);
+	return IS_ERR(mr) ? ERR_PTR(refuse_plain(plain, PTR_ERR(mr), reason)) : mr;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_pin_user, IBCHAN_NS);

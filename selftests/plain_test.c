@@ -3,8 +3,14 @@
  * Posting memory that is not registered: pinned for one work, let go behind it.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -223,7 +229,7 @@ TEST_F(plain, memory_that_can_only_be_read_can_be_sent)
 	ASSERT_EQ(0, succeed(self->a, 1, NULL));
 	EXPECT_EQ(0, same_bytes(readable, self->b->memory, PAGE));
 	wr = plain(self->a, IBCHAN_OP_RECV, 2, readable, PAGE);
-	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_NONE));
+	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_MEMORY_NOT_THERE));
 	munmap(readable, PAGE);
 }
 
@@ -317,15 +323,15 @@ TEST_F(plain, memory_that_is_not_there_is_refused)
 	struct ibchan_submit_wr wr = plain(self->a, IBCHAN_OP_SEND, 1, (void *)PAGE, 8);
 	long before = pins();
 
-	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_NONE));
+	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_MEMORY_NOT_THERE));
 	wr = plain(self->a, IBCHAN_OP_SEND, 1, (void *)0xffff888000000000UL, 8);
-	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_NONE));
+	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_MEMORY_NOT_THERE));
 	wr = plain(self->a, IBCHAN_OP_SEND, 1, (void *)~7UL, 16);
-	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_NONE));
+	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_MEMORY_NOT_THERE));
 	/* It begins well. */
 	munmap(self->memory + MEBI, PAGE);
 	wr = plain(self->a, IBCHAN_OP_SEND, 1, self->memory + MEBI - PAGE, 2 * PAGE);
-	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_NONE));
+	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_MEMORY_NOT_THERE));
 	EXPECT_EQ(before, pins());
 }
 
@@ -401,20 +407,223 @@ static int poor_child(void *arg)
 	rc = is_refusal(&answer, ENOMEM, IBCHAN_REASON_MEMLOCK);
 	if (!rc)
 		rc = has_values(&answer, 4 * PAGE, 4 * PAGE, PAGE);
-	if (!rc)
-		rc = post_one(&side, work(&side, IBCHAN_OP_SEND, 3, 0, 16));
-	if (!rc)
-		rc = succeed(&side, 1, NULL);
-	/* A page is free for another work again, at once or soon. */
-	while (!rc && ask_one(&side, &wr).rc == -ENOMEM)
-		;
 	side_close(&side);
 	return rc;
+}
+
+#define ROUNDS	200
+
+/* The limit allows one of these works at a time: the next one as soon as one has ended. */
+static int frugal_child(void *arg)
+{
+	struct rlimit limit = { .rlim_cur = 4 * PAGE, .rlim_max = 4 * PAGE };
+	struct side_options options = side_defaults();
+	struct side side;
+	unsigned int i;
+	int rc;
+
+	options.memory = PAGE;
+	rc = side_open(&side, &options);
+	if (!rc)
+		rc = side_handshake(&side, &side.endpoint);
+	if (!rc && (setrlimit(RLIMIT_MEMLOCK, &limit) || drop_privileges()))
+		rc = -EINVAL;
+	for (i = 0; i < ROUNDS && !rc; i++) {
+		rc = post_one(&side, plain(&side, IBCHAN_OP_RECV, 1, arg, 3 * PAGE));
+		if (!rc)
+			rc = post_one(&side, work(&side, IBCHAN_OP_SEND, 2, 0, 16));
+		if (!rc)
+			rc = succeed(&side, 1, NULL);
+		if (!rc)
+			rc = succeed(&side, 2, NULL);
+	}
+	side_close(&side);
+	return rc;
+}
+
+TEST_F(plain, what_a_work_was_charged_can_be_used_for_the_next_one)
+{
+	EXPECT_EQ(0, in_child(frugal_child, self->memory));
 }
 
 TEST_F(plain, a_caller_without_privileges_is_held_to_his_memlock_limit)
 {
 	EXPECT_EQ(0, in_child(poor_child, self->memory));
+}
+
+/* A fault that waits for the process itself to serve it. */
+struct paged {
+	struct side *side;
+	void *memory;
+	int rc;
+};
+
+static void *post_paged(void *arg)
+{
+	struct paged *paged = arg;
+
+	paged->rc = post_one(paged->side, plain(paged->side, IBCHAN_OP_RECV, 1, paged->memory,
+						64));
+	return NULL;
+}
+
+TEST_F(plain, a_page_that_takes_its_time_holds_nobody_else_up)
+{
+	struct paged paged = { .side = self->a };
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register region = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_zeropage zero = { .mode = 0 };
+	struct pollfd pollfd = { .events = POLLIN };
+	pthread_t thread;
+
+	pollfd.fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (pollfd.fd < 0 && errno == ENOSYS)
+		SKIP(return, "this kernel has no userfaultfd");
+	paged.memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+	region.range = (struct uffdio_range) { (uintptr_t)paged.memory, PAGE };
+	zero.range = region.range;
+	ASSERT_LE(0, pollfd.fd);
+	ASSERT_EQ(0, ioctl(pollfd.fd, UFFDIO_API, &api));
+	ASSERT_EQ(0, ioctl(pollfd.fd, UFFDIO_REGISTER, &region));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, post_paged, &paged));
+	ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
+	/* All kinds of commands go on meanwhile. */
+	EXPECT_EQ(0, exchange(self->a, self->b));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->a));
+	EXPECT_EQ(-EBUSY, destroy(self->a->fd, self->a->pd));
+	ASSERT_EQ(0, ioctl(pollfd.fd, UFFDIO_ZEROPAGE, &zero));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, paged.rc);
+	close(pollfd.fd);
+	munmap(paged.memory, PAGE);
+}
+
+TEST_F(plain, inline_plain_and_registered_elements_mix_in_one_batch)
+{
+	unsigned char *memory = self->memory, *at = self->b->memory;
+	struct ibchan_submit_sge two[2] = { element(memory + 8192, 100), { 0, 50, self->a->mr } };
+	struct ibchan_submit_wr wrs[64];
+	struct side_options options = plain_options();
+	struct pair pair;
+	unsigned int i;
+
+	options.params.max_inline_data = 64;
+	options.params.max_send_wr = ARRAY_SIZE(wrs);
+	ASSERT_EQ(0, pair_open(&pair, PAIR_SAME_DEVICE, &options));
+	at = pair.b->memory;
+	two[1].mr = pair.a->mr;
+	pattern(memory, 16384, 1);
+	pattern(pair.a->memory, 4096, 2);
+	for (i = 0; i < ARRAY_SIZE(wrs); i++) {
+		wrs[i] = plain(pair.a, IBCHAN_OP_WRITE, i, memory + i, 64);
+		switch (i % 4) {
+		case 0:
+			wrs[i].flags = IBCHAN_WR_INLINE;
+			break;
+		case 1:
+			work_elements(&wrs[i], two, 2);
+			break;
+		case 2:
+			wrs[i] = work(pair.a, IBCHAN_OP_WRITE, i, i, 64);
+			break;
+		}
+		work_at(&wrs[i], pair.b, i * 256);
+	}
+	ASSERT_EQ(0, post(pair.a, wrs, ARRAY_SIZE(wrs)));
+	for (i = 0; i < ARRAY_SIZE(wrs); i++, at += 256) {
+		ASSERT_EQ(0, succeed(pair.a, i, NULL));
+		switch (i % 4) {
+		case 1:
+			EXPECT_EQ(0, same_bytes(memory + 8192, at, 100));
+			EXPECT_EQ(0, same_bytes(pair.a->memory, at + 100, 50));
+			break;
+		case 2:
+			EXPECT_EQ(0, same_bytes(pair.a->memory + i, at, 64));
+			break;
+		default:
+			EXPECT_EQ(0, same_bytes(memory + i, at, 64));
+			break;
+		}
+	}
+	pair_close(&pair);
+}
+
+TEST_F(plain, a_refusal_speaks_of_its_own_entry_only)
+{
+	struct ibchan_submit_wr wrs[2] = {
+		plain(self->a, IBCHAN_OP_SEND, 1, (void *)PAGE, 8),
+		work_empty(self->a, IBCHAN_OP_SEND, 2),
+	};
+	struct ibchan_cmd_submit cmd;
+	struct answer answer;
+
+	/* The second cannot even be copied, which is seen first. */
+	wrs[1].num_sge = 999;
+	answer = ask(self->a, wrs, 2);
+	EXPECT_EQ(0, is_refusal(&answer, EFAULT, IBCHAN_REASON_MEMORY_NOT_THERE));
+	EXPECT_EQ(0, has_values(&answer, PAGE, 8, 0));
+	/* What an earlier call left in the struct is gone. */
+	cmd = submission(wrs, 1);
+	cmd.reason.code = IBCHAN_REASON_OPCODE;
+	wrs[0] = work(self->a, IBCHAN_OP_WRITE, 1, 0, 8);
+	work_at(&wrs[0], self->b, 0);
+	EXPECT_EQ(0, cmd_submit(self->a->fd, &cmd));
+	EXPECT_EQ(IBCHAN_REASON_NONE, cmd.reason.code);
+	EXPECT_EQ(0, succeed(self->a, 1, NULL));
+}
+
+struct racer {
+	struct side *side;
+	unsigned char *memory;
+	unsigned int base;
+	int rc;
+};
+
+static void *race_plain(void *arg)
+{
+	struct racer *racer = arg;
+	unsigned int i;
+
+	for (i = 0; i < 100 && !racer->rc; i++) {
+		struct ibchan_submit_wr wr = plain(racer->side, IBCHAN_OP_WRITE, racer->base + i,
+						   racer->memory, 40000);
+
+		wr.remote_addr = address(racer->side->memory) + racer->base;
+		wr.rkey = racer->side->rkey;
+		do
+			racer->rc = post_one(racer->side, wr);
+		while (racer->rc == -EAGAIN);
+	}
+	return NULL;
+}
+
+TEST_F(plain, several_threads_post_plain_memory_on_one_channel)
+{
+	struct side_options options = plain_options();
+	struct racer racers[3];
+	pthread_t threads[3];
+	struct side side;
+	unsigned int i, n;
+
+	options.ring_entries = 512;
+	ASSERT_EQ(0, side_open(&side, &options));
+	ASSERT_EQ(0, side_handshake(&side, &side.endpoint));
+	for (i = 0; i < 3; i++) {
+		racers[i] = (struct racer) { &side, self->memory + i * 65536, i * 65536, 0 };
+		pattern(racers[i].memory, 40000, i);
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, race_plain, &racers[i]));
+	}
+	for (i = 0; i < 3; i++) {
+		pthread_join(threads[i], NULL);
+		EXPECT_EQ(0, racers[i].rc);
+	}
+	for (i = 0; i < 3; i++) {
+		for (n = 0; n < 100; n++)
+			ASSERT_EQ(0, succeed(&side, racers[i].base + n, NULL));
+		EXPECT_EQ(0, same_bytes(racers[i].memory, side.memory + racers[i].base, 40000));
+	}
+	side_close(&side);
 }
 
 static int foreign_child(void *arg)

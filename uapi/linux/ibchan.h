@@ -585,9 +585,11 @@ struct ibchan_cmd_channel_break {
  * @mr: handle, or IBCHAN_MR_PLAIN
  *
  * The pages of plain memory are pinned for this one work and charged to
- * RLIMIT_MEMLOCK. They are let go when the work has completed; those of a work that
- * failed, when its channel is closed, because the device may still be busy with
- * them. An element of plain memory has at most out_max_plain_bytes of the device's.
+ * RLIMIT_MEMLOCK; out_pinned_bytes does not count them. They are let go soon after
+ * the work has completed, at the latest for another post that needs the room; those
+ * of a work that failed, when its channel is closed, because the device may still be
+ * busy with them. An element of plain memory has at most out_max_plain_bytes of the
+ * device's.
  */
 struct ibchan_submit_sge {
 	__aligned_u64 offset;
@@ -625,9 +627,11 @@ struct ibchan_submit_sge {
  * An atomic works on 8 bytes of the peer's at a multiple of 8, in the byte order of
  * the peer's host. Its one element of 8 bytes receives what they were before.
  *
- * A work with IBCHAN_WR_UNSIGNALED ends when a later work of its channel's sends,
- * writes, reads and atomics does that has not the flag, or with an error, or when
- * the channel breaks. Its completion has IBCHAN_CQE_SILENT if it succeeded.
+ * A work with IBCHAN_WR_UNSIGNALED ends at the latest when a later work of its
+ * channel's sends, writes, reads and atomics does that has not the flag, or with an
+ * error, or when the channel breaks. It may end before, because half a queue of such
+ * works is the most that the kernel waits for. Its completion has IBCHAN_CQE_SILENT if
+ * it succeeded; waits count that as any other.
  */
 struct ibchan_submit_wr {
 	__u32 channel;

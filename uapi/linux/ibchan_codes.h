@@ -67,7 +67,8 @@
 	X(51, DMABUF_DEVICE)	/* driver id */				\
 	X(52, DMABUF_NOT_MAPPED) /* */					\
 	X(53, DMABUF_NO_PAGES)	/* */					\
-	X(54, DMABUF_MODE)	/* */
+	X(54, DMABUF_MODE)	/* */					\
+	X(55, MEMORY_NOT_THERE)	/* address given, length */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {

@@ -148,6 +148,8 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"only {d1} of {d0} pieces join at page borders",
 	[IBCHAN_REASON_REGION_COPIED] =
 		"the device does not reach this memory itself: it would work on a copy",
+	[IBCHAN_REASON_MEMORY_NOT_THERE] =
+		"{E}no memory at {x0} for {d1} bytes, or none that allows this access",
 	[IBCHAN_REASON_INLINE_ELEMENT] =
 		"{E}inline data come from plain memory, not from region {d0}",
 	[IBCHAN_REASON_DMABUF_DEVICE] =

@@ -190,12 +190,14 @@ struct ibchan_pages {
  * struct ibchan_plain - memory of the calling process, for one element of one work
  * @addr: of the first byte; any alignment
  * @length: bytes, 1 and up
+ * @max_sge: elements that the device may see of it: ibchan_channel_max_sge()
  * @num_sge: elements that the work has
  * @opcode: of the work: IBCHAN_OP_*
  */
 struct ibchan_plain {
 	u64 addr;
 	u32 length;
+	u32 max_sge;
 	u16 num_sge;
 	u8 opcode;
 };
@@ -284,7 +286,7 @@ struct ibchan_work {
 
 /*
  * A flag besides those of <linux/ibchan.h>. Of these, IBCHAN_WR_INLINE means @data
- * instead of elements here, and IBCHAN_WR_UNCHECKED is what goes without saying.
+ * instead of elements here, and IBCHAN_WR_UNCHECKED is unknown: it goes without saying.
  */
 #define IBCHAN_WR_EXCLUSIVE	0x20U	/* ranges in flight must not collide */
 
@@ -395,11 +397,12 @@ void ibchan_flush(void);
 
 struct ibchan_pd *ibchan_pd_alloc(struct ibchan_device *dev);
 int ibchan_pd_free(struct ibchan_pd *pd);
+bool ibchan_pd_tryget(struct ibchan_pd *pd);
+void ibchan_pd_put(struct ibchan_pd *pd);
 
 struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 				     u32 access, struct ibchan_reason *reason);
-struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_channel *ch, struct ibchan_pd *pd,
-				     const struct ibchan_plain *plain,
+struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_pd *pd, const struct ibchan_plain *plain,
 				     struct ibchan_reason *reason);
 struct ibchan_mr *ibchan_mr_reg_kernel(struct ibchan_pd *pd, void *addr, u64 length,
 				       u32 access, struct ibchan_reason *reason);
@@ -441,6 +444,7 @@ int ibchan_channel_handshake(struct ibchan_channel *ch,
 void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr *attr);
 void ibchan_channel_break(struct ibchan_channel *ch, int error);
 void ibchan_channel_close(struct ibchan_channel *ch);
+u32 ibchan_channel_max_sge(const struct ibchan_channel *ch, u8 opcode);
 void ibchan_channel_arm(struct ibchan_channel *ch, const struct ibchan_cq *except);
 
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
