@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "dmabuf.h"
@@ -155,6 +156,38 @@ TEST_F(device, that_leaves_gives_its_memory_back_at_once)
 	/* The files are still open; only the other device's memory may remain pinned. */
 	EXPECT_EQ(counter("mr_pages") - (pins() - self->calm.pins), 0);
 	EXPECT_GT(pinned, pins());
+}
+
+static bool only_regions_are_pinned(void *arg)
+{
+	const struct calm *calm = arg;
+
+	return pins() - calm->pins == counter("mr_pages");
+}
+
+TEST_F(device, that_leaves_lets_go_of_plain_memory_in_flight)
+{
+	struct side *a = self->pair.a;
+	struct ibchan_submit_wr wr = work_empty(a, IBCHAN_OP_RECV, 1);
+	unsigned char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long before = pins();
+
+	/* In pieces, and in one. */
+	wr.num_sge = 1;
+	wr.sge = (struct ibchan_submit_sge) { address(memory), 5000, IBCHAN_MR_PLAIN };
+	ASSERT_EQ(0, post_one(a, wr));
+	wr.wr_id = 2;
+	wr.sge.length = 1 << 20;
+	ASSERT_EQ(0, post_one(a, wr));
+	EXPECT_EQ(before + 2 + 256, pins());
+	ASSERT_EQ(0, delete_device());
+	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(a, 1));
+	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(a, 2));
+	EXPECT_TRUE(eventually(only_regions_are_pinned, &self->calm));
+	EXPECT_LT(pins(), before);
+	EXPECT_EQ(-ENODEV, post_one(a, wr));
+	munmap(memory, 1 << 20);
 }
 
 /* Removal waits for no exporter: the shells of the regions keep their dma-bufs. */
