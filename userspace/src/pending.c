@@ -26,11 +26,6 @@ static struct ticket ticket_of(const struct ibchan_pending *pending)
 	};
 }
 
-int pending_is_done(const struct ibchan_pending *pending)
-{
-	return pending->state == PENDING_DONE;
-}
-
 /* Nobody will ever tell how it ended. */
 void pending_lose(struct ibchan_pending *pending, int error)
 {
@@ -69,6 +64,12 @@ static int look(struct ibchan_pending *pending)
 		return ret;
 	ret = ticket_look(&ticket, &completion, NULL);
 	return settle(pending, &completion, ret);
+}
+
+/* Whether it has ended by now, seen or not. */
+int pending_has_ended(struct ibchan_pending *pending)
+{
+	return pending->state != PENDING_POSTED || look(pending) > 0;
 }
 
 /* 0 when it has ended, else as ticket_wait() says. */

@@ -94,7 +94,7 @@ int ibchan_scope_error(const struct ibchan_scope *scope)
 static void break_rest(struct ibchan_pending *pending)
 {
 	for (; pending; pending = pending->next)
-		if (!pending_is_done(pending))
+		if (!pending_has_ended(pending))
 			ibchan_channel_break(pending->completion.channel);
 }
 

@@ -113,8 +113,9 @@ int ibchan_cq_fd(struct ibchan_cq *cq);
  * @n: its length
  *
  * No system call. The oldest come first; those of one channel and direction
- * come in the order of their posts. Blocking calls take the completion of
- * their own work; all others appear here.
+ * come in the order of their posts. Blocking calls and pending works take the
+ * completion of their own work, and an unsignaled work that succeeds has none to
+ * show; all others appear here.
  *
  * Return: how many were filled in, 0 if there were none; -EPERM: see Fork.
  */
