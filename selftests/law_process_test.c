@@ -553,12 +553,24 @@ static int swap_endpoints(int socket, struct side *side)
 	return side_handshake(side, &peer);
 }
 
-/* The memory that the peer may reach goes the same way. */
-static int swap_memory(int socket, struct side *side, struct side *peer)
+/* What works at the peer's memory need, as work_at() takes it. */
+struct reach {
+	unsigned char *memory;
+	__u32 rkey;
+};
+
+/* Goes the same way. */
+static int swap_memory(int socket, const struct side *side, struct side *peer)
 {
-	if (write(socket, side, sizeof(*side)) != sizeof(*side))
+	struct reach reach = { side->memory, side->rkey };
+
+	if (write(socket, &reach, sizeof(reach)) != sizeof(reach))
 		return -EPIPE;
-	return read(socket, peer, sizeof(*peer)) == sizeof(*peer) ? 0 : -EPIPE;
+	if (read(socket, &reach, sizeof(reach)) != sizeof(reach))
+		return -EPIPE;
+	peer->memory = reach.memory;
+	peer->rkey = reach.rkey;
+	return 0;
 }
 
 static int other_side(int socket, struct side *side, const char *device)
