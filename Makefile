@@ -33,6 +33,7 @@ all: modules lib selftests ## build everything
 help: ## this list
 	@echo 'make demo    two processes exchange data over two soft-RoCE devices in a guest'
 	@echo 'make check   the tests, in a guest'
+	@echo 'make flavors the test programs as 32-bit ones, with sanitizers, in valgrind'
 	@echo 'make bench   what ibchan costs above raw verbs, in a guest'
 	@echo
 	@sed -n -E 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 16
@@ -40,6 +41,7 @@ help: ## this list
 	@echo 'KDIR=DIR      kernel headers to build the module for'
 	@echo 'FAULTS=1      with modules: those whose verbs can be made to fail'
 	@echo 'TESTS=FOLDERS with test-modules: only kunit, kclient, bench or dmabuf'
+	@echo 'FLAVORS=NAMES with flavors: only m32, asan, tsan or valgrind'
 	@echo 'KERNEL=6.1    guest to run in: 6.1, 6.12, debug, or a folder'
 	@echo 'DESTDIR=DIR   PREFIX=/usr/local   where install puts things'
 	@echo 'HOST=1        with demo: on this machine'"'"'s own RDMA devices, no guest'
@@ -120,6 +122,26 @@ check: setup ## see above
 	$(MAKE) -s -j"$$(nproc)" test-modules KDIR=$$kdir && \
 	$(MAKE) -s -j"$$(nproc)" test-modules KDIR=$$kdir FAULTS=1
 	@$(VM)/run --kernel $(KERNEL) --timeout $(TIMEOUT) -- selftests/run-tests
+
+FLAVORS ?= m32 asan tsan valgrind
+flags_m32 := -O2 -g -m32
+flags_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined
+flags_tsan := -O1 -g -fsanitize=thread
+flags_valgrind := -O1 -g
+
+.PHONY: flavors $(addprefix flavor-,$(FLAVORS))
+flavors: ## see above
+	@$(VM)/setup build guest flavors
+	@echo 'building the library and the tests as $(FLAVORS)'
+	+@$(MAKE) -s -j"$$(nproc)" $(addprefix flavor-,$(FLAVORS))
+	+@$(MAKE) -s test-modules TESTS=dmabuf KDIR="$$($(VM)/kernel headers $(KERNEL))"
+	@$(VM)/run --kernel $(KERNEL) --timeout $(TIMEOUT) -- selftests/flavors/flavors $(FLAVORS)
+
+# All programs as 32-bit ones, which the kernel sees; else the library's, which the tools see.
+library_tests := $(notdir $(basename $(wildcard $(top)/selftests/shim*_test.c)))
+$(addprefix flavor-,$(FLAVORS)): flavor-%:
+	+@$(MAKE) -s selftests BUILD=$(BUILD)/flavors/$* CFLAGS='$(flags_$*)' \
+		$(if $(filter m32,$*),,PROGRAMS='$(library_tests)')
 
 .PHONY: bench
 bench: ## see above; BENCH=--no-gate only reports
