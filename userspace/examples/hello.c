@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The smallest complete program: a channel to itself carries one message. */
+#include <err.h>
 #include <ibchan.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static struct ibchan_error error;
 
@@ -10,23 +10,18 @@ static void must(int ret)
 {
 	char text[256];
 
-	if (ret >= 0)
-		return;
-	if (!error.code)
-		error.code = ret;	/* a call that gives no details */
-	ibchan_error_text(&error, text, sizeof(text));
-	fprintf(stderr, "%s\n", text);
-	exit(1);
+	error.code = ret;	/* some calls give no details */
+	if (ret < 0 && ibchan_error_text(&error, text, sizeof(text)))
+		errx(1, "%s", text);
 }
 
 int main(void)
 {
-	static char out[64] = "hello, channel", in[64];
+	static char text[2][64] = { "hello, channel" };
 	struct ibchan_context *context;
 	struct ibchan_device *device;
 	struct ibchan_pd *pd;
-	struct ibchan_cq *cq;
-	struct ibchan_mr *out_mr, *in_mr;
+	struct ibchan_mr *mr;
 	struct ibchan_builder builder;
 	struct ibchan_prepared *prepared;
 	struct ibchan_endpoint endpoint;
@@ -36,21 +31,18 @@ int main(void)
 	must(ibchan_context_open(&context));
 	must(ibchan_device_open(context, NULL, &device));	/* the first one */
 	must(ibchan_pd_alloc(device, &pd));
-	must(ibchan_cq_create(device, IBCHAN_DEFAULT_CQ_ENTRIES, 0, &cq, &error));
-	must(ibchan_mr_reg_local(pd, out, sizeof(out), &out_mr, &error));
-	must(ibchan_mr_reg_local(pd, in, sizeof(in), &in_mr, &error));
-
-	ibchan_builder_init(&builder, pd, cq);
+	must(ibchan_mr_reg_local(pd, text, sizeof(text), &mr, &error));
+	ibchan_builder_init(&builder, pd, NULL);	/* with a completion queue of its own */
 	must(ibchan_builder_prepare(&builder, &prepared, &error));
 	ibchan_prepared_endpoint(prepared, &endpoint);	/* a peer's would come by TCP */
 	must(ibchan_prepared_handshake(prepared, &endpoint, &channel, &error));
 
-	struct ibchan_sge from = ibchan_sge_new(out_mr, 0, sizeof(out));
+	struct ibchan_sge from = ibchan_sge_new(mr, 0, 64);
+	struct ibchan_cq *cq = ibchan_channel_recv_cq(channel);
 
-	must(ibchan_post_receive(channel, in_mr, 0, sizeof(in), 1));
+	must(ibchan_post_receive(channel, mr, 64, 64, 1));
 	must(ibchan_send(channel, &from, 1, &error));
 	must(ibchan_cq_wait(cq, &received, 1, 1, IBCHAN_TIMEOUT_NEVER));
-	printf("%u bytes: %s\n", received.bytes, in);
-	must(ibchan_context_close(context));	/* ends whatever is left */
-	return 0;
+	printf("%u bytes: %s\n", received.bytes, text[1]);
+	return ibchan_context_close(context);	/* ends whatever is left */
 }

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * One-sided: one side offers memory, the other reads and writes it while the first
+ * does nothing. A last write carries an immediate, which tells the first that all
+ * is there.
+ *
+ *	one_sided			on the machine that offers
+ *	one_sided HOST			on the other
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common.h"
+
+#define CELLS	64
+#define DONE	0x600d
+
+struct cell {
+	__u64 number;
+	__u64 square;
+};
+
+static struct cell cells[CELLS];
+
+/* The peer fills in the squares. Whoever has the key can: it is given to one only. */
+static void offer(struct side *side, int tcp)
+{
+	unsigned char bytes[IBCHAN_REMOTE_REGION_SIZE], unused[IBCHAN_REMOTE_REGION_SIZE];
+	struct ibchan_remote_region region;
+	struct ibchan_completion got;
+	struct ibchan_mr *mr;
+
+	for (int i = 0; i < CELLS; i++)
+		cells[i].number = 3 * i + 1;
+	must("memory", ibchan_mr_reg_shared(side->pd, cells, sizeof(cells), &mr, &error));
+	must("region", ibchan_mr_remote_region(mr, &region));
+	ibchan_remote_region_to_bytes(&region, bytes);
+	swap(tcp, bytes, unused, sizeof(bytes));
+
+	/* The immediate takes a receive, which needs no memory. */
+	must("receive", ibchan_receive(side->channel, NULL, 0, &got, &error));
+	check("the peer says something else",
+	      got.flags & IBCHAN_CQE_IMM && got.imm == DONE);
+	for (__u64 i = 0; i < CELLS; i++)
+		check("a square is wrong",
+		      cells[i].square == (3 * i + 1) * (3 * i + 1));
+	printf("%d squares are right\n", CELLS);
+
+	/* Once this has returned, the key is worth nothing. */
+	must("deregister", ibchan_mr_dereg(mr));
+}
+
+/* One square to its place in the peer's memory; the last one says so. */
+static void write_square(struct side *side, struct ibchan_mr *mr, int i,
+			 const struct ibchan_remote_region *region)
+{
+	struct ibchan_sge from = ibchan_sge_new(mr, (char *)&cells[i].square - (char *)cells,
+						sizeof(cells[i].square));
+	struct ibchan_wr wr = {
+		.channel = side->channel, .opcode = IBCHAN_OP_WRITE, .sges = &from, .num_sge = 1,
+	};
+
+	must("cell", ibchan_remote_region_element(region, struct cell, i, &wr.remote));
+	must("square", ibchan_remote_region_field(&wr.remote, struct cell, square, &wr.remote));
+	if (i == CELLS - 1) {
+		wr.flags = IBCHAN_WR_IMM;
+		wr.imm = DONE;
+	}
+	must("write", ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, &error));
+}
+
+static void use(struct side *side, int tcp)
+{
+	unsigned char bytes[IBCHAN_REMOTE_REGION_SIZE], unused[IBCHAN_REMOTE_REGION_SIZE] = { 0 };
+	struct ibchan_remote_region region;
+	struct ibchan_sge all;
+	struct ibchan_mr *mr;
+
+	swap(tcp, unused, bytes, sizeof(bytes));
+	must("region", ibchan_remote_region_from_bytes(&region, bytes, sizeof(bytes)));
+	must("memory", ibchan_mr_reg_local(side->pd, cells, sizeof(cells), &mr, &error));
+	all = ibchan_sge_new(mr, 0, sizeof(cells));
+	must("read", ibchan_read(side->channel, &all, 1, &region, &error));
+	for (int i = 0; i < CELLS; i++) {
+		cells[i].square = cells[i].number * cells[i].number;
+		write_square(side, mr, i, &region);
+	}
+	printf("%d squares written\n", CELLS);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	struct side side;
+	int tcp;
+
+	options_read(&options, argc, argv);
+	side_open(&side, &options);
+	tcp = meet(&options);
+	side.channel = channel_open(&side, tcp);
+	if (options.host)
+		use(&side, tcp);
+	else
+		offer(&side, tcp);
+	part(tcp);
+	return ibchan_context_close(side.context);
+}
