@@ -249,6 +249,9 @@ struct ibchan_cq *ibchan_channel_recv_cq(const struct ibchan_channel *channel);
  * It takes no more work; what is in flight completes with WR_FLUSH_ERR unless
  * it had been done. Breaking twice is fine.
  *
+ * Buffers: those of the works in flight stay the device's until their
+ * completions were handed out.
+ *
  * Return: 0 or a negative errno.
  */
 int ibchan_channel_break(struct ibchan_channel *channel);
@@ -260,6 +263,9 @@ int ibchan_channel_break(struct ibchan_channel *channel);
  * Takes a bounded time. Its works have completed when this returns; the
  * completions can still be polled and name no channel then. A cq of its own goes
  * with it; only pending works can still be asked.
+ *
+ * Buffers: those of the channel's works may be reused once this has returned
+ * 0.
  *
  * Return: 0 or a negative errno; the handle is gone either way.
  */

@@ -58,9 +58,10 @@ int ibchan_context_open(struct ibchan_context **context);
  * @context: NULL is fine
  *
  * Every handle of the context is gone afterwards. The kernel breaks the
- * channels, drains them and lets the memory go; buffers may be reused on
- * return, unless another process has got the file or a completion queue's
- * descriptor: then once that is closed, too.
+ * channels, drains them and lets the memory go.
+ *
+ * Buffers: all may be reused on return, unless another process has got the
+ * file or a completion queue's descriptor: then once that is closed, too.
  *
  * Return: 0.
  */

@@ -117,6 +117,9 @@ int ibchan_cq_fd(struct ibchan_cq *cq);
  * completion of their own work, and an unsignaled work that succeeds has none to
  * show; all others appear here.
  *
+ * Buffers: those of the works whose completions are handed out may be reused,
+ * and those of the unsignaled works that ended with them.
+ *
  * Return: how many were filled in, 0 if there were none; -EPERM: see Fork.
  */
 int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
@@ -133,6 +136,9 @@ int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
  *
  * Enters the kernel only if there are not yet @min. Nothing is lost when the
  * wait ends early: what has come is handed out, the rest comes later.
+ *
+ * Buffers: those of the works whose completions are handed out may be reused,
+ * and those of the unsignaled works that ended with them.
  *
  * Return: how many were filled in: @min or more, or fewer when the wait ended
  * early; if there were none: -ETIMEDOUT, or -EINTR for a signal; -EINVAL: @min

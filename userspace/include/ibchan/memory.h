@@ -60,6 +60,10 @@ struct ibchan_mr_params {
  * The range stays registered, and its pages pinned, when the process unmaps
  * it.
  *
+ * Buffers: the range may be used freely until a work names it. With a remote
+ * access, peers may use it from the time they know its key until
+ * ibchan_mr_dereg() has returned 0.
+ *
  * Return: 0; -EINVAL: no bytes, or an access that cannot be; -EOPNOTSUPP: the
  * device cannot register user memory safely, or unknown flags; -ENOMEM: no
  * memory, or RLIMIT_MEMLOCK (then @error names used, limit and needed);
@@ -79,6 +83,8 @@ int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
  *
  * ibchan_mr_reg() with IBCHAN_ACCESS_LOCAL: no peer can name it.
  *
+ * Buffers: the range may be used freely until a work names it.
+ *
  * Return: as ibchan_mr_reg().
  */
 int ibchan_mr_reg_local(struct ibchan_pd *pd, void *addr, size_t length,
@@ -94,6 +100,10 @@ int ibchan_mr_reg_local(struct ibchan_pd *pd, void *addr, size_t length,
  *
  * ibchan_mr_reg() with IBCHAN_ACCESS_SHARED. Whoever learns its remote region
  * can write when they like.
+ *
+ * Buffers: the range may be used freely until a work names it, but peers may
+ * read and write it from the time they know its key until ibchan_mr_dereg()
+ * has returned 0.
  *
  * Return: as ibchan_mr_reg().
  */
@@ -138,6 +148,10 @@ struct ibchan_dmabuf_params {
  * the CPU, which begins here; what other devices do with the dma-buf meanwhile
  * is for the program to keep apart from its works.
  *
+ * Buffers: the memory may be used freely, as far as other users of the dma-buf
+ * allow, until a work names it. With a remote access, peers may use it from
+ * the time they know its key until ibchan_mr_dereg() has returned 0.
+ *
  * Return: 0; -EINVAL: no bytes, an access that cannot be, a range that leaves
  * the dma-buf, a descriptor of something else, or a reserved member that is not
  * zero; with remote access also more pages than the device can register at a
@@ -156,7 +170,9 @@ int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd,
  * ibchan_mr_dereg() - unregister memory
  * @mr: NULL is fine
  *
- * Once this returns 0, no peer reaches the memory any more.
+ * Buffers: once this has returned 0, no peer reaches the memory any more, and
+ * no work names it. It may be unmapped before as well: its pages stay as they
+ * are until then.
  *
  * Return: 0; -EBUSY: a posted work uses it.
  */
@@ -246,7 +262,7 @@ int ibchan_remote_region_nth(const struct ibchan_remote_region *region,
 			     struct ibchan_remote_region *sub);
 
 /**
- * ibchan_remote_region_element - the same for an element that has a type
+ * ibchan_remote_region_element - an element of a type of such an array
  * @region: the whole
  * @type: of an element
  * @index: 0 and up

@@ -99,6 +99,10 @@ struct ibchan_scope {
  *
  * Its completion never shows up in ibchan_cq_poll(). One system call.
  *
+ * Buffers: the ranges belong to the device until one of the calls on @pending
+ * has said that the work has ended; not if the post was refused. @wr and its
+ * list of elements may be reused at once.
+ *
  * Return: as ibchan_post() for one request; -EALREADY: it is in flight.
  */
 int ibchan_pending_post(struct ibchan_pending *pending,
@@ -115,6 +119,8 @@ int ibchan_pending_post(struct ibchan_pending *pending,
  * its place for a later work. From then on the work counts as one that ended with
  * -ESTALE.
  *
+ * Buffers: those of the work may be reused when this has returned 1.
+ *
  * Return: 1: it has, ibchan_pending_result() tells how; 0: not yet; -EINVAL: it
  * was never posted; -EPERM: see Fork.
  */
@@ -126,6 +132,8 @@ int ibchan_pending_poll(struct ibchan_pending *pending);
  *
  * Lets other threads run now and then.
  *
+ * Buffers: those of the work may be reused when this has returned 0.
+ *
  * Return: 0: it has; else as ibchan_pending_poll(), with the work still in flight.
  */
 int ibchan_pending_spin(struct ibchan_pending *pending);
@@ -136,6 +144,8 @@ int ibchan_pending_spin(struct ibchan_pending *pending);
  * @timeout_ns: in nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: no limit
  *
  * Enters the kernel only if it has not ended yet. Signals do not end the wait.
+ *
+ * Buffers: those of the work may be reused when this has returned 0.
  *
  * Return: 0: it has ended, ibchan_pending_result() tells how; -ETIMEDOUT: it is
  * still in flight; -EINVAL: it was never posted, or a negative time-out; -EPERM:
@@ -159,6 +169,9 @@ int ibchan_pending_result(const struct ibchan_pending *pending);
  * @pending: posted or not; NULL is fine
  *
  * Waits until it has ended, however long that takes.
+ *
+ * Buffers: those of the work may be reused on return, but for a work that the
+ * kernel can tell no more about; see ibchan_scope_end().
  */
 void ibchan_pending_drop(struct ibchan_pending *pending);
 
@@ -198,6 +211,10 @@ struct ibchan_scope *ibchan_scope_begin_manual(struct ibchan_scope *scope);
  *	the ranges of its elements outlive the scope
  * @error: details; NULL is fine
  *
+ * Buffers: the ranges belong to the device until one of the calls on @pending
+ * has said that the work has ended, or the scope has ended. @wr and its list
+ * of elements may be reused at once.
+ *
  * Return: as ibchan_pending_post(); -EALREADY also when nobody has looked at the
  * result of the work that it posted in this scope before, and when it is in
  * another scope that has not ended.
@@ -226,6 +243,9 @@ int ibchan_scope_fail(struct ibchan_scope *scope, int error);
  * damaged, or this is a child of the process that posted it - counts as one that
  * failed with -EPROTO or -EPERM; its ranges must be left alone until the context
  * is closed.
+ *
+ * Buffers: those of all works of the scope may be reused on return, but for a
+ * work that the kernel can tell no more about.
  */
 void ibchan_scope_end(struct ibchan_scope *scope);
 
@@ -234,6 +254,8 @@ void ibchan_scope_end(struct ibchan_scope *scope);
  * @scope: the variable; NULL in it is fine
  *
  * What the block macros are made of; ibchan_scope_end() is the call to use.
+ *
+ * Buffers: as ibchan_scope_end().
  */
 void ibchan_scope_leave(struct ibchan_scope **scope);
 
@@ -263,6 +285,8 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
  * ibchan_dropped - attribute of a struct ibchan_pending that drops it where it is left
  *
  *	struct ibchan_pending work ibchan_dropped = { 0 };
+ *
+ * Buffers: as ibchan_pending_drop().
  */
 #define ibchan_dropped	__attribute__((cleanup(ibchan_pending_drop)))
 
@@ -279,16 +303,22 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
 /**
  * ibchan_scoped - a block whose works have ended when it is left
  * @scope: struct ibchan_scope *, any bytes; readable behind the block
+ *
+ * Buffers: those of all works posted in the block may be reused behind it; see
+ * ibchan_scope_end().
  */
 #define ibchan_scoped(scope)						\
 	__ibchan_scoped(ibchan_scope_begin(scope))
 
 /**
- * ibchan_scoped_timeout - the same, bounded
+ * ibchan_scoped_timeout - a block that waits for its works only so long
  * @scope: struct ibchan_scope *, any bytes; readable behind the block
  * @timeout_ns: from the beginning of the block, in nanoseconds; negative: no
  *	limit. The end of the scope waits until then, and breaks the channels of the
  *	works that are still in flight.
+ *
+ * Buffers: those of all works posted in the block may be reused behind it; see
+ * ibchan_scope_end().
  */
 #define ibchan_scoped_timeout(scope, timeout_ns)			\
 	__ibchan_scoped(ibchan_scope_begin_timeout(scope, timeout_ns))
@@ -299,6 +329,9 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
  *
  * Leaving a work unpolled is a bug of the caller's, unless ibchan_scope_fail() was
  * called: a line on the standard error output says so, and the work is completed.
+ *
+ * Buffers: those of all works posted in the block may be reused behind it; see
+ * ibchan_scope_end().
  */
 #define ibchan_scoped_manual(scope)					\
 	__ibchan_scoped(ibchan_scope_begin_manual(scope))

@@ -160,6 +160,12 @@ struct ibchan_wr {
  * a work out. Not seen are another region over the same memory, what the peer
  * does by its key, and what the CPU does.
  *
+ * Buffers: the ranges of a work that was accepted belong to the device until
+ * its completion was handed out by ibchan_cq_poll() or ibchan_cq_wait(), those
+ * of an unsignaled one until that of the later work was that it ends with.
+ * Those of refused ones and inline data may be reused at once, as may @wrs and
+ * their lists of elements.
+ *
  * Return: 0: all were posted. Else the errno of the first refused one, which
  * and those after it were not posted: -EAGAIN: a queue or the cq is full;
  * -EBUSY: a range collides with one in flight; @error names that one and its work;
@@ -182,8 +188,11 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
  * @length: bytes
  * @wr_id: any number; comes back in the completion
  *
- * One work of one element, to be polled by ibchan_cq_poll(). The range may be
- * reused when its completion was handed out.
+ * One work of one element, to be polled by ibchan_cq_poll().
+ *
+ * Buffers: the range belongs to the device until the work's completion was
+ * handed out by ibchan_cq_poll() or ibchan_cq_wait(); not if the post was
+ * refused.
  *
  * Return: as ibchan_post() for one request.
  */
@@ -198,8 +207,11 @@ int ibchan_post_send(struct ibchan_channel *channel, struct ibchan_mr *mr,
  * @length: bytes
  * @wr_id: any number; comes back in the completion
  *
- * One work of one element, to be polled by ibchan_cq_poll(). The range may be
- * used when its completion was handed out.
+ * One work of one element, to be polled by ibchan_cq_poll().
+ *
+ * Buffers: the range belongs to the device until the work's completion was
+ * handed out by ibchan_cq_poll() or ibchan_cq_wait(); not if the post was
+ * refused.
  *
  * Return: as ibchan_post() for one request.
  */
@@ -217,7 +229,7 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
  * One system call in the good case. Signals do not end the wait. Completions
  * of other works that turn up meanwhile are kept for ibchan_cq_poll().
  *
- * The ranges of the work may be reused when this returns anything but
+ * Buffers: the ranges of the work may be reused when this returns anything but
  * -ETIMEDOUT, -EPROTO or -ENODEV with @error's origin IBCHAN_ERROR_CALL: then
  * the work, if it was posted, is still pending, and ibchan_cq_poll() will hand
  * out its completion.
@@ -237,8 +249,10 @@ int ibchan_perform(const struct ibchan_wr *wr, __s64 timeout_ns,
  * @error: details; NULL is fine
  *
  * The peer's receive must be posted, or become so while the sender retries.
- * The ranges may be reused on return. For a time-out or an immediate see
- * ibchan_perform().
+ * For a time-out or an immediate see ibchan_perform().
+ *
+ * Buffers: the ranges may be reused on return, but for the cases that
+ * ibchan_perform() names.
  *
  * Return: as ibchan_perform() without a limit.
  */
@@ -253,8 +267,11 @@ int ibchan_send(struct ibchan_channel *channel, const struct ibchan_sge *sges,
  * @completion: tells the message's bytes and immediate; NULL is fine
  * @error: details; NULL is fine
  *
- * The ranges may be used on return. A message longer than they are together
- * breaks the channel. For a time-out see ibchan_perform().
+ * A message longer than the ranges together breaks the channel. For a time-out see
+ * ibchan_perform().
+ *
+ * Buffers: the ranges may be used on return, but for the cases that
+ * ibchan_perform() names.
  *
  * Return: as ibchan_perform() without a limit.
  */
@@ -272,7 +289,10 @@ int ibchan_receive(struct ibchan_channel *channel,
  * @error: details; NULL is fine
  *
  * The peer learns nothing of it, unless ibchan_perform() sends an immediate
- * along. The ranges may be reused on return.
+ * along.
+ *
+ * Buffers: the ranges may be reused on return, but for the cases that
+ * ibchan_perform() names.
  *
  * Return: as ibchan_perform() without a limit.
  */
@@ -288,7 +308,8 @@ int ibchan_write(struct ibchan_channel *channel, const struct ibchan_sge *sges,
  * @remote: where from; must be as long as the elements together, or longer
  * @error: details; NULL is fine
  *
- * The ranges may be used on return.
+ * Buffers: the ranges may be used on return, but for the cases that
+ * ibchan_perform() names.
  *
  * Return: as ibchan_perform() without a limit.
  */
@@ -317,6 +338,9 @@ struct ibchan_swap {
  *
  * It was swapped if @sge's memory has become equal to @values->compare.
  *
+ * Buffers: the 8 bytes of @sge may be used on return, but for the cases that
+ * ibchan_perform() names.
+ *
  * Return: as ibchan_perform() without a limit; -EOPNOTSUPP: the device has no
  * atomics (IBCHAN_DEVICE_ATOMICS).
  */
@@ -333,6 +357,9 @@ int ibchan_compare_swap(struct ibchan_channel *channel,
  * @remote: the peer's word, as for ibchan_compare_swap()
  * @add: what is added; the sum wraps
  * @error: details; NULL is fine
+ *
+ * Buffers: the 8 bytes of @sge may be used on return, but for the cases that
+ * ibchan_perform() names.
  *
  * Return: as ibchan_compare_swap().
  */
