@@ -140,6 +140,12 @@ FIXTURE_VARIANT_ADD(pair, blocking) {
 	.client_says = "the last of 100 answers: QUESTION 100 OF 100?\n",
 };
 
+FIXTURE_VARIANT_ADD(pair, scoped) {
+	.file = "../userspace/examples/scoped",
+	.server_says = "8 pieces each way, all as they were sent\n",
+	.client_says = "8 pieces each way, all as they were sent\n",
+};
+
 FIXTURE_VARIANT_ADD(pair, one_sided) {
 	.file = "../userspace/examples/one_sided",
 	.server_says = "64 squares are right\n",

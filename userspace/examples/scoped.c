@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Scoped: both sides send one half of a buffer and receive into the other half, piece
+ * by piece, all pieces at once. Whichever way the block is left, its works have ended
+ * behind it, so the buffer may be looked at there.
+ *
+ *	scoped				on one machine
+ *	scoped HOST			on the other
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common.h"
+
+#define PIECES		8
+#define PIECE		4096
+#define TIMEOUT_NS	(30 * 1000000000LL)
+
+static unsigned char buffer[2][PIECES][PIECE];
+
+static unsigned char pattern(int side, int piece, int byte)
+{
+	return (unsigned char)(side * 101 + piece * 31 + byte * 7);
+}
+
+static void fill(int side)
+{
+	for (int piece = 0; piece < PIECES; piece++)
+		for (int byte = 0; byte < PIECE; byte++)
+			buffer[0][piece][byte] = pattern(side, piece, byte);
+}
+
+static int right(int side)
+{
+	for (int piece = 0; piece < PIECES; piece++)
+		for (int byte = 0; byte < PIECE; byte++)
+			if (buffer[1][piece][byte] != pattern(side, piece, byte))
+				return 0;
+	return 1;
+}
+
+static int post(struct ibchan_scope *scope, struct ibchan_pending *pending,
+		struct ibchan_wr wr, const struct ibchan_sge *sge)
+{
+	wr.sges = sge;
+	wr.num_sge = 1;
+	return ibchan_scope_post(scope, pending, &wr, &error);
+}
+
+/* The receives first, so that the other side's sends find them. */
+static int exchange(struct side *side, struct ibchan_mr *mr)
+{
+	static struct ibchan_pending in[PIECES], out[PIECES];
+	const struct ibchan_wr receive = { .channel = side->channel, .opcode = IBCHAN_OP_RECV };
+	const struct ibchan_wr send = { .channel = side->channel, .opcode = IBCHAN_OP_SEND };
+	struct ibchan_scope scope;
+
+	/* A peer that never sends: the end of the scope breaks the channel then. */
+	ibchan_scoped_timeout(&scope, TIMEOUT_NS) {
+		int ret = 0;
+
+		for (int i = 0; i < PIECES && !ret; i++) {
+			struct ibchan_sge to = ibchan_sge_new(mr, (PIECES + i) * PIECE, PIECE);
+
+			ret = post(&scope, &in[i], receive, &to);
+		}
+		for (int i = 0; i < PIECES && !ret; i++) {
+			struct ibchan_sge from = ibchan_sge_new(mr, i * PIECE, PIECE);
+
+			ret = post(&scope, &out[i], send, &from);
+		}
+		if (ret < 0)
+			ibchan_scope_fail(&scope, ret);
+	}
+	/* Of works that failed, the block's own error or the first one of them. */
+	if (scope.failed)
+		fprintf(stderr, "%s\n", ibchan_status_hint(scope.failed->completion.status));
+	return ibchan_scope_error(&scope);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	struct ibchan_mr *mr;
+	struct side side;
+	int tcp, me;
+
+	options_read(&options, argc, argv);
+	me = options.host ? 1 : 0;
+	side_open(&side, &options);
+	must("memory", ibchan_mr_reg_local(side.pd, buffer, sizeof(buffer), &mr, &error));
+	fill(me);
+	tcp = meet(&options);
+	side.channel = channel_open(&side, tcp);
+	must("exchange", exchange(&side, mr));
+	check("the data is wrong", right(!me));
+	printf("%d pieces each way, all as they were sent\n", PIECES);
+	part(tcp);
+	return ibchan_context_close(side.context);
+}
