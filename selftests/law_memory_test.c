@@ -23,6 +23,7 @@ struct stage {
 	struct pair pair;
 	struct side *own;
 	struct side *peer;
+	int plain;		/* nothing but a work keeps the memory */
 	int file;		/* of the memory, or -1 */
 	unsigned char *view;	/* what the process sees now instead of its memory, or NULL */
 	size_t seen;		/* bytes of it that still are the memory, or none */
@@ -71,13 +72,14 @@ static int adopt_file(struct stage *stage)
 }
 
 /* The pair is built, not connected: a work for a peer that does not answer yet is in flight. */
-static int stage_open(struct stage *stage, int of_file)
+static int stage_open(struct stage *stage, int of_file, int plain)
 {
 	struct side_options options = side_defaults();
 	int rc;
 
 	memset(stage, 0, sizeof(*stage));
 	stage->file = -1;
+	stage->plain = plain;
 	options.memory = LENGTH;
 	options.params.rnr_retries = 7;
 	/* For soft-RoCE that is without end. */
@@ -89,11 +91,13 @@ static int stage_open(struct stage *stage, int of_file)
 	stage->peer = stage->pair.b;
 	if (!rc)
 		rc = of_file ? adopt_file(stage) : adopt(stage->own, other_pages(NULL));
+	if (!rc && plain)
+		rc = destroy(stage->own->fd, stage->own->mr);
 	if (rc)
 		return rc;
 	pattern(stage->own->memory, LENGTH, 21);
 	pattern(stage->peer->memory, LENGTH, 22);
-	return frames_of(stage->own->memory, LENGTH, &stage->frames);
+	return frames_of(stage->own->memory, plain ? HALF : LENGTH, &stage->frames);
 }
 
 static void stage_close(struct stage *stage)
@@ -124,6 +128,19 @@ static const struct flow flows[] = {
 	{ "the peer's read", IBCHAN_OP_READ, 0, 0 },
 };
 
+/* The first half of a side's memory, which is the region's or is named by its address. */
+static struct ibchan_submit_wr half_of(const struct stage *stage, const struct side *side,
+				       int opcode, __u64 wr_id)
+{
+	struct ibchan_submit_wr wr = work(side, opcode, wr_id, 0, HALF);
+
+	if (stage->plain && side == stage->own) {
+		wr.sge.offset = address(side->memory);
+		wr.sge.mr = IBCHAN_MR_PLAIN;
+	}
+	return wr;
+}
+
 static int is_two_sided(const struct flow *flow)
 {
 	return flow->opcode == IBCHAN_OP_SEND || flow->opcode == IBCHAN_OP_RECV;
@@ -133,7 +150,7 @@ static int flow_start(struct stage *stage, const struct flow *flow)
 {
 	struct side *from = flow->own_posts ? stage->own : stage->peer;
 	struct side *to = flow->own_posts ? stage->peer : stage->own;
-	struct ibchan_submit_wr wr = work(from, flow->opcode, 1, 0, HALF);
+	struct ibchan_submit_wr wr = half_of(stage, from, flow->opcode, 1);
 	int rc;
 
 	if (is_two_sided(flow)) {
@@ -319,7 +336,7 @@ static int arrive(struct stage *stage, const struct flow *flow)
 	rc = flow_finish(stage, flow);
 	if (!rc)
 		rc = same_bytes(flow->inwards ? peer : own, stage->peer->memory, HALF);
-	if (!rc)
+	if (!rc && !stage->plain)
 		rc = pages_hold(stage, flow->inwards ? peer : own);
 	return rc ? rc : view_holds(stage, flow->inwards ? peer : own);
 }
@@ -352,23 +369,31 @@ static void forget_memory(struct stage *stage)
 	stage->own->memory = NULL;
 }
 
-static int play(const struct game *game)
+static int play_flow(const struct game *game, const struct flow *flow, int plain)
+{
+	struct stage stage;
+	int rc = stage_open(&stage, game->of_file, plain);
+
+	if (!rc)
+		rc = play_one(&stage, game, flow);
+	if (!rc && !plain)
+		rc = destroy(stage.own->fd, stage.own->mr);
+	if (rc)
+		fprintf(stderr, "# %s: %d\n", flow->name, rc);
+	forget_memory(&stage);
+	stage_close(&stage);
+	return rc;
+}
+
+/* A peer can name nothing but a region. */
+static int play(const struct game *game, int plain)
 {
 	unsigned int i;
 	int rc = 0;
 
 	for (i = 0; i < ARRAY_SIZE(flows) && !rc; i++) {
-		struct stage stage;
-
-		rc = stage_open(&stage, game->of_file);
-		if (!rc)
-			rc = play_one(&stage, game, &flows[i]);
-		if (!rc)
-			rc = destroy(stage.own->fd, stage.own->mr);
-		if (rc)
-			fprintf(stderr, "# %s: %d\n", flows[i].name, rc);
-		forget_memory(&stage);
-		stage_close(&stage);
+		if (!plain || flows[i].own_posts)
+			rc = play_flow(game, &flows[i], plain);
 	}
 	return rc;
 }
@@ -376,6 +401,21 @@ static int play(const struct game *game)
 FIXTURE(pinned_memory)
 {
 	struct calm calm;
+};
+
+FIXTURE_VARIANT(pinned_memory)
+{
+	int plain;
+};
+
+FIXTURE_VARIANT_ADD(pinned_memory, of_a_region)
+{
+	.plain = 0,
+};
+
+FIXTURE_VARIANT_ADD(pinned_memory, of_a_work)
+{
+	.plain = 1,
 };
 
 FIXTURE_SETUP(pinned_memory)
@@ -392,84 +432,89 @@ TEST_F(pinned_memory, stays_when_it_is_unmapped)
 {
 	struct game game = { .play = play_unmap, .again = -EFAULT };
 
-	EXPECT_EQ(0, play(&game));
+	EXPECT_EQ(0, play(&game, variant->plain));
 }
 
 TEST_F(pinned_memory, stays_when_another_mapping_takes_its_address)
 {
 	struct game game = { .play = play_replace };
 
-	EXPECT_EQ(0, play(&game));
+	EXPECT_EQ(0, play(&game, variant->plain));
 }
 
 TEST_F(pinned_memory, moves_with_its_mapping)
 {
 	struct game game = { .play = play_move, .again = -EFAULT };
 
-	EXPECT_EQ(0, play(&game));
+	EXPECT_EQ(0, play(&game, variant->plain));
 }
 
 TEST_F(pinned_memory, stays_when_its_mapping_has_moved_and_another_took_its_address)
 {
 	struct game game = { .play = play_move_and_replace };
 
-	EXPECT_EQ(0, play(&game));
+	EXPECT_EQ(0, play(&game, variant->plain));
 }
 
 TEST_F(pinned_memory, stays_whole_when_its_mapping_shrinks)
 {
 	struct game game = { .play = play_shrink, .again = -EFAULT };
 
-	EXPECT_EQ(0, play(&game));
+	EXPECT_EQ(0, play(&game, variant->plain));
 }
 
 TEST_F(pinned_memory, stays_when_the_process_says_that_it_does_not_need_it)
 {
 	struct game game = { .play = play_dont_need };
 
-	EXPECT_EQ(0, play(&game));
+	EXPECT_EQ(0, play(&game, variant->plain));
 }
 
 TEST_F(pinned_memory, is_still_written_when_the_process_may_only_read_it)
 {
 	struct game game = { .play = play_protect, .again = -EFAULT };
 
-	EXPECT_EQ(0, play(&game));
+	EXPECT_EQ(0, play(&game, variant->plain));
 }
 
 TEST_F(pinned_memory, of_a_file_stays_when_the_file_is_truncated)
 {
 	struct game game = { .play = play_truncate, .of_file = 1, .again = -EFAULT };
 
-	EXPECT_EQ(0, play(&game));
+	EXPECT_EQ(0, play(&game, variant->plain));
 }
 
 TEST_F(pinned_memory, of_a_file_is_not_the_files_when_that_has_grown_again)
 {
 	struct game game = { .play = play_truncate_and_extend, .of_file = 1 };
 
-	EXPECT_EQ(0, play(&game));
+	EXPECT_EQ(0, play(&game, variant->plain));
 }
 
 TEST_F(pinned_memory, of_a_file_stays_when_a_hole_is_punched_there)
 {
 	struct game game = { .play = play_punch, .of_file = 1 };
 
-	EXPECT_EQ(0, play(&game));
+	EXPECT_EQ(0, play(&game, variant->plain));
 }
 
 TEST_F(pinned_memory, of_a_file_stays_when_the_process_has_it_removed)
 {
 	struct game game = { .play = play_remove, .of_file = 1 };
 
-	EXPECT_EQ(0, play(&game));
+	EXPECT_EQ(0, play(&game, variant->plain));
 }
 
 TEST_F(pinned_memory, of_a_file_that_nobody_has_open_stays)
 {
 	struct game game = { .play = play_close_and_unmap, .of_file = 1, .again = -EFAULT };
 
-	EXPECT_EQ(0, play(&game));
+	EXPECT_EQ(0, play(&game, variant->plain));
+}
+
+static bool pins_are(void *arg)
+{
+	return pins() == *(long *)arg;
 }
 
 /* Without this a canary that meets none of the pages would prove nothing. */
@@ -477,14 +522,20 @@ TEST_F(pinned_memory, that_was_given_back_goes_to_others)
 {
 	struct canary canary;
 	struct stage stage;
+	long pinned;
 
-	ASSERT_EQ(0, stage_open(&stage, 0));
+	ASSERT_EQ(0, stage_open(&stage, 0, variant->plain));
+	ASSERT_EQ(0, flow_start(&stage, &flows[0]));
+	pinned = pins() - (variant->plain ? HALF : LENGTH) / getpagesize();
 	ASSERT_EQ(0, play_unmap(&stage));
 	ASSERT_EQ(0, canary_open(&canary, &stage.frames));
 	EXPECT_EQ(0, canary.met);
 	EXPECT_EQ(0, canary_close(&canary));
-	ASSERT_EQ(0, destroy(stage.own->fd, stage.own->mr));
+	ASSERT_EQ(0, flow_finish(&stage, &flows[0]));
+	if (!variant->plain)
+		ASSERT_EQ(0, destroy(stage.own->fd, stage.own->mr));
 	stage.own->memory = NULL;
+	EXPECT_TRUE(eventually(pins_are, &pinned));
 	ASSERT_EQ(0, canary_open(&canary, &stage.frames));
 	EXPECT_LT(0, canary.met);
 	EXPECT_EQ(0, canary_close(&canary));
