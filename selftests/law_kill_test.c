@@ -31,6 +31,10 @@
 /* Sends and writes come from what lies before these. */
 #define RECEIVE_INTO	(DEPTH * MESSAGE)
 #define READ_INTO	(2 * DEPTH * MESSAGE)
+/* More pages than a request has elements. */
+#define LONG_FROM	(3 * DEPTH * MESSAGE)
+#define LONG		200000
+#define MEMORY		(LONG_FROM + LONG)
 
 struct dice {
 	__u64 state;
@@ -57,7 +61,23 @@ static void use_up(struct side *side)
 	side->ring->stashed = 0;
 }
 
-/* All operations, both ways, as many in flight as the queues take. */
+/* By its address instead of its region. */
+static struct ibchan_submit_wr plain(const struct side *side, struct ibchan_submit_wr wr)
+{
+	wr.sge.offset += address(side->memory);
+	wr.sge.mr = IBCHAN_MR_PLAIN;
+	return wr;
+}
+
+static void post_long_write(const struct side *from, const struct side *to)
+{
+	struct ibchan_submit_wr wr = work(from, IBCHAN_OP_WRITE, 0, LONG_FROM, LONG);
+
+	work_at(&wr, to, LONG_FROM);
+	post_one(from, plain(from, wr));
+}
+
+/* All operations, both ways, as many in flight as the queues take; half of plain memory. */
 static void *run_traffic(void *arg)
 {
 	struct pair *pair = arg;
@@ -67,14 +87,20 @@ static void *run_traffic(void *arg)
 		struct side *from = i % 2 ? pair->a : pair->b;
 		struct side *to = i % 2 ? pair->b : pair->a;
 		__u64 place = MESSAGE * (__u64)(i / 2 % DEPTH);
-		struct ibchan_submit_wr wrs[3];
+		struct ibchan_submit_wr recv, wrs[3];
+		unsigned int n;
 
 		wrs[0] = work(from, IBCHAN_OP_SEND, i, place, MESSAGE);
 		wrs[1] = work(from, IBCHAN_OP_WRITE, i, place, MESSAGE);
 		wrs[2] = work(from, IBCHAN_OP_READ, i, READ_INTO + place / 2, MESSAGE / 2);
 		work_at(&wrs[1], to, RECEIVE_INTO);
 		work_at(&wrs[2], to, place);
-		post_one(to, work(to, IBCHAN_OP_RECV, i, RECEIVE_INTO + place, MESSAGE));
+		recv = work(to, IBCHAN_OP_RECV, i, RECEIVE_INTO + place, MESSAGE);
+		for (n = 0; n < ARRAY_SIZE(wrs) && i % 4 < 2; n++)
+			wrs[n] = plain(from, wrs[n]);
+		post_one(to, i % 4 < 2 ? plain(to, recv) : recv);
+		if (i % 8 == 3)
+			post_long_write(from, to);
 		post(from, wrs, ARRAY_SIZE(wrs));
 		use_up(from);
 		use_up(to);
@@ -133,7 +159,7 @@ static int work_until_killed(int ready)
 	unsigned int i;
 	int rc;
 
-	options.memory = 128 * 1024;
+	options.memory = MEMORY;
 	options.params.max_send_wr = 3 * DEPTH;
 	options.params.max_recv_wr = DEPTH;
 	options.params.rnr_retries = 7;
