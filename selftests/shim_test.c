@@ -157,7 +157,7 @@ TEST(remote_region_gives_an_unchecked_part_as_it_was_asked_for)
 
 struct shared_memory {
 	__u32 magic;
-	__u64 counter;
+	__aligned_u64 counter;
 	char name[12];
 };
 
