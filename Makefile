@@ -86,7 +86,7 @@ selftests: lib ## the test programs
 	+$(MAKE) -C selftests BUILD=$(BUILD)/selftests LIB=$(BUILD)/userspace all
 
 .PHONY: install
-install: lib ## header, library, pkg-config file, tool, udev rule
+install: lib ## header, library, pkg-config file, manual, tool, udev rule
 	+$(MAKE) -C userspace BUILD=$(BUILD)/userspace PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) install
 
 .PHONY: uninstall
