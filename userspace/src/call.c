@@ -32,7 +32,7 @@ static int leave(const struct ticket *ticket,
 
 	pthread_mutex_lock(&cq->lock);
 	ret = ticket_leave(ticket, completion);
-	pthread_mutex_unlock(&cq->lock);
+	ticket_unlock(cq);
 	return ret > 0 ? 0 : err;
 }
 
@@ -52,7 +52,9 @@ static int perform(const struct ibchan_wr *wr, __s64 timeout_ns,
 	if (!ticket.cq)
 		return err;
 	err = ticket_wait(&ticket, &deadline, err, completion);
-	return err ? leave(&ticket, completion, err) : 0;
+	if (!err || err == -ESTALE)
+		return err;
+	return leave(&ticket, completion, err);
 }
 
 /* The work was done, well or badly. */

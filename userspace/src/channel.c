@@ -194,7 +194,7 @@ int ibchan_channel_close(struct ibchan_channel *channel)
 			cq_orphan(channel->recv_cq, channel);
 	}
 	object_free(&channel->object);
-	ibchan_cq_destroy(own_cq);
+	cq_close(own_cq);
 	return err;
 }
 

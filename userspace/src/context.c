@@ -58,7 +58,8 @@ void object_add(struct object *object, struct ibchan_context *context,
 	object->link = &context->objects;
 	if (object->next)
 		object->next->link = &object->next;
-	context->objects = object;
+	/* A child that is forked here goes through the list. */
+	__atomic_store_n(&context->objects, object, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -70,19 +71,18 @@ static void object_unlink(struct object *object)
 }
 
 /*
- * In a child another thread of the parent may have had the lock when the memory
- * was copied; it will never give it back, and nobody else is here.
+ * In a child another thread of the parent may have been changing the list when the
+ * memory was copied. There the objects stay until the context is closed.
  */
 void object_free(struct object *object)
 {
 	struct ibchan_context *context = object->context;
-	int is_parent = !context_check(context);
 
-	if (is_parent)
-		pthread_mutex_lock(&context->lock);
+	if (context_check(context))
+		return;
+	pthread_mutex_lock(&context->lock);
 	object_unlink(object);
-	if (is_parent)
-		pthread_mutex_unlock(&context->lock);
+	pthread_mutex_unlock(&context->lock);
 	object->release(object);
 }
 
@@ -182,13 +182,19 @@ int ibchan_context_open(struct ibchan_context **out)
 /* The kernel ends what the file held once its last reference is gone. */
 int ibchan_context_close(struct ibchan_context *context)
 {
+	struct object *object;
+
 	if (!context)
 		return 0;
-	while (context->objects)
-		object_free(context->objects);
+	while (context->objects) {
+		object = context->objects;
+		context->objects = object->next;
+		object->release(object);
+	}
 	fd_close(context->fd);
+	if (!context_check(context))
+		pthread_mutex_destroy(&context->lock);
 	munmap(context->guard, GUARD_SIZE);
-	pthread_mutex_destroy(&context->lock);
 	free(context);
 	return 0;
 }

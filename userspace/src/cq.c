@@ -37,9 +37,11 @@ static int cq_create(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
 	return err;
 }
 
-/* Takes all away but the slots. A child never had the mapping. */
+/* Takes all away but the slots; needs cq->lock. A child never had the mapping. */
 static void cq_strip(struct ibchan_cq *cq)
 {
+	if (cq->fd < 0)
+		return;
 	if (!context_check(cq->object.context))
 		ring_unmap(cq);
 	cq->ring.base = NULL;
@@ -53,9 +55,9 @@ static void cq_release(struct object *object)
 {
 	struct ibchan_cq *cq = (struct ibchan_cq *)object;
 
-	if (cq->fd >= 0)
-		cq_strip(cq);
-	pthread_mutex_destroy(&cq->lock);
+	cq_strip(cq);
+	if (!context_check(object->context))
+		pthread_mutex_destroy(&cq->lock);
 	free(cq->slots);
 	free(cq);
 }
@@ -113,6 +115,22 @@ int ibchan_cq_create_solicited(struct ibchan_device *device, __u32 entries,
 	return error_set(error, err, &cmd.reason);
 }
 
+/*
+ * Unlocks for who asked with a ticket. Who had the last one of a cq that nobody
+ * else knows ends that cq.
+ */
+void ticket_unlock(struct ibchan_cq *cq)
+{
+	const bool is_last = cq->closed && !cq->kept;
+	const bool is_shell = cq->fd < 0;
+
+	pthread_mutex_unlock(&cq->lock);
+	if (is_last && is_shell)
+		object_free(&cq->object);
+	else if (is_last)
+		ibchan_cq_destroy(cq);
+}
+
 int ibchan_cq_destroy(struct ibchan_cq *cq)
 {
 	int err;
@@ -122,11 +140,40 @@ int ibchan_cq_destroy(struct ibchan_cq *cq)
 	err = object_end(&cq->object);
 	if (err == -EBUSY)
 		return err;
-	if (cq->kept)
+	/* A child keeps the memory until it closes the context; nobody else is there. */
+	if (context_check(cq->object.context)) {
 		cq_strip(cq);
-	else
-		object_free(&cq->object);
+		return err;
+	}
+	pthread_mutex_lock(&cq->lock);
+	cq_strip(cq);
+	cq->closed = 1;
+	ticket_unlock(cq);
 	return err;
+}
+
+/* With a thread still on its way out of a wait, the last one ends the cq. */
+void cq_close(struct ibchan_cq *cq)
+{
+	if (ibchan_cq_destroy(cq) != -EBUSY)
+		return;
+	pthread_mutex_lock(&cq->lock);
+	cq->closed = 1;
+	ticket_unlock(cq);
+}
+
+/* Makes @wr_id the caller's, if it is of a work of this cq. */
+static bool name_work(struct ibchan_cq *cq, __u64 *wr_id)
+{
+	bool is_ours;
+	__u32 index;
+
+	pthread_mutex_lock(&cq->lock);
+	is_ours = cq->fd >= 0 && slot_of_wr_id(cq, *wr_id, &index);
+	if (is_ours)
+		*wr_id = cq->slots[index].wr_id;
+	pthread_mutex_unlock(&cq->lock);
+	return is_ours;
 }
 
 /*
@@ -140,29 +187,54 @@ __u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id)
 	pthread_mutex_lock(&context->lock);
 	for (object = context->objects; object; object = object->next) {
 		struct ibchan_cq *cq = (struct ibchan_cq *)object;
-		__u32 index;
 
-		if (object->release != cq_release ||
-		    !slot_of_wr_id(cq, wr_id, &index))
-			continue;
-		pthread_mutex_lock(&cq->lock);
-		wr_id = cq->slots[index].wr_id;
-		pthread_mutex_unlock(&cq->lock);
-		break;
+		if (object->release == cq_release && name_work(cq, &wr_id))
+			break;
 	}
 	pthread_mutex_unlock(&context->lock);
 	return wr_id;
 }
 
+/*
+ * Has the kernel put into the ring what is there. Does not sleep. -ENODEV,
+ * -EPROTO: nothing will ever come.
+ */
+int cq_bring_in(const struct ibchan_cq *cq)
+{
+	struct ibchan_cmd_submit cmd = {
+		.size = sizeof(cmd),
+		.entry_len = sizeof(struct ibchan_submit_wr),
+		.cq = cq->object.handle,
+	};
+
+	return context_ioctl(cq->object.context, IBCHAN_CMD_SUBMIT, &cmd);
+}
+
+/* Sets @is_watched if the caller may have come because of the descriptor. */
+static int take(struct ibchan_cq *cq, struct ibchan_completion *completions,
+		__u32 n, bool *is_watched)
+{
+	int ret;
+
+	pthread_mutex_lock(&cq->lock);
+	ret = ring_take(cq, completions, n);
+	*is_watched = cq->epoll_fd >= 0;
+	pthread_mutex_unlock(&cq->lock);
+	return ret;
+}
+
+/* A descriptor that is readable for ever with nothing to read has a reason. */
 int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
 		   __u32 n)
 {
 	int ret = context_check(cq->object.context);
+	bool is_watched;
 
 	if (ret)
 		return ret;
-	pthread_mutex_lock(&cq->lock);
-	ret = ring_take(cq, completions, n);
-	pthread_mutex_unlock(&cq->lock);
-	return ret;
+	ret = take(cq, completions, n, &is_watched);
+	if (ret || !n || !is_watched)
+		return ret;
+	ret = cq_bring_in(cq);
+	return ret ? ret : take(cq, completions, n, &is_watched);
 }

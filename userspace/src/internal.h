@@ -173,7 +173,8 @@ struct ring_map {
  * @aside_last: youngest
  * @stale_first: oldest slot that is SLOT_STALE
  * @stale_last: youngest
- * @kept: slots with a ticket that was not given back
+ * @kept: tickets that were not taken back, those of stale slots included
+ * @closed: nobody but the holders of tickets knows it any more
  * @epoll_fd: what ibchan_cq_fd() gave out, or -1
  * @event_raised: @event_fd is readable
  * @event_fd: member of @epoll_fd, readable while something is set aside, or -1
@@ -183,7 +184,8 @@ struct ring_map {
  * who never polls is refused new works instead of eating memory.
  *
  * A cq that is destroyed while somebody has a ticket stays as a shell without a
- * ring until the context is closed, so that the ticket still means something.
+ * ring, so that the ticket still means something, until the last ticket is taken
+ * back or the context is closed.
  */
 struct ibchan_cq {
 	struct object object;
@@ -198,6 +200,7 @@ struct ibchan_cq {
 	__u32 stale_first;
 	__u32 stale_last;
 	__u32 kept;
+	int closed;
 	int epoll_fd;
 	int event_fd;
 	int event_raised;
@@ -259,6 +262,9 @@ int ring_set_aside(struct ibchan_cq *cq);
 __u32 ring_tail(const struct ibchan_cq *cq);
 
 /* cq.c */
+int cq_bring_in(const struct ibchan_cq *cq);
+void cq_close(struct ibchan_cq *cq);
+void ticket_unlock(struct ibchan_cq *cq);
 __u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id);
 
 /* event.c; with cq->lock held */

@@ -106,6 +106,9 @@ static int start(struct ibchan_pending *pending, const struct ibchan_wr *wr,
 	ret = pending->state == PENDING_POSTED ? look(pending) : 1;
 	if (ret <= 0)
 		return ret ? ret : -EALREADY;
+	/* Its scope would never learn how it ended. */
+	if (pending->scope && !pending->seen)
+		return -EALREADY;
 	err = post_kept(wr, &cmd, &ticket, reason);
 	if (err)
 		return err;
@@ -156,20 +159,30 @@ int ibchan_pending_poll(struct ibchan_pending *pending)
 	return ret;
 }
 
-/* How often to look before another thread gets the cpu. */
+/*
+ * How often to look before another thread gets the cpu, and the kernel is asked:
+ * unless somebody waits, what nobody solicited stays out of the ring of a cq that
+ * was made for that, and it tells of a device that is gone.
+ */
 #define SPIN_LOOKS	64
 
 int ibchan_pending_spin(struct ibchan_pending *pending)
 {
 	__u32 looks;
+	int err = 0;
 	int ret;
 
 	for (looks = 1;; looks++) {
 		ret = ibchan_pending_poll(pending);
 		if (ret)
 			return ret > 0 ? 0 : ret;
-		if (looks % SPIN_LOOKS == 0)
-			sched_yield();
+		/* One last look has been taken after the kernel gave up. */
+		if (err && err != -EINTR)
+			return err;
+		if (looks % SPIN_LOOKS)
+			continue;
+		sched_yield();
+		err = cq_bring_in(pending->cq);
 	}
 }
 

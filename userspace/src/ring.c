@@ -120,12 +120,10 @@ __u32 slot_take(struct ibchan_cq *cq, __u32 state)
 {
 	__u32 index = list_take(cq, &cq->free);
 
-	if (index == SLOT_NONE) {
+	if (index == SLOT_NONE)
 		index = list_take(cq, &cq->stale_first);
-		if (index == SLOT_NONE)
-			return index;
-		cq->kept--;
-	}
+	if (index == SLOT_NONE)
+		return index;
 	cq->slots[index].state = state;
 	cq->slots[index].generation++;
 	if (state == SLOT_KEPT)
@@ -250,9 +248,9 @@ static void take_aside(struct ibchan_cq *cq,
 }
 
 /*
- * The result of a kept work. Returns 1 and gives the slot back; 0 while it is in
- * flight; -ESTALE if the slot was given back, or if its channel was closed and
- * another work has the slot.
+ * The result of a kept work. Returns 1; 0 while it is in flight; -ESTALE if its
+ * channel was closed and another work has the slot, or if the ring went away with
+ * the work in flight. Any answer but 0 takes the ticket back: it is not asked again.
  */
 int ticket_fetch(const struct ticket *ticket,
 		 struct ibchan_completion *completion)
@@ -260,16 +258,22 @@ int ticket_fetch(const struct ticket *ticket,
 	struct ibchan_cq *cq = ticket->cq;
 	struct slot *slot = &cq->slots[ticket->index];
 
-	if (slot->generation != ticket->generation)
+	if (slot->generation != ticket->generation) {
+		cq->kept--;
 		return -ESTALE;
+	}
 	switch (slot->state) {
 	case SLOT_KEPT:
-		return cq->ring.base ? 0 : -ESTALE;
+		if (cq->ring.base)
+			return 0;
+		slot_free(cq, ticket->index);
+		return -ESTALE;
 	case SLOT_DONE:
 		complete(cq, ticket->index, &slot->cqe, completion);
 		return 1;
 	case SLOT_STALE:
 		*completion = completion_of(slot, &slot->cqe);
+		cq->kept--;
 		return 1;
 	default:
 		return -ESTALE;

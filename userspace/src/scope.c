@@ -56,11 +56,18 @@ static void enlist(struct ibchan_scope *scope, struct ibchan_pending *pending)
 	scope->last = pending;
 }
 
-/* Its result would be lost, or its place in the list of another scope. */
-static int is_taken(const struct ibchan_scope *scope,
-		    const struct ibchan_pending *pending)
+/*
+ * A work that was jumped over names a scope that never ended. It may be this one,
+ * begun again, whose list does not have it.
+ */
+static bool is_listed(const struct ibchan_scope *scope,
+		      const struct ibchan_pending *pending)
 {
-	return pending->scope && (pending->scope != scope || !pending->seen);
+	const struct ibchan_pending *member = scope->first;
+
+	while (member && member != pending)
+		member = member->next;
+	return member;
 }
 
 int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending,
@@ -68,7 +75,9 @@ int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending
 {
 	int err;
 
-	if (is_taken(scope, pending))
+	if (pending->scope == scope && !is_listed(scope, pending))
+		pending->scope = NULL;
+	if (pending->scope && pending->scope != scope)
 		return error_set(error, -EALREADY, NULL);
 	err = ibchan_pending_post(pending, wr, error);
 	if (!err && !pending->scope)

@@ -55,6 +55,10 @@ void submit_wait(struct ibchan_cmd_submit *cmd, const struct ibchan_cq *cq,
 	cmd->min_complete = min;
 }
 
+/*
+ * Once the time is over the answer is an error, whatever came: another thread's
+ * completions might come without end.
+ */
 static int sleep_since(const struct ibchan_cq *cq, __u32 tail, __u32 min,
 		       const struct deadline *deadline)
 {
@@ -63,9 +67,11 @@ static int sleep_since(const struct ibchan_cq *cq, __u32 tail, __u32 min,
 		.entry_len = sizeof(struct ibchan_submit_wr),
 		.timeout_ns = deadline_left(deadline),
 	};
+	int err;
 
 	submit_wait(&cmd, cq, tail, min);
-	return context_ioctl(cq->object.context, IBCHAN_CMD_SUBMIT, &cmd);
+	err = context_ioctl(cq->object.context, IBCHAN_CMD_SUBMIT, &cmd);
+	return err || cmd.timeout_ns ? err : -ETIMEDOUT;
 }
 
 /* Takes up to @n; tells in @tail from where on to wait for more. */
@@ -125,13 +131,13 @@ int ticket_look(const struct ticket *ticket,
 	if (tail)
 		*tail = cq->head;
 	ret = ticket_fetch(ticket, completion);
-	pthread_mutex_unlock(&cq->lock);
+	ticket_unlock(cq);
 	return ret ? ret : err;
 }
 
 /*
  * @err is what became of a wait that the post went along with. Returns 0 when
- * @completion was filled. With -ETIMEDOUT the work is still in flight.
+ * @completion was filled. With any error but -ESTALE the work may be in flight.
  */
 int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
 		int err, struct ibchan_completion *completion)

@@ -112,7 +112,8 @@ int ibchan_cq_fd(struct ibchan_cq *cq);
  * @completions: array to fill
  * @n: its length
  *
- * No system call. The oldest come first; those of one channel and direction
+ * No system call, unless ibchan_cq_fd() was called and nothing is there. The oldest
+ * come first; those of one channel and direction
  * come in the order of their posts. Blocking calls and pending works take the
  * completion of their own work, and an unsignaled work that succeeds has none to
  * show; all others appear here.
@@ -120,7 +121,9 @@ int ibchan_cq_fd(struct ibchan_cq *cq);
  * Buffers: those of the works whose completions are handed out may be reused,
  * and those of the unsignaled works that ended with them.
  *
- * Return: how many were filled in, 0 if there were none; -EPERM: see Fork.
+ * Return: how many were filled in, 0 if there were none; -EPERM: see Fork; when
+ * ibchan_cq_fd() was called and all has been read, also -ENODEV: the device is gone,
+ * and -EPROTO: a ring was damaged. Then the descriptor stays readable.
  */
 int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
 		   __u32 n);

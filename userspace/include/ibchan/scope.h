@@ -103,7 +103,8 @@ struct ibchan_scope {
  * has said that the work has ended; not if the post was refused. @wr and its
  * list of elements may be reused at once.
  *
- * Return: as ibchan_post() for one request; -EALREADY: it is in flight.
+ * Return: as ibchan_post() for one request; -EALREADY: it is in flight, or it is in
+ * a scope and nobody has looked at its result.
  */
 int ibchan_pending_post(struct ibchan_pending *pending,
 			const struct ibchan_wr *wr, struct ibchan_error *error);
@@ -130,11 +131,12 @@ int ibchan_pending_poll(struct ibchan_pending *pending);
  * ibchan_pending_spin() - poll until a pending work has ended
  * @pending: posted
  *
- * Lets other threads run now and then.
+ * Lets other threads run now and then, and asks the kernel for what has completed.
  *
  * Buffers: those of the work may be reused when this has returned 0.
  *
- * Return: 0: it has; else as ibchan_pending_poll(), with the work still in flight.
+ * Return: 0: it has; else as ibchan_pending_poll(), with the work still in flight;
+ * -ENODEV: the device is gone; -EPROTO: a ring was damaged.
  */
 int ibchan_pending_spin(struct ibchan_pending *pending);
 
