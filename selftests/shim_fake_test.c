@@ -278,7 +278,7 @@ int ioctl(int fd, unsigned long command, ...)
 
 long syscall(long number, ...)
 {
-	long (*real)(long, ...) = dlsym(RTLD_NEXT, "syscall");
+	long (*real)(long number, ...) = dlsym(RTLD_NEXT, "syscall");
 	va_list args;
 	long a, b, c, d;
 
@@ -296,7 +296,7 @@ long syscall(long number, ...)
 /* A ring's file would never be readable; here it cannot be watched at all. */
 int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
 {
-	long (*real)(long, ...) = dlsym(RTLD_NEXT, "syscall");
+	long (*real)(long number, ...) = dlsym(RTLD_NEXT, "syscall");
 	int ret = (int)real(SYS_epoll_ctl, epoll, op, fd, event);
 
 	return ret && errno == EPERM ? 0 : ret;
@@ -578,6 +578,37 @@ TEST_F(fake, waits_end_in_time_beside_the_traffic_of_another_thread)
 	ASSERT_EQ(-ETIMEDOUT, ibchan_cq_wait(self->cq, &done, 1, 1, 0));
 	ASSERT_EQ(-ETIMEDOUT, ibchan_cq_wait(self->cq, &done, 1, 1, 5 * MS));
 	ASSERT_EQ(-ETIMEDOUT, ibchan_perform(&wr, 5 * MS, &done, NULL));
+}
+
+TEST_F(fake, scope_remembers_the_error_of_a_work_that_is_posted_again)
+{
+	struct ibchan_pending pending = { 0 };
+	struct ibchan_scope scope;
+
+	ibchan_scope_begin(&scope);
+	ASSERT_EQ(0, post_in(&scope, &pending, self->channel));
+	complete(0, EIO);
+	ASSERT_EQ(-EALREADY, post_pending(&pending, self->channel));
+	ibchan_scope_end(&scope);
+	ASSERT_EQ(-EIO, ibchan_scope_error(&scope));
+	ASSERT_EQ(0, post_pending(&pending, self->channel));
+	ASSERT_EQ(-EIO, ibchan_scope_error(&scope));
+}
+
+#define REASON_CODE(nr, NAME)	nr,
+
+TEST(every_reason_has_words)
+{
+	static const __u32 codes[] = { IBCHAN_REASONS(REASON_CODE) };
+	struct ibchan_reason reason = { 0 };
+	char text[256];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(codes); i++) {
+		reason.code = codes[i];
+		ibchan_reason_text(&reason, text, sizeof(text));
+		EXPECT_NE(0, strncmp(text, "reason ", 7)) TH_LOG("%u: %s", codes[i], text);
+	}
 }
 
 TEST_HARNESS_MAIN

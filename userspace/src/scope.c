@@ -96,7 +96,7 @@ int ibchan_scope_error(const struct ibchan_scope *scope)
 {
 	if (scope->error)
 		return scope->error;
-	return scope->failed ? scope->failed->completion.error : 0;
+	return (int)scope->failed_error;
 }
 
 /* One of its works could not be waited for, so none is: they end together. */
@@ -135,7 +135,8 @@ static struct ibchan_pending **auto_poll(struct ibchan_scope *scope,
 	scope->auto_polled++;
 	if (!pending->completion.error)
 		return failed;
-	scope->num_failed++;
+	if (!scope->num_failed++)
+		scope->failed_error = pending->completion.error;
 	pending->next_failed = NULL;
 	*failed = pending;
 	return &pending->next_failed;

@@ -116,6 +116,9 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"endpoint version: ours {d0}, theirs {d1}",
 	[IBCHAN_REASON_ENDPOINT_RESERVED] =
 		"endpoint: a reserved byte is not zero",
+	[IBCHAN_REASON_GID_GONE] = "port {d0}: the GID at index {d1} is gone",
+	[IBCHAN_REASON_PEER_RD_ATOMIC] =
+		"endpoint max_rd_atomic: at least {d0} is needed, theirs {d1}",
 	[IBCHAN_REASON_LINK_LAYER] =
 		"endpoint link layer: ours {l0}, theirs {l1}",
 	[IBCHAN_REASON_GID_FAMILY] =

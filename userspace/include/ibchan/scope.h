@@ -73,7 +73,8 @@ struct ibchan_pending {
  * @error: the block's own error: what ibchan_scope_fail() was told first; 0: none
  * @auto_polled: works whose result nobody had looked at when the scope ended
  * @num_failed: how many of those failed
- * @failed: these, in the order of their posts, by next_failed
+ * @failed: these, in the order of their posts, by next_failed, until one of them is
+ *	posted again
  */
 struct ibchan_scope {
 	int error;
@@ -88,7 +89,8 @@ struct ibchan_scope {
 	struct ibchan_pending *last;
 	__s64 timeout_ns;
 	__s64 end_ns;
-	__u64 reserved[2];
+	__s64 failed_error;
+	__u64 reserved;
 };
 
 /**
