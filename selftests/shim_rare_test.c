@@ -125,7 +125,7 @@ TEST_F(rare, refuses_an_atomic_of_the_wrong_form)
 	ASSERT_EQ(IBCHAN_REASON_ATOMIC_FORM, error.reason.code);
 	ASSERT_EQ(0, ibchan_remote_region_sub(&self->words, 8, 7, &word));
 	ASSERT_EQ(-EINVAL, ibchan_fetch_add(self->a.channel, sges, &word, 1, &error));
-	ASSERT_EQ(IBCHAN_REASON_MESSAGE_TOO_LONG, error.reason.code);
+	ASSERT_EQ(IBCHAN_REASON_REMOTE_BOUNDS, error.reason.code);
 	wr.remote = self->words;
 	wr.num_sge = 2;
 	wr.operand = 0x1000;

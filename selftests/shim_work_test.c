@@ -89,7 +89,7 @@ TEST_F(pair, refuses_a_write_beyond_the_remote_region)
 	ASSERT_EQ(0, ibchan_remote_region_sub(&region, 0, 100, &region));
 	ASSERT_EQ(-EINVAL, ibchan_write(self->a.channel, &out, 1, &region, &error));
 	ASSERT_EQ(IBCHAN_ERROR_CALL, error.origin);
-	ASSERT_EQ(IBCHAN_REASON_MESSAGE_TOO_LONG, error.reason.code);
+	ASSERT_EQ(IBCHAN_REASON_REMOTE_BOUNDS, error.reason.code);
 	ASSERT_EQ(101, error.reason.value[0]);
 	ASSERT_EQ(100, error.reason.value[1]);
 }

@@ -108,6 +108,19 @@ static int put_inline(const struct ibchan_sge *sge, __u64 offset,
 	return put_plain(sge, out, reason);
 }
 
+/* The kernel is not asked: it has no room for such a length. */
+static int refuse_long(const struct ibchan_sge *sge, __u64 offset,
+		       struct ibchan_reason *reason)
+{
+	const __u64 size = sge->mr->length;
+
+	if (offset > size || sge->length > size - offset)
+		return refuse(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
+			      (__u64[3]) { offset, sge->length, size });
+	return refuse(reason, IBCHAN_REASON_MESSAGE_TOO_LONG, -EINVAL,
+		      (__u64[3]) { sge->length, UINT32_MAX });
+}
+
 /*
  * An address below its region gives an offset near 2^64, which the kernel finds
  * out of bounds as it does one beyond the end.
@@ -130,8 +143,7 @@ static int put_sge(const struct ibchan_wr *wr, const struct ibchan_sge *sge,
 	if (wr->flags & IBCHAN_WR_INLINE)
 		return put_inline(sge, offset, out, reason);
 	if (sge->length > UINT32_MAX)
-		return refuse(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
-			      (__u64[3]) { offset, sge->length, mr->length });
+		return refuse_long(sge, offset, reason);
 	*out = (struct ibchan_submit_sge) {
 		.offset = offset,
 		.length = (__u32)sge->length,
@@ -159,7 +171,7 @@ static int put_sges(struct chunk *chunk, const struct ibchan_wr *wr,
 		total += wr->sges[i].length;
 	}
 	if (is_one_sided(wr) && total > wr->remote.length)
-		return refuse(reason, IBCHAN_REASON_MESSAGE_TOO_LONG, -EINVAL,
+		return refuse(reason, IBCHAN_REASON_REMOTE_BOUNDS, -EINVAL,
 			      (__u64[3]) { total, wr->remote.length });
 	if (wr->num_sge > 1) {
 		out->sges = (uintptr_t)list;
