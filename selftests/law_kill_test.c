@@ -195,19 +195,23 @@ static int victim_start(struct victim *victim)
 }
 
 /* Most are killed under load; a few before they have got so far. */
-static int victim_kill(struct victim *victim, struct dice *dice)
+static void victim_kill(struct victim *victim, struct dice *dice)
 {
 	unsigned int moment = roll(dice) % LOAD_US;
 	char byte;
-	int rc;
 
 	/* An end without a byte: it has failed, and says why. */
 	if (!(roll(dice) % 8) || read(victim->ready, &byte, 1) == 1) {
 		usleep(moment);
 		kill(victim->pid, SIGKILL);
 	}
-	rc = child_result(victim->pid);
 	close(victim->ready);
+}
+
+static int victim_bury(const struct victim *victim)
+{
+	int rc = child_result(victim->pid);
+
 	return rc == -EINTR ? 0 : rc ? rc : -EBADMSG;
 }
 
@@ -221,8 +225,11 @@ static int kill_some(struct dice *dice)
 		rc = victim_start(&victims[n]);
 	if (rc)
 		n--;
+	/* Those that still live are the load; nobody waits for the dead meanwhile. */
+	for (i = 0; i < n; i++)
+		victim_kill(&victims[i], dice);
 	for (i = 0; i < n; i++) {
-		int killed = victim_kill(&victims[i], dice);
+		int killed = victim_bury(&victims[i]);
 
 		rc = rc ? rc : killed;
 	}

@@ -74,7 +74,9 @@ static int all_refused(const struct call *calls, unsigned int n)
 
 static int refuses_to_make(struct heritage *h)
 {
-	struct ibchan_mr_params params = { h->end->memory, 64, IBCHAN_ACCESS_LOCAL, 0 };
+	struct ibchan_mr_params params = {
+		.addr = h->end->memory, .length = 64, .access = IBCHAN_ACCESS_LOCAL,
+	};
 	struct ibchan_prepared *prepared;
 	struct ibchan_endpoint endpoint;
 	struct ibchan_channel *channel;

@@ -390,6 +390,38 @@ TEST_F(scope, breaks_the_channels_of_what_is_in_flight_when_its_time_is_over)
 	ASSERT_EQ(IBCHAN_CHANNEL_CONNECTED, info.state);
 }
 
+TEST_F(scope, that_is_manual_may_have_an_end_too)
+{
+	struct ibchan_pending pending = { 0 };
+	struct ibchan_scope scope;
+
+	ibchan_scoped_manual_timeout(&scope, 20 * MS) {
+		ASSERT_EQ(0, post_in(&scope, &pending, &self->b, 0));
+		/* An error of the block's own: nobody complains about the work. */
+		ibchan_scope_fail(&scope, -EAGAIN);
+	}
+	ASSERT_EQ(-ECANCELED, ibchan_pending_result(&pending));
+	ASSERT_EQ(-EAGAIN, ibchan_scope_error(&scope));
+	/* Ended twice, it ends once. */
+	ibchan_scope_end(&scope);
+	ASSERT_EQ(1, scope.auto_polled);
+	ASSERT_EQ(1, scope.num_failed);
+}
+
+TEST_F(scope, that_is_manual_takes_a_dropped_work_for_one_that_was_looked_at)
+{
+	struct ibchan_pending pending = { 0 };
+	struct ibchan_scope scope;
+
+	ibchan_scoped_manual(&scope) {
+		ASSERT_EQ(0, post_in(&scope, &pending, &self->b, 0));
+		ASSERT_EQ(0, send_bytes(&self->a, 3));
+		ibchan_pending_drop(&pending);
+	}
+	ASSERT_EQ(0, scope.auto_polled);
+	ASSERT_EQ(3, pending.completion.bytes);
+}
+
 TEST_F(scope, with_time_left_waits_for_what_is_in_flight)
 {
 	struct late_send late = { &self->a, sge_at(&self->a, 0, 5), gettid(), -1 };

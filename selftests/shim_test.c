@@ -483,7 +483,9 @@ TEST_F(context, accepts_null_wherever_something_is_given_back)
 TEST_F(context, registers_memory_and_says_why_not)
 {
 	struct ibchan_remote_region region;
-	struct ibchan_mr_params params = { self->context, 0, IBCHAN_ACCESS_LOCAL, 0 };
+	struct ibchan_mr_params params = {
+		.addr = self->context, .access = IBCHAN_ACCESS_LOCAL,
+	};
 	struct ibchan_error error;
 	struct end end = { 0 };
 	struct ibchan_mr *mr;
@@ -492,6 +494,9 @@ TEST_F(context, registers_memory_and_says_why_not)
 	EXPECT_EQ(0, ibchan_mr_remote_region(end.mr, &region));
 	EXPECT_EQ((__u64)(uintptr_t)end.memory, region.addr);
 	EXPECT_EQ(MEMORY, region.length);
+	params.reserved[1] = 1;
+	EXPECT_EQ(-EINVAL, ibchan_mr_reg(end.pd, &params, &mr, &error));
+	params.reserved[1] = 0;
 	EXPECT_EQ(0, ibchan_mr_reg_local(end.pd, end.memory, 1, &mr, &error));
 	EXPECT_EQ(0, error.code);
 	EXPECT_EQ(-EACCES, ibchan_mr_remote_region(mr, &region));

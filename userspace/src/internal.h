@@ -102,7 +102,7 @@ struct slot {
 	struct ibchan_channel *channel;
 	__u32 next;
 	__u32 state;
-	__u32 generation;
+	__u64 generation;
 	struct ibchan_cqe cqe;
 };
 
@@ -137,7 +137,7 @@ enum slot_state {
 struct ticket {
 	struct ibchan_cq *cq;
 	__u32 index;
-	__u32 generation;
+	__u64 generation;
 };
 
 /**

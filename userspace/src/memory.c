@@ -75,7 +75,9 @@ int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 
 	if (!mr)
 		return error_set(error, -ENOMEM, NULL);
-	err = mr_reg(pd, params, mr, &reason);
+	err = params->reserved[0] || params->reserved[1] ? -EINVAL : 0;
+	if (!err)
+		err = mr_reg(pd, params, mr, &reason);
 	if (err) {
 		free(mr);
 		return error_set(error, err, &reason);

@@ -200,13 +200,23 @@ int ibchan_pending_wait(struct ibchan_pending *pending, __s64 timeout_ns)
 	return err;
 }
 
-void ibchan_pending_drop(struct ibchan_pending *pending)
+/* Waits as long as it takes. */
+void pending_finish(struct ibchan_pending *pending)
 {
 	static const struct deadline never = {
 		.timeout_ns = IBCHAN_TIMEOUT_NEVER,
 	};
-	int err = pending ? pending_end(pending, &never) : 0;
+	int err = pending_end(pending, &never);
 
 	if (err)
 		pending_lose(pending, err);
+}
+
+void ibchan_pending_drop(struct ibchan_pending *pending)
+{
+	if (!pending)
+		return;
+	pending_finish(pending);
+	/* Who drops it does not want to know. */
+	pending->seen = 1;
 }

@@ -8,6 +8,7 @@
 #pragma GCC visibility push(hidden)
 
 int pending_has_ended(struct ibchan_pending *pending);
+void pending_finish(struct ibchan_pending *pending);
 int pending_end(struct ibchan_pending *pending, const struct deadline *deadline);
 void pending_lose(struct ibchan_pending *pending, int error);
 

@@ -40,6 +40,14 @@ struct ibchan_scope *ibchan_scope_begin_timeout(struct ibchan_scope *scope,
 	return begin(scope, timeout_ns, 0);
 }
 
+struct ibchan_scope *ibchan_scope_begin_manual_timeout(struct ibchan_scope *scope,
+						       __s64 timeout_ns)
+{
+	if (timeout_ns < 0)
+		timeout_ns = IBCHAN_TIMEOUT_NEVER;
+	return begin(scope, timeout_ns, 1);
+}
+
 struct ibchan_scope *ibchan_scope_begin_manual(struct ibchan_scope *scope)
 {
 	return begin(scope, IBCHAN_TIMEOUT_NEVER, 1);
@@ -102,14 +110,18 @@ int ibchan_scope_error(const struct ibchan_scope *scope)
 /* One of its works could not be waited for, so none is: they end together. */
 static void break_rest(struct ibchan_pending *pending)
 {
-	for (; pending; pending = pending->next)
-		if (!pending_has_ended(pending))
-			ibchan_channel_break(pending->completion.channel);
+	struct ibchan_channel *broken = NULL;
+
+	for (; pending; pending = pending->next) {
+		if (pending_has_ended(pending) || pending->completion.channel == broken)
+			continue;
+		broken = pending->completion.channel;
+		ibchan_channel_break(broken);
+	}
 }
 
 /* With its channel broken, a work takes no longer than the device needs to flush. */
-static void complete(const struct ibchan_scope *scope,
-		     struct ibchan_pending *pending)
+static void complete(struct ibchan_scope *scope, struct ibchan_pending *pending)
 {
 	const struct deadline deadline = {
 		.timeout_ns = scope->timeout_ns,
@@ -117,10 +129,12 @@ static void complete(const struct ibchan_scope *scope,
 	};
 	int err = pending_end(pending, &deadline);
 
-	if (err == -ETIMEDOUT)
+	if (err == -ETIMEDOUT) {
 		break_rest(pending);
+		scope->timeout_ns = IBCHAN_TIMEOUT_NEVER;
+	}
 	if (err)
-		ibchan_pending_drop(pending);
+		pending_finish(pending);
 }
 
 /* Returns where the next failure is to be linked. */
@@ -168,6 +182,7 @@ static void end(struct ibchan_scope *scope, const void *caller)
 	scope->last = NULL;
 	if (scope->manual && !scope->error && scope->auto_polled)
 		complain(scope, caller);
+	scope->manual = 0;
 }
 
 void ibchan_scope_end(struct ibchan_scope *scope)

@@ -262,7 +262,8 @@ int ibchan_channel_break(struct ibchan_channel *channel);
  *
  * Takes a bounded time. Its works have completed when this returns; the
  * completions can still be polled and name no channel then. A cq of its own goes
- * with it; only pending works can still be asked.
+ * with it; only pending works can still be asked. No other thread may wait for a
+ * work of the channel, or on a cq of its own, meanwhile.
  *
  * Buffers: those of the channel's works may be reused once this has returned
  * 0.

@@ -26,6 +26,7 @@ struct ibchan_device;
  * @wr_flags: IBCHAN_WR_* that it knows
  * @submit_flags: IBCHAN_SUBMIT_* that it knows
  * @cq_flags: IBCHAN_CQ_CREATE_* that it knows
+ * @reserved: 0
  */
 struct ibchan_context_info {
 	__u64 pinned_bytes;
@@ -39,6 +40,7 @@ struct ibchan_context_info {
 	__u32 wr_flags;
 	__u32 submit_flags;
 	__u32 cq_flags;
+	__u64 reserved[4];
 };
 
 /**
@@ -57,8 +59,8 @@ int ibchan_context_open(struct ibchan_context **context);
  * ibchan_context_close() - end the context and all that is in it
  * @context: NULL is fine
  *
- * Every handle of the context is gone afterwards. The kernel breaks the
- * channels, drains them and lets the memory go.
+ * Every handle of the context is gone afterwards, and no pending work may be asked
+ * for any more. The kernel breaks the channels, drains them and lets the memory go.
  *
  * Buffers: all may be reused on return, unless another process has got the
  * file or a completion queue's descriptor: then once that is closed, too.
@@ -71,7 +73,8 @@ int ibchan_context_close(struct ibchan_context *context);
  * ibchan_context_fd() - the file behind a context
  * @context: open
  *
- * For raw ioctls. It belongs to the context: do not close it.
+ * For raw ioctls, but none that posts to a cq of the library's: it could not tell
+ * whose the completion is. It belongs to the context: do not close it.
  *
  * Return: the descriptor.
  */
@@ -102,6 +105,7 @@ int ibchan_context_query(struct ibchan_context *context,
  * @max_cqe: entries of one completion queue
  * @max_rd_atomic: reads and atomics in flight on one channel
  * @driver_id: enum rdma_driver_id
+ * @reserved0: 0
  * @reserved: 0
  */
 struct ibchan_device_info {
@@ -118,7 +122,8 @@ struct ibchan_device_info {
 	__u32 max_cqe;
 	__u32 max_rd_atomic;
 	__u32 driver_id;
-	__u32 reserved;
+	__u32 reserved0;
+	__u64 reserved[4];
 };
 
 /**
@@ -133,6 +138,7 @@ struct ibchan_device_info {
  *	IBCHAN_AUTO when there is none yet
  * @gid_entries: size of the table
  * @gid: the address in that entry
+ * @reserved: 0
  */
 struct ibchan_port_info {
 	__u32 port;
@@ -144,6 +150,7 @@ struct ibchan_port_info {
 	__u32 gid_index;
 	__u32 gid_entries;
 	__u8 gid[IBCHAN_GID_SIZE];
+	__u64 reserved[4];
 };
 
 /**

@@ -72,8 +72,8 @@ int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
  *
  * Its descriptor becomes readable for receives whose peer has said
  * IBCHAN_WR_SOLICITED, and for errors as far as the device reports them; other
- * completions are there as well then, but wake nobody before. Waiting calls are
- * woken by any completion.
+ * completions are there as well then, but wake nobody before, and polls may not
+ * see them before. Waiting calls are woken by any completion.
  *
  * Return: as ibchan_cq_create().
  */

@@ -33,6 +33,7 @@ enum ibchan_error_origin {
  *	IBCHAN_REASON_NONE when there is only @code
  * @status: enum ibchan_status of the work
  * @vendor_err: the device's own code for @status
+ * @reserved: 0
  */
 struct ibchan_error {
 	int code;
@@ -40,6 +41,7 @@ struct ibchan_error {
 	struct ibchan_reason reason;
 	__u32 status;
 	__u32 vendor_err;
+	__u64 reserved[4];
 };
 
 /**

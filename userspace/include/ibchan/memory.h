@@ -41,12 +41,14 @@ int ibchan_pd_free(struct ibchan_pd *pd);
  * @length: bytes, 1 and up
  * @access: IBCHAN_ACCESS_*; remote write and atomic need local write
  * @flags: 0
+ * @reserved: 0
  */
 struct ibchan_mr_params {
 	void *addr;
 	size_t length;
 	__u32 access;
 	__u32 flags;
+	__u64 reserved[2];
 };
 
 /**

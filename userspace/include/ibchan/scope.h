@@ -27,8 +27,12 @@
  * Both belong to one thread at a time. Nothing in the library points to them: who
  * leaves the block by longjmp() leaves works behind that end by themselves. Their
  * places in the cq stay taken, and their ranges must be left alone, until their
- * channel has been closed. A signal handler may jump out of a call of the library
- * while it waits, and at no other time.
+ * channel has been closed; a pending work that was jumped over is set to zero then,
+ * to be used again. A signal handler must not jump out of a call of the library,
+ * unless it knows that the call is asleep in the kernel: it may have a lock.
+ *
+ * A pending work ends before its context does: asking for one, or dropping it,
+ * behind ibchan_context_close() reads memory that is gone.
  */
 #ifndef _IBCHAN_SCOPE_H
 #define _IBCHAN_SCOPE_H
@@ -61,11 +65,12 @@ struct ibchan_pending {
 	struct ibchan_cq *cq;
 	struct ibchan_scope *scope;
 	struct ibchan_pending *next;
+	__u64 generation;
 	__u32 slot;
-	__u32 generation;
 	__u32 state;
 	__u32 seen;
-	__u64 reserved[2];
+	__u32 reserved;
+	__u64 more[2];
 };
 
 /**
@@ -115,7 +120,8 @@ int ibchan_pending_post(struct ibchan_pending *pending,
  * ibchan_pending_poll() - has a pending work ended?
  * @pending: posted
  *
- * No system call. It takes the same time however many other works have completed;
+ * No system call, but for one to the cq's descriptor where that was asked for. It
+ * takes the same time however many other works have completed;
  * their completions are kept for whom they belong to.
  *
  * When the channel was closed meanwhile, the result is there until the cq needs
@@ -207,6 +213,17 @@ struct ibchan_scope *ibchan_scope_begin_timeout(struct ibchan_scope *scope,
 struct ibchan_scope *ibchan_scope_begin_manual(struct ibchan_scope *scope);
 
 /**
+ * ibchan_scope_begin_manual_timeout() - the same, for a limited time
+ * @scope: any bytes
+ * @timeout_ns: from now, in nanoseconds; negative: no limit; see
+ *	ibchan_scoped_timeout()
+ *
+ * Return: @scope.
+ */
+struct ibchan_scope *ibchan_scope_begin_manual_timeout(struct ibchan_scope *scope,
+						       __s64 timeout_ns);
+
+/**
  * ibchan_scope_post() - post a work that ends with its scope
  * @scope: has begun
  * @pending: all zero, or done and looked at; outlives the scope, and is in no
@@ -278,12 +295,20 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
  */
 #ifdef __EXCEPTIONS
 
-/* Begins in the first expression, ends where the variable goes out of scope. */
+/*
+ * Begins in the first expression, ends where the variable goes out of scope. Each
+ * block has names of its own, so that a block within a block shadows nothing.
+ */
 #define __ibchan_scoped(begin)						\
-	for (struct ibchan_scope *__ibchan_scope			\
+	__ibchan_scoped_numbered(begin, __COUNTER__)
+#define __ibchan_scoped_numbered(begin, number)				\
+	__ibchan_scoped_named(begin, number)
+#define __ibchan_scoped_named(begin, number)				\
+	for (struct ibchan_scope *__ibchan_scope_##number		\
 		__attribute__((cleanup(ibchan_scope_leave))) = (begin),	\
-		*__ibchan_once = NULL;					\
-	     !__ibchan_once; __ibchan_once = __ibchan_scope)
+		*__ibchan_once_##number = NULL;				\
+	     !__ibchan_once_##number;					\
+	     __ibchan_once_##number = __ibchan_scope_##number)
 
 /**
  * ibchan_dropped - attribute of a struct ibchan_pending that drops it where it is left
@@ -339,6 +364,14 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
  */
 #define ibchan_scoped_manual(scope)					\
 	__ibchan_scoped(ibchan_scope_begin_manual(scope))
+
+/**
+ * ibchan_scoped_manual_timeout - the same, bounded
+ * @scope: struct ibchan_scope *, any bytes; readable behind the block
+ * @timeout_ns: as for ibchan_scoped_timeout()
+ */
+#define ibchan_scoped_manual_timeout(scope, timeout_ns)			\
+	__ibchan_scoped(ibchan_scope_begin_manual_timeout(scope, timeout_ns))
 
 #ifdef __cplusplus
 }

@@ -115,8 +115,9 @@ static inline struct ibchan_sge ibchan_sge_new(struct ibchan_mr *mr,
  *	IBCHAN_WR_SOLICITED	send, write with IBCHAN_WR_IMM: wakes the peer,
  *				see ibchan_cq_create_solicited()
  *	IBCHAN_WR_INLINE	send, write: the data are copied at the post, and
- *				the ranges may be reused at once; at most the
- *				channel's max_inline_data bytes
+ *				the ranges may be reused at once, and collide
+ *				with none; at most the channel's
+ *				max_inline_data bytes, from any region
  *	IBCHAN_WR_UNSIGNALED	not for a receive: the completion is shown only
  *				if it is an error. The work ends together with a
  *				later one of its channel that has not the flag;
@@ -232,7 +233,8 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
  * Buffers: the ranges of the work may be reused when this returns anything but
  * -ETIMEDOUT, -EPROTO or -ENODEV with @error's origin IBCHAN_ERROR_CALL: then
  * the work, if it was posted, is still pending, and ibchan_cq_poll() will hand
- * out its completion.
+ * out its completion. Works fail with these codes as well, so who goes on after
+ * them needs @error.
  *
  * Return: 0; what ibchan_post() returns; -ETIMEDOUT: the time has passed;
  * or, with origin IBCHAN_ERROR_WORK, the errno of a work that failed.
