@@ -369,6 +369,8 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
  * ibchan_scoped_manual_timeout - the same, bounded
  * @scope: struct ibchan_scope *, any bytes; readable behind the block
  * @timeout_ns: as for ibchan_scoped_timeout()
+ *
+ * Buffers: those of all works posted in the block may be reused behind it.
  */
 #define ibchan_scoped_manual_timeout(scope, timeout_ns)			\
 	__ibchan_scoped(ibchan_scope_begin_manual_timeout(scope, timeout_ns))
