@@ -206,7 +206,7 @@ struct ibchan_backing {
  * @rkey: 0 unless remote access was asked for
  * @key: of one that the service registers, as it was made; 0: the service does not
  * @transient: for one work only, which may leave it parked
- * @pinned: user pages that go with it
+ * @pinned: user pages that go with it; a shell keeps them until it is given back
  * @busy: ranges in flight
  * @num_pieces: 1, unless the device knows it in pieces
  * @pieces: these, if not NULL

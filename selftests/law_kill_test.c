@@ -202,6 +202,7 @@ static void victim_kill(struct victim *victim, struct dice *dice)
 
 	/* An end without a byte: it has failed, and says why. */
 	if (!(roll(dice) % 8) || read(victim->ready, &byte, 1) == 1) {
+		/* Nothing is waited for: the moment is what the dice say. */
 		usleep(moment);
 		kill(victim->pid, SIGKILL);
 	}
