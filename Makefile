@@ -14,7 +14,7 @@ VM := $(top)/selftests/vm
 PREFIX ?= /usr/local
 KERNEL ?= 6.1
 # Seconds for all tests together; the debug kernel is ten times slower.
-TIMEOUT ?= $(if $(filter debug,$(KERNEL)),2700,900)
+TIMEOUT ?= $(if $(filter debug,$(KERNEL)),4500,2400)
 
 # The kernel to build for: the one that runs, if its headers are here, else the
 # guest's.
@@ -23,7 +23,8 @@ ifeq ($(origin KDIR),undefined)
 KDIR = $(eval KDIR := $$(or $$(wildcard $$(running_headers)),$$(shell $$(VM)/kernel headers $$(KERNEL))))$(KDIR)
 endif
 kernel_release = $(shell sed -n 's/.*"\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
-MODULE_DIR = $(BUILD)/$(kernel_release)$(if $(filter 1,$(FAULTS)),-faults)
+MODULE_DIR = $(BUILD)/$(kernel_release)$(if $(filter 1,$(FAULTS)),-faults)$(if \
+	$(filter 1,$(KCOV)),-kcov)$(if $(filter 1,$(GCOV)),-gcov)
 TEST_DIR = $(MODULE_DIR)/tests
 
 .PHONY: all
@@ -33,13 +34,19 @@ all: modules lib selftests ## build everything
 help: ## this list
 	@echo 'make demo    two processes exchange data over two soft-RoCE devices in a guest'
 	@echo 'make check   the tests, in a guest'
+	@echo 'make check-all  everything, on all kernels'
 	@echo 'make flavors the test programs as 32-bit ones, with sanitizers, in valgrind'
+	@echo 'make fuzz    random commands, for MINUTES=3; on KERNEL=debug coverage guides them'
+	@echo 'make coverage  how much of the module that reaches, on the debug kernel'
+	@echo 'make fuzz-parsers  any bytes for what takes apart a peer'"'"'s, in user space'
 	@echo 'make bench   what ibchan costs above raw verbs, in a guest'
 	@echo
 	@sed -n -E 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 16
 	@echo
 	@echo 'KDIR=DIR      kernel headers to build the module for'
 	@echo 'FAULTS=1      with modules: those whose verbs can be made to fail'
+	@echo 'KCOV=1        the same on the debug kernel: the code tells which way it takes'
+	@echo 'GCOV=1        the same: it counts how often each line ran'
 	@echo 'TESTS=FOLDERS with test-modules: only kunit, kclient, bench or dmabuf'
 	@echo 'FLAVORS=NAMES with flavors: only m32, asan, tsan or valgrind'
 	@echo 'KERNEL=6.1    guest to run in: 6.1, 6.12, debug, or a folder'
@@ -50,7 +57,8 @@ help: ## this list
 no_btf = $(if $(wildcard $(KDIR)/vmlinux),,CONFIG_DEBUG_INFO_BTF_MODULES=)
 
 kbuild_flags = $(if $(W),W=$(W)) $(if $(C),C=$(C)) $(no_btf) \
-	$(if $(filter 1,$(FAULTS)),IBCHAN_FAULTS=1 KCFLAGS=-DIBCHAN_FAULTS=1)
+	$(if $(filter 1,$(FAULTS)),IBCHAN_FAULTS=1 KCFLAGS=-DIBCHAN_FAULTS=1) \
+	$(if $(filter 1,$(KCOV)),IBCHAN_KCOV=1) $(if $(filter 1,$(GCOV)),IBCHAN_GCOV=1)
 
 # Objects land beside their sources, so each kernel gets a tree of links; two
 # builds of one tree take turns.
@@ -114,14 +122,56 @@ else
 endif
 
 # The test modules are for the guest's kernel, which need not be that of KDIR.
-.PHONY: check
-check: setup ## see above
-	@echo 'building the library, the tests and the test modules'
+.PHONY: check-programs
+check-programs: setup ## what check runs
+	@echo 'building the library, the tests and the test modules for $(KERNEL)'
 	+@$(MAKE) -s -j"$$(nproc)" selftests
 	+@kdir=$$($(VM)/kernel headers $(KERNEL)) && \
 	$(MAKE) -s -j"$$(nproc)" test-modules KDIR=$$kdir && \
 	$(MAKE) -s -j"$$(nproc)" test-modules KDIR=$$kdir FAULTS=1
+
+.PHONY: check
+check: check-programs ## see above
 	@$(VM)/run --kernel $(KERNEL) --timeout $(TIMEOUT) -- selftests/run-tests
+
+.PHONY: check-all
+check-all: ## see above
+	+@selftests/check-all
+
+# One is on 6.1 and the other on 6.12.
+.PHONY: check-pair
+check-pair: setup ## the tests that take two guests, which a network connects
+	@echo 'building the library and the tests'
+	+@$(MAKE) -s -j"$$(nproc)" selftests
+	@$(VM)/pair -- selftests/pair-tests
+
+# What check runs of these is short. A run may last longer than it was told to: the last round
+# is not cut off.
+campaign_timeout = $$(($(1) + $(TIMEOUT)))
+
+.PHONY: network
+network: MINUTES ?= 10
+network: setup ## traffic over a network that loses, repeats and spoils packets; MINUTES=10
+	@echo 'building the library, the tests and the test modules for $(KERNEL)'
+	+@$(MAKE) -s -j"$$(nproc)" selftests
+	+@$(MAKE) -s -j"$$(nproc)" test-modules TESTS=dmabuf KDIR="$$($(VM)/kernel headers $(KERNEL))"
+	@$(VM)/run --kernel $(KERNEL) --timeout $(call campaign_timeout,$(MINUTES) * 60) \
+		-- selftests/network $(MINUTES)
+
+.PHONY: unplug
+unplug: ROUNDS ?= 200
+unplug: setup ## devices that leave under load, in all ways; ROUNDS=200
+	@echo 'building the library, the tests and the test modules for $(KERNEL)'
+	+@$(MAKE) -s -j"$$(nproc)" selftests
+	+@$(MAKE) -s -j"$$(nproc)" test-modules TESTS=kclient KDIR="$$($(VM)/kernel headers $(KERNEL))"
+	@$(VM)/run --kernel $(KERNEL) --timeout $(call campaign_timeout,$(ROUNDS) * 60) \
+		-- selftests/unplug/unplug $(ROUNDS)
+
+.PHONY: soak
+soak: KERNEL = debug
+soak: MINUTES ?= 20
+soak: check-programs ## a mixture of the tests for MINUTES=20, on the debug kernel; nothing may grow
+	@selftests/soak/soak --kernel $(KERNEL) --minutes $(MINUTES)
 
 FLAVORS ?= m32 asan tsan valgrind
 flags_m32 := -O2 -g -m32
@@ -138,10 +188,46 @@ flavors: ## see above
 	@$(VM)/run --kernel $(KERNEL) --timeout $(TIMEOUT) -- selftests/flavors/flavors $(FLAVORS)
 
 # All programs as 32-bit ones, which the kernel sees; else the library's, which the tools see.
+# The tool's JSON library is there for this machine's own word size only.
 library_tests := $(notdir $(basename $(wildcard $(top)/selftests/shim*_test.c)))
 $(addprefix flavor-,$(FLAVORS)): flavor-%:
 	+@$(MAKE) -s selftests BUILD=$(BUILD)/flavors/$* CFLAGS='$(flags_$*)' \
-		$(if $(filter m32,$*),,PROGRAMS='$(library_tests)')
+		$(if $(filter m32,$*),TOOL=no,PROGRAMS='$(library_tests)')
+
+# Only the debug kernel has KCOV. The corpus that comes of it lies in the result folder.
+fuzz_variant = $(if $(filter debug,$(KERNEL)),KCOV=1)
+
+.PHONY: fuzz
+fuzz coverage fuzz-parsers: MINUTES ?= 3
+fuzz: setup ## see above; SEED=N repeats a run
+	@echo 'building the library, the fuzzer and what it needs for $(KERNEL)'
+	+@$(MAKE) -s -j"$$(nproc)" selftests
+	+@$(MAKE) -s test-modules TESTS=dmabuf $(fuzz_variant) KDIR="$$($(VM)/kernel headers $(KERNEL))"
+	@IBCHAN_MINUTES=$(MINUTES) IBCHAN_SEED=$(SEED) $(VM)/run --kernel $(KERNEL) \
+		$(if $(fuzz_variant),--variant $(fuzz_variant)) \
+		--timeout $$(($(MINUTES) * 60 + 1200)) -- selftests/run-tests fuzzing
+
+# How much of the module's code that reaches, or other tests: COVER="abi connect".
+COVER ?= fuzzing
+
+.PHONY: coverage
+coverage: KERNEL := debug
+coverage: setup ## see above
+	@echo 'building the library, the tests and what they need for $(KERNEL)'
+	+@$(MAKE) -s -j"$$(nproc)" selftests
+	+@$(MAKE) -s test-modules TESTS=dmabuf GCOV=1 KDIR="$$($(VM)/kernel headers $(KERNEL))"
+	@rm -rf $(BUILD)/results/$(KERNEL)/gcov
+	@IBCHAN_MINUTES=$(MINUTES) IBCHAN_SEED=$(SEED) $(VM)/run --kernel $(KERNEL) --variant GCOV=1 \
+		--timeout $$(($(MINUTES) * 60 + 1200)) -- selftests/fuzz/coverage collect $(COVER)
+	@selftests/fuzz/coverage report $(BUILD)/results/$(KERNEL)/gcov \
+		$(BUILD)/$$($(VM)/kernel release $(KERNEL))-gcov
+
+# On this machine, without a kernel.
+.PHONY: fuzz-parsers
+fuzz-parsers: ## see above
+	@$(VM)/setup build fuzz
+	+@$(MAKE) -s -C selftests BUILD=$(BUILD)/selftests parsers
+	@IBCHAN_SEED=$(SEED) selftests/fuzz/parsers $$(($(MINUTES) * 30))
 
 .PHONY: bench
 bench: ## see above; BENCH=--no-gate only reports

@@ -2,9 +2,7 @@
 /*
  * Channels: build, connect, break, close.
  *
- * One way to die: the channel is marked, from any context, and takes no more
- * work. If the device has not ended the queue pair by itself, a work item does;
- * everything posted then completes flushed. Closing drains, destroys the queue
+ * How a channel breaks is in break.c. Closing drains, destroys the queue
  * pair, retires what the device forgot, and gives up memory last. Removal of the
  * device does the same from the outside and leaves a shell for
  * ibchan_channel_close().
@@ -14,9 +12,11 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
+#include "channel.h"
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
+#include "flow.h"
 #include "init.h"
 #include "internal.h"
 #include "trace.h"
@@ -38,150 +38,6 @@ void ibchan_channel_fini(void)
 	kmem_cache_destroy(channel_cache);
 }
 
-/* The caller holds the state lock. */
-static bool move_state(struct ibchan_channel *ch, u32 to)
-{
-	u32 from = ch->state;
-
-	lockdep_assert_held(&ch->state_lock);
-	if (!ibchan_state_may(from, to))
-		return false;
-	WRITE_ONCE(ch->state, to);
-	trace_ibchan_state(ch->cookie, from, to, ch->error);
-	return true;
-}
-
-static bool change_state(struct ibchan_channel *ch, u32 to)
-{
-	unsigned long flags;
-	bool changed;
-
-	spin_lock_irqsave(&ch->state_lock, flags);
-	changed = move_state(ch, to);
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	return changed;
-}
-
-/* The caller holds the state lock. The first error wins, and says so. */
-static bool mark_broken(struct ibchan_channel *ch, u32 error, u32 status)
-{
-	if (!ibchan_state_may(ch->state, IBCHAN_CHANNEL_BROKEN))
-		return false;
-	WRITE_ONCE(ch->error, error);
-	WRITE_ONCE(ch->status, status);
-	ch->broken_at = jiffies;
-	return move_state(ch, IBCHAN_CHANNEL_BROKEN);
-}
-
-/*
- * The state lock is not held any more, but others may be. Bottom halves are off,
- * so that a consumer that closes the channel does not wait for them.
- */
-static void tell_broken(struct ibchan_channel *ch, u32 error)
-{
-	void (*broken)(void *priv, int error) = READ_ONCE(ch->broken);
-	bool may_disable = !irqs_disabled();
-
-	if (!broken)
-		return;
-	if (may_disable)
-		local_bh_disable();
-	broken(ch->priv, -(int)error);
-	if (may_disable)
-		local_bh_enable();
-}
-
-/*
- * The device has reported an error, so it has moved the qp to ERR by itself, or
- * is about to. That is left to it: soft-RoCE reports first and then tells the
- * peer, which it could not if the qp were moved under it.
- */
-void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
-{
-	unsigned long flags;
-	bool first;
-
-	/* A broken channel flushes its works, one after the other. */
-	if (READ_ONCE(ch->state) >= IBCHAN_CHANNEL_BROKEN)
-		return;
-	spin_lock_irqsave(&ch->state_lock, flags);
-	first = mark_broken(ch, error, status);
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (first)
-		tell_broken(ch, error);
-}
-
-/* What a queue still has in flight ends here, in software. */
-static void retire_rest(struct ibchan_queue *queue)
-{
-	ibchan_cq_own(queue->cq);
-	ibchan_cq_sweep(queue->cq);
-	ibchan_queue_flush(queue);
-	ibchan_cq_notify(queue->cq);
-	ibchan_cq_disown(queue->cq);
-	/* Somebody may have wanted to reap meanwhile. */
-	ibchan_cq_leave(queue->cq);
-}
-
-/* Whoever was posting when the channel broke has finished after this. */
-static void await_posters(struct ibchan_channel *ch)
-{
-	spin_lock_bh(&ch->post_lock);
-	spin_unlock_bh(&ch->post_lock);
-}
-
-static void end_work(struct ibchan_channel *ch)
-{
-	await_posters(ch);
-	if (ibchan_qp_end_work(ch)) {
-		ibchan_cq_wake_broken(ch->send.cq);
-		ibchan_cq_wake_broken(ch->recv.cq);
-		return;
-	}
-	ch->connected = 0;
-	retire_rest(&ch->send);
-	retire_rest(&ch->recv);
-}
-
-static void channel_break_work(struct work_struct *work)
-{
-	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, break_work);
-
-	mutex_lock(&ch->qp_lock);
-	if (ch->connected)
-		end_work(ch);
-	mutex_unlock(&ch->qp_lock);
-}
-
-/**
- * ibchan_channel_break - end a channel
- * @ch: the channel
- * @error: why, a negative errno
- *
- * Posts are refused from now on, and what was posted completes flushed. The first
- * error stays; a closed channel stays as it is.
- *
- * Context: any but NMI.
- */
-void ibchan_channel_break(struct ibchan_channel *ch, int error)
-{
-	unsigned long flags;
-	bool first;
-
-	/*
-	 * The work is queued under the lock, so that it cannot be queued any
-	 * more once closing has set CLOSED.
-	 */
-	spin_lock_irqsave(&ch->state_lock, flags);
-	first = mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
-	if (ch->state == IBCHAN_CHANNEL_BROKEN)
-		queue_work(ibchan_wq, &ch->break_work);
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (first)
-		tell_broken(ch, -error);
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
-
 static void channel_close_work(struct work_struct *work);
 
 static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
@@ -195,14 +51,23 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	ch->pd = build->pd;
 	ch->net = build->net;
 	ch->cookie = build->cookie;
+	ch->connected_to = build->connected;
 	ch->broken = build->broken;
 	ch->priv = build->priv;
-	ch->calls_back = !(build->send_cq->mode & build->recv_cq->mode & IBCHAN_CQ_POLLED);
+	if (!(build->send_cq->mode & build->recv_cq->mode & IBCHAN_CQ_POLLED))
+		ch->after_post = IBCHAN_AFTER_REAP;
+	ch->send.spare = IBCHAN_MARKERS;
+	ch->recv.spare = IBCHAN_MARKERS;
 	ch->params = *params;
+	ch->options = build->options;
+	if (!ch->options.keepalive_ms)
+		ch->options.keepalive_ms = IBCHAN_DEFAULT_KEEPALIVE_MS;
 	mutex_init(&ch->qp_lock);
 	spin_lock_init(&ch->post_lock);
 	spin_lock_init(&ch->state_lock);
-	INIT_WORK(&ch->break_work, channel_break_work);
+	init_waitqueue_head(&ch->state_wait);
+	ibchan_history_init(&ch->history);
+	INIT_WORK(&ch->break_work, ibchan_channel_break_work);
 	INIT_WORK(&ch->close_work, channel_close_work);
 	ch->state = IBCHAN_CHANNEL_PREPARED;
 	return ch;
@@ -232,28 +97,19 @@ static int choose_params(struct ibchan_channel *ch, struct net *net,
 	params->gid_index = ch->gid.index;
 	if (params->send_psn == IBCHAN_AUTO)
 		params->send_psn = get_random_u32() & 0xffffff;
-	if (params->max_rd_atomic == IBCHAN_AUTO)
-		params->max_rd_atomic = ch->dev->attr.max_rd_atomic;
+	ibchan_params_choose(params, &ch->dev->attr);
 	ch->max_message = port->max_msg_sz;
+	/* The short way knows nothing of credits, nor of what iWARP cannot. */
+	ch->max_plain = ch->flow || ch->gid.iwarp ? 0 : ch->max_message;
 	return 0;
-}
-
-static u32 queue_space(u32 depth)
-{
-	return depth + IBCHAN_MARKERS;
-}
-
-static void release_space(struct ibchan_cq *cq, u32 depth)
-{
-	ibchan_cq_unreserve(cq, queue_space(depth));
 }
 
 /* What both queues need together, where they share a cq, or nothing. */
 static int reserve_space(struct ibchan_channel *ch, const struct ibchan_build *build,
 			 struct ibchan_reason *reason)
 {
-	u32 send = queue_space(ch->params.max_send_wr);
-	u32 recv = queue_space(ch->params.max_recv_wr);
+	u32 send = ch->params.max_send_wr + ch->send.spare;
+	u32 recv = ch->params.max_recv_wr + ch->recv.spare;
 	int ret;
 
 	if (build->send_cq == build->recv_cq)
@@ -284,15 +140,48 @@ static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *bu
 	if (!ret)
 		return 0;
 	ibchan_queue_fini(&ch->send);
-	release_space(build->recv_cq, params->max_recv_wr);
-	release_space(build->send_cq, params->max_send_wr);
+	ibchan_cq_unreserve(build->recv_cq, params->max_recv_wr + ch->recv.spare);
+	ibchan_cq_unreserve(build->send_cq, params->max_send_wr + ch->send.spare);
 	return ret;
 }
 
 static void release_queue(struct ibchan_queue *queue)
 {
 	ibchan_queue_fini(queue);
-	release_space(queue->cq, queue->credit.depth);
+	ibchan_cq_unreserve(queue->cq, queue->credit.depth + queue->spare);
+}
+
+/*
+ * The device may still use the queue pair, and all that it refers to: regions,
+ * cqs, the domain, this module's code. None of them goes any more.
+ */
+static void leak(struct ibchan_channel *ch)
+{
+	ch->leaked = 1;
+	ch->pd->leaked = 1;
+	set_bit(CQ_ORPHANED, &ch->send.cq->flags);
+	set_bit(CQ_ORPHANED, &ch->recv.cq->flags);
+	__module_get(THIS_MODULE);
+	ibchan_gauge(leaked, 1);
+}
+
+/* In INIT, so that receives can be posted before there is a peer. */
+static int build_qp(struct ibchan_channel *ch, struct ibchan_reason *reason)
+{
+	int ret = ibchan_qp_create(ch, reason);
+
+	if (!ret) {
+		ret = ibchan_qp_init(ch, reason);
+		if (!ret)
+			return 0;
+		if (ibchan_qp_destroy(ch)) {
+			leak(ch);
+			return ret;
+		}
+	}
+	release_queue(&ch->recv);
+	release_queue(&ch->send);
+	return ret;
 }
 
 static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *build,
@@ -306,13 +195,11 @@ static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *bui
 		ret = build_queues(ch, build, reason);
 	if (ret)
 		return ret;
-	ret = ibchan_qp_create(ch, reason);
-	if (ret) {
-		release_queue(&ch->recv);
-		release_queue(&ch->send);
+	ret = build_qp(ch, reason);
+	if (ret)
 		return ret;
-	}
 	ibchan_endpoint_build(ch, ib_mtu_int_to_enum(ch->params.mtu), port.lid);
+	ibchan_flow_own(ch, &ch->endpoint.credit_addr, &ch->endpoint.credit_rkey);
 	return 0;
 }
 
@@ -325,6 +212,8 @@ static void channel_publish(struct ibchan_channel *ch)
 	list_add_tail(&ch->link, &ch->dev->channels);
 	mutex_unlock(&ch->dev->lock);
 	ibchan_gauge(channels, 1);
+	ibchan_history_add(ch, IBCHAN_HISTORY_BUILT, 0, ch->qp->qp_num,
+			   (u64)ch->gid.port << 32 | ch->gid.index);
 }
 
 static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *build,
@@ -335,10 +224,18 @@ static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *bu
 	if (ret)
 		return ret;
 	ret = build_verbs(ch, build, reason);
-	if (!ret)
+	if (!ret || ch->leaked)
 		channel_publish(ch);
 	ibchan_device_exit(ch->dev);
 	return ret;
+}
+
+/* One that was never made. */
+static void channel_discard(struct ibchan_channel *ch)
+{
+	ibchan_flow_end(ch);
+	ibchan_history_free(&ch->history);
+	kmem_cache_free(channel_cache, ch);
 }
 
 static struct ibchan_channel *channel_build(const struct ibchan_build *build,
@@ -352,15 +249,23 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
 	if (build->send_cq->dev != dev || build->recv_cq->dev != dev)
 		return ERR_PTR(-EXDEV);
 	ret = ibchan_params_check(params, &dev->attr, reason);
+	if (!ret)
+		ret = ibchan_options_check(&build->options, reason);
+	if (!ret && build->options.mode & IBCHAN_MODE_CREDITS)
+		ret = ibchan_flow_check(build, params, reason);
 	if (ret)
 		return ERR_PTR(ret);
 	ch = channel_alloc(build, params);
 	if (!ch)
 		return ERR_PTR(-ENOMEM);
 	ch->service = service;
-	ret = channel_make(ch, build, reason);
+	if (build->options.mode & IBCHAN_MODE_CREDITS)
+		ret = ibchan_flow_create(ch, reason);
+	if (!ret)
+		ret = channel_make(ch, build, reason);
 	if (ret) {
-		kmem_cache_free(channel_cache, ch);
+		if (!ch->leaked)
+			channel_discard(ch);
 		return ERR_PTR(ret);
 	}
 	*params = ch->params;
@@ -376,7 +281,8 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
  * Context: process, may sleep.
  * Return: the prepared channel, for ibchan_channel_close(); -EINVAL for a
  * parameter out of its range, or an mtu above the port's; -EOPNOTSUPP for an
- * unknown access flag, or an iWARP port; -EXDEV for a cq of another device;
+ * unknown access flag or mode, or for credits on iWARP; -EACCES for credits without
+ * IBCHAN_ACCESS_REMOTE_WRITE; -EXDEV for a cq of another device;
  * -EAGAIN for a cq with too few free entries; -ENETDOWN when the port, or each of
  * them, is down; -EADDRNOTAVAIL when it has no address that fits the rule;
  * -ENODEV when the device is gone; -ENOMEM; the driver's errno.
@@ -431,6 +337,26 @@ static void agree(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
 		params->recv_psn = be32_to_cpu(peer->psn);
 }
 
+/* Receives that are posted already would be lost on the way back. */
+static void undo_connect(struct ibchan_channel *ch, int error)
+{
+	ibchan_channel_await_posters(ch);
+	if (ibchan_credit_in_flight(&ch->recv.credit)) {
+		ibchan_channel_break(ch, error);
+		return;
+	}
+	ibchan_qp_rewind(ch);
+	ibchan_channel_change_state(ch, IBCHAN_CHANNEL_PREPARED);
+}
+
+static int check_own_gid(struct ibchan_channel *ch, struct ibchan_reason *reason)
+{
+	if (ibchan_gid_still_there(ch->dev->ib, ch->net, &ch->gid))
+		return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_GID_GONE, -EADDRNOTAVAIL,
+				    (u64[3]) { ch->gid.port, ch->gid.index });
+}
+
 /* The channel may have been broken meanwhile; its work item waits for qp_lock. */
 static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason)
@@ -439,15 +365,25 @@ static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 	int ret;
 
 	agree(ch, peer);
-	ret = ibchan_qp_connect(ch, peer, reason);
+	ret = check_own_gid(ch, reason);
+	if (!ret)
+		ret = ibchan_qp_connect(ch, peer, reason);
 	if (ret) {
 		ch->params = before;
-		change_state(ch, IBCHAN_CHANNEL_PREPARED);
+		undo_connect(ch, ret);
 		return ret;
 	}
+	ibchan_flow_peer(ch, peer->credit_addr, peer->credit_rkey);
 	ch->connected = 1;
-	if (change_state(ch, IBCHAN_CHANNEL_CONNECTED))
+	if (ibchan_channel_change_state(ch, IBCHAN_CHANNEL_CONNECTED)) {
+		ch->peer = *peer;
+		ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, be32_to_cpu(peer->qpn),
+				   ch->params.mtu);
+		ibchan_watch_begin(ch, peer->flags);
+		if (ch->flow)
+			ibchan_flow_tell(ch);
 		return 0;
+	}
 	return ibchan_refuse_values(reason, IBCHAN_REASON_BROKEN, -ESHUTDOWN,
 				    (u64[3]) { READ_ONCE(ch->error),
 						      READ_ONCE(ch->status) });
@@ -466,24 +402,54 @@ static int refuse_handshake(struct ibchan_channel *ch, struct ibchan_reason *rea
 	}
 }
 
-static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
-			     struct ibchan_reason *reason)
+/**
+ * ibchan_channel_begin - a prepared channel begins to connect
+ * @ch: the channel
+ * @reason: why not, or NULL
+ *
+ * Context: process, under the qp lock.
+ * Return: 0; -EISCONN; -ESHUTDOWN on a broken channel.
+ */
+int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason)
+{
+	lockdep_assert_held(&ch->qp_lock);
+	if (ibchan_channel_change_state(ch, IBCHAN_CHANNEL_CONNECTING))
+		return 0;
+	return refuse_handshake(ch, reason);
+}
+
+static int connect_by_path(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+			   const struct ibchan_path *path, struct ibchan_reason *reason)
 {
 	int ret;
 
+	guard(mutex)(&ch->qp_lock);
+	ret = ibchan_channel_begin(ch, reason);
+	if (ret)
+		return ret;
+	ch->path = *path;
+	return connect_qp(ch, peer, reason);
+}
+
+static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+			     struct ibchan_reason *reason)
+{
+	struct ibchan_path path = {};
+	int ret;
+
+	if (ch->gid.iwarp)
+		return ibchan_refuse(reason, IBCHAN_REASON_IWARP, -EOPNOTSUPP);
 	ret = ibchan_endpoint_check(&ch->endpoint, peer, reason);
 	if (ret)
 		return ret;
-	if (!ibchan_gid_still_there(ch->dev->ib, ch->net, &ch->gid))
-		return ibchan_refuse_values(reason, IBCHAN_REASON_GID_GONE, -EADDRNOTAVAIL,
-					    (u64[3]) { ch->gid.port, ch->gid.index });
-	mutex_lock(&ch->qp_lock);
-	if (change_state(ch, IBCHAN_CHANNEL_CONNECTING))
-		ret = connect_qp(ch, peer, reason);
-	else
-		ret = refuse_handshake(ch, reason);
-	mutex_unlock(&ch->qp_lock);
-	return ret;
+	if (READ_ONCE(ch->state) != IBCHAN_CHANNEL_PREPARED)
+		return refuse_handshake(ch, reason);
+	ret = check_own_gid(ch, reason);
+	if (!ret)
+		ret = ibchan_route_find(ch, peer, &path, reason);
+	if (ret == -ESHUTDOWN)
+		return refuse_handshake(ch, reason);
+	return ret ?: connect_by_path(ch, peer, &path, reason);
 }
 
 /**
@@ -495,20 +461,27 @@ static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endp
  * A channel may be its own peer.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for a peer that does not fit, with nothing changed;
- * -EADDRNOTAVAIL when the channel's own address has been taken away; -EISCONN
- * when it is connected already; -ESHUTDOWN on a broken channel; -ENODEV when the
- * device is gone; the driver's errno, when the handshake may be tried again.
+ * Return: 0; -EOPNOTSUPP on iWARP, where only ibchan_channel_connect() and
+ * ibchan_request_accept() connect; -EINVAL for a peer that does not fit, with nothing
+ * changed; -EADDRNOTAVAIL when the channel's own address has been taken away; -EHOSTUNREACH
+ * when there is no route to the peer, or its next hop does not answer within 2 s; -EINTR
+ * when the caller is killed meanwhile; -EISCONN when it is connected already; -ESHUTDOWN
+ * on a broken channel; -ENODEV when the device is gone; the driver's errno, when the
+ * handshake may be tried again, unless receives were posted: then the channel is broken.
  */
 int ibchan_channel_handshake(struct ibchan_channel *ch,
 			     const struct ibchan_endpoint *peer,
 			     struct ibchan_reason *reason)
 {
+	struct ibchan_reason own = {};
 	int ret = ibchan_device_enter(ch->dev);
 
 	if (ret)
 		return ret;
+	reason = reason ?: &own;
 	ret = channel_handshake(ch, peer, reason);
+	if (ret)
+		ibchan_history_add(ch, IBCHAN_HISTORY_HANDSHAKE, ret, reason->code, 0);
 	ibchan_device_exit(ch->dev);
 	return ret;
 }
@@ -532,63 +505,70 @@ void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr 
 		.recvs_in_flight = ibchan_credit_in_flight(&ch->recv.credit),
 		.params = ch->params,
 		.endpoint = ch->endpoint,
+		.options = ch->options,
 	};
 	mutex_unlock(&ch->qp_lock);
+	ibchan_facts_fill(ch, &attr->facts);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_query, IBCHAN_NS);
 
+/**
+ * ibchan_channel_state - where a channel is
+ * @ch: the channel; RCU or the caller keeps its memory
+ *
+ * Context: any.
+ * Return: enum ibchan_channel_state.
+ */
+u32 ibchan_channel_state(const struct ibchan_channel *ch)
+{
+	return READ_ONCE(ch->state);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_state, IBCHAN_NS);
+
 /* After this nobody posts, and no break is under way or can begin. */
-static void refuse_all(struct ibchan_channel *ch, u32 error)
+static void refuse_all(struct ibchan_channel *ch, bool device_gone)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&ch->state_lock, flags);
-	if (error)
-		WRITE_ONCE(ch->error, error);
-	move_state(ch, IBCHAN_CHANNEL_CLOSED);
+	if (device_gone) {
+		WRITE_ONCE(ch->device_gone, true);
+		WRITE_ONCE(ch->error, ch->error ?: ENODEV);
+	}
+	if (ibchan_channel_move_state(ch, IBCHAN_CHANNEL_CLOSED))
+		ibchan_history_add(ch, IBCHAN_HISTORY_CLOSED, device_gone ? ENODEV : 0, 0, 0);
 	spin_unlock_irqrestore(&ch->state_lock, flags);
-	await_posters(ch);
+	ibchan_channel_await_posters(ch);
 	cancel_work_sync(&ch->break_work);
-}
-
-/*
- * The device may still use the queue pair, and all that it refers to: regions,
- * cqs, the domain, this module's code. None of them goes any more.
- */
-static void leak(struct ibchan_channel *ch)
-{
-	ch->leaked = 1;
-	ch->pd->leaked = 1;
-	set_bit(CQ_ORPHANED, &ch->send.cq->flags);
-	set_bit(CQ_ORPHANED, &ch->recv.cq->flags);
-	__module_get(THIS_MODULE);
-	ibchan_gauge(leaked, 1);
 }
 
 /**
  * ibchan_channel_stop - take the verbs objects of a channel apart
  * @ch: the channel
- * @error: what later posts answer; 0: what they answer anyway
+ * @device_gone: that is why; later posts say so
  * @deadline: of the drain, in jiffies
  *
  * Context: process, may sleep; the gate is held for read, or closed. Done once.
  */
-void ibchan_channel_stop(struct ibchan_channel *ch, u32 error, unsigned long deadline)
+void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned long deadline)
 {
 	bool idle;
 	int ret;
 
-	refuse_all(ch, error);
+	refuse_all(ch, device_gone);
+	ibchan_fault_linger(IBCHAN_WINDOW_REFUSING);
 	if (!ch->qp)
 		return;
-	idle = !ch->connected || !ibchan_qp_drain(ch, deadline);
+	ibchan_cm_end(ch);
+	idle = !ibchan_channel_has_posted(ch) || !ibchan_qp_drain(ch, deadline);
+	ibchan_watch_forget_marker(ch);
 	ret = ibchan_qp_destroy(ch);
 	ch->qp = NULL;
 	if (ret)
 		leak(ch);
 	if (!ret || idle) {
-		retire_rest(&ch->send);
-		retire_rest(&ch->recv);
+		ibchan_queue_retire_rest(&ch->send);
+		ibchan_queue_retire_rest(&ch->recv);
 	}
 	if (ret)
 		return;
@@ -610,7 +590,11 @@ static unsigned long drain_deadline(const struct ibchan_channel *ch)
 
 static void channel_free(struct rcu_head *rcu)
 {
-	kmem_cache_free(channel_cache, container_of(rcu, struct ibchan_channel, rcu));
+	struct ibchan_channel *ch = container_of(rcu, struct ibchan_channel, rcu);
+
+	ibchan_cm_free(ch->cm);
+	ibchan_history_free(&ch->history);
+	kmem_cache_free(channel_cache, ch);
 }
 
 /**
@@ -625,7 +609,7 @@ bool ibchan_channel_end(struct ibchan_channel *ch)
 	struct ibchan_device *dev = ch->dev;
 
 	down_read(&dev->gate);
-	ibchan_channel_stop(ch, 0, drain_deadline(ch));
+	ibchan_channel_stop(ch, false, drain_deadline(ch));
 	if (!ch->leaked) {
 		mutex_lock(&dev->lock);
 		list_del(&ch->link);
@@ -634,6 +618,7 @@ bool ibchan_channel_end(struct ibchan_channel *ch)
 	up_read(&dev->gate);
 	if (ch->leaked)
 		return false;
+	ibchan_flow_end(ch);
 	call_rcu(&ch->rcu, channel_free);
 	ibchan_device_put(dev);
 	return true;
@@ -649,7 +634,8 @@ static void channel_close_work(struct work_struct *work)
  * @ch: the channel; not to be used any more
  *
  * What is posted completes, flushed at the latest, before this returns. Bounded
- * by a drain of 2 s.
+ * by a drain of 2 s; over iWARP, between the request and its answer, also by how long the
+ * driver waits for that, which with siw is 10 s.
  *
  * Where it cannot sleep, as in a done(), it only breaks the channel, and a worker
  * does the rest: works complete, the channel's domain and cqs are in use, and a
@@ -667,6 +653,7 @@ void ibchan_channel_close(struct ibchan_channel *ch)
 	}
 	/* Its owner knows. */
 	WRITE_ONCE(ch->broken, NULL);
+	WRITE_ONCE(ch->connected_to, NULL);
 	ibchan_channel_break(ch, -ECANCELED);
 	queue_work(ibchan_free_wq, &ch->close_work);
 }
@@ -687,7 +674,7 @@ void ibchan_channel_force(struct ibchan_channel *ch)
 
 	guard(mutex)(&one_at_a_time);
 	down_read(&ch->dev->gate);
-	ibchan_channel_stop(ch, 0, jiffies);
+	ibchan_channel_stop(ch, false, jiffies);
 	up_read(&ch->dev->gate);
 }
 

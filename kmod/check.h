@@ -43,7 +43,8 @@ extern const struct ibchan_op ibchan_ops[IBCHAN_OPS];
 #define IBCHAN_ATOMIC_SIZE	sizeof(u64)
 
 int ibchan_refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_reason *reason);
-int ibchan_refuse_flags(const struct ibchan_wr *wr, struct ibchan_reason *reason);
+int ibchan_refuse_flags(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
+			struct ibchan_reason *reason);
 int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason);
 int ibchan_refuse_sge(const struct ibchan_channel *ch, const struct ibchan_sge *sge,
 		      u32 needed, struct ibchan_reason *reason);
@@ -65,9 +66,18 @@ static inline u8 ibchan_flags_allowed(const struct ibchan_wr *wr)
 	return allowed;
 }
 
+/* Flags that the opcode takes, but not on iWARP. */
+static inline u8 ibchan_flags_impossible(const struct ibchan_channel *ch,
+					 const struct ibchan_wr *wr)
+{
+	if (ch->dev->attr.caps & IBCHAN_DEVICE_IMMEDIATE)
+		return 0;
+	return wr->opcode == IBCHAN_OP_READ ? IBCHAN_WR_FENCE : IBCHAN_WR_IMM;
+}
+
 /*
  * Opcode, flags and number of elements. Return: 0; -EINVAL; -EOPNOTSUPP for an
- * unknown flag.
+ * unknown flag, or one that is not possible on iWARP.
  */
 static inline int ibchan_check_form(const struct ibchan_channel *ch,
 				    const struct ibchan_wr *wr, struct ibchan_reason *reason)
@@ -77,8 +87,9 @@ static inline int ibchan_check_form(const struct ibchan_channel *ch,
 	if (unlikely(wr->opcode >= IBCHAN_OPS ||
 		     ((ibchan_ops[wr->opcode].traits & OP_SERVICE) && !ch->service)))
 		return ibchan_refuse_opcode(wr, -EINVAL, reason);
-	if (unlikely(wr->flags & ~ibchan_flags_allowed(wr)))
-		return ibchan_refuse_flags(wr, reason);
+	if (unlikely(wr->flags & ~ibchan_flags_allowed(wr)) ||
+	    (unlikely(wr->flags) && wr->flags & ibchan_flags_impossible(ch, wr)))
+		return ibchan_refuse_flags(ch, wr, reason);
 	max = ch->max_sge[wr->opcode];
 	if (unlikely(wr->flags & IBCHAN_WR_INLINE))
 		max = 0;
@@ -175,7 +186,7 @@ static inline bool ibchan_send_is_plain(const struct ibchan_channel *ch,
 {
 	return wr->num_sge == 1 && !wr->flags && wr->opcode <= IBCHAN_OP_READ &&
 	       ibchan_sge_is_plain(ch, wr->sges, ibchan_ops[wr->opcode].needed) &&
-	       wr->sges->length <= ch->max_message &&
+	       wr->sges->length <= ch->max_plain &&
 	       (wr->sges->length <= wr->remote_length || wr->opcode == IBCHAN_OP_SEND);
 }
 

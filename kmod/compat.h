@@ -9,6 +9,11 @@
 
 #include <linux/export.h>
 #include <linux/mm.h>
+#ifdef IBCHAN_HAVE_IPV6_STUBS
+#include <net/ipv6_stubs.h>
+#else
+#include <net/ipv6.h>
+#endif
 
 #ifndef IBCHAN_HAVE_VM_FLAGS_SET
 static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
@@ -36,6 +41,14 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #ifndef IBCHAN_HAVE_DMA_BUF_VMAP_UNLOCKED
 #define dma_buf_vmap_unlocked(dmabuf, map)	dma_buf_vmap(dmabuf, map)
 #define dma_buf_vunmap_unlocked(dmabuf, map)	dma_buf_vunmap(dmabuf, map)
+#endif
+
+/* While IPv6 could be a module, who was not part of it went through a table. */
+#ifdef IBCHAN_HAVE_IPV6_STUBS
+#define ibchan_ip6_route(net, flow)	\
+	ipv6_stub->ipv6_dst_lookup_flow(net, NULL, flow, NULL)
+#else
+#define ibchan_ip6_route(net, flow)	ip6_dst_lookup_flow(net, NULL, flow, NULL)
 #endif
 
 /*

@@ -5,6 +5,8 @@ ibchan-has = $(shell grep -qE '$(1)' $(srctree)/include/linux/$(2) 2>/dev/null &
 ccflags-y += $(call ibchan-has,void vm_flags_set.,mm.h,IBCHAN_HAVE_VM_FLAGS_SET)
 ccflags-y += $(call ibchan-has,EXPORT_SYMBOL_NS_GPL.*"GPL". ns.,export.h,IBCHAN_HAVE_STRING_SYMBOL_NS)
 ccflags-y += $(call ibchan-has,int dma_buf_vmap_unlocked.,dma-buf.h,IBCHAN_HAVE_DMA_BUF_VMAP_UNLOCKED)
+ibchan-has-file = $(shell test -e $(srctree)/include/$(1) && echo -D$(2))
+ccflags-y += $(call ibchan-has-file,net/ipv6_stubs.h,IBCHAN_HAVE_IPV6_STUBS)
 
 # 6.2 to 7.1: see kmod/compat.h.
 ibchan-version := $(shell expr $(VERSION) \* 1000 + $(PATCHLEVEL))

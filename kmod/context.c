@@ -11,12 +11,15 @@
  */
 #include <linux/errno.h>
 #include <linux/module.h>
+#include <linux/poll.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
+#include <rdma/ibchan_connect.h>
 
-#include "context.h"
+#include "connect.h"
 #include "counters.h"
+#include "fault.h"
 
 static unsigned int max_handles = 16384;
 module_param(max_handles, uint, 0644);
@@ -65,6 +68,8 @@ struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 	if (!object)
 		return ERR_PTR(-ENOMEM);
 	object->type = type;
+	object->ctx = ctx;
+	INIT_LIST_HEAD(&object->event_link);
 	ret = xa_alloc_cyclic(&ctx->objects, &object->id, NULL,
 			      XA_LIMIT(1, INT_MAX), &ctx->next_id, GFP_KERNEL_ACCOUNT);
 	if (ret < 0) {
@@ -95,21 +100,51 @@ void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *pare
 	parent->children++;
 }
 
-static void object_forget(struct ibchan_context *ctx, struct ibchan_object *object)
+/* Nobody finds it any more; what it stands for is the caller's to end. */
+static void object_hide(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	xa_erase(&ctx->objects, object->id);
 	ctx->num_objects--;
 	if (object->parent)
 		object->parent->children--;
+}
+
+/* What it stood for has ended. */
+static void object_free(struct ibchan_object *object)
+{
+	ibchan_device_uncharge(&object->charge);
 	kfree_rcu(object, rcu);
 }
 
+/* What it stood for is gone, or somebody else's. */
+void ibchan_object_forget(struct ibchan_context *ctx, struct ibchan_object *object)
+{
+	object_hide(ctx, object);
+	object_free(object);
+}
+
+static int destroy_listener(struct ibchan_context *ctx, struct ibchan_object *object)
+{
+	ibchan_user_listener_end(object->listener);
+	ibchan_object_forget(ctx, object);
+	return 0;
+}
+
+static int destroy_request(struct ibchan_context *ctx, struct ibchan_object *object)
+{
+	ibchan_request_reject(object->request, NULL, 0);
+	ibchan_object_forget(ctx, object);
+	return 0;
+}
+
+/* Events come until it is closed. */
 static int destroy_channel(struct ibchan_context *ctx, struct ibchan_object *object)
 {
-	struct ibchan_channel *channel = object->channel;
-
-	object_forget(ctx, object);
-	ibchan_channel_close(channel);
+	object_hide(ctx, object);
+	ibchan_fault_linger(IBCHAN_WINDOW_HIDDEN);
+	ibchan_channel_close(object->channel);
+	ibchan_object_events_end(object);
+	object_free(object);
 	return 0;
 }
 
@@ -121,9 +156,10 @@ static int destroy_mr(struct ibchan_context *ctx, struct ibchan_object *object)
 
 	if (ret)
 		return ret;
-	object_forget(ctx, object);
+	object_hide(ctx, object);
 	ctx->pinned_bytes -= bytes;
 	ibchan_mr_put(mr);
+	object_free(object);
 	return 0;
 }
 
@@ -134,10 +170,11 @@ static int destroy_cq(struct ibchan_context *ctx, struct ibchan_object *object)
 
 	if (ret)
 		return ret;
-	object_forget(ctx, object);
+	object_hide(ctx, object);
 	ibchan_cq_put(ring->cq);
 	ibchan_ring_end(ring);
 	ibchan_ring_put(ring);
+	object_free(object);
 	return 0;
 }
 
@@ -170,7 +207,7 @@ static int destroy_pd(struct ibchan_context *ctx, struct ibchan_object *object)
 	int ret = object->children ? -EBUSY : free_pd(ctx, object->pd);
 
 	if (!ret)
-		object_forget(ctx, object);
+		ibchan_object_forget(ctx, object);
 	return ret;
 }
 
@@ -180,7 +217,7 @@ static int destroy_device(struct ibchan_context *ctx, struct ibchan_object *obje
 		return -EBUSY;
 	ibchan_device_put(object->device);
 	put_net(object->net);
-	object_forget(ctx, object);
+	ibchan_object_forget(ctx, object);
 	return 0;
 }
 
@@ -195,6 +232,8 @@ int ibchan_object_destroy(struct ibchan_context *ctx, struct ibchan_object *obje
 {
 	static int (*const destroy[OBJECT_TYPES])(struct ibchan_context *ctx,
 						   struct ibchan_object *object) = {
+		[OBJECT_LISTENER] = destroy_listener,
+		[OBJECT_REQUEST] = destroy_request,
 		[OBJECT_CHANNEL] = destroy_channel,
 		[OBJECT_MR] = destroy_mr,
 		[OBJECT_CQ] = destroy_cq,
@@ -209,7 +248,7 @@ int ibchan_object_destroy(struct ibchan_context *ctx, struct ibchan_object *obje
 void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	if (!object->any) {
-		object_forget(ctx, object);
+		ibchan_object_forget(ctx, object);
 		return;
 	}
 	account(ctx, object);
@@ -247,6 +286,7 @@ static void context_break_work(struct work_struct *work)
 	mutex_lock(&ctx->lock);
 	break_channels(ctx, -EPROTO);
 	wake_rings(ctx);
+	wake_up_all(&ctx->event_wait);
 	mutex_unlock(&ctx->lock);
 }
 
@@ -266,6 +306,9 @@ static int context_open(struct inode *inode, struct file *file)
 	mutex_init(&ctx->lock);
 	xa_init_flags(&ctx->objects, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	INIT_WORK(&ctx->break_work, context_break_work);
+	spin_lock_init(&ctx->event_lock);
+	INIT_LIST_HEAD(&ctx->events);
+	init_waitqueue_head(&ctx->event_wait);
 	ctx->mm = current->mm;
 	mmgrab(ctx->mm);
 	file->private_data = ctx;
@@ -281,7 +324,7 @@ static void destroy_type(struct ibchan_context *ctx, enum ibchan_object_type typ
 	/* Busy is only what a device that failed to destroy a channel may still use. */
 	xa_for_each(&ctx->objects, id, object)
 		if (object->type == type && ibchan_object_destroy(ctx, object))
-			object_forget(ctx, object);
+			ibchan_object_forget(ctx, object);
 }
 
 /*
@@ -305,10 +348,22 @@ static int context_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+/* Readable while an event can be taken. */
+static __poll_t context_poll(struct file *file, poll_table *table)
+{
+	struct ibchan_context *ctx = file->private_data;
+
+	poll_wait(file, &ctx->event_wait, table);
+	if (READ_ONCE(ctx->broken))
+		return EPOLLERR | EPOLLHUP;
+	return list_empty_careful(&ctx->events) ? 0 : EPOLLIN | EPOLLRDNORM;
+}
+
 const struct file_operations ibchan_fops = {
 	.owner = THIS_MODULE,
 	.open = context_open,
 	.release = context_release,
+	.poll = context_poll,
 	.unlocked_ioctl = ibchan_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,

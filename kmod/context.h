@@ -4,7 +4,7 @@
  * of the levels below.
  *
  * Locks: ibchan_context.lock (a mutex) is held by every command but submit. The
- * tables are read under RCU. ring.lock is innermost.
+ * tables are read under RCU. ring.lock and event_lock are innermost.
  */
 #ifndef IBCHAN_CONTEXT_H
 #define IBCHAN_CONTEXT_H
@@ -19,16 +19,21 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ibchan.h>
+#include <rdma/ibchan_charge.h>
 
 struct ibchan_context;
+struct ibchan_request;
 struct ibchan_shared_ring;
 struct ibchan_submit_scratch;
+struct ibchan_user_listener;
 
 /* Completions that a ring may hold: 1 MiB of them. */
 #define IBCHAN_MAX_RING_ENTRIES	32768
 
 /* In the order in which a closing file gives them up. */
 enum ibchan_object_type {
+	OBJECT_LISTENER,
+	OBJECT_REQUEST,
 	OBJECT_CHANNEL,
 	OBJECT_MR,
 	OBJECT_CQ,
@@ -82,19 +87,29 @@ struct ibchan_user_ring {
  * @type: which member of the union
  * @children: objects made through this handle that need it; under the lock
  * @parent: whose child this is
+ * @ctx: whose it is
+ * @events: IBCHAN_EVENT_* that nobody has taken; channels only; under @ctx->event_lock
+ * @event_link: in the context's list while there are some
+ * @charge: what the opener's cgroup is charged for it
  * @net: network namespace of the opener; devices only
  * @pd_of_channel: its domain; channels only
  * @rcu: readers of the table
  *
- * Immutable once published, but for @children.
+ * Immutable once published, but for @children, the events and the inside of @charge.
  */
 struct ibchan_object {
 	u32 id;
 	u32 type;
 	u32 children;
 	struct ibchan_object *parent;
+	struct ibchan_context *ctx;
+	u32 events;
+	struct list_head event_link;
+	struct ibchan_charge charge;
 	union {
 		void *any;
+		struct ibchan_user_listener *listener;
+		struct ibchan_request *request;
 		struct ibchan_device *device;
 		struct ibchan_pd *pd;
 		struct ibchan_mr *mr;
@@ -120,6 +135,9 @@ struct ibchan_object {
  * @broken: a ring was damaged
  * @break_work: breaks the channels when that happens
  * @scratch: room to decode a submit in, or NULL while one is under way
+ * @event_lock: guards @events, interrupts off
+ * @events: channels to which something has happened
+ * @event_wait: who polls the file, or waits for a connection
  */
 struct ibchan_context {
 	struct mm_struct *mm;
@@ -132,6 +150,9 @@ struct ibchan_context {
 	int broken;
 	struct work_struct break_work;
 	struct ibchan_submit_scratch *scratch;
+	spinlock_t event_lock;		/* events */
+	struct list_head events;
+	wait_queue_head_t event_wait;
 };
 
 /**
@@ -143,6 +164,8 @@ struct ibchan_context {
  * @new: an object that the command makes; published last
  * @new_file: a file that the command makes
  * @new_fd: where that file goes, or -1
+ * @told: whose events are the answer
+ * @events: which ones
  */
 struct ibchan_call {
 	struct ibchan_context *ctx;
@@ -152,6 +175,8 @@ struct ibchan_call {
 	struct ibchan_object *new;
 	struct file *new_file;
 	int new_fd;
+	struct ibchan_object *told;
+	u32 events;
 };
 
 /* context.c */
@@ -164,6 +189,7 @@ struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *object);
 void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *object);
 int ibchan_object_destroy(struct ibchan_context *ctx, struct ibchan_object *object);
+void ibchan_object_forget(struct ibchan_context *ctx, struct ibchan_object *object);
 void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *parent);
 void ibchan_context_break(struct ibchan_context *ctx);
 bool ibchan_context_settle(struct ibchan_context *ctx);
@@ -185,6 +211,8 @@ void ibchan_submit_scratch_free(struct ibchan_context *ctx);
 
 /* uabi.c */
 int ibchan_call_check(const struct ibchan_call *call);
+int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,
+			__u32 *handle);
 long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg);
 
 #endif /* IBCHAN_CONTEXT_H */

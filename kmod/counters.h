@@ -21,6 +21,7 @@
 	X(channels)						\
 	X(contexts)						\
 	X(rings)						\
+	X(charges)						\
 	X(leaked)
 
 #define IBCHAN_COUNTER_FIELD(name) u64 name;

@@ -210,6 +210,7 @@ static __always_inline int cq_reap_once(struct ibchan_cq *cq, int budget)
 {
 	int num = cq_reap_owned(cq, budget);
 
+	ibchan_fault_linger(IBCHAN_WINDOW_REAPED);
 	ibchan_cq_disown(cq);
 	/* Pairs with the one of who leaves word: one of the two sees the other. */
 	smp_mb();
@@ -268,7 +269,9 @@ void ibchan_cq_arm(struct ibchan_cq *cq)
 	if (!atomic_read(&cq->in_flight))
 		return;
 	set_bit(CQ_WANTED, &cq->flags);
-	set_bit(cq->mode & IBCHAN_CQ_SOLICITED ? CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
+	/* Nobody solicits writes of credits. */
+	set_bit((cq->mode & IBCHAN_CQ_SOLICITED) && !atomic_read(&cq->tells) ?
+		CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
 	ibchan_cq_reap(cq, REAP_WORK_BUDGET);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_arm, IBCHAN_NS);

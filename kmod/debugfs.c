@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* /sys/kernel/debug/ibchan/counters: one "name value" a line. */
+/*
+ * /sys/kernel/debug/ibchan/counters: one "name value" a line;
+ * /sys/kernel/debug/ibchan/history: what happened to each channel on a device.
+ */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
@@ -53,11 +56,19 @@ static int counters_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(counters);
 
+static int history_show(struct seq_file *m, void *unused)
+{
+	return ibchan_history_show(m);
+}
+DEFINE_SHOW_ATTRIBUTE(history);
+
 /* Nothing depends on it: a kernel without debugfs has no counters to read. */
 void ibchan_debugfs_init(void)
 {
 	debugfs_root = debugfs_create_dir("ibchan", NULL);
 	debugfs_create_file("counters", 0444, debugfs_root, NULL, &counters_fops);
+	debugfs_create_file("history", 0400, debugfs_root, NULL, &history_fops);
+	ibchan_fault_debugfs_init(debugfs_root);
 }
 
 void ibchan_debugfs_fini(void)

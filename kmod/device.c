@@ -14,6 +14,7 @@
 #include <net/net_namespace.h>
 
 #include "compat.h"
+#include "fault.h"
 #include "init.h"
 #include "internal.h"
 
@@ -59,6 +60,8 @@ static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 		attr->caps |= IBCHAN_DEVICE_ATOMICS;
 	if (ib_uses_virt_dma(ib))
 		attr->caps |= IBCHAN_DEVICE_DMABUF;
+	if (!rdma_protocol_iwarp(ib, rdma_start_port(ib)))
+		attr->caps |= IBCHAN_DEVICE_IMMEDIATE | IBCHAN_DEVICE_ENDPOINTS;
 	attr->ports = ib->phys_port_cnt;
 	attr->max_qp_wr = ib_attr->max_qp_wr;
 	attr->max_send_sge = ib_attr->max_send_sge;
@@ -70,7 +73,9 @@ static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 					ib_attr->max_qp_init_rd_atom), 1, U8_MAX);
 	attr->driver_id = ib->ops.driver_id;
 	attr->max_mr_size = ib_attr->max_mr_size;
-	if (ib_attr->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS)
+	/* The service of a domain has itself for a peer, which takes endpoints. */
+	if (ib_attr->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS &&
+	    attr->caps & IBCHAN_DEVICE_ENDPOINTS)
 		attr->max_fast_reg_pages = ib_attr->max_fast_reg_page_list_len;
 	/* A page is always in one piece. */
 	attr->max_plain_bytes = max_t(u64, attr->max_fast_reg_pages, 1) << PAGE_SHIFT;
@@ -102,6 +107,8 @@ static struct ibchan_device *device_alloc(struct ib_device *ib)
 	INIT_LIST_HEAD(&dev->mrs);
 	INIT_LIST_HEAD(&dev->cqs);
 	INIT_LIST_HEAD(&dev->channels);
+	INIT_LIST_HEAD(&dev->listeners);
+	INIT_LIST_HEAD(&dev->charges);
 	kref_init(&dev->kref);
 	snapshot_attr(ib, &dev->attr);
 	snapshot_user_memory(dev);
@@ -202,6 +209,28 @@ struct ibchan_device *ibchan_device_get(const char *name, struct net *net)
 EXPORT_SYMBOL_NS_GPL(ibchan_device_get, IBCHAN_NS);
 
 /**
+ * ibchan_device_find - our device of an ib_device
+ * @ib: the device
+ *
+ * Context: process, may sleep.
+ * Return: the device, to be given back with ibchan_device_put(); NULL when it is not
+ * there yet, or not any more.
+ */
+struct ibchan_device *ibchan_device_find(const struct ib_device *ib)
+{
+	struct ibchan_device *dev;
+
+	guard(mutex)(&devices_lock);
+	list_for_each_entry(dev, &devices, link) {
+		if (dev->ib != ib)
+			continue;
+		ibchan_device_hold(dev);
+		return dev;
+	}
+	return NULL;
+}
+
+/**
  * ibchan_device_get_nth - go through the devices
  * @index: 0 and up
  * @net: network namespace that they must be visible in
@@ -242,6 +271,13 @@ int ibchan_device_query(struct ibchan_device *dev, struct ibchan_device_attr *at
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_device_query, IBCHAN_NS);
+
+/* Of IBCHAN_NAME_SIZE bytes; also of one that has left. Process context, may sleep. */
+void ibchan_device_name(struct ibchan_device *dev, char *name)
+{
+	guard(mutex)(&devices_lock);
+	memcpy(name, dev->attr.name, IBCHAN_NAME_SIZE);
+}
 
 static int port_query(struct ib_device *ib, u32 port, struct net *net,
 		      struct ibchan_port_attr *attr)
@@ -296,6 +332,27 @@ int ibchan_port_query(struct ibchan_device *dev, u32 port, struct net *net,
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_port_query, IBCHAN_NS);
 
+/**
+ * ibchan_device_each_channel - go through the channels of all devices
+ * @visit: called for each; it does not close it, and none goes meanwhile
+ * @arg: for @visit
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_device_each_channel(void (*visit)(struct ibchan_channel *ch, void *arg), void *arg)
+{
+	struct ibchan_device *dev;
+	struct ibchan_channel *ch;
+
+	guard(mutex)(&devices_lock);
+	list_for_each_entry(dev, &devices, link) {
+		mutex_lock(&dev->lock);
+		list_for_each_entry(ch, &dev->channels, link)
+			visit(ch, arg);
+		mutex_unlock(&dev->lock);
+	}
+}
+
 static struct ib_client ibchan_client;
 
 /* All of them at once, so that they flush while the first one drains. */
@@ -313,13 +370,55 @@ static void device_fatal_work(struct work_struct *work)
 	break_channels(container_of(work, struct ibchan_device, fatal_work), -EIO);
 }
 
-/* A device that has failed completes nothing any more. Any context. */
+/* The table has changed: which channels have lost their address? */
+static void device_gid_work(struct work_struct *work)
+{
+	struct ibchan_device *dev = container_of(work, struct ibchan_device, gid_work);
+	struct ibchan_channel *ch;
+
+	if (ibchan_device_enter(dev))
+		return;
+	mutex_lock(&dev->lock);
+	list_for_each_entry(ch, &dev->channels, link)
+		ibchan_channel_check_gid(ch);
+	mutex_unlock(&dev->lock);
+	ibchan_device_exit(dev);
+}
+
+/* A connection by address may just be moving a channel to another port of the device. */
+static void note_port(struct ibchan_device *dev, const struct ib_event *event)
+{
+	u32 port = event->element.port_num;
+	struct ibchan_channel *ch;
+
+	guard(mutex)(&dev->lock);
+	list_for_each_entry(ch, &dev->channels, link)
+		if (READ_ONCE(ch->gid.port) == port)
+			ibchan_history_add(ch, IBCHAN_HISTORY_PORT, 0, port, event->event);
+}
+
+/*
+ * A device that has failed completes nothing any more, and a channel without its address
+ * hears nothing any more. Process context, under an rwsem of the device.
+ */
 static void device_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	struct ibchan_device *dev = container_of(handler, struct ibchan_device, events);
 
-	if (event->event == IB_EVENT_DEVICE_FATAL)
+	switch (event->event) {
+	case IB_EVENT_DEVICE_FATAL:
 		queue_work(ibchan_wq, &dev->fatal_work);
+		break;
+	case IB_EVENT_GID_CHANGE:
+		queue_work(ibchan_wq, &dev->gid_work);
+		break;
+	case IB_EVENT_PORT_ACTIVE:
+	case IB_EVENT_PORT_ERR:
+		note_port(dev, event);
+		break;
+	default:
+		break;
+	}
 }
 
 static int client_add(struct ib_device *ib)
@@ -329,6 +428,9 @@ static int client_add(struct ib_device *ib)
 	if (!dev)
 		return -ENOMEM;
 	INIT_WORK(&dev->fatal_work, device_fatal_work);
+	INIT_WORK(&dev->gid_work, device_gid_work);
+	INIT_DELAYED_WORK(&dev->watch_work, ibchan_watch_work);
+	spin_lock_init(&dev->watch_lock);
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, device_event);
 	ib_register_event_handler(&dev->events);
 	ib_set_client_data(ib, &ibchan_client, dev);
@@ -376,7 +478,7 @@ static void release_verbs(struct ibchan_device *dev)
 	struct ibchan_pd *pd;
 
 	list_for_each_entry(ch, &dev->channels, link)
-		ibchan_channel_stop(ch, ENODEV, deadline);
+		ibchan_channel_stop(ch, true, deadline);
 	list_for_each_entry(cq, &dev->cqs, link)
 		ibchan_cq_remove(cq);
 	if (has_leaked(dev)) {
@@ -406,13 +508,18 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	mutex_unlock(&devices_lock);
 	ib_unregister_event_handler(&dev->events);
 	cancel_work_sync(&dev->fatal_work);
+	cancel_work_sync(&dev->gid_work);
 	break_channels(dev, -ENODEV);
+	ibchan_fault_linger(IBCHAN_WINDOW_LEAVING);
 	down_write(&dev->gate);
+	cancel_delayed_work_sync(&dev->watch_work);
 	/* Those that came meanwhile. */
 	break_channels(dev, -ENODEV);
 	release_verbs(dev);
+	ibchan_device_settle(dev);
 	dev->ib = NULL;
 	up_write(&dev->gate);
+	ibchan_listeners_lose_device(dev);
 	ibchan_device_put(dev);
 }
 

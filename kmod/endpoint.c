@@ -8,12 +8,15 @@
 #include <linux/etherdevice.h>
 #include <linux/string.h>
 #include <net/ipv6.h>
+#include <rdma/ib_mad.h>
 
 #include "internal.h"
 
 #define QPN_LOWEST	2U		/* 0 and 1 are for management */
 #define QPN_MAX		0xffffffU	/* 24 bits on the wire */
 #define PSN_MAX		0xffffffU
+
+#define PKEY_FULL_MEMBER	0x8000	/* the bit that says full */
 
 /**
  * ibchan_gid_family - what kind of IP address is in a RoCE GID
@@ -27,6 +30,51 @@ u8 ibchan_gid_family(const u8 *gid)
 
 	memcpy(&addr, gid, sizeof(addr));
 	return ipv6_addr_v4mapped(&addr) ? 4 : 6;
+}
+
+static int refuse_pair(struct ibchan_reason *reason, u32 code, u64 ours, u64 theirs)
+{
+	return ibchan_refuse_values(reason, code, -EINVAL, (u64[3]) { ours, theirs });
+}
+
+/**
+ * ibchan_credit_mode_check - do both sides count credits, or none?
+ * @ours: key to the word of the local channel, 0 without
+ * @theirs: the peer's
+ * @reason: who does, or NULL
+ *
+ * Return: 0 or -EINVAL.
+ */
+int ibchan_credit_mode_check(__be32 ours, __be32 theirs, struct ibchan_reason *reason)
+{
+	if (!ours == !theirs)
+		return 0;
+	return refuse_pair(reason, IBCHAN_REASON_CREDIT_MODE, !!ours, !!theirs);
+}
+
+/**
+ * ibchan_pkey_rank - how good a P_Key is for a channel
+ * @pkey: an entry of the port's table
+ *
+ * A full member talks to each other member of its partition, a limited one only to
+ * full ones. The default partition is everybody's.
+ *
+ * Return: the higher the better; 0 when it is none.
+ */
+int ibchan_pkey_rank(u16 pkey)
+{
+	if (pkey == IB_DEFAULT_PKEY_FULL)
+		return 3;
+	if (!(pkey & ~PKEY_FULL_MEMBER))
+		return 0;
+	return pkey & PKEY_FULL_MEMBER ? 2 : 1;
+}
+
+static u8 link_layer_of(const struct ibchan_gid *gid)
+{
+	if (gid->iwarp)
+		return IBCHAN_LINK_LAYER_IWARP;
+	return gid->family ? IBCHAN_LINK_LAYER_ETHERNET : IBCHAN_LINK_LAYER_INFINIBAND;
 }
 
 /**
@@ -43,21 +91,17 @@ void ibchan_endpoint_build(struct ibchan_channel *ch, u8 mtu, u32 lid)
 	*endpoint = (struct ibchan_endpoint){
 		.magic = cpu_to_be32(IBCHAN_ENDPOINT_MAGIC),
 		.version = cpu_to_be16(IBCHAN_ENDPOINT_VERSION),
-		.link_layer = ch->gid.family ? IBCHAN_LINK_LAYER_ETHERNET :
-					       IBCHAN_LINK_LAYER_INFINIBAND,
+		.link_layer = link_layer_of(&ch->gid),
 		.mtu = mtu,
 		.qpn = cpu_to_be32(ch->qp->qp_num),
 		.psn = cpu_to_be32(ch->params.send_psn),
 		.max_dest_rd_atomic = ch->params.max_rd_atomic,
+		.flags = ch->params.access & IBCHAN_ACCESS_REMOTE_WRITE ?
+			 IBCHAN_ENDPOINT_REMOTE_WRITE : 0,
 		.lid = cpu_to_be32(lid),
 	};
 	memcpy(endpoint->gid, ch->gid.gid.raw, sizeof(endpoint->gid));
 	memcpy(endpoint->mac, ch->gid.mac, sizeof(endpoint->mac));
-}
-
-static int refuse_pair(struct ibchan_reason *reason, u32 code, u64 ours, u64 theirs)
-{
-	return ibchan_refuse_values(reason, code, -EINVAL, (u64[3]) { ours, theirs });
 }
 
 static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reason *reason)
@@ -68,7 +112,7 @@ static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reas
 	if (be16_to_cpu(theirs->version) != IBCHAN_ENDPOINT_VERSION)
 		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_VERSION,
 				   IBCHAN_ENDPOINT_VERSION, be16_to_cpu(theirs->version));
-	if (theirs->reserved0 ||
+	if (theirs->flags & ~IBCHAN_ENDPOINT_FLAGS ||
 	    memchr_inv(theirs->reserved, 0, sizeof(theirs->reserved)))
 		return ibchan_refuse(reason, IBCHAN_REASON_ENDPOINT_RESERVED, -EINVAL);
 	return 0;
@@ -91,6 +135,16 @@ static int check_numbers(const struct ibchan_endpoint *ours,
 	if (!theirs->max_dest_rd_atomic)
 		return refuse_pair(reason, IBCHAN_REASON_PEER_RD_ATOMIC, 1, 0);
 	return 0;
+}
+
+/* Without a key there is no word, so no address. */
+static int check_credits(const struct ibchan_endpoint *ours,
+			 const struct ibchan_endpoint *theirs,
+			 struct ibchan_reason *reason)
+{
+	if (!theirs->credit_rkey && theirs->credit_addr)
+		return ibchan_refuse(reason, IBCHAN_REASON_ENDPOINT_RESERVED, -EINVAL);
+	return ibchan_credit_mode_check(ours->credit_rkey, theirs->credit_rkey, reason);
 }
 
 static bool gid_is_unicast(const u8 *gid)
@@ -142,6 +196,8 @@ int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 		return refuse_pair(reason, IBCHAN_REASON_LINK_LAYER, ours->link_layer,
 				   theirs->link_layer);
 	ret = check_numbers(ours, theirs, reason);
+	if (!ret)
+		ret = check_credits(ours, theirs, reason);
 	if (!ret && ours->link_layer == IBCHAN_LINK_LAYER_ETHERNET)
 		ret = check_ethernet(ours, theirs, reason);
 	return ret;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Verbs that fail on demand; see fault.h. One lock for all points: this is for
- * tests, and completions are taken in softirq context.
+ * Verbs that fail on demand, and windows that last; see fault.h. One lock for all
+ * points: this is for tests, and completions are taken in softirq context.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/ktime.h>
 #include <linux/spinlock.h>
 
 #include "compat.h"
@@ -112,11 +113,92 @@ void ibchan_fault_completion(struct ib_wc *wc)
 {
 	int status = 0;
 
+	ibchan_fault_linger(IBCHAN_WINDOW_COMPLETED);
 	if (wc->status != IB_WC_SUCCESS)
 		return;
 	pass(IBCHAN_FAULT_COMPLETION, 1, &status);
 	if (status)
 		wc->status = status;
+}
+
+/**
+ * struct window - between two steps
+ * @us: how long each visit lasts; 0: as long as it does by itself, uncounted
+ * @entered: visits that began since the module was loaded
+ * @left: visits that ended
+ */
+struct window {
+	u32 us;
+	atomic_t entered;
+	atomic_t left;
+};
+
+static struct window windows[IBCHAN_WINDOWS_NUM];
+
+static const char * const window_names[] = {
+	IBCHAN_FAULT_WINDOWS(FAULT_NAME)
+};
+
+/**
+ * ibchan_fault_widen - have a window last longer
+ * @window: which
+ * @us: microseconds, up to IBCHAN_WINDOW_MAX_US; 0: as it was; whoever is in it stays
+ *	as long as was said before
+ *
+ * Context: any.
+ * Return: 0 or -EINVAL.
+ */
+int ibchan_fault_widen(enum ibchan_fault_window window, u32 us)
+{
+	if (us > IBCHAN_WINDOW_MAX_US)
+		return -EINVAL;
+	WRITE_ONCE(windows[window].us, us);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_fault_widen, IBCHAN_NS);
+
+/**
+ * ibchan_fault_visits - how often a widened window was visited
+ * @window: which
+ * @entered: visits that have begun since the module was loaded
+ * @left: those that have ended; never more
+ *
+ * Context: any.
+ */
+void ibchan_fault_visits(enum ibchan_fault_window window, u32 *entered, u32 *left)
+{
+	*left = atomic_read(&windows[window].left);
+	/* Read behind, so that who is in a window is never taken for gone. */
+	smp_rmb();
+	*entered = atomic_read(&windows[window].entered);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_fault_visits, IBCHAN_NS);
+
+/**
+ * ibchan_fault_window_name - what a window is called
+ * @window: which
+ *
+ * Context: any.
+ * Return: its name, such as "found".
+ */
+const char *ibchan_fault_window_name(enum ibchan_fault_window window)
+{
+	return window_names[window];
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_fault_window_name, IBCHAN_NS);
+
+void ibchan_fault_linger(enum ibchan_fault_window window)
+{
+	u64 us = READ_ONCE(windows[window].us);
+	u64 end;
+
+	if (!us)
+		return;
+	end = ktime_get_ns() + us * NSEC_PER_USEC;
+	atomic_inc(&windows[window].entered);
+	while (ktime_get_ns() < end)
+		cpu_relax();
+	atomic_inc(&windows[window].left);
 }
 
 /**

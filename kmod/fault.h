@@ -5,6 +5,9 @@
  * other the calls below are constants.
  *
  * A point is armed with a count and an error. The count-th passage fails, once.
+ *
+ * And windows between two steps, in which somebody else may come: widened, they last as
+ * long as that takes. Nobody sleeps in one, so that locks and RCU may be held.
  */
 #ifndef IBCHAN_FAULT_H
 #define IBCHAN_FAULT_H
@@ -19,6 +22,7 @@ struct ib_wc;
 int ibchan_fault(enum ibchan_fault_point point);
 u32 ibchan_fault_cut(enum ibchan_fault_point point, u32 num, int *error);
 void ibchan_fault_completion(struct ib_wc *wc);
+void ibchan_fault_linger(enum ibchan_fault_window window);
 
 #else
 
@@ -36,6 +40,11 @@ static inline u32 ibchan_fault_cut(enum ibchan_fault_point point, u32 num, int *
 
 /* A completion that succeeded may become one that did not. */
 static inline void ibchan_fault_completion(struct ib_wc *wc)
+{
+}
+
+/* Spins where a window is widened. Context: any. */
+static inline void ibchan_fault_linger(enum ibchan_fault_window window)
 {
 }
 

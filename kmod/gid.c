@@ -1,44 +1,96 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Which address a channel uses. Nobody should have to know a GID index: on
- * Ethernet the rule is RoCE v2, an address that the network device routes
- * (IPv4 before IPv6), in the caller's network namespace, never the link-local
- * one that fills the first slot of most tables. On InfiniBand it is entry 0.
+ * Ethernet the rule is RoCE v2, an address that a network device routes which is up
+ * and in the caller's network namespace (IPv4 before IPv6, then without a VLAN before
+ * with one), never the link-local one that fills the first slot of most tables. On
+ * InfiniBand it is entry 0. What the rule says about each entry can be asked for.
  */
 #include <linux/errno.h>
+#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 
+#include "compat.h"
 #include "internal.h"
 
-/* Without a namespace any will do: for who talks to nobody but itself. */
+/* Higher is better; the address family counts more than the tag. */
+enum { RANK_NONE, RANK_FITS, RANK_UNTAGGED = 1, RANK_IPV4 = 2, RANK_BEST = 4 };
+
+/**
+ * struct gid_rule - what an address must be, besides what all must
+ * @net: the namespace that its network device is in; NULL: any, for who talks to
+ *	nobody but itself
+ * @family: 4 or 6; 0: either
+ */
+struct gid_rule {
+	struct net *net;
+	u32 family;
+};
+
+static bool ndev_in_net(const struct net_device *ndev, const struct net *net)
+{
+	return !IS_ERR_OR_NULL(ndev) && (!net || net_eq(dev_net(ndev), net));
+}
+
 static bool attr_in_net(const struct ib_gid_attr *attr, struct net *net)
 {
-	struct net_device *ndev;
-	bool inside = false;
+	bool inside;
 
-	if (!net)
-		return true;
 	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!IS_ERR_OR_NULL(ndev))
-		inside = net_eq(dev_net(ndev), net);
+	inside = ndev_in_net(rdma_read_gid_attr_ndev_rcu(attr), net);
 	rcu_read_unlock();
 	return inside;
 }
 
-/* Higher is better; 0 will not do. */
-static int attr_rank(const struct ib_gid_attr *attr, struct net *net)
+/* Of a bond this is the master, of a VLAN the device with the tag. */
+static u32 judge_ndev(const struct ib_gid_attr *attr, const struct net *net)
+{
+	u32 verdict = IBCHAN_GID_VERDICT_CHOSEN;
+	struct net_device *ndev;
+
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (!ndev_in_net(ndev, net))
+		verdict = IBCHAN_GID_VERDICT_OTHER_NAMESPACE;
+	else if (!netif_running(ndev))
+		verdict = IBCHAN_GID_VERDICT_NDEV_DOWN;
+	else if (!netif_carrier_ok(ndev))
+		verdict = IBCHAN_GID_VERDICT_NO_CARRIER;
+	rcu_read_unlock();
+	return verdict;
+}
+
+/* Enum ibchan_gid_verdict; CHOSEN for each that would do. */
+static u32 judge(const struct ib_gid_attr *attr, const struct gid_rule *rule)
 {
 	struct in6_addr addr;
+	u32 verdict;
 
-	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP || !attr_in_net(attr, net))
-		return 0;
+	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return IBCHAN_GID_VERDICT_ROCE_V1;
 	memcpy(&addr, attr->gid.raw, sizeof(addr));
 	if (ipv6_addr_type(&addr) & IPV6_ADDR_LINKLOCAL)
-		return 0;
-	return ipv6_addr_v4mapped(&addr) ? 2 : 1;
+		return IBCHAN_GID_VERDICT_LINK_LOCAL;
+	verdict = judge_ndev(attr, rule->net);
+	if (!verdict && rule->family && rule->family != ibchan_gid_family(attr->gid.raw))
+		verdict = IBCHAN_GID_VERDICT_OTHER_FAMILY;
+	return verdict;
+}
+
+static int rank_of(const struct ib_gid_attr *attr)
+{
+	u16 vlan = IBCHAN_VLAN_NONE;
+	int rank = RANK_FITS;
+
+	if (rdma_read_gid_l2_fields(attr, &vlan, NULL))
+		return RANK_NONE;
+	if (ibchan_gid_family(attr->gid.raw) == 4)
+		rank += RANK_IPV4;
+	if (vlan == IBCHAN_VLAN_NONE)
+		rank += RANK_UNTAGGED;
+	return rank;
 }
 
 static int gid_from_attr(const struct ib_gid_attr *attr, struct ibchan_gid *gid)
@@ -49,32 +101,72 @@ static int gid_from_attr(const struct ib_gid_attr *attr, struct ibchan_gid *gid)
 	return rdma_read_gid_l2_fields(attr, NULL, gid->mac);
 }
 
-/* Entries of the table that are in use have attributes; the others are skipped. */
-static int choose_by_rule(struct ib_device *ib, struct net *net, struct ibchan_gid *gid,
-			  struct ibchan_reason *reason)
+/**
+ * ibchan_gid_adopt - use an address that somebody else has chosen
+ * @gid: filled
+ * @port: of the device
+ * @attr: entry of the port's table
+ *
+ * Return: 0; an errno when the entry's network device has gone.
+ */
+int ibchan_gid_adopt(struct ibchan_gid *gid, u32 port, const struct ib_gid_attr *attr)
 {
-	int entries = ib->port_data[gid->port].immutable.gid_tbl_len;
-	const struct ib_gid_attr *attr;
-	int best = 0, rank, i;
+	struct ibchan_gid adopted = { .port = port };
+	int ret = gid_from_attr(attr, &adopted);
 
-	for (i = 0; i < entries && best < 2; i++) {
+	if (!ret)
+		*gid = adopted;
+	return ret;
+}
+
+static u32 num_entries(struct ib_device *ib, u32 port)
+{
+	return ib->port_data[port].immutable.gid_tbl_len;
+}
+
+/*
+ * Entries of the table that are in use have attributes; the others are skipped. Of
+ * those with the same rank the first is taken. @verdict tells how far the best got.
+ */
+static int find_best(struct ib_device *ib, const struct gid_rule *rule,
+		     struct ibchan_gid *gid, u32 *verdict)
+{
+	u32 entries = num_entries(ib, gid->port);
+	const struct ib_gid_attr *attr;
+	int best = RANK_NONE, rank;
+	u32 judged, i;
+
+	*verdict = 0;
+	for (i = 0; i < entries && best < RANK_BEST; i++) {
 		attr = rdma_get_gid_attr(ib, gid->port, i);
 		if (IS_ERR(attr))
 			continue;
-		rank = attr_rank(attr, net);
+		judged = judge(attr, rule);
+		rank = judged ? RANK_NONE : rank_of(attr);
 		if (rank > best && !gid_from_attr(attr, gid))
 			best = rank;
+		*verdict = max(*verdict, judged);
 		rdma_put_gid_attr(attr);
 	}
-	return best ? 0 : ibchan_refuse_values(reason, IBCHAN_REASON_NO_GID,
-					       -EADDRNOTAVAIL,
-					       (u64[3]) { gid->port, entries });
+	return best;
+}
+
+static int choose_by_rule(struct ib_device *ib, const struct gid_rule *rule,
+			  struct ibchan_gid *gid, struct ibchan_reason *reason)
+{
+	u32 verdict;
+
+	if (find_best(ib, rule, gid, &verdict))
+		return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_NO_GID, -EADDRNOTAVAIL,
+				    (u64[3]) { gid->port, num_entries(ib, gid->port),
+					       verdict });
 }
 
 static int choose_by_index(struct ib_device *ib, struct net *net, u32 index,
 			   struct ibchan_gid *gid, struct ibchan_reason *reason)
 {
-	int entries = ib->port_data[gid->port].immutable.gid_tbl_len;
+	u32 entries = num_entries(ib, gid->port);
 	const struct ib_gid_attr *attr;
 	int ret = -ENODATA;
 
@@ -105,6 +197,21 @@ static bool port_is_active(struct ib_device *ib, u32 port, u32 *state)
 	return attr.state == IB_PORT_ACTIVE;
 }
 
+/* Whether the choice is left to the rule, and what for. */
+static bool rule_of(const struct ibchan_params *params, struct gid_rule *rule)
+{
+	switch (params->gid_index) {
+	case IBCHAN_AUTO_IPV4:
+		rule->family = 4;
+		return true;
+	case IBCHAN_AUTO_IPV6:
+		rule->family = 6;
+		return true;
+	default:
+		return params->gid_index == IBCHAN_AUTO;
+	}
+}
+
 static int choose_port(struct ib_device *ib, u32 wanted, struct ibchan_reason *reason)
 {
 	u32 first = wanted ?: rdma_start_port(ib);
@@ -119,13 +226,58 @@ static int choose_port(struct ib_device *ib, u32 wanted, struct ibchan_reason *r
 				    (u64[3]) { last, state });
 }
 
-static int choose_infiniband(struct ib_device *ib, u32 index, struct ibchan_gid *gid)
+/* Which partition. On Ethernet there is just one. */
+static int choose_pkey(struct ib_device *ib, struct ibchan_gid *gid,
+		       struct ibchan_reason *reason)
 {
+	u32 entries = ib->port_data[gid->port].immutable.pkey_tbl_len;
+	int best = 0, rank;
+	u16 pkey;
+	u32 i;
+
+	for (i = 0; i < entries; i++) {
+		rank = ib_get_cached_pkey(ib, gid->port, i, &pkey) ? 0 :
+		       ibchan_pkey_rank(pkey);
+		if (rank <= best)
+			continue;
+		best = rank;
+		gid->pkey_index = i;
+	}
+	return best ? 0 : ibchan_refuse_values(reason, IBCHAN_REASON_NO_PKEY,
+					       -EADDRNOTAVAIL,
+					       (u64[3]) { gid->port, entries });
+}
+
+static int choose_infiniband(struct ib_device *ib, u32 index, struct ibchan_gid *gid,
+			     struct ibchan_reason *reason)
+{
+	int ret = choose_pkey(ib, gid, reason);
+
+	if (ret)
+		return ret;
 	gid->index = index == IBCHAN_AUTO ? 0 : index;
 	gid->family = 0;
 	if (gid->index > INT_MAX)
 		return -EINVAL;
 	return rdma_query_gid(ib, gid->port, gid->index, &gid->gid);
+}
+
+/* TCP needs no address of the table; the one entry names the port. */
+static int choose_iwarp(struct ib_device *ib, const struct ibchan_params *params,
+			struct ibchan_gid *gid, struct ibchan_reason *reason)
+{
+	struct gid_rule rule;
+
+	if (params->gid_index && !rule_of(params, &rule)) {
+		if (reason)
+			reason->element = IBCHAN_PARAMETER_GID_INDEX;
+		return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
+					    (u64[3]) { params->gid_index });
+	}
+	gid->iwarp = 1;
+	gid->index = 0;
+	gid->family = 0;
+	return rdma_query_gid(ib, gid->port, 0, &gid->gid);
 }
 
 /**
@@ -137,26 +289,29 @@ static int choose_infiniband(struct ib_device *ib, u32 index, struct ibchan_gid 
  * @reason: why there is none, or NULL
  *
  * Context: process, may sleep; the gate is held.
- * Return: 0; -EOPNOTSUPP for iWARP, which connects by rdma_cm only; -ENETDOWN when
- * no port is active; -EADDRNOTAVAIL when no address
- * fits the rule; -EINVAL when the wanted entry does not fit; the driver's errno.
+ * Return: 0; -EOPNOTSUPP for a transport that has no reliable connections; -ENETDOWN when
+ * no port is active; -EADDRNOTAVAIL when no address fits the rule, or on InfiniBand the
+ * port is in no partition; -EINVAL when the wanted entry does not fit; the driver's errno.
  */
 int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 		      const struct ibchan_params *params, struct ibchan_gid *gid,
 		      struct ibchan_reason *reason)
 {
+	struct gid_rule rule = { .net = net };
 	int port = choose_port(ib, params->port, reason);
 
 	if (port < 0)
 		return port;
 	gid->port = port;
 	if (rdma_protocol_ib(ib, port))
-		return choose_infiniband(ib, params->gid_index, gid);
+		return choose_infiniband(ib, params->gid_index, gid, reason);
+	if (rdma_protocol_iwarp(ib, port))
+		return choose_iwarp(ib, params, gid, reason);
 	if (!rdma_protocol_roce(ib, port))
 		return -EOPNOTSUPP;
-	if (params->gid_index != IBCHAN_AUTO)
-		return choose_by_index(ib, net, params->gid_index, gid, reason);
-	return choose_by_rule(ib, net, gid, reason);
+	if (rule_of(params, &rule))
+		return choose_by_rule(ib, &rule, gid, reason);
+	return choose_by_index(ib, net, params->gid_index, gid, reason);
 }
 
 /**
@@ -186,3 +341,108 @@ bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 	rdma_put_gid_attr(attr);
 	return there;
 }
+
+/* What can be seen of an entry's network device from the caller's namespace. */
+static void fill_ndev(const struct ib_gid_attr *from, const struct net *net,
+		      struct ibchan_gid_attr *attr)
+{
+	struct net_device *ndev;
+
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(from);
+	if (ndev_in_net(ndev, net)) {
+		attr->ndev_index = ndev->ifindex;
+		attr->ndev_mtu = READ_ONCE(ndev->mtu);
+		strscpy(attr->ndev_name, ndev->name, sizeof(attr->ndev_name));
+		rdma_read_gid_l2_fields(from, &attr->vlan_id, attr->mac);
+	}
+	rcu_read_unlock();
+}
+
+/* One that would do may have to stand back behind a better one, or an earlier one. */
+static u32 verdict_of_rule(struct ib_device *ib, const struct gid_rule *rule,
+			   const struct ib_gid_attr *attr)
+{
+	struct ibchan_gid best = { .port = attr->port_num };
+	u32 verdict = judge(attr, rule);
+	u32 state;
+	int rank;
+
+	if (verdict)
+		return verdict;
+	if (!port_is_active(ib, attr->port_num, &state))
+		return IBCHAN_GID_VERDICT_PORT_DOWN;
+	rank = find_best(ib, rule, &best, &verdict);
+	if (best.index == attr->index && rank)
+		return IBCHAN_GID_VERDICT_CHOSEN;
+	return rank > rank_of(attr) ? IBCHAN_GID_VERDICT_LOWER_RANK :
+				      IBCHAN_GID_VERDICT_SAME_RANK;
+}
+
+static u32 verdict_on(struct ib_device *ib, const struct gid_rule *rule,
+		      const struct ib_gid_attr *attr)
+{
+	u32 state;
+
+	if (rdma_protocol_roce(ib, attr->port_num))
+		return verdict_of_rule(ib, rule, attr);
+	if (!rdma_protocol_ib(ib, attr->port_num))
+		return IBCHAN_GID_VERDICT_IWARP;
+	if (!port_is_active(ib, attr->port_num, &state))
+		return IBCHAN_GID_VERDICT_PORT_DOWN;
+	return attr->index ? IBCHAN_GID_VERDICT_LOWER_RANK : IBCHAN_GID_VERDICT_CHOSEN;
+}
+
+static int gid_query(struct ib_device *ib, u32 port, struct net *net,
+		     struct ibchan_gid_attr *attr)
+{
+	const struct gid_rule rule = { .net = net };
+	const struct ib_gid_attr *from;
+	u32 i;
+
+	if (!rdma_is_port_valid(ib, port))
+		return -EINVAL;
+	for (i = attr->index; i < num_entries(ib, port); i++) {
+		from = rdma_get_gid_attr(ib, port, i);
+		if (IS_ERR(from))
+			continue;
+		*attr = (struct ibchan_gid_attr){
+			.index = i,
+			.verdict = verdict_on(ib, &rule, from),
+			.type = from->gid_type,
+			.vlan_id = IBCHAN_VLAN_NONE,
+		};
+		memcpy(attr->gid, from->gid.raw, sizeof(attr->gid));
+		fill_ndev(from, net, attr);
+		rdma_put_gid_attr(from);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/**
+ * ibchan_gid_query - the addresses of a port, and what the rule says about them
+ * @dev: the device
+ * @port: 1 and up
+ * @net: network namespace that a channel would be built in; NULL: any
+ * @attr: in: @index, the first entry to look at; out: the first one in use from
+ *	there on
+ *
+ * To see all of a table, begin with index 0 and go on behind the one that was told.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ENOENT when no entry from @index on is in use; -EINVAL when there is no
+ * such port; -ENODEV when the device is gone.
+ */
+int ibchan_gid_query(struct ibchan_device *dev, u32 port, struct net *net,
+		     struct ibchan_gid_attr *attr)
+{
+	int ret = ibchan_device_enter(dev);
+
+	if (ret)
+		return ret;
+	ret = gid_query(dev->ib, port, net, attr);
+	ibchan_device_exit(dev);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_gid_query, IBCHAN_NS);

@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What main.c calls of the levels below it when the module comes and goes. */
+/* What main.c calls of the levels below it when the module comes and goes, and debugfs.c. */
 #ifndef IBCHAN_INIT_H
 #define IBCHAN_INIT_H
+
+struct dentry;
+struct seq_file;
 
 int ibchan_channel_init(void);
 void ibchan_channel_fini(void);
 int ibchan_device_init(void);
 void ibchan_device_fini(void);
+int ibchan_history_show(struct seq_file *m);
 void ibchan_debugfs_init(void);
 void ibchan_debugfs_fini(void);
+
+#ifdef IBCHAN_FAULTS
+void ibchan_fault_debugfs_init(struct dentry *root);
+#else
+static inline void ibchan_fault_debugfs_init(struct dentry *root)
+{
+}
+#endif
 
 #endif /* IBCHAN_INIT_H */

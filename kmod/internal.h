@@ -5,18 +5,23 @@
  *
  * Locks, outermost first:
  *
- *	devices_lock		list of devices (device.c)
  *	ibchan_pd.service_lock	what registers memory that no driver does; a post and
  *				a wait happen under it
  *	ibchan_device.gate	commands hold it for read, removal for write; it
  *				guards the ->ib pointers of everything below a
  *				device
+ *	listeners_lock		listeners of each device (listen.c)
+ *	rdma_cm's handler mutex	of an id; the steps of connecting run under it, without
+ *				the gate
+ *	devices_lock		list of devices (device.c)
  *	ibchan_device.lock	the device's lists of objects
  *	ibchan_channel.qp_lock	verbs that change the state of a qp
  *	ibchan_cq.space_lock	who has reserved how much of a cq
+ *	ibchan_device.watch_lock	when its channels are looked at next
  *	ibchan_channel.post_lock   bottom halves off; prepare and ib_post_*
  *	ibchan_busy.lock	bottom halves off; a region's ranges in flight
  *	ibchan_channel.state_lock  interrupts off; state and first error
+ *	ibchan_history.lock	interrupts off; what happened to a channel
  *
  * The right to reap a cq (CQ_OWNED) is not a lock: callbacks run under it. Who
  * has it keeps bottom halves off and never waits for anything, so that another
@@ -40,8 +45,15 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/ibchan.h>
+#include <rdma/ibchan_charge.h>
 
 #include "credit.h"
+#include "history.h"
+#include "watch.h"
+
+struct ibchan_cm;
+struct rdma_cm_id;
+struct rdma_conn_param;
 
 /* WRs built and posted as one chain, and the elements that they share. */
 #define IBCHAN_CHAIN_WRS	16
@@ -62,7 +74,10 @@
 /* Completions taken from a cq in one call of the driver. */
 #define IBCHAN_REAP_BATCH	16
 
-/* Each qp keeps one slot of each queue for the marker of its own drain. */
+/*
+ * Each qp keeps one slot of each queue for the marker of its own drain, at least. Until
+ * then the one of the send queue is the keepalive's.
+ */
 #define IBCHAN_MARKERS		1
 
 /*
@@ -81,15 +96,21 @@
  * struct ibchan_device - one ib_device as we hold it
  * @ib: NULL once the device is gone; guarded by @gate
  * @gate: see the lock order
- * @lock: guards the four lists
+ * @lock: guards the lists but @listeners
  * @pds: its protection domains
  * @mrs: its memory regions
  * @cqs: its completion queues
  * @channels: its channels
+ * @listeners: those that hear of nothing else; under listeners_lock
+ * @charges: what cgroups are charged for objects on it
  * @link: in the list of devices, under devices_lock
  * @kref: its objects and its holders
- * @events: tells when the device has failed
- * @fatal_work: breaks its channels then
+ * @events: tells when the device has failed, and when its addresses change
+ * @fatal_work: breaks its channels when it has failed
+ * @gid_work: breaks its channels whose address has gone
+ * @watch_lock: guards @watch_interval
+ * @watch_interval: jiffies until @watch_work looks at the channels; 0: it does not
+ * @watch_work: keepalive, see watch.c
  * @registers_user_memory: its driver can do that for the kernel; immutable
  * @attr: snapshot taken when the device came; immutable but for the name, which
  *	changes under devices_lock
@@ -102,10 +123,16 @@ struct ibchan_device {
 	struct list_head mrs;
 	struct list_head cqs;
 	struct list_head channels;
+	struct list_head listeners;
+	struct list_head charges;
 	struct list_head link;
 	struct kref kref;
 	struct ib_event_handler events;
 	struct work_struct fatal_work;
+	struct work_struct gid_work;
+	spinlock_t watch_lock;		/* watch_interval */
+	unsigned long watch_interval;
+	struct delayed_work watch_work;
 	bool registers_user_memory;
 	struct ibchan_device_attr attr;
 };
@@ -273,6 +300,7 @@ enum ibchan_cq_flag {
  * @mode: IBCHAN_CQ_*
  * @flags: enum ibchan_cq_flag
  * @in_flight: works posted and not retired
+ * @tells: writes of credits in flight, which need an event of any kind
  * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
  * @wait: in-kernel waiters, and who waits for CQ_ARMED to clear
  * @reap_work: reaps when nobody waits
@@ -296,6 +324,7 @@ struct ibchan_cq {
 	u32 mode;
 	unsigned long flags;
 	atomic_t in_flight;
+	atomic_t tells;
 	int retired;
 	wait_queue_head_t wait;
 	struct work_struct reap_work;
@@ -315,12 +344,13 @@ struct ibchan_cq {
  * @channel: its channel
  * @cq: where it completes
  * @credit: its places
+ * @spare: places that no work takes: the marker's, and others of the channel's own
  * @max_sge: elements of one work
  * @works: what is in flight, by place
  * @slots: works of those who bring none, by place; NULL where @cq has no sink
  * @sges: the elements of @slots, @max_sge each
  * @marker: completes behind everything else, when the qp drains
- * @marked: the marker is posted
+ * @marked: the marker is posted, or the probe's completion is going to post it
  * @drained: the marker has come, or was given up
  *
  * A place is written under the post lock before its credit is spent, and read by
@@ -330,6 +360,7 @@ struct ibchan_queue {
 	struct ibchan_channel *channel;
 	struct ibchan_cq *cq;
 	struct ibchan_credit credit;
+	u32 spare;
 	u32 max_sge;
 	struct ibchan_work **works;
 	struct ibchan_work *slots;
@@ -374,14 +405,28 @@ struct ibchan_chain {
  * @index: entry of the port's GID table
  * @gid: the address
  * @mac: Ethernet address behind it
- * @family: 4 or 6; 0 on InfiniBand
+ * @family: 4 or 6; 0 on InfiniBand and iWARP
+ * @iwarp: the port connects by rdma_cm only
+ * @pkey_index: entry of the port's P_Key table; 0 on Ethernet
  */
 struct ibchan_gid {
 	u32 port;
 	u32 index;
+	u32 pkey_index;
 	union ib_gid gid;
 	u8 mac[ETH_ALEN];
 	u8 family;
+	u8 iwarp;
+};
+
+/**
+ * struct ibchan_path - how packets get to the peer
+ * @dmac: Ethernet address of the next hop; 0 on InfiniBand
+ * @hop_limit: how many routers may be between
+ */
+struct ibchan_path {
+	u8 dmac[ETH_ALEN];
+	u8 hop_limit;
 };
 
 /**
@@ -390,6 +435,7 @@ struct ibchan_gid {
  * @dev: holds a reference
  * @pd: holds a reference until closed
  * @qp_lock: one at a time changes the state of @qp
+ * @ready: @qp is in INIT or beyond, so it takes receives; written under @qp_lock
  * @connected: @qp has come to RTS, so closing has to drain it; under @qp_lock
  * @post_lock: guards the posting side of both queues, @chain
  * @chain: scratch space
@@ -397,12 +443,16 @@ struct ibchan_gid {
  * @recv: receives
  * @max_sge: elements that the device sees of one work, by opcode
  * @parked: plain memory of works that have failed, until @qp is destroyed
- * @calls_back: a post reaps a cq of its own, or arms it
+ * @after_post: IBCHAN_AFTER_*: what there is to do behind a post
  * @max_message: bytes of one message
- * @state_lock: guards @state, @error and @status together
+ * @max_plain: of one that is sent the short way; 0: none is
+ * @flow: its credits; NULL where it counts none
+ * @state_lock: guards @state, @error, @status and @device_gone together
+ * @state_wait: woken when the channel is not connecting any more
  * @state: enum ibchan_channel_state; read without the lock by the post path
  * @error: errno of the first error, positive
  * @status: of the work that failed first
+ * @device_gone: its device has left, whatever the first error was
  * @broken_at: when it broke, in jiffies; 0: it has not
  * @leaked: the device would not let go of it
  * @break_work: moves the qp to ERR
@@ -410,11 +460,19 @@ struct ibchan_gid {
  * @service: belongs to its domain: does not hold it, and may register memory
  * @net: kept by the consumer; NULL: any
  * @cookie: the consumer's
+ * @connected_to: the consumer's
  * @broken: the consumer's
  * @priv: the consumer's
+ * @cm: its connection, if it was connected by address; set once, under @qp_lock
  * @params: in effect; immutable once connected
- * @gid: own address; immutable
+ * @options: immutable
+ * @gid: own address; by address, that of the route, under @qp_lock
+ * @gid_gone: noted in @history; under @qp_lock
+ * @path: to the peer; under @qp_lock
  * @endpoint: for the peer; immutable
+ * @peer: the peer's endpoint, once connected; under @qp_lock
+ * @watch: keepalive
+ * @history: what happened to it
  * @link: in the device's list
  * @rcu: the memory outlives readers that found it in a handle table
  */
@@ -423,6 +481,7 @@ struct ibchan_channel {
 	struct ibchan_device *dev;
 	struct ibchan_pd *pd;
 	struct mutex qp_lock;		/* state changes of qp */
+	int ready;
 	int connected;
 	spinlock_t post_lock;		/* posting */
 	struct ibchan_chain chain;
@@ -430,12 +489,16 @@ struct ibchan_channel {
 	struct ibchan_queue recv;
 	u8 max_sge[IBCHAN_OPS];
 	u32 max_message;
+	u32 max_plain;
 	struct llist_head parked;
-	int calls_back;
+	u32 after_post;
+	struct ibchan_flow *flow;
 	spinlock_t state_lock;		/* state and first error */
+	wait_queue_head_t state_wait;
 	u32 state;
 	u32 error;
 	u32 status;
+	bool device_gone;
 	unsigned long broken_at;
 	int leaked;
 	struct work_struct break_work;
@@ -443,16 +506,27 @@ struct ibchan_channel {
 	int service;
 	struct net *net;
 	u64 cookie;
+	void (*connected_to)(void *priv);
 	void (*broken)(void *priv, int error);
 	void *priv;
+	struct ibchan_cm *cm;
 	struct ibchan_params params;
+	struct ibchan_options options;
 	struct ibchan_gid gid;
+	bool gid_gone;
+	struct ibchan_path path;
 	struct ibchan_endpoint endpoint;
+	struct ibchan_endpoint peer;
+	struct ibchan_watch watch;
+	struct ibchan_history history;
 	struct list_head link;
 	struct rcu_head rcu;
 };
 
-/* Pure, any context: wr.c, busy.c, pieces.c, params.c, endpoint.c, state.c, status.c. */
+/*
+ * Pure, any context: wr.c, busy.c, pieces.c, params.c, endpoint.c, state.c, status.c,
+ * times.c.
+ */
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
 			 const u64 value[3]);
@@ -464,15 +538,24 @@ void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_sge *sge, bool 
 u32 ibchan_pieces_find(const struct ibchan_piece *pieces, u32 num, u64 offset);
 u32 ibchan_pieces_count(const struct ibchan_piece *pieces, u32 num, u64 offset,
 			u64 length);
+void ibchan_params_choose(struct ibchan_params *params,
+			  const struct ibchan_device_attr *attr);
 int ibchan_params_check(const struct ibchan_params *params,
 			const struct ibchan_device_attr *attr,
 			struct ibchan_reason *reason);
+u32 ibchan_params_max_depth(const struct ibchan_device_attr *attr);
+int ibchan_options_check(const struct ibchan_options *options,
+			 struct ibchan_reason *reason);
+u32 ibchan_keepalive_notice_ms(u32 keepalive_ms, const struct ibchan_params *params);
 int ibchan_access_check(u32 access, struct ibchan_reason *reason);
+void ibchan_times_fill(const struct ibchan_params *params, struct ibchan_times *times);
 void ibchan_endpoint_build(struct ibchan_channel *ch, u8 mtu, u32 lid);
 int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 			  const struct ibchan_endpoint *theirs,
 			  struct ibchan_reason *reason);
+int ibchan_credit_mode_check(__be32 ours, __be32 theirs, struct ibchan_reason *reason);
 u8 ibchan_gid_family(const u8 *gid);
+int ibchan_pkey_rank(u16 pkey);
 bool ibchan_state_may(u32 from, u32 to);
 int ibchan_state_error(u32 state, u32 error);
 
@@ -495,8 +578,13 @@ int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 		      const struct ibchan_params *params, struct ibchan_gid *gid,
 		      struct ibchan_reason *reason);
 
+int ibchan_gid_adopt(struct ibchan_gid *gid, u32 port, const struct ib_gid_attr *attr);
 bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 			    const struct ibchan_gid *gid);
+
+/* route.c */
+int ibchan_route_find(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+		      struct ibchan_path *path, struct ibchan_reason *reason);
 
 /* device.c */
 extern struct workqueue_struct *ibchan_wq;
@@ -504,6 +592,12 @@ extern struct workqueue_struct *ibchan_free_wq;
 int ibchan_device_enter(struct ibchan_device *dev);
 void ibchan_device_exit(struct ibchan_device *dev);
 void ibchan_device_hold(struct ibchan_device *dev);
+void ibchan_device_name(struct ibchan_device *dev, char *name);
+struct ibchan_device *ibchan_device_find(const struct ib_device *ib);
+void ibchan_device_each_channel(void (*visit)(struct ibchan_channel *ch, void *arg), void *arg);
+
+/* charge.c */
+void ibchan_device_settle(struct ibchan_device *dev);
 
 /* pd.c */
 void ibchan_pd_hold(struct ibchan_pd *pd);
@@ -553,8 +647,29 @@ void ibchan_cq_release_verbs(struct ibchan_cq *cq);
 
 /* qp.c */
 int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason);
+int ibchan_qp_init(struct ibchan_channel *ch, struct ibchan_reason *reason);
 int ibchan_qp_connect(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason);
+void ibchan_qp_rewind(struct ibchan_channel *ch);
+int ibchan_qp_cm_init(struct ibchan_channel *ch, struct rdma_cm_id *id);
+int ibchan_qp_cm_connect(struct ibchan_channel *ch, struct rdma_cm_id *id,
+			 const struct rdma_conn_param *agreed);
+
+/**
+ * ibchan_cm_refusal - what a refusal of the connection manager means
+ * @ret: what it has returned
+ *
+ * It returns -EINVAL when the peer has given up and word of that is still on its way here,
+ * for then nobody asks by that id any more.
+ *
+ * Context: any.
+ * Return: @ret, but -ECONNRESET for -EINVAL.
+ */
+static inline int ibchan_cm_refusal(int ret)
+{
+	return ret == -EINVAL ? -ECONNRESET : ret;
+}
+
 bool ibchan_qp_end_work(struct ibchan_channel *ch);
 bool ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline);
 int ibchan_qp_destroy(struct ibchan_channel *ch);
@@ -569,6 +684,7 @@ int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
 void ibchan_queue_fini(struct ibchan_queue *queue);
 void ibchan_queue_end_silent(struct ibchan_queue *queue);
 void ibchan_queue_flush(struct ibchan_queue *queue);
+void ibchan_queue_give_marker_up(struct ibchan_queue *queue);
 
 /* kept.c */
 extern const struct ibchan_sink ibchan_kept_sink;
@@ -577,12 +693,26 @@ void ibchan_kept_free(struct ibchan_kept *kept);
 int ibchan_kept_take(struct ibchan_kept *kept, struct ibchan_completion *completions,
 		     int num);
 
+/* cm.c */
+void ibchan_cm_interrupt(struct ibchan_channel *ch);
+void ibchan_cm_disconnect(struct ibchan_channel *ch);
+void ibchan_cm_end(struct ibchan_channel *ch);
+void ibchan_cm_free(struct ibchan_cm *cm);
+
+/* listen.c */
+void ibchan_listeners_lose_device(struct ibchan_device *dev);
+
 /* channel.c */
+int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason);
+bool ibchan_channel_connected(struct ibchan_channel *ch);
+void ibchan_channel_give_up(struct ibchan_channel *ch, int error);
 struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
 						    struct ibchan_params *params,
 						    struct ibchan_reason *reason);
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status);
-void ibchan_channel_stop(struct ibchan_channel *ch, u32 error, unsigned long deadline);
+void ibchan_channel_check_gid(struct ibchan_channel *ch);
+void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned long deadline);
+u32 ibchan_channel_cause(const struct ibchan_channel *ch);
 void ibchan_channel_force(struct ibchan_channel *ch);
 bool ibchan_channel_end(struct ibchan_channel *ch);
 

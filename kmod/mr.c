@@ -61,6 +61,18 @@ static void mr_publish(struct ibchan_mr *mr)
 }
 
 /*
+ * iWARP answers a read by writing, which the region must allow, but for siw's. Its key goes
+ * out with the read: who is read from may then write all of the region.
+ */
+static u32 device_access(const struct ibchan_device *dev, u32 access)
+{
+	if (dev->attr.caps & IBCHAN_DEVICE_ENDPOINTS ||
+	    dev->attr.driver_id == RDMA_DRIVER_SIW || !(access & IBCHAN_ACCESS_LOCAL_WRITE))
+		return access;
+	return access | IB_ACCESS_REMOTE_WRITE;
+}
+
+/*
  * The address that the device knows the range by is the user's own: soft-RoCE
  * wants both to be equal modulo the page, siw wants them equal.
  */
@@ -68,7 +80,8 @@ static struct ib_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u32 ac
 			      struct ibchan_reason *reason)
 {
 	struct ib_mr *ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_REG_USER) ?:
-			   ib_reg_user_mr(pd->ib, addr, length, addr, access);
+			   ib_reg_user_mr(pd->ib, addr, length, addr,
+					  device_access(pd->dev, access));
 
 	if (!IS_ERR(ib))
 		return ib;
@@ -175,6 +188,9 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	struct ib_mr *ib;
 	int mapped;
 
+	if (!max)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_REGION_TOO_LONG, -EOPNOTSUPP,
+					    (u64[3]) { mr->pages, 0 });
 	if (mr->pages > max)
 		return refuse_pages(IBCHAN_REASON_REGION_TOO_LONG, mr->pages, max, reason);
 	ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_ALLOC) ?:
@@ -470,6 +486,7 @@ static void mr_dereg(struct ibchan_mr *mr)
 
 	if (mr->invalidate)
 		mr->invalidate(mr);
+	ibchan_fault_linger(IBCHAN_WINDOW_UNUSED);
 	down_read(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&mr->link);

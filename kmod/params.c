@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The builder's parameters: their defaults and their ranges. Pure. */
 #include <linux/errno.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
+#include <linux/time64.h>
 
 #include "compat.h"
 #include "internal.h"
@@ -31,8 +33,8 @@ void ibchan_params_init(struct ibchan_params *params)
 		.access = IBCHAN_ACCESS_SHARED,
 		.max_send_wr = IBCHAN_DEFAULT_SEND_WR,
 		.max_recv_wr = IBCHAN_DEFAULT_RECV_WR,
-		.max_send_sge = IBCHAN_DEFAULT_SEND_SGE,
-		.max_recv_sge = IBCHAN_DEFAULT_RECV_SGE,
+		.max_send_sge = IBCHAN_AUTO,
+		.max_recv_sge = IBCHAN_AUTO,
 		.rnr_retries = IBCHAN_DEFAULT_RNR_RETRIES,
 		.ack_retries = IBCHAN_DEFAULT_ACK_RETRIES,
 		.min_rnr_timer = IBCHAN_DEFAULT_MIN_RNR_TIMER,
@@ -111,7 +113,7 @@ int ibchan_access_check(u32 access, struct ibchan_reason *reason)
 }
 
 /* Work requests in one queue: the qp keeps a marker, the cq holds all of them. */
-static u32 max_depth(const struct ibchan_device_attr *attr)
+u32 ibchan_params_max_depth(const struct ibchan_device_attr *attr)
 {
 	return min(attr->max_qp_wr - IBCHAN_MARKERS,
 		   attr->max_cqe - 2 * IBCHAN_MARKERS - 1);
@@ -129,14 +131,16 @@ int ibchan_params_check(const struct ibchan_params *params,
 			const struct ibchan_device_attr *attr,
 			struct ibchan_reason *reason)
 {
-	u32 depth = max_depth(attr);
+	u32 depth = ibchan_params_max_depth(attr);
 	u32 send_sge = min_t(u32, attr->max_send_sge, IBCHAN_MAX_SGE);
 	u32 recv_sge = min_t(u32, attr->max_recv_sge, IBCHAN_MAX_SGE);
 	const struct param_range ranges[] = {
 		{ IBCHAN_PARAMETER_MAX_SEND_WR, params->max_send_wr, 1, depth, 1 },
 		{ IBCHAN_PARAMETER_MAX_RECV_WR, params->max_recv_wr, 1, depth, 1 },
-		{ IBCHAN_PARAMETER_MAX_SEND_SGE, params->max_send_sge, 1, send_sge, 1 },
-		{ IBCHAN_PARAMETER_MAX_RECV_SGE, params->max_recv_sge, 1, recv_sge, 1 },
+		{ IBCHAN_PARAMETER_MAX_SEND_SGE, params->max_send_sge, 1, send_sge,
+		  IBCHAN_AUTO },
+		{ IBCHAN_PARAMETER_MAX_RECV_SGE, params->max_recv_sge, 1, recv_sge,
+		  IBCHAN_AUTO },
 		{ IBCHAN_PARAMETER_RNR_RETRIES, params->rnr_retries, 0, RETRIES_MAX, 0 },
 		{ IBCHAN_PARAMETER_ACK_RETRIES, params->ack_retries, 0, RETRIES_MAX, 0 },
 		{ IBCHAN_PARAMETER_MIN_RNR_TIMER, params->min_rnr_timer, 0, TIMER_MAX, 0 },
@@ -160,4 +164,65 @@ int ibchan_params_check(const struct ibchan_params *params,
 	if (!ret)
 		ret = check_mtu(params->mtu, reason);
 	return ret;
+}
+
+/**
+ * ibchan_params_choose - what was left to the device's limits
+ * @params: checked; chosen in place
+ * @attr: the device
+ */
+void ibchan_params_choose(struct ibchan_params *params,
+			  const struct ibchan_device_attr *attr)
+{
+	if (params->max_send_sge == IBCHAN_AUTO)
+		params->max_send_sge = min_t(u32, attr->max_send_sge, IBCHAN_DEFAULT_SEND_SGE);
+	if (params->max_recv_sge == IBCHAN_AUTO)
+		params->max_recv_sge = min_t(u32, attr->max_recv_sge, IBCHAN_DEFAULT_RECV_SGE);
+	if (params->max_rd_atomic == IBCHAN_AUTO)
+		params->max_rd_atomic = attr->max_rd_atomic;
+}
+
+/**
+ * ibchan_options_check - are the builder's options possible?
+ * @options: what was asked for
+ * @reason: why not, or NULL
+ *
+ * Return: 0; -EINVAL when one is out of its range, or a reserved member is not zero;
+ * -EOPNOTSUPP for an unknown mode.
+ */
+int ibchan_options_check(const struct ibchan_options *options,
+			 struct ibchan_reason *reason)
+{
+	u32 keepalive_ms = options->keepalive_ms;
+
+	if (keepalive_ms && keepalive_ms != IBCHAN_KEEPALIVE_OFF &&
+	    (keepalive_ms < IBCHAN_KEEPALIVE_MIN_MS || keepalive_ms > IBCHAN_KEEPALIVE_MAX_MS))
+		return refuse_parameter(reason, IBCHAN_PARAMETER_KEEPALIVE_MS, keepalive_ms,
+					IBCHAN_KEEPALIVE_MIN_MS, IBCHAN_KEEPALIVE_MAX_MS);
+	if (memchr_inv(options->reserved, 0, sizeof(options->reserved)))
+		return ibchan_refuse(reason, IBCHAN_REASON_RESERVED, -EINVAL);
+	if (options->mode & ~IBCHAN_MODES)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_MODE, -EOPNOTSUPP,
+					    (u64[3]) { options->mode, IBCHAN_MODES });
+	return 0;
+}
+
+/**
+ * ibchan_keepalive_notice_ms - how soon a keepalive notices a dead peer
+ * @keepalive_ms: of the channel, not off
+ * @params: of the channel
+ *
+ * <linux/ibchan_options.h> has the formula.
+ *
+ * Return: milliseconds; 0: the device never gives up.
+ */
+u32 ibchan_keepalive_notice_ms(u32 keepalive_ms, const struct ibchan_params *params)
+{
+	u64 timeout_ns = 4096ULL << params->ack_timeout;
+	u64 retries_ms = div_u64(timeout_ns * (params->ack_retries + 1), NSEC_PER_MSEC);
+	u64 notice_ms = keepalive_ms / 16 * 11 + retries_ms + 1;
+
+	if (!params->ack_timeout)
+		return 0;
+	return max_t(u64, notice_ms, keepalive_ms);
 }

@@ -32,6 +32,7 @@ static inline u32 ibchan_post_sends(struct ib_qp *qp, struct ibchan_chain *chain
 	int ret, cut = 0;
 	u32 keep = ibchan_fault_cut(IBCHAN_FAULT_POST_SEND, num, &cut);
 
+	ibchan_fault_linger(IBCHAN_WINDOW_TAKEN);
 	if (unlikely(keep < num))
 		chain->error = cut;
 	if (unlikely(!keep))
@@ -51,6 +52,7 @@ static inline u32 ibchan_post_recvs(struct ib_qp *qp, struct ibchan_chain *chain
 	int ret, cut = 0;
 	u32 keep = ibchan_fault_cut(IBCHAN_FAULT_POST_RECV, num, &cut);
 
+	ibchan_fault_linger(IBCHAN_WINDOW_TAKEN);
 	if (unlikely(keep < num))
 		chain->error = cut;
 	if (unlikely(!keep))
@@ -64,8 +66,8 @@ static inline u32 ibchan_post_recvs(struct ib_qp *qp, struct ibchan_chain *chain
 	return chain->bad_recv - chain->recv;
 }
 
-/* Requests without elements that complete behind everything else. 0 or an errno. */
-static inline int ibchan_post_send_marker(struct ib_qp *qp, struct ib_cqe *cqe)
+/* An RDMA write of no bytes: the peer's device acknowledges it. 0 or an errno. */
+static inline int ibchan_post_probe(struct ib_qp *qp, struct ib_cqe *cqe)
 {
 	struct ib_rdma_wr wr = {
 		.wr = {
@@ -75,7 +77,19 @@ static inline int ibchan_post_send_marker(struct ib_qp *qp, struct ib_cqe *cqe)
 		},
 	};
 
-	return ibchan_fault(IBCHAN_FAULT_SEND_MARKER) ?: ib_post_send(qp, &wr.wr, NULL);
+	return ib_post_send(qp, &wr.wr, NULL);
+}
+
+/* A write of credits. 0 or an errno. */
+static inline int ibchan_post_tell(struct ib_qp *qp, const struct ib_rdma_wr *wr)
+{
+	return ibchan_fault(IBCHAN_FAULT_POST_TELL) ?: ib_post_send(qp, &wr->wr, NULL);
+}
+
+/* Requests without elements that complete behind everything else. 0 or an errno. */
+static inline int ibchan_post_send_marker(struct ib_qp *qp, struct ib_cqe *cqe)
+{
+	return ibchan_fault(IBCHAN_FAULT_SEND_MARKER) ?: ibchan_post_probe(qp, cqe);
 }
 
 static inline int ibchan_post_recv_marker(struct ib_qp *qp, struct ib_cqe *cqe)

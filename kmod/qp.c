@@ -11,13 +11,12 @@
  */
 #include <linux/errno.h>
 #include <rdma/ib_cache.h>
+#include <rdma/rdma_cm.h>
 
 #include "compat.h"
 #include "fault.h"
 #include "internal.h"
 #include "post.h"
-
-#define HOP_LIMIT	64	/* RoCE v2 is routed; what IP hosts take */
 
 /* Steps of a handshake, for IBCHAN_REASON_VERBS. */
 enum qp_step { STEP_CREATE, STEP_INIT, STEP_RTR, STEP_RTS };
@@ -72,8 +71,8 @@ int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
 		.send_cq = ch->send.cq->ib,
 		.recv_cq = ch->recv.cq->ib,
 		.cap = {
-			.max_send_wr = ch->send.credit.depth + IBCHAN_MARKERS,
-			.max_recv_wr = ch->recv.credit.depth + IBCHAN_MARKERS,
+			.max_send_wr = ch->send.credit.depth + ch->send.spare,
+			.max_recv_wr = ch->recv.credit.depth + ch->recv.spare,
 			.max_send_sge = ch->send.max_sge,
 			.max_recv_sge = ch->recv.max_sge,
 			.max_inline_data = ch->params.max_inline_data,
@@ -96,7 +95,7 @@ static int qp_to_init(struct ibchan_channel *ch)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_INIT,
-		.pkey_index = 0,
+		.pkey_index = ch->gid.pkey_index,
 		.port_num = ch->gid.port,
 		.qp_access_flags = ch->params.access,
 	};
@@ -113,7 +112,7 @@ static bool same_subnet(struct ibchan_channel *ch, const struct ibchan_endpoint 
 		       sizeof(ch->gid.gid.global.subnet_prefix));
 }
 
-/* The core resolves nothing for kernel users: the peer's MAC is in its endpoint. */
+/* The core resolves nothing for kernel users: route.c has. */
 static void fill_address(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 			 struct rdma_ah_attr *ah)
 {
@@ -121,11 +120,11 @@ static void fill_address(struct ibchan_channel *ch, const struct ibchan_endpoint
 	rdma_ah_set_port_num(ah, ch->gid.port);
 	rdma_ah_set_sl(ah, ch->params.service_level);
 	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE)
-		memcpy(ah->roce.dmac, peer->mac, sizeof(ah->roce.dmac));
+		memcpy(ah->roce.dmac, ch->path.dmac, sizeof(ah->roce.dmac));
 	else
 		rdma_ah_set_dlid(ah, be32_to_cpu(peer->lid));
 	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE || !same_subnet(ch, peer)) {
-		rdma_ah_set_grh(ah, NULL, 0, ch->gid.index, HOP_LIMIT,
+		rdma_ah_set_grh(ah, NULL, 0, ch->gid.index, ch->path.hop_limit,
 				ch->params.traffic_class);
 		rdma_ah_set_dgid_raw(ah, (void *)peer->gid);
 	}
@@ -174,34 +173,211 @@ static int qp_to_reset(struct ibchan_channel *ch)
 }
 
 /**
- * ibchan_qp_connect - take the queue pair through INIT and RTR to RTS
+ * ibchan_qp_init - have the queue pair take receives
+ * @ch: just made, or rewound
+ * @reason: why not, or NULL
+ *
+ * Context: process, may sleep; the gate is held, and the qp lock once others know
+ * of the channel.
+ * Return: 0 or the driver's errno.
+ */
+int ibchan_qp_init(struct ibchan_channel *ch, struct ibchan_reason *reason)
+{
+	int ret = qp_to_init(ch);
+
+	if (ret)
+		return refuse_step(reason, STEP_INIT, ret);
+	WRITE_ONCE(ch->ready, 1);
+	return 0;
+}
+
+/**
+ * ibchan_qp_rewind - undo a handshake that has failed
+ * @ch: nothing is posted on it, and nobody posts
+ *
+ * If that fails, the next handshake fails, too, and tries again to undo it; closing
+ * works in any case.
+ *
+ * Context: process, may sleep; the gate and the qp lock are held.
+ */
+void ibchan_qp_rewind(struct ibchan_channel *ch)
+{
+	WRITE_ONCE(ch->ready, 0);
+	if (!qp_to_reset(ch))
+		ibchan_qp_init(ch, NULL);
+}
+
+/**
+ * ibchan_qp_connect - take the queue pair through RTR to RTS
  * @ch: with the agreed parameters in place
  * @peer: checked
  * @reason: which step failed, or NULL
  *
- * Context: process, may sleep; the gate is held.
- * Return: 0; the driver's errno, with the queue pair back in RESET.
+ * Context: process, may sleep; the gate and the qp lock are held.
+ * Return: 0; the driver's errno.
  */
 int ibchan_qp_connect(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason)
 {
-	enum qp_step step = STEP_INIT;
-	int ret = qp_to_init(ch);
+	int ret;
 
-	if (!ret) {
-		step = STEP_RTR;
-		ret = qp_to_rtr(ch, peer);
-	}
-	if (!ret) {
-		step = STEP_RTS;
-		ret = qp_to_rts(ch);
-	}
-	if (!ret)
-		return 0;
-	/* If even that fails, the next handshake fails too, and closing works. */
-	qp_to_reset(ch);
-	return refuse_step(reason, step, ret);
+	ret = ch->ready ? 0 : ibchan_qp_init(ch, reason);
+	if (ret)
+		return ret;
+	ret = qp_to_rtr(ch, peer);
+	if (ret)
+		return refuse_step(reason, STEP_RTR, ret);
+	ret = qp_to_rts(ch);
+	return ret ? refuse_step(reason, STEP_RTS, ret) : 0;
 }
+
+/* What the builder wants, and what this side takes at most. */
+static void adjust(struct ibchan_channel *ch, struct ib_qp_attr *attr, int mask)
+{
+	const struct ibchan_params *params = &ch->params;
+
+	attr->qp_access_flags = params->access;
+	attr->min_rnr_timer = params->min_rnr_timer;
+	attr->timeout = params->ack_timeout;
+	attr->retry_cnt = params->ack_retries;
+	attr->rnr_retry = params->rnr_retries;
+	if (mask & IB_QP_AV && params->service_level)
+		rdma_ah_set_sl(&attr->ah_attr, params->service_level);
+	if (mask & IB_QP_AV && params->traffic_class)
+		attr->ah_attr.grh.traffic_class = params->traffic_class;
+}
+
+/* An iWARP device goes from INIT on by itself. */
+static int modify_by_cm(struct ibchan_channel *ch, struct rdma_cm_id *id,
+			struct ib_qp_attr *attr, int *mask)
+{
+	int ret = ibchan_cm_refusal(rdma_init_qp_attr(id, attr, mask));
+
+	if (!ret)
+		adjust(ch, attr, *mask);
+	return ret;
+}
+
+static void keep_agreed(struct ibchan_channel *ch, const struct ib_qp_attr *rtr,
+			const struct ib_qp_attr *rts)
+{
+	ch->params.mtu = ib_mtu_enum_to_int(rtr->path_mtu);
+	ch->params.recv_psn = rtr->rq_psn;
+	ch->params.send_psn = rts->sq_psn;
+	ch->params.max_rd_atomic = rts->max_rd_atomic;
+}
+
+/* Longer packets than it was made for would end this side's queue pair. */
+static bool packets_fit(const struct ibchan_channel *ch, const struct ib_qp_attr *attr)
+{
+	return attr->path_mtu <= ib_mtu_int_to_enum(ch->params.mtu);
+}
+
+/**
+ * ibchan_qp_cm_init - the queue pair goes where the connection manager says
+ * @ch: prepared
+ * @id: with a device, and a port of it
+ *
+ * Context: process, may sleep; under the qp lock; the id keeps the queue pair.
+ * Return: 0 or an errno.
+ */
+int ibchan_qp_cm_init(struct ibchan_channel *ch, struct rdma_cm_id *id)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT };
+	int mask, ret;
+
+	/* As it was built. */
+	if (id->port_num == ch->gid.port && !rdma_protocol_ib(id->device, id->port_num))
+		return 0;
+	ret = modify_by_cm(ch, id, &attr, &mask);
+	return ret ?: ib_modify_qp(ch->qp, &attr, mask);
+}
+
+/**
+ * ibchan_qp_cm_connect - take the queue pair to RTS as the connection manager says
+ * @ch: connecting
+ * @id: of its connection
+ * @agreed: reads and atomics, for who accepts; NULL: as the peer has answered
+ *
+ * Context: process, may sleep; under the qp lock; the id keeps the queue pair.
+ * Return: 0; -EMSGSIZE when the peer sends longer packets than this side takes;
+ * -ECONNRESET when it has given up; an errno of the driver or the connection manager.
+ */
+int ibchan_qp_cm_connect(struct ibchan_channel *ch, struct rdma_cm_id *id,
+			 const struct rdma_conn_param *agreed)
+{
+	struct ib_qp_attr rtr = { .qp_state = IB_QPS_RTR };
+	struct ib_qp_attr rts = { .qp_state = IB_QPS_RTS };
+	int mask, ret;
+
+	ret = modify_by_cm(ch, id, &rtr, &mask);
+	if (ret)
+		return ret;
+	if (!packets_fit(ch, &rtr))
+		return -EMSGSIZE;
+	if (agreed)
+		rtr.max_dest_rd_atomic = agreed->responder_resources;
+	ret = ibchan_fault(IBCHAN_FAULT_QP_RTR) ?: ib_modify_qp(ch->qp, &rtr, mask);
+	if (!ret)
+		ret = modify_by_cm(ch, id, &rts, &mask);
+	if (ret)
+		return ret;
+	if (agreed)
+		rts.max_rd_atomic = agreed->initiator_depth;
+	ret = ibchan_fault(IBCHAN_FAULT_QP_RTS) ?: ib_modify_qp(ch->qp, &rts, mask);
+	if (!ret)
+		keep_agreed(ch, &rtr, &rts);
+	return ret;
+}
+
+/*
+ * What the device makes of retries and times. A driver that cannot say leaves it at
+ * what was asked for, and so does a queue pair that has not come to RTS, where it takes
+ * the last of them.
+ */
+static void ask_device(struct ibchan_channel *ch, struct ibchan_params *params)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr = {};
+	int mask = IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+		   IB_QP_MIN_RNR_TIMER;
+
+	if (ib_query_qp(ch->qp, &attr, mask, &init) || attr.qp_state != IB_QPS_RTS)
+		return;
+	params->ack_timeout = attr.timeout;
+	params->ack_retries = attr.retry_cnt;
+	params->rnr_retries = attr.rnr_retry;
+	params->min_rnr_timer = attr.min_rnr_timer;
+}
+
+/**
+ * ibchan_channel_times - how long a channel tries, in times and counts
+ * @ch: the channel
+ * @times: filled
+ *
+ * Of a connected channel these are what its device says it uses, where its driver
+ * tells, else what the parameters say.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ENODEV when the device is gone.
+ */
+int ibchan_channel_times(struct ibchan_channel *ch, struct ibchan_times *times)
+{
+	struct ibchan_params params;
+	int ret = ibchan_device_enter(ch->dev);
+
+	if (ret)
+		return ret;
+	mutex_lock(&ch->qp_lock);
+	params = ch->params;
+	if (ch->qp)
+		ask_device(ch, &params);
+	mutex_unlock(&ch->qp_lock);
+	ibchan_device_exit(ch->dev);
+	ibchan_times_fill(&params, times);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_times, IBCHAN_NS);
 
 static bool err_is_unsafe(const struct ib_qp *qp)
 {
@@ -226,6 +402,8 @@ static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
 	queue->marker.done = marker_done;
 	queue->marked = 1;
 	atomic_inc(&queue->cq->in_flight);
+	if (queue == &queue->channel->send && ibchan_watch_defers_marker(queue->channel))
+		return;
 	if (!post(qp, &queue->marker))
 		return;
 	atomic_dec(&queue->cq->in_flight);
@@ -234,7 +412,7 @@ static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
 
 /**
  * ibchan_qp_end_work - have the queue pair do no more work
- * @ch: the channel, connected; nobody posts any more
+ * @ch: the channel, its queue pair ready; nobody posts any more
  *
  * May be called again. Context: process, may sleep.
  * Return: true when the device flushes what is posted, with a marker behind it, or
@@ -263,7 +441,7 @@ static void await_marker(struct ibchan_queue *queue, unsigned long deadline)
 
 /**
  * ibchan_qp_drain - have the device flush everything
- * @ch: the channel, once connected; nobody posts any more
+ * @ch: the channel, its queue pair ready; nobody posts any more
  * @deadline: in jiffies
  *
  * Context: process, may sleep.

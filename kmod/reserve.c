@@ -8,6 +8,7 @@
  */
 #include <linux/errno.h>
 
+#include "flow.h"
 #include "work.h"
 
 static bool is_exclusive(const struct ibchan_work *work)
@@ -121,6 +122,27 @@ static int refuse_element(struct ibchan_work *work, u32 element, int error,
 }
 
 /*
+ * iWARP tells the peer the key of the memory that a read goes to, as what the answer is
+ * written by. That of a region without a registration of its own is the key of all memory.
+ */
+static bool key_must_stay(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
+			  const struct ibchan_sge *sge)
+{
+	return wr->opcode == IBCHAN_OP_READ && ch->gid.iwarp && !sge->mr->ib;
+}
+
+static int check_element(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
+			 const struct ibchan_sge *sge, struct ibchan_reason *reason)
+{
+	int ret = ibchan_check_sge(ch, sge, ibchan_ops[wr->opcode].needed, reason);
+
+	if (!ret && unlikely(key_must_stay(ch, wr, sge)))
+		ret = ibchan_refuse_values(reason, IBCHAN_REASON_IWARP, -EOPNOTSUPP,
+					   (u64[3]) { 1 });
+	return ret;
+}
+
+/*
  * Checks the elements, takes them for the work and shows them to the device from
  * @out on, one after the other; a refusal gives back what was taken. Empty ones
  * stay here: a length of 0 means 2 GiB to some devices. Return: how many elements
@@ -131,7 +153,6 @@ static int add_sges(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 		    struct ibchan_reason *reason)
 {
 	u32 max = min_t(u32, ch->max_sge[wr->opcode], room_for_elements(&ch->chain, out));
-	u32 needed = ibchan_ops[wr->opcode].needed;
 	struct ibchan_sge *sge = work->sges;
 	u32 elements = 0;
 	u64 total = 0;
@@ -139,7 +160,7 @@ static int add_sges(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 	u32 i;
 
 	for (i = 0; i < wr->num_sge; i++, sge++) {
-		ret = ibchan_check_sge(ch, sge, needed, reason);
+		ret = check_element(ch, wr, sge, reason);
 		if (ret)
 			return refuse_element(work, i, ret, reason);
 		if (!sge->length)
@@ -189,6 +210,15 @@ static int refuse_full(struct ibchan_queue *queue, struct ibchan_reason *reason)
 
 	return ibchan_refuse_values(reason, code, -EAGAIN,
 				    (u64[3]) { queue->credit.depth });
+}
+
+/* A message for which the peer has no receive would not be taken there. */
+static int check_credits(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+			 struct ibchan_reason *reason)
+{
+	if (likely(!ch->flow) || !ibchan_flow_counts(wr->opcode, wr->flags))
+		return 0;
+	return ibchan_flow_refuse(ch->flow, reason);
 }
 
 static int sink_reserve(struct ibchan_cq *cq, struct ibchan_reason *reason)
@@ -283,6 +313,9 @@ int ibchan_work_reserve(struct ibchan_queue *queue, const struct ibchan_wr *wr,
 		return ret;
 	if (ibchan_credit_is_spent(&queue->credit))
 		return refuse_full(queue, reason);
+	ret = check_credits(ch, wr, reason);
+	if (ret)
+		return ret;
 	work = choose_work(queue, wr, reason);
 	if (IS_ERR(work))
 		return PTR_ERR(work);
@@ -308,6 +341,8 @@ void ibchan_work_unreserve(struct ibchan_queue *queue)
 	struct ibchan_work *work = ibchan_work_at(queue, queue->credit.posted - 1);
 
 	ibchan_credit_untake(&queue->credit);
+	if (queue->channel->flow)
+		ibchan_flow_untake(queue->channel->flow, work->opcode, work->flags);
 	ibchan_work_put_sges(work, work->num_sge);
 	if (!work->done)
 		ibchan_sink_cancel(queue->cq);

@@ -8,6 +8,8 @@
 
 #include "compat.h"
 #include "counters.h"
+#include "fault.h"
+#include "flow.h"
 #include "trace.h"
 #include "work.h"
 
@@ -45,6 +47,9 @@ static void fill_failure(struct ibchan_completion *completion, const struct ibch
 		.vendor_err = wc->vendor_err,
 		.opcode = work->opcode,
 	};
+	/* All that are in flight flush when one has failed. */
+	if (wc->status != IB_WC_WR_FLUSH_ERR)
+		ibchan_history_failed(work->queue->channel, completion);
 	ibchan_channel_fail(work->queue->channel, completion->error, completion->status);
 }
 
@@ -96,6 +101,7 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 		park_sges(work);
 	}
 	ibchan_work_put_sges(work, work->num_sge);
+	ibchan_fault_linger(IBCHAN_WINDOW_RELEASED);
 	give_place(queue, cq);
 	/* The place may have another work by now; a caller's own is still there. */
 	if (by_wr_id)
@@ -129,6 +135,7 @@ static __always_inline void retire_plain(struct ibchan_work *work, const struct 
 
 	fill_success(&cq->completion, work, wc);
 	ibchan_mr_drop(work->sges->mr);
+	ibchan_fault_linger(IBCHAN_WINDOW_RELEASED);
 	give_place(queue, cq);
 	work->done(work, &cq->completion);
 }
@@ -169,6 +176,14 @@ void ibchan_queue_end_silent(struct ibchan_queue *queue)
 		work_retire(ibchan_work_at(queue, credit->retired), &succeeded);
 }
 
+/* A marker that counts as posted will not come. Under the right to reap the cq. */
+void ibchan_queue_give_marker_up(struct ibchan_queue *queue)
+{
+	queue->cq->retired++;
+	/* Pairs with the acquire of who waits for the drain. */
+	smp_store_release(&queue->drained, 1);
+}
+
 /**
  * ibchan_queue_flush - end the works that the device has forgotten
  * @queue: its qp is destroyed or reset, and its cq is swept
@@ -182,8 +197,10 @@ void ibchan_queue_flush(struct ibchan_queue *queue)
 
 	while (credit->retired != credit->posted)
 		work_retire(ibchan_work_at(queue, credit->retired), &wc);
-	if (queue->marked && !queue->drained) {
-		queue->drained = 1;
-		queue->cq->retired++;
-	}
+	if (queue == &queue->channel->send)
+		ibchan_watch_flush(queue->channel);
+	if (queue->marked && !queue->drained)
+		ibchan_queue_give_marker_up(queue);
+	if (queue == &queue->channel->send && queue->channel->flow)
+		ibchan_flow_flush(queue->channel->flow);
 }

@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "fault.h"
 #include "submit.h"
 
 /* Several threads may submit at once: the first takes the context's, others make one. */
@@ -74,6 +75,7 @@ static u32 post_copied(struct ibchan_context *ctx, struct ibchan_submit_scratch 
 	rcu_read_lock();
 	waited = ibchan_object_find(ctx, cmd->cq, OBJECT_CQ);
 	num = ibchan_submit_resolve(ctx, s, num, &cmd->reason, error);
+	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
 	done = post_chunk(s, num, waited ? waited->ring->cq : NULL, &cmd->reason, error);
 	rcu_read_unlock();
 	return done;
@@ -84,6 +86,7 @@ static noinline u32 pin_and_post(struct ibchan_context *ctx, struct ibchan_submi
 {
 	u32 done = ibchan_submit_pin(ctx, s, num, &cmd->reason, error);
 
+	ibchan_fault_linger(IBCHAN_WINDOW_PINNED);
 	if (done)
 		done = post_copied(ctx, s, cmd, done, error);
 	ibchan_submit_unpin(s);

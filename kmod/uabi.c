@@ -12,9 +12,12 @@
 #include <linux/file.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <net/net_namespace.h>
 
+#include "connect.h"
+#include "query.h"
 #include "submit.h"
 
 struct any_header {
@@ -43,11 +46,17 @@ union any_command {
 #define FLAGS_submit		IBCHAN_SUBMIT_SINCE
 #define FLAGS_destroy		0
 #define FLAGS_mr_reg_dmabuf	0
-
-static struct net *caller_net(void)
-{
-	return current->nsproxy->net_ns;
-}
+#define FLAGS_channel_connect	0
+#define FLAGS_channel_connection 0
+#define FLAGS_listener_create	0
+#define FLAGS_request_take	0
+#define FLAGS_request_accept	0
+#define FLAGS_request_reject	0
+#define FLAGS_event_take	0
+#define FLAGS_route_query	0
+#define FLAGS_gid_query		0
+#define FLAGS_channel_history	0
+#define FLAGS_channel_credit_wait 0
 
 static int run_query(struct ibchan_call *call)
 {
@@ -55,8 +64,8 @@ static int run_query(struct ibchan_call *call)
 	struct ibchan_device *dev;
 	u32 devices = 0;
 
-	for (dev = ibchan_device_get_nth(0, caller_net()); !IS_ERR(dev);
-	     dev = ibchan_device_get_nth(devices, caller_net())) {
+	for (dev = ibchan_device_get_nth(0, ibchan_caller_net()); !IS_ERR(dev);
+	     dev = ibchan_device_get_nth(devices, ibchan_caller_net())) {
 		ibchan_device_put(dev);
 		devices++;
 	}
@@ -74,79 +83,9 @@ static int run_query(struct ibchan_call *call)
 	return 0;
 }
 
-static void fill_device(struct ibchan_cmd_device_query *cmd,
-			const struct ibchan_device_attr *attr)
-{
-	memcpy(cmd->name, attr->name, sizeof(cmd->name));
-	cmd->out_ports = attr->ports;
-	cmd->out_node_guid = attr->node_guid;
-	cmd->out_caps = attr->caps;
-	cmd->out_max_qp_wr = attr->max_qp_wr;
-	cmd->out_max_send_sge = attr->max_send_sge;
-	cmd->out_max_recv_sge = attr->max_recv_sge;
-	cmd->out_max_read_sge = attr->max_read_sge;
-	cmd->out_max_cqe = attr->max_cqe;
-	cmd->out_max_rd_atomic = attr->max_rd_atomic;
-	cmd->out_driver_id = attr->driver_id;
-	cmd->out_max_mr_size = attr->max_mr_size;
-	cmd->out_max_plain_bytes = attr->max_plain_bytes;
-}
-
-static int run_device_query(struct ibchan_call *call)
-{
-	struct ibchan_cmd_device_query *cmd = call->cmd;
-	struct ibchan_device_attr attr;
-	struct ibchan_device *dev;
-	int ret;
-
-	dev = ibchan_device_get_nth(cmd->index, caller_net());
-	if (IS_ERR(dev))
-		return PTR_ERR(dev);
-	ret = ibchan_device_query(dev, &attr);
-	ibchan_device_put(dev);
-	if (!ret)
-		fill_device(cmd, &attr);
-	return ret;
-}
-
-static bool name_ends(const char *name)
-{
-	return strnlen(name, IBCHAN_NAME_SIZE) < IBCHAN_NAME_SIZE;
-}
-
-static void fill_port(struct ibchan_cmd_port_query *cmd, const struct ibchan_port_attr *attr)
-{
-	cmd->out_state = attr->state;
-	cmd->out_link_layer = attr->link_layer;
-	cmd->out_active_mtu = attr->active_mtu;
-	cmd->out_max_mtu = attr->max_mtu;
-	cmd->out_lid = attr->lid;
-	cmd->out_gid_index = attr->gid_index;
-	cmd->out_gid_entries = attr->gid_entries;
-	memcpy(cmd->out_gid, attr->gid, sizeof(cmd->out_gid));
-}
-
-static int run_port_query(struct ibchan_call *call)
-{
-	struct ibchan_cmd_port_query *cmd = call->cmd;
-	struct ibchan_port_attr attr;
-	struct ibchan_device *dev;
-	int ret;
-
-	if (!name_ends(cmd->name))
-		return -EINVAL;
-	dev = ibchan_device_get(cmd->name, caller_net());
-	if (IS_ERR(dev))
-		return PTR_ERR(dev);
-	ret = ibchan_port_query(dev, cmd->port, caller_net(), &attr);
-	ibchan_device_put(dev);
-	if (!ret)
-		fill_port(cmd, &attr);
-	return ret;
-}
-
 /* The handle of a new object goes into the answer and names nothing yet. */
-static int reserve(struct ibchan_call *call, enum ibchan_object_type type, __u32 *handle)
+int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,
+			__u32 *handle)
 {
 	struct ibchan_object *object = ibchan_object_reserve(call->ctx, type);
 
@@ -155,6 +94,18 @@ static int reserve(struct ibchan_call *call, enum ibchan_object_type type, __u32
 	call->new = object;
 	*handle = object->id;
 	return 0;
+}
+
+/* The same for an object on an open device, which the caller's cgroup is charged for. */
+static int reserve_on(struct ibchan_object *device, struct ibchan_call *call,
+		      enum ibchan_object_type type, __u32 *handle, struct ibchan_reason *reason)
+{
+	int ret = ibchan_call_reserve(call, type, handle);
+
+	if (ret)
+		return ret;
+	return ibchan_device_charge(device->device, IBCHAN_CHARGE_OBJECT, &call->new->charge,
+				    reason);
 }
 
 /* What a body made, or its error. */
@@ -171,14 +122,16 @@ static int run_device_open(struct ibchan_call *call)
 	struct ibchan_cmd_device_open *cmd = call->cmd;
 	int ret;
 
-	if (cmd->reserved || !name_ends(cmd->name))
+	if (cmd->reserved || !ibchan_name_ends(cmd->name))
 		return -EINVAL;
-	ret = reserve(call, OBJECT_DEVICE, &cmd->out_device);
+	ret = ibchan_call_reserve(call, OBJECT_DEVICE, &cmd->out_device);
 	if (!ret)
-		ret = fulfil(call, ibchan_device_get(cmd->name, caller_net()));
-	if (!ret)
-		call->new->net = get_net(caller_net());
-	return ret;
+		ret = fulfil(call, ibchan_device_get(cmd->name, ibchan_caller_net()));
+	if (ret)
+		return ret;
+	call->new->net = get_net(ibchan_caller_net());
+	return ibchan_device_charge(call->new->device, IBCHAN_CHARGE_HANDLE,
+				    &call->new->charge, NULL);
 }
 
 static int run_pd_alloc(struct ibchan_call *call)
@@ -190,7 +143,7 @@ static int run_pd_alloc(struct ibchan_call *call)
 	device = ibchan_object_find(call->ctx, cmd->device, OBJECT_DEVICE);
 	if (!device)
 		return -ENOENT;
-	ret = reserve(call, OBJECT_PD, &cmd->out_pd);
+	ret = reserve_on(device, call, OBJECT_PD, &cmd->out_pd, NULL);
 	if (!ret)
 		ret = fulfil(call, ibchan_pd_alloc(device->device));
 	if (!ret)
@@ -221,7 +174,7 @@ static int run_mr_reg(struct ibchan_call *call)
 	cmd->reason = (struct ibchan_reason) {};
 	if (!pd)
 		return -ENOENT;
-	ret = reserve(call, OBJECT_MR, &cmd->out_mr);
+	ret = reserve_on(pd->parent, call, OBJECT_MR, &cmd->out_mr, &cmd->reason);
 	if (!ret)
 		ret = reg_user(call, pd);
 	if (!ret)
@@ -269,7 +222,7 @@ static int run_mr_reg_dmabuf(struct ibchan_call *call)
 		return -EINVAL;
 	if (!pd)
 		return -ENOENT;
-	ret = reserve(call, OBJECT_MR, &cmd->out_mr);
+	ret = reserve_on(pd->parent, call, OBJECT_MR, &cmd->out_mr, &cmd->reason);
 	return ret ?: reg_dmabuf(call, pd);
 }
 
@@ -343,7 +296,7 @@ static int run_cq_create(struct ibchan_call *call)
 		};
 		return -EINVAL;
 	}
-	ret = reserve(call, OBJECT_CQ, &cmd->out_cq);
+	ret = reserve_on(device, call, OBJECT_CQ, &cmd->out_cq, &cmd->reason);
 	if (!ret)
 		ret = build_cq(call, device);
 	if (!ret)
@@ -364,7 +317,7 @@ static int run_channel_build(struct ibchan_call *call)
 	cmd->reason = (struct ibchan_reason) {};
 	if (!pd || !send || !recv)
 		return -ENOENT;
-	ret = reserve(call, OBJECT_CHANNEL, &cmd->out_channel);
+	ret = reserve_on(pd->parent, call, OBJECT_CHANNEL, &cmd->out_channel, &cmd->reason);
 	if (ret)
 		return ret;
 	build = (struct ibchan_build){
@@ -373,6 +326,10 @@ static int run_channel_build(struct ibchan_call *call)
 		.recv_cq = recv->ring->cq,
 		.net = pd->parent->net,
 		.cookie = call->new->id,
+		.connected = ibchan_user_connected,
+		.broken = ibchan_user_broken,
+		.priv = call->new,
+		.options = cmd->options,
 	};
 	ret = fulfil(call, ibchan_channel_build(&build, &cmd->params, &cmd->reason));
 	if (ret)
@@ -414,6 +371,8 @@ static int run_channel_query(struct ibchan_call *call)
 	cmd->out_recvs_in_flight = attr.recvs_in_flight;
 	cmd->params = attr.params;
 	cmd->out_endpoint = attr.endpoint;
+	cmd->options = attr.options;
+	cmd->out_facts = attr.facts;
 	return 0;
 }
 
@@ -436,9 +395,132 @@ static int run_channel_break(struct ibchan_call *call)
 	return 0;
 }
 
+/* What the caller has beyond what this kernel knows becomes zero. */
+static int copy_events(const struct ibchan_cmd_channel_history *cmd,
+		       const struct ibchan_history_event *events, u32 num)
+{
+	u8 __user *to = u64_to_user_ptr(cmd->entries);
+	u32 i;
+
+	for (i = 0; i < num; i++, to += cmd->entry_len)
+		if (copy_to_user(to, &events[i], sizeof(events[i])) ||
+		    clear_user(to + sizeof(events[i]), cmd->entry_len - sizeof(events[i])))
+			return -EFAULT;
+	return 0;
+}
+
+static int run_channel_history(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_history *cmd = call->cmd;
+	struct ibchan_history_event *events;
+	struct ibchan_object *object;
+	int ret;
+
+	if (cmd->reserved || cmd->entry_len < sizeof(*events) || cmd->entry_len > PAGE_SIZE)
+		return -EINVAL;
+	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
+	if (!object)
+		return -ENOENT;
+	events = kcalloc(IBCHAN_HISTORY_MAX, sizeof(*events), GFP_KERNEL_ACCOUNT);
+	if (!events)
+		return -ENOMEM;
+	cmd->entry_num = ibchan_channel_history(object->channel, events,
+						min_t(u32, cmd->entry_num, IBCHAN_HISTORY_MAX));
+	ret = copy_events(cmd, events, cmd->entry_num);
+	kfree(events);
+	return ret;
+}
+
+/* The channel is found anew at each look, so that nothing keeps it from being closed. */
+static int look_for_credit(void *arg)
+{
+	struct ibchan_call *call = arg;
+	struct ibchan_cmd_channel_credit_wait *cmd = call->cmd;
+	struct ibchan_object *object;
+	int ret = -ENOENT;
+
+	rcu_read_lock();
+	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
+	if (object)
+		ret = ibchan_channel_credits(object->channel);
+	rcu_read_unlock();
+	return ret;
+}
+
+static int run_channel_credit_wait(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_credit_wait *cmd = call->cmd;
+	int ret = ibchan_call_check(call);
+
+	cmd->out_credits = 0;
+	if (!ret && cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		ret = -EINVAL;
+	if (!ret)
+		ret = ibchan_credits_wait(look_for_credit, call, cmd->timeout_ns);
+	if (ret < 0)
+		return ret;
+	cmd->out_credits = ret;
+	return 0;
+}
+
+static int run_device_query(struct ibchan_call *call)
+{
+	return ibchan_run_device_query(call);
+}
+
+static int run_port_query(struct ibchan_call *call)
+{
+	return ibchan_run_port_query(call);
+}
+
+static int run_gid_query(struct ibchan_call *call)
+{
+	return ibchan_run_gid_query(call);
+}
+
 static int run_submit(struct ibchan_call *call)
 {
 	return ibchan_submit(call);
+}
+
+static int run_channel_connect(struct ibchan_call *call)
+{
+	return ibchan_run_channel_connect(call);
+}
+
+static int run_channel_connection(struct ibchan_call *call)
+{
+	return ibchan_run_channel_connection(call);
+}
+
+static int run_listener_create(struct ibchan_call *call)
+{
+	return ibchan_run_listener_create(call);
+}
+
+static int run_request_take(struct ibchan_call *call)
+{
+	return ibchan_run_request_take(call);
+}
+
+static int run_request_accept(struct ibchan_call *call)
+{
+	return ibchan_run_request_accept(call);
+}
+
+static int run_request_reject(struct ibchan_call *call)
+{
+	return ibchan_run_request_reject(call);
+}
+
+static int run_event_take(struct ibchan_call *call)
+{
+	return ibchan_run_event_take(call);
+}
+
+static int run_route_query(struct ibchan_call *call)
+{
+	return ibchan_run_route_query(call);
 }
 
 static int run_destroy(struct ibchan_call *call)
@@ -467,6 +549,17 @@ static int run_destroy(struct ibchan_call *call)
 #define RIGHTS_submit		UNLOCKED
 #define RIGHTS_destroy		ANY_MM
 #define RIGHTS_mr_reg_dmabuf	0
+#define RIGHTS_channel_connect	0
+#define RIGHTS_channel_connection (ANY_MM | UNLOCKED)
+#define RIGHTS_listener_create	0
+#define RIGHTS_request_take	0
+#define RIGHTS_request_accept	0
+#define RIGHTS_request_reject	0
+#define RIGHTS_event_take	0
+#define RIGHTS_route_query	(ANY_MM | UNLOCKED)
+#define RIGHTS_gid_query	ANY_MM
+#define RIGHTS_channel_history	ANY_MM
+#define RIGHTS_channel_credit_wait UNLOCKED
 
 /* A command that has grown serves callers who know its first version only. */
 #define FIRST_SIZE(name, last) offsetofend(struct ibchan_cmd_##name, last)
@@ -477,13 +570,24 @@ static int run_destroy(struct ibchan_call *call)
 #define FIRST_pd_alloc		sizeof(struct ibchan_cmd_pd_alloc)
 #define FIRST_mr_reg		sizeof(struct ibchan_cmd_mr_reg)
 #define FIRST_cq_create		sizeof(struct ibchan_cmd_cq_create)
-#define FIRST_channel_build	sizeof(struct ibchan_cmd_channel_build)
+#define FIRST_channel_build	FIRST_SIZE(channel_build, reason)
 #define FIRST_channel_handshake	sizeof(struct ibchan_cmd_channel_handshake)
-#define FIRST_channel_query	sizeof(struct ibchan_cmd_channel_query)
+#define FIRST_channel_query	FIRST_SIZE(channel_query, out_endpoint)
 #define FIRST_channel_break	sizeof(struct ibchan_cmd_channel_break)
 #define FIRST_submit		sizeof(struct ibchan_cmd_submit)
 #define FIRST_destroy		sizeof(struct ibchan_cmd_destroy)
 #define FIRST_mr_reg_dmabuf	sizeof(struct ibchan_cmd_mr_reg_dmabuf)
+#define FIRST_channel_connect	sizeof(struct ibchan_cmd_channel_connect)
+#define FIRST_channel_connection sizeof(struct ibchan_cmd_channel_connection)
+#define FIRST_listener_create	sizeof(struct ibchan_cmd_listener_create)
+#define FIRST_request_take	sizeof(struct ibchan_cmd_request_take)
+#define FIRST_request_accept	sizeof(struct ibchan_cmd_request_accept)
+#define FIRST_request_reject	sizeof(struct ibchan_cmd_request_reject)
+#define FIRST_event_take	sizeof(struct ibchan_cmd_event_take)
+#define FIRST_route_query	sizeof(struct ibchan_cmd_route_query)
+#define FIRST_gid_query		sizeof(struct ibchan_cmd_gid_query)
+#define FIRST_channel_history	sizeof(struct ibchan_cmd_channel_history)
+#define FIRST_channel_credit_wait sizeof(struct ibchan_cmd_channel_credit_wait)
 
 enum rights {
 	ANY_MM = BIT(0),	/* any process that has the file may */
@@ -580,6 +684,8 @@ static void undo(struct ibchan_call *call)
 		fput(call->new_file);
 	if (call->new_fd >= 0)
 		put_unused_fd(call->new_fd);
+	if (call->told)
+		ibchan_object_event(call->told, call->events);
 }
 
 /*

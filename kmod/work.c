@@ -14,6 +14,7 @@
 
 #include "compat.h"
 #include "counters.h"
+#include "flow.h"
 #include "post.h"
 #include "trace.h"
 #include "work.h"
@@ -148,6 +149,8 @@ static noinline int add_any_send(struct ibchan_channel *ch, const struct ibchan_
 	if (ret < 0)
 		return ret;
 	signal = ibchan_credit_take(&ch->send.credit, !(wr->flags & IBCHAN_WR_UNSIGNALED));
+	if (unlikely(ch->flow))
+		ibchan_flow_take(ch->flow, wr->opcode, wr->flags);
 	trace_ibchan_post(work);
 	build_send(out, wr, &work->cqe);
 	build_flags(out, wr, signal);
@@ -293,8 +296,7 @@ static __always_inline u32 post_recvs(struct ibchan_channel *ch, u32 num,
 
 static int refuse_state(struct ibchan_channel *ch, u32 state, struct ibchan_reason *reason)
 {
-	u32 error = READ_ONCE(ch->error);
-	int ret = ibchan_state_error(state, error);
+	int ret = ibchan_state_error(state, ibchan_channel_cause(ch));
 
 	switch (ret) {
 	case -ENOTCONN:
@@ -303,8 +305,24 @@ static int refuse_state(struct ibchan_channel *ch, u32 state, struct ibchan_reas
 		return ibchan_refuse(reason, IBCHAN_REASON_DEVICE_GONE, ret);
 	default:
 		return ibchan_refuse_values(reason, IBCHAN_REASON_BROKEN, ret,
-					    (u64[3]) { error, READ_ONCE(ch->status) });
+					    (u64[3]) { READ_ONCE(ch->error),
+						      READ_ONCE(ch->status) });
 	}
+}
+
+/*
+ * Receives for what the peer sends first: in place before it can. Not during a
+ * handshake with an endpoint, which may have to go back.
+ */
+static bool takes_early(const struct ibchan_channel *ch, u32 state, const struct ibchan_wr *wr)
+{
+	if (state == IBCHAN_CHANNEL_PREPARED)
+		return is_receive(wr) && READ_ONCE(ch->ready);
+	if (state != IBCHAN_CHANNEL_CONNECTING || !READ_ONCE(ch->cm))
+		return false;
+	/* A peer whose message has come is connected, before word of that is here. */
+	return is_receive(wr) ? READ_ONCE(ch->ready) :
+				READ_ONCE(ch->connected) && READ_ONCE(ch->recv.credit.retired);
 }
 
 /*
@@ -317,10 +335,11 @@ static u32 post_some(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 
 	u32 state = READ_ONCE(ch->state);
 	u32 num;
 
-	if (unlikely(state != IBCHAN_CHANNEL_CONNECTED)) {
+	if (unlikely(state != IBCHAN_CHANNEL_CONNECTED) && !takes_early(ch, state, wr)) {
 		ch->chain.refused = refuse_state(ch, state, reason);
 		return 0;
 	}
+	ibchan_fault_linger(IBCHAN_WINDOW_CHECKED);
 	if (is_receive(wr)) {
 		num = build_recvs(ch, wr, left, reason);
 		num = num ? post_recvs(ch, num, reason) : 0;
@@ -348,8 +367,11 @@ static noinline int post_any(struct ibchan_channel *ch, const struct ibchan_wr *
 		ret = ch->chain.refused;
 	}
 	*accepted = total;
-	if (ret && reason)
+	if (!ret)
+		return 0;
+	if (reason)
 		reason->wr = total;
+	ibchan_history_refused(ch, ret, reason ? reason->code : 0, wrs[total].wr_id);
 	return ret;
 }
 
@@ -396,6 +418,7 @@ static __always_inline bool post_plain(struct ibchan_channel *ch, const struct i
 {
 	if (unlikely(READ_ONCE(ch->state) != IBCHAN_CHANNEL_CONNECTED))
 		return false;
+	ibchan_fault_linger(IBCHAN_WINDOW_CHECKED);
 	if (is_receive(wr))
 		return take_plain_recv(ch, wr, work, ch->chain.sges) &&
 		       post_plain_recv(ch, work, reason);
@@ -417,10 +440,15 @@ static void reap_both(struct ibchan_channel *ch, void (*reap)(struct ibchan_cq *
  * Who does not poll by himself is called back: now, or when an event comes. A done()
  * that posts to another cq makes this nest, which the stack allows a few times only.
  */
-static noinline void reap_after_post(struct ibchan_channel *ch)
+static noinline void after_post(struct ibchan_channel *ch)
 {
 	static DEFINE_PER_CPU(int, depth);
 
+	if (unlikely(ch->after_post != IBCHAN_AFTER_REAP)) {
+		ibchan_flow_tell(ch);
+		if (!(ch->after_post & IBCHAN_AFTER_REAP))
+			return;
+	}
 	/* No done() is under way here. */
 	if (!softirq_count()) {
 		reap_both(ch, ibchan_cq_arm);
@@ -462,9 +490,10 @@ static noinline void reap_after_post(struct ibchan_channel *ch)
  * an atomic on a device that has none; -EXDEV for a region of another domain;
  * -EACCES for a region that does not allow the access; -EBUSY for a range that
  * collides with one in flight (IBCHAN_WR_EXCLUSIVE); -ENOENT for a region that is
- * being given up; -EAGAIN for a full queue or sink; -ENOTCONN before the handshake;
- * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; what else the
- * sink's reserve() or the driver answers.
+ * being given up; -EAGAIN for a full queue or sink, and for a message that the peer
+ * has no receive for (IBCHAN_MODE_CREDITS); -ENOTCONN before the handshake, for all
+ * but receives; -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; what
+ * else the sink's reserve() or the driver answers.
  */
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason)
@@ -477,8 +506,8 @@ int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 	if (unlikely(num != 1 || !post_plain(ch, wrs, wrs->work, reason)))
 		ret = post_any(ch, wrs, num, accepted, reason);
 	spin_unlock_bh(&ch->post_lock);
-	if (ch->calls_back && *accepted)
-		reap_after_post(ch);
+	if (ch->after_post && *accepted)
+		after_post(ch);
 	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_post, IBCHAN_NS);
@@ -503,7 +532,7 @@ int ibchan_post_work(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 	if (unlikely(!post_plain(ch, wr, work, reason)))
 		ret = post_copy(ch, wr, work, reason);
 	spin_unlock_bh(&ch->post_lock);
-	if (ch->calls_back && !ret)
-		reap_after_post(ch);
+	if (ch->after_post && !ret)
+		after_post(ch);
 	return ret;
 }

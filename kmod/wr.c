@@ -105,11 +105,16 @@ int ibchan_refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_re
 				    (u64[3]) { wr->opcode });
 }
 
-int ibchan_refuse_flags(const struct ibchan_wr *wr, struct ibchan_reason *reason)
+int ibchan_refuse_flags(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
+			struct ibchan_reason *reason)
 {
+	u8 impossible = ibchan_flags_impossible(ch, wr);
+	bool unknown = wr->flags & ~IBCHAN_WR_ALL_FLAGS;
+
 	return ibchan_refuse_values(reason, IBCHAN_REASON_WR_FLAGS,
-				    wr->flags & ~IBCHAN_WR_ALL_FLAGS ? -EOPNOTSUPP : -EINVAL,
-				    (u64[3]) { wr->flags, ibchan_flags_allowed(wr) });
+				    unknown || wr->flags & impossible ? -EOPNOTSUPP : -EINVAL,
+				    (u64[3]) { wr->flags,
+					       ibchan_flags_allowed(wr) & ~impossible });
 }
 
 int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason)

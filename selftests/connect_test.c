@@ -63,8 +63,8 @@ static const struct param {
 } params[] = {
 	PARAM(max_send_wr, MAX_SEND_WR, 1, 0, { 2 }, { 0, 0x80000000, 0xffffffff }),
 	PARAM(max_recv_wr, MAX_RECV_WR, 1, 0, { 2 }, { 0, 0x80000000, 0xffffffff }),
-	PARAM(max_send_sge, MAX_SEND_SGE, 1, 32, { 2 }, { 0, 33, 0xffffffff }),
-	PARAM(max_recv_sge, MAX_RECV_SGE, 1, 32, { 2 }, { 0, 33, 0xffffffff }),
+	PARAM(max_send_sge, MAX_SEND_SGE, 1, 32, { 2, IBCHAN_AUTO }, { 0, 33, 0xfffffffe }),
+	PARAM(max_recv_sge, MAX_RECV_SGE, 1, 32, { 2, IBCHAN_AUTO }, { 0, 33, 0xfffffffe }),
 	PARAM(rnr_retries, RNR_RETRIES, 0, 7, { 6 }, { 8, 255, 0xffffffff }),
 	PARAM(ack_retries, ACK_RETRIES, 0, 7, { 6 }, { 8, 255, 0xffffffff }),
 	PARAM(min_rnr_timer, MIN_RNR_TIMER, 0, 31, { 1 }, { 32, 255, 0xffffffff }),
@@ -247,6 +247,17 @@ TEST_F(channel, writes_back_what_was_chosen)
 	EXPECT_EQ(chosen->send_psn, ntohl(self->side.endpoint.psn));
 }
 
+TEST_F(channel, has_as_many_elements_as_are_the_default_if_that_is_left_open)
+{
+	struct ibchan_cmd_channel_build cmd = build_request(&self->side);
+
+	cmd.params.max_send_sge = IBCHAN_AUTO;
+	cmd.params.max_recv_sge = IBCHAN_AUTO;
+	EXPECT_EQ(0, try_build(&self->side, &cmd));
+	EXPECT_EQ(IBCHAN_DEFAULT_SEND_SGE, cmd.params.max_send_sge);
+	EXPECT_EQ(IBCHAN_DEFAULT_RECV_SGE, cmd.params.max_recv_sge);
+}
+
 TEST_F(channel, reports_the_agreed_mtu_and_peers_psn_once_connected)
 {
 	struct ibchan_cmd_channel_query query;
@@ -292,8 +303,11 @@ TEST_F(channel, has_an_endpoint_that_a_peer_can_check)
 	/* The routed IPv4 address, not the link-local one that stands first in the table. */
 	EXPECT_EQ(0, memcmp(address, endpoint->gid, sizeof(address)));
 	EXPECT_NE(0, memcmp(zero, endpoint->mac, sizeof(endpoint->mac)));
+	EXPECT_EQ(IBCHAN_ENDPOINT_REMOTE_WRITE, endpoint->flags);
 	EXPECT_EQ(0, endpoint->lid);
-	EXPECT_EQ(0, memcmp(zero, endpoint->reserved, sizeof(zero)));
+	EXPECT_EQ(0, endpoint->credit_rkey);
+	EXPECT_EQ(0, endpoint->credit_addr);
+	EXPECT_EQ(0, memcmp(zero, endpoint->reserved, sizeof(endpoint->reserved)));
 }
 
 TEST_F(channel, takes_another_psn_than_its_neighbour)
@@ -381,9 +395,13 @@ static const struct spoilt spoilt[] = {
 	SPOIL(gid, 0, 0xfe, GID_FAMILY),
 	SPOIL(gid, 12, 224, PEER_GID),
 	SPOIL(mac, 0, 1, PEER_MAC),
-	SPOIL(reserved0, 0, 1, ENDPOINT_RESERVED),
+	SPOIL(flags, 0, 0x80, ENDPOINT_RESERVED),
+	SPOIL(credit_rkey, 0, 1, CREDIT_MODE),
+	SPOIL(credit_rkey, 3, 0x80, CREDIT_MODE),
+	SPOIL(credit_addr, 0, 1, ENDPOINT_RESERVED),
+	SPOIL(credit_addr, 7, 0x80, ENDPOINT_RESERVED),
 	SPOIL(reserved, 0, 1, ENDPOINT_RESERVED),
-	SPOIL(reserved, 19, 0x80, ENDPOINT_RESERVED),
+	SPOIL(reserved, 7, 0x80, ENDPOINT_RESERVED),
 };
 
 static int refused_handshake(const struct side *side, const struct ibchan_endpoint *peer,

@@ -11,59 +11,13 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "cgroup.h"
+#include "departure.h"
 #include "dmabuf.h"
 #include "example.h"
 #include "test.h"
 #include "work.h"
 #include "world.h"
-
-#define NETDEV_A	"v0"
-
-/* How long the deletion of a device may take. */
-static long deletion_limit_ms(void)
-{
-	return slow() ? 20000 : 5000;
-}
-
-static int delete_device(void)
-{
-	static const char *const argv[] = { "rdma", "link", "delete", DEVICE_A, NULL };
-	__u64 start = now_ms();
-	int rc = run_program(argv);
-	long took = now_ms() - start;
-
-	if (!rc && took > deletion_limit_ms()) {
-		fprintf(stderr, "# the deletion took %ld ms\n", took);
-		return -ETIMEDOUT;
-	}
-	return rc;
-}
-
-static bool has_address(void *arg)
-{
-	struct ibchan_cmd_port_query port = { .port = 1, .name = DEVICE_A };
-
-	return !cmd_port_query(*(int *)arg, &port) && port.out_gid_index != IBCHAN_AUTO;
-}
-
-/* Makes sure that the device is there, with the address that a channel needs. */
-static int restore_device(void)
-{
-	static const char *const argv[] = {
-		"rdma", "link", "add", DEVICE_A, "type", "rxe", "netdev", NETDEV_A, NULL,
-	};
-	int fd = node_open();
-	int rc = 0;
-
-	if (fd < 0)
-		return fd;
-	if (!has_address(&fd) && access("/sys/class/infiniband/" DEVICE_A, F_OK))
-		rc = run_program(argv);
-	if (!rc && !eventually(has_address, &fd))
-		rc = -ENODEV;
-	close(fd);
-	return rc;
-}
 
 FIXTURE(device)
 {
@@ -91,6 +45,27 @@ FIXTURE_TEARDOWN(device)
 	EXPECT_EQ(0, restore_device());
 }
 
+/* Questions about the file are answered, and what is given back is gone. */
+static int wanted_of_lost(unsigned int i)
+{
+	switch (i) {
+	case EXAMPLE_PORT_QUERY:
+	case EXAMPLE_GID_QUERY:
+	case EXAMPLE_ROUTE_QUERY:
+		return -ENODEV;
+	case EXAMPLE_REQUEST_REJECT:
+	case EXAMPLE_EVENT_TAKE:
+		return 0;
+	default:
+		return examples[i].from_anyone ? 0 : -ENODEV;
+	}
+}
+
+static int destroy_if(const struct example_objects *objects, __u32 handle)
+{
+	return handle ? destroy(objects->side.fd, handle) : 0;
+}
+
 TEST_F(device, that_leaves_answers_enodev_to_all_but_questions_and_destroy)
 {
 	struct example_objects *objects = &self->objects;
@@ -99,7 +74,7 @@ TEST_F(device, that_leaves_answers_enodev_to_all_but_questions_and_destroy)
 
 	ASSERT_EQ(0, delete_device());
 	for (i = 0; i < NUM_EXAMPLES; i++) {
-		int wanted = examples[i].from_anyone && i != EXAMPLE_PORT_QUERY ? 0 : -ENODEV;
+		int wanted = wanted_of_lost(i);
 		int rc;
 
 		/* The first needs an object that can no longer be made; the others follow. */
@@ -112,13 +87,21 @@ TEST_F(device, that_leaves_answers_enodev_to_all_but_questions_and_destroy)
 	}
 	EXPECT_EQ(-ENODEV, channel_break(objects->side.fd, objects->side.channel));
 	EXPECT_LE(IBCHAN_CHANNEL_BROKEN, side_state(&objects->side));
-	EXPECT_EQ(-ENODEV, ring_wait(objects->side.ring, 1, -1));
+	/* The one receive that was posted has ended; no other will. */
+	EXPECT_EQ(0, ring_wait(objects->side.ring, 1, -1));
+	EXPECT_EQ(-ENODEV, ring_wait(objects->side.ring, 2, -1));
 	EXPECT_EQ(-ENODEV, post_one(&objects->side, work(&objects->side, IBCHAN_OP_RECV, 1, 0, 1)));
+	EXPECT_EQ(0, destroy(objects->side.fd, objects->listener));
+	EXPECT_EQ(0, destroy_if(objects, objects->asking));
+	EXPECT_EQ(0, destroy_if(objects, objects->taken));
+	EXPECT_EQ(0, destroy_if(objects, objects->eventful));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.channel));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->broken.channel));
+	EXPECT_EQ(0, destroy(objects->side.fd, objects->credited.channel));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.ring->cq));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.mr));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->broken.mr));
+	EXPECT_EQ(0, destroy(objects->side.fd, objects->credited.mr));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.pd));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.device));
 	EXPECT_EQ(0, example_held(objects));
@@ -145,6 +128,59 @@ TEST_F(device, that_leaves_flushes_what_was_posted)
 	EXPECT_EQ(-ENODEV, cmd_submit(a->fd, &cmd));
 	EXPECT_EQ(IBCHAN_REASON_DEVICE_GONE, cmd.reason.code);
 	EXPECT_EQ(0, cmd.entry_num);
+}
+
+/* One whose peer has refused a work, which then had nothing to do with the device. */
+TEST_F(device, that_leaves_leaves_a_broken_channel_its_first_error)
+{
+	struct side *a = self->pair.a;
+	struct ibchan_submit_wr wr = work(a, IBCHAN_OP_WRITE, 7, 0, 64);
+	struct ibchan_cmd_submit cmd = submission(&wr, 1);
+	struct ibchan_cmd_channel_query query;
+
+	work_at(&wr, self->pair.b, 0);
+	wr.rkey ^= 1;
+	ASSERT_EQ(0, cmd_submit(a->fd, &cmd));
+	ASSERT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, status_of(a, 7));
+	ASSERT_EQ(0, delete_device());
+	ASSERT_EQ(0, side_query(a, &query));
+	EXPECT_EQ(IBCHAN_CHANNEL_CLOSED, query.out_state);
+	EXPECT_EQ(EREMOTEIO, query.out_error);
+	EXPECT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, query.out_status);
+	EXPECT_EQ(-ENODEV, cmd_submit(a->fd, &cmd));
+	EXPECT_EQ(IBCHAN_REASON_DEVICE_GONE, cmd.reason.code);
+}
+
+static void *wait_for_credit(void *arg)
+{
+	const struct side *side = arg;
+	struct ibchan_cmd_channel_credit_wait cmd = {
+		.channel = side->channel,
+		.timeout_ns = IBCHAN_TIMEOUT_NEVER,
+	};
+
+	return (void *)(intptr_t)cmd_channel_credit_wait(side->fd, &cmd);
+}
+
+TEST_F(device, that_leaves_ends_a_wait_for_credit)
+{
+	struct side_options options = side_defaults();
+	struct side side;
+	pthread_t thread;
+	void *result;
+
+	options.options.mode = IBCHAN_MODE_CREDITS;
+	ASSERT_EQ(0, side_open(&side, &options));
+	ASSERT_EQ(0, side_handshake(&side, &side.endpoint));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_credit, &side));
+	ASSERT_EQ(0, delete_device());
+	ASSERT_EQ(0, pthread_join(thread, &result));
+	EXPECT_EQ(-ENODEV, (int)(intptr_t)result);
+	EXPECT_EQ(0, destroy(side.fd, side.channel));
+	EXPECT_EQ(0, destroy(side.fd, side.mr));
+	EXPECT_EQ(0, destroy(side.fd, side.ring->cq));
+	EXPECT_EQ(0, destroy(side.fd, side.pd));
+	side_close(&side);
 }
 
 TEST_F(device, that_leaves_gives_its_memory_back_at_once)
@@ -206,6 +242,35 @@ TEST_F(device, that_leaves_gives_dma_bufs_back_with_the_last_of_its_shells)
 	EXPECT_EQ(1, exporter_counter("accesses"));
 	example_objects_close(&self->objects);
 	EXPECT_EQ(0, exporter_idle());
+}
+
+/* The account of a device ends with it; one that comes back has none of the old charges. */
+TEST_F(device, that_leaves_ends_what_a_cgroup_is_charged_for)
+{
+	struct side_options options = side_defaults();
+	struct cgroup_usage usage = {};
+	struct side side;
+	int rc = cgroup_begin();
+
+	if (rc == -EOPNOTSUPP)
+		SKIP(return, "this kernel has no RDMA controller");
+	ASSERT_EQ(0, rc);
+	ASSERT_EQ(0, side_open(&side, &options));
+	ASSERT_EQ(0, cgroup_usage(DEVICE_A, &usage));
+	EXPECT_EQ(1, usage.handles);
+	EXPECT_EQ(4, usage.objects);
+	ASSERT_EQ(0, delete_device());
+	EXPECT_EQ(-ENODEV, cgroup_usage(DEVICE_A, &usage));
+	ASSERT_EQ(0, destroy(side.fd, side.channel));
+	ASSERT_EQ(0, restore_device());
+	EXPECT_EQ(0, cgroup_usage(DEVICE_A, &usage));
+	EXPECT_EQ(0, usage.handles);
+	EXPECT_EQ(0, usage.objects);
+	side_close(&side);
+	EXPECT_EQ(0, cgroup_usage(DEVICE_A, &usage));
+	EXPECT_EQ(0, usage.handles);
+	EXPECT_EQ(0, usage.objects);
+	EXPECT_EQ(0, cgroup_end());
 }
 
 TEST_F(device, that_leaves_takes_nothing_from_the_other_one)

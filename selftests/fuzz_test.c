@@ -7,22 +7,14 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
+#include "dice.h"
 #include "example.h"
+#include "fault.h"
 #include "test.h"
 #include "work.h"
 #include "world.h"
 
 #define WORKS	8
-
-struct dice {
-	__u64 state;
-};
-
-static __u32 roll(struct dice *dice)
-{
-	dice->state = dice->state * 6364136223846793005ULL + 1442695040888963407ULL;
-	return dice->state >> 32;
-}
 
 static struct dice first_dice(void)
 {
@@ -31,59 +23,11 @@ static struct dice first_dice(void)
 	return (struct dice) { seed ? strtoull(seed, NULL, 0) : 20240229 };
 }
 
-static __u64 interesting(struct dice *dice)
-{
-	static const __u64 values[] = {
-		0, 1, 2, 7, 8, 63, 64, 4095, 4096, 0x7fffffff, 0x80000000, 0xffffffff,
-		0x100000000ULL, 0x7fffffffffffffffULL, 1ULL << 63, ~0ULL, ~0ULL - 4095,
-	};
-
-	return values[roll(dice) % ARRAY_SIZE(values)];
-}
-
-/* Changes up to four members of @bytes, or all of it. */
-static void spoil(struct dice *dice, void *bytes, size_t size)
-{
-	unsigned int times = roll(dice) % 5;
-	size_t i;
-
-	if (roll(dice) % 16 == 0) {
-		for (i = 8; i < size; i++)
-			((__u8 *)bytes)[i] = roll(dice);
-		return;
-	}
-	while (times--) {
-		size_t width = 1U << roll(dice) % 4;
-		__u64 value = roll(dice) % 2 ? interesting(dice) : roll(dice);
-
-		i = roll(dice) % size / width * width;
-		if (i + width <= size)
-			memcpy((char *)bytes + i, &value, width);
-	}
-}
-
-/* The errnos of the contract's list. */
-static bool is_documented(int rc)
-{
-	static const int documented[] = {
-		0, ENOTTY, E2BIG, EOPNOTSUPP, EINVAL, EFAULT, ENOENT, EPERM, EBUSY, EAGAIN, EACCES,
-		EXDEV, ENOTCONN, EISCONN, ESHUTDOWN, ENODEV, ETIMEDOUT, EINTR, EPROTO,
-		EADDRNOTAVAIL, ENETDOWN, ENOMEM, EMFILE, EBADF,
-	};
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(documented); i++) {
-		if (rc == -documented[i])
-			return true;
-	}
-	return false;
-}
-
 /* A wait that nobody would end is the one thing that a command may rightly do for ever. */
-static void bound_the_wait(struct dice *dice, struct ibchan_cmd_submit *cmd)
+static void bound_the_wait(struct dice *dice, __s64 *timeout_ns)
 {
-	if (cmd->timeout_ns == IBCHAN_TIMEOUT_NEVER || cmd->timeout_ns > 1000000)
-		cmd->timeout_ns = roll(dice) % 1000000;
+	if (*timeout_ns == IBCHAN_TIMEOUT_NEVER || *timeout_ns > 1000000)
+		*timeout_ns = roll(dice) % 1000000;
 }
 
 FIXTURE(random)
@@ -95,6 +39,7 @@ FIXTURE(random)
 FIXTURE_SETUP(random)
 {
 	self->dice = first_dice();
+	fprintf(stderr, "# seed %llu\n", self->dice.state);
 	ASSERT_EQ(0, calm_begin(&self->calm));
 }
 
@@ -114,7 +59,13 @@ static int one_command(struct dice *dice, struct example_objects *objects)
 		return 0;
 	spoil(dice, room, example->size + 16);
 	if (example->number == IBCHAN_CMD_SUBMIT)
-		bound_the_wait(dice, (struct ibchan_cmd_submit *)room);
+		bound_the_wait(dice, &((struct ibchan_cmd_submit *)room)->timeout_ns);
+	if (example->number == IBCHAN_CMD_CHANNEL_CONNECTION)
+		bound_the_wait(dice, &((struct ibchan_cmd_channel_connection *)room)->timeout_ns);
+	if (example->number == IBCHAN_CMD_ROUTE_QUERY)
+		((struct ibchan_cmd_route_query *)room)->timeout_ms = 1 + roll(dice) % 10;
+	if (example->number == IBCHAN_CMD_CHANNEL_CREDIT_WAIT)
+		bound_the_wait(dice, &((struct ibchan_cmd_channel_credit_wait *)room)->timeout_ns);
 	rc = cmd_raw(objects->side.fd, example->number, room);
 	if (example->undo)
 		example->undo(objects, room, rc);
@@ -122,6 +73,93 @@ static int one_command(struct dice *dice, struct example_objects *objects)
 		return 0;
 	fprintf(stderr, "# %s: %d\n", example->name, rc);
 	return rc;
+}
+
+/* ---- Endpoints, as a broken or a hostile peer would send them ---- */
+
+/* One change in an otherwise good endpoint says most; now and then there is more. */
+static void mutate(struct dice *dice, struct ibchan_endpoint *endpoint)
+{
+	__u8 *bytes = (__u8 *)endpoint;
+	size_t at = roll(dice) % sizeof(*endpoint);
+	size_t i;
+
+	switch (roll(dice) % 8) {
+	case 0:
+		for (i = 0; i < sizeof(*endpoint); i++)
+			bytes[i] = roll(dice);
+		break;
+	case 1:
+		memset(bytes + at, 0, sizeof(*endpoint) - at);
+		break;
+	case 2:
+		memmove(bytes, bytes + at, sizeof(*endpoint) - at);
+		break;
+	case 3:
+		bytes[at] = roll(dice);
+		break;
+	case 4:
+		bytes[at] = roll(dice);
+		bytes[roll(dice) % sizeof(*endpoint)] = roll(dice);
+		break;
+	default:
+		bytes[at] ^= 1 << roll(dice) % 8;
+	}
+}
+
+/* A channel that has taken the bytes for a peer gives way to a new one. */
+static int offer(struct side *side, const struct side_options *options,
+		 const struct ibchan_endpoint *endpoint)
+{
+	struct ibchan_cmd_channel_handshake cmd = {
+		.channel = side->channel, .endpoint = *endpoint,
+	};
+	__u32 fault = endpoint_fault((const __u8 *)endpoint);
+	int rc = cmd_channel_handshake(side->fd, &cmd);
+
+	/* Addresses of other networks are not reached from here. */
+	if (!fault && memcmp(endpoint->gid, side->endpoint.gid, 15) &&
+	    rc == -EHOSTUNREACH && cmd.reason.code == IBCHAN_REASON_NO_ROUTE)
+		return 0;
+	if (cmd.reason.code != fault || rc != (fault ? -EINVAL : 0)) {
+		fprintf(stderr, "# %d, reason %u instead of %u\n", rc, cmd.reason.code, fault);
+		return -EBADMSG;
+	}
+	if (rc)
+		return side_state(side) == IBCHAN_CHANNEL_PREPARED ? 0 : -EBADMSG;
+	rc = destroy(side->fd, side->channel);
+	return rc ? rc : side_channel(side, options);
+}
+
+static void show(const struct ibchan_endpoint *endpoint)
+{
+	size_t i;
+
+	fprintf(stderr, "# the endpoint:");
+	for (i = 0; i < sizeof(*endpoint); i++)
+		fprintf(stderr, " %02x", ((const __u8 *)endpoint)[i]);
+	fprintf(stderr, "\n");
+}
+
+TEST_F(random, endpoints_are_refused_with_the_reason_or_taken_for_a_peer)
+{
+	struct side_options options = side_defaults();
+	unsigned int i, rounds = slow() ? 3000 : 10000;
+	struct ibchan_endpoint endpoint;
+	struct side side;
+
+	ASSERT_EQ(0, side_open(&side, &options));
+	for (i = 0; i < rounds; i++) {
+		endpoint = side.endpoint;
+		mutate(&self->dice, &endpoint);
+		ASSERT_EQ(0, offer(&side, &options, &endpoint)) {
+			TH_LOG("endpoint %u", i);
+			show(&endpoint);
+		}
+	}
+	ASSERT_EQ(0, side_handshake(&side, &side.endpoint));
+	EXPECT_EQ(0, exchange(&side, &side));
+	side_close(&side);
 }
 
 TEST_F(random, commands_give_only_errnos_that_the_contract_names)
@@ -238,7 +276,7 @@ TEST_F(random, submit_structs_over_a_good_batch_do_no_harm)
 
 		cmd.cq = side.ring->cq;
 		spoil(&self->dice, &cmd, sizeof(cmd));
-		bound_the_wait(&self->dice, &cmd);
+		bound_the_wait(&self->dice, &cmd.timeout_ns);
 		rc = cmd_raw(side.fd, IBCHAN_CMD_SUBMIT, &cmd);
 		ASSERT_TRUE(is_documented(rc))
 			TH_LOG("round %u: %d", i, rc);

@@ -581,6 +581,9 @@ static int other_side(int socket, struct side *side, const char *device)
 	chosen.device = device;
 	/* So that a peer that does not receive is given up soon. */
 	chosen.params.rnr_retries = 3;
+	/* An answer may take a quarter of a second where the host is busy as well. */
+	if (!slow())
+		chosen.params.ack_timeout = 16;
 	rc = side_open(side, &chosen);
 	return rc ? rc : swap_endpoints(socket, side);
 }
@@ -622,7 +625,10 @@ static int stop(pid_t pid)
 		return -errno;
 	if (waitpid(pid, &status, 0) != pid)
 		return -errno;
-	return WIFSTOPPED(status) ? 0 : -ESRCH;
+	if (WIFSTOPPED(status))
+		return 0;
+	fprintf(stderr, "# the peer has ended, with wait status %#x\n", (unsigned int)status);
+	return -ESRCH;
 }
 
 static int go_on(pid_t pid)

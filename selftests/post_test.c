@@ -490,7 +490,7 @@ TEST_F(post, a_message_longer_than_the_device_can_is_refused)
 	EXPECT_LT(answer.cmd.reason.value[1], (__u64)LARGE * IBCHAN_MAX_SGE);
 }
 
-TEST_F(post, a_channel_without_a_peer_takes_no_work)
+TEST_F(post, a_channel_without_a_peer_takes_nothing_but_receives)
 {
 	struct side_options options = small_queues();
 	struct ibchan_submit_wr wr;
@@ -499,10 +499,46 @@ TEST_F(post, a_channel_without_a_peer_takes_no_work)
 	ASSERT_EQ(0, side_open(&side, &options));
 	wr = message(&side, 1);
 	EXPECT_EQ(0, refused(&side, &wr, ENOTCONN, IBCHAN_REASON_NOT_CONNECTED));
-	wr = receive(&side, 1);
+	wr = work(&side, IBCHAN_OP_WRITE, 1, 0, 64);
+	work_at(&wr, &side, HALF);
 	EXPECT_EQ(0, refused(&side, &wr, ENOTCONN, IBCHAN_REASON_NOT_CONNECTED));
-	ASSERT_EQ(0, side_handshake(&side, &side.endpoint));
-	EXPECT_EQ(0, post_one(&side, wr));
+	EXPECT_EQ(0, post_one(&side, receive(&side, 1)));
+	side_close(&side);
+}
+
+/* The peer's first message has to find it: it is not sent twice here. */
+TEST_F(post, a_receive_posted_before_the_handshake_takes_the_first_message)
+{
+	struct side_options options = small_queues();
+	struct ibchan_cqe cqe;
+	struct pair pair;
+
+	options.params.rnr_retries = 0;
+	ASSERT_EQ(0, pair_build(&pair, PAIR_SAME_DEVICE, &options));
+	ASSERT_EQ(0, post_one(pair.b, receive(pair.b, 1)));
+	pattern(pair.a->memory, 64, 7);
+	ASSERT_EQ(0, pair_connect(&pair));
+	ASSERT_EQ(0, post_one(pair.a, message(pair.a, 2)));
+	EXPECT_EQ(0, succeed(pair.b, 1, &cqe));
+	EXPECT_EQ(64, cqe.bytes);
+	EXPECT_EQ(0, same_bytes(pair.a->memory, pair.b->memory + HALF + 64, 64));
+	EXPECT_EQ(0, succeed(pair.a, 2, &cqe));
+	pair_close(&pair);
+}
+
+TEST_F(post, receives_of_a_channel_that_never_had_a_peer_complete_flushed)
+{
+	struct side_options options = small_queues();
+	struct ibchan_cmd_channel_break cmd = {};
+	struct side side;
+
+	ASSERT_EQ(0, side_open(&side, &options));
+	ASSERT_EQ(0, post_one(&side, receive(&side, 1)));
+	ASSERT_EQ(0, post_one(&side, receive(&side, 2)));
+	cmd.channel = side.channel;
+	ASSERT_EQ(0, cmd_channel_break(side.fd, &cmd));
+	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(&side, 1));
+	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(&side, 2));
 	side_close(&side);
 }
 

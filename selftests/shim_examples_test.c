@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The example programs, and one that was built outside of the tree with what `make install`
- * put into a folder. They check the data themselves and end with a line that says so.
+ * The example programs, the tool's pingpong, and a program that was built outside of the tree
+ * with what `make install` put into a folder. They check the data themselves and end with a
+ * line that says so.
  */
 #include <errno.h>
 #include <libgen.h>
@@ -36,7 +37,7 @@ static void find(char *path, size_t len, const char *file)
 static int start(struct run *run, const char *file, const char *const arguments[])
 {
 	char path[PATH_MAX + 64];
-	char *argv[8] = { path };
+	char *argv[16] = { path };
 	int ends[2];
 
 	find(path, sizeof(path), file);
@@ -87,7 +88,7 @@ static int ends_with(struct run *run, const char *expected)
 	rc = child_result(run->pid);
 	if (!rc && !strcmp(text, expected))
 		return 0;
-	printf("# answer %d, printed: %s\n", rc, text);
+	fprintf(stderr, "# answer %d, printed: %s\n", rc, text);
 	return rc ? rc : -EPROTO;
 }
 
@@ -162,46 +163,100 @@ FIXTURE_TEARDOWN(pair)
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
-TEST_F(pair, of_two_processes_exchanges_data_and_both_say_so)
-{
-	static const char *const server_args[] = { NULL };
-	static const char *const client_args[] = { "localhost", NULL };
-	struct run server, client;
+#define ARGUMENTS(...)	((const char *const[]){ __VA_ARGS__ })
 
-	ASSERT_EQ(0, start(&server, variant->file, server_args));
-	ASSERT_EQ(0, start(&client, variant->file, client_args));
-	EXPECT_EQ(0, ends_with(&client, variant->client_says));
-	EXPECT_EQ(0, ends_with(&server, variant->server_says));
+static int runs_as_pair(const FIXTURE_VARIANT(pair) * variant,
+			const char *const server_args[], const char *const client_args[])
+{
+	struct run server, client;
+	int client_rc;
+	int rc;
+
+	rc = start(&server, variant->file, server_args);
+	rc = rc ?: start(&client, variant->file, client_args);
+	if (rc)
+		return rc;
+	client_rc = ends_with(&client, variant->client_says);
+	rc = ends_with(&server, variant->server_says);
+	return client_rc ?: rc;
 }
 
-TEST_F(pair, across_two_devices_does_the_same)
+TEST_F(pair, of_two_processes_exchanges_data_and_both_say_so)
 {
-	static const char *const server_args[] = { "-d", "rxe0", NULL };
-	static const char *const client_args[] = { "-d", "rxe1", "localhost", NULL };
-	struct run server, client;
+	EXPECT_EQ(0, runs_as_pair(variant, ARGUMENTS(NULL), ARGUMENTS("10.77.0.1", NULL)));
+}
 
-	ASSERT_EQ(0, start(&server, variant->file, server_args));
-	ASSERT_EQ(0, start(&client, variant->file, client_args));
-	EXPECT_EQ(0, ends_with(&client, variant->client_says));
-	EXPECT_EQ(0, ends_with(&server, variant->server_says));
+TEST_F(pair, does_the_same_over_ipv6)
+{
+	EXPECT_EQ(0, runs_as_pair(variant, ARGUMENTS(NULL), ARGUMENTS("fd77::1", NULL)));
+}
+
+TEST_F(pair, does_the_same_over_the_device_that_was_named)
+{
+	EXPECT_EQ(0, runs_as_pair(variant, ARGUMENTS("-d", "rxe1", NULL),
+				  ARGUMENTS("-d", "rxe1", "10.77.0.2", NULL)));
+}
+
+TEST_F(pair, does_the_same_with_endpoints)
+{
+	EXPECT_EQ(0, runs_as_pair(variant, ARGUMENTS("-e", NULL),
+				  ARGUMENTS("-e", "localhost", NULL)));
+}
+
+TEST_F(pair, does_the_same_with_endpoints_across_two_devices)
+{
+	EXPECT_EQ(0, runs_as_pair(variant, ARGUMENTS("-e", "-d", "rxe0", NULL),
+				  ARGUMENTS("-e", "-d", "rxe1", "localhost", NULL)));
 }
 
 #define CLIENTS		3
 #define CLIENT_SAYS	"50 messages came back, the last as: desrever eb ot 94 egassem\n"
 
-TEST_F(example, epoll_server_serves_clients_at_the_same_time)
+static int serves_three(const char *const server_args[], const char *const client_args[])
 {
-	static const char *const server_args[] = { "-n", "3", NULL };
-	static const char *const client_args[] = { "localhost", NULL };
 	static const char file[] = "../userspace/examples/epoll_server";
 	struct run server, clients[CLIENTS];
+	int rc = start(&server, file, server_args);
+	int i;
 
-	ASSERT_EQ(0, start(&server, file, server_args));
-	for (int i = 0; i < CLIENTS; i++)
-		ASSERT_EQ(0, start(&clients[i], file, client_args));
-	for (int i = 0; i < CLIENTS; i++)
-		EXPECT_EQ(0, ends_with(&clients[i], CLIENT_SAYS));
-	EXPECT_EQ(0, ends_with(&server, "3 clients served\n"));
+	for (i = 0; i < CLIENTS && !rc; i++)
+		rc = start(&clients[i], file, client_args);
+	while (i--)
+		rc = ends_with(&clients[i], CLIENT_SAYS) ?: rc;
+	return ends_with(&server, "3 clients served\n") ?: rc;
+}
+
+TEST_F(example, epoll_server_serves_clients_at_the_same_time)
+{
+	EXPECT_EQ(0, serves_three(ARGUMENTS("-n", "3", NULL), ARGUMENTS("10.77.0.1", NULL)));
+}
+
+TEST_F(example, epoll_server_serves_clients_that_exchange_endpoints)
+{
+	EXPECT_EQ(0, serves_three(ARGUMENTS("-e", "-n", "3", NULL),
+				  ARGUMENTS("-e", "localhost", NULL)));
+}
+
+static int fails_with(const char *file, const char *const arguments[], const char *says)
+{
+	char text[1024];
+	struct run run;
+	int rc = start(&run, file, arguments);
+
+	if (rc)
+		return rc;
+	collect(&run, text, sizeof(text));
+	rc = child_result(run.pid);
+	if (rc == -1 && strstr(text, says))
+		return 0;
+	fprintf(stderr, "# answer %d, printed: %s\n", rc, text);
+	return -EPROTO;
+}
+
+TEST_F(example, an_address_that_nothing_leads_to_is_said_in_words)
+{
+	EXPECT_EQ(0, fails_with("../userspace/examples/blocking", ARGUMENTS("192.0.2.1", NULL),
+				"blocking: 192.0.2.1: Network is unreachable"));
 }
 
 TEST_F(example, a_device_that_is_not_there_is_said_in_words)
@@ -214,6 +269,204 @@ TEST_F(example, a_device_that_is_not_there_is_said_in_words)
 	collect(&run, text, sizeof(text));
 	EXPECT_EQ(-1, child_result(run.pid));
 	EXPECT_STREQ("blocking: device: No such device\n", text);
+}
+
+#define TOOL	"../userspace/ibchan"
+
+/* Asked in each test: the older harnesses go on after a fixture that skips. */
+static bool tool_is_built(void)
+{
+	char path[PATH_MAX + 64];
+
+	find(path, sizeof(path), TOOL);
+	return !access(path, X_OK);
+}
+
+FIXTURE(tool) {
+	struct calm calm;
+};
+
+FIXTURE_SETUP(tool)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+}
+
+FIXTURE_TEARDOWN(tool)
+{
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+FIXTURE(pingpong) {
+	struct calm calm;
+};
+
+FIXTURE_VARIANT(pingpong) {
+	const char *op;
+};
+
+FIXTURE_VARIANT_ADD(pingpong, send) {
+	.op = "send",
+};
+
+FIXTURE_VARIANT_ADD(pingpong, write) {
+	.op = "write",
+};
+
+FIXTURE_VARIANT_ADD(pingpong, read) {
+	.op = "read",
+};
+
+FIXTURE_SETUP(pingpong)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+}
+
+FIXTURE_TEARDOWN(pingpong)
+{
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* An emulated CPU may be slower than the 67 ms that hardware gets for an ack. */
+#define PINGPONG(...)	ARGUMENTS("pingpong", "--row", "-u", "18", __VA_ARGS__)
+
+static int row_ends_with(struct run *client, const char *expected)
+{
+	char text[1024];
+	size_t length = strlen(expected), used;
+	int rc;
+
+	collect(client, text, sizeof(text));
+	rc = child_result(client->pid);
+	used = strlen(text);
+	if (!rc && used > length && !strcmp(text + used - length, expected))
+		return 0;
+	fprintf(stderr, "# answer %d, printed: %s\n", rc, text);
+	return rc ?: -EPROTO;
+}
+
+static int plays_against(struct run *server, const char *const client_args[],
+			 const char *expected)
+{
+	struct run client;
+	int rc = start(&client, TOOL, client_args);
+
+	rc = rc ?: row_ends_with(&client, expected);
+	return ends_with(server, "") ?: rc;
+}
+
+static int plays(const char *const server_args[], const char *const client_args[],
+		 const char *expected)
+{
+	struct run server;
+	int rc = start(&server, TOOL, server_args);
+
+	return rc ?: plays_against(&server, client_args, expected);
+}
+
+TEST_F(pingpong, connects_by_address_and_names_no_device)
+{
+	if (!tool_is_built())
+		SKIP(return, "the tool was not built");
+	EXPECT_EQ(0, plays(PINGPONG(NULL),
+			   PINGPONG("--op", variant->op, "-n", "40", "10.77.0.1", NULL),
+			   "\taddress\tverified\n"));
+}
+
+TEST_F(pingpong, connects_over_ipv6)
+{
+	if (!tool_is_built())
+		SKIP(return, "the tool was not built");
+	EXPECT_EQ(0, plays(PINGPONG(NULL),
+			   PINGPONG("--op", variant->op, "-n", "40", "fd77::1", NULL),
+			   "\taddress\tverified\n"));
+}
+
+TEST_F(pingpong, connects_over_the_device_and_gid_that_were_named)
+{
+	if (!tool_is_built())
+		SKIP(return, "the tool was not built");
+	EXPECT_EQ(0, plays(PINGPONG("-d", "rxe1", "-g", "1", NULL),
+			   PINGPONG("-d", "rxe1", "-g", "1", "--op", variant->op, "-n", "40",
+				    "10.77.0.2", NULL),
+			   "\taddress\tverified\n"));
+}
+
+TEST_F(pingpong, crosses_devices_with_endpoints)
+{
+	if (!tool_is_built())
+		SKIP(return, "the tool was not built");
+	EXPECT_EQ(0, plays(PINGPONG("--endpoints", "-d", "rxe0", NULL),
+			   PINGPONG("-e", "-d", "rxe1", "--op", variant->op, "-n", "40",
+				    "localhost", NULL),
+			   "\tendpoints\tverified\n"));
+}
+
+TEST_F(tool, pingpong_sends_away_who_is_none_and_waits_on)
+{
+	struct run server;
+
+	if (!tool_is_built())
+		SKIP(return, "the tool was not built");
+	ASSERT_EQ(0, start(&server, TOOL, PINGPONG(NULL)));
+	EXPECT_EQ(0, fails_with("../userspace/examples/blocking",
+				ARGUMENTS("-p", "18515", "10.77.0.1", NULL),
+				"blocking: 10.77.0.1: asking the peer: Connection reset by peer"));
+	EXPECT_EQ(0, plays_against(&server, PINGPONG("-n", "40", "10.77.0.1", NULL),
+				   "\taddress\tverified\n"));
+}
+
+TEST_F(tool, pingpong_says_that_nobody_listens)
+{
+	if (!tool_is_built())
+		SKIP(return, "the tool was not built");
+	EXPECT_EQ(0, fails_with(TOOL, PINGPONG("--timeout", "1", "10.77.0.1", NULL),
+				"nobody listens"));
+}
+
+TEST_F(tool, pingpong_says_that_the_device_does_not_lead_there)
+{
+	if (!tool_is_built())
+		SKIP(return, "the tool was not built");
+	EXPECT_EQ(0, fails_with(TOOL, PINGPONG("-d", "rxe1", "10.77.0.1", NULL),
+				"looking for a device that leads to the peer"));
+}
+
+/* Until it has printed that it is connected. */
+static int await_connected(const struct run *run)
+{
+	struct pollfd pollfd = { .fd = run->output, .events = POLLIN };
+	char text[1024] = "";
+	size_t used = 0;
+	ssize_t n;
+
+	while (!strstr(text, "path")) {
+		if (poll(&pollfd, 1, patience_ms()) != 1 || used + 1 == sizeof(text))
+			return -ETIMEDOUT;
+		n = read(run->output, text + used, sizeof(text) - 1 - used);
+		if (n <= 0)
+			return -ECONNRESET;
+		used += n;
+		text[used] = '\0';
+	}
+	return 0;
+}
+
+TEST_F(tool, pingpong_ends_with_words_when_its_peer_is_killed)
+{
+	struct run server, client;
+	char text[1024];
+
+	if (!tool_is_built())
+		SKIP(return, "the tool was not built");
+	ASSERT_EQ(0, start(&server, TOOL, ARGUMENTS("pingpong", "-u", "18", NULL)));
+	ASSERT_EQ(0, start(&client, TOOL, PINGPONG("-n", "100000000", "10.77.0.1", NULL)));
+	EXPECT_EQ(0, await_connected(&server));
+	kill(server.pid, SIGKILL);
+	collect(&server, text, sizeof(text));
+	EXPECT_NE(0, child_result(server.pid));
+	collect(&client, text, sizeof(text));
+	EXPECT_EQ(-1, child_result(client.pid));
+	EXPECT_NE(NULL, strstr(text, "ibchan: "));
 }
 
 TEST_HARNESS_MAIN

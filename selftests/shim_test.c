@@ -364,6 +364,10 @@ TEST(tool_refuses_a_command_line_that_makes_no_sense)
 	argv[1] = "--help";
 	argv[2] = NULL;
 	ASSERT_EQ(0, run_program(argv));
+	argv[1] = "devices";
+	argv[2] = "--gids";
+	argv[3] = NULL;
+	ASSERT_EQ(0, run_program(argv));
 }
 
 /* ---- Objects ---- */
@@ -431,6 +435,40 @@ TEST_F(context, tells_of_ports_that_exist)
 	ASSERT_EQ(-EINVAL, ibchan_port_query(self->context, name, 0, &port));
 	ASSERT_EQ(-EINVAL, ibchan_port_query(self->context, name, 200, &port));
 	ASSERT_EQ(-ENODEV, ibchan_port_query(self->context, "no such", 1, &port));
+}
+
+TEST_F(context, tells_of_each_gid_and_why_it_is_taken_or_not)
+{
+	char name[IBCHAN_NAME_SIZE];
+	struct ibchan_port_info port;
+	struct ibchan_gid_info gid;
+	unsigned int chosen = 0;
+	__u32 index = 0;
+	int rc;
+
+	ASSERT_EQ(0, device_name(self->context, 0, name));
+	ASSERT_EQ(0, ibchan_port_query(self->context, name, 1, &port));
+	while (!(rc = ibchan_gid_query(self->context, name, 1, index, &gid))) {
+		index = gid.index + 1;
+		EXPECT_STRNE("unknown", ibchan_gid_verdict_name(gid.verdict));
+		if (gid.verdict == IBCHAN_GID_VERDICT_CHOSEN) {
+			chosen++;
+			EXPECT_EQ(port.gid_index, gid.index);
+			EXPECT_STRNE("", gid.ndev_name);
+		}
+	}
+	EXPECT_EQ(-ENOENT, rc);
+	EXPECT_EQ(1, chosen);
+	EXPECT_EQ(-EINVAL, ibchan_gid_query(self->context, name, 0, 0, &gid));
+	EXPECT_EQ(-ENODEV, ibchan_gid_query(self->context, "no such", 1, 0, &gid));
+}
+
+TEST(a_verdict_has_a_name_and_a_text)
+{
+	EXPECT_STREQ("LINK_LOCAL", ibchan_gid_verdict_name(IBCHAN_GID_VERDICT_LINK_LOCAL));
+	EXPECT_NE(NULL, strstr(ibchan_gid_verdict_text(IBCHAN_GID_VERDICT_NDEV_DOWN), "down"));
+	EXPECT_STREQ("unknown", ibchan_gid_verdict_name(99999));
+	EXPECT_NE(NULL, ibchan_gid_verdict_text(99999));
 }
 
 TEST_F(context, gives_objects_back_in_reverse_order_only)

@@ -6,6 +6,7 @@
 #   time SIDE.WAY.CASE MINIMUM MEDIAN
 #   allocations SIDE.WAY.CASE NUMBER
 #   memory SIDE.WHAT OWN RAW
+#   connect CASE MINIMUM MEDIAN and both of librdmacm
 
 # Whose operations are the baseline of a side.
 def baseline_of: { kernel: "raw" };
@@ -14,6 +15,9 @@ def baseline_of: { kernel: "raw" };
 def bar_of($way; $test):
   { unpolled: 1.03, blocking: 1.03, scoped: 1.05 }[$way]
   | if . != null and ($test | startswith("send_")) then 1.05 else . end;
+
+# Connecting may cost what it does with librdmacm, and no more.
+def connect_bar: 1;
 
 def memory_bar: { "kernel.idle_channel": 4096 };
 
@@ -46,9 +50,15 @@ def memory_of:
   { kind, name, own: (.value[0] - .value[1]), raw: .value[1], bar: memory_bar[.name] }
   | . + { above: (.bar != null and .own > .bar) };
 
+def connect_of:
+  { kind: "ratio", name: "connect.\(.name)", own: .value[0], median: .value[1],
+    raw: .value[2], raw_median: .value[3], bar: connect_bar, ratio: (.value[0] / .value[2]) }
+  | . + { above: (.ratio > .bar) };
+
 def figure($baselines):
   if .kind == "allocations" then allocations_of
   elif .kind == "memory" then memory_of
+  elif .kind == "connect" then connect_of
   elif baseline_of[.side] then ratio_of($baselines)
   else empty end;
 

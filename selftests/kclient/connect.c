@@ -66,8 +66,8 @@ static void the_builder_defaults_are_the_documented_ones(struct world *w)
 	expect_eq(w, params.access, IBCHAN_ACCESS_SHARED);
 	expect_eq(w, params.max_send_wr, IBCHAN_DEFAULT_SEND_WR);
 	expect_eq(w, params.max_recv_wr, IBCHAN_DEFAULT_RECV_WR);
-	expect_eq(w, params.max_send_sge, IBCHAN_DEFAULT_SEND_SGE);
-	expect_eq(w, params.max_recv_sge, IBCHAN_DEFAULT_RECV_SGE);
+	expect_eq(w, params.max_send_sge, IBCHAN_AUTO);
+	expect_eq(w, params.max_recv_sge, IBCHAN_AUTO);
 	expect_eq(w, params.rnr_retries, IBCHAN_DEFAULT_RNR_RETRIES);
 	expect_eq(w, params.ack_retries, IBCHAN_DEFAULT_ACK_RETRIES);
 	expect_eq(w, params.min_rnr_timer, IBCHAN_DEFAULT_MIN_RNR_TIMER);
@@ -95,6 +95,8 @@ static void what_was_left_to_the_builder_is_written_back(struct world *w)
 	if (!expect(w, !IS_ERR(ch)))
 		return;
 	world_keep(w, THING_CHANNEL, ch);
+	expect_eq(w, init.params.max_send_sge, IBCHAN_DEFAULT_SEND_SGE);
+	expect_eq(w, init.params.max_recv_sge, IBCHAN_DEFAULT_RECV_SGE);
 	expect_eq(w, init.params.mtu, 1024);
 	expect_eq(w, init.params.port, 1);
 	expect(w, init.params.gid_index != IBCHAN_AUTO);
@@ -309,7 +311,7 @@ static void a_cq_of_another_device_is_refused(struct world *w)
 	expect_eq(w, PTR_ERR(ibchan_channel_build(&build, &init.params, NULL)), -EXDEV);
 }
 
-static void a_prepared_channel_takes_no_work_and_closes(struct world *w)
+static void a_prepared_channel_takes_no_send_and_closes(struct world *w)
 {
 	struct side *a = &w->side[0];
 	struct ibchan_outcome outcome = {};
@@ -434,7 +436,7 @@ static const struct test_case connect_cases[] = {
 	CASE(access_that_does_not_go_together_is_refused),
 	CASE(an_mtu_above_the_port_is_refused_with_both),
 	CASE(a_cq_of_another_device_is_refused),
-	CASE(a_prepared_channel_takes_no_work_and_closes),
+	CASE(a_prepared_channel_takes_no_send_and_closes),
 	CASE(a_handshake_connects),
 	CASE(a_second_handshake_is_refused_and_harmless),
 	CASE(a_broken_channel_refuses_the_handshake),

@@ -355,3 +355,46 @@ void a_scope_does_not_wait_for_what_was_not_posted(struct world *w)
 	expect_eq(w, ibchan_pending_result(&pending[1]), -EINVAL);
 	expect_eq(w, ibchan_pending_result(&pending[2]), -EINVAL);
 }
+
+static int pair_with_credits(struct world *w)
+{
+	struct pair_init init;
+
+	pair_defaults(&init);
+	init.options.mode = IBCHAN_MODE_CREDITS;
+	return fault_pair(w, &init);
+}
+
+/* The peer would wait for ever. */
+void a_credit_that_cannot_be_posted_breaks_the_channel(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *job = world_jobs(w, 1);
+	struct fault fault;
+
+	if (pair_with_credits(w))
+		return;
+	fault = fault_arm(IBCHAN_FAULT_POST_TELL, 1, FAULT_ERROR);
+	expect_eq(w, job_receive(job, b, 0, 8), 0);
+	expect(w, fault_fired(&fault));
+	expect_eq(w, atomic_read(&b->broken), 1);
+	expect_eq(w, b->error, FAULT_ERROR);
+	job_ended(job);
+	expect_eq(w, job->completion.status, IBCHAN_STATUS_WR_FLUSH_ERR);
+	expect_eq(w, ibchan_channel_credits(a->ch), 0);
+}
+
+void a_credit_that_does_not_arrive_breaks_the_channel(struct world *w)
+{
+	struct side *b = &w->side[1];
+	struct job *job = world_jobs(w, 1);
+
+	if (pair_with_credits(w))
+		return;
+	fault_arm(IBCHAN_FAULT_COMPLETION, 1, IBCHAN_STATUS_RETRY_EXC_ERR);
+	expect_eq(w, job_receive(job, b, 0, 8), 0);
+	expect_soon(w, atomic_read(&b->broken) == 1);
+	expect_eq(w, b->error, -ETIMEDOUT);
+	side_close(b);
+	job_ended(job);
+}

@@ -237,7 +237,7 @@ void each_verb_that_fails_during_setup_fails_its_call_and_leaves_nothing(struct 
 /* --- handshakes --- */
 
 static const enum ibchan_fault_point steps[] = {
-	IBCHAN_FAULT_QP_INIT, IBCHAN_FAULT_QP_RTR, IBCHAN_FAULT_QP_RTS,
+	IBCHAN_FAULT_QP_RTR, IBCHAN_FAULT_QP_RTS,
 };
 
 static int shake(struct ibchan_channel *ch, struct ibchan_channel *peer,
@@ -259,9 +259,9 @@ static void expect_failed_step(struct world *w, u32 step)
 	fault = fault_arm(steps[step], 1, FAULT_ERROR);
 	expect_eq(w, shake(a->ch, b->ch, &reason), FAULT_ERROR);
 	expect(w, fault_fired(&fault));
-	expect_verbs_reason(w, &reason, step + 1);
+	expect_verbs_reason(w, &reason, step + 2);
 	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_PREPARED);
-	expect_eq(w, ibchan_post_receive(a->ch, a->local, 0, 64, 0), -ENOTCONN);
+	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 8), 1, NULL), -ENOTCONN);
 	expect_eq(w, atomic_read(&a->broken), 0);
 }
 
@@ -303,7 +303,7 @@ void a_handshake_whose_undo_failed_too_works_at_the_third_try(struct world *w)
 	if (world_sides(w, &init))
 		return;
 	undo = fault_arm(IBCHAN_FAULT_QP_RESET, 1, FAULT_ERROR);
-	expect_failed_step(w, 2);
+	expect_failed_step(w, 1);
 	expect(w, fault_fired(&undo));
 	expect(w, shake(a->ch, b->ch, &reason) < 0);
 	expect_eq(w, reason.code, IBCHAN_REASON_VERBS);
@@ -311,6 +311,32 @@ void a_handshake_whose_undo_failed_too_works_at_the_third_try(struct world *w)
 	if (side_connect(w, a->ch, b->ch) || side_connect(w, b->ch, a->ch))
 		return;
 	fault_data_flows(w);
+}
+
+/* The way back would lose the receive, so there is none. */
+void a_handshake_that_fails_behind_a_posted_receive_breaks_the_channel(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_reason reason;
+	struct pair_init init;
+	struct fault fault;
+	u32 step;
+
+	faults_off();
+	pair_defaults(&init);
+	for (step = 0; step < ARRAY_SIZE(steps); step++) {
+		if (world_sides(w, &init))
+			return;
+		atomic_set(&a->logged, 0);
+		expect_eq(w, ibchan_post_receive(a->ch, a->local, 0, 64, 1), 0);
+		fault = fault_arm(steps[step], 1, FAULT_ERROR);
+		expect_eq(w, shake(a->ch, b->ch, &reason), FAULT_ERROR);
+		expect(w, fault_fired(&fault));
+		expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_BROKEN);
+		expect_soon(w, atomic_read(&a->logged) == 1);
+		expect_eq(w, a->log[0].status, IBCHAN_STATUS_WR_FLUSH_ERR);
+		world_give_back(w);
+	}
 }
 
 void a_channel_that_is_stuck_half_way_can_be_closed(struct world *w)

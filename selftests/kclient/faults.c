@@ -108,6 +108,7 @@ static const struct test_case faults_cases[] = {
 	POST_CASES(LIST_CASE)
 	STATUS_CASES(LIST_CASE)
 	EVENT_CASES(LIST_CASE)
+	CONNECT_CASES(LIST_CASE)
 	END_CASES(LIST_CASE)
 };
 

@@ -38,6 +38,7 @@ int fault_data_flows(struct world *w);
 	X(a_handshake_that_failed_at_any_step_may_be_tried_again)		\
 	X(a_handshake_whose_undo_failed_too_works_at_the_third_try)		\
 	X(a_channel_that_is_stuck_half_way_can_be_closed)			\
+	X(a_handshake_that_fails_behind_a_posted_receive_breaks_the_channel)	\
 	X(a_registration_whose_post_fails_makes_no_region)			\
 	X(a_registration_whose_completion_fails_makes_no_region)		\
 	X(a_region_whose_invalidation_fails_is_given_back_all_the_same)		\
@@ -51,7 +52,9 @@ int fault_data_flows(struct world *w);
 	X(a_mixed_batch_ends_at_the_queue_that_fails)				\
 	X(a_blocking_call_that_is_not_posted_says_so)				\
 	X(a_pending_work_that_is_not_posted_can_be_posted_again)		\
-	X(a_scope_does_not_wait_for_what_was_not_posted)
+	X(a_scope_does_not_wait_for_what_was_not_posted)			\
+	X(a_credit_that_cannot_be_posted_breaks_the_channel)			\
+	X(a_credit_that_does_not_arrive_breaks_the_channel)
 
 #define END_CASES(X)								\
 	X(closing_is_bounded_whichever_marker_is_missing)			\
@@ -88,11 +91,17 @@ int fault_data_flows(struct world *w);
 	X(a_device_that_lives_on_after_a_fatal_event_can_be_used)		\
 	X(a_failed_completion_ends_every_kind_of_wait)
 
+#define CONNECT_CASES(X)							\
+	X(an_accept_that_fails_at_any_step_breaks_both_sides_once)		\
+	X(an_answer_that_fails_at_any_step_breaks_both_sides_once)		\
+	X(who_failed_to_connect_can_do_so_with_a_new_channel)
+
 #define DECLARE_CASE(name) void name(struct world *w);
 SETUP_CASES(DECLARE_CASE)
 POST_CASES(DECLARE_CASE)
 END_CASES(DECLARE_CASE)
 STATUS_CASES(DECLARE_CASE)
 EVENT_CASES(DECLARE_CASE)
+CONNECT_CASES(DECLARE_CASE)
 
 #endif /* KCLIENT_FAULTS_H */

@@ -18,15 +18,14 @@
  *	netns		file of another network namespace, for the suites "netns_shared"
  *			and "netns_exclusive"; netns.c says more
  *
- * The suite "removal" is begun by insmod and told about from outside: removal.c
- * says how.
+ * The suites in which a device leaves are begun by insmod and told about from outside:
+ * departure.h says how.
  */
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/string.h>
 
-#include "suites.h"
-#include "world.h"
+#include "departure.h"
 
 static char *suite;
 module_param(suite, charp, 0444);
@@ -135,10 +134,17 @@ static void run_all(void)
 			run_suite(entries[i].suite);
 }
 
+static const struct departure *const departures[] = {
+	&removal_departure, &removal_by_address_departure, &unplug_departure
+};
+
 static int __init kclient_init(void)
 {
-	if (suite && is_listed(suite, "removal"))
-		return removal_begin();
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(departures); i++)
+		if (suite && is_listed(suite, departures[i]->name))
+			return departure_begin(departures[i]);
 	pr_info("KTAP version 1\n");
 	pr_info("1..%u\n", planned());
 	run_all();
@@ -148,7 +154,7 @@ static int __init kclient_init(void)
 
 static void __exit kclient_exit(void)
 {
-	removal_end();
+	departure_end();
 }
 
 module_init(kclient_init);

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A device leaves while 64 works are in flight, and while threads build channels on
- * it, connect them, register memory, post and close.
- *
- *	insmod ibchan_kclient.ko suite=removal
- *	rdma link delete rxe0			# 5 s at most, which the shell measures
- *	echo 1 >/sys/module/ibchan_kclient/parameters/verdict
- *	rmmod ibchan_kclient
- *
- * insmod posts the works on the first device of `devices`, starts the threads, and
- * returns. The write looks at what came of them and prints KTAP; rmmod prints it if nobody asked
- * before, and gives everything back, which prints one line more if that fails.
- * The shells of the objects are there until then.
+ * it, connect them, register memory, post and close. departure.h says how.
  */
-#include <linux/moduleparam.h>
-
-#include "job.h"
-#include "suites.h"
+#include "builder.h"
+#include "departure.h"
 
 #define CHANNELS	4
 #define RECEIVES	8	/* a channel */
@@ -32,49 +20,11 @@ struct removal {
 	struct ibchan_channel *ch[CHANNELS];
 	struct side owners[CHANNELS];
 	struct job *jobs;
-	int told;
 };
 
 #define BUILDERS	3
-#define SLOTS		4	/* channels of a builder that are open at a time */
-#define SLOT_WORKS	8
-
-/**
- * struct slot - a channel of a builder's, its own peer, and what became of it
- * @ch: it; NULL: none was handed out yet
- * @mr: registered beside it
- * @jobs: posted on it, the first @posted of them
- * @posted: works accepted
- * @told: how often broken() was called
- * @error: what broken() was told last
- */
-struct slot {
-	struct ibchan_channel *ch;
-	struct ibchan_mr *mr;
-	struct job *jobs;
-	u32 posted;
-	atomic_t told;
-	int error;
-};
-
-/**
- * struct builder - a thread that uses the device until that has gone
- * @thread: it
- * @slots: its channels; the oldest one is closed to build another
- * @started: it runs, or has
- * @rounds: channels that it built, connected and posted on
- * @wrong: expectations that did not hold
- */
-struct builder {
-	struct thread thread;
-	struct slot slots[SLOTS];
-	int started;
-	u32 rounds;
-	u32 wrong;
-};
 
 static struct builder builders[BUILDERS];
-static int builders_stop;
 
 static struct removal removal;
 
@@ -125,163 +75,27 @@ static int post_works(int i)
 	return ret;
 }
 
-static void slot_broken(void *priv, int error)
-{
-	struct slot *slot = priv;
-
-	slot->error = error;
-	atomic_inc(&slot->told);
-}
-
-static int slot_build(struct slot *slot)
-{
-	struct ibchan_endpoint endpoint;
-	struct ibchan_params params;
-	struct ibchan_channel *ch;
-	struct ibchan_build build;
-
-	ibchan_params_init(&params);
-	side_build_init(&removal.w->side[0], &build);
-	build.broken = slot_broken;
-	build.priv = slot;
-	atomic_set(&slot->told, 0);
-	slot->posted = 0;
-	ch = ibchan_channel_build(&build, &params, NULL);
-	if (IS_ERR(ch))
-		return PTR_ERR(ch);
-	slot->ch = ch;
-	ibchan_channel_endpoint(ch, &endpoint);
-	return ibchan_channel_handshake(ch, &endpoint, NULL);
-}
-
-static int slot_register(struct slot *slot)
-{
-	struct side *a = &removal.w->side[0];
-	struct ibchan_mr *mr;
-
-	mr = ibchan_mr_reg_kernel(a->pd, a->buf, 4096, IBCHAN_ACCESS_SHARED, NULL);
-	if (IS_ERR(mr))
-		return PTR_ERR(mr);
-	slot->mr = mr;
-	return 0;
-}
-
-static int slot_post(struct slot *slot)
-{
-	struct side *a = &removal.w->side[0];
-	struct ibchan_wr wr;
-	int ret = 0;
-	u32 i;
-
-	for (i = 0; i < SLOT_WORKS && !ret; i++) {
-		atomic_set(&slot->jobs[i].ended, 0);
-		wr = job_wr(&slot->jobs[i], i % 2 ? IBCHAN_OP_SEND : IBCHAN_OP_RECV, a,
-			    i * 64, 64);
-		ret = job_post(&slot->jobs[i], slot->ch, &wr, NULL);
-		slot->posted += !ret;
-	}
-	return ret;
-}
-
-/* Its owner closes it: then it may have been told before, and is not told any more. */
-static void slot_close(struct builder *builder, struct slot *slot)
-{
-	struct world *w = removal.w;
-	int told;
-
-	ibchan_channel_close(slot->ch);
-	slot->ch = NULL;
-	told = atomic_read(&slot->told);
-	if (!expect(w, told <= 1) ||
-	    !expect_eq(w, jobs_ended(slot->jobs, slot->posted), slot->posted) ||
-	    !expect_eq(w, jobs_repeated(slot->jobs, slot->posted), 0))
-		builder->wrong++;
-	if (slot->mr)
-		ibchan_mr_put(slot->mr);
-	slot->mr = NULL;
-}
-
-/* What is under way when the device leaves may also meet what that has broken. */
-static int is_of_removal(int error)
-{
-	return error == -ENODEV || error == -ESHUTDOWN || error == -ECANCELED;
-}
-
-/* The one answer that it ends with is that of a new channel. */
-static int builder_run(void *arg)
-{
-	struct builder *builder = arg;
-	u32 number = 0;
-	struct slot *slot;
-	int ret;
-
-	while (!READ_ONCE(builders_stop)) {
-		slot = &builder->slots[number++ % SLOTS];
-		if (slot->ch)
-			slot_close(builder, slot);
-		ret = slot_build(slot);
-		if (!slot->ch)
-			return ret;
-		ret = ret ?: slot_register(slot) ?: slot_post(slot);
-		builder->rounds += !ret;
-		if (ret && !expect(removal.w, is_of_removal(ret)))
-			builder->wrong++;
-		cond_resched();
-	}
-	return -ETIME;
-}
-
-static int start_builder(struct builder *builder)
-{
-	int i, ret;
-
-	*builder = (struct builder){
-		.thread = { .world = removal.w, .run = builder_run, .arg = builder },
-	};
-	for (i = 0; i < SLOTS; i++) {
-		builder->slots[i].jobs = world_jobs(removal.w, SLOT_WORKS);
-		if (!builder->slots[i].jobs)
-			return -ENOMEM;
-	}
-	ret = thread_start(&builder->thread);
-	builder->started = !ret;
-	return ret;
-}
-
 static int start_builders(void)
 {
 	int i, ret = 0;
 
-	builders_stop = 0;
-	for (i = 0; i < BUILDERS && !ret; i++)
-		ret = start_builder(&builders[i]);
+	for (i = 0; i < BUILDERS && !ret; i++) {
+		builders[i] = (struct builder){ .near = &removal.w->side[0] };
+		ret = builder_start(&builders[i]);
+	}
 	return ret;
 }
 
 /* Where the device did not leave, they are told to end. */
-static void join_builders(void)
+static void join_builders(struct world *w)
 {
 	int i;
 
 	for (i = 0; i < BUILDERS; i++) {
-		if (!builders[i].started)
-			continue;
-		if (!wait_event_timeout(removal.w->wait, READ_ONCE(builders[i].thread.ended),
-					msecs_to_jiffies(patience)))
-			WRITE_ONCE(builders_stop, 1);
-		builders[i].started = 0;
-		if (!expect_eq(removal.w, thread_join(&builders[i].thread), -ENODEV))
+		if (builders[i].started &&
+		    !expect_eq(w, builder_join(&builders[i]), -ENODEV))
 			builders[i].wrong++;
 	}
-}
-
-static void close_slots(void)
-{
-	int i;
-
-	for (i = 0; i < BUILDERS * SLOTS; i++)
-		if (builders[i / SLOTS].slots[i % SLOTS].ch)
-			slot_close(&builders[i / SLOTS], &builders[i / SLOTS].slots[i % SLOTS]);
 }
 
 static int begin(struct world *w)
@@ -289,6 +103,7 @@ static int begin(struct world *w)
 	struct pair_init init;
 	int i, ret;
 
+	removal.w = w;
 	pair_defaults(&init);
 	init.params.ack_timeout = 0;
 	init.params.rnr_retries = 7;
@@ -308,31 +123,16 @@ static int begin(struct world *w)
 	return start_builders();
 }
 
-static void give_back(void)
+static void end(struct world *w)
 {
-	WRITE_ONCE(builders_stop, 1);
-	join_builders();
-	removal.w->failures = 0;
-	close_slots();
-	world_give_back(removal.w);
-}
+	int i;
 
-int removal_begin(void)
-{
-	int ret;
-
-	removal.w = world_new("removal");
-	if (!removal.w)
-		return -ENOMEM;
-	ret = begin(removal.w);
-	if (!ret) {
-		pr_info("# removal: %d works are in flight on %s\n", WORKS, device_names[0]);
-		return 0;
-	}
-	give_back();
-	world_free(removal.w);
-	removal.w = NULL;
-	return ret;
+	for (i = 0; i < BUILDERS; i++)
+		builder_stop(&builders[i]);
+	join_builders(w);
+	w->failures = 0;
+	for (i = 0; i < BUILDERS; i++)
+		builder_close(&builders[i]);
 }
 
 static void all_works_have_ended_once(struct world *w)
@@ -428,8 +228,8 @@ static void each_channel_that_was_handed_out_was_told_once(struct world *w)
 	struct slot *slot;
 	int i, found = 0;
 
-	for (i = 0; i < BUILDERS * SLOTS; i++) {
-		slot = &builders[i / SLOTS].slots[i % SLOTS];
+	for (i = 0; i < BUILDERS * BUILDER_SLOTS; i++) {
+		slot = &builders[i / BUILDER_SLOTS].slots[i % BUILDER_SLOTS];
 		if (!slot->ch)
 			continue;
 		found++;
@@ -444,8 +244,8 @@ static void each_work_of_theirs_has_ended_once(struct world *w)
 	struct slot *slot;
 	int i;
 
-	for (i = 0; i < BUILDERS * SLOTS; i++) {
-		slot = &builders[i / SLOTS].slots[i % SLOTS];
+	for (i = 0; i < BUILDERS * BUILDER_SLOTS; i++) {
+		slot = &builders[i / BUILDER_SLOTS].slots[i % BUILDER_SLOTS];
 		expect_eq(w, jobs_ended(slot->jobs, slot->posted), slot->posted);
 		expect_eq(w, jobs_repeated(slot->jobs, slot->posted), 0);
 	}
@@ -465,47 +265,11 @@ static const struct test_case removal_cases[] = {
 	CASE(each_work_of_theirs_has_ended_once),
 };
 
-/* What has not come when the removal has returned does not come any more. */
-void removal_verdict(void)
-{
-	u32 num = ARRAY_SIZE(removal_cases);
-	u32 failed = 0;
-	u32 i;
-
-	if (!removal.w || removal.told)
-		return;
-	removal.told = 1;
-	join_builders();
-	pr_info("KTAP version 1\n");
-	pr_info("1..%u\n", num);
-	for (i = 0; i < num; i++) {
-		removal.w->failures = 0;
-		removal_cases[i].run(removal.w);
-		failed += !!removal.w->failures;
-		pr_info("%sok %u removal.%s\n", removal.w->failures ? "not " : "", i + 1,
-			removal_cases[i].name);
-	}
-	pr_info("# kclient: %u passed, %u failed, 0 skipped\n", num - failed, failed);
-}
-
-static int set_verdict(const char *value, const struct kernel_param *param)
-{
-	removal_verdict();
-	return 0;
-}
-
-static const struct kernel_param_ops verdict_ops = { .set = set_verdict };
-module_param_cb(verdict, &verdict_ops, NULL, 0200);
-MODULE_PARM_DESC(verdict, "a write tells how the suite removal has ended");
-
-void removal_end(void)
-{
-	if (!removal.w)
-		return;
-	removal_verdict();
-	give_back();
-	if (removal.w->failures)
-		pr_info("not ok removal.everything_can_be_given_back\n");
-	world_free(removal.w);
-	removal.w = NULL;
-}
+const struct departure removal_departure = {
+	.name = "removal",
+	.cases = removal_cases,
+	.num = ARRAY_SIZE(removal_cases),
+	.begin = begin,
+	.settle = join_builders,
+	.end = end,
+};

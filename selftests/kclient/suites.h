@@ -27,24 +27,20 @@ struct suite {
 #define DEFAULT_SUITES(X) \
 	X(connect) X(endpoint) X(data) X(error) X(ops) X(unsignaled) X(memory) X(remote) \
 	X(scope) X(pending) X(unpolled) X(done) X(qp) X(queues) X(busy) X(bounds) X(close) \
+	X(credits) X(connect_by_address) X(keepalive) \
 	X(cycles)
 
 /* What has to be asked for. */
 #ifdef IBCHAN_FAULTS
 #define OTHER_SUITES(X) \
-	X(stress) X(netns_shared) X(netns_exclusive) X(faults) X(leaks)
+	X(stress) X(netns_shared) X(netns_exclusive) X(fail_nth) X(faults) X(leaks)
 #else
 #define OTHER_SUITES(X) \
-	X(stress) X(netns_shared) X(netns_exclusive)
+	X(stress) X(netns_shared) X(netns_exclusive) X(fail_nth)
 #endif
 
 #define DECLARE_SUITE(name) extern const struct suite name##_suite;
 DEFAULT_SUITES(DECLARE_SUITE)
 OTHER_SUITES(DECLARE_SUITE)
-
-/* Removal spans the life of the module; see removal.c. */
-int removal_begin(void);
-void removal_verdict(void);
-void removal_end(void);
 
 #endif /* KCLIENT_SUITES_H */

@@ -6,6 +6,7 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 #include <net/net_namespace.h>
+#include <rdma/ibchan_connect.h>
 
 #include "world.h"
 
@@ -99,6 +100,12 @@ static void *take_youngest(struct world *w, enum thing_kind kind)
 static void give_back(struct world *w, enum thing_kind kind, void *object)
 {
 	switch (kind) {
+	case THING_LISTENER:
+		ibchan_listener_close(object);
+		break;
+	case THING_REQUEST:
+		expect_eq(w, ibchan_request_reject(object, NULL, 0), 0);
+		break;
 	case THING_CHANNEL:
 		ibchan_channel_close(object);
 		break;
@@ -347,6 +354,7 @@ static int side_open(struct side *side, const struct pair_init *init)
 	struct side *first = &w->side[0];
 
 	side->room = INT_MAX;
+	side->options = init->options;
 	if (init->loop && side != first) {
 		side->dev = first->dev;
 		side->pd = first->pd;
@@ -373,6 +381,7 @@ void side_build_init(struct side *side, struct ibchan_build *build)
 		.cookie = (uintptr_t)side,
 		.broken = side_broken,
 		.priv = side,
+		.options = side->options,
 	};
 }
 

@@ -4,9 +4,9 @@
  *
  * A case gets an empty world. Whatever it makes through these functions is given
  * back by the runner when the case has returned, however it returned, in the
- * order channels, regions, cqs, domains, devices, memory: so a case that fails
- * half-way leaves nothing behind. Giving back is a test too: what is still busy
- * then fails the case.
+ * order listeners, requests, channels, regions, cqs, domains, devices, memory: so a
+ * case that fails half-way leaves nothing behind. Giving back is a test too: what is
+ * still busy then fails the case.
  */
 #ifndef KCLIENT_WORLD_H
 #define KCLIENT_WORLD_H
@@ -45,6 +45,7 @@ struct world;
  * @local: a region over @buf, for this side only
  * @shared: a region over @buf for the peer; see side_share()
  * @remote: what the peer knows of @shared
+ * @options: of the channel
  * @broken: how often the channel's broken() was called
  * @error: what broken() was told last
  * @gone: how often the sink's gone() was called
@@ -65,6 +66,7 @@ struct side {
 	struct ibchan_mr *local;
 	struct ibchan_mr *shared;
 	struct ibchan_remote remote;
+	struct ibchan_options options;
 	atomic_t broken;
 	int error;
 	atomic_t gone;
@@ -77,8 +79,8 @@ struct side {
 
 /* What a world gives back, in this order. */
 enum thing_kind {
-	THING_CHANNEL, THING_MR, THING_CQ, THING_PD, THING_DEVICE, THING_MEMORY,
-	THING_KINDS
+	THING_LISTENER, THING_REQUEST, THING_CHANNEL, THING_MR, THING_CQ, THING_PD,
+	THING_DEVICE, THING_MEMORY, THING_KINDS
 };
 
 /**
@@ -110,6 +112,7 @@ struct world {
  * @cq_entries: as in ibchan_cq_init
  * @cq_flags: IBCHAN_CQ_*
  * @two_cqs: each side has one for sends and one for receives
+ * @options: of both channels
  * @loop: both sides are on the first device and in one pd
  */
 struct pair_init {
@@ -119,6 +122,7 @@ struct pair_init {
 	u32 cq_flags;
 	int two_cqs;
 	int loop;
+	struct ibchan_options options;
 };
 
 /* The sink that all sides have unless a case wants another; @priv is the side. */

@@ -113,14 +113,43 @@ static void what_is_reserved_must_be_zero(struct kunit *test)
 {
 	int i;
 
-	theirs.reserved0 = 1;
-	expect_refused(test, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0);
-	theirs.reserved0 = 0;
+	for (i = 0; i < 8; i++) {
+		theirs.flags = 1 << i;
+		if (theirs.flags & IBCHAN_ENDPOINT_FLAGS)
+			expect_accepted(test);
+		else
+			expect_refused(test, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0);
+	}
+	theirs.flags = 0;
 	for (i = 0; i < sizeof(theirs.reserved); i++) {
 		theirs.reserved[i] = 0x80;
 		expect_refused(test, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0);
 		theirs.reserved[i] = 0;
 	}
+	expect_accepted(test);
+}
+
+static void both_sides_count_credits_or_none_does(struct kunit *test)
+{
+	theirs.credit_rkey = cpu_to_be32(0x100);
+	expect_refused(test, IBCHAN_REASON_CREDIT_MODE, 0, 1);
+	ours.credit_rkey = cpu_to_be32(1);
+	expect_accepted(test);
+	theirs.credit_rkey = 0;
+	expect_refused(test, IBCHAN_REASON_CREDIT_MODE, 1, 0);
+}
+
+static void a_word_for_credits_may_lie_anywhere_but_needs_a_key(struct kunit *test)
+{
+	theirs.credit_addr = cpu_to_be64(8);
+	expect_refused(test, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0);
+	ours.credit_rkey = cpu_to_be32(1);
+	expect_refused(test, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0);
+	theirs.credit_rkey = cpu_to_be32(1);
+	expect_accepted(test);
+	theirs.credit_addr = 0;
+	expect_accepted(test);
+	theirs.credit_addr = cpu_to_be64(U64_MAX);
 	expect_accepted(test);
 }
 
@@ -282,6 +311,18 @@ static void the_family_is_told_by_the_mapped_prefix_alone(struct kunit *test)
 	}
 }
 
+static void a_default_p_key_beats_a_full_one_and_that_a_limited_one(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, ibchan_pkey_rank(0xffff), 3);
+	KUNIT_EXPECT_EQ(test, ibchan_pkey_rank(0x8001), 2);
+	KUNIT_EXPECT_EQ(test, ibchan_pkey_rank(0xfffe), 2);
+	KUNIT_EXPECT_EQ(test, ibchan_pkey_rank(0x7fff), 1);
+	KUNIT_EXPECT_EQ(test, ibchan_pkey_rank(0x0001), 1);
+	/* Partition 0 does not exist; that is what an empty entry looks like. */
+	KUNIT_EXPECT_EQ(test, ibchan_pkey_rank(0x0000), 0);
+	KUNIT_EXPECT_EQ(test, ibchan_pkey_rank(0x8000), 0);
+}
+
 static void make_channel(struct ibchan_channel *ch, struct ib_qp *qp)
 {
 	qp->qp_num = 0xabcdef;
@@ -308,9 +349,22 @@ static void an_endpoint_is_built_from_its_channel(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, be32_to_cpu(built->psn), 0x654321U);
 	KUNIT_EXPECT_EQ(test, be32_to_cpu(built->lid), 9U);
 	KUNIT_EXPECT_EQ(test, built->mtu, (u8)3);
+	KUNIT_EXPECT_EQ(test, built->flags, (u8)0);
 	KUNIT_EXPECT_EQ(test, built->max_dest_rd_atomic, (u8)7);
 	KUNIT_EXPECT_EQ(test, memcmp(built->gid, ipv4_gid, sizeof(ipv4_gid)), 0);
 	KUNIT_EXPECT_EQ(test, memcmp(built->mac, ours.mac, sizeof(ours.mac)), 0);
+}
+
+static void an_endpoint_says_whether_writes_are_taken(struct kunit *test)
+{
+	make_channel(&channel, &qp);
+	channel.params.access = IBCHAN_ACCESS_SHARED;
+	ibchan_endpoint_build(&channel, 3, 9);
+	KUNIT_EXPECT_EQ(test, channel.endpoint.flags, (u8)IBCHAN_ENDPOINT_REMOTE_WRITE);
+	channel.params.access = IBCHAN_ACCESS_LOCAL | IBCHAN_ACCESS_REMOTE_READ;
+	ibchan_endpoint_build(&channel, 3, 9);
+	KUNIT_EXPECT_EQ(test, channel.endpoint.flags, (u8)0);
+	channel.params.access = 0;
 }
 
 static void what_is_built_is_accepted(struct kunit *test)
@@ -328,6 +382,16 @@ static void what_is_built_is_accepted(struct kunit *test)
 	ours = channel.endpoint;
 	theirs = channel.endpoint;
 	expect_accepted(test);
+}
+
+static void an_endpoint_of_iwarp_says_so(struct kunit *test)
+{
+	make_channel(&channel, &qp);
+	channel.gid.family = 0;
+	channel.gid.iwarp = 1;
+	ibchan_endpoint_build(&channel, 3, 0);
+	KUNIT_EXPECT_EQ(test, channel.endpoint.link_layer, (u8)IBCHAN_LINK_LAYER_IWARP);
+	channel.gid.iwarp = 0;
 }
 
 /* The rules once more, on the bytes of a peer that talks IPv4 over Ethernet. */
@@ -350,7 +414,7 @@ static bool address_is_sound(const u8 *b)
 
 static bool bytes_are_sound(const u8 *b)
 {
-	return header_is_sound(b) && address_is_sound(b) && b[38] && !b[39] &&
+	return header_is_sound(b) && address_is_sound(b) && b[38] && b[39] <= 1 &&
 	       !memchr_inv(&b[44], 0, 20);
 }
 
@@ -411,6 +475,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(another_magic_is_refused),
 	KUNIT_CASE(another_version_is_refused),
 	KUNIT_CASE(what_is_reserved_must_be_zero),
+	KUNIT_CASE(both_sides_count_credits_or_none_does),
+	KUNIT_CASE(a_word_for_credits_may_lie_anywhere_but_needs_a_key),
 	KUNIT_CASE(another_link_layer_is_refused),
 	KUNIT_CASE(a_queue_pair_number_has_24_bits_and_is_not_for_management),
 	KUNIT_CASE(a_sequence_number_has_24_bits),
@@ -422,8 +488,11 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_mac_address_is_of_one_machine),
 	KUNIT_CASE(infiniband_needs_no_ethernet_address),
 	KUNIT_CASE(the_family_is_told_by_the_mapped_prefix_alone),
+	KUNIT_CASE(a_default_p_key_beats_a_full_one_and_that_a_limited_one),
 	KUNIT_CASE(an_endpoint_is_built_from_its_channel),
+	KUNIT_CASE(an_endpoint_says_whether_writes_are_taken),
 	KUNIT_CASE(what_is_built_is_accepted),
+	KUNIT_CASE(an_endpoint_of_iwarp_says_so),
 	KUNIT_CASE(each_byte_with_each_value_is_judged_by_the_rules),
 	KUNIT_CASE(damaged_endpoints_are_judged_by_the_rules),
 	KUNIT_CASE(random_bytes_are_never_an_endpoint),

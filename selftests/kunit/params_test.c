@@ -42,8 +42,8 @@ struct knob {
 static const struct knob knobs[] = {
 	KNOB(max_send_wr, MAX_SEND_WR, 1, DEPTH_MAX, 1),
 	KNOB(max_recv_wr, MAX_RECV_WR, 1, DEPTH_MAX, 1),
-	KNOB(max_send_sge, MAX_SEND_SGE, 1, 20, 1),
-	KNOB(max_recv_sge, MAX_RECV_SGE, 1, 22, 1),
+	KNOB(max_send_sge, MAX_SEND_SGE, 1, 20, IBCHAN_AUTO),
+	KNOB(max_recv_sge, MAX_RECV_SGE, 1, 22, IBCHAN_AUTO),
 	KNOB(rnr_retries, RNR_RETRIES, 0, 7, 0),
 	KNOB(ack_retries, ACK_RETRIES, 0, 7, 0),
 	KNOB(min_rnr_timer, MIN_RNR_TIMER, 0, 31, 0),
@@ -110,8 +110,6 @@ static void the_defaults_are_those_of_the_header(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, params.access, IBCHAN_ACCESS_SHARED);
 	KUNIT_EXPECT_EQ(test, params.max_send_wr, (u32)IBCHAN_DEFAULT_SEND_WR);
 	KUNIT_EXPECT_EQ(test, params.max_recv_wr, (u32)IBCHAN_DEFAULT_RECV_WR);
-	KUNIT_EXPECT_EQ(test, params.max_send_sge, (u32)IBCHAN_DEFAULT_SEND_SGE);
-	KUNIT_EXPECT_EQ(test, params.max_recv_sge, (u32)IBCHAN_DEFAULT_RECV_SGE);
 	KUNIT_EXPECT_EQ(test, params.rnr_retries, (u32)IBCHAN_DEFAULT_RNR_RETRIES);
 	KUNIT_EXPECT_EQ(test, params.ack_retries, (u32)IBCHAN_DEFAULT_ACK_RETRIES);
 	KUNIT_EXPECT_EQ(test, params.min_rnr_timer, (u32)IBCHAN_DEFAULT_MIN_RNR_TIMER);
@@ -128,6 +126,8 @@ static void what_has_no_number_by_default_is_chosen_later(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, params.recv_psn, IBCHAN_AUTO);
 	KUNIT_EXPECT_EQ(test, params.gid_index, IBCHAN_AUTO);
 	KUNIT_EXPECT_EQ(test, params.max_rd_atomic, IBCHAN_AUTO);
+	KUNIT_EXPECT_EQ(test, params.max_send_sge, IBCHAN_AUTO);
+	KUNIT_EXPECT_EQ(test, params.max_recv_sge, IBCHAN_AUTO);
 	KUNIT_EXPECT_EQ(test, params.mtu, 0U);
 	KUNIT_EXPECT_EQ(test, params.port, 0U);
 	KUNIT_EXPECT_EQ(test, params.traffic_class, 0U);
@@ -236,6 +236,38 @@ static void elements_are_bounded_by_ibchan_where_the_device_is_not(struct kunit 
 	KUNIT_EXPECT_EQ(test, ibchan_params_check(&params, &large, NULL), -EINVAL);
 }
 
+static void elements_left_open_are_the_default_or_all_that_the_device_can(struct kunit *test)
+{
+	struct ibchan_device_attr small = device;
+	struct ibchan_params params;
+
+	ibchan_params_init(&params);
+	ibchan_params_choose(&params, &device);
+	KUNIT_EXPECT_EQ(test, params.max_send_sge, (u32)IBCHAN_DEFAULT_SEND_SGE);
+	KUNIT_EXPECT_EQ(test, params.max_recv_sge, (u32)IBCHAN_DEFAULT_RECV_SGE);
+	small.max_send_sge = 6;
+	small.max_recv_sge = 5;
+	ibchan_params_init(&params);
+	KUNIT_EXPECT_EQ(test, ibchan_params_check(&params, &small, NULL), 0);
+	ibchan_params_choose(&params, &small);
+	KUNIT_EXPECT_EQ(test, params.max_send_sge, 6U);
+	KUNIT_EXPECT_EQ(test, params.max_recv_sge, 5U);
+}
+
+static void what_was_asked_for_is_not_chosen(struct kunit *test)
+{
+	struct ibchan_params params;
+
+	ibchan_params_init(&params);
+	params.max_send_sge = 3;
+	params.max_recv_sge = 18;
+	params.max_rd_atomic = 2;
+	ibchan_params_choose(&params, &device);
+	KUNIT_EXPECT_EQ(test, params.max_send_sge, 3U);
+	KUNIT_EXPECT_EQ(test, params.max_recv_sge, 18U);
+	KUNIT_EXPECT_EQ(test, params.max_rd_atomic, 2U);
+}
+
 /* A cq has to hold both queues' markers and one queue of this depth. */
 static void a_small_cq_bounds_the_depth(struct kunit *test)
 {
@@ -292,6 +324,58 @@ static void an_unknown_access_flag_is_not_supported(struct kunit *test)
 	}
 }
 
+static void the_keepalive_has_a_range_a_default_and_off(struct kunit *test)
+{
+	static const u32 good[] = { 0, 100, 101, 10000, 3600000, IBCHAN_KEEPALIVE_OFF };
+	static const u32 bad[] = { 1, 99, 3600001, 0x80000000, IBCHAN_KEEPALIVE_OFF - 1 };
+	struct ibchan_options options = {};
+	struct ibchan_reason reason;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(good); i++) {
+		options.keepalive_ms = good[i];
+		KUNIT_EXPECT_EQ(test, ibchan_options_check(&options, NULL), 0);
+	}
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		options.keepalive_ms = bad[i];
+		reason = (struct ibchan_reason) {};
+		KUNIT_EXPECT_EQ(test, ibchan_options_check(&options, &reason), -EINVAL);
+		KUNIT_EXPECT_EQ(test, reason.code, IBCHAN_REASON_PARAMETER);
+		KUNIT_EXPECT_EQ(test, reason.element, IBCHAN_PARAMETER_KEEPALIVE_MS);
+		KUNIT_EXPECT_EQ(test, reason.value[0], bad[i]);
+		KUNIT_EXPECT_EQ(test, reason.value[1], 100);
+		KUNIT_EXPECT_EQ(test, reason.value[2], 3600000);
+	}
+}
+
+static void no_option_is_known_but_those_with_a_name(struct kunit *test)
+{
+	struct ibchan_options options = {};
+	struct ibchan_reason reason = {};
+
+	options.reserved[ARRAY_SIZE(options.reserved) - 1] = 1;
+	KUNIT_EXPECT_EQ(test, ibchan_options_check(&options, &reason), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reason.code, IBCHAN_REASON_RESERVED);
+}
+
+/* 67.1 ms seven times make 469 ms. */
+static void a_keepalive_holds_unless_the_device_takes_longer(struct kunit *test)
+{
+	struct ibchan_params params;
+
+	ibchan_params_init(&params);
+	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(10000, &params), 10000);
+	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(1600, &params), 1600);
+	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(160, &params), 110 + 469 + 1);
+	params.ack_retries = 0;
+	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(160, &params), 110 + 67 + 1);
+	params.ack_timeout = 31;
+	params.ack_retries = 7;
+	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(160, &params), 110 + 70368744 + 1);
+	params.ack_timeout = 0;
+	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(160, &params), 0);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(the_defaults_are_those_of_the_header),
 	KUNIT_CASE(what_has_no_number_by_default_is_chosen_later),
@@ -302,9 +386,14 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(the_mtu_is_one_that_packets_can_have),
 	KUNIT_CASE(any_gid_index_is_left_to_the_device),
 	KUNIT_CASE(elements_are_bounded_by_ibchan_where_the_device_is_not),
+	KUNIT_CASE(elements_left_open_are_the_default_or_all_that_the_device_can),
+	KUNIT_CASE(what_was_asked_for_is_not_chosen),
 	KUNIT_CASE(a_small_cq_bounds_the_depth),
 	KUNIT_CASE(whoever_lets_a_peer_write_may_write_itself),
 	KUNIT_CASE(an_unknown_access_flag_is_not_supported),
+	KUNIT_CASE(the_keepalive_has_a_range_a_default_and_off),
+	KUNIT_CASE(no_option_is_known_but_those_with_a_name),
+	KUNIT_CASE(a_keepalive_holds_unless_the_device_takes_longer),
 	{}
 };
 

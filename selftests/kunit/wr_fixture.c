@@ -42,11 +42,12 @@ int wr_fixture_init(struct kunit *test)
 
 	memset(f, 0, sizeof(*f));
 	make_regions(f);
-	f->dev.attr.caps = IBCHAN_DEVICE_ATOMICS;
+	f->dev.attr.caps = IBCHAN_DEVICE_ATOMICS | IBCHAN_DEVICE_IMMEDIATE;
 	f->ch.dev = &f->dev;
 	f->ch.pd = &f->pd;
 	f->ch.params.max_inline_data = MAX_INLINE;
 	f->ch.max_message = MAX_MESSAGE;
+	f->ch.max_plain = MAX_MESSAGE;
 	f->ch.max_sge[IBCHAN_OP_SEND] = MAX_SGE;
 	f->ch.max_sge[IBCHAN_OP_RECV] = MAX_SGE;
 	f->ch.max_sge[IBCHAN_OP_WRITE] = MAX_SGE;

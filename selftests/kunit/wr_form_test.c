@@ -126,6 +126,30 @@ static void an_opcode_takes_each_flag_that_is_its_own(struct kunit *test)
 	}
 }
 
+static void a_device_without_immediates_refuses_them_and_nothing_else(struct kunit *test)
+{
+	u8 opcode, flag, impossible, allowed;
+	int i, bit;
+
+	wr_fixture.dev.attr.caps &= ~IBCHAN_DEVICE_IMMEDIATE;
+	for_each_opcode(opcode, i) {
+		impossible = opcode == IBCHAN_OP_READ ? IBCHAN_WR_FENCE : IBCHAN_WR_IMM;
+		allowed = documented_flags(opcode);
+		for (bit = 0; bit < 8; bit++) {
+			struct ibchan_wr wr = flagged_wr(opcode, BIT(bit));
+
+			flag = BIT(bit);
+			if (!(documented_flags(opcode) & flag) || flag == IBCHAN_WR_SOLICITED)
+				continue;
+			if (flag == impossible)
+				REFUSED(test, &wr, -EOPNOTSUPP, IBCHAN_REASON_WR_FLAGS, 0,
+					{ flag, allowed & ~impossible });
+			else
+				expect_accepted(test, &wr, flag & IBCHAN_WR_INLINE ? 0 : 1);
+		}
+	}
+}
+
 static void an_opcode_takes_all_its_flags_at_once(struct kunit *test)
 {
 	u8 opcode;
@@ -273,6 +297,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(an_opcode_behind_the_last_is_refused),
 	KUNIT_CASE(a_service_channel_takes_two_opcodes_more),
 	KUNIT_CASE(a_device_without_atomics_refuses_them_and_nothing_else),
+	KUNIT_CASE(a_device_without_immediates_refuses_them_and_nothing_else),
 	KUNIT_CASE(an_opcode_takes_each_flag_that_is_its_own),
 	KUNIT_CASE(an_opcode_takes_all_its_flags_at_once),
 	KUNIT_CASE(an_opcode_refuses_each_flag_of_another),

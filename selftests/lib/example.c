@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "dmabuf.h"
 #include "example.h"
+#include "work.h"
+#include "world.h"
 
 static int fill_query(struct example_objects *objects, void *arg)
 {
@@ -135,6 +140,157 @@ static int fill_mr_reg_dmabuf(struct example_objects *objects, void *arg)
 	return 0;
 }
 
+/* Nobody listens there, which is soon known. */
+static int fill_channel_connect(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_channel_connect *cmd = arg;
+
+	cmd->channel = objects->side.channel;
+	cmd->peer = objects->address;
+	cmd->peer.port = htons(1);
+	return 0;
+}
+
+static int fill_channel_connection(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_channel_connection *cmd = arg;
+
+	cmd->channel = objects->side.channel;
+	return 0;
+}
+
+static int fill_listener_create(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_listener_create *cmd = arg;
+
+	cmd->device = objects->side.device;
+	cmd->address.family = AF_INET;
+	return 0;
+}
+
+static int wait_readable(int fd, int ms)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pollfd, 1, ms) == 1 ? 0 : -ETIMEDOUT;
+}
+
+/* One more channel in the file, as side_channel() makes it. */
+static int new_channel(struct example_objects *objects, __u32 *channel)
+{
+	struct ibchan_cmd_channel_build cmd = {};
+	int rc;
+
+	fill_channel_build(objects, &cmd);
+	rc = cmd_channel_build(objects->side.fd, &cmd);
+	*channel = cmd.out_channel;
+	return rc;
+}
+
+/* Only what was used up is made again: the tables prepare an example often. */
+static int ask_listener(struct example_objects *objects)
+{
+	struct ibchan_cmd_channel_connect cmd = { .peer = objects->address };
+	int rc;
+
+	if (!wait_readable(objects->listener_fd, 0))
+		return 0;
+	if (objects->asking)
+		destroy(objects->side.fd, objects->asking);
+	rc = new_channel(objects, &objects->asking);
+	cmd.channel = objects->asking;
+	if (!rc)
+		rc = cmd_channel_connect(objects->side.fd, &cmd);
+	return rc ? rc : wait_readable(objects->listener_fd, patience_ms());
+}
+
+static int fill_request_take(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_request_take *cmd = arg;
+
+	cmd->listener = objects->listener;
+	return ask_listener(objects);
+}
+
+static int take_request(struct example_objects *objects)
+{
+	struct ibchan_cmd_request_take cmd = { .listener = objects->listener };
+	int rc;
+
+	if (objects->request)
+		return 0;
+	rc = ask_listener(objects);
+	if (!rc)
+		rc = cmd_request_take(objects->side.fd, &cmd);
+	if (rc)
+		return rc;
+	if (objects->taken)
+		destroy(objects->side.fd, objects->taken);
+	objects->taken = objects->asking;
+	objects->asking = 0;
+	objects->request = cmd.out_request;
+	return 0;
+}
+
+static int fill_request_accept(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_request_accept *cmd = arg;
+	int rc = take_request(objects);
+
+	cmd->request = objects->request;
+	cmd->channel = objects->side.channel;
+	return rc;
+}
+
+static int fill_request_reject(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_request_reject *cmd = arg;
+	int rc = take_request(objects);
+
+	cmd->request = objects->request;
+	return rc;
+}
+
+static int fill_event_take(struct example_objects *objects, void *arg)
+{
+	int rc;
+
+	(void)arg;
+	if (!wait_readable(objects->side.fd, 0))
+		return 0;
+	if (objects->eventful)
+		destroy(objects->side.fd, objects->eventful);
+	rc = new_channel(objects, &objects->eventful);
+	return rc ? rc : channel_break(objects->side.fd, objects->eventful);
+}
+
+static int fill_route_query(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_route_query *cmd = arg;
+
+	cmd->peer = objects->address;
+	return 0;
+}
+
+static int fill_gid_query(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_gid_query *cmd = arg;
+
+	(void)objects;
+	strcpy(cmd->name, DEVICE_A);
+	cmd->port = 1;
+	return 0;
+}
+
+static int fill_channel_history(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_channel_history *cmd = arg;
+
+	cmd->entry_len = sizeof(struct ibchan_history_event);
+	cmd->channel = objects->side.channel;
+	return 0;
+}
+
 static void undo_device_open(struct example_objects *objects, void *arg, int rc)
 {
 	if (!rc)
@@ -181,12 +337,50 @@ static void undo_channel_handshake(struct example_objects *objects, void *arg, i
 	side_channel(&objects->side, &options);
 }
 
+static void undo_listener_create(struct example_objects *objects, void *arg, int rc)
+{
+	struct ibchan_cmd_listener_create *cmd = arg;
+
+	if (rc)
+		return;
+	destroy(objects->side.fd, cmd->out_listener);
+	close(cmd->out_fd);
+}
+
+static void undo_request_take(struct example_objects *objects, void *arg, int rc)
+{
+	if (!rc)
+		destroy(objects->side.fd, ((struct ibchan_cmd_request_take *)arg)->out_request);
+}
+
+static void undo_request_reject(struct example_objects *objects, void *arg, int rc)
+{
+	(void)arg;
+	if (!rc)
+		objects->request = 0;
+}
+
+static void undo_request_accept(struct example_objects *objects, void *arg, int rc)
+{
+	undo_channel_handshake(objects, arg, rc);
+	undo_request_reject(objects, arg, rc);
+}
+
 static void undo_destroy(struct example_objects *objects, void *arg, int rc)
 {
 	(void)arg;
 	if (rc && objects->doomed)
 		destroy(objects->side.fd, objects->doomed);
 	objects->doomed = 0;
+}
+
+static int fill_channel_credit_wait(struct example_objects *objects, void *arg)
+{
+	struct ibchan_cmd_channel_credit_wait *cmd = arg;
+
+	cmd->channel = objects->credited.channel;
+	cmd->timeout_ns = 1000000LL * patience_ms();
+	return 0;
 }
 
 static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int rc)
@@ -213,9 +407,10 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 #define EXAMPLE_channel_build	.answers = 1, .undo = undo_channel_build,	\
 				.handles = { HANDLE(channel_build, pd),		\
 					     HANDLE(channel_build, send_cq),	\
-					     HANDLE(channel_build, recv_cq) }
+					     HANDLE(channel_build, recv_cq) },	\
+				.reserved = { HANDLE(channel_build, options.reserved) }
 #define EXAMPLE_channel_handshake						\
-				.undo = undo_channel_handshake,			\
+				.uses_up = 1, .undo = undo_channel_handshake,			\
 				.handles = { HANDLE(channel_handshake, channel) },	\
 				.reserved = { HANDLE(channel_handshake, reserved) }
 #define EXAMPLE_channel_query	.from_anyone = 1, .answers = 1,			\
@@ -226,12 +421,46 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 				.flags = IBCHAN_SUBMIT_SINCE,			\
 				.handles = { HANDLE(submit, cq) },		\
 				.reserved = { HANDLE(submit, tail) }
-#define EXAMPLE_destroy		.from_anyone = 1, .any_kind = 1, .undo = undo_destroy,	\
+#define EXAMPLE_destroy		.uses_up = 1, .from_anyone = 1, .any_kind = 1,	\
+				.undo = undo_destroy,				\
 				.handles = { HANDLE(destroy, handle) },		\
 				.reserved = { HANDLE(destroy, reserved) }
 #define EXAMPLE_mr_reg_dmabuf	.answers = 1, .undo = undo_mr_reg_dmabuf,	\
 				.handles = { HANDLE(mr_reg_dmabuf, pd) },	\
 				.reserved = { HANDLE(mr_reg_dmabuf, reserved) }
+#define EXAMPLE_channel_credit_wait						\
+				.answers = 1,					\
+				.handles = { HANDLE(channel_credit_wait, channel) }
+
+#define EXAMPLE_channel_connect	.uses_up = 1, .undo = undo_channel_handshake,			\
+				.handles = { HANDLE(channel_connect, channel) },	\
+				.reserved = { HANDLE(channel_connect, reserved),	\
+					      HANDLE(channel_connect, reserved1) }
+#define EXAMPLE_channel_connection						\
+				.from_anyone = 1, .answers = 1,			\
+				.handles = { HANDLE(channel_connection, channel) },	\
+				.reserved = { HANDLE(channel_connection, reserved) }
+#define EXAMPLE_listener_create	.answers = 1, .may_be_none = 1,			\
+				.undo = undo_listener_create,			\
+				.handles = { HANDLE(listener_create, device) }
+#define EXAMPLE_request_take	.uses_up = 1, .answers = 1, .undo = undo_request_take,	\
+				.handles = { HANDLE(request_take, listener) },	\
+				.reserved = { HANDLE(request_take, reserved) }
+#define EXAMPLE_request_accept	.uses_up = 1, .undo = undo_request_accept,			\
+				.handles = { HANDLE(request_accept, request),	\
+					     HANDLE(request_accept, channel) },	\
+				.reserved = { HANDLE(request_accept, reserved) }
+#define EXAMPLE_request_reject	.uses_up = 1, .undo = undo_request_reject,			\
+				.handles = { HANDLE(request_reject, request) },	\
+				.reserved = { HANDLE(request_reject, reserved) }
+#define EXAMPLE_event_take	.uses_up = 1, .answers = 1
+#define EXAMPLE_route_query	.from_anyone = 1, .answers = 1,			\
+				.reserved = { HANDLE(route_query, reserved) }
+#define EXAMPLE_gid_query	.from_anyone = 1, .answers = 1
+
+#define EXAMPLE_channel_history	.from_anyone = 1, .answers = 1,			\
+				.handles = { HANDLE(channel_history, channel) },	\
+				.reserved = { HANDLE(channel_history, reserved) }
 
 #define EXAMPLE(nr, NAME, cmd_name) {						\
 	.name = #cmd_name,							\
@@ -245,16 +474,60 @@ const struct example examples[NUM_EXAMPLES] = {
 	IBCHAN_COMMANDS(EXAMPLE)
 };
 
+/* At the address of the side's device. */
+static int open_listener(struct example_objects *objects)
+{
+	struct ibchan_cmd_listener_create cmd = { .device = objects->side.device };
+	int rc;
+
+	cmd.address.family = AF_INET;
+	memcpy(cmd.address.bytes, objects->side.endpoint.gid + 12, 4);
+	rc = cmd_listener_create(objects->side.fd, &cmd);
+	objects->listener = cmd.out_listener;
+	objects->listener_fd = cmd.out_fd;
+	objects->address = cmd.out_address;
+	return rc;
+}
+
+static int credited_open(struct example_objects *objects, struct side_options options)
+{
+	struct side *side = &objects->credited;
+	int rc;
+
+	options.options.mode = IBCHAN_MODE_CREDITS;
+	rc = side_share(side, &objects->side, &options);
+	if (!rc)
+		rc = side_handshake(side, &side->endpoint);
+	return rc ? rc : post_receives(side, 0, 1, 64);
+}
+
 int example_objects_open(struct example_objects *objects)
 {
 	struct side_options options = side_defaults();
 	int rc;
 
 	objects->doomed = 0;
+	objects->asking = 0;
+	objects->taken = 0;
+	objects->request = 0;
+	objects->eventful = 0;
+	objects->listener_fd = -1;
 	memset(&objects->broken, 0, sizeof(objects->broken));
+	memset(&objects->credited, 0, sizeof(objects->credited));
 	rc = side_open(&objects->side, &options);
 	if (!rc)
 		rc = side_share(&objects->broken, &objects->side, &options);
+	if (!rc)
+		rc = credited_open(objects, options);
+	if (!rc)
+		rc = open_listener(objects);
+	/* Then what the file holds does not depend on which examples came before. */
+	if (!rc)
+		rc = take_request(objects);
+	if (!rc)
+		rc = ask_listener(objects);
+	if (!rc)
+		rc = fill_event_take(objects, NULL);
 	if (rc)
 		return rc;
 	objects->dmabuf = dmabuf_export(2, 0);
@@ -263,6 +536,9 @@ int example_objects_open(struct example_objects *objects)
 
 void example_objects_close(struct example_objects *objects)
 {
+	if (objects->listener_fd >= 0)
+		close(objects->listener_fd);
+	side_close(&objects->credited);
 	side_close(&objects->broken);
 	side_close(&objects->side);
 	if (objects->dmabuf > 0)
@@ -282,7 +558,7 @@ __u32 example_handle(const struct example_objects *objects, unsigned int kind)
 {
 	const __u32 handles[EXAMPLE_KINDS] = {
 		objects->side.device, objects->side.pd, objects->side.mr,
-		objects->side.ring->cq, objects->side.channel,
+		objects->side.ring->cq, objects->side.channel, objects->listener,
 	};
 
 	return handles[kind];

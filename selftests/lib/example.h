@@ -11,7 +11,7 @@
 #define EXAMPLE_MAX_HANDLES	4
 #define EXAMPLE_MAX_RESERVED	2
 /* Of handles: device, pd, mr, cq, channel. */
-#define EXAMPLE_KINDS		5
+#define EXAMPLE_KINDS		6
 /* Enough for every struct and a tail behind it. */
 #define EXAMPLE_ROOM		1024
 
@@ -19,8 +19,16 @@
 struct example_objects {
 	struct side side;	/* its channel has no peer yet */
 	struct side broken;	/* another channel of the same file */
+	struct side credited;	/* a third one, that may send one message to itself */
 	__u32 doomed;		/* what the next example of destroy names */
 	int dmabuf;		/* descriptor of a dma-buf */
+	__u32 listener;		/* in the same file */
+	int listener_fd;
+	struct ibchan_address address;	/* of the listener */
+	__u32 asking;		/* a channel that asks the listener; 0: none */
+	__u32 taken;		/* the channel whose request was taken; 0: none */
+	__u32 request;		/* what was taken from the listener; 0: nothing */
+	__u32 eventful;		/* a channel that was broken; 0: none */
 };
 
 struct example {
@@ -44,6 +52,8 @@ struct example {
 	int any_kind;
 	/* Handle 0 stands for none. */
 	int may_be_none;
+	/* What it uses up is made again in the objects: for one thread only. */
+	int uses_up;
 };
 
 #define EXAMPLE_INDEX(nr, NAME, name) EXAMPLE_##NAME,

@@ -13,8 +13,12 @@ int ring_map(struct ring *ring, int file, const struct ibchan_cmd_cq_create *cmd
 	char *map = mmap(NULL, cmd->out_ring_size, PROT_READ | PROT_WRITE, MAP_SHARED,
 			 cmd->out_fd, 0);
 
-	if (map == MAP_FAILED)
-		return -errno;
+	if (map == MAP_FAILED) {
+		int rc = -errno;
+
+		close(cmd->out_fd);
+		return rc;
+	}
 	ring->file = file;
 	ring->fd = cmd->out_fd;
 	ring->cq = cmd->out_cq;
@@ -30,7 +34,9 @@ void ring_unmap(struct ring *ring)
 {
 	if (!ring->header)
 		return;
-	munmap((void *)ring->header, ring->size);
+	/* One that fails because a fault is injected works the next time. */
+	if (munmap((void *)ring->header, ring->size))
+		munmap((void *)ring->header, ring->size);
 	close(ring->fd);
 	ring->header = NULL;
 }

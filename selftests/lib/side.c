@@ -87,6 +87,7 @@ int side_channel(struct side *side, const struct side_options *options)
 		.send_cq = side->ring->cq,
 		.recv_cq = side->ring->cq,
 		.params = options->params,
+		.options = options->options,
 	};
 	int rc = cmd_channel_build(side->fd, &cmd);
 
@@ -151,7 +152,7 @@ void side_close(struct side *side)
 	side->fd = 0;
 	ring_unmap(&side->own_ring);
 	side->ring = NULL;
-	if (side->memory)
+	if (side->memory && munmap(side->memory, side->length))
 		munmap(side->memory, side->length);
 	side->memory = NULL;
 }
@@ -179,6 +180,19 @@ int side_state(const struct side *side)
 	int rc = side_query(side, &cmd);
 
 	return rc ? rc : (int)cmd.out_state;
+}
+
+int read_history(const struct side *side, struct ibchan_history_event *events, unsigned int num)
+{
+	struct ibchan_cmd_channel_history cmd = {
+		.channel = side->channel,
+		.entries = address(events),
+		.entry_len = sizeof(*events),
+		.entry_num = num,
+	};
+	int rc = cmd_channel_history(side->fd, &cmd);
+
+	return rc ? rc : (int)cmd.entry_num;
 }
 
 int pair_build(struct pair *pair, enum pair_shape shape, const struct side_options *options)

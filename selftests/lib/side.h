@@ -14,6 +14,7 @@ struct side_options {
 	__u32 ring_entries;
 	__u32 cq_entries;
 	struct ibchan_params params;
+	struct ibchan_options options;
 };
 
 /* What most tests take: the builder's defaults, shared memory of 64 KiB. */
@@ -51,6 +52,8 @@ int side_handshake(struct side *side, const struct ibchan_endpoint *peer);
 int side_query(const struct side *side, struct ibchan_cmd_channel_query *cmd);
 /* enum ibchan_channel_state, or -errno. */
 int side_state(const struct side *side);
+/* What its channel remembers, at most @num events: how many there are, or -errno. */
+int read_history(const struct side *side, struct ibchan_history_event *events, unsigned int num);
 
 enum pair_shape {
 	PAIR_LOOPED,		/* one channel that is its own peer */

@@ -78,7 +78,7 @@ static void pick(const char *name, long value, void *arg)
 		wanted->value = value;
 }
 
-static long counter_of(const char *path, const char *name)
+long counter_of(const char *path, const char *name)
 {
 	struct wanted wanted = { name, -ENOENT };
 	int rc = each_counter(path, pick, &wanted);
@@ -160,10 +160,19 @@ static int wait_until_nothing_held(void)
 	return -EBUSY;
 }
 
+/* Then what is held and pinned is not this process' business. */
+static bool among_others(void)
+{
+	return getenv("IBCHAN_AMONG_OTHERS");
+}
+
 int calm_begin(struct calm *calm)
 {
-	int rc = wait_until_nothing_held();
+	int rc;
 
+	if (among_others())
+		return 0;
+	rc = wait_until_nothing_held();
 	calm->pins = pins();
 	calm->charged = charged();
 	return rc;
@@ -171,10 +180,14 @@ int calm_begin(struct calm *calm)
 
 int calm_end(const struct calm *calm)
 {
-	int rc = wait_until_nothing_held();
-	long left = pins() - calm->pins;
-	long owed = charged() - calm->charged;
+	long left, owed;
+	int rc;
 
+	if (among_others())
+		return 0;
+	rc = wait_until_nothing_held();
+	left = pins() - calm->pins;
+	owed = charged() - calm->charged;
 	if (left)
 		fprintf(stderr, "# %ld pages are pinned more than at the start\n", left);
 	if (owed)

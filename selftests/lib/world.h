@@ -24,7 +24,8 @@ bool eventually(bool (*holds)(void *arg), void *arg);
 
 /*
  * What the kernel holds for ibchan. Every fixture takes it at its start and compares at its
- * end, so that a leak is the failure of the test that made it.
+ * end, so that a leak is the failure of the test that made it; unless IBCHAN_AMONG_OTHERS is
+ * set, because others hold something meanwhile.
  */
 struct calm {
 	long pins;
@@ -42,6 +43,9 @@ long charged(void);
 
 /* A counter of the module; -errno. */
 long counter(const char *name);
+
+/* The same from any file of "name value" lines. */
+long counter_of(const char *path, const char *name);
 
 /* Runs @body in a child and gives its answer: 0, or the -errno that it returned. */
 int in_child(int (*body)(void *arg), void *arg);

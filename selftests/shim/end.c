@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -13,6 +15,13 @@ __s64 patience_ns(void)
 	return patience_ms() * MS;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const struct ibchan_device_info *left = a, *right = b;
+
+	return strcmp(left->name, right->name);
+}
+
 int device_name(struct ibchan_context *context, int index, char *name)
 {
 	struct ibchan_device_info infos[8];
@@ -21,6 +30,8 @@ int device_name(struct ibchan_context *context, int index, char *name)
 	if (n < 1)
 		return n ? n : -ENODEV;
 	n = n > 8 ? 8 : n;
+	/* The kernel's order is that of their coming, and tests make them come again. */
+	qsort(infos, (size_t)n, sizeof(infos[0]), by_name);
 	strcpy(name, infos[index < n ? index : n - 1].name);
 	return 0;
 }
@@ -127,6 +138,20 @@ void *receive_thread(void *arg)
 	call->rc = ibchan_receive(call->end->channel, &call->sge, 1, &call->completion,
 				  &call->error);
 	return NULL;
+}
+
+void *send_numbers(void *arg)
+{
+	struct end *end = arg;
+	struct ibchan_sge sge = sge_at(end, 0, sizeof(__u64));
+	__u64 i;
+	int rc = 0;
+
+	for (i = 0; i < NUMBERS && !rc; i++) {
+		memcpy(end->memory, &i, sizeof(i));
+		rc = ibchan_send(end->channel, &sge, 1, NULL);
+	}
+	return (void *)(intptr_t)rc;
 }
 
 bool sleeps_in_kernel(pid_t thread)

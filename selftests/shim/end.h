@@ -29,7 +29,7 @@ struct end {
 /* patience_ms() as the library wants it. */
 __s64 patience_ns(void);
 
-/* The name of device @index, or of the last one if there are not as many. */
+/* The name of device @index in the order of names, or of the last one if there are fewer. */
 int device_name(struct ibchan_context *context, int index, char *name);
 
 /*
@@ -58,6 +58,11 @@ struct blocking {
 };
 
 void *receive_thread(void *arg);
+
+/* The body of a thread that sends NUMBERS messages; each says how many came before it. */
+#define NUMBERS		500
+
+void *send_numbers(void *arg);
 
 /* 1 while the thread sleeps in an ioctl of this process. */
 bool sleeps_in_kernel(pid_t thread);

@@ -63,6 +63,19 @@ last_line() {
 	tail -c 300 "$1" | tr '\r' '\n' | sed '/^[[:space:]]*$/d' | tail -n 1 | cut -c 1-90
 }
 
+# build_module KERNEL [VARIABLE...]: prints the module; nothing where there is no tree.
+build_module() {
+	local top headers module
+
+	top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+	if [ ! -e "$top/Makefile" ]; then return; fi
+	headers=$("$top/selftests/vm/kernel" headers "$1")
+	with_ticker "building ibchan.ko for $1" make -s -C "$top" modules KDIR="$headers" "${@:2}"
+	module=$(make -s -C "$top" print-module KDIR="$headers" "${@:2}")
+	[ -e "$module" ] || die "make modules did not build $module"
+	echo "$module"
+}
+
 # lock NAME: held until the script ends; the second of two concurrent runs finds the work done.
 lock() {
 	local file

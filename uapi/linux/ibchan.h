@@ -18,24 +18,35 @@
  *	EOPNOTSUPP	unknown flag, or this device cannot do it
  *	EINVAL		a value is out of its range, a reserved member is not zero,
  *			or @size is below the first version of the struct
- *	EFAULT		a pointer of the caller does not work
+ *	EFAULT		a pointer of the caller does not work; if only the answer cannot
+ *			be written, a new object is undone, an event is told again, and
+ *			what was done to an object stays done
  *	ENOENT		no object of the wanted kind has that handle
  *	EPERM		the caller's memory map is not the one that opened the file
  *	EBUSY		the object is in use; nothing changed
  *	EAGAIN		a queue or the ring is full; this entry was not posted
  *	EACCES		the memory region or the channel does not allow this access
  *	EXDEV		the objects belong to different protection domains or devices
- *	ENOTCONN	the channel has no peer yet
+ *	ENOTCONN	the channel has no peer yet, and takes nothing but receives
  *	EISCONN		the channel has a peer already
  *	ESHUTDOWN	the channel is broken
  *	ENODEV		the device is gone, or not visible from here
  *	ETIMEDOUT	the time of a bounded wait has passed
  *	EINTR		a signal ended a wait; no work is lost
  *	EPROTO		the caller damaged a ring; the file can only be closed
- *	EADDRNOTAVAIL	the port has no address that fits the rule, or not yet
+ *	EADDRNOTAVAIL	the port has no address that fits the rule, or not yet; as a
+ *			channel's first error: its own has been taken away
  *	ENETDOWN	no port is active
+ *	EHOSTUNREACH	no route to the peer, or its next hop does not answer
+ *	ENETUNREACH	no route to the peer's network
+ *	ECONNRESET	who asked for a connection does not any more
+ *	EAFNOSUPPORT	an address of a family that is not connected to
+ *	EADDRINUSE	somebody listens on that port already
  *	ENOMEM		no memory, or RLIMIT_MEMLOCK does not allow the pages
+ *	ENFILE		no memory for a socket, which soft-RoCE has for each channel
+ *	ENOBUFS		no memory for a route
  *	EMFILE		the file holds as many objects as it may
+ *	EDQUOT		the caller's RDMA cgroup holds as many handles or objects as it may
  *	EBADF		a descriptor in the command is not an open file's
  *
  * Where a command has @reason, a refusal is explained there. The queries and
@@ -72,7 +83,18 @@
 	X(0x0a, CHANNEL_BREAK, channel_break)			\
 	X(0x0b, SUBMIT, submit)					\
 	X(0x0c, DESTROY, destroy)				\
-	X(0x0d, MR_REG_DMABUF, mr_reg_dmabuf)
+	X(0x0d, MR_REG_DMABUF, mr_reg_dmabuf)			\
+	X(0x0e, CHANNEL_CONNECT, channel_connect)		\
+	X(0x0f, CHANNEL_CONNECTION, channel_connection)		\
+	X(0x10, LISTENER_CREATE, listener_create)		\
+	X(0x11, REQUEST_TAKE, request_take)			\
+	X(0x12, REQUEST_ACCEPT, request_accept)			\
+	X(0x13, REQUEST_REJECT, request_reject)			\
+	X(0x14, EVENT_TAKE, event_take)				\
+	X(0x15, ROUTE_QUERY, route_query)			\
+	X(0x17, GID_QUERY, gid_query)				\
+	X(0x18, CHANNEL_HISTORY, channel_history)		\
+	X(0x19, CHANNEL_CREDIT_WAIT, channel_credit_wait)
 
 #define IBCHAN_COMMAND_NUMBER(nr, NAME, name)			\
 	IBCHAN_CMD_##NAME = _IO(IBCHAN_IOCTL_TYPE, nr),
@@ -82,8 +104,6 @@ enum ibchan_command {
 
 /* Sizes that are part of the contract. */
 #define IBCHAN_NAME_SIZE	64	/* a device's name with its final NUL */
-#define IBCHAN_GID_SIZE		16
-#define IBCHAN_ENDPOINT_SIZE	64
 #define IBCHAN_MAX_SGE		32	/* elements of one work request, at most */
 
 /*
@@ -120,45 +140,18 @@ enum ibchan_command {
 #define IBCHAN_ACCESS_ALL		(IBCHAN_ACCESS_LOCAL_WRITE | \
 					 IBCHAN_ACCESS_REMOTE)
 
+/* What two peers exchange. */
+#include <linux/ibchan_endpoint.h>
+
 /* What the numbers in answers mean: reasons, parameters, statuses, classes. */
 #include <linux/ibchan_codes.h>
 
-#define IBCHAN_ENDPOINT_MAGIC	0x49424348U	/* "IBCH" */
-#define IBCHAN_ENDPOINT_VERSION	1
+#include <linux/ibchan_options.h>
 
-#define IBCHAN_LINK_LAYER_INFINIBAND	1
-#define IBCHAN_LINK_LAYER_ETHERNET	2
-
-/**
- * struct ibchan_endpoint - what two peers exchange, as bytes, in network order
- * @magic: IBCHAN_ENDPOINT_MAGIC
- * @version: IBCHAN_ENDPOINT_VERSION; another one is refused
- * @link_layer: IBCHAN_LINK_LAYER_*
- * @mtu: the largest this side takes, 1 (256 bytes) to 5 (4096 bytes)
- * @qpn: queue pair number, 24 bits
- * @psn: first packet sequence number that this side sends, 24 bits
- * @gid: the address that the peer sends to
- * @mac: Ethernet address behind @gid; 0 on InfiniBand
- * @max_dest_rd_atomic: reads and atomics of the peer that this side serves at
- *	a time
- * @reserved0: 0
- * @lid: InfiniBand address within the subnet; 0 on Ethernet
- * @reserved: 0
- */
-struct ibchan_endpoint {
-	__be32 magic;
-	__be16 version;
-	__u8 link_layer;
-	__u8 mtu;
-	__be32 qpn;
-	__be32 psn;
-	__u8 gid[IBCHAN_GID_SIZE];
-	__u8 mac[6];
-	__u8 max_dest_rd_atomic;
-	__u8 reserved0;
-	__be32 lid;
-	__u8 reserved[20];
-};
+#include <linux/ibchan_connect.h>
+/* The addresses of a port. */
+#include <linux/ibchan_gid.h>
+#include <linux/ibchan_history.h>
 
 /**
  * struct ibchan_cmd_query - what this module is, and what this file holds
@@ -197,6 +190,8 @@ struct ibchan_cmd_query {
 #define IBCHAN_DEVICE_USER_MR	0x1U	/* can register user memory */
 #define IBCHAN_DEVICE_ATOMICS	0x2U
 #define IBCHAN_DEVICE_DMABUF	0x4U	/* can register dma-bufs */
+#define IBCHAN_DEVICE_IMMEDIATE	0x8U	/* immediate data; fenced reads */
+#define IBCHAN_DEVICE_ENDPOINTS	0x10U	/* peers may exchange endpoints; else rdma_cm only */
 
 /**
  * struct ibchan_cmd_device_query - one device that the caller can see
@@ -420,8 +415,9 @@ struct ibchan_cmd_cq_create {
  * @access: IBCHAN_ACCESS_* that the peer and this side may use on the channel
  * @max_send_wr: sends, writes and reads in flight, 1 and up
  * @max_recv_wr: receives in flight, 1 and up
- * @max_send_sge: elements of one, 1 to the device's and IBCHAN_MAX_SGE
- * @max_recv_sge: elements of one, 1 to the device's and IBCHAN_MAX_SGE
+ * @max_send_sge: elements of one, 1 to the device's and IBCHAN_MAX_SGE; IBCHAN_AUTO:
+ *	IBCHAN_DEFAULT_SEND_SGE, or the device's if those are less
+ * @max_recv_sge: the same for receives, IBCHAN_DEFAULT_RECV_SGE
  * @rnr_retries: 0 to 7, where 7 means for ever
  * @ack_retries: 0 to 7, where 7 means for ever on soft-RoCE
  * @min_rnr_timer: InfiniBand code 0 to 31
@@ -431,7 +427,9 @@ struct ibchan_cmd_cq_create {
  * @recv_psn: 24 bits; IBCHAN_AUTO: what the peer's endpoint says
  * @port: 1 and up; 0: the first active one
  * @gid_index: entry of the GID table; IBCHAN_AUTO: by rule (RoCE v2, an address
- *	that the network device routes, never the link-local one)
+ *	that a network device routes which is up, never the link-local one; IPv4
+ *	before IPv6, then without a VLAN before with one); IBCHAN_AUTO_IPV4 or
+ *	IBCHAN_AUTO_IPV6: by rule, of that family only
  * @max_rd_atomic: reads and atomics in flight, 1 and up; IBCHAN_AUTO: as many
  *	as both devices can
  * @traffic_class: 0 to 255
@@ -471,6 +469,7 @@ struct ibchan_params {
  * @params: the knobs; what was chosen is written back
  * @out_endpoint: for the peer
  * @reason: why not, on an error
+ * @options: what else
  */
 struct ibchan_cmd_channel_build {
 	__u32 size;
@@ -482,6 +481,7 @@ struct ibchan_cmd_channel_build {
 	struct ibchan_params params;
 	struct ibchan_endpoint out_endpoint;
 	struct ibchan_reason reason;
+	struct ibchan_options options;
 };
 
 /**
@@ -506,7 +506,7 @@ struct ibchan_cmd_channel_handshake {
 
 /**
  * enum ibchan_channel_state - where a channel is
- * @IBCHAN_CHANNEL_PREPARED: it has an endpoint and no peer
+ * @IBCHAN_CHANNEL_PREPARED: it has an endpoint and no peer; it takes receives
  * @IBCHAN_CHANNEL_CONNECTING: a handshake is under way
  * @IBCHAN_CHANNEL_CONNECTED: it takes work
  * @IBCHAN_CHANNEL_BROKEN: it takes none; what was posted completes
@@ -532,6 +532,8 @@ enum ibchan_channel_state {
  * @out_recvs_in_flight: posted and not completed
  * @params: in effect; mtu and max_rd_atomic are the agreed ones once connected
  * @out_endpoint: of this side
+ * @options: in effect
+ * @out_facts: what else is known of it
  */
 struct ibchan_cmd_channel_query {
 	__u32 size;
@@ -544,6 +546,8 @@ struct ibchan_cmd_channel_query {
 	__u32 out_recvs_in_flight;
 	struct ibchan_params params;
 	struct ibchan_endpoint out_endpoint;
+	struct ibchan_options options;
+	struct ibchan_facts out_facts;
 };
 
 /**

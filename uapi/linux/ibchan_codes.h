@@ -38,7 +38,7 @@
 	X(22, ACCESS_COMBINATION) /* access given */			\
 	X(23, EMPTY_RANGE)	/* */					\
 	X(24, PARAMETER)	/* value, lowest, highest allowed */	\
-	X(25, NO_GID)		/* port, entries looked at */		\
+	X(25, NO_GID)		/* port, entries looked at, verdict on the best */ \
 	X(26, PORT_DOWN)	/* port, state */			\
 	X(27, CQ_FULL)		/* entries wanted, entries free */	\
 	X(28, ENDPOINT_MAGIC)	/* ours, theirs */			\
@@ -68,7 +68,22 @@
 	X(52, DMABUF_NOT_MAPPED) /* */					\
 	X(53, DMABUF_NO_PAGES)	/* */					\
 	X(54, DMABUF_MODE)	/* */					\
-	X(55, MEMORY_NOT_THERE)	/* address given, length */
+	X(55, MEMORY_NOT_THERE)	/* address given, length */		\
+	X(56, REQUEST_DEVICE)	/* */					\
+	X(57, PRIVATE_DATA)	/* bytes given, bytes allowed */	\
+	X(58, STAGE_TIME)	/* milliseconds given, most allowed */	\
+	X(59, ADDRESS_FAMILY)	/* family given */			\
+	X(60, CM)		/* errno, step */			\
+	X(61, CONNECT)		/* stage, what the connection manager said */ \
+	X(66, NO_ROUTE)		/* errno of the routing table, peer's GID: 2 halves */ \
+	X(67, NEXT_HOP)		/* errno, peer's GID: 2 halves */	\
+	X(68, NO_PKEY)		/* port, entries looked at */	\
+	X(74, PEER_CREDITS)	/* messages sent, receives granted */	\
+	X(75, CREDIT_MODE)	/* ours, theirs: 1 with credits */	\
+	X(76, CREDIT_ACCESS)	/* access given, access needed */	\
+	X(77, MODE)		/* mode given, mode possible */		\
+	X(78, CGROUP)		/* 0: hca_handle, 1: hca_object */	\
+	X(79, IWARP)		/* 0: endpoints, 1: reads into memory without a key */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {
@@ -97,7 +112,9 @@ enum ibchan_reason_code {
 	X(17, MIN_COMPLETE)						\
 	X(18, ENTRY_LEN)						\
 	X(19, SERVICE_LEVEL)						\
-	X(20, MAX_INLINE_DATA)
+	X(20, MAX_INLINE_DATA)						\
+	X(21, BACKLOG)	\
+	X(24, KEEPALIVE_MS)
 
 #define IBCHAN_PARAMETER_NUMBER(nr, NAME) IBCHAN_PARAMETER_##NAME = (nr),
 enum ibchan_parameter {

@@ -4,7 +4,7 @@
  * the other answers with the question in capitals.
  *
  *	blocking			on one machine
- *	blocking HOST			on the other
+ *	blocking HOST			on the other; an IP address of the first one
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -56,17 +56,15 @@ int main(int argc, char **argv)
 	struct options options;
 	struct ibchan_mr *mr;
 	struct side side;
-	int tcp;
 
 	options_read(&options, argc, argv);
 	side_open(&side, &options);
 	must("memory", ibchan_mr_reg_local(side.pd, text, sizeof(text), &mr, &error));
-	tcp = meet(&options);
-	side.channel = channel_open(&side, tcp);
+	side_connect(&side, &options, NULL, NULL, 0);
 	if (options.host)
 		ask(&side, mr, text);
 	else
 		answer(&side, mr, text);
-	part(tcp);
+	side_part(&side, &options);
 	return ibchan_context_close(side.context);
 }

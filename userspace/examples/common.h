@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the examples with two processes have in common: a TCP connection over which
- * the two get to know each other, and the way from there to a channel.
+ * What the examples with two processes have in common: the way to a channel. One side
+ * waits, the other connects to it by IP address; nobody names a device, a port of one or
+ * a GID.
  *
  * An example ends with a sentence and exit code 1 when something fails.
  */
@@ -12,22 +13,26 @@
 #include <stddef.h>
 
 /**
- * struct options - what the command line says: [-d DEVICE] [-p PORT] [-n CLIENTS] [HOST]
- * @device: NULL: the first one
- * @host: of the other side; NULL: wait for it
- * @port: TCP
+ * struct options - the command line: [-d DEVICE] [-p PORT] [-n CLIENTS] [-e] [HOST]
+ * @device: NULL: the one that leads to the other side
+ * @host: IP address or name of the other side; NULL: wait for it
+ * @port: where one side waits
  * @clients: how many a server waits for
+ * @endpoints: exchange endpoints by TCP instead, see endpoints.h
  */
 struct options {
 	const char *device;
 	const char *host;
 	const char *port;
 	int clients;
+	int endpoints;
 };
 
 /**
  * struct side - one side of a channel; zero where nothing was made
  * @context: the open file, and all that is below
+ * @listener: of who waits
+ * @request: the first one that came there
  * @device: an RDMA device
  * @pd: where memory and channels meet
  * @cq: for everything
@@ -35,6 +40,8 @@ struct options {
  */
 struct side {
 	struct ibchan_context *context;
+	struct ibchan_listener *listener;
+	struct ibchan_request *request;
 	struct ibchan_device *device;
 	struct ibchan_pd *pd;
 	struct ibchan_cq *cq;
@@ -52,23 +59,20 @@ int must(const char *what, int ret);
 /* Without details, for what is no call of ibchan. */
 void check(const char *what, int condition);
 
-/* A listening socket; a connection from it, or to @options->host. */
-int tcp_listen(const struct options *options);
-int tcp_accept(int listener);
-int tcp_connect(const struct options *options);
-
-/* The connection that the roles ask for: who has no host waits for the other. */
-int meet(const struct options *options);
-
-/* Sends @length bytes and receives as many; both sides do it at the same time. */
-void swap(int tcp, const void *mine, void *theirs, size_t length);
-
-/* Returns when the other side has come here, too: nobody closes too early. */
-void part(int tcp);
-
+/* Who waits returns when somebody asks: only then it knows over which device. */
 void side_open(struct side *side, const struct options *options);
 
-/* A channel of @side to the process at the other end of @tcp. */
-struct ibchan_channel *channel_open(struct side *side, int tcp);
+/* A channel to be of @side. */
+struct ibchan_prepared *side_prepare(struct side *side);
+
+/*
+ * Connects @side->channel. @length bytes of @mine, up to 56, are what the other side gets
+ * as @theirs; both say the same @length, or 0.
+ */
+void side_connect(struct side *side, const struct options *options, const void *mine,
+		  void *theirs, size_t length);
+
+/* Returns when the works of both sides have ended: nobody closes too early. */
+void side_part(struct side *side, const struct options *options);
 
 #endif /* _EXAMPLES_COMMON_H */

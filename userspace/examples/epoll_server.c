@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A server that sleeps in one place: new clients, the completions of all of them, and
- * their farewells come by epoll. It sends back what it gets, reversed. Works are posted
- * by wr_id, and nobody waits for a single one.
+ * A server that sleeps in one place: new clients, what happens to their channels, and the
+ * completions of all of them come by epoll. It sends back what it gets, reversed. Works
+ * are posted by wr_id, and nobody waits for a single one.
  *
  *	epoll_server -n CLIENTS		serves that many, then ends
- *	epoll_server HOST		one of them
+ *	epoll_server HOST		one of them; an IP address of the server
  */
 #include <err.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "common.h"
+#include "endpoints.h"
 
 #define SLOTS		4	/* messages of one client that are under way here */
 #define SIZE		128
 #define MAX_CLIENTS	14	/* they share a cq of 64 */
 #define ROUNDS		50
 
-/* What an event speaks of; a number from 0 on is a client. */
-enum { LISTENER = -1, COMPLETIONS = -2 };
+/* What there is to look at. */
+enum { REQUESTS, SOCKET, EVENTS, COMPLETIONS };
 
 struct client {
-	int tcp;
 	struct ibchan_channel *channel;
 	struct ibchan_mr *mr;
 	char text[SLOTS][SIZE];
@@ -33,7 +35,8 @@ struct client {
 struct server {
 	struct side side;
 	int epoll;
-	int listener;
+	int socket;
+	int wanted;
 	int accepted;
 	int gone;
 	struct client clients[MAX_CLIENTS];
@@ -41,7 +44,7 @@ struct server {
 
 static void watch(struct server *server, int fd, int what)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u64 = (__u64)what };
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = (__u32)what };
 
 	if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event))
 		err(1, "epoll_ctl");
@@ -56,37 +59,85 @@ static void post(struct server *server, __u64 wr_id, __u32 opcode, __u32 bytes)
 		.channel = client->channel, .opcode = opcode, .wr_id = wr_id,
 		.sges = &sge, .num_sge = 1,
 	};
+	int ret;
 
-	must("post", ibchan_post(server->side.context, &wr, 1, NULL, &error));
+	ret = ibchan_post(server->side.context, &wr, 1, NULL, &error);
+	if (ret != -ESHUTDOWN)	/* of a broken channel its event tells */
+		must("post", ret);
 }
 
-/* A server in earnest would not wait for the client's endpoint here. */
-static void client_new(struct server *server)
+/* The receives first: a client may send as soon as it is connected. */
+static struct ibchan_prepared *client_prepare(struct server *server)
 {
 	int index = server->accepted++;
 	struct client *client = &server->clients[index];
+	struct ibchan_prepared *prepared = side_prepare(&server->side);
 
-	client->tcp = tcp_accept(server->listener);
 	must("memory", ibchan_mr_reg_local(server->side.pd, client->text, sizeof(client->text),
 					   &client->mr, &error));
-	client->channel = channel_open(&server->side, client->tcp);
+	client->channel = ibchan_prepared_channel(prepared);
 	for (int i = 0; i < SLOTS; i++)
 		post(server, index * SLOTS + i, IBCHAN_OP_RECV, SIZE);
-	watch(server, client->tcp, index);
+	return prepared;
+}
+
+/* Returns before the channel is connected; until it is, there is nothing to do for us. */
+static void client_accept(struct server *server, struct ibchan_request *request)
+{
+	struct ibchan_request_info info;
+	struct ibchan_channel *channel;
+
+	ibchan_request_query(request, &info);
+	if (server->accepted == server->wanted ||
+	    strcmp(info.device, ibchan_device_name(server->side.device)))
+		must("reject", ibchan_request_reject(request, NULL, 0));
+	else
+		must("accept", ibchan_request_accept(request, client_prepare(server), NULL,
+						     &channel, &error));
+}
+
+static void requests(struct server *server)
+{
+	struct ibchan_request *request;
+
+	/* Who has given up meanwhile is not there any more. */
+	if (!ibchan_request_take(server->side.listener, 0, &request))
+		client_accept(server, request);
+}
+
+/* With -e. A server in earnest would not wait for the client's endpoint here. */
+static void client_meet(struct server *server)
+{
+	int tcp = tcp_accept(server->socket);
+
+	if (server->accepted < server->wanted)
+		endpoints_connect(client_prepare(server), tcp);
+	close(tcp);
 }
 
 /*
  * Once the channel is closed, its works have ended and the memory is ours again. The
  * completions of the receives that waited for more come later, and name no channel.
  */
-static void client_gone(struct server *server, int index)
+static void client_gone(struct server *server, struct client *client)
 {
-	struct client *client = &server->clients[index];
-
-	part(client->tcp);
 	must("close", ibchan_channel_close(client->channel));
 	must("deregister", ibchan_mr_dereg(client->mr));
+	client->channel = NULL;
 	server->gone++;
+}
+
+/* A channel breaks when its client has closed it, and when that has died. */
+static void events(struct server *server)
+{
+	struct ibchan_event event;
+
+	if (ibchan_event_take(server->side.context, &event) ||
+	    !(event.events & IBCHAN_EVENT_BROKEN))
+		return;
+	for (int i = 0; i < server->accepted; i++)
+		if (server->clients[i].channel == event.channel)
+			client_gone(server, &server->clients[i]);
 }
 
 static void reverse(char *text, __u32 length)
@@ -99,20 +150,23 @@ static void reverse(char *text, __u32 length)
 	}
 }
 
+/*
+ * An empty message is a farewell. What fails breaks its channel, which is an event. What was
+ * polled together with a farewell may be of the client that is gone: the send before it, say.
+ */
 static void completed(struct server *server, const struct ibchan_completion *done)
 {
 	struct client *client = &server->clients[done->wr_id / SLOTS];
 
-	if (!done->channel)
+	if (!client->channel || done->error)
 		return;
-	if (done->error)
-		errx(1, "%s: %s: %s", ibchan_opcode_name(done->opcode),
-		     ibchan_status_name(done->status), ibchan_status_hint(done->status));
-	if (done->opcode == IBCHAN_OP_RECV) {
+	if (done->opcode == IBCHAN_OP_SEND) {
+		post(server, done->wr_id, IBCHAN_OP_RECV, SIZE);
+	} else if (done->bytes) {
 		reverse(client->text[done->wr_id % SLOTS], done->bytes);
 		post(server, done->wr_id, IBCHAN_OP_SEND, done->bytes);
 	} else {
-		post(server, done->wr_id, IBCHAN_OP_RECV, SIZE);
+		client_gone(server, client);
 	}
 }
 
@@ -127,12 +181,25 @@ static void completions(struct server *server)
 
 static void handle(struct server *server, int what)
 {
-	if (what == LISTENER)
-		client_new(server);
-	else if (what == COMPLETIONS)
-		completions(server);
+	if (what == REQUESTS)
+		requests(server);
+	else if (what == SOCKET)
+		client_meet(server);
+	else if (what == EVENTS)
+		events(server);
 	else
-		client_gone(server, what);
+		completions(server);
+}
+
+static void listen_to(struct server *server, const struct options *options)
+{
+	if (options->endpoints) {
+		server->socket = tcp_listen(options);
+		watch(server, server->socket, SOCKET);
+	} else {
+		watch(server, ibchan_listener_fd(server->side.listener), REQUESTS);
+		client_accept(server, server->side.request);
+	}
 }
 
 static void serve(struct server *server, const struct options *options)
@@ -140,16 +207,14 @@ static void serve(struct server *server, const struct options *options)
 	struct epoll_event event;
 
 	check("that many clients do not fit", options->clients <= MAX_CLIENTS);
+	server->wanted = options->clients;
 	server->epoll = epoll_create1(EPOLL_CLOEXEC);
-	server->listener = tcp_listen(options);
-	watch(server, server->listener, LISTENER);
+	watch(server, ibchan_context_fd(server->side.context), EVENTS);
 	watch(server, must("descriptor", ibchan_cq_fd(server->side.cq)), COMPLETIONS);
-	while (server->gone < options->clients) {
-		int n = epoll_wait(server->epoll, &event, 1, -1);
-
-		if (n == 1)
-			handle(server, (int)event.data.u64);
-	}
+	listen_to(server, options);
+	while (server->gone < server->wanted)
+		if (epoll_wait(server->epoll, &event, 1, -1) == 1)
+			handle(server, (int)event.data.u32);
 	printf("%d clients served\n", server->gone);
 }
 
@@ -157,10 +222,9 @@ static void be_client(struct side *side, const struct options *options)
 {
 	static char text[SIZE];
 	struct ibchan_mr *mr;
-	int tcp = tcp_connect(options);
 
 	must("memory", ibchan_mr_reg_local(side->pd, text, SIZE, &mr, &error));
-	side->channel = channel_open(side, tcp);
+	side_connect(side, options, NULL, NULL, 0);
 	for (int i = 0; i < ROUNDS; i++) {
 		char sent[SIZE];
 		int length = snprintf(text, SIZE, "message %d to be reversed", i);
@@ -173,7 +237,7 @@ static void be_client(struct side *side, const struct options *options)
 		check("that is not what was sent", !memcmp(sent, text, length));
 	}
 	printf("%d messages came back, the last as: %.*s\n", ROUNDS, (int)strlen(text), text);
-	part(tcp);
+	side_part(side, options);
 }
 
 int main(int argc, char **argv)

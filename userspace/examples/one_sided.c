@@ -5,7 +5,7 @@
  * is there.
  *
  *	one_sided			on the machine that offers
- *	one_sided HOST			on the other
+ *	one_sided HOST			on the other; an IP address of the first one
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +22,11 @@ struct cell {
 
 static struct cell cells[CELLS];
 
-/* The peer fills in the squares. Whoever has the key can: it is given to one only. */
-static void offer(struct side *side, int tcp)
+/*
+ * The peer fills in the squares. What it needs for that goes with the answer to its
+ * request; whoever has the key can do it, so it is given to one only.
+ */
+static void offer(struct side *side, const struct options *options)
 {
 	unsigned char bytes[IBCHAN_REMOTE_REGION_SIZE], unused[IBCHAN_REMOTE_REGION_SIZE];
 	struct ibchan_remote_region region;
@@ -35,7 +38,7 @@ static void offer(struct side *side, int tcp)
 	must("memory", ibchan_mr_reg_shared(side->pd, cells, sizeof(cells), &mr, &error));
 	must("region", ibchan_mr_remote_region(mr, &region));
 	ibchan_remote_region_to_bytes(&region, bytes);
-	swap(tcp, bytes, unused, sizeof(bytes));
+	side_connect(side, options, bytes, unused, sizeof(bytes));
 
 	/* The immediate takes a receive, which needs no memory. */
 	must("receive", ibchan_receive(side->channel, NULL, 0, &got, &error));
@@ -69,14 +72,14 @@ static void write_square(struct side *side, struct ibchan_mr *mr, int i,
 	must("write", ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, &error));
 }
 
-static void use(struct side *side, int tcp)
+static void use(struct side *side, const struct options *options)
 {
 	unsigned char bytes[IBCHAN_REMOTE_REGION_SIZE], unused[IBCHAN_REMOTE_REGION_SIZE] = { 0 };
 	struct ibchan_remote_region region;
 	struct ibchan_sge all;
 	struct ibchan_mr *mr;
 
-	swap(tcp, unused, bytes, sizeof(bytes));
+	side_connect(side, options, unused, bytes, sizeof(bytes));
 	must("region", ibchan_remote_region_from_bytes(&region, bytes, sizeof(bytes)));
 	must("memory", ibchan_mr_reg_local(side->pd, cells, sizeof(cells), &mr, &error));
 	all = ibchan_sge_new(mr, 0, sizeof(cells));
@@ -92,16 +95,13 @@ int main(int argc, char **argv)
 {
 	struct options options;
 	struct side side;
-	int tcp;
 
 	options_read(&options, argc, argv);
 	side_open(&side, &options);
-	tcp = meet(&options);
-	side.channel = channel_open(&side, tcp);
 	if (options.host)
-		use(&side, tcp);
+		use(&side, &options);
 	else
-		offer(&side, tcp);
-	part(tcp);
+		offer(&side, &options);
+	side_part(&side, &options);
 	return ibchan_context_close(side.context);
 }

@@ -5,7 +5,7 @@
  * behind it, so the buffer may be looked at there.
  *
  *	scoped				on one machine
- *	scoped HOST			on the other
+ *	scoped HOST			on the other; an IP address of the first one
  */
 #include <stdio.h>
 #include <string.h>
@@ -83,18 +83,17 @@ int main(int argc, char **argv)
 	struct options options;
 	struct ibchan_mr *mr;
 	struct side side;
-	int tcp, me;
+	int me;
 
 	options_read(&options, argc, argv);
 	me = options.host ? 1 : 0;
 	side_open(&side, &options);
 	must("memory", ibchan_mr_reg_local(side.pd, buffer, sizeof(buffer), &mr, &error));
 	fill(me);
-	tcp = meet(&options);
-	side.channel = channel_open(&side, tcp);
+	side_connect(&side, &options, NULL, NULL, 0);
 	must("exchange", exchange(&side, mr));
 	check("the data is wrong", right(!me));
 	printf("%d pieces each way, all as they were sent\n", PIECES);
-	part(tcp);
+	side_part(&side, &options);
 	return ibchan_context_close(side.context);
 }

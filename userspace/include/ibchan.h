@@ -59,6 +59,8 @@
 #include <ibchan/memory.h>
 #include <ibchan/cq.h>
 #include <ibchan/channel.h>
+#include <ibchan/connect.h>
+#include <ibchan/history.h>
 #include <ibchan/work.h>
 #include <ibchan/scope.h>
 

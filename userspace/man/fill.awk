@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# awk -v version=V -v date=YYYY-MM-DD -f fill.awk linux/ibchan.h PAGE.in
+# awk -v version=V -v date=YYYY-MM-DD -f fill.awk linux/*.h PAGE.in
 #
-# Fills in a hand-written page: @VERSION@, @DATE@, and from the header @COMMANDS@, each command
+# Fills in a hand-written page: @VERSION@, @DATE@, and from the headers @COMMANDS@, each command
 # with the first line of its struct's comment, and @ERRORS@, the errno table of its prologue.
 
 function escaped(text) {
@@ -15,23 +15,23 @@ function escaped(text) {
 }
 
 FNR == 1 {
-	part++
+	in_header = FILENAME ~ /\.h$/
 }
 
-part == 1 && /^ \*\t[A-Z0-9]+\t+[a-zA-Z]/ {
+in_header && /^ \*\t[A-Z0-9]+\t+[a-zA-Z]/ {
 	error = $2
 	sub(/^ \*\t[A-Z0-9]+\t+/, "")
 	errors = errors ".TP\n.B " error "\n" escaped($0) "\n"
 	next
 }
 
-part == 1 && error != "" && /^ \*\t\t/ {
+in_header && error != "" && /^ \*\t\t/ {
 	sub(/^[ *\t]+/, "")
 	errors = errors escaped($0) "\n"
 	next
 }
 
-part == 1 && /^ \* struct ibchan_cmd_[a-z_]+ - / {
+in_header && /^ \* struct ibchan_cmd_[a-z_]+ - / {
 	command = $3
 	sub(/^ibchan_cmd_/, "", command)
 	sub(/^[^-]* - /, "")
@@ -39,7 +39,7 @@ part == 1 && /^ \* struct ibchan_cmd_[a-z_]+ - / {
 	next
 }
 
-part == 1 {
+in_header {
 	error = ""
 	next
 }

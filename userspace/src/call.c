@@ -36,19 +36,42 @@ static int leave(const struct ticket *ticket,
 	return ret > 0 ? 0 : err;
 }
 
+/*
+ * Posts as soon as the peer has a receive for it. Whatever else ends the wait for that,
+ * the next post tells.
+ */
+static int post_with_credit(const struct ibchan_wr *wr,
+			    struct ibchan_cmd_submit *cmd,
+			    struct ticket *ticket,
+			    const struct deadline *deadline,
+			    struct ibchan_reason *reason)
+{
+	const struct ibchan_cq *cq = wr_cq(wr);
+	int err;
+
+	for (;;) {
+		submit_wait(cmd, cq, ring_tail(cq), 1);
+		err = post_kept(wr, cmd, ticket, reason);
+		if (err != -EAGAIN || reason->code != IBCHAN_REASON_PEER_CREDITS)
+			return err;
+		if (credit_wait(wr->channel, deadline_left(deadline)) == -ETIMEDOUT)
+			return -ETIMEDOUT;
+		cmd->timeout_ns = deadline_left(deadline);
+		*reason = (struct ibchan_reason) { 0 };
+	}
+}
+
 static int perform(const struct ibchan_wr *wr, __s64 timeout_ns,
 		   struct ibchan_completion *completion,
 		   struct ibchan_reason *reason)
 {
 	struct ibchan_cmd_submit cmd = { .timeout_ns = timeout_ns };
-	struct ibchan_cq *cq = wr_cq(wr);
 	struct deadline deadline;
 	struct ticket ticket;
 	int err;
 
-	submit_wait(&cmd, cq, ring_tail(cq), 1);
 	deadline_set(&deadline, timeout_ns);
-	err = post_kept(wr, &cmd, &ticket, reason);
+	err = post_with_credit(wr, &cmd, &ticket, &deadline, reason);
 	if (!ticket.cq)
 		return err;
 	err = ticket_wait(&ticket, &deadline, err, completion);
@@ -64,6 +87,7 @@ static int error_of_work(struct ibchan_error *error,
 	error_set(error, completion->error, NULL);
 	if (error && completion->error) {
 		error->origin = IBCHAN_ERROR_WORK;
+		error->opcode = completion->opcode;
 		error->status = completion->status;
 		error->vendor_err = completion->vendor_err;
 	}

@@ -24,8 +24,8 @@ void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
 			.access = IBCHAN_ACCESS_SHARED,
 			.max_send_wr = IBCHAN_DEFAULT_SEND_WR,
 			.max_recv_wr = IBCHAN_DEFAULT_RECV_WR,
-			.max_send_sge = IBCHAN_DEFAULT_SEND_SGE,
-			.max_recv_sge = IBCHAN_DEFAULT_RECV_SGE,
+			.max_send_sge = IBCHAN_AUTO,
+			.max_recv_sge = IBCHAN_AUTO,
 			.rnr_retries = IBCHAN_DEFAULT_RNR_RETRIES,
 			.ack_retries = IBCHAN_DEFAULT_ACK_RETRIES,
 			.min_rnr_timer = IBCHAN_DEFAULT_MIN_RNR_TIMER,
@@ -49,6 +49,7 @@ static int channel_build(const struct ibchan_builder *builder,
 		.send_cq = builder->send_cq->object.handle,
 		.recv_cq = builder->recv_cq->object.handle,
 		.params = builder->params,
+		.options = builder->options,
 	};
 	int err = context_check(context);
 
@@ -72,11 +73,15 @@ static int channel_build(const struct ibchan_builder *builder,
 	return err;
 }
 
-/* As many as can complete there, and the two works by which a channel drains. */
+/*
+ * As many as can complete there, the two works by which a channel drains, and the one by
+ * which it grants credits.
+ */
 static int own_cq_create(const struct ibchan_builder *builder,
 			 struct ibchan_cq **cq, struct ibchan_error *error)
 {
 	const struct ibchan_params *params = &builder->params;
+	__u32 own = builder->options.mode & IBCHAN_MODE_CREDITS ? 3 : 2;
 	__u64 works = 0;
 
 	if (!builder->send_cq)
@@ -85,10 +90,10 @@ static int own_cq_create(const struct ibchan_builder *builder,
 		works += params->max_recv_wr;
 	if (works < builder->min_cq_entries)
 		works = builder->min_cq_entries;
-	if (works > UINT32_MAX - 2)
-		works = UINT32_MAX - 2;
+	if (works > UINT32_MAX - own)
+		works = UINT32_MAX - own;
 	return ibchan_cq_create(builder->pd->device, (__u32)works,
-				(__u32)works + 2, cq, error);
+				(__u32)works + own, cq, error);
 }
 
 static int prepare(const struct ibchan_builder *builder,
@@ -140,6 +145,11 @@ void ibchan_prepared_endpoint(const struct ibchan_prepared *prepared,
 			      struct ibchan_endpoint *endpoint)
 {
 	*endpoint = prepared->channel.endpoint;
+}
+
+struct ibchan_channel *ibchan_prepared_channel(struct ibchan_prepared *prepared)
+{
+	return &prepared->channel;
 }
 
 void ibchan_prepared_params(const struct ibchan_prepared *prepared,
@@ -246,8 +256,21 @@ int ibchan_channel_query(struct ibchan_channel *channel,
 		.recvs_in_flight = cmd.out_recvs_in_flight,
 		.params = cmd.params,
 		.endpoint = cmd.out_endpoint,
+		.options = cmd.options,
+		.facts = cmd.out_facts,
 	};
 	return 0;
+}
+
+int ibchan_channel_times(struct ibchan_channel *channel,
+			 struct ibchan_times *times)
+{
+	struct ibchan_channel_info info;
+	int err = ibchan_channel_query(channel, &info);
+
+	if (!err)
+		times_fill(times, &info.params);
+	return err;
 }
 
 /* The struct is in network order already; its bytes are the wire's. */

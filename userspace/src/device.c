@@ -143,3 +143,36 @@ int ibchan_port_query(struct ibchan_context *context, const char *name,
 	memcpy(info->gid, cmd.out_gid, sizeof(info->gid));
 	return 0;
 }
+
+static void gid_info_fill(struct ibchan_gid_info *info, const struct ibchan_cmd_gid_query *cmd)
+{
+	*info = (struct ibchan_gid_info) {
+		.index = cmd->out_index,
+		.verdict = cmd->out_verdict,
+		.type = cmd->out_type,
+		.ndev_index = cmd->out_ndev_index,
+		.ndev_mtu = cmd->out_ndev_mtu,
+		.vlan_id = cmd->out_vlan_id,
+	};
+	memcpy(info->mac, cmd->out_mac, sizeof(info->mac));
+	memcpy(info->gid, cmd->out_gid, sizeof(info->gid));
+	memcpy(info->ndev_name, cmd->out_ndev_name, sizeof(info->ndev_name));
+	info->ndev_name[sizeof(info->ndev_name) - 1] = '\0';
+}
+
+int ibchan_gid_query(struct ibchan_context *context, const char *name,
+		     __u32 port, __u32 index, struct ibchan_gid_info *info)
+{
+	struct ibchan_cmd_gid_query cmd = {
+		.size = sizeof(cmd),
+		.port = port,
+		.index = index,
+	};
+	int err = device_name_copy(cmd.name, name);
+
+	if (!err)
+		err = context_ioctl(context, IBCHAN_CMD_GID_QUERY, &cmd);
+	if (!err)
+		gid_info_fill(info, &cmd);
+	return err;
+}

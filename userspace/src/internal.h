@@ -11,6 +11,8 @@
  *	cq.c		create, destroy, poll
  *	event.c		the cq's descriptor for epoll
  *	channel.c	builder, endpoint, handshake
+ *	address.c	names and forms of IP addresses
+ *	connect.c listen.c	connecting by address
  *	post.c		work requests -> SUBMIT
  *	wait.c		everything that sleeps
  *	call.c		the blocking calls
@@ -260,6 +262,12 @@ int ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions,
 	      __u32 n);
 int ring_set_aside(struct ibchan_cq *cq);
 __u32 ring_tail(const struct ibchan_cq *cq);
+
+/* text.c */
+const char *stage_name(__u64 stage);
+
+/* times.c */
+void times_fill(struct ibchan_times *times, const struct ibchan_params *params);
 
 /* cq.c */
 int cq_bring_in(const struct ibchan_cq *cq);

@@ -3,7 +3,11 @@
  * Words for errors. The names come from the lists in linux/ibchan_codes.h, so
  * they cannot differ from the numbers.
  */
+#include <arpa/inet.h>
 #include <ctype.h>
+#include <endian.h>
+#include <errno.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +51,17 @@ static const char * const parameter_names[] = {
 	IBCHAN_PARAMETERS(PARAMETER_NAME)
 };
 
+struct verdict_row {
+	const char *name;
+	const char *text;
+};
+
+#define VERDICT_ROW(nr, NAME, text)					\
+	[nr] = { #NAME, text },
+static const struct verdict_row verdicts[] = {
+	IBCHAN_GID_VERDICTS(VERDICT_ROW)
+};
+
 static const char * const opcode_names[] = {
 	[IBCHAN_OP_SEND] = "send",
 	[IBCHAN_OP_RECV] = "receive",
@@ -60,7 +75,10 @@ static const char * const opcode_names[] = {
  * What a reason says. In braces: W and E, the place (wr; wr and element); P,
  * the parameter's name; or a value's number after the way to show it: d decimal,
  * x hexadecimal, i negative if the top bit is set, e errno, a access,
- * s the status of a first failed work, l link layer, m MTU code, q step of the queue pair.
+ * s the status of a first failed work, l link layer, m MTU code, q step of the queue pair,
+ * t stage of connecting, k step of the connection manager, r what it said,
+ * c resource of an RDMA cgroup, v the verdict on a GID, b errno of what broke a channel,
+ * g the address in this value and the next.
  */
 static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_NONE] = "no reason given",
@@ -88,7 +106,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_MR_GOING] = "{E}the region is being deregistered",
 	[IBCHAN_REASON_NOT_CONNECTED] = "{W}the channel has no peer yet",
 	[IBCHAN_REASON_BROKEN] =
-		"{W}the channel is broken: {e0}{s1}",
+		"{W}the channel is broken: {b0}{s1}",
 	[IBCHAN_REASON_SEND_QUEUE_FULL] =
 		"{W}all {d0} places of the channel's send queue are in use",
 	[IBCHAN_REASON_RECV_QUEUE_FULL] =
@@ -107,7 +125,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"the range is empty or wraps around the address space",
 	[IBCHAN_REASON_PARAMETER] = "{P}: {d0} is not in {d1} to {d2}",
 	[IBCHAN_REASON_NO_GID] =
-		"port {d0}: none of {d1} GIDs is usable; does its network device have an address, and is it up?",
+		"port {d0}: none of {d1} GIDs is usable{v2}",
 	[IBCHAN_REASON_PORT_DOWN] = "port {d0} is not active (state {d1})",
 	[IBCHAN_REASON_CQ_FULL] =
 		"the channel needs {d0} entries of the completion queue, {d1} are free",
@@ -163,6 +181,34 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"the dma-buf lies in memory of a device, which has no pages",
 	[IBCHAN_REASON_DMABUF_MODE] =
 		"the dma-buf was not opened for what the access needs: reading, and for local write also writing",
+	[IBCHAN_REASON_REQUEST_DEVICE] =
+		"the request came over another device than the channel's",
+	[IBCHAN_REASON_PRIVATE_DATA] =
+		"{d0} bytes of private data, {d1} are allowed with this message",
+	[IBCHAN_REASON_STAGE_TIME] =
+		"a stage of {d0} ms, {d1} ms are allowed",
+	[IBCHAN_REASON_ADDRESS_FAMILY] =
+		"addresses of family {d0} cannot be connected to",
+	[IBCHAN_REASON_CM] =
+		"the connection manager could not {k1}: {e0}",
+	[IBCHAN_REASON_CONNECT] = "{t0}: {e2}{r1}",
+	[IBCHAN_REASON_CGROUP] =
+		"the RDMA cgroup of this process is at its limit ({c0} in rdma.max)",
+	[IBCHAN_REASON_IWARP] =
+		"iWARP does not {o0}",
+	[IBCHAN_REASON_NO_ROUTE] = "no route to the peer at {g1}: {e0}",
+	[IBCHAN_REASON_NEXT_HOP] =
+		"the next hop on the way to the peer at {g1} does not answer: {e0}",
+	[IBCHAN_REASON_NO_PKEY] =
+		"port {d0}: none of its {d1} P_Keys is valid",
+	[IBCHAN_REASON_PEER_CREDITS] =
+		"{W}the peer has posted {d1} receives, and {d0} messages were sent",
+	[IBCHAN_REASON_CREDIT_MODE] =
+		"one side counts credits and the other does not: ours {d0}, theirs {d1}",
+	[IBCHAN_REASON_CREDIT_ACCESS] =
+		"a channel that counts credits needs access {x1}, which {x0} lacks",
+	[IBCHAN_REASON_MODE] =
+		"mode {x0} is not possible here, {x1} is",
 };
 
 /* What one can do about it, where that is not plain. */
@@ -193,7 +239,7 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_ACCESS_COMBINATION] =
 		"remote write and remote atomic access need local write access",
 	[IBCHAN_REASON_NO_GID] =
-		"give the network device of the port an address and set it up",
+		"give the network device of the port an address and set it up; `ibchan devices --gids` shows the table",
 	[IBCHAN_REASON_PORT_DOWN] =
 		"set the network device of the port up, or choose another port",
 	[IBCHAN_REASON_CQ_FULL] =
@@ -205,12 +251,30 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_LINK_LAYER] =
 		"both ports must be of one kind; choose device and port",
 	[IBCHAN_REASON_GID_FAMILY] =
-		"both addresses must be of one kind; choose gid_index",
+		"both addresses must be of one kind: gid_index IBCHAN_AUTO_IPV4 or IBCHAN_AUTO_IPV6 on one side",
+	[IBCHAN_REASON_NO_ROUTE] =
+		"`ip route get` with the peer's address tells what the kernel knows; is the address the right one, and this device in its network?",
+	[IBCHAN_REASON_NEXT_HOP] =
+		"`ip route get` with the peer's address names the gateway; is it up, and in this network?",
+	[IBCHAN_REASON_NO_PKEY] =
+		"the subnet manager gives a port its P_Keys; is it running?",
 	[IBCHAN_REASON_MTU_ABOVE_PORT] = "an mtu of 0 takes what both ports can",
 	[IBCHAN_REASON_BUSY] =
 		"wait for that work first, or post with IBCHAN_WR_UNCHECKED if that is meant",
+	[IBCHAN_REASON_REQUEST_DEVICE] =
+		"build the channel on the device that ibchan_request_query() names",
+	[IBCHAN_REASON_CONNECT] =
+		"`ibchan doctor PEER` looks for the cause, step by step",
 	[IBCHAN_REASON_INLINE_TOO_LONG] =
 		"raise max_inline_data before the channel is prepared, or do without IBCHAN_WR_INLINE",
+	[IBCHAN_REASON_CGROUP] =
+		"raise rdma.max of the cgroup or of one above it, or close what is no longer used",
+	[IBCHAN_REASON_PEER_CREDITS] =
+		"ibchan_channel_wait_credits() waits until the peer posts a receive",
+	[IBCHAN_REASON_CREDIT_MODE] =
+		"set IBCHAN_MODE_CREDITS in the options of both builders, or of none",
+	[IBCHAN_REASON_CREDIT_ACCESS] =
+		"the peer writes its credits: add IBCHAN_ACCESS_REMOTE_WRITE to the channel's access",
 };
 
 /* A string that grows like snprintf()'s: counted in full, kept as it fits. */
@@ -272,6 +336,8 @@ static const char *link_layer_name(__u64 layer)
 		return "InfiniBand";
 	case IBCHAN_LINK_LAYER_ETHERNET:
 		return "Ethernet";
+	case IBCHAN_LINK_LAYER_IWARP:
+		return "iWARP";
 	default:
 		return UNKNOWN;
 	}
@@ -286,6 +352,52 @@ static const char *qp_step_name(__u64 step)
 	};
 
 	return step < ARRAY_SIZE(names) ? names[step] : "change";
+}
+
+/* The steps that IBCHAN_REASON_CM numbers. */
+static const char *cm_step_name(__u64 step)
+{
+	static const char * const names[] = {
+		"begin", "take that address", "listen",
+	};
+
+	return step < ARRAY_SIZE(names) ? names[step] : "go on";
+}
+
+const char *stage_name(__u64 stage)
+{
+	static const char * const names[] = {
+		[IBCHAN_STAGE_NONE] = "not connected by address",
+		[IBCHAN_STAGE_ADDRESS] = "looking for a device that leads to the peer",
+		[IBCHAN_STAGE_ROUTE] = "looking for the way to the peer",
+		[IBCHAN_STAGE_REQUEST] = "asking the peer",
+		[IBCHAN_STAGE_ACCEPT] = "telling the peer that it is accepted",
+		[IBCHAN_STAGE_DONE] = "connected",
+	};
+
+	return stage < ARRAY_SIZE(names) ? names[stage] : UNKNOWN;
+}
+
+/* Reject codes as the InfiniBand specification numbers them, that one meets. */
+static void add_reject(struct text *text, __s64 code)
+{
+	switch (code) {
+	case 8:
+		add(text, " (nobody listens on that port)");
+		break;
+	case 10:
+		add(text, " (the peer holds that connection for an old one)");
+		break;
+	case 26:
+		add(text, " (its packets would be too long for the peer: a smaller mtu is needed)");
+		break;
+	case 28:
+		add(text, " (the program there said no)");
+		break;
+	default:
+		if (code > 0)
+			add(text, " (reject code %lld)", (long long)code);
+	}
 }
 
 static void add_parameter(struct text *text, __u32 parameter)
@@ -309,6 +421,12 @@ static void add_value(struct text *text, char how, __u64 value)
 	case 'e':
 		add_errno(text, value);
 		break;
+	case 'b':
+		if (value == EADDRNOTAVAIL)
+			add(text, "its own address has been taken from the port");
+		else
+			add_errno(text, value);
+		break;
 	case 'a':
 		add_access(text, value);
 		break;
@@ -320,8 +438,31 @@ static void add_value(struct text *text, char how, __u64 value)
 	case 'l':
 		add(text, "%s", link_layer_name(value));
 		break;
+	case 'c':
+		add(text, "%s", value ? "hca_object" : "hca_handle");
+		break;
+	case 'o':
+		add(text, "%s", value ? "read into memory without a key of its own" :
+					"connect by endpoints, only by address");
+		break;
 	case 'q':
 		add(text, "%s", qp_step_name(value));
+		break;
+	case 'k':
+		add(text, "%s", cm_step_name(value));
+		break;
+	case 't':
+		add(text, "%s", stage_name(value));
+		break;
+	case 'r':
+		add_reject(text, (__s64)value);
+		break;
+	case 'v':
+		if (value)
+			add(text, "; the best of them: %s",
+			    ibchan_gid_verdict_text((__u32)value));
+		else
+			add(text, "; the table is empty");
 		break;
 	case 'm':
 		if (value >= 1 && value <= 5)
@@ -332,6 +473,19 @@ static void add_value(struct text *text, char how, __u64 value)
 	default:
 		add(text, "%llu", (unsigned long long)value);
 	}
+}
+
+static void add_gid(struct text *text, const __u64 half[2])
+{
+	const __u64 gid[2] = { htobe64(half[0]), htobe64(half[1]) };
+	const struct in6_addr *address = (const struct in6_addr *)gid;
+	char buf[INET6_ADDRSTRLEN];
+
+	if (IN6_IS_ADDR_V4MAPPED(address))
+		inet_ntop(AF_INET, &address->s6_addr[12], buf, sizeof(buf));
+	else
+		inet_ntop(AF_INET6, address, buf, sizeof(buf));
+	add(text, "%s", buf);
 }
 
 static void add_brace(struct text *text, const char *brace,
@@ -346,6 +500,9 @@ static void add_brace(struct text *text, const char *brace,
 		break;
 	case 'P':
 		add_parameter(text, reason->element);
+		break;
+	case 'g':
+		add_gid(text, &reason->value[brace[1] - '0']);
 		break;
 	default:
 		add_value(text, brace[0], reason->value[brace[1] - '0']);
@@ -432,6 +589,17 @@ const char *ibchan_reason_name(__u32 code)
 const char *ibchan_opcode_name(__u32 opcode)
 {
 	return name_of(opcode_names, ARRAY_SIZE(opcode_names), opcode);
+}
+
+const char *ibchan_gid_verdict_name(__u32 verdict)
+{
+	return verdict < ARRAY_SIZE(verdicts) ? verdicts[verdict].name : UNKNOWN;
+}
+
+const char *ibchan_gid_verdict_text(__u32 verdict)
+{
+	return verdict < ARRAY_SIZE(verdicts) ? verdicts[verdict].text :
+						"this library does not know the verdict";
 }
 
 const char *ibchan_status_name(__u32 status)

@@ -6,6 +6,12 @@
 
 #define CODES	32
 
+/* The largest count of retries; a few devices never give up with it. */
+#define RETRIES_ENDLESS	7
+
+/* A device may take up to four times the time-out to notice. */
+#define ACK_TOLERANCE	4
+
 /* In 10 us: powers of two, and one and a half of them between. Code 0 is the longest. */
 #define RNR_UNIT_NS	10000ULL
 
@@ -55,4 +61,19 @@ int ibchan_ack_timeout_from_ns(__s64 ns)
 		if (ns <= ACK_UNIT_NS << code)
 			return code;
 	return -EINVAL;
+}
+
+/* The kernel has checked that they are in their ranges. */
+void times_fill(struct ibchan_times *times, const struct ibchan_params *params)
+{
+	*times = (struct ibchan_times) {
+		.ack_timeout_ns = ibchan_ack_timeout_to_ns(params->ack_timeout),
+		.rnr_timer_ns = ibchan_rnr_timer_to_ns(params->min_rnr_timer),
+		.worst_case_ns = IBCHAN_TIMEOUT_NEVER,
+		.ack_retries = params->ack_retries,
+		.rnr_retries = params->rnr_retries,
+	};
+	if (params->ack_timeout && params->ack_retries < RETRIES_ENDLESS)
+		times->worst_case_ns = ACK_TOLERANCE * times->ack_timeout_ns *
+				       (params->ack_retries + 1);
 }

@@ -18,12 +18,14 @@ struct deadline {
 #pragma GCC visibility push(hidden)
 
 void deadline_set(struct deadline *deadline, __s64 timeout_ns);
+__s64 deadline_left(const struct deadline *deadline);
 void submit_wait(struct ibchan_cmd_submit *cmd, const struct ibchan_cq *cq,
 		 __u32 tail, __u32 min);
 int ticket_look(const struct ticket *ticket,
 		struct ibchan_completion *completion, __u32 *tail);
 int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
 		int err, struct ibchan_completion *completion);
+int credit_wait(const struct ibchan_channel *channel, __s64 timeout_ns);
 
 #pragma GCC visibility pop
 

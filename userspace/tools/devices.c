@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* ibchan devices: what can be used from here, and by which address. */
 #include <argp.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,20 +9,28 @@
 
 #include "tool.h"
 
+#define SHOW_LIMITS	0x1
+#define SHOW_GIDS	0x2
+
 static const struct argp_option options[] = {
-	{ "verbose", 'v', NULL, 0, "show the limits too", 0 },
+	{ "verbose", 'v', NULL, 0, "show the limits and the GIDs too", 0 },
+	{ "gids", 'g', NULL, 0,
+	  "show each GID of each port, and why a channel takes it or not", 0 },
 	{ "help", 'h', NULL, 0, "give this help list", -1 },
 	{ 0 }
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	int *verbose = state->input;
+	int *show = state->input;
 
 	(void)arg;
 	switch (key) {
 	case 'v':
-		*verbose = 1;
+		*show |= SHOW_LIMITS | SHOW_GIDS;
+		return 0;
+	case 'g':
+		*show |= SHOW_GIDS;
 		return 0;
 	case 'h':
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
@@ -72,6 +81,51 @@ static int show_port(struct ibchan_context *context, const char *name,
 	return 0;
 }
 
+static const char *type_name(__u32 type)
+{
+	static const char * const names[] = {
+		[IBCHAN_GID_TYPE_IB] = "IB",
+		[IBCHAN_GID_TYPE_ROCE_V1] = "RoCE v1",
+		[IBCHAN_GID_TYPE_ROCE_V2] = "RoCE v2",
+	};
+
+	return type < ARRAY_SIZE(names) ? names[type] : "?";
+}
+
+static void show_gid(const struct ibchan_gid_info *info)
+{
+	char gid[INET6_ADDRSTRLEN];
+	char vlan[8] = "-";
+	char mtu[16] = "-";
+
+	if (info->vlan_id != IBCHAN_VLAN_NONE)
+		snprintf(vlan, sizeof(vlan), "%u", info->vlan_id);
+	if (info->ndev_index)
+		snprintf(mtu, sizeof(mtu), "%u", info->ndev_mtu);
+	printf("    %5u  %-7s %-15s %4s %5s  %-24s %s: %s\n", info->index,
+	       type_name(info->type), info->ndev_index ? info->ndev_name : "-",
+	       vlan, mtu, gid_text(info->gid, gid, sizeof(gid)),
+	       ibchan_gid_verdict_name(info->verdict),
+	       ibchan_gid_verdict_text(info->verdict));
+}
+
+static int show_gids(struct ibchan_context *context, const char *name, __u32 port)
+{
+	struct ibchan_gid_info info;
+	__u32 index = 0;
+	int err;
+
+	printf("    %5s  %-7s %-15s %4s %5s  %-24s %s\n", "index", "type",
+	       "network device", "vlan", "mtu", "GID", "verdict");
+	while (!(err = ibchan_gid_query(context, name, port, index, &info))) {
+		show_gid(&info);
+		index = info.index + 1;
+	}
+	if (err == -ENOENT)
+		return 0;
+	return complain("%s port %u: GIDs: %s", name, port, strerror(-err));
+}
+
 static void show_limits(const struct ibchan_device_info *info)
 {
 	printf("    node GUID        %016llx\n",
@@ -80,6 +134,10 @@ static void show_limits(const struct ibchan_device_info *info)
 	       info->caps & IBCHAN_DEVICE_USER_MR ? "yes" : "no");
 	printf("    atomics          %s\n",
 	       info->caps & IBCHAN_DEVICE_ATOMICS ? "yes" : "no");
+	printf("    immediate data   %s\n",
+	       info->caps & IBCHAN_DEVICE_IMMEDIATE ? "yes" : "no");
+	printf("    endpoints        %s\n",
+	       info->caps & IBCHAN_DEVICE_ENDPOINTS ? "yes" : "no, rdma_cm only");
 	printf("    max qp wr        %u\n", info->max_qp_wr);
 	printf("    max sge          send %u, receive %u, read %u\n",
 	       info->max_send_sge, info->max_recv_sge, info->max_read_sge);
@@ -91,19 +149,22 @@ static void show_limits(const struct ibchan_device_info *info)
 }
 
 static int show_device(struct ibchan_context *context,
-		       const struct ibchan_device_info *info, int verbose)
+		       const struct ibchan_device_info *info, int show)
 {
 	int ret = 0;
 	__u32 port;
 
-	for (port = 1; port <= info->ports; port++)
+	for (port = 1; port <= info->ports; port++) {
 		ret |= show_port(context, info->name, port);
-	if (verbose)
+		if (show & SHOW_GIDS)
+			ret |= show_gids(context, info->name, port);
+	}
+	if (show & SHOW_LIMITS)
 		show_limits(info);
 	return ret;
 }
 
-static int show_all(struct ibchan_context *context, int verbose)
+static int show_all(struct ibchan_context *context, int show)
 {
 	struct ibchan_device_info *infos = NULL;
 	int n = ibchan_device_list(context, NULL, 0);
@@ -126,7 +187,7 @@ static int show_all(struct ibchan_context *context, int verbose)
 		printf("%-16s %4s  %-7s %-10s %5s %5s  %s\n", "device", "port",
 		       "state", "link", "mtu", "index", "address");
 	for (i = 0; i < n; i++)
-		ret |= show_device(context, &infos[i], verbose);
+		ret |= show_device(context, &infos[i], show);
 	free(infos);
 	return ret;
 }
@@ -139,16 +200,16 @@ int devices_main(int argc, char **argv)
 		.doc = "List the RDMA devices that can be used from here.",
 	};
 	struct ibchan_context *context;
-	int verbose = 0;
+	int show = 0;
 	int ret;
 
 	argp_err_exit_status = EXIT_USAGE;
 	argv[0] = "ibchan devices";
-	if (argp_parse(&argp, argc, argv, 0, NULL, &verbose))
+	if (argp_parse(&argp, argc, argv, 0, NULL, &show))
 		return EXIT_USAGE;
 	if (open_context(&context))
 		return EXIT_FAILURE;
-	ret = show_all(context, verbose);
+	ret = show_all(context, show);
 	ibchan_context_close(context);
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

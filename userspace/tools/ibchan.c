@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* ibchan: look at the devices, and measure a channel. */
+/* ibchan: look at the devices, find out what is wrong, and measure a channel. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -15,6 +15,8 @@ static const struct command {
 	const char *help;
 } commands[] = {
 	{ "devices", devices_main, "list the RDMA devices and their ports" },
+	{ "doctor", doctor_main,
+	  "find out what is wrong on the way to a working channel" },
 	{ "pingpong", pingpong_main,
 	  "measure a channel: server without HOST, else client of HOST" },
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * ibchan pingpong: the options, and the conversation by TCP.
+ * ibchan pingpong: the options, and the conversation.
  *
  *	client				server
  *	hello (the plan)	->
@@ -13,7 +13,8 @@
  *	status			<->	status		data is right
  *
  * A side that fails says so in the next status. STATUS_BUSY may come before any
- * of them and only means that the peer is alive.
+ * of them and only means that the peer is alive. Over a channel, empty messages
+ * stand for it.
  */
 #include <argp.h>
 #include <endian.h>
@@ -59,7 +60,7 @@ struct offer_wire {
  * @local: for this side
  * @plan: for both
  * @host: NULL: be the server
- * @port: of TCP
+ * @port: of TCP, or of the connection manager
  * @row: 1: print one line for a program
  */
 struct arguments {
@@ -81,10 +82,18 @@ enum long_key {
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "Both sides:", 1 },
-	{ "port", 'p', "PORT", 0, "TCP port (default " DEFAULT_PORT ")", 0 },
-	{ "ib-dev", 'd', "NAME", 0, "device (default: the first)", 0 },
+	{ "port", 'p', "PORT", 0,
+	  "of the connection, or of TCP with -e (default " DEFAULT_PORT ")", 0 },
+	{ "endpoints", 'e', NULL, 0,
+	  "meet by TCP and exchange endpoints, instead of connecting by address",
+	  0 },
+	{ "ib-dev", 'd', "NAME", 0,
+	  "device (default: the one that leads to the other side; with -e, the first)",
+	  0 },
 	{ "ib-port", 'i', "N", 0, "its port (default: the first active)", 0 },
-	{ "gid-idx", 'g', "N", 0, "GID index (default: by rule)", 0 },
+	{ "gid-idx", 'g', "N", 0,
+	  "GID index, by address the one of the address to have here (default: by rule)",
+	  0 },
 	{ "mtu", 'm', "BYTES", 0,
 	  "256 to 4096 (default: what both ports can)", 0 },
 	{ "qp-timeout", 'u', "N", 0,
@@ -96,7 +105,7 @@ static const struct argp_option options[] = {
 	  "wait without sleeping, as perftest does; needs a CPU for each side",
 	  0 },
 	{ "row", KEY_ROW, NULL, 0,
-	  "one line for a program, separated by tabs: op, size, messages, bytes, min, median and p99 latency in ns, bytes/s, \"verified\"",
+	  "one line for a program, separated by tabs: op, size, messages, bytes, min, median and p99 latency in ns, bytes/s, \"address\" or \"endpoints\", \"verified\"",
 	  0 },
 	{ NULL, 0, NULL, 0, "Client; the server follows:", 2 },
 	{ "op", KEY_OP, "OP", 0, "send (default), write or read", 0 },
@@ -182,6 +191,9 @@ static error_t parse_local(int key, char *arg, struct argp_state *state)
 	struct local *local = &((struct arguments *)state->input)->local;
 
 	switch (key) {
+	case 'e':
+		local->endpoints = 1;
+		return 0;
 	case 'd':
 		local->device = arg;
 		return 0;
@@ -255,24 +267,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static int put_status(struct tcp *tcp, __u32 status)
+static int put_status(struct talk *talk, __u32 status)
 {
 	__be32 wire = htobe32(status);
 
-	return tcp_write(tcp, &wire, sizeof(wire));
+	return talk_write(talk, &wire, sizeof(wire));
 }
 
-int peer_tell_busy(struct tcp *tcp)
+int peer_tell_busy(struct talk *talk)
 {
-	return put_status(tcp, STATUS_BUSY);
+	return talk->by_address ? talk_tell_alive(talk) :
+				  put_status(talk, STATUS_BUSY);
 }
 
-static int get_status(struct tcp *tcp)
+static int get_status(struct talk *talk)
 {
 	__be32 wire;
 
 	do {
-		if (tcp_read(tcp, &wire, sizeof(wire)))
+		if (talk_read(talk, &wire, sizeof(wire)))
 			return -1;
 	} while (be32toh(wire) == STATUS_BUSY);
 	switch (be32toh(wire)) {
@@ -280,21 +293,21 @@ static int get_status(struct tcp *tcp)
 		return 0;
 	case STATUS_FAILED:
 		return complain("%s: the other side failed; its output tells why",
-				tcp->name);
+				talk->name);
 	default:
-		return complain("%s: what it says is not for us", tcp->name);
+		return complain("%s: what it says is not for us", talk->name);
 	}
 }
 
 /* @ret is what came out here. Returns 0 if both sides got so far. */
-static int agree(struct tcp *tcp, int ret)
+static int agree(struct talk *talk, int ret)
 {
-	if (put_status(tcp, ret ? STATUS_FAILED : STATUS_OK) || ret)
+	if (put_status(talk, ret ? STATUS_FAILED : STATUS_OK) || ret)
 		return -1;
-	return get_status(tcp);
+	return get_status(talk);
 }
 
-static int put_plan(struct tcp *tcp, const struct plan *plan)
+static int put_plan(struct talk *talk, const struct plan *plan)
 {
 	const struct hello_wire hello = {
 		.magic = htobe32(HELLO_MAGIC),
@@ -306,7 +319,7 @@ static int put_plan(struct tcp *tcp, const struct plan *plan)
 		.depth = htobe32(plan->depth),
 	};
 
-	return tcp_write(tcp, &hello, sizeof(hello));
+	return talk_write(talk, &hello, sizeof(hello));
 }
 
 static int plan_is_sane(const struct plan *plan)
@@ -321,17 +334,17 @@ static int plan_is_sane(const struct plan *plan)
 	       plan->depth >= 1 && plan->depth <= MAX_DEPTH;
 }
 
-static int get_plan(struct tcp *tcp, struct plan *plan)
+static int get_plan(struct talk *talk, struct plan *plan)
 {
 	struct hello_wire hello;
 
-	if (tcp_read(tcp, &hello, sizeof(hello)))
+	if (talk_read(talk, &hello, sizeof(hello)))
 		return -1;
 	if (be32toh(hello.magic) != HELLO_MAGIC)
-		return complain("%s: not an ibchan pingpong", tcp->name);
+		return complain("%s: not an ibchan pingpong", talk->name);
 	if (be32toh(hello.version) != HELLO_VERSION)
 		return complain("%s: pingpong version: ours %u, theirs %u",
-				tcp->name, HELLO_VERSION,
+				talk->name, HELLO_VERSION,
 				be32toh(hello.version));
 	plan->op = be32toh(hello.op);
 	plan->phases = be32toh(hello.phases);
@@ -339,7 +352,7 @@ static int get_plan(struct tcp *tcp, struct plan *plan)
 	plan->iters = be32toh(hello.iters);
 	plan->depth = be32toh(hello.depth);
 	if (!plan_is_sane(plan))
-		return complain("%s: asks for something impossible", tcp->name);
+		return complain("%s: asks for something impossible", talk->name);
 	return 0;
 }
 
@@ -353,12 +366,12 @@ static int accept_offer(struct side *side, const struct offer_wire *wire,
 
 	if (ibchan_endpoint_from_bytes(peer, wire->endpoint,
 				       sizeof(wire->endpoint), &error))
-		return complain_error(side->tcp->name, &error);
+		return complain_error(side->talk->name, &error);
 	if (ibchan_remote_region_from_bytes(&side->remote, wire->region,
 					    sizeof(wire->region)) ||
 	    side->remote.length < needed)
 		return complain("%s: its remote region is of no use",
-				side->tcp->name);
+				side->talk->name);
 	return 0;
 }
 
@@ -371,26 +384,26 @@ static int connect_sides(struct side *side, struct ibchan_endpoint *peer)
 
 	ret = side_offer(side, &mine, &region);
 	if (ret)
-		return agree(side->tcp, ret);
+		return agree(side->talk, ret);
 	ibchan_endpoint_to_bytes(&mine, wire.endpoint);
 	ibchan_remote_region_to_bytes(&region, wire.region);
-	if (tcp_write(side->tcp, &wire, sizeof(wire)) ||
-	    tcp_read(side->tcp, &wire, sizeof(wire)))
+	if (talk_write(side->talk, &wire, sizeof(wire)) ||
+	    talk_read(side->talk, &wire, sizeof(wire)))
 		return -1;
 	ret = accept_offer(side, &wire, peer);
 	if (!ret)
 		ret = side_connect(side, peer);
-	return agree(side->tcp, ret);
+	return agree(side->talk, ret);
 }
 
 static int run_phase(struct side *side, __u32 phase, struct result *result)
 {
 	if (!(side->plan->phases & phase))
 		return 0;
-	if (agree(side->tcp, traffic_arm(side, phase)) ||
-	    agree(side->tcp, traffic_run(side, phase, result)))
+	if (agree(side->talk, traffic_arm(side, phase)) ||
+	    agree(side->talk, traffic_run(side, phase, result)))
 		return -1;
-	return agree(side->tcp, traffic_verify(side, phase));
+	return agree(side->talk, traffic_verify(side, phase));
 }
 
 static int run_side(struct side *side, const struct arguments *args,
@@ -398,7 +411,7 @@ static int run_side(struct side *side, const struct arguments *args,
 {
 	struct ibchan_endpoint peer;
 
-	if (agree(side->tcp, side_open(side, &args->local)) ||
+	if (agree(side->talk, side_open(side, &args->local)) ||
 	    connect_sides(side, &peer))
 		return -1;
 	if (!args->row)
@@ -409,10 +422,11 @@ static int run_side(struct side *side, const struct arguments *args,
 	return 0;
 }
 
-static void report(const struct arguments *args, struct result *result)
+static void report(const struct side *side, const struct arguments *args,
+		   struct result *result)
 {
 	if (args->row && args->host)
-		report_row(&args->plan, result);
+		report_row(side, result);
 	if (args->row)
 		return;
 	if (args->host)
@@ -420,46 +434,72 @@ static void report(const struct arguments *args, struct result *result)
 	puts("verified");
 }
 
-static int run(struct arguments *args, struct tcp *tcp)
+static int run(struct side *side, const struct arguments *args)
 {
-	struct side side = {
-		.plan = &args->plan,
-		.is_client = !!args->host,
-		.timeout_s = args->local.timeout_s,
-		.spin = args->local.spin,
-		.tcp = tcp,
-	};
 	struct result result = { 0 };
 	int ret;
 
 	result.latency_ns = calloc(args->plan.iters, sizeof(__u64));
 	if (!result.latency_ns)
 		return complain("no memory for %u rounds", args->plan.iters);
-	ret = run_side(&side, args, &result);
-	side_close(&side);
+	ret = run_side(side, args, &result);
 	if (!ret)
-		report(args, &result);
+		report(side, args, &result);
 	free(result.latency_ns);
 	return ret;
 }
 
-static int meet(struct arguments *args, struct tcp *tcp)
+static int meet(struct arguments *args, struct talk *talk)
 {
-	tcp->timeout_s = args->local.timeout_s;
-	if (args->host)
-		return tcp_connect(tcp, args->host, args->port) ||
-		       put_plan(tcp, &args->plan) ? -1 : 0;
-	if (!args->row) {
-		printf("waiting for a client on TCP port %s\n", args->port);
+	if (!args->host && !args->row) {
+		printf("waiting for a client on %s %s\n",
+		       talk->by_address ? "port" : "TCP port", args->port);
 		fflush(stdout);
 	}
-	return tcp_accept(tcp, args->port) || get_plan(tcp, &args->plan) ?
-	       -1 : 0;
+	if (talk_begin(talk))
+		return -1;
+	return args->host ? put_plan(talk, &args->plan) :
+			    get_plan(talk, &args->plan);
+}
+
+static int meet_and_run(struct arguments *args)
+{
+	const struct local *local = &args->local;
+	struct talk talk = {
+		.by_address = !local->endpoints,
+		.timeout_s = local->timeout_s,
+		.tcp = { .fd = -1 },
+		.options = {
+			.host = args->host,
+			.port = args->port,
+			.device = local->device,
+			.ib_port = local->ib_port,
+			.gid_index = local->gid_index,
+		},
+	};
+	struct side side = {
+		.plan = &args->plan,
+		.is_client = !!args->host,
+		.timeout_s = local->timeout_s,
+		.spin = local->spin,
+		.talk = &talk,
+	};
+	int ret = meet(args, &talk);
+
+	/* What it has opened is for the data, too. */
+	side.context = talk.context;
+	side.device = talk.device;
+	if (!ret)
+		ret = run(&side, args);
+	talk_end(&talk);
+	side_close(&side);
+	return ret;
 }
 
 static const char doc[] =
 	"Measure a channel between two processes, and check the data.\n"
-	"Start the server without HOST, then the client with the server's HOST.\n"
+	"Start the server without HOST, then the client with the server's HOST,\n"
+	"which is an IP address of one of its RDMA devices, or a name of one.\n"
 	"\vLatency is half the time there and back for send and write, the whole\n"
 	"time of one read for read. For write, each side watches its memory for\n"
 	"the other's write.";
@@ -480,16 +520,9 @@ int pingpong_main(int argc, char **argv)
 			  .iters = DEFAULT_ITERS },
 		.port = DEFAULT_PORT,
 	};
-	struct tcp tcp;
-	int ret;
-
 	argp_err_exit_status = EXIT_USAGE;
 	argv[0] = "ibchan pingpong";
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
 		return EXIT_USAGE;
-	ret = meet(&args, &tcp);
-	if (!ret)
-		ret = run(&args, &tcp);
-	tcp_close(&tcp);
-	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+	return meet_and_run(&args) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

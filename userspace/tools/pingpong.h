@@ -2,7 +2,9 @@
 /*
  * ibchan pingpong: two processes, one channel, data that is checked.
  *
- *	pingpong.c	options, and what the two sides say to each other by TCP
+ *	pingpong.c	options, and what the two sides say to each other
+ *	talk.c		how they say it: by TCP, or over a channel of its own,
+ *	talk_address.c	which was connected by address
  *	side.c		one side's objects: from the device to the channel
  *	traffic.c	the messages
  *	report.c	the figures
@@ -13,7 +15,7 @@
 #include <ibchan.h>
 
 #include "pattern.h"
-#include "tcp.h"
+#include "talk.h"
 
 enum phase {
 	PHASE_LATENCY = 1,
@@ -42,7 +44,8 @@ struct plan {
 
 /**
  * struct local - what each side chooses for itself
- * @device: NULL: the first
+ * @endpoints: 1: meet by TCP and exchange endpoints; 0: connect by address
+ * @device: NULL: by address, the one that leads to the peer; else the first
  * @ib_port: 0: the first active one
  * @mtu: bytes; 0: what both ports can
  * @gid_index: IBCHAN_AUTO: by rule
@@ -51,6 +54,7 @@ struct plan {
  * @spin: 1: wait for completions without sleeping
  */
 struct local {
+	int endpoints;
 	const char *device;
 	__u32 ib_port;
 	__u32 mtu;
@@ -66,8 +70,9 @@ struct local {
  * @is_client: 1 or 0
  * @timeout_s: for each wait; 0: no limit
  * @spin: 1: wait for completions without sleeping
- * @tcp: to the other end
- * @context: and so on to @channel: in the order of their making
+ * @talk: with the other end
+ * @context: and so on to @channel: in the order of their making; the first two
+ *	may be from @talk
  * @stride: from one slot to the next
  * @out: slots that this side's messages go out from
  * @in: slots that the other's arrive in
@@ -84,7 +89,7 @@ struct side {
 	int is_client;
 	int timeout_s;
 	int spin;
-	struct tcp *tcp;
+	struct talk *talk;
 	struct ibchan_context *context;
 	struct ibchan_device *device;
 	struct ibchan_pd *pd;
@@ -122,7 +127,7 @@ struct result {
 /* All that return int: 0, or -1 after a message. */
 
 /* pingpong.c; tells the peer that this side is still at it. */
-int peer_tell_busy(struct tcp *tcp);
+int peer_tell_busy(struct talk *talk);
 
 /* side.c */
 int side_open(struct side *side, const struct local *local);
@@ -140,6 +145,6 @@ __u64 traffic_now_ns(void);
 /* report.c */
 void report_path(const struct side *side, const struct ibchan_endpoint *peer);
 void report_result(const struct plan *plan, struct result *result);
-void report_row(const struct plan *plan, struct result *result);
+void report_row(const struct side *side, struct result *result);
 
 #endif /* _IBCHAN_PINGPONG_H */

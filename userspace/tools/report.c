@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What a pingpong has found out. */
+#include <arpa/inet.h>
 #include <endian.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,17 +72,47 @@ static void report_end(const char *which, const struct ibchan_endpoint *end)
 		       gid_text(end->gid, gid, sizeof(gid)));
 }
 
+static void report_address(const char *which, __u32 qpn,
+			   const struct sockaddr_storage *address)
+{
+	char host[INET6_ADDRSTRLEN] = "?";
+	/* At the same place for both families. */
+	unsigned int port = ntohs(((const struct sockaddr_in *)address)->sin_port);
+
+	getnameinfo((const struct sockaddr *)address, sizeof(*address), host,
+		    sizeof(host), NULL, 0, NI_NUMERICHOST);
+	printf("%-10s qpn 0x%06x, %s port %u\n", which, qpn, host, port);
+}
+
+static void report_ends(const struct side *side, const struct ibchan_endpoint *mine,
+			const struct ibchan_endpoint *peer)
+{
+	struct ibchan_connection_info info;
+
+	printf("%-10s by %s\n", "connected",
+	       side->talk->by_address ? "address (rdma_cm)" : "endpoints");
+	if (!side->talk->by_address) {
+		report_end("local", mine);
+		report_end("remote", peer);
+	} else if (!ibchan_channel_connection(side->channel, &info)) {
+		report_address("local", be32toh(mine->qpn), &info.local);
+		report_address("remote", be32toh(peer->qpn), &info.peer);
+	}
+}
+
 void report_path(const struct side *side, const struct ibchan_endpoint *peer)
 {
 	struct ibchan_channel_info info;
 
 	if (ibchan_channel_query(side->channel, &info))
 		return;
-	report_end("local", &info.endpoint);
-	report_end("remote", peer);
-	printf("%-10s %s, port %u, gid index %u, mtu %u\n", "path",
-	       ibchan_device_name(side->device), info.params.port,
-	       info.params.gid_index, info.params.mtu);
+	report_ends(side, &info.endpoint, peer);
+	printf("%-10s %s, port %u, ", "path", ibchan_device_name(side->device),
+	       info.params.port);
+	/* By address, the connection manager has chosen it. */
+	if (!side->talk->by_address)
+		printf("gid index %u, ", info.params.gid_index);
+	printf("mtu %u\n", info.params.mtu);
 	fflush(stdout);
 }
 
@@ -102,15 +134,17 @@ void report_result(const struct plan *plan, struct result *result)
 		       result->messages, plan->depth);
 }
 
-void report_row(const struct plan *plan, struct result *result)
+void report_row(const struct side *side, struct result *result)
 {
+	const struct plan *plan = side->plan;
 	const struct figures sum = sum_up(plan, result);
 
-	printf("%s\t%u\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\tverified\n",
+	printf("%s\t%u\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%s\tverified\n",
 	       ibchan_opcode_name(plan->op), plan->size,
 	       (unsigned long long)sum.messages, (unsigned long long)sum.bytes,
 	       (unsigned long long)sum.min_ns,
 	       (unsigned long long)sum.median_ns,
 	       (unsigned long long)sum.p99_ns,
-	       (unsigned long long)sum.bytes_per_s);
+	       (unsigned long long)sum.bytes_per_s,
+	       side->talk->by_address ? "address" : "endpoints");
 }

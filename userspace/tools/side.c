@@ -25,6 +25,16 @@ static int open_device(struct side *side, const char *name)
 	if (err)
 		return complain("device %s: %s; `ibchan devices` lists them",
 				name ? name : "(first)", strerror(-err));
+	return 0;
+}
+
+/* Who talks by address has found the device that way. */
+static int open_domain(struct side *side, const char *name)
+{
+	int err;
+
+	if (!side->device && open_device(side, name))
+		return -1;
 	err = ibchan_pd_alloc(side->device, &side->pd);
 	if (err)
 		return complain("protection domain: %s", strerror(-err));
@@ -102,7 +112,7 @@ static int prepare_channel(struct side *side, const struct local *local)
 
 int side_open(struct side *side, const struct local *local)
 {
-	if (open_device(side, local->device) || alloc_slots(side) ||
+	if (open_domain(side, local->device) || alloc_slots(side) ||
 	    register_all(side))
 		return -1;
 	return prepare_channel(side, local);
@@ -130,9 +140,13 @@ int side_connect(struct side *side, const struct ibchan_endpoint *peer)
 {
 	struct ibchan_error error;
 
-	if (ibchan_prepared_handshake(side->prepared, peer, &side->channel,
-				      &error))
+	if (side->talk->by_address) {
+		if (talk_connect(side->talk, side->prepared, &side->channel))
+			return -1;
+	} else if (ibchan_prepared_handshake(side->prepared, peer,
+					     &side->channel, &error)) {
 		return complain_error("handshake", &error);
+	}
 	side->prepared = NULL;
 	return 0;
 }

@@ -9,10 +9,11 @@
 #define ATTRIBUTE(name, ...)	__attribute__((name(__VA_ARGS__)))
 #define __printf(string, first)	ATTRIBUTE(format, printf, string, first)
 
-/* 2: the command line was wrong; 1: anything else failed. */
+/* 2: the command line was wrong; 1: anything else failed. Not of the doctor. */
 #define EXIT_USAGE	2
 
 int devices_main(int argc, char **argv);
+int doctor_main(int argc, char **argv);
 int pingpong_main(int argc, char **argv);
 
 /*

@@ -133,7 +133,7 @@ static int tell_busy(struct side *side)
 	if (now - side->told_ns < NSEC_PER_SEC)
 		return 0;
 	side->told_ns = now;
-	return peer_tell_busy(side->tcp);
+	return peer_tell_busy(side->talk);
 }
 
 /* Waits for up to @limit_ns. Returns as ibchan_cq_wait(). */

@@ -108,6 +108,31 @@ struct ibchan_port_attr {
 };
 
 /**
+ * struct ibchan_gid_attr - one address of a port
+ * @index: entry of the GID table
+ * @verdict: enum ibchan_gid_verdict: whether a channel takes it by rule, or why not
+ * @type: IBCHAN_GID_TYPE_*
+ * @ndev_index: interface index of its network device; 0: none that can be seen, and
+ *	then the rest is empty, too
+ * @ndev_mtu: bytes
+ * @vlan_id: IBCHAN_VLAN_NONE without a tag
+ * @mac: Ethernet address
+ * @gid: the address
+ * @ndev_name: of the network device
+ */
+struct ibchan_gid_attr {
+	u32 index;
+	u32 verdict;
+	u32 type;
+	u32 ndev_index;
+	u32 ndev_mtu;
+	u16 vlan_id;
+	u8 mac[6];
+	u8 gid[IBCHAN_GID_SIZE];
+	char ndev_name[IBCHAN_NDEV_NAME_SIZE];
+};
+
+/**
  * struct ibchan_completion - how one work ended
  * @wr_id: of its work request
  * @cookie: of its channel
@@ -217,7 +242,7 @@ struct ibchan_dmabuf {
 /*
  * Flags of a cq. What a device takes for an error that wakes a solicited cq is its
  * own matter: soft-RoCE leaves failed sends out, so give them another cq, or break
- * the channel, which looks.
+ * the channel, which looks. A keepalive that is out reaps any cq, now and then.
  */
 #define IBCHAN_CQ_POLLED	0x1U	/* its owner reaps, polls, waits or arms; else posts do */
 #define IBCHAN_CQ_KEEP		0x2U	/* completions stay until ibchan_cq_poll() takes them */
@@ -225,8 +250,8 @@ struct ibchan_dmabuf {
 
 /**
  * struct ibchan_cq_init - what a cq is made from
- * @entries: work requests of all channels on it, and 2 for each channel; 0: 4096,
- *	or the device's largest
+ * @entries: work requests of all channels on it, and 2 for each channel, 3 for one
+ *	with IBCHAN_MODE_CREDITS; 0: 4096, or the device's largest
  * @flags: IBCHAN_CQ_*
  * @sink: for completions by wr_id and for events; NULL: none
  * @priv: for @sink
@@ -337,12 +362,17 @@ struct ibchan_wr {
  * @net: network namespace that the channel's address must belong to; to be kept
  *	until the channel is closed. NULL: any.
  * @cookie: comes back in each completion
- * @broken: the channel has broken by itself, by ibchan_channel_break() or because
- *	its device left (-ENODEV); called once, in any context but NMI, maybe under
- *	locks of ibchan's or the driver's, and not for a channel that is being
- *	closed. It must not sleep; it may break and close channels. May be NULL.
- * @priv: for @broken; where a channel is closed in atomic context, to be kept until
- *	ibchan_flush()
+ * @connected: the channel was connected by address (<rdma/ibchan_connect.h>) and takes
+ *	work; called once, in process context with bottom halves off; it must not sleep;
+ *	it may post, break and close channels. May be NULL.
+ * @broken: the channel has broken by itself, by ibchan_channel_break(), because its
+ *	device left (-ENODEV) or its address (-EADDRNOTAVAIL); called once, in any
+ *	context but NMI, maybe under locks of ibchan's or the driver's, and not for a
+ *	channel that is being closed. It must not sleep; it may break and close
+ *	channels. May be NULL.
+ * @priv: for @connected and @broken; where a channel is closed in atomic context, to
+ *	be kept until ibchan_flush()
+ * @options: what else; all zero is the default
  */
 struct ibchan_build {
 	struct ibchan_pd *pd;
@@ -350,8 +380,10 @@ struct ibchan_build {
 	struct ibchan_cq *recv_cq;
 	struct net *net;
 	u64 cookie;
+	void (*connected)(void *priv);
 	void (*broken)(void *priv, int error);
 	void *priv;
+	struct ibchan_options options;
 };
 
 /**
@@ -363,6 +395,8 @@ struct ibchan_build {
  * @recvs_in_flight: posted and not completed
  * @params: in effect
  * @endpoint: for the peer
+ * @options: in effect
+ * @facts: what else is known of it
  */
 struct ibchan_channel_attr {
 	u32 state;
@@ -372,6 +406,27 @@ struct ibchan_channel_attr {
 	u32 recvs_in_flight;
 	struct ibchan_params params;
 	struct ibchan_endpoint endpoint;
+	struct ibchan_options options;
+	struct ibchan_facts facts;
+};
+
+/**
+ * struct ibchan_times - how long a channel tries
+ * @ack_timeout_ns: until a message that nobody has answered is sent again;
+ *	IBCHAN_TIMEOUT_NEVER: it is not
+ * @rnr_timer_ns: how long the peer is told to wait when its message met no receive
+ * @worst_case_ns: until a message that nobody ever answers has failed, at most: devices
+ *	may take four times @ack_timeout_ns for each try; IBCHAN_TIMEOUT_NEVER: it does
+ *	not, or need not (7 retries are without end on some devices)
+ * @ack_retries: how often it is sent again
+ * @rnr_retries: how often it is sent again when it met no receive; 7: without end
+ */
+struct ibchan_times {
+	s64 ack_timeout_ns;
+	s64 rnr_timer_ns;
+	s64 worst_case_ns;
+	u32 ack_retries;
+	u32 rnr_retries;
 };
 
 /**
@@ -393,6 +448,8 @@ void ibchan_device_put(struct ibchan_device *dev);
 int ibchan_device_query(struct ibchan_device *dev, struct ibchan_device_attr *attr);
 int ibchan_port_query(struct ibchan_device *dev, u32 port, struct net *net,
 		      struct ibchan_port_attr *attr);
+int ibchan_gid_query(struct ibchan_device *dev, u32 port, struct net *net,
+		     struct ibchan_gid_attr *attr);
 void ibchan_flush(void);
 
 struct ibchan_pd *ibchan_pd_alloc(struct ibchan_device *dev);
@@ -442,10 +499,17 @@ int ibchan_channel_handshake(struct ibchan_channel *ch,
 			     const struct ibchan_endpoint *peer,
 			     struct ibchan_reason *reason);
 void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr *attr);
+u32 ibchan_channel_state(const struct ibchan_channel *ch);
+u32 ibchan_channel_history(struct ibchan_channel *ch, struct ibchan_history_event *events,
+			   u32 num);
 void ibchan_channel_break(struct ibchan_channel *ch, int error);
 void ibchan_channel_close(struct ibchan_channel *ch);
 u32 ibchan_channel_max_sge(const struct ibchan_channel *ch, u8 opcode);
 void ibchan_channel_arm(struct ibchan_channel *ch, const struct ibchan_cq *except);
+int ibchan_channel_times(struct ibchan_channel *ch, struct ibchan_times *times);
+int ibchan_channel_credits(struct ibchan_channel *ch);
+int ibchan_channel_wait_credits(struct ibchan_channel *ch, s64 timeout_ns);
+int ibchan_credits_wait(int (*look)(void *arg), void *arg, s64 timeout_ns);
 
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason);

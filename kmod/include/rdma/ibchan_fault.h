@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * For tests: the points at which verbs can be made to fail. The functions exist
- * only in a module that was built with IBCHAN_FAULTS=1.
+ * For tests: the points at which verbs can be made to fail, and the windows that can
+ * be widened. The functions exist only in a module that was built with IBCHAN_FAULTS=1.
  */
 #ifndef _RDMA_IBCHAN_FAULT_H
 #define _RDMA_IBCHAN_FAULT_H
@@ -28,6 +28,7 @@ struct ibchan_device;
 	X(POST_RECV, post_recv)		/* counts requests */		\
 	X(SEND_MARKER, send_marker)					\
 	X(RECV_MARKER, recv_marker)					\
+	X(POST_TELL, post_tell)						\
 	X(MR_REG_USER, mr_reg_user)					\
 	X(MR_ALLOC, mr_alloc)						\
 	X(MR_MAP, mr_map)						\
@@ -43,9 +44,38 @@ enum ibchan_fault_point {
 	IBCHAN_FAULTS_NUM
 };
 
+/*
+ * All windows, in each of which somebody else may do anything: X(NAME, name). They last
+ * an instant, unless they are widened.
+ */
+#define IBCHAN_FAULT_WINDOWS(X)						\
+	X(PINNED, pinned)	/* plain memory is; nothing is posted */	\
+	X(FOUND, found)		/* handles are pointers, under RCU */	\
+	X(CHECKED, checked)	/* the state is; nothing is taken yet */	\
+	X(TAKEN, taken)		/* all is; the device has nothing yet */	\
+	X(COMPLETED, completed)	/* the device knows, nobody else does */	\
+	X(RELEASED, released)	/* the region is; nobody was told */	\
+	X(REAPED, reaped)	/* the right to reap is still held */	\
+	X(HIDDEN, hidden)	/* a channel's handle; it is not closed */	\
+	X(REFUSING, refusing)	/* a closed channel; its qp still works */	\
+	X(BREAKING, breaking)	/* a broken channel; its qp still works */	\
+	X(UNUSED, unused)	/* a region that is about to go */	\
+	X(LEAVING, leaving)	/* a device that still lets all in */
+
+#define IBCHAN_FAULT_WINDOW(NAME, name) IBCHAN_WINDOW_##NAME,
+enum ibchan_fault_window {
+	IBCHAN_FAULT_WINDOWS(IBCHAN_FAULT_WINDOW)
+	IBCHAN_WINDOWS_NUM
+};
+
+#define IBCHAN_WINDOW_MAX_US	1000000
+
 void ibchan_fault_set(enum ibchan_fault_point point, u32 nth, int error);
 u32 ibchan_fault_passed(enum ibchan_fault_point point);
 const char *ibchan_fault_name(enum ibchan_fault_point point);
+int ibchan_fault_widen(enum ibchan_fault_window window, u32 us);
+void ibchan_fault_visits(enum ibchan_fault_window window, u32 *entered, u32 *left);
+const char *ibchan_fault_window_name(enum ibchan_fault_window window);
 void ibchan_fault_raise_cq_error(struct ibchan_cq *cq);
 void ibchan_fault_raise_fatal(struct ibchan_device *dev);
 

@@ -28,6 +28,7 @@ struct ibchan_error;
  *	channel's works that complete there need, in any case
  * @reserved: 0
  * @params: every knob; see struct ibchan_params in linux/ibchan.h
+ * @options: what else; see struct ibchan_options in linux/ibchan_options.h
  *
  * Start with ibchan_builder_init(), change what you like, use it as often as
  * you like.
@@ -39,6 +40,7 @@ struct ibchan_builder {
 	__u32 min_cq_entries;
 	__u32 reserved;
 	struct ibchan_params params;
+	struct ibchan_options options;
 };
 
 /**
@@ -54,8 +56,9 @@ struct ibchan_builder {
  *			regions of @pd that were registered for it
  *	max_send_wr	16 sends, writes, reads and atomics in flight
  *	max_recv_wr	16 receives in flight
- *	max_send_sge	16 elements of one
- *	max_recv_sge	16 elements of one
+ *	max_send_sge	IBCHAN_AUTO: 16 elements of one, or as many as the device can
+ *			if those are less (siw: 6)
+ *	max_recv_sge	IBCHAN_AUTO: the same for receives
  *	rnr_retries	6 (0 to 7; 7: for ever)
  *	ack_retries	6 (0 to 7)
  *	min_rnr_timer	16: 2.56 ms (0 to 31; see ibchan_rnr_timer_from_ns())
@@ -64,11 +67,14 @@ struct ibchan_builder {
  *	send_psn	IBCHAN_AUTO: random (or 24 bits)
  *	recv_psn	IBCHAN_AUTO: what the peer's endpoint says (or 24 bits)
  *	port		0: the first active one
- *	gid_index	IBCHAN_AUTO: by rule
+ *	gid_index	IBCHAN_AUTO: by rule; IBCHAN_AUTO_IPV4, IBCHAN_AUTO_IPV6: the
+ *			same for one family
  *	max_rd_atomic	IBCHAN_AUTO: as many as both devices can
  *	traffic_class	0 (to 255)
  *	service_level	0 (to 15)
  *	max_inline_data	0 bytes
+ *	options.mode	0 (or IBCHAN_MODE_CREDITS: see
+ *			ibchan_channel_wait_credits())
  */
 void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
 			 struct ibchan_cq *cq);
@@ -82,9 +88,11 @@ void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
  * Return: 0; -EINVAL: a knob is out of range, or the MTU above the port's;
  * -ENETDOWN: no port is active; -EADDRNOTAVAIL: the port has no usable address,
  * or not yet; -EXDEV: @builder names objects of different devices; -EAGAIN: the
- * completion queue has no room for the channel's works; -EPERM: see Fork;
- * -EMFILE: too many objects; for a cq of its own also as ibchan_cq_create(); what
- * the device's driver answers.
+ * completion queue has no room for the channel's works; -EOPNOTSUPP: an unknown mode,
+ * or one that the device cannot; -EACCES: a mode that needs more access than the
+ * channel has; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the process's
+ * RDMA cgroup holds as many objects as it may; for a cq of its own also as
+ * ibchan_cq_create(); what the device's driver answers.
  */
 int ibchan_builder_prepare(const struct ibchan_builder *builder,
 			   struct ibchan_prepared **prepared,
@@ -97,6 +105,17 @@ int ibchan_builder_prepare(const struct ibchan_builder *builder,
  */
 void ibchan_prepared_endpoint(const struct ibchan_prepared *prepared,
 			      struct ibchan_endpoint *endpoint);
+
+/**
+ * ibchan_prepared_channel() - for receives before there is a peer
+ * @prepared: the prepared channel
+ *
+ * What the peer sends first finds them, however early it comes. The channel takes nothing
+ * else yet. It is the same that connecting hands out later.
+ *
+ * Return: the channel; it lives as long as @prepared, or what becomes of that.
+ */
+struct ibchan_channel *ibchan_prepared_channel(struct ibchan_prepared *prepared);
 
 /**
  * ibchan_prepared_params() - the knobs, with what the kernel chose
@@ -119,7 +138,9 @@ void ibchan_prepared_params(const struct ibchan_prepared *prepared,
  * the endpoints.
  *
  * Return: 0; -EINVAL: the peer does not fit, @error names ours and theirs;
- * -EPERM: see Fork; what the device's driver answers.
+ * -EHOSTUNREACH: no route to the peer, or its next hop did not answer within 2 s;
+ * -EADDRNOTAVAIL: the channel's own address has gone; -EPERM: see Fork; what the
+ * device's driver answers.
  */
 int ibchan_prepared_handshake(struct ibchan_prepared *prepared,
 			      const struct ibchan_endpoint *peer,
@@ -204,6 +225,8 @@ int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint,
  * @reserved: 0
  * @params: in effect; mtu and max_rd_atomic are the agreed ones
  * @endpoint: of this side
+ * @options: in effect
+ * @facts: what else is known of it; see struct ibchan_facts
  */
 struct ibchan_channel_info {
 	__u32 state;
@@ -214,6 +237,8 @@ struct ibchan_channel_info {
 	__u32 reserved;
 	struct ibchan_params params;
 	struct ibchan_endpoint endpoint;
+	struct ibchan_options options;
+	struct ibchan_facts facts;
 };
 
 /**
@@ -225,6 +250,92 @@ struct ibchan_channel_info {
  */
 int ibchan_channel_query(struct ibchan_channel *channel,
 			 struct ibchan_channel_info *info);
+
+/**
+ * ibchan_channel_text() - who is at the two ends of a channel
+ * @info: as ibchan_channel_query() filled it
+ * @buf: where to, ends with a NUL if @len is not 0
+ * @len: bytes of @buf
+ *
+ * One line without a newline, for example "rxe0 port 1 (10.77.0.1) to 10.77.0.2 qpn
+ * 0x12, 3.2 s old". Addresses are IPv4 or IPv6 ones where a GID is one. 256 bytes are
+ * always enough.
+ *
+ * Return: the length of the whole text without its NUL, as snprintf() does.
+ */
+int ibchan_channel_text(const struct ibchan_channel_info *info, char *buf, size_t len);
+
+/**
+ * ibchan_channel_error_text() - what failed, between whom
+ * @info: as ibchan_channel_query() filled it after the failure
+ * @error: as the call left it
+ * @buf: where to, ends with a NUL if @len is not 0
+ * @len: bytes of @buf
+ *
+ * One line without a newline: ibchan_error_text() with the operation, the two ends and
+ * what the device has tried. For example "send on rxe0 port 1 (10.77.0.1) to 10.77.0.2
+ * qpn 0x12, 3.2 s old: RETRY_EXC_ERR after 6 retries of 67.1 ms: no answer: ...". 640
+ * bytes are always enough.
+ *
+ * Return: the length of the whole text without its NUL, as snprintf() does.
+ */
+int ibchan_channel_error_text(const struct ibchan_channel_info *info,
+			      const struct ibchan_error *error, char *buf, size_t len);
+
+/**
+ * struct ibchan_times - how long a channel tries
+ * @ack_timeout_ns: until a message that nobody has answered is sent again;
+ *	IBCHAN_TIMEOUT_NEVER: it is not
+ * @rnr_timer_ns: how long the peer is told to wait when its message met no receive
+ * @worst_case_ns: until a message that nobody ever answers has failed, at most:
+ *	devices may take four times @ack_timeout_ns for each try;
+ *	IBCHAN_TIMEOUT_NEVER: it does not, or need not (7 retries are without end on
+ *	some devices)
+ * @ack_retries: how often it is sent again
+ * @rnr_retries: how often it is sent again when it met no receive; 7: without end
+ */
+struct ibchan_times {
+	__s64 ack_timeout_ns;
+	__s64 rnr_timer_ns;
+	__s64 worst_case_ns;
+	__u32 ack_retries;
+	__u32 rnr_retries;
+};
+
+/**
+ * ibchan_channel_times() - how long a channel tries, in times and counts
+ * @channel: connected or broken
+ * @times: where to put the answer
+ *
+ * They were given to the device when the channel was connected: the time that the
+ * peer is told to wait before anything could arrive, the others before anything
+ * could be sent.
+ *
+ * Return: 0 or a negative errno.
+ */
+int ibchan_channel_times(struct ibchan_channel *channel,
+			 struct ibchan_times *times);
+
+/**
+ * ibchan_channel_wait_credits() - wait until a channel may send
+ * @channel: connected, built with IBCHAN_MODE_CREDITS in the builder's options
+ * @timeout_ns: in nanoseconds; 0: look once; IBCHAN_TIMEOUT_NEVER: no limit
+ *
+ * Such a channel posts a send, or a write with immediate, only when the peer has a
+ * receive for it: so none fails because the peer had no receive, whatever
+ * rnr_retries says. With no receive left ibchan_post() and the like answer -EAGAIN
+ * with reason PEER_CREDITS and post nothing; this call waits until that is over. The
+ * blocking calls do so by themselves, for as long as they may wait.
+ *
+ * Receives of the peer make no event here: the kernel looks again and again, with
+ * pauses that grow to 1 ms. No descriptor gets readable.
+ *
+ * Return: how many messages may be posted now, 1 and up; -ETIMEDOUT; -EINTR: a
+ * signal came; -EOPNOTSUPP: the channel was built without that mode; -ESHUTDOWN: it
+ * is broken; -EINVAL: a negative time; -EPERM: see Fork.
+ */
+int ibchan_channel_wait_credits(struct ibchan_channel *channel,
+				__s64 timeout_ns);
 
 /**
  * ibchan_channel_send_cq() - where a channel's sends, writes and reads complete
@@ -260,7 +371,8 @@ int ibchan_channel_break(struct ibchan_channel *channel);
  * ibchan_channel_close() - break, drain and free a channel
  * @channel: NULL is fine
  *
- * Takes a bounded time. Its works have completed when this returns; the
+ * Takes a bounded time; before the answer to a request over iWARP, as long as the driver
+ * waits for that (siw: 10 s). Its works have completed when this returns; the
  * completions can still be polled and name no channel then. A cq of its own goes
  * with it; only pending works can still be asked. No other thread may wait for a
  * work of the channel, or on a cq of its own, meanwhile.

@@ -174,7 +174,8 @@ int ibchan_device_list(struct ibchan_context *context,
  * The caller's network namespace is remembered with it.
  *
  * Return: 0; -ENODEV: no such device, or not visible from here; -EINVAL: @name
- * is too long; -EPERM: see Fork; -EMFILE: too many objects.
+ * is too long; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the
+ * process's RDMA cgroup holds as many devices open as it may.
  */
 int ibchan_device_open(struct ibchan_context *context, const char *name,
 		       struct ibchan_device **device);
@@ -207,6 +208,65 @@ const char *ibchan_device_name(const struct ibchan_device *device);
  */
 int ibchan_port_query(struct ibchan_context *context, const char *name,
 		      __u32 port, struct ibchan_port_info *info);
+
+/**
+ * struct ibchan_gid_info - one address of a port
+ * @index: entry of the GID table
+ * @verdict: enum ibchan_gid_verdict: whether a channel takes it by rule, or why not
+ * @type: IBCHAN_GID_TYPE_*
+ * @ndev_index: interface index of its network device; 0: none that can be seen from
+ *	here, and then the rest is empty, too
+ * @ndev_mtu: of the network device, in bytes
+ * @vlan_id: IBCHAN_VLAN_NONE where the packets have no tag
+ * @mac: Ethernet address behind the GID
+ * @gid: the address
+ * @ndev_name: of the network device, with a final NUL
+ * @reserved: 0
+ */
+struct ibchan_gid_info {
+	__u32 index;
+	__u32 verdict;
+	__u32 type;
+	__u32 ndev_index;
+	__u32 ndev_mtu;
+	__u16 vlan_id;
+	__u8 mac[6];
+	__u8 gid[IBCHAN_GID_SIZE];
+	char ndev_name[IBCHAN_NDEV_NAME_SIZE];
+	__u32 reserved[5];
+};
+
+/**
+ * ibchan_gid_query() - the addresses of a port, and what the rule says about them
+ * @context: open
+ * @name: of the device, which need not be open
+ * @port: 1 and up
+ * @index: the first entry to look at
+ * @info: told of the first entry in use from @index on
+ *
+ * To see all of a table, begin with @index 0 and go on at the told one's index + 1.
+ *
+ * Return: 0; -ENOENT: no entry from @index on is in use; -ENODEV: no such device;
+ * -EINVAL: no such port, or @name is too long.
+ */
+int ibchan_gid_query(struct ibchan_context *context, const char *name,
+		     __u32 port, __u32 index, struct ibchan_gid_info *info);
+
+/**
+ * ibchan_gid_verdict_name() - the name of a verdict on a GID
+ * @verdict: enum ibchan_gid_verdict
+ *
+ * Return: as in IBCHAN_GID_VERDICTS, "unknown" for another number.
+ */
+const char *ibchan_gid_verdict_name(__u32 verdict);
+
+/**
+ * ibchan_gid_verdict_text() - what a verdict on a GID means, and what can be done
+ * @verdict: enum ibchan_gid_verdict
+ *
+ * Return: a text that is never NULL.
+ */
+const char *ibchan_gid_verdict_text(__u32 verdict);
 
 #ifdef __cplusplus
 }

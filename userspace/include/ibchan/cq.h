@@ -55,7 +55,8 @@ struct ibchan_completion {
  * unread, so no completion is ever lost.
  *
  * Return: 0; -EINVAL: out of range; -EPERM: see Fork; -EMFILE: too many
- * objects or open files; -EPROTO: the kernel's ring is not one this library
+ * objects or open files; -EDQUOT: the process's RDMA cgroup holds as many
+ * objects as it may; -EPROTO: the kernel's ring is not one this library
  * can read.
  */
 int ibchan_cq_create(struct ibchan_device *device, __u32 entries,

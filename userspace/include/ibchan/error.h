@@ -33,6 +33,8 @@ enum ibchan_error_origin {
  *	IBCHAN_REASON_NONE when there is only @code
  * @status: enum ibchan_status of the work
  * @vendor_err: the device's own code for @status
+ * @opcode: IBCHAN_OP_* of the work
+ * @reserved0: 0
  * @reserved: 0
  */
 struct ibchan_error {
@@ -41,7 +43,9 @@ struct ibchan_error {
 	struct ibchan_reason reason;
 	__u32 status;
 	__u32 vendor_err;
-	__u64 reserved[4];
+	__u32 opcode;
+	__u32 reserved0;
+	__u64 reserved[3];
 };
 
 /**

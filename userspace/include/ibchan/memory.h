@@ -23,7 +23,8 @@ struct ibchan_error;
  *
  * Memory and channels meet only inside one.
  *
- * Return: 0; -EPERM: see Fork; -EMFILE: too many objects.
+ * Return: 0; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the
+ * process's RDMA cgroup holds as many objects as it may.
  */
 int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **pd);
 
@@ -70,7 +71,8 @@ struct ibchan_mr_params {
  * device cannot register user memory safely, or unknown flags; -ENOMEM: no
  * memory, or RLIMIT_MEMLOCK (then @error names used, limit and needed);
  * -EFAULT: not all of the range is mapped with enough access; -EPERM: see
- * Fork; -EMFILE: too many objects.
+ * Fork; -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as
+ * many objects as it may.
  */
 int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 		  struct ibchan_mr **mr, struct ibchan_error *error);
@@ -162,7 +164,8 @@ struct ibchan_dmabuf_params {
  * -EOPNOTSUPP: the device has DMA of its own, the exporter has no mapping for
  * the CPU, or none in memory with pages (@error says which), or unknown flags;
  * -EINTR: a signal ended the wait for what others do with the memory; -ENOMEM;
- * -EPERM: see Fork; -EMFILE: too many objects; the exporter's errno.
+ * -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the process's RDMA
+ * cgroup holds as many objects as it may; the exporter's errno.
  */
 int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd,
 			 const struct ibchan_dmabuf_params *params,

@@ -109,9 +109,11 @@ static inline struct ibchan_sge ibchan_sge_new(struct ibchan_mr *mr,
  *
  * The flags:
  *
- *	IBCHAN_WR_IMM		send, write: @imm goes along
+ *	IBCHAN_WR_IMM		send, write: @imm goes along; needs a device with
+ *				IBCHAN_DEVICE_IMMEDIATE
  *	IBCHAN_WR_FENCE		not before all reads and atomics before it are
- *				done; not for a receive
+ *				done; not for a receive, and for a read only
+ *				with IBCHAN_DEVICE_IMMEDIATE
  *	IBCHAN_WR_SOLICITED	send, write with IBCHAN_WR_IMM: wakes the peer,
  *				see ibchan_cq_create_solicited()
  *	IBCHAN_WR_INLINE	send, write: the data are copied at the post, and
@@ -168,15 +170,16 @@ struct ibchan_wr {
  * their lists of elements.
  *
  * Return: 0: all were posted. Else the errno of the first refused one, which
- * and those after it were not posted: -EAGAIN: a queue or the cq is full;
+ * and those after it were not posted: -EAGAIN: a queue or the cq is full, or the
+ * peer has no receive for a message (IBCHAN_MODE_CREDITS);
  * -EBUSY: a range collides with one in flight; @error names that one and its work;
  * -EINVAL: a bad request, or an element outside its region; -EACCES: the
  * region or the channel does not allow it; -EXDEV: a region of another pd or
  * context; -ENOENT: a channel of another context, or none, or a region that is
  * being unregistered, or none; -EFAULT, -ENOMEM: plain memory that is not there, or
  * that may not be pinned; -EOPNOTSUPP: the device has no atomics, or an unknown
- * flag; -ENOTCONN, -ESHUTDOWN: the channel is not
- * connected, is broken; -EPERM: see Fork.
+ * flag; -ENOTCONN: the channel has no peer yet, and this is no receive; -ESHUTDOWN:
+ * the channel is broken; -EPERM: see Fork.
  */
 int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 		__u32 n, __u32 *accepted, struct ibchan_error *error);
@@ -235,6 +238,10 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
  * the work, if it was posted, is still pending, and ibchan_cq_poll() will hand
  * out its completion. Works fail with these codes as well, so who goes on after
  * them needs @error.
+ *
+ * On a channel with IBCHAN_MODE_CREDITS it waits first until the peer has a receive
+ * for the message. If the time passes before that, nothing was posted, and @error has
+ * the reason PEER_CREDITS.
  *
  * Return: 0; what ibchan_post() returns; -ETIMEDOUT: the time has passed;
  * or, with origin IBCHAN_ERROR_WORK, the errno of a work that failed.

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The states of a channel, and its one way to die.
+ *
+ * It is marked, from any context, and takes no more work. If the device has not ended
+ * the queue pair by itself, a work item does; everything posted then completes flushed.
+ */
+#include <linux/errno.h>
+
+#include "channel.h"
+#include "compat.h"
+#include "fault.h"
+#include "trace.h"
+
+/* The caller holds the state lock. */
+bool ibchan_channel_move_state(struct ibchan_channel *ch, u32 to)
+{
+	u32 from = ch->state;
+
+	lockdep_assert_held(&ch->state_lock);
+	if (!ibchan_state_may(from, to))
+		return false;
+	WRITE_ONCE(ch->state, to);
+	trace_ibchan_state(ch->cookie, from, to, ch->error);
+	return true;
+}
+
+bool ibchan_channel_change_state(struct ibchan_channel *ch, u32 to)
+{
+	unsigned long flags;
+	bool changed;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	changed = ibchan_channel_move_state(ch, to);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	return changed;
+}
+
+/* The caller holds the state lock. The first error wins, and says so. */
+static bool mark_broken(struct ibchan_channel *ch, u32 error, u32 status)
+{
+	if (!ibchan_state_may(ch->state, IBCHAN_CHANNEL_BROKEN))
+		return false;
+	WRITE_ONCE(ch->error, error);
+	WRITE_ONCE(ch->status, status);
+	ch->broken_at = jiffies;
+	ibchan_history_add(ch, IBCHAN_HISTORY_BROKEN, error, status, 0);
+	return ibchan_channel_move_state(ch, IBCHAN_CHANNEL_BROKEN);
+}
+
+/**
+ * ibchan_channel_cause - why a channel takes no work
+ * @ch: the channel; RCU or the caller keeps its memory
+ *
+ * Context: any.
+ * Return: ENODEV when its device has left, else the errno of its first error, positive.
+ */
+u32 ibchan_channel_cause(const struct ibchan_channel *ch)
+{
+	return READ_ONCE(ch->device_gone) ? ENODEV : READ_ONCE(ch->error);
+}
+
+/*
+ * The state lock is not held any more, but others may be. Bottom halves are off,
+ * so that a consumer that closes the channel does not wait for them.
+ */
+static void tell_broken(struct ibchan_channel *ch, u32 error)
+{
+	void (*broken)(void *priv, int error) = READ_ONCE(ch->broken);
+	bool may_disable = !irqs_disabled();
+
+	wake_up_all(&ch->state_wait);
+	if (!broken)
+		return;
+	if (may_disable)
+		local_bh_disable();
+	broken(ch->priv, -(int)error);
+	if (may_disable)
+		local_bh_enable();
+}
+
+/*
+ * With the connection ends the queue pair on iWARP, and the device may say so before the
+ * connection manager does: everything is flushed, or siw fails the work that was under way
+ * and reports the queue pair as well. What siw itself cannot send looks the same.
+ */
+static bool means_disconnected(const struct ibchan_channel *ch, u32 status)
+{
+	return ch->gid.iwarp && (status == IB_WC_WR_FLUSH_ERR ||
+				 status == IB_WC_LOC_QP_OP_ERR ||
+				 status == IBCHAN_STATUS_FATAL_ERR);
+}
+
+/*
+ * The device has reported an error, so it has moved the qp to ERR by itself, or
+ * is about to. That is left to it: soft-RoCE reports first and then tells the
+ * peer, which it could not if the qp were moved under it.
+ */
+void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
+{
+	u32 state = READ_ONCE(ch->state);
+	unsigned long flags;
+	bool first;
+
+	/* A broken channel flushes its works, one after the other. */
+	if (state >= IBCHAN_CHANNEL_BROKEN)
+		return;
+	if (means_disconnected(ch, status)) {
+		/* The answer, or the stage's deadline, says why, and with which data. */
+		if (state == IBCHAN_CHANNEL_CONNECTING)
+			return;
+		error = ECONNRESET;
+	}
+	spin_lock_irqsave(&ch->state_lock, flags);
+	first = mark_broken(ch, error, status);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (first)
+		tell_broken(ch, error);
+}
+
+/* What a queue still has in flight ends here, in software. */
+void ibchan_queue_retire_rest(struct ibchan_queue *queue)
+{
+	ibchan_cq_own(queue->cq);
+	ibchan_cq_sweep(queue->cq);
+	ibchan_queue_flush(queue);
+	ibchan_cq_notify(queue->cq);
+	ibchan_cq_disown(queue->cq);
+	/* Somebody may have wanted to reap meanwhile. */
+	ibchan_cq_leave(queue->cq);
+}
+
+/* Whoever was posting when the channel broke has finished after this. */
+void ibchan_channel_await_posters(struct ibchan_channel *ch)
+{
+	spin_lock_bh(&ch->post_lock);
+	spin_unlock_bh(&ch->post_lock);
+}
+
+/* Nobody posts any more. */
+bool ibchan_channel_has_posted(const struct ibchan_channel *ch)
+{
+	return ch->connected || ibchan_credit_in_flight(&ch->recv.credit);
+}
+
+static void end_work(struct ibchan_channel *ch)
+{
+	if (ibchan_qp_end_work(ch)) {
+		ibchan_cq_wake_broken(ch->send.cq);
+		ibchan_cq_wake_broken(ch->recv.cq);
+		return;
+	}
+	ch->connected = 0;
+	ibchan_queue_retire_rest(&ch->send);
+	ibchan_queue_retire_rest(&ch->recv);
+}
+
+void ibchan_channel_break_work(struct work_struct *work)
+{
+	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, break_work);
+
+	ibchan_fault_linger(IBCHAN_WINDOW_BREAKING);
+	ibchan_cm_interrupt(ch);
+	mutex_lock(&ch->qp_lock);
+	ibchan_channel_await_posters(ch);
+	if (ibchan_channel_has_posted(ch))
+		end_work(ch);
+	mutex_unlock(&ch->qp_lock);
+	ibchan_cm_disconnect(ch);
+}
+
+/**
+ * ibchan_channel_break - end a channel
+ * @ch: the channel
+ * @error: why, a negative errno
+ *
+ * Posts are refused from now on, and what was posted completes flushed. The first
+ * error stays; a closed channel stays as it is.
+ *
+ * Context: any but NMI.
+ */
+void ibchan_channel_break(struct ibchan_channel *ch, int error)
+{
+	unsigned long flags;
+	bool first;
+
+	/*
+	 * The work is queued under the lock, so that it cannot be queued any
+	 * more once closing has set CLOSED.
+	 */
+	spin_lock_irqsave(&ch->state_lock, flags);
+	first = mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
+	if (ch->state == IBCHAN_CHANNEL_BROKEN)
+		queue_work(ibchan_wq, &ch->break_work);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (first)
+		tell_broken(ch, -error);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
+
+/**
+ * ibchan_channel_give_up - end a channel that has not got a peer in time
+ * @ch: the channel; one that is connected stays as it is
+ * @error: why, a negative errno
+ *
+ * Context: any but NMI.
+ */
+void ibchan_channel_give_up(struct ibchan_channel *ch, int error)
+{
+	unsigned long flags;
+	bool given_up;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	given_up = ch->state == IBCHAN_CHANNEL_CONNECTING &&
+		   mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
+	if (given_up)
+		queue_work(ibchan_wq, &ch->break_work);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (given_up)
+		tell_broken(ch, -error);
+}
+
+/**
+ * ibchan_channel_connected - a channel has got its peer by address
+ * @ch: the channel
+ *
+ * Context: process, may sleep; without the qp lock.
+ * Return: whether it takes work; false when it has been broken meanwhile.
+ */
+bool ibchan_channel_connected(struct ibchan_channel *ch)
+{
+	void (*connected)(void *priv) = READ_ONCE(ch->connected_to);
+
+	if (!ibchan_channel_change_state(ch, IBCHAN_CHANNEL_CONNECTED))
+		return false;
+	wake_up_all(&ch->state_wait);
+	if (!connected)
+		return true;
+	local_bh_disable();
+	connected(ch->priv);
+	local_bh_enable();
+	return true;
+}
+
+/* Under the qp lock. */
+static bool address_has_gone(struct ibchan_channel *ch)
+{
+	bool gone = !ibchan_gid_still_there(ch->dev->ib, ch->net, &ch->gid);
+
+	if (gone != ch->gid_gone)
+		ibchan_history_address(ch, gone ? EADDRNOTAVAIL : 0);
+	ch->gid_gone = gone;
+	return gone;
+}
+
+/**
+ * ibchan_channel_check_gid - the port's addresses have changed
+ * @ch: the channel; the caller keeps it in the device's list
+ *
+ * One that is connected, or about to be, breaks when its own has gone: with soft-RoCE it
+ * would hear nothing for ever. A returning address gets another entry, because the queue
+ * pair keeps its own, so what is gone stays gone. One without a peer is told at its
+ * handshake, and not if the address is there again.
+ *
+ * Context: process, may sleep; the gate is held.
+ */
+void ibchan_channel_check_gid(struct ibchan_channel *ch)
+{
+	u32 state;
+
+	/* A connection by address may bring an address of its own. */
+	guard(mutex)(&ch->qp_lock);
+	state = READ_ONCE(ch->state);
+	if (state < IBCHAN_CHANNEL_BROKEN && address_has_gone(ch) &&
+	    state != IBCHAN_CHANNEL_PREPARED)
+		ibchan_channel_break(ch, -EADDRNOTAVAIL);
+}

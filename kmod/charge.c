@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What cgroups are charged for objects on a device.
+ *
+ * The kernel's account of a device ends with its ib_device. So each device keeps a list of
+ * its charges, and removal settles those that are left; whoever took a charge gives it
+ * back before that or at any time after it.
+ */
+#include <linux/cgroup_rdma.h>
+#include <linux/errno.h>
+
+#include "compat.h"
+#include "counters.h"
+#include "internal.h"
+
+#ifdef CONFIG_CGROUP_RDMA
+static const enum rdmacg_resource_type resources[] = {
+	[IBCHAN_CHARGE_HANDLE] = RDMACG_RESOURCE_HCA_HANDLE,
+	[IBCHAN_CHARGE_OBJECT] = RDMACG_RESOURCE_HCA_OBJECT,
+};
+
+static int cgroup_charge(struct ibchan_charge *charge)
+{
+	return rdmacg_try_charge(&charge->cgroup, &charge->dev->ib->cg_device,
+				 resources[charge->kind]);
+}
+
+static void cgroup_uncharge(struct ibchan_charge *charge)
+{
+	rdmacg_uncharge(charge->cgroup, &charge->dev->ib->cg_device, resources[charge->kind]);
+}
+#else
+static int cgroup_charge(struct ibchan_charge *charge)
+{
+	return 0;
+}
+
+static void cgroup_uncharge(struct ibchan_charge *charge)
+{
+}
+#endif
+
+static void charge_end(struct ibchan_charge *charge)
+{
+	list_del(&charge->link);
+	cgroup_uncharge(charge);
+	ibchan_gauge(charges, -1);
+}
+
+/* EAGAIN is what a full queue answers, and who waits for room in one waits in vain here. */
+static int refuse_charge(enum ibchan_charge_kind kind, int error, struct ibchan_reason *reason)
+{
+	if (error != -EAGAIN)
+		return error;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_CGROUP, -EDQUOT, (u64[3]) { kind });
+}
+
+static int charge_begin(struct ibchan_charge *charge)
+{
+	int ret = cgroup_charge(charge);
+
+	if (ret)
+		return ret;
+	guard(mutex)(&charge->dev->lock);
+	list_add(&charge->link, &charge->dev->charges);
+	ibchan_gauge(charges, 1);
+	return 0;
+}
+
+/**
+ * ibchan_device_charge - charge the caller's cgroup for something on a device
+ * @dev: the device
+ * @kind: what for
+ * @charge: zeroed; to be given back with ibchan_device_uncharge(), and not to move until then
+ * @reason: why not, or NULL
+ *
+ * The charge stays with that cgroup wherever the process goes, and ends with the device.
+ * Where the kernel has no RDMA controller nothing is ever refused.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EDQUOT when a limit of the cgroup, or of one above it, does not allow it;
+ * -ENODEV when the device is gone; -ENOMEM.
+ */
+int ibchan_device_charge(struct ibchan_device *dev, enum ibchan_charge_kind kind,
+			 struct ibchan_charge *charge, struct ibchan_reason *reason)
+{
+	int ret = ibchan_device_enter(dev);
+
+	if (ret)
+		return ret;
+	charge->dev = dev;
+	charge->kind = kind;
+	ret = charge_begin(charge);
+	ibchan_device_exit(dev);
+	if (ret) {
+		charge->dev = NULL;
+		return refuse_charge(kind, ret, reason);
+	}
+	ibchan_device_hold(dev);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_device_charge, IBCHAN_NS);
+
+/**
+ * ibchan_device_uncharge - give a charge back
+ * @charge: from ibchan_device_charge(), or of nothing; of nothing afterwards
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_device_uncharge(struct ibchan_charge *charge)
+{
+	struct ibchan_device *dev = charge->dev;
+
+	if (!dev)
+		return;
+	if (!ibchan_device_enter(dev)) {
+		mutex_lock(&dev->lock);
+		charge_end(charge);
+		mutex_unlock(&dev->lock);
+		ibchan_device_exit(dev);
+	}
+	charge->dev = NULL;
+	ibchan_device_put(dev);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_device_uncharge, IBCHAN_NS);
+
+/* The device leaves, and its gate is closed; the charges are of nothing but its memory now. */
+void ibchan_device_settle(struct ibchan_device *dev)
+{
+	struct ibchan_charge *charge, *next;
+
+	list_for_each_entry_safe(charge, next, &dev->charges, link)
+		charge_end(charge);
+}

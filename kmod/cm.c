@@ -1,0 +1,710 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Connections by address: the steps from an IP address to a connected channel, and
+ * the end of a connection, by the kernel's connection manager (rdma_cm).
+ *
+ * The queue pair is ours from the beginning, and the connection manager only says
+ * what to set: so a channel is the same whichever way it was connected. The steps
+ * run in the handler of the channel's id, under the handler's mutex, with the qp
+ * lock inside. They need no gate, because whoever destroys the queue pair destroys
+ * the id before, and that waits for the handler. Removal does so, too; rdma_cm, whose
+ * client is older than ours, sees a device leave later and has no id of ours on it.
+ *
+ * What goes wrong breaks the channel. That tells the peer, if there is one already.
+ */
+#include <linux/errno.h>
+#include <linux/jiffies.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_cm.h>
+
+#include "cm.h"
+#include "compat.h"
+#include "flow.h"
+
+/* What it fails with where the network does; anything positive is a code of its own. */
+static int plain_error(int status, int otherwise)
+{
+	return status < 0 ? status : otherwise;
+}
+
+static bool is_connecting(const struct ibchan_channel *ch)
+{
+	return READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTING;
+}
+
+/**
+ * ibchan_cm_fail - a connection has failed, or ended
+ * @cm: the connection
+ * @cm_error: what the connection manager said, see struct ibchan_connection
+ * @error: why, a negative errno
+ *
+ * Context: process.
+ * Return: 0.
+ */
+int ibchan_cm_fail(struct ibchan_cm *cm, int cm_error, int error)
+{
+	if (is_connecting(cm->ch))
+		ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, error, READ_ONCE(cm->stage),
+				   (s64)cm_error);
+	WRITE_ONCE(cm->cm_error, cm_error);
+	ibchan_channel_break(cm->ch, error);
+	return 0;
+}
+
+/* For an id that must not wait for its owner: nothing of @cm is touched after this. */
+static int give_up_id(struct ibchan_cm *cm)
+{
+	return ibchan_cm_take_id(&cm->id) ? 1 : 0;
+}
+
+static void deadline_passed(struct work_struct *work)
+{
+	struct ibchan_cm *cm = container_of(to_delayed_work(work), struct ibchan_cm, deadline);
+	ktime_t left = ktime_sub(READ_ONCE(cm->stage_end), ktime_get());
+
+	/* Ticks that were late when the stage began come at once, and the timer with them. */
+	if (left > 0)
+		queue_delayed_work(ibchan_wq, &cm->deadline, nsecs_to_jiffies(left) + 1);
+	else
+		ibchan_channel_give_up(cm->ch, -ETIMEDOUT);
+}
+
+/**
+ * ibchan_cm_enter_stage - a stage begins, and its time
+ * @cm: the connection
+ * @stage: enum ibchan_stage
+ *
+ * Context: process.
+ */
+void ibchan_cm_enter_stage(struct ibchan_cm *cm, u32 stage)
+{
+	WRITE_ONCE(cm->stage, stage);
+	ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, 0, stage, 0);
+	WRITE_ONCE(cm->stage_end, ktime_add_ms(ktime_get(), cm->stage_ms[stage]));
+	mod_delayed_work(ibchan_wq, &cm->deadline, msecs_to_jiffies(cm->stage_ms[stage]));
+}
+
+/**
+ * ibchan_cm_keep_peer - what a message tells of the other side's queue pair
+ * @peer: filled
+ * @param: of the event
+ */
+void ibchan_cm_keep_peer(struct ibchan_cm_peer *peer, const struct rdma_conn_param *param)
+{
+	peer->qpn = param->qp_num;
+	peer->flags = param->flow_control ? IBCHAN_ENDPOINT_REMOTE_WRITE : 0;
+}
+
+/* Whether the queue pair answers a keepalive: see cm_data.c. */
+u8 ibchan_cm_flow_control(const struct ibchan_channel *ch)
+{
+	return !!(ch->params.access & IBCHAN_ACCESS_REMOTE_WRITE);
+}
+
+/**
+ * ibchan_cm_adopt_gid - the address that a connection has is the channel's
+ * @ch: connecting
+ * @id: bound to a device
+ *
+ * Context: process, under the qp lock.
+ */
+void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id)
+{
+	const struct ib_gid_attr *attr = id->route.addr.dev_addr.sgid_attr;
+
+	if (ch->gid.iwarp) {
+		ch->gid.port = id->port_num;
+		ch->params.port = id->port_num;
+		return;
+	}
+	if (!attr || ibchan_gid_adopt(&ch->gid, id->port_num, attr))
+		return;
+	if (ch->gid_gone)
+		ibchan_history_address(ch, 0);
+	ch->gid_gone = false;
+	ch->params.port = ch->gid.port;
+	ch->params.gid_index = ch->gid.index;
+}
+
+static void keep_addresses(struct ibchan_cm *cm, const struct rdma_cm_id *id)
+{
+	cm->local = id->route.addr.src_addr;
+	cm->peer = id->route.addr.dst_addr;
+}
+
+static int address_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
+{
+	struct ibchan_channel *ch = cm->ch;
+	int ret;
+
+	if (id->device != ch->dev->ib) {
+		ibchan_cm_fail(cm, 0, -EXDEV);
+		return give_up_id(cm);
+	}
+	keep_addresses(cm, id);
+	if (ch->params.traffic_class)
+		rdma_set_service_type(id, ch->params.traffic_class);
+	ibchan_cm_enter_stage(cm, IBCHAN_STAGE_ROUTE);
+	ret = rdma_resolve_route(id, cm->stage_ms[IBCHAN_STAGE_ROUTE]);
+	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
+}
+
+/* A packet may not be longer than this side takes, which the peer has to know. */
+static void limit_path(struct ibchan_channel *ch, struct rdma_cm_id *id)
+{
+	struct sa_path_rec *path = id->route.path_rec;
+
+	if (path)
+		path->mtu = min_t(u8, path->mtu, ib_mtu_int_to_enum(ch->params.mtu));
+}
+
+/**
+ * ibchan_cm_fill_request - what a request tells the peer
+ * @cm: the connection
+ * @param: filled; refers to @cm
+ */
+void ibchan_cm_fill_request(const struct ibchan_cm *cm, struct rdma_conn_param *param)
+{
+	const struct ibchan_channel *ch = cm->ch;
+
+	*param = (struct rdma_conn_param){
+		.private_data = cm->length ? cm->data : NULL,
+		.private_data_len = cm->length,
+		.responder_resources = ch->params.max_rd_atomic,
+		.initiator_depth = ch->params.max_rd_atomic,
+		.flow_control = ibchan_cm_flow_control(ch),
+		.retry_count = ch->params.ack_retries,
+		.rnr_retry_count = ch->params.rnr_retries,
+		.qp_num = ch->qp->qp_num,
+	};
+}
+
+static int send_request(struct ibchan_cm *cm, struct rdma_cm_id *id)
+{
+	struct ibchan_channel *ch = cm->ch;
+	struct rdma_conn_param param;
+	int ret;
+
+	limit_path(ch, id);
+	ret = ibchan_qp_cm_init(ch, id);
+	if (ret)
+		return ret;
+	ibchan_cm_adopt_gid(ch, id);
+	ibchan_cm_enter_stage(cm, IBCHAN_STAGE_REQUEST);
+	if (ch->gid.iwarp)
+		return ibchan_cm_ask(cm);
+	ibchan_cm_fill_request(cm, &param);
+	return rdma_connect_locked(id, &param);
+}
+
+static int route_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
+{
+	struct ibchan_channel *ch = cm->ch;
+	int ret = 0;
+
+	mutex_lock(&ch->qp_lock);
+	if (is_connecting(ch))
+		ret = send_request(cm, id);
+	mutex_unlock(&ch->qp_lock);
+	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
+}
+
+/* The device may be leaving; then nobody needs to look after the peer any more. */
+static void watch_peer(struct ibchan_cm *cm)
+{
+	struct ibchan_device *dev = cm->ch->dev;
+
+	if (!down_read_trylock(&dev->gate))
+		return;
+	if (dev->ib)
+		ibchan_watch_begin(cm->ch, cm->remote.flags);
+	up_read(&dev->gate);
+}
+
+static void meet_peer(struct ibchan_cm *cm)
+{
+	struct ibchan_channel *ch = cm->ch;
+
+	guard(mutex)(&ch->qp_lock);
+	ch->peer.qpn = cpu_to_be32(cm->remote.qpn);
+	ch->peer.flags = cm->remote.flags;
+	rdma_ip2gid((struct sockaddr *)&cm->peer, (union ib_gid *)ch->peer.gid);
+	ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, cm->remote.qpn, ch->params.mtu);
+	watch_peer(cm);
+}
+
+static void connected(struct ibchan_cm *cm, struct rdma_cm_id *id)
+{
+	cancel_delayed_work(&cm->deadline);
+	WRITE_ONCE(cm->stage, IBCHAN_STAGE_DONE);
+	meet_peer(cm);
+	if (!ibchan_channel_connected(cm->ch))
+		/* Broken meanwhile: the peer has to know. */
+		rdma_disconnect(id);
+	else if (cm->ch->flow)
+		ibchan_flow_tell(cm->ch);
+}
+
+/* The peer has accepted: the queue pair, then word that it may send. */
+static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
+		       const struct rdma_conn_param *param)
+{
+	struct ibchan_cm_credits credits;
+	int ret;
+
+	cm->length = ibchan_cm_data_take(param, cm->data, &credits);
+	ibchan_cm_keep_peer(&cm->remote, param);
+	ret = ibchan_cm_data_agree(cm->ch, &credits, NULL);
+	if (!ret)
+		ret = ibchan_qp_cm_connect(cm->ch, id, NULL);
+	if (ret) {
+		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
+		return ret;
+	}
+	cm->ch->connected = 1;
+	return rdma_accept(id, NULL);
+}
+
+static int answered(struct ibchan_cm *cm, struct rdma_cm_id *id,
+		    const struct rdma_conn_param *param)
+{
+	struct ibchan_channel *ch = cm->ch;
+	int ret = -ECANCELED;
+
+	mutex_lock(&ch->qp_lock);
+	if (is_connecting(ch))
+		ret = take_answer(cm, id, param);
+	else
+		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
+	mutex_unlock(&ch->qp_lock);
+	if (ret)
+		return ibchan_cm_fail(cm, ret, ret);
+	connected(cm, id);
+	return 0;
+}
+
+/* Who asked over iWARP hears of the answer and of the end of it all at once. */
+static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
+		       const struct rdma_conn_param *param)
+{
+	struct ibchan_channel *ch = cm->ch;
+	struct ibchan_cm_credits credits;
+
+	mutex_lock(&ch->qp_lock);
+	if (cm->stage == IBCHAN_STAGE_REQUEST)
+		cm->length = ibchan_cm_data_take(param, cm->data, &credits);
+	ch->connected = 1;
+	mutex_unlock(&ch->qp_lock);
+	connected(cm, id);
+	return 0;
+}
+
+static int reject_error(int code)
+{
+	switch (code) {
+	case IB_CM_REJ_INVALID_SERVICE_ID:
+		return -ECONNREFUSED;
+	case IB_CM_REJ_INVALID_MTU:
+		return -EMSGSIZE;
+	default:
+		return plain_error(code, -ECONNRESET);
+	}
+}
+
+static int rejected(struct ibchan_cm *cm, const struct rdma_cm_event *event)
+{
+	mutex_lock(&cm->ch->qp_lock);
+	cm->length = ibchan_cm_data_copy(&event->param.conn, cm->data);
+	mutex_unlock(&cm->ch->qp_lock);
+	return ibchan_cm_fail(cm, event->status, reject_error(event->status));
+}
+
+/* The answer to this side's own word of the end is nothing that happened. */
+static int disconnected(struct ibchan_cm *cm)
+{
+	if (is_connecting(cm->ch) || READ_ONCE(cm->ch->state) == IBCHAN_CHANNEL_CONNECTED)
+		ibchan_history_add(cm->ch, IBCHAN_HISTORY_DISCONNECTED, 0, 0, 0);
+	return ibchan_cm_fail(cm, 0, -ECONNRESET);
+}
+
+/* Of the channel's own nothing is heard: removal has destroyed the id before. */
+static int other_device_leaves(struct ibchan_cm *cm)
+{
+	/* Who has just begun may still be using the id. */
+	mutex_lock(&cm->ch->qp_lock);
+	mutex_unlock(&cm->ch->qp_lock);
+	ibchan_cm_fail(cm, 0, -ENODEV);
+	return give_up_id(cm);
+}
+
+/**
+ * ibchan_cm_event - something has happened to a connection
+ * @id: of the connection
+ * @event: what
+ *
+ * Context: process, under the handler's mutex of @id.
+ * Return: 0; 1 when @id is to be destroyed.
+ */
+int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct ibchan_cm *cm = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		return address_resolved(cm, id);
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		return route_resolved(cm, id);
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		return answered(cm, id, &event->param.conn);
+	case RDMA_CM_EVENT_ESTABLISHED:
+		return established(cm, id, &event->param.conn);
+	case RDMA_CM_EVENT_REJECTED:
+		return rejected(cm, event);
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		return ibchan_cm_fail(cm, event->status, plain_error(event->status, -EHOSTUNREACH));
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return disconnected(cm);
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return other_device_leaves(cm);
+	default:
+		return 0;
+	}
+}
+
+static int stage_time(u32 ms, u32 standard, u32 *time, struct ibchan_reason *reason)
+{
+	*time = ms ?: standard;
+	if (*time <= IBCHAN_MAX_STAGE_MS)
+		return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_STAGE_TIME, -EINVAL,
+				    (u64[3]) { ms, IBCHAN_MAX_STAGE_MS });
+}
+
+static int fill_times(struct ibchan_cm *cm, const struct ibchan_connect *connect,
+		      struct ibchan_reason *reason)
+{
+	u32 *times = cm->stage_ms;
+	int ret;
+
+	ret = stage_time(connect->address_ms, IBCHAN_DEFAULT_ADDRESS_MS,
+			 &times[IBCHAN_STAGE_ADDRESS], reason);
+	if (!ret)
+		ret = stage_time(connect->route_ms, IBCHAN_DEFAULT_ROUTE_MS,
+				 &times[IBCHAN_STAGE_ROUTE], reason);
+	if (!ret)
+		ret = stage_time(connect->connect_ms, IBCHAN_DEFAULT_CONNECT_MS,
+				 &times[IBCHAN_STAGE_REQUEST], reason);
+	times[IBCHAN_STAGE_ACCEPT] = times[IBCHAN_STAGE_REQUEST];
+	return ret;
+}
+
+/**
+ * ibchan_cm_create - what a connection needs, without an id
+ * @ch: the channel that it is for
+ * @connect: what goes with it
+ * @reason: why not, or NULL
+ *
+ * Context: process, may sleep.
+ * Return: the connection, for ibchan_cm_free(); -EINVAL for a time that is too long;
+ * -ENOMEM.
+ */
+struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
+				   const struct ibchan_connect *connect,
+				   struct ibchan_reason *reason)
+{
+	struct ibchan_cm *cm = kzalloc(sizeof(*cm), GFP_KERNEL_ACCOUNT);
+	int ret;
+
+	if (!cm)
+		return ERR_PTR(-ENOMEM);
+	cm->ch = ch;
+	INIT_DELAYED_WORK(&cm->deadline, deadline_passed);
+	ret = fill_times(cm, connect, reason);
+	if (ret) {
+		kfree(cm);
+		return ERR_PTR(ret);
+	}
+	ibchan_cm_data_fill(cm, connect->data, connect->length);
+	return cm;
+}
+
+/* It has no id any more, and no deadline. */
+void ibchan_cm_free(struct ibchan_cm *cm)
+{
+	kfree(cm);
+}
+
+/**
+ * ibchan_cm_begin - a prepared channel begins to connect
+ * @cm: the connection; the channel's from now on
+ * @stage: enum ibchan_stage
+ * @reason: why not, or NULL
+ *
+ * Context: process, under the qp lock.
+ * Return: 0; -EISCONN; -ESHUTDOWN on a broken channel.
+ */
+int ibchan_cm_begin(struct ibchan_cm *cm, u32 stage, struct ibchan_reason *reason)
+{
+	struct ibchan_channel *ch = cm->ch;
+	int ret;
+
+	lockdep_assert_held(&ch->qp_lock);
+	ret = ibchan_channel_begin(ch, reason);
+	if (ret)
+		return ret;
+	/* Receives are let through for who sees it. */
+	WRITE_ONCE(ch->cm, cm);
+	ibchan_cm_enter_stage(cm, stage);
+	return 0;
+}
+
+/**
+ * ibchan_check_data - is this much private data possible?
+ * @ch: the channel, its device there
+ * @connect: the data
+ * @max: what InfiniBand and RoCE take with this message
+ * @reason: why not, or NULL
+ *
+ * Return: 0 or -EINVAL.
+ */
+int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
+		      u32 max, struct ibchan_reason *reason)
+{
+	u32 length = connect->length;
+
+	if (ch->gid.iwarp)
+		max = IBCHAN_PRIVATE_DATA_SIZE;
+	max -= ibchan_cm_data_room(ch, connect->data, length);
+	if (length <= max)
+		return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_PRIVATE_DATA, -EINVAL,
+				    (u64[3]) { length, max });
+}
+
+/* Only families that the connection manager routes by. */
+int ibchan_check_address(const struct sockaddr *address, struct ibchan_reason *reason)
+{
+	if (address->sa_family == AF_INET || address->sa_family == AF_INET6)
+		return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_ADDRESS_FAMILY, -EAFNOSUPPORT,
+				    (u64[3]) { address->sa_family });
+}
+
+static int check_connect(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
+			 struct ibchan_reason *reason)
+{
+	int ret = ibchan_check_address(connect->peer, reason);
+
+	if (!ret && connect->source)
+		ret = ibchan_check_address(connect->source, reason);
+	if (!ret)
+		ret = ibchan_check_data(ch, connect, IBCHAN_REQUEST_DATA, reason);
+	return ret;
+}
+
+/*
+ * The id is the channel's before anything can happen to it. What fails after that
+ * breaks the channel.
+ */
+static int begin_connect(struct ibchan_cm *cm, struct rdma_cm_id *id,
+			 const struct ibchan_connect *connect, struct ibchan_reason *reason)
+{
+	u32 ms = cm->stage_ms[IBCHAN_STAGE_ADDRESS];
+	int ret;
+
+	guard(mutex)(&cm->ch->qp_lock);
+	cm->id = id;
+	ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ADDRESS, reason);
+	if (ret)
+		return ret;
+	ret = rdma_resolve_addr(id, (struct sockaddr *)connect->source, connect->peer, ms);
+	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
+}
+
+static struct net *net_of(const struct ibchan_channel *ch)
+{
+	return ch->net ?: &init_net;
+}
+
+static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
+			   struct ibchan_reason *reason)
+{
+	struct rdma_cm_id *id;
+	struct ibchan_cm *cm;
+	int ret;
+
+	ret = check_connect(ch, connect, reason);
+	if (ret)
+		return ret;
+	cm = ibchan_cm_create(ch, connect, reason);
+	if (IS_ERR(cm))
+		return PTR_ERR(cm);
+	id = rdma_create_id(net_of(ch), ibchan_cm_event, cm, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id)) {
+		ibchan_cm_free(cm);
+		return ibchan_refuse_cm(reason, CM_STEP_ID, PTR_ERR(id));
+	}
+	ret = begin_connect(cm, id, connect, reason);
+	if (ret) {
+		rdma_destroy_id(id);
+		ibchan_cm_free(cm);
+	}
+	return ret;
+}
+
+/**
+ * ibchan_channel_connect - begin to connect a channel by address
+ * @ch: prepared
+ * @connect: where to, and what goes with it
+ * @reason: why not, or NULL
+ *
+ * What goes wrong after it has begun breaks the channel: -ENETUNREACH, -EHOSTUNREACH;
+ * -ENODEV when the way does not lead over an RDMA device, -EXDEV when it leads over another
+ * one than the channel's; -ECONNREFUSED when nobody listens; -ECONNRESET when the
+ * peer rejects, or who listens there is in another network namespace; -EMSGSIZE when its
+ * port takes shorter packets only; -ETIMEDOUT when a stage takes too long.
+ *
+ * Context: process, may sleep.
+ * Return: 0 when it has begun; -EAFNOSUPPORT; -EINVAL for too much data, or a time
+ * that is too long; -EISCONN when it is connected or connecting already;
+ * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; -ENOMEM.
+ */
+int ibchan_channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
+			   struct ibchan_reason *reason)
+{
+	int ret = ibchan_device_enter(ch->dev);
+
+	if (ret)
+		return ret;
+	ret = channel_connect(ch, connect, reason);
+	ibchan_device_exit(ch->dev);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_connect, IBCHAN_NS);
+
+static int outcome(const struct ibchan_channel *ch)
+{
+	const struct ibchan_cm *cm = READ_ONCE(ch->cm);
+
+	switch (READ_ONCE(ch->state)) {
+	case IBCHAN_CHANNEL_CONNECTED:
+		return 0;
+	case IBCHAN_CHANNEL_PREPARED:
+		return -ENOTCONN;
+	default:
+		if (!cm || READ_ONCE(cm->stage) == IBCHAN_STAGE_DONE)
+			return ibchan_state_error(IBCHAN_CHANNEL_BROKEN, ibchan_channel_cause(ch));
+		return -(int)ibchan_channel_cause(ch);
+	}
+}
+
+/**
+ * ibchan_channel_connect_wait - wait until a channel does not connect any more
+ * @ch: connecting, or what has become of that
+ * @timeout_ns: how long; 0: not at all; negative: no limit but those of the stages
+ *
+ * Context: process, may sleep.
+ * Return: 0 when it is connected; -ETIMEDOUT with the channel still connecting, or
+ * broken because a stage took too long; -EINTR; -ENOTCONN when nobody has begun;
+ * -ENODEV when its device has left; -ESHUTDOWN when it was connected and has broken since;
+ * else what broke it, see ibchan_channel_connect().
+ */
+int ibchan_channel_connect_wait(struct ibchan_channel *ch, s64 timeout_ns)
+{
+	long left = timeout_ns < 0 ? MAX_SCHEDULE_TIMEOUT : nsecs_to_jiffies(timeout_ns);
+
+	if (is_connecting(ch) && timeout_ns)
+		left = wait_event_interruptible_timeout(ch->state_wait, !is_connecting(ch),
+							max(left, 1L));
+	if (!is_connecting(ch))
+		return outcome(ch);
+	return left < 0 ? -EINTR : -ETIMEDOUT;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_connect_wait, IBCHAN_NS);
+
+/**
+ * ibchan_channel_connection - how a connection by address fares
+ * @ch: the channel
+ * @connection: filled
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_channel_connection(struct ibchan_channel *ch,
+			       struct ibchan_connection *connection)
+{
+	const struct ibchan_cm *cm;
+
+	*connection = (struct ibchan_connection) {};
+	mutex_lock(&ch->qp_lock);
+	cm = ch->cm;
+	if (cm) {
+		connection->stage = READ_ONCE(cm->stage);
+		connection->cm_error = READ_ONCE(cm->cm_error);
+		connection->local = cm->local;
+		connection->peer = cm->peer;
+		/* Before, they are this side's own. */
+		if (connection->stage > IBCHAN_STAGE_REQUEST || cm->cm_error) {
+			connection->length = cm->length;
+			memcpy(connection->data, cm->data, sizeof(connection->data));
+		}
+	}
+	connection->state = READ_ONCE(ch->state);
+	connection->error = READ_ONCE(ch->error);
+	mutex_unlock(&ch->qp_lock);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_connection, IBCHAN_NS);
+
+/*
+ * On iWARP that would wait for the answer to a request. If it is good, who hears of it
+ * tells the peer.
+ */
+static bool can_disconnect(const struct ibchan_cm *cm)
+{
+	u32 stage = READ_ONCE(cm->stage);
+
+	return stage > IBCHAN_STAGE_REQUEST ||
+	       (stage == IBCHAN_STAGE_REQUEST && !cm->ch->gid.iwarp);
+}
+
+/**
+ * ibchan_cm_disconnect - tell the peer that a channel is broken
+ * @ch: broken; nobody closes it meanwhile
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_cm_disconnect(struct ibchan_channel *ch)
+{
+	struct ibchan_cm *cm = READ_ONCE(ch->cm);
+	struct rdma_cm_id *id = cm ? READ_ONCE(cm->id) : NULL;
+
+	if (id && can_disconnect(cm))
+		rdma_disconnect(id);
+}
+
+/**
+ * ibchan_cm_end - nothing happens to a channel's connection any more
+ * @ch: closed
+ *
+ * If it is connected, this tells the peer.
+ *
+ * Context: process, may sleep; the gate is held for read, or closed.
+ */
+void ibchan_cm_end(struct ibchan_channel *ch)
+{
+	struct rdma_cm_id *id;
+
+	if (!ch->cm)
+		return;
+	ibchan_cm_interrupt(ch);
+	id = ibchan_cm_take_id(&ch->cm->id);
+	if (id)
+		rdma_destroy_id(id);
+	cancel_delayed_work_sync(&ch->cm->deadline);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What cm.c (connections) and listen.c (listeners and requests) share. L3. */
+#ifndef IBCHAN_CM_H
+#define IBCHAN_CM_H
+
+#include <rdma/ibchan_connect.h>
+#include <rdma/rdma_cm.h>
+
+#include "internal.h"
+
+/**
+ * struct ibchan_cm_credits - where a channel is granted credits
+ * @magic: "IBCR"
+ * @rkey: key to the word at @addr
+ * @addr: of the word that the peer writes
+ */
+struct ibchan_cm_credits {
+	__be32 magic;
+	__be32 rkey;
+	__be64 addr;
+};
+
+/**
+ * struct ibchan_cm_peer - what is known of the other side's queue pair
+ * @qpn: its number
+ * @flags: IBCHAN_ENDPOINT_*
+ */
+struct ibchan_cm_peer {
+	u32 qpn;
+	u8 flags;
+};
+
+/**
+ * struct ibchan_cm - the connection of a channel that was connected by address
+ * @id: taken with xchg() by who destroys it; NULL then
+ * @ch: the channel, which owns this
+ * @stage: enum ibchan_stage
+ * @cm_error: see struct ibchan_connection
+ * @asker: thread that asks over iWARP, see cm_ask.c; under the channel's qp lock
+ * @deadline: breaks the channel when a stage takes too long
+ * @stage_end: when that is
+ * @stage_ms: how long each stage may take
+ * @length: bytes of @data
+ * @data: for the peer, until it was sent; from the peer then
+ * @remote: of the peer
+ * @local: this side, as far as known
+ * @peer: the other side
+ *
+ * What the handler of @id writes, others read as it comes; @data under the qp lock.
+ */
+struct ibchan_cm {
+	struct rdma_cm_id *id;
+	struct ibchan_channel *ch;
+	u32 stage;
+	int cm_error;
+	struct task_struct *asker;
+	struct delayed_work deadline;
+	ktime_t stage_end;
+	u32 stage_ms[IBCHAN_STAGE_DONE];
+	u32 length;
+	u8 data[IBCHAN_PRIVATE_DATA_SIZE];
+	struct ibchan_cm_peer remote;
+	struct sockaddr_storage local;
+	struct sockaddr_storage peer;
+};
+
+/* Private data that InfiniBand and RoCE carry with each message, in bytes. */
+#define IBCHAN_REQUEST_DATA	56	/* what rdma_cm leaves of the 92 */
+#define IBCHAN_REJECT_DATA	148
+
+/* Calls of the connection manager, for IBCHAN_REASON_CM. */
+enum ibchan_cm_step { CM_STEP_ID, CM_STEP_BIND, CM_STEP_LISTEN };
+
+static inline int ibchan_refuse_cm(struct ibchan_reason *reason, enum ibchan_cm_step step,
+				   int error)
+{
+	return ibchan_refuse_values(reason, IBCHAN_REASON_CM, error,
+				    (u64[3]) { -error, step });
+}
+
+/* cm.c */
+int ibchan_check_address(const struct sockaddr *address, struct ibchan_reason *reason);
+int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
+		      u32 max, struct ibchan_reason *reason);
+struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
+				   const struct ibchan_connect *connect,
+				   struct ibchan_reason *reason);
+void ibchan_cm_free(struct ibchan_cm *cm);
+int ibchan_cm_begin(struct ibchan_cm *cm, u32 stage, struct ibchan_reason *reason);
+int ibchan_cm_fail(struct ibchan_cm *cm, int cm_error, int error);
+void ibchan_cm_enter_stage(struct ibchan_cm *cm, u32 stage);
+void ibchan_cm_keep_peer(struct ibchan_cm_peer *peer, const struct rdma_conn_param *param);
+void ibchan_cm_fill_request(const struct ibchan_cm *cm, struct rdma_conn_param *param);
+u8 ibchan_cm_flow_control(const struct ibchan_channel *ch);
+void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id);
+int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
+
+/* cm_ask.c */
+int ibchan_cm_ask(struct ibchan_cm *cm);
+
+/* cm_data.c */
+u32 ibchan_cm_data_room(const struct ibchan_channel *ch, const void *data, u32 length);
+void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length);
+u32 ibchan_cm_data_copy(const struct rdma_conn_param *param, u8 *data);
+u32 ibchan_cm_data_take(const struct rdma_conn_param *param, u8 *data,
+			struct ibchan_cm_credits *credits);
+int ibchan_cm_data_agree(struct ibchan_channel *ch, const struct ibchan_cm_credits *credits,
+			 struct ibchan_reason *reason);
+
+/* The one who gets it destroys it. */
+static inline struct rdma_cm_id *ibchan_cm_take_id(struct rdma_cm_id **id)
+{
+	return xchg(id, NULL);
+}
+
+#endif /* IBCHAN_CM_H */

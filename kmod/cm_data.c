@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What two channels tell each other beside what the connection manager carries for
+ * them: where each of them is granted credits. It lies in front of the private data,
+ * which have as many bytes less; a channel that counts none sends and sees nothing of
+ * it, unless its own data look like it: then one without credits goes in front.
+ *
+ * Whether a queue pair answers a keepalive goes in the message's flow control bit,
+ * which has no other use where receives are not counted by the devices.
+ */
+#include <linux/string.h>
+
+#include "cm.h"
+#include "flow.h"
+
+#define CREDITS_MAGIC	0x49424352U	/* "IBCR" */
+
+static bool is_header(const void *data)
+{
+	__be32 magic;
+
+	memcpy(&magic, data, sizeof(magic));
+	return magic == cpu_to_be32(CREDITS_MAGIC);
+}
+
+/**
+ * ibchan_cm_data_room - bytes in front of the private data
+ * @ch: the channel
+ * @data: the caller's
+ * @length: bytes of @data
+ *
+ * Return: 0, or sizeof(struct ibchan_cm_credits).
+ */
+u32 ibchan_cm_data_room(const struct ibchan_channel *ch, const void *data, u32 length)
+{
+	/* The transport may fill up what is shorter than a header. */
+	bool looks_like_one = length >= sizeof(__be32) && is_header(data);
+
+	return ch->flow || looks_like_one ? sizeof(struct ibchan_cm_credits) : 0;
+}
+
+/**
+ * ibchan_cm_data_fill - what goes to the peer
+ * @cm: filled
+ * @data: the caller's
+ * @length: bytes of @data; checked
+ */
+void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length)
+{
+	struct ibchan_cm_credits credits = { .magic = cpu_to_be32(CREDITS_MAGIC) };
+	u32 room = ibchan_cm_data_room(cm->ch, data, length);
+
+	if (room) {
+		ibchan_flow_own(cm->ch, &credits.addr, &credits.rkey);
+		memcpy(cm->data, &credits, room);
+	}
+	if (length)
+		memcpy(cm->data + room, data, length);
+	cm->length = room + length;
+}
+
+static u32 length_of(const struct rdma_conn_param *param)
+{
+	return param->private_data ? param->private_data_len : 0;
+}
+
+static u32 copy_behind(const struct rdma_conn_param *param, u32 room, u8 *data)
+{
+	u32 length = min_t(u32, length_of(param) - room, IBCHAN_PRIVATE_DATA_SIZE);
+
+	memset(data, 0, IBCHAN_PRIVATE_DATA_SIZE);
+	if (length)
+		memcpy(data, param->private_data + room, length);
+	return length;
+}
+
+/**
+ * ibchan_cm_data_copy - what came from a peer with a rejection, which has no header
+ * @param: of the event
+ * @data: IBCHAN_PRIVATE_DATA_SIZE bytes; zeros behind what came
+ *
+ * Return: bytes that came.
+ */
+u32 ibchan_cm_data_copy(const struct rdma_conn_param *param, u8 *data)
+{
+	return copy_behind(param, 0, data);
+}
+
+/**
+ * ibchan_cm_data_take - take apart what came from a peer
+ * @param: of the event
+ * @data: IBCHAN_PRIVATE_DATA_SIZE bytes for the caller's part; zeros behind it
+ * @credits: all zero if the peer counts none
+ *
+ * Return: bytes of the caller's part.
+ */
+u32 ibchan_cm_data_take(const struct rdma_conn_param *param, u8 *data,
+			struct ibchan_cm_credits *credits)
+{
+	*credits = (struct ibchan_cm_credits) {};
+	if (length_of(param) < sizeof(*credits) || !is_header(param->private_data))
+		return copy_behind(param, 0, data);
+	memcpy(credits, param->private_data, sizeof(*credits));
+	return copy_behind(param, sizeof(*credits), data);
+}
+
+/**
+ * ibchan_cm_data_agree - do both sides count credits, or none?
+ * @ch: this side; learns where to grant them
+ * @credits: of the peer
+ * @reason: who does, or NULL
+ *
+ * Context: process, under the qp lock, or before anybody else knows the channel.
+ * Return: 0 or -EINVAL.
+ */
+int ibchan_cm_data_agree(struct ibchan_channel *ch, const struct ibchan_cm_credits *credits,
+			 struct ibchan_reason *reason)
+{
+	__be64 addr;
+	__be32 rkey;
+	int ret;
+
+	ibchan_flow_own(ch, &addr, &rkey);
+	ret = ibchan_credit_mode_check(rkey, credits->rkey, reason);
+	if (!ret)
+		ibchan_flow_peer(ch, credits->addr, credits->rkey);
+	return ret;
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Commands that connect a channel by address. */
+#include <linux/errno.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/string.h>
+#include <rdma/ibchan_connect.h>
+
+#include "connect.h"
+#include "query.h"
+
+static int address_in4(const struct ibchan_address *address, struct sockaddr_in *out)
+{
+	if (address->scope_id || memchr_inv(address->bytes + 4, 0, sizeof(address->bytes) - 4))
+		return -EINVAL;
+	out->sin_family = AF_INET;
+	out->sin_port = address->port;
+	memcpy(&out->sin_addr, address->bytes, sizeof(out->sin_addr));
+	return 0;
+}
+
+static int address_in6(const struct ibchan_address *address, struct sockaddr_in6 *out)
+{
+	out->sin6_family = AF_INET6;
+	out->sin6_port = address->port;
+	out->sin6_scope_id = address->scope_id;
+	memcpy(&out->sin6_addr, address->bytes, sizeof(out->sin6_addr));
+	return 0;
+}
+
+/* As the kernel has it. */
+int ibchan_address_in(const struct ibchan_address *address, struct sockaddr_storage *out)
+{
+	*out = (struct sockaddr_storage) {};
+	switch (address->family) {
+	case AF_INET:
+		return address_in4(address, (struct sockaddr_in *)out);
+	case AF_INET6:
+		return address_in6(address, (struct sockaddr_in6 *)out);
+	default:
+		return -EAFNOSUPPORT;
+	}
+}
+
+/* As the contract has it; all zero for what is not known yet. */
+void ibchan_address_out(const struct sockaddr_storage *address, struct ibchan_address *out)
+{
+	const struct sockaddr_in6 *in6 = (const void *)address;
+	const struct sockaddr_in *in = (const void *)address;
+
+	*out = (struct ibchan_address) { .family = address->ss_family };
+	switch (address->ss_family) {
+	case AF_INET:
+		out->port = in->sin_port;
+		memcpy(out->bytes, &in->sin_addr, sizeof(in->sin_addr));
+		break;
+	case AF_INET6:
+		out->port = in6->sin6_port;
+		out->scope_id = in6->sin6_scope_id;
+		memcpy(out->bytes, &in6->sin6_addr, sizeof(out->bytes));
+		break;
+	}
+}
+
+/**
+ * struct ends - two addresses as the kernel has them
+ * @peer: where to
+ * @source: where from, if there is one
+ */
+struct ends {
+	struct sockaddr_storage peer;
+	struct sockaddr_storage source;
+};
+
+static int ends_in(struct ends *ends, struct ibchan_connect *connect,
+		   const struct ibchan_address *peer, const struct ibchan_address *source)
+{
+	int ret = ibchan_address_in(peer, &ends->peer);
+
+	connect->peer = (struct sockaddr *)&ends->peer;
+	if (ret || !source->family)
+		return ret;
+	connect->source = (struct sockaddr *)&ends->source;
+	return ibchan_address_in(source, &ends->source);
+}
+
+int ibchan_run_channel_connect(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_connect *cmd = call->cmd;
+	struct ibchan_connect connect = {
+		.data = cmd->data,
+		.length = cmd->data_length,
+		.address_ms = cmd->address_ms,
+		.route_ms = cmd->route_ms,
+		.connect_ms = cmd->connect_ms,
+	};
+	struct ibchan_object *object;
+	struct ends ends;
+	int ret;
+
+	cmd->reason = (struct ibchan_reason) {};
+	if (cmd->reserved || cmd->reserved1)
+		return -EINVAL;
+	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
+	if (!object)
+		return -ENOENT;
+	ret = ends_in(&ends, &connect, &cmd->peer, &cmd->source);
+	return ret ?: ibchan_channel_connect(object->channel, &connect, &cmd->reason);
+}
+
+static bool is_connecting(struct ibchan_context *ctx, u32 handle)
+{
+	struct ibchan_object *object;
+	bool connecting;
+
+	rcu_read_lock();
+	object = ibchan_object_find(ctx, handle, OBJECT_CHANNEL);
+	connecting = object &&
+		     ibchan_channel_state(object->channel) == IBCHAN_CHANNEL_CONNECTING;
+	rcu_read_unlock();
+	return connecting;
+}
+
+/* Others may use the file meanwhile, and even close the channel. */
+static int await_connection(struct ibchan_context *ctx, u32 handle, s64 timeout_ns)
+{
+	long left = timeout_ns < 0 ? MAX_SCHEDULE_TIMEOUT :
+				     max(nsecs_to_jiffies(timeout_ns), 1UL);
+
+	if (!timeout_ns)
+		return 0;
+	left = wait_event_interruptible_timeout(ctx->event_wait, !is_connecting(ctx, handle),
+						left);
+	if (left < 0)
+		return -EINTR;
+	return left ? 0 : -ETIMEDOUT;
+}
+
+static void fill_connection(struct ibchan_cmd_channel_connection *cmd,
+			    const struct ibchan_connection *connection)
+{
+	cmd->out_state = connection->state;
+	cmd->out_stage = connection->stage;
+	cmd->out_error = connection->error;
+	cmd->out_cm_error = connection->cm_error;
+	cmd->out_data_length = connection->length;
+	ibchan_address_out(&connection->local, &cmd->out_local);
+	ibchan_address_out(&connection->peer, &cmd->out_peer);
+	memcpy(cmd->out_data, connection->data, sizeof(cmd->out_data));
+}
+
+static int query_connection(struct ibchan_context *ctx,
+			    struct ibchan_cmd_channel_connection *cmd)
+{
+	struct ibchan_connection connection;
+	struct ibchan_object *object;
+
+	if (mutex_lock_killable(&ctx->lock))
+		return -EINTR;
+	object = ibchan_object_find(ctx, cmd->channel, OBJECT_CHANNEL);
+	if (object)
+		ibchan_channel_connection(object->channel, &connection);
+	mutex_unlock(&ctx->lock);
+	if (!object)
+		return -ENOENT;
+	fill_connection(cmd, &connection);
+	return 0;
+}
+
+int ibchan_run_channel_connection(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_connection *cmd = call->cmd;
+	int waited, ret;
+
+	if (cmd->reserved || cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		return -EINVAL;
+	waited = await_connection(call->ctx, cmd->channel, cmd->timeout_ns);
+	ret = query_connection(call->ctx, cmd);
+	return ret ?: waited;
+}
+
+int ibchan_run_route_query(struct ibchan_call *call)
+{
+	struct ibchan_cmd_route_query *cmd = call->cmd;
+	struct ibchan_connect connect = { .address_ms = cmd->timeout_ms };
+	struct ibchan_route route;
+	struct ends ends;
+	int ret;
+
+	if (cmd->reserved)
+		return -EINVAL;
+	ret = ends_in(&ends, &connect, &cmd->peer, &cmd->source);
+	if (!ret)
+		ret = ibchan_route_query(ibchan_caller_net(), &connect, &route);
+	if (ret)
+		return ret;
+	cmd->out_port = route.port;
+	cmd->out_ifindex = route.ifindex;
+	cmd->out_mtu = route.mtu;
+	memcpy(cmd->out_device, route.device, sizeof(cmd->out_device));
+	ibchan_address_out(&route.source, &cmd->out_source);
+	return 0;
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The flight recorder of a channel: what happened to it, kept for who asks afterwards.
+ *
+ * It is written where something goes wrong or a channel changes its state, never by a
+ * work that succeeds. What comes again and again is one event, so that it does not push
+ * out what came before: probes, a post that is tried again, works that flush.
+ */
+#include <linux/ktime.h>
+#include <linux/minmax.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "internal.h"
+
+void ibchan_history_init(struct ibchan_history *history)
+{
+	spin_lock_init(&history->lock);
+}
+
+void ibchan_history_free(struct ibchan_history *history)
+{
+	kfree(history->more);
+}
+
+static struct ibchan_history_event *event_at(struct ibchan_history *history, u32 number)
+{
+	if (history->more)
+		return &history->more[number % IBCHAN_HISTORY_MAX];
+	return &history->few[number % IBCHAN_HISTORY_FEW];
+}
+
+/* Most channels live and end with few events, so that room for more comes late. */
+static void grow(struct ibchan_history *history)
+{
+	struct ibchan_history_event *more;
+	u32 number;
+
+	more = kcalloc(IBCHAN_HISTORY_MAX, sizeof(*more), GFP_ATOMIC | __GFP_NOWARN);
+	if (!more)
+		return;
+	for (number = history->oldest; number != history->num; number++)
+		more[number % IBCHAN_HISTORY_MAX] = *event_at(history, number);
+	history->more = more;
+}
+
+/* The caller holds the lock. Without memory for more, the oldest event goes early. */
+static void make_room(struct ibchan_history *history)
+{
+	u32 kept = history->num - history->oldest;
+
+	if (kept == IBCHAN_HISTORY_FEW && !history->more)
+		grow(history);
+	if (kept == (history->more ? IBCHAN_HISTORY_MAX : IBCHAN_HISTORY_FEW))
+		history->oldest++;
+}
+
+/* The caller holds the lock. The next place, or the last one where a row goes on. */
+static u32 pick_number(struct ibchan_history *history, u32 kind)
+{
+	u32 num = history->num;
+
+	if (kind == IBCHAN_HISTORY_PROBES && num &&
+	    event_at(history, num - 1)->kind == IBCHAN_HISTORY_PROBES)
+		return num - 1;
+	make_room(history);
+	history->num = num + 1;
+	return num;
+}
+
+/**
+ * ibchan_history_add - note what happened to a channel
+ * @ch: the channel
+ * @kind: IBCHAN_HISTORY_*, which says what the rest is
+ * @error: errno, of either sign; 0: none
+ * @detail: see there
+ * @value: see there
+ *
+ * Context: any but NMI.
+ */
+void ibchan_history_add(struct ibchan_channel *ch, u32 kind, u32 error, u32 detail, u64 value)
+{
+	struct ibchan_history *history = &ch->history;
+	unsigned long flags;
+	u32 number;
+
+	spin_lock_irqsave(&history->lock, flags);
+	number = pick_number(history, kind);
+	*event_at(history, number) = (struct ibchan_history_event){
+		.time_ns = ktime_get_ns(),
+		.number = number,
+		.kind = kind,
+		.error = abs((s32)error),
+		.detail = detail,
+		.value = value,
+	};
+	if (kind == IBCHAN_HISTORY_CONNECTED)
+		history->connected_ns = event_at(history, number)->time_ns;
+	spin_unlock_irqrestore(&history->lock, flags);
+}
+
+/* A work has failed, and not because another one had. Any context but NMI. */
+void ibchan_history_failed(struct ibchan_channel *ch,
+			   const struct ibchan_completion *completion)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ch->history.lock, flags);
+	if (!ch->history.failed.error)
+		ch->history.failed = *completion;
+	spin_unlock_irqrestore(&ch->history.lock, flags);
+	ibchan_history_add(ch, IBCHAN_HISTORY_WORK_FAILED, completion->error,
+			   completion->status | completion->opcode << 16, completion->wr_id);
+	if (completion->vendor_err)
+		ibchan_history_add(ch, IBCHAN_HISTORY_VENDOR_ERROR, 0, completion->vendor_err, 0);
+}
+
+/* Its address has gone, or it has this one now. Process context, under the qp lock. */
+void ibchan_history_address(struct ibchan_channel *ch, u32 error)
+{
+	ibchan_history_add(ch, IBCHAN_HISTORY_ADDRESS, error, ch->gid.index, ch->gid.port);
+}
+
+/* A post was refused; noted when it is for another reason than the last time. */
+void ibchan_history_refused(struct ibchan_channel *ch, int error, u32 code, u64 wr_id)
+{
+	u64 refused = (u64)-error << 32 | code;
+
+	lockdep_assert_held(&ch->post_lock);
+	if (ch->history.refused == refused)
+		return;
+	ch->history.refused = refused;
+	ibchan_history_add(ch, IBCHAN_HISTORY_POST_REFUSED, error, code, wr_id);
+}
+
+/**
+ * ibchan_channel_history - what happened to a channel lately
+ * @ch: the channel; also one that has broken, or whose device has left
+ * @events: filled with the youngest ones, in the order in which they happened
+ * @num: how many there is room for; IBCHAN_HISTORY_MAX is enough
+ *
+ * Context: any but NMI.
+ * Return: how many were written.
+ */
+u32 ibchan_channel_history(struct ibchan_channel *ch, struct ibchan_history_event *events,
+			   u32 num)
+{
+	struct ibchan_history *history = &ch->history;
+	unsigned long flags;
+	u32 i;
+
+	spin_lock_irqsave(&history->lock, flags);
+	num = min(num, history->num - history->oldest);
+	for (i = 0; i < num; i++)
+		events[i] = *event_at(history, history->num - num + i);
+	spin_unlock_irqrestore(&history->lock, flags);
+	return num;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_history, IBCHAN_NS);
+
+static void fill_failed(struct ibchan_history *history, struct ibchan_facts *facts)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&history->lock, flags);
+	facts->failed_opcode = IBCHAN_FACTS_NO_OPCODE;
+	if (history->failed.error) {
+		facts->failed_wr_id = history->failed.wr_id;
+		facts->failed_opcode = history->failed.opcode;
+		facts->failed_vendor_err = history->failed.vendor_err;
+	}
+	if (history->connected_ns)
+		facts->age_ns = ktime_get_ns() - history->connected_ns;
+	spin_unlock_irqrestore(&history->lock, flags);
+}
+
+/**
+ * ibchan_facts_fill - who is at the two ends of a channel, and what became of it
+ * @ch: the channel
+ * @facts: filled
+ *
+ * Context: process, may sleep; without qp_lock.
+ */
+void ibchan_facts_fill(struct ibchan_channel *ch, struct ibchan_facts *facts)
+{
+	*facts = (struct ibchan_facts){
+		.probes_sent = READ_ONCE(ch->watch.sent),
+		.probes_answered = READ_ONCE(ch->watch.answered),
+	};
+	ibchan_device_name(ch->dev, facts->device);
+	fill_failed(&ch->history, facts);
+	mutex_lock(&ch->qp_lock);
+	facts->notice_ms = ibchan_watch_notice_ms(ch);
+	facts->peer_qpn = be32_to_cpu(ch->peer.qpn);
+	memcpy(facts->peer_gid, ch->peer.gid, sizeof(facts->peer_gid));
+	if (ch->params.ack_timeout)
+		facts->ack_timeout_ns = 4096ULL << ch->params.ack_timeout;
+	mutex_unlock(&ch->qp_lock);
+}

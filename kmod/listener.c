@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Listeners of a file, each with a descriptor of its own to poll, and the requests
+ * that were taken from them.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/errno.h>
+#include <linux/file.h>
+#include <linux/poll.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <rdma/ibchan_connect.h>
+
+#include "connect.h"
+#include "query.h"
+
+/**
+ * struct ibchan_user_listener - a listener and its descriptor
+ * @kref: the handle and the file
+ * @lock: guards @listener
+ * @listener: NULL when the handle has gone
+ * @wait: who polls the file
+ */
+struct ibchan_user_listener {
+	struct kref kref;
+	spinlock_t lock;		/* listener */
+	struct ibchan_listener *listener;
+	wait_queue_head_t wait;
+};
+
+static void listener_ready(void *priv)
+{
+	struct ibchan_user_listener *listener = priv;
+
+	wake_up_all(&listener->wait);
+}
+
+static void listener_free(struct kref *kref)
+{
+	kfree(container_of(kref, struct ibchan_user_listener, kref));
+}
+
+/* The handle has gone; the descriptor may live on, and hangs up. */
+void ibchan_user_listener_end(struct ibchan_user_listener *user)
+{
+	struct ibchan_listener *listener;
+
+	spin_lock(&user->lock);
+	listener = user->listener;
+	user->listener = NULL;
+	spin_unlock(&user->lock);
+	wake_up_all(&user->wait);
+	ibchan_listener_close(listener);
+	kref_put(&user->kref, listener_free);
+}
+
+static __poll_t listener_poll(struct file *file, poll_table *table)
+{
+	struct ibchan_user_listener *user = file->private_data;
+	int waiting = -ENODEV;
+
+	poll_wait(file, &user->wait, table);
+	spin_lock(&user->lock);
+	if (user->listener)
+		waiting = ibchan_listener_waiting(user->listener);
+	spin_unlock(&user->lock);
+	if (waiting < 0)
+		return EPOLLERR | EPOLLHUP;
+	return waiting ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+static int listener_release(struct inode *inode, struct file *file)
+{
+	struct ibchan_user_listener *user = file->private_data;
+
+	kref_put(&user->kref, listener_free);
+	return 0;
+}
+
+static const struct file_operations listener_fops = {
+	.owner = THIS_MODULE,
+	.poll = listener_poll,
+	.release = listener_release,
+	.llseek = noop_llseek,
+};
+
+static struct ibchan_user_listener *listener_open(const struct ibchan_cmd_listener_create *cmd,
+						  struct ibchan_object *device,
+						  struct ibchan_reason *reason)
+{
+	struct sockaddr_storage address;
+	struct ibchan_listener_init init = {
+		.net = device ? device->net : ibchan_caller_net(),
+		.dev = device ? device->device : NULL,
+		.address = (struct sockaddr *)&address,
+		.backlog = cmd->backlog,
+		.ready = listener_ready,
+	};
+	struct ibchan_user_listener *user;
+	struct ibchan_listener *listener;
+	int ret = ibchan_address_in(&cmd->address, &address);
+
+	if (ret)
+		return ERR_PTR(ret);
+	user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+	if (!user)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&user->kref);
+	spin_lock_init(&user->lock);
+	init_waitqueue_head(&user->wait);
+	init.priv = user;
+	listener = ibchan_listener_create(&init, reason);
+	if (IS_ERR(listener)) {
+		kfree(user);
+		return ERR_CAST(listener);
+	}
+	user->listener = listener;
+	return user;
+}
+
+static int listener_file(struct ibchan_call *call, struct ibchan_user_listener *user)
+{
+	struct ibchan_cmd_listener_create *cmd = call->cmd;
+	struct file *file;
+	int fd;
+
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	call->new_fd = fd;
+	file = anon_inode_getfile("[ibchan-listener]", &listener_fops, user,
+				  O_RDONLY | O_CLOEXEC);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	kref_get(&user->kref);
+	call->new_file = file;
+	cmd->out_fd = fd;
+	return 0;
+}
+
+static int find_device(struct ibchan_call *call, struct ibchan_object **device)
+{
+	struct ibchan_cmd_listener_create *cmd = call->cmd;
+
+	*device = NULL;
+	if (!cmd->device)
+		return 0;
+	*device = ibchan_object_find(call->ctx, cmd->device, OBJECT_DEVICE);
+	return *device ? 0 : -ENOENT;
+}
+
+int ibchan_run_listener_create(struct ibchan_call *call)
+{
+	struct ibchan_cmd_listener_create *cmd = call->cmd;
+	struct ibchan_user_listener *user;
+	struct sockaddr_storage address;
+	struct ibchan_object *device;
+	int ret;
+
+	cmd->reason = (struct ibchan_reason) {};
+	ret = find_device(call, &device);
+	if (!ret)
+		ret = ibchan_call_reserve(call, OBJECT_LISTENER, &cmd->out_listener);
+	if (ret)
+		return ret;
+	user = listener_open(cmd, device, &cmd->reason);
+	if (IS_ERR(user))
+		return PTR_ERR(user);
+	call->new->listener = user;
+	if (device)
+		ibchan_object_adopt(call->new, device);
+	ibchan_listener_address(user->listener, &address);
+	ibchan_address_out(&address, &cmd->out_address);
+	return listener_file(call, user);
+}
+
+static void fill_request(struct ibchan_cmd_request_take *cmd,
+			 const struct ibchan_request *request)
+{
+	struct ibchan_request_attr attr;
+
+	ibchan_request_query(request, &attr);
+	memcpy(cmd->out_device, attr.device, sizeof(cmd->out_device));
+	cmd->out_port = attr.port;
+	cmd->out_data_length = attr.length;
+	ibchan_address_out(&attr.local, &cmd->out_local);
+	ibchan_address_out(&attr.peer, &cmd->out_peer);
+	memcpy(cmd->out_data, attr.data, sizeof(cmd->out_data));
+}
+
+int ibchan_run_request_take(struct ibchan_call *call)
+{
+	struct ibchan_cmd_request_take *cmd = call->cmd;
+	struct ibchan_request *request;
+	struct ibchan_object *object;
+	int ret;
+
+	if (cmd->reserved)
+		return -EINVAL;
+	object = ibchan_object_find(call->ctx, cmd->listener, OBJECT_LISTENER);
+	if (!object)
+		return -ENOENT;
+	ret = ibchan_call_reserve(call, OBJECT_REQUEST, &cmd->out_request);
+	if (ret)
+		return ret;
+	request = ibchan_request_take(object->listener->listener);
+	if (IS_ERR(request))
+		return PTR_ERR(request);
+	call->new->request = request;
+	fill_request(cmd, request);
+	return 0;
+}
+
+int ibchan_run_request_accept(struct ibchan_call *call)
+{
+	struct ibchan_cmd_request_accept *cmd = call->cmd;
+	const struct ibchan_connect connect = {
+		.data = cmd->data,
+		.length = cmd->data_length,
+		.connect_ms = cmd->connect_ms,
+	};
+	struct ibchan_object *request, *channel;
+	int ret;
+
+	cmd->reason = (struct ibchan_reason) {};
+	if (cmd->reserved)
+		return -EINVAL;
+	request = ibchan_object_find(call->ctx, cmd->request, OBJECT_REQUEST);
+	channel = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
+	if (!request || !channel)
+		return -ENOENT;
+	ret = ibchan_request_accept(request->request, channel->channel, &connect,
+				    &cmd->reason);
+	if (!ret)
+		ibchan_object_forget(call->ctx, request);
+	return ret;
+}
+
+int ibchan_run_request_reject(struct ibchan_call *call)
+{
+	struct ibchan_cmd_request_reject *cmd = call->cmd;
+	struct ibchan_object *request;
+	int ret;
+
+	if (cmd->reserved)
+		return -EINVAL;
+	request = ibchan_object_find(call->ctx, cmd->request, OBJECT_REQUEST);
+	if (!request)
+		return -ENOENT;
+	ret = ibchan_request_reject(request->request, cmd->data, cmd->data_length);
+	if (!ret)
+		ibchan_object_forget(call->ctx, request);
+	return ret;
+}

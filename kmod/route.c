@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How packets get from the address that was chosen to the peer's. Within one Ethernet
+ * segment the peer's own MAC is the next hop, and it is in the endpoint: nobody has to be
+ * asked. Behind a gateway it is the gateway's, which ib_core resolves, as it does for
+ * rdma_cm. The routing table decides which of the two it is; when it knows no way the
+ * handshake says so, because all that the device could say is that nobody answers.
+ */
+#include <linux/completion.h>
+#include <linux/errno.h>
+#include <linux/inetdevice.h>
+#include <net/ip6_route.h>
+#include <net/l3mdev.h>
+#include <net/route.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+
+#include "compat.h"
+#include "internal.h"
+
+#define HOP_LIMIT	64	/* RoCE v2 is routed; what IP hosts take */
+
+/* Long enough for a second question where the first one was lost. */
+#define NEXT_HOP_TIMEOUT_MS	2000
+
+/* How soon the wait notices that its channel has broken: removal waits for it. */
+#define NEXT_HOP_STEP		(HZ / 10)
+
+/* Where a route leads; negative: nowhere, with the errno of the routing table. */
+enum way { WAY_ON_LINK, WAY_GATEWAY, WAY_OTHER_NDEV };
+
+union any_addr {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+/**
+ * struct question - who wants to reach whom
+ * @from: the channel's own address
+ * @to: the peer's
+ * @ndev: the network device of @from, which RoCE packets leave by in any case; under RCU
+ */
+struct question {
+	union any_addr from;
+	union any_addr to;
+	const struct net_device *ndev;
+};
+
+/* What is local to this host is reached like a neighbour: the device turns it around. */
+static int way_by(const struct net_device *out, bool gateway, const struct question *question)
+{
+	if (out->flags & IFF_LOOPBACK)
+		return WAY_ON_LINK;
+	if (out != question->ndev)
+		return WAY_OTHER_NDEV;
+	return gateway ? WAY_GATEWAY : WAY_ON_LINK;
+}
+
+static int find_way4(const struct question *question, int oif)
+{
+	struct flowi4 flow = {
+		.daddr = question->to.in.sin_addr.s_addr,
+		.saddr = question->from.in.sin_addr.s_addr,
+		.flowi4_oif = oif,
+		.flowi4_proto = IPPROTO_UDP,
+	};
+	struct rtable *rt = ip_route_output_key(dev_net(question->ndev), &flow);
+	int way;
+
+	if (IS_ERR(rt))
+		return PTR_ERR(rt);
+	way = way_by(rt->dst.dev, rt->rt_uses_gateway, question);
+	ip_rt_put(rt);
+	return way;
+}
+
+static int find_way6(const struct question *question, int oif)
+{
+	struct flowi6 flow = {
+		.daddr = question->to.in6.sin6_addr,
+		.saddr = question->from.in6.sin6_addr,
+		.flowi6_oif = oif,
+		.flowi6_proto = IPPROTO_UDP,
+	};
+	struct dst_entry *dst = ibchan_ip6_route(dev_net(question->ndev), &flow);
+	int way;
+
+	if (IS_ERR(dst))
+		return PTR_ERR(dst);
+	way = way_by(dst->dev, container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_GATEWAY,
+		     question);
+	dst_release(dst);
+	return way;
+}
+
+static int find_way(const struct question *question, int oif)
+{
+	return question->to.any.sa_family == AF_INET ? find_way4(question, oif) :
+						       find_way6(question, oif);
+}
+
+/*
+ * Bound to a network device the routing table takes every IPv4 address for a neighbour
+ * when it knows no better, so it is asked without at first.
+ */
+static int choose_way(struct question *question, const struct ib_gid_attr *attr)
+{
+	int way;
+
+	rcu_read_lock();
+	question->ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (IS_ERR(question->ndev)) {
+		way = PTR_ERR(question->ndev);
+	} else {
+		way = find_way(question, l3mdev_master_ifindex_rcu(question->ndev));
+		if (way == WAY_OTHER_NDEV)
+			way = find_way(question, question->ndev->ifindex);
+	}
+	rcu_read_unlock();
+	return way;
+}
+
+struct resolution {
+	struct rdma_dev_addr addr;
+	struct completion done;
+	int status;
+};
+
+static void next_hop_resolved(int status, struct sockaddr *from, struct rdma_dev_addr *addr,
+			      void *context)
+{
+	struct resolution *resolution = context;
+
+	resolution->status = status;
+	complete(&resolution->done);
+}
+
+/* Ends early for a signal that kills, and when the channel breaks: its device may leave. */
+static int await_next_hop(struct resolution *resolution, const struct ibchan_channel *ch)
+{
+	long left;
+
+	do {
+		left = wait_for_completion_killable_timeout(&resolution->done, NEXT_HOP_STEP);
+	} while (!left && READ_ONCE(ch->state) == IBCHAN_CHANNEL_PREPARED);
+	if (left > 0)
+		return resolution->status;
+	rdma_addr_cancel(&resolution->addr);
+	return left ? -EINTR : -ESHUTDOWN;
+}
+
+static int resolve_gateway(struct question *question, const struct ib_gid_attr *attr,
+			   const struct ibchan_channel *ch, struct ibchan_path *path)
+{
+	struct resolution resolution = {
+		.addr = { .net = &init_net, .sgid_attr = attr },
+	};
+	int ret;
+
+	init_completion(&resolution.done);
+	ret = rdma_resolve_ip(&question->from.any, &question->to.any, &resolution.addr,
+			      NEXT_HOP_TIMEOUT_MS, next_hop_resolved, true, &resolution);
+	if (!ret)
+		ret = await_next_hop(&resolution, ch);
+	if (ret)
+		return ret;
+	memcpy(path->dmac, resolution.addr.dst_dev_addr, sizeof(path->dmac));
+	path->hop_limit = resolution.addr.hoplimit ?: HOP_LIMIT;
+	return 0;
+}
+
+static int refuse_way(struct ibchan_reason *reason, u32 code, int error,
+		      const struct ibchan_endpoint *peer)
+{
+	return ibchan_refuse_values(reason, code, -EHOSTUNREACH,
+				    (u64[3]) { -error, get_unaligned_be64(peer->gid),
+					       get_unaligned_be64(peer->gid + 8) });
+}
+
+static int find_path(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+		     const struct ib_gid_attr *attr, struct ibchan_path *path,
+		     struct ibchan_reason *reason)
+{
+	struct question question = {};
+	union ib_gid gid;
+	int ret;
+
+	memcpy(gid.raw, peer->gid, sizeof(gid.raw));
+	rdma_gid2ip((struct sockaddr *)&question.from, &ch->gid.gid);
+	rdma_gid2ip((struct sockaddr *)&question.to, &gid);
+	ret = choose_way(&question, attr);
+	if (ret < 0)
+		return refuse_way(reason, IBCHAN_REASON_NO_ROUTE, ret, peer);
+	if (ret != WAY_GATEWAY)
+		return 0;
+	ret = resolve_gateway(&question, attr, ch, path);
+	if (ret == -EINTR || ret == -ESHUTDOWN || ret == -ENOMEM)
+		return ret;
+	return ret ? refuse_way(reason, IBCHAN_REASON_NEXT_HOP, ret, peer) : 0;
+}
+
+/**
+ * ibchan_route_find - find the way to a peer
+ * @ch: a prepared channel
+ * @peer: checked
+ * @path: filled on success
+ * @reason: why there is none, or NULL
+ *
+ * A neighbour costs a look into the routing table; only behind a gateway somebody may
+ * have to be waited for, 2 s at most.
+ *
+ * Context: process, may sleep; the gate is held.
+ * Return: 0; -EHOSTUNREACH when there is no route to the peer, or its next hop does not
+ * answer; -EADDRNOTAVAIL when the channel's own address has gone; -ESHUTDOWN when the
+ * channel broke meanwhile; -EINTR when the caller was killed; -ENOMEM.
+ */
+int ibchan_route_find(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+		      struct ibchan_path *path, struct ibchan_reason *reason)
+{
+	const struct ib_gid_attr *attr;
+	int ret;
+
+	path->hop_limit = HOP_LIMIT;
+	memcpy(path->dmac, peer->mac, sizeof(path->dmac));
+	if (!ch->gid.family || !memcmp(peer->gid, ch->gid.gid.raw, sizeof(peer->gid)))
+		return 0;
+	attr = rdma_get_gid_attr(ch->dev->ib, ch->gid.port, ch->gid.index);
+	if (IS_ERR(attr))
+		return -EADDRNOTAVAIL;
+	ret = find_path(ch, peer, attr, path, reason);
+	rdma_put_gid_attr(attr);
+	return ret;
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Which device leads to an address, as a connection would take it. */
+#include <linux/completion.h>
+#include <linux/errno.h>
+#include <linux/netdevice.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+
+#include "cm.h"
+#include "compat.h"
+
+/**
+ * struct query - somebody waits for an address
+ * @done: @status and @route are there
+ * @status: 0 or a negative errno
+ * @route: to be filled
+ */
+struct query {
+	struct completion done;
+	int status;
+	struct ibchan_route *route;
+};
+
+/* Of the network device that has the address; 0: not known. */
+static u32 path_mtu(const struct ib_gid_attr *attr)
+{
+	struct net_device *ndev;
+	u32 mtu = 0;
+
+	if (!attr)
+		return 0;
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (!IS_ERR(ndev))
+		mtu = ib_mtu_enum_to_int(iboe_get_mtu(ndev->mtu));
+	rcu_read_unlock();
+	return mtu;
+}
+
+static void fill_route(struct ibchan_route *route, const struct rdma_cm_id *id)
+{
+	const struct rdma_dev_addr *dev_addr = &id->route.addr.dev_addr;
+
+	strscpy(route->device, dev_name(&id->device->dev), sizeof(route->device));
+	route->port = id->port_num;
+	route->ifindex = dev_addr->bound_dev_if;
+	route->mtu = path_mtu(dev_addr->sgid_attr);
+	route->source = id->route.addr.src_addr;
+}
+
+static int query_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct query *query = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		fill_route(query->route, id);
+		query->status = 0;
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		/* The connection manager waits until the id is gone. */
+		query->status = -ENODEV;
+		break;
+	default:
+		query->status = event->status < 0 ? event->status : -EHOSTUNREACH;
+		break;
+	}
+	complete(&query->done);
+	return 0;
+}
+
+static int run_query(struct query *query, struct rdma_cm_id *id,
+		     const struct ibchan_connect *connect, u32 ms)
+{
+	int ret;
+
+	ret = rdma_resolve_addr(id, (struct sockaddr *)connect->source, connect->peer, ms);
+	if (ret)
+		return ret;
+	ret = wait_for_completion_interruptible_timeout(&query->done, msecs_to_jiffies(ms));
+	if (ret < 0)
+		return -EINTR;
+	return ret ? query->status : -ETIMEDOUT;
+}
+
+/**
+ * ibchan_route_query - which device leads to a peer
+ * @net: network namespace
+ * @connect: peer, source and address_ms are used
+ * @route: filled on success
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EAFNOSUPPORT; -EINVAL for a time that is too long; -ENETUNREACH,
+ * -EHOSTUNREACH, -ETIMEDOUT when there is no way, or no neighbour answers; -ENODEV
+ * when the way does not lead over an RDMA device; -EADDRNOTAVAIL when the source is
+ * not an address of this host; -EINTR; -ENOMEM.
+ */
+int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
+		       struct ibchan_route *route)
+{
+	u32 ms = connect->address_ms ?: IBCHAN_DEFAULT_ADDRESS_MS;
+	struct query query = { .route = route };
+	struct rdma_cm_id *id;
+	int ret;
+
+	if (ms > IBCHAN_MAX_STAGE_MS)
+		return -EINVAL;
+	init_completion(&query.done);
+	id = rdma_create_id(net, query_event, &query, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	ret = run_query(&query, id, connect, ms);
+	rdma_destroy_id(id);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_route_query, IBCHAN_NS);

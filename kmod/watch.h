@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Keepalive: what a channel remembers of its peer's last sign of life. */
+#ifndef IBCHAN_WATCH_H
+#define IBCHAN_WATCH_H
+
+#include <linux/atomic.h>
+#include <linux/types.h>
+#include <rdma/ib_verbs.h>
+
+struct ibchan_channel;
+
+/**
+ * struct ibchan_watch - the keepalive of a channel
+ * @cqe: of the probe
+ * @place: enum ibchan_watch_place: who has the send queue's spare place
+ * @silence: jiffies without a completion before a probe; 0: there are no probes
+ * @retired: works of both queues that had completed at the last look
+ * @heard: when that had changed last, in jiffies
+ * @sent: probes ever posted; written under the post lock
+ * @answered: probes that have succeeded; written by the owner of the send cq
+ *
+ * @silence is immutable once connected, @retired and @heard belong to the
+ * device's watch work from then on.
+ */
+struct ibchan_watch {
+	struct ib_cqe cqe;
+	atomic_t place;
+	unsigned long silence;
+	u32 retired;
+	unsigned long heard;
+	u32 sent;
+	u32 answered;
+};
+
+/*
+ * The place beside the user's is the marker's of a drain. The probe uses it while
+ * the channel lives; where it is still out when the drain begins, its completion
+ * posts the marker.
+ */
+enum ibchan_watch_place {
+	WATCH_PLACE_FREE,
+	WATCH_PLACE_PROBE,
+	WATCH_PLACE_PROBE_THEN_MARKER,
+};
+
+void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags);
+bool ibchan_watch_defers_marker(struct ibchan_channel *ch);
+void ibchan_watch_forget_marker(struct ibchan_channel *ch);
+void ibchan_watch_flush(struct ibchan_channel *ch);
+u32 ibchan_watch_notice_ms(const struct ibchan_channel *ch);
+void ibchan_watch_work(struct work_struct *work);
+
+#endif /* IBCHAN_WATCH_H */

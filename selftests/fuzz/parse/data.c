@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Any bytes as what the connection manager brings from a peer. The first byte of the input
+ * says whether this side counts credits, and whether what it sends is filled up with zeros on
+ * the way; the others are the peer's, and then what this side sends.
+ */
+#include "fuzz.h"
+#include "kernel.h"
+#include "cm.h"
+
+#define CREDITS		0x1
+#define FILLED		0x2
+#define LARGEST		255	/* what the message's length can say */
+
+/* In a place of its own, so that a read past its end is seen. */
+static u8 *copy_of(const u8 *data, size_t size)
+{
+	u8 *copy = malloc(size ? size : 1);
+
+	must(!!copy, "memory");
+	memcpy(copy, data, size);
+	return copy;
+}
+
+static void take_and_agree(struct ibchan_channel *ch, const u8 *data, size_t size)
+{
+	u8 *bytes = copy_of(data, size);
+	const struct rdma_conn_param param = {
+		.private_data = size ? bytes : NULL,
+		.private_data_len = size,
+	};
+	u8 taken[IBCHAN_PRIVATE_DATA_SIZE];
+	struct ibchan_reason reason = {};
+	struct ibchan_cm_credits credits;
+	u32 length = ibchan_cm_data_take(&param, taken, &credits);
+	int rc = ibchan_cm_data_agree(ch, &credits, &reason);
+	size_t front = credits.magic ? sizeof(credits) : 0;
+
+	must(length <= sizeof(taken), "no more than the caller has room for");
+	must(front + length <= size, "no more than came");
+	must(!memcmp(taken, bytes + front, length), "the bytes that came");
+	must(!memchr_inv(taken + length, 0, sizeof(taken) - length), "zeros behind them");
+	must(!rc || rc == -EINVAL, "0 or -EINVAL");
+	must(rc || !ch->flow == !credits.rkey, "both count credits, or none");
+	must(!rc == !reason.code, "a reason if and only if it is refused");
+	free(bytes);
+}
+
+/* A rejection has no header, whatever it looks like. */
+static void copied(const u8 *data, size_t size)
+{
+	u8 *bytes = copy_of(data, size);
+	const struct rdma_conn_param param = {
+		.private_data = size ? bytes : NULL,
+		.private_data_len = size,
+	};
+	u8 taken[IBCHAN_PRIVATE_DATA_SIZE];
+	u32 length = ibchan_cm_data_copy(&param, taken);
+
+	must(length == min_t(u32, size, sizeof(taken)), "as many as came and have room");
+	must(!memcmp(taken, bytes, length), "the bytes that came with a rejection");
+	must(!memchr_inv(taken + length, 0, sizeof(taken) - length), "zeros behind those");
+	free(bytes);
+}
+
+/* As many bytes as ibchan_check_data() lets a caller send. */
+static u32 possible_length(const struct ibchan_channel *ch, const u8 *data, size_t size)
+{
+	u32 length = min_t(u32, size, IBCHAN_PRIVATE_DATA_SIZE);
+	u32 most = IBCHAN_PRIVATE_DATA_SIZE - ibchan_cm_data_room(ch, data, length);
+
+	return min_t(u32, length, most);
+}
+
+/* What one side writes the other one reads, whatever bytes they are. */
+static void there_and_back(struct ibchan_channel *ch, bool filled, const u8 *data, size_t size)
+{
+	u32 length = possible_length(ch, data, size);
+	struct ibchan_cm cm = { .ch = ch };
+	struct rdma_conn_param param = {};
+	u8 taken[IBCHAN_PRIVATE_DATA_SIZE];
+	struct ibchan_cm_credits credits;
+	u8 message[LARGEST] = {};
+	u32 came;
+
+	ibchan_cm_data_fill(&cm, data, length);
+	must(cm.length <= sizeof(cm.data), "no more than a message carries");
+	memcpy(message, cm.data, cm.length);
+	param.private_data = message;
+	param.private_data_len = filled ? LARGEST : cm.length;
+	came = ibchan_cm_data_take(&param, taken, &credits);
+	must(filled ? came >= length : came == length, "as long as it was");
+	must(!memcmp(taken, data, length), "what was sent");
+	must(!memchr_inv(taken + length, 0, sizeof(taken) - length), "nothing but what was sent");
+	must(credits.rkey == (ch->flow ? ch->flow->rkey : 0), "the key that was sent");
+	must(credits.addr == (ch->flow ? ch->flow->addr : 0), "the address that was sent");
+}
+
+int fuzz_one(const u8 *data, size_t size)
+{
+	struct ibchan_flow flow = { .rkey = htobe32(0x1234), .addr = htobe64(0x5678) };
+	struct ibchan_channel ch = {};
+
+	if (!size || size - 1 > LARGEST)
+		return 0;
+	ch.flow = data[0] & CREDITS ? &flow : NULL;
+	take_and_agree(&ch, data + 1, size - 1);
+	copied(data + 1, size - 1);
+	there_and_back(&ch, data[0] & FILLED, data + 1, size - 1);
+	return 0;
+}
+
+unsigned int fuzz_seed(unsigned int nr, u8 *data)
+{
+	const struct ibchan_cm_credits credits = {
+		.magic = htobe32(0x49424352), .rkey = htobe32(1), .addr = htobe64(2),
+	};
+
+	if (nr > 7)
+		return 0;
+	memset(data, 0x5a, MAX_SEED);
+	data[0] = nr & (CREDITS | FILLED);
+	if (nr & 4)
+		memcpy(data + 1, &credits, sizeof(credits));
+	return 1 + 64;
+}

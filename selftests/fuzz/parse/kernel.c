@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What kmod/endpoint.c and kmod/cm_data.c call. */
+#include "kernel.h"
+
+int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error, const u64 value[3])
+{
+	if (!reason)
+		return error;
+	reason->code = code;
+	memcpy(reason->value, value, sizeof(reason->value));
+	return error;
+}
+
+int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error)
+{
+	return ibchan_refuse_values(reason, code, error, (u64[3]) {});
+}
+
+void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey)
+{
+	*addr = ch->flow ? ch->flow->addr : 0;
+	*rkey = ch->flow ? ch->flow->rkey : 0;
+}
+
+void ibchan_flow_peer(struct ibchan_channel *ch, __be64 addr, __be32 rkey)
+{
+	if (!ch->flow)
+		return;
+	ch->flow->peer_addr = addr;
+	ch->flow->peer_rkey = rkey;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * As much of the kernel as kmod/endpoint.c and kmod/cm_data.c need to run in user space,
+ * unchanged. The compiler reads this before them; the headers that they include are empty
+ * (see selftests/Makefile), but for the contract's and kmod/cm.h.
+ */
+#ifndef PARSE_KERNEL_H
+#define PARSE_KERNEL_H
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <linux/ibchan.h>
+
+#define IBCHAN_INTERNAL_H
+#define IBCHAN_FLOW_H
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s64 ktime_t;
+
+#define cpu_to_be16		htobe16
+#define cpu_to_be32		htobe32
+#define be16_to_cpu		be16toh
+#define be32_to_cpu		be32toh
+#define BUILD_BUG_ON(bad)	static_assert(!(bad), "")
+#define min_t(type, a, b)	((type)(a) < (type)(b) ? (type)(a) : (type)(b))
+#define xchg(place, value)	__atomic_exchange_n(place, value, __ATOMIC_SEQ_CST)
+
+/* ---- <rdma/ib_mad.h>, <rdma/ib_verbs.h> and <rdma/rdma_cm.h> ---- */
+
+#define IB_DEFAULT_PKEY_FULL	0xffff
+
+enum ib_mtu { IB_MTU_256 = 1, IB_MTU_4096 = 5 };
+
+union ib_gid {
+	u8 raw[16];
+};
+
+struct ib_qp {
+	u32 qp_num;
+};
+
+struct rdma_conn_param {
+	const void *private_data;
+	u8 private_data_len;
+};
+
+/* ---- <net/ipv6.h> and <linux/etherdevice.h> ---- */
+
+static inline bool ipv6_addr_v4mapped(const struct in6_addr *addr)
+{
+	return IN6_IS_ADDR_V4MAPPED(addr);
+}
+
+static inline bool ipv6_addr_any(const struct in6_addr *addr)
+{
+	return IN6_IS_ADDR_UNSPECIFIED(addr);
+}
+
+static inline bool ipv6_addr_is_multicast(const struct in6_addr *addr)
+{
+	return IN6_IS_ADDR_MULTICAST(addr);
+}
+
+static inline bool ipv4_is_multicast(__be32 addr)
+{
+	return IN_MULTICAST(ntohl(addr));
+}
+
+static inline bool ipv4_is_lbcast(__be32 addr)
+{
+	return ntohl(addr) == INADDR_BROADCAST;
+}
+
+static inline bool is_valid_ether_addr(const u8 *addr)
+{
+	static const u8 zero[6];
+
+	return !(addr[0] & 1) && memcmp(addr, zero, sizeof(zero));
+}
+
+static inline const void *memchr_inv(const void *bytes, int c, size_t n)
+{
+	const u8 *byte;
+
+	for (byte = bytes; n--; byte++) {
+		if (*byte != (u8)c)
+			return byte;
+	}
+	return NULL;
+}
+
+/* ---- kmod/internal.h and kmod/flow.h ---- */
+
+struct delayed_work {
+	int unused;
+};
+
+struct ibchan_gid {
+	union ib_gid gid;
+	u8 mac[6];
+	u8 family;
+	u8 iwarp;
+};
+
+/* Where this side is granted credits, and where it grants them. */
+struct ibchan_flow {
+	__be32 rkey;
+	__be64 addr;
+	__be32 peer_rkey;
+	__be64 peer_addr;
+};
+
+struct ibchan_channel {
+	struct ib_qp *qp;
+	struct ibchan_gid gid;
+	struct ibchan_params params;
+	struct ibchan_endpoint endpoint;
+	struct ibchan_flow *flow;
+};
+
+struct ibchan_connect;
+struct rdma_cm_event;
+
+int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
+int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error, const u64 value[3]);
+void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey);
+void ibchan_flow_peer(struct ibchan_channel *ch, __be64 addr, __be32 rkey);
+
+/* kmod/endpoint.c */
+u8 ibchan_gid_family(const u8 *gid);
+int ibchan_credit_mode_check(__be32 ours, __be32 theirs, struct ibchan_reason *reason);
+int ibchan_pkey_rank(u16 pkey);
+void ibchan_endpoint_build(struct ibchan_channel *ch, u8 mtu, u32 lid);
+int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
+			  const struct ibchan_endpoint *theirs,
+			  struct ibchan_reason *reason);
+
+#endif /* PARSE_KERNEL_H */

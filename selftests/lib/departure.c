@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "departure.h"
+#include "world.h"
+
+#define NETDEV_A	"v0"
+
+/* How long the deletion of a device may take. */
+static long deletion_limit_ms(void)
+{
+	return slow() ? 20000 : 5000;
+}
+
+int delete_device(void)
+{
+	static const char *const argv[] = { "rdma", "link", "delete", DEVICE_A, NULL };
+	__u64 start = now_ms();
+	int rc = run_program(argv);
+	long took = now_ms() - start;
+
+	if (!rc && took > deletion_limit_ms()) {
+		fprintf(stderr, "# the deletion took %ld ms\n", took);
+		return -ETIMEDOUT;
+	}
+	return rc;
+}
+
+static bool has_address(void *arg)
+{
+	struct ibchan_cmd_port_query port = { .port = 1, .name = DEVICE_A };
+
+	return !cmd_port_query(*(int *)arg, &port) && port.out_gid_index != IBCHAN_AUTO;
+}
+
+int restore_device(void)
+{
+	static const char *const argv[] = {
+		"rdma", "link", "add", DEVICE_A, "type", "rxe", "netdev", NETDEV_A, NULL,
+	};
+	int fd = node_open();
+	int rc = 0;
+
+	if (fd < 0)
+		return fd;
+	if (!has_address(&fd) && access("/sys/class/infiniband/" DEVICE_A, F_OK))
+		rc = run_program(argv);
+	if (!rc && !eventually(has_address, &fd))
+		rc = -ENODEV;
+	close(fd);
+	return rc;
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rdma/rdma_user_cm.h>
+
+#include "ghost.h"
+#include "world.h"
+
+/* No device gives out so high a number. */
+#define QPN		0xfffff0
+
+/* An id without one is told nothing. */
+#define UID		1
+
+/* Of <rdma/ib_user_verbs.h> and <rdma/rdma_cma.h>, which this machine may not have. */
+#define QP_TYPE_RC	2
+enum {
+	ADDR_RESOLVED = 0, ROUTE_RESOLVED = 2, CONNECT_REQUEST = 4, CONNECT_RESPONSE = 5,
+	ESTABLISHED = 9
+};
+
+static int command(const struct ghost *ghost, __u32 nr, const void *in, __u16 len, __u16 out)
+{
+	struct {
+		struct rdma_ucm_cmd_hdr head;
+		unsigned char body[sizeof(struct rdma_ucm_accept)];
+	} request = { .head = { .cmd = nr, .in = len, .out = out } };
+	ssize_t size = sizeof(request.head) + len;
+
+	memcpy(request.body, in, len);
+	return write(ghost->fd, &request, size) == size ? 0 : -errno;
+}
+
+static int open_id(struct ghost *ghost)
+{
+	struct rdma_ucm_create_id_resp made;
+	const struct rdma_ucm_create_id create = {
+		.uid = UID, .response = (uintptr_t)&made,
+		.ps = RDMA_PS_TCP, .qp_type = QP_TYPE_RC,
+	};
+	int rc;
+
+	ghost->fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+	if (ghost->fd < 0)
+		return -errno;
+	rc = command(ghost, RDMA_USER_CM_CMD_CREATE_ID, &create, sizeof(create), sizeof(made));
+	ghost->id = made.id;
+	return rc;
+}
+
+/* Waits for one; it is another that comes when something went wrong. */
+static int take_event(const struct ghost *ghost, __u32 wanted, struct rdma_ucm_event_resp *event)
+{
+	const struct rdma_ucm_get_event get = { .response = (uintptr_t)event };
+	struct pollfd pollfd = { .fd = ghost->fd, .events = POLLIN };
+	int rc;
+
+	if (poll(&pollfd, 1, patience_ms()) != 1)
+		return -ETIMEDOUT;
+	rc = command(ghost, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), sizeof(*event));
+	return rc || event->event == wanted ? rc : -EPROTO;
+}
+
+static int await(const struct ghost *ghost, __u32 wanted)
+{
+	struct rdma_ucm_event_resp event;
+
+	return take_event(ghost, wanted, &event);
+}
+
+static struct rdma_ucm_conn_param conn_param(const struct ghost *ghost)
+{
+	return (struct rdma_ucm_conn_param) {
+		.qp_num = QPN,
+		.responder_resources = 1,
+		.initiator_depth = 1,
+		.flow_control = ghost->takes_writes,
+		.retry_count = 6,
+		.rnr_retry_count = 6,
+		.valid = 1,
+	};
+}
+
+/* Only IPv4. */
+static __u16 fill_address(struct __kernel_sockaddr_storage *to, const struct ibchan_address *from)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = from->port };
+
+	memcpy(&address.sin_addr, from->bytes, sizeof(address.sin_addr));
+	memcpy(to, &address, sizeof(address));
+	return sizeof(address);
+}
+
+static int resolve(const struct ghost *ghost, const struct ibchan_address *peer)
+{
+	struct rdma_ucm_resolve_addr addr = { .id = ghost->id, .timeout_ms = patience_ms() };
+	const struct rdma_ucm_resolve_route route = {
+		.id = ghost->id, .timeout_ms = patience_ms(),
+	};
+	int rc;
+
+	addr.dst_size = fill_address(&addr.dst_addr, peer);
+	rc = command(ghost, RDMA_USER_CM_CMD_RESOLVE_ADDR, &addr, sizeof(addr), 0);
+	rc = rc ?: await(ghost, ADDR_RESOLVED);
+	rc = rc ?: command(ghost, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0);
+	return rc ?: await(ghost, ROUTE_RESOLVED);
+}
+
+int ghost_ask(struct ghost *ghost, const struct ibchan_address *peer)
+{
+	struct rdma_ucm_connect connect = { .conn_param = conn_param(ghost) };
+	int rc = open_id(ghost);
+
+	rc = rc ?: resolve(ghost, peer);
+	connect.id = ghost->id;
+	return rc ?: command(ghost, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0);
+}
+
+int ghost_connected(struct ghost *ghost)
+{
+	const struct rdma_ucm_accept accept = { .uid = UID, .id = ghost->id };
+	int rc = await(ghost, CONNECT_RESPONSE);
+
+	return rc ?: command(ghost, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0);
+}
+
+int ghost_listen(struct ghost *ghost, const struct ibchan_address *address)
+{
+	struct rdma_ucm_listen listen = { .backlog = 1 };
+	struct rdma_ucm_bind bind = {};
+	int rc = open_id(ghost);
+
+	bind.id = ghost->id;
+	listen.id = ghost->id;
+	bind.addr_size = fill_address(&bind.addr, address);
+	rc = rc ?: command(ghost, RDMA_USER_CM_CMD_BIND, &bind, sizeof(bind), 0);
+	return rc ?: command(ghost, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0);
+}
+
+int ghost_accept(struct ghost *ghost)
+{
+	struct rdma_ucm_accept accept = { .uid = UID, .conn_param = conn_param(ghost) };
+	struct rdma_ucm_event_resp event;
+	int rc = take_event(ghost, CONNECT_REQUEST, &event);
+
+	accept.id = event.id;
+	rc = rc ?: command(ghost, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0);
+	return rc ?: await(ghost, ESTABLISHED);
+}
+
+void ghost_close(struct ghost *ghost)
+{
+	if (ghost->fd > 0)
+		close(ghost->fd);
+	ghost->fd = 0;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "namespace.h"
+#include "world.h"
+
+int run_script(const char *script)
+{
+	const char *const argv[] = { "sh", "-ec", script, NULL };
+
+	return run_program(argv);
+}
+
+static bool mode_is_set(void *arg)
+{
+	return !run_script(arg);
+}
+
+int netns_mode(const char *mode)
+{
+	char script[96];
+
+	snprintf(script, sizeof(script), "rdma system set netns %s 2>/dev/null", mode);
+	return eventually(mode_is_set, script) ? 0 : -EBUSY;
+}
+
+int netns_enter_new(void)
+{
+	return unshare(CLONE_NEWNET) ? -errno : 0;
+}
+
+static int put_line(const char *path, const char *line)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, line, strlen(line)) < 0)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static int map_root(uid_t uid, gid_t gid)
+{
+	char line[32];
+	int rc = put_line("/proc/self/setgroups", "deny");
+
+	snprintf(line, sizeof(line), "0 %u 1", uid);
+	if (!rc)
+		rc = put_line("/proc/self/uid_map", line);
+	snprintf(line, sizeof(line), "0 %u 1", gid);
+	return rc ? rc : put_line("/proc/self/gid_map", line);
+}
+
+int userns_enter_as_nobody(int more)
+{
+	int rc = drop_privileges();
+	uid_t uid = getuid();
+	gid_t gid = getgid();
+
+	if (rc)
+		return rc;
+	/* Who has changed its user may not write its own files in /proc without this. */
+	if (prctl(PR_SET_DUMPABLE, 1) || unshare(CLONE_NEWUSER | more))
+		return -errno;
+	return map_root(uid, gid);
+}
+
+int mountns_enter_without_dev(const char *kept)
+{
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount(NODE, kept, NULL, MS_BIND, NULL) ||
+	    mount("none", "/dev", "tmpfs", 0, NULL))
+		return -errno;
+	return 0;
+}

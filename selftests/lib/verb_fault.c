@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "verb_fault.h"
+#include "world.h"
+
+#define FAULTS	"/sys/kernel/debug/ibchan/faults"
+
+int verb_points(struct verb_point *points)
+{
+	FILE *file = fopen(FAULTS, "re");
+	int num = 0;
+
+	if (!file)
+		return -errno;
+	while (num < VERB_POINTS_MAX &&
+	       fscanf(file, "%31s %ld", points[num].name, &points[num].passed) == 2)
+		num++;
+	fclose(file);
+	return num;
+}
+
+int verb_fault(const char *point, unsigned int nth, int error)
+{
+	char line[64];
+	int length = snprintf(line, sizeof(line), "%s %u %d\n", point, nth, error);
+	int fd = open(FAULTS, O_WRONLY | O_CLOEXEC);
+	int rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, line, length) != length)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+long verb_passed(const char *point)
+{
+	return counter_of(FAULTS, point);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Windows between two steps of the module that last longer, where it was built with FAULTS=1.
+ */
+#ifndef TEST_WINDOW_H
+#define TEST_WINDOW_H
+
+#include <stdbool.h>
+
+/* Visits of a window while it was wide. */
+struct visits {
+	unsigned int entered;
+	unsigned int left;
+};
+
+/* 0, or -errno; -ENOENT: no such module, -EINVAL: no such window. */
+int window_visits(const char *name, struct visits *visits);
+
+/* Each visit lasts so many microseconds from now on; 0: no longer than it must. */
+int window_widen(const char *name, unsigned int us);
+
+#endif /* TEST_WINDOW_H */

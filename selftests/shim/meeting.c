@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "meeting.h"
+
+void port_of(const struct ibchan_listener *listener, char *port, size_t size)
+{
+	struct sockaddr_storage address;
+
+	ibchan_listener_address(listener, &address);
+	/* At the same place for both families. */
+	snprintf(port, size, "%u", ntohs(((struct sockaddr_in *)&address)->sin_port));
+}
+
+int meeting_listen(struct meeting *m, const char *host)
+{
+	struct ibchan_listen_params params = { .host = host };
+	int rc = ibchan_listener_create(m->context, &params, &m->listener, &m->error);
+
+	if (rc)
+		return rc;
+	m->host = host;
+	port_of(m->listener, m->port, sizeof(m->port));
+	return 0;
+}
+
+int meeting_ask(struct meeting *m, const struct ibchan_connect_params *params)
+{
+	int rc = ibchan_prepared_connect(m->asking.prepared, m->host, m->port, params,
+					 &m->asking.channel, &m->error);
+
+	if (!rc)
+		m->asking.prepared = NULL;
+	return rc;
+}
+
+int meeting_answer(struct meeting *m, struct ibchan_request *request,
+		   const struct ibchan_connect_params *params)
+{
+	int rc = ibchan_request_accept(request, m->asked.prepared, params, &m->asked.channel,
+				       &m->error);
+
+	if (!rc)
+		m->asked.prepared = NULL;
+	return rc;
+}
+
+int outcome(struct ibchan_channel *channel, struct ibchan_error *error)
+{
+	return ibchan_channel_connect_wait(channel, patience_ns(), error);
+}
+
+int meeting_outcomes(struct meeting *m)
+{
+	int rc = outcome(m->asking.channel, &m->error);
+
+	return rc ?: outcome(m->asked.channel, &m->error);
+}
+
+int meeting_connect(struct meeting *m, const struct ibchan_connect_params *of_asking,
+		    const struct ibchan_connect_params *of_asked)
+{
+	struct ibchan_request *request;
+	int rc = meeting_ask(m, of_asking);
+
+	rc = rc ?: ibchan_request_take(m->listener, patience_ns(), &request);
+	rc = rc ?: meeting_answer(m, request, of_asked);
+	return rc ?: meeting_outcomes(m);
+}
+
+int meeting_close(struct meeting *m)
+{
+	end_close(&m->asking);
+	end_close(&m->asked);
+	return ibchan_listener_close(m->listener);
+}
+
+void fill(unsigned char *bytes, size_t length, unsigned int seed)
+{
+	size_t i;
+
+	for (i = 0; i < length; i++)
+		bytes[i] = (unsigned char)(i * 7 + seed);
+}
+
+int message_crosses(struct meeting *m, const struct end *from, const struct end *to)
+{
+	struct ibchan_sge source = sge_at(from, HALF, CROSSING);
+	struct ibchan_sge target = sge_at(to, HALF, CROSSING);
+	struct ibchan_completion completion;
+	int rc;
+
+	fill(from->memory + HALF, CROSSING, 1);
+	memset(to->memory + HALF, 0, CROSSING * (from != to));
+	rc = post_receive(m->context, to, &target, 1);
+	rc = rc ?: ibchan_send(from->channel, &source, 1, &m->error);
+	if (rc)
+		return rc;
+	rc = wait_one(to->cq, &completion);
+	if (rc != 1)
+		return rc < 0 ? rc : -ETIMEDOUT;
+	if (completion.error || completion.bytes != CROSSING)
+		return -EBADMSG;
+	return memcmp(from->memory + HALF, to->memory + HALF, CROSSING) ? -EBADMSG : 0;
+}

@@ -1,0 +1,660 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Connecting by IP address and port, and what can go wrong with it. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/meeting.h"
+#include "test.h"
+#include "world.h"
+
+/* What a request carries on RoCE. */
+#define REQUEST_DATA	56
+
+FIXTURE(connecting)
+{
+	struct calm calm;
+	struct meeting m;
+};
+
+FIXTURE_VARIANT(connecting)
+{
+	int family;
+	const char *host;
+};
+
+FIXTURE_VARIANT_ADD(connecting, by_ipv4)
+{
+	.family = AF_INET,
+	.host = "10.77.0.1",
+};
+
+FIXTURE_VARIANT_ADD(connecting, by_ipv6)
+{
+	.family = AF_INET6,
+	.host = "fd77::1",
+};
+
+FIXTURE_SETUP(connecting)
+{
+	memset(&self->m, 0, sizeof(self->m));
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, ibchan_context_open(&self->m.context));
+	ASSERT_EQ(0, end_open(&self->m.asking, self->m.context, 0, NULL));
+	ASSERT_EQ(0, end_open(&self->m.asked, self->m.context, 0, NULL));
+	ASSERT_EQ(0, meeting_listen(&self->m, variant->host));
+}
+
+FIXTURE_TEARDOWN(connecting)
+{
+	EXPECT_EQ(0, meeting_close(&self->m));
+	EXPECT_EQ(0, ibchan_context_close(self->m.context));
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static int write_crosses(const struct end *from, const struct end *to)
+{
+	struct ibchan_sge source = sge_at(from, 0, 5000);
+	struct ibchan_remote_region remote;
+	int rc;
+
+	memset(from->memory, 0x5b, 5000);
+	rc = ibchan_mr_remote_region(to->mr, &remote);
+	rc = rc ?: ibchan_write(from->channel, &source, 1, &remote, NULL);
+	return rc ?: memcmp(from->memory, to->memory, 5000) ? -EBADMSG : 0;
+}
+
+TEST_F(connecting, carries_data_both_ways)
+{
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
+	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asked, &self->m.asking));
+	EXPECT_EQ(0, write_crosses(&self->m.asking, &self->m.asked));
+}
+
+TEST_F(connecting, tells_both_sides_who_the_other_is)
+{
+	struct ibchan_connection_info asking, asked;
+
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &asking));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &asked));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, asking.state);
+	EXPECT_EQ(IBCHAN_STAGE_DONE, asking.stage);
+	EXPECT_EQ(IBCHAN_STAGE_DONE, asked.stage);
+	EXPECT_EQ(variant->family, asking.peer.ss_family);
+	EXPECT_EQ(0, memcmp(&asking.local, &asked.peer, sizeof(asking.local)));
+	EXPECT_EQ(0, memcmp(&asking.peer, &asked.local, sizeof(asking.peer)));
+}
+
+/* The address that the route has, not the one that the channel was built with. */
+TEST_F(connecting, has_the_address_of_its_family)
+{
+	struct ibchan_connection_info connection;
+	struct ibchan_channel_info info;
+	struct ibchan_gid_info gid;
+	const char *name;
+
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	name = ibchan_device_name(self->m.asking.device);
+	ASSERT_EQ(0, ibchan_channel_query(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &connection));
+	ASSERT_EQ(0, ibchan_gid_query(self->m.context, name, info.params.port,
+				      info.params.gid_index, &gid));
+	if (variant->family == AF_INET) {
+		EXPECT_EQ(0, memcmp(gid.gid + 12,
+				    &((struct sockaddr_in *)&connection.local)->sin_addr, 4));
+	} else {
+		EXPECT_EQ(0, memcmp(gid.gid,
+				    &((struct sockaddr_in6 *)&connection.local)->sin6_addr, 16));
+	}
+}
+
+TEST_F(connecting, carries_private_data_both_ways)
+{
+	const struct ibchan_connect_params of_asking = { .data = "may I?", .length = 7 };
+	const struct ibchan_connect_params of_asked = { .data = "you may", .length = 8 };
+	struct ibchan_connection_info info;
+	struct ibchan_request_info asks;
+	struct ibchan_request *request;
+
+	ASSERT_EQ(0, meeting_ask(&self->m, &of_asking));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ibchan_request_query(request, &asks);
+	EXPECT_STREQ("may I?", (char *)asks.data);
+	EXPECT_STREQ(ibchan_device_name(self->m.asked.device), asks.device);
+	EXPECT_LE(7, asks.length);
+	ASSERT_EQ(0, meeting_answer(&self->m, request, &of_asked));
+	ASSERT_EQ(0, outcome(self->m.asking.channel, &self->m.error));
+	ASSERT_EQ(0, outcome(self->m.asked.channel, &self->m.error));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_STREQ("you may", (char *)info.data);
+	EXPECT_LE(8, info.length);
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info));
+	EXPECT_STREQ("may I?", (char *)info.data);
+}
+
+TEST_F(connecting, takes_as_much_private_data_as_the_transport_and_no_more)
+{
+	unsigned char data[IBCHAN_PRIVATE_DATA_SIZE + 1];
+	struct ibchan_connect_params params = { .data = data, .length = REQUEST_DATA + 1 };
+	struct ibchan_request_info asks;
+	struct ibchan_request *request;
+
+	memset(data, 0xd7, sizeof(data));
+	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
+	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
+	EXPECT_EQ(REQUEST_DATA, self->m.error.reason.value[1]);
+	params.length = sizeof(data);
+	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
+	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
+	params.length = REQUEST_DATA;
+	ASSERT_EQ(0, meeting_ask(&self->m, &params));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ibchan_request_query(request, &asks);
+	EXPECT_EQ(0, memcmp(asks.data, data, REQUEST_DATA));
+	params.length = sizeof(data);
+	EXPECT_EQ(-EINVAL, meeting_answer(&self->m, request, &params));
+	EXPECT_EQ(-EINVAL, ibchan_request_reject(request, data, sizeof(data)));
+	params.length = IBCHAN_PRIVATE_DATA_SIZE;
+	EXPECT_EQ(0, meeting_answer(&self->m, request, &params));
+	EXPECT_EQ(0, outcome(self->m.asking.channel, &self->m.error));
+}
+
+/* What the module itself puts in front of the data, for channels that count credits. */
+static const unsigned char like_credits[] = "IBCR\0\0\0\0 is not what it seems";
+
+TEST_F(connecting, carries_private_data_that_look_like_the_modules_own)
+{
+	const struct ibchan_connect_params params = {
+		.data = like_credits, .length = sizeof(like_credits),
+	};
+	struct ibchan_connection_info info;
+	struct ibchan_request_info asks;
+	struct ibchan_request *request;
+
+	ASSERT_EQ(0, meeting_ask(&self->m, &params));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ibchan_request_query(request, &asks);
+	EXPECT_EQ(0, memcmp(asks.data, like_credits, sizeof(like_credits)));
+	ASSERT_EQ(0, meeting_answer(&self->m, request, &params));
+	ASSERT_EQ(0, meeting_outcomes(&self->m));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_EQ(0, memcmp(info.data, like_credits, sizeof(like_credits)));
+	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
+}
+
+TEST_F(connecting, carries_four_bytes_that_look_like_the_modules_own)
+{
+	const struct ibchan_connect_params params = { .data = like_credits, .length = 4 };
+	struct ibchan_request_info asks;
+	struct ibchan_request *request;
+
+	ASSERT_EQ(0, meeting_ask(&self->m, &params));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ibchan_request_query(request, &asks);
+	EXPECT_EQ(0, memcmp(asks.data, like_credits, 8));
+	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+}
+
+TEST_F(connecting, brings_a_rejection_that_looks_like_the_modules_own_data)
+{
+	struct ibchan_connection_info info;
+	struct ibchan_request *request;
+
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	EXPECT_EQ(0, ibchan_request_reject(request, like_credits, sizeof(like_credits)));
+	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_EQ(0, memcmp(info.data, like_credits, sizeof(like_credits)));
+}
+
+TEST_F(connecting, takes_less_private_data_that_look_like_the_modules_own)
+{
+	unsigned char data[REQUEST_DATA] = "IBCR";
+	struct ibchan_connect_params params = { .data = data, .length = REQUEST_DATA - 15 };
+
+	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
+	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
+	EXPECT_EQ(REQUEST_DATA - 16, self->m.error.reason.value[1]);
+	params.length = REQUEST_DATA - 16;
+	EXPECT_EQ(0, meeting_ask(&self->m, &params));
+}
+
+/* Without a single retry: the receive was there before the channel was. */
+TEST_F(connecting, finds_the_receives_that_were_posted_before)
+{
+	struct ibchan_sge target = sge_at(&self->m.asked, 4096, 64);
+	struct ibchan_sge source = sge_at(&self->m.asking, 0, 64);
+	struct ibchan_wr wr = wr_of(&self->m.asked, IBCHAN_OP_RECV, &target);
+	struct ibchan_completion completion;
+	struct ibchan_request *request;
+
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	wr.channel = ibchan_prepared_channel(self->m.asked.prepared);
+	wr.wr_id = 5;
+	ASSERT_EQ(0, ibchan_post(self->m.context, &wr, 1, NULL, NULL));
+	ASSERT_EQ(0, meeting_answer(&self->m, request, NULL));
+	ASSERT_EQ(0, outcome(self->m.asking.channel, &self->m.error));
+	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &source, 1, NULL));
+	ASSERT_EQ(1, wait_one(self->m.asked.cq, &completion));
+	EXPECT_EQ(5, completion.wr_id);
+	EXPECT_EQ(0, completion.error);
+}
+
+TEST_F(connecting, takes_no_sends_before_there_is_a_peer)
+{
+	struct ibchan_sge source = sge_at(&self->m.asking, 0, 64);
+
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	EXPECT_EQ(-ENOTCONN, ibchan_send(self->m.asking.channel, &source, 1, &self->m.error));
+	EXPECT_EQ(IBCHAN_REASON_NOT_CONNECTED, self->m.error.reason.code);
+}
+
+TEST_F(connecting, says_that_nobody_listens)
+{
+	struct ibchan_connection_info info;
+	char text[256];
+
+	strcpy(self->m.port, "1");
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	EXPECT_EQ(-ECONNREFUSED, outcome(self->m.asking.channel, &self->m.error));
+	EXPECT_EQ(IBCHAN_REASON_CONNECT, self->m.error.reason.code);
+	EXPECT_EQ(IBCHAN_STAGE_REQUEST, self->m.error.reason.value[0]);
+	ibchan_error_text(&self->m.error, text, sizeof(text));
+	EXPECT_TRUE(has(text, "nobody listens")) TH_LOG("%s", text);
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, info.state);
+	EXPECT_EQ(-ECONNREFUSED, info.error);
+}
+
+TEST_F(connecting, says_that_the_peer_has_rejected_and_what_it_said)
+{
+	struct ibchan_connection_info info;
+	struct ibchan_request *request;
+
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	EXPECT_EQ(0, ibchan_request_reject(request, "not you", 8));
+	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_STREQ("not you", (char *)info.data);
+	EXPECT_LT(0, info.cm_error);
+}
+
+TEST_F(connecting, rejects_who_was_not_taken_when_the_listener_closes)
+{
+	struct pollfd pollfd = { .events = POLLIN };
+
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	pollfd.fd = ibchan_listener_fd(self->m.listener);
+	ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
+	EXPECT_EQ(0, ibchan_listener_close(self->m.listener));
+	self->m.listener = NULL;
+	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
+}
+
+TEST_F(connecting, gives_up_when_nobody_answers_in_time)
+{
+	const struct ibchan_connect_params params = { .connect_ms = 200 };
+	__u64 begin = now_ms();
+
+	ASSERT_EQ(0, meeting_ask(&self->m, &params));
+	EXPECT_EQ(-ETIMEDOUT, ibchan_channel_connect_wait(self->m.asking.channel, 0, NULL));
+	EXPECT_EQ(-ETIMEDOUT, outcome(self->m.asking.channel, &self->m.error));
+	EXPECT_LE(200, now_ms() - begin);
+	EXPECT_GT(4000 * (slow() ? 10 : 1), now_ms() - begin);
+	EXPECT_EQ(IBCHAN_STAGE_REQUEST, self->m.error.reason.value[0]);
+}
+
+TEST_F(connecting, leaves_nobody_to_take_when_the_peer_has_given_up)
+{
+	struct pollfd pollfd = { .events = POLLIN };
+	struct ibchan_request *request;
+	int rc;
+
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	pollfd.fd = ibchan_listener_fd(self->m.listener);
+	ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
+	ASSERT_EQ(0, ibchan_channel_close(self->m.asking.channel));
+	self->m.asking.channel = NULL;
+	rc = ibchan_request_take(self->m.listener, 300 * MS, &request);
+	if (rc == -ETIMEDOUT)
+		return;
+	/* Taken before word of it was here: then accepting tells. */
+	ASSERT_EQ(0, rc);
+	rc = meeting_answer(&self->m, request, NULL);
+	if (rc)
+		ibchan_request_reject(request, NULL, 0);
+	else
+		rc = outcome(self->m.asked.channel, &self->m.error);
+	EXPECT_EQ(-ECONNRESET, rc);
+}
+
+TEST_F(connecting, breaks_one_side_when_the_other_closes)
+{
+	struct ibchan_connection_info info;
+	struct ibchan_event event = { 0 };
+	struct pollfd pollfd = { .events = POLLIN };
+	unsigned int events = 0;
+
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	ASSERT_EQ(0, ibchan_channel_close(self->m.asking.channel));
+	self->m.asking.channel = NULL;
+	pollfd.fd = ibchan_context_fd(self->m.context);
+	while (!(events & IBCHAN_EVENT_BROKEN)) {
+		ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
+		ASSERT_EQ(0, ibchan_event_take(self->m.context, &event));
+		EXPECT_EQ(self->m.asked.channel, event.channel);
+		events |= event.events;
+	}
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info));
+	EXPECT_EQ(-ECONNRESET, info.error);
+	EXPECT_EQ(-ESHUTDOWN, outcome(self->m.asked.channel, &self->m.error));
+	EXPECT_EQ(0, poll(&pollfd, 1, 0));
+	EXPECT_EQ(-EAGAIN, ibchan_event_take(self->m.context, &event));
+}
+
+TEST_F(connecting, breaks_one_side_when_the_other_breaks)
+{
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	ASSERT_EQ(0, ibchan_channel_break(self->m.asked.channel));
+	while (!outcome(self->m.asking.channel, &self->m.error))
+		;
+	EXPECT_EQ(-ESHUTDOWN, self->m.error.code);
+}
+
+TEST_F(connecting, can_be_cancelled_by_breaking)
+{
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	ASSERT_EQ(0, ibchan_channel_break(self->m.asking.channel));
+	EXPECT_EQ(-ECANCELED, outcome(self->m.asking.channel, &self->m.error));
+}
+
+/* The kinds of a channel's events, and for those of connecting their stages. */
+static int kinds_of(struct ibchan_channel *channel, __u32 *kinds, __u32 *errors)
+{
+	struct ibchan_history_event events[IBCHAN_HISTORY_MAX];
+	int num = ibchan_channel_history(channel, events, IBCHAN_HISTORY_MAX);
+	int i;
+
+	for (i = 0; i < num; i++) {
+		kinds[i] = events[i].kind;
+		if (events[i].kind == IBCHAN_HISTORY_CM)
+			kinds[i] |= events[i].detail << 16;
+		errors[i] = events[i].error;
+	}
+	return num;
+}
+
+#define STAGE_BEGUN(stage)	(IBCHAN_HISTORY_CM | IBCHAN_STAGE_##stage << 16)
+
+static int history_is(struct ibchan_channel *channel, const __u32 *want, int num)
+{
+	__u32 kinds[IBCHAN_HISTORY_MAX], errors[IBCHAN_HISTORY_MAX];
+
+	return kinds_of(channel, kinds, errors) == num &&
+	       !memcmp(kinds, want, num * sizeof(*want));
+}
+
+TEST_F(connecting, is_told_stage_by_stage_in_the_history)
+{
+	const __u32 asking[] = {
+		IBCHAN_HISTORY_BUILT, STAGE_BEGUN(ADDRESS), STAGE_BEGUN(ROUTE),
+		STAGE_BEGUN(REQUEST), IBCHAN_HISTORY_CONNECTED,
+	};
+	const __u32 asked[] = {
+		IBCHAN_HISTORY_BUILT, STAGE_BEGUN(ACCEPT), IBCHAN_HISTORY_CONNECTED,
+		IBCHAN_HISTORY_DISCONNECTED, IBCHAN_HISTORY_BROKEN,
+	};
+
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	EXPECT_TRUE(history_is(self->m.asking.channel, asking, ARRAY_SIZE(asking)));
+	EXPECT_TRUE(history_is(self->m.asked.channel, asked, 3));
+	ASSERT_EQ(0, ibchan_channel_close(self->m.asking.channel));
+	self->m.asking.channel = NULL;
+	while (!outcome(self->m.asked.channel, &self->m.error))
+		;
+	EXPECT_TRUE(history_is(self->m.asked.channel, asked, ARRAY_SIZE(asked)));
+}
+
+TEST_F(connecting, that_failed_is_in_the_history_with_stage_and_error)
+{
+	const __u32 asking[] = {
+		IBCHAN_HISTORY_BUILT, STAGE_BEGUN(ADDRESS), STAGE_BEGUN(ROUTE),
+		STAGE_BEGUN(REQUEST), STAGE_BEGUN(REQUEST), IBCHAN_HISTORY_BROKEN,
+	};
+	__u32 kinds[IBCHAN_HISTORY_MAX], errors[IBCHAN_HISTORY_MAX];
+
+	strcpy(self->m.port, "1");
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	EXPECT_EQ(-ECONNREFUSED, outcome(self->m.asking.channel, &self->m.error));
+	ASSERT_TRUE(history_is(self->m.asking.channel, asking, ARRAY_SIZE(asking)));
+	kinds_of(self->m.asking.channel, kinds, errors);
+	EXPECT_EQ(0, errors[3]);
+	EXPECT_EQ(ECONNREFUSED, errors[4]);
+	EXPECT_EQ(ECONNREFUSED, errors[5]);
+}
+
+TEST_F(connecting, an_error_names_the_peer_by_its_address)
+{
+	struct ibchan_sge source = sge_at(&self->m.asking, 0, 64);
+	struct ibchan_channel_info info;
+	char text[640], to[64];
+
+	snprintf(to, sizeof(to), " to %s qpn ", self->m.host);
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	ASSERT_EQ(0, ibchan_channel_break(self->m.asking.channel));
+	EXPECT_EQ(-ESHUTDOWN, ibchan_send(self->m.asking.channel, &source, 1, &self->m.error));
+	ASSERT_EQ(0, ibchan_channel_query(self->m.asking.channel, &info));
+	ibchan_channel_error_text(&info, &self->m.error, text, sizeof(text));
+	EXPECT_TRUE(has(text, to)) TH_LOG("%s", text);
+}
+
+TEST_F(connecting, is_announced_by_an_event)
+{
+	struct pollfd pollfd = { .fd = ibchan_context_fd(self->m.context), .events = POLLIN };
+	struct ibchan_event event;
+	int left = 2;
+
+	EXPECT_EQ(0, poll(&pollfd, 1, 0));
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	while (left--) {
+		ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
+		ASSERT_EQ(0, ibchan_event_take(self->m.context, &event));
+		EXPECT_EQ(IBCHAN_EVENT_CONNECTED, event.events);
+		EXPECT_TRUE(event.channel == self->m.asking.channel ||
+			    event.channel == self->m.asked.channel);
+	}
+	EXPECT_EQ(0, poll(&pollfd, 1, 0));
+}
+
+TEST_F(connecting, is_done_once)
+{
+	struct ibchan_channel *channel;
+
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	EXPECT_EQ(-EISCONN, ibchan_prepared_connect((struct ibchan_prepared *)
+						    self->m.asking.channel, self->m.host,
+						    self->m.port, NULL, &channel, NULL));
+	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
+}
+
+TEST_F(connecting, needs_a_channel_of_the_requests_device)
+{
+	struct end other = { 0 };
+	struct ibchan_request *request;
+	struct ibchan_channel *channel;
+
+	ASSERT_EQ(0, end_open(&other, self->m.context, 1, NULL));
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	EXPECT_EQ(-EXDEV, ibchan_request_accept(request, other.prepared, NULL, &channel,
+						&self->m.error));
+	EXPECT_EQ(IBCHAN_REASON_REQUEST_DEVICE, self->m.error.reason.code);
+	EXPECT_EQ(0, meeting_answer(&self->m, request, NULL));
+	EXPECT_EQ(0, outcome(self->m.asking.channel, &self->m.error));
+	end_close(&other);
+}
+
+TEST_F(connecting, does_not_leave_by_another_device)
+{
+	struct end other = { 0 };
+
+	ASSERT_EQ(0, end_open(&other, self->m.context, 1, NULL));
+	ASSERT_EQ(0, ibchan_prepared_connect(other.prepared, self->m.host, self->m.port, NULL,
+					     &other.channel, NULL));
+	other.prepared = NULL;
+	EXPECT_EQ(-EXDEV, outcome(other.channel, &self->m.error));
+	EXPECT_EQ(IBCHAN_STAGE_ADDRESS, self->m.error.reason.value[0]);
+	end_close(&other);
+}
+
+TEST_F(connecting, goes_on_for_others_while_one_listener_has_its_backlog)
+{
+	struct ibchan_listen_params params = { .host = self->m.host, .backlog = 65537 };
+	struct ibchan_listener *listener;
+
+	EXPECT_EQ(-EINVAL, ibchan_listener_create(self->m.context, &params, &listener,
+						  &self->m.error));
+	EXPECT_EQ(IBCHAN_REASON_PARAMETER, self->m.error.reason.code);
+	EXPECT_EQ(IBCHAN_PARAMETER_BACKLOG, self->m.error.reason.element);
+	params.backlog = 1;
+	params.service = self->m.port;
+	EXPECT_EQ(-EADDRINUSE, ibchan_listener_create(self->m.context, &params, &listener,
+						      &self->m.error));
+	EXPECT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+}
+
+TEST_F(connecting, by_a_name_that_nobody_knows_is_refused_at_once)
+{
+	self->m.host = "no such host";
+	EXPECT_EQ(-ENOENT, meeting_ask(&self->m, NULL));
+	self->m.host = variant->host;
+	strcpy(self->m.port, "nothing");
+	EXPECT_EQ(-ENOENT, meeting_ask(&self->m, NULL));
+}
+
+TEST_F(connecting, refuses_a_stage_that_lasts_too_long)
+{
+	const struct ibchan_connect_params params = { .route_ms = IBCHAN_MAX_STAGE_MS + 1 };
+
+	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
+	EXPECT_EQ(IBCHAN_REASON_STAGE_TIME, self->m.error.reason.code);
+	EXPECT_EQ(IBCHAN_MAX_STAGE_MS, self->m.error.reason.value[1]);
+	EXPECT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+}
+
+TEST_F(connecting, goes_where_the_route_leads)
+{
+	struct ibchan_device *device;
+	struct ibchan_route route;
+
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, self->m.host, self->m.port, &route,
+					&self->m.error));
+	EXPECT_STREQ(ibchan_device_name(self->m.asking.device), route.device);
+	EXPECT_EQ(1, route.port);
+	EXPECT_EQ(variant->family, route.source.ss_family);
+	ASSERT_EQ(0, ibchan_device_open_for(self->m.context, self->m.host, &device, NULL));
+	EXPECT_STREQ(route.device, ibchan_device_name(device));
+	EXPECT_EQ(0, ibchan_device_close(device));
+}
+
+TEST_F(connecting, works_for_who_builds_and_waits_in_one_call)
+{
+	struct ibchan_channel *asking, *asked;
+	struct ibchan_builder builder;
+	struct ibchan_request *request;
+
+	ibchan_builder_init(&builder, self->m.asking.pd, NULL);
+	strcpy(self->m.port, "1");
+	EXPECT_EQ(-ECONNREFUSED, ibchan_builder_connect(&builder, self->m.host, self->m.port, NULL,
+							&asking, &self->m.error));
+	port_of(self->m.listener, self->m.port, sizeof(self->m.port));
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	EXPECT_EQ(-ETIMEDOUT, ibchan_builder_accept(&builder, self->m.listener, 10 * MS, &asked,
+						    &self->m.error));
+}
+
+TEST(a_listener_without_a_host_takes_both_families)
+{
+	const char * const hosts[] = { "10.77.0.1", "fd77::1" };
+	struct ibchan_listen_params params = { 0 };
+	struct ibchan_listener *listener;
+	struct ibchan_context *context;
+	struct ibchan_request *request;
+	struct end end = { 0 };
+	unsigned int i;
+	char port[8];
+
+	ASSERT_EQ(0, ibchan_context_open(&context));
+	ASSERT_EQ(0, ibchan_listener_create(context, &params, &listener, NULL));
+	port_of(listener, port, sizeof(port));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, end_open(&end, context, 0, NULL));
+		ASSERT_EQ(0, ibchan_prepared_connect(end.prepared, hosts[i], port, NULL,
+						     &end.channel, NULL));
+		end.prepared = NULL;
+		EXPECT_EQ(0, ibchan_request_take(listener, patience_ns(), &request));
+		EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+		end_close(&end);
+	}
+	ASSERT_EQ(0, ibchan_context_close(context));
+}
+
+TEST(a_listener_of_one_device_sends_away_who_comes_over_another)
+{
+	struct ibchan_listen_params params = { 0 };
+	struct ibchan_listener *listener;
+	struct ibchan_context *context;
+	struct ibchan_error error;
+	struct end here = { 0 }, there = { 0 };
+	char port[8];
+
+	ASSERT_EQ(0, ibchan_context_open(&context));
+	ASSERT_EQ(0, end_open(&here, context, 0, NULL));
+	ASSERT_EQ(0, end_open(&there, context, 1, NULL));
+	params.device = here.device;
+	ASSERT_EQ(0, ibchan_listener_create(context, &params, &listener, &error));
+	EXPECT_EQ(-EBUSY, ibchan_device_close(here.device));
+	port_of(listener, port, sizeof(port));
+	ASSERT_EQ(0, ibchan_prepared_connect(there.prepared, "10.77.0.2", port, NULL,
+					     &there.channel, NULL));
+	there.prepared = NULL;
+	EXPECT_EQ(-ECONNRESET, outcome(there.channel, &error));
+	ASSERT_EQ(0, ibchan_listener_close(listener));
+	end_close(&here);
+	end_close(&there);
+	ASSERT_EQ(0, ibchan_context_close(context));
+}
+
+TEST(an_address_that_no_device_leads_to_is_named_so)
+{
+	struct ibchan_context *context;
+	struct ibchan_route route;
+	struct ibchan_error error;
+	struct end end = { 0 };
+	int rc;
+
+	ASSERT_EQ(0, ibchan_context_open(&context));
+	rc = ibchan_route_query(context, "192.0.2.1", NULL, &route, &error);
+	EXPECT_TRUE(rc == -ENETUNREACH || rc == -EHOSTUNREACH) TH_LOG("%d", rc);
+	ASSERT_EQ(0, end_open(&end, context, 0, NULL));
+	ASSERT_EQ(0, ibchan_prepared_connect(end.prepared, "192.0.2.1", "7471", NULL,
+					     &end.channel, &error));
+	end.prepared = NULL;
+	EXPECT_EQ(rc, outcome(end.channel, &error));
+	EXPECT_EQ(IBCHAN_STAGE_ADDRESS, error.reason.value[0]);
+	end_close(&end);
+	ASSERT_EQ(0, ibchan_context_close(context));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,74 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The two ends of a veth pair and the soft-RoCE devices on them. Sourced, never run.
+
+make_veth() {
+	local device
+
+	ip -batch - <<-COMMANDS || return
+		link set lo up
+		link add v0 address 02:00:00:77:00:01 type veth peer name v1 address 02:00:00:77:00:02
+	COMMANDS
+	for device in all v0 v1; do
+		echo 1 >"/proc/sys/net/ipv4/conf/$device/accept_local"
+		echo 0 >"/proc/sys/net/ipv4/conf/$device/rp_filter"
+		echo 0 >"/proc/sys/net/ipv6/conf/$device/accept_dad"
+	done
+}
+
+# Traffic between two devices of one network namespace would go over lo: martian checks off
+# and neighbours that need no asking make it cross the pair. A link that was down gets back
+# what it has forgotten.
+bring_up_veth() {
+	ip -batch - <<-COMMANDS
+		link set v0 up
+		link set v1 up
+		address replace 10.77.0.1/24 dev v0
+		address replace 10.77.0.2/24 dev v1
+		address replace fd77::1/64 dev v0 nodad
+		address replace fd77::2/64 dev v1 nodad
+		neighbour replace 10.77.0.2 lladdr 02:00:00:77:00:02 dev v0 nud permanent
+		neighbour replace 10.77.0.1 lladdr 02:00:00:77:00:01 dev v1 nud permanent
+		neighbour replace fd77::2 lladdr 02:00:00:77:00:02 dev v0 nud permanent
+		neighbour replace fd77::1 lladdr 02:00:00:77:00:01 dev v1 nud permanent
+	COMMANDS
+}
+
+# set_up_veth FIRST SECOND: names of the devices.
+set_up_veth() {
+	make_veth && bring_up_veth && add_device "$1" v0 1 && add_device "$2" v1 2
+}
+
+# add_device NAME NETDEV NUMBER: until it has the addresses that end in NUMBER.
+add_device() {
+	rdma link add "$1" type rxe netdev "$2" && wait_for_gids "$1" "$3"
+}
+
+wait_for_gids() {
+	wait_for_gid "$1" "0000:0000:0000:0000:0000:ffff:0a4d:000$2" &&
+		wait_for_gid "$1" "fd77:0000:0000:0000:0000:0000:0000:000$2"
+}
+
+# rxe has a thousand slots and fills them from the first; the addresses above need three.
+has_gid() {
+	local slot gid
+
+	for slot in 0 1 2 3 4 5; do
+		read -r gid <"/sys/class/infiniband/$1/ports/1/gids/$slot" || continue
+		if [ "$gid" = "$2" ]; then return 0; fi
+	done
+	return 1
+}
+
+# A worker of ib_core adds the GIDs; nothing says when it is done.
+wait_for_gid() {
+	local tries
+
+	for ((tries = 0; tries < 1000; tries++)); do
+		if has_gid "$1" "$2"; then return 0; fi
+		sleep 0.02
+	done
+	echo "$1 never got the GID $2" >&2
+	return 1
+}

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Keepalive: a peer that dies without a word is noticed, and one that lives is not
+ * disturbed.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+#define DEPTH		4
+#define MESSAGE		64
+#define HALF		32768
+#define MANY		1000
+
+/* What a scheduler may add to a time that the kernel promises. */
+#define LATE_MS		(patience_ms() / 10)
+
+FIXTURE(watch)
+{
+	struct calm calm;
+	struct side_options options;
+	struct pair pair;
+};
+
+FIXTURE_SETUP(watch)
+{
+	self->options = side_defaults();
+	self->options.params.max_send_wr = DEPTH;
+	self->options.params.max_recv_wr = DEPTH;
+	self->options.options.keepalive_ms = IBCHAN_KEEPALIVE_MIN_MS;
+	ASSERT_EQ(0, calm_begin(&self->calm));
+}
+
+FIXTURE_TEARDOWN(watch)
+{
+	pair_close(&self->pair);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static struct ibchan_cmd_channel_query query(const struct side *side)
+{
+	struct ibchan_cmd_channel_query cmd;
+
+	if (side_query(side, &cmd))
+		memset(&cmd, 0xff, sizeof(cmd));
+	return cmd;
+}
+
+static struct ibchan_facts facts(const struct side *side)
+{
+	return query(side).out_facts;
+}
+
+struct probes {
+	const struct side *side;
+	__u32 num;
+};
+
+static bool has_answers(void *arg)
+{
+	const struct probes *probes = arg;
+
+	return facts(probes->side).probes_answered >= probes->num;
+}
+
+static bool has_asked(void *arg)
+{
+	const struct probes *probes = arg;
+
+	return facts(probes->side).probes_sent >= probes->num;
+}
+
+static bool wait_answers(const struct side *side, __u32 num)
+{
+	struct probes probes = { side, num };
+
+	return eventually(has_answers, &probes);
+}
+
+static bool wait_asked(const struct side *side, __u32 num)
+{
+	struct probes probes = { side, num };
+
+	return eventually(has_asked, &probes);
+}
+
+/* What a channel says whose peer has died, and when it has said so. */
+static int expect_noticed(struct side *side, __u64 start)
+{
+	__u32 notice_ms = facts(side).notice_ms;
+	int rc = ring_wait(side->ring, 1, notice_ms + LATE_MS);
+	struct ibchan_cmd_channel_query cmd = query(side);
+
+	fprintf(stderr, "# noticed after %llu ms, promised are %u\n", now_ms() - start, notice_ms);
+	if (rc)
+		return rc;
+	if (cmd.out_state == IBCHAN_CHANNEL_BROKEN && cmd.out_error == ETIMEDOUT &&
+	    cmd.out_status == IBCHAN_STATUS_RETRY_EXC_ERR)
+		return 0;
+	fprintf(stderr, "# state %u, error %u, status %u\n", cmd.out_state, cmd.out_error,
+		cmd.out_status);
+	return -EBADMSG;
+}
+
+TEST_F(watch, notices_that_the_peer_has_died_on_a_channel_that_only_receives)
+{
+	struct side *a;
+	__u64 start;
+	int i;
+
+	self->options.options.keepalive_ms = 2000;
+	self->options.params.ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	a = self->pair.a;
+	ASSERT_EQ(0, post_receives(a, 1, DEPTH, MESSAGE));
+	EXPECT_EQ(2000, facts(a).notice_ms);
+	/* It has more time to connect its own side. */
+	ASSERT_TRUE(wait_answers(a, 1));
+	start = now_ms();
+	side_close(self->pair.b);
+	EXPECT_EQ(0, expect_noticed(a, start));
+	/* Not at once either: this was the keepalive. */
+	EXPECT_LT(900, now_ms() - start);
+	for (i = 0; i < DEPTH; i++)
+		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(a, 1 + i));
+	EXPECT_EQ(0, query(a).out_recvs_in_flight);
+	EXPECT_EQ(0, ring_surplus(a->ring));
+}
+
+TEST_F(watch, wakes_who_sleeps_in_poll)
+{
+	struct pollfd pollfd = { .events = POLLIN };
+	struct side *a;
+
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	a = self->pair.a;
+	ASSERT_EQ(0, post_receives(a, 1, 1, MESSAGE));
+	side_close(self->pair.b);
+	pollfd.fd = a->ring->fd;
+	EXPECT_EQ(1, poll(&pollfd, 1, facts(a).notice_ms + LATE_MS));
+	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(a, 1));
+}
+
+TEST_F(watch, notices_it_where_nothing_is_posted_at_all)
+{
+	struct side *a;
+	__u64 end;
+
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	a = self->pair.a;
+	end = now_ms() + facts(a).notice_ms + LATE_MS;
+	side_close(self->pair.b);
+	while (side_state(a) == IBCHAN_CHANNEL_CONNECTED && now_ms() < end)
+		poll(NULL, 0, 2);
+	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, side_state(a));
+	EXPECT_EQ(ETIMEDOUT, query(a).out_error);
+	EXPECT_EQ(0, ring_unread(a->ring));
+}
+
+TEST_F(watch, leaves_a_peer_that_lives_in_peace)
+{
+	struct side *a, *b;
+
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	a = self->pair.a;
+	b = self->pair.b;
+	ASSERT_EQ(0, post_receives(b, 1, DEPTH - 1, MESSAGE));
+	ASSERT_TRUE(wait_answers(a, 5));
+	ASSERT_TRUE(wait_answers(b, 5));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(a));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(b));
+	EXPECT_EQ(0, query(a).out_sends_in_flight);
+	EXPECT_EQ(0, query(b).out_sends_in_flight);
+	EXPECT_EQ(DEPTH - 1, query(b).out_recvs_in_flight);
+	EXPECT_EQ(0, ring_unread(a->ring));
+	EXPECT_EQ(0, ring_unread(b->ring));
+	/* Each receive still takes a message. */
+	ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 10, 0, MESSAGE)));
+	EXPECT_EQ(0, succeed(a, 10, NULL));
+	EXPECT_EQ(0, succeed(b, 1, NULL));
+}
+
+TEST_F(watch, asks_nothing_of_a_peer_that_is_heard)
+{
+	__u64 end;
+
+	self->options.options.keepalive_ms = 20 * LATE_MS;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	for (end = now_ms() + 2000; now_ms() < end; )
+		ASSERT_EQ(0, exchange(self->pair.a, self->pair.b));
+	EXPECT_EQ(0, facts(self->pair.a).probes_sent);
+	EXPECT_EQ(0, facts(self->pair.b).probes_sent);
+}
+
+TEST_F(watch, that_is_off_asks_nothing_and_notices_nothing)
+{
+	struct side clock;
+
+	ASSERT_EQ(0, side_open(&clock, &self->options));
+	ASSERT_EQ(0, side_handshake(&clock, &clock.endpoint));
+	self->options.options.keepalive_ms = IBCHAN_KEEPALIVE_OFF;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	EXPECT_EQ(0, facts(self->pair.a).notice_ms);
+	EXPECT_EQ(IBCHAN_KEEPALIVE_OFF, query(self->pair.a).options.keepalive_ms);
+	side_close(self->pair.b);
+	EXPECT_TRUE(wait_answers(&clock, 20));
+	EXPECT_EQ(0, facts(self->pair.a).probes_sent);
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->pair.a));
+	side_close(&clock);
+}
+
+TEST_F(watch, takes_ten_seconds_unless_told_otherwise)
+{
+	self->options.options.keepalive_ms = 0;
+	self->options.params.ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	EXPECT_EQ(IBCHAN_DEFAULT_KEEPALIVE_MS, query(self->pair.a).options.keepalive_ms);
+	EXPECT_EQ(IBCHAN_DEFAULT_KEEPALIVE_MS, facts(self->pair.a).notice_ms);
+}
+
+TEST_F(watch, refuses_a_time_outside_its_range)
+{
+	static const __u32 bad[] = { 1, IBCHAN_KEEPALIVE_MIN_MS - 1, IBCHAN_KEEPALIVE_MAX_MS + 1,
+				     IBCHAN_KEEPALIVE_OFF - 1 };
+	static const __u32 good[] = { IBCHAN_KEEPALIVE_MIN_MS, IBCHAN_KEEPALIVE_MAX_MS };
+	struct side *a = &self->pair.sides[0];
+	unsigned int i;
+
+	ASSERT_EQ(0, side_open(a, &self->options));
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct ibchan_cmd_channel_build cmd = {
+			.pd = a->pd, .send_cq = a->ring->cq, .recv_cq = a->ring->cq,
+			.params = default_params(), .options.keepalive_ms = bad[i],
+		};
+
+		EXPECT_EQ(-EINVAL, cmd_channel_build(a->fd, &cmd));
+		EXPECT_EQ(IBCHAN_REASON_PARAMETER, cmd.reason.code);
+		EXPECT_EQ(IBCHAN_PARAMETER_KEEPALIVE_MS, cmd.reason.element);
+		EXPECT_EQ(bad[i], cmd.reason.value[0]);
+		EXPECT_EQ(IBCHAN_KEEPALIVE_MIN_MS, cmd.reason.value[1]);
+		EXPECT_EQ(IBCHAN_KEEPALIVE_MAX_MS, cmd.reason.value[2]);
+	}
+	for (i = 0; i < ARRAY_SIZE(good); i++) {
+		struct side other;
+
+		self->options.options.keepalive_ms = good[i];
+		ASSERT_EQ(0, side_share(&other, a, &self->options));
+		EXPECT_EQ(good[i], query(&other).options.keepalive_ms);
+		EXPECT_EQ(0, destroy(other.fd, other.channel));
+		EXPECT_EQ(0, destroy(other.fd, other.mr));
+		side_close(&other);
+	}
+}
+
+/* What the device needs to give up comes on top where it is too much. */
+TEST_F(watch, says_how_soon_it_notices)
+{
+	self->options.params.ack_timeout = 18;
+	self->options.params.ack_retries = 3;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	EXPECT_EQ(IBCHAN_KEEPALIVE_MIN_MS / 16 * 11 + 4 * 4096 * (1LL << 18) / 1000000 + 1,
+		  facts(self->pair.a).notice_ms);
+	pair_close(&self->pair);
+	self->options.params.ack_retries = 7;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	EXPECT_EQ(0, facts(self->pair.a).notice_ms);
+	pair_close(&self->pair);
+	self->options.params.ack_retries = 6;
+	self->options.params.ack_timeout = 0;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	EXPECT_EQ(0, facts(self->pair.a).notice_ms);
+}
+
+/* The peer has no receive, so that the sends stay; the probe has a place beside them. */
+TEST_F(watch, has_room_for_its_question_in_a_full_send_queue)
+{
+	struct side *a, *b;
+	int i;
+
+	self->options.params.rnr_retries = 7;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	a = self->pair.a;
+	b = self->pair.b;
+	for (i = 0; i < DEPTH; i++)
+		ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 1 + i, 0, MESSAGE)));
+	ASSERT_EQ(-EAGAIN, post_one(a, work(a, IBCHAN_OP_SEND, 99, 0, MESSAGE)));
+	ASSERT_TRUE(wait_asked(a, 1));
+	EXPECT_EQ(DEPTH, query(a).out_sends_in_flight);
+	EXPECT_EQ(0, facts(a).probes_answered);
+	ASSERT_EQ(0, post_receives(b, 1, DEPTH, MESSAGE));
+	for (i = 0; i < DEPTH; i++) {
+		EXPECT_EQ(0, succeed(a, 1 + i, NULL));
+		EXPECT_EQ(0, succeed(b, 1 + i, NULL));
+	}
+	EXPECT_TRUE(wait_answers(a, 1));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(a));
+}
+
+/* One that is told of a write that it forbids breaks the connection. */
+TEST_F(watch, asks_nothing_of_a_peer_that_forbids_writes)
+{
+	struct side_options shut = self->options;
+	struct pair *pair = &self->pair;
+
+	shut.params.access = IBCHAN_ACCESS_LOCAL | IBCHAN_ACCESS_REMOTE_READ;
+	shut.device = DEVICE_B;
+	pair->a = &pair->sides[0];
+	pair->b = &pair->sides[1];
+	ASSERT_EQ(0, side_open(pair->a, &self->options));
+	ASSERT_EQ(0, side_open(pair->b, &shut));
+	EXPECT_EQ(IBCHAN_ENDPOINT_REMOTE_WRITE, pair->a->endpoint.flags);
+	EXPECT_EQ(0, pair->b->endpoint.flags);
+	ASSERT_EQ(0, pair_connect(pair));
+	EXPECT_EQ(0, facts(pair->a).notice_ms);
+	EXPECT_NE(0, facts(pair->b).notice_ms);
+	EXPECT_TRUE(wait_answers(pair->b, 10));
+	EXPECT_EQ(0, facts(pair->a).probes_sent);
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(pair->a));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(pair->b));
+}
+
+/* The question has the place that the end of the channel needs. */
+TEST_F(watch, that_waits_for_an_answer_does_not_hold_up_the_end)
+{
+	struct side *a;
+	__u64 start;
+	int i;
+
+	self->options.params.ack_timeout = 20;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	a = self->pair.a;
+	side_close(self->pair.b);
+	ASSERT_EQ(0, post_receives(a, 1, DEPTH, MESSAGE));
+	ASSERT_TRUE(wait_asked(a, 1));
+	for (i = 0; i < DEPTH; i++)
+		ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 11 + i, HALF, MESSAGE)));
+	start = now_ms();
+	ASSERT_EQ(0, channel_break(a->fd, a->channel));
+	for (i = 0; i < DEPTH; i++) {
+		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(a, 1 + i));
+		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(a, 11 + i));
+	}
+	EXPECT_EQ(0, destroy(a->fd, a->channel));
+	EXPECT_GT(LATE_MS, (long)(now_ms() - start));
+	EXPECT_EQ(0, ring_surplus(a->ring));
+}
+
+/* Closing without breaking first, with no work at all but the question. */
+TEST_F(watch, that_waits_for_an_answer_is_closed_at_once)
+{
+	__u64 start;
+
+	self->options.params.ack_timeout = 20;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	side_close(self->pair.b);
+	ASSERT_TRUE(wait_asked(self->pair.a, 1));
+	start = now_ms();
+	EXPECT_EQ(0, destroy(self->pair.a->fd, self->pair.a->channel));
+	EXPECT_GT(LATE_MS, (long)(now_ms() - start));
+}
+
+static int open_loop(const struct side *host, __u32 *channel)
+{
+	struct ibchan_cmd_channel_build build = {
+		.pd = host->pd, .send_cq = host->ring->cq, .recv_cq = host->ring->cq,
+		.params = default_params(), .options.keepalive_ms = 1000,
+	};
+	struct ibchan_cmd_channel_handshake handshake = {};
+	int rc;
+
+	build.params.max_send_wr = 1;
+	build.params.max_recv_wr = 1;
+	rc = cmd_channel_build(host->fd, &build);
+	if (rc)
+		return rc;
+	*channel = build.out_channel;
+	handshake.channel = build.out_channel;
+	handshake.endpoint = build.out_endpoint;
+	return cmd_channel_handshake(host->fd, &handshake);
+}
+
+struct crowd {
+	struct side host;
+	__u32 channels[MANY];
+	__u32 sent;
+	__u32 least_answered;
+	unsigned int connected;
+};
+
+/* An emulated kernel that checks itself has no time for the questions of a thousand. */
+static int many(void)
+{
+	return slow() ? MANY / 10 : MANY;
+}
+
+static void count_crowd(struct crowd *crowd)
+{
+	int i;
+
+	crowd->sent = 0;
+	crowd->connected = 0;
+	crowd->least_answered = ~0U;
+	for (i = 0; i < many(); i++) {
+		struct ibchan_cmd_channel_query cmd = { .channel = crowd->channels[i] };
+
+		if (cmd_channel_query(crowd->host.fd, &cmd))
+			return;
+		crowd->sent += cmd.out_facts.probes_sent;
+		crowd->connected += cmd.out_state == IBCHAN_CHANNEL_CONNECTED;
+		if (cmd.out_facts.probes_answered < crowd->least_answered)
+			crowd->least_answered = cmd.out_facts.probes_answered;
+	}
+}
+
+static bool crowd_answered(void *arg)
+{
+	struct crowd *crowd = arg;
+
+	count_crowd(crowd);
+	return crowd->least_answered >= 2;
+}
+
+TEST_F(watch, asks_a_thousand_idle_channels_no_more_often_than_it_must)
+{
+	struct crowd *crowd = calloc(1, sizeof(*crowd));
+	__u64 start;
+	int i;
+
+	self->options.cq_entries = 5000;
+	self->options.options.keepalive_ms = IBCHAN_KEEPALIVE_OFF;
+	ASSERT_EQ(0, side_open(&crowd->host, &self->options));
+	start = now_ms();
+	for (i = 0; i < many(); i++)
+		ASSERT_EQ(0, open_loop(&crowd->host, &crowd->channels[i]));
+	EXPECT_TRUE(eventually(crowd_answered, crowd));
+	fprintf(stderr, "# %u questions in %llu ms\n", crowd->sent, now_ms() - start);
+	EXPECT_EQ(many(), crowd->connected);
+	/* One in half a second for each, at most. */
+	EXPECT_GE((now_ms() - start) / 500 * many(), crowd->sent);
+	EXPECT_EQ(0, ring_unread(crowd->host.ring));
+	side_close(&crowd->host);
+	free(crowd);
+}
+
+TEST_HARNESS_MAIN

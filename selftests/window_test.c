@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Races that are made to happen: one command stays between two steps, where it is for an
+ * instant only otherwise, and another one comes meanwhile. Needs the module that `make modules
+ * FAULTS=1` builds; kernel-tests runs it in the suite "faults".
+ */
+#define _GNU_SOURCE
+#include "departure.h"
+#include "encounter.h"
+#include "test.h"
+#include "window.h"
+#include "world.h"
+
+#define NO_WINDOWS	"the module was not built with FAULTS=1"
+
+static int leave(struct encounter *encounter)
+{
+	(void)encounter;
+	return delete_device();
+}
+
+/* What somebody may be told before whom, or behind whom, another one has come. */
+static bool is_named(int told)
+{
+	switch (told) {
+	case 0:
+	case -ENOENT:		/* the handle is gone, or the region is going */
+	case -ESHUTDOWN:	/* the channel is broken */
+	case -EBUSY:		/* the region or the queue is in use */
+	case -ENODEV:
+		return true;
+	default:
+		return false;
+	}
+}
+
+struct way {
+	const char *window;
+	racer *go;
+	unsigned int visit_us;	/* 0: as ever */
+};
+
+/* 1 when they have met; 0; -errno. */
+static int meet(const struct way *way, racer *come, unsigned int round, int told[2])
+{
+	struct encounter encounter;
+	int came, rc = encounter_open(&encounter, round);
+
+	if (!rc) {
+		if (way->visit_us)
+			encounter.visit_us = way->visit_us;
+		came = encounter_hold(&encounter, way->window, way->go, come, told);
+		rc = came < 0 ? came : encounter_settle(&encounter);
+	}
+	encounter_end(&encounter);
+	if (rc)
+		return rc;
+	return is_named(told[0]) && is_named(told[1]) ? came : -EPROTO;
+}
+
+static const struct visitor {
+	const char *name;
+	racer *come;
+} visitors[] = {
+	{ "post", encounter_post },
+	{ "post plain", encounter_post_plain },
+	{ "finish", encounter_finish },
+	{ "break", encounter_break },
+	{ "destroy", encounter_destroy },
+	{ "dereg", encounter_dereg },
+	{ "destroy cq", encounter_destroy_cq },
+	{ "query", encounter_query },
+	{ "register", encounter_register },
+	{ "build", encounter_build },
+	{ "fork", encounter_fork },
+	{ "close", encounter_close },
+};
+
+static unsigned int encounters(void)
+{
+	return slow() ? 2 : 4;
+}
+
+static unsigned int most_rounds(void)
+{
+	return 20 * encounters();
+}
+
+/* Until they have met often enough; all is well as well where they did not. */
+static int meet_often(const struct way *way, const struct visitor *visitor)
+{
+	unsigned int met = 0, round;
+	int told[2] = {};
+	int rc = 0;
+
+	for (round = 0; met < encounters() && round < most_rounds() && rc >= 0; round++) {
+		rc = meet(way, visitor->come, round, told);
+		met += rc == 1;
+	}
+	if (rc >= 0 && met == encounters())
+		return 0;
+	fprintf(stderr, "# %s, %s: %d, told %d and %d; met %u times in %u rounds\n", way->window,
+		visitor->name, rc, told[0], told[1], met, round);
+	return rc < 0 ? rc : -EAGAIN;
+}
+
+FIXTURE(window)
+{
+	struct calm calm;
+	struct way way;
+	int rc;		/* -ENOENT: each test says so */
+};
+
+/* Who goes into a window, and a visitor after whom both were told what tells that they met. */
+FIXTURE_VARIANT(window)
+{
+	const char *name;
+	racer *go;
+	racer *come;
+	int told[2];
+};
+
+FIXTURE_VARIANT_ADD(window, pinned)
+{
+	"pinned", encounter_post_plain, encounter_destroy, { -ENOENT, 0 },
+};
+
+FIXTURE_VARIANT_ADD(window, found)
+{
+	"found", encounter_post, encounter_dereg, { -ENOENT, 0 },
+};
+
+FIXTURE_VARIANT_ADD(window, checked)
+{
+	"checked", encounter_post, encounter_dereg, { -ENOENT, 0 },
+};
+
+FIXTURE_VARIANT_ADD(window, taken)
+{
+	"taken", encounter_post, encounter_dereg, { 0, -EBUSY },
+};
+
+FIXTURE_VARIANT_ADD(window, completed)
+{
+	"completed", encounter_finish, encounter_dereg, { 0, -EBUSY },
+};
+
+FIXTURE_VARIANT_ADD(window, released)
+{
+	"released", encounter_finish, encounter_dereg, { 0, 0 },
+};
+
+FIXTURE_VARIANT_ADD(window, reaped)
+{
+	"reaped", encounter_finish, encounter_finish, { 0, 0 },
+};
+
+FIXTURE_VARIANT_ADD(window, hidden)
+{
+	"hidden", encounter_destroy, encounter_post, { 0, -ENOENT },
+};
+
+FIXTURE_VARIANT_ADD(window, refusing)
+{
+	"refusing", encounter_destroy, encounter_post, { 0, -ENOENT },
+};
+
+FIXTURE_VARIANT_ADD(window, breaking)
+{
+	"breaking", encounter_break, encounter_post, { 0, -ESHUTDOWN },
+};
+
+FIXTURE_VARIANT_ADD(window, unused)
+{
+	"unused", encounter_dereg, encounter_post, { 0, -ENOENT },
+};
+
+FIXTURE_SETUP(window)
+{
+	struct visits visits;
+
+	self->way = (struct way) { .window = variant->name, .go = variant->go };
+	self->rc = window_visits(variant->name, &visits);
+	if (self->rc == -ENOENT)
+		return;
+	ASSERT_EQ(0, self->rc);
+	ASSERT_EQ(0, restore_device());
+	ASSERT_EQ(0, calm_begin(&self->calm));
+}
+
+FIXTURE_TEARDOWN(window)
+{
+	if (self->rc)
+		return;
+	EXPECT_EQ(0, calm_end(&self->calm));
+	EXPECT_EQ(0, restore_device());
+}
+
+TEST_F(window, tells_both_what_they_have_met)
+{
+	unsigned int round;
+	int told[2] = {};
+
+	if (self->rc)
+		SKIP(return, NO_WINDOWS);
+	for (round = 0; round < most_rounds(); round++) {
+		ASSERT_LE(0, meet(&self->way, variant->come, round, told));
+		if (told[0] == variant->told[0] && told[1] == variant->told[1])
+			break;
+	}
+	EXPECT_GT(most_rounds(), round)
+		TH_LOG("told %d and %d at last", told[0], told[1]);
+}
+
+TEST_F(window, ends_each_work_once_whoever_comes)
+{
+	unsigned int v;
+
+	if (self->rc)
+		SKIP(return, NO_WINDOWS);
+	for (v = 0; v < ARRAY_SIZE(visitors); v++) {
+		EXPECT_EQ(0, meet_often(&self->way, &visitors[v]))
+			TH_LOG("%s", visitors[v].name);
+	}
+}
+
+TEST_F(window, ends_each_work_once_when_the_device_leaves)
+{
+	int told[2] = {};
+
+	if (self->rc)
+		SKIP(return, NO_WINDOWS);
+	/* A program has to be started meanwhile. */
+	self->way.visit_us = slow() ? 1000000 : 200000;
+	EXPECT_LE(0, meet(&self->way, leave, variant->told[0] == 0, told));
+	EXPECT_EQ(0, told[1]);
+}
+
+/* The way in is still open, although all channels have been broken. */
+FIXTURE(leaving)
+{
+	struct calm calm;
+	int rc;
+};
+
+FIXTURE_VARIANT(leaving)
+{
+	racer *come;
+};
+
+#define LEAVING(name) FIXTURE_VARIANT_ADD(leaving, name) { encounter_##name }
+LEAVING(post);
+LEAVING(post_plain);
+LEAVING(finish);
+LEAVING(break);
+LEAVING(destroy);
+LEAVING(dereg);
+LEAVING(register);
+LEAVING(build);
+LEAVING(close);
+
+FIXTURE_SETUP(leaving)
+{
+	struct visits visits;
+
+	self->rc = window_visits("leaving", &visits);
+	if (self->rc == -ENOENT)
+		return;
+	ASSERT_EQ(0, self->rc);
+	ASSERT_EQ(0, restore_device());
+	ASSERT_EQ(0, calm_begin(&self->calm));
+}
+
+FIXTURE_TEARDOWN(leaving)
+{
+	if (self->rc)
+		return;
+	EXPECT_EQ(0, calm_end(&self->calm));
+	EXPECT_EQ(0, restore_device());
+}
+
+TEST_F(leaving, is_no_harm_to_who_comes_last)
+{
+	const struct way way = { .window = "leaving", .go = leave };
+	unsigned int round;
+	int told[2] = {};
+	int rc = 0;
+
+	if (self->rc)
+		SKIP(return, NO_WINDOWS);
+	for (round = 0; round < 5 && !rc; round++) {
+		ASSERT_EQ(0, restore_device());
+		rc = meet(&way, variant->come, round, told);
+		EXPECT_EQ(0, told[0]);
+	}
+	EXPECT_EQ(1, rc)
+		TH_LOG("told %d and %d at last", told[0], told[1]);
+}
+
+TEST(a_window_that_does_not_exist_and_one_too_wide_are_refused)
+{
+	struct visits visits;
+
+	if (window_visits("found", &visits) == -ENOENT)
+		SKIP(return, NO_WINDOWS);
+	EXPECT_EQ(-EINVAL, window_visits("no_such_window", &visits));
+	EXPECT_EQ(-EINVAL, window_widen("no_such_window", 1));
+	EXPECT_EQ(-EINVAL, window_widen("found", 1000001));
+	EXPECT_EQ(0, window_widen("found", 0));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * Connecting by IP address and port, with the RDMA connection manager. The commands
+ * are listed in <linux/ibchan.h>, which includes this file.
+ */
+#ifndef _UAPI_LINUX_IBCHAN_CONNECT_H
+#define _UAPI_LINUX_IBCHAN_CONNECT_H
+
+#include <linux/types.h>
+#include <linux/ibchan_codes.h>
+
+/*
+ * Bytes that can go with a message. On InfiniBand and RoCE a request carries 56, an
+ * answer that accepts 196, one that rejects 148; on iWARP it is 196 everywhere. A
+ * channel with IBCHAN_MODE_CREDITS needs 16 of them for itself.
+ */
+#define IBCHAN_PRIVATE_DATA_SIZE	196
+
+/* Milliseconds that a stage may take, where the caller says 0. */
+#define IBCHAN_DEFAULT_ADDRESS_MS	5000
+#define IBCHAN_DEFAULT_ROUTE_MS		5000
+#define IBCHAN_DEFAULT_CONNECT_MS	60000
+#define IBCHAN_MAX_STAGE_MS		3600000
+
+/**
+ * struct ibchan_address - an IP address and a port
+ * @family: AF_INET or AF_INET6; 0 where an address may be left out
+ * @port: in network order
+ * @scope_id: index of the network device, for a link-local IPv6 address; else 0
+ * @bytes: in network order; an IPv4 address has four, and zeros behind them
+ */
+struct ibchan_address {
+	__u16 family;
+	__be16 port;
+	__u32 scope_id;
+	__u8 bytes[16];
+};
+
+/**
+ * enum ibchan_stage - how far a connection has come
+ * @IBCHAN_STAGE_NONE: not by the connection manager
+ * @IBCHAN_STAGE_ADDRESS: which device leads to the address, and its neighbour
+ * @IBCHAN_STAGE_ROUTE: the way there
+ * @IBCHAN_STAGE_REQUEST: asked, and waiting for the answer
+ * @IBCHAN_STAGE_ACCEPT: accepted, and waiting for the peer to hear of it
+ * @IBCHAN_STAGE_DONE: connected
+ */
+enum ibchan_stage {
+	IBCHAN_STAGE_NONE = 0,
+	IBCHAN_STAGE_ADDRESS = 1,
+	IBCHAN_STAGE_ROUTE = 2,
+	IBCHAN_STAGE_REQUEST = 3,
+	IBCHAN_STAGE_ACCEPT = 4,
+	IBCHAN_STAGE_DONE = 5,
+};
+
+/**
+ * struct ibchan_cmd_channel_connect - connect a channel by address; do not wait
+ * @size: sizeof(struct ibchan_cmd_channel_connect)
+ * @flags: 0
+ * @channel: handle, of a prepared channel
+ * @data_length: bytes of @data, as many as the transport takes; 16 less with credits,
+ *	and for data that begin with the bytes "IBCR"
+ * @peer: where to
+ * @source: where from; family 0: as the route says
+ * @address_ms: how long finding the device may take; 0: IBCHAN_DEFAULT_ADDRESS_MS
+ * @route_ms: how long finding the way may take; 0: IBCHAN_DEFAULT_ROUTE_MS
+ * @connect_ms: how long the peer may take; 0: IBCHAN_DEFAULT_CONNECT_MS
+ * @reserved: 0
+ * @data: for the peer; it gets zeros behind them
+ * @reason: why not, on an error
+ *
+ * The outcome is an event (see event_take), and channel_connection waits for it. A
+ * connection that does not come about breaks the channel: ENETUNREACH, EHOSTUNREACH,
+ * ECONNREFUSED (nobody listens), ECONNRESET (rejected by the peer), EXDEV (the way
+ * leads over another device than the channel's), ETIMEDOUT.
+ */
+struct ibchan_cmd_channel_connect {
+	__u32 size;
+	__u32 flags;
+	__u32 channel;
+	__u32 data_length;
+	struct ibchan_address peer;
+	struct ibchan_address source;
+	__u32 address_ms;
+	__u32 route_ms;
+	__u32 connect_ms;
+	__u32 reserved;
+	__u8 data[IBCHAN_PRIVATE_DATA_SIZE];
+	__u32 reserved1;
+	struct ibchan_reason reason;
+};
+
+/**
+ * struct ibchan_cmd_channel_connection - how a connection by address fares
+ * @size: sizeof(struct ibchan_cmd_channel_connection)
+ * @flags: 0
+ * @channel: handle
+ * @out_state: enum ibchan_channel_state
+ * @timeout_ns: wait as long until the channel is not connecting any more; 0: just
+ *	look; IBCHAN_TIMEOUT_NEVER
+ * @out_stage: enum ibchan_stage: the last one that was begun
+ * @out_error: errno, positive, of what ended it; 0: it has not ended
+ * @out_cm_error: what the connection manager said: a positive reject code, or a
+ *	negative errno; 0: nothing
+ * @out_data_length: bytes of @out_data
+ * @out_local: this side
+ * @out_peer: the other side
+ * @out_data: from the peer's answer, or for who accepted, from its request
+ * @reserved: 0
+ *
+ * ETIMEDOUT tells that it is still connecting.
+ */
+struct ibchan_cmd_channel_connection {
+	__u32 size;
+	__u32 flags;
+	__u32 channel;
+	__u32 out_state;
+	__s64 timeout_ns;
+	__u32 out_stage;
+	__u32 out_error;
+	__s32 out_cm_error;
+	__u32 out_data_length;
+	struct ibchan_address out_local;
+	struct ibchan_address out_peer;
+	__u8 out_data[IBCHAN_PRIVATE_DATA_SIZE];
+	__u32 reserved;
+};
+
+/**
+ * struct ibchan_cmd_listener_create - listen for requests
+ * @size: sizeof(struct ibchan_cmd_listener_create)
+ * @flags: 0
+ * @device: handle: only requests that come over this device, in the namespace that
+ *	it was opened in; 0: over any, in the caller's namespace
+ * @backlog: requests that may wait to be taken, 1 and up; 0: IBCHAN_DEFAULT_BACKLOG
+ * @address: where; bytes of 0: any address of the family; port 0: a free one
+ * @out_listener: handle
+ * @out_fd: polls readable (level-triggered) while a request waits
+ * @out_address: with the port
+ * @reason: why not, on an error
+ *
+ * Requests beyond @backlog are rejected. EADDRINUSE and EADDRNOTAVAIL speak of the
+ * address.
+ */
+struct ibchan_cmd_listener_create {
+	__u32 size;
+	__u32 flags;
+	__u32 device;
+	__u32 backlog;
+	struct ibchan_address address;
+	__u32 out_listener;
+	__s32 out_fd;
+	struct ibchan_address out_address;
+	struct ibchan_reason reason;
+};
+
+#define IBCHAN_DEFAULT_BACKLOG	128
+#define IBCHAN_MAX_BACKLOG	65536
+
+/**
+ * struct ibchan_cmd_request_take - take the next request of a listener
+ * @size: sizeof(struct ibchan_cmd_request_take)
+ * @flags: 0
+ * @listener: handle
+ * @out_request: handle; to be accepted, rejected, or destroyed, which rejects it
+ * @out_device: name of the device that it came over
+ * @out_port: of the device
+ * @out_data_length: bytes of @out_data
+ * @out_local: the address that was asked for
+ * @out_peer: who asks
+ * @out_data: what came with it, and zeros behind that
+ * @reserved: 0
+ *
+ * EAGAIN: none waits.
+ */
+struct ibchan_cmd_request_take {
+	__u32 size;
+	__u32 flags;
+	__u32 listener;
+	__u32 out_request;
+	char out_device[64];
+	__u32 out_port;
+	__u32 out_data_length;
+	struct ibchan_address out_local;
+	struct ibchan_address out_peer;
+	__u8 out_data[IBCHAN_PRIVATE_DATA_SIZE];
+	__u32 reserved;
+};
+
+/**
+ * struct ibchan_cmd_request_accept - connect a channel to who asks; do not wait
+ * @size: sizeof(struct ibchan_cmd_request_accept)
+ * @flags: 0
+ * @request: handle; gone on success
+ * @channel: handle, of a prepared channel of the request's device
+ * @connect_ms: how long the peer may take to hear of it; 0: IBCHAN_DEFAULT_CONNECT_MS
+ * @data_length: bytes of @data, as many as the transport takes; 16 less with credits,
+ *	and for data that begin with the bytes "IBCR"
+ * @data: for the peer; it gets zeros behind them
+ * @reserved: 0
+ * @reason: why not, on an error
+ *
+ * The outcome is an event, as for channel_connect. EXDEV: the request came over
+ * another device.
+ */
+struct ibchan_cmd_request_accept {
+	__u32 size;
+	__u32 flags;
+	__u32 request;
+	__u32 channel;
+	__u32 connect_ms;
+	__u32 data_length;
+	__u8 data[IBCHAN_PRIVATE_DATA_SIZE];
+	__u32 reserved;
+	struct ibchan_reason reason;
+};
+
+/**
+ * struct ibchan_cmd_request_reject - send who asks away
+ * @size: sizeof(struct ibchan_cmd_request_reject)
+ * @flags: 0
+ * @request: handle; gone afterwards
+ * @data_length: bytes of @data
+ * @data: for the peer; it gets zeros behind them
+ * @reserved: 0
+ */
+struct ibchan_cmd_request_reject {
+	__u32 size;
+	__u32 flags;
+	__u32 request;
+	__u32 data_length;
+	__u8 data[IBCHAN_PRIVATE_DATA_SIZE];
+	__u32 reserved;
+};
+
+/* What has happened to a channel: bits of out_events. */
+#define IBCHAN_EVENT_CONNECTED	0x1U	/* it takes work now */
+#define IBCHAN_EVENT_BROKEN	0x2U	/* it takes none any more, or never will */
+
+/**
+ * struct ibchan_cmd_event_take - what has happened to a channel of the file
+ * @size: sizeof(struct ibchan_cmd_event_take)
+ * @flags: 0
+ * @out_channel: handle
+ * @out_events: IBCHAN_EVENT_*, all since the last time
+ *
+ * /dev/ibchan polls readable (level-triggered) while there is something to take.
+ * EAGAIN: there is nothing.
+ */
+struct ibchan_cmd_event_take {
+	__u32 size;
+	__u32 flags;
+	__u32 out_channel;
+	__u32 out_events;
+};
+
+/**
+ * struct ibchan_cmd_route_query - which device leads to an address
+ * @size: sizeof(struct ibchan_cmd_route_query)
+ * @flags: 0
+ * @peer: where to
+ * @source: where from; family 0: as the route says
+ * @timeout_ms: 0: IBCHAN_DEFAULT_ADDRESS_MS
+ * @out_port: of the device
+ * @out_device: its name
+ * @out_source: the address that connections have
+ * @out_ifindex: of the network device; 0: none
+ * @out_mtu: bytes of a packet's payload, as far as this side knows
+ * @reserved: 0
+ *
+ * ENETUNREACH, EHOSTUNREACH, ETIMEDOUT: there is no way, or no neighbour answers;
+ * ENODEV: the way does not lead over an RDMA device.
+ */
+struct ibchan_cmd_route_query {
+	__u32 size;
+	__u32 flags;
+	struct ibchan_address peer;
+	struct ibchan_address source;
+	__u32 timeout_ms;
+	__u32 out_port;
+	char out_device[64];
+	struct ibchan_address out_source;
+	__u32 out_ifindex;
+	__u32 out_mtu;
+	__u64 reserved;
+};
+
+#endif /* _UAPI_LINUX_IBCHAN_CONNECT_H */

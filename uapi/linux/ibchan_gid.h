@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * The addresses (GIDs) of a port, and which of them a channel takes. <linux/ibchan.h>
+ * includes this file.
+ */
+#ifndef _UAPI_LINUX_IBCHAN_GID_H
+#define _UAPI_LINUX_IBCHAN_GID_H
+
+#include <linux/types.h>
+
+/* As the builder's gid_index: by rule, among the addresses of one family. */
+#define IBCHAN_AUTO_IPV4	0xfffffffeU
+#define IBCHAN_AUTO_IPV6	0xfffffffdU
+
+#define IBCHAN_NDEV_NAME_SIZE	16	/* a network device's name with its final NUL */
+#define IBCHAN_VLAN_NONE	0xffffU
+
+/* What an entry of a GID table is; the numbers are those of the verbs. */
+#define IBCHAN_GID_TYPE_IB	0
+#define IBCHAN_GID_TYPE_ROCE_V1	1
+#define IBCHAN_GID_TYPE_ROCE_V2	2
+
+/*
+ * What the rule says about an entry: X(number, NAME, text). Of two hindrances the one
+ * with the lower number is told.
+ */
+#define IBCHAN_GID_VERDICTS(X)						\
+	X(0, CHOSEN,							\
+	  "taken, unless the builder names another one")		\
+	X(1, IWARP,							\
+	  "an iWARP port, where only rdma_cm connects")			\
+	X(2, ROCE_V1,							\
+	  "RoCE v1, which is not routed; channels use RoCE v2")		\
+	X(3, LINK_LOCAL,						\
+	  "a link-local address, which no peer can be told")		\
+	X(4, OTHER_NAMESPACE,						\
+	  "its network device is not in this network namespace")	\
+	X(5, NDEV_DOWN,							\
+	  "its network device is down; set it up")			\
+	X(6, NO_CARRIER,						\
+	  "its network device has no carrier; look at cable and peer")	\
+	X(7, OTHER_FAMILY,						\
+	  "not of the address family that the builder wants")		\
+	X(8, PORT_DOWN,							\
+	  "would do, but the port is not active")			\
+	X(9, LOWER_RANK,						\
+	  "would do, but the one that is taken ranks higher: IPv4 before IPv6, then no VLAN") \
+	X(10, SAME_RANK,						\
+	  "as good as the one that is taken, which stands before it")
+
+#define IBCHAN_GID_VERDICT_NUMBER(nr, NAME, text) IBCHAN_GID_VERDICT_##NAME = (nr),
+enum ibchan_gid_verdict {
+	IBCHAN_GID_VERDICTS(IBCHAN_GID_VERDICT_NUMBER)
+};
+
+/**
+ * struct ibchan_cmd_gid_query - one address of a port, and the rule's verdict on it
+ * @size: sizeof(struct ibchan_cmd_gid_query)
+ * @flags: 0
+ * @name: the device
+ * @port: 1 and up
+ * @index: the first entry to look at; ENOENT tells that neither it nor one behind
+ *	it is in use
+ * @out_index: the entry that is told of: the first one in use from @index on
+ * @out_verdict: enum ibchan_gid_verdict
+ * @out_type: IBCHAN_GID_TYPE_*
+ * @out_ndev_index: interface index of its network device; 0 where there is none, or
+ *	none in the caller's network namespace, and then the rest is empty, too
+ * @out_ndev_mtu: of the network device, in bytes
+ * @out_vlan_id: IBCHAN_VLAN_NONE where the packets have no tag
+ * @out_mac: Ethernet address behind the GID
+ * @out_gid: the address
+ * @out_ndev_name: of the network device
+ *
+ * To see all of a table, begin with @index 0 and go on at @out_index + 1.
+ */
+struct ibchan_cmd_gid_query {
+	__u32 size;
+	__u32 flags;
+	char name[IBCHAN_NAME_SIZE];
+	__u32 port;
+	__u32 index;
+	__u32 out_index;
+	__u32 out_verdict;
+	__u32 out_type;
+	__u32 out_ndev_index;
+	__u32 out_ndev_mtu;
+	__u16 out_vlan_id;
+	__u8 out_mac[6];
+	__u8 out_gid[IBCHAN_GID_SIZE];
+	char out_ndev_name[IBCHAN_NDEV_NAME_SIZE];
+};
+
+#endif /* _UAPI_LINUX_IBCHAN_GID_H */

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* libibchan: connecting by IP address and port. Include <ibchan.h>. */
+#ifndef _IBCHAN_CONNECT_H
+#define _IBCHAN_CONNECT_H
+
+#include <sys/socket.h>
+#include <linux/types.h>
+#include <linux/ibchan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ibchan_context;
+struct ibchan_device;
+struct ibchan_builder;
+struct ibchan_prepared;
+struct ibchan_channel;
+struct ibchan_listener;
+struct ibchan_request;
+struct ibchan_error;
+
+/**
+ * struct ibchan_route - which device leads to a peer
+ * @device: its name
+ * @port: of the device
+ * @ifindex: of the network device; 0: none
+ * @mtu: bytes of a packet's payload, as far as this side knows
+ * @reserved0: 0
+ * @source: the address that connections have
+ * @peer: the address that the name stands for
+ * @reserved: 0
+ */
+struct ibchan_route {
+	char device[IBCHAN_NAME_SIZE];
+	__u32 port;
+	__u32 ifindex;
+	__u32 mtu;
+	__u32 reserved0;
+	struct sockaddr_storage source;
+	struct sockaddr_storage peer;
+	__u64 reserved[4];
+};
+
+/**
+ * ibchan_route_query() - which device leads to a peer
+ * @context: open
+ * @host: name or IP address
+ * @service: name or number of a port; NULL: none
+ * @route: where to put the answer
+ * @error: details; NULL is fine
+ *
+ * The first address of @host that a device leads to is taken.
+ *
+ * Return: 0; -ENOENT: nobody knows @host or @service; -ENETUNREACH, -EHOSTUNREACH,
+ * -ETIMEDOUT: there is no way, or no neighbour answers; -ENODEV: the way does not
+ * lead over an RDMA device; -EAGAIN: the name server does not answer.
+ */
+int ibchan_route_query(struct ibchan_context *context, const char *host,
+		       const char *service, struct ibchan_route *route,
+		       struct ibchan_error *error);
+
+/**
+ * ibchan_device_open_for() - hold the device that leads to a peer
+ * @context: open
+ * @host: name or IP address
+ * @device: where to put it
+ * @error: details; NULL is fine
+ *
+ * Return: 0; as ibchan_route_query() and ibchan_device_open().
+ */
+int ibchan_device_open_for(struct ibchan_context *context, const char *host,
+			   struct ibchan_device **device, struct ibchan_error *error);
+
+/**
+ * struct ibchan_connect_params - what goes with a request, or with its answer
+ * @data: for the peer, who gets zeros behind them; NULL: none
+ * @length: bytes of @data: up to 56 with a request, 196 when accepting; each 16 less on
+ *	a channel with IBCHAN_MODE_CREDITS, and for data that begin with the bytes "IBCR"
+ * @address_ms: how long finding the device may take, in milliseconds; 0: 5000
+ * @route_ms: how long finding the way may take; 0: 5000
+ * @connect_ms: how long the peer may take; 0: 60000
+ * @source: IP address that the connection is to have on this side; NULL: as the
+ *	route says
+ * @reserved: 0
+ *
+ * All zero is the default. Who accepts needs @data and @connect_ms only.
+ */
+struct ibchan_connect_params {
+	const void *data;
+	__u32 length;
+	__u32 address_ms;
+	__u32 route_ms;
+	__u32 connect_ms;
+	const char *source;
+	__u64 reserved[4];
+};
+
+/**
+ * ibchan_prepared_connect() - begin to connect by address
+ * @prepared: is used up on success; stays valid on failure
+ * @host: name or IP address
+ * @service: name or number of the port that the peer listens on
+ * @params: what goes with it; NULL: the defaults
+ * @channel: where to put the channel, which is connecting
+ * @error: details; NULL is fine
+ *
+ * Returns at once, but for the look-up of a name. ibchan_channel_connect_wait() tells how it went,
+ * and ibchan_event_take() when. Receives can be posted before and meanwhile: what the peer sends
+ * first finds them. Closing the channel cancels.
+ *
+ * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: too much data, a
+ * time out of its range; -EPERM: see Fork; -ENODEV: the device is gone.
+ */
+int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
+			    const char *service,
+			    const struct ibchan_connect_params *params,
+			    struct ibchan_channel **channel, struct ibchan_error *error);
+
+/**
+ * ibchan_channel_connect_wait() - wait until a channel is connected
+ * @channel: connecting, or what has become of that
+ * @timeout_ns: how long; IBCHAN_TIMEOUT_NEVER: as long as the stages may take
+ * @error: which stage failed, and why; NULL is fine
+ *
+ * Buffers: those of receives that were posted early stay the device's.
+ *
+ * Return: 0: it is connected; -ETIMEDOUT with the channel still connecting, or
+ * broken because a stage has taken too long (ibchan_channel_connection() tells);
+ * -ENETUNREACH, -EHOSTUNREACH: no way to the peer; -ECONNREFUSED: nobody listens
+ * there; -ECONNRESET: the peer has rejected, or who listens there is in another
+ * network namespace; -EXDEV: the way leads over another device; -ECANCELED: broken by
+ * the caller; -ESHUTDOWN: it was connected and has broken since; -ENODEV: the device is
+ * gone; -EINTR.
+ */
+int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns,
+				struct ibchan_error *error);
+
+/**
+ * struct ibchan_connection_info - how a connection by address fares
+ * @state: enum ibchan_channel_state
+ * @stage: enum ibchan_stage: the last one that was begun; IBCHAN_STAGE_NONE: the
+ *	channel was not connected by address
+ * @error: of what ended it, a negative errno; 0: it has not ended
+ * @cm_error: what the connection manager said: a positive reject code, or a
+ *	negative errno
+ * @length: bytes of @data
+ * @local: this side
+ * @peer: the other side
+ * @data: from the peer's answer, or for who accepted, from its request
+ * @reserved: 0
+ */
+struct ibchan_connection_info {
+	__u32 state;
+	__u32 stage;
+	int error;
+	int cm_error;
+	__u32 length;
+	struct sockaddr_storage local;
+	struct sockaddr_storage peer;
+	__u8 data[IBCHAN_PRIVATE_DATA_SIZE];
+	__u64 reserved[4];
+};
+
+/**
+ * ibchan_channel_connection() - how a connection by address fares
+ * @channel: connecting, connected or broken
+ * @info: where to put the answer
+ *
+ * Return: 0 or a negative errno.
+ */
+int ibchan_channel_connection(struct ibchan_channel *channel,
+			      struct ibchan_connection_info *info);
+
+/**
+ * ibchan_builder_connect() - make a channel and connect it by address
+ * @builder: filled in
+ * @host: name or IP address
+ * @service: name or number of the port that the peer listens on
+ * @params: what goes with it; NULL: the defaults
+ * @channel: where to put the channel, connected
+ * @error: details; NULL is fine
+ *
+ * ibchan_builder_prepare(), ibchan_prepared_connect() and ibchan_channel_connect_wait()
+ * in one; on an error nothing is left.
+ *
+ * Return: 0; as these three.
+ */
+int ibchan_builder_connect(const struct ibchan_builder *builder, const char *host,
+			   const char *service,
+			   const struct ibchan_connect_params *params,
+			   struct ibchan_channel **channel, struct ibchan_error *error);
+
+/**
+ * struct ibchan_listen_params - where to listen
+ * @device: only for requests that come over it; NULL: over any device
+ * @host: name or IP address of this host; NULL: any, of both families
+ * @service: name or number of a port; NULL: a free one
+ * @backlog: requests that may wait, 1 to 65536; 0: 128
+ * @reserved0: 0
+ * @reserved: 0
+ */
+struct ibchan_listen_params {
+	struct ibchan_device *device;
+	const char *host;
+	const char *service;
+	__u32 backlog;
+	__u32 reserved0;
+	__u64 reserved[4];
+};
+
+/**
+ * ibchan_listener_create() - listen for peers
+ * @context: open
+ * @params: where
+ * @listener: where to put it
+ * @error: details; NULL is fine
+ *
+ * Return: 0; -EADDRINUSE; -EADDRNOTAVAIL: not an address of this host, or of
+ * no RDMA device; -ENOENT: nobody knows @host or @service; -EINVAL: the backlog is
+ * out of its range; -EPERM: see Fork; -EMFILE: too many objects.
+ */
+int ibchan_listener_create(struct ibchan_context *context,
+			   const struct ibchan_listen_params *params,
+			   struct ibchan_listener **listener, struct ibchan_error *error);
+
+/**
+ * ibchan_listener_fd() - for poll and epoll
+ * @listener: listening
+ *
+ * Readable, level-triggered, while a request waits. Do not close it.
+ *
+ * Return: the descriptor.
+ */
+int ibchan_listener_fd(const struct ibchan_listener *listener);
+
+/**
+ * ibchan_listener_address() - where a listener listens
+ * @listener: listening
+ * @address: where to put it; with the port
+ */
+void ibchan_listener_address(const struct ibchan_listener *listener,
+			     struct sockaddr_storage *address);
+
+/**
+ * ibchan_listener_close() - listen no more
+ * @listener: NULL is fine
+ *
+ * Requests that nobody has taken are rejected. Taken ones, and channels, live on.
+ *
+ * Return: 0 or a negative errno; the handle is gone either way.
+ */
+int ibchan_listener_close(struct ibchan_listener *listener);
+
+/**
+ * ibchan_request_take() - take the next request of a listener
+ * @listener: listening
+ * @timeout_ns: how long to wait for one; 0: not at all; IBCHAN_TIMEOUT_NEVER
+ * @request: where to put it
+ *
+ * Return: 0; -EAGAIN: none waits, with @timeout_ns 0; -ETIMEDOUT: none came; -EINTR;
+ * -EPERM: see Fork; -EMFILE: too many objects.
+ */
+int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
+			struct ibchan_request **request);
+
+/**
+ * struct ibchan_request_info - who asks
+ * @device: name of the device that the request came over
+ * @port: of the device
+ * @length: bytes of @data
+ * @local: the address that was asked for
+ * @peer: who asks
+ * @data: what came with it, and zeros behind that
+ * @reserved: 0
+ */
+struct ibchan_request_info {
+	char device[IBCHAN_NAME_SIZE];
+	__u32 port;
+	__u32 length;
+	struct sockaddr_storage local;
+	struct sockaddr_storage peer;
+	__u8 data[IBCHAN_PRIVATE_DATA_SIZE];
+	__u64 reserved[4];
+};
+
+/**
+ * ibchan_request_query() - who asks
+ * @request: taken
+ * @info: where to put the answer
+ */
+void ibchan_request_query(const struct ibchan_request *request,
+			  struct ibchan_request_info *info);
+
+/**
+ * ibchan_request_accept() - begin to connect a channel to who asks
+ * @request: is used up on success; stays valid on failure
+ * @prepared: of the request's device; is used up on success; stays valid on failure
+ * @params: what goes with it; NULL: the defaults
+ * @channel: where to put the channel, which is connecting
+ * @error: details; NULL is fine
+ *
+ * Returns at once; see ibchan_prepared_connect(). Post the receives for what the
+ * peer sends first before.
+ *
+ * Return: 0; -EXDEV: @prepared is of another device; -EINVAL: too much data, a time
+ * out of its range; -ECONNRESET, -ETIMEDOUT, -EINVAL: the peer has given up meanwhile; -EPERM: see
+ * Fork; -ENODEV: the device is gone.
+ */
+int ibchan_request_accept(struct ibchan_request *request,
+			  struct ibchan_prepared *prepared,
+			  const struct ibchan_connect_params *params,
+			  struct ibchan_channel **channel, struct ibchan_error *error);
+
+/**
+ * ibchan_request_reject() - send who asks away
+ * @request: NULL is fine
+ * @data: for the peer; NULL: none
+ * @length: bytes of @data, up to 148
+ *
+ * Return: 0; -EINVAL: too much data, and the request stays; another negative errno,
+ * and the request is gone.
+ */
+int ibchan_request_reject(struct ibchan_request *request, const void *data,
+			  __u32 length);
+
+/**
+ * ibchan_builder_accept() - make a channel for the next peer that asks
+ * @builder: filled in
+ * @listener: listening
+ * @timeout_ns: how long to wait for a request; IBCHAN_TIMEOUT_NEVER
+ * @channel: where to put the channel, connected
+ * @error: details; NULL is fine
+ *
+ * ibchan_request_take(), ibchan_builder_prepare(), ibchan_request_accept() and
+ * ibchan_channel_connect_wait() in one; on an error nothing is left, and the peer
+ * that asked is rejected.
+ *
+ * Return: 0; as these four.
+ */
+int ibchan_builder_accept(const struct ibchan_builder *builder,
+			  struct ibchan_listener *listener, __s64 timeout_ns,
+			  struct ibchan_channel **channel, struct ibchan_error *error);
+
+/**
+ * struct ibchan_event - what has happened to a channel
+ * @channel: which
+ * @events: IBCHAN_EVENT_*, all since the last time
+ * @reserved: 0
+ */
+struct ibchan_event {
+	struct ibchan_channel *channel;
+	__u32 events;
+	__u32 reserved;
+};
+
+/**
+ * ibchan_event_take() - what has happened to a channel of a context
+ * @context: open; its ibchan_context_fd() polls readable, level-triggered, while there
+ *	is something to take
+ * @event: where to put it
+ *
+ * Many connections need one thread: begin them all, poll, take.
+ *
+ * Return: 0; -EAGAIN: nothing has happened; -EPERM: see Fork.
+ */
+int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* _IBCHAN_CONNECT_H */

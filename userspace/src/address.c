@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Names of hosts and services, and the forms of an IP address. */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "address.h"
+
+static int error_of_lookup(int code)
+{
+	switch (code) {
+	case EAI_AGAIN:
+		return -EAGAIN;
+	case EAI_MEMORY:
+		return -ENOMEM;
+	case EAI_SYSTEM:
+		return -errno;
+	case EAI_NONAME:
+	case EAI_SERVICE:
+		return -ENOENT;
+	default:
+		/* No address of a family that was asked for. */
+		return -ENOENT;
+	}
+}
+
+/* For freeaddrinfo(). A port by number need not have a name. */
+int address_find(const char *host, const char *service, bool passive,
+		 struct addrinfo **list)
+{
+	const struct addrinfo hints = {
+		.ai_flags = passive ? AI_PASSIVE : 0,
+		.ai_socktype = SOCK_STREAM,
+	};
+	int code;
+
+	if (!host && !service)
+		service = "0";
+	code = getaddrinfo(host, service, &hints, list);
+	return code ? error_of_lookup(code) : 0;
+}
+
+void address_to_kernel(const struct sockaddr *from, struct ibchan_address *to)
+{
+	const struct sockaddr_in6 *in6 = (const void *)from;
+	const struct sockaddr_in *in = (const void *)from;
+
+	*to = (struct ibchan_address) { .family = from->sa_family };
+	if (from->sa_family == AF_INET) {
+		to->port = in->sin_port;
+		memcpy(to->bytes, &in->sin_addr, sizeof(in->sin_addr));
+	} else if (from->sa_family == AF_INET6) {
+		to->port = in6->sin6_port;
+		to->scope_id = in6->sin6_scope_id;
+		memcpy(to->bytes, &in6->sin6_addr, sizeof(to->bytes));
+	}
+}
+
+void address_from_kernel(const struct ibchan_address *from, struct sockaddr_storage *to)
+{
+	struct sockaddr_in6 *in6 = (void *)to;
+	struct sockaddr_in *in = (void *)to;
+
+	memset(to, 0, sizeof(*to));
+	to->ss_family = from->family;
+	if (from->family == AF_INET) {
+		in->sin_port = from->port;
+		memcpy(&in->sin_addr, from->bytes, sizeof(in->sin_addr));
+	} else if (from->family == AF_INET6) {
+		in6->sin6_port = from->port;
+		in6->sin6_scope_id = from->scope_id;
+		memcpy(&in6->sin6_addr, from->bytes, sizeof(from->bytes));
+	}
+}
+
+/* All zero without one, which leaves the choice to the route. */
+int address_of_source(const char *source, struct ibchan_address *to)
+{
+	struct addrinfo *list;
+	int err;
+
+	memset(to, 0, sizeof(*to));
+	if (!source)
+		return 0;
+	err = address_find(source, NULL, false, &list);
+	if (err)
+		return err;
+	address_to_kernel(list->ai_addr, to);
+	freeaddrinfo(list);
+	return 0;
+}

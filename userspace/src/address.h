@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* IP addresses, for the calls that connect. */
+#ifndef _LIBIBCHAN_ADDRESS_H
+#define _LIBIBCHAN_ADDRESS_H
+
+#include "internal.h"
+
+struct addrinfo;
+
+#pragma GCC visibility push(hidden)
+
+int address_find(const char *host, const char *service, bool passive,
+		 struct addrinfo **list);
+void address_to_kernel(const struct sockaddr *from, struct ibchan_address *to);
+void address_from_kernel(const struct ibchan_address *from, struct sockaddr_storage *to);
+int address_of_source(const char *source, struct ibchan_address *to);
+
+/* connect.c */
+int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *length,
+		 struct ibchan_error *error);
+
+#pragma GCC visibility pop
+
+#endif /* _LIBIBCHAN_ADDRESS_H */

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Connecting by address: who asks, and what becomes of a connection. */
+#include <errno.h>
+#include <netdb.h>
+#include <string.h>
+
+#include "address.h"
+
+static const struct ibchan_connect_params defaults;
+
+static int route_query(struct ibchan_context *context, const struct sockaddr *peer,
+		       struct ibchan_cmd_route_query *cmd)
+{
+	*cmd = (struct ibchan_cmd_route_query) { .size = sizeof(*cmd) };
+	address_to_kernel(peer, &cmd->peer);
+	return context_ioctl(context, IBCHAN_CMD_ROUTE_QUERY, cmd);
+}
+
+/* The first address that a device leads to; else the error of the first one, and that one. */
+static int route_find(struct ibchan_context *context, const struct addrinfo *list,
+		      const struct addrinfo **found, struct ibchan_cmd_route_query *cmd)
+{
+	const struct addrinfo *info;
+	int first = 0;
+	int err;
+
+	*found = list;
+	for (info = list; info; info = info->ai_next) {
+		err = route_query(context, info->ai_addr, cmd);
+		if (!err) {
+			*found = info;
+			return 0;
+		}
+		if (!first)
+			first = err;
+	}
+	return first;
+}
+
+static void fill_route(struct ibchan_route *route, const struct ibchan_cmd_route_query *cmd,
+		       const struct addrinfo *info)
+{
+	memset(route, 0, sizeof(*route));
+	memcpy(route->device, cmd->out_device, sizeof(route->device));
+	route->port = cmd->out_port;
+	route->ifindex = cmd->out_ifindex;
+	route->mtu = cmd->out_mtu;
+	address_from_kernel(&cmd->out_source, &route->source);
+	memcpy(&route->peer, info->ai_addr, info->ai_addrlen);
+}
+
+int ibchan_route_query(struct ibchan_context *context, const char *host,
+		       const char *service, struct ibchan_route *route,
+		       struct ibchan_error *error)
+{
+	struct ibchan_cmd_route_query cmd;
+	const struct addrinfo *found;
+	struct addrinfo *list;
+	int err = address_find(host, service, false, &list);
+
+	if (err)
+		return error_set(error, err, NULL);
+	err = route_find(context, list, &found, &cmd);
+	if (!err)
+		fill_route(route, &cmd, found);
+	freeaddrinfo(list);
+	return error_set(error, err, NULL);
+}
+
+int ibchan_device_open_for(struct ibchan_context *context, const char *host,
+			   struct ibchan_device **device, struct ibchan_error *error)
+{
+	struct ibchan_route route;
+	int err = ibchan_route_query(context, host, NULL, &route, error);
+
+	if (err)
+		return err;
+	return error_set(error, ibchan_device_open(context, route.device, device), NULL);
+}
+
+/* With a limit of the kernel's struct; what the transport takes, the kernel knows. */
+int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *length,
+		 struct ibchan_error *error)
+{
+	const struct ibchan_reason reason = {
+		.code = IBCHAN_REASON_PRIVATE_DATA,
+		.value = { params->length, IBCHAN_PRIVATE_DATA_SIZE },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(params->reserved); i++)
+		if (params->reserved[i])
+			return error_set(error, -EINVAL, NULL);
+	if (params->length > IBCHAN_PRIVATE_DATA_SIZE)
+		return error_set(error, -EINVAL, &reason);
+	if (params->length)
+		memcpy(data, params->data, params->length);
+	*length = params->length;
+	return 0;
+}
+
+/* The kernel tries one address; of several, one that can be reached. */
+static int choose_peer(struct ibchan_context *context, const char *host,
+		       const char *service, struct ibchan_address *peer)
+{
+	struct ibchan_cmd_route_query cmd;
+	const struct addrinfo *found;
+	struct addrinfo *list;
+	int err = address_find(host, service, false, &list);
+
+	if (err)
+		return err;
+	found = list;
+	if (list->ai_next)
+		err = route_find(context, list, &found, &cmd);
+	if (!err)
+		address_to_kernel(found->ai_addr, peer);
+	freeaddrinfo(list);
+	return err;
+}
+
+int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
+			    const char *service,
+			    const struct ibchan_connect_params *params,
+			    struct ibchan_channel **out, struct ibchan_error *error)
+{
+	struct ibchan_channel *channel = &prepared->channel;
+	struct ibchan_context *context = channel->object.context;
+	const struct ibchan_connect_params *with = params ? params : &defaults;
+	struct ibchan_cmd_channel_connect cmd = {
+		.size = sizeof(cmd),
+		.channel = channel->object.handle,
+		.address_ms = with->address_ms,
+		.route_ms = with->route_ms,
+		.connect_ms = with->connect_ms,
+	};
+	int err = context_check(context);
+
+	if (!err)
+		err = choose_peer(context, host, service, &cmd.peer);
+	if (!err)
+		err = address_of_source(with->source, &cmd.source);
+	if (err)
+		return error_set(error, err, NULL);
+	err = connect_data(with, cmd.data, &cmd.data_length, error);
+	if (err)
+		return err;
+	err = context_ioctl(context, IBCHAN_CMD_CHANNEL_CONNECT, &cmd);
+	if (!err)
+		*out = channel;
+	return error_set(error, err, &cmd.reason);
+}
+
+static int connection_query(struct ibchan_channel *channel, __s64 timeout_ns,
+			    struct ibchan_cmd_channel_connection *cmd)
+{
+	*cmd = (struct ibchan_cmd_channel_connection) {
+		.size = sizeof(*cmd),
+		.channel = channel->object.handle,
+		.timeout_ns = timeout_ns,
+	};
+	return context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_CONNECTION, cmd);
+}
+
+/* What has become of it, in the words of ibchan_channel_connect_wait(). */
+static int outcome(const struct ibchan_cmd_channel_connection *cmd)
+{
+	switch (cmd->out_state) {
+	case IBCHAN_CHANNEL_CONNECTED:
+		return 0;
+	case IBCHAN_CHANNEL_PREPARED:
+		return -ENOTCONN;
+	case IBCHAN_CHANNEL_CONNECTING:
+		return -ETIMEDOUT;
+	default:
+		break;
+	}
+	if (cmd->out_error == ENODEV)
+		return -ENODEV;
+	if (cmd->out_stage == IBCHAN_STAGE_NONE || cmd->out_stage == IBCHAN_STAGE_DONE)
+		return -ESHUTDOWN;
+	return -(int)cmd->out_error;
+}
+
+static int connect_error(struct ibchan_error *error, int err,
+			 const struct ibchan_cmd_channel_connection *cmd)
+{
+	const struct ibchan_reason reason = {
+		.code = IBCHAN_REASON_CONNECT,
+		.value = { cmd->out_stage, (__u64)(__s64)cmd->out_cm_error, (__u64)-err },
+	};
+
+	return error_set(error, err, &reason);
+}
+
+int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns,
+				struct ibchan_error *error)
+{
+	struct ibchan_cmd_channel_connection cmd;
+	int err = context_check(channel->object.context);
+
+	if (!err)
+		err = connection_query(channel, timeout_ns, &cmd);
+	if (err && err != -ETIMEDOUT)
+		return error_set(error, err, NULL);
+	return connect_error(error, outcome(&cmd), &cmd);
+}
+
+int ibchan_channel_connection(struct ibchan_channel *channel,
+			      struct ibchan_connection_info *info)
+{
+	struct ibchan_cmd_channel_connection cmd;
+	int err = connection_query(channel, 0, &cmd);
+
+	if (err)
+		return err;
+	*info = (struct ibchan_connection_info) {
+		.state = cmd.out_state,
+		.stage = cmd.out_stage,
+		.error = -(int)cmd.out_error,
+		.cm_error = cmd.out_cm_error,
+		.length = cmd.out_data_length,
+	};
+	address_from_kernel(&cmd.out_local, &info->local);
+	address_from_kernel(&cmd.out_peer, &info->peer);
+	memcpy(info->data, cmd.out_data, sizeof(info->data));
+	return 0;
+}
+
+int ibchan_builder_connect(const struct ibchan_builder *builder, const char *host,
+			   const char *service,
+			   const struct ibchan_connect_params *params,
+			   struct ibchan_channel **out, struct ibchan_error *error)
+{
+	struct ibchan_prepared *prepared;
+	struct ibchan_channel *channel;
+	int err = ibchan_builder_prepare(builder, &prepared, error);
+
+	if (err)
+		return err;
+	err = ibchan_prepared_connect(prepared, host, service, params, &channel, error);
+	if (!err)
+		err = ibchan_channel_connect_wait(channel, IBCHAN_TIMEOUT_NEVER, error);
+	if (err)
+		ibchan_prepared_destroy(prepared);
+	else
+		*out = channel;
+	return err;
+}
+
+/* A handle stands for one object only, of whatever kind. */
+static struct object *object_of_handle(struct ibchan_context *context, __u32 handle)
+{
+	struct object *object;
+
+	pthread_mutex_lock(&context->lock);
+	for (object = context->objects; object; object = object->next)
+		if (object->handle == handle)
+			break;
+	pthread_mutex_unlock(&context->lock);
+	return object;
+}
+
+int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event)
+{
+	struct ibchan_cmd_event_take cmd = { .size = sizeof(cmd) };
+	struct object *object;
+	int err = context_check(context);
+
+	do {
+		if (!err)
+			err = context_ioctl(context, IBCHAN_CMD_EVENT_TAKE, &cmd);
+		if (err)
+			return err;
+		/* Another thread may have closed it meanwhile. */
+		object = object_of_handle(context, cmd.out_channel);
+	} while (!object);
+	*event = (struct ibchan_event) {
+		.channel = (struct ibchan_channel *)object,
+		.events = cmd.out_events,
+	};
+	return 0;
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Connecting by address: who listens, and who is asked. */
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "address.h"
+#include "wait.h"
+
+struct ibchan_listener {
+	struct object object;
+	int fd;
+	struct sockaddr_storage address;
+};
+
+struct ibchan_request {
+	struct object object;
+	struct ibchan_request_info info;
+};
+
+static void listener_release(struct object *object)
+{
+	struct ibchan_listener *listener = (struct ibchan_listener *)object;
+
+	fd_close(listener->fd);
+	free(listener);
+}
+
+static int check_params(const struct ibchan_listen_params *params)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(params->reserved); i++)
+		if (params->reserved[i])
+			return -EINVAL;
+	return params->reserved0 ? -EINVAL : 0;
+}
+
+/* Without a host, IPv6's "any" stands for both families. */
+static const struct addrinfo *choose(const struct addrinfo *list, const char *host)
+{
+	const struct addrinfo *info;
+
+	for (info = list; !host && info; info = info->ai_next)
+		if (info->ai_family == AF_INET6)
+			return info;
+	return list;
+}
+
+static int fill_address(const struct ibchan_listen_params *params,
+			struct ibchan_address *address)
+{
+	struct addrinfo *list;
+	int err = address_find(params->host, params->service, true, &list);
+
+	if (err)
+		return err;
+	address_to_kernel(choose(list, params->host)->ai_addr, address);
+	freeaddrinfo(list);
+	return 0;
+}
+
+static int listener_open(struct ibchan_context *context,
+			 const struct ibchan_listen_params *params,
+			 struct ibchan_listener *listener, struct ibchan_reason *reason)
+{
+	struct ibchan_cmd_listener_create cmd = {
+		.size = sizeof(cmd),
+		.device = params->device ? params->device->object.handle : 0,
+		.backlog = params->backlog,
+	};
+	int err = check_params(params);
+
+	if (!err)
+		err = fill_address(params, &cmd.address);
+	if (!err)
+		err = context_ioctl(context, IBCHAN_CMD_LISTENER_CREATE, &cmd);
+	*reason = cmd.reason;
+	if (err)
+		return err;
+	listener->object.handle = cmd.out_listener;
+	listener->fd = cmd.out_fd;
+	address_from_kernel(&cmd.out_address, &listener->address);
+	return 0;
+}
+
+int ibchan_listener_create(struct ibchan_context *context,
+			   const struct ibchan_listen_params *params,
+			   struct ibchan_listener **out, struct ibchan_error *error)
+{
+	struct ibchan_reason reason = { 0 };
+	struct ibchan_listener *listener;
+	int err = context_check(context);
+
+	if (err)
+		return error_set(error, err, NULL);
+	/* Handles mean something only within their own context. */
+	if (params->device && params->device->object.context != context)
+		return error_set(error, -EXDEV, NULL);
+	listener = calloc(1, sizeof(*listener));
+	if (!listener)
+		return error_set(error, -ENOMEM, NULL);
+	err = listener_open(context, params, listener, &reason);
+	if (err) {
+		free(listener);
+		return error_set(error, err, &reason);
+	}
+	object_add(&listener->object, context, listener_release);
+	*out = listener;
+	return error_set(error, 0, NULL);
+}
+
+int ibchan_listener_fd(const struct ibchan_listener *listener)
+{
+	return listener->fd;
+}
+
+void ibchan_listener_address(const struct ibchan_listener *listener,
+			     struct sockaddr_storage *address)
+{
+	*address = listener->address;
+}
+
+int ibchan_listener_close(struct ibchan_listener *listener)
+{
+	return listener ? object_destroy(&listener->object) : 0;
+}
+
+static void fill_info(struct ibchan_request_info *info,
+		      const struct ibchan_cmd_request_take *cmd)
+{
+	memcpy(info->device, cmd->out_device, sizeof(info->device));
+	info->port = cmd->out_port;
+	info->length = cmd->out_data_length;
+	address_from_kernel(&cmd->out_local, &info->local);
+	address_from_kernel(&cmd->out_peer, &info->peer);
+	memcpy(info->data, cmd->out_data, sizeof(info->data));
+}
+
+static int take(struct ibchan_listener *listener, struct ibchan_request **out)
+{
+	struct ibchan_cmd_request_take cmd = {
+		.size = sizeof(cmd),
+		.listener = listener->object.handle,
+	};
+	struct ibchan_request *request = calloc(1, sizeof(*request));
+	int err;
+
+	if (!request)
+		return -ENOMEM;
+	err = context_ioctl(listener->object.context, IBCHAN_CMD_REQUEST_TAKE, &cmd);
+	if (err) {
+		free(request);
+		return err;
+	}
+	request->object.handle = cmd.out_request;
+	fill_info(&request->info, &cmd);
+	object_add(&request->object, listener->object.context, object_release);
+	*out = request;
+	return 0;
+}
+
+/* Others may take what has come: the caller tries again. */
+static int await_request(const struct ibchan_listener *listener,
+			 const struct deadline *deadline)
+{
+	struct pollfd pollfd = { .fd = listener->fd, .events = POLLIN };
+	__s64 left = deadline_left(deadline);
+	struct timespec limit = {
+		.tv_sec = left / 1000000000,
+		.tv_nsec = left % 1000000000,
+	};
+	int n = ppoll(&pollfd, 1, left < 0 ? NULL : &limit, NULL);
+
+	if (n < 0)
+		return -errno;
+	return n ? 0 : -ETIMEDOUT;
+}
+
+int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
+			struct ibchan_request **request)
+{
+	struct deadline deadline;
+	int err = context_check(listener->object.context);
+
+	if (!err && timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		err = -EINVAL;
+	if (err)
+		return err;
+	deadline_set(&deadline, timeout_ns);
+	do {
+		err = take(listener, request);
+		if (err == -EAGAIN && timeout_ns) {
+			err = await_request(listener, &deadline);
+			if (!err)
+				err = -EAGAIN;
+		}
+	} while (err == -EAGAIN && timeout_ns);
+	return err;
+}
+
+void ibchan_request_query(const struct ibchan_request *request,
+			  struct ibchan_request_info *info)
+{
+	*info = request->info;
+}
+
+int ibchan_request_accept(struct ibchan_request *request,
+			  struct ibchan_prepared *prepared,
+			  const struct ibchan_connect_params *params,
+			  struct ibchan_channel **out, struct ibchan_error *error)
+{
+	const struct ibchan_connect_params none = { 0 };
+	const struct ibchan_connect_params *with = params ? params : &none;
+	struct ibchan_context *context = request->object.context;
+	struct ibchan_cmd_request_accept cmd = {
+		.size = sizeof(cmd),
+		.request = request->object.handle,
+		.channel = prepared->channel.object.handle,
+		.connect_ms = with->connect_ms,
+	};
+	int err = context_check(context);
+
+	if (!err && prepared->channel.object.context != context)
+		err = -EXDEV;
+	if (err)
+		return error_set(error, err, NULL);
+	err = connect_data(with, cmd.data, &cmd.data_length, error);
+	if (err)
+		return err;
+	err = context_ioctl(context, IBCHAN_CMD_REQUEST_ACCEPT, &cmd);
+	if (!err) {
+		object_free(&request->object);
+		*out = &prepared->channel;
+	}
+	return error_set(error, err, &cmd.reason);
+}
+
+int ibchan_request_reject(struct ibchan_request *request, const void *data,
+			  __u32 length)
+{
+	struct ibchan_cmd_request_reject cmd = { .size = sizeof(cmd) };
+	struct ibchan_context *context;
+	int err;
+
+	if (!request)
+		return 0;
+	context = request->object.context;
+	if (length > IBCHAN_PRIVATE_DATA_SIZE)
+		return -EINVAL;
+	cmd.request = request->object.handle;
+	cmd.data_length = length;
+	if (length)
+		memcpy(cmd.data, data, length);
+	err = context_check(context);
+	if (!err)
+		err = context_ioctl(context, IBCHAN_CMD_REQUEST_REJECT, &cmd);
+	if (err != -EINVAL)
+		object_free(&request->object);
+	return err;
+}
+
+static int accept_one(const struct ibchan_builder *builder, struct ibchan_request *request,
+		      struct ibchan_channel **out, struct ibchan_error *error)
+{
+	struct ibchan_prepared *prepared;
+	struct ibchan_channel *channel;
+	int err = ibchan_builder_prepare(builder, &prepared, error);
+
+	if (err) {
+		ibchan_request_reject(request, NULL, 0);
+		return err;
+	}
+	err = ibchan_request_accept(request, prepared, NULL, &channel, error);
+	if (err)
+		ibchan_request_reject(request, NULL, 0);
+	else
+		err = ibchan_channel_connect_wait(channel, IBCHAN_TIMEOUT_NEVER, error);
+	if (err)
+		ibchan_prepared_destroy(prepared);
+	else
+		*out = channel;
+	return err;
+}
+
+int ibchan_builder_accept(const struct ibchan_builder *builder,
+			  struct ibchan_listener *listener, __s64 timeout_ns,
+			  struct ibchan_channel **channel, struct ibchan_error *error)
+{
+	struct ibchan_request *request;
+	int err = ibchan_request_take(listener, timeout_ns, &request);
+
+	if (err)
+		return error_set(error, err, NULL);
+	return accept_one(builder, request, channel, error);
+}

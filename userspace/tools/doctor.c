@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* ibchan doctor: options, and the order of the checks. */
+#include <argp.h>
+#include <err.h>
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include "doctor.h"
+#include "doctor_link.h"
+#include "doctor_peer.h"
+
+#define DEFAULT_TIMEOUT	5
+#define MAX_TIMEOUT	600
+#define MAX_ROUNDS	1000000
+
+/**
+ * struct arguments - the command line
+ * @peer: its name is NULL: look at this side only
+ * @device: NULL: all
+ * @json: instead of text
+ * @serve: be the peer of others
+ */
+struct arguments {
+	struct peer peer;
+	const char *device;
+	bool json;
+	bool serve;
+};
+
+enum long_key {
+	KEY_JSON = 0x100,
+	KEY_SERVE,
+	KEY_TIMEOUT,
+};
+
+static const struct argp_option options[] = {
+	{ "ib-dev", 'd', "NAME", 0, "look at this device only", 0 },
+	{ "port", 'p', "PORT", 0, "name or number (default " DOCTOR_PORT ")", 0 },
+	{ "rounds", 'n', "N", 0, "send messages of each size so often (default 1)", 0 },
+	{ "timeout", KEY_TIMEOUT, "SECONDS", 0, "for each wait, 1 to 600 (default 5)", 0 },
+	{ "serve", KEY_SERVE, NULL, 0, "be the peer of any number of doctors", 0 },
+	{ "json", KEY_JSON, NULL, 0, "one JSON object instead of text", 0 },
+	{ "help", 'h', NULL, 0, "give this help list", -1 },
+	{ 0 }
+};
+
+static unsigned int number(struct argp_state *state, const char *arg, unsigned long highest)
+{
+	unsigned long value;
+	char *end;
+
+	value = strtoul(arg, &end, 10);
+	if (*arg < '0' || *arg > '9' || *end || !value || value > highest)
+		argp_error(state, "'%s' does not lie between 1 and %lu", arg, highest);
+	return (unsigned int)value;
+}
+
+static error_t parse_peer(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *args = state->input;
+
+	switch (key) {
+	case 'p':
+		args->peer.port = arg;
+		return 0;
+	case 'n':
+		args->peer.rounds = number(state, arg, MAX_ROUNDS);
+		return 0;
+	case KEY_TIMEOUT:
+		args->peer.timeout_ms = 1000 * (int)number(state, arg, MAX_TIMEOUT);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (state->arg_num)
+			return ARGP_ERR_UNKNOWN;
+		args->peer.name = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (args->serve && (args->peer.name || args->json || args->device))
+			argp_error(state, "--serve goes with --port only");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *args = state->input;
+
+	switch (key) {
+	case 'd':
+		args->device = arg;
+		return 0;
+	case KEY_JSON:
+		args->json = true;
+		return 0;
+	case KEY_SERVE:
+		args->serve = true;
+		return 0;
+	case 'h':
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		return 0;
+	default:
+		return parse_peer(key, arg, state);
+	}
+}
+
+/* Says whether a channel can be tried. */
+static bool check_this_side(struct doctor *doctor)
+{
+	bool ready = check_module(doctor) && check_node(doctor);
+
+	doctor_scan(doctor);
+	ready &= check_memlock(doctor);
+	check_devices(doctor);
+	check_ports(doctor);
+	doctor_print(doctor);
+	return ready;
+}
+
+static enum severity examine(struct doctor *doctor, struct peer *peer)
+{
+	if (check_this_side(doctor) && peer->name)
+		check_peer(doctor, peer);
+	return doctor_conclude(doctor, peer->name);
+}
+
+static const char doc[] =
+	"Find out what is wrong on the way to a working channel, on this machine and to PEER.\n"
+	"On PEER, run ibchan doctor --serve.\n"
+	"\vExits with 0: nothing is wrong; 1: warnings; 2: errors; 64: wrong usage.";
+
+static void doctor_free(struct doctor *doctor)
+{
+	ibchan_context_close(doctor->context);
+	while (doctor->device_count)
+		free(doctor->devices[--doctor->device_count]);
+	free(doctor);
+}
+
+int doctor_main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "[PEER]",
+		.doc = doc,
+	};
+	struct arguments args = {
+		.peer = { .port = DOCTOR_PORT, .rounds = 1,
+			  .timeout_ms = 1000 * DEFAULT_TIMEOUT },
+	};
+	struct doctor *doctor;
+	enum severity worst;
+
+	argp_err_exit_status = EX_USAGE;
+	argv[0] = "ibchan doctor";
+	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
+		return EX_USAGE;
+	if (args.serve)
+		return doctor_serve(args.peer.port) ? SEVERITY_ERROR : SEVERITY_OK;
+	doctor = calloc(1, sizeof(*doctor));
+	if (!doctor)
+		errx(EX_OSERR, "doctor: out of memory");
+	doctor->only = args.device;
+	doctor->json = args.json;
+	worst = examine(doctor, &args.peer);
+	doctor_free(doctor);
+	return (int)worst;
+}

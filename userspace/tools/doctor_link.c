@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The doctor's own channel: what both ends have in common. */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "doctor_link.h"
+#include "pattern.h"
+
+/* 268 ms, as a code: soft devices are slow, and seven tries still end within a usual wait. */
+#define ACK_TIMEOUT	16
+
+#define SEED_ASKS	0x35
+#define SEED_SERVES	0xca
+
+void greeting_init(struct greeting *greeting)
+{
+	greeting->magic = htobe32(GREETING_MAGIC);
+	greeting->version = htobe32(GREETING_VERSION);
+}
+
+/* Zeros may follow: a message of the connection manager has one length. */
+bool greeting_is_ours(const void *data, __u32 length)
+{
+	struct greeting wanted;
+
+	greeting_init(&wanted);
+	return length >= sizeof(wanted) && !memcmp(data, &wanted, sizeof(wanted));
+}
+
+/* Whole pages, so that the limit of pinned memory is met by what is said. */
+static int map_buffers(struct link *link)
+{
+	__u8 *both = mmap(NULL, DOCTOR_MEMORY, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (both == MAP_FAILED)
+		return -errno;
+	link->out = both;
+	link->in = both + DOCTOR_MESSAGE;
+	return 0;
+}
+
+static int prepare(struct link *link, struct ibchan_error *error)
+{
+	struct ibchan_builder builder;
+	int err;
+
+	ibchan_builder_init(&builder, link->pd, NULL);
+	builder.params.access = IBCHAN_ACCESS_LOCAL_WRITE;
+	builder.params.ack_timeout = ACK_TIMEOUT;
+	builder.params.max_send_wr = 2;
+	builder.params.max_recv_wr = 2;
+	builder.params.max_send_sge = 1;
+	builder.params.max_recv_sge = 1;
+	err = ibchan_builder_prepare(&builder, &link->prepared, error);
+	if (err)
+		return err;
+	link->channel = ibchan_prepared_channel(link->prepared);
+	return link_listen(link, error);
+}
+
+int link_open(struct link *link, struct ibchan_context *context, const char *device,
+	      struct ibchan_error *error)
+{
+	int err;
+
+	memset(error, 0, sizeof(*error));
+	link->context = context;
+	err = ibchan_device_open(context, device, &link->device);
+	if (!err)
+		err = ibchan_pd_alloc(link->device, &link->pd);
+	if (!err)
+		err = map_buffers(link);
+	if (err) {
+		error->code = err;
+		error->origin = IBCHAN_ERROR_CALL;
+		return err;
+	}
+	err = ibchan_mr_reg_local(link->pd, link->out, DOCTOR_MESSAGE, &link->out_mr, error);
+	if (!err)
+		err = ibchan_mr_reg_local(link->pd, link->in, DOCTOR_MESSAGE, &link->in_mr,
+					  error);
+	return err ? err : prepare(link, error);
+}
+
+void link_connected(struct link *link)
+{
+	link->prepared = NULL;
+}
+
+int link_listen(struct link *link, struct ibchan_error *error)
+{
+	struct ibchan_sge room = ibchan_sge_new(link->in_mr, 0, DOCTOR_MESSAGE);
+	struct ibchan_wr wr = {
+		.channel = link->channel,
+		.opcode = IBCHAN_OP_RECV,
+		.sges = &room,
+		.num_sge = 1,
+	};
+
+	return ibchan_post(link->context, &wr, 1, NULL, error);
+}
+
+int link_hear(struct link *link, __u32 *bytes, struct ibchan_error *error)
+{
+	struct ibchan_completion got;
+	int n = ibchan_cq_wait(ibchan_channel_recv_cq(link->channel), &got, 1, 1,
+			       link->timeout_ns);
+
+	memset(error, 0, sizeof(*error));
+	error->origin = IBCHAN_ERROR_CALL;
+	error->code = n;
+	if (n < 0)
+		return n;
+	error->code = got.error;
+	error->origin = got.error ? IBCHAN_ERROR_WORK : IBCHAN_ERROR_NONE;
+	error->status = got.status;
+	error->vendor_err = got.vendor_err;
+	*bytes = got.bytes;
+	return got.error;
+}
+
+static struct pattern pattern_of(bool serves, __u32 bytes)
+{
+	struct pattern pattern = {
+		.seed = serves ? SEED_SERVES : SEED_ASKS,
+		.size = bytes,
+	};
+
+	return pattern;
+}
+
+int link_say(struct link *link, __u32 bytes, struct ibchan_error *error)
+{
+	struct pattern pattern = pattern_of(link->serves, bytes);
+	struct ibchan_sge sge = ibchan_sge_new(link->out_mr, 0, bytes);
+	struct ibchan_wr wr = {
+		.channel = link->channel,
+		.opcode = IBCHAN_OP_SEND,
+		.sges = &sge,
+		.num_sge = bytes ? 1 : 0,
+	};
+
+	if (bytes) {
+		pattern_fill(&pattern, link->out);
+		pattern_stamp(&pattern, link->out, link->round);
+	}
+	return ibchan_perform(&wr, link->timeout_ns, NULL, error);
+}
+
+bool link_is_right(const struct link *link, __u32 bytes)
+{
+	struct pattern pattern = pattern_of(!link->serves, bytes);
+
+	return bytes && pattern_whole(&pattern, link->in, link->round);
+}
+
+void link_close(struct link *link)
+{
+	if (link->prepared)
+		ibchan_prepared_destroy(link->prepared);
+	else
+		ibchan_channel_close(link->channel);
+	ibchan_mr_dereg(link->out_mr);
+	ibchan_mr_dereg(link->in_mr);
+	ibchan_pd_free(link->pd);
+	ibchan_device_close(link->device);
+	if (link->out)
+		munmap(link->out, DOCTOR_MEMORY);
+	memset(link, 0, sizeof(*link));
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* ibchan doctor: from here to the peer, up to a channel with data. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "doctor.h"
+#include "doctor_peer.h"
+#include "probe.h"
+
+/* --- who is the peer? --- */
+
+static bool find_unknown(struct doctor *doctor, struct peer *peer, int err)
+{
+	struct entry *entry = doctor_find(doctor, FINDING_PEER_UNKNOWN, SEVERITY_ERROR,
+					  peer->name);
+
+	entry_fact(entry, "The name cannot be turned into an address: %s.",
+		   err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err));
+	if (err == EAI_AGAIN)
+		entry_cause(entry, "The name server does not answer.");
+	else
+		entry_cause(entry, "No name server and no line of /etc/hosts knows it.");
+	entry_step(entry, "Give the peer's IP address instead of its name.");
+	return false;
+}
+
+static int ask_route(struct doctor *doctor, struct peer *peer, const struct addrinfo *a)
+{
+	memcpy(&peer->address, a->ai_addr, a->ai_addrlen);
+	getnameinfo(a->ai_addr, a->ai_addrlen, peer->text, sizeof(peer->text), NULL, 0,
+		    NI_NUMERICHOST);
+	return ibchan_route_query(doctor->context, peer->text, NULL, &peer->route, NULL);
+}
+
+/* The first address that a device leads to, or else the first. Returns its errno. */
+static int choose_address(struct doctor *doctor, struct peer *peer, const struct addrinfo *list)
+{
+	const struct addrinfo *a;
+
+	for (a = list; a; a = a->ai_next)
+		if (!ask_route(doctor, peer, a))
+			return 0;
+	return ask_route(doctor, peer, list);
+}
+
+/* --- which device leads there? --- */
+
+static const char *family_name(const struct peer *peer)
+{
+	return peer->address.ss_family == AF_INET ? "IPv4" : "IPv6";
+}
+
+/* Has a network device of a port that works an address of the peer's family? */
+static bool family_is_here(const struct doctor *doctor, const struct peer *peer)
+{
+	const struct port *end = doctor->ports + doctor->port_count;
+	const struct port *port;
+	char text[INET6_ADDRSTRLEN];
+	struct ifaddrs *all;
+	struct ifaddrs *a;
+	bool here = false;
+
+	if (getifaddrs(&all))
+		return true;
+	for (port = doctor->ports; port < end; port++)
+		for (a = all; a; a = a->ifa_next)
+			if (!strcmp(a->ifa_name, port->netdev.name) &&
+			    address_text(a->ifa_addr, text, sizeof(text)) &&
+			    a->ifa_addr->sa_family == peer->address.ss_family)
+				here = true;
+	freeifaddrs(all);
+	return here;
+}
+
+/* The network device that ordinary packets to the peer would take; empty: none. */
+static void ordinary_way(const struct peer *peer, char *netdev, size_t size)
+{
+	struct sockaddr_storage source = { 0 };
+	socklen_t length = sizeof(source);
+	char text[INET6_ADDRSTRLEN] = "";
+	char other[INET6_ADDRSTRLEN] = "";
+	int fd = socket(peer->address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifaddrs *all;
+	struct ifaddrs *a;
+
+	netdev[0] = '\0';
+	if (fd < 0)
+		return;
+	if (!connect(fd, (const struct sockaddr *)&peer->address, sizeof(peer->address)) &&
+	    !getsockname(fd, (struct sockaddr *)&source, &length))
+		address_text((struct sockaddr *)&source, text, sizeof(text));
+	close(fd);
+	if (!text[0] || getifaddrs(&all))
+		return;
+	for (a = all; a; a = a->ifa_next)
+		if (address_text(a->ifa_addr, other, sizeof(other)) && !strcmp(text, other))
+			snprintf(netdev, size, "%s", a->ifa_name);
+	freeifaddrs(all);
+}
+
+static bool find_no_address(struct doctor *doctor, struct peer *peer)
+{
+	const char *netdev = doctor->port_count == 1 ? doctor->ports[0].netdev.name : "NETDEV";
+	struct entry *entry = doctor_find(doctor, FINDING_ADDRESS_ABSENT, SEVERITY_ERROR,
+					  doctor->only ? doctor->only : "RDMA devices");
+
+	entry_fact(entry, "The peer %s has an %s address; %s %s.", peer->text, family_name(peer),
+		   doctor->only ? doctor->only : "no RDMA device here",
+		   doctor->only ? "has none" : "has one");
+	entry_cause(entry, "The address was deleted, or never set.");
+	entry_step(entry, "ip address add ADDRESS/LENGTH dev %s", netdev);
+	return false;
+}
+
+static bool find_no_route(struct doctor *doctor, struct peer *peer)
+{
+	struct entry *entry = doctor_find(doctor, FINDING_ROUTE_ABSENT, SEVERITY_ERROR,
+					  peer->text);
+
+	entry_fact(entry, "This host has no route to the peer.");
+	entry_cause(entry,
+		    "No address here is in the peer's network, and there is no gateway to it; an address may have been deleted.");
+	entry_step(entry, "ip address, ip route get %s; then ip address add, or ip route add.",
+		   peer->text);
+	return false;
+}
+
+static bool find_no_neighbour(struct doctor *doctor, struct peer *peer, int err)
+{
+	struct entry *entry = doctor_find(doctor, FINDING_PEER_UNREACHABLE, SEVERITY_ERROR,
+					  peer->text);
+	char netdev[IF_NAMESIZE];
+
+	ordinary_way(peer, netdev, sizeof(netdev));
+	entry_fact(entry, "Nobody answers for this address on %s (%s).",
+		   netdev[0] ? netdev : "the network", strerror(-err));
+	entry_cause(entry,
+		    "The peer is off, its address is another one, or it is not in this network segment.");
+	entry_step(entry,
+		   "Look at the peer: ip address; at both ends: ip neighbour; the VLANs of the switch.");
+	return false;
+}
+
+static bool find_not_rdma(struct doctor *doctor, struct peer *peer)
+{
+	struct entry *entry = doctor_find(doctor, FINDING_ROUTE_NOT_RDMA, SEVERITY_ERROR,
+					  peer->text);
+	char netdev[IF_NAMESIZE];
+
+	ordinary_way(peer, netdev, sizeof(netdev));
+	entry_fact(entry, "The route to the peer leads over %s, which no RDMA device is over.",
+		   netdev[0] ? netdev : "another network device");
+	entry_cause(entry,
+		    "The address belongs to another network than the RDMA devices, or the RDMA device is not there yet.");
+	entry_step(entry,
+		   "Take the peer's address in the RDMA network; ip route get %s; rdma link.",
+		   peer->text);
+	return false;
+}
+
+static bool find_other_device(struct doctor *doctor, struct peer *peer)
+{
+	struct entry *entry = doctor_find(doctor, FINDING_DEVICE_DOES_NOT_ROUTE,
+					  SEVERITY_ERROR, doctor->only);
+
+	entry_fact(entry, "%s does not lead to %s; %s does.", doctor->only, peer->text,
+		   peer->route.device);
+	entry_cause(entry, "The host has several RDMA devices, and its routes choose among them.");
+	entry_step(entry, "Use %s, or let ibchan_device_open_for() find the device.",
+		   peer->route.device);
+	return false;
+}
+
+static bool judge_route(struct doctor *doctor, struct peer *peer, int err)
+{
+	switch (err) {
+	case 0:
+		break;
+	case -ENETUNREACH:
+	case -ENODEV:
+	case -EADDRNOTAVAIL:
+		if (!family_is_here(doctor, peer))
+			return find_no_address(doctor, peer);
+		return err == -ENODEV ? find_not_rdma(doctor, peer) :
+					find_no_route(doctor, peer);
+	default:
+		return find_no_neighbour(doctor, peer, err);
+	}
+	if (doctor->only && strcmp(doctor->only, peer->route.device))
+		return find_other_device(doctor, peer);
+	doctor_fact(doctor, "route", peer->text, "over %s port %u", peer->route.device,
+		    peer->route.port);
+	return true;
+}
+
+static bool check_route(struct doctor *doctor, struct peer *peer)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list;
+	int err = getaddrinfo(peer->name, NULL, &hints, &list);
+
+	if (err)
+		return find_unknown(doctor, peer, err);
+	err = choose_address(doctor, peer, list);
+	freeaddrinfo(list);
+	return judge_route(doctor, peer, err);
+}
+
+/* --- does the path carry what the port will send? --- */
+
+/* IP, UDP, and at most these of InfiniBand: BTH, RETH, immediate, ICRC. */
+static size_t packet_size(const struct peer *peer, __u32 mtu)
+{
+	return mtu + (peer->address.ss_family == AF_INET ? 20 : 40) + 8 + 12 + 16 + 4 + 4;
+}
+
+static __u32 largest_that_fits(const struct peer *peer)
+{
+	__u32 mtu = peer->route.mtu / 2;
+
+	while (mtu >= 256 && probe_path((const struct sockaddr *)&peer->address,
+					packet_size(peer, mtu), PROBE_MS) != ANSWER_YES)
+		mtu /= 2;
+	return mtu >= 256 ? mtu : 0;
+}
+
+static void find_mtu_mismatch(struct doctor *doctor, struct peer *peer, size_t packet)
+{
+	__u32 fits = largest_that_fits(peer);
+	struct entry *entry = doctor_find(doctor, FINDING_MTU_MISMATCH, SEVERITY_ERROR,
+					  peer->text);
+
+	entry_fact(entry,
+		   "%s sends messages in packets of %u bytes, %zu with their headers; the path to the peer loses those.",
+		   peer->route.device, peer->route.mtu, packet);
+	entry_cause(entry,
+		    "The MTU of the peer's network device, or of a switch between, is smaller than here.");
+	if (fits)
+		entry_step(entry,
+			   "Set the same MTU everywhere: ip link set NETDEV mtu BYTES; or build channels with mtu %u, which fits.",
+			   fits);
+	else
+		entry_step(entry, "Set the same MTU everywhere: ip link set NETDEV mtu BYTES.");
+}
+
+/* InfiniBand has a subnet manager for this, iWARP has TCP. */
+static void check_path(struct doctor *doctor, struct peer *peer)
+{
+	size_t packet = packet_size(peer, peer->route.mtu);
+	enum answer answer = probe_path((const struct sockaddr *)&peer->address, packet,
+					PROBE_MS);
+
+	if (answer == ANSWER_NONE)
+		find_mtu_mismatch(doctor, peer, packet);
+	else if (answer == ANSWER_YES)
+		doctor_fact(doctor, "path", peer->text, "carries packets of %zu bytes", packet);
+}
+
+/* --- who does not answer, and why? --- */
+
+static void find_no_roce(struct doctor *doctor, struct peer *peer)
+{
+	struct entry *entry = doctor_find(doctor, FINDING_ROCE_ABSENT, SEVERITY_ERROR,
+					  peer->text);
+
+	entry_fact(entry, "The peer is there, but refuses UDP port %u, which RoCE v2 travels by.",
+		   ROCE_PORT);
+	entry_cause(entry,
+		    "No RoCE device is over the network device with this address, or a firewall rejects the port.");
+	entry_step(entry,
+		   "On the peer: ibchan doctor; rdma link; for soft-RoCE: rdma link add rxe0 type rxe netdev NETDEV; nft list ruleset.");
+}
+
+static void find_blocked(struct doctor *doctor, struct peer *peer)
+{
+	struct entry *entry = doctor_find(doctor, FINDING_UDP_BLOCKED, SEVERITY_ERROR,
+					  peer->text);
+
+	entry_fact(entry,
+		   "The peer is there, but nothing comes back from UDP port %u, which RoCE v2 travels by.",
+		   ROCE_PORT);
+	entry_cause(entry, "A firewall on the peer, here or between drops that port.");
+	entry_step(entry,
+		   "nft list ruleset at both ends; allow UDP port %u both ways; in a cloud, the security group as well.",
+		   ROCE_PORT);
+}
+
+static void find_silent(struct doctor *doctor, struct peer *peer)
+{
+	struct entry *entry = doctor_find(doctor, FINDING_PEER_SILENT, SEVERITY_ERROR,
+					  peer->text);
+
+	entry_fact(entry, "Nothing at all comes back: no echo, no TCP, no UDP.");
+	entry_cause(entry, "The peer is off or cut off, or a firewall drops everything from here.");
+	entry_step(entry, "Look at the peer itself; then ping %s, and the firewalls at both ends.",
+		   peer->text);
+}
+
+void explain_silence(struct doctor *doctor, struct peer *peer)
+{
+	const struct sockaddr *address = (const struct sockaddr *)&peer->address;
+
+	if (probe_is_refused(address, ROCE_PORT, PROBE_SHORT, PROBE_MS))
+		find_no_roce(doctor, peer);
+	else if (probe_is_alive(address, PROBE_MS))
+		find_blocked(doctor, peer);
+	else
+		find_silent(doctor, peer);
+}
+
+static const struct port *port_of(const struct doctor *doctor, const struct peer *peer)
+{
+	const struct port *port = doctor->ports;
+
+	for (; port < doctor->ports + doctor->port_count; port++)
+		if (!strcmp(port->device, peer->route.device) &&
+		    port->number == peer->route.port)
+			return port;
+	return NULL;
+}
+
+void check_peer(struct doctor *doctor, struct peer *peer)
+{
+	const struct port *port;
+
+	if (!check_route(doctor, peer))
+		return;
+	port = port_of(doctor, peer);
+	peer->roce = port && port->ethernet && !port->iwarp;
+	if (peer->roce)
+		check_path(doctor, peer);
+	doctor_print(doctor);
+	check_channel(doctor, peer);
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* ibchan doctor --serve: the peer of any number of doctors. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor.h"
+#include "doctor_link.h"
+#include "doctor_peer.h"
+
+/**
+ * struct patient - one that asks
+ * @link: with it
+ * @request: taken
+ * @device: that it came over
+ * @name: who it is
+ */
+struct patient {
+	struct link link;
+	struct ibchan_request *request;
+	char device[IBCHAN_NAME_SIZE];
+	char name[INET6_ADDRSTRLEN];
+};
+
+/* A doctor that is gone without a word holds nothing for longer than this. */
+#define PATIENCE_NS	(60 * 1000000000LL)
+
+static int accept_request(struct patient *patient, struct ibchan_error *error)
+{
+	struct ibchan_connect_params params = { 0 };
+	struct link *link = &patient->link;
+	struct greeting greeting;
+	int err;
+
+	greeting_init(&greeting);
+	params.data = &greeting;
+	params.length = sizeof(greeting);
+	err = link_open(link, link->context, patient->device, error);
+	if (!err)
+		err = ibchan_request_accept(patient->request, link->prepared, &params,
+					    &link->channel, error);
+	if (err) {
+		ibchan_request_reject(patient->request, NULL, 0);
+		return err;
+	}
+	link_connected(link);
+	return 0;
+}
+
+/* Until it closes the channel, which is the usual end. */
+static void answer_all(struct link *link, struct ibchan_error *error)
+{
+	__u32 bytes;
+	bool right;
+
+	while (!link_hear(link, &bytes, error)) {
+		right = link_is_right(link, bytes);
+		if (link_listen(link, error) || link_say(link, right ? bytes : 0, error))
+			return;
+		link->round++;
+	}
+}
+
+static void *serve_one(void *data)
+{
+	struct patient *patient = data;
+	struct link *link = &patient->link;
+	struct ibchan_error error = { 0 };
+	char text[256];
+	int err = accept_request(patient, &error);
+
+	if (!err)
+		err = ibchan_channel_connect_wait(link->channel, link->timeout_ns, &error);
+	if (err) {
+		ibchan_error_text(&error, text, sizeof(text));
+		complain("%s: %s", patient->name, text);
+	} else {
+		printf("%s: connected over %s\n", patient->name, patient->device);
+		fflush(stdout);
+		answer_all(link, &error);
+		printf("%s: %u messages answered\n", patient->name, link->round);
+		fflush(stdout);
+	}
+	link_close(link);
+	free(patient);
+	return NULL;
+}
+
+static int start(struct patient *patient)
+{
+	pthread_t thread;
+	int err = pthread_create(&thread, NULL, serve_one, patient);
+
+	if (!err)
+		pthread_detach(thread);
+	return -err;
+}
+
+/* Takes the request whatever becomes of it. */
+static void take_in(struct ibchan_context *context, struct ibchan_request *request)
+{
+	struct patient *patient = calloc(1, sizeof(*patient));
+	struct ibchan_request_info info;
+
+	ibchan_request_query(request, &info);
+	if (!patient || !greeting_is_ours(info.data, info.length)) {
+		ibchan_request_reject(request, NULL, 0);
+		free(patient);
+		return;
+	}
+	patient->link.serves = true;
+	patient->link.timeout_ns = PATIENCE_NS;
+	patient->link.context = context;
+	patient->request = request;
+	snprintf(patient->device, sizeof(patient->device), "%s", info.device);
+	address_text((struct sockaddr *)&info.peer, patient->name, sizeof(patient->name));
+	if (start(patient)) {
+		ibchan_request_reject(request, NULL, 0);
+		free(patient);
+	}
+}
+
+int doctor_serve(const char *port)
+{
+	struct ibchan_listen_params params = { .service = port };
+	struct ibchan_listener *listener;
+	struct ibchan_request *request;
+	struct ibchan_context *context;
+	struct ibchan_error error;
+	int err;
+
+	if (open_context(&context))
+		return -1;
+	err = ibchan_listener_create(context, &params, &listener, &error);
+	if (err) {
+		complain_error("listen", &error);
+		ibchan_context_close(context);
+		return -1;
+	}
+	printf("answering doctors on port %s\n", port);
+	fflush(stdout);
+	do {
+		err = ibchan_request_take(listener, IBCHAN_TIMEOUT_NEVER, &request);
+		if (!err)
+			take_in(context, request);
+	} while (!err || err == -EINTR || err == -EMFILE);
+	/* Threads may be using the context: the end of the process closes it. */
+	return complain("listen: %s", strerror(-err));
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a host answers, as far as somebody without privileges can ask. */
+#ifndef _IBCHAN_PROBE_H
+#define _IBCHAN_PROBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <linux/types.h>
+
+/* RoCE v2 travels in UDP to this port. */
+#define ROCE_PORT	4791
+
+/* The shortest IP packet that is worth asking with. */
+#define PROBE_SHORT	64
+
+/* How long an answer may take: longer than refusals are held back. */
+#define PROBE_MS	1200
+
+/**
+ * enum answer - what came back
+ * @ANSWER_NONE: nothing, in time
+ * @ANSWER_YES: what was asked for
+ * @ANSWER_REFUSED: the host is there, and nobody has that port
+ * @ANSWER_UNREACHABLE: somebody on the way says that there is no way
+ * @ANSWER_TOO_LONG: this host cannot send a packet of that length
+ * @ANSWER_UNKNOWN: this process may not ask
+ */
+enum answer {
+	ANSWER_NONE,
+	ANSWER_YES,
+	ANSWER_REFUSED,
+	ANSWER_UNREACHABLE,
+	ANSWER_TOO_LONG,
+	ANSWER_UNKNOWN,
+};
+
+/* All wait for @timeout_ms at most; @length is that of the IP packet, which stays whole. */
+enum answer probe_tcp(const struct sockaddr *peer, unsigned short port, int timeout_ms);
+enum answer probe_udp(const struct sockaddr *peer, unsigned short port, size_t length,
+		      int timeout_ms);
+enum answer probe_echo(const struct sockaddr *peer, size_t length, int timeout_ms);
+
+/* Does the host say that nobody has that port? Asks again: such answers are held back. */
+bool probe_is_refused(const struct sockaddr *peer, unsigned short port, size_t length,
+		      int timeout_ms);
+
+/* Answers anything at all, a refusal as well? */
+bool probe_is_alive(const struct sockaddr *peer, int timeout_ms);
+
+/* Is no address of this host any more? False where nobody can tell. */
+bool probe_is_lost(const struct sockaddr *own);
+
+/*
+ * Says whether IP packets of @length bytes get through whole: ANSWER_YES, ANSWER_NONE; or
+ * ANSWER_UNKNOWN where the peer does not even answer short ones.
+ */
+enum answer probe_path(const struct sockaddr *peer, size_t length, int timeout_ms);
+
+#endif /* _IBCHAN_PROBE_H */
