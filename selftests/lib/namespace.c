@@ -20,17 +20,12 @@ int run_script(const char *script)
 	return run_program(argv);
 }
 
-static bool mode_is_set(void *arg)
-{
-	return !run_script(arg);
-}
-
 int netns_mode(const char *mode)
 {
 	char script[96];
 
-	snprintf(script, sizeof(script), "rdma system set netns %s 2>/dev/null", mode);
-	return eventually(mode_is_set, script) ? 0 : -EBUSY;
+	snprintf(script, sizeof(script), "\"${IBCHAN_SELFTESTS:-selftests}\"/netns-mode %s", mode);
+	return run_script(script);
 }
 
 int netns_enter_new(void)

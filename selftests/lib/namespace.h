@@ -7,7 +7,8 @@
 
 /*
  * Says whether RDMA devices are "shared" by all network namespaces or "exclusive" to one
- * each. Waits until those of earlier tests have ended: before that the kernel refuses.
+ * each, by the script netns-mode in the folder IBCHAN_SELFTESTS (default selftests), which
+ * waits until those of earlier tests have ended. Its exit code, or -errno.
  */
 int netns_mode(const char *mode);
 
