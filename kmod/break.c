@@ -199,6 +199,22 @@ void ibchan_channel_break(struct ibchan_channel *ch, int error)
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
 
 /**
+ * ibchan_channel_break_on - a step of breaking has been done, and another one is left
+ * @ch: the channel; nothing happens once it is closed
+ *
+ * Context: any but NMI.
+ */
+void ibchan_channel_break_on(struct ibchan_channel *ch)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	if (ch->state == IBCHAN_CHANNEL_BROKEN)
+		queue_work(ibchan_wq, &ch->break_work);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+}
+
+/**
  * ibchan_channel_give_up - end a channel that has not got a peer in time
  * @ch: the channel; one that is connected stays as it is
  * @error: why, a negative errno

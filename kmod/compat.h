@@ -62,4 +62,13 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define IBCHAN_RXE_ERR_IS_UNSAFE 0
 #endif
 
+/*
+ * In 6.1 a qp that goes to ERR behind a packet that names a region may keep its reference
+ * to that, and who deregisters the region then waits for 50 s, after which it is freed all
+ * the same. RESET drops the reference.
+ */
+#ifndef IBCHAN_RXE_ERR_KEEPS_MR
+#define IBCHAN_RXE_ERR_KEEPS_MR 0
+#endif
+
 #endif /* IBCHAN_COMPAT_H */

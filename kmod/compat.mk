@@ -8,7 +8,8 @@ ccflags-y += $(call ibchan-has,int dma_buf_vmap_unlocked.,dma-buf.h,IBCHAN_HAVE_
 ibchan-has-file = $(shell test -e $(srctree)/include/$(1) && echo -D$(2))
 ccflags-y += $(call ibchan-has-file,net/ipv6_stubs.h,IBCHAN_HAVE_IPV6_STUBS)
 
-# 6.2 to 7.1: see kmod/compat.h.
+# 6.2 to 7.1, and before: see kmod/compat.h.
 ibchan-version := $(shell expr $(VERSION) \* 1000 + $(PATCHLEVEL))
 ccflags-$(shell expr $(ibchan-version) \>= 6002 \& $(ibchan-version) \< 7002 | tr 10 yn) += \
 	-DIBCHAN_RXE_ERR_IS_UNSAFE=1
+ccflags-$(shell expr $(ibchan-version) \< 6002 | tr 10 yn) += -DIBCHAN_RXE_ERR_KEEPS_MR=1

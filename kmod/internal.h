@@ -705,6 +705,7 @@ void ibchan_listeners_lose_device(struct ibchan_device *dev);
 /* channel.c */
 int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason);
 bool ibchan_channel_connected(struct ibchan_channel *ch);
+void ibchan_channel_break_on(struct ibchan_channel *ch);
 void ibchan_channel_give_up(struct ibchan_channel *ch, int error);
 struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
 						    struct ibchan_params *params,

@@ -384,14 +384,30 @@ static bool err_is_unsafe(const struct ib_qp *qp)
 	return IBCHAN_RXE_ERR_IS_UNSAFE && qp->device->ops.driver_id == RDMA_DRIVER_RXE;
 }
 
+static bool err_keeps_mr(const struct ib_qp *qp)
+{
+	return IBCHAN_RXE_ERR_KEEPS_MR && qp->device->ops.driver_id == RDMA_DRIVER_RXE;
+}
+
+static bool has_drained(const struct ibchan_channel *ch)
+{
+	return READ_ONCE(ch->send.drained) && READ_ONCE(ch->recv.drained);
+}
+
 static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
 {
 	struct ibchan_queue *queue = container_of(wc->wr_cqe, struct ibchan_queue, marker);
 
 	ibchan_queue_end_silent(queue);
 	queue->cq->retired++;
-	/* Pairs with the acquire of who waits for the drain. */
+	/*
+	 * Pairs with the acquire of who waits for the drain; and whichever of the two markers
+	 * is done last sees the other one.
+	 */
 	smp_store_release(&queue->drained, 1);
+	smp_mb();
+	if (IBCHAN_RXE_ERR_KEEPS_MR && has_drained(queue->channel))
+		ibchan_channel_break_on(queue->channel);
 }
 
 static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
@@ -410,6 +426,13 @@ static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
 	queue->marked = 0;
 }
 
+/* The softirq that has flushed the last receive must not find the qp in RESET. */
+static void drop_mr(struct ibchan_channel *ch)
+{
+	synchronize_rcu_expedited();
+	qp_to_reset(ch);
+}
+
 /**
  * ibchan_qp_end_work - have the queue pair do no more work
  * @ch: the channel, its queue pair ready; nobody posts any more
@@ -425,6 +448,10 @@ bool ibchan_qp_end_work(struct ibchan_channel *ch)
 
 	if (err_is_unsafe(ch->qp))
 		return qp_to_reset(ch) != 0;
+	if (err_keeps_mr(ch->qp) && has_drained(ch)) {
+		drop_mr(ch);
+		return true;
+	}
 	/* It fails only where the device has put the qp there already. */
 	if (!ibchan_fault(IBCHAN_FAULT_QP_ERR))
 		ib_modify_qp(ch->qp, &attr, IB_QP_STATE);

@@ -303,6 +303,72 @@ TEST_F(race, of_posts_with_a_deregistration_never_loses_memory_in_use)
 	}
 }
 
+/* Writes that a receive each is told of, until the channel takes no more. */
+static int run_told_writes(struct runner *runner)
+{
+	struct ibchan_submit_wr wrs[2] = {
+		work_empty(runner->side, IBCHAN_OP_RECV, 1),
+		work(runner->side, IBCHAN_OP_WRITE, 2, 0, 64),
+	};
+	__u64 end = now_ms() + patience_ms();
+	int rc;
+
+	work_at(&wrs[1], runner->side, 0);
+	wrs[1].rkey = runner->handle;
+	work_imm(&wrs[1], 3);
+	do {
+		struct ibchan_cmd_submit cmd = submission(wrs, ARRAY_SIZE(wrs));
+
+		rc = cmd_submit(runner->side->fd, &cmd);
+		runner->accepted += cmd.entry_num;
+	} while ((!rc || rc == -EAGAIN) && now_ms() < end);
+	return rc;
+}
+
+/* Breaks a channel that is written through, and says how long the region then takes to go. */
+static int break_and_deregister(struct side *side, __u64 *ms)
+{
+	struct ibchan_cmd_mr_reg cmd = {
+		.addr = address(side->memory),
+		.length = 4096,
+		.pd = side->pd,
+		.access = IBCHAN_ACCESS_SHARED,
+	};
+	struct runner runners[2] = {
+		{ .run = run_break, .side = side }, { .run = run_told_writes, .side = side },
+	};
+	struct balance balance = { .side = side };
+	int rc = cmd_mr_reg(side->fd, &cmd) ?: side_handshake(side, &side->endpoint);
+
+	if (rc)
+		return rc;
+	runners[1].handle = cmd.out_rkey;
+	race(runners, 2, 0);
+	if (runners[1].rc != -ESHUTDOWN)
+		return runners[1].rc;
+	balance.accepted = runners[1].accepted;
+	if (!eventually(is_balanced, &balance))
+		return -EBUSY;
+	*ms = now_ms();
+	rc = destroy(side->fd, cmd.out_mr);
+	*ms = now_ms() - *ms;
+	return rc;
+}
+
+/* Also where the device still has the last packet that named it. */
+TEST_F(race, of_writes_with_a_break_leaves_a_region_that_goes_at_once)
+{
+	unsigned int i;
+	__u64 ms;
+
+	for (i = 0; i < 10 * rounds(); i++) {
+		ASSERT_EQ(0, break_and_deregister(&self->side, &ms));
+		ASSERT_GT(patience_ms() / 2, ms);
+		ASSERT_EQ(0, destroy(self->side.fd, self->side.channel));
+		ASSERT_EQ(0, side_channel(&self->side, &self->options));
+	}
+}
+
 /* Anything at all, on one file, from several threads: nothing to be had but documented errnos. */
 static int run_examples(struct runner *runner)
 {
