@@ -18,10 +18,10 @@
 /* One scene in so many has a ring that is damaged sooner or later. */
 #define WILD		8
 
+#define PAGE		4096
+
 /* No address of which one bit or one byte is changed is on the other side. */
 #define GAP		(sizeof(void *) == 8 ? 0x7060000000ULL : 3ULL << 24)
-/* As large as the smallest mapping that programs know of. */
-#define HOLE		65536
 
 struct engine {
 	struct shared *shared;
@@ -29,6 +29,7 @@ struct engine {
 	struct dice dice;
 	pthread_barrier_t meeting;
 	pthread_mutex_t learning;	/* who adds to the corpus */
+	const char *gap;	/* all mappings of scenes are below it */
 	unsigned int steps;	/* taken on this scene */
 	unsigned int done;	/* threads that take no more of them */
 	bool is_open;
@@ -197,6 +198,8 @@ static void change_scene(struct engine *engine)
 	rc = scene_open(&engine->scene, roll(&engine->dice) % WILD == 0);
 	if (rc)
 		fail(shared, NULL, "a scene cannot be opened: %d", rc);
+	else if (!scene_is_below(&engine->scene, engine->gap))
+		fail(shared, NULL, "memory of a scene lies beside the fuzzer's own");
 	__atomic_fetch_add(&shared->scenes, 1, __ATOMIC_RELAXED);
 }
 
@@ -218,6 +221,7 @@ static void *racer_body(void *arg)
 	racer->runner.kcov = kcov_open();
 	if (racer->leader)
 		engine->shared->has_kcov = racer->runner.kcov;
+	pthread_barrier_wait(&engine->meeting);
 	while (next_scene(engine, racer->leader)) {
 		while (!is_used_up(engine))
 			run_one(racer);
@@ -265,22 +269,20 @@ static void start_racer(struct engine *engine, unsigned int i)
  * downwards, and those of the scenes come below a gap. It is one of an empty file: private
  * memory that nobody may touch has its pages all the same where 6.1 registers for reading.
  */
-static int leave_gap(void)
+static int leave_gap(struct engine *engine)
 {
 	int fd = memfd_create("gap", MFD_CLOEXEC);
 	char *gap = mmap(NULL, GAP, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	char *hole;
+	char *hole = gap;
 
+	engine->gap = gap;
+	/* Holes above it would be taken first, however small they are. */
+	while (hole != MAP_FAILED && hole >= gap)
+		hole = mmap(NULL, PAGE, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	close(fd);
-	if (gap == MAP_FAILED)
-		return -errno;
-	/* Holes above it would be taken first. */
-	do {
-		hole = mmap(NULL, HOLE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (hole == MAP_FAILED)
-			return -errno;
-	} while (hole > gap);
-	return munmap(hole, HOLE) ? -errno : 0;
+	if (gap == MAP_FAILED || hole == MAP_FAILED)
+		return -ENOMEM;
+	return munmap(hole, PAGE) ? -errno : 0;
 }
 
 void engine_run(struct shared *shared)
@@ -302,8 +304,9 @@ void engine_run(struct shared *shared)
 	pthread_barrier_init(&engine.meeting, NULL, shared->threads + 1);
 	for (i = 0; i < shared->threads; i++)
 		start_racer(&engine, i);
-	/* Their stacks are there, and no scene yet. */
-	if (leave_gap())
+	/* All that is theirs is there, and no scene yet. */
+	pthread_barrier_wait(&engine.meeting);
+	if (leave_gap(&engine))
 		fail(shared, NULL, "there is no place for the gap");
 	/* Also the last wait of a scene may be one that only a signal ends. */
 	while (next_scene(&engine, false)) {

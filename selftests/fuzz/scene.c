@@ -15,6 +15,11 @@
  * where nothing is: whatever the kernel writes there for a program it must not hit the fuzzer.
  */
 #define ARENA_PLACE	((void *)(uintptr_t)(sizeof(void *) == 8 ? 0x100000000000ULL : 0x40000000))
+/*
+ * The same for a ring: what goes on behind a scene's memory would damage it, and what goes on
+ * behind a ring would damage a program. More than one byte is different, too.
+ */
+#define RING_PLACE	((char *)(uintptr_t)(sizeof(void *) == 8 ? 0x107060000000ULL : 0x43300000))
 #define PAGE		4096ULL
 #define READ_ONLY_AT	(8 * PAGE)
 #define HOLE_AT		(9 * PAGE)
@@ -201,6 +206,25 @@ static int make_objects(struct scene *scene)
 	return rc;
 }
 
+static int move_ring(struct ring *ring)
+{
+	char *old = (char *)ring->header;
+	char *map = mremap(old, ring->size, ring->size, MREMAP_MAYMOVE | MREMAP_FIXED, RING_PLACE);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	ring->header = (const void *)map;
+	ring->head = (__u32 *)(map + ((char *)ring->head - old));
+	ring->tail = (__u32 *)(map + ((char *)ring->tail - old));
+	return 0;
+}
+
+bool scene_is_below(const struct scene *scene, const void *bound)
+{
+	return address(scene->objects.side.memory) < address(bound) &&
+	       address(scene->looped.memory) < address(bound);
+}
+
 int scene_open(struct scene *scene, bool wild)
 {
 	unsigned int i;
@@ -217,6 +241,8 @@ int scene_open(struct scene *scene, bool wild)
 		scene->opened[i] = -1;
 	memset(&scene->looped, 0, sizeof(scene->looped));
 	rc = make_objects(scene);
+	if (!rc)
+		rc = move_ring(scene->objects.side.ring);
 	if (!rc)
 		rc = prepare_templates(scene);
 	note_handles(scene);

@@ -43,6 +43,8 @@ int arena_create(struct scene *scene);
 /* 0 or -errno, and a line that says what could not be made. No other thread runs. */
 int scene_open(struct scene *scene, bool wild);
 void scene_close(struct scene *scene);
+/* All that programs know the addresses of, but for what lies far from everything. */
+bool scene_is_below(const struct scene *scene, const void *bound);
 
 /* If @arg is where nothing can be written, @bytes get there all the same. */
 void arena_mirror(struct scene *scene, __u64 arg, const void *bytes, size_t size);
