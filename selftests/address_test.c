@@ -414,7 +414,7 @@ TEST_F(port, whose_address_goes_breaks_a_channel_that_only_receives)
 	start = now_ms();
 	for (i = 0; i < 8; i++)
 		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(&pair.near, i));
-	EXPECT_GE(slow() ? 10000 : 1000, now_ms() - start);
+	EXPECT_GE(patience_ms(), (long)(now_ms() - start));
 	ASSERT_EQ(0, side_query(&pair.near, &state));
 	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, state.out_state);
 	EXPECT_EQ(EADDRNOTAVAIL, state.out_error);
@@ -486,6 +486,9 @@ TEST_F(port, whose_address_goes_lets_a_prepared_channel_find_out_at_its_handshak
 }
 
 /* ---- The way to a peer ---- */
+
+/* A gateway that is silent is waited for 2 s. */
+#define SHORT_OF_WAIT_MS	1900
 
 /* A side on the near device whose handshakes are the subject. */
 static int near_open(struct side *side, const struct side_options *changed)
@@ -567,7 +570,7 @@ TEST_F(port, does_not_wait_for_a_neighbour_that_is_silent)
 	ASSERT_EQ(0, near_open(&side, NULL));
 	start = now_ms();
 	EXPECT_EQ(0, handshake_with(&side, "10.88.0.55", &reason));
-	EXPECT_GE(slow() ? 5000 : 1000, now_ms() - start);
+	EXPECT_GE(slow() ? 5000 : SHORT_OF_WAIT_MS, now_ms() - start);
 	EXPECT_NE(0, sh("ip neigh show 10.88.0.55 dev w0 | grep -q ."));
 	side_close(&side);
 }
@@ -584,8 +587,8 @@ TEST_F(port, waits_a_while_for_a_gateway_and_then_says_that_it_is_silent)
 	ASSERT_EQ(0, near_open(&side, NULL));
 	start = now_ms();
 	EXPECT_EQ(-EHOSTUNREACH, handshake_with(&side, "10.96.0.1", &reason));
-	EXPECT_LE(1900, now_ms() - start);
-	EXPECT_GE(slow() ? 20000 : 4000, now_ms() - start);
+	EXPECT_LE(SHORT_OF_WAIT_MS, now_ms() - start);
+	EXPECT_GE(patience_ms(), (long)(now_ms() - start));
 	EXPECT_EQ(IBCHAN_REASON_NEXT_HOP, reason.code);
 	EXPECT_EQ(ETIMEDOUT, reason.value[0]);
 	EXPECT_TRUE(names_ipv4(&reason, "10.96.0.1"));
@@ -593,13 +596,20 @@ TEST_F(port, waits_a_while_for_a_gateway_and_then_says_that_it_is_silent)
 	side_close(&side);
 }
 
+/* Again and again, so that it waits whenever something comes. */
 static int ask_silent_gateway(void)
 {
+	__u64 end = now_ms() + patience_ms();
 	struct ibchan_reason reason;
 	struct side side;
 	int rc = near_open(&side, NULL);
 
-	return rc ? rc : handshake_with(&side, "10.96.0.1", &reason);
+	if (rc)
+		return rc;
+	do
+		rc = handshake_with(&side, "10.96.0.1", &reason);
+	while (rc == -EHOSTUNREACH && now_ms() < end);
+	return rc;
 }
 
 /* The kernel asks for its address, so somebody waits, but too shortly to run a program. */
@@ -640,14 +650,13 @@ TEST_F(port, lets_go_of_a_process_that_is_killed_while_it_waits_for_a_gateway)
 	start = now_ms();
 	EXPECT_EQ(0, kill(child, SIGKILL));
 	EXPECT_EQ(-EINTR, child_result(child));
-	EXPECT_GE(slow() ? 10000 : 1000, now_ms() - start);
+	EXPECT_GE(slow() ? 10000 : SHORT_OF_WAIT_MS, now_ms() - start);
 }
 
 TEST_F(port, whose_device_leaves_ends_the_wait_for_a_gateway)
 {
 	pid_t child;
 	__u64 start;
-	int rc;
 
 	ASSERT_EQ(0, sh(SILENT_GATEWAY));
 	child = waiting_child();
@@ -655,9 +664,8 @@ TEST_F(port, whose_device_leaves_ends_the_wait_for_a_gateway)
 	start = now_ms();
 	EXPECT_EQ(0, sh("rdma link delete " NEAR));
 	EXPECT_GE(slow() ? 20000 : 5000, now_ms() - start);
-	rc = child_result(child);
-	EXPECT_TRUE(rc == -ESHUTDOWN || rc == -ENODEV)
-		TH_LOG("%d", rc);
+	/* A wait that went on to its end would be followed by -ENODEV. */
+	EXPECT_EQ(-ESHUTDOWN, child_result(child));
 }
 
 /* What the IP header of a packet from one address to another says; raw sockets see it. */

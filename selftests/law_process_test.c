@@ -588,7 +588,10 @@ static int other_side(int socket, struct side *side, const char *device)
 	return rc ? rc : swap_endpoints(socket, side);
 }
 
-/* Says that its first receive is posted, then sends back whatever comes. */
+/*
+ * Says that its first receive is posted, then sends back whatever comes. It stays until its parent
+ * has heard enough, who may still want to stop it.
+ */
 static int echo(int socket, void *arg)
 {
 	struct side side, unused;
@@ -613,6 +616,8 @@ static int echo(int socket, void *arg)
 	}
 	if (!rc && ring_surplus(side.ring))
 		rc = -EOVERFLOW;
+	if (!rc)
+		hear(socket);
 	side_close(&side);
 	return rc;
 }
@@ -755,6 +760,8 @@ TEST_F(law, a_peer_that_is_killed_where_it_stands_leaves_nothing)
 	ASSERT_EQ(0, swap_memory(child.socket, &side, &peer));
 	ASSERT_EQ(0, ptrace(PTRACE_SEIZE, child.pid, NULL, NULL));
 	ASSERT_EQ(0, ping(&side, 0));
+	/* A message that is not acknowledged would fail in place of the write. */
+	ASSERT_EQ(0, succeed(&side, 1000, NULL));
 	ASSERT_EQ(0, stop(child.pid));
 	EXPECT_EQ(0, kill(child.pid, SIGKILL));
 	EXPECT_EQ(-EINTR, fellow_end(&child));

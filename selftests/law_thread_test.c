@@ -111,6 +111,9 @@ static int completes_once(struct side *from, struct side *to, unsigned int n)
 	rc = send_each(from, n);
 	if (!rc && !eventually(has_arrived, to))
 		rc = -ETIMEDOUT;
+	/* The place of a work is free a moment before its completion is to be read. */
+	if (!rc)
+		rc = ring_wait(to->ring, n, patience_ms());
 	for (i = 0; i < n && !rc; i++) {
 		if (ring_read(to->ring, &cqe, 1) != 1 || cqe.wr_id < next || cqe.status)
 			return -EBADMSG;

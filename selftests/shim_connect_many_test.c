@@ -60,10 +60,14 @@ static int crowd_open(struct crowd *crowd, __u32 backlog)
 
 static int begin_one(struct crowd *crowd, struct ibchan_channel **channel)
 {
+	/* All of them have the same minute, each stage of the last ones, too. */
+	const struct ibchan_connect_params params = {
+		.address_ms = LIMIT_MS, .route_ms = LIMIT_MS, .connect_ms = LIMIT_MS,
+	};
 	struct ibchan_prepared *prepared;
 	int rc = ibchan_builder_prepare(&crowd->builder, &prepared, NULL);
 
-	return rc ?: ibchan_prepared_connect(prepared, HOST, crowd->port, NULL, channel, NULL);
+	return rc ?: ibchan_prepared_connect(prepared, HOST, crowd->port, &params, channel, NULL);
 }
 
 static int accept_waiting(struct crowd *crowd)

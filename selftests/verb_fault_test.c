@@ -186,6 +186,8 @@ FIXTURE_SETUP(verb_fault)
 	ASSERT_EQ(0, calm_begin(&self->sweep.calm));
 	ASSERT_EQ(0, example_objects_open(&self->sweep.objects));
 	self->options = side_defaults();
+	/* The completion that fails is the next one of any channel, also that of a probe. */
+	self->options.options.keepalive_ms = IBCHAN_KEEPALIVE_OFF;
 	ASSERT_EQ(0, side_open(&self->side, &self->options));
 	ASSERT_EQ(0, side_handshake(&self->side, &self->side.endpoint));
 }

@@ -136,7 +136,8 @@ static int builder_run(void *arg)
 		if (!slot->ch && !is_borne(builder, ret))
 			return ret;
 		ret = ret ?: slot_register(builder, slot) ?: slot_post(builder, slot);
-		builder->rounds += !ret;
+		WRITE_ONCE(builder->rounds, builder->rounds + !ret);
+		wake_up(&builder->thread.world->wait);
 		if (ret && !is_borne(builder, ret) &&
 		    !expect(builder->thread.world, is_of_removal(ret)))
 			builder->wrong++;

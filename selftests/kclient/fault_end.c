@@ -314,10 +314,14 @@ void waiters_go_on_when_the_cq_cannot_be_armed(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
 	struct thread thread = { .world = w, .run = receive_blocking, .arg = a };
+	struct pair_init init;
 	struct fault fault;
 	u32 nth;
 
-	if (fault_pair(w, NULL))
+	/* A send may come before its receive. */
+	pair_defaults(&init);
+	init.params.rnr_retries = 7;
+	if (fault_pair(w, &init))
 		return;
 	for (nth = 1; nth <= 3; nth++) {
 		fault = fault_arm(IBCHAN_FAULT_CQ_NOTIFY, nth, FAULT_ERROR);

@@ -323,8 +323,8 @@ static void an_unsignaled_pending_work_ends_all_the_same(struct world *w)
 	wr = ibchan_wr_write(side_sge(a, 0, 64), 1, &b->remote);
 	wr.flags = IBCHAN_WR_UNSIGNALED;
 	expect_eq(w, ibchan_pending_post(pending, a->ch, &wr, NULL), 0);
-	expect_eq(w, ibchan_pending_wait_until(pending, after_ms(500)), 0);
-	expect_eq(w, ibchan_channel_run_until(a->ch, &wr, after_ms(500), NULL), 0);
+	expect_eq(w, ibchan_pending_wait_until(pending, after_ms(patience)), 0);
+	expect_eq(w, ibchan_channel_run_until(a->ch, &wr, after_ms(patience), NULL), 0);
 }
 
 static const struct test_case pending_cases[] = {

@@ -83,6 +83,8 @@ static int start_builders(void)
 		builders[i] = (struct builder){ .near = &removal.w->side[0] };
 		ret = builder_start(&builders[i]);
 	}
+	for (i = 0; i < BUILDERS && !ret; i++)
+		ret = expect_soon(removal.w, READ_ONCE(builders[i].rounds)) ? 0 : -ETIME;
 	return ret;
 }
 

@@ -173,7 +173,8 @@ static int caller_run(void *arg)
 			return ret;
 		}
 		ret = call_connect(call, caller->at);
-		caller->rounds += !ret;
+		WRITE_ONCE(caller->rounds, caller->rounds + !ret);
+		wake_up(&scene.w->wait);
 		if (ret && !expect(scene.w, ends_call(ret)))
 			caller->wrong++;
 		call_close(call);
@@ -214,6 +215,8 @@ static int start_callers(const struct sockaddr_storage *address)
 	callers_stop = 0;
 	for (i = 0; i < CALLERS && !ret; i++)
 		ret = start_caller(&callers[i], address);
+	for (i = 0; i < CALLERS && !ret; i++)
+		ret = expect_soon(scene.w, READ_ONCE(callers[i].rounds)) ? 0 : -ETIME;
 	return ret;
 }
 

@@ -495,6 +495,8 @@ static int credited_open(struct example_objects *objects, struct side_options op
 	int rc;
 
 	options.options.mode = IBCHAN_MODE_CREDITS;
+	/* Its probes would be works in the way of who counts those of an example. */
+	options.options.keepalive_ms = IBCHAN_KEEPALIVE_OFF;
 	rc = side_share(side, &objects->side, &options);
 	if (!rc)
 		rc = side_handshake(side, &side->endpoint);

@@ -85,6 +85,8 @@ static void end_open(struct end *end, const char *host)
 	must("region", ibchan_mr_reg_local(end->pd, end->memory, MEMORY, &end->mr, &error));
 	ibchan_builder_init(&end->builder, end->pd, end->cq);
 	end->builder.params.ack_timeout = ACK_TIMEOUT;
+	/* Who has no receive yet is about to post one: without end. */
+	end->builder.params.rnr_retries = 7;
 }
 
 static void end_accept(struct end *end, const char *port)
