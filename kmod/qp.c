@@ -400,11 +400,9 @@ static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
 
 	ibchan_queue_end_silent(queue);
 	queue->cq->retired++;
-	/*
-	 * Pairs with the acquire of who waits for the drain; and whichever of the two markers
-	 * is done last sees the other one.
-	 */
+	/* Pairs with the acquire of who waits for the drain. */
 	smp_store_release(&queue->drained, 1);
+	/* Pairs with itself: whichever of the two markers is done last sees the other one. */
 	smp_mb();
 	if (IBCHAN_RXE_ERR_KEEPS_MR && has_drained(queue->channel))
 		ibchan_channel_break_on(queue->channel);
