@@ -14,7 +14,7 @@ VM := $(top)/selftests/vm
 PREFIX ?= /usr/local
 KERNEL ?= 6.1
 # Seconds for all tests together; the debug kernel is ten times slower.
-TIMEOUT ?= $(if $(filter debug,$(KERNEL)),4500,2400)
+TIMEOUT ?= $(if $(filter debug kcsan,$(KERNEL)),4500,2400)
 
 # The kernel to build for: the one that runs, if its headers are here, else the
 # guest's.

@@ -118,6 +118,22 @@ void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 		tell_broken(ch, error);
 }
 
+/**
+ * ibchan_channel_fail_send - the device has reported the failure of what was sent
+ * @ch: the channel
+ * @wc: of a work, or of what the channel itself sends
+ *
+ * Nobody has to be told by the device: the qp may be moved under it.
+ *
+ * Context: any but NMI.
+ */
+void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
+{
+	ibchan_channel_fail(ch, ibchan_status_error(wc->status), wc->status);
+	if (wc->status != IB_WC_WR_FLUSH_ERR && ibchan_err_keeps_mr(ch->dev->ib))
+		ibchan_channel_break_on(ch);
+}
+
 /* What a queue still has in flight ends here, in software. */
 void ibchan_queue_retire_rest(struct ibchan_queue *queue)
 {
@@ -143,11 +159,20 @@ bool ibchan_channel_has_posted(const struct ibchan_channel *ch)
 	return ch->connected || ibchan_credit_in_flight(&ch->recv.credit);
 }
 
+/* Where a region depends on the markers, they are reaped even if the cq's owner sleeps. */
+static void await_flush(struct ibchan_channel *ch, struct ibchan_cq *cq)
+{
+	if (ibchan_err_keeps_mr(ch->qp->device))
+		ibchan_cq_arm(cq);
+	else
+		ibchan_cq_wake_broken(cq);
+}
+
 static void end_work(struct ibchan_channel *ch)
 {
 	if (ibchan_qp_end_work(ch)) {
-		ibchan_cq_wake_broken(ch->send.cq);
-		ibchan_cq_wake_broken(ch->recv.cq);
+		await_flush(ch, ch->send.cq);
+		await_flush(ch, ch->recv.cq);
 		return;
 	}
 	ch->connected = 0;
@@ -159,14 +184,18 @@ void ibchan_channel_break_work(struct work_struct *work)
 {
 	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, break_work);
 
+	bool asked = READ_ONCE(ch->asked);
+
 	ibchan_fault_linger(IBCHAN_WINDOW_BREAKING);
-	ibchan_cm_interrupt(ch);
+	if (asked)
+		ibchan_cm_interrupt(ch);
 	mutex_lock(&ch->qp_lock);
 	ibchan_channel_await_posters(ch);
 	if (ibchan_channel_has_posted(ch))
 		end_work(ch);
 	mutex_unlock(&ch->qp_lock);
-	ibchan_cm_disconnect(ch);
+	if (asked)
+		ibchan_cm_disconnect(ch);
 }
 
 /**
@@ -190,8 +219,10 @@ void ibchan_channel_break(struct ibchan_channel *ch, int error)
 	 */
 	spin_lock_irqsave(&ch->state_lock, flags);
 	first = mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
-	if (ch->state == IBCHAN_CHANNEL_BROKEN)
+	if (ch->state == IBCHAN_CHANNEL_BROKEN) {
+		WRITE_ONCE(ch->asked, true);
 		queue_work(ibchan_wq, &ch->break_work);
+	}
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 	if (first)
 		tell_broken(ch, -error);
@@ -199,8 +230,8 @@ void ibchan_channel_break(struct ibchan_channel *ch, int error)
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
 
 /**
- * ibchan_channel_break_on - a step of breaking has been done, and another one is left
- * @ch: the channel; nothing happens once it is closed
+ * ibchan_channel_break_on - go on with a channel that has broken
+ * @ch: the channel; nothing happens before that, and once it is closed
  *
  * Context: any but NMI.
  */
@@ -229,8 +260,10 @@ void ibchan_channel_give_up(struct ibchan_channel *ch, int error)
 	spin_lock_irqsave(&ch->state_lock, flags);
 	given_up = ch->state == IBCHAN_CHANNEL_CONNECTING &&
 		   mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
-	if (given_up)
+	if (given_up) {
+		WRITE_ONCE(ch->asked, true);
 		queue_work(ibchan_wq, &ch->break_work);
+	}
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 	if (given_up)
 		tell_broken(ch, -error);

@@ -249,7 +249,7 @@ static void tell_done(struct ib_cq *ib, struct ib_wc *wc)
 
 	end_tell(flow);
 	if (wc->status != IB_WC_SUCCESS)
-		ibchan_channel_fail(ch, ibchan_status_error(wc->status), wc->status);
+		ibchan_channel_fail_send(ch, wc);
 	spin_lock_bh(&ch->post_lock);
 	WRITE_ONCE(flow->telling, 0);
 	again = tell(flow);

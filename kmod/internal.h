@@ -453,9 +453,10 @@ struct ibchan_path {
  * @error: errno of the first error, positive
  * @status: of the work that failed first
  * @device_gone: its device has left, whatever the first error was
+ * @asked: the break was asked for, so the connection is ended, too
  * @broken_at: when it broke, in jiffies; 0: it has not
  * @leaked: the device would not let go of it
- * @break_work: moves the qp to ERR
+ * @break_work: moves the qp to ERR, and where it must, later to RESET
  * @close_work: closes what was given up in atomic context
  * @service: belongs to its domain: does not hold it, and may register memory
  * @net: kept by the consumer; NULL: any
@@ -499,6 +500,7 @@ struct ibchan_channel {
 	u32 error;
 	u32 status;
 	bool device_gone;
+	bool asked;
 	unsigned long broken_at;
 	int leaked;
 	struct work_struct break_work;
@@ -670,6 +672,7 @@ static inline int ibchan_cm_refusal(int ret)
 	return ret == -EINVAL ? -ECONNRESET : ret;
 }
 
+bool ibchan_err_keeps_mr(const struct ib_device *ib);
 bool ibchan_qp_end_work(struct ibchan_channel *ch);
 bool ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline);
 int ibchan_qp_destroy(struct ibchan_channel *ch);
@@ -711,6 +714,7 @@ struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *b
 						    struct ibchan_params *params,
 						    struct ibchan_reason *reason);
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status);
+void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc);
 void ibchan_channel_check_gid(struct ibchan_channel *ch);
 void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned long deadline);
 u32 ibchan_channel_cause(const struct ibchan_channel *ch);

@@ -384,9 +384,17 @@ static bool err_is_unsafe(const struct ib_qp *qp)
 	return IBCHAN_RXE_ERR_IS_UNSAFE && qp->device->ops.driver_id == RDMA_DRIVER_RXE;
 }
 
-static bool err_keeps_mr(const struct ib_qp *qp)
+/**
+ * ibchan_err_keeps_mr - does a queue pair in ERR keep the last region that a packet named?
+ * @ib: its device
+ *
+ * Then it has to come to RESET, and soon: see compat.h.
+ *
+ * Context: any.
+ */
+bool ibchan_err_keeps_mr(const struct ib_device *ib)
 {
-	return IBCHAN_RXE_ERR_KEEPS_MR && qp->device->ops.driver_id == RDMA_DRIVER_RXE;
+	return IBCHAN_RXE_ERR_KEEPS_MR && ib->ops.driver_id == RDMA_DRIVER_RXE;
 }
 
 static bool has_drained(const struct ibchan_channel *ch)
@@ -404,7 +412,7 @@ static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
 	smp_store_release(&queue->drained, 1);
 	/* Pairs with itself: whichever of the two markers is done last sees the other one. */
 	smp_mb();
-	if (IBCHAN_RXE_ERR_KEEPS_MR && has_drained(queue->channel))
+	if (ibchan_err_keeps_mr(ib->device) && has_drained(queue->channel))
 		ibchan_channel_break_on(queue->channel);
 }
 
@@ -424,18 +432,13 @@ static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
 	queue->marked = 0;
 }
 
-/* The softirq that has flushed the last receive must not find the qp in RESET. */
-static void drop_mr(struct ibchan_channel *ch)
-{
-	synchronize_rcu_expedited();
-	qp_to_reset(ch);
-}
-
 /**
  * ibchan_qp_end_work - have the queue pair do no more work
  * @ch: the channel, its queue pair ready; nobody posts any more
  *
- * May be called again. Context: process, may sleep.
+ * May be called again, and is where a device keeps a region, when both markers have come.
+ *
+ * Context: process, may sleep.
  * Return: true when the device flushes what is posted, with a marker behind it, or
  * when it could not be stopped; false when it has forgotten it, and does not touch
  * its memory any more.
@@ -446,9 +449,10 @@ bool ibchan_qp_end_work(struct ibchan_channel *ch)
 
 	if (err_is_unsafe(ch->qp))
 		return qp_to_reset(ch) != 0;
-	if (err_keeps_mr(ch->qp) && has_drained(ch)) {
-		drop_mr(ch);
-		return true;
+	if (ibchan_err_keeps_mr(ch->qp->device) && has_drained(ch)) {
+		/* The softirq that has flushed the last receive must not find RESET. */
+		synchronize_rcu_expedited();
+		return qp_to_reset(ch) != 0;
 	}
 	/* It fails only where the device has put the qp there already. */
 	if (!ibchan_fault(IBCHAN_FAULT_QP_ERR))
@@ -474,6 +478,9 @@ static void await_marker(struct ibchan_queue *queue, unsigned long deadline)
  */
 bool ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline)
 {
+	/* Destroying it does all that is left. */
+	if (has_drained(ch))
+		return true;
 	if (!ibchan_qp_end_work(ch))
 		return false;
 	await_marker(&ch->send, deadline);

@@ -50,7 +50,10 @@ static void fill_failure(struct ibchan_completion *completion, const struct ibch
 	/* All that are in flight flush when one has failed. */
 	if (wc->status != IB_WC_WR_FLUSH_ERR)
 		ibchan_history_failed(work->queue->channel, completion);
-	ibchan_channel_fail(work->queue->channel, completion->error, completion->status);
+	if (work->queue == &work->queue->channel->send)
+		ibchan_channel_fail_send(work->queue->channel, wc);
+	else
+		ibchan_channel_fail(work->queue->channel, completion->error, wc->status);
 }
 
 /* Its elements are given back; the caller owns the cq. */

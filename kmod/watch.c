@@ -85,7 +85,7 @@ static void probe_done(struct ib_cq *ib, struct ib_wc *wc)
 	if (wc->status == IB_WC_SUCCESS)
 		WRITE_ONCE(ch->watch.answered, ch->watch.answered + 1);
 	else
-		ibchan_channel_fail(ch, ibchan_status_error(wc->status), wc->status);
+		ibchan_channel_fail_send(ch, wc);
 	if (place == WATCH_PLACE_PROBE_THEN_MARKER &&
 	    ibchan_post_send_marker(ch->qp, &queue->marker))
 		ibchan_queue_give_marker_up(queue);

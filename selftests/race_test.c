@@ -44,6 +44,7 @@ struct runner {
 	pthread_barrier_t *start;
 	int (*run)(struct runner *runner);
 	struct side *side;
+	struct side *peer;	/* of its channel, where that matters */
 	unsigned int index;
 	__u32 handle;
 	unsigned long accepted;
@@ -303,19 +304,24 @@ TEST_F(race, of_posts_with_a_deregistration_never_loses_memory_in_use)
 	}
 }
 
-/* Writes that a receive each is told of, until the channel takes no more. */
-static int run_told_writes(struct runner *runner)
+/* A write to the region of the runner, and a receive that is told of it. */
+static void make_told_write(const struct runner *runner, struct ibchan_submit_wr *wrs)
 {
-	struct ibchan_submit_wr wrs[2] = {
-		work_empty(runner->side, IBCHAN_OP_RECV, 1),
-		work(runner->side, IBCHAN_OP_WRITE, 2, 0, 64),
-	};
-	__u64 end = now_ms() + patience_ms();
-	int rc;
-
+	wrs[0] = work_empty(runner->side, IBCHAN_OP_RECV, 1);
+	wrs[1] = work(runner->peer, IBCHAN_OP_WRITE, 2, 0, 64);
 	work_at(&wrs[1], runner->side, 0);
 	wrs[1].rkey = runner->handle;
 	work_imm(&wrs[1], 3);
+}
+
+/* Until the channel takes no more. */
+static int run_told_writes(struct runner *runner)
+{
+	__u64 end = now_ms() + patience_ms();
+	struct ibchan_submit_wr wrs[2];
+	int rc;
+
+	make_told_write(runner, wrs);
 	do {
 		struct ibchan_cmd_submit cmd = submission(wrs, ARRAY_SIZE(wrs));
 
@@ -325,8 +331,61 @@ static int run_told_writes(struct runner *runner)
 	return rc;
 }
 
-/* Breaks a channel that is written through, and says how long the region then takes to go. */
-static int break_and_deregister(struct side *side, __u64 *ms)
+/* One of them, and nothing is in flight any more when it has been told. */
+static int run_told_write(struct runner *runner)
+{
+	struct ibchan_submit_wr wrs[2];
+	int rc;
+
+	make_told_write(runner, wrs);
+	rc = post(runner->side, wrs, 2);
+	runner->accepted += 2 * !rc;
+	return rc ? rc : -ESHUTDOWN;
+}
+
+static int run_break_when_told(struct runner *runner)
+{
+	ring_wait(runner->side->ring, 1, patience_ms());
+	return channel_break(runner->side->fd, runner->side->channel);
+}
+
+/* Ends the channel as a peer does that refuses. */
+static int run_forbidden_write(struct runner *runner)
+{
+	struct ibchan_submit_wr wr = work(runner->side, IBCHAN_OP_WRITE, 3, 0, 64);
+	int rc;
+
+	ring_wait(runner->side->ring, 8, patience_ms());
+	work_at(&wr, runner->peer, 0);
+	wr.rkey ^= 0x55;
+	for (;;) {
+		rc = post_one(runner->side, wr);
+		if (rc != -EAGAIN)
+			break;
+		/* There was no room for its completion. */
+		runner->accepted -= ring_surplus(runner->side->ring);
+		runner->side->ring->stashed = 0;
+	}
+	runner->accepted += !rc;
+	return rc;
+}
+
+struct ending {
+	int (*end)(struct runner *runner);
+	int (*write)(struct runner *runner);
+};
+
+static int connect_two(struct side *side, struct side *peer)
+{
+	return side_handshake(side, &peer->endpoint) ?: side_handshake(peer, &side->endpoint);
+}
+
+/*
+ * Ends a channel that its peer writes through, the peer's with it, and says how long the
+ * region then takes to go.
+ */
+static int end_and_deregister(struct side *side, struct side *peer, const struct ending *ending,
+			      __u64 *ms)
 {
 	struct ibchan_cmd_mr_reg cmd = {
 		.addr = address(side->memory),
@@ -335,18 +394,22 @@ static int break_and_deregister(struct side *side, __u64 *ms)
 		.access = IBCHAN_ACCESS_SHARED,
 	};
 	struct runner runners[2] = {
-		{ .run = run_break, .side = side }, { .run = run_told_writes, .side = side },
+		{ .run = ending->end, .side = side, .peer = peer },
+		{ .run = ending->write, .side = side, .peer = peer },
 	};
 	struct balance balance = { .side = side };
-	int rc = cmd_mr_reg(side->fd, &cmd) ?: side_handshake(side, &side->endpoint);
+	int rc = cmd_mr_reg(side->fd, &cmd) ?: connect_two(side, peer);
 
 	if (rc)
 		return rc;
 	runners[1].handle = cmd.out_rkey;
 	race(runners, 2, 0);
-	if (runners[1].rc != -ESHUTDOWN)
-		return runners[1].rc;
-	balance.accepted = runners[1].accepted;
+	if (runners[0].rc || runners[1].rc != -ESHUTDOWN)
+		return runners[0].rc ?: runners[1].rc ?: -ETIMEDOUT;
+	balance.accepted = runners[0].accepted + runners[1].accepted;
+	rc = destroy(peer->fd, peer->channel);
+	if (rc)
+		return rc;
 	if (!eventually(is_balanced, &balance))
 		return -EBUSY;
 	*ms = now_ms();
@@ -355,17 +418,64 @@ static int break_and_deregister(struct side *side, __u64 *ms)
 	return rc;
 }
 
-/* Also where the device still has the last packet that named it. */
-TEST_F(race, of_writes_with_a_break_leaves_a_region_that_goes_at_once)
+FIXTURE(ended)
 {
+	struct calm calm;
+	struct side_options options;
+	struct side side;
+	struct side peer;
+};
+
+FIXTURE_VARIANT(ended)
+{
+	struct ending ending;
+};
+
+FIXTURE_VARIANT_ADD(ended, by_a_break)
+{
+	.ending = { run_break, run_told_writes },
+};
+
+FIXTURE_VARIANT_ADD(ended, by_a_break_when_idle)
+{
+	.ending = { run_break_when_told, run_told_write },
+};
+
+FIXTURE_VARIANT_ADD(ended, by_a_write_that_fails)
+{
+	.ending = { run_forbidden_write, run_told_writes },
+};
+
+FIXTURE_SETUP(ended)
+{
+	self->options = side_defaults();
+	self->options.params.max_send_wr = DEPTH;
+	self->options.params.max_recv_wr = DEPTH;
+	self->options.params.rnr_retries = 7;
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, side_open(&self->side, &self->options));
+	ASSERT_EQ(0, side_share(&self->peer, &self->side, &self->options));
+}
+
+FIXTURE_TEARDOWN(ended)
+{
+	side_close(&self->peer);
+	side_close(&self->side);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* Also where the device still has the last packet that named it. */
+TEST_F(ended, leaves_a_region_that_goes_at_once)
+{
+	__u64 ms = ~0ULL;
 	unsigned int i;
-	__u64 ms;
 
 	for (i = 0; i < 10 * rounds(); i++) {
-		ASSERT_EQ(0, break_and_deregister(&self->side, &ms));
+		ASSERT_EQ(0, end_and_deregister(&self->side, &self->peer, &variant->ending, &ms));
 		ASSERT_GT(patience_ms() / 2, ms);
 		ASSERT_EQ(0, destroy(self->side.fd, self->side.channel));
 		ASSERT_EQ(0, side_channel(&self->side, &self->options));
+		ASSERT_EQ(0, side_channel(&self->peer, &self->options));
 	}
 }
 
