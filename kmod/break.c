@@ -64,12 +64,11 @@ u32 ibchan_channel_cause(const struct ibchan_channel *ch)
  * The state lock is not held any more, but others may be. Bottom halves are off,
  * so that a consumer that closes the channel does not wait for them.
  */
-static void tell_broken(struct ibchan_channel *ch, u32 error)
+static void call_broken(struct ibchan_channel *ch, u32 error)
 {
 	void (*broken)(void *priv, int error) = READ_ONCE(ch->broken);
 	bool may_disable = !irqs_disabled();
 
-	wake_up_all(&ch->state_wait);
 	if (!broken)
 		return;
 	if (may_disable)
@@ -89,6 +88,26 @@ static bool means_disconnected(const struct ibchan_channel *ch, u32 status)
 	return ch->gid.iwarp && (status == IB_WC_WR_FLUSH_ERR ||
 				 status == IB_WC_LOC_QP_OP_ERR ||
 				 status == IBCHAN_STATUS_FATAL_ERR);
+}
+
+/* Who is being told that the channel is connected is told of its end behind that. */
+static bool put_off_telling(struct ibchan_channel *ch)
+{
+	unsigned long flags;
+	bool late;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	late = ch->telling;
+	ch->tell_later = late;
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	return late;
+}
+
+static void tell_broken(struct ibchan_channel *ch, u32 error)
+{
+	wake_up_all(&ch->state_wait);
+	if (!put_off_telling(ch))
+		call_broken(ch, error);
 }
 
 /*
@@ -269,6 +288,31 @@ void ibchan_channel_give_up(struct ibchan_channel *ch, int error)
 		tell_broken(ch, -error);
 }
 
+static bool begin_to_tell(struct ibchan_channel *ch)
+{
+	unsigned long flags;
+	bool may;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	may = ibchan_channel_move_state(ch, IBCHAN_CHANNEL_CONNECTED);
+	ch->telling = may;
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	return may;
+}
+
+static void end_telling(struct ibchan_channel *ch)
+{
+	unsigned long flags;
+	bool late;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	ch->telling = false;
+	late = ch->tell_later;
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (late)
+		call_broken(ch, READ_ONCE(ch->error));
+}
+
 /**
  * ibchan_channel_connected - a channel has got its peer by address
  * @ch: the channel
@@ -280,14 +324,15 @@ bool ibchan_channel_connected(struct ibchan_channel *ch)
 {
 	void (*connected)(void *priv) = READ_ONCE(ch->connected_to);
 
-	if (!ibchan_channel_change_state(ch, IBCHAN_CHANNEL_CONNECTED))
+	if (!begin_to_tell(ch))
 		return false;
 	wake_up_all(&ch->state_wait);
-	if (!connected)
-		return true;
-	local_bh_disable();
-	connected(ch->priv);
-	local_bh_enable();
+	if (connected) {
+		local_bh_disable();
+		connected(ch->priv);
+		local_bh_enable();
+	}
+	end_telling(ch);
 	return true;
 }
 

@@ -454,6 +454,8 @@ struct ibchan_path {
  * @status: of the work that failed first
  * @device_gone: its device has left, whatever the first error was
  * @asked: the break was asked for, so the connection is ended, too
+ * @telling: @connected_to is being called, and @broken comes behind it; under @state_lock
+ * @tell_later: the channel has broken meanwhile; under @state_lock
  * @broken_at: when it broke, in jiffies; 0: it has not
  * @leaked: the device would not let go of it
  * @break_work: moves the qp to ERR, and where it must, later to RESET
@@ -501,6 +503,8 @@ struct ibchan_channel {
 	u32 status;
 	bool device_gone;
 	bool asked;
+	bool telling;
+	bool tell_later;
 	unsigned long broken_at;
 	int leaked;
 	struct work_struct break_work;

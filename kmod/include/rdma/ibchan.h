@@ -363,8 +363,8 @@ struct ibchan_wr {
  *	until the channel is closed. NULL: any.
  * @cookie: comes back in each completion
  * @connected: the channel was connected by address (<rdma/ibchan_connect.h>) and takes
- *	work; called once, in process context with bottom halves off; it must not sleep;
- *	it may post, break and close channels. May be NULL.
+ *	work; called once, before @broken is, in process context with bottom halves off;
+ *	it must not sleep; it may post, break and close channels. May be NULL.
  * @broken: the channel has broken by itself, by ibchan_channel_break(), because its
  *	device left (-ENODEV) or its address (-EADDRNOTAVAIL); called once, in any
  *	context but NMI, maybe under locks of ibchan's or the driver's, and not for a
