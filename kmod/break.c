@@ -202,7 +202,6 @@ static void end_work(struct ibchan_channel *ch)
 void ibchan_channel_break_work(struct work_struct *work)
 {
 	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, break_work);
-
 	bool asked = READ_ONCE(ch->asked);
 
 	ibchan_fault_linger(IBCHAN_WINDOW_BREAKING);
