@@ -175,7 +175,8 @@ static int outcome(const struct ibchan_cmd_channel_connection *cmd)
 	default:
 		break;
 	}
-	if (cmd->out_error == ENODEV)
+	/* Whatever its first error was, only a device that leaves closes what has a handle. */
+	if (cmd->out_error == ENODEV || cmd->out_state == IBCHAN_CHANNEL_CLOSED)
 		return -ENODEV;
 	if (cmd->out_stage == IBCHAN_STAGE_NONE || cmd->out_stage == IBCHAN_STAGE_DONE)
 		return -ESHUTDOWN;
