@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,19 +30,6 @@ int netns_mode(const char *mode)
 int netns_enter_new(void)
 {
 	return unshare(CLONE_NEWNET) ? -errno : 0;
-}
-
-static int put_line(const char *path, const char *line)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int rc = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, line, strlen(line)) < 0)
-		rc = -errno;
-	close(fd);
-	return rc;
 }
 
 static int map_root(uid_t uid, gid_t gid)

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "verb_fault.h"
 #include "world.h"
@@ -27,16 +25,9 @@ int verb_points(struct verb_point *points)
 int verb_fault(const char *point, unsigned int nth, int error)
 {
 	char line[64];
-	int length = snprintf(line, sizeof(line), "%s %u %d\n", point, nth, error);
-	int fd = open(FAULTS, O_WRONLY | O_CLOEXEC);
-	int rc = 0;
 
-	if (fd < 0)
-		return -errno;
-	if (write(fd, line, length) != length)
-		rc = -errno;
-	close(fd);
-	return rc;
+	snprintf(line, sizeof(line), "%s %u %d\n", point, nth, error);
+	return put_line(FAULTS, line);
 }
 
 long verb_passed(const char *point)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "window.h"
+#include "world.h"
 
 #define WINDOWS	"/sys/kernel/debug/ibchan/windows"
 
@@ -27,14 +26,7 @@ int window_visits(const char *name, struct visits *visits)
 int window_widen(const char *name, unsigned int us)
 {
 	char line[64];
-	int length = snprintf(line, sizeof(line), "%s %u\n", name, us);
-	int fd = open(WINDOWS, O_WRONLY | O_CLOEXEC);
-	int rc = 0;
 
-	if (fd < 0)
-		return -errno;
-	if (write(fd, line, length) != length)
-		rc = -errno;
-	close(fd);
-	return rc;
+	snprintf(line, sizeof(line), "%s %u\n", name, us);
+	return put_line(WINDOWS, line);
 }

@@ -50,6 +50,20 @@ bool eventually(bool (*holds)(void *arg), void *arg)
 	return true;
 }
 
+int put_line(const char *path, const char *line)
+{
+	ssize_t length = strlen(line);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, line, length) != length)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
 /* Calls @each with every "name value" line of @path. */
 static int each_counter(const char *path, void (*each)(const char *, long, void *), void *arg)
 {

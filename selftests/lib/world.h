@@ -47,6 +47,9 @@ long counter(const char *name);
 /* The same from any file of "name value" lines. */
 long counter_of(const char *path, const char *name);
 
+/* Writes it to a file that takes it whole, as those of the kernel do: 0 or -errno. */
+int put_line(const char *path, const char *line);
+
 /* Runs @body in a child and gives its answer: 0, or the -errno that it returned. */
 int in_child(int (*body)(void *arg), void *arg);
 
