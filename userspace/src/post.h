@@ -31,7 +31,7 @@ struct chunk {
 	__u32 slot_state;
 	__u32 num;
 	__u32 num_sges;
-	__u32 generation;
+	__u64 generation;
 	struct ibchan_cq *cqs[CHUNK_WRS];
 	struct ibchan_submit_wr wrs[CHUNK_WRS];
 	struct ibchan_submit_sge sges[CHUNK_SGES];
