@@ -76,6 +76,21 @@ build_module() {
 	echo "$module"
 }
 
+# died_booting RESULTS NUMBER: whether the guest's kernel panicked before its first process had a
+# root, where nothing of this tree had run yet. It happens once in some thousand boots of an
+# emulated machine, and is worth another one; a kernel that dies each time is given up after
+# boot NUMBER 3.
+died_booting() {
+	local log=$1/console.log
+
+	if [ "$2" -ge 3 ] || grep -q ' booted$' "$1/.vm/times" 2>/dev/null ||
+		! grep -q 'Kernel panic' "$log" 2>/dev/null; then
+		return 1
+	fi
+	tail -n 40 "$log" >&2
+	note "the kernel died while it booted; booting again"
+}
+
 # lock NAME: held until the script ends; the second of two concurrent runs finds the work done.
 lock() {
 	local file
