@@ -18,8 +18,6 @@
  */
 #include <linux/errno.h>
 #include <linux/indirect_call_wrapper.h>
-#include <linux/ktime.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -28,14 +26,8 @@
 #include "internal.h"
 #include "work.h"
 
-/* Completions that one call of the worker retires before it lets others run. */
-#define REAP_WORK_BUDGET	256
-
 /* Room for 120 channels with the default queues; a quarter of a megabyte on soft-RoCE. */
 #define DEFAULT_ENTRIES		4096
-
-/* How long a waiter polls before it sleeps; a context switch costs about this. */
-#define SPIN_NS			(10 * NSEC_PER_USEC)
 
 static bool cq_try_own(struct ibchan_cq *cq)
 {
@@ -255,6 +247,16 @@ int ibchan_cq_reap(struct ibchan_cq *cq, int budget)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_reap, IBCHAN_NS);
 
+/*
+ * Nobody solicits writes of credits, and who sleeps wants any completion: his own wish
+ * was dropped if nothing was in flight when he fell asleep.
+ */
+static bool solicited_will_do(struct ibchan_cq *cq)
+{
+	return (cq->mode & IBCHAN_CQ_SOLICITED) && !atomic_read(&cq->tells) &&
+	       !wq_has_sleeper(&cq->wait);
+}
+
 /**
  * ibchan_cq_arm - have the cq reaped by itself while works are in flight
  * @cq: the queue
@@ -269,10 +271,8 @@ void ibchan_cq_arm(struct ibchan_cq *cq)
 	if (!atomic_read(&cq->in_flight))
 		return;
 	set_bit(CQ_WANTED, &cq->flags);
-	/* Nobody solicits writes of credits. */
-	set_bit((cq->mode & IBCHAN_CQ_SOLICITED) && !atomic_read(&cq->tells) ?
-		CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
-	ibchan_cq_reap(cq, REAP_WORK_BUDGET);
+	set_bit(solicited_will_do(cq) ? CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
+	ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_arm, IBCHAN_NS);
 
@@ -305,7 +305,7 @@ void ibchan_cq_wake_broken(struct ibchan_cq *cq)
 	if ((cq->mode & IBCHAN_CQ_POLLED) && !test_bit(CQ_WANTED, &cq->flags))
 		return;
 	set_bit(CQ_ARM, &cq->flags);
-	ibchan_cq_reap(cq, REAP_WORK_BUDGET);
+	ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
 }
 
 /* That there was more than a batch is no wish to be called back. */
@@ -314,7 +314,7 @@ static void cq_reap_work(struct work_struct *work)
 	struct ibchan_cq *cq = container_of(work, struct ibchan_cq, reap_work);
 
 	if ((cq->mode & IBCHAN_CQ_POLLED) && !test_and_clear_bit(CQ_WANTED, &cq->flags))
-		ibchan_cq_reap(cq, REAP_WORK_BUDGET);
+		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
 	else
 		ibchan_cq_arm(cq);
 }
@@ -633,119 +633,6 @@ void ibchan_cq_put(struct ibchan_cq *cq)
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_put, IBCHAN_NS);
 
 /**
- * ibchan_cq_wake - have waiters look at their condition again
- * @cq: the queue
- *
- * Context: any.
- */
-void ibchan_cq_wake(struct ibchan_cq *cq)
-{
-	wake_up_all(&cq->wait);
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_cq_wake, IBCHAN_NS);
-
-/* Polls for a moment, as long as nothing else wants the cpu. */
-static int cq_spin(struct ibchan_cq *cq, const struct ibchan_wait *wait)
-{
-	u64 end = ktime_get_ns() + SPIN_NS;
-	int ret;
-
-	do {
-		ibchan_cq_reap(cq, REAP_WORK_BUDGET);
-		ret = wait->ready(wait->arg);
-		if (ret || test_bit(CQ_DEAD, &cq->flags) ||
-		    signal_pending_state(wait->state, current))
-			return ret;
-		cpu_relax();
-	} while (!need_resched() && ktime_get_ns() < end);
-	return 0;
-}
-
-/* Why a waiter should not sleep, or 0. */
-static int cq_should_wake(struct ibchan_cq *cq, const struct ibchan_wait *wait)
-{
-	int ret = wait->ready(wait->arg);
-
-	if (ret)
-		return ret;
-	if (test_bit(CQ_DEAD, &cq->flags))
-		return -ENODEV;
-	if (signal_pending_state(wait->state, current))
-		return -EINTR;
-	if (wait->deadline != KTIME_MAX && ktime_compare(ktime_get(), wait->deadline) >= 0)
-		return -ETIMEDOUT;
-	return 0;
-}
-
-static int cq_sleep(struct ibchan_cq *cq, const struct ibchan_wait *wait)
-{
-	ktime_t deadline = wait->deadline;
-	DEFINE_WAIT(entry);
-	int ret;
-
-	for (;;) {
-		prepare_to_wait(&cq->wait, &entry, wait->state);
-		set_bit(CQ_ARM, &cq->flags);
-		ibchan_cq_reap(cq, REAP_WORK_BUDGET);
-		ret = cq_should_wake(cq, wait);
-		if (ret)
-			break;
-		schedule_hrtimeout(deadline == KTIME_MAX ? NULL : &deadline, HRTIMER_MODE_ABS);
-	}
-	finish_wait(&cq->wait, &entry);
-	return ret;
-}
-
-/**
- * ibchan_cq_wait_for - reap until a condition holds
- * @cq: the queue; the caller has a reference
- * @wait: the condition, and how long
- *
- * Context: process, may sleep.
- * Return: as ibchan_cq_wait().
- */
-int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
-{
-	int ret = wait->deadline ? cq_spin(cq, wait) : 0;
-
-	if (!ret)
-		ret = cq_sleep(cq, wait);
-	ibchan_cq_leave(cq);
-	return ret;
-}
-
-/**
- * ibchan_cq_wait - reap until a condition holds
- * @cq: the queue; the caller has a reference
- * @ready: returns 0 to go on, a positive number when the condition holds, or a
- *	negative errno to give up; called in any task state, must not sleep
- * @arg: for @ready
- * @timeout_ns: how long; negative: no limit; 0: reap and look once
- *
- * Polls for a moment, then sleeps. A cq that is IBCHAN_CQ_POLLED is not armed
- * afterwards, unless somebody has asked for that before.
- *
- * Context: process, may sleep.
- * Return: what @ready returned, if not 0; -ETIMEDOUT; -EINTR when a signal is
- * pending; -ENODEV when the device is gone and the condition does not hold.
- */
-int ibchan_cq_wait(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg,
-		   s64 timeout_ns)
-{
-	struct ibchan_wait wait = {
-		.ready = ready,
-		.arg = arg,
-		.deadline = KTIME_MAX,
-		.state = TASK_INTERRUPTIBLE,
-	};
-
-	if (timeout_ns >= 0)
-		wait.deadline = timeout_ns ? ktime_add_safe(ktime_get(), timeout_ns) : 0;
-	return ibchan_cq_wait_for(cq, &wait);
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_cq_wait, IBCHAN_NS);
-
-/**
  * ibchan_cq_poll - take completions from a cq that keeps them
  * @cq: made with IBCHAN_CQ_KEEP
  * @completions: filled, oldest first
@@ -770,30 +657,3 @@ int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions, 
 	return taken + ibchan_kept_take(cq->kept, completions + taken, num - taken);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_poll, IBCHAN_NS);
-
-/* Pairs with the release when the marker is done: all before it is retired. */
-static bool marker_came(const int *drained)
-{
-	return smp_load_acquire(drained); /* see above */
-}
-
-/* For a drain: until the marker has come or the deadline has. */
-bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,
-			    unsigned long deadline)
-{
-	DEFINE_WAIT(wait);
-	unsigned long now;
-
-	for (;;) {
-		prepare_to_wait(&cq->wait, &wait, TASK_UNINTERRUPTIBLE);
-		set_bit(CQ_ARM, &cq->flags);
-		ibchan_cq_reap(cq, REAP_WORK_BUDGET);
-		now = jiffies;
-		if (marker_came(drained) || time_after_eq(now, deadline))
-			break;
-		schedule_timeout(deadline - now);
-	}
-	finish_wait(&cq->wait, &wait);
-	ibchan_cq_leave(cq);
-	return marker_came(drained);
-}

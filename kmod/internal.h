@@ -74,6 +74,9 @@ struct rdma_conn_param;
 /* Completions taken from a cq in one call of the driver. */
 #define IBCHAN_REAP_BATCH	16
 
+/* Completions that one call of a worker or a waiter retires before it lets others run. */
+#define IBCHAN_REAP_BUDGET	256
+
 /*
  * Each qp keeps one slot of each queue for the marker of its own drain, at least. Until
  * then the one of the send queue is the keepalive's.
@@ -644,12 +647,14 @@ void ibchan_cq_wake_broken(struct ibchan_cq *cq);
 int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, int queues,
 		      struct ibchan_reason *reason);
 void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries);
-int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait);
-bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,
-			    unsigned long deadline);
 void ibchan_cq_remove(struct ibchan_cq *cq);
 void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline);
 void ibchan_cq_release_verbs(struct ibchan_cq *cq);
+
+/* cq_wait.c */
+int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait);
+bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,
+			    unsigned long deadline);
 
 /* qp.c */
 int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason);

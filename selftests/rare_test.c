@@ -444,23 +444,7 @@ static int is_readable(int fd, int timeout_ms)
 	return poll(&pollfd, 1, timeout_ms) == 1;
 }
 
-/* @b's receives complete in a queue that only solicited messages wake. */
-static int open_solicited(struct side *side, __u32 entries)
-{
-	struct ibchan_cmd_cq_create cmd = {
-		.size = sizeof(cmd),
-		.flags = IBCHAN_CQ_CREATE_SOLICITED,
-		.device = side->device,
-		.entries = entries,
-	};
-	int rc = cmd_cq_create(side->fd, &cmd);
-
-	if (rc)
-		return rc;
-	side->ring = &side->own_ring;
-	return ring_map(side->ring, side->fd, &cmd);
-}
-
+/* The works of @b complete in a queue that only solicited messages wake. */
 FIXTURE(solicited)
 {
 	struct calm calm;
@@ -472,17 +456,12 @@ FIXTURE_SETUP(solicited)
 {
 	struct side_options options = rare_options();
 
-	memset(&self->b, 0, sizeof(self->b));
 	ASSERT_EQ(0, calm_begin(&self->calm));
 	ASSERT_EQ(0, side_open(&self->a, &options));
-	self->b.own_ring.fd = -1;
-	self->b.fd = node_open();
-	ASSERT_LE(0, self->b.fd);
-	ASSERT_EQ(0, device_open(self->b.fd, DEVICE_B, &self->b.device));
-	ASSERT_EQ(0, pd_alloc(self->b.fd, self->b.device, &self->b.pd));
-	ASSERT_EQ(0, open_solicited(&self->b, 64));
-	ASSERT_EQ(0, side_memory(&self->b, &options));
-	ASSERT_EQ(0, side_channel(&self->b, &options));
+	options.device = DEVICE_B;
+	options.ring_entries = 64;
+	options.cq_flags = IBCHAN_CQ_CREATE_SOLICITED;
+	ASSERT_EQ(0, side_open(&self->b, &options));
 	ASSERT_EQ(0, side_handshake(&self->a, &self->b.endpoint));
 	ASSERT_EQ(0, side_handshake(&self->b, &self->a.endpoint));
 }

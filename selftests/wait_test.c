@@ -404,6 +404,29 @@ TEST_F(wait, of_two_threads_on_one_queue_ends_for_both)
 	EXPECT_EQ(0, waiter_result(&waiters[1]));
 }
 
+/* Nothing is in flight when it falls asleep, and who posts then does not wait himself. */
+TEST_F(wait, on_an_empty_queue_for_solicited_messages_is_woken_by_any)
+{
+	struct side_options options = side_defaults();
+	struct waiter waiter = { .min = 1 };
+	struct side a, b;
+
+	ASSERT_EQ(0, side_open(&a, &options));
+	options.device = DEVICE_B;
+	options.cq_flags = IBCHAN_CQ_CREATE_SOLICITED;
+	ASSERT_EQ(0, side_open(&b, &options));
+	ASSERT_EQ(0, side_handshake(&a, &b.endpoint));
+	ASSERT_EQ(0, side_handshake(&b, &a.endpoint));
+	waiter.side = &b;
+	ASSERT_EQ(0, waiter_start(&waiter, wait_in_submit));
+	ASSERT_EQ(0, post_one(&b, receive(&b, 1)));
+	ASSERT_EQ(0, post_one(&a, message(&a, 1)));
+	EXPECT_EQ(0, waiter_result(&waiter));
+	EXPECT_EQ(1, ring_unread(b.ring));
+	side_close(&a);
+	side_close(&b);
+}
+
 TEST_F(wait, since_a_tail_ends_for_one_thread_though_another_reads_everything)
 {
 	struct waiter waiter = { .side = self->b, .min = 3, .tail = *self->b->ring->tail };

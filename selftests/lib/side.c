@@ -45,6 +45,7 @@ struct side_options side_defaults(void)
 int side_cq(struct side *side, const struct side_options *options)
 {
 	struct ibchan_cmd_cq_create cmd = {
+		.flags = options->cq_flags,
 		.device = side->device,
 		.entries = options->ring_entries,
 		.cq_entries = options->cq_entries,

@@ -13,6 +13,7 @@ struct side_options {
 	__u32 mr_access;
 	__u32 ring_entries;
 	__u32 cq_entries;
+	__u32 cq_flags;		/* IBCHAN_CQ_CREATE_... */
 	struct ibchan_params params;
 	struct ibchan_options options;
 };
