@@ -248,12 +248,12 @@ int ibchan_cq_reap(struct ibchan_cq *cq, int budget)
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_reap, IBCHAN_NS);
 
 /*
- * Nobody solicits writes of credits, and who sleeps wants any completion: his own wish
- * was dropped if nothing was in flight when he fell asleep.
+ * Who sleeps wants any completion; his own wish was dropped if nothing was in flight
+ * when he fell asleep.
  */
 static bool solicited_will_do(struct ibchan_cq *cq)
 {
-	return (cq->mode & IBCHAN_CQ_SOLICITED) && !atomic_read(&cq->tells) &&
+	return (cq->mode & IBCHAN_CQ_SOLICITED) && !atomic_read(&cq->unsolicited) &&
 	       !wq_has_sleeper(&cq->wait);
 }
 

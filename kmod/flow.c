@@ -219,13 +219,13 @@ static bool tell(struct ibchan_flow *flow)
 	flow->cqe.done = tell_done;
 	WRITE_ONCE(flow->telling, 1);
 	atomic_inc(&ch->send.cq->in_flight);
-	atomic_inc(&ch->send.cq->tells);
+	atomic_inc(&ch->send.cq->unsolicited);
 	ret = post_tell(flow, total);
 	if (!ret) {
 		flow->told = total;
 		return true;
 	}
-	atomic_dec(&ch->send.cq->tells);
+	atomic_dec(&ch->send.cq->unsolicited);
 	atomic_dec(&ch->send.cq->in_flight);
 	WRITE_ONCE(flow->telling, 0);
 	ibchan_channel_break(ch, ret);
@@ -237,7 +237,7 @@ static void end_tell(struct ibchan_flow *flow)
 {
 	struct ibchan_cq *cq = flow->ch->send.cq;
 
-	atomic_dec(&cq->tells);
+	atomic_dec(&cq->unsolicited);
 	cq->retired++;
 }
 

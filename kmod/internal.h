@@ -303,7 +303,8 @@ enum ibchan_cq_flag {
  * @mode: IBCHAN_CQ_*
  * @flags: enum ibchan_cq_flag
  * @in_flight: works posted and not retired
- * @tells: writes of credits in flight, which need an event of any kind
+ * @unsolicited: of those, writes of credits and drains' markers: nobody solicits them, and
+ *	their events must come
  * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
  * @wait: in-kernel waiters, and who waits for CQ_ARMED to clear
  * @reap_work: reaps when nobody waits
@@ -327,7 +328,7 @@ struct ibchan_cq {
 	u32 mode;
 	unsigned long flags;
 	atomic_t in_flight;
-	atomic_t tells;
+	atomic_t unsolicited;
 	int retired;
 	wait_queue_head_t wait;
 	struct work_struct reap_work;
@@ -696,7 +697,7 @@ int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
 void ibchan_queue_fini(struct ibchan_queue *queue);
 void ibchan_queue_end_silent(struct ibchan_queue *queue);
 void ibchan_queue_flush(struct ibchan_queue *queue);
-void ibchan_queue_give_marker_up(struct ibchan_queue *queue);
+void ibchan_queue_end_marker(struct ibchan_queue *queue);
 
 /* kept.c */
 extern const struct ibchan_sink ibchan_kept_sink;

@@ -498,6 +498,23 @@ TEST_F(solicited, a_waiting_submit_is_woken_by_any_message)
 	EXPECT_EQ(0, succeed(&self->a, 1, NULL));
 }
 
+static bool all_have_come(void *ring)
+{
+	return ring_unread(ring) == DEPTH;
+}
+
+/* The first of them wakes the queue; the others come while it is being emptied. */
+TEST_F(solicited, all_works_of_a_channel_that_breaks_come_by_themselves)
+{
+	unsigned int i;
+
+	ASSERT_EQ(0, post_receives(&self->b, 0, DEPTH, 16));
+	ASSERT_EQ(0, channel_break(self->b.fd, self->b.channel));
+	ASSERT_TRUE(eventually(all_have_come, self->b.ring));
+	for (i = 0; i < DEPTH; i++)
+		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(&self->b, i));
+}
+
 /* --- what can be asked for --- */
 
 TEST_F(rare, a_query_tells_what_a_request_may_ask_for)
