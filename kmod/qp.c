@@ -379,14 +379,9 @@ int ibchan_channel_times(struct ibchan_channel *ch, struct ibchan_times *times)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_times, IBCHAN_NS);
 
-static bool is_rxe(const struct ib_device *ib)
-{
-	return ib->ops.driver_id == RDMA_DRIVER_RXE;
-}
-
 static bool err_is_unsafe(const struct ib_qp *qp)
 {
-	return IBCHAN_RXE_ERR_IS_UNSAFE && is_rxe(qp->device);
+	return IBCHAN_RXE_ERR_IS_UNSAFE && qp->device->ops.driver_id == RDMA_DRIVER_RXE;
 }
 
 /**
@@ -399,7 +394,7 @@ static bool err_is_unsafe(const struct ib_qp *qp)
  */
 bool ibchan_err_keeps_mr(const struct ib_device *ib)
 {
-	return IBCHAN_RXE_ERR_KEEPS_MR && is_rxe(ib);
+	return IBCHAN_RXE_ERR_KEEPS_MR && ib->ops.driver_id == RDMA_DRIVER_RXE;
 }
 
 static bool has_drained(const struct ibchan_channel *ch)
@@ -493,20 +488,6 @@ bool ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline)
 	return true;
 }
 
-/*
- * Soft-RoCE queues a packet, which holds a reference of the qp, for a task of the qp, and
- * then touches the qp once more, when the task may have dropped that reference. A qp in
- * RESET is given no more packets, and who has just queued one is through behind a grace
- * period.
- */
-static void await_packets(struct ibchan_channel *ch)
-{
-	if (!is_rxe(ch->qp->device) || !ch->ready)
-		return;
-	qp_to_reset(ch);
-	synchronize_rcu_expedited();
-}
-
 /**
  * ibchan_qp_destroy - end all access of the device to the channel's memory
  * @ch: the channel
@@ -516,6 +497,5 @@ static void await_packets(struct ibchan_channel *ch)
  */
 int ibchan_qp_destroy(struct ibchan_channel *ch)
 {
-	await_packets(ch);
 	return ibchan_fault(IBCHAN_FAULT_QP_DESTROY) ?: ib_destroy_qp(ch->qp);
 }
