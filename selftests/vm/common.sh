@@ -79,16 +79,17 @@ build_module() {
 # died_booting RESULTS NUMBER: whether the guest's kernel panicked before its first process had a
 # root, where nothing of this tree had run yet. It happens once in some thousand boots of an
 # emulated machine, and is worth another one; a kernel that dies each time is given up after
-# boot NUMBER 3.
+# boot NUMBER 3. Keeps that console log.
 died_booting() {
 	local log=$1/console.log
 
 	if [ "$2" -ge 3 ] || grep -q ' booted$' "$1/.vm/times" 2>/dev/null ||
-		! grep -q 'Kernel panic' "$log" 2>/dev/null; then
+		! grep -q 'Kernel panic' "$log" 2>/dev/null || grep -q ibchan "$log"; then
 		return 1
 	fi
+	cp "$log" "$1/console-boot-$2.log"
 	tail -n 40 "$log" >&2
-	note "the kernel died while it booted; booting again"
+	note "the kernel died in boot $2 of 3, before anything was loaded; booting again"
 }
 
 # lock NAME: held until the script ends; the second of two concurrent runs finds the work done.
