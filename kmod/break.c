@@ -45,6 +45,9 @@ static bool mark_broken(struct ibchan_channel *ch, u32 error, u32 status)
 	WRITE_ONCE(ch->status, status);
 	ch->broken_at = jiffies;
 	ibchan_history_add(ch, IBCHAN_HISTORY_BROKEN, error, status, 0);
+	ch->on_cqs = true;
+	ibchan_cq_add_broken(ch->send.cq);
+	ibchan_cq_add_broken(ch->recv.cq);
 	return ibchan_channel_move_state(ch, IBCHAN_CHANNEL_BROKEN);
 }
 
@@ -179,19 +182,18 @@ bool ibchan_channel_has_posted(const struct ibchan_channel *ch)
 }
 
 /* Where a region depends on the markers, they are reaped even if the cq's owner sleeps. */
-static void await_flush(struct ibchan_channel *ch, struct ibchan_cq *cq)
+static void await_markers(struct ibchan_channel *ch)
 {
-	if (ibchan_err_keeps_mr(ch->qp->device))
-		ibchan_cq_arm(cq);
-	else
-		ibchan_cq_wake_broken(cq);
+	if (!ibchan_err_keeps_mr(ch->qp->device))
+		return;
+	ibchan_cq_arm(ch->send.cq);
+	ibchan_cq_arm(ch->recv.cq);
 }
 
 static void end_work(struct ibchan_channel *ch)
 {
 	if (ibchan_qp_end_work(ch)) {
-		await_flush(ch, ch->send.cq);
-		await_flush(ch, ch->recv.cq);
+		await_markers(ch);
 		return;
 	}
 	ch->connected = 0;

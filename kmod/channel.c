@@ -542,6 +542,15 @@ static void refuse_all(struct ibchan_channel *ch, bool device_gone)
 	cancel_work_sync(&ch->break_work);
 }
 
+/* The channel is closed, so that it does not break any more. */
+static void forget_broken(struct ibchan_channel *ch)
+{
+	if (!ch->on_cqs)
+		return;
+	ibchan_cq_drop_broken(ch->send.cq);
+	ibchan_cq_drop_broken(ch->recv.cq);
+}
+
 /**
  * ibchan_channel_stop - take the verbs objects of a channel apart
  * @ch: the channel
@@ -572,6 +581,7 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 	}
 	if (ret)
 		return;
+	forget_broken(ch);
 	release_queue(&ch->send);
 	release_queue(&ch->recv);
 	ibchan_mr_unpark(&ch->parked);

@@ -249,12 +249,12 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_reap, IBCHAN_NS);
 
 /*
  * Who sleeps wants any completion; his own wish was dropped if nothing was in flight
- * when he fell asleep.
+ * when he fell asleep. The barrier of that look is also that of @unsolicited.
  */
 static bool solicited_will_do(struct ibchan_cq *cq)
 {
-	return (cq->mode & IBCHAN_CQ_SOLICITED) && !atomic_read(&cq->unsolicited) &&
-	       !wq_has_sleeper(&cq->wait);
+	return (cq->mode & IBCHAN_CQ_SOLICITED) && !wq_has_sleeper(&cq->wait) &&
+	       !atomic_read(&cq->unsolicited);
 }
 
 /**
@@ -294,20 +294,6 @@ void ibchan_cq_reap_later(struct ibchan_cq *cq)
 	queue_work(ibchan_wq, &cq->reap_work);
 }
 
-/*
- * A channel has broken: what it flushes is an error, but not all devices take the
- * completion for one that wakes a cq for solicited ones only.
- */
-void ibchan_cq_wake_broken(struct ibchan_cq *cq)
-{
-	if (!(cq->mode & IBCHAN_CQ_SOLICITED))
-		return;
-	if ((cq->mode & IBCHAN_CQ_POLLED) && !test_bit(CQ_WANTED, &cq->flags))
-		return;
-	set_bit(CQ_ARM, &cq->flags);
-	ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
-}
-
 /* That there was more than a batch is no wish to be called back. */
 static void cq_reap_work(struct work_struct *work)
 {
@@ -344,6 +330,26 @@ static void cq_error(struct ib_event *event, void *context)
 static bool cq_is_wanted(struct ibchan_cq *cq)
 {
 	return test_bit(CQ_WANTED, &cq->flags) || !(cq->mode & IBCHAN_CQ_POLLED);
+}
+
+/*
+ * A channel has broken. What it flushes is an error, but not all devices take the
+ * completion for one that wakes a cq for solicited ones only. Any context but NMI.
+ */
+void ibchan_cq_add_broken(struct ibchan_cq *cq)
+{
+	atomic_inc(&cq->unsolicited);
+	/* Pairs with solicited_will_do(): who arms it now sees that, or is seen to want it. */
+	smp_mb__after_atomic();
+	if ((cq->mode & IBCHAN_CQ_SOLICITED) && !test_bit(CQ_DEAD, &cq->flags) &&
+	    cq_is_wanted(cq))
+		queue_work(ibchan_wq, &cq->reap_work);
+}
+
+/* It is closed. */
+void ibchan_cq_drop_broken(struct ibchan_cq *cq)
+{
+	atomic_dec(&cq->unsolicited);
 }
 
 /* May run with interrupts off, under locks of the driver: no verbs here. */

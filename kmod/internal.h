@@ -303,8 +303,8 @@ enum ibchan_cq_flag {
  * @mode: IBCHAN_CQ_*
  * @flags: enum ibchan_cq_flag
  * @in_flight: works posted and not retired
- * @unsolicited: of those, writes of credits and drains' markers: nobody solicits them, and
- *	their events must come
+ * @unsolicited: writes of credits in flight, which nobody solicits, and broken channels,
+ *	whose flushed works nobody does: while there are any, an event of any kind is wanted
  * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
  * @wait: in-kernel waiters, and who waits for CQ_ARMED to clear
  * @reap_work: reaps when nobody waits
@@ -506,6 +506,7 @@ struct ibchan_channel {
 	u32 error;
 	u32 status;
 	bool device_gone;
+	bool on_cqs;			/* its cqs know that it has broken */
 	bool asked;
 	bool telling;
 	bool tell_later;
@@ -644,7 +645,8 @@ void ibchan_cq_sweep(struct ibchan_cq *cq);
 void ibchan_cq_notify(struct ibchan_cq *cq);
 void ibchan_cq_reap_later(struct ibchan_cq *cq);
 void ibchan_cq_leave(struct ibchan_cq *cq);
-void ibchan_cq_wake_broken(struct ibchan_cq *cq);
+void ibchan_cq_add_broken(struct ibchan_cq *cq);
+void ibchan_cq_drop_broken(struct ibchan_cq *cq);
 int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, int queues,
 		      struct ibchan_reason *reason);
 void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries);
@@ -697,7 +699,7 @@ int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
 void ibchan_queue_fini(struct ibchan_queue *queue);
 void ibchan_queue_end_silent(struct ibchan_queue *queue);
 void ibchan_queue_flush(struct ibchan_queue *queue);
-void ibchan_queue_end_marker(struct ibchan_queue *queue);
+void ibchan_queue_give_marker_up(struct ibchan_queue *queue);
 
 /* kept.c */
 extern const struct ibchan_sink ibchan_kept_sink;

@@ -407,7 +407,9 @@ static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
 	struct ibchan_queue *queue = container_of(wc->wr_cqe, struct ibchan_queue, marker);
 
 	ibchan_queue_end_silent(queue);
-	ibchan_queue_end_marker(queue);
+	queue->cq->retired++;
+	/* Pairs with the acquire of who waits for the drain. */
+	smp_store_release(&queue->drained, 1);
 	/* Pairs with itself: whichever of the two markers is done last sees the other one. */
 	smp_mb();
 	if (ibchan_err_keeps_mr(ib->device) && has_drained(queue->channel))
@@ -422,12 +424,10 @@ static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
 	queue->marker.done = marker_done;
 	queue->marked = 1;
 	atomic_inc(&queue->cq->in_flight);
-	atomic_inc(&queue->cq->unsolicited);
 	if (queue == &queue->channel->send && ibchan_watch_defers_marker(queue->channel))
 		return;
 	if (!post(qp, &queue->marker))
 		return;
-	atomic_dec(&queue->cq->unsolicited);
 	atomic_dec(&queue->cq->in_flight);
 	queue->marked = 0;
 }

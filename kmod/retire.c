@@ -179,10 +179,9 @@ void ibchan_queue_end_silent(struct ibchan_queue *queue)
 		work_retire(ibchan_work_at(queue, credit->retired), &succeeded);
 }
 
-/* The marker has come, or what counts as posted will not. Under the right to reap the cq. */
-void ibchan_queue_end_marker(struct ibchan_queue *queue)
+/* A marker that counts as posted will not come. Under the right to reap the cq. */
+void ibchan_queue_give_marker_up(struct ibchan_queue *queue)
 {
-	atomic_dec(&queue->cq->unsolicited);
 	queue->cq->retired++;
 	/* Pairs with the acquire of who waits for the drain. */
 	smp_store_release(&queue->drained, 1);
@@ -204,7 +203,7 @@ void ibchan_queue_flush(struct ibchan_queue *queue)
 	if (queue == &queue->channel->send)
 		ibchan_watch_flush(queue->channel);
 	if (queue->marked && !queue->drained)
-		ibchan_queue_end_marker(queue);
+		ibchan_queue_give_marker_up(queue);
 	if (queue == &queue->channel->send && queue->channel->flow)
 		ibchan_flow_flush(queue->channel->flow);
 }

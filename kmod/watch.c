@@ -88,7 +88,7 @@ static void probe_done(struct ib_cq *ib, struct ib_wc *wc)
 		ibchan_channel_fail_send(ch, wc);
 	if (place == WATCH_PLACE_PROBE_THEN_MARKER &&
 	    ibchan_post_send_marker(ch->qp, &queue->marker))
-		ibchan_queue_end_marker(queue);
+		ibchan_queue_give_marker_up(queue);
 }
 
 /* The caller holds the post lock and the channel is connected. */

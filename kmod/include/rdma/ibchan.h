@@ -242,7 +242,8 @@ struct ibchan_dmabuf {
 /*
  * Flags of a cq. What a device takes for an error that wakes a solicited cq is its
  * own matter: soft-RoCE leaves failed sends out, so give them another cq, or break
- * the channel, which looks. A keepalive that is out reaps any cq, now and then.
+ * the channel: until a broken channel is closed, any completion wakes its cqs. A
+ * keepalive that is out reaps any cq, now and then.
  */
 #define IBCHAN_CQ_POLLED	0x1U	/* its owner reaps, polls, waits or arms; else posts do */
 #define IBCHAN_CQ_KEEP		0x2U	/* completions stay until ibchan_cq_poll() takes them */

@@ -72,9 +72,10 @@ int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
  * @error: details; NULL is fine
  *
  * Its descriptor becomes readable for receives whose peer has said
- * IBCHAN_WR_SOLICITED, and for errors as far as the device reports them; other
- * completions are there as well then, but wake nobody before, and polls may not
- * see them before. Waiting calls are woken by any completion.
+ * IBCHAN_WR_SOLICITED, for errors as far as the device reports them, and from the
+ * break of a channel on it until that is closed for anything; other completions are
+ * there as well then, but wake nobody before, and polls may not see them before.
+ * Waiting calls are woken by any completion.
  *
  * Return: as ibchan_cq_create().
  */
