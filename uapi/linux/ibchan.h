@@ -395,9 +395,10 @@ struct ibchan_cmd_mr_reg_dmabuf {
  *
  * With IBCHAN_CQ_CREATE_SOLICITED a poll of @out_fd is woken by what comes from a
  * peer's IBCHAN_WR_SOLICITED, and by errors as far as the device reports those
- * (soft-RoCE does not for sends); from the break of a channel on it until that is
- * closed, by any completion. Others wait in the queue until then, or until the next
- * submit on it. A waiting submit is woken by any completion.
+ * (soft-RoCE does not for sends, nor before 7.2 for a peer that is refused access);
+ * from the break of a channel on it until that is closed, by any completion. Others
+ * wait in the queue until then, or until the next submit on it. A waiting submit is
+ * woken by any completion.
  */
 struct ibchan_cmd_cq_create {
 	__u32 size;
