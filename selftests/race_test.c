@@ -5,6 +5,8 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <stdio.h>
+#include <sys/utsname.h>
 
 #include "example.h"
 #include "test.h"
@@ -464,12 +466,28 @@ FIXTURE_TEARDOWN(ended)
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
+/*
+ * From 6.2 on and before 7.2, where a queue pair fails by itself, soft-RoCE runs a write of the
+ * peer that is just under way once more, and forgets its first reference of the region (in
+ * rxe_resp.c do_complete() goes back to RESPST_CHK_RESOURCE). No user of it can help that.
+ */
+static bool driver_forgets_regions(void)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname name;
+
+	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       ((major == 6 && minor >= 2) || (major == 7 && minor < 2));
+}
+
 /* Also where the device still has the last packet that named it. */
 TEST_F(ended, leaves_a_region_that_goes_at_once)
 {
 	__u64 ms = ~0ULL;
 	unsigned int i;
 
+	if (variant->ending.end == run_forbidden_write && driver_forgets_regions())
+		SKIP(return, "this soft-RoCE may keep the region for 50 s");
 	for (i = 0; i < 10 * rounds(); i++) {
 		ASSERT_EQ(0, end_and_deregister(&self->side, &self->peer, &variant->ending, &ms));
 		ASSERT_GT(patience_ms() / 2, ms);
