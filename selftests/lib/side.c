@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -52,6 +53,7 @@ int side_cq(struct side *side, const struct side_options *options)
 	};
 	int rc = cmd_cq_create(side->fd, &cmd);
 
+	side->reason = cmd.reason;
 	if (rc)
 		return rc;
 	side->ring = &side->own_ring;
@@ -76,6 +78,7 @@ int side_memory(struct side *side, const struct side_options *options)
 	side->length = options->memory;
 	cmd.addr = address(side->memory);
 	rc = cmd_mr_reg(side->fd, &cmd);
+	side->reason = cmd.reason;
 	side->mr = cmd.out_mr;
 	side->rkey = cmd.out_rkey;
 	return rc;
@@ -92,6 +95,7 @@ int side_channel(struct side *side, const struct side_options *options)
 	};
 	int rc = cmd_channel_build(side->fd, &cmd);
 
+	side->reason = cmd.reason;
 	side->channel = cmd.out_channel;
 	side->params = cmd.params;
 	side->endpoint = cmd.out_endpoint;
@@ -164,8 +168,10 @@ int side_handshake(struct side *side, const struct ibchan_endpoint *peer)
 		.channel = side->channel,
 		.endpoint = *peer,
 	};
+	int rc = cmd_channel_handshake(side->fd, &cmd);
 
-	return cmd_channel_handshake(side->fd, &cmd);
+	side->reason = cmd.reason;
+	return rc;
 }
 
 int side_query(const struct side *side, struct ibchan_cmd_channel_query *cmd)
@@ -223,11 +229,29 @@ int pair_connect(struct pair *pair)
 	return side_handshake(pair->b, &pair->a->endpoint);
 }
 
+/* What tests ask for is right: a refusal of it is a riddle without its reason. */
+static void tell_reasons(const struct pair *pair)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		const struct ibchan_reason *why = &pair->sides[i].reason;
+
+		fprintf(stderr, "# side %d: fd %d, channel %u, reason %u: %llu %llu %llu\n", i,
+			pair->sides[i].fd, pair->sides[i].channel, why->code, why->value[0],
+			why->value[1], why->value[2]);
+	}
+}
+
 int pair_open(struct pair *pair, enum pair_shape shape, const struct side_options *options)
 {
 	int rc = pair_build(pair, shape, options);
 
-	return rc ? rc : pair_connect(pair);
+	if (!rc)
+		rc = pair_connect(pair);
+	if (rc == -EINVAL)
+		tell_reasons(pair);
+	return rc;
 }
 
 void pair_close(struct pair *pair)
