@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Works with done(): contexts, batches, no allocation on the path. */
+#include <linux/cpu.h>
+#include <linux/cpumask.h>
 #include <linux/interrupt.h>
 #include <linux/kallsyms.h>
 #include <linux/string.h>
@@ -228,26 +230,55 @@ static void saw_cache_alloc(void *data, unsigned long caller, const void *memory
 	note_caller(caller);
 }
 
+static struct cpumask away;
+
+static void bring_cpus_back(struct world *w)
+{
+	int cpu;
+
+	for_each_cpu(cpu, &away)
+		expect_eq(w, add_cpu(cpu), 0);
+}
+
+static bool send_cpus_away(struct world *w)
+{
+	int cpu;
+
+	cpumask_copy(&away, cpu_online_mask);
+	cpumask_clear_cpu(0, &away);
+	for_each_cpu(cpu, &away)
+		if (!expect_eq(w, remove_cpu(cpu), 0))
+			cpumask_clear_cpu(cpu, &away);
+	if (expect_eq(w, num_online_cpus(), 1))
+		return true;
+	bring_cpus_back(w);
+	return false;
+}
+
 /*
- * Once a case: a tracepoint that comes or goes rewrites code that the other CPUs are running,
- * and an emulated CPU may keep an instruction that was only there in between.
+ * A tracepoint that comes or goes rewrites code. An emulated CPU that is about to run it
+ * just then may keep an instruction that was only there in between, so the others are away.
  */
 static int watch(struct world *w)
 {
 	WRITE_ONCE(noting, false);
-	if (!expect_eq(w, register_trace_kmalloc(saw_kmalloc, NULL), 0))
-		return -ENODEV;
-	if (expect_eq(w, register_trace_kmem_cache_alloc(saw_cache_alloc, NULL), 0))
-		return 0;
-	unregister_trace_kmalloc(saw_kmalloc, NULL);
+	if (!send_cpus_away(w))
+		return -EBUSY;
+	if (expect_eq(w, register_trace_kmalloc(saw_kmalloc, NULL), 0)) {
+		if (expect_eq(w, register_trace_kmem_cache_alloc(saw_cache_alloc, NULL), 0))
+			return 0;
+		unregister_trace_kmalloc(saw_kmalloc, NULL);
+	}
+	bring_cpus_back(w);
 	return -ENODEV;
 }
 
-static void unwatch(void)
+static void unwatch(struct world *w)
 {
 	unregister_trace_kmalloc(saw_kmalloc, NULL);
 	unregister_trace_kmem_cache_alloc(saw_cache_alloc, NULL);
 	tracepoint_synchronize_unregister();
+	bring_cpus_back(w);
 }
 
 /* From here on allocations are noted, from anywhere in the kernel. */
@@ -312,7 +343,7 @@ static void neither_post_nor_completion_allocates(struct world *w)
 		return;
 	for (round = 0; round < 100; round++)
 		note_exchange(w, jobs, &tally);
-	unwatch();
+	unwatch(w);
 	expect_eq(w, tally.ours, 0);
 	/* The driver's own packets show that allocations are seen at all. */
 	expect(w, tally.all >= 100);
@@ -330,7 +361,7 @@ static void building_a_channel_is_seen_to_allocate(struct world *w)
 	side_close(&w->side[0]);
 	w->side[0].ch = side_build(&w->side[0], &init.params);
 	note_end();
-	unwatch();
+	unwatch(w);
 	expect(w, allocations_of_ibchan() > 0);
 }
 
