@@ -54,16 +54,18 @@ static int do_map(struct scene *scene, const struct deed *deed)
 {
 	size_t length = deed->value % 4 ? scene->objects.side.ring->size : deed->value % 65536;
 	int flags = deed->flags & 0x8 ? MAP_PRIVATE : MAP_SHARED;
-	void *map = mmap(NULL, length, deed->flags & (PROT_READ | PROT_WRITE | PROT_EXEC), flags,
+	char *map = mmap(NULL, length, deed->flags & (PROT_READ | PROT_WRITE | PROT_EXEC), flags,
 			 scene_fd(scene, deed->flags >> 4), deed->offset & ~4095ULL);
-	int rc = map == MAP_FAILED ? -errno : 0;
+	/* A part of it may go on its own; where it was, another thread may have something. */
+	size_t part = deed->flags & 0x80 ? 4096 : 0;
 
-	/* A part of it may go on its own. */
-	if (!rc && deed->flags & 0x80)
-		munmap(map, 4096);
-	if (!rc)
-		munmap(map, length);
-	return rc;
+	if (map == MAP_FAILED)
+		return -errno;
+	if (part)
+		munmap(map, part);
+	if (length > part)
+		munmap(map + part, length - part);
+	return 0;
 }
 
 static int do_poll(struct scene *scene, const struct deed *deed)

@@ -300,6 +300,12 @@ void engine_run(struct shared *shared)
 		fail(shared, NULL, "there is no place for the arena");
 		return;
 	}
+	for (i = 0; i < shared->threads; i++) {
+		if (runner_open(&engine.racers[i].runner, i)) {
+			fail(shared, NULL, "there is no place for a room");
+			return;
+		}
+	}
 	pthread_mutex_init(&engine.learning, NULL);
 	pthread_barrier_init(&engine.meeting, NULL, shared->threads + 1);
 	for (i = 0; i < shared->threads; i++)

@@ -2,9 +2,30 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "runner.h"
 #include "work.h"
+
+/*
+ * An address of a room with a bit turned over must not be one of the fuzzer's own memory, nor
+ * of the next room, the arena or a ring: all of these differ in more than one bit.
+ */
+#define ROOM_PLACE	(sizeof(void *) == 8 ? 0x103050000000ULL : 0x45500000ULL)
+#define ROOM_STRIDE	(sizeof(void *) == 8 ? 0x330000000ULL : 0x330000ULL)
+#define PAGE		4096
+
+int runner_open(struct runner *runner, unsigned int n)
+{
+	void *place = (void *)(uintptr_t)(ROOM_PLACE + n * ROOM_STRIDE);
+	char *pages = mmap(place, 3 * PAGE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (pages == MAP_FAILED)
+		return -errno;
+	runner->room = (struct room *)(pages + PAGE);
+	return 0;
+}
 
 static __u64 meaning(const struct runner *runner, const struct patch *patch, __u64 before)
 {
@@ -32,7 +53,7 @@ static __u64 meaning(const struct runner *runner, const struct patch *patch, __u
 
 static void apply(struct runner *runner, const struct patch *patch)
 {
-	void *place = (char *)&runner->room + patch->offset;
+	void *place = (char *)runner->room + patch->offset;
 	__u64 value = 0;
 
 	memcpy(&value, place, patch->width);
@@ -63,7 +84,7 @@ static void fill_wrs(struct room *room, const struct scene *scene)
 static void fill_room(struct runner *runner, unsigned int action)
 {
 	const struct scene *scene = runner->scene;
-	struct room *room = &runner->room;
+	struct room *room = runner->room;
 
 	memset(room, 0, sizeof(*room));
 	if (action == NUM_EXAMPLES)
@@ -127,7 +148,7 @@ static bool is_ordinary(const struct room *room, unsigned int action)
 
 static void keep(struct runner *runner, const struct step *step, unsigned int n)
 {
-	const struct room *room = &runner->room;
+	const struct room *room = runner->room;
 
 	if (!is_ordinary(room, step->action))
 		return;
@@ -140,7 +161,7 @@ static void keep(struct runner *runner, const struct step *step, unsigned int n)
 
 static int run_command(struct runner *runner, const struct step *step, unsigned int n)
 {
-	struct room *room = &runner->room;
+	struct room *room = runner->room;
 	int rc;
 
 	bound_the_wait(room, step->action);
@@ -164,17 +185,17 @@ struct outcome runner_step(struct runner *runner, const struct program *program,
 	fill_room(runner, step->action);
 	for (i = 0; i < step->num_patches; i++)
 		apply(runner, &step->patches[i]);
-	given = word_of(&runner->room, step->action, FIELD_REASON);
+	given = word_of(runner->room, step->action, FIELD_REASON);
 	if (step->action == NUM_EXAMPLES) {
 		kcov_start(runner->kcov);
-		outcome.rc = deed_do(runner->scene, &runner->room.deed);
+		outcome.rc = deed_do(runner->scene, &runner->room->deed);
 	} else {
 		outcome.rc = run_command(runner, step, n);
 	}
 	outcome.fresh = kcov_stop(runner->kcov, runner->cover);
-	reason = word_of(&runner->room, step->action, FIELD_REASON);
+	reason = word_of(runner->room, step->action, FIELD_REASON);
 	/* What is there unchanged is not the kernel's. */
-	if (reason == given || !is_ordinary(&runner->room, step->action))
+	if (reason == given || !is_ordinary(runner->room, step->action))
 		reason = 0;
 	if (cover_answer(runner->cover, step->action, outcome.rc, reason))
 		outcome.fresh = true;
