@@ -35,7 +35,7 @@ struct side {
 	size_t length;
 	struct ibchan_params params;
 	struct ibchan_endpoint endpoint;
-	struct ibchan_reason reason;	/* of the last command that was refused, if it tells one */
+	struct ibchan_reason reason;	/* what the last command that can tell one has told */
 };
 
 /* A new file, with a channel that has no peer yet. */
