@@ -113,6 +113,51 @@ static void tell_broken(struct ibchan_channel *ch, u32 error)
 		call_broken(ch, error);
 }
 
+/* The first error of a channel that takes work, or is about to. */
+static void note_failure(struct ibchan_channel *ch, u32 error, u32 status)
+{
+	unsigned long flags;
+	bool first;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	first = mark_broken(ch, error, status);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (first)
+		tell_broken(ch, error);
+}
+
+static void sweep_cq(struct ibchan_cq *cq)
+{
+	ibchan_cq_own(cq);
+	ibchan_cq_sweep(cq);
+	ibchan_cq_disown(cq);
+	ibchan_cq_leave(cq);
+}
+
+/*
+ * Two cqs are reaped in any order, so what was flushed may be seen before the failure that
+ * it comes from. That lies in one of them by now, or nothing tells why.
+ */
+void ibchan_channel_cause_work(struct work_struct *work)
+{
+	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, cause_work);
+
+	sweep_cq(ch->send.cq);
+	sweep_cq(ch->recv.cq);
+	note_failure(ch, ibchan_status_error(IB_WC_WR_FLUSH_ERR), IB_WC_WR_FLUSH_ERR);
+}
+
+/* The work is queued under the lock for the same reason as in ibchan_channel_break(). */
+static void look_for_cause(struct ibchan_channel *ch)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	if (ch->state < IBCHAN_CHANNEL_BROKEN)
+		queue_work(ibchan_wq, &ch->cause_work);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+}
+
 /*
  * The device has reported an error, so it has moved the qp to ERR by itself, or
  * is about to. That is left to it: soft-RoCE reports first and then tells the
@@ -121,8 +166,6 @@ static void tell_broken(struct ibchan_channel *ch, u32 error)
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 {
 	u32 state = READ_ONCE(ch->state);
-	unsigned long flags;
-	bool first;
 
 	/* A broken channel flushes its works, one after the other. */
 	if (state >= IBCHAN_CHANNEL_BROKEN)
@@ -132,12 +175,11 @@ void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 		if (state == IBCHAN_CHANNEL_CONNECTING)
 			return;
 		error = ECONNRESET;
+	} else if (status == IB_WC_WR_FLUSH_ERR && ch->send.cq != ch->recv.cq) {
+		look_for_cause(ch);
+		return;
 	}
-	spin_lock_irqsave(&ch->state_lock, flags);
-	first = mark_broken(ch, error, status);
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (first)
-		tell_broken(ch, error);
+	note_failure(ch, error, status);
 }
 
 /**

@@ -67,6 +67,7 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	spin_lock_init(&ch->state_lock);
 	init_waitqueue_head(&ch->state_wait);
 	ibchan_history_init(&ch->history);
+	INIT_WORK(&ch->cause_work, ibchan_channel_cause_work);
 	INIT_WORK(&ch->break_work, ibchan_channel_break_work);
 	INIT_WORK(&ch->close_work, channel_close_work);
 	ch->state = IBCHAN_CHANNEL_PREPARED;
@@ -539,6 +540,7 @@ static void refuse_all(struct ibchan_channel *ch, bool device_gone)
 		ibchan_history_add(ch, IBCHAN_HISTORY_CLOSED, device_gone ? ENODEV : 0, 0, 0);
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 	ibchan_channel_await_posters(ch);
+	cancel_work_sync(&ch->cause_work);
 	cancel_work_sync(&ch->break_work);
 }
 

@@ -462,6 +462,7 @@ struct ibchan_path {
  * @tell_later: the channel has broken meanwhile; under @state_lock
  * @broken_at: when it broke, in jiffies; 0: it has not
  * @leaked: the device would not let go of it
+ * @cause_work: finds out what has failed when only its consequences were seen
  * @break_work: moves the qp to ERR, and where it must, later to RESET
  * @close_work: closes what was given up in atomic context
  * @service: belongs to its domain: does not hold it, and may register memory
@@ -512,6 +513,7 @@ struct ibchan_channel {
 	bool tell_later;
 	unsigned long broken_at;
 	int leaked;
+	struct work_struct cause_work;
 	struct work_struct break_work;
 	struct work_struct close_work;
 	int service;

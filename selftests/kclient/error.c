@@ -9,13 +9,18 @@
 #include "suites.h"
 
 /* Gives up soon, for cases in which nobody answers. */
+static void impatient(struct pair_init *init)
+{
+	pair_defaults(init);
+	init->params.ack_timeout = 8;
+	init->params.ack_retries = 1;
+}
+
 static int impatient_pair(struct world *w)
 {
 	struct pair_init init;
 
-	pair_defaults(&init);
-	init.params.ack_timeout = 8;
-	init.params.ack_retries = 1;
+	impatient(&init);
 	return world_pair(w, &init);
 }
 
@@ -123,6 +128,42 @@ static void a_peer_that_has_gone_is_a_retry_error(struct world *w)
 	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 8), 1, &outcome), -ETIMEDOUT);
 	expect_error(w, &outcome.completion, IBCHAN_STATUS_RETRY_EXC_ERR, ETIMEDOUT,
 		     IBCHAN_CLASS_TIMEOUT);
+}
+
+static void reap_until_ended(struct ibchan_cq *cq, struct job *job)
+{
+	ktime_t end = after_ms(patience);
+
+	while (!atomic_read(&job->ended) && ktime_before(ktime_get(), end)) {
+		ibchan_cq_reap(cq, 1);
+		wait_event_timeout(job->world->wait, 0, 1);
+	}
+}
+
+/* Nobody but the case looks at the cqs, and it never looks at the one that says why. */
+static void the_cause_counts_though_its_flushes_are_seen_first(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct job *jobs = world_jobs(w, 2);
+	struct pair_init init;
+
+	impatient(&init);
+	init.two_cqs = 1;
+	init.cq_flags = IBCHAN_CQ_POLLED;
+	if (!jobs || world_pair(w, &init))
+		return;
+	expect_eq(w, job_receive(&jobs[0], a, 64, 64), 0);
+	side_close(&w->side[1]);
+	expect_eq(w, job_send(&jobs[1], a, 0, 8), 0);
+	reap_until_ended(a->recv_cq, &jobs[0]);
+	if (!expect_soon(w, atomic_read(&a->broken)))
+		return;
+	expect_eq(w, jobs[0].completion.status, IBCHAN_STATUS_WR_FLUSH_ERR);
+	expect_eq(w, a->error, -ETIMEDOUT);
+	expect_eq(w, atomic_read(&jobs[1].ended), 1);
+	expect_error(w, &jobs[1].completion, IBCHAN_STATUS_RETRY_EXC_ERR, ETIMEDOUT,
+		     IBCHAN_CLASS_TIMEOUT);
+	expect_eq(w, atomic_read(&a->broken), 1);
 }
 
 static void a_channel_that_allows_no_remote_write_refuses_one(struct world *w)
@@ -429,6 +470,7 @@ static const struct test_case error_cases[] = {
 	CASE(a_message_longer_than_its_receive_fails_on_both_sides),
 	CASE(a_peer_without_receives_is_an_rnr_error),
 	CASE(a_peer_that_has_gone_is_a_retry_error),
+	CASE(the_cause_counts_though_its_flushes_are_seen_first),
 	CASE(a_channel_that_allows_no_remote_write_refuses_one),
 	CASE(works_behind_the_failed_one_are_flushed),
 	CASE(a_refusal_and_a_failed_work_are_told_apart),

@@ -352,3 +352,24 @@ void a_pending_work_keeps_the_status_it_ended_with(struct world *w)
 	side_close(a);
 	expect_eq(w, ibchan_pending_result(pending), -EREMOTEIO);
 }
+
+/* The device has flushed and never said why. */
+void a_flush_that_nothing_explains_cancels_its_channel(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_channel_attr attr;
+	struct pair_init init;
+
+	pair_defaults(&init);
+	init.two_cqs = 1;
+	if (fault_pair(w, &init) || !side_share(b))
+		return;
+	fault_arm(IBCHAN_FAULT_COMPLETION, 1, IBCHAN_STATUS_WR_FLUSH_ERR);
+	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 64), 1, &b->remote, NULL),
+		  -ECANCELED);
+	if (!expect_soon(w, atomic_read(&a->broken) == 1))
+		return;
+	expect_eq(w, a->error, -ECANCELED);
+	ibchan_channel_query(a->ch, &attr);
+	expect_eq(w, attr.status, IBCHAN_STATUS_WR_FLUSH_ERR);
+}

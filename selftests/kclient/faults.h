@@ -76,7 +76,8 @@ int fault_data_flows(struct world *w);
 	X(an_unsignaled_work_by_wr_id_that_fails_is_told)			\
 	X(a_blocking_call_returns_the_status_of_its_work)			\
 	X(a_scope_lists_each_work_that_failed)					\
-	X(a_pending_work_keeps_the_status_it_ended_with)
+	X(a_pending_work_keeps_the_status_it_ended_with)			\
+	X(a_flush_that_nothing_explains_cancels_its_channel)
 
 #define EVENT_CASES(X)								\
 	X(a_cq_error_breaks_the_channels_of_that_cq_and_no_others)		\

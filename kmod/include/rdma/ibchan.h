@@ -370,7 +370,8 @@ struct ibchan_wr {
  *	device left (-ENODEV) or its address (-EADDRNOTAVAIL); called once, in any
  *	context but NMI, maybe under locks of ibchan's or the driver's, and not for a
  *	channel that is being closed. It must not sleep; it may break and close
- *	channels. May be NULL.
+ *	channels. May be NULL. Where sends and receives complete on two cqs, works that
+ *	were flushed may complete before it: it tells what they were flushed for.
  * @priv: for @connected and @broken; where a channel is closed in atomic context, to
  *	be kept until ibchan_flush()
  * @options: what else; all zero is the default
