@@ -113,25 +113,32 @@ static void tell_broken(struct ibchan_channel *ch, u32 error)
 		call_broken(ch, error);
 }
 
-/* The first error of a channel that takes work, or is about to. */
-static void note_failure(struct ibchan_channel *ch, u32 error, u32 status)
-{
-	unsigned long flags;
-	bool first;
-
-	spin_lock_irqsave(&ch->state_lock, flags);
-	first = mark_broken(ch, error, status);
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (first)
-		tell_broken(ch, error);
-}
-
+/* In steps: other channels may have a lot there, and whoever owns a cq keeps others waiting. */
 static void sweep_cq(struct ibchan_cq *cq)
 {
-	ibchan_cq_own(cq);
-	ibchan_cq_sweep(cq);
-	ibchan_cq_disown(cq);
-	ibchan_cq_leave(cq);
+	u32 swept = 0;
+	bool more;
+
+	do {
+		ibchan_cq_own(cq);
+		more = ibchan_cq_sweep(cq, IBCHAN_REAP_BUDGET);
+		ibchan_cq_disown(cq);
+		ibchan_cq_leave(cq);
+		swept += IBCHAN_REAP_BUDGET;
+		cond_resched();
+	} while (more && swept < cq->entries);
+}
+
+static u32 end_search(struct ibchan_channel *ch)
+{
+	unsigned long flags;
+	u32 error;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	ch->seeks_cause = false;
+	error = ch->error;
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	return error;
 }
 
 /*
@@ -144,18 +151,48 @@ void ibchan_channel_cause_work(struct work_struct *work)
 
 	sweep_cq(ch->send.cq);
 	sweep_cq(ch->recv.cq);
-	note_failure(ch, ibchan_status_error(IB_WC_WR_FLUSH_ERR), IB_WC_WR_FLUSH_ERR);
+	tell_broken(ch, end_search(ch));
 }
 
 /* The work is queued under the lock for the same reason as in ibchan_channel_break(). */
-static void look_for_cause(struct ibchan_channel *ch)
+static void break_and_search(struct ibchan_channel *ch, u32 error, u32 status)
 {
 	unsigned long flags;
+	bool first;
 
 	spin_lock_irqsave(&ch->state_lock, flags);
-	if (ch->state < IBCHAN_CHANNEL_BROKEN)
+	first = mark_broken(ch, error, status);
+	if (first) {
+		ch->seeks_cause = true;
 		queue_work(ibchan_wq, &ch->cause_work);
+	}
 	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (first)
+		wake_up_all(&ch->state_wait);
+}
+
+/* The caller holds the state lock. The first failure behind a flush is what that came from. */
+static void note_cause(struct ibchan_channel *ch, u32 error, u32 status)
+{
+	if (!ch->seeks_cause)
+		return;
+	ch->seeks_cause = false;
+	WRITE_ONCE(ch->error, error);
+	WRITE_ONCE(ch->status, status);
+}
+
+static void break_and_tell(struct ibchan_channel *ch, u32 error, u32 status)
+{
+	unsigned long flags;
+	bool first;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	first = mark_broken(ch, error, status);
+	if (!first)
+		note_cause(ch, error, status);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (first)
+		tell_broken(ch, error);
 }
 
 /*
@@ -165,21 +202,23 @@ static void look_for_cause(struct ibchan_channel *ch)
  */
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 {
+	bool has_two_cqs = ch->send.cq != ch->recv.cq;
+	bool is_flush = status == IB_WC_WR_FLUSH_ERR;
 	u32 state = READ_ONCE(ch->state);
 
 	/* A broken channel flushes its works, one after the other. */
-	if (state >= IBCHAN_CHANNEL_BROKEN)
+	if (state >= IBCHAN_CHANNEL_BROKEN && (is_flush || !has_two_cqs))
 		return;
 	if (means_disconnected(ch, status)) {
 		/* The answer, or the stage's deadline, says why, and with which data. */
 		if (state == IBCHAN_CHANNEL_CONNECTING)
 			return;
 		error = ECONNRESET;
-	} else if (status == IB_WC_WR_FLUSH_ERR && ch->send.cq != ch->recv.cq) {
-		look_for_cause(ch);
+	} else if (is_flush && has_two_cqs) {
+		break_and_search(ch, error, status);
 		return;
 	}
-	note_failure(ch, error, status);
+	break_and_tell(ch, error, status);
 }
 
 /**
@@ -202,7 +241,7 @@ void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
 void ibchan_queue_retire_rest(struct ibchan_queue *queue)
 {
 	ibchan_cq_own(queue->cq);
-	ibchan_cq_sweep(queue->cq);
+	ibchan_cq_sweep(queue->cq, queue->cq->entries);
 	ibchan_queue_flush(queue);
 	ibchan_cq_notify(queue->cq);
 	ibchan_cq_disown(queue->cq);

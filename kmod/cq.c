@@ -93,10 +93,10 @@ static noinline int cq_poll_batch(struct ibchan_cq *cq)
 }
 
 /*
- * The caller owns the cq and wants all that is in it now: other channels may go
- * on, but no more than its size was there when this began.
+ * The caller owns the cq and wants what is in it now, up to about @max: other channels may
+ * go on, but no more than its size was there when this began. False: nothing is left.
  */
-void ibchan_cq_sweep(struct ibchan_cq *cq)
+bool ibchan_cq_sweep(struct ibchan_cq *cq, u32 max)
 {
 	u32 total = 0;
 	int num;
@@ -104,7 +104,8 @@ void ibchan_cq_sweep(struct ibchan_cq *cq)
 	do {
 		num = cq_poll_batch(cq);
 		total += num;
-	} while (num && total < cq->entries);
+	} while (num && total < max);
+	return num;
 }
 
 /* Waiters want to know of any completion, some consumers of solicited ones only. */
@@ -282,6 +283,8 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_arm, IBCHAN_NS);
  */
 void ibchan_cq_leave(struct ibchan_cq *cq)
 {
+	/* Who found it owned, and has left word, is seen to have works in flight. */
+	smp_mb();
 	if (!(cq->mode & IBCHAN_CQ_POLLED) || test_bit(CQ_WANTED, &cq->flags))
 		ibchan_cq_arm(cq);
 	else

@@ -460,9 +460,10 @@ struct ibchan_path {
  * @asked: the break was asked for, so the connection is ended, too
  * @telling: @connected_to is being called, and @broken comes behind it; under @state_lock
  * @tell_later: the channel has broken meanwhile; under @state_lock
+ * @seeks_cause: @error and @status are of a flush, until more is known; under @state_lock
  * @broken_at: when it broke, in jiffies; 0: it has not
  * @leaked: the device would not let go of it
- * @cause_work: finds out what has failed when only its consequences were seen
+ * @cause_work: finds out what has failed when only its consequences were seen, then tells
  * @break_work: moves the qp to ERR, and where it must, later to RESET
  * @close_work: closes what was given up in atomic context
  * @service: belongs to its domain: does not hold it, and may register memory
@@ -511,6 +512,7 @@ struct ibchan_channel {
 	bool asked;
 	bool telling;
 	bool tell_later;
+	bool seeks_cause;
 	unsigned long broken_at;
 	int leaked;
 	struct work_struct cause_work;
@@ -643,7 +645,7 @@ void ibchan_mr_forget_verbs(struct ibchan_mr *mr);
 /* cq.c */
 void ibchan_cq_own(struct ibchan_cq *cq);
 void ibchan_cq_disown(struct ibchan_cq *cq);
-void ibchan_cq_sweep(struct ibchan_cq *cq);
+bool ibchan_cq_sweep(struct ibchan_cq *cq, u32 max);
 void ibchan_cq_notify(struct ibchan_cq *cq);
 void ibchan_cq_reap_later(struct ibchan_cq *cq);
 void ibchan_cq_leave(struct ibchan_cq *cq);

@@ -144,7 +144,7 @@ static void reap_until_ended(struct ibchan_cq *cq, struct job *job)
 static void the_cause_counts_though_its_flushes_are_seen_first(struct world *w)
 {
 	struct side *a = &w->side[0];
-	struct job *jobs = world_jobs(w, 2);
+	struct job *jobs = world_jobs(w, 3);
 	struct pair_init init;
 
 	impatient(&init);
@@ -156,6 +156,9 @@ static void the_cause_counts_though_its_flushes_are_seen_first(struct world *w)
 	side_close(&w->side[1]);
 	expect_eq(w, job_send(&jobs[1], a, 0, 8), 0);
 	reap_until_ended(a->recv_cq, &jobs[0]);
+	/* From the first of them on, whatever it comes from, it takes no work. */
+	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_BROKEN);
+	expect_eq(w, job_receive(&jobs[2], a, 64, 64), -ESHUTDOWN);
 	if (!expect_soon(w, atomic_read(&a->broken)))
 		return;
 	expect_eq(w, jobs[0].completion.status, IBCHAN_STATUS_WR_FLUSH_ERR);

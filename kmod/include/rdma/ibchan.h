@@ -243,7 +243,8 @@ struct ibchan_dmabuf {
  * Flags of a cq. What a device takes for an error that wakes a solicited cq is its
  * own matter: soft-RoCE leaves failed sends out, so give them another cq, or break
  * the channel: until a broken channel is closed, any completion wakes its cqs. A
- * keepalive that is out reaps any cq, now and then.
+ * keepalive that is out reaps any cq, now and then, and once so does a channel on two
+ * cqs that has flushed works.
  */
 #define IBCHAN_CQ_POLLED	0x1U	/* its owner reaps, polls, waits or arms; else posts do */
 #define IBCHAN_CQ_KEEP		0x2U	/* completions stay until ibchan_cq_poll() takes them */
