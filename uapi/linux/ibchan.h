@@ -528,7 +528,8 @@ enum ibchan_channel_state {
  * @flags: 0
  * @channel: handle
  * @out_state: enum ibchan_channel_state
- * @out_error: errno of the first error, 0 while there is none
+ * @out_error: errno of the first error, 0 while there is none; with two cqs for a
+ *	moment that of a flush, until it is known what that came from
  * @out_status: enum ibchan_status of the work that failed first
  * @out_sends_in_flight: posted and not completed
  * @out_recvs_in_flight: posted and not completed

@@ -392,7 +392,8 @@ struct ibchan_build {
 /**
  * struct ibchan_channel_attr - how a channel fares
  * @state: enum ibchan_channel_state
- * @error: errno of the first error, positive, 0 while there is none
+ * @error: errno of the first error, positive, 0 while there is none; with two cqs for a
+ *	moment that of a flush, until it is known what that came from
  * @status: enum ibchan_status of the work that failed first
  * @sends_in_flight: posted and not completed
  * @recvs_in_flight: posted and not completed
