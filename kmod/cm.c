@@ -8,7 +8,7 @@
  * run in the handler of the channel's id, under the handler's mutex, with the qp
  * lock inside. They need no gate, because whoever destroys the queue pair destroys
  * the id before, and that waits for the handler. Removal does so, too; rdma_cm, whose
- * client is older than ours, sees a device leave later and has no id of ours on it.
+ * client is older than ours, sees a device leave later and has no channel's id on it.
  *
  * What goes wrong breaks the channel. That tells the peer, if there is one already.
  */
@@ -51,6 +51,7 @@ int ibchan_cm_fail(struct ibchan_cm *cm, int cm_error, int error)
 		ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, error, READ_ONCE(cm->stage),
 				   (s64)cm_error);
 	WRITE_ONCE(cm->cm_error, cm_error);
+	cm->over = true;
 	ibchan_channel_break(cm->ch, error);
 	return 0;
 }
@@ -688,11 +689,39 @@ void ibchan_cm_disconnect(struct ibchan_channel *ch)
 		rdma_disconnect(id);
 }
 
+/* Has it accepted, and may the peer still hear of that, and tell? */
+static bool awaits_peer(const struct ibchan_cm *cm)
+{
+	return cm->stage == IBCHAN_STAGE_ACCEPT && !cm->over && !cm->ch->gid.iwarp;
+}
+
+static struct ibchan_cm_farewell *id_outlives(struct ibchan_cm *cm, struct rdma_cm_id *id)
+{
+	struct ibchan_cm_farewell *farewell = NULL;
+
+	rdma_lock_handler(id);
+	if (awaits_peer(cm))
+		farewell = ibchan_cm_farewell(cm->ch->dev, id);
+	rdma_unlock_handler(id);
+	return farewell;
+}
+
+static void id_end(struct ibchan_cm *cm, struct rdma_cm_id *id)
+{
+	struct ibchan_cm_farewell *farewell = id_outlives(cm, id);
+
+	if (farewell)
+		ibchan_cm_farewell_begin(farewell, ktime_ms_delta(cm->stage_end, ktime_get()));
+	else
+		rdma_destroy_id(id);
+}
+
 /**
  * ibchan_cm_end - nothing happens to a channel's connection any more
  * @ch: closed
  *
- * If it is connected, this tells the peer.
+ * If it is connected, this tells the peer; if the peer is about to hear that it is,
+ * cm_farewell.c does.
  *
  * Context: process, may sleep; the gate is held for read, or closed.
  */
@@ -705,6 +734,6 @@ void ibchan_cm_end(struct ibchan_channel *ch)
 	ibchan_cm_interrupt(ch);
 	id = ibchan_cm_take_id(&ch->cm->id);
 	if (id)
-		rdma_destroy_id(id);
+		id_end(ch->cm, id);
 	cancel_delayed_work_sync(&ch->cm->deadline);
 }

@@ -36,6 +36,7 @@ struct ibchan_cm_peer {
  * @ch: the channel, which owns this
  * @stage: enum ibchan_stage
  * @cm_error: see struct ibchan_connection
+ * @over: it has failed or ended, and no word of the peer is waited for
  * @asker: thread that asks over iWARP, see cm_ask.c; under the channel's qp lock
  * @deadline: breaks the channel when a stage takes too long
  * @stage_end: when that is
@@ -53,6 +54,7 @@ struct ibchan_cm {
 	struct ibchan_channel *ch;
 	u32 stage;
 	int cm_error;
+	bool over;
 	struct task_struct *asker;
 	struct delayed_work deadline;
 	ktime_t stage_end;
@@ -97,6 +99,11 @@ int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 /* cm_ask.c */
 int ibchan_cm_ask(struct ibchan_cm *cm);
+
+/* cm_farewell.c */
+struct ibchan_cm_farewell *ibchan_cm_farewell(struct ibchan_device *dev,
+					      struct rdma_cm_id *id);
+void ibchan_cm_farewell_begin(struct ibchan_cm_farewell *farewell, s64 ms);
 
 /* cm_data.c */
 u32 ibchan_cm_data_room(const struct ibchan_channel *ch, const void *data, u32 length);

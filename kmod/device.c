@@ -109,6 +109,8 @@ static struct ibchan_device *device_alloc(struct ib_device *ib)
 	INIT_LIST_HEAD(&dev->channels);
 	INIT_LIST_HEAD(&dev->listeners);
 	INIT_LIST_HEAD(&dev->charges);
+	INIT_LIST_HEAD(&dev->farewells);
+	spin_lock_init(&dev->farewell_lock);
 	kref_init(&dev->kref);
 	snapshot_attr(ib, &dev->attr);
 	snapshot_user_memory(dev);
@@ -516,6 +518,7 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	/* Those that came meanwhile. */
 	break_channels(dev, -ENODEV);
 	release_verbs(dev);
+	ibchan_cm_farewells_end(dev);
 	ibchan_device_settle(dev);
 	dev->ib = NULL;
 	up_write(&dev->gate);

@@ -15,6 +15,7 @@
  *				the gate
  *	devices_lock		list of devices (device.c)
  *	ibchan_device.lock	the device's lists of objects
+ *	ibchan_device.farewell_lock  ids that outlive their channels
  *	ibchan_channel.qp_lock	verbs that change the state of a qp
  *	ibchan_cq.space_lock	who has reserved how much of a cq
  *	ibchan_device.watch_lock	when its channels are looked at next
@@ -99,7 +100,7 @@ struct rdma_conn_param;
  * struct ibchan_device - one ib_device as we hold it
  * @ib: NULL once the device is gone; guarded by @gate
  * @gate: see the lock order
- * @lock: guards the lists but @listeners
+ * @lock: guards the lists but @listeners and @farewells
  * @pds: its protection domains
  * @mrs: its memory regions
  * @cqs: its completion queues
@@ -111,6 +112,9 @@ struct rdma_conn_param;
  * @events: tells when the device has failed, and when its addresses change
  * @fatal_work: breaks its channels when it has failed
  * @gid_work: breaks its channels whose address has gone
+ * @farewells: ids of closed channels, see cm_farewell.c
+ * @num_farewells: entries of @farewells, and those about to be
+ * @farewell_lock: guards these two
  * @watch_lock: guards @watch_interval
  * @watch_interval: jiffies until @watch_work looks at the channels; 0: it does not
  * @watch_work: keepalive, see watch.c
@@ -133,6 +137,9 @@ struct ibchan_device {
 	struct ib_event_handler events;
 	struct work_struct fatal_work;
 	struct work_struct gid_work;
+	struct list_head farewells;
+	u32 num_farewells;
+	spinlock_t farewell_lock;	/* the two above */
 	spinlock_t watch_lock;		/* watch_interval */
 	unsigned long watch_interval;
 	struct delayed_work watch_work;
@@ -717,6 +724,9 @@ void ibchan_cm_interrupt(struct ibchan_channel *ch);
 void ibchan_cm_disconnect(struct ibchan_channel *ch);
 void ibchan_cm_end(struct ibchan_channel *ch);
 void ibchan_cm_free(struct ibchan_cm *cm);
+
+/* cm_farewell.c */
+void ibchan_cm_farewells_end(struct ibchan_device *dev);
 
 /* listen.c */
 void ibchan_listeners_lose_device(struct ibchan_device *dev);

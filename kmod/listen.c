@@ -624,7 +624,8 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
  *
  * What goes wrong after it has begun breaks the channel: see
  * ibchan_channel_connect(); -EMSGSIZE when the peer sends longer packets than this
- * side's port takes, of which it is told.
+ * side's port takes, of which it is told. If @ch is closed before the peer has heard of
+ * the answer, the peer is told of the end when it has, for up to ten seconds.
  *
  * Context: process, may sleep.
  * Return: 0 when it has begun; -EXDEV when the request came over another device;

@@ -5,8 +5,8 @@
  */
 #include <net/net_namespace.h>
 
+#include "asker.h"
 #include "departure.h"
-#include "meeting.h"
 
 /**
  * struct call - one channel asks, the other answers
@@ -52,6 +52,7 @@ struct caller {
  * @waits: who has asked @waited
  * @lost: asks for an address that nobody has
  * @connected: are so
+ * @left: was accepted by a channel that has closed, and has not heard of it
  */
 static struct scene {
 	struct world *w;
@@ -62,6 +63,7 @@ static struct scene {
 	struct call waits;
 	struct call lost;
 	struct call connected;
+	struct asker left;
 } scene;
 
 static struct caller callers[CALLERS];
@@ -285,6 +287,12 @@ static int begin_meeting(struct world *w)
 	return meeting_begin(scene.held);
 }
 
+/* Who was left has not been sent away. */
+static int still_waits(struct world *w)
+{
+	return expect_eq(w, READ_ONCE(scene.left.rejected), 0) ? 0 : -EIO;
+}
+
 static int begin(struct world *w)
 {
 	struct sockaddr_storage any = { .ss_family = AF_INET };
@@ -300,8 +308,9 @@ static int begin(struct world *w)
 	scene.anywhere = listen_at(&any, dev);
 	if (!scene.waited || !scene.anywhere)
 		return -ENODEV;
-	return connect_call(w) ?: begin_to_hold(w) ?: begin_to_look(w, address) ?:
-	       start_callers(&address);
+	return asker_is_left(&scene.left, scene.held, 0) ?:
+	       connect_call(w) ?: begin_to_hold(w) ?: begin_to_look(w, address) ?:
+	       start_callers(&address) ?: still_waits(w);
 }
 
 static void end(struct world *w)
@@ -312,6 +321,7 @@ static void end(struct world *w)
 	call_close(&scene.waits);
 	call_close(&scene.lost);
 	call_close(&scene.connected);
+	asker_end(&scene.left);
 }
 
 static void expect_told(struct ibchan_channel *ch, struct party *party)
@@ -347,6 +357,13 @@ static void who_is_connected_is_told_once(struct world *w)
 {
 	expect_ended(scene.connected.from, &scene.connected.asking);
 	expect_ended(scene.connected.to, &scene.connected.asked);
+}
+
+/* Its answer would be waited for longer than a device may take to leave. */
+static void who_has_not_heard_of_an_answer_keeps_no_device(struct world *w)
+{
+	expect_soon(w, READ_ONCE(scene.left.device_left));
+	expect_eq(w, scene.left.ended, 0);
 }
 
 static void a_request_that_is_held_is_only_good_to_be_given_back(struct world *w)
@@ -412,6 +429,7 @@ static const struct test_case cases[] = {
 	CASE(who_is_not_answered_is_told_enodev_once),
 	CASE(who_looks_for_an_address_is_told_enodev_once),
 	CASE(who_is_connected_is_told_once),
+	CASE(who_has_not_heard_of_an_answer_keeps_no_device),
 	CASE(a_request_that_is_held_is_only_good_to_be_given_back),
 	CASE(a_listener_at_its_address_answers_enodev),
 	CASE(a_listener_for_it_alone_answers_enodev),

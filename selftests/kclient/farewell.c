@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Who has accepted closes before its peer has heard of it. */
+#include "asker.h"
+#include "suites.h"
+
+/* As many ids outlive their channels on a device, and so long: see cm_farewell.c. */
+#define MAX_FAREWELLS	64
+#define FAREWELL_MS	10000
+
+static void a_peer_that_hears_of_the_answer_after_the_close_hears_of_the_end(struct world *w)
+{
+	struct asker *asker = world_alloc(w, sizeof(*asker));
+	struct meeting *m = meeting_default(w);
+
+	if (m && !asker_is_left(asker, m, 0) && expect_eq(w, asker_hears(asker), 0)) {
+		expect_soon(w, READ_ONCE(asker->ended));
+		expect_eq(w, asker->rejected, 0);
+	}
+	asker_end(asker);
+}
+
+static void a_peer_that_says_nothing_is_sent_away_when_its_time_is_over(struct world *w)
+{
+	struct asker *asker = world_alloc(w, sizeof(*asker));
+	struct meeting *m = meeting_default(w);
+	ktime_t begin = ktime_get();
+	u32 time_ms = patience / 10;
+
+	if (m && !asker_is_left(asker, m, time_ms)) {
+		expect_soon(w, READ_ONCE(asker->rejected));
+		expect(w, ktime_ms_delta(ktime_get(), begin) >= time_ms);
+		expect_eq(w, asker->ended, 0);
+	}
+	asker_end(asker);
+}
+
+static int count_rejected(const struct asker *askers, u32 num)
+{
+	int count = 0;
+	u32 i;
+
+	for (i = 0; i < num; i++)
+		count += READ_ONCE(askers[i].rejected);
+	return count;
+}
+
+static bool is_late(ktime_t begin)
+{
+	return ktime_ms_delta(ktime_get(), begin) >= FAREWELL_MS;
+}
+
+/* One more than that is sent away at once, and no other. */
+static void peers_that_say_nothing_are_not_waited_for_without_bound(struct world *w)
+{
+	struct asker *askers = world_alloc(w, (MAX_FAREWELLS + 1) * sizeof(*askers));
+	struct meeting *m = meeting_default(w);
+	ktime_t begin = ktime_get();
+	int rejected;
+	u32 i;
+
+	for (i = 0; m && i <= MAX_FAREWELLS && !w->failures; i++)
+		asker_is_left(&askers[i], m, 0);
+	if (is_late(begin)) {
+		w->skipped = "a slow machine: the time of the first is over";
+	} else {
+		expect_soon(w, READ_ONCE(askers[MAX_FAREWELLS].rejected));
+		rejected = count_rejected(askers, MAX_FAREWELLS);
+		if (!is_late(begin))
+			expect_eq(w, rejected, 0);
+	}
+	for (i = 0; i <= MAX_FAREWELLS; i++)
+		asker_end(&askers[i]);
+}
+
+static const struct test_case farewell_cases[] = {
+	CASE(peers_that_say_nothing_are_not_waited_for_without_bound),
+	CASE(a_peer_that_hears_of_the_answer_after_the_close_hears_of_the_end),
+	CASE(a_peer_that_says_nothing_is_sent_away_when_its_time_is_over),
+};
+
+SUITE(farewell);
