@@ -10,6 +10,7 @@
  * many, the domain's own key serves, piece by piece; else it is registered like that.
  */
 #include <linux/errno.h>
+#include <linux/hugetlb_inline.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/pagemap.h>
@@ -64,10 +65,15 @@ static int check_user_range(struct ibchan_device *dev, u64 addr, u64 length,
 	return check_addresses(addr, length, reason);
 }
 
+static bool is_slow(struct vm_area_struct *vma)
+{
+	return (vma->vm_file && !is_vm_hugetlb_page(vma)) || userfaultfd_armed(vma);
+}
+
 /*
- * Faults on files and under userfaultfd may take as long as somebody likes. They
- * are taken here, before the gate, so that the device can leave meanwhile. What
- * is not there is left for the pin to find out.
+ * Faults on files, but for those of huge pages, and under userfaultfd may take as long as
+ * somebody likes. They are taken here, before the gate, so that the device can leave
+ * meanwhile. What is not there is left for the pin to find out.
  */
 static bool may_fault_for_long(u64 addr, u64 end)
 {
@@ -75,9 +81,11 @@ static bool may_fault_for_long(u64 addr, u64 end)
 	bool found = false;
 
 	mmap_read_lock(current->mm);
-	for (vma = find_vma(current->mm, addr); vma && vma->vm_start < end && !found;
-	     vma = find_vma(current->mm, vma->vm_end))
-		found = vma->vm_file || userfaultfd_armed(vma);
+	vma = find_vma(current->mm, addr);
+	while (vma && vma->vm_start < end && !found) {
+		found = is_slow(vma);
+		vma = vma->vm_end < end ? find_vma(current->mm, vma->vm_end) : NULL;
+	}
 	mmap_read_unlock(current->mm);
 	return found;
 }
