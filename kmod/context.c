@@ -31,23 +31,6 @@ u32 ibchan_context_max_objects(void)
 }
 
 /**
- * ibchan_object_find - what a handle stands for
- * @ctx: the context
- * @id: the handle
- * @type: what it must be
- *
- * Context: any; under RCU or the context's lock.
- * Return: the object, or NULL.
- */
-struct ibchan_object *ibchan_object_find(struct ibchan_context *ctx, u32 id,
-					 enum ibchan_object_type type)
-{
-	struct ibchan_object *object = xa_load(&ctx->objects, id);
-
-	return object && object->type == type ? object : NULL;
-}
-
-/**
  * ibchan_object_reserve - a handle without an object
  * @ctx: the context, locked
  * @type: what it will be
@@ -91,6 +74,7 @@ void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *obj
 {
 	account(ctx, object);
 	xa_store(&ctx->objects, object->id, object, GFP_KERNEL_ACCOUNT);
+	rcu_assign_pointer(*ibchan_object_place(ctx, object->id), object);
 }
 
 /* @parent cannot be destroyed as long as @child exists. */
@@ -103,6 +87,10 @@ void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *pare
 /* Nobody finds it any more; what it stands for is the caller's to end. */
 static void object_hide(struct ibchan_context *ctx, struct ibchan_object *object)
 {
+	struct ibchan_object __rcu **place = ibchan_object_place(ctx, object->id);
+
+	if (rcu_access_pointer(*place) == object)
+		RCU_INIT_POINTER(*place, NULL);
 	xa_erase(&ctx->objects, object->id);
 	ctx->num_objects--;
 	if (object->parent)

@@ -30,6 +30,9 @@ struct ibchan_user_listener;
 /* Completions that a ring may hold: 1 MiB of them. */
 #define IBCHAN_MAX_RING_ENTRIES	32768
 
+/* Places for objects that are found at once: 2 KiB in each open file. A power of two. */
+#define IBCHAN_YOUNG_OBJECTS	256
+
 /* In the order in which a closing file gives them up. */
 enum ibchan_object_type {
 	OBJECT_LISTENER,
@@ -128,6 +131,7 @@ struct ibchan_object {
  * @mm: who opened it; only this one may register, post and wait
  * @lock: see above
  * @objects: by handle; a reserved handle reads as none
+ * @young: the last one published of those whose handles share a place; written under @lock
  * @next_id: so that a stale handle misses
  * @num_objects: under @lock
  * @pinned_bytes: under @lock
@@ -143,6 +147,7 @@ struct ibchan_context {
 	struct mm_struct *mm;
 	struct mutex lock;		/* commands but submit */
 	struct xarray objects;
+	struct ibchan_object __rcu *young[IBCHAN_YOUNG_OBJECTS];
 	u32 next_id;
 	u32 num_objects;
 	u64 pinned_bytes;
@@ -182,8 +187,6 @@ struct ibchan_call {
 /* context.c */
 extern const struct file_operations ibchan_fops;
 u32 ibchan_context_max_objects(void);
-struct ibchan_object *ibchan_object_find(struct ibchan_context *ctx, u32 id,
-					 enum ibchan_object_type type);
 struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 					    enum ibchan_object_type type);
 void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *object);
@@ -193,6 +196,33 @@ void ibchan_object_forget(struct ibchan_context *ctx, struct ibchan_object *obje
 void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *parent);
 void ibchan_context_break(struct ibchan_context *ctx);
 bool ibchan_context_settle(struct ibchan_context *ctx);
+
+static inline struct ibchan_object __rcu **ibchan_object_place(struct ibchan_context *ctx, u32 id)
+{
+	return &ctx->young[id % IBCHAN_YOUNG_OBJECTS];
+}
+
+/**
+ * ibchan_object_find - what a handle stands for
+ * @ctx: the context
+ * @id: the handle
+ * @type: what it must be
+ *
+ * Each request of a submit names two, so most are found without a walk through the tree.
+ *
+ * Context: any; under RCU or the context's lock.
+ * Return: the object, or NULL.
+ */
+static inline struct ibchan_object *ibchan_object_find(struct ibchan_context *ctx, u32 id,
+						       enum ibchan_object_type type)
+{
+	struct ibchan_object *object = rcu_dereference_check(*ibchan_object_place(ctx, id),
+							     lockdep_is_held(&ctx->lock));
+
+	if (unlikely(!object || object->id != id))
+		object = xa_load(&ctx->objects, id);
+	return object && object->type == type ? object : NULL;
+}
 
 /* ring.c */
 extern const struct ibchan_sink ibchan_ring_sink;
