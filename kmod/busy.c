@@ -6,12 +6,14 @@
  * Ranges in flight lie in two interval trees, those that are read and those that
  * are written. A range that will be written may touch none of either, one that
  * will be read none of the written ones, so the first hit decides.
+ *
+ * Those that are read need an order only for who comes to write. Until somebody does,
+ * a few of them wait in a list: most have ended by then.
  */
 #include <linux/errno.h>
 #include <linux/interval_tree_generic.h>
-#include <linux/spinlock.h>
 
-#include "internal.h"
+#include "busy.h"
 
 #define RANGE_FIRST(sge)	((sge)->offset)
 #define RANGE_LAST(sge)		((sge)->offset + (sge)->length - 1)
@@ -26,6 +28,8 @@ INTERVAL_TREE_DEFINE(struct ibchan_sge, node, u64, subtree_last, RANGE_FIRST, RA
 void ibchan_busy_init(struct ibchan_busy *busy)
 {
 	spin_lock_init(&busy->lock);
+	busy->num_listed = 0;
+	INIT_HLIST_HEAD(&busy->listed);
 	busy->readers = RB_ROOT_CACHED;
 	busy->writers = RB_ROOT_CACHED;
 }
@@ -41,50 +45,51 @@ static struct ibchan_sge *find_conflict(struct ibchan_busy *busy,
 	return range_iter_first(&busy->readers, RANGE_FIRST(sge), RANGE_LAST(sge));
 }
 
+static void sort_readers(struct ibchan_busy *busy)
+{
+	struct ibchan_sge *sge;
+
+	while (busy->num_listed) {
+		sge = hlist_entry(busy->listed.first, struct ibchan_sge, link);
+		ibchan_busy_unlist(busy, sge);
+		range_insert(sge, &busy->readers);
+	}
+}
+
 static struct rb_root_cached *tree_of(struct ibchan_busy *busy, bool writes)
 {
 	return writes ? &busy->writers : &busy->readers;
 }
 
 /**
- * ibchan_busy_take - claim a range for a work
+ * ibchan_busy_take_sorted - claim a range that has to be compared with others
  * @busy: of the region
- * @sge: the range, not empty, with its work; stays where it is until released
+ * @sge: the range
  * @writes: the device is going to write into it
  * @reason: which range is in the way, or NULL
  *
- * Context: bottom halves off.
- * Return: 0, or -EBUSY with nothing changed.
+ * Context: under the lock.
+ * Return: 0, or -EBUSY.
  */
-int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
-		     struct ibchan_reason *reason)
+int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
+			    struct ibchan_reason *reason)
 {
 	const struct ibchan_sge *hit;
-	int ret = 0;
 
-	spin_lock(&busy->lock);
+	if (writes)
+		sort_readers(busy);
 	hit = find_conflict(busy, sge, writes);
 	if (hit)
-		ret = ibchan_refuse_values(reason, IBCHAN_REASON_BUSY, -EBUSY,
-					   (u64[3]) { hit->offset, hit->length,
-						      hit->work->wr_id });
-	else
-		range_insert(sge, tree_of(busy, writes));
-	spin_unlock(&busy->lock);
-	return ret;
+		return ibchan_refuse_values(reason, IBCHAN_REASON_BUSY, -EBUSY,
+					    (u64[3]) { hit->offset, hit->length,
+						       hit->work->wr_id });
+	sge->listed = false;
+	range_insert(sge, tree_of(busy, writes));
+	return 0;
 }
 
-/**
- * ibchan_busy_release - the work of a range has ended
- * @busy: of the region
- * @sge: as it was taken
- * @writes: as it was taken
- *
- * Context: bottom halves off.
- */
-void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes)
+/* Under the lock. */
+void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes)
 {
-	spin_lock(&busy->lock);
 	range_remove(sge, tree_of(busy, writes));
-	spin_unlock(&busy->lock);
 }

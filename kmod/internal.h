@@ -173,12 +173,16 @@ struct ibchan_pd {
 
 /**
  * struct ibchan_busy - ranges of a region that are in flight
- * @lock: guards both trees
- * @readers: ranges that the device reads
+ * @lock: guards all of it
+ * @listed: the youngest of the ranges that the device reads, in no order
+ * @num_listed: how many
+ * @readers: the others that it reads
  * @writers: ranges that the device writes
  */
 struct ibchan_busy {
-	spinlock_t lock;		/* the trees */
+	spinlock_t lock;		/* all */
+	u32 num_listed;
+	struct hlist_head listed;
 	struct rb_root_cached readers;
 	struct rb_root_cached writers;
 };
@@ -554,9 +558,6 @@ int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
 			 const u64 value[3]);
 bool ibchan_op_scatters(u8 opcode);
 void ibchan_busy_init(struct ibchan_busy *busy);
-int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
-		     struct ibchan_reason *reason);
-void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes);
 u32 ibchan_pieces_find(const struct ibchan_piece *pieces, u32 num, u64 offset);
 u32 ibchan_pieces_count(const struct ibchan_piece *pieces, u32 num, u64 offset,
 			u64 length);

@@ -5,6 +5,7 @@
 #ifndef IBCHAN_WORK_H
 #define IBCHAN_WORK_H
 
+#include "busy.h"
 #include "check.h"
 #include "internal.h"
 

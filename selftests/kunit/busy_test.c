@@ -4,6 +4,7 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 
+#include "busy.h"
 #include "cases.h"
 
 #define WR_ID(i)	(0x1000000000ULL + (i))
@@ -289,7 +290,53 @@ static void many_ranges_are_judged_as_by_looking_at_each(struct kunit *test)
 	release(&all);
 }
 
+/* More than wait unsorted; each by itself is in the way of a writer, wherever it waits. */
+#define READERS	(IBCHAN_BUSY_MAX_LISTED + 6)
+
+static void a_writer_meets_each_of_many_readers(struct kunit *test)
+{
+	static struct claim readers[READERS];
+	struct claim writer, all = claim_of(0, 8 * READERS, true);
+	int i;
+
+	for (i = 0; i < READERS; i++) {
+		readers[i] = claim_of(8 * i, 8, false);
+		KUNIT_EXPECT_EQ(test, take(&readers[i], NULL), 0);
+	}
+	for (i = 0; i < READERS; i++) {
+		writer = claim_of(8 * i + 7, 1, true);
+		KUNIT_EXPECT_EQ(test, take(&writer, NULL), -EBUSY);
+	}
+	/* Some were sorted by that, and others come behind them. */
+	for (i = 0; i < READERS; i += 2) {
+		release(&readers[i]);
+		KUNIT_EXPECT_EQ(test, take(&readers[i], NULL), 0);
+	}
+	for (i = 0; i < READERS; i++) {
+		KUNIT_EXPECT_EQ(test, take(&all, NULL), -EBUSY);
+		release(&readers[i]);
+	}
+	KUNIT_EXPECT_EQ(test, take(&all, NULL), 0);
+	release(&all);
+}
+
+static void a_reader_behind_a_writer_is_compared(struct kunit *test)
+{
+	struct claim writer = claim_of(0, 8, true), reader = claim_of(7, 2, false);
+	struct claim beside = claim_of(8, 8, false);
+
+	KUNIT_EXPECT_EQ(test, take(&writer, NULL), 0);
+	KUNIT_EXPECT_EQ(test, take(&reader, NULL), -EBUSY);
+	KUNIT_EXPECT_EQ(test, take(&beside, NULL), 0);
+	release(&writer);
+	KUNIT_EXPECT_EQ(test, take(&reader, NULL), 0);
+	release(&reader);
+	release(&beside);
+}
+
 static struct kunit_case cases[] = {
+	KUNIT_CASE(a_writer_meets_each_of_many_readers),
+	KUNIT_CASE(a_reader_behind_a_writer_is_compared),
 	KUNIT_CASE(ranges_that_only_touch_are_apart),
 	KUNIT_CASE(one_common_byte_is_enough),
 	KUNIT_CASE(the_same_range_twice_overlaps),

@@ -278,8 +278,12 @@ struct ibchan_sge {
 	u64 offset;
 	u32 length;
 	/* private: */
+	bool listed;
 	u64 subtree_last;
-	struct rb_node node;
+	union {
+		struct rb_node node;
+		struct hlist_node link;
+	};
 	struct ibchan_work *work;
 };
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Busy ranges: see busy.c. Inline is what each post and each completion does.
+ */
+#ifndef IBCHAN_BUSY_H
+#define IBCHAN_BUSY_H
+
+#include <linux/list.h>
+#include <linux/rbtree.h>
+#include <linux/spinlock.h>
+
+#include "internal.h"
+
+/* What a writer may have to sort under the lock, with bottom halves off. */
+#define IBCHAN_BUSY_MAX_LISTED	64
+
+int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
+			    struct ibchan_reason *reason);
+void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes);
+
+static inline bool ibchan_busy_can_list(const struct ibchan_busy *busy)
+{
+	return busy->num_listed < IBCHAN_BUSY_MAX_LISTED &&
+	       RB_EMPTY_ROOT(&busy->writers.rb_root);
+}
+
+static inline void ibchan_busy_unlist(struct ibchan_busy *busy, struct ibchan_sge *sge)
+{
+	sge->listed = false;
+	__hlist_del(&sge->link);
+	busy->num_listed--;
+}
+
+/* Under the lock; else as ibchan_busy_take(). */
+static inline int ibchan_busy_take_locked(struct ibchan_busy *busy, struct ibchan_sge *sge,
+					  bool writes, struct ibchan_reason *reason)
+{
+	if (writes || unlikely(!ibchan_busy_can_list(busy)))
+		return ibchan_busy_take_sorted(busy, sge, writes, reason);
+	sge->listed = true;
+	hlist_add_head(&sge->link, &busy->listed);
+	busy->num_listed++;
+	return 0;
+}
+
+/**
+ * ibchan_busy_take - claim a range for a work
+ * @busy: of the region
+ * @sge: the range, not empty, with its work; stays where it is until released
+ * @writes: the device is going to write into it
+ * @reason: which range is in the way, or NULL
+ *
+ * Context: bottom halves off.
+ * Return: 0, or -EBUSY with nothing changed.
+ */
+static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
+				   struct ibchan_reason *reason)
+{
+	int ret;
+
+	spin_lock(&busy->lock);
+	ret = ibchan_busy_take_locked(busy, sge, writes, reason);
+	spin_unlock(&busy->lock);
+	return ret;
+}
+
+/* Under the lock. */
+static inline void ibchan_busy_release_locked(struct ibchan_busy *busy, struct ibchan_sge *sge,
+					      bool writes)
+{
+	if (likely(sge->listed))
+		ibchan_busy_unlist(busy, sge);
+	else
+		ibchan_busy_release_sorted(busy, sge, writes);
+}
+
+/**
+ * ibchan_busy_release - the work of a range has ended
+ * @busy: of the region
+ * @sge: as it was taken
+ * @writes: as it was taken
+ *
+ * Context: bottom halves off.
+ */
+static inline void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_sge *sge,
+				       bool writes)
+{
+	spin_lock(&busy->lock);
+	ibchan_busy_release_locked(busy, sge, writes);
+	spin_unlock(&busy->lock);
+}
+
+#endif /* IBCHAN_BUSY_H */
