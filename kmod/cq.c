@@ -172,17 +172,24 @@ static noinline int cq_reap_marked(struct ibchan_cq *cq)
 	return cq_poll_batch(cq);
 }
 
-static __always_inline int cq_reap_owned(struct ibchan_cq *cq, int budget)
+static __always_inline int cq_poll_owned(struct ibchan_cq *cq)
 {
-	int num;
-
 	/* Who leaves word after this look is seen by the one when the cq is given up. */
 	if (unlikely(READ_ONCE(cq->flags) & (BIT(CQ_AGAIN) | BIT(CQ_DEAD))))
-		num = cq_reap_marked(cq);
-	else
-		num = cq_poll_alive(cq);
-	if (likely(num < IBCHAN_REAP_BATCH &&
-		   !(READ_ONCE(cq->flags) & (BIT(CQ_ARM) | BIT(CQ_ARM_SOLICITED)))))
+		return cq_reap_marked(cq);
+	return cq_poll_alive(cq);
+}
+
+static __always_inline bool cq_has_wish(const struct ibchan_cq *cq)
+{
+	return READ_ONCE(cq->flags) & (BIT(CQ_ARM) | BIT(CQ_ARM_SOLICITED));
+}
+
+static __always_inline int cq_reap_owned(struct ibchan_cq *cq, int budget)
+{
+	int num = cq_poll_owned(cq);
+
+	if (likely(num < IBCHAN_REAP_BATCH && !cq_has_wish(cq)))
 		return num;
 	return cq_reap_more(cq, num, budget);
 }
@@ -193,20 +200,26 @@ static __always_inline bool cq_claim(struct ibchan_cq *cq)
 	if (likely(cq_try_own(cq)))
 		return true;
 	set_bit(CQ_AGAIN, &cq->flags);
-	/* Pairs with the owner's barrier in cq_reap_once(). */
+	/* Pairs with the owner's barrier in cq_give_up(). */
 	smp_mb__after_atomic();
 	return cq_try_own(cq);
 }
 
-/* The caller gives up the cq here. Who has left word meanwhile is to be heard then. */
-static __always_inline int cq_reap_once(struct ibchan_cq *cq, int budget)
+/* Who has left word meanwhile is to be heard behind this. */
+static __always_inline void cq_give_up(struct ibchan_cq *cq)
 {
-	int num = cq_reap_owned(cq, budget);
-
 	ibchan_fault_linger(IBCHAN_WINDOW_REAPED);
 	ibchan_cq_disown(cq);
 	/* Pairs with the one of who leaves word: one of the two sees the other. */
 	smp_mb();
+}
+
+/* The caller gives up the cq here. */
+static __always_inline int cq_reap_once(struct ibchan_cq *cq, int budget)
+{
+	int num = cq_reap_owned(cq, budget);
+
+	cq_give_up(cq);
 	return num;
 }
 
@@ -258,6 +271,12 @@ static bool solicited_will_do(struct ibchan_cq *cq)
 	       !atomic_read(&cq->unsolicited);
 }
 
+static void cq_wish(struct ibchan_cq *cq)
+{
+	set_bit(CQ_WANTED, &cq->flags);
+	set_bit(solicited_will_do(cq) ? CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
+}
+
 /**
  * ibchan_cq_arm - have the cq reaped by itself while works are in flight
  * @cq: the queue
@@ -269,11 +288,23 @@ static bool solicited_will_do(struct ibchan_cq *cq)
  */
 void ibchan_cq_arm(struct ibchan_cq *cq)
 {
+	int num;
+
 	if (!atomic_read(&cq->in_flight))
 		return;
-	set_bit(CQ_WANTED, &cq->flags);
-	set_bit(solicited_will_do(cq) ? CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
-	ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
+	if (unlikely(!cq_try_own(cq))) {
+		cq_wish(cq);
+		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
+		return;
+	}
+	num = cq_poll_owned(cq);
+	if (num == IBCHAN_REAP_BATCH || atomic_read(&cq->in_flight) || cq_has_wish(cq)) {
+		cq_wish(cq);
+		num = cq_reap_more(cq, num, IBCHAN_REAP_BUDGET);
+	}
+	cq_give_up(cq);
+	if (unlikely(test_bit(CQ_AGAIN, &cq->flags)))
+		cq_reap_again(cq, num, IBCHAN_REAP_BUDGET);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_arm, IBCHAN_NS);
 
