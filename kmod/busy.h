@@ -90,4 +90,21 @@ static inline void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_s
 	spin_unlock(&busy->lock);
 }
 
+/* Over works in a row: the ranges of one region at a time are locked. @mr: NULL at the end. */
+static __always_inline void ibchan_busy_lock(struct ibchan_mr **locked, struct ibchan_mr *mr)
+{
+	if (likely(*locked == mr))
+		return;
+	/* For sparse, which cannot see that what is locked here is not at the same time. */
+	if (*locked) {
+		__acquire(&(*locked)->busy.lock);
+		spin_unlock(&(*locked)->busy.lock);
+	}
+	if (mr) {
+		spin_lock(&mr->busy.lock);
+		__release(&mr->busy.lock);
+	}
+	*locked = mr;
+}
+
 #endif /* IBCHAN_BUSY_H */

@@ -39,6 +39,12 @@ struct ibchan_op {
 
 extern const struct ibchan_op ibchan_ops[IBCHAN_OPS];
 
+/* Does the device write into the elements? @opcode is one. */
+static inline bool ibchan_op_scatters(u8 opcode)
+{
+	return ibchan_ops[opcode].traits & OP_SCATTERS;
+}
+
 /* Bytes that an atomic operates on, at an address that is a multiple of them. */
 #define IBCHAN_ATOMIC_SIZE	sizeof(u64)
 
@@ -162,8 +168,8 @@ static inline int ibchan_check_inline(const struct ibchan_channel *ch,
 
 /*
  * Nearly all requests are plain: one element, not empty, in one piece, of a region
- * and for an opcode that anybody may use, without flags. For those this is all of
- * the checks at once; what it does not like is not necessarily refused.
+ * and for an opcode that anybody may use, without flags but @flags. For those this is
+ * all of the checks at once; what it does not like is not necessarily refused.
  */
 static inline bool ibchan_sge_is_plain(const struct ibchan_channel *ch,
 				       const struct ibchan_sge *sge, u32 needed)
@@ -175,19 +181,32 @@ static inline bool ibchan_sge_is_plain(const struct ibchan_channel *ch,
 }
 
 static inline bool ibchan_recv_is_plain(const struct ibchan_channel *ch,
-					const struct ibchan_wr *wr)
+					const struct ibchan_wr *wr, u8 flags)
 {
-	return wr->num_sge == 1 && !wr->flags &&
+	return wr->num_sge == 1 && !(wr->flags & ~flags) &&
 	       ibchan_sge_is_plain(ch, wr->sges, IBCHAN_ACCESS_LOCAL_WRITE);
 }
 
 static inline bool ibchan_send_is_plain(const struct ibchan_channel *ch,
-					const struct ibchan_wr *wr)
+					const struct ibchan_wr *wr, u8 flags)
 {
-	return wr->num_sge == 1 && !wr->flags && wr->opcode <= IBCHAN_OP_READ &&
+	return wr->num_sge == 1 && !(wr->flags & ~flags) && wr->opcode <= IBCHAN_OP_READ &&
 	       ibchan_sge_is_plain(ch, wr->sges, ibchan_ops[wr->opcode].needed) &&
 	       wr->sges->length <= ch->max_plain &&
 	       (wr->sges->length <= wr->remote_length || wr->opcode == IBCHAN_OP_SEND);
+}
+
+/* The same for an atomic. */
+static inline bool ibchan_atomic_is_plain(const struct ibchan_channel *ch,
+					  const struct ibchan_wr *wr, u8 flags)
+{
+	return wr->num_sge == 1 && !(wr->flags & ~flags) && wr->opcode < IBCHAN_OPS &&
+	       (ibchan_ops[wr->opcode].traits & OP_ATOMIC) &&
+	       (ch->dev->attr.caps & IBCHAN_DEVICE_ATOMICS) &&
+	       ibchan_sge_is_plain(ch, wr->sges, IBCHAN_ACCESS_LOCAL_WRITE) &&
+	       wr->sges->length == IBCHAN_ATOMIC_SIZE && ch->max_plain &&
+	       wr->remote_length >= IBCHAN_ATOMIC_SIZE &&
+	       IS_ALIGNED(wr->remote_addr, IBCHAN_ATOMIC_SIZE);
 }
 
 #endif /* IBCHAN_CHECK_H */

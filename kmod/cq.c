@@ -17,7 +17,6 @@
  * the handler from a tasklet that lives inside the cq and that it never stops.
  */
 #include <linux/errno.h>
-#include <linux/indirect_call_wrapper.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -75,14 +74,11 @@ void ibchan_cq_notify(struct ibchan_cq *cq)
 /* The caller owns the cq, which is not dead. Returns how many there were, up to a batch. */
 static __always_inline int cq_poll_alive(struct ibchan_cq *cq)
 {
-	int num, i;
+	int num = ibchan_fault(IBCHAN_FAULT_CQ_POLL) ?:
+		  ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
 
-	num = ibchan_fault(IBCHAN_FAULT_CQ_POLL) ?:
-	      ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
-	for (i = 0; i < num; i++) {
-		ibchan_fault_completion(&cq->wc[i]);
-		INDIRECT_CALL_1(cq->wc[i].wr_cqe->done, ibchan_work_done, cq->ib, &cq->wc[i]);
-	}
+	if (num > 0)
+		ibchan_retire(cq, num);
 	cq_notify(cq);
 	return max(num, 0);
 }

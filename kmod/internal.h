@@ -556,7 +556,6 @@ struct ibchan_channel {
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
 			 const u64 value[3]);
-bool ibchan_op_scatters(u8 opcode);
 void ibchan_busy_init(struct ibchan_busy *busy);
 u32 ibchan_pieces_find(const struct ibchan_piece *pieces, u32 num, u64 offset);
 u32 ibchan_pieces_count(const struct ibchan_piece *pieces, u32 num, u64 offset,
@@ -766,11 +765,17 @@ static inline bool ibchan_mr_get(struct ibchan_mr *mr)
 	return refcount_inc_not_zero(&mr->users);
 }
 
+/* That many works are done with the region. Any context. */
+static inline void ibchan_mr_drop_many(struct ibchan_mr *mr, u32 num)
+{
+	if (refcount_sub_and_test(num, &mr->users))
+		ibchan_mr_last_drop(mr);
+}
+
 /* A work is done with the region. Any context. */
 static inline void ibchan_mr_drop(struct ibchan_mr *mr)
 {
-	if (refcount_dec_and_test(&mr->users))
-		ibchan_mr_last_drop(mr);
+	ibchan_mr_drop_many(mr, 1);
 }
 
 #endif /* IBCHAN_INTERNAL_H */

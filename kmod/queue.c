@@ -5,7 +5,7 @@
 #include <linux/errno.h>
 #include <linux/slab.h>
 
-#include "internal.h"
+#include "work.h"
 
 static int alloc_slots(struct ibchan_queue *queue, u32 places)
 {
@@ -18,8 +18,11 @@ static int alloc_slots(struct ibchan_queue *queue, u32 places)
 			       GFP_KERNEL_ACCOUNT);
 	if (!queue->slots || !queue->sges)
 		return -ENOMEM;
-	for (i = 0; i < places; i++)
+	for (i = 0; i < places; i++) {
+		queue->slots[i].cqe.done = ibchan_work_done;
+		queue->slots[i].queue = queue;
 		queue->slots[i].sges = &queue->sges[(size_t)i * queue->max_sge];
+	}
 	return 0;
 }
 

@@ -4,7 +4,7 @@
  * references, ranges, room in the sink, a place. Taken in that order, so that a
  * refusal undoes only what this request took. The post lock is held throughout.
  *
- * Plain requests do not come here, unless they are refused: see work.c.
+ * Plain requests do not come here, unless they are refused: see work.c and slot.c.
  */
 #include <linux/errno.h>
 

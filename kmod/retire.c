@@ -57,12 +57,17 @@ static void fill_failure(struct ibchan_completion *completion, const struct ibch
 }
 
 /* Its elements are given back; the caller owns the cq. */
-static __always_inline void give_place(struct ibchan_queue *queue, struct ibchan_cq *cq)
+static __always_inline void give_place_untold(struct ibchan_queue *queue, struct ibchan_cq *cq)
 {
 	ibchan_credit_give(&queue->credit);
-	trace_ibchan_complete(&cq->completion);
 	ibchan_count(works_retired, 1);
 	cq->retired++;
+}
+
+static __always_inline void give_place(struct ibchan_queue *queue, struct ibchan_cq *cq)
+{
+	trace_ibchan_complete(&cq->completion);
+	give_place_untold(queue, cq);
 }
 
 /* By wr_id: who did not want to hear of success does not, unless it matters to him. */
@@ -130,17 +135,63 @@ static noinline void retire_up_to(struct ibchan_work *work, const struct ib_wc *
 	work_retire(work, wc);
 }
 
-/* The same for nearly all works, without what they do not need. */
+/* A work by wr_id that is done; its queue is the poster's again. */
+static __always_inline void tell_sink(struct ibchan_work *work, const struct ib_wc *wc)
+{
+	struct ibchan_queue *queue = work->queue;
+	struct ibchan_cq *cq = queue->cq;
+	const struct ibchan_sink *sink = cq->sink;
+	u64 cookie = queue->channel->cookie;
+	u64 wr_id = work->wr_id;
+	u8 opcode = work->opcode;
+
+	if (opcode == IBCHAN_OP_RECV || !sink->succeeded || trace_ibchan_complete_enabled()) {
+		fill_success(&cq->completion, work, wc);
+		give_place(queue, cq);
+		sink->done(cq->priv, &cq->completion);
+		return;
+	}
+	give_place_untold(queue, cq);
+	sink->succeeded(cq->priv, wr_id, cookie, opcode);
+}
+
+static __always_inline void release_sge(struct ibchan_work *work)
+{
+	struct ibchan_sge *sge = work->sges;
+
+	if (work->flags & IBCHAN_WR_EXCLUSIVE)
+		ibchan_busy_release(&sge->mr->busy, sge, ibchan_op_scatters(work->opcode));
+	ibchan_mr_drop(sge->mr);
+}
+
+/*
+ * The same for nearly all works, without what they do not need. One of a batch has given
+ * its element back already.
+ */
 static __always_inline void retire_plain(struct ibchan_work *work, const struct ib_wc *wc)
 {
 	struct ibchan_queue *queue = work->queue;
 	struct ibchan_cq *cq = queue->cq;
 
-	fill_success(&cq->completion, work, wc);
-	ibchan_mr_drop(work->sges->mr);
+	if (work->num_sge)
+		release_sge(work);
 	ibchan_fault_linger(IBCHAN_WINDOW_RELEASED);
+	if (!work->done) {
+		tell_sink(work, wc);
+		return;
+	}
+	fill_success(&cq->completion, work, wc);
 	give_place(queue, cq);
 	work->done(work, &cq->completion);
+}
+
+static __always_inline void work_done(struct ibchan_work *work, struct ib_wc *wc)
+{
+	if (likely(work->flags & IBCHAN_WORK_PLAIN && wc->status == IB_WC_SUCCESS &&
+		   work->queue->credit.retired == work->number))
+		retire_plain(work, wc);
+	else
+		retire_up_to(work, wc);
 }
 
 /**
@@ -152,13 +203,95 @@ static __always_inline void retire_plain(struct ibchan_work *work, const struct 
  */
 void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
 {
-	struct ibchan_work *work = container_of(wc->wr_cqe, struct ibchan_work, cqe);
+	work_done(container_of(wc->wr_cqe, struct ibchan_work, cqe), wc);
+}
 
-	if (likely(work->flags == IBCHAN_WORK_PLAIN && wc->status == IB_WC_SUCCESS &&
-		   work->queue->credit.retired == work->number))
-		retire_plain(work, wc);
-	else
-		retire_up_to(work, wc);
+/* Others are markers and probes. */
+static __always_inline bool is_of_work(const struct ib_wc *wc)
+{
+	return likely(wc->wr_cqe->done == ibchan_work_done);
+}
+
+static __always_inline struct ibchan_work *work_of(const struct ib_wc *wc)
+{
+	return container_of(wc->wr_cqe, struct ibchan_work, cqe);
+}
+
+static __always_inline bool holds_range(const struct ibchan_work *work)
+{
+	return (work->flags & (IBCHAN_WORK_PLAIN | IBCHAN_WR_EXCLUSIVE)) ==
+	       (IBCHAN_WORK_PLAIN | IBCHAN_WR_EXCLUSIVE);
+}
+
+/*
+ * From one region to the next, or NULL: what @works of the last one have held is given
+ * back when it is not locked any more.
+ */
+static __always_inline void change_region(struct ibchan_mr **locked, struct ibchan_mr *next,
+					  u32 *works)
+{
+	struct ibchan_mr *last = *locked;
+
+	if (likely(last == next))
+		return;
+	ibchan_busy_lock(locked, next);
+	if (last)
+		ibchan_mr_drop_many(last, *works);
+	*works = 0;
+}
+
+/*
+ * The ranges of plain works that have succeeded, before anybody is told, because they
+ * mostly are of one region, which then is locked and let go of but once.
+ */
+static noinline void release_ranges(const struct ib_wc *wc, int num)
+{
+	struct ibchan_mr *locked = NULL;
+	const struct ib_wc *end;
+	u32 works = 0;
+
+	for (end = wc + num; wc < end; wc++) {
+		struct ibchan_work *work = work_of(wc);
+
+		if (!is_of_work(wc) || wc->status != IB_WC_SUCCESS || !holds_range(work))
+			continue;
+		change_region(&locked, work->sges->mr, &works);
+		ibchan_busy_release_locked(&locked->busy, work->sges,
+					   ibchan_op_scatters(work->opcode));
+		work->num_sge = 0;
+		works++;
+	}
+	change_region(&locked, NULL, &works);
+}
+
+/* Where the first one has no range to give back, most have none. */
+static __always_inline bool worth_a_pass(const struct ib_wc *wc, int num)
+{
+	return num > 1 && is_of_work(wc) && holds_range(work_of(wc));
+}
+
+/**
+ * ibchan_retire - end what the device has completed
+ * @cq: its cq
+ * @num: of its @wc, 1 and up
+ *
+ * Context: under the right to reap the cq.
+ */
+void ibchan_retire(struct ibchan_cq *cq, int num)
+{
+	struct ib_wc *wc, *end = &cq->wc[num];
+
+	for (wc = cq->wc; wc < end; wc++)
+		ibchan_fault_completion(wc);
+	wc = cq->wc;
+	if (worth_a_pass(wc, num))
+		release_ranges(wc, num);
+	do {
+		if (is_of_work(wc))
+			work_done(work_of(wc), wc);
+		else
+			wc->wr_cqe->done(cq->ib, wc);
+	} while (++wc < end);
 }
 
 /**

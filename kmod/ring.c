@@ -194,6 +194,33 @@ static int ring_reserve(void *priv)
 	return 0;
 }
 
+/* What is free as far as is known, up to @num. */
+static u32 ring_room(struct ibchan_user_ring *ring, u32 reserved, u32 num)
+{
+	s32 room = ring->entries - (reserved - READ_ONCE(ring->head));
+
+	return likely(room >= (s32)num) ? num : max(room, 0);
+}
+
+static u32 ring_reserve_many(void *priv, u32 num)
+{
+	struct ibchan_user_ring *ring = priv;
+	int reserved = atomic_read(&ring->reserved);
+	u32 room;
+
+	do {
+		room = ring_room(ring, reserved, num);
+		if (likely(room == num))
+			continue;
+		if (refresh_head(ring) < 0)
+			return 0;
+		room = ring_room(ring, reserved, num);
+		if (!room)
+			return 0;
+	} while (!atomic_try_cmpxchg(&ring->reserved, &reserved, reserved + room));
+	return room;
+}
+
 static void ring_cancel(void *priv)
 {
 	struct ibchan_user_ring *ring = priv;
@@ -201,14 +228,25 @@ static void ring_cancel(void *priv)
 	atomic_dec(&ring->reserved);
 }
 
+static __always_inline struct ibchan_cqe *ring_place(struct ibchan_user_ring *ring)
+{
+	return &ring->shared->cqes[ring->tail & (ring->entries - 1)];
+}
+
 /* Our own tail goes first: see refresh_head(). */
+static __always_inline void ring_advance(struct ibchan_user_ring *ring)
+{
+	u32 tail = ring->tail + 1;
+
+	WRITE_ONCE(ring->tail, tail);
+	/* Pairs with the reader's acquire: the entry is whole. */
+	smp_store_release(&ring->shared->tail, tail);
+}
+
 static __always_inline void ring_put(struct ibchan_user_ring *ring,
 				     const struct ibchan_completion *completion, u8 flags)
 {
-	u32 tail = ring->tail;
-	u32 place = tail & (ring->entries - 1);
-
-	ring->shared->cqes[place] = (struct ibchan_cqe){
+	*ring_place(ring) = (struct ibchan_cqe){
 		.wr_id = completion->wr_id,
 		.channel = completion->cookie,
 		.status = completion->status,
@@ -219,14 +257,24 @@ static __always_inline void ring_put(struct ibchan_user_ring *ring,
 		.error = completion->error,
 		.vendor_err = completion->vendor_err,
 	};
-	WRITE_ONCE(ring->tail, tail + 1);
-	/* Pairs with the reader's acquire: the entry is whole. */
-	smp_store_release(&ring->shared->tail, tail + 1);
+	ring_advance(ring);
 }
 
 static void ring_done(void *priv, const struct ibchan_completion *completion)
 {
 	ring_put(priv, completion, 0);
+}
+
+static void ring_succeeded(void *priv, u64 wr_id, u64 cookie, u8 opcode)
+{
+	struct ibchan_user_ring *ring = priv;
+
+	*ring_place(ring) = (struct ibchan_cqe){
+		.wr_id = wr_id,
+		.channel = cookie,
+		.opcode = opcode,
+	};
+	ring_advance(ring);
 }
 
 static void ring_quiet(void *priv, const struct ibchan_completion *completion)
@@ -256,8 +304,10 @@ static void ring_gone(void *priv)
 
 const struct ibchan_sink ibchan_ring_sink = {
 	.reserve = ring_reserve,
+	.reserve_many = ring_reserve_many,
 	.cancel = ring_cancel,
 	.done = ring_done,
+	.succeeded = ring_succeeded,
 	.quiet = ring_quiet,
 	.notify = ring_notify,
 	.gone = ring_gone,

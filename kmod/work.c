@@ -23,7 +23,7 @@
 #define MAX_NESTED_REAPS	4
 
 /* What few opcodes need besides. */
-static noinline void build_rare(union ibchan_send_wr *out, const struct ibchan_wr *wr)
+void ibchan_build_rare(union ibchan_send_wr *out, const struct ibchan_wr *wr)
 {
 	const struct ibchan_mr *mr = wr->data;
 
@@ -56,16 +56,6 @@ static int send_flags(u8 flags, bool signal)
 	return ret;
 }
 
-static __always_inline void build_send(union ibchan_send_wr *out, const struct ibchan_wr *wr,
-				       struct ib_cqe *cqe)
-{
-	out->wr.wr_cqe = cqe;
-	out->wr.opcode = ibchan_ops[wr->opcode].verb[0];
-	out->wr.send_flags = IB_SEND_SIGNALED;
-	out->rdma.remote_addr = wr->remote_addr;
-	out->rdma.rkey = wr->rkey;
-}
-
 static void build_flags(union ibchan_send_wr *out, const struct ibchan_wr *wr, bool signal)
 {
 	const struct ibchan_op *op = &ibchan_ops[wr->opcode];
@@ -76,7 +66,7 @@ static void build_flags(union ibchan_send_wr *out, const struct ibchan_wr *wr, b
 		out->wr.ex.imm_data = cpu_to_be32(wr->imm);
 	}
 	if (op->traits & (OP_ATOMIC | OP_SERVICE))
-		build_rare(out, wr);
+		ibchan_build_rare(out, wr);
 }
 
 static __always_inline void build_recv(struct ib_recv_wr *out, struct ib_cqe *cqe)
@@ -119,7 +109,7 @@ static __always_inline bool take_plain_send(struct ibchan_channel *ch,
 					    const struct ibchan_wr *wr,
 					    struct ibchan_work *work, struct ib_sge *out)
 {
-	return likely(ibchan_send_is_plain(ch, wr)) &&
+	return likely(ibchan_send_is_plain(ch, wr, 0)) &&
 	       take_plain(&ch->send, wr, work, wr->opcode, out);
 }
 
@@ -127,13 +117,18 @@ static __always_inline bool take_plain_recv(struct ibchan_channel *ch,
 					    const struct ibchan_wr *wr,
 					    struct ibchan_work *work, struct ib_sge *out)
 {
-	return likely(ibchan_recv_is_plain(ch, wr)) &&
+	return likely(ibchan_recv_is_plain(ch, wr, 0)) &&
 	       take_plain(&ch->recv, wr, work, IBCHAN_OP_RECV, out);
 }
 
 static bool is_receive(const struct ibchan_wr *wr)
 {
 	return wr->opcode == IBCHAN_OP_RECV;
+}
+
+static bool has_room(const struct ibchan_channel *ch, const struct ib_sge *sges)
+{
+	return sges != &ch->chain.sges[IBCHAN_CHAIN_SGES];
 }
 
 /* Returns how many elements the device sees; an errno. */
@@ -152,7 +147,7 @@ static noinline int add_any_send(struct ibchan_channel *ch, const struct ibchan_
 	if (unlikely(ch->flow))
 		ibchan_flow_take(ch->flow, wr->opcode, wr->flags);
 	trace_ibchan_post(work);
-	build_send(out, wr, &work->cqe);
+	ibchan_build_send(out, wr, &work->cqe);
 	build_flags(out, wr, signal);
 	return ret;
 }
@@ -161,10 +156,9 @@ static __always_inline int add_send(struct ibchan_channel *ch, const struct ibch
 				    union ibchan_send_wr *out, struct ib_sge *sges,
 				    struct ibchan_reason *reason)
 {
-	if (unlikely(sges == &ch->chain.sges[IBCHAN_CHAIN_SGES] ||
-		     !take_plain_send(ch, wr, wr->work, sges)))
+	if (unlikely(!has_room(ch, sges) || !take_plain_send(ch, wr, wr->work, sges)))
 		return add_any_send(ch, wr, out, sges, reason);
-	build_send(out, wr, &wr->work->cqe);
+	ibchan_build_send(out, wr, &wr->work->cqe);
 	return 1;
 }
 
@@ -188,8 +182,7 @@ static __always_inline int add_recv(struct ibchan_channel *ch, const struct ibch
 				    struct ib_recv_wr *out, struct ib_sge *sges,
 				    struct ibchan_reason *reason)
 {
-	if (unlikely(sges == &ch->chain.sges[IBCHAN_CHAIN_SGES] ||
-		     !take_plain_recv(ch, wr, wr->work, sges)))
+	if (unlikely(!has_room(ch, sges) || !take_plain_recv(ch, wr, wr->work, sges)))
 		return add_any_recv(ch, wr, out, sges, reason);
 	build_recv(out, &wr->work->cqe);
 	return 1;
@@ -203,13 +196,14 @@ static __always_inline int add_recv(struct ibchan_channel *ch, const struct ibch
 static u32 build_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
 		       struct ibchan_reason *reason)
 {
-	const struct ibchan_wr *end = wr + min_t(u32, left, IBCHAN_CHAIN_WRS);
-	union ibchan_send_wr *out = ch->chain.send;
-	struct ib_sge *sge = ch->chain.sges;
-	u32 num = 0;
+	u32 max = min_t(u32, left, IBCHAN_CHAIN_WRS);
+	u32 num = wr->work ? 0 : ibchan_slot_sends(ch, wr, max);
+	union ibchan_send_wr *out = &ch->chain.send[num];
+	const struct ibchan_wr *end = wr + max;
+	struct ib_sge *sge = &ch->chain.sges[num];
 	int ret;
 
-	for (; wr < end && !is_receive(wr); wr++, num++) {
+	for (wr += num; wr < end && !is_receive(wr); wr++, num++) {
 		ret = add_send(ch, wr, out, sge, reason);
 		if (unlikely(ret < 0)) {
 			ch->chain.refused = ret;
@@ -227,13 +221,14 @@ static u32 build_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u3
 static u32 build_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
 		       struct ibchan_reason *reason)
 {
-	const struct ibchan_wr *end = wr + min_t(u32, left, IBCHAN_CHAIN_WRS);
-	struct ib_recv_wr *out = ch->chain.recv;
-	struct ib_sge *sge = ch->chain.sges;
-	u32 num = 0;
+	u32 max = min_t(u32, left, IBCHAN_CHAIN_WRS);
+	u32 num = wr->work ? 0 : ibchan_slot_recvs(ch, wr, max);
+	struct ib_recv_wr *out = &ch->chain.recv[num];
+	const struct ibchan_wr *end = wr + max;
+	struct ib_sge *sge = &ch->chain.sges[num];
 	int ret;
 
-	for (; wr < end && is_receive(wr); wr++, num++) {
+	for (wr += num; wr < end && is_receive(wr); wr++, num++) {
 		ret = add_recv(ch, wr, out, sge, reason);
 		if (unlikely(ret < 0)) {
 			ch->chain.refused = ret;
@@ -325,6 +320,13 @@ static bool takes_early(const struct ibchan_channel *ch, u32 state, const struct
 				READ_ONCE(ch->connected) && READ_ONCE(ch->recv.credit.retired);
 }
 
+/* There can be too little room in a chain only behind others. */
+static void forgive_room(struct ibchan_channel *ch, u32 num)
+{
+	if (unlikely(ch->chain.refused == -ENOSPC && num))
+		ch->chain.refused = 0;
+}
+
 /*
  * How many leading requests were posted. Why not more is in chain.refused; one that
  * only found no room in a chain gets another.
@@ -342,15 +344,12 @@ static u32 post_some(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 
 	ibchan_fault_linger(IBCHAN_WINDOW_CHECKED);
 	if (is_receive(wr)) {
 		num = build_recvs(ch, wr, left, reason);
-		num = num ? post_recvs(ch, num, reason) : 0;
-	} else {
-		num = build_sends(ch, wr, left, reason);
-		num = num ? post_sends(ch, num, reason) : 0;
+		forgive_room(ch, num);
+		return num ? post_recvs(ch, num, reason) : 0;
 	}
-	/* There can be too little room only behind others. */
-	if (unlikely(ch->chain.refused == -ENOSPC && num))
-		ch->chain.refused = 0;
-	return num;
+	num = build_sends(ch, wr, left, reason);
+	forgive_room(ch, num);
+	return num ? post_sends(ch, num, reason) : 0;
 }
 
 /* The long way: as many as go, unless the device has refused already. */
@@ -395,7 +394,7 @@ static __always_inline u32 post_plain_send(struct ibchan_channel *ch,
 {
 	union ibchan_send_wr *out = &ch->chain.send[0];
 
-	build_send(out, wr, &work->cqe);
+	ibchan_build_send(out, wr, &work->cqe);
 	out->wr.sg_list = ch->chain.sges;
 	out->wr.num_sge = 1;
 	return post_sends(ch, 1, reason);
@@ -424,6 +423,25 @@ static __always_inline bool post_plain(struct ibchan_channel *ch, const struct i
 		       post_plain_recv(ch, work, reason);
 	return take_plain_send(ch, wr, work, ch->chain.sges) &&
 	       post_plain_send(ch, wr, work, reason);
+}
+
+/* The same by wr_id. */
+static __always_inline bool post_slot(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+				      struct ibchan_reason *reason)
+{
+	if (unlikely(READ_ONCE(ch->state) != IBCHAN_CHANNEL_CONNECTED))
+		return false;
+	ibchan_fault_linger(IBCHAN_WINDOW_CHECKED);
+	if (is_receive(wr))
+		return ibchan_slot_recvs(ch, wr, 1) && post_recvs(ch, 1, reason);
+	return ibchan_slot_sends(ch, wr, 1) && post_sends(ch, 1, reason);
+}
+
+/* One request, the short way for who stands for it. */
+static __always_inline bool post_short(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+				       struct ibchan_reason *reason)
+{
+	return wr->work ? post_plain(ch, wr, wr->work, reason) : post_slot(ch, wr, reason);
 }
 
 static void reap_both(struct ibchan_channel *ch, void (*reap)(struct ibchan_cq *cq))
@@ -503,7 +521,7 @@ int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 	*accepted = 1;
 	spin_lock_bh(&ch->post_lock);
 	ch->chain.refused = 0;
-	if (unlikely(num != 1 || !post_plain(ch, wrs, wrs->work, reason)))
+	if (unlikely(num != 1 || !post_short(ch, wrs, reason)))
 		ret = post_any(ch, wrs, num, accepted, reason);
 	spin_unlock_bh(&ch->post_lock);
 	if (ch->after_post && *accepted)

@@ -11,11 +11,20 @@
 
 /*
  * Of struct ibchan_work.flags, besides what its request says: a plain one (see
- * check.h), and the work is the caller's own.
+ * check.h).
  */
 #define IBCHAN_WORK_PLAIN	0x80U
 
+/* retire.c */
 void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc);
+void ibchan_retire(struct ibchan_cq *cq, int num);
+
+/* work.c */
+void ibchan_build_rare(union ibchan_send_wr *out, const struct ibchan_wr *wr);
+
+/* slot.c */
+u32 ibchan_slot_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left);
+u32 ibchan_slot_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left);
 
 /* reserve.c */
 int ibchan_work_reserve(struct ibchan_queue *queue, const struct ibchan_wr *wr,
@@ -34,6 +43,17 @@ static inline void ibchan_sink_cancel(struct ibchan_cq *cq)
 {
 	if (cq->sink->cancel)
 		cq->sink->cancel(cq->priv);
+}
+
+/* All but the elements, and what few opcodes need besides. */
+static __always_inline void ibchan_build_send(union ibchan_send_wr *out,
+					      const struct ibchan_wr *wr, struct ib_cqe *cqe)
+{
+	out->wr.wr_cqe = cqe;
+	out->wr.opcode = ibchan_ops[wr->opcode].verb[0];
+	out->wr.send_flags = IB_SEND_SIGNALED;
+	out->rdma.remote_addr = wr->remote_addr;
+	out->rdma.rkey = wr->rkey;
 }
 
 #endif /* IBCHAN_WORK_H */

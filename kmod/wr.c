@@ -90,15 +90,6 @@ int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error)
 	return ibchan_refuse_values(reason, code, error, none);
 }
 
-/**
- * ibchan_op_scatters - does the device write into the elements?
- * @opcode: valid
- */
-bool ibchan_op_scatters(u8 opcode)
-{
-	return ibchan_ops[opcode].traits & OP_SCATTERS;
-}
-
 int ibchan_refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_reason *reason)
 {
 	return ibchan_refuse_values(reason, IBCHAN_REASON_OPCODE, error,

@@ -12,16 +12,20 @@ static const u64 offsets[] = { 0, 1, FIRST_LENGTH - 1, FIRST_LENGTH, U64_MAX };
 static const u32 lengths[] = { 0, 1, 8, FIRST_LENGTH, MAX_MESSAGE + 1, U32_MAX };
 static const u64 remote_lengths[] = { 0, 1, 8, IBCHAN_REMOTE_UNCHECKED };
 
-static bool is_plain(const struct ibchan_wr *wr)
+/* What the two short ways let pass: for who brings a work, and by wr_id. */
+static const u8 passing[] = { 0, IBCHAN_WR_EXCLUSIVE };
+
+static bool is_plain(const struct ibchan_wr *wr, u8 flags)
 {
-	return wr->opcode == IBCHAN_OP_RECV ? ibchan_recv_is_plain(&wr_fixture.ch, wr) :
-					      ibchan_send_is_plain(&wr_fixture.ch, wr);
+	return wr->opcode == IBCHAN_OP_RECV ?
+	       ibchan_recv_is_plain(&wr_fixture.ch, wr, flags) :
+	       ibchan_send_is_plain(&wr_fixture.ch, wr, flags);
 }
 
 /* What the short way is for. */
-static bool may_be_plain(const struct ibchan_wr *wr)
+static bool may_be_plain(const struct ibchan_wr *wr, u8 flags)
 {
-	return wr->num_sge == 1 && !wr->flags && wr->opcode <= IBCHAN_OP_READ &&
+	return wr->num_sge == 1 && !(wr->flags & ~flags) && wr->opcode <= IBCHAN_OP_READ &&
 	       wr->sges[0].length && !wr->sges[0].mr->pieces;
 }
 
@@ -67,10 +71,14 @@ static u32 seen;
 
 static void expect_accepted_if_plain(struct kunit *test, const struct ibchan_wr *wr)
 {
-	if (!is_plain(wr))
-		return;
-	seen++;
-	KUNIT_EXPECT_EQ_MSG(test, wr_check(wr, NULL), 1, "opcode %u", wr->opcode);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(passing); i++) {
+		if (!is_plain(wr, passing[i]))
+			continue;
+		seen++;
+		KUNIT_EXPECT_EQ_MSG(test, wr_check(wr, NULL), 1, "opcode %u", wr->opcode);
+	}
 }
 
 static void a_plain_request_is_one_that_all_checks_accept(struct kunit *test)
@@ -82,11 +90,15 @@ static void a_plain_request_is_one_that_all_checks_accept(struct kunit *test)
 
 static void expect_plain_if_accepted(struct kunit *test, const struct ibchan_wr *wr)
 {
-	if (!may_be_plain(wr) || wr_check(wr, NULL) < 0)
-		return;
-	seen++;
-	KUNIT_EXPECT_TRUE_MSG(test, is_plain(wr), "opcode %u, length %u", wr->opcode,
-			      wr->sges[0].length);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(passing); i++) {
+		if (!may_be_plain(wr, passing[i]) || wr_check(wr, NULL) < 0)
+			continue;
+		seen++;
+		KUNIT_EXPECT_TRUE_MSG(test, is_plain(wr, passing[i]), "opcode %u, length %u",
+				      wr->opcode, wr->sges[0].length);
+	}
 }
 
 static void an_ordinary_request_that_is_accepted_is_plain(struct kunit *test)

@@ -160,11 +160,15 @@ struct ibchan_completion {
  * struct ibchan_sink - where the completions of works without a done() go
  * @reserve: take room for one completion before its work is posted; 0, or
  *	-EAGAIN when there is none. May be NULL.
+ * @reserve_many: the same for up to @num, 1 and up: how many there is room for now.
+ *	NULL: @reserve.
  * @cancel: give such room back, because the work was not posted, or because it
- *	was unsignaled and has succeeded. May be NULL.
+ *	was unsignaled and has succeeded. May be NULL where @reserve is.
  * @done: one work has ended; its room is used up. Its buffers are the caller's
  *	again. NULL: only works with a done() of their own may be posted, unless
  *	the cq keeps its completions.
+ * @succeeded: may be called in place of @done for a work that has succeeded and is not a
+ *	receive, whose completion says nothing but what is given here. May be NULL.
  * @quiet: in place of @cancel for a work that was unsignaled and has succeeded; its
  *	room is used up. NULL: @cancel.
  * @notify: some works have ended since the last call, of whichever kind. May be
@@ -172,14 +176,16 @@ struct ibchan_completion {
  * @gone: the device has left: nothing comes any more. Called once, and not for
  *	a cq that its owner has destroyed. May be NULL.
  *
- * All are called with bottom halves off and must not sleep. @reserve runs under a
- * channel's post lock, @cancel may; @done, @quiet and @notify run under no lock and
- * never twice at a time for one cq, and may post, break and close channels.
+ * All are called with bottom halves off and must not sleep. @reserve and @reserve_many
+ * run under a channel's post lock, @cancel may; @done, @succeeded, @quiet and @notify run
+ * under no lock and never twice at a time for one cq, and may post, break and close channels.
  */
 struct ibchan_sink {
 	int (*reserve)(void *priv);
+	u32 (*reserve_many)(void *priv, u32 num);
 	void (*cancel)(void *priv);
 	void (*done)(void *priv, const struct ibchan_completion *completion);
+	void (*succeeded)(void *priv, u64 wr_id, u64 cookie, u8 opcode);
 	void (*quiet)(void *priv, const struct ibchan_completion *completion);
 	void (*notify)(void *priv);
 	void (*gone)(void *priv);

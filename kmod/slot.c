@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The short way for requests by wr_id: as many leading ones as are plain (check.h) get
+ * a work of the channel's own, and a place in the chain. What they need is taken for all
+ * of them at once where that is possible: room in the sink, places, the lock of the
+ * region's ranges. Who does not fit goes the long way (reserve.c), which is also where a
+ * request that is refused learns why.
+ */
+#include <linux/errno.h>
+
+#include "compat.h"
+#include "trace.h"
+#include "work.h"
+
+/* Places of the queue that are free, up to @num. */
+static __always_inline u32 places(const struct ibchan_queue *queue, u32 num)
+{
+	u32 taken = ibchan_credit_in_flight(&queue->credit);
+
+	return min(num, queue->credit.depth - taken);
+}
+
+/* How many are for this queue, and bring no work. */
+static __always_inline u32 leading(const struct ibchan_wr *wr, u32 num, bool receives)
+{
+	u32 i;
+
+	for (i = 0; i < num && !wr[i].work; i++) {
+		bool is_receive = wr[i].opcode == IBCHAN_OP_RECV;
+
+		if (is_receive != receives)
+			break;
+	}
+	return i;
+}
+
+/* How many completions there is room for now, up to @num; it is taken. */
+static __always_inline u32 take_room(const struct ibchan_cq *cq, u32 num)
+{
+	const struct ibchan_sink *sink = cq->sink;
+	u32 got = 0;
+
+	if (sink->reserve_many)
+		return sink->reserve_many(cq->priv, num);
+	if (!sink->reserve)
+		return num;
+	while (got < num && !sink->reserve(cq->priv))
+		got++;
+	return got;
+}
+
+static __always_inline void give_room(struct ibchan_cq *cq, u32 num)
+{
+	for (; unlikely(num); num--)
+		ibchan_sink_cancel(cq);
+}
+
+/**
+ * struct run - requests in a row
+ * @queue: where they go
+ * @number: of the next one's place
+ * @end: of the one behind the last
+ * @mr: what they name; its ranges are locked; NULL: none
+ * @spare: references to it that nobody needs yet
+ */
+struct run {
+	struct ibchan_queue *queue;
+	u32 number;
+	u32 end;
+	struct ibchan_mr *mr;
+	u32 spare;
+};
+
+static __always_inline void run_end(struct run *run)
+{
+	struct ibchan_mr *mr = run->mr;
+
+	ibchan_busy_lock(&run->mr, NULL);
+	if (unlikely(run->spare))
+		ibchan_mr_drop_many(mr, run->spare);
+	run->spare = 0;
+}
+
+/* A reference for the next request, and for the others that may follow. */
+static __always_inline bool run_get(struct run *run, struct ibchan_mr *mr)
+{
+	u32 left = run->end - run->number;
+
+	if (likely(run->spare && run->mr == mr)) {
+		run->spare--;
+		return true;
+	}
+	run_end(run);
+	if (unlikely(!refcount_add_not_zero(left, &mr->users)))
+		return false;
+	ibchan_busy_lock(&run->mr, mr);
+	run->spare = left - 1;
+	return true;
+}
+
+/* Its region, and its range if that is exclusive. */
+static __always_inline bool take_range(struct run *run, struct ibchan_sge *sge, bool writes)
+{
+	if (unlikely(!run_get(run, sge->mr)))
+		return false;
+	if (likely(!ibchan_busy_take_locked(&sge->mr->busy, sge, writes, NULL)))
+		return true;
+	run->spare++;
+	return false;
+}
+
+static __always_inline void fill_work(struct ibchan_work *work, const struct ibchan_wr *wr,
+				      u32 number)
+{
+	work->wr_id = wr->wr_id;
+	work->number = number;
+	work->num_sge = 1;
+	work->opcode = wr->opcode;
+	work->flags = wr->flags | IBCHAN_WORK_PLAIN;
+}
+
+static __always_inline void fill_sge(struct ibchan_sge *sge, const struct ibchan_sge *from,
+				     struct ib_sge *out, struct ibchan_work *work)
+{
+	const struct ibchan_mr *mr = from->mr;
+	u64 offset = from->offset;
+	u32 length = from->length;
+
+	sge->mr = from->mr;
+	sge->offset = offset;
+	sge->length = length;
+	sge->work = work;
+	out->addr = mr->addr + offset;
+	out->length = length;
+	out->lkey = mr->lkey;
+}
+
+/*
+ * A range is seen by others once it is taken, so the work is filled in before. Returns NULL
+ * when something is in the way; then nothing is taken.
+ */
+static __always_inline struct ibchan_work *take(struct run *run, const struct ibchan_wr *wr,
+						bool writes, struct ib_sge *out)
+{
+	struct ibchan_queue *queue = run->queue;
+	u32 place = run->number & queue->credit.mask;
+	struct ibchan_work *work = &queue->slots[place];
+	struct ibchan_sge *sge = work->sges;
+	bool taken;
+
+	fill_work(work, wr, run->number);
+	fill_sge(sge, wr->sges, out, work);
+	taken = wr->flags & IBCHAN_WR_EXCLUSIVE ? take_range(run, sge, writes) :
+						  ibchan_mr_get(sge->mr);
+	if (unlikely(!taken))
+		return NULL;
+	queue->works[place] = work;
+	run->number++;
+	trace_ibchan_post(work);
+	return work;
+}
+
+/* As many of @num as there are places and there is room for; it is taken. False: none. */
+static __always_inline bool run_begin(struct run *run, struct ibchan_queue *queue, u32 num)
+{
+	num = places(queue, num);
+	if (unlikely(!num || !queue->slots))
+		return false;
+	run->queue = queue;
+	run->number = queue->credit.posted;
+	run->end = run->number + take_room(queue->cq, num);
+	return true;
+}
+
+/* Those that were taken are posted next: how many. */
+static __always_inline u32 finish(struct run *run)
+{
+	struct ibchan_queue *queue = run->queue;
+	u32 num = run->number - queue->credit.posted;
+
+	run_end(run);
+	give_room(queue->cq, run->end - run->number);
+	if (likely(num))
+		ibchan_credit_take_signaled(&queue->credit, run->number - 1);
+	return num;
+}
+
+/* It writes here what was there, so its range is exclusive. Nothing is locked. */
+static noinline bool build_atomic(struct ibchan_channel *ch, u32 number,
+				  const struct ibchan_wr *wr, union ibchan_send_wr *out,
+				  struct ib_sge *sge)
+{
+	struct run run = { .queue = &ch->send, .number = number, .end = number + 1 };
+	struct ibchan_work *work;
+
+	if (!ibchan_atomic_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE))
+		return false;
+	work = take(&run, wr, true, sge);
+	run_end(&run);
+	if (!work)
+		return false;
+	ibchan_build_send(out, wr, &work->cqe);
+	ibchan_build_rare(out, wr);
+	return true;
+}
+
+static __always_inline bool build_send(struct ibchan_channel *ch, struct run *run,
+				       const struct ibchan_wr *wr, union ibchan_send_wr *out,
+				       struct ib_sge *sge)
+{
+	struct ibchan_work *work;
+
+	if (unlikely(!ibchan_send_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE))) {
+		run_end(run);
+		if (!build_atomic(ch, run->number, wr, out, sge))
+			return false;
+		run->number++;
+		return true;
+	}
+	work = take(run, wr, wr->opcode == IBCHAN_OP_READ, sge);
+	if (unlikely(!work))
+		return false;
+	ibchan_build_send(out, wr, &work->cqe);
+	return true;
+}
+
+/**
+ * ibchan_slot_sends - build the beginning of a chain for the send queue
+ * @ch: the channel
+ * @wr: the first request
+ * @left: how many there are, up to what fits a chain
+ *
+ * Context: process or softirq, under the post lock.
+ * Return: how many leading ones were taken.
+ */
+u32 ibchan_slot_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left)
+{
+	union ibchan_send_wr *out = ch->chain.send;
+	struct ib_sge *sge = ch->chain.sges;
+	struct run run = {};
+
+	if (unlikely(!run_begin(&run, &ch->send, leading(wr, left, false))))
+		return 0;
+	for (; run.number != run.end; wr++, out++, sge++) {
+		if (unlikely(!build_send(ch, &run, wr, out, sge)))
+			break;
+		out->wr.sg_list = sge;
+		out->wr.num_sge = 1;
+		out->wr.next = &out[1].wr;
+	}
+	return finish(&run);
+}
+
+/**
+ * ibchan_slot_recvs - build the beginning of a chain for the receive queue
+ * @ch: the channel
+ * @wr: the first request
+ * @left: how many there are, up to what fits a chain
+ *
+ * Context: process or softirq, under the post lock.
+ * Return: how many leading ones were taken.
+ */
+u32 ibchan_slot_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left)
+{
+	struct ib_recv_wr *out = ch->chain.recv;
+	struct ib_sge *sge = ch->chain.sges;
+	struct ibchan_work *work;
+	struct run run = {};
+
+	if (unlikely(!run_begin(&run, &ch->recv, leading(wr, left, true))))
+		return 0;
+	for (; run.number != run.end; wr++, out++, sge++) {
+		if (unlikely(!ibchan_recv_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE)))
+			break;
+		work = take(&run, wr, true, sge);
+		if (unlikely(!work))
+			break;
+		out->wr_cqe = &work->cqe;
+		out->sg_list = sge;
+		out->num_sge = 1;
+		out->next = out + 1;
+	}
+	return finish(&run);
+}
