@@ -37,6 +37,14 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define IBCHAN_NS IBCHAN
 #endif
 
+/* For what is written in full before it is read; kernels zero the rest of the stack. */
+#if !defined(__uninitialized) && __has_attribute(uninitialized)
+#define __uninitialized	__attribute__((uninitialized))
+#endif
+#ifndef __uninitialized
+#define __uninitialized
+#endif
+
 /* The plain form once took the lock of the dma-buf's fences itself. */
 #ifndef IBCHAN_HAVE_DMA_BUF_VMAP_UNLOCKED
 #define dma_buf_vmap_unlocked(dmabuf, map)	dma_buf_vmap(dmabuf, map)

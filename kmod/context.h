@@ -14,6 +14,7 @@
 #include <linux/kref.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -197,6 +198,20 @@ void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *pare
 void ibchan_context_break(struct ibchan_context *ctx);
 bool ibchan_context_settle(struct ibchan_context *ctx);
 
+/**
+ * ibchan_caller_check - may the caller do more than look and close?
+ * @ctx: of the file
+ *
+ * Return: 0; -EPERM for another process than the one that opened the file;
+ * -EPROTO when the caller damaged a ring.
+ */
+static inline int ibchan_caller_check(const struct ibchan_context *ctx)
+{
+	if (current->mm != ctx->mm)
+		return -EPERM;
+	return READ_ONCE(ctx->broken) ? -EPROTO : 0;
+}
+
 static inline struct ibchan_object __rcu **ibchan_object_place(struct ibchan_context *ctx, u32 id)
 {
 	return &ctx->young[id % IBCHAN_YOUNG_OBJECTS];
@@ -239,8 +254,11 @@ int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 
 int ibchan_submit(struct ibchan_call *call);
 void ibchan_submit_scratch_free(struct ibchan_context *ctx);
 
+/* quick.c */
+bool ibchan_submit_quick(struct ibchan_context *ctx, struct ibchan_cmd_submit __user *user,
+			 int *ret);
+
 /* uabi.c */
-int ibchan_call_check(const struct ibchan_call *call);
 int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,
 			__u32 *handle);
 long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg);

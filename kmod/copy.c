@@ -12,9 +12,14 @@
 
 #include "submit.h"
 
+/* A size that the compiler knows needs no look at where the entry lies. */
 static int copy_entry(struct ibchan_submit_wr *entry, u64 addr, u32 len)
 {
-	return copy_struct_from_user(entry, sizeof(*entry), u64_to_user_ptr(addr), len);
+	const void __user *user = u64_to_user_ptr(addr);
+
+	if (likely(len == sizeof(*entry)))
+		return copy_from_user(entry, user, sizeof(*entry)) ? -EFAULT : 0;
+	return copy_struct_from_user(entry, sizeof(*entry), user, len);
 }
 
 /* An atomic has its operand where others have the address of their elements. */
@@ -152,6 +157,8 @@ u32 ibchan_submit_copy(struct ibchan_submit_scratch *s, const struct ibchan_cmd_
 	s->num_data = 0;
 	s->has_plain = 0;
 	for (num = 0; num < want; num++, addr += cmd->entry_len) {
+		if (s->has_plain && num >= CHUNK_PLAIN)
+			break;
 		*error = copy_one(s, num, addr, cmd->entry_len, reason);
 		if (*error)
 			break;

@@ -10,13 +10,6 @@
 
 #include "submit.h"
 
-/* Ranges exclude each other unless the caller does not want that. */
-static u8 kernel_flags(u8 flags)
-{
-	return flags & IBCHAN_WR_UNCHECKED ? flags & ~IBCHAN_WR_UNCHECKED :
-					     flags | IBCHAN_WR_EXCLUSIVE;
-}
-
 static bool is_empty_plain(const struct ibchan_submit_sge *sge)
 {
 	return sge->mr == IBCHAN_MR_PLAIN && !sge->length;
@@ -139,7 +132,7 @@ static void fill_wr(struct ibchan_wr *wr, const struct ibchan_submit_wr *entry)
 		.rkey = entry->rkey,
 		.imm = entry->imm,
 		.opcode = entry->opcode,
-		.flags = kernel_flags(entry->flags),
+		.flags = ibchan_kernel_flags(entry->flags),
 	};
 	if (ibchan_entry_is_atomic(entry)) {
 		wr->operand = entry->operand;

@@ -10,74 +10,116 @@
  */
 #include <linux/errno.h>
 #include <linux/sched/signal.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "fault.h"
 #include "submit.h"
 
-/* Several threads may submit at once: the first takes the context's, others make one. */
-static struct ibchan_submit_scratch *scratch_get(struct ibchan_context *ctx)
-{
-	struct ibchan_submit_scratch *scratch = xchg(&ctx->scratch, NULL);
-
-	return scratch ?: kmalloc(sizeof(*scratch), GFP_KERNEL_ACCOUNT);
-}
-
-static void scratch_put(struct ibchan_context *ctx, struct ibchan_submit_scratch *scratch)
-{
-	kfree(xchg(&ctx->scratch, scratch));
-}
-
 void ibchan_submit_scratch_free(struct ibchan_context *ctx)
 {
-	kfree(ctx->scratch);
+	kvfree(ctx->scratch);
 }
 
 static u32 run_length(const struct ibchan_submit_scratch *s, u32 first, u32 num)
 {
+	u32 end = min(num, first + CHUNK_RUN);
 	u32 i = first + 1;
 
-	while (i < num && s->channels[i] == s->channels[first])
+	while (i < end && s->channels[i] == s->channels[first])
 		i++;
 	return i - first;
 }
 
-/* How many were accepted; @error is set if not all. */
-static u32 post_chunk(struct ibchan_submit_scratch *s, u32 num,
-		      const struct ibchan_cq *waited, struct ibchan_reason *reason,
-		      int *error)
+/*
+ * Once for each run, and not before all are posted: what has completed by then, as a receive
+ * whose message came behind it, needs no event.
+ */
+static void arm_chunk(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited)
 {
-	u32 done = 0, accepted, run;
+	u32 i;
+
+	for (i = 0; i < num; i += run_length(s, i, num))
+		ibchan_channel_arm(s->channels[i], waited);
+}
+
+/* Nearly always all are for one channel. */
+static int post_run(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
+		    struct ibchan_reason *reason, u32 *done)
+{
+	int ret = ibchan_post(s->channels[0], s->wrs, num, done, reason);
+
+	if (*done)
+		ibchan_channel_arm(s->channels[0], waited);
+	return ret;
+}
+
+static int post_runs(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
+		     struct ibchan_reason *reason, u32 *done)
+{
+	u32 accepted, run;
+	int ret = 0;
+
+	*done = 0;
+	while (*done < num && !ret) {
+		run = run_length(s, *done, num);
+		ret = ibchan_post(s->channels[*done], &s->wrs[*done], run, &accepted, reason);
+		/* There may be more behind it, for which what has completed makes room. */
+		if (accepted == CHUNK_RUN)
+			ibchan_channel_arm(s->channels[*done], waited);
+		*done += accepted;
+	}
+	arm_chunk(s, *done, waited);
+	return ret;
+}
+
+/**
+ * ibchan_submit_post - post the requests of a chunk
+ * @s: resolved
+ * @num: how many
+ * @waited: the queue that is going to be waited on, or NULL
+ * @reason: why one was refused; in the kernel's terms
+ * @error: of the first refused one; else as it was
+ *
+ * Context: under RCU.
+ * Return: how many leading ones were accepted.
+ */
+u32 ibchan_submit_post(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
+		       struct ibchan_reason *reason, int *error)
+{
+	u32 done;
 	int ret;
 
-	while (done < num) {
-		run = run_length(s, done, num);
-		ret = ibchan_post(s->channels[done], &s->wrs[done], run, &accepted, reason);
-		if (accepted)
-			ibchan_channel_arm(s->channels[done], waited);
-		done += accepted;
-		if (ret) {
-			ibchan_submit_translate(s, done, reason);
-			*error = ret;
-			break;
-		}
-	}
+	if (!num)
+		return 0;
+	if (run_length(s, 0, num) == num)
+		ret = post_run(s, num, waited, reason, &done);
+	else
+		ret = post_runs(s, num, waited, reason, &done);
+	if (unlikely(ret))
+		*error = ret;
 	return done;
 }
 
 static u32 post_copied(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 		       struct ibchan_cmd_submit *cmd, u32 num, int *error)
 {
+	struct ibchan_reason reason = {};
 	struct ibchan_object *waited;
+	int ret = 0;
 	u32 done;
 
 	rcu_read_lock();
 	waited = ibchan_object_find(ctx, cmd->cq, OBJECT_CQ);
 	num = ibchan_submit_resolve(ctx, s, num, &cmd->reason, error);
 	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
-	done = post_chunk(s, num, waited ? waited->ring->cq : NULL, &cmd->reason, error);
+	done = ibchan_submit_post(s, num, waited ? waited->ring->cq : NULL, &reason, &ret);
 	rcu_read_unlock();
+	/* Another one, of a request behind these, may be there already. */
+	if (ret) {
+		ibchan_submit_translate(s, done, &reason);
+		cmd->reason = reason;
+		*error = ret;
+	}
 	return done;
 }
 
@@ -156,16 +198,16 @@ static int submit_entries(struct ibchan_call *call, u32 wanted)
 		return ret;
 	if (put_user(0, &user->entry_num))
 		return -EFAULT;
-	scratch = scratch_get(call->ctx);
+	scratch = ibchan_submit_scratch_get(call->ctx);
 	if (!scratch)
 		return -ENOMEM;
 	ret = submit_all(call->ctx, scratch, cmd, wanted);
-	scratch_put(call->ctx, scratch);
+	ibchan_submit_scratch_put(call->ctx, scratch);
 	return ret;
 }
 
 /* The ring's cq and memory stay as long as its cq has a user. */
-static struct ibchan_user_ring *get_ring(struct ibchan_context *ctx, u32 handle)
+struct ibchan_user_ring *ibchan_submit_ring(struct ibchan_context *ctx, u32 handle)
 {
 	struct ibchan_user_ring *ring = NULL;
 	struct ibchan_object *object;
@@ -188,7 +230,7 @@ static int check_wait(const struct ibchan_user_ring *ring, struct ibchan_cmd_sub
 	return -EINVAL;
 }
 
-static int wait_on(struct ibchan_user_ring *ring, struct ibchan_cmd_submit *cmd)
+static int wait_for_cq(struct ibchan_user_ring *ring, const struct ibchan_cmd_submit *cmd)
 {
 	const u32 *since = cmd->flags & IBCHAN_SUBMIT_SINCE ? &cmd->tail : NULL;
 
@@ -206,7 +248,7 @@ static int post_and_wait(struct ibchan_call *call, struct ibchan_user_ring *ring
 	if (!ret && wanted)
 		ret = submit_entries(call, wanted);
 	if (!ret && ring)
-		ret = wait_on(ring, cmd);
+		ret = wait_for_cq(ring, cmd);
 	else if (ring)
 		ibchan_cq_arm(ring->cq);	/* nobody waits after all */
 	ready = ring ? ibchan_ring_ready(ring) : 0;
@@ -214,7 +256,7 @@ static int post_and_wait(struct ibchan_call *call, struct ibchan_user_ring *ring
 	return ret;
 }
 
-static int check_form(const struct ibchan_cmd_submit *cmd)
+int ibchan_submit_check_form(const struct ibchan_cmd_submit *cmd)
 {
 	int since = cmd->flags & IBCHAN_SUBMIT_SINCE;
 
@@ -241,11 +283,11 @@ int ibchan_submit(struct ibchan_call *call)
 
 	cmd->entry_num = 0;
 	cmd->reason = (struct ibchan_reason) {};
-	ret = ibchan_call_check(call);
+	ret = ibchan_caller_check(call->ctx);
 	if (!ret)
-		ret = check_form(cmd);
+		ret = ibchan_submit_check_form(cmd);
 	if (!ret && cmd->cq) {
-		ring = get_ring(call->ctx, cmd->cq);
+		ring = ibchan_submit_ring(call->ctx, cmd->cq);
 		if (!ring)
 			ret = -ENOENT;
 	}

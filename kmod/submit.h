@@ -8,6 +8,7 @@
 #define IBCHAN_SUBMIT_H
 
 #include <linux/bits.h>
+#include <linux/slab.h>
 
 #include "context.h"
 
@@ -16,12 +17,23 @@
 	(BIT(IBCHAN_OP_SEND) | BIT(IBCHAN_OP_RECV) | BIT(IBCHAN_OP_WRITE) | \
 	 BIT(IBCHAN_OP_READ) | BIT(IBCHAN_OP_COMPARE_SWAP) | BIT(IBCHAN_OP_FETCH_ADD))
 
-#define CHUNK_WRS	16	/* as many as go into one chain */
+#define CHUNK_WRS	64
+#define CHUNK_PLAIN	16	/* with plain memory: what has completed lets go of its own */
+#define CHUNK_RUN	16	/* of one post, which keeps bottom halves off */
 #define CHUNK_SGES	64	/* of entries with two or more; at least one entry's */
 #define CHUNK_INLINE	2048	/* bytes; at least what one entry of any channel may carry */
 
+/* Of a request. */
+struct ibchan_submit_handles {
+	u32 channel;
+	u32 mr;
+};
+
 /**
  * struct ibchan_submit_scratch - one chunk, as copied and as resolved
+ * @cmd: the command, when it goes the quick way; read but for what is only written
+ * @reason: why its post was refused; zero but meanwhile
+ * @handles: what its requests name
  * @entries: the user's requests
  * @user_sges: elements of those that have two or more
  * @first_sge: per entry, where in @user_sges its elements begin
@@ -39,6 +51,9 @@
  * @sges: resolved; one for each entry that has just one, too
  */
 struct ibchan_submit_scratch {
+	struct ibchan_cmd_submit cmd;
+	struct ibchan_reason reason;
+	struct ibchan_submit_handles handles[CHUNK_WRS];
 	struct ibchan_submit_wr entries[CHUNK_WRS];
 	struct ibchan_submit_sge user_sges[CHUNK_SGES];
 	u32 first_sge[CHUNK_WRS];
@@ -71,6 +86,13 @@ static inline bool ibchan_entry_is_inline(const struct ibchan_submit_wr *entry)
 	return entry->flags & IBCHAN_WR_INLINE;
 }
 
+/* Ranges exclude each other unless the caller does not want that. */
+static inline u8 ibchan_kernel_flags(u8 flags)
+{
+	return (flags & ~IBCHAN_WR_UNCHECKED) |
+	       (~flags & IBCHAN_WR_UNCHECKED) / (IBCHAN_WR_UNCHECKED / IBCHAN_WR_EXCLUSIVE);
+}
+
 /* Where the elements of an entry were copied to. */
 static inline const struct ibchan_submit_sge *
 ibchan_entry_sges(const struct ibchan_submit_scratch *s, u32 index)
@@ -94,5 +116,27 @@ u32 ibchan_submit_resolve(struct ibchan_context *ctx, struct ibchan_submit_scrat
 			  u32 num, struct ibchan_reason *reason, int *error);
 void ibchan_submit_translate(const struct ibchan_submit_scratch *s, u32 index,
 			     struct ibchan_reason *reason);
+
+/* Several threads may submit at once: the first takes the context's, others make one. */
+static inline struct ibchan_submit_scratch *ibchan_submit_scratch_get(struct ibchan_context *ctx)
+{
+	struct ibchan_submit_scratch *scratch = xchg(&ctx->scratch, NULL);
+
+	return scratch ?: kvzalloc(sizeof(*scratch), GFP_KERNEL_ACCOUNT);
+}
+
+static inline void ibchan_submit_scratch_put(struct ibchan_context *ctx,
+					     struct ibchan_submit_scratch *scratch)
+{
+	scratch = xchg(&ctx->scratch, scratch);
+	if (unlikely(scratch))
+		kvfree(scratch);
+}
+
+/* submit.c */
+u32 ibchan_submit_post(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
+		       struct ibchan_reason *reason, int *error);
+int ibchan_submit_check_form(const struct ibchan_cmd_submit *cmd);
+struct ibchan_user_ring *ibchan_submit_ring(struct ibchan_context *ctx, u32 handle);
 
 #endif /* IBCHAN_SUBMIT_H */

@@ -16,6 +16,7 @@
 #include <linux/uaccess.h>
 #include <net/net_namespace.h>
 
+#include "compat.h"
 #include "connect.h"
 #include "query.h"
 #include "submit.h"
@@ -450,7 +451,7 @@ static int look_for_credit(void *arg)
 static int run_channel_credit_wait(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_credit_wait *cmd = call->cmd;
-	int ret = ibchan_call_check(call);
+	int ret = ibchan_caller_check(call->ctx);
 
 	cmd->out_credits = 0;
 	if (!ret && cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
@@ -625,20 +626,6 @@ static const struct command commands[] = {
 	IBCHAN_COMMANDS(COMMAND_ROW)
 };
 
-/**
- * ibchan_call_check - may the caller do more than look and close?
- * @call: the command
- *
- * Return: 0; -EPERM for another process than the one that opened the file;
- * -EPROTO when the caller damaged a ring.
- */
-int ibchan_call_check(const struct ibchan_call *call)
-{
-	if (current->mm != call->ctx->mm)
-		return -EPERM;
-	return READ_ONCE(call->ctx->broken) ? -EPROTO : 0;
-}
-
 static int copy_in(const struct command *command, union any_command *cmd,
 		   void __user *user)
 {
@@ -663,7 +650,7 @@ static int run_locked(const struct command *command, struct ibchan_call *call)
 	int ret = 0;
 
 	if (!(command->rights & ANY_MM))
-		ret = ibchan_call_check(call);
+		ret = ibchan_caller_check(call->ctx);
 	return ret ?: command->run(call);
 }
 
@@ -728,18 +715,11 @@ static const struct command *find_command(unsigned int number)
 	return &commands[nr];
 }
 
-/**
- * ibchan_ioctl - a command on /dev/ibchan
- * @file: the file
- * @number: IBCHAN_CMD_*
- * @arg: address of the command's struct
- *
- * Return: 0 or what <linux/ibchan.h> says.
- */
-long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
+static noinline long any_ioctl(struct file *file, unsigned int number, unsigned long arg)
 {
 	const struct command *command = find_command(number);
-	union any_command cmd;
+	/* Copied in over the whole size of the command. */
+	union any_command cmd __uninitialized;
 	struct ibchan_call call = {
 		.ctx = file->private_data,
 		.file = file,
@@ -753,4 +733,22 @@ long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
 		return -ENOTTY;
 	ret = copy_in(command, &cmd, call.user);
 	return ret ?: dispatch(command, &call);
+}
+
+/**
+ * ibchan_ioctl - a command on /dev/ibchan
+ * @file: the file
+ * @number: IBCHAN_CMD_*
+ * @arg: address of the command's struct
+ *
+ * Return: 0 or what <linux/ibchan.h> says.
+ */
+long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
+{
+	int ret;
+
+	if (likely(number == IBCHAN_CMD_SUBMIT) &&
+	    ibchan_submit_quick(file->private_data, (void __user *)arg, &ret))
+		return ret;
+	return any_ioctl(file, number, arg);
 }

@@ -143,6 +143,95 @@ TEST_F(post, one_batch_may_speak_of_several_channels)
 	pair_close(&pair);
 }
 
+TEST_F(post, what_a_batch_refuses_for_its_second_channel_leaves_the_first_alone)
+{
+	struct side_options options = small_queues();
+	struct ibchan_submit_wr wrs[3];
+	struct answer answer;
+	struct pair pair;
+
+	ASSERT_EQ(0, pair_open(&pair, PAIR_ONE_CQ, &options));
+	wrs[0] = receive(pair.b, 1);
+	wrs[1] = message(pair.a, 2);
+	wrs[2] = message(pair.a, 3);
+	wrs[2].sge.length = 0x7fffffff;
+	answer = ask(pair.a, wrs, 3);
+	EXPECT_EQ(-EINVAL, answer.rc);
+	EXPECT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, answer.cmd.reason.code);
+	EXPECT_EQ(2, answer.cmd.entry_num);
+	EXPECT_EQ(2, answer.cmd.reason.wr);
+	EXPECT_EQ(0, succeed(pair.b, 1, NULL));
+	EXPECT_EQ(0, succeed(pair.a, 2, NULL));
+	EXPECT_EQ(0, ring_surplus(pair.a->ring));
+	pair_close(&pair);
+}
+
+/* Also of a single one, which the kernel reads in another way than batches with a wait. */
+TEST_F(post, who_cannot_be_answered_has_nothing_posted)
+{
+	unsigned int page = getpagesize();
+	struct ibchan_cmd_submit *deaf = mmap(NULL, page, PROT_READ | PROT_WRITE,
+					      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibchan_submit_wr wrs[2] = { receive(self->b, 1), receive(self->b, 2) };
+	struct ibchan_cmd_channel_query query;
+	unsigned int i;
+
+	ASSERT_NE(MAP_FAILED, deaf);
+	for (i = 0; i < 4; i++) {
+		*deaf = submission(wrs, 1 + i % 2);
+		deaf->size = sizeof(*deaf);
+		deaf->cq = i < 2 ? 0 : self->b->ring->cq;
+		ASSERT_EQ(0, mprotect(deaf, page, PROT_READ));
+		EXPECT_EQ(-EFAULT, cmd_raw(self->b->fd, IBCHAN_CMD_SUBMIT, deaf));
+		ASSERT_EQ(0, mprotect(deaf, page, PROT_READ | PROT_WRITE));
+		ASSERT_EQ(0, side_query(self->b, &query));
+		EXPECT_EQ(0, query.out_recvs_in_flight);
+	}
+	munmap(deaf, page);
+	EXPECT_EQ(0, exchange(self->a, self->b));
+}
+
+TEST_F(post, what_the_struct_held_before_is_not_taken_for_an_answer)
+{
+	struct ibchan_submit_wr wr = receive(self->b, 1);
+	struct ibchan_cmd_submit cmd = submission(&wr, 1);
+
+	memset(&cmd.reason, 0xff, sizeof(cmd.reason));
+	cmd.out_ready = 77;
+	wr.channel = 0x7fffffff;
+	EXPECT_EQ(-ENOENT, cmd_submit(self->b->fd, &cmd));
+	EXPECT_EQ(0, cmd.entry_num);
+	EXPECT_EQ(0, cmd.out_ready);
+	EXPECT_EQ(IBCHAN_REASON_CHANNEL_HANDLE, cmd.reason.code);
+	EXPECT_EQ(0, cmd.reason.wr);
+	EXPECT_EQ(0, cmd.reason.element);
+	EXPECT_EQ(0, cmd.reason.value[1]);
+
+	cmd = submission(&wr, 1);
+	memset(&cmd.reason, 0xff, sizeof(cmd.reason));
+	wr = receive(self->b, 1);
+	wr.sge.offset = self->b->length;
+	EXPECT_EQ(-EINVAL, cmd_submit(self->b->fd, &cmd));
+	EXPECT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, cmd.reason.code);
+	EXPECT_EQ(0, cmd.reason.wr);
+	EXPECT_EQ(0, cmd.reason.element);
+
+	/* A wait that ends in time is no refusal, whatever the last answer was. */
+	cmd.entry_num = 0;
+	cmd.cq = self->b->ring->cq;
+	cmd.min_complete = 1;
+	EXPECT_EQ(-ETIMEDOUT, cmd_submit(self->b->fd, &cmd));
+	EXPECT_EQ(IBCHAN_REASON_NONE, cmd.reason.code);
+	wr = receive(self->b, 1);
+	cmd.entry_num = 1;
+	cmd.reason.code = IBCHAN_REASON_BUSY;
+	EXPECT_EQ(-ETIMEDOUT, cmd_submit(self->b->fd, &cmd));
+	EXPECT_EQ(1, cmd.entry_num);
+	EXPECT_EQ(IBCHAN_REASON_NONE, cmd.reason.code);
+	EXPECT_EQ(0, post_one(self->a, message(self->a, 2)));
+	EXPECT_EQ(0, succeed(self->b, 1, NULL));
+}
+
 TEST_F(post, a_full_send_queue_says_so_and_recovers)
 {
 	struct ibchan_submit_wr wrs[DEPTH + 2];

@@ -626,7 +626,7 @@ struct ibchan_submit_sge {
  * @sge: the element when there is just one, else 0
  * @swap: compare and swap: the new value, else 0
  *
- * A work keeps its ranges until its completion lies in the ring. Meanwhile a range
+ * A work keeps its ranges until it has completed. Meanwhile a range
  * that it writes (receive, read, atomic) may not overlap a range of any other work
  * in flight on the same region, and a range that it reads (send, write) not one
  * that is written: such a post is refused with EBUSY. An entry with
@@ -683,12 +683,13 @@ struct ibchan_submit_wr {
  * @timeout_ns: nanoseconds, or IBCHAN_TIMEOUT_NEVER; no other negative number
  * @out_ready: unread completions in the ring, if @cq was given
  * @tail: with IBCHAN_SUBMIT_SINCE: a value of the ring's tail; else 0
- * @reason: why the first refused one was refused
+ * @reason: why the first refused one was refused, or IBCHAN_REASON_NONE as its code
  *
  * When an entry is refused, those before it are posted, those after it are not,
  * nothing is waited for and the call fails with the errno of that entry. With
  * @entry_num 0 the call only waits. EINTR and ETIMEDOUT speak of the wait: what
- * was posted stays posted.
+ * was posted stays posted. With EFAULT, of a struct that could not be written, the
+ * numbers in it may mean nothing.
  *
  * With IBCHAN_SUBMIT_SINCE the wait ends when @min_complete completions have
  * come since the ring's tail was @tail, read or not: what several threads need
