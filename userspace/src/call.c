@@ -30,7 +30,7 @@ static int leave(const struct ticket *ticket,
 	struct ibchan_cq *cq = ticket->cq;
 	int ret;
 
-	pthread_mutex_lock(&cq->lock);
+	lock_take(&cq->lock);
 	ret = ticket_leave(ticket, completion);
 	ticket_unlock(cq);
 	return ret > 0 ? 0 : err;

@@ -183,10 +183,10 @@ int ibchan_prepared_handshake(struct ibchan_prepared *prepared,
 static void cq_orphan(struct ibchan_cq *cq,
 		      const struct ibchan_channel *channel)
 {
-	pthread_mutex_lock(&cq->lock);
+	lock_take(&cq->lock);
 	ring_set_aside(cq);
 	slots_orphan(cq, channel);
-	pthread_mutex_unlock(&cq->lock);
+	lock_give(&cq->lock);
 }
 
 int ibchan_channel_close(struct ibchan_channel *channel)

@@ -18,13 +18,6 @@
 
 #define NODE		"/dev/ibchan"
 #define GUARD_SIZE	1	/* rounded up to a page by the kernel */
-#define GUARD_PARENT	0x70617265U
-
-/* -EPERM in a child of the process that opened the context. */
-int context_check(const struct ibchan_context *context)
-{
-	return *context->guard == GUARD_PARENT ? 0 : -EPERM;
-}
 
 int context_ioctl(const struct ibchan_context *context, unsigned int command,
 		  void *arg)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "slots.h"
 
 static int cq_map(struct ibchan_cq *cq, size_t size)
 {
@@ -56,8 +56,6 @@ static void cq_release(struct object *object)
 	struct ibchan_cq *cq = (struct ibchan_cq *)object;
 
 	cq_strip(cq);
-	if (!context_check(object->context))
-		pthread_mutex_destroy(&cq->lock);
 	free(cq->slots);
 	free(cq);
 }
@@ -78,7 +76,6 @@ static int create(struct ibchan_device *device,
 		free(cq);
 		return err;
 	}
-	pthread_mutex_init(&cq->lock, NULL);
 	object_add(&cq->object, device->object.context, cq_release);
 	*out = cq;
 	return 0;
@@ -124,7 +121,7 @@ void ticket_unlock(struct ibchan_cq *cq)
 	const bool is_last = cq->closed && !cq->kept;
 	const bool is_shell = cq->fd < 0;
 
-	pthread_mutex_unlock(&cq->lock);
+	lock_give(&cq->lock);
 	if (is_last && is_shell)
 		object_free(&cq->object);
 	else if (is_last)
@@ -145,7 +142,7 @@ int ibchan_cq_destroy(struct ibchan_cq *cq)
 		cq_strip(cq);
 		return err;
 	}
-	pthread_mutex_lock(&cq->lock);
+	lock_take(&cq->lock);
 	cq_strip(cq);
 	cq->closed = 1;
 	ticket_unlock(cq);
@@ -157,7 +154,7 @@ void cq_close(struct ibchan_cq *cq)
 {
 	if (ibchan_cq_destroy(cq) != -EBUSY)
 		return;
-	pthread_mutex_lock(&cq->lock);
+	lock_take(&cq->lock);
 	cq->closed = 1;
 	ticket_unlock(cq);
 }
@@ -168,11 +165,11 @@ static bool name_work(struct ibchan_cq *cq, __u64 *wr_id)
 	bool is_ours;
 	__u32 index;
 
-	pthread_mutex_lock(&cq->lock);
+	lock_take(&cq->lock);
 	is_ours = cq->fd >= 0 && slot_of_wr_id(cq, *wr_id, &index);
 	if (is_ours)
 		*wr_id = cq->slots[index].wr_id;
-	pthread_mutex_unlock(&cq->lock);
+	lock_give(&cq->lock);
 	return is_ours;
 }
 
@@ -216,10 +213,10 @@ static int take(struct ibchan_cq *cq, struct ibchan_completion *completions,
 {
 	int ret;
 
-	pthread_mutex_lock(&cq->lock);
+	lock_take(&cq->lock);
 	ret = ring_take(cq, completions, n);
 	*is_watched = cq->epoll_fd >= 0;
-	pthread_mutex_unlock(&cq->lock);
+	lock_give(&cq->lock);
 	return ret;
 }
 

@@ -89,11 +89,11 @@ int ibchan_cq_fd(struct ibchan_cq *cq)
 
 	if (ret)
 		return ret;
-	pthread_mutex_lock(&cq->lock);
+	lock_take(&cq->lock);
 	if (cq->epoll_fd < 0)
 		ret = event_open(cq);
 	if (!ret)
 		ret = cq->epoll_fd;
-	pthread_mutex_unlock(&cq->lock);
+	lock_give(&cq->lock);
 	return ret;
 }

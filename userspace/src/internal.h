@@ -7,7 +7,8 @@
  *	times.c		codes of times; no state
  *	context.c	the file, the fork guard, ioctl, destroying
  *	device.c memory.c dmabuf.c
- *	ring.c		the slots and the mapped ring of a cq; needs cq->lock
+ *	lock.h lock.c	a mutex; no state
+ *	slots.h ring.c	the slots and the mapped ring of a cq; need cq->lock
  *	cq.c		create, destroy, poll
  *	event.c		the cq's descriptor for epoll
  *	channel.c	builder, endpoint, handshake
@@ -22,6 +23,7 @@
 #ifndef _LIBIBCHAN_INTERNAL_H
 #define _LIBIBCHAN_INTERNAL_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,9 +31,12 @@
 
 #include <ibchan.h>
 
+#include "lock.h"
+
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define ATTRIBUTE(name, ...)	__attribute__((name(__VA_ARGS__)))
 #define __printf(string, first)	ATTRIBUTE(format, printf, string, first)
+#define noinline		ATTRIBUTE(noinline)
 
 /**
  * struct object - what every handle of the interface begins with
@@ -170,6 +175,7 @@ struct ring_map {
  * @lock: guards all below, and reading the ring
  * @head: entries taken out of the ring; *@ring.head follows
  * @slots: as many as the ring has entries
+ * @used: of them that have ever been; the others have no content
  * @free: list of free slots
  * @aside_first: oldest completion that a blocking call met and did not own
  * @aside_last: youngest
@@ -193,9 +199,10 @@ struct ibchan_cq {
 	struct object object;
 	int fd;
 	struct ring_map ring;
-	pthread_mutex_t lock;
+	struct lock lock;
 	__u32 head;
 	struct slot *slots;
+	__u32 used;
 	__u32 free;
 	__u32 aside_first;
 	__u32 aside_last;
@@ -222,6 +229,14 @@ struct ibchan_prepared {
 	struct ibchan_channel channel;
 };
 
+#define GUARD_PARENT	0x70617265U
+
+/* -EPERM in a child of the process that opened the context. */
+static inline int context_check(const struct ibchan_context *context)
+{
+	return *context->guard == GUARD_PARENT ? 0 : -EPERM;
+}
+
 /*
  * Private also in the static library, which keeps hidden names to itself: a
  * program may have its own of the same name.
@@ -229,7 +244,6 @@ struct ibchan_prepared {
 #pragma GCC visibility push(hidden)
 
 /* context.c */
-int context_check(const struct ibchan_context *context);
 int context_ioctl(const struct ibchan_context *context, unsigned int command,
 		  void *arg);
 void fd_close(int fd);
@@ -249,10 +263,7 @@ int device_name_copy(char *to, const char *name);
 int ring_map(struct ibchan_cq *cq, size_t size);
 void ring_unmap(struct ibchan_cq *cq);
 int slots_alloc(struct ibchan_cq *cq);
-__u32 slot_take(struct ibchan_cq *cq, __u32 state);
-__u64 slot_wr_id(const struct ibchan_cq *cq, __u32 index);
-bool slot_of_wr_id(const struct ibchan_cq *cq, __u64 wr_id, __u32 *index);
-void slot_free(struct ibchan_cq *cq, __u32 index);
+__u32 slot_fresh(struct ibchan_cq *cq);
 void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel);
 int ticket_fetch(const struct ticket *ticket,
 		 struct ibchan_completion *completion);
@@ -261,7 +272,6 @@ int ticket_leave(const struct ticket *ticket,
 int ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions,
 	      __u32 n);
 int ring_set_aside(struct ibchan_cq *cq);
-__u32 ring_tail(const struct ibchan_cq *cq);
 
 /* text.c */
 const char *stage_name(__u64 stage);

@@ -38,12 +38,6 @@ static int has_surplus(const struct ibchan_wr *wr)
 	       (wr->operand && !is_atomic(wr));
 }
 
-struct ibchan_cq *wr_cq(const struct ibchan_wr *wr)
-{
-	return wr->opcode == IBCHAN_OP_RECV ? wr->channel->recv_cq :
-					      wr->channel->send_cq;
-}
-
 static __u32 wr_max_sge(const struct ibchan_wr *wr)
 {
 	if (is_atomic(wr))
@@ -186,24 +180,53 @@ static void chunk_init(struct chunk *chunk, struct ibchan_context *context,
 	chunk->context = context;
 	chunk->slot_state = slot_state;
 	chunk->num = 0;
+	chunk->num_slots = 0;
 	chunk->num_sges = 0;
 }
 
-/* Returns 0; CHUNK_FULL; or why this request can never be posted. */
-static int chunk_add(struct chunk *chunk, const struct ibchan_wr *wr,
-		     struct ibchan_reason *reason)
+static inline bool is_of_context(const struct ibchan_context *context,
+				 const struct ibchan_channel *channel,
+				 const struct ibchan_mr *mr)
 {
-	struct ibchan_submit_wr *out = &chunk->wrs[chunk->num];
-	int err;
+	return channel && channel->object.context == context && mr &&
+	       mr != IBCHAN_PLAIN && mr->object.context == context;
+}
 
-	if (chunk->num == CHUNK_WRS)
-		return CHUNK_FULL;
-	reason->wr = chunk->num;
-	err = check_wr(chunk->context, wr, reason);
-	if (err)
-		return err;
-	if (wr->num_sge > CHUNK_SGES - chunk->num_sges)
-		return CHUNK_FULL;
+/*
+ * Nearly all requests have one element of a region and ask for nothing rare. For
+ * those this is all of the checks at once, but for what they are of; another is not
+ * necessarily refused.
+ */
+static inline bool has_plain_form(const struct ibchan_wr *wr)
+{
+	const struct ibchan_sge *sge = wr->sges;
+
+	return wr->num_sge == 1 && wr->opcode <= IBCHAN_OP_FETCH_ADD &&
+	       !(wr->flags & ~IBCHAN_WR_UNCHECKED) && sge &&
+	       sge->length <= UINT32_MAX && !has_surplus(wr) &&
+	       (sge->length <= wr->remote.length || !is_one_sided(wr));
+}
+
+static inline bool is_plain(const struct ibchan_context *context,
+			    const struct ibchan_wr *wr)
+{
+	return has_plain_form(wr) &&
+	       is_of_context(context, wr->channel, wr->sges->mr);
+}
+
+/* The same for one behind another that is. */
+static inline bool is_plain_too(const struct ibchan_context *context,
+				const struct ibchan_wr *wr)
+{
+	if (!has_plain_form(wr))
+		return false;
+	if (wr->channel == wr[-1].channel && wr->sges->mr == wr[-1].sges->mr)
+		return true;
+	return is_of_context(context, wr->channel, wr->sges->mr);
+}
+
+static inline void put_wr(const struct ibchan_wr *wr, struct ibchan_submit_wr *out)
+{
 	*out = (struct ibchan_submit_wr) {
 		.channel = wr->channel->object.handle,
 		.opcode = (__u8)wr->opcode,
@@ -214,6 +237,46 @@ static int chunk_add(struct chunk *chunk, const struct ibchan_wr *wr,
 		.imm = wr->imm,
 		.swap = wr->swap,
 	};
+}
+
+/* @wr is plain. Each field once: what is no atomic has an operand of 0, and no list. */
+static inline void put_plain_wr(const struct ibchan_wr *wr,
+				struct ibchan_submit_wr *out, __u64 wr_id)
+{
+	const struct ibchan_sge *sge = wr->sges;
+
+	out->channel = wr->channel->object.handle;
+	out->opcode = (__u8)wr->opcode;
+	out->flags = (__u8)wr->flags;
+	out->num_sge = 1;
+	out->wr_id = wr_id;
+	out->operand = wr->operand;
+	out->remote_addr = wr->remote.addr;
+	out->rkey = wr->remote.rkey;
+	out->imm = wr->imm;
+	out->sge.offset = (__u64)(uintptr_t)sge->addr -
+			  (__u64)(uintptr_t)sge->mr->addr;
+	out->sge.length = (__u32)sge->length;
+	out->sge.mr = sge->mr->object.handle;
+	out->swap = wr->swap;
+}
+
+/* Returns 0; CHUNK_FULL; or why this request can never be posted. */
+static int chunk_add(struct chunk *chunk, const struct ibchan_wr *wr,
+		     struct ibchan_reason *reason)
+{
+	struct ibchan_submit_wr *out = &chunk->wrs[chunk->num];
+	int err;
+
+	if (chunk->num >= CHUNK_LEAST)
+		return CHUNK_FULL;
+	reason->wr = chunk->num;
+	err = check_wr(chunk->context, wr, reason);
+	if (err)
+		return err;
+	if (wr->num_sge > CHUNK_SGES - chunk->num_sges)
+		return CHUNK_FULL;
+	put_wr(wr, out);
 	if (is_atomic(wr))
 		out->operand = wr->operand;
 	if (chunk->slot_state == SLOT_KEPT)
@@ -231,10 +294,59 @@ static void lock_switch(struct ibchan_cq **held, struct ibchan_cq *cq)
 	if (*held == cq)
 		return;
 	if (*held)
-		pthread_mutex_unlock(&(*held)->lock);
+		lock_give(&(*held)->lock);
 	if (cq)
-		pthread_mutex_lock(&cq->lock);
+		lock_take(&cq->lock);
 	*held = cq;
+}
+
+/* A slot for the request, unless there is none left: SLOT_NONE. Needs cq->lock. */
+static inline __u32 take_slot(struct ibchan_cq *cq, const struct ibchan_wr *wr,
+			      __u32 state)
+{
+	__u32 index = slot_take(cq, state);
+
+	if (index != SLOT_NONE) {
+		cq->slots[index].wr_id = wr->wr_id;
+		cq->slots[index].channel = wr->channel;
+	}
+	return index;
+}
+
+/* Not all slots: what the kernel is going to refuse must not keep others from posting. */
+static inline __u32 chunk_limit(const struct ibchan_cq *cq)
+{
+	__u32 half = cq->ring.entries / 2;
+
+	if (half > CHUNK_WRS)
+		return CHUNK_WRS;
+	return half < CHUNK_LEAST ? CHUNK_LEAST : half;
+}
+
+/* Adds leading requests that are plain and complete on one cq, each with its slot. */
+static void chunk_add_plain(struct chunk *chunk, const struct ibchan_wr *wrs,
+			    __u32 n)
+{
+	struct ibchan_cq *cq;
+	__u32 index, i;
+
+	if (!n || !is_plain(chunk->context, wrs))
+		return;
+	cq = wr_cq(wrs);
+	lock_take(&cq->lock);
+	for (i = 0; i < n && i < chunk_limit(cq); i++) {
+		if (i && (!is_plain_too(chunk->context, &wrs[i]) ||
+			  wr_cq(&wrs[i]) != cq))
+			break;
+		index = take_slot(cq, &wrs[i], SLOT_POSTED);
+		if (index == SLOT_NONE)
+			break;
+		put_plain_wr(&wrs[i], &chunk->wrs[i], slot_wr_id(cq, index));
+		chunk->cqs[i] = cq;
+	}
+	lock_give(&cq->lock);
+	chunk->num = i;
+	chunk->num_slots = i;
 }
 
 /*
@@ -247,16 +359,14 @@ static int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
 	struct ibchan_cq *held = NULL;
 	__u32 i;
 
-	for (i = 0; i < chunk->num; i++) {
+	for (i = chunk->num_slots; i < chunk->num; i++) {
 		struct ibchan_cq *cq = chunk->cqs[i];
 		__u32 index;
 
 		lock_switch(&held, cq);
-		index = slot_take(cq, chunk->slot_state);
+		index = take_slot(cq, &wrs[i], chunk->slot_state);
 		if (index == SLOT_NONE)
 			break;
-		cq->slots[index].wr_id = wrs[i].wr_id;
-		cq->slots[index].channel = wrs[i].channel;
 		chunk->generation = cq->slots[index].generation;
 		chunk->wrs[i].wr_id = slot_wr_id(cq, index);
 	}
@@ -320,6 +430,7 @@ static int post_some(struct chunk *chunk, const struct ibchan_wr *wrs, __u32 n,
 	int err;
 
 	*accepted = 0;
+	chunk_add_plain(chunk, wrs, n);
 	while (chunk->num < n && !refused)
 		refused = chunk_add(chunk, &wrs[chunk->num], reason);
 	if (refused == CHUNK_FULL)
@@ -355,8 +466,8 @@ static int post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 	return err;
 }
 
-int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
-		__u32 n, __u32 *accepted, struct ibchan_error *error)
+static int post_any(struct ibchan_context *context, const struct ibchan_wr *wrs,
+		    __u32 n, __u32 *accepted, struct ibchan_error *error)
 {
 	struct ibchan_reason reason = { 0 };
 	__u32 posted = 0;
@@ -365,6 +476,75 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 	if (accepted)
 		*accepted = posted;
 	return error_set(error, err, &reason);
+}
+
+static void give_slot_back(struct ibchan_cq *cq, __u32 index)
+{
+	lock_take(&cq->lock);
+	slot_free(cq, index);
+	lock_give(&cq->lock);
+}
+
+/* One plain request, which needs no chunk, into its slot. Else as chunk_submit(). */
+static inline int submit_plain(const struct ibchan_wr *wr, __u32 index,
+			       struct ibchan_cmd_submit *cmd)
+{
+	struct ibchan_context *context = wr->channel->object.context;
+	struct ibchan_cq *cq = wr_cq(wr);
+	struct ibchan_submit_wr entry;
+	int err;
+
+	put_plain_wr(wr, &entry, slot_wr_id(cq, index));
+	cmd->size = sizeof(*cmd);
+	cmd->entries = (uintptr_t)&entry;
+	cmd->entry_len = sizeof(entry);
+	cmd->entry_num = 1;
+	err = context_ioctl(context, IBCHAN_CMD_SUBMIT, cmd);
+	if (!cmd->entry_num) {
+		translate_reason(context, &cmd->reason);
+		give_slot_back(cq, index);
+	}
+	return err;
+}
+
+static inline void await_nothing(struct ibchan_cmd_submit *cmd)
+{
+	cmd->flags = 0;
+	cmd->cq = 0;
+	cmd->min_complete = 0;
+	cmd->timeout_ns = 0;
+	cmd->out_ready = 0;
+	cmd->tail = 0;
+	cmd->reason = (struct ibchan_reason) { 0 };
+}
+
+static int post_plain(struct ibchan_context *context,
+		      const struct ibchan_wr *wr, __u32 *accepted,
+		      struct ibchan_error *error)
+{
+	struct ibchan_cq *cq = wr_cq(wr);
+	struct ibchan_cmd_submit cmd;
+	__u32 index;
+	int err;
+
+	lock_take(&cq->lock);
+	index = take_slot(cq, wr, SLOT_POSTED);
+	lock_give(&cq->lock);
+	if (index == SLOT_NONE)
+		return post_any(context, wr, 1, accepted, error);
+	await_nothing(&cmd);
+	err = submit_plain(wr, index, &cmd);
+	if (accepted)
+		*accepted = cmd.entry_num;
+	return error_set(error, err, &cmd.reason);
+}
+
+int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
+		__u32 n, __u32 *accepted, struct ibchan_error *error)
+{
+	if (n == 1 && !context_check(context) && is_plain(context, wrs))
+		return post_plain(context, wrs, accepted, error);
+	return post_any(context, wrs, n, accepted, error);
 }
 
 static int post_one(struct ibchan_channel *channel, __u32 opcode,
@@ -397,18 +577,26 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
 	return post_one(channel, IBCHAN_OP_RECV, &sge, wr_id);
 }
 
-/*
- * Posts one request whose result is kept, so that it needs a signal. The caller may
- * have asked for a wait in @cmd and gets its error. If the request was refused,
- * @ticket->cq is NULL.
- */
-int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
-	      struct ticket *ticket, struct ibchan_reason *reason)
+static bool ticket_take(struct ticket *ticket, struct ibchan_cq *cq,
+			const struct ibchan_wr *wr)
+{
+	__u32 index;
+
+	lock_take(&cq->lock);
+	index = take_slot(cq, wr, SLOT_KEPT);
+	if (index != SLOT_NONE)
+		ticket->generation = cq->slots[index].generation;
+	lock_give(&cq->lock);
+	ticket->index = index;
+	return index != SLOT_NONE;
+}
+
+static int post_kept_any(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
+			 struct ticket *ticket, struct ibchan_reason *reason)
 {
 	struct chunk chunk;
 	int err;
 
-	ticket->cq = NULL;
 	chunk_init(&chunk, wr->channel->object.context, SLOT_KEPT);
 	err = chunk_add(&chunk, wr, reason);
 	if (!err)
@@ -425,5 +613,28 @@ int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
 		.index = (__u32)chunk.wrs[0].wr_id,
 		.generation = chunk.generation,
 	};
+	return err;
+}
+
+/*
+ * Posts one request whose result is kept, so that it needs a signal. The caller may
+ * have asked for a wait in @cmd and gets its error. If the request was refused,
+ * @ticket->cq is NULL.
+ */
+int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
+	      struct ticket *ticket, struct ibchan_reason *reason)
+{
+	struct ibchan_cq *cq = wr_cq(wr);
+	int err;
+
+	ticket->cq = NULL;
+	if (!is_plain(wr->channel->object.context, wr) ||
+	    !ticket_take(ticket, cq, wr))
+		return post_kept_any(wr, cmd, ticket, reason);
+	err = submit_plain(wr, ticket->index, cmd);
+	if (cmd->entry_num)
+		ticket->cq = cq;
+	else
+		*reason = cmd->reason;
 	return err;
 }

@@ -5,9 +5,10 @@
 
 #include <assert.h>
 
-#include "internal.h"
+#include "slots.h"
 
-#define CHUNK_WRS	16
+#define CHUNK_WRS	64
+#define CHUNK_LEAST	16	/* of any kind, or on a short ring */
 #define CHUNK_SGES	64	/* room for any single request */
 
 /* What chunk_add() returns when the request belongs into the next chunk. */
@@ -20,6 +21,7 @@ static_assert(CHUNK_SGES >= IBCHAN_MAX_SGE, "one request must fit");
  * @context: of all channels and regions in it
  * @slot_state: of the slots that its requests get
  * @num: requests
+ * @num_slots: of them that have their slot already, from the first
  * @num_sges: elements used
  * @generation: of the last slot that was taken
  * @cqs: where each completes
@@ -30,6 +32,7 @@ struct chunk {
 	struct ibchan_context *context;
 	__u32 slot_state;
 	__u32 num;
+	__u32 num_slots;
 	__u32 num_sges;
 	__u64 generation;
 	struct ibchan_cq *cqs[CHUNK_WRS];
@@ -37,9 +40,15 @@ struct chunk {
 	struct ibchan_submit_sge sges[CHUNK_SGES];
 };
 
+/* Where it completes. */
+static inline struct ibchan_cq *wr_cq(const struct ibchan_wr *wr)
+{
+	return wr->opcode == IBCHAN_OP_RECV ? wr->channel->recv_cq :
+					      wr->channel->send_cq;
+}
+
 #pragma GCC visibility push(hidden)
 
-struct ibchan_cq *wr_cq(const struct ibchan_wr *wr);
 int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
 	      struct ticket *ticket, struct ibchan_reason *reason);
 

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "internal.h"
+#include "slots.h"
 
 static bool inside(__u64 offset, __u64 bytes, size_t size)
 {
@@ -72,23 +72,29 @@ void ring_unmap(struct ibchan_cq *cq)
 	cq->ring.base = NULL;
 }
 
-/* One slot for each entry of the mapped ring. */
+/* Room for one slot for each entry of the mapped ring; none has been used. */
 int slots_alloc(struct ibchan_cq *cq)
 {
-	__u32 i;
-
-	cq->slots = calloc(cq->ring.entries, sizeof(*cq->slots));
+	/* At most 2 MiB: a ring has 32 Ki entries. */
+	cq->slots = malloc((size_t)cq->ring.entries * sizeof(*cq->slots));
 	if (!cq->slots)
 		return -ENOMEM;
-	for (i = 0; i < cq->ring.entries; i++)
-		cq->slots[i].next = i + 1;
-	cq->slots[i - 1].next = SLOT_NONE;
-	cq->free = 0;
+	cq->used = 0;
+	cq->free = SLOT_NONE;
 	cq->aside_first = SLOT_NONE;
 	cq->aside_last = SLOT_NONE;
 	cq->stale_first = SLOT_NONE;
 	cq->stale_last = SLOT_NONE;
 	return 0;
+}
+
+/* The next one that has never been used, or SLOT_NONE. */
+__u32 slot_fresh(struct ibchan_cq *cq)
+{
+	if (cq->used == cq->ring.entries)
+		return SLOT_NONE;
+	memset(&cq->slots[cq->used], 0, sizeof(*cq->slots));
+	return cq->used++;
 }
 
 /* Two lists go through slot->next, oldest first: set aside, and stale. */
@@ -101,63 +107,6 @@ static void list_add(struct ibchan_cq *cq, __u32 *first, __u32 *last,
 	else
 		cq->slots[*last].next = index;
 	*last = index;
-}
-
-static __u32 list_take(const struct ibchan_cq *cq, __u32 *first)
-{
-	__u32 index = *first;
-
-	if (index != SLOT_NONE)
-		*first = cq->slots[index].next;
-	return index;
-}
-
-/*
- * For a work in @state. SLOT_NONE if as many works as the ring has entries are in
- * flight or unread. The results of closed channels make room last.
- */
-__u32 slot_take(struct ibchan_cq *cq, __u32 state)
-{
-	__u32 index = list_take(cq, &cq->free);
-
-	if (index == SLOT_NONE)
-		index = list_take(cq, &cq->stale_first);
-	if (index == SLOT_NONE)
-		return index;
-	cq->slots[index].state = state;
-	cq->slots[index].generation++;
-	if (state == SLOT_KEPT)
-		cq->kept++;
-	return index;
-}
-
-/* The kernel may name a work by it that is another cq's. */
-__u64 slot_wr_id(const struct ibchan_cq *cq, __u32 index)
-{
-	return (__u64)cq->object.handle << 32 | index;
-}
-
-bool slot_of_wr_id(const struct ibchan_cq *cq, __u64 wr_id, __u32 *index)
-{
-	*index = (__u32)wr_id;
-	return wr_id >> 32 == cq->object.handle && *index < cq->ring.entries;
-}
-
-static bool is_kept(const struct slot *slot)
-{
-	return slot->state == SLOT_KEPT || slot->state == SLOT_DONE;
-}
-
-void slot_free(struct ibchan_cq *cq, __u32 index)
-{
-	struct slot *slot = &cq->slots[index];
-
-	if (is_kept(slot))
-		cq->kept--;
-	slot->state = SLOT_FREE;
-	slot->channel = NULL;
-	slot->next = cq->free;
-	cq->free = index;
 }
 
 static void make_stale(struct ibchan_cq *cq, __u32 index)
@@ -174,7 +123,7 @@ void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
 {
 	__u32 i;
 
-	for (i = 0; i < cq->ring.entries; i++) {
+	for (i = 0; i < cq->used; i++) {
 		struct slot *slot = &cq->slots[i];
 
 		if (slot->channel != channel)
@@ -185,41 +134,36 @@ void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
 	}
 }
 
-__u32 ring_tail(const struct ibchan_cq *cq)
-{
-	return __atomic_load_n(cq->ring.tail, __ATOMIC_ACQUIRE);
-}
-
-static const struct ibchan_cqe *ring_entry(const struct ibchan_cq *cq)
+static inline const struct ibchan_cqe *ring_entry(const struct ibchan_cq *cq,
+						  __u32 head)
 {
 	const struct ring_map *ring = &cq->ring;
-	size_t place = cq->head & (ring->entries - 1);
+	size_t place = head & (ring->entries - 1);
 
 	return (const struct ibchan_cqe *)(ring->cqes +
 					   place * ring->entry_size);
 }
 
-static struct ibchan_completion completion_of(const struct slot *slot,
-					      const struct ibchan_cqe *cqe)
+static inline void fill(struct ibchan_completion *completion,
+			const struct slot *slot, const struct ibchan_cqe *cqe)
 {
-	return (struct ibchan_completion) {
-		.wr_id = slot->wr_id,
-		.channel = slot->channel,
-		.error = -(int)cqe->error,
-		.status = cqe->status,
-		.opcode = cqe->opcode,
-		.flags = cqe->flags,
-		.bytes = cqe->bytes,
-		.imm = cqe->imm,
-		.vendor_err = cqe->vendor_err,
-	};
+	completion->wr_id = slot->wr_id;
+	completion->channel = slot->channel;
+	completion->error = -(int)cqe->error;
+	completion->status = cqe->status;
+	completion->opcode = cqe->opcode;
+	completion->flags = cqe->flags;
+	completion->bytes = cqe->bytes;
+	completion->imm = cqe->imm;
+	completion->vendor_err = cqe->vendor_err;
+	completion->reserved = 0;
 }
 
 static void complete(struct ibchan_cq *cq, __u32 index,
 		     const struct ibchan_cqe *cqe,
 		     struct ibchan_completion *completion)
 {
-	*completion = completion_of(&cq->slots[index], cqe);
+	fill(completion, &cq->slots[index], cqe);
 	slot_free(cq, index);
 }
 
@@ -272,7 +216,7 @@ int ticket_fetch(const struct ticket *ticket,
 		complete(cq, ticket->index, &slot->cqe, completion);
 		return 1;
 	case SLOT_STALE:
-		*completion = completion_of(slot, &slot->cqe);
+		fill(completion, slot, &slot->cqe);
 		cq->kept--;
 		return 1;
 	default:
@@ -310,7 +254,7 @@ static bool is_expected(const struct ibchan_cq *cq, __u64 wr_id, __u32 *index)
  */
 static int ring_read(struct ibchan_cq *cq, struct ibchan_completion *completion)
 {
-	const struct ibchan_cqe *cqe = ring_entry(cq);
+	const struct ibchan_cqe *cqe = ring_entry(cq, cq->head);
 	__u32 index;
 
 	if (!is_expected(cq, cqe->wr_id, &index))
@@ -325,6 +269,40 @@ static int ring_read(struct ibchan_cq *cq, struct ibchan_completion *completion)
 		return 1;
 	}
 	return 0;
+}
+
+/*
+ * Nearly all entries are of works that somebody polls for, and wanted. Fills up to @n
+ * completions with leading ones of that kind; returns how many.
+ */
+static noinline __u32
+read_plain(struct ibchan_cq *cq, __u32 tail,
+	   struct ibchan_completion *restrict completions, __u32 n)
+{
+	struct slot *const slots = cq->slots;
+	__u32 head = cq->head;
+	__u32 free = cq->free;
+	__u32 got;
+
+	for (got = 0; got < n && head != tail; got++, head++) {
+		const struct ibchan_cqe *cqe = ring_entry(cq, head);
+		struct slot *slot;
+		__u32 index;
+
+		if (!slot_of_wr_id(cq, cqe->wr_id, &index))
+			break;
+		slot = &slots[index];
+		if (slot->state != SLOT_POSTED || cqe->flags & IBCHAN_CQE_SILENT)
+			break;
+		fill(&completions[got], slot, cqe);
+		slot->state = SLOT_FREE;
+		slot->channel = NULL;
+		slot->next = free;
+		free = index;
+	}
+	cq->head = head;
+	cq->free = free;
+	return got;
 }
 
 /* The entries were copied: let the kernel write over them. */
@@ -343,7 +321,10 @@ int ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions,
 
 	while (got < n && cq->aside_first != SLOT_NONE)
 		take_aside(cq, &completions[got++]);
-	while (got < n && ret >= 0 && cq->head != tail) {
+	for (;;) {
+		got += read_plain(cq, tail, &completions[got], n - got);
+		if (got == n || ret < 0 || cq->head == tail)
+			break;
 		ret = ring_read(cq, &completions[got]);
 		if (ret > 0)
 			got++;

@@ -82,10 +82,10 @@ static int take(struct ibchan_cq *cq, struct ibchan_completion *completions,
 {
 	int ret;
 
-	pthread_mutex_lock(&cq->lock);
+	lock_take(&cq->lock);
 	ret = ring_take(cq, completions, n);
 	*tail = cq->head;
-	pthread_mutex_unlock(&cq->lock);
+	lock_give(&cq->lock);
 	return ret;
 }
 
@@ -128,7 +128,7 @@ int ticket_look(const struct ticket *ticket,
 	struct ibchan_cq *cq = ticket->cq;
 	int err, ret;
 
-	pthread_mutex_lock(&cq->lock);
+	lock_take(&cq->lock);
 	err = ring_set_aside(cq);
 	if (tail)
 		*tail = cq->head;

@@ -154,7 +154,7 @@ struct ibchan_wr {
  * @accepted: how many leading ones were posted, also on an error; NULL is fine
  * @error: details of the first refused one; NULL is fine
  *
- * One system call for each 16. Each accepted work completes exactly once, on
+ * One system call for each 64. Each accepted work completes exactly once, on
  * its channel's cq, whatever happens to the channel.
  *
  * While a work is in flight, its ranges are checked against those of works posted
