@@ -7,30 +7,18 @@
  *	connect CASE OWN-MINIMUM OWN-MEDIAN RDMACM-MINIMUM RDMACM-MEDIAN
  *
  * of one connection, both ends. Work that the kernel leaves for later is part of it: each
- * round goes on until that has been done. What passes while nobody has anything to do is not:
- * a process that runs only then takes that time up by counting, and what it has counted is
- * left out.
+ * round goes on until that has been done. What passes while nobody has anything to do is not.
  */
-#define _GNU_SOURCE
 #include <errno.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "../idle/idle.h"
 #include "connect.h"
 
 #define ROUNDS		5
 #define PER_ROUND	32
-#define SETTLE_NS	100000000
-
-#define IDLE_STEP	1000
-#define IDLE_STEPS	100
 
 #define IPV4		"10.77.0.1"
 #define IPV6		"fd77::1"
@@ -52,12 +40,6 @@ static const struct way * const ways[] = { &own_way, &rdmacm_way };
 
 #define WAYS	ARRAY_SIZE(ways)
 
-/* What the idle process shares with its parent. */
-static struct {
-	unsigned long long steps;
-	unsigned long long cost;
-} *idle;
-
 void fill(unsigned char *bytes, unsigned int seed)
 {
 	unsigned int i;
@@ -78,93 +60,17 @@ bool has_arrived(const unsigned char *memory, unsigned int seed)
 	return false;
 }
 
-static unsigned long long now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
-/* The same number of instructions every time. */
-static void spend(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < IDLE_STEP; i++)
-		__asm__ volatile("");
-}
-
-/* As long as nothing comes between. */
-static unsigned long long cost_of_spending(void)
-{
-	unsigned long long least = ~0ULL, cost;
-	unsigned int i, j;
-
-	for (i = 0; i < ROUNDS; i++) {
-		cost = now();
-		for (j = 0; j < IDLE_STEPS; j++)
-			spend();
-		cost = now() - cost;
-		least = cost < least ? cost : least;
-	}
-	return least / IDLE_STEPS;
-}
-
-/* Runs when nobody else wants to, until its parent is gone. */
-static void be_idle(void)
-{
-	const struct sched_param param = { 0 };
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (sched_setscheduler(0, SCHED_IDLE, &param))
-		_exit(1);
-	for (;;) {
-		spend();
-		__atomic_fetch_add(&idle->steps, 1, __ATOMIC_RELAXED);
-	}
-}
-
-static pid_t start_idle(void)
-{
-	pid_t pid;
-
-	idle = mmap(NULL, sizeof(*idle), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		    -1, 0);
-	if (idle == MAP_FAILED)
-		return -1;
-	idle->cost = cost_of_spending();
-	pid = fork();
-	if (!pid)
-		be_idle();
-	return pid;
-}
-
-/* Instructions so far. */
-static unsigned long long idled(void)
-{
-	return __atomic_load_n(&idle->steps, __ATOMIC_RELAXED) * idle->cost;
-}
-
-static void settle(void)
-{
-	const struct timespec t = { .tv_nsec = SETTLE_NS };
-
-	nanosleep(&t, NULL);
-}
-
 /* Instructions of one connection in a round. */
 static int measure(const struct way *way, const struct test *test, unsigned long long *cost)
 {
-	unsigned long long idle_before = idled(), begin = now();
+	unsigned long long begin = idle_clock();
 	unsigned int i;
 	int rc = 0;
 
 	for (i = 0; !rc && i < test->times; i++)
 		rc = way->run(&test->job);
-	settle();
-	*cost = now() - begin - (idled() - idle_before);
-	*cost /= test->times * test->job.number;
+	idle_settle();
+	*cost = (idle_clock() - begin) / (test->times * test->job.number);
 	return rc;
 }
 
@@ -186,7 +92,7 @@ static int warm_up(const struct test *test)
 		rc = ways[i]->open(job.host);
 	for (i = 0; !rc && i < WAYS; i++)
 		rc = ways[i]->run(&job);
-	settle();
+	idle_settle();
 	return rc;
 }
 
@@ -203,8 +109,6 @@ static int run_test(const struct test *test)
 		rc = ways[i]->close();
 	if (rc)
 		return rc;
-	if (!idled())
-		return -EPERM;
 	printf("connect %s", test->name);
 	for (i = 0; i < WAYS; i++) {
 		qsort(costs[i], ROUNDS, sizeof(costs[i][0]), compare);
@@ -216,9 +120,8 @@ static int run_test(const struct test *test)
 
 int main(void)
 {
-	pid_t child = start_idle();
 	unsigned int i;
-	int rc = child < 0 ? -errno : 0;
+	int rc = idle_start();
 
 	for (i = 0; !rc && i < ARRAY_SIZE(tests); i++) {
 		rc = run_test(&tests[i]);
@@ -226,7 +129,6 @@ int main(void)
 			fprintf(stderr, "connect: %s: %s\n", tests[i].name, strerror(-rc));
 		fflush(stdout);
 	}
-	if (child > 0)
-		kill(child, SIGKILL);
+	idle_stop();
 	return rc ? 1 : 0;
 }

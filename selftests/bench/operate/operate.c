@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * operate: what things cost by libibchan and by libibverbs, both ends in this thread. Where
+ * the monotonic clock counts instructions, on one CPU, these are exact; run it there in the
+ * class that makes room for whoever wants to run (SCHED_IDLE). Elsewhere they are
+ * nanoseconds. Its lines are those of measure.h, plain.c and scale.c.
+ *
+ * operate NAME: only that case, for an emulator's plugin to look at.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "measure.h"
+
+#define AGE	4096
+
+/* soft-RoCE finds regions by a number that grows, and takes longer when it is long. */
+static int age(unsigned char *memory)
+{
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < AGE; i++)
+		rc = verbs_way.register_once(memory, PAGE);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned char *memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int rc = memory == MAP_FAILED ? -errno : 0;
+	unsigned int i;
+
+	profiled = argc > 1 ? argv[1] : NULL;
+	for (i = 0; !rc && i < WAYS; i++)
+		rc = ways[i]->open(memory);
+	rc = rc ?: age(memory);
+	rc = rc ?: shapes_measure(memory);
+	rc = rc ?: setup_measure();
+	rc = rc ?: plain_measure(memory);
+	if (!profiled)
+		rc = rc ?: scale_measure(memory);
+	for (i = 0; !rc && i < WAYS; i++)
+		rc = ways[i]->close();
+	if (rc)
+		fprintf(stderr, "operate: %s\n", strerror(-rc));
+	return rc ? 1 : 0;
+}
