@@ -73,11 +73,13 @@ modules: ## ibchan.ko for KDIR
 # Only one of them, the consumer, can make verbs fail.
 TESTS ?= $(if $(filter 1,$(FAULTS)),kclient,kunit kclient bench dmabuf)
 
+# Kbuild does not look whether the versions of symbols that it was told of have changed.
 .PHONY: test-modules
 test-modules: modules ## the modules that test and measure ibchan.ko
 	+@$(take_turns) && \
 	cp -rsf $(top)/kmod $(top)/uapi $(top)/selftests/Kbuild $(TEST_DIR)/ && \
 	cp -rsf $(wildcard $(TESTS:%=$(top)/selftests/%)) $(TEST_DIR)/selftests/ && \
+	find $(TEST_DIR) -maxdepth 1 -name Module.symvers ! -newer $(MODULE_DIR)/Module.symvers -delete && \
 	$(MAKE) -C $(KDIR) M=$(TEST_DIR) $(kbuild_flags) IBCHAN_TESTS='$(TESTS)' \
 		KBUILD_EXTRA_SYMBOLS=$(MODULE_DIR)/Module.symvers modules 9>&-
 
