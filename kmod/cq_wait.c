@@ -30,7 +30,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_wake, IBCHAN_NS);
 /* Polls for a moment, as long as nothing else wants the cpu. */
 static int cq_spin(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 {
-	u64 end = ktime_get_ns() + SPIN_NS;
+	u64 now, end = 0;
 	int ret;
 
 	do {
@@ -40,7 +40,10 @@ static int cq_spin(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 		    signal_pending_state(wait->state, current))
 			return ret;
 		cpu_relax();
-	} while (!need_resched() && ktime_get_ns() < end);
+		/* Whose completion is there already needs no clock. */
+		now = ktime_get_ns();
+		end = end ?: now + SPIN_NS;
+	} while (!need_resched() && now < end);
 	return 0;
 }
 
@@ -76,6 +79,7 @@ static int cq_sleep(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 		schedule_hrtimeout(deadline == KTIME_MAX ? NULL : &deadline, HRTIMER_MODE_ABS);
 	}
 	finish_wait(&cq->wait, &entry);
+	ibchan_cq_leave(cq);
 	return ret;
 }
 
@@ -91,10 +95,8 @@ int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 {
 	int ret = wait->deadline ? cq_spin(cq, wait) : 0;
 
-	if (!ret)
-		ret = cq_sleep(cq, wait);
-	ibchan_cq_leave(cq);
-	return ret;
+	/* An event can have come to a sleeper only. */
+	return ret ?: cq_sleep(cq, wait);
 }
 
 /**
