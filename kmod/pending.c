@@ -30,8 +30,7 @@ void ibchan_pending_work_done(struct ibchan_work *work,
 	struct ibchan_pending *pending = container_of(work, struct ibchan_pending, work);
 
 	pending->completion = *completion;
-	/* Pairs with ibchan_pending_is_done(): the result is whole. */
-	smp_store_release(&pending->state, IBCHAN_PENDING_DONE);
+	ibchan_pending_set_done(pending);
 }
 
 static int pending_ready(void *arg)

@@ -18,8 +18,15 @@ void ibchan_pending_end(struct ibchan_pending *pending, int error);
 
 static inline bool ibchan_pending_is_done(const struct ibchan_pending *pending)
 {
-	/* Pairs with ibchan_pending_work_done(): the result is whole. */
+	/* Pairs with ibchan_pending_set_done(): the result is whole. */
 	return smp_load_acquire(&pending->state) == IBCHAN_PENDING_DONE;
+}
+
+/* Whoever waits has it back. */
+static inline void ibchan_pending_set_done(struct ibchan_pending *pending)
+{
+	/* Pairs with ibchan_pending_is_done(): the result is whole. */
+	smp_store_release(&pending->state, IBCHAN_PENDING_DONE);
 }
 
 /* It has been posted. Takes what has completed. */

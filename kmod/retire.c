@@ -10,6 +10,7 @@
 #include "counters.h"
 #include "fault.h"
 #include "flow.h"
+#include "pending.h"
 #include "trace.h"
 #include "work.h"
 
@@ -64,9 +65,10 @@ static __always_inline void give_place_untold(struct ibchan_queue *queue, struct
 	cq->retired++;
 }
 
-static __always_inline void give_place(struct ibchan_queue *queue, struct ibchan_cq *cq)
+static __always_inline void give_place(struct ibchan_queue *queue, struct ibchan_cq *cq,
+				       const struct ibchan_completion *completion)
 {
-	trace_ibchan_complete(&cq->completion);
+	trace_ibchan_complete(completion);
 	give_place_untold(queue, cq);
 }
 
@@ -110,7 +112,7 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 	}
 	ibchan_work_put_sges(work, work->num_sge);
 	ibchan_fault_linger(IBCHAN_WINDOW_RELEASED);
-	give_place(queue, cq);
+	give_place(queue, cq, completion);
 	/* The place may have another work by now; a caller's own is still there. */
 	if (by_wr_id)
 		publish_to_sink(cq, flags, completion);
@@ -147,12 +149,23 @@ static __always_inline void tell_sink(struct ibchan_work *work, const struct ib_
 
 	if (opcode == IBCHAN_OP_RECV || !sink->succeeded || trace_ibchan_complete_enabled()) {
 		fill_success(&cq->completion, work, wc);
-		give_place(queue, cq);
+		give_place(queue, cq, &cq->completion);
 		sink->done(cq->priv, &cq->completion);
 		return;
 	}
 	give_place_untold(queue, cq);
 	sink->succeeded(cq->priv, wr_id, cookie, opcode);
+}
+
+/* The result goes where it is looked for, without a way over the cq. */
+static __always_inline void tell_pending(struct ibchan_work *work, const struct ib_wc *wc)
+{
+	struct ibchan_pending *pending = container_of(work, struct ibchan_pending, work);
+	struct ibchan_queue *queue = work->queue;
+
+	fill_success(&pending->completion, work, wc);
+	give_place(queue, queue->cq, &pending->completion);
+	ibchan_pending_set_done(pending);
 }
 
 static __always_inline void release_sge(struct ibchan_work *work)
@@ -180,8 +193,12 @@ static __always_inline void retire_plain(struct ibchan_work *work, const struct 
 		tell_sink(work, wc);
 		return;
 	}
+	if (work->done == ibchan_pending_work_done) {
+		tell_pending(work, wc);
+		return;
+	}
 	fill_success(&cq->completion, work, wc);
-	give_place(queue, cq);
+	give_place(queue, cq, &cq->completion);
 	work->done(work, &cq->completion);
 }
 
