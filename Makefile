@@ -234,3 +234,7 @@ fuzz-parsers: ## see above
 .PHONY: bench
 bench: ## see above; BENCH=--no-gate only reports
 	@selftests/bench/bench --kernel $(KERNEL) $(BENCH)
+
+.PHONY: profile
+profile: ## of which functions the instructions of CASE=user.write_64 are
+	@selftests/bench/profile/profile --kernel $(KERNEL) $(CASE)

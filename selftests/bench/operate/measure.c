@@ -95,7 +95,7 @@ int profile(const struct trial *trial, unsigned int way)
 	MARK(0x78);
 	rc = rc ?: run_all(trial, way);
 	MARK(0x79);
-	fprintf(stderr, "operate: %u operations\n", trial->repeats * trial->operations);
+	printf("operations %u\n", trial->repeats * trial->operations);
 	return rc;
 }
 

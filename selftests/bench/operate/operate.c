@@ -27,6 +27,19 @@ static int age(unsigned char *memory)
 	return rc;
 }
 
+/* For who wants to know which library an address is of. */
+static void print_maps(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+
+	if (!maps)
+		return;
+	while (fgets(line, sizeof(line), maps))
+		printf("map %s", line);
+	fclose(maps);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned char *memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE,
@@ -41,7 +54,9 @@ int main(int argc, char **argv)
 	rc = rc ?: shapes_measure(memory);
 	rc = rc ?: setup_measure();
 	rc = rc ?: plain_measure(memory);
-	if (!profiled)
+	if (profiled)
+		print_maps();
+	else
 		rc = rc ?: scale_measure(memory);
 	for (i = 0; !rc && i < WAYS; i++)
 		rc = ways[i]->close();
