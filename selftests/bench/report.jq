@@ -31,7 +31,7 @@ def held:
 def ways_bar:
   { "user.read_4k": 1, "user.write_64k": 1, "user.write_1m": 1,
     "setup.mr_1m": 1.02, "setup.mr_256m": 1.02, "setup.mr_256m_huge": 1.02,
-    "plain.receive_4k": 0.35 } + held;
+    "plain.receive_4k": 0.35, "plain.receive_1m_huge": 0.6 } + held;
 
 def goals:
   { "user.write_64": 1, "user.send_64": 1, "user.atomic": 1, "user.write_64_blocking": 1,

@@ -7,27 +7,34 @@
  *	plain NAME SIZE PLAIN-MINIMUM PLAIN-MEDIAN REGISTERED-MINIMUM REGISTERED-MEDIAN
  *		VERBS-MINIMUM VERBS-MEDIAN
  */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "measure.h"
 #include "own.h"
 
 #define SENT	64
+#define HUGE	(2UL << 20)
 
 static const struct receive {
 	const char *name;
 	unsigned long size;
 	unsigned int repeats;
+	bool huge;	/* into a huge page, which a large allocation gets where the kernel may */
 } receives[] = {
-	{ "plain.receive_4k", PAGE, 64 },
-	{ "plain.receive_1m", 1UL << 20, 16 },
+	{ "plain.receive_4k", PAGE, 64, false },
+	{ "plain.receive_1m", 1UL << 20, 16, false },
+	{ "plain.receive_1m_huge", 1UL << 20, 16, true },
 };
 
-/* A receive and the send that completes it; the target is in the second half. */
+/* A receive and the send that completes it. */
 struct exchange {
-	unsigned char *memory;
+	unsigned char *source;
+	unsigned char *target;
 	unsigned long size;
 	struct ibchan_mr *mr;	/* of the target, or IBCHAN_PLAIN */
 };
@@ -37,7 +44,7 @@ static int exchange_once(const struct way *way, const void *arg)
 	const struct exchange *exchange = arg;
 	const struct ibchan_sge source = ibchan_sge_unchecked(own.mr, 0, SENT);
 	const struct ibchan_sge target = {
-		.mr = exchange->mr, .addr = exchange->memory + AREA, .length = exchange->size,
+		.mr = exchange->mr, .addr = exchange->target, .length = exchange->size,
 	};
 	const struct ibchan_wr wrs[] = {
 		{ .channel = own.channel[1], .opcode = IBCHAN_OP_RECV, .sges = &target,
@@ -55,17 +62,17 @@ static int register_once(const struct way *way, const void *arg)
 {
 	const struct exchange *exchange = arg;
 
-	return way->register_once(exchange->memory + AREA, exchange->size);
+	return way->register_once(exchange->target, exchange->size);
 }
 
 static int verify(const struct exchange *exchange, unsigned char seed)
 {
 	int rc;
 
-	memset(exchange->memory, seed, SENT);
-	memset(exchange->memory + AREA, 0, SENT);
+	memset(exchange->source, seed, SENT);
+	memset(exchange->target, 0, SENT);
 	rc = exchange_once(&own_way, exchange);
-	if (!rc && memcmp(exchange->memory, exchange->memory + AREA, SENT))
+	if (!rc && memcmp(exchange->source, exchange->target, SENT))
 		return -EBADMSG;
 	return rc;
 }
@@ -115,10 +122,12 @@ static struct trial trial_of(const struct receive *receive, const struct exchang
 	};
 }
 
-static int measure_receive(const struct receive *receive, unsigned char *memory)
+/* The target is registered as a whole, for comparison. */
+static int measure_into(const struct receive *receive, unsigned char *memory,
+			unsigned char *target, struct ibchan_mr *mr)
 {
-	const struct exchange plain = { memory, receive->size, IBCHAN_PLAIN };
-	const struct exchange registered = { memory, receive->size, own.mr };
+	const struct exchange plain = { memory, target, receive->size, IBCHAN_PLAIN };
+	const struct exchange registered = { memory, target, receive->size, mr };
 	const struct trial trials[KINDS] = {
 		[PLAIN] = trial_of(receive, &plain, exchange_once),
 		[REGISTERED] = trial_of(receive, &registered, exchange_once),
@@ -131,12 +140,37 @@ static int measure_receive(const struct receive *receive, unsigned char *memory)
 	return rc ?: verify(&plain, 3);
 }
 
+static unsigned char *align_huge(unsigned char *address)
+{
+	return address + (-(uintptr_t)address & (HUGE - 1));
+}
+
+static int measure_huge(const struct receive *receive, unsigned char *memory)
+{
+	unsigned char *room = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibchan_mr_params params = { .length = HUGE, .access = IBCHAN_ACCESS_ALL };
+	struct ibchan_mr *mr;
+	int rc;
+
+	if (room == MAP_FAILED)
+		return -errno;
+	params.addr = align_huge(room);
+	rc = madvise(params.addr, HUGE, MADV_HUGEPAGE) ? -errno : 0;
+	rc = rc ?: ibchan_mr_reg(own.pd, &params, &mr, NULL);
+	rc = rc ?: measure_into(receive, memory, params.addr, mr);
+	rc = rc ?: ibchan_mr_dereg(mr);
+	munmap(room, 2 * HUGE);
+	return rc;
+}
+
 int plain_measure(unsigned char *memory)
 {
 	unsigned int i;
 	int rc = 0;
 
 	for (i = 0; !rc && i < ARRAY_SIZE(receives); i++)
-		rc = measure_receive(&receives[i], memory);
+		rc = receives[i].huge ? measure_huge(&receives[i], memory) :
+		     measure_into(&receives[i], memory, memory + AREA, own.mr);
 	return rc;
 }
