@@ -232,7 +232,7 @@ fuzz-parsers: ## see above
 	@IBCHAN_SEED=$(SEED) selftests/fuzz/parsers $$(($(MINUTES) * 30))
 
 .PHONY: bench
-bench: ## see above; BENCH=--no-gate only reports
+bench: ## see above; BENCH=--no-gate only reports, BENCH=--no-clock is shorter
 	@selftests/bench/bench --kernel $(KERNEL) $(BENCH)
 
 .PHONY: profile

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Ratios as bars, from `figures`, lines of NAME, RATIO and BAR.
-set terminal svg size 900,1100 dynamic background rgb 'white'
+set terminal svg size 900,800 dynamic noenhanced background rgb 'white'
 set datafile separator tab
 set key off
 set style fill solid 0.6

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Reads two reports, the older first: a line for each figure that differs by more than one in
-# a hundred, and for each that only one of them has.
+# a hundred, and for each that only one of them has, but for what a clock measured.
 #
 #   change NAME OLD NEW DIFFERENCE
 
-def by_name: map({ key: .name, value: .own }) | from_entries;
+def by_name: map(select(.kind != "clock")) | map({ key: .name, value: .own }) | from_entries;
 
 def percent: . * 1000 | round / 10 | if . > 0 then "+\(.)" else "\(.)" end;
 
