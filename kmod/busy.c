@@ -8,7 +8,8 @@
  * will be read none of the written ones, so the first hit decides.
  *
  * Those that are read need an order only for who comes to write. Until somebody does,
- * a few of them wait in a list: most have ended by then.
+ * a few of them wait in a list: most have ended by then. One that is written stays out of
+ * its tree until a second range comes.
  */
 #include <linux/errno.h>
 #include <linux/interval_tree_generic.h>
@@ -30,6 +31,7 @@ void ibchan_busy_init(struct ibchan_busy *busy)
 	spin_lock_init(&busy->lock);
 	busy->num_listed = 0;
 	INIT_HLIST_HEAD(&busy->listed);
+	busy->lone = NULL;
 	busy->readers = RB_ROOT_CACHED;
 	busy->writers = RB_ROOT_CACHED;
 }
@@ -56,6 +58,16 @@ static void sort_readers(struct ibchan_busy *busy)
 	}
 }
 
+static void sort_lone(struct ibchan_busy *busy)
+{
+	struct ibchan_sge *lone = busy->lone;
+
+	if (!lone)
+		return;
+	ibchan_busy_forget_lone(busy);
+	range_insert(lone, &busy->writers);
+}
+
 static struct rb_root_cached *tree_of(struct ibchan_busy *busy, bool writes)
 {
 	return writes ? &busy->writers : &busy->readers;
@@ -76,6 +88,7 @@ int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bo
 {
 	const struct ibchan_sge *hit;
 
+	sort_lone(busy);
 	if (writes)
 		sort_readers(busy);
 	hit = find_conflict(busy, sge, writes);

@@ -14,6 +14,9 @@
 /* What a writer may have to sort under the lock, with bottom halves off. */
 #define IBCHAN_BUSY_MAX_LISTED	64
 
+/* Of struct ibchan_busy.num_listed: too many for another one. */
+#define IBCHAN_BUSY_LONE	U32_MAX
+
 int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
 			    struct ibchan_reason *reason);
 void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes);
@@ -24,6 +27,12 @@ static inline bool ibchan_busy_can_list(const struct ibchan_busy *busy)
 	       RB_EMPTY_ROOT(&busy->writers.rb_root);
 }
 
+static inline bool ibchan_busy_is_idle(const struct ibchan_busy *busy)
+{
+	return !busy->num_listed && RB_EMPTY_ROOT(&busy->writers.rb_root) &&
+	       RB_EMPTY_ROOT(&busy->readers.rb_root);
+}
+
 static inline void ibchan_busy_unlist(struct ibchan_busy *busy, struct ibchan_sge *sge)
 {
 	sge->listed = false;
@@ -31,15 +40,37 @@ static inline void ibchan_busy_unlist(struct ibchan_busy *busy, struct ibchan_sg
 	busy->num_listed--;
 }
 
+static inline void ibchan_busy_list(struct ibchan_busy *busy, struct ibchan_sge *sge)
+{
+	sge->listed = true;
+	hlist_add_head(&sge->link, &busy->listed);
+	busy->num_listed++;
+}
+
+static inline void ibchan_busy_let_alone(struct ibchan_busy *busy, struct ibchan_sge *sge)
+{
+	sge->listed = false;
+	busy->lone = sge;
+	busy->num_listed = IBCHAN_BUSY_LONE;
+}
+
+static inline void ibchan_busy_forget_lone(struct ibchan_busy *busy)
+{
+	busy->lone = NULL;
+	busy->num_listed = 0;
+}
+
 /* Under the lock; else as ibchan_busy_take(). */
 static inline int ibchan_busy_take_locked(struct ibchan_busy *busy, struct ibchan_sge *sge,
 					  bool writes, struct ibchan_reason *reason)
 {
-	if (writes || unlikely(!ibchan_busy_can_list(busy)))
+	if (likely(!writes && ibchan_busy_can_list(busy))) {
+		ibchan_busy_list(busy, sge);
+		return 0;
+	}
+	if (!writes || !ibchan_busy_is_idle(busy))
 		return ibchan_busy_take_sorted(busy, sge, writes, reason);
-	sge->listed = true;
-	hlist_add_head(&sge->link, &busy->listed);
-	busy->num_listed++;
+	ibchan_busy_let_alone(busy, sge);
 	return 0;
 }
 
@@ -70,6 +101,8 @@ static inline void ibchan_busy_release_locked(struct ibchan_busy *busy, struct i
 {
 	if (likely(sge->listed))
 		ibchan_busy_unlist(busy, sge);
+	else if (likely(sge == busy->lone))
+		ibchan_busy_forget_lone(busy);
 	else
 		ibchan_busy_release_sorted(busy, sge, writes);
 }

@@ -174,8 +174,9 @@ struct ibchan_pd {
 /**
  * struct ibchan_busy - ranges of a region that are in flight
  * @lock: guards all of it
+ * @num_listed: entries of @listed; IBCHAN_BUSY_LONE: @lone is all there is
  * @listed: the youngest of the ranges that the device reads, in no order
- * @num_listed: how many
+ * @lone: a range that it writes, if no other one is in flight
  * @readers: the others that it reads
  * @writers: ranges that the device writes
  */
@@ -183,6 +184,7 @@ struct ibchan_busy {
 	spinlock_t lock;		/* all */
 	u32 num_listed;
 	struct hlist_head listed;
+	struct ibchan_sge *lone;
 	struct rb_root_cached readers;
 	struct rb_root_cached writers;
 };

@@ -251,9 +251,9 @@ static bool reason_is_true(const struct claim *claim, const struct ibchan_reason
 	return false;
 }
 
-static void step(struct kunit *test, u32 *random)
+static void step(struct kunit *test, u32 *random, u32 num)
 {
-	u32 i = next_random(random) % CLAIMS;
+	u32 i = next_random(random) % num;
 	struct ibchan_reason reason = {};
 	struct claim claim;
 	bool refused;
@@ -275,19 +275,30 @@ static void step(struct kunit *test, u32 *random)
 		KUNIT_EXPECT_TRUE(test, reason_is_true(&claim, &reason));
 }
 
-static void many_ranges_are_judged_as_by_looking_at_each(struct kunit *test)
+static void judge_at_random(struct kunit *test, u32 num)
 {
 	struct claim all = claim_of(0, 1000, true);
 	u32 random = 0x1bc4a11, n;
 
 	memset(claims, 0, sizeof(claims));
 	for (n = 0; n < 50000; n++)
-		step(test, &random);
-	for (n = 0; n < CLAIMS; n++)
+		step(test, &random, num);
+	for (n = 0; n < num; n++)
 		if (claims[n].held)
 			release(&claims[n]);
 	KUNIT_EXPECT_EQ(test, take(&all, NULL), 0);
 	release(&all);
+}
+
+static void many_ranges_are_judged_as_by_looking_at_each(struct kunit *test)
+{
+	judge_at_random(test, CLAIMS);
+}
+
+/* So few that one is often alone, and comes and goes beside each kind of another. */
+static void few_ranges_are_judged_as_by_looking_at_each(struct kunit *test)
+{
+	judge_at_random(test, 3);
 }
 
 /* More than wait unsorted; each by itself is in the way of a writer, wherever it waits. */
@@ -334,7 +345,28 @@ static void a_reader_behind_a_writer_is_compared(struct kunit *test)
 	release(&beside);
 }
 
+/* Whether it is the first that ends, or the second. */
+static void a_writer_that_was_alone_is_compared(struct kunit *test)
+{
+	struct claim first = claim_of(0, 8, true), same = claim_of(4, 8, true);
+	struct claim second = claim_of(8, 8, true);
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		KUNIT_EXPECT_EQ(test, take(&first, NULL), 0);
+		KUNIT_EXPECT_EQ(test, take(&same, NULL), -EBUSY);
+		KUNIT_EXPECT_EQ(test, take(&second, NULL), 0);
+		release(i & 1 ? &second : &first);
+		KUNIT_EXPECT_EQ(test, take(&same, NULL), -EBUSY);
+		release(i & 1 ? &first : &second);
+		KUNIT_EXPECT_EQ(test, take(&same, NULL), 0);
+		release(&same);
+	}
+}
+
 static struct kunit_case cases[] = {
+	KUNIT_CASE(a_writer_that_was_alone_is_compared),
+	KUNIT_CASE(few_ranges_are_judged_as_by_looking_at_each),
 	KUNIT_CASE(a_writer_meets_each_of_many_readers),
 	KUNIT_CASE(a_reader_behind_a_writer_is_compared),
 	KUNIT_CASE(ranges_that_only_touch_are_apart),
