@@ -10,7 +10,8 @@
  *
  * Events: an ib_cq is armed only while works are in flight and nobody is about
  * to reap. The completion handler may run under locks of the driver with
- * interrupts off; it wakes an in-kernel waiter or queues the reap work, no more.
+ * interrupts off; it wakes an in-kernel waiter or has a tasklet reap, no more. What
+ * takes the tasklet too long is left to a worker, which lets others run.
  *
  * Life: the last user kills the cq, so that no verb is called on it any more,
  * and a worker destroys the ib_cq behind a grace period: soft-RoCE of 6.1 calls
@@ -219,10 +220,13 @@ static __always_inline int cq_reap_once(struct ibchan_cq *cq, int budget)
 	return num;
 }
 
+/* Others may leave word for ever, and there may be nothing for them each time. */
 static noinline int cq_reap_again(struct ibchan_cq *cq, int total, int budget)
 {
+	int looks = 0;
+
 	while (test_bit(CQ_AGAIN, &cq->flags)) {
-		if (total >= budget) {
+		if (total >= budget || ++looks > IBCHAN_REAP_BUDGET) {
 			queue_work(ibchan_wq, &cq->reap_work);
 			break;
 		}
@@ -278,7 +282,7 @@ static void cq_wish(struct ibchan_cq *cq)
  * @cq: the queue
  *
  * For a consumer that is going to do something else: the next completion makes
- * an event, on which a worker reaps. Nothing is armed when nothing is in flight.
+ * an event, on which a softirq reaps. Nothing is armed when nothing is in flight.
  *
  * Context: process or softirq, not with interrupts off.
  */
@@ -324,15 +328,41 @@ void ibchan_cq_reap_later(struct ibchan_cq *cq)
 	queue_work(ibchan_wq, &cq->reap_work);
 }
 
-/* That there was more than a batch is no wish to be called back. */
-static void cq_reap_work(struct work_struct *work)
+/* That there was more than a batch is no wish to be called back. Softirq or process. */
+static void cq_reap_now(struct ibchan_cq *cq)
 {
-	struct ibchan_cq *cq = container_of(work, struct ibchan_cq, reap_work);
-
 	if ((cq->mode & IBCHAN_CQ_POLLED) && !test_and_clear_bit(CQ_WANTED, &cq->flags))
 		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
 	else
 		ibchan_cq_arm(cq);
+}
+
+static void cq_reap_work(struct work_struct *work)
+{
+	cq_reap_now(container_of(work, struct ibchan_cq, reap_work));
+}
+
+static void cq_reap_tasklet(struct tasklet_struct *tasklet)
+{
+	cq_reap_now(container_of(tasklet, struct ibchan_cq, reap_tasklet));
+}
+
+static void cq_kick_work(struct irq_work *work)
+{
+	tasklet_schedule(&container_of(work, struct ibchan_cq, kick_work)->reap_tasklet);
+}
+
+/*
+ * Behind a softirq or an interrupt the tasklet comes by itself. A thread, which may have
+ * interrupts off, would leave it to ksoftirqd: an interrupt of our own, as soon as they
+ * are on, saves that way.
+ */
+static void cq_kick(struct ibchan_cq *cq)
+{
+	if (in_interrupt())
+		tasklet_schedule(&cq->reap_tasklet);
+	else
+		irq_work_queue(&cq->kick_work);
 }
 
 /* The device has lost completions, so nothing on this cq can be relied on. */
@@ -392,7 +422,7 @@ static void cq_event(struct ib_cq *ib, void *context)
 	if (wq_has_sleeper(&cq->wait))
 		wake_up_all(&cq->wait);
 	else if (!test_bit(CQ_DEAD, &cq->flags) && cq_is_wanted(cq))
-		queue_work(ibchan_wq, &cq->reap_work);
+		cq_kick(cq);
 }
 
 static void cq_free_work(struct work_struct *work);
@@ -433,6 +463,8 @@ static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
 	cq->entries = entries;
 	init_waitqueue_head(&cq->wait);
 	INIT_WORK(&cq->reap_work, cq_reap_work);
+	cq->kick_work = IRQ_WORK_INIT_HARD(cq_kick_work);
+	tasklet_setup(&cq->reap_tasklet, cq_reap_tasklet);
 	INIT_WORK(&cq->error_work, cq_error_work);
 	INIT_RCU_WORK(&cq->free_work, cq_free_work);
 	refcount_set(&cq->users, 1);
@@ -576,6 +608,14 @@ void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline)
 		wait_event_timeout(cq->wait, !cq_event_is_due(cq), deadline - now);
 }
 
+/* Waits for what events have begun, in the order in which one begins the other. */
+static void cq_end_reaping(struct ibchan_cq *cq)
+{
+	irq_work_sync(&cq->kick_work);
+	tasklet_kill(&cq->reap_tasklet);
+	cancel_work_sync(&cq->reap_work);
+}
+
 /*
  * The cq is dead and settled, and a grace period has passed since. The gate is
  * held for read or closed.
@@ -586,7 +626,7 @@ void ibchan_cq_release_verbs(struct ibchan_cq *cq)
 
 	if (!ib)
 		return;
-	cancel_work_sync(&cq->reap_work);
+	cq_end_reaping(cq);
 	ib_destroy_cq(ib);
 	ibchan_gauge(cqs, -1);
 }
@@ -611,7 +651,7 @@ static void cq_free_work(struct work_struct *work)
 	ibchan_cq_release_verbs(cq);
 	up_read(&dev->gate);
 	/* No event comes from a cq that is destroyed. */
-	cancel_work_sync(&cq->reap_work);
+	cq_end_reaping(cq);
 	cancel_work_sync(&cq->error_work);
 	cq_free(cq);
 	ibchan_device_put(dev);

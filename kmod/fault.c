@@ -220,6 +220,18 @@ void ibchan_fault_raise_cq_error(struct ibchan_cq *cq)
 EXPORT_SYMBOL_NS_GPL(ibchan_fault_raise_cq_error, IBCHAN_NS);
 
 /**
+ * ibchan_fault_raise_cq_event - have a cq report a completion, whether there is one or not
+ * @cq: the queue
+ *
+ * Context: any but NMI, as a driver's.
+ */
+void ibchan_fault_raise_cq_event(struct ibchan_cq *cq)
+{
+	cq->ib->comp_handler(cq->ib, cq->ib->cq_context);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_fault_raise_cq_event, IBCHAN_NS);
+
+/**
  * ibchan_fault_raise_fatal - have a device report that it has failed
  * @dev: the device
  *

@@ -27,13 +27,16 @@
  * The right to reap a cq (CQ_OWNED) is not a lock: callbacks run under it. Who
  * has it keeps bottom halves off and never waits for anything, so that another
  * may spin for it. It is taken without any of the locks above but the gate and
- * qp_lock.
+ * qp_lock. Under it only those from post_lock on are taken: a softirq that reaps may
+ * have come on top of who has one of the others.
  */
 #ifndef IBCHAN_INTERNAL_H
 #define IBCHAN_INTERNAL_H
 
 #include <linux/atomic.h>
 #include <linux/completion.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/llist.h>
@@ -75,7 +78,7 @@ struct rdma_conn_param;
 /* Completions taken from a cq in one call of the driver. */
 #define IBCHAN_REAP_BATCH	16
 
-/* Completions that one call of a worker or a waiter retires before it lets others run. */
+/* Completions that one call retires, of whichever context, before it lets others run. */
 #define IBCHAN_REAP_BUDGET	256
 
 /*
@@ -320,7 +323,9 @@ enum ibchan_cq_flag {
  *	whose flushed works nobody does: while there are any, an event of any kind is wanted
  * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
  * @wait: in-kernel waiters, and who waits for CQ_ARMED to clear
- * @reap_work: reaps when nobody waits
+ * @reap_work: reaps what an event does not: what is left over, and what must not nest
+ * @kick_work: an interrupt that schedules @reap_tasklet
+ * @reap_tasklet: reaps behind an event, when nobody waits
  * @error_work: the device has lost completions
  * @users: 1 for the owner, 1 for each queue of a channel and each waiter; 0: a
  *	shell
@@ -345,6 +350,8 @@ struct ibchan_cq {
 	int retired;
 	wait_queue_head_t wait;
 	struct work_struct reap_work;
+	struct irq_work kick_work;
+	struct tasklet_struct reap_tasklet;
 	struct work_struct error_work;
 	refcount_t users;
 	spinlock_t space_lock;		/* reserved */

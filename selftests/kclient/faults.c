@@ -39,7 +39,7 @@ int fault_pair(struct world *w, const struct pair_init *init)
 
 /*
  * Nothing is left of the pair before. On a cq that stays, an event that was asked for
- * and has not come would have a worker reap what the case is to reap itself.
+ * and has not come would have a softirq reap what the case is to reap itself.
  */
 int fault_fresh_pair(struct world *w, const struct pair_init *init)
 {
@@ -108,6 +108,7 @@ static const struct test_case faults_cases[] = {
 	POST_CASES(LIST_CASE)
 	STATUS_CASES(LIST_CASE)
 	EVENT_CASES(LIST_CASE)
+	SOFTIRQ_CASES(LIST_CASE)
 	CONNECT_CASES(LIST_CASE)
 	END_CASES(LIST_CASE)
 };

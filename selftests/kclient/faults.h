@@ -92,6 +92,11 @@ int fault_data_flows(struct world *w);
 	X(a_device_that_lives_on_after_a_fatal_event_can_be_used)		\
 	X(a_failed_completion_ends_every_kind_of_wait)
 
+#define SOFTIRQ_CASES(X)							\
+	X(a_completion_event_is_followed_by_a_softirq_wherever_it_comes)	\
+	X(a_flood_of_completions_leaves_other_softirqs_their_turn)		\
+	X(events_without_a_cause_neither_lose_nor_repeat_works)
+
 #define CONNECT_CASES(X)							\
 	X(an_accept_that_fails_at_any_step_breaks_both_sides_once)		\
 	X(an_answer_that_fails_at_any_step_breaks_both_sides_once)		\
@@ -103,6 +108,7 @@ POST_CASES(DECLARE_CASE)
 END_CASES(DECLARE_CASE)
 STATUS_CASES(DECLARE_CASE)
 EVENT_CASES(DECLARE_CASE)
+SOFTIRQ_CASES(DECLARE_CASE)
 CONNECT_CASES(DECLARE_CASE)
 
 #endif /* KCLIENT_FAULTS_H */

@@ -38,7 +38,7 @@ enum poster { POSTER_THREAD, POSTER_DONE, POSTER_TASKLET, POSTERS };
  * @lock: between the thread, which replaces @ch, and who breaks it
  * @jobs: works, each either idle (ended) or in flight
  * @allowance: how often done() may still post before the thread has come round again;
- *	else the workers that reap, which go first, would leave it no time
+ *	else the softirqs and workers that reap, which go first, would leave it no time
  * @failed: why a post was refused for good, or 0; the thread then replaces @ch
  * @posted: works accepted, ever, by who posted them
  * @told: completions, ever

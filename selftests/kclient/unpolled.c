@@ -53,6 +53,26 @@ static void done_is_called_with_bottom_halves_off(struct world *w)
 		expect(w, job->arg);
 }
 
+static void look_for_softirq(struct job *job)
+{
+	job->arg = (void *)(uintptr_t)(in_serving_softirq() && !in_hardirq());
+}
+
+/* The receive waits until a device says that it has completed; nobody looks before. */
+static void what_ends_later_is_told_from_a_softirq(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *job = world_jobs(w, 1);
+
+	if (world_default_pair(w))
+		return;
+	job->then = look_for_softirq;
+	expect_eq(w, job_receive(job, b, 0, 64), 0);
+	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 64), 1, NULL), 0);
+	if (job_ended(job))
+		expect(w, job->arg);
+}
+
 struct softirq_post {
 	struct tasklet_struct tasklet;
 	struct job *job;
@@ -368,6 +388,7 @@ static void building_a_channel_is_seen_to_allocate(struct world *w)
 static const struct test_case unpolled_cases[] = {
 	CASE(done_tells_how_the_work_ended),
 	CASE(done_is_called_with_bottom_halves_off),
+	CASE(what_ends_later_is_told_from_a_softirq),
 	CASE(a_tasklet_can_post),
 	CASE(posting_works_with_bottom_halves_off),
 	CASE(a_batch_is_posted_in_one_call),

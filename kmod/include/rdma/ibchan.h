@@ -179,6 +179,8 @@ struct ibchan_completion {
  * All are called with bottom halves off and must not sleep. @reserve and @reserve_many
  * run under a channel's post lock, @cancel may; @done, @succeeded, @quiet and @notify run
  * under no lock and never twice at a time for one cq, and may post, break and close channels.
+ * They mostly run in a softirq, on top of whatever is going on: a lock that they take is
+ * taken with bottom halves off everywhere else.
  */
 struct ibchan_sink {
 	int (*reserve)(void *priv);
@@ -298,8 +300,9 @@ struct ibchan_sge {
  * @done: called once when the work has ended, with bottom halves off, under no
  *	lock; must not sleep. The work, its elements and its buffers are the
  *	caller's again, also within this call: it may post the work again or free
- *	it. It may break and close channels. One that posts each time keeps the
- *	worker of its cq, and so a cpu, busy.
+ *	it. It may break and close channels. It may run in a softirq, so a lock that it
+ *	takes is taken with bottom halves off everywhere else. One that posts each time
+ *	keeps a cpu busy.
  *
  * @done is set before the work is posted. From an accepted post until @done is
  * called, the struct and the elements of the request must stay where they are.

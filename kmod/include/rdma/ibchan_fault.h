@@ -77,6 +77,7 @@ int ibchan_fault_widen(enum ibchan_fault_window window, u32 us);
 void ibchan_fault_visits(enum ibchan_fault_window window, u32 *entered, u32 *left);
 const char *ibchan_fault_window_name(enum ibchan_fault_window window);
 void ibchan_fault_raise_cq_error(struct ibchan_cq *cq);
+void ibchan_fault_raise_cq_event(struct ibchan_cq *cq);
 void ibchan_fault_raise_fatal(struct ibchan_device *dev);
 
 #endif /* _RDMA_IBCHAN_FAULT_H */
