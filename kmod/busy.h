@@ -5,6 +5,7 @@
 #ifndef IBCHAN_BUSY_H
 #define IBCHAN_BUSY_H
 
+#include <linux/bits.h>
 #include <linux/list.h>
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
@@ -14,8 +15,8 @@
 /* What a writer may have to sort under the lock, with bottom halves off. */
 #define IBCHAN_BUSY_MAX_LISTED	64
 
-/* Of struct ibchan_busy.num_listed: too many for another one. */
-#define IBCHAN_BUSY_LONE	U32_MAX
+/* Of struct ibchan_busy.num_listed, while there is a lone writer: looks like too many. */
+#define IBCHAN_BUSY_LONE	BIT(31)
 
 int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
 			    struct ibchan_reason *reason);
@@ -51,13 +52,13 @@ static inline void ibchan_busy_let_alone(struct ibchan_busy *busy, struct ibchan
 {
 	sge->listed = false;
 	busy->lone = sge;
-	busy->num_listed = IBCHAN_BUSY_LONE;
+	busy->num_listed |= IBCHAN_BUSY_LONE;
 }
 
 static inline void ibchan_busy_forget_lone(struct ibchan_busy *busy)
 {
 	busy->lone = NULL;
-	busy->num_listed = 0;
+	busy->num_listed &= ~IBCHAN_BUSY_LONE;
 }
 
 /* Under the lock; else as ibchan_busy_take(). */

@@ -177,9 +177,9 @@ struct ibchan_pd {
 /**
  * struct ibchan_busy - ranges of a region that are in flight
  * @lock: guards all of it
- * @num_listed: entries of @listed; IBCHAN_BUSY_LONE: @lone is all there is
+ * @num_listed: entries of @listed; and IBCHAN_BUSY_LONE, if there is a @lone one
  * @listed: the youngest of the ranges that the device reads, in no order
- * @lone: a range that it writes, if no other one is in flight
+ * @lone: a range that it writes, if that is the only one, and none is in a tree
  * @readers: the others that it reads
  * @writers: ranges that the device writes
  */

@@ -364,7 +364,30 @@ static void a_writer_that_was_alone_is_compared(struct kunit *test)
 	}
 }
 
+static void readers_beside_a_lone_writer_are_compared(struct kunit *test)
+{
+	struct claim writer = claim_of(0, 8, true), beside = claim_of(8, 8, false);
+	struct claim touching = claim_of(7, 2, false), late = claim_of(12, 2, true);
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, take(&writer, NULL), 0);
+		KUNIT_EXPECT_EQ(test, take(&beside, NULL), 0);
+		KUNIT_EXPECT_EQ(test, take(&touching, NULL), -EBUSY);
+		if (i)
+			KUNIT_EXPECT_EQ(test, take(&late, NULL), -EBUSY);
+		release(&writer);
+		KUNIT_EXPECT_EQ(test, take(&late, NULL), -EBUSY);
+		KUNIT_EXPECT_EQ(test, take(&touching, NULL), 0);
+		release(&touching);
+		release(&beside);
+		KUNIT_EXPECT_EQ(test, take(&late, NULL), 0);
+		release(&late);
+	}
+}
+
 static struct kunit_case cases[] = {
+	KUNIT_CASE(readers_beside_a_lone_writer_are_compared),
 	KUNIT_CASE(a_writer_that_was_alone_is_compared),
 	KUNIT_CASE(few_ranges_are_judged_as_by_looking_at_each),
 	KUNIT_CASE(a_writer_meets_each_of_many_readers),
