@@ -199,6 +199,36 @@ TEST_F(pair, posts_a_list_up_to_the_first_bad_one)
 	ASSERT_EQ(9, info.recvs_in_flight);
 }
 
+/* As often as there would be no room left, if one stayed taken each time. */
+TEST_F(pair, keeps_no_room_for_the_refused_one_of_a_few)
+{
+	struct ibchan_sge sges[3] = { sge_at(&self->a, 0, 8), sge_at(&self->a, 8, 8),
+				      sge_at(&self->a, MEMORY - 8, 9) };
+	struct ibchan_completion completion;
+	struct ibchan_wr wrs[3];
+	struct ibchan_error error;
+	__u32 accepted;
+	int i, round;
+
+	for (i = 0; i < 3; i++) {
+		wrs[i] = wr_of(&self->a, IBCHAN_OP_WRITE, &sges[i]);
+		wrs[i].wr_id = 70 + i;
+		ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &wrs[i].remote));
+	}
+	for (round = 0; round <= IBCHAN_DEFAULT_CQ_ENTRIES; round++) {
+		accepted = 99;
+		ASSERT_EQ(-EINVAL, ibchan_post(self->context, wrs, 3, &accepted, &error));
+		ASSERT_EQ(2, accepted);
+		ASSERT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
+		ASSERT_EQ(2, error.reason.wr);
+		for (i = 0; i < 2; i++) {
+			ASSERT_EQ(1, wait_one(self->a.cq, &completion));
+			ASSERT_EQ(70 + i, completion.wr_id);
+			ASSERT_EQ(0, completion.error);
+		}
+	}
+}
+
 /* The kernel counts within a SUBMIT, the library posts several of them. */
 TEST_F(pair, names_a_bad_request_behind_the_first_sixteen)
 {

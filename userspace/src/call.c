@@ -65,11 +65,13 @@ static int perform(const struct ibchan_wr *wr, __s64 timeout_ns,
 		   struct ibchan_completion *completion,
 		   struct ibchan_reason *reason)
 {
-	struct ibchan_cmd_submit cmd = { .timeout_ns = timeout_ns };
+	struct ibchan_cmd_submit cmd;
 	struct deadline deadline;
 	struct ticket ticket;
 	int err;
 
+	await_nothing(&cmd);
+	cmd.timeout_ns = timeout_ns;
 	deadline_set(&deadline, timeout_ns);
 	err = post_with_credit(wr, &cmd, &ticket, &deadline, reason);
 	if (!ticket.cq)
@@ -84,8 +86,10 @@ static int perform(const struct ibchan_wr *wr, __s64 timeout_ns,
 static int error_of_work(struct ibchan_error *error,
 			 const struct ibchan_completion *completion)
 {
+	if (likely(!error))
+		return completion->error;
 	error_set(error, completion->error, NULL);
-	if (error && completion->error) {
+	if (completion->error) {
 		error->origin = IBCHAN_ERROR_WORK;
 		error->opcode = completion->opcode;
 		error->status = completion->status;

@@ -112,19 +112,15 @@ int ibchan_cq_create_solicited(struct ibchan_device *device, __u32 entries,
 	return error_set(error, err, &cmd.reason);
 }
 
-/*
- * Unlocks for who asked with a ticket. Who had the last one of a cq that nobody
- * else knows ends that cq.
- */
-void ticket_unlock(struct ibchan_cq *cq)
+/* Unlocks and ends a cq that nobody knows any more. */
+void unlock_last(struct ibchan_cq *cq)
 {
-	const bool is_last = cq->closed && !cq->kept;
 	const bool is_shell = cq->fd < 0;
 
 	lock_give(&cq->lock);
-	if (is_last && is_shell)
+	if (is_shell)
 		object_free(&cq->object);
-	else if (is_last)
+	else
 		ibchan_cq_destroy(cq);
 }
 
@@ -208,8 +204,9 @@ int cq_bring_in(const struct ibchan_cq *cq)
 }
 
 /* Sets @is_watched if the caller may have come because of the descriptor. */
-static int take(struct ibchan_cq *cq, struct ibchan_completion *completions,
-		__u32 n, bool *is_watched)
+static forced_inline int take(struct ibchan_cq *cq,
+			      struct ibchan_completion *completions, __u32 n,
+			      bool *is_watched)
 {
 	int ret;
 
@@ -221,6 +218,15 @@ static int take(struct ibchan_cq *cq, struct ibchan_completion *completions,
 }
 
 /* A descriptor that is readable for ever with nothing to read has a reason. */
+static noinline int bring_in_and_take(struct ibchan_cq *cq,
+				      struct ibchan_completion *completions, __u32 n)
+{
+	bool is_watched;
+	int ret = cq_bring_in(cq);
+
+	return ret ? ret : take(cq, completions, n, &is_watched);
+}
+
 int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
 		   __u32 n)
 {
@@ -230,8 +236,7 @@ int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
 	if (ret)
 		return ret;
 	ret = take(cq, completions, n, &is_watched);
-	if (ret || !n || !is_watched)
-		return ret;
-	ret = cq_bring_in(cq);
-	return ret ? ret : take(cq, completions, n, &is_watched);
+	if (unlikely(!ret && is_watched && n))
+		return bring_in_and_take(cq, completions, n);
+	return ret;
 }

@@ -37,6 +37,10 @@
 #define ATTRIBUTE(name, ...)	__attribute__((name(__VA_ARGS__)))
 #define __printf(string, first)	ATTRIBUTE(format, printf, string, first)
 #define noinline		ATTRIBUTE(noinline)
+#define forced_inline		inline ATTRIBUTE(always_inline)
+#define likely(condition)	__builtin_expect(!!(condition), 1)
+#define unlikely(condition)	__builtin_expect(!!(condition), 0)
+#define min(a, b)		((a) < (b) ? (a) : (b))
 
 /**
  * struct object - what every handle of the interface begins with
@@ -269,8 +273,8 @@ int ticket_fetch(const struct ticket *ticket,
 		 struct ibchan_completion *completion);
 int ticket_leave(const struct ticket *ticket,
 		 struct ibchan_completion *completion);
-int ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions,
-	      __u32 n);
+int ring_take_any(struct ibchan_cq *cq, struct ibchan_completion *completions,
+		  __u32 n, __u32 got);
 int ring_set_aside(struct ibchan_cq *cq);
 
 /* text.c */
@@ -282,7 +286,7 @@ void times_fill(struct ibchan_times *times, const struct ibchan_params *params);
 /* cq.c */
 int cq_bring_in(const struct ibchan_cq *cq);
 void cq_close(struct ibchan_cq *cq);
-void ticket_unlock(struct ibchan_cq *cq);
+void unlock_last(struct ibchan_cq *cq);
 __u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id);
 
 /* event.c; with cq->lock held */

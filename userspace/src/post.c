@@ -34,7 +34,7 @@ static int is_one_sided(const struct ibchan_wr *wr)
 /* The kernel looks for an atomic's operand where others have their list. */
 static int has_surplus(const struct ibchan_wr *wr)
 {
-	return wr->reserved[0] || wr->reserved[1] || wr->remote.reserved ||
+	return (wr->reserved[0] | wr->reserved[1] | wr->remote.reserved) ||
 	       (wr->operand && !is_atomic(wr));
 }
 
@@ -323,30 +323,40 @@ static inline __u32 chunk_limit(const struct ibchan_cq *cq)
 	return half < CHUNK_LEAST ? CHUNK_LEAST : half;
 }
 
-/* Adds leading requests that are plain and complete on one cq, each with its slot. */
+/*
+ * Puts into @out leading requests that are plain and complete on one cq, each with its
+ * slot, up to @n; the first one is plain. Needs cq->lock. Returns how many.
+ */
+static forced_inline __u32
+put_plain_wrs(struct ibchan_cq *cq, const struct ibchan_wr *wr, __u32 n,
+	      struct ibchan_submit_wr *out)
+{
+	const struct ibchan_wr *const first = wr;
+	const struct ibchan_wr *const end = wr + n;
+	__u32 index;
+
+	do {
+		index = take_slot(cq, wr, SLOT_POSTED);
+		if (unlikely(index == SLOT_NONE))
+			break;
+		put_plain_wr(wr++, out++, slot_wr_id(cq, index));
+	} while (wr != end && is_plain_too(cq->object.context, wr) && wr_cq(wr) == cq);
+	return (__u32)(wr - first);
+}
+
 static void chunk_add_plain(struct chunk *chunk, const struct ibchan_wr *wrs,
 			    __u32 n)
 {
 	struct ibchan_cq *cq;
-	__u32 index, i;
 
 	if (!n || !is_plain(chunk->context, wrs))
 		return;
 	cq = wr_cq(wrs);
 	lock_take(&cq->lock);
-	for (i = 0; i < n && i < chunk_limit(cq); i++) {
-		if (i && (!is_plain_too(chunk->context, &wrs[i]) ||
-			  wr_cq(&wrs[i]) != cq))
-			break;
-		index = take_slot(cq, &wrs[i], SLOT_POSTED);
-		if (index == SLOT_NONE)
-			break;
-		put_plain_wr(&wrs[i], &chunk->wrs[i], slot_wr_id(cq, index));
-		chunk->cqs[i] = cq;
-	}
+	chunk->num = put_plain_wrs(cq, wrs, min(n, chunk_limit(cq)), chunk->wrs);
 	lock_give(&cq->lock);
-	chunk->num = i;
-	chunk->num_slots = i;
+	chunk->num_slots = chunk->num;
+	chunk->cq = cq;
 }
 
 /*
@@ -387,15 +397,15 @@ static void chunk_free_slots(struct chunk *chunk, __u32 first)
 	__u32 i;
 
 	for (i = first; i < chunk->num; i++) {
-		lock_switch(&held, chunk->cqs[i]);
+		lock_switch(&held, chunk_cq(chunk, i));
 		slot_free(held, (__u32)chunk->wrs[i].wr_id);
 	}
 	lock_switch(&held, NULL);
 }
 
 /* A busy range belongs to a work that its poster knows by another number. */
-static void translate_reason(struct ibchan_context *context,
-			     struct ibchan_reason *reason)
+static noinline void translate_reason(struct ibchan_context *context,
+				      struct ibchan_reason *reason)
 {
 	if (reason->code == IBCHAN_REASON_BUSY)
 		reason->value[2] = callers_wr_id(context, reason->value[2]);
@@ -466,8 +476,9 @@ static int post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 	return err;
 }
 
-static int post_any(struct ibchan_context *context, const struct ibchan_wr *wrs,
-		    __u32 n, __u32 *accepted, struct ibchan_error *error)
+static noinline int
+post_any(struct ibchan_context *context, const struct ibchan_wr *wrs, __u32 n,
+	 __u32 *accepted, struct ibchan_error *error)
 {
 	struct ibchan_reason reason = { 0 };
 	__u32 posted = 0;
@@ -478,73 +489,81 @@ static int post_any(struct ibchan_context *context, const struct ibchan_wr *wrs,
 	return error_set(error, err, &reason);
 }
 
-static void give_slot_back(struct ibchan_cq *cq, __u32 index)
+static void give_slots_back(struct ibchan_cq *cq, const struct ibchan_submit_wr *entry,
+			    __u32 num)
 {
+	for (; num; num--, entry++)
+		slot_free(cq, (__u32)entry->wr_id);
+}
+
+/* The kernel did not take all of them. */
+static noinline void refused(struct ibchan_cq *cq, const struct ibchan_submit_wr *entries,
+			     __u32 num, struct ibchan_cmd_submit *cmd)
+{
+	translate_reason(cq->object.context, &cmd->reason);
 	lock_take(&cq->lock);
-	slot_free(cq, index);
+	give_slots_back(cq, entries + cmd->entry_num, num - cmd->entry_num);
 	lock_give(&cq->lock);
 }
 
-/* One plain request, which needs no chunk, into its slot. Else as chunk_submit(). */
-static inline int submit_plain(const struct ibchan_wr *wr, __u32 index,
-			       struct ibchan_cmd_submit *cmd)
+/* A few plain requests of one cq, which need no chunk. Else as chunk_submit(). */
+static inline int submit_few(struct ibchan_cq *cq, const struct ibchan_submit_wr *entries,
+			     __u32 num, struct ibchan_cmd_submit *cmd)
 {
-	struct ibchan_context *context = wr->channel->object.context;
-	struct ibchan_cq *cq = wr_cq(wr);
-	struct ibchan_submit_wr entry;
 	int err;
 
-	put_plain_wr(wr, &entry, slot_wr_id(cq, index));
 	cmd->size = sizeof(*cmd);
-	cmd->entries = (uintptr_t)&entry;
-	cmd->entry_len = sizeof(entry);
-	cmd->entry_num = 1;
-	err = context_ioctl(context, IBCHAN_CMD_SUBMIT, cmd);
-	if (!cmd->entry_num) {
-		translate_reason(context, &cmd->reason);
-		give_slot_back(cq, index);
-	}
+	cmd->entries = (uintptr_t)entries;
+	cmd->entry_len = sizeof(*entries);
+	cmd->entry_num = num;
+	err = context_ioctl(cq->object.context, IBCHAN_CMD_SUBMIT, cmd);
+	if (unlikely(cmd->entry_num != num))
+		refused(cq, entries, num, cmd);
 	return err;
 }
 
-static inline void await_nothing(struct ibchan_cmd_submit *cmd)
+/* All @n or none: then some are not plain, or there are no slots. */
+static forced_inline bool
+put_few(struct ibchan_cq *cq, const struct ibchan_wr *wrs, __u32 n,
+	struct ibchan_submit_wr *entries)
 {
-	cmd->flags = 0;
-	cmd->cq = 0;
-	cmd->min_complete = 0;
-	cmd->timeout_ns = 0;
-	cmd->out_ready = 0;
-	cmd->tail = 0;
-	cmd->reason = (struct ibchan_reason) { 0 };
-}
-
-static int post_plain(struct ibchan_context *context,
-		      const struct ibchan_wr *wr, __u32 *accepted,
-		      struct ibchan_error *error)
-{
-	struct ibchan_cq *cq = wr_cq(wr);
-	struct ibchan_cmd_submit cmd;
-	__u32 index;
-	int err;
+	__u32 num;
 
 	lock_take(&cq->lock);
-	index = take_slot(cq, wr, SLOT_POSTED);
+	num = put_plain_wrs(cq, wrs, n, entries);
+	if (unlikely(num != n))
+		give_slots_back(cq, entries, num);
 	lock_give(&cq->lock);
-	if (index == SLOT_NONE)
-		return post_any(context, wr, 1, accepted, error);
+	return num == n;
+}
+
+/* The first one is plain. */
+static forced_inline int post_few(const struct ibchan_wr *wrs, __u32 n,
+				  __u32 *accepted, struct ibchan_error *error)
+{
+	struct ibchan_submit_wr entries[FEW];
+	struct ibchan_cq *cq = wr_cq(wrs);
+	struct ibchan_cmd_submit cmd;
+	int err;
+
+	if (unlikely(!put_few(cq, wrs, n, entries)))
+		return post_any(cq->object.context, wrs, n, accepted, error);
 	await_nothing(&cmd);
-	err = submit_plain(wr, index, &cmd);
+	err = submit_few(cq, entries, n, &cmd);
 	if (accepted)
 		*accepted = cmd.entry_num;
-	return error_set(error, err, &cmd.reason);
+	return likely(!err && !error) ? 0 : error_set(error, err, &cmd.reason);
 }
 
 int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 		__u32 n, __u32 *accepted, struct ibchan_error *error)
 {
-	if (n == 1 && !context_check(context) && is_plain(context, wrs))
-		return post_plain(context, wrs, accepted, error);
-	return post_any(context, wrs, n, accepted, error);
+	if (unlikely(n - 1 >= FEW || context_check(context) || !is_plain(context, wrs)))
+		return post_any(context, wrs, n, accepted, error);
+	/* The compiler makes the loops of this go away. */
+	if (n == 1)
+		return post_few(wrs, 1, accepted, error);
+	return post_few(wrs, n, accepted, error);
 }
 
 static int post_one(struct ibchan_channel *channel, __u32 opcode,
@@ -625,13 +644,15 @@ int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
 	      struct ticket *ticket, struct ibchan_reason *reason)
 {
 	struct ibchan_cq *cq = wr_cq(wr);
+	struct ibchan_submit_wr entry;
 	int err;
 
 	ticket->cq = NULL;
 	if (!is_plain(wr->channel->object.context, wr) ||
 	    !ticket_take(ticket, cq, wr))
 		return post_kept_any(wr, cmd, ticket, reason);
-	err = submit_plain(wr, ticket->index, cmd);
+	put_plain_wr(wr, &entry, slot_wr_id(cq, ticket->index));
+	err = submit_few(cq, &entry, 1, cmd);
 	if (cmd->entry_num)
 		ticket->cq = cq;
 	else

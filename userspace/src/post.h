@@ -11,6 +11,8 @@
 #define CHUNK_LEAST	16	/* of any kind, or on a short ring */
 #define CHUNK_SGES	64	/* room for any single request */
 
+#define FEW		4	/* that a post of nothing rare needs no chunk for */
+
 /* What chunk_add() returns when the request belongs into the next chunk. */
 #define CHUNK_FULL	1
 
@@ -21,10 +23,11 @@ static_assert(CHUNK_SGES >= IBCHAN_MAX_SGE, "one request must fit");
  * @context: of all channels and regions in it
  * @slot_state: of the slots that its requests get
  * @num: requests
- * @num_slots: of them that have their slot already, from the first
+ * @num_slots: of them that have their slot already, from the first, all on one cq
  * @num_sges: elements used
  * @generation: of the last slot that was taken
- * @cqs: where each completes
+ * @cq: where those complete
+ * @cqs: where each of the others does
  * @wrs: the requests, as the kernel takes them
  * @sges: the lists of those with two elements or more
  */
@@ -35,16 +38,34 @@ struct chunk {
 	__u32 num_slots;
 	__u32 num_sges;
 	__u64 generation;
+	struct ibchan_cq *cq;
 	struct ibchan_cq *cqs[CHUNK_WRS];
 	struct ibchan_submit_wr wrs[CHUNK_WRS];
 	struct ibchan_submit_sge sges[CHUNK_SGES];
 };
+
+static inline struct ibchan_cq *chunk_cq(const struct chunk *chunk, __u32 index)
+{
+	return index < chunk->num_slots ? chunk->cq : chunk->cqs[index];
+}
 
 /* Where it completes. */
 static inline struct ibchan_cq *wr_cq(const struct ibchan_wr *wr)
 {
 	return wr->opcode == IBCHAN_OP_RECV ? wr->channel->recv_cq :
 					      wr->channel->send_cq;
+}
+
+/* All of @cmd but what the post fills in. */
+static inline void await_nothing(struct ibchan_cmd_submit *cmd)
+{
+	cmd->flags = 0;
+	cmd->cq = 0;
+	cmd->min_complete = 0;
+	cmd->timeout_ns = 0;
+	cmd->out_ready = 0;
+	cmd->tail = 0;
+	cmd->reason = (struct ibchan_reason) { 0 };
 }
 
 #pragma GCC visibility push(hidden)

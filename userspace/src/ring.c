@@ -134,31 +134,6 @@ void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
 	}
 }
 
-static inline const struct ibchan_cqe *ring_entry(const struct ibchan_cq *cq,
-						  __u32 head)
-{
-	const struct ring_map *ring = &cq->ring;
-	size_t place = head & (ring->entries - 1);
-
-	return (const struct ibchan_cqe *)(ring->cqes +
-					   place * ring->entry_size);
-}
-
-static inline void fill(struct ibchan_completion *completion,
-			const struct slot *slot, const struct ibchan_cqe *cqe)
-{
-	completion->wr_id = slot->wr_id;
-	completion->channel = slot->channel;
-	completion->error = -(int)cqe->error;
-	completion->status = cqe->status;
-	completion->opcode = cqe->opcode;
-	completion->flags = cqe->flags;
-	completion->bytes = cqe->bytes;
-	completion->imm = cqe->imm;
-	completion->vendor_err = cqe->vendor_err;
-	completion->reserved = 0;
-}
-
 static void complete(struct ibchan_cq *cq, __u32 index,
 		     const struct ibchan_cqe *cqe,
 		     struct ibchan_completion *completion)
@@ -271,52 +246,11 @@ static int ring_read(struct ibchan_cq *cq, struct ibchan_completion *completion)
 	return 0;
 }
 
-/*
- * Nearly all entries are of works that somebody polls for, and wanted. Fills up to @n
- * completions with leading ones of that kind; returns how many.
- */
-static noinline __u32
-read_plain(struct ibchan_cq *cq, __u32 tail,
-	   struct ibchan_completion *restrict completions, __u32 n)
-{
-	struct slot *const slots = cq->slots;
-	__u32 head = cq->head;
-	__u32 free = cq->free;
-	__u32 got;
-
-	for (got = 0; got < n && head != tail; got++, head++) {
-		const struct ibchan_cqe *cqe = ring_entry(cq, head);
-		struct slot *slot;
-		__u32 index;
-
-		if (!slot_of_wr_id(cq, cqe->wr_id, &index))
-			break;
-		slot = &slots[index];
-		if (slot->state != SLOT_POSTED || cqe->flags & IBCHAN_CQE_SILENT)
-			break;
-		fill(&completions[got], slot, cqe);
-		slot->state = SLOT_FREE;
-		slot->channel = NULL;
-		slot->next = free;
-		free = index;
-	}
-	cq->head = head;
-	cq->free = free;
-	return got;
-}
-
-/* The entries were copied: let the kernel write over them. */
-static void ring_release(struct ibchan_cq *cq)
-{
-	__atomic_store_n(cq->ring.head, cq->head, __ATOMIC_RELEASE);
-}
-
-/* Fills up to @n completions, the ones set aside first. Returns how many. */
-int ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions,
-	      __u32 n)
+/* As ring_take(), with whatever may lie there; the first @got are filled. */
+int ring_take_any(struct ibchan_cq *cq, struct ibchan_completion *completions,
+		  __u32 n, __u32 got)
 {
 	__u32 tail = ring_tail(cq);
-	__u32 got = 0;
 	int ret = 0;
 
 	while (got < n && cq->aside_first != SLOT_NONE)

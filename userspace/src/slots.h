@@ -55,7 +55,7 @@ static inline bool slot_of_wr_id(const struct ibchan_cq *cq, __u64 wr_id,
 				 __u32 *index)
 {
 	*index = (__u32)wr_id;
-	return wr_id >> 32 == cq->object.handle && *index < cq->used;
+	return wr_id - slot_wr_id(cq, 0) < cq->used;
 }
 
 /* The slot of a work that nobody has a ticket for. */
@@ -75,6 +75,131 @@ static inline void slot_free(struct ibchan_cq *cq, __u32 index)
 	if (slot->state == SLOT_KEPT || slot->state == SLOT_DONE)
 		cq->kept--;
 	slot_give(cq, slot, index);
+}
+
+static inline const struct ibchan_cqe *ring_entry(const struct ibchan_cq *cq,
+						  __u32 head)
+{
+	const struct ring_map *ring = &cq->ring;
+	size_t place = head & (ring->entries - 1);
+
+	return (const struct ibchan_cqe *)(ring->cqes +
+					   place * ring->entry_size);
+}
+
+static inline void fill(struct ibchan_completion *completion,
+			const struct slot *slot, const struct ibchan_cqe *cqe)
+{
+	completion->wr_id = slot->wr_id;
+	completion->channel = slot->channel;
+	completion->error = -(int)cqe->error;
+	completion->status = cqe->status;
+	completion->opcode = cqe->opcode;
+	completion->flags = cqe->flags;
+	completion->bytes = cqe->bytes;
+	completion->imm = cqe->imm;
+	completion->vendor_err = cqe->vendor_err;
+	completion->reserved = 0;
+}
+
+/*
+ * Nearly all entries are of works that somebody polls for, and wanted. Fills up to @n
+ * completions with leading ones of that kind; returns how many.
+ */
+static forced_inline __u32
+read_plain(struct ibchan_cq *cq, __u32 tail,
+	   struct ibchan_completion *completion, __u32 n)
+{
+	struct slot *const slots = cq->slots;
+	const __u32 head = cq->head;
+	__u32 left = min(n, tail - head);
+	__u32 free = cq->free;
+	__u32 at, end = head + left;
+
+	for (at = head; at != end; at++, completion++) {
+		const struct ibchan_cqe *cqe = ring_entry(cq, at);
+		struct slot *slot;
+		__u32 index;
+
+		if (!slot_of_wr_id(cq, cqe->wr_id, &index))
+			break;
+		slot = &slots[index];
+		if (slot->state != SLOT_POSTED || cqe->flags & IBCHAN_CQE_SILENT)
+			break;
+		fill(completion, slot, cqe);
+		slot->state = SLOT_FREE;
+		slot->channel = NULL;
+		slot->next = free;
+		free = index;
+	}
+	cq->head = at;
+	cq->free = free;
+	return at - head;
+}
+
+/* The entries were copied: let the kernel write over them. */
+static inline void ring_release(struct ibchan_cq *cq)
+{
+	__atomic_store_n(cq->ring.head, cq->head, __ATOMIC_RELEASE);
+}
+
+/*
+ * Fills up to @n completions, the ones set aside first. Returns how many, or -EPROTO for
+ * an entry that answers no post of ours.
+ */
+static forced_inline int
+ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions, __u32 n)
+{
+	__u32 tail, got;
+
+	if (unlikely(cq->aside_first != SLOT_NONE || cq->event_raised))
+		return ring_take_any(cq, completions, n, 0);
+	tail = ring_tail(cq);
+	got = read_plain(cq, tail, completions, n);
+	if (unlikely(got != n && cq->head != tail))
+		return ring_take_any(cq, completions, n, got);
+	ring_release(cq);
+	return (int)got;
+}
+
+/*
+ * Nearly always the oldest entry is that of who asks for his own. Returns whether
+ * @completion was filled; that takes the ticket back.
+ */
+static inline bool ticket_read(const struct ticket *ticket,
+			       struct ibchan_completion *completion)
+{
+	struct ibchan_cq *cq = ticket->cq;
+	struct slot *slot = &cq->slots[ticket->index];
+	const struct ibchan_cqe *cqe;
+
+	if (slot->generation != ticket->generation || slot->state != SLOT_KEPT ||
+	    !cq->ring.base || cq->head == ring_tail(cq))
+		return false;
+	cqe = ring_entry(cq, cq->head);
+	if (cqe->wr_id != slot_wr_id(cq, ticket->index) ||
+	    cqe->flags & IBCHAN_CQE_SILENT)
+		return false;
+	fill(completion, slot, cqe);
+	cq->kept--;
+	slot_give(cq, slot, ticket->index);
+	cq->head++;
+	ring_release(cq);
+	return true;
+}
+
+/*
+ * Unlocks for who asked with a ticket. Who had the last one of a cq that nobody
+ * else knows ends that cq.
+ */
+static inline void ticket_unlock(struct ibchan_cq *cq)
+{
+	const bool is_last = unlikely(cq->closed) && !cq->kept;
+
+	if (unlikely(is_last))
+		unlock_last(cq);
+	else
+		lock_give(&cq->lock);
 }
 
 #endif /* _LIBIBCHAN_SLOTS_H */

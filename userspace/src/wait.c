@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <time.h>
 
+#include "slots.h"
 #include "wait.h"
 
 #define NSEC_PER_SEC	1000000000LL
@@ -27,12 +28,10 @@ static __s64 now_ns(void)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-void deadline_set(struct deadline *deadline, __s64 timeout_ns)
+/* Of a time that ends. */
+void deadline_start(struct deadline *deadline)
 {
-	deadline->timeout_ns = timeout_ns;
-	deadline->end_ns = 0;
-	if (timeout_ns > 0 &&
-	    __builtin_add_overflow(now_ns(), timeout_ns, &deadline->end_ns))
+	if (__builtin_add_overflow(now_ns(), deadline->timeout_ns, &deadline->end_ns))
 		deadline->timeout_ns = IBCHAN_TIMEOUT_NEVER;
 }
 
@@ -45,16 +44,6 @@ __s64 deadline_left(const struct deadline *deadline)
 		return deadline->timeout_ns;
 	left = deadline->end_ns - now_ns();
 	return left > 0 ? left : 0;
-}
-
-/* Asks for a sleep until @min completions were published behind @tail. */
-void submit_wait(struct ibchan_cmd_submit *cmd, const struct ibchan_cq *cq,
-		 __u32 tail, __u32 min)
-{
-	cmd->flags = IBCHAN_SUBMIT_SINCE;
-	cmd->cq = cq->object.handle;
-	cmd->tail = tail;
-	cmd->min_complete = min;
 }
 
 /*
@@ -129,6 +118,10 @@ int ticket_look(const struct ticket *ticket,
 	int err, ret;
 
 	lock_take(&cq->lock);
+	if (likely(ticket_read(ticket, completion))) {
+		ticket_unlock(cq);
+		return 1;
+	}
 	err = ring_set_aside(cq);
 	if (tail)
 		*tail = cq->head;

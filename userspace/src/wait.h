@@ -17,10 +17,8 @@ struct deadline {
 
 #pragma GCC visibility push(hidden)
 
-void deadline_set(struct deadline *deadline, __s64 timeout_ns);
+void deadline_start(struct deadline *deadline);
 __s64 deadline_left(const struct deadline *deadline);
-void submit_wait(struct ibchan_cmd_submit *cmd, const struct ibchan_cq *cq,
-		 __u32 tail, __u32 min);
 int ticket_look(const struct ticket *ticket,
 		struct ibchan_completion *completion, __u32 *tail);
 int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
@@ -28,5 +26,23 @@ int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
 int credit_wait(const struct ibchan_channel *channel, __s64 timeout_ns);
 
 #pragma GCC visibility pop
+
+static inline void deadline_set(struct deadline *deadline, __s64 timeout_ns)
+{
+	deadline->timeout_ns = timeout_ns;
+	deadline->end_ns = 0;
+	if (timeout_ns > 0)
+		deadline_start(deadline);
+}
+
+/* Asks for a sleep until @min completions were published behind @tail. */
+static inline void submit_wait(struct ibchan_cmd_submit *cmd, const struct ibchan_cq *cq,
+			       __u32 tail, __u32 min)
+{
+	cmd->flags = IBCHAN_SUBMIT_SINCE;
+	cmd->cq = cq->object.handle;
+	cmd->tail = tail;
+	cmd->min_complete = min;
+}
 
 #endif /* _LIBIBCHAN_WAIT_H */
