@@ -12,6 +12,7 @@
 #include <linux/bits.h>
 #include <linux/errno.h>
 
+#include "form.h"
 #include "internal.h"
 
 /* What the opcodes have in common and what not. */
@@ -183,14 +184,14 @@ static inline bool ibchan_sge_is_plain(const struct ibchan_channel *ch,
 static inline bool ibchan_recv_is_plain(const struct ibchan_channel *ch,
 					const struct ibchan_wr *wr, u8 flags)
 {
-	return wr->num_sge == 1 && !(wr->flags & ~flags) &&
+	return ibchan_form_is_plain(wr->form, flags) &&
 	       ibchan_sge_is_plain(ch, wr->sges, IBCHAN_ACCESS_LOCAL_WRITE);
 }
 
 static inline bool ibchan_send_is_plain(const struct ibchan_channel *ch,
 					const struct ibchan_wr *wr, u8 flags)
 {
-	return wr->num_sge == 1 && !(wr->flags & ~flags) && wr->opcode <= IBCHAN_OP_READ &&
+	return ibchan_form_is_plain(wr->form, flags) && wr->opcode <= IBCHAN_OP_READ &&
 	       ibchan_sge_is_plain(ch, wr->sges, ibchan_ops[wr->opcode].needed) &&
 	       wr->sges->length <= ch->max_plain &&
 	       (wr->sges->length <= wr->remote_length || wr->opcode == IBCHAN_OP_SEND);
@@ -200,7 +201,7 @@ static inline bool ibchan_send_is_plain(const struct ibchan_channel *ch,
 static inline bool ibchan_atomic_is_plain(const struct ibchan_channel *ch,
 					  const struct ibchan_wr *wr, u8 flags)
 {
-	return wr->num_sge == 1 && !(wr->flags & ~flags) && wr->opcode < IBCHAN_OPS &&
+	return ibchan_form_is_plain(wr->form, flags) && wr->opcode < IBCHAN_OPS &&
 	       (ibchan_ops[wr->opcode].traits & OP_ATOMIC) &&
 	       (ch->dev->attr.caps & IBCHAN_DEVICE_ATOMICS) &&
 	       ibchan_sge_is_plain(ch, wr->sges, IBCHAN_ACCESS_LOCAL_WRITE) &&

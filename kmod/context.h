@@ -247,6 +247,7 @@ void ibchan_ring_put(struct ibchan_user_ring *ring);
 struct file *ibchan_ring_file(struct ibchan_user_ring *ring, struct file *owner);
 u32 ibchan_ring_size(const struct ibchan_user_ring *ring);
 int ibchan_ring_ready(struct ibchan_user_ring *ring);
+bool ibchan_ring_has_come(struct ibchan_user_ring *ring, u32 min_complete, u32 since);
 int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 *since,
 		     s64 timeout_ns);
 
@@ -255,8 +256,7 @@ int ibchan_submit(struct ibchan_call *call);
 void ibchan_submit_scratch_free(struct ibchan_context *ctx);
 
 /* quick.c */
-bool ibchan_submit_quick(struct ibchan_context *ctx, struct ibchan_cmd_submit __user *user,
-			 int *ret);
+int ibchan_submit_quick(struct ibchan_context *ctx, struct ibchan_cmd_submit __user *user);
 
 /* uabi.c */
 int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,

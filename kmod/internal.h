@@ -78,9 +78,6 @@ struct rdma_conn_param;
 /* Completions taken from a cq in one call of the driver. */
 #define IBCHAN_REAP_BATCH	16
 
-/* Completions that one call retires, of whichever context, before it lets others run. */
-#define IBCHAN_REAP_BUDGET	256
-
 /*
  * Each qp keeps one slot of each queue for the marker of its own drain, at least. Until
  * then the one of the send queue is the keepalive's.

@@ -281,10 +281,10 @@ static noinline void release_ranges(const struct ib_wc *wc, int num)
 	change_region(&locked, NULL, &works);
 }
 
-/* Where the first one has no range to give back, most have none. */
+/* Of two there is nothing to gain. Where the first one has no range, most have none. */
 static __always_inline bool worth_a_pass(const struct ib_wc *wc, int num)
 {
-	return num > 1 && is_of_work(wc) && holds_range(work_of(wc));
+	return num > 2 && is_of_work(wc) && holds_range(work_of(wc));
 }
 
 /**

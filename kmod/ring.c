@@ -5,7 +5,7 @@
  * A ring cannot overflow: each work has taken room for its completion before it
  * was posted. Room is free again when the reader has moved its head past the
  * completion. The head is the one word that the kernel reads back. It may lie
- * only between the last one seen and the tail; anything else is damage and ends
+ * only between the last one taken over and the tail; anything else is damage and ends
  * the file.
  *
  * The file that is mapped and polled keeps the file that it was made from, so
@@ -167,7 +167,12 @@ static int refresh_head(struct ibchan_user_ring *ring)
  */
 int ibchan_ring_ready(struct ibchan_user_ring *ring)
 {
-	return refresh_head(ring);
+	/* As refresh_head(), which decides what seems to be damaged. */
+	u32 head = smp_load_acquire(&ring->shared->head);
+	u32 tail = READ_ONCE(ring->tail);
+	u32 seen = READ_ONCE(ring->head);
+
+	return likely(head - seen <= tail - seen) ? tail - head : refresh_head(ring);
 }
 
 /* Signed: @reserved may be an old value that the head has passed meanwhile. */
@@ -340,6 +345,25 @@ static int waiter_unread_ready(void *arg)
 
 	waiter->since = READ_ONCE(waiter->ring->head);
 	return ret < 0 ? ret : waiter_ready(arg);
+}
+
+/**
+ * ibchan_ring_has_come - reap once and look whether a wait is over
+ * @ring: the caller has a reference on its cq
+ * @min_complete: how many completions are waited for
+ * @since: counted from this tail on
+ *
+ * Context: process.
+ * Return: true as ibchan_ring_wait() returns 0; false: it has to wait, or knows why not.
+ */
+bool ibchan_ring_has_come(struct ibchan_user_ring *ring, u32 min_complete, u32 since)
+{
+	ibchan_cq_reap(ring->cq, IBCHAN_REAP_BUDGET);
+	if (READ_ONCE(ring->ctx->broken) || READ_ONCE(ring->tail) - since < min_complete)
+		return false;
+	/* What comes later is to be found in the ring, without a call. */
+	ibchan_cq_arm(ring->cq);
+	return true;
 }
 
 /**

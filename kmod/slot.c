@@ -20,17 +20,26 @@ static __always_inline u32 places(const struct ibchan_queue *queue, u32 num)
 	return min(num, queue->credit.depth - taken);
 }
 
-/* How many are for this queue, and bring no work. */
-static __always_inline u32 leading(const struct ibchan_wr *wr, u32 num, bool receives)
+static __always_inline bool is_for(const struct ibchan_wr *wr, bool receives)
+{
+	bool is_receive = wr->opcode == IBCHAN_OP_RECV;
+
+	return !wr->work && is_receive == receives;
+}
+
+/*
+ * How many are for this queue, and bring no work. Where all complete on one cq, more than
+ * those do no harm: they need room as well, and who goes through them looks at each.
+ */
+static __always_inline u32 leading(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
+				   u32 num, bool receives)
 {
 	u32 i;
 
-	for (i = 0; i < num && !wr[i].work; i++) {
-		bool is_receive = wr[i].opcode == IBCHAN_OP_RECV;
-
-		if (is_receive != receives)
-			break;
-	}
+	if (likely(ch->send.cq == ch->recv.cq && num && is_for(&wr[num - 1], receives)))
+		return num;
+	for (i = 0; i < num && is_for(&wr[i], receives); i++)
+		;
 	return i;
 }
 
@@ -109,14 +118,13 @@ static __always_inline bool take_range(struct run *run, struct ibchan_sge *sge, 
 	return false;
 }
 
+/* @wr has one element. */
 static __always_inline void fill_work(struct ibchan_work *work, const struct ibchan_wr *wr,
 				      u32 number)
 {
 	work->wr_id = wr->wr_id;
 	work->number = number;
-	work->num_sge = 1;
-	work->opcode = wr->opcode;
-	work->flags = wr->flags | IBCHAN_WORK_PLAIN;
+	work->form = wr->form | IBCHAN_FORM_PLAIN;
 }
 
 static __always_inline void fill_sge(struct ibchan_sge *sge, const struct ibchan_sge *from,
@@ -135,29 +143,60 @@ static __always_inline void fill_sge(struct ibchan_sge *sge, const struct ibchan
 	out->lkey = mr->lkey;
 }
 
-/*
- * A range is seen by others once it is taken, so the work is filled in before. Returns NULL
- * when something is in the way; then nothing is taken.
- */
-static __always_inline struct ibchan_work *take(struct run *run, const struct ibchan_wr *wr,
-						bool writes, struct ib_sge *out)
+/* Its region, and its range if that is @exclusive. Nothing is locked. */
+static __always_inline bool get_range(struct ibchan_sge *sge, bool exclusive, bool writes)
+{
+	struct ibchan_mr *mr = sge->mr;
+
+	if (unlikely(!ibchan_mr_get(mr)))
+		return false;
+	if (!exclusive || likely(!ibchan_busy_take(&mr->busy, sge, writes, NULL)))
+		return true;
+	ibchan_mr_drop(mr);
+	return false;
+}
+
+/* Where the next one goes: a range is seen by others once it is taken, so that is filled in. */
+static __always_inline struct ibchan_work *place_work(struct ibchan_queue *queue, u32 number,
+						      const struct ibchan_wr *wr,
+						      struct ib_sge *out)
+{
+	struct ibchan_work *work = &queue->slots[number & queue->credit.mask];
+
+	fill_work(work, wr, number);
+	fill_sge(work->sges, wr->sges, out, work);
+	return work;
+}
+
+/* False when something is in the way; then nothing is taken. */
+static __always_inline bool take(struct run *run, struct ibchan_work *work, bool writes)
 {
 	struct ibchan_queue *queue = run->queue;
-	u32 place = run->number & queue->credit.mask;
-	struct ibchan_work *work = &queue->slots[place];
 	struct ibchan_sge *sge = work->sges;
-	bool taken;
+	bool taken = work->flags & IBCHAN_WR_EXCLUSIVE ? take_range(run, sge, writes) :
+							 ibchan_mr_get(sge->mr);
 
-	fill_work(work, wr, run->number);
-	fill_sge(sge, wr->sges, out, work);
-	taken = wr->flags & IBCHAN_WR_EXCLUSIVE ? take_range(run, sge, writes) :
-						  ibchan_mr_get(sge->mr);
 	if (unlikely(!taken))
-		return NULL;
-	queue->works[place] = work;
-	run->number++;
+		return false;
+	queue->works[run->number++ & queue->credit.mask] = work;
 	trace_ibchan_post(work);
-	return work;
+	return true;
+}
+
+/* The same for one that comes alone, and its place. */
+static __always_inline bool take_one(struct ibchan_queue *queue, struct ibchan_work *work,
+				     bool writes)
+{
+	if (unlikely(!take_room(queue->cq, 1)))
+		return false;
+	if (unlikely(!get_range(work->sges, work->flags & IBCHAN_WR_EXCLUSIVE, writes))) {
+		give_room(queue->cq, 1);
+		return false;
+	}
+	queue->works[work->number & queue->credit.mask] = work;
+	ibchan_credit_take_signaled(&queue->credit, work->number);
+	trace_ibchan_post(work);
+	return true;
 }
 
 /* As many of @num as there are places and there is room for; it is taken. False: none. */
@@ -192,12 +231,14 @@ static noinline bool build_atomic(struct ibchan_channel *ch, u32 number,
 {
 	struct run run = { .queue = &ch->send, .number = number, .end = number + 1 };
 	struct ibchan_work *work;
+	bool taken;
 
 	if (!ibchan_atomic_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE))
 		return false;
-	work = take(&run, wr, true, sge);
+	work = place_work(&ch->send, number, wr, sge);
+	taken = take(&run, work, true);
 	run_end(&run);
-	if (!work)
+	if (!taken)
 		return false;
 	ibchan_build_send(out, wr, &work->cqe);
 	ibchan_build_rare(out, wr);
@@ -217,8 +258,8 @@ static __always_inline bool build_send(struct ibchan_channel *ch, struct run *ru
 		run->number++;
 		return true;
 	}
-	work = take(run, wr, wr->opcode == IBCHAN_OP_READ, sge);
-	if (unlikely(!work))
+	work = place_work(run->queue, run->number, wr, sge);
+	if (unlikely(!take(run, work, wr->opcode == IBCHAN_OP_READ)))
 		return false;
 	ibchan_build_send(out, wr, &work->cqe);
 	return true;
@@ -239,10 +280,11 @@ u32 ibchan_slot_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32
 	struct ib_sge *sge = ch->chain.sges;
 	struct run run = {};
 
-	if (unlikely(!run_begin(&run, &ch->send, leading(wr, left, false))))
+	if (unlikely(!run_begin(&run, &ch->send, leading(ch, wr, left, false))))
 		return 0;
 	for (; run.number != run.end; wr++, out++, sge++) {
-		if (unlikely(!build_send(ch, &run, wr, out, sge)))
+		if (unlikely(!is_for(wr, false) ||
+			     !build_send(ch, &run, wr, out, sge)))
 			break;
 		out->wr.sg_list = sge;
 		out->wr.num_sge = 1;
@@ -267,13 +309,14 @@ u32 ibchan_slot_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32
 	struct ibchan_work *work;
 	struct run run = {};
 
-	if (unlikely(!run_begin(&run, &ch->recv, leading(wr, left, true))))
+	if (unlikely(!run_begin(&run, &ch->recv, leading(ch, wr, left, true))))
 		return 0;
 	for (; run.number != run.end; wr++, out++, sge++) {
-		if (unlikely(!ibchan_recv_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE)))
+		if (unlikely(!is_for(wr, true) ||
+			     !ibchan_recv_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE)))
 			break;
-		work = take(&run, wr, true, sge);
-		if (unlikely(!work))
+		work = place_work(run.queue, run.number, wr, sge);
+		if (unlikely(!take(&run, work, true)))
 			break;
 		out->wr_cqe = &work->cqe;
 		out->sg_list = sge;
@@ -281,4 +324,81 @@ u32 ibchan_slot_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32
 		out->next = out + 1;
 	}
 	return finish(&run);
+}
+
+/* The next place for one that comes alone; false: there is none. */
+static __always_inline bool next_place(const struct ibchan_queue *queue, u32 *number)
+{
+	return likely(ibchan_credit_next(&queue->credit, number) && queue->slots);
+}
+
+static noinline bool slot_atomic(struct ibchan_channel *ch, const struct ibchan_wr *wr)
+{
+	struct ibchan_work *work;
+	u32 number;
+
+	if (!ibchan_atomic_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE) ||
+	    !next_place(&ch->send, &number))
+		return false;
+	work = place_work(&ch->send, number, wr, ch->chain.sges);
+	if (!take_one(&ch->send, work, true))
+		return false;
+	ibchan_build_send(ch->chain.send, wr, &work->cqe);
+	ibchan_build_rare(ch->chain.send, wr);
+	return true;
+}
+
+/**
+ * ibchan_slot_send - build a chain of one request for the send queue
+ * @ch: the channel
+ * @wr: the request, by wr_id; no receive
+ *
+ * Context: process or softirq, under the post lock.
+ * Return: whether it was taken.
+ */
+bool ibchan_slot_send(struct ibchan_channel *ch, const struct ibchan_wr *wr)
+{
+	union ibchan_send_wr *out = ch->chain.send;
+	struct ib_sge *sge = ch->chain.sges;
+	struct ibchan_work *work;
+	u32 number;
+
+	out->wr.sg_list = sge;
+	out->wr.num_sge = 1;
+	if (unlikely(!ibchan_send_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE)))
+		return slot_atomic(ch, wr);
+	if (unlikely(!next_place(&ch->send, &number)))
+		return false;
+	work = place_work(&ch->send, number, wr, sge);
+	if (unlikely(!take_one(&ch->send, work, wr->opcode == IBCHAN_OP_READ)))
+		return false;
+	ibchan_build_send(out, wr, &work->cqe);
+	return true;
+}
+
+/**
+ * ibchan_slot_recv - build a chain of one request for the receive queue
+ * @ch: the channel
+ * @wr: the receive, by wr_id
+ *
+ * Context: process or softirq, under the post lock.
+ * Return: whether it was taken.
+ */
+bool ibchan_slot_recv(struct ibchan_channel *ch, const struct ibchan_wr *wr)
+{
+	struct ib_recv_wr *out = ch->chain.recv;
+	struct ib_sge *sge = ch->chain.sges;
+	struct ibchan_work *work;
+	u32 number;
+
+	if (unlikely(!ibchan_recv_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE) ||
+		     !next_place(&ch->recv, &number)))
+		return false;
+	work = place_work(&ch->recv, number, wr, sge);
+	if (unlikely(!take_one(&ch->recv, work, true)))
+		return false;
+	out->wr_cqe = &work->cqe;
+	out->sg_list = sge;
+	out->num_sge = 1;
+	return true;
 }

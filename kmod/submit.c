@@ -38,18 +38,27 @@ static void arm_chunk(struct ibchan_submit_scratch *s, u32 num, const struct ibc
 {
 	u32 i;
 
-	for (i = 0; i < num; i += run_length(s, i, num))
-		ibchan_channel_arm(s->channels[i], waited);
+	for (i = 0; i < num; i++)
+		if (!i || s->channels[i] != s->channels[i - 1])
+			ibchan_channel_arm(s->channels[i], waited);
 }
 
 /* Nearly always all are for one channel. */
-static int post_run(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
-		    struct ibchan_reason *reason, u32 *done)
+static int post_same(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
+		     struct ibchan_reason *reason, u32 *done)
 {
-	int ret = ibchan_post(s->channels[0], s->wrs, num, done, reason);
+	struct ibchan_channel *ch = s->channels[0];
+	u32 accepted;
+	int ret = 0;
 
-	if (*done)
-		ibchan_channel_arm(s->channels[0], waited);
+	*done = 0;
+	while (!ret && *done < num) {
+		ret = ibchan_post(ch, &s->wrs[*done], min_t(u32, num - *done, CHUNK_RUN),
+				  &accepted, reason);
+		*done += accepted;
+		if (accepted)
+			ibchan_channel_arm(ch, waited);
+	}
 	return ret;
 }
 
@@ -91,8 +100,8 @@ u32 ibchan_submit_post(struct ibchan_submit_scratch *s, u32 num, const struct ib
 
 	if (!num)
 		return 0;
-	if (run_length(s, 0, num) == num)
-		ret = post_run(s, num, waited, reason, &done);
+	if (likely(s->has_one_channel))
+		ret = post_same(s, num, waited, reason, &done);
 	else
 		ret = post_runs(s, num, waited, reason, &done);
 	if (unlikely(ret))
@@ -256,17 +265,6 @@ static int post_and_wait(struct ibchan_call *call, struct ibchan_user_ring *ring
 	return ret;
 }
 
-int ibchan_submit_check_form(const struct ibchan_cmd_submit *cmd)
-{
-	int since = cmd->flags & IBCHAN_SUBMIT_SINCE;
-
-	if (cmd->flags & ~IBCHAN_SUBMIT_SINCE)
-		return -EOPNOTSUPP;
-	if ((cmd->tail && !since) || (!cmd->cq && (cmd->min_complete || since)))
-		return -EINVAL;
-	return cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER ? -EINVAL : 0;
-}
-
 /**
  * ibchan_submit - the submit command
  * @call: with a struct ibchan_cmd_submit
@@ -285,7 +283,8 @@ int ibchan_submit(struct ibchan_call *call)
 	cmd->reason = (struct ibchan_reason) {};
 	ret = ibchan_caller_check(call->ctx);
 	if (!ret)
-		ret = ibchan_submit_check_form(cmd);
+		ret = ibchan_submit_check_form(cmd->flags, cmd->tail, cmd->cq,
+					       cmd->min_complete, cmd->timeout_ns);
 	if (!ret && cmd->cq) {
 		ring = ibchan_submit_ring(call->ctx, cmd->cq);
 		if (!ring)

@@ -8,6 +8,7 @@
 #define IBCHAN_SUBMIT_H
 
 #include <linux/bits.h>
+#include <linux/errno.h>
 #include <linux/slab.h>
 
 #include "context.h"
@@ -31,8 +32,9 @@ struct ibchan_submit_handles {
 
 /**
  * struct ibchan_submit_scratch - one chunk, as copied and as resolved
- * @cmd: the command, when it goes the quick way; read but for what is only written
- * @reason: why its post was refused; zero but meanwhile
+ * @reason: why its post was refused, when it goes the quick way; zero but meanwhile
+ * @is_prepared: what all requests have in common that go the quick way is in @wrs
+ * @has_one_channel: all of @channels are the same
  * @handles: what its requests name
  * @entries: the user's requests
  * @user_sges: elements of those that have two or more
@@ -51,8 +53,9 @@ struct ibchan_submit_handles {
  * @sges: resolved; one for each entry that has just one, too
  */
 struct ibchan_submit_scratch {
-	struct ibchan_cmd_submit cmd;
 	struct ibchan_reason reason;
+	bool is_prepared;
+	bool has_one_channel;
 	struct ibchan_submit_handles handles[CHUNK_WRS];
 	struct ibchan_submit_wr entries[CHUNK_WRS];
 	struct ibchan_submit_sge user_sges[CHUNK_SGES];
@@ -133,10 +136,21 @@ static inline void ibchan_submit_scratch_put(struct ibchan_context *ctx,
 		kvfree(scratch);
 }
 
+static inline int ibchan_submit_check_form(u32 flags, u32 tail, u32 cq, u32 min_complete,
+					   s64 timeout_ns)
+{
+	u32 since = flags & IBCHAN_SUBMIT_SINCE;
+
+	if (flags & ~IBCHAN_SUBMIT_SINCE)
+		return -EOPNOTSUPP;
+	if ((tail && !since) || (!cq && (min_complete || since)))
+		return -EINVAL;
+	return timeout_ns < IBCHAN_TIMEOUT_NEVER ? -EINVAL : 0;
+}
+
 /* submit.c */
 u32 ibchan_submit_post(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
 		       struct ibchan_reason *reason, int *error);
-int ibchan_submit_check_form(const struct ibchan_cmd_submit *cmd);
 struct ibchan_user_ring *ibchan_submit_ring(struct ibchan_context *ctx, u32 handle);
 
 #endif /* IBCHAN_SUBMIT_H */

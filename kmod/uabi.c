@@ -745,10 +745,9 @@ static noinline long any_ioctl(struct file *file, unsigned int number, unsigned 
  */
 long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
 {
-	int ret;
+	int ret = 1;
 
-	if (likely(number == IBCHAN_CMD_SUBMIT) &&
-	    ibchan_submit_quick(file->private_data, (void __user *)arg, &ret))
-		return ret;
-	return any_ioctl(file, number, arg);
+	if (likely(number == IBCHAN_CMD_SUBMIT))
+		ret = ibchan_submit_quick(file->private_data, (void __user *)arg);
+	return likely(ret <= 0) ? ret : any_ioctl(file, number, arg);
 }

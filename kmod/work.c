@@ -433,8 +433,8 @@ static __always_inline bool post_slot(struct ibchan_channel *ch, const struct ib
 		return false;
 	ibchan_fault_linger(IBCHAN_WINDOW_CHECKED);
 	if (is_receive(wr))
-		return ibchan_slot_recvs(ch, wr, 1) && post_recvs(ch, 1, reason);
-	return ibchan_slot_sends(ch, wr, 1) && post_sends(ch, 1, reason);
+		return ibchan_slot_recv(ch, wr) && post_recvs(ch, 1, reason);
+	return ibchan_slot_send(ch, wr) && post_sends(ch, 1, reason);
 }
 
 /* One request, the short way for who stands for it. */

@@ -15,6 +15,9 @@
  */
 #define IBCHAN_WORK_PLAIN	0x80U
 
+/* The same in struct ibchan_work.form. */
+#define IBCHAN_FORM_PLAIN	ibchan_form(0, 0, IBCHAN_WORK_PLAIN)
+
 /* retire.c */
 void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc);
 void ibchan_retire(struct ibchan_cq *cq, int num);
@@ -23,6 +26,8 @@ void ibchan_retire(struct ibchan_cq *cq, int num);
 void ibchan_build_rare(union ibchan_send_wr *out, const struct ibchan_wr *wr);
 
 /* slot.c */
+bool ibchan_slot_send(struct ibchan_channel *ch, const struct ibchan_wr *wr);
+bool ibchan_slot_recv(struct ibchan_channel *ch, const struct ibchan_wr *wr);
 u32 ibchan_slot_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left);
 u32 ibchan_slot_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left);
 

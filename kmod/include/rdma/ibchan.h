@@ -316,9 +316,15 @@ struct ibchan_work {
 	struct ibchan_sge *sges;
 	u64 wr_id;
 	u32 number;
-	u16 num_sge;
-	u8 opcode;
-	u8 flags;
+	union {
+		struct {
+			u16 num_sge;
+			u8 opcode;
+			u8 flags;
+		};
+		/* private: the three at once */
+		u32 form;
+	};
 };
 
 /* For who does not know how long the peer's region is. */
@@ -364,9 +370,16 @@ struct ibchan_wr {
 	u32 data_length;
 	u32 rkey;
 	u32 imm;
-	u16 num_sge;
-	u8 opcode;
-	u8 flags;
+	union {
+		struct {
+			u16 num_sge;
+			u8 opcode;
+			u8 flags;
+		};
+		/* private: the three at once */
+		u32 form;
+		/* public: */
+	};
 };
 
 /**
@@ -499,6 +512,10 @@ struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
 int ibchan_cq_try_destroy(struct ibchan_cq *cq);
 bool ibchan_cq_tryget(struct ibchan_cq *cq);
 void ibchan_cq_put(struct ibchan_cq *cq);
+
+/* Completions that one call should retire, of whichever context, before others have a turn. */
+#define IBCHAN_REAP_BUDGET	256
+
 int ibchan_cq_reap(struct ibchan_cq *cq, int budget);
 int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions, int num);
 void ibchan_cq_arm(struct ibchan_cq *cq);
