@@ -12,41 +12,25 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
+#include "caches.h"
 #include "channel.h"
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
 #include "flow.h"
-#include "init.h"
 #include "internal.h"
 #include "trace.h"
-
-/* Not kmalloc: its next size would waste a third of it. */
-static struct kmem_cache *channel_cache;
-
-/* Before the first channel. */
-int ibchan_channel_init(void)
-{
-	channel_cache = KMEM_CACHE(ibchan_channel, SLAB_HWCACHE_ALIGN);
-	return channel_cache ? 0 : -ENOMEM;
-}
-
-/* After the last one, whose memory waits for a grace period. */
-void ibchan_channel_fini(void)
-{
-	rcu_barrier();
-	kmem_cache_destroy(channel_cache);
-}
 
 static void channel_close_work(struct work_struct *work);
 
 static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 					    const struct ibchan_params *params)
 {
-	struct ibchan_channel *ch = kmem_cache_zalloc(channel_cache, GFP_KERNEL_ACCOUNT);
+	struct ibchan_channel *ch = kmem_cache_alloc(ibchan_channel_cache, GFP_KERNEL_ACCOUNT);
 
 	if (!ch)
 		return NULL;
+	memset(ch, 0, offsetof(struct ibchan_channel, chain));
 	ch->dev = build->pd->dev;
 	ch->pd = build->pd;
 	ch->net = build->net;
@@ -236,7 +220,7 @@ static void channel_discard(struct ibchan_channel *ch)
 {
 	ibchan_flow_end(ch);
 	ibchan_history_free(&ch->history);
-	kmem_cache_free(channel_cache, ch);
+	kmem_cache_free(ibchan_channel_cache, ch);
 }
 
 static struct ibchan_channel *channel_build(const struct ibchan_build *build,
@@ -606,7 +590,7 @@ static void channel_free(struct rcu_head *rcu)
 
 	ibchan_cm_free(ch->cm);
 	ibchan_history_free(&ch->history);
-	kmem_cache_free(channel_cache, ch);
+	kmem_cache_free(ibchan_channel_cache, ch);
 }
 
 /**

@@ -6,8 +6,8 @@
 struct dentry;
 struct seq_file;
 
-int ibchan_channel_init(void);
-void ibchan_channel_fini(void);
+int ibchan_caches_init(void);
+void ibchan_caches_fini(void);
 int ibchan_device_init(void);
 void ibchan_device_fini(void);
 int ibchan_history_show(struct seq_file *m);

@@ -357,7 +357,7 @@ struct ibchan_cq {
 	struct list_head link;
 	struct rcu_work free_work;
 	struct ibchan_completion completion;
-	struct ib_wc wc[IBCHAN_REAP_BATCH];
+	struct ib_wc wc[IBCHAN_REAP_BATCH];	/* not cleared: last */
 };
 
 /**
@@ -459,7 +459,6 @@ struct ibchan_path {
  * @ready: @qp is in INIT or beyond, so it takes receives; written under @qp_lock
  * @connected: @qp has come to RTS, so closing has to drain it; under @qp_lock
  * @post_lock: guards the posting side of both queues, @chain
- * @chain: scratch space
  * @send: all but receives
  * @recv: receives
  * @max_sge: elements that the device sees of one work, by opcode
@@ -501,6 +500,7 @@ struct ibchan_path {
  * @history: what happened to it
  * @link: in the device's list
  * @rcu: the memory outlives readers that found it in a handle table
+ * @chain: scratch space
  */
 struct ibchan_channel {
 	struct ib_qp *qp;
@@ -510,7 +510,6 @@ struct ibchan_channel {
 	int ready;
 	int connected;
 	spinlock_t post_lock;		/* posting */
-	struct ibchan_chain chain;
 	struct ibchan_queue send;
 	struct ibchan_queue recv;
 	u8 max_sge[IBCHAN_OPS];
@@ -553,6 +552,7 @@ struct ibchan_channel {
 	struct ibchan_history history;
 	struct list_head link;
 	struct rcu_head rcu;
+	struct ibchan_chain chain;	/* not cleared: last */
 };
 
 /*

@@ -18,12 +18,12 @@ static int __init ibchan_init(void)
 {
 	int ret;
 
-	ret = ibchan_channel_init();
+	ret = ibchan_caches_init();
 	if (ret)
 		return ret;
 	ret = ibchan_device_init();
 	if (ret)
-		goto undo_channel;
+		goto undo_caches;
 	ret = misc_register(&ibchan_misc);
 	if (ret)
 		goto undo_device;
@@ -32,8 +32,8 @@ static int __init ibchan_init(void)
 
 undo_device:
 	ibchan_device_fini();
-undo_channel:
-	ibchan_channel_fini();
+undo_caches:
+	ibchan_caches_fini();
 	return ret;
 }
 
@@ -43,7 +43,7 @@ static void __exit ibchan_exit(void)
 	ibchan_debugfs_fini();
 	misc_deregister(&ibchan_misc);
 	ibchan_device_fini();
-	ibchan_channel_fini();
+	ibchan_caches_fini();
 }
 
 module_init(ibchan_init);
