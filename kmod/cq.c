@@ -16,6 +16,8 @@
  * Life: the last user kills the cq, so that no verb is called on it any more,
  * and a worker destroys the ib_cq behind a grace period: soft-RoCE of 6.1 calls
  * the handler from a tasklet that lives inside the cq and that it never stops.
+ * A shell that was never armed has had no handler, so its owner destroys it there
+ * and then.
  */
 #include <linux/errno.h>
 #include <linux/slab.h>
@@ -132,6 +134,7 @@ static void cq_request_event(struct ibchan_cq *cq)
 		return;
 	if (kind == IB_CQ_NEXT_COMP && test_and_set_bit(CQ_ARMED_ANY, &cq->flags))
 		return;
+	set_bit(CQ_EVENTFUL, &cq->flags);
 	ret = ibchan_fault(IBCHAN_FAULT_CQ_NOTIFY) ?:
 	      ib_req_notify_cq(cq->ib, kind | IB_CQ_REPORT_MISSED_EVENTS);
 	if (ret > 0)
@@ -633,19 +636,11 @@ void ibchan_cq_release_verbs(struct ibchan_cq *cq)
 	ibchan_gauge(cqs, -1);
 }
 
-/*
- * Runs a grace period after the cq died, which ends every handler that had begun
- * by then. One that was still to begin gets a grace period after it has.
- */
-static void cq_free_work(struct work_struct *work)
+/* All but the memory, see ibchan_cq_release_verbs(). */
+static void cq_end(struct ibchan_cq *cq)
 {
-	struct ibchan_cq *cq = container_of(to_rcu_work(work), struct ibchan_cq, free_work);
 	struct ibchan_device *dev = cq->dev;
 
-	if (test_bit(CQ_LATE, &cq->flags)) {
-		ibchan_cq_settle(cq, jiffies + IBCHAN_EVENT_TIMEOUT);
-		synchronize_rcu();
-	}
 	down_read(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&cq->link);
@@ -655,8 +650,39 @@ static void cq_free_work(struct work_struct *work)
 	/* No event comes from a cq that is destroyed. */
 	cq_end_reaping(cq);
 	cancel_work_sync(&cq->error_work);
-	cq_free(cq);
 	ibchan_device_put(dev);
+}
+
+/*
+ * Runs a grace period after the cq died, which ends every handler that had begun
+ * by then. One that was still to begin gets a grace period after it has.
+ */
+static void cq_free_work(struct work_struct *work)
+{
+	struct ibchan_cq *cq = container_of(to_rcu_work(work), struct ibchan_cq, free_work);
+
+	if (test_bit(CQ_LATE, &cq->flags)) {
+		ibchan_cq_settle(cq, jiffies + IBCHAN_EVENT_TIMEOUT);
+		synchronize_rcu();
+	}
+	cq_end(cq);
+	cq_free(cq);
+}
+
+static void cq_free_rcu(struct rcu_head *rcu)
+{
+	cq_free(container_of(rcu, struct ibchan_cq, rcu));
+}
+
+/* No handler has begun, or can begin, on one without events. */
+static void cq_free_shell(struct ibchan_cq *cq)
+{
+	if (test_bit(CQ_EVENTFUL, &cq->flags)) {
+		queue_rcu_work(ibchan_free_wq, &cq->free_work);
+		return;
+	}
+	cq_end(cq);
+	call_rcu(&cq->rcu, cq_free_rcu);
 }
 
 /**
@@ -695,18 +721,19 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_try_destroy, IBCHAN_NS);
  * ibchan_cq_put - give a reference back, or the shell of a destroyed cq
  * @cq: the queue
  *
- * The device's queue goes a little later, from a worker.
+ * The device's queue goes a little later, from a worker, unless @cq is a shell that no
+ * event was ever asked of.
  *
  * Context: process, may sleep.
  */
 void ibchan_cq_put(struct ibchan_cq *cq)
 {
-	if (refcount_read(&cq->users)) {
-		if (!refcount_dec_and_test(&cq->users))
-			return;
+	if (!refcount_read(&cq->users)) {
+		cq_free_shell(cq);
+	} else if (refcount_dec_and_test(&cq->users)) {
 		cq_stop(cq);
+		queue_rcu_work(ibchan_free_wq, &cq->free_work);
 	}
-	queue_rcu_work(ibchan_free_wq, &cq->free_work);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_put, IBCHAN_NS);
 

@@ -304,6 +304,7 @@ enum ibchan_cq_flag {
 	CQ_DEAD,	/* no more verbs on it */
 	CQ_ORPHANED,	/* a leaked channel keeps it: its owner may have gone */
 	CQ_LATE,	/* an event was due when it died */
+	CQ_EVENTFUL,	/* an event was asked for, at any time */
 };
 
 /**
@@ -331,6 +332,7 @@ enum ibchan_cq_flag {
  * @entries: entries of the ib_cq
  * @link: in the device's list
  * @free_work: destroys and frees, after a grace period
+ * @rcu: only frees: the memory outlives readers that found it in a handle table
  * @completion: belongs to the owner of CQ_OWNED
  * @wc: belongs to the owner of CQ_OWNED
  */
@@ -356,6 +358,7 @@ struct ibchan_cq {
 	u32 entries;
 	struct list_head link;
 	struct rcu_work free_work;
+	struct rcu_head rcu;
 	struct ibchan_completion completion;
 	struct ib_wc wc[IBCHAN_REAP_BATCH];	/* not cleared: last */
 };
