@@ -61,6 +61,7 @@ enum ibchan_object_type {
  * @wait: who polls the file
  * @pages: the shared memory
  * @num_pages: of it
+ * @page: room for @pages where one is enough
  * @shared: its kernel mapping
  * @rcu: the memory outlives readers that found it in a handle table
  *
@@ -81,6 +82,7 @@ struct ibchan_user_ring {
 	wait_queue_head_t wait;
 	struct page **pages;
 	u32 num_pages;
+	struct page *page;
 	struct ibchan_shared_ring *shared;
 	struct rcu_head rcu;
 };

@@ -42,12 +42,14 @@ static void free_pages_of(struct ibchan_user_ring *ring)
 {
 	while (ring->num_pages)
 		__free_page(ring->pages[--ring->num_pages]);
-	kvfree(ring->pages);
+	if (ring->pages != &ring->page)
+		kvfree(ring->pages);
 }
 
 static int alloc_pages_of(struct ibchan_user_ring *ring, u32 num)
 {
-	ring->pages = kvcalloc(num, sizeof(*ring->pages), GFP_KERNEL_ACCOUNT);
+	ring->pages = num == 1 ? &ring->page :
+				 kvcalloc(num, sizeof(*ring->pages), GFP_KERNEL_ACCOUNT);
 	if (!ring->pages)
 		return -ENOMEM;
 	for (; ring->num_pages < num; ring->num_pages++) {
@@ -60,14 +62,27 @@ static int alloc_pages_of(struct ibchan_user_ring *ring, u32 num)
 	return 0;
 }
 
+/* A single page has an address already. */
+static void *join_pages(const struct ibchan_user_ring *ring)
+{
+	if (ring->num_pages == 1)
+		return page_address(ring->page);
+	return vmap(ring->pages, ring->num_pages, VM_MAP, PAGE_KERNEL);
+}
+
+static void part_pages(const struct ibchan_user_ring *ring)
+{
+	if (ring->num_pages > 1)
+		vunmap(ring->shared);
+}
+
 /* vmalloc_user() would not charge the pages to the caller's memory cgroup. */
 static int map_pages(struct ibchan_user_ring *ring)
 {
 	int ret = alloc_pages_of(ring, shared_size(ring->entries) >> PAGE_SHIFT);
 
 	if (!ret) {
-		ring->shared = vmap(ring->pages, ring->num_pages, VM_MAP | VM_USERMAP,
-				    PAGE_KERNEL);
+		ring->shared = join_pages(ring);
 		if (ring->shared)
 			return 0;
 		ret = -ENOMEM;
@@ -115,7 +130,7 @@ static void ring_free(struct kref *kref)
 {
 	struct ibchan_user_ring *ring = container_of(kref, struct ibchan_user_ring, kref);
 
-	vunmap(ring->shared);
+	part_pages(ring);
 	free_pages_of(ring);
 	kfree_rcu(ring, rcu);
 	ibchan_gauge(rings, -1);
@@ -413,9 +428,9 @@ static int ring_mmap(struct file *file, struct vm_area_struct *vma)
 	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != ibchan_ring_size(ring) ||
 	    !(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
 		return -EINVAL;
-	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
+	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
 	vm_flags_clear(vma, VM_MAYEXEC);
-	return remap_vmalloc_range(vma, ring->shared, 0);
+	return vm_map_pages(vma, ring->pages, ring->num_pages);
 }
 
 static int ring_release(struct inode *inode, struct file *file)
