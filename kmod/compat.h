@@ -79,4 +79,13 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define IBCHAN_RXE_ERR_KEEPS_MR 0
 #endif
 
+/*
+ * In 6.1 soft-RoCE flushes in tasklets, and moving a qp to ERR does not sleep: it marks the
+ * qp and schedules them. With bottom halves off they run when those are on again, in the
+ * thread that closes, and nobody is woken for them.
+ */
+#ifndef IBCHAN_RXE_FLUSHES_IN_BH
+#define IBCHAN_RXE_FLUSHES_IN_BH 0
+#endif
+
 #endif /* IBCHAN_COMPAT_H */

@@ -12,4 +12,5 @@ ccflags-y += $(call ibchan-has-file,net/ipv6_stubs.h,IBCHAN_HAVE_IPV6_STUBS)
 ibchan-version := $(shell expr $(VERSION) \* 1000 + $(PATCHLEVEL))
 ccflags-$(shell expr $(ibchan-version) \>= 6002 \& $(ibchan-version) \< 7002 | tr 10 yn) += \
 	-DIBCHAN_RXE_ERR_IS_UNSAFE=1
-ccflags-$(shell expr $(ibchan-version) \< 6002 | tr 10 yn) += -DIBCHAN_RXE_ERR_KEEPS_MR=1
+ccflags-$(shell expr $(ibchan-version) \< 6002 | tr 10 yn) += \
+	-DIBCHAN_RXE_ERR_KEEPS_MR=1 -DIBCHAN_RXE_FLUSHES_IN_BH=1

@@ -384,6 +384,11 @@ static bool err_is_unsafe(const struct ib_qp *qp)
 	return IBCHAN_RXE_ERR_IS_UNSAFE && qp->device->ops.driver_id == RDMA_DRIVER_RXE;
 }
 
+static bool flushes_in_bh(const struct ib_qp *qp)
+{
+	return IBCHAN_RXE_FLUSHES_IN_BH && qp->device->ops.driver_id == RDMA_DRIVER_RXE;
+}
+
 /**
  * ibchan_err_keeps_mr - does a queue pair in ERR keep the last region that a packet named?
  * @ib: its device
@@ -432,6 +437,17 @@ static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
 	queue->marked = 0;
 }
 
+static void flush(struct ibchan_channel *ch)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	/* It fails only where the device has put the qp there already. */
+	if (!ibchan_fault(IBCHAN_FAULT_QP_ERR))
+		ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
+	post_marker(&ch->send, ch->qp, ibchan_post_send_marker);
+	post_marker(&ch->recv, ch->qp, ibchan_post_recv_marker);
+}
+
 /**
  * ibchan_qp_end_work - have the queue pair do no more work
  * @ch: the channel, its queue pair ready; nobody posts any more
@@ -445,8 +461,6 @@ static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
  */
 bool ibchan_qp_end_work(struct ibchan_channel *ch)
 {
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-
 	if (err_is_unsafe(ch->qp))
 		return qp_to_reset(ch) != 0;
 	if (ibchan_err_keeps_mr(ch->qp->device) && has_drained(ch)) {
@@ -454,11 +468,13 @@ bool ibchan_qp_end_work(struct ibchan_channel *ch)
 		synchronize_rcu_expedited();
 		return qp_to_reset(ch) != 0;
 	}
-	/* It fails only where the device has put the qp there already. */
-	if (!ibchan_fault(IBCHAN_FAULT_QP_ERR))
-		ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
-	post_marker(&ch->send, ch->qp, ibchan_post_send_marker);
-	post_marker(&ch->recv, ch->qp, ibchan_post_recv_marker);
+	if (flushes_in_bh(ch->qp)) {
+		local_bh_disable();
+		flush(ch);
+		local_bh_enable();
+	} else {
+		flush(ch);
+	}
 	return true;
 }
 
