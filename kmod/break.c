@@ -237,9 +237,18 @@ void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
 		ibchan_channel_break_on(ch);
 }
 
+/* Its marker came last, and the works before it have ended. */
+static bool has_no_rest(const struct ibchan_queue *queue)
+{
+	return queue->marked && READ_ONCE(queue->drained) && !queue->channel->flow &&
+	       !ibchan_credit_in_flight(&queue->credit);
+}
+
 /* What a queue still has in flight ends here, in software. */
 void ibchan_queue_retire_rest(struct ibchan_queue *queue)
 {
+	if (has_no_rest(queue))
+		return;
 	ibchan_cq_own(queue->cq);
 	ibchan_cq_sweep(queue->cq, queue->cq->entries);
 	ibchan_queue_flush(queue);

@@ -524,6 +524,9 @@ static void refuse_all(struct ibchan_channel *ch, bool device_gone)
 		ibchan_history_add(ch, IBCHAN_HISTORY_CLOSED, device_gone ? ENODEV : 0, 0, 0);
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 	ibchan_channel_await_posters(ch);
+	/* Both are queued only once it has broken. */
+	if (!ch->on_cqs)
+		return;
 	cancel_work_sync(&ch->cause_work);
 	cancel_work_sync(&ch->break_work);
 }
