@@ -60,19 +60,16 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 
 /* The parameters that were left to us, and the port's own limits. */
 static int choose_params(struct ibchan_channel *ch, struct net *net,
-			 struct ib_port_attr *port, struct ibchan_reason *reason)
+			 struct ibchan_reason *reason)
 {
 	struct ibchan_params *params = &ch->params;
 	u32 active;
 	int ret;
 
 	ret = ibchan_gid_choose(ch->dev->ib, net, params, &ch->gid, reason);
-	if (!ret)
-		ret = ibchan_fault(IBCHAN_FAULT_PORT_QUERY) ?:
-		      ib_query_port(ch->dev->ib, ch->gid.port, port);
 	if (ret)
 		return ret;
-	active = ib_mtu_enum_to_int(port->active_mtu);
+	active = ch->gid.mtu;
 	if (params->mtu > active)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_MTU_ABOVE_PORT, -EINVAL,
 					    (u64[3]) { params->mtu, active });
@@ -83,7 +80,7 @@ static int choose_params(struct ibchan_channel *ch, struct net *net,
 	if (params->send_psn == IBCHAN_AUTO)
 		params->send_psn = get_random_u32() & 0xffffff;
 	ibchan_params_choose(params, &ch->dev->attr);
-	ch->max_message = port->max_msg_sz;
+	ch->max_message = ch->gid.max_message;
 	/* The short way knows nothing of credits, nor of what iWARP cannot. */
 	ch->max_plain = ch->flow || ch->gid.iwarp ? 0 : ch->max_message;
 	return 0;
@@ -172,10 +169,8 @@ static int build_qp(struct ibchan_channel *ch, struct ibchan_reason *reason)
 static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *build,
 		       struct ibchan_reason *reason)
 {
-	struct ib_port_attr port;
-	int ret;
+	int ret = choose_params(ch, build->net, reason);
 
-	ret = choose_params(ch, build->net, &port, reason);
 	if (!ret)
 		ret = build_queues(ch, build, reason);
 	if (ret)
@@ -183,7 +178,7 @@ static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *bui
 	ret = build_qp(ch, reason);
 	if (ret)
 		return ret;
-	ibchan_endpoint_build(ch, ib_mtu_int_to_enum(ch->params.mtu), port.lid);
+	ibchan_endpoint_build(ch, ib_mtu_int_to_enum(ch->params.mtu), ch->gid.lid);
 	ibchan_flow_own(ch, &ch->endpoint.credit_addr, &ch->endpoint.credit_rkey);
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include <rdma/ib_cache.h>
 
 #include "compat.h"
+#include "fault.h"
 #include "internal.h"
 
 /* Higher is better; the address family counts more than the tag. */
@@ -185,16 +186,19 @@ static int choose_by_index(struct ib_device *ib, struct net *net, u32 index,
 				    (u64[3]) { index, 0, entries - 1 });
 }
 
-static bool port_is_active(struct ib_device *ib, u32 port, u32 *state)
+/* What state it is in, or an errno. Fills what @gid has of the port. */
+static int port_state(struct ib_device *ib, u32 port, struct ibchan_gid *gid)
 {
 	struct ib_port_attr attr;
+	int ret = ibchan_fault(IBCHAN_FAULT_PORT_QUERY) ?: ib_query_port(ib, port, &attr);
 
-	if (ib_query_port(ib, port, &attr)) {
-		*state = IB_PORT_NOP;
-		return false;
-	}
-	*state = attr.state;
-	return attr.state == IB_PORT_ACTIVE;
+	if (ret)
+		return ret;
+	gid->port = port;
+	gid->mtu = ib_mtu_enum_to_int(attr.active_mtu);
+	gid->max_message = attr.max_msg_sz;
+	gid->lid = attr.lid;
+	return attr.state;
 }
 
 /* Whether the choice is left to the rule, and what for. */
@@ -212,16 +216,22 @@ static bool rule_of(const struct ibchan_params *params, struct gid_rule *rule)
 	}
 }
 
-static int choose_port(struct ib_device *ib, u32 wanted, struct ibchan_reason *reason)
+/* The first one that is active. */
+static int choose_port(struct ib_device *ib, u32 wanted, struct ibchan_gid *gid,
+		       struct ibchan_reason *reason)
 {
 	u32 first = wanted ?: rdma_start_port(ib);
 	u32 last = wanted ?: rdma_end_port(ib);
-	u32 state = 0;
+	int state = 0;
 	u32 port;
 
-	for (port = first; port <= last; port++)
-		if (port_is_active(ib, port, &state))
-			return port;
+	for (port = first; port <= last; port++) {
+		state = port_state(ib, port, gid);
+		if (state == IB_PORT_ACTIVE)
+			return 0;
+	}
+	if (state < 0)
+		return state;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_PORT_DOWN, -ENETDOWN,
 				    (u64[3]) { last, state });
 }
@@ -298,11 +308,11 @@ int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 		      struct ibchan_reason *reason)
 {
 	struct gid_rule rule = { .net = net };
-	int port = choose_port(ib, params->port, reason);
+	int ret = choose_port(ib, params->port, gid, reason);
+	u32 port = gid->port;
 
-	if (port < 0)
-		return port;
-	gid->port = port;
+	if (ret)
+		return ret;
 	if (rdma_protocol_ib(ib, port))
 		return choose_infiniband(ib, params->gid_index, gid, reason);
 	if (rdma_protocol_iwarp(ib, port))
@@ -365,12 +375,11 @@ static u32 verdict_of_rule(struct ib_device *ib, const struct gid_rule *rule,
 {
 	struct ibchan_gid best = { .port = attr->port_num };
 	u32 verdict = judge(attr, rule);
-	u32 state;
 	int rank;
 
 	if (verdict)
 		return verdict;
-	if (!port_is_active(ib, attr->port_num, &state))
+	if (port_state(ib, attr->port_num, &best) != IB_PORT_ACTIVE)
 		return IBCHAN_GID_VERDICT_PORT_DOWN;
 	rank = find_best(ib, rule, &best, &verdict);
 	if (best.index == attr->index && rank)
@@ -382,13 +391,13 @@ static u32 verdict_of_rule(struct ib_device *ib, const struct gid_rule *rule,
 static u32 verdict_on(struct ib_device *ib, const struct gid_rule *rule,
 		      const struct ib_gid_attr *attr)
 {
-	u32 state;
+	struct ibchan_gid unused;
 
 	if (rdma_protocol_roce(ib, attr->port_num))
 		return verdict_of_rule(ib, rule, attr);
 	if (!rdma_protocol_ib(ib, attr->port_num))
 		return IBCHAN_GID_VERDICT_IWARP;
-	if (!port_is_active(ib, attr->port_num, &state))
+	if (port_state(ib, attr->port_num, &unused) != IB_PORT_ACTIVE)
 		return IBCHAN_GID_VERDICT_PORT_DOWN;
 	return attr->index ? IBCHAN_GID_VERDICT_LOWER_RANK : IBCHAN_GID_VERDICT_CHOSEN;
 }

@@ -432,11 +432,17 @@ struct ibchan_chain {
  * @family: 4 or 6; 0 on InfiniBand and iWARP
  * @iwarp: the port connects by rdma_cm only
  * @pkey_index: entry of the port's P_Key table; 0 on Ethernet
+ * @mtu: of the port when it was chosen, in bytes
+ * @max_message: that the port takes, in bytes
+ * @lid: of the port, on InfiniBand
  */
 struct ibchan_gid {
 	u32 port;
 	u32 index;
 	u32 pkey_index;
+	u32 mtu;
+	u32 max_message;
+	u32 lid;
 	union ib_gid gid;
 	u8 mac[ETH_ALEN];
 	u8 family;
