@@ -15,6 +15,7 @@
  *				the gate
  *	devices_lock		list of devices (device.c)
  *	ibchan_device.lock	the device's lists of objects
+ *	ibchan_pd.trays_lock	what lays plain memory out
  *	ibchan_device.farewell_lock  ids that outlive their channels
  *	ibchan_channel.qp_lock	verbs that change the state of a qp
  *	ibchan_cq.space_lock	who has reserved how much of a cq
@@ -53,6 +54,7 @@
 
 #include "credit.h"
 #include "history.h"
+#include "pin.h"
 #include "watch.h"
 
 struct ibchan_cm;
@@ -157,6 +159,10 @@ struct ibchan_device {
  * @service: what registers memory that no driver does; NULL until it is needed
  * @service_end: gives @service back; false when its device does not let go of it
  * @leaked: the device may still use something in it, so it stays
+ * @trays_lock: guards the three below
+ * @idle_trays: for plain memory; who was used last comes first
+ * @busy_trays: with a region each
+ * @num_idle_trays: entries of @idle_trays
  * @rcu: the memory outlives readers that found it in a handle table
  */
 struct ibchan_pd {
@@ -168,6 +174,10 @@ struct ibchan_pd {
 	struct ibchan_service *service;
 	bool (*service_end)(struct ibchan_service *service);
 	int leaked;
+	struct mutex trays_lock;	/* the three below */
+	struct list_head idle_trays;
+	struct list_head busy_trays;
+	u32 num_idle_trays;
 	struct rcu_head rcu;
 };
 
@@ -200,34 +210,6 @@ struct ibchan_piece {
 };
 
 /**
- * struct ibchan_pinned - user pages that we have pinned
- * @pages: NULL: none
- * @num: how many
- * @mm: that is charged for them; its memory is kept
- */
-struct ibchan_pinned {
-	struct page **pages;
-	u64 num;
-	struct mm_struct *mm;
-};
-
-/**
- * struct ibchan_user_range - what a region of pinned pages is for
- * @addr: of the first byte
- * @length: bytes
- * @access: IBCHAN_ACCESS_*
- * @max_pieces: if it has more, the device is to know it as one; 0: in any case
- * @transient: for one work only
- */
-struct ibchan_user_range {
-	u64 addr;
-	u64 length;
-	u32 access;
-	u32 max_pieces;
-	int transient;
-};
-
-/**
  * struct ibchan_backing - where a region's memory comes from
  * @release: nothing uses the region any more; process context, without the gate
  */
@@ -249,6 +231,7 @@ struct ibchan_backing {
  * @rkey: 0 unless remote access was asked for
  * @key: of one that the service registers, as it was made; 0: the service does not
  * @transient: for one work only, which may leave it parked
+ * @parked: it did; set while the region is in use
  * @pinned: user pages that go with it; a shell keeps them until it is given back
  * @busy: ranges in flight
  * @num_pieces: 1, unless the device knows it in pieces
@@ -259,12 +242,14 @@ struct ibchan_backing {
  * @leaked: the device may still use the memory; never taken back
  * @backing: to be released with the region; NULL where the memory is somebody
  *	else's matter; set by who made the region
- * @invalidate: takes its registration back; called without the gate; may be NULL
+ * @invalidate: takes its registration back; called without the gate; may be NULL;
+ *	false: the device's region is as it was
  * @link: in the device's list
  * @free_link: in the list of those whose last work has gone, or of a channel's parked
  * @rcu: the memory outlives readers that found it in a handle table
  *
- * All but @ib, @users, @busy, @sgt, @pinned, @released, @leaked and the links are immutable.
+ * All but @ib, @users, @busy, @sgt, @pinned, @parked, @released, @leaked and the links are
+ * immutable.
  */
 struct ibchan_mr {
 	struct ib_mr *ib;
@@ -278,6 +263,7 @@ struct ibchan_mr {
 	u32 rkey;
 	u32 key;
 	int transient;
+	int parked;
 	struct ibchan_pinned pinned;
 	struct ibchan_busy busy;
 	u32 num_pieces;
@@ -287,7 +273,7 @@ struct ibchan_mr {
 	int released;
 	int leaked;
 	struct ibchan_backing *backing;
-	void (*invalidate)(struct ibchan_mr *mr);
+	bool (*invalidate)(struct ibchan_mr *mr);
 	struct list_head link;
 	struct llist_node free_link;
 	struct rcu_head rcu;
@@ -640,12 +626,6 @@ void ibchan_device_settle(struct ibchan_device *dev);
 void ibchan_pd_hold(struct ibchan_pd *pd);
 void ibchan_pd_drop(struct ibchan_pd *pd);
 void ibchan_pd_release_verbs(struct ibchan_pd *pd);
-
-/* pin.c */
-int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason);
-int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, u64 length, unsigned int flags,
-	       struct ibchan_reason *reason);
-void ibchan_unpin(struct ibchan_pinned *pinned, bool dirty);
 
 /* service.c */
 int ibchan_mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason);

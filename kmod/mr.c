@@ -177,6 +177,43 @@ static int refuse_pages(u32 code, u64 given, u64 allowed, struct ibchan_reason *
 	return ibchan_refuse_values(reason, code, -EINVAL, (u64[3]) { given, allowed });
 }
 
+static bool tray_is(const struct ibchan_mr *mr, enum ibchan_tray_state state)
+{
+	return mr->pinned.tray && mr->pinned.tray->state >= state;
+}
+
+static void tray_set(struct ibchan_mr *mr, enum ibchan_tray_state state)
+{
+	if (mr->pinned.tray)
+		mr->pinned.tray->state = state;
+}
+
+/* That of the tray, if it has one; else one is made, for whatever it may hold. */
+static struct ib_mr *get_region(struct ibchan_mr *mr)
+{
+	struct ibchan_tray *tray = mr->pinned.tray;
+
+	if (tray && tray->ib)
+		return xchg(&tray->ib, NULL);
+	if (tray_is(mr, IBCHAN_TRAY_LISTED))
+		tray_set(mr, IBCHAN_TRAY_MAPPED);
+	return ibchan_fault_ptr(IBCHAN_FAULT_MR_ALLOC) ?:
+	       ib_alloc_mr(mr->pd->ib, IB_MR_TYPE_MEM_REG, tray ? tray->room : mr->pages);
+}
+
+/* How many entries of the table the device's region has. */
+static int list_pages(struct ibchan_mr *mr)
+{
+	int mapped;
+
+	if (tray_is(mr, IBCHAN_TRAY_LISTED))
+		return mr->sgt.nents;
+	mapped = ib_map_mr_sg(mr->ib, mr->sgt.sgl, mr->sgt.nents, NULL, PAGE_SIZE);
+	if (mapped == mr->sgt.nents && tray_is(mr, IBCHAN_TRAY_MAPPED))
+		tray_set(mr, IBCHAN_TRAY_LISTED);
+	return mapped;
+}
+
 /*
  * A peer knows memory of a user by the user's address. Of kernel memory the device
  * calls the first byte by its place in its page, so that peers do not learn where it
@@ -193,13 +230,11 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 					    (u64[3]) { mr->pages, 0 });
 	if (mr->pages > max)
 		return refuse_pages(IBCHAN_REASON_REGION_TOO_LONG, mr->pages, max, reason);
-	ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_ALLOC) ?:
-	     ib_alloc_mr(mr->pd->ib, IB_MR_TYPE_MEM_REG, mr->pages);
+	ib = get_region(mr);
 	if (IS_ERR(ib))
 		return PTR_ERR(ib);
 	mr->ib = ib;
-	mapped = ibchan_fault(IBCHAN_FAULT_MR_MAP) ?:
-		 ib_map_mr_sg(ib, mr->sgt.sgl, mr->sgt.nents, NULL, PAGE_SIZE);
+	mapped = ibchan_fault(IBCHAN_FAULT_MR_MAP) ?: list_pages(mr);
 	if (mapped < 0)
 		return mapped;
 	if (mapped < mr->sgt.nents)
@@ -231,6 +266,20 @@ static bool needs_sync(struct ibchan_mr *mr)
 	return false;
 }
 
+/* To a soft device the same pages have the same addresses at any time. */
+static int dma_map(struct ibchan_mr *mr)
+{
+	struct ib_device *ib = mr->pd->ib->device;
+	int nents;
+
+	if (tray_is(mr, IBCHAN_TRAY_MAPPED))
+		return mr->sgt.orig_nents;
+	nents = ib_dma_map_sg(ib, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
+	if (nents > 0 && ib_uses_virt_dma(ib))
+		tray_set(mr, IBCHAN_TRAY_MAPPED);
+	return nents;
+}
+
 static int map_table(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	struct ib_device *ib = mr->pd->ib->device;
@@ -238,8 +287,7 @@ static int map_table(struct ibchan_mr *mr, struct ibchan_reason *reason)
 
 	mr->direction = mr->access & IBCHAN_ACCESS_LOCAL_WRITE ? DMA_BIDIRECTIONAL :
 								  DMA_TO_DEVICE;
-	nents = ibchan_fault(IBCHAN_FAULT_MR_DMA_MAP) ?:
-		ib_dma_map_sg(ib, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
+	nents = ibchan_fault(IBCHAN_FAULT_MR_DMA_MAP) ?: dma_map(mr);
 	if (nents <= 0)
 		return -ENOMEM;
 	mr->sgt.nents = nents;
@@ -249,12 +297,21 @@ static int map_table(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	return ibchan_refuse(reason, IBCHAN_REASON_REGION_COPIED, -EOPNOTSUPP);
 }
 
+/* That of a tray stays. */
+static void free_table(struct sg_table *sgt, const struct ibchan_pinned *pinned)
+{
+	if (pinned->tray)
+		*sgt = (struct sg_table) {};
+	else
+		sg_free_table(sgt);
+}
+
 static void unmap_table(struct ibchan_mr *mr)
 {
 	if (!mr->sgt.sgl)
 		return;
 	ib_dma_unmap_sg(mr->pd->ib->device, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
-	sg_free_table(&mr->sgt);
+	free_table(&mr->sgt, &mr->pinned);
 }
 
 static int fill_mapped(struct ibchan_mr *mr, u32 max_pieces, struct ibchan_reason *reason)
@@ -279,7 +336,7 @@ static int mr_map(struct ibchan_mr *mr, struct sg_table *sgt, u32 max_pieces,
 	int ret;
 
 	mr->sgt = *sgt;
-	mr->pages = table_pages(sgt);
+	mr->pages = mr->pinned.num ?: table_pages(sgt);
 	ret = map_table(mr, reason);
 	if (ret)
 		return ret;
@@ -328,6 +385,17 @@ struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
 	return map_behind_gate(mr, sgt, U32_MAX, reason);
 }
 
+static int make_table(struct sg_table *sgt, const struct ibchan_pinned *pinned,
+		      const struct ibchan_user_range *range)
+{
+	if (!pinned->tray)
+		return sg_alloc_table_from_pages(sgt, pinned->pages, pinned->num,
+						 offset_in_page(range->addr), range->length,
+						 GFP_KERNEL_ACCOUNT);
+	ibchan_tray_fill(pinned, range, sgt);
+	return 0;
+}
+
 /**
  * ibchan_mr_map_pinned - make a region of pinned user memory
  * @pd: where
@@ -348,9 +416,7 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	ret = sg_alloc_table_from_pages(&sgt, pinned->pages, pinned->num,
-					offset_in_page(range->addr), range->length,
-					GFP_KERNEL_ACCOUNT);
+	ret = make_table(&sgt, pinned, range);
 	if (ret) {
 		kfree(mr);
 		return ERR_PTR(ret);
@@ -359,7 +425,7 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 	mr->transient = range->transient;
 	mr->pinned = *pinned;
 	mr = map_behind_gate(mr, &sgt, range->max_pieces, reason);
-	sg_free_table(&sgt);
+	free_table(&sgt, pinned);
 	return mr;
 }
 
@@ -475,6 +541,7 @@ void ibchan_mr_forget_verbs(struct ibchan_mr *mr)
 static void let_memory_go(struct ibchan_mr *mr)
 {
 	ibchan_unpin(&mr->pinned, mr->access & IBCHAN_ACCESS_LOCAL_WRITE);
+	ibchan_tray_put(&mr->pinned);
 	if (mr->backing)
 		mr->backing->release(mr->backing);
 }
@@ -482,15 +549,16 @@ static void let_memory_go(struct ibchan_mr *mr)
 static void mr_dereg(struct ibchan_mr *mr)
 {
 	struct ibchan_device *dev = mr->pd->dev;
+	bool invalid = mr->invalidate && mr->invalidate(mr);
 	bool gone;
 
-	if (mr->invalidate)
-		mr->invalidate(mr);
 	ibchan_fault_linger(IBCHAN_WINDOW_UNUSED);
 	down_read(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&mr->link);
 	mutex_unlock(&dev->lock);
+	if (invalid && mr->pinned.tray && !mr->parked)
+		mr->pinned.tray->ib = xchg(&mr->ib, NULL);
 	gone = ibchan_mr_release_verbs(mr);
 	up_read(&dev->gate);
 	if (!mr->leaked)
@@ -535,6 +603,7 @@ void ibchan_mr_last_drop(struct ibchan_mr *mr)
  */
 void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked)
 {
+	mr->parked = 1;
 	refcount_inc(&mr->users);
 	llist_add(&mr->free_link, parked);
 }

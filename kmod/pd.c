@@ -25,6 +25,9 @@ static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
 	ibchan_device_hold(dev);
 	refcount_set(&pd->users, 1);
 	mutex_init(&pd->service_lock);
+	mutex_init(&pd->trays_lock);
+	INIT_LIST_HEAD(&pd->idle_trays);
+	INIT_LIST_HEAD(&pd->busy_trays);
 	mutex_lock(&dev->lock);
 	list_add_tail(&pd->link, &dev->pds);
 	mutex_unlock(&dev->lock);
@@ -95,8 +98,11 @@ EXPORT_SYMBOL_NS_GPL(ibchan_pd_put, IBCHAN_NS);
 /* The gate is held for read, or it is closed. */
 void ibchan_pd_release_verbs(struct ibchan_pd *pd)
 {
-	struct ib_pd *ib = xchg(&pd->ib, NULL);
+	struct ib_pd *ib;
 
+	if (pd->ib)
+		ibchan_trays_end_regions(pd);
+	ib = xchg(&pd->ib, NULL);
 	if (ib && !pd->leaked)
 		ib_dealloc_pd(ib);
 }
@@ -114,6 +120,7 @@ static void pd_destroy(struct ibchan_pd *pd)
 	mutex_unlock(&dev->lock);
 	ibchan_pd_release_verbs(pd);
 	up_read(&dev->gate);
+	ibchan_trays_free(pd);
 	kfree_rcu(pd, rcu);
 	ibchan_gauge(pds, -1);
 	ibchan_device_put(dev);

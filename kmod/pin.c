@@ -13,7 +13,6 @@
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
-#include <linux/slab.h>
 
 #include "compat.h"
 #include "internal.h"
@@ -87,9 +86,8 @@ static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
 
 /**
  * ibchan_pin - pin a range of the caller's memory
- * @pinned: filled on success, for ibchan_unpin()
- * @addr: first byte
- * @length: bytes, 1 and up; checked against what an address may be
+ * @pinned: has @num of them and @pages to put them into; for ibchan_unpin() on success
+ * @addr: first byte; checked, as the number is, against what an address may be
  * @flags: FOLL_WRITE: the device is going to write into it; FOLL_WRITE | FOLL_FORCE: it
  *	only reads, but later than the process may write: then the page must not be one
  *	that a write replaces, like that of zeros (6.1 sees to that for writers alone);
@@ -102,25 +100,16 @@ static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
  * RLIMIT_MEMLOCK does not allow it, which @reason tells; -EINTR when the caller is
  * killed; what else the kernel answers for pages that cannot be pinned for long.
  */
-int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, u64 length, unsigned int flags,
+int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, unsigned int flags,
 	       struct ibchan_reason *reason)
 {
-	int ret;
+	int ret = charge(current->mm, pinned->num, reason);
 
-	pinned->num = ibchan_pages_spanned(addr, length);
-	pinned->pages = kvmalloc_array(pinned->num, sizeof(*pinned->pages),
-				       GFP_KERNEL_ACCOUNT);
-	if (!pinned->pages)
-		return -ENOMEM;
-	ret = charge(current->mm, pinned->num, reason);
-	if (!ret) {
-		ret = pin_pages(pinned, addr, flags);
-		if (ret)
-			atomic64_sub(pinned->num, &current->mm->pinned_vm);
-	}
+	if (ret)
+		return ret;
+	ret = pin_pages(pinned, addr, flags);
 	if (ret) {
-		kvfree(pinned->pages);
-		pinned->pages = NULL;
+		atomic64_sub(pinned->num, &current->mm->pinned_vm);
 		return ret;
 	}
 	pinned->mm = current->mm;
@@ -130,18 +119,17 @@ int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, u64 length, unsigned int 
 
 /**
  * ibchan_unpin - let pinned pages go
- * @pinned: from ibchan_pin(), or all zero; all zero afterwards
+ * @pinned: from ibchan_pin(), or never pinned; the list of pages stays
  * @dirty: the device may have written into them
  *
  * Context: process, may sleep.
  */
 void ibchan_unpin(struct ibchan_pinned *pinned, bool dirty)
 {
-	if (!pinned->pages)
+	if (!pinned->mm)
 		return;
 	unpin_user_pages_dirty_lock(pinned->pages, pinned->num, dirty);
 	atomic64_sub(pinned->num, &pinned->mm->pinned_vm);
 	mmdrop(pinned->mm);
-	kvfree(pinned->pages);
-	*pinned = (struct ibchan_pinned) {};
+	pinned->mm = NULL;
 }

@@ -122,11 +122,10 @@ static int service_run(struct ibchan_mr *mr, u8 opcode)
 }
 
 /* Without a service the device's region goes as it is. */
-static void mr_invalidate(struct ibchan_mr *mr)
+static bool mr_invalidate(struct ibchan_mr *mr)
 {
 	guard(mutex)(&mr->pd->service_lock);
-	if (service_works(mr->pd->service))
-		service_run(mr, IBCHAN_OP_INVALIDATE);
+	return service_works(mr->pd->service) && !service_run(mr, IBCHAN_OP_INVALIDATE);
 }
 
 /**

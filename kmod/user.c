@@ -133,26 +133,38 @@ static unsigned int pin_flags(const struct ibchan_user_range *range)
 	return range->transient ? 0 : FOLL_WRITE | FOLL_FORCE;
 }
 
+/* Pins the range, too. */
+static struct ibchan_mr *map_pinned(struct ibchan_pd *pd, const struct ibchan_user_range *range,
+				    struct ibchan_reason *reason)
+{
+	struct ibchan_pinned pinned = {};
+	struct ibchan_mr *mr;
+	/* 6.1 takes no fault that must wait for somebody when it pins for long. */
+	int ret = fault_in(range->addr, range->length, range->access);
+
+	if (!ret)
+		ret = ibchan_tray_get(&pinned, pd, range);
+	if (ret)
+		return ERR_PTR(ret);
+	ret = ibchan_pin(&pinned, range->addr, pin_flags(range), reason);
+	mr = ret ? ERR_PTR(ret) : ibchan_mr_map_pinned(pd, &pinned, range, reason);
+	if (IS_ERR(mr)) {
+		ibchan_unpin(&pinned, false);
+		ibchan_tray_put(&pinned);
+	}
+	return mr;
+}
+
 /* The region is one piece for the device, with a key of its own, or the domain's serves. */
 static struct ibchan_mr *reg_pinned(struct ibchan_pd *pd,
 				    const struct ibchan_user_range *range,
 				    struct ibchan_reason *reason)
 {
-	struct ibchan_pinned pinned = {};
-	struct ibchan_mr *mr;
+	struct ibchan_mr *mr = map_pinned(pd, range, reason);
 	int ret;
 
-	/* 6.1 takes no fault that must wait for somebody when it pins for long. */
-	ret = fault_in(range->addr, range->length, range->access);
-	if (!ret)
-		ret = ibchan_pin(&pinned, range->addr, range->length, pin_flags(range), reason);
-	if (ret)
-		return ERR_PTR(ret);
-	mr = ibchan_mr_map_pinned(pd, &pinned, range, reason);
-	if (IS_ERR(mr)) {
-		ibchan_unpin(&pinned, false);
+	if (IS_ERR(mr))
 		return mr;
-	}
 	ret = ibchan_mr_is_contiguous(mr) ? ibchan_mr_register(mr, reason) : 0;
 	if (!ret)
 		return mr;

@@ -224,6 +224,7 @@ TEST_F(verb_fault, of_each_command_is_answered_and_changes_nothing)
 
 #define BATCH	8
 #define BYTES	64
+#define LONG	(40 * 4096)
 
 /* Posts a batch of which the device takes @taken: those complete once, the others never. */
 static int post_in_part(struct side *side, int opcode, unsigned int taken)
@@ -314,6 +315,47 @@ TEST_F(verb_fault, of_plain_memory_loses_no_work_and_no_page)
 		ASSERT_EQ(0, succeed(&self->side, 1, NULL));
 	}
 	EXPECT_LT(0, seen);
+}
+
+/* With a step that fails, or does not happen; what is kept for the next one is right. */
+static int post_plain_twice(struct side *side, const char *point, const unsigned char *from)
+{
+	struct ibchan_submit_wr wr = work(side, IBCHAN_OP_WRITE, 1, address(from), LONG);
+	int rc;
+
+	wr.sge.mr = IBCHAN_MR_PLAIN;
+	work_at(&wr, side, 0);
+	rc = verb_fault(point, 1, ERROR);
+	if (!rc && !post_one(side, wr))
+		rc = succeed(side, 1, NULL);
+	rc = rc ? rc : verb_fault(point, 0, 0);
+	rc = rc ? rc : post_one(side, wr);
+	rc = rc ? rc : succeed(side, 1, NULL);
+	rc = rc ? rc : same_bytes(from, side->memory, LONG);
+	return rc ? rc : (int)ring_surplus(side->ring);
+}
+
+TEST_F(verb_fault, of_long_plain_memory_spoils_nothing_that_is_kept)
+{
+	static const char *const points[] = { "mr_alloc", "mr_map", "mr_dma_map", "mr_dma_sync" };
+	static unsigned char plain[LONG + 4096];
+	struct side_options options = self->options;
+	struct side side;
+	unsigned int i, n;
+
+	if (self->sweep.points < 0)
+		SKIP(return, NO_FAULTS);
+	options.memory = LONG;
+	ASSERT_EQ(0, side_open(&side, &options));
+	ASSERT_EQ(0, side_handshake(&side, &side.endpoint));
+	for (i = 0; i < ARRAY_SIZE(points); i++)
+		/* Elsewhere in the pages at each second time, so that all is made anew. */
+		for (n = 0; n < 4; n++) {
+			pattern(plain, sizeof(plain), 4 * i + n);
+			EXPECT_EQ(0, post_plain_twice(&side, points[i], plain + n / 2))
+				TH_LOG("%s", points[i]);
+		}
+	side_close(&side);
 }
 
 #define STATUS_ERROR(nr, NAME, error, CLASS, hint) \
