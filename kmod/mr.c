@@ -266,7 +266,10 @@ static bool needs_sync(struct ibchan_mr *mr)
 	return false;
 }
 
-/* To a soft device the same pages have the same addresses at any time. */
+/*
+ * To a soft device the same pages have the same addresses at any time. What another's
+ * mapping leaves in the table is not for the next one.
+ */
 static int dma_map(struct ibchan_mr *mr)
 {
 	struct ib_device *ib = mr->pd->ib->device;
@@ -275,7 +278,9 @@ static int dma_map(struct ibchan_mr *mr)
 	if (tray_is(mr, IBCHAN_TRAY_MAPPED))
 		return mr->sgt.orig_nents;
 	nents = ib_dma_map_sg(ib, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
-	if (nents > 0 && ib_uses_virt_dma(ib))
+	if (!ib_uses_virt_dma(ib))
+		tray_set(mr, IBCHAN_TRAY_EMPTY);
+	else if (nents > 0)
 		tray_set(mr, IBCHAN_TRAY_MAPPED);
 	return nents;
 }

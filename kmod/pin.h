@@ -14,7 +14,7 @@ struct mm_struct;
 
 /* How far a tray is right for the pages that it held last; each includes those before. */
 enum ibchan_tray_state {
-	IBCHAN_TRAY_EMPTY,
+	IBCHAN_TRAY_EMPTY,	/* nothing */
 	IBCHAN_TRAY_FILLED,	/* the table */
 	IBCHAN_TRAY_MAPPED,	/* the device's addresses in it */
 	IBCHAN_TRAY_LISTED,	/* the device's region */

@@ -5,10 +5,9 @@
  *
  * To allocate, clear and fill all that for one work is dearer than to pin the pages, so a
  * domain keeps a few that nobody uses. Such a tray holds no page: these are unpinned, the
- * table is not mapped where a device has DMA of its own, and the region is invalidated, so
- * that its key is worth nothing. What it keeps is where the pages lay. If the next work's
- * lie in the same places, which is looked at once they are pinned, then the table is right
- * as it is, and on a soft device so is the region.
+ * table is not mapped, and the region is invalidated, so that its key is worth nothing. What
+ * a soft device's keeps is where the pages lay. If the next work's lie in the same places,
+ * which is looked at once they are pinned, then table and region are right as they are.
  *
  * A tray belongs to one region of ours (struct ibchan_mr) at a time, or to its domain.
  * @ib is with that region while it is in use; the gate guards it, as all of its kind.
@@ -66,8 +65,6 @@ static struct ibchan_tray *tray_alloc(struct ibchan_pd *pd, u32 pages)
 		tray_free(tray);
 		return NULL;
 	}
-	sg_init_table(tray->sgl, tray->room);
-	tray->nents = tray->room;
 	mutex_lock(&pd->trays_lock);
 	list_add(&tray->link, &pd->busy_trays);
 	mutex_unlock(&pd->trays_lock);
@@ -214,13 +211,23 @@ static struct scatterlist *fill_entries(struct scatterlist *sg, struct page **pa
 	return sg;
 }
 
+/* No entry is the last. */
+static void reset_table(struct ibchan_tray *tray)
+{
+	if (tray->state == IBCHAN_TRAY_EMPTY) {
+		sg_init_table(tray->sgl, tray->room);
+		tray->nents = tray->room;
+	}
+	sg_unmark_end(&tray->sgl[tray->nents - 1]);
+}
+
 /* The range begins in the first page and ends in the last. */
 static void fill_table(struct ibchan_tray *tray, u32 num)
 {
 	u32 offset = offset_in_page(tray->addr);
 	struct scatterlist *last;
 
-	sg_unmark_end(&tray->sgl[tray->nents - 1]);
+	reset_table(tray);
 	last = fill_entries(tray->sgl, tray->pages, num);
 	tray->sgl->offset = offset;
 	tray->sgl->length -= offset;

@@ -19,16 +19,19 @@
 
 #define SENT	64
 #define HUGE	(2UL << 20)
+#define MANY	16
 
 static const struct receive {
 	const char *name;
 	unsigned long size;
 	unsigned int repeats;
 	bool huge;	/* into a huge page, which a large allocation gets where the kernel may */
+	bool many;	/* into so many ranges by turns that nobody remembers where they lie */
 } receives[] = {
-	{ "plain.receive_4k", PAGE, 64, false },
-	{ "plain.receive_1m", 1UL << 20, 16, false },
-	{ "plain.receive_1m_huge", 1UL << 20, 16, true },
+	{ "plain.receive_4k", PAGE, 64, false, false },
+	{ "plain.receive_1m", 1UL << 20, 16, false, false },
+	{ "plain.receive_1m_huge", 1UL << 20, 16, true, false },
+	{ "plain.receive_1m_many", 1UL << 20, 16, false, true },
 };
 
 /* A receive and the send that completes it. */
@@ -37,14 +40,19 @@ struct exchange {
 	unsigned char *target;
 	unsigned long size;
 	struct ibchan_mr *mr;	/* of the target, or IBCHAN_PLAIN */
+	unsigned int ranges;	/* of @size, side by side from @target on */
 };
+
+/* Which range is next. */
+static unsigned int turn;
 
 static int exchange_once(const struct way *way, const void *arg)
 {
 	const struct exchange *exchange = arg;
 	const struct ibchan_sge source = ibchan_sge_unchecked(own.mr, 0, SENT);
 	const struct ibchan_sge target = {
-		.mr = exchange->mr, .addr = exchange->target, .length = exchange->size,
+		.mr = exchange->mr, .length = exchange->size,
+		.addr = exchange->target + turn++ % exchange->ranges * exchange->size,
 	};
 	const struct ibchan_wr wrs[] = {
 		{ .channel = own.channel[1], .opcode = IBCHAN_OP_RECV, .sges = &target,
@@ -71,6 +79,7 @@ static int verify(const struct exchange *exchange, unsigned char seed)
 
 	memset(exchange->source, seed, SENT);
 	memset(exchange->target, 0, SENT);
+	turn = 0;
 	rc = exchange_once(&own_way, exchange);
 	if (!rc && memcmp(exchange->source, exchange->target, SENT))
 		return -EBADMSG;
@@ -126,8 +135,9 @@ static struct trial trial_of(const struct receive *receive, const struct exchang
 static int measure_into(const struct receive *receive, unsigned char *memory,
 			unsigned char *target, struct ibchan_mr *mr)
 {
-	const struct exchange plain = { memory, target, receive->size, IBCHAN_PLAIN };
-	const struct exchange registered = { memory, target, receive->size, mr };
+	const unsigned int ranges = receive->many ? MANY : 1;
+	const struct exchange plain = { memory, target, receive->size, IBCHAN_PLAIN, ranges };
+	const struct exchange registered = { memory, target, receive->size, mr, ranges };
 	const struct trial trials[KINDS] = {
 		[PLAIN] = trial_of(receive, &plain, exchange_once),
 		[REGISTERED] = trial_of(receive, &registered, exchange_once),
@@ -164,13 +174,41 @@ static int measure_huge(const struct receive *receive, unsigned char *memory)
 	return rc;
 }
 
+static int measure_many(const struct receive *receive, unsigned char *memory)
+{
+	struct ibchan_mr_params params = {
+		.length = MANY * receive->size, .access = IBCHAN_ACCESS_ALL,
+	};
+	struct ibchan_mr *mr;
+	int rc;
+
+	params.addr = mmap(NULL, params.length, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (params.addr == MAP_FAILED)
+		return -errno;
+	rc = madvise(params.addr, params.length, MADV_NOHUGEPAGE) ? -errno : 0;
+	rc = rc ?: ibchan_mr_reg(own.pd, &params, &mr, NULL);
+	rc = rc ?: measure_into(receive, memory, params.addr, mr);
+	rc = rc ?: ibchan_mr_dereg(mr);
+	munmap(params.addr, params.length);
+	return rc;
+}
+
+static int measure(const struct receive *receive, unsigned char *memory)
+{
+	if (receive->huge)
+		return measure_huge(receive, memory);
+	if (receive->many)
+		return measure_many(receive, memory);
+	return measure_into(receive, memory, memory + AREA, own.mr);
+}
+
 int plain_measure(unsigned char *memory)
 {
 	unsigned int i;
 	int rc = 0;
 
 	for (i = 0; !rc && i < ARRAY_SIZE(receives); i++)
-		rc = receives[i].huge ? measure_huge(&receives[i], memory) :
-		     measure_into(&receives[i], memory, memory + AREA, own.mr);
+		rc = measure(&receives[i], memory);
 	return rc;
 }
