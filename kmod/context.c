@@ -330,6 +330,7 @@ static int context_release(struct inode *inode, struct file *file)
 		destroy_type(ctx, type);
 	xa_destroy(&ctx->objects);
 	ibchan_submit_scratch_free(ctx);
+	ibchan_ring_page_free(ctx);
 	mmdrop(ctx->mm);
 	kfree(ctx);
 	ibchan_gauge(contexts, -1);

@@ -142,6 +142,7 @@ struct ibchan_object {
  * @broken: a ring was damaged
  * @break_work: breaks the channels when that happens
  * @scratch: room to decode a submit in, or NULL while one is under way
+ * @ring_page: of a ring that is gone, for the next one; or NULL
  * @event_lock: guards @events, interrupts off
  * @events: channels to which something has happened
  * @event_wait: who polls the file, or waits for a connection
@@ -158,6 +159,7 @@ struct ibchan_context {
 	int broken;
 	struct work_struct break_work;
 	struct ibchan_submit_scratch *scratch;
+	struct page *ring_page;
 	spinlock_t event_lock;		/* events */
 	struct list_head events;
 	wait_queue_head_t event_wait;
@@ -246,6 +248,7 @@ extern const struct ibchan_sink ibchan_ring_sink;
 struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entries);
 void ibchan_ring_end(struct ibchan_user_ring *ring);
 void ibchan_ring_put(struct ibchan_user_ring *ring);
+void ibchan_ring_page_free(struct ibchan_context *ctx);
 struct file *ibchan_ring_file(struct ibchan_user_ring *ring, struct file *owner);
 u32 ibchan_ring_size(const struct ibchan_user_ring *ring);
 int ibchan_ring_ready(struct ibchan_user_ring *ring);

@@ -19,6 +19,7 @@
 #include <linux/poll.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include "compat.h"
@@ -38,10 +39,40 @@ static size_t shared_size(u32 entries)
 	return PAGE_ALIGN(offsetof(struct ibchan_shared_ring, cqes[entries]));
 }
 
+/*
+ * The context keeps a page for its next ring. Only the counters of that need to be cleared:
+ * the rest is what the same process was told before.
+ */
+static struct page *take_page(struct ibchan_context *ctx)
+{
+	struct page *page = xchg(&ctx->ring_page, NULL);
+
+	if (!page)
+		return alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	memset(page_address(page), 0, offsetof(struct ibchan_shared_ring, cqes));
+	return page;
+}
+
+/* Not one that somebody has a reference to, who might write into the next ring. */
+static void give_page(struct ibchan_context *ctx, struct page *page)
+{
+	if (page_ref_count(page) == 1)
+		page = xchg(&ctx->ring_page, page);
+	if (page)
+		__free_page(page);
+}
+
+/* The context goes. */
+void ibchan_ring_page_free(struct ibchan_context *ctx)
+{
+	if (ctx->ring_page)
+		__free_page(ctx->ring_page);
+}
+
 static void free_pages_of(struct ibchan_user_ring *ring)
 {
 	while (ring->num_pages)
-		__free_page(ring->pages[--ring->num_pages]);
+		give_page(ring->ctx, ring->pages[--ring->num_pages]);
 	if (ring->pages != &ring->page)
 		kvfree(ring->pages);
 }
@@ -53,7 +84,7 @@ static int alloc_pages_of(struct ibchan_user_ring *ring, u32 num)
 	if (!ring->pages)
 		return -ENOMEM;
 	for (; ring->num_pages < num; ring->num_pages++) {
-		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		struct page *page = take_page(ring->ctx);
 
 		if (!page)
 			return -ENOMEM;
