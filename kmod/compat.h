@@ -88,4 +88,13 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define IBCHAN_RXE_FLUSHES_IN_BH 0
 #endif
 
+/*
+ * Before 6.10 soft-RoCE sends a packet again in another task than the one that hears that it
+ * has come, so it may still read from a region whose work has ended. Who deregisters the
+ * region waits for that; an invalidation does not.
+ */
+#ifndef IBCHAN_RXE_READS_ON
+#define IBCHAN_RXE_READS_ON 0
+#endif
+
 #endif /* IBCHAN_COMPAT_H */

@@ -551,6 +551,22 @@ static void let_memory_go(struct ibchan_mr *mr)
 		mr->backing->release(mr->backing);
 }
 
+static bool may_read_on(const struct ib_device *ib)
+{
+	return IBCHAN_RXE_READS_ON && ib->ops.driver_id == RDMA_DRIVER_RXE;
+}
+
+/*
+ * The device's region may be that of other pages next, if it is done with these. The gate is
+ * held.
+ */
+static bool keeps_region(const struct ibchan_mr *mr)
+{
+	if (!mr->ib || !mr->pinned.tray || mr->parked)
+		return false;
+	return mr->access & IBCHAN_ACCESS_LOCAL_WRITE || !may_read_on(mr->ib->device);
+}
+
 static void mr_dereg(struct ibchan_mr *mr)
 {
 	struct ibchan_device *dev = mr->pd->dev;
@@ -562,7 +578,7 @@ static void mr_dereg(struct ibchan_mr *mr)
 	mutex_lock(&dev->lock);
 	list_del(&mr->link);
 	mutex_unlock(&dev->lock);
-	if (invalid && mr->pinned.tray && !mr->parked)
+	if (invalid && keeps_region(mr))
 		mr->pinned.tray->ib = xchg(&mr->ib, NULL);
 	gone = ibchan_mr_release_verbs(mr);
 	up_read(&dev->gate);
