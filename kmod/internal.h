@@ -642,6 +642,7 @@ struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
 				struct ibchan_reason *reason);
 void ibchan_mr_last_drop(struct ibchan_mr *mr);
 bool ibchan_mr_release_verbs(struct ibchan_mr *mr);
+bool ibchan_mr_end_region(struct ib_mr *ib);
 void ibchan_mr_forget_verbs(struct ibchan_mr *mr);
 
 /* cq.c */

@@ -551,6 +551,12 @@ static void let_memory_go(struct ibchan_mr *mr)
 		mr->backing->release(mr->backing);
 }
 
+/* Of a tray that is idle. The gate is held. False: the device keeps it. */
+bool ibchan_mr_end_region(struct ib_mr *ib)
+{
+	return !(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ib_dereg_mr(ib));
+}
+
 static bool may_read_on(const struct ib_device *ib)
 {
 	return IBCHAN_RXE_READS_ON && ib->ops.driver_id == RDMA_DRIVER_RXE;

@@ -22,7 +22,6 @@
 
 #include "compat.h"
 #include "counters.h"
-#include "fault.h"
 #include "internal.h"
 
 /*
@@ -108,7 +107,7 @@ static void end_region(struct ibchan_tray *tray)
 
 	tray->ib = NULL;
 	/* Of a device that was forgotten nothing is called. */
-	if (!ib || !tray->pd->ib || !(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ib_dereg_mr(ib)))
+	if (!ib || !tray->pd->ib || ibchan_mr_end_region(ib))
 		return;
 	tray->pd->leaked = 1;
 	ibchan_gauge(leaked, 1);
