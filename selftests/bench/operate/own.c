@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Operations by libibchan. */
 #include <errno.h>
+#include <sched.h>
 
 #include "own.h"
 
@@ -158,6 +159,8 @@ int own_reap(struct ibchan_cq *cq, unsigned int left)
 			if (completions[i].error)
 				return completions[i].error;
 		left -= n;
+		if (!n)
+			sched_yield();
 	}
 	return 0;
 }

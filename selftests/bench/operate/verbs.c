@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Operations by libibverbs. */
 #include <errno.h>
+#include <sched.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -248,6 +249,8 @@ static int reap(unsigned int left)
 			if (wc[i].status)
 				return -EIO;
 		left -= n;
+		if (!n)
+			sched_yield();
 	}
 	return 0;
 }
