@@ -27,13 +27,18 @@ void ibchan_cq_wake(struct ibchan_cq *cq)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_wake, IBCHAN_NS);
 
-/* Polls for a moment, as long as nothing else wants the cpu. */
+/*
+ * Polls for a moment, or until it has given the cpu away. Who had it meanwhile may have
+ * brought the completion, as soft-RoCE's worker does, so there is a look behind that.
+ */
 static int cq_spin(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 {
 	u64 now, end = 0;
+	bool others_ran;
 	int ret;
 
 	do {
+		others_ran = cond_resched();
 		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
 		ret = wait->ready(wait->arg);
 		if (ret || test_bit(CQ_DEAD, &cq->flags) ||
@@ -43,7 +48,7 @@ static int cq_spin(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 		/* Whose completion is there already needs no clock. */
 		now = ktime_get_ns();
 		end = end ?: now + SPIN_NS;
-	} while (!need_resched() && now < end);
+	} while (!others_ran && now < end);
 	return 0;
 }
 
