@@ -2,7 +2,8 @@
 /*
  * Submit, the quick way: a few requests of the kind that nearly all are of, each with
  * one element of a region. They are read field by field to where the post wants them,
- * without a copy of the caller's structs.
+ * without a copy of the caller's structs: from his memory, or from the page that he and
+ * we share, which he may write to at any time. So each field is read once.
  *
  * Whatever else a submit asks for goes the way of all commands, and so does what cannot
  * be read or found: the refusal is worded there. Only the post and the wait refuse here.
@@ -10,41 +11,97 @@
 #include <linux/bitops.h>
 #include <linux/errno.h>
 #include <linux/uaccess.h>
+#include <linux/ibchan_submit_page.h>
 
 #include "fault.h"
 #include "form.h"
 #include "submit.h"
+
+/**
+ * struct place - where a command stands
+ * @cmd: its address; of memory that is shared: in ours
+ * @wrs: of its entries, if that is shared
+ * @is_shared: it is; a constant wherever it is asked often
+ */
+struct place {
+	struct ibchan_cmd_submit __user *cmd;
+	const struct ibchan_submit_wr __user *wrs;
+	bool is_shared;
+};
+
+static __always_inline struct ibchan_cmd_submit *shared_cmd(const struct place at)
+{
+	return (__force struct ibchan_cmd_submit *)at.cmd;
+}
+
+/* @field is a member's address. Goes to @fault, which shared memory does not. */
+#define fetch(is_shared, to, field, fault)						\
+do {											\
+	static_assert(sizeof(to) == sizeof(*(field)));					\
+	if (is_shared)									\
+		(to) = READ_ONCE(*(const __force typeof(to) *)(field));			\
+	else										\
+		unsafe_get_user(to, field, fault);					\
+} while (0)
+
+#define store(is_shared, value, field, fault)						\
+do {											\
+	if (is_shared)									\
+		WRITE_ONCE(*(__force u32 *)(field), value);				\
+	else										\
+		unsafe_put_user(value, field, fault);					\
+	static_assert(sizeof(u32) == sizeof(*(field)));					\
+} while (0)
+
+static __always_inline bool access_begin(bool is_shared, const void __user *from, size_t size)
+{
+	return is_shared || user_access_begin(from, size);
+}
+
+static __always_inline void access_end(bool is_shared)
+{
+	if (!is_shared)
+		user_access_end();
+}
+
+/* How many entries there may be. */
+static __always_inline u32 max_entries(const struct place at)
+{
+	return at.is_shared ? IBCHAN_SUBMIT_PAGE_WRS : CHUNK_WRS;
+}
 
 /*
  * What is not of the usual form is left to others. The answer of a success is written before
  * anything is posted, so that who cannot be answered has nothing posted. In @waits, whether
  * there is anything about a wait.
  */
-static __always_inline bool read_command(struct ibchan_cmd_submit __user *user, u64 *entries,
-					 u32 *num, bool *waits)
+static __always_inline bool read_command(const struct place at, u64 *entries, u32 *num,
+					 bool *waits)
 {
+	struct ibchan_cmd_submit __user *cmd = at.cmd;
 	u32 size, len, flags, cq, min_complete, tail;
 	s64 timeout_ns;
 
-	if (!user_access_begin(user, sizeof(*user)))
+	if (!access_begin(at.is_shared, cmd, sizeof(*cmd)))
 		return false;
-	unsafe_get_user(flags, &user->flags, fault);
-	unsafe_get_user(cq, &user->cq, fault);
-	unsafe_get_user(min_complete, &user->min_complete, fault);
-	unsafe_get_user(tail, &user->tail, fault);
-	unsafe_get_user(timeout_ns, &user->timeout_ns, fault);
+	fetch(at.is_shared, flags, &cmd->flags, fault);
+	fetch(at.is_shared, cq, &cmd->cq, fault);
+	fetch(at.is_shared, min_complete, &cmd->min_complete, fault);
+	fetch(at.is_shared, tail, &cmd->tail, fault);
+	fetch(at.is_shared, timeout_ns, &cmd->timeout_ns, fault);
 	*waits = (flags | cq | min_complete | tail) || timeout_ns < IBCHAN_TIMEOUT_NEVER;
-	unsafe_get_user(size, &user->size, fault);
-	unsafe_get_user(len, &user->entry_len, fault);
-	unsafe_get_user(*entries, &user->entries, fault);
-	unsafe_get_user(*num, &user->entry_num, fault);
-	unsafe_put_user(*num, &user->entry_num, fault);
-	unsafe_put_user(IBCHAN_REASON_NONE, &user->reason.code, fault);
-	user_access_end();
-	return size == sizeof(*user) && len == sizeof(struct ibchan_submit_wr) &&
-	       *num - 1 < CHUNK_WRS;
+	fetch(at.is_shared, size, &cmd->size, fault);
+	fetch(at.is_shared, len, &cmd->entry_len, fault);
+	fetch(at.is_shared, *entries, &cmd->entries, fault);
+	fetch(at.is_shared, *num, &cmd->entry_num, fault);
+	if (!at.is_shared)
+		store(false, *num, &cmd->entry_num, fault);
+	store(at.is_shared, IBCHAN_REASON_NONE, &cmd->reason.code, fault);
+	access_end(at.is_shared);
+	return size == sizeof(*cmd) && len == sizeof(struct ibchan_submit_wr) &&
+	       *num - 1 < max_entries(at);
 fault:
-	user_access_end();
+	access_end(at.is_shared);
 	return false;
 }
 
@@ -80,39 +137,40 @@ static_assert(offsetof(struct ibchan_submit_wr, flags) ==
 static_assert(offsetof(struct ibchan_submit_wr, num_sge) ==
 	      offsetof(struct ibchan_submit_wr, opcode) + sizeof(u16));
 
-/* Between user_read_access_begin() and its end. */
+/* What is not shared is read between user_read_access_begin() and its end. */
 static __always_inline bool read_entry(struct ibchan_wr *wr, struct ibchan_sge *sge,
 				       struct ibchan_submit_handles *handles,
-				       const struct ibchan_submit_wr __user *user)
+				       const struct ibchan_submit_wr __user *from,
+				       bool is_shared)
 {
 	u32 form, imm;
 
-	unsafe_get_user(handles->channel, &user->channel, fault);
-	unsafe_get_user(form, (const u32 __user *)&user->opcode, fault);
+	fetch(is_shared, handles->channel, &from->channel, fault);
+	fetch(is_shared, form, (const u32 __user *)&from->opcode, fault);
 	form = rol32(form, 16);
 	wr->form = kernel_form(form);
-	unsafe_get_user(wr->wr_id, &user->wr_id, fault);
-	unsafe_get_user(wr->operand, &user->operand, fault);
-	unsafe_get_user(wr->remote_addr, &user->remote_addr, fault);
-	unsafe_get_user(wr->rkey, &user->rkey, fault);
-	unsafe_get_user(imm, &user->imm, fault);
-	unsafe_get_user(sge->offset, &user->sge.offset, fault);
-	unsafe_get_user(sge->length, &user->sge.length, fault);
-	unsafe_get_user(handles->mr, &user->sge.mr, fault);
-	unsafe_get_user(wr->swap, &user->swap, fault);
+	fetch(is_shared, wr->wr_id, &from->wr_id, fault);
+	fetch(is_shared, wr->operand, &from->operand, fault);
+	fetch(is_shared, wr->remote_addr, &from->remote_addr, fault);
+	fetch(is_shared, wr->rkey, &from->rkey, fault);
+	fetch(is_shared, imm, &from->imm, fault);
+	fetch(is_shared, sge->offset, &from->sge.offset, fault);
+	fetch(is_shared, sge->length, &from->sge.length, fault);
+	fetch(is_shared, handles->mr, &from->sge.mr, fault);
+	fetch(is_shared, wr->swap, &from->swap, fault);
 	return is_quick(wr, form, imm);
 fault:
 	return false;
 }
 
-static __always_inline bool read_first(struct ibchan_submit_scratch *s, u64 entries)
+static __always_inline bool read_first(struct ibchan_submit_scratch *s,
+				       const struct ibchan_submit_wr __user *from)
 {
-	const struct ibchan_submit_wr __user *user = u64_to_user_ptr(entries);
 	bool ret;
 
-	if (!user_read_access_begin(user, sizeof(*user)))
+	if (!user_read_access_begin(from, sizeof(*from)))
 		return false;
-	ret = read_entry(s->wrs, s->sges, s->handles, user);
+	ret = read_entry(s->wrs, s->sges, s->handles, from, false);
 	user_read_access_end();
 	return ret;
 }
@@ -130,21 +188,49 @@ static noinline void prepare(struct ibchan_submit_scratch *s)
 	s->is_prepared = true;
 }
 
-/* All of them, or false. */
-static noinline bool read_entries(struct ibchan_submit_scratch *s, u64 entries, u32 num)
+static __always_inline bool read_all(struct ibchan_submit_scratch *s,
+				     const struct ibchan_submit_wr __user *from, u32 num,
+				     bool is_shared)
 {
-	const struct ibchan_submit_wr __user *user = u64_to_user_ptr(entries);
 	struct ibchan_submit_handles *handles = s->handles;
 	struct ibchan_sge *sge = s->sges;
 	struct ibchan_wr *wr = s->wrs;
 
-	if (!user_read_access_begin(user, num * sizeof(*user)))
-		return false;
 	for (; num; num--)
-		if (unlikely(!read_entry(wr++, sge++, handles++, user++)))
+		if (unlikely(!read_entry(wr++, sge++, handles++, from++, is_shared)))
 			break;
-	user_read_access_end();
 	return !num;
+}
+
+static noinline bool read_callers(struct ibchan_submit_scratch *s,
+				  const struct ibchan_submit_wr __user *from, u32 num)
+{
+	bool ret;
+
+	if (!user_read_access_begin(from, num * sizeof(*from)))
+		return false;
+	ret = read_all(s, from, num, false);
+	user_read_access_end();
+	return ret;
+}
+
+static noinline bool read_shared(struct ibchan_submit_scratch *s,
+				 const struct ibchan_submit_wr __user *from, u32 num)
+{
+	return read_all(s, from, num, true);
+}
+
+/* All of them, or false. */
+static __always_inline bool read_entries(struct ibchan_submit_scratch *s, const struct place at,
+					 u64 entries, u32 num)
+{
+	const struct ibchan_submit_wr __user *from = at.wrs;
+
+	if (at.is_shared)
+		return num == 1 ? read_entry(s->wrs, s->sges, s->handles, from, true) :
+				  read_shared(s, from, num);
+	from = u64_to_user_ptr(entries);
+	return num == 1 ? read_first(s, from) : read_callers(s, from, num);
 }
 
 /* What its handles mean: returns the channel, or NULL. */
@@ -229,33 +315,46 @@ static __always_inline int post(struct ibchan_context *ctx, struct ibchan_submit
 }
 
 /* A caller whose struct cannot be written any more loses the count: the errno says so. */
-static int refuse(struct ibchan_cmd_submit __user *user, struct ibchan_reason *reason,
-		  u32 accepted, int error)
+static int refuse_caller(struct ibchan_cmd_submit __user *cmd,
+			 const struct ibchan_reason *reason, u32 accepted, int error)
 {
-	if (put_user(accepted, &user->entry_num) || put_user(0, &user->out_ready) ||
-	    copy_to_user(&user->reason, reason, sizeof(*reason)))
+	if (put_user(accepted, &cmd->entry_num) || put_user(0, &cmd->out_ready) ||
+	    copy_to_user(&cmd->reason, reason, sizeof(*reason)))
 		return -EFAULT;
 	return error;
 }
 
+static noinline int refuse(const struct place at, const struct ibchan_reason *reason,
+			   u32 accepted, int error)
+{
+	struct ibchan_cmd_submit *shared = shared_cmd(at);
+
+	if (!at.is_shared)
+		return refuse_caller(at.cmd, reason, accepted, error);
+	WRITE_ONCE(shared->entry_num, accepted);
+	WRITE_ONCE(shared->out_ready, 0);
+	shared->reason = *reason;
+	return error;
+}
+
 /* What the post said; the scratch is as it was then. */
-static noinline int refuse_post(struct ibchan_cmd_submit __user *user,
-				struct ibchan_submit_scratch *s, u32 accepted, int error)
+static noinline int refuse_post(const struct place at, struct ibchan_submit_scratch *s,
+				u32 accepted, int error)
 {
 	struct ibchan_reason reason = s->reason;
 
 	s->reason = (struct ibchan_reason) {};
 	reason.wr = accepted;
-	return refuse(user, &reason, accepted, error);
+	return refuse(at, &reason, accepted, error);
 }
 
 static __always_inline int submit(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-				  struct ibchan_cmd_submit __user *user, u32 num)
+				  const struct place at, u32 num)
 {
 	u32 accepted = 0;
 	int ret = post(ctx, s, NULL, num, &accepted);
 
-	return likely(ret >= 0) ? ret : refuse_post(user, s, accepted, ret);
+	return likely(ret >= 0) ? ret : refuse_post(at, s, accepted, ret);
 }
 
 /* What is read of a command about the wait. */
@@ -267,30 +366,32 @@ struct wish {
 	u32 tail;
 };
 
-static __always_inline bool read_wish(struct ibchan_cmd_submit __user *user, struct wish *wish)
+static __always_inline bool read_wish(const struct place at, struct wish *wish)
 {
-	if (!user_access_begin(user, sizeof(*user)))
+	struct ibchan_cmd_submit __user *cmd = at.cmd;
+
+	if (!access_begin(at.is_shared, cmd, sizeof(*cmd)))
 		return false;
-	unsafe_get_user(wish->timeout_ns, &user->timeout_ns, fault);
-	unsafe_get_user(wish->flags, &user->flags, fault);
-	unsafe_get_user(wish->cq, &user->cq, fault);
-	unsafe_get_user(wish->min_complete, &user->min_complete, fault);
-	unsafe_get_user(wish->tail, &user->tail, fault);
-	unsafe_put_user(0, &user->out_ready, fault);
-	user_access_end();
+	fetch(at.is_shared, wish->timeout_ns, &cmd->timeout_ns, fault);
+	fetch(at.is_shared, wish->flags, &cmd->flags, fault);
+	fetch(at.is_shared, wish->cq, &cmd->cq, fault);
+	fetch(at.is_shared, wish->min_complete, &cmd->min_complete, fault);
+	fetch(at.is_shared, wish->tail, &cmd->tail, fault);
+	store(at.is_shared, 0, &cmd->out_ready, fault);
+	access_end(at.is_shared);
 	return wish->cq && !ibchan_submit_check_form(wish->flags, wish->tail, wish->cq,
 						     wish->min_complete, wish->timeout_ns);
 fault:
-	user_access_end();
+	access_end(at.is_shared);
 	return false;
 }
 
 /* What was posted stays posted. */
-static noinline int refuse_wait(struct ibchan_cmd_submit __user *user, u32 accepted, int error)
+static noinline int refuse_wait(const struct place at, u32 accepted, int error)
 {
 	struct ibchan_reason reason = {};
 
-	return refuse(user, &reason, accepted, error);
+	return refuse(at, &reason, accepted, error);
 }
 
 /* Nearly always what was posted has completed by the time when it is waited for. */
@@ -304,22 +405,25 @@ static __always_inline int wait(struct ibchan_user_ring *ring, const struct wish
 	return ibchan_ring_wait(ring, wish->min_complete, since, wish->timeout_ns);
 }
 
-static __always_inline int tell_ready(struct ibchan_user_ring *ring,
-				      struct ibchan_cmd_submit __user *user, int ret)
+static __always_inline int tell_ready(struct ibchan_user_ring *ring, const struct place at,
+				      int ret)
 {
 	int ready = ibchan_ring_ready(ring);
 
-	return put_user(max(ready, 0), &user->out_ready) ? -EFAULT : ret;
+	if (!at.is_shared)
+		return put_user(max(ready, 0), &at.cmd->out_ready) ? -EFAULT : ret;
+	WRITE_ONCE(shared_cmd(at)->out_ready, max(ready, 0));
+	return ret;
 }
 
 /* Nobody waits after a refusal. */
 static noinline int refuse_both(struct ibchan_user_ring *ring, struct ibchan_submit_scratch *s,
-				struct ibchan_cmd_submit __user *user, u32 accepted, int ret)
+				const struct place at, u32 accepted, int ret)
 {
 	ibchan_cq_arm(ring->cq);
-	ret = refuse_post(user, s, accepted, ret);
+	ret = refuse_post(at, s, accepted, ret);
 	ibchan_submit_scratch_put(ring->ctx, s);
-	return tell_ready(ring, user, ret);
+	return tell_ready(ring, at, ret);
 }
 
 /*
@@ -328,34 +432,35 @@ static noinline int refuse_both(struct ibchan_user_ring *ring, struct ibchan_sub
  */
 static __always_inline int post_and_wait(struct ibchan_user_ring *ring,
 					 struct ibchan_submit_scratch *s,
-					 struct ibchan_cmd_submit __user *user, u32 num,
+					 const struct place at, u32 num,
 					 const struct wish *wish)
 {
 	u32 accepted = 0;
 	int ret = post(ring->ctx, s, ring->cq, num, &accepted);
 
 	if (unlikely(ret))
-		return ret > 0 ? ret : refuse_both(ring, s, user, accepted, ret);
+		return ret > 0 ? ret : refuse_both(ring, s, at, accepted, ret);
 	ibchan_submit_scratch_put(ring->ctx, s);
 	ret = wait(ring, wish);
 	if (unlikely(ret))
-		ret = refuse_wait(user, accepted, ret);
-	return tell_ready(ring, user, ret);
+		ret = refuse_wait(at, accepted, ret);
+	return tell_ready(ring, at, ret);
 }
 
 /* If the caller's struct cannot be written, nothing has happened yet. */
-static noinline int submit_and_wait(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-				    struct ibchan_cmd_submit __user *user, u32 num)
+static __always_inline int submit_and_wait(struct ibchan_context *ctx,
+					   struct ibchan_submit_scratch *s,
+					   const struct place at, u32 num)
 {
 	struct ibchan_user_ring *ring = NULL;
 	struct wish wish;
 	int ret = 1;
 
-	if (read_wish(user, &wish))
+	if (read_wish(at, &wish))
 		ring = ibchan_submit_ring(ctx, wish.cq);
 	if (likely(ring)) {
 		if (wish.min_complete <= ring->entries)
-			ret = post_and_wait(ring, s, user, num, &wish);
+			ret = post_and_wait(ring, s, at, num, &wish);
 		ibchan_cq_put(ring->cq);
 	}
 	if (unlikely(ret > 0))
@@ -363,23 +468,46 @@ static noinline int submit_and_wait(struct ibchan_context *ctx, struct ibchan_su
 	return ret;
 }
 
+static noinline int wait_for_caller(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+				    struct ibchan_cmd_submit __user *user, u32 num)
+{
+	return submit_and_wait(ctx, s, (struct place) { .cmd = user }, num);
+}
+
+static noinline int wait_for_shared(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+				    struct ibchan_cmd_submit __user *shared, u32 num)
+{
+	return submit_and_wait(ctx, s, (struct place) { .cmd = shared, .is_shared = true }, num);
+}
+
 /* The scratch goes back. */
-static __always_inline int run(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-			       struct ibchan_cmd_submit __user *user)
+static __always_inline int run_with(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+				    const struct place at)
 {
 	bool waits, is_read;
 	u64 entries;
 	int ret = 1;
 	u32 num;
 
-	is_read = read_command(user, &entries, &num, &waits) &&
-		  (num == 1 ? read_first(s, entries) : read_entries(s, entries, num));
+	is_read = read_command(at, &entries, &num, &waits) && read_entries(s, at, entries, num);
 	if (is_read && waits)
-		return submit_and_wait(ctx, s, user, num);
+		return at.is_shared ? wait_for_shared(ctx, s, at.cmd, num) :
+				      wait_for_caller(ctx, s, at.cmd, num);
 	if (likely(is_read))
-		ret = submit(ctx, s, user, num);
+		ret = submit(ctx, s, at, num);
 	ibchan_submit_scratch_put(ctx, s);
 	return ret;
+}
+
+static __always_inline int run(struct ibchan_context *ctx, const struct place at)
+{
+	struct ibchan_submit_scratch *s = ibchan_submit_scratch_get(ctx);
+
+	if (unlikely(!s))
+		return 1;
+	if (unlikely(!s->is_prepared))
+		prepare(s);
+	return run_with(ctx, s, at);
 }
 
 /**
@@ -393,14 +521,27 @@ static __always_inline int run(struct ibchan_context *ctx, struct ibchan_submit_
  */
 int ibchan_submit_quick(struct ibchan_context *ctx, struct ibchan_cmd_submit __user *user)
 {
-	struct ibchan_submit_scratch *s;
-
 	if (unlikely(ibchan_caller_check(ctx)))
 		return 1;
-	s = ibchan_submit_scratch_get(ctx);
-	if (unlikely(!s))
-		return 1;
-	if (unlikely(!s->is_prepared))
-		prepare(s);
-	return run(ctx, s, user);
+	return run(ctx, (struct place) { .cmd = user });
+}
+
+/**
+ * ibchan_submit_shared - the same out of memory that is shared with the caller
+ * @ctx: of the file
+ * @page: the memory
+ *
+ * Context: process, may sleep; the context is not locked.
+ * Return: as <linux/ibchan_submit_page.h> says; 1 instead of -ENOTTY.
+ */
+int ibchan_submit_shared(struct ibchan_context *ctx, struct ibchan_submit_page *page)
+{
+	const struct place at = {
+		.cmd = (__force struct ibchan_cmd_submit __user *)&page->cmd,
+		.wrs = (__force const struct ibchan_submit_wr __user *)page->wrs,
+		.is_shared = true,
+	};
+	int ret = ibchan_caller_check(ctx);
+
+	return unlikely(ret) ? ret : run(ctx, at);
 }

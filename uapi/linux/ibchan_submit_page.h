@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * The submit page of an open /dev/ibchan: memory that the kernel shares with the program,
+ * so that it need not be told where a submit stands, nor copy it.
+ */
+#ifndef _UAPI_LINUX_IBCHAN_SUBMIT_PAGE_H
+#define _UAPI_LINUX_IBCHAN_SUBMIT_PAGE_H
+
+#include <linux/ibchan.h>
+
+/* Offset for mmap() of the file: one page, MAP_SHARED, by the process that opened it. */
+#define IBCHAN_SUBMIT_PAGE	0x10000000
+
+/* Work requests that it has room for. */
+#define IBCHAN_SUBMIT_PAGE_WRS	32
+
+/**
+ * struct ibchan_submit_page - what stands in the page
+ * @cmd: as for IBCHAN_CMD_SUBMIT; @cmd.entries is not looked at
+ * @wrs: its entries; @cmd.entry_num is at least 1
+ *
+ * fdatasync() and fsync() of the file do the command as IBCHAN_CMD_SUBMIT does it. They fail
+ * with the same errno and write the same answer to @cmd. It is for what is posted most:
+ * requests with one element of registered memory, and no flag but IBCHAN_WR_UNCHECKED.
+ *
+ * ENOTTY: the page holds what only the ioctl does, or refuses with a reason. Nothing has
+ * happened, and the page is as it was, but for @cmd.reason and @cmd.out_ready; with
+ * @cmd.entries pointing to @wrs, @cmd can be given to the ioctl.
+ * EINVAL: the page was never mapped.
+ * EPERM, EPROTO: as of all commands, to another process and to one that damaged a ring.
+ * msync() of the page with MS_SYNC does the same as fdatasync().
+ *
+ * A file has one such page, however often it is mapped. It serves one thread at a time:
+ * the command is read once, at the start of the call, and of what somebody else writes
+ * meanwhile any part may be taken for it. Others use the ioctl.
+ */
+struct ibchan_submit_page {
+	struct ibchan_cmd_submit cmd;
+	struct ibchan_submit_wr wrs[IBCHAN_SUBMIT_PAGE_WRS];
+};
+
+#endif /* _UAPI_LINUX_IBCHAN_SUBMIT_PAGE_H */
