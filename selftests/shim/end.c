@@ -167,7 +167,8 @@ bool sleeps_in_kernel(pid_t thread)
 		return false;
 	n = fscanf(file, "%ld", &call);
 	fclose(file);
-	return n == 1 && call == SYS_ioctl;
+	/* A blocking call sleeps where its work is posted, a wait in a command. */
+	return n == 1 && (call == SYS_ioctl || call == SYS_fdatasync);
 }
 
 static bool waiter_sleeps(void *arg)

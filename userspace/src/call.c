@@ -41,7 +41,7 @@ static int leave(const struct ticket *ticket,
  * the next post tells.
  */
 static int post_with_credit(const struct ibchan_wr *wr,
-			    struct ibchan_cmd_submit *cmd,
+			    struct ibchan_submit_page *page,
 			    struct ticket *ticket,
 			    const struct deadline *deadline,
 			    struct ibchan_reason *reason)
@@ -50,13 +50,13 @@ static int post_with_credit(const struct ibchan_wr *wr,
 	int err;
 
 	for (;;) {
-		submit_wait(cmd, cq, ring_tail(cq), 1);
-		err = post_kept(wr, cmd, ticket, reason);
+		submit_wait(&page->cmd, cq, ring_tail(cq), 1);
+		err = post_kept(wr, page, ticket, reason);
 		if (err != -EAGAIN || reason->code != IBCHAN_REASON_PEER_CREDITS)
 			return err;
 		if (credit_wait(wr->channel, deadline_left(deadline)) == -ETIMEDOUT)
 			return -ETIMEDOUT;
-		cmd->timeout_ns = deadline_left(deadline);
+		page->cmd.timeout_ns = deadline_left(deadline);
 		*reason = (struct ibchan_reason) { 0 };
 	}
 }
@@ -65,15 +65,17 @@ static int perform(const struct ibchan_wr *wr, __s64 timeout_ns,
 		   struct ibchan_completion *completion,
 		   struct ibchan_reason *reason)
 {
-	struct ibchan_cmd_submit cmd;
+	struct ibchan_context *context = wr->channel->object.context;
+	struct ibchan_submit_page own, *page = page_take(context, &own);
 	struct deadline deadline;
 	struct ticket ticket;
 	int err;
 
-	await_nothing(&cmd);
-	cmd.timeout_ns = timeout_ns;
+	await_nothing(&page->cmd);
+	page->cmd.timeout_ns = timeout_ns;
 	deadline_set(&deadline, timeout_ns);
-	err = post_with_credit(wr, &cmd, &ticket, &deadline, reason);
+	err = post_with_credit(wr, page, &ticket, &deadline, reason);
+	page_give(context, page);
 	if (!ticket.cq)
 		return err;
 	err = ticket_wait(&ticket, &deadline, err, completion);

@@ -25,6 +25,12 @@ int context_ioctl(const struct ibchan_context *context, unsigned int command,
 	return ioctl(context->fd, command, arg) < 0 ? -errno : 0;
 }
 
+/* Does what stands in the submit page. */
+int context_sync(const struct ibchan_context *context)
+{
+	return syscall(SYS_fdatasync, context->fd) < 0 ? -errno : 0;
+}
+
 /*
  * No call of the library ends a thread that was cancelled: open(), close() and
  * the like would, in the middle of something.
@@ -137,6 +143,23 @@ static int guard_map(struct ibchan_context *context)
 	return 0;
 }
 
+/* Without it all goes through ioctl(), which takes a little longer. */
+static void page_map(struct ibchan_context *context)
+{
+	void *page = mmap(NULL, sizeof(*context->page), PROT_READ | PROT_WRITE, MAP_SHARED,
+			  context->fd, IBCHAN_SUBMIT_PAGE);
+
+	context->page_taken = page == MAP_FAILED;
+	context->page = page == MAP_FAILED ? NULL : page;
+}
+
+/* A child never had it. */
+static void page_unmap(struct ibchan_context *context)
+{
+	if (context->page && !context_check(context))
+		munmap(context->page, sizeof(*context->page));
+}
+
 static int context_setup(struct ibchan_context *context)
 {
 	struct ibchan_context_info info;
@@ -152,6 +175,8 @@ static int context_setup(struct ibchan_context *context)
 		err = guard_map(context);
 	if (err)
 		fd_close(context->fd);
+	else
+		page_map(context);
 	return err;
 }
 
@@ -184,6 +209,7 @@ int ibchan_context_close(struct ibchan_context *context)
 		context->objects = object->next;
 		object->release(object);
 	}
+	page_unmap(context);
 	fd_close(context->fd);
 	if (!context_check(context))
 		pthread_mutex_destroy(&context->lock);

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include <ibchan.h>
+#include <linux/ibchan_submit_page.h>
 
 #include "lock.h"
 
@@ -62,12 +63,16 @@ struct object {
  * struct ibchan_context - one open file
  * @guard: a page that is all zero in a child, so that a fork is noticed
  * @fd: the file
+ * @page: shared with the kernel, immutable; NULL: there is none
+ * @page_taken: somebody works with it, or there is none; see page_take()
  * @lock: guards @objects
  * @objects: all that closing has to free
  */
 struct ibchan_context {
 	__u32 *guard;
 	int fd;
+	struct ibchan_submit_page *page;
+	bool page_taken;
 	pthread_mutex_t lock;
 	struct object *objects;
 };
@@ -250,6 +255,7 @@ static inline int context_check(const struct ibchan_context *context)
 /* context.c */
 int context_ioctl(const struct ibchan_context *context, unsigned int command,
 		  void *arg);
+int context_sync(const struct ibchan_context *context);
 void fd_close(int fd);
 void object_add(struct object *object, struct ibchan_context *context,
 		void (*release)(struct object *object));
