@@ -195,11 +195,15 @@ static __always_inline bool read_all(struct ibchan_submit_scratch *s,
 	struct ibchan_submit_handles *handles = s->handles;
 	struct ibchan_sge *sge = s->sges;
 	struct ibchan_wr *wr = s->wrs;
+	u64 differ = 0;
 
-	for (; num; num--)
-		if (unlikely(!read_entry(wr++, sge++, handles++, from++, is_shared)))
-			break;
-	return !num;
+	for (; num; num--, handles++) {
+		if (unlikely(!read_entry(wr++, sge++, handles, from++, is_shared)))
+			return false;
+		differ |= handles->both ^ s->handles->both;
+	}
+	s->is_uniform = !differ;
+	return true;
 }
 
 static noinline bool read_callers(struct ibchan_submit_scratch *s,
@@ -248,30 +252,34 @@ static __always_inline struct ibchan_channel *resolve_entry(struct ibchan_contex
 	return channel->channel;
 }
 
-/* Nearly always it names what the one before it names. */
-static noinline bool resolve_all(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-				 u32 num)
+static bool resolve_each(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num)
 {
-	const struct ibchan_submit_handles *handles = s->handles;
 	u32 i;
 
-	s->has_one_channel = true;
-	s->channels[0] = resolve_entry(ctx, s, 0);
-	if (unlikely(!s->channels[0]))
-		return false;
-	for (i = 1; i < num; i++) {
-		if (likely(handles[i].channel == handles[i - 1].channel &&
-			   handles[i].mr == handles[i - 1].mr)) {
-			s->sges[i].mr = s->sges[i - 1].mr;
-			s->channels[i] = s->channels[i - 1];
-			continue;
-		}
+	s->has_one_channel = false;
+	for (i = 0; i < num; i++) {
 		s->channels[i] = resolve_entry(ctx, s, i);
 		if (unlikely(!s->channels[i]))
 			return false;
-		s->has_one_channel &= s->channels[i] == s->channels[i - 1];
 	}
 	return true;
+}
+
+/* Nearly always all name the same. */
+static noinline bool resolve_all(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+				 u32 num)
+{
+	struct ibchan_mr *mr;
+	u32 i;
+
+	if (!s->is_uniform)
+		return resolve_each(ctx, s, num);
+	s->has_one_channel = true;
+	s->channels[0] = resolve_entry(ctx, s, 0);
+	mr = s->sges[0].mr;
+	for (i = 1; i < num; i++)
+		s->sges[i].mr = mr;
+	return s->channels[0];
 }
 
 /* The one, without a look for runs. 1: it is none of ours. */

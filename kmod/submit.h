@@ -24,10 +24,15 @@
 #define CHUNK_SGES	64	/* of entries with two or more; at least one entry's */
 #define CHUNK_INLINE	2048	/* bytes; at least what one entry of any channel may carry */
 
-/* Of a request. */
+/* Of a request; @both for comparing. */
 struct ibchan_submit_handles {
-	u32 channel;
-	u32 mr;
+	union {
+		struct {
+			u32 channel;
+			u32 mr;
+		};
+		u64 both;
+	};
 };
 
 /**
@@ -35,6 +40,7 @@ struct ibchan_submit_handles {
  * @reason: why its post was refused, when it goes the quick way; zero but meanwhile
  * @is_prepared: what all requests have in common that go the quick way is in @wrs
  * @has_one_channel: all of @channels are the same
+ * @is_uniform: those of the quick way all name the same
  * @handles: what its requests name
  * @entries: the user's requests
  * @user_sges: elements of those that have two or more
@@ -56,6 +62,7 @@ struct ibchan_submit_scratch {
 	struct ibchan_reason reason;
 	bool is_prepared;
 	bool has_one_channel;
+	bool is_uniform;
 	struct ibchan_submit_handles handles[CHUNK_WRS];
 	struct ibchan_submit_wr entries[CHUNK_WRS];
 	struct ibchan_submit_sge user_sges[CHUNK_SGES];
