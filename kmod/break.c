@@ -244,10 +244,22 @@ static bool has_no_rest(const struct ibchan_queue *queue)
 	       !ibchan_credit_in_flight(&queue->credit);
 }
 
+static bool is_unused(const struct ibchan_queue *queue)
+{
+	return !queue->marked && !queue->credit.posted &&
+	       !ibchan_credit_in_flight(&queue->credit);
+}
+
+/* Nothing was ever posted, not even by the channel itself, and nobody is in a done(). */
+bool ibchan_channel_is_unused(const struct ibchan_channel *ch)
+{
+	return !ch->flow && !ch->watch.sent && is_unused(&ch->send) && is_unused(&ch->recv);
+}
+
 /* What a queue still has in flight ends here, in software. */
 void ibchan_queue_retire_rest(struct ibchan_queue *queue)
 {
-	if (has_no_rest(queue))
+	if (has_no_rest(queue) || ibchan_channel_is_unused(queue->channel))
 		return;
 	ibchan_cq_own(queue->cq);
 	ibchan_cq_sweep(queue->cq, queue->cq->entries);

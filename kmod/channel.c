@@ -535,6 +535,30 @@ static void forget_broken(struct ibchan_channel *ch)
 	ibchan_cq_drop_broken(ch->recv.cq);
 }
 
+/*
+ * If there is nothing to flush it is enough to destroy the queue pair, as it is for peers that
+ * use our memory. Nobody posts any more.
+ */
+static bool has_to_drain(const struct ibchan_channel *ch)
+{
+	return ibchan_channel_has_posted(ch) && (ch->cm || !ibchan_channel_is_unused(ch));
+}
+
+/* Returns the driver's errno; in @idle, whether the device has forgotten what was posted. */
+static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
+{
+	bool drains = has_to_drain(ch);
+	int ret;
+
+	*idle = !drains || !ibchan_qp_drain(ch, deadline);
+	ibchan_watch_forget_marker(ch);
+	ret = ibchan_qp_destroy(ch);
+	/* It stays, and peers must not reach our memory by it. */
+	if (ret && !drains && ch->connected)
+		*idle = !ibchan_qp_drain(ch, deadline);
+	return ret;
+}
+
 /**
  * ibchan_channel_stop - take the verbs objects of a channel apart
  * @ch: the channel
@@ -553,9 +577,7 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 	if (!ch->qp)
 		return;
 	ibchan_cm_end(ch);
-	idle = !ibchan_channel_has_posted(ch) || !ibchan_qp_drain(ch, deadline);
-	ibchan_watch_forget_marker(ch);
-	ret = ibchan_qp_destroy(ch);
+	ret = end_qp(ch, deadline, &idle);
 	ch->qp = NULL;
 	if (ret)
 		leak(ch);

@@ -9,6 +9,7 @@ bool ibchan_channel_move_state(struct ibchan_channel *ch, u32 to);
 bool ibchan_channel_change_state(struct ibchan_channel *ch, u32 to);
 void ibchan_channel_await_posters(struct ibchan_channel *ch);
 bool ibchan_channel_has_posted(const struct ibchan_channel *ch);
+bool ibchan_channel_is_unused(const struct ibchan_channel *ch);
 void ibchan_queue_retire_rest(struct ibchan_queue *queue);
 void ibchan_channel_break_work(struct work_struct *work);
 void ibchan_channel_cause_work(struct work_struct *work);

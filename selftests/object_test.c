@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "test.h"
 #include "work.h"
@@ -348,6 +349,49 @@ TEST_F(file, closed_under_traffic_takes_everything_with_it)
 		wrs[i] = work(side, IBCHAN_OP_SEND, i, 32768, 32768);
 	ASSERT_EQ(0, post(side, wrs, ARRAY_SIZE(wrs)));
 	side_close(side);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* It has posted nothing, so there is nothing to flush; its memory is the peer's target. */
+static int close_target_under_writes(struct pair *pair)
+{
+	struct ibchan_submit_wr wrs[4];
+	unsigned int i;
+	int rc;
+
+	for (i = 0; i < ARRAY_SIZE(wrs); i++) {
+		wrs[i] = work(pair->a, IBCHAN_OP_WRITE, i, 0, 65536);
+		work_at(&wrs[i], pair->b, 0);
+		wrs[i].flags = IBCHAN_WR_UNCHECKED;
+	}
+	rc = post(pair->a, wrs, ARRAY_SIZE(wrs));
+	rc = rc ?: destroy(pair->b->fd, pair->b->channel);
+	return rc ?: destroy(pair->b->fd, pair->b->mr);
+}
+
+TEST_F(file, a_channel_that_never_posted_can_be_closed_while_the_peer_writes)
+{
+	struct side_options options = side_defaults();
+	unsigned int i, n, rounds = slow() ? 5 : 20;
+	unsigned char *copy = malloc(65536);
+	struct pair pair;
+
+	ASSERT_NE(NULL, copy);
+	options.params.ack_timeout = 10;
+	options.params.ack_retries = 1;
+	for (i = 0; i < rounds; i++) {
+		ASSERT_EQ(0, pair_open(&pair, PAIR_TWO_DEVICES, &options));
+		memset(pair.a->memory, 0x11 + i, 65536);
+		ASSERT_EQ(0, close_target_under_writes(&pair));
+		memcpy(copy, pair.b->memory, 65536);
+		for (n = 0; n < 4; n++)
+			EXPECT_LE(0, status_of(pair.a, n));
+		/* Nothing came behind the end. */
+		EXPECT_EQ(0, memcmp(copy, pair.b->memory, 65536));
+		pair_close(&pair);
+	}
+	free(copy);
+	side_close(&self->side);
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
