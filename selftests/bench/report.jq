@@ -13,33 +13,39 @@
 # Whose operations are the baseline of a side.
 def baseline_of: { kernel: "raw" };
 
-# The highest ratio allowed; null where it is only reported.
+# The highest ratio allowed; null where it is only reported. Elsewhere it differs between runs:
+# who polls in the kernel, and soft-RoCE's worker, share a CPU.
 def bar_of($way; $test):
-  { unpolled: 1.03, blocking: 1.03, scoped: 1.05 }[$way]
-  | if . != null and ($test | startswith("send_")) then 1.05 else . end;
+  if $kernel != "6.1" then null else
+    { unpolled: 1.03, blocking: 1.03, scoped: 1.05 }[$way]
+    | if . != null and ($test | startswith("send_")) then 1.05 else . end
+  end;
 
 # Connecting may cost what it does with librdmacm, and no more.
-def connect_bar: 1;
+def connect_bar: if $kernel == "6.1" then 1 else 1.05 end;
 
-# Where a goal has not been reached: what has been, and some room.
-def held:
-  { "user.send_64": 1.08, "user.write_64_blocking": 1.03, "user.write_64_depth_16": 1.01,
-    "user.write_64_chain_64": 1.06, "setup.mr_4k": 1.15 };
-
-# What operate compares with libibverbs.
-def ways_bar:
-  { "user.write_64": 1, "user.write_64_unchecked": 1, "user.atomic": 1, "user.read_4k": 1,
-    "user.write_64_chain_16": 1.04, "user.write_64k": 1, "user.write_1m": 1,
-    "setup.pair": 0.6, "setup.mr_1m": 1.02, "setup.mr_256m": 1.02, "setup.mr_256m_huge": 1.02,
-    "plain.receive_4k": 0.35, "plain.receive_1m": 0.6, "plain.receive_1m_huge": 0.6,
-    "plain.receive_1m_many": 0.75 } + held;
-
+# What operate may cost, compared with libibverbs.
 def goals:
-  { "user.send_64": 1, "user.write_64_blocking": 1, "user.write_64_depth_16": 0.97,
-    "user.write_64_chain_64": 1.04, "setup.mr_4k": 1.02 };
+  { "user.write_64": 1, "user.write_64_unchecked": 1, "user.atomic": 1, "user.read_4k": 1,
+    "user.send_64": 1, "user.write_64_blocking": 1, "user.write_64_depth_16": 0.97,
+    "user.write_64_chain_16": 1.04, "user.write_64_chain_64": 1.04, "user.write_64k": 1,
+    "user.write_1m": 1, "setup.pair": 0.6, "setup.mr_4k": 1.02, "setup.mr_1m": 1.02,
+    "setup.mr_256m": 1.02, "setup.mr_256m_huge": 1.02, "plain.receive_4k": 0.35,
+    "plain.receive_1m": 0.6, "plain.receive_1m_huge": 0.6, "plain.receive_1m_many": 0.75 };
+
+# Where that has not been reached, or differs between runs: what has been, and some room. On
+# 6.12 a run now and then takes a switch of threads more for each operation, on either side.
+def held:
+  { "6.1": { "user.send_64": 1.06, "user.write_64_chain_64": 1.05, "setup.mr_4k": 1.15 },
+    "6.12": { "user.write_64": 1.4, "user.write_64_unchecked": 1.4, "user.atomic": 1.4,
+      "user.read_4k": 1.2, "user.send_64": 1.4, "user.write_64_blocking": 1.5,
+      "user.write_64_depth_16": 1.4, "user.write_64_chain_16": 1.5,
+      "user.write_64_chain_64": 1.5, "user.write_64k": 1.2,
+      "user.write_1m": 1.2, "setup.pair": 0.72, "setup.mr_4k": 1.25,
+      "plain.receive_4k": 0.6, "plain.receive_1m_many": 1.3 } }[$kernel] // {};
 
 # However many there are.
-def scale_bar: 1.1;
+def scale_bar: if $kernel == "6.1" then 1.1 else 2 end;
 
 # Of one operation, in thousandths: what a post takes, and nothing for its end.
 def calls_bar:
@@ -53,6 +59,10 @@ def thousandths: . * 1000 | round | tostring
 
 # Soft-RoCE of later kernels has a workqueue, whose single runs differ by that much.
 def room: if $kernel == "6.1" then 1 else 1.05 end;
+
+def goal_of($name): if goals[$name] then goals[$name] * room else null end;
+
+def ways_bar($name): held[$name] // goal_of($name);
 
 def measured:
   .[0] as $kind | .[1] as $name | ($name | split(".")) as $part
@@ -84,13 +94,13 @@ def connect_of:
     raw: .value[2], raw_median: .value[3], bar: connect_bar, ratio: (.value[0] / .value[2]) }
   | . + { above: (.ratio > .bar) };
 
-def judged: . + { goal: goals[.name] } | . + { above: (.bar != null and .ratio > .bar * room) };
+def judged: . + { above: (.bar != null and .ratio > .bar) };
 
 def ways_of:
   .value as $v
   | { kind: "ratio", name, size: $v[0], depth: $v[1], chain: $v[2], own: $v[3], median: $v[4],
       raw: $v[5], raw_median: $v[6], own_calls: $v[7], raw_calls: $v[8],
-      bar: ways_bar[.name], ratio: ($v[3] / $v[5]) }
+      bar: ways_bar(.name), goal: goal_of(.name), ratio: ($v[3] / $v[5]) }
   | . + { calls_bar: calls_bar }
   | judged
   | . + { calls_above: (.calls_bar != null and .own_calls > .calls_bar) };
@@ -105,7 +115,7 @@ def plain_of:
   .value as $v
   | { kind: "ratio", name, size: $v[0], own: ($v[1] - $v[3]), median: ($v[2] - $v[4]),
       plain: $v[1], registered: $v[3], raw: $v[5], raw_median: $v[6],
-      bar: ways_bar[.name], ratio: (($v[1] - $v[3]) / $v[5]) }
+      bar: ways_bar(.name), goal: goal_of(.name), ratio: (($v[1] - $v[3]) / $v[5]) }
   | judged;
 
 def scale_of:
@@ -137,7 +147,7 @@ def complaints:
 
 def open_goals:
   select(.goal != null and .ratio > .goal)
-  | "open: \(.name) is \(.ratio | thousandths), its goal is \(.goal)";
+  | "open: \(.name) is \(.ratio | thousandths), its goal is \(.goal | thousandths)";
 
 def count(condition): map(select(condition)) | length;
 

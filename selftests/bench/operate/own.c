@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Operations by libibchan. */
 #include <errno.h>
-#include <sched.h>
 
 #include "own.h"
 
@@ -160,7 +159,7 @@ int own_reap(struct ibchan_cq *cq, unsigned int left)
 				return completions[i].error;
 		left -= n;
 		if (!n)
-			sched_yield();
+			let_others_run();
 	}
 	return 0;
 }

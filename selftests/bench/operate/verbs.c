@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Operations by libibverbs. */
 #include <errno.h>
-#include <sched.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -250,7 +249,7 @@ static int reap(unsigned int left)
 				return -EIO;
 		left -= n;
 		if (!n)
-			sched_yield();
+			let_others_run();
 	}
 	return 0;
 }
