@@ -3,7 +3,8 @@
  * Submit, the quick way: a few requests of the kind that nearly all are of, each with
  * one element of a region. They are read field by field to where the post wants them,
  * without a copy of the caller's structs: from his memory, or from the page that he and
- * we share, which he may write to at any time. So each field is read once.
+ * we share, which he may write to at any time. So each member of a request is read once;
+ * of a command what is about a wait is read again by who waits, and judged then.
  *
  * Whatever else a submit asks for goes the way of all commands, and so does what cannot
  * be read or found: the refusal is worded there. Only the post and the wait refuse here.
@@ -256,11 +257,12 @@ static bool resolve_each(struct ibchan_context *ctx, struct ibchan_submit_scratc
 {
 	u32 i;
 
-	s->has_one_channel = false;
+	s->has_one_channel = true;
 	for (i = 0; i < num; i++) {
 		s->channels[i] = resolve_entry(ctx, s, i);
 		if (unlikely(!s->channels[i]))
 			return false;
+		s->has_one_channel &= s->channels[i] == s->channels[0];
 	}
 	return true;
 }
@@ -394,7 +396,7 @@ fault:
 	return false;
 }
 
-/* What was posted stays posted. */
+/* Without a reason. What was posted stays posted. */
 static noinline int refuse_wait(const struct place at, u32 accepted, int error)
 {
 	struct ibchan_reason reason = {};
@@ -540,6 +542,8 @@ int ibchan_submit_quick(struct ibchan_context *ctx, struct ibchan_cmd_submit __u
  * @page: the memory
  *
  * Context: process, may sleep; the context is not locked.
+ * Nothing is written for another process than the one whose page it is.
+ *
  * Return: as <linux/ibchan_submit_page.h> says; 1 instead of -ENOTTY.
  */
 int ibchan_submit_shared(struct ibchan_context *ctx, struct ibchan_submit_page *page)
@@ -551,5 +555,7 @@ int ibchan_submit_shared(struct ibchan_context *ctx, struct ibchan_submit_page *
 	};
 	int ret = ibchan_caller_check(ctx);
 
-	return unlikely(ret) ? ret : run(ctx, at);
+	if (likely(!ret))
+		return run(ctx, at);
+	return ret == -EPERM ? ret : refuse_wait(at, 0, ret);
 }

@@ -3,7 +3,8 @@
  * The submit page: a submit that stands in memory which the file shares with its opener.
  * fdatasync() hands over what was written there, as it does for memory of other devices
  * whose drivers write it out on demand. Unlike ioctl() it asks no security module; they are
- * asked once, when the page is mapped, and each call looks whether it is the opener's.
+ * asked when the file is opened and the page is mapped, and each call looks whether it is the
+ * opener's.
  */
 #include <linux/errno.h>
 #include <linux/gfp.h>

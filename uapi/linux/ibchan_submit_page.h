@@ -23,16 +23,22 @@
  * with the same errno and write the same answer to @cmd. It is for what is posted most:
  * requests with one element of registered memory, and no flag but IBCHAN_WR_UNCHECKED.
  *
- * ENOTTY: the page holds what only the ioctl does, or refuses with a reason. Nothing has
- * happened, and the page is as it was, but for @cmd.reason and @cmd.out_ready; with
- * @cmd.entries pointing to @wrs, @cmd can be given to the ioctl.
- * EINVAL: the page was never mapped.
- * EPERM, EPROTO: as of all commands, to another process and to one that damaged a ring.
- * msync() of the page with MS_SYNC does the same as fdatasync().
+ * ENOTTY: the page holds what only the ioctl does, or something that is in a wrong form or
+ * names what is not there, which the ioctl says in detail. Nothing has happened, and the page
+ * is as it was, but for @cmd.reason and @cmd.out_ready; with @cmd.entries pointing to @wrs,
+ * @cmd can be given to the ioctl.
+ * EINVAL: also, the page was never mapped.
+ * EPERM: another process than the opener, and nothing is written to the page.
+ * msync() of the page with MS_SYNC does the same as fdatasync(). Each call posts what stands
+ * there, so who has been told EINTR does not repeat it; with a @cmd.size of 0 nothing is
+ * posted.
+ *
+ * A security policy about the ioctls of the file says nothing about the page: that is up to
+ * one about opening and mapping.
  *
  * A file has one such page, however often it is mapped. It serves one thread at a time:
- * the command is read once, at the start of the call, and of what somebody else writes
- * meanwhile any part may be taken for it. Others use the ioctl.
+ * of what somebody else writes meanwhile any part may be taken for the command. Others use
+ * the ioctl.
  */
 struct ibchan_submit_page {
 	struct ibchan_cmd_submit cmd;

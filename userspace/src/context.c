@@ -143,12 +143,19 @@ static int guard_map(struct ibchan_context *context)
 	return 0;
 }
 
-/* Without it all goes through ioctl(), which takes a little longer. */
+/*
+ * Without it all goes through ioctl(), which takes a little longer. While it is all zero the
+ * kernel's answer is ENOTTY; another one is that of somebody who filters system calls.
+ */
 static void page_map(struct ibchan_context *context)
 {
 	void *page = mmap(NULL, sizeof(*context->page), PROT_READ | PROT_WRITE, MAP_SHARED,
 			  context->fd, IBCHAN_SUBMIT_PAGE);
 
+	if (page != MAP_FAILED && context_sync(context) != -ENOTTY) {
+		munmap(page, sizeof(*context->page));
+		page = MAP_FAILED;
+	}
 	context->page_taken = page == MAP_FAILED;
 	context->page = page == MAP_FAILED ? NULL : page;
 }

@@ -71,7 +71,8 @@ static inline void await_nothing(struct ibchan_cmd_submit *cmd)
 /*
  * Room for a command and a few requests: the page that is shared with the kernel, or the
  * caller's @own while another thread has that one. Who jumps out of a blocking call keeps
- * it: then all others go the longer way.
+ * it: then all others go the longer way. What is given back posts nothing, whoever syncs the
+ * file.
  */
 static inline struct ibchan_submit_page *page_take(struct ibchan_context *context,
 						   struct ibchan_submit_page *own)
@@ -81,10 +82,12 @@ static inline struct ibchan_submit_page *page_take(struct ibchan_context *contex
 }
 
 static inline void page_give(struct ibchan_context *context,
-			     const struct ibchan_submit_page *page)
+			     struct ibchan_submit_page *page)
 {
-	if (likely(page == context->page))
-		__atomic_store_n(&context->page_taken, false, __ATOMIC_RELEASE);
+	if (unlikely(page != context->page))
+		return;
+	page->cmd.size = 0;
+	__atomic_store_n(&context->page_taken, false, __ATOMIC_RELEASE);
 }
 
 #pragma GCC visibility push(hidden)
