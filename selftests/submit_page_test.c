@@ -421,7 +421,7 @@ static void *scribble(void *arg)
 				 sizeof(*words);
 		unsigned int word = roll(&dice) % n;
 
-		/* Waits end, but for those that nobody asked for. */
+		/* The time-out stays, so that each wait ends soon. */
 		if (word * sizeof(*words) / 8 != offsetof(struct ibchan_cmd_submit, timeout_ns) / 8)
 			__atomic_store_n(&words[word], roll(&dice), __ATOMIC_RELAXED);
 		memcpy(scribbler->page->wrs, scribbler->wrs, sizeof(scribbler->wrs));

@@ -148,7 +148,8 @@ enum slot_state {
  * @generation: of its slot; another one there means another work
  *
  * Nothing points from a slot to its owner: who jumps out of a blocking call, or
- * out of the block where a pending work lives, leaves a slot behind and no more.
+ * out of the block where a pending work lives, leaves a slot behind, and the submit
+ * page taken if it was his, and no more.
  */
 struct ticket {
 	struct ibchan_cq *cq;
