@@ -84,6 +84,18 @@ void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *pare
 	parent->children++;
 }
 
+/*
+ * The slot of the last one that went stays reserved until another one goes: where objects
+ * come and go one by one, the table needs no new nodes each time.
+ */
+static void give_slot(struct ibchan_context *ctx, u32 id)
+{
+	xa_store(&ctx->objects, id, NULL, 0);
+	if (ctx->last_id)
+		xa_erase(&ctx->objects, ctx->last_id);
+	ctx->last_id = id;
+}
+
 /* Nobody finds it any more; what it stands for is the caller's to end. */
 static void object_hide(struct ibchan_context *ctx, struct ibchan_object *object)
 {
@@ -91,7 +103,7 @@ static void object_hide(struct ibchan_context *ctx, struct ibchan_object *object
 
 	if (rcu_access_pointer(*place) == object)
 		RCU_INIT_POINTER(*place, NULL);
-	xa_erase(&ctx->objects, object->id);
+	give_slot(ctx, object->id);
 	ctx->num_objects--;
 	if (object->parent)
 		object->parent->children--;

@@ -137,6 +137,7 @@ struct ibchan_object {
  * @objects: by handle; a reserved handle reads as none
  * @young: the last one published of those whose handles share a place; written under @lock
  * @next_id: so that a stale handle misses
+ * @last_id: went last, or 0: its slot is still reserved; under @lock
  * @num_objects: under @lock
  * @pinned_bytes: under @lock
  * @had_plain: works on plain memory were posted: their regions outlive them a little
@@ -155,6 +156,7 @@ struct ibchan_context {
 	struct xarray objects;
 	struct ibchan_object __rcu *young[IBCHAN_YOUNG_OBJECTS];
 	u32 next_id;
+	u32 last_id;
 	u32 num_objects;
 	u64 pinned_bytes;
 	int had_plain;
