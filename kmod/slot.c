@@ -118,15 +118,6 @@ static __always_inline bool take_range(struct run *run, struct ibchan_sge *sge, 
 	return false;
 }
 
-/* @wr has one element. */
-static __always_inline void fill_work(struct ibchan_work *work, const struct ibchan_wr *wr,
-				      u32 number)
-{
-	work->wr_id = wr->wr_id;
-	work->number = number;
-	work->form = wr->form | IBCHAN_FORM_PLAIN;
-}
-
 static __always_inline void fill_sge(struct ibchan_sge *sge, const struct ibchan_sge *from,
 				     struct ib_sge *out, struct ibchan_work *work)
 {
@@ -156,15 +147,23 @@ static __always_inline bool get_range(struct ibchan_sge *sge, bool exclusive, bo
 	return false;
 }
 
-/* Where the next one goes: a range is seen by others once it is taken, so that is filled in. */
+/*
+ * Where the next one goes: a range is seen by others once it is taken, so that is filled in.
+ * @wr has one element. It is read before anything is written, so that the compiler does not
+ * read again what has just been checked.
+ */
 static __always_inline struct ibchan_work *place_work(struct ibchan_queue *queue, u32 number,
 						      const struct ibchan_wr *wr,
 						      struct ib_sge *out)
 {
 	struct ibchan_work *work = &queue->slots[number & queue->credit.mask];
+	u32 form = wr->form | IBCHAN_FORM_PLAIN;
+	u64 wr_id = wr->wr_id;
 
-	fill_work(work, wr, number);
 	fill_sge(work->sges, wr->sges, out, work);
+	work->wr_id = wr_id;
+	work->number = number;
+	work->form = form;
 	return work;
 }
 
@@ -249,6 +248,7 @@ static __always_inline bool build_send(struct ibchan_channel *ch, struct run *ru
 				       const struct ibchan_wr *wr, union ibchan_send_wr *out,
 				       struct ib_sge *sge)
 {
+	bool scatters = wr->opcode == IBCHAN_OP_READ;
 	struct ibchan_work *work;
 
 	if (unlikely(!ibchan_send_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE))) {
@@ -259,7 +259,7 @@ static __always_inline bool build_send(struct ibchan_channel *ch, struct run *ru
 		return true;
 	}
 	work = place_work(run->queue, run->number, wr, sge);
-	if (unlikely(!take(run, work, wr->opcode == IBCHAN_OP_READ)))
+	if (unlikely(!take(run, work, scatters)))
 		return false;
 	ibchan_build_send(out, wr, &work->cqe);
 	return true;
