@@ -645,7 +645,10 @@ bool ibchan_mr_release_verbs(struct ibchan_mr *mr);
 bool ibchan_mr_end_region(struct ib_mr *ib);
 void ibchan_mr_forget_verbs(struct ibchan_mr *mr);
 
-/* cq.c */
+/* cq_reap.c */
+void ibchan_cq_init_reaping(struct ibchan_cq *cq);
+void ibchan_cq_end_reaping(struct ibchan_cq *cq);
+void ibchan_cq_event(struct ib_cq *ib, void *context);
 void ibchan_cq_own(struct ibchan_cq *cq);
 void ibchan_cq_disown(struct ibchan_cq *cq);
 bool ibchan_cq_sweep(struct ibchan_cq *cq, u32 max);
@@ -654,6 +657,8 @@ void ibchan_cq_reap_later(struct ibchan_cq *cq);
 void ibchan_cq_leave(struct ibchan_cq *cq);
 void ibchan_cq_add_broken(struct ibchan_cq *cq);
 void ibchan_cq_drop_broken(struct ibchan_cq *cq);
+
+/* cq.c */
 int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, int queues,
 		      struct ibchan_reason *reason);
 void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries);

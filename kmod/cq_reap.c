@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reaping completion queues.
+ *
+ * ibchan_cq_reap() and what is behind it is the only poller of an ib_cq. One caller at a
+ * time has the right to reap (CQ_OWNED); another that comes meanwhile leaves
+ * CQ_AGAIN behind and goes, and the owner looks once more. So completions of a
+ * qp are retired in order, and nobody waits. Callbacks of the consumer run under
+ * that right, with bottom halves off and no lock held.
+ *
+ * Events: an ib_cq is armed only while works are in flight and nobody is about
+ * to reap. The completion handler may run under locks of the driver with
+ * interrupts off; it wakes an in-kernel waiter or has a tasklet reap, no more. What
+ * takes the tasklet too long is left to a worker, which lets others run.
+ */
+#include "compat.h"
+#include "fault.h"
+#include "internal.h"
+#include "work.h"
+
+static bool cq_try_own(struct ibchan_cq *cq)
+{
+	local_bh_disable();
+	if (!test_and_set_bit_lock(CQ_OWNED, &cq->flags))
+		return true;
+	local_bh_enable();
+	return false;
+}
+
+/* Spins: whoever owns a cq is on another cpu, cannot sleep and is soon done. */
+void ibchan_cq_own(struct ibchan_cq *cq)
+{
+	while (!cq_try_own(cq))
+		cpu_relax();
+}
+
+/* Gives up the right to reap; who left CQ_AGAIN since then must be heard. */
+void ibchan_cq_disown(struct ibchan_cq *cq)
+{
+	clear_bit_unlock(CQ_OWNED, &cq->flags);
+	local_bh_enable();
+}
+
+/* The caller owns the cq and has retired works. */
+static __always_inline void cq_notify(struct ibchan_cq *cq)
+{
+	int retired = cq->retired;
+
+	if (!retired)
+		return;
+	cq->retired = 0;
+	atomic_sub(retired, &cq->in_flight);
+	if (cq->sink->notify)
+		cq->sink->notify(cq->priv);
+	if (wq_has_sleeper(&cq->wait))
+		wake_up_all(&cq->wait);
+}
+
+void ibchan_cq_notify(struct ibchan_cq *cq)
+{
+	cq_notify(cq);
+}
+
+/* The caller owns the cq, which is not dead. Returns how many there were, up to a batch. */
+static __always_inline int cq_poll_alive(struct ibchan_cq *cq)
+{
+	int num = ibchan_fault(IBCHAN_FAULT_CQ_POLL) ?:
+		  ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
+
+	if (num > 0)
+		ibchan_retire(cq, num);
+	cq_notify(cq);
+	return max(num, 0);
+}
+
+static noinline int cq_poll_batch(struct ibchan_cq *cq)
+{
+	return test_bit(CQ_DEAD, &cq->flags) ? 0 : cq_poll_alive(cq);
+}
+
+/*
+ * The caller owns the cq and wants what is in it now, up to about @max: other channels may
+ * go on, but no more than its size was there when this began. False: nothing is left.
+ */
+bool ibchan_cq_sweep(struct ibchan_cq *cq, u32 max)
+{
+	u32 total = 0;
+	int num;
+
+	do {
+		num = cq_poll_batch(cq);
+		total += num;
+	} while (num && total < max);
+	return num;
+}
+
+/* Waiters want to know of any completion, some consumers of solicited ones only. */
+static enum ib_cq_notify_flags cq_event_kind(struct ibchan_cq *cq)
+{
+	clear_bit(CQ_ARM_SOLICITED, &cq->flags);
+	return test_and_clear_bit(CQ_ARM, &cq->flags) ? IB_CQ_NEXT_COMP : IB_CQ_SOLICITED;
+}
+
+/*
+ * The caller owns the cq. A completion that came before the request makes no
+ * event: CQ_AGAIN then has the owner look once more.
+ */
+static void cq_request_event(struct ibchan_cq *cq)
+{
+	enum ib_cq_notify_flags kind;
+	int ret;
+
+	if (!test_bit(CQ_ARM, &cq->flags) && !test_bit(CQ_ARM_SOLICITED, &cq->flags))
+		return;
+	kind = cq_event_kind(cq);
+	if (test_bit(CQ_DEAD, &cq->flags) || !atomic_read(&cq->in_flight))
+		return;
+	/* An event that is due for anything serves; one for solicited ones may not. */
+	if (test_and_set_bit(CQ_ARMED, &cq->flags) && kind != IB_CQ_NEXT_COMP)
+		return;
+	if (kind == IB_CQ_NEXT_COMP && test_and_set_bit(CQ_ARMED_ANY, &cq->flags))
+		return;
+	set_bit(CQ_EVENTFUL, &cq->flags);
+	ret = ibchan_fault(IBCHAN_FAULT_CQ_NOTIFY) ?:
+	      ib_req_notify_cq(cq->ib, kind | IB_CQ_REPORT_MISSED_EVENTS);
+	if (ret > 0)
+		set_bit(CQ_AGAIN, &cq->flags);
+	if (ret >= 0)
+		return;
+	/* No event will come: the worker goes on until nothing is in flight. */
+	clear_bit(CQ_ARMED_ANY, &cq->flags);
+	clear_bit(CQ_ARMED, &cq->flags);
+	set_bit(CQ_WANTED, &cq->flags);
+	queue_work(ibchan_wq, &cq->reap_work);
+}
+
+/* What nearly nobody needs: the cq holds more than a batch, or is to be armed. */
+static noinline int cq_reap_more(struct ibchan_cq *cq, int num, int budget)
+{
+	int total = num;
+
+	while (num == IBCHAN_REAP_BATCH && total < budget) {
+		num = cq_poll_batch(cq);
+		total += num;
+	}
+	if (num == IBCHAN_REAP_BATCH)
+		queue_work(ibchan_wq, &cq->reap_work);
+	else
+		cq_request_event(cq);
+	return total;
+}
+
+/* The caller owns the cq. Whoever has left word is heard with the poll behind this. */
+static noinline int cq_reap_marked(struct ibchan_cq *cq)
+{
+	clear_bit(CQ_AGAIN, &cq->flags);
+	/* What made somebody set it before this is seen by the poll. */
+	smp_mb__after_atomic();
+	return cq_poll_batch(cq);
+}
+
+static __always_inline int cq_poll_owned(struct ibchan_cq *cq)
+{
+	/* Who leaves word after this look is seen by the one when the cq is given up. */
+	if (unlikely(READ_ONCE(cq->flags) & (BIT(CQ_AGAIN) | BIT(CQ_DEAD))))
+		return cq_reap_marked(cq);
+	return cq_poll_alive(cq);
+}
+
+static __always_inline bool cq_has_wish(const struct ibchan_cq *cq)
+{
+	return READ_ONCE(cq->flags) & (BIT(CQ_ARM) | BIT(CQ_ARM_SOLICITED));
+}
+
+static __always_inline int cq_reap_owned(struct ibchan_cq *cq, int budget)
+{
+	int num = cq_poll_owned(cq);
+
+	if (likely(num < IBCHAN_REAP_BATCH && !cq_has_wish(cq)))
+		return num;
+	return cq_reap_more(cq, num, budget);
+}
+
+/* Takes the right to reap, or leaves word with who has it. */
+static __always_inline bool cq_claim(struct ibchan_cq *cq)
+{
+	if (likely(cq_try_own(cq)))
+		return true;
+	set_bit(CQ_AGAIN, &cq->flags);
+	/* Pairs with the owner's barrier in cq_give_up(). */
+	smp_mb__after_atomic();
+	return cq_try_own(cq);
+}
+
+/* Who has left word meanwhile is to be heard behind this. */
+static __always_inline void cq_give_up(struct ibchan_cq *cq)
+{
+	ibchan_fault_linger(IBCHAN_WINDOW_REAPED);
+	ibchan_cq_disown(cq);
+	/* Pairs with the one of who leaves word: one of the two sees the other. */
+	smp_mb();
+}
+
+/* The caller gives up the cq here. */
+static __always_inline int cq_reap_once(struct ibchan_cq *cq, int budget)
+{
+	int num = cq_reap_owned(cq, budget);
+
+	cq_give_up(cq);
+	return num;
+}
+
+/* Others may leave word for ever, and there may be nothing for them each time. */
+static noinline int cq_reap_again(struct ibchan_cq *cq, int total, int budget)
+{
+	int looks = 0;
+
+	while (test_bit(CQ_AGAIN, &cq->flags)) {
+		if (total >= budget || ++looks > IBCHAN_REAP_BUDGET) {
+			queue_work(ibchan_wq, &cq->reap_work);
+			break;
+		}
+		if (!cq_claim(cq))
+			break;
+		total += cq_reap_once(cq, budget);
+	}
+	return total;
+}
+
+/**
+ * ibchan_cq_reap - retire what has completed
+ * @cq: the queue
+ * @budget: stop after about this many; a worker then does the rest
+ *
+ * Calls the sink. When somebody else is reaping already, that one goes on until
+ * nothing is left, and this call returns at once.
+ *
+ * Context: process or softirq, not with interrupts off.
+ * Return: how many completions this call took.
+ */
+int ibchan_cq_reap(struct ibchan_cq *cq, int budget)
+{
+	int total;
+
+	if (unlikely(!cq_claim(cq)))
+		return 0;
+	total = cq_reap_once(cq, budget);
+	if (likely(!test_bit(CQ_AGAIN, &cq->flags)))
+		return total;
+	return cq_reap_again(cq, total, budget);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_cq_reap, IBCHAN_NS);
+
+/*
+ * Who sleeps wants any completion; his own wish was dropped if nothing was in flight
+ * when he fell asleep. The barrier of that look is also that of @unsolicited.
+ */
+static bool solicited_will_do(struct ibchan_cq *cq)
+{
+	return (cq->mode & IBCHAN_CQ_SOLICITED) && !wq_has_sleeper(&cq->wait) &&
+	       !atomic_read(&cq->unsolicited);
+}
+
+static void cq_wish(struct ibchan_cq *cq)
+{
+	set_bit(CQ_WANTED, &cq->flags);
+	set_bit(solicited_will_do(cq) ? CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
+}
+
+/**
+ * ibchan_cq_arm - have the cq reaped by itself while works are in flight
+ * @cq: the queue
+ *
+ * For a consumer that is going to do something else: the next completion makes
+ * an event, on which a softirq reaps. Nothing is armed when nothing is in flight.
+ *
+ * Context: process or softirq, not with interrupts off.
+ */
+void ibchan_cq_arm(struct ibchan_cq *cq)
+{
+	int num;
+
+	if (!atomic_read(&cq->in_flight))
+		return;
+	if (unlikely(!cq_try_own(cq))) {
+		cq_wish(cq);
+		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
+		return;
+	}
+	num = cq_poll_owned(cq);
+	if (num == IBCHAN_REAP_BATCH || atomic_read(&cq->in_flight) || cq_has_wish(cq)) {
+		cq_wish(cq);
+		num = cq_reap_more(cq, num, IBCHAN_REAP_BUDGET);
+	}
+	cq_give_up(cq);
+	if (unlikely(test_bit(CQ_AGAIN, &cq->flags)))
+		cq_reap_again(cq, num, IBCHAN_REAP_BUDGET);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_cq_arm, IBCHAN_NS);
+
+/*
+ * Who has waited on the cq, or owned it, goes. An event may have come to him that
+ * somebody else wanted; a cq that its owner polls is not armed behind his back.
+ */
+void ibchan_cq_leave(struct ibchan_cq *cq)
+{
+	/* Who found it owned, and has left word, is seen to have works in flight. */
+	smp_mb();
+	if (!(cq->mode & IBCHAN_CQ_POLLED) || test_bit(CQ_WANTED, &cq->flags))
+		ibchan_cq_arm(cq);
+	else
+		ibchan_cq_reap(cq, cq->entries);
+}
+
+/* The same from a worker. */
+void ibchan_cq_reap_later(struct ibchan_cq *cq)
+{
+	queue_work(ibchan_wq, &cq->reap_work);
+}
+
+/* That there was more than a batch is no wish to be called back. Softirq or process. */
+static void cq_reap_now(struct ibchan_cq *cq)
+{
+	if ((cq->mode & IBCHAN_CQ_POLLED) && !test_and_clear_bit(CQ_WANTED, &cq->flags))
+		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
+	else
+		ibchan_cq_arm(cq);
+}
+
+static void cq_reap_work(struct work_struct *work)
+{
+	cq_reap_now(container_of(work, struct ibchan_cq, reap_work));
+}
+
+static void cq_reap_tasklet(struct tasklet_struct *tasklet)
+{
+	cq_reap_now(container_of(tasklet, struct ibchan_cq, reap_tasklet));
+}
+
+static void cq_kick_work(struct irq_work *work)
+{
+	tasklet_schedule(&container_of(work, struct ibchan_cq, kick_work)->reap_tasklet);
+}
+
+/*
+ * Behind a softirq or an interrupt the tasklet comes by itself. A thread, which may have
+ * interrupts off, would leave it to ksoftirqd: an interrupt of our own, as soon as they
+ * are on, saves that way.
+ */
+static void cq_kick(struct ibchan_cq *cq)
+{
+	if (in_interrupt())
+		tasklet_schedule(&cq->reap_tasklet);
+	else
+		irq_work_queue(&cq->kick_work);
+}
+
+/* Drains arm a cq as well, which its owner may want to poll by himself. */
+static bool cq_is_wanted(struct ibchan_cq *cq)
+{
+	return test_bit(CQ_WANTED, &cq->flags) || !(cq->mode & IBCHAN_CQ_POLLED);
+}
+
+/*
+ * A channel has broken. What it flushes is an error, but not all devices take the
+ * completion for one that wakes a cq for solicited ones only. Any context but NMI.
+ */
+void ibchan_cq_add_broken(struct ibchan_cq *cq)
+{
+	atomic_inc(&cq->unsolicited);
+	/* Pairs with solicited_will_do(): who arms it now sees that, or is seen to want it. */
+	smp_mb__after_atomic();
+	if ((cq->mode & IBCHAN_CQ_SOLICITED) && !test_bit(CQ_DEAD, &cq->flags) &&
+	    cq_is_wanted(cq))
+		queue_work(ibchan_wq, &cq->reap_work);
+}
+
+/* It is closed. */
+void ibchan_cq_drop_broken(struct ibchan_cq *cq)
+{
+	atomic_dec(&cq->unsolicited);
+}
+
+/* May run with interrupts off, under locks of the driver: no verbs here. */
+void ibchan_cq_event(struct ib_cq *ib, void *context)
+{
+	struct ibchan_cq *cq = context;
+
+	clear_bit(CQ_ARMED_ANY, &cq->flags);
+	clear_bit(CQ_ARMED, &cq->flags);
+	if (wq_has_sleeper(&cq->wait))
+		wake_up_all(&cq->wait);
+	else if (!test_bit(CQ_DEAD, &cq->flags) && cq_is_wanted(cq))
+		cq_kick(cq);
+}
+
+void ibchan_cq_init_reaping(struct ibchan_cq *cq)
+{
+	init_waitqueue_head(&cq->wait);
+	INIT_WORK(&cq->reap_work, cq_reap_work);
+	cq->kick_work = IRQ_WORK_INIT_HARD(cq_kick_work);
+	tasklet_setup(&cq->reap_tasklet, cq_reap_tasklet);
+}
+
+/* Waits for what events have begun, in the order in which one begins the other. */
+void ibchan_cq_end_reaping(struct ibchan_cq *cq)
+{
+	irq_work_sync(&cq->kick_work);
+	tasklet_kill(&cq->reap_tasklet);
+	cancel_work_sync(&cq->reap_work);
+}
