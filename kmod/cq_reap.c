@@ -123,8 +123,10 @@ static void cq_request_event(struct ibchan_cq *cq)
 	set_bit(CQ_EVENTFUL, &cq->flags);
 	ret = ibchan_fault(IBCHAN_FAULT_CQ_NOTIFY) ?:
 	      ib_req_notify_cq(cq->ib, kind | IB_CQ_REPORT_MISSED_EVENTS);
-	if (ret > 0)
+	if (ret > 0) {
+		cq->is_late = false;
 		set_bit(CQ_AGAIN, &cq->flags);
+	}
 	if (ret >= 0)
 		return;
 	/* No event will come: the worker goes on until nothing is in flight. */
@@ -267,36 +269,82 @@ static void cq_wish(struct ibchan_cq *cq)
 	set_bit(solicited_will_do(cq) ? CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
 }
 
+/*
+ * Whether the next completion makes an event already, of whatever kind it is. Then somebody
+ * reaps behind that event.
+ */
+static __always_inline bool cq_is_heard(struct ibchan_cq *cq)
+{
+	if (likely(!test_bit(CQ_ARMED_ANY, &cq->flags)))
+		return false;
+	set_bit(CQ_WANTED, &cq->flags);
+	/* Pairs with ibchan_cq_event(): it has not come yet, or sees that it is wanted. */
+	smp_mb__after_atomic();
+	return test_bit(CQ_ARMED_ANY, &cq->flags);
+}
+
+/* The caller owns the cq and has looked, or need not. */
+static __always_inline int cq_arm_owned(struct ibchan_cq *cq, int num)
+{
+	if (num != IBCHAN_REAP_BATCH && !atomic_read(&cq->in_flight) && !cq_has_wish(cq))
+		return num;
+	cq_wish(cq);
+	return cq_reap_more(cq, num, IBCHAN_REAP_BUDGET);
+}
+
+/*
+ * The caller owns the cq. Where nothing was there so soon the last time, asking for the event
+ * is to tell, unless that is not for all: then nothing may be asked.
+ */
+static __always_inline int cq_look(struct ibchan_cq *cq)
+{
+	int num;
+
+	if (cq->is_late && !(cq->mode & IBCHAN_CQ_SOLICITED))
+		return 0;
+	num = cq_poll_owned(cq);
+	cq->is_late = !num;
+	return num;
+}
+
+static __always_inline void cq_arm(struct ibchan_cq *cq, int (*look)(struct ibchan_cq *cq))
+{
+	int num;
+
+	if (unlikely(!cq_try_own(cq))) {
+		cq_wish(cq);
+		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
+		return;
+	}
+	num = cq_arm_owned(cq, look(cq));
+	cq_give_up(cq);
+	if (unlikely(test_bit(CQ_AGAIN, &cq->flags)))
+		cq_reap_again(cq, num, IBCHAN_REAP_BUDGET);
+}
+
 /**
  * ibchan_cq_arm - have the cq reaped by itself while works are in flight
  * @cq: the queue
  *
  * For a consumer that is going to do something else: the next completion makes
  * an event, on which a softirq reaps. Nothing is armed when nothing is in flight.
+ * What is there already is reaped now, or makes the event.
  *
  * Context: process or softirq, not with interrupts off.
  */
 void ibchan_cq_arm(struct ibchan_cq *cq)
 {
-	int num;
-
-	if (!atomic_read(&cq->in_flight))
-		return;
-	if (unlikely(!cq_try_own(cq))) {
-		cq_wish(cq);
-		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
-		return;
-	}
-	num = cq_poll_owned(cq);
-	if (num == IBCHAN_REAP_BATCH || atomic_read(&cq->in_flight) || cq_has_wish(cq)) {
-		cq_wish(cq);
-		num = cq_reap_more(cq, num, IBCHAN_REAP_BUDGET);
-	}
-	cq_give_up(cq);
-	if (unlikely(test_bit(CQ_AGAIN, &cq->flags)))
-		cq_reap_again(cq, num, IBCHAN_REAP_BUDGET);
+	if (atomic_read(&cq->in_flight) && likely(!cq_is_heard(cq)))
+		cq_arm(cq, cq_look);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_arm, IBCHAN_NS);
+
+/* The same for who knows of something that is there, or may be. */
+static noinline void cq_reap_and_arm(struct ibchan_cq *cq)
+{
+	if (atomic_read(&cq->in_flight))
+		cq_arm(cq, cq_poll_owned);
+}
 
 /*
  * Who has waited on the cq, or owned it, goes. An event may have come to him that
@@ -307,7 +355,7 @@ void ibchan_cq_leave(struct ibchan_cq *cq)
 	/* Who found it owned, and has left word, is seen to have works in flight. */
 	smp_mb();
 	if (!(cq->mode & IBCHAN_CQ_POLLED) || test_bit(CQ_WANTED, &cq->flags))
-		ibchan_cq_arm(cq);
+		cq_reap_and_arm(cq);
 	else
 		ibchan_cq_reap(cq, cq->entries);
 }
@@ -324,7 +372,7 @@ static void cq_reap_now(struct ibchan_cq *cq)
 	if ((cq->mode & IBCHAN_CQ_POLLED) && !test_and_clear_bit(CQ_WANTED, &cq->flags))
 		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
 	else
-		ibchan_cq_arm(cq);
+		cq_reap_and_arm(cq);
 }
 
 static void cq_reap_work(struct work_struct *work)

@@ -306,6 +306,7 @@ enum ibchan_cq_flag {
  * @unsolicited: writes of credits in flight, which nobody solicits, and broken channels,
  *	whose flushed works nobody does: while there are any, an event of any kind is wanted
  * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
+ * @is_late: nothing had completed when one who had posted looked; of the same
  * @wait: in-kernel waiters, and who waits for CQ_ARMED to clear
  * @reap_work: reaps what an event does not: what is left over, and what must not nest
  * @kick_work: an interrupt that schedules @reap_tasklet
@@ -333,6 +334,7 @@ struct ibchan_cq {
 	atomic_t in_flight;
 	atomic_t unsolicited;
 	int retired;
+	bool is_late;
 	wait_queue_head_t wait;
 	struct work_struct reap_work;
 	struct irq_work kick_work;
