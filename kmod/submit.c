@@ -30,19 +30,6 @@ static u32 run_length(const struct ibchan_submit_scratch *s, u32 first, u32 num)
 	return i - first;
 }
 
-/*
- * Once for each run, and not before all are posted: what has completed by then, as a receive
- * whose message came behind it, needs no event.
- */
-static void arm_chunk(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited)
-{
-	u32 i;
-
-	for (i = 0; i < num; i++)
-		if (!i || s->channels[i] != s->channels[i - 1])
-			ibchan_channel_arm(s->channels[i], waited);
-}
-
 /* Nearly always all are for one channel. */
 static int post_same(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
 		     struct ibchan_reason *reason, u32 *done)
@@ -56,8 +43,9 @@ static int post_same(struct ibchan_submit_scratch *s, u32 num, const struct ibch
 		ret = ibchan_post(ch, &s->wrs[*done], min_t(u32, num - *done, CHUNK_RUN),
 				  &accepted, reason);
 		*done += accepted;
-		if (accepted)
-			ibchan_channel_arm(ch, waited);
+		/* For what follows, what has completed makes room. */
+		if (accepted && *done < num)
+			ibchan_channel_reap(ch, waited);
 	}
 	return ret;
 }
@@ -72,12 +60,10 @@ static int post_runs(struct ibchan_submit_scratch *s, u32 num, const struct ibch
 	while (*done < num && !ret) {
 		run = run_length(s, *done, num);
 		ret = ibchan_post(s->channels[*done], &s->wrs[*done], run, &accepted, reason);
-		/* There may be more behind it, for which what has completed makes room. */
 		if (accepted == CHUNK_RUN)
-			ibchan_channel_arm(s->channels[*done], waited);
+			ibchan_channel_reap(s->channels[*done], waited);
 		*done += accepted;
 	}
-	arm_chunk(s, *done, waited);
 	return ret;
 }
 
@@ -88,6 +74,8 @@ static int post_runs(struct ibchan_submit_scratch *s, u32 num, const struct ibch
  * @waited: the queue that is going to be waited on, or NULL
  * @reason: why one was refused; in the kernel's terms
  * @error: of the first refused one; else as it was
+ *
+ * ibchan_submit_arm() follows, if any were accepted.
  *
  * Context: under RCU.
  * Return: how many leading ones were accepted.
@@ -109,6 +97,33 @@ u32 ibchan_submit_post(struct ibchan_submit_scratch *s, u32 num, const struct ib
 	return done;
 }
 
+/**
+ * ibchan_submit_arm - have what was posted reaped by itself
+ * @s: as posted
+ * @num: how many were, 1 and up
+ * @waited: the queue that is going to be waited on, or NULL
+ *
+ * What has completed by then, as a receive whose message came behind it, needs no event.
+ *
+ * Context: under RCU.
+ */
+void ibchan_submit_arm(const struct ibchan_submit_scratch *s, u32 num,
+		       const struct ibchan_cq *waited)
+{
+	u32 i;
+
+	if (likely(s->has_one_channel))
+		num = 1;
+	for (i = 0; i < num; i++)
+		if (likely(s->channels[i]) && (!i || s->channels[i] != s->channels[i - 1]))
+			ibchan_channel_arm(s->channels[i], waited);
+}
+
+static const struct ibchan_cq *waited_cq(const struct ibchan_object *object)
+{
+	return object ? object->ring->cq : NULL;
+}
+
 static u32 post_copied(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 		       struct ibchan_cmd_submit *cmd, u32 num, int *error)
 {
@@ -121,7 +136,9 @@ static u32 post_copied(struct ibchan_context *ctx, struct ibchan_submit_scratch 
 	waited = ibchan_object_find(ctx, cmd->cq, OBJECT_CQ);
 	num = ibchan_submit_resolve(ctx, s, num, &cmd->reason, error);
 	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
-	done = ibchan_submit_post(s, num, waited ? waited->ring->cq : NULL, &reason, &ret);
+	done = ibchan_submit_post(s, num, waited_cq(waited), &reason, &ret);
+	if (done)
+		ibchan_submit_arm(s, done, waited_cq(waited));
 	rcu_read_unlock();
 	/* Another one, of a request behind these, may be there already. */
 	if (ret) {

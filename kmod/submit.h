@@ -158,6 +158,8 @@ static inline int ibchan_submit_check_form(u32 flags, u32 tail, u32 cq, u32 min_
 /* submit.c */
 u32 ibchan_submit_post(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
 		       struct ibchan_reason *reason, int *error);
+void ibchan_submit_arm(const struct ibchan_submit_scratch *s, u32 num,
+		       const struct ibchan_cq *waited);
 struct ibchan_user_ring *ibchan_submit_ring(struct ibchan_context *ctx, u32 handle);
 
 #endif /* IBCHAN_SUBMIT_H */
