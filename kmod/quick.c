@@ -11,7 +11,6 @@
  */
 #include <linux/bitops.h>
 #include <linux/errno.h>
-#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 #include <linux/ibchan_submit_page.h>
 
@@ -285,35 +284,6 @@ static noinline bool resolve_all(struct ibchan_context *ctx, struct ibchan_submi
 	return s->channels[0];
 }
 
-/*
- * The caller is going to lose the CPU, and to look at his completions no sooner than he has it
- * again; so is nobody else, without other threads.
- */
-static __always_inline bool gives_way(const struct ibchan_cq *waited)
-{
-	return unlikely(need_resched()) && !waited && thread_group_empty(current);
-}
-
-/*
- * Then he loses it here, where no event has been asked for: a worker of the device's, as
- * soft-RoCE has them, may bring the completions meanwhile, which need none then. A channel may
- * be gone behind this, and with it its works.
- */
-static noinline void give_way(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-			      u32 num)
-{
-	struct ibchan_object *object;
-	u32 i;
-
-	rcu_read_unlock();
-	cond_resched();
-	rcu_read_lock();
-	for (i = 0; i < num; i++) {
-		object = ibchan_object_find(ctx, s->handles[i].channel, OBJECT_CHANNEL);
-		s->channels[i] = object ? object->channel : NULL;
-	}
-}
-
 /* The one, without a look for runs. 1: it is none of ours. */
 static __always_inline int post_one(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 				    const struct ibchan_cq *waited, u32 *accepted)
@@ -327,8 +297,8 @@ static __always_inline int post_one(struct ibchan_context *ctx, struct ibchan_su
 	ret = ibchan_post(channel, s->wrs, 1, accepted, &s->reason);
 	if (unlikely(ret))
 		return ret;
-	if (gives_way(waited)) {
-		give_way(ctx, s, 1);
+	if (ibchan_submit_gives_way(waited)) {
+		ibchan_submit_give_way(ctx, s, 1);
 		channel = s->channels[0];
 	}
 	if (likely(channel))
@@ -343,11 +313,8 @@ static u32 post_all(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 
 	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
 	done = ibchan_submit_post(s, num, waited, &s->reason, error);
-	if (unlikely(!done))
-		return 0;
-	if (gives_way(waited))
-		give_way(ctx, s, done);
-	ibchan_submit_arm(s, done, waited);
+	if (likely(done))
+		ibchan_submit_arm(ctx, s, done, waited);
 	return done;
 }
 

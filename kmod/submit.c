@@ -98,22 +98,50 @@ u32 ibchan_submit_post(struct ibchan_submit_scratch *s, u32 num, const struct ib
 }
 
 /**
+ * ibchan_submit_give_way - lose the CPU where no event has been asked for
+ * @ctx: of the file
+ * @s: as posted
+ * @num: how many were
+ *
+ * A worker of the device's, as soft-RoCE has them, may bring the completions meanwhile,
+ * which need no event then. A channel may be gone behind this, and with it its works.
+ *
+ * Context: process, under RCU, which it leaves for a moment; may sleep.
+ */
+void ibchan_submit_give_way(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num)
+{
+	struct ibchan_object *object;
+	u32 i;
+
+	rcu_read_unlock();
+	cond_resched();
+	rcu_read_lock();
+	for (i = 0; i < num; i++) {
+		object = ibchan_object_find(ctx, s->handles[i].channel, OBJECT_CHANNEL);
+		s->channels[i] = object ? object->channel : NULL;
+	}
+}
+
+/**
  * ibchan_submit_arm - have what was posted reaped by itself
+ * @ctx: of the file
  * @s: as posted
  * @num: how many were, 1 and up
  * @waited: the queue that is going to be waited on, or NULL
  *
  * What has completed by then, as a receive whose message came behind it, needs no event.
  *
- * Context: under RCU.
+ * Context: as ibchan_submit_give_way().
  */
-void ibchan_submit_arm(const struct ibchan_submit_scratch *s, u32 num,
+void ibchan_submit_arm(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
 		       const struct ibchan_cq *waited)
 {
 	u32 i;
 
 	if (likely(s->has_one_channel))
 		num = 1;
+	if (ibchan_submit_gives_way(waited))
+		ibchan_submit_give_way(ctx, s, num);
 	for (i = 0; i < num; i++)
 		if (likely(s->channels[i]) && (!i || s->channels[i] != s->channels[i - 1]))
 			ibchan_channel_arm(s->channels[i], waited);
@@ -138,7 +166,7 @@ static u32 post_copied(struct ibchan_context *ctx, struct ibchan_submit_scratch 
 	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
 	done = ibchan_submit_post(s, num, waited_cq(waited), &reason, &ret);
 	if (done)
-		ibchan_submit_arm(s, done, waited_cq(waited));
+		ibchan_submit_arm(ctx, s, done, waited_cq(waited));
 	rcu_read_unlock();
 	/* Another one, of a request behind these, may be there already. */
 	if (ret) {

@@ -9,6 +9,7 @@
 
 #include <linux/bits.h>
 #include <linux/errno.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "context.h"
@@ -155,10 +156,20 @@ static inline int ibchan_submit_check_form(u32 flags, u32 tail, u32 cq, u32 min_
 	return timeout_ns < IBCHAN_TIMEOUT_NEVER ? -EINVAL : 0;
 }
 
+/*
+ * The caller is going to lose the CPU, and to look at his completions no sooner than he has it
+ * again; so is nobody else, without other threads.
+ */
+static __always_inline bool ibchan_submit_gives_way(const struct ibchan_cq *waited)
+{
+	return unlikely(need_resched()) && !waited && thread_group_empty(current);
+}
+
 /* submit.c */
+void ibchan_submit_give_way(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num);
 u32 ibchan_submit_post(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
 		       struct ibchan_reason *reason, int *error);
-void ibchan_submit_arm(const struct ibchan_submit_scratch *s, u32 num,
+void ibchan_submit_arm(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
 		       const struct ibchan_cq *waited);
 struct ibchan_user_ring *ibchan_submit_ring(struct ibchan_context *ctx, u32 handle);
 

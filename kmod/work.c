@@ -490,8 +490,8 @@ static noinline void after_post(struct ibchan_channel *ch)
  * An accepted request completes exactly once: by done() of its work, or through
  * the sink of its cq. Its ranges belong to the device until then. On a cq that is
  * IBCHAN_CQ_POLLED the caller then reaps, polls, waits or arms. Any other calls
- * back by itself: what has completed already before this returns, the rest mostly
- * from a softirq.
+ * back by itself: for what has completed already mostly before this returns, for the
+ * rest mostly from a softirq.
  *
  * A work that is IBCHAN_WR_UNSIGNALED ends when a later work of the send queue
  * does that is not, or with an error, or when the channel is broken; until then
