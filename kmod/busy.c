@@ -9,7 +9,8 @@
  *
  * Those that are read need an order only for who comes to write. Until somebody does,
  * a few of them wait in a list: most have ended by then. One that is written stays out of
- * its tree while it is the only one; what is read beside it may be in the list.
+ * its tree while it is the only one; what is read beside it may be in the list. Both are
+ * seen to in busy.h.
  */
 #include <linux/errno.h>
 #include <linux/interval_tree_generic.h>
@@ -68,18 +69,6 @@ static void sort_lone(struct ibchan_busy *busy)
 	range_insert(lone, &busy->writers);
 }
 
-static bool is_apart(const struct ibchan_sge *a, const struct ibchan_sge *b)
-{
-	return RANGE_FIRST(a) > RANGE_LAST(b) || RANGE_FIRST(b) > RANGE_LAST(a);
-}
-
-/* A range that is read, beside one that is written. */
-static bool can_list_beside_lone(const struct ibchan_busy *busy, const struct ibchan_sge *sge)
-{
-	return busy->lone && is_apart(busy->lone, sge) &&
-	       (busy->num_listed & ~IBCHAN_BUSY_LONE) < IBCHAN_BUSY_MAX_LISTED;
-}
-
 static struct rb_root_cached *tree_of(struct ibchan_busy *busy, bool writes)
 {
 	return writes ? &busy->writers : &busy->readers;
@@ -100,10 +89,6 @@ int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bo
 {
 	const struct ibchan_sge *hit;
 
-	if (!writes && can_list_beside_lone(busy, sge)) {
-		ibchan_busy_list(busy, sge);
-		return 0;
-	}
 	sort_lone(busy);
 	if (writes)
 		sort_readers(busy);

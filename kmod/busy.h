@@ -28,6 +28,19 @@ static inline bool ibchan_busy_can_list(const struct ibchan_busy *busy)
 	       RB_EMPTY_ROOT(&busy->writers.rb_root);
 }
 
+static inline bool ibchan_busy_is_apart(const struct ibchan_sge *a, const struct ibchan_sge *b)
+{
+	return a->offset >= b->offset + b->length || b->offset >= a->offset + a->length;
+}
+
+/* A range that is read, beside one that is written. */
+static inline bool ibchan_busy_can_list_beside(const struct ibchan_busy *busy,
+					       const struct ibchan_sge *sge)
+{
+	return busy->lone && ibchan_busy_is_apart(busy->lone, sge) &&
+	       (busy->num_listed & ~IBCHAN_BUSY_LONE) < IBCHAN_BUSY_MAX_LISTED;
+}
+
 static inline bool ibchan_busy_is_idle(const struct ibchan_busy *busy)
 {
 	return !busy->num_listed && RB_EMPTY_ROOT(&busy->writers.rb_root) &&
@@ -65,7 +78,8 @@ static inline void ibchan_busy_forget_lone(struct ibchan_busy *busy)
 static inline int ibchan_busy_take_locked(struct ibchan_busy *busy, struct ibchan_sge *sge,
 					  bool writes, struct ibchan_reason *reason)
 {
-	if (likely(!writes && ibchan_busy_can_list(busy))) {
+	if (!writes && likely(ibchan_busy_can_list(busy) ||
+			      ibchan_busy_can_list_beside(busy, sge))) {
 		ibchan_busy_list(busy, sge);
 		return 0;
 	}
