@@ -137,6 +137,12 @@ static noinline void retire_up_to(struct ibchan_work *work, const struct ib_wc *
 	work_retire(work, wc);
 }
 
+/* An immediate came with it. */
+static __always_inline bool is_told_in_full(u8 opcode, const struct ib_wc *wc)
+{
+	return opcode == IBCHAN_OP_RECV && wc->wc_flags & IB_WC_WITH_IMM;
+}
+
 /* A work by wr_id that is done; its queue is the poster's again. */
 static __always_inline void tell_sink(struct ibchan_work *work, const struct ib_wc *wc)
 {
@@ -147,14 +153,15 @@ static __always_inline void tell_sink(struct ibchan_work *work, const struct ib_
 	u64 wr_id = work->wr_id;
 	u8 opcode = work->opcode;
 
-	if (opcode == IBCHAN_OP_RECV || !sink->succeeded || trace_ibchan_complete_enabled()) {
+	if (is_told_in_full(opcode, wc) || !sink->succeeded || trace_ibchan_complete_enabled()) {
 		fill_success(&cq->completion, work, wc);
 		give_place(queue, cq, &cq->completion);
 		sink->done(cq->priv, &cq->completion);
 		return;
 	}
 	give_place_untold(queue, cq);
-	sink->succeeded(cq->priv, wr_id, cookie, opcode);
+	sink->succeeded(cq->priv, wr_id, cookie, opcode == IBCHAN_OP_RECV ? wc->byte_len : 0,
+			opcode);
 }
 
 /* The result goes where it is looked for, without a way over the cq. */

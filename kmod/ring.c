@@ -316,7 +316,7 @@ static void ring_done(void *priv, const struct ibchan_completion *completion)
 	ring_put(priv, completion, 0);
 }
 
-static void ring_succeeded(void *priv, u64 wr_id, u64 cookie, u8 opcode)
+static void ring_succeeded(void *priv, u64 wr_id, u64 cookie, u32 bytes, u8 opcode)
 {
 	struct ibchan_user_ring *ring = priv;
 
@@ -324,6 +324,7 @@ static void ring_succeeded(void *priv, u64 wr_id, u64 cookie, u8 opcode)
 		.wr_id = wr_id,
 		.channel = cookie,
 		.opcode = opcode,
+		.bytes = bytes,
 	};
 	ring_advance(ring);
 }

@@ -167,8 +167,8 @@ struct ibchan_completion {
  * @done: one work has ended; its room is used up. Its buffers are the caller's
  *	again. NULL: only works with a done() of their own may be posted, unless
  *	the cq keeps its completions.
- * @succeeded: may be called in place of @done for a work that has succeeded and is not a
- *	receive, whose completion says nothing but what is given here. May be NULL.
+ * @succeeded: may be called in place of @done for a work that has succeeded, if its
+ *	completion says nothing but what is given here. May be NULL.
  * @quiet: in place of @cancel for a work that was unsignaled and has succeeded; its
  *	room is used up. NULL: @cancel.
  * @notify: some works have ended since the last call, of whichever kind. May be
@@ -187,7 +187,7 @@ struct ibchan_sink {
 	u32 (*reserve_many)(void *priv, u32 num);
 	void (*cancel)(void *priv);
 	void (*done)(void *priv, const struct ibchan_completion *completion);
-	void (*succeeded)(void *priv, u64 wr_id, u64 cookie, u8 opcode);
+	void (*succeeded)(void *priv, u64 wr_id, u64 cookie, u32 bytes, u8 opcode);
 	void (*quiet)(void *priv, const struct ibchan_completion *completion);
 	void (*notify)(void *priv);
 	void (*gone)(void *priv);
