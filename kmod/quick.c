@@ -225,15 +225,27 @@ static noinline bool read_shared(struct ibchan_submit_scratch *s,
 	return read_all(s, from, num, true);
 }
 
+/* A receive and a message to another, mostly: without the loop. */
+static noinline bool read_shared_two(struct ibchan_submit_scratch *s,
+				     const struct ibchan_submit_wr __user *from)
+{
+	if (unlikely(!read_entry(&s->wrs[0], &s->sges[0], &s->handles[0], &from[0], true) ||
+		     !read_entry(&s->wrs[1], &s->sges[1], &s->handles[1], &from[1], true)))
+		return false;
+	s->is_uniform = s->handles[0].both == s->handles[1].both;
+	return true;
+}
+
 /* All of them, or false. */
 static __always_inline bool read_entries(struct ibchan_submit_scratch *s, const struct place at,
 					 u64 entries, u32 num)
 {
 	const struct ibchan_submit_wr __user *from = at.wrs;
 
+	if (at.is_shared && num == 1)
+		return read_entry(s->wrs, s->sges, s->handles, from, true);
 	if (at.is_shared)
-		return num == 1 ? read_entry(s->wrs, s->sges, s->handles, from, true) :
-				  read_shared(s, from, num);
+		return num == 2 ? read_shared_two(s, from) : read_shared(s, from, num);
 	from = u64_to_user_ptr(entries);
 	return num == 1 ? read_first(s, from) : read_callers(s, from, num);
 }
@@ -294,9 +306,10 @@ static __always_inline int post_one(struct ibchan_context *ctx, struct ibchan_su
 	if (unlikely(!channel))
 		return 1;
 	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
-	ret = ibchan_post(channel, s->wrs, 1, accepted, &s->reason);
+	ret = ibchan_post_by_id(channel, s->wrs, &s->reason);
 	if (unlikely(ret))
 		return ret;
+	*accepted = 1;
 	if (ibchan_submit_gives_way(waited)) {
 		ibchan_submit_give_way(ctx, s, 1);
 		channel = s->channels[0];
@@ -318,6 +331,38 @@ static u32 post_all(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 	return done;
 }
 
+/* Of two that were posted, or of the first one. */
+static __always_inline void arm_two(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+				    const struct ibchan_cq *waited, u32 num)
+{
+	if (ibchan_submit_gives_way(waited))
+		ibchan_submit_give_way(ctx, s, num);
+	if (likely(s->channels[0]))
+		ibchan_channel_arm(s->channels[0], waited);
+	if (likely(num == 2 && s->channels[1]))
+		ibchan_channel_arm(s->channels[1], waited);
+}
+
+/* Those of two channels, as who takes a message and sends another has them. As post_one(). */
+static noinline int post_two(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+			     const struct ibchan_cq *waited, u32 *accepted)
+{
+	int ret;
+
+	s->channels[0] = resolve_entry(ctx, s, 0);
+	s->channels[1] = resolve_entry(ctx, s, 1);
+	if (unlikely(!s->channels[0] || !s->channels[1]))
+		return 1;
+	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
+	ret = ibchan_post_by_id(s->channels[0], &s->wrs[0], &s->reason);
+	if (unlikely(ret))
+		return ret;
+	ret = ibchan_post_by_id(s->channels[1], &s->wrs[1], &s->reason);
+	*accepted = likely(!ret) ? 2 : 1;
+	arm_two(ctx, s, waited, *accepted);
+	return ret;
+}
+
 /* 1: these are none of ours, and nothing was done. Returns in @accepted how many were posted. */
 static __always_inline int post(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 				const struct ibchan_cq *waited, u32 num, u32 *accepted)
@@ -327,6 +372,8 @@ static __always_inline int post(struct ibchan_context *ctx, struct ibchan_submit
 	rcu_read_lock();
 	if (num == 1)
 		ret = post_one(ctx, s, waited, accepted);
+	else if (num == 2 && s->handles[0].channel != s->handles[1].channel)
+		ret = post_two(ctx, s, waited, accepted);
 	else if (resolve_all(ctx, s, num))
 		*accepted = post_all(ctx, s, waited, num, &ret);
 	else

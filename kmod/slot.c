@@ -8,9 +8,7 @@
  */
 #include <linux/errno.h>
 
-#include "compat.h"
-#include "trace.h"
-#include "work.h"
+#include "slot.h"
 
 /* Places of the queue that are free, up to @num. */
 static __always_inline u32 places(const struct ibchan_queue *queue, u32 num)
@@ -41,27 +39,6 @@ static __always_inline u32 leading(const struct ibchan_channel *ch, const struct
 	for (i = 0; i < num && is_for(&wr[i], receives); i++)
 		;
 	return i;
-}
-
-/* How many completions there is room for now, up to @num; it is taken. */
-static __always_inline u32 take_room(const struct ibchan_cq *cq, u32 num)
-{
-	const struct ibchan_sink *sink = cq->sink;
-	u32 got = 0;
-
-	if (sink->reserve_many)
-		return sink->reserve_many(cq->priv, num);
-	if (!sink->reserve)
-		return num;
-	while (got < num && !sink->reserve(cq->priv))
-		got++;
-	return got;
-}
-
-static __always_inline void give_room(struct ibchan_cq *cq, u32 num)
-{
-	for (; unlikely(num); num--)
-		ibchan_sink_cancel(cq);
 }
 
 /**
@@ -118,55 +95,6 @@ static __always_inline bool take_range(struct run *run, struct ibchan_sge *sge, 
 	return false;
 }
 
-static __always_inline void fill_sge(struct ibchan_sge *sge, const struct ibchan_sge *from,
-				     struct ib_sge *out, struct ibchan_work *work)
-{
-	const struct ibchan_mr *mr = from->mr;
-	u64 offset = from->offset;
-	u32 length = from->length;
-
-	sge->mr = from->mr;
-	sge->offset = offset;
-	sge->length = length;
-	sge->work = work;
-	out->addr = mr->addr + offset;
-	out->length = length;
-	out->lkey = mr->lkey;
-}
-
-/* Its region, and its range if that is @exclusive. Nothing is locked. */
-static __always_inline bool get_range(struct ibchan_sge *sge, bool exclusive, bool writes)
-{
-	struct ibchan_mr *mr = sge->mr;
-
-	if (unlikely(!ibchan_mr_get(mr)))
-		return false;
-	if (!exclusive || likely(!ibchan_busy_take(&mr->busy, sge, writes, NULL)))
-		return true;
-	ibchan_mr_drop(mr);
-	return false;
-}
-
-/*
- * Where the next one goes: a range is seen by others once it is taken, so that is filled in.
- * @wr has one element. It is read before anything is written, so that the compiler does not
- * read again what has just been checked.
- */
-static __always_inline struct ibchan_work *place_work(struct ibchan_queue *queue, u32 number,
-						      const struct ibchan_wr *wr,
-						      struct ib_sge *out)
-{
-	struct ibchan_work *work = &queue->slots[number & queue->credit.mask];
-	u32 form = wr->form | IBCHAN_FORM_PLAIN;
-	u64 wr_id = wr->wr_id;
-
-	fill_sge(work->sges, wr->sges, out, work);
-	work->wr_id = wr_id;
-	work->number = number;
-	work->form = form;
-	return work;
-}
-
 /* False when something is in the way; then nothing is taken. */
 static __always_inline bool take(struct run *run, struct ibchan_work *work, bool writes)
 {
@@ -182,22 +110,6 @@ static __always_inline bool take(struct run *run, struct ibchan_work *work, bool
 	return true;
 }
 
-/* The same for one that comes alone, and its place. */
-static __always_inline bool take_one(struct ibchan_queue *queue, struct ibchan_work *work,
-				     bool writes)
-{
-	if (unlikely(!take_room(queue->cq, 1)))
-		return false;
-	if (unlikely(!get_range(work->sges, work->flags & IBCHAN_WR_EXCLUSIVE, writes))) {
-		give_room(queue->cq, 1);
-		return false;
-	}
-	queue->works[work->number & queue->credit.mask] = work;
-	ibchan_credit_take_signaled(&queue->credit, work->number);
-	trace_ibchan_post(work);
-	return true;
-}
-
 /* As many of @num as there are places and there is room for; it is taken. False: none. */
 static __always_inline bool run_begin(struct run *run, struct ibchan_queue *queue, u32 num)
 {
@@ -206,7 +118,7 @@ static __always_inline bool run_begin(struct run *run, struct ibchan_queue *queu
 		return false;
 	run->queue = queue;
 	run->number = queue->credit.posted;
-	run->end = run->number + take_room(queue->cq, num);
+	run->end = run->number + ibchan_sink_take(queue->cq, num);
 	return true;
 }
 
@@ -217,7 +129,7 @@ static __always_inline u32 finish(struct run *run)
 	u32 num = run->number - queue->credit.posted;
 
 	run_end(run);
-	give_room(queue->cq, run->end - run->number);
+	ibchan_sink_give(queue->cq, run->end - run->number);
 	if (likely(num))
 		ibchan_credit_take_signaled(&queue->credit, run->number - 1);
 	return num;
@@ -234,7 +146,7 @@ static noinline bool build_atomic(struct ibchan_channel *ch, u32 number,
 
 	if (!ibchan_atomic_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE))
 		return false;
-	work = place_work(&ch->send, number, wr, sge);
+	work = ibchan_slot_place(&ch->send, number, wr, sge);
 	taken = take(&run, work, true);
 	run_end(&run);
 	if (!taken)
@@ -258,7 +170,7 @@ static __always_inline bool build_send(struct ibchan_channel *ch, struct run *ru
 		run->number++;
 		return true;
 	}
-	work = place_work(run->queue, run->number, wr, sge);
+	work = ibchan_slot_place(run->queue, run->number, wr, sge);
 	if (unlikely(!take(run, work, scatters)))
 		return false;
 	ibchan_build_send(out, wr, &work->cqe);
@@ -315,7 +227,7 @@ u32 ibchan_slot_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32
 		if (unlikely(!is_for(wr, true) ||
 			     !ibchan_recv_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE)))
 			break;
-		work = place_work(run.queue, run.number, wr, sge);
+		work = ibchan_slot_place(run.queue, run.number, wr, sge);
 		if (unlikely(!take(&run, work, true)))
 			break;
 		out->wr_cqe = &work->cqe;
@@ -326,79 +238,26 @@ u32 ibchan_slot_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32
 	return finish(&run);
 }
 
-/* The next place for one that comes alone; false: there is none. */
-static __always_inline bool next_place(const struct ibchan_queue *queue, u32 *number)
-{
-	return likely(ibchan_credit_next(&queue->credit, number) && queue->slots);
-}
-
-static noinline bool slot_atomic(struct ibchan_channel *ch, const struct ibchan_wr *wr)
+/**
+ * ibchan_slot_atomic - build a chain of one atomic
+ * @ch: the channel
+ * @wr: the request, by wr_id; anything for the send queue
+ *
+ * Context: process or softirq, under the post lock.
+ * Return: whether it was taken.
+ */
+bool ibchan_slot_atomic(struct ibchan_channel *ch, const struct ibchan_wr *wr)
 {
 	struct ibchan_work *work;
 	u32 number;
 
 	if (!ibchan_atomic_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE) ||
-	    !next_place(&ch->send, &number))
+	    !ibchan_slot_next(&ch->send, &number))
 		return false;
-	work = place_work(&ch->send, number, wr, ch->chain.sges);
-	if (!take_one(&ch->send, work, true))
+	work = ibchan_slot_place(&ch->send, number, wr, ch->chain.sges);
+	if (!ibchan_slot_take(&ch->send, work, true))
 		return false;
 	ibchan_build_send(ch->chain.send, wr, &work->cqe);
 	ibchan_build_rare(ch->chain.send, wr);
-	return true;
-}
-
-/**
- * ibchan_slot_send - build a chain of one request for the send queue
- * @ch: the channel
- * @wr: the request, by wr_id; no receive
- *
- * Context: process or softirq, under the post lock.
- * Return: whether it was taken.
- */
-bool ibchan_slot_send(struct ibchan_channel *ch, const struct ibchan_wr *wr)
-{
-	union ibchan_send_wr *out = ch->chain.send;
-	struct ib_sge *sge = ch->chain.sges;
-	struct ibchan_work *work;
-	u32 number;
-
-	out->wr.sg_list = sge;
-	out->wr.num_sge = 1;
-	if (unlikely(!ibchan_send_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE)))
-		return slot_atomic(ch, wr);
-	if (unlikely(!next_place(&ch->send, &number)))
-		return false;
-	work = place_work(&ch->send, number, wr, sge);
-	if (unlikely(!take_one(&ch->send, work, wr->opcode == IBCHAN_OP_READ)))
-		return false;
-	ibchan_build_send(out, wr, &work->cqe);
-	return true;
-}
-
-/**
- * ibchan_slot_recv - build a chain of one request for the receive queue
- * @ch: the channel
- * @wr: the receive, by wr_id
- *
- * Context: process or softirq, under the post lock.
- * Return: whether it was taken.
- */
-bool ibchan_slot_recv(struct ibchan_channel *ch, const struct ibchan_wr *wr)
-{
-	struct ib_recv_wr *out = ch->chain.recv;
-	struct ib_sge *sge = ch->chain.sges;
-	struct ibchan_work *work;
-	u32 number;
-
-	if (unlikely(!ibchan_recv_is_plain(ch, wr, IBCHAN_WR_EXCLUSIVE) ||
-		     !next_place(&ch->recv, &number)))
-		return false;
-	work = place_work(&ch->recv, number, wr, sge);
-	if (unlikely(!take_one(&ch->recv, work, true)))
-		return false;
-	out->wr_cqe = &work->cqe;
-	out->sg_list = sge;
-	out->num_sge = 1;
 	return true;
 }

@@ -16,8 +16,7 @@
 #include "counters.h"
 #include "flow.h"
 #include "post.h"
-#include "trace.h"
-#include "work.h"
+#include "slot.h"
 
 /* Each takes some 300 bytes of stack, and what the consumer's done() needs. */
 #define MAX_NESTED_REAPS	4
@@ -425,7 +424,7 @@ static __always_inline bool post_plain(struct ibchan_channel *ch, const struct i
 	       post_plain_send(ch, wr, work, reason);
 }
 
-/* The same by wr_id. */
+/* The same by wr_id. @wr brings no work. */
 static __always_inline bool post_slot(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 				      struct ibchan_reason *reason)
 {
@@ -435,13 +434,6 @@ static __always_inline bool post_slot(struct ibchan_channel *ch, const struct ib
 	if (is_receive(wr))
 		return ibchan_slot_recv(ch, wr) && post_recvs(ch, 1, reason);
 	return ibchan_slot_send(ch, wr) && post_sends(ch, 1, reason);
-}
-
-/* One request, the short way for who stands for it. */
-static __always_inline bool post_short(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				       struct ibchan_reason *reason)
-{
-	return wr->work ? post_plain(ch, wr, wr->work, reason) : post_slot(ch, wr, reason);
 }
 
 static void reap_both(struct ibchan_channel *ch, void (*reap)(struct ibchan_cq *cq))
@@ -478,6 +470,34 @@ static noinline void after_post(struct ibchan_channel *ch)
 		reap_both(ch, ibchan_cq_reap_later);
 	this_cpu_dec(depth);
 }
+
+/**
+ * ibchan_post_by_id - post one work request by wr_id
+ * @ch: the channel; RCU or the caller keeps its memory
+ * @wr: the request, without a work
+ * @reason: why not, or NULL
+ *
+ * As ibchan_post().
+ *
+ * Context: process or softirq, not with interrupts off.
+ * Return: as ibchan_post().
+ */
+int ibchan_post_by_id(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+		      struct ibchan_reason *reason)
+{
+	u32 accepted;
+	int ret = 0;
+
+	spin_lock_bh(&ch->post_lock);
+	ch->chain.refused = 0;
+	if (unlikely(!post_slot(ch, wr, reason)))
+		ret = post_any(ch, wr, 1, &accepted, reason);
+	spin_unlock_bh(&ch->post_lock);
+	if (ch->after_post && !ret)
+		after_post(ch);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_post_by_id, IBCHAN_NS);
 
 /**
  * ibchan_post - post work requests
@@ -518,10 +538,15 @@ int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 {
 	int ret = 0;
 
+	if (num == 1 && !wrs->work) {
+		ret = ibchan_post_by_id(ch, wrs, reason);
+		*accepted = !ret;
+		return ret;
+	}
 	*accepted = 1;
 	spin_lock_bh(&ch->post_lock);
 	ch->chain.refused = 0;
-	if (unlikely(num != 1 || !post_short(ch, wrs, reason)))
+	if (unlikely(num != 1 || !post_plain(ch, wrs, wrs->work, reason)))
 		ret = post_any(ch, wrs, num, accepted, reason);
 	spin_unlock_bh(&ch->post_lock);
 	if (ch->after_post && *accepted)

@@ -26,8 +26,6 @@ void ibchan_retire(struct ibchan_cq *cq, int num);
 void ibchan_build_rare(union ibchan_send_wr *out, const struct ibchan_wr *wr);
 
 /* slot.c */
-bool ibchan_slot_send(struct ibchan_channel *ch, const struct ibchan_wr *wr);
-bool ibchan_slot_recv(struct ibchan_channel *ch, const struct ibchan_wr *wr);
 u32 ibchan_slot_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left);
 u32 ibchan_slot_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left);
 
