@@ -37,6 +37,17 @@ void ibchan_busy_init(struct ibchan_busy *busy)
 	busy->writers = RB_ROOT_CACHED;
 }
 
+static struct rb_root_cached *tree_of(struct ibchan_busy *busy, bool writes)
+{
+	return writes ? &busy->writers : &busy->readers;
+}
+
+static void sort(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes)
+{
+	sge->writes = writes;
+	range_insert(sge, tree_of(busy, writes));
+}
+
 static struct ibchan_sge *find_conflict(struct ibchan_busy *busy,
 					const struct ibchan_sge *sge, bool writes)
 {
@@ -55,7 +66,7 @@ static void sort_readers(struct ibchan_busy *busy)
 	while (busy->num_listed) {
 		sge = hlist_entry(busy->listed.first, struct ibchan_sge, link);
 		ibchan_busy_unlist(busy, sge);
-		range_insert(sge, &busy->readers);
+		sort(busy, sge, false);
 	}
 }
 
@@ -66,12 +77,7 @@ static void sort_lone(struct ibchan_busy *busy)
 	if (!lone)
 		return;
 	ibchan_busy_forget_lone(busy);
-	range_insert(lone, &busy->writers);
-}
-
-static struct rb_root_cached *tree_of(struct ibchan_busy *busy, bool writes)
-{
-	return writes ? &busy->writers : &busy->readers;
+	sort(busy, lone, true);
 }
 
 /**
@@ -98,12 +104,12 @@ int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bo
 					    (u64[3]) { hit->offset, hit->length,
 						       hit->work->wr_id });
 	sge->listed = false;
-	range_insert(sge, tree_of(busy, writes));
+	sort(busy, sge, writes);
 	return 0;
 }
 
 /* Under the lock. */
-void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes)
+void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge)
 {
-	range_remove(sge, tree_of(busy, writes));
+	range_remove(sge, tree_of(busy, sge->writes));
 }

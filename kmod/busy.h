@@ -20,7 +20,7 @@
 
 int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
 			    struct ibchan_reason *reason);
-void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes);
+void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge);
 
 static inline bool ibchan_busy_can_list(const struct ibchan_busy *busy)
 {
@@ -111,30 +111,27 @@ static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_sge *
 }
 
 /* Under the lock. */
-static inline void ibchan_busy_release_locked(struct ibchan_busy *busy, struct ibchan_sge *sge,
-					      bool writes)
+static inline void ibchan_busy_release_locked(struct ibchan_busy *busy, struct ibchan_sge *sge)
 {
 	if (likely(sge->listed))
 		ibchan_busy_unlist(busy, sge);
 	else if (likely(sge == busy->lone))
 		ibchan_busy_forget_lone(busy);
 	else
-		ibchan_busy_release_sorted(busy, sge, writes);
+		ibchan_busy_release_sorted(busy, sge);
 }
 
 /**
  * ibchan_busy_release - the work of a range has ended
  * @busy: of the region
  * @sge: as it was taken
- * @writes: as it was taken
  *
  * Context: bottom halves off.
  */
-static inline void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_sge *sge,
-				       bool writes)
+static inline void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_sge *sge)
 {
 	spin_lock(&busy->lock);
-	ibchan_busy_release_locked(busy, sge, writes);
+	ibchan_busy_release_locked(busy, sge);
 	spin_unlock(&busy->lock);
 }
 

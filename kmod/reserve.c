@@ -25,14 +25,13 @@ static bool is_exclusive(const struct ibchan_work *work)
  */
 void ibchan_work_put_sges(struct ibchan_work *work, u32 num)
 {
-	bool scatters = ibchan_op_scatters(work->opcode);
 	struct ibchan_sge *sge = work->sges;
 
 	for (; num; num--, sge++) {
 		if (!sge->length)
 			continue;
 		if (is_exclusive(work))
-			ibchan_busy_release(&sge->mr->busy, sge, scatters);
+			ibchan_busy_release(&sge->mr->busy, sge);
 		ibchan_mr_drop(sge->mr);
 	}
 }

@@ -180,7 +180,7 @@ static __always_inline void release_sge(struct ibchan_work *work)
 	struct ibchan_sge *sge = work->sges;
 
 	if (work->flags & IBCHAN_WR_EXCLUSIVE)
-		ibchan_busy_release(&sge->mr->busy, sge, ibchan_op_scatters(work->opcode));
+		ibchan_busy_release(&sge->mr->busy, sge);
 	ibchan_mr_drop(sge->mr);
 }
 
@@ -280,8 +280,7 @@ static noinline void release_ranges(const struct ib_wc *wc, int num)
 		if (!is_of_work(wc) || wc->status != IB_WC_SUCCESS || !holds_range(work))
 			continue;
 		change_region(&locked, work->sges->mr, &works);
-		ibchan_busy_release_locked(&locked->busy, work->sges,
-					   ibchan_op_scatters(work->opcode));
+		ibchan_busy_release_locked(&locked->busy, work->sges);
 		work->num_sge = 0;
 		works++;
 	}

@@ -49,7 +49,7 @@ static int take(struct claim *claim, struct ibchan_reason *reason)
 static void release(struct claim *claim)
 {
 	local_bh_disable();
-	ibchan_busy_release(&busy, &claim->sge, claim->writes);
+	ibchan_busy_release(&busy, &claim->sge);
 	local_bh_enable();
 	claim->held = false;
 }
@@ -218,7 +218,7 @@ static void regions_do_not_know_of_each_other(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, take(&ours, NULL), 0);
 	local_bh_disable();
 	KUNIT_EXPECT_EQ(test, ibchan_busy_take(&other, &theirs.sge, true, NULL), 0);
-	ibchan_busy_release(&other, &theirs.sge, true);
+	ibchan_busy_release(&other, &theirs.sge);
 	local_bh_enable();
 	release(&ours);
 }

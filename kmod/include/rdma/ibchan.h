@@ -287,6 +287,7 @@ struct ibchan_sge {
 	u32 length;
 	/* private: */
 	bool listed;
+	bool writes;
 	u64 subtree_last;
 	union {
 		struct rb_node node;
