@@ -727,6 +727,23 @@ void ibchan_channel_arm(struct ibchan_channel *ch, const struct ibchan_cq *excep
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_arm, IBCHAN_NS);
 
 /**
+ * ibchan_channels_arm - the same for two channels, which mostly complete on the same cqs
+ * @first: a channel; RCU or the caller keeps its memory
+ * @second: another
+ * @except: as for ibchan_channel_arm()
+ *
+ * Context: process or softirq, not with interrupts off.
+ */
+void ibchan_channels_arm(struct ibchan_channel *first, struct ibchan_channel *second,
+			 const struct ibchan_cq *except)
+{
+	ibchan_channel_arm(first, except);
+	if (first->send.cq != second->send.cq || first->recv.cq != second->recv.cq)
+		ibchan_channel_arm(second, except);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channels_arm, IBCHAN_NS);
+
+/**
  * ibchan_channel_reap - retire what has completed of a channel
  * @ch: the channel; RCU or the caller keeps its memory
  * @except: a cq that somebody is about to wait on, or NULL

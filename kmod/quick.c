@@ -298,7 +298,7 @@ static noinline bool resolve_all(struct ibchan_context *ctx, struct ibchan_submi
 
 /* The one, without a look for runs. 1: it is none of ours. */
 static __always_inline int post_one(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-				    const struct ibchan_cq *waited, u32 *accepted)
+				    const struct ibchan_cq *waited)
 {
 	struct ibchan_channel *channel = resolve_entry(ctx, s, 0);
 	int ret;
@@ -309,7 +309,7 @@ static __always_inline int post_one(struct ibchan_context *ctx, struct ibchan_su
 	ret = ibchan_post_by_id(channel, s->wrs, &s->reason);
 	if (unlikely(ret))
 		return ret;
-	*accepted = 1;
+	s->accepted = 1;
 	if (ibchan_submit_gives_way(waited)) {
 		ibchan_submit_give_way(ctx, s, 1);
 		channel = s->channels[0];
@@ -319,16 +319,16 @@ static __always_inline int post_one(struct ibchan_context *ctx, struct ibchan_su
 	return 0;
 }
 
-static u32 post_all(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-		    const struct ibchan_cq *waited, u32 num, int *error)
+static noinline int post_all(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+			     const struct ibchan_cq *waited, u32 num)
 {
-	u32 done;
+	int error = 0;
 
 	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
-	done = ibchan_submit_post(s, num, waited, &s->reason, error);
-	if (likely(done))
-		ibchan_submit_arm(ctx, s, done, waited);
-	return done;
+	s->accepted = ibchan_submit_post(s, num, waited, &s->reason, &error);
+	if (likely(s->accepted))
+		ibchan_submit_arm(ctx, s, s->accepted, waited);
+	return error;
 }
 
 /* Of two that were posted, or of the first one. */
@@ -337,15 +337,17 @@ static __always_inline void arm_two(struct ibchan_context *ctx, struct ibchan_su
 {
 	if (ibchan_submit_gives_way(waited))
 		ibchan_submit_give_way(ctx, s, num);
-	if (likely(s->channels[0]))
+	if (likely(num == 2 && s->channels[0] && s->channels[1]))
+		ibchan_channels_arm(s->channels[0], s->channels[1], waited);
+	else if (s->channels[0])
 		ibchan_channel_arm(s->channels[0], waited);
-	if (likely(num == 2 && s->channels[1]))
+	else if (num == 2 && s->channels[1])
 		ibchan_channel_arm(s->channels[1], waited);
 }
 
 /* Those of two channels, as who takes a message and sends another has them. As post_one(). */
 static noinline int post_two(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-			     const struct ibchan_cq *waited, u32 *accepted)
+			     const struct ibchan_cq *waited)
 {
 	int ret;
 
@@ -358,24 +360,25 @@ static noinline int post_two(struct ibchan_context *ctx, struct ibchan_submit_sc
 	if (unlikely(ret))
 		return ret;
 	ret = ibchan_post_by_id(s->channels[1], &s->wrs[1], &s->reason);
-	*accepted = likely(!ret) ? 2 : 1;
-	arm_two(ctx, s, waited, *accepted);
+	s->accepted = likely(!ret) ? 2 : 1;
+	arm_two(ctx, s, waited, s->accepted);
 	return ret;
 }
 
-/* 1: these are none of ours, and nothing was done. Returns in @accepted how many were posted. */
+/* 1: these are none of ours, and nothing was done. */
 static __always_inline int post(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-				const struct ibchan_cq *waited, u32 num, u32 *accepted)
+				const struct ibchan_cq *waited, u32 num)
 {
-	int ret = 0;
+	int ret;
 
+	s->accepted = 0;
 	rcu_read_lock();
 	if (num == 1)
-		ret = post_one(ctx, s, waited, accepted);
+		ret = post_one(ctx, s, waited);
 	else if (num == 2 && s->handles[0].channel != s->handles[1].channel)
-		ret = post_two(ctx, s, waited, accepted);
+		ret = post_two(ctx, s, waited);
 	else if (resolve_all(ctx, s, num))
-		*accepted = post_all(ctx, s, waited, num, &ret);
+		ret = post_all(ctx, s, waited, num);
 	else
 		ret = 1;
 	rcu_read_unlock();
@@ -407,22 +410,21 @@ static noinline int refuse(const struct place at, const struct ibchan_reason *re
 
 /* What the post said; the scratch is as it was then. */
 static noinline int refuse_post(const struct place at, struct ibchan_submit_scratch *s,
-				u32 accepted, int error)
+				int error)
 {
 	struct ibchan_reason reason = s->reason;
 
 	s->reason = (struct ibchan_reason) {};
-	reason.wr = accepted;
-	return refuse(at, &reason, accepted, error);
+	reason.wr = s->accepted;
+	return refuse(at, &reason, s->accepted, error);
 }
 
 static __always_inline int submit(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 				  const struct place at, u32 num)
 {
-	u32 accepted = 0;
-	int ret = post(ctx, s, NULL, num, &accepted);
+	int ret = post(ctx, s, NULL, num);
 
-	return likely(ret >= 0) ? ret : refuse_post(at, s, accepted, ret);
+	return likely(ret >= 0) ? ret : refuse_post(at, s, ret);
 }
 
 /* What is read of a command about the wait. */
@@ -486,10 +488,10 @@ static __always_inline int tell_ready(struct ibchan_user_ring *ring, const struc
 
 /* Nobody waits after a refusal. */
 static noinline int refuse_both(struct ibchan_user_ring *ring, struct ibchan_submit_scratch *s,
-				const struct place at, u32 accepted, int ret)
+				const struct place at, int ret)
 {
 	ibchan_cq_arm(ring->cq);
-	ret = refuse_post(at, s, accepted, ret);
+	ret = refuse_post(at, s, ret);
 	ibchan_submit_scratch_put(ring->ctx, s);
 	return tell_ready(ring, at, ret);
 }
@@ -503,15 +505,14 @@ static __always_inline int post_and_wait(struct ibchan_user_ring *ring,
 					 const struct place at, u32 num,
 					 const struct wish *wish)
 {
-	u32 accepted = 0;
-	int ret = post(ring->ctx, s, ring->cq, num, &accepted);
+	int ret = post(ring->ctx, s, ring->cq, num);
 
 	if (unlikely(ret))
-		return ret > 0 ? ret : refuse_both(ring, s, at, accepted, ret);
+		return ret > 0 ? ret : refuse_both(ring, s, at, ret);
 	ibchan_submit_scratch_put(ring->ctx, s);
 	ret = wait(ring, wish);
 	if (unlikely(ret))
-		ret = refuse_wait(at, accepted, ret);
+		ret = refuse_wait(at, num, ret);
 	return tell_ready(ring, at, ret);
 }
 

@@ -39,6 +39,7 @@ struct ibchan_submit_handles {
 /**
  * struct ibchan_submit_scratch - one chunk, as copied and as resolved
  * @reason: why its post was refused, when it goes the quick way; zero but meanwhile
+ * @accepted: how many requests were posted the quick way
  * @is_prepared: what all requests have in common that go the quick way is in @wrs
  * @has_one_channel: all of @channels are the same
  * @is_uniform: those of the quick way all name the same
@@ -61,6 +62,7 @@ struct ibchan_submit_handles {
  */
 struct ibchan_submit_scratch {
 	struct ibchan_reason reason;
+	u32 accepted;
 	bool is_prepared;
 	bool has_one_channel;
 	bool is_uniform;

@@ -578,6 +578,8 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 	/* The compiler makes the loops of this go away. */
 	if (n == 1)
 		return post_few(wrs, 1, accepted, error);
+	if (n == 2)
+		return post_few(wrs, 2, accepted, error);
 	return post_few(wrs, n, accepted, error);
 }
 
