@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the module counts. The first two only grow and are per cpu; the others
+ * What the module counts. The first ones only grow and are per cpu; the others
  * say what exists now, and are all 0 when nobody uses the module.
  */
 #ifndef IBCHAN_COUNTERS_H
@@ -11,6 +11,7 @@
 
 #define IBCHAN_EVENTS(X)					\
 	X(works_posted)						\
+	X(works_copied)						\
 	X(works_retired)
 
 #define IBCHAN_GAUGES(X)					\

@@ -10,6 +10,7 @@ int ibchan_caches_init(void);
 void ibchan_caches_fini(void);
 int ibchan_device_init(void);
 void ibchan_device_fini(void);
+void ibchan_place_fini(void);
 int ibchan_history_show(struct seq_file *m);
 void ibchan_debugfs_init(void);
 void ibchan_debugfs_fini(void);

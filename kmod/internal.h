@@ -17,6 +17,8 @@
  *	ibchan_device.lock	the device's lists of objects
  *	ibchan_pd.trays_lock	what lays plain memory out
  *	ibchan_device.farewell_lock  ids that outlive their channels
+ *	ibchan_watcher.lock	what regions lie where; taken below locks of the kernel's memory
+ *				management, and nothing under it
  *	ibchan_channel.qp_lock	verbs that change the state of a qp
  *	ibchan_cq.space_lock	who has reserved how much of a cq
  *	ibchan_device.watch_lock	when its channels are looked at next
@@ -37,6 +39,7 @@
 #include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/interrupt.h>
+#include <linux/interval_tree.h>
 #include <linux/irq_work.h>
 #include <linux/kref.h>
 #include <linux/list.h>
@@ -64,6 +67,9 @@ struct rdma_conn_param;
 /* WRs built and posted as one chain, and the elements that they share. */
 #define IBCHAN_CHAIN_WRS	16
 #define IBCHAN_CHAIN_SGES	IBCHAN_MAX_SGE
+
+/* What a post may copy, in bytes: for a soft device to find them costs more. */
+#define IBCHAN_MAX_COPIED	64U
 
 /*
  * Requests that only a domain's service channel takes. Their region is in
@@ -149,6 +155,12 @@ struct ibchan_device {
 	struct ibchan_device_attr attr;
 };
 
+/* It finds memory by software, for which a few bytes are better copied when they are posted. */
+static inline bool ibchan_device_copies(const struct ibchan_device *dev)
+{
+	return dev->attr.driver_id == RDMA_DRIVER_RXE;
+}
+
 /**
  * struct ibchan_pd - protection domain
  * @ib: NULL once the device is gone; guarded by the gate
@@ -163,6 +175,7 @@ struct ibchan_device {
  * @idle_trays: for plain memory; who was used last comes first
  * @busy_trays: with a region each
  * @num_idle_trays: entries of @idle_trays
+ * @watcher: of the memory that is registered here, see place.c; NULL until it is needed
  * @rcu: the memory outlives readers that found it in a handle table
  */
 struct ibchan_pd {
@@ -178,6 +191,7 @@ struct ibchan_pd {
 	struct list_head idle_trays;
 	struct list_head busy_trays;
 	u32 num_idle_trays;
+	struct ibchan_watcher *watcher;
 	struct rcu_head rcu;
 };
 
@@ -231,6 +245,8 @@ struct ibchan_backing {
  * @rkey: 0 unless remote access was asked for
  * @key: of one that the service registers, as it was made; 0: the service does not
  * @transient: for one work only, which may leave it parked
+ * @in_place: whose addresses have led to the same pages since it was registered; NULL, for
+ *	good: nobody's, or that is not known
  * @parked: it did; set while the region is in use
  * @pinned: user pages that go with it; a shell keeps them until it is given back
  * @busy: ranges in flight
@@ -244,12 +260,14 @@ struct ibchan_backing {
  *	else's matter; set by who made the region
  * @invalidate: takes its registration back; called without the gate; may be NULL;
  *	false: the device's region is as it was
+ * @is_watched: that is being looked at; its maker's, later its last user's
+ * @range: its pages by address, in the tree of the watcher
  * @link: in the device's list
  * @free_link: in the list of those whose last work has gone, or of a channel's parked
  * @rcu: the memory outlives readers that found it in a handle table
  *
- * All but @ib, @users, @busy, @sgt, @pinned, @parked, @released, @leaked and the links are
- * immutable.
+ * All but @ib, @users, @in_place, @busy, @sgt, @pinned, @parked, @released, @leaked,
+ * @is_watched, @range and the links are immutable.
  */
 struct ibchan_mr {
 	struct ib_mr *ib;
@@ -263,6 +281,7 @@ struct ibchan_mr {
 	u32 rkey;
 	u32 key;
 	int transient;
+	struct mm_struct *in_place;
 	int parked;
 	struct ibchan_pinned pinned;
 	struct ibchan_busy busy;
@@ -274,6 +293,8 @@ struct ibchan_mr {
 	int leaked;
 	struct ibchan_backing *backing;
 	bool (*invalidate)(struct ibchan_mr *mr);
+	int is_watched;
+	struct interval_tree_node range;
 	struct list_head link;
 	struct llist_node free_link;
 	struct rcu_head rcu;
@@ -387,6 +408,7 @@ struct ibchan_queue {
  * @send: requests for the send queue
  * @recv: receive requests
  * @sges: their elements
+ * @copied: bytes that one of them carries itself
  * @bad_send: which one the driver refused
  * @bad_recv: the same
  * @error: why
@@ -405,6 +427,7 @@ struct ibchan_chain {
 		struct ib_recv_wr recv[IBCHAN_CHAIN_WRS];
 	};
 	struct ib_sge sges[IBCHAN_CHAIN_SGES];
+	u8 copied[IBCHAN_MAX_COPIED] __aligned(8);
 	const struct ib_send_wr *bad_send;
 	const struct ib_recv_wr *bad_recv;
 	int error;
@@ -463,6 +486,7 @@ struct ibchan_path {
  * @after_post: IBCHAN_AFTER_*: what there is to do behind a post
  * @max_message: bytes of one message
  * @max_plain: of one that is sent the short way; 0: none is
+ * @max_copied: bytes of one that may be copied when it is posted; 0: none
  * @flow: its credits; NULL where it counts none
  * @state_lock: guards @state, @error, @status and @device_gone together
  * @state_wait: woken when the channel is not connecting any more
@@ -512,6 +536,7 @@ struct ibchan_channel {
 	u8 max_sge[IBCHAN_OPS];
 	u32 max_message;
 	u32 max_plain;
+	u32 max_copied;
 	struct llist_head parked;
 	u32 after_post;
 	struct ibchan_flow *flow;

@@ -43,6 +43,7 @@ static void __exit ibchan_exit(void)
 	ibchan_debugfs_fini();
 	misc_deregister(&ibchan_misc);
 	ibchan_device_fini();
+	ibchan_place_fini();
 	ibchan_caches_fini();
 }
 

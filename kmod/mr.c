@@ -27,7 +27,7 @@
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
-#include "internal.h"
+#include "place.h"
 
 static LLIST_HEAD(deferred);
 static void release_deferred(struct work_struct *work);
@@ -92,6 +92,20 @@ static struct ib_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u32 ac
 	return ib;
 }
 
+/* The gate is held. */
+static int reg_behind_gate(struct ibchan_mr *mr, struct ibchan_reason *reason)
+{
+	struct ib_mr *ib = reg_user(mr->pd, mr->addr, mr->length, mr->access, reason);
+
+	if (IS_ERR(ib))
+		return PTR_ERR(ib);
+	mr->ib = ib;
+	mr->lkey = ib->lkey;
+	mr->rkey = mr->access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
+	mr_publish(mr);
+	return 0;
+}
+
 /**
  * ibchan_mr_reg_driver - have the driver pin and register a range of the caller's
  * @pd: where
@@ -100,30 +114,32 @@ static struct ib_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u32 ac
  * @access: IBCHAN_ACCESS_*; checked
  * @reason: why not, or NULL
  *
- * Context: process, may sleep; the gate is held; current->mm is the memory's.
+ * Context: process, may sleep; without the gate; current->mm is the memory's.
  * Return: the region; -ENOMEM, also when RLIMIT_MEMLOCK does not allow it, which
- * @reason tells; the driver's errno.
+ * @reason tells; -ENODEV; the driver's errno.
  */
 struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 length,
 				       u32 access, struct ibchan_reason *reason)
 {
 	struct ibchan_mr *mr = mr_alloc(pd, length, access);
-	struct ib_mr *ib;
+	int ret;
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	ib = reg_user(pd, addr, length, access, reason);
-	if (IS_ERR(ib)) {
-		kfree(mr);
-		return ERR_CAST(ib);
-	}
-	mr->ib = ib;
 	mr->addr = addr;
 	mr->pages = ibchan_pages_spanned(addr, length);
-	mr->lkey = ib->lkey;
-	mr->rkey = access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
-	mr_publish(mr);
-	return mr;
+	if (ibchan_device_copies(pd->dev))
+		ibchan_place_watch(mr);
+	ret = ibchan_device_enter(pd->dev);
+	if (!ret) {
+		ret = reg_behind_gate(mr, reason);
+		ibchan_device_exit(pd->dev);
+	}
+	if (!ret)
+		return mr;
+	ibchan_place_leave(mr);
+	kfree(mr);
+	return ERR_PTR(ret);
 }
 
 /* Pages of the device's size that a mapped table covers. */
@@ -579,6 +595,7 @@ static void mr_dereg(struct ibchan_mr *mr)
 	bool invalid = mr->invalidate && mr->invalidate(mr);
 	bool gone;
 
+	ibchan_place_leave(mr);
 	ibchan_fault_linger(IBCHAN_WINDOW_UNUSED);
 	down_read(&dev->gate);
 	mutex_lock(&dev->lock);

@@ -6,7 +6,7 @@
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
-#include "internal.h"
+#include "place.h"
 
 static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
 {
@@ -121,6 +121,7 @@ static void pd_destroy(struct ibchan_pd *pd)
 	ibchan_pd_release_verbs(pd);
 	up_read(&dev->gate);
 	ibchan_trays_free(pd);
+	ibchan_place_end(pd);
 	kfree_rcu(pd, rcu);
 	ibchan_gauge(pds, -1);
 	ibchan_device_put(dev);

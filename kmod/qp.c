@@ -10,8 +10,10 @@
  * ends all access, and what is left is retired by software.
  */
 #include <linux/errno.h>
+#include <linux/log2.h>
 #include <rdma/ib_cache.h>
 #include <rdma/rdma_cm.h>
+#include <rdma/rdma_user_rxe.h>
 
 #include "compat.h"
 #include "fault.h"
@@ -41,6 +43,22 @@ static void qp_event(struct ib_event *event, void *context)
 	default:
 		break;
 	}
+}
+
+/*
+ * Up to how many bytes a request carries itself although nobody asked for that. Places in a
+ * queue of soft-RoCE are of a power of two, and what the elements leave of one is to be had
+ * for nothing.
+ */
+static u32 bytes_to_copy(const struct ibchan_channel *ch)
+{
+	const u32 size = sizeof(struct rxe_send_wqe);
+	u32 used = max_t(u32, ch->send.max_sge * sizeof(struct ib_sge),
+			 ch->params.max_inline_data);
+
+	if (!ibchan_device_copies(ch->dev))
+		return 0;
+	return min_t(u32, roundup_pow_of_two(size + used) - size, IBCHAN_MAX_COPIED);
 }
 
 static void fill_max_sge(struct ibchan_channel *ch)
@@ -75,7 +93,8 @@ int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
 			.max_recv_wr = ch->recv.credit.depth + ch->recv.spare,
 			.max_send_sge = ch->send.max_sge,
 			.max_recv_sge = ch->recv.max_sge,
-			.max_inline_data = ch->params.max_inline_data,
+			.max_inline_data = max(ch->params.max_inline_data,
+					       bytes_to_copy(ch)),
 		},
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
@@ -87,6 +106,7 @@ int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
 	if (IS_ERR(qp))
 		return refuse_step(reason, STEP_CREATE, PTR_ERR(qp));
 	ch->qp = qp;
+	ch->max_copied = min(bytes_to_copy(ch), attr.cap.max_inline_data);
 	fill_max_sge(ch);
 	return 0;
 }

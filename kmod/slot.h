@@ -6,6 +6,8 @@
 #ifndef IBCHAN_SLOT_H
 #define IBCHAN_SLOT_H
 
+#include "counters.h"
+#include "place.h"
 #include "trace.h"
 #include "work.h"
 
@@ -103,15 +105,35 @@ static __always_inline bool ibchan_slot_next(const struct ibchan_queue *queue, u
 	return likely(ibchan_credit_next(&queue->credit, number) && queue->slots);
 }
 
+/*
+ * A few bytes are copied, where that is cheaper than to have the device look for them. The
+ * range is in flight all the same.
+ */
+static __always_inline void ibchan_slot_copy(struct ibchan_channel *ch,
+					     const struct ibchan_sge *from,
+					     union ibchan_send_wr *out, struct ib_sge *sge)
+{
+	u8 *copied = ch->chain.copied;
+
+	if (from->length > ch->max_copied ||
+	    !ibchan_place_copy(from->mr, from->offset, from->length, copied))
+		return;
+	sge->addr = (uintptr_t)copied;
+	out->wr.send_flags |= IB_SEND_INLINE;
+	ibchan_count(works_copied, 1);
+}
+
 /**
  * ibchan_slot_send - build a chain of one request for the send queue
  * @ch: the channel
  * @wr: the request, by wr_id; no receive
+ * @copies: its region is of the calling process
  *
  * Context: process or softirq, under the post lock.
  * Return: whether it was taken.
  */
-static __always_inline bool ibchan_slot_send(struct ibchan_channel *ch, const struct ibchan_wr *wr)
+static __always_inline bool ibchan_slot_send(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+					     bool copies)
 {
 	union ibchan_send_wr *out = ch->chain.send;
 	struct ib_sge *sge = ch->chain.sges;
@@ -128,6 +150,8 @@ static __always_inline bool ibchan_slot_send(struct ibchan_channel *ch, const st
 	if (unlikely(!ibchan_slot_take(&ch->send, work, wr->opcode == IBCHAN_OP_READ)))
 		return false;
 	ibchan_build_send(out, wr, &work->cqe);
+	if (copies && wr->opcode != IBCHAN_OP_READ)
+		ibchan_slot_copy(ch, work->sges, out, sge);
 	return true;
 }
 

@@ -114,16 +114,9 @@ static int fault_in(u64 addr, u64 length, u32 access)
 static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
 				       struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr;
 	int ret = fault_in(addr, length, access);
 
-	if (!ret)
-		ret = ibchan_device_enter(pd->dev);
-	if (ret)
-		return ERR_PTR(ret);
-	mr = ibchan_mr_reg_driver(pd, addr, length, access, reason);
-	ibchan_device_exit(pd->dev);
-	return mr;
+	return ret ? ERR_PTR(ret) : ibchan_mr_reg_driver(pd, addr, length, access, reason);
 }
 
 static unsigned int pin_flags(const struct ibchan_user_range *range)

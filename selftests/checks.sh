@@ -43,7 +43,7 @@ pins_are_back() {
 }
 
 gauges() {
-	awk '$1 != "works_posted" && $1 != "works_retired" && $2 != 0' "$counters"
+	awk '$1 !~ /^works_/ && $2 != 0' "$counters"
 }
 
 no_gauge() {

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Short messages that are copied when they are posted: what arrives is what the region holds,
+ * whatever has become of the addresses that it was registered by.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+/* The longest one that is copied. */
+#define SHORT		64
+#define HALF		32768
+#define OTHER_BYTE	0x11
+
+struct scene {
+	struct pair pair;
+	struct side *a;
+	struct side *b;
+	struct side from;	/* @a with a region of one page that a test may take away */
+	unsigned char *page;	/* that */
+	unsigned char wanted[4096];	/* what it holds */
+	size_t size;
+};
+
+static long times_copied(void)
+{
+	return counter("works_copied");
+}
+
+/* @addr becomes what @from names. */
+static int name_region(struct side *from, const struct side *side, unsigned char *addr,
+		       size_t length)
+{
+	struct ibchan_cmd_mr_reg cmd = {
+		.addr = address(addr),
+		.length = length,
+		.pd = side->pd,
+		.access = IBCHAN_ACCESS_LOCAL_WRITE,
+	};
+	int rc = cmd_mr_reg(side->fd, &cmd);
+
+	*from = *side;
+	from->mr = cmd.out_mr;
+	return rc;
+}
+
+static void *map_pages(size_t length)
+{
+	return mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* With as many elements as a request may have by default, or with @elements. */
+static int scene_open(struct scene *scene, __u32 elements)
+{
+	struct side_options options = side_defaults();
+	int rc;
+
+	options.params.rnr_retries = 7;
+	if (elements)
+		options.params.max_send_sge = elements;
+	scene->size = sizeof(scene->wanted);
+	rc = pair_open(&scene->pair, PAIR_SAME_DEVICE, &options);
+	scene->a = scene->pair.a;
+	scene->b = scene->pair.b;
+	return rc;
+}
+
+/* @page is its region from now on, and has a pattern. */
+static int scene_use(struct scene *scene, unsigned char *page)
+{
+	if (page == MAP_FAILED)
+		return -ENOMEM;
+	scene->page = page;
+	pattern(page, scene->size, 5);
+	memcpy(scene->wanted, page, scene->size);
+	return name_region(&scene->from, scene->a, page, scene->size);
+}
+
+FIXTURE(copied)
+{
+	struct calm calm;
+	struct scene scene;
+};
+
+FIXTURE_SETUP(copied)
+{
+	ASSERT_EQ(sizeof(self->scene.wanted), getpagesize());
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, scene_open(&self->scene, 0));
+	ASSERT_EQ(0, scene_use(&self->scene, map_pages(self->scene.size)));
+}
+
+FIXTURE_TEARDOWN(copied)
+{
+	pair_close(&self->scene.pair);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* A message of @from's region arrives, with those bytes. */
+static int send_from(struct scene *scene, __u32 offset, __u32 length,
+		     const unsigned char *wanted)
+{
+	struct side *b = scene->b;
+	int rc;
+
+	memset(b->memory, 0, length + 1);
+	rc = post_one(b, work(b, IBCHAN_OP_RECV, 2, 0, HALF));
+	rc = rc ? rc : post_one(&scene->from, work(&scene->from, IBCHAN_OP_SEND, 1, offset, length));
+	rc = rc ? rc : succeed(scene->a, 1, NULL);
+	rc = rc ? rc : succeed(b, 2, NULL);
+	rc = rc ? rc : same_bytes(wanted + offset, b->memory, length);
+	return rc ? rc : all_bytes(b->memory + length, 1, 0);
+}
+
+static int write_from(struct scene *scene, __u32 offset, __u32 length,
+		      const unsigned char *wanted)
+{
+	struct ibchan_submit_wr wr = work(&scene->from, IBCHAN_OP_WRITE, 1, offset, length);
+	struct side *b = scene->b;
+	int rc;
+
+	memset(b->memory, 0, length + 1);
+	work_at(&wr, b, 0);
+	rc = post_one(&scene->from, wr);
+	rc = rc ? rc : succeed(scene->a, 1, NULL);
+	rc = rc ? rc : same_bytes(wanted + offset, b->memory, length);
+	return rc ? rc : all_bytes(b->memory + length, 1, 0);
+}
+
+static int both_from(struct scene *scene, __u32 offset, __u32 length)
+{
+	int rc = send_from(scene, offset, length, scene->wanted);
+
+	return rc ? rc : write_from(scene, offset, length, scene->wanted);
+}
+
+TEST_F(copied, a_short_message_is_what_it_was_at_the_post)
+{
+	struct scene *scene = &self->scene;
+	long before = times_copied();
+	struct side *a = scene->a, *b = scene->b;
+	unsigned char wanted[SHORT];
+
+	pattern(a->memory, SHORT, 1);
+	memcpy(wanted, a->memory, SHORT);
+	/* Without a receive the message waits. */
+	ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 1, 0, SHORT)));
+	EXPECT_EQ(before + 1, times_copied());
+	memset(a->memory, OTHER_BYTE, SHORT);
+	ASSERT_EQ(0, post_one(b, work(b, IBCHAN_OP_RECV, 2, HALF, SHORT)));
+	ASSERT_EQ(0, succeed(a, 1, NULL));
+	ASSERT_EQ(0, succeed(b, 2, NULL));
+	EXPECT_EQ(0, same_bytes(wanted, b->memory + HALF, SHORT));
+}
+
+TEST_F(copied, its_range_is_in_flight_all_the_same)
+{
+	struct scene *scene = &self->scene;
+	struct side *a = scene->a, *b = scene->b;
+
+	ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 1, 0, SHORT)));
+	EXPECT_EQ(-EBUSY, destroy(a->fd, a->mr));
+	EXPECT_EQ(-EBUSY, post_one(a, work(a, IBCHAN_OP_RECV, 3, SHORT - 1, 8)));
+	ASSERT_EQ(0, post_one(b, work(b, IBCHAN_OP_RECV, 2, HALF, SHORT)));
+	ASSERT_EQ(0, succeed(a, 1, NULL));
+	ASSERT_EQ(0, succeed(b, 2, NULL));
+	EXPECT_EQ(0, destroy(a->fd, a->mr));
+}
+
+TEST_F(copied, a_range_that_is_written_is_not_copied_but_refused)
+{
+	struct scene *scene = &self->scene;
+	long before = times_copied();
+	struct side *a = scene->a;
+
+	ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_RECV, 3, 0, SHORT)));
+	EXPECT_EQ(-EBUSY, post_one(a, work(a, IBCHAN_OP_SEND, 1, SHORT - 8, SHORT)));
+	EXPECT_EQ(before, times_copied());
+}
+
+/* Nothing lies behind the region's page, so a byte too many would be a fault. */
+TEST_F(copied, messages_of_all_lengths_and_alignments_arrive_whole)
+{
+	struct scene *scene = &self->scene;
+	long before = times_copied();
+	__u32 length, shift;
+
+	for (length = 1; length <= SHORT; length++) {
+		for (shift = 0; shift < 3; shift++)
+			ASSERT_EQ(0, both_from(scene, scene->size - length - shift, length))
+				TH_LOG("%u bytes, %u from the end", length, shift);
+		ASSERT_EQ(0, both_from(scene, length, length));
+	}
+	EXPECT_EQ(before + 8 * SHORT, times_copied());
+}
+
+TEST_F(copied, what_is_longer_or_none_of_them_is_left_to_the_device)
+{
+	struct scene *scene = &self->scene;
+	struct ibchan_submit_wr wr = work(&scene->from, IBCHAN_OP_READ, 1, 0, SHORT);
+	long before = times_copied();
+	struct ibchan_submit_wr few[2];
+
+	ASSERT_EQ(0, both_from(scene, 0, SHORT + 1));
+	ASSERT_EQ(0, both_from(scene, 0, scene->size));
+	/* A read, whose element is written; and those of a chain. */
+	work_at(&wr, scene->b, HALF);
+	ASSERT_EQ(0, post_one(&scene->from, wr));
+	ASSERT_EQ(0, succeed(scene->a, 1, NULL));
+	EXPECT_EQ(0, same_bytes(scene->b->memory + HALF, scene->page, SHORT));
+	few[0] = work(&scene->from, IBCHAN_OP_WRITE, 1, 0, SHORT);
+	work_at(&few[0], scene->b, 0);
+	few[1] = few[0];
+	few[1].wr_id = 2;
+	ASSERT_EQ(0, post(&scene->from, few, 2));
+	ASSERT_EQ(0, succeed(scene->a, 1, NULL));
+	ASSERT_EQ(0, succeed(scene->a, 2, NULL));
+	EXPECT_EQ(before, times_copied());
+}
+
+/* A place in the device's queue has as much room as its elements leave of a power of two. */
+TEST_F(copied, a_channel_of_few_elements_copies_what_its_queue_has_room_for)
+{
+	struct scene *scene = &self->scene;
+	long before = times_copied();
+	__u32 longest = 0;
+
+	pair_close(&scene->pair);
+	ASSERT_EQ(0, scene_open(scene, 1));
+	ASSERT_EQ(0, scene_use(scene, scene->page));
+	while (longest <= SHORT) {
+		ASSERT_EQ(0, both_from(scene, 0, longest + 1));
+		if (times_copied() != before + 2 * (longest + 1))
+			break;
+		longest++;
+	}
+	fprintf(stderr, "# up to %u bytes\n", longest);
+	EXPECT_LE(8, longest);
+	EXPECT_GE(SHORT, longest);
+	EXPECT_EQ(before + 2 * longest, times_copied());
+}
+
+TEST_F(copied, what_changes_no_page_changes_nothing)
+{
+	struct scene *scene = &self->scene;
+	long before = times_copied();
+
+	ASSERT_EQ(0, mprotect(scene->page, scene->size, PROT_READ));
+	ASSERT_EQ(0, both_from(scene, 8, SHORT));
+	ASSERT_EQ(0, mprotect(scene->page, scene->size, PROT_READ | PROT_WRITE));
+	ASSERT_EQ(0, both_from(scene, 8, SHORT));
+	/* The program writes, and that is sent. */
+	pattern(scene->page, scene->size, 6);
+	memcpy(scene->wanted, scene->page, scene->size);
+	ASSERT_EQ(0, both_from(scene, 8, SHORT));
+	EXPECT_EQ(before + 6, times_copied());
+}
+
+TEST_F(copied, of_a_process_that_forks_it_is_its_own_that_is_sent)
+{
+	struct scene *scene = &self->scene;
+	long before = times_copied();
+	pid_t child = fork();
+
+	ASSERT_LE(0, child);
+	if (!child) {
+		memset(scene->page, OTHER_BYTE, scene->size);
+		pause();
+		_exit(0);
+	}
+	pattern(scene->page, scene->size, 9);
+	memcpy(scene->wanted, scene->page, scene->size);
+	EXPECT_EQ(0, both_from(scene, 0, SHORT));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	EXPECT_EQ(0, both_from(scene, 0, SHORT));
+	EXPECT_EQ(before + 4, times_copied());
+}
+
+TEST_F(copied, a_place_in_a_huge_page_is_copied_like_any_other)
+{
+	struct scene *scene = &self->scene;
+	const size_t huge = 2 << 20;
+	long before = times_copied();
+	unsigned char *area = map_pages(2 * huge);
+	unsigned char *start = area + (-address(area) & (huge - 1));
+
+	ASSERT_NE(MAP_FAILED, area);
+	madvise(start, huge, MADV_HUGEPAGE);
+	pattern(start, scene->size, 5);
+	ASSERT_EQ(0, name_region(&scene->from, scene->a, start, huge));
+	ASSERT_EQ(0, both_from(scene, 100, SHORT));
+	EXPECT_EQ(before + 2, times_copied());
+	munmap(area, 2 * huge);
+}
+
+/* ---- Addresses that lead somewhere else ---- */
+
+FIXTURE(taken)
+{
+	struct calm calm;
+	struct scene scene;
+	int file;
+};
+
+FIXTURE_VARIANT(taken)
+{
+	/* Behind it the addresses lead elsewhere, or cannot be read. */
+	int (*take)(unsigned char *page, size_t size, int file);
+	bool is_of_file;
+};
+
+static int unmap(unsigned char *page, size_t size, int file)
+{
+	(void)file;
+	return munmap(page, size);
+}
+
+static int map_another(unsigned char *page, size_t size, int file)
+{
+	(void)file;
+	if (mmap(page, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0) != page)
+		return -1;
+	memset(page, OTHER_BYTE, size);
+	return 0;
+}
+
+static int move(unsigned char *page, size_t size, int file)
+{
+	(void)file;
+	if (mremap(page, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, map_pages(size)) == MAP_FAILED)
+		return -1;
+	return map_another(page, size, file);
+}
+
+/* What @taken says, and another page is there when it has been written to. */
+static int write_anew(unsigned char *page, size_t size, int taken)
+{
+	if (!taken)
+		memset(page, OTHER_BYTE, size);
+	return taken;
+}
+
+static int need_no_more(unsigned char *page, size_t size, int file)
+{
+	(void)file;
+	return write_anew(page, size, madvise(page, size, MADV_DONTNEED));
+}
+
+static int protect(unsigned char *page, size_t size, int file)
+{
+	(void)file;
+	return mprotect(page, size, PROT_NONE);
+}
+
+static int punch(unsigned char *page, size_t size, int file)
+{
+	(void)file;
+	return write_anew(page, size, madvise(page, size, MADV_REMOVE));
+}
+
+static int cut_off(unsigned char *page, size_t size, int file)
+{
+	(void)page;
+	(void)size;
+	return ftruncate(file, 0);
+}
+
+static int cut_off_and_grow(unsigned char *page, size_t size, int file)
+{
+	return write_anew(page, size, ftruncate(file, 0) || ftruncate(file, size));
+}
+
+FIXTURE_VARIANT_ADD(taken, unmapped) { .take = unmap };
+FIXTURE_VARIANT_ADD(taken, another_mapping) { .take = map_another };
+FIXTURE_VARIANT_ADD(taken, moved_away) { .take = move };
+FIXTURE_VARIANT_ADD(taken, not_needed) { .take = need_no_more };
+FIXTURE_VARIANT_ADD(taken, not_readable) { .take = protect };
+FIXTURE_VARIANT_ADD(taken, a_hole_in_the_file) { .take = punch, .is_of_file = true };
+FIXTURE_VARIANT_ADD(taken, a_file_cut_off) { .take = cut_off, .is_of_file = true };
+FIXTURE_VARIANT_ADD(taken, a_file_grown_again) { .take = cut_off_and_grow, .is_of_file = true };
+
+static unsigned char *map_file(int file, size_t size)
+{
+	return ftruncate(file, size) ? MAP_FAILED :
+	       mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+}
+
+FIXTURE_SETUP(taken)
+{
+	struct scene *scene = &self->scene;
+
+	ASSERT_EQ(sizeof(scene->wanted), getpagesize());
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, scene_open(scene, 0));
+	self->file = memfd_create("ibchan", MFD_CLOEXEC);
+	ASSERT_LE(0, self->file);
+	ASSERT_EQ(0, scene_use(scene, variant->is_of_file ? map_file(self->file, scene->size) :
+							    map_pages(scene->size)));
+}
+
+FIXTURE_TEARDOWN(taken)
+{
+	close(self->file);
+	pair_close(&self->scene.pair);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+TEST_F(taken, away_what_the_region_holds_is_sent)
+{
+	struct scene *scene = &self->scene;
+	long before = times_copied();
+
+	ASSERT_EQ(0, both_from(scene, 0, SHORT));
+	EXPECT_EQ(before + 2, times_copied());
+	ASSERT_EQ(0, variant->take(scene->page, scene->size, self->file));
+	ASSERT_EQ(0, both_from(scene, 0, SHORT));
+	ASSERT_EQ(0, both_from(scene, scene->size - 1, 1));
+	EXPECT_EQ(before + 2, times_copied());
+}
+
+TEST_F(copied, a_region_that_is_registered_where_another_was_is_copied)
+{
+	struct scene *scene = &self->scene;
+	long before = times_copied();
+
+	ASSERT_EQ(0, destroy(scene->a->fd, scene->from.mr));
+	ASSERT_EQ(0, map_another(scene->page, scene->size, -1));
+	ASSERT_EQ(0, scene_use(scene, scene->page));
+	ASSERT_EQ(0, both_from(scene, 0, SHORT));
+	EXPECT_EQ(before + 2, times_copied());
+}
+
+/* Both are alive: each is the pages that it was registered with. */
+TEST_F(copied, of_two_regions_at_the_same_addresses_each_is_its_own)
+{
+	struct scene *scene = &self->scene;
+	unsigned char first[4096];
+	struct side second;
+
+	memcpy(first, scene->wanted, sizeof(first));
+	ASSERT_EQ(0, map_another(scene->page, scene->size, -1));
+	second = scene->from;
+	ASSERT_EQ(0, scene_use(scene, scene->page));
+	ASSERT_EQ(0, both_from(scene, 0, SHORT));
+	memcpy(scene->wanted, first, sizeof(first));
+	memset(scene->page, OTHER_BYTE, scene->size);
+	scene->from = second;
+	ASSERT_EQ(0, both_from(scene, 0, SHORT));
+}
+
+struct thief {
+	unsigned char *page;
+	size_t size;
+	int us;
+	int rc;
+};
+
+static void *steal(void *arg)
+{
+	struct thief *thief = arg;
+
+	usleep(thief->us);
+	thief->rc = map_another(thief->page, thief->size, -1);
+	return NULL;
+}
+
+/* The addresses go at a random moment of some messages; none has a byte of what comes there. */
+TEST_F(copied, at_the_very_moment_when_its_addresses_go_it_is_what_the_region_holds)
+{
+	struct scene *scene = &self->scene;
+	unsigned int seed = 20261124;
+	unsigned int round, n;
+
+	for (round = 0; round < (slow() ? 10 : 100); round++) {
+		struct thief thief = { scene->page, scene->size, rand_r(&seed) % 2000, -1 };
+		pthread_t thread;
+
+		ASSERT_EQ(0, pthread_create(&thread, NULL, steal, &thief));
+		for (n = 0; n < 8; n++)
+			ASSERT_EQ(0, both_from(scene, SHORT * (n % 8), SHORT));
+		pthread_join(thread, NULL);
+		ASSERT_EQ(0, thief.rc);
+		ASSERT_EQ(0, both_from(scene, 0, SHORT));
+		ASSERT_EQ(0, destroy(scene->a->fd, scene->from.mr));
+		ASSERT_EQ(0, scene_use(scene, scene->page));
+	}
+}
+
+TEST_HARNESS_MAIN
