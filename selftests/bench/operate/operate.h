@@ -6,8 +6,11 @@
 #include <stdbool.h>
 
 #define DEPTH		64
+/* That a request may have: what a builder of libibchan has who is not told otherwise. */
+#define ELEMENTS	16
 /* Of the pairs that are made only to be given up again. */
 #define PAIR_DEPTH	16
+#define PAIR_ELEMENTS	1
 /* Reads and atomics in flight, of all queue pairs. */
 #define RD_ATOMIC	16
 #define AREA		0x100000

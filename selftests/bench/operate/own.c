@@ -15,8 +15,8 @@ void own_builder(struct ibchan_builder *builder, struct ibchan_cq *cq, unsigned 
 	builder->params.max_send_wr = depth;
 	builder->params.max_recv_wr = depth;
 	builder->params.max_rd_atomic = RD_ATOMIC;
-	builder->params.max_send_sge = 1;
-	builder->params.max_recv_sge = 1;
+	builder->params.max_send_sge = ELEMENTS;
+	builder->params.max_recv_sge = ELEMENTS;
 }
 
 int own_connect(const struct ibchan_builder *builder, struct ibchan_channel *channel[2])
@@ -71,6 +71,8 @@ static int own_pair_once(void)
 	if (rc)
 		return rc;
 	own_builder(&builder, cq, PAIR_DEPTH);
+	builder.params.max_send_sge = PAIR_ELEMENTS;
+	builder.params.max_recv_sge = PAIR_ELEMENTS;
 	rc = own_connect(&builder, channel);
 	rc = rc ?: ibchan_channel_close(channel[0]);
 	rc = rc ?: ibchan_channel_close(channel[1]);

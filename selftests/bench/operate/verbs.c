@@ -53,7 +53,8 @@ static int open_device(void)
 	return verbs.context ? find_gid() : -ENODEV;
 }
 
-static int make_qp(struct ibv_cq *cq, unsigned int depth, struct ibv_qp **qp)
+static int make_qp(struct ibv_cq *cq, unsigned int depth, unsigned int elements,
+		   struct ibv_qp **qp)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq,
@@ -61,8 +62,8 @@ static int make_qp(struct ibv_cq *cq, unsigned int depth, struct ibv_qp **qp)
 		.cap = {
 			.max_send_wr = depth,
 			.max_recv_wr = depth,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
+			.max_send_sge = elements,
+			.max_recv_sge = elements,
 		},
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
@@ -119,11 +120,12 @@ static int to_rts(struct ibv_qp *qp)
 					 IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-static int connect_pair(struct ibv_cq *cq, unsigned int depth, struct ibv_qp *qp[2])
+static int connect_pair(struct ibv_cq *cq, unsigned int depth, unsigned int elements,
+			struct ibv_qp *qp[2])
 {
-	int rc = make_qp(cq, depth, &qp[0]);
+	int rc = make_qp(cq, depth, elements, &qp[0]);
 
-	rc = rc ?: make_qp(cq, depth, &qp[1]);
+	rc = rc ?: make_qp(cq, depth, elements, &qp[1]);
 	rc = rc ?: to_rtr(qp[0], qp[1]);
 	rc = rc ?: to_rtr(qp[1], qp[0]);
 	rc = rc ?: to_rts(qp[0]);
@@ -134,7 +136,7 @@ static int verbs_pair_once(void)
 {
 	struct ibv_cq *cq = ibv_create_cq(verbs.context, 4 * PAIR_DEPTH, NULL, NULL, 0);
 	struct ibv_qp *qp[2];
-	int rc = cq ? connect_pair(cq, PAIR_DEPTH, qp) : -errno;
+	int rc = cq ? connect_pair(cq, PAIR_DEPTH, PAIR_ELEMENTS, qp) : -errno;
 
 	rc = rc ?: -ibv_destroy_qp(qp[0]);
 	rc = rc ?: -ibv_destroy_qp(qp[1]);
@@ -150,7 +152,7 @@ static int verbs_open(unsigned char *memory)
 	verbs.pd = ibv_alloc_pd(verbs.context);
 	verbs.cq = verbs.pd ? ibv_create_cq(verbs.context, 4 * DEPTH, NULL, NULL, 0) : NULL;
 	verbs.mr = verbs.cq ? ibv_reg_mr(verbs.pd, memory, MEMORY, ACCESS) : NULL;
-	return verbs.mr ? connect_pair(verbs.cq, DEPTH, verbs.qp) : -errno;
+	return verbs.mr ? connect_pair(verbs.cq, DEPTH, ELEMENTS, verbs.qp) : -errno;
 }
 
 static int verbs_close(void)
