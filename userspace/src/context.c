@@ -160,11 +160,15 @@ static void page_map(struct ibchan_context *context)
 	context->page = page == MAP_FAILED ? NULL : page;
 }
 
-/* A child never had it. */
-static void page_unmap(struct ibchan_context *context)
+/* A child never had them. */
+static void pages_unmap(struct ibchan_context *context)
 {
-	if (context->page && !context_check(context))
+	if (context_check(context))
+		return;
+	if (context->page)
 		munmap(context->page, sizeof(*context->page));
+	if (context->ring_place)
+		munmap(context->ring_place, RING_PLACE);
 }
 
 static int context_setup(struct ibchan_context *context)
@@ -216,7 +220,7 @@ int ibchan_context_close(struct ibchan_context *context)
 		context->objects = object->next;
 		object->release(object);
 	}
-	page_unmap(context);
+	pages_unmap(context);
 	fd_close(context->fd);
 	if (!context_check(context))
 		pthread_mutex_destroy(&context->lock);

@@ -65,6 +65,7 @@ struct object {
  * @fd: the file
  * @page: shared with the kernel, immutable; NULL: there is none
  * @page_taken: somebody works with it, or there is none; see page_take()
+ * @ring_place: of a ring of RING_PLACE bytes that has gone, for the next one; or NULL
  * @lock: guards @objects
  * @objects: all that closing has to free
  */
@@ -73,6 +74,7 @@ struct ibchan_context {
 	int fd;
 	struct ibchan_submit_page *page;
 	bool page_taken;
+	void *ring_place;
 	pthread_mutex_t lock;
 	struct object *objects;
 };
@@ -271,6 +273,8 @@ int error_set(struct ibchan_error *error, int code,
 int device_name_copy(char *to, const char *name);
 
 /* ring.c; all but the first two with cq->lock held */
+#define RING_PLACE	4096
+
 int ring_map(struct ibchan_cq *cq, size_t size);
 void ring_unmap(struct ibchan_cq *cq);
 int slots_alloc(struct ibchan_cq *cq);
