@@ -408,7 +408,6 @@ struct ibchan_queue {
  * @send: requests for the send queue
  * @recv: receive requests
  * @sges: their elements
- * @copied: bytes that one of them carries itself
  * @bad_send: which one the driver refused
  * @bad_recv: the same
  * @error: why
@@ -427,7 +426,6 @@ struct ibchan_chain {
 		struct ib_recv_wr recv[IBCHAN_CHAIN_WRS];
 	};
 	struct ib_sge sges[IBCHAN_CHAIN_SGES];
-	u8 copied[IBCHAN_MAX_COPIED] __aligned(8);
 	const struct ib_send_wr *bad_send;
 	const struct ib_recv_wr *bad_recv;
 	int error;

@@ -6,6 +6,8 @@
 #ifndef IBCHAN_PLACE_H
 #define IBCHAN_PLACE_H
 
+#include <linux/preempt.h>
+#include <linux/sched.h>
 #include <linux/uaccess.h>
 
 #include "internal.h"
@@ -65,18 +67,19 @@ fault:
  * @length: bytes
  * @to: aligned for a word; garbage if this fails
  *
- * Fails for who is not the owner, and where another page may be at the address or none that
- * can be read now.
+ * Fails for who is not the owner or not at work for him, and where another page may be at the
+ * address or none that can be read now.
  *
- * Context: process; may be atomic.
+ * Context: any; may be atomic.
  * Return: whether @to holds what lies in the registered pages.
  */
 static __always_inline bool ibchan_place_copy(struct ibchan_mr *mr, u64 offset, u32 length,
 					      u8 *to)
 {
+	struct mm_struct *mm = READ_ONCE(mr->in_place);
 	bool copied;
 
-	if (READ_ONCE(mr->in_place) != current->mm)
+	if (!mm || mm != current->mm || !in_task())
 		return false;
 	pagefault_disable();
 	copied = ibchan_copy_words(to, u64_to_user_ptr(mr->addr + offset), length);

@@ -306,7 +306,7 @@ static __always_inline int post_one(struct ibchan_context *ctx, struct ibchan_su
 	if (unlikely(!channel))
 		return 1;
 	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
-	ret = ibchan_post_users(channel, s->wrs, &s->reason);
+	ret = ibchan_post_by_id(channel, s->wrs, &s->reason);
 	if (unlikely(ret))
 		return ret;
 	s->accepted = 1;
@@ -356,10 +356,10 @@ static noinline int post_two(struct ibchan_context *ctx, struct ibchan_submit_sc
 	if (unlikely(!s->channels[0] || !s->channels[1]))
 		return 1;
 	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
-	ret = ibchan_post_users(s->channels[0], &s->wrs[0], &s->reason);
+	ret = ibchan_post_by_id(s->channels[0], &s->wrs[0], &s->reason);
 	if (unlikely(ret))
 		return ret;
-	ret = ibchan_post_users(s->channels[1], &s->wrs[1], &s->reason);
+	ret = ibchan_post_by_id(s->channels[1], &s->wrs[1], &s->reason);
 	s->accepted = likely(!ret) ? 2 : 1;
 	arm_two(ctx, s, waited, s->accepted);
 	return ret;

@@ -10,6 +10,8 @@
 
 #include "slot.h"
 
+DEFINE_PER_CPU_ALIGNED(struct ibchan_copies, ibchan_copies);
+
 /* Places of the queue that are free, up to @num. */
 static __always_inline u32 places(const struct ibchan_queue *queue, u32 num)
 {
@@ -174,6 +176,8 @@ static __always_inline bool build_send(struct ibchan_channel *ch, struct run *ru
 	if (unlikely(!take(run, work, scatters)))
 		return false;
 	ibchan_build_send(out, wr, &work->cqe);
+	if (!scatters)
+		ibchan_slot_copy(ch, work->sges, out - ch->chain.send, out, sge);
 	return true;
 }
 

@@ -6,6 +6,8 @@
 #ifndef IBCHAN_SLOT_H
 #define IBCHAN_SLOT_H
 
+#include <linux/percpu.h>
+
 #include "counters.h"
 #include "place.h"
 #include "trace.h"
@@ -105,15 +107,27 @@ static __always_inline bool ibchan_slot_next(const struct ibchan_queue *queue, u
 	return likely(ibchan_credit_next(&queue->credit, number) && queue->slots);
 }
 
-/*
- * A few bytes are copied, where that is cheaper than to have the device look for them. The
- * range is in flight all the same.
+/**
+ * struct ibchan_copies - what requests carry themselves, until the post returns
+ * @bytes: of each request of a chain
+ *
+ * One on each cpu: who posts keeps bottom halves off from here until the driver has it.
  */
-static __always_inline void ibchan_slot_copy(struct ibchan_channel *ch,
-					     const struct ibchan_sge *from,
+struct ibchan_copies {
+	u8 bytes[IBCHAN_CHAIN_WRS][IBCHAN_MAX_COPIED];
+};
+
+DECLARE_PER_CPU_ALIGNED(struct ibchan_copies, ibchan_copies);
+
+/*
+ * A few bytes of a send or a write are copied, where that is cheaper than to have the device
+ * look for them. The range is in flight all the same.
+ */
+static __always_inline void ibchan_slot_copy(const struct ibchan_channel *ch,
+					     const struct ibchan_sge *from, u32 index,
 					     union ibchan_send_wr *out, struct ib_sge *sge)
 {
-	u8 *copied = ch->chain.copied;
+	u8 *copied = this_cpu_ptr(&ibchan_copies)->bytes[index];
 
 	if (from->length > ch->max_copied ||
 	    !ibchan_place_copy(from->mr, from->offset, from->length, copied))
@@ -127,13 +141,11 @@ static __always_inline void ibchan_slot_copy(struct ibchan_channel *ch,
  * ibchan_slot_send - build a chain of one request for the send queue
  * @ch: the channel
  * @wr: the request, by wr_id; no receive
- * @copies: its region is of the calling process
  *
  * Context: process or softirq, under the post lock.
  * Return: whether it was taken.
  */
-static __always_inline bool ibchan_slot_send(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-					     bool copies)
+static __always_inline bool ibchan_slot_send(struct ibchan_channel *ch, const struct ibchan_wr *wr)
 {
 	union ibchan_send_wr *out = ch->chain.send;
 	struct ib_sge *sge = ch->chain.sges;
@@ -150,8 +162,8 @@ static __always_inline bool ibchan_slot_send(struct ibchan_channel *ch, const st
 	if (unlikely(!ibchan_slot_take(&ch->send, work, wr->opcode == IBCHAN_OP_READ)))
 		return false;
 	ibchan_build_send(out, wr, &work->cqe);
-	if (copies && wr->opcode != IBCHAN_OP_READ)
-		ibchan_slot_copy(ch, work->sges, out, sge);
+	if (wr->opcode != IBCHAN_OP_READ)
+		ibchan_slot_copy(ch, work->sges, 0, out, sge);
 	return true;
 }
 

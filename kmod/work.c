@@ -426,14 +426,14 @@ static __always_inline bool post_plain(struct ibchan_channel *ch, const struct i
 
 /* The same by wr_id. @wr brings no work. */
 static __always_inline bool post_slot(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				      bool copies, struct ibchan_reason *reason)
+				      struct ibchan_reason *reason)
 {
 	if (unlikely(READ_ONCE(ch->state) != IBCHAN_CHANNEL_CONNECTED))
 		return false;
 	ibchan_fault_linger(IBCHAN_WINDOW_CHECKED);
 	if (is_receive(wr))
 		return ibchan_slot_recv(ch, wr) && post_recvs(ch, 1, reason);
-	return ibchan_slot_send(ch, wr, copies) && post_sends(ch, 1, reason);
+	return ibchan_slot_send(ch, wr) && post_sends(ch, 1, reason);
 }
 
 static void reap_both(struct ibchan_channel *ch, void (*reap)(struct ibchan_cq *cq))
@@ -480,39 +480,32 @@ static noinline int post_any_one(struct ibchan_channel *ch, const struct ibchan_
 	return post_any(ch, wr, 1, &accepted, reason);
 }
 
-static __always_inline int post_by_id(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				      bool copies, struct ibchan_reason *reason)
+/**
+ * ibchan_post_by_id - post one work request by wr_id
+ * @ch: the channel; RCU or the caller keeps its memory
+ * @wr: the request, without a work
+ * @reason: why not, or NULL
+ *
+ * As ibchan_post().
+ *
+ * Context: process or softirq, not with interrupts off.
+ * Return: as ibchan_post().
+ */
+int ibchan_post_by_id(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+		      struct ibchan_reason *reason)
 {
 	int ret = 0;
 
 	spin_lock_bh(&ch->post_lock);
 	ch->chain.refused = 0;
-	if (unlikely(!post_slot(ch, wr, copies, reason)))
+	if (unlikely(!post_slot(ch, wr, reason)))
 		ret = post_any_one(ch, wr, reason);
 	spin_unlock_bh(&ch->post_lock);
 	if (ch->after_post && !ret)
 		after_post(ch);
 	return ret;
 }
-
-/**
- * ibchan_post_users - post one work request of the calling process
- * @ch: the channel; RCU or the caller keeps its memory
- * @wr: the request, by wr_id; its regions were registered by this process
- * @reason: why not, or NULL
- *
- * As ibchan_post(). A few bytes that are to be sent may be copied meanwhile, if the caller's
- * addresses still lead to the region's pages: then the device need not look for them.
- *
- * Context: process.
- * Return: as ibchan_post().
- */
-int ibchan_post_users(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-		      struct ibchan_reason *reason)
-{
-	return post_by_id(ch, wr, true, reason);
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_post_users, IBCHAN_NS);
+EXPORT_SYMBOL_NS_GPL(ibchan_post_by_id, IBCHAN_NS);
 
 /**
  * ibchan_post - post work requests
@@ -554,7 +547,7 @@ int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 	int ret = 0;
 
 	if (num == 1 && !wrs->work) {
-		ret = post_by_id(ch, wrs, false, reason);
+		ret = ibchan_post_by_id(ch, wrs, reason);
 		*accepted = !ret;
 		return ret;
 	}

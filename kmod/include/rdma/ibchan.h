@@ -549,7 +549,7 @@ int ibchan_channel_credits(struct ibchan_channel *ch);
 int ibchan_channel_wait_credits(struct ibchan_channel *ch, s64 timeout_ns);
 int ibchan_credits_wait(int (*look)(void *arg), void *arg, s64 timeout_ns);
 
-int ibchan_post_users(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+int ibchan_post_by_id(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 		      struct ibchan_reason *reason);
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason);
