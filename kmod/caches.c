@@ -19,6 +19,7 @@
 struct kmem_cache *ibchan_channel_cache;
 struct kmem_cache *ibchan_cq_cache;
 struct kmem_cache *ibchan_few_cache;
+struct kmem_cache *ibchan_mr_cache;
 
 static void channel_construct(void *object)
 {
@@ -40,6 +41,11 @@ static void few_construct(void *object)
 		few->slots[i].cqe.done = ibchan_work_done;
 }
 
+static void mr_construct(void *object)
+{
+	memset(object, 0, sizeof(struct ibchan_mr));
+}
+
 /* Before the first device. */
 int ibchan_caches_init(void)
 {
@@ -49,7 +55,9 @@ int ibchan_caches_init(void)
 					    0, SLAB_HWCACHE_ALIGN, cq_construct);
 	ibchan_few_cache = kmem_cache_create("ibchan_few", sizeof(struct ibchan_few),
 					     0, SLAB_HWCACHE_ALIGN, few_construct);
-	if (ibchan_channel_cache && ibchan_cq_cache && ibchan_few_cache)
+	ibchan_mr_cache = kmem_cache_create("ibchan_mr", sizeof(struct ibchan_mr),
+					    0, 0, mr_construct);
+	if (ibchan_channel_cache && ibchan_cq_cache && ibchan_few_cache && ibchan_mr_cache)
 		return 0;
 	ibchan_caches_fini();
 	return -ENOMEM;
@@ -59,6 +67,7 @@ int ibchan_caches_init(void)
 void ibchan_caches_fini(void)
 {
 	rcu_barrier();
+	kmem_cache_destroy(ibchan_mr_cache);
 	kmem_cache_destroy(ibchan_few_cache);
 	kmem_cache_destroy(ibchan_cq_cache);
 	kmem_cache_destroy(ibchan_channel_cache);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Where channels, cqs and small queues come from; see caches.c. */
+/* Where channels, cqs, small queues and regions come from; see caches.c. */
 #ifndef IBCHAN_CACHES_H
 #define IBCHAN_CACHES_H
 
@@ -24,5 +24,6 @@ struct ibchan_few {
 extern struct kmem_cache *ibchan_channel_cache;
 extern struct kmem_cache *ibchan_cq_cache;
 extern struct kmem_cache *ibchan_few_cache;
+extern struct kmem_cache *ibchan_mr_cache;
 
 #endif /* IBCHAN_CACHES_H */

@@ -24,6 +24,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
+#include "caches.h"
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
@@ -35,15 +36,17 @@ static DECLARE_WORK(deferred_work, release_deferred);
 
 static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access)
 {
-	struct ibchan_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	struct ibchan_mr *mr = kmem_cache_alloc(ibchan_mr_cache, GFP_KERNEL_ACCOUNT);
 
 	if (!mr)
 		return NULL;
-	mr->pd = pd;
-	refcount_set(&mr->users, 1);
-	mr->length = length;
-	mr->access = access;
-	mr->num_pieces = 1;
+	*mr = (struct ibchan_mr) {
+		.pd = pd,
+		.users = REFCOUNT_INIT(1),
+		.length = length,
+		.access = access,
+		.num_pieces = 1,
+	};
 	ibchan_busy_init(&mr->busy);
 	return mr;
 }
@@ -138,7 +141,7 @@ struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 lengt
 	if (!ret)
 		return mr;
 	ibchan_place_leave(mr);
-	kfree(mr);
+	kmem_cache_free(ibchan_mr_cache, mr);
 	return ERR_PTR(ret);
 }
 
@@ -380,7 +383,7 @@ static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *
 	}
 	if (!ret)
 		return mr;
-	kfree(mr);
+	kmem_cache_free(ibchan_mr_cache, mr);
 	return ERR_PTR(ret);
 }
 
@@ -439,7 +442,7 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 		return ERR_PTR(-ENOMEM);
 	ret = make_table(&sgt, pinned, range);
 	if (ret) {
-		kfree(mr);
+		kmem_cache_free(ibchan_mr_cache, mr);
 		return ERR_PTR(ret);
 	}
 	mr->addr = range->addr;
@@ -616,7 +619,7 @@ static void mr_free(struct rcu_head *rcu)
 	struct ibchan_mr *mr = container_of(rcu, struct ibchan_mr, rcu);
 
 	kvfree(mr->pieces);
-	kfree(mr);
+	kmem_cache_free(ibchan_mr_cache, mr);
 }
 
 static void release_deferred(struct work_struct *work)
