@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
 
@@ -11,11 +12,21 @@
 
 #define PAIRS	32
 
+/**
+ * struct registration - memory that is registered and given up again and again
+ * @name: group and case
+ * @length: bytes
+ * @repeats: times in a round
+ * @flags: of mmap()
+ * @settles: what is freed behind a grace period counts, too: where that is a part of the
+ *	cost, it would come at any time
+ */
 struct registration {
 	const char *name;
 	unsigned long length;
 	unsigned int repeats;
 	int flags;
+	bool settles;
 };
 
 /* Where one is measured. */
@@ -25,11 +36,34 @@ struct range {
 };
 
 static const struct registration registrations[] = {
-	{ "setup.mr_4k", PAGE, 64, 0 },
-	{ "setup.mr_1m", 1UL << 20, 8, 0 },
-	{ "setup.mr_256m", 256UL << 20, 1, 0 },
-	{ "setup.mr_256m_huge", 256UL << 20, 1, MAP_HUGETLB },
+	{ "setup.mr_4k", PAGE, 512, 0, true },
+	{ "setup.mr_1m", 1UL << 20, 8, 0, false },
+	{ "setup.mr_256m", 256UL << 20, 1, 0, false },
+	{ "setup.mr_256m_huge", 256UL << 20, 1, MAP_HUGETLB, false },
 };
+
+/* In the class @policy; who sleeps makes room without being asked to. */
+static int set_class(int policy)
+{
+	const struct sched_param param = { 0 };
+
+	return sched_setscheduler(0, policy, &param) ? -errno : 0;
+}
+
+/* Both ways, with somebody who runs when nobody else does. */
+static int measure_settling(const struct trial *trial)
+{
+	int class = sched_getscheduler(0);
+	unsigned int i;
+	int rc = set_class(SCHED_OTHER);
+
+	rc = rc ?: idle_start();
+	for (i = 0; !rc && i < WAYS; i++)
+		rc = trial->run(ways[i], trial->arg);
+	rc = rc ?: measure_both(trial);
+	idle_stop();
+	return rc ?: set_class(class);
+}
 
 static int register_once(const struct way *way, const void *arg)
 {
@@ -58,12 +92,15 @@ static int measure_range(const struct registration *registration, const struct r
 		.size = registration->length,
 		.repeats = registration->repeats,
 		.operations = 1,
+		.sleeps = registration->settles,
 		.run = register_once,
 		.arg = range,
 	};
 	unsigned int i;
 	int rc = 0;
 
+	if (trial.sleeps)
+		return measure_settling(&trial);
 	for (i = 0; !rc && i < WAYS; i++)
 		rc = register_once(ways[i], range);
 	return rc ?: measure_both(&trial);
@@ -87,14 +124,6 @@ static int pair_once(const struct way *way, const void *arg)
 	return way->pair_once();
 }
 
-/* In the class @policy; who sleeps makes room without being asked to. */
-static int set_class(int policy)
-{
-	const struct sched_param param = { 0 };
-
-	return sched_setscheduler(0, policy, &param) ? -errno : 0;
-}
-
 static int measure_pairs(void)
 {
 	const struct trial trial = {
@@ -104,16 +133,8 @@ static int measure_pairs(void)
 		.sleeps = true,
 		.run = pair_once,
 	};
-	int class = sched_getscheduler(0);
-	unsigned int i;
-	int rc = set_class(SCHED_OTHER);
 
-	rc = rc ?: idle_start();
-	for (i = 0; !rc && i < WAYS; i++)
-		rc = pair_once(ways[i], NULL);
-	rc = rc ?: measure_both(&trial);
-	idle_stop();
-	return rc ?: set_class(class);
+	return measure_settling(&trial);
 }
 
 int setup_measure(void)

@@ -64,6 +64,7 @@ static int make_qp(struct ibv_cq *cq, unsigned int depth, unsigned int elements,
 			.max_recv_wr = depth,
 			.max_send_sge = elements,
 			.max_recv_sge = elements,
+			.max_inline_data = elements * sizeof(struct ibv_sge),
 		},
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
@@ -193,6 +194,7 @@ static void load_send(const struct shape *shape, unsigned int i)
 		.sg_list = here,
 		.num_sge = 1,
 		.opcode = opcode_of(shape->what),
+		.send_flags = shape->copied ? IBV_SEND_INLINE : 0,
 	};
 	if (shape->what == ADD) {
 		wr->wr.atomic.remote_addr = there->addr;
