@@ -529,6 +529,7 @@ static void keep_memory(struct ibchan_mr *mr)
 {
 	mr->leaked = 1;
 	mr->pd->leaked = 1;
+	ibchan_place_keep(mr->pd);
 }
 
 /*

@@ -16,6 +16,7 @@
 #include <linux/err.h>
 #include <linux/interval_tree.h>
 #include <linux/mmu_notifier.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 
 #include "init.h"
@@ -156,7 +157,7 @@ void ibchan_place_watch(struct ibchan_mr *mr)
  * ibchan_place_leave - look no more
  * @mr: the region; no work uses it
  *
- * Context: any but with interrupts off.
+ * Context: process.
  */
 void ibchan_place_leave(struct ibchan_mr *mr)
 {
@@ -176,6 +177,13 @@ void ibchan_place_end(struct ibchan_pd *pd)
 {
 	if (pd->watcher)
 		mmu_notifier_put(&pd->watcher->notifier);
+}
+
+/* The domain is going to stay for ever, and so has the code that its watcher calls. */
+void ibchan_place_keep(struct ibchan_pd *pd)
+{
+	if (pd->watcher)
+		__module_get(THIS_MODULE);
 }
 
 #endif /* CONFIG_MMU_NOTIFIER */

@@ -16,6 +16,7 @@
 void ibchan_place_watch(struct ibchan_mr *mr);
 void ibchan_place_leave(struct ibchan_mr *mr);
 void ibchan_place_end(struct ibchan_pd *pd);
+void ibchan_place_keep(struct ibchan_pd *pd);
 #else
 static inline void ibchan_place_watch(struct ibchan_mr *mr)
 {
@@ -26,6 +27,10 @@ static inline void ibchan_place_leave(struct ibchan_mr *mr)
 }
 
 static inline void ibchan_place_end(struct ibchan_pd *pd)
+{
+}
+
+static inline void ibchan_place_keep(struct ibchan_pd *pd)
 {
 }
 #endif

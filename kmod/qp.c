@@ -48,7 +48,7 @@ static void qp_event(struct ib_event *event, void *context)
 /*
  * Up to how many bytes a request carries itself although nobody asked for that. Places in a
  * queue of soft-RoCE are of a power of two, and what the elements leave of one is to be had
- * for nothing.
+ * for nothing. A kernel that preempts who has bottom halves off has no place to copy to.
  */
 static u32 bytes_to_copy(const struct ibchan_channel *ch)
 {
@@ -56,7 +56,7 @@ static u32 bytes_to_copy(const struct ibchan_channel *ch)
 	u32 used = max_t(u32, ch->send.max_sge * sizeof(struct ib_sge),
 			 ch->params.max_inline_data);
 
-	if (!ibchan_device_copies(ch->dev))
+	if (!ibchan_device_copies(ch->dev) || IS_ENABLED(CONFIG_PREEMPT_RT))
 		return 0;
 	return min_t(u32, roundup_pow_of_two(size + used) - size, IBCHAN_MAX_COPIED);
 }

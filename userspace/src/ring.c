@@ -41,7 +41,7 @@ static bool ring_fits(const struct ibchan_ring *layout, size_t size)
 /*
  * Where a short ring was, which has gone, the next one is mapped over it: that takes half of
  * what it takes to give a place back and to find another one. A place keeps its ring's page
- * until then.
+ * until then. One that cannot be mapped over is forgotten: whose it is then is not known.
  */
 static void *place_take(struct ibchan_context *context, size_t size)
 {
