@@ -68,9 +68,6 @@ struct rdma_conn_param;
 #define IBCHAN_CHAIN_WRS	16
 #define IBCHAN_CHAIN_SGES	IBCHAN_MAX_SGE
 
-/* What a post may copy, in bytes: for a soft device to find them costs more. */
-#define IBCHAN_MAX_COPIED	64U
-
 /*
  * Requests that only a domain's service channel takes. Their region is in
  * ibchan_wr.data.
@@ -154,12 +151,6 @@ struct ibchan_device {
 	bool registers_user_memory;
 	struct ibchan_device_attr attr;
 };
-
-/* It finds memory by software, for which a few bytes are better copied when they are posted. */
-static inline bool ibchan_device_copies(const struct ibchan_device *dev)
-{
-	return dev->attr.driver_id == RDMA_DRIVER_RXE;
-}
 
 /**
  * struct ibchan_pd - protection domain

@@ -17,7 +17,7 @@
 
 #include "compat.h"
 #include "fault.h"
-#include "internal.h"
+#include "place.h"
 #include "post.h"
 
 /* Steps of a handshake, for IBCHAN_REASON_VERBS. */

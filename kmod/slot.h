@@ -36,8 +36,9 @@ static __always_inline void ibchan_sink_give(struct ibchan_cq *cq, u32 num)
 		ibchan_sink_cancel(cq);
 }
 
-static __always_inline void ibchan_slot_fill(struct ibchan_sge *sge, const struct ibchan_sge *from,
-				     struct ib_sge *out, struct ibchan_work *work)
+static __always_inline void ibchan_slot_fill(struct ibchan_sge *sge,
+					     const struct ibchan_sge *from,
+					     struct ib_sge *out, struct ibchan_work *work)
 {
 	const struct ibchan_mr *mr = from->mr;
 	u64 offset = from->offset;
@@ -70,9 +71,10 @@ static __always_inline bool ibchan_slot_range(struct ibchan_sge *sge, bool exclu
  * @wr has one element. It is read before anything is written, so that the compiler does not
  * read again what has just been checked.
  */
-static __always_inline struct ibchan_work *ibchan_slot_place(struct ibchan_queue *queue, u32 number,
-						      const struct ibchan_wr *wr,
-						      struct ib_sge *out)
+static __always_inline struct ibchan_work *ibchan_slot_place(struct ibchan_queue *queue,
+							     u32 number,
+							     const struct ibchan_wr *wr,
+							     struct ib_sge *out)
 {
 	struct ibchan_work *work = &queue->slots[number & queue->credit.mask];
 	u32 form = wr->form | IBCHAN_FORM_PLAIN;
@@ -86,8 +88,8 @@ static __always_inline struct ibchan_work *ibchan_slot_place(struct ibchan_queue
 }
 
 /* The same for one that comes alone, and its place. */
-static __always_inline bool ibchan_slot_take(struct ibchan_queue *queue, struct ibchan_work *work,
-				     bool writes)
+static __always_inline bool ibchan_slot_take(struct ibchan_queue *queue,
+					     struct ibchan_work *work, bool writes)
 {
 	if (unlikely(!ibchan_sink_take(queue->cq, 1)))
 		return false;

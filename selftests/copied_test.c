@@ -116,7 +116,9 @@ static int send_from(struct scene *scene, __u32 offset, __u32 length,
 
 	memset(b->memory, 0, length + 1);
 	rc = post_one(b, work(b, IBCHAN_OP_RECV, 2, 0, HALF));
-	rc = rc ? rc : post_one(&scene->from, work(&scene->from, IBCHAN_OP_SEND, 1, offset, length));
+	if (!rc)
+		rc = post_one(&scene->from,
+			      work(&scene->from, IBCHAN_OP_SEND, 1, offset, length));
 	rc = rc ? rc : succeed(scene->a, 1, NULL);
 	rc = rc ? rc : succeed(b, 2, NULL);
 	rc = rc ? rc : same_bytes(wanted + offset, b->memory, length);
