@@ -18,7 +18,7 @@
 #include "busy.h"
 
 #define RANGE_FIRST(sge)	((sge)->offset)
-#define RANGE_LAST(sge)		((sge)->offset + (sge)->length - 1)
+#define RANGE_LAST(sge)		ibchan_busy_last(sge)
 
 INTERVAL_TREE_DEFINE(struct ibchan_sge, node, u64, subtree_last, RANGE_FIRST, RANGE_LAST,
 		     static inline, range)

@@ -28,9 +28,15 @@ static inline bool ibchan_busy_can_list(const struct ibchan_busy *busy)
 	       RB_EMPTY_ROOT(&busy->writers.rb_root);
 }
 
+/* Of a range that is not empty. */
+static inline u64 ibchan_busy_last(const struct ibchan_sge *sge)
+{
+	return sge->offset + sge->length - 1;
+}
+
 static inline bool ibchan_busy_is_apart(const struct ibchan_sge *a, const struct ibchan_sge *b)
 {
-	return a->offset >= b->offset + b->length || b->offset >= a->offset + a->length;
+	return a->offset > ibchan_busy_last(b) || b->offset > ibchan_busy_last(a);
 }
 
 /* A range that is read, beside one that is written. */

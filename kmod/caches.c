@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of what comes and goes with a connection.
+ * Memory of what comes and goes with a connection, and of regions.
  *
  * Distribution kernels clear whatever they hand out. Of a channel that is most of the work
  * of making one, and all for scratch space. A cache with a constructor is spared it: an

@@ -57,14 +57,14 @@ static __always_inline bool ibchan_copy_words(u8 *to, const u8 __user *from, u32
 {
 	if (!user_read_access_begin(from, length))
 		return false;
-	while (length >= 4 * sizeof(u64)) {
-		ibchan_copy_step(u64, to, from, length, fault);
-		ibchan_copy_step(u64, to, from, length, fault);
-		ibchan_copy_step(u64, to, from, length, fault);
-		ibchan_copy_step(u64, to, from, length, fault);
+	while (length >= 4 * sizeof(long)) {
+		ibchan_copy_step(unsigned long, to, from, length, fault);
+		ibchan_copy_step(unsigned long, to, from, length, fault);
+		ibchan_copy_step(unsigned long, to, from, length, fault);
+		ibchan_copy_step(unsigned long, to, from, length, fault);
 	}
-	while (length >= sizeof(u64))
-		ibchan_copy_step(u64, to, from, length, fault);
+	while (length >= sizeof(long))
+		ibchan_copy_step(unsigned long, to, from, length, fault);
 	while (length)
 		ibchan_copy_step(u8, to, from, length, fault);
 	user_read_access_end();

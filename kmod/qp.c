@@ -48,7 +48,8 @@ static void qp_event(struct ib_event *event, void *context)
 /*
  * Up to how many bytes a request carries itself although nobody asked for that. Places in a
  * queue of soft-RoCE are of a power of two, and what the elements leave of one is to be had
- * for nothing. A kernel that preempts who has bottom halves off has no place to copy to.
+ * for nothing. A kernel that preempts who has bottom halves off has no place to copy to, and
+ * words are copied from wherever the bytes begin.
  */
 static u32 bytes_to_copy(const struct ibchan_channel *ch)
 {
@@ -56,7 +57,8 @@ static u32 bytes_to_copy(const struct ibchan_channel *ch)
 	u32 used = max_t(u32, ch->send.max_sge * sizeof(struct ib_sge),
 			 ch->params.max_inline_data);
 
-	if (!ibchan_device_copies(ch->dev) || IS_ENABLED(CONFIG_PREEMPT_RT))
+	if (!ibchan_device_copies(ch->dev) || IS_ENABLED(CONFIG_PREEMPT_RT) ||
+	    !IS_ENABLED(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS))
 		return 0;
 	return min_t(u32, roundup_pow_of_two(size + used) - size, IBCHAN_MAX_COPIED);
 }

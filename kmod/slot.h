@@ -53,7 +53,7 @@ static __always_inline void ibchan_slot_fill(struct ibchan_sge *sge,
 	out->lkey = mr->lkey;
 }
 
-/* Its region, and its range if that is @exclusive. Nothing is locked. */
+/* Its region, and its range if that is @exclusive. */
 static __always_inline bool ibchan_slot_range(struct ibchan_sge *sge, bool exclusive, bool writes)
 {
 	struct ibchan_mr *mr = sge->mr;
@@ -87,7 +87,7 @@ static __always_inline struct ibchan_work *ibchan_slot_place(struct ibchan_queue
 	return work;
 }
 
-/* The same for one that comes alone, and its place. */
+/* What it needs: room for its completion, its region and range, its place. False: none is taken. */
 static __always_inline bool ibchan_slot_take(struct ibchan_queue *queue,
 					     struct ibchan_work *work, bool writes)
 {

@@ -471,7 +471,7 @@ static noinline void after_post(struct ibchan_channel *ch)
 	this_cpu_dec(depth);
 }
 
-/* The same for one that went no short way. */
+/* As post_any(), for one request. */
 static noinline int post_any_one(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 				 struct ibchan_reason *reason)
 {

@@ -272,9 +272,10 @@ int error_set(struct ibchan_error *error, int code,
 /* device.c */
 int device_name_copy(char *to, const char *name);
 
-/* ring.c; all but the first two with cq->lock held */
+/* Bytes of a short ring, whose place another one may take. */
 #define RING_PLACE	4096
 
+/* ring.c; all but the first two with cq->lock held */
 int ring_map(struct ibchan_cq *cq, size_t size);
 void ring_unmap(struct ibchan_cq *cq);
 int slots_alloc(struct ibchan_cq *cq);

@@ -168,7 +168,8 @@ struct ibchan_completion {
  *	again. NULL: only works with a done() of their own may be posted, unless
  *	the cq keeps its completions.
  * @succeeded: may be called in place of @done for a work that has succeeded, if its
- *	completion says nothing but what is given here. May be NULL.
+ *	completion says nothing but what is given here; bytes are those received, else 0.
+ *	May be NULL.
  * @quiet: in place of @cancel for a work that was unsignaled and has succeeded; its
  *	room is used up. NULL: @cancel.
  * @notify: some works have ended since the last call, of whichever kind. May be
