@@ -10,6 +10,7 @@
 #include <linux/sched.h>
 #include <linux/uaccess.h>
 
+#include "fault.h"
 #include "internal.h"
 
 /* What a post may copy, in bytes: for a soft device to find them costs more. */
@@ -95,6 +96,7 @@ static __always_inline bool ibchan_place_copy(struct ibchan_mr *mr, u64 offset, 
 
 	if (!mm || mm != current->mm || !in_task())
 		return false;
+	ibchan_fault_linger(IBCHAN_WINDOW_COPYING);
 	pagefault_disable();
 	copied = ibchan_copy_words(to, u64_to_user_ptr(mr->addr + offset), length);
 	pagefault_enable();

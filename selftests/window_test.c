@@ -5,10 +5,14 @@
  * FAULTS=1` builds; kernel-tests runs it in the suite "faults".
  */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <sys/mman.h>
+
 #include "departure.h"
 #include "encounter.h"
 #include "test.h"
 #include "window.h"
+#include "work.h"
 #include "world.h"
 
 #define NO_WINDOWS	"the module was not built with FAULTS=1"
@@ -298,6 +302,71 @@ TEST_F(leaving, is_no_harm_to_who_comes_last)
 	}
 	EXPECT_EQ(1, rc)
 		TH_LOG("told %d and %d at last", told[0], told[1]);
+}
+
+/* ---- What is copied while its addresses go ---- */
+
+#define FEW		64
+#define TARGET		4096
+
+static int write_few(struct encounter *encounter)
+{
+	struct ibchan_submit_wr wr = work(&encounter->side, IBCHAN_OP_WRITE, 1, 0, FEW);
+
+	wr.sge.mr = encounter->region;
+	work_at(&wr, &encounter->side, TARGET);
+	return post_one(&encounter->side, wr);
+}
+
+/* Other pages come where those of the region were, and are there already. */
+static int take_addresses(struct encounter *encounter)
+{
+	void *taken = mmap(encounter->memory, ENCOUNTER_MEMORY, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0);
+
+	if (taken == MAP_FAILED)
+		return -errno;
+	memset(taken, 0x11, ENCOUNTER_MEMORY);
+	return 0;
+}
+
+/* 1 when the addresses went before anything was read, 0, or -errno. */
+static int meet_copying(unsigned int round)
+{
+	unsigned char wanted[FEW];
+	struct encounter encounter;
+	int came, rc, told[2] = {};
+
+	rc = encounter_open(&encounter, round);
+	if (!rc) {
+		pattern(encounter.memory, FEW, round + 1);
+		memcpy(wanted, encounter.memory, FEW);
+		came = encounter_hold(&encounter, "copying", write_few, take_addresses, told);
+		rc = came < 0 ? came : told[0] ?: told[1] ?: succeed(&encounter.side, 1, NULL);
+		rc = rc ?: same_bytes(wanted, encounter.side.memory + TARGET, FEW);
+	}
+	encounter_end(&encounter);
+	return rc ?: came;
+}
+
+TEST(of_addresses_that_go_while_a_few_bytes_are_copied_the_region_is_sent)
+{
+	struct visits visits;
+	unsigned int met = 0, round;
+	long copied;
+	int rc;
+
+	if (window_visits("copying", &visits) == -ENOENT)
+		SKIP(return, NO_WINDOWS);
+	for (round = 0; met < encounters() && round < most_rounds(); round++) {
+		copied = counter("works_copied");
+		rc = meet_copying(round);
+		ASSERT_LE(0, rc);
+		met += rc;
+		if (rc)
+			EXPECT_EQ(copied, counter("works_copied"));
+	}
+	EXPECT_EQ(encounters(), met);
 }
 
 TEST(a_window_that_does_not_exist_and_one_too_wide_are_refused)

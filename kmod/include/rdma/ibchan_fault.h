@@ -52,6 +52,7 @@ enum ibchan_fault_point {
 	X(PINNED, pinned)	/* plain memory is; nothing is posted */	\
 	X(FOUND, found)		/* handles are pointers, under RCU */	\
 	X(CHECKED, checked)	/* the state is; nothing is taken yet */	\
+	X(COPYING, copying)	/* the addresses are; nothing is read */	\
 	X(TAKEN, taken)		/* all is; the device has nothing yet */	\
 	X(COMPLETED, completed)	/* the device knows, nobody else does */	\
 	X(RELEASED, released)	/* the region is; nobody was told */	\
