@@ -290,4 +290,77 @@ TEST_F(shared, gives_a_blocking_thread_its_own_though_another_polls)
 	}
 }
 
+/* That this process has mapped. */
+static int rings(void)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	char line[512];
+	int num = 0;
+
+	if (!file)
+		return -errno;
+	while (fgets(line, sizeof(line), file))
+		num += has(line, "[ibchan");
+	fclose(file);
+	return num;
+}
+
+#define PASSING	3
+
+/* A message of its channel to itself, which completes there. */
+static int use_queue(struct ibchan_context *context, struct end *end, __u64 wr_id)
+{
+	struct ibchan_sge out = sge_at(end, 0, 8), in = sge_at(end, HALF, 8);
+	struct ibchan_completion done;
+	int rc = post_receive(context, end, &in, wr_id);
+
+	memcpy(end->memory, &wr_id, sizeof(wr_id));
+	rc = rc ? rc : ibchan_send(end->channel, &out, 1, NULL);
+	if (!rc && wait_one(end->cq, &done) != 1)
+		rc = -ETIME;
+	if (!rc && (done.wr_id != wr_id || memcmp(end->memory + HALF, &wr_id, sizeof(wr_id))))
+		rc = -EBADMSG;
+	return rc;
+}
+
+static int open_loop(struct end *end, struct ibchan_context *context)
+{
+	struct ibchan_endpoint own;
+	int rc = end_open(end, context, 0, NULL);
+
+	if (rc)
+		return rc;
+	ibchan_prepared_endpoint(end->prepared, &own);
+	return end_connect(end, &own);
+}
+
+/* Queues that are there at once; they go in another order than they came. */
+static int use_passing_queues(struct ibchan_context *context, unsigned int round)
+{
+	struct end ends[PASSING] = {};
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < PASSING && !rc; i++)
+		rc = open_loop(&ends[i], context);
+	for (i = 0; i < PASSING && !rc; i++)
+		rc = use_queue(context, &ends[i], PASSING * round + i);
+	for (i = 0; i < PASSING; i++)
+		end_close(&ends[(i + round) % PASSING]);
+	return rc;
+}
+
+TEST_F(shared, queues_that_come_and_go_leave_one_ring_at_most)
+{
+	unsigned int round;
+	int before = rings();
+
+	/* The queue of this test. */
+	ASSERT_EQ(1, before);
+	for (round = 0; round < 2 * PASSING; round++)
+		ASSERT_EQ(0, use_passing_queues(self->context, round));
+	EXPECT_LE(rings(), before + 1);
+	EXPECT_GE(rings(), before);
+}
+
 TEST_HARNESS_MAIN

@@ -4,6 +4,8 @@
  * a program writes there.
  */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/mman.h>
@@ -197,6 +199,100 @@ TEST_F(submit_page, a_refusal_says_which_request_and_why_and_the_ones_before_it_
 	EXPECT_EQ(0, post_one(self->a, message(self->a, 2)));
 	EXPECT_EQ(0, succeed(self->b, 1, NULL));
 	EXPECT_EQ(0, succeed(self->a, 2, NULL));
+}
+
+/* Whoever waits: the second one's. */
+TEST_F(submit_page, of_two_channels_the_first_has_its_request_when_the_second_is_refused)
+{
+	struct ibchan_submit_wr wrs[2] = { receive(self->b, 1), message(self->a, 2) };
+	const struct ibchan_cmd_submit *cmd = &self->page->cmd;
+	unsigned int waits;
+
+	wrs[1].sge.offset = self->a->length - 1;
+	for (waits = 0; waits < 2; waits++) {
+		load(self->page, wrs, 2);
+		self->page->cmd.cq = waits ? self->a->ring->cq : 0;
+		self->page->cmd.min_complete = waits;
+		EXPECT_EQ(-EINVAL, sync_file(self->a->fd));
+		EXPECT_EQ(1, cmd->entry_num);
+		EXPECT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, cmd->reason.code);
+		EXPECT_EQ(1, cmd->reason.wr);
+		EXPECT_EQ(1, in_flight(self->b));
+		EXPECT_EQ(0, in_flight(self->a));
+		EXPECT_EQ(0, post_one(self->a, message(self->a, 2)));
+		EXPECT_EQ(0, succeed(self->b, 1, NULL));
+		EXPECT_EQ(0, succeed(self->a, 2, NULL));
+	}
+	/* And the other way round nothing has happened. */
+	wrs[1] = wrs[0];
+	wrs[0] = message(self->a, 2);
+	wrs[0].sge.offset = self->a->length - 1;
+	load(self->page, wrs, 2);
+	EXPECT_EQ(-EINVAL, sync_file(self->a->fd));
+	EXPECT_EQ(0, cmd->entry_num);
+	EXPECT_EQ(0, cmd->reason.wr);
+	EXPECT_EQ(0, in_flight(self->b));
+}
+
+/* A channel of @host's file, which completes on a queue of its own. */
+static int open_apart(struct side *side, const struct side *host)
+{
+	struct side_options options = side_defaults();
+	int rc;
+
+	memset(side, 0, sizeof(*side));
+	side->fd = dup(host->fd);
+	side->device = host->device;
+	side->pd = host->pd;
+	rc = side_cq(side, &options);
+	rc = rc ? rc : side_memory(side, &options);
+	return rc ? rc : side_channel(side, &options);
+}
+
+static int connect_sides(struct side *a, struct side *b)
+{
+	int rc = side_handshake(a, &b->endpoint);
+
+	return rc ? rc : side_handshake(b, &a->endpoint);
+}
+
+/* Nobody asks for these completions: they have to come by themselves. */
+static bool becomes_readable(const struct side *side)
+{
+	struct pollfd poll_fd = { .fd = side->ring->fd, .events = POLLIN };
+
+	return poll(&poll_fd, 1, patience_ms()) == 1;
+}
+
+TEST_F(submit_page, of_two_channels_on_two_queues_each_makes_its_event)
+{
+	struct side_options options = side_defaults();
+	struct side near[2], far[2];
+	struct ibchan_submit_wr wrs[2];
+	unsigned int i;
+
+	ASSERT_EQ(0, open_apart(&near[0], self->a));
+	ASSERT_EQ(0, open_apart(&near[1], self->a));
+	ASSERT_EQ(0, side_open(&far[0], &options));
+	ASSERT_EQ(0, side_share(&far[1], &far[0], &options));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, connect_sides(&near[i], &far[i]));
+		wrs[i] = work(&near[i], IBCHAN_OP_RECV, i, 0, 64);
+	}
+	load(self->page, wrs, 2);
+	ASSERT_EQ(0, sync_file(self->a->fd));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, post_one(&far[i], work(&far[i], IBCHAN_OP_SEND, i, 0, 64)));
+		ASSERT_EQ(0, succeed(&far[i], i, NULL));
+	}
+	for (i = 0; i < 2; i++) {
+		EXPECT_TRUE(becomes_readable(&near[i]));
+		EXPECT_EQ(0, succeed(&near[i], i, NULL));
+	}
+	for (i = 0; i < 2; i++) {
+		side_close(&near[1 - i]);
+		side_close(&far[1 - i]);
+	}
 }
 
 /* Puts something there that is the ioctl's. */
