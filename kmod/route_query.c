@@ -41,11 +41,13 @@ static void fill_route(struct ibchan_route *route, const struct rdma_cm_id *id)
 {
 	const struct rdma_dev_addr *dev_addr = &id->route.addr.dev_addr;
 
+	*route = (struct ibchan_route){
+		.port = id->port_num,
+		.ifindex = dev_addr->bound_dev_if,
+		.mtu = path_mtu(dev_addr->sgid_attr),
+		.source = id->route.addr.src_addr,
+	};
 	strscpy(route->device, dev_name(&id->device->dev), sizeof(route->device));
-	route->port = id->port_num;
-	route->ifindex = dev_addr->bound_dev_if;
-	route->mtu = path_mtu(dev_addr->sgid_attr);
-	route->source = id->route.addr.src_addr;
 }
 
 static int query_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
@@ -87,7 +89,7 @@ static int run_query(struct query *query, struct rdma_cm_id *id,
  * ibchan_route_query - which device leads to a peer
  * @net: network namespace
  * @connect: peer, source and address_ms are used
- * @route: filled on success
+ * @route: filled on success, with zeros behind the name
  *
  * Context: process, may sleep.
  * Return: 0; -EAFNOSUPPORT; -EINVAL for a time that is too long; -ENETUNREACH,

@@ -182,6 +182,55 @@ TEST_F(every_command, refuses_a_longer_struct_whose_tail_is_not_zero)
 	EXPECT_EQ(held, example_held(&self->bench.objects));
 }
 
+/* Text that a command answers. */
+static const struct {
+	enum example_index command;
+	size_t offset;
+	size_t size;
+} texts[] = {
+#define TEXT(NAME, name, member)						\
+	{ EXAMPLE_##NAME, offsetof(struct ibchan_cmd_##name, member),		\
+	  sizeof(((struct ibchan_cmd_##name *)0)->member) }
+	TEXT(DEVICE_QUERY, device_query, name),
+	TEXT(REQUEST_TAKE, request_take, out_device),
+	TEXT(ROUTE_QUERY, route_query, out_device),
+	TEXT(GID_QUERY, gid_query, out_ndev_name),
+#undef TEXT
+};
+
+/* Bytes behind the text's end that are not zero; -1: it has no end. */
+static int leftovers(const char *text, size_t size)
+{
+	size_t at = strnlen(text, size);
+	int left = 0;
+
+	if (at == size)
+		return -1;
+	while (at < size)
+		left += !!text[at++];
+	return left;
+}
+
+/* Neither of the caller's nor of the kernel's. */
+TEST_F(every_command, has_nothing_behind_the_end_of_a_text)
+{
+	unsigned int t;
+
+	for (t = 0; t < ARRAY_SIZE(texts); t++) {
+		unsigned int i = texts[t].command;
+		char *text = (char *)self->bench.room + texts[t].offset;
+
+		ASSERT_EQ(0, prepare(&self->bench, i));
+		memset(text, 0xa5, texts[t].size);
+		ASSERT_EQ(0, run_prepared(&self->bench, i))
+			TH_LOG("%s", examples[i].name);
+		EXPECT_EQ(0, leftovers(text, texts[t].size))
+			TH_LOG("%s", examples[i].name);
+		EXPECT_NE(0, text[0])
+			TH_LOG("%s", examples[i].name);
+	}
+}
+
 TEST_F(every_command, refuses_a_size_beyond_all_memory)
 {
 	static const __u32 sizes[] = { 0x7fffffff, 0x80000000, 0xffffffff };
