@@ -98,6 +98,7 @@ void ibchan_cm_keep_peer(struct ibchan_cm_peer *peer, const struct rdma_conn_par
 {
 	peer->qpn = param->qp_num;
 	peer->flags = param->flow_control ? IBCHAN_ENDPOINT_REMOTE_WRITE : 0;
+	peer->hears_mtu = !!param->srq;
 }
 
 /* Whether the queue pair answers a keepalive: see cm_data.c. */
@@ -178,6 +179,7 @@ void ibchan_cm_fill_request(const struct ibchan_cm *cm, struct rdma_conn_param *
 		.responder_resources = ch->params.max_rd_atomic,
 		.initiator_depth = ch->params.max_rd_atomic,
 		.flow_control = ibchan_cm_flow_control(ch),
+		.srq = 1,	/* not that there is one: see cm_data.c */
 		.retry_count = ch->params.ack_retries,
 		.rnr_retry_count = ch->params.rnr_retries,
 		.qp_num = ch->qp->qp_num,
@@ -261,7 +263,7 @@ static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	ibchan_cm_keep_peer(&cm->remote, param);
 	ret = ibchan_cm_data_agree(cm->ch, &credits, NULL);
 	if (!ret)
-		ret = ibchan_qp_cm_connect(cm->ch, id, NULL);
+		ret = ibchan_qp_cm_connect(cm->ch, id, NULL, ibchan_cm_data_mtu(param));
 	if (ret) {
 		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
 		return ret;
@@ -570,7 +572,8 @@ static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connec
  * -ENODEV when the way does not lead over an RDMA device, -EXDEV when it leads over another
  * one than the channel's; -ECONNREFUSED when nobody listens; -ECONNRESET when the
  * peer rejects, or who listens there is in another network namespace; -EMSGSIZE when its
- * port takes shorter packets only; -ETIMEDOUT when a stage takes too long.
+ * port takes shorter packets only and it uses no ibchan; -ETIMEDOUT when a stage takes too
+ * long.
  *
  * Context: process, may sleep.
  * Return: 0 when it has begun; -EAFNOSUPPORT; -EINVAL for too much data, or a time

@@ -21,13 +21,25 @@ struct ibchan_cm_credits {
 };
 
 /**
+ * struct ibchan_cm_mtu - what packets who accepts takes, if shorter than it was asked for
+ * @magic: "IBCM"
+ * @mtu: in bytes
+ */
+struct ibchan_cm_mtu {
+	__be32 magic;
+	__be32 mtu;
+};
+
+/**
  * struct ibchan_cm_peer - what is known of the other side's queue pair
  * @qpn: its number
  * @flags: IBCHAN_ENDPOINT_*
+ * @hears_mtu: it takes struct ibchan_cm_mtu from the answer
  */
 struct ibchan_cm_peer {
 	u32 qpn;
 	u8 flags;
+	u8 hears_mtu;
 };
 
 /**
@@ -108,6 +120,8 @@ void ibchan_cm_farewell_begin(struct ibchan_cm_farewell *farewell, s64 ms);
 /* cm_data.c */
 u32 ibchan_cm_data_room(const struct ibchan_channel *ch, const void *data, u32 length);
 void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length);
+void ibchan_cm_data_tell_mtu(struct ibchan_cm *cm, u32 mtu);
+u32 ibchan_cm_data_mtu(const struct rdma_conn_param *param);
 u32 ibchan_cm_data_copy(const struct rdma_conn_param *param, u8 *data);
 u32 ibchan_cm_data_take(const struct rdma_conn_param *param, u8 *data,
 			struct ibchan_cm_credits *credits);

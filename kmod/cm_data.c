@@ -7,6 +7,11 @@
  *
  * Whether a queue pair answers a keepalive goes in the message's flow control bit,
  * which has no other use where receives are not counted by the devices.
+ *
+ * Who asks names the longest packet that its side takes, and the connection manager's
+ * answer has no place for a shorter one. So who asks says by the bit for shared receive
+ * queues, which nobody uses, that it looks for that in front of the answer's data; and who
+ * accepts puts it there, before all else, if its side takes shorter ones only.
  */
 #include <linux/string.h>
 
@@ -14,13 +19,14 @@
 #include "flow.h"
 
 #define CREDITS_MAGIC	0x49424352U	/* "IBCR" */
+#define MTU_MAGIC	0x4942434dU	/* "IBCM" */
 
-static bool is_header(const void *data)
+static bool begins_with(const void *data, u32 magic)
 {
-	__be32 magic;
+	__be32 first;
 
-	memcpy(&magic, data, sizeof(magic));
-	return magic == cpu_to_be32(CREDITS_MAGIC);
+	memcpy(&first, data, sizeof(first));
+	return first == cpu_to_be32(magic);
 }
 
 /**
@@ -34,7 +40,8 @@ static bool is_header(const void *data)
 u32 ibchan_cm_data_room(const struct ibchan_channel *ch, const void *data, u32 length)
 {
 	/* The transport may fill up what is shorter than a header. */
-	bool looks_like_one = length >= sizeof(__be32) && is_header(data);
+	bool looks_like_one = length >= sizeof(__be32) &&
+			      (begins_with(data, CREDITS_MAGIC) || begins_with(data, MTU_MAGIC));
 
 	return ch->flow || looks_like_one ? sizeof(struct ibchan_cm_credits) : 0;
 }
@@ -57,6 +64,23 @@ void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length)
 	if (length)
 		memcpy(cm->data + room, data, length);
 	cm->length = room + length;
+}
+
+/**
+ * ibchan_cm_data_tell_mtu - the peer is told of this side's shorter packets
+ * @cm: filled with as many bytes less than a message has
+ * @mtu: in bytes
+ */
+void ibchan_cm_data_tell_mtu(struct ibchan_cm *cm, u32 mtu)
+{
+	const struct ibchan_cm_mtu front = {
+		.magic = cpu_to_be32(MTU_MAGIC),
+		.mtu = cpu_to_be32(mtu),
+	};
+
+	memmove(cm->data + sizeof(front), cm->data, cm->length);
+	memcpy(cm->data, &front, sizeof(front));
+	cm->length += sizeof(front);
 }
 
 static u32 length_of(const struct rdma_conn_param *param)
@@ -86,6 +110,28 @@ u32 ibchan_cm_data_copy(const struct rdma_conn_param *param, u8 *data)
 	return copy_behind(param, 0, data);
 }
 
+static bool has_mtu(const struct rdma_conn_param *param)
+{
+	return length_of(param) >= sizeof(struct ibchan_cm_mtu) &&
+	       begins_with(param->private_data, MTU_MAGIC);
+}
+
+/**
+ * ibchan_cm_data_mtu - what packets the peer takes
+ * @param: of the event
+ *
+ * Return: any number, in bytes; 0: as long as it was asked for.
+ */
+u32 ibchan_cm_data_mtu(const struct rdma_conn_param *param)
+{
+	struct ibchan_cm_mtu front;
+
+	if (!has_mtu(param))
+		return 0;
+	memcpy(&front, param->private_data, sizeof(front));
+	return be32_to_cpu(front.mtu);
+}
+
 /**
  * ibchan_cm_data_take - take apart what came from a peer
  * @param: of the event
@@ -97,11 +143,15 @@ u32 ibchan_cm_data_copy(const struct rdma_conn_param *param, u8 *data)
 u32 ibchan_cm_data_take(const struct rdma_conn_param *param, u8 *data,
 			struct ibchan_cm_credits *credits)
 {
+	u32 front = has_mtu(param) ? sizeof(struct ibchan_cm_mtu) : 0;
+
 	*credits = (struct ibchan_cm_credits) {};
-	if (length_of(param) < sizeof(*credits) || !is_header(param->private_data))
-		return copy_behind(param, 0, data);
-	memcpy(credits, param->private_data, sizeof(*credits));
-	return copy_behind(param, sizeof(*credits), data);
+	if (length_of(param) >= front + sizeof(*credits) &&
+	    begins_with(param->private_data + front, CREDITS_MAGIC)) {
+		memcpy(credits, param->private_data + front, sizeof(*credits));
+		front += sizeof(*credits);
+	}
+	return copy_behind(param, front, data);
 }
 
 /**

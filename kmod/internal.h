@@ -695,7 +695,7 @@ int ibchan_qp_connect(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 void ibchan_qp_rewind(struct ibchan_channel *ch);
 int ibchan_qp_cm_init(struct ibchan_channel *ch, struct rdma_cm_id *id);
 int ibchan_qp_cm_connect(struct ibchan_channel *ch, struct rdma_cm_id *id,
-			 const struct rdma_conn_param *agreed);
+			 const struct rdma_conn_param *agreed, u32 mtu);
 
 /**
  * ibchan_cm_refusal - what a refusal of the connection manager means

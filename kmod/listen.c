@@ -56,6 +56,7 @@ struct ibchan_listener {
  * @error: errno, positive, of the peer's giving up; 0: it waits
  * @responder_resources: reads and atomics that the peer serves at a time
  * @initiator_depth: reads and atomics that the peer has in flight
+ * @mtu: what the peer's packets may have, in bytes; 0 on iWARP
  * @credits: where the peer is granted some
  * @remote: of the peer
  * @link: in its listener
@@ -67,6 +68,7 @@ struct ibchan_request {
 	int error;
 	u8 responder_resources;
 	u8 initiator_depth;
+	u32 mtu;
 	struct ibchan_cm_credits credits;
 	struct ibchan_cm_peer remote;
 	struct list_head link;
@@ -86,6 +88,8 @@ static void request_fill(struct ibchan_request *request, const struct rdma_cm_id
 	ibchan_cm_keep_peer(&request->remote, param);
 	request->responder_resources = param->responder_resources;
 	request->initiator_depth = param->initiator_depth;
+	if (id->route.path_rec)
+		request->mtu = ib_mtu_enum_to_int(id->route.path_rec->mtu);
 }
 
 /* The peer is told, unless it knows. */
@@ -503,9 +507,17 @@ static int agree(const struct ibchan_request *request, const struct ibchan_chann
 				    (u64[3]) { 1 });
 }
 
+/* What the channel's packets may have, if that is less than was asked for; else 0. */
+static u32 shorter_mtu(const struct ibchan_request *request, const struct ibchan_channel *ch)
+{
+	u32 ours = READ_ONCE(ch->params.mtu);
+
+	return request->remote.hears_mtu && ours < request->mtu ? ours : 0;
+}
+
 /* iWARP: the device does the rest when it has sent the answer. */
 static int connect_qp(struct ibchan_channel *ch, struct rdma_cm_id *id,
-		      const struct rdma_conn_param *agreed)
+		      const struct rdma_conn_param *agreed, u32 mtu)
 {
 	int ret;
 
@@ -513,7 +525,7 @@ static int connect_qp(struct ibchan_channel *ch, struct rdma_cm_id *id,
 	ibchan_cm_adopt_gid(ch, id);
 	if (ret || rdma_protocol_iwarp(id->device, id->port_num))
 		return ret;
-	ret = ibchan_qp_cm_connect(ch, id, agreed);
+	ret = ibchan_qp_cm_connect(ch, id, agreed, mtu);
 	if (!ret)
 		ch->connected = 1;
 	return ret;
@@ -525,14 +537,16 @@ static int reject_code(int error)
 }
 
 static int answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
-		  struct rdma_conn_param *agreed)
+		  struct rdma_conn_param *agreed, u32 mtu)
 {
-	int ret = connect_qp(cm->ch, id, agreed);
+	int ret = connect_qp(cm->ch, id, agreed, mtu);
 
 	if (ret) {
 		rdma_reject(id, NULL, 0, reject_code(ret));
 		return ret;
 	}
+	if (mtu)
+		ibchan_cm_data_tell_mtu(cm, mtu);
 	agreed->private_data = cm->length ? cm->data : NULL;
 	agreed->private_data_len = cm->length;
 	agreed->rnr_retry_count = cm->ch->params.rnr_retries;
@@ -555,7 +569,7 @@ static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm,
 	cm->remote = request->remote;
 	id->context = cm;
 	id->event_handler = ibchan_cm_event;
-	ret = answer(cm, id, agreed);
+	ret = answer(cm, id, agreed, shorter_mtu(request, cm->ch));
 	cm->length = request->attr.length;
 	memcpy(cm->data, request->attr.data, sizeof(cm->data));
 	if (ret)
@@ -598,12 +612,15 @@ static int request_accept(struct ibchan_request *request, struct ibchan_cm *cm,
 static int request_start(struct ibchan_request *request, struct ibchan_channel *ch,
 			 const struct ibchan_connect *connect, struct ibchan_reason *reason)
 {
+	u32 max = IBCHAN_PRIVATE_DATA_SIZE;
 	struct ibchan_cm *cm;
 	int ret;
 
 	if (request->dev != ch->dev)
 		return ibchan_refuse(reason, IBCHAN_REASON_REQUEST_DEVICE, -EXDEV);
-	ret = ibchan_check_data(ch, connect, IBCHAN_PRIVATE_DATA_SIZE, reason);
+	if (shorter_mtu(request, ch))
+		max -= sizeof(struct ibchan_cm_mtu);
+	ret = ibchan_check_data(ch, connect, max, reason);
 	if (ret)
 		return ret;
 	cm = ibchan_cm_create(ch, connect, reason);
@@ -622,10 +639,12 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
  * @connect: data, length and connect_ms are used
  * @reason: why not, or NULL
  *
- * What goes wrong after it has begun breaks the channel: see
- * ibchan_channel_connect(); -EMSGSIZE when the peer sends longer packets than this
- * side's port takes, of which it is told. If @ch is closed before the peer has heard of
- * the answer, the peer is told of the end when it has, for up to ten seconds.
+ * Of two sides that take packets of different length the shorter ones count; the peer
+ * hears of them by 8 bytes of the answer, which @connect has less. What goes wrong after
+ * it has begun breaks the channel: see ibchan_channel_connect(); -EMSGSIZE when the peer
+ * uses no ibchan and sends longer packets than this side's port takes. If @ch is closed
+ * before the peer has heard of the answer, the peer is told of the end when it has, for up
+ * to ten seconds.
  *
  * Context: process, may sleep.
  * Return: 0 when it has begun; -EXDEV when the request came over another device;

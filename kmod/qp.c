@@ -320,13 +320,14 @@ int ibchan_qp_cm_init(struct ibchan_channel *ch, struct rdma_cm_id *id)
  * @ch: connecting
  * @id: of its connection
  * @agreed: reads and atomics, for who accepts; NULL: as the peer has answered
+ * @mtu: what the shorter packets may be that the two sides agreed on, in bytes; 0: they have not
  *
  * Context: process, may sleep; under the qp lock; the id keeps the queue pair.
  * Return: 0; -EMSGSIZE when the peer sends longer packets than this side takes;
  * -ECONNRESET when it has given up; an errno of the driver or the connection manager.
  */
 int ibchan_qp_cm_connect(struct ibchan_channel *ch, struct rdma_cm_id *id,
-			 const struct rdma_conn_param *agreed)
+			 const struct rdma_conn_param *agreed, u32 mtu)
 {
 	struct ib_qp_attr rtr = { .qp_state = IB_QPS_RTR };
 	struct ib_qp_attr rts = { .qp_state = IB_QPS_RTS };
@@ -335,6 +336,8 @@ int ibchan_qp_cm_connect(struct ibchan_channel *ch, struct rdma_cm_id *id,
 	ret = modify_by_cm(ch, id, &rtr, &mask);
 	if (ret)
 		return ret;
+	if (mtu)
+		rtr.path_mtu = min(rtr.path_mtu, ib_mtu_int_to_enum(mtu));
 	if (!packets_fit(ch, &rtr))
 		return -EMSGSIZE;
 	if (agreed)

@@ -60,7 +60,7 @@ enum ibchan_stage {
  * @flags: 0
  * @channel: handle, of a prepared channel
  * @data_length: bytes of @data, as many as the transport takes; 16 less with credits,
- *	and for data that begin with the bytes "IBCR"
+ *	and for data that begin with the bytes "IBCR" or "IBCM"
  * @peer: where to
  * @source: where from; family 0: as the route says
  * @address_ms: how long finding the device may take; 0: IBCHAN_DEFAULT_ADDRESS_MS
@@ -196,7 +196,8 @@ struct ibchan_cmd_request_take {
  * @channel: handle, of a prepared channel of the request's device
  * @connect_ms: how long the peer may take to hear of it; 0: IBCHAN_DEFAULT_CONNECT_MS
  * @data_length: bytes of @data, as many as the transport takes; 16 less with credits,
- *	and for data that begin with the bytes "IBCR"
+ *	and for data that begin with the bytes "IBCR" or "IBCM"; 8 less when the channel's
+ *	mtu is smaller than the peer's
  * @data: for the peer; it gets zeros behind them
  * @reserved: 0
  * @reason: why not, on an error

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Any bytes as what the connection manager brings from a peer. The first byte of the input
- * says whether this side counts credits, and whether what it sends is filled up with zeros on
- * the way; the others are the peer's, and then what this side sends.
+ * says whether this side counts credits, whether what it sends is filled up with zeros on
+ * the way, and whether it tells of shorter packets; the others are the peer's, and then what
+ * this side sends.
  */
 #include "fuzz.h"
 #include "kernel.h"
@@ -10,6 +11,8 @@
 
 #define CREDITS		0x1
 #define FILLED		0x2
+#define SHORTER		0x8
+#define MTU		1024
 #define LARGEST		255	/* what the message's length can say */
 
 /* In a place of its own, so that a read past its end is seen. */
@@ -34,7 +37,9 @@ static void take_and_agree(struct ibchan_channel *ch, const u8 *data, size_t siz
 	struct ibchan_cm_credits credits;
 	u32 length = ibchan_cm_data_take(&param, taken, &credits);
 	int rc = ibchan_cm_data_agree(ch, &credits, &reason);
-	size_t front = credits.magic ? sizeof(credits) : 0;
+	const bool has_mtu = size >= sizeof(struct ibchan_cm_mtu) && !memcmp(data, "IBCM", 4);
+	size_t front = (credits.magic ? sizeof(credits) : 0) +
+		       (has_mtu ? sizeof(struct ibchan_cm_mtu) : 0);
 
 	must(length <= sizeof(taken), "no more than the caller has room for");
 	must(front + length <= size, "no more than came");
@@ -43,6 +48,7 @@ static void take_and_agree(struct ibchan_channel *ch, const u8 *data, size_t siz
 	must(!rc || rc == -EINVAL, "0 or -EINVAL");
 	must(rc || !ch->flow == !credits.rkey, "both count credits, or none");
 	must(!rc == !reason.code, "a reason if and only if it is refused");
+	must(has_mtu || !ibchan_cm_data_mtu(&param), "a length where there is one");
 	free(bytes);
 }
 
@@ -64,18 +70,21 @@ static void copied(const u8 *data, size_t size)
 }
 
 /* As many bytes as ibchan_check_data() lets a caller send. */
-static u32 possible_length(const struct ibchan_channel *ch, const u8 *data, size_t size)
+static u32 possible_length(const struct ibchan_channel *ch, u32 room, const u8 *data, size_t size)
 {
-	u32 length = min_t(u32, size, IBCHAN_PRIVATE_DATA_SIZE);
-	u32 most = IBCHAN_PRIVATE_DATA_SIZE - ibchan_cm_data_room(ch, data, length);
+	u32 length = min_t(u32, size, room);
+	u32 most = room - ibchan_cm_data_room(ch, data, length);
 
 	return min_t(u32, length, most);
 }
 
 /* What one side writes the other one reads, whatever bytes they are. */
-static void there_and_back(struct ibchan_channel *ch, bool filled, const u8 *data, size_t size)
+static void there_and_back(struct ibchan_channel *ch, u8 how, const u8 *data, size_t size)
 {
-	u32 length = possible_length(ch, data, size);
+	const bool filled = how & FILLED;
+	u32 mtu = how & SHORTER ? MTU : 0;
+	u32 room = IBCHAN_PRIVATE_DATA_SIZE - (mtu ? sizeof(struct ibchan_cm_mtu) : 0);
+	u32 length = possible_length(ch, room, data, size);
 	struct ibchan_cm cm = { .ch = ch };
 	struct rdma_conn_param param = {};
 	u8 taken[IBCHAN_PRIVATE_DATA_SIZE];
@@ -84,6 +93,8 @@ static void there_and_back(struct ibchan_channel *ch, bool filled, const u8 *dat
 	u32 came;
 
 	ibchan_cm_data_fill(&cm, data, length);
+	if (mtu)
+		ibchan_cm_data_tell_mtu(&cm, mtu);
 	must(cm.length <= sizeof(cm.data), "no more than a message carries");
 	memcpy(message, cm.data, cm.length);
 	param.private_data = message;
@@ -92,6 +103,7 @@ static void there_and_back(struct ibchan_channel *ch, bool filled, const u8 *dat
 	must(filled ? came >= length : came == length, "as long as it was");
 	must(!memcmp(taken, data, length), "what was sent");
 	must(!memchr_inv(taken + length, 0, sizeof(taken) - length), "nothing but what was sent");
+	must(ibchan_cm_data_mtu(&param) == mtu, "the length that was sent");
 	must(credits.rkey == (ch->flow ? ch->flow->rkey : 0), "the key that was sent");
 	must(credits.addr == (ch->flow ? ch->flow->addr : 0), "the address that was sent");
 }
@@ -106,7 +118,7 @@ int fuzz_one(const u8 *data, size_t size)
 	ch.flow = data[0] & CREDITS ? &flow : NULL;
 	take_and_agree(&ch, data + 1, size - 1);
 	copied(data + 1, size - 1);
-	there_and_back(&ch, data[0] & FILLED, data + 1, size - 1);
+	there_and_back(&ch, data[0], data + 1, size - 1);
 	return 0;
 }
 
@@ -116,11 +128,15 @@ unsigned int fuzz_seed(unsigned int nr, u8 *data)
 		.magic = htobe32(0x49424352), .rkey = htobe32(1), .addr = htobe64(2),
 	};
 
-	if (nr > 7)
+	const struct ibchan_cm_mtu mtu = { .magic = htobe32(0x4942434d), .mtu = htobe32(MTU) };
+
+	if (nr > 23)
 		return 0;
 	memset(data, 0x5a, MAX_SEED);
-	data[0] = nr & (CREDITS | FILLED);
-	if (nr & 4)
+	data[0] = nr & (CREDITS | FILLED | SHORTER);
+	if (nr & 16)
+		memcpy(data + 1, &mtu, sizeof(mtu));
+	else if (nr & 4)
 		memcpy(data + 1, &credits, sizeof(credits));
 	return 1 + 64;
 }

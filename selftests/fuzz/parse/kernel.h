@@ -25,6 +25,7 @@ typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef __s64 s64;
 typedef __s64 ktime_t;
 
 #define cpu_to_be16		htobe16
@@ -52,6 +53,7 @@ struct ib_qp {
 struct rdma_conn_param {
 	const void *private_data;
 	u8 private_data_len;
+	u8 srq;
 };
 
 /* ---- <net/ipv6.h> and <linux/etherdevice.h> ---- */
@@ -129,6 +131,7 @@ struct ibchan_channel {
 };
 
 struct ibchan_connect;
+struct ibchan_device;
 struct rdma_cm_event;
 
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);

@@ -77,6 +77,7 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
  * @data: for the peer, who gets zeros behind them; NULL: none
  * @length: bytes of @data: up to 56 with a request, 196 when accepting; each 16 less on
  *	a channel with IBCHAN_MODE_CREDITS, and for data that begin with the bytes "IBCR"
+ *	or "IBCM"; 8 less when accepting with a smaller mtu than the peer's
  * @address_ms: how long finding the device may take, in milliseconds; 0: 5000
  * @route_ms: how long finding the way may take; 0: 5000
  * @connect_ms: how long the peer may take; 0: 60000
@@ -301,7 +302,8 @@ void ibchan_request_query(const struct ibchan_request *request,
  * @error: details; NULL is fine
  *
  * Returns at once; see ibchan_prepared_connect(). Post the receives for what the
- * peer sends first before.
+ * peer sends first before. The smaller mtu of the two sides counts for both: see
+ * ibchan_channel_query().
  *
  * Return: 0; -EXDEV: @prepared is of another device; -EINVAL: too much data, a time
  * out of its range; -ECONNRESET, -ETIMEDOUT, -EINVAL: the peer has given up meanwhile; -EPERM: see

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Two sides that connect by address and take packets of different length. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ghost.h"
+#include "shim/meeting.h"
+#include "test.h"
+#include "world.h"
+
+#define HOST		"10.77.0.1"
+
+/* What an answer carries where the packets are as long as was asked for, and else. */
+#define ANSWER_DATA	IBCHAN_PRIVATE_DATA_SIZE
+#define SHORTER_DATA	(ANSWER_DATA - 8)
+
+FIXTURE(unequal)
+{
+	struct calm calm;
+	struct meeting m;
+	struct ibchan_request *request;
+};
+
+FIXTURE_SETUP(unequal)
+{
+	memset(&self->m, 0, sizeof(self->m));
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, ibchan_context_open(&self->m.context));
+	ASSERT_EQ(0, meeting_listen(&self->m, HOST));
+}
+
+FIXTURE_TEARDOWN(unequal)
+{
+	EXPECT_EQ(0, meeting_close(&self->m));
+	EXPECT_EQ(0, ibchan_context_close(self->m.context));
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static int open_end(struct end *end, struct ibchan_context *context, __u32 mtu, __u32 mode)
+{
+	struct ibchan_builder builder;
+	int rc = end_objects(end, context, 0);
+
+	rc = rc ?: ibchan_cq_create(end->device, 0, 0, &end->own_cq, NULL);
+	if (rc)
+		return rc;
+	end->cq = end->own_cq;
+	ibchan_builder_init(&builder, end->pd, end->cq);
+	builder.options.mode = mode;
+	builder.params.mtu = mtu;
+	builder.params.rnr_retries = 7;
+	builder.params.ack_timeout = 18;
+	return ibchan_builder_prepare(&builder, &end->prepared, NULL);
+}
+
+static int open_ends(FIXTURE_DATA(unequal) * self, __u32 asking, __u32 asked, __u32 mode)
+{
+	int rc = open_end(&self->m.asking, self->m.context, asking, mode);
+
+	return rc ?: open_end(&self->m.asked, self->m.context, asked, mode);
+}
+
+static int ask(FIXTURE_DATA(unequal) * self, const struct ibchan_connect_params *params)
+{
+	int rc = meeting_ask(&self->m, params);
+
+	return rc ?: ibchan_request_take(self->m.listener, patience_ns(), &self->request);
+}
+
+static __u32 mtu_of(struct ibchan_channel *channel)
+{
+	struct ibchan_channel_info info;
+
+	return ibchan_channel_query(channel, &info) ? 0 : info.params.mtu;
+}
+
+static int crosses_both_ways(FIXTURE_DATA(unequal) * self)
+{
+	int rc = message_crosses(&self->m, &self->m.asking, &self->m.asked);
+
+	return rc ?: message_crosses(&self->m, &self->m.asked, &self->m.asking);
+}
+
+TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_accepts)
+{
+	ASSERT_EQ(0, open_ends(self, 0, 256, 0));
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	EXPECT_EQ(256, mtu_of(self->m.asking.channel));
+	EXPECT_EQ(256, mtu_of(self->m.asked.channel));
+	EXPECT_EQ(0, crosses_both_ways(self));
+}
+
+TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_asks)
+{
+	ASSERT_EQ(0, open_ends(self, 512, 0, 0));
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	EXPECT_EQ(512, mtu_of(self->m.asking.channel));
+	EXPECT_EQ(512, mtu_of(self->m.asked.channel));
+	EXPECT_EQ(0, crosses_both_ways(self));
+}
+
+TEST_F(unequal, who_counts_credits_hears_of_the_smaller_mtu_beside_them)
+{
+	const struct ibchan_connect_params of_asked = { .data = "you may", .length = 8 };
+	struct ibchan_connection_info info;
+
+	ASSERT_EQ(0, open_ends(self, 1024, 512, IBCHAN_MODE_CREDITS));
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, &of_asked));
+	EXPECT_EQ(512, mtu_of(self->m.asking.channel));
+	EXPECT_EQ(512, mtu_of(self->m.asked.channel));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_STREQ("you may", (char *)info.data);
+	EXPECT_EQ(0, crosses_both_ways(self));
+}
+
+TEST_F(unequal, an_answer_with_a_smaller_mtu_has_room_for_eight_bytes_less_and_says_so)
+{
+	unsigned char data[ANSWER_DATA];
+	struct ibchan_connect_params params = { .data = data, .length = SHORTER_DATA + 1 };
+	struct ibchan_connection_info info;
+
+	fill(data, sizeof(data), 3);
+	ASSERT_EQ(0, open_ends(self, 0, 512, 0));
+	ASSERT_EQ(0, ask(self, NULL));
+	EXPECT_EQ(-EINVAL, meeting_answer(&self->m, self->request, &params));
+	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
+	EXPECT_EQ(SHORTER_DATA, self->m.error.reason.value[1]);
+	params.length = SHORTER_DATA;
+	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
+	ASSERT_EQ(0, meeting_outcomes(&self->m));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_EQ(SHORTER_DATA, info.length);
+	EXPECT_EQ(0, memcmp(data, info.data, SHORTER_DATA));
+}
+
+/* What the module itself puts in front of an answer, once with and once without need. */
+TEST_F(unequal, data_that_look_like_the_modules_own_come_as_they_were_sent)
+{
+	static const unsigned char like_mtu[] = "IBCM\0\0\1\0 is not what it seems";
+	const struct ibchan_connect_params params = {
+		.data = like_mtu, .length = sizeof(like_mtu),
+	};
+	struct ibchan_connection_info info;
+	struct ibchan_request_info asks;
+
+	ASSERT_EQ(0, open_ends(self, 0, 0, 0));
+	ASSERT_EQ(0, ask(self, &params));
+	ibchan_request_query(self->request, &asks);
+	EXPECT_EQ(0, memcmp(like_mtu, asks.data, sizeof(like_mtu)));
+	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
+	ASSERT_EQ(0, meeting_outcomes(&self->m));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_EQ(0, memcmp(like_mtu, info.data, sizeof(like_mtu)));
+	EXPECT_EQ(1024, mtu_of(self->m.asking.channel));
+}
+
+/* It would not hear of a shorter one. */
+TEST_F(unequal, a_peer_without_ibchan_that_sends_longer_packets_is_sent_away)
+{
+	struct sockaddr_storage address;
+	struct ibchan_address to = { .family = AF_INET };
+	struct ghost ghost;
+
+	memset(&ghost, 0, sizeof(ghost));
+	ASSERT_EQ(0, open_ends(self, 0, 256, 0));
+	ibchan_listener_address(self->m.listener, &address);
+	to.port = ((struct sockaddr_in *)&address)->sin_port;
+	inet_pton(AF_INET, HOST, to.bytes);
+	ASSERT_EQ(0, ghost_ask(&ghost, &to));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &self->request));
+	ASSERT_EQ(0, meeting_answer(&self->m, self->request, NULL));
+	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asked.channel, &self->m.error));
+	ghost_close(&ghost);
+}
+
+TEST_HARNESS_MAIN
