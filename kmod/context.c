@@ -343,7 +343,6 @@ static int context_release(struct inode *inode, struct file *file)
 	xa_destroy(&ctx->objects);
 	ibchan_submit_scratch_free(ctx);
 	ibchan_ring_page_free(ctx);
-	ibchan_submit_page_free(ctx);
 	mmdrop(ctx->mm);
 	kfree(ctx);
 	ibchan_gauge(contexts, -1);
@@ -368,7 +367,5 @@ const struct file_operations ibchan_fops = {
 	.poll = context_poll,
 	.unlocked_ioctl = ibchan_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
-	.mmap = ibchan_context_mmap,
-	.fsync = ibchan_context_fsync,
 	.llseek = noop_llseek,
 };

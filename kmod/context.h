@@ -25,7 +25,6 @@
 struct ibchan_context;
 struct ibchan_request;
 struct ibchan_shared_ring;
-struct ibchan_submit_page;
 struct ibchan_submit_scratch;
 struct ibchan_user_listener;
 
@@ -144,7 +143,6 @@ struct ibchan_object {
  * @broken: a ring was damaged
  * @break_work: breaks the channels when that happens
  * @scratch: room to decode a submit in, or NULL while one is under way
- * @submit_page: shared with the opener once he has mapped it; else NULL
  * @ring_page: of a ring that is gone, for the next one; or NULL
  * @event_lock: guards @events, interrupts off
  * @events: channels to which something has happened
@@ -163,7 +161,6 @@ struct ibchan_context {
 	int broken;
 	struct work_struct break_work;
 	struct ibchan_submit_scratch *scratch;
-	struct ibchan_submit_page *submit_page;
 	struct page *ring_page;
 	spinlock_t event_lock;		/* events */
 	struct list_head events;
@@ -256,7 +253,6 @@ void ibchan_ring_put(struct ibchan_user_ring *ring);
 void ibchan_ring_page_free(struct ibchan_context *ctx);
 struct file *ibchan_ring_file(struct ibchan_user_ring *ring, struct file *owner);
 u32 ibchan_ring_size(const struct ibchan_user_ring *ring);
-int ibchan_map_shared(struct vm_area_struct *vma, struct page **pages, u32 num);
 int ibchan_ring_ready(struct ibchan_user_ring *ring);
 bool ibchan_ring_has_come(struct ibchan_user_ring *ring, u32 min_complete, u32 since);
 int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 *since,
@@ -268,12 +264,6 @@ void ibchan_submit_scratch_free(struct ibchan_context *ctx);
 
 /* quick.c */
 int ibchan_submit_quick(struct ibchan_context *ctx, struct ibchan_cmd_submit __user *user);
-int ibchan_submit_shared(struct ibchan_context *ctx, struct ibchan_submit_page *page);
-
-/* submit_page.c */
-int ibchan_context_mmap(struct file *file, struct vm_area_struct *vma);
-int ibchan_context_fsync(struct file *file, loff_t start, loff_t end, int datasync);
-void ibchan_submit_page_free(struct ibchan_context *ctx);
 
 /* uabi.c */
 int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,

@@ -2,9 +2,9 @@
 /*
  * Submit, the quick way: a few requests of the kind that nearly all are of, each with
  * one element of a region. They are read field by field to where the post wants them,
- * without a copy of the caller's structs: from his memory, or from the page that he and
- * we share, which he may write to at any time. So each member of a request is read once;
- * of a command what is about a wait is read again by who waits, and judged then.
+ * without a copy of the caller's structs from his memory, which he may write to at any
+ * time. So each member of a request is read once; of a command what is about a wait is
+ * read again by who waits, and judged then.
  *
  * Whatever else a submit asks for goes the way of all commands, and so does what cannot
  * be read or found: the refusal is worded there. Only the post and the wait refuse here.
@@ -12,63 +12,16 @@
 #include <linux/bitops.h>
 #include <linux/errno.h>
 #include <linux/uaccess.h>
-#include <linux/ibchan_submit_page.h>
 
 #include "fault.h"
 #include "form.h"
 #include "submit.h"
 
-/**
- * struct place - where a command stands
- * @cmd: its address; of memory that is shared: in ours
- * @wrs: of its entries, if that is shared
- * @is_shared: it is; a constant wherever it is asked often
- */
-struct place {
-	struct ibchan_cmd_submit __user *cmd;
-	const struct ibchan_submit_wr __user *wrs;
-	bool is_shared;
-};
-
-static __always_inline struct ibchan_cmd_submit *shared_cmd(const struct place at)
+/* Whether the quick way is for it, whatever its entries are. */
+static __always_inline bool is_usual(u32 size, u32 flags, u32 len, u32 num)
 {
-	return (__force struct ibchan_cmd_submit *)at.cmd;
-}
-
-/* @field is a member's address. Goes to @fault, which shared memory does not. */
-#define fetch(is_shared, to, field, fault)						\
-do {											\
-	static_assert(sizeof(to) == sizeof(*(field)));					\
-	if (is_shared)									\
-		(to) = READ_ONCE(*(const __force typeof(to) *)(field));			\
-	else										\
-		unsafe_get_user(to, field, fault);					\
-} while (0)
-
-#define store(is_shared, value, field, fault)						\
-do {											\
-	if (is_shared)									\
-		WRITE_ONCE(*(__force u32 *)(field), value);				\
-	else										\
-		unsafe_put_user(value, field, fault);					\
-	static_assert(sizeof(u32) == sizeof(*(field)));					\
-} while (0)
-
-static __always_inline bool access_begin(bool is_shared, const void __user *from, size_t size)
-{
-	return is_shared || user_access_begin(from, size);
-}
-
-static __always_inline void access_end(bool is_shared)
-{
-	if (!is_shared)
-		user_access_end();
-}
-
-/* How many entries there may be. */
-static __always_inline u32 max_entries(const struct place at)
-{
-	return at.is_shared ? IBCHAN_SUBMIT_PAGE_WRS : CHUNK_WRS;
+	return size == sizeof(struct ibchan_cmd_submit) && !(flags & ~IBCHAN_SUBMIT_SINCE) &&
+	       len == sizeof(struct ibchan_submit_wr) && num - 1 < CHUNK_WRS;
 }
 
 /*
@@ -76,34 +29,33 @@ static __always_inline u32 max_entries(const struct place at)
  * anything is posted, so that who cannot be answered has nothing posted. In @waits, whether
  * there is anything about a wait.
  */
-static __always_inline bool read_command(const struct place at, u64 *entries, u32 *num,
-					 bool *waits)
+static __always_inline bool read_command(struct ibchan_cmd_submit __user *cmd, u64 *entries,
+					 u32 *num, bool *waits)
 {
-	struct ibchan_cmd_submit __user *cmd = at.cmd;
 	u32 size, len, flags, cq, min_complete, tail;
+	bool ret = false;
 	s64 timeout_ns;
 
-	if (!access_begin(at.is_shared, cmd, sizeof(*cmd)))
+	if (!user_access_begin(cmd, sizeof(*cmd)))
 		return false;
-	fetch(at.is_shared, flags, &cmd->flags, fault);
-	fetch(at.is_shared, cq, &cmd->cq, fault);
-	fetch(at.is_shared, min_complete, &cmd->min_complete, fault);
-	fetch(at.is_shared, tail, &cmd->tail, fault);
-	fetch(at.is_shared, timeout_ns, &cmd->timeout_ns, fault);
+	unsafe_get_user(flags, &cmd->flags, fault);
+	unsafe_get_user(cq, &cmd->cq, fault);
+	unsafe_get_user(min_complete, &cmd->min_complete, fault);
+	unsafe_get_user(tail, &cmd->tail, fault);
+	unsafe_get_user(timeout_ns, &cmd->timeout_ns, fault);
 	*waits = (flags | cq | min_complete | tail) || timeout_ns < IBCHAN_TIMEOUT_NEVER;
-	fetch(at.is_shared, size, &cmd->size, fault);
-	fetch(at.is_shared, len, &cmd->entry_len, fault);
-	fetch(at.is_shared, *entries, &cmd->entries, fault);
-	fetch(at.is_shared, *num, &cmd->entry_num, fault);
-	if (!at.is_shared)
-		store(false, *num, &cmd->entry_num, fault);
-	store(at.is_shared, IBCHAN_REASON_NONE, &cmd->reason.code, fault);
-	access_end(at.is_shared);
-	return size == sizeof(*cmd) && len == sizeof(struct ibchan_submit_wr) &&
-	       *num - 1 < max_entries(at);
+	unsafe_get_user(size, &cmd->size, fault);
+	unsafe_get_user(len, &cmd->entry_len, fault);
+	unsafe_get_user(*entries, &cmd->entries, fault);
+	unsafe_get_user(*num, &cmd->entry_num, fault);
+	if (unlikely(!is_usual(size, flags, len, *num)))
+		goto fault;
+	unsafe_put_user(*num, &cmd->entry_num, fault);
+	unsafe_put_user(IBCHAN_REASON_NONE, &cmd->reason.code, fault);
+	ret = true;
 fault:
-	access_end(at.is_shared);
-	return false;
+	user_access_end();
+	return ret;
 }
 
 /* @form is as the caller wrote it, in our order. */
@@ -138,27 +90,26 @@ static_assert(offsetof(struct ibchan_submit_wr, flags) ==
 static_assert(offsetof(struct ibchan_submit_wr, num_sge) ==
 	      offsetof(struct ibchan_submit_wr, opcode) + sizeof(u16));
 
-/* What is not shared is read between user_read_access_begin() and its end. */
+/* Between user_read_access_begin() and its end. */
 static __always_inline bool read_entry(struct ibchan_wr *wr, struct ibchan_sge *sge,
 				       struct ibchan_submit_handles *handles,
-				       const struct ibchan_submit_wr __user *from,
-				       bool is_shared)
+				       const struct ibchan_submit_wr __user *from)
 {
 	u32 form, imm;
 
-	fetch(is_shared, handles->channel, &from->channel, fault);
-	fetch(is_shared, form, (const u32 __user *)&from->opcode, fault);
+	unsafe_get_user(handles->channel, &from->channel, fault);
+	unsafe_get_user(form, (const u32 __user *)&from->opcode, fault);
 	form = rol32(form, 16);
 	wr->form = kernel_form(form);
-	fetch(is_shared, wr->wr_id, &from->wr_id, fault);
-	fetch(is_shared, wr->operand, &from->operand, fault);
-	fetch(is_shared, wr->remote_addr, &from->remote_addr, fault);
-	fetch(is_shared, wr->rkey, &from->rkey, fault);
-	fetch(is_shared, imm, &from->imm, fault);
-	fetch(is_shared, sge->offset, &from->sge.offset, fault);
-	fetch(is_shared, sge->length, &from->sge.length, fault);
-	fetch(is_shared, handles->mr, &from->sge.mr, fault);
-	fetch(is_shared, wr->swap, &from->swap, fault);
+	unsafe_get_user(wr->wr_id, &from->wr_id, fault);
+	unsafe_get_user(wr->operand, &from->operand, fault);
+	unsafe_get_user(wr->remote_addr, &from->remote_addr, fault);
+	unsafe_get_user(wr->rkey, &from->rkey, fault);
+	unsafe_get_user(imm, &from->imm, fault);
+	unsafe_get_user(sge->offset, &from->sge.offset, fault);
+	unsafe_get_user(sge->length, &from->sge.length, fault);
+	unsafe_get_user(handles->mr, &from->sge.mr, fault);
+	unsafe_get_user(wr->swap, &from->swap, fault);
 	return is_quick(wr, form, imm);
 fault:
 	return false;
@@ -171,7 +122,7 @@ static __always_inline bool read_first(struct ibchan_submit_scratch *s,
 
 	if (!user_read_access_begin(from, sizeof(*from)))
 		return false;
-	ret = read_entry(s->wrs, s->sges, s->handles, from, false);
+	ret = read_entry(s->wrs, s->sges, s->handles, from);
 	user_read_access_end();
 	return ret;
 }
@@ -190,8 +141,7 @@ static noinline void prepare(struct ibchan_submit_scratch *s)
 }
 
 static __always_inline bool read_all(struct ibchan_submit_scratch *s,
-				     const struct ibchan_submit_wr __user *from, u32 num,
-				     bool is_shared)
+				     const struct ibchan_submit_wr __user *from, u32 num)
 {
 	struct ibchan_submit_handles *handles = s->handles;
 	struct ibchan_sge *sge = s->sges;
@@ -199,7 +149,7 @@ static __always_inline bool read_all(struct ibchan_submit_scratch *s,
 	u64 differ = 0;
 
 	for (; num; num--, handles++) {
-		if (unlikely(!read_entry(wr++, sge++, handles, from++, is_shared)))
+		if (unlikely(!read_entry(wr++, sge++, handles, from++)))
 			return false;
 		differ |= handles->both ^ s->handles->both;
 	}
@@ -207,47 +157,24 @@ static __always_inline bool read_all(struct ibchan_submit_scratch *s,
 	return true;
 }
 
-static noinline bool read_callers(struct ibchan_submit_scratch *s,
+static noinline bool read_several(struct ibchan_submit_scratch *s,
 				  const struct ibchan_submit_wr __user *from, u32 num)
 {
 	bool ret;
 
 	if (!user_read_access_begin(from, num * sizeof(*from)))
 		return false;
-	ret = read_all(s, from, num, false);
+	ret = read_all(s, from, num);
 	user_read_access_end();
 	return ret;
 }
 
-static noinline bool read_shared(struct ibchan_submit_scratch *s,
-				 const struct ibchan_submit_wr __user *from, u32 num)
-{
-	return read_all(s, from, num, true);
-}
-
-/* A receive and a message to another, mostly: without the loop. */
-static noinline bool read_shared_two(struct ibchan_submit_scratch *s,
-				     const struct ibchan_submit_wr __user *from)
-{
-	if (unlikely(!read_entry(&s->wrs[0], &s->sges[0], &s->handles[0], &from[0], true) ||
-		     !read_entry(&s->wrs[1], &s->sges[1], &s->handles[1], &from[1], true)))
-		return false;
-	s->is_uniform = s->handles[0].both == s->handles[1].both;
-	return true;
-}
-
 /* All of them, or false. */
-static __always_inline bool read_entries(struct ibchan_submit_scratch *s, const struct place at,
-					 u64 entries, u32 num)
+static __always_inline bool read_entries(struct ibchan_submit_scratch *s, u64 entries, u32 num)
 {
-	const struct ibchan_submit_wr __user *from = at.wrs;
+	const struct ibchan_submit_wr __user *from = u64_to_user_ptr(entries);
 
-	if (at.is_shared && num == 1)
-		return read_entry(s->wrs, s->sges, s->handles, from, true);
-	if (at.is_shared)
-		return num == 2 ? read_shared_two(s, from) : read_shared(s, from, num);
-	from = u64_to_user_ptr(entries);
-	return num == 1 ? read_first(s, from) : read_callers(s, from, num);
+	return num == 1 ? read_first(s, from) : read_several(s, from, num);
 }
 
 /* What its handles mean: returns the channel, or NULL. */
@@ -386,8 +313,8 @@ static __always_inline int post(struct ibchan_context *ctx, struct ibchan_submit
 }
 
 /* A caller whose struct cannot be written any more loses the count: the errno says so. */
-static int refuse_caller(struct ibchan_cmd_submit __user *cmd,
-			 const struct ibchan_reason *reason, u32 accepted, int error)
+static noinline int refuse(struct ibchan_cmd_submit __user *cmd,
+			   const struct ibchan_reason *reason, u32 accepted, int error)
 {
 	if (put_user(accepted, &cmd->entry_num) || put_user(0, &cmd->out_ready) ||
 	    copy_to_user(&cmd->reason, reason, sizeof(*reason)))
@@ -395,36 +322,23 @@ static int refuse_caller(struct ibchan_cmd_submit __user *cmd,
 	return error;
 }
 
-static noinline int refuse(const struct place at, const struct ibchan_reason *reason,
-			   u32 accepted, int error)
-{
-	struct ibchan_cmd_submit *shared = shared_cmd(at);
-
-	if (!at.is_shared)
-		return refuse_caller(at.cmd, reason, accepted, error);
-	WRITE_ONCE(shared->entry_num, accepted);
-	WRITE_ONCE(shared->out_ready, 0);
-	shared->reason = *reason;
-	return error;
-}
-
 /* What the post said; the scratch is as it was then. */
-static noinline int refuse_post(const struct place at, struct ibchan_submit_scratch *s,
-				int error)
+static noinline int refuse_post(struct ibchan_cmd_submit __user *cmd,
+				struct ibchan_submit_scratch *s, int error)
 {
 	struct ibchan_reason reason = s->reason;
 
 	s->reason = (struct ibchan_reason) {};
 	reason.wr = s->accepted;
-	return refuse(at, &reason, s->accepted, error);
+	return refuse(cmd, &reason, s->accepted, error);
 }
 
 static __always_inline int submit(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-				  const struct place at, u32 num)
+				  struct ibchan_cmd_submit __user *cmd, u32 num)
 {
 	int ret = post(ctx, s, NULL, num);
 
-	return likely(ret >= 0) ? ret : refuse_post(at, s, ret);
+	return likely(ret >= 0) ? ret : refuse_post(cmd, s, ret);
 }
 
 /* What is read of a command about the wait. */
@@ -436,32 +350,31 @@ struct wish {
 	u32 tail;
 };
 
-static __always_inline bool read_wish(const struct place at, struct wish *wish)
+static __always_inline bool read_wish(struct ibchan_cmd_submit __user *cmd, struct wish *wish)
 {
-	struct ibchan_cmd_submit __user *cmd = at.cmd;
+	bool ret = false;
 
-	if (!access_begin(at.is_shared, cmd, sizeof(*cmd)))
+	if (!user_access_begin(cmd, sizeof(*cmd)))
 		return false;
-	fetch(at.is_shared, wish->timeout_ns, &cmd->timeout_ns, fault);
-	fetch(at.is_shared, wish->flags, &cmd->flags, fault);
-	fetch(at.is_shared, wish->cq, &cmd->cq, fault);
-	fetch(at.is_shared, wish->min_complete, &cmd->min_complete, fault);
-	fetch(at.is_shared, wish->tail, &cmd->tail, fault);
-	store(at.is_shared, 0, &cmd->out_ready, fault);
-	access_end(at.is_shared);
-	return wish->cq && !ibchan_submit_check_form(wish->flags, wish->tail, wish->cq,
-						     wish->min_complete, wish->timeout_ns);
+	unsafe_get_user(wish->timeout_ns, &cmd->timeout_ns, fault);
+	unsafe_get_user(wish->flags, &cmd->flags, fault);
+	unsafe_get_user(wish->cq, &cmd->cq, fault);
+	unsafe_get_user(wish->min_complete, &cmd->min_complete, fault);
+	unsafe_get_user(wish->tail, &cmd->tail, fault);
+	unsafe_put_user(0, &cmd->out_ready, fault);
+	ret = true;
 fault:
-	access_end(at.is_shared);
-	return false;
+	user_access_end();
+	return ret && wish->cq && !ibchan_submit_check_form(wish->flags, wish->tail, wish->cq,
+							    wish->min_complete, wish->timeout_ns);
 }
 
 /* Without a reason. What was posted stays posted. */
-static noinline int refuse_wait(const struct place at, u32 accepted, int error)
+static noinline int refuse_wait(struct ibchan_cmd_submit __user *cmd, u32 accepted, int error)
 {
 	struct ibchan_reason reason = {};
 
-	return refuse(at, &reason, accepted, error);
+	return refuse(cmd, &reason, accepted, error);
 }
 
 /* Nearly always what was posted has completed by the time when it is waited for. */
@@ -475,25 +388,22 @@ static __always_inline int wait(struct ibchan_user_ring *ring, const struct wish
 	return ibchan_ring_wait(ring, wish->min_complete, since, wish->timeout_ns);
 }
 
-static __always_inline int tell_ready(struct ibchan_user_ring *ring, const struct place at,
-				      int ret)
+static __always_inline int tell_ready(struct ibchan_user_ring *ring,
+				      struct ibchan_cmd_submit __user *cmd, int ret)
 {
 	int ready = ibchan_ring_ready(ring);
 
-	if (!at.is_shared)
-		return put_user(max(ready, 0), &at.cmd->out_ready) ? -EFAULT : ret;
-	WRITE_ONCE(shared_cmd(at)->out_ready, max(ready, 0));
-	return ret;
+	return put_user(max(ready, 0), &cmd->out_ready) ? -EFAULT : ret;
 }
 
 /* Nobody waits after a refusal. */
 static noinline int refuse_both(struct ibchan_user_ring *ring, struct ibchan_submit_scratch *s,
-				const struct place at, int ret)
+				struct ibchan_cmd_submit __user *cmd, int ret)
 {
 	ibchan_cq_arm(ring->cq);
-	ret = refuse_post(at, s, ret);
+	ret = refuse_post(cmd, s, ret);
 	ibchan_submit_scratch_put(ring->ctx, s);
-	return tell_ready(ring, at, ret);
+	return tell_ready(ring, cmd, ret);
 }
 
 /*
@@ -502,34 +412,33 @@ static noinline int refuse_both(struct ibchan_user_ring *ring, struct ibchan_sub
  */
 static __always_inline int post_and_wait(struct ibchan_user_ring *ring,
 					 struct ibchan_submit_scratch *s,
-					 const struct place at, u32 num,
+					 struct ibchan_cmd_submit __user *cmd, u32 num,
 					 const struct wish *wish)
 {
 	int ret = post(ring->ctx, s, ring->cq, num);
 
 	if (unlikely(ret))
-		return ret > 0 ? ret : refuse_both(ring, s, at, ret);
+		return ret > 0 ? ret : refuse_both(ring, s, cmd, ret);
 	ibchan_submit_scratch_put(ring->ctx, s);
 	ret = wait(ring, wish);
 	if (unlikely(ret))
-		ret = refuse_wait(at, num, ret);
-	return tell_ready(ring, at, ret);
+		ret = refuse_wait(cmd, num, ret);
+	return tell_ready(ring, cmd, ret);
 }
 
 /* If the caller's struct cannot be written, nothing has happened yet. */
-static __always_inline int submit_and_wait(struct ibchan_context *ctx,
-					   struct ibchan_submit_scratch *s,
-					   const struct place at, u32 num)
+static noinline int submit_and_wait(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+				    struct ibchan_cmd_submit __user *cmd, u32 num)
 {
 	struct ibchan_user_ring *ring = NULL;
 	struct wish wish;
 	int ret = 1;
 
-	if (read_wish(at, &wish))
+	if (read_wish(cmd, &wish))
 		ring = ibchan_submit_ring(ctx, wish.cq);
 	if (likely(ring)) {
 		if (wish.min_complete <= ring->entries)
-			ret = post_and_wait(ring, s, at, num, &wish);
+			ret = post_and_wait(ring, s, cmd, num, &wish);
 		ibchan_cq_put(ring->cq);
 	}
 	if (unlikely(ret > 0))
@@ -537,46 +446,22 @@ static __always_inline int submit_and_wait(struct ibchan_context *ctx,
 	return ret;
 }
 
-static noinline int wait_for_caller(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-				    struct ibchan_cmd_submit __user *user, u32 num)
-{
-	return submit_and_wait(ctx, s, (struct place) { .cmd = user }, num);
-}
-
-static noinline int wait_for_shared(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-				    struct ibchan_cmd_submit __user *shared, u32 num)
-{
-	return submit_and_wait(ctx, s, (struct place) { .cmd = shared, .is_shared = true }, num);
-}
-
 /* The scratch goes back. */
 static __always_inline int run_with(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-				    const struct place at)
+				    struct ibchan_cmd_submit __user *cmd)
 {
 	bool waits, is_read;
 	u64 entries;
 	int ret = 1;
 	u32 num;
 
-	is_read = read_command(at, &entries, &num, &waits) && read_entries(s, at, entries, num);
+	is_read = read_command(cmd, &entries, &num, &waits) && read_entries(s, entries, num);
 	if (is_read && waits)
-		return at.is_shared ? wait_for_shared(ctx, s, at.cmd, num) :
-				      wait_for_caller(ctx, s, at.cmd, num);
+		return submit_and_wait(ctx, s, cmd, num);
 	if (likely(is_read))
-		ret = submit(ctx, s, at, num);
+		ret = submit(ctx, s, cmd, num);
 	ibchan_submit_scratch_put(ctx, s);
 	return ret;
-}
-
-static __always_inline int run(struct ibchan_context *ctx, const struct place at)
-{
-	struct ibchan_submit_scratch *s = ibchan_submit_scratch_get(ctx);
-
-	if (unlikely(!s))
-		return 1;
-	if (unlikely(!s->is_prepared))
-		prepare(s);
-	return run_with(ctx, s, at);
 }
 
 /**
@@ -590,31 +475,14 @@ static __always_inline int run(struct ibchan_context *ctx, const struct place at
  */
 int ibchan_submit_quick(struct ibchan_context *ctx, struct ibchan_cmd_submit __user *user)
 {
+	struct ibchan_submit_scratch *s;
+
 	if (unlikely(ibchan_caller_check(ctx)))
 		return 1;
-	return run(ctx, (struct place) { .cmd = user });
-}
-
-/**
- * ibchan_submit_shared - the same out of memory that is shared with the caller
- * @ctx: of the file
- * @page: the memory
- *
- * Context: process, may sleep; the context is not locked.
- * Nothing is written for another process than the one whose page it is.
- *
- * Return: as <linux/ibchan_submit_page.h> says; 1 instead of -ENOTTY.
- */
-int ibchan_submit_shared(struct ibchan_context *ctx, struct ibchan_submit_page *page)
-{
-	const struct place at = {
-		.cmd = (__force struct ibchan_cmd_submit __user *)&page->cmd,
-		.wrs = (__force const struct ibchan_submit_wr __user *)page->wrs,
-		.is_shared = true,
-	};
-	int ret = ibchan_caller_check(ctx);
-
-	if (likely(!ret))
-		return run(ctx, at);
-	return ret == -EPERM ? ret : refuse_wait(at, 0, ret);
+	s = ibchan_submit_scratch_get(ctx);
+	if (unlikely(!s))
+		return 1;
+	if (unlikely(!s->is_prepared))
+		prepare(s);
+	return run_with(ctx, s, user);
 }

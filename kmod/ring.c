@@ -451,33 +451,19 @@ static __poll_t ring_poll(struct file *file, poll_table *table)
 	return (ready ? EPOLLIN | EPOLLRDNORM : 0) | (READ_ONCE(ring->gone) ? EPOLLHUP : 0);
 }
 
-/**
- * ibchan_map_shared - map memory that the kernel shares with one process
- * @vma: where
- * @pages: the memory
- * @num: pages of it
- *
- * Children have no copy of the mapping.
- *
- * Return: 0; -EINVAL for anything else than all of it, shared and not executable; -ENOMEM.
- */
-int ibchan_map_shared(struct vm_area_struct *vma, struct page **pages, u32 num)
-{
-	if (vma_pages(vma) != num || !(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
-		return -EINVAL;
-	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
-	vm_flags_clear(vma, VM_MAYEXEC);
-	return vm_map_pages_zero(vma, pages, num);
-}
-
+/* All of it, shared and not executable, by the process that it is for; children have no copy. */
 static int ring_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct ibchan_user_ring *ring = file->private_data;
 
 	if (current->mm != ring->ctx->mm)
 		return -EPERM;
-	return vma->vm_pgoff ? -EINVAL :
-			       ibchan_map_shared(vma, ring->pages, ring->num_pages);
+	if (vma->vm_pgoff || vma_pages(vma) != ring->num_pages || !(vma->vm_flags & VM_SHARED) ||
+	    vma->vm_flags & VM_EXEC)
+		return -EINVAL;
+	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
+	vm_flags_clear(vma, VM_MAYEXEC);
+	return vm_map_pages_zero(vma, ring->pages, ring->num_pages);
 }
 
 static int ring_release(struct inode *inode, struct file *file)

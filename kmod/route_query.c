@@ -79,7 +79,7 @@ static int run_query(struct query *query, struct rdma_cm_id *id,
 	ret = rdma_resolve_addr(id, (struct sockaddr *)connect->source, connect->peer, ms);
 	if (ret)
 		return ret;
-	ret = wait_for_completion_interruptible_timeout(&query->done, msecs_to_jiffies(ms));
+	ret = wait_for_completion_killable_timeout(&query->done, msecs_to_jiffies(ms));
 	if (ret < 0)
 		return -EINTR;
 	return ret ? query->status : -ETIMEDOUT;
@@ -95,7 +95,7 @@ static int run_query(struct query *query, struct rdma_cm_id *id,
  * Return: 0; -EAFNOSUPPORT; -EINVAL for a time that is too long; -ENETUNREACH,
  * -EHOSTUNREACH, -ETIMEDOUT when there is no way, or no neighbour answers; -ENODEV
  * when the way does not lead over an RDMA device; -EADDRNOTAVAIL when the source is
- * not an address of this host; -EINTR; -ENOMEM.
+ * not an address of this host; -EINTR when the caller is killed; -ENOMEM.
  */
 int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
 		       struct ibchan_route *route)

@@ -167,8 +167,8 @@ bool sleeps_in_kernel(pid_t thread)
 		return false;
 	n = fscanf(file, "%ld", &call);
 	fclose(file);
-	/* A blocking call sleeps where its work is posted, a wait in a command. */
-	return n == 1 && (call == SYS_ioctl || call == SYS_fdatasync);
+	/* Who waits for a request sleeps in a poll; that is where 32 bits have another number. */
+	return n == 1 && (call == SYS_ioctl || call == SYS_ppoll);
 }
 
 static bool waiter_sleeps(void *arg)

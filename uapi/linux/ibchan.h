@@ -683,7 +683,8 @@ struct ibchan_submit_wr {
  * @timeout_ns: nanoseconds, or IBCHAN_TIMEOUT_NEVER; no other negative number
  * @out_ready: unread completions in the ring, if @cq was given
  * @tail: with IBCHAN_SUBMIT_SINCE: a value of the ring's tail; else 0
- * @reason: why the first refused one was refused, or IBCHAN_REASON_NONE as its code
+ * @reason: out, each time: why the first refused one was refused, or IBCHAN_REASON_NONE
+ *	as its code; so who presets another code sees whether it was the kernel that answered
  *
  * When an entry is refused, those before it are posted, those after it are not,
  * nothing is waited for and the call fails with the errno of that entry. With

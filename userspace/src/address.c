@@ -25,7 +25,10 @@ static int error_of_lookup(int code)
 	}
 }
 
-/* For freeaddrinfo(). A port by number need not have a name. */
+/*
+ * For freeaddrinfo(). A port by number need not have a name. A look-up has an end of its own:
+ * a signal is no reason to give it up.
+ */
 int address_find(const char *host, const char *service, bool passive,
 		 struct addrinfo **list)
 {
@@ -33,12 +36,17 @@ int address_find(const char *host, const char *service, bool passive,
 		.ai_flags = passive ? AI_PASSIVE : 0,
 		.ai_socktype = SOCK_STREAM,
 	};
-	int code;
+	int code, err, state;
 
 	if (!host && !service)
 		service = "0";
-	code = getaddrinfo(host, service, &hints, list);
-	return code ? error_of_lookup(code) : 0;
+	state = cancel_off();
+	do {
+		code = getaddrinfo(host, service, &hints, list);
+		err = code ? error_of_lookup(code) : 0;
+	} while (err == -EINTR);
+	cancel_back(state);
+	return err;
 }
 
 void address_to_kernel(const struct sockaddr *from, struct ibchan_address *to)

@@ -18,6 +18,7 @@ int address_of_source(const char *source, struct ibchan_address *to);
 /* connect.c */
 int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *length,
 		 struct ibchan_error *error);
+int connect_finish(struct ibchan_channel *channel, struct ibchan_error *error);
 
 #pragma GCC visibility pop
 

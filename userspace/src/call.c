@@ -37,26 +37,27 @@ static int leave(const struct ticket *ticket,
 }
 
 /*
- * Posts as soon as the peer has a receive for it. Whatever else ends the wait for that,
- * the next post tells.
+ * Posts as soon as the peer has a receive for it. What ends the wait for that, the next post
+ * tells as a rule.
  */
-static int post_with_credit(const struct ibchan_wr *wr,
-			    struct ibchan_submit_page *page,
-			    struct ticket *ticket,
-			    const struct deadline *deadline,
+static int post_with_credit(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
+			    struct ticket *ticket, const struct deadline *deadline,
 			    struct ibchan_reason *reason)
 {
 	const struct ibchan_cq *cq = wr_cq(wr);
-	int err;
+	int err, waited = 0;
 
 	for (;;) {
-		submit_wait(&page->cmd, cq, ring_tail(cq), 1);
-		err = post_kept(wr, page, ticket, reason);
+		submit_wait(cmd, cq, ring_tail(cq), 1);
+		err = post_kept(wr, cmd, ticket, reason);
 		if (err != -EAGAIN || reason->code != IBCHAN_REASON_PEER_CREDITS)
 			return err;
-		if (credit_wait(wr->channel, deadline_left(deadline)) == -ETIMEDOUT)
+		if (waited < 0 && waited != -EINTR)
+			return waited;
+		waited = credit_wait(wr->channel, deadline_left(deadline));
+		if (waited == -ETIMEDOUT)
 			return -ETIMEDOUT;
-		page->cmd.timeout_ns = deadline_left(deadline);
+		cmd->timeout_ns = deadline_left(deadline);
 		*reason = (struct ibchan_reason) { 0 };
 	}
 }
@@ -65,17 +66,15 @@ static int perform(const struct ibchan_wr *wr, __s64 timeout_ns,
 		   struct ibchan_completion *completion,
 		   struct ibchan_reason *reason)
 {
-	struct ibchan_context *context = wr->channel->object.context;
-	struct ibchan_submit_page own, *page = page_take(context, &own);
+	struct ibchan_cmd_submit cmd;
 	struct deadline deadline;
 	struct ticket ticket;
 	int err;
 
-	await_nothing(&page->cmd);
-	page->cmd.timeout_ns = timeout_ns;
+	await_nothing(&cmd);
+	cmd.timeout_ns = timeout_ns;
 	deadline_set(&deadline, timeout_ns);
-	err = post_with_credit(wr, page, &ticket, &deadline, reason);
-	page_give(context, page);
+	err = post_with_credit(wr, &cmd, &ticket, &deadline, reason);
 	if (!ticket.cq)
 		return err;
 	err = ticket_wait(&ticket, &deadline, err, completion);

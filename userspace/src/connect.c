@@ -207,6 +207,19 @@ int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns
 	return connect_error(error, outcome(&cmd), &cmd);
 }
 
+/*
+ * For who gives up the channel on an error: a signal is none. The stages have their times.
+ */
+int connect_finish(struct ibchan_channel *channel, struct ibchan_error *error)
+{
+	int err;
+
+	do {
+		err = ibchan_channel_connect_wait(channel, IBCHAN_TIMEOUT_NEVER, error);
+	} while (err == -EINTR);
+	return err;
+}
+
 int ibchan_channel_connection(struct ibchan_channel *channel,
 			      struct ibchan_connection_info *info)
 {
@@ -241,7 +254,7 @@ int ibchan_builder_connect(const struct ibchan_builder *builder, const char *hos
 		return err;
 	err = ibchan_prepared_connect(prepared, host, service, params, &channel, error);
 	if (!err)
-		err = ibchan_channel_connect_wait(channel, IBCHAN_TIMEOUT_NEVER, error);
+		err = connect_finish(channel, error);
 	if (err)
 		ibchan_prepared_destroy(prepared);
 	else
@@ -270,7 +283,8 @@ int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event
 
 	do {
 		if (!err)
-			err = context_ioctl(context, IBCHAN_CMD_EVENT_TAKE, &cmd);
+			err = context_create(context, IBCHAN_CMD_EVENT_TAKE, &cmd,
+					     &cmd.out_channel);
 		if (err)
 			return err;
 		/* Another thread may have closed it meanwhile. */

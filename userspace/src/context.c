@@ -25,10 +25,39 @@ int context_ioctl(const struct ibchan_context *context, unsigned int command,
 	return ioctl(context->fd, command, arg) < 0 ? -errno : 0;
 }
 
-/* Does what stands in the submit page. */
-int context_sync(const struct ibchan_context *context)
+/*
+ * For what gives out @handle, which is in @arg and 0 before: no handle is 0, so who finds one
+ * was not answered by the kernel.
+ */
+int context_create(const struct ibchan_context *context, unsigned int command, void *arg,
+		   const __u32 *handle)
 {
-	return syscall(SYS_fdatasync, context->fd) < 0 ? -errno : 0;
+	int err = context_ioctl(context, command, arg);
+
+	return err || *handle ? err : -ENOSYS;
+}
+
+/* No reason has this number. */
+#define UNANSWERED	0xffffffffU
+
+/*
+ * A submit counts as answered if the kernel wrote the answer: it writes the reason each time,
+ * 0 on success. Who answers in its place, say a filter of system calls, has posted nothing,
+ * whatever he says.
+ */
+int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submit *cmd)
+{
+	int err;
+
+	cmd->size = sizeof(*cmd);
+	cmd->entry_len = sizeof(struct ibchan_submit_wr);
+	cmd->reason.code = UNANSWERED;
+	err = context_ioctl(context, IBCHAN_CMD_SUBMIT, cmd);
+	if (likely(cmd->reason.code != UNANSWERED))
+		return err;
+	cmd->reason.code = IBCHAN_REASON_NONE;
+	cmd->entry_num = 0;
+	return err ? err : -ENOSYS;
 }
 
 /*
@@ -38,6 +67,23 @@ int context_sync(const struct ibchan_context *context)
 void fd_close(int fd)
 {
 	syscall(SYS_close, fd);
+}
+
+/*
+ * What the C library itself makes such a call of, it makes in between these two.
+ * Returns what cancel_back() wants.
+ */
+int cancel_off(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+void cancel_back(int state)
+{
+	pthread_setcancelstate(state, NULL);
 }
 
 /* For objects that are nothing but memory. */
@@ -143,31 +189,10 @@ static int guard_map(struct ibchan_context *context)
 	return 0;
 }
 
-/*
- * Without it all goes through ioctl(), which takes a little longer. While it is all zero the
- * kernel's answer is ENOTTY; another one is that of somebody who filters system calls.
- */
-static void page_map(struct ibchan_context *context)
+/* A child never had it. */
+static void ring_place_unmap(struct ibchan_context *context)
 {
-	void *page = mmap(NULL, sizeof(*context->page), PROT_READ | PROT_WRITE, MAP_SHARED,
-			  context->fd, IBCHAN_SUBMIT_PAGE);
-
-	if (page != MAP_FAILED && context_sync(context) != -ENOTTY) {
-		munmap(page, sizeof(*context->page));
-		page = MAP_FAILED;
-	}
-	context->page_taken = page == MAP_FAILED;
-	context->page = page == MAP_FAILED ? NULL : page;
-}
-
-/* A child never had them. */
-static void pages_unmap(struct ibchan_context *context)
-{
-	if (context_check(context))
-		return;
-	if (context->page)
-		munmap(context->page, sizeof(*context->page));
-	if (context->ring_place)
+	if (!context_check(context) && context->ring_place)
 		munmap(context->ring_place, RING_PLACE);
 }
 
@@ -186,8 +211,6 @@ static int context_setup(struct ibchan_context *context)
 		err = guard_map(context);
 	if (err)
 		fd_close(context->fd);
-	else
-		page_map(context);
 	return err;
 }
 
@@ -220,7 +243,7 @@ int ibchan_context_close(struct ibchan_context *context)
 		context->objects = object->next;
 		object->release(object);
 	}
-	pages_unmap(context);
+	ring_place_unmap(context);
 	fd_close(context->fd);
 	if (!context_check(context))
 		pthread_mutex_destroy(&context->lock);

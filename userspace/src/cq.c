@@ -24,7 +24,7 @@ static int cq_create(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
 	int err = context_check(context);
 
 	if (!err)
-		err = context_ioctl(context, IBCHAN_CMD_CQ_CREATE, cmd);
+		err = context_create(context, IBCHAN_CMD_CQ_CREATE, cmd, &cmd->out_cq);
 	if (err)
 		return err;
 	cq->object.handle = cmd->out_cq;
@@ -195,12 +195,10 @@ __u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id)
 int cq_bring_in(const struct ibchan_cq *cq)
 {
 	struct ibchan_cmd_submit cmd = {
-		.size = sizeof(cmd),
-		.entry_len = sizeof(struct ibchan_submit_wr),
 		.cq = cq->object.handle,
 	};
 
-	return context_ioctl(cq->object.context, IBCHAN_CMD_SUBMIT, &cmd);
+	return context_submit(cq->object.context, &cmd);
 }
 
 /* Sets @is_watched if the caller may have come because of the descriptor. */

@@ -78,7 +78,7 @@ static int device_open(struct ibchan_context *context,
 	}
 	err = device_name_copy(cmd.name, name);
 	if (!err)
-		err = context_ioctl(context, IBCHAN_CMD_DEVICE_OPEN, &cmd);
+		err = context_create(context, IBCHAN_CMD_DEVICE_OPEN, &cmd, &cmd.out_device);
 	if (err)
 		return err;
 	memcpy(device->name, cmd.name, sizeof(device->name));

@@ -30,7 +30,6 @@
 #include <stdint.h>
 
 #include <ibchan.h>
-#include <linux/ibchan_submit_page.h>
 
 #include "lock.h"
 
@@ -63,8 +62,6 @@ struct object {
  * struct ibchan_context - one open file
  * @guard: a page that is all zero in a child, so that a fork is noticed
  * @fd: the file
- * @page: shared with the kernel, immutable; NULL: there is none
- * @page_taken: somebody works with it, or there is none; see page_take()
  * @ring_place: of a ring of RING_PLACE bytes that has gone, for the next one; or NULL
  * @lock: guards @objects
  * @objects: all that closing has to free
@@ -72,8 +69,6 @@ struct object {
 struct ibchan_context {
 	__u32 *guard;
 	int fd;
-	struct ibchan_submit_page *page;
-	bool page_taken;
 	void *ring_place;
 	pthread_mutex_t lock;
 	struct object *objects;
@@ -150,8 +145,7 @@ enum slot_state {
  * @generation: of its slot; another one there means another work
  *
  * Nothing points from a slot to its owner: who jumps out of a blocking call, or
- * out of the block where a pending work lives, leaves a slot behind, and the submit
- * page taken if it was his, and no more.
+ * out of the block where a pending work lives, leaves a slot behind, and no more.
  */
 struct ticket {
 	struct ibchan_cq *cq;
@@ -258,8 +252,12 @@ static inline int context_check(const struct ibchan_context *context)
 /* context.c */
 int context_ioctl(const struct ibchan_context *context, unsigned int command,
 		  void *arg);
-int context_sync(const struct ibchan_context *context);
+int context_create(const struct ibchan_context *context, unsigned int command, void *arg,
+		   const __u32 *handle);
+int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submit *cmd);
 void fd_close(int fd);
+int cancel_off(void);
+void cancel_back(int state);
 void object_add(struct object *object, struct ibchan_context *context,
 		void (*release)(struct object *object));
 void object_free(struct object *object);

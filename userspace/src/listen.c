@@ -77,7 +77,7 @@ static int listener_open(struct ibchan_context *context,
 	if (!err)
 		err = fill_address(params, &cmd.address);
 	if (!err)
-		err = context_ioctl(context, IBCHAN_CMD_LISTENER_CREATE, &cmd);
+		err = context_create(context, IBCHAN_CMD_LISTENER_CREATE, &cmd, &cmd.out_listener);
 	*reason = cmd.reason;
 	if (err)
 		return err;
@@ -151,7 +151,8 @@ static int take(struct ibchan_listener *listener, struct ibchan_request **out)
 
 	if (!request)
 		return -ENOMEM;
-	err = context_ioctl(listener->object.context, IBCHAN_CMD_REQUEST_TAKE, &cmd);
+	err = context_create(listener->object.context, IBCHAN_CMD_REQUEST_TAKE, &cmd,
+			     &cmd.out_request);
 	if (err) {
 		free(request);
 		return err;
@@ -173,11 +174,12 @@ static int await_request(const struct ibchan_listener *listener,
 		.tv_sec = left / 1000000000,
 		.tv_nsec = left % 1000000000,
 	};
+	int state = cancel_off();
 	int n = ppoll(&pollfd, 1, left < 0 ? NULL : &limit, NULL);
+	int err = n < 0 ? -errno : 0;
 
-	if (n < 0)
-		return -errno;
-	return n ? 0 : -ETIMEDOUT;
+	cancel_back(state);
+	return n ? err : -ETIMEDOUT;
 }
 
 int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
@@ -278,7 +280,7 @@ static int accept_one(const struct ibchan_builder *builder, struct ibchan_reques
 	if (err)
 		ibchan_request_reject(request, NULL, 0);
 	else
-		err = ibchan_channel_connect_wait(channel, IBCHAN_TIMEOUT_NEVER, error);
+		err = connect_finish(channel, error);
 	if (err)
 		ibchan_prepared_destroy(prepared);
 	else

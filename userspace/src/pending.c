@@ -92,7 +92,7 @@ int pending_end(struct ibchan_pending *pending, const struct deadline *deadline)
 static int start(struct ibchan_pending *pending, const struct ibchan_wr *wr,
 		 struct ibchan_reason *reason)
 {
-	struct ibchan_submit_page own, *page;
+	struct ibchan_cmd_submit cmd;
 	struct ticket ticket;
 	int err, ret;
 
@@ -109,10 +109,8 @@ static int start(struct ibchan_pending *pending, const struct ibchan_wr *wr,
 	/* Its scope would never learn how it ended. */
 	if (pending->scope && !pending->seen)
 		return -EALREADY;
-	page = page_take(wr->channel->object.context, &own);
-	await_nothing(&page->cmd);
-	err = post_kept(wr, page, &ticket, reason);
-	page_give(wr->channel->object.context, page);
+	await_nothing(&cmd);
+	err = post_kept(wr, &cmd, &ticket, reason);
 	if (err)
 		return err;
 	pending->completion = (struct ibchan_completion) {

@@ -419,11 +419,9 @@ static int chunk_submit(struct chunk *chunk, struct ibchan_cmd_submit *cmd)
 {
 	int err;
 
-	cmd->size = sizeof(*cmd);
 	cmd->entries = (uintptr_t)chunk->wrs;
-	cmd->entry_len = sizeof(chunk->wrs[0]);
 	cmd->entry_num = chunk->num;
-	err = context_ioctl(chunk->context, IBCHAN_CMD_SUBMIT, cmd);
+	err = context_submit(chunk->context, cmd);
 	if (err)
 		translate_reason(chunk->context, &cmd->reason);
 	if (cmd->entry_num < chunk->num)
@@ -506,29 +504,17 @@ static noinline void refused(struct ibchan_cq *cq, const struct ibchan_submit_wr
 	lock_give(&cq->lock);
 }
 
-/* The shared page needs no ioctl, unless something in it is not for it after all. */
-static inline int submit_page(const struct ibchan_context *context,
-			      struct ibchan_submit_page *page)
-{
-	int err = likely(page == context->page) ? context_sync(context) : -ENOTTY;
-
-	return likely(err != -ENOTTY) ? err :
-	       context_ioctl(context, IBCHAN_CMD_SUBMIT, &page->cmd);
-}
-
 /* A few plain requests of one cq, which need no chunk. Else as chunk_submit(). */
-static inline int submit_few(struct ibchan_cq *cq, struct ibchan_submit_page *page, __u32 num)
+static inline int submit_few(struct ibchan_cq *cq, const struct ibchan_submit_wr *wrs,
+			     __u32 num, struct ibchan_cmd_submit *cmd)
 {
-	struct ibchan_cmd_submit *cmd = &page->cmd;
 	int err;
 
-	cmd->size = sizeof(*cmd);
-	cmd->entries = (uintptr_t)page->wrs;
-	cmd->entry_len = sizeof(page->wrs[0]);
+	cmd->entries = (uintptr_t)wrs;
 	cmd->entry_num = num;
-	err = submit_page(cq->object.context, page);
+	err = context_submit(cq->object.context, cmd);
 	if (unlikely(cmd->entry_num != num))
-		refused(cq, page->wrs, num, cmd);
+		refused(cq, wrs, num, cmd);
 	return err;
 }
 
@@ -553,20 +539,18 @@ static forced_inline int post_few(const struct ibchan_wr *wrs, __u32 n,
 {
 	struct ibchan_cq *cq = wr_cq(wrs);
 	struct ibchan_context *context = cq->object.context;
-	struct ibchan_submit_page own, *page = page_take(context, &own);
+	struct ibchan_submit_wr entries[FEW];
+	struct ibchan_cmd_submit cmd;
 	int err;
 
-	if (unlikely(!put_few(cq, wrs, n, page->wrs))) {
-		page_give(context, page);
+	if (unlikely(!put_few(cq, wrs, n, entries)))
 		return post_any(context, wrs, n, accepted, error);
-	}
-	await_nothing(&page->cmd);
-	err = submit_few(cq, page, n);
+	await_nothing(&cmd);
+	err = submit_few(cq, entries, n, &cmd);
 	if (accepted)
-		*accepted = page->cmd.entry_num;
+		*accepted = cmd.entry_num;
 	if (unlikely(err || error))
-		error_set(error, err, &page->cmd.reason);
-	page_give(context, page);
+		error_set(error, err, &cmd.reason);
 	return err;
 }
 
@@ -654,22 +638,22 @@ static int post_kept_any(const struct ibchan_wr *wr, struct ibchan_cmd_submit *c
 
 /*
  * Posts one request whose result is kept, so that it needs a signal. The caller may
- * have asked for a wait in @page->cmd and gets its error. If the request was refused,
+ * have asked for a wait in @cmd and gets its error. If the request was refused,
  * @ticket->cq is NULL.
  */
-int post_kept(const struct ibchan_wr *wr, struct ibchan_submit_page *page,
+int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
 	      struct ticket *ticket, struct ibchan_reason *reason)
 {
-	struct ibchan_cmd_submit *cmd = &page->cmd;
 	struct ibchan_cq *cq = wr_cq(wr);
+	struct ibchan_submit_wr entry;
 	int err;
 
 	ticket->cq = NULL;
 	if (!is_plain(wr->channel->object.context, wr) ||
 	    !ticket_take(ticket, cq, wr))
 		return post_kept_any(wr, cmd, ticket, reason);
-	put_plain_wr(wr, page->wrs, slot_wr_id(cq, ticket->index));
-	err = submit_few(cq, page, 1);
+	put_plain_wr(wr, &entry, slot_wr_id(cq, ticket->index));
+	err = submit_few(cq, &entry, 1, cmd);
 	if (cmd->entry_num)
 		ticket->cq = cq;
 	else

@@ -68,31 +68,9 @@ static inline void await_nothing(struct ibchan_cmd_submit *cmd)
 	cmd->reason = (struct ibchan_reason) { 0 };
 }
 
-/*
- * Room for a command and a few requests: the page that is shared with the kernel, or the
- * caller's @own while another thread has that one. Who jumps out of a blocking call keeps
- * it: then all others go the longer way. What is given back posts nothing, whoever syncs the
- * file.
- */
-static inline struct ibchan_submit_page *page_take(struct ibchan_context *context,
-						   struct ibchan_submit_page *own)
-{
-	return __atomic_exchange_n(&context->page_taken, true, __ATOMIC_ACQUIRE) ?
-	       own : context->page;
-}
-
-static inline void page_give(struct ibchan_context *context,
-			     struct ibchan_submit_page *page)
-{
-	if (unlikely(page != context->page))
-		return;
-	page->cmd.size = 0;
-	__atomic_store_n(&context->page_taken, false, __ATOMIC_RELEASE);
-}
-
 #pragma GCC visibility push(hidden)
 
-int post_kept(const struct ibchan_wr *wr, struct ibchan_submit_page *page,
+int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
 	      struct ticket *ticket, struct ibchan_reason *reason);
 
 #pragma GCC visibility pop

@@ -54,14 +54,12 @@ static int sleep_since(const struct ibchan_cq *cq, __u32 tail, __u32 min,
 		       const struct deadline *deadline)
 {
 	struct ibchan_cmd_submit cmd = {
-		.size = sizeof(cmd),
-		.entry_len = sizeof(struct ibchan_submit_wr),
 		.timeout_ns = deadline_left(deadline),
 	};
 	int err;
 
 	submit_wait(&cmd, cq, tail, min);
-	err = context_ioctl(cq->object.context, IBCHAN_CMD_SUBMIT, &cmd);
+	err = context_submit(cq->object.context, &cmd);
 	return err || cmd.timeout_ns ? err : -ETIMEDOUT;
 }
 
@@ -165,6 +163,9 @@ int credit_wait(const struct ibchan_channel *channel, __s64 timeout_ns)
 
 	if (err)
 		return err;
+	/* The kernel's answer is 1 and up. */
+	if (!cmd.out_credits)
+		return -ENOSYS;
 	return cmd.out_credits < INT_MAX ? (int)cmd.out_credits : INT_MAX;
 }
 

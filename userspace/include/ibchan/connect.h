@@ -132,7 +132,7 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
  * there; -ECONNRESET: the peer has rejected, or who listens there is in another
  * network namespace; -EXDEV: the way leads over another device; -ECANCELED: broken by
  * the caller; -ESHUTDOWN: it was connected and has broken since; -ENODEV: the device is
- * gone; -EINTR.
+ * gone; -EINTR: a signal came, and the channel goes on connecting.
  */
 int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns,
 				struct ibchan_error *error);
@@ -183,9 +183,9 @@ int ibchan_channel_connection(struct ibchan_channel *channel,
  * @error: details; NULL is fine
  *
  * ibchan_builder_prepare(), ibchan_prepared_connect() and ibchan_channel_connect_wait()
- * in one; on an error nothing is left.
+ * in one; on an error nothing is left. A signal does not end it; the times in @params do.
  *
- * Return: 0; as these three.
+ * Return: 0; as these three, but for -EINTR.
  */
 int ibchan_builder_connect(const struct ibchan_builder *builder, const char *host,
 			   const char *service,
@@ -259,8 +259,8 @@ int ibchan_listener_close(struct ibchan_listener *listener);
  * @timeout_ns: how long to wait for one; 0: not at all; IBCHAN_TIMEOUT_NEVER
  * @request: where to put it
  *
- * Return: 0; -EAGAIN: none waits, with @timeout_ns 0; -ETIMEDOUT: none came; -EINTR;
- * -EPERM: see Fork; -EMFILE: too many objects.
+ * Return: 0; -EAGAIN: none waits, with @timeout_ns 0; -ETIMEDOUT: none came; -EINTR: a
+ * signal came, and no request was taken; -EPERM: see Fork; -EMFILE: too many objects.
  */
 int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
 			struct ibchan_request **request);
@@ -336,9 +336,10 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
  *
  * ibchan_request_take(), ibchan_builder_prepare(), ibchan_request_accept() and
  * ibchan_channel_connect_wait() in one; on an error nothing is left, and the peer
- * that asked is rejected.
+ * that asked is rejected. A signal ends the wait for a request only: who has been taken is
+ * not given up for it.
  *
- * Return: 0; as these four.
+ * Return: 0; as these four; -EINTR: a signal came, and no request was taken.
  */
 int ibchan_builder_accept(const struct ibchan_builder *builder,
 			  struct ibchan_listener *listener, __s64 timeout_ns,

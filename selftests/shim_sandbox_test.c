@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * libibchan in a sandbox: a filter of system calls answers in the kernel's place. Nothing
+ * that it says makes a work posted. A filter is one thread's alone, so the other threads
+ * see what it has left behind.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <linux/ibchan.h>
+
+#include "shim/end.h"
+#include "test.h"
+#include "world.h"
+
+#define ARGUMENT(n)	(offsetof(struct seccomp_data, args) + (n) * sizeof(__u64))
+#define ANY_COMMAND	0U
+
+/* This thread's ioctls with @command are answered with @error, which may be 0. */
+static int filter(unsigned int command, int error)
+{
+	struct sock_filter any[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(1)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, command, 0, command ? 1 : 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {
+		.len = sizeof(any) / sizeof(any[0]),
+		.filter = any,
+	};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -errno : 0;
+}
+
+FIXTURE(sandbox)
+{
+	struct calm calm;
+	struct ibchan_context *context;
+	struct end a, b;
+};
+
+FIXTURE_VARIANT(sandbox)
+{
+	int error;
+	int answer;
+};
+
+FIXTURE_VARIANT_ADD(sandbox, that_says_no)
+{
+	.error = EPERM,
+	.answer = -EPERM,
+};
+
+FIXTURE_VARIANT_ADD(sandbox, that_says_yes)
+{
+	.error = 0,
+	.answer = -ENOSYS,
+};
+
+FIXTURE_SETUP(sandbox)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
+	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
+	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
+}
+
+FIXTURE_TEARDOWN(sandbox)
+{
+	end_close(&self->a);
+	end_close(&self->b);
+	EXPECT_EQ(0, ibchan_context_close(self->context));
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* What calls of a thread in the sandbox answered. */
+struct boxed {
+	struct end *end;
+	struct ibchan_context *context;
+	struct ibchan_remote_region remote;
+	int error;
+	int filter;
+	int rc[6];
+	__u32 accepted;
+};
+
+static void *post_in_the_box(void *arg)
+{
+	struct boxed *boxed = arg;
+	struct end *end = boxed->end;
+	struct ibchan_sge sge = sge_at(end, 0, 64);
+	struct ibchan_pending pending = { 0 };
+	struct ibchan_completion done;
+	struct ibchan_wr wrs[20];
+	__u32 accepted;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		wrs[i] = wr_of(end, IBCHAN_OP_WRITE, &sge);
+		wrs[i].remote = boxed->remote;
+	}
+	boxed->filter = filter(IBCHAN_CMD_SUBMIT, boxed->error);
+	if (boxed->filter)
+		return NULL;
+	/* More often than there are places, by each of the ways on which a post can go. */
+	for (i = 0; i < 3 * (int)IBCHAN_DEFAULT_SEND_WR; i++) {
+		accepted = 99;
+		boxed->rc[0] = ibchan_post(boxed->context, wrs, 1, &accepted, NULL);
+		boxed->accepted += accepted;
+		accepted = 99;
+		boxed->rc[1] = ibchan_post(boxed->context, wrs, 20, &accepted, NULL);
+		boxed->accepted += accepted;
+		boxed->rc[2] = ibchan_perform(wrs, patience_ns(), NULL, NULL);
+		boxed->rc[3] = ibchan_pending_post(&pending, wrs, NULL);
+	}
+	boxed->rc[4] = ibchan_write(end->channel, &sge, 1, &boxed->remote, NULL);
+	boxed->rc[5] = ibchan_cq_wait(end->cq, &done, 1, 1, patience_ns());
+	return NULL;
+}
+
+static int run_boxed(void *(*body)(void *arg), struct boxed *boxed)
+{
+	pthread_t thread;
+	int rc = pthread_create(&thread, NULL, body, boxed);
+
+	return -(rc ?: pthread_join(thread, NULL));
+}
+
+/* All places of the channel's queue are there. */
+static int fill_and_empty(struct ibchan_context *context, const struct end *end,
+			  const struct ibchan_remote_region *remote)
+{
+	struct ibchan_completion done[IBCHAN_DEFAULT_SEND_WR];
+	struct ibchan_sge sge = sge_at(end, 0, 64);
+	struct ibchan_wr wrs[IBCHAN_DEFAULT_SEND_WR];
+	__u32 i, accepted;
+	int rc;
+
+	for (i = 0; i < IBCHAN_DEFAULT_SEND_WR; i++) {
+		wrs[i] = wr_of(end, IBCHAN_OP_WRITE, &sge);
+		wrs[i].remote = *remote;
+	}
+	rc = ibchan_post(context, wrs, IBCHAN_DEFAULT_SEND_WR, &accepted, NULL);
+	if (rc)
+		return rc;
+	return ibchan_cq_wait(end->cq, done, accepted, accepted, patience_ns());
+}
+
+TEST_F(sandbox, posts_nothing_and_loses_no_place)
+{
+	struct boxed boxed = {
+		.end = &self->a,
+		.context = self->context,
+		.error = variant->error,
+	};
+	int i;
+
+	ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &boxed.remote));
+	ASSERT_EQ(0, run_boxed(post_in_the_box, &boxed));
+	if (boxed.filter)
+		SKIP(return, "this kernel filters no system calls: %d", boxed.filter);
+	EXPECT_EQ(0, boxed.accepted);
+	for (i = 0; i < 6; i++)
+		EXPECT_EQ(variant->answer, boxed.rc[i]) TH_LOG("call %d", i);
+	EXPECT_EQ(IBCHAN_DEFAULT_SEND_WR,
+		  fill_and_empty(self->context, &self->a, &boxed.remote));
+}
+
+static void *make_in_the_box(void *arg)
+{
+	struct boxed *boxed = arg;
+	struct ibchan_device *device;
+	struct ibchan_event event;
+	struct ibchan_pd *pd;
+	struct ibchan_cq *cq;
+	struct ibchan_mr *mr;
+
+	boxed->filter = filter(ANY_COMMAND, boxed->error);
+	if (boxed->filter)
+		return NULL;
+	boxed->rc[0] = ibchan_device_open(boxed->context, "any", &device);
+	boxed->rc[1] = ibchan_pd_alloc(boxed->end->device, &pd);
+	boxed->rc[2] = ibchan_cq_create(boxed->end->device, 16, 0, &cq, NULL);
+	boxed->rc[3] = ibchan_mr_reg_local(boxed->end->pd, boxed->end->memory, 64, &mr, NULL);
+	boxed->rc[4] = ibchan_event_take(boxed->context, &event);
+	boxed->rc[5] = ibchan_channel_wait_credits(boxed->end->channel, patience_ns());
+	return NULL;
+}
+
+TEST_F(sandbox, makes_no_object)
+{
+	struct boxed boxed = {
+		.end = &self->a,
+		.context = self->context,
+		.error = variant->error,
+	};
+	int i;
+
+	ASSERT_EQ(0, run_boxed(make_in_the_box, &boxed));
+	if (boxed.filter)
+		SKIP(return, "this kernel filters no system calls: %d", boxed.filter);
+	for (i = 0; i < 6; i++)
+		EXPECT_EQ(variant->answer, boxed.rc[i]) TH_LOG("call %d", i);
+}
+
+static void *send_in_the_box(void *arg)
+{
+	struct boxed *boxed = arg;
+	struct ibchan_sge sge = sge_at(boxed->end, 0, 64);
+
+	boxed->filter = filter(IBCHAN_CMD_CHANNEL_CREDIT_WAIT, boxed->error);
+	if (!boxed->filter)
+		boxed->rc[0] = ibchan_send(boxed->end->channel, &sge, 1, NULL);
+	return NULL;
+}
+
+/* A channel to itself whose peer has no receive. */
+static int loop_with_credits(struct end *end, struct ibchan_context *context)
+{
+	struct ibchan_builder builder;
+	struct ibchan_endpoint own;
+	int rc = end_objects(end, context, 0);
+
+	if (rc)
+		return rc;
+	ibchan_builder_init(&builder, end->pd, NULL);
+	builder.options.mode = IBCHAN_MODE_CREDITS;
+	rc = ibchan_builder_prepare(&builder, &end->prepared, NULL);
+	if (rc)
+		return rc;
+	ibchan_prepared_endpoint(end->prepared, &own);
+	return end_connect(end, &own);
+}
+
+TEST_F(sandbox, lets_no_send_wait_for_ever_for_the_peers_receive)
+{
+	struct end end = { 0 };
+	struct boxed boxed = { .end = &end, .error = variant->error };
+
+	ASSERT_EQ(0, loop_with_credits(&end, self->context));
+	EXPECT_EQ(0, run_boxed(send_in_the_box, &boxed));
+	end_close(&end);
+	if (boxed.filter)
+		SKIP(return, "this kernel filters no system calls: %d", boxed.filter);
+	EXPECT_EQ(variant->answer, boxed.rc[0]);
+}
+
+/* The twin: a filter that is about something else. */
+static void *write_in_a_wide_box(void *arg)
+{
+	struct boxed *boxed = arg;
+	struct ibchan_sge sge = sge_at(boxed->end, 0, 64);
+
+	boxed->filter = filter(IBCHAN_CMD_CHANNEL_HISTORY, boxed->error);
+	if (!boxed->filter)
+		boxed->rc[0] = ibchan_write(boxed->end->channel, &sge, 1, &boxed->remote, NULL);
+	return NULL;
+}
+
+TEST_F(sandbox, that_lets_posts_through_changes_nothing)
+{
+	struct boxed boxed = { .end = &self->a, .error = variant->error };
+
+	ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &boxed.remote));
+	ASSERT_EQ(0, run_boxed(write_in_a_wide_box, &boxed));
+	if (boxed.filter)
+		SKIP(return, "this kernel filters no system calls: %d", boxed.filter);
+	EXPECT_EQ(0, boxed.rc[0]);
+}
+
+TEST_HARNESS_MAIN
