@@ -195,6 +195,88 @@ TEST_F(signals, do_not_end_a_look_at_the_way)
 	EXPECT_EQ(0, timer_delete(timer));
 }
 
+static struct ibchan_channel *victim;
+
+static void break_victim(int number)
+{
+	(void)number;
+	ibchan_channel_break(victim);
+	__atomic_add_fetch(&handled, 1, __ATOMIC_RELAXED);
+}
+
+/* A thread that makes a blocking call. */
+struct receiver {
+	struct blocking call;
+	pid_t tid;
+};
+
+static void *receive(void *arg)
+{
+	struct receiver *receiver = arg;
+
+	__atomic_store_n(&receiver->tid, gettid(), __ATOMIC_RELEASE);
+	return receive_thread(&receiver->call);
+}
+
+static bool sleeps(void *arg)
+{
+	pid_t tid = __atomic_load_n((pid_t *)arg, __ATOMIC_ACQUIRE);
+
+	return tid && sleeps_in_kernel(tid);
+}
+
+TEST_F(signals, whose_handler_breaks_the_channel_end_a_blocking_call)
+{
+	struct receiver receiver = { .call.end = &self->m.asking };
+	pthread_t thread;
+
+	ASSERT_EQ(0, connect_ends(&self->m.asking, &self->m.asked));
+	receiver.call.sge = sge_at(&self->m.asking, 0, 8);
+	victim = self->m.asking.channel;
+	ASSERT_EQ(0, handle(break_victim));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, receive, &receiver));
+	EXPECT_TRUE(eventually(sleeps, &receiver.tid));
+	EXPECT_EQ(0, pthread_kill(thread, SIGALRM));
+	EXPECT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(-ECANCELED, receiver.call.rc);
+	EXPECT_EQ(1, handled);
+}
+
+/* Two channels share a queue, and with it all that the library locks. */
+TEST_F(signals, may_break_a_channel_wherever_they_interrupt_another)
+{
+	__u64 end = now_ms() + patience_ms();
+	struct end other = { 0 };
+	timer_t timer;
+	int rc = 0;
+
+	ASSERT_EQ(0, connect_ends(&self->m.asking, &self->m.asked));
+	ASSERT_EQ(0, end_open(&other, self->m.context, 0, self->m.asking.cq));
+	victim = ibchan_prepared_channel(other.prepared);
+	ASSERT_EQ(0, handle(break_victim));
+	ASSERT_EQ(0, tick_here(&timer, MS));
+	while (!rc && handled < 50 && now_ms() < end)
+		rc = message_crosses(&self->m, &self->m.asking, &self->m.asked);
+	EXPECT_EQ(0, timer_delete(timer));
+	EXPECT_TRUE(!rc || rc == -EINTR) TH_LOG("%d", rc);
+	EXPECT_LT(0, handled);
+	end_close(&other);
+}
+
+TEST_F(signals, find_errno_as_it_was_when_they_break_a_channel)
+{
+	int fd = ibchan_context_fd(self->m.context), kept = dup(fd), rc;
+
+	ASSERT_LE(0, kept);
+	ASSERT_EQ(0, close(fd));
+	errno = ERANGE;
+	rc = ibchan_channel_break(ibchan_prepared_channel(self->m.asking.prepared));
+	EXPECT_EQ(ERANGE, errno);
+	EXPECT_EQ(-EBADF, rc);
+	ASSERT_EQ(fd, dup2(kept, fd));
+	ASSERT_EQ(0, close(kept));
+}
+
 /* A thread that was cancelled, and what the calls that it made all the same answered. */
 struct cancelled {
 	struct meeting *m;
@@ -261,13 +343,6 @@ static void *accept_one(void *arg)
 	pthread_testcancel();
 	cancelled->has_left = 1;
 	return NULL;
-}
-
-static bool sleeps(void *arg)
-{
-	pid_t tid = __atomic_load_n((pid_t *)arg, __ATOMIC_ACQUIRE);
-
-	return tid && sleeps_in_kernel(tid);
 }
 
 TEST_F(signals, cancellation_of_who_waits_for_a_request_loses_it_not)

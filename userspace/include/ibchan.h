@@ -29,6 +29,9 @@
  *		for goes to the first who asks. The works of one channel are
  *		posted in the order in which the calls come to the kernel. The
  *		library has no global state.
+ * Signals	A signal that has a handler ends waits only that say -EINTR, and
+ *		nothing is lost. A handler may call ibchan_channel_break().
+ *		ibchan(7) has a table.
  * Cancelling	No call is a point where a cancelled thread ends. Bound the
  *		waits of a thread that is to be cancelled.
  * Buffers	The device owns the ranges of a work from the post until its
@@ -48,7 +51,8 @@
  *
  * Every call on a context may also return, beside what it names itself:
  * -EFAULT (a pointer does not work), -ENOMEM, -ENODEV (the device is gone),
- * -EPROTO (a completion ring was damaged; the context can only be closed).
+ * -EPROTO (a completion ring was damaged; the context can only be closed),
+ * -ENOSYS (a filter of system calls answered in the kernel's place).
  */
 #ifndef _IBCHAN_H
 #define _IBCHAN_H

@@ -223,17 +223,21 @@ int ibchan_prepared_destroy(struct ibchan_prepared *prepared)
 	return ibchan_channel_close(prepared ? &prepared->channel : NULL);
 }
 
+/* For signal handlers as well: takes no lock, and what it interrupts may need its errno. */
 int ibchan_channel_break(struct ibchan_channel *channel)
 {
 	struct ibchan_cmd_channel_break cmd = {
 		.size = sizeof(cmd),
 		.channel = channel->object.handle,
 	};
+	const int interrupted = errno;
 	int err = context_check(channel->object.context);
 
 	if (err)
 		return err;
-	return context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_BREAK, &cmd);
+	err = context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_BREAK, &cmd);
+	errno = interrupted;
+	return err;
 }
 
 int ibchan_channel_query(struct ibchan_channel *channel,

@@ -59,7 +59,8 @@ struct ibchan_builder {
  *	max_send_sge	IBCHAN_AUTO: 16 elements of one, or as many as the device can
  *			if those are less (siw: 6)
  *	max_recv_sge	IBCHAN_AUTO: the same for receives
- *	rnr_retries	6 (0 to 7; 7: for ever)
+ *	rnr_retries	7: a message waits for the peer's receive as long as it takes
+ *			(0 to 6: so often it is sent again, then the channel breaks)
  *	ack_retries	6 (0 to 7)
  *	min_rnr_timer	16: 2.56 ms (0 to 31; see ibchan_rnr_timer_from_ns())
  *	ack_timeout	14: 67 ms (0 to 31; see ibchan_ack_timeout_from_ns())
@@ -359,6 +360,9 @@ struct ibchan_cq *ibchan_channel_recv_cq(const struct ibchan_channel *channel);
  *
  * It takes no more work; what is in flight completes with WR_FLUSH_ERR unless
  * it had been done. Breaking twice is fine.
+ *
+ * Async-signal-safe: a handler may call it, whatever it has interrupted, and a blocking
+ * call on the channel then returns; errno is left as it was.
  *
  * Buffers: those of the works in flight stay the device's until their
  * completions were handed out.
