@@ -4,9 +4,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "shim/meeting.h"
 #include "test.h"
@@ -582,6 +585,53 @@ TEST_F(connecting, works_for_who_builds_and_waits_in_one_call)
 	ASSERT_EQ(0, ibchan_request_reject(request, NULL, 0));
 	EXPECT_EQ(-ETIMEDOUT, ibchan_builder_accept(&builder, self->m.listener, 10 * MS, &asked,
 						    &self->m.error));
+}
+
+/* A client as a new user writes it: it sends as soon as it is connected. */
+static void *send_at_once(void *arg)
+{
+	struct meeting *m = arg;
+	struct ibchan_sge sge = sge_at(&m->asking, 0, 8);
+	struct ibchan_builder builder;
+	int rc;
+
+	ibchan_builder_init(&builder, m->asking.pd, NULL);
+	rc = ibchan_builder_connect(&builder, m->host, m->port, NULL, &m->asking.channel, NULL);
+	rc = rc ?: ibchan_send(m->asking.channel, &sge, 1, NULL);
+	return (void *)(intptr_t)rc;
+}
+
+TEST_F(connecting, keeps_the_first_message_for_a_server_that_is_late)
+{
+	const struct timespec late = { .tv_nsec = 400 * MS };
+	struct ibchan_sge sge = sge_at(&self->m.asked, 0, 8);
+	struct ibchan_builder builder;
+	pthread_t client;
+	void *sent;
+
+	ibchan_builder_init(&builder, self->m.asked.pd, NULL);
+	ASSERT_EQ(0, pthread_create(&client, NULL, send_at_once, &self->m));
+	ASSERT_EQ(0, ibchan_builder_accept(&builder, self->m.listener, patience_ns(),
+					   &self->m.asked.channel, &self->m.error));
+	/* Somebody else has the CPU. */
+	EXPECT_EQ(0, nanosleep(&late, NULL));
+	EXPECT_EQ(0, ibchan_receive(self->m.asked.channel, &sge, 1, NULL, &self->m.error));
+	EXPECT_EQ(0, pthread_join(client, &sent));
+	EXPECT_EQ(NULL, sent);
+}
+
+TEST_F(connecting, takes_no_private_data_with_a_length_and_no_pointer)
+{
+	const struct ibchan_connect_params params = { .length = 8 };
+	struct ibchan_request *request;
+
+	EXPECT_EQ(-EFAULT, meeting_ask(&self->m, &params));
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	EXPECT_EQ(-EFAULT, meeting_answer(&self->m, request, &params));
+	EXPECT_EQ(-EFAULT, ibchan_request_reject(request, NULL, 8));
+	EXPECT_EQ(0, meeting_answer(&self->m, request, NULL));
+	EXPECT_EQ(0, meeting_outcomes(&self->m));
 }
 
 TEST(a_listener_without_a_host_takes_both_families)

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/end.h"
 #include "test.h"
 #include "world.h"
 
@@ -467,6 +468,148 @@ TEST_F(tool, pingpong_ends_with_words_when_its_peer_is_killed)
 	collect(&client, text, sizeof(text));
 	EXPECT_EQ(-1, child_result(client.pid));
 	EXPECT_NE(NULL, strstr(text, "ibchan: "));
+}
+
+#define ASKED	40
+#define SERVED	32	/* by one doctor --serve at a time */
+
+/* Many that ask one server. */
+struct crowd {
+	struct ibchan_context *context;
+	struct end ends[ASKED];
+};
+
+/* As a doctor does. */
+static int ask_doctor(struct end *end, const char *port)
+{
+	static const unsigned char greeting[8] = { 'i', 'b', 'c', 'd', 0, 0, 0, 1 };
+	const struct ibchan_connect_params params = {
+		.data = greeting, .length = sizeof(greeting),
+	};
+	int rc = ibchan_prepared_connect(end->prepared, "10.77.0.1", port, &params, &end->channel,
+					 NULL);
+
+	if (!rc)
+		end->prepared = NULL;
+	return rc;
+}
+
+static int crowd_ask(struct crowd *crowd, const char *port)
+{
+	int rc = ibchan_context_open(&crowd->context);
+	int i;
+
+	for (i = 0; i < ASKED && !rc; i++) {
+		rc = end_open(&crowd->ends[i], crowd->context, 0, NULL);
+		rc = rc ?: ask_doctor(&crowd->ends[i], port);
+	}
+	return rc;
+}
+
+static int connected(const struct crowd *crowd)
+{
+	struct ibchan_channel_info info;
+	int i, n = 0;
+
+	for (i = 0; i < ASKED; i++)
+		if (crowd->ends[i].channel &&
+		    !ibchan_channel_query(crowd->ends[i].channel, &info))
+			n += info.state == IBCHAN_CHANNEL_CONNECTED;
+	return n;
+}
+
+static bool as_many_as_are_served(void *crowd)
+{
+	return connected(crowd) >= SERVED;
+}
+
+static long threads_of(pid_t pid)
+{
+	char path[32], line[256];
+	long threads = -ENOENT;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+	while (fgets(line, sizeof(line), file))
+		sscanf(line, "Threads: %ld", &threads);
+	fclose(file);
+	return threads;
+}
+
+static bool prints(struct run *run, const char *word)
+{
+	struct pollfd pollfd = { .fd = run->output, .events = POLLIN };
+	char text[256] = "";
+
+	return poll(&pollfd, 1, patience_ms()) == 1 &&
+	       read(run->output, text, sizeof(text) - 1) > 0 && strstr(text, word);
+}
+
+TEST_F(tool, doctor_serves_so_many_at_a_time_and_the_others_later)
+{
+	static struct crowd crowd;
+	struct run server;
+	char text[8192];
+	int i;
+
+	if (!tool_is_built())
+		SKIP(return, "the tool was not built");
+	ASSERT_EQ(0, start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7499", NULL)));
+	EXPECT_TRUE(prints(&server, "answering"));
+	EXPECT_EQ(0, crowd_ask(&crowd, "7499"));
+	EXPECT_TRUE(eventually(as_many_as_are_served, &crowd));
+	EXPECT_GE(SERVED + 1, threads_of(server.pid));
+	EXPECT_LT(1, threads_of(server.pid));
+	EXPECT_EQ(SERVED, connected(&crowd));
+	for (i = 0; i < ASKED && connected(&crowd) == SERVED; i++)
+		end_close(&crowd.ends[i]);
+	EXPECT_TRUE(eventually(as_many_as_are_served, &crowd));
+	while (i < ASKED)
+		end_close(&crowd.ends[i++]);
+	EXPECT_EQ(0, ibchan_context_close(crowd.context));
+	kill(server.pid, SIGKILL);
+	collect(&server, text, sizeof(text));
+	child_result(server.pid);
+}
+
+/* A client that asks, waits for so long, and is gone. */
+static int ask_and_go(struct ibchan_context *context, const char *port, __s64 timeout_ns)
+{
+	struct end end = { 0 };
+	int rc = end_open(&end, context, 0, NULL);
+
+	rc = rc ?: ask_doctor(&end, port);
+	if (!rc)
+		ibchan_channel_connect_wait(end.channel, timeout_ns, NULL);
+	end_close(&end);
+	return rc;
+}
+
+TEST_F(example, epoll_server_outlives_clients_that_give_up)
+{
+	__u64 end = now_ms() + patience_ms();
+	struct ibchan_context *context;
+	struct run server;
+	int i, rc = 0, status = 0;
+	pid_t ended = 0;
+
+	ASSERT_EQ(0, start(&server, "../userspace/examples/epoll_server",
+			   ARGUMENTS("-n", "14", NULL)));
+	ASSERT_EQ(0, ibchan_context_open(&context));
+	for (i = 0; !ended && !rc && now_ms() < end; i++) {
+		rc = ask_and_go(context, "18516", i % 16 * MS / 2);
+		ended = waitpid(server.pid, &status, WNOHANG);
+	}
+	EXPECT_EQ(0, rc);
+	EXPECT_EQ(server.pid, ended);
+	EXPECT_EQ(0, status);
+	if (!ended)
+		kill(server.pid, SIGKILL);
+	close(server.output);
+	EXPECT_EQ(0, ibchan_context_close(context));
 }
 
 TEST_HARNESS_MAIN

@@ -110,13 +110,15 @@ enum ibchan_command {
  * The builder's defaults. The four queue sizes are the ones of the ibverbs-rs
  * crate. Times are the InfiniBand encodings: an ack time-out of n means
  * 4.096 us * 2^n (14: 67 ms, what perftest takes); an rnr timer of 16 means
- * 2.56 ms. Retry counts stop at 6, because soft-RoCE takes 7 as "for ever".
+ * 2.56 ms. A message waits for the peer's receive as long as it takes, which 7
+ * retries mean. An ack that does not come means a peer that is dead: its retries stop
+ * at 6, because soft-RoCE takes 7 of those as "for ever" as well.
  */
 #define IBCHAN_DEFAULT_SEND_WR		16
 #define IBCHAN_DEFAULT_RECV_WR		16
 #define IBCHAN_DEFAULT_SEND_SGE		16
 #define IBCHAN_DEFAULT_RECV_SGE		16
-#define IBCHAN_DEFAULT_RNR_RETRIES	6
+#define IBCHAN_DEFAULT_RNR_RETRIES	7
 #define IBCHAN_DEFAULT_ACK_RETRIES	6
 #define IBCHAN_DEFAULT_MIN_RNR_TIMER	16
 #define IBCHAN_DEFAULT_ACK_TIMEOUT	14

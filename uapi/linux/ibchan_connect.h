@@ -140,7 +140,8 @@ struct ibchan_cmd_channel_connection {
  * @out_address: with the port
  * @reason: why not, on an error
  *
- * Requests beyond @backlog are rejected. EADDRINUSE and EADDRNOTAVAIL speak of the
+ * Requests beyond @backlog are not answered: the peer's connection manager asks again, on
+ * InfiniBand and RoCE after 4 s. EADDRINUSE and EADDRNOTAVAIL speak of the
  * address.
  */
 struct ibchan_cmd_listener_create {

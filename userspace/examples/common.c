@@ -12,13 +12,15 @@
 
 struct ibchan_error error;
 
+/* Some calls give no details: then those of an older one do not belong to it. */
 int must(const char *what, int ret)
 {
 	char text[256];
 
+	if (ret >= 0 || error.code != ret)
+		error = (struct ibchan_error){ .code = ret < 0 ? ret : 0 };
 	if (ret >= 0)
 		return ret;
-	error.code = ret;	/* some calls give no details */
 	ibchan_error_text(&error, text, sizeof(text));
 	errx(1, "%s: %s", what, text);
 }
@@ -95,7 +97,6 @@ struct ibchan_prepared *side_prepare(struct side *side)
 	struct ibchan_builder builder;
 
 	ibchan_builder_init(&builder, side->pd, side->cq);
-	builder.params.rnr_retries = 7;	/* who sends waits for a receive as long as it takes */
 	must("prepare", ibchan_builder_prepare(&builder, &prepared, &error));
 	return prepared;
 }
@@ -114,11 +115,34 @@ static int ask(struct side *side, const struct options *options,
 	return ret;
 }
 
+int gave_up(int ret)
+{
+	return ret == -ECONNRESET || ret == -ETIMEDOUT || ret == -EINVAL;
+}
+
+static int accept_once(struct side *side, const struct ibchan_connect_params *params)
+{
+	struct ibchan_prepared *prepared = side_prepare(side);
+	int ret = ibchan_request_accept(side->request, prepared, params, &side->channel, &error);
+
+	if (ret < 0)
+		ibchan_request_reject(side->request, NULL, 0);
+	else
+		ret = ibchan_channel_connect_wait(side->channel, IBCHAN_TIMEOUT_NEVER, &error);
+	if (ret < 0)
+		ibchan_prepared_destroy(prepared);
+	return ret;
+}
+
+/* After a client that has given up meanwhile comes another one. */
 static void answer(struct side *side, const struct ibchan_connect_params *params)
 {
-	must("accept", ibchan_request_accept(side->request, side_prepare(side), params,
-					     &side->channel, &error));
-	must("connect", ibchan_channel_connect_wait(side->channel, IBCHAN_TIMEOUT_NEVER, &error));
+	int ret;
+
+	while (gave_up(ret = accept_once(side, params)))
+		must("request", ibchan_request_take(side->listener, IBCHAN_TIMEOUT_NEVER,
+						    &side->request));
+	must("accept", ret);
 }
 
 void side_connect(struct side *side, const struct options *options, const void *mine,

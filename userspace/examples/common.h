@@ -56,6 +56,9 @@ void options_read(struct options *options, int argc, char **argv);
 /* Says what failed, and why, and exits; returns @ret if it is not negative. */
 int must(const char *what, int ret);
 
+/* Whether that is how a peer that has given up meanwhile makes an accept fail. */
+int gave_up(int ret);
+
 /* Without details, for what is no call of ibchan. */
 void check(const char *what, int condition);
 

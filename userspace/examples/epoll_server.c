@@ -81,19 +81,36 @@ static struct ibchan_prepared *client_prepare(struct server *server)
 	return prepared;
 }
 
+/* Who has given up before the channel was connecting leaves its place to another one. */
+static void client_forget(struct server *server)
+{
+	struct client *client = &server->clients[--server->accepted];
+
+	must("close", ibchan_channel_close(client->channel));
+	must("deregister", ibchan_mr_dereg(client->mr));
+	client->channel = NULL;
+}
+
 /* Returns before the channel is connected; until it is, there is nothing to do for us. */
 static void client_accept(struct server *server, struct ibchan_request *request)
 {
 	struct ibchan_request_info info;
 	struct ibchan_channel *channel;
+	int ret;
 
 	ibchan_request_query(request, &info);
 	if (server->accepted == server->wanted ||
-	    strcmp(info.device, ibchan_device_name(server->side.device)))
-		must("reject", ibchan_request_reject(request, NULL, 0));
-	else
-		must("accept", ibchan_request_accept(request, client_prepare(server), NULL,
-						     &channel, &error));
+	    strcmp(info.device, ibchan_device_name(server->side.device))) {
+		ibchan_request_reject(request, NULL, 0);
+		return;
+	}
+	ret = ibchan_request_accept(request, client_prepare(server), NULL, &channel, &error);
+	if (!ret)
+		return;
+	ibchan_request_reject(request, NULL, 0);
+	client_forget(server);
+	if (!gave_up(ret))
+		must("accept", ret);
 }
 
 static void requests(struct server *server)

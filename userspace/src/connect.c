@@ -93,6 +93,8 @@ int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *
 			return error_set(error, -EINVAL, NULL);
 	if (params->length > IBCHAN_PRIVATE_DATA_SIZE)
 		return error_set(error, -EINVAL, &reason);
+	if (params->length && !params->data)
+		return error_set(error, -EFAULT, NULL);
 	if (params->length)
 		memcpy(data, params->data, params->length);
 	*length = params->length;

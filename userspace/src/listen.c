@@ -253,6 +253,8 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
 	context = request->object.context;
 	if (length > IBCHAN_PRIVATE_DATA_SIZE)
 		return -EINVAL;
+	if (length && !data)
+		return -EFAULT;
 	cmd.request = request->object.handle;
 	cmd.data_length = length;
 	if (length)

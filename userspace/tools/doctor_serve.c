@@ -26,6 +26,56 @@ struct patient {
 /* A doctor that is gone without a word holds nothing for longer than this. */
 #define PATIENCE_NS	(60 * 1000000000LL)
 
+/* Served at a time. Others wait as requests that nobody has taken yet. */
+#define MOST	32
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t one_has_left = PTHREAD_COND_INITIALIZER;
+static unsigned int present;	/* under @lock */
+static unsigned int departed;	/* under @lock */
+
+static void enter(void)
+{
+	pthread_mutex_lock(&lock);
+	present++;
+	pthread_mutex_unlock(&lock);
+}
+
+static void leave(void)
+{
+	pthread_mutex_lock(&lock);
+	present--;
+	departed++;
+	pthread_cond_signal(&one_has_left);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Returns how many have left by then. */
+static unsigned int await_room(void)
+{
+	unsigned int left;
+
+	pthread_mutex_lock(&lock);
+	while (present >= MOST)
+		pthread_cond_wait(&one_has_left, &lock);
+	left = departed;
+	pthread_mutex_unlock(&lock);
+	return left;
+}
+
+/* Whether more than @left have: what there is too much of, they have given back. */
+static bool await_departure(unsigned int left)
+{
+	bool some;
+
+	pthread_mutex_lock(&lock);
+	while (present && departed == left)
+		pthread_cond_wait(&one_has_left, &lock);
+	some = departed != left;
+	pthread_mutex_unlock(&lock);
+	return some;
+}
+
 static int accept_request(struct patient *patient, struct ibchan_error *error)
 {
 	struct ibchan_connect_params params = { 0 };
@@ -84,15 +134,20 @@ static void *serve_one(void *data)
 	}
 	link_close(link);
 	free(patient);
+	leave();
 	return NULL;
 }
 
 static int start(struct patient *patient)
 {
 	pthread_t thread;
-	int err = pthread_create(&thread, NULL, serve_one, patient);
+	int err;
 
-	if (!err)
+	enter();
+	err = pthread_create(&thread, NULL, serve_one, patient);
+	if (err)
+		leave();
+	else
 		pthread_detach(thread);
 	return -err;
 }
@@ -128,6 +183,7 @@ int doctor_serve(const char *port)
 	struct ibchan_request *request;
 	struct ibchan_context *context;
 	struct ibchan_error error;
+	unsigned int left;
 	int err;
 
 	if (open_context(&context))
@@ -141,10 +197,11 @@ int doctor_serve(const char *port)
 	printf("answering doctors on port %s\n", port);
 	fflush(stdout);
 	do {
+		left = await_room();
 		err = ibchan_request_take(listener, IBCHAN_TIMEOUT_NEVER, &request);
 		if (!err)
 			take_in(context, request);
-	} while (!err || err == -EINTR || err == -EMFILE);
+	} while (!err || err == -EINTR || (err == -EMFILE && await_departure(left)));
 	/* Threads may be using the context: the end of the process closes it. */
 	return complain("listen: %s", strerror(-err));
 }

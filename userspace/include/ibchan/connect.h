@@ -74,7 +74,7 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
 
 /**
  * struct ibchan_connect_params - what goes with a request, or with its answer
- * @data: for the peer, who gets zeros behind them; NULL: none
+ * @data: for the peer, who gets zeros behind them; NULL: none, with a @length of 0
  * @length: bytes of @data: up to 56 with a request, 196 when accepting; each 16 less on
  *	a channel with IBCHAN_MODE_CREDITS, and for data that begin with the bytes "IBCR"
  *	or "IBCM"; 8 less when accepting with a smaller mtu than the peer's
@@ -197,7 +197,8 @@ int ibchan_builder_connect(const struct ibchan_builder *builder, const char *hos
  * @device: only for requests that come over it; NULL: over any device
  * @host: name or IP address of this host; NULL: any, of both families
  * @service: name or number of a port; NULL: a free one
- * @backlog: requests that may wait, 1 to 65536; 0: 128
+ * @backlog: requests that may wait, 1 to 65536; 0: 128. Those beyond it are not answered,
+ *	and the peer's connection manager asks again
  * @reserved0: 0
  * @reserved: 0
  */
@@ -320,8 +321,8 @@ int ibchan_request_accept(struct ibchan_request *request,
  * @data: for the peer; NULL: none
  * @length: bytes of @data, up to 148
  *
- * Return: 0; -EINVAL: too much data, and the request stays; another negative errno,
- * and the request is gone.
+ * Return: 0; -EINVAL: too much data, -EFAULT: @length without @data, and the request
+ * stays; another negative errno, and the request is gone.
  */
 int ibchan_request_reject(struct ibchan_request *request, const void *data,
 			  __u32 length);
