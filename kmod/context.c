@@ -7,7 +7,8 @@
  * after that. The dispatcher undoes what is reserved when a command fails.
  *
  * Closing gives everything up in the order of enum ibchan_object_type: channels
- * end all work, so that nothing is busy behind them.
+ * end all work, so that nothing is busy behind them. So does the end of the process
+ * that opened the file, which owner.c tells of, whoever else holds the file.
  */
 #include <linux/errno.h>
 #include <linux/module.h>
@@ -37,7 +38,8 @@ u32 ibchan_context_max_objects(void)
  *
  * Ids go round, so that a stale handle misses.
  *
- * Return: the object, to be published or aborted; -EMFILE; -ENOMEM.
+ * Return: the object, to be published or aborted; -EMFILE; -ENOMEM; what
+ * ibchan_owner_follow() answers.
  */
 struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 					    enum ibchan_object_type type)
@@ -47,6 +49,9 @@ struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 
 	if (ctx->num_objects >= ibchan_context_max_objects())
 		return ERR_PTR(-EMFILE);
+	ret = ibchan_owner_follow(ctx);
+	if (ret)
+		return ERR_PTR(ret);
 	object = kzalloc(sizeof(*object), GFP_KERNEL_ACCOUNT);
 	if (!object)
 		return ERR_PTR(-ENOMEM);
@@ -297,25 +302,6 @@ void ibchan_context_break(struct ibchan_context *ctx)
 		schedule_work(&ctx->break_work);
 }
 
-static int context_open(struct inode *inode, struct file *file)
-{
-	struct ibchan_context *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
-
-	if (!ctx)
-		return -ENOMEM;
-	mutex_init(&ctx->lock);
-	xa_init_flags(&ctx->objects, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
-	INIT_WORK(&ctx->break_work, context_break_work);
-	spin_lock_init(&ctx->event_lock);
-	INIT_LIST_HEAD(&ctx->events);
-	init_waitqueue_head(&ctx->event_wait);
-	ctx->mm = current->mm;
-	mmgrab(ctx->mm);
-	file->private_data = ctx;
-	ibchan_gauge(contexts, 1);
-	return stream_open(inode, file);
-}
-
 static void destroy_type(struct ibchan_context *ctx, enum ibchan_object_type type)
 {
 	struct ibchan_object *object;
@@ -327,19 +313,56 @@ static void destroy_type(struct ibchan_context *ctx, enum ibchan_object_type typ
 			ibchan_object_forget(ctx, object);
 }
 
-/*
- * The last reference to the file and to every ring is gone: nobody waits, maps
- * or posts. All channels break first, so that they flush together.
- */
-static int context_release(struct inode *inode, struct file *file)
+/* All channels break first, so that they flush together. */
+static void end_objects(struct ibchan_context *ctx)
 {
-	struct ibchan_context *ctx = file->private_data;
 	enum ibchan_object_type type;
 
-	cancel_work_sync(&ctx->break_work);
 	break_channels(ctx, -ECANCELED);
 	for (type = 0; type < OBJECT_TYPES; type++)
 		destroy_type(ctx, type);
+}
+
+/* The process that opened the file has gone: who still has it finds nothing there. */
+static void context_orphan_work(struct work_struct *work)
+{
+	struct ibchan_context *ctx = container_of(work, struct ibchan_context, orphan_work);
+
+	mutex_lock(&ctx->lock);
+	WRITE_ONCE(ctx->broken, 1);
+	end_objects(ctx);
+	wake_up_all(&ctx->event_wait);
+	mutex_unlock(&ctx->lock);
+}
+
+static int context_open(struct inode *inode, struct file *file)
+{
+	struct ibchan_context *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
+
+	if (!ctx)
+		return -ENOMEM;
+	mutex_init(&ctx->lock);
+	xa_init_flags(&ctx->objects, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	INIT_WORK(&ctx->break_work, context_break_work);
+	INIT_WORK(&ctx->orphan_work, context_orphan_work);
+	spin_lock_init(&ctx->event_lock);
+	INIT_LIST_HEAD(&ctx->events);
+	init_waitqueue_head(&ctx->event_wait);
+	ctx->mm = current->mm;
+	mmgrab(ctx->mm);
+	file->private_data = ctx;
+	ibchan_gauge(contexts, 1);
+	return stream_open(inode, file);
+}
+
+/* The last reference to the file and to every ring is gone: nobody waits, maps or posts. */
+static int context_release(struct inode *inode, struct file *file)
+{
+	struct ibchan_context *ctx = file->private_data;
+
+	ibchan_owner_leave(ctx);
+	cancel_work_sync(&ctx->break_work);
+	end_objects(ctx);
 	xa_destroy(&ctx->objects);
 	ibchan_submit_scratch_free(ctx);
 	ibchan_ring_page_free(ctx);

@@ -23,6 +23,7 @@
 #include <rdma/ibchan_charge.h>
 
 struct ibchan_context;
+struct ibchan_owner;
 struct ibchan_request;
 struct ibchan_shared_ring;
 struct ibchan_submit_scratch;
@@ -147,6 +148,9 @@ struct ibchan_object {
  * @event_lock: guards @events, interrupts off
  * @events: channels to which something has happened
  * @event_wait: who polls the file, or waits for a connection
+ * @owner: tells of the end of @mm, from the first object on; under @lock
+ * @owned: in its list
+ * @orphan_work: ends everything when @mm has gone
  */
 struct ibchan_context {
 	struct mm_struct *mm;
@@ -165,6 +169,9 @@ struct ibchan_context {
 	spinlock_t event_lock;		/* events */
 	struct list_head events;
 	wait_queue_head_t event_wait;
+	struct ibchan_owner *owner;
+	struct list_head owned;
+	struct work_struct orphan_work;
 };
 
 /**
@@ -244,6 +251,10 @@ static inline struct ibchan_object *ibchan_object_find(struct ibchan_context *ct
 		object = xa_load(&ctx->objects, id);
 	return object && object->type == type ? object : NULL;
 }
+
+/* owner.c */
+int ibchan_owner_follow(struct ibchan_context *ctx);
+void ibchan_owner_leave(struct ibchan_context *ctx);
 
 /* ring.c */
 extern const struct ibchan_sink ibchan_ring_sink;

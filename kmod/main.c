@@ -24,12 +24,17 @@ static int __init ibchan_init(void)
 	ret = ibchan_device_init();
 	if (ret)
 		goto undo_caches;
-	ret = misc_register(&ibchan_misc);
+	ret = ibchan_owner_init();
 	if (ret)
 		goto undo_device;
+	ret = misc_register(&ibchan_misc);
+	if (ret)
+		goto undo_owner;
 	ibchan_debugfs_init();
 	return 0;
 
+undo_owner:
+	ibchan_owner_fini();
 undo_device:
 	ibchan_device_fini();
 undo_caches:
@@ -43,7 +48,7 @@ static void __exit ibchan_exit(void)
 	ibchan_debugfs_fini();
 	misc_deregister(&ibchan_misc);
 	ibchan_device_fini();
-	ibchan_place_fini();
+	ibchan_owner_fini();
 	ibchan_caches_fini();
 }
 

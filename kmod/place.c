@@ -19,7 +19,6 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "init.h"
 #include "place.h"
 
 #if IS_ENABLED(CONFIG_MMU_NOTIFIER)
@@ -187,9 +186,3 @@ void ibchan_place_keep(struct ibchan_pd *pd)
 }
 
 #endif /* CONFIG_MMU_NOTIFIER */
-
-/* Watchers that were given back are freed a little later, by code of this module. */
-void ibchan_place_fini(void)
-{
-	mmu_notifier_synchronize();
-}

@@ -549,6 +549,13 @@ int ibchan_reason_text(const struct ibchan_reason *reason, char *buf,
 	return (int)text.used;
 }
 
+/* Where a limit of 0 answers the same there is a reason. */
+static int is_of_other_process(const struct ibchan_error *error)
+{
+	return error->origin == IBCHAN_ERROR_CALL && error->code == -EPERM &&
+	       !error->reason.code;
+}
+
 int ibchan_error_text(const struct ibchan_error *error, char *buf, size_t len)
 {
 	struct text text = { .buf = buf, .len = len };
@@ -559,6 +566,8 @@ int ibchan_error_text(const struct ibchan_error *error, char *buf, size_t len)
 		add_work(&text, error);
 	else if (error->reason.code)
 		add_reason(&text, &error->reason);
+	else if (is_of_other_process(error))
+		add(&text, "another process opened the context");
 	else
 		add_errno(&text, (__u64)-(__s64)error->code);
 	return (int)text.used;
@@ -578,6 +587,9 @@ const char *ibchan_error_hint(const struct ibchan_error *error)
 	if (error->origin == IBCHAN_ERROR_CALL &&
 	    code < ARRAY_SIZE(reason_hints) && reason_hints[code])
 		return reason_hints[code];
+	if (is_of_other_process(error))
+		return "open the context in the process that is going to use it: "
+		       "after fork() or daemon()";
 	return "";
 }
 

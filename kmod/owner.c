@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A context ends with the process that opened it, whoever still holds the file.
+ *
+ * Nobody else may post on it or take what came, so a file that a child has inherited, or
+ * that was sent to another process, must keep neither the peers waiting nor memory pinned.
+ * The process is its memory map: that outlives threads, and goes at the end of the last of
+ * them, after a kill, and at execve().
+ *
+ * One notifier serves all contexts of a process. It is set up with the first object of each,
+ * not when the file is opened: that would wait for the map's lock while the kernel keeps all
+ * others who open a misc device waiting. The kernel calls it where it may not sleep for
+ * long, so it only says which contexts have lost their owner; a worker ends them.
+ *
+ * Lock order: ibchan_context.lock > mmap_lock; ibchan_owner.lock is innermost.
+ */
+#include <linux/err.h>
+#include <linux/mmu_notifier.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "context.h"
+#include "init.h"
+
+/* Some ends wait for devices, so it is no queue of the system's own. */
+static struct workqueue_struct *owner_wq;
+
+#if IS_ENABLED(CONFIG_MMU_NOTIFIER)
+
+/**
+ * struct ibchan_owner - a process with contexts
+ * @notifier: tells of its end
+ * @lock: guards @contexts
+ * @contexts: those that have objects
+ */
+struct ibchan_owner {
+	struct mmu_notifier notifier;
+	spinlock_t lock;		/* contexts */
+	struct list_head contexts;
+};
+
+static struct ibchan_owner *owner_of(struct mmu_notifier *notifier)
+{
+	return container_of(notifier, struct ibchan_owner, notifier);
+}
+
+static void owner_ended(struct mmu_notifier *notifier, struct mm_struct *mm)
+{
+	struct ibchan_owner *owner = owner_of(notifier);
+	struct ibchan_context *ctx;
+
+	spin_lock(&owner->lock);
+	list_for_each_entry(ctx, &owner->contexts, owned)
+		queue_work(owner_wq, &ctx->orphan_work);
+	spin_unlock(&owner->lock);
+}
+
+static struct mmu_notifier *owner_alloc(struct mm_struct *mm)
+{
+	struct ibchan_owner *owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
+
+	if (!owner)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&owner->lock);
+	INIT_LIST_HEAD(&owner->contexts);
+	return &owner->notifier;
+}
+
+static void owner_free(struct mmu_notifier *notifier)
+{
+	kfree(owner_of(notifier));
+}
+
+static const struct mmu_notifier_ops owner_ops = {
+	.release = owner_ended,
+	.alloc_notifier = owner_alloc,
+	.free_notifier = owner_free,
+};
+
+/* The kernel looks at signals between two mappings; nothing has been done then. */
+static struct mmu_notifier *notifier_get(struct mm_struct *mm)
+{
+	struct mmu_notifier *notifier;
+
+	if (mmap_write_lock_killable(mm))
+		return ERR_PTR(-EINTR);
+	notifier = mmu_notifier_get_locked(&owner_ops, mm);
+	mmap_write_unlock(mm);
+	return notifier == ERR_PTR(-EINTR) ? ERR_PTR(-ERESTARTNOINTR) : notifier;
+}
+
+/**
+ * ibchan_owner_follow - from now on the context ends with its process
+ * @ctx: the context, locked; the caller is its process
+ *
+ * Return: 0, also when it does so already; -ENOMEM; -EINTR when the caller is killed;
+ * -ERESTARTNOINTR for a signal: nothing has happened, and the call is to be made again.
+ */
+int ibchan_owner_follow(struct ibchan_context *ctx)
+{
+	struct mmu_notifier *notifier;
+
+	if (ctx->owner)
+		return 0;
+	notifier = notifier_get(ctx->mm);
+	if (IS_ERR(notifier))
+		return PTR_ERR(notifier);
+	ctx->owner = owner_of(notifier);
+	spin_lock(&ctx->owner->lock);
+	list_add(&ctx->owned, &ctx->owner->contexts);
+	spin_unlock(&ctx->owner->lock);
+	return 0;
+}
+
+/**
+ * ibchan_owner_leave - the context ends by itself
+ * @ctx: the context; nobody else uses it
+ *
+ * Context: process, may sleep: it waits for an end that is under way.
+ */
+void ibchan_owner_leave(struct ibchan_context *ctx)
+{
+	struct ibchan_owner *owner = ctx->owner;
+
+	if (!owner)
+		return;
+	spin_lock(&owner->lock);
+	list_del(&ctx->owned);
+	spin_unlock(&owner->lock);
+	cancel_work_sync(&ctx->orphan_work);
+	mmu_notifier_put(&owner->notifier);
+}
+
+#else /* Without notifiers a context ends with its file. */
+
+int ibchan_owner_follow(struct ibchan_context *ctx)
+{
+	return 0;
+}
+
+void ibchan_owner_leave(struct ibchan_context *ctx)
+{
+}
+
+#endif /* CONFIG_MMU_NOTIFIER */
+
+int ibchan_owner_init(void)
+{
+	owner_wq = alloc_workqueue("ibchan_owner", WQ_UNBOUND, 0);
+	return owner_wq ? 0 : -ENOMEM;
+}
+
+/*
+ * No file is open, no region is left. Notifiers that were put, those of place.c among them, are
+ * freed a little later, by code of this module.
+ */
+void ibchan_owner_fini(void)
+{
+	mmu_notifier_synchronize();
+	destroy_workqueue(owner_wq);
+}
