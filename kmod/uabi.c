@@ -292,7 +292,7 @@ static int run_cq_create(struct ibchan_call *call)
 	if (!cmd->entries || cmd->entries > IBCHAN_MAX_RING_ENTRIES) {
 		cmd->reason = (struct ibchan_reason){
 			.code = IBCHAN_REASON_PARAMETER,
-			.element = IBCHAN_PARAMETER_CQ_ENTRIES,
+			.element = IBCHAN_PARAMETER_ENTRIES,
 			.value = { cmd->entries, 1, IBCHAN_MAX_RING_ENTRIES },
 		};
 		return -EINVAL;

@@ -93,7 +93,7 @@ TEST_F(ring, without_entries_or_with_too_many_is_refused)
 
 		EXPECT_EQ(-EINVAL, cmd_cq_create(self->side.fd, &cmd));
 		EXPECT_EQ(IBCHAN_REASON_PARAMETER, cmd.reason.code);
-		EXPECT_EQ(IBCHAN_PARAMETER_CQ_ENTRIES, cmd.reason.element);
+		EXPECT_EQ(IBCHAN_PARAMETER_ENTRIES, cmd.reason.element);
 		EXPECT_EQ(wrong[i], cmd.reason.value[0]);
 		EXPECT_LE(1, cmd.reason.value[1]);
 		EXPECT_EQ(query.out_max_ring_entries, cmd.reason.value[2]);

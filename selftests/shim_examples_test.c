@@ -257,7 +257,7 @@ static int fails_with(const char *file, const char *const arguments[], const cha
 TEST_F(example, an_address_that_nothing_leads_to_is_said_in_words)
 {
 	EXPECT_EQ(0, fails_with("../userspace/examples/blocking", ARGUMENTS("192.0.2.1", NULL),
-				"blocking: 192.0.2.1: Network is unreachable"));
+				"blocking: 192.0.2.1: there is no route to the peer's network"));
 }
 
 TEST_F(example, a_device_that_is_not_there_is_said_in_words)
@@ -269,7 +269,7 @@ TEST_F(example, a_device_that_is_not_there_is_said_in_words)
 	ASSERT_EQ(0, start(&run, "../userspace/examples/blocking", arguments));
 	collect(&run, text, sizeof(text));
 	EXPECT_EQ(-1, child_result(run.pid));
-	EXPECT_STREQ("blocking: device: No such device\n", text);
+	EXPECT_STREQ("blocking: device: there is no such device, or it has gone\n", text);
 }
 
 #define TOOL	"../userspace/ibchan"
@@ -411,7 +411,7 @@ TEST_F(tool, pingpong_sends_away_who_is_none_and_waits_on)
 	ASSERT_EQ(0, start(&server, TOOL, PINGPONG(NULL)));
 	EXPECT_EQ(0, fails_with("../userspace/examples/blocking",
 				ARGUMENTS("-p", "18515", "10.77.0.1", NULL),
-				"blocking: 10.77.0.1: asking the peer: Connection reset by peer"));
+				"blocking: 10.77.0.1: asking the peer: the peer has ended "));
 	EXPECT_EQ(0, plays_against(&server, PINGPONG("-n", "40", "10.77.0.1", NULL),
 				   "\taddress\tverified\n"));
 }

@@ -235,11 +235,29 @@ struct ibchan_cmd_device_query {
 };
 
 /**
+ * enum ibchan_port_state - what a port does; the numbers are those of enum ib_port_state
+ * @IBCHAN_PORT_NOP: the device has not said
+ * @IBCHAN_PORT_DOWN: there is no link
+ * @IBCHAN_PORT_INIT: there is a link; InfiniBand: the subnet manager has not come
+ * @IBCHAN_PORT_ARMED: InfiniBand: the subnet manager is about to make it active
+ * @IBCHAN_PORT_ACTIVE: it carries data; the only state in which a channel can be made
+ * @IBCHAN_PORT_ACTIVE_DEFER: it was active, and has lost its link a moment ago
+ */
+enum ibchan_port_state {
+	IBCHAN_PORT_NOP = 0,
+	IBCHAN_PORT_DOWN = 1,
+	IBCHAN_PORT_INIT = 2,
+	IBCHAN_PORT_ARMED = 3,
+	IBCHAN_PORT_ACTIVE = 4,
+	IBCHAN_PORT_ACTIVE_DEFER = 5,
+};
+
+/**
  * struct ibchan_cmd_port_query - one port of a device
  * @size: sizeof(struct ibchan_cmd_port_query)
  * @flags: 0
  * @port: 1 and up
- * @out_state: enum ib_port_state; 4 is active
+ * @out_state: enum ibchan_port_state
  * @name: the device
  * @out_link_layer: IBCHAN_LINK_LAYER_*
  * @out_active_mtu: bytes

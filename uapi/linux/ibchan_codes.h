@@ -83,7 +83,8 @@
 	X(76, CREDIT_ACCESS)	/* access given, access needed */	\
 	X(77, MODE)		/* mode given, mode possible */		\
 	X(78, CGROUP)		/* 0: hca_handle, 1: hca_object */	\
-	X(79, IWARP)		/* 0: endpoints, 1: reads into memory without a key */
+	X(79, IWARP)		/* 0: endpoints, 1: reads into memory without a key */ \
+	X(90, NAME)		/* of the library: code of getaddrinfo() */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {
@@ -114,7 +115,8 @@ enum ibchan_reason_code {
 	X(19, SERVICE_LEVEL)						\
 	X(20, MAX_INLINE_DATA)						\
 	X(21, BACKLOG)	\
-	X(24, KEEPALIVE_MS)
+	X(24, KEEPALIVE_MS)						\
+	X(25, ENTRIES)
 
 #define IBCHAN_PARAMETER_NUMBER(nr, NAME) IBCHAN_PARAMETER_##NAME = (nr),
 enum ibchan_parameter {
@@ -147,7 +149,7 @@ struct ibchan_reason {
 	X(1, LOC_LEN_ERR, EMSGSIZE, PROGRAMMING,			\
 	  "the message is longer than the elements of the receive, or than the device can") \
 	X(2, LOC_QP_OP_ERR, EIO, PROGRAMMING,				\
-	  "the device could not make sense of the request")		\
+	  "the device could not carry it out; a receive: the message is longer than its elements") \
 	X(3, LOC_EEC_OP_ERR, EIO, PROGRAMMING,				\
 	  "not a status of a reliable connection")			\
 	X(4, LOC_PROT_ERR, EFAULT, PROGRAMMING,				\
@@ -165,7 +167,7 @@ struct ibchan_reason {
 	X(10, REM_ACCESS_ERR, EREMOTEIO, REMOTE,			\
 	  "the peer's region: wrong key, out of its bounds, deregistered, or access not allowed") \
 	X(11, REM_OP_ERR, EREMOTEIO, REMOTE,				\
-	  "the peer could not complete the request; look for an error on its side") \
+	  "the peer could not carry it out: its receive may be too short; its own error tells more") \
 	X(12, RETRY_EXC_ERR, ETIMEDOUT, TIMEOUT,			\
 	  "no answer: is the peer alive, connected, and reachable through this port and GID?") \
 	X(13, RNR_RETRY_EXC_ERR, ETIMEDOUT, TIMEOUT,			\

@@ -6,13 +6,18 @@
 
 static struct ibchan_error error;
 
-static void must(int ret)
+static void must(int ret)	/* of a call that gives no details */
+{
+	if (ret < 0)
+		errx(1, "%s", ibchan_strerror(ret));
+}
+
+static void must_say(int ret)	/* of one that gives them in @error */
 {
 	char text[256];
 
-	error.code = ret;	/* some calls give no details */
 	if (ret < 0 && ibchan_error_text(&error, text, sizeof(text)))
-		errx(1, "%s", text);
+		errx(1, "%s. %s", text, ibchan_error_hint(&error));
 }
 
 int main(void)
@@ -31,17 +36,17 @@ int main(void)
 	must(ibchan_context_open(&context));
 	must(ibchan_device_open(context, NULL, &device));	/* the first one */
 	must(ibchan_pd_alloc(device, &pd));
-	must(ibchan_mr_reg_local(pd, text, sizeof(text), &mr, &error));
+	must_say(ibchan_mr_reg_local(pd, text, sizeof(text), &mr, &error));
 	ibchan_builder_init(&builder, pd, NULL);	/* with a completion queue of its own */
-	must(ibchan_builder_prepare(&builder, &prepared, &error));
+	must_say(ibchan_builder_prepare(&builder, &prepared, &error));
 	ibchan_prepared_endpoint(prepared, &endpoint);	/* a peer's would come by TCP */
-	must(ibchan_prepared_handshake(prepared, &endpoint, &channel, &error));
+	must_say(ibchan_prepared_handshake(prepared, &endpoint, &channel, &error));
 
 	struct ibchan_sge from = ibchan_sge_new(mr, 0, 64);
 	struct ibchan_cq *cq = ibchan_channel_recv_cq(channel);
 
 	must(ibchan_post_receive(channel, mr, 64, 64, 1));
-	must(ibchan_send(channel, &from, 1, &error));
+	must_say(ibchan_send(channel, &from, 1, &error));
 	must(ibchan_cq_wait(cq, &received, 1, 1, IBCHAN_TIMEOUT_NEVER));
 	printf("%u bytes: %s\n", received.bytes, text[1]);
 	return ibchan_context_close(context);	/* ends whatever is left */

@@ -27,10 +27,10 @@ static int error_of_lookup(int code)
 
 /*
  * For freeaddrinfo(). A port by number need not have a name. A look-up has an end of its own:
- * a signal is no reason to give it up.
+ * a signal is no reason to give it up. On an error @reason says more.
  */
 int address_find(const char *host, const char *service, bool passive,
-		 struct addrinfo **list)
+		 struct addrinfo **list, struct ibchan_reason *reason)
 {
 	const struct addrinfo hints = {
 		.ai_flags = passive ? AI_PASSIVE : 0,
@@ -46,6 +46,11 @@ int address_find(const char *host, const char *service, bool passive,
 		err = code ? error_of_lookup(code) : 0;
 	} while (err == -EINTR);
 	cancel_back(state);
+	if (code && code != EAI_SYSTEM)
+		*reason = (struct ibchan_reason) {
+			.code = IBCHAN_REASON_NAME,
+			.value = { (__u64)(__s64)code },
+		};
 	return err;
 }
 
@@ -83,7 +88,8 @@ void address_from_kernel(const struct ibchan_address *from, struct sockaddr_stor
 }
 
 /* All zero without one, which leaves the choice to the route. */
-int address_of_source(const char *source, struct ibchan_address *to)
+int address_of_source(const char *source, struct ibchan_address *to,
+		      struct ibchan_reason *reason)
 {
 	struct addrinfo *list;
 	int err;
@@ -91,7 +97,7 @@ int address_of_source(const char *source, struct ibchan_address *to)
 	memset(to, 0, sizeof(*to));
 	if (!source)
 		return 0;
-	err = address_find(source, NULL, false, &list);
+	err = address_find(source, NULL, false, &list, reason);
 	if (err)
 		return err;
 	address_to_kernel(list->ai_addr, to);

@@ -10,10 +10,11 @@ struct addrinfo;
 #pragma GCC visibility push(hidden)
 
 int address_find(const char *host, const char *service, bool passive,
-		 struct addrinfo **list);
+		 struct addrinfo **list, struct ibchan_reason *reason);
 void address_to_kernel(const struct sockaddr *from, struct ibchan_address *to);
 void address_from_kernel(const struct ibchan_address *from, struct sockaddr_storage *to);
-int address_of_source(const char *source, struct ibchan_address *to);
+int address_of_source(const char *source, struct ibchan_address *to,
+		      struct ibchan_reason *reason);
 
 /* connect.c */
 int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *length,

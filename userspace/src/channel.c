@@ -55,8 +55,10 @@ static int channel_build(const struct ibchan_builder *builder,
 
 	if (err)
 		return err;
-	if (builder->reserved)
+	if (builder->reserved) {
+		reason->code = IBCHAN_REASON_RESERVED;
 		return -EINVAL;
+	}
 	/* Handles mean something only within their own context. */
 	if (builder->send_cq->object.context != context ||
 	    builder->recv_cq->object.context != context)

@@ -54,12 +54,13 @@ int ibchan_route_query(struct ibchan_context *context, const char *host,
 		       struct ibchan_error *error)
 {
 	struct ibchan_cmd_route_query cmd;
+	struct ibchan_reason reason = { 0 };
 	const struct addrinfo *found;
 	struct addrinfo *list;
-	int err = address_find(host, service, false, &list);
+	int err = address_find(host, service, false, &list, &reason);
 
 	if (err)
-		return error_set(error, err, NULL);
+		return error_set(error, err, &reason);
 	err = route_find(context, list, &found, &cmd);
 	if (!err)
 		fill_route(route, &cmd, found);
@@ -82,6 +83,7 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
 int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *length,
 		 struct ibchan_error *error)
 {
+	const struct ibchan_reason reserved = { .code = IBCHAN_REASON_RESERVED };
 	const struct ibchan_reason reason = {
 		.code = IBCHAN_REASON_PRIVATE_DATA,
 		.value = { params->length, IBCHAN_PRIVATE_DATA_SIZE },
@@ -90,7 +92,7 @@ int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *
 
 	for (i = 0; i < ARRAY_SIZE(params->reserved); i++)
 		if (params->reserved[i])
-			return error_set(error, -EINVAL, NULL);
+			return error_set(error, -EINVAL, &reserved);
 	if (params->length > IBCHAN_PRIVATE_DATA_SIZE)
 		return error_set(error, -EINVAL, &reason);
 	if (params->length && !params->data)
@@ -103,12 +105,13 @@ int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *
 
 /* The kernel tries one address; of several, one that can be reached. */
 static int choose_peer(struct ibchan_context *context, const char *host,
-		       const char *service, struct ibchan_address *peer)
+		       const char *service, struct ibchan_address *peer,
+		       struct ibchan_reason *reason)
 {
 	struct ibchan_cmd_route_query cmd;
 	const struct addrinfo *found;
 	struct addrinfo *list;
-	int err = address_find(host, service, false, &list);
+	int err = address_find(host, service, false, &list, reason);
 
 	if (err)
 		return err;
@@ -139,11 +142,11 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
 	int err = context_check(context);
 
 	if (!err)
-		err = choose_peer(context, host, service, &cmd.peer);
+		err = choose_peer(context, host, service, &cmd.peer, &cmd.reason);
 	if (!err)
-		err = address_of_source(with->source, &cmd.source);
+		err = address_of_source(with->source, &cmd.source, &cmd.reason);
 	if (err)
-		return error_set(error, err, NULL);
+		return error_set(error, err, &cmd.reason);
 	err = connect_data(with, cmd.data, &cmd.data_length, error);
 	if (err)
 		return err;

@@ -3,7 +3,7 @@
  * The library's own types.
  *
  * Levels, each calls its own or the ones above it in this list:
- *	text.c		words for errors; no state
+ *	text.c code.c	words for errors; no state
  *	times.c		codes of times; no state
  *	context.c	the file, the fork guard, ioctl, destroying
  *	device.c memory.c dmabuf.c
@@ -286,6 +286,7 @@ int ticket_leave(const struct ticket *ticket,
 int ring_take_any(struct ibchan_cq *cq, struct ibchan_completion *completions,
 		  __u32 n, __u32 got);
 int ring_set_aside(struct ibchan_cq *cq);
+bool ring_skip_silent(struct ibchan_cq *cq);
 
 /* text.c */
 const char *stage_name(__u64 stage);

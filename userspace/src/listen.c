@@ -51,10 +51,10 @@ static const struct addrinfo *choose(const struct addrinfo *list, const char *ho
 }
 
 static int fill_address(const struct ibchan_listen_params *params,
-			struct ibchan_address *address)
+			struct ibchan_address *address, struct ibchan_reason *reason)
 {
 	struct addrinfo *list;
-	int err = address_find(params->host, params->service, true, &list);
+	int err = address_find(params->host, params->service, true, &list, reason);
 
 	if (err)
 		return err;
@@ -75,7 +75,7 @@ static int listener_open(struct ibchan_context *context,
 	int err = check_params(params);
 
 	if (!err)
-		err = fill_address(params, &cmd.address);
+		err = fill_address(params, &cmd.address, &cmd.reason);
 	if (!err)
 		err = context_create(context, IBCHAN_CMD_LISTENER_CREATE, &cmd, &cmd.out_listener);
 	*reason = cmd.reason;

@@ -75,9 +75,12 @@ int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 
 	if (!mr)
 		return error_set(error, -ENOMEM, NULL);
-	err = params->reserved[0] || params->reserved[1] ? -EINVAL : 0;
-	if (!err)
+	if (params->reserved[0] || params->reserved[1]) {
+		reason.code = IBCHAN_REASON_RESERVED;
+		err = -EINVAL;
+	} else {
 		err = mr_reg(pd, params, mr, &reason);
+	}
 	if (err) {
 		free(mr);
 		return error_set(error, err, &reason);
@@ -184,7 +187,10 @@ int ibchan_remote_region_sub(const struct ibchan_remote_region *region,
 			     __u64 offset, __u64 length,
 			     struct ibchan_remote_region *sub)
 {
-	if (offset > region->length || length > region->length - offset)
+	__u64 end;
+
+	if (offset > region->length || length > region->length - offset ||
+	    __builtin_add_overflow(region->addr, offset + length, &end))
 		return -EINVAL;
 	*sub = ibchan_remote_region_sub_unchecked(region, offset, length);
 	return 0;

@@ -375,6 +375,9 @@ static int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
 
 		lock_switch(&held, cq);
 		index = take_slot(cq, &wrs[i], chunk->slot_state);
+		/* Who posts unsignaled works only has no reason to poll. */
+		if (unlikely(index == SLOT_NONE) && ring_skip_silent(cq))
+			index = take_slot(cq, &wrs[i], chunk->slot_state);
 		if (index == SLOT_NONE)
 			break;
 		chunk->generation = cq->slots[index].generation;

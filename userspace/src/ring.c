@@ -292,6 +292,25 @@ int ring_take_any(struct ibchan_cq *cq, struct ibchan_completion *completions,
 	return got || ret > 0 ? (int)got : ret;
 }
 
+/*
+ * Gives back the places of works that have ended in silence, as far as nobody has to be shown
+ * another one before. Returns whether there were some.
+ */
+bool ring_skip_silent(struct ibchan_cq *cq)
+{
+	__u32 head = cq->head;
+	__u32 tail;
+
+	if (!cq->ring.base)
+		return false;
+	tail = ring_tail(cq);
+	while (cq->head != tail && ring_entry(cq, cq->head)->flags & IBCHAN_CQE_SILENT &&
+	       !ring_read(cq, NULL))
+		;
+	ring_release(cq);
+	return cq->head != head;
+}
+
 /* Empties the ring: tickets get theirs, the rest is kept for ring_take(). */
 int ring_set_aside(struct ibchan_cq *cq)
 {

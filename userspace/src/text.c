@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <endian.h>
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -71,22 +72,31 @@ static const char * const opcode_names[] = {
 	[IBCHAN_OP_FETCH_ADD] = "fetch and add",
 };
 
+static const char * const port_state_names[] = {
+	[IBCHAN_PORT_NOP] = "no state",
+	[IBCHAN_PORT_DOWN] = "down",
+	[IBCHAN_PORT_INIT] = "init",
+	[IBCHAN_PORT_ARMED] = "armed",
+	[IBCHAN_PORT_ACTIVE] = "active",
+	[IBCHAN_PORT_ACTIVE_DEFER] = "active, no link",
+};
+
 /*
- * What a reason says. In braces: W and E, the place (wr; wr and element); P,
+ * What a reason says. In braces: W, V and E, the place (wr; wr if not the first; wr and element); P,
  * the parameter's name; or a value's number after the way to show it: d decimal,
- * x hexadecimal, i negative if the top bit is set, e errno, a access,
+ * x hexadecimal, f flags of a request, i negative if the top bit is set, e errno, a access,
  * s the status of a first failed work, l link layer, m MTU code, q step of the queue pair,
  * t stage of connecting, k step of the connection manager, r what it said,
- * c resource of an RDMA cgroup, v the verdict on a GID, b errno of what broke a channel,
- * g the address in this value and the next.
+ * c resource of an RDMA cgroup, v the verdict on a GID, b errno of what ended a channel,
+ * g the address in this value and the next, p state of a port, n what getaddrinfo() said.
  */
 static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_NONE] = "no reason given",
 	[IBCHAN_REASON_OPCODE] = "{W}opcode {d0} does not exist",
 	[IBCHAN_REASON_WR_FLAGS] =
-		"{W}flags {x0}, this operation allows {x1}",
+		"{W}flags {f0}, this operation allows {f1}",
 	[IBCHAN_REASON_RESERVED] =
-		"{W}a member that this operation does not use is not zero",
+		"{V}a member that is not used here is not zero",
 	[IBCHAN_REASON_TOO_MANY_ELEMENTS] =
 		"{W}{d0} elements, the channel allows {d1}",
 	[IBCHAN_REASON_ELEMENT_POINTER] =
@@ -116,20 +126,21 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_DEVICE_GONE] = "{W}the device is gone",
 	[IBCHAN_REASON_POST_FAILED] = "{W}the driver refused the post: {e0}",
 	[IBCHAN_REASON_MEMLOCK] =
-		"RLIMIT_MEMLOCK: {d0} bytes pinned, limit {d1}, {d2} more needed; raise `ulimit -l` or grant CAP_IPC_LOCK",
+		"RLIMIT_MEMLOCK: {d0} bytes pinned, limit {d1}, {d2} more needed",
 	[IBCHAN_REASON_DRIVER_NOT_SAFE] =
 		"this device's driver (id {d0}) is not known to register user memory safely",
 	[IBCHAN_REASON_ACCESS_COMBINATION] =
-		"access {a0}: unknown bits, or remote write or atomic without local write",
+		"access {a0} is not possible",
 	[IBCHAN_REASON_EMPTY_RANGE] =
 		"the range is empty or wraps around the address space",
 	[IBCHAN_REASON_PARAMETER] = "{P}: {d0} is not in {d1} to {d2}",
 	[IBCHAN_REASON_NO_GID] =
 		"port {d0}: none of {d1} GIDs is usable{v2}",
-	[IBCHAN_REASON_PORT_DOWN] = "port {d0} is not active (state {d1})",
+	[IBCHAN_REASON_PORT_DOWN] = "port {d0} is not active: its state is {p1}",
 	[IBCHAN_REASON_CQ_FULL] =
 		"the channel needs {d0} entries of the completion queue, {d1} are free",
-	[IBCHAN_REASON_ENDPOINT_MAGIC] = "endpoint magic: ours {x0}, theirs {x1}",
+	[IBCHAN_REASON_ENDPOINT_MAGIC] =
+		"this is no endpoint: it begins with {x1} and not with {x0}",
 	[IBCHAN_REASON_ENDPOINT_VERSION] =
 		"endpoint version: ours {d0}, theirs {d1}",
 	[IBCHAN_REASON_ENDPOINT_RESERVED] =
@@ -191,7 +202,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"addresses of family {d0} cannot be connected to",
 	[IBCHAN_REASON_CM] =
 		"the connection manager could not {k1}: {e0}",
-	[IBCHAN_REASON_CONNECT] = "{t0}: {e2}{r1}",
+	[IBCHAN_REASON_CONNECT] = "{t0}: {b2}{r1}",
 	[IBCHAN_REASON_CGROUP] =
 		"the RDMA cgroup of this process is at its limit ({c0} in rdma.max)",
 	[IBCHAN_REASON_IWARP] =
@@ -206,10 +217,14 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_CREDIT_MODE] =
 		"one side counts credits and the other does not: ours {d0}, theirs {d1}",
 	[IBCHAN_REASON_CREDIT_ACCESS] =
-		"a channel that counts credits needs access {x1}, which {x0} lacks",
+		"a channel that counts credits needs access {a1}, it has {a0}",
 	[IBCHAN_REASON_MODE] =
 		"mode {x0} is not possible here, {x1} is",
+	[IBCHAN_REASON_NAME] = "looking up the name of a host or service: {n0}",
 };
+
+#define DAMAGED \
+	"it was damaged on its way; hand over the bytes that the peer's ibchan_endpoint_to_bytes() wrote"
 
 /* What one can do about it, where that is not plain. */
 static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
@@ -227,17 +242,17 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"register the memory with that access; receives and reads need local write",
 	[IBCHAN_REASON_NOT_CONNECTED] = "ibchan_prepared_handshake() comes first",
 	[IBCHAN_REASON_BROKEN] =
-		"ibchan_channel_query() tells its first error; close it and connect a new one",
+		"close it and connect a new one; ibchan_channel_history() tells what came before",
 	[IBCHAN_REASON_SEND_QUEUE_FULL] =
-		"take completions first, or raise max_send_wr before the channel is prepared",
+		"take completions first (a poll shows none of unsignaled works: try again), or raise max_send_wr before the channel is prepared",
 	[IBCHAN_REASON_RECV_QUEUE_FULL] =
 		"take completions first, or raise max_recv_wr before the channel is prepared",
 	[IBCHAN_REASON_RING_FULL] =
 		"take completions first, or make the completion queue with more entries",
 	[IBCHAN_REASON_MEMLOCK] =
-		"raise `ulimit -l`, grant CAP_IPC_LOCK, or unregister what is no longer used",
+		"raise `ulimit -l`, grant CAP_IPC_LOCK, or deregister what is no longer used",
 	[IBCHAN_REASON_ACCESS_COMBINATION] =
-		"remote write and remote atomic access need local write access",
+		"access is made of IBCHAN_ACCESS_*; that to write or for atomics needs local write with it",
 	[IBCHAN_REASON_NO_GID] =
 		"give the network device of the port an address and set it up; `ibchan devices --gids` shows the table",
 	[IBCHAN_REASON_PORT_DOWN] =
@@ -248,6 +263,11 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"hand over the bytes that the peer's ibchan_endpoint_to_bytes() wrote",
 	[IBCHAN_REASON_ENDPOINT_VERSION] =
 		"both sides need an ibchan of the same endpoint version",
+	[IBCHAN_REASON_ENDPOINT_RESERVED] = DAMAGED,
+	[IBCHAN_REASON_PEER_QPN] = DAMAGED,
+	[IBCHAN_REASON_PEER_PSN] = DAMAGED,
+	[IBCHAN_REASON_PEER_GID] = DAMAGED,
+	[IBCHAN_REASON_PEER_MAC] = DAMAGED,
 	[IBCHAN_REASON_LINK_LAYER] =
 		"both ports must be of one kind; choose device and port",
 	[IBCHAN_REASON_GID_FAMILY] =
@@ -275,7 +295,57 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"set IBCHAN_MODE_CREDITS in the options of both builders, or of none",
 	[IBCHAN_REASON_CREDIT_ACCESS] =
 		"the peer writes its credits: add IBCHAN_ACCESS_REMOTE_WRITE to the channel's access",
+	[IBCHAN_REASON_NAME] =
+		"is it spelled right, and does a name server answer? `getent ahosts` and `getent services` tell what this machine knows",
 };
+
+/* Instead of what is said of any parameter, and for a parameter. */
+struct parameter_row {
+	const char *text;
+	const char *hint;
+};
+
+static const struct parameter_row parameter_rows[ARRAY_SIZE(parameter_names)] = {
+	[IBCHAN_PARAMETER_MTU] = {
+		"{P}: {d0} is not 256, 512, 1024, 2048 or 4096",
+		"these are what a packet carries of a message; 0 takes the most that both ports can",
+	},
+	[IBCHAN_PARAMETER_GID_INDEX] = {
+		NULL,
+		"`ibchan devices --gids` shows the table; IBCHAN_AUTO chooses",
+	},
+	[IBCHAN_PARAMETER_KEEPALIVE_MS] = {
+		NULL,
+		"0 takes the default, IBCHAN_KEEPALIVE_OFF none",
+	},
+};
+
+static const struct parameter_row *parameter_row(const struct ibchan_reason *reason)
+{
+	static const struct parameter_row none;
+
+	if (reason->code != IBCHAN_REASON_PARAMETER ||
+	    reason->element >= ARRAY_SIZE(parameter_rows))
+		return &none;
+	return &parameter_rows[reason->element];
+}
+
+/* An entry that lies inside the table and is refused has nothing that a channel can use. */
+static bool is_useless_gid(const struct ibchan_reason *reason)
+{
+	return reason->code == IBCHAN_REASON_PARAMETER &&
+	       reason->element == IBCHAN_PARAMETER_GID_INDEX &&
+	       reason->value[0] >= reason->value[1] && reason->value[0] <= reason->value[2];
+}
+
+static const char *reason_words(const struct ibchan_reason *reason)
+{
+	if (is_useless_gid(reason))
+		return "{P}: entry {d0} of the port's table has no address that a channel can use from here";
+	if (parameter_row(reason)->text)
+		return parameter_row(reason)->text;
+	return reason->code < ARRAY_SIZE(reason_texts) ? reason_texts[reason->code] : NULL;
+}
 
 /* A string that grows like snprintf()'s: counted in full, kept as it fits. */
 struct text {
@@ -327,6 +397,46 @@ static void add_errno(struct text *text, __u64 code)
 		add(text, "%s", words);
 	else
 		add(text, "errno %llu", (unsigned long long)code);
+}
+
+/* Flags of a work request. */
+static void add_flags(struct text *text, __u64 flags)
+{
+	static const struct {
+		__u32 flag;
+		const char *name;
+	} names[] = {
+		{ IBCHAN_WR_IMM, "IMM" }, { IBCHAN_WR_FENCE, "FENCE" },
+		{ IBCHAN_WR_SOLICITED, "SOLICITED" }, { IBCHAN_WR_INLINE, "INLINE" },
+		{ IBCHAN_WR_UNSIGNALED, "UNSIGNALED" }, { IBCHAN_WR_UNCHECKED, "UNCHECKED" },
+	};
+	const char *between = "";
+	__u32 i;
+
+	if (!flags)
+		add(text, "none");
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!(flags & names[i].flag))
+			continue;
+		add(text, "%s%s", between, names[i].name);
+		flags &= ~(__u64)names[i].flag;
+		between = "|";
+	}
+	if (flags)
+		add(text, "%s0x%llx", between, (unsigned long long)flags);
+}
+
+/* What has ended a channel. */
+static const char *end_words(__u64 code)
+{
+	switch (code) {
+	case EADDRNOTAVAIL:
+		return "its own address has been taken from the port";
+	case ECANCELED:
+		return "this side, or its device, has ended it";
+	default:
+		return ibchan_strerror(code <= INT32_MAX ? -(int)code : -1000000);
+	}
 }
 
 static const char *link_layer_name(__u64 layer)
@@ -383,7 +493,7 @@ static void add_reject(struct text *text, __s64 code)
 {
 	switch (code) {
 	case 8:
-		add(text, " (nobody listens on that port)");
+		/* The errno says that nobody listens there. */
 		break;
 	case 10:
 		add(text, " (the peer holds that connection for an old one)");
@@ -415,6 +525,12 @@ static void add_value(struct text *text, char how, __u64 value)
 	case 'x':
 		add(text, "0x%llx", (unsigned long long)value);
 		break;
+	case 'p':
+		add(text, "%s", ibchan_port_state_name((__u32)value));
+		break;
+	case 'n':
+		add(text, "%s", gai_strerror((int)value));
+		break;
 	case 'i':
 		add(text, "%lld", (long long)value);
 		break;
@@ -422,10 +538,10 @@ static void add_value(struct text *text, char how, __u64 value)
 		add_errno(text, value);
 		break;
 	case 'b':
-		if (value == EADDRNOTAVAIL)
-			add(text, "its own address has been taken from the port");
-		else
-			add_errno(text, value);
+		add(text, "%s", end_words(value));
+		break;
+	case 'f':
+		add_flags(text, value);
 		break;
 	case 'a':
 		add_access(text, value);
@@ -492,6 +608,10 @@ static void add_brace(struct text *text, const char *brace,
 		      const struct ibchan_reason *reason)
 {
 	switch (brace[0]) {
+	case 'V':
+		if (!reason->wr)
+			break;
+		/* fallthrough */
 	case 'W':
 		add(text, "wr %u: ", reason->wr);
 		break;
@@ -511,8 +631,7 @@ static void add_brace(struct text *text, const char *brace,
 
 static void add_reason(struct text *text, const struct ibchan_reason *reason)
 {
-	const char *c = reason->code < ARRAY_SIZE(reason_texts) ?
-			reason_texts[reason->code] : NULL;
+	const char *c = reason_words(reason);
 
 	if (!c) {
 		add(text, "reason %u", reason->code);
@@ -532,10 +651,11 @@ static void add_reason(struct text *text, const struct ibchan_reason *reason)
 
 static void add_work(struct text *text, const struct ibchan_error *error)
 {
-	add(text, "work failed: %s (%s, vendor code 0x%x): %s",
-	    ibchan_status_name(error->status),
-	    ibchan_status_class_name(error->status), error->vendor_err,
-	    ibchan_status_hint(error->status));
+	add(text, "%s failed: %s (%s", ibchan_opcode_name(error->opcode),
+	    ibchan_status_name(error->status), ibchan_status_class_name(error->status));
+	if (error->vendor_err)
+		add(text, ", vendor code 0x%x", error->vendor_err);
+	add(text, "): %s", ibchan_status_hint(error->status));
 }
 
 int ibchan_reason_text(const struct ibchan_reason *reason, char *buf,
@@ -569,7 +689,7 @@ int ibchan_error_text(const struct ibchan_error *error, char *buf, size_t len)
 	else if (is_of_other_process(error))
 		add(&text, "another process opened the context");
 	else
-		add_errno(&text, (__u64)-(__s64)error->code);
+		add(&text, "%s", ibchan_strerror(error->code));
 	return (int)text.used;
 }
 
@@ -582,10 +702,11 @@ const char *ibchan_error_hint(const struct ibchan_error *error)
 {
 	const __u32 code = error->reason.code;
 
-	if (error->origin == IBCHAN_ERROR_WORK)
-		return ibchan_status_hint(error->status);
-	if (error->origin == IBCHAN_ERROR_CALL &&
-	    code < ARRAY_SIZE(reason_hints) && reason_hints[code])
+	if (error->origin != IBCHAN_ERROR_CALL)
+		return "";
+	if (parameter_row(&error->reason)->hint)
+		return parameter_row(&error->reason)->hint;
+	if (code < ARRAY_SIZE(reason_hints) && reason_hints[code])
 		return reason_hints[code];
 	if (is_of_other_process(error))
 		return "open the context in the process that is going to use it: "
@@ -601,6 +722,11 @@ const char *ibchan_reason_name(__u32 code)
 const char *ibchan_opcode_name(__u32 opcode)
 {
 	return name_of(opcode_names, ARRAY_SIZE(opcode_names), opcode);
+}
+
+const char *ibchan_port_state_name(__u32 state)
+{
+	return name_of(port_state_names, ARRAY_SIZE(port_state_names), state);
 }
 
 const char *ibchan_gid_verdict_name(__u32 verdict)

@@ -40,15 +40,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const char *state_name(__u32 state)
-{
-	static const char * const names[] = {
-		[1] = "down", [2] = "init", [3] = "armed", [4] = "active",
-	};
-
-	return state < ARRAY_SIZE(names) && names[state] ? names[state] : "?";
-}
-
 static const char *link_name(__u32 link_layer)
 {
 	switch (link_layer) {
@@ -76,7 +67,7 @@ static int show_port(struct ibchan_context *context, const char *name,
 		snprintf(index, sizeof(index), "%u", port.gid_index);
 	}
 	printf("%-16s %4u  %-7s %-10s %5u %5s  %s\n", name, number,
-	       state_name(port.state), link_name(port.link_layer),
+	       ibchan_port_state_name(port.state), link_name(port.link_layer),
 	       port.active_mtu, index, gid);
 	return 0;
 }

@@ -129,7 +129,7 @@ struct ibchan_device_info {
 /**
  * struct ibchan_port_info - one port
  * @port: 1 and up
- * @state: as in the verbs; 4 is active
+ * @state: enum ibchan_port_state; ibchan_port_state_name() puts it into a word
  * @link_layer: IBCHAN_LINK_LAYER_*
  * @active_mtu: bytes
  * @max_mtu: bytes

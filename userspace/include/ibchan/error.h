@@ -50,7 +50,7 @@ struct ibchan_error {
 
 /**
  * ibchan_error_text() - put an error into words
- * @error: as a call left it
+ * @error: as the call that failed left it; see ibchan_strerror() for one that has none
  * @buf: where to, ends with a NUL if @len is not 0
  * @len: bytes of @buf
  *
@@ -61,8 +61,23 @@ struct ibchan_error {
 int ibchan_error_text(const struct ibchan_error *error, char *buf, size_t len);
 
 /**
+ * ibchan_strerror() - put what a call returned into words
+ * @code: a negative errno; 0 and positive: no error
+ *
+ * For calls without a struct ibchan_error: of what such a call returned the struct of
+ * another one knows nothing. Says what a code means here: that of EAGAIN, for example, is not
+ * that of the C library. Thread-safe; a signal handler may call it.
+ *
+ * Return: words without a newline; they live for ever. Never NULL.
+ */
+const char *ibchan_strerror(int code);
+
+/**
  * ibchan_error_hint() - what to do about an error
  * @error: as a call left it
+ *
+ * What ibchan_error_text() says is not repeated. For a work that failed its text says it
+ * all.
  *
  * Return: a sentence; empty on success, and where the text says it all. Never
  * NULL.
@@ -126,6 +141,15 @@ const char *ibchan_status_class_name(__u32 status);
  * Return: a sentence; empty for success. Never NULL.
  */
 const char *ibchan_status_hint(__u32 status);
+
+/**
+ * ibchan_port_state_name() - a word for what a port does
+ * @state: enum ibchan_port_state
+ *
+ * Return: for example "active" or "down"; "unknown" for a state that this library does not
+ * know. Never NULL.
+ */
+const char *ibchan_port_state_name(__u32 state);
 
 /**
  * ibchan_opcode_name() - name of an operation

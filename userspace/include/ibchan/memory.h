@@ -233,8 +233,8 @@ int ibchan_mr_remote_region(const struct ibchan_mr *mr,
  * @length: bytes of the part; 0 is allowed
  * @sub: where to put the part; may be @region itself
  *
- * Return: 0; -EINVAL: the part does not lie inside the whole; @sub is as it
- * was.
+ * Return: 0; -EINVAL: the part does not lie inside the whole, or goes past the highest
+ * address; @sub is as it was.
  */
 int ibchan_remote_region_sub(const struct ibchan_remote_region *region,
 			     __u64 offset, __u64 length,

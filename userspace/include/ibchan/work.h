@@ -124,7 +124,10 @@ static inline struct ibchan_sge ibchan_sge_new(struct ibchan_mr *mr,
  *				if it is an error. The work ends together with a
  *				later one of its channel that has not the flag;
  *				until then it keeps its ranges and its places in
- *				the queues. Blocking calls and pending works do
+ *				the queues. The module asks for a completion by
+ *				itself now and then, so who posts no other works
+ *				need not poll, and tries again after EAGAIN.
+ *				Blocking calls and pending works do
  *				not heed it.
  *	IBCHAN_WR_UNCHECKED	the ranges of this work neither collide with
  *				those of others nor others with them
