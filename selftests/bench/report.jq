@@ -34,9 +34,10 @@ def goals:
     "setup.mr_256m": 1.02, "setup.mr_256m_huge": 1.02, "plain.receive_4k": 0.35,
     "plain.receive_1m": 0.6, "plain.receive_1m_huge": 0.6, "plain.receive_1m_many": 0.75 };
 
-# Where that has not been reached, or differs between runs: what has been, and some room.
+# Where that has not been reached, or differs between runs: what has been, and some room. A
+# receive is a call to ibchan.ko, which security modules see, and none to libibverbs' driver.
 def held:
-  { "6.1": { "setup.mr_4k": 1.04 }, "6.12": { "plain.receive_1m_many": 1.3 } }[$kernel] // {};
+  { "6.1": { "setup.mr_4k": 1.04, "user.send_64": 1.03 }, "6.12": { "plain.receive_1m_many": 1.3 } }[$kernel] // {};
 
 # However many there are.
 def scale_bar: 1.1;
