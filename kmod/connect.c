@@ -10,6 +10,7 @@
 
 #include "connect.h"
 #include "query.h"
+#include "restart.h"
 
 static int address_in4(const struct ibchan_address *address, struct sockaddr_in *out)
 {
@@ -124,18 +125,30 @@ static bool is_connecting(struct ibchan_context *ctx, u32 handle)
 }
 
 /* Others may use the file meanwhile, and even close the channel. */
-static int await_connection(struct ibchan_context *ctx, u32 handle, s64 timeout_ns)
+static int await_end(struct ibchan_context *ctx, u32 handle, s64 timeout_ns)
 {
 	long left = timeout_ns < 0 ? MAX_SCHEDULE_TIMEOUT :
 				     max(nsecs_to_jiffies(timeout_ns), 1UL);
 
-	if (!timeout_ns)
-		return 0;
 	left = wait_event_interruptible_timeout(ctx->event_wait, !is_connecting(ctx, handle),
 						left);
 	if (left < 0)
 		return -EINTR;
 	return left ? 0 : -ETIMEDOUT;
+}
+
+static int await_connection(struct ibchan_context *ctx,
+			    struct ibchan_cmd_channel_connection *cmd)
+{
+	ktime_t start = ktime_get();
+	int ret;
+
+	if (!cmd->timeout_ns)
+		return 0;
+	ret = await_end(ctx, cmd->channel, ibchan_time_left(cmd->flags, cmd->timeout_ns));
+	if (ret == -EINTR)
+		return ibchan_wait_again(&cmd->flags, &cmd->timeout_ns, start);
+	return ret;
 }
 
 static void fill_connection(struct ibchan_cmd_channel_connection *cmd,
@@ -176,7 +189,7 @@ int ibchan_run_channel_connection(struct ibchan_call *call)
 
 	if (cmd->reserved || cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
 		return -EINVAL;
-	waited = await_connection(call->ctx, cmd->channel, cmd->timeout_ns);
+	waited = await_connection(call->ctx, cmd);
 	ret = query_connection(call->ctx, cmd);
 	return ret ?: waited;
 }

@@ -61,11 +61,10 @@ static int cq_should_wake(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 		return ret;
 	if (test_bit(CQ_DEAD, &cq->flags))
 		return -ENODEV;
-	if (signal_pending_state(wait->state, current))
-		return -EINTR;
+	/* Who only looks is not interrupted. */
 	if (wait->deadline != KTIME_MAX && ktime_compare(ktime_get(), wait->deadline) >= 0)
 		return -ETIMEDOUT;
-	return 0;
+	return signal_pending_state(wait->state, current) ? -EINTR : 0;
 }
 
 static int cq_sleep(struct ibchan_cq *cq, const struct ibchan_wait *wait)

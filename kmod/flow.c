@@ -384,10 +384,10 @@ static int poll_until(int (*look)(void *arg), void *arg, ktime_t deadline, unsig
 		ret = look(arg);
 		if (ret)
 			return ret;
-		if (signal_pending_state(state, current))
-			return -EINTR;
 		if (ktime_compare(now, deadline) >= 0)
 			return -ETIMEDOUT;
+		if (signal_pending_state(state, current))
+			return -EINTR;
 		if (ktime_before(now, pause_from)) {
 			cond_resched();
 			cpu_relax();

@@ -385,7 +385,8 @@ static __always_inline int wait(struct ibchan_user_ring *ring, const struct wish
 	if (since && wish->min_complete &&
 	    ibchan_ring_has_come(ring, wish->min_complete, wish->tail))
 		return 0;
-	return ibchan_ring_wait(ring, wish->min_complete, since, wish->timeout_ns);
+	return ibchan_ring_wait(ring, wish->min_complete, since,
+				ibchan_time_left(wish->flags, wish->timeout_ns));
 }
 
 static __always_inline int tell_ready(struct ibchan_user_ring *ring,

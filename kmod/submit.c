@@ -284,11 +284,18 @@ static int check_wait(const struct ibchan_user_ring *ring, struct ibchan_cmd_sub
 	return -EINVAL;
 }
 
-static int wait_for_cq(struct ibchan_user_ring *ring, const struct ibchan_cmd_submit *cmd)
+/* Run again by the kernel, a call with entries would post them twice. */
+static int wait_for_cq(struct ibchan_user_ring *ring, struct ibchan_cmd_submit *cmd, u32 wanted)
 {
 	const u32 *since = cmd->flags & IBCHAN_SUBMIT_SINCE ? &cmd->tail : NULL;
+	ktime_t start = ktime_get();
+	int ret;
 
-	return ibchan_ring_wait(ring, cmd->min_complete, since, cmd->timeout_ns);
+	ret = ibchan_ring_wait(ring, cmd->min_complete, since,
+			       ibchan_time_left(cmd->flags, cmd->timeout_ns));
+	if (ret != -EINTR || wanted)
+		return ret;
+	return ibchan_wait_again(&cmd->flags, &cmd->timeout_ns, start);
 }
 
 static int post_and_wait(struct ibchan_call *call, struct ibchan_user_ring *ring, u32 wanted)
@@ -302,7 +309,7 @@ static int post_and_wait(struct ibchan_call *call, struct ibchan_user_ring *ring
 	if (!ret && wanted)
 		ret = submit_entries(call, wanted);
 	if (!ret && ring)
-		ret = wait_for_cq(ring, cmd);
+		ret = wait_for_cq(ring, cmd, wanted);
 	else if (ring)
 		ibchan_cq_arm(ring->cq);	/* nobody waits after all */
 	ready = ring ? ibchan_ring_ready(ring) : 0;

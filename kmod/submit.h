@@ -13,11 +13,14 @@
 #include <linux/slab.h>
 
 #include "context.h"
+#include "restart.h"
 
 /* All that a request of the contract may ask for. */
 #define IBCHAN_SUBMIT_OPCODES						\
 	(BIT(IBCHAN_OP_SEND) | BIT(IBCHAN_OP_RECV) | BIT(IBCHAN_OP_WRITE) | \
 	 BIT(IBCHAN_OP_READ) | BIT(IBCHAN_OP_COMPARE_SWAP) | BIT(IBCHAN_OP_FETCH_ADD))
+
+#define IBCHAN_SUBMIT_FLAGS	(IBCHAN_SUBMIT_SINCE | IBCHAN_DEADLINE)
 
 #define CHUNK_WRS	64
 #define CHUNK_PLAIN	16	/* with plain memory: what has completed lets go of its own */
@@ -151,7 +154,7 @@ static inline int ibchan_submit_check_form(u32 flags, u32 tail, u32 cq, u32 min_
 {
 	u32 since = flags & IBCHAN_SUBMIT_SINCE;
 
-	if (flags & ~IBCHAN_SUBMIT_SINCE)
+	if (flags & ~IBCHAN_SUBMIT_FLAGS)
 		return -EOPNOTSUPP;
 	if ((tail && !since) || (!cq && (min_complete || since)))
 		return -EINVAL;

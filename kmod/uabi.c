@@ -44,11 +44,11 @@ union any_command {
 #define FLAGS_channel_handshake	0
 #define FLAGS_channel_query	0
 #define FLAGS_channel_break	0
-#define FLAGS_submit		IBCHAN_SUBMIT_SINCE
+#define FLAGS_submit		IBCHAN_SUBMIT_FLAGS
 #define FLAGS_destroy		0
 #define FLAGS_mr_reg_dmabuf	0
 #define FLAGS_channel_connect	0
-#define FLAGS_channel_connection 0
+#define FLAGS_channel_connection IBCHAN_DEADLINE
 #define FLAGS_listener_create	0
 #define FLAGS_request_take	0
 #define FLAGS_request_accept	0
@@ -57,7 +57,7 @@ union any_command {
 #define FLAGS_route_query	0
 #define FLAGS_gid_query		0
 #define FLAGS_channel_history	0
-#define FLAGS_channel_credit_wait 0
+#define FLAGS_channel_credit_wait IBCHAN_DEADLINE
 
 static int run_query(struct ibchan_call *call)
 {
@@ -209,7 +209,8 @@ static int reg_dmabuf(struct ibchan_call *call, struct ibchan_object *pd)
 	dma_buf_put(range.dmabuf);
 	if (!ret)
 		fill_remote(cmd, call->new->mr);
-	return ret;
+	/* It has waited for the exporter's fences, and nothing is left of it. */
+	return ret == -EINTR ? -ERESTARTNOHAND : ret;
 }
 
 static int run_mr_reg_dmabuf(struct ibchan_call *call)
@@ -452,12 +453,16 @@ static int run_channel_credit_wait(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_credit_wait *cmd = call->cmd;
 	int ret = ibchan_caller_check(call->ctx);
+	ktime_t start = ktime_get();
 
 	cmd->out_credits = 0;
 	if (!ret && cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
 		ret = -EINVAL;
 	if (!ret)
-		ret = ibchan_credits_wait(look_for_credit, call, cmd->timeout_ns);
+		ret = ibchan_credits_wait(look_for_credit, call,
+					  ibchan_time_left(cmd->flags, cmd->timeout_ns));
+	if (ret == -EINTR)
+		return ibchan_wait_again(&cmd->flags, &cmd->timeout_ns, start);
 	if (ret < 0)
 		return ret;
 	cmd->out_credits = ret;
@@ -683,8 +688,10 @@ static void undo(struct ibchan_call *call)
 static int answer(const struct command *command, struct ibchan_call *call, int ret)
 {
 	u32 size = min(((struct any_header *)call->cmd)->size, command->size);
+	/* The end of a wait that is run again stands in the answer. */
+	bool must_tell = !ret || ret == -ERESTARTNOHAND;
 
-	if (copy_to_user(call->user, call->cmd, size) && !ret)
+	if (copy_to_user(call->user, call->cmd, size) && must_tell)
 		ret = -EFAULT;
 	if (ret)
 		undo(call);

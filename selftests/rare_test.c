@@ -551,7 +551,7 @@ TEST_F(rare, a_query_tells_what_a_request_may_ask_for)
 		EXPECT_TRUE(cmd.out_opcodes & 1U << op);
 	EXPECT_EQ(0, cmd.out_opcodes >> (IBCHAN_OP_FETCH_ADD + 1));
 	EXPECT_EQ(IBCHAN_WR_FLAGS, cmd.out_wr_flags);
-	EXPECT_EQ(IBCHAN_SUBMIT_SINCE, cmd.out_submit_flags);
+	EXPECT_EQ(IBCHAN_SUBMIT_SINCE | IBCHAN_DEADLINE, cmd.out_submit_flags);
 	EXPECT_EQ(IBCHAN_CQ_CREATE_SOLICITED, cmd.out_cq_flags);
 }
 

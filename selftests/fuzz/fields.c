@@ -91,7 +91,8 @@ static const struct field fields_channel_break[] = {
 };
 
 static const struct field fields_submit[] = {
-	FIELD(submit, flags, FLAGS, IBCHAN_SUBMIT_SINCE), FIELD(submit, entries, POINTER, 0),
+	FIELD(submit, flags, FLAGS, IBCHAN_SUBMIT_SINCE | IBCHAN_DEADLINE),
+	FIELD(submit, entries, POINTER, 0),
 	FIELD(submit, entry_len, NUMBER, 4096), FIELD(submit, entry_num, NUMBER, MAX_WRS),
 	FIELD(submit, cq, HANDLE, 0), FIELD(submit, min_complete, NUMBER, MAX_WRS),
 	FIELD(submit, timeout_ns, TIME_NS, 1000000), FIELD(submit, tail, NUMBER, 16),
@@ -124,6 +125,7 @@ static const struct field fields_channel_connect[] = {
 
 static const struct field fields_channel_connection[] = {
 	FIELD(channel_connection, channel, HANDLE, 0),
+	FIELD(channel_connection, flags, FLAGS, IBCHAN_DEADLINE),
 	FIELD(channel_connection, timeout_ns, TIME_NS, 1000000),
 	FIELD(channel_connection, reserved, NUMBER, 0), END
 };
@@ -177,6 +179,7 @@ static const struct field fields_channel_history[] = {
 
 static const struct field fields_channel_credit_wait[] = {
 	FIELD(channel_credit_wait, channel, HANDLE, 0),
+	FIELD(channel_credit_wait, flags, FLAGS, IBCHAN_DEADLINE),
 	FIELD(channel_credit_wait, timeout_ns, TIME_NS, 1000000), END
 };
 

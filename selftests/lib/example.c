@@ -418,7 +418,7 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 #define EXAMPLE_channel_break	.handles = { HANDLE(channel_break, channel) },	\
 				.reserved = { HANDLE(channel_break, reserved) }
 #define EXAMPLE_submit		.answers = 1, .may_be_none = 1,			\
-				.flags = IBCHAN_SUBMIT_SINCE,			\
+				.flags = IBCHAN_SUBMIT_SINCE | IBCHAN_DEADLINE,	\
 				.handles = { HANDLE(submit, cq) },		\
 				.reserved = { HANDLE(submit, tail) }
 #define EXAMPLE_destroy		.uses_up = 1, .from_anyone = 1, .any_kind = 1,	\
@@ -429,7 +429,7 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 				.handles = { HANDLE(mr_reg_dmabuf, pd) },	\
 				.reserved = { HANDLE(mr_reg_dmabuf, reserved) }
 #define EXAMPLE_channel_credit_wait						\
-				.answers = 1,					\
+				.answers = 1, .flags = IBCHAN_DEADLINE,		\
 				.handles = { HANDLE(channel_credit_wait, channel) }
 
 #define EXAMPLE_channel_connect	.uses_up = 1, .undo = undo_channel_handshake,			\
@@ -438,6 +438,7 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 					      HANDLE(channel_connect, reserved1) }
 #define EXAMPLE_channel_connection						\
 				.from_anyone = 1, .answers = 1,			\
+				.flags = IBCHAN_DEADLINE,			\
 				.handles = { HANDLE(channel_connection, channel) },	\
 				.reserved = { HANDLE(channel_connection, reserved) }
 #define EXAMPLE_listener_create	.answers = 1, .may_be_none = 1,			\

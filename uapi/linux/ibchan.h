@@ -32,7 +32,8 @@
  *	ESHUTDOWN	the channel is broken
  *	ENODEV		the device is gone, or not visible from here
  *	ETIMEDOUT	the time of a bounded wait has passed
- *	EINTR		a signal ended a wait; no work is lost
+ *	EINTR		a signal that has a handler ended a wait, or any signal that of a
+ *			submit with entries; no work is lost
  *	EPROTO		the caller damaged a ring; the file can only be closed
  *	EADDRNOTAVAIL	the port has no address that fits the rule, or not yet; as a
  *			channel's first error: its own has been taken away
@@ -168,7 +169,7 @@ enum ibchan_command {
  * @out_pinned_bytes: memory that this file's regions keep pinned, dma-bufs included
  * @out_opcodes: bit n is set when submit knows opcode n
  * @out_wr_flags: IBCHAN_WR_* that submit knows
- * @out_submit_flags: IBCHAN_SUBMIT_* that submit knows
+ * @out_submit_flags: IBCHAN_SUBMIT_* and IBCHAN_DEADLINE, as far as submit knows them
  * @out_cq_flags: IBCHAN_CQ_CREATE_* that cq_create knows
  *
  * What one device cannot do although the module can, device_query tells.
@@ -685,13 +686,23 @@ struct ibchan_submit_wr {
 
 #define IBCHAN_TIMEOUT_NEVER	(-1)
 
-/* Flags of submit. */
+/*
+ * A flag of each command that waits: its time-out is the end of the wait, in nanoseconds of
+ * the kernel's monotonic clock. The kernel sets both when a signal interrupts a command that
+ * only waits. If no handler takes the signal (the process was stopped and continued, traced
+ * or frozen), the kernel then runs the command again, and the wait ends when it would have
+ * ended anyway. Else the command fails with EINTR; who makes the call again with the same
+ * struct waits for the rest of the time.
+ */
+#define IBCHAN_DEADLINE		0x2U
+
+/* Flags of submit; IBCHAN_DEADLINE is one as well. */
 #define IBCHAN_SUBMIT_SINCE	0x1U	/* the wait counts from @tail */
 
 /**
  * struct ibchan_cmd_submit - post work, then wait for completions
  * @size: sizeof(struct ibchan_cmd_submit)
- * @flags: IBCHAN_SUBMIT_*
+ * @flags: IBCHAN_SUBMIT_*, IBCHAN_DEADLINE
  * @entries: address of the first work request
  * @entry_len: bytes from one to the next: sizeof(struct ibchan_submit_wr), or up
  *	to a page when what this kernel does not know is zero
@@ -700,7 +711,8 @@ struct ibchan_submit_wr {
  * @cq: handle of the queue to wait on; 0: do not wait
  * @min_complete: wait until the ring holds as many unread completions; 0: just
  *	bring in what is there
- * @timeout_ns: nanoseconds, or IBCHAN_TIMEOUT_NEVER; no other negative number
+ * @timeout_ns: nanoseconds, or IBCHAN_TIMEOUT_NEVER; no other negative number; see
+ *	IBCHAN_DEADLINE
  * @out_ready: unread completions in the ring, if @cq was given
  * @tail: with IBCHAN_SUBMIT_SINCE: a value of the ring's tail; else 0
  * @reason: out, each time: why the first refused one was refused, or IBCHAN_REASON_NONE
@@ -709,7 +721,7 @@ struct ibchan_submit_wr {
  * When an entry is refused, those before it are posted, those after it are not,
  * nothing is waited for and the call fails with the errno of that entry. With
  * @entry_num 0 the call only waits. EINTR and ETIMEDOUT speak of the wait: what
- * was posted stays posted. With EFAULT, of a struct that could not be written, the
+ * was posted stays posted, and a call with entries is never run again. With EFAULT, of a struct that could not be written, the
  * numbers in it may mean nothing.
  *
  * With IBCHAN_SUBMIT_SINCE the wait ends when @min_complete completions have
@@ -737,8 +749,9 @@ struct ibchan_cmd_submit {
  * @handle: of any kind
  * @reserved: 0
  *
- * EBUSY while another object or a posted work uses it. A channel is never busy:
- * it is broken and drained, and its works complete flushed.
+ * EBUSY while another object, a posted work or a command of another thread uses it. A
+ * channel is never busy: it is broken, which ends commands on it, and drained, and its works
+ * complete flushed.
  */
 struct ibchan_cmd_destroy {
 	__u32 size;

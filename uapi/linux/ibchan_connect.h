@@ -94,7 +94,7 @@ struct ibchan_cmd_channel_connect {
 /**
  * struct ibchan_cmd_channel_connection - how a connection by address fares
  * @size: sizeof(struct ibchan_cmd_channel_connection)
- * @flags: 0
+ * @flags: IBCHAN_DEADLINE or 0
  * @channel: handle
  * @out_state: enum ibchan_channel_state
  * @timeout_ns: wait as long until the channel is not connecting any more; 0: just

@@ -99,7 +99,7 @@ struct ibchan_facts {
 /**
  * struct ibchan_cmd_channel_credit_wait - wait until a message may be posted
  * @size: sizeof(struct ibchan_cmd_channel_credit_wait)
- * @flags: 0
+ * @flags: IBCHAN_DEADLINE or 0
  * @channel: handle, of a channel with IBCHAN_MODE_CREDITS, else EOPNOTSUPP
  * @out_credits: messages that the peer has receives for and that were not posted
  *	yet; 0 on an error
