@@ -104,9 +104,9 @@ int ibchan_run_channel_connect(struct ibchan_call *call)
 	cmd->reason = (struct ibchan_reason) {};
 	if (cmd->reserved || cmd->reserved1)
 		return -EINVAL;
-	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
-	if (!object)
-		return -ENOENT;
+	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
 	ret = ends_in(&ends, &connect, &cmd->peer, &cmd->source);
 	return ret ?: ibchan_channel_connect(object->channel, &connect, &cmd->reason);
 }
@@ -164,20 +164,16 @@ static void fill_connection(struct ibchan_cmd_channel_connection *cmd,
 	memcpy(cmd->out_data, connection->data, sizeof(cmd->out_data));
 }
 
-static int query_connection(struct ibchan_context *ctx,
-			    struct ibchan_cmd_channel_connection *cmd)
+static int query_connection(struct ibchan_call *call)
 {
+	struct ibchan_cmd_channel_connection *cmd = call->cmd;
 	struct ibchan_connection connection;
 	struct ibchan_object *object;
 
-	if (mutex_lock_killable(&ctx->lock))
-		return -EINTR;
-	object = ibchan_object_find(ctx, cmd->channel, OBJECT_CHANNEL);
-	if (object)
-		ibchan_channel_connection(object->channel, &connection);
-	mutex_unlock(&ctx->lock);
-	if (!object)
-		return -ENOENT;
+	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
+	ibchan_channel_connection(object->channel, &connection);
 	fill_connection(cmd, &connection);
 	return 0;
 }
@@ -190,7 +186,7 @@ int ibchan_run_channel_connection(struct ibchan_call *call)
 	if (cmd->reserved || cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
 		return -EINVAL;
 	waited = await_connection(call->ctx, cmd);
-	ret = query_connection(call->ctx, cmd);
+	ret = query_connection(call);
 	return ret ?: waited;
 }
 

@@ -3,8 +3,11 @@
  * The character device's own types (L5). It includes <rdma/ibchan.h> and nothing
  * of the levels below.
  *
- * Locks: ibchan_context.lock (a mutex) is held by every command but submit. The
- * tables are read under RCU. ring.lock and event_lock are innermost.
+ * Locks: ibchan_context.lock guards the table of objects, and no more: nothing sleeps under
+ * it. A command holds the objects that it works on (ibchan_call_find()) and runs without a
+ * lock, for as long as it likes. Who ends an object claims it first: then nobody finds it to
+ * hold it, and those who held it before are waited for, or make it busy. Submit finds objects
+ * under RCU, and so does who breaks all channels. All locks here are innermost.
  */
 #ifndef IBCHAN_CONTEXT_H
 #define IBCHAN_CONTEXT_H
@@ -12,7 +15,6 @@
 #include <linux/atomic.h>
 #include <linux/fs.h>
 #include <linux/kref.h>
-#include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
@@ -93,24 +95,31 @@ struct ibchan_user_ring {
  * @id: the handle
  * @type: which member of the union
  * @children: objects made through this handle that need it; under the lock
+ * @users: commands under way that hold it; under the lock
+ * @claimed: somebody is about to end it, or to give it away; under the lock
  * @parent: whose child this is
  * @ctx: whose it is
  * @events: IBCHAN_EVENT_* that nobody has taken; channels only; under @ctx->event_lock
+ * @events_ended: nothing is told of it any more; under @ctx->event_lock
  * @event_link: in the context's list while there are some
  * @charge: what the opener's cgroup is charged for it
  * @net: network namespace of the opener; devices only
  * @pd_of_channel: its domain; channels only
  * @rcu: readers of the table
  *
- * Immutable once published, but for @children, the events and the inside of @charge.
+ * Immutable once published, but for @children, @users, @claimed, the events and the inside of
+ * @charge.
  */
 struct ibchan_object {
 	u32 id;
 	u32 type;
 	u32 children;
+	u32 users;
+	int claimed;
 	struct ibchan_object *parent;
 	struct ibchan_context *ctx;
 	u32 events;
+	int events_ended;
 	struct list_head event_link;
 	struct ibchan_charge charge;
 	union {
@@ -134,6 +143,7 @@ struct ibchan_object {
  * struct ibchan_context - one open file
  * @mm: who opened it; only this one may register, post and wait
  * @lock: see above
+ * @idle_wait: who has claimed an object that others hold
  * @objects: by handle; a reserved handle reads as none
  * @young: the last one published of those whose handles share a place; written under @lock
  * @next_id: so that a stale handle misses
@@ -148,13 +158,14 @@ struct ibchan_object {
  * @event_lock: guards @events, interrupts off
  * @events: channels to which something has happened
  * @event_wait: who polls the file, or waits for a connection
- * @owner: tells of the end of @mm, from the first object on; under @lock
+ * @owner: tells of the end of @mm, from the first object on; set under the lock of @mm
  * @owned: in its list
  * @orphan_work: ends everything when @mm has gone
  */
 struct ibchan_context {
 	struct mm_struct *mm;
-	struct mutex lock;		/* commands but submit */
+	spinlock_t lock;		/* the table */
+	wait_queue_head_t idle_wait;
 	struct xarray objects;
 	struct ibchan_object __rcu *young[IBCHAN_YOUNG_OBJECTS];
 	u32 next_id;
@@ -174,6 +185,9 @@ struct ibchan_context {
 	struct work_struct orphan_work;
 };
 
+/* Objects that one command works on: a domain and two queues. */
+#define IBCHAN_CALL_OBJECTS	3
+
 /**
  * struct ibchan_call - one command under way
  * @ctx: the file's
@@ -183,8 +197,10 @@ struct ibchan_context {
  * @new: an object that the command makes; published last
  * @new_file: a file that the command makes
  * @new_fd: where that file goes, or -1
- * @told: whose events are the answer
+ * @told: handle of the channel whose events are the answer, or 0
  * @events: which ones
+ * @held: objects that it works on
+ * @num_held: of @held
  */
 struct ibchan_call {
 	struct ibchan_context *ctx;
@@ -194,18 +210,27 @@ struct ibchan_call {
 	struct ibchan_object *new;
 	struct file *new_file;
 	int new_fd;
-	struct ibchan_object *told;
+	u32 told;
 	u32 events;
+	struct ibchan_object *held[IBCHAN_CALL_OBJECTS];
+	u32 num_held;
 };
 
 /* context.c */
 extern const struct file_operations ibchan_fops;
+int ibchan_context_init(void);
+void ibchan_context_fini(void);
 u32 ibchan_context_max_objects(void);
 struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 					    enum ibchan_object_type type);
 void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *object);
 void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *object);
-int ibchan_object_destroy(struct ibchan_context *ctx, struct ibchan_object *object);
+struct ibchan_object *ibchan_call_find(struct ibchan_call *call, u32 id,
+				       enum ibchan_object_type type);
+void ibchan_call_release(struct ibchan_call *call);
+struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, int type);
+void ibchan_object_unclaim(struct ibchan_context *ctx, struct ibchan_object *object);
+int ibchan_object_destroy(struct ibchan_context *ctx, u32 id);
 void ibchan_object_forget(struct ibchan_context *ctx, struct ibchan_object *object);
 void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *parent);
 void ibchan_context_break(struct ibchan_context *ctx);

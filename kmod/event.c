@@ -11,7 +11,7 @@
 
 /**
  * ibchan_object_event - something has happened to a channel
- * @object: the channel
+ * @object: the channel; its owner or RCU keeps its memory
  * @events: IBCHAN_EVENT_*
  *
  * Context: any but NMI.
@@ -22,9 +22,11 @@ void ibchan_object_event(struct ibchan_object *object, u32 events)
 	unsigned long flags;
 
 	spin_lock_irqsave(&ctx->event_lock, flags);
-	object->events |= events;
-	if (list_empty(&object->event_link))
-		list_add_tail(&object->event_link, &ctx->events);
+	if (!object->events_ended) {
+		object->events |= events;
+		if (list_empty(&object->event_link))
+			list_add_tail(&object->event_link, &ctx->events);
+	}
 	spin_unlock_irqrestore(&ctx->event_lock, flags);
 	wake_up_all(&ctx->event_wait);
 }
@@ -36,6 +38,7 @@ void ibchan_object_events_end(struct ibchan_object *object)
 	unsigned long flags;
 
 	spin_lock_irqsave(&ctx->event_lock, flags);
+	object->events_ended = 1;
 	list_del_init(&object->event_link);
 	spin_unlock_irqrestore(&ctx->event_lock, flags);
 	wake_up_all(&ctx->event_wait);
@@ -51,9 +54,11 @@ void ibchan_user_broken(void *priv, int error)
 	ibchan_object_event(priv, IBCHAN_EVENT_BROKEN);
 }
 
-static struct ibchan_object *pop_object(struct ibchan_context *ctx, u32 *events)
+/* Its handle, or 0. */
+static u32 pop_channel(struct ibchan_context *ctx, u32 *events)
 {
 	struct ibchan_object *object;
+	u32 id = 0;
 
 	spin_lock_irq(&ctx->event_lock);
 	object = list_first_entry_or_null(&ctx->events, struct ibchan_object, event_link);
@@ -61,21 +66,20 @@ static struct ibchan_object *pop_object(struct ibchan_context *ctx, u32 *events)
 		list_del_init(&object->event_link);
 		*events = object->events;
 		object->events = 0;
+		id = object->id;
 	}
 	spin_unlock_irq(&ctx->event_lock);
-	return object;
+	return id;
 }
 
-/* The context's lock keeps the object until the answer has been written. */
 int ibchan_run_event_take(struct ibchan_call *call)
 {
 	struct ibchan_cmd_event_take *cmd = call->cmd;
-	struct ibchan_object *object = pop_object(call->ctx, &call->events);
 
-	if (!object)
+	call->told = pop_channel(call->ctx, &call->events);
+	if (!call->told)
 		return -EAGAIN;
-	call->told = object;
-	cmd->out_channel = object->id;
+	cmd->out_channel = call->told;
 	cmd->out_events = call->events;
 	return 0;
 }

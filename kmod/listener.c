@@ -145,8 +145,8 @@ static int find_device(struct ibchan_call *call, struct ibchan_object **device)
 	*device = NULL;
 	if (!cmd->device)
 		return 0;
-	*device = ibchan_object_find(call->ctx, cmd->device, OBJECT_DEVICE);
-	return *device ? 0 : -ENOENT;
+	*device = ibchan_call_find(call, cmd->device, OBJECT_DEVICE);
+	return PTR_ERR_OR_ZERO(*device);
 }
 
 int ibchan_run_listener_create(struct ibchan_call *call)
@@ -197,9 +197,9 @@ int ibchan_run_request_take(struct ibchan_call *call)
 
 	if (cmd->reserved)
 		return -EINVAL;
-	object = ibchan_object_find(call->ctx, cmd->listener, OBJECT_LISTENER);
-	if (!object)
-		return -ENOENT;
+	object = ibchan_call_find(call, cmd->listener, OBJECT_LISTENER);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
 	ret = ibchan_call_reserve(call, OBJECT_REQUEST, &cmd->out_request);
 	if (ret)
 		return ret;
@@ -209,6 +209,15 @@ int ibchan_run_request_take(struct ibchan_call *call)
 	call->new->request = request;
 	fill_request(cmd, request);
 	return 0;
+}
+
+/* It has gone with its answer, or is there for another one. */
+static void request_answered(struct ibchan_call *call, struct ibchan_object *request, int error)
+{
+	if (error)
+		ibchan_object_unclaim(call->ctx, request);
+	else
+		ibchan_object_forget(call->ctx, request);
 }
 
 int ibchan_run_request_accept(struct ibchan_call *call)
@@ -225,14 +234,15 @@ int ibchan_run_request_accept(struct ibchan_call *call)
 	cmd->reason = (struct ibchan_reason) {};
 	if (cmd->reserved)
 		return -EINVAL;
-	request = ibchan_object_find(call->ctx, cmd->request, OBJECT_REQUEST);
-	channel = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
-	if (!request || !channel)
-		return -ENOENT;
+	channel = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
+	if (IS_ERR(channel))
+		return PTR_ERR(channel);
+	request = ibchan_object_claim(call->ctx, cmd->request, OBJECT_REQUEST);
+	if (IS_ERR(request))
+		return PTR_ERR(request);
 	ret = ibchan_request_accept(request->request, channel->channel, &connect,
 				    &cmd->reason);
-	if (!ret)
-		ibchan_object_forget(call->ctx, request);
+	request_answered(call, request, ret);
 	return ret;
 }
 
@@ -244,11 +254,10 @@ int ibchan_run_request_reject(struct ibchan_call *call)
 
 	if (cmd->reserved)
 		return -EINVAL;
-	request = ibchan_object_find(call->ctx, cmd->request, OBJECT_REQUEST);
-	if (!request)
-		return -ENOENT;
+	request = ibchan_object_claim(call->ctx, cmd->request, OBJECT_REQUEST);
+	if (IS_ERR(request))
+		return PTR_ERR(request);
 	ret = ibchan_request_reject(request->request, cmd->data, cmd->data_length);
-	if (!ret)
-		ibchan_object_forget(call->ctx, request);
+	request_answered(call, request, ret);
 	return ret;
 }

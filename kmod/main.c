@@ -27,12 +27,17 @@ static int __init ibchan_init(void)
 	ret = ibchan_owner_init();
 	if (ret)
 		goto undo_device;
-	ret = misc_register(&ibchan_misc);
+	ret = ibchan_context_init();
 	if (ret)
 		goto undo_owner;
+	ret = misc_register(&ibchan_misc);
+	if (ret)
+		goto undo_context;
 	ibchan_debugfs_init();
 	return 0;
 
+undo_context:
+	ibchan_context_fini();
 undo_owner:
 	ibchan_owner_fini();
 undo_device:
@@ -47,6 +52,7 @@ static void __exit ibchan_exit(void)
 {
 	ibchan_debugfs_fini();
 	misc_deregister(&ibchan_misc);
+	ibchan_context_fini();
 	ibchan_device_fini();
 	ibchan_owner_fini();
 	ibchan_caches_fini();

@@ -12,7 +12,7 @@
  * others who open a misc device waiting. The kernel calls it where it may not sleep for
  * long, so it only says which contexts have lost their owner; a worker ends them.
  *
- * Lock order: ibchan_context.lock > mmap_lock; ibchan_owner.lock is innermost.
+ * ibchan_owner.lock is innermost.
  */
 #include <linux/err.h>
 #include <linux/mmu_notifier.h>
@@ -77,39 +77,42 @@ static const struct mmu_notifier_ops owner_ops = {
 	.free_notifier = owner_free,
 };
 
-/* The kernel looks at signals between two mappings; nothing has been done then. */
-static struct mmu_notifier *notifier_get(struct mm_struct *mm)
+/* Under the map's lock, so that one of several threads does it. */
+static int follow(struct ibchan_context *ctx)
 {
-	struct mmu_notifier *notifier;
+	struct mmu_notifier *notifier = mmu_notifier_get_locked(&owner_ops, ctx->mm);
+	struct ibchan_owner *owner;
 
-	if (mmap_write_lock_killable(mm))
-		return ERR_PTR(-EINTR);
-	notifier = mmu_notifier_get_locked(&owner_ops, mm);
-	mmap_write_unlock(mm);
-	return notifier == ERR_PTR(-EINTR) ? ERR_PTR(-ERESTARTNOINTR) : notifier;
+	if (IS_ERR(notifier))
+		return PTR_ERR(notifier);
+	owner = owner_of(notifier);
+	spin_lock(&owner->lock);
+	list_add(&ctx->owned, &owner->contexts);
+	spin_unlock(&owner->lock);
+	/* Pairs with the look without the lock. */
+	smp_store_release(&ctx->owner, owner);
+	return 0;
 }
 
 /**
  * ibchan_owner_follow - from now on the context ends with its process
- * @ctx: the context, locked; the caller is its process
+ * @ctx: the context; the caller is its process
  *
  * Return: 0, also when it does so already; -ENOMEM; -EINTR when the caller is killed;
  * -ERESTARTNOINTR for a signal: nothing has happened, and the call is to be made again.
  */
 int ibchan_owner_follow(struct ibchan_context *ctx)
 {
-	struct mmu_notifier *notifier;
+	int ret;
 
-	if (ctx->owner)
+	if (likely(smp_load_acquire(&ctx->owner))) /* see follow() */
 		return 0;
-	notifier = notifier_get(ctx->mm);
-	if (IS_ERR(notifier))
-		return PTR_ERR(notifier);
-	ctx->owner = owner_of(notifier);
-	spin_lock(&ctx->owner->lock);
-	list_add(&ctx->owned, &ctx->owner->contexts);
-	spin_unlock(&ctx->owner->lock);
-	return 0;
+	if (mmap_write_lock_killable(ctx->mm))
+		return -EINTR;
+	ret = ctx->owner ? 0 : follow(ctx);
+	mmap_write_unlock(ctx->mm);
+	/* The kernel looks at signals between two mappings; nothing has been done then. */
+	return ret == -EINTR ? -ERESTARTNOINTR : ret;
 }
 
 /**

@@ -73,14 +73,16 @@ static int run_query(struct ibchan_call *call)
 	cmd->out_abi_version = IBCHAN_ABI_VERSION;
 	cmd->out_max_sge = IBCHAN_MAX_SGE;
 	cmd->out_max_ring_entries = IBCHAN_MAX_RING_ENTRIES;
-	cmd->out_handles = call->ctx->num_objects;
 	cmd->out_max_handles = ibchan_context_max_objects();
 	cmd->out_devices = devices;
-	cmd->out_pinned_bytes = call->ctx->pinned_bytes;
 	cmd->out_opcodes = IBCHAN_SUBMIT_OPCODES;
 	cmd->out_wr_flags = IBCHAN_WR_FLAGS;
 	cmd->out_submit_flags = FLAGS_submit;
 	cmd->out_cq_flags = FLAGS_cq_create;
+	spin_lock(&call->ctx->lock);
+	cmd->out_handles = call->ctx->num_objects;
+	cmd->out_pinned_bytes = call->ctx->pinned_bytes;
+	spin_unlock(&call->ctx->lock);
 	return 0;
 }
 
@@ -141,9 +143,9 @@ static int run_pd_alloc(struct ibchan_call *call)
 	struct ibchan_object *device;
 	int ret;
 
-	device = ibchan_object_find(call->ctx, cmd->device, OBJECT_DEVICE);
-	if (!device)
-		return -ENOENT;
+	device = ibchan_call_find(call, cmd->device, OBJECT_DEVICE);
+	if (IS_ERR(device))
+		return PTR_ERR(device);
 	ret = reserve_on(device, call, OBJECT_PD, &cmd->out_pd, NULL);
 	if (!ret)
 		ret = fulfil(call, ibchan_pd_alloc(device->device));
@@ -169,12 +171,12 @@ static int reg_user(struct ibchan_call *call, struct ibchan_object *pd)
 static int run_mr_reg(struct ibchan_call *call)
 {
 	struct ibchan_cmd_mr_reg *cmd = call->cmd;
-	struct ibchan_object *pd = ibchan_object_find(call->ctx, cmd->pd, OBJECT_PD);
+	struct ibchan_object *pd = ibchan_call_find(call, cmd->pd, OBJECT_PD);
 	int ret;
 
 	cmd->reason = (struct ibchan_reason) {};
-	if (!pd)
-		return -ENOENT;
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
 	ret = reserve_on(pd->parent, call, OBJECT_MR, &cmd->out_mr, &cmd->reason);
 	if (!ret)
 		ret = reg_user(call, pd);
@@ -216,14 +218,14 @@ static int reg_dmabuf(struct ibchan_call *call, struct ibchan_object *pd)
 static int run_mr_reg_dmabuf(struct ibchan_call *call)
 {
 	struct ibchan_cmd_mr_reg_dmabuf *cmd = call->cmd;
-	struct ibchan_object *pd = ibchan_object_find(call->ctx, cmd->pd, OBJECT_PD);
+	struct ibchan_object *pd = ibchan_call_find(call, cmd->pd, OBJECT_PD);
 	int ret;
 
 	cmd->reason = (struct ibchan_reason) {};
 	if (cmd->reserved)
 		return -EINVAL;
-	if (!pd)
-		return -ENOENT;
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
 	ret = reserve_on(pd->parent, call, OBJECT_MR, &cmd->out_mr, &cmd->reason);
 	return ret ?: reg_dmabuf(call, pd);
 }
@@ -287,9 +289,9 @@ static int run_cq_create(struct ibchan_call *call)
 	int ret;
 
 	cmd->reason = (struct ibchan_reason) {};
-	device = ibchan_object_find(call->ctx, cmd->device, OBJECT_DEVICE);
-	if (!device)
-		return -ENOENT;
+	device = ibchan_call_find(call, cmd->device, OBJECT_DEVICE);
+	if (IS_ERR(device))
+		return PTR_ERR(device);
 	if (!cmd->entries || cmd->entries > IBCHAN_MAX_RING_ENTRIES) {
 		cmd->reason = (struct ibchan_reason){
 			.code = IBCHAN_REASON_PARAMETER,
@@ -309,15 +311,14 @@ static int run_cq_create(struct ibchan_call *call)
 static int run_channel_build(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_build *cmd = call->cmd;
-	struct ibchan_context *ctx = call->ctx;
-	struct ibchan_object *pd = ibchan_object_find(ctx, cmd->pd, OBJECT_PD);
-	struct ibchan_object *send = ibchan_object_find(ctx, cmd->send_cq, OBJECT_CQ);
-	struct ibchan_object *recv = ibchan_object_find(ctx, cmd->recv_cq, OBJECT_CQ);
+	struct ibchan_object *pd = ibchan_call_find(call, cmd->pd, OBJECT_PD);
+	struct ibchan_object *send = ibchan_call_find(call, cmd->send_cq, OBJECT_CQ);
+	struct ibchan_object *recv = ibchan_call_find(call, cmd->recv_cq, OBJECT_CQ);
 	struct ibchan_build build;
 	int ret;
 
 	cmd->reason = (struct ibchan_reason) {};
-	if (!pd || !send || !recv)
+	if (IS_ERR(pd) || IS_ERR(send) || IS_ERR(recv))
 		return -ENOENT;
 	ret = reserve_on(pd->parent, call, OBJECT_CHANNEL, &cmd->out_channel, &cmd->reason);
 	if (ret)
@@ -350,9 +351,9 @@ static int run_channel_handshake(struct ibchan_call *call)
 	cmd->reason = (struct ibchan_reason) {};
 	if (cmd->reserved)
 		return -EINVAL;
-	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
-	if (!object)
-		return -ENOENT;
+	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
 	return ibchan_channel_handshake(object->channel, &cmd->endpoint, &cmd->reason);
 }
 
@@ -362,9 +363,9 @@ static int run_channel_query(struct ibchan_call *call)
 	struct ibchan_channel_attr attr;
 	struct ibchan_object *object;
 
-	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
-	if (!object)
-		return -ENOENT;
+	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
 	ibchan_channel_query(object->channel, &attr);
 	cmd->out_state = attr.state;
 	cmd->out_error = attr.error;
@@ -386,9 +387,9 @@ static int run_channel_break(struct ibchan_call *call)
 
 	if (cmd->reserved)
 		return -EINVAL;
-	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
-	if (!object)
-		return -ENOENT;
+	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
 	/* One that has a handle is closed only when its device has gone. */
 	ibchan_channel_query(object->channel, &attr);
 	if (attr.state == IBCHAN_CHANNEL_CLOSED)
@@ -420,14 +421,15 @@ static int run_channel_history(struct ibchan_call *call)
 
 	if (cmd->reserved || cmd->entry_len < sizeof(*events) || cmd->entry_len > PAGE_SIZE)
 		return -EINVAL;
-	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
-	if (!object)
-		return -ENOENT;
+	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
 	events = kcalloc(IBCHAN_HISTORY_MAX, sizeof(*events), GFP_KERNEL_ACCOUNT);
 	if (!events)
 		return -ENOMEM;
 	cmd->entry_num = ibchan_channel_history(object->channel, events,
 						min_t(u32, cmd->entry_num, IBCHAN_HISTORY_MAX));
+	ibchan_call_release(call);
 	ret = copy_events(cmd, events, cmd->entry_num);
 	kfree(events);
 	return ret;
@@ -532,12 +534,8 @@ static int run_route_query(struct ibchan_call *call)
 static int run_destroy(struct ibchan_call *call)
 {
 	struct ibchan_cmd_destroy *cmd = call->cmd;
-	struct ibchan_object *object;
 
-	if (cmd->reserved)
-		return -EINVAL;
-	object = xa_load(&call->ctx->objects, cmd->handle);
-	return object ? ibchan_object_destroy(call->ctx, object) : -ENOENT;
+	return cmd->reserved ? -EINVAL : ibchan_object_destroy(call->ctx, cmd->handle);
 }
 
 /* What is different about a command. */
@@ -552,20 +550,20 @@ static int run_destroy(struct ibchan_call *call)
 #define RIGHTS_channel_handshake 0
 #define RIGHTS_channel_query	ANY_MM
 #define RIGHTS_channel_break	0
-#define RIGHTS_submit		UNLOCKED
+#define RIGHTS_submit		CHECKS
 #define RIGHTS_destroy		ANY_MM
 #define RIGHTS_mr_reg_dmabuf	0
 #define RIGHTS_channel_connect	0
-#define RIGHTS_channel_connection (ANY_MM | UNLOCKED)
+#define RIGHTS_channel_connection ANY_MM
 #define RIGHTS_listener_create	0
 #define RIGHTS_request_take	0
 #define RIGHTS_request_accept	0
 #define RIGHTS_request_reject	0
 #define RIGHTS_event_take	0
-#define RIGHTS_route_query	(ANY_MM | UNLOCKED)
+#define RIGHTS_route_query	ANY_MM
 #define RIGHTS_gid_query	ANY_MM
 #define RIGHTS_channel_history	ANY_MM
-#define RIGHTS_channel_credit_wait UNLOCKED
+#define RIGHTS_channel_credit_wait CHECKS
 
 /* A command that has grown serves callers who know its first version only. */
 #define FIRST_SIZE(name, last) offsetofend(struct ibchan_cmd_##name, last)
@@ -597,7 +595,7 @@ static int run_destroy(struct ibchan_call *call)
 
 enum rights {
 	ANY_MM = BIT(0),	/* any process that has the file may */
-	UNLOCKED = BIT(1),	/* runs without the lock, checks the caller itself */
+	CHECKS = BIT(1),	/* checks the caller itself */
 };
 
 /**
@@ -650,11 +648,11 @@ static int copy_in(const struct command *command, union any_command *cmd,
 	return cmd->header.flags & ~command->flags ? -EOPNOTSUPP : 0;
 }
 
-static int run_locked(const struct command *command, struct ibchan_call *call)
+static int run_checked(const struct command *command, struct ibchan_call *call)
 {
 	int ret = 0;
 
-	if (!(command->rights & ANY_MM))
+	if (!(command->rights & (ANY_MM | CHECKS)))
 		ret = ibchan_caller_check(call->ctx);
 	return ret ?: command->run(call);
 }
@@ -668,6 +666,18 @@ static void publish(struct ibchan_call *call)
 		fd_install(call->new_fd, call->new_file);
 }
 
+/* It may have been closed meanwhile. */
+static void tell_again(struct ibchan_call *call)
+{
+	struct ibchan_object *object;
+
+	rcu_read_lock();
+	object = ibchan_object_find(call->ctx, call->told, OBJECT_CHANNEL);
+	if (object)
+		ibchan_object_event(object, call->events);
+	rcu_read_unlock();
+}
+
 static void undo(struct ibchan_call *call)
 {
 	if (call->new)
@@ -677,7 +687,7 @@ static void undo(struct ibchan_call *call)
 	if (call->new_fd >= 0)
 		put_unused_fd(call->new_fd);
 	if (call->told)
-		ibchan_object_event(call->told, call->events);
+		tell_again(call);
 }
 
 /*
@@ -700,17 +710,13 @@ static int answer(const struct command *command, struct ibchan_call *call, int r
 	return ret;
 }
 
+/* The answer is written without any object held: that may take as long as its owner likes. */
 static int dispatch(const struct command *command, struct ibchan_call *call)
 {
-	int ret;
+	int ret = run_checked(command, call);
 
-	if (command->rights & UNLOCKED)
-		return answer(command, call, command->run(call));
-	if (mutex_lock_killable(&call->ctx->lock))
-		return -EINTR;
-	ret = answer(command, call, run_locked(command, call));
-	mutex_unlock(&call->ctx->lock);
-	return ret;
+	ibchan_call_release(call);
+	return answer(command, call, ret);
 }
 
 static const struct command *find_command(unsigned int number)
