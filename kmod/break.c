@@ -256,16 +256,24 @@ bool ibchan_channel_is_unused(const struct ibchan_channel *ch)
 	return !ch->flow && !ch->watch.sent && is_unused(&ch->send) && is_unused(&ch->recv);
 }
 
-/* What a queue still has in flight ends here, in software. */
+/*
+ * What a queue still has in flight ends here, in software, in steps as well. What the device
+ * has said of it lies in front of what comes meanwhile, so the sweep finds all of it.
+ */
 void ibchan_queue_retire_rest(struct ibchan_queue *queue)
 {
+	bool more;
+
 	if (has_no_rest(queue) || ibchan_channel_is_unused(queue->channel))
 		return;
-	ibchan_cq_own(queue->cq);
-	ibchan_cq_sweep(queue->cq, queue->cq->entries);
-	ibchan_queue_flush(queue);
-	ibchan_cq_notify(queue->cq);
-	ibchan_cq_disown(queue->cq);
+	sweep_cq(queue->cq);
+	do {
+		ibchan_cq_own(queue->cq);
+		more = ibchan_queue_flush(queue, IBCHAN_REAP_BUDGET);
+		ibchan_cq_notify(queue->cq);
+		ibchan_cq_disown(queue->cq);
+		cond_resched();
+	} while (more);
 	/* Somebody may have wanted to reap meanwhile. */
 	ibchan_cq_leave(queue->cq);
 }

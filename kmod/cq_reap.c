@@ -357,7 +357,7 @@ void ibchan_cq_leave(struct ibchan_cq *cq)
 	if (!(cq->mode & IBCHAN_CQ_POLLED) || test_bit(CQ_WANTED, &cq->flags))
 		cq_reap_and_arm(cq);
 	else
-		ibchan_cq_reap(cq, cq->entries);
+		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
 }
 
 /* The same from a worker. */

@@ -726,7 +726,7 @@ int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
 		      struct ibchan_cq *cq, u32 depth);
 void ibchan_queue_fini(struct ibchan_queue *queue);
 void ibchan_queue_end_silent(struct ibchan_queue *queue);
-void ibchan_queue_flush(struct ibchan_queue *queue);
+bool ibchan_queue_flush(struct ibchan_queue *queue, u32 max);
 void ibchan_queue_give_marker_up(struct ibchan_queue *queue);
 
 /* kept.c */

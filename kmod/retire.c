@@ -346,20 +346,26 @@ void ibchan_queue_give_marker_up(struct ibchan_queue *queue)
 /**
  * ibchan_queue_flush - end the works that the device has forgotten
  * @queue: its qp is destroyed or reset, and its cq is swept
+ * @max: how many works, at most
  *
  * Context: under the right to reap the cq.
+ * Return: whether there are more.
  */
-void ibchan_queue_flush(struct ibchan_queue *queue)
+bool ibchan_queue_flush(struct ibchan_queue *queue, u32 max)
 {
 	static const struct ib_wc wc = { .status = IB_WC_WR_FLUSH_ERR };
 	struct ibchan_credit *credit = &queue->credit;
 
-	while (credit->retired != credit->posted)
+	for (; credit->retired != credit->posted; max--) {
+		if (!max)
+			return true;
 		work_retire(ibchan_work_at(queue, credit->retired), &wc);
+	}
 	if (queue == &queue->channel->send)
 		ibchan_watch_flush(queue->channel);
 	if (queue->marked && !queue->drained)
 		ibchan_queue_give_marker_up(queue);
 	if (queue == &queue->channel->send && queue->channel->flow)
 		ibchan_flow_flush(queue->channel->flow);
+	return false;
 }

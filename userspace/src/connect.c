@@ -267,19 +267,6 @@ int ibchan_builder_connect(const struct ibchan_builder *builder, const char *hos
 	return err;
 }
 
-/* A handle stands for one object only, of whatever kind. */
-static struct object *object_of_handle(struct ibchan_context *context, __u32 handle)
-{
-	struct object *object;
-
-	pthread_mutex_lock(&context->lock);
-	for (object = context->objects; object; object = object->next)
-		if (object->handle == handle)
-			break;
-	pthread_mutex_unlock(&context->lock);
-	return object;
-}
-
 int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event)
 {
 	struct ibchan_cmd_event_take cmd = { .size = sizeof(cmd) };

@@ -92,6 +92,11 @@ void object_release(struct object *object)
 	free(object);
 }
 
+static struct object **object_place(struct ibchan_context *context, __u32 handle)
+{
+	return &context->objects[handle % OBJECT_PLACES];
+}
+
 /* Makes the object one that closing the context frees. */
 void object_add(struct object *object, struct ibchan_context *context,
 		void (*release)(struct object *object))
@@ -99,13 +104,26 @@ void object_add(struct object *object, struct ibchan_context *context,
 	object->context = context;
 	object->release = release;
 	pthread_mutex_lock(&context->lock);
-	object->next = context->objects;
-	object->link = &context->objects;
+	object->link = object_place(context, object->handle);
+	object->next = *object->link;
 	if (object->next)
 		object->next->link = &object->next;
 	/* A child that is forked here goes through the list. */
-	__atomic_store_n(&context->objects, object, __ATOMIC_RELEASE);
+	__atomic_store_n(object->link, object, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&context->lock);
+}
+
+/* A handle stands for one object only, of whatever kind. */
+struct object *object_of_handle(struct ibchan_context *context, __u32 handle)
+{
+	struct object *object;
+
+	pthread_mutex_lock(&context->lock);
+	object = *object_place(context, handle);
+	while (object && object->handle != handle)
+		object = object->next;
+	pthread_mutex_unlock(&context->lock);
+	return object;
 }
 
 static void object_unlink(struct object *object)
@@ -231,18 +249,25 @@ int ibchan_context_open(struct ibchan_context **out)
 	return 0;
 }
 
+static void release_list(struct object *object)
+{
+	struct object *next;
+
+	for (; object; object = next) {
+		next = object->next;
+		object->release(object);
+	}
+}
+
 /* The kernel ends what the file held once its last reference is gone. */
 int ibchan_context_close(struct ibchan_context *context)
 {
-	struct object *object;
+	__u32 i;
 
 	if (!context)
 		return 0;
-	while (context->objects) {
-		object = context->objects;
-		context->objects = object->next;
-		object->release(object);
-	}
+	for (i = 0; i < OBJECT_PLACES; i++)
+		release_list(context->objects[i]);
 	ring_place_unmap(context);
 	fd_close(context->fd);
 	if (!context_check(context))

@@ -42,12 +42,15 @@
 #define unlikely(condition)	__builtin_expect(!!(condition), 0)
 #define min(a, b)		((a) < (b) ? (a) : (b))
 
+/* A file has 16384 objects at most, unless an administrator wants more. */
+#define OBJECT_PLACES	256
+
 /**
  * struct object - what every handle of the interface begins with
  * @context: immutable
  * @release: frees the memory; the kernel's object is gone or the parent's
  * @handle: in the kernel; immutable
- * @next: of the context; under its lock
+ * @next: of those whose handles share a place in the context; under its lock
  * @link: what points here; under its lock
  */
 struct object {
@@ -64,14 +67,14 @@ struct object {
  * @fd: the file
  * @ring_place: of a ring of RING_PLACE bytes that has gone, for the next one; or NULL
  * @lock: guards @objects
- * @objects: all that closing has to free
+ * @objects: all that closing has to free, by handle
  */
 struct ibchan_context {
 	__u32 *guard;
 	int fd;
 	void *ring_place;
 	pthread_mutex_t lock;
-	struct object *objects;
+	struct object *objects[OBJECT_PLACES];
 };
 
 /* The objects below are immutable once made, unless a member says more. */
@@ -258,6 +261,7 @@ int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submi
 void fd_close(int fd);
 int cancel_off(void);
 void cancel_back(int state);
+struct object *object_of_handle(struct ibchan_context *context, __u32 handle);
 void object_add(struct object *object, struct ibchan_context *context,
 		void (*release)(struct object *object));
 void object_free(struct object *object);
