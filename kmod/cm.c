@@ -12,6 +12,7 @@
  *
  * What goes wrong breaks the channel. That tells the peer, if there is one already.
  */
+#include <linux/cred.h>
 #include <linux/errno.h>
 #include <linux/jiffies.h>
 #include <linux/sched/signal.h>
@@ -428,6 +429,8 @@ struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
 	if (!cm)
 		return ERR_PTR(-ENOMEM);
 	cm->ch = ch;
+	cm->uid = current_uid();
+	INIT_LIST_HEAD(&cm->ask_link);
 	INIT_DELAYED_WORK(&cm->deadline, deadline_passed);
 	ret = fill_times(cm, connect, reason);
 	if (ret) {

@@ -49,7 +49,9 @@ struct ibchan_cm_peer {
  * @stage: enum ibchan_stage
  * @cm_error: see struct ibchan_connection
  * @over: it has failed or ended, and no word of the peer is waited for
- * @asker: thread that asks over iWARP, see cm_ask.c; under the channel's qp lock
+ * @asker: thread that asks over iWARP, see cm_ask.c
+ * @ask_link: among those that ask over iWARP, or wait for their turn
+ * @uid: whose it is
  * @deadline: breaks the channel when a stage takes too long
  * @stage_end: when that is
  * @stage_ms: how long each stage may take
@@ -68,6 +70,8 @@ struct ibchan_cm {
 	int cm_error;
 	bool over;
 	struct task_struct *asker;
+	struct list_head ask_link;
+	kuid_t uid;
 	struct delayed_work deadline;
 	ktime_t stage_end;
 	u32 stage_ms[IBCHAN_STAGE_DONE];

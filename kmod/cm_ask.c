@@ -8,23 +8,82 @@
  * waits for it without an end when an id is destroyed, and so do a close and the removal of
  * the device. Drivers have an end: siw gives up 10 s after it has sent the request. Where a
  * port mapper runs and does not answer, 10 s more may pass before TCP is asked.
+ *
+ * A user's limits on processes do not count kernel threads, so a user has few of them at a
+ * time: the next of his channels asks when one of those before it is through. Its deadline
+ * runs meanwhile.
  */
 #include <linux/errno.h>
 #include <linux/kthread.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
+#include <linux/uidgid.h>
 
 #include "cm.h"
 #include "compat.h"
 
-/* Who interrupts it has broken or closed the channel before, so no signal is missed. */
-static int ask(void *arg)
+/* Threads of one user. */
+#define MAX_ASKERS	32
+
+/* Guards the lists, and @asker and @ask_link of each connection; inside the qp lock. */
+static DEFINE_MUTEX(ask_lock);
+static LIST_HEAD(asking);
+static LIST_HEAD(waiting);
+
+static bool may_ask(kuid_t uid)
 {
-	struct ibchan_cm *cm = arg;
+	const struct ibchan_cm *cm;
+	u32 num = 0;
+
+	list_for_each_entry(cm, &asking, ask_link)
+		num += uid_eq(cm->uid, uid);
+	return num < MAX_ASKERS;
+}
+
+static int ask(void *arg);
+
+static int begin_to_ask(struct ibchan_cm *cm)
+{
+	struct task_struct *asker = kthread_create(ask, cm, "ibchan_ask");
+
+	if (IS_ERR(asker))
+		return PTR_ERR(asker);
+	cm->asker = get_task_struct(asker);
+	list_move_tail(&cm->ask_link, &asking);
+	wake_up_process(asker);
+	return 0;
+}
+
+/* One that cannot get a thread waits on, as long as its deadline lets it. */
+static void let_next_ask(kuid_t uid)
+{
+	struct ibchan_cm *cm;
+
+	list_for_each_entry(cm, &waiting, ask_link) {
+		if (!uid_eq(cm->uid, uid))
+			continue;
+		begin_to_ask(cm);
+		return;
+	}
+}
+
+/* Of one that has had a thread. The second time it does nothing. */
+static void end_asking(struct ibchan_cm *cm)
+{
+	guard(mutex)(&ask_lock);
+	if (list_empty(&cm->ask_link))
+		return;
+	list_del_init(&cm->ask_link);
+	let_next_ask(cm->uid);
+}
+
+static int send_request(struct ibchan_cm *cm)
+{
 	struct rdma_conn_param param;
 	int ret;
 
-	allow_signal(SIGKILL);
 	if (READ_ONCE(cm->ch->state) != IBCHAN_CHANNEL_CONNECTING)
 		return 0;
 	ibchan_cm_fill_request(cm, &param);
@@ -35,23 +94,34 @@ static int ask(void *arg)
 	return ibchan_cm_fail(cm, ret, ret);
 }
 
+/* Who interrupts it has broken or closed the channel before, so no signal is missed. */
+static int ask(void *arg)
+{
+	struct ibchan_cm *cm = arg;
+	int ret;
+
+	allow_signal(SIGKILL);
+	ret = send_request(cm);
+	/* Who closes the channel waits for this thread. */
+	end_asking(cm);
+	return ret;
+}
+
 /**
  * ibchan_cm_ask - send a request over iWARP
  * @cm: the connection, its route known
  *
  * Context: process, may sleep; under the qp lock.
- * Return: 0 when that has begun, and what goes wrong then breaks the channel; -ENOMEM, or
- * -EAGAIN when there may be no more processes.
+ * Return: 0 when that has begun, or is going to, and what goes wrong then breaks the channel;
+ * -ENOMEM, or -EAGAIN when there may be no more processes.
  */
 int ibchan_cm_ask(struct ibchan_cm *cm)
 {
-	struct task_struct *asker = kthread_create(ask, cm, "ibchan_ask");
-
 	lockdep_assert_held(&cm->ch->qp_lock);
-	if (IS_ERR(asker))
-		return PTR_ERR(asker);
-	cm->asker = get_task_struct(asker);
-	wake_up_process(asker);
+	guard(mutex)(&ask_lock);
+	if (may_ask(cm->uid))
+		return begin_to_ask(cm);
+	list_add_tail(&cm->ask_link, &waiting);
 	return 0;
 }
 
@@ -59,9 +129,12 @@ static struct task_struct *take_asker(struct ibchan_cm *cm)
 {
 	struct task_struct *asker;
 
-	guard(mutex)(&cm->ch->qp_lock);
+	guard(mutex)(&ask_lock);
 	asker = cm->asker;
 	cm->asker = NULL;
+	/* It waits for its turn no longer. */
+	if (!asker)
+		list_del_init(&cm->ask_link);
 	return asker;
 }
 
@@ -81,4 +154,6 @@ void ibchan_cm_interrupt(struct ibchan_channel *ch)
 	send_sig(SIGKILL, asker, 1);
 	kthread_stop(asker);
 	put_task_struct(asker);
+	/* A thread that is stopped before it has begun does nothing. */
+	end_asking(cm);
 }
