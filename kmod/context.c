@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One open file: its handles, and how they end.
- *
- * A handle is reserved first, and reads as none; the command builds the object
- * and answers the caller; only then is the handle published, and nothing fails
- * after that. The dispatcher undoes what is reserved when a command fails.
+ * One open file, and how it and what it has end.
  *
  * Closing gives everything up in the order of enum ibchan_object_type: channels
  * end all work, so that nothing is busy behind them. So does the end of the process
@@ -25,10 +21,6 @@
 /* How often, in seconds, who ends a context looks for what others end. */
 #define ORPHAN_LOOKS	30
 
-static unsigned int max_handles = 16384;
-module_param(max_handles, uint, 0644);
-MODULE_PARM_DESC(max_handles, "Objects that one open file may hold (default 16384)");
-
 /* One of our own: a file may hold so many channels that breaking them takes a while. */
 static struct workqueue_struct *break_wq;
 
@@ -41,282 +33,6 @@ int ibchan_context_init(void)
 void ibchan_context_fini(void)
 {
 	destroy_workqueue(break_wq);
-}
-
-u32 ibchan_context_max_objects(void)
-{
-	return READ_ONCE(max_handles);
-}
-
-static bool count_object(struct ibchan_context *ctx)
-{
-	bool has_room;
-
-	spin_lock(&ctx->lock);
-	has_room = ctx->num_objects < ibchan_context_max_objects();
-	if (has_room)
-		ctx->num_objects++;
-	spin_unlock(&ctx->lock);
-	return has_room;
-}
-
-static void uncount_object(struct ibchan_context *ctx)
-{
-	spin_lock(&ctx->lock);
-	ctx->num_objects--;
-	spin_unlock(&ctx->lock);
-}
-
-/**
- * ibchan_object_reserve - a handle without an object
- * @ctx: the context
- * @type: what it will be
- *
- * Ids go round, so that a stale handle misses.
- *
- * Return: the object, to be published or aborted; -EMFILE; -ENOMEM; what
- * ibchan_owner_follow() answers.
- */
-struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
-					    enum ibchan_object_type type)
-{
-	struct ibchan_object *object;
-	int ret;
-
-	ret = ibchan_owner_follow(ctx);
-	if (ret)
-		return ERR_PTR(ret);
-	if (!count_object(ctx))
-		return ERR_PTR(-EMFILE);
-	object = kzalloc(sizeof(*object), GFP_KERNEL_ACCOUNT);
-	if (!object) {
-		uncount_object(ctx);
-		return ERR_PTR(-ENOMEM);
-	}
-	object->type = type;
-	object->ctx = ctx;
-	INIT_LIST_HEAD(&object->event_link);
-	ret = xa_alloc_cyclic(&ctx->objects, &object->id, NULL,
-			      XA_LIMIT(1, INT_MAX), &ctx->next_id, GFP_KERNEL_ACCOUNT);
-	if (ret < 0) {
-		uncount_object(ctx);
-		kfree(object);
-		return ERR_PTR(ret);
-	}
-	return object;
-}
-
-/* Under the lock. */
-static void account(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	if (object->type == OBJECT_MR)
-		ctx->pinned_bytes += ibchan_mr_pages(object->mr) << PAGE_SHIFT;
-}
-
-static void break_channel(struct ibchan_object *object, int error)
-{
-	ibchan_channel_break(object->channel, error);
-}
-
-/* Cannot fail: the slot is there already. Others may end the object from then on. */
-void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	rcu_read_lock();
-	spin_lock(&ctx->lock);
-	account(ctx, object);
-	xa_store(&ctx->objects, object->id, object, 0);
-	rcu_assign_pointer(*ibchan_object_place(ctx, object->id), object);
-	spin_unlock(&ctx->lock);
-	/* Pairs with ibchan_context_break(), whose walk may have been too early for it. */
-	smp_mb();
-	if (READ_ONCE(ctx->broken) && object->type == OBJECT_CHANNEL)
-		break_channel(object, -EPROTO);
-	rcu_read_unlock();
-}
-
-/* @parent cannot be destroyed as long as @child exists. */
-void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *parent)
-{
-	child->parent = parent;
-	spin_lock(&parent->ctx->lock);
-	parent->children++;
-	spin_unlock(&parent->ctx->lock);
-}
-
-/*
- * For who works on an object of any type, -1, or of one: 0, or why not. An answer that
- * fails leaves the request as it was.
- */
-static int object_check(const struct ibchan_object *object, int type)
-{
-	if (!object || (type >= 0 && object->type != type))
-		return -ENOENT;
-	if (object->claimed)
-		return object->type == OBJECT_REQUEST ? -EBUSY : -ENOENT;
-	return 0;
-}
-
-/**
- * ibchan_call_find - hold an object until the command's body has returned
- * @call: the command
- * @id: the handle
- * @type: what it must be
- *
- * Return: the object; -ENOENT; -EBUSY for a request that another one answers.
- */
-struct ibchan_object *ibchan_call_find(struct ibchan_call *call, u32 id,
-				       enum ibchan_object_type type)
-{
-	struct ibchan_context *ctx = call->ctx;
-	struct ibchan_object *object;
-	int ret;
-
-	spin_lock(&ctx->lock);
-	object = ibchan_object_find(ctx, id, type);
-	ret = object_check(object, type);
-	if (!ret) {
-		object->users++;
-		call->held[call->num_held++] = object;
-	}
-	spin_unlock(&ctx->lock);
-	return ret ? ERR_PTR(ret) : object;
-}
-
-/* A command that touches the caller's memory does so behind that. Done twice, it does nothing. */
-void ibchan_call_release(struct ibchan_call *call)
-{
-	struct ibchan_context *ctx = call->ctx;
-	bool wakes = false;
-
-	if (!call->num_held)
-		return;
-	spin_lock(&ctx->lock);
-	while (call->num_held) {
-		struct ibchan_object *object = call->held[--call->num_held];
-
-		object->users--;
-		wakes |= object->claimed;
-	}
-	spin_unlock(&ctx->lock);
-	if (wakes)
-		wake_up_all(&ctx->idle_wait);
-}
-
-/* Who holds one of these is soon done, once a channel is broken. */
-static bool is_waited_for(const struct ibchan_object *object)
-{
-	return object->type == OBJECT_CHANNEL || object->type == OBJECT_LISTENER;
-}
-
-static int claim_check(const struct ibchan_object *object, int type)
-{
-	int ret = object_check(object, type);
-
-	if (ret)
-		return ret;
-	if (object->children || (object->users && !is_waited_for(object)))
-		return -EBUSY;
-	return 0;
-}
-
-static bool is_idle(struct ibchan_context *ctx, const struct ibchan_object *object)
-{
-	bool idle;
-
-	spin_lock(&ctx->lock);
-	idle = !object->users;
-	spin_unlock(&ctx->lock);
-	return idle;
-}
-
-/* Nobody comes in who would hold it. */
-static int await_idle(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	if (is_idle(ctx, object))
-		return 0;
-	if (object->type == OBJECT_CHANNEL)
-		break_channel(object, -ECANCELED);
-	return wait_event_killable(ctx->idle_wait, is_idle(ctx, object)) ? -EINTR : 0;
-}
-
-/* It is there again for everybody. */
-void ibchan_object_unclaim(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	spin_lock(&ctx->lock);
-	object->claimed = 0;
-	spin_unlock(&ctx->lock);
-}
-
-/**
- * ibchan_object_claim - have an object for oneself
- * @ctx: the context
- * @id: the handle
- * @type: what it must be; negative: anything
- *
- * Return: the object, to be ended, or given back with ibchan_object_unclaim(); -ENOENT;
- * -EBUSY while another object or a command needs it; -EINTR when the caller is killed.
- */
-struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, int type)
-{
-	struct ibchan_object *object;
-	int ret;
-
-	spin_lock(&ctx->lock);
-	object = xa_load(&ctx->objects, id);
-	ret = claim_check(object, type);
-	if (!ret)
-		object->claimed = 1;
-	spin_unlock(&ctx->lock);
-	if (ret)
-		return ERR_PTR(ret);
-	ret = await_idle(ctx, object);
-	if (!ret)
-		return object;
-	ibchan_object_unclaim(ctx, object);
-	return ERR_PTR(ret);
-}
-
-/*
- * Under the lock. The slot of the last one that went stays reserved until another one goes:
- * where objects come and go one by one, the table needs no new nodes each time.
- */
-static void give_slot(struct ibchan_context *ctx, u32 id)
-{
-	xa_store(&ctx->objects, id, NULL, 0);
-	if (ctx->last_id)
-		xa_erase(&ctx->objects, ctx->last_id);
-	ctx->last_id = id;
-}
-
-/* Nobody finds it any more; what it stands for is the caller's to end. */
-static void object_hide(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	struct ibchan_object __rcu **place = ibchan_object_place(ctx, object->id);
-
-	spin_lock(&ctx->lock);
-	if (rcu_access_pointer(*place) == object)
-		RCU_INIT_POINTER(*place, NULL);
-	give_slot(ctx, object->id);
-	ctx->num_objects--;
-	if (object->parent)
-		object->parent->children--;
-	spin_unlock(&ctx->lock);
-	if (wq_has_sleeper(&ctx->idle_wait))
-		wake_up_all(&ctx->idle_wait);
-}
-
-/* What it stood for has ended. */
-static void object_free(struct ibchan_object *object)
-{
-	ibchan_device_uncharge(&object->charge);
-	kfree_rcu(object, rcu);
-}
-
-/* What it stood for is gone, or somebody else's. */
-void ibchan_object_forget(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	object_hide(ctx, object);
-	object_free(object);
 }
 
 static int destroy_listener(struct ibchan_context *ctx, struct ibchan_object *object)
@@ -336,11 +52,11 @@ static int destroy_request(struct ibchan_context *ctx, struct ibchan_object *obj
 /* Events come until it is closed. */
 static int destroy_channel(struct ibchan_context *ctx, struct ibchan_object *object)
 {
-	object_hide(ctx, object);
+	ibchan_object_hide(ctx, object);
 	ibchan_fault_linger(IBCHAN_WINDOW_HIDDEN);
 	ibchan_channel_close(object->channel);
 	ibchan_object_events_end(object);
-	object_free(object);
+	ibchan_object_free(object);
 	return 0;
 }
 
@@ -352,12 +68,12 @@ static int destroy_mr(struct ibchan_context *ctx, struct ibchan_object *object)
 
 	if (ret)
 		return ret;
-	object_hide(ctx, object);
+	ibchan_object_hide(ctx, object);
 	spin_lock(&ctx->lock);
 	ctx->pinned_bytes -= bytes;
 	spin_unlock(&ctx->lock);
 	ibchan_mr_put(mr);
-	object_free(object);
+	ibchan_object_free(object);
 	return 0;
 }
 
@@ -368,11 +84,11 @@ static int destroy_cq(struct ibchan_context *ctx, struct ibchan_object *object)
 
 	if (ret)
 		return ret;
-	object_hide(ctx, object);
+	ibchan_object_hide(ctx, object);
 	ibchan_cq_put(ring->cq);
 	ibchan_ring_end(ring);
 	ibchan_ring_put(ring);
-	object_free(object);
+	ibchan_object_free(object);
 	return 0;
 }
 
@@ -462,7 +178,7 @@ void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *objec
 		return;
 	}
 	spin_lock(&ctx->lock);
-	account(ctx, object);
+	ibchan_object_account(ctx, object);
 	spin_unlock(&ctx->lock);
 	WARN_ON_ONCE(end_object(ctx, object));
 }
@@ -483,6 +199,11 @@ static void visit_objects(struct ibchan_context *ctx, enum ibchan_object_type ty
 		id++;
 		cond_resched();
 	} while (object);
+}
+
+static void break_channel(struct ibchan_object *object, int error)
+{
+	ibchan_channel_break(object->channel, error);
 }
 
 static void wake_ring(struct ibchan_object *object, int error)

@@ -216,23 +216,28 @@ struct ibchan_call {
 	u32 num_held;
 };
 
-/* context.c */
-extern const struct file_operations ibchan_fops;
-int ibchan_context_init(void);
-void ibchan_context_fini(void);
+/* object.c */
 u32 ibchan_context_max_objects(void);
 struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 					    enum ibchan_object_type type);
+void ibchan_object_account(struct ibchan_context *ctx, struct ibchan_object *object);
 void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *object);
-void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *object);
+void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *parent);
 struct ibchan_object *ibchan_call_find(struct ibchan_call *call, u32 id,
 				       enum ibchan_object_type type);
 void ibchan_call_release(struct ibchan_call *call);
 struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, int type);
 void ibchan_object_unclaim(struct ibchan_context *ctx, struct ibchan_object *object);
-int ibchan_object_destroy(struct ibchan_context *ctx, u32 id);
+void ibchan_object_hide(struct ibchan_context *ctx, struct ibchan_object *object);
+void ibchan_object_free(struct ibchan_object *object);
 void ibchan_object_forget(struct ibchan_context *ctx, struct ibchan_object *object);
-void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *parent);
+
+/* context.c */
+extern const struct file_operations ibchan_fops;
+int ibchan_context_init(void);
+void ibchan_context_fini(void);
+void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *object);
+int ibchan_object_destroy(struct ibchan_context *ctx, u32 id);
 void ibchan_context_break(struct ibchan_context *ctx);
 bool ibchan_context_settle(struct ibchan_context *ctx);
 
