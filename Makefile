@@ -169,6 +169,14 @@ unplug: setup ## devices that leave under load, in all ways; ROUNDS=200
 	@$(VM)/run --kernel $(KERNEL) --timeout $(call campaign_timeout,$(ROUNDS) * 60) \
 		-- selftests/unplug/unplug $(ROUNDS)
 
+# ATTACKS="fuse queues" for some of them only.
+.PHONY: neighbours
+neighbours: setup ## how long a hostile user holds up others, on a device and beside it
+	@echo 'building the library, the tests and the module for $(KERNEL)'
+	+@$(MAKE) -s -j"$$(nproc)" selftests
+	+@$(MAKE) -s -j"$$(nproc)" modules KDIR="$$($(VM)/kernel headers $(KERNEL))"
+	@$(VM)/run --kernel $(KERNEL) --timeout $(TIMEOUT) -- selftests/neighbours/neighbours $(ATTACKS)
+
 .PHONY: soak
 soak: KERNEL = debug
 soak: MINUTES ?= 20

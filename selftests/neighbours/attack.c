@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * attack NAME DEVICE HOST UID: as a user without privileges, who may open the node, make life
+ * hard for others who use DEVICE, whose address HOST is. Says "ready" when it is under way, and
+ * does not end by itself. `neighbours` runs it, as root, because FUSE files have to be mounted.
+ *
+ *	fuse		registers memory of a file whose server does not answer
+ *	userfault	the same under userfaultfd
+ *	plain		posts such memory
+ *	rings		600 files, in each a thread that hangs, and then a ring that is spoiled
+ *	objects		16 000 objects, looked through, and given back at once
+ *	requests	connection requests that nobody takes
+ *	keepalives	4000 idle channels that ask their peers for a sign of life as often as may be
+ *	queues		full completion queues, given back at once
+ *	memlock		registrations that RLIMIT_MEMLOCK refuses, with plain memory to be freed
+ *	deferred	plain memory of works in flight, given back
+ *	memory		as many large completion queues as the user may have
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <linux/userfaultfd.h>
+
+#include "pager.h"
+#include "work.h"
+#include "world.h"
+
+#define PAGE		4096UL
+#define MEBI		(1024UL * 1024)
+/* What a distribution allows at least. */
+#define MEMLOCK		(8 * MEBI)
+#define FILES		4096
+
+#define HANGING		8	/* threads that wait for pages */
+#define PAGERS		4
+#define BROKEN_FILES	600
+#define OBJECTS		16000
+#define IDLE_CHANNELS	4000
+#define SHARED_BY	256	/* channels of one queue */
+#define CQ_ENTRIES	32767
+#define FULL		8000	/* completions that nobody takes */
+#define LARGE_QUEUES	128	/* 4 MiB each */
+#define BUSY		2	/* processes that do something all the time: one for each CPU */
+
+static struct {
+	const char *device;
+	const char *host;
+	struct pager pagers[PAGERS];
+	int uffd;
+} scene;
+
+static void say_ready(void)
+{
+	puts("ready");
+	fflush(stdout);
+}
+
+static int stay(void)
+{
+	say_ready();
+	while (pause())
+		;
+	return 0;
+}
+
+/* Several that do @body all the time; each does it once before all are ready. */
+static int keep_busy(int (*body)(void))
+{
+	unsigned int i;
+	int rc = body();
+
+	for (i = 0; i < BUSY && !rc; i++) {
+		if (fork())
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			if (body())
+				poll(NULL, 0, 10);
+	}
+	return rc ?: stay();
+}
+
+static struct side_options options(void)
+{
+	struct side_options options = side_defaults();
+
+	options.device = scene.device;
+	options.memory = PAGE;
+	return options;
+}
+
+/* A file with the device, a domain and a queue. */
+static int open_file(struct side *side)
+{
+	const struct side_options chosen = options();
+	int rc;
+
+	memset(side, 0, sizeof(*side));
+	side->fd = node_open();
+	if (side->fd < 0)
+		return side->fd;
+	rc = device_open(side->fd, scene.device, &side->device);
+	rc = rc ?: pd_alloc(side->fd, side->device, &side->pd);
+	return rc ?: side_cq(side, &chosen);
+}
+
+static int open_loop(struct side *side, const struct side_options *chosen)
+{
+	int rc = side_open(side, chosen);
+
+	return rc ?: side_handshake(side, &side->endpoint);
+}
+
+/* ---- Pages that never come ---- */
+
+struct range {
+	struct side side;
+	void *addr;
+	size_t length;
+	pthread_t thread;
+};
+
+static void *register_range(void *arg)
+{
+	const struct range *range = arg;
+	struct ibchan_cmd_mr_reg cmd = {
+		.addr = address(range->addr),
+		.length = range->length,
+		.pd = range->side.pd,
+		.access = IBCHAN_ACCESS_SHARED,
+	};
+
+	cmd_mr_reg(range->side.fd, &cmd);
+	return NULL;
+}
+
+static void *post_range(void *arg)
+{
+	const struct range *range = arg;
+	struct ibchan_submit_wr wr = work_empty(&range->side, IBCHAN_OP_SEND, 1);
+
+	wr.num_sge = 1;
+	wr.sge.offset = address(range->addr);
+	wr.sge.length = range->length;
+	wr.sge.mr = IBCHAN_MR_PLAIN;
+	post_one(&range->side, wr);
+	return NULL;
+}
+
+static void *missing_pages(size_t length)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	void *pages = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			   0);
+
+	range.range.start = address(pages);
+	range.range.len = length;
+	if (!scene.uffd) {
+		scene.uffd = syscall(SYS_userfaultfd, O_CLOEXEC);
+		if (scene.uffd < 0 || ioctl(scene.uffd, UFFDIO_API, &api))
+			return MAP_FAILED;
+	}
+	return ioctl(scene.uffd, UFFDIO_REGISTER, &range) ? MAP_FAILED : pages;
+}
+
+/* @range's thread does not come back from @body. */
+static int hang(struct range *range, void *(*body)(void *range))
+{
+	if (range->addr == MAP_FAILED)
+		return -errno;
+	return -pthread_create(&range->thread, NULL, body, range);
+}
+
+static int attack_fuse(void)
+{
+	static struct range ranges[HANGING];
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < HANGING && !rc; i++) {
+		struct pager *pager = &scene.pagers[i % PAGERS];
+
+		ranges[i].length = pager->state->length;
+		ranges[i].addr = pager_map(pager, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+		rc = open_file(&ranges[i].side);
+		rc = rc ?: hang(&ranges[i], register_range);
+	}
+	for (i = 0; i < PAGERS && !rc; i++)
+		rc = pager_is_waited_for(&scene.pagers[i]) ? 0 : -ETIMEDOUT;
+	return rc ?: stay();
+}
+
+static int attack_userfault(void)
+{
+	static struct range ranges[HANGING];
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < HANGING && !rc; i++) {
+		ranges[i].length = MEBI;
+		ranges[i].addr = missing_pages(MEBI);
+		rc = open_file(&ranges[i].side);
+		rc = rc ?: hang(&ranges[i], register_range);
+	}
+	return rc ?: stay();
+}
+
+static int attack_plain(void)
+{
+	const struct side_options chosen = options();
+	static struct range ranges[HANGING];
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < HANGING && !rc; i++) {
+		ranges[i].length = 16 * PAGE;
+		ranges[i].addr = missing_pages(16 * PAGE);
+		rc = open_loop(&ranges[i].side, &chosen);
+		rc = rc ?: hang(&ranges[i], post_range);
+	}
+	return rc ?: stay();
+}
+
+/* A thread of each hangs in a command, and then the file is to be broken. */
+static int attack_rings(void)
+{
+	static struct range ranges[BROKEN_FILES];
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < BROKEN_FILES && !rc; i++) {
+		ranges[i].length = PAGE;
+		ranges[i].addr = missing_pages(PAGE);
+		rc = open_file(&ranges[i].side);
+		rc = rc ?: hang(&ranges[i], register_range);
+	}
+	poll(NULL, 0, 500);
+	for (i = 0; i < BROKEN_FILES && !rc; i++) {
+		*ranges[i].side.ring->head += 1000;
+		ring_wait(ranges[i].side.ring, 1, 0);
+	}
+	return rc ?: stay();
+}
+
+/* ---- Many of everything ---- */
+
+static void look_everywhere(int fd)
+{
+	struct ibchan_cmd_event_take event = {};
+	struct ibchan_cmd_query query = {};
+
+	cmd_event_take(fd, &event);
+	cmd_query(fd, &query);
+}
+
+/* As many as he is allowed, and then they all go at once. */
+static int fill_with_objects(void)
+{
+	struct side side;
+	unsigned int i;
+	__u32 pd;
+	int rc = open_file(&side);
+
+	for (i = 0; i < OBJECTS && !rc; i++) {
+		if (pd_alloc(side.fd, side.device, &pd))
+			break;
+		if (!(i % 64))
+			look_everywhere(side.fd);
+	}
+	for (i = 0; i < 1000 && !rc; i++)
+		look_everywhere(side.fd);
+	side_close(&side);
+	return rc;
+}
+
+static int attack_objects(void)
+{
+	return keep_busy(fill_with_objects);
+}
+
+static int attack_keepalives(void)
+{
+	static struct side sides[IDLE_CHANNELS];
+	struct side_options chosen = options();
+	unsigned int i;
+	int rc = 0;
+
+	chosen.params.max_send_wr = 1;
+	chosen.params.max_recv_wr = 1;
+	chosen.cq_entries = CQ_ENTRIES;
+	chosen.options.keepalive_ms = IBCHAN_KEEPALIVE_MIN_MS;
+	for (i = 0; i < IDLE_CHANNELS && !rc; i++) {
+		struct side *side = &sides[i];
+
+		if (i % SHARED_BY) {
+			*side = sides[i - i % SHARED_BY];
+			rc = side_channel(side, &chosen);
+		} else {
+			rc = side_open(side, &chosen);
+		}
+		rc = rc ?: side_handshake(side, &side->endpoint);
+	}
+	/* What the budget of a user allows is enough. */
+	if (i > SHARED_BY && (rc == -ENOMEM || rc == -EDQUOT))
+		rc = 0;
+	fprintf(stderr, "%u channels\n", i);
+	return rc ?: stay();
+}
+
+/* A queue of completions that nobody has taken, which goes at once. */
+static int fill_queue(void)
+{
+	struct side_options chosen = options();
+	struct ibchan_submit_wr wrs[16];
+	struct side side;
+	unsigned int i;
+	int rc;
+
+	chosen.cq_entries = CQ_ENTRIES;
+	chosen.ring_entries = 32768;
+	chosen.params.max_recv_wr = FULL;
+	rc = open_loop(&side, &chosen);
+	for (i = 0; i < 16; i++)
+		wrs[i] = work_empty(&side, IBCHAN_OP_RECV, i);
+	for (i = 0; i < FULL / 16 && !rc; i++)
+		rc = post(&side, wrs, 16);
+	rc = rc ?: channel_break(side.fd, side.channel);
+	side_close(&side);
+	return rc;
+}
+
+static int attack_queues(void)
+{
+	return keep_busy(fill_queue);
+}
+
+/* Kernel memory: as many large queues as he gets. */
+static int attack_memory(void)
+{
+	struct side_options chosen = options();
+	struct side side;
+	unsigned int i;
+	int rc;
+
+	chosen.cq_entries = CQ_ENTRIES;
+	chosen.ring_entries = 1;
+	rc = open_file(&side);
+	if (rc)
+		return rc;
+	for (i = 0; i < LARGE_QUEUES && !rc; i++) {
+		struct ring ring = *side.ring;
+
+		rc = side_cq(&side, &chosen);
+		/* The mapping and the descriptor of the queue stay. */
+		*side.ring = ring;
+	}
+	fprintf(stderr, "%u queues of %u entries, then %s\n", i, CQ_ENTRIES, strerror(-rc));
+	return stay();
+}
+
+/* ---- Floods ---- */
+
+static int listen_here(const struct side *side, struct ibchan_cmd_listener_create *listener)
+{
+	*listener = (struct ibchan_cmd_listener_create) { .address.family = AF_INET };
+	inet_pton(AF_INET, scene.host, listener->address.bytes);
+	return cmd_listener_create(side->fd, listener);
+}
+
+/* Asks a listener that takes nobody, and one that does not exist, and goes. */
+static int ask_and_go(void)
+{
+	struct ibchan_cmd_listener_create listener = { .out_fd = -1 };
+	struct ibchan_cmd_channel_connect ask = {};
+	const struct side_options chosen = options();
+	struct side side;
+	unsigned int i;
+	int rc = side_open(&side, &chosen);
+
+	rc = rc ?: listen_here(&side, &listener);
+	for (i = 0; i < 64 && !rc; i++) {
+		ask.peer = listener.out_address;
+		ask.peer.port += i % 2;
+		ask.channel = side.channel;
+		rc = cmd_channel_connect(side.fd, &ask);
+		rc = rc ?: side_channel(&side, &chosen);
+	}
+	/* No more at a time: the next ones are asked for by another file. */
+	if (i && (rc == -EAGAIN || rc == -ENOMEM))
+		rc = 0;
+	if (listener.out_fd >= 0)
+		close(listener.out_fd);
+	side_close(&side);
+	return rc;
+}
+
+static int attack_requests(void)
+{
+	return keep_busy(ask_and_go);
+}
+
+static int open_range(struct range *range, size_t length)
+{
+	const struct side_options chosen = options();
+
+	range->length = length;
+	range->addr = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			   0);
+	if (range->addr == MAP_FAILED)
+		return -errno;
+	return open_loop(&range->side, &chosen);
+}
+
+static void close_range_of(struct range *range)
+{
+	side_close(&range->side);
+	munmap(range->addr, range->length);
+}
+
+/* Plain memory of many pieces, given back while it is in flight or a little later. */
+static int post_and_go(void)
+{
+	struct range range;
+	unsigned int i;
+	int rc = open_range(&range, MEBI / 2);
+
+	for (i = 0; i < 8 && !rc; i++)
+		post_range(&range);
+	close_range_of(&range);
+	return rc;
+}
+
+static int attack_deferred(void)
+{
+	return keep_busy(post_and_go);
+}
+
+/* More than the limit allows, again and again: each time the module looks what is to come back. */
+static int ask_for_too_much(void)
+{
+	struct range range;
+	unsigned int i;
+	int rc = open_range(&range, 2 * MEMLOCK);
+
+	for (i = 0; i < 256 && !rc; i++) {
+		range.length = PAGE;
+		post_range(&range);
+		range.length = 2 * MEMLOCK;
+		register_range(&range);
+	}
+	close_range_of(&range);
+	return rc;
+}
+
+static int attack_memlock(void)
+{
+	return keep_busy(ask_for_too_much);
+}
+
+/* ---- Who he is ---- */
+
+static const struct attack {
+	const char *name;
+	int (*run)(void);
+	int needs_pagers;
+} attacks[] = {
+	{ "fuse", attack_fuse, 1 },
+	{ "userfault", attack_userfault, 0 },
+	{ "plain", attack_plain, 0 },
+	{ "rings", attack_rings, 0 },
+	{ "objects", attack_objects, 0 },
+	{ "requests", attack_requests, 0 },
+	{ "keepalives", attack_keepalives, 0 },
+	{ "queues", attack_queues, 0 },
+	{ "memlock", attack_memlock, 0 },
+	{ "deferred", attack_deferred, 0 },
+	{ "memory", attack_memory, 0 },
+	{}
+};
+
+/* As `fusermount` would do for him. */
+static int start_pagers(void)
+{
+	const struct pager_rules rules = { .first_page = 1, .drops = true };
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < PAGERS && !rc; i++)
+		rc = pager_begin(&scene.pagers[i], MEBI, &rules);
+	return rc;
+}
+
+static int become(uid_t id)
+{
+	const struct rlimit memlock = { MEMLOCK, MEMLOCK }, files = { FILES * 2, FILES * 2 };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &memlock) || setrlimit(RLIMIT_NOFILE, &files))
+		return -errno;
+	if (setgroups(0, NULL) || setresgid(id, id, id) || setresuid(id, id, id))
+		return -errno;
+	return 0;
+}
+
+static const struct attack *find(const char *name)
+{
+	const struct attack *attack;
+
+	for (attack = attacks; attack->name; attack++)
+		if (!strcmp(attack->name, name))
+			return attack;
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const struct attack *attack = argc == 5 ? find(argv[1]) : NULL;
+	int rc;
+
+	if (!attack) {
+		fprintf(stderr, "usage: attack NAME DEVICE HOST UID\n");
+		return 2;
+	}
+	scene.device = argv[2];
+	scene.host = argv[3];
+	rc = attack->needs_pagers ? start_pagers() : 0;
+	rc = rc ?: become(atoi(argv[4]));
+	rc = rc ?: attack->run();
+	printf("ended with %d: %s\n", rc, strerror(-rc));
+	return 1;
+}
