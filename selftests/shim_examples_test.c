@@ -6,12 +6,14 @@
  */
 #include <errno.h>
 #include <libgen.h>
+#include <netinet/in.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -468,6 +470,34 @@ TEST_F(tool, pingpong_ends_with_words_when_its_peer_is_killed)
 	collect(&client, text, sizeof(text));
 	EXPECT_EQ(-1, child_result(client.pid));
 	EXPECT_NE(NULL, strstr(text, "ibchan: "));
+}
+
+static bool hangs_up(void *arg)
+{
+	const struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_port = htons(18516),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool done = !connect(fd, (const struct sockaddr *)&address, sizeof(address));
+
+	(void)arg;
+	close(fd);
+	return done;
+}
+
+TEST_F(example, epoll_server_outlives_a_client_that_hangs_up_before_its_endpoint)
+{
+	struct run server, client;
+
+	ASSERT_EQ(0, start(&server, "../userspace/examples/epoll_server",
+			   ARGUMENTS("-e", "-n", "1", NULL)));
+	EXPECT_TRUE(eventually(hangs_up, NULL));
+	ASSERT_EQ(0, start(&client, "../userspace/examples/epoll_server",
+			   ARGUMENTS("-e", "localhost", NULL)));
+	EXPECT_EQ(0, ends_with(&client, CLIENT_SAYS));
+	EXPECT_EQ(0, ends_with(&server, "1 clients served\n"));
 }
 
 #define ASKED	40

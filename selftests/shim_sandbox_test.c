@@ -22,11 +22,12 @@
 
 #define ARGUMENT(n)	(offsetof(struct seccomp_data, args) + (n) * sizeof(__u64))
 #define ANY_COMMAND	0U
+#define INSTRUCTIONS	6
 
 /* This thread's ioctls with @command are answered with @error, which may be 0. */
 static int filter(unsigned int command, int error)
 {
-	struct sock_filter any[] = {
+	struct sock_filter any[INSTRUCTIONS] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(1)),
@@ -35,7 +36,7 @@ static int filter(unsigned int command, int error)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	const struct sock_fprog program = {
-		.len = sizeof(any) / sizeof(any[0]),
+		.len = INSTRUCTIONS,
 		.filter = any,
 	};
 
@@ -66,7 +67,7 @@ FIXTURE_VARIANT_ADD(sandbox, that_says_no)
 FIXTURE_VARIANT_ADD(sandbox, that_says_yes)
 {
 	.error = 0,
-	.answer = -ENOSYS,
+	.answer = -EBADMSG,
 };
 
 FIXTURE_SETUP(sandbox)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <err.h>
+#include <errno.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -40,8 +41,11 @@ int tcp_listen(const struct options *options)
 
 int tcp_accept(int listener)
 {
-	int fd = accept(listener, NULL, NULL);
+	int fd;
 
+	do {
+		fd = accept(listener, NULL, NULL);
+	} while (fd < 0 && errno == ECONNABORTED);
 	if (fd < 0)
 		err(1, "accept");
 	return fd;
@@ -79,12 +83,10 @@ static int tcp_meet(const struct options *options)
 	return fd;
 }
 
-void swap(int tcp, const void *mine, void *theirs, size_t length)
+int swap(int tcp, const void *mine, void *theirs, size_t length)
 {
-	if (send(tcp, mine, length, MSG_NOSIGNAL) != (ssize_t)length)
-		err(1, "sending by TCP");
-	if (recv(tcp, theirs, length, MSG_WAITALL) != (ssize_t)length)
-		errx(1, "the other side is gone");
+	return send(tcp, mine, length, MSG_NOSIGNAL) == (ssize_t)length &&
+	       recv(tcp, theirs, length, MSG_WAITALL) == (ssize_t)length;
 }
 
 struct ibchan_channel *endpoints_connect(struct ibchan_prepared *prepared, int tcp)
@@ -95,13 +97,13 @@ struct ibchan_channel *endpoints_connect(struct ibchan_prepared *prepared, int t
 
 	ibchan_prepared_endpoint(prepared, &endpoint);
 	ibchan_endpoint_to_bytes(&endpoint, mine);
-	swap(tcp, mine, theirs, sizeof(mine));
+	if (!swap(tcp, mine, theirs, sizeof(mine)))
+		return NULL;
 	must("endpoint", ibchan_endpoint_from_bytes(&endpoint, theirs, sizeof(theirs), &error));
 	must("handshake", ibchan_prepared_handshake(prepared, &endpoint, &channel, &error));
 
 	/* Only when both have done it may anything be sent. */
-	swap(tcp, mine, theirs, 1);
-	return channel;
+	return swap(tcp, mine, theirs, 1) ? channel : NULL;
 }
 
 struct ibchan_channel *endpoints_meet(struct ibchan_prepared *prepared,
@@ -109,11 +111,11 @@ struct ibchan_channel *endpoints_meet(struct ibchan_prepared *prepared,
 				      void *theirs, size_t length)
 {
 	int tcp = tcp_meet(options);
-	struct ibchan_channel *channel;
+	struct ibchan_channel *channel = NULL;
 
-	if (length)
-		swap(tcp, mine, theirs, length);
-	channel = endpoints_connect(prepared, tcp);
+	if (!length || swap(tcp, mine, theirs, length))
+		channel = endpoints_connect(prepared, tcp);
 	close(tcp);
+	check("the other side is gone", !!channel);
 	return channel;
 }

@@ -13,10 +13,13 @@
 int tcp_listen(const struct options *options);
 int tcp_accept(int listener);
 
-/* Sends @length bytes and receives as many; both sides do it at the same time. */
-void swap(int tcp, const void *mine, void *theirs, size_t length);
+/*
+ * Sends @length bytes and receives as many; both sides do it at the same time. 0 when the
+ * other one is gone.
+ */
+int swap(int tcp, const void *mine, void *theirs, size_t length);
 
-/* A channel to the process at the other end of @tcp. */
+/* A channel to the process at the other end of @tcp; NULL when that is gone. */
 struct ibchan_channel *endpoints_connect(struct ibchan_prepared *prepared, int tcp);
 
 /* The same, after waiting for the other side, or connecting to it; for side_connect(). */

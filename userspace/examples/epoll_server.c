@@ -127,8 +127,8 @@ static void client_meet(struct server *server)
 {
 	int tcp = tcp_accept(server->socket);
 
-	if (server->accepted < server->wanted)
-		endpoints_connect(client_prepare(server), tcp);
+	if (server->accepted < server->wanted && !endpoints_connect(client_prepare(server), tcp))
+		client_forget(server);
 	close(tcp);
 }
 

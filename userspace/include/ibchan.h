@@ -52,7 +52,7 @@
  * Every call on a context may also return, beside what it names itself:
  * -EFAULT (a pointer does not work), -ENOMEM, -ENODEV (the device is gone),
  * -EPROTO (a completion ring was damaged; the context can only be closed),
- * -ENOSYS (a filter of system calls answered in the kernel's place).
+ * -EBADMSG (a filter of system calls answered in the kernel's place).
  */
 #ifndef _IBCHAN_H
 #define _IBCHAN_H

@@ -34,7 +34,7 @@ int context_create(const struct ibchan_context *context, unsigned int command, v
 {
 	int err = context_ioctl(context, command, arg);
 
-	return err || *handle ? err : -ENOSYS;
+	return err || *handle ? err : -EBADMSG;
 }
 
 /* No reason has this number. */
@@ -57,7 +57,7 @@ int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submi
 		return err;
 	cmd->reason.code = IBCHAN_REASON_NONE;
 	cmd->entry_num = 0;
-	return err ? err : -ENOSYS;
+	return err ? err : -EBADMSG;
 }
 
 /*

@@ -53,14 +53,13 @@ __s64 deadline_left(const struct deadline *deadline)
 static int sleep_since(const struct ibchan_cq *cq, __u32 tail, __u32 min,
 		       const struct deadline *deadline)
 {
-	struct ibchan_cmd_submit cmd = {
-		.timeout_ns = deadline_left(deadline),
-	};
+	const __s64 left = deadline_left(deadline);
+	struct ibchan_cmd_submit cmd = { .timeout_ns = left };
 	int err;
 
 	submit_wait(&cmd, cq, tail, min);
 	err = context_submit(cq->object.context, &cmd);
-	return err || cmd.timeout_ns ? err : -ETIMEDOUT;
+	return err || left ? err : -ETIMEDOUT;
 }
 
 /* Takes up to @n; tells in @tail from where on to wait for more. */
@@ -165,7 +164,7 @@ int credit_wait(const struct ibchan_channel *channel, __s64 timeout_ns)
 		return err;
 	/* The kernel's answer is 1 and up. */
 	if (!cmd.out_credits)
-		return -ENOSYS;
+		return -EBADMSG;
 	return cmd.out_credits < INT_MAX ? (int)cmd.out_credits : INT_MAX;
 }
 
