@@ -1,34 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which address a channel uses. Nobody should have to know a GID index: on
- * Ethernet the rule is RoCE v2, an address that a network device routes which is up
- * and in the caller's network namespace (IPv4 before IPv6, then without a VLAN before
- * with one), never the link-local one that fills the first slot of most tables. On
- * InfiniBand it is entry 0. What the rule says about each entry can be asked for.
+ * Which address a channel uses. Nobody should have to know a GID index: on Ethernet it
+ * is one of RoCE v2 whose network device is up and in the caller's network namespace, and
+ * of several the best as address.c has it. On InfiniBand it is entry 0. What is thought of
+ * each entry can be asked for.
  */
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
-#include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 
+#include "address.h"
 #include "compat.h"
 #include "fault.h"
 #include "internal.h"
-
-/* Higher is better; the address family counts more than the tag. */
-enum { RANK_NONE, RANK_FITS, RANK_UNTAGGED = 1, RANK_IPV4 = 2, RANK_BEST = 4 };
-
-/**
- * struct gid_rule - what an address must be, besides what all must
- * @net: the namespace that its network device is in; NULL: any, for who talks to
- *	nobody but itself
- * @family: 4 or 6; 0: either
- */
-struct gid_rule {
-	struct net *net;
-	u32 family;
-};
 
 static bool ndev_in_net(const struct net_device *ndev, const struct net *net)
 {
@@ -45,58 +30,10 @@ static bool attr_in_net(const struct ib_gid_attr *attr, struct net *net)
 	return inside;
 }
 
-/* Of a bond this is the master, of a VLAN the device with the tag. */
-static u32 judge_ndev(const struct ib_gid_attr *attr, const struct net *net)
-{
-	u32 verdict = IBCHAN_GID_VERDICT_CHOSEN;
-	struct net_device *ndev;
-
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!ndev_in_net(ndev, net))
-		verdict = IBCHAN_GID_VERDICT_OTHER_NAMESPACE;
-	else if (!netif_running(ndev))
-		verdict = IBCHAN_GID_VERDICT_NDEV_DOWN;
-	else if (!netif_carrier_ok(ndev))
-		verdict = IBCHAN_GID_VERDICT_NO_CARRIER;
-	rcu_read_unlock();
-	return verdict;
-}
-
-/* Enum ibchan_gid_verdict; CHOSEN for each that would do. */
-static u32 judge(const struct ib_gid_attr *attr, const struct gid_rule *rule)
-{
-	struct in6_addr addr;
-	u32 verdict;
-
-	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
-		return IBCHAN_GID_VERDICT_ROCE_V1;
-	memcpy(&addr, attr->gid.raw, sizeof(addr));
-	if (ipv6_addr_type(&addr) & IPV6_ADDR_LINKLOCAL)
-		return IBCHAN_GID_VERDICT_LINK_LOCAL;
-	verdict = judge_ndev(attr, rule->net);
-	if (!verdict && rule->family && rule->family != ibchan_gid_family(attr->gid.raw))
-		verdict = IBCHAN_GID_VERDICT_OTHER_FAMILY;
-	return verdict;
-}
-
-static int rank_of(const struct ib_gid_attr *attr)
-{
-	u16 vlan = IBCHAN_VLAN_NONE;
-	int rank = RANK_FITS;
-
-	if (rdma_read_gid_l2_fields(attr, &vlan, NULL))
-		return RANK_NONE;
-	if (ibchan_gid_family(attr->gid.raw) == 4)
-		rank += RANK_IPV4;
-	if (vlan == IBCHAN_VLAN_NONE)
-		rank += RANK_UNTAGGED;
-	return rank;
-}
-
 static int gid_from_attr(const struct ib_gid_attr *attr, struct ibchan_gid *gid)
 {
 	gid->index = attr->index;
+	gid->type = attr->gid_type;
 	gid->gid = attr->gid;
 	gid->family = ibchan_gid_family(attr->gid.raw);
 	return rdma_read_gid_l2_fields(attr, NULL, gid->mac);
@@ -129,21 +66,20 @@ static u32 num_entries(struct ib_device *ib, u32 port)
  * Entries of the table that are in use have attributes; the others are skipped. Of
  * those with the same rank the first is taken. @verdict tells how far the best got.
  */
-static int find_best(struct ib_device *ib, const struct gid_rule *rule,
+static int find_best(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 		     struct ibchan_gid *gid, u32 *verdict)
 {
 	u32 entries = num_entries(ib, gid->port);
 	const struct ib_gid_attr *attr;
-	int best = RANK_NONE, rank;
+	int best = IBCHAN_RANK_NONE, rank;
 	u32 judged, i;
 
 	*verdict = 0;
-	for (i = 0; i < entries && best < RANK_BEST; i++) {
+	for (i = 0; i < entries && best < IBCHAN_RANK_BEST; i++) {
 		attr = rdma_get_gid_attr(ib, gid->port, i);
 		if (IS_ERR(attr))
 			continue;
-		judged = judge(attr, rule);
-		rank = judged ? RANK_NONE : rank_of(attr);
+		judged = ibchan_address_judge(attr, rule, &rank);
 		if (rank > best && !gid_from_attr(attr, gid))
 			best = rank;
 		*verdict = max(*verdict, judged);
@@ -152,7 +88,7 @@ static int find_best(struct ib_device *ib, const struct gid_rule *rule,
 	return best;
 }
 
-static int choose_by_rule(struct ib_device *ib, const struct gid_rule *rule,
+static int choose_by_rule(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 			  struct ibchan_gid *gid, struct ibchan_reason *reason)
 {
 	u32 verdict;
@@ -167,14 +103,16 @@ static int choose_by_rule(struct ib_device *ib, const struct gid_rule *rule,
 static int choose_by_index(struct ib_device *ib, struct net *net, u32 index,
 			   struct ibchan_gid *gid, struct ibchan_reason *reason)
 {
+	const struct ibchan_gid_rule rule = { .net = net };
 	u32 entries = num_entries(ib, gid->port);
 	const struct ib_gid_attr *attr;
-	int ret = -ENODATA;
+	int ret = -ENODATA, rank;
 
 	attr = index < entries ? rdma_get_gid_attr(ib, gid->port, index) :
 				 ERR_PTR(-EINVAL);
 	if (!IS_ERR(attr)) {
-		if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP && attr_in_net(attr, net))
+		if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP && attr_in_net(attr, net) &&
+		    ibchan_address_judge(attr, &rule, &rank) != IBCHAN_GID_VERDICT_LOOPBACK)
 			ret = gid_from_attr(attr, gid);
 		rdma_put_gid_attr(attr);
 	}
@@ -202,7 +140,7 @@ static int port_state(struct ib_device *ib, u32 port, struct ibchan_gid *gid)
 }
 
 /* Whether the choice is left to the rule, and what for. */
-static bool rule_of(const struct ibchan_params *params, struct gid_rule *rule)
+static bool rule_of(const struct ibchan_params *params, struct ibchan_gid_rule *rule)
 {
 	switch (params->gid_index) {
 	case IBCHAN_AUTO_IPV4:
@@ -214,26 +152,6 @@ static bool rule_of(const struct ibchan_params *params, struct gid_rule *rule)
 	default:
 		return params->gid_index == IBCHAN_AUTO;
 	}
-}
-
-/* The first one that is active. */
-static int choose_port(struct ib_device *ib, u32 wanted, struct ibchan_gid *gid,
-		       struct ibchan_reason *reason)
-{
-	u32 first = wanted ?: rdma_start_port(ib);
-	u32 last = wanted ?: rdma_end_port(ib);
-	int state = 0;
-	u32 port;
-
-	for (port = first; port <= last; port++) {
-		state = port_state(ib, port, gid);
-		if (state == IB_PORT_ACTIVE)
-			return 0;
-	}
-	if (state < 0)
-		return state;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_PORT_DOWN, -ENETDOWN,
-				    (u64[3]) { last, state });
 }
 
 /* Which partition. On Ethernet there is just one. */
@@ -276,7 +194,7 @@ static int choose_infiniband(struct ib_device *ib, u32 index, struct ibchan_gid 
 static int choose_iwarp(struct ib_device *ib, const struct ibchan_params *params,
 			struct ibchan_gid *gid, struct ibchan_reason *reason)
 {
-	struct gid_rule rule;
+	struct ibchan_gid_rule rule;
 
 	if (params->gid_index && !rule_of(params, &rule)) {
 		if (reason)
@@ -290,6 +208,37 @@ static int choose_iwarp(struct ib_device *ib, const struct ibchan_params *params
 	return rdma_query_gid(ib, gid->port, 0, &gid->gid);
 }
 
+/* By what the port speaks. */
+static int choose_address(struct ib_device *ib, struct net *net,
+			  const struct ibchan_params *params, struct ibchan_gid *gid,
+			  struct ibchan_reason *reason)
+{
+	struct ibchan_gid_rule rule = { .net = net };
+
+	if (rdma_protocol_ib(ib, gid->port))
+		return choose_infiniband(ib, params->gid_index, gid, reason);
+	if (rdma_protocol_iwarp(ib, gid->port))
+		return choose_iwarp(ib, params, gid, reason);
+	if (!rdma_protocol_roce(ib, gid->port))
+		return -EOPNOTSUPP;
+	if (rule_of(params, &rule))
+		return choose_by_rule(ib, &rule, gid, reason);
+	return choose_by_index(ib, net, params->gid_index, gid, reason);
+}
+
+static int choose_on_port(struct ib_device *ib, u32 port, struct ibchan_gid *gid,
+			  struct ibchan_reason *reason)
+{
+	int state = port_state(ib, port, gid);
+
+	if (state < 0)
+		return state;
+	if (state == IB_PORT_ACTIVE)
+		return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_PORT_DOWN, -ENETDOWN,
+				    (u64[3]) { port, state });
+}
+
 /**
  * ibchan_gid_choose - choose port and address
  * @ib: the device
@@ -297,6 +246,9 @@ static int choose_iwarp(struct ib_device *ib, const struct ibchan_params *params
  * @params: port and gid_index, each of which may leave the choice to the rule
  * @gid: the choice
  * @reason: why there is none, or NULL
+ *
+ * Of several ports it is the first one that is active and has an address; where there is
+ * none, the first active one says why.
  *
  * Context: process, may sleep; the gate is held.
  * Return: 0; -EOPNOTSUPP for a transport that has no reliable connections; -ENETDOWN when
@@ -307,21 +259,28 @@ int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 		      const struct ibchan_params *params, struct ibchan_gid *gid,
 		      struct ibchan_reason *reason)
 {
-	struct gid_rule rule = { .net = net };
-	int ret = choose_port(ib, params->port, gid, reason);
-	u32 port = gid->port;
+	u32 last = params->port ?: rdma_end_port(ib);
+	u32 port = params->port ?: rdma_start_port(ib);
+	struct ibchan_reason why = {};
+	int first = -ENETDOWN, ret;
 
-	if (ret)
-		return ret;
-	if (rdma_protocol_ib(ib, port))
-		return choose_infiniband(ib, params->gid_index, gid, reason);
-	if (rdma_protocol_iwarp(ib, port))
-		return choose_iwarp(ib, params, gid, reason);
-	if (!rdma_protocol_roce(ib, port))
-		return -EOPNOTSUPP;
-	if (rule_of(params, &rule))
-		return choose_by_rule(ib, &rule, gid, reason);
-	return choose_by_index(ib, net, params->gid_index, gid, reason);
+	do {
+		struct ibchan_gid choice = {};
+
+		ret = choose_on_port(ib, port, &choice, &why);
+		if (!ret)
+			ret = choose_address(ib, net, params, &choice, &why);
+		if (!ret) {
+			*gid = choice;
+			return 0;
+		}
+		if (first != -ENETDOWN)
+			continue;
+		first = ret;
+		if (reason)
+			*reason = why;
+	} while (port++ < last);
+	return first;
 }
 
 /**
@@ -346,7 +305,7 @@ bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 	attr = rdma_get_gid_attr(ib, gid->port, gid->index);
 	if (IS_ERR(attr))
 		return false;
-	there = attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP && attr_in_net(attr, net) &&
+	there = attr->gid_type == gid->type && attr_in_net(attr, net) &&
 		!memcmp(attr->gid.raw, gid->gid.raw, sizeof(gid->gid.raw));
 	rdma_put_gid_attr(attr);
 	return there;
@@ -370,25 +329,24 @@ static void fill_ndev(const struct ib_gid_attr *from, const struct net *net,
 }
 
 /* One that would do may have to stand back behind a better one, or an earlier one. */
-static u32 verdict_of_rule(struct ib_device *ib, const struct gid_rule *rule,
+static u32 verdict_of_rule(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 			   const struct ib_gid_attr *attr)
 {
 	struct ibchan_gid best = { .port = attr->port_num };
-	u32 verdict = judge(attr, rule);
-	int rank;
+	int rank, best_rank;
+	u32 verdict = ibchan_address_judge(attr, rule, &rank);
 
 	if (verdict)
 		return verdict;
 	if (port_state(ib, attr->port_num, &best) != IB_PORT_ACTIVE)
 		return IBCHAN_GID_VERDICT_PORT_DOWN;
-	rank = find_best(ib, rule, &best, &verdict);
-	if (best.index == attr->index && rank)
+	best_rank = find_best(ib, rule, &best, &verdict);
+	if (best.index == attr->index && best_rank)
 		return IBCHAN_GID_VERDICT_CHOSEN;
-	return rank > rank_of(attr) ? IBCHAN_GID_VERDICT_LOWER_RANK :
-				      IBCHAN_GID_VERDICT_SAME_RANK;
+	return ibchan_address_stands_back(rank, best_rank);
 }
 
-static u32 verdict_on(struct ib_device *ib, const struct gid_rule *rule,
+static u32 verdict_on(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 		      const struct ib_gid_attr *attr)
 {
 	struct ibchan_gid unused;
@@ -405,7 +363,7 @@ static u32 verdict_on(struct ib_device *ib, const struct gid_rule *rule,
 static int gid_query(struct ib_device *ib, u32 port, struct net *net,
 		     struct ibchan_gid_attr *attr)
 {
-	const struct gid_rule rule = { .net = net };
+	const struct ibchan_gid_rule rule = { .net = net };
 	const struct ib_gid_attr *from;
 	u32 i;
 

@@ -430,6 +430,7 @@ struct ibchan_chain {
  * @gid: the address
  * @mac: Ethernet address behind it
  * @family: 4 or 6; 0 on InfiniBand and iWARP
+ * @type: enum ib_gid_type
  * @iwarp: the port connects by rdma_cm only
  * @pkey_index: entry of the port's P_Key table; 0 on Ethernet
  * @mtu: of the port when it was chosen, in bytes
@@ -446,6 +447,7 @@ struct ibchan_gid {
 	union ib_gid gid;
 	u8 mac[ETH_ALEN];
 	u8 family;
+	u8 type;
 	u8 iwarp;
 };
 

@@ -100,6 +100,13 @@ static int find_way(const struct question *question, int oif)
 						       find_way6(question, oif);
 }
 
+/* Then the address means another host on each network device. */
+static bool is_link_local(const struct question *question)
+{
+	return question->to.any.sa_family == AF_INET6 &&
+	       ipv6_addr_type(&question->to.in6.sin6_addr) & IPV6_ADDR_LINKLOCAL;
+}
+
 /*
  * Bound to a network device the routing table takes every IPv4 address for a neighbour
  * when it knows no better, so it is asked without at first.
@@ -113,7 +120,8 @@ static int choose_way(struct question *question, const struct ib_gid_attr *attr)
 	if (IS_ERR(question->ndev)) {
 		way = PTR_ERR(question->ndev);
 	} else {
-		way = find_way(question, l3mdev_master_ifindex_rcu(question->ndev));
+		way = is_link_local(question) ? WAY_OTHER_NDEV :
+		      find_way(question, l3mdev_master_ifindex_rcu(question->ndev));
 		if (way == WAY_OTHER_NDEV)
 			way = find_way(question, question->ndev->ifindex);
 	}

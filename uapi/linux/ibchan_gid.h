@@ -31,21 +31,31 @@
 	  "an iWARP port, where only rdma_cm connects")			\
 	X(2, ROCE_V1,							\
 	  "RoCE v1, which is not routed; channels use RoCE v2")		\
-	X(3, LINK_LOCAL,						\
-	  "a link-local address, which no peer can be told")		\
+	X(3, LOOPBACK,							\
+	  "of this host only: on a loopback device, or of scope host")	\
 	X(4, OTHER_NAMESPACE,						\
 	  "its network device is not in this network namespace")	\
 	X(5, NDEV_DOWN,							\
 	  "its network device is down; set it up")			\
 	X(6, NO_CARRIER,						\
 	  "its network device has no carrier; look at cable and peer")	\
-	X(7, OTHER_FAMILY,						\
+	X(7, NO_ADDRESS,						\
+	  "its network device does not have this address; add it there")	\
+	X(8, DUPLICATE,							\
+	  "another host has this address as well; give each its own")	\
+	X(9, TENTATIVE,							\
+	  "whether another host has this address is not known yet; wait a second") \
+	X(10, OTHER_FAMILY,						\
 	  "not of the address family that the builder wants")		\
-	X(8, PORT_DOWN,							\
+	X(11, PORT_DOWN,						\
 	  "would do, but the port is not active")			\
-	X(9, LOWER_RANK,						\
+	X(12, LINK_LOCAL,						\
+	  "would do, but it is link-local, and one that is not is taken")	\
+	X(13, DEPRECATED,						\
+	  "would do, but it is deprecated, and one that is not is taken")	\
+	X(14, LOWER_RANK,						\
 	  "would do, but the one that is taken ranks higher: IPv4 before IPv6, then no VLAN") \
-	X(10, SAME_RANK,						\
+	X(15, SAME_RANK,						\
 	  "as good as the one that is taken, which stands before it")
 
 #define IBCHAN_GID_VERDICT_NUMBER(nr, NAME, text) IBCHAN_GID_VERDICT_##NAME = (nr),

@@ -398,10 +398,10 @@ static void find_no_gid(struct doctor *doctor, const struct port *port, enum sev
 
 	entry = doctor_find(doctor, FINDING_GID_ABSENT, severity, port->subject);
 	entry_fact(entry,
-		   "None of the %u GIDs of the port will do: a channel needs one of RoCE v2 that is not link-local.",
+		   "None of the %u GIDs of the port will do: a channel needs one of RoCE v2 whose address its network device has, and no other host.",
 		   port->gids);
 	if (!netdev->address[0]) {
-		entry_cause(entry, "The network device %s has no IP address but link-local ones.",
+		entry_cause(entry, "The network device %s has no IP address that will do.",
 			    netdev->name);
 		entry_step(entry, "ip address add ADDRESS/LENGTH dev %s", netdev->name);
 	} else {

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is thought of an entry of a GID table: whether a channel may take it, and how good
+ * it is, in the order of the kernel's own choice of a source address. A wider scope comes
+ * first, so that a link-local address is the last one and not out of the question; then
+ * one that is not deprecated; then, which is ours, IPv4 before IPv6 and no VLAN before one.
+ * Out of the question is what no peer can reach: the host's own scope, an address that is
+ * not its network device's (the first slots of most tables have one by default, whether or
+ * not it is), or one that another host has as well.
+ */
+#include <linux/errno.h>
+#include <linux/inetdevice.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <net/addrconf.h>
+#include <net/if_inet6.h>
+#include <net/ipv6.h>
+#include <rdma/ib_cache.h>
+
+#include "address.h"
+#include "internal.h"
+
+/**
+ * struct facts - what the network stack knows of an address
+ * @flags: IFA_F_*
+ * @scope: RT_SCOPE_*
+ */
+struct facts {
+	u32 flags;
+	u8 scope;
+};
+
+static bool find_ipv4(const struct net_device *ndev, const struct in6_addr *addr,
+		      struct facts *facts)
+{
+	const struct in_device *in_dev = __in_dev_get_rcu(ndev);
+	__be32 wanted = addr->s6_addr32[3];
+	const struct in_ifaddr *ifa;
+
+	if (!in_dev)
+		return false;
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
+		/* The table has the far end of a link between two. */
+		if (ifa->ifa_local != wanted && ifa->ifa_address != wanted)
+			continue;
+		facts->flags = ifa->ifa_flags;
+		facts->scope = ipv4_is_linklocal_169(wanted) ? RT_SCOPE_LINK : ifa->ifa_scope;
+		return true;
+	}
+	return false;
+}
+
+static u8 scope_of_ipv6(const struct in6_addr *addr)
+{
+	int type = ipv6_addr_type(addr);
+
+	if (type & IPV6_ADDR_LOOPBACK)
+		return RT_SCOPE_HOST;
+	return type & IPV6_ADDR_LINKLOCAL ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
+}
+
+#if IS_ENABLED(CONFIG_IPV6)
+static bool find_ipv6(const struct net_device *ndev, const struct in6_addr *addr,
+		      struct facts *facts)
+{
+	struct inet6_dev *idev = __in6_dev_get(ndev);
+	const struct inet6_ifaddr *ifa;
+	bool found = false;
+
+	if (!idev)
+		return false;
+	read_lock_bh(&idev->lock);
+	list_for_each_entry(ifa, &idev->addr_list, if_list) {
+		found = ipv6_addr_equal(&ifa->addr, addr);
+		if (!found)
+			continue;
+		facts->flags = ifa->flags;
+		facts->scope = scope_of_ipv6(addr);
+		break;
+	}
+	read_unlock_bh(&idev->lock);
+	return found;
+}
+#else
+static bool find_ipv6(const struct net_device *ndev, const struct in6_addr *addr,
+		      struct facts *facts)
+{
+	return false;
+}
+#endif
+
+static u32 judge_facts(const struct facts *facts)
+{
+	if (facts->scope > RT_SCOPE_LINK)
+		return IBCHAN_GID_VERDICT_LOOPBACK;
+	if (facts->flags & IFA_F_DADFAILED)
+		return IBCHAN_GID_VERDICT_DUPLICATE;
+	if (facts->flags & IFA_F_TENTATIVE && !(facts->flags & IFA_F_OPTIMISTIC))
+		return IBCHAN_GID_VERDICT_TENTATIVE;
+	return IBCHAN_GID_VERDICT_CHOSEN;
+}
+
+static u32 judge_ndev(const struct net_device *ndev, const struct net *net)
+{
+	if (IS_ERR_OR_NULL(ndev) || (net && !net_eq(dev_net(ndev), net)))
+		return IBCHAN_GID_VERDICT_OTHER_NAMESPACE;
+	if (ndev->flags & IFF_LOOPBACK)
+		return IBCHAN_GID_VERDICT_LOOPBACK;
+	if (!netif_running(ndev))
+		return IBCHAN_GID_VERDICT_NDEV_DOWN;
+	if (!netif_carrier_ok(ndev))
+		return IBCHAN_GID_VERDICT_NO_CARRIER;
+	return IBCHAN_GID_VERDICT_CHOSEN;
+}
+
+/* Of a bond the network device is the master, of a VLAN the device with the tag. */
+static u32 judge_address(const struct ib_gid_attr *attr, const struct net *net,
+			 struct facts *facts)
+{
+	const struct net_device *ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	u32 verdict = judge_ndev(ndev, net);
+	struct in6_addr addr;
+	bool found;
+
+	if (verdict)
+		return verdict;
+	memcpy(&addr, attr->gid.raw, sizeof(addr));
+	found = ipv6_addr_v4mapped(&addr) ? find_ipv4(ndev, &addr, facts) :
+					    find_ipv6(ndev, &addr, facts);
+	return found ? judge_facts(facts) : IBCHAN_GID_VERDICT_NO_ADDRESS;
+}
+
+static int rank_of(const struct ib_gid_attr *attr, const struct facts *facts)
+{
+	u16 vlan = IBCHAN_VLAN_NONE;
+	int rank = IBCHAN_RANK_FITS;
+
+	if (rdma_read_gid_l2_fields(attr, &vlan, NULL))
+		return IBCHAN_RANK_NONE;
+	if (facts->scope != RT_SCOPE_LINK)
+		rank += IBCHAN_RANK_GLOBAL;
+	if (!(facts->flags & (IFA_F_DEPRECATED | IFA_F_OPTIMISTIC)))
+		rank += IBCHAN_RANK_PREFERRED;
+	if (ibchan_gid_family(attr->gid.raw) == 4)
+		rank += IBCHAN_RANK_IPV4;
+	if (vlan == IBCHAN_VLAN_NONE)
+		rank += IBCHAN_RANK_UNTAGGED;
+	return rank;
+}
+
+/**
+ * ibchan_address_judge - may a channel take this entry, and how good is it?
+ * @attr: of the entry
+ * @rule: what it must be, besides what all must
+ * @rank: the higher the better; IBCHAN_RANK_NONE where it may not
+ *
+ * Context: any.
+ * Return: enum ibchan_gid_verdict; CHOSEN for each that would do.
+ */
+u32 ibchan_address_judge(const struct ib_gid_attr *attr, const struct ibchan_gid_rule *rule,
+			 int *rank)
+{
+	struct facts facts = {};
+	u32 verdict;
+
+	*rank = IBCHAN_RANK_NONE;
+	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return IBCHAN_GID_VERDICT_ROCE_V1;
+	rcu_read_lock();
+	verdict = judge_address(attr, rule->net, &facts);
+	rcu_read_unlock();
+	if (!verdict && rule->family && rule->family != ibchan_gid_family(attr->gid.raw))
+		verdict = IBCHAN_GID_VERDICT_OTHER_FAMILY;
+	if (!verdict)
+		*rank = rank_of(attr, &facts);
+	return verdict;
+}
+
+/**
+ * ibchan_address_stands_back - why is an entry that would do not the one that is taken?
+ * @rank: of the entry
+ * @best: of the one that is taken
+ *
+ * Return: enum ibchan_gid_verdict.
+ */
+u32 ibchan_address_stands_back(int rank, int best)
+{
+	int better = best & ~rank;
+
+	if (better & IBCHAN_RANK_GLOBAL)
+		return IBCHAN_GID_VERDICT_LINK_LOCAL;
+	if (rank >= best)
+		return IBCHAN_GID_VERDICT_SAME_RANK;
+	return better & IBCHAN_RANK_PREFERRED ? IBCHAN_GID_VERDICT_DEPRECATED :
+						IBCHAN_GID_VERDICT_LOWER_RANK;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How good an address is for a channel. L2. */
+#ifndef IBCHAN_ADDRESS_H
+#define IBCHAN_ADDRESS_H
+
+#include <linux/types.h>
+
+struct ib_gid_attr;
+struct net;
+
+/* Each counts more than all behind it. */
+enum {
+	IBCHAN_RANK_NONE = 0,
+	IBCHAN_RANK_UNTAGGED = 1,
+	IBCHAN_RANK_IPV4 = 2,
+	IBCHAN_RANK_PREFERRED = 4,
+	IBCHAN_RANK_GLOBAL = 8,
+	IBCHAN_RANK_FITS = 16,
+	IBCHAN_RANK_BEST = 31,
+};
+
+/**
+ * struct ibchan_gid_rule - what an address must be, besides what all must
+ * @net: the namespace that its network device is in; NULL: any, for who talks to
+ *	nobody but itself
+ * @family: 4 or 6; 0: either
+ */
+struct ibchan_gid_rule {
+	struct net *net;
+	u32 family;
+};
+
+u32 ibchan_address_judge(const struct ib_gid_attr *attr, const struct ibchan_gid_rule *rule,
+			 int *rank);
+u32 ibchan_address_stands_back(int rank, int best);
+
+#endif /* IBCHAN_ADDRESS_H */
