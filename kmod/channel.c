@@ -18,6 +18,7 @@
 #include "counters.h"
 #include "fault.h"
 #include "flow.h"
+#include "footprint.h"
 #include "internal.h"
 #include "trace.h"
 
@@ -113,7 +114,12 @@ static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *bu
 
 	ch->send.max_sge = params->max_send_sge;
 	ch->recv.max_sge = params->max_recv_sge;
-	ret = reserve_space(ch, build, reason);
+	ch->send.cq = build->send_cq;
+	ch->recv.cq = build->recv_cq;
+	ret = ibchan_cost_charge(&ch->cost, ch->pd->cost.budget, ibchan_footprint_channel(ch),
+				 reason);
+	if (!ret)
+		ret = reserve_space(ch, build, reason);
 	if (ret)
 		return ret;
 	ret = ibchan_queue_init(&ch->send, ch, build->send_cq, params->max_send_wr);
@@ -215,6 +221,7 @@ static void channel_discard(struct ibchan_channel *ch)
 {
 	ibchan_flow_end(ch);
 	ibchan_history_free(&ch->history);
+	ibchan_cost_pay_back(&ch->cost);
 	kmem_cache_free(ibchan_channel_cache, ch);
 }
 
@@ -262,7 +269,8 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
  * Return: the prepared channel, for ibchan_channel_close(); -EINVAL for a
  * parameter out of its range, or an mtu above the port's; -EOPNOTSUPP for an
  * unknown access flag or mode, or for credits on iWARP; -EACCES for credits without
- * IBCHAN_ACCESS_REMOTE_WRITE; -EXDEV for a cq of another device;
+ * IBCHAN_ACCESS_REMOTE_WRITE; -EXDEV for a cq of another device; -EDQUOT for a user
+ * whose objects take as much kernel memory as they may;
  * -EAGAIN for a cq with too few free entries; -ENETDOWN when the port, or each of
  * them, is down; -EADDRNOTAVAIL when it has no address that fits the rule;
  * -ENODEV when the device is gone; -ENOMEM; the driver's errno.
@@ -610,6 +618,7 @@ static void channel_free(struct rcu_head *rcu)
 
 	ibchan_cm_free(ch->cm);
 	ibchan_history_free(&ch->history);
+	ibchan_cost_pay_back(&ch->cost);
 	kmem_cache_free(ibchan_channel_cache, ch);
 }
 

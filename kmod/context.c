@@ -291,6 +291,11 @@ static int context_open(struct inode *inode, struct file *file)
 
 	if (!ctx)
 		return -ENOMEM;
+	ctx->budget = ibchan_budget_get();
+	if (!ctx->budget) {
+		kfree(ctx);
+		return -ENOMEM;
+	}
 	spin_lock_init(&ctx->lock);
 	init_waitqueue_head(&ctx->idle_wait);
 	xa_init_flags(&ctx->objects, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
@@ -318,6 +323,7 @@ static int context_release(struct inode *inode, struct file *file)
 	ibchan_submit_scratch_free(ctx);
 	ibchan_ring_page_free(ctx);
 	mmdrop(ctx->mm);
+	ibchan_budget_put(ctx->budget);
 	kfree(ctx);
 	ibchan_gauge(contexts, -1);
 	return 0;

@@ -24,6 +24,8 @@
 #include <rdma/ibchan.h>
 #include <rdma/ibchan_charge.h>
 
+#include "budget.h"
+
 struct ibchan_context;
 struct ibchan_owner;
 struct ibchan_request;
@@ -64,6 +66,7 @@ enum ibchan_object_type {
  * @wait: who polls the file
  * @pages: the shared memory
  * @num_pages: of it
+ * @cost: of kernel memory
  * @page: room for @pages where one is enough
  * @shared: its kernel mapping
  * @rcu: the memory outlives readers that found it in a handle table
@@ -85,6 +88,7 @@ struct ibchan_user_ring {
 	wait_queue_head_t wait;
 	struct page **pages;
 	u32 num_pages;
+	struct ibchan_cost cost;
 	struct page *page;
 	struct ibchan_shared_ring *shared;
 	struct rcu_head rcu;
@@ -142,6 +146,7 @@ struct ibchan_object {
 /**
  * struct ibchan_context - one open file
  * @mm: who opened it; only this one may register, post and wait
+ * @budget: of the user who did, charged for all objects whoever gives them back
  * @lock: see above
  * @idle_wait: who has claimed an object that others hold
  * @objects: by handle; a reserved handle reads as none
@@ -164,6 +169,7 @@ struct ibchan_object {
  */
 struct ibchan_context {
 	struct mm_struct *mm;
+	struct ibchan_budget *budget;
 	spinlock_t lock;		/* the table */
 	wait_queue_head_t idle_wait;
 	struct xarray objects;
@@ -288,7 +294,8 @@ void ibchan_owner_leave(struct ibchan_context *ctx);
 
 /* ring.c */
 extern const struct ibchan_sink ibchan_ring_sink;
-struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entries);
+struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entries,
+					    struct ibchan_reason *reason);
 void ibchan_ring_end(struct ibchan_user_ring *ring);
 void ibchan_ring_put(struct ibchan_user_ring *ring);
 void ibchan_ring_page_free(struct ibchan_context *ctx);

@@ -23,6 +23,7 @@
 	X(contexts)						\
 	X(rings)						\
 	X(charges)						\
+	X(charged_bytes)					\
 	X(leaked)
 
 #define IBCHAN_COUNTER_FIELD(name) u64 name;

@@ -15,10 +15,11 @@
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
+#include "footprint.h"
 #include "internal.h"
 #include "work.h"
 
-/* Room for 120 channels with the default queues; a quarter of a megabyte on soft-RoCE. */
+/* Room for 120 channels with the default queues; a megabyte on soft-RoCE. */
 #define DEFAULT_ENTRIES		4096
 
 /* The device has lost completions, so nothing on this cq can be relied on. */
@@ -65,6 +66,7 @@ static int set_sink(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
 static void cq_free(struct ibchan_cq *cq)
 {
 	ibchan_kept_free(cq->kept);
+	ibchan_cost_pay_back(&cq->cost);
 	kmem_cache_free(ibchan_cq_cache, cq);
 }
 
@@ -90,22 +92,34 @@ static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
 	return NULL;
 }
 
-static struct ibchan_cq *cq_create(struct ibchan_device *dev, u32 entries,
-				   const struct ibchan_cq_init *init)
+static int create_verbs(struct ibchan_cq *cq)
 {
-	struct ib_cq_init_attr attr = { .cqe = entries };
+	struct ib_cq_init_attr attr = { .cqe = cq->entries };
+	struct ib_cq *ib = ibchan_fault_ptr(IBCHAN_FAULT_CQ_CREATE) ?:
+			   ib_create_cq(cq->dev->ib, ibchan_cq_event, cq_error, cq, &attr);
+
+	if (IS_ERR(ib))
+		return PTR_ERR(ib);
+	cq->ib = ib;
+	return 0;
+}
+
+static struct ibchan_cq *cq_create(struct ibchan_device *dev, u32 entries,
+				   const struct ibchan_cq_init *init,
+				   struct ibchan_reason *reason)
+{
 	struct ibchan_cq *cq = cq_alloc(dev, entries, init);
-	struct ib_cq *ib;
+	int ret;
 
 	if (!cq)
 		return ERR_PTR(-ENOMEM);
-	ib = ibchan_fault_ptr(IBCHAN_FAULT_CQ_CREATE) ?:
-	     ib_create_cq(dev->ib, ibchan_cq_event, cq_error, cq, &attr);
-	if (IS_ERR(ib)) {
+	ret = ibchan_cost_charge(&cq->cost, init->budget, ibchan_footprint_cq(entries), reason);
+	if (!ret)
+		ret = create_verbs(cq);
+	if (ret) {
 		cq_free(cq);
-		return ERR_CAST(ib);
+		return ERR_PTR(ret);
 	}
-	cq->ib = ib;
 	ibchan_device_hold(dev);
 	mutex_lock(&dev->lock);
 	list_add_tail(&cq->link, &dev->cqs);
@@ -138,7 +152,8 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
  * Context: process, may sleep.
  * Return: the queue; -EINVAL when the device cannot have so many entries, or for
  * a sink that takes completions which are to be kept; -EOPNOTSUPP for an unknown
- * flag; -ENODEV when the device is gone; -ENOMEM; the driver's errno.
+ * flag; -EDQUOT when the budget does not allow it; -ENODEV when the device is gone;
+ * -ENOMEM; the driver's errno.
  */
 struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
 				   const struct ibchan_cq_init *init,
@@ -153,7 +168,7 @@ struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
 		ret = ibchan_device_enter(dev);
 	if (ret)
 		return ERR_PTR(ret);
-	cq = cq_create(dev, entries, init);
+	cq = cq_create(dev, entries, init, reason);
 	ibchan_device_exit(dev);
 	return cq;
 }

@@ -55,8 +55,10 @@
 #include <rdma/ibchan.h>
 #include <rdma/ibchan_charge.h>
 
+#include "budget.h"
 #include "credit.h"
 #include "history.h"
+#include "params.h"
 #include "pin.h"
 #include "watch.h"
 
@@ -158,6 +160,7 @@ struct ibchan_device {
  * @dev: holds a reference
  * @users: 1 for the owner, 1 for each mr and channel
  * @link: in @dev->pds
+ * @cost: its own; what is made in it is charged to the same budget
  * @service_lock: guards @service
  * @service: what registers memory that no driver does; NULL until it is needed
  * @service_end: gives @service back; false when its device does not let go of it
@@ -174,6 +177,7 @@ struct ibchan_pd {
 	struct ibchan_device *dev;
 	refcount_t users;
 	struct list_head link;
+	struct ibchan_cost cost;
 	struct mutex service_lock;	/* service; outside the gate */
 	struct ibchan_service *service;
 	bool (*service_end)(struct ibchan_service *service);
@@ -253,6 +257,7 @@ struct ibchan_backing {
  *	false: the device's region is as it was
  * @is_watched: that is being looked at; its maker's, later its last user's
  * @range: its pages by address, in the tree of the watcher
+ * @cost: of kernel memory
  * @link: in the device's list
  * @free_link: in the list of those whose last work has gone, or of a channel's parked
  * @rcu: the memory outlives readers that found it in a handle table
@@ -286,6 +291,7 @@ struct ibchan_mr {
 	bool (*invalidate)(struct ibchan_mr *mr);
 	int is_watched;
 	struct interval_tree_node range;
+	struct ibchan_cost cost;
 	struct list_head link;
 	struct llist_node free_link;
 	struct rcu_head rcu;
@@ -329,6 +335,7 @@ enum ibchan_cq_flag {
  * @space_lock: guards @reserved
  * @reserved: entries promised to channels
  * @entries: entries of the ib_cq
+ * @cost: of kernel memory
  * @link: in the device's list
  * @free_work: destroys and frees, after a grace period
  * @rcu: only frees: the memory outlives readers that found it in a handle table
@@ -356,6 +363,7 @@ struct ibchan_cq {
 	spinlock_t space_lock;		/* reserved */
 	u32 reserved;
 	u32 entries;
+	struct ibchan_cost cost;
 	struct list_head link;
 	struct rcu_work free_work;
 	struct rcu_head rcu;
@@ -510,6 +518,7 @@ struct ibchan_path {
  * @peer: the peer's endpoint, once connected; under @qp_lock
  * @watch: keepalive
  * @history: what happened to it
+ * @cost: of kernel memory
  * @link: in the device's list
  * @rcu: the memory outlives readers that found it in a handle table
  * @chain: scratch space
@@ -563,14 +572,15 @@ struct ibchan_channel {
 	struct ibchan_endpoint peer;
 	struct ibchan_watch watch;
 	struct ibchan_history history;
+	struct ibchan_cost cost;
 	struct list_head link;
 	struct rcu_head rcu;
 	struct ibchan_chain chain;	/* not cleared: last */
 };
 
 /*
- * Pure, any context: wr.c, busy.c, pieces.c, params.c, endpoint.c, state.c, status.c,
- * times.c.
+ * Pure, any context: wr.c, busy.c, pieces.c, endpoint.c, state.c, status.c, times.c;
+ * params.h has its own.
  */
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
@@ -579,16 +589,6 @@ void ibchan_busy_init(struct ibchan_busy *busy);
 u32 ibchan_pieces_find(const struct ibchan_piece *pieces, u32 num, u64 offset);
 u32 ibchan_pieces_count(const struct ibchan_piece *pieces, u32 num, u64 offset,
 			u64 length);
-void ibchan_params_choose(struct ibchan_params *params,
-			  const struct ibchan_device_attr *attr);
-int ibchan_params_check(const struct ibchan_params *params,
-			const struct ibchan_device_attr *attr,
-			struct ibchan_reason *reason);
-u32 ibchan_params_max_depth(const struct ibchan_device_attr *attr);
-int ibchan_options_check(const struct ibchan_options *options,
-			 struct ibchan_reason *reason);
-u32 ibchan_keepalive_notice_ms(u32 keepalive_ms, const struct ibchan_params *params);
-int ibchan_access_check(u32 access, struct ibchan_reason *reason);
 void ibchan_times_fill(const struct ibchan_params *params, struct ibchan_times *times);
 void ibchan_endpoint_build(struct ibchan_channel *ch, u8 mtu, u32 lid);
 int ibchan_endpoint_check(const struct ibchan_endpoint *ours,

@@ -12,6 +12,7 @@
 #include <rdma/ibchan_connect.h>
 
 #include "connect.h"
+#include "footprint.h"
 #include "query.h"
 
 /**
@@ -20,12 +21,14 @@
  * @lock: guards @listener
  * @listener: NULL when the handle has gone
  * @wait: who polls the file
+ * @cost: of kernel memory, until the handle has gone
  */
 struct ibchan_user_listener {
 	struct kref kref;
 	spinlock_t lock;		/* listener */
 	struct ibchan_listener *listener;
 	wait_queue_head_t wait;
+	struct ibchan_cost cost;
 };
 
 static void listener_ready(void *priv)
@@ -51,6 +54,7 @@ void ibchan_user_listener_end(struct ibchan_user_listener *user)
 	spin_unlock(&user->lock);
 	wake_up_all(&user->wait);
 	ibchan_listener_close(listener);
+	ibchan_cost_pay_back(&user->cost);
 	kref_put(&user->kref, listener_free);
 }
 
@@ -84,10 +88,28 @@ static const struct file_operations listener_fops = {
 	.llseek = noop_llseek,
 };
 
-static struct ibchan_user_listener *listener_open(const struct ibchan_cmd_listener_create *cmd,
-						  struct ibchan_object *device,
-						  struct ibchan_reason *reason)
+static struct ibchan_user_listener *listener_alloc(struct ibchan_budget *budget,
+						   struct ibchan_reason *reason)
 {
+	struct ibchan_user_listener *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+	int ret;
+
+	if (!user)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&user->kref);
+	spin_lock_init(&user->lock);
+	init_waitqueue_head(&user->wait);
+	ret = ibchan_cost_charge(&user->cost, budget, IBCHAN_FOOTPRINT_LISTENER, reason);
+	if (!ret)
+		return user;
+	kfree(user);
+	return ERR_PTR(ret);
+}
+
+static struct ibchan_user_listener *listener_open(struct ibchan_call *call,
+						  struct ibchan_object *device)
+{
+	struct ibchan_cmd_listener_create *cmd = call->cmd;
 	struct sockaddr_storage address;
 	struct ibchan_listener_init init = {
 		.net = device ? device->net : ibchan_caller_net(),
@@ -102,15 +124,13 @@ static struct ibchan_user_listener *listener_open(const struct ibchan_cmd_listen
 
 	if (ret)
 		return ERR_PTR(ret);
-	user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
-	if (!user)
-		return ERR_PTR(-ENOMEM);
-	kref_init(&user->kref);
-	spin_lock_init(&user->lock);
-	init_waitqueue_head(&user->wait);
+	user = listener_alloc(call->ctx->budget, &cmd->reason);
+	if (IS_ERR(user))
+		return user;
 	init.priv = user;
-	listener = ibchan_listener_create(&init, reason);
+	listener = ibchan_listener_create(&init, &cmd->reason);
 	if (IS_ERR(listener)) {
+		ibchan_cost_pay_back(&user->cost);
 		kfree(user);
 		return ERR_CAST(listener);
 	}
@@ -163,7 +183,7 @@ int ibchan_run_listener_create(struct ibchan_call *call)
 		ret = ibchan_call_reserve(call, OBJECT_LISTENER, &cmd->out_listener);
 	if (ret)
 		return ret;
-	user = listener_open(cmd, device, &cmd->reason);
+	user = listener_open(call, device);
 	if (IS_ERR(user))
 		return PTR_ERR(user);
 	call->new->listener = user;

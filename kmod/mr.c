@@ -28,18 +28,22 @@
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
+#include "footprint.h"
 #include "place.h"
 
 static LLIST_HEAD(deferred);
 static void release_deferred(struct work_struct *work);
 static DECLARE_WORK(deferred_work, release_deferred);
 
-static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access)
+/* @pages: that its tables have room for */
+static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, u64 pages,
+				  struct ibchan_reason *reason)
 {
 	struct ibchan_mr *mr = kmem_cache_alloc(ibchan_mr_cache, GFP_KERNEL_ACCOUNT);
+	int ret;
 
 	if (!mr)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	*mr = (struct ibchan_mr) {
 		.pd = pd,
 		.users = REFCOUNT_INIT(1),
@@ -48,7 +52,18 @@ static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access)
 		.num_pieces = 1,
 	};
 	ibchan_busy_init(&mr->busy);
-	return mr;
+	ret = ibchan_cost_charge(&mr->cost, pd->cost.budget, ibchan_footprint_mr(pages), reason);
+	if (!ret)
+		return mr;
+	kmem_cache_free(ibchan_mr_cache, mr);
+	return ERR_PTR(ret);
+}
+
+/* One that was never made. */
+static void mr_discard(struct ibchan_mr *mr)
+{
+	ibchan_cost_pay_back(&mr->cost);
+	kmem_cache_free(ibchan_mr_cache, mr);
 }
 
 static void mr_publish(struct ibchan_mr *mr)
@@ -124,13 +139,14 @@ static int reg_behind_gate(struct ibchan_mr *mr, struct ibchan_reason *reason)
 struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 length,
 				       u32 access, struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr = mr_alloc(pd, length, access);
+	u64 pages = ibchan_pages_spanned(addr, length);
+	struct ibchan_mr *mr = mr_alloc(pd, length, access, pages, reason);
 	int ret;
 
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
+	if (IS_ERR(mr))
+		return mr;
 	mr->addr = addr;
-	mr->pages = ibchan_pages_spanned(addr, length);
+	mr->pages = pages;
 	if (ibchan_device_copies(pd->dev))
 		ibchan_place_watch(mr);
 	ret = ibchan_device_enter(pd->dev);
@@ -141,7 +157,7 @@ struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 lengt
 	if (!ret)
 		return mr;
 	ibchan_place_leave(mr);
-	kmem_cache_free(ibchan_mr_cache, mr);
+	mr_discard(mr);
 	return ERR_PTR(ret);
 }
 
@@ -383,7 +399,7 @@ static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *
 	}
 	if (!ret)
 		return mr;
-	kmem_cache_free(ibchan_mr_cache, mr);
+	mr_discard(mr);
 	return ERR_PTR(ret);
 }
 
@@ -402,10 +418,10 @@ static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr = mr_alloc(pd, table_length(sgt), access);
+	struct ibchan_mr *mr = mr_alloc(pd, table_length(sgt), access, table_pages(sgt), reason);
 
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
+	if (IS_ERR(mr))
+		return mr;
 	return map_behind_gate(mr, sgt, U32_MAX, reason);
 }
 
@@ -434,15 +450,17 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 				       const struct ibchan_user_range *range,
 				       struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr = mr_alloc(pd, range->length, range->access);
+	/* A tray has its tables. */
+	struct ibchan_mr *mr = mr_alloc(pd, range->length, range->access,
+					pinned->tray ? 0 : pinned->num, reason);
 	struct sg_table sgt;
 	int ret;
 
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
+	if (IS_ERR(mr))
+		return mr;
 	ret = make_table(&sgt, pinned, range);
 	if (ret) {
-		kmem_cache_free(ibchan_mr_cache, mr);
+		mr_discard(mr);
 		return ERR_PTR(ret);
 	}
 	mr->addr = range->addr;
@@ -620,6 +638,8 @@ static void mr_free(struct rcu_head *rcu)
 	struct ibchan_mr *mr = container_of(rcu, struct ibchan_mr, rcu);
 
 	kvfree(mr->pieces);
+	if (!mr->leaked)
+		ibchan_cost_pay_back(&mr->cost);
 	kmem_cache_free(ibchan_mr_cache, mr);
 }
 

@@ -6,6 +6,7 @@
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
+#include "footprint.h"
 #include "place.h"
 
 static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
@@ -55,6 +56,19 @@ struct ibchan_pd *ibchan_pd_alloc(struct ibchan_device *dev)
 	return pd;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_alloc, IBCHAN_NS);
+
+/**
+ * ibchan_pd_charge_to - have a user charged for a domain and what is made in it
+ * @pd: just made
+ * @budget: of the user
+ *
+ * Context: process, may sleep; before anybody else knows the domain.
+ * Return: 0; -EDQUOT when the budget does not allow it.
+ */
+int ibchan_pd_charge_to(struct ibchan_pd *pd, struct ibchan_budget *budget)
+{
+	return ibchan_cost_charge(&pd->cost, budget, IBCHAN_FOOTPRINT_PD, NULL);
+}
 
 /* For an object that is made in a domain: its maker holds the domain. */
 void ibchan_pd_hold(struct ibchan_pd *pd)
@@ -122,6 +136,7 @@ static void pd_destroy(struct ibchan_pd *pd)
 	up_read(&dev->gate);
 	ibchan_trays_free(pd);
 	ibchan_place_end(pd);
+	ibchan_cost_pay_back(&pd->cost);
 	kfree_rcu(pd, rcu);
 	ibchan_gauge(pds, -1);
 	ibchan_device_put(dev);

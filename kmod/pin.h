@@ -7,6 +7,8 @@
 #include <linux/scatterlist.h>
 #include <linux/types.h>
 
+#include "budget.h"
+
 struct ib_mr;
 struct ibchan_pd;
 struct ibchan_reason;
@@ -27,6 +29,7 @@ enum ibchan_tray_state {
  *	the region that the tray is with has it; guarded by the gate
  * @link: in one of the domain's lists
  * @room: pages
+ * @cost: of kernel memory
  * @nents: entries of @sgl that are in use
  * @state: see there
  * @addr: of the range that it held last
@@ -35,13 +38,14 @@ enum ibchan_tray_state {
  * @last: what @sgl was made of
  * @sgl: the table
  *
- * All but @pd, @link and @room belong to who the tray is with.
+ * All but @pd, @link, @room and @cost belong to who the tray is with.
  */
 struct ibchan_tray {
 	struct ibchan_pd *pd;
 	struct ib_mr *ib;
 	struct list_head link;
 	u32 room;
+	struct ibchan_cost cost;
 	u32 nents;
 	enum ibchan_tray_state state;
 	u64 addr;
@@ -83,7 +87,7 @@ struct ibchan_user_range {
 
 /* tray.c */
 int ibchan_tray_get(struct ibchan_pinned *pinned, struct ibchan_pd *pd,
-		    const struct ibchan_user_range *range);
+		    const struct ibchan_user_range *range, struct ibchan_reason *reason);
 void ibchan_tray_put(struct ibchan_pinned *pinned);
 void ibchan_tray_fill(const struct ibchan_pinned *pinned, const struct ibchan_user_range *range,
 		      struct sg_table *sgt);

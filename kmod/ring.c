@@ -26,6 +26,9 @@
 #include "context.h"
 #include "counters.h"
 
+/* Bytes that a ring takes without its pages. */
+#define RING_FIXED	1024
+
 /* Each counter in a cache line of its own: one is written, the other read. */
 struct ibchan_shared_ring {
 	struct ibchan_ring header;
@@ -134,8 +137,17 @@ static void fill_header(struct ibchan_user_ring *ring)
 	};
 }
 
+/* The pages, the list of them, the ring's own struct and its file. */
+static u64 footprint(const struct ibchan_user_ring *ring)
+{
+	size_t size = shared_size(ring->entries);
+
+	return size + (size >> PAGE_SHIFT) * sizeof(*ring->pages) + RING_FIXED;
+}
+
 /* Makes a ring of at least that many entries, 1 to IBCHAN_MAX_RING_ENTRIES. */
-struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entries)
+struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entries,
+					    struct ibchan_reason *reason)
 {
 	struct ibchan_user_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
 	int ret;
@@ -147,8 +159,11 @@ struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entr
 	spin_lock_init(&ring->lock);
 	ring->entries = roundup_pow_of_two(entries);
 	init_waitqueue_head(&ring->wait);
-	ret = map_pages(ring);
+	ret = ibchan_cost_charge(&ring->cost, ctx->budget, footprint(ring), reason);
+	if (!ret)
+		ret = map_pages(ring);
 	if (ret) {
+		ibchan_cost_pay_back(&ring->cost);
 		kfree(ring);
 		return ERR_PTR(ret);
 	}
@@ -163,6 +178,7 @@ static void ring_free(struct kref *kref)
 
 	part_pages(ring);
 	free_pages_of(ring);
+	ibchan_cost_pay_back(&ring->cost);
 	kfree_rcu(ring, rcu);
 	ibchan_gauge(rings, -1);
 }

@@ -72,6 +72,7 @@ static struct ibchan_service *service_create(struct ibchan_pd *pd,
 	const struct ibchan_cq_init init = {
 		.entries = 2 * (SERVICE_DEPTH + IBCHAN_MARKERS),
 		.flags = IBCHAN_CQ_POLLED,
+		.budget = pd->cost.budget,
 	};
 	struct ibchan_service *service = kzalloc(sizeof(*service), GFP_KERNEL_ACCOUNT);
 	int ret;

@@ -22,6 +22,7 @@
 
 #include "compat.h"
 #include "counters.h"
+#include "footprint.h"
 #include "internal.h"
 
 /*
@@ -36,6 +37,7 @@
 
 static void tray_free(struct ibchan_tray *tray)
 {
+	ibchan_cost_pay_back(&tray->cost);
 	kvfree(tray->sgl);
 	kvfree(tray->last);
 	kvfree(tray->pages);
@@ -51,18 +53,24 @@ static bool alloc_lists(struct ibchan_tray *tray)
 }
 
 /* As much room as others of about that size need; the device takes no more than its limit. */
-static struct ibchan_tray *tray_alloc(struct ibchan_pd *pd, u32 pages)
+static struct ibchan_tray *tray_alloc(struct ibchan_pd *pd, u32 pages,
+				      struct ibchan_reason *reason)
 {
 	u32 max = max(pd->dev->attr.max_fast_reg_pages, pages);
 	struct ibchan_tray *tray = kzalloc(sizeof(*tray), GFP_KERNEL_ACCOUNT);
+	int ret;
 
 	if (!tray)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	tray->pd = pd;
 	tray->room = min_t(u64, roundup_pow_of_two((u64)pages), max);
-	if (!alloc_lists(tray)) {
+	ret = ibchan_cost_charge(&tray->cost, pd->cost.budget, ibchan_footprint_mr(tray->room),
+				 reason);
+	if (!ret && !alloc_lists(tray))
+		ret = -ENOMEM;
+	if (ret) {
 		tray_free(tray);
-		return NULL;
+		return ERR_PTR(ret);
 	}
 	mutex_lock(&pd->trays_lock);
 	list_add(&tray->link, &pd->busy_trays);
@@ -150,12 +158,13 @@ static struct ibchan_tray *keep(struct ibchan_tray *tray)
  * @pinned: has @pages and @num of it afterwards, and the tray if one is worth it
  * @pd: where they are going to be registered; has users until ibchan_tray_put()
  * @range: what they are for
+ * @reason: why not, or NULL
  *
  * Context: process, may sleep.
- * Return: 0; -ENOMEM.
+ * Return: 0; -ENOMEM; -EDQUOT when the domain's budget does not allow it.
  */
 int ibchan_tray_get(struct ibchan_pinned *pinned, struct ibchan_pd *pd,
-		    const struct ibchan_user_range *range)
+		    const struct ibchan_user_range *range, struct ibchan_reason *reason)
 {
 	struct ibchan_tray *tray;
 
@@ -165,9 +174,9 @@ int ibchan_tray_get(struct ibchan_pinned *pinned, struct ibchan_pd *pd,
 					       GFP_KERNEL_ACCOUNT);
 		return pinned->pages ? 0 : -ENOMEM;
 	}
-	tray = take_idle(pd, range->addr, pinned->num) ?: tray_alloc(pd, pinned->num);
-	if (!tray)
-		return -ENOMEM;
+	tray = take_idle(pd, range->addr, pinned->num) ?: tray_alloc(pd, pinned->num, reason);
+	if (IS_ERR(tray))
+		return PTR_ERR(tray);
 	pinned->tray = tray;
 	pinned->pages = tray->pages;
 	return 0;

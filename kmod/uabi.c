@@ -149,9 +149,10 @@ static int run_pd_alloc(struct ibchan_call *call)
 	ret = reserve_on(device, call, OBJECT_PD, &cmd->out_pd, NULL);
 	if (!ret)
 		ret = fulfil(call, ibchan_pd_alloc(device->device));
-	if (!ret)
-		ibchan_object_adopt(call->new, device);
-	return ret;
+	if (ret)
+		return ret;
+	ibchan_object_adopt(call->new, device);
+	return ibchan_pd_charge_to(call->new->pd, call->ctx->budget);
 }
 
 static int reg_user(struct ibchan_call *call, struct ibchan_object *pd)
@@ -240,12 +241,14 @@ static u32 cq_flags(u32 flags)
 static int build_cq(struct ibchan_call *call, struct ibchan_object *device)
 {
 	struct ibchan_cmd_cq_create *cmd = call->cmd;
-	struct ibchan_user_ring *ring = ibchan_ring_create(call->ctx, cmd->entries);
+	struct ibchan_user_ring *ring = ibchan_ring_create(call->ctx, cmd->entries,
+							   &cmd->reason);
 	const struct ibchan_cq_init init = {
 		.entries = cmd->cq_entries,
 		.flags = cq_flags(cmd->flags),
 		.sink = &ibchan_ring_sink,
 		.priv = ring,
+		.budget = call->ctx->budget,
 	};
 	struct ibchan_cq *cq;
 

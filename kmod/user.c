@@ -136,7 +136,7 @@ static struct ibchan_mr *map_pinned(struct ibchan_pd *pd, const struct ibchan_us
 	int ret = fault_in(range->addr, range->length, range->access);
 
 	if (!ret)
-		ret = ibchan_tray_get(&pinned, pd, range);
+		ret = ibchan_tray_get(&pinned, pd, range, reason);
 	if (ret)
 		return ERR_PTR(ret);
 	ret = ibchan_pin(&pinned, range->addr, pin_flags(range), reason);

@@ -47,7 +47,8 @@
  *	ENFILE		no memory for a socket, which soft-RoCE has for each channel
  *	ENOBUFS		no memory for a route
  *	EMFILE		the file holds as many objects as it may
- *	EDQUOT		the caller's RDMA cgroup holds as many handles or objects as it may
+ *	EDQUOT		the caller's RDMA cgroup holds as many handles or objects as it may, or
+ *			the objects of the file's user take as much kernel memory as they may
  *	EBADF		a descriptor in the command is not an open file's
  *
  * Where a command has @reason, a refusal is explained there. The queries and

@@ -84,6 +84,7 @@
 	X(77, MODE)		/* mode given, mode possible */		\
 	X(78, CGROUP)		/* 0: hca_handle, 1: hca_object */	\
 	X(79, IWARP)		/* 0: endpoints, 1: reads into memory without a key */ \
+	X(89, USER_MEMORY)	/* bytes charged, limit, bytes needed */ \
 	X(90, NAME)		/* of the library: code of getaddrinfo() */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),

@@ -207,6 +207,8 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"the RDMA cgroup of this process is at its limit ({c0} in rdma.max)",
 	[IBCHAN_REASON_IWARP] =
 		"iWARP does not {o0}",
+	[IBCHAN_REASON_USER_MEMORY] =
+		"kernel memory for this user's objects: {d0} bytes taken, limit {d1}, {d2} more needed",
 	[IBCHAN_REASON_NO_ROUTE] = "no route to the peer at {g1}: {e0}",
 	[IBCHAN_REASON_NEXT_HOP] =
 		"the next hop on the way to the peer at {g1} does not answer: {e0}",
@@ -289,6 +291,8 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"raise max_inline_data before the channel is prepared, or do without IBCHAN_WR_INLINE",
 	[IBCHAN_REASON_CGROUP] =
 		"raise rdma.max of the cgroup or of one above it, or close what is no longer used",
+	[IBCHAN_REASON_USER_MEMORY] =
+		"make shorter queues, close what is no longer used, or have the module parameter user_memory raised",
 	[IBCHAN_REASON_PEER_CREDITS] =
 		"ibchan_channel_wait_credits() waits until the peer posts a receive",
 	[IBCHAN_REASON_CREDIT_MODE] =

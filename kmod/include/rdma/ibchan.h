@@ -266,12 +266,14 @@ struct ibchan_dmabuf {
  * @flags: IBCHAN_CQ_*
  * @sink: for completions by wr_id and for events; NULL: none
  * @priv: for @sink
+ * @budget: private; NULL
  */
 struct ibchan_cq_init {
 	u32 entries;
 	u32 flags;
 	const struct ibchan_sink *sink;
 	void *priv;
+	struct ibchan_budget *budget;
 };
 
 /**

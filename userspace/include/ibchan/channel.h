@@ -92,7 +92,8 @@ void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
  * completion queue has no room for the channel's works; -EOPNOTSUPP: an unknown mode,
  * or one that the device cannot; -EACCES: a mode that needs more access than the
  * channel has; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the process's
- * RDMA cgroup holds as many objects as it may; for a cq of its own also as
+ * RDMA cgroup holds as many objects as it may, or the user's objects take as much
+ * kernel memory as they may (@error says which); for a cq of its own also as
  * ibchan_cq_create(); what the device's driver answers.
  */
 int ibchan_builder_prepare(const struct ibchan_builder *builder,

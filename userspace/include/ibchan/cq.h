@@ -56,7 +56,8 @@ struct ibchan_completion {
  *
  * Return: 0; -EINVAL: out of range; -EPERM: see Fork; -EMFILE: too many
  * objects or open files; -EDQUOT: the process's RDMA cgroup holds as many
- * objects as it may; -EPROTO: the kernel's ring is not one this library
+ * objects as it may, or the user's objects take as much kernel memory as they may
+ * (@error says which); -EPROTO: the kernel's ring is not one this library
  * can read.
  */
 int ibchan_cq_create(struct ibchan_device *device, __u32 entries,

@@ -24,7 +24,8 @@ struct ibchan_error;
  * Memory and channels meet only inside one.
  *
  * Return: 0; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the
- * process's RDMA cgroup holds as many objects as it may.
+ * process's RDMA cgroup holds as many objects as it may, or the user's objects
+ * take as much kernel memory as they may.
  */
 int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **pd);
 
@@ -72,7 +73,8 @@ struct ibchan_mr_params {
  * memory, or RLIMIT_MEMLOCK (then @error names used, limit and needed);
  * -EFAULT: not all of the range is mapped with enough access; -EPERM: see
  * Fork; -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as
- * many objects as it may.
+ * many objects as it may, or the user's objects take as much kernel memory as they
+ * may (@error says which).
  */
 int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 		  struct ibchan_mr **mr, struct ibchan_error *error);
@@ -165,7 +167,8 @@ struct ibchan_dmabuf_params {
  * the CPU, or none in memory with pages (@error says which), or unknown flags;
  * -EINTR: a signal ended the wait for what others do with the memory; -ENOMEM;
  * -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the process's RDMA
- * cgroup holds as many objects as it may; the exporter's errno.
+ * cgroup holds as many objects as it may, or the user's objects take as much
+ * kernel memory as they may (@error says which); the exporter's errno.
  */
 int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd,
 			 const struct ibchan_dmabuf_params *params,

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The budgets of users for kernel memory. A user is the real user id of who opened the
+ * file, as io_uring and iommufd have it. The budget of a user exists while he has a file
+ * open or an object is left that was charged to it.
+ *
+ * A charge is counted first and looked at then, so that nobody waits for anybody. Who is
+ * over the limit is asked for his capability; nobody else is, because each refusal of one
+ * may be written to the audit log.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/errno.h>
+#include <linux/hashtable.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+#include <linux/refcount.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+#include "budget.h"
+#include "counters.h"
+#include "internal.h"
+
+/* The limit unless told otherwise: this part of the machine's memory. */
+#define DEFAULT_PART	16
+
+static unsigned long user_memory;
+module_param(user_memory, ulong, 0644);
+MODULE_PARM_DESC(user_memory,
+		 "MiB of kernel memory that the objects of one user may take; 0: a sixteenth of the machine's memory (default 0)");
+
+/**
+ * struct ibchan_budget - one user's
+ * @link: in the table
+ * @uid: whose
+ * @users: files, and objects that were charged
+ * @used: bytes
+ */
+struct ibchan_budget {
+	struct hlist_node link;
+	kuid_t uid;
+	refcount_t users;
+	atomic64_t used;
+};
+
+static DEFINE_HASHTABLE(budgets, 6);
+static DEFINE_SPINLOCK(budgets_lock);	/* the table; interrupts off */
+
+static u64 limit(void)
+{
+	u64 mib = READ_ONCE(user_memory);
+
+	if (!mib)
+		return ((u64)totalram_pages() << PAGE_SHIFT) / DEFAULT_PART;
+	return min_t(u64, mib, S64_MAX >> 20) << 20;
+}
+
+static struct ibchan_budget *find(kuid_t uid)
+{
+	struct ibchan_budget *budget;
+
+	hash_for_each_possible(budgets, budget, link, __kuid_val(uid))
+		if (uid_eq(budget->uid, uid))
+			return budget;
+	return NULL;
+}
+
+/* Takes a reference; @fresh becomes the user's if he has none. */
+static struct ibchan_budget *find_or_add(struct ibchan_budget *fresh)
+{
+	struct ibchan_budget *budget;
+	unsigned long flags;
+
+	spin_lock_irqsave(&budgets_lock, flags);
+	budget = find(fresh->uid);
+	if (budget) {
+		refcount_inc(&budget->users);
+	} else {
+		budget = fresh;
+		hash_add(budgets, &budget->link, __kuid_val(budget->uid));
+	}
+	spin_unlock_irqrestore(&budgets_lock, flags);
+	return budget;
+}
+
+/**
+ * ibchan_budget_get - the budget of the caller's user
+ *
+ * Context: process, may sleep.
+ * Return: the budget, for ibchan_budget_put(); NULL when there is no memory.
+ */
+struct ibchan_budget *ibchan_budget_get(void)
+{
+	struct ibchan_budget *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
+	struct ibchan_budget *budget;
+
+	if (!fresh)
+		return NULL;
+	fresh->uid = current_uid();
+	refcount_set(&fresh->users, 1);
+	budget = find_or_add(fresh);
+	if (budget != fresh)
+		kfree(fresh);
+	return budget;
+}
+
+/**
+ * ibchan_budget_put - the counterpart of ibchan_budget_get()
+ * @budget: the budget, or NULL
+ *
+ * Context: any; not NMI.
+ */
+void ibchan_budget_put(struct ibchan_budget *budget)
+{
+	unsigned long flags;
+
+	if (!budget || !refcount_dec_and_lock_irqsave(&budget->users, &budgets_lock, &flags))
+		return;
+	hash_del(&budget->link);
+	spin_unlock_irqrestore(&budgets_lock, flags);
+	WARN_ON_ONCE(atomic64_read(&budget->used));
+	kfree(budget);
+}
+
+/**
+ * ibchan_cost_charge - charge a budget for an object that is about to be made
+ * @cost: of nothing; for ibchan_cost_pay_back()
+ * @budget: whose; NULL: nobody is charged
+ * @bytes: of kernel memory
+ * @reason: bytes used, limit and @bytes, when it is too much; or NULL
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EDQUOT when the budget does not allow it, and the caller has not
+ * CAP_SYS_RESOURCE.
+ */
+int ibchan_cost_charge(struct ibchan_cost *cost, struct ibchan_budget *budget, u64 bytes,
+		       struct ibchan_reason *reason)
+{
+	u64 used, max = limit();
+
+	if (!budget)
+		return 0;
+	used = atomic64_add_return(bytes, &budget->used);
+	if (used > max && !capable(CAP_SYS_RESOURCE)) {
+		atomic64_sub(bytes, &budget->used);
+		return ibchan_refuse_values(reason, IBCHAN_REASON_USER_MEMORY, -EDQUOT,
+					    (u64[3]) { used - bytes, max, bytes });
+	}
+	refcount_inc(&budget->users);
+	ibchan_gauge(charged_bytes, bytes);
+	*cost = (struct ibchan_cost) { budget, bytes };
+	return 0;
+}
+
+/**
+ * ibchan_cost_pay_back - the memory that was charged for has gone
+ * @cost: from ibchan_cost_charge(), or of nothing; of nothing afterwards
+ *
+ * Context: any; not NMI.
+ */
+void ibchan_cost_pay_back(struct ibchan_cost *cost)
+{
+	if (!cost->budget)
+		return;
+	atomic64_sub(cost->bytes, &cost->budget->used);
+	ibchan_gauge(charged_bytes, -(s64)cost->bytes);
+	ibchan_budget_put(cost->budget);
+	*cost = (struct ibchan_cost) {};
+}

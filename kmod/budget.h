@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Kernel memory that the objects of a user may take, the drivers' included. Drivers do not
+ * charge it to the cgroup of who asks for an object, so each user has a budget. An object
+ * is charged by an estimate (see footprint.c) before it is made, and pays back when its
+ * memory has gone. What the kernel makes for itself has no budget and is not charged.
+ */
+#ifndef IBCHAN_BUDGET_H
+#define IBCHAN_BUDGET_H
+
+#include <linux/types.h>
+
+struct ibchan_budget;
+struct ibchan_pd;
+struct ibchan_reason;
+
+/**
+ * struct ibchan_cost - what an object has been charged
+ * @budget: keeps it; NULL: nothing
+ * @bytes: of it
+ *
+ * Zeroed memory is a cost of nothing.
+ */
+struct ibchan_cost {
+	struct ibchan_budget *budget;
+	u64 bytes;
+};
+
+struct ibchan_budget *ibchan_budget_get(void);
+void ibchan_budget_put(struct ibchan_budget *budget);
+int ibchan_cost_charge(struct ibchan_cost *cost, struct ibchan_budget *budget, u64 bytes,
+		       struct ibchan_reason *reason);
+void ibchan_cost_pay_back(struct ibchan_cost *cost);
+
+/* pd.c */
+int ibchan_pd_charge_to(struct ibchan_pd *pd, struct ibchan_budget *budget);
+
+#endif /* IBCHAN_BUDGET_H */
