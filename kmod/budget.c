@@ -28,7 +28,7 @@
 static unsigned long user_memory;
 module_param(user_memory, ulong, 0644);
 MODULE_PARM_DESC(user_memory,
-		 "MiB of kernel memory that the objects of one user may take; 0: a sixteenth of the machine's memory (default 0)");
+		 "MiB of kernel memory for one user's objects; 0: a sixteenth of all (default 0)");
 
 /**
  * struct ibchan_budget - one user's

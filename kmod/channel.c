@@ -158,14 +158,13 @@ static int build_qp(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
 	int ret = ibchan_qp_create(ch, reason);
 
-	if (!ret) {
+	if (!ret)
 		ret = ibchan_qp_init(ch, reason);
-		if (!ret)
-			return 0;
-		if (ibchan_qp_destroy(ch)) {
-			leak(ch);
-			return ret;
-		}
+	if (!ret)
+		return 0;
+	if (ch->qp && ibchan_qp_destroy(ch)) {
+		leak(ch);
+		return ret;
 	}
 	release_queue(&ch->recv);
 	release_queue(&ch->send);

@@ -112,6 +112,7 @@ static struct ibchan_device *device_alloc(struct ib_device *ib)
 	INIT_LIST_HEAD(&dev->farewells);
 	spin_lock_init(&dev->farewell_lock);
 	kref_init(&dev->kref);
+	dev->max_inline = IBCHAN_AUTO;
 	snapshot_attr(ib, &dev->attr);
 	snapshot_user_memory(dev);
 	return dev;
@@ -270,6 +271,7 @@ int ibchan_device_query(struct ibchan_device *dev, struct ibchan_device_attr *at
 	if (list_empty(&dev->link))
 		return -ENODEV;
 	*attr = dev->attr;
+	attr->max_inline_data = READ_ONCE(dev->max_inline);
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_device_query, IBCHAN_NS);

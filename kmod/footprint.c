@@ -32,6 +32,12 @@
 /* An entry of a scatterlist, and one each in the lists of pages, the driver's and ours. */
 #define MR_PAGE		56
 
+/* Page tables, and lists of pages. */
+static u64 with_tables(u64 size)
+{
+	return size + size / 64;
+}
+
 static u64 places(u32 depth)
 {
 	return roundup_pow_of_two((u64)depth + 1);
@@ -59,7 +65,8 @@ static u64 own_place(const struct ibchan_queue *queue)
 
 static u64 queue_size(const struct ibchan_queue *queue, u32 depth, u64 place)
 {
-	return places(depth + queue->spare) * place + roundup_pow_of_two(depth) * own_place(queue);
+	return with_tables(places(depth + queue->spare) * place +
+			   roundup_pow_of_two(depth) * own_place(queue));
 }
 
 /**
@@ -70,7 +77,7 @@ static u64 queue_size(const struct ibchan_queue *queue, u32 depth, u64 place)
  */
 u64 ibchan_footprint_cq(u32 entries)
 {
-	return CQ_FIXED + places(entries) * CQE_SIZE;
+	return CQ_FIXED + with_tables(places(entries) * CQE_SIZE);
 }
 
 /**

@@ -125,6 +125,7 @@ struct rdma_conn_param;
  * @watch_lock: guards @watch_interval
  * @watch_interval: jiffies until @watch_work looks at the channels; 0: it does not
  * @watch_work: keepalive, see watch.c
+ * @max_inline: see limits.c; IBCHAN_AUTO: not known
  * @registers_user_memory: its driver can do that for the kernel; immutable
  * @attr: snapshot taken when the device came; immutable but for the name, which
  *	changes under devices_lock
@@ -150,6 +151,7 @@ struct ibchan_device {
 	spinlock_t watch_lock;		/* watch_interval */
 	unsigned long watch_interval;
 	struct delayed_work watch_work;
+	u32 max_inline;
 	bool registers_user_memory;
 	struct ibchan_device_attr attr;
 };
@@ -578,10 +580,7 @@ struct ibchan_channel {
 	struct ibchan_chain chain;	/* not cleared: last */
 };
 
-/*
- * Pure, any context: wr.c, busy.c, pieces.c, endpoint.c, state.c, status.c, times.c;
- * params.h has its own.
- */
+/* Pure, any context: wr.c, busy.c, pieces.c, endpoint.c, state.c, status.c, times.c. */
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
 			 const u64 value[3]);
@@ -618,7 +617,6 @@ struct ibchan_wait {
 int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 		      const struct ibchan_params *params, struct ibchan_gid *gid,
 		      struct ibchan_reason *reason);
-
 int ibchan_gid_adopt(struct ibchan_gid *gid, u32 port, const struct ib_gid_attr *attr);
 bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 			    const struct ibchan_gid *gid);

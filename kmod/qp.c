@@ -17,6 +17,7 @@
 
 #include "compat.h"
 #include "fault.h"
+#include "limits.h"
 #include "place.h"
 #include "post.h"
 
@@ -76,14 +77,15 @@ static void fill_max_sge(struct ibchan_channel *ch)
 }
 
 /**
- * ibchan_qp_create - make the queue pair of a channel
- * @ch: with its queues and parameters in place
- * @reason: why not, or NULL
+ * ibchan_qp_make - make a queue pair with some room for inline data
+ * @ch: with its queues and parameters in place; has the queue pair on success
+ * @max_inline: bytes of it
+ * @given: bytes that the device says it takes
  *
  * Context: process, may sleep; the gate is held.
- * Return: 0 or the driver's errno.
+ * Return: 0; -ENOMEM; the driver's errno.
  */
-int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
+int ibchan_qp_make(struct ibchan_channel *ch, u32 max_inline, u32 *given)
 {
 	struct ib_qp_init_attr attr = {
 		.event_handler = qp_event,
@@ -95,8 +97,7 @@ int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
 			.max_recv_wr = ch->recv.credit.depth + ch->recv.spare,
 			.max_send_sge = ch->send.max_sge,
 			.max_recv_sge = ch->recv.max_sge,
-			.max_inline_data = max(ch->params.max_inline_data,
-					       bytes_to_copy(ch)),
+			.max_inline_data = max_inline,
 		},
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
@@ -105,10 +106,42 @@ int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
 	struct ib_qp *qp = ibchan_fault_ptr(IBCHAN_FAULT_QP_CREATE) ?:
 			   ib_create_qp(ch->pd->ib, &attr);
 
+	/* No memory for a socket, which soft-RoCE has for each. */
+	if (qp == ERR_PTR(-ENFILE))
+		return -ENOMEM;
 	if (IS_ERR(qp))
-		return refuse_step(reason, STEP_CREATE, PTR_ERR(qp));
+		return PTR_ERR(qp);
 	ch->qp = qp;
-	ch->max_copied = min(bytes_to_copy(ch), attr.cap.max_inline_data);
+	*given = attr.cap.max_inline_data;
+	ibchan_limits_learn_inline(ch->dev, *given);
+	return 0;
+}
+
+/**
+ * ibchan_qp_create - make the queue pair of a channel
+ * @ch: with its queues and parameters in place
+ * @reason: why not, or NULL
+ *
+ * Where it fails and leaves @ch a queue pair, that has to be destroyed.
+ *
+ * Context: process, may sleep; the gate is held.
+ * Return: 0; -EINVAL for more inline data than the device takes; -ENOMEM; the driver's
+ * errno.
+ */
+int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
+{
+	u32 asked = ch->params.max_inline_data;
+	u32 given;
+	int ret = ibchan_qp_make(ch, max(asked, bytes_to_copy(ch)), &given);
+
+	if (ret == -EINVAL && asked && ibchan_limits_find_inline(ch, reason))
+		return ret;
+	if (ret)
+		return refuse_step(reason, STEP_CREATE, ret);
+	/* Some drivers take any number and then less data, or none. */
+	if (given < asked)
+		return ibchan_limits_refuse_inline(ch, given, reason);
+	ch->max_copied = min(bytes_to_copy(ch), given);
 	fill_max_sge(ch);
 	return 0;
 }

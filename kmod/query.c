@@ -20,6 +20,8 @@ static void fill_device(struct ibchan_cmd_device_query *cmd,
 	cmd->out_driver_id = attr->driver_id;
 	cmd->out_max_mr_size = attr->max_mr_size;
 	cmd->out_max_plain_bytes = attr->max_plain_bytes;
+	cmd->out_max_fast_reg_pages = attr->max_fast_reg_pages;
+	cmd->out_max_inline_data = attr->max_inline_data;
 }
 
 int ibchan_run_device_query(struct ibchan_call *call)

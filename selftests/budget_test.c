@@ -20,7 +20,7 @@
 #include "world.h"
 
 #define PARAMETER	"/sys/module/ibchan/parameters/user_memory"
-#define MIB		(1L << 20)
+#define MIB		1048576L
 
 /* A completion queue that takes a mebibyte on soft-RoCE. */
 #define BIG_ENTRIES	4096
@@ -235,7 +235,8 @@ static int each_kind_as_nobody(void *arg)
 	if (channel.reason.code != IBCHAN_REASON_USER_MEMORY ||
 	    mr.reason.code != IBCHAN_REASON_USER_MEMORY)
 		return -WRONG_REASON;
-	if (cmd_channel_build(side.fd, &channel) != -EDQUOT || cmd_mr_reg(side.fd, &mr) != -EDQUOT ||
+	if (cmd_channel_build(side.fd, &channel) != -EDQUOT ||
+	    cmd_mr_reg(side.fd, &mr) != -EDQUOT ||
 	    pd_alloc(side.fd, side.device, &pd) != -EDQUOT)
 		return -NOT_REFUSED;
 	/* What exists works on. */

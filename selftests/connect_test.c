@@ -76,7 +76,7 @@ static const struct param {
 	PARAM(max_rd_atomic, MAX_RD_ATOMIC, 1, 0, { 16, IBCHAN_AUTO }, { 0, 0x10000 }),
 	PARAM(traffic_class, TRAFFIC_CLASS, 0, 255, { 8 }, { 256, 0xffffffff }),
 	PARAM(service_level, SERVICE_LEVEL, 0, 15, { 3 }, { 16, 0xffffffff }),
-	PARAM(max_inline_data, MAX_INLINE_DATA, 0, 0, { 64 }, { 1025, 0xffffffff }),
+	PARAM(max_inline_data, MAX_INLINE_DATA, 0, 0, { 64, 512 }, { 1025, 513, 0xffffffff }),
 };
 
 static __u32 *param_of(struct ibchan_cmd_channel_build *cmd, const struct param *param)

@@ -44,7 +44,7 @@
  *	EAFNOSUPPORT	an address of a family that is not connected to
  *	EADDRINUSE	somebody listens on that port already
  *	ENOMEM		no memory, or RLIMIT_MEMLOCK does not allow the pages
- *	ENFILE		no memory for a socket, which soft-RoCE has for each channel
+ *	ENFILE		the system has as many files open as it may
  *	ENOBUFS		no memory for a route
  *	EMFILE		the file holds as many objects as it may
  *	EDQUOT		the caller's RDMA cgroup holds as many handles or objects as it may, or
@@ -153,7 +153,8 @@ enum ibchan_command {
 #include <linux/ibchan_options.h>
 
 #include <linux/ibchan_connect.h>
-/* The addresses of a port. */
+/* Devices and their ports, and the addresses of these. */
+#include <linux/ibchan_device.h>
 #include <linux/ibchan_gid.h>
 #include <linux/ibchan_history.h>
 
@@ -189,100 +190,6 @@ struct ibchan_cmd_query {
 	__u32 out_wr_flags;
 	__u32 out_submit_flags;
 	__u32 out_cq_flags;
-};
-
-#define IBCHAN_DEVICE_USER_MR	0x1U	/* can register user memory */
-#define IBCHAN_DEVICE_ATOMICS	0x2U
-#define IBCHAN_DEVICE_DMABUF	0x4U	/* can register dma-bufs */
-#define IBCHAN_DEVICE_IMMEDIATE	0x8U	/* immediate data; fenced reads */
-#define IBCHAN_DEVICE_ENDPOINTS	0x10U	/* peers may exchange endpoints; else rdma_cm only */
-
-/**
- * struct ibchan_cmd_device_query - one device that the caller can see
- * @size: sizeof(struct ibchan_cmd_device_query)
- * @flags: 0
- * @index: 0 and up; ENOENT tells the end of the list
- * @out_ports: the ports are 1 to this
- * @name: written by the kernel
- * @out_node_guid: in host order
- * @out_caps: IBCHAN_DEVICE_*
- * @out_max_qp_wr: work requests in one queue
- * @out_max_send_sge: elements of a send or write
- * @out_max_recv_sge: elements of a receive
- * @out_max_read_sge: elements of a read
- * @out_max_cqe: entries of one completion queue
- * @out_max_rd_atomic: reads and atomics in flight on one channel
- * @out_driver_id: enum rdma_driver_id
- * @out_max_mr_size: bytes of one memory region
- * @out_max_plain_bytes: bytes of one element of plain memory, from a page's first
- *	byte on
- */
-struct ibchan_cmd_device_query {
-	__u32 size;
-	__u32 flags;
-	__u32 index;
-	__u32 out_ports;
-	char name[IBCHAN_NAME_SIZE];
-	__aligned_u64 out_node_guid;
-	__u32 out_caps;
-	__u32 out_max_qp_wr;
-	__u32 out_max_send_sge;
-	__u32 out_max_recv_sge;
-	__u32 out_max_read_sge;
-	__u32 out_max_cqe;
-	__u32 out_max_rd_atomic;
-	__u32 out_driver_id;
-	__aligned_u64 out_max_mr_size;
-	__aligned_u64 out_max_plain_bytes;
-};
-
-/**
- * enum ibchan_port_state - what a port does; the numbers are those of enum ib_port_state
- * @IBCHAN_PORT_NOP: the device has not said
- * @IBCHAN_PORT_DOWN: there is no link
- * @IBCHAN_PORT_INIT: there is a link; InfiniBand: the subnet manager has not come
- * @IBCHAN_PORT_ARMED: InfiniBand: the subnet manager is about to make it active
- * @IBCHAN_PORT_ACTIVE: it carries data; the only state in which a channel can be made
- * @IBCHAN_PORT_ACTIVE_DEFER: it was active, and has lost its link a moment ago
- */
-enum ibchan_port_state {
-	IBCHAN_PORT_NOP = 0,
-	IBCHAN_PORT_DOWN = 1,
-	IBCHAN_PORT_INIT = 2,
-	IBCHAN_PORT_ARMED = 3,
-	IBCHAN_PORT_ACTIVE = 4,
-	IBCHAN_PORT_ACTIVE_DEFER = 5,
-};
-
-/**
- * struct ibchan_cmd_port_query - one port of a device
- * @size: sizeof(struct ibchan_cmd_port_query)
- * @flags: 0
- * @port: 1 and up
- * @out_state: enum ibchan_port_state
- * @name: the device
- * @out_link_layer: IBCHAN_LINK_LAYER_*
- * @out_active_mtu: bytes
- * @out_max_mtu: bytes
- * @out_lid: InfiniBand address within the subnet
- * @out_gid_index: the entry that a channel takes unless told otherwise, or
- *	IBCHAN_AUTO when there is none yet
- * @out_gid_entries: size of the table
- * @out_gid: the address in that entry
- */
-struct ibchan_cmd_port_query {
-	__u32 size;
-	__u32 flags;
-	__u32 port;
-	__u32 out_state;
-	char name[IBCHAN_NAME_SIZE];
-	__u32 out_link_layer;
-	__u32 out_active_mtu;
-	__u32 out_max_mtu;
-	__u32 out_lid;
-	__u32 out_gid_index;
-	__u32 out_gid_entries;
-	__u8 out_gid[IBCHAN_GID_SIZE];
 };
 
 /**
@@ -459,7 +366,7 @@ struct ibchan_cmd_cq_create {
  * @traffic_class: 0 to 255
  * @service_level: 0 to 15
  * @max_inline_data: bytes that a send or write may carry in the request itself; 0:
- *	none
+ *	none; 1024 at most, and what the device takes
  */
 struct ibchan_params {
 	__u32 access;

@@ -75,6 +75,46 @@ static int channel_build(const struct ibchan_builder *builder,
 	return err;
 }
 
+/* Works that a completion queue of the caller's own may have. */
+static __u64 works_allowed(const struct ibchan_builder *builder, __u32 own,
+			   const struct ibchan_reason *reason)
+{
+	__u64 works = (__u64)device_max_cqe(builder->pd->device) - own;
+
+	if (reason->element == IBCHAN_PARAMETER_ENTRIES && reason->value[2] < works)
+		works = reason->value[2];
+	return works;
+}
+
+/* The caller knows no entries, but the knobs that they come from. @own: entries besides. */
+static void blame_knob(const struct ibchan_builder *builder, __u32 own,
+		       struct ibchan_reason *reason)
+{
+	const struct ibchan_params *params = &builder->params;
+	__u64 send = builder->send_cq ? 0 : params->max_send_wr;
+	__u64 recv = builder->recv_cq ? 0 : params->max_recv_wr;
+	__u64 longer = send >= recv ? send : recv;
+	__u64 other = send + recv - longer;
+	__u64 works;
+
+	if (reason->code != IBCHAN_REASON_PARAMETER ||
+	    (reason->element != IBCHAN_PARAMETER_CQ_ENTRIES &&
+	     reason->element != IBCHAN_PARAMETER_ENTRIES))
+		return;
+	works = works_allowed(builder, own, reason);
+	reason->value[1] = 1;
+	if (builder->min_cq_entries >= send + recv) {
+		reason->element = IBCHAN_PARAMETER_CQ_ENTRIES;
+		reason->value[0] = builder->min_cq_entries;
+		reason->value[2] = works;
+		return;
+	}
+	reason->element = send >= recv ? IBCHAN_PARAMETER_MAX_SEND_WR :
+					 IBCHAN_PARAMETER_MAX_RECV_WR;
+	reason->value[0] = longer;
+	reason->value[2] = works > other ? works - other : works - 1;
+}
+
 /*
  * As many as can complete there, the two works by which a channel drains, and the one by
  * which it grants credits.
@@ -85,6 +125,7 @@ static int own_cq_create(const struct ibchan_builder *builder,
 	const struct ibchan_params *params = &builder->params;
 	__u32 own = builder->options.mode & IBCHAN_MODE_CREDITS ? 3 : 2;
 	__u64 works = 0;
+	int err;
 
 	if (!builder->send_cq)
 		works += params->max_send_wr;
@@ -94,8 +135,11 @@ static int own_cq_create(const struct ibchan_builder *builder,
 		works = builder->min_cq_entries;
 	if (works > UINT32_MAX - own)
 		works = UINT32_MAX - own;
-	return ibchan_cq_create(builder->pd->device, (__u32)works,
-				(__u32)works + own, cq, error);
+	err = ibchan_cq_create(builder->pd->device, (__u32)works,
+			       (__u32)works + own, cq, error);
+	if (err && error)
+		blame_knob(builder, own, &error->reason);
+	return err;
 }
 
 static int prepare(const struct ibchan_builder *builder,

@@ -41,6 +41,7 @@ static int device_query(struct ibchan_context *context, __u32 index,
 		.max_cqe = cmd.out_max_cqe,
 		.max_rd_atomic = cmd.out_max_rd_atomic,
 		.driver_id = cmd.out_driver_id,
+		.max_inline_data = cmd.out_max_inline_data,
 	};
 	memcpy(info->name, cmd.name, sizeof(info->name));
 	info->name[sizeof(info->name) - 1] = '\0';
@@ -61,6 +62,18 @@ int ibchan_device_list(struct ibchan_context *context,
 		if (err)
 			return err;
 	}
+}
+
+/* A limit of an open device's completion queues; UINT32_MAX when that cannot be told. */
+__u32 device_max_cqe(const struct ibchan_device *device)
+{
+	struct ibchan_device_info info;
+	__u32 i;
+
+	for (i = 0; !device_query(device->object.context, i, &info); i++)
+		if (!strcmp(info.name, device->name))
+			return info.max_cqe;
+	return UINT32_MAX;
 }
 
 static int device_open(struct ibchan_context *context,

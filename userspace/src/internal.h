@@ -273,6 +273,7 @@ int error_set(struct ibchan_error *error, int code,
 
 /* device.c */
 int device_name_copy(char *to, const char *name);
+__u32 device_max_cqe(const struct ibchan_device *device);
 
 /* Bytes of a short ring, whose place another one may take. */
 #define RING_PLACE	4096

@@ -134,6 +134,10 @@ static void show_limits(const struct ibchan_device_info *info)
 	       info->max_send_sge, info->max_recv_sge, info->max_read_sge);
 	printf("    max cqe          %u\n", info->max_cqe);
 	printf("    max rd atomic    %u\n", info->max_rd_atomic);
+	if (info->max_inline_data == IBCHAN_AUTO)
+		printf("    max inline data  not known before the first channel\n");
+	else
+		printf("    max inline data  %u, or more\n", info->max_inline_data);
 	printf("    max mr size      %llu\n",
 	       (unsigned long long)info->max_mr_size);
 	printf("    driver id        %u\n", info->driver_id);

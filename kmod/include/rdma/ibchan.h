@@ -67,6 +67,8 @@ struct ibchan_work;
  * @max_mr_size: bytes of one memory region
  * @max_fast_reg_pages: pages of one shared region of kernel memory; 0: none
  * @max_plain_bytes: of one element of plain memory, from a page's first byte on
+ * @max_inline_data: bytes that a request can carry, as far as the device has told yet: a
+ *	channel may ask for more; IBCHAN_AUTO: it has not
  */
 struct ibchan_device_attr {
 	char name[IBCHAN_NAME_SIZE];
@@ -83,6 +85,7 @@ struct ibchan_device_attr {
 	u64 max_mr_size;
 	u32 max_fast_reg_pages;
 	u64 max_plain_bytes;
+	u32 max_inline_data;
 };
 
 /**

@@ -105,7 +105,9 @@ int ibchan_context_query(struct ibchan_context *context,
  * @max_cqe: entries of one completion queue
  * @max_rd_atomic: reads and atomics in flight on one channel
  * @driver_id: enum rdma_driver_id
- * @reserved0: 0
+ * @max_inline_data: bytes that a send or write can carry in the request itself, as
+ *	far as the device has told when it made a channel; another may ask for more;
+ *	IBCHAN_AUTO: it has made none yet
  * @reserved: 0
  */
 struct ibchan_device_info {
@@ -122,7 +124,7 @@ struct ibchan_device_info {
 	__u32 max_cqe;
 	__u32 max_rd_atomic;
 	__u32 driver_id;
-	__u32 reserved0;
+	__u32 max_inline_data;
 	__u64 reserved[4];
 };
 

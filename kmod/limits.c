@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a device really takes where its driver has no limit to show: inline data. What it
+ * has said of a queue pair that it made is the truth, and the most of that is shown as the
+ * device's. Whether it takes more is not known until somebody asks. A refusal is never
+ * remembered: it may come from what else was asked, or from a lack of memory, and would be
+ * one user's word about what another may have.
+ */
+#include <linux/errno.h>
+#include <linux/minmax.h>
+
+#include "internal.h"
+#include "limits.h"
+
+/**
+ * ibchan_limits_learn_inline - a device has made a queue pair
+ * @dev: the device
+ * @given: bytes that a request can carry there, as the driver says
+ *
+ * Context: any.
+ */
+void ibchan_limits_learn_inline(struct ibchan_device *dev, u32 given)
+{
+	u32 known = READ_ONCE(dev->max_inline);
+
+	while (known == IBCHAN_AUTO || known < given)
+		if (try_cmpxchg(&dev->max_inline, &known, given))
+			break;
+}
+
+/**
+ * ibchan_limits_refuse_inline - say that a device does not take so much inline data
+ * @ch: asks for it
+ * @most: that it takes
+ * @reason: filled, or NULL
+ *
+ * Context: any.
+ * Return: -EINVAL.
+ */
+int ibchan_limits_refuse_inline(const struct ibchan_channel *ch, u32 most,
+				struct ibchan_reason *reason)
+{
+	if (reason)
+		reason->element = IBCHAN_PARAMETER_MAX_INLINE_DATA;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
+				    (u64[3]) { ch->params.max_inline_data, 0, most });
+}
+
+/* A queue pair that is as the channel's should be but for @bytes, and ends at once. */
+static int try(struct ibchan_channel *ch, u32 bytes, u32 *given)
+{
+	int ret = ibchan_qp_make(ch, bytes, given);
+
+	if (!ret)
+		ret = ibchan_qp_destroy(ch);
+	if (!ret)
+		ch->qp = NULL;
+	return ret;
+}
+
+/**
+ * ibchan_limits_find_inline - is the inline data what a device refused?
+ * @ch: whose queue pair was refused with -EINVAL; has none, unless the device does not
+ *	let go of one that was made to find out
+ * @reason: has the most that it takes, all else being the same; or NULL
+ *
+ * Context: process, may sleep; the gate is held.
+ * Return: 0: it is not; -EINVAL.
+ */
+int ibchan_limits_find_inline(struct ibchan_channel *ch, struct ibchan_reason *reason)
+{
+	u32 refused = ch->params.max_inline_data;
+	u32 most, given, middle;
+	int ret;
+
+	if (try(ch, 0, &most))
+		return 0;
+	most = min(most, refused - 1);
+	while (refused - most > 1) {
+		middle = most + (refused - most) / 2;
+		ret = try(ch, middle, &given);
+		if (ret && (ret != -EINVAL || ch->qp))
+			break;
+		if (!ret && given >= middle)
+			most = min(given, refused - 1);
+		else
+			refused = middle;
+	}
+	return ibchan_limits_refuse_inline(ch, most, reason);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * Devices and their ports. <linux/ibchan.h> includes this file.
+ */
+#ifndef _UAPI_LINUX_IBCHAN_DEVICE_H
+#define _UAPI_LINUX_IBCHAN_DEVICE_H
+
+#include <linux/types.h>
+
+#define IBCHAN_DEVICE_USER_MR	0x1U	/* can register user memory */
+#define IBCHAN_DEVICE_ATOMICS	0x2U
+#define IBCHAN_DEVICE_DMABUF	0x4U	/* can register dma-bufs */
+#define IBCHAN_DEVICE_IMMEDIATE	0x8U	/* immediate data; fenced reads */
+#define IBCHAN_DEVICE_ENDPOINTS	0x10U	/* peers may exchange endpoints; else rdma_cm only */
+
+/**
+ * struct ibchan_cmd_device_query - one device that the caller can see
+ * @size: sizeof(struct ibchan_cmd_device_query)
+ * @flags: 0
+ * @index: 0 and up; ENOENT tells the end of the list
+ * @out_ports: the ports are 1 to this
+ * @name: written by the kernel
+ * @out_node_guid: in host order
+ * @out_caps: IBCHAN_DEVICE_*
+ * @out_max_qp_wr: work requests in one queue
+ * @out_max_send_sge: elements of a send or write
+ * @out_max_recv_sge: elements of a receive
+ * @out_max_read_sge: elements of a read
+ * @out_max_cqe: entries of one completion queue
+ * @out_max_rd_atomic: reads and atomics in flight on one channel
+ * @out_driver_id: enum rdma_driver_id
+ * @out_max_mr_size: bytes of one memory region
+ * @out_max_plain_bytes: bytes of one element of plain memory, from a page's first
+ *	byte on
+ * @out_max_fast_reg_pages: pages of one fast registration; 0: the device has none
+ * @out_max_inline_data: bytes that a request can carry itself, as far as the device has
+ *	told when it made a channel; another may ask for more, and is told the limit if that
+ *	is refused; IBCHAN_AUTO: it has made none yet
+ */
+struct ibchan_cmd_device_query {
+	__u32 size;
+	__u32 flags;
+	__u32 index;
+	__u32 out_ports;
+	char name[IBCHAN_NAME_SIZE];
+	__aligned_u64 out_node_guid;
+	__u32 out_caps;
+	__u32 out_max_qp_wr;
+	__u32 out_max_send_sge;
+	__u32 out_max_recv_sge;
+	__u32 out_max_read_sge;
+	__u32 out_max_cqe;
+	__u32 out_max_rd_atomic;
+	__u32 out_driver_id;
+	__aligned_u64 out_max_mr_size;
+	__aligned_u64 out_max_plain_bytes;
+	__u32 out_max_fast_reg_pages;
+	__u32 out_max_inline_data;
+};
+
+/**
+ * enum ibchan_port_state - what a port does; the numbers are those of enum ib_port_state
+ * @IBCHAN_PORT_NOP: the device has not said
+ * @IBCHAN_PORT_DOWN: there is no link
+ * @IBCHAN_PORT_INIT: there is a link; InfiniBand: the subnet manager has not come
+ * @IBCHAN_PORT_ARMED: InfiniBand: the subnet manager is about to make it active
+ * @IBCHAN_PORT_ACTIVE: it carries data; the only state in which a channel can be made
+ * @IBCHAN_PORT_ACTIVE_DEFER: it was active, and has lost its link a moment ago
+ */
+enum ibchan_port_state {
+	IBCHAN_PORT_NOP = 0,
+	IBCHAN_PORT_DOWN = 1,
+	IBCHAN_PORT_INIT = 2,
+	IBCHAN_PORT_ARMED = 3,
+	IBCHAN_PORT_ACTIVE = 4,
+	IBCHAN_PORT_ACTIVE_DEFER = 5,
+};
+
+/**
+ * struct ibchan_cmd_port_query - one port of a device
+ * @size: sizeof(struct ibchan_cmd_port_query)
+ * @flags: 0
+ * @port: 1 and up
+ * @out_state: enum ibchan_port_state
+ * @name: the device
+ * @out_link_layer: IBCHAN_LINK_LAYER_*
+ * @out_active_mtu: bytes
+ * @out_max_mtu: bytes
+ * @out_lid: InfiniBand address within the subnet
+ * @out_gid_index: the entry that a channel takes unless told otherwise, or
+ *	IBCHAN_AUTO when there is none yet
+ * @out_gid_entries: size of the table
+ * @out_gid: the address in that entry
+ */
+struct ibchan_cmd_port_query {
+	__u32 size;
+	__u32 flags;
+	__u32 port;
+	__u32 out_state;
+	char name[IBCHAN_NAME_SIZE];
+	__u32 out_link_layer;
+	__u32 out_active_mtu;
+	__u32 out_max_mtu;
+	__u32 out_lid;
+	__u32 out_gid_index;
+	__u32 out_gid_entries;
+	__u8 out_gid[IBCHAN_GID_SIZE];
+};
+
+#endif /* _UAPI_LINUX_IBCHAN_DEVICE_H */
