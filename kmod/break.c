@@ -171,10 +171,13 @@ static void break_and_search(struct ibchan_channel *ch, u32 error, u32 status)
 		wake_up_all(&ch->state_wait);
 }
 
-/* The caller holds the state lock. The first failure behind a flush is what that came from. */
+/*
+ * The caller holds the state lock. The first failure behind a flush is what that came from;
+ * one that the device reports beside the cqs may be later than the search.
+ */
 static void note_cause(struct ibchan_channel *ch, u32 error, u32 status)
 {
-	if (!ch->seeks_cause)
+	if (!ch->seeks_cause && ch->status != IB_WC_WR_FLUSH_ERR)
 		return;
 	ch->seeks_cause = false;
 	WRITE_ONCE(ch->error, error);
@@ -207,7 +210,7 @@ void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 	u32 state = READ_ONCE(ch->state);
 
 	/* A broken channel flushes its works, one after the other. */
-	if (state >= IBCHAN_CHANNEL_BROKEN && (is_flush || !has_two_cqs))
+	if (state >= IBCHAN_CHANNEL_BROKEN && is_flush)
 		return;
 	if (means_disconnected(ch, status)) {
 		/* The answer, or the stage's deadline, says why, and with which data. */

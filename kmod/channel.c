@@ -45,6 +45,7 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	ch->recv.spare = IBCHAN_MARKERS;
 	ch->params = *params;
 	ch->options = build->options;
+	ch->watch.patient = !ch->options.keepalive_ms;
 	if (!ch->options.keepalive_ms)
 		ch->options.keepalive_ms = IBCHAN_DEFAULT_KEEPALIVE_MS;
 	mutex_init(&ch->qp_lock);

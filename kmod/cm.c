@@ -63,6 +63,13 @@ static int give_up_id(struct ibchan_cm *cm)
 	return ibchan_cm_take_id(&cm->id) ? 1 : 0;
 }
 
+/* All that is waited for at the address is that somebody answers for it on its network. */
+static int stage_error(const struct ibchan_cm *cm, int error)
+{
+	return error == -ETIMEDOUT && READ_ONCE(cm->stage) == IBCHAN_STAGE_ADDRESS ?
+	       -EHOSTUNREACH : error;
+}
+
 static void deadline_passed(struct work_struct *work)
 {
 	struct ibchan_cm *cm = container_of(to_delayed_work(work), struct ibchan_cm, deadline);
@@ -72,7 +79,7 @@ static void deadline_passed(struct work_struct *work)
 	if (left > 0)
 		queue_delayed_work(ibchan_wq, &cm->deadline, nsecs_to_jiffies(left) + 1);
 	else
-		ibchan_channel_give_up(cm->ch, -ETIMEDOUT);
+		ibchan_channel_give_up(cm->ch, stage_error(cm, -ETIMEDOUT));
 }
 
 /**
@@ -372,7 +379,8 @@ int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		return ibchan_cm_fail(cm, event->status, plain_error(event->status, -EHOSTUNREACH));
+		return ibchan_cm_fail(cm, event->status,
+				      stage_error(cm, plain_error(event->status, -EHOSTUNREACH)));
 	case RDMA_CM_EVENT_DISCONNECTED:
 		return disconnected(cm);
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:

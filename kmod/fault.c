@@ -232,6 +232,25 @@ void ibchan_fault_raise_cq_event(struct ibchan_cq *cq)
 EXPORT_SYMBOL_NS_GPL(ibchan_fault_raise_cq_event, IBCHAN_NS);
 
 /**
+ * ibchan_fault_raise_qp_event - have a device report something of a queue pair
+ * @ch: its channel
+ * @event: IB_EVENT_QP_*
+ *
+ * Context: any but NMI, as a driver's.
+ */
+void ibchan_fault_raise_qp_event(struct ibchan_channel *ch, u32 event)
+{
+	struct ib_event report = {
+		.device = ch->qp->device,
+		.element.qp = ch->qp,
+		.event = event,
+	};
+
+	ch->qp->event_handler(&report, ch->qp->qp_context);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_fault_raise_qp_event, IBCHAN_NS);
+
+/**
  * ibchan_fault_raise_fatal - have a device report that it has failed
  * @dev: the device
  *

@@ -714,6 +714,7 @@ static inline int ibchan_cm_refusal(int ret)
 
 bool ibchan_err_keeps_mr(const struct ib_device *ib);
 bool ibchan_qp_end_work(struct ibchan_channel *ch);
+bool ibchan_qp_has_failed(struct ibchan_channel *ch);
 bool ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline);
 int ibchan_qp_destroy(struct ibchan_channel *ch);
 

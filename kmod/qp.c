@@ -30,16 +30,25 @@ static int refuse_step(struct ibchan_reason *reason, enum qp_step step, int erro
 				    (u64[3]) { -error, step });
 }
 
-/* The device reports that it has put the qp into ERR; any context. */
+/*
+ * The device reports that it has put the qp into ERR; any context. Of what a peer asked for and
+ * did not get no work here tells, so the cause is in the event alone. iWARP reports the end of
+ * a connection by any of them.
+ */
 static void qp_event(struct ib_event *event, void *context)
 {
 	struct ibchan_channel *ch = context;
+	u32 status = ch->gid.iwarp ? IBCHAN_STATUS_FATAL_ERR : IBCHAN_STATUS_SUCCESS;
 
 	switch (event->event) {
 	case IB_EVENT_QP_FATAL:
-	case IB_EVENT_QP_REQ_ERR:
-	case IB_EVENT_QP_ACCESS_ERR:
 		ibchan_channel_fail(ch, EIO, IBCHAN_STATUS_FATAL_ERR);
+		break;
+	case IB_EVENT_QP_REQ_ERR:
+		ibchan_channel_fail(ch, EPROTO, status);
+		break;
+	case IB_EVENT_QP_ACCESS_ERR:
+		ibchan_channel_fail(ch, EACCES, status);
 		break;
 	default:
 		break;
@@ -386,6 +395,20 @@ int ibchan_qp_cm_connect(struct ibchan_channel *ch, struct rdma_cm_id *id,
 	if (!ret)
 		keep_agreed(ch, &rtr, &rts);
 	return ret;
+}
+
+/**
+ * ibchan_qp_has_failed - has the device ended a queue pair by itself?
+ * @ch: connected
+ *
+ * Context: process, may sleep; the qp lock is held.
+ */
+bool ibchan_qp_has_failed(struct ibchan_channel *ch)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr = {};
+
+	return !ib_query_qp(ch->qp, &attr, IB_QP_STATE, &init) && attr.qp_state == IB_QPS_ERR;
 }
 
 /*

@@ -64,7 +64,8 @@ static int query_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		query->status = -ENODEV;
 		break;
 	default:
-		query->status = event->status < 0 ? event->status : -EHOSTUNREACH;
+		query->status = event->status < 0 && event->status != -ETIMEDOUT ?
+				event->status : -EHOSTUNREACH;
 		break;
 	}
 	complete(&query->done);
@@ -82,7 +83,8 @@ static int run_query(struct query *query, struct rdma_cm_id *id,
 	ret = wait_for_completion_killable_timeout(&query->done, msecs_to_jiffies(ms));
 	if (ret < 0)
 		return -EINTR;
-	return ret ? query->status : -ETIMEDOUT;
+	/* All that is waited for is that somebody answers for the address. */
+	return ret ? query->status : -EHOSTUNREACH;
 }
 
 /**
@@ -93,7 +95,7 @@ static int run_query(struct query *query, struct rdma_cm_id *id,
  *
  * Context: process, may sleep.
  * Return: 0; -EAFNOSUPPORT; -EINVAL for a time that is too long; -ENETUNREACH,
- * -EHOSTUNREACH, -ETIMEDOUT when there is no way, or no neighbour answers; -ENODEV
+ * -EHOSTUNREACH when there is no way, or no neighbour answers in time; -ENODEV
  * when the way does not lead over an RDMA device; -EADDRNOTAVAIL when the source is
  * not an address of this host; -EINTR when the caller is killed; -ENOMEM.
  */

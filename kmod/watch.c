@@ -19,6 +19,7 @@
  * reaps the cq of a probe that is out, so that its end is seen also where the owner of
  * the cq does not look.
  */
+#include <linux/errno.h>
 #include <linux/jiffies.h>
 
 #include "internal.h"
@@ -55,7 +56,8 @@ static u32 count_retired(const struct ibchan_channel *ch)
  * @peer_flags: IBCHAN_ENDPOINT_* of the peer
  *
  * After a handshake the peer may still be about to connect its own side: it gets half
- * of the keepalive time more. By address it has done so.
+ * of the keepalive time more where one was asked for, and else as long as it takes. By
+ * address it has done so.
  *
  * Context: process, may sleep; the gate is held.
  */
@@ -69,6 +71,7 @@ void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags)
 		return;
 	watch->heard = jiffies + (ch->cm ? 0 : msecs_to_jiffies(keepalive_ms) / 2);
 	watch->retired = count_retired(ch);
+	watch->patient = watch->patient && !ch->cm;
 	/* Pairs with the acquire of who looks: what is above is there. */
 	smp_store_release(&watch->silence, msecs_to_jiffies(keepalive_ms) / 2);
 	schedule_look(ch->dev, look_interval(watch));
@@ -147,9 +150,32 @@ static bool is_watched(const struct ibchan_channel *ch)
 	       READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTED;
 }
 
+/*
+ * A question would end the channel of who is early. Its own device may have ended it without
+ * a word, and no work tells: that is asked instead. Who has the queue pair in hand looks himself.
+ */
+static void look_at_itself(struct ibchan_channel *ch)
+{
+	struct ibchan_watch *watch = &ch->watch;
+
+	if (time_before(jiffies, watch->heard + watch->silence) || !mutex_trylock(&ch->qp_lock))
+		return;
+	watch->heard = jiffies;
+	if (is_watched(ch) && ibchan_qp_has_failed(ch))
+		ibchan_channel_fail(ch, ECANCELED, IB_WC_WR_FLUSH_ERR);
+	mutex_unlock(&ch->qp_lock);
+}
+
 static void look_at(struct ibchan_channel *ch)
 {
-	if (was_heard(ch) && atomic_read(&ch->watch.place) == WATCH_PLACE_FREE)
+	bool heard = was_heard(ch);
+
+	ch->watch.patient = ch->watch.patient && !heard;
+	if (ch->watch.patient) {
+		look_at_itself(ch);
+		return;
+	}
+	if (heard && atomic_read(&ch->watch.place) == WATCH_PLACE_FREE)
 		return;
 	spin_lock_bh(&ch->post_lock);
 	if (is_watched(ch))

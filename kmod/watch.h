@@ -18,8 +18,9 @@ struct ibchan_channel;
  * @heard: when that had changed last, in jiffies
  * @sent: probes ever posted; written under the post lock
  * @answered: probes that have succeeded; written by the owner of the send cq
+ * @patient: nobody has asked for a keepalive, and the peer has not been heard yet
  *
- * @silence is immutable once connected, @retired and @heard belong to the
+ * @silence is immutable once connected, @retired, @heard and @patient belong to the
  * device's watch work from then on.
  */
 struct ibchan_watch {
@@ -30,6 +31,7 @@ struct ibchan_watch {
 	unsigned long heard;
 	u32 sent;
 	u32 answered;
+	bool patient;
 };
 
 /*

@@ -202,7 +202,7 @@ TEST_F(call, leaves_no_queue_behind_when_a_channel_does_not_come_to_be)
 	builder.params.rnr_retries = 7;
 	builder.min_cq_entries = 0xffffffff;
 	EXPECT_EQ(-EINVAL, ibchan_builder_prepare(&builder, &end.prepared, &error));
-	EXPECT_EQ(IBCHAN_PARAMETER_ENTRIES, error.reason.element);
+	EXPECT_EQ(IBCHAN_PARAMETER_CQ_ENTRIES, error.reason.element);
 	builder.min_cq_entries = 100;
 	builder.reserved = 1;
 	EXPECT_EQ(-EINVAL, ibchan_builder_prepare(&builder, &end.prepared, &error));

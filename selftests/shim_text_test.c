@@ -1,521 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the library says: each situation is brought about, and its code, its text and its hint
- * are those of the table. What no situation brings about is listed, with where it is said.
+ * are those of the table in shim/situations.c. What no situation brings about is listed here,
+ * with where it is said.
  */
 #define _GNU_SOURCE
-#include <endian.h>
-#include <errno.h>
 #include <fnmatch.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include "shim/end.h"
+#include "shim/situations.h"
 #include "test.h"
 #include "world.h"
-
-#define SHORT_MS	(100 * MS)
-
-/* Two ends of devices with a cable between them, connected where that is said. */
-struct scene {
-	struct ibchan_context *context;
-	struct end a;
-	struct end b;
-	struct ibchan_endpoint of_b;
-};
-
-static int scene_connect(struct scene *scene)
-{
-	return connect_ends(&scene->a, &scene->b);
-}
-
-/* --- what is asked for when things are made --- */
-
-static int build_with(struct scene *scene, const struct ibchan_params *params,
-		      const struct ibchan_options *options, struct ibchan_error *error)
-{
-	struct ibchan_prepared *prepared;
-	struct ibchan_builder builder;
-	int rc;
-
-	ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);
-	if (params)
-		builder.params = *params;
-	if (options)
-		builder.options = *options;
-	rc = ibchan_builder_prepare(&builder, &prepared, error);
-	if (!rc)
-		ibchan_prepared_destroy(prepared);
-	return rc;
-}
-
-/* The defaults, but for one. */
-#define BUILD_WITH(member, number)						\
-	static int build_with_##member(struct scene *scene, struct ibchan_error *error) \
-	{									\
-		struct ibchan_builder builder;					\
-										\
-		ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);	\
-		builder.params.member = (number);				\
-		return build_with(scene, &builder.params, NULL, error);		\
-	}
-
-BUILD_WITH(mtu, 1500)
-BUILD_WITH(rnr_retries, 8)
-BUILD_WITH(port, 7)
-BUILD_WITH(gid_index, 100)
-BUILD_WITH(access, IBCHAN_ACCESS_REMOTE_WRITE)
-BUILD_WITH(max_send_sge, 1000)
-
-static int build_with_empty_gid(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_builder builder;
-	struct ibchan_port_info port;
-	int rc = ibchan_port_query(scene->context, ibchan_device_name(scene->a.device), 1, &port);
-
-	ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);
-	builder.params.gid_index = port.gid_entries - 1;
-	return rc ?: build_with(scene, &builder.params, NULL, error);
-}
-
-static int build_with_keepalive(struct scene *scene, struct ibchan_error *error)
-{
-	const struct ibchan_options options = { .keepalive_ms = 1 };
-
-	return build_with(scene, NULL, &options, error);
-}
-
-static int build_with_mode(struct scene *scene, struct ibchan_error *error)
-{
-	const struct ibchan_options options = { .mode = 1U << 31 };
-
-	return build_with(scene, NULL, &options, error);
-}
-
-static int build_with_reserved(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_options options = { 0 };
-
-	options.reserved[0] = 1;
-	return build_with(scene, NULL, &options, error);
-}
-
-static int build_with_credits_and_no_access(struct scene *scene, struct ibchan_error *error)
-{
-	const struct ibchan_options options = { .mode = IBCHAN_MODE_CREDITS };
-	struct ibchan_builder builder;
-
-	ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);
-	builder.params.access = IBCHAN_ACCESS_LOCAL;
-	return build_with(scene, &builder.params, &options, error);
-}
-
-static int build_on_a_small_cq(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_prepared *prepared;
-	struct ibchan_builder builder;
-	struct ibchan_cq *cq;
-	int rc = ibchan_cq_create(scene->a.device, 4, 4, &cq, NULL);
-
-	if (rc)
-		return rc;
-	ibchan_builder_init(&builder, scene->a.pd, cq);
-	rc = ibchan_builder_prepare(&builder, &prepared, error);
-	ibchan_cq_destroy(cq);
-	return rc;
-}
-
-static int make_a_cq_of_many_entries(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_cq *cq;
-
-	return ibchan_cq_create(scene->a.device, 1U << 30, 0, &cq, error);
-}
-
-static int make_a_cq_of_many_cq_entries(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_cq *cq;
-
-	return ibchan_cq_create(scene->a.device, 16, 1U << 30, &cq, error);
-}
-
-/* --- memory --- */
-
-static int register_with(struct scene *scene, void *addr, size_t length, __u32 access,
-			 struct ibchan_error *error)
-{
-	const struct ibchan_mr_params params = {
-		.addr = addr, .length = length, .access = access,
-	};
-	struct ibchan_mr *mr;
-	int rc = ibchan_mr_reg(scene->a.pd, &params, &mr, error);
-
-	if (!rc)
-		ibchan_mr_dereg(mr);
-	return rc;
-}
-
-static int register_no_memory(struct scene *scene, struct ibchan_error *error)
-{
-	return register_with(scene, (void *)4096, 4096, IBCHAN_ACCESS_LOCAL, error);
-}
-
-static int register_nothing(struct scene *scene, struct ibchan_error *error)
-{
-	return register_with(scene, scene->a.memory, 0, IBCHAN_ACCESS_LOCAL, error);
-}
-
-static int register_for_remote_write_only(struct scene *scene, struct ibchan_error *error)
-{
-	return register_with(scene, scene->a.memory, 4096, IBCHAN_ACCESS_REMOTE_WRITE, error);
-}
-
-/* --- handshakes --- */
-
-static int meet(struct scene *scene, struct ibchan_error *error)
-{
-	return ibchan_prepared_handshake(scene->a.prepared, &scene->of_b, &scene->a.channel,
-					 error);
-}
-
-static int meet_somebody_elses_bytes(struct scene *scene, struct ibchan_error *error)
-{
-	scene->of_b.magic = htobe32(7);
-	return meet(scene, error);
-}
-
-static int meet_another_version(struct scene *scene, struct ibchan_error *error)
-{
-	scene->of_b.version = htobe16(9);
-	return meet(scene, error);
-}
-
-static int meet_no_queue_pair(struct scene *scene, struct ibchan_error *error)
-{
-	scene->of_b.qpn = 0;
-	return meet(scene, error);
-}
-
-static int meet_a_long_psn(struct scene *scene, struct ibchan_error *error)
-{
-	scene->of_b.psn = htobe32(0xffffffff);
-	return meet(scene, error);
-}
-
-static int meet_no_address(struct scene *scene, struct ibchan_error *error)
-{
-	memset(scene->of_b.gid, 0, sizeof(scene->of_b.gid));
-	return meet(scene, error);
-}
-
-static int meet_no_mac(struct scene *scene, struct ibchan_error *error)
-{
-	memset(scene->of_b.mac, 0, sizeof(scene->of_b.mac));
-	return meet(scene, error);
-}
-
-/* --- names --- */
-
-static int find_no_name(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_route route;
-
-	return ibchan_route_query(scene->context, "no-such-host.invalid", NULL, &route, error);
-}
-
-static int connect_to_no_name(struct scene *scene, struct ibchan_error *error)
-{
-	return ibchan_prepared_connect(scene->a.prepared, "no-such-host.invalid", "4791", NULL,
-				       &scene->a.channel, error);
-}
-
-static int listen_on_no_service(struct scene *scene, struct ibchan_error *error)
-{
-	const struct ibchan_listen_params params = { .service = "no-such-service" };
-	struct ibchan_listener *listener;
-
-	return ibchan_listener_create(scene->context, &params, &listener, error);
-}
-
-/* --- works --- */
-
-static int send_of(struct scene *scene, const struct ibchan_sge *sge, struct ibchan_error *error)
-{
-	struct ibchan_wr wr = wr_of(&scene->a, IBCHAN_OP_SEND, sge);
-
-	return ibchan_perform(&wr, patience_ns(), NULL, error);
-}
-
-static int send_before_the_handshake(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
-
-	scene->a.channel = ibchan_prepared_channel(scene->a.prepared);
-	send_of(scene, &sge, error);
-	scene->a.channel = NULL;
-	return error->code;
-}
-
-static int send_past_the_end(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_sge sge = sge_at(&scene->a, MEMORY, 64);
-
-	return scene_connect(scene) ?: send_of(scene, &sge, error);
-}
-
-static int send_from_another_domain(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_sge sge = sge_at(&scene->b, 0, 64);
-
-	return scene_connect(scene) ?: send_of(scene, &sge, error);
-}
-
-static int send_on_a_broken_channel(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
-
-	return scene_connect(scene) ?: ibchan_channel_break(scene->a.channel) ?:
-	       send_of(scene, &sge, error);
-}
-
-static int send_a_long_message(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_sge small = sge_at(&scene->b, 0, 16), big = sge_at(&scene->a, 0, 64);
-
-	return scene_connect(scene) ?: post_receive(scene->context, &scene->b, &small, 1) ?:
-	       send_of(scene, &big, error);
-}
-
-static int receive_a_long_message(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_sge small = sge_at(&scene->b, 0, 16), big = sge_at(&scene->a, 0, 64);
-	struct ibchan_wr send = wr_of(&scene->a, IBCHAN_OP_SEND, &big);
-	struct ibchan_wr receive;
-	int rc = scene_connect(scene);
-
-	send.channel = scene->a.channel;
-	receive = wr_of(&scene->b, IBCHAN_OP_RECV, &small);
-	/* Whichever comes first, the sender tries again. */
-	rc = rc ?: ibchan_post(scene->context, &send, 1, NULL, error);
-	return rc ?: ibchan_perform(&receive, patience_ns(), NULL, error);
-}
-
-static int send_to_nobody(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
-	int rc = scene_connect(scene);
-
-	rc = rc ?: ibchan_channel_close(scene->b.channel);
-	scene->b.channel = NULL;
-	return rc ?: send_of(scene, &sge, error);
-}
-
-static int wait_for_a_message_in_vain(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
-	struct ibchan_wr wr;
-	int rc = scene_connect(scene);
-
-	wr = wr_of(&scene->a, IBCHAN_OP_RECV, &sge);
-	return rc ?: ibchan_perform(&wr, SHORT_MS, NULL, error);
-}
-
-static int write_to(struct scene *scene, __u32 length, const struct ibchan_remote_region *remote,
-		    struct ibchan_error *error)
-{
-	struct ibchan_sge sge = sge_at(&scene->a, 0, length);
-
-	return ibchan_write(scene->a.channel, &sge, 1, remote, error);
-}
-
-static int write_with_a_wrong_key(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_remote_region remote;
-	int rc = scene_connect(scene) ?: ibchan_mr_remote_region(scene->b.mr, &remote);
-
-	remote.rkey ^= 0x10;
-	return rc ?: write_to(scene, 64, &remote, error);
-}
-
-static int write_past_the_end(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_remote_region remote;
-	int rc = scene_connect(scene) ?: ibchan_mr_remote_region(scene->b.mr, &remote);
-
-	remote.length = 10;
-	return rc ?: write_to(scene, 64, &remote, error);
-}
-
-static int post_one(struct scene *scene, struct ibchan_wr *wr, struct ibchan_error *error)
-{
-	int rc = scene_connect(scene);
-
-	wr->channel = scene->a.channel;
-	return rc ?: ibchan_post(scene->context, wr, 1, NULL, error);
-}
-
-static int post_an_unknown_opcode(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_wr wr = { .opcode = 77 };
-
-	return post_one(scene, &wr, error);
-}
-
-static int post_wrong_flags(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_wr wr = { .opcode = IBCHAN_OP_RECV, .flags = IBCHAN_WR_IMM };
-
-	return post_one(scene, &wr, error);
-}
-
-static int post_a_swap_that_is_none(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_wr wr = { .opcode = IBCHAN_OP_SEND, .swap = 5 };
-
-	return post_one(scene, &wr, error);
-}
-
-static int post_on_no_channel(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_wr wr = { .opcode = IBCHAN_OP_SEND };
-
-	return ibchan_post(scene->context, &wr, 1, NULL, error);
-}
-
-/* Nobody polls: there is nothing to be seen. */
-static int post_unsignaled_only(struct scene *scene, struct ibchan_error *error)
-{
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
-	struct ibchan_remote_region remote;
-	struct ibchan_wr wr;
-	int rc = scene_connect(scene) ?: ibchan_mr_remote_region(scene->b.mr, &remote);
-	__u64 end = now_ms() + patience_ms();
-	int posted = 0;
-
-	wr = wr_of(&scene->a, IBCHAN_OP_WRITE, &sge);
-	wr.flags = IBCHAN_WR_UNSIGNALED;
-	wr.remote = remote;
-	while (!rc && posted < 1000 && now_ms() < end) {
-		rc = ibchan_post(scene->context, &wr, 1, NULL, error);
-		if (!rc)
-			posted++;
-		else if (rc == -EAGAIN && error->reason.code == IBCHAN_REASON_SEND_QUEUE_FULL)
-			rc = 0;
-	}
-	return rc ?: posted == 1000 ? 0 : -ETIME;
-}
-
-/* Which one depends on the device, or on the machine; the text does not. */
-#define ANY	INT_MIN
-
-/**
- * struct row - a situation, and what is said of it
- * @name: of the function
- * @bring_about: what a program does; returns the code of the call that fails
- * @code: that code, or ANY
- * @text: of the error, with wildcards as in the names of files
- * @hint: the same for its hint
- */
-struct row {
-	const char *name;
-	int (*bring_about)(struct scene *scene, struct ibchan_error *error);
-	int code;
-	const char *text;
-	const char *hint;
-};
-
-#define ROW(name, code, text, hint)	{ #name, name, code, text, hint }
-
-static const struct row rows[] = {
-	ROW(build_with_mtu, -EINVAL,
-	    "mtu: 1500 is not 256, 512, 1024, 2048 or 4096",
-	    "these are what a packet carries of a message; 0 takes *"),
-	ROW(build_with_rnr_retries, -EINVAL, "rnr_retries: 8 is not in 0 to 7", ""),
-	ROW(build_with_port, -EINVAL, "port: 7 is not in 1 to 1", ""),
-	ROW(build_with_gid_index, -EINVAL,
-	    "gid_index: *", "`ibchan devices --gids` shows the table; *"),
-	ROW(build_with_empty_gid, -EINVAL,
-	    "gid_index: entry * of the port's table has no address that a channel can use *",
-	    "`ibchan devices --gids` shows the table; *"),
-	ROW(build_with_access, -EINVAL,
-	    "access remote write is not possible",
-	    "access is made of IBCHAN_ACCESS_*; that to write or for atomics needs local write with it"),
-	ROW(build_with_max_send_sge, -EINVAL, "max_send_sge: 1000 is not in 1 to *", ""),
-	ROW(build_with_keepalive, -EINVAL,
-	    "keepalive_ms: 1 is not in 100 to 3600000",
-	    "0 takes the default, IBCHAN_KEEPALIVE_OFF none"),
-	ROW(build_with_mode, -EOPNOTSUPP, "mode 0x80000000 is not possible here, 0x1 is", ""),
-	ROW(build_with_reserved, -EINVAL, "a member that is not used here is not zero", ""),
-	ROW(build_with_credits_and_no_access, -EACCES,
-	    "a channel that counts credits needs access remote write, it has local write",
-	    "the peer writes its credits: add IBCHAN_ACCESS_REMOTE_WRITE *"),
-	ROW(build_on_a_small_cq, -EAGAIN,
-	    "the channel needs * entries of the completion queue, 4 are free",
-	    "make the completion queue with more cq_entries, *"),
-	ROW(make_a_cq_of_many_entries, -EINVAL, "entries: 1073741824 is not in 1 to *", ""),
-	ROW(make_a_cq_of_many_cq_entries, -EINVAL, "cq_entries: 1073741824 is not in 1 to *", ""),
-	ROW(register_no_memory, -EFAULT,
-	    "there is no memory at an address, or none that allows this access", ""),
-	ROW(register_nothing, -EINVAL, "the range is empty or wraps around the address space", ""),
-	ROW(register_for_remote_write_only, -EINVAL,
-	    "access remote write is not possible",
-	    "access is made of IBCHAN_ACCESS_*; that to write or for atomics needs local write with it"),
-	ROW(meet_somebody_elses_bytes, -EINVAL,
-	    "this is no endpoint: it begins with 0x7 and not with *", "hand over the bytes that *"),
-	ROW(meet_another_version, -EINVAL,
-	    "endpoint version: ours 1, theirs 9",
-	    "both sides need an ibchan of the same endpoint version"),
-	ROW(meet_no_queue_pair, -EINVAL,
-	    "endpoint queue pair number: theirs 0, 2 and up are allowed",
-	    "it was damaged on its way; hand over the bytes that *"),
-	ROW(meet_a_long_psn, -EINVAL,
-	    "endpoint packet sequence number: theirs 4294967295, 16777215 is the highest",
-	    "it was damaged on its way; hand over the bytes that *"),
-	ROW(meet_no_address, -EINVAL,
-	    "endpoint address: ours IPv4, theirs IPv6", "both addresses must be of one kind: *"),
-	ROW(meet_no_mac, -EINVAL,
-	    "endpoint MAC: theirs is zero *",
-	    "it was damaged on its way; hand over the bytes that *"),
-	ROW(find_no_name, ANY,
-	    "looking up the name of a host or service: *",
-	    "is it spelled right, and does a name server answer? *"),
-	ROW(connect_to_no_name, ANY,
-	    "looking up the name of a host or service: *",
-	    "is it spelled right, and does a name server answer? *"),
-	ROW(listen_on_no_service, ANY,
-	    "looking up the name of a host or service: *",
-	    "is it spelled right, and does a name server answer? *"),
-	ROW(send_before_the_handshake, -ENOTCONN,
-	    "wr 0: the channel has no peer yet", "ibchan_prepared_handshake() comes first"),
-	ROW(send_past_the_end, -EINVAL,
-	    "wr 0 element 0: offset 65536 + length 64 exceeds the region's 65536 bytes",
-	    "an offset counts from the region's first byte; *"),
-	ROW(send_from_another_domain, -EXDEV,
-	    "wr 0 element 0: the region belongs to another protection domain *",
-	    "register the memory in the protection domain *"),
-	ROW(send_on_a_broken_channel, -ESHUTDOWN,
-	    "wr 0: the channel is broken: this side, or its device, has ended it",
-	    "close it and connect a new one; *"),
-	ROW(send_a_long_message, ANY, "send failed: REM_*_ERR (remote): *receive * too short*", ""),
-	ROW(receive_a_long_message, ANY,
-	    "receive failed: LOC_*_ERR (programming): *the message is longer than *", ""),
-	ROW(send_to_nobody, -ETIMEDOUT,
-	    "send failed: RETRY_EXC_ERR (timeout): no answer: is the peer alive, *", ""),
-	ROW(wait_for_a_message_in_vain, -ETIMEDOUT, "that took longer than it may, *", ""),
-	ROW(write_with_a_wrong_key, -EREMOTEIO,
-	    "write failed: REM_ACCESS_ERR (remote): the peer's region: wrong key, *", ""),
-	ROW(write_past_the_end, -EINVAL,
-	    "wr 0: 64 bytes do not fit the 10 bytes of the remote region", ""),
-	ROW(post_an_unknown_opcode, -EINVAL, "wr 0: opcode 77 does not exist", ""),
-	ROW(post_wrong_flags, -EINVAL, "wr 0: flags IMM, this operation allows UNCHECKED", ""),
-	ROW(post_a_swap_that_is_none, -EINVAL, "a member that is not used here is not zero", ""),
-	ROW(post_on_no_channel, -ENOENT,
-	    "wr 0: no such channel in this context (handle 0)", "post on the context that *"),
-	ROW(post_unsignaled_only, 0, "no error", ""),
-};
 
 static int scene_open(struct scene *scene)
 {
@@ -558,20 +54,103 @@ static bool is_told(const struct row *row, int rc, const struct ibchan_error *er
 	return false;
 }
 
+/**
+ * struct elsewhere - what the library can say, and no situation here brings about
+ * @code: enum ibchan_reason_code
+ * @where: who sees it, or why nobody does
+ */
+static const struct elsewhere {
+	__u32 code;
+	const char *where;
+} elsewhere[] = {
+	{ IBCHAN_REASON_ELEMENT_POINTER, "callers of the kernel that lie about their own list" },
+	{ IBCHAN_REASON_MR_HANDLE, "a region that another thread deregisters" },
+	{ IBCHAN_REASON_MESSAGE_TOO_LONG, "more than a device takes: gibibytes on some" },
+	{ IBCHAN_REASON_MR_GOING, "a region that another thread deregisters" },
+	{ IBCHAN_REASON_DEVICE_GONE, "device_test" },
+	{ IBCHAN_REASON_POST_FAILED, "kernel-tests faults" },
+	{ IBCHAN_REASON_MEMLOCK, "memory_test" },
+	{ IBCHAN_REASON_DRIVER_NOT_SAFE, "drivers that no test has" },
+	{ IBCHAN_REASON_NO_GID, "address_test" },
+	{ IBCHAN_REASON_PORT_DOWN, "address_test" },
+	{ IBCHAN_REASON_ENDPOINT_RESERVED, "connect_test" },
+	{ IBCHAN_REASON_LINK_LAYER, "two kinds of ports" },
+	{ IBCHAN_REASON_PEER_MTU, "kernel-tests kunit" },
+	{ IBCHAN_REASON_PEER_GID, "address_test" },
+	{ IBCHAN_REASON_VERBS, "kernel-tests faults" },
+	{ IBCHAN_REASON_GID_GONE, "watch_address_test" },
+	{ IBCHAN_REASON_PEER_RD_ATOMIC, "kernel-tests kunit" },
+	{ IBCHAN_REASON_NO_SINK, "kernel consumers" },
+	{ IBCHAN_REASON_REGION_TOO_LONG, "kernel consumers, and devices of short lists" },
+	{ IBCHAN_REASON_REGION_GAPS, "kernel consumers" },
+	{ IBCHAN_REASON_REGION_COPIED, "kernel consumers" },
+	{ IBCHAN_REASON_INLINE_ELEMENT, "callers of the kernel: the library sends addresses" },
+	{ IBCHAN_REASON_DMABUF_DEVICE, "dmabuf_test" },
+	{ IBCHAN_REASON_DMABUF_NOT_MAPPED, "dmabuf_test" },
+	{ IBCHAN_REASON_DMABUF_NO_PAGES, "dmabuf_test" },
+	{ IBCHAN_REASON_DMABUF_MODE, "dmabuf_test" },
+	{ IBCHAN_REASON_REQUEST_DEVICE, "shim_connect_test" },
+	{ IBCHAN_REASON_ADDRESS_FAMILY, "callers of the kernel" },
+	{ IBCHAN_REASON_CM, "shim_connect_test" },
+	{ IBCHAN_REASON_NO_ROUTE, "address_test" },
+	{ IBCHAN_REASON_NEXT_HOP, "address_test" },
+	{ IBCHAN_REASON_NO_PKEY, "InfiniBand" },
+	{ IBCHAN_REASON_PEER_CREDITS, "shim_credit_test" },
+	{ IBCHAN_REASON_CGROUP, "cgroup_test" },
+	{ IBCHAN_REASON_USER_MEMORY, "budget_test" },
+	{ IBCHAN_REASON_IWARP, "shim_iwarp_test" },
+	{ IBCHAN_REASON_SEND_QUEUE_FULL, "who does not poll; post_test" },
+};
+
+#define REASON_NUMBER(nr, NAME)	(nr),
+static const __u32 reasons[] = { IBCHAN_REASONS(REASON_NUMBER) };
+
+#define REASONS_END	128
+
+static bool is_elsewhere(__u32 code)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(elsewhere); i++)
+		if (elsewhere[i].code == code)
+			return true;
+	return false;
+}
+
+/* Each reason has its situation, or its line above, and not both. */
+static int reasons_missing(const bool *seen)
+{
+	int missing = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(reasons); i++) {
+		if (seen[reasons[i]] != is_elsewhere(reasons[i]))
+			continue;
+		fprintf(stderr, "# %s: %s\n", ibchan_reason_name(reasons[i]),
+			seen[reasons[i]] ? "is seen, and listed as not" : "is not seen");
+		missing++;
+	}
+	return missing;
+}
+
 TEST(each_situation_is_told_as_the_table_says)
 {
+	bool seen[REASONS_END] = { false };
 	struct ibchan_error error;
 	struct scene scene;
 	unsigned int i;
 	int rc;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (i = 0; i < num_rows; i++) {
 		memset(&error, 0, sizeof(error));
 		ASSERT_EQ(0, scene_open(&scene)) TH_LOG("%s", rows[i].name);
 		rc = rows[i].bring_about(&scene, &error);
 		EXPECT_TRUE(is_told(&rows[i], rc, &error));
+		ASSERT_GT(REASONS_END, error.reason.code);
+		seen[error.reason.code] = true;
 		scene_close(&scene);
 	}
+	EXPECT_EQ(0, reasons_missing(seen));
 }
 
 TEST_HARNESS_MAIN

@@ -238,6 +238,42 @@ TEST_F(watch, takes_ten_seconds_unless_told_otherwise)
 	EXPECT_EQ(IBCHAN_DEFAULT_KEEPALIVE_MS, facts(self->pair.a).notice_ms);
 }
 
+/*
+ * One end alone, which nobody has told when its peer comes; the same with a time that was asked
+ * for, which is the clock; and one whose device has ended it for a peer's wrong key.
+ */
+TEST_F(watch, that_nobody_asked_for_waits_for_a_peer_and_sees_its_own_end)
+{
+	struct side alone, late, told, never;
+	struct ibchan_submit_wr wr;
+
+	self->options.options.keepalive_ms = 0;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	ASSERT_EQ(0, side_open(&alone, &self->options));
+	ASSERT_EQ(0, side_open(&late, &self->options));
+	self->options.options.keepalive_ms = IBCHAN_DEFAULT_KEEPALIVE_MS;
+	ASSERT_EQ(0, side_open(&told, &self->options));
+	ASSERT_EQ(0, side_open(&never, &self->options));
+	ASSERT_EQ(0, side_handshake(&alone, &late.endpoint));
+	ASSERT_EQ(0, post_receives(&told, 1, 1, MESSAGE));
+	ASSERT_EQ(0, side_handshake(&told, &never.endpoint));
+	wr = work(self->pair.a, IBCHAN_OP_WRITE, 1, 0, MESSAGE);
+	work_at(&wr, self->pair.b, 0);
+	wr.rkey ^= 0x55;
+	ASSERT_EQ(0, post_one(self->pair.a, wr));
+	EXPECT_EQ(0, expect_noticed(&told, now_ms()));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(&alone));
+	EXPECT_EQ(0, facts(&alone).probes_sent);
+	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, side_state(self->pair.b));
+	EXPECT_EQ(ECANCELED, query(self->pair.b).out_error);
+	ASSERT_EQ(0, side_handshake(&late, &alone.endpoint));
+	EXPECT_EQ(0, exchange(&late, &alone));
+	side_close(&never);
+	side_close(&told);
+	side_close(&late);
+	side_close(&alone);
+}
+
 TEST_F(watch, refuses_a_time_outside_its_range)
 {
 	static const __u32 bad[] = { 1, IBCHAN_KEEPALIVE_MIN_MS - 1, IBCHAN_KEEPALIVE_MAX_MS + 1,

@@ -224,6 +224,41 @@ static int nothing_in_flight(void *arg)
 	return !channel_in_flight(arg);
 }
 
+/* Nothing is posted here, so nothing but the event tells. A flush that was first is explained. */
+void a_queue_pair_that_the_peer_has_ended_says_how(struct world *w)
+{
+	static const struct {
+		u32 event;
+		u32 error;
+		u32 status;
+	} rows[] = {
+		{ IB_EVENT_QP_ACCESS_ERR, EACCES, IBCHAN_STATUS_SUCCESS },
+		{ IB_EVENT_QP_REQ_ERR, EPROTO, IBCHAN_STATUS_SUCCESS },
+		{ IB_EVENT_QP_FATAL, EIO, IBCHAN_STATUS_FATAL_ERR },
+	};
+	struct ibchan_channel_attr attr;
+	struct told *told;
+	u32 i;
+
+	if (fault_pair(w, NULL))
+		return;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		told = told_channel(&w->side[0], w->side[0].send_cq, w->side[0].send_cq);
+		if (!told)
+			return;
+		ibchan_fault_raise_qp_event(told->ch, IB_EVENT_COMM_EST);
+		expect_eq(w, channel_state(told->ch), IBCHAN_CHANNEL_CONNECTED);
+		ibchan_fault_raise_qp_event(told->ch, rows[i].event);
+		expect_eq(w, channel_state(told->ch), IBCHAN_CHANNEL_BROKEN);
+		expect_eq(w, atomic_read(&told->times), 1);
+		expect_eq(w, told->error, -(int)rows[i].error);
+		ibchan_fault_raise_qp_event(told->ch, IB_EVENT_QP_FATAL);
+		ibchan_channel_query(told->ch, &attr);
+		expect_eq(w, attr.error, rows[i].error);
+		expect_eq(w, attr.status, rows[i].status);
+	}
+}
+
 void a_cq_error_is_told_once(struct world *w)
 {
 	struct side *a = &w->side[0];

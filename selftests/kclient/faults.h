@@ -82,6 +82,7 @@ int fault_data_flows(struct world *w);
 #define EVENT_CASES(X)								\
 	X(a_cq_error_breaks_the_channels_of_that_cq_and_no_others)		\
 	X(a_cq_error_is_told_once)						\
+	X(a_queue_pair_that_the_peer_has_ended_says_how)			\
 	X(a_cq_error_may_come_with_interrupts_off)				\
 	X(a_cq_may_go_right_after_its_error)					\
 	X(a_channel_may_be_closed_when_its_cq_error_is_told)			\

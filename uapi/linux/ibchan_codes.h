@@ -168,7 +168,7 @@ struct ibchan_reason {
 	X(10, REM_ACCESS_ERR, EREMOTEIO, REMOTE,			\
 	  "the peer's region: wrong key, out of its bounds, deregistered, or access not allowed") \
 	X(11, REM_OP_ERR, EREMOTEIO, REMOTE,				\
-	  "the peer could not carry it out: its receive may be too short; its own error tells more") \
+	  "the peer could not carry it out: its receive may be too short; its own error tells") \
 	X(12, RETRY_EXC_ERR, ETIMEDOUT, TIMEOUT,			\
 	  "no answer: is the peer alive, connected, and reachable through this port and GID?") \
 	X(13, RNR_RETRY_EXC_ERR, ETIMEDOUT, TIMEOUT,			\

@@ -271,7 +271,7 @@ struct ibchan_cmd_event_take {
  * @out_mtu: bytes of a packet's payload, as far as this side knows
  * @reserved: 0
  *
- * ENETUNREACH, EHOSTUNREACH, ETIMEDOUT: there is no way, or no neighbour answers;
+ * ENETUNREACH, EHOSTUNREACH: there is no way, or no neighbour answers in time;
  * ENODEV: the way does not lead over an RDMA device.
  */
 struct ibchan_cmd_route_query {

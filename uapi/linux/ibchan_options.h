@@ -54,8 +54,12 @@
  * soft-RoCE with ack_retries 7, they never give up.
  *
  * The peer has to allow IBCHAN_ACCESS_REMOTE_WRITE on its channel; regions are not
- * concerned. To one that does not, nothing is sent. A peer that has not connected its
- * side when @keepalive_ms have passed counts as dead.
+ * concerned. To one that does not, nothing is sent.
+ *
+ * A handshake by endpoints says nothing of the peer, which may connect its own side whenever
+ * it likes. With a @keepalive_ms of 0 it is asked nothing until the first work of this side
+ * has completed; that it died before that, the first work tells. To a number it is held: a
+ * peer that has not connected its side when so many milliseconds have passed counts as dead.
  */
 struct ibchan_options {
 	__u32 keepalive_ms;

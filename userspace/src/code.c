@@ -17,7 +17,7 @@ static const struct code_row code_rows[] = {
 	{ ENOENT, "there is no such thing any more, or nobody knows that name" },
 	{ EINTR, "a signal has ended the wait; no work is lost" },
 	{ EIO, "the device failed" },
-	{ EAGAIN, "not now: a queue is full, there is nothing to take, or a name server is silent" },
+	{ EAGAIN, "not now: a queue is full, nothing is there, or a name server is silent" },
 	{ ENOMEM, "out of memory, or of memory that may be locked (ulimit -l)" },
 	{ EACCES, "the memory region or the channel does not allow this access" },
 	{ EFAULT, "there is no memory at an address, or none that allows this access" },

@@ -82,8 +82,8 @@ static const char * const port_state_names[] = {
 };
 
 /*
- * What a reason says. In braces: W, V and E, the place (wr; wr if not the first; wr and element); P,
- * the parameter's name; or a value's number after the way to show it: d decimal,
+ * What a reason says. In braces: W, V and E, the place (wr; wr if not the first; wr and
+ * element); P, the parameter's name; or a value's number after the way to show it: d decimal,
  * x hexadecimal, f flags of a request, i negative if the top bit is set, e errno, a access,
  * s the status of a first failed work, l link layer, m MTU code, q step of the queue pair,
  * t stage of connecting, k step of the connection manager, r what it said,
@@ -116,7 +116,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_MR_GOING] = "{E}the region is being deregistered",
 	[IBCHAN_REASON_NOT_CONNECTED] = "{W}the channel has no peer yet",
 	[IBCHAN_REASON_BROKEN] =
-		"{W}the channel is broken: {b0}{s1}",
+		"{V}the channel is broken: {b0}{s1}",
 	[IBCHAN_REASON_SEND_QUEUE_FULL] =
 		"{W}all {d0} places of the channel's send queue are in use",
 	[IBCHAN_REASON_RECV_QUEUE_FULL] =
@@ -342,10 +342,24 @@ static bool is_useless_gid(const struct ibchan_reason *reason)
 	       reason->value[0] >= reason->value[1] && reason->value[0] <= reason->value[2];
 }
 
+/* Where nothing but a flush has come, the device did not say why. */
+static bool is_silent_end(const struct ibchan_reason *reason)
+{
+	return reason->code == IBCHAN_REASON_BROKEN && reason->value[0] == ECANCELED &&
+	       reason->value[1] == IBCHAN_STATUS_WR_FLUSH_ERR;
+}
+
 static const char *reason_words(const struct ibchan_reason *reason)
 {
+	static const char silent_end[] =
+		"{V}the channel is broken: its device has ended it and does not say why; often the peer used a wrong key, or sent more than a receive holds";
+	static const char useless_gid[] =
+		"{P}: entry {d0} of the port's table has no address that a channel can use from here";
+
+	if (is_silent_end(reason))
+		return silent_end;
 	if (is_useless_gid(reason))
-		return "{P}: entry {d0} of the port's table has no address that a channel can use from here";
+		return useless_gid;
 	if (parameter_row(reason)->text)
 		return parameter_row(reason)->text;
 	return reason->code < ARRAY_SIZE(reason_texts) ? reason_texts[reason->code] : NULL;
@@ -437,7 +451,11 @@ static const char *end_words(__u64 code)
 	case EADDRNOTAVAIL:
 		return "its own address has been taken from the port";
 	case ECANCELED:
-		return "this side, or its device, has ended it";
+		return "this side has ended it";
+	case EACCES:
+		return "the peer asked for memory by a wrong key, past its end, or without access";
+	case EPROTO:
+		return "the peer sent what this side cannot take";
 	default:
 		return ibchan_strerror(code <= INT32_MAX ? -(int)code : -1000000);
 	}
@@ -613,9 +631,9 @@ static void add_brace(struct text *text, const char *brace,
 {
 	switch (brace[0]) {
 	case 'V':
-		if (!reason->wr)
-			break;
-		/* fallthrough */
+		if (reason->wr)
+			add(text, "wr %u: ", reason->wr);
+		break;
 	case 'W':
 		add(text, "wr %u: ", reason->wr);
 		break;

@@ -54,6 +54,21 @@ static void tries_text(const struct ibchan_channel_info *info, __u32 status, cha
 		snprintf(buf, len, " after %u retries", info->params.rnr_retries);
 }
 
+/* A work that was flushed says nothing by itself: what ended its channel does. */
+static void flush_text(const struct ibchan_channel_info *info, __u32 status, char *buf,
+		       size_t len)
+{
+	const struct ibchan_reason reason = {
+		.code = IBCHAN_REASON_BROKEN,
+		.value = { (__u64)-(__s64)info->error, info->status },
+	};
+
+	if (status == IBCHAN_STATUS_WR_FLUSH_ERR && info->error)
+		ibchan_reason_text(&reason, buf, len);
+	else
+		snprintf(buf, len, "%s", ibchan_status_hint(status));
+}
+
 int ibchan_channel_error_text(const struct ibchan_channel_info *info,
 			      const struct ibchan_error *error, char *buf, size_t len)
 {
@@ -65,7 +80,8 @@ int ibchan_channel_error_text(const struct ibchan_channel_info *info,
 		return snprintf(buf, len, "%s: %s", who, what);
 	}
 	tries_text(info, error->status, tries, sizeof(tries));
+	flush_text(info, error->status, what, sizeof(what));
 	return snprintf(buf, len, "%s on %s: %s%s: %s", ibchan_opcode_name(error->opcode), who,
 			ibchan_status_name(error->status), tries,
-			ibchan_status_hint(error->status));
+			what);
 }

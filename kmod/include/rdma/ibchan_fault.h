@@ -8,6 +8,7 @@
 
 #include <linux/types.h>
 
+struct ibchan_channel;
 struct ibchan_cq;
 struct ibchan_device;
 
@@ -79,6 +80,7 @@ void ibchan_fault_visits(enum ibchan_fault_window window, u32 *entered, u32 *lef
 const char *ibchan_fault_window_name(enum ibchan_fault_window window);
 void ibchan_fault_raise_cq_error(struct ibchan_cq *cq);
 void ibchan_fault_raise_cq_event(struct ibchan_cq *cq);
+void ibchan_fault_raise_qp_event(struct ibchan_channel *ch, u32 event);
 void ibchan_fault_raise_fatal(struct ibchan_device *dev);
 
 #endif /* _RDMA_IBCHAN_FAULT_H */

@@ -140,7 +140,9 @@ void ibchan_prepared_params(const struct ibchan_prepared *prepared,
  * the endpoints.
  *
  * Return: 0; -EINVAL: the peer does not fit, @error names ours and theirs;
- * -EHOSTUNREACH: no route to the peer, or its next hop did not answer within 2 s;
+ * -EHOSTUNREACH: no route to the peer, or the gateway on the way to it did not answer
+ * within 2 s. A peer on the same network is not looked for, because its MAC is in the
+ * endpoint: that it is not there, the first work tells (-ETIMEDOUT);
  * -EADDRNOTAVAIL: the channel's own address has gone; -EPERM: see Fork; what the
  * device's driver answers.
  */

@@ -52,8 +52,8 @@ struct ibchan_route {
  *
  * The first address of @host that a device leads to is taken.
  *
- * Return: 0; -ENOENT: nobody knows @host or @service; -ENETUNREACH, -EHOSTUNREACH,
- * -ETIMEDOUT: there is no way, or no neighbour answers; -ENODEV: the way does not
+ * Return: 0; -ENOENT: nobody knows @host or @service; -ENETUNREACH, -EHOSTUNREACH:
+ * there is no way, or no neighbour answers in time; -ENODEV: the way does not
  * lead over an RDMA device; -EAGAIN: the name server does not answer.
  */
 int ibchan_route_query(struct ibchan_context *context, const char *host,
