@@ -345,6 +345,12 @@ static int check_own_gid(struct ibchan_channel *ch, struct ibchan_reason *reason
 				    (u64[3]) { ch->gid.port, ch->gid.index });
 }
 
+static int refuse_broken(const struct ibchan_channel *ch, struct ibchan_reason *reason)
+{
+	return ibchan_refuse_values(reason, IBCHAN_REASON_BROKEN, -ESHUTDOWN,
+				    (u64[3]) { READ_ONCE(ch->error), READ_ONCE(ch->status) });
+}
+
 /* The channel may have been broken meanwhile; its work item waits for qp_lock. */
 static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason)
@@ -372,21 +378,27 @@ static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 			ibchan_flow_tell(ch);
 		return 0;
 	}
-	return ibchan_refuse_values(reason, IBCHAN_REASON_BROKEN, -ESHUTDOWN,
-				    (u64[3]) { READ_ONCE(ch->error),
-						      READ_ONCE(ch->status) });
+	return refuse_broken(ch, reason);
 }
 
-static int refuse_handshake(struct ibchan_channel *ch, struct ibchan_reason *reason)
+/**
+ * ibchan_channel_check_prepared - may a channel begin to connect?
+ * @ch: the channel
+ * @reason: why not, or NULL
+ *
+ * Context: any; under the qp lock only a break can change the answer.
+ * Return: 0; -EISCONN; -ESHUTDOWN on a broken channel.
+ */
+int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
 	switch (READ_ONCE(ch->state)) {
+	case IBCHAN_CHANNEL_PREPARED:
+		return 0;
 	case IBCHAN_CHANNEL_CONNECTING:
 	case IBCHAN_CHANNEL_CONNECTED:
 		return -EISCONN;
 	default:
-		return ibchan_refuse_values(reason, IBCHAN_REASON_BROKEN, -ESHUTDOWN,
-					    (u64[3]) { READ_ONCE(ch->error),
-						      READ_ONCE(ch->status) });
+		return refuse_broken(ch, reason);
 	}
 }
 
@@ -403,7 +415,7 @@ int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason
 	lockdep_assert_held(&ch->qp_lock);
 	if (ibchan_channel_change_state(ch, IBCHAN_CHANNEL_CONNECTING))
 		return 0;
-	return refuse_handshake(ch, reason);
+	return ibchan_channel_check_prepared(ch, reason);
 }
 
 static int connect_by_path(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
@@ -430,13 +442,14 @@ static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endp
 	ret = ibchan_endpoint_check(&ch->endpoint, peer, reason);
 	if (ret)
 		return ret;
-	if (READ_ONCE(ch->state) != IBCHAN_CHANNEL_PREPARED)
-		return refuse_handshake(ch, reason);
-	ret = check_own_gid(ch, reason);
+	ret = ibchan_channel_check_prepared(ch, reason);
+	if (!ret)
+		ret = check_own_gid(ch, reason);
 	if (!ret)
 		ret = ibchan_route_find(ch, peer, &path, reason);
+	/* It does not say of what. */
 	if (ret == -ESHUTDOWN)
-		return refuse_handshake(ch, reason);
+		return ibchan_channel_check_prepared(ch, reason) ?: ret;
 	return ret ?: connect_by_path(ch, peer, &path, reason);
 }
 

@@ -269,13 +269,14 @@ static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 
 	cm->length = ibchan_cm_data_take(param, cm->data, &credits);
 	ibchan_cm_keep_peer(&cm->remote, param);
-	ret = ibchan_cm_data_agree(cm->ch, &credits, NULL);
+	ret = ibchan_cm_data_check(cm->ch, &credits, NULL);
 	if (!ret)
 		ret = ibchan_qp_cm_connect(cm->ch, id, NULL, ibchan_cm_data_mtu(param));
 	if (ret) {
 		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
 		return ret;
 	}
+	ibchan_flow_peer(cm->ch, credits.addr, credits.rkey);
 	cm->ch->connected = 1;
 	return rdma_accept(id, NULL);
 }

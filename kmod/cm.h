@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What cm.c (connections) and listen.c (listeners and requests) share. L3. */
+/* What cm*.c (connections), listen.c (listeners) and request.c (requests) share. L3. */
 #ifndef IBCHAN_CM_H
 #define IBCHAN_CM_H
 
@@ -129,8 +129,8 @@ u32 ibchan_cm_data_mtu(const struct rdma_conn_param *param);
 u32 ibchan_cm_data_copy(const struct rdma_conn_param *param, u8 *data);
 u32 ibchan_cm_data_take(const struct rdma_conn_param *param, u8 *data,
 			struct ibchan_cm_credits *credits);
-int ibchan_cm_data_agree(struct ibchan_channel *ch, const struct ibchan_cm_credits *credits,
-			 struct ibchan_reason *reason);
+int ibchan_cm_data_check(const struct ibchan_channel *ch,
+			 const struct ibchan_cm_credits *credits, struct ibchan_reason *reason);
 
 /* The one who gets it destroys it. */
 static inline struct rdma_cm_id *ibchan_cm_take_id(struct rdma_cm_id **id)

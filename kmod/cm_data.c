@@ -155,24 +155,19 @@ u32 ibchan_cm_data_take(const struct rdma_conn_param *param, u8 *data,
 }
 
 /**
- * ibchan_cm_data_agree - do both sides count credits, or none?
- * @ch: this side; learns where to grant them
+ * ibchan_cm_data_check - do both sides count credits, or none?
+ * @ch: this side
  * @credits: of the peer
  * @reason: who does, or NULL
  *
- * Context: process, under the qp lock, or before anybody else knows the channel.
  * Return: 0 or -EINVAL.
  */
-int ibchan_cm_data_agree(struct ibchan_channel *ch, const struct ibchan_cm_credits *credits,
-			 struct ibchan_reason *reason)
+int ibchan_cm_data_check(const struct ibchan_channel *ch,
+			 const struct ibchan_cm_credits *credits, struct ibchan_reason *reason)
 {
 	__be64 addr;
 	__be32 rkey;
-	int ret;
 
 	ibchan_flow_own(ch, &addr, &rkey);
-	ret = ibchan_credit_mode_check(rkey, credits->rkey, reason);
-	if (!ret)
-		ibchan_flow_peer(ch, credits->addr, credits->rkey);
-	return ret;
+	return ibchan_credit_mode_check(rkey, credits->rkey, reason);
 }

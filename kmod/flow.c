@@ -155,16 +155,22 @@ void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey
 
 /**
  * ibchan_flow_peer - where the peer is told of receives
- * @ch: the channel, not connected yet
- * @addr: as the peer's ibchan_flow_own() gave it, checked by ibchan_endpoint_check()
+ * @ch: the channel, connecting
+ * @addr: as the peer's ibchan_flow_own() gave it, checked by ibchan_endpoint_check() or
+ *	ibchan_cm_data_check()
  * @rkey: the same
+ *
+ * Context: process, under the qp lock.
  */
 void ibchan_flow_peer(struct ibchan_channel *ch, __be64 addr, __be32 rkey)
 {
+	lockdep_assert_held(&ch->qp_lock);
 	if (!ch->flow)
 		return;
+	spin_lock_bh(&ch->post_lock);
 	ch->flow->peer_addr = be64_to_cpu(addr);
 	ch->flow->peer_rkey = be32_to_cpu(rkey);
+	spin_unlock_bh(&ch->post_lock);
 }
 
 static int post_tell(struct ibchan_flow *flow, u32 total)

@@ -40,7 +40,7 @@ struct ibchan_flow_area {
  * @ch: the channel
  * @area: what the device knows
  * @mr: @area
- * @peer_addr: where to write; under the post lock once connected
+ * @peer_addr: where to write; under the post lock, and written while it connects only
  * @peer_rkey: key to it
  * @granted: what @area.theirs said last; written under the post lock
  * @sent: messages ever posted; written under the post lock

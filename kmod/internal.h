@@ -750,6 +750,7 @@ void ibchan_cm_farewells_end(struct ibchan_device *dev);
 void ibchan_listeners_lose_device(struct ibchan_device *dev);
 
 /* channel.c */
+int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan_reason *reason);
 int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason);
 bool ibchan_channel_connected(struct ibchan_channel *ch);
 void ibchan_channel_break_on(struct ibchan_channel *ch);

@@ -25,7 +25,7 @@ static u8 *copy_of(const u8 *data, size_t size)
 	return copy;
 }
 
-static void take_and_agree(struct ibchan_channel *ch, const u8 *data, size_t size)
+static void take_and_check(struct ibchan_channel *ch, const u8 *data, size_t size)
 {
 	u8 *bytes = copy_of(data, size);
 	const struct rdma_conn_param param = {
@@ -36,7 +36,7 @@ static void take_and_agree(struct ibchan_channel *ch, const u8 *data, size_t siz
 	struct ibchan_reason reason = {};
 	struct ibchan_cm_credits credits;
 	u32 length = ibchan_cm_data_take(&param, taken, &credits);
-	int rc = ibchan_cm_data_agree(ch, &credits, &reason);
+	int rc = ibchan_cm_data_check(ch, &credits, &reason);
 	const bool has_mtu = size >= sizeof(struct ibchan_cm_mtu) && !memcmp(data, "IBCM", 4);
 	size_t front = (credits.magic ? sizeof(credits) : 0) +
 		       (has_mtu ? sizeof(struct ibchan_cm_mtu) : 0);
@@ -116,7 +116,7 @@ int fuzz_one(const u8 *data, size_t size)
 	if (!size || size - 1 > LARGEST)
 		return 0;
 	ch.flow = data[0] & CREDITS ? &flow : NULL;
-	take_and_agree(&ch, data + 1, size - 1);
+	take_and_check(&ch, data + 1, size - 1);
 	copied(data + 1, size - 1);
 	there_and_back(&ch, data[0], data + 1, size - 1);
 	return 0;

@@ -21,11 +21,3 @@ void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey
 	*addr = ch->flow ? ch->flow->addr : 0;
 	*rkey = ch->flow ? ch->flow->rkey : 0;
 }
-
-void ibchan_flow_peer(struct ibchan_channel *ch, __be64 addr, __be32 rkey)
-{
-	if (!ch->flow)
-		return;
-	ch->flow->peer_addr = addr;
-	ch->flow->peer_rkey = rkey;
-}

@@ -114,12 +114,10 @@ struct ibchan_gid {
 	u8 iwarp;
 };
 
-/* Where this side is granted credits, and where it grants them. */
+/* Where this side is granted credits. */
 struct ibchan_flow {
 	__be32 rkey;
 	__be64 addr;
-	__be32 peer_rkey;
-	__be64 peer_addr;
 };
 
 struct ibchan_channel {
@@ -137,7 +135,6 @@ struct rdma_cm_event;
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error, const u64 value[3]);
 void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey);
-void ibchan_flow_peer(struct ibchan_channel *ch, __be64 addr, __be32 rkey);
 
 /* kmod/endpoint.c */
 u8 ibchan_gid_family(const u8 *gid);

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Requests: who asks at a listener, and what becomes of it.
+ *
+ * A request is an id of the connection manager that waits in its listener until it
+ * is taken, and then belongs to who took it, whatever becomes of the listener. When
+ * it is accepted, its id becomes that of the channel's connection. Whoever wants to
+ * destroy an id takes it out with xchg() first: its owner, or the handler when the
+ * device leaves.
+ *
+ * An accept checks everything before it changes the channel, and the channel's state
+ * first: the request may be anybody's, and the channel may be somebody else's already.
+ */
+#include <linux/errno.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <rdma/ib_cm.h>
+
+#include "compat.h"
+#include "flow.h"
+#include "request.h"
+
+static void request_fill(struct ibchan_request *request, const struct rdma_cm_id *id,
+			 const struct rdma_conn_param *param)
+{
+	struct ibchan_request_attr *attr = &request->attr;
+
+	strscpy(attr->device, dev_name(&id->device->dev), sizeof(attr->device));
+	attr->port = id->port_num;
+	attr->local = id->route.addr.src_addr;
+	attr->peer = id->route.addr.dst_addr;
+	attr->length = ibchan_cm_data_take(param, attr->data, &request->credits);
+	ibchan_cm_keep_peer(&request->remote, param);
+	request->responder_resources = param->responder_resources;
+	request->initiator_depth = param->initiator_depth;
+	if (id->route.path_rec)
+		request->mtu = ib_mtu_enum_to_int(id->route.path_rec->mtu);
+}
+
+/**
+ * ibchan_request_free - nobody answers a request
+ * @request: the request; its peer is told, unless it knows
+ *
+ * Context: process, may sleep; not in the handler of its id.
+ */
+void ibchan_request_free(struct ibchan_request *request)
+{
+	struct rdma_cm_id *id = ibchan_cm_take_id(&request->id);
+
+	if (id)
+		rdma_destroy_id(id);
+	ibchan_device_put(request->dev);
+	kfree(request);
+}
+
+/* Somebody who asked gives up, or is lost. */
+static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct ibchan_request *request = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		WRITE_ONCE(request->error, ENODEV);
+		/* Nothing of @request is touched after this. */
+		return ibchan_cm_take_id(&request->id) ? 1 : 0;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		WRITE_ONCE(request->error, ETIMEDOUT);
+		return 0;
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_DISCONNECTED:
+		WRITE_ONCE(request->error, ECONNRESET);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* Of the device that it came over, if that is @only, or there is none. */
+static struct ibchan_request *request_alloc(const struct rdma_cm_id *id,
+					    const struct ibchan_device *only)
+{
+	struct ibchan_device *dev = ibchan_device_find(id->device);
+	struct ibchan_request *request;
+
+	if (!dev)
+		return ERR_PTR(-ENODEV);
+	if (only && only != dev) {
+		ibchan_device_put(dev);
+		return ERR_PTR(-EXDEV);
+	}
+	request = kzalloc(sizeof(*request), GFP_KERNEL);
+	if (!request) {
+		ibchan_device_put(dev);
+		return ERR_PTR(-ENOMEM);
+	}
+	request->dev = dev;
+	return request;
+}
+
+/**
+ * ibchan_request_create - somebody asks
+ * @id: new; the request's on success
+ * @param: of the event
+ * @only: the device that it has to come over; NULL: any
+ *
+ * Context: process, may sleep, under the handler's mutex of @id.
+ * Return: the request; -ENODEV; -EXDEV; -ENOMEM.
+ */
+struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
+					     const struct rdma_conn_param *param,
+					     const struct ibchan_device *only)
+{
+	struct ibchan_request *request = request_alloc(id, only);
+
+	if (IS_ERR(request))
+		return request;
+	request_fill(request, id, param);
+	request->id = id;
+	id->context = request;
+	id->event_handler = request_event;
+	return request;
+}
+
+/**
+ * ibchan_request_query - who asks
+ * @request: taken
+ * @attr: filled
+ *
+ * Context: any.
+ */
+void ibchan_request_query(const struct ibchan_request *request,
+			  struct ibchan_request_attr *attr)
+{
+	*attr = request->attr;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_request_query, IBCHAN_NS);
+
+/* What both sides can: what one has in flight, the other serves. */
+static int agree(const struct ibchan_request *request, const struct ibchan_channel *ch,
+		 struct rdma_conn_param *agreed, struct ibchan_reason *reason)
+{
+	u32 ours = ch->params.max_rd_atomic;
+
+	agreed->responder_resources = min_t(u32, ours, request->initiator_depth);
+	agreed->initiator_depth = min_t(u32, ours, request->responder_resources);
+	/* With none, soft-RoCE would keep a read for ever. */
+	if (agreed->initiator_depth)
+		return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_PEER_RD_ATOMIC, -EINVAL,
+				    (u64[3]) { 1 });
+}
+
+/* What the channel's packets may have, if that is less than was asked for; else 0. */
+static u32 shorter_mtu(const struct ibchan_request *request, const struct ibchan_channel *ch)
+{
+	u32 ours = READ_ONCE(ch->params.mtu);
+
+	return request->remote.hears_mtu && ours < request->mtu ? ours : 0;
+}
+
+/* iWARP: the device does the rest when it has sent the answer. */
+static int connect_qp(struct ibchan_channel *ch, struct rdma_cm_id *id,
+		      const struct rdma_conn_param *agreed, u32 mtu)
+{
+	int ret;
+
+	ret = ibchan_qp_cm_init(ch, id);
+	ibchan_cm_adopt_gid(ch, id);
+	if (ret || rdma_protocol_iwarp(id->device, id->port_num))
+		return ret;
+	ret = ibchan_qp_cm_connect(ch, id, agreed, mtu);
+	if (!ret)
+		ch->connected = 1;
+	return ret;
+}
+
+static int reject_code(int error)
+{
+	return error == -EMSGSIZE ? IB_CM_REJ_INVALID_MTU : IB_CM_REJ_CONSUMER_DEFINED;
+}
+
+static int answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
+		  struct rdma_conn_param *agreed, u32 mtu)
+{
+	int ret = connect_qp(cm->ch, id, agreed, mtu);
+
+	if (ret) {
+		rdma_reject(id, NULL, 0, reject_code(ret));
+		return ret;
+	}
+	if (mtu)
+		ibchan_cm_data_tell_mtu(cm, mtu);
+	agreed->private_data = cm->length ? cm->data : NULL;
+	agreed->private_data_len = cm->length;
+	agreed->rnr_retry_count = cm->ch->params.rnr_retries;
+	agreed->flow_control = ibchan_cm_flow_control(cm->ch);
+	agreed->qp_num = cm->ch->qp->qp_num;
+	return ibchan_cm_refusal(rdma_accept(id, agreed));
+}
+
+/* From now on the id is the channel's, and what fails breaks that. */
+static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm,
+		      struct rdma_conn_param *agreed)
+{
+	struct rdma_cm_id *id = request->id;
+	int ret;
+
+	request->id = NULL;
+	cm->id = id;
+	cm->local = request->attr.local;
+	cm->peer = request->attr.peer;
+	cm->remote = request->remote;
+	id->context = cm;
+	id->event_handler = ibchan_cm_event;
+	ret = answer(cm, id, agreed, shorter_mtu(request, cm->ch));
+	cm->length = request->attr.length;
+	memcpy(cm->data, request->attr.data, sizeof(cm->data));
+	if (ret)
+		ibchan_cm_fail(cm, ret, ret);
+}
+
+/* Nothing of the channel changes unless it begins to connect. Under the qp lock. */
+static int request_begin(struct ibchan_request *request, struct ibchan_cm *cm,
+			 struct ibchan_reason *reason)
+{
+	int ret = ibchan_channel_check_prepared(cm->ch, reason);
+
+	if (!ret)
+		ret = ibchan_cm_data_check(cm->ch, &request->credits, reason);
+	if (!ret)
+		ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ACCEPT, reason);
+	if (!ret)
+		ibchan_flow_peer(cm->ch, request->credits.addr, request->credits.rkey);
+	return ret;
+}
+
+/* Under the handler's mutex of the id. */
+static int request_answer(struct ibchan_request *request, struct ibchan_cm *cm,
+			  struct ibchan_reason *reason)
+{
+	struct rdma_conn_param agreed = {};
+	int ret = -READ_ONCE(request->error);
+
+	if (!ret)
+		ret = agree(request, cm->ch, &agreed, reason);
+	if (ret)
+		return ret;
+	guard(mutex)(&cm->ch->qp_lock);
+	ret = request_begin(request, cm, reason);
+	if (!ret)
+		hand_over(request, cm, &agreed);
+	return ret;
+}
+
+/* The gate keeps the device, and the device the id: see cm.c. */
+static int request_accept(struct ibchan_request *request, struct ibchan_cm *cm,
+			  struct ibchan_reason *reason)
+{
+	struct rdma_cm_id *id = request->id;
+	int ret;
+
+	rdma_lock_handler(id);
+	ret = request_answer(request, cm, reason);
+	rdma_unlock_handler(id);
+	return ret;
+}
+
+static int request_start(struct ibchan_request *request, struct ibchan_channel *ch,
+			 const struct ibchan_connect *connect, struct ibchan_reason *reason)
+{
+	u32 max = IBCHAN_PRIVATE_DATA_SIZE;
+	struct ibchan_cm *cm;
+	int ret;
+
+	if (request->dev != ch->dev)
+		return ibchan_refuse(reason, IBCHAN_REASON_REQUEST_DEVICE, -EXDEV);
+	if (shorter_mtu(request, ch))
+		max -= sizeof(struct ibchan_cm_mtu);
+	ret = ibchan_check_data(ch, connect, max, reason);
+	if (ret)
+		return ret;
+	cm = ibchan_cm_create(ch, connect, reason);
+	if (IS_ERR(cm))
+		return PTR_ERR(cm);
+	ret = request_accept(request, cm, reason);
+	if (ret)
+		ibchan_cm_free(cm);
+	return ret;
+}
+
+/**
+ * ibchan_request_accept - begin to connect a channel to who asks
+ * @request: used up on success
+ * @ch: prepared, of the request's device
+ * @connect: data, length and connect_ms are used
+ * @reason: why not, or NULL
+ *
+ * Of two sides that take packets of different length the shorter ones count; the peer
+ * hears of them by 8 bytes of the answer, which @connect has less. What goes wrong after
+ * it has begun breaks the channel: see ibchan_channel_connect(); -EMSGSIZE when the peer
+ * uses no ibchan and sends longer packets than this side's port takes. If @ch is closed
+ * before the peer has heard of the answer, the peer is told of the end when it has, for up
+ * to ten seconds.
+ *
+ * Context: process, may sleep.
+ * Return: 0 when it has begun; -EXDEV when the request came over another device;
+ * -EINVAL for too much data, a time that is too long, or a peer that can serve no
+ * read; -ECONNRESET, -ETIMEDOUT when the peer has given up; -EISCONN when @ch is
+ * connected or connecting already; -ESHUTDOWN when it is broken; -ENODEV when the
+ * device is gone; -ENOMEM.
+ */
+int ibchan_request_accept(struct ibchan_request *request, struct ibchan_channel *ch,
+			  const struct ibchan_connect *connect,
+			  struct ibchan_reason *reason)
+{
+	int ret = ibchan_device_enter(ch->dev);
+
+	if (ret)
+		return ret;
+	ret = request_start(request, ch, connect, reason);
+	ibchan_device_exit(ch->dev);
+	if (!ret)
+		ibchan_request_free(request);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_request_accept, IBCHAN_NS);
+
+/**
+ * ibchan_request_reject - send who asks away
+ * @request: used up on success
+ * @data: for the peer; NULL: none
+ * @length: bytes of @data
+ *
+ * Context: process, may sleep.
+ * Return: 0, also when the peer does not wait any more; -EINVAL for too much data.
+ */
+int ibchan_request_reject(struct ibchan_request *request, const void *data, u32 length)
+{
+	int ret = ibchan_device_enter(request->dev);
+
+	if (!ret) {
+		ret = length > IBCHAN_REJECT_DATA ? -EINVAL : 0;
+		/* Without data the end of the id says as much. */
+		if (!ret && length && !READ_ONCE(request->error))
+			rdma_reject(request->id, data, length, IB_CM_REJ_CONSUMER_DEFINED);
+		ibchan_device_exit(request->dev);
+		if (ret)
+			return ret;
+	}
+	ibchan_request_free(request);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_request_reject, IBCHAN_NS);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What listen.c (listeners) knows of request.c (who asks at them). L3. */
+#ifndef IBCHAN_REQUEST_H
+#define IBCHAN_REQUEST_H
+
+#include "cm.h"
+
+/**
+ * struct ibchan_request - somebody asks
+ * @id: taken with xchg() by who destroys it; NULL then
+ * @dev: that it came over; holds a reference
+ * @error: errno, positive, of the peer's giving up; 0: it waits
+ * @responder_resources: reads and atomics that the peer serves at a time
+ * @initiator_depth: reads and atomics that the peer has in flight
+ * @mtu: what the peer's packets may have, in bytes; 0 on iWARP
+ * @credits: where the peer is granted some
+ * @remote: of the peer
+ * @link: in its listener
+ * @attr: for its owner
+ */
+struct ibchan_request {
+	struct rdma_cm_id *id;
+	struct ibchan_device *dev;
+	int error;
+	u8 responder_resources;
+	u8 initiator_depth;
+	u32 mtu;
+	struct ibchan_cm_credits credits;
+	struct ibchan_cm_peer remote;
+	struct list_head link;
+	struct ibchan_request_attr attr;
+};
+
+struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
+					     const struct rdma_conn_param *param,
+					     const struct ibchan_device *only);
+void ibchan_request_free(struct ibchan_request *request);
+
+#endif /* IBCHAN_REQUEST_H */
