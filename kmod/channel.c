@@ -586,7 +586,7 @@ static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
  * @device_gone: that is why; later posts say so
  * @deadline: of the drain, in jiffies
  *
- * Context: process, may sleep; the gate is held for read, or closed. Done once.
+ * Context: process, may sleep; inside the gate, or it is closed. Done once.
  */
 void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned long deadline)
 {
@@ -646,14 +646,14 @@ bool ibchan_channel_end(struct ibchan_channel *ch)
 {
 	struct ibchan_device *dev = ch->dev;
 
-	down_read(&dev->gate);
+	ibchan_gate_enter_to_end(&dev->gate);
 	ibchan_channel_stop(ch, false, drain_deadline(ch));
 	if (!ch->leaked) {
 		mutex_lock(&dev->lock);
 		list_del(&ch->link);
 		mutex_unlock(&dev->lock);
 	}
-	up_read(&dev->gate);
+	ibchan_gate_exit(&dev->gate);
 	if (ch->leaked)
 		return false;
 	ibchan_flow_end(ch);
@@ -711,9 +711,9 @@ void ibchan_channel_force(struct ibchan_channel *ch)
 	static DEFINE_MUTEX(one_at_a_time);
 
 	guard(mutex)(&one_at_a_time);
-	down_read(&ch->dev->gate);
+	ibchan_gate_enter_to_end(&ch->dev->gate);
 	ibchan_channel_stop(ch, false, jiffies);
-	up_read(&ch->dev->gate);
+	ibchan_gate_exit(&ch->dev->gate);
 }
 
 /**

@@ -113,12 +113,13 @@ void ibchan_device_uncharge(struct ibchan_charge *charge)
 
 	if (!dev)
 		return;
-	if (!ibchan_device_enter(dev)) {
+	ibchan_gate_enter_to_end(&dev->gate);
+	if (dev->ib) {
 		mutex_lock(&dev->lock);
 		charge_end(charge);
 		mutex_unlock(&dev->lock);
-		ibchan_device_exit(dev);
 	}
+	ibchan_gate_exit(&dev->gate);
 	charge->dev = NULL;
 	ibchan_device_put(dev);
 }

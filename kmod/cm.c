@@ -229,11 +229,10 @@ static void watch_peer(struct ibchan_cm *cm)
 {
 	struct ibchan_device *dev = cm->ch->dev;
 
-	if (!down_read_trylock(&dev->gate))
+	if (ibchan_device_enter(dev))
 		return;
-	if (dev->ib)
-		ibchan_watch_begin(cm->ch, cm->remote.flags);
-	up_read(&dev->gate);
+	ibchan_watch_begin(cm->ch, cm->remote.flags);
+	ibchan_device_exit(dev);
 }
 
 static void meet_peer(struct ibchan_cm *cm)
@@ -738,7 +737,7 @@ static void id_end(struct ibchan_cm *cm, struct rdma_cm_id *id)
  * If it is connected, this tells the peer; if the peer is about to hear that it is,
  * cm_farewell.c does.
  *
- * Context: process, may sleep; the gate is held for read, or closed.
+ * Context: process, may sleep; inside the gate, or it is closed.
  */
 void ibchan_cm_end(struct ibchan_channel *ch)
 {

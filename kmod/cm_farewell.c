@@ -107,7 +107,7 @@ static bool take_place(struct ibchan_device *dev)
 
 /**
  * ibchan_cm_farewell - let an id outlive its channel until the peer can be told
- * @dev: of the channel; the gate is held, for read or by removal
+ * @dev: of the channel; inside the gate, or it is closed
  * @id: has accepted, and not heard from the peer since
  *
  * Until the id is destroyed, it keeps its network namespace.

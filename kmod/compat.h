@@ -97,4 +97,14 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define IBCHAN_RXE_READS_ON 0
 #endif
 
+/* Before 6.3 who pins for long takes its faults without an end to the wait. */
+#ifndef IBCHAN_PIN_IS_UNKILLABLE
+#define IBCHAN_PIN_IS_UNKILLABLE 0
+#endif
+
+/* Before 6.5 who pins for long may write into shared mappings of any file. */
+#ifndef IBCHAN_PIN_TAKES_FILES
+#define IBCHAN_PIN_TAKES_FILES 0
+#endif
+
 #endif /* IBCHAN_COMPAT_H */

@@ -92,21 +92,48 @@ static int destroy_cq(struct ibchan_context *ctx, struct ibchan_object *object)
 	return 0;
 }
 
+/* The first domain from a handle on, which is moved behind it; NULL: there is none. */
+static struct ibchan_pd *get_next_pd(struct ibchan_context *ctx, unsigned long *id)
+{
+	struct ibchan_pd *pd = NULL;
+	struct ibchan_object *object;
+
+	rcu_read_lock();
+	while (!pd) {
+		object = xa_find(&ctx->objects, id, INT_MAX, IBCHAN_PD_MARK);
+		if (!object)
+			break;
+		++*id;
+		if (ibchan_pd_tryget(object->pd))
+			pd = object->pd;
+	}
+	rcu_read_unlock();
+	return pd;
+}
+
 /**
  * ibchan_context_settle - wait until plain memory of works that have ended is free
  * @ctx: the context
  *
- * A work that completes leaves the region of its plain memory to a worker.
+ * A work that completes leaves the region of its plain memory to a worker. Other contexts'
+ * are not waited for.
  *
  * Context: process, may sleep.
- * Return: whether there may have been any.
+ * Return: whether there may have been any; false when the caller is killed.
  */
 bool ibchan_context_settle(struct ibchan_context *ctx)
 {
+	struct ibchan_pd *pd;
+	unsigned long id = 0;
+	int ret = 0;
+
 	if (!READ_ONCE(ctx->had_plain))
 		return false;
-	ibchan_flush();
-	return true;
+	while (!ret && (pd = get_next_pd(ctx, &id))) {
+		ret = ibchan_pd_settle(pd);
+		ibchan_pd_put(pd);
+	}
+	return !ret;
 }
 
 static int free_pd(struct ibchan_context *ctx, struct ibchan_pd *pd)
@@ -235,7 +262,12 @@ static void end_by_id(struct ibchan_context *ctx, u32 id, enum ibchan_object_typ
 {
 	struct ibchan_object *object = ibchan_object_claim(ctx, id, type);
 
-	if (!IS_ERR(object) && end_object(ctx, object))
+	if (IS_ERR(object))
+		return;
+	/* All works have ended, so the last regions are on their way. */
+	if (type == OBJECT_PD)
+		ibchan_pd_flush(object->pd);
+	if (end_object(ctx, object))
 		ibchan_object_forget(ctx, object);
 }
 

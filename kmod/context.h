@@ -39,6 +39,9 @@ struct ibchan_user_listener;
 /* Places for objects that are found at once: 2 KiB in each open file. A power of two. */
 #define IBCHAN_YOUNG_OBJECTS	256
 
+/* Finds the domains among the objects; the first mark is that of free slots. */
+#define IBCHAN_PD_MARK	XA_MARK_1
+
 /* In the order in which a closing file gives them up. */
 enum ibchan_object_type {
 	OBJECT_LISTENER,

@@ -239,8 +239,8 @@ void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline)
 }
 
 /*
- * The cq is dead and settled, and a grace period has passed since. The gate is
- * held for read or closed.
+ * The cq is dead and settled, and a grace period has passed since. Inside the gate, or
+ * it is closed.
  */
 void ibchan_cq_release_verbs(struct ibchan_cq *cq)
 {
@@ -258,12 +258,12 @@ static void cq_end(struct ibchan_cq *cq)
 {
 	struct ibchan_device *dev = cq->dev;
 
-	down_read(&dev->gate);
+	ibchan_gate_enter_to_end(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&cq->link);
 	mutex_unlock(&dev->lock);
 	ibchan_cq_release_verbs(cq);
-	up_read(&dev->gate);
+	ibchan_gate_exit(&dev->gate);
 	/* No event comes from a cq that is destroyed. */
 	ibchan_cq_end_reaping(cq);
 	cancel_work_sync(&cq->error_work);

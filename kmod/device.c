@@ -2,11 +2,11 @@
 /*
  * Devices: how they come, how they leave, how they are found.
  *
- * A device may leave at any time. Commands pass its gate (an rwsem, for read);
- * removal closes it (for write), so that no command is under way while removal
- * takes the verbs objects apart: channels first, which ends all work, then
- * memory, completion queues, protection domains. Our own objects stay behind as
- * shells without a verbs object, until whoever made them gives them back.
+ * A device may leave at any time. Commands pass its gate (gate.c); removal closes
+ * it, so that no command is under way while removal takes the verbs objects
+ * apart: channels first, which ends all work, then memory and completion queues.
+ * Domains stay until the last guest of the gate has gone. Our own objects stay
+ * behind as shells without a verbs object, until whoever made them gives them back.
  */
 #include <linux/errno.h>
 #include <linux/module.h>
@@ -101,7 +101,7 @@ static struct ibchan_device *device_alloc(struct ib_device *ib)
 	if (!dev)
 		return NULL;
 	dev->ib = ib;
-	init_rwsem(&dev->gate);
+	ibchan_gate_init(&dev->gate);
 	mutex_init(&dev->lock);
 	INIT_LIST_HEAD(&dev->pds);
 	INIT_LIST_HEAD(&dev->mrs);
@@ -158,28 +158,6 @@ void ibchan_flush(void)
 	flush_workqueue(ibchan_free_wq);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_flush, IBCHAN_NS);
-
-/**
- * ibchan_device_enter - begin a command
- * @dev: the device
- *
- * Context: process, may sleep.
- * Return: 0 with the gate held for read, or -ENODEV.
- */
-int ibchan_device_enter(struct ibchan_device *dev)
-{
-	down_read(&dev->gate);
-	if (dev->ib)
-		return 0;
-	up_read(&dev->gate);
-	return -ENODEV;
-}
-
-/* The end of a command that ibchan_device_enter() let in. */
-void ibchan_device_exit(struct ibchan_device *dev)
-{
-	up_read(&dev->gate);
-}
 
 static bool device_is_visible(struct ibchan_device *dev, struct net *net)
 {
@@ -359,6 +337,9 @@ void ibchan_device_each_channel(void (*visit)(struct ibchan_channel *ch, void *a
 
 static struct ib_client ibchan_client;
 
+/* A guest of a device that leaves is named in the log each time after this long. */
+#define IBCHAN_GUEST_LOG	(5 * HZ)
+
 /* All of them at once, so that they flush while the first one drains. */
 static void break_channels(struct ibchan_device *dev, int error)
 {
@@ -479,7 +460,6 @@ static void release_verbs(struct ibchan_device *dev)
 	struct ibchan_channel *ch;
 	struct ibchan_mr *mr;
 	struct ibchan_cq *cq;
-	struct ibchan_pd *pd;
 
 	list_for_each_entry(ch, &dev->channels, link)
 		ibchan_channel_stop(ch, true, deadline);
@@ -497,8 +477,30 @@ static void release_verbs(struct ibchan_device *dev)
 	synchronize_rcu();
 	list_for_each_entry(cq, &dev->cqs, link)
 		ibchan_cq_release_verbs(cq);
+}
+
+/* What they register lies in a domain, and only they can take that back. */
+static void wait_for_guests(struct ibchan_device *dev)
+{
+	struct ibchan_guest guest;
+	char name[IBCHAN_NAME_SIZE];
+
+	while (ibchan_gate_wait_guests(&dev->gate, IBCHAN_GUEST_LOG, &guest)) {
+		ibchan_device_name(dev, name);
+		pr_warn_ratelimited("%s leaves and waits for process %d (%s): pages that it registers do not come\n",
+				    name, guest.pid, guest.comm);
+	}
+}
+
+/* The gate is closed, and nothing is left but domains. */
+static void release_domains(struct ibchan_device *dev)
+{
+	struct ibchan_pd *pd;
+
 	list_for_each_entry(pd, &dev->pds, link)
 		ibchan_pd_release_verbs(pd);
+	ibchan_device_settle(dev);
+	dev->ib = NULL;
 }
 
 static void client_remove(struct ib_device *ib, void *client_data)
@@ -515,15 +517,18 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	cancel_work_sync(&dev->gid_work);
 	break_channels(dev, -ENODEV);
 	ibchan_fault_linger(IBCHAN_WINDOW_LEAVING);
-	down_write(&dev->gate);
+	ibchan_gate_leave(&dev->gate);
+	ibchan_gate_close(&dev->gate);
 	cancel_delayed_work_sync(&dev->watch_work);
 	/* Those that came meanwhile. */
 	break_channels(dev, -ENODEV);
 	release_verbs(dev);
 	ibchan_cm_farewells_end(dev);
-	ibchan_device_settle(dev);
-	dev->ib = NULL;
-	up_write(&dev->gate);
+	ibchan_gate_open(&dev->gate);
+	wait_for_guests(dev);
+	ibchan_gate_close(&dev->gate);
+	release_domains(dev);
+	ibchan_gate_open(&dev->gate);
 	ibchan_listeners_lose_device(dev);
 	ibchan_device_put(dev);
 }

@@ -7,9 +7,9 @@
  *
  *	ibchan_pd.service_lock	what registers memory that no driver does; a post and
  *				a wait happen under it
- *	ibchan_device.gate	commands hold it for read, removal for write; it
- *				guards the ->ib pointers of everything below a
- *				device
+ *	ibchan_device.gate	commands and ends are inside, or removal is alone (gate.c);
+ *				it guards the ->ib pointers of everything below a
+ *				device. No fault on user memory is taken inside
  *	listeners_lock		listeners of each device (listen.c)
  *	rdma_cm's handler mutex	of an id; the steps of connecting run under it, without
  *				the gate
@@ -47,7 +47,6 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
-#include <linux/rwsem.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -57,6 +56,7 @@
 
 #include "budget.h"
 #include "credit.h"
+#include "gate.h"
 #include "history.h"
 #include "params.h"
 #include "pin.h"
@@ -105,7 +105,7 @@ struct rdma_conn_param;
 
 /**
  * struct ibchan_device - one ib_device as we hold it
- * @ib: NULL once the device is gone; guarded by @gate
+ * @ib: NULL once the device is gone; guarded by @gate, and by guests of it
  * @gate: see the lock order
  * @lock: guards the lists but @listeners and @farewells
  * @pds: its protection domains
@@ -132,7 +132,7 @@ struct rdma_conn_param;
  */
 struct ibchan_device {
 	struct ib_device *ib;
-	struct rw_semaphore gate;
+	struct ibchan_gate gate;
 	struct mutex lock;		/* the lists */
 	struct list_head pds;
 	struct list_head mrs;
@@ -171,6 +171,10 @@ struct ibchan_device {
  * @idle_trays: for plain memory; who was used last comes first
  * @busy_trays: with a region each
  * @num_idle_trays: entries of @idle_trays
+ * @given_up: regions whose last work has gone
+ * @num_given_up: how many there ever were
+ * @num_released: how many of them are deregistered; written by @release_work
+ * @release_work: does that
  * @watcher: of the memory that is registered here, see place.c; NULL until it is needed
  * @rcu: the memory outlives readers that found it in a handle table
  */
@@ -188,6 +192,10 @@ struct ibchan_pd {
 	struct list_head idle_trays;
 	struct list_head busy_trays;
 	u32 num_idle_trays;
+	struct llist_head given_up;
+	atomic_t num_given_up;
+	int num_released;
+	struct work_struct release_work;
 	struct ibchan_watcher *watcher;
 	struct rcu_head rcu;
 };
@@ -261,7 +269,7 @@ struct ibchan_backing {
  * @range: its pages by address, in the tree of the watcher
  * @cost: of kernel memory
  * @link: in the device's list
- * @free_link: in the list of those whose last work has gone, or of a channel's parked
+ * @free_link: in the domain's list of those given up, or in a channel's of those parked
  * @rcu: the memory outlives readers that found it in a handle table
  *
  * All but @ib, @users, @in_place, @busy, @sgt, @pinned, @parked, @released, @leaked,
@@ -628,8 +636,6 @@ int ibchan_route_find(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 /* device.c */
 extern struct workqueue_struct *ibchan_wq;
 extern struct workqueue_struct *ibchan_free_wq;
-int ibchan_device_enter(struct ibchan_device *dev);
-void ibchan_device_exit(struct ibchan_device *dev);
 void ibchan_device_hold(struct ibchan_device *dev);
 void ibchan_device_name(struct ibchan_device *dev, char *name);
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib);
@@ -656,6 +662,7 @@ void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked);
 void ibchan_mr_unpark(struct llist_head *parked);
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason);
+void ibchan_mrs_release(struct work_struct *work);
 void ibchan_mr_last_drop(struct ibchan_mr *mr);
 bool ibchan_mr_release_verbs(struct ibchan_mr *mr);
 bool ibchan_mr_end_region(struct ib_mr *ib);
@@ -765,6 +772,18 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 u32 ibchan_channel_cause(const struct ibchan_channel *ch);
 void ibchan_channel_force(struct ibchan_channel *ch);
 bool ibchan_channel_end(struct ibchan_channel *ch);
+
+/* Begins a command: 0, or -ENODEV. Does not wait. */
+static inline int ibchan_device_enter(struct ibchan_device *dev)
+{
+	return ibchan_gate_enter(&dev->gate);
+}
+
+/* The end of a command that ibchan_device_enter() let in. */
+static inline void ibchan_device_exit(struct ibchan_device *dev)
+{
+	ibchan_gate_exit(&dev->gate);
+}
 
 /* Pages that a range touches. The end of the range does not wrap. */
 static inline u64 ibchan_pages_spanned(u64 addr, u64 length)

@@ -23,6 +23,7 @@
 #include <linux/scatterlist.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "caches.h"
 #include "compat.h"
@@ -30,10 +31,6 @@
 #include "fault.h"
 #include "footprint.h"
 #include "place.h"
-
-static LLIST_HEAD(deferred);
-static void release_deferred(struct work_struct *work);
-static DECLARE_WORK(deferred_work, release_deferred);
 
 /* @pages: that its tables have room for */
 static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, u64 pages,
@@ -110,18 +107,39 @@ static struct ib_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u32 ac
 	return ib;
 }
 
-/* The gate is held. */
-static int reg_behind_gate(struct ibchan_mr *mr, struct ibchan_reason *reason)
+/* The device may have left meanwhile; then nobody but the guest knows the region. */
+static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
 {
-	struct ib_mr *ib = reg_user(mr->pd, mr->addr, mr->length, mr->access, reason);
+	struct ibchan_pd *pd = mr->pd;
+	int ret = ibchan_device_enter(pd->dev);
 
-	if (IS_ERR(ib))
-		return PTR_ERR(ib);
-	mr->ib = ib;
-	mr->lkey = ib->lkey;
-	mr->rkey = mr->access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
-	mr_publish(mr);
-	return 0;
+	if (!ret) {
+		mr->ib = ib;
+		mr->lkey = ib->lkey;
+		mr->rkey = mr->access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
+		mr_publish(mr);
+		ibchan_device_exit(pd->dev);
+	} else if (!ibchan_mr_end_region(ib)) {
+		pd->leaked = 1;
+		ibchan_gauge(leaked, 1);
+	}
+	return ret;
+}
+
+/* The driver faults the pages in: nobody waits for that but removal. */
+static int reg_as_guest(struct ibchan_mr *mr, struct ibchan_reason *reason)
+{
+	struct ibchan_gate *gate = &mr->pd->dev->gate;
+	struct ibchan_guest guest;
+	struct ib_mr *ib;
+	int ret = ibchan_gate_admit(gate, &guest);
+
+	if (ret)
+		return ret;
+	ib = reg_user(mr->pd, mr->addr, mr->length, mr->access, reason);
+	ret = IS_ERR(ib) ? PTR_ERR(ib) : publish_registered(mr, ib);
+	ibchan_gate_dismiss(gate, &guest);
+	return ret;
 }
 
 /**
@@ -132,7 +150,10 @@ static int reg_behind_gate(struct ibchan_mr *mr, struct ibchan_reason *reason)
  * @access: IBCHAN_ACCESS_*; checked
  * @reason: why not, or NULL
  *
- * Context: process, may sleep; without the gate; current->mm is the memory's.
+ * A device that leaves waits for this.
+ *
+ * Context: process, may sleep for as long as a page fault may; without the gate;
+ * current->mm is the memory's.
  * Return: the region; -ENOMEM, also when RLIMIT_MEMLOCK does not allow it, which
  * @reason tells; -ENODEV; the driver's errno.
  */
@@ -149,11 +170,7 @@ struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 lengt
 	mr->pages = pages;
 	if (ibchan_device_copies(pd->dev))
 		ibchan_place_watch(mr);
-	ret = ibchan_device_enter(pd->dev);
-	if (!ret) {
-		ret = reg_behind_gate(mr, reason);
-		ibchan_device_exit(pd->dev);
-	}
+	ret = reg_as_guest(mr, reason);
 	if (!ret)
 		return mr;
 	ibchan_place_leave(mr);
@@ -551,7 +568,7 @@ static void keep_memory(struct ibchan_mr *mr)
 }
 
 /*
- * The gate is held for read, or it is closed. A driver that cannot deregister
+ * Inside the gate, or it is closed. A driver that cannot deregister
  * keeps its memory and its domain, and we count that. Done once. Returns whether
  * the driver has let go of it.
  */
@@ -619,14 +636,14 @@ static void mr_dereg(struct ibchan_mr *mr)
 
 	ibchan_place_leave(mr);
 	ibchan_fault_linger(IBCHAN_WINDOW_UNUSED);
-	down_read(&dev->gate);
+	ibchan_gate_enter_to_end(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&mr->link);
 	mutex_unlock(&dev->lock);
 	if (invalid && keeps_region(mr))
 		mr->pinned.tray->ib = xchg(&mr->ib, NULL);
 	gone = ibchan_mr_release_verbs(mr);
-	up_read(&dev->gate);
+	ibchan_gate_exit(&dev->gate);
 	if (!mr->leaked)
 		let_memory_go(mr);
 	if (gone)
@@ -643,23 +660,36 @@ static void mr_free(struct rcu_head *rcu)
 	kmem_cache_free(ibchan_mr_cache, mr);
 }
 
-static void release_deferred(struct work_struct *work)
+/*
+ * Those of one domain, so that what holds one up holds up nobody else's. A region keeps the
+ * domain until it is deregistered, and the domain waits for this to end before it goes.
+ */
+void ibchan_mrs_release(struct work_struct *work)
 {
-	struct llist_node *list = llist_del_all(&deferred);
+	struct ibchan_pd *pd = container_of(work, struct ibchan_pd, release_work);
+	struct llist_node *list = llist_reverse_order(llist_del_all(&pd->given_up));
 	struct ibchan_mr *mr, *next;
 
 	llist_for_each_entry_safe(mr, next, list, free_link) {
 		mr_dereg(mr);
 		call_rcu(&mr->rcu, mr_free);
+		/* Pairs with ibchan_pd_settle(): the domain is rid of it. */
+		smp_store_release(&pd->num_released, pd->num_released + 1);
+		wake_up_var(&pd->num_released);
 	}
 }
 
-/* The last work is done with the region, which its owner has given up. Any context. */
+/*
+ * The last work is done with the region, which its owner has given up. Only who finds the
+ * list empty queues the work: until then the region keeps the domain. Any context.
+ */
 void ibchan_mr_last_drop(struct ibchan_mr *mr)
 {
-	llist_add(&mr->free_link, &deferred);
-	/* Also for one that is not the first: who adds it may flush the queue next. */
-	queue_work(ibchan_free_wq, &deferred_work);
+	struct ibchan_pd *pd = mr->pd;
+
+	atomic_inc(&pd->num_given_up);
+	if (llist_add(&mr->free_link, &pd->given_up))
+		queue_work(ibchan_free_wq, &pd->release_work);
 }
 
 /**

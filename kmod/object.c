@@ -97,6 +97,8 @@ void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *obj
 	spin_lock(&ctx->lock);
 	ibchan_object_account(ctx, object);
 	xa_store(&ctx->objects, object->id, object, 0);
+	if (object->type == OBJECT_PD)
+		xa_set_mark(&ctx->objects, object->id, IBCHAN_PD_MARK);
 	rcu_assign_pointer(*ibchan_object_place(ctx, object->id), object);
 	spin_unlock(&ctx->lock);
 	/* Pairs with ibchan_context_break(), whose walk may have been too early for it. */

@@ -2,6 +2,7 @@
 /* Protection domains: memory and channels meet only inside one. */
 #include <linux/errno.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "compat.h"
 #include "counters.h"
@@ -29,6 +30,8 @@ static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
 	mutex_init(&pd->trays_lock);
 	INIT_LIST_HEAD(&pd->idle_trays);
 	INIT_LIST_HEAD(&pd->busy_trays);
+	init_llist_head(&pd->given_up);
+	INIT_WORK(&pd->release_work, ibchan_mrs_release);
 	mutex_lock(&dev->lock);
 	list_add_tail(&pd->link, &dev->pds);
 	mutex_unlock(&dev->lock);
@@ -109,7 +112,43 @@ void ibchan_pd_put(struct ibchan_pd *pd)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_put, IBCHAN_NS);
 
-/* The gate is held for read, or it is closed. */
+static bool has_released(const struct ibchan_pd *pd, int num)
+{
+	/* Pairs with ibchan_mrs_release(): what it has released has left the domain. */
+	return smp_load_acquire(&pd->num_released) - num >= 0;
+}
+
+/**
+ * ibchan_pd_settle - wait for the regions of a domain that were given up while works used them
+ * @pd: the domain
+ *
+ * Those whose works have ended are deregistered and unpinned afterwards. Nothing in another
+ * domain is waited for.
+ *
+ * Context: process, may sleep; not from a callback.
+ * Return: 0; -EINTR when the caller is killed.
+ */
+int ibchan_pd_settle(struct ibchan_pd *pd)
+{
+	int num = atomic_read(&pd->num_given_up);
+
+	return wait_var_event_killable(&pd->num_released, has_released(pd, num)) ? -EINTR : 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pd_settle, IBCHAN_NS);
+
+/**
+ * ibchan_pd_flush - as ibchan_pd_settle(), by who ends all works and cannot give up
+ * @pd: the domain
+ *
+ * Context: process, may sleep; not from a callback.
+ */
+void ibchan_pd_flush(struct ibchan_pd *pd)
+{
+	flush_work(&pd->release_work);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_pd_flush, IBCHAN_NS);
+
+/* Inside the gate, or it is closed. */
 void ibchan_pd_release_verbs(struct ibchan_pd *pd)
 {
 	struct ib_pd *ib;
@@ -125,15 +164,17 @@ static void pd_destroy(struct ibchan_pd *pd)
 {
 	struct ibchan_device *dev = pd->dev;
 
+	/* It may have just released the last region. */
+	flush_work(&pd->release_work);
 	/* Where that stays, so does all that it needs. */
 	if (pd->service && !pd->service_end(pd->service))
 		return;
-	down_read(&dev->gate);
+	ibchan_gate_enter_to_end(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&pd->link);
 	mutex_unlock(&dev->lock);
 	ibchan_pd_release_verbs(pd);
-	up_read(&dev->gate);
+	ibchan_gate_exit(&dev->gate);
 	ibchan_trays_free(pd);
 	ibchan_place_end(pd);
 	ibchan_cost_pay_back(&pd->cost);

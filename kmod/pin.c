@@ -37,6 +37,25 @@ int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason)
 				    (u64[3]) { used, limit, needed });
 }
 
+/**
+ * ibchan_check_memlock - refuse what RLIMIT_MEMLOCK cannot allow, before any work is done
+ * @pages: that are wanted
+ * @reason: why not, or NULL
+ *
+ * Nothing is charged: who pins asks again.
+ *
+ * Context: process, of who wants them.
+ * Return: 0; -ENOMEM.
+ */
+int ibchan_check_memlock(u64 pages, struct ibchan_reason *reason)
+{
+	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+
+	if ((u64)atomic64_read(&current->mm->pinned_vm) + pages <= limit || capable(CAP_IPC_LOCK))
+		return 0;
+	return ibchan_refuse_memory(pages, reason);
+}
+
 static int charge(struct mm_struct *mm, u64 pages, struct ibchan_reason *reason)
 {
 	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
@@ -48,17 +67,53 @@ static int charge(struct mm_struct *mm, u64 pages, struct ibchan_reason *reason)
 	return ibchan_refuse_memory(pages, reason);
 }
 
+/* How often a page may go between its fault and its pin. */
+#define MAX_FAULTS	64
+
+/* Takes the faults of a range, until the caller is killed; holds nothing afterwards. */
+static int take_faults(u64 start, u64 num, unsigned int flags, struct page **pages)
+{
+	long got = pin_user_pages_unlocked(start, num, pages, flags);
+
+	if (got > 0)
+		unpin_user_pages(pages, got);
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	return got > 0 ? 0 : got ?: -EFAULT;
+}
+
+/*
+ * A pin for long that cannot be killed in a fault takes none. What it finds missing is faulted
+ * in first, again if it goes meanwhile.
+ */
+static int pin_for_long(u64 start, u64 num, unsigned int flags, struct page **pages)
+{
+	int tries = MAX_FAULTS;
+	int ret, fault;
+
+	if (!IBCHAN_PIN_IS_UNKILLABLE)
+		return pin_user_pages_fast(start, num, flags | FOLL_LONGTERM, pages);
+	do {
+		ret = pin_user_pages_fast(start, num, flags | FOLL_LONGTERM | FOLL_NOFAULT, pages);
+		if (ret != -EFAULT)
+			return ret;
+		fault = take_faults(start, num, flags, pages);
+		cond_resched();
+	} while (!fault && --tries);
+	return fault ?: ret;
+}
+
 /*
  * What asks to write by force may be a mapping that is shared and read-only: it refuses
  * that, and has no other page that the process could get.
  */
 static int pin_some(u64 start, u64 num, unsigned int flags, struct page **pages)
 {
-	int ret = pin_user_pages_fast(start, num, flags | FOLL_LONGTERM, pages);
+	int ret = pin_for_long(start, num, flags, pages);
 
-	if (ret > 0 || !(flags & FOLL_FORCE))
+	if (ret != -EFAULT || !(flags & FOLL_FORCE))
 		return ret;
-	return pin_user_pages_fast(start, 1, FOLL_LONGTERM, pages);
+	return pin_for_long(start, 1, 0, pages);
 }
 
 /* All pages or none. */
@@ -84,6 +139,30 @@ static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
 	return ret ?: -EFAULT;
 }
 
+/* Memory that a file system writes back. What has just left a file is nobody's any more. */
+static bool is_stored(struct page *page)
+{
+	struct folio *folio = page_folio(page);
+
+	return !folio_test_swapbacked(folio) && !folio_test_anon(folio) &&
+	       !folio_test_hugetlb(folio) && READ_ONCE(folio->mapping);
+}
+
+/*
+ * Later kernels refuse to pin for long, and for writing, what a file system writes back: it
+ * may be told that a page is dirty when it does not expect that, and who tells it waits until
+ * the page is unlocked, which takes as long as whoever stores the file likes.
+ */
+static int check_stored(const struct ibchan_pinned *pinned)
+{
+	u64 i;
+
+	for (i = 0; i < pinned->num; i++)
+		if (is_stored(pinned->pages[i]))
+			return -EFAULT;
+	return 0;
+}
+
 /**
  * ibchan_pin - pin a range of the caller's memory
  * @pinned: has @num of them and @pages to put them into; for ibchan_unpin() on success
@@ -96,7 +175,8 @@ static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
  *
  * Context: process, may sleep for as long as a page fault may; current->mm is the
  * memory's.
- * Return: 0; -EFAULT for memory that is not there, or not writable; -ENOMEM, also when
+ * Return: 0; -EFAULT for memory that is not there, or not writable, or that a file system
+ * would have to write back; -ENOMEM, also when
  * RLIMIT_MEMLOCK does not allow it, which @reason tells; -EINTR when the caller is
  * killed; what else the kernel answers for pages that cannot be pinned for long.
  */
@@ -108,6 +188,11 @@ int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, unsigned int flags,
 	if (ret)
 		return ret;
 	ret = pin_pages(pinned, addr, flags);
+	if (!ret && IBCHAN_PIN_TAKES_FILES && flags == FOLL_WRITE) {
+		ret = check_stored(pinned);
+		if (ret)
+			unpin_user_pages(pinned->pages, pinned->num);
+	}
 	if (ret) {
 		atomic64_sub(pinned->num, &current->mm->pinned_vm);
 		return ret;

@@ -96,6 +96,7 @@ void ibchan_trays_free(struct ibchan_pd *pd);
 
 /* pin.c */
 int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason);
+int ibchan_check_memlock(u64 pages, struct ibchan_reason *reason);
 int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, unsigned int flags,
 	       struct ibchan_reason *reason);
 void ibchan_unpin(struct ibchan_pinned *pinned, bool dirty);

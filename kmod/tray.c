@@ -126,12 +126,12 @@ static void tray_end(struct ibchan_tray *tray)
 {
 	struct ibchan_pd *pd = tray->pd;
 
-	down_read(&pd->dev->gate);
+	ibchan_gate_enter_to_end(&pd->dev->gate);
 	mutex_lock(&pd->trays_lock);
 	list_del(&tray->link);
 	mutex_unlock(&pd->trays_lock);
 	end_region(tray);
-	up_read(&pd->dev->gate);
+	ibchan_gate_exit(&pd->dev->gate);
 	tray_free(tray);
 }
 
@@ -282,7 +282,7 @@ void ibchan_tray_fill(const struct ibchan_pinned *pinned, const struct ibchan_us
  * ibchan_trays_end_regions - deregister what a domain keeps
  * @pd: the device still has it
  *
- * Context: process, may sleep; the gate is held for read, or it is closed.
+ * Context: process, may sleep; inside the gate, or it is closed.
  */
 void ibchan_trays_end_regions(struct ibchan_pd *pd)
 {

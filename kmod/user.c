@@ -9,6 +9,8 @@
  * Plain memory is never for a peer, so as long as the elements of a work are not too
  * many, the domain's own key serves, piece by piece; else it is registered like that.
  */
+#include <linux/backing-dev.h>
+#include <linux/bits.h>
 #include <linux/errno.h>
 #include <linux/hugetlb_inline.h>
 #include <linux/mm.h>
@@ -65,38 +67,72 @@ static int check_user_range(struct ibchan_device *dev, u64 addr, u64 length,
 	return check_addresses(addr, length, reason);
 }
 
-static bool is_slow(struct vm_area_struct *vma)
+/* What a range of addresses is made of. */
+enum {
+	RANGE_SLOW = BIT(0),		/* faults take as long as somebody likes */
+	RANGE_STORED = BIT(1),		/* writing changes a file that somebody stores */
+	RANGE_READ_ONLY = BIT(2),	/* shared with who may write it */
+};
+
+/* A file that is nothing but memory has no storage behind it. */
+static bool is_stored(const struct vm_area_struct *vma)
 {
-	return (vma->vm_file && !is_vm_hugetlb_page(vma)) || userfaultfd_armed(vma);
+	return vma->vm_file && !is_vm_hugetlb_page((struct vm_area_struct *)vma) &&
+	       (!vma->vm_file->f_mapping || mapping_can_writeback(vma->vm_file->f_mapping));
 }
 
-/*
- * Faults on files, but for those of huge pages, and under userfaultfd may take as long as
- * somebody likes. They are taken here, before the gate, so that the device can leave
- * meanwhile. What is not there is left for the pin to find out.
- */
-static bool may_fault_for_long(u64 addr, u64 end)
+static unsigned int look_at_vma(const struct vm_area_struct *vma)
 {
+	bool stored = is_stored(vma);
+	unsigned int found = 0;
+
+	if (stored || userfaultfd_armed((struct vm_area_struct *)vma))
+		found |= RANGE_SLOW;
+	if (!(vma->vm_flags & VM_SHARED))
+		return found;
+	if (!(vma->vm_flags & VM_WRITE))
+		return found | RANGE_READ_ONLY;
+	if (stored || (vma->vm_ops && (vma->vm_ops->page_mkwrite || vma->vm_ops->pfn_mkwrite)))
+		found |= RANGE_STORED;
+	return found;
+}
+
+static unsigned int look_at(u64 addr, u64 length)
+{
+	u64 end = addr + length;
 	struct vm_area_struct *vma;
-	bool found = false;
+	unsigned int found = 0;
 
 	mmap_read_lock(current->mm);
 	vma = find_vma(current->mm, addr);
-	while (vma && vma->vm_start < end && !found) {
-		found = is_slow(vma);
+	while (vma && vma->vm_start < end) {
+		found |= look_at_vma(vma);
 		vma = vma->vm_end < end ? find_vma(current->mm, vma->vm_end) : NULL;
 	}
 	mmap_read_unlock(current->mm);
 	return found;
 }
 
+/* Why memory could not be pinned; @code, if it is not that the device would write a file. */
+static int refuse_fault(u64 addr, u64 length, u32 access, u32 code,
+			struct ibchan_reason *reason)
+{
+	if (access & IBCHAN_ACCESS_LOCAL_WRITE && look_at(addr, length) & RANGE_STORED)
+		code = IBCHAN_REASON_FILE_WRITTEN;
+	if (code == IBCHAN_REASON_NONE)
+		return -EFAULT;
+	return ibchan_refuse_values(reason, code, -EFAULT, (u64[3]) { addr, length });
+}
+
+/*
+ * Taken before the driver takes them, faults can be interrupted by a kill on each kernel, and
+ * the device can leave meanwhile.
+ */
 static int fault_in(u64 addr, u64 length, u32 access)
 {
 	u64 end = addr + length;
 	size_t step, left;
 
-	if (!may_fault_for_long(addr, end))
-		return 0;
 	for (; addr < end; addr += step) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -105,18 +141,10 @@ static int fault_in(u64 addr, u64 length, u32 access)
 			fault_in_safe_writeable(u64_to_user_ptr(addr), step) :
 			fault_in_readable(u64_to_user_ptr(addr), step);
 		if (left)
-			return 0;
+			return fatal_signal_pending(current) ? -EINTR : -EFAULT;
 		cond_resched();
 	}
 	return 0;
-}
-
-static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
-				       struct ibchan_reason *reason)
-{
-	int ret = fault_in(addr, length, access);
-
-	return ret ? ERR_PTR(ret) : ibchan_mr_reg_driver(pd, addr, length, access, reason);
 }
 
 static unsigned int pin_flags(const struct ibchan_user_range *range)
@@ -132,11 +160,8 @@ static struct ibchan_mr *map_pinned(struct ibchan_pd *pd, const struct ibchan_us
 {
 	struct ibchan_pinned pinned = {};
 	struct ibchan_mr *mr;
-	/* 6.1 takes no fault that must wait for somebody when it pins for long. */
-	int ret = fault_in(range->addr, range->length, range->access);
+	int ret = ibchan_tray_get(&pinned, pd, range, reason);
 
-	if (!ret)
-		ret = ibchan_tray_get(&pinned, pd, range, reason);
 	if (ret)
 		return ERR_PTR(ret);
 	ret = ibchan_pin(&pinned, range->addr, pin_flags(range), reason);
@@ -184,14 +209,69 @@ static struct ibchan_mr *reg_fast(struct ibchan_pd *pd, u64 addr, u64 length, u3
 }
 
 /* To what is only read, ib_umem of 6.1 wants to write; a shared mapping may refuse that. */
-static struct ibchan_mr *reg_read_only(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
 				       struct ibchan_reason *reason)
 {
+	struct ibchan_mr *mr = ibchan_mr_reg_driver(pd, addr, length, access, reason);
+
+	u64 pages = ibchan_pages_spanned(addr, length);
 	u32 max = pd->dev->attr.max_fast_reg_pages;
 
-	if (access & IBCHAN_ACCESS_LOCAL_WRITE || ibchan_pages_spanned(addr, length) > max)
+	if (mr != ERR_PTR(-EFAULT) || access & IBCHAN_ACCESS_LOCAL_WRITE ||
+	    !(look_at(addr, length) & RANGE_READ_ONLY))
+		return mr;
+	if (pages <= max)
+		return reg_fast(pd, addr, length, access, reason);
+	return ERR_PTR(ibchan_refuse_values(reason, IBCHAN_REASON_READ_ONLY_SHARED, -EOPNOTSUPP,
+					    (u64[3]) { pages, max }));
+}
+
+/* Whether a device on which the domain's service cannot do it may be asked itself. */
+static bool may_ask_driver(int error)
+{
+	return error != -EFAULT && error != -EINTR && error != -ENOMEM && error != -ENODEV;
+}
+
+/*
+ * The device can leave while we pin pages that are slow to come; while the driver does, it
+ * waits for that. So the driver is left those that are too many, or that the domain's service
+ * cannot register.
+ */
+static struct ibchan_mr *reg_slow(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+				  struct ibchan_reason *reason)
+{
+	struct ibchan_mr *mr;
+	int ret;
+
+	if (ibchan_pages_spanned(addr, length) <= pd->dev->attr.max_fast_reg_pages) {
+		mr = reg_fast(pd, addr, length, access, reason);
+		if (!IS_ERR(mr) || !may_ask_driver(PTR_ERR(mr)))
+			return mr;
+		if (reason)
+			*reason = (struct ibchan_reason) {};
+	}
+	ret = fault_in(addr, length, access);
+	return ret ? ERR_PTR(ret) : reg_by_driver(pd, addr, length, access, reason);
+}
+
+static struct ibchan_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+				  struct ibchan_reason *reason)
+{
+	unsigned int found;
+	int ret;
+
+	if (!driver_registers(pd->dev))
+		return reg_fast(pd, addr, length, access, reason);
+	ret = ibchan_check_memlock(ibchan_pages_spanned(addr, length), reason);
+	if (ret)
+		return ERR_PTR(ret);
+	found = look_at(addr, length);
+	/* 6.1 lets a driver have such pages, and who gives them back may wait for ever. */
+	if (access & IBCHAN_ACCESS_LOCAL_WRITE && found & RANGE_STORED)
 		return ERR_PTR(-EFAULT);
-	return reg_fast(pd, addr, length, access, reason);
+	if (found & RANGE_SLOW)
+		return reg_slow(pd, addr, length, access, reason);
+	return reg_by_driver(pd, addr, length, access, reason);
 }
 
 /**
@@ -208,12 +288,13 @@ static struct ibchan_mr *reg_read_only(struct ibchan_pd *pd, u64 addr, u64 lengt
  * Context: process, may sleep; current->mm is the memory's.
  * Return: the region; -EINVAL for an empty or too long range or access flags
  * that do not go together; -EOPNOTSUPP for unknown flags, or a device that can
- * register no user memory for the kernel; -EFAULT for memory that is not there;
+ * register no user memory for the kernel; -EFAULT for memory that is not there, or
+ * for local write that is mapped from a file that a file system stores, and shared;
  * -EINTR when the caller is killed; -ENOMEM, also when RLIMIT_MEMLOCK does not
  * allow it, which @reason tells; -ENODEV when the device is gone; the driver's
  * errno; where the driver cannot do it, also what ibchan_mr_reg_pages() answers
  * for shared memory. A shared mapping that is read-only can be registered without
- * local write, on 6.1 with as many pages as max_fast_reg_pages.
+ * local write, on 6.1 with as many pages as max_fast_reg_pages, else -EOPNOTSUPP.
  */
 struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 				     u32 access, struct ibchan_reason *reason)
@@ -226,10 +307,10 @@ struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 		ret = check_user_range(pd->dev, addr, length, reason);
 	if (ret)
 		return ERR_PTR(ret);
-	if (!driver_registers(pd->dev))
-		return reg_fast(pd, addr, length, access, reason);
-	mr = reg_by_driver(pd, addr, length, access, reason);
-	return mr == ERR_PTR(-EFAULT) ? reg_read_only(pd, addr, length, access, reason) : mr;
+	mr = reg_user(pd, addr, length, access, reason);
+	if (mr == ERR_PTR(-EFAULT))
+		return ERR_PTR(refuse_fault(addr, length, access, IBCHAN_REASON_NONE, reason));
+	return mr;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_user, IBCHAN_NS);
 
@@ -260,15 +341,6 @@ static int check_plain(const struct ibchan_device *dev, const struct ibchan_plai
 		return ret;
 	pages = ibchan_pages_spanned(plain->addr, plain->length);
 	return pages > max ? refuse_pages(pages, max, reason) : 0;
-}
-
-static int refuse_plain(const struct ibchan_plain *plain, int error,
-			struct ibchan_reason *reason)
-{
-	if (error != -EFAULT)
-		return error;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_MEMORY_NOT_THERE, error,
-				    (u64[3]) { plain->addr, plain->length });
 }
 
 /**
@@ -305,11 +377,17 @@ struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_pd *pd, const struct ibchan_p
 	struct ibchan_mr *mr;
 	int ret = check_plain(pd->dev, plain, reason);
 
+	if (ret == -EFAULT)
+		ret = refuse_fault(plain->addr, plain->length, 0,
+				   IBCHAN_REASON_MEMORY_NOT_THERE, reason);
 	if (ret)
-		return ERR_PTR(refuse_plain(plain, ret, reason));
+		return ERR_PTR(ret);
 	range.access = ibchan_ops[plain->opcode].needed;
 	range.max_pieces = max_pieces(plain);
 	mr = reg_pinned(pd, &range, reason);
-	return IS_ERR(mr) ? ERR_PTR(refuse_plain(plain, PTR_ERR(mr), reason)) : mr;
+	if (mr == ERR_PTR(-EFAULT))
+		return ERR_PTR(refuse_fault(plain->addr, plain->length, range.access,
+					    IBCHAN_REASON_MEMORY_NOT_THERE, reason));
+	return mr;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_pin_user, IBCHAN_NS);

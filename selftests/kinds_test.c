@@ -13,9 +13,9 @@
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 
 #include "dmabuf.h"
+#include "answer.h"
 #include "test.h"
 #include "work.h"
 #include "world.h"
@@ -166,18 +166,6 @@ static int make_ext4(struct area *area)
 	return run_program(unmount) ? -EIO : rc;
 }
 
-/* Since then a page whose writes a file system follows is not pinned for long to be written. */
-static bool follows_writes(void)
-{
-	unsigned int major, minor;
-	struct utsname name;
-
-	uname(&name);
-	if (sscanf(name.release, "%u.%u", &major, &minor) != 2)
-		return false;
-	return major > 6 || (major == 6 && minor >= 5);
-}
-
 /* A pair whose second side uses memory that is registered for it, or plain. */
 struct bench {
 	struct calm calm;
@@ -288,7 +276,7 @@ FIXTURE(memory)
 FIXTURE_VARIANT(memory)
 {
 	int (*make)(struct area *area);
-	int is_followed;	/* by its file system */
+	int is_followed;	/* by its file system: nothing else may write it */
 };
 
 FIXTURE_VARIANT_ADD(memory, that_is_anonymous) { .make = make_private, };
@@ -320,7 +308,7 @@ FIXTURE_TEARDOWN(memory)
 
 TEST_F(memory, can_be_registered_and_used_both_ways)
 {
-	int refused = variant->is_followed && follows_writes();
+	int refused = variant->is_followed;
 	struct bench *bench = &self->bench;
 	struct area *area = &bench->area;
 	struct ibchan_submit_sge sge = { .offset = AT, .length = PART };
@@ -339,7 +327,7 @@ TEST_F(memory, can_be_registered_and_used_both_ways)
 
 TEST_F(memory, can_be_used_both_ways_as_it_is)
 {
-	int refused = variant->is_followed && follows_writes();
+	int refused = variant->is_followed;
 	struct bench *bench = &self->bench;
 	const struct ibchan_submit_sge sge = {
 		.offset = address(bench->area.bytes) + AT,
@@ -351,6 +339,30 @@ TEST_F(memory, can_be_used_both_ways_as_it_is)
 		SKIP(return, "this kernel has no such memory");
 	EXPECT_EQ(0, check_sending(bench, &sge));
 	EXPECT_EQ(refused ? -EFAULT : 0, check_receiving(bench, &sge));
+}
+
+/* Who gives such a page back waits for whoever stores the file. */
+TEST_F(memory, that_a_file_system_follows_is_not_written_and_the_refusal_says_so)
+{
+	unsigned int code = variant->is_followed ? IBCHAN_REASON_FILE_WRITTEN :
+						   IBCHAN_REASON_NONE;
+	struct bench *bench = &self->bench;
+	struct ibchan_submit_sge sge = {
+		.offset = address(bench->area.bytes), .length = PART, .mr = IBCHAN_MR_PLAIN,
+	};
+	struct ibchan_submit_wr wr = part_work(bench, IBCHAN_OP_RECV, &sge);
+	struct ibchan_cmd_mr_reg cmd = {
+		.addr = address(bench->area.bytes), .length = bench->area.length,
+		.pd = bench->b->pd, .access = IBCHAN_ACCESS_LOCAL,
+	};
+	struct answer answer;
+
+	if (self->missing)
+		SKIP(return, "this kernel has no such memory");
+	cmd_mr_reg(bench->b->fd, &cmd);
+	EXPECT_EQ(code, cmd.reason.code);
+	answer = ask_one(bench->b, &wr);
+	EXPECT_EQ(code, answer.cmd.reason.code);
 }
 
 /* What the CPU writes between the registration and the post is what goes out. */

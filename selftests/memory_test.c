@@ -232,6 +232,34 @@ TEST_F(memory, that_is_mapped_shared_and_read_only_can_be_sent)
 	close(fd);
 }
 
+/* A driver of 6.1 wants to write what it pins. */
+TEST_F(memory, that_is_mapped_shared_and_read_only_is_refused_with_how_much_can_be)
+{
+	const __u64 max = 512, pages = max + 1;
+	int fd = memfd_create("ibchan", MFD_CLOEXEC);
+	struct ibchan_cmd_mr_reg cmd;
+	void *map;
+	int rc;
+
+	ASSERT_EQ(0, ftruncate(fd, pages * self->page));
+	map = mmap(NULL, pages * self->page, PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, map);
+	EXPECT_EQ(0, try_region(self->a, map, max * self->page, IBCHAN_ACCESS_REMOTE_READ));
+	cmd = region(self->a, map, pages * self->page, IBCHAN_ACCESS_REMOTE_READ);
+	rc = cmd_mr_reg(self->a->fd, &cmd);
+	if (kernel_is_before(6, 2)) {
+		EXPECT_EQ(-EOPNOTSUPP, rc);
+		EXPECT_EQ(IBCHAN_REASON_READ_ONLY_SHARED, cmd.reason.code);
+		EXPECT_EQ(pages, cmd.reason.value[0]);
+		EXPECT_EQ(max, cmd.reason.value[1]);
+	} else {
+		EXPECT_EQ(0, rc);
+		EXPECT_EQ(0, destroy(self->a->fd, cmd.out_mr));
+	}
+	munmap(map, pages * self->page);
+	close(fd);
+}
+
 TEST_F(memory, is_counted_in_whole_pages_and_the_count_comes_back)
 {
 	char *pages = fresh_pages(PAGES * self->page);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,16 @@ bool slow(void)
 	if (setting && *setting)
 		return strcmp(setting, "0");
 	return !access("/sys/kernel/debug/kmemleak", F_OK);
+}
+
+bool kernel_is_before(int major, int minor)
+{
+	struct utsname name;
+	int ours[2];
+
+	if (uname(&name) || sscanf(name.release, "%d.%d", &ours[0], &ours[1]) != 2)
+		return false;
+	return ours[0] < major || (ours[0] == major && ours[1] < minor);
 }
 
 long patience_ms(void)

@@ -14,6 +14,9 @@
 /* The debug kernel under emulation: everything takes ten times as long. */
 bool slow(void);
 
+/* The running one. */
+bool kernel_is_before(int major, int minor);
+
 /* A wait that lasts longer than this has failed. */
 long patience_ms(void);
 

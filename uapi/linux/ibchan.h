@@ -240,10 +240,12 @@ struct ibchan_cmd_pd_alloc {
  * The pages are charged to RLIMIT_MEMLOCK, unless the caller has CAP_IPC_LOCK.
  *
  * Any memory of the caller's: anonymous, shared, huge pages, files. Without local
- * write a mapping may be read-only (where it is shared, 6.1 limits it to what a fast
- * registration takes; soft-RoCE: 2 MiB). EFAULT tells of a range that is not mapped
- * with enough access, of memory of devices, and from 6.5 on of local write to a file
- * whose file system follows writes: all but tmpfs and hugetlbfs.
+ * write a mapping may be read-only. Where it is shared, 6.1 limits it to what a fast
+ * registration takes (soft-RoCE: 2 MiB), and more is EOPNOTSUPP; where it is private,
+ * 6.1 gives the process a copy of each page, so that it grows by the whole range.
+ * EFAULT tells of a range that is not mapped with enough access, of memory of devices,
+ * and of local write to a shared mapping of a file that is stored: all but tmpfs and
+ * hugetlbfs.
  */
 struct ibchan_cmd_mr_reg {
 	__u32 size;

@@ -84,6 +84,8 @@
 	X(77, MODE)		/* mode given, mode possible */		\
 	X(78, CGROUP)		/* 0: hca_handle, 1: hca_object */	\
 	X(79, IWARP)		/* 0: endpoints, 1: reads into memory without a key */ \
+	X(86, FILE_WRITTEN)	/* address given, length */		\
+	X(87, READ_ONLY_SHARED)	/* pages given, pages allowed */	\
 	X(89, USER_MEMORY)	/* bytes charged, limit, bytes needed */ \
 	X(90, NAME)		/* of the library: code of getaddrinfo() */
 

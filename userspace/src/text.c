@@ -182,6 +182,10 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"the device does not reach this memory itself: it would work on a copy",
 	[IBCHAN_REASON_MEMORY_NOT_THERE] =
 		"{E}no memory at {x0} for {d1} bytes, or none that allows this access",
+	[IBCHAN_REASON_FILE_WRITTEN] =
+		"the memory at {x0} is mapped from a stored file and shared: no device may write there",
+	[IBCHAN_REASON_READ_ONLY_SHARED] =
+		"the memory is mapped shared and read-only: of such memory this kernel registers {d1} pages, not {d0}",
 	[IBCHAN_REASON_INLINE_ELEMENT] =
 		"{E}inline data come from plain memory, not from region {d0}",
 	[IBCHAN_REASON_DMABUF_DEVICE] =
@@ -289,6 +293,10 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"`ibchan doctor PEER` looks for the cause, step by step",
 	[IBCHAN_REASON_INLINE_TOO_LONG] =
 		"raise max_inline_data before the channel is prepared, or do without IBCHAN_WR_INLINE",
+	[IBCHAN_REASON_FILE_WRITTEN] =
+		"map it from a tmpfs, from memfd_create() or from huge pages, or without MAP_SHARED",
+	[IBCHAN_REASON_READ_ONLY_SHARED] =
+		"register it in parts, map it without MAP_SHARED, or writable",
 	[IBCHAN_REASON_CGROUP] =
 		"raise rdma.max of the cgroup or of one above it, or close what is no longer used",
 	[IBCHAN_REASON_USER_MEMORY] =

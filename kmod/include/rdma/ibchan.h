@@ -493,6 +493,8 @@ struct ibchan_pd *ibchan_pd_alloc(struct ibchan_device *dev);
 int ibchan_pd_free(struct ibchan_pd *pd);
 bool ibchan_pd_tryget(struct ibchan_pd *pd);
 void ibchan_pd_put(struct ibchan_pd *pd);
+int ibchan_pd_settle(struct ibchan_pd *pd);
+void ibchan_pd_flush(struct ibchan_pd *pd);
 
 struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 				     u32 access, struct ibchan_reason *reason);

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The gate of a device: its users pass it, its removal closes it.
+ *
+ * Three kinds of users call the driver:
+ *
+ * - Commands. The gate lets them in, or says at once that the device leaves. They never wait.
+ * - Ends of objects. These cannot fail: while removal is alone with the device, they wait.
+ *   Removal is alone for as long as the driver's own calls and a drain take.
+ * - Guests: registrations of user memory by the driver, which faults pages in. That takes as
+ *   long as whoever serves these pages likes. Only removal waits for guests, while the gate is
+ *   open for ends, and it tells who they are.
+ *
+ * Commands and ends therefore fault in no user memory, and wait for nothing that a user
+ * controls. An rwsem would not do: its waiting writer stops every reader behind it.
+ */
+#include <linux/errno.h>
+#include <linux/jiffies.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+#include "gate.h"
+
+void ibchan_gate_init(struct ibchan_gate *gate)
+{
+	static struct lock_class_key key;
+
+	spin_lock_init(&gate->lock);
+	INIT_LIST_HEAD(&gate->guests);
+	init_waitqueue_head(&gate->wait);
+	lockdep_init_map(&gate->map, "ibchan_gate", &key, 0);
+}
+
+/**
+ * ibchan_gate_enter - begin a command
+ * @gate: of the device
+ *
+ * Context: process, or under a mutex of the caller's; does not wait.
+ * Return: 0, for ibchan_gate_exit(); -ENODEV when the device leaves or has left.
+ */
+int ibchan_gate_enter(struct ibchan_gate *gate)
+{
+	int leaving;
+
+	spin_lock(&gate->lock);
+	leaving = gate->leaving;
+	gate->inside += !leaving;
+	spin_unlock(&gate->lock);
+	if (leaving)
+		return -ENODEV;
+	rwsem_acquire_read(&gate->map, 0, 1, _RET_IP_);
+	return 0;
+}
+
+static bool enter_if_open(struct ibchan_gate *gate)
+{
+	bool open;
+
+	spin_lock(&gate->lock);
+	open = !gate->closed;
+	gate->inside += open;
+	spin_unlock(&gate->lock);
+	return open;
+}
+
+/**
+ * ibchan_gate_enter_to_end - begin to end an object
+ * @gate: of the device, which may have left
+ *
+ * Context: process, may sleep for as long as removal is alone with the device.
+ */
+void ibchan_gate_enter_to_end(struct ibchan_gate *gate)
+{
+	rwsem_acquire_read(&gate->map, 0, 0, _RET_IP_);
+	if (!enter_if_open(gate))
+		wait_event(gate->wait, enter_if_open(gate));
+}
+
+/* The end of what ibchan_gate_enter() or ibchan_gate_enter_to_end() has begun. */
+void ibchan_gate_exit(struct ibchan_gate *gate)
+{
+	bool wake;
+
+	rwsem_release(&gate->map, _RET_IP_);
+	spin_lock(&gate->lock);
+	wake = !--gate->inside && gate->leaving;
+	spin_unlock(&gate->lock);
+	if (wake)
+		wake_up_all(&gate->wait);
+}
+
+/**
+ * ibchan_gate_admit - begin a call of the driver that user memory may hold up
+ * @gate: of the device
+ * @guest: filled; stays in place until ibchan_gate_dismiss()
+ *
+ * The guest holds no gate: domains stay, and with them the device, but all else goes when
+ * the device leaves.
+ *
+ * Context: process; does not wait.
+ * Return: 0; -ENODEV when the device leaves or has left.
+ */
+int ibchan_gate_admit(struct ibchan_gate *gate, struct ibchan_guest *guest)
+{
+	int leaving;
+
+	guest->pid = current->tgid;
+	get_task_comm(guest->comm, current);
+	spin_lock(&gate->lock);
+	leaving = gate->leaving;
+	if (!leaving)
+		list_add_tail(&guest->link, &gate->guests);
+	spin_unlock(&gate->lock);
+	return leaving ? -ENODEV : 0;
+}
+
+/* The end of a guest's call. */
+void ibchan_gate_dismiss(struct ibchan_gate *gate, struct ibchan_guest *guest)
+{
+	bool wake;
+
+	spin_lock(&gate->lock);
+	list_del(&guest->link);
+	wake = list_empty(&gate->guests) && gate->leaving;
+	spin_unlock(&gate->lock);
+	if (wake)
+		wake_up_all(&gate->wait);
+}
+
+/* From now on nobody begins anything. Context: any but interrupts; does not wait. */
+void ibchan_gate_leave(struct ibchan_gate *gate)
+{
+	spin_lock(&gate->lock);
+	gate->leaving = 1;
+	spin_unlock(&gate->lock);
+}
+
+static bool close_if_empty(struct ibchan_gate *gate)
+{
+	bool empty;
+
+	spin_lock(&gate->lock);
+	empty = !gate->inside;
+	gate->closed = empty;
+	spin_unlock(&gate->lock);
+	return empty;
+}
+
+/**
+ * ibchan_gate_close - be alone with the device, but for guests
+ * @gate: behind ibchan_gate_leave()
+ *
+ * Context: process, may sleep until commands and ends under way are through.
+ */
+void ibchan_gate_close(struct ibchan_gate *gate)
+{
+	rwsem_acquire(&gate->map, 0, 0, _RET_IP_);
+	wait_event(gate->wait, close_if_empty(gate));
+}
+
+/* Ends go on. */
+void ibchan_gate_open(struct ibchan_gate *gate)
+{
+	rwsem_release(&gate->map, _RET_IP_);
+	spin_lock(&gate->lock);
+	gate->closed = 0;
+	spin_unlock(&gate->lock);
+	wake_up_all(&gate->wait);
+}
+
+static bool copy_first_guest(struct ibchan_gate *gate, struct ibchan_guest *first)
+{
+	struct ibchan_guest *guest;
+
+	spin_lock(&gate->lock);
+	guest = list_first_entry_or_null(&gate->guests, struct ibchan_guest, link);
+	if (guest)
+		*first = *guest;
+	spin_unlock(&gate->lock);
+	return guest;
+}
+
+/**
+ * ibchan_gate_wait_guests - wait until no guest is left
+ * @gate: behind ibchan_gate_leave(), open
+ * @timeout: jiffies
+ * @first: a copy of the guest that came first, if one is left
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EAGAIN when @timeout passes first.
+ */
+int ibchan_gate_wait_guests(struct ibchan_gate *gate, unsigned long timeout,
+			    struct ibchan_guest *first)
+{
+	return wait_event_timeout(gate->wait, !copy_first_guest(gate, first), timeout) ?
+	       0 : -EAGAIN;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a device's users and its removal meet at: see gate.c. */
+#ifndef IBCHAN_GATE_H
+#define IBCHAN_GATE_H
+
+#include <linux/list.h>
+#include <linux/lockdep.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+/**
+ * struct ibchan_gate - who is inside, and who may come
+ * @lock: guards all but @map
+ * @inside: commands and ends under way
+ * @leaving: the device leaves; never taken back
+ * @closed: removal is alone
+ * @guests: who calls the driver where that takes as long as the caller's memory likes
+ * @wait: removal, and ends that wait for it
+ * @map: for lockdep, which takes the gate for an rwsem
+ */
+struct ibchan_gate {
+	spinlock_t lock;		/* all but map */
+	unsigned int inside;
+	int leaving;
+	int closed;
+	struct list_head guests;
+	wait_queue_head_t wait;
+#ifdef CONFIG_DEBUG_LOCK_ALLOC
+	struct lockdep_map map;
+#endif
+};
+
+/**
+ * struct ibchan_guest - who calls the driver while others pass the gate
+ * @link: in the gate's list
+ * @pid: of the process, for who reads the kernel log
+ * @comm: its name
+ */
+struct ibchan_guest {
+	struct list_head link;
+	pid_t pid;
+	char comm[TASK_COMM_LEN];
+};
+
+void ibchan_gate_init(struct ibchan_gate *gate);
+int ibchan_gate_enter(struct ibchan_gate *gate);
+void ibchan_gate_enter_to_end(struct ibchan_gate *gate);
+void ibchan_gate_exit(struct ibchan_gate *gate);
+int ibchan_gate_admit(struct ibchan_gate *gate, struct ibchan_guest *guest);
+void ibchan_gate_dismiss(struct ibchan_gate *gate, struct ibchan_guest *guest);
+
+/* Removal only. */
+void ibchan_gate_leave(struct ibchan_gate *gate);
+void ibchan_gate_close(struct ibchan_gate *gate);
+void ibchan_gate_open(struct ibchan_gate *gate);
+int ibchan_gate_wait_guests(struct ibchan_gate *gate, unsigned long timeout,
+			    struct ibchan_guest *first);
+
+#endif /* IBCHAN_GATE_H */

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Pages that never come, and who waits for them: the process that registers them, at most the
+ * removal of its device, and nobody else.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "pager.h"
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+#define DEVICE	"gaterxe"
+#define NETDEV	"gate0"
+#define NO_FUSE	"this kernel has no FUSE"
+#define PAGE	4096
+/* Fast registration takes 512 pages of soft-RoCE's memory; more only its driver registers. */
+#define LARGE	(520 * PAGE)
+#define SMALL	(16 * PAGE)
+
+/* The first page goes while the driver pins the others, and is not served again. */
+static const struct pager_rules hostile = { .first_page = 1, .drops = true };
+static const struct pager_rules silent = { .first_page = 0 };
+/* A fault asks three times: ahead, for the page itself, and again. */
+static const struct pager_rules failing = { .first_page = 3, .fails = 3 };
+static const struct pager_rules broken = { .first_page = PAGER_ALWAYS, .fails = PAGER_ALWAYS };
+static const struct pager_rules honest = { .first_page = PAGER_ALWAYS };
+
+FIXTURE(gate)
+{
+	struct calm calm;
+	struct pager pager;
+	pid_t attacker;
+	pid_t removal;
+	int rc;
+};
+
+static int add_device(void)
+{
+	static const char *const veth[] = {
+		"ip", "link", "add", NETDEV, "type", "veth", "peer", "name", "gate1", NULL,
+	};
+	static const char *const rxe[] = {
+		"rdma", "link", "add", DEVICE, "type", "rxe", "netdev", NETDEV, NULL,
+	};
+
+	return run_program(veth) ?: run_program(rxe);
+}
+
+static void delete_netdev(void)
+{
+	static const char *const argv[] = { "ip", "link", "delete", NETDEV, NULL };
+
+	run_program(argv);
+}
+
+FIXTURE_SETUP(gate)
+{
+	self->attacker = 0;
+	self->removal = 0;
+	self->pager = (struct pager) { .fd = -1 };
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, add_device());
+}
+
+static void reap(pid_t *child)
+{
+	if (*child > 0) {
+		kill(*child, SIGKILL);
+		child_result(*child);
+	}
+	*child = 0;
+}
+
+FIXTURE_TEARDOWN(gate)
+{
+	pager_kill(&self->pager);
+	reap(&self->attacker);
+	if (self->removal > 0)
+		child_result(self->removal);
+	pager_end(&self->pager);
+	delete_netdev();
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* A file, a domain and what it takes to register there. */
+struct user {
+	int fd;
+	__u32 device;
+	__u32 pd;
+	__u32 mr;
+};
+
+static int user_open(struct user *user, const char *device)
+{
+	*user = (struct user) { .fd = node_open() };
+	if (user->fd < 0)
+		return user->fd;
+	return device_open(user->fd, device, &user->device) ?:
+	       pd_alloc(user->fd, user->device, &user->pd);
+}
+
+static int user_register(struct user *user, const void *memory, size_t length, __u32 access)
+{
+	struct ibchan_cmd_mr_reg cmd = {
+		.addr = address(memory), .length = length, .pd = user->pd, .access = access,
+	};
+	int rc = cmd_mr_reg(user->fd, &cmd);
+
+	user->mr = cmd.out_mr;
+	return rc;
+}
+
+/* Registers the first @length bytes of the pager's file, and ends with the answer. */
+static int register_file(const struct pager *pager, const char *device, size_t length)
+{
+	void *memory = pager_map(pager, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	struct user user;
+	int rc;
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	rc = user_open(&user, device);
+	if (!rc)
+		rc = user_register(&user, memory, length, IBCHAN_ACCESS_REMOTE_READ);
+	if (!rc)
+		rc = destroy(user.fd, user.mr);
+	if (user.fd >= 0)
+		close(user.fd);
+	munmap(memory, pager->state->length);
+	return rc;
+}
+
+static pid_t attack(const struct pager *pager, size_t length)
+{
+	pid_t child = fork();
+
+	if (!child)
+		_exit(-register_file(pager, DEVICE, length));
+	return child;
+}
+
+static pid_t begin_removal(void)
+{
+	static const char *const argv[] = { "rdma", "link", "delete", DEVICE, NULL };
+	pid_t child = fork();
+
+	if (!child)
+		_exit(run_program(argv) ? 1 : 0);
+	return child;
+}
+
+static bool has_ended(void *arg)
+{
+	siginfo_t info = {};
+
+	return !waitid(P_PID, *(pid_t *)arg, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid;
+}
+
+/* Its answer, if it comes in time. */
+static int end_of(pid_t *child)
+{
+	pid_t pid = *child;
+
+	if (!eventually(has_ended, child))
+		return -ETIMEDOUT;
+	*child = 0;
+	return child_result(pid);
+}
+
+/* Runs @body in a thread that may get stuck. */
+struct step {
+	int (*body)(struct user *user);
+	struct user *user;
+	int rc;
+};
+
+static void *run_step(void *arg)
+{
+	struct step *step = arg;
+
+	step->rc = step->body(step->user);
+	return NULL;
+}
+
+static int in_time(int (*body)(struct user *user), struct user *user)
+{
+	static struct step step;
+	struct timespec end;
+	pthread_t thread;
+
+	step = (struct step) { .body = body, .user = user };
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += patience_ms() / 1000;
+	if (pthread_create(&thread, NULL, run_step, &step))
+		return -EAGAIN;
+	if (pthread_timedjoin_np(thread, NULL, &end))
+		return -ETIMEDOUT;
+	return step.rc;
+}
+
+static int alloc_pd(struct user *user)
+{
+	__u32 pd;
+
+	return pd_alloc(user->fd, user->device, &pd);
+}
+
+static int destroy_mr(struct user *user)
+{
+	return destroy(user->fd, user->mr);
+}
+
+static int close_file(struct user *user)
+{
+	return close(user->fd);
+}
+
+static bool is_leaving(void *arg)
+{
+	return in_time(alloc_pd, arg) != 0;
+}
+
+static int send_a_message(struct user *user)
+{
+	struct side_options options = side_defaults();
+	struct pair pair;
+	int rc = pair_open(&pair, PAIR_TWO_DEVICES, &options);
+
+	(void)user;
+	if (!rc)
+		rc = exchange(pair.a, pair.b);
+	pair_close(&pair);
+	return rc;
+}
+
+TEST_F(gate, is_held_by_no_registration_whose_pages_do_not_come)
+{
+	static char memory[PAGE];
+	struct user user;
+	int rc = pager_begin(&self->pager, LARGE, &hostile);
+
+	if (rc == PAGER_NONE)
+		SKIP(return, NO_FUSE);
+	ASSERT_EQ(0, rc);
+	ASSERT_EQ(0, user_open(&user, DEVICE));
+	ASSERT_EQ(0, user_register(&user, memory, sizeof(memory), 0));
+	self->attacker = attack(&self->pager, LARGE);
+	ASSERT_TRUE(pager_is_waited_for(&self->pager));
+	/* Nobody waits for it, while it waits in the driver ... */
+	EXPECT_EQ(0, in_time(alloc_pd, &user));
+	self->removal = begin_removal();
+	ASSERT_TRUE(eventually(is_leaving, &user));
+	/* ... nor when the device leaves. */
+	EXPECT_EQ(-ENODEV, in_time(alloc_pd, &user));
+	EXPECT_EQ(0, in_time(destroy_mr, &user));
+	EXPECT_EQ(0, in_time(close_file, &user));
+	EXPECT_EQ(0, in_time(send_a_message, NULL));
+	EXPECT_FALSE(has_ended(&self->removal));
+	EXPECT_FALSE(has_ended(&self->attacker));
+	/* Removal waits for that process, and for who serves it where that cannot be killed. */
+	ASSERT_EQ(0, kill(self->attacker, SIGKILL));
+	if (kernel_is_before(6, 3))
+		pager_kill(&self->pager);
+	EXPECT_EQ(-EINTR, end_of(&self->attacker));
+	EXPECT_EQ(0, end_of(&self->removal));
+}
+
+TEST_F(gate, is_not_reached_before_pages_that_can_be_pinned_have_come)
+{
+	int rc = pager_begin(&self->pager, LARGE, &silent);
+
+	if (rc == PAGER_NONE)
+		SKIP(return, NO_FUSE);
+	ASSERT_EQ(0, rc);
+	self->attacker = attack(&self->pager, SMALL);
+	ASSERT_TRUE(pager_is_waited_for(&self->pager));
+	self->removal = begin_removal();
+	EXPECT_EQ(0, end_of(&self->removal));
+	EXPECT_FALSE(has_ended(&self->attacker));
+	/* Alone, on each kernel. */
+	ASSERT_EQ(0, kill(self->attacker, SIGKILL));
+	EXPECT_EQ(-EINTR, end_of(&self->attacker));
+}
+
+TEST_F(gate, is_not_tried_with_a_page_that_could_not_be_read)
+{
+	int rc = pager_begin(&self->pager, LARGE, &failing);
+
+	if (rc == PAGER_NONE)
+		SKIP(return, NO_FUSE);
+	ASSERT_EQ(0, rc);
+	self->attacker = attack(&self->pager, LARGE);
+	EXPECT_EQ(-EFAULT, end_of(&self->attacker));
+	EXPECT_EQ(3, self->pager.state->first_reads);
+	pager_end(&self->pager);
+
+	ASSERT_EQ(0, pager_begin(&self->pager, LARGE, &broken));
+	self->attacker = attack(&self->pager, SMALL);
+	EXPECT_EQ(-EFAULT, end_of(&self->attacker));
+}
+
+TEST_F(gate, is_passed_with_pages_that_come)
+{
+	int rc = pager_begin(&self->pager, LARGE, &honest);
+
+	if (rc == PAGER_NONE)
+		SKIP(return, NO_FUSE);
+	ASSERT_EQ(0, rc);
+	EXPECT_EQ(0, register_file(&self->pager, DEVICE_A, SMALL));
+	EXPECT_EQ(0, register_file(&self->pager, DEVICE_A, LARGE));
+	/* Not by the service: a device without an address has none. */
+	EXPECT_EQ(0, register_file(&self->pager, DEVICE, SMALL));
+}
+
+TEST_HARNESS_MAIN
