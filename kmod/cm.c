@@ -43,11 +43,16 @@ static bool is_connecting(const struct ibchan_channel *ch)
  * @cm_error: what the connection manager said, see struct ibchan_connection
  * @error: why, a negative errno
  *
+ * If the peer has another address, that is tried instead.
+ *
  * Context: process.
  * Return: 0.
  */
 int ibchan_cm_fail(struct ibchan_cm *cm, int cm_error, int error)
 {
+	if (ibchan_cm_goes_on(cm, cm_error, error))
+		return 0;
+	error = ibchan_cm_verdict(cm, &cm_error, error);
 	if (is_connecting(cm->ch))
 		ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, error, READ_ONCE(cm->stage),
 				   (s64)cm_error);
@@ -70,6 +75,15 @@ static int stage_error(const struct ibchan_cm *cm, int error)
 	       -EHOSTUNREACH : error;
 }
 
+static void take_too_long(struct ibchan_cm *cm)
+{
+	int cm_error = 0;
+	int error = stage_error(cm, -ETIMEDOUT);
+
+	if (!ibchan_cm_goes_on(cm, 0, error))
+		ibchan_channel_give_up(cm->ch, ibchan_cm_verdict(cm, &cm_error, error));
+}
+
 static void deadline_passed(struct work_struct *work)
 {
 	struct ibchan_cm *cm = container_of(to_delayed_work(work), struct ibchan_cm, deadline);
@@ -79,7 +93,7 @@ static void deadline_passed(struct work_struct *work)
 	if (left > 0)
 		queue_delayed_work(ibchan_wq, &cm->deadline, nsecs_to_jiffies(left) + 1);
 	else
-		ibchan_channel_give_up(cm->ch, stage_error(cm, -ETIMEDOUT));
+		take_too_long(cm);
 }
 
 /**
@@ -218,7 +232,7 @@ static int route_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	int ret = 0;
 
 	mutex_lock(&ch->qp_lock);
-	if (is_connecting(ch))
+	if (is_connecting(ch) && !cm->failed)
 		ret = send_request(cm, id);
 	mutex_unlock(&ch->qp_lock);
 	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
@@ -286,6 +300,8 @@ static int answered(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	struct ibchan_channel *ch = cm->ch;
 	int ret = -ECANCELED;
 
+	/* No other address is tried. */
+	WRITE_ONCE(cm->next, cm->num_others);
 	mutex_lock(&ch->qp_lock);
 	if (is_connecting(ch))
 		ret = take_answer(cm, id, param);
@@ -328,6 +344,8 @@ static int reject_error(int code)
 
 static int rejected(struct ibchan_cm *cm, const struct rdma_cm_event *event)
 {
+	if (ibchan_cm_goes_on(cm, event->status, reject_error(event->status)))
+		return 0;
 	mutex_lock(&cm->ch->qp_lock);
 	cm->length = ibchan_cm_data_copy(&event->param.conn, cm->data);
 	mutex_unlock(&cm->ch->qp_lock);
@@ -364,6 +382,8 @@ int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct ibchan_cm *cm = id->context;
 
+	if (READ_ONCE(cm->failed) && event->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return 0;
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		return address_resolved(cm, id);
@@ -431,7 +451,8 @@ struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
 				   const struct ibchan_connect *connect,
 				   struct ibchan_reason *reason)
 {
-	struct ibchan_cm *cm = kzalloc(sizeof(*cm), GFP_KERNEL_ACCOUNT);
+	struct ibchan_cm *cm = kzalloc(struct_size(cm, others, connect->num_others),
+				       GFP_KERNEL_ACCOUNT);
 	int ret;
 
 	if (!cm)
@@ -440,6 +461,7 @@ struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
 	cm->uid = current_uid();
 	INIT_LIST_HEAD(&cm->ask_link);
 	INIT_DELAYED_WORK(&cm->deadline, deadline_passed);
+	ibchan_cm_again_init(cm, connect);
 	ret = fill_times(cm, connect, reason);
 	if (ret) {
 		kfree(cm);
@@ -515,7 +537,12 @@ static int check_connect(const struct ibchan_channel *ch, const struct ibchan_co
 			 struct ibchan_reason *reason)
 {
 	int ret = ibchan_check_address(connect->peer, reason);
+	u32 i;
 
+	if (connect->num_others > IBCHAN_CONNECT_OTHERS)
+		return -EINVAL;
+	for (i = 0; !ret && i < connect->num_others; i++)
+		ret = ibchan_check_address((const struct sockaddr *)&connect->others[i], reason);
 	if (!ret && connect->source)
 		ret = ibchan_check_address(connect->source, reason);
 	if (!ret)
@@ -530,16 +557,16 @@ static int check_connect(const struct ibchan_channel *ch, const struct ibchan_co
 static int begin_connect(struct ibchan_cm *cm, struct rdma_cm_id *id,
 			 const struct ibchan_connect *connect, struct ibchan_reason *reason)
 {
-	u32 ms = cm->stage_ms[IBCHAN_STAGE_ADDRESS];
+	struct sockaddr_storage peer = {};
 	int ret;
 
+	memcpy(&peer, connect->peer, rdma_addr_size((struct sockaddr *)connect->peer));
 	guard(mutex)(&cm->ch->qp_lock);
 	cm->id = id;
 	ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ADDRESS, reason);
-	if (ret)
-		return ret;
-	ret = rdma_resolve_addr(id, (struct sockaddr *)connect->source, connect->peer, ms);
-	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
+	if (!ret)
+		ibchan_cm_resolve(cm, id, &peer);
+	return ret;
 }
 
 static struct net *net_of(const struct ibchan_channel *ch)
@@ -579,7 +606,8 @@ static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connec
  * @connect: where to, and what goes with it
  * @reason: why not, or NULL
  *
- * What goes wrong after it has begun breaks the channel: -ENETUNREACH, -EHOSTUNREACH;
+ * The addresses of a peer are tried in order until there is a connection by one. What goes
+ * wrong at the last one after it has begun breaks the channel: -ENETUNREACH, -EHOSTUNREACH;
  * -ENODEV when the way does not lead over an RDMA device, -EXDEV when it leads over another
  * one than the channel's; -ECONNREFUSED when nobody listens; -ECONNRESET when the
  * peer rejects, or who listens there is in another network namespace; -EMSGSIZE when its
@@ -745,9 +773,12 @@ void ibchan_cm_end(struct ibchan_channel *ch)
 
 	if (!ch->cm)
 		return;
+	cancel_work_sync(&ch->cm->again);
 	ibchan_cm_interrupt(ch);
 	id = ibchan_cm_take_id(&ch->cm->id);
 	if (id)
 		id_end(ch->cm, id);
 	cancel_delayed_work_sync(&ch->cm->deadline);
+	/* A handler, or the deadline, may have queued it before they saw that it is over. */
+	cancel_work_sync(&ch->cm->again);
 }

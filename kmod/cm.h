@@ -43,6 +43,18 @@ struct ibchan_cm_peer {
 };
 
 /**
+ * struct ibchan_cm_failure - how an attempt to connect has ended
+ * @stage: enum ibchan_stage
+ * @cm_error: see struct ibchan_connection
+ * @error: why, a negative errno
+ */
+struct ibchan_cm_failure {
+	u32 stage;
+	int cm_error;
+	int error;
+};
+
+/**
  * struct ibchan_cm - the connection of a channel that was connected by address
  * @id: taken with xchg() by who destroys it; NULL then
  * @ch: the channel, which owns this
@@ -60,6 +72,13 @@ struct ibchan_cm_peer {
  * @remote: of the peer
  * @local: this side, as far as known
  * @peer: the other side
+ * @again: goes on with the next of @others
+ * @failed: @again is to come; set by who queues it
+ * @furthest: of the attempts before this one
+ * @source: where from; no family: as the route says
+ * @next: the next one of @others
+ * @num_others: how many there are
+ * @others: more addresses of the peer
  *
  * What the handler of @id writes, others read as it comes; @data under the qp lock.
  */
@@ -80,6 +99,13 @@ struct ibchan_cm {
 	struct ibchan_cm_peer remote;
 	struct sockaddr_storage local;
 	struct sockaddr_storage peer;
+	struct work_struct again;
+	unsigned long failed;
+	struct ibchan_cm_failure furthest;
+	struct sockaddr_storage source;
+	u32 next;
+	u32 num_others;
+	struct sockaddr_storage others[];
 };
 
 /* Private data that InfiniBand and RoCE carry with each message, in bytes. */
@@ -112,6 +138,13 @@ void ibchan_cm_fill_request(const struct ibchan_cm *cm, struct rdma_conn_param *
 u8 ibchan_cm_flow_control(const struct ibchan_channel *ch);
 void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id);
 int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
+
+/* cm_again.c */
+bool ibchan_cm_goes_on(struct ibchan_cm *cm, int cm_error, int error);
+int ibchan_cm_verdict(struct ibchan_cm *cm, int *cm_error, int error);
+void ibchan_cm_resolve(struct ibchan_cm *cm, struct rdma_cm_id *id,
+		       const struct sockaddr_storage *peer);
+void ibchan_cm_again_init(struct ibchan_cm *cm, const struct ibchan_connect *connect);
 
 /* cm_ask.c */
 int ibchan_cm_ask(struct ibchan_cm *cm);

@@ -5,6 +5,7 @@
 #include <linux/in6.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 #include <rdma/ibchan_connect.h>
 
@@ -87,6 +88,36 @@ static int ends_in(struct ends *ends, struct ibchan_connect *connect,
 	return ibchan_address_in(source, &ends->source);
 }
 
+static bool others_end(const struct ibchan_cmd_channel_connect *cmd)
+{
+	u32 num = cmd->num_others;
+
+	return num <= ARRAY_SIZE(cmd->others) &&
+	       !memchr_inv(&cmd->others[num], 0, sizeof(cmd->others) - num * sizeof(*cmd->others));
+}
+
+/* For kfree(); NULL if there are none. */
+static struct sockaddr_storage *others_in(const struct ibchan_cmd_channel_connect *cmd)
+{
+	struct sockaddr_storage *others;
+	int ret;
+	u32 i;
+
+	if (!cmd->num_others)
+		return NULL;
+	others = kcalloc(cmd->num_others, sizeof(*others), GFP_KERNEL);
+	if (!others)
+		return ERR_PTR(-ENOMEM);
+	for (i = 0; i < cmd->num_others; i++) {
+		ret = ibchan_address_in(&cmd->others[i], &others[i]);
+		if (!ret)
+			continue;
+		kfree(others);
+		return ERR_PTR(ret);
+	}
+	return others;
+}
+
 int ibchan_run_channel_connect(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_connect *cmd = call->cmd;
@@ -96,19 +127,28 @@ int ibchan_run_channel_connect(struct ibchan_call *call)
 		.address_ms = cmd->address_ms,
 		.route_ms = cmd->route_ms,
 		.connect_ms = cmd->connect_ms,
+		.num_others = cmd->num_others,
 	};
+	struct sockaddr_storage *others;
 	struct ibchan_object *object;
 	struct ends ends;
 	int ret;
 
 	cmd->reason = (struct ibchan_reason) {};
-	if (cmd->reserved || cmd->reserved1)
+	if (cmd->reserved || !others_end(cmd))
 		return -EINVAL;
 	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
 	if (IS_ERR(object))
 		return PTR_ERR(object);
 	ret = ends_in(&ends, &connect, &cmd->peer, &cmd->source);
-	return ret ?: ibchan_channel_connect(object->channel, &connect, &cmd->reason);
+	others = others_in(cmd);
+	if (IS_ERR(others))
+		return ret ?: PTR_ERR(others);
+	connect.others = others;
+	if (!ret)
+		ret = ibchan_channel_connect(object->channel, &connect, &cmd->reason);
+	kfree(others);
+	return ret;
 }
 
 static bool is_connecting(struct ibchan_context *ctx, u32 handle)

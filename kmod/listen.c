@@ -210,6 +210,9 @@ static int listener_listen(struct ibchan_listener *listener, struct rdma_cm_id *
 
 	if (ret)
 		return ret;
+	/* Nobody could ask over the one by the address of the other. */
+	if (listener->dev && id->device && id->device != READ_ONCE(listener->dev->ib))
+		return ibchan_refuse_cm(reason, CM_STEP_BIND, -EXDEV);
 	listener->address = id->route.addr.src_addr;
 	ret = rdma_listen(id, listener->backlog);
 	return ret ? ibchan_refuse_cm(reason, CM_STEP_LISTEN, ret) : 0;
@@ -260,7 +263,8 @@ static int listener_start(struct ibchan_listener *listener,
  *
  * Context: process, may sleep.
  * Return: the listener, for ibchan_listener_close(); -EAFNOSUPPORT; -EINVAL for a
- * backlog that is too long; -EADDRINUSE; -EADDRNOTAVAIL and -ENODEV for an
+ * backlog that is too long; -EXDEV for an address of another device than the wanted one;
+ * -EADDRINUSE; -EADDRNOTAVAIL and -ENODEV for an
  * address that no RDMA device has, or when the wanted one is gone; -EACCES for a port
  * that only root may have; -ENOMEM.
  */

@@ -24,6 +24,22 @@ static void fill_device(struct ibchan_cmd_device_query *cmd,
 	cmd->out_max_inline_data = attr->max_inline_data;
 }
 
+static int query_open_device(struct ibchan_call *call)
+{
+	struct ibchan_cmd_device_query *cmd = call->cmd;
+	const struct ibchan_object *object;
+	struct ibchan_device_attr attr;
+	int ret;
+
+	object = ibchan_call_find(call, cmd->index, OBJECT_DEVICE);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
+	ret = ibchan_device_query(object->device, &attr);
+	if (!ret)
+		fill_device(cmd, &attr);
+	return ret;
+}
+
 int ibchan_run_device_query(struct ibchan_call *call)
 {
 	struct ibchan_cmd_device_query *cmd = call->cmd;
@@ -31,6 +47,8 @@ int ibchan_run_device_query(struct ibchan_call *call)
 	struct ibchan_device *dev;
 	int ret;
 
+	if (cmd->flags & IBCHAN_DEVICE_QUERY_HANDLE)
+		return query_open_device(call);
 	dev = ibchan_device_get_nth(cmd->index, ibchan_caller_net());
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);

@@ -34,7 +34,7 @@ union any_command {
 
 /* Flags that a command knows. */
 #define FLAGS_query		0
-#define FLAGS_device_query	0
+#define FLAGS_device_query	IBCHAN_DEVICE_QUERY_HANDLE
 #define FLAGS_port_query	0
 #define FLAGS_device_open	0
 #define FLAGS_pd_alloc		0
@@ -584,7 +584,7 @@ static int run_destroy(struct ibchan_call *call)
 #define FIRST_submit		sizeof(struct ibchan_cmd_submit)
 #define FIRST_destroy		sizeof(struct ibchan_cmd_destroy)
 #define FIRST_mr_reg_dmabuf	sizeof(struct ibchan_cmd_mr_reg_dmabuf)
-#define FIRST_channel_connect	sizeof(struct ibchan_cmd_channel_connect)
+#define FIRST_channel_connect	FIRST_SIZE(channel_connect, reason)
 #define FIRST_channel_connection sizeof(struct ibchan_cmd_channel_connection)
 #define FIRST_listener_create	sizeof(struct ibchan_cmd_listener_create)
 #define FIRST_request_take	sizeof(struct ibchan_cmd_request_take)

@@ -171,6 +171,15 @@ TEST_F(rule, does_not_take_an_address_of_the_hosts_own_scope)
 	EXPECT_EQ(-EADDRNOTAVAIL, built_with(self, "10.88.0.7"));
 }
 
+/* Peers could not tell it from their own, and it has no Ethernet address. */
+TEST_F(rule, does_not_take_an_address_of_the_loopback_device)
+{
+	ASSERT_EQ(0, sh("rdma link add rxe7 type rxe netdev lo"));
+	self->options.device = "rxe7";
+	EXPECT_EQ(-EADDRNOTAVAIL, built_with(self, "127.0.0.1"));
+	EXPECT_EQ(0, sh("rdma link delete rxe7"));
+}
+
 /* The first entries of a table are link-local addresses, whether or not there are such. */
 TEST_F(rule, does_not_take_an_address_that_the_network_device_has_not)
 {

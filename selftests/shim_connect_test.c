@@ -686,6 +686,26 @@ TEST(a_listener_of_one_device_sends_away_who_comes_over_another)
 	ASSERT_EQ(0, ibchan_context_close(context));
 }
 
+TEST(a_listener_of_one_device_has_no_address_of_another)
+{
+	struct ibchan_listen_params params = { .host = "10.77.0.2" };
+	struct ibchan_listener *listener;
+	struct ibchan_context *context;
+	struct ibchan_error error;
+	struct end here = { 0 };
+
+	ASSERT_EQ(0, ibchan_context_open(&context));
+	ASSERT_EQ(0, end_open(&here, context, 0, NULL));
+	params.device = here.device;
+	EXPECT_EQ(-EXDEV, ibchan_listener_create(context, &params, &listener, &error));
+	EXPECT_EQ(IBCHAN_REASON_CM, error.reason.code);
+	params.host = "10.77.0.1";
+	ASSERT_EQ(0, ibchan_listener_create(context, &params, &listener, &error));
+	ASSERT_EQ(0, ibchan_listener_close(listener));
+	end_close(&here);
+	ASSERT_EQ(0, ibchan_context_close(context));
+}
+
 TEST(an_address_that_no_device_leads_to_is_named_so)
 {
 	struct ibchan_context *context;

@@ -18,7 +18,8 @@
 static const struct field fields_query[] = { END };
 
 static const struct field fields_device_query[] = {
-	FIELD(device_query, index, NUMBER, 2), END
+	FIELD(device_query, index, NUMBER, 2),
+	FIELD(device_query, flags, FLAGS, IBCHAN_DEVICE_QUERY_HANDLE), END
 };
 
 static const struct field fields_port_query[] = {
@@ -119,7 +120,8 @@ static const struct field fields_channel_connect[] = {
 	FIELD(channel_connect, route_ms, NUMBER, IBCHAN_MAX_STAGE_MS),
 	FIELD(channel_connect, connect_ms, NUMBER, IBCHAN_MAX_STAGE_MS),
 	FIELD(channel_connect, data, BYTES, 0), FIELD(channel_connect, reserved, NUMBER, 0),
-	FIELD(channel_connect, reserved1, NUMBER, 0),
+	FIELD(channel_connect, num_others, NUMBER, IBCHAN_CONNECT_OTHERS),
+	ADDRESS(channel_connect, others[0]), ADDRESS(channel_connect, others[6]),
 	FIELD(channel_connect, reason, REASON, 0), END
 };
 

@@ -393,7 +393,8 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 
 /* What is particular to each command: EXAMPLE_<name>. */
 #define EXAMPLE_query		.from_anyone = 1, .answers = 1
-#define EXAMPLE_device_query	.from_anyone = 1, .answers = 1
+#define EXAMPLE_device_query	.from_anyone = 1, .answers = 1,		\
+				.flags = IBCHAN_DEVICE_QUERY_HANDLE
 #define EXAMPLE_port_query	.from_anyone = 1, .answers = 1
 #define EXAMPLE_device_open	.answers = 1, .undo = undo_device_open,		\
 				.reserved = { HANDLE(device_open, reserved) }
@@ -435,7 +436,7 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 #define EXAMPLE_channel_connect	.uses_up = 1, .undo = undo_channel_handshake,			\
 				.handles = { HANDLE(channel_connect, channel) },	\
 				.reserved = { HANDLE(channel_connect, reserved),	\
-					      HANDLE(channel_connect, reserved1) }
+					      HANDLE(channel_connect, others[0].family) }
 #define EXAMPLE_channel_connection						\
 				.from_anyone = 1, .answers = 1,			\
 				.flags = IBCHAN_DEADLINE,			\

@@ -22,6 +22,9 @@
 #define IBCHAN_DEFAULT_CONNECT_MS	60000
 #define IBCHAN_MAX_STAGE_MS		3600000
 
+/* Addresses of a peer besides the first one. */
+#define IBCHAN_CONNECT_OTHERS		7
+
 /**
  * struct ibchan_address - an IP address and a port
  * @family: AF_INET or AF_INET6; 0 where an address may be left out
@@ -66,9 +69,17 @@ enum ibchan_stage {
  * @address_ms: how long finding the device may take; 0: IBCHAN_DEFAULT_ADDRESS_MS
  * @route_ms: how long finding the way may take; 0: IBCHAN_DEFAULT_ROUTE_MS
  * @connect_ms: how long the peer may take; 0: IBCHAN_DEFAULT_CONNECT_MS
- * @reserved: 0
+ * @num_others: how many of @others there are
  * @data: for the peer; it gets zeros behind them
+ * @reserved: 0
  * @reason: why not, on an error
+ * @others: more addresses of the peer, in the order in which they are tried; 0 behind them
+ *
+ * Each of @others is tried when there is no connection by the one before it: no way leads
+ * there, or over another device than the channel's; nobody listens; the peer rejects; a
+ * stage takes too long. Each has the times of its own. Over iWARP no other is tried once a
+ * peer has been asked. Of several errors the one is told that came at the latest stage, of
+ * these the last.
  *
  * The outcome is an event (see event_take), and channel_connection waits for it. A
  * connection that does not come about breaks the channel: ENETUNREACH, EHOSTUNREACH,
@@ -85,10 +96,11 @@ struct ibchan_cmd_channel_connect {
 	__u32 address_ms;
 	__u32 route_ms;
 	__u32 connect_ms;
-	__u32 reserved;
+	__u32 num_others;
 	__u8 data[IBCHAN_PRIVATE_DATA_SIZE];
-	__u32 reserved1;
+	__u32 reserved;
 	struct ibchan_reason reason;
+	struct ibchan_address others[IBCHAN_CONNECT_OTHERS];
 };
 
 /**

@@ -13,11 +13,14 @@
 #define IBCHAN_DEVICE_IMMEDIATE	0x8U	/* immediate data; fenced reads */
 #define IBCHAN_DEVICE_ENDPOINTS	0x10U	/* peers may exchange endpoints; else rdma_cm only */
 
+/* Flags of device_query. */
+#define IBCHAN_DEVICE_QUERY_HANDLE	0x1U	/* of one that is open */
+
 /**
  * struct ibchan_cmd_device_query - one device that the caller can see
  * @size: sizeof(struct ibchan_cmd_device_query)
- * @flags: 0
- * @index: 0 and up; ENOENT tells the end of the list
+ * @flags: IBCHAN_DEVICE_QUERY_HANDLE, or 0
+ * @index: 0 and up; ENOENT tells the end of the list; or the handle of an open device
  * @out_ports: the ports are 1 to this
  * @name: written by the kernel
  * @out_node_guid: in host order

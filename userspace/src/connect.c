@@ -103,25 +103,22 @@ int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *
 	return 0;
 }
 
-/* The kernel tries one address; of several, one that can be reached. */
-static int choose_peer(struct ibchan_context *context, const char *host,
-		       const char *service, struct ibchan_address *peer,
-		       struct ibchan_reason *reason)
+/* The kernel tries one after the other, as many as it takes. */
+static int fill_peers(const char *host, const char *service,
+		      struct ibchan_cmd_channel_connect *cmd)
 {
-	struct ibchan_cmd_route_query cmd;
-	const struct addrinfo *found;
+	const struct addrinfo *info;
 	struct addrinfo *list;
-	int err = address_find(host, service, false, &list, reason);
+	int err = address_find(host, service, false, &list, &cmd->reason);
 
 	if (err)
 		return err;
-	found = list;
-	if (list->ai_next)
-		err = route_find(context, list, &found, &cmd);
-	if (!err)
-		address_to_kernel(found->ai_addr, peer);
+	address_to_kernel(list->ai_addr, &cmd->peer);
+	for (info = list->ai_next; info && cmd->num_others < ARRAY_SIZE(cmd->others);
+	     info = info->ai_next)
+		address_to_kernel(info->ai_addr, &cmd->others[cmd->num_others++]);
 	freeaddrinfo(list);
-	return err;
+	return 0;
 }
 
 int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
@@ -142,7 +139,7 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
 	int err = context_check(context);
 
 	if (!err)
-		err = choose_peer(context, host, service, &cmd.peer, &cmd.reason);
+		err = fill_peers(host, service, &cmd);
 	if (!err)
 		err = address_of_source(with->source, &cmd.source, &cmd.reason);
 	if (err)

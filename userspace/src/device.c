@@ -71,7 +71,7 @@ __u32 device_max_cqe(const struct ibchan_device *device)
 	__u32 i;
 
 	for (i = 0; !device_query(device->object.context, i, &info); i++)
-		if (!strcmp(info.name, device->name))
+		if (!strcmp(info.name, ibchan_device_name(device)))
 			return info.max_cqe;
 	return UINT32_MAX;
 }
@@ -94,9 +94,22 @@ static int device_open(struct ibchan_context *context,
 		err = context_create(context, IBCHAN_CMD_DEVICE_OPEN, &cmd, &cmd.out_device);
 	if (err)
 		return err;
-	memcpy(device->name, cmd.name, sizeof(device->name));
+	memcpy(device->first.text, cmd.name, sizeof(device->first.text));
+	device->names = &device->first;
 	device->object.handle = cmd.out_device;
 	return 0;
+}
+
+static void device_release(struct object *object)
+{
+	struct ibchan_device *device = (struct ibchan_device *)object;
+	struct device_name *name;
+
+	while ((name = device->names) != &device->first) {
+		device->names = name->older;
+		free(name);
+	}
+	object_release(object);
 }
 
 int ibchan_device_open(struct ibchan_context *context, const char *name,
@@ -115,7 +128,7 @@ int ibchan_device_open(struct ibchan_context *context, const char *name,
 		free(device);
 		return err;
 	}
-	object_add(&device->object, context, object_release);
+	object_add(&device->object, context, device_release);
 	*out = device;
 	return 0;
 }
@@ -125,9 +138,38 @@ int ibchan_device_close(struct ibchan_device *device)
 	return device ? object_destroy(&device->object) : 0;
 }
 
+/* One that has come before is there already; without memory the last one has to do. */
+static const char *name_keep(struct ibchan_device *device, struct device_name *head,
+			     const char *text)
+{
+	struct device_name *name;
+
+	for (name = head; name; name = name->older)
+		if (!strncmp(name->text, text, sizeof(name->text)))
+			return name->text;
+	name = calloc(1, sizeof(*name));
+	if (!name)
+		return head->text;
+	memcpy(name->text, text, sizeof(name->text) - 1);
+	do {
+		name->older = head;
+	} while (!__atomic_compare_exchange_n(&device->names, &head, name, 0, __ATOMIC_RELEASE,
+					      __ATOMIC_ACQUIRE));
+	return name->text;
+}
+
 const char *ibchan_device_name(const struct ibchan_device *device)
 {
-	return device->name;
+	struct ibchan_cmd_device_query cmd = {
+		.size = sizeof(cmd),
+		.flags = IBCHAN_DEVICE_QUERY_HANDLE,
+		.index = device->object.handle,
+	};
+	struct device_name *head = __atomic_load_n(&device->names, __ATOMIC_ACQUIRE);
+
+	if (context_ioctl(device->object.context, IBCHAN_CMD_DEVICE_QUERY, &cmd))
+		return head->text;
+	return name_keep((struct ibchan_device *)device, head, cmd.name);
 }
 
 int ibchan_port_query(struct ibchan_context *context, const char *name,

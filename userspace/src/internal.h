@@ -79,9 +79,16 @@ struct ibchan_context {
 
 /* The objects below are immutable once made, unless a member says more. */
 
+/* Who was told of one keeps the pointer, so each stays as long as the device. */
+struct device_name {
+	struct device_name *older;
+	char text[IBCHAN_NAME_SIZE];
+};
+
 struct ibchan_device {
 	struct object object;
-	char name[IBCHAN_NAME_SIZE];
+	struct device_name first;
+	struct device_name *names;
 };
 
 struct ibchan_pd {

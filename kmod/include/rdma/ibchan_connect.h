@@ -32,10 +32,13 @@ struct ibchan_request;
  * @source: where from; NULL: as the route says
  * @data: for the peer; it gets zeros behind them
  * @length: bytes of @data, up to IBCHAN_PRIVATE_DATA_SIZE, or what the transport
- *	takes; 16 less with credits, and for data that begin with the bytes "IBCR"
+ *	takes; 16 less with credits, and for data that begin with the bytes "IBCR" or
+ *	"IBCM"; 8 less for who accepts with a smaller mtu than the peer's
  * @address_ms: how long finding the device may take; 0: IBCHAN_DEFAULT_ADDRESS_MS
  * @route_ms: how long finding the way may take; 0: IBCHAN_DEFAULT_ROUTE_MS
  * @connect_ms: how long the peer may take; 0: IBCHAN_DEFAULT_CONNECT_MS
+ * @num_others: how many of @others there are
+ * @others: more addresses of the peer: see struct ibchan_cmd_channel_connect
  *
  * Copied during the call.
  */
@@ -47,6 +50,8 @@ struct ibchan_connect {
 	u32 address_ms;
 	u32 route_ms;
 	u32 connect_ms;
+	u32 num_others;
+	const struct sockaddr_storage *others;
 };
 
 /**

@@ -103,6 +103,10 @@ static inline const void *memchr_inv(const void *bytes, int c, size_t n)
 
 /* ---- kmod/internal.h and kmod/flow.h ---- */
 
+struct work_struct {
+	int unused;
+};
+
 struct delayed_work {
 	int unused;
 };

@@ -80,7 +80,7 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
  *	or "IBCM"; 8 less when accepting with a smaller mtu than the peer's
  * @address_ms: how long finding the device may take, in milliseconds; 0: 5000
  * @route_ms: how long finding the way may take; 0: 5000
- * @connect_ms: how long the peer may take; 0: 60000
+ * @connect_ms: how long the peer may take; 0: 60000; all three of each address of the peer
  * @source: IP address that the connection is to have on this side; NULL: as the
  *	route says
  * @reserved: 0
@@ -106,7 +106,12 @@ struct ibchan_connect_params {
  * @channel: where to put the channel, which is connecting
  * @error: details; NULL is fine
  *
- * Returns at once, but for the look-up of a name. ibchan_channel_connect_wait() tells how it went,
+ * Returns at once, but for the look-up of a name. Where @host has several addresses, up to 8
+ * are tried in the order of getaddrinfo(3) until there is a connection: the next one when no
+ * way leads to one, or over another device than the channel's, when nobody listens there, when
+ * the peer rejects, or when a stage takes too long. Receives and data are for whichever
+ * accepts. Over iWARP no other is tried once a peer has been asked. Of several errors the one is
+ * told that came at the latest stage. ibchan_channel_connect_wait() tells how it went,
  * and ibchan_event_take() when. Receives can be posted before and meanwhile: what the peer sends
  * first finds them. Closing the channel cancels.
  *
@@ -219,7 +224,8 @@ struct ibchan_listen_params {
  * @error: details; NULL is fine
  *
  * Return: 0; -EADDRINUSE; -EADDRNOTAVAIL: not an address of this host, or of
- * no RDMA device; -ENOENT: nobody knows @host or @service; -EINVAL: the backlog is
+ * no RDMA device; -EXDEV: the address of another device than the wanted one;
+ * -ENOENT: nobody knows @host or @service; -EINVAL: the backlog is
  * out of its range; -EPERM: see Fork; -EMFILE: too many objects.
  */
 int ibchan_listener_create(struct ibchan_context *context,

@@ -194,7 +194,9 @@ int ibchan_device_close(struct ibchan_device *device);
  * ibchan_device_name() - name of an open device
  * @device: open
  *
- * Return: the name; it lives as long as @device.
+ * The kernel is asked: a device can be renamed while it is open.
+ *
+ * Return: the name, as it is now; the text stays as it is, as long as @device.
  */
 const char *ibchan_device_name(const struct ibchan_device *device);
 

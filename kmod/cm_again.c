@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A peer with several addresses: when there is no connection by one of them, the next one is
+ * tried, with an id of its own and the same queue pair. That has not left INIT, so receives
+ * that are posted stay where they are. Once the peer has answered, no other is tried.
+ *
+ * A work item does that, because an id cannot be destroyed in its own handler and live on
+ * in another's hands. From when it is queued until the next attempt begins, the handler of the
+ * old id does nothing more. Closing stops the item before it takes the id and once more
+ * behind that: see ibchan_cm_end().
+ */
+#include <linux/errno.h>
+#include <net/net_namespace.h>
+
+#include "cm.h"
+#include "compat.h"
+
+static bool is_connecting(const struct ibchan_cm *cm)
+{
+	return READ_ONCE(cm->ch->state) == IBCHAN_CHANNEL_CONNECTING;
+}
+
+/* Then a thread uses the id, or is going to: see cm_ask.c. */
+static bool asks_by_thread(const struct ibchan_cm *cm)
+{
+	return cm->ch->gid.iwarp && READ_ONCE(cm->stage) >= IBCHAN_STAGE_REQUEST;
+}
+
+static bool has_another(const struct ibchan_cm *cm)
+{
+	return READ_ONCE(cm->next) < cm->num_others && !asks_by_thread(cm) && is_connecting(cm);
+}
+
+/**
+ * ibchan_cm_goes_on - an attempt to connect has failed; is there another address?
+ * @cm: the connection
+ * @cm_error: what the connection manager said
+ * @error: why, a negative errno
+ *
+ * Context: process.
+ * Return: true when the next one will be tried, and the channel goes on connecting.
+ */
+bool ibchan_cm_goes_on(struct ibchan_cm *cm, int cm_error, int error)
+{
+	const struct ibchan_cm_failure failure = {
+		.stage = READ_ONCE(cm->stage),
+		.cm_error = cm_error,
+		.error = error,
+	};
+
+	if (!has_another(cm))
+		return false;
+	if (test_and_set_bit(0, &cm->failed))
+		return true;
+	ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, error, failure.stage, (s64)cm_error);
+	if (failure.stage >= cm->furthest.stage)
+		cm->furthest = failure;
+	queue_work(ibchan_free_wq, &cm->again);
+	return true;
+}
+
+/**
+ * ibchan_cm_verdict - of all attempts to connect, the error of the one that came furthest
+ * @cm: the connection; its stage becomes that one's
+ * @cm_error: of the last one; then of that one
+ * @error: of the last one, a negative errno
+ *
+ * Context: process.
+ * Return: a negative errno.
+ */
+int ibchan_cm_verdict(struct ibchan_cm *cm, int *cm_error, int error)
+{
+	if (cm->furthest.stage <= READ_ONCE(cm->stage))
+		return error;
+	WRITE_ONCE(cm->stage, cm->furthest.stage);
+	*cm_error = cm->furthest.cm_error;
+	return cm->furthest.error;
+}
+
+/**
+ * ibchan_cm_resolve - which device leads to an address?
+ * @cm: the connection
+ * @id: new; @cm's from now on
+ * @peer: where to
+ *
+ * What fails then is told by the handler, or at once.
+ *
+ * Context: process, may sleep; under the qp lock.
+ */
+void ibchan_cm_resolve(struct ibchan_cm *cm, struct rdma_cm_id *id,
+		       const struct sockaddr_storage *peer)
+{
+	struct sockaddr *source = cm->source.ss_family ? (struct sockaddr *)&cm->source : NULL;
+	int ret;
+
+	ret = rdma_resolve_addr(id, source, (const struct sockaddr *)peer,
+				cm->stage_ms[IBCHAN_STAGE_ADDRESS]);
+	if (ret)
+		ibchan_cm_fail(cm, ret, ret);
+}
+
+/* False: there is nothing to connect any more, and @id stays the caller's. */
+static bool begin_next(struct ibchan_cm *cm, struct rdma_cm_id *id)
+{
+	guard(mutex)(&cm->ch->qp_lock);
+	if (!is_connecting(cm))
+		return false;
+	cm->id = id;
+	clear_bit(0, &cm->failed);
+	ibchan_cm_enter_stage(cm, IBCHAN_STAGE_ADDRESS);
+	WRITE_ONCE(cm->next, cm->next + 1);
+	ibchan_cm_resolve(cm, id, &cm->others[cm->next - 1]);
+	return true;
+}
+
+/* Over iWARP the thread may have begun just before: then it is too late to go on. */
+static bool end_attempt(struct ibchan_cm *cm)
+{
+	struct rdma_cm_id *id = NULL;
+	bool asks;
+
+	mutex_lock(&cm->ch->qp_lock);
+	asks = asks_by_thread(cm);
+	if (!asks)
+		id = ibchan_cm_take_id(&cm->id);
+	mutex_unlock(&cm->ch->qp_lock);
+	if (id)
+		rdma_destroy_id(id);
+	cancel_delayed_work_sync(&cm->deadline);
+	return !asks && is_connecting(cm);
+}
+
+/* Where an answer came after all, the peer has just heard that it is not wanted. */
+static void go_on(struct work_struct *work)
+{
+	struct ibchan_cm *cm = container_of(work, struct ibchan_cm, again);
+	struct net *net = cm->ch->net ?: &init_net;
+	struct rdma_cm_id *id;
+
+	if (!end_attempt(cm)) {
+		ibchan_channel_break(cm->ch, -ETIMEDOUT);
+		return;
+	}
+	id = rdma_create_id(net, ibchan_cm_event, cm, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		ibchan_channel_break(cm->ch, PTR_ERR(id));
+	else if (!begin_next(cm, id))
+		rdma_destroy_id(id);
+}
+
+/**
+ * ibchan_cm_again_init - remember the other addresses of a peer
+ * @cm: with room for them
+ * @connect: the caller's
+ */
+void ibchan_cm_again_init(struct ibchan_cm *cm, const struct ibchan_connect *connect)
+{
+	INIT_WORK(&cm->again, go_on);
+	cm->num_others = connect->num_others;
+	if (cm->num_others)
+		memcpy(cm->others, connect->others, cm->num_others * sizeof(*cm->others));
+	if (connect->source)
+		memcpy(&cm->source, connect->source, rdma_addr_size(connect->source));
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A name that stands for several addresses, of which only the last one leads to who listens;
+ * and the name of a device. On two soft-RoCE devices of its own, with a file of names that
+ * nobody else sees.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "cable.h"
+#include "shim/meeting.h"
+#include "test.h"
+#include "world.h"
+
+#define NAME		"several.test"
+#define LISTENS		"10.88.0.1"
+#define REFUSES		"10.88.1.9"	/* of the same network device */
+#define ELSEWHERE	"10.88.0.2"	/* leads over the other device */
+#define SILENT		"fd88::77"	/* nobody has it */
+
+/* Less than the shortest wait for a neighbour who does not answer. */
+#define AT_ONCE_MS	(slow() ? 20000 : 1500)
+
+FIXTURE(name)
+{
+	struct calm calm;
+	struct meeting m;
+	char hosts[32];
+};
+
+static bool leads_to(void *arg)
+{
+	const struct meeting *m = arg;
+	struct ibchan_route route;
+
+	return !ibchan_route_query(m->context, m->host, NULL, &route, NULL) &&
+	       !strcmp(route.device, CABLE_NEAR);
+}
+
+/* A channel of the near device. */
+static int open_end(struct end *end, struct ibchan_context *context)
+{
+	struct ibchan_builder builder;
+	int rc = ibchan_device_open(context, CABLE_NEAR, &end->device);
+
+	rc = rc ?: ibchan_pd_alloc(end->device, &end->pd);
+	rc = rc ?: ibchan_cq_create(end->device, 0, 0, &end->own_cq, NULL);
+	if (rc)
+		return rc;
+	end->memory = aligned_alloc(4096, MEMORY);
+	rc = ibchan_mr_reg_shared(end->pd, end->memory, MEMORY, &end->mr, NULL);
+	if (rc)
+		return rc;
+	end->cq = end->own_cq;
+	ibchan_builder_init(&builder, end->pd, end->cq);
+	builder.params.rnr_retries = 7;
+	builder.params.ack_timeout = 18;
+	return ibchan_builder_prepare(&builder, &end->prepared, NULL);
+}
+
+static void close_end(struct end *end)
+{
+	unsigned char *memory = end->memory;
+
+	end->memory = NULL;
+	end_close(end);
+	free(memory);
+}
+
+/* Says that NAME has these addresses, and looks whether that is their order. */
+static int name_has(FIXTURE_DATA(name) * self, const char *const *addresses, unsigned int num)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list, *info;
+	char text[INET6_ADDRSTRLEN];
+	unsigned int i;
+	FILE *file = fopen(self->hosts, "we");
+	int rc = 0;
+
+	if (!file)
+		return -errno;
+	for (i = 0; i < num; i++)
+		fprintf(file, "%s " NAME "\n", addresses[i]);
+	fclose(file);
+	if (getaddrinfo(NAME, NULL, &hints, &list))
+		return -ENOENT;
+	for (info = list, i = 0; info; info = info->ai_next, i++) {
+		getnameinfo(info->ai_addr, info->ai_addrlen, text, sizeof(text), NULL, 0,
+			    NI_NUMERICHOST);
+		if (i >= num || strcmp(text, addresses[i]))
+			rc = -EBADMSG;
+	}
+	freeaddrinfo(list);
+	self->m.host = NAME;
+	return i == num ? rc : -EBADMSG;
+}
+
+#define HAS(...)								\
+	name_has(self, (const char *const []){ __VA_ARGS__ },			\
+		 sizeof((const char *const []){ __VA_ARGS__ }) / sizeof(char *))
+
+/* The file of names of this test's process only. */
+static int own_names(FIXTURE_DATA(name) * self)
+{
+	int fd;
+
+	strcpy(self->hosts, "/tmp/ibchan-hosts-XXXXXX");
+	fd = mkstemp(self->hosts);
+	if (fd < 0 || close(fd) || unshare(CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount(self->hosts, "/etc/hosts", NULL, MS_BIND, NULL))
+		return -errno;
+	return 0;
+}
+
+FIXTURE_SETUP(name)
+{
+	memset(&self->m, 0, sizeof(self->m));
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, cable_lay());
+	ASSERT_EQ(0, sh("ip addr add " REFUSES "/24 dev w0; ip addr add fd88::1/64 dev w0 nodad"));
+	ASSERT_EQ(0, own_names(self));
+	ASSERT_EQ(0, ibchan_context_open(&self->m.context));
+	self->m.host = REFUSES;
+	ASSERT_TRUE(eventually(leads_to, &self->m));
+	self->m.host = LISTENS;
+	ASSERT_TRUE(eventually(leads_to, &self->m));
+	ASSERT_EQ(0, open_end(&self->m.asking, self->m.context));
+	ASSERT_EQ(0, open_end(&self->m.asked, self->m.context));
+	ASSERT_EQ(0, meeting_listen(&self->m, LISTENS));
+}
+
+FIXTURE_TEARDOWN(name)
+{
+	close_end(&self->m.asking);
+	close_end(&self->m.asked);
+	EXPECT_EQ(0, ibchan_listener_close(self->m.listener));
+	EXPECT_EQ(0, ibchan_context_close(self->m.context));
+	unlink(self->hosts);
+	cable_cut();
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* Takes the one who asks, who says "may I?", and accepts. */
+static int meet(FIXTURE_DATA(name) * self)
+{
+	struct ibchan_request_info asks;
+	struct ibchan_request *request;
+	int rc = ibchan_request_take(self->m.listener, patience_ns(), &request);
+
+	if (rc)
+		return rc;
+	ibchan_request_query(request, &asks);
+	if (strcmp("may I?", (char *)asks.data))
+		return -EBADMSG;
+	rc = meeting_answer(&self->m, request, NULL);
+	return rc ?: meeting_outcomes(&self->m);
+}
+
+static const struct ibchan_connect_params asking = { .data = "may I?", .length = 7 };
+
+/* Who listens there hears of it first: the same alone is refused. */
+TEST_F(name, an_address_that_refuses_is_followed_by_the_next_one)
+{
+	struct ibchan_connection_info info;
+	char peer[INET_ADDRSTRLEN];
+
+	ASSERT_EQ(0, HAS(REFUSES, LISTENS));
+	ASSERT_EQ(0, meeting_ask(&self->m, &asking));
+	ASSERT_EQ(0, meet(self)) TH_LOG("%d", self->m.error.code);
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	inet_ntop(AF_INET, &((struct sockaddr_in *)&info.peer)->sin_addr, peer, sizeof(peer));
+	EXPECT_STREQ(LISTENS, peer);
+	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
+	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asked, &self->m.asking));
+}
+
+TEST_F(name, an_address_that_refuses_is_an_error_where_there_is_no_other)
+{
+	int rc;
+
+	ASSERT_EQ(0, HAS(REFUSES));
+	ASSERT_EQ(0, meeting_ask(&self->m, &asking));
+	rc = outcome(self->m.asking.channel, &self->m.error);
+	EXPECT_TRUE(rc == -ECONNREFUSED || rc == -ECONNRESET) TH_LOG("%d", rc);
+	EXPECT_EQ(IBCHAN_STAGE_REQUEST, self->m.error.reason.value[0]);
+}
+
+TEST_F(name, an_address_that_leads_over_another_device_is_not_taken)
+{
+	ASSERT_EQ(0, HAS(ELSEWHERE, LISTENS));
+	ASSERT_EQ(0, meeting_ask(&self->m, &asking));
+	ASSERT_EQ(0, meet(self)) TH_LOG("%d", self->m.error.code);
+	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
+}
+
+/* Looking for its way would take seconds. */
+TEST_F(name, an_address_that_nobody_has_holds_up_nobody_who_asks)
+{
+	struct ibchan_connect_params params = asking;
+	__u64 begin;
+
+	params.address_ms = 300;
+	ASSERT_EQ(0, HAS(SILENT, LISTENS));
+	begin = now_ms();
+	ASSERT_EQ(0, meeting_ask(&self->m, &params));
+	EXPECT_GT(AT_ONCE_MS, now_ms() - begin);
+	ASSERT_EQ(0, meet(self)) TH_LOG("%d", self->m.error.code);
+}
+
+/* The receives were there before the first address was tried. */
+TEST_F(name, receives_that_were_posted_before_are_for_whoever_accepts)
+{
+	struct ibchan_sge target = sge_at(&self->m.asking, 0, 64);
+	struct ibchan_sge source = sge_at(&self->m.asked, 0, 64);
+	struct ibchan_wr wr = wr_of(&self->m.asking, IBCHAN_OP_RECV, &target);
+	struct ibchan_completion completion;
+
+	ASSERT_EQ(0, HAS(REFUSES, ELSEWHERE, LISTENS));
+	wr.channel = ibchan_prepared_channel(self->m.asking.prepared);
+	wr.wr_id = 5;
+	ASSERT_EQ(0, ibchan_post(self->m.context, &wr, 1, NULL, NULL));
+	ASSERT_EQ(0, meeting_ask(&self->m, &asking));
+	ASSERT_EQ(0, meet(self)) TH_LOG("%d", self->m.error.code);
+	EXPECT_EQ(0, ibchan_send(self->m.asked.channel, &source, 1, NULL));
+	ASSERT_EQ(1, wait_one(self->m.asking.cq, &completion));
+	EXPECT_EQ(5, completion.wr_id);
+	EXPECT_EQ(0, completion.error);
+}
+
+/* That of an address that refuses says more than that of one with no way to it. */
+TEST_F(name, of_several_errors_the_one_that_came_furthest_is_told)
+{
+	int rc;
+
+	ASSERT_EQ(0, HAS(REFUSES, ELSEWHERE));
+	ASSERT_EQ(0, meeting_ask(&self->m, &asking));
+	rc = outcome(self->m.asking.channel, &self->m.error);
+	EXPECT_TRUE(rc == -ECONNREFUSED || rc == -ECONNRESET) TH_LOG("%d", rc);
+	EXPECT_EQ(IBCHAN_STAGE_REQUEST, self->m.error.reason.value[0]);
+}
+
+/* What was told before stays readable, and a server knows its clients by the name. */
+TEST_F(name, of_a_device_that_is_renamed_is_told_as_it_is)
+{
+	struct ibchan_device *device = self->m.asked.device;
+	const char *before = ibchan_device_name(device);
+	struct ibchan_request_info asks;
+	struct ibchan_request *request;
+
+	EXPECT_STREQ(CABLE_NEAR, before);
+	ASSERT_EQ(0, sh("rdma dev set " CABLE_NEAR " name rxe_renamed"));
+	EXPECT_STREQ("rxe_renamed", ibchan_device_name(device));
+	EXPECT_STREQ(CABLE_NEAR, before);
+	EXPECT_EQ(0, meeting_ask(&self->m, &asking));
+	EXPECT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ibchan_request_query(request, &asks);
+	EXPECT_STREQ(ibchan_device_name(device), asks.device);
+	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	EXPECT_EQ(0, sh("rdma dev set rxe_renamed name " CABLE_NEAR));
+	EXPECT_EQ(before, ibchan_device_name(device));
+}
+
+/* Wherever it is just then. */
+TEST_F(name, can_be_closed_while_its_addresses_are_tried)
+{
+	struct ibchan_connect_params params = asking;
+	unsigned int i;
+
+	params.address_ms = 2;
+	ASSERT_EQ(0, HAS(SILENT, REFUSES, ELSEWHERE));
+	for (i = 0; i < 20; i++) {
+		ASSERT_EQ(0, meeting_ask(&self->m, &params));
+		usleep(i * 500);
+		close_end(&self->m.asking);
+		ASSERT_EQ(0, open_end(&self->m.asking, self->m.context));
+	}
+}
+
+TEST_HARNESS_MAIN
