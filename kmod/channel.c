@@ -53,6 +53,7 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	spin_lock_init(&ch->state_lock);
 	init_waitqueue_head(&ch->state_wait);
 	ibchan_history_init(&ch->history);
+	ibchan_watch_init(&ch->watch);
 	INIT_WORK(&ch->cause_work, ibchan_channel_cause_work);
 	INIT_WORK(&ch->break_work, ibchan_channel_break_work);
 	INIT_WORK(&ch->close_work, channel_close_work);
@@ -650,6 +651,7 @@ bool ibchan_channel_end(struct ibchan_channel *ch)
 	ibchan_channel_stop(ch, false, drain_deadline(ch));
 	if (!ch->leaked) {
 		mutex_lock(&dev->lock);
+		ibchan_watch_end(ch);
 		list_del(&ch->link);
 		mutex_unlock(&dev->lock);
 	}

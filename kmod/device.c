@@ -30,6 +30,9 @@ struct workqueue_struct *ibchan_wq;
 /* Frees what others let go of. That may take long, and nobody waits for it. */
 struct workqueue_struct *ibchan_free_wq;
 
+/* Asks silent peers, see watch.c: not before others, and on any processor. */
+struct workqueue_struct *ibchan_watch_wq;
+
 /*
  * Drivers whose reg_user_mr works without a user-space object behind it: read
  * in their sources. Some others dereference one, or register other pages.
@@ -416,6 +419,7 @@ static int client_add(struct ib_device *ib)
 	INIT_WORK(&dev->gid_work, device_gid_work);
 	INIT_DELAYED_WORK(&dev->watch_work, ibchan_watch_work);
 	spin_lock_init(&dev->watch_lock);
+	dev->watched = RB_ROOT_CACHED;
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, device_event);
 	ib_register_event_handler(&dev->events);
 	ib_set_client_data(ib, &ibchan_client, dev);
@@ -560,11 +564,17 @@ int ibchan_device_init(void)
 	ibchan_free_wq = alloc_workqueue("ibchan_free", WQ_UNBOUND, 0);
 	if (!ibchan_free_wq)
 		goto undo_wq;
+	ibchan_watch_wq = alloc_workqueue("ibchan_watch",
+					  WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_SYSFS, 0);
+	if (!ibchan_watch_wq)
+		goto undo_free_wq;
 	ret = ib_register_client(&ibchan_client);
 	if (ret)
-		goto undo_free_wq;
+		goto undo_watch_wq;
 	return 0;
 
+undo_watch_wq:
+	destroy_workqueue(ibchan_watch_wq);
 undo_free_wq:
 	destroy_workqueue(ibchan_free_wq);
 undo_wq:
@@ -580,6 +590,7 @@ void ibchan_device_fini(void)
 {
 	ib_unregister_client(&ibchan_client);
 	rcu_barrier();
+	destroy_workqueue(ibchan_watch_wq);
 	destroy_workqueue(ibchan_free_wq);
 	destroy_workqueue(ibchan_wq);
 }

@@ -122,9 +122,10 @@ struct rdma_conn_param;
  * @farewells: ids of closed channels, see cm_farewell.c
  * @num_farewells: entries of @farewells, and those about to be
  * @farewell_lock: guards these two
- * @watch_lock: guards @watch_interval
- * @watch_interval: jiffies until @watch_work looks at the channels; 0: it does not
- * @watch_work: keepalive, see watch.c
+ * @watch_lock: guards @watched and @num_watched
+ * @watched: channels by when they are looked at next, see watch.c
+ * @num_watched: channels with a keepalive, until they are closed
+ * @watch_work: looks at them
  * @max_inline: see limits.c; IBCHAN_AUTO: not known
  * @registers_user_memory: its driver can do that for the kernel; immutable
  * @attr: snapshot taken when the device came; immutable but for the name, which
@@ -148,8 +149,9 @@ struct ibchan_device {
 	struct list_head farewells;
 	u32 num_farewells;
 	spinlock_t farewell_lock;	/* the two above */
-	spinlock_t watch_lock;		/* watch_interval */
-	unsigned long watch_interval;
+	spinlock_t watch_lock;		/* the two below */
+	struct rb_root_cached watched;
+	u32 num_watched;
 	struct delayed_work watch_work;
 	u32 max_inline;
 	bool registers_user_memory;
@@ -636,6 +638,7 @@ int ibchan_route_find(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 /* device.c */
 extern struct workqueue_struct *ibchan_wq;
 extern struct workqueue_struct *ibchan_free_wq;
+extern struct workqueue_struct *ibchan_watch_wq;
 void ibchan_device_hold(struct ibchan_device *dev);
 void ibchan_device_name(struct ibchan_device *dev, char *name);
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib);

@@ -3,11 +3,11 @@
  * Keepalive: a peer that dies without a word is noticed, also by a channel that only
  * receives.
  *
- * One delayed work for each device looks at its channels now and then. Where neither
- * queue has completed anything for half of the keepalive time, it posts an RDMA write
- * of no bytes, which the peer's device acknowledges by itself: it uses up no receive,
- * needs no region and makes no completion there. A dead peer acknowledges nothing, the
- * device gives up after its retries, and the channel breaks like by any work.
+ * Where neither queue of a channel has completed anything for half of the keepalive time,
+ * an RDMA write of no bytes is posted, which the peer's device acknowledges by itself: it
+ * uses up no receive, needs no region and makes no completion there. A dead peer
+ * acknowledges nothing, the device gives up after its retries, and the channel breaks like
+ * by any work.
  *
  * A queue pair that forbids remote writes refuses empty ones too, and breaks both
  * ends: so a peer says in its endpoint whether it takes them. Allowing them in every
@@ -15,39 +15,97 @@
  * of 6.1 refuses one that it has to answer a second time.
  *
  * Posts and completions do not know of this: it looks at counters that they keep
- * anyway. The probe has no place of its own but the marker's, see watch.h. The work
+ * anyway. The probe has no place of its own but the marker's, see watch.h. Who looks
  * reaps the cq of a probe that is out, so that its end is seen also where the owner of
  * the cq does not look.
+ *
+ * Each channel is looked at when it is due: one that hears its peer eight times in the
+ * silence that it allows, one that does not when that has passed. Those that are due wait
+ * in one queue of their device, and a worker without priority of its own takes them in
+ * turn. It rests behind so many steps, so that nobody's channels, however many and
+ * however impatient, cost a device or a processor more than that: see MAX_STEPS. Where
+ * more would be due, all of them are late by the same, and say so.
  */
 #include <linux/errno.h>
 #include <linux/jiffies.h>
+#include <linux/sched.h>
 
 #include "internal.h"
 #include "post.h"
 
-/* Looks within the keepalive time, half of which may pass in silence. */
+/* Looks within the keepalive time at a channel that is not silent. */
 #define LOOKS		16
 
-/* The first look comes soon enough for the shortest interval on the device. */
-static void schedule_look(struct ibchan_device *dev, unsigned long interval)
+/*
+ * What the worker of a device does before it rests, and how long it rests: questions, and
+ * answers that it fetches, 3200 in a second; and looks of any kind.
+ */
+#define MAX_STEPS	32
+#define MAX_LOOKS	1024
+#define REST_MS		10
+
+/* Steps of an idle channel in each silence: it asks, and fetches the answer. */
+#define STEPS_OF_ROUND	2
+
+static unsigned long rest(void)
 {
-	spin_lock(&dev->watch_lock);
-	if (!dev->watch_interval || interval < dev->watch_interval) {
-		dev->watch_interval = interval;
-		mod_delayed_work(ibchan_wq, &dev->watch_work, interval);
-	}
-	spin_unlock(&dev->watch_lock);
+	/* The tick that is under way does not count. */
+	return msecs_to_jiffies(REST_MS) + 1;
 }
 
 static unsigned long look_interval(const struct ibchan_watch *watch)
 {
-	return max(2 * watch->silence / LOOKS, 1UL);
+	return max(2 * watch->silence / LOOKS, rest());
+}
+
+static bool is_due_before(struct rb_node *a, const struct rb_node *b)
+{
+	return time_before(rb_entry(a, struct ibchan_watch, node)->due,
+			   rb_entry(b, struct ibchan_watch, node)->due);
+}
+
+static struct ibchan_watch *first_due(struct ibchan_device *dev)
+{
+	return rb_entry_safe(rb_first_cached(&dev->watched), struct ibchan_watch, node);
+}
+
+/* The caller holds the watch lock. The worker has its rest in any case. */
+static void schedule_worker(struct ibchan_device *dev)
+{
+	const struct ibchan_watch *first = first_due(dev);
+	unsigned long delay = rest();
+
+	if (!first)
+		return;
+	if (time_after(first->due, jiffies + delay))
+		delay = first->due - jiffies;
+	mod_delayed_work(ibchan_watch_wq, &dev->watch_work, delay);
+}
+
+static void queue_watch(struct ibchan_device *dev, struct ibchan_watch *watch)
+{
+	rb_add_cached(&watch->node, &dev->watched, is_due_before);
+}
+
+static bool unqueue_watch(struct ibchan_device *dev, struct ibchan_watch *watch)
+{
+	if (RB_EMPTY_NODE(&watch->node))
+		return false;
+	rb_erase_cached(&watch->node, &dev->watched);
+	RB_CLEAR_NODE(&watch->node);
+	return true;
 }
 
 /* Works of both queues that have ever completed. */
 static u32 count_retired(const struct ibchan_channel *ch)
 {
 	return READ_ONCE(ch->send.credit.retired) + READ_ONCE(ch->recv.credit.retired);
+}
+
+/* A channel is made. */
+void ibchan_watch_init(struct ibchan_watch *watch)
+{
+	RB_CLEAR_NODE(&watch->node);
 }
 
 /**
@@ -69,12 +127,37 @@ void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags)
 	if (ch->service || keepalive_ms == IBCHAN_KEEPALIVE_OFF ||
 	    !(peer_flags & IBCHAN_ENDPOINT_REMOTE_WRITE))
 		return;
-	watch->heard = jiffies + (ch->cm ? 0 : msecs_to_jiffies(keepalive_ms) / 2);
 	watch->retired = count_retired(ch);
 	watch->patient = watch->patient && !ch->cm;
-	/* Pairs with the acquire of who looks: what is above is there. */
-	smp_store_release(&watch->silence, msecs_to_jiffies(keepalive_ms) / 2);
-	schedule_look(ch->dev, look_interval(watch));
+	watch->looked = jiffies;
+	watch->heard = watch->looked + (ch->cm ? 0 : msecs_to_jiffies(keepalive_ms) / 2);
+	watch->silence = msecs_to_jiffies(keepalive_ms) / 2;
+	watch->due = watch->looked + look_interval(watch);
+	spin_lock(&ch->dev->watch_lock);
+	ch->dev->num_watched++;
+	queue_watch(ch->dev, watch);
+	if (first_due(ch->dev) == watch)
+		schedule_worker(ch->dev);
+	spin_unlock(&ch->dev->watch_lock);
+}
+
+/**
+ * ibchan_watch_end - nobody looks after a channel any more
+ * @ch: the channel, closed; may never have been watched
+ *
+ * Context: process; the device's lock is held.
+ */
+void ibchan_watch_end(struct ibchan_channel *ch)
+{
+	struct ibchan_device *dev = ch->dev;
+
+	lockdep_assert_held(&dev->lock);
+	if (!ch->watch.silence)
+		return;
+	spin_lock(&dev->watch_lock);
+	dev->num_watched--;
+	unqueue_watch(dev, &ch->watch);
+	spin_unlock(&dev->watch_lock);
 }
 
 /* Under the right to reap the cq. */
@@ -117,37 +200,38 @@ static void note_probes(struct ibchan_channel *ch)
 			   READ_ONCE(ch->watch.sent));
 }
 
+/* What has completed since the last look did so behind that look, and nobody knows when. */
 static bool was_heard(struct ibchan_channel *ch)
 {
+	struct ibchan_watch *watch = &ch->watch;
 	u32 retired = count_retired(ch);
+	bool heard = watch->retired != retired;
 
-	if (ch->watch.retired == retired)
-		return false;
-	ch->watch.retired = retired;
-	ch->watch.heard = jiffies;
-	return true;
+	if (heard)
+		watch->heard = watch->looked;
+	watch->retired = retired;
+	watch->looked = jiffies;
+	return heard;
 }
 
-/* The answer to a probe is a sign of life. */
-static void look_closer(struct ibchan_channel *ch)
+/* The caller holds the post lock. Returns the steps that it took. */
+static u32 look_closer(struct ibchan_channel *ch)
 {
 	struct ibchan_watch *watch = &ch->watch;
+	unsigned long end = watch->heard + watch->silence;
 
 	if (atomic_read(&watch->place) != WATCH_PLACE_FREE) {
-		watch->heard = jiffies;
 		ibchan_cq_reap_later(ch->send.cq);
-	} else if (time_after_eq(jiffies, watch->heard + watch->silence)) {
+	} else if (time_after(end, watch->looked)) {
+		watch->due = end;
+		return 0;
+	} else {
 		post_probe(ch);
 		note_probes(ch);
-		watch->heard = jiffies;
 	}
-}
-
-static bool is_watched(const struct ibchan_channel *ch)
-{
-	/* Pairs with the release when it was connected. */
-	return smp_load_acquire(&ch->watch.silence) &&
-	       READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTED;
+	/* The answer to a probe is a sign of life. */
+	watch->heard = watch->looked;
+	return 1;
 }
 
 /*
@@ -158,45 +242,70 @@ static void look_at_itself(struct ibchan_channel *ch)
 {
 	struct ibchan_watch *watch = &ch->watch;
 
-	if (time_before(jiffies, watch->heard + watch->silence) || !mutex_trylock(&ch->qp_lock))
+	if (time_before(watch->looked, watch->heard + watch->silence) ||
+	    !mutex_trylock(&ch->qp_lock))
 		return;
-	watch->heard = jiffies;
-	if (is_watched(ch) && ibchan_qp_has_failed(ch))
+	watch->heard = watch->looked;
+	if (READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTED && ibchan_qp_has_failed(ch))
 		ibchan_channel_fail(ch, ECANCELED, IB_WC_WR_FLUSH_ERR);
 	mutex_unlock(&ch->qp_lock);
 }
 
-static void look_at(struct ibchan_channel *ch)
+static u32 look_at(struct ibchan_channel *ch)
 {
+	struct ibchan_watch *watch = &ch->watch;
 	bool heard = was_heard(ch);
+	u32 steps = 0;
 
-	ch->watch.patient = ch->watch.patient && !heard;
-	if (ch->watch.patient) {
+	watch->due = watch->looked + look_interval(watch);
+	watch->patient = watch->patient && !heard;
+	if (watch->patient) {
 		look_at_itself(ch);
-		return;
+		return 0;
 	}
-	if (heard && atomic_read(&ch->watch.place) == WATCH_PLACE_FREE)
-		return;
+	if (heard && atomic_read(&watch->place) == WATCH_PLACE_FREE)
+		return 0;
 	spin_lock_bh(&ch->post_lock);
-	if (is_watched(ch))
-		look_closer(ch);
+	if (READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTED)
+		steps = look_closer(ch);
 	spin_unlock_bh(&ch->post_lock);
+	return steps;
 }
 
-/* Returns the shortest interval that a channel needs, or 0. */
-static unsigned long look_at_all(struct ibchan_device *dev)
+/* The caller holds the device's lock, so that the channel stays. */
+static struct ibchan_channel *take_due(struct ibchan_device *dev)
+{
+	struct ibchan_watch *watch;
+
+	spin_lock(&dev->watch_lock);
+	watch = first_due(dev);
+	if (watch && (time_after(watch->due, jiffies) || !unqueue_watch(dev, watch)))
+		watch = NULL;
+	spin_unlock(&dev->watch_lock);
+	return watch ? container_of(watch, struct ibchan_channel, watch) : NULL;
+}
+
+static void give_back(struct ibchan_device *dev, struct ibchan_channel *ch)
+{
+	spin_lock(&dev->watch_lock);
+	queue_watch(dev, &ch->watch);
+	spin_unlock(&dev->watch_lock);
+}
+
+/* Whether there was one. A channel that has broken is not looked at again. */
+static bool look_at_next(struct ibchan_device *dev, u32 *steps)
 {
 	struct ibchan_channel *ch;
-	unsigned long interval = 0;
 
 	guard(mutex)(&dev->lock);
-	list_for_each_entry(ch, &dev->channels, link) {
-		if (!is_watched(ch))
-			continue;
-		look_at(ch);
-		interval = min_not_zero(interval, look_interval(&ch->watch));
+	ch = take_due(dev);
+	if (!ch)
+		return false;
+	if (READ_ONCE(ch->state) < IBCHAN_CHANNEL_BROKEN) {
+		*steps += look_at(ch);
+		give_back(dev, ch);
 	}
-	return interval;
+	return true;
 }
 
 /* While a channel needs it. */
@@ -204,14 +313,13 @@ void ibchan_watch_work(struct work_struct *work)
 {
 	struct ibchan_device *dev = container_of(to_delayed_work(work), struct ibchan_device,
 						 watch_work);
-	unsigned long interval;
+	u32 steps = 0, looks = 0;
 
+	while (steps < MAX_STEPS && looks++ < MAX_LOOKS && look_at_next(dev, &steps))
+		cond_resched();
 	spin_lock(&dev->watch_lock);
-	dev->watch_interval = 0;
+	schedule_worker(dev);
 	spin_unlock(&dev->watch_lock);
-	interval = look_at_all(dev);
-	if (interval)
-		schedule_look(dev, interval);
 }
 
 /**
@@ -253,6 +361,12 @@ static bool retries_for_ever(const struct ibchan_channel *ch)
 	return ch->dev->attr.driver_id == RDMA_DRIVER_RXE && ch->params.ack_retries == 7;
 }
 
+/* What a question may be late by where all channels of the device ask. */
+static u32 round_ms(const struct ibchan_device *dev)
+{
+	return READ_ONCE(dev->num_watched) * STEPS_OF_ROUND / MAX_STEPS * REST_MS;
+}
+
 /**
  * ibchan_watch_notice_ms - how soon a dead peer is noticed
  * @ch: the channel
@@ -261,7 +375,10 @@ static bool retries_for_ever(const struct ibchan_channel *ch)
  */
 u32 ibchan_watch_notice_ms(const struct ibchan_channel *ch)
 {
+	u32 notice_ms;
+
 	if (!ch->watch.silence || retries_for_ever(ch))
 		return 0;
-	return ibchan_keepalive_notice_ms(ch->options.keepalive_ms, &ch->params);
+	notice_ms = ibchan_keepalive_notice_ms(ch->options.keepalive_ms, &ch->params);
+	return notice_ms ? notice_ms + round_ms(ch->dev) : 0;
 }

@@ -4,6 +4,7 @@
 #define IBCHAN_WATCH_H
 
 #include <linux/atomic.h>
+#include <linux/rbtree.h>
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
@@ -14,19 +15,26 @@ struct ibchan_channel;
  * @cqe: of the probe
  * @place: enum ibchan_watch_place: who has the send queue's spare place
  * @silence: jiffies without a completion before a probe; 0: there are no probes
- * @retired: works of both queues that had completed at the last look
- * @heard: when that had changed last, in jiffies
+ * @node: in the device's queue, by @due
+ * @due: when it is looked at next, in jiffies
+ * @looked: when it was looked at last
+ * @retired: works of both queues that had completed then
+ * @heard: no sign of life is known after this, in jiffies
  * @sent: probes ever posted; written under the post lock
  * @answered: probes that have succeeded; written by the owner of the send cq
  * @patient: nobody has asked for a keepalive, and the peer has not been heard yet
  *
- * @silence is immutable once connected, @retired, @heard and @patient belong to the
- * device's watch work from then on.
+ * @silence is immutable once connected, @node is under the device's watch_lock. @due,
+ * @looked, @retired, @heard and @patient belong to who has taken it out of the queue, under
+ * the device's lock.
  */
 struct ibchan_watch {
 	struct ib_cqe cqe;
 	atomic_t place;
 	unsigned long silence;
+	struct rb_node node;
+	unsigned long due;
+	unsigned long looked;
 	u32 retired;
 	unsigned long heard;
 	u32 sent;
@@ -45,7 +53,9 @@ enum ibchan_watch_place {
 	WATCH_PLACE_PROBE_THEN_MARKER,
 };
 
+void ibchan_watch_init(struct ibchan_watch *watch);
 void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags);
+void ibchan_watch_end(struct ibchan_channel *ch);
 bool ibchan_watch_defers_marker(struct ibchan_channel *ch);
 void ibchan_watch_forget_marker(struct ibchan_channel *ch);
 void ibchan_watch_flush(struct ibchan_channel *ch);

@@ -53,6 +53,11 @@
  * it. Devices may take up to four times as long for one; with ack_timeout 0, and on
  * soft-RoCE with ack_retries 7, they never give up.
  *
+ * The channels of a device together post at most 3200 of these in a second, and half as
+ * many where their answers have to be fetched. With so many channels, or so impatient
+ * ones, that more would be due, all of them take their turn, and notice_ms of struct
+ * ibchan_facts counts that in.
+ *
  * The peer has to allow IBCHAN_ACCESS_REMOTE_WRITE on its channel; regions are not
  * concerned. To one that does not, nothing is sent.
  *
