@@ -129,29 +129,61 @@ static void sweep_cq(struct ibchan_cq *cq)
 	} while (more && swept < cq->entries);
 }
 
+/* Of a device that leaves nobody asks. */
+static bool port_is_down(struct ibchan_channel *ch)
+{
+	struct ibchan_device *dev = ch->dev;
+	struct ib_port_attr attr;
+	bool down = false;
+
+	if (ibchan_device_enter(dev))
+		return false;
+	if (!ib_query_port(dev->ib, READ_ONCE(ch->gid.port), &attr))
+		down = attr.state != IB_PORT_ACTIVE;
+	ibchan_device_exit(dev);
+	return down;
+}
+
+/* What the device could not do may be for the lack of a link. */
 static u32 end_search(struct ibchan_channel *ch)
 {
+	bool down = READ_ONCE(ch->status) == IB_WC_LOC_QP_OP_ERR && port_is_down(ch);
 	unsigned long flags;
 	u32 error;
 
 	spin_lock_irqsave(&ch->state_lock, flags);
 	ch->seeks_cause = false;
+	if (down)
+		WRITE_ONCE(ch->error, ENETDOWN);
 	error = ch->error;
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 	return error;
 }
 
 /*
- * Two cqs are reaped in any order, so what was flushed may be seen before the failure that
- * it comes from. That lies in one of them by now, or nothing tells why.
+ * The two queues complete in any order, so what was flushed may be seen before the failure
+ * that it comes from. That lies in one of the cqs by now, or nothing tells why.
  */
 void ibchan_channel_cause_work(struct work_struct *work)
 {
 	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, cause_work);
 
 	sweep_cq(ch->send.cq);
-	sweep_cq(ch->recv.cq);
+	if (ch->recv.cq != ch->send.cq)
+		sweep_cq(ch->recv.cq);
 	tell_broken(ch, end_search(ch));
+}
+
+/*
+ * The caller holds the state lock. The first failure behind a flush is what that came from;
+ * one that the device reports beside the cqs may be later than the search.
+ */
+static void note_cause(struct ibchan_channel *ch, u32 error, u32 status)
+{
+	if (ch->status != IB_WC_WR_FLUSH_ERR)
+		return;
+	WRITE_ONCE(ch->error, error);
+	WRITE_ONCE(ch->status, status);
 }
 
 /* The work is queued under the lock for the same reason as in ibchan_channel_break(). */
@@ -165,23 +197,12 @@ static void break_and_search(struct ibchan_channel *ch, u32 error, u32 status)
 	if (first) {
 		ch->seeks_cause = true;
 		queue_work(ibchan_wq, &ch->cause_work);
+	} else {
+		note_cause(ch, error, status);
 	}
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 	if (first)
 		wake_up_all(&ch->state_wait);
-}
-
-/*
- * The caller holds the state lock. The first failure behind a flush is what that came from;
- * one that the device reports beside the cqs may be later than the search.
- */
-static void note_cause(struct ibchan_channel *ch, u32 error, u32 status)
-{
-	if (!ch->seeks_cause && ch->status != IB_WC_WR_FLUSH_ERR)
-		return;
-	ch->seeks_cause = false;
-	WRITE_ONCE(ch->error, error);
-	WRITE_ONCE(ch->status, status);
 }
 
 static void break_and_tell(struct ibchan_channel *ch, u32 error, u32 status)
@@ -205,7 +226,6 @@ static void break_and_tell(struct ibchan_channel *ch, u32 error, u32 status)
  */
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 {
-	bool has_two_cqs = ch->send.cq != ch->recv.cq;
 	bool is_flush = status == IB_WC_WR_FLUSH_ERR;
 	u32 state = READ_ONCE(ch->state);
 
@@ -217,7 +237,7 @@ void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 		if (state == IBCHAN_CHANNEL_CONNECTING)
 			return;
 		error = ECONNRESET;
-	} else if (is_flush && has_two_cqs) {
+	} else if (is_flush || status == IB_WC_LOC_QP_OP_ERR) {
 		break_and_search(ch, error, status);
 		return;
 	}

@@ -281,6 +281,7 @@ static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	int ret;
 
 	cm->length = ibchan_cm_data_take(param, cm->data, &credits);
+	cm->heard = true;
 	ibchan_cm_keep_peer(&cm->remote, param);
 	ret = ibchan_cm_data_check(cm->ch, &credits, NULL);
 	if (!ret)
@@ -322,8 +323,9 @@ static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	struct ibchan_cm_credits credits;
 
 	mutex_lock(&ch->qp_lock);
-	if (cm->stage == IBCHAN_STAGE_REQUEST)
+	if (!cm->heard)
 		cm->length = ibchan_cm_data_take(param, cm->data, &credits);
+	cm->heard = true;
 	ch->connected = 1;
 	mutex_unlock(&ch->qp_lock);
 	connected(cm, id);
@@ -348,6 +350,7 @@ static int rejected(struct ibchan_cm *cm, const struct rdma_cm_event *event)
 		return 0;
 	mutex_lock(&cm->ch->qp_lock);
 	cm->length = ibchan_cm_data_copy(&event->param.conn, cm->data);
+	cm->heard = true;
 	mutex_unlock(&cm->ch->qp_lock);
 	return ibchan_cm_fail(cm, event->status, reject_error(event->status));
 }
@@ -368,6 +371,28 @@ static int other_device_leaves(struct ibchan_cm *cm)
 	mutex_unlock(&cm->ch->qp_lock);
 	ibchan_cm_fail(cm, 0, -ENODEV);
 	return give_up_id(cm);
+}
+
+/*
+ * Another neighbour entry, or another device below a bond, need not be the end of a
+ * connection: the peer's answer to a question tells.
+ */
+static int way_changed(struct ibchan_cm *cm, u32 from_here)
+{
+	if (READ_ONCE(cm->ch->state) != IBCHAN_CHANNEL_CONNECTED)
+		return 0;
+	ibchan_history_add(cm->ch, IBCHAN_HISTORY_WAY_CHANGED, 0, from_here, 0);
+	ibchan_watch_doubt(cm->ch);
+	return 0;
+}
+
+/* Behind a connection, this is a neighbour's new hardware address. */
+static int became_unreachable(struct ibchan_cm *cm, const struct rdma_cm_event *event)
+{
+	if (READ_ONCE(cm->stage) == IBCHAN_STAGE_DONE)
+		return way_changed(cm, 0);
+	return ibchan_cm_fail(cm, event->status,
+			      stage_error(cm, plain_error(event->status, -EHOSTUNREACH)));
 }
 
 /**
@@ -397,10 +422,13 @@ int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		return rejected(cm, event);
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
-	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 		return ibchan_cm_fail(cm, event->status,
 				      stage_error(cm, plain_error(event->status, -EHOSTUNREACH)));
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return became_unreachable(cm, event);
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		return way_changed(cm, 1);
 	case RDMA_CM_EVENT_DISCONNECTED:
 		return disconnected(cm);
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
@@ -692,8 +720,7 @@ void ibchan_channel_connection(struct ibchan_channel *ch,
 		connection->cm_error = READ_ONCE(cm->cm_error);
 		connection->local = cm->local;
 		connection->peer = cm->peer;
-		/* Before, they are this side's own. */
-		if (connection->stage > IBCHAN_STAGE_REQUEST || cm->cm_error) {
+		if (cm->heard) {
 			connection->length = cm->length;
 			memcpy(connection->data, cm->data, sizeof(connection->data));
 		}

@@ -68,7 +68,8 @@ struct ibchan_cm_failure {
  * @stage_end: when that is
  * @stage_ms: how long each stage may take
  * @length: bytes of @data
- * @data: for the peer, until it was sent; from the peer then
+ * @data: for the peer, until @heard; from the peer then
+ * @heard: the peer has said something; under the qp lock
  * @remote: of the peer
  * @local: this side, as far as known
  * @peer: the other side
@@ -96,6 +97,7 @@ struct ibchan_cm {
 	u32 stage_ms[IBCHAN_STAGE_DONE];
 	u32 length;
 	u8 data[IBCHAN_PRIVATE_DATA_SIZE];
+	bool heard;
 	struct ibchan_cm_peer remote;
 	struct sockaddr_storage local;
 	struct sockaddr_storage peer;

@@ -358,7 +358,7 @@ static void device_fatal_work(struct work_struct *work)
 	break_channels(container_of(work, struct ibchan_device, fatal_work), -EIO);
 }
 
-/* The table has changed: which channels have lost their address? */
+/* The table has changed: which channels, and listeners, have lost their address? */
 static void device_gid_work(struct work_struct *work)
 {
 	struct ibchan_device *dev = container_of(work, struct ibchan_device, gid_work);
@@ -371,6 +371,7 @@ static void device_gid_work(struct work_struct *work)
 		ibchan_channel_check_gid(ch);
 	mutex_unlock(&dev->lock);
 	ibchan_device_exit(dev);
+	ibchan_listeners_look();
 }
 
 /* A connection by address may just be moving a channel to another port of the device. */

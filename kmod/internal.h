@@ -10,7 +10,7 @@
  *	ibchan_device.gate	commands and ends are inside, or removal is alone (gate.c);
  *				it guards the ->ib pointers of everything below a
  *				device. No fault on user memory is taken inside
- *	listeners_lock		listeners of each device (listen.c)
+ *	listeners_lock		listeners, of each device and of all (listen.c)
  *	rdma_cm's handler mutex	of an id; the steps of connecting run under it, without
  *				the gate
  *	devices_lock		list of devices (device.c)
@@ -758,6 +758,7 @@ void ibchan_cm_farewells_end(struct ibchan_device *dev);
 
 /* listen.c */
 void ibchan_listeners_lose_device(struct ibchan_device *dev);
+void ibchan_listeners_look(void);
 
 /* channel.c */
 int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan_reason *reason);

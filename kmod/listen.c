@@ -3,30 +3,47 @@
  * Listeners: where requests come in, and wait until they are taken. See request.c for
  * what becomes of them then.
  *
- * Whoever wants to destroy a listener's id takes it out with xchg() first: its owner, or
- * the handler when the device leaves.
+ * Whoever wants to destroy a listener's id takes it out with xchg() first: its owner, the
+ * handler when the device leaves, or a work item that listens again.
+ *
+ * An id stays with the device that had the address when it was bound. When a bond fails
+ * over, the address moves to another device, and the id hears nothing any more. So where
+ * an address may have gone, a work item looks, and if it has, gives the id up and binds
+ * another one to the same address and port. In between nobody listens, and who asks is
+ * refused. While no device has the address, or somebody else the port, that is tried again
+ * and again.
  */
 #include <linux/errno.h>
+#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <net/net_namespace.h>
+#include <rdma/ib_cache.h>
 
 #include "compat.h"
 #include "request.h"
 
+/* From one try to listen again to the next. */
+#define RENEW_PAUSE	(HZ / 4)
+
 static DEFINE_MUTEX(listeners_lock);
+static LIST_HEAD(listeners);
 
 /**
  * struct ibchan_listener - where requests come in
  * @id: taken with xchg() by who destroys it; NULL then
  * @dev: only requests that come over it; holds a reference; NULL: any
- * @lock: guards @requests and @waiting
+ * @lock: guards @requests, @waiting and @closed
  * @requests: not taken yet, the oldest first
  * @waiting: how many
  * @backlog: how many may
  * @dead: the device of its address, or the only one, has left
+ * @net: network namespace; holds a reference
+ * @renew: listens again where the address is, if it has gone
+ * @all: in the list of all, under listeners_lock
+ * @closed: @renew is not queued any more; under @lock
  * @link: in @dev's list, under listeners_lock
  * @ready: the consumer's
  * @priv: the consumer's
@@ -35,11 +52,15 @@ static DEFINE_MUTEX(listeners_lock);
 struct ibchan_listener {
 	struct rdma_cm_id *id;
 	struct ibchan_device *dev;
-	spinlock_t lock;		/* requests */
+	spinlock_t lock;		/* requests, closed */
 	struct list_head requests;
 	u32 waiting;
 	u32 backlog;
 	int dead;
+	struct net *net;
+	struct delayed_work renew;
+	struct list_head all;
+	bool closed;
 	struct list_head link;
 	void (*ready)(void *priv);
 	void *priv;
@@ -111,6 +132,28 @@ static int listener_lost(struct ibchan_listener *listener)
 	return ibchan_cm_take_id(&listener->id) ? 1 : 0;
 }
 
+static void listener_renew_later(struct ibchan_listener *listener, unsigned long delay)
+{
+	spin_lock(&listener->lock);
+	if (!listener->closed)
+		queue_delayed_work(ibchan_free_wq, &listener->renew, delay);
+	spin_unlock(&listener->lock);
+}
+
+/**
+ * ibchan_listeners_look - addresses of a device have come or gone
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_listeners_look(void)
+{
+	struct ibchan_listener *listener;
+
+	guard(mutex)(&listeners_lock);
+	list_for_each_entry(listener, &listeners, all)
+		listener_renew_later(listener, 0);
+}
+
 static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct ibchan_listener *listener = id->context;
@@ -118,6 +161,9 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	switch (event->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return request_arrived(listener, id, &event->param.conn);
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		listener_renew_later(listener, 0);
+		return 0;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return listener_lost(listener);
 	default:
@@ -143,6 +189,8 @@ static int check_listener(const struct ibchan_listener_init *init,
 	return ibchan_check_address(init->address, reason);
 }
 
+static void listener_renew(struct work_struct *work);
+
 static struct ibchan_listener *listener_alloc(const struct ibchan_listener_init *init)
 {
 	struct ibchan_listener *listener = kzalloc(sizeof(*listener), GFP_KERNEL_ACCOUNT);
@@ -152,6 +200,9 @@ static struct ibchan_listener *listener_alloc(const struct ibchan_listener_init 
 	spin_lock_init(&listener->lock);
 	INIT_LIST_HEAD(&listener->requests);
 	INIT_LIST_HEAD(&listener->link);
+	INIT_LIST_HEAD(&listener->all);
+	INIT_DELAYED_WORK(&listener->renew, listener_renew);
+	listener->net = get_net(init->net);
 	listener->backlog = listener_backlog(init);
 	listener->ready = init->ready;
 	listener->priv = init->priv;
@@ -165,6 +216,7 @@ static void listener_free(struct ibchan_listener *listener)
 {
 	if (listener->dev)
 		ibchan_device_put(listener->dev);
+	put_net(listener->net);
 	kfree(listener);
 }
 
@@ -187,35 +239,44 @@ static void listener_leave(struct ibchan_listener *listener)
 {
 	guard(mutex)(&listeners_lock);
 	list_del_init(&listener->link);
+	list_del_init(&listener->all);
 }
 
 /* Any address of IPv6 means any of IPv4, too, whatever the system's default is. */
-static int listener_bind(struct rdma_cm_id *id, const struct ibchan_listener_init *init,
-			 struct ibchan_reason *reason)
+static int listener_bind(struct ibchan_listener *listener, struct rdma_cm_id *id,
+			 const struct sockaddr *address, struct ibchan_reason *reason)
 {
 	int ret = 0;
 
-	if (init->address->sa_family == AF_INET6)
+	if (address->sa_family == AF_INET6)
 		ret = rdma_set_afonly(id, 0);
 	if (!ret)
-		ret = rdma_bind_addr(id, (struct sockaddr *)init->address);
+		ret = rdma_bind_addr(id, (struct sockaddr *)address);
+	/* Nobody could ask over the one by the address of the other. */
+	if (!ret && listener->dev && id->device && id->device != READ_ONCE(listener->dev->ib))
+		ret = -EXDEV;
 	return ret ? ibchan_refuse_cm(reason, CM_STEP_BIND, ret) : 0;
 }
 
-static int listener_listen(struct ibchan_listener *listener, struct rdma_cm_id *id,
-			   const struct ibchan_listener_init *init,
-			   struct ibchan_reason *reason)
+static struct rdma_cm_id *listener_open(struct ibchan_listener *listener,
+					const struct sockaddr *address,
+					struct ibchan_reason *reason)
 {
-	int ret = listener_bind(id, init, reason);
+	struct rdma_cm_id *id;
+	int ret;
 
-	if (ret)
-		return ret;
-	/* Nobody could ask over the one by the address of the other. */
-	if (listener->dev && id->device && id->device != READ_ONCE(listener->dev->ib))
-		return ibchan_refuse_cm(reason, CM_STEP_BIND, -EXDEV);
-	listener->address = id->route.addr.src_addr;
-	ret = rdma_listen(id, listener->backlog);
-	return ret ? ibchan_refuse_cm(reason, CM_STEP_LISTEN, ret) : 0;
+	id = rdma_create_id(listener->net, listener_event, listener, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return ERR_PTR(ibchan_refuse_cm(reason, CM_STEP_ID, PTR_ERR(id)));
+	ret = listener_bind(listener, id, address, reason);
+	if (!ret) {
+		ret = rdma_listen(id, listener->backlog);
+		if (!ret)
+			return id;
+		ibchan_refuse_cm(reason, CM_STEP_LISTEN, ret);
+	}
+	rdma_destroy_id(id);
+	return ERR_PTR(ret);
 }
 
 /*
@@ -233,6 +294,46 @@ static void listener_own(struct ibchan_listener *listener, struct rdma_cm_id *id
 		rdma_destroy_id(id);
 }
 
+/* An address that returns gets another entry. One of all devices has none. */
+static bool id_has_address(const struct rdma_cm_id *id)
+{
+	const struct ib_gid_attr *bound = id->route.addr.dev_addr.sgid_attr;
+	const struct ib_gid_attr *there;
+
+	if (!id->device || !bound)
+		return true;
+	there = rdma_get_gid_attr(id->device, id->port_num, bound->index);
+	if (IS_ERR(there))
+		return false;
+	rdma_put_gid_attr(there);
+	return there == bound;
+}
+
+/*
+ * Whose device leaves while this has its id, learns by @dead that it is to be destroyed:
+ * see listener_own().
+ */
+static void listener_renew(struct work_struct *work)
+{
+	struct ibchan_listener *listener = container_of(to_delayed_work(work),
+							struct ibchan_listener, renew);
+	struct rdma_cm_id *id = ibchan_cm_take_id(&listener->id);
+
+	if (id && id_has_address(id)) {
+		listener_own(listener, id);
+		return;
+	}
+	if (id)
+		rdma_destroy_id(id);
+	if (READ_ONCE(listener->dead))
+		return;
+	id = listener_open(listener, (struct sockaddr *)&listener->address, NULL);
+	if (IS_ERR(id))
+		listener_renew_later(listener, RENEW_PAUSE);
+	else
+		listener_own(listener, id);
+}
+
 static int listener_start(struct ibchan_listener *listener,
 			  const struct ibchan_listener_init *init,
 			  struct ibchan_reason *reason)
@@ -242,15 +343,17 @@ static int listener_start(struct ibchan_listener *listener,
 
 	if (ret)
 		return ret;
-	id = rdma_create_id(init->net, listener_event, listener, RDMA_PS_TCP, IB_QPT_RC);
+	id = listener_open(listener, init->address, reason);
 	if (IS_ERR(id))
-		return ibchan_refuse_cm(reason, CM_STEP_ID, PTR_ERR(id));
-	ret = listener_listen(listener, id, init, reason);
-	if (ret)
-		rdma_destroy_id(id);
-	else
-		listener_own(listener, id);
-	return ret;
+		return PTR_ERR(id);
+	listener->address = id->route.addr.src_addr;
+	listener_own(listener, id);
+	mutex_lock(&listeners_lock);
+	list_add_tail(&listener->all, &listeners);
+	mutex_unlock(&listeners_lock);
+	/* Its address may have gone before anybody could know of it. */
+	listener_renew_later(listener, 0);
+	return 0;
 }
 
 /**
@@ -264,9 +367,8 @@ static int listener_start(struct ibchan_listener *listener,
  * Context: process, may sleep.
  * Return: the listener, for ibchan_listener_close(); -EAFNOSUPPORT; -EINVAL for a
  * backlog that is too long; -EXDEV for an address of another device than the wanted one;
- * -EADDRINUSE; -EADDRNOTAVAIL and -ENODEV for an
- * address that no RDMA device has, or when the wanted one is gone; -EACCES for a port
- * that only root may have; -ENOMEM.
+ * -EADDRINUSE; -EADDRNOTAVAIL and -ENODEV for an address that no RDMA device has, or when
+ * the wanted one is gone; -EACCES for a port that only root may have; -ENOMEM.
  */
 struct ibchan_listener *ibchan_listener_create(const struct ibchan_listener_init *init,
 					       struct ibchan_reason *reason)
@@ -341,11 +443,15 @@ static struct ibchan_request *listener_pop(struct ibchan_listener *listener)
  */
 void ibchan_listener_close(struct ibchan_listener *listener)
 {
-	struct rdma_cm_id *id = ibchan_cm_take_id(&listener->id);
 	struct ibchan_request *request;
+	struct rdma_cm_id *id;
 
-	if (listener->dev)
-		listener_leave(listener);
+	listener_leave(listener);
+	spin_lock(&listener->lock);
+	listener->closed = true;
+	spin_unlock(&listener->lock);
+	cancel_delayed_work_sync(&listener->renew);
+	id = ibchan_cm_take_id(&listener->id);
 	if (id)
 		rdma_destroy_id(id);
 	while ((request = listener_pop(listener)))

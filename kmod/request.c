@@ -216,6 +216,7 @@ static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm,
 	ret = answer(cm, id, agreed, shorter_mtu(request, cm->ch));
 	cm->length = request->attr.length;
 	memcpy(cm->data, request->attr.data, sizeof(cm->data));
+	cm->heard = true;
 	if (ret)
 		ibchan_cm_fail(cm, ret, ret);
 }

@@ -142,6 +142,29 @@ void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags)
 }
 
 /**
+ * ibchan_watch_doubt - something tells against the peer, and proves nothing
+ * @ch: the channel, not closed; where it is watched, the peer is asked as soon as others
+ *	have had their turn, and what the device says then counts
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_watch_doubt(struct ibchan_channel *ch)
+{
+	struct ibchan_device *dev = ch->dev;
+
+	/* Nobody is looking at it. */
+	guard(mutex)(&dev->lock);
+	spin_lock(&dev->watch_lock);
+	if (unqueue_watch(dev, &ch->watch)) {
+		ch->watch.doubted = true;
+		ch->watch.due = jiffies;
+		queue_watch(dev, &ch->watch);
+		schedule_worker(dev);
+	}
+	spin_unlock(&dev->watch_lock);
+}
+
+/**
  * ibchan_watch_end - nobody looks after a channel any more
  * @ch: the channel, closed; may never have been watched
  *
@@ -218,19 +241,23 @@ static bool was_heard(struct ibchan_channel *ch)
 static u32 look_closer(struct ibchan_channel *ch)
 {
 	struct ibchan_watch *watch = &ch->watch;
+	bool is_out = atomic_read(&watch->place) != WATCH_PLACE_FREE;
 	unsigned long end = watch->heard + watch->silence;
 
-	if (atomic_read(&watch->place) != WATCH_PLACE_FREE) {
-		ibchan_cq_reap_later(ch->send.cq);
-	} else if (time_after(end, watch->looked)) {
+	if (!is_out && !watch->doubted && time_after(end, watch->looked)) {
 		watch->due = end;
 		return 0;
+	}
+	if (is_out) {
+		ibchan_cq_reap_later(ch->send.cq);
 	} else {
+		watch->doubted = false;
 		post_probe(ch);
 		note_probes(ch);
 	}
-	/* The answer to a probe is a sign of life. */
+	/* The answer to a probe is a sign of life, and need not be fetched by anybody else. */
 	watch->heard = watch->looked;
+	watch->due = watch->looked + min_t(unsigned long, look_interval(watch), HZ);
 	return 1;
 }
 
@@ -263,7 +290,7 @@ static u32 look_at(struct ibchan_channel *ch)
 		look_at_itself(ch);
 		return 0;
 	}
-	if (heard && atomic_read(&watch->place) == WATCH_PLACE_FREE)
+	if (heard && !watch->doubted && atomic_read(&watch->place) == WATCH_PLACE_FREE)
 		return 0;
 	spin_lock_bh(&ch->post_lock);
 	if (READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTED)

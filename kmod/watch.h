@@ -20,13 +20,14 @@ struct ibchan_channel;
  * @looked: when it was looked at last
  * @retired: works of both queues that had completed then
  * @heard: no sign of life is known after this, in jiffies
+ * @doubted: the next look asks, however short the silence
  * @sent: probes ever posted; written under the post lock
  * @answered: probes that have succeeded; written by the owner of the send cq
  * @patient: nobody has asked for a keepalive, and the peer has not been heard yet
  *
  * @silence is immutable once connected, @node is under the device's watch_lock. @due,
- * @looked, @retired, @heard and @patient belong to who has taken it out of the queue, under
- * the device's lock.
+ * @looked, @retired, @heard, @doubted and @patient belong to who has taken it out of the
+ * queue, under the device's lock.
  */
 struct ibchan_watch {
 	struct ib_cqe cqe;
@@ -37,6 +38,7 @@ struct ibchan_watch {
 	unsigned long looked;
 	u32 retired;
 	unsigned long heard;
+	bool doubted;
 	u32 sent;
 	u32 answered;
 	bool patient;
@@ -55,6 +57,7 @@ enum ibchan_watch_place {
 
 void ibchan_watch_init(struct ibchan_watch *watch);
 void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags);
+void ibchan_watch_doubt(struct ibchan_channel *ch);
 void ibchan_watch_end(struct ibchan_channel *ch);
 bool ibchan_watch_defers_marker(struct ibchan_channel *ch);
 void ibchan_watch_forget_marker(struct ibchan_channel *ch);

@@ -477,6 +477,13 @@ static int times_active(const struct side *side)
 	return times;
 }
 
+static bool has_error(void *arg)
+{
+	struct ibchan_cmd_channel_query cmd;
+
+	return !side_query(arg, &cmd) && cmd.out_error == ENETDOWN;
+}
+
 struct waking {
 	const struct side *side;
 	int before;
@@ -507,6 +514,21 @@ TEST_F(channel_whose_port, goes_down_and_comes_up_tells_both)
 	EXPECT_TRUE(eventually(is_active_again, &waking));
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(&self->side));
 	EXPECT_EQ(1, read_history(&self->other, self->events, IBCHAN_HISTORY_MAX));
+}
+
+/* A send finds no way out of it: that is no mistake of the program's. */
+TEST_F(channel_whose_port, goes_down_breaks_by_what_it_sends_with_enetdown)
+{
+	struct ibchan_cmd_channel_query cmd;
+
+	ASSERT_EQ(0, side_handshake(&self->side, &self->side.endpoint));
+	ASSERT_EQ(0, run_script("ip link set h0 down"));
+	ASSERT_EQ(0, post_one(&self->side, work(&self->side, IBCHAN_OP_SEND, 1, 0, 64)));
+	EXPECT_EQ(IBCHAN_STATUS_LOC_QP_OP_ERR, status_of(&self->side, 1));
+	EXPECT_TRUE(eventually(has_error, &self->side));
+	ASSERT_EQ(0, side_query(&self->side, &cmd));
+	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, cmd.out_state);
+	EXPECT_EQ(ENETDOWN, cmd.out_error);
 }
 
 TEST_F(history, refuses_a_length_and_an_address_that_cannot_be)

@@ -88,6 +88,10 @@ static const struct {
 	{ { 0, 14, IBCHAN_HISTORY_PORT, 0, 1, 10 }, "0.000000 #14 PORT: port 1 is down" },
 	{ { 0, 15, IBCHAN_HISTORY_PORT, 0, 2, 9 }, "0.000000 #15 PORT: port 2 is active" },
 	{ { 0, 16, IBCHAN_HISTORY_PORT, 0, 2, 11 }, "0.000000 #16 PORT: port 2 has changed" },
+	{ { 0, 17, IBCHAN_HISTORY_WAY_CHANGED, 0, 0, 0 },
+	  "0.000000 #17 WAY_CHANGED: to the peer" },
+	{ { 0, 18, IBCHAN_HISTORY_WAY_CHANGED, 0, 1, 0 },
+	  "0.000000 #18 WAY_CHANGED: from here" },
 	{ { 0, 9, 999, 99999, 0, 0 }, "0.000000 #9 unknown: -: unknown error" },
 };
 

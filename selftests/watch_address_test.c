@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 
+#include "cable.h"
 #include "ghost.h"
 #include "test.h"
 #include "work.h"
@@ -213,6 +214,76 @@ TEST_F(watch_address, notices_that_who_accepted_is_silent)
 	ASSERT_EQ(0, post_receives(self->pair.a, 1, DEPTH, MESSAGE));
 	ASSERT_EQ(0, meet_asked_ghost(self));
 	EXPECT_EQ(0, expect_noticed(self->pair.a));
+}
+
+/* ---- A neighbour's new hardware address, which rdma_cm takes for a peer that is gone ---- */
+
+static int new_neighbour(void)
+{
+	return sh("ip neigh replace 10.77.0.1 lladdr 02:00:00:77:00:99 dev v0 nud permanent");
+}
+
+static void old_neighbour(void)
+{
+	sh("ip neigh del 10.77.0.1 dev v0");
+}
+
+static bool way_has_changed(void *arg)
+{
+	struct ibchan_history_event events[IBCHAN_HISTORY_MAX];
+	int num = read_history(arg, events, IBCHAN_HISTORY_MAX);
+
+	while (num-- > 0)
+		if (events[num].kind == IBCHAN_HISTORY_WAY_CHANGED)
+			return true;
+	return false;
+}
+
+static bool has_answered_once(void *arg)
+{
+	return query(arg).out_facts.probes_answered >= 1;
+}
+
+TEST_F(watch_address, asks_a_peer_whose_neighbour_entry_changes_and_goes_on)
+{
+	struct side *a, *b;
+
+	self->options.options.keepalive_ms = IBCHAN_KEEPALIVE_MAX_MS;
+	ASSERT_EQ(0, build(self));
+	a = self->pair.a;
+	b = self->pair.b;
+	ASSERT_EQ(0, post_receives(b, 1, 1, MESSAGE));
+	ASSERT_EQ(0, connect_pair(self));
+	EXPECT_EQ(0, query(a).out_facts.probes_sent);
+	EXPECT_EQ(0, new_neighbour());
+	EXPECT_TRUE(eventually(way_has_changed, a));
+	EXPECT_TRUE(eventually(has_answered_once, a));
+	old_neighbour();
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(a));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(b));
+	ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 10, HALF, MESSAGE)));
+	EXPECT_EQ(0, succeed(a, 10, NULL));
+	EXPECT_EQ(0, succeed(b, 1, NULL));
+}
+
+/* The twin: one that does not answer then is gone, long before its time would be over. */
+TEST_F(watch_address, asks_a_peer_whose_neighbour_entry_changes_and_hears_nothing)
+{
+	struct ibchan_cmd_channel_query cmd;
+
+	self->options.options.keepalive_ms = IBCHAN_KEEPALIVE_MAX_MS;
+	ASSERT_EQ(0, build(self));
+	ASSERT_EQ(0, post_receives(self->pair.a, 1, DEPTH, MESSAGE));
+	ASSERT_EQ(0, meet_asked_ghost(self));
+	ASSERT_TRUE(eventually(has_been_connected, self->pair.a));
+	EXPECT_EQ(0, new_neighbour());
+	EXPECT_EQ(0, ring_wait(self->pair.a->ring, DEPTH, patience_ms()));
+	old_neighbour();
+	EXPECT_TRUE(way_has_changed(self->pair.a));
+	cmd = query(self->pair.a);
+	EXPECT_EQ(ETIMEDOUT, cmd.out_error);
+	EXPECT_EQ(IBCHAN_STATUS_RETRY_EXC_ERR, cmd.out_status);
+	EXPECT_EQ(1, cmd.out_facts.probes_sent);
 }
 
 /* Its answer to the first question would be the end. Another pair tells the time. */

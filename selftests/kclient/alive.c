@@ -98,10 +98,75 @@ static void a_request_that_one_channel_refuses_another_takes(struct world *w)
 	expect_eq(w, channel_state(m->asking.side->ch), IBCHAN_CHANNEL_CONNECTED);
 }
 
+/* --- why it ends --- */
+
+/* What was flushed may be seen before the work that failed: a receive is there to show it. */
+static void expect_wrong_key(struct world *w, const struct pair_init *init)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, 2);
+	struct ibchan_channel_attr attr;
+	struct ibchan_outcome outcome;
+
+	if (world_pair(w, init) || !side_share(b))
+		return;
+	expect_eq(w, job_receive(&jobs[0], a, 0, 64), 0);
+	expect_eq(w, job_receive(&jobs[1], b, 0, 64), 0);
+	b->remote.rkey ^= 0x55;
+	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 64, 64), 1, &b->remote, &outcome),
+		  -EREMOTEIO);
+	job_ended(&jobs[0]);
+	expect_soon(w, atomic_read(&a->broken) == 1);
+	expect_eq(w, a->error, -EREMOTEIO);
+	ibchan_channel_query(a->ch, &attr);
+	expect_eq(w, attr.error, EREMOTEIO);
+	expect_eq(w, attr.status, IBCHAN_STATUS_REM_ACCESS_ERR);
+}
+
+static void a_wrong_key_is_the_cause_though_receives_flush_on_the_same_cq(struct world *w)
+{
+	struct pair_init init;
+
+	pair_defaults(&init);
+	expect_wrong_key(w, &init);
+}
+
+static void a_wrong_key_is_the_cause_though_receives_flush_on_another_cq(struct world *w)
+{
+	struct pair_init init;
+
+	pair_defaults(&init);
+	init.two_cqs = 1;
+	expect_wrong_key(w, &init);
+}
+
+/* Its own peer flushes before it hears what was wrong. */
+static void a_wrong_key_is_the_cause_for_a_channel_that_is_its_own_peer(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct job *job = world_jobs(w, 1);
+	struct ibchan_outcome outcome;
+	struct pair_init init;
+
+	pair_defaults(&init);
+	if (world_sides(w, &init) || side_connect(w, a->ch, a->ch) || !side_share(a))
+		return;
+	expect_eq(w, job_receive(job, a, 0, 64), 0);
+	a->remote.rkey ^= 0x55;
+	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 64, 64), 1, &a->remote, &outcome),
+		  -EREMOTEIO);
+	job_ended(job);
+	expect_soon(w, atomic_read(&a->broken) == 1);
+	expect_eq(w, a->error, -EREMOTEIO);
+}
+
 static const struct test_case alive_cases[] = {
 	CASE(an_accept_that_is_refused_leaves_the_credits_of_a_connected_channel),
 	CASE(a_request_of_another_mode_is_refused_by_the_state_first),
 	CASE(a_request_that_one_channel_refuses_another_takes),
+	CASE(a_wrong_key_is_the_cause_though_receives_flush_on_the_same_cq),
+	CASE(a_wrong_key_is_the_cause_though_receives_flush_on_another_cq),
+	CASE(a_wrong_key_is_the_cause_for_a_channel_that_is_its_own_peer),
 };
 
 SUITE(alive);

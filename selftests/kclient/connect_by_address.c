@@ -337,6 +337,44 @@ static void nobody_who_listens_is_econnrefused(struct world *w)
 	party_expect(&m->asking, 0, 1, -ECONNREFUSED);
 }
 
+/* What this side had to say is not what the other said. */
+static void a_failure_gives_nothing_back_as_the_peers_data(struct world *w)
+{
+	struct meeting *m = meeting_default(w);
+	struct ibchan_connection *found = world_alloc(w, sizeof(*found));
+	struct ibchan_connect connect = { .connect_ms = 200, .data = "mine", .length = 5 };
+
+	if (!m)
+		return;
+	connect.peer = (struct sockaddr *)&m->address;
+	expect_eq(w, ibchan_channel_connect(m->asking.side->ch, &connect, NULL), 0);
+	expect_eq(w, party_outcome(&m->asking), -ETIMEDOUT);
+	ibchan_channel_connection(m->asking.side->ch, found);
+	expect_eq(w, found->length, 0);
+	expect_eq(w, found->data[0], 0);
+}
+
+static void a_way_that_is_none_gives_nothing_back_as_the_peers_data(struct world *w)
+{
+	struct meeting *m = meeting_default(w);
+	struct ibchan_connection *found = world_alloc(w, sizeof(*found));
+	struct sockaddr_in nowhere = { .sin_family = AF_INET };
+	const struct ibchan_connect connect = {
+		.peer = (struct sockaddr *)&nowhere, .data = "mine", .length = 5,
+	};
+
+	if (!m)
+		return;
+	/* An address for documentation: no way leads there. */
+	nowhere.sin_addr.s_addr = htonl(0xc0000201);
+	nowhere.sin_port = htons(7);
+	expect_eq(w, ibchan_channel_connect(m->asking.side->ch, &connect, NULL), 0);
+	expect(w, party_outcome(&m->asking) < 0);
+	ibchan_channel_connection(m->asking.side->ch, found);
+	expect_eq(w, found->length, 0);
+	expect_eq(w, found->data[0], 0);
+}
+
 static void a_deadline_that_passes_is_etimedout(struct world *w)
 {
 	struct meeting *m = meeting_default(w);
@@ -572,6 +610,8 @@ static const struct test_case connect_by_address_cases[] = {
 	CASE(a_way_over_another_device_breaks_who_asks),
 	CASE(who_is_rejected_breaks_with_econnreset_and_gets_the_data),
 	CASE(nobody_who_listens_is_econnrefused),
+	CASE(a_failure_gives_nothing_back_as_the_peers_data),
+	CASE(a_way_that_is_none_gives_nothing_back_as_the_peers_data),
 	CASE(a_deadline_that_passes_is_etimedout),
 	CASE(a_listener_that_closes_rejects_who_waits),
 	CASE(a_request_that_was_taken_outlives_its_listener),

@@ -37,7 +37,7 @@
  *	EPROTO		the caller damaged a ring; the file can only be closed
  *	EADDRNOTAVAIL	the port has no address that fits the rule, or not yet; as a
  *			channel's first error: its own has been taken away
- *	ENETDOWN	no port is active
+ *	ENETDOWN	no port is active, or a channel's own was not when it broke
  *	EHOSTUNREACH	no route to the peer, or its next hop does not answer
  *	ENETUNREACH	no route to the peer's network
  *	ECONNRESET	who asked for a connection does not any more

@@ -25,7 +25,8 @@
 	X(10, PORT)		/* it is down, or active: port; enum ib_event_type */	\
 	X(11, CM)		/* enum ibchan_stage, begun or failed; rdma_cm's code */ \
 	X(12, DISCONNECTED)	/* by the peer, by address: -; - */			\
-	X(13, CLOSED)		/* -; - */
+	X(13, CLOSED)		/* -; - */						\
+	X(14, WAY_CHANGED)	/* 0: to the peer, 1: from here, by address; - */
 
 #define IBCHAN_HISTORY_NUMBER(nr, NAME) IBCHAN_HISTORY_##NAME = (nr),
 enum ibchan_history_kind {

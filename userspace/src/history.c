@@ -85,6 +85,8 @@ static int detail_text(const struct ibchan_history_event *event, char *buf, size
 				stage_name(event->detail));
 	case IBCHAN_HISTORY_DISCONNECTED:
 		return snprintf(buf, len, "by the peer");
+	case IBCHAN_HISTORY_WAY_CHANGED:
+		return snprintf(buf, len, "%s", event->detail ? "from here" : "to the peer");
 	default:
 		return snprintf(buf, len, "-");
 	}
