@@ -99,6 +99,7 @@ static const struct {
 	{ "submit", 88, 0x0b },
 	{ "destroy", 16, 0x0c },
 	{ "mr_reg_dmabuf", 96, 0x0d },
+	{ "channel_connect", 320, 0x0e },
 };
 
 static size_t first_size(unsigned int i)
