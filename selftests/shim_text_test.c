@@ -98,6 +98,8 @@ static const struct elsewhere {
 	{ IBCHAN_REASON_PEER_CREDITS, "shim_credit_test" },
 	{ IBCHAN_REASON_CGROUP, "cgroup_test" },
 	{ IBCHAN_REASON_USER_MEMORY, "budget_test" },
+	{ IBCHAN_REASON_FILE_WRITTEN, "kinds_test" },
+	{ IBCHAN_REASON_READ_ONLY_SHARED, "memory_test" },
 	{ IBCHAN_REASON_IWARP, "shim_iwarp_test" },
 	{ IBCHAN_REASON_SEND_QUEUE_FULL, "who does not poll; post_test" },
 };
