@@ -167,6 +167,11 @@ u32 ibchan_cm_data_take(const struct rdma_conn_param *param, u8 *data,
 int ibchan_cm_data_check(const struct ibchan_channel *ch,
 			 const struct ibchan_cm_credits *credits, struct ibchan_reason *reason);
 
+static inline bool is_connecting(const struct ibchan_channel *ch)
+{
+	return READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTING;
+}
+
 /* The one who gets it destroys it. */
 static inline struct rdma_cm_id *ibchan_cm_take_id(struct rdma_cm_id **id)
 {

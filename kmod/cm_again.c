@@ -15,11 +15,6 @@
 #include "cm.h"
 #include "compat.h"
 
-static bool is_connecting(const struct ibchan_cm *cm)
-{
-	return READ_ONCE(cm->ch->state) == IBCHAN_CHANNEL_CONNECTING;
-}
-
 /* Then a thread uses the id, or is going to: see cm_ask.c. */
 static bool asks_by_thread(const struct ibchan_cm *cm)
 {
@@ -28,7 +23,7 @@ static bool asks_by_thread(const struct ibchan_cm *cm)
 
 static bool has_another(const struct ibchan_cm *cm)
 {
-	return READ_ONCE(cm->next) < cm->num_others && !asks_by_thread(cm) && is_connecting(cm);
+	return READ_ONCE(cm->next) < cm->num_others && !asks_by_thread(cm) && is_connecting(cm->ch);
 }
 
 /**
@@ -103,7 +98,7 @@ void ibchan_cm_resolve(struct ibchan_cm *cm, struct rdma_cm_id *id,
 static bool begin_next(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
 	guard(mutex)(&cm->ch->qp_lock);
-	if (!is_connecting(cm))
+	if (!is_connecting(cm->ch))
 		return false;
 	cm->id = id;
 	clear_bit(0, &cm->failed);
@@ -127,7 +122,7 @@ static bool end_attempt(struct ibchan_cm *cm)
 	if (id)
 		rdma_destroy_id(id);
 	cancel_delayed_work_sync(&cm->deadline);
-	return !asks && is_connecting(cm);
+	return !asks && is_connecting(cm->ch);
 }
 
 /* Where an answer came after all, the peer has just heard that it is not wanted. */

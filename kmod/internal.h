@@ -39,14 +39,12 @@
 #include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/interrupt.h>
-#include <linux/interval_tree.h>
 #include <linux/irq_work.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
-#include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -58,6 +56,7 @@
 #include "credit.h"
 #include "gate.h"
 #include "history.h"
+#include "mr.h"
 #include "params.h"
 #include "pin.h"
 #include "watch.h"
@@ -199,113 +198,6 @@ struct ibchan_pd {
 	int num_released;
 	struct work_struct release_work;
 	struct ibchan_watcher *watcher;
-	struct rcu_head rcu;
-};
-
-/**
- * struct ibchan_busy - ranges of a region that are in flight
- * @lock: guards all of it
- * @num_listed: entries of @listed; and IBCHAN_BUSY_LONE, if there is a @lone one
- * @listed: the youngest of the ranges that the device reads, in no order
- * @lone: a range that it writes, if that is the only one, and none is in a tree
- * @readers: the others that it reads
- * @writers: ranges that the device writes
- */
-struct ibchan_busy {
-	spinlock_t lock;		/* all */
-	u32 num_listed;
-	struct hlist_head listed;
-	struct ibchan_sge *lone;
-	struct rb_root_cached readers;
-	struct rb_root_cached writers;
-};
-
-/**
- * struct ibchan_piece - a part of a region that is contiguous for the device
- * @start: offset of its first byte in the region
- * @dma: address of that byte for the device
- */
-struct ibchan_piece {
-	u64 start;
-	u64 dma;
-};
-
-/**
- * struct ibchan_backing - where a region's memory comes from
- * @release: nothing uses the region any more; process context, without the gate
- */
-struct ibchan_backing {
-	void (*release)(struct ibchan_backing *backing);
-};
-
-/**
- * struct ibchan_mr - memory region
- * @ib: NULL once deregistered, or where the domain's own key serves; guarded by
- *	the gate
- * @pd: holds a reference
- * @users: 1 for the owner, 1 for each element of a work in flight; 0: a shell
- * @addr: address that the device knows the first byte by, where it is in one piece
- * @length: bytes
- * @pages: pages that it keeps pinned, or mapped
- * @access: IBCHAN_ACCESS_*
- * @lkey: never leaves the kernel
- * @rkey: 0 unless remote access was asked for
- * @key: of one that the service registers, as it was made; 0: the service does not
- * @transient: for one work only, which may leave it parked
- * @in_place: whose addresses have led to the same pages since it was registered; NULL, for
- *	good: nobody's, or that is not known
- * @parked: it did; set while the region is in use
- * @pinned: user pages that go with it; a shell keeps them until it is given back
- * @busy: ranges in flight
- * @num_pieces: 1, unless the device knows it in pieces
- * @pieces: these, if not NULL
- * @sgt: memory as we have mapped it
- * @direction: of the mapping
- * @released: the verbs object is gone
- * @leaked: the device may still use the memory; never taken back
- * @backing: to be released with the region; NULL where the memory is somebody
- *	else's matter; set by who made the region
- * @invalidate: takes its registration back; called without the gate; may be NULL;
- *	false: the device's region is as it was
- * @is_watched: that is being looked at; its maker's, later its last user's
- * @range: its pages by address, in the tree of the watcher
- * @cost: of kernel memory
- * @link: in the device's list
- * @free_link: in the domain's list of those given up, or in a channel's of those parked
- * @rcu: the memory outlives readers that found it in a handle table
- *
- * All but @ib, @users, @in_place, @busy, @sgt, @pinned, @parked, @released, @leaked,
- * @is_watched, @range and the links are immutable.
- */
-struct ibchan_mr {
-	struct ib_mr *ib;
-	struct ibchan_pd *pd;
-	refcount_t users;
-	u64 addr;
-	u64 length;
-	u64 pages;
-	u32 access;
-	u32 lkey;
-	u32 rkey;
-	u32 key;
-	int transient;
-	struct mm_struct *in_place;
-	int parked;
-	struct ibchan_pinned pinned;
-	struct ibchan_busy busy;
-	u32 num_pieces;
-	struct ibchan_piece *pieces;
-	struct sg_table sgt;
-	enum dma_data_direction direction;
-	int released;
-	int leaked;
-	struct ibchan_backing *backing;
-	bool (*invalidate)(struct ibchan_mr *mr);
-	int is_watched;
-	struct interval_tree_node range;
-	struct ibchan_cost cost;
-	struct list_head link;
-	struct llist_node free_link;
 	struct rcu_head rcu;
 };
 
@@ -655,22 +547,6 @@ void ibchan_pd_release_verbs(struct ibchan_pd *pd);
 /* service.c */
 int ibchan_mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason);
 
-/* mr.c */
-struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 length,
-				       u32 access, struct ibchan_reason *reason);
-struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinned *pinned,
-				       const struct ibchan_user_range *range,
-				       struct ibchan_reason *reason);
-void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked);
-void ibchan_mr_unpark(struct llist_head *parked);
-struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
-				struct ibchan_reason *reason);
-void ibchan_mrs_release(struct work_struct *work);
-void ibchan_mr_last_drop(struct ibchan_mr *mr);
-bool ibchan_mr_release_verbs(struct ibchan_mr *mr);
-bool ibchan_mr_end_region(struct ib_mr *ib);
-void ibchan_mr_forget_verbs(struct ibchan_mr *mr);
-
 /* cq_reap.c */
 void ibchan_cq_init_reaping(struct ibchan_cq *cq);
 void ibchan_cq_end_reaping(struct ibchan_cq *cq);
@@ -793,31 +669,6 @@ static inline void ibchan_device_exit(struct ibchan_device *dev)
 static inline u64 ibchan_pages_spanned(u64 addr, u64 length)
 {
 	return (PAGE_ALIGN(addr + length) - PAGE_ALIGN_DOWN(addr)) >> PAGE_SHIFT;
-}
-
-/* The service registers it, and takes that back. */
-static inline bool ibchan_mr_is_contiguous(const struct ibchan_mr *mr)
-{
-	return mr->key;
-}
-
-/* For an element of a work; false when the region is being given up. Any context. */
-static inline bool ibchan_mr_get(struct ibchan_mr *mr)
-{
-	return refcount_inc_not_zero(&mr->users);
-}
-
-/* That many works are done with the region. Any context. */
-static inline void ibchan_mr_drop_many(struct ibchan_mr *mr, u32 num)
-{
-	if (refcount_sub_and_test(num, &mr->users))
-		ibchan_mr_last_drop(mr);
-}
-
-/* A work is done with the region. Any context. */
-static inline void ibchan_mr_drop(struct ibchan_mr *mr)
-{
-	ibchan_mr_drop_many(mr, 1);
 }
 
 #endif /* IBCHAN_INTERNAL_H */

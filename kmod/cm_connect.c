@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Connecting by address, as its caller sees it: what is asked for is checked, the first step
+ * is begun, and others wait for the outcome or look at it. The steps themselves run in the
+ * connection manager's handler, see cm.c.
+ */
+#include <linux/err.h>
+#include <linux/errno.h>
+#include <linux/sched/signal.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_addr.h>
+
+#include "cm.h"
+
+/**
+ * ibchan_check_data - is this much private data possible?
+ * @ch: the channel, its device there
+ * @connect: the data
+ * @max: what InfiniBand and RoCE take with this message
+ * @reason: why not, or NULL
+ *
+ * Return: 0 or -EINVAL.
+ */
+int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
+		      u32 max, struct ibchan_reason *reason)
+{
+	u32 length = connect->length;
+
+	if (ch->gid.iwarp)
+		max = IBCHAN_PRIVATE_DATA_SIZE;
+	max -= ibchan_cm_data_room(ch, connect->data, length);
+	if (length <= max)
+		return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_PRIVATE_DATA, -EINVAL,
+				    (u64[3]) { length, max });
+}
+
+/* Only families that the connection manager routes by. */
+int ibchan_check_address(const struct sockaddr *address, struct ibchan_reason *reason)
+{
+	if (address->sa_family == AF_INET || address->sa_family == AF_INET6)
+		return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_ADDRESS_FAMILY, -EAFNOSUPPORT,
+				    (u64[3]) { address->sa_family });
+}
+
+static int check_connect(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
+			 struct ibchan_reason *reason)
+{
+	int ret = ibchan_check_address(connect->peer, reason);
+	u32 i;
+
+	if (connect->num_others > IBCHAN_CONNECT_OTHERS)
+		return -EINVAL;
+	for (i = 0; !ret && i < connect->num_others; i++)
+		ret = ibchan_check_address((const struct sockaddr *)&connect->others[i], reason);
+	if (!ret && connect->source)
+		ret = ibchan_check_address(connect->source, reason);
+	if (!ret)
+		ret = ibchan_check_data(ch, connect, IBCHAN_REQUEST_DATA, reason);
+	return ret;
+}
+
+/*
+ * The id is the channel's before anything can happen to it. What fails after that
+ * breaks the channel.
+ */
+static int begin_connect(struct ibchan_cm *cm, struct rdma_cm_id *id,
+			 const struct ibchan_connect *connect, struct ibchan_reason *reason)
+{
+	struct sockaddr_storage peer = {};
+	int ret;
+
+	memcpy(&peer, connect->peer, rdma_addr_size((struct sockaddr *)connect->peer));
+	guard(mutex)(&cm->ch->qp_lock);
+	cm->id = id;
+	ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ADDRESS, reason);
+	if (!ret)
+		ibchan_cm_resolve(cm, id, &peer);
+	return ret;
+}
+
+static struct net *net_of(const struct ibchan_channel *ch)
+{
+	return ch->net ?: &init_net;
+}
+
+static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
+			   struct ibchan_reason *reason)
+{
+	struct rdma_cm_id *id;
+	struct ibchan_cm *cm;
+	int ret;
+
+	ret = check_connect(ch, connect, reason);
+	if (ret)
+		return ret;
+	cm = ibchan_cm_create(ch, connect, reason);
+	if (IS_ERR(cm))
+		return PTR_ERR(cm);
+	id = rdma_create_id(net_of(ch), ibchan_cm_event, cm, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id)) {
+		ibchan_cm_free(cm);
+		return ibchan_refuse_cm(reason, CM_STEP_ID, PTR_ERR(id));
+	}
+	ret = begin_connect(cm, id, connect, reason);
+	if (ret) {
+		rdma_destroy_id(id);
+		ibchan_cm_free(cm);
+	}
+	return ret;
+}
+
+/**
+ * ibchan_channel_connect - begin to connect a channel by address
+ * @ch: prepared
+ * @connect: where to, and what goes with it
+ * @reason: why not, or NULL
+ *
+ * The addresses of a peer are tried in order until there is a connection by one. What goes
+ * wrong at the last one after it has begun breaks the channel: -ENETUNREACH, -EHOSTUNREACH;
+ * -ENODEV when the way does not lead over an RDMA device, -EXDEV when it leads over another
+ * one than the channel's; -ECONNREFUSED when nobody listens; -ECONNRESET when the
+ * peer rejects, or who listens there is in another network namespace; -EMSGSIZE when its
+ * port takes shorter packets only and it uses no ibchan; -ETIMEDOUT when a stage takes too
+ * long.
+ *
+ * Context: process, may sleep.
+ * Return: 0 when it has begun; -EAFNOSUPPORT; -EINVAL for too much data, or a time
+ * that is too long; -EISCONN when it is connected or connecting already;
+ * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; -ENOMEM.
+ */
+int ibchan_channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
+			   struct ibchan_reason *reason)
+{
+	int ret = ibchan_device_enter(ch->dev);
+
+	if (ret)
+		return ret;
+	ret = channel_connect(ch, connect, reason);
+	ibchan_device_exit(ch->dev);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_connect, IBCHAN_NS);
+
+static int outcome(const struct ibchan_channel *ch)
+{
+	const struct ibchan_cm *cm = READ_ONCE(ch->cm);
+
+	switch (READ_ONCE(ch->state)) {
+	case IBCHAN_CHANNEL_CONNECTED:
+		return 0;
+	case IBCHAN_CHANNEL_PREPARED:
+		return -ENOTCONN;
+	default:
+		if (!cm || READ_ONCE(cm->stage) == IBCHAN_STAGE_DONE)
+			return ibchan_state_error(IBCHAN_CHANNEL_BROKEN, ibchan_channel_cause(ch));
+		return -(int)ibchan_channel_cause(ch);
+	}
+}
+
+/**
+ * ibchan_channel_connect_wait - wait until a channel does not connect any more
+ * @ch: connecting, or what has become of that
+ * @timeout_ns: how long; 0: not at all; negative: no limit but those of the stages
+ *
+ * Context: process, may sleep.
+ * Return: 0 when it is connected; -ETIMEDOUT with the channel still connecting, or
+ * broken because a stage took too long; -EINTR; -ENOTCONN when nobody has begun;
+ * -ENODEV when its device has left; -ESHUTDOWN when it was connected and has broken since;
+ * else what broke it, see ibchan_channel_connect().
+ */
+int ibchan_channel_connect_wait(struct ibchan_channel *ch, s64 timeout_ns)
+{
+	long left = timeout_ns < 0 ? MAX_SCHEDULE_TIMEOUT : nsecs_to_jiffies(timeout_ns);
+
+	if (is_connecting(ch) && timeout_ns)
+		left = wait_event_interruptible_timeout(ch->state_wait, !is_connecting(ch),
+							max(left, 1L));
+	if (!is_connecting(ch))
+		return outcome(ch);
+	return left < 0 ? -EINTR : -ETIMEDOUT;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_connect_wait, IBCHAN_NS);
+
+/**
+ * ibchan_channel_connection - how a connection by address fares
+ * @ch: the channel
+ * @connection: filled
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_channel_connection(struct ibchan_channel *ch,
+			       struct ibchan_connection *connection)
+{
+	const struct ibchan_cm *cm;
+
+	*connection = (struct ibchan_connection) {};
+	mutex_lock(&ch->qp_lock);
+	cm = ch->cm;
+	if (cm) {
+		connection->stage = READ_ONCE(cm->stage);
+		connection->cm_error = READ_ONCE(cm->cm_error);
+		connection->local = cm->local;
+		connection->peer = cm->peer;
+		if (cm->heard) {
+			connection->length = cm->length;
+			memcpy(connection->data, cm->data, sizeof(connection->data));
+		}
+	}
+	connection->state = READ_ONCE(ch->state);
+	connection->error = READ_ONCE(ch->error);
+	mutex_unlock(&ch->qp_lock);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_connection, IBCHAN_NS);
+
+/*
+ * On iWARP that would wait for the answer to a request. If it is good, who hears of it
+ * tells the peer.
+ */

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A memory region, and what takes and gives references to it. */
+#ifndef IBCHAN_MR_H
+#define IBCHAN_MR_H
+
+#include <linux/dma-direction.h>
+#include <linux/interval_tree.h>
+#include <linux/llist.h>
+#include <linux/rbtree.h>
+#include <linux/refcount.h>
+#include <linux/scatterlist.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/ibchan.h>
+
+#include "budget.h"
+#include "pin.h"
+
+struct ibchan_pd;
+
+/**
+ * struct ibchan_busy - ranges of a region that are in flight
+ * @lock: guards all of it
+ * @num_listed: entries of @listed; and IBCHAN_BUSY_LONE, if there is a @lone one
+ * @listed: the youngest of the ranges that the device reads, in no order
+ * @lone: a range that it writes, if that is the only one, and none is in a tree
+ * @readers: the others that it reads
+ * @writers: ranges that the device writes
+ */
+struct ibchan_busy {
+	spinlock_t lock;		/* all */
+	u32 num_listed;
+	struct hlist_head listed;
+	struct ibchan_sge *lone;
+	struct rb_root_cached readers;
+	struct rb_root_cached writers;
+};
+
+/**
+ * struct ibchan_piece - a part of a region that is contiguous for the device
+ * @start: offset of its first byte in the region
+ * @dma: address of that byte for the device
+ */
+struct ibchan_piece {
+	u64 start;
+	u64 dma;
+};
+
+/**
+ * struct ibchan_backing - where a region's memory comes from
+ * @release: nothing uses the region any more; process context, without the gate
+ */
+struct ibchan_backing {
+	void (*release)(struct ibchan_backing *backing);
+};
+
+/**
+ * struct ibchan_mr - memory region
+ * @ib: NULL once deregistered, or where the domain's own key serves; guarded by
+ *	the gate
+ * @pd: holds a reference
+ * @users: 1 for the owner, 1 for each element of a work in flight; 0: a shell
+ * @addr: address that the device knows the first byte by, where it is in one piece
+ * @length: bytes
+ * @pages: pages that it keeps pinned, or mapped
+ * @access: IBCHAN_ACCESS_*
+ * @lkey: never leaves the kernel
+ * @rkey: 0 unless remote access was asked for
+ * @key: of one that the service registers, as it was made; 0: the service does not
+ * @transient: for one work only, which may leave it parked
+ * @in_place: whose addresses have led to the same pages since it was registered; NULL, for
+ *	good: nobody's, or that is not known
+ * @parked: it did; set while the region is in use
+ * @pinned: user pages that go with it; a shell keeps them until it is given back
+ * @busy: ranges in flight
+ * @num_pieces: 1, unless the device knows it in pieces
+ * @pieces: these, if not NULL
+ * @sgt: memory as we have mapped it
+ * @direction: of the mapping
+ * @released: the verbs object is gone
+ * @leaked: the device may still use the memory; never taken back
+ * @backing: to be released with the region; NULL where the memory is somebody
+ *	else's matter; set by who made the region
+ * @invalidate: takes its registration back; called without the gate; may be NULL;
+ *	false: the device's region is as it was
+ * @is_watched: that is being looked at; its maker's, later its last user's
+ * @range: its pages by address, in the tree of the watcher
+ * @cost: of kernel memory
+ * @link: in the device's list
+ * @free_link: in the domain's list of those given up, or in a channel's of those parked
+ * @rcu: the memory outlives readers that found it in a handle table
+ *
+ * All but @ib, @users, @in_place, @busy, @sgt, @pinned, @parked, @released, @leaked,
+ * @is_watched, @range and the links are immutable.
+ */
+struct ibchan_mr {
+	struct ib_mr *ib;
+	struct ibchan_pd *pd;
+	refcount_t users;
+	u64 addr;
+	u64 length;
+	u64 pages;
+	u32 access;
+	u32 lkey;
+	u32 rkey;
+	u32 key;
+	int transient;
+	struct mm_struct *in_place;
+	int parked;
+	struct ibchan_pinned pinned;
+	struct ibchan_busy busy;
+	u32 num_pieces;
+	struct ibchan_piece *pieces;
+	struct sg_table sgt;
+	enum dma_data_direction direction;
+	int released;
+	int leaked;
+	struct ibchan_backing *backing;
+	bool (*invalidate)(struct ibchan_mr *mr);
+	int is_watched;
+	struct interval_tree_node range;
+	struct ibchan_cost cost;
+	struct list_head link;
+	struct llist_node free_link;
+	struct rcu_head rcu;
+};
+
+/* mr.c */
+struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 length,
+				       u32 access, struct ibchan_reason *reason);
+struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinned *pinned,
+				       const struct ibchan_user_range *range,
+				       struct ibchan_reason *reason);
+void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked);
+void ibchan_mr_unpark(struct llist_head *parked);
+struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
+				struct ibchan_reason *reason);
+void ibchan_mrs_release(struct work_struct *work);
+void ibchan_mr_last_drop(struct ibchan_mr *mr);
+bool ibchan_mr_release_verbs(struct ibchan_mr *mr);
+bool ibchan_mr_end_region(struct ib_mr *ib);
+void ibchan_mr_forget_verbs(struct ibchan_mr *mr);
+
+/* The service registers it, and takes that back. */
+static inline bool ibchan_mr_is_contiguous(const struct ibchan_mr *mr)
+{
+	return mr->key;
+}
+
+/* For an element of a work; false when the region is being given up. Any context. */
+static inline bool ibchan_mr_get(struct ibchan_mr *mr)
+{
+	return refcount_inc_not_zero(&mr->users);
+}
+
+/* That many works are done with the region. Any context. */
+static inline void ibchan_mr_drop_many(struct ibchan_mr *mr, u32 num)
+{
+	if (refcount_sub_and_test(num, &mr->users))
+		ibchan_mr_last_drop(mr);
+}
+
+/* A work is done with the region. Any context. */
+static inline void ibchan_mr_drop(struct ibchan_mr *mr)
+{
+	ibchan_mr_drop_many(mr, 1);
+}
+
+#endif /* IBCHAN_MR_H */
