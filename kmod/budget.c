@@ -114,11 +114,17 @@ struct ibchan_budget *ibchan_budget_get(void)
 void ibchan_budget_put(struct ibchan_budget *budget)
 {
 	unsigned long flags;
+	bool last;
 
-	if (!budget || !refcount_dec_and_lock_irqsave(&budget->users, &budgets_lock, &flags))
+	if (!budget)
 		return;
-	hash_del(&budget->link);
+	spin_lock_irqsave(&budgets_lock, flags);
+	last = refcount_dec_and_test(&budget->users);
+	if (last)
+		hash_del(&budget->link);
 	spin_unlock_irqrestore(&budgets_lock, flags);
+	if (!last)
+		return;
 	WARN_ON_ONCE(atomic64_read(&budget->used));
 	kfree(budget);
 }

@@ -138,14 +138,17 @@ static void answer_request(int fuse, const struct fuse_in_header *in, struct pag
 
 static void serve(int fuse, struct pager_state *state)
 {
-	static char buffer[ROOM] __attribute__((aligned(8)));
+	static union {
+		char bytes[ROOM];
+		__u64 aligned;
+	} buffer;
 	ssize_t length;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;) {
-		length = read(fuse, buffer, sizeof(buffer));
+		length = read(fuse, buffer.bytes, sizeof(buffer));
 		if (length >= (ssize_t)sizeof(struct fuse_in_header))
-			answer_request(fuse, (const void *)buffer, state);
+			answer_request(fuse, (const void *)&buffer, state);
 		else if (length < 0 && errno != EINTR && errno != ENOENT && errno != EAGAIN)
 			_exit(0);
 	}

@@ -10,7 +10,7 @@
  *	rings		600 files, in each a thread that hangs, and then a ring that is spoiled
  *	objects		16 000 objects, looked through, and given back at once
  *	requests	connection requests that nobody takes
- *	keepalives	4000 idle channels that ask their peers for a sign of life as often as may be
+ *	keepalives	4000 idle channels that ask their peers for life as often as may be
  *	queues		full completion queues, given back at once
  *	memlock		registrations that RLIMIT_MEMLOCK refuses, with plain memory to be freed
  *	deferred	plain memory of works in flight, given back

@@ -631,8 +631,8 @@ struct ibchan_submit_wr {
  * When an entry is refused, those before it are posted, those after it are not,
  * nothing is waited for and the call fails with the errno of that entry. With
  * @entry_num 0 the call only waits. EINTR and ETIMEDOUT speak of the wait: what
- * was posted stays posted, and a call with entries is never run again. With EFAULT, of a struct that could not be written, the
- * numbers in it may mean nothing.
+ * was posted stays posted, and a call with entries is never run again. With EFAULT, of a
+ * struct that could not be written, the numbers in it may mean nothing.
  *
  * With IBCHAN_SUBMIT_SINCE the wait ends when @min_complete completions have
  * come since the ring's tail was @tail, read or not: what several threads need

@@ -359,10 +359,12 @@ static bool is_silent_end(const struct ibchan_reason *reason)
 
 static const char *reason_words(const struct ibchan_reason *reason)
 {
-	static const char silent_end[] =
-		"{V}the channel is broken: its device has ended it and does not say why; often the peer used a wrong key, or sent more than a receive holds";
-	static const char useless_gid[] =
-		"{P}: entry {d0} of the port's table has no address that a channel can use from here";
+	static const char silent_end[] = {
+		"{V}the channel is broken: its device has ended it and does not say why; often the peer used a wrong key, or sent more than a receive holds"
+	};
+	static const char useless_gid[] = {
+		"{P}: entry {d0} of the port's table has no address that a channel can use from here"
+	};
 
 	if (is_silent_end(reason))
 		return silent_end;
@@ -739,8 +741,7 @@ const char *ibchan_error_hint(const struct ibchan_error *error)
 	if (code < ARRAY_SIZE(reason_hints) && reason_hints[code])
 		return reason_hints[code];
 	if (is_of_other_process(error))
-		return "open the context in the process that is going to use it: "
-		       "after fork() or daemon()";
+		return "open the context in the process that uses it: after fork() or daemon()";
 	return "";
 }
 
