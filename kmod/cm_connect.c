@@ -11,6 +11,7 @@
 #include <rdma/ib_addr.h>
 
 #include "cm.h"
+#include "compat.h"
 
 /**
  * ibchan_check_data - is this much private data possible?

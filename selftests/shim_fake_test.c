@@ -216,6 +216,7 @@ static int submit(struct ibchan_cmd_submit *cmd)
 	const struct ibchan_submit_wr *wrs = (const void *)(uintptr_t)cmd->entries;
 	__u32 i;
 
+	cmd->reason.code = IBCHAN_REASON_NONE;
 	if (fake.refuse_all)
 		return fake.refuse_all;
 	for (i = 0; i < cmd->entry_num; i++)
