@@ -144,10 +144,16 @@ static bool port_is_down(struct ibchan_channel *ch)
 	return down;
 }
 
+/* Some devices flush where there is no link, and name no work that failed. */
+static bool may_lack_link(u32 status)
+{
+	return status == IB_WC_LOC_QP_OP_ERR || status == IB_WC_WR_FLUSH_ERR;
+}
+
 /* What the device could not do may be for the lack of a link. */
 static u32 end_search(struct ibchan_channel *ch)
 {
-	bool down = READ_ONCE(ch->status) == IB_WC_LOC_QP_OP_ERR && port_is_down(ch);
+	bool down = may_lack_link(READ_ONCE(ch->status)) && port_is_down(ch);
 	unsigned long flags;
 	u32 error;
 

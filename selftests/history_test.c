@@ -520,11 +520,15 @@ TEST_F(channel_whose_port, goes_down_and_comes_up_tells_both)
 TEST_F(channel_whose_port, goes_down_breaks_by_what_it_sends_with_enetdown)
 {
 	struct ibchan_cmd_channel_query cmd;
+	int status;
 
 	ASSERT_EQ(0, side_handshake(&self->side, &self->side.endpoint));
 	ASSERT_EQ(0, run_script("ip link set h0 down"));
 	ASSERT_EQ(0, post_one(&self->side, work(&self->side, IBCHAN_OP_SEND, 1, 0, 64)));
-	EXPECT_EQ(IBCHAN_STATUS_LOC_QP_OP_ERR, status_of(&self->side, 1));
+	/* Soft-RoCE of later kernels flushes it. */
+	status = status_of(&self->side, 1);
+	EXPECT_TRUE(status == IBCHAN_STATUS_LOC_QP_OP_ERR || status == IBCHAN_STATUS_WR_FLUSH_ERR)
+		TH_LOG("status %d", status);
 	EXPECT_TRUE(eventually(has_error, &self->side));
 	ASSERT_EQ(0, side_query(&self->side, &cmd));
 	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, cmd.out_state);

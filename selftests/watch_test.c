@@ -246,6 +246,7 @@ TEST_F(watch, that_nobody_asked_for_waits_for_a_peer_and_sees_its_own_end)
 {
 	struct side alone, late, told, never;
 	struct ibchan_submit_wr wr;
+	__u32 error;
 
 	self->options.options.keepalive_ms = 0;
 	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
@@ -265,7 +266,10 @@ TEST_F(watch, that_nobody_asked_for_waits_for_a_peer_and_sees_its_own_end)
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(&alone));
 	EXPECT_EQ(0, facts(&alone).probes_sent);
 	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, side_state(self->pair.b));
-	EXPECT_EQ(ECANCELED, query(self->pair.b).out_error);
+	/* Soft-RoCE says how its queue pair has ended on later kernels only. */
+	error = query(self->pair.b).out_error;
+	EXPECT_TRUE(error == EACCES || error == ECANCELED)
+		TH_LOG("error %u", error);
 	ASSERT_EQ(0, side_handshake(&late, &alone.endpoint));
 	EXPECT_EQ(0, exchange(&late, &alone));
 	side_close(&never);
