@@ -257,8 +257,12 @@ void ibchan_context_break(struct ibchan_context *ctx)
 		queue_work(break_wq, &ctx->break_work);
 }
 
-/* Somebody else may be about to end it. Busy is only what a device may still use that failed. */
-static void end_by_id(struct ibchan_context *ctx, u32 id, enum ibchan_object_type type)
+/*
+ * Busy is what somebody else's end still needs, which @may_be_shared, and which is there again
+ * for the next look; else only what a device may still use that failed.
+ */
+static void end_by_id(struct ibchan_context *ctx, u32 id, enum ibchan_object_type type,
+		      bool may_be_shared)
 {
 	struct ibchan_object *object = ibchan_object_claim(ctx, id, type);
 
@@ -267,27 +271,32 @@ static void end_by_id(struct ibchan_context *ctx, u32 id, enum ibchan_object_typ
 	/* All works have ended, so the last regions are on their way. */
 	if (type == OBJECT_PD)
 		ibchan_pd_flush(object->pd);
-	if (end_object(ctx, object))
+	if (!end_object(ctx, object))
+		return;
+	if (may_be_shared)
+		ibchan_object_unclaim(ctx, object);
+	else
 		ibchan_object_forget(ctx, object);
 }
 
-static void destroy_type(struct ibchan_context *ctx, enum ibchan_object_type type)
+static void destroy_type(struct ibchan_context *ctx, enum ibchan_object_type type,
+			 bool may_be_shared)
 {
 	struct ibchan_object *object;
 	unsigned long id;
 
 	xa_for_each(&ctx->objects, id, object)
-		end_by_id(ctx, id, type);
+		end_by_id(ctx, id, type, may_be_shared);
 }
 
 /* All channels break first, so that they flush together. */
-static void end_objects(struct ibchan_context *ctx)
+static void end_objects(struct ibchan_context *ctx, bool may_be_shared)
 {
 	enum ibchan_object_type type;
 
 	visit_objects(ctx, OBJECT_CHANNEL, break_channel, -ECANCELED);
 	for (type = 0; type < OBJECT_TYPES; type++)
-		destroy_type(ctx, type);
+		destroy_type(ctx, type, may_be_shared);
 }
 
 static bool is_empty(struct ibchan_context *ctx)
@@ -312,7 +321,7 @@ static void context_orphan_work(struct work_struct *work)
 
 	WRITE_ONCE(ctx->broken, 1);
 	do
-		end_objects(ctx);
+		end_objects(ctx, true);
 	while (!wait_event_timeout(ctx->idle_wait, is_empty(ctx), HZ) && --looks);
 	wake_up_all(&ctx->event_wait);
 }
@@ -350,7 +359,7 @@ static int context_release(struct inode *inode, struct file *file)
 
 	ibchan_owner_leave(ctx);
 	cancel_work_sync(&ctx->break_work);
-	end_objects(ctx);
+	end_objects(ctx, false);
 	xa_destroy(&ctx->objects);
 	ibchan_submit_scratch_free(ctx);
 	ibchan_ring_page_free(ctx);

@@ -91,12 +91,13 @@ static u32 device_access(const struct ibchan_device *dev, u32 access)
  * The address that the device knows the range by is the user's own: soft-RoCE
  * wants both to be equal modulo the page, siw wants them equal.
  */
-static struct ib_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+static struct ib_mr *reg_user(const struct ibchan_mr *mr, struct ib_pd *pd,
 			      struct ibchan_reason *reason)
 {
+	u64 addr = mr->addr, length = mr->length;
 	struct ib_mr *ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_REG_USER) ?:
-			   ib_reg_user_mr(pd->ib, addr, length, addr,
-					  device_access(pd->dev, access));
+			   ib_reg_user_mr(pd, addr, length, addr,
+					  device_access(mr->pd->dev, mr->access));
 
 	if (!IS_ERR(ib))
 		return ib;
@@ -130,13 +131,15 @@ static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
 static int reg_as_guest(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	struct ibchan_gate *gate = &mr->pd->dev->gate;
+	/* Valid for who is admitted afterwards, whatever removal forgets meanwhile. */
+	struct ib_pd *pd = READ_ONCE(mr->pd->ib);
 	struct ibchan_guest guest;
 	struct ib_mr *ib;
 	int ret = ibchan_gate_admit(gate, &guest);
 
 	if (ret)
 		return ret;
-	ib = reg_user(mr->pd, mr->addr, mr->length, mr->access, reason);
+	ib = reg_user(mr, pd, reason);
 	ret = IS_ERR(ib) ? PTR_ERR(ib) : publish_registered(mr, ib);
 	ibchan_gate_dismiss(gate, &guest);
 	return ret;
@@ -675,6 +678,8 @@ void ibchan_mrs_release(struct work_struct *work)
 		call_rcu(&mr->rcu, mr_free);
 		/* Pairs with ibchan_pd_settle(): the domain is rid of it. */
 		smp_store_release(&pd->num_released, pd->num_released + 1);
+		/* Before the look for waiters: pairs with that of who begins to wait. */
+		smp_mb();
 		wake_up_var(&pd->num_released);
 	}
 }

@@ -152,8 +152,11 @@ void ibchan_watch_doubt(struct ibchan_channel *ch)
 {
 	struct ibchan_device *dev = ch->dev;
 
+	/* Removal has stopped the worker for good. */
+	if (ibchan_device_enter(dev))
+		return;
 	/* Nobody is looking at it. */
-	guard(mutex)(&dev->lock);
+	mutex_lock(&dev->lock);
 	spin_lock(&dev->watch_lock);
 	if (unqueue_watch(dev, &ch->watch)) {
 		ch->watch.doubted = true;
@@ -162,6 +165,8 @@ void ibchan_watch_doubt(struct ibchan_channel *ch)
 		schedule_worker(dev);
 	}
 	spin_unlock(&dev->watch_lock);
+	mutex_unlock(&dev->lock);
+	ibchan_device_exit(dev);
 }
 
 /**

@@ -302,9 +302,18 @@ static bool driver_loses_status(void)
 	       (major > 6 || (major == 6 && minor > 1));
 }
 
+/* The channel looks at its port where a device could not do a work, or flushed without a cause. */
+static bool is_without_link(const struct traffic_end *end)
+{
+	return end->error == ENETDOWN && (end->status == IBCHAN_STATUS_LOC_QP_OP_ERR ||
+					  end->status == IBCHAN_STATUS_WR_FLUSH_ERR);
+}
+
 /* A work's status and its errno, or an errno without one. The test may destroy a channel. */
 static bool is_named(const struct traffic_end *end)
 {
+	if (is_without_link(end))
+		return true;
 	if (end->status == IBCHAN_STATUS_WR_FLUSH_ERR && !driver_loses_status())
 		return false;
 	if (end->status)
