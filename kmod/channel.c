@@ -211,6 +211,12 @@ static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *bu
 	if (ret)
 		return ret;
 	ret = build_verbs(ch, build, reason);
+	if (ch->leaked) {
+		/* Its maker never hears of it. */
+		ch->connected_to = NULL;
+		ch->broken = NULL;
+		ch->net = NULL;
+	}
 	if (!ret || ch->leaked)
 		channel_publish(ch);
 	ibchan_device_exit(ch->dev);
@@ -429,7 +435,9 @@ static int connect_by_path(struct ibchan_channel *ch, const struct ibchan_endpoi
 	if (ret)
 		return ret;
 	ch->path = *path;
-	return connect_qp(ch, peer, reason);
+	ret = connect_qp(ch, peer, reason);
+	wake_up_all(&ch->state_wait);
+	return ret;
 }
 
 static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
@@ -574,7 +582,12 @@ static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
 
 	*idle = !drains || !ibchan_qp_drain(ch, deadline);
 	ibchan_watch_forget_marker(ch);
+	/* Who asks the device about the queue pair holds this. */
+	mutex_lock(&ch->qp_lock);
 	ret = ibchan_qp_destroy(ch);
+	if (!ret)
+		ch->qp = NULL;
+	mutex_unlock(&ch->qp_lock);
 	/* It stays, and peers must not reach our memory by it. */
 	if (ret && !drains && ch->connected)
 		*idle = !ibchan_qp_drain(ch, deadline);

@@ -296,13 +296,14 @@ static int answered(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	struct ibchan_channel *ch = cm->ch;
 	int ret = -ECANCELED;
 
-	/* No other address is tried. */
-	WRITE_ONCE(cm->next, cm->num_others);
 	mutex_lock(&ch->qp_lock);
-	if (is_connecting(ch))
+	if (is_connecting(ch) && !READ_ONCE(cm->failed)) {
+		/* No other address is tried. */
+		WRITE_ONCE(cm->next, cm->num_others);
 		ret = take_answer(cm, id, param);
-	else
+	} else {
 		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
+	}
 	mutex_unlock(&ch->qp_lock);
 	if (ret)
 		return ibchan_cm_fail(cm, ret, ret);
@@ -524,12 +525,14 @@ int ibchan_cm_begin(struct ibchan_cm *cm, u32 stage, struct ibchan_reason *reaso
 	return 0;
 }
 
+/* Before the peer's answer there is nothing to end, and the next attempt may take the id. */
 static bool can_disconnect(const struct ibchan_cm *cm)
 {
 	u32 stage = READ_ONCE(cm->stage);
 
 	return stage > IBCHAN_STAGE_REQUEST ||
-	       (stage == IBCHAN_STAGE_REQUEST && !cm->ch->gid.iwarp);
+	       (stage == IBCHAN_STAGE_REQUEST && !cm->ch->gid.iwarp &&
+		READ_ONCE(cm->ch->connected));
 }
 
 /**
@@ -590,6 +593,9 @@ void ibchan_cm_end(struct ibchan_channel *ch)
 	if (!ch->cm)
 		return;
 	cancel_work_sync(&ch->cm->again);
+	/* A handler that has still seen the channel connect may be about to ask. */
+	mutex_lock(&ch->qp_lock);
+	mutex_unlock(&ch->qp_lock);
 	ibchan_cm_interrupt(ch);
 	id = ibchan_cm_take_id(&ch->cm->id);
 	if (id)

@@ -119,19 +119,37 @@ static bool end_attempt(struct ibchan_cm *cm)
 	if (!asks)
 		id = ibchan_cm_take_id(&cm->id);
 	mutex_unlock(&cm->ch->qp_lock);
-	if (id)
+	if (id) {
+		/* Who breaks the channel may have the id in hand; later ones find none. */
+		flush_work(&cm->ch->break_work);
 		rdma_destroy_id(id);
+	}
 	cancel_delayed_work_sync(&cm->deadline);
 	return !asks && is_connecting(cm->ch);
 }
 
-/* Where an answer came after all, the peer has just heard that it is not wanted. */
+/* The peer's answer came before the attempt was given up: see answered(). */
+static bool was_answered(struct ibchan_cm *cm)
+{
+	bool is_late;
+
+	mutex_lock(&cm->ch->qp_lock);
+	is_late = cm->ch->connected;
+	if (is_late)
+		clear_bit(0, &cm->failed);
+	mutex_unlock(&cm->ch->qp_lock);
+	return is_late;
+}
+
+/* Where an answer comes after all, the peer hears that it is not wanted. */
 static void go_on(struct work_struct *work)
 {
 	struct ibchan_cm *cm = container_of(work, struct ibchan_cm, again);
 	struct net *net = cm->ch->net ?: &init_net;
 	struct rdma_cm_id *id;
 
+	if (was_answered(cm))
+		return;
 	if (!end_attempt(cm)) {
 		ibchan_channel_break(cm->ch, -ETIMEDOUT);
 		return;

@@ -102,6 +102,8 @@ static int ask(void *arg)
 
 	allow_signal(SIGKILL);
 	ret = send_request(cm);
+	/* One that is pending, or that comes, would keep the next thread from being made. */
+	disallow_signal(SIGKILL);
 	/* Who closes the channel waits for this thread. */
 	end_asking(cm);
 	return ret;

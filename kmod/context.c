@@ -140,14 +140,21 @@ static int free_pd(struct ibchan_context *ctx, struct ibchan_pd *pd)
 {
 	int ret = ibchan_pd_free(pd);
 
-	return ret == -EBUSY && ibchan_context_settle(ctx) ? ibchan_pd_free(pd) : ret;
+	if (ret == -EBUSY && READ_ONCE(ctx->had_plain) && !ibchan_pd_settle(pd))
+		ret = ibchan_pd_free(pd);
+	return ret;
 }
 
 static int destroy_pd(struct ibchan_context *ctx, struct ibchan_object *object)
 {
-	int ret = free_pd(ctx, object->pd);
+	int ret;
 
-	if (!ret)
+	/* Who settles all domains finds it by its mark, while its memory has not begun to go. */
+	xa_clear_mark(&ctx->objects, object->id, IBCHAN_PD_MARK);
+	ret = free_pd(ctx, object->pd);
+	if (ret)
+		xa_set_mark(&ctx->objects, object->id, IBCHAN_PD_MARK);
+	else
 		ibchan_object_forget(ctx, object);
 	return ret;
 }

@@ -331,10 +331,13 @@ static void keep_agreed(struct ibchan_channel *ch, const struct ib_qp_attr *rtr,
 	ch->params.max_rd_atomic = rts->max_rd_atomic;
 }
 
-/* Longer packets than it was made for would end this side's queue pair. */
+/*
+ * Longer packets than it was made for would end this side's queue pair; a peer may also ask
+ * for a length that is none.
+ */
 static bool packets_fit(const struct ibchan_channel *ch, const struct ib_qp_attr *attr)
 {
-	return attr->path_mtu <= ib_mtu_int_to_enum(ch->params.mtu);
+	return attr->path_mtu >= IB_MTU_256 && attr->path_mtu <= ib_mtu_int_to_enum(ch->params.mtu);
 }
 
 /**

@@ -350,6 +350,7 @@ static int run_channel_handshake(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_handshake *cmd = call->cmd;
 	struct ibchan_object *object;
+	int ret;
 
 	cmd->reason = (struct ibchan_reason) {};
 	if (cmd->reserved)
@@ -357,7 +358,10 @@ static int run_channel_handshake(struct ibchan_call *call)
 	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
 	if (IS_ERR(object))
 		return PTR_ERR(object);
-	return ibchan_channel_handshake(object->channel, &cmd->endpoint, &cmd->reason);
+	ret = ibchan_channel_handshake(object->channel, &cmd->endpoint, &cmd->reason);
+	/* No event tells those who wait until it connects no more. */
+	wake_up_all(&call->ctx->event_wait);
+	return ret;
 }
 
 static int run_channel_query(struct ibchan_call *call)

@@ -15,7 +15,7 @@ static int error_of_lookup(int code)
 	case EAI_MEMORY:
 		return -ENOMEM;
 	case EAI_SYSTEM:
-		return -errno;
+		return errno ? -errno : -EIO;
 	case EAI_NONAME:
 	case EAI_SERVICE:
 		return -ENOENT;

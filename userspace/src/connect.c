@@ -271,6 +271,7 @@ int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event
 	int err = context_check(context);
 
 	do {
+		cmd.out_channel = 0;
 		if (!err)
 			err = context_create(context, IBCHAN_CMD_EVENT_TAKE, &cmd,
 					     &cmd.out_channel);
