@@ -30,7 +30,7 @@
 /* The region's own struct, the driver's, the first page of its table. */
 #define MR_FIXED	5632
 /* An entry of a scatterlist, and one each in the lists of pages, the driver's and ours. */
-#define MR_PAGE		56
+#define MR_PAGE		48
 
 /* Page tables, and lists of pages. */
 static u64 with_tables(u64 size)

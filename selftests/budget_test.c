@@ -483,7 +483,7 @@ TEST_F(budget, charges_for_a_region_what_it_takes_and_not_twice_as_much)
 		SKIP(return, "a kernel that checks itself takes more for everything");
 	scattered_pages = scattered(4096);
 	ASSERT_NE(NULL, scattered_pages);
-	expect_estimate(_metadata, make_mrs, 80, 200);
+	expect_estimate(_metadata, make_mrs, 320, 200);
 	expect_estimate(_metadata, make_mrs, 10, 4096);
 	munmap(scattered_pages, 4096 * sysconf(_SC_PAGESIZE));
 }

@@ -630,7 +630,7 @@ TEST_F(example, epoll_server_outlives_clients_that_give_up)
 			   ARGUMENTS("-n", "14", NULL)));
 	ASSERT_EQ(0, ibchan_context_open(&context));
 	for (i = 0; !ended && !rc && now_ms() < end; i++) {
-		rc = ask_and_go(context, "18516", i % 16 * MS / 2);
+		rc = ask_and_go(context, "18516", i % 16 * (slow() ? 20 * MS : MS / 2));
 		ended = waitpid(server.pid, &status, WNOHANG);
 	}
 	EXPECT_EQ(0, rc);
