@@ -47,7 +47,8 @@ static bool is_told(const struct row *row, int rc, const struct ibchan_error *er
 
 	if ((row->code == ANY ? rc < 0 : rc == row->code) && rc == error->code &&
 	    length < (int)sizeof(text) && !repeats(text, hint) &&
-	    !fnmatch(row->text, text, FNM_NOESCAPE) && !fnmatch(row->hint, hint, FNM_NOESCAPE))
+	    !fnmatch(row->text, text, FNM_NOESCAPE | FNM_EXTMATCH) &&
+	    !fnmatch(row->hint, hint, FNM_NOESCAPE | FNM_EXTMATCH))
 		return true;
 	fprintf(stderr, "# %s: %d (%d): %s: \"%s\", \"%s\"\n", row->name, rc, error->code,
 		ibchan_reason_name(error->reason.code), text, hint);

@@ -720,7 +720,8 @@ const struct row rows[] = {
 	    "wr 0: no such channel in this context (handle 0)", "post on the context that *"),
 	ROW(post_unsignaled_only, 0, "no error", ""),
 	ROW(send_when_a_wrong_key_has_ended_it, -ESHUTDOWN,
-	    "the channel is broken: its device has ended it and does not say why; *",
+	    /* Some devices say so. */
+	    "the channel is broken: @(its device has ended it and does not say why;|the peer asked for memory by a wrong key,) *",
 	    "close it and connect a new one; *"),
 	ROW(write_to_a_channel_that_forbids_it, -EREMOTEIO,
 	    "write failed: REM_*_ERR (remote): *", ""),
