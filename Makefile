@@ -49,6 +49,7 @@ help: ## this list
 	@echo 'GCOV=1        the same: it counts how often each line ran'
 	@echo 'TESTS=FOLDERS with test-modules: only kunit, kclient, bench or dmabuf'
 	@echo 'FLAVORS=NAMES with flavors: only m32, asan, tsan or valgrind'
+	@echo 'SUITES=NAMES  with check: only these, see selftests/run-tests'
 	@echo 'KERNEL=6.1    guest to run in: 6.1, 6.12, debug, 7.2, kcsan, or a folder'
 	@echo 'DESTDIR=DIR   PREFIX=/usr/local   where install puts things'
 	@echo 'HOST=1        with demo: on this machine'"'"'s own RDMA devices, no guest'
@@ -134,7 +135,7 @@ check-programs: setup ## what check runs
 
 .PHONY: check
 check: check-programs ## see above
-	@$(VM)/run --kernel $(KERNEL) --timeout $(TIMEOUT) -- selftests/run-tests
+	@$(VM)/run --kernel $(KERNEL) --timeout $(TIMEOUT) -- selftests/run-tests $(strip $(SUITES))
 
 .PHONY: check-all
 check-all: ## see above
