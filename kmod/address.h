@@ -21,8 +21,8 @@ enum {
 
 /**
  * struct ibchan_gid_rule - what an address must be, besides what all must
- * @net: the namespace that its network device is in; NULL: any, for who talks to
- *	nobody but itself
+ * @net: the namespace that its network device is in; NULL: any, for a queue pair that is
+ *	connected to itself
  * @family: 4 or 6; 0: either
  */
 struct ibchan_gid_rule {

@@ -93,7 +93,7 @@ static bool means_disconnected(const struct ibchan_channel *ch, u32 status)
 				 status == IBCHAN_STATUS_FATAL_ERR);
 }
 
-/* Who is being told that the channel is connected is told of its end behind that. */
+/* While the consumer hears that the channel is connected, the news of its end is put off. */
 static bool put_off_telling(struct ibchan_channel *ch)
 {
 	unsigned long flags;
@@ -113,7 +113,7 @@ static void tell_broken(struct ibchan_channel *ch, u32 error)
 		call_broken(ch, error);
 }
 
-/* In steps: other channels may have a lot there, and whoever owns a cq keeps others waiting. */
+/* In steps: other channels may have much there, and the cq's owner keeps all others waiting. */
 static void sweep_cq(struct ibchan_cq *cq)
 {
 	u32 swept = 0;
@@ -129,7 +129,7 @@ static void sweep_cq(struct ibchan_cq *cq)
 	} while (more && swept < cq->entries);
 }
 
-/* Of a device that leaves nobody asks. */
+/* A device that leaves is not asked; its port then counts as up. */
 static bool port_is_down(struct ibchan_channel *ch)
 {
 	struct ibchan_device *dev = ch->dev;
@@ -255,7 +255,7 @@ void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
  * @ch: the channel
  * @wc: of a work, or of what the channel itself sends
  *
- * Nobody has to be told by the device: the qp may be moved under it.
+ * The device owes the peer no answer to what was sent, so the qp may be moved to ERR.
  *
  * Context: any but NMI.
  */
@@ -279,7 +279,7 @@ static bool is_unused(const struct ibchan_queue *queue)
 	       !ibchan_credit_in_flight(&queue->credit);
 }
 
-/* Nothing was ever posted, not even by the channel itself, and nobody is in a done(). */
+/* Nothing was ever posted, not even by the channel itself, and no done() is running. */
 bool ibchan_channel_is_unused(const struct ibchan_channel *ch)
 {
 	return !ch->flow && !ch->watch.sent && is_unused(&ch->send) && is_unused(&ch->recv);
@@ -303,18 +303,18 @@ void ibchan_queue_retire_rest(struct ibchan_queue *queue)
 		ibchan_cq_disown(queue->cq);
 		cond_resched();
 	} while (more);
-	/* Somebody may have wanted to reap meanwhile. */
+	/* Another caller may have wanted to reap meanwhile. */
 	ibchan_cq_leave(queue->cq);
 }
 
-/* Whoever was posting when the channel broke has finished after this. */
+/* Each call that was posting when the channel broke has finished after this. */
 void ibchan_channel_await_posters(struct ibchan_channel *ch)
 {
 	spin_lock_bh(&ch->post_lock);
 	spin_unlock_bh(&ch->post_lock);
 }
 
-/* Nobody posts any more. */
+/* Behind the last poster: see ibchan_channel_await_posters(). */
 bool ibchan_channel_has_posted(const struct ibchan_channel *ch)
 {
 	return ch->connected || ibchan_credit_in_flight(&ch->recv.credit);

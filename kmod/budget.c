@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The budgets of users for kernel memory. A user is the real user id of who opened the
- * file, as io_uring and iommufd have it. The budget of a user exists while he has a file
- * open or an object is left that was charged to it.
+ * The budgets of users for kernel memory. A user is the real user id of the process that
+ * opened the file, as io_uring and iommufd have it. A user's budget exists while the user
+ * has a file open or an object is left that was charged to it.
  *
- * A charge is counted first and looked at then, so that nobody waits for anybody. Who is
- * over the limit is asked for his capability; nobody else is, because each refusal of one
- * may be written to the audit log.
+ * A charge is first counted and then compared with the limit, so that no caller waits for
+ * another. Only a user over the limit is asked for the capability, because each refusal of
+ * one may be written to the audit log.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -132,7 +132,7 @@ void ibchan_budget_put(struct ibchan_budget *budget)
 /**
  * ibchan_cost_charge - charge a budget for an object that is about to be made
  * @cost: of nothing; for ibchan_cost_pay_back()
- * @budget: whose; NULL: nobody is charged
+ * @budget: of the user who pays; NULL: no user does
  * @bytes: of kernel memory
  * @reason: bytes used, limit and @bytes, when it is too much; or NULL
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Kernel memory that the objects of a user may take, the drivers' included. Drivers do not
- * charge it to the cgroup of who asks for an object, so each user has a budget. An object
- * is charged by an estimate (see footprint.c) before it is made, and pays back when its
- * memory has gone. What the kernel makes for itself has no budget and is not charged.
+ * charge it to the cgroup of the process that asks for an object, so each user has a budget.
+ * An object is charged by an estimate (see footprint.c) before it is made, and pays back when
+ * its memory has gone. What the kernel makes for itself has no budget and is not charged.
  */
 #ifndef IBCHAN_BUDGET_H
 #define IBCHAN_BUDGET_H

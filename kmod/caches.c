@@ -5,8 +5,8 @@
  * Distribution kernels clear whatever they hand out. Of a channel that is most of the work
  * of making one, and all for scratch space. A cache with a constructor is spared it: an
  * object is cleared when its slab is made, and comes back as the last owner of the same
- * kind has left it. So whoever takes one clears what it reads before it writes, and the
- * scratch space lies behind that.
+ * kind has left it. So the code that takes one clears what it reads before it writes, and
+ * the scratch space lies behind that.
  */
 #include <linux/errno.h>
 #include <linux/slab.h>

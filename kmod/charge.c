@@ -3,8 +3,8 @@
  * What cgroups are charged for objects on a device.
  *
  * The kernel's account of a device ends with its ib_device. So each device keeps a list of
- * its charges, and removal settles those that are left; whoever took a charge gives it
- * back before that or at any time after it.
+ * its charges, and removal settles those that are left; the code that took a charge gives
+ * it back before that or at any time after it.
  */
 #include <linux/cgroup_rdma.h>
 #include <linux/errno.h>
@@ -47,7 +47,7 @@ static void charge_end(struct ibchan_charge *charge)
 	ibchan_gauge(charges, -1);
 }
 
-/* EAGAIN is what a full queue answers, and who waits for room in one waits in vain here. */
+/* Not EAGAIN: it means a full queue, and a wait for room in one would be in vain here. */
 static int refuse_charge(enum ibchan_charge_kind kind, int error, struct ibchan_reason *reason)
 {
 	if (error != -EAGAIN)

@@ -63,7 +63,7 @@ static inline bool ibchan_range_fits(u64 offset, u64 length, u64 size)
 	return offset <= size && length <= size - offset;
 }
 
-/* A write wakes nobody unless it has an immediate. */
+/* A write without an immediate makes no completion at the peer, so it wakes no one there. */
 static inline u8 ibchan_flags_allowed(const struct ibchan_wr *wr)
 {
 	u8 allowed = ibchan_ops[wr->opcode].flags;
@@ -168,9 +168,9 @@ static inline int ibchan_check_inline(const struct ibchan_channel *ch,
 }
 
 /*
- * Nearly all requests are plain: one element, not empty, in one piece, of a region
- * and for an opcode that anybody may use, without flags but @flags. For those this is
- * all of the checks at once; what it does not like is not necessarily refused.
+ * Nearly all requests are plain: one element, not empty, in one piece, of a region; an
+ * opcode that every channel may use; no flags but @flags. For such a request this function
+ * is all of the checks at once. A request that fails it is not necessarily refused.
  */
 static inline bool ibchan_sge_is_plain(const struct ibchan_channel *ch,
 				       const struct ibchan_sge *sge, u32 needed)

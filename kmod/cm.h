@@ -21,7 +21,7 @@ struct ibchan_cm_credits {
 };
 
 /**
- * struct ibchan_cm_mtu - what packets who accepts takes, if shorter than it was asked for
+ * struct ibchan_cm_mtu - the MTU of the accepting side, where the request names a larger one
  * @magic: "IBCM"
  * @mtu: in bytes
  */
@@ -56,14 +56,14 @@ struct ibchan_cm_failure {
 
 /**
  * struct ibchan_cm - the connection of a channel that was connected by address
- * @id: taken with xchg() by who destroys it; NULL then
+ * @id: the caller that destroys it takes it out with xchg(); NULL then
  * @ch: the channel, which owns this
  * @stage: enum ibchan_stage
  * @cm_error: see struct ibchan_connection
  * @over: it has failed or ended, and no word of the peer is waited for
  * @asker: thread that asks over iWARP, see cm_ask.c
- * @ask_link: among those that ask over iWARP, or wait for their turn
- * @uid: whose it is
+ * @ask_link: in the list of the connections that ask over iWARP, or wait for their turn
+ * @uid: of the user whose connection it is
  * @deadline: breaks the channel when a stage takes too long
  * @stage_end: when that is
  * @stage_ms: how long each stage may take
@@ -74,7 +74,7 @@ struct ibchan_cm_failure {
  * @local: this side, as far as known
  * @peer: the other side
  * @again: goes on with the next of @others
- * @failed: @again is to come; set by who queues it
+ * @failed: @again is to run; set by the code that queues it
  * @furthest: of the attempts before this one
  * @source: where from; no family: as the route says
  * @next: the next one of @others
@@ -172,7 +172,7 @@ static inline bool is_connecting(const struct ibchan_channel *ch)
 	return READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTING;
 }
 
-/* The one who gets it destroys it. */
+/* The caller that gets the id destroys it. */
 static inline struct rdma_cm_id *ibchan_cm_take_id(struct rdma_cm_id **id)
 {
 	return xchg(id, NULL);

@@ -120,7 +120,7 @@ static bool end_attempt(struct ibchan_cm *cm)
 		id = ibchan_cm_take_id(&cm->id);
 	mutex_unlock(&cm->ch->qp_lock);
 	if (id) {
-		/* Who breaks the channel may have the id in hand; later ones find none. */
+		/* The work that breaks the channel may hold the id; a later one finds none. */
 		flush_work(&cm->ch->break_work);
 		rdma_destroy_id(id);
 	}

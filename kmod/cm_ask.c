@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Requests over iWARP. The driver may wait for TCP before it sends one: siw does, as long
- * as TCP tries, which are minutes. The connection manager has one worker for everybody's
- * events, so a thread of the connection's own does that, and a signal ends its wait.
+ * as TCP tries, which are minutes. The connection manager has one worker for the events of
+ * all connections, so a thread of the connection's own asks, and a signal ends its wait.
  *
  * Once the request is sent nothing can be done before the answer: the connection manager
  * waits for it without an end when an id is destroyed, and so do a close and the removal of
@@ -94,7 +94,7 @@ static int send_request(struct ibchan_cm *cm)
 	return ibchan_cm_fail(cm, ret, ret);
 }
 
-/* Who interrupts it has broken or closed the channel before, so no signal is missed. */
+/* The signal comes behind a break or a close of the channel, so it is not missed. */
 static int ask(void *arg)
 {
 	struct ibchan_cm *cm = arg;
@@ -104,7 +104,7 @@ static int ask(void *arg)
 	ret = send_request(cm);
 	/* One that is pending, or that comes, would keep the next thread from being made. */
 	disallow_signal(SIGKILL);
-	/* Who closes the channel waits for this thread. */
+	/* The close of the channel waits for this thread. */
 	end_asking(cm);
 	return ret;
 }

@@ -8,10 +8,10 @@
  * Whether a queue pair answers a keepalive goes in the message's flow control bit,
  * which has no other use where receives are not counted by the devices.
  *
- * Who asks names the longest packet that its side takes, and the connection manager's
- * answer has no place for a shorter one. So who asks says by the bit for shared receive
- * queues, which nobody uses, that it looks for that in front of the answer's data; and who
- * accepts puts it there, before all else, if its side takes shorter ones only.
+ * A request names the longest packet that its side takes; the connection manager's answer
+ * has no place for a shorter one. So the asking side sets the bit for shared receive queues,
+ * which no channel uses, to say that it looks for an MTU in front of the answer's data. The
+ * accepting side puts its MTU there, before all else, if it is the smaller one.
  */
 #include <linux/string.h>
 
@@ -158,7 +158,7 @@ u32 ibchan_cm_data_take(const struct rdma_conn_param *param, u8 *data,
  * ibchan_cm_data_check - do both sides count credits, or none?
  * @ch: this side
  * @credits: of the peer
- * @reason: who does, or NULL
+ * @reason: which side does, or NULL
  *
  * Return: 0 or -EINVAL.
  */

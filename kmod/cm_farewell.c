@@ -2,14 +2,14 @@
 /*
  * The end of a connection that was accepted, and of which the peer has not heard yet.
  *
- * Who closes then could only send a refusal, once. If that gets lost, or is looked at
+ * A side that closes then could only send a refusal, once. If that gets lost, or is looked at
  * before the answer that it follows, the peer takes the answer for good and has a
  * channel that leads nowhere. So the id stays, without its channel, until the peer has
  * heard of the answer or has given up: then it is told that the connection has ended,
  * which nothing can overtake. A peer that says nothing gets the refusal when its time is
  * over.
  *
- * Whoever takes a farewell off its device's list ends it: its own work, or removal.
+ * The code that takes a farewell off its device's list ends it: its own work, or removal.
  */
 #include <linux/jiffies.h>
 #include <linux/slab.h>
@@ -138,7 +138,7 @@ struct ibchan_cm_farewell *ibchan_cm_farewell(struct ibchan_device *dev,
 }
 
 /**
- * ibchan_cm_farewell_begin - nobody but the farewell touches its id any more
+ * ibchan_cm_farewell_begin - from here on only the farewell touches its id
  * @farewell: from ibchan_cm_farewell(); may be gone when this returns
  * @ms: how long to wait for the peer; not longer than ten seconds in any case
  *

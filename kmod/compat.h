@@ -51,7 +51,7 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define dma_buf_vunmap_unlocked(dmabuf, map)	dma_buf_vunmap(dmabuf, map)
 #endif
 
-/* While IPv6 could be a module, who was not part of it went through a table. */
+/* Where IPv6 can be a module, other code calls its functions through a table. */
 #ifdef IBCHAN_HAVE_IPV6_STUBS
 #define ibchan_ip6_route(net, flow)	\
 	ipv6_stub->ipv6_dst_lookup_flow(net, NULL, flow, NULL)
@@ -72,8 +72,8 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 
 /*
  * In 6.1 a qp that goes to ERR behind a packet that names a region may keep its reference
- * to that, and who deregisters the region then waits for 50 s, after which it is freed all
- * the same. RESET drops the reference.
+ * to that; the call that deregisters the region then waits for 50 s, after which the region
+ * is freed all the same. RESET drops the reference.
  */
 #ifndef IBCHAN_RXE_ERR_KEEPS_MR
 #define IBCHAN_RXE_ERR_KEEPS_MR 0
@@ -82,7 +82,7 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 /*
  * In 6.1 soft-RoCE flushes in tasklets, and moving a qp to ERR does not sleep: it marks the
  * qp and schedules them. With bottom halves off they run when those are on again, in the
- * thread that closes, and nobody is woken for them.
+ * thread that closes, and no other thread has to be woken for them.
  */
 #ifndef IBCHAN_RXE_FLUSHES_IN_BH
 #define IBCHAN_RXE_FLUSHES_IN_BH 0
@@ -90,19 +90,19 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 
 /*
  * Before 6.10 soft-RoCE sends a packet again in another task than the one that hears that it
- * has come, so it may still read from a region whose work has ended. Who deregisters the
- * region waits for that; an invalidation does not.
+ * has come, so it may still read from a region whose work has ended. The call that
+ * deregisters the region waits for that; an invalidation does not.
  */
 #ifndef IBCHAN_RXE_READS_ON
 #define IBCHAN_RXE_READS_ON 0
 #endif
 
-/* Before 6.3 who pins for long takes its faults without an end to the wait. */
+/* Before 6.3 a pin for long cannot be killed while it waits for a page fault. */
 #ifndef IBCHAN_PIN_IS_UNKILLABLE
 #define IBCHAN_PIN_IS_UNKILLABLE 0
 #endif
 
-/* Before 6.5 who pins for long may write into shared mappings of any file. */
+/* Before 6.5 a pin for long may be for writing into a shared mapping of any file. */
 #ifndef IBCHAN_PIN_TAKES_FILES
 #define IBCHAN_PIN_TAKES_FILES 0
 #endif

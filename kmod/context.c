@@ -4,7 +4,7 @@
  *
  * Closing gives everything up in the order of enum ibchan_object_type: channels
  * end all work, so that nothing is busy behind them. So does the end of the process
- * that opened the file, which owner.c tells of, whoever else holds the file.
+ * that opened the file, which owner.c tells of, even while others hold the file.
  */
 #include <linux/errno.h>
 #include <linux/module.h>
@@ -18,7 +18,7 @@
 #include "counters.h"
 #include "fault.h"
 
-/* How often, in seconds, who ends a context looks for what others end. */
+/* Once a second, so many times, the worker that ends a context looks for what others end. */
 #define ORPHAN_LOOKS	30
 
 /* One of our own: a file may hold so many channels that breaking them takes a while. */
@@ -149,7 +149,7 @@ static int destroy_pd(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	int ret;
 
-	/* Who settles all domains finds it by its mark, while its memory has not begun to go. */
+	/* ibchan_context_settle() finds a domain by its mark, until its memory begins to go. */
 	xa_clear_mark(&ctx->objects, object->id, IBCHAN_PD_MARK);
 	ret = free_pd(ctx, object->pd);
 	if (ret)
@@ -167,7 +167,7 @@ static int destroy_device(struct ibchan_context *ctx, struct ibchan_object *obje
 	return 0;
 }
 
-/* Of one that is claimed, or that nobody has seen or sees any more. */
+/* The object is claimed, or its handle is not published yet, or hidden already. */
 static int end_object(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	static int (*const destroy[OBJECT_TYPES])(struct ibchan_context *ctx,
@@ -204,7 +204,7 @@ int ibchan_object_destroy(struct ibchan_context *ctx, u32 id)
 	return ret;
 }
 
-/* Undoes a reservation, with or without an object behind it that nobody has seen. */
+/* Undoes a reservation, with or without an object behind it. No command has seen it. */
 void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	if (!object->any) {
@@ -251,7 +251,7 @@ static void context_break_work(struct work_struct *work)
 	struct ibchan_context *ctx = container_of(work, struct ibchan_context, break_work);
 
 	visit_objects(ctx, OBJECT_CHANNEL, break_channel, -EPROTO);
-	/* Those who wait or poll find the context broken. */
+	/* Waiting and polling callers find the context broken. */
 	visit_objects(ctx, OBJECT_CQ, wake_ring, 0);
 	wake_up_all(&ctx->event_wait);
 }
@@ -265,8 +265,9 @@ void ibchan_context_break(struct ibchan_context *ctx)
 }
 
 /*
- * Busy is what somebody else's end still needs, which @may_be_shared, and which is there again
- * for the next look; else only what a device may still use that failed.
+ * An object is busy while another process still ends what needs it: with @may_be_shared it
+ * stays for the next look. Without, only a device that failed may still use it: the handle
+ * goes and leaves the object to the device.
  */
 static void end_by_id(struct ibchan_context *ctx, u32 id, enum ibchan_object_type type,
 		      bool may_be_shared)
@@ -317,9 +318,9 @@ static bool is_empty(struct ibchan_context *ctx)
 }
 
 /*
- * The process that opened the file has gone: who still has it finds nothing there. Nobody
- * makes anything any more; another process may be about to end a thing, which then keeps what
- * it needs for a while.
+ * The process that opened the file has gone: other holders of the file find nothing there.
+ * No command makes an object any more. Another process may be about to end an object, which
+ * then keeps what it needs for a while.
  */
 static void context_orphan_work(struct work_struct *work)
 {
@@ -359,7 +360,7 @@ static int context_open(struct inode *inode, struct file *file)
 	return stream_open(inode, file);
 }
 
-/* The last reference to the file and to every ring is gone: nobody waits, maps or posts. */
+/* The last reference to the file and to every ring is gone: no call waits, maps or posts. */
 static int context_release(struct inode *inode, struct file *file)
 {
 	struct ibchan_context *ctx = file->private_data;

@@ -5,9 +5,10 @@
  *
  * Locks: ibchan_context.lock guards the table of objects, and no more: nothing sleeps under
  * it. A command holds the objects that it works on (ibchan_call_find()) and runs without a
- * lock, for as long as it likes. Who ends an object claims it first: then nobody finds it to
- * hold it, and those who held it before are waited for, or make it busy. Submit finds objects
- * under RCU, and so does who breaks all channels. All locks here are innermost.
+ * lock, for as long as it likes. A command that ends an object claims it first: then no
+ * other command begins to hold it; those that hold it already are waited for, or make it
+ * busy. Submit and ibchan_context_break() find objects under RCU. All locks here are
+ * innermost.
  */
 #ifndef IBCHAN_CONTEXT_H
 #define IBCHAN_CONTEXT_H
@@ -62,11 +63,11 @@ enum ibchan_object_type {
  * @owner: the context's file, kept by the ring's
  * @lock: guards @head, bottom halves off
  * @entries: power of two
- * @tail: how many completions ever came; written by who reaps the cq
+ * @tail: how many completions ever came; written by the cq's owner
  * @head: how many of them the reader has taken, as far as was checked
  * @reserved: how many works may still bring one, plus @tail
  * @gone: the device has left, or the handle has gone
- * @wait: who polls the file
+ * @wait: callers that poll the file
  * @pages: the shared memory
  * @num_pages: of it
  * @cost: of kernel memory
@@ -103,11 +104,11 @@ struct ibchan_user_ring {
  * @type: which member of the union
  * @children: objects made through this handle that need it; under the lock
  * @users: commands under way that hold it; under the lock
- * @claimed: somebody is about to end it, or to give it away; under the lock
- * @parent: whose child this is
- * @ctx: whose it is
- * @events: IBCHAN_EVENT_* that nobody has taken; channels only; under @ctx->event_lock
- * @events_ended: nothing is told of it any more; under @ctx->event_lock
+ * @claimed: a command is about to end it, or to give it away; under the lock
+ * @parent: the object that it needs, which counts it in @children
+ * @ctx: the context that it belongs to
+ * @events: IBCHAN_EVENT_* that were not taken yet; channels only; under @ctx->event_lock
+ * @events_ended: no more events are told; under @ctx->event_lock
  * @event_link: in the context's list while there are some
  * @charge: what the opener's cgroup is charged for it
  * @net: network namespace of the opener; devices only
@@ -148,12 +149,12 @@ struct ibchan_object {
 
 /**
  * struct ibchan_context - one open file
- * @mm: who opened it; only this one may register, post and wait
- * @budget: of the user who did, charged for all objects whoever gives them back
+ * @mm: of the process that opened the file; only this one may register, post and wait
+ * @budget: of that process's user; pays for all objects
  * @lock: see above
- * @idle_wait: who has claimed an object that others hold
+ * @idle_wait: commands that wait until a claimed object is not held any more
  * @objects: by handle; a reserved handle reads as none
- * @young: the last one published of those whose handles share a place; written under @lock
+ * @young: by place, the object published last of all whose handles share it; under @lock
  * @next_id: so that a stale handle misses
  * @last_id: went last, or 0: its slot is still reserved; under @lock
  * @num_objects: under @lock
@@ -165,7 +166,7 @@ struct ibchan_object {
  * @ring_page: of a ring that is gone, for the next one; or NULL
  * @event_lock: guards @events, interrupts off
  * @events: channels to which something has happened
- * @event_wait: who polls the file, or waits for a connection
+ * @event_wait: callers that poll the file, or wait for a connection
  * @owner: tells of the end of @mm, from the first object on; set under the lock of @mm
  * @owned: in its list
  * @orphan_work: ends everything when @mm has gone

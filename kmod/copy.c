@@ -137,8 +137,8 @@ static int copy_one(struct ibchan_submit_scratch *s, u32 index, u64 addr, u32 le
 /**
  * ibchan_submit_copy - copy the next requests
  * @s: filled
- * @cmd: says where they are, and in entry_num how many are done already
- * @left: how many there are behind those, 1 and up
+ * @cmd: says where the requests are, and in entry_num how many are done already
+ * @left: how many requests there are behind the done ones, 1 and up
  * @reason: why one could not be copied
  * @error: of the first one that could not be copied, or 0
  *

@@ -316,7 +316,7 @@ bool ibchan_cq_tryget(struct ibchan_cq *cq)
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_tryget, IBCHAN_NS);
 
 /**
- * ibchan_cq_try_destroy - destroy a cq, unless somebody uses it
+ * ibchan_cq_try_destroy - destroy a cq, unless it is in use
  * @cq: the queue
  *
  * On success the sink is not called any more, and only ibchan_cq_put() may still
@@ -360,8 +360,8 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_put, IBCHAN_NS);
  * @completions: filled, oldest first
  * @num: how many at most
  *
- * Only works without a done() of their own have such completions. Each is taken
- * once, whoever polls.
+ * Only works without a done() of their own have such completions. Each completion is given
+ * to one poller.
  *
  * Context: process or softirq, not with interrupts off.
  * Return: how many; -EOPNOTSUPP for another cq.

@@ -5,10 +5,10 @@
  * ibchan_cq_reap() and what is behind it is the only poller of an ib_cq. One caller at a
  * time has the right to reap (CQ_OWNED); another that comes meanwhile leaves
  * CQ_AGAIN behind and goes, and the owner looks once more. So completions of a
- * qp are retired in order, and nobody waits. Callbacks of the consumer run under
+ * qp are retired in order, and no caller waits. Callbacks of the consumer run under
  * that right, with bottom halves off and no lock held.
  *
- * Events: an ib_cq is armed only while works are in flight and nobody is about
+ * Events: an ib_cq is armed only while works are in flight and no caller is about
  * to reap. The completion handler may run under locks of the driver with
  * interrupts off; it wakes an in-kernel waiter or has a tasklet reap, no more. What
  * takes the tasklet too long is left to a worker, which lets others run.
@@ -27,14 +27,14 @@ static bool cq_try_own(struct ibchan_cq *cq)
 	return false;
 }
 
-/* Spins: whoever owns a cq is on another cpu, cannot sleep and is soon done. */
+/* Spins: the cq's owner is on another cpu, cannot sleep and is soon done. */
 void ibchan_cq_own(struct ibchan_cq *cq)
 {
 	while (!cq_try_own(cq))
 		cpu_relax();
 }
 
-/* Gives up the right to reap; who left CQ_AGAIN since then must be heard. */
+/* Gives up the right to reap. The caller then looks at CQ_AGAIN, which others may have set. */
 void ibchan_cq_disown(struct ibchan_cq *cq)
 {
 	clear_bit_unlock(CQ_OWNED, &cq->flags);
@@ -136,7 +136,7 @@ static void cq_request_event(struct ibchan_cq *cq)
 	queue_work(ibchan_wq, &cq->reap_work);
 }
 
-/* What nearly nobody needs: the cq holds more than a batch, or is to be armed. */
+/* The rare rest: the cq holds more than a batch, or is to be armed. */
 static noinline int cq_reap_more(struct ibchan_cq *cq, int num, int budget)
 {
 	int total = num;
@@ -152,18 +152,18 @@ static noinline int cq_reap_more(struct ibchan_cq *cq, int num, int budget)
 	return total;
 }
 
-/* The caller owns the cq. Whoever has left word is heard with the poll behind this. */
+/* The caller owns the cq. The poll finds what other callers have set CQ_AGAIN for. */
 static noinline int cq_reap_marked(struct ibchan_cq *cq)
 {
 	clear_bit(CQ_AGAIN, &cq->flags);
-	/* What made somebody set it before this is seen by the poll. */
+	/* The poll comes behind all that a caller did before it set CQ_AGAIN. */
 	smp_mb__after_atomic();
 	return cq_poll_batch(cq);
 }
 
 static __always_inline int cq_poll_owned(struct ibchan_cq *cq)
 {
-	/* Who leaves word after this look is seen by the one when the cq is given up. */
+	/* Where CQ_AGAIN is set after this look, the owner sees it when it gives the cq up. */
 	if (unlikely(READ_ONCE(cq->flags) & (BIT(CQ_AGAIN) | BIT(CQ_DEAD))))
 		return cq_reap_marked(cq);
 	return cq_poll_alive(cq);
@@ -183,7 +183,7 @@ static __always_inline int cq_reap_owned(struct ibchan_cq *cq, int budget)
 	return cq_reap_more(cq, num, budget);
 }
 
-/* Takes the right to reap, or leaves word with who has it. */
+/* Takes the right to reap, or leaves CQ_AGAIN for the owner. */
 static __always_inline bool cq_claim(struct ibchan_cq *cq)
 {
 	if (likely(cq_try_own(cq)))
@@ -194,12 +194,12 @@ static __always_inline bool cq_claim(struct ibchan_cq *cq)
 	return cq_try_own(cq);
 }
 
-/* Who has left word meanwhile is to be heard behind this. */
+/* Behind this the caller looks at CQ_AGAIN, which others may have set. */
 static __always_inline void cq_give_up(struct ibchan_cq *cq)
 {
 	ibchan_fault_linger(IBCHAN_WINDOW_REAPED);
 	ibchan_cq_disown(cq);
-	/* Pairs with the one of who leaves word: one of the two sees the other. */
+	/* Pairs with cq_claim(): the owner sees CQ_AGAIN, or the other caller gets the cq. */
 	smp_mb();
 }
 
@@ -234,8 +234,8 @@ static noinline int cq_reap_again(struct ibchan_cq *cq, int total, int budget)
  * @cq: the queue
  * @budget: stop after about this many; a worker then does the rest
  *
- * Calls the sink. When somebody else is reaping already, that one goes on until
- * nothing is left, and this call returns at once.
+ * Calls the sink. When another caller is reaping already, this call returns at once, and
+ * the other one goes on until nothing is left.
  *
  * Context: process or softirq, not with interrupts off.
  * Return: how many completions this call took.
@@ -254,8 +254,8 @@ int ibchan_cq_reap(struct ibchan_cq *cq, int budget)
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_reap, IBCHAN_NS);
 
 /*
- * Who sleeps wants any completion; his own wish was dropped if nothing was in flight
- * when he fell asleep. The barrier of that look is also that of @unsolicited.
+ * A sleeping waiter wants any completion; its own wish was dropped if nothing was in flight
+ * when it fell asleep. The barrier of that look is also that of @unsolicited.
  */
 static bool solicited_will_do(struct ibchan_cq *cq)
 {
@@ -270,8 +270,8 @@ static void cq_wish(struct ibchan_cq *cq)
 }
 
 /*
- * Whether the next completion makes an event already, of whatever kind it is. Then somebody
- * reaps behind that event.
+ * Whether an event is due for the next completion, of whatever kind it is. The cq is reaped
+ * behind that event.
  */
 static __always_inline bool cq_is_heard(struct ibchan_cq *cq)
 {
@@ -339,7 +339,7 @@ void ibchan_cq_arm(struct ibchan_cq *cq)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_arm, IBCHAN_NS);
 
-/* The same for who knows of something that is there, or may be. */
+/* ibchan_cq_arm() for a caller that knows of completions that are, or may be, there. */
 static noinline void cq_reap_and_arm(struct ibchan_cq *cq)
 {
 	if (atomic_read(&cq->in_flight))
@@ -347,12 +347,12 @@ static noinline void cq_reap_and_arm(struct ibchan_cq *cq)
 }
 
 /*
- * Who has waited on the cq, or owned it, goes. An event may have come to him that
- * somebody else wanted; a cq that its owner polls is not armed behind his back.
+ * A waiter, or an owner of the cq, goes. It may have taken an event that another waiter
+ * wanted. A cq with IBCHAN_CQ_POLLED is armed only if an event was asked for.
  */
 void ibchan_cq_leave(struct ibchan_cq *cq)
 {
-	/* Who found it owned, and has left word, is seen to have works in flight. */
+	/* A poster that found the cq owned, and set CQ_AGAIN, is seen to have works in flight. */
 	smp_mb();
 	if (!(cq->mode & IBCHAN_CQ_POLLED) || test_bit(CQ_WANTED, &cq->flags))
 		cq_reap_and_arm(cq);
@@ -416,7 +416,7 @@ static bool cq_is_wanted(struct ibchan_cq *cq)
 void ibchan_cq_add_broken(struct ibchan_cq *cq)
 {
 	atomic_inc(&cq->unsolicited);
-	/* Pairs with solicited_will_do(): who arms it now sees that, or is seen to want it. */
+	/* Pairs with solicited_will_do(): its caller sees the count, or CQ_WANTED is seen here. */
 	smp_mb__after_atomic();
 	if ((cq->mode & IBCHAN_CQ_SOLICITED) && !test_bit(CQ_DEAD, &cq->flags) &&
 	    cq_is_wanted(cq))

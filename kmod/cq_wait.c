@@ -2,9 +2,8 @@
 /*
  * Waiting on a completion queue.
  *
- * Who waits reaps, first without sleeping. Before he sleeps he puts himself on the
- * queue's list and asks for an event: whoever posts, or retires something, after
- * that sees him there.
+ * A waiter reaps, first without sleeping. Before it sleeps it joins the queue's list and
+ * asks for an event. A caller that posts or retires something after that sees it there.
  */
 #include <linux/ktime.h>
 #include <linux/sched/signal.h>
@@ -28,8 +27,8 @@ void ibchan_cq_wake(struct ibchan_cq *cq)
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_wake, IBCHAN_NS);
 
 /*
- * Polls for a moment, or until it has given the cpu away. Who had it meanwhile may have
- * brought the completion, as soft-RoCE's worker does, so there is a look behind that.
+ * Polls for a moment, or until it has given the cpu away. The thread that ran meanwhile may
+ * have brought the completion, as soft-RoCE's worker does, so one look follows.
  */
 static int cq_spin(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 {
@@ -45,7 +44,7 @@ static int cq_spin(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 		    signal_pending_state(wait->state, current))
 			return ret;
 		cpu_relax();
-		/* Whose completion is there already needs no clock. */
+		/* A completion that is there already needs no clock. */
 		now = ktime_get_ns();
 		end = end ?: now + SPIN_NS;
 	} while (!others_ran && now < end);
@@ -61,7 +60,7 @@ static int cq_should_wake(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 		return ret;
 	if (test_bit(CQ_DEAD, &cq->flags))
 		return -ENODEV;
-	/* Who only looks is not interrupted. */
+	/* A waiter that only looks is not interrupted. */
 	if (wait->deadline != KTIME_MAX && ktime_compare(ktime_get(), wait->deadline) >= 0)
 		return -ETIMEDOUT;
 	return signal_pending_state(wait->state, current) ? -EINTR : 0;
@@ -112,7 +111,7 @@ int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
  * @timeout_ns: how long; negative: no limit; 0: reap and look once
  *
  * Polls for a moment, then sleeps. A cq that is IBCHAN_CQ_POLLED is not armed
- * afterwards, unless somebody has asked for that before.
+ * afterwards, unless an event was asked for before.
  *
  * Context: process, may sleep.
  * Return: what @ready returned, if not 0; -ETIMEDOUT; -EINTR when a signal is
@@ -142,7 +141,7 @@ static bool marker_came(const int *drained)
 
 /*
  * Bottom halves run when the first look ends. There soft-RoCE of 6.1 flushes, and the
- * second look finds the marker: no event is asked for, and nobody sleeps.
+ * second look finds the marker: no event is asked for, and the caller does not sleep.
  */
 static bool marker_comes_at_once(struct ibchan_cq *cq, const int *drained)
 {

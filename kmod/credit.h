@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The places of a queue: who may post, and what must ask for a completion. Pure.
+ * The places of a queue: when a work may be posted, and must ask for a completion. Pure.
  *
  * A reliable connection completes each of its queues in order, so a place is a
  * number that only grows, and its slot is the number modulo a power of two.
@@ -89,7 +89,7 @@ static inline void ibchan_credit_untake(struct ibchan_credit *credit)
 	WRITE_ONCE(credit->posted, credit->posted - 1);
 }
 
-/* The work in the oldest place has ended, and nobody looks at it there any more. */
+/* The work in the oldest place has ended, and no code looks at it there any more. */
 static inline void ibchan_credit_give(struct ibchan_credit *credit)
 {
 	/* Pairs with ibchan_credit_in_flight(). */

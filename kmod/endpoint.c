@@ -41,7 +41,7 @@ static int refuse_pair(struct ibchan_reason *reason, u32 code, u64 ours, u64 the
  * ibchan_credit_mode_check - do both sides count credits, or none?
  * @ours: key to the word of the local channel, 0 without
  * @theirs: the peer's
- * @reason: who does, or NULL
+ * @reason: which side does, or NULL
  *
  * Return: 0 or -EINVAL.
  */

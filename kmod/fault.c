@@ -142,8 +142,8 @@ static const char * const window_names[] = {
 /**
  * ibchan_fault_widen - have a window last longer
  * @window: which
- * @us: microseconds, up to IBCHAN_WINDOW_MAX_US; 0: as it was; whoever is in it stays
- *	as long as was said before
+ * @us: microseconds, up to IBCHAN_WINDOW_MAX_US; 0: as it was; a caller that is in the
+ *	window stays as long as was set when it entered
  *
  * Context: any.
  * Return: 0 or -EINVAL.
@@ -161,14 +161,14 @@ EXPORT_SYMBOL_NS_GPL(ibchan_fault_widen, IBCHAN_NS);
  * ibchan_fault_visits - how often a widened window was visited
  * @window: which
  * @entered: visits that have begun since the module was loaded
- * @left: those that have ended; never more
+ * @left: visits that have ended; never more
  *
  * Context: any.
  */
 void ibchan_fault_visits(enum ibchan_fault_window window, u32 *entered, u32 *left)
 {
 	*left = atomic_read(&windows[window].left);
-	/* Read behind, so that who is in a window is never taken for gone. */
+	/* Read behind @left, so that a caller in the window is never taken for gone. */
 	smp_rmb();
 	*entered = atomic_read(&windows[window].entered);
 }

@@ -6,8 +6,8 @@
  *
  * A point is armed with a count and an error. The count-th passage fails, once.
  *
- * And windows between two steps, in which somebody else may come: widened, they last as
- * long as that takes. Nobody sleeps in one, so that locks and RCU may be held.
+ * And windows between two steps, in which another caller may come: a widened window lasts
+ * as long as was set. No caller sleeps in one, so that locks and RCU may be held.
  */
 #ifndef IBCHAN_FAULT_H
 #define IBCHAN_FAULT_H

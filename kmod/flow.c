@@ -4,14 +4,14 @@
  * it, so that no device ever finds a message without one.
  *
  * Each side has a word in kernel memory that its peer writes: how many receives the
- * peer has ever posted. Who has sent fewer messages may send. The word is written by
+ * peer has ever posted. A side that has sent fewer messages may send. The word is written by
  * an RDMA write from a place of the send queue that no work ever takes. There is one
  * such write at a time; when it has completed and there are more receives by then,
  * the next one follows. As it completes in the channel's send cq, that cq is armed
- * whenever one is in flight, whoever polls it otherwise.
+ * whenever one is in flight, even if its consumer polls it.
  *
- * A write from the peer makes no event here. Who has to wait for credit looks at the
- * word again and again, with pauses that grow.
+ * A write from the peer makes no event here. A sender without credit looks at the word
+ * again and again, with pauses that grow.
  *
  * The region belongs to the channel and outlives the queue pair, since the peer may
  * write as long as there is one. Registering and giving it back go through the
@@ -199,7 +199,7 @@ static int post_tell(struct ibchan_flow *flow, u32 total)
 	return ibchan_post_tell(flow->ch->qp, &wr);
 }
 
-/* The next completion of any kind is to be reaped. Who reaps next asks for the event. */
+/* The next completion of any kind is to be reaped. The next reaper asks for the event. */
 static void want_event(struct ibchan_cq *cq)
 {
 	set_bit(CQ_WANTED, &cq->flags);
@@ -209,8 +209,8 @@ static void want_event(struct ibchan_cq *cq)
 static void tell_done(struct ib_cq *ib, struct ib_wc *wc);
 
 /*
- * Under the post lock. Returns whether a write was posted. Who cannot tell his peer
- * is of no use to it.
+ * Under the post lock. Returns whether a write was posted. A channel whose write cannot be
+ * posted breaks: its peer would wait for credit in vain.
  */
 static bool tell(struct ibchan_flow *flow)
 {
@@ -277,7 +277,7 @@ void ibchan_flow_tell(struct ibchan_channel *ch)
 	struct ibchan_flow *flow = ch->flow;
 	bool told;
 
-	/* Who clears it looks at the receives behind that, under the lock. */
+	/* The code that clears it looks at the receives behind that, under the lock. */
 	if (READ_ONCE(flow->telling))
 		return;
 	spin_lock_bh(&ch->post_lock);
@@ -437,7 +437,7 @@ int ibchan_flow_wait(struct ibchan_channel *ch, ktime_t deadline)
  * @arg: for @look
  * @timeout_ns: how long; negative: no limit; 0: look once
  *
- * For who finds his channel anew each time; others take
+ * For a caller that finds its channel by handle each time; others call
  * ibchan_channel_wait_credits().
  *
  * Context: process, may sleep.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Flow control by credits, for those who post, close and wait: see flow.c.
+ * Flow control by credits, as the code that posts, closes and waits sees it: see flow.c.
  */
 #ifndef IBCHAN_FLOW_H
 #define IBCHAN_FLOW_H

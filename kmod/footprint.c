@@ -53,7 +53,7 @@ static u64 elements_size(u32 max_sge)
 	return max_sge * sizeof(struct ib_sge);
 }
 
-/* Works of those who bring none, and their elements. */
+/* The queue's own works, for requests that bring none, and their elements. */
 static u64 own_place(const struct ibchan_queue *queue)
 {
 	u64 size = sizeof(*queue->works);

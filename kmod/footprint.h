@@ -7,7 +7,7 @@
 
 struct ibchan_channel;
 
-/* A protection domain, and who looks where its memory is. */
+/* A protection domain, and the notifier that watches where its memory lies. */
 #define IBCHAN_FOOTPRINT_PD		1024
 /* A listener, with an id of the connection manager for each device. */
 #define IBCHAN_FOOTPRINT_LISTENER	8192

@@ -8,8 +8,8 @@
  * - Ends of objects. These cannot fail: while removal is alone with the device, they wait.
  *   Removal is alone for as long as the driver's own calls and a drain take.
  * - Guests: registrations of user memory by the driver, which faults pages in. That takes as
- *   long as whoever serves these pages likes. Only removal waits for guests, while the gate is
- *   open for ends, and it tells who they are.
+ *   long as the server of these pages (FUSE, userfaultfd) likes. Only removal waits for
+ *   guests. Meanwhile the gate is open for ends, and the kernel log names the guest.
  *
  * Commands and ends therefore fault in no user memory, and wait for nothing that a user
  * controls. An rwsem would not do: its waiting writer stops every reader behind it.
@@ -127,7 +127,7 @@ void ibchan_gate_dismiss(struct ibchan_gate *gate, struct ibchan_guest *guest)
 		wake_up_all(&gate->wait);
 }
 
-/* From now on nobody begins anything. Context: any but interrupts; does not wait. */
+/* From now on no command and no guest begins. Context: any but interrupts; does not wait. */
 void ibchan_gate_leave(struct ibchan_gate *gate)
 {
 	spin_lock(&gate->lock);
@@ -158,7 +158,7 @@ void ibchan_gate_close(struct ibchan_gate *gate)
 	wait_event(gate->wait, close_if_empty(gate));
 }
 
-/* Ends go on. */
+/* Ends that wait go on. Removal only. */
 void ibchan_gate_open(struct ibchan_gate *gate)
 {
 	rwsem_release(&gate->map, _RET_IP_);

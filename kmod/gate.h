@@ -11,13 +11,13 @@
 #include <linux/wait.h>
 
 /**
- * struct ibchan_gate - who is inside, and who may come
+ * struct ibchan_gate - counts the users of a device, and keeps them and its removal apart
  * @lock: guards all but @map
- * @inside: commands and ends under way
- * @leaving: the device leaves; never taken back
- * @closed: removal is alone
- * @guests: who calls the driver where that takes as long as the caller's memory likes
- * @wait: removal, and ends that wait for it
+ * @inside: commands and ends of objects under way
+ * @leaving: the device leaves: commands and guests get -ENODEV; never taken back
+ * @closed: removal is alone with the device: ends wait
+ * @guests: registrations of user memory under way
+ * @wait: removal waits here for users, and ends wait for removal
  * @map: for lockdep, which takes the gate for an rwsem
  */
 struct ibchan_gate {
@@ -33,9 +33,9 @@ struct ibchan_gate {
 };
 
 /**
- * struct ibchan_guest - who calls the driver while others pass the gate
+ * struct ibchan_guest - a registration by the driver, which the caller's memory may hold up
  * @link: in the gate's list
- * @pid: of the process, for who reads the kernel log
+ * @pid: of the calling process, for the kernel log
  * @comm: its name
  */
 struct ibchan_guest {

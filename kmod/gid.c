@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which address a channel uses. Nobody should have to know a GID index: on Ethernet it
+ * Which address a channel uses. A program need not know a GID index: on Ethernet the address
  * is one of RoCE v2 whose network device is up and in the caller's network namespace, and
- * of several the best as address.c has it. On InfiniBand it is entry 0. What is thought of
- * each entry can be asked for.
+ * of several the best as address.c has it. On InfiniBand it is entry 0. A query tells the
+ * verdict on each entry.
  */
 #include <linux/errno.h>
 #include <linux/module.h>
@@ -40,7 +40,7 @@ static int gid_from_attr(const struct ib_gid_attr *attr, struct ibchan_gid *gid)
 }
 
 /**
- * ibchan_gid_adopt - use an address that somebody else has chosen
+ * ibchan_gid_adopt - use an address that the connection manager has chosen
  * @gid: filled
  * @port: of the device
  * @attr: entry of the port's table
@@ -64,7 +64,7 @@ static u32 num_entries(struct ib_device *ib, u32 port)
 
 /*
  * Entries of the table that are in use have attributes; the others are skipped. Of
- * those with the same rank the first is taken. @verdict tells how far the best got.
+ * entries with the same rank the first is taken. @verdict tells how far the best got.
  */
 static int find_best(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 		     struct ibchan_gid *gid, u32 *verdict)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The flight recorder of a channel: what happened to it, kept for who asks afterwards.
+ * The flight recorder of a channel: what happened to it, for the search for a failure's cause.
  *
  * It is written where something goes wrong or a channel changes its state, never by a
  * work that succeeds. What comes again and again is one event, so that it does not push

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Completions that stay in the kernel until somebody polls for them: a sink with
+ * Completions that stay in the kernel until the consumer polls for them: a sink with
  * a ring behind it. Like that of user space it cannot overflow: room is taken
  * before the post.
  */
@@ -12,12 +12,12 @@
 #include "internal.h"
 
 /**
- * struct ibchan_kept - completions that nobody has taken yet
+ * struct ibchan_kept - completions that were not taken yet
  * @sink: the consumer's, for events
  * @priv: the consumer's
  * @lock: guards the counters; bottom halves off
  * @mask: number of entries, a power of two, less one
- * @reserved: works that have ever taken room, less those that gave it back
+ * @reserved: works that have ever taken room, less the works that gave it back
  * @tail: completions that ever came
  * @head: completions that were ever taken
  * @entries: the ring

@@ -2,9 +2,9 @@
 /*
  * What a device really takes where its driver has no limit to show: inline data. What it
  * has said of a queue pair that it made is the truth, and the most of that is shown as the
- * device's. Whether it takes more is not known until somebody asks. A refusal is never
- * remembered: it may come from what else was asked, or from a lack of memory, and would be
- * one user's word about what another may have.
+ * device's. Whether it takes more is not known until a caller asks for more. A refusal is
+ * never remembered: it may come from what else was asked, or from a lack of memory, and would
+ * let one user decide what another may have.
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>

@@ -3,15 +3,15 @@
  * Listeners: where requests come in, and wait until they are taken. See request.c for
  * what becomes of them then.
  *
- * Whoever wants to destroy a listener's id takes it out with xchg() first: its owner, the
+ * Code that destroys a listener's id takes it out with xchg() first: its owner, the
  * handler when the device leaves, or a work item that listens again.
  *
  * An id stays with the device that had the address when it was bound. When a bond fails
  * over, the address moves to another device, and the id hears nothing any more. So where
  * an address may have gone, a work item looks, and if it has, gives the id up and binds
- * another one to the same address and port. In between nobody listens, and who asks is
- * refused. While no device has the address, or somebody else the port, that is tried again
- * and again.
+ * another one to the same address and port. In between no id listens, and a peer that asks is
+ * refused. While no device has the address, or another listener has the port, the work item
+ * tries again and again.
  */
 #include <linux/errno.h>
 #include <linux/jiffies.h>
@@ -33,7 +33,7 @@ static LIST_HEAD(listeners);
 
 /**
  * struct ibchan_listener - where requests come in
- * @id: taken with xchg() by who destroys it; NULL then
+ * @id: the code that destroys it takes it out with xchg(); NULL then
  * @dev: only requests that come over it; holds a reference; NULL: any
  * @lock: guards @requests, @waiting and @closed
  * @requests: not taken yet, the oldest first
@@ -111,7 +111,7 @@ static void listener_die(struct ibchan_listener *listener)
  * ibchan_listeners_lose_device - nothing comes over a device any more
  * @dev: it has left
  *
- * The connection manager says so only to those at an address of the device, and those
+ * The connection manager tells only the listeners at an address of the device, and these
  * may hear it twice.
  *
  * Context: process, may sleep; without the gate.
@@ -220,7 +220,7 @@ static void listener_free(struct ibchan_listener *listener)
 	kfree(listener);
 }
 
-/* Nothing comes over a device that has left, and who has one hears of its leaving. */
+/* No request comes over a device that has left. Its removal tells the listeners in its list. */
 static int listener_join(struct ibchan_listener *listener)
 {
 	struct ibchan_device *dev = listener->dev;
@@ -252,7 +252,7 @@ static int listener_bind(struct ibchan_listener *listener, struct rdma_cm_id *id
 		ret = rdma_set_afonly(id, 0);
 	if (!ret)
 		ret = rdma_bind_addr(id, (struct sockaddr *)address);
-	/* Nobody could ask over the one by the address of the other. */
+	/* A request to the address of one device never comes over another one. */
 	if (!ret && listener->dev && id->device && id->device != READ_ONCE(listener->dev->ib))
 		ret = -EXDEV;
 	return ret ? ibchan_refuse_cm(reason, CM_STEP_BIND, ret) : 0;
@@ -351,7 +351,7 @@ static int listener_start(struct ibchan_listener *listener,
 	mutex_lock(&listeners_lock);
 	list_add_tail(&listener->all, &listeners);
 	mutex_unlock(&listeners_lock);
-	/* Its address may have gone before anybody could know of it. */
+	/* The address may have gone before the listener was in the list. */
 	listener_renew_later(listener, 0);
 	return 0;
 }
@@ -437,7 +437,7 @@ static struct ibchan_request *listener_pop(struct ibchan_listener *listener)
  * ibchan_listener_close - listen no more
  * @listener: not to be used any more
  *
- * Requests that nobody has taken are rejected; those that were taken live on.
+ * Requests that were not taken are rejected; taken ones live on.
  *
  * Context: process, may sleep; not from a callback of the listener.
  */
@@ -464,7 +464,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_listener_close, IBCHAN_NS);
  * ibchan_request_take - take the next request of a listener
  * @listener: the listener
  *
- * Those whose peers have given up meanwhile are left out.
+ * Requests whose peers have given up meanwhile are left out.
  *
  * Context: process, may sleep.
  * Return: the request, for ibchan_request_accept() or ibchan_request_reject();

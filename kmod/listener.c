@@ -20,7 +20,7 @@
  * @kref: the handle and the file
  * @lock: guards @listener
  * @listener: NULL when the handle has gone
- * @wait: who polls the file
+ * @wait: callers that poll the file
  * @cost: of kernel memory, until the handle has gone
  */
 struct ibchan_user_listener {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The handles of a file, and who works on what they stand for.
+ * The handles of a file, and the commands that hold the objects behind them.
  *
  * A handle is reserved first, and reads as none; the command builds the object
  * and answers the caller; only then is the handle published, and nothing fails
  * after that. The dispatcher undoes what is reserved when a command fails.
  *
- * A command holds the objects that it works on. Who ends one, or gives it away, claims it
- * first.
+ * A command holds the objects that it works on. A command that ends an object, or gives it
+ * away, claims it first.
  */
 #include <linux/errno.h>
 #include <linux/moduleparam.h>
@@ -118,8 +118,8 @@ void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *pare
 }
 
 /*
- * For who works on an object of any type, -1, or of one: 0, or why not. An answer that
- * fails leaves the request as it was.
+ * Whether a command may hold an object as one of @type; -1: of any. 0, or why not. A request
+ * that is being answered is busy and not gone: an answer that fails leaves it as it was.
  */
 static int object_check(const struct ibchan_object *object, int type)
 {
@@ -176,7 +176,7 @@ void ibchan_call_release(struct ibchan_call *call)
 		wake_up_all(&ctx->idle_wait);
 }
 
-/* Who holds one of these is soon done, once a channel is broken. */
+/* Commands that hold one of these end soon, once a channel is broken: a claim waits for them. */
 static bool is_waited_for(const struct ibchan_object *object)
 {
 	return object->type == OBJECT_CHANNEL || object->type == OBJECT_LISTENER;
@@ -203,7 +203,7 @@ static bool is_idle(struct ibchan_context *ctx, const struct ibchan_object *obje
 	return idle;
 }
 
-/* Nobody comes in who would hold it. */
+/* The object is claimed, so no other command begins to hold it. */
 static int await_idle(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	if (is_idle(ctx, object))
@@ -213,7 +213,7 @@ static int await_idle(struct ibchan_context *ctx, struct ibchan_object *object)
 	return wait_event_killable(ctx->idle_wait, is_idle(ctx, object)) ? -EINTR : 0;
 }
 
-/* It is there again for everybody. */
+/* Commands may hold the object again. */
 void ibchan_object_unclaim(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	spin_lock(&ctx->lock);
@@ -262,7 +262,7 @@ static void give_slot(struct ibchan_context *ctx, u32 id)
 	ctx->last_id = id;
 }
 
-/* Nobody finds it any more; what it stands for is the caller's to end. */
+/* No command finds the object any more; the caller ends what it stands for. */
 void ibchan_object_hide(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	struct ibchan_object __rcu **place = ibchan_object_place(ctx, object->id);
@@ -286,7 +286,7 @@ void ibchan_object_free(struct ibchan_object *object)
 	kfree_rcu(object, rcu);
 }
 
-/* What it stood for is gone, or somebody else's. */
+/* What the object stood for is gone, or belongs to another owner now. */
 void ibchan_object_forget(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	ibchan_object_hide(ctx, object);

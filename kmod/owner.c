@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A context ends with the process that opened it, whoever still holds the file.
+ * A context ends with the process that opened it, even while others hold the file.
  *
- * Nobody else may post on it or take what came, so a file that a child has inherited, or
- * that was sent to another process, must keep neither the peers waiting nor memory pinned.
- * The process is its memory map: that outlives threads, and goes at the end of the last of
- * them, after a kill, and at execve().
+ * No other process may post on the context or take what came. So a file that a child has
+ * inherited, or that was sent to another process, must keep neither the peers waiting nor
+ * memory pinned. A process counts as gone when its memory map goes: at the end of its last
+ * thread, after a kill, and at execve().
  *
- * One notifier serves all contexts of a process. It is set up with the first object of each,
- * not when the file is opened: that would wait for the map's lock while the kernel keeps all
- * others who open a misc device waiting. The kernel calls it where it may not sleep for
- * long, so it only says which contexts have lost their owner; a worker ends them.
+ * One notifier serves all contexts of a process. The first object of a context sets it up.
+ * Opening the file does not: that takes the map's lock, and the kernel opens misc devices
+ * under a mutex of all of them, so other processes would wait, too. The kernel calls the
+ * notifier where it may not sleep for long, so the notifier only queues work for the contexts
+ * of the process; a worker ends them.
  *
  * ibchan_owner.lock is innermost.
  */
@@ -31,7 +32,7 @@ static struct workqueue_struct *owner_wq;
  * struct ibchan_owner - a process with contexts
  * @notifier: tells of its end
  * @lock: guards @contexts
- * @contexts: those that have objects
+ * @contexts: of the process, as far as they have objects
  */
 struct ibchan_owner {
 	struct mmu_notifier notifier;
@@ -117,7 +118,7 @@ int ibchan_owner_follow(struct ibchan_context *ctx)
 
 /**
  * ibchan_owner_leave - the context ends by itself
- * @ctx: the context; nobody else uses it
+ * @ctx: the context; the caller is its last user
  *
  * Context: process, may sleep: it waits for an end that is under way.
  */
@@ -154,8 +155,8 @@ int ibchan_owner_init(void)
 }
 
 /*
- * No file is open, no region is left. Notifiers that were put, those of place.c among them, are
- * freed a little later, by code of this module.
+ * No file is open, no region is left. Notifiers that were put, here and in place.c, are freed a
+ * little later, by code of this module.
  */
 void ibchan_owner_fini(void)
 {

@@ -14,7 +14,7 @@
 #define TIMER_MAX	31U		/* 5 bits on the wire */
 #define SERVICE_LEVEL_MAX 15U		/* 4 bits on the wire */
 
-/* Bytes; more than devices offer (mlx5: 828), who have the last word. */
+/* Bytes; more than any device offers (mlx5: 828). The device has the last word. */
 #define INLINE_MAX	1024U
 
 /**
@@ -94,7 +94,7 @@ static int check_mtu(u32 mtu, struct ibchan_reason *reason)
  * @access: IBCHAN_ACCESS_*
  * @reason: why not, or NULL
  *
- * The verbs demand local write for whoever lets a peer write.
+ * The verbs demand local write where a peer may write.
  *
  * Return: 0; -EOPNOTSUPP for an unknown flag; -EINVAL for remote write or
  * atomic without local write.

@@ -65,7 +65,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_pd_alloc, IBCHAN_NS);
  * @pd: just made
  * @budget: of the user
  *
- * Context: process, may sleep; before anybody else knows the domain.
+ * Context: process, may sleep; before the domain is published.
  * Return: 0; -EDQUOT when the budget does not allow it.
  */
 int ibchan_pd_charge_to(struct ibchan_pd *pd, struct ibchan_budget *budget)
@@ -122,8 +122,8 @@ static bool has_released(const struct ibchan_pd *pd, int num)
  * ibchan_pd_settle - wait for the regions of a domain that were given up while works used them
  * @pd: the domain
  *
- * Those whose works have ended are deregistered and unpinned afterwards. Nothing in another
- * domain is waited for.
+ * Regions whose works have ended before the call are deregistered and unpinned when it
+ * returns. It waits for nothing in another domain.
  *
  * Context: process, may sleep; not from a callback.
  * Return: 0; -EINTR when the caller is killed.
@@ -137,7 +137,7 @@ int ibchan_pd_settle(struct ibchan_pd *pd)
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_settle, IBCHAN_NS);
 
 /**
- * ibchan_pd_flush - as ibchan_pd_settle(), by who ends all works and cannot give up
+ * ibchan_pd_flush - as ibchan_pd_settle(), at the end of a context, which cannot give up
  * @pd: the domain
  *
  * Context: process, may sleep; not from a callback.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pending works: a work whose result waits until somebody looks, and the
+ * Pending works: a work whose result waits until its owner looks, and the
  * blocking calls, which are one such work on the stack of the caller.
  *
- * Who reaps the cq writes the result and then says so; after that the pending
- * work belongs to whoever waits. Waiters sleep on the cq, which wakes them after
+ * The reaper of the cq writes the result and then says so; after that the pending
+ * work belongs to the waiter. Waiters sleep on the cq, which wakes them after
  * each batch, so nothing of the pending work is touched any more.
  *
  * A work that lives on a stack must have ended before its function returns.
@@ -189,7 +189,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_pending_wait, IBCHAN_NS);
 /**
  * ibchan_pending_end - end a pending work, whatever it takes
  * @pending: posted; its memory is about to go
- * @error: why nobody waits any longer
+ * @error: why it is not waited for any longer
  *
  * Breaks its channel.
  *

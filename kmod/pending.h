@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Pending works, for those who end them: see pending.c.
+ * Pending works, as the code that ends them sees them: see pending.c.
  */
 #ifndef IBCHAN_PENDING_H
 #define IBCHAN_PENDING_H
@@ -22,7 +22,7 @@ static inline bool ibchan_pending_is_done(const struct ibchan_pending *pending)
 	return smp_load_acquire(&pending->state) == IBCHAN_PENDING_DONE;
 }
 
-/* Whoever waits has it back. */
+/* The pending work belongs to the waiter again. */
 static inline void ibchan_pending_set_done(struct ibchan_pending *pending)
 {
 	/* Pairs with ibchan_pending_is_done(): the result is whole. */

@@ -6,7 +6,7 @@
  * Not ib_umem: its table covers whole pages, while a key must not reach past the
  * range, and in 6.1 it refuses shared mappings that are read-only. Accounting is the
  * same: pages count in mm->pinned_vm against RLIMIT_MEMLOCK, unless the caller has
- * CAP_IPC_LOCK; and they are taken off the mm that was charged, whoever unpins.
+ * CAP_IPC_LOCK; and they are taken off the mm that was charged, in whichever process.
  */
 #include <linux/capability.h>
 #include <linux/errno.h>
@@ -20,9 +20,9 @@
 /**
  * ibchan_refuse_memory - tell a refusal by RLIMIT_MEMLOCK from memory that ran out
  * @pages: that were wanted
- * @reason: filled if the limit it was; or NULL
+ * @reason: filled if it was the limit; or NULL
  *
- * Context: process, of who wanted them.
+ * Context: process that wanted the pages.
  * Return: -ENOMEM.
  */
 int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason)
@@ -42,9 +42,9 @@ int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason)
  * @pages: that are wanted
  * @reason: why not, or NULL
  *
- * Nothing is charged: who pins asks again.
+ * Nothing is charged: the call that pins asks again.
  *
- * Context: process, of who wants them.
+ * Context: process that wants the pages.
  * Return: 0; -ENOMEM.
  */
 int ibchan_check_memlock(u64 pages, struct ibchan_reason *reason)
@@ -139,7 +139,7 @@ static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
 	return ret ?: -EFAULT;
 }
 
-/* Memory that a file system writes back. What has just left a file is nobody's any more. */
+/* Memory that a file system writes back. A page that has just left its file is not. */
 static bool is_stored(struct page *page)
 {
 	struct folio *folio = page_folio(page);
@@ -149,9 +149,9 @@ static bool is_stored(struct page *page)
 }
 
 /*
- * Later kernels refuse to pin for long, and for writing, what a file system writes back: it
- * may be told that a page is dirty when it does not expect that, and who tells it waits until
- * the page is unlocked, which takes as long as whoever stores the file likes.
+ * Later kernels refuse to pin for long, and for writing, what a file system writes back. The
+ * file system may not expect to hear that such a page is dirty. And the thread that tells it
+ * waits for the page's lock, for as long as the server of the file likes.
  */
 static int check_stored(const struct ibchan_pinned *pinned)
 {

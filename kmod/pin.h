@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* User pages that we pin ourselves, and what those of plain memory are laid out in. */
+/* User pages that the module pins, and the trays that plain memory is laid out in. */
 #ifndef IBCHAN_PIN_H
 #define IBCHAN_PIN_H
 
@@ -14,7 +14,7 @@ struct ibchan_pd;
 struct ibchan_reason;
 struct mm_struct;
 
-/* How far a tray is right for the pages that it held last; each includes those before. */
+/* How far a tray is right for the pages that it held last; each includes the ones before. */
 enum ibchan_tray_state {
 	IBCHAN_TRAY_EMPTY,	/* nothing */
 	IBCHAN_TRAY_FILLED,	/* the table */
@@ -34,11 +34,11 @@ enum ibchan_tray_state {
  * @state: see there
  * @addr: of the range that it held last
  * @length: of that range
- * @pages: for who pins; becomes @last when a table was made of it
+ * @pages: filled by the call that pins; becomes @last when a table was made of it
  * @last: what @sgl was made of
  * @sgl: the table
  *
- * All but @pd, @link, @room and @cost belong to who the tray is with.
+ * All but @pd, @link, @room and @cost belong to the region that the tray is with.
  */
 struct ibchan_tray {
 	struct ibchan_pd *pd;

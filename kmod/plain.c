@@ -3,8 +3,8 @@
  * Submit, second step, where requests name memory that is not registered: each such
  * element becomes a region of its own, which lives as long as its work.
  *
- * The channel's domain is kept while its pages are faulted in, and no lock is: that
- * takes as long as somebody likes. Once the works are posted, they are the regions'
+ * The channel's domain is kept while its pages are faulted in, and no lock is: a fault
+ * takes as long as the server of the page likes. Once the works are posted, they are the regions'
  * users, and the regions go with them; what was not posted, or has completed already,
  * goes at once.
  */

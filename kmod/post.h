@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The verbs that post. Inline, because each post goes through here; who calls
+ * The verbs that post. Inline, because each post goes through here; the caller
  * holds the post lock, or is the only one left.
  */
 #ifndef IBCHAN_POST_H
@@ -10,8 +10,8 @@
 #include "internal.h"
 
 /*
- * A pointer that is not NULL, which the compiler does not know of a member: so it
- * keeps no place on the stack for callers of a verb who give none.
+ * A pointer that is not NULL, which the compiler does not know of a member: so a verb
+ * keeps no place on the stack for callers that give no pointer.
  */
 #define ibchan_given(pointer)						\
 	({								\

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The queues of a channel: their places, and works for those who bring none.
+ * The queues of a channel: their places, and works for requests that bring none.
  */
 #include <linux/errno.h>
 #include <linux/slab.h>
@@ -58,7 +58,7 @@ static void tie_slots(struct ibchan_queue *queue, u32 places)
 	}
 }
 
-/* Room for what is in flight, and for the works of those who bring none. */
+/* Room for what is in flight, and for the works of requests that bring none. */
 int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
 		      struct ibchan_cq *cq, u32 depth)
 {

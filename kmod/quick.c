@@ -3,8 +3,8 @@
  * Submit, the quick way: a few requests of the kind that nearly all are of, each with
  * one element of a region. They are read field by field to where the post wants them,
  * without a copy of the caller's structs from his memory, which he may write to at any
- * time. So each member of a request is read once; of a command what is about a wait is
- * read again by who waits, and judged then.
+ * time. So each member of a request is read once. The members of a command that are about a
+ * wait are read once more before the wait, and judged then.
  *
  * Whatever else a submit asks for goes the way of all commands, and so does what cannot
  * be read or found: the refusal is worded there. Only the post and the wait refuse here.
@@ -25,9 +25,9 @@ static __always_inline bool is_usual(u32 size, u32 flags, u32 len, u32 num)
 }
 
 /*
- * What is not of the usual form is left to others. The answer of a success is written before
- * anything is posted, so that who cannot be answered has nothing posted. In @waits, whether
- * there is anything about a wait.
+ * A command of any other form is left to the general way. The answer of a success is written
+ * before anything is posted: a caller that cannot be answered has nothing posted. @waits:
+ * whether the command says anything about a wait.
  */
 static __always_inline bool read_command(struct ibchan_cmd_submit __user *cmd, u64 *entries,
 					 u32 *num, bool *waits)
@@ -272,7 +272,7 @@ static __always_inline void arm_two(struct ibchan_context *ctx, struct ibchan_su
 		ibchan_channel_arm(s->channels[1], waited);
 }
 
-/* Those of two channels, as who takes a message and sends another has them. As post_one(). */
+/* Two requests on two channels: a relay receives on one and sends on the other. As post_one(). */
 static noinline int post_two(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 			     const struct ibchan_cq *waited)
 {
@@ -312,7 +312,7 @@ static __always_inline int post(struct ibchan_context *ctx, struct ibchan_submit
 	return ret;
 }
 
-/* A caller whose struct cannot be written any more loses the count: the errno says so. */
+/* If the caller's struct cannot be written any more, the count is lost: -EFAULT says so. */
 static noinline int refuse(struct ibchan_cmd_submit __user *cmd,
 			   const struct ibchan_reason *reason, u32 accepted, int error)
 {
@@ -397,7 +397,7 @@ static __always_inline int tell_ready(struct ibchan_user_ring *ring,
 	return put_user(max(ready, 0), &cmd->out_ready) ? -EFAULT : ret;
 }
 
-/* Nobody waits after a refusal. */
+/* A refused post is not waited for. */
 static noinline int refuse_both(struct ibchan_user_ring *ring, struct ibchan_submit_scratch *s,
 				struct ibchan_cmd_submit __user *cmd, int ret)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests: who asks at a listener, and what becomes of it.
+ * Requests: peers that ask at a listener, and what becomes of them.
  *
  * A request is an id of the connection manager that waits in its listener until it
- * is taken, and then belongs to who took it, whatever becomes of the listener. When
- * it is accepted, its id becomes that of the channel's connection. Whoever wants to
- * destroy an id takes it out with xchg() first: its owner, or the handler when the
+ * is taken. It then belongs to the caller that took it, whatever becomes of the listener.
+ * When it is accepted, its id becomes that of the channel's connection. Code that destroys
+ * an id takes it out with xchg() first: the request's owner, or the handler when the
  * device leaves.
  *
  * An accept checks everything before it changes the channel, and the channel's state
- * first: the request may be anybody's, and the channel may be somebody else's already.
+ * first: any peer may have sent the request, and the channel may be connected already.
  */
 #include <linux/errno.h>
 #include <linux/slab.h>
@@ -38,7 +38,7 @@ static void request_fill(struct ibchan_request *request, const struct rdma_cm_id
 }
 
 /**
- * ibchan_request_free - nobody answers a request
+ * ibchan_request_free - end a request that was not accepted
  * @request: the request; its peer is told, unless it knows
  *
  * Context: process, may sleep; not in the handler of its id.
@@ -53,7 +53,7 @@ void ibchan_request_free(struct ibchan_request *request)
 	kfree(request);
 }
 
-/* Somebody who asked gives up, or is lost. */
+/* A peer that asked gives up, or is lost. */
 static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct ibchan_request *request = id->context;
@@ -99,7 +99,7 @@ static struct ibchan_request *request_alloc(const struct rdma_cm_id *id,
 }
 
 /**
- * ibchan_request_create - somebody asks
+ * ibchan_request_create - a peer asks
  * @id: new; the request's on success
  * @param: of the event
  * @only: the device that it has to come over; NULL: any
@@ -123,7 +123,7 @@ struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
 }
 
 /**
- * ibchan_request_query - who asks
+ * ibchan_request_query - tell which peer asks
  * @request: taken
  * @attr: filled
  *
@@ -291,7 +291,7 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
 }
 
 /**
- * ibchan_request_accept - begin to connect a channel to who asks
+ * ibchan_request_accept - begin to connect a channel to the peer that asks
  * @request: used up on success
  * @ch: prepared, of the request's device
  * @connect: data, length and connect_ms are used
@@ -328,7 +328,7 @@ int ibchan_request_accept(struct ibchan_request *request, struct ibchan_channel 
 EXPORT_SYMBOL_NS_GPL(ibchan_request_accept, IBCHAN_NS);
 
 /**
- * ibchan_request_reject - send who asks away
+ * ibchan_request_reject - send the peer that asks away
  * @request: used up on success
  * @data: for the peer; NULL: none
  * @length: bytes of @data

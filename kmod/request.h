@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What listen.c (listeners) knows of request.c (who asks at them). L3. */
+/* What listen.c (listeners) knows of request.c (peers that ask at them). L3. */
 #ifndef IBCHAN_REQUEST_H
 #define IBCHAN_REQUEST_H
 
 #include "cm.h"
 
 /**
- * struct ibchan_request - somebody asks
- * @id: taken with xchg() by who destroys it; NULL then
+ * struct ibchan_request - a peer that asks
+ * @id: the code that destroys it takes it out with xchg(); NULL then
  * @dev: that it came over; holds a reference
  * @error: errno, positive, of the peer's giving up; 0: it waits
  * @responder_resources: reads and atomics that the peer serves at a time

@@ -240,7 +240,7 @@ static void copy_sges(struct ibchan_sge *to, const struct ibchan_wr *wr)
 	}
 }
 
-/* A work of the channel's own for who brings none, with room for its completion. */
+/* One of the queue's own works, for a request that brings none. Takes room in the sink. */
 static struct ibchan_work *take_slot(struct ibchan_queue *queue, const struct ibchan_wr *wr,
 				     struct ibchan_reason *reason)
 {

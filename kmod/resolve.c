@@ -201,7 +201,7 @@ u32 ibchan_submit_resolve(struct ibchan_context *ctx, struct ibchan_submit_scrat
 	return i;
 }
 
-/* The place of an element among all of its entry, from that among those resolved. */
+/* The index of an element in its entry, from its index among the entry's resolved elements. */
 static u32 user_element(const struct ibchan_submit_scratch *s, u32 index, u32 element)
 {
 	const struct ibchan_submit_sge *user = ibchan_entry_sges(s, index);

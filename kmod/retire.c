@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How works end. Who reaps the cq retires them in order. A place belongs to the
+ * How works end. The cq's owner retires them in order. A place belongs to the
  * poster again once its credit is returned, and a work to its owner once done()
  * is called, so everything is copied out of both before.
  */
@@ -72,7 +72,7 @@ static __always_inline void give_place(struct ibchan_queue *queue, struct ibchan
 	give_place_untold(queue, cq);
 }
 
-/* By wr_id: who did not want to hear of success does not, unless it matters to him. */
+/* By wr_id: a success that the poster did not ask for reaches only a sink that wants it. */
 static void publish_to_sink(struct ibchan_cq *cq, u8 flags,
 			    const struct ibchan_completion *completion)
 {
@@ -120,7 +120,7 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 		work->done(work, completion);
 }
 
-/* For who has no completion of his own. */
+/* For works that have no completion of their own. */
 static const struct ib_wc succeeded = { .status = IB_WC_SUCCESS };
 
 /*
@@ -265,8 +265,8 @@ static __always_inline void change_region(struct ibchan_mr **locked, struct ibch
 }
 
 /*
- * The ranges of plain works that have succeeded, before anybody is told, because they
- * mostly are of one region, which then is locked and let go of but once.
+ * Releases the ranges of plain works that have succeeded, before their owners are told.
+ * Mostly all are of one region, which then is locked and let go of but once.
  */
 static noinline void release_ranges(const struct ib_wc *wc, int num)
 {
@@ -339,7 +339,7 @@ void ibchan_queue_end_silent(struct ibchan_queue *queue)
 void ibchan_queue_give_marker_up(struct ibchan_queue *queue)
 {
 	queue->cq->retired++;
-	/* Pairs with the acquire of who waits for the drain. */
+	/* Pairs with the acquire of the code that waits for the drain. */
 	smp_store_release(&queue->drained, 1);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The completion ring: one writer (who reaps the cq), one reader (user space).
+ * The completion ring: one writer (the cq's owner), one reader (user space).
  *
  * A ring cannot overflow: each work has taken room for its completion before it
  * was posted. Room is free again when the reader has moved its head past the
@@ -56,7 +56,7 @@ static struct page *take_page(struct ibchan_context *ctx)
 	return page;
 }
 
-/* Not one that somebody has a reference to, who might write into the next ring. */
+/* A page that is still referenced is not kept: its holder might write into the next ring. */
 static void give_page(struct ibchan_context *ctx, struct page *page)
 {
 	if (page_ref_count(page) == 1)
@@ -358,7 +358,7 @@ static void ring_notify(void *priv)
 		wake_up_all(&ring->wait);
 }
 
-/* Nothing comes any more: who polls the file should know. */
+/* Nothing comes any more: callers that poll the file hear so. */
 void ibchan_ring_end(struct ibchan_user_ring *ring)
 {
 	WRITE_ONCE(ring->gone, 1);
@@ -433,7 +433,7 @@ bool ibchan_ring_has_come(struct ibchan_user_ring *ring, u32 min_complete, u32 s
  * ibchan_ring_wait - wait until completions lie in the ring
  * @ring: the caller has a reference on its cq
  * @min_complete: how many; 0: just bring in what is there
- * @since: counted from this tail on; NULL: those unread
+ * @since: counted from this tail on; NULL: unread completions count
  * @timeout_ns: negative: no limit
  *
  * Return: 0; -ETIMEDOUT, -EINTR, -ENODEV as ibchan_cq_wait() says; -EPROTO when

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How packets get from the address that was chosen to the peer's. Within one Ethernet
- * segment the peer's own MAC is the next hop, and it is in the endpoint: nobody has to be
- * asked. Behind a gateway it is the gateway's, which ib_core resolves, as it does for
+ * segment the peer's own MAC is the next hop, and it is in the endpoint: no other host has to
+ * be asked. Behind a gateway it is the gateway's, which ib_core resolves, as it does for
  * rdma_cm. The routing table decides which of the two it is; when it knows no way the
- * handshake says so, because all that the device could say is that nobody answers.
+ * handshake says so, because the device could only say that no answer comes.
  */
 #include <linux/completion.h>
 #include <linux/errno.h>
@@ -36,7 +36,7 @@ union any_addr {
 };
 
 /**
- * struct question - who wants to reach whom
+ * struct question - which address is to reach which
  * @from: the channel's own address
  * @to: the peer's
  * @ndev: the network device of @from, which RoCE packets leave by in any case; under RCU
@@ -215,8 +215,8 @@ static int find_path(struct ibchan_channel *ch, const struct ibchan_endpoint *pe
  * @path: filled on success
  * @reason: why there is none, or NULL
  *
- * A neighbour costs a look into the routing table; only behind a gateway somebody may
- * have to be waited for, 2 s at most.
+ * A neighbour costs a look into the routing table; only behind a gateway the call may wait for
+ * an answer, 2 s at most.
  *
  * Context: process, may sleep; the gate is held.
  * Return: 0; -EHOSTUNREACH when there is no route to the peer, or its next hop does not

@@ -10,7 +10,7 @@
 #include "compat.h"
 
 /**
- * struct query - somebody waits for an address
+ * struct query - a caller that waits for an address
  * @done: @status and @route are there
  * @status: 0 or a negative errno
  * @route: to be filled
@@ -83,7 +83,7 @@ static int run_query(struct query *query, struct rdma_cm_id *id,
 	ret = wait_for_completion_killable_timeout(&query->done, msecs_to_jiffies(ms));
 	if (ret < 0)
 		return -EINTR;
-	/* All that is waited for is that somebody answers for the address. */
+	/* A time-out means that no host answers for the address. */
 	return ret ? query->status : -EHOSTUNREACH;
 }
 

@@ -187,7 +187,7 @@ static struct ibchan_mr *reg_table(struct ibchan_pd *pd, struct sg_table *sgt, u
  *	have as many pages as the device's max_fast_reg_pages
  * @reason: why not, or NULL
  *
- * The memory stays the caller's, who keeps it until the region is deregistered.
+ * The caller owns the memory, and keeps it until the region is deregistered.
  * Without remote access it may be of any size, but an element that spans pages
  * which lie apart counts as several for the device.
  *

@@ -3,8 +3,8 @@
  * The short way for requests by wr_id: as many leading ones as are plain (check.h) get
  * a work of the channel's own, and a place in the chain. What they need is taken for all
  * of them at once where that is possible: room in the sink, places, the lock of the
- * region's ranges. Who does not fit goes the long way (reserve.c), which is also where a
- * request that is refused learns why.
+ * region's ranges. A request that does not fit goes the long way (reserve.c), which is also
+ * where a refused request learns why.
  */
 #include <linux/errno.h>
 
@@ -28,8 +28,8 @@ static __always_inline bool is_for(const struct ibchan_wr *wr, bool receives)
 }
 
 /*
- * How many are for this queue, and bring no work. Where all complete on one cq, more than
- * those do no harm: they need room as well, and who goes through them looks at each.
+ * How many leading requests are for this queue, and bring no work. Where all complete on one cq,
+ * more than these do no harm: they need room as well, and the caller looks at each.
  */
 static __always_inline u32 leading(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
 				   u32 num, bool receives)
@@ -49,7 +49,7 @@ static __always_inline u32 leading(const struct ibchan_channel *ch, const struct
  * @number: of the next one's place
  * @end: of the one behind the last
  * @mr: what they name; its ranges are locked; NULL: none
- * @spare: references to it that nobody needs yet
+ * @spare: references to it that no request needs yet
  */
 struct run {
 	struct ibchan_queue *queue;
@@ -124,7 +124,7 @@ static __always_inline bool run_begin(struct run *run, struct ibchan_queue *queu
 	return true;
 }
 
-/* Those that were taken are posted next: how many. */
+/* The requests that were taken are posted next: how many. */
 static __always_inline u32 finish(struct run *run)
 {
 	struct ibchan_queue *queue = run->queue;

@@ -113,7 +113,7 @@ static __always_inline bool ibchan_slot_next(const struct ibchan_queue *queue, u
  * struct ibchan_copies - what requests carry themselves, until the post returns
  * @bytes: of each request of a chain
  *
- * One on each cpu: who posts keeps bottom halves off from here until the driver has it.
+ * One on each cpu: the poster keeps bottom halves off from here until the driver has it.
  */
 struct ibchan_copies {
 	u8 bytes[IBCHAN_CHAIN_WRS][IBCHAN_MAX_COPIED];

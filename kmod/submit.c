@@ -311,7 +311,7 @@ static int post_and_wait(struct ibchan_call *call, struct ibchan_user_ring *ring
 	if (!ret && ring)
 		ret = wait_for_cq(ring, cmd, wanted);
 	else if (ring)
-		ibchan_cq_arm(ring->cq);	/* nobody waits after all */
+		ibchan_cq_arm(ring->cq);	/* there is no wait after all */
 	ready = ring ? ibchan_ring_ready(ring) : 0;
 	cmd->out_ready = max(ready, 0);
 	return ret;

@@ -45,10 +45,10 @@ struct ibchan_submit_handles {
  * @accepted: how many requests were posted the quick way
  * @is_prepared: what all requests have in common that go the quick way is in @wrs
  * @has_one_channel: all of @channels are the same
- * @is_uniform: those of the quick way all name the same
+ * @is_uniform: all requests of the quick way name the same handles
  * @handles: what its requests name
  * @entries: the user's requests
- * @user_sges: elements of those that have two or more
+ * @user_sges: elements of the requests that have two or more
  * @first_sge: per entry, where in @user_sges its elements begin
  * @num_sges: used of @user_sges
  * @data: what the requests carry inline
@@ -162,8 +162,8 @@ static inline int ibchan_submit_check_form(u32 flags, u32 tail, u32 cq, u32 min_
 }
 
 /*
- * The caller is going to lose the CPU, and to look at his completions no sooner than he has it
- * again; so is nobody else, without other threads.
+ * The caller is going to lose the CPU, and looks at its completions only when it has the CPU
+ * again. Its process has no other thread that would look before.
  */
 static __always_inline bool ibchan_submit_gives_way(const struct ibchan_cq *waited)
 {

@@ -4,7 +4,7 @@
  * table of their pieces, and the device's region that such a table is registered with.
  *
  * To allocate, clear and fill all that for one work is dearer than to pin the pages, so a
- * domain keeps a few that nobody uses. Such a tray holds no page: these are unpinned, the
+ * domain keeps a few idle ones. Such a tray holds no page: these are unpinned, the
  * table is not mapped, and the region is invalidated, so that its key is worth nothing. What
  * a soft device's keeps is where the pages lay. If the next work's lie in the same places,
  * which is looked at once they are pinned, then table and region are right as they are.
@@ -108,7 +108,7 @@ static struct ibchan_tray *take_idle(struct ibchan_pd *pd, u64 addr, u32 pages)
 	return tray;
 }
 
-/* The gate is held. The key is not valid, so the memory is nobody's matter but the driver's. */
+/* The gate is held. The key is not valid, so only the driver cares about the memory. */
 static void end_region(struct ibchan_tray *tray)
 {
 	struct ib_mr *ib = tray->ib;

@@ -13,7 +13,7 @@ struct ibchan_channel;
 /**
  * struct ibchan_watch - the keepalive of a channel
  * @cqe: of the probe
- * @place: enum ibchan_watch_place: who has the send queue's spare place
+ * @place: enum ibchan_watch_place: what the send queue's spare place is used for
  * @silence: jiffies without a completion before a probe; 0: there are no probes
  * @node: in the device's queue, by @due
  * @due: when it is looked at next, in jiffies
@@ -23,11 +23,11 @@ struct ibchan_channel;
  * @doubted: the next look asks, however short the silence
  * @sent: probes ever posted; written under the post lock
  * @answered: probes that have succeeded; written by the owner of the send cq
- * @patient: nobody has asked for a keepalive, and the peer has not been heard yet
+ * @patient: no keepalive was asked for, and the peer has not been heard yet
  *
  * @silence is immutable once connected, @node is under the device's watch_lock. @due,
- * @looked, @retired, @heard, @doubted and @patient belong to who has taken it out of the
- * queue, under the device's lock.
+ * @looked, @retired, @heard, @doubted and @patient belong to the worker that has taken the
+ * channel out of the queue, under the device's lock.
  */
 struct ibchan_watch {
 	struct ib_cqe cqe;

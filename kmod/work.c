@@ -4,9 +4,9 @@
  * it needs is reserved; requests for the same queue are built into one chain and
  * posted at once. What the device did not take is undone from the end.
  *
- * Nearly all requests are plain and come one at a time, so those have a short way,
- * which is straight. Who does not fit goes the long way (reserve.c), which is also
- * where a request that is refused learns why.
+ * Nearly all requests are plain and come one at a time, so these have a short way,
+ * which is straight. A request that does not fit goes the long way (reserve.c), which is
+ * also where a refused request learns why.
  */
 #include <linux/errno.h>
 #include <linux/percpu.h>
@@ -381,7 +381,7 @@ static noinline int post_copy(struct ibchan_channel *ch, const struct ibchan_wr 
 	u32 accepted;
 
 	copy.work = work;
-	/* Somebody is going to wait for its end. */
+	/* The caller is going to wait for its end. */
 	copy.flags &= ~IBCHAN_WR_UNSIGNALED;
 	return post_any(ch, &copy, 1, &accepted, reason);
 }
@@ -447,7 +447,7 @@ static void reap_both(struct ibchan_channel *ch, void (*reap)(struct ibchan_cq *
 }
 
 /*
- * Who does not poll by himself is called back: now, or when an event comes. A done()
+ * A consumer that does not poll is called back: now, or when an event comes. A done()
  * that posts to another cq makes this nest, which the stack allows a few times only.
  */
 static noinline void after_post(struct ibchan_channel *ch)
@@ -564,7 +564,7 @@ int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 EXPORT_SYMBOL_NS_GPL(ibchan_post, IBCHAN_NS);
 
 /**
- * ibchan_post_work - post one request that somebody waits for
+ * ibchan_post_work - post one request that the caller waits for
  * @ch: the channel
  * @wr: the request; its own work is not looked at, and it is signaled
  * @work: stands for it; done() is set

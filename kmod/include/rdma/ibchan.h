@@ -334,7 +334,7 @@ struct ibchan_work {
 	};
 };
 
-/* For who does not know how long the peer's region is. */
+/* For a caller that does not know how long the peer's region is. */
 #define IBCHAN_REMOTE_UNCHECKED	(~0ULL)
 
 /*

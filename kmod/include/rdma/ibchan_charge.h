@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The RDMA controller of cgroups (rdma.max, rdma.current). What a process gets of a
- * device is charged to its cgroup by whoever makes it on the process's behalf, as
- * /dev/ibchan does; nobody is charged for what the kernel makes for itself.
+ * The RDMA controller of cgroups (rdma.max, rdma.current). The code that makes an object of a
+ * device on a process's behalf, as /dev/ibchan does, charges it to the process's cgroup. What
+ * the kernel makes for itself is not charged.
  */
 #ifndef _RDMA_IBCHAN_CHARGE_H
 #define _RDMA_IBCHAN_CHARGE_H

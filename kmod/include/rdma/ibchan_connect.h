@@ -28,12 +28,12 @@ struct ibchan_request;
 
 /**
  * struct ibchan_connect - what goes with a request, or with its answer
- * @peer: where to; who accepts does not need it
+ * @peer: where to; not needed to accept a request
  * @source: where from; NULL: as the route says
  * @data: for the peer; it gets zeros behind them
  * @length: bytes of @data, up to IBCHAN_PRIVATE_DATA_SIZE, or what the transport
  *	takes; 16 less with credits, and for data that begin with the bytes "IBCR" or
- *	"IBCM"; 8 less for who accepts with a smaller mtu than the peer's
+ *	"IBCM"; 8 less to accept with a smaller mtu than the peer's
  * @address_ms: how long finding the device may take; 0: IBCHAN_DEFAULT_ADDRESS_MS
  * @route_ms: how long finding the way may take; 0: IBCHAN_DEFAULT_ROUTE_MS
  * @connect_ms: how long the peer may take; 0: IBCHAN_DEFAULT_CONNECT_MS
@@ -65,7 +65,7 @@ struct ibchan_connect {
  * @length: bytes of @data
  * @local: this side
  * @peer: the other side
- * @data: from the peer's answer, or for who accepted, from its request
+ * @data: from the peer's answer; on the accepting side from its request
  */
 struct ibchan_connection {
 	u32 state;
@@ -101,12 +101,12 @@ struct ibchan_listener_init {
 };
 
 /**
- * struct ibchan_request_attr - who asks
+ * struct ibchan_request_attr - a peer that asks
  * @device: name of the device that the request came over
  * @port: of the device
  * @length: bytes of @data
  * @local: the address that was asked for
- * @peer: who asks
+ * @peer: the address of the peer that asks
  * @data: what came with it, and zeros behind that
  */
 struct ibchan_request_attr {

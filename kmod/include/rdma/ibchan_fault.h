@@ -46,7 +46,7 @@ enum ibchan_fault_point {
 };
 
 /*
- * All windows, in each of which somebody else may do anything: X(NAME, name). They last
+ * All windows, in each of which other code may do anything: X(NAME, name). They last
  * an instant, unless they are widened.
  */
 #define IBCHAN_FAULT_WINDOWS(X)						\
