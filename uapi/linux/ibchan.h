@@ -40,7 +40,7 @@
  *	ENETDOWN	no port is active, or a channel's own was not when it broke
  *	EHOSTUNREACH	no route to the peer, or its next hop does not answer
  *	ENETUNREACH	no route to the peer's network
- *	ECONNRESET	who asked for a connection does not any more
+ *	ECONNRESET	the peer that asked for a connection has given up
  *	EAFNOSUPPORT	an address of a family that is not connected to
  *	EADDRINUSE	somebody listens on that port already
  *	ENOMEM		no memory, or RLIMIT_MEMLOCK does not allow the pages
@@ -601,8 +601,8 @@ struct ibchan_submit_wr {
  * the kernel's monotonic clock. The kernel sets both when a signal interrupts a command that
  * only waits. If no handler takes the signal (the process was stopped and continued, traced
  * or frozen), the kernel then runs the command again, and the wait ends when it would have
- * ended anyway. Else the command fails with EINTR; who makes the call again with the same
- * struct waits for the rest of the time.
+ * ended anyway. Else the command fails with EINTR; a caller that makes the call again with the
+ * same struct waits for the rest of the time.
  */
 #define IBCHAN_DEADLINE		0x2U
 
@@ -626,7 +626,7 @@ struct ibchan_submit_wr {
  * @out_ready: unread completions in the ring, if @cq was given
  * @tail: with IBCHAN_SUBMIT_SINCE: a value of the ring's tail; else 0
  * @reason: out, each time: why the first refused one was refused, or IBCHAN_REASON_NONE
- *	as its code; so who presets another code sees whether it was the kernel that answered
+ *	as its code; a caller that presets another code sees whether the kernel has answered
  *
  * When an entry is refused, those before it are posted, those after it are not,
  * nothing is waited for and the call fails with the errno of that entry. With

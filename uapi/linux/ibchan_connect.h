@@ -118,7 +118,7 @@ struct ibchan_cmd_channel_connect {
  * @out_data_length: bytes of @out_data
  * @out_local: this side
  * @out_peer: the other side
- * @out_data: from the peer's answer, or for who accepted, from its request
+ * @out_data: from the peer's answer; on the accepting side from its request
  * @reserved: 0
  *
  * ETIMEDOUT tells that it is still connecting.
@@ -181,7 +181,7 @@ struct ibchan_cmd_listener_create {
  * @out_port: of the device
  * @out_data_length: bytes of @out_data
  * @out_local: the address that was asked for
- * @out_peer: who asks
+ * @out_peer: the address of the peer that asks
  * @out_data: what came with it, and zeros behind that
  * @reserved: 0
  *
@@ -202,7 +202,7 @@ struct ibchan_cmd_request_take {
 };
 
 /**
- * struct ibchan_cmd_request_accept - connect a channel to who asks; do not wait
+ * struct ibchan_cmd_request_accept - connect a channel to the peer that asks; do not wait
  * @size: sizeof(struct ibchan_cmd_request_accept)
  * @flags: 0
  * @request: handle; gone on success
@@ -231,7 +231,7 @@ struct ibchan_cmd_request_accept {
 };
 
 /**
- * struct ibchan_cmd_request_reject - send who asks away
+ * struct ibchan_cmd_request_reject - send the peer that asks away
  * @size: sizeof(struct ibchan_cmd_request_reject)
  * @flags: 0
  * @request: handle; gone afterwards

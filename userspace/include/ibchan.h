@@ -11,8 +11,8 @@
  *	channel + sge(mr, offset, length) -> work	posted, then completed
  *
  * A work completes in one of three ways: within a blocking call (ibchan_send() and
- * its like), to a pending work, maybe of a scope (ibchan/scope.h), or to whoever
- * polls its cq (ibchan_post(), ibchan_cq_poll()).
+ * its like), to a pending work, maybe of a scope (ibchan/scope.h), or to a poll of
+ * its cq (ibchan_post(), ibchan_cq_poll()).
  *
  * Conventions, the same for every call:
  *
@@ -25,8 +25,8 @@
  *		an object must not be destroyed while another call uses it, and
  *		a struct ibchan_pending or ibchan_scope is one thread's at a
  *		time. So threads may share a channel, a cq and a context: what
- *		one waits for it gets, whoever reads the ring; what is polled
- *		for goes to the first who asks. The works of one channel are
+ *		one waits for it gets, whichever thread reads the ring; what is
+ *		polled for goes to the first poll. The works of one channel are
  *		posted in the order in which the calls come to the kernel. The
  *		library has no global state.
  * Signals	A signal that has a handler ends waits only that say -EINTR, and

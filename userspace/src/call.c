@@ -21,8 +21,8 @@ static int check_perform(const struct ibchan_wr *wr, __s64 timeout_ns,
 }
 
 /*
- * What ends the wait before the work makes it one that anybody may poll, unless
- * it came to its end at that moment.
+ * The wait ends before the work does, which then becomes one for any poll, unless
+ * it has completed at that moment.
  */
 static int leave(const struct ticket *ticket,
 		 struct ibchan_completion *completion, int err)

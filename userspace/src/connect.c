@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Connecting by address: who asks, and what becomes of a connection. */
+/* Connecting by address: the side that asks, and what becomes of a connection. */
 #include <errno.h>
 #include <netdb.h>
 #include <string.h>
@@ -210,7 +210,7 @@ int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns
 }
 
 /*
- * For who gives up the channel on an error: a signal is none. The stages have their times.
+ * For a call that gives up the channel on an error: a signal is none. Each stage has its time.
  */
 int connect_finish(struct ibchan_channel *channel, struct ibchan_error *error)
 {

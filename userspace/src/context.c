@@ -26,8 +26,8 @@ int context_ioctl(const struct ibchan_context *context, unsigned int command,
 }
 
 /*
- * For what gives out @handle, which is in @arg and 0 before: no handle is 0, so who finds one
- * was not answered by the kernel.
+ * For a command that gives out @handle, which is in @arg and 0 before. No handle is 0: where
+ * it still is, the kernel has not answered.
  */
 int context_create(const struct ibchan_context *context, unsigned int command, void *arg,
 		   const __u32 *handle)
@@ -42,8 +42,8 @@ int context_create(const struct ibchan_context *context, unsigned int command, v
 
 /*
  * A submit counts as answered if the kernel wrote the answer: it writes the reason each time,
- * 0 on success. Who answers in its place, say a filter of system calls, has posted nothing,
- * whatever he says.
+ * 0 on success. Whatever answers in its place, say a filter of system calls, has posted
+ * nothing, whatever it says.
  */
 int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submit *cmd)
 {

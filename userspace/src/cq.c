@@ -112,7 +112,7 @@ int ibchan_cq_create_solicited(struct ibchan_device *device, __u32 entries,
 	return error_set(error, err, &cmd.reason);
 }
 
-/* Unlocks and ends a cq that nobody knows any more. */
+/* Unlocks and ends a cq that no other code knows any more. */
 void unlock_last(struct ibchan_cq *cq)
 {
 	const bool is_shell = cq->fd < 0;
@@ -133,7 +133,7 @@ int ibchan_cq_destroy(struct ibchan_cq *cq)
 	err = object_end(&cq->object);
 	if (err == -EBUSY)
 		return err;
-	/* A child keeps the memory until it closes the context; nobody else is there. */
+	/* A child keeps the memory until it closes the context; it is alone with its copy. */
 	if (context_check(cq->object.context)) {
 		cq_strip(cq);
 		return err;

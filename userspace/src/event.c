@@ -4,8 +4,8 @@
  *
  * The kernel's own is readable while the ring holds a completion. One that a
  * blocking call set aside is no longer in the ring, so what we give out is an
- * epoll of the kernel's descriptor and of an eventfd that stands for those set
- * aside. Who never asks for the descriptor pays nothing.
+ * epoll of the kernel's descriptor and of an eventfd for the completions that were set
+ * aside. A program that never asks for the descriptor pays nothing.
  */
 #include <errno.h>
 #include <sys/epoll.h>

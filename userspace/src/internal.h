@@ -50,7 +50,7 @@
  * @context: immutable
  * @release: frees the memory; the kernel's object is gone or the parent's
  * @handle: in the kernel; immutable
- * @next: of those whose handles share a place in the context; under its lock
+ * @next: of the objects whose handles share a place in the context; under its lock
  * @link: what points here; under its lock
  */
 struct object {
@@ -79,7 +79,7 @@ struct ibchan_context {
 
 /* The objects below are immutable once made, unless a member says more. */
 
-/* Who was told of one keeps the pointer, so each stays as long as the device. */
+/* A caller keeps the pointer to a name, so each name stays as long as the device. */
 struct device_name {
 	struct device_name *older;
 	char text[IBCHAN_NAME_SIZE];
@@ -132,8 +132,8 @@ struct slot {
 /**
  * enum slot_state - where a work is
  * @SLOT_FREE: nowhere
- * @SLOT_POSTED: in flight; its completion is for whoever polls
- * @SLOT_ASIDE: complete, for whoever polls
+ * @SLOT_POSTED: in flight; its completion is for any poll
+ * @SLOT_ASIDE: complete, for any poll
  * @SLOT_KEPT: in flight; its completion is for the holder of its ticket
  * @SLOT_DONE: complete, for the holder of its ticket
  * @SLOT_STALE: the same, but its channel was closed, so that another work may
@@ -154,7 +154,7 @@ enum slot_state {
  * @index: of its slot
  * @generation: of its slot; another one there means another work
  *
- * Nothing points from a slot to its owner: who jumps out of a blocking call, or
+ * Nothing points from a slot to its owner: a thread that jumps out of a blocking call, or
  * out of the block where a pending work lives, leaves a slot behind, and no more.
  */
 struct ticket {
@@ -197,17 +197,17 @@ struct ring_map {
  * @aside_last: youngest
  * @stale_first: oldest slot that is SLOT_STALE
  * @stale_last: youngest
- * @kept: tickets that were not taken back, those of stale slots included
- * @closed: nobody but the holders of tickets knows it any more
+ * @kept: tickets that were not taken back, of stale slots, too
+ * @closed: only the holders of tickets know it any more
  * @epoll_fd: what ibchan_cq_fd() gave out, or -1
  * @event_raised: @event_fd is readable
  * @event_fd: member of @epoll_fd, readable while something is set aside, or -1
  *
  * A slot is taken before the post and freed when the completion is handed out,
  * so what is set aside still counts against the ring's entries, and a caller
- * who never polls is refused new works instead of eating memory.
+ * that never polls is refused new works instead of eating memory.
  *
- * A cq that is destroyed while somebody has a ticket stays as a shell without a
+ * A cq that is destroyed while a ticket is out stays as a shell without a
  * ring, so that the ticket still means something, until the last ticket is taken
  * back or the context is closed.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Connecting by address: who listens, and who is asked. */
+/* Connecting by address: listeners, and the requests that come to them. */
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The part of a lock that is rare: somebody has it. */
+/* The part of a lock that is rare: another thread has it. */
 #include <linux/futex.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -7,7 +7,7 @@
 
 #include "lock.h"
 
-/* How often to look before sleeping: whoever holds it needs some hundred instructions. */
+/* How often to look before sleeping: the holder needs some hundred instructions. */
 #define LOOKS	100
 
 static bool try_for_a_moment(struct lock *lock)
@@ -26,7 +26,7 @@ static bool try_for_a_moment(struct lock *lock)
 	return false;
 }
 
-/* Who has slept cannot know whether others do: he takes it as one that is awaited. */
+/* A thread that has slept cannot know whether others do: it takes the lock as awaited. */
 void lock_wait(struct lock *lock)
 {
 	if (try_for_a_moment(lock))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A mutex for what each post and each completion locks, inline where nobody waits: of
+ * A mutex for what each post and each completion locks, inline where no thread waits: of
  * pthread's, a pair of calls costs 50 instructions more, a twentieth of what a post
  * costs altogether. One that is all zero is free.
  */
@@ -20,12 +20,12 @@ struct lock {
 enum {
 	LOCK_FREE,
 	LOCK_HELD,
-	LOCK_AWAITED,	/* held, and who gives it back has to wake somebody */
+	LOCK_AWAITED,	/* held; the holder wakes a thread when it gives the lock back */
 };
 
 /*
- * The thread sanitizer of a program knows pthread's mutexes, whoever uses them, and what is
- * ordered by them. Of these here it has to be told.
+ * The thread sanitizer of a program knows pthread's mutexes, and what they order. It has to
+ * be told of the ones here.
  */
 #pragma weak __tsan_acquire
 #pragma weak __tsan_release

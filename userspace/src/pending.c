@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Pending works: a work whose result waits in its slot until somebody looks.
+ * Pending works: a work whose result waits in its slot until its owner looks.
  *
  * The struct is the caller's and has one owner, so nothing here needs a lock but
  * the cq. It holds a ticket; no slot knows where it is.
@@ -26,7 +26,7 @@ static struct ticket ticket_of(const struct ibchan_pending *pending)
 	};
 }
 
-/* Nobody will ever tell how it ended. */
+/* The kernel will never tell how it ended. */
 void pending_lose(struct ibchan_pending *pending, int error)
 {
 	pending->completion.error = error;
@@ -161,9 +161,9 @@ int ibchan_pending_poll(struct ibchan_pending *pending)
 }
 
 /*
- * How often to look before another thread gets the cpu, and the kernel is asked:
- * unless somebody waits, what nobody solicited stays out of the ring of a cq that
- * was made for that, and it tells of a device that is gone.
+ * How often to look before another thread gets the cpu, and the kernel is asked. Without a
+ * waiter, unsolicited completions stay out of the ring of a cq that was made for that; and
+ * only the kernel tells that a device is gone.
  */
 #define SPIN_LOOKS	64
 
@@ -218,6 +218,6 @@ void ibchan_pending_drop(struct ibchan_pending *pending)
 	if (!pending)
 		return;
 	pending_finish(pending);
-	/* Who drops it does not want to know. */
+	/* A program that drops it does not want to know. */
 	pending->seen = 1;
 }

@@ -193,9 +193,9 @@ static inline bool is_of_context(const struct ibchan_context *context,
 }
 
 /*
- * Nearly all requests have one element of a region and ask for nothing rare. For
- * those this is all of the checks at once, but for what they are of; another is not
- * necessarily refused.
+ * Nearly all requests have one element of a region and ask for nothing rare. For such a
+ * request this is all of the checks at once, but for whose handles it names. A request that
+ * fails it is not necessarily refused.
  */
 static inline bool has_plain_form(const struct ibchan_wr *wr)
 {
@@ -360,7 +360,7 @@ static void chunk_add_plain(struct chunk *chunk, const struct ibchan_wr *wrs,
 }
 
 /*
- * Gives each request its slot. Where a cq has none left, that request and those
+ * Gives each request its slot. Where a cq has none left, that request and the ones
  * after it leave the chunk, with -EAGAIN.
  */
 static int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
@@ -375,7 +375,7 @@ static int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
 
 		lock_switch(&held, cq);
 		index = take_slot(cq, &wrs[i], chunk->slot_state);
-		/* Who posts unsignaled works only has no reason to poll. */
+		/* A program that posts unsignaled works only has no reason to poll. */
 		if (unlikely(index == SLOT_NONE) && ring_skip_silent(cq))
 			index = take_slot(cq, &wrs[i], chunk->slot_state);
 		if (index == SLOT_NONE)

@@ -26,10 +26,10 @@ static_assert(CHUNK_SGES >= IBCHAN_MAX_SGE, "one request must fit");
  * @num_slots: of them that have their slot already, from the first, all on one cq
  * @num_sges: elements used
  * @generation: of the last slot that was taken
- * @cq: where those complete
- * @cqs: where each of the others does
+ * @cq: where requests with a slot complete
+ * @cqs: where each of the others completes
  * @wrs: the requests, as the kernel takes them
- * @sges: the lists of those with two elements or more
+ * @sges: the lists of the requests with two elements or more
  */
 struct chunk {
 	struct ibchan_context *context;

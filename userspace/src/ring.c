@@ -5,7 +5,7 @@
  *
  * The kernel sees a slot's index in the wr_id. Reading an entry therefore finds
  * its work without a search, and so does a ticket, whatever else has completed.
- * Whoever reads the ring, a kept work's result lies in its slot until its owner
+ * Whichever thread reads the ring, a kept work's result lies in its slot until its owner
  * fetches it.
  *
  * All functions but the mapping ones need cq->lock.
@@ -224,7 +224,7 @@ int ticket_fetch(const struct ticket *ticket,
 }
 
 /*
- * Gives the ticket back: from here on the completion goes to whoever polls.
+ * Gives the ticket back: from here on the completion goes to any poll.
  * Returns 1 if it was there already; then it went to @completion.
  */
 int ticket_leave(const struct ticket *ticket,
@@ -293,8 +293,8 @@ int ring_take_any(struct ibchan_cq *cq, struct ibchan_completion *completions,
 }
 
 /*
- * Gives back the places of works that have ended in silence, as far as nobody has to be shown
- * another one before. Returns whether there were some.
+ * Gives back the places of unsignaled works that have ended in silence, up to the first entry
+ * that a caller has to see. Returns whether there were some.
  */
 bool ring_skip_silent(struct ibchan_cq *cq)
 {

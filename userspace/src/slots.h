@@ -58,7 +58,7 @@ static inline bool slot_of_wr_id(const struct ibchan_cq *cq, __u64 wr_id,
 	return wr_id - slot_wr_id(cq, 0) < cq->used;
 }
 
-/* The slot of a work that nobody has a ticket for. */
+/* The slot of a work without a ticket. */
 static inline void slot_give(struct ibchan_cq *cq, struct slot *slot,
 			     __u32 index)
 {
@@ -103,8 +103,8 @@ static inline void fill(struct ibchan_completion *completion,
 }
 
 /*
- * Nearly all entries are of works that somebody polls for, and wanted. Fills up to @n
- * completions with leading ones of that kind; returns how many.
+ * Nearly all entries are of works that callers poll for, and wanted. Fills up to @n
+ * completions with leading entries of that kind; returns how many.
  */
 static forced_inline __u32
 read_plain(struct ibchan_cq *cq, __u32 tail,
@@ -163,7 +163,7 @@ ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions, __u32 n)
 }
 
 /*
- * Nearly always the oldest entry is that of who asks for his own. Returns whether
+ * Nearly always the oldest entry is that of the ticket's own work. Returns whether
  * @completion was filled; that takes the ticket back.
  */
 static inline bool ticket_read(const struct ticket *ticket,
@@ -189,8 +189,8 @@ static inline bool ticket_read(const struct ticket *ticket,
 }
 
 /*
- * Unlocks for who asked with a ticket. Who had the last one of a cq that nobody
- * else knows ends that cq.
+ * Unlocks behind a look with a ticket. The holder of the last ticket of a closed cq
+ * ends that cq.
  */
 static inline void ticket_unlock(struct ibchan_cq *cq)
 {

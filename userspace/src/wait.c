@@ -2,11 +2,11 @@
 /*
  * Everything that sleeps: waiting for completions, and for one's own work.
  *
- * Whoever reads the ring, this thread or another, puts the result of a kept work
+ * The thread that reads the ring, this one or another, puts the result of a kept work
  * into its slot. So any number of threads may wait on one cq: each sleeps in the
  * kernel until something has been published since it last looked, then empties
- * the ring under the lock, and is through if its own work was among what anybody
- * found. The lock is not held in a sleep, so that one may jump out of it.
+ * the ring under the lock, and is through if any thread has found its own work meanwhile.
+ * The lock is not held in a sleep, so that a thread may jump out of it.
  *
  * EINTR and ETIMEDOUT of the kernel speak of the wait alone; what was posted
  * stays posted.

@@ -74,7 +74,7 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
 
 /**
  * struct ibchan_connect_params - what goes with a request, or with its answer
- * @data: for the peer, who gets zeros behind them; NULL: none, with a @length of 0
+ * @data: for the peer, which gets zeros behind them; NULL: none, with a @length of 0
  * @length: bytes of @data: up to 56 with a request, 196 when accepting; each 16 less on
  *	a channel with IBCHAN_MODE_CREDITS, and for data that begin with the bytes "IBCR"
  *	or "IBCM"; 8 less when accepting with a smaller mtu than the peer's
@@ -85,7 +85,7 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
  *	route says
  * @reserved: 0
  *
- * All zero is the default. Who accepts needs @data and @connect_ms only.
+ * All zero is the default. An accept needs @data and @connect_ms only.
  */
 struct ibchan_connect_params {
 	const void *data;
@@ -134,7 +134,7 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
  * Return: 0: it is connected; -ETIMEDOUT with the channel still connecting, or
  * broken because a stage has taken too long (ibchan_channel_connection() tells);
  * -ENETUNREACH, -EHOSTUNREACH: no way to the peer; -ECONNREFUSED: nobody listens
- * there; -ECONNRESET: the peer has rejected, or who listens there is in another
+ * there; -ECONNRESET: the peer has rejected, or the listener there is in another
  * network namespace; -EXDEV: the way leads over another device; -ECANCELED: broken by
  * the caller; -ESHUTDOWN: it was connected and has broken since; -ENODEV: the device is
  * gone; -EINTR: a signal came, and the channel goes on connecting.
@@ -153,7 +153,7 @@ int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns
  * @length: bytes of @data
  * @local: this side
  * @peer: the other side
- * @data: from the peer's answer, or for who accepted, from its request
+ * @data: from the peer's answer; on the accepting side from its request
  * @reserved: 0
  */
 struct ibchan_connection_info {
@@ -273,12 +273,12 @@ int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
 			struct ibchan_request **request);
 
 /**
- * struct ibchan_request_info - who asks
+ * struct ibchan_request_info - a peer that asks
  * @device: name of the device that the request came over
  * @port: of the device
  * @length: bytes of @data
  * @local: the address that was asked for
- * @peer: who asks
+ * @peer: the address of the peer that asks
  * @data: what came with it, and zeros behind that
  * @reserved: 0
  */
@@ -293,7 +293,7 @@ struct ibchan_request_info {
 };
 
 /**
- * ibchan_request_query() - who asks
+ * ibchan_request_query() - which peer asks
  * @request: taken
  * @info: where to put the answer
  */
@@ -301,7 +301,7 @@ void ibchan_request_query(const struct ibchan_request *request,
 			  struct ibchan_request_info *info);
 
 /**
- * ibchan_request_accept() - begin to connect a channel to who asks
+ * ibchan_request_accept() - begin to connect a channel to the peer that asks
  * @request: is used up on success; stays valid on failure
  * @prepared: of the request's device; is used up on success; stays valid on failure
  * @params: what goes with it; NULL: the defaults
@@ -322,7 +322,7 @@ int ibchan_request_accept(struct ibchan_request *request,
 			  struct ibchan_channel **channel, struct ibchan_error *error);
 
 /**
- * ibchan_request_reject() - send who asks away
+ * ibchan_request_reject() - send the peer that asks away
  * @request: NULL is fine
  * @data: for the peer; NULL: none
  * @length: bytes of @data, up to 148
@@ -343,8 +343,8 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
  *
  * ibchan_request_take(), ibchan_builder_prepare(), ibchan_request_accept() and
  * ibchan_channel_connect_wait() in one; on an error nothing is left, and the peer
- * that asked is rejected. A signal ends the wait for a request only: who has been taken is
- * not given up for it.
+ * that asked is rejected. A signal ends the wait for a request only: a peer whose request was
+ * taken is not given up for it.
  *
  * Return: 0; as these four; -EINTR: a signal came, and no request was taken.
  */

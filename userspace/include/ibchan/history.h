@@ -19,7 +19,7 @@ struct ibchan_channel;
  * @events: where to put the youngest ones, in the order in which they happened
  * @num: how many there is room for; IBCHAN_HISTORY_MAX is enough
  *
- * For who looks for the cause of a failure. The kernel always keeps it; works that
+ * For the search for a failure's cause. The kernel always keeps it; works that
  * succeed leave no trace.
  *
  * Return: how many were written; -EFAULT: @events is not writable; another negative

@@ -104,8 +104,8 @@ int ibchan_mr_reg_local(struct ibchan_pd *pd, void *addr, size_t length,
  * @mr: where to put it
  * @error: details; NULL is fine
  *
- * ibchan_mr_reg() with IBCHAN_ACCESS_SHARED. Whoever learns its remote region
- * can write when they like.
+ * ibchan_mr_reg() with IBCHAN_ACCESS_SHARED. A peer that learns its remote region
+ * can write whenever it likes.
  *
  * Buffers: the range may be used freely until a work names it, but peers may
  * read and write it from the time they know its key until ibchan_mr_dereg()

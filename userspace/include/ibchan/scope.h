@@ -24,7 +24,7 @@
  * ended by then. The pending works, and the memory of their requests, live outside
  * the block, so that they outlive it.
  *
- * Both belong to one thread at a time. Nothing in the library points to them: who
+ * Both belong to one thread at a time. Nothing in the library points to them: a thread that
  * leaves the block by longjmp() leaves works behind that end by themselves. Their
  * places in the cq stay taken, and their ranges must be left alone, until their
  * channel has been closed; a pending work that was jumped over is set to zero then,
@@ -122,7 +122,7 @@ int ibchan_pending_post(struct ibchan_pending *pending,
  *
  * No system call, but for one to the cq's descriptor where that was asked for. It
  * takes the same time however many other works have completed;
- * their completions are kept for whom they belong to.
+ * their completions are kept for their owners.
  *
  * When the channel was closed meanwhile, the result is there until the cq needs
  * its place for a later work. From then on the work counts as one that ended with

@@ -125,8 +125,9 @@ static inline struct ibchan_sge ibchan_sge_new(struct ibchan_mr *mr,
  *				later one of its channel that has not the flag;
  *				until then it keeps its ranges and its places in
  *				the queues. The module asks for a completion by
- *				itself now and then, so who posts no other works
- *				need not poll, and tries again after EAGAIN.
+ *				itself now and then, so a program that posts no
+ *				other works need not poll, and tries again
+ *				after EAGAIN.
  *				Blocking calls and pending works do
  *				not heed it.
  *	IBCHAN_WR_UNCHECKED	the ranges of this work neither collide with
@@ -239,7 +240,7 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
  * Buffers: the ranges of the work may be reused when this returns anything but
  * -ETIMEDOUT, -EPROTO or -ENODEV with @error's origin IBCHAN_ERROR_CALL: then
  * the work, if it was posted, is still pending, and ibchan_cq_poll() will hand
- * out its completion. Works fail with these codes as well, so who goes on after
+ * out its completion. Works fail with these codes as well, so a caller that goes on after
  * them needs @error.
  *
  * On a channel with IBCHAN_MODE_CREDITS it waits first until the peer has a receive
