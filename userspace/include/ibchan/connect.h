@@ -226,7 +226,8 @@ struct ibchan_listen_params {
  * Return: 0; -EADDRINUSE; -EADDRNOTAVAIL: not an address of this host, or of
  * no RDMA device; -EXDEV: the address of another device than the wanted one;
  * -ENOENT: nobody knows @host or @service; -EINVAL: the backlog is
- * out of its range; -EPERM: see Fork; -EMFILE: too many objects.
+ * out of its range; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the user's
+ * objects take as much kernel memory as they may.
  */
 int ibchan_listener_create(struct ibchan_context *context,
 			   const struct ibchan_listen_params *params,

@@ -181,7 +181,8 @@ struct ibchan_wr {
  * region or the channel does not allow it; -EXDEV: a region of another pd or
  * context; -ENOENT: a channel of another context, or none, or a region that is
  * being unregistered, or none; -EFAULT, -ENOMEM: plain memory that is not there, or
- * that may not be pinned; -EOPNOTSUPP: the device has no atomics, or an unknown
+ * that may not be pinned; -EDQUOT: plain memory, and the user's objects take as much
+ * kernel memory as they may; -EOPNOTSUPP: the device has no atomics, or an unknown
  * flag; -ENOTCONN: the channel has no peer yet, and this is no receive; -ESHUTDOWN:
  * the channel is broken; -EPERM: see Fork.
  */
