@@ -21,16 +21,7 @@ pins() {
 		END { print n }' /proc/vmstat
 }
 
-# The last steps of a release are a worker's.
-eventually() {
-	local end=$((SECONDS + patience))
-
-	until "$@"; do
-		if [ "$SECONDS" -ge "$end" ]; then return 1; fi
-		pause 0.05
-	done
-}
-
+# The last steps of a release are a worker's: hence eventually, here and below.
 pins_equal() {
 	[ "$(pins)" = "$1" ]
 }

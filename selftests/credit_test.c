@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "test.h"
+#include "thread.h"
 #include "work.h"
 #include "world.h"
 
@@ -191,7 +192,8 @@ static int send_one(struct direction *way)
 	rc = post_one(way->from, work(way->from, IBCHAN_OP_SEND, number, 0, sizeof(number)));
 	if (!rc)
 		rc = succeed(way->from, number, NULL);
-	way->sent += !rc;
+	if (!rc)
+		__atomic_add_fetch(&way->sent, 1, __ATOMIC_RELEASE);
 	return rc;
 }
 
@@ -211,6 +213,16 @@ static int post_slot(const struct direction *way, int number)
 	return post_one(way->to, work(way->to, IBCHAN_OP_RECV, number, HALF + 8 * slot, 8));
 }
 
+/* All receives that there are have a message, or there are no more messages. */
+static bool credits_are_used_up(void *arg)
+{
+	const struct direction *way = arg;
+	int last = way->received + DEPTH - 1;
+
+	return __atomic_load_n(&way->sent, __ATOMIC_ACQUIRE) ==
+	       (last < messages() ? last : messages());
+}
+
 static int receive_one(struct direction *way)
 {
 	__u64 number;
@@ -222,9 +234,9 @@ static int receive_one(struct direction *way)
 	if (number != (__u64)way->received)
 		return -EBADMSG;
 	way->received++;
-	/* A receiver that is slower than its peer, at times. */
-	if (way->received % 100 == 0)
-		usleep(2000);
+	/* At times the receiver is so slow that its peer has to wait. */
+	if (way->received % 100 == 0 && !eventually(credits_are_used_up, way))
+		return -ETIMEDOUT;
 	return way->received + DEPTH <= messages() ? post_slot(way, way->received + DEPTH - 1) : 0;
 }
 
@@ -270,7 +282,7 @@ TEST_F(credit, wait_ends_in_time)
 struct waiter {
 	const struct side *side;
 	pthread_t thread;
-	int tid;
+	pid_t tid;
 	int rc;
 };
 
@@ -288,16 +300,12 @@ static int waiter_start(struct waiter *waiter, const struct side *side)
 	*waiter = (struct waiter){ .side = side };
 	if (pthread_create(&waiter->thread, NULL, wait_thread, waiter))
 		return -EAGAIN;
-	while (!__atomic_load_n(&waiter->tid, __ATOMIC_ACQUIRE))
-		;
-	/* Whether it has begun to sleep or not, it must end. */
-	return 0;
+	return eventually(is_asleep, &waiter->tid) ? 0 : -ETIMEDOUT;
 }
 
 static int waiter_end(struct waiter *waiter)
 {
-	pthread_join(waiter->thread, NULL);
-	return waiter->rc;
+	return join_soon(waiter->thread, NULL) ?: waiter->rc;
 }
 
 TEST_F(credit, wait_ends_with_a_receive)
@@ -340,15 +348,11 @@ TEST_F(credit, wait_ends_with_a_signal_and_leaves_the_channel)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 	struct waiter waiter;
-	__u64 end = now_ms() + patience_ms();
 
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
 	ASSERT_EQ(0, waiter_start(&waiter, self->a));
-	/* One that comes before the call is over when the call begins. */
-	do
-		pthread_kill(waiter.thread, SIGUSR1);
-	while (pthread_tryjoin_np(waiter.thread, NULL) && now_ms() < end && !usleep(1000));
-	EXPECT_EQ(-EINTR, waiter.rc);
+	ASSERT_EQ(0, pthread_kill(waiter.thread, SIGUSR1));
+	EXPECT_EQ(-EINTR, waiter_end(&waiter));
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->a));
 	ASSERT_EQ(0, post_one(self->b, receive(self->b, 1)));
 	EXPECT_EQ(1, wait_for(self->a, 1));

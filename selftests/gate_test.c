@@ -11,6 +11,7 @@
 
 #include "pager.h"
 #include "test.h"
+#include "thread.h"
 #include "work.h"
 #include "world.h"
 
@@ -190,17 +191,12 @@ static void *run_step(void *arg)
 static int in_time(int (*body)(struct user *user), struct user *user)
 {
 	static struct step step;
-	struct timespec end;
 	pthread_t thread;
 
 	step = (struct step) { .body = body, .user = user };
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += patience_ms() / 1000;
 	if (pthread_create(&thread, NULL, run_step, &step))
 		return -EAGAIN;
-	if (pthread_timedjoin_np(thread, NULL, &end))
-		return -ETIMEDOUT;
-	return step.rc;
+	return join_soon(thread, NULL) ?: step.rc;
 }
 
 static int alloc_pd(struct user *user)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "test.h"
+#include "thread.h"
 #include "work.h"
 #include "world.h"
 
@@ -197,13 +198,12 @@ static int victim_start(struct victim *victim)
 /* Most are killed under load; a few before they have got so far. */
 static void victim_kill(struct victim *victim, struct dice *dice)
 {
-	unsigned int moment = roll(dice) % LOAD_US;
+	unsigned int us = roll(dice) % LOAD_US;
 	char byte;
 
 	/* An end without a byte: it has failed, and says why. */
 	if (!(roll(dice) % 8) || read(victim->ready, &byte, 1) == 1) {
-		/* Nothing is waited for: the moment is what the dice say. */
-		usleep(moment);
+		moment(us);
 		kill(victim->pid, SIGKILL);
 	}
 	close(victim->ready);

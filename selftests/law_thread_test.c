@@ -11,6 +11,7 @@
 #include <sys/time.h>
 
 #include "test.h"
+#include "thread.h"
 #include "work.h"
 #include "world.h"
 
@@ -199,8 +200,7 @@ TEST_F(left, by_a_thread_that_is_cancelled_anywhere_works_complete)
 		poster.next = 0;
 		ASSERT_EQ(0, pthread_create(&thread, NULL, post_until_cancelled, &poster));
 		sem_wait(&poster.started);
-		/* Nothing is waited for: the moment comes later in each round. */
-		usleep(100 * i);
+		moment(100 * i);
 		ASSERT_EQ(0, cancel(thread));
 		ASSERT_EQ(0, completes_once(self->a, self->b, receives_in_flight(self->b)));
 	}

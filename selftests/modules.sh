@@ -100,12 +100,7 @@ has_ended() {
 
 # ends_in_time PID
 ends_in_time() {
-	local end=$((SECONDS + limit))
-
-	until has_ended "$1"; do
-		if [ "$SECONDS" -ge "$end" ]; then return 1; fi
-		pause 0.02
-	done
+	patience=$limit eventually has_ended "$1"
 }
 
 # Nothing ends a module's init from outside: what waits here for ever stays behind.

@@ -11,3 +11,14 @@ exec {silence}<> <(:)
 pause() {
 	read -rt "$1" -u "$silence" || :
 }
+
+# eventually COMMAND...: tries until it succeeds; 1 if it does not within $patience seconds.
+eventually() {
+	# shellcheck disable=SC2154 # whoever calls sets it
+	local end=$((SECONDS + patience))
+
+	until "$@"; do
+		if [ "$SECONDS" -ge "$end" ]; then return 1; fi
+		pause 0.05
+	done
+}

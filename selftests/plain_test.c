@@ -16,6 +16,7 @@
 
 #include "answer.h"
 #include "test.h"
+#include "thread.h"
 #include "work.h"
 #include "world.h"
 
@@ -696,8 +697,7 @@ TEST_F(plain, a_killed_process_gives_all_pages_back)
 			}
 		}
 		ASSERT_LT(0, child);
-		/* Nothing is waited for: each round ends it at another moment of its work. */
-		usleep(50000 + 30000 * round);
+		moment(50000 + 30000 * round);
 		kill(child, SIGKILL);
 		EXPECT_EQ(-EINTR, child_result(child));
 	}

@@ -11,6 +11,7 @@
 
 #include "shim/end.h"
 #include "test.h"
+#include "thread.h"
 #include "world.h"
 
 #define HOST	"10.77.0.1"
@@ -211,10 +212,10 @@ TEST(a_connection_that_is_cut_off_at_any_moment_leaks_nothing)
 		ASSERT_EQ(0, crowd_open(&cut.crowd, 4));
 		ASSERT_EQ(0, cut_advance(&cut, i % CUT_POINTS)) TH_LOG("round %d", i);
 		if (rand() % 4)
-			usleep(rand() % 3000);
+			moment(rand() % 3000);
 		ASSERT_EQ(0, cut_off(&cut, rand() % 5)) TH_LOG("round %d", i);
 		if (rand() % 2)
-			usleep(rand() % 2000);
+			moment(rand() % 2000);
 		ASSERT_EQ(0, ibchan_context_close(cut.crowd.context));
 		ASSERT_EQ(0, counter("channels"));
 		ASSERT_EQ(0, counter("contexts"));

@@ -14,6 +14,7 @@
 #include "internal.h"
 #include "shim/end.h"
 #include "test.h"
+#include "thread.h"
 #include "world.h"
 
 #define ENTRIES	8
@@ -394,11 +395,6 @@ static void on_signal(int signal)
 	siglongjmp(out_of_the_wait, 1);
 }
 
-static bool sleeps(void *arg)
-{
-	return sleeps_in_kernel(*(pid_t *)arg);
-}
-
 struct victim {
 	pthread_t thread;
 	pid_t tid;
@@ -409,7 +405,7 @@ static void *interrupt_thread(void *arg)
 {
 	struct victim *victim = arg;
 
-	victim->rc = eventually(sleeps, &victim->tid) ? pthread_kill(victim->thread, SIGUSR1) :
+	victim->rc = eventually(is_asleep, &victim->tid) ? pthread_kill(victim->thread, SIGUSR1) :
 							-ETIMEDOUT;
 	return NULL;
 }

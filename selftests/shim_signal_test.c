@@ -13,6 +13,7 @@
 
 #include "shim/meeting.h"
 #include "test.h"
+#include "thread.h"
 #include "world.h"
 
 #define HOST	"10.77.0.1"
@@ -218,13 +219,6 @@ static void *receive(void *arg)
 	return receive_thread(&receiver->call);
 }
 
-static bool sleeps(void *arg)
-{
-	pid_t tid = __atomic_load_n((pid_t *)arg, __ATOMIC_ACQUIRE);
-
-	return tid && sleeps_in_kernel(tid);
-}
-
 TEST_F(signals, whose_handler_breaks_the_channel_end_a_blocking_call)
 {
 	struct receiver receiver = { .call.end = &self->m.asking };
@@ -235,7 +229,7 @@ TEST_F(signals, whose_handler_breaks_the_channel_end_a_blocking_call)
 	victim = self->m.asking.channel;
 	ASSERT_EQ(0, handle(break_victim));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, receive, &receiver));
-	EXPECT_TRUE(eventually(sleeps, &receiver.tid));
+	EXPECT_TRUE(eventually(is_asleep, &receiver.tid));
 	EXPECT_EQ(0, pthread_kill(thread, SIGALRM));
 	EXPECT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(-ECANCELED, receiver.call.rc);
@@ -353,7 +347,7 @@ TEST_F(signals, cancellation_of_who_waits_for_a_request_loses_it_not)
 	void *result;
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, accept_one, &cancelled));
-	EXPECT_TRUE(eventually(sleeps, &cancelled.tid));
+	EXPECT_TRUE(eventually(is_asleep, &cancelled.tid));
 	ASSERT_EQ(0, pthread_cancel(thread));
 	connect_one(&clients);
 	ASSERT_EQ(0, pthread_join(thread, &result));

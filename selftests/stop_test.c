@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "test.h"
+#include "thread.h"
 #include "work.h"
 #include "world.h"
 
@@ -39,8 +40,7 @@ struct report {
 struct sleeper {
 	pid_t pid;
 	struct report *report;
-	int (*wait)(struct report *report, long long timeout_ns);
-	long long timeout_ns;
+	long slept;	/* how often, before it was let go */
 };
 
 FIXTURE(stopped)
@@ -172,19 +172,20 @@ static int wait_for_credit(struct report *report, long long timeout_ns)
 static bool is_waiting(void *arg)
 {
 	const struct sleeper *sleeper = arg;
-	char path[64], state = 0;
-	FILE *file;
 
-	if (!__atomic_load_n(&sleeper->report->begins, __ATOMIC_ACQUIRE))
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/stat", sleeper->pid);
-	file = fopen(path, "r");
-	if (!file)
-		return false;
-	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-		state = 0;
-	fclose(file);
-	return state == 'S';
+	return __atomic_load_n(&sleeper->report->begins, __ATOMIC_ACQUIRE) &&
+	       sleeps_in_kernel(sleeper->pid);
+}
+
+/*
+ * It has run since and waits again. Its state alone does not tell: who is frozen sleeps as well,
+ * and who has been let go need not have run yet.
+ */
+static bool is_waiting_again(void *arg)
+{
+	const struct sleeper *sleeper = arg;
+
+	return times_asleep(sleeper->pid) > sleeper->slept && is_waiting(arg);
 }
 
 static int sleeper_start(struct sleeper *sleeper,
@@ -275,12 +276,11 @@ static const struct interruption {
 };
 
 /* Everything has been interrupted since before its end, and goes on behind that. */
-static void sleep_past_the_end(const struct sleeper *last)
+static bool is_past_the_end(void *arg)
 {
-	__u64 end = last->report->start_ms + WAIT_MS + 100;
+	const struct sleeper *last = arg;
 
-	while (now_ms() < end)
-		usleep(10000);
+	return now_ms() >= last->report->start_ms + WAIT_MS + 100;
 }
 
 static bool ended_in_time(const struct sleeper *sleeper)
@@ -303,8 +303,10 @@ TEST_F(stopped, waits_without_an_end_go_on_and_do_not_end)
 			continue;
 		ASSERT_EQ(0, interruptions[i].begin(sleeper->pid))
 			TH_LOG("%s", interruptions[i].name);
+		sleeper->slept = times_asleep(sleeper->pid);
+		ASSERT_LT(0, sleeper->slept);
 		ASSERT_EQ(0, interruptions[i].end(sleeper->pid));
-		EXPECT_TRUE(eventually(is_waiting, sleeper))
+		EXPECT_TRUE(eventually(is_waiting_again, sleeper))
 			TH_LOG("%s: %d", interruptions[i].name, sleeper->report->rc);
 		EXPECT_FALSE(has_come_back(sleeper));
 	}
@@ -321,7 +323,7 @@ TEST_F(stopped, waits_keep_their_deadline_through_a_stop_a_debugger_and_the_free
 		ASSERT_EQ(0, sleeper_start(&sleepers[i], wait_for_completion, WAIT_MS * MS));
 	for (i = 0; i < n; i++)
 		ASSERT_EQ(0, interruptions[i].begin(sleepers[i].pid));
-	sleep_past_the_end(&sleepers[n - 1]);
+	ASSERT_TRUE(eventually(is_past_the_end, &sleepers[n - 1]));
 	for (i = 0; i < n; i++)
 		ASSERT_EQ(0, interruptions[i].end(sleepers[i].pid));
 	for (i = 0; i < n; i++) {
@@ -346,7 +348,7 @@ TEST_F(stopped, waits_for_connections_and_credits_keep_their_deadline_too)
 			TH_LOG("wait %u: %d", i, sleepers[i].report->rc);
 	for (i = 0; i < n; i++)
 		ASSERT_EQ(0, stop(sleepers[i].pid));
-	sleep_past_the_end(&sleepers[n - 1]);
+	ASSERT_TRUE(eventually(is_past_the_end, &sleepers[n - 1]));
 	for (i = 0; i < n; i++)
 		ASSERT_EQ(0, go_on(sleepers[i].pid));
 	for (i = 0; i < n; i++) {

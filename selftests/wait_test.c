@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "test.h"
+#include "thread.h"
 #include "work.h"
 #include "world.h"
 
@@ -339,24 +340,6 @@ static void *wait_in_poll(void *arg)
 	return NULL;
 }
 
-/* Is the thread asleep in the kernel? Its state is the third field of its stat. */
-static bool is_asleep(void *arg)
-{
-	const struct waiter *waiter = arg;
-	pid_t tid = __atomic_load_n(&waiter->tid, __ATOMIC_ACQUIRE);
-	char path[64], state = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	file = fopen(path, "r");
-	if (!file)
-		return false;
-	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-		state = 0;
-	fclose(file);
-	return state == 'S';
-}
-
 static int waiter_start(struct waiter *waiter, void *(*how)(void *))
 {
 	int rc;
@@ -365,18 +348,12 @@ static int waiter_start(struct waiter *waiter, void *(*how)(void *))
 	rc = pthread_create(&waiter->thread, NULL, how, waiter);
 	if (rc)
 		return -rc;
-	return eventually(is_asleep, waiter) ? 0 : -ETIMEDOUT;
+	return eventually(is_asleep, &waiter->tid) ? 0 : -ETIMEDOUT;
 }
 
 static int waiter_result(struct waiter *waiter)
 {
-	struct timespec end;
-	int rc;
-
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += patience_ms() / 1000;
-	rc = pthread_timedjoin_np(waiter->thread, NULL, &end);
-	return rc ? -rc : waiter->rc;
+	return join_soon(waiter->thread, NULL) ?: waiter->rc;
 }
 
 TEST_F(wait, that_sleeps_is_woken_by_the_peers_message)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
+#include "../lib/thread.h"
 #include "../lib/world.h"
 #include "end.h"
 
@@ -154,36 +154,12 @@ void *send_numbers(void *arg)
 	return (void *)(intptr_t)rc;
 }
 
-bool sleeps_in_kernel(pid_t thread)
-{
-	char path[64];
-	long call;
-	FILE *file;
-	int n;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", thread);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	n = fscanf(file, "%ld", &call);
-	fclose(file);
-	/* Who waits for a request sleeps in a poll; that is where 32 bits have another number. */
-	return n == 1 && (call == SYS_ioctl || call == SYS_ppoll);
-}
-
-static bool waiter_sleeps(void *arg)
-{
-	const struct late_send *late = arg;
-
-	return sleeps_in_kernel(late->waiter);
-}
-
 void *send_late(void *arg)
 {
 	struct late_send *late = arg;
 
 	late->rc = -ETIMEDOUT;
-	if (eventually(waiter_sleeps, late))
+	if (eventually(is_asleep, &late->waiter))
 		late->rc = ibchan_send(late->from->channel, &late->sge, 1, NULL);
 	return NULL;
 }

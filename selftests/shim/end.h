@@ -64,9 +64,6 @@ void *receive_thread(void *arg);
 
 void *send_numbers(void *arg);
 
-/* 1 while the thread sleeps in an ioctl of this process. */
-bool sleeps_in_kernel(pid_t thread);
-
 /*
  * The body of a thread that sends @sge from @from as soon as thread @waiter sleeps in the
  * kernel: whatever @waiter posted before is in flight until then, and nobody polls.
