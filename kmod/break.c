@@ -266,7 +266,7 @@ void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
 		ibchan_channel_break_on(ch);
 }
 
-/* Its marker came last, and the works before it have ended. */
+/* The marker came last, and all works before it have ended. */
 static bool has_no_rest(const struct ibchan_queue *queue)
 {
 	return queue->marked && READ_ONCE(queue->drained) && !queue->channel->flow &&

@@ -28,7 +28,7 @@ static inline bool ibchan_busy_can_list(const struct ibchan_busy *busy)
 	       RB_EMPTY_ROOT(&busy->writers.rb_root);
 }
 
-/* Of a range that is not empty. */
+/* The last byte of a range that is not empty. */
 static inline u64 ibchan_busy_last(const struct ibchan_sge *sge)
 {
 	return sge->offset + sge->length - 1;

@@ -56,7 +56,7 @@ static int begin_to_ask(struct ibchan_cm *cm)
 	return 0;
 }
 
-/* One that cannot get a thread waits on, as long as its deadline lets it. */
+/* A connection that cannot get a thread waits on, as long as its deadline lets it. */
 static void let_next_ask(kuid_t uid)
 {
 	struct ibchan_cm *cm;
@@ -69,7 +69,7 @@ static void let_next_ask(kuid_t uid)
 	}
 }
 
-/* Of one that has had a thread. The second time it does nothing. */
+/* For a connection that has had a thread. A second call does nothing. */
 static void end_asking(struct ibchan_cm *cm)
 {
 	guard(mutex)(&ask_lock);
@@ -102,7 +102,7 @@ static int ask(void *arg)
 
 	allow_signal(SIGKILL);
 	ret = send_request(cm);
-	/* One that is pending, or that comes, would keep the next thread from being made. */
+	/* A signal that is pending, or comes, would keep the next thread from being made. */
 	disallow_signal(SIGKILL);
 	/* The close of the channel waits for this thread. */
 	end_asking(cm);
@@ -134,7 +134,7 @@ static struct task_struct *take_asker(struct ibchan_cm *cm)
 	guard(mutex)(&ask_lock);
 	asker = cm->asker;
 	cm->asker = NULL;
-	/* It waits for its turn no longer. */
+	/* The connection waits for its turn no longer. */
 	if (!asker)
 		list_del_init(&cm->ask_link);
 	return asker;

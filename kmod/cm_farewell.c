@@ -46,7 +46,7 @@ static void farewell_free(struct ibchan_cm_farewell *farewell)
 	kfree(farewell);
 }
 
-/* Its device's lock is held. */
+/* The lock of the farewell's device is held. */
 static bool take(struct ibchan_cm_farewell *farewell)
 {
 	if (list_empty(&farewell->link))

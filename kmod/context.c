@@ -21,7 +21,7 @@
 /* Once a second, so many times, the worker that ends a context looks for what others end. */
 #define ORPHAN_LOOKS	30
 
-/* One of our own: a file may hold so many channels that breaking them takes a while. */
+/* Not a queue of the system: a file may hold so many channels that breaking them takes long. */
 static struct workqueue_struct *break_wq;
 
 int ibchan_context_init(void)

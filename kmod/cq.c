@@ -201,7 +201,7 @@ void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries)
 	ibchan_cq_put(cq);
 }
 
-/* One that is asked for while another one comes leaves either of them. */
+/* An event that is asked for while another one comes leaves one of the two flags. */
 static bool cq_event_is_due(const struct ibchan_cq *cq)
 {
 	return READ_ONCE(cq->flags) & (BIT(CQ_ARMED) | BIT(CQ_ARMED_ANY));
@@ -218,7 +218,7 @@ static void cq_stop(struct ibchan_cq *cq)
 	ibchan_cq_disown(cq);
 }
 
-/* The same when the device leaves: waiters go away with -ENODEV. */
+/* Stops a cq whose device leaves: waiters go away with -ENODEV. */
 void ibchan_cq_remove(struct ibchan_cq *cq)
 {
 	ibchan_cq_own(cq);

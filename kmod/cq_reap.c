@@ -212,7 +212,7 @@ static __always_inline int cq_reap_once(struct ibchan_cq *cq, int budget)
 	return num;
 }
 
-/* Others may leave word for ever, and there may be nothing for them each time. */
+/* Others may set CQ_AGAIN for ever, with nothing to reap each time: so looks are counted. */
 static noinline int cq_reap_again(struct ibchan_cq *cq, int total, int budget)
 {
 	int looks = 0;
@@ -360,13 +360,13 @@ void ibchan_cq_leave(struct ibchan_cq *cq)
 		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
 }
 
-/* The same from a worker. */
+/* A worker reaps, and arms the cq if that is wanted. */
 void ibchan_cq_reap_later(struct ibchan_cq *cq)
 {
 	queue_work(ibchan_wq, &cq->reap_work);
 }
 
-/* That there was more than a batch is no wish to be called back. Softirq or process. */
+/* More than a batch alone is no wish for an event. Softirq or process. */
 static void cq_reap_now(struct ibchan_cq *cq)
 {
 	if ((cq->mode & IBCHAN_CQ_POLLED) && !test_and_clear_bit(CQ_WANTED, &cq->flags))
@@ -423,7 +423,7 @@ void ibchan_cq_add_broken(struct ibchan_cq *cq)
 		queue_work(ibchan_wq, &cq->reap_work);
 }
 
-/* It is closed. */
+/* The broken channel is closed. */
 void ibchan_cq_drop_broken(struct ibchan_cq *cq)
 {
 	atomic_dec(&cq->unsolicited);

@@ -57,7 +57,7 @@ int ibchan_credit_mode_check(__be32 ours, __be32 theirs, struct ibchan_reason *r
  * @pkey: an entry of the port's table
  *
  * A full member talks to each other member of its partition, a limited one only to
- * full ones. The default partition is everybody's.
+ * full ones. All ports are in the default partition.
  *
  * Return: the higher the better; 0 when it is none.
  */
@@ -131,7 +131,7 @@ static int check_numbers(const struct ibchan_endpoint *ours,
 				   be32_to_cpu(theirs->psn));
 	if (theirs->mtu < IB_MTU_256 || theirs->mtu > IB_MTU_4096)
 		return refuse_pair(reason, IBCHAN_REASON_PEER_MTU, ours->mtu, theirs->mtu);
-	/* With none, soft-RoCE would keep a read for ever. */
+	/* Without resources for reads at the peer, soft-RoCE would keep a read for ever. */
 	if (!theirs->max_dest_rd_atomic)
 		return refuse_pair(reason, IBCHAN_REASON_PEER_RD_ATOMIC, 1, 0);
 	return 0;

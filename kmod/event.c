@@ -54,7 +54,7 @@ void ibchan_user_broken(void *priv, int error)
 	ibchan_object_event(priv, IBCHAN_EVENT_BROKEN);
 }
 
-/* Its handle, or 0. */
+/* Takes a channel out of the list: its handle, or 0 where the list is empty. */
 static u32 pop_channel(struct ibchan_context *ctx, u32 *events)
 {
 	struct ibchan_object *object;

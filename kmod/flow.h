@@ -76,7 +76,7 @@ u32 ibchan_flow_left(struct ibchan_flow *flow);
 int ibchan_flow_refuse(struct ibchan_flow *flow, struct ibchan_reason *reason);
 int ibchan_flow_wait(struct ibchan_channel *ch, ktime_t deadline);
 
-/* It uses a receive of the peer's up. */
+/* Whether a request uses up a receive of the peer's. */
 static inline bool ibchan_flow_counts(u8 opcode, u8 flags)
 {
 	return opcode == IBCHAN_OP_SEND ||

@@ -328,7 +328,7 @@ static void fill_ndev(const struct ib_gid_attr *from, const struct net *net,
 	rcu_read_unlock();
 }
 
-/* One that would do may have to stand back behind a better one, or an earlier one. */
+/* An entry that would do stands back behind a better one, or an earlier one as good. */
 static u32 verdict_of_rule(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 			   const struct ib_gid_attr *attr)
 {

@@ -115,7 +115,7 @@ void ibchan_history_failed(struct ibchan_channel *ch,
 		ibchan_history_add(ch, IBCHAN_HISTORY_VENDOR_ERROR, 0, completion->vendor_err, 0);
 }
 
-/* Its address has gone, or it has this one now. Process context, under the qp lock. */
+/* The channel's address has gone, or it has this one now. Process, under the qp lock. */
 void ibchan_history_address(struct ibchan_channel *ch, u32 error)
 {
 	ibchan_history_add(ch, IBCHAN_HISTORY_ADDRESS, error, ch->gid.index, ch->gid.port);

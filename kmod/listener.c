@@ -231,7 +231,7 @@ int ibchan_run_request_take(struct ibchan_call *call)
 	return 0;
 }
 
-/* It has gone with its answer, or is there for another one. */
+/* The request has gone with its answer, or is there for another answer. */
 static void request_answered(struct ibchan_call *call, struct ibchan_object *request, int error)
 {
 	if (error)

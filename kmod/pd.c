@@ -164,7 +164,7 @@ static void pd_destroy(struct ibchan_pd *pd)
 {
 	struct ibchan_device *dev = pd->dev;
 
-	/* It may have just released the last region. */
+	/* The work may have just released the last region. */
 	flush_work(&pd->release_work);
 	/* Where that stays, so does all that it needs. */
 	if (pd->service && !pd->service_end(pd->service))

@@ -29,7 +29,7 @@ static inline void ibchan_pending_set_done(struct ibchan_pending *pending)
 	smp_store_release(&pending->state, IBCHAN_PENDING_DONE);
 }
 
-/* It has been posted. Takes what has completed. */
+/* For a pending work that was posted: takes what has completed. */
 static inline void ibchan_pending_reap(struct ibchan_pending *pending)
 {
 	ibchan_cq_reap(pending->work.queue->cq, IBCHAN_REAP_BATCH);

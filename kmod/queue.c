@@ -13,7 +13,7 @@ static bool has_slots(const struct ibchan_queue *queue)
 	return queue->cq->sink->done;
 }
 
-/* Its memory comes in one piece; what decides that does not change. */
+/* Whether the queue's memory comes in one piece. What decides that does not change. */
 static bool is_small(const struct ibchan_queue *queue)
 {
 	u32 places = queue->credit.mask + 1;

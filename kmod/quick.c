@@ -74,7 +74,7 @@ static __always_inline bool is_quick(const struct ibchan_wr *wr, u32 form, u32 i
 	return opcode == IBCHAN_OP_COMPARE_SWAP;
 }
 
-/* Of the one that is_quick(): its flag means the opposite in the kernel. */
+/* For a form that is_quick() has taken: the flag means the opposite in the kernel. */
 static __always_inline u32 kernel_form(u32 form)
 {
 	const u32 unchecked = ibchan_form(0, 0, IBCHAN_WR_UNCHECKED);
@@ -169,7 +169,7 @@ static noinline bool read_several(struct ibchan_submit_scratch *s,
 	return ret;
 }
 
-/* All of them, or false. */
+/* Reads all requests, or returns false. */
 static __always_inline bool read_entries(struct ibchan_submit_scratch *s, u64 entries, u32 num)
 {
 	const struct ibchan_submit_wr __user *from = u64_to_user_ptr(entries);
@@ -223,7 +223,7 @@ static noinline bool resolve_all(struct ibchan_context *ctx, struct ibchan_submi
 	return s->channels[0];
 }
 
-/* The one, without a look for runs. 1: it is none of ours. */
+/* Posts a single request. 1: the quick way does not take it, and nothing was done. */
 static __always_inline int post_one(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 				    const struct ibchan_cq *waited)
 {
@@ -258,7 +258,7 @@ static noinline int post_all(struct ibchan_context *ctx, struct ibchan_submit_sc
 	return error;
 }
 
-/* Of two that were posted, or of the first one. */
+/* Arms the cqs of two posted requests, or of the first one. */
 static __always_inline void arm_two(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 				    const struct ibchan_cq *waited, u32 num)
 {
@@ -292,7 +292,7 @@ static noinline int post_two(struct ibchan_context *ctx, struct ibchan_submit_sc
 	return ret;
 }
 
-/* 1: these are none of ours, and nothing was done. */
+/* 1: the quick way does not take these requests, and nothing was done. */
 static __always_inline int post(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
 				const struct ibchan_cq *waited, u32 num)
 {
@@ -369,7 +369,7 @@ fault:
 							    wish->min_complete, wish->timeout_ns);
 }
 
-/* Without a reason. What was posted stays posted. */
+/* Fails without a reason. Posted requests stay posted. */
 static noinline int refuse_wait(struct ibchan_cmd_submit __user *cmd, u32 accepted, int error)
 {
 	struct ibchan_reason reason = {};

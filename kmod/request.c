@@ -76,7 +76,7 @@ static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	}
 }
 
-/* Of the device that it came over, if that is @only, or there is none. */
+/* A request of the device that it came over, which has to be @only unless that is NULL. */
 static struct ibchan_request *request_alloc(const struct rdma_cm_id *id,
 					    const struct ibchan_device *only)
 {
@@ -144,7 +144,7 @@ static int agree(const struct ibchan_request *request, const struct ibchan_chann
 
 	agreed->responder_resources = min_t(u32, ours, request->initiator_depth);
 	agreed->initiator_depth = min_t(u32, ours, request->responder_resources);
-	/* With none, soft-RoCE would keep a read for ever. */
+	/* Without resources for reads at the peer, soft-RoCE would keep a read for ever. */
 	if (agreed->initiator_depth)
 		return 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_PEER_RD_ATOMIC, -EINVAL,

@@ -57,7 +57,7 @@ static void fill_failure(struct ibchan_completion *completion, const struct ibch
 		ibchan_channel_fail(work->queue->channel, completion->error, wc->status);
 }
 
-/* Its elements are given back; the caller owns the cq. */
+/* The work's elements were given back; the caller owns the cq. */
 static __always_inline void give_place_untold(struct ibchan_queue *queue, struct ibchan_cq *cq)
 {
 	ibchan_credit_give(&queue->credit);
@@ -230,7 +230,7 @@ void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
 	work_done(container_of(wc->wr_cqe, struct ibchan_work, cqe), wc);
 }
 
-/* Others are markers and probes. */
+/* Other completions are of markers, probes and writes of credits. */
 static __always_inline bool is_of_work(const struct ib_wc *wc)
 {
 	return likely(wc->wr_cqe->done == ibchan_work_done);
@@ -287,7 +287,7 @@ static noinline void release_ranges(const struct ib_wc *wc, int num)
 	change_region(&locked, NULL, &works);
 }
 
-/* Of two there is nothing to gain. Where the first one has no range, most have none. */
+/* Two works gain nothing by a pass. Where the first one has no range, most have none. */
 static __always_inline bool worth_a_pass(const struct ib_wc *wc, int num)
 {
 	return num > 2 && is_of_work(wc) && holds_range(work_of(wc));

@@ -467,7 +467,7 @@ static __poll_t ring_poll(struct file *file, poll_table *table)
 	return (ready ? EPOLLIN | EPOLLRDNORM : 0) | (READ_ONCE(ring->gone) ? EPOLLHUP : 0);
 }
 
-/* All of it, shared and not executable, by the process that it is for; children have no copy. */
+/* The whole ring, shared and not executable, by the opener only; children have no copy. */
 static int ring_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct ibchan_user_ring *ring = file->private_data;

@@ -21,7 +21,7 @@ struct query {
 	struct ibchan_route *route;
 };
 
-/* Of the network device that has the address; 0: not known. */
+/* The MTU of the network device that has the address; 0: not known. */
 static u32 path_mtu(const struct ib_gid_attr *attr)
 {
 	struct net_device *ndev;

@@ -24,7 +24,7 @@ static void enlist(struct ibchan_scope *scope, struct ibchan_pending *pending)
 	scope->last = pending;
 }
 
-/* Its result would be lost, or its place in the list of another scope. */
+/* The pending work's result would be lost, or its place in the list of another scope. */
 static int refuse_listed(const struct ibchan_scope *scope, const struct ibchan_pending *pending)
 {
 	return pending->scope != scope || !pending->seen ? -EALREADY : 0;
@@ -74,7 +74,7 @@ int ibchan_scope_fail(struct ibchan_scope *scope, int error)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_scope_fail, IBCHAN_NS);
 
-/* One of its works could not be waited for, so none is: they end together. */
+/* A work of the scope could not be waited for, so none is: they end together. */
 static void break_rest(struct ibchan_pending *pending, int error)
 {
 	for (; pending; pending = pending->next)

@@ -86,7 +86,7 @@ static __always_inline bool run_get(struct run *run, struct ibchan_mr *mr)
 	return true;
 }
 
-/* Its region, and its range if that is exclusive. */
+/* Takes the element's region, and its range, under the run's lock. */
 static __always_inline bool take_range(struct run *run, struct ibchan_sge *sge, bool writes)
 {
 	if (unlikely(!run_get(run, sge->mr)))
@@ -137,7 +137,7 @@ static __always_inline u32 finish(struct run *run)
 	return num;
 }
 
-/* It writes here what was there, so its range is exclusive. Nothing is locked. */
+/* An atomic writes the peer's old value into its element: the range is exclusive. No lock is held. */
 static noinline bool build_atomic(struct ibchan_channel *ch, u32 number,
 				  const struct ibchan_wr *wr, union ibchan_send_wr *out,
 				  struct ib_sge *sge)

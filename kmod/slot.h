@@ -53,7 +53,7 @@ static __always_inline void ibchan_slot_fill(struct ibchan_sge *sge,
 	out->lkey = mr->lkey;
 }
 
-/* Its region, and its range if that is @exclusive. */
+/* Takes the element's region, and its range if that is @exclusive. */
 static __always_inline bool ibchan_slot_range(struct ibchan_sge *sge, bool exclusive, bool writes)
 {
 	struct ibchan_mr *mr = sge->mr;

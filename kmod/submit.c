@@ -168,7 +168,7 @@ static u32 post_copied(struct ibchan_context *ctx, struct ibchan_submit_scratch 
 	if (done)
 		ibchan_submit_arm(ctx, s, done, waited_cq(waited));
 	rcu_read_unlock();
-	/* Another one, of a request behind these, may be there already. */
+	/* The reason of a request behind these may be there already; this refusal came first. */
 	if (ret) {
 		ibchan_submit_translate(s, done, &reason);
 		cmd->reason = reason;

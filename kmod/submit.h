@@ -28,7 +28,7 @@
 #define CHUNK_SGES	64	/* of entries with two or more; at least one entry's */
 #define CHUNK_INLINE	2048	/* bytes; at least what one entry of any channel may carry */
 
-/* Of a request; @both for comparing. */
+/* The handles that a request names; @both for comparing. */
 struct ibchan_submit_handles {
 	union {
 		struct {

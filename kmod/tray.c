@@ -78,7 +78,7 @@ static struct ibchan_tray *tray_alloc(struct ibchan_pd *pd, u32 pages,
 	return tray;
 }
 
-/* One that lay there before, or else the one that was used last and has the room. */
+/* A tray that held pages at @addr, or else the last used one, of the trays with the room. */
 static struct ibchan_tray *find_idle(struct ibchan_pd *pd, u64 addr, u32 pages)
 {
 	struct ibchan_tray *tray, *found = NULL;
@@ -114,14 +114,14 @@ static void end_region(struct ibchan_tray *tray)
 	struct ib_mr *ib = tray->ib;
 
 	tray->ib = NULL;
-	/* Of a device that was forgotten nothing is called. */
+	/* The driver of a device that was forgotten is not called. */
 	if (!ib || !tray->pd->ib || ibchan_mr_end_region(ib))
 		return;
 	tray->pd->leaked = 1;
 	ibchan_gauge(leaked, 1);
 }
 
-/* It is in a list until it has no region, so that removal finds that. */
+/* The tray is in a list until it has no region, so that removal finds the region. */
 static void tray_end(struct ibchan_tray *tray)
 {
 	struct ibchan_pd *pd = tray->pd;

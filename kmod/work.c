@@ -373,7 +373,7 @@ static noinline int post_any(struct ibchan_channel *ch, const struct ibchan_wr *
 	return ret;
 }
 
-/* The same for one request, with another work than its own. */
+/* Posts one request with another work than its own. */
 static noinline int post_copy(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 			      struct ibchan_work *work, struct ibchan_reason *reason)
 {
@@ -424,7 +424,7 @@ static __always_inline bool post_plain(struct ibchan_channel *ch, const struct i
 	       post_plain_send(ch, wr, work, reason);
 }
 
-/* The same by wr_id. @wr brings no work. */
+/* As post_plain(), by wr_id: @wr brings no work. */
 static __always_inline bool post_slot(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 				      struct ibchan_reason *reason)
 {

@@ -42,7 +42,7 @@
  *	ENETUNREACH	no route to the peer's network
  *	ECONNRESET	the peer that asked for a connection has given up
  *	EAFNOSUPPORT	an address of a family that is not connected to
- *	EADDRINUSE	somebody listens on that port already
+ *	EADDRINUSE	another listener has that port already
  *	ENOMEM		no memory, or RLIMIT_MEMLOCK does not allow the pages
  *	ENFILE		the system has as many files open as it may
  *	ENOBUFS		no memory for a route

@@ -225,7 +225,7 @@ int ibchan_prepared_handshake(struct ibchan_prepared *prepared,
 	return error_set(error, err, &cmd.reason);
 }
 
-/* All its works are in the ring. Results that somebody keeps become stale. */
+/* All works of the channel are in the ring. Results that are kept become stale. */
 static void cq_orphan(struct ibchan_cq *cq,
 		      const struct ibchan_channel *channel)
 {

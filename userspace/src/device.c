@@ -138,7 +138,7 @@ int ibchan_device_close(struct ibchan_device *device)
 	return device ? object_destroy(&device->object) : 0;
 }
 
-/* One that has come before is there already; without memory the last one has to do. */
+/* A name that has come before is there already; without memory the last one has to do. */
 static const char *name_keep(struct ibchan_device *device, struct device_name *head,
 			     const char *text)
 {

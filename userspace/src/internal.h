@@ -240,7 +240,7 @@ struct ibchan_channel {
 	struct ibchan_endpoint endpoint;
 };
 
-/* The same object seen before its handshake. */
+/* A channel before its handshake: the same object. */
 struct ibchan_prepared {
 	struct ibchan_channel channel;
 };

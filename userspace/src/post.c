@@ -214,7 +214,7 @@ static inline bool is_plain(const struct ibchan_context *context,
 	       is_of_context(context, wr->channel, wr->sges->mr);
 }
 
-/* The same for one behind another that is. */
+/* As is_plain(), for a request behind one that is plain. */
 static inline bool is_plain_too(const struct ibchan_context *context,
 				const struct ibchan_wr *wr)
 {

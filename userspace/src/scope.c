@@ -107,7 +107,7 @@ int ibchan_scope_error(const struct ibchan_scope *scope)
 	return (int)scope->failed_error;
 }
 
-/* One of its works could not be waited for, so none is: they end together. */
+/* A work of the scope could not be waited for, so none is: they end together. */
 static void break_rest(struct ibchan_pending *pending)
 {
 	struct ibchan_channel *broken = NULL;

@@ -28,7 +28,7 @@ static __s64 now_ns(void)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-/* Of a time that ends. */
+/* Only for a wait with a limit. */
 void deadline_start(struct deadline *deadline)
 {
 	if (__builtin_add_overflow(now_ns(), deadline->timeout_ns, &deadline->end_ns))

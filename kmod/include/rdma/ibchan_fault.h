@@ -50,13 +50,13 @@ enum ibchan_fault_point {
  * an instant, unless they are widened.
  */
 #define IBCHAN_FAULT_WINDOWS(X)						\
-	X(PINNED, pinned)	/* plain memory is; nothing is posted */	\
+	X(PINNED, pinned)	/* plain memory is pinned, nothing posted */	\
 	X(FOUND, found)		/* handles are pointers, under RCU */	\
-	X(CHECKED, checked)	/* the state is; nothing is taken yet */	\
-	X(COPYING, copying)	/* the addresses are; nothing is read */	\
-	X(TAKEN, taken)		/* all is; the device has nothing yet */	\
-	X(COMPLETED, completed)	/* the device knows, nobody else does */	\
-	X(RELEASED, released)	/* the region is; nobody was told */	\
+	X(CHECKED, checked)	/* the state was checked, nothing taken */	\
+	X(COPYING, copying)	/* the addresses are good, nothing is read */	\
+	X(TAKEN, taken)		/* all is taken, the device has nothing */	\
+	X(COMPLETED, completed)	/* the device has completed, all else waits */	\
+	X(RELEASED, released)	/* the region is let go, no owner was told */	\
 	X(REAPED, reaped)	/* the right to reap is still held */	\
 	X(HIDDEN, hidden)	/* a channel's handle; it is not closed */	\
 	X(REFUSING, refusing)	/* a closed channel; its qp still works */	\
