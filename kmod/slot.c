@@ -137,7 +137,7 @@ static __always_inline u32 finish(struct run *run)
 	return num;
 }
 
-/* An atomic writes the peer's old value into its element: the range is exclusive. No lock is held. */
+/* An atomic writes into its element, so the range is exclusive. No lock is held. */
 static noinline bool build_atomic(struct ibchan_channel *ch, u32 number,
 				  const struct ibchan_wr *wr, union ibchan_send_wr *out,
 				  struct ib_sge *sge)
