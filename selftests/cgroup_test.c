@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The RDMA controller of cgroups: who opens a device and makes objects on it is charged.
+ * The RDMA controller of cgroups: a process that opens a device and makes objects on it is
+ * charged.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

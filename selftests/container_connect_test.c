@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Connecting by address belongs to a network namespace: that of who opened the device. */
+/* Connecting by address belongs to a network namespace: that of the device's opener. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <poll.h>

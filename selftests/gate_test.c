@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages that never come, and who waits for them: the process that registers them, at most the
- * removal of its device, and nobody else.
+ * Pages that never come: the process that registers them waits, and at most the removal of its
+ * device. All others go on.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

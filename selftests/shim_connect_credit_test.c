@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Credits of channels that are connected by address: where they go, and who has none. */
+/* Credits of channels that are connected by address: where they go, and where there are none. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

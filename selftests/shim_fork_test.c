@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A context ends with the process that opened it, whoever has inherited its file. */
+/* A context ends with the process that opened it, even if a child has its file. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A name that stands for several addresses, of which only the last one leads to who listens;
+ * A name that stands for several addresses, of which only the last one leads to a listener;
  * and the name of a device. On two soft-RoCE devices of its own, with a file of names that
- * nobody else sees.
+ * no other process sees.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

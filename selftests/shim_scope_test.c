@@ -2,8 +2,8 @@
 /*
  * libibchan's scopes: two channels, each with a cq of its own.
  *
- * Who leaves a block early must be seen to wait for what is in flight: the peer sends
- * only once the one who left sleeps in the kernel.
+ * A thread that leaves a block early must be seen to wait for what is in flight: the peer
+ * sends only once that thread sleeps in the kernel.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * libibchan's rules for threads: any call on any object at the same time as any other, as
- * long as nobody destroys what another uses. To be built with -fsanitize=thread as well.
+ * long as no thread destroys what another uses. To be built with -fsanitize=thread as well.
  *
  * Each worker writes a pattern of its own into a slice of the peer's memory and reads it
  * back, so that a completion which went to the wrong one shows in the data.

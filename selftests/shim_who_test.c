@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Errors say who and what: the facts of a channel, and the lines made of them. */
+/* Errors name both ends and the cause: the facts of a channel, and the lines made of them. */
 #define _GNU_SOURCE
 #include <endian.h>
 #include <errno.h>

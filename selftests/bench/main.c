@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module does its job while it is being loaded, in the context of who loads
- * it: insmod under SCHED_IDLE measures under SCHED_IDLE. The results are lines
+ * The module does its job while it is being loaded, in the context of the process that
+ * loads it: insmod under SCHED_IDLE measures under SCHED_IDLE. The results are lines
  * of the kernel log:
  *
  *	time WAY.CASE SHORTEST MIDDLE		nanoseconds of one operation

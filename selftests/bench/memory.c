@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Connected pairs that do nothing, held until the module goes, so that somebody
+ * Connected pairs that do nothing, held until the module goes, so that a script
  * can look at the memory that they take: queue pairs of raw verbs, or channels
  * with the same queues. Room for completions is the same for both.
  */

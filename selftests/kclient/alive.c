@@ -11,7 +11,7 @@ static struct meeting *meeting_of(struct world *w, u32 mode)
 	return meeting_begin(m) || meeting_connect(m) ? NULL : m;
 }
 
-/* Nobody is woken by a credit, so this waits by itself. */
+/* A credit wakes no waiter, so this waits by itself. */
 static void expect_credits(struct side *side, struct ibchan_channel *ch, int num)
 {
 	ktime_t end = after_ms(patience);

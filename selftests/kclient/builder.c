@@ -11,7 +11,7 @@ static void slot_broken(void *priv, int error)
 	atomic_inc(&slot->told);
 }
 
-/* Who is told of its end: the slot, or for a peer its side. */
+/* The end of a channel is told to its slot, or for a peer to its side. */
 static struct ibchan_channel *build_on(struct side *side, struct slot *slot)
 {
 	struct ibchan_params params;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Connecting by address: who is told what, and what can go wrong with it. */
+/* Connecting by address: what each side is told, and what can go wrong with it. */
 #include <linux/delay.h>
 #include <linux/string.h>
 #include <net/net_namespace.h>

@@ -9,7 +9,7 @@
  *	rmmod ibchan_kclient
  *
  * insmod sets up what the device takes along, and returns. The write looks at what came
- * of it and prints KTAP; rmmod prints that if nobody asked before, and gives everything
+ * of it and prints KTAP; rmmod prints that if no write came before, and gives everything
  * back, which prints one line more if that fails. The shells of the objects are there
  * until then.
  */

@@ -8,7 +8,7 @@
 #include "job.h"
 #include "suites.h"
 
-/* Gives up soon, for cases in which nobody answers. */
+/* Gives up soon, for cases in which no answer comes. */
 static void impatient(struct pair_init *init)
 {
 	pair_defaults(init);

@@ -4,8 +4,8 @@
  * it answers so, leaves nothing behind, and works the next time. What the kernel does for
  * it in workers and interrupts is not counted.
  *
- * Whoever runs this suite has told /sys/kernel/debug/failslab and fail_page_alloc that
- * those who may wait for memory fail as well.
+ * The script that runs this suite has told /sys/kernel/debug/failslab and fail_page_alloc that
+ * allocations that may wait for memory fail as well.
  */
 #include <linux/err.h>
 #include <linux/mm.h>

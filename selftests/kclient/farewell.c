@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Who has accepted closes before its peer has heard of it. */
+/* The accepting side closes before its peer has heard of the answer. */
 #include "asker.h"
 #include "suites.h"
 

@@ -4,8 +4,8 @@
 #include "meeting.h"
 
 /*
- * A step of a queue pair. Who is asked goes through them first, when it accepts; who asks
- * does when the answer has come.
+ * Steps of a queue pair. The side that is asked goes through them first, when it accepts; the
+ * asking side does when the answer has come.
  */
 static const enum ibchan_fault_point steps[] = {
 	IBCHAN_FAULT_QP_RTR, IBCHAN_FAULT_QP_RTS,

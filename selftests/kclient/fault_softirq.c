@@ -2,7 +2,7 @@
 /*
  * What a completion event brings about. Receives of a cq for solicited messages lie there
  * when the peer does not solicit them, until the case says in the device's place that they
- * do: so the event comes when and where the case wants it, and nobody else reaps.
+ * do: so the event comes when and where the case wants it, and no other code reaps.
  */
 #include <linux/bottom_half.h>
 #include <linux/delay.h>

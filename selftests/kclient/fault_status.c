@@ -2,8 +2,8 @@
 /*
  * Completions that fail, with every status that there is.
  *
- * Which completion fails is a matter of count, so the cqs are polled, here and by
- * nobody else. The queue pair itself goes on, as none does whose completion has
+ * Which completion fails is a matter of count, so the cqs are polled here, and
+ * nowhere else. The queue pair itself goes on, as none does whose completion has
  * failed; breaking the channel stands for that.
  */
 #include <rdma/ibchan_scope.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Eight threads keep eight channels of one device busy, while one more breaks
- * channels at random. Whoever finds its channel broken closes it and builds a new
+ * channels at random. A thread that finds its channel broken closes it and builds a new
  * one. Works are posted by the threads, by done() of other works, and by tasklets;
  * half of the channels have a cq of their own, the others share one. Every work
  * that was accepted has to be told of exactly once: each has its own counter.

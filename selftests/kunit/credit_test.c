@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* credit.h: places of a queue, their slots, and who has to ask for a completion. */
+/* credit.h: places of a queue, their slots, and which work has to ask for a completion. */
 #include <linux/kernel.h>
 #include <linux/log2.h>
 #include <linux/string.h>

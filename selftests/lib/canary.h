@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Pages that somebody else got from the allocator, so that it shows when a device still
+ * Pages that the allocator gave to another owner, so that it shows when a device still
  * writes to pages that were given away too early.
  */
 #ifndef TEST_CANARY_H

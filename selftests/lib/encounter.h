@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Two racers who meet: one lingers in a window of the module (window.h), the other one comes
- * while he is there. Whatever both of them are told, each work that was accepted has ended
+ * meanwhile. Whatever both of them are told, each work that was accepted has ended
  * once afterwards, with its own memory or with an error.
  */
 #ifndef TEST_ENCOUNTER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A file whose pages come from a process of the test's own, by FUSE, as somebody may run it
- * who wants others to wait.
+ * A file whose pages come from a process of the test's own, by FUSE, as a hostile user may run
+ * it to make others wait.
  */
 #ifndef TEST_PAGER_H
 #define TEST_PAGER_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * attack NAME DEVICE HOST UID: as a user without privileges, who may open the node, make life
- * hard for others who use DEVICE, whose address HOST is. Says "ready" when it is under way, and
+ * attack NAME DEVICE HOST UID: as a user without privileges that may open the node, make life
+ * hard for other users of DEVICE, whose address HOST is. Says "ready" when it is under way, and
  * does not end by itself. `neighbours` runs it, as root, because FUSE files have to be mounted.
  *
  *	fuse		registers memory of a file whose server does not answer
@@ -9,7 +9,7 @@
  *	plain		posts such memory
  *	rings		600 files, in each a thread that hangs, and then a ring that is spoiled
  *	objects		16 000 objects, looked through, and given back at once
- *	requests	connection requests that nobody takes
+ *	requests	connection requests that no server takes
  *	keepalives	4000 idle channels that ask their peers for life as often as may be
  *	queues		full completion queues, given back at once
  *	memlock		registrations that RLIMIT_MEMLOCK refuses, with plain memory to be freed

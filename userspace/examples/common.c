@@ -12,7 +12,7 @@
 
 struct ibchan_error error;
 
-/* Some calls give no details: then those of an older one do not belong to it. */
+/* For a call that gives no details: the details of an older call are not its own. */
 int must(const char *what, int ret)
 {
 	char text[256];

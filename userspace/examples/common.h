@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What the examples with two processes have in common: the way to a channel. One side
- * waits, the other connects to it by IP address; nobody names a device, a port of one or
- * a GID.
+ * waits, the other connects to it by IP address; neither has to name a device, a port of
+ * one or a GID.
  *
  * An example ends with a sentence and exit code 1 when something fails.
  */
@@ -31,7 +31,7 @@ struct options {
 /**
  * struct side - one side of a channel; zero where nothing was made
  * @context: the open file, and all that is below
- * @listener: of who waits
+ * @listener: of the side that waits
  * @request: the first one that came there
  * @device: an RDMA device
  * @pd: where memory and channels meet
@@ -62,7 +62,7 @@ int gave_up(int ret);
 /* Without details, for what is no call of ibchan. */
 void check(const char *what, int condition);
 
-/* Who waits returns when somebody asks: only then it knows over which device. */
+/* The waiting side returns when a peer asks: only then it knows over which device. */
 void side_open(struct side *side, const struct options *options);
 
 /* A channel to be of @side. */
@@ -75,7 +75,7 @@ struct ibchan_prepared *side_prepare(struct side *side);
 void side_connect(struct side *side, const struct options *options, const void *mine,
 		  void *theirs, size_t length);
 
-/* Returns when the works of both sides have ended: nobody closes too early. */
+/* Returns when the works of both sides have ended: neither closes too early. */
 void side_part(struct side *side, const struct options *options);
 
 #endif /* _EXAMPLES_COMMON_H */

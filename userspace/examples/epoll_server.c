@@ -2,7 +2,7 @@
 /*
  * A server that sleeps in one place: new clients, what happens to their channels, and the
  * completions of all of them come by epoll. It sends back what it gets, reversed. Works
- * are posted by wr_id, and nobody waits for a single one.
+ * are posted by wr_id, and the server never waits for a single one.
  *
  *	epoll_server -n CLIENTS		serves that many, then ends
  *	epoll_server HOST		one of them; an IP address of the server
@@ -81,7 +81,7 @@ static struct ibchan_prepared *client_prepare(struct server *server)
 	return prepared;
 }
 
-/* Who has given up before the channel was connecting leaves its place to another one. */
+/* A client that has given up before its channel was connecting leaves its place to another. */
 static void client_forget(struct server *server)
 {
 	struct client *client = &server->clients[--server->accepted];
@@ -117,7 +117,7 @@ static void requests(struct server *server)
 {
 	struct ibchan_request *request;
 
-	/* Who has given up meanwhile is not there any more. */
+	/* A client that has given up meanwhile is not there any more. */
 	if (!ibchan_request_take(server->side.listener, 0, &request))
 		client_accept(server, request);
 }

@@ -24,7 +24,7 @@ static struct cell cells[CELLS];
 
 /*
  * The peer fills in the squares. What it needs for that goes with the answer to its
- * request; whoever has the key can do it, so it is given to one only.
+ * request; any peer that has the key can do it, so only one gets it.
  */
 static void offer(struct side *side, const struct options *options)
 {

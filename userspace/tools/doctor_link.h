@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The doctor's own channel. Who asks sends messages, who serves answers each with one of the
- * same length, and both check every byte:
+ * The doctor's own channel. The asking side sends messages, the serving side answers each with
+ * one of the same length, and both check every byte:
  *
  *	doctor			doctor --serve
  *	request (greeting)  ->
  *		    <-  accepted (greeting)
  *	message		    ->
  *		    <-  answer		empty: the message was wrong
- *	and so on, until who asks closes the channel
+ *	and so on, until the asking side closes the channel
  */
 #ifndef _IBCHAN_DOCTOR_LINK_H
 #define _IBCHAN_DOCTOR_LINK_H

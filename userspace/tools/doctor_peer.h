@@ -9,7 +9,7 @@
 #include "doctor.h"
 
 /**
- * struct peer - who is asked, and what is known of it
+ * struct peer - the peer that is asked, and what is known of it
  * @name: as the user gave it
  * @port: that its doctor listens on
  * @rounds: how often all sizes of messages are sent

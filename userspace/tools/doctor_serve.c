@@ -14,7 +14,7 @@
  * @link: with it
  * @request: taken
  * @device: that it came over
- * @name: who it is
+ * @name: the client's address, in words
  */
 struct patient {
 	struct link link;

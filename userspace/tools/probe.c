@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What a host answers, as far as somebody without privileges can ask. */
+/* What a host answers, as far as a user without privileges can ask. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/icmp6.h>
@@ -12,7 +12,7 @@
 
 #include "probe.h"
 
-/* Nobody has it, usually: traceroute's. */
+/* Usually no program has it: the port of traceroute. */
 #define CLOSED_PORT	33434
 
 /* A host tells one peer at most once a second that a port is closed, after the first few. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a host answers, as far as somebody without privileges can ask. */
+/* What a host answers, as far as a user without privileges can ask. */
 #ifndef _IBCHAN_PROBE_H
 #define _IBCHAN_PROBE_H
 
@@ -21,8 +21,8 @@
  * enum answer - what came back
  * @ANSWER_NONE: nothing, in time
  * @ANSWER_YES: what was asked for
- * @ANSWER_REFUSED: the host is there, and nobody has that port
- * @ANSWER_UNREACHABLE: somebody on the way says that there is no way
+ * @ANSWER_REFUSED: the host is there, and no program has that port
+ * @ANSWER_UNREACHABLE: a host on the way says that there is no way
  * @ANSWER_TOO_LONG: this host cannot send a packet of that length
  * @ANSWER_UNKNOWN: this process may not ask
  */
@@ -41,7 +41,7 @@ enum answer probe_udp(const struct sockaddr *peer, unsigned short port, size_t l
 		      int timeout_ms);
 enum answer probe_echo(const struct sockaddr *peer, size_t length, int timeout_ms);
 
-/* Does the host say that nobody has that port? Asks again: such answers are held back. */
+/* Does the host say that no program has that port? Asks again: such answers are held back. */
 bool probe_is_refused(const struct sockaddr *peer, unsigned short port, size_t length,
 		      int timeout_ms);
 

@@ -28,7 +28,7 @@ static int open_device(struct side *side, const char *name)
 	return 0;
 }
 
-/* Who talks by address has found the device that way. */
+/* A side that connects by address has found the device that way. */
 static int open_domain(struct side *side, const char *name)
 {
 	int err;

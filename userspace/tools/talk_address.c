@@ -274,7 +274,7 @@ static int start_listening(struct talk *talk)
 	return 0;
 }
 
-/* Nobody comes any more once the client has gone; without a client, only time tells. */
+/* No request comes any more once the client has gone; without a client, only time tells. */
 static int await_request(struct talk *talk, long long end)
 {
 	struct pollfd fds[2] = {
@@ -294,7 +294,7 @@ static int await_request(struct talk *talk, long long end)
 	return 0;
 }
 
-/* Whoever else asks is sent away. */
+/* Requests of other clients are rejected. */
 static int take_request(struct talk *talk, __u32 kind,
 			struct ibchan_request **request)
 {

@@ -653,7 +653,7 @@ int traffic_run(struct side *side, __u32 phase, struct result *result)
 				 bandwidth_server(side);
 }
 
-/* Who has data of the peer in @in, after this phase? */
+/* Has this side data of the peer in @in, after this phase? */
 static int has_data(const struct side *side, __u32 phase)
 {
 	if (side->plan->op == IBCHAN_OP_READ)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A clock for work that sleeps, where time is a count of instructions: it stands while nobody
- * has anything to do. A process that runs only then takes that time up by counting, and what
+ * A clock for work that sleeps, where time is a count of instructions: it stands while no
+ * thread has anything to do. A process that runs only then takes that time up by counting, and what
  * it has counted is left out.
  */
 #ifndef BENCH_IDLE_H
@@ -11,7 +11,7 @@
 int idle_start(void);
 void idle_stop(void);
 
-/* Instructions that somebody has had something to do for. */
+/* Instructions of the time in which some thread has had something to do. */
 unsigned long long idle_clock(void);
 
 /* Until what the kernel has left for later has been done. */

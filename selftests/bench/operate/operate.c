@@ -2,7 +2,7 @@
 /*
  * operate: what things cost by libibchan and by libibverbs, both ends in this thread. Where
  * the monotonic clock counts instructions, on one CPU, these are exact; run it there in the
- * class that makes room for whoever wants to run (SCHED_IDLE). Elsewhere they are
+ * class that makes room for all other threads (SCHED_IDLE). Elsewhere they are
  * nanoseconds. Its lines are those of measure.h, plain.c and scale.c.
  *
  * operate NAME: only that case, for an emulator's plugin to look at.

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #define DEPTH		64
-/* That a request may have: what a builder of libibchan has who is not told otherwise. */
+/* Elements that a request may have: the default of libibchan's builder. */
 #define ELEMENTS	16
 /* Of the pairs that are made only to be given up again. */
 #define PAIR_DEPTH	16
