@@ -660,8 +660,8 @@ struct ibchan_cmd_submit {
  * @reserved: 0
  *
  * EBUSY while another object, a posted work or a command of another thread uses it. A
- * channel is never busy: it is broken, which ends commands on it, and drained, and its works
- * complete flushed.
+ * command does not make a channel or a listener busy: it is waited for. A channel is broken
+ * first, which ends commands on it, and drained, and its works complete flushed.
  */
 struct ibchan_cmd_destroy {
 	__u32 size;
