@@ -262,7 +262,7 @@ void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
 {
 	ibchan_channel_fail(ch, ibchan_status_error(wc->status), wc->status);
-	if (wc->status != IB_WC_WR_FLUSH_ERR && ibchan_err_keeps_mr(ch->dev->ib))
+	if (wc->status != IB_WC_WR_FLUSH_ERR && ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_KEEPS_MR))
 		ibchan_channel_break_on(ch);
 }
 
@@ -323,7 +323,7 @@ bool ibchan_channel_has_posted(const struct ibchan_channel *ch)
 /* Where a region depends on the markers, they are reaped even if the cq's owner sleeps. */
 static void await_markers(struct ibchan_channel *ch)
 {
-	if (!ibchan_err_keeps_mr(ch->qp->device))
+	if (!ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_KEEPS_MR))
 		return;
 	ibchan_cq_arm(ch->send.cq);
 	ibchan_cq_arm(ch->recv.cq);

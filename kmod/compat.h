@@ -59,44 +59,6 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define ibchan_ip6_route(net, flow)	ip6_dst_lookup_flow(net, NULL, flow, NULL)
 #endif
 
-/*
- * What a driver does no header tells, so Kbuild goes by version here. From the
- * rewrite of its flushing until the repair that 7.2 has, soft-RoCE may run a
- * received packet a second time when its qp is moved to ERR just then: into the
- * next receive, or through a null pointer. Moving it to RESET stops it first; not so
- * in 6.1, where its tasks also run outside of the tasklets that RESET disables.
- */
-#ifndef IBCHAN_RXE_ERR_IS_UNSAFE
-#define IBCHAN_RXE_ERR_IS_UNSAFE 0
-#endif
-
-/*
- * In 6.1 a qp that goes to ERR behind a packet that names a region may keep its reference
- * to that; the call that deregisters the region then waits for 50 s, after which the region
- * is freed all the same. RESET drops the reference.
- */
-#ifndef IBCHAN_RXE_ERR_KEEPS_MR
-#define IBCHAN_RXE_ERR_KEEPS_MR 0
-#endif
-
-/*
- * In 6.1 soft-RoCE flushes in tasklets, and moving a qp to ERR does not sleep: it marks the
- * qp and schedules them. With bottom halves off they run when those are on again, in the
- * thread that closes, and no other thread has to be woken for them.
- */
-#ifndef IBCHAN_RXE_FLUSHES_IN_BH
-#define IBCHAN_RXE_FLUSHES_IN_BH 0
-#endif
-
-/*
- * Before 6.10 soft-RoCE sends a packet again in another task than the one that hears that it
- * has come, so it may still read from a region whose work has ended. The call that
- * deregisters the region waits for that; an invalidation does not.
- */
-#ifndef IBCHAN_RXE_READS_ON
-#define IBCHAN_RXE_READS_ON 0
-#endif
-
 /* Before 6.3 a pin for long cannot be killed while it waits for a page fault. */
 #ifndef IBCHAN_PIN_IS_UNKILLABLE
 #define IBCHAN_PIN_IS_UNKILLABLE 0

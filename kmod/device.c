@@ -33,26 +33,6 @@ struct workqueue_struct *ibchan_free_wq;
 /* Asks silent peers, see watch.c: not before others, and on any processor. */
 struct workqueue_struct *ibchan_watch_wq;
 
-/*
- * Drivers whose reg_user_mr works without a user-space object behind it: read
- * in their sources. Some others dereference one, or register other pages.
- */
-static bool driver_registers_user_memory(enum rdma_driver_id id)
-{
-	switch (id) {
-	case RDMA_DRIVER_RXE:
-	case RDMA_DRIVER_SIW:
-	case RDMA_DRIVER_MLX5:
-	case RDMA_DRIVER_MLX4:
-	case RDMA_DRIVER_BNXT_RE:
-	case RDMA_DRIVER_CXGB4:
-	case RDMA_DRIVER_ERDMA:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 {
 	const struct ib_device_attr *ib_attr = &ib->attrs;
@@ -88,12 +68,12 @@ static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 static void snapshot_user_memory(struct ibchan_device *dev)
 {
 	struct ibchan_device_attr *attr = &dev->attr;
+	bool registers = ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_USER_MEMORY);
 	u64 fast = (u64)attr->max_fast_reg_pages << PAGE_SHIFT;
 
-	dev->registers_user_memory = driver_registers_user_memory(attr->driver_id);
-	if (dev->registers_user_memory || fast)
+	if (registers || fast)
 		attr->caps |= IBCHAN_DEVICE_USER_MR;
-	if (!dev->registers_user_memory)
+	if (!registers)
 		attr->max_mr_size = min(attr->max_mr_size, fast);
 }
 
@@ -104,6 +84,7 @@ static struct ibchan_device *device_alloc(struct ib_device *ib)
 	if (!dev)
 		return NULL;
 	dev->ib = ib;
+	dev->quirks = ibchan_quirks_of(ib);
 	ibchan_gate_init(&dev->gate);
 	mutex_init(&dev->lock);
 	INIT_LIST_HEAD(&dev->pds);

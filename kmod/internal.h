@@ -59,6 +59,7 @@
 #include "mr.h"
 #include "params.h"
 #include "pin.h"
+#include "quirks.h"
 #include "watch.h"
 
 struct ibchan_cm;
@@ -126,7 +127,7 @@ struct rdma_conn_param;
  * @num_watched: channels with a keepalive, until they are closed
  * @watch_work: looks at them
  * @max_inline: see limits.c; IBCHAN_AUTO: not known
- * @registers_user_memory: its driver can do that for the kernel; immutable
+ * @quirks: enum ibchan_quirk, of its driver; immutable
  * @attr: snapshot taken when the device came; immutable but for the name, which
  *	changes under devices_lock
  */
@@ -153,7 +154,7 @@ struct ibchan_device {
 	u32 num_watched;
 	struct delayed_work watch_work;
 	u32 max_inline;
-	bool registers_user_memory;
+	u32 quirks;
 	struct ibchan_device_attr attr;
 };
 
@@ -598,7 +599,6 @@ static inline int ibchan_cm_refusal(int ret)
 	return ret == -EINVAL ? -ECONNRESET : ret;
 }
 
-bool ibchan_err_keeps_mr(const struct ib_device *ib);
 bool ibchan_qp_end_work(struct ibchan_channel *ch);
 bool ibchan_qp_has_failed(struct ibchan_channel *ch);
 bool ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline);
@@ -652,6 +652,12 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 u32 ibchan_channel_cause(const struct ibchan_channel *ch);
 void ibchan_channel_force(struct ibchan_channel *ch);
 bool ibchan_channel_end(struct ibchan_channel *ch);
+
+/* Any context. */
+static inline bool ibchan_device_has(const struct ibchan_device *dev, enum ibchan_quirk quirk)
+{
+	return dev->quirks & quirk;
+}
 
 /* Begins a command: 0, or -ENODEV. Does not wait. */
 static inline int ibchan_device_enter(struct ibchan_device *dev)

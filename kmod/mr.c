@@ -82,7 +82,7 @@ static void mr_publish(struct ibchan_mr *mr)
 static u32 device_access(const struct ibchan_device *dev, u32 access)
 {
 	if (dev->attr.caps & IBCHAN_DEVICE_ENDPOINTS ||
-	    dev->attr.driver_id == RDMA_DRIVER_SIW || !(access & IBCHAN_ACCESS_LOCAL_WRITE))
+	    ibchan_device_has(dev, IBCHAN_QUIRK_READS_INTO_ANY) || !(access & IBCHAN_ACCESS_LOCAL_WRITE))
 		return access;
 	return access | IB_ACCESS_REMOTE_WRITE;
 }
@@ -171,7 +171,7 @@ struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 lengt
 		return mr;
 	mr->addr = addr;
 	mr->pages = pages;
-	if (ibchan_device_copies(pd->dev))
+	if (ibchan_device_has(pd->dev, IBCHAN_QUIRK_COPIES))
 		ibchan_place_watch(mr);
 	ret = reg_as_guest(mr, reason);
 	if (!ret)
@@ -615,11 +615,6 @@ bool ibchan_mr_end_region(struct ib_mr *ib)
 	return !(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ib_dereg_mr(ib));
 }
 
-static bool may_read_on(const struct ib_device *ib)
-{
-	return IBCHAN_RXE_READS_ON && ib->ops.driver_id == RDMA_DRIVER_RXE;
-}
-
 /*
  * The device's region may be that of other pages next, if it is done with these. The gate is
  * held.
@@ -628,7 +623,8 @@ static bool keeps_region(const struct ibchan_mr *mr)
 {
 	if (!mr->ib || !mr->pinned.tray || mr->parked)
 		return false;
-	return mr->access & IBCHAN_ACCESS_LOCAL_WRITE || !may_read_on(mr->ib->device);
+	return mr->access & IBCHAN_ACCESS_LOCAL_WRITE ||
+	       !ibchan_device_has(mr->pd->dev, IBCHAN_QUIRK_READS_ON);
 }
 
 static void mr_dereg(struct ibchan_mr *mr)

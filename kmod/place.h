@@ -16,12 +16,6 @@
 /* What a post may copy, in bytes: for a soft device to find them costs more. */
 #define IBCHAN_MAX_COPIED	64U
 
-/* It finds memory by software, for which a few bytes are better copied when they are posted. */
-static inline bool ibchan_device_copies(const struct ibchan_device *dev)
-{
-	return dev->attr.driver_id == RDMA_DRIVER_RXE;
-}
-
 #if IS_ENABLED(CONFIG_MMU_NOTIFIER)
 void ibchan_place_watch(struct ibchan_mr *mr);
 void ibchan_place_leave(struct ibchan_mr *mr);

@@ -10,15 +10,12 @@
  * ends all access, and what is left is retired by software.
  */
 #include <linux/errno.h>
-#include <linux/log2.h>
 #include <rdma/ib_cache.h>
 #include <rdma/rdma_cm.h>
-#include <rdma/rdma_user_rxe.h>
 
 #include "compat.h"
 #include "fault.h"
 #include "limits.h"
-#include "place.h"
 #include "post.h"
 
 /* Steps of a handshake, for IBCHAN_REASON_VERBS. */
@@ -53,24 +50,6 @@ static void qp_event(struct ib_event *event, void *context)
 	default:
 		break;
 	}
-}
-
-/*
- * Up to how many bytes a request carries itself although nobody asked for that. Places in a
- * queue of soft-RoCE are of a power of two, and what the elements leave of one is to be had
- * for nothing. A kernel that preempts who has bottom halves off has no place to copy to, and
- * words are copied from wherever the bytes begin.
- */
-static u32 bytes_to_copy(const struct ibchan_channel *ch)
-{
-	const u32 size = sizeof(struct rxe_send_wqe);
-	u32 used = max_t(u32, ch->send.max_sge * sizeof(struct ib_sge),
-			 ch->params.max_inline_data);
-
-	if (!ibchan_device_copies(ch->dev) || IS_ENABLED(CONFIG_PREEMPT_RT) ||
-	    !IS_ENABLED(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS))
-		return 0;
-	return min_t(u32, roundup_pow_of_two(size + used) - size, IBCHAN_MAX_COPIED);
 }
 
 static void fill_max_sge(struct ibchan_channel *ch)
@@ -141,7 +120,7 @@ int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
 	u32 asked = ch->params.max_inline_data;
 	u32 given;
-	int ret = ibchan_qp_make(ch, max(asked, bytes_to_copy(ch)), &given);
+	int ret = ibchan_qp_make(ch, max(asked, ibchan_quirk_bytes_to_copy(ch)), &given);
 
 	if (ret == -EINVAL && asked && ibchan_limits_find_inline(ch, reason))
 		return ret;
@@ -150,7 +129,7 @@ int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
 	/* Some drivers take any number and then less data, or none. */
 	if (given < asked)
 		return ibchan_limits_refuse_inline(ch, given, reason);
-	ch->max_copied = min(bytes_to_copy(ch), given);
+	ch->max_copied = min(ibchan_quirk_bytes_to_copy(ch), given);
 	fill_max_sge(ch);
 	return 0;
 }
@@ -463,29 +442,6 @@ int ibchan_channel_times(struct ibchan_channel *ch, struct ibchan_times *times)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_times, IBCHAN_NS);
 
-static bool err_is_unsafe(const struct ib_qp *qp)
-{
-	return IBCHAN_RXE_ERR_IS_UNSAFE && qp->device->ops.driver_id == RDMA_DRIVER_RXE;
-}
-
-static bool flushes_in_bh(const struct ib_qp *qp)
-{
-	return IBCHAN_RXE_FLUSHES_IN_BH && qp->device->ops.driver_id == RDMA_DRIVER_RXE;
-}
-
-/**
- * ibchan_err_keeps_mr - does a queue pair in ERR keep the last region that a packet named?
- * @ib: its device
- *
- * Then it has to come to RESET, and soon: see compat.h.
- *
- * Context: any.
- */
-bool ibchan_err_keeps_mr(const struct ib_device *ib)
-{
-	return IBCHAN_RXE_ERR_KEEPS_MR && ib->ops.driver_id == RDMA_DRIVER_RXE;
-}
-
 static bool has_drained(const struct ibchan_channel *ch)
 {
 	return READ_ONCE(ch->send.drained) && READ_ONCE(ch->recv.drained);
@@ -497,11 +453,12 @@ static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
 
 	ibchan_queue_end_silent(queue);
 	queue->cq->retired++;
-	/* Pairs with the acquire of who waits for the drain. */
+	/* Pairs with the load-acquire in ibchan_cq_wait_drained(). */
 	smp_store_release(&queue->drained, 1);
 	/* Pairs with itself: whichever of the two markers is done last sees the other one. */
 	smp_mb();
-	if (ibchan_err_keeps_mr(ib->device) && has_drained(queue->channel))
+	if (ibchan_device_has(queue->channel->dev, IBCHAN_QUIRK_ERR_KEEPS_MR) &&
+	    has_drained(queue->channel))
 		ibchan_channel_break_on(queue->channel);
 }
 
@@ -545,14 +502,14 @@ static void flush(struct ibchan_channel *ch)
  */
 bool ibchan_qp_end_work(struct ibchan_channel *ch)
 {
-	if (err_is_unsafe(ch->qp))
+	if (ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_IS_UNSAFE))
 		return qp_to_reset(ch) != 0;
-	if (ibchan_err_keeps_mr(ch->qp->device) && has_drained(ch)) {
+	if (ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_KEEPS_MR) && has_drained(ch)) {
 		/* The softirq that has flushed the last receive must not find RESET. */
 		synchronize_rcu_expedited();
 		return qp_to_reset(ch) != 0;
 	}
-	if (flushes_in_bh(ch->qp)) {
+	if (ibchan_device_has(ch->dev, IBCHAN_QUIRK_FLUSHES_IN_BH)) {
 		local_bh_disable();
 		flush(ch);
 		local_bh_enable();

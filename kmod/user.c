@@ -35,7 +35,7 @@ MODULE_PARM_DESC(fast_reg_only,
 
 static bool driver_registers(const struct ibchan_device *dev)
 {
-	return dev->registers_user_memory && !READ_ONCE(fast_reg_only);
+	return ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_USER_MEMORY) && !READ_ONCE(fast_reg_only);
 }
 
 static int check_addresses(u64 addr, u64 length, struct ibchan_reason *reason)

@@ -387,10 +387,11 @@ void ibchan_watch_flush(struct ibchan_channel *ch)
 		ch->send.cq->retired++;
 }
 
-/* Soft-RoCE takes the highest number for "for ever". */
+/* Some drivers take the highest number for "for ever". */
 static bool retries_for_ever(const struct ibchan_channel *ch)
 {
-	return ch->dev->attr.driver_id == RDMA_DRIVER_RXE && ch->params.ack_retries == 7;
+	return ibchan_device_has(ch->dev, IBCHAN_QUIRK_RETRIES_FOR_EVER) &&
+	       ch->params.ack_retries == 7;
 }
 
 /* What a question may be late by where all channels of the device ask. */

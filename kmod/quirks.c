@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The only file that asks which driver a device has. Each answer is a flag that names what
+ * the driver does differently; its reason stands here. No header tells what a driver does,
+ * so Kbuild goes by the kernel's version where that matters (compat.mk).
+ */
+#include <linux/log2.h>
+#include <linux/minmax.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_user_rxe.h>
+
+#include "internal.h"
+#include "place.h"
+#include "quirks.h"
+
+/*
+ * From the rewrite of its flushing in 6.2 until the repair that 7.2 has, soft-RoCE may run a
+ * received packet a second time when its qp is moved to ERR just then: into the next receive,
+ * or through a null pointer. Moving the qp to RESET stops it first; not so in 6.1, where its
+ * tasks also run outside of the tasklets that RESET disables.
+ */
+#ifdef IBCHAN_RXE_ERR_IS_UNSAFE
+#define RXE_ERR_IS_UNSAFE	IBCHAN_QUIRK_ERR_IS_UNSAFE
+#else
+#define RXE_ERR_IS_UNSAFE	0
+#endif
+
+/*
+ * In 6.1 a qp of soft-RoCE that goes to ERR behind a packet that names a region may keep its
+ * reference to that, and the region's deregistration then waits for 50 s, after which the
+ * region is freed all the same. RESET drops the reference.
+ */
+#ifdef IBCHAN_RXE_ERR_KEEPS_MR
+#define RXE_ERR_KEEPS_MR	IBCHAN_QUIRK_ERR_KEEPS_MR
+#else
+#define RXE_ERR_KEEPS_MR	0
+#endif
+
+/*
+ * In 6.1 soft-RoCE flushes in tasklets, and moving a qp to ERR does not sleep: it marks the
+ * qp and schedules them. With bottom halves off they run when those are on again, in the
+ * thread that closes the channel, and no other thread is woken for them.
+ */
+#ifdef IBCHAN_RXE_FLUSHES_IN_BH
+#define RXE_FLUSHES_IN_BH	IBCHAN_QUIRK_FLUSHES_IN_BH
+#else
+#define RXE_FLUSHES_IN_BH	0
+#endif
+
+/*
+ * Before 6.10 soft-RoCE sends a packet again in another task than the one that takes its
+ * acknowledgement, so it may still read from a region whose work has completed. A
+ * deregistration waits for that; an invalidation does not.
+ */
+#ifdef IBCHAN_RXE_READS_ON
+#define RXE_READS_ON		IBCHAN_QUIRK_READS_ON
+#else
+#define RXE_READS_ON		0
+#endif
+
+/**
+ * ibchan_quirks_of - what the driver of a device does differently
+ * @ib: the device
+ *
+ * The drivers that register user memory do so without a user-space object behind it, read in
+ * their sources. Others dereference one, or register other pages.
+ *
+ * Return: enum ibchan_quirk, ored.
+ */
+u32 ibchan_quirks_of(const struct ib_device *ib)
+{
+	switch (ib->ops.driver_id) {
+	case RDMA_DRIVER_RXE:
+		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY | IBCHAN_QUIRK_COPIES |
+		       IBCHAN_QUIRK_RETRIES_FOR_EVER | RXE_ERR_IS_UNSAFE | RXE_ERR_KEEPS_MR |
+		       RXE_FLUSHES_IN_BH | RXE_READS_ON;
+	case RDMA_DRIVER_SIW:
+		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY | IBCHAN_QUIRK_READS_INTO_ANY;
+	case RDMA_DRIVER_MLX5:
+	case RDMA_DRIVER_MLX4:
+	case RDMA_DRIVER_BNXT_RE:
+	case RDMA_DRIVER_CXGB4:
+	case RDMA_DRIVER_ERDMA:
+		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY;
+	default:
+		return 0;
+	}
+}
+
+/**
+ * ibchan_quirk_bytes_to_copy - up to how many bytes a post copies without being asked to
+ * @ch: the channel, its queues sized
+ *
+ * Where a device finds memory by software, a few bytes are better copied. Places in a queue
+ * of soft-RoCE are of a power of two, and what the elements leave of one costs nothing. With
+ * PREEMPT_RT a post has no place to copy to, because it can be preempted with bottom halves
+ * off; and words are copied from wherever the bytes begin.
+ *
+ * Return: bytes, IBCHAN_MAX_COPIED at most; 0: none.
+ */
+u32 ibchan_quirk_bytes_to_copy(const struct ibchan_channel *ch)
+{
+	const u32 size = sizeof(struct rxe_send_wqe);
+	u32 used = max_t(u32, ch->send.max_sge * sizeof(struct ib_sge),
+			 ch->params.max_inline_data);
+
+	if (!ibchan_device_has(ch->dev, IBCHAN_QUIRK_COPIES) || IS_ENABLED(CONFIG_PREEMPT_RT) ||
+	    !IS_ENABLED(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS))
+		return 0;
+	return min_t(u32, roundup_pow_of_two(size + used) - size, IBCHAN_MAX_COPIED);
+}
