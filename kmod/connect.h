@@ -15,16 +15,6 @@ void ibchan_object_events_end(struct ibchan_object *object);
 void ibchan_user_connected(void *priv);
 void ibchan_user_broken(void *priv, int error);
 
-/* Bodies of commands: connect.c, listener.c, event.c. */
-int ibchan_run_channel_connect(struct ibchan_call *call);
-int ibchan_run_channel_connection(struct ibchan_call *call);
-int ibchan_run_listener_create(struct ibchan_call *call);
-int ibchan_run_request_take(struct ibchan_call *call);
-int ibchan_run_request_accept(struct ibchan_call *call);
-int ibchan_run_request_reject(struct ibchan_call *call);
-int ibchan_run_event_take(struct ibchan_call *call);
-int ibchan_run_route_query(struct ibchan_call *call);
-
 /* connect.c */
 int ibchan_address_in(const struct ibchan_address *address, struct sockaddr_storage *out);
 void ibchan_address_out(const struct sockaddr_storage *address, struct ibchan_address *out);

@@ -311,15 +311,20 @@ int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 
 		     s64 timeout_ns);
 
 /* submit.c */
-int ibchan_submit(struct ibchan_call *call);
 void ibchan_submit_scratch_free(struct ibchan_context *ctx);
 
 /* quick.c */
 int ibchan_submit_quick(struct ibchan_context *ctx, struct ibchan_cmd_submit __user *user);
 
-/* uabi.c */
+/* commands.c */
 int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,
 			__u32 *handle);
+
+/* The body of each command: uabi.c says where they are. */
+#define IBCHAN_BODY(nr, NAME, name) int ibchan_run_##name(struct ibchan_call *call);
+IBCHAN_COMMANDS(IBCHAN_BODY)
+
+/* uabi.c */
 long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg);
 
 #endif /* IBCHAN_CONTEXT_H */

@@ -21,8 +21,4 @@ static inline bool ibchan_name_ends(const char *name)
 	return strnlen(name, IBCHAN_NAME_SIZE) < IBCHAN_NAME_SIZE;
 }
 
-int ibchan_run_device_query(struct ibchan_call *call);
-int ibchan_run_port_query(struct ibchan_call *call);
-int ibchan_run_gid_query(struct ibchan_call *call);
-
 #endif /* IBCHAN_QUERY_H */

@@ -318,13 +318,13 @@ static int post_and_wait(struct ibchan_call *call, struct ibchan_user_ring *ring
 }
 
 /**
- * ibchan_submit - the submit command
+ * ibchan_run_submit - the submit command
  * @call: with a struct ibchan_cmd_submit
  *
  * Context: process, may sleep; the context is not locked.
  * Return: as <linux/ibchan.h> says.
  */
-int ibchan_submit(struct ibchan_call *call)
+int ibchan_run_submit(struct ibchan_call *call)
 {
 	struct ibchan_cmd_submit *cmd = call->cmd;
 	struct ibchan_user_ring *ring = NULL;

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Bodies of commands: objects of a file that are made, asked about and given back. A body
+ * works on the kernel's copy of the command's struct and has no unwinding: see uabi.c.
+ */
+#include <linux/dma-buf.h>
+#include <linux/errno.h>
+#include <linux/file.h>
+#include <linux/nsproxy.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <net/net_namespace.h>
+
+#include "compat.h"
+#include "connect.h"
+#include "query.h"
+#include "submit.h"
+
+int ibchan_run_query(struct ibchan_call *call)
+{
+	struct ibchan_cmd_query *cmd = call->cmd;
+	struct ibchan_device *dev;
+	u32 devices = 0;
+
+	for (dev = ibchan_device_get_nth(0, ibchan_caller_net()); !IS_ERR(dev);
+	     dev = ibchan_device_get_nth(devices, ibchan_caller_net())) {
+		ibchan_device_put(dev);
+		devices++;
+	}
+	cmd->out_abi_version = IBCHAN_ABI_VERSION;
+	cmd->out_max_sge = IBCHAN_MAX_SGE;
+	cmd->out_max_ring_entries = IBCHAN_MAX_RING_ENTRIES;
+	cmd->out_max_handles = ibchan_context_max_objects();
+	cmd->out_devices = devices;
+	cmd->out_opcodes = IBCHAN_SUBMIT_OPCODES;
+	cmd->out_wr_flags = IBCHAN_WR_FLAGS;
+	cmd->out_submit_flags = IBCHAN_SUBMIT_FLAGS;
+	cmd->out_cq_flags = IBCHAN_CQ_CREATE_SOLICITED;
+	spin_lock(&call->ctx->lock);
+	cmd->out_handles = call->ctx->num_objects;
+	cmd->out_pinned_bytes = call->ctx->pinned_bytes;
+	spin_unlock(&call->ctx->lock);
+	return 0;
+}
+
+/* The handle of a new object goes into the answer and names nothing yet. */
+int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,
+			__u32 *handle)
+{
+	struct ibchan_object *object = ibchan_object_reserve(call->ctx, type);
+
+	if (IS_ERR(object))
+		return PTR_ERR(object);
+	call->new = object;
+	*handle = object->id;
+	return 0;
+}
+
+/* The same for an object on an open device, which the caller's cgroup is charged for. */
+static int reserve_on(struct ibchan_object *device, struct ibchan_call *call,
+		      enum ibchan_object_type type, __u32 *handle, struct ibchan_reason *reason)
+{
+	int ret = ibchan_call_reserve(call, type, handle);
+
+	if (ret)
+		return ret;
+	return ibchan_device_charge(device->device, IBCHAN_CHARGE_OBJECT, &call->new->charge,
+				    reason);
+}
+
+/* What a body made, or its error. */
+static int fulfil(struct ibchan_call *call, void *made)
+{
+	if (IS_ERR(made))
+		return PTR_ERR(made);
+	call->new->any = made;
+	return 0;
+}
+
+int ibchan_run_device_open(struct ibchan_call *call)
+{
+	struct ibchan_cmd_device_open *cmd = call->cmd;
+	int ret;
+
+	if (cmd->reserved || !ibchan_name_ends(cmd->name))
+		return -EINVAL;
+	ret = ibchan_call_reserve(call, OBJECT_DEVICE, &cmd->out_device);
+	if (!ret)
+		ret = fulfil(call, ibchan_device_get(cmd->name, ibchan_caller_net()));
+	if (ret)
+		return ret;
+	call->new->net = get_net(ibchan_caller_net());
+	return ibchan_device_charge(call->new->device, IBCHAN_CHARGE_HANDLE,
+				    &call->new->charge, NULL);
+}
+
+int ibchan_run_pd_alloc(struct ibchan_call *call)
+{
+	struct ibchan_cmd_pd_alloc *cmd = call->cmd;
+	struct ibchan_object *device;
+	int ret;
+
+	device = ibchan_call_find(call, cmd->device, OBJECT_DEVICE);
+	if (IS_ERR(device))
+		return PTR_ERR(device);
+	ret = reserve_on(device, call, OBJECT_PD, &cmd->out_pd, NULL);
+	if (!ret)
+		ret = fulfil(call, ibchan_pd_alloc(device->device));
+	if (ret)
+		return ret;
+	ibchan_object_adopt(call->new, device);
+	return ibchan_pd_charge_to(call->new->pd, call->ctx->budget);
+}
+
+static int reg_user(struct ibchan_call *call, struct ibchan_object *pd)
+{
+	struct ibchan_cmd_mr_reg *cmd = call->cmd;
+	struct ibchan_mr *mr;
+
+	mr = ibchan_mr_reg_user(pd->pd, cmd->addr, cmd->length, cmd->access, &cmd->reason);
+	if (mr == ERR_PTR(-ENOMEM) && ibchan_context_settle(call->ctx)) {
+		cmd->reason = (struct ibchan_reason) {};
+		mr = ibchan_mr_reg_user(pd->pd, cmd->addr, cmd->length, cmd->access,
+					&cmd->reason);
+	}
+	return fulfil(call, mr);
+}
+
+int ibchan_run_mr_reg(struct ibchan_call *call)
+{
+	struct ibchan_cmd_mr_reg *cmd = call->cmd;
+	struct ibchan_object *pd = ibchan_call_find(call, cmd->pd, OBJECT_PD);
+	int ret;
+
+	cmd->reason = (struct ibchan_reason) {};
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
+	ret = reserve_on(pd->parent, call, OBJECT_MR, &cmd->out_mr, &cmd->reason);
+	if (!ret)
+		ret = reg_user(call, pd);
+	if (!ret)
+		cmd->out_rkey = ibchan_mr_rkey(call->new->mr);
+	return ret;
+}
+
+/* Without a remote key nobody learns where the region lies. */
+static void fill_remote(struct ibchan_cmd_mr_reg_dmabuf *cmd, const struct ibchan_mr *mr)
+{
+	struct ibchan_remote remote = {};
+
+	ibchan_mr_remote(mr, &remote);
+	cmd->out_addr = remote.addr;
+	cmd->out_rkey = remote.rkey;
+}
+
+static int reg_dmabuf(struct ibchan_call *call, struct ibchan_object *pd)
+{
+	struct ibchan_cmd_mr_reg_dmabuf *cmd = call->cmd;
+	struct ibchan_dmabuf range = {
+		.dmabuf = dma_buf_get(cmd->fd),
+		.offset = cmd->offset,
+		.length = cmd->length,
+	};
+	int ret;
+
+	if (IS_ERR(range.dmabuf))
+		return PTR_ERR(range.dmabuf);
+	ret = fulfil(call, ibchan_mr_reg_dmabuf(pd->pd, &range, cmd->access, &cmd->reason));
+	dma_buf_put(range.dmabuf);
+	if (!ret)
+		fill_remote(cmd, call->new->mr);
+	/* It has waited for the exporter's fences, and nothing is left of it. */
+	return ret == -EINTR ? -ERESTARTNOHAND : ret;
+}
+
+int ibchan_run_mr_reg_dmabuf(struct ibchan_call *call)
+{
+	struct ibchan_cmd_mr_reg_dmabuf *cmd = call->cmd;
+	struct ibchan_object *pd = ibchan_call_find(call, cmd->pd, OBJECT_PD);
+	int ret;
+
+	cmd->reason = (struct ibchan_reason) {};
+	if (cmd->reserved)
+		return -EINVAL;
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
+	ret = reserve_on(pd->parent, call, OBJECT_MR, &cmd->out_mr, &cmd->reason);
+	return ret ?: reg_dmabuf(call, pd);
+}
+
+/* Submit arms it where nobody waits. */
+static u32 cq_flags(u32 flags)
+{
+	return IBCHAN_CQ_POLLED |
+	       (flags & IBCHAN_CQ_CREATE_SOLICITED ? IBCHAN_CQ_SOLICITED : 0);
+}
+
+static int build_cq(struct ibchan_call *call, struct ibchan_object *device)
+{
+	struct ibchan_cmd_cq_create *cmd = call->cmd;
+	struct ibchan_user_ring *ring = ibchan_ring_create(call->ctx, cmd->entries,
+							   &cmd->reason);
+	const struct ibchan_cq_init init = {
+		.entries = cmd->cq_entries,
+		.flags = cq_flags(cmd->flags),
+		.sink = &ibchan_ring_sink,
+		.priv = ring,
+		.budget = call->ctx->budget,
+	};
+	struct ibchan_cq *cq;
+
+	if (IS_ERR(ring))
+		return PTR_ERR(ring);
+	cq = ibchan_cq_create(device->device, &init, &cmd->reason);
+	if (IS_ERR(cq)) {
+		ibchan_ring_put(ring);
+		return PTR_ERR(cq);
+	}
+	ring->cq = cq;
+	call->new->ring = ring;
+	ibchan_object_adopt(call->new, device);
+	return 0;
+}
+
+static int build_cq_file(struct ibchan_call *call)
+{
+	struct ibchan_cmd_cq_create *cmd = call->cmd;
+	struct ibchan_user_ring *ring = call->new->ring;
+	struct file *file;
+	int fd;
+
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	call->new_fd = fd;
+	file = ibchan_ring_file(ring, call->file);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	call->new_file = file;
+	cmd->out_fd = fd;
+	cmd->out_ring_size = ibchan_ring_size(ring);
+	return 0;
+}
+
+int ibchan_run_cq_create(struct ibchan_call *call)
+{
+	struct ibchan_cmd_cq_create *cmd = call->cmd;
+	struct ibchan_object *device;
+	int ret;
+
+	cmd->reason = (struct ibchan_reason) {};
+	device = ibchan_call_find(call, cmd->device, OBJECT_DEVICE);
+	if (IS_ERR(device))
+		return PTR_ERR(device);
+	if (!cmd->entries || cmd->entries > IBCHAN_MAX_RING_ENTRIES) {
+		cmd->reason = (struct ibchan_reason){
+			.code = IBCHAN_REASON_PARAMETER,
+			.element = IBCHAN_PARAMETER_ENTRIES,
+			.value = { cmd->entries, 1, IBCHAN_MAX_RING_ENTRIES },
+		};
+		return -EINVAL;
+	}
+	ret = reserve_on(device, call, OBJECT_CQ, &cmd->out_cq, &cmd->reason);
+	if (!ret)
+		ret = build_cq(call, device);
+	if (!ret)
+		ret = build_cq_file(call);
+	return ret;
+}
+
+int ibchan_run_channel_build(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_build *cmd = call->cmd;
+	struct ibchan_object *pd = ibchan_call_find(call, cmd->pd, OBJECT_PD);
+	struct ibchan_object *send = ibchan_call_find(call, cmd->send_cq, OBJECT_CQ);
+	struct ibchan_object *recv = ibchan_call_find(call, cmd->recv_cq, OBJECT_CQ);
+	struct ibchan_build build;
+	int ret;
+
+	cmd->reason = (struct ibchan_reason) {};
+	if (IS_ERR(pd) || IS_ERR(send) || IS_ERR(recv))
+		return -ENOENT;
+	ret = reserve_on(pd->parent, call, OBJECT_CHANNEL, &cmd->out_channel, &cmd->reason);
+	if (ret)
+		return ret;
+	build = (struct ibchan_build){
+		.pd = pd->pd,
+		.send_cq = send->ring->cq,
+		.recv_cq = recv->ring->cq,
+		.net = pd->parent->net,
+		.cookie = call->new->id,
+		.connected = ibchan_user_connected,
+		.broken = ibchan_user_broken,
+		.priv = call->new,
+		.options = cmd->options,
+	};
+	ret = fulfil(call, ibchan_channel_build(&build, &cmd->params, &cmd->reason));
+	if (ret)
+		return ret;
+	ibchan_channel_endpoint(call->new->channel, &cmd->out_endpoint);
+	ibchan_object_adopt(call->new, pd);
+	call->new->pd_of_channel = pd->pd;
+	return 0;
+}
+
+int ibchan_run_channel_handshake(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_handshake *cmd = call->cmd;
+	struct ibchan_object *object;
+	int ret;
+
+	cmd->reason = (struct ibchan_reason) {};
+	if (cmd->reserved)
+		return -EINVAL;
+	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
+	ret = ibchan_channel_handshake(object->channel, &cmd->endpoint, &cmd->reason);
+	/* No event tells those who wait until it connects no more. */
+	wake_up_all(&call->ctx->event_wait);
+	return ret;
+}
+
+int ibchan_run_channel_query(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_query *cmd = call->cmd;
+	struct ibchan_channel_attr attr;
+	struct ibchan_object *object;
+
+	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
+	ibchan_channel_query(object->channel, &attr);
+	cmd->out_state = attr.state;
+	cmd->out_error = attr.error;
+	cmd->out_status = attr.status;
+	cmd->out_sends_in_flight = attr.sends_in_flight;
+	cmd->out_recvs_in_flight = attr.recvs_in_flight;
+	cmd->params = attr.params;
+	cmd->out_endpoint = attr.endpoint;
+	cmd->options = attr.options;
+	cmd->out_facts = attr.facts;
+	return 0;
+}
+
+int ibchan_run_channel_break(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_break *cmd = call->cmd;
+	struct ibchan_channel_attr attr;
+	struct ibchan_object *object;
+
+	if (cmd->reserved)
+		return -EINVAL;
+	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
+	/* One that has a handle is closed only when its device has gone. */
+	ibchan_channel_query(object->channel, &attr);
+	if (attr.state == IBCHAN_CHANNEL_CLOSED)
+		return -ENODEV;
+	ibchan_channel_break(object->channel, -ECANCELED);
+	return 0;
+}
+
+/* What the caller has beyond what this kernel knows becomes zero. */
+static int copy_events(const struct ibchan_cmd_channel_history *cmd,
+		       const struct ibchan_history_event *events, u32 num)
+{
+	u8 __user *to = u64_to_user_ptr(cmd->entries);
+	u32 i;
+
+	for (i = 0; i < num; i++, to += cmd->entry_len)
+		if (copy_to_user(to, &events[i], sizeof(events[i])) ||
+		    clear_user(to + sizeof(events[i]), cmd->entry_len - sizeof(events[i])))
+			return -EFAULT;
+	return 0;
+}
+
+int ibchan_run_channel_history(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_history *cmd = call->cmd;
+	struct ibchan_history_event *events;
+	struct ibchan_object *object;
+	int ret;
+
+	if (cmd->reserved || cmd->entry_len < sizeof(*events) || cmd->entry_len > PAGE_SIZE)
+		return -EINVAL;
+	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
+	events = kcalloc(IBCHAN_HISTORY_MAX, sizeof(*events), GFP_KERNEL_ACCOUNT);
+	if (!events)
+		return -ENOMEM;
+	cmd->entry_num = ibchan_channel_history(object->channel, events,
+						min_t(u32, cmd->entry_num, IBCHAN_HISTORY_MAX));
+	ibchan_call_release(call);
+	ret = copy_events(cmd, events, cmd->entry_num);
+	kfree(events);
+	return ret;
+}
+
+/* The channel is found anew at each look, so that nothing keeps it from being closed. */
+static int look_for_credit(void *arg)
+{
+	struct ibchan_call *call = arg;
+	struct ibchan_cmd_channel_credit_wait *cmd = call->cmd;
+	struct ibchan_object *object;
+	int ret = -ENOENT;
+
+	rcu_read_lock();
+	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
+	if (object)
+		ret = ibchan_channel_credits(object->channel);
+	rcu_read_unlock();
+	return ret;
+}
+
+int ibchan_run_channel_credit_wait(struct ibchan_call *call)
+{
+	struct ibchan_cmd_channel_credit_wait *cmd = call->cmd;
+	int ret = ibchan_caller_check(call->ctx);
+	ktime_t start = ktime_get();
+
+	cmd->out_credits = 0;
+	if (!ret && cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		ret = -EINVAL;
+	if (!ret)
+		ret = ibchan_credits_wait(look_for_credit, call,
+					  ibchan_time_left(cmd->flags, cmd->timeout_ns));
+	if (ret == -EINTR)
+		return ibchan_wait_again(&cmd->flags, &cmd->timeout_ns, start);
+	if (ret < 0)
+		return ret;
+	cmd->out_credits = ret;
+	return 0;
+}
+
+int ibchan_run_destroy(struct ibchan_call *call)
+{
+	struct ibchan_cmd_destroy *cmd = call->cmd;
+
+	return cmd->reserved ? -EINVAL : ibchan_object_destroy(call->ctx, cmd->handle);
+}
