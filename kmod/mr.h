@@ -132,10 +132,13 @@ struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 lengt
 struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinned *pinned,
 				       const struct ibchan_user_range *range,
 				       struct ibchan_reason *reason);
-void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked);
-void ibchan_mr_unpark(struct llist_head *parked);
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason);
+void ibchan_mr_unmap_table(struct ibchan_mr *mr);
+
+/* mr_end.c */
+void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked);
+void ibchan_mr_unpark(struct llist_head *parked);
 void ibchan_mrs_release(struct work_struct *work);
 void ibchan_mr_last_drop(struct ibchan_mr *mr);
 bool ibchan_mr_release_verbs(struct ibchan_mr *mr);

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The end of a memory region: the only place that deregisters.
+ *
+ * A region's users are its owner and each element of a work in flight. The owner's
+ * ibchan_mr_try_dereg() is refused while works use the region; ibchan_mr_put() leaves it to
+ * the last work. Works end in softirq context, where nothing may be unpinned, so the last
+ * work hands the region to its domain's worker.
+ */
+#include <linux/errno.h>
+#include <linux/llist.h>
+#include <linux/slab.h>
+#include <linux/wait_bit.h>
+
+#include "caches.h"
+#include "compat.h"
+#include "counters.h"
+#include "fault.h"
+#include "place.h"
+
+/* A region that its driver does not let go of stays mapped as well. */
+static bool dereg(struct ibchan_mr *mr)
+{
+	struct ib_mr *ib = xchg(&mr->ib, NULL);
+
+	if (!ib || !(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ib_dereg_mr(ib)))
+		return true;
+	ibchan_gauge(leaked, 1);
+	return false;
+}
+
+/* The device may still use it. */
+static void keep_memory(struct ibchan_mr *mr)
+{
+	mr->leaked = 1;
+	mr->pd->leaked = 1;
+	ibchan_place_keep(mr->pd);
+}
+
+/*
+ * Inside the gate, or it is closed. A driver that cannot deregister
+ * keeps its memory and its domain, and we count that. Done once. Returns whether
+ * the driver has let go of it.
+ */
+bool ibchan_mr_release_verbs(struct ibchan_mr *mr)
+{
+	bool gone = true;
+
+	if (mr->released)
+		return true;
+	mr->released = 1;
+	gone = dereg(mr);
+	if (gone)
+		ibchan_mr_unmap_table(mr);
+	else
+		keep_memory(mr);
+	ibchan_gauge(mrs_registered, -1);
+	ibchan_gauge(mr_pages, -(s64)mr->pages);
+	return gone;
+}
+
+/* The gate is closed. The device may still use it, and leaves. */
+void ibchan_mr_forget_verbs(struct ibchan_mr *mr)
+{
+	mr->ib = NULL;
+	mr->released = 1;
+	mr->leaked = 1;
+}
+
+/* May wait for a page or an exporter, hence without the gate. */
+static void let_memory_go(struct ibchan_mr *mr)
+{
+	ibchan_unpin(&mr->pinned, mr->access & IBCHAN_ACCESS_LOCAL_WRITE);
+	ibchan_tray_put(&mr->pinned);
+	if (mr->backing)
+		mr->backing->release(mr->backing);
+}
+
+/* Of a tray that is idle. The gate is held. False: the device keeps it. */
+bool ibchan_mr_end_region(struct ib_mr *ib)
+{
+	return !(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ib_dereg_mr(ib));
+}
+
+/*
+ * The device's region may be that of other pages next, if it is done with these. The gate is
+ * held.
+ */
+static bool keeps_region(const struct ibchan_mr *mr)
+{
+	if (!mr->ib || !mr->pinned.tray || mr->parked)
+		return false;
+	return mr->access & IBCHAN_ACCESS_LOCAL_WRITE ||
+	       !ibchan_device_has(mr->pd->dev, IBCHAN_QUIRK_READS_ON);
+}
+
+static void mr_dereg(struct ibchan_mr *mr)
+{
+	struct ibchan_device *dev = mr->pd->dev;
+	bool invalid = mr->invalidate && mr->invalidate(mr);
+	bool gone;
+
+	ibchan_place_leave(mr);
+	ibchan_fault_linger(IBCHAN_WINDOW_UNUSED);
+	ibchan_gate_enter_to_end(&dev->gate);
+	mutex_lock(&dev->lock);
+	list_del(&mr->link);
+	mutex_unlock(&dev->lock);
+	if (invalid && keeps_region(mr))
+		mr->pinned.tray->ib = xchg(&mr->ib, NULL);
+	gone = ibchan_mr_release_verbs(mr);
+	ibchan_gate_exit(&dev->gate);
+	if (!mr->leaked)
+		let_memory_go(mr);
+	if (gone)
+		ibchan_pd_drop(mr->pd);
+}
+
+static void mr_free(struct rcu_head *rcu)
+{
+	struct ibchan_mr *mr = container_of(rcu, struct ibchan_mr, rcu);
+
+	kvfree(mr->pieces);
+	if (!mr->leaked)
+		ibchan_cost_pay_back(&mr->cost);
+	kmem_cache_free(ibchan_mr_cache, mr);
+}
+
+/*
+ * Those of one domain, so that what holds one up holds up nobody else's. A region keeps the
+ * domain until it is deregistered, and the domain waits for this to end before it goes.
+ */
+void ibchan_mrs_release(struct work_struct *work)
+{
+	struct ibchan_pd *pd = container_of(work, struct ibchan_pd, release_work);
+	struct llist_node *list = llist_reverse_order(llist_del_all(&pd->given_up));
+	struct ibchan_mr *mr, *next;
+
+	llist_for_each_entry_safe(mr, next, list, free_link) {
+		mr_dereg(mr);
+		call_rcu(&mr->rcu, mr_free);
+		/* Pairs with ibchan_pd_settle(): the domain is rid of it. */
+		smp_store_release(&pd->num_released, pd->num_released + 1);
+		/* Before the look for waiters: pairs with that of who begins to wait. */
+		smp_mb();
+		wake_up_var(&pd->num_released);
+	}
+}
+
+/*
+ * The last work is done with the region, which its owner has given up. Only who finds the
+ * list empty queues the work: until then the region keeps the domain. Any context.
+ */
+void ibchan_mr_last_drop(struct ibchan_mr *mr)
+{
+	struct ibchan_pd *pd = mr->pd;
+
+	atomic_inc(&pd->num_given_up);
+	if (llist_add(&mr->free_link, &pd->given_up))
+		queue_work(ibchan_free_wq, &pd->release_work);
+}
+
+/**
+ * ibchan_mr_park - keep a region until a channel has let go of it
+ * @mr: in use by a work of the channel's, and parked once at most
+ * @parked: the channel's
+ *
+ * Context: any; not NMI.
+ */
+void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked)
+{
+	mr->parked = 1;
+	refcount_inc(&mr->users);
+	llist_add(&mr->free_link, parked);
+}
+
+/**
+ * ibchan_mr_unpark - let all parked regions go
+ * @parked: of a channel whose qp is destroyed
+ *
+ * Context: any; not NMI.
+ */
+void ibchan_mr_unpark(struct llist_head *parked)
+{
+	struct llist_node *list = llist_del_all(parked);
+	struct ibchan_mr *mr, *next;
+
+	llist_for_each_entry_safe(mr, next, list, free_link)
+		ibchan_mr_drop(mr);
+}
+
+/**
+ * ibchan_mr_try_dereg - deregister, unless works use the region
+ * @mr: the region
+ *
+ * On success the pages are unpinned and the region is an empty shell: no post
+ * takes it, and only ibchan_mr_put() may still be called.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EBUSY, with nothing changed, while a work uses the region.
+ */
+int ibchan_mr_try_dereg(struct ibchan_mr *mr)
+{
+	if (!refcount_dec_if_one(&mr->users))
+		return -EBUSY;
+	mr_dereg(mr);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_try_dereg, IBCHAN_NS);
+
+/**
+ * ibchan_mr_put - the owner is done with the region
+ * @mr: the region, or the shell that ibchan_mr_try_dereg() left
+ *
+ * A region that works use is deregistered when the last of them has completed;
+ * kernel memory must stay until then. The memory of @mr itself stays readable for
+ * one RCU grace period more.
+ *
+ * Context: any.
+ */
+void ibchan_mr_put(struct ibchan_mr *mr)
+{
+	if (!refcount_read(&mr->users)) {
+		call_rcu(&mr->rcu, mr_free);
+		return;
+	}
+	ibchan_mr_drop(mr);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_put, IBCHAN_NS);
