@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Channels: build, connect, break, close.
+ * Channels: handshake, query, close. How a channel is built is in build.c, how it breaks in
+ * break.c.
  *
- * How a channel breaks is in break.c. Closing drains, destroys the queue
- * pair, retires what the device forgot, and gives up memory last. Removal of the
- * device does the same from the outside and leaves a shell for
+ * Closing drains, destroys the queue pair, retires what the device forgot, and gives up
+ * memory last. Removal of the device does the same from the outside and leaves a shell for
  * ibchan_channel_close().
  */
 #include <linux/errno.h>
 #include <linux/module.h>
-#include <linux/random.h>
 #include <linux/slab.h>
 
 #include "caches.h"
@@ -18,307 +17,7 @@
 #include "counters.h"
 #include "fault.h"
 #include "flow.h"
-#include "footprint.h"
 #include "internal.h"
-#include "trace.h"
-
-static void channel_close_work(struct work_struct *work);
-
-static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
-					    const struct ibchan_params *params)
-{
-	struct ibchan_channel *ch = kmem_cache_alloc(ibchan_channel_cache, GFP_KERNEL_ACCOUNT);
-
-	if (!ch)
-		return NULL;
-	memset(ch, 0, offsetof(struct ibchan_channel, chain));
-	ch->dev = build->pd->dev;
-	ch->pd = build->pd;
-	ch->net = build->net;
-	ch->cookie = build->cookie;
-	ch->connected_to = build->connected;
-	ch->broken = build->broken;
-	ch->priv = build->priv;
-	if (!(build->send_cq->mode & build->recv_cq->mode & IBCHAN_CQ_POLLED))
-		ch->after_post = IBCHAN_AFTER_REAP;
-	ch->send.spare = IBCHAN_MARKERS;
-	ch->recv.spare = IBCHAN_MARKERS;
-	ch->params = *params;
-	ch->options = build->options;
-	ch->watch.patient = !ch->options.keepalive_ms;
-	if (!ch->options.keepalive_ms)
-		ch->options.keepalive_ms = IBCHAN_DEFAULT_KEEPALIVE_MS;
-	mutex_init(&ch->qp_lock);
-	spin_lock_init(&ch->post_lock);
-	spin_lock_init(&ch->state_lock);
-	init_waitqueue_head(&ch->state_wait);
-	ibchan_history_init(&ch->history);
-	ibchan_watch_init(&ch->watch);
-	INIT_WORK(&ch->cause_work, ibchan_channel_cause_work);
-	INIT_WORK(&ch->break_work, ibchan_channel_break_work);
-	INIT_WORK(&ch->close_work, channel_close_work);
-	ch->state = IBCHAN_CHANNEL_PREPARED;
-	return ch;
-}
-
-/* The parameters that were left to us, and the port's own limits. */
-static int choose_params(struct ibchan_channel *ch, struct net *net,
-			 struct ibchan_reason *reason)
-{
-	struct ibchan_params *params = &ch->params;
-	u32 active;
-	int ret;
-
-	ret = ibchan_gid_choose(ch->dev->ib, net, params, &ch->gid, reason);
-	if (ret)
-		return ret;
-	active = ch->gid.mtu;
-	if (params->mtu > active)
-		return ibchan_refuse_values(reason, IBCHAN_REASON_MTU_ABOVE_PORT, -EINVAL,
-					    (u64[3]) { params->mtu, active });
-	if (!params->mtu)
-		params->mtu = active;
-	params->port = ch->gid.port;
-	params->gid_index = ch->gid.index;
-	if (params->send_psn == IBCHAN_AUTO)
-		params->send_psn = get_random_u32() & 0xffffff;
-	ibchan_params_choose(params, &ch->dev->attr);
-	ch->max_message = ch->gid.max_message;
-	/* The short way knows nothing of credits, nor of what iWARP cannot. */
-	ch->max_plain = ch->flow || ch->gid.iwarp ? 0 : ch->max_message;
-	return 0;
-}
-
-/* What both queues need together, where they share a cq, or nothing. */
-static int reserve_space(struct ibchan_channel *ch, const struct ibchan_build *build,
-			 struct ibchan_reason *reason)
-{
-	u32 send = ch->params.max_send_wr + ch->send.spare;
-	u32 recv = ch->params.max_recv_wr + ch->recv.spare;
-	int ret;
-
-	if (build->send_cq == build->recv_cq)
-		return ibchan_cq_reserve(build->send_cq, send + recv, 2, reason);
-	ret = ibchan_cq_reserve(build->send_cq, send, 1, reason);
-	if (ret)
-		return ret;
-	ret = ibchan_cq_reserve(build->recv_cq, recv, 1, reason);
-	if (ret)
-		ibchan_cq_unreserve(build->send_cq, send);
-	return ret;
-}
-
-static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *build,
-			struct ibchan_reason *reason)
-{
-	const struct ibchan_params *params = &ch->params;
-	int ret;
-
-	ch->send.max_sge = params->max_send_sge;
-	ch->recv.max_sge = params->max_recv_sge;
-	ch->send.cq = build->send_cq;
-	ch->recv.cq = build->recv_cq;
-	ret = ibchan_cost_charge(&ch->cost, ch->pd->cost.budget, ibchan_footprint_channel(ch),
-				 reason);
-	if (!ret)
-		ret = reserve_space(ch, build, reason);
-	if (ret)
-		return ret;
-	ret = ibchan_queue_init(&ch->send, ch, build->send_cq, params->max_send_wr);
-	if (!ret)
-		ret = ibchan_queue_init(&ch->recv, ch, build->recv_cq, params->max_recv_wr);
-	if (!ret)
-		return 0;
-	ibchan_queue_fini(&ch->send);
-	ibchan_cq_unreserve(build->recv_cq, params->max_recv_wr + ch->recv.spare);
-	ibchan_cq_unreserve(build->send_cq, params->max_send_wr + ch->send.spare);
-	return ret;
-}
-
-static void release_queue(struct ibchan_queue *queue)
-{
-	ibchan_queue_fini(queue);
-	ibchan_cq_unreserve(queue->cq, queue->credit.depth + queue->spare);
-}
-
-/*
- * The device may still use the queue pair, and all that it refers to: regions,
- * cqs, the domain, this module's code. None of them goes any more.
- */
-static void leak(struct ibchan_channel *ch)
-{
-	ch->leaked = 1;
-	ch->pd->leaked = 1;
-	set_bit(CQ_ORPHANED, &ch->send.cq->flags);
-	set_bit(CQ_ORPHANED, &ch->recv.cq->flags);
-	__module_get(THIS_MODULE);
-	ibchan_gauge(leaked, 1);
-}
-
-/* In INIT, so that receives can be posted before there is a peer. */
-static int build_qp(struct ibchan_channel *ch, struct ibchan_reason *reason)
-{
-	int ret = ibchan_qp_create(ch, reason);
-
-	if (!ret)
-		ret = ibchan_qp_init(ch, reason);
-	if (!ret)
-		return 0;
-	if (ch->qp && ibchan_qp_destroy(ch)) {
-		leak(ch);
-		return ret;
-	}
-	release_queue(&ch->recv);
-	release_queue(&ch->send);
-	return ret;
-}
-
-static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *build,
-		       struct ibchan_reason *reason)
-{
-	int ret = choose_params(ch, build->net, reason);
-
-	if (!ret)
-		ret = build_queues(ch, build, reason);
-	if (ret)
-		return ret;
-	ret = build_qp(ch, reason);
-	if (ret)
-		return ret;
-	ibchan_endpoint_build(ch, ib_mtu_int_to_enum(ch->params.mtu), ch->gid.lid);
-	ibchan_flow_own(ch, &ch->endpoint.credit_addr, &ch->endpoint.credit_rkey);
-	return 0;
-}
-
-static void channel_publish(struct ibchan_channel *ch)
-{
-	ibchan_device_hold(ch->dev);
-	if (!ch->service)
-		ibchan_pd_hold(ch->pd);
-	mutex_lock(&ch->dev->lock);
-	list_add_tail(&ch->link, &ch->dev->channels);
-	mutex_unlock(&ch->dev->lock);
-	ibchan_gauge(channels, 1);
-	ibchan_history_add(ch, IBCHAN_HISTORY_BUILT, 0, ch->qp->qp_num,
-			   (u64)ch->gid.port << 32 | ch->gid.index);
-}
-
-static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *build,
-			struct ibchan_reason *reason)
-{
-	int ret = ibchan_device_enter(ch->dev);
-
-	if (ret)
-		return ret;
-	ret = build_verbs(ch, build, reason);
-	if (ch->leaked) {
-		/* Its maker never hears of it. */
-		ch->connected_to = NULL;
-		ch->broken = NULL;
-		ch->net = NULL;
-	}
-	if (!ret || ch->leaked)
-		channel_publish(ch);
-	ibchan_device_exit(ch->dev);
-	return ret;
-}
-
-/* One that was never made. */
-static void channel_discard(struct ibchan_channel *ch)
-{
-	ibchan_flow_end(ch);
-	ibchan_history_free(&ch->history);
-	ibchan_cost_pay_back(&ch->cost);
-	kmem_cache_free(ibchan_channel_cache, ch);
-}
-
-static struct ibchan_channel *channel_build(const struct ibchan_build *build,
-					    struct ibchan_params *params, int service,
-					    struct ibchan_reason *reason)
-{
-	struct ibchan_device *dev = build->pd->dev;
-	struct ibchan_channel *ch;
-	int ret;
-
-	if (build->send_cq->dev != dev || build->recv_cq->dev != dev)
-		return ERR_PTR(-EXDEV);
-	ret = ibchan_params_check(params, &dev->attr, reason);
-	if (!ret)
-		ret = ibchan_options_check(&build->options, reason);
-	if (!ret && build->options.mode & IBCHAN_MODE_CREDITS)
-		ret = ibchan_flow_check(build, params, reason);
-	if (ret)
-		return ERR_PTR(ret);
-	ch = channel_alloc(build, params);
-	if (!ch)
-		return ERR_PTR(-ENOMEM);
-	ch->service = service;
-	if (build->options.mode & IBCHAN_MODE_CREDITS)
-		ret = ibchan_flow_create(ch, reason);
-	if (!ret)
-		ret = channel_make(ch, build, reason);
-	if (ret) {
-		if (!ch->leaked)
-			channel_discard(ch);
-		return ERR_PTR(ret);
-	}
-	*params = ch->params;
-	return ch;
-}
-
-/**
- * ibchan_channel_build - make a channel that has no peer yet
- * @build: what from
- * @params: the knobs (see ibchan_params_init()); what was chosen is written back
- * @reason: why not, or NULL
- *
- * Context: process, may sleep.
- * Return: the prepared channel, for ibchan_channel_close(); -EINVAL for a
- * parameter out of its range, or an mtu above the port's; -EOPNOTSUPP for an
- * unknown access flag or mode, or for credits on iWARP; -EACCES for credits without
- * IBCHAN_ACCESS_REMOTE_WRITE; -EXDEV for a cq of another device; -EDQUOT for a user
- * whose objects take as much kernel memory as they may;
- * -EAGAIN for a cq with too few free entries; -ENETDOWN when the port, or each of
- * them, is down; -EADDRNOTAVAIL when it has no address that fits the rule;
- * -ENODEV when the device is gone; -ENOMEM; the driver's errno.
- */
-struct ibchan_channel *ibchan_channel_build(const struct ibchan_build *build,
-					    struct ibchan_params *params,
-					    struct ibchan_reason *reason)
-{
-	return channel_build(build, params, 0, reason);
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_channel_build, IBCHAN_NS);
-
-/**
- * ibchan_channel_build_service - make the channel that serves its own domain
- * @build: what from; the domain keeps the channel, and not the other way round
- * @params: the knobs
- * @reason: why not, or NULL
- *
- * Context: process, may sleep.
- * Return: as ibchan_channel_build().
- */
-struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
-						    struct ibchan_params *params,
-						    struct ibchan_reason *reason)
-{
-	return channel_build(build, params, 1, reason);
-}
-
-/**
- * ibchan_channel_endpoint - what the peer needs for its handshake
- * @ch: the channel
- * @endpoint: filled
- *
- * Context: any.
- */
-void ibchan_channel_endpoint(const struct ibchan_channel *ch,
-			     struct ibchan_endpoint *endpoint)
-{
-	*endpoint = ch->endpoint;
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_channel_endpoint, IBCHAN_NS);
 
 /* What both sides can. */
 static void agree(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
@@ -615,7 +314,7 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 	ret = end_qp(ch, deadline, &idle);
 	ch->qp = NULL;
 	if (ret)
-		leak(ch);
+		ibchan_channel_leak(ch);
 	if (!ret || idle) {
 		ibchan_queue_retire_rest(&ch->send);
 		ibchan_queue_retire_rest(&ch->recv);
@@ -623,8 +322,8 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 	if (ret)
 		return;
 	forget_broken(ch);
-	release_queue(&ch->send);
-	release_queue(&ch->recv);
+	ibchan_channel_release_queue(&ch->send);
+	ibchan_channel_release_queue(&ch->recv);
 	ibchan_mr_unpark(&ch->parked);
 	if (!ch->service)
 		ibchan_pd_drop(ch->pd);
@@ -677,7 +376,7 @@ bool ibchan_channel_end(struct ibchan_channel *ch)
 	return true;
 }
 
-static void channel_close_work(struct work_struct *work)
+void ibchan_channel_close_work(struct work_struct *work)
 {
 	ibchan_channel_end(container_of(work, struct ibchan_channel, close_work));
 }

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What break.c has for channel.c. */
+/* What build.c, break.c and channel.c have for each other. */
 #ifndef IBCHAN_CHANNEL_H
 #define IBCHAN_CHANNEL_H
 
 #include "internal.h"
 
+/* build.c */
+void ibchan_channel_leak(struct ibchan_channel *ch);
+void ibchan_channel_release_queue(struct ibchan_queue *queue);
+
+/* channel.c */
+void ibchan_channel_close_work(struct work_struct *work);
+
+/* break.c */
 bool ibchan_channel_move_state(struct ibchan_channel *ch, u32 to);
 bool ibchan_channel_change_state(struct ibchan_channel *ch, u32 to);
 void ibchan_channel_await_posters(struct ibchan_channel *ch);

@@ -54,12 +54,11 @@
 
 #include "budget.h"
 #include "credit.h"
-#include "gate.h"
+#include "device.h"
 #include "history.h"
 #include "mr.h"
 #include "params.h"
 #include "pin.h"
-#include "quirks.h"
 #include "watch.h"
 
 struct ibchan_cm;
@@ -102,61 +101,6 @@ struct rdma_conn_param;
  * due comes with the next softirq; this is for one that will never come.
  */
 #define IBCHAN_EVENT_TIMEOUT	HZ
-
-/**
- * struct ibchan_device - one ib_device as we hold it
- * @ib: NULL once the device is gone; guarded by @gate, and by guests of it
- * @gate: see the lock order
- * @lock: guards the lists but @listeners and @farewells
- * @pds: its protection domains
- * @mrs: its memory regions
- * @cqs: its completion queues
- * @channels: its channels
- * @listeners: those that hear of nothing else; under listeners_lock
- * @charges: what cgroups are charged for objects on it
- * @link: in the list of devices, under devices_lock
- * @kref: its objects and its holders
- * @events: tells when the device has failed, and when its addresses change
- * @fatal_work: breaks its channels when it has failed
- * @gid_work: breaks its channels whose address has gone
- * @farewells: ids of closed channels, see cm_farewell.c
- * @num_farewells: entries of @farewells, and those about to be
- * @farewell_lock: guards these two
- * @watch_lock: guards @watched and @num_watched
- * @watched: channels by when they are looked at next, see watch.c
- * @num_watched: channels with a keepalive, until they are closed
- * @watch_work: looks at them
- * @max_inline: see limits.c; IBCHAN_AUTO: not known
- * @quirks: enum ibchan_quirk, of its driver; immutable
- * @attr: snapshot taken when the device came; immutable but for the name, which
- *	changes under devices_lock
- */
-struct ibchan_device {
-	struct ib_device *ib;
-	struct ibchan_gate gate;
-	struct mutex lock;		/* the lists */
-	struct list_head pds;
-	struct list_head mrs;
-	struct list_head cqs;
-	struct list_head channels;
-	struct list_head listeners;
-	struct list_head charges;
-	struct list_head link;
-	struct kref kref;
-	struct ib_event_handler events;
-	struct work_struct fatal_work;
-	struct work_struct gid_work;
-	struct list_head farewells;
-	u32 num_farewells;
-	spinlock_t farewell_lock;	/* the two above */
-	spinlock_t watch_lock;		/* the two below */
-	struct rb_root_cached watched;
-	u32 num_watched;
-	struct delayed_work watch_work;
-	u32 max_inline;
-	u32 quirks;
-	struct ibchan_device_attr attr;
-};
 
 /**
  * struct ibchan_pd - protection domain
@@ -528,15 +472,6 @@ bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 int ibchan_route_find(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 		      struct ibchan_path *path, struct ibchan_reason *reason);
 
-/* device.c */
-extern struct workqueue_struct *ibchan_wq;
-extern struct workqueue_struct *ibchan_free_wq;
-extern struct workqueue_struct *ibchan_watch_wq;
-void ibchan_device_hold(struct ibchan_device *dev);
-void ibchan_device_name(struct ibchan_device *dev, char *name);
-struct ibchan_device *ibchan_device_find(const struct ib_device *ib);
-void ibchan_device_each_channel(void (*visit)(struct ibchan_channel *ch, void *arg), void *arg);
-
 /* charge.c */
 void ibchan_device_settle(struct ibchan_device *dev);
 
@@ -623,7 +558,7 @@ void ibchan_kept_free(struct ibchan_kept *kept);
 int ibchan_kept_take(struct ibchan_kept *kept, struct ibchan_completion *completions,
 		     int num);
 
-/* cm.c */
+/* cm.c, cm_end.c */
 void ibchan_cm_interrupt(struct ibchan_channel *ch);
 void ibchan_cm_disconnect(struct ibchan_channel *ch);
 void ibchan_cm_end(struct ibchan_channel *ch);
@@ -652,24 +587,6 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 u32 ibchan_channel_cause(const struct ibchan_channel *ch);
 void ibchan_channel_force(struct ibchan_channel *ch);
 bool ibchan_channel_end(struct ibchan_channel *ch);
-
-/* Any context. */
-static inline bool ibchan_device_has(const struct ibchan_device *dev, enum ibchan_quirk quirk)
-{
-	return dev->quirks & quirk;
-}
-
-/* Begins a command: 0, or -ENODEV. Does not wait. */
-static inline int ibchan_device_enter(struct ibchan_device *dev)
-{
-	return ibchan_gate_enter(&dev->gate);
-}
-
-/* The end of a command that ibchan_device_enter() let in. */
-static inline void ibchan_device_exit(struct ibchan_device *dev)
-{
-	ibchan_gate_exit(&dev->gate);
-}
 
 /* Pages that a range touches. The end of the range does not wrap. */
 static inline u64 ibchan_pages_spanned(u64 addr, u64 length)

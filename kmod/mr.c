@@ -105,6 +105,15 @@ static struct ib_mr *reg_user(const struct ibchan_mr *mr, struct ib_pd *pd,
 	return ib;
 }
 
+/* A driver that does not let go of a region that no handle names keeps its domain. */
+static void end_unknown(struct ibchan_pd *pd, struct ib_mr *ib)
+{
+	if (ibchan_mr_end_region(ib))
+		return;
+	pd->leaked = 1;
+	ibchan_gauge(leaked, 1);
+}
+
 /* The device may have left meanwhile; then nobody but the guest knows the region. */
 static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
 {
@@ -117,9 +126,8 @@ static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
 		mr->rkey = mr->access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
 		mr_publish(mr);
 		ibchan_device_exit(pd->dev);
-	} else if (!ibchan_mr_end_region(ib)) {
-		pd->leaked = 1;
-		ibchan_gauge(leaked, 1);
+	} else {
+		end_unknown(pd, ib);
 	}
 	return ret;
 }
@@ -381,7 +389,7 @@ static int fill_mapped(struct ibchan_mr *mr, u32 max_pieces, struct ibchan_reaso
 	if (!ret)
 		return 0;
 	if (mr->ib)
-		ib_dereg_mr(mr->ib);
+		end_unknown(mr->pd, mr->ib);
 	kvfree(mr->pieces);
 	ibchan_mr_unmap_table(mr);
 	return ret;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The end of a connection by address: the peer is told, the id goes, and neither a handler,
+ * the deadline nor the next attempt comes after that.
+ */
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+
+#include "cm.h"
+
+/* Before the peer's answer there is nothing to end, and the next attempt may take the id. */
+static bool can_disconnect(const struct ibchan_cm *cm)
+{
+	u32 stage = READ_ONCE(cm->stage);
+
+	return stage > IBCHAN_STAGE_REQUEST ||
+	       (stage == IBCHAN_STAGE_REQUEST && !cm->ch->gid.iwarp &&
+		READ_ONCE(cm->ch->connected));
+}
+
+/**
+ * ibchan_cm_disconnect - tell the peer that a channel is broken
+ * @ch: broken; nobody closes it meanwhile
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_cm_disconnect(struct ibchan_channel *ch)
+{
+	struct ibchan_cm *cm = READ_ONCE(ch->cm);
+	struct rdma_cm_id *id = cm ? READ_ONCE(cm->id) : NULL;
+
+	if (id && can_disconnect(cm))
+		rdma_disconnect(id);
+}
+
+/* Has it accepted, and may the peer still hear of that, and tell? */
+static bool awaits_peer(const struct ibchan_cm *cm)
+{
+	return cm->stage == IBCHAN_STAGE_ACCEPT && !cm->over && !cm->ch->gid.iwarp;
+}
+
+static struct ibchan_cm_farewell *id_outlives(struct ibchan_cm *cm, struct rdma_cm_id *id)
+{
+	struct ibchan_cm_farewell *farewell = NULL;
+
+	rdma_lock_handler(id);
+	if (awaits_peer(cm))
+		farewell = ibchan_cm_farewell(cm->ch->dev, id);
+	rdma_unlock_handler(id);
+	return farewell;
+}
+
+static void id_end(struct ibchan_cm *cm, struct rdma_cm_id *id)
+{
+	struct ibchan_cm_farewell *farewell = id_outlives(cm, id);
+
+	if (farewell)
+		ibchan_cm_farewell_begin(farewell, ktime_ms_delta(cm->stage_end, ktime_get()));
+	else
+		rdma_destroy_id(id);
+}
+
+/**
+ * ibchan_cm_end - nothing happens to a channel's connection any more
+ * @ch: closed
+ *
+ * If it is connected, this tells the peer; if the peer is about to hear that it is,
+ * cm_farewell.c does.
+ *
+ * Context: process, may sleep; inside the gate, or it is closed.
+ */
+void ibchan_cm_end(struct ibchan_channel *ch)
+{
+	struct rdma_cm_id *id;
+
+	if (!ch->cm)
+		return;
+	cancel_work_sync(&ch->cm->again);
+	/* A handler that has still seen the channel connect may be about to ask. */
+	mutex_lock(&ch->qp_lock);
+	mutex_unlock(&ch->qp_lock);
+	ibchan_cm_interrupt(ch);
+	id = ibchan_cm_take_id(&ch->cm->id);
+	if (id)
+		id_end(ch->cm, id);
+	cancel_delayed_work_sync(&ch->cm->deadline);
+	/* A handler, or the deadline, may have queued it before they saw that it is over. */
+	cancel_work_sync(&ch->cm->again);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A device as we hold it, and how its users pass its gate. */
+#ifndef IBCHAN_DEVICE_H
+#define IBCHAN_DEVICE_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rbtree.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/ibchan.h>
+
+#include "gate.h"
+#include "quirks.h"
+
+/**
+ * struct ibchan_device - one ib_device as we hold it
+ * @ib: NULL once the device is gone; guarded by @gate, and by guests of it
+ * @gate: see the lock order
+ * @lock: guards the lists but @listeners and @farewells
+ * @pds: its protection domains
+ * @mrs: its memory regions
+ * @cqs: its completion queues
+ * @channels: its channels
+ * @listeners: those that hear of nothing else; under listeners_lock
+ * @charges: what cgroups are charged for objects on it
+ * @link: in the list of devices, under devices_lock
+ * @kref: its objects and its holders
+ * @events: tells when the device has failed, and when its addresses change
+ * @fatal_work: breaks its channels when it has failed
+ * @gid_work: breaks its channels whose address has gone
+ * @farewells: ids of closed channels, see cm_farewell.c
+ * @num_farewells: entries of @farewells, and those about to be
+ * @farewell_lock: guards these two
+ * @watch_lock: guards @watched and @num_watched
+ * @watched: channels by when they are looked at next, see watch.c
+ * @num_watched: channels with a keepalive, until they are closed
+ * @watch_work: looks at them
+ * @max_inline: see limits.c; IBCHAN_AUTO: not known
+ * @quirks: enum ibchan_quirk, of its driver; immutable
+ * @attr: snapshot taken when the device came; immutable but for the name, which
+ *	changes under devices_lock
+ */
+struct ibchan_device {
+	struct ib_device *ib;
+	struct ibchan_gate gate;
+	struct mutex lock;		/* the lists */
+	struct list_head pds;
+	struct list_head mrs;
+	struct list_head cqs;
+	struct list_head channels;
+	struct list_head listeners;
+	struct list_head charges;
+	struct list_head link;
+	struct kref kref;
+	struct ib_event_handler events;
+	struct work_struct fatal_work;
+	struct work_struct gid_work;
+	struct list_head farewells;
+	u32 num_farewells;
+	spinlock_t farewell_lock;	/* the two above */
+	spinlock_t watch_lock;		/* the two below */
+	struct rb_root_cached watched;
+	u32 num_watched;
+	struct delayed_work watch_work;
+	u32 max_inline;
+	u32 quirks;
+	struct ibchan_device_attr attr;
+};
+
+/* device.c */
+extern struct workqueue_struct *ibchan_wq;
+extern struct workqueue_struct *ibchan_free_wq;
+extern struct workqueue_struct *ibchan_watch_wq;
+void ibchan_device_hold(struct ibchan_device *dev);
+void ibchan_device_name(struct ibchan_device *dev, char *name);
+struct ibchan_device *ibchan_device_find(const struct ib_device *ib);
+void ibchan_device_each_channel(void (*visit)(struct ibchan_channel *ch, void *arg), void *arg);
+
+/* Any context. */
+static inline bool ibchan_device_has(const struct ibchan_device *dev, enum ibchan_quirk quirk)
+{
+	return dev->quirks & quirk;
+}
+
+/* Begins a command: 0, or -ENODEV. Does not wait. */
+static inline int ibchan_device_enter(struct ibchan_device *dev)
+{
+	return ibchan_gate_enter(&dev->gate);
+}
+
+/* The end of a command that ibchan_device_enter() let in. */
+static inline void ibchan_device_exit(struct ibchan_device *dev)
+{
+	ibchan_gate_exit(&dev->gate);
+}
+
+#endif /* IBCHAN_DEVICE_H */
