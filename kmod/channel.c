@@ -265,8 +265,8 @@ static void forget_broken(struct ibchan_channel *ch)
 }
 
 /*
- * If there is nothing to flush it is enough to destroy the queue pair, as it is for peers that
- * use our memory. Nobody posts any more.
+ * A channel without works is closed by destroying its queue pair: that flushes nothing, and
+ * ends the peer's access to our memory. No poster comes any more.
  */
 static bool has_to_drain(const struct ibchan_channel *ch)
 {
@@ -281,7 +281,7 @@ static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
 
 	*idle = !drains || !ibchan_qp_drain(ch, deadline);
 	ibchan_watch_forget_marker(ch);
-	/* Who asks the device about the queue pair holds this. */
+	/* A query of the queue pair runs under this lock: none begins behind it. */
 	mutex_lock(&ch->qp_lock);
 	ret = ibchan_qp_destroy(ch);
 	if (!ret)
@@ -415,8 +415,8 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_close, IBCHAN_NS);
  * ibchan_channel_force - end the works of a channel whose device does not
  * @ch: the channel, broken; its owner does not close it meanwhile
  *
- * For who waits for a work that must have ended before it can go on. Destroying
- * the queue pair ends all access.
+ * A caller that cannot go on before a work has ended uses this. Destroying the queue pair
+ * ends all access of the device.
  *
  * Context: process, may sleep; without the gate.
  */

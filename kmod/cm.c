@@ -6,8 +6,8 @@
  * The queue pair is ours from the beginning, and the connection manager only says
  * what to set: so a channel is the same whichever way it was connected. The steps
  * run in the handler of the channel's id, under the handler's mutex, with the qp
- * lock inside. They need no gate, because whoever destroys the queue pair destroys
- * the id before, and that waits for the handler. Removal does so, too; rdma_cm, whose
+ * lock inside. They need no gate: before the queue pair is destroyed the id is, and that
+ * waits for the handler. Removal keeps this order, too; rdma_cm, whose
  * client is older than ours, sees a device leave later and has no channel's id on it.
  *
  * What goes wrong breaks the channel. That tells the peer, if there is one already.
@@ -63,7 +63,7 @@ static int give_up_id(struct ibchan_cm *cm)
 	return ibchan_cm_take_id(&cm->id) ? 1 : 0;
 }
 
-/* All that is waited for at the address is that somebody answers for it on its network. */
+/* In the address stage only a neighbour's answer is waited for: without one it is not there. */
 static int stage_error(const struct ibchan_cm *cm, int error)
 {
 	return error == -ETIMEDOUT && READ_ONCE(cm->stage) == IBCHAN_STAGE_ADDRESS ?
@@ -311,7 +311,7 @@ static int answered(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	return 0;
 }
 
-/* Who asked over iWARP hears of the answer and of the end of it all at once. */
+/* On iWARP the asking side hears of the answer and of the connection by one event. */
 static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *param)
 {
@@ -359,10 +359,10 @@ static int disconnected(struct ibchan_cm *cm)
 	return ibchan_cm_fail(cm, 0, -ECONNRESET);
 }
 
-/* Of the channel's own nothing is heard: removal has destroyed the id before. */
+/* It is not the channel's device: removal of that has destroyed the id before. */
 static int other_device_leaves(struct ibchan_cm *cm)
 {
-	/* Who has just begun may still be using the id. */
+	/* begin_connect() may still be using the id under this lock. */
 	mutex_lock(&cm->ch->qp_lock);
 	mutex_unlock(&cm->ch->qp_lock);
 	ibchan_cm_fail(cm, 0, -ENODEV);
@@ -519,7 +519,7 @@ int ibchan_cm_begin(struct ibchan_cm *cm, u32 stage, struct ibchan_reason *reaso
 	ret = ibchan_channel_begin(ch, reason);
 	if (ret)
 		return ret;
-	/* Receives are let through for who sees it. */
+	/* A poster that sees the connection may post receives. */
 	WRITE_ONCE(ch->cm, cm);
 	ibchan_cm_enter_stage(cm, stage);
 	return 0;

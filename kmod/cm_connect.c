@@ -214,8 +214,3 @@ void ibchan_channel_connection(struct ibchan_channel *ch,
 	mutex_unlock(&ch->qp_lock);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_connection, IBCHAN_NS);
-
-/*
- * On iWARP that would wait for the answer to a request. If it is good, who hears of it
- * tells the peer.
- */

@@ -8,7 +8,11 @@
 
 #include "cm.h"
 
-/* Before the peer's answer there is nothing to end, and the next attempt may take the id. */
+/*
+ * Before the peer's answer there is nothing to end, and the next attempt may take the id. On
+ * iWARP rdma_disconnect() would wait for the answer to a request; the handler of a good answer
+ * tells the peer.
+ */
 static bool can_disconnect(const struct ibchan_cm *cm)
 {
 	u32 stage = READ_ONCE(cm->stage);

@@ -144,7 +144,7 @@ int ibchan_run_mr_reg(struct ibchan_call *call)
 	return ret;
 }
 
-/* Without a remote key nobody learns where the region lies. */
+/* A region without a remote key has no address for a peer. */
 static void fill_remote(struct ibchan_cmd_mr_reg_dmabuf *cmd, const struct ibchan_mr *mr)
 {
 	struct ibchan_remote remote = {};
@@ -189,7 +189,7 @@ int ibchan_run_mr_reg_dmabuf(struct ibchan_call *call)
 	return ret ?: reg_dmabuf(call, pd);
 }
 
-/* Submit arms it where nobody waits. */
+/* Submit arms the cq where no thread waits. */
 static u32 cq_flags(u32 flags)
 {
 	return IBCHAN_CQ_POLLED |
@@ -317,7 +317,7 @@ int ibchan_run_channel_handshake(struct ibchan_call *call)
 	if (IS_ERR(object))
 		return PTR_ERR(object);
 	ret = ibchan_channel_handshake(object->channel, &cmd->endpoint, &cmd->reason);
-	/* No event tells those who wait until it connects no more. */
+	/* A wait for the end of connecting hears of a handshake by no event. */
 	wake_up_all(&call->ctx->event_wait);
 	return ret;
 }

@@ -6,7 +6,7 @@
  * it, so that no command is under way while removal takes the verbs objects
  * apart: channels first, which ends all work, then memory and completion queues.
  * Domains stay until the last guest of the gate has gone. Our own objects stay
- * behind as shells without a verbs object, until whoever made them gives them back.
+ * behind as shells without a verbs object, until their owners give them back.
  */
 #include <linux/errno.h>
 #include <linux/module.h>
@@ -22,15 +22,15 @@ static DEFINE_MUTEX(devices_lock);
 static LIST_HEAD(devices);
 
 /*
- * Reaps cqs that nobody waits on, breaks channels. Completions may be what memory
- * reclaim waits for.
+ * Reaps cqs on which no thread waits, and breaks channels. Memory reclaim may wait for such
+ * a completion.
  */
 struct workqueue_struct *ibchan_wq;
 
-/* Frees what others let go of. That may take long, and nobody waits for it. */
+/* Frees objects that were given up in atomic context. One that takes long delays no other. */
 struct workqueue_struct *ibchan_free_wq;
 
-/* Asks silent peers, see watch.c: not before others, and on any processor. */
+/* Asks silent peers, see watch.c: with ordinary priority, on any processor. */
 struct workqueue_struct *ibchan_watch_wq;
 
 static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
@@ -128,7 +128,7 @@ void ibchan_device_hold(struct ibchan_device *dev)
 }
 
 /**
- * ibchan_flush - wait for what was given up where nobody could wait
+ * ibchan_flush - wait for the end of objects that were given up in atomic context
  *
  * Channels that were closed in atomic context, and regions whose last work came
  * after their owner's ibchan_mr_put(), are gone afterwards.

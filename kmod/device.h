@@ -24,7 +24,7 @@
  * @mrs: its memory regions
  * @cqs: its completion queues
  * @channels: its channels
- * @listeners: those that hear of nothing else; under listeners_lock
+ * @listeners: listeners of this device only; under listeners_lock
  * @charges: what cgroups are charged for objects on it
  * @link: in the list of devices, under devices_lock
  * @kref: its objects and its holders
@@ -32,7 +32,7 @@
  * @fatal_work: breaks its channels when it has failed
  * @gid_work: breaks its channels whose address has gone
  * @farewells: ids of closed channels, see cm_farewell.c
- * @num_farewells: entries of @farewells, and those about to be
+ * @num_farewells: entries of @farewells, and ids that are about to be in it
  * @farewell_lock: guards these two
  * @watch_lock: guards @watched and @num_watched
  * @watched: channels by when they are looked at next, see watch.c

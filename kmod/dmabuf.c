@@ -8,7 +8,7 @@
  * of that mapping become a region, as other kernel memory does.
  *
  * The mapping, and a reference to the dma-buf, go when nothing uses the region any
- * more. That calls the exporter, who may sleep, so it is done where the region is
+ * more. That calls the exporter, which may sleep, so it is done where the region is
  * deregistered, without the gate: a device that leaves waits for no exporter, and
  * the shells that it leaves behind keep theirs until they are given back.
  */

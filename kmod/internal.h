@@ -20,18 +20,18 @@
  *	ibchan_watcher.lock	what regions lie where; taken below locks of the kernel's memory
  *				management, and nothing under it
  *	ibchan_channel.qp_lock	verbs that change the state of a qp
- *	ibchan_cq.space_lock	who has reserved how much of a cq
+ *	ibchan_cq.space_lock	how many places of a cq each queue has reserved
  *	ibchan_device.watch_lock	when its channels are looked at next
  *	ibchan_channel.post_lock   bottom halves off; prepare and ib_post_*
  *	ibchan_busy.lock	bottom halves off; a region's ranges in flight
  *	ibchan_channel.state_lock  interrupts off; state and first error
  *	ibchan_history.lock	interrupts off; what happened to a channel
  *
- * The right to reap a cq (CQ_OWNED) is not a lock: callbacks run under it. Who
- * has it keeps bottom halves off and never waits for anything, so that another
+ * The right to reap a cq (CQ_OWNED) is not a lock: callbacks run under it. The cq's
+ * owner keeps bottom halves off and never waits for anything, so that another thread
  * may spin for it. It is taken without any of the locks above but the gate and
- * qp_lock. Under it only those from post_lock on are taken: a softirq that reaps may
- * have come on top of who has one of the others.
+ * qp_lock. Under it only the locks from post_lock on are taken: a softirq that reaps
+ * may have interrupted a thread that holds one of the others.
  */
 #ifndef IBCHAN_INTERNAL_H
 #define IBCHAN_INTERNAL_H
@@ -114,7 +114,7 @@ struct rdma_conn_param;
  * @service_end: gives @service back; false when its device does not let go of it
  * @leaked: the device may still use something in it, so it stays
  * @trays_lock: guards the three below
- * @idle_trays: for plain memory; who was used last comes first
+ * @idle_trays: for plain memory; the one that was used last comes first
  * @busy_trays: with a region each
  * @num_idle_trays: entries of @idle_trays
  * @given_up: regions whose last work has gone
@@ -147,8 +147,8 @@ struct ibchan_pd {
 };
 
 enum ibchan_cq_flag {
-	CQ_OWNED,	/* somebody reaps */
-	CQ_AGAIN,	/* somebody else wanted to */
+	CQ_OWNED,	/* a thread or softirq reaps: the cq's owner */
+	CQ_AGAIN,	/* another one wanted to reap meanwhile */
 	CQ_ARM,		/* arm before the right to reap is given up */
 	CQ_ARM_SOLICITED, /* the same, for solicited completions */
 	CQ_ARMED,	/* an event was asked for and has not come */
@@ -166,18 +166,18 @@ enum ibchan_cq_flag {
  * @dev: holds a reference
  * @sink: the consumer's, or that of @kept
  * @priv: for @sink
- * @kept: completions that nobody has taken yet; NULL unless IBCHAN_CQ_KEEP
+ * @kept: completions that the consumer has not taken yet; NULL unless IBCHAN_CQ_KEEP
  * @mode: IBCHAN_CQ_*
  * @flags: enum ibchan_cq_flag
  * @in_flight: works posted and not retired
- * @unsolicited: writes of credits in flight, which nobody solicits, and broken channels,
- *	whose flushed works nobody does: while there are any, an event of any kind is wanted
+ * @unsolicited: writes of credits in flight, and broken channels: their completions are never
+ *	solicited, so while there are any, an event of any kind is wanted
  * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
- * @is_late: nothing had completed when one who had posted looked; of the same
- * @wait: in-kernel waiters, and who waits for CQ_ARMED to clear
+ * @is_late: nothing had completed when a poster looked; belongs to the same
+ * @wait: in-kernel waiters, and the cq's end, which waits for CQ_ARMED to clear
  * @reap_work: reaps what an event does not: what is left over, and what must not nest
  * @kick_work: an interrupt that schedules @reap_tasklet
- * @reap_tasklet: reaps behind an event, when nobody waits
+ * @reap_tasklet: reaps behind an event, when no thread waits
  * @error_work: the device has lost completions
  * @users: 1 for the owner, 1 for each queue of a channel and each waiter; 0: a
  *	shell
@@ -228,14 +228,14 @@ struct ibchan_cq {
  * @spare: places that no work takes: the marker's, and others of the channel's own
  * @max_sge: elements of one work
  * @works: what is in flight, by place
- * @slots: works of those who bring none, by place; NULL where @cq has no sink
+ * @slots: works of posters that bring none, by place; NULL where @cq has no sink
  * @sges: the elements of @slots, @max_sge each
  * @marker: completes behind everything else, when the qp drains
  * @marked: the marker is posted, or the probe's completion is going to post it
  * @drained: the marker has come, or was given up
  *
- * A place is written under the post lock before its credit is spent, and read by
- * who retires it before the credit is returned.
+ * The poster writes a place under the post lock before its credit is spent; the cq's owner
+ * reads it before the credit is returned.
  */
 struct ibchan_queue {
 	struct ibchan_channel *channel;
@@ -524,7 +524,7 @@ int ibchan_qp_cm_connect(struct ibchan_channel *ch, struct rdma_cm_id *id,
  * @ret: what it has returned
  *
  * It returns -EINVAL when the peer has given up and word of that is still on its way here,
- * for then nobody asks by that id any more.
+ * for then the id's request is gone.
  *
  * Context: any.
  * Return: @ret, but -ECONNRESET for -EINVAL.

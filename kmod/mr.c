@@ -5,8 +5,8 @@
  * How a region ends is in mr_end.c.
  *
  * User pages are pinned by the driver (ib_umem), charged to the mm of the
- * caller, and unpinned when the driver deregisters, whoever calls that; or they
- * come pinned (pin.c), and the region lets them go.
+ * caller, and unpinned when the driver deregisters, in any thread; or pin.c has
+ * pinned them, and the region unpins them.
  *
  * Kernel memory belongs to its owner and is only mapped. For local access the
  * domain's own key serves, which is why such a region may consist of several
@@ -73,8 +73,9 @@ static void mr_publish(struct ibchan_mr *mr)
 }
 
 /*
- * iWARP answers a read by writing, which the region must allow, but for siw's. Its key goes
- * out with the read: who is read from may then write all of the region.
+ * An iWARP peer answers a read by an RDMA write into the reader's region, which must allow
+ * that; siw needs no such access. The read carries the region's key, so the peer can write
+ * all of the region.
  */
 static u32 device_access(const struct ibchan_device *dev, u32 access)
 {
@@ -114,7 +115,7 @@ static void end_unknown(struct ibchan_pd *pd, struct ib_mr *ib)
 	ibchan_gauge(leaked, 1);
 }
 
-/* The device may have left meanwhile; then nobody but the guest knows the region. */
+/* If the device has left meanwhile, no list has the region: the guest ends it itself. */
 static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
 {
 	struct ibchan_pd *pd = mr->pd;
@@ -132,11 +133,14 @@ static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
 	return ret;
 }
 
-/* The driver faults the pages in: nobody waits for that but removal. */
+/* The driver faults the pages in. Of all other threads only removal waits for that. */
 static int reg_as_guest(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	struct ibchan_gate *gate = &mr->pd->dev->gate;
-	/* Valid for who is admitted afterwards, whatever removal forgets meanwhile. */
+	/*
+	 * Read before the gate is asked: an admitted guest has a valid domain then, also when
+	 * removal sets the pointer to NULL meanwhile.
+	 */
 	struct ib_pd *pd = READ_ONCE(mr->pd->ib);
 	struct ibchan_guest guest;
 	struct ib_mr *ib;

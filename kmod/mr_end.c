@@ -127,8 +127,9 @@ static void mr_free(struct rcu_head *rcu)
 }
 
 /*
- * Those of one domain, so that what holds one up holds up nobody else's. A region keeps the
- * domain until it is deregistered, and the domain waits for this to end before it goes.
+ * Ends the given up regions of one domain. Each domain has a worker of its own, so a region
+ * that takes long holds up no other domain. A region keeps its domain until it is
+ * deregistered, and the domain's end waits for this worker.
  */
 void ibchan_mrs_release(struct work_struct *work)
 {
@@ -141,15 +142,16 @@ void ibchan_mrs_release(struct work_struct *work)
 		call_rcu(&mr->rcu, mr_free);
 		/* Pairs with ibchan_pd_settle(): the domain is rid of it. */
 		smp_store_release(&pd->num_released, pd->num_released + 1);
-		/* Before the look for waiters: pairs with that of who begins to wait. */
+		/* wake_up_var() looks for waiters without a lock: the store comes first. */
 		smp_mb();
 		wake_up_var(&pd->num_released);
 	}
 }
 
 /*
- * The last work is done with the region, which its owner has given up. Only who finds the
- * list empty queues the work: until then the region keeps the domain. Any context.
+ * The last work is done with the region, which its owner has given up. The caller that finds
+ * the list empty queues the worker; until that has run the region keeps the domain. Any
+ * context.
  */
 void ibchan_mr_last_drop(struct ibchan_mr *mr)
 {

@@ -10,8 +10,8 @@
  *
  * A region is watched from before its pages are pinned, so that no change is missed; where
  * one is under way at that moment anywhere in the process, it counts as changed. One watcher
- * serves all regions that a process registers. Its lock is held for moments only, by who
- * changes the mappings as well, and nobody waits for a change to end.
+ * serves all regions that a process registers. Its lock is held for moments only, also by a
+ * thread that changes mappings, and no thread waits for a change to end.
  */
 #include <linux/err.h>
 #include <linux/interval_tree.h>

@@ -76,8 +76,8 @@ fault:
  * @length: bytes
  * @to: aligned for a word; garbage if this fails
  *
- * Fails for who is not the owner or not at work for him, and where another page may be at the
- * address or none that can be read now.
+ * Fails in another process than the owner's, in an interrupt, and where another page may be
+ * at the address, or none that can be read now.
  *
  * Context: any; may be atomic.
  * Return: whether @to holds what lies in the registered pages.
@@ -94,7 +94,7 @@ static __always_inline bool ibchan_place_copy(struct ibchan_mr *mr, u64 offset, 
 	pagefault_disable();
 	copied = ibchan_copy_words(to, u64_to_user_ptr(mr->addr + offset), length);
 	pagefault_enable();
-	/* Who may not read there is not asked again: each time is a fault. */
+	/* An address that cannot be read is not tried again: each try is a fault. */
 	if (unlikely(!copied))
 		WRITE_ONCE(mr->in_place, NULL);
 	/* Pairs with mark_changed(): what was read of another page is not used. */

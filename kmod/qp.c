@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The queue pair: create, connect, drain, destroy. All verbs on an ib_qp are here,
- * but those that post, which are in post.h.
+ * but the verbs that post, which are in post.h.
  *
  * Draining is our own: ib_drain_qp() waits without end and may come back
  * undrained. Each queue has a slot and a cq entry in reserve for a marker. The
@@ -343,7 +343,7 @@ int ibchan_qp_cm_init(struct ibchan_channel *ch, struct rdma_cm_id *id)
  * ibchan_qp_cm_connect - take the queue pair to RTS as the connection manager says
  * @ch: connecting
  * @id: of its connection
- * @agreed: reads and atomics, for who accepts; NULL: as the peer has answered
+ * @agreed: reads and atomics, on the accepting side; NULL: as the peer has answered
  * @mtu: what the shorter packets may be that the two sides agreed on, in bytes; 0: they have not
  *
  * Context: process, may sleep; under the qp lock; the id keeps the queue pair.
@@ -455,7 +455,7 @@ static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
 	queue->cq->retired++;
 	/* Pairs with the load-acquire in ibchan_cq_wait_drained(). */
 	smp_store_release(&queue->drained, 1);
-	/* Pairs with itself: whichever of the two markers is done last sees the other one. */
+	/* Pairs with itself: of the two markers the one that is done last sees the other one. */
 	smp_mb();
 	if (ibchan_device_has(queue->channel->dev, IBCHAN_QUIRK_ERR_KEEPS_MR) &&
 	    has_drained(queue->channel))

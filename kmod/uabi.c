@@ -208,9 +208,8 @@ static void undo(struct ibchan_call *call)
 }
 
 /*
- * The answer goes out after a refusal too, because it says why. The size in it
- * is the caller's, who gets no more than that; the rest of a longer struct stays as
- * it is.
+ * The answer goes out after a refusal too, because it says why. The caller gets as many bytes
+ * as it has said its struct has; the rest of a longer struct stays as it is.
  */
 static int answer(const struct command *command, struct ibchan_call *call, int ret)
 {

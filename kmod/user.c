@@ -35,7 +35,8 @@ MODULE_PARM_DESC(fast_reg_only,
 
 static bool driver_registers(const struct ibchan_device *dev)
 {
-	return ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_USER_MEMORY) && !READ_ONCE(fast_reg_only);
+	return ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_USER_MEMORY) &&
+	       !READ_ONCE(fast_reg_only);
 }
 
 static int check_addresses(u64 addr, u64 length, struct ibchan_reason *reason)
@@ -69,9 +70,9 @@ static int check_user_range(struct ibchan_device *dev, u64 addr, u64 length,
 
 /* What a range of addresses is made of. */
 enum {
-	RANGE_SLOW = BIT(0),		/* faults take as long as somebody likes */
-	RANGE_STORED = BIT(1),		/* writing changes a file that somebody stores */
-	RANGE_READ_ONLY = BIT(2),	/* shared with who may write it */
+	RANGE_SLOW = BIT(0),		/* a file system or a user program serves its faults */
+	RANGE_STORED = BIT(1),		/* a write changes a file that a file system stores */
+	RANGE_READ_ONLY = BIT(2),	/* a shared mapping that cannot be written */
 };
 
 /* A file that is nothing but memory has no storage behind it. */
@@ -213,7 +214,6 @@ static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd, u64 addr, u64 lengt
 				       struct ibchan_reason *reason)
 {
 	struct ibchan_mr *mr = ibchan_mr_reg_driver(pd, addr, length, access, reason);
-
 	u64 pages = ibchan_pages_spanned(addr, length);
 	u32 max = pd->dev->attr.max_fast_reg_pages;
 
@@ -233,9 +233,9 @@ static bool may_ask_driver(int error)
 }
 
 /*
- * The device can leave while we pin pages that are slow to come; while the driver does, it
- * waits for that. So the driver is left those that are too many, or that the domain's service
- * cannot register.
+ * The device can leave while ibchan pins pages that are slow to come; while the driver pins
+ * them, removal waits. So the driver gets only ranges that have too many pages for the
+ * domain's service, or that the service cannot register.
  */
 static struct ibchan_mr *reg_slow(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
 				  struct ibchan_reason *reason)
@@ -266,7 +266,7 @@ static struct ibchan_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u3
 	if (ret)
 		return ERR_PTR(ret);
 	found = look_at(addr, length);
-	/* 6.1 lets a driver have such pages, and who gives them back may wait for ever. */
+	/* 6.1 lets a driver pin such pages, and the deregistration may then wait for ever. */
 	if (access & IBCHAN_ACCESS_LOCAL_WRITE && found & RANGE_STORED)
 		return ERR_PTR(-EFAULT);
 	if (found & RANGE_SLOW)

@@ -14,17 +14,17 @@
  * queue pair would undo what its access is for. Empty reads are no way out: soft-RoCE
  * of 6.1 refuses one that it has to answer a second time.
  *
- * Posts and completions do not know of this: it looks at counters that they keep
- * anyway. The probe has no place of its own but the marker's, see watch.h. Who looks
- * reaps the cq of a probe that is out, so that its end is seen also where the owner of
- * the cq does not look.
+ * Posts and completions do not know of keepalive: the worker looks at counters that they
+ * keep anyway. The probe uses the marker's place in the send queue, see watch.h. The worker
+ * reaps the cq of a probe that is out, so that its end is seen also where the owner of the
+ * cq does not poll.
  *
- * Each channel is looked at when it is due: one that hears its peer eight times in the
- * silence that it allows, one that does not when that has passed. Those that are due wait
- * in one queue of their device, and a worker without priority of its own takes them in
- * turn. It rests behind so many steps, so that nobody's channels, however many and
- * however impatient, cost a device or a processor more than that: see MAX_STEPS. Where
- * more would be due, all of them are late by the same, and say so.
+ * Each channel has a time at which it is looked at next: a channel that hears its peer is
+ * looked at eight times in the silence that it allows, a silent one when that has passed. A
+ * device's channels wait in one queue, by that time, and a worker of ordinary priority takes
+ * the due ones in turn. It rests after MAX_STEPS steps. So the channels of a device, however
+ * many and however impatient, cost it and a processor no more than that; where more are due,
+ * all are late by the same time, and notice_ms says so.
  */
 #include <linux/errno.h>
 #include <linux/jiffies.h>
@@ -228,7 +228,7 @@ static void note_probes(struct ibchan_channel *ch)
 			   READ_ONCE(ch->watch.sent));
 }
 
-/* What has completed since the last look did so behind that look, and nobody knows when. */
+/* A work that has completed since the last look did so at an unknown time: that look counts. */
 static bool was_heard(struct ibchan_channel *ch)
 {
 	struct ibchan_watch *watch = &ch->watch;
@@ -267,8 +267,9 @@ static u32 look_closer(struct ibchan_channel *ch)
 }
 
 /*
- * A question would end the channel of who is early. Its own device may have ended it without
- * a word, and no work tells: that is asked instead. Who has the queue pair in hand looks himself.
+ * The peer may not have connected its side yet, and a probe would then end this channel. So
+ * the own device is asked for the queue pair's state: it may have ended the queue pair, and no
+ * work tells. A holder of the qp lock looks at the state anyway.
  */
 static void look_at_itself(struct ibchan_channel *ch)
 {
@@ -367,8 +368,8 @@ bool ibchan_watch_defers_marker(struct ibchan_channel *ch)
 }
 
 /*
- * The queue pair is about to go, so nothing may be posted any more. Who is about to
- * post the marker owns the cq. Process context.
+ * The queue pair is about to go, so nothing may be posted any more, by probe_done() neither,
+ * which owns the cq when it posts the marker. Process context.
  */
 void ibchan_watch_forget_marker(struct ibchan_channel *ch)
 {
