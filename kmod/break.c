@@ -262,7 +262,8 @@ void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
 {
 	ibchan_channel_fail(ch, ibchan_status_error(wc->status), wc->status);
-	if (wc->status != IB_WC_WR_FLUSH_ERR && ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_KEEPS_MR))
+	if (wc->status != IB_WC_WR_FLUSH_ERR &&
+	    ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_KEEPS_MR))
 		ibchan_channel_break_on(ch);
 }
 

@@ -80,7 +80,8 @@ static void mr_publish(struct ibchan_mr *mr)
 static u32 device_access(const struct ibchan_device *dev, u32 access)
 {
 	if (dev->attr.caps & IBCHAN_DEVICE_ENDPOINTS ||
-	    ibchan_device_has(dev, IBCHAN_QUIRK_READS_INTO_ANY) || !(access & IBCHAN_ACCESS_LOCAL_WRITE))
+	    ibchan_device_has(dev, IBCHAN_QUIRK_READS_INTO_ANY) ||
+	    !(access & IBCHAN_ACCESS_LOCAL_WRITE))
 		return access;
 	return access | IB_ACCESS_REMOTE_WRITE;
 }

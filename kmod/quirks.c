@@ -49,7 +49,7 @@
 
 /*
  * Before 6.10 soft-RoCE sends a packet again in another task than the one that takes its
- * acknowledgement, so it may still read from a region whose work has completed. A
+ * acknowledgment, so it may still read from a region whose work has completed. A
  * deregistration waits for that; an invalidation does not.
  */
 #ifdef IBCHAN_RXE_READS_ON
