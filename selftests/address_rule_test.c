@@ -9,6 +9,7 @@
 #include <poll.h>
 
 #include "cable.h"
+#include "gid.h"
 #include "test.h"
 #include "work.h"
 #include "world.h"
@@ -23,59 +24,13 @@ FIXTURE(rule)
 	int fd;
 };
 
-/* An address as it is written, IPv4 or IPv6, as a GID. */
-static void gid_of(const char *text, __u8 *gid)
-{
-	memset(gid, 0, IBCHAN_GID_SIZE);
-	if (inet_pton(AF_INET6, text, gid) == 1)
-		return;
-	memset(gid + 10, 0xff, 2);
-	inet_pton(AF_INET, text, gid + 12);
-}
-
-/* What is waited for: a verdict on an address. */
-struct expected {
-	int fd;
-	const char *address;
-	int verdict;
-	struct ibchan_cmd_gid_query seen;
-};
-
-/* The verdict on an address of the near device, or -ENOENT. */
-static int judge(struct expected *expected)
-{
-	struct ibchan_cmd_gid_query *cmd = &expected->seen;
-	__u8 gid[IBCHAN_GID_SIZE];
-	__u32 index = 0;
-	int rc;
-
-	gid_of(expected->address, gid);
-	for (;; index = cmd->out_index + 1) {
-		*cmd = (struct ibchan_cmd_gid_query) {
-			.name = NEAR, .port = 1, .index = index,
-		};
-		rc = cmd_gid_query(expected->fd, cmd);
-		if (rc || !memcmp(gid, cmd->out_gid, sizeof(gid)))
-			return rc ?: (int)cmd->out_verdict;
-	}
-}
-
-static bool is_judged(void *arg)
-{
-	struct expected *expected = arg;
-
-	return judge(expected) == expected->verdict;
-}
-
-/* A worker of the kernel's brings addresses into the table; nothing says when. */
 static int await(const FIXTURE_DATA(rule) * self, const char *address, int verdict)
 {
-	struct expected expected = { .fd = self->fd, .address = address, .verdict = verdict };
+	struct expected_gid expected = {
+		.fd = self->fd, .device = NEAR, .address = address, .verdict = verdict,
+	};
 
-	if (eventually(is_judged, &expected))
-		return 0;
-	fprintf(stderr, "# %s: verdict %d instead of %d\n", address, judge(&expected), verdict);
-	return -ETIMEDOUT;
+	return gid_await(&expected);
 }
 
 FIXTURE_SETUP(rule)
@@ -217,21 +172,6 @@ static bool has_settled(void *arg)
 	return side_state(arg) != IBCHAN_CHANNEL_CONNECTING;
 }
 
-/* Takes and accepts the one who asks. */
-static int accept_one(const struct side *side, __u32 listener, int fd)
-{
-	struct ibchan_cmd_request_accept accept = { .channel = side->channel };
-	struct ibchan_cmd_request_take take = { .listener = listener };
-	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
-	int rc;
-
-	if (poll(&pollfd, 1, patience_ms()) != 1)
-		return -ETIMEDOUT;
-	rc = cmd_request_take(side->fd, &take);
-	accept.request = take.out_request;
-	return rc ?: cmd_request_accept(side->fd, &accept);
-}
-
 static int connect_by(const struct pair *pair, const struct ibchan_address *address)
 {
 	struct ibchan_cmd_listener_create create = { .address = *address };
@@ -241,12 +181,12 @@ static int connect_by(const struct pair *pair, const struct ibchan_address *addr
 	ask.peer = create.out_address;
 	ask.peer.scope_id = address->scope_id;
 	rc = rc ?: cmd_channel_connect(pair->a->fd, &ask);
-	rc = rc ?: accept_one(pair->b, create.out_listener, create.out_fd);
+	rc = rc ?: side_accept(pair->b, create.out_listener, create.out_fd);
 	close(create.out_fd);
 	if (rc)
 		return rc;
-	eventually(has_settled, pair->a);
-	eventually(has_settled, pair->b);
+	if (!eventually(has_settled, pair->a) || !eventually(has_settled, pair->b))
+		return -ETIMEDOUT;
 	return side_state(pair->a) == IBCHAN_CHANNEL_CONNECTED &&
 	       side_state(pair->b) == IBCHAN_CHANNEL_CONNECTED ? 0 : -ENOTCONN;
 }

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "cable.h"
+#include "gid.h"
 #include "test.h"
 #include "work.h"
 #include "world.h"
@@ -20,76 +21,13 @@
 #define NEAR	CABLE_NEAR
 #define FAR	CABLE_FAR
 
-/* An address as it is written, IPv4 or IPv6, as a GID. */
-static void gid_of(const char *text, __u8 *gid)
-{
-	memset(gid, 0, IBCHAN_GID_SIZE);
-	if (inet_pton(AF_INET6, text, gid) == 1)
-		return;
-	memset(gid + 10, 0xff, 2);
-	inet_pton(AF_INET, text, gid + 12);
-}
-
-static int query(int fd, const char *device, __u32 index, struct ibchan_cmd_gid_query *cmd)
-{
-	*cmd = (struct ibchan_cmd_gid_query) { .port = 1, .index = index };
-	strcpy(cmd->name, device);
-	return cmd_gid_query(fd, cmd);
-}
-
-/* The entry with this address, on this network device if that is not NULL. */
-static int find_gid(int fd, const char *device, const char *text, const char *ndev,
-		    struct ibchan_cmd_gid_query *cmd)
-{
-	__u8 gid[IBCHAN_GID_SIZE];
-	__u32 index = 0;
-	int rc;
-
-	gid_of(text, gid);
-	for (;; index = cmd->out_index + 1) {
-		rc = query(fd, device, index, cmd);
-		if (rc || (!memcmp(gid, cmd->out_gid, sizeof(gid)) &&
-			   (!ndev || !strcmp(ndev, cmd->out_ndev_name))))
-			return rc;
-	}
-}
-
-/* What is waited for: a verdict on an address, or -ENOENT. */
-struct expected {
-	int fd;
-	const char *device;
-	const char *address;
-	const char *ndev;
-	int verdict;
-	struct ibchan_cmd_gid_query seen;
-};
-
-static bool is_judged(void *arg)
-{
-	struct expected *expected = arg;
-	int rc = find_gid(expected->fd, expected->device, expected->address, expected->ndev,
-			  &expected->seen);
-
-	return (rc ? rc : (int)expected->seen.out_verdict) == expected->verdict;
-}
-
-/* A worker of the kernel's brings addresses into the table; nothing says when. */
-static int await(struct expected *expected)
-{
-	if (eventually(is_judged, expected))
-		return 0;
-	fprintf(stderr, "# %s %s: verdict %u instead of %d\n", expected->device,
-		expected->address, expected->seen.out_verdict, expected->verdict);
-	return -ETIMEDOUT;
-}
-
 static int await_verdict(int fd, const char *address, int verdict)
 {
-	struct expected expected = {
+	struct expected_gid expected = {
 		.fd = fd, .device = NEAR, .address = address, .verdict = verdict,
 	};
 
-	return await(&expected);
+	return gid_await(&expected);
 }
 
 FIXTURE(port)
@@ -100,7 +38,7 @@ FIXTURE(port)
 
 FIXTURE_SETUP(port)
 {
-	struct expected far = { .device = FAR, .address = "10.88.0.2" };
+	struct expected_gid far = { .device = FAR, .address = "10.88.0.2" };
 
 	ASSERT_EQ(0, calm_begin(&self->calm));
 	ASSERT_EQ(0, cable_lay());
@@ -110,7 +48,7 @@ FIXTURE_SETUP(port)
 	far.fd = self->fd;
 	ASSERT_EQ(0, await_verdict(self->fd, "10.88.0.1", IBCHAN_GID_VERDICT_CHOSEN));
 	ASSERT_EQ(0, await_verdict(self->fd, "fd88::1", IBCHAN_GID_VERDICT_LOWER_RANK));
-	ASSERT_EQ(0, await(&far));
+	ASSERT_EQ(0, gid_await(&far));
 }
 
 FIXTURE_TEARDOWN(port)
@@ -131,7 +69,7 @@ TEST_F(port, tells_of_each_address_once_and_has_chosen_the_one_that_channels_tak
 	int rc;
 
 	ASSERT_EQ(0, cmd_port_query(self->fd, &port));
-	while (!(rc = query(self->fd, NEAR, index, &cmd))) {
+	while (!(rc = gid_query(self->fd, NEAR, index, &cmd))) {
 		ASSERT_LE(index, cmd.out_index);
 		index = cmd.out_index + 1;
 		told++;
@@ -144,8 +82,8 @@ TEST_F(port, tells_of_each_address_once_and_has_chosen_the_one_that_channels_tak
 	EXPECT_EQ(-ENOENT, rc);
 	EXPECT_LE(3, told);
 	EXPECT_EQ(1, chosen);
-	EXPECT_EQ(-ENOENT, query(self->fd, NEAR, port.out_gid_entries, &cmd));
-	EXPECT_EQ(-ENOENT, query(self->fd, NEAR, 0xffffffff, &cmd));
+	EXPECT_EQ(-ENOENT, gid_query(self->fd, NEAR, port.out_gid_entries, &cmd));
+	EXPECT_EQ(-ENOENT, gid_query(self->fd, NEAR, 0xffffffff, &cmd));
 }
 
 TEST_F(port, tells_what_is_behind_an_address)
@@ -153,7 +91,7 @@ TEST_F(port, tells_what_is_behind_an_address)
 	static const __u8 mac[6] = { 2, 0, 0, 0x88, 0, 1 };
 	struct ibchan_cmd_gid_query cmd;
 
-	ASSERT_EQ(0, find_gid(self->fd, NEAR, "10.88.0.1", NULL, &cmd));
+	ASSERT_EQ(0, gid_find(self->fd, NEAR, "10.88.0.1", NULL, &cmd));
 	EXPECT_EQ(IBCHAN_GID_TYPE_ROCE_V2, cmd.out_type);
 	EXPECT_EQ(if_nametoindex("w0"), cmd.out_ndev_index);
 	EXPECT_STREQ("w0", cmd.out_ndev_name);
@@ -174,7 +112,7 @@ TEST_F(port, refuses_what_is_no_port_and_no_device)
 	cmd.port = 1;
 	memset(cmd.name, 'x', sizeof(cmd.name));
 	EXPECT_EQ(-EINVAL, cmd_gid_query(self->fd, &cmd));
-	EXPECT_EQ(-ENODEV, query(self->fd, "rxe99", 0, &cmd));
+	EXPECT_EQ(-ENODEV, gid_query(self->fd, "rxe99", 0, &cmd));
 }
 
 TEST_F(port, says_that_a_link_local_address_is_one)
@@ -256,7 +194,7 @@ static int look_from_another_namespace(void *arg)
 
 	if (unshare(CLONE_NEWNET))
 		return -errno;
-	rc = find_gid(fd, NEAR, "10.88.0.1", NULL, &cmd);
+	rc = gid_find(fd, NEAR, "10.88.0.1", NULL, &cmd);
 	if (rc)
 		return rc;
 	if (cmd.out_verdict != IBCHAN_GID_VERDICT_OTHER_NAMESPACE || cmd.out_ndev_index ||
@@ -307,27 +245,27 @@ static int add_vlans(void)
 
 TEST_F(port, takes_an_address_with_a_tag_only_where_there_is_none_without)
 {
-	struct expected near = {
+	struct expected_gid near = {
 		.fd = self->fd, .device = NEAR, .address = "10.87.0.1",
 		.verdict = IBCHAN_GID_VERDICT_LOWER_RANK,
 	};
 
 	if (add_vlans())
 		SKIP(return, "this kernel has no VLANs");
-	ASSERT_EQ(0, await(&near));
+	ASSERT_EQ(0, gid_await(&near));
 	EXPECT_EQ(7, near.seen.out_vlan_id);
 	EXPECT_STREQ("w0.7", near.seen.out_ndev_name);
 	ASSERT_EQ(0, sh("ip link set w0.7 down"));
 	near.verdict = IBCHAN_GID_VERDICT_NDEV_DOWN;
-	EXPECT_EQ(0, await(&near));
+	EXPECT_EQ(0, gid_await(&near));
 	ASSERT_EQ(0, sh("ip link set w0.7 up; ip addr del 10.88.0.1/24 dev w0"));
 	near.verdict = IBCHAN_GID_VERDICT_CHOSEN;
-	EXPECT_EQ(0, await(&near));
+	EXPECT_EQ(0, gid_await(&near));
 }
 
 TEST_F(port, carries_a_channel_over_a_vlan)
 {
-	struct expected far = { .fd = self->fd, .device = FAR, .address = "10.87.0.2" };
+	struct expected_gid far = { .fd = self->fd, .device = FAR, .address = "10.87.0.2" };
 	struct side_options options = side_defaults();
 	struct side a, b;
 
@@ -335,7 +273,7 @@ TEST_F(port, carries_a_channel_over_a_vlan)
 		SKIP(return, "this kernel has no VLANs");
 	ASSERT_EQ(0, sh("ip addr del 10.88.0.1/24 dev w0; ip addr del 10.88.0.2/24 dev w1"));
 	ASSERT_EQ(0, await_verdict(self->fd, "10.87.0.1", IBCHAN_GID_VERDICT_CHOSEN));
-	ASSERT_EQ(0, await(&far));
+	ASSERT_EQ(0, gid_await(&far));
 	options.device = NEAR;
 	ASSERT_EQ(0, side_open(&a, &options));
 	options.device = FAR;
@@ -351,7 +289,7 @@ TEST_F(port, carries_a_channel_over_a_vlan)
 
 TEST_F(port, of_a_bond_takes_the_address_of_the_bond)
 {
-	struct expected near = {
+	struct expected_gid near = {
 		.fd = self->fd, .device = NEAR, .address = "10.86.0.1", .ndev = "bond8",
 		.verdict = IBCHAN_GID_VERDICT_CHOSEN,
 	};
@@ -361,11 +299,11 @@ TEST_F(port, of_a_bond_takes_the_address_of_the_bond)
 		SKIP(return, "this kernel has no bonds");
 	EXPECT_EQ(0, sh("ip addr flush dev w0; ip link set w0 down; ip link set w0 master bond8;"
 			"ip link set bond8 up; ip addr add 10.86.0.1/24 dev bond8"));
-	EXPECT_EQ(0, await(&near));
+	EXPECT_EQ(0, gid_await(&near));
 	EXPECT_EQ(if_nametoindex("bond8"), near.seen.out_ndev_index);
 	EXPECT_EQ(0, sh("ip link set bond8 down"));
 	near.verdict = IBCHAN_GID_VERDICT_NDEV_DOWN;
-	EXPECT_EQ(0, await(&near));
+	EXPECT_EQ(0, gid_await(&near));
 	EXPECT_EQ(0, sh("ip link set w0 nomaster; ip link delete bond8"));
 }
 
@@ -549,7 +487,7 @@ TEST_F(port, with_an_ipv6_address_asks_the_ipv6_routes)
 	struct ibchan_reason reason;
 	struct side side;
 
-	ASSERT_EQ(0, find_gid(self->fd, NEAR, "fd88::1", NULL, &six));
+	ASSERT_EQ(0, gid_find(self->fd, NEAR, "fd88::1", NULL, &six));
 	options.params.gid_index = six.out_index;
 	ASSERT_EQ(0, near_open(&side, &options));
 	EXPECT_EQ(-EHOSTUNREACH, handshake_with(&side, "fd99::1", &reason));
@@ -576,7 +514,8 @@ TEST_F(port, does_not_wait_for_a_neighbour_that_is_silent)
 	side_close(&side);
 }
 
-#define SILENT_GATEWAY	"ip route add 10.96.0.0/24 via 10.88.0.77 dev w0"
+#define SILENT		"10.88.0.77"
+#define SILENT_GATEWAY	"ip route add 10.96.0.0/24 via " SILENT " dev w0"
 
 TEST_F(port, waits_a_while_for_a_gateway_and_then_says_that_it_is_silent)
 {
@@ -613,21 +552,6 @@ static int ask_silent_gateway(void)
 	return rc;
 }
 
-/* The kernel asks for its address, so somebody waits, but too shortly to run a program. */
-static bool gateway_is_asked(void *arg)
-{
-	FILE *table = fopen("/proc/net/arp", "r");
-	unsigned int state = 1;
-	char line[256];
-
-	(void)arg;
-	while (table && state && fgets(line, sizeof(line), table))
-		sscanf(line, "10.88.0.77 %*s %x", &state);
-	if (table)
-		fclose(table);
-	return !state;
-}
-
 /* A child that waits for the gateway. */
 static pid_t waiting_child(void)
 {
@@ -647,7 +571,7 @@ TEST_F(port, lets_go_of_a_process_that_is_killed_while_it_waits_for_a_gateway)
 
 	ASSERT_EQ(0, sh(SILENT_GATEWAY));
 	child = waiting_child();
-	EXPECT_TRUE(eventually(gateway_is_asked, NULL));
+	EXPECT_TRUE(eventually(neighbour_is_asked, SILENT));
 	start = now_ms();
 	EXPECT_EQ(0, kill(child, SIGKILL));
 	EXPECT_EQ(-EINTR, child_result(child));
@@ -661,7 +585,7 @@ TEST_F(port, whose_device_leaves_ends_the_wait_for_a_gateway)
 
 	ASSERT_EQ(0, sh(SILENT_GATEWAY));
 	child = waiting_child();
-	EXPECT_TRUE(eventually(gateway_is_asked, NULL));
+	EXPECT_TRUE(eventually(neighbour_is_asked, SILENT));
 	start = now_ms();
 	EXPECT_EQ(0, sh("rdma link delete " NEAR));
 	EXPECT_GE(slow() ? 20000 : 5000, now_ms() - start);
@@ -698,7 +622,7 @@ static int next_header(int raw, const char *from, const char *to, __u8 *tos, __u
  */
 static int connect_through_gateway(int fd, struct pair_of_two *pair)
 {
-	struct expected far = {
+	struct expected_gid far = {
 		.fd = fd, .device = FAR, .address = "10.99.0.9",
 		.verdict = IBCHAN_GID_VERDICT_SAME_RANK,
 	};
@@ -706,7 +630,7 @@ static int connect_through_gateway(int fd, struct pair_of_two *pair)
 	int rc;
 
 	options.params.traffic_class = 0x68;
-	rc = sh("ip addr add 10.99.0.9/32 dev w1") ? -EIO : await(&far);
+	rc = sh("ip addr add 10.99.0.9/32 dev w1") ? -EIO : gid_await(&far);
 	if (!rc)
 		rc = near_open(&pair->near, &options);
 	options.device = FAR;
@@ -717,12 +641,12 @@ static int connect_through_gateway(int fd, struct pair_of_two *pair)
 	if (!rc)
 		rc = sh("ip addr del 10.99.0.9/32 dev w1;"
 			"ip route add 10.99.0.0/24 via 10.88.0.2 dev w0 hoplimit 33") ?
-		     -EIO : await(&far);
+		     -EIO : gid_await(&far);
 	if (!rc)
 		rc = side_handshake(&pair->near, &pair->far.endpoint);
 	far.verdict = IBCHAN_GID_VERDICT_SAME_RANK;
 	if (!rc)
-		rc = sh("ip addr add 10.99.0.9/32 dev w1") ? -EIO : await(&far);
+		rc = sh("ip addr add 10.99.0.9/32 dev w1") ? -EIO : gid_await(&far);
 	return rc ? rc : side_handshake(&pair->far, &pair->near.endpoint);
 }
 

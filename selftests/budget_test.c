@@ -94,14 +94,16 @@ static int fill(int fd, __u32 device, struct ibchan_reason *reason)
 /* What a plain user finds out in a child, who answers with one of these. */
 enum { AS_WANTED, NO_FILE = 10, NOT_REFUSED, WRONG_REASON, WRONG_NUMBERS, REFUSED };
 
+static int open_file(const char *name, __u32 *device)
+{
+	int fd = node_open();
+
+	return fd < 0 || device_open(fd, name, device) ? -1 : fd;
+}
+
 static int open_as_nobody(__u32 *device)
 {
-	int fd;
-
-	if (drop_privileges())
-		return -1;
-	fd = node_open();
-	return fd < 0 || device_open(fd, DEVICE_A, device) ? -1 : fd;
+	return drop_privileges() ? -1 : open_file(DEVICE_A, device);
 }
 
 static int fill_as_nobody(void *arg)
@@ -137,11 +139,10 @@ TEST_F(budget, does_not_bind_who_may_go_over_resource_limits)
 {
 	struct ibchan_reason reason;
 	__u32 device;
-	int fd = node_open();
+	int fd = open_file(DEVICE_A, &device);
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, set_limit(8));
-	ASSERT_EQ(0, device_open(fd, DEVICE_A, &device));
 	EXPECT_EQ(-ERANGE, fill(fd, device, &reason));
 	EXPECT_LT(64 * MIB, charged_bytes());
 	close(fd);
@@ -168,10 +169,10 @@ static int two_files_as_nobody(void *arg)
 	struct again again;
 	__u32 device, other_device;
 	int fd = open_as_nobody(&device);
-	int other = node_open();
+	int other = open_file(DEVICE_B, &other_device);
 
 	(void)arg;
-	if (fd < 0 || other < 0 || device_open(other, DEVICE_B, &other_device))
+	if (fd < 0 || other < 0)
 		return -NO_FILE;
 	if (fill(fd, device, &reason) < 3)
 		return -NOT_REFUSED;
@@ -192,10 +193,9 @@ TEST_F(budget, of_one_user_is_not_that_of_another)
 {
 	struct ibchan_cmd_cq_create cmd;
 	__u32 device;
-	int fd = node_open();
+	int fd = open_file(DEVICE_A, &device);
 
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, device_open(fd, DEVICE_A, &device));
 	ASSERT_EQ(0, set_limit(8));
 	ASSERT_EQ(0, make_cq(fd, device, 8 * BIG_ENTRIES - 1, &cmd));
 	close(cmd.out_fd);

@@ -4,21 +4,17 @@
  * machine.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/aio_abi.h>
-#include <linux/userfaultfd.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cable.h"
+#include "gid.h"
+#include "missing.h"
+#include "sync.h"
 #include "test.h"
 #include "work.h"
 #include "world.h"
@@ -30,7 +26,8 @@
 
 /* A gateway that has no such neighbour: a handshake waits 2 s for it. */
 #define BEHIND		"10.96.0.1"
-#define ROUTE		"10.96.0.0/24 via 10.77.0.77"
+#define GATEWAY		"10.77.0.77"
+#define ROUTE		"10.96.0.0/24 via " GATEWAY
 
 FIXTURE(file)
 {
@@ -52,52 +49,7 @@ FIXTURE_TEARDOWN(file)
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
-/* --- a page that does not come --- */
-
-struct missing {
-	int fd;
-	void *page;
-};
-
-static int missing_begin(struct missing *missing)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register region = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-
-	if (access("/proc/sys/vm/unprivileged_userfaultfd", F_OK))
-		return -EOPNOTSUPP;
-	missing->fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (missing->fd < 0)
-		return -errno;
-	missing->page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			     -1, 0);
-	region.range = (struct uffdio_range) { (uintptr_t)missing->page, PAGE };
-	if (ioctl(missing->fd, UFFDIO_API, &api) || ioctl(missing->fd, UFFDIO_REGISTER, &region))
-		return -errno;
-	return 0;
-}
-
-/* So many threads are in a fault on it. */
-static bool is_wanted_by(const struct missing *missing, unsigned int threads)
-{
-	struct pollfd pollfd = { .fd = missing->fd, .events = POLLIN };
-	struct uffd_msg message;
-
-	for (; threads; threads--)
-		if (poll(&pollfd, 1, patience_ms()) != 1 ||
-		    read(missing->fd, &message, sizeof(message)) != sizeof(message))
-			return false;
-	return true;
-}
-
-/* It comes after all. */
-static void missing_end(struct missing *missing)
-{
-	close(missing->fd);
-	missing->fd = -1;
-}
-
-/* --- a file that registers it --- */
+/* --- a file that registers a page that does not come --- */
 
 struct hanging {
 	pthread_t thread;
@@ -121,12 +73,12 @@ static void *register_page(void *arg)
 	return NULL;
 }
 
-static int hang(struct hanging *hanging, const struct missing *missing)
+static int hang(struct hanging *hanging, void *page)
 {
 	pthread_attr_t attr;
 	int rc;
 
-	hanging->page = missing->page;
+	hanging->page = page;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 65536);
 	rc = -pthread_create(&hanging->thread, &attr, register_page, hanging);
@@ -156,35 +108,15 @@ static void hanging_close(struct hanging *hanging)
 	close(hanging->fd);
 }
 
-/* Its head says that more was read than came; poll() is what finds it. */
-static int damage_ring(struct ring *ring)
-{
-	struct pollfd pollfd = { .fd = ring->fd, .events = POLLIN };
-
-	*ring->head = 5;
-	return poll(&pollfd, 1, 0) == 1 && pollfd.revents & POLLERR ? 0 : -EBADMSG;
-}
-
-/* A worker of the machine's own does this. */
-static int sync_by_worker(void)
+/* Within patience. */
+static int machine_syncs(void)
 {
 	struct timespec limit = { .tv_sec = patience_ms() / 1000 };
-	struct iocb iocb = { .aio_lio_opcode = IOCB_CMD_FDSYNC }, *iocbs = &iocb;
-	int fd = memfd_create("sync", MFD_CLOEXEC);
-	aio_context_t aio = 0;
-	struct io_event event;
-	int rc;
+	struct sync sync;
+	int rc = sync_begin(&sync) ?: sync_by_worker(&sync, &limit);
 
-	iocb.aio_fildes = fd;
-	if (fd < 0 || syscall(SYS_io_setup, 1, &aio))
-		return -errno;
-	rc = syscall(SYS_io_submit, aio, 1, &iocbs) == 1 ? 0 : -errno;
-	if (!rc && syscall(SYS_io_getevents, aio, 1, 1, &event, &limit) != 1)
-		rc = -ETIMEDOUT;
-	/* It waits for what has not come. */
 	if (!rc)
-		syscall(SYS_io_destroy, aio);
-	close(fd);
+		sync_end(&sync);
 	return rc;
 }
 
@@ -203,29 +135,32 @@ TEST_F(file, with_a_bad_ring_and_a_thread_in_a_fault_costs_the_machine_no_worker
 	const struct rlimit many = { 4096, 4096 };
 	struct hanging *files = calloc(FILES, sizeof(*files));
 	struct missing missing;
+	void *page;
 	unsigned int i;
 	int rc = missing_begin(&missing);
 
 	if (rc == -EOPNOTSUPP)
 		SKIP(return, "this kernel has no userfaultfd");
 	ASSERT_EQ(0, rc);
+	page = missing_pages(&missing, PAGE);
+	ASSERT_NE(MAP_FAILED, page);
 	ASSERT_NE(NULL, files);
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &many));
 	ASSERT_EQ(0, on_one_cpu());
 	for (i = 0; i < FILES; i++) {
 		ASSERT_EQ(0, hanging_open(&files[i]));
-		ASSERT_EQ(0, hang(&files[i], &missing));
+		ASSERT_EQ(0, hang(&files[i], page));
 	}
-	ASSERT_TRUE(is_wanted_by(&missing, FILES));
+	ASSERT_TRUE(missing_is_wanted_by(&missing, FILES));
 	for (i = 0; i < FILES; i++)
-		ASSERT_EQ(0, damage_ring(&files[i].ring));
-	EXPECT_EQ(0, sync_by_worker());
+		ASSERT_EQ(0, ring_spoil(&files[i].ring));
+	EXPECT_EQ(0, machine_syncs());
 	missing_end(&missing);
 	for (i = 0; i < FILES; i++) {
 		pthread_join(files[i].thread, NULL);
 		hanging_close(&files[i]);
 	}
-	munmap(missing.page, PAGE);
+	munmap(page, PAGE);
 	free(files);
 }
 
@@ -235,14 +170,17 @@ TEST_F(file, goes_on_while_one_of_its_threads_registers_what_does_not_come)
 	struct hanging hanging = { .fd = self->side.fd, .pd = self->side.pd };
 	struct ibchan_cmd_query query = { 0 };
 	struct missing missing;
+	void *page;
 	__u32 pd;
 	int rc = missing_begin(&missing);
 
 	if (rc == -EOPNOTSUPP)
 		SKIP(return, "this kernel has no userfaultfd");
 	ASSERT_EQ(0, rc);
-	ASSERT_EQ(0, hang(&hanging, &missing));
-	ASSERT_TRUE(is_wanted_by(&missing, 1));
+	page = missing_pages(&missing, PAGE);
+	ASSERT_NE(MAP_FAILED, page);
+	ASSERT_EQ(0, hang(&hanging, page));
+	ASSERT_TRUE(missing_is_wanted_by(&missing, 1));
 	EXPECT_EQ(-EAGAIN, cmd_event_take(self->side.fd, &event));
 	EXPECT_EQ(0, cmd_query(self->side.fd, &query));
 	EXPECT_EQ(IBCHAN_CHANNEL_PREPARED, side_state(&self->side));
@@ -254,7 +192,7 @@ TEST_F(file, goes_on_while_one_of_its_threads_registers_what_does_not_come)
 	missing_end(&missing);
 	pthread_join(hanging.thread, NULL);
 	EXPECT_EQ(0, hanging.rc);
-	munmap(missing.page, PAGE);
+	munmap(page, PAGE);
 }
 
 /* --- a handshake that waits --- */
@@ -273,9 +211,7 @@ static void *shake(void *arg)
 		.channel = shaking->side->channel, .endpoint = shaking->side->endpoint,
 	};
 
-	memset(cmd.endpoint.gid, 0, IBCHAN_GID_SIZE);
-	memset(cmd.endpoint.gid + 10, 0xff, 2);
-	inet_pton(AF_INET, BEHIND, cmd.endpoint.gid + 12);
+	gid_of(BEHIND, cmd.endpoint.gid);
 	shaking->rc = cmd_channel_handshake(shaking->side->fd, &cmd);
 	__atomic_store_n(&shaking->done, 1, __ATOMIC_RELEASE);
 	return NULL;
@@ -286,30 +222,15 @@ static bool is_done(const struct shaking *shaking)
 	return __atomic_load_n(&shaking->done, __ATOMIC_ACQUIRE);
 }
 
-/* The kernel asks for the gateway's address, so somebody waits for it. */
-static bool gateway_is_asked(void *arg)
-{
-	FILE *table = fopen("/proc/net/arp", "r");
-	unsigned int state = 1;
-	char line[256];
-
-	(void)arg;
-	while (table && state && fgets(line, sizeof(line), table))
-		sscanf(line, "10.77.0.77 %*s %x", &state);
-	if (table)
-		fclose(table);
-	return !state;
-}
-
 static int shaking_start(struct shaking *shaking)
 {
 	int rc;
 
-	sh("ip neigh flush to 10.77.0.77");
+	sh("ip neigh flush to " GATEWAY);
 	if (sh("ip route replace " ROUTE))
 		return -ENETUNREACH;
 	rc = -pthread_create(&shaking->thread, NULL, shake, shaking);
-	return rc ?: eventually(gateway_is_asked, NULL) ? rc : -ETIMEDOUT;
+	return rc ?: eventually(neighbour_is_asked, GATEWAY) ? rc : -ETIMEDOUT;
 }
 
 static void shaking_end(struct shaking *shaking)

@@ -27,34 +27,25 @@ FIXTURE(credits_by_address)
 
 FIXTURE_SETUP(credits_by_address)
 {
-	memset(&self->m, 0, sizeof(self->m));
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->m.context));
-	ASSERT_EQ(0, meeting_listen(&self->m, HOST));
+	ASSERT_EQ(0, meeting_begin(&self->m, HOST));
 }
 
 FIXTURE_TEARDOWN(credits_by_address)
 {
-	EXPECT_EQ(0, meeting_close(&self->m));
-	EXPECT_EQ(0, ibchan_context_close(self->m.context));
+	EXPECT_EQ(0, meeting_end(&self->m));
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
 static int open_end(struct end *end, struct ibchan_context *context, __u32 mode)
 {
 	struct ibchan_builder builder;
-	int rc = end_objects(end, context, 0);
+	int rc = end_begin(end, context, 0, &builder);
 
-	rc = rc ?: ibchan_cq_create(end->device, 0, 0, &end->own_cq, NULL);
-	if (rc)
-		return rc;
-	end->cq = end->own_cq;
-	ibchan_builder_init(&builder, end->pd, end->cq);
 	builder.options.mode = mode;
 	builder.params.rnr_retries = 0;
 	builder.params.max_recv_wr = DEPTH;
-	builder.params.ack_timeout = 18;
-	return ibchan_builder_prepare(&builder, &end->prepared, NULL);
+	return rc ?: ibchan_builder_prepare(&builder, &end->prepared, NULL);
 }
 
 static int open_ends(FIXTURE_DATA(credits_by_address) * self, __u32 asking, __u32 asked)
@@ -62,14 +53,6 @@ static int open_ends(FIXTURE_DATA(credits_by_address) * self, __u32 asking, __u3
 	int rc = open_end(&self->m.asking, self->m.context, asking);
 
 	return rc ?: open_end(&self->m.asked, self->m.context, asked);
-}
-
-static int ask(FIXTURE_DATA(credits_by_address) * self,
-	       const struct ibchan_connect_params *params)
-{
-	int rc = meeting_ask(&self->m, params);
-
-	return rc ?: ibchan_request_take(self->m.listener, patience_ns(), &self->request);
 }
 
 static int answer(FIXTURE_DATA(credits_by_address) * self,
@@ -120,7 +103,7 @@ TEST_F(credits_by_address, lose_none_of_many_messages_through_few_receives)
 	ASSERT_EQ(0, open_ends(self, IBCHAN_MODE_CREDITS, IBCHAN_MODE_CREDITS));
 	for (i = 0; i < DEPTH; i++)
 		ASSERT_EQ(0, post_number(self, ibchan_prepared_channel(self->m.asked.prepared), i));
-	ASSERT_EQ(0, ask(self, NULL));
+	ASSERT_EQ(0, meeting_request(&self->m, NULL, &self->request));
 	ASSERT_EQ(0, answer(self, NULL));
 	ASSERT_EQ(0, pthread_create(&sender, NULL, send_numbers, &self->m.asking));
 	EXPECT_EQ(NUMBERS, receive_messages(self));
@@ -135,12 +118,12 @@ TEST_F(credits_by_address, leave_less_room_for_private_data_and_say_how_much)
 
 	memset(data, 0x6b, sizeof(data));
 	ASSERT_EQ(0, open_ends(self, IBCHAN_MODE_CREDITS, IBCHAN_MODE_CREDITS));
-	EXPECT_EQ(-EINVAL, ask(self, &params));
+	EXPECT_EQ(-EINVAL, meeting_request(&self->m, &params, &self->request));
 	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
 	EXPECT_EQ(LEFT_DATA + 1, self->m.error.reason.value[0]);
 	EXPECT_EQ(LEFT_DATA, self->m.error.reason.value[1]);
 	params.length = LEFT_DATA;
-	ASSERT_EQ(0, ask(self, &params));
+	ASSERT_EQ(0, meeting_request(&self->m, &params, &self->request));
 	params.length = IBCHAN_PRIVATE_DATA_SIZE - CREDIT_BYTES + 1;
 	EXPECT_EQ(-EINVAL, answer(self, &params));
 	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
@@ -158,7 +141,7 @@ TEST_F(credits_by_address, do_not_show_in_the_private_data)
 	struct ibchan_request_info asks;
 
 	ASSERT_EQ(0, open_ends(self, IBCHAN_MODE_CREDITS, IBCHAN_MODE_CREDITS));
-	ASSERT_EQ(0, ask(self, &of_asking));
+	ASSERT_EQ(0, meeting_request(&self->m, &of_asking, &self->request));
 	ibchan_request_query(self->request, &asks);
 	EXPECT_STREQ("may I?", (char *)asks.data);
 	EXPECT_EQ(LEFT_DATA, asks.length);
@@ -175,7 +158,7 @@ static void only_one_side(struct __test_metadata *_metadata,
 	struct ibchan_connection_info info;
 
 	ASSERT_EQ(0, open_ends(self, asking, asked));
-	ASSERT_EQ(0, ask(self, NULL));
+	ASSERT_EQ(0, meeting_request(&self->m, NULL, &self->request));
 	EXPECT_EQ(-EINVAL, answer(self, NULL));
 	EXPECT_EQ(IBCHAN_REASON_CREDIT_MODE, self->m.error.reason.code);
 	EXPECT_EQ(!!asked, self->m.error.reason.value[0]);

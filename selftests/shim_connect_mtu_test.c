@@ -26,34 +26,24 @@ FIXTURE(unequal)
 
 FIXTURE_SETUP(unequal)
 {
-	memset(&self->m, 0, sizeof(self->m));
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->m.context));
-	ASSERT_EQ(0, meeting_listen(&self->m, HOST));
+	ASSERT_EQ(0, meeting_begin(&self->m, HOST));
 }
 
 FIXTURE_TEARDOWN(unequal)
 {
-	EXPECT_EQ(0, meeting_close(&self->m));
-	EXPECT_EQ(0, ibchan_context_close(self->m.context));
+	EXPECT_EQ(0, meeting_end(&self->m));
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
 static int open_end(struct end *end, struct ibchan_context *context, __u32 mtu, __u32 mode)
 {
 	struct ibchan_builder builder;
-	int rc = end_objects(end, context, 0);
+	int rc = end_begin(end, context, 0, &builder);
 
-	rc = rc ?: ibchan_cq_create(end->device, 0, 0, &end->own_cq, NULL);
-	if (rc)
-		return rc;
-	end->cq = end->own_cq;
-	ibchan_builder_init(&builder, end->pd, end->cq);
 	builder.options.mode = mode;
 	builder.params.mtu = mtu;
-	builder.params.rnr_retries = 7;
-	builder.params.ack_timeout = 18;
-	return ibchan_builder_prepare(&builder, &end->prepared, NULL);
+	return rc ?: ibchan_builder_prepare(&builder, &end->prepared, NULL);
 }
 
 static int open_ends(FIXTURE_DATA(unequal) * self, __u32 asking, __u32 asked, __u32 mode)
@@ -63,25 +53,11 @@ static int open_ends(FIXTURE_DATA(unequal) * self, __u32 asking, __u32 asked, __
 	return rc ?: open_end(&self->m.asked, self->m.context, asked, mode);
 }
 
-static int ask(FIXTURE_DATA(unequal) * self, const struct ibchan_connect_params *params)
-{
-	int rc = meeting_ask(&self->m, params);
-
-	return rc ?: ibchan_request_take(self->m.listener, patience_ns(), &self->request);
-}
-
 static __u32 mtu_of(struct ibchan_channel *channel)
 {
 	struct ibchan_channel_info info;
 
 	return ibchan_channel_query(channel, &info) ? 0 : info.params.mtu;
-}
-
-static int crosses_both_ways(FIXTURE_DATA(unequal) * self)
-{
-	int rc = message_crosses(&self->m, &self->m.asking, &self->m.asked);
-
-	return rc ?: message_crosses(&self->m, &self->m.asked, &self->m.asking);
 }
 
 TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_accepts)
@@ -90,7 +66,7 @@ TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_accepts)
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	EXPECT_EQ(256, mtu_of(self->m.asking.channel));
 	EXPECT_EQ(256, mtu_of(self->m.asked.channel));
-	EXPECT_EQ(0, crosses_both_ways(self));
+	EXPECT_EQ(0, messages_cross(&self->m));
 }
 
 TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_asks)
@@ -99,7 +75,7 @@ TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_asks)
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	EXPECT_EQ(512, mtu_of(self->m.asking.channel));
 	EXPECT_EQ(512, mtu_of(self->m.asked.channel));
-	EXPECT_EQ(0, crosses_both_ways(self));
+	EXPECT_EQ(0, messages_cross(&self->m));
 }
 
 TEST_F(unequal, who_counts_credits_hears_of_the_smaller_mtu_beside_them)
@@ -113,7 +89,7 @@ TEST_F(unequal, who_counts_credits_hears_of_the_smaller_mtu_beside_them)
 	EXPECT_EQ(512, mtu_of(self->m.asked.channel));
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
 	EXPECT_STREQ("you may", (char *)info.data);
-	EXPECT_EQ(0, crosses_both_ways(self));
+	EXPECT_EQ(0, messages_cross(&self->m));
 }
 
 TEST_F(unequal, an_answer_with_a_smaller_mtu_has_room_for_eight_bytes_less_and_says_so)
@@ -124,7 +100,7 @@ TEST_F(unequal, an_answer_with_a_smaller_mtu_has_room_for_eight_bytes_less_and_s
 
 	fill(data, sizeof(data), 3);
 	ASSERT_EQ(0, open_ends(self, 0, 512, 0));
-	ASSERT_EQ(0, ask(self, NULL));
+	ASSERT_EQ(0, meeting_request(&self->m, NULL, &self->request));
 	EXPECT_EQ(-EINVAL, meeting_answer(&self->m, self->request, &params));
 	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
 	EXPECT_EQ(SHORTER_DATA, self->m.error.reason.value[1]);
@@ -147,7 +123,7 @@ TEST_F(unequal, data_that_look_like_the_modules_own_come_as_they_were_sent)
 	struct ibchan_request_info asks;
 
 	ASSERT_EQ(0, open_ends(self, 0, 0, 0));
-	ASSERT_EQ(0, ask(self, &params));
+	ASSERT_EQ(0, meeting_request(&self->m, &params, &self->request));
 	ibchan_request_query(self->request, &asks);
 	EXPECT_EQ(0, memcmp(like_mtu, asks.data, sizeof(like_mtu)));
 	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));

@@ -105,8 +105,7 @@ FIXTURE_SETUP(iwarp)
 
 FIXTURE_TEARDOWN(iwarp)
 {
-	EXPECT_EQ(0, meeting_close(&self->m));
-	EXPECT_EQ(0, ibchan_context_close(self->m.context));
+	EXPECT_EQ(0, meeting_end(&self->m));
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 

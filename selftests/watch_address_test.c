@@ -70,19 +70,11 @@ static int listen_on(FIXTURE_DATA(watch_address) * self, const struct side *side
 	return rc;
 }
 
-/* The next one who asks. */
+/* The next one who asks; nobody after that. */
 static int accept_one(FIXTURE_DATA(watch_address) * self, const struct side *side)
 {
-	struct pollfd pollfd = { .fd = self->listener_fd, .events = POLLIN };
-	struct ibchan_cmd_request_take take = { .listener = self->listener };
-	struct ibchan_cmd_request_accept accept = { .channel = side->channel };
-	int rc;
+	int rc = side_accept(side, self->listener, self->listener_fd);
 
-	if (poll(&pollfd, 1, patience_ms()) != 1)
-		return -ETIMEDOUT;
-	rc = cmd_request_take(side->fd, &take);
-	accept.request = take.out_request;
-	rc = rc ?: cmd_request_accept(side->fd, &accept);
 	close(self->listener_fd);
 	return rc;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -125,4 +126,12 @@ unsigned int ring_surplus(struct ring *ring)
 	ring_wait(ring, 0, 0);
 	ring_fill_stash(ring);
 	return ring->stashed;
+}
+
+int ring_spoil(struct ring *ring)
+{
+	struct pollfd pollfd = { .fd = ring->fd, .events = POLLIN };
+
+	*ring->head += 1000;
+	return poll(&pollfd, 1, 0) == 1 && pollfd.revents & POLLERR ? 0 : -EBADMSG;
 }

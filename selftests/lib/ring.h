@@ -42,4 +42,10 @@ int ring_complete(struct ring *ring, __u64 wr_id, struct ibchan_cqe *cqe);
 /* How many completions were read and never asked for; must be 0 when all are accounted for. */
 unsigned int ring_surplus(struct ring *ring);
 
+/*
+ * Has its head say that more was read than came. poll() is what finds that: 0 if it does, and
+ * the file is broken from then on.
+ */
+int ring_spoil(struct ring *ring);
+
 #endif /* TEST_RING_H */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -172,6 +173,20 @@ int side_handshake(struct side *side, const struct ibchan_endpoint *peer)
 
 	side->reason = cmd.reason;
 	return rc;
+}
+
+int side_accept(const struct side *side, __u32 listener, int listener_fd)
+{
+	struct pollfd pollfd = { .fd = listener_fd, .events = POLLIN };
+	struct ibchan_cmd_request_accept accept = { .channel = side->channel };
+	struct ibchan_cmd_request_take take = { .listener = listener };
+	int rc;
+
+	if (poll(&pollfd, 1, patience_ms()) != 1)
+		return -ETIMEDOUT;
+	rc = cmd_request_take(side->fd, &take);
+	accept.request = take.out_request;
+	return rc ?: cmd_request_accept(side->fd, &accept);
 }
 
 int side_query(const struct side *side, struct ibchan_cmd_channel_query *cmd)

@@ -57,6 +57,9 @@ int side_state(const struct side *side);
 /* What its channel remembers, at most @num events: how many there are, or -errno. */
 int read_history(const struct side *side, struct ibchan_history_event *events, unsigned int num);
 
+/* Takes the next request of a listener, whose file @listener_fd is, and accepts it. */
+int side_accept(const struct side *side, __u32 listener, int listener_fd);
+
 enum pair_shape {
 	PAIR_LOOPED,		/* one channel that is its own peer */
 	PAIR_SAME_DEVICE,	/* two files, one device */

@@ -60,18 +60,7 @@ bool is_asleep(void *tid)
 
 long times_asleep(pid_t tid)
 {
-	char path[64], line[128];
-	long times = -ENODATA;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	file = fopen(path, "re");
-	if (!file)
-		return -errno;
-	while (times < 0 && fgets(line, sizeof(line), file))
-		sscanf(line, "voluntary_ctxt_switches: %ld", &times);
-	fclose(file);
-	return times;
+	return status_number(tid, "voluntary_ctxt_switches: %ld");
 }
 
 int join_soon(pthread_t thread, void **result)

@@ -128,18 +128,26 @@ long pins(void)
 	       counter_of("/proc/vmstat", "nr_foll_pin_released");
 }
 
-long charged(void)
+long status_number(pid_t pid, const char *format)
 {
-	FILE *file = fopen("/proc/self/status", "re");
-	long kib = -ENOENT;
-	char line[128];
+	char path[32] = "/proc/self/status", line[128];
+	long number = -ENOENT;
+	FILE *file;
 
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
 	if (!file)
 		return -errno;
-	while (kib < 0 && fgets(line, sizeof(line), file))
-		sscanf(line, "VmPin: %ld", &kib);
+	while (number < 0 && fgets(line, sizeof(line), file))
+		sscanf(line, format, &number);
 	fclose(file);
-	return kib;
+	return number;
+}
+
+long charged(void)
+{
+	return status_number(0, "VmPin: %ld");
 }
 
 struct tally {

@@ -44,6 +44,9 @@ long pins(void);
 /* KiB that this process is charged for against RLIMIT_MEMLOCK; -errno. */
 long charged(void);
 
+/* What @format finds in /proc/PID/status, of this process for 0; -errno. */
+long status_number(pid_t pid, const char *format);
+
 /* A counter of the module; -errno. */
 long counter(const char *name);
 

@@ -27,15 +27,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <linux/userfaultfd.h>
-
+#include "missing.h"
 #include "pager.h"
 #include "work.h"
 #include "world.h"
@@ -61,7 +58,7 @@ static struct {
 	const char *device;
 	const char *host;
 	struct pager pagers[PAGERS];
-	int uffd;
+	struct missing missing;
 } scene;
 
 static void say_ready(void)
@@ -162,23 +159,6 @@ static void *post_range(void *arg)
 	return NULL;
 }
 
-static void *missing_pages(size_t length)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-	void *pages = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			   0);
-
-	range.range.start = address(pages);
-	range.range.len = length;
-	if (!scene.uffd) {
-		scene.uffd = syscall(SYS_userfaultfd, O_CLOEXEC);
-		if (scene.uffd < 0 || ioctl(scene.uffd, UFFDIO_API, &api))
-			return MAP_FAILED;
-	}
-	return ioctl(scene.uffd, UFFDIO_REGISTER, &range) ? MAP_FAILED : pages;
-}
-
 /* @range's thread does not come back from @body. */
 static int hang(struct range *range, void *(*body)(void *range))
 {
@@ -206,35 +186,43 @@ static int attack_fuse(void)
 	return rc ?: stay();
 }
 
+/*
+ * @num ranges of @pages each, whose threads all wait in @body; @open_side makes what they need.
+ */
+static int hang_all(struct range *ranges, unsigned int num, unsigned int pages,
+		    int (*open_side)(struct side *side), void *(*body)(void *range))
+{
+	unsigned int i;
+	int rc = missing_begin(&scene.missing);
+
+	for (i = 0; i < num && !rc; i++) {
+		ranges[i].length = pages * PAGE;
+		ranges[i].addr = missing_pages(&scene.missing, ranges[i].length);
+		rc = open_side(&ranges[i].side);
+		rc = rc ?: hang(&ranges[i], body);
+	}
+	return rc ?: missing_is_wanted_by(&scene.missing, num) ? rc : -ETIMEDOUT;
+}
+
 static int attack_userfault(void)
 {
 	static struct range ranges[HANGING];
-	unsigned int i;
-	int rc = 0;
 
-	for (i = 0; i < HANGING && !rc; i++) {
-		ranges[i].length = MEBI;
-		ranges[i].addr = missing_pages(MEBI);
-		rc = open_file(&ranges[i].side);
-		rc = rc ?: hang(&ranges[i], register_range);
-	}
-	return rc ?: stay();
+	return hang_all(ranges, HANGING, MEBI / PAGE, open_file, register_range) ?: stay();
+}
+
+static int open_own_peer(struct side *side)
+{
+	const struct side_options chosen = options();
+
+	return open_loop(side, &chosen);
 }
 
 static int attack_plain(void)
 {
-	const struct side_options chosen = options();
 	static struct range ranges[HANGING];
-	unsigned int i;
-	int rc = 0;
 
-	for (i = 0; i < HANGING && !rc; i++) {
-		ranges[i].length = 16 * PAGE;
-		ranges[i].addr = missing_pages(16 * PAGE);
-		rc = open_loop(&ranges[i].side, &chosen);
-		rc = rc ?: hang(&ranges[i], post_range);
-	}
-	return rc ?: stay();
+	return hang_all(ranges, HANGING, 16, open_own_peer, post_range) ?: stay();
 }
 
 /* A thread of each hangs in a command, and then the file is to be broken. */
@@ -242,19 +230,10 @@ static int attack_rings(void)
 {
 	static struct range ranges[BROKEN_FILES];
 	unsigned int i;
-	int rc = 0;
+	int rc = hang_all(ranges, BROKEN_FILES, 1, open_file, register_range);
 
-	for (i = 0; i < BROKEN_FILES && !rc; i++) {
-		ranges[i].length = PAGE;
-		ranges[i].addr = missing_pages(PAGE);
-		rc = open_file(&ranges[i].side);
-		rc = rc ?: hang(&ranges[i], register_range);
-	}
-	poll(NULL, 0, 500);
-	for (i = 0; i < BROKEN_FILES && !rc; i++) {
-		*ranges[i].side.ring->head += 1000;
-		ring_wait(ranges[i].side.ring, 1, 0);
-	}
+	for (i = 0; i < BROKEN_FILES && !rc; i++)
+		rc = ring_spoil(ranges[i].side.ring);
 	return rc ?: stay();
 }
 

@@ -16,13 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <linux/aio_abi.h>
-
+#include "sync.h"
 #include "work.h"
 #include "world.h"
 
@@ -159,20 +157,6 @@ static int ask(const struct side *side, const struct ibchan_address *peer)
 	return cmd_channel_connect(side->fd, &cmd);
 }
 
-static int answer(const struct side *side, const struct ibchan_cmd_listener_create *listener)
-{
-	struct pollfd poller = { .fd = listener->out_fd, .events = POLLIN };
-	struct ibchan_cmd_request_take take = { .listener = listener->out_listener };
-	struct ibchan_cmd_request_accept accept = { .channel = side->channel };
-	int rc;
-
-	if (poll(&poller, 1, patience_ms()) != 1)
-		return -ETIMEDOUT;
-	rc = cmd_request_take(side->fd, &take);
-	accept.request = take.out_request;
-	return rc ?: cmd_request_accept(side->fd, &accept);
-}
-
 static int await(const struct side *side)
 {
 	struct ibchan_cmd_channel_connection cmd = {
@@ -189,7 +173,7 @@ static int meet(const struct side *asking, const struct side *asked,
 {
 	int rc = ask(asking, &listener->out_address);
 
-	rc = rc ?: answer(asked, listener);
+	rc = rc ?: side_accept(asked, listener->out_listener, listener->out_fd);
 	rc = rc ?: await(asking);
 	return rc ?: await(asked);
 }
@@ -240,22 +224,12 @@ static int exited(const struct side_options *options)
 
 static int synced(void)
 {
-	int file = memfd_create("synced", MFD_CLOEXEC);
-	struct iocb iocb = { .aio_fildes = file, .aio_lio_opcode = IOCB_CMD_FDSYNC };
-	struct iocb *iocbs[] = { &iocb };
-	aio_context_t aio = 0;
-	struct io_event event;
-	int rc = file < 0 || syscall(SYS_io_setup, 1, &aio) ? -errno : 0;
+	struct sync sync;
+	int rc = sync_begin(&sync);
 
 	begin(CALL_fdatasync);
-	if (!rc && syscall(SYS_io_submit, aio, 1, iocbs) != 1)
-		rc = -errno;
-	if (!rc && syscall(SYS_io_getevents, aio, 1, 1, &event, NULL) != 1)
-		rc = -errno;
-	rc = end(rc);
-	if (aio)
-		syscall(SYS_io_destroy, aio);
-	close(file);
+	rc = end(rc ?: sync_by_worker(&sync, NULL));
+	sync_end(&sync);
 	return rc;
 }
 

@@ -52,23 +52,36 @@ int end_objects(struct end *end, struct ibchan_context *context, int index)
 	return ibchan_mr_reg_shared(end->pd, end->memory, MEMORY, &end->mr, NULL);
 }
 
+/* @cq, or one of its own if that is NULL. */
+static int begin_on(struct end *end, struct ibchan_context *context, int index,
+		    struct ibchan_cq *cq, struct ibchan_builder *builder)
+{
+	int rc = end_objects(end, context, index);
+
+	if (!rc && !cq)
+		rc = ibchan_cq_create(end->device, 0, 0, &end->own_cq, NULL);
+	if (rc)
+		return rc;
+	end->cq = cq ? cq : end->own_cq;
+	ibchan_builder_init(builder, end->pd, end->cq);
+	builder->params.rnr_retries = 7;
+	/* About a second, for an emulated CPU that is busy with checking itself. */
+	builder->params.ack_timeout = 18;
+	return 0;
+}
+
+int end_begin(struct end *end, struct ibchan_context *context, int index,
+	      struct ibchan_builder *builder)
+{
+	return begin_on(end, context, index, NULL, builder);
+}
+
 int end_open(struct end *end, struct ibchan_context *context, int index, struct ibchan_cq *cq)
 {
 	struct ibchan_builder builder;
-	int rc = end_objects(end, context, index);
+	int rc = begin_on(end, context, index, cq, &builder);
 
-	if (!rc && !cq) {
-		rc = ibchan_cq_create(end->device, 0, 0, &end->own_cq, NULL);
-		cq = end->own_cq;
-	}
-	if (rc)
-		return rc;
-	end->cq = cq;
-	ibchan_builder_init(&builder, end->pd, cq);
-	builder.params.rnr_retries = 7;
-	/* About a second, for an emulated CPU that is busy with checking itself. */
-	builder.params.ack_timeout = 18;
-	return ibchan_builder_prepare(&builder, &end->prepared, NULL);
+	return rc ?: ibchan_builder_prepare(&builder, &end->prepared, NULL);
 }
 
 int end_connect(struct end *end, const struct ibchan_endpoint *peer)

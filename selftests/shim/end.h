@@ -38,6 +38,10 @@ int device_name(struct ibchan_context *context, int index, char *name);
  */
 int end_objects(struct end *end, struct ibchan_context *context, int index);
 int end_open(struct end *end, struct ibchan_context *context, int index, struct ibchan_cq *cq);
+
+/* Up to a @builder that a test changes before it makes end->prepared with it; with its own cq. */
+int end_begin(struct end *end, struct ibchan_context *context, int index,
+	      struct ibchan_builder *builder);
 int end_connect(struct end *end, const struct ibchan_endpoint *peer);
 int connect_ends(struct end *a, struct end *b);
 void end_close(struct end *end);

@@ -37,6 +37,14 @@ int meeting_ask(struct meeting *m, const struct ibchan_connect_params *params)
 	return rc;
 }
 
+int meeting_request(struct meeting *m, const struct ibchan_connect_params *params,
+		    struct ibchan_request **request)
+{
+	int rc = meeting_ask(m, params);
+
+	return rc ?: ibchan_request_take(m->listener, patience_ns(), request);
+}
+
 int meeting_answer(struct meeting *m, struct ibchan_request *request,
 		   const struct ibchan_connect_params *params)
 {
@@ -64,9 +72,8 @@ int meeting_connect(struct meeting *m, const struct ibchan_connect_params *of_as
 		    const struct ibchan_connect_params *of_asked)
 {
 	struct ibchan_request *request;
-	int rc = meeting_ask(m, of_asking);
+	int rc = meeting_request(m, of_asking, &request);
 
-	rc = rc ?: ibchan_request_take(m->listener, patience_ns(), &request);
 	rc = rc ?: meeting_answer(m, request, of_asked);
 	return rc ?: meeting_outcomes(m);
 }
@@ -76,6 +83,23 @@ int meeting_close(struct meeting *m)
 	end_close(&m->asking);
 	end_close(&m->asked);
 	return ibchan_listener_close(m->listener);
+}
+
+int meeting_begin(struct meeting *m, const char *host)
+{
+	int rc;
+
+	memset(m, 0, sizeof(*m));
+	rc = ibchan_context_open(&m->context);
+	return rc ?: meeting_listen(m, host);
+}
+
+int meeting_end(struct meeting *m)
+{
+	int listened = meeting_close(m);
+	int rc = ibchan_context_close(m->context);
+
+	return listened ?: rc;
 }
 
 void fill(unsigned char *bytes, size_t length, unsigned int seed)
@@ -105,4 +129,11 @@ int message_crosses(struct meeting *m, const struct end *from, const struct end 
 	if (completion.error || completion.bytes != CROSSING)
 		return -EBADMSG;
 	return memcmp(from->memory + HALF, to->memory + HALF, CROSSING) ? -EBADMSG : 0;
+}
+
+int messages_cross(struct meeting *m)
+{
+	int rc = message_crosses(m, &m->asking, &m->asked);
+
+	return rc ?: message_crosses(m, &m->asked, &m->asking);
 }

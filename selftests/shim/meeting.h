@@ -18,10 +18,18 @@ struct meeting {
 /* The listener at @host, which the asking end asks from then on: @host has to stay. */
 int meeting_listen(struct meeting *m, const char *host);
 
+/* The same with a context of its own, which meeting_end() closes, too: how that went. */
+int meeting_begin(struct meeting *m, const char *host);
+int meeting_end(struct meeting *m);
+
 /* Each takes its end's prepared channel, if it succeeds. */
 int meeting_ask(struct meeting *m, const struct ibchan_connect_params *params);
 int meeting_answer(struct meeting *m, struct ibchan_request *request,
 		   const struct ibchan_connect_params *params);
+
+/* Asks, and takes the request. */
+int meeting_request(struct meeting *m, const struct ibchan_connect_params *params,
+		    struct ibchan_request **request);
 
 /* Both ends have their channels; what came of them. */
 int meeting_outcomes(struct meeting *m);
@@ -46,5 +54,6 @@ void fill(unsigned char *bytes, size_t length, unsigned int seed);
  * arrived, too, when this has.
  */
 int message_crosses(struct meeting *m, const struct end *from, const struct end *to);
+int messages_cross(struct meeting *m); /* one each way */
 
 #endif /* TEST_SHIM_MEETING_H */

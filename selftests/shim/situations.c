@@ -23,22 +23,28 @@ static int scene_connect(struct scene *scene)
 
 /* --- what is asked for when things are made --- */
 
+static int build(struct scene *scene, struct ibchan_builder *builder, struct ibchan_error *error)
+{
+	struct ibchan_prepared *prepared;
+	int rc = ibchan_builder_prepare(builder, &prepared, error);
+
+	(void)scene;
+	if (!rc)
+		ibchan_prepared_destroy(prepared);
+	return rc;
+}
+
 static int build_with(struct scene *scene, const struct ibchan_params *params,
 		      const struct ibchan_options *options, struct ibchan_error *error)
 {
-	struct ibchan_prepared *prepared;
 	struct ibchan_builder builder;
-	int rc;
 
 	ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);
 	if (params)
 		builder.params = *params;
 	if (options)
 		builder.options = *options;
-	rc = ibchan_builder_prepare(&builder, &prepared, error);
-	if (!rc)
-		ibchan_prepared_destroy(prepared);
-	return rc;
+	return build(scene, &builder, error);
 }
 
 /* The defaults, but for one. */
@@ -102,19 +108,27 @@ static int build_with_credits_and_no_access(struct scene *scene, struct ibchan_e
 	return build_with(scene, &builder.params, &options, error);
 }
 
-static int build_on_a_small_cq(struct scene *scene, struct ibchan_error *error)
+/* @make has a builder on a queue of its own, which goes behind it. */
+static int on_another_cq(struct scene *scene, __u32 entries, __u32 cq_entries,
+			 int (*make)(struct scene *scene, struct ibchan_builder *builder,
+				     struct ibchan_error *error),
+			 struct ibchan_error *error)
 {
-	struct ibchan_prepared *prepared;
 	struct ibchan_builder builder;
 	struct ibchan_cq *cq;
-	int rc = ibchan_cq_create(scene->a.device, 4, 4, &cq, NULL);
+	int rc = ibchan_cq_create(scene->a.device, entries, cq_entries, &cq, NULL);
 
 	if (rc)
 		return rc;
 	ibchan_builder_init(&builder, scene->a.pd, cq);
-	rc = ibchan_builder_prepare(&builder, &prepared, error);
+	rc = make(scene, &builder, error);
 	ibchan_cq_destroy(cq);
 	return rc;
+}
+
+static int build_on_a_small_cq(struct scene *scene, struct ibchan_error *error)
+{
+	return on_another_cq(scene, 4, 4, build, error);
 }
 
 static int make_a_cq_of_many_entries(struct scene *scene, struct ibchan_error *error)
@@ -411,18 +425,27 @@ static int send_when_a_wrong_key_has_ended_it(struct scene *scene, struct ibchan
 	return rc ?: ibchan_send(scene->b.channel, &sge, 1, error);
 }
 
+/* Another prepared channel in the place of @end's. */
+static int prepare_again(struct end *end, const struct ibchan_builder *builder)
+{
+	struct ibchan_prepared *prepared;
+	int rc = ibchan_builder_prepare(builder, &prepared, NULL);
+
+	rc = rc ?: ibchan_prepared_destroy(end->prepared);
+	if (!rc)
+		end->prepared = prepared;
+	return rc;
+}
+
 static int write_to_a_channel_that_forbids_it(struct scene *scene, struct ibchan_error *error)
 {
 	struct ibchan_remote_region remote;
-	struct ibchan_prepared *prepared;
 	struct ibchan_builder builder;
 	int rc;
 
 	ibchan_builder_init(&builder, scene->b.pd, scene->b.cq);
 	builder.params.access = IBCHAN_ACCESS_LOCAL;
-	rc = ibchan_builder_prepare(&builder, &prepared, NULL);
-	rc = rc ?: ibchan_prepared_destroy(scene->b.prepared);
-	scene->b.prepared = prepared;
+	rc = prepare_again(&scene->b, &builder);
 	rc = rc ?: scene_connect(scene) ?: ibchan_mr_remote_region(scene->b.mr, &remote);
 	return rc ?: write_to(scene, 64, &remote, error);
 }
@@ -430,15 +453,12 @@ static int write_to_a_channel_that_forbids_it(struct scene *scene, struct ibchan
 static int send_without_a_receive(struct scene *scene, struct ibchan_error *error)
 {
 	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
-	struct ibchan_prepared *prepared;
 	struct ibchan_builder builder;
 	int rc;
 
 	ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);
 	builder.params.rnr_retries = 0;
-	rc = ibchan_builder_prepare(&builder, &prepared, NULL);
-	rc = rc ?: ibchan_prepared_destroy(scene->a.prepared);
-	scene->a.prepared = prepared;
+	rc = prepare_again(&scene->a, &builder);
 	return rc ?: scene_connect(scene) ?: send_of(scene, &sge, error);
 }
 
@@ -455,27 +475,25 @@ static int receive_into_a_full_queue(struct scene *scene, struct ibchan_error *e
 	return rc;
 }
 
-static int receive_without_a_place_in_the_cq(struct scene *scene, struct ibchan_error *error)
+static int receive_thrice(struct scene *scene, struct ibchan_builder *builder,
+			  struct ibchan_error *error)
 {
-	struct ibchan_prepared *prepared;
-	struct ibchan_builder builder;
 	struct ibchan_wr wr = { .opcode = IBCHAN_OP_RECV };
-	struct ibchan_cq *cq;
-	int rc = ibchan_cq_create(scene->a.device, 2, 64, &cq, NULL);
-	int i;
+	struct ibchan_prepared *prepared;
+	int i, rc = ibchan_builder_prepare(builder, &prepared, NULL);
 
 	if (rc)
 		return rc;
-	ibchan_builder_init(&builder, scene->a.pd, cq);
-	rc = ibchan_builder_prepare(&builder, &prepared, NULL);
-	if (!rc) {
-		wr.channel = ibchan_prepared_channel(prepared);
-		for (i = 0; !rc && i < 3; i++)
-			rc = ibchan_post(scene->context, &wr, 1, NULL, error);
-		ibchan_prepared_destroy(prepared);
-	}
-	ibchan_cq_destroy(cq);
+	wr.channel = ibchan_prepared_channel(prepared);
+	for (i = 0; !rc && i < 3; i++)
+		rc = ibchan_post(scene->context, &wr, 1, NULL, error);
+	ibchan_prepared_destroy(prepared);
 	return rc;
+}
+
+static int receive_without_a_place_in_the_cq(struct scene *scene, struct ibchan_error *error)
+{
+	return on_another_cq(scene, 2, 64, receive_thrice, error);
 }
 
 /* The memory is the device's until the first receive ends. */
@@ -602,24 +620,24 @@ static int listen_with_a_long_backlog(struct scene *scene, struct ibchan_error *
 
 /* --- handshakes that the endpoints alone do not allow --- */
 
-static int meet_with_credits_on_one_side(struct scene *scene, struct ibchan_error *error)
+static int meet_with_credits(struct scene *scene, struct ibchan_builder *builder,
+			     struct ibchan_error *error)
 {
 	struct ibchan_prepared *prepared;
-	struct ibchan_builder builder;
-	struct ibchan_cq *cq;
-	int rc = ibchan_cq_create(scene->a.device, 0, 0, &cq, NULL);
+	int rc;
 
+	builder->options.mode = IBCHAN_MODE_CREDITS;
+	rc = ibchan_builder_prepare(builder, &prepared, NULL);
 	if (rc)
 		return rc;
-	ibchan_builder_init(&builder, scene->a.pd, cq);
-	builder.options.mode = IBCHAN_MODE_CREDITS;
-	rc = ibchan_builder_prepare(&builder, &prepared, NULL);
-	if (!rc) {
-		rc = ibchan_prepared_handshake(prepared, &scene->of_b, &scene->a.channel, error);
-		ibchan_prepared_destroy(prepared);
-	}
-	ibchan_cq_destroy(cq);
+	rc = ibchan_prepared_handshake(prepared, &scene->of_b, &scene->a.channel, error);
+	ibchan_prepared_destroy(prepared);
 	return rc;
+}
+
+static int meet_with_credits_on_one_side(struct scene *scene, struct ibchan_error *error)
+{
+	return on_another_cq(scene, 0, 0, meet_with_credits, error);
 }
 
 static int meet_with_a_long_mtu(struct scene *scene, struct ibchan_error *error)
