@@ -359,10 +359,11 @@ TEST_F(memory, that_a_file_system_follows_is_not_written_and_the_refusal_says_so
 
 	if (self->missing)
 		SKIP(return, "this kernel has no such memory");
-	cmd_mr_reg(bench->b->fd, &cmd);
+	EXPECT_EQ(variant->is_followed ? -EFAULT : 0, cmd_mr_reg(bench->b->fd, &cmd));
 	EXPECT_EQ(code, cmd.reason.code);
 	answer = ask_one(bench->b, &wr);
 	EXPECT_EQ(code, answer.cmd.reason.code);
+	EXPECT_EQ(variant->is_followed ? 0 : 1, answer.cmd.entry_num);
 }
 
 /* What the CPU writes between the registration and the post is what goes out. */

@@ -11,10 +11,10 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <time.h>
 
 #include "cable.h"
 #include "test.h"
+#include "thread.h"
 #include "traffic.h"
 #include "work.h"
 #include "world.h"
@@ -310,9 +310,8 @@ FIXTURE_TEARDOWN(connection)
 static void *destroy_peer(void *arg)
 {
 	FIXTURE_DATA(connection) * self = arg;
-	const struct timespec delay = { .tv_nsec = self->delay_us * 1000 };
 
-	nanosleep(&delay, NULL);
+	moment(self->delay_us);
 	return (void *)(intptr_t)destroy(self->doomed->fd, self->doomed->channel);
 }
 

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "shim/meeting.h"
 #include "test.h"
+#include "thread.h"
 #include "world.h"
 
 /* What a request carries on RoCE. */
@@ -44,18 +44,15 @@ FIXTURE_VARIANT_ADD(connecting, by_ipv6)
 
 FIXTURE_SETUP(connecting)
 {
-	memset(&self->m, 0, sizeof(self->m));
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->m.context));
+	ASSERT_EQ(0, meeting_begin(&self->m, variant->host));
 	ASSERT_EQ(0, end_open(&self->m.asking, self->m.context, 0, NULL));
 	ASSERT_EQ(0, end_open(&self->m.asked, self->m.context, 0, NULL));
-	ASSERT_EQ(0, meeting_listen(&self->m, variant->host));
 }
 
 FIXTURE_TEARDOWN(connecting)
 {
-	EXPECT_EQ(0, meeting_close(&self->m));
-	EXPECT_EQ(0, ibchan_context_close(self->m.context));
+	EXPECT_EQ(0, meeting_end(&self->m));
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
@@ -603,7 +600,6 @@ static void *send_at_once(void *arg)
 
 TEST_F(connecting, keeps_the_first_message_for_a_server_that_is_late)
 {
-	const struct timespec late = { .tv_nsec = 400 * MS };
 	struct ibchan_sge sge = sge_at(&self->m.asked, 0, 8);
 	struct ibchan_builder builder;
 	pthread_t client;
@@ -613,8 +609,8 @@ TEST_F(connecting, keeps_the_first_message_for_a_server_that_is_late)
 	ASSERT_EQ(0, pthread_create(&client, NULL, send_at_once, &self->m));
 	ASSERT_EQ(0, ibchan_builder_accept(&builder, self->m.listener, patience_ns(),
 					   &self->m.asked.channel, &self->m.error));
-	/* Somebody else has the CPU. */
-	EXPECT_EQ(0, nanosleep(&late, NULL));
+	/* Somebody else has the CPU: for far longer than a peer tries by itself. */
+	moment(400000);
 	EXPECT_EQ(0, ibchan_receive(self->m.asked.channel, &sge, 1, NULL, &self->m.error));
 	EXPECT_EQ(0, pthread_join(client, &sent));
 	EXPECT_EQ(NULL, sent);

@@ -553,22 +553,6 @@ static bool as_many_as_are_served(void *crowd)
 	return connected(crowd) >= SERVED;
 }
 
-static long threads_of(pid_t pid)
-{
-	char path[32], line[256];
-	long threads = -ENOENT;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return -errno;
-	while (fgets(line, sizeof(line), file))
-		sscanf(line, "Threads: %ld", &threads);
-	fclose(file);
-	return threads;
-}
-
 static bool prints(struct run *run, const char *word)
 {
 	struct pollfd pollfd = { .fd = run->output, .events = POLLIN };
@@ -591,8 +575,8 @@ TEST_F(tool, doctor_serves_so_many_at_a_time_and_the_others_later)
 	EXPECT_TRUE(prints(&server, "answering"));
 	EXPECT_EQ(0, crowd_ask(&crowd, "7499"));
 	EXPECT_TRUE(eventually(as_many_as_are_served, &crowd));
-	EXPECT_GE(SERVED + 1, threads_of(server.pid));
-	EXPECT_LT(1, threads_of(server.pid));
+	EXPECT_GE(SERVED + 1, status_number(server.pid, "Threads: %ld"));
+	EXPECT_LT(1, status_number(server.pid, "Threads: %ld"));
 	EXPECT_EQ(SERVED, connected(&crowd));
 	for (i = 0; i < ASKED && connected(&crowd) == SERVED; i++)
 		end_close(&crowd.ends[i]);

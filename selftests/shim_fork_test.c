@@ -36,8 +36,7 @@ FIXTURE_SETUP(fork)
 
 FIXTURE_TEARDOWN(fork)
 {
-	meeting_close(&self->m);
-	ibchan_context_close(self->m.context);
+	EXPECT_EQ(0, meeting_end(&self->m));
 	close(self->gate[1]);
 	close(self->gate[0]);
 	close(self->said[0]);

@@ -117,13 +117,18 @@ TEST_F(limits, of_inline_data_are_told_by_their_name)
 /* One tenant's bad luck is not another's limit. */
 TEST_F(limits, that_were_refused_are_not_remembered_and_what_was_given_is)
 {
-	__u32 most, known;
+	__u32 most, known = known_inline(self);
 
 	self->builder.params.max_inline_data = 1024;
 	most = allowed(_metadata, self, IBCHAN_PARAMETER_MAX_INLINE_DATA, 1024);
+	EXPECT_EQ(known, known_inline(self));
+	self->builder.params.max_inline_data = most;
+	ASSERT_EQ(0, ibchan_builder_prepare(&self->builder, &self->prepared, &self->error));
 	known = known_inline(self);
 	EXPECT_LE(most, known);
-	EXPECT_LT(known, 1024);
+	EXPECT_GT(1024, known);
+	/* One that asks for less lets nobody forget it. */
+	ASSERT_EQ(0, ibchan_prepared_destroy(self->prepared));
 	self->builder.params.max_inline_data = 0;
 	self->builder.params.max_send_sge = 1;
 	EXPECT_EQ(0, ibchan_builder_prepare(&self->builder, &self->prepared, &self->error));

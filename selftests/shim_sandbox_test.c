@@ -265,9 +265,13 @@ static void *write_in_a_wide_box(void *arg)
 	struct boxed *boxed = arg;
 	struct ibchan_sge sge = sge_at(boxed->end, 0, 64);
 
-	boxed->filter = filter(IBCHAN_CMD_CHANNEL_HISTORY, boxed->error);
-	if (!boxed->filter)
-		boxed->rc[0] = ibchan_write(boxed->end->channel, &sge, 1, &boxed->remote, NULL);
+	struct ibchan_pd *pd;
+
+	boxed->filter = filter(IBCHAN_CMD_PD_ALLOC, boxed->error);
+	if (boxed->filter)
+		return NULL;
+	boxed->rc[0] = ibchan_write(boxed->end->channel, &sge, 1, &boxed->remote, NULL);
+	boxed->rc[1] = ibchan_pd_alloc(boxed->end->device, &pd);
 	return NULL;
 }
 
@@ -280,6 +284,7 @@ TEST_F(sandbox, that_lets_posts_through_changes_nothing)
 	if (boxed.filter)
 		SKIP(return, "this kernel filters no system calls: %d", boxed.filter);
 	EXPECT_EQ(0, boxed.rc[0]);
+	EXPECT_EQ(variant->answer, boxed.rc[1]);
 }
 
 TEST_HARNESS_MAIN

@@ -61,21 +61,18 @@ FIXTURE(signals)
 
 FIXTURE_SETUP(signals)
 {
-	memset(&self->m, 0, sizeof(self->m));
 	handled = 0;
 	ASSERT_EQ(0, handle(count));
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->m.context));
+	ASSERT_EQ(0, meeting_begin(&self->m, HOST));
 	ASSERT_EQ(0, end_open(&self->m.asking, self->m.context, 0, NULL));
 	ASSERT_EQ(0, end_open(&self->m.asked, self->m.context, 0, NULL));
-	ASSERT_EQ(0, meeting_listen(&self->m, HOST));
 	ibchan_builder_init(&self->builder, self->m.asked.pd, NULL);
 }
 
 FIXTURE_TEARDOWN(signals)
 {
-	EXPECT_EQ(0, meeting_close(&self->m));
-	EXPECT_EQ(0, ibchan_context_close(self->m.context));
+	EXPECT_EQ(0, meeting_end(&self->m));
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
@@ -185,15 +182,16 @@ TEST_F(signals, end_a_wait_for_a_request_and_the_next_one_is_accepted)
 TEST_F(signals, do_not_end_a_look_at_the_way)
 {
 	struct ibchan_device *device;
+	__u64 end = now_ms() + patience_ms();
 	timer_t timer;
-	int i;
 
 	ASSERT_EQ(0, tick_here(&timer, MS));
-	for (i = 0; i < 20; i++) {
+	while (handled < 50 && now_ms() < end) {
 		ASSERT_EQ(0, ibchan_device_open_for(self->m.context, HOST, &device, NULL));
 		ASSERT_EQ(0, ibchan_device_close(device));
 	}
 	EXPECT_EQ(0, timer_delete(timer));
+	EXPECT_LE(50, handled);
 }
 
 static struct ibchan_channel *victim;
@@ -236,6 +234,19 @@ TEST_F(signals, whose_handler_breaks_the_channel_end_a_blocking_call)
 	EXPECT_EQ(1, handled);
 }
 
+/* A message crosses, although the wait for it is interrupted again and again. */
+static int crosses_all_the_same(struct meeting *m)
+{
+	struct ibchan_completion completion;
+	int rc = message_crosses(m, &m->asking, &m->asked);
+
+	while (rc == -EINTR) {
+		rc = wait_one(m->asked.cq, &completion);
+		rc = rc == 1 ? -(int)completion.error : rc ?: -ETIMEDOUT;
+	}
+	return rc;
+}
+
 /* Two channels share a queue, and with it all that the library locks. */
 TEST_F(signals, may_break_a_channel_wherever_they_interrupt_another)
 {
@@ -250,10 +261,10 @@ TEST_F(signals, may_break_a_channel_wherever_they_interrupt_another)
 	ASSERT_EQ(0, handle(break_victim));
 	ASSERT_EQ(0, tick_here(&timer, MS));
 	while (!rc && handled < 50 && now_ms() < end)
-		rc = message_crosses(&self->m, &self->m.asking, &self->m.asked);
+		rc = crosses_all_the_same(&self->m);
 	EXPECT_EQ(0, timer_delete(timer));
-	EXPECT_TRUE(!rc || rc == -EINTR) TH_LOG("%d", rc);
-	EXPECT_LT(0, handled);
+	EXPECT_EQ(0, rc);
+	EXPECT_LE(50, handled);
 	end_close(&other);
 }
 
@@ -323,8 +334,9 @@ TEST_F(signals, cancellation_ends_a_thread_in_no_call)
 	EXPECT_EQ(5, cancelled.calls);
 	EXPECT_EQ(-ETIMEDOUT, cancelled.rc[0]);
 	EXPECT_EQ(-ETIMEDOUT, cancelled.rc[1]);
-	for (i = 2; i < cancelled.calls; i++)
-		EXPECT_NE(0, cancelled.rc[i]);
+	/* Not what a name server says that nobody has. */
+	for (i = 2; i < 5; i++)
+		EXPECT_EQ(-ENOENT, cancelled.rc[i]) TH_LOG("call %u", i);
 }
 
 static void *accept_one(void *arg)
