@@ -14,12 +14,20 @@
  * Commands and ends therefore fault in no user memory, and wait for nothing that a user
  * controls. An rwsem would not do: its waiting writer stops every reader behind it.
  */
+#include <linux/bits.h>
 #include <linux/errno.h>
 #include <linux/jiffies.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 
 #include "gate.h"
+
+/* Of the state. The lower bits count. */
+enum {
+	LEAVING = BIT(30),	/* commands and guests get -ENODEV; never taken back */
+	CLOSED = BIT(29),	/* removal is alone with the device: ends wait */
+	FLAGS = LEAVING | CLOSED,
+};
 
 void ibchan_gate_init(struct ibchan_gate *gate)
 {
@@ -31,6 +39,23 @@ void ibchan_gate_init(struct ibchan_gate *gate)
 	lockdep_init_map(&gate->map, "ibchan_gate", &key, 0);
 }
 
+static bool is_leaving(const struct ibchan_gate *gate)
+{
+	return atomic_read(&gate->state) & LEAVING;
+}
+
+/* Counts the caller, unless @flag is set. */
+static bool enter_unless(struct ibchan_gate *gate, int flag)
+{
+	int state = atomic_read(&gate->state);
+
+	do {
+		if (state & flag)
+			return false;
+	} while (!atomic_try_cmpxchg(&gate->state, &state, state + 1));
+	return true;
+}
+
 /**
  * ibchan_gate_enter - begin a command
  * @gate: of the device
@@ -40,27 +65,10 @@ void ibchan_gate_init(struct ibchan_gate *gate)
  */
 int ibchan_gate_enter(struct ibchan_gate *gate)
 {
-	int leaving;
-
-	spin_lock(&gate->lock);
-	leaving = gate->leaving;
-	gate->inside += !leaving;
-	spin_unlock(&gate->lock);
-	if (leaving)
+	if (!enter_unless(gate, LEAVING))
 		return -ENODEV;
 	rwsem_acquire_read(&gate->map, 0, 1, _RET_IP_);
 	return 0;
-}
-
-static bool enter_if_open(struct ibchan_gate *gate)
-{
-	bool open;
-
-	spin_lock(&gate->lock);
-	open = !gate->closed;
-	gate->inside += open;
-	spin_unlock(&gate->lock);
-	return open;
 }
 
 /**
@@ -72,20 +80,16 @@ static bool enter_if_open(struct ibchan_gate *gate)
 void ibchan_gate_enter_to_end(struct ibchan_gate *gate)
 {
 	rwsem_acquire_read(&gate->map, 0, 0, _RET_IP_);
-	if (!enter_if_open(gate))
-		wait_event(gate->wait, enter_if_open(gate));
+	if (!enter_unless(gate, CLOSED))
+		wait_event(gate->wait, enter_unless(gate, CLOSED));
 }
 
 /* The end of what ibchan_gate_enter() or ibchan_gate_enter_to_end() has begun. */
 void ibchan_gate_exit(struct ibchan_gate *gate)
 {
-	bool wake;
-
 	rwsem_release(&gate->map, _RET_IP_);
-	spin_lock(&gate->lock);
-	wake = !--gate->inside && gate->leaving;
-	spin_unlock(&gate->lock);
-	if (wake)
+	/* The last one, while the device leaves. */
+	if (atomic_dec_return(&gate->state) == LEAVING)
 		wake_up_all(&gate->wait);
 }
 
@@ -102,12 +106,12 @@ void ibchan_gate_exit(struct ibchan_gate *gate)
  */
 int ibchan_gate_admit(struct ibchan_gate *gate, struct ibchan_guest *guest)
 {
-	int leaving;
+	bool leaving;
 
 	guest->pid = current->tgid;
 	get_task_comm(guest->comm, current);
 	spin_lock(&gate->lock);
-	leaving = gate->leaving;
+	leaving = is_leaving(gate);
 	if (!leaving)
 		list_add_tail(&guest->link, &gate->guests);
 	spin_unlock(&gate->lock);
@@ -121,7 +125,7 @@ void ibchan_gate_dismiss(struct ibchan_gate *gate, struct ibchan_guest *guest)
 
 	spin_lock(&gate->lock);
 	list_del(&guest->link);
-	wake = list_empty(&gate->guests) && gate->leaving;
+	wake = list_empty(&gate->guests) && is_leaving(gate);
 	spin_unlock(&gate->lock);
 	if (wake)
 		wake_up_all(&gate->wait);
@@ -130,20 +134,15 @@ void ibchan_gate_dismiss(struct ibchan_gate *gate, struct ibchan_guest *guest)
 /* From now on no command and no guest begins. Context: any but interrupts; does not wait. */
 void ibchan_gate_leave(struct ibchan_gate *gate)
 {
+	/* The lock is for guests, who look before they are in the list. */
 	spin_lock(&gate->lock);
-	gate->leaving = 1;
+	atomic_or(LEAVING, &gate->state);
 	spin_unlock(&gate->lock);
 }
 
 static bool close_if_empty(struct ibchan_gate *gate)
 {
-	bool empty;
-
-	spin_lock(&gate->lock);
-	empty = !gate->inside;
-	gate->closed = empty;
-	spin_unlock(&gate->lock);
-	return empty;
+	return atomic_cmpxchg(&gate->state, LEAVING, FLAGS) == LEAVING;
 }
 
 /**
@@ -162,9 +161,7 @@ void ibchan_gate_close(struct ibchan_gate *gate)
 void ibchan_gate_open(struct ibchan_gate *gate)
 {
 	rwsem_release(&gate->map, _RET_IP_);
-	spin_lock(&gate->lock);
-	gate->closed = 0;
-	spin_unlock(&gate->lock);
+	atomic_andnot(CLOSED, &gate->state);
 	wake_up_all(&gate->wait);
 }
 

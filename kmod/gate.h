@@ -3,6 +3,7 @@
 #ifndef IBCHAN_GATE_H
 #define IBCHAN_GATE_H
 
+#include <linux/atomic.h>
 #include <linux/list.h>
 #include <linux/lockdep.h>
 #include <linux/sched.h>
@@ -12,19 +13,15 @@
 
 /**
  * struct ibchan_gate - counts the users of a device, and keeps them and its removal apart
- * @lock: guards all but @map
- * @inside: commands and ends of objects under way
- * @leaving: the device leaves: commands and guests get -ENODEV; never taken back
- * @closed: removal is alone with the device: ends wait
+ * @state: how many commands and ends of objects are under way, and the flags of gate.c
+ * @lock: guards @guests
  * @guests: registrations of user memory under way
  * @wait: removal waits here for users, and ends wait for removal
  * @map: for lockdep, which takes the gate for an rwsem
  */
 struct ibchan_gate {
-	spinlock_t lock;		/* all but map */
-	unsigned int inside;
-	int leaving;
-	int closed;
+	atomic_t state;
+	spinlock_t lock;		/* guests */
 	struct list_head guests;
 	wait_queue_head_t wait;
 #ifdef CONFIG_DEBUG_LOCK_ALLOC
