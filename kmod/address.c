@@ -24,10 +24,12 @@
  * struct facts - what the network stack knows of an address
  * @flags: IFA_F_*
  * @scope: RT_SCOPE_*
+ * @family: 4 or 6
  */
 struct facts {
 	u32 flags;
 	u8 scope;
+	u8 family;
 };
 
 static bool find_ipv4(const struct net_device *ndev, const struct in6_addr *addr,
@@ -125,8 +127,9 @@ static u32 judge_address(const struct ib_gid_attr *attr, const struct net *net,
 	if (verdict)
 		return verdict;
 	memcpy(&addr, attr->gid.raw, sizeof(addr));
-	found = ipv6_addr_v4mapped(&addr) ? find_ipv4(ndev, &addr, facts) :
-					    find_ipv6(ndev, &addr, facts);
+	facts->family = ipv6_addr_v4mapped(&addr) ? 4 : 6;
+	found = facts->family == 4 ? find_ipv4(ndev, &addr, facts) :
+				     find_ipv6(ndev, &addr, facts);
 	return found ? judge_facts(facts) : IBCHAN_GID_VERDICT_NO_ADDRESS;
 }
 
@@ -141,7 +144,7 @@ static int rank_of(const struct ib_gid_attr *attr, const struct facts *facts)
 		rank += IBCHAN_RANK_GLOBAL;
 	if (!(facts->flags & (IFA_F_DEPRECATED | IFA_F_OPTIMISTIC)))
 		rank += IBCHAN_RANK_PREFERRED;
-	if (ibchan_gid_family(attr->gid.raw) == 4)
+	if (facts->family == 4)
 		rank += IBCHAN_RANK_IPV4;
 	if (vlan == IBCHAN_VLAN_NONE)
 		rank += IBCHAN_RANK_UNTAGGED;
@@ -169,7 +172,7 @@ u32 ibchan_address_judge(const struct ib_gid_attr *attr, const struct ibchan_gid
 	rcu_read_lock();
 	verdict = judge_address(attr, rule->net, &facts);
 	rcu_read_unlock();
-	if (!verdict && rule->family && rule->family != ibchan_gid_family(attr->gid.raw))
+	if (!verdict && rule->family && rule->family != facts.family)
 		verdict = IBCHAN_GID_VERDICT_OTHER_FAMILY;
 	if (!verdict)
 		*rank = rank_of(attr, &facts);

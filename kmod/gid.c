@@ -64,27 +64,37 @@ static u32 num_entries(struct ib_device *ib, u32 port)
 
 /*
  * Entries of the table that are in use have attributes; the others are skipped. Of
- * entries with the same rank the first is taken. @verdict tells how far the best got.
+ * entries with the same rank the first is taken. @verdict tells how far the best got; its
+ * network device may go at any moment.
  */
 static int find_best(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 		     struct ibchan_gid *gid, u32 *verdict)
 {
 	u32 entries = num_entries(ib, gid->port);
-	const struct ib_gid_attr *attr;
+	const struct ib_gid_attr *attr, *chosen = NULL;
 	int best = IBCHAN_RANK_NONE, rank;
-	u32 judged, i;
+	u32 i;
 
 	*verdict = 0;
 	for (i = 0; i < entries && best < IBCHAN_RANK_BEST; i++) {
 		attr = rdma_get_gid_attr(ib, gid->port, i);
 		if (IS_ERR(attr))
 			continue;
-		judged = ibchan_address_judge(attr, rule, &rank);
-		if (rank > best && !gid_from_attr(attr, gid))
+		*verdict = max(*verdict, ibchan_address_judge(attr, rule, &rank));
+		if (rank > best) {
 			best = rank;
-		*verdict = max(*verdict, judged);
-		rdma_put_gid_attr(attr);
+			swap(attr, chosen);
+		}
+		if (attr)
+			rdma_put_gid_attr(attr);
 	}
+	if (!chosen)
+		return IBCHAN_RANK_NONE;
+	if (gid_from_attr(chosen, gid)) {
+		*verdict = IBCHAN_GID_VERDICT_NDEV_DOWN;
+		best = IBCHAN_RANK_NONE;
+	}
+	rdma_put_gid_attr(chosen);
 	return best;
 }
 
