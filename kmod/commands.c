@@ -274,7 +274,8 @@ int ibchan_run_channel_build(struct ibchan_call *call)
 	struct ibchan_cmd_channel_build *cmd = call->cmd;
 	struct ibchan_object *pd = ibchan_call_find(call, cmd->pd, OBJECT_PD);
 	struct ibchan_object *send = ibchan_call_find(call, cmd->send_cq, OBJECT_CQ);
-	struct ibchan_object *recv = ibchan_call_find(call, cmd->recv_cq, OBJECT_CQ);
+	struct ibchan_object *recv = cmd->recv_cq == cmd->send_cq ? send :
+				     ibchan_call_find(call, cmd->recv_cq, OBJECT_CQ);
 	struct ibchan_build build;
 	int ret;
 
@@ -318,7 +319,8 @@ int ibchan_run_channel_handshake(struct ibchan_call *call)
 		return PTR_ERR(object);
 	ret = ibchan_channel_handshake(object->channel, &cmd->endpoint, &cmd->reason);
 	/* A wait for the end of connecting hears of a handshake by no event. */
-	wake_up_all(&call->ctx->event_wait);
+	if (wq_has_sleeper(&call->ctx->event_wait))
+		wake_up_all(&call->ctx->event_wait);
 	return ret;
 }
 

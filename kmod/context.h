@@ -70,9 +70,9 @@ enum ibchan_object_type {
  * @wait: callers that poll the file
  * @pages: the shared memory
  * @num_pages: of it
- * @cost: of kernel memory
  * @page: room for @pages where one is enough
  * @shared: its kernel mapping
+ * @cost: of kernel memory; paid back before @rcu is used
  * @rcu: the memory outlives readers that found it in a handle table
  *
  * What user space can write is never used but @shared->head, and that is checked
@@ -92,10 +92,12 @@ struct ibchan_user_ring {
 	wait_queue_head_t wait;
 	struct page **pages;
 	u32 num_pages;
-	struct ibchan_cost cost;
 	struct page *page;
 	struct ibchan_shared_ring *shared;
-	struct rcu_head rcu;
+	union {
+		struct ibchan_cost cost;
+		struct rcu_head rcu;
+	};
 };
 
 /**
@@ -110,9 +112,9 @@ struct ibchan_user_ring {
  * @events: IBCHAN_EVENT_* that were not taken yet; channels only; under @ctx->event_lock
  * @events_ended: no more events are told; under @ctx->event_lock
  * @event_link: in the context's list while there are some
- * @charge: what the opener's cgroup is charged for it
  * @net: network namespace of the opener; devices only
  * @pd_of_channel: its domain; channels only
+ * @charge: what the opener's cgroup is charged for it; given back before @rcu is used
  * @rcu: readers of the table
  *
  * Immutable once published, but for @children, @users, @claimed, the events and the inside of
@@ -129,7 +131,6 @@ struct ibchan_object {
 	u32 events;
 	int events_ended;
 	struct list_head event_link;
-	struct ibchan_charge charge;
 	union {
 		void *any;
 		struct ibchan_user_listener *listener;
@@ -144,7 +145,10 @@ struct ibchan_object {
 		struct net *net;
 		struct ibchan_pd *pd_of_channel;
 	};
-	struct rcu_head rcu;
+	union {
+		struct ibchan_charge charge;
+		struct rcu_head rcu;
+	};
 };
 
 /**

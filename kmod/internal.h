@@ -185,9 +185,9 @@ enum ibchan_cq_flag {
  * @reserved: entries promised to channels
  * @entries: entries of the ib_cq
  * @cost: of kernel memory
- * @link: in the device's list
- * @free_work: destroys and frees, after a grace period
+ * @link: in the device's list; left before @rcu is used
  * @rcu: only frees: the memory outlives readers that found it in a handle table
+ * @free_work: destroys and frees, after a grace period
  * @completion: belongs to the owner of CQ_OWNED
  * @wc: belongs to the owner of CQ_OWNED
  */
@@ -213,9 +213,11 @@ struct ibchan_cq {
 	u32 reserved;
 	u32 entries;
 	struct ibchan_cost cost;
-	struct list_head link;
+	union {
+		struct list_head link;
+		struct rcu_head rcu;
+	};
 	struct rcu_work free_work;
-	struct rcu_head rcu;
 	struct ibchan_completion completion;
 	struct ib_wc wc[IBCHAN_REAP_BATCH];	/* not cleared: last */
 };

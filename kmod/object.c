@@ -206,8 +206,6 @@ static bool is_idle(struct ibchan_context *ctx, const struct ibchan_object *obje
 /* The object is claimed, so no other command begins to hold it. */
 static int await_idle(struct ibchan_context *ctx, struct ibchan_object *object)
 {
-	if (is_idle(ctx, object))
-		return 0;
 	if (object->type == OBJECT_CHANNEL)
 		ibchan_channel_break(object->channel, -ECANCELED);
 	return wait_event_killable(ctx->idle_wait, is_idle(ctx, object)) ? -EINTR : 0;
@@ -233,16 +231,21 @@ void ibchan_object_unclaim(struct ibchan_context *ctx, struct ibchan_object *obj
 struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, int type)
 {
 	struct ibchan_object *object;
+	bool held = false;
 	int ret;
 
 	spin_lock(&ctx->lock);
 	object = xa_load(&ctx->objects, id);
 	ret = claim_check(object, type);
-	if (!ret)
+	if (!ret) {
 		object->claimed = 1;
+		held = object->users;
+	}
 	spin_unlock(&ctx->lock);
 	if (ret)
 		return ERR_PTR(ret);
+	if (!held)
+		return object;
 	ret = await_idle(ctx, object);
 	if (!ret)
 		return object;
