@@ -234,7 +234,7 @@ u32 ibchan_channel_state(const struct ibchan_channel *ch)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_state, IBCHAN_NS);
 
-/* After this nobody posts, and no break is under way or can begin. */
+/* After this no call posts, and no break is under way or can begin. */
 static void refuse_all(struct ibchan_channel *ch, bool device_gone)
 {
 	unsigned long flags;
@@ -447,7 +447,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_max_sge, IBCHAN_NS);
 /**
  * ibchan_channel_arm - have a channel's completions reaped by themselves
  * @ch: the channel; RCU or the caller keeps its memory
- * @except: a cq that somebody is about to wait on, or NULL
+ * @except: a cq that the caller is about to wait on, or NULL
  *
  * As ibchan_cq_arm(), for the cqs of the channel.
  *
@@ -482,7 +482,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channels_arm, IBCHAN_NS);
 /**
  * ibchan_channel_reap - retire what has completed of a channel
  * @ch: the channel; RCU or the caller keeps its memory
- * @except: a cq that somebody is about to wait on, or NULL
+ * @except: a cq that the caller is about to wait on, or NULL
  *
  * As ibchan_cq_reap(), for the cqs of the channel, up to 256 completions of each.
  *

@@ -24,7 +24,7 @@ static bool can_disconnect(const struct ibchan_cm *cm)
 
 /**
  * ibchan_cm_disconnect - tell the peer that a channel is broken
- * @ch: broken; nobody closes it meanwhile
+ * @ch: broken; not closed meanwhile
  *
  * Context: process, may sleep.
  */

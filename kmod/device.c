@@ -506,7 +506,7 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	ibchan_gate_leave(&dev->gate);
 	ibchan_gate_close(&dev->gate);
 	cancel_delayed_work_sync(&dev->watch_work);
-	/* Those that came meanwhile. */
+	/* Channels that were made meanwhile. */
 	break_channels(dev, -ENODEV);
 	release_verbs(dev);
 	ibchan_cm_farewells_end(dev);

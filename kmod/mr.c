@@ -53,7 +53,7 @@ static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, 
 	return ERR_PTR(ret);
 }
 
-/* One that was never made. */
+/* A region that was never registered. */
 static void mr_discard(struct ibchan_mr *mr)
 {
 	ibchan_cost_pay_back(&mr->cost);
@@ -554,7 +554,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_remote, IBCHAN_NS);
  * @mr: the region
  *
  * Context: any.
- * Return: pages of PAGE_SIZE, those included that it covers only in part.
+ * Return: pages of PAGE_SIZE; a page that it covers only in part counts.
  */
 u64 ibchan_mr_pages(const struct ibchan_mr *mr)
 {

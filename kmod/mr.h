@@ -69,9 +69,9 @@ struct ibchan_backing {
  * @rkey: 0 unless remote access was asked for
  * @key: of one that the service registers, as it was made; 0: the service does not
  * @transient: for one work only, which may leave it parked
- * @in_place: whose addresses have led to the same pages since it was registered; NULL, for
- *	good: nobody's, or that is not known
- * @parked: it did; set while the region is in use
+ * @in_place: the process whose addresses still lead to the registered pages; NULL, for good:
+ *	they do not, or that is not known
+ * @parked: its work has failed and left it to the channel; set while the region is in use
  * @pinned: user pages that go with it; a shell keeps them until it is given back
  * @busy: ranges in flight
  * @num_pieces: 1, unless the device knows it in pieces
@@ -80,15 +80,15 @@ struct ibchan_backing {
  * @direction: of the mapping
  * @released: the verbs object is gone
  * @leaked: the device may still use the memory; never taken back
- * @backing: to be released with the region; NULL where the memory is somebody
- *	else's matter; set by who made the region
+ * @backing: to be released with the region; NULL where another object keeps the memory; set
+ *	by the code that made the region
  * @invalidate: takes its registration back; called without the gate; may be NULL;
  *	false: the device's region is as it was
  * @is_watched: that is being looked at; its maker's, later its last user's
  * @range: its pages by address, in the tree of the watcher
  * @cost: of kernel memory
  * @link: in the device's list
- * @free_link: in the domain's list of those given up, or in a channel's of those parked
+ * @free_link: in the domain's list of given-up regions, or in a channel's of parked ones
  * @rcu: the memory outlives readers that found it in a handle table
  *
  * All but @ib, @users, @in_place, @busy, @sgt, @pinned, @parked, @released, @leaked,

@@ -236,7 +236,7 @@ int ibchan_qp_init(struct ibchan_channel *ch, struct ibchan_reason *reason)
 
 /**
  * ibchan_qp_rewind - undo a handshake that has failed
- * @ch: nothing is posted on it, and nobody posts
+ * @ch: nothing is posted on it, and no call posts
  *
  * If that fails, the next handshake fails, too, and tries again to undo it; closing
  * works in any case.
@@ -344,7 +344,7 @@ int ibchan_qp_cm_init(struct ibchan_channel *ch, struct rdma_cm_id *id)
  * @ch: connecting
  * @id: of its connection
  * @agreed: reads and atomics, on the accepting side; NULL: as the peer has answered
- * @mtu: what the shorter packets may be that the two sides agreed on, in bytes; 0: they have not
+ * @mtu: bytes of the shorter packets that the two sides agreed on; 0: they did not
  *
  * Context: process, may sleep; under the qp lock; the id keeps the queue pair.
  * Return: 0; -EMSGSIZE when the peer sends longer packets than this side takes;
@@ -491,7 +491,7 @@ static void flush(struct ibchan_channel *ch)
 
 /**
  * ibchan_qp_end_work - have the queue pair do no more work
- * @ch: the channel, its queue pair ready; nobody posts any more
+ * @ch: the channel, its queue pair ready; no call posts any more
  *
  * May be called again, and is where a device keeps a region, when both markers have come.
  *
@@ -527,7 +527,7 @@ static void await_marker(struct ibchan_queue *queue, unsigned long deadline)
 
 /**
  * ibchan_qp_drain - have the device flush everything
- * @ch: the channel, its queue pair ready; nobody posts any more
+ * @ch: the channel, its queue pair ready; no call posts any more
  * @deadline: in jiffies
  *
  * Context: process, may sleep.

@@ -110,7 +110,7 @@ void ibchan_watch_init(struct ibchan_watch *watch)
 
 /**
  * ibchan_watch_begin - the channel is connected
- * @ch: the channel; its qp_lock is held, or nobody else knows it yet
+ * @ch: the channel; its qp_lock is held, or only the caller knows it yet
  * @peer_flags: IBCHAN_ENDPOINT_* of the peer
  *
  * After a handshake the peer may still be about to connect its own side: it gets half
@@ -155,7 +155,7 @@ void ibchan_watch_doubt(struct ibchan_channel *ch)
 	/* Removal has stopped the worker for good. */
 	if (ibchan_device_enter(dev))
 		return;
-	/* Nobody is looking at it. */
+	/* Under this lock the worker does not look at the channel. */
 	mutex_lock(&dev->lock);
 	spin_lock(&dev->watch_lock);
 	if (unqueue_watch(dev, &ch->watch)) {
@@ -170,7 +170,7 @@ void ibchan_watch_doubt(struct ibchan_channel *ch)
 }
 
 /**
- * ibchan_watch_end - nobody looks after a channel any more
+ * ibchan_watch_end - a channel is not watched any more
  * @ch: the channel, closed; may never have been watched
  *
  * Context: process; the device's lock is held.
@@ -260,7 +260,7 @@ static u32 look_closer(struct ibchan_channel *ch)
 		post_probe(ch);
 		note_probes(ch);
 	}
-	/* The answer to a probe is a sign of life, and need not be fetched by anybody else. */
+	/* The answer to a probe is a sign of life; the next look fetches it. */
 	watch->heard = watch->looked;
 	watch->due = watch->looked + min_t(unsigned long, look_interval(watch), HZ);
 	return 1;
@@ -357,7 +357,7 @@ void ibchan_watch_work(struct work_struct *work)
 
 /**
  * ibchan_watch_defers_marker - has the probe the marker's place?
- * @ch: the channel, whose marker counts as posted already; nobody else posts
+ * @ch: the channel, whose marker counts as posted already; no other call posts
  *
  * Return: true when the probe's completion will post the marker.
  */
