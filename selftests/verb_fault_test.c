@@ -86,12 +86,12 @@ static int run_watched(struct sweep *sweep)
 	return rc;
 }
 
-static int run_failing(struct sweep *sweep, const char *point, unsigned int nth)
+static int run_failing(struct sweep *sweep, const char *point, unsigned int nth, int error)
 {
 	int answer, rc = example_prepare(sweep->call, &sweep->objects, sweep->room);
 
 	if (!rc)
-		rc = verb_fault(point, nth, ERROR);
+		rc = verb_fault(point, nth, error);
 	if (rc)
 		return rc;
 	answer = cmd_raw(sweep->objects.side.fd, sweep->call->number, sweep->room);
@@ -104,7 +104,7 @@ static int run_failing(struct sweep *sweep, const char *point, unsigned int nth)
 /* One passage of one point fails; then all is well and as it was. */
 static int sweep_passage(struct sweep *sweep, const char *point, unsigned int nth)
 {
-	int answer = run_failing(sweep, point, nth);
+	int answer = run_failing(sweep, point, nth, ERROR);
 	int held, rc;
 
 	if (answer && !is_error_of(point, answer))
@@ -250,6 +250,17 @@ static int post_in_part(struct side *side, int opcode, unsigned int taken)
 	cmd = submission(wrs + taken, BATCH - taken);
 	rc = cmd_submit(side->fd, &cmd);
 	return rc ? rc : ring_wait(side->ring, 0, 0);
+}
+
+/* soft-RoCE has a socket for each queue pair, and no other way to say what it lacks. */
+TEST_F(verb_fault, for_want_of_memory_for_a_socket_is_told_as_enomem)
+{
+	if (self->sweep.points < 0)
+		SKIP(return, NO_FAULTS);
+	self->sweep.call = &examples[EXAMPLE_CHANNEL_BUILD];
+	EXPECT_EQ(-ENOMEM, run_failing(&self->sweep, "qp_create", 1, -ENFILE));
+	EXPECT_EQ(ERROR, run_failing(&self->sweep, "qp_create", 1, ERROR));
+	EXPECT_EQ(0, example_run(self->sweep.call, &self->sweep.objects));
 }
 
 TEST_F(verb_fault, of_a_post_leaves_the_rest_of_the_batch_to_be_posted_again)
