@@ -5,8 +5,10 @@
  * that no soft-RoCE device has the address.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -569,6 +571,99 @@ TEST_F(iwarp, holds_nobody_up_while_tcp_tries)
 	EXPECT_GT(SOON_MS, time_to_close(&self->m.asking));
 	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asked, &third));
 	end_close(&third);
+}
+
+/* Threads of one user, and more channels than that. */
+#define ASKERS		32
+#define CHANNELS	(ASKERS + 8)
+
+static bool is_asker(const char *pid)
+{
+	char path[300], comm[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (!fgets(comm, sizeof(comm), file))
+		comm[0] = 0;
+	fclose(file);
+	return !strcmp(comm, "ibchan_ask\n");
+}
+
+static unsigned int count_askers(void)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	unsigned int num = 0;
+
+	while (dir && (entry = readdir(dir)))
+		num += is_asker(entry->d_name);
+	if (dir)
+		closedir(dir);
+	return num;
+}
+
+static bool all_threads_ask(void *arg)
+{
+	(void)arg;
+	return count_askers() == ASKERS;
+}
+
+static bool nobody_asks(void *arg)
+{
+	(void)arg;
+	return !count_askers();
+}
+
+/* Channels that ask where nobody answers; how many there are now. */
+static int ask_nobody(FIXTURE_DATA(iwarp) * self, struct ibchan_cq *cq,
+		      struct ibchan_channel **channels, unsigned int *num)
+{
+	struct ibchan_prepared *prepared;
+	struct ibchan_builder builder;
+	int rc = 0;
+
+	ibchan_builder_init(&builder, self->m.asking.pd, cq);
+	builder.params.max_send_wr = 1;
+	builder.params.max_recv_wr = 1;
+	for (*num = 0; !rc && *num < CHANNELS; *num += !rc) {
+		rc = ibchan_builder_prepare(&builder, &prepared, &self->m.error);
+		if (rc)
+			return rc;
+		rc = ibchan_prepared_connect(prepared, NOBODY, "1", NULL, &channels[*num],
+					     &self->m.error);
+		if (rc)
+			ibchan_prepared_destroy(prepared);
+	}
+	return rc;
+}
+
+TEST_F(iwarp, asks_by_no_more_threads_than_a_user_may_have_and_then_in_turn)
+{
+	struct ibchan_channel *channels[CHANNELS];
+	struct ibchan_request *request;
+	unsigned int num, i;
+	struct ibchan_cq *cq;
+
+	ASSERT_EQ(0, ibchan_cq_create(self->m.asking.device, 16 * CHANNELS, 0, &cq,
+				      &self->m.error));
+	EXPECT_EQ(0, ask_nobody(self, cq, channels, &num)) {
+		TH_LOG("%s", text_of(&self->m.error));
+	}
+	EXPECT_TRUE(eventually(all_threads_ask, NULL)) TH_LOG("%u", count_askers());
+	/* Behind all others. */
+	EXPECT_EQ(0, meeting_ask(&self->m, NULL));
+	EXPECT_EQ(-ETIMEDOUT, ibchan_request_take(self->m.listener, 300 * MS, &request));
+	EXPECT_EQ(ASKERS, count_askers());
+	for (i = 0; i < num; i++)
+		EXPECT_EQ(0, ibchan_channel_close(channels[i]));
+	EXPECT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	EXPECT_EQ(0, meeting_answer(&self->m, request, NULL));
+	EXPECT_EQ(0, meeting_outcomes(&self->m));
+	EXPECT_TRUE(eventually(nobody_asks, NULL)) TH_LOG("%u", count_askers());
+	EXPECT_EQ(0, ibchan_cq_destroy(cq));
 }
 
 TEST_F(iwarp, that_breaks_before_the_answer_flushes_its_receives_at_once)
