@@ -233,7 +233,7 @@ static int route_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
 }
 
-/* The device may be leaving; then nobody needs to look after the peer any more. */
+/* The device may be leaving; then the peer need not be watched any more. */
 static void watch_peer(struct ibchan_cm *cm)
 {
 	struct ibchan_device *dev = cm->ch->dev;
@@ -282,7 +282,7 @@ static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	if (!ret)
 		ret = ibchan_qp_cm_connect(cm->ch, id, NULL, ibchan_cm_data_mtu(param));
 	if (ret) {
-		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
+		ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 		return ret;
 	}
 	ibchan_flow_peer(cm->ch, credits.addr, credits.rkey);
@@ -302,7 +302,7 @@ static int answered(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		WRITE_ONCE(cm->next, cm->num_others);
 		ret = take_answer(cm, id, param);
 	} else {
-		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
+		ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 	}
 	mutex_unlock(&ch->qp_lock);
 	if (ret)
@@ -328,27 +328,38 @@ static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	return 0;
 }
 
-static int reject_error(int code)
+/* An answer may be rejected without data, a request is so where nobody listens. */
+static bool nobody_has_seen_it(const struct ibchan_cm *cm, const struct rdma_cm_event *event)
 {
-	switch (code) {
+	return READ_ONCE(cm->stage) == IBCHAN_STAGE_REQUEST &&
+	       ibchan_cm_data_none(&event->param.conn);
+}
+
+static int reject_error(const struct ibchan_cm *cm, const struct rdma_cm_event *event)
+{
+	switch (event->status) {
 	case IB_CM_REJ_INVALID_SERVICE_ID:
 		return -ECONNREFUSED;
 	case IB_CM_REJ_INVALID_MTU:
 		return -EMSGSIZE;
+	case IB_CM_REJ_CONSUMER_DEFINED:
+		return nobody_has_seen_it(cm, event) ? -ECONNREFUSED : -ECONNRESET;
 	default:
-		return plain_error(code, -ECONNRESET);
+		return plain_error(event->status, -ECONNRESET);
 	}
 }
 
 static int rejected(struct ibchan_cm *cm, const struct rdma_cm_event *event)
 {
-	if (ibchan_cm_goes_on(cm, event->status, reject_error(event->status)))
+	int error = reject_error(cm, event);
+
+	if (ibchan_cm_goes_on(cm, event->status, error))
 		return 0;
 	mutex_lock(&cm->ch->qp_lock);
-	cm->length = ibchan_cm_data_copy(&event->param.conn, cm->data);
+	cm->length = ibchan_cm_data_rejected(&event->param.conn, cm->data);
 	cm->heard = true;
 	mutex_unlock(&cm->ch->qp_lock);
-	return ibchan_cm_fail(cm, event->status, reject_error(event->status));
+	return ibchan_cm_fail(cm, event->status, error);
 }
 
 /* The answer to this side's own word of the end is nothing that happened. */

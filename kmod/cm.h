@@ -112,7 +112,7 @@ struct ibchan_cm {
 
 /* Private data that InfiniBand and RoCE carry with each message, in bytes. */
 #define IBCHAN_REQUEST_DATA	56	/* what rdma_cm leaves of the 92 */
-#define IBCHAN_REJECT_DATA	148
+#define IBCHAN_REJECT_DATA	144	/* what the mark leaves of the 148, see cm_data.c */
 
 /* Calls of the connection manager, for IBCHAN_REASON_CM. */
 enum ibchan_cm_step { CM_STEP_ID, CM_STEP_BIND, CM_STEP_LISTEN };
@@ -161,7 +161,9 @@ u32 ibchan_cm_data_room(const struct ibchan_channel *ch, const void *data, u32 l
 void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length);
 void ibchan_cm_data_tell_mtu(struct ibchan_cm *cm, u32 mtu);
 u32 ibchan_cm_data_mtu(const struct rdma_conn_param *param);
-u32 ibchan_cm_data_copy(const struct rdma_conn_param *param, u8 *data);
+void ibchan_cm_reject(struct rdma_cm_id *id, u8 code, const void *data, u32 length);
+u32 ibchan_cm_data_rejected(const struct rdma_conn_param *param, u8 *data);
+bool ibchan_cm_data_none(const struct rdma_conn_param *param);
 u32 ibchan_cm_data_take(const struct rdma_conn_param *param, u8 *data,
 			struct ibchan_cm_credits *credits);
 int ibchan_cm_data_check(const struct ibchan_channel *ch,

@@ -121,10 +121,9 @@ static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connec
  * The addresses of a peer are tried in order until there is a connection by one. What goes
  * wrong at the last one after it has begun breaks the channel: -ENETUNREACH, -EHOSTUNREACH;
  * -ENODEV when the way does not lead over an RDMA device, -EXDEV when it leads over another
- * one than the channel's; -ECONNREFUSED when nobody listens; -ECONNRESET when the
- * peer rejects, or who listens there is in another network namespace; -EMSGSIZE when its
- * port takes shorter packets only and it uses no ibchan; -ETIMEDOUT when a stage takes too
- * long.
+ * one than the channel's; -ECONNREFUSED when nobody listens there, or only in another
+ * network namespace; -ECONNRESET when the peer rejects; -EMSGSIZE when its port takes
+ * shorter packets only and it uses no ibchan; -ETIMEDOUT when a stage takes too long.
  *
  * Context: process, may sleep.
  * Return: 0 when it has begun; -EAFNOSUPPORT; -EINVAL for too much data, or a time
@@ -163,11 +162,11 @@ static int outcome(const struct ibchan_channel *ch)
 /**
  * ibchan_channel_connect_wait - wait until a channel does not connect any more
  * @ch: connecting, or what has become of that
- * @timeout_ns: how long; 0: not at all; negative: no limit but those of the stages
+ * @timeout_ns: how long; 0: not at all; negative: no limit but the stages' own
  *
  * Context: process, may sleep.
  * Return: 0 when it is connected; -ETIMEDOUT with the channel still connecting, or
- * broken because a stage took too long; -EINTR; -ENOTCONN when nobody has begun;
+ * broken because a stage took too long; -EINTR; -ENOTCONN when it was never begun;
  * -ENODEV when its device has left; -ESHUTDOWN when it was connected and has broken since;
  * else what broke it, see ibchan_channel_connect().
  */

@@ -12,6 +12,10 @@
  * has no place for a shorter one. So the asking side sets the bit for shared receive queues,
  * which no channel uses, to say that it looks for an MTU in front of the answer's data. The
  * accepting side puts its MTU there, before all else, if it is the smaller one.
+ *
+ * The connection manager rejects by itself where somebody listens at the port and nobody at
+ * the address, with the code that a consumer's rejection has and without data. So a side
+ * that rejects puts a mark behind its data. Over iWARP the code says as much.
  */
 #include <linux/string.h>
 
@@ -20,6 +24,13 @@
 
 #define CREDITS_MAGIC	0x49424352U	/* "IBCR" */
 #define MTU_MAGIC	0x4942434dU	/* "IBCM" */
+#define REJECT_MAGIC	0x4942434aU	/* "IBCJ" */
+
+/* Of a rejection, the mark included. Its length does not cross. */
+struct reject_data {
+	u8 data[IBCHAN_REJECT_DATA];
+	__be32 magic;
+};
 
 static bool begins_with(const void *data, u32 magic)
 {
@@ -99,15 +110,52 @@ static u32 copy_behind(const struct rdma_conn_param *param, u32 room, u8 *data)
 }
 
 /**
- * ibchan_cm_data_copy - what came from a peer with a rejection, which has no header
+ * ibchan_cm_reject - send a peer away
+ * @id: the peer's request, or its answer
+ * @code: IB_CM_REJ_*
+ * @data: for the peer; NULL: none
+ * @length: bytes of @data, checked
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_cm_reject(struct rdma_cm_id *id, u8 code, const void *data, u32 length)
+{
+	struct reject_data reject = { .magic = cpu_to_be32(REJECT_MAGIC) };
+
+	if (rdma_protocol_iwarp(id->device, id->port_num)) {
+		rdma_reject(id, data, length, code);
+		return;
+	}
+	if (length)
+		memcpy(reject.data, data, length);
+	rdma_reject(id, &reject, sizeof(reject), code);
+}
+
+/**
+ * ibchan_cm_data_rejected - what came from a peer with a rejection
  * @param: of the event
  * @data: IBCHAN_PRIVATE_DATA_SIZE bytes; zeros behind what came
  *
  * Return: bytes that came.
  */
-u32 ibchan_cm_data_copy(const struct rdma_conn_param *param, u8 *data)
+u32 ibchan_cm_data_rejected(const struct rdma_conn_param *param, u8 *data)
 {
-	return copy_behind(param, 0, data);
+	u32 length = copy_behind(param, 0, data);
+
+	if (length == sizeof(struct reject_data) && begins_with(data + IBCHAN_REJECT_DATA,
+								REJECT_MAGIC)) {
+		memset(data + IBCHAN_REJECT_DATA, 0, sizeof(__be32));
+		length = IBCHAN_REJECT_DATA;
+	}
+	return length;
+}
+
+/* Whether a rejection carries not even a mark: nobody there has seen the request. */
+bool ibchan_cm_data_none(const struct rdma_conn_param *param)
+{
+	u32 length = length_of(param);
+
+	return !length || !memchr_inv(param->private_data, 0, length);
 }
 
 static bool has_mtu(const struct rdma_conn_param *param)

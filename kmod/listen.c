@@ -21,6 +21,7 @@
 #include <linux/spinlock.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_cm.h>
 
 #include "compat.h"
 #include "request.h"
@@ -94,8 +95,11 @@ static int request_arrived(struct ibchan_listener *listener, struct rdma_cm_id *
 	if (!listener_has_room(listener))
 		return -ENOMEM;
 	request = ibchan_request_create(id, param, listener->dev);
-	if (IS_ERR(request))
+	if (IS_ERR(request)) {
+		if (request != ERR_PTR(-ENOMEM))
+			ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 		return PTR_ERR(request);
+	}
 	listener_add(listener, request);
 	return 0;
 }

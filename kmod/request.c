@@ -25,7 +25,6 @@ static void request_fill(struct ibchan_request *request, const struct rdma_cm_id
 {
 	struct ibchan_request_attr *attr = &request->attr;
 
-	strscpy(attr->device, dev_name(&id->device->dev), sizeof(attr->device));
 	attr->port = id->port_num;
 	attr->local = id->route.addr.src_addr;
 	attr->peer = id->route.addr.dst_addr;
@@ -47,8 +46,11 @@ void ibchan_request_free(struct ibchan_request *request)
 {
 	struct rdma_cm_id *id = ibchan_cm_take_id(&request->id);
 
-	if (id)
+	if (id) {
+		if (!READ_ONCE(request->error))
+			ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 		rdma_destroy_id(id);
+	}
 	ibchan_device_put(request->dev);
 	kfree(request);
 }
@@ -125,14 +127,15 @@ struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
 /**
  * ibchan_request_query - tell which peer asks
  * @request: taken
- * @attr: filled
+ * @attr: filled; the device's name is the one that it has now
  *
- * Context: any.
+ * Context: process, may sleep.
  */
 void ibchan_request_query(const struct ibchan_request *request,
 			  struct ibchan_request_attr *attr)
 {
 	*attr = request->attr;
+	ibchan_device_name(request->dev, attr->device);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_request_query, IBCHAN_NS);
 
@@ -186,7 +189,7 @@ static int answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	int ret = connect_qp(cm->ch, id, agreed, mtu);
 
 	if (ret) {
-		rdma_reject(id, NULL, 0, reject_code(ret));
+		ibchan_cm_reject(id, reject_code(ret), NULL, 0);
 		return ret;
 	}
 	if (mtu)
@@ -331,7 +334,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_request_accept, IBCHAN_NS);
  * ibchan_request_reject - send the peer that asks away
  * @request: used up on success
  * @data: for the peer; NULL: none
- * @length: bytes of @data
+ * @length: bytes of @data, up to 144
  *
  * Context: process, may sleep.
  * Return: 0, also when the peer does not wait any more; -EINVAL for too much data.
@@ -342,9 +345,9 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data, u32 
 
 	if (!ret) {
 		ret = length > IBCHAN_REJECT_DATA ? -EINVAL : 0;
-		/* Without data the end of the id says as much. */
+		/* Without data the end of the request says as much. */
 		if (!ret && length && !READ_ONCE(request->error))
-			rdma_reject(request->id, data, length, IB_CM_REJ_CONSUMER_DEFINED);
+			ibchan_cm_reject(request->id, IB_CM_REJ_CONSUMER_DEFINED, data, length);
 		ibchan_device_exit(request->dev);
 		if (ret)
 			return ret;

@@ -17,6 +17,7 @@
 
 /* What a request carries on RoCE. */
 #define REQUEST_DATA	56
+#define REJECT_DATA	144
 
 FIXTURE(connecting)
 {
@@ -272,6 +273,49 @@ TEST_F(connecting, says_that_nobody_listens)
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
 	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, info.state);
 	EXPECT_EQ(-ECONNREFUSED, info.error);
+}
+
+/* rdma_cm rejects by itself, with the code that a listener's rejection has. */
+TEST_F(connecting, says_that_nobody_listens_at_this_address_of_the_port)
+{
+	struct ibchan_request *request;
+
+	self->m.host = strchr(self->m.host, ':') ? "10.77.0.1" : "fd77::1";
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	EXPECT_EQ(-ECONNREFUSED, outcome(self->m.asking.channel, &self->m.error));
+	EXPECT_EQ(IBCHAN_STAGE_REQUEST, self->m.error.reason.value[0]);
+	EXPECT_EQ(-EAGAIN, ibchan_request_take(self->m.listener, 0, &request));
+}
+
+TEST_F(connecting, says_that_the_peer_has_rejected_though_it_said_nothing)
+{
+	unsigned char nothing[IBCHAN_PRIVATE_DATA_SIZE] = {};
+	struct ibchan_connection_info info;
+	struct ibchan_request *request;
+
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_EQ(0, memcmp(info.data, nothing, sizeof(nothing)));
+}
+
+TEST_F(connecting, brings_a_rejection_of_the_longest_data)
+{
+	unsigned char data[REJECT_DATA + 1];
+	struct ibchan_connection_info info;
+	struct ibchan_request *request;
+
+	memset(data, 0xd7, sizeof(data));
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	EXPECT_EQ(-EINVAL, ibchan_request_reject(request, data, REJECT_DATA + 1));
+	EXPECT_EQ(0, ibchan_request_reject(request, data, REJECT_DATA));
+	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_EQ(0, memcmp(info.data, data, REJECT_DATA));
+	EXPECT_EQ(0, info.data[REJECT_DATA]);
 }
 
 TEST_F(connecting, says_that_the_peer_has_rejected_and_what_it_said)

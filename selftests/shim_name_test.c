@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -313,6 +314,23 @@ TEST_F(name, of_a_device_that_is_renamed_is_told_as_it_is)
 	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
 	EXPECT_EQ(0, sh("rdma dev set rxe_renamed name " CABLE_NEAR));
 	EXPECT_EQ(before, ibchan_device_name(device));
+}
+
+TEST_F(name, of_a_device_that_is_renamed_before_a_request_is_taken_is_told_as_it_is)
+{
+	struct pollfd pollfd = { .events = POLLIN };
+	struct ibchan_request_info asks;
+	struct ibchan_request *request;
+
+	ASSERT_EQ(0, meeting_ask(&self->m, &asking));
+	pollfd.fd = ibchan_listener_fd(self->m.listener);
+	ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
+	ASSERT_EQ(0, sh("rdma dev set " CABLE_NEAR " name rxe_renamed"));
+	EXPECT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ibchan_request_query(request, &asks);
+	EXPECT_STREQ("rxe_renamed", asks.device);
+	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	EXPECT_EQ(0, sh("rdma dev set rxe_renamed name " CABLE_NEAR));
 }
 
 /* Wherever it is just then. */

@@ -11,7 +11,7 @@
 
 /*
  * Bytes that can go with a message. On InfiniBand and RoCE a request carries 56, an
- * answer that accepts 196, one that rejects 148; on iWARP it is 196 everywhere. A
+ * answer that accepts 196, one that rejects 144; on iWARP it is 196 everywhere. A
  * channel with IBCHAN_MODE_CREDITS needs 16 of them for itself.
  */
 #define IBCHAN_PRIVATE_DATA_SIZE	196

@@ -134,8 +134,7 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
  * Return: 0: it is connected; -ETIMEDOUT with the channel still connecting, or
  * broken because a stage has taken too long (ibchan_channel_connection() tells);
  * -ENETUNREACH, -EHOSTUNREACH: no way to the peer; -ECONNREFUSED: nobody listens
- * there; -ECONNRESET: the peer has rejected, or the listener there is in another
- * network namespace; -EXDEV: the way leads over another device; -ECANCELED: broken by
+ * there, or only in another network namespace; -ECONNRESET: the peer has rejected; -EXDEV: the way leads over another device; -ECANCELED: broken by
  * the caller; -ESHUTDOWN: it was connected and has broken since; -ENODEV: the device is
  * gone; -EINTR: a signal came, and the channel goes on connecting.
  */
@@ -326,7 +325,7 @@ int ibchan_request_accept(struct ibchan_request *request,
  * ibchan_request_reject() - send the peer that asks away
  * @request: NULL is fine
  * @data: for the peer; NULL: none
- * @length: bytes of @data, up to 148
+ * @length: bytes of @data, up to 144
  *
  * Return: 0; -EINVAL: too much data, -EFAULT: @length without @data, and the request
  * stays; another negative errno, and the request is gone.
