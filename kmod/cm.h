@@ -117,6 +117,15 @@ struct ibchan_cm {
 /* Calls of the connection manager, for IBCHAN_REASON_CM. */
 enum ibchan_cm_step { CM_STEP_ID, CM_STEP_BIND, CM_STEP_LISTEN };
 
+/* Which address of the device's means this host as well, and can be connected to. */
+static inline int ibchan_refuse_host_only(const struct ibchan_gid *would_do,
+					  struct ibchan_reason *reason)
+{
+	return ibchan_refuse_values(reason, IBCHAN_REASON_HOST_ONLY, -ENODEV,
+				    (u64[3]) { be64_to_cpu(would_do->gid.global.subnet_prefix),
+					       be64_to_cpu(would_do->gid.global.interface_id) });
+}
+
 static inline int ibchan_refuse_cm(struct ibchan_reason *reason, enum ibchan_cm_step step,
 				   int error)
 {

@@ -6,7 +6,9 @@
  */
 #include <linux/err.h>
 #include <linux/errno.h>
+#include <linux/in.h>
 #include <linux/sched/signal.h>
+#include <net/ipv6.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_addr.h>
 
@@ -45,6 +47,33 @@ int ibchan_check_address(const struct sockaddr *address, struct ibchan_reason *r
 				    (u64[3]) { address->sa_family });
 }
 
+/* An address that means the host that uses it. */
+static bool is_host_only(const struct sockaddr *address)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
+	__be32 addr = ((const struct sockaddr_in *)address)->sin_addr.s_addr;
+
+	if (address->sa_family == AF_INET)
+		return ipv4_is_loopback(addr) || ipv4_is_zeronet(addr);
+	return ipv6_addr_loopback(&in6->sin6_addr) || ipv6_addr_any(&in6->sin6_addr);
+}
+
+/*
+ * Packets of RoCE leave by a network device that has the address. Where others can be tried,
+ * such an address fails in its turn.
+ */
+static int check_not_host_only(const struct ibchan_channel *ch,
+			       const struct ibchan_connect *connect,
+			       struct ibchan_reason *reason)
+{
+	bool only = rdma_protocol_roce(ch->dev->ib, ch->gid.port) && is_host_only(connect->peer);
+	u32 i;
+
+	for (i = 0; only && i < connect->num_others; i++)
+		only = is_host_only((const struct sockaddr *)&connect->others[i]);
+	return only ? ibchan_refuse_host_only(&ch->gid, reason) : 0;
+}
+
 static int check_connect(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
 			 struct ibchan_reason *reason)
 {
@@ -57,6 +86,8 @@ static int check_connect(const struct ibchan_channel *ch, const struct ibchan_co
 		ret = ibchan_check_address((const struct sockaddr *)&connect->others[i], reason);
 	if (!ret && connect->source)
 		ret = ibchan_check_address(connect->source, reason);
+	if (!ret)
+		ret = check_not_host_only(ch, connect, reason);
 	if (!ret)
 		ret = ibchan_check_data(ch, connect, IBCHAN_REQUEST_DATA, reason);
 	return ret;
@@ -128,7 +159,8 @@ static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connec
  * Context: process, may sleep.
  * Return: 0 when it has begun; -EAFNOSUPPORT; -EINVAL for too much data, or a time
  * that is too long; -EISCONN when it is connected or connecting already;
- * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; -ENOMEM.
+ * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone, or all addresses of the
+ * peer mean this host and are not the device's; -ENOMEM.
  */
 int ibchan_channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
 			   struct ibchan_reason *reason)

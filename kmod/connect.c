@@ -238,11 +238,12 @@ int ibchan_run_route_query(struct ibchan_call *call)
 	struct ends ends;
 	int ret;
 
+	cmd->reason = (struct ibchan_reason) {};
 	if (cmd->reserved)
 		return -EINVAL;
 	ret = ends_in(&ends, &connect, &cmd->peer, &cmd->source);
 	if (!ret)
-		ret = ibchan_route_query(ibchan_caller_net(), &connect, &route);
+		ret = ibchan_route_query(ibchan_caller_net(), &connect, &route, &cmd->reason);
 	if (ret)
 		return ret;
 	cmd->out_port = route.port;

@@ -11,14 +11,18 @@
 
 /**
  * struct query - a caller that waits for an address
- * @done: @status and @route are there
+ * @done: @status, @route and @reason are there
+ * @net: of the caller
  * @status: 0 or a negative errno
  * @route: to be filled
+ * @reason: the same on an error
  */
 struct query {
 	struct completion done;
+	struct net *net;
 	int status;
 	struct ibchan_route *route;
+	struct ibchan_reason reason;
 };
 
 /* The MTU of the network device that has the address; 0: not known. */
@@ -50,14 +54,31 @@ static void fill_route(struct ibchan_route *route, const struct rdma_cm_id *id)
 	strscpy(route->device, dev_name(&id->device->dev), sizeof(route->device));
 }
 
+/*
+ * For an address that means this host, the connection manager names the first device it has.
+ * Packets of RoCE leave by a network device, and there is none.
+ */
+static int find_device(struct query *query, const struct rdma_cm_id *id)
+{
+	const struct ibchan_params any = { .gid_index = IBCHAN_AUTO };
+	struct ibchan_gid gid = {};
+
+	if (!rdma_protocol_roce(id->device, id->port_num) ||
+	    id->route.addr.dev_addr.bound_dev_if) {
+		fill_route(query->route, id);
+		return 0;
+	}
+	ibchan_gid_choose(id->device, query->net, &any, &gid, NULL);
+	return ibchan_refuse_host_only(&gid, &query->reason);
+}
+
 static int query_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct query *query = id->context;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		fill_route(query->route, id);
-		query->status = 0;
+		query->status = find_device(query, id);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		/* The connection manager waits until the id is gone. */
@@ -92,18 +113,20 @@ static int run_query(struct query *query, struct rdma_cm_id *id,
  * @net: network namespace
  * @connect: peer, source and address_ms are used
  * @route: filled on success, with zeros behind the name
+ * @reason: why not, or NULL
  *
  * Context: process, may sleep.
  * Return: 0; -EAFNOSUPPORT; -EINVAL for a time that is too long; -ENETUNREACH,
  * -EHOSTUNREACH when there is no way, or no neighbour answers in time; -ENODEV
- * when the way does not lead over an RDMA device; -EADDRNOTAVAIL when the source is
+ * when the way does not lead over an RDMA device, or the peer's address means this host
+ * and is not one of a RoCE device's; -EADDRNOTAVAIL when the source is
  * not an address of this host; -EINTR when the caller is killed; -ENOMEM.
  */
 int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
-		       struct ibchan_route *route)
+		       struct ibchan_route *route, struct ibchan_reason *reason)
 {
 	u32 ms = connect->address_ms ?: IBCHAN_DEFAULT_ADDRESS_MS;
-	struct query query = { .route = route };
+	struct query query = { .net = net, .route = route };
 	struct rdma_cm_id *id;
 	int ret;
 
@@ -115,6 +138,8 @@ int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
 		return PTR_ERR(id);
 	ret = run_query(&query, id, connect, ms);
 	rdma_destroy_id(id);
+	if (ret && reason)
+		*reason = query.reason;
 	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_route_query, IBCHAN_NS);

@@ -105,7 +105,7 @@ union any_command {
 #define FIRST_request_accept	sizeof(struct ibchan_cmd_request_accept)
 #define FIRST_request_reject	sizeof(struct ibchan_cmd_request_reject)
 #define FIRST_event_take	sizeof(struct ibchan_cmd_event_take)
-#define FIRST_route_query	sizeof(struct ibchan_cmd_route_query)
+#define FIRST_route_query	FIRST_SIZE(route_query, reserved)
 #define FIRST_gid_query		sizeof(struct ibchan_cmd_gid_query)
 #define FIRST_channel_history	sizeof(struct ibchan_cmd_channel_history)
 #define FIRST_channel_credit_wait sizeof(struct ibchan_cmd_channel_credit_wait)

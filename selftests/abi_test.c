@@ -100,6 +100,13 @@ static const struct {
 	{ "destroy", 16, 0x0c },
 	{ "mr_reg_dmabuf", 96, 0x0d },
 	{ "channel_connect", 320, 0x0e },
+	{ "channel_connection", 288, 0x0f },
+	{ "listener_create", 112, 0x10 },
+	{ "request_take", 336, 0x11 },
+	{ "request_accept", 264, 0x12 },
+	{ "request_reject", 216, 0x13 },
+	{ "event_take", 16, 0x14 },
+	{ "route_query", 168, 0x15 },
 };
 
 static size_t first_size(unsigned int i)

@@ -150,17 +150,17 @@ static void the_route_leads_over_the_device_of_the_address(struct world *w)
 	if (!m)
 		return;
 	connect.peer = (struct sockaddr *)&m->address;
-	if (expect_eq(w, ibchan_route_query(&init_net, &connect, route), 0)) {
+	if (expect_eq(w, ibchan_route_query(&init_net, &connect, route, NULL), 0)) {
 		expect(w, !strcmp(route->device, device_names[0]));
 		expect_eq(w, route->port, 1);
 		expect_eq(w, route->mtu, 1024);
 		expect_eq(w, route->source.ss_family, m->address.ss_family);
 	}
 	connect.address_ms = IBCHAN_MAX_STAGE_MS + 1;
-	expect_eq(w, ibchan_route_query(&init_net, &connect, route), -EINVAL);
+	expect_eq(w, ibchan_route_query(&init_net, &connect, route, NULL), -EINVAL);
 	connect.address_ms = 0;
 	connect.peer = &strange;
-	expect_eq(w, ibchan_route_query(&init_net, &connect, route), -EAFNOSUPPORT);
+	expect_eq(w, ibchan_route_query(&init_net, &connect, route, NULL), -EAFNOSUPPORT);
 }
 
 /* --- what is refused --- */

@@ -308,7 +308,7 @@ static int run_route_query(struct sweep *sweep)
 	const struct ibchan_connect connect = to_listener(sweep);
 	struct ibchan_route route;
 
-	return ibchan_route_query(&init_net, &connect, &route);
+	return ibchan_route_query(&init_net, &connect, &route, NULL);
 }
 
 static int prepare_asked(struct sweep *sweep)

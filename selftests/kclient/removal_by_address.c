@@ -410,7 +410,7 @@ static void nothing_new_connects(struct world *w)
 	expect_eq(w, ask(&scene.lost, &scene.waited->address), -ENODEV);
 	expect_eq(w, ibchan_channel_connect(scene.lost.to, &connect, NULL), -ENODEV);
 	expect_eq(w, PTR_ERR_OR_ZERO(ibchan_listener_create(&init, NULL)), -ENODEV);
-	expect_eq(w, ibchan_route_query(&init_net, &connect, route), -ENODEV);
+	expect_eq(w, ibchan_route_query(&init_net, &connect, route, NULL), -ENODEV);
 }
 
 /* They worked before, and then got the one answer that there is. */

@@ -576,6 +576,23 @@ static int connect_where_nobody_listens(struct scene *scene, struct ibchan_error
 	return connect_to(scene, "10.77.0.1", error);
 }
 
+/* The same for who asks for the way only. */
+static int connect_to_localhost(struct scene *scene, struct ibchan_error *error)
+{
+	struct ibchan_route route;
+	int asked = ibchan_route_query(scene->context, "localhost", NULL, &route, NULL);
+	int rc = connect_to(scene, "localhost", error);
+
+	return asked == rc ? rc : -EALREADY;
+}
+
+static int ask_the_way_to_localhost(struct scene *scene, struct ibchan_error *error)
+{
+	struct ibchan_route route;
+
+	return ibchan_route_query(scene->context, "localhost", NULL, &route, error);
+}
+
 static int connect_where_no_way_leads(struct scene *scene, struct ibchan_error *error)
 {
 	return connect_to(scene, "192.0.2.1", error);
@@ -767,6 +784,12 @@ const struct row rows[] = {
 	    "wr 0 element 0: no memory at 0x1000 for 64 bytes, *", ""),
 	ROW(connect_where_nobody_listens, -ECONNREFUSED,
 	    "asking the peer: nobody listens there", "`ibchan doctor PEER` *"),
+	ROW(connect_to_localhost, -ENODEV,
+	    "the peer's address means this host itself, *: 10.77.0.1 would do",
+	    "connect to an address of an RDMA device's: *"),
+	ROW(ask_the_way_to_localhost, -ENODEV,
+	    "the peer's address means this host itself, *: 10.77.0.1 would do",
+	    "connect to an address of an RDMA device's: *"),
 	ROW(connect_where_no_way_leads, -ENETUNREACH,
 	    "looking for a device that leads to the peer: there is no route to the peer's network",
 	    "`ibchan doctor PEER` *"),

@@ -282,9 +282,11 @@ struct ibchan_cmd_event_take {
  * @out_ifindex: of the network device; 0: none
  * @out_mtu: bytes of a packet's payload, as far as this side knows
  * @reserved: 0
+ * @reason: why not, on an error
  *
  * ENETUNREACH, EHOSTUNREACH: there is no way, or no neighbour answers in time;
- * ENODEV: the way does not lead over an RDMA device.
+ * ENODEV: the way does not lead over an RDMA device, or @peer means this host itself,
+ * which is no address of a RoCE device's.
  */
 struct ibchan_cmd_route_query {
 	__u32 size;
@@ -298,6 +300,7 @@ struct ibchan_cmd_route_query {
 	__u32 out_ifindex;
 	__u32 out_mtu;
 	__u64 reserved;
+	struct ibchan_reason reason;
 };
 
 #endif /* _UAPI_LINUX_IBCHAN_CONNECT_H */

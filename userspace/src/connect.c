@@ -16,10 +16,11 @@ static int route_query(struct ibchan_context *context, const struct sockaddr *pe
 	return context_ioctl(context, IBCHAN_CMD_ROUTE_QUERY, cmd);
 }
 
-/* The first address that a device leads to; else the error of the first one, and that one. */
+/* The first address that a device leads to; else the error of the first one, and why. */
 static int route_find(struct ibchan_context *context, const struct addrinfo *list,
 		      const struct addrinfo **found, struct ibchan_cmd_route_query *cmd)
 {
+	struct ibchan_reason reason = { 0 };
 	const struct addrinfo *info;
 	int first = 0;
 	int err;
@@ -31,9 +32,12 @@ static int route_find(struct ibchan_context *context, const struct addrinfo *lis
 			*found = info;
 			return 0;
 		}
-		if (!first)
+		if (!first) {
 			first = err;
+			reason = cmd->reason;
+		}
 	}
+	cmd->reason = reason;
 	return first;
 }
 
@@ -65,7 +69,7 @@ int ibchan_route_query(struct ibchan_context *context, const char *host,
 	if (!err)
 		fill_route(route, &cmd, found);
 	freeaddrinfo(list);
-	return error_set(error, err, NULL);
+	return error_set(error, err, &cmd.reason);
 }
 
 int ibchan_device_open_for(struct ibchan_context *context, const char *host,

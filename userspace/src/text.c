@@ -227,6 +227,8 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_MODE] =
 		"mode {x0} is not possible here, {x1} is",
 	[IBCHAN_REASON_NAME] = "looking up the name of a host or service: {n0}",
+	[IBCHAN_REASON_HOST_ONLY] =
+		"the peer's address means this host itself, and no RoCE device has it: {g0} would do",
 };
 
 #define DAMAGED \
@@ -307,6 +309,8 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"set IBCHAN_MODE_CREDITS in the options of both builders, or of none",
 	[IBCHAN_REASON_CREDIT_ACCESS] =
 		"the peer writes its credits: add IBCHAN_ACCESS_REMOTE_WRITE to the channel's access",
+	[IBCHAN_REASON_HOST_ONLY] =
+		"connect to an address of an RDMA device's: `ibchan doctor` lists them",
 	[IBCHAN_REASON_NAME] =
 		"is it spelled right, and does a name server answer? `getent ahosts` and `getent services` tell what this machine knows",
 };

@@ -156,6 +156,6 @@ int ibchan_request_accept(struct ibchan_request *request, struct ibchan_channel 
 int ibchan_request_reject(struct ibchan_request *request, const void *data, u32 length);
 
 int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
-		       struct ibchan_route *route);
+		       struct ibchan_route *route, struct ibchan_reason *reason);
 
 #endif /* _RDMA_IBCHAN_CONNECT_H */

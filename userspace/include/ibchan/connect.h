@@ -54,7 +54,8 @@ struct ibchan_route {
  *
  * Return: 0; -ENOENT: nobody knows @host or @service; -ENETUNREACH, -EHOSTUNREACH:
  * there is no way, or no neighbour answers in time; -ENODEV: the way does not
- * lead over an RDMA device; -EAGAIN: the name server does not answer.
+ * lead over an RDMA device, or @host means this host itself, as localhost does, and is not
+ * an address of a RoCE device's; -EAGAIN: the name server does not answer.
  */
 int ibchan_route_query(struct ibchan_context *context, const char *host,
 		       const char *service, struct ibchan_route *route,
@@ -116,7 +117,8 @@ struct ibchan_connect_params {
  * first finds them. Closing the channel cancels.
  *
  * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: too much data, a
- * time out of its range; -EPERM: see Fork; -ENODEV: the device is gone.
+ * time out of its range; -EPERM: see Fork; -ENODEV: the device is gone, or @host means this
+ * host itself, as localhost does, and is not an address of a RoCE device's.
  */
 int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
 			    const char *service,
