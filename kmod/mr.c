@@ -168,7 +168,8 @@ static int reg_as_guest(struct ibchan_mr *mr, struct ibchan_reason *reason)
  * Context: process, may sleep for as long as a page fault may; without the gate;
  * current->mm is the memory's.
  * Return: the region; -ENOMEM, also when RLIMIT_MEMLOCK does not allow it, which
- * @reason tells; -ENODEV; the driver's errno.
+ * @reason tells; -EDQUOT when the domain's budget does not allow it; -ENODEV; the driver's
+ * errno.
  */
 struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 length,
 				       u32 access, struct ibchan_reason *reason)
@@ -444,7 +445,8 @@ static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *
  * Context: process, may sleep.
  * Return: the region; -EINVAL for too many pages, or for pieces that do not join
  * at page borders, where access is remote; -EOPNOTSUPP for memory that the device
- * would work on a copy of; -ENODEV; -ENOMEM; the driver's errno.
+ * would work on a copy of; -EDQUOT when the domain's budget does not allow it; -ENODEV;
+ * -ENOMEM; the driver's errno.
  */
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason)

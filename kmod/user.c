@@ -291,8 +291,8 @@ static struct ibchan_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u3
  * register no user memory for the kernel; -EFAULT for memory that is not there, or
  * for local write that is mapped from a file that a file system stores, and shared;
  * -EINTR when the caller is killed; -ENOMEM, also when RLIMIT_MEMLOCK does not
- * allow it, which @reason tells; -ENODEV when the device is gone; the driver's
- * errno; where the driver cannot do it, also what ibchan_mr_reg_pages() answers
+ * allow it, which @reason tells; -EDQUOT when the domain's budget does not allow it;
+ * -ENODEV when the device is gone; the driver's errno; where the driver cannot do it, also what ibchan_mr_reg_pages() answers
  * for shared memory. A shared mapping that is read-only can be registered without
  * local write, on 6.1 with as many pages as max_fast_reg_pages, else -EOPNOTSUPP.
  */
@@ -361,8 +361,8 @@ static int check_plain(const struct ibchan_device *dev, const struct ibchan_plai
  * max_plain_bytes, more elements than the channel takes, or an opcode that is not
  * one; -EFAULT for memory that is not there or may not be written; -ENOMEM, also when
  * RLIMIT_MEMLOCK does not allow it, which @reason tells; -EOPNOTSUPP for memory that
- * the device would work on a copy of; -EINTR when the caller is killed; -ENODEV when
- * the device is gone; what else the kernel answers for pages that cannot be pinned
+ * the device would work on a copy of; -EDQUOT when the domain's budget does not allow it;
+ * -EINTR when the caller is killed; -ENODEV when the device is gone; what else the kernel answers for pages that cannot be pinned
  * for long; for memory in many pieces also what ibchan_mr_reg_pages() answers for
  * shared memory.
  */

@@ -41,6 +41,7 @@
  *	EHOSTUNREACH	no route to the peer, or its next hop does not answer
  *	ENETUNREACH	no route to the peer's network
  *	ECONNRESET	the peer that asked for a connection has given up
+ *	EMSGSIZE	the peer sends longer packets than this side's port takes
  *	EAFNOSUPPORT	an address of a family that is not connected to
  *	EADDRINUSE	another listener has that port already
  *	ENOMEM		no memory, or RLIMIT_MEMLOCK does not allow the pages
