@@ -44,7 +44,7 @@ static const struct code_row code_rows[] = {
 	{ EREMOTEIO, "the peer refused, or could not carry out, what it was asked for" },
 	{ ECANCELED, "the channel was ended on this side, or before the work was done" },
 	{ EPROTONOSUPPORT, "the kernel module is older than this library" },
-	{ EDQUOT, "the RDMA cgroup of this process is at its limit" },
+	{ EDQUOT, "the RDMA cgroup, or the user's objects in kernel memory, are at their limit" },
 };
 
 const char *ibchan_strerror(int code)

@@ -64,6 +64,12 @@ struct ibchan_mr_params {
  * The range stays registered, and its pages pinned, when the process unmaps
  * it.
  *
+ * Without local write the mapping may be read-only. On Linux 6.1 a shared one then
+ * takes no more pages than a fast registration (soft-RoCE: 512), and of a private one
+ * the process gets a copy of each page, so that it grows by the whole range. With local
+ * write a shared mapping of a file on storage is refused: map it from a tmpfs, from
+ * memfd_create(2) or from huge pages.
+ *
  * Buffers: the range may be used freely until a work names it. With a remote
  * access, peers may use it from the time they know its key until
  * ibchan_mr_dereg() has returned 0.
