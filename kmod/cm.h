@@ -117,6 +117,8 @@ struct ibchan_cm {
 /* Calls of the connection manager, for IBCHAN_REASON_CM. */
 enum ibchan_cm_step { CM_STEP_ID, CM_STEP_BIND, CM_STEP_LISTEN };
 
+bool ibchan_is_host_only(const struct sockaddr *address);
+
 /* Which address of the device's means this host as well, and can be connected to. */
 static inline int ibchan_refuse_host_only(const struct ibchan_gid *would_do,
 					  struct ibchan_reason *reason)

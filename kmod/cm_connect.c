@@ -47,8 +47,8 @@ int ibchan_check_address(const struct sockaddr *address, struct ibchan_reason *r
 				    (u64[3]) { address->sa_family });
 }
 
-/* An address that means the host that uses it. */
-static bool is_host_only(const struct sockaddr *address)
+/* Whether an address means the host that uses it, whichever that is. */
+bool ibchan_is_host_only(const struct sockaddr *address)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
 	__be32 addr = ((const struct sockaddr_in *)address)->sin_addr.s_addr;
@@ -66,11 +66,11 @@ static int check_not_host_only(const struct ibchan_channel *ch,
 			       const struct ibchan_connect *connect,
 			       struct ibchan_reason *reason)
 {
-	bool only = rdma_protocol_roce(ch->dev->ib, ch->gid.port) && is_host_only(connect->peer);
+	bool only = rdma_protocol_roce(ch->dev->ib, ch->gid.port) && ibchan_is_host_only(connect->peer);
 	u32 i;
 
 	for (i = 0; only && i < connect->num_others; i++)
-		only = is_host_only((const struct sockaddr *)&connect->others[i]);
+		only = ibchan_is_host_only((const struct sockaddr *)&connect->others[i]);
 	return only ? ibchan_refuse_host_only(&ch->gid, reason) : 0;
 }
 

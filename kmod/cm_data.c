@@ -15,7 +15,9 @@
  *
  * The connection manager rejects by itself where somebody listens at the port and nobody at
  * the address, with the code that a consumer's rejection has and without data. So a side
- * that rejects puts a mark behind its data. Over iWARP the code says as much.
+ * that rejects puts a mark behind its data; only where the connection manager does it for
+ * that side, as when an answer could not be sent, there is none. Over iWARP the code says as
+ * much.
  */
 #include <linux/string.h>
 

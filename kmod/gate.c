@@ -161,6 +161,8 @@ void ibchan_gate_close(struct ibchan_gate *gate)
 void ibchan_gate_open(struct ibchan_gate *gate)
 {
 	rwsem_release(&gate->map, _RET_IP_);
+	/* What removal has changed is seen by the ends that enter. Pairs with enter_unless(). */
+	smp_mb__before_atomic();
 	atomic_andnot(CLOSED, &gate->state);
 	wake_up_all(&gate->wait);
 }

@@ -64,37 +64,46 @@ static u32 num_entries(struct ib_device *ib, u32 port)
 
 /*
  * Entries of the table that are in use have attributes; the others are skipped. Of
- * entries with the same rank the first is taken. @verdict tells how far the best got; its
- * network device may go at any moment.
+ * entries with the same rank the first is taken. @verdict tells how far the best got.
  */
-static int find_best(struct ib_device *ib, const struct ibchan_gid_rule *rule,
-		     struct ibchan_gid *gid, u32 *verdict)
+static const struct ib_gid_attr *scan(struct ib_device *ib, const struct ibchan_gid_rule *rule,
+				      u32 port, int *best, u32 *verdict)
 {
-	u32 entries = num_entries(ib, gid->port);
 	const struct ib_gid_attr *attr, *chosen = NULL;
-	int best = IBCHAN_RANK_NONE, rank;
-	u32 i;
+	u32 i, entries = num_entries(ib, port);
+	int rank;
 
+	*best = IBCHAN_RANK_NONE;
 	*verdict = 0;
-	for (i = 0; i < entries && best < IBCHAN_RANK_BEST; i++) {
-		attr = rdma_get_gid_attr(ib, gid->port, i);
+	for (i = 0; i < entries && *best < IBCHAN_RANK_BEST; i++) {
+		attr = rdma_get_gid_attr(ib, port, i);
 		if (IS_ERR(attr))
 			continue;
 		*verdict = max(*verdict, ibchan_address_judge(attr, rule, &rank));
-		if (rank > best) {
-			best = rank;
+		if (rank > *best) {
+			*best = rank;
 			swap(attr, chosen);
 		}
 		if (attr)
 			rdma_put_gid_attr(attr);
 	}
-	if (!chosen)
-		return IBCHAN_RANK_NONE;
-	if (gid_from_attr(chosen, gid)) {
-		*verdict = IBCHAN_GID_VERDICT_NDEV_DOWN;
-		best = IBCHAN_RANK_NONE;
-	}
-	rdma_put_gid_attr(chosen);
+	return chosen;
+}
+
+/* An entry whose network device has just gone is not found again. */
+static int find_best(struct ib_device *ib, const struct ibchan_gid_rule *rule,
+		     struct ibchan_gid *gid, u32 *verdict)
+{
+	const struct ib_gid_attr *chosen;
+	int best, gone;
+
+	do {
+		chosen = scan(ib, rule, gid->port, &best, verdict);
+		if (!chosen)
+			return IBCHAN_RANK_NONE;
+		gone = gid_from_attr(chosen, gid);
+		rdma_put_gid_attr(chosen);
+	} while (gone);
 	return best;
 }
 

@@ -26,6 +26,8 @@ static void request_fill(struct ibchan_request *request, const struct rdma_cm_id
 	struct ibchan_request_attr *attr = &request->attr;
 
 	attr->port = id->port_num;
+	request->reject_room = rdma_protocol_iwarp(id->device, id->port_num) ?
+			       IBCHAN_PRIVATE_DATA_SIZE : IBCHAN_REJECT_DATA;
 	attr->local = id->route.addr.src_addr;
 	attr->peer = id->route.addr.dst_addr;
 	attr->length = ibchan_cm_data_take(param, attr->data, &request->credits);
@@ -59,12 +61,17 @@ void ibchan_request_free(struct ibchan_request *request)
 static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct ibchan_request *request = id->context;
+	int was_lost;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		WRITE_ONCE(request->error, ENODEV);
+		was_lost = xchg(&request->error, ENODEV);
 		/* Nothing of @request is touched after this. */
-		return ibchan_cm_take_id(&request->id) ? 1 : 0;
+		if (!ibchan_cm_take_id(&request->id))
+			return 0;
+		if (!was_lost)
+			ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+		return 1;
 	case RDMA_CM_EVENT_UNREACHABLE:
 		WRITE_ONCE(request->error, ETIMEDOUT);
 		return 0;
@@ -334,7 +341,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_request_accept, IBCHAN_NS);
  * ibchan_request_reject - send the peer that asks away
  * @request: used up on success
  * @data: for the peer; NULL: none
- * @length: bytes of @data, up to 144
+ * @length: bytes of @data, up to 144, over iWARP IBCHAN_PRIVATE_DATA_SIZE
  *
  * Context: process, may sleep.
  * Return: 0, also when the peer does not wait any more; -EINVAL for too much data.
@@ -344,7 +351,7 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data, u32 
 	int ret = ibchan_device_enter(request->dev);
 
 	if (!ret) {
-		ret = length > IBCHAN_REJECT_DATA ? -EINVAL : 0;
+		ret = length > request->reject_room ? -EINVAL : 0;
 		/* Without data the end of the request says as much. */
 		if (!ret && length && !READ_ONCE(request->error))
 			ibchan_cm_reject(request->id, IB_CM_REJ_CONSUMER_DEFINED, data, length);

@@ -10,6 +10,7 @@
  * @id: the code that destroys it takes it out with xchg(); NULL then
  * @dev: that it came over; holds a reference
  * @error: errno, positive, of the peer's giving up; 0: it waits
+ * @reject_room: bytes that a rejection carries
  * @responder_resources: reads and atomics that the peer serves at a time
  * @initiator_depth: reads and atomics that the peer has in flight
  * @mtu: what the peer's packets may have, in bytes; 0 on iWARP
@@ -22,6 +23,7 @@ struct ibchan_request {
 	struct rdma_cm_id *id;
 	struct ibchan_device *dev;
 	int error;
+	u32 reject_room;
 	u8 responder_resources;
 	u8 initiator_depth;
 	u32 mtu;

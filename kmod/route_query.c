@@ -11,18 +11,14 @@
 
 /**
  * struct query - a caller that waits for an address
- * @done: @status, @route and @reason are there
- * @net: of the caller
+ * @done: @status and @route are there
  * @status: 0 or a negative errno
  * @route: to be filled
- * @reason: the same on an error
  */
 struct query {
 	struct completion done;
-	struct net *net;
 	int status;
 	struct ibchan_route *route;
-	struct ibchan_reason reason;
 };
 
 /* The MTU of the network device that has the address; 0: not known. */
@@ -54,31 +50,14 @@ static void fill_route(struct ibchan_route *route, const struct rdma_cm_id *id)
 	strscpy(route->device, dev_name(&id->device->dev), sizeof(route->device));
 }
 
-/*
- * For an address that means this host, the connection manager names the first device it has.
- * Packets of RoCE leave by a network device, and there is none.
- */
-static int find_device(struct query *query, const struct rdma_cm_id *id)
-{
-	const struct ibchan_params any = { .gid_index = IBCHAN_AUTO };
-	struct ibchan_gid gid = {};
-
-	if (!rdma_protocol_roce(id->device, id->port_num) ||
-	    id->route.addr.dev_addr.bound_dev_if) {
-		fill_route(query->route, id);
-		return 0;
-	}
-	ibchan_gid_choose(id->device, query->net, &any, &gid, NULL);
-	return ibchan_refuse_host_only(&gid, &query->reason);
-}
-
 static int query_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct query *query = id->context;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		query->status = find_device(query, id);
+		fill_route(query->route, id);
+		query->status = 0;
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		/* The connection manager waits until the id is gone. */
@@ -108,6 +87,26 @@ static int run_query(struct query *query, struct rdma_cm_id *id,
 	return ret ? query->status : -EHOSTUNREACH;
 }
 
+/*
+ * For an address that means this host, the connection manager names the first device that it
+ * has. Packets of RoCE leave by a network device that has the address, and none has this one.
+ * @ret: of the query. The id keeps its device.
+ */
+static int refuse_host_only(const struct rdma_cm_id *id, struct net *net, int ret,
+			    struct ibchan_reason *reason)
+{
+	const struct ibchan_params any = { .gid_index = IBCHAN_AUTO };
+	struct ibchan_gid gid = {};
+
+	if (ret == -EINTR || ret == -ENOMEM)
+		return ret;
+	if (!ret && !rdma_protocol_roce(id->device, id->port_num))
+		return 0;
+	if (!ret)
+		ibchan_gid_choose(id->device, net, &any, &gid, NULL);
+	return ibchan_refuse_host_only(&gid, reason);
+}
+
 /**
  * ibchan_route_query - which device leads to a peer
  * @net: network namespace
@@ -126,7 +125,7 @@ int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
 		       struct ibchan_route *route, struct ibchan_reason *reason)
 {
 	u32 ms = connect->address_ms ?: IBCHAN_DEFAULT_ADDRESS_MS;
-	struct query query = { .net = net, .route = route };
+	struct query query = { .route = route };
 	struct rdma_cm_id *id;
 	int ret;
 
@@ -137,9 +136,9 @@ int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	ret = run_query(&query, id, connect, ms);
+	if (ibchan_is_host_only(connect->peer))
+		ret = refuse_host_only(id, net, ret, reason);
 	rdma_destroy_id(id);
-	if (ret && reason)
-		*reason = query.reason;
 	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_route_query, IBCHAN_NS);

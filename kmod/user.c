@@ -292,9 +292,10 @@ static struct ibchan_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u3
  * for local write that is mapped from a file that a file system stores, and shared;
  * -EINTR when the caller is killed; -ENOMEM, also when RLIMIT_MEMLOCK does not
  * allow it, which @reason tells; -EDQUOT when the domain's budget does not allow it;
- * -ENODEV when the device is gone; the driver's errno; where the driver cannot do it, also what ibchan_mr_reg_pages() answers
- * for shared memory. A shared mapping that is read-only can be registered without
- * local write, on 6.1 with as many pages as max_fast_reg_pages, else -EOPNOTSUPP.
+ * -ENODEV when the device is gone; the driver's errno; where the driver cannot do it,
+ * also what ibchan_mr_reg_pages() answers for shared memory. A shared mapping that is
+ * read-only can be registered without local write, on 6.1 with as many pages as
+ * max_fast_reg_pages, else -EOPNOTSUPP.
  */
 struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 				     u32 access, struct ibchan_reason *reason)
@@ -362,9 +363,9 @@ static int check_plain(const struct ibchan_device *dev, const struct ibchan_plai
  * one; -EFAULT for memory that is not there or may not be written; -ENOMEM, also when
  * RLIMIT_MEMLOCK does not allow it, which @reason tells; -EOPNOTSUPP for memory that
  * the device would work on a copy of; -EDQUOT when the domain's budget does not allow it;
- * -EINTR when the caller is killed; -ENODEV when the device is gone; what else the kernel answers for pages that cannot be pinned
- * for long; for memory in many pieces also what ibchan_mr_reg_pages() answers for
- * shared memory.
+ * -EINTR when the caller is killed; -ENODEV when the device is gone; what else the kernel
+ * answers for pages that cannot be pinned for long; for memory in many pieces also what
+ * ibchan_mr_reg_pages() answers for shared memory.
  */
 struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_pd *pd, const struct ibchan_plain *plain,
 				     struct ibchan_reason *reason)

@@ -443,6 +443,22 @@ TEST_F(iwarp, says_that_the_peer_has_rejected_and_what_it_said)
 	EXPECT_STREQ("not you", (char *)info.data);
 }
 
+TEST_F(iwarp, brings_a_rejection_of_as_much_data_as_any_message)
+{
+	unsigned char data[IBCHAN_PRIVATE_DATA_SIZE];
+	struct ibchan_connection_info info;
+	struct ibchan_request *request;
+
+	memset(data, 0xd7, sizeof(data));
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	EXPECT_EQ(-EINVAL, ibchan_request_reject(request, data, sizeof(data) + 1));
+	EXPECT_EQ(0, ibchan_request_reject(request, data, sizeof(data)));
+	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_EQ(0, memcmp(info.data, data, sizeof(data)));
+}
+
 TEST_F(iwarp, rejects_who_was_not_taken_when_the_listener_closes)
 {
 	struct pollfd pollfd = { .events = POLLIN };
@@ -659,7 +675,7 @@ TEST_F(iwarp, asks_by_no_more_threads_than_a_user_may_have_and_then_in_turn)
 	EXPECT_EQ(ASKERS, count_askers());
 	for (i = 0; i < num; i++)
 		EXPECT_EQ(0, ibchan_channel_close(channels[i]));
-	EXPECT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
 	EXPECT_EQ(0, meeting_answer(&self->m, request, NULL));
 	EXPECT_EQ(0, meeting_outcomes(&self->m));
 	EXPECT_TRUE(eventually(nobody_asks, NULL)) TH_LOG("%u", count_askers());

@@ -46,7 +46,7 @@
 #define HANGING		8	/* threads that wait for pages */
 /* Fast registration takes 512 pages of soft-RoCE's memory; more only its driver registers. */
 #define LARGE		(520 * PAGE)
-#define NUM_LARGE	3	/* as many as MEMLOCK allows */
+#define NUM_LARGE	3	/* files of that many pages */
 #define BROKEN_FILES	600
 #define OBJECTS		16000
 #define IDLE_CHANNELS	4000
@@ -165,8 +165,6 @@ static void *post_range(void *arg)
 /* @range's thread does not come back from @body. */
 static int hang(struct range *range, void *(*body)(void *range))
 {
-	if (range->addr == MAP_FAILED)
-		return -errno;
 	return -pthread_create(&range->thread, NULL, body, range);
 }
 
@@ -212,7 +210,7 @@ static int hang_all(struct range *ranges, unsigned int num, unsigned int pages,
 	for (i = 0; i < num && !rc; i++) {
 		ranges[i].length = pages * PAGE;
 		ranges[i].addr = missing_pages(&scene.missing, ranges[i].length);
-		rc = open_side(&ranges[i].side);
+		rc = ranges[i].addr == MAP_FAILED ? -errno : open_side(&ranges[i].side);
 		rc = rc ?: hang(&ranges[i], body);
 	}
 	return rc ?: missing_is_wanted_by(&scene.missing, num) ? rc : -ETIMEDOUT;

@@ -88,7 +88,7 @@
 	X(87, READ_ONLY_SHARED)	/* pages given, pages allowed */	\
 	X(89, USER_MEMORY)	/* bytes charged, limit, bytes needed */ \
 	X(90, NAME)		/* of the library: code of getaddrinfo() */ \
-	X(91, HOST_ONLY)	/* GID of the device's that would do, two words */
+	X(91, HOST_ONLY)	/* GID that would do, two words; 0: none is known */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {

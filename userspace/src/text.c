@@ -88,7 +88,7 @@ static const char * const port_state_names[] = {
  * s the status of a first failed work, l link layer, m MTU code, q step of the queue pair,
  * t stage of connecting, k step of the connection manager, r what it said,
  * c resource of an RDMA cgroup, v the verdict on a GID, b errno of what ended a channel,
- * g the address in this value and the next, p state of a port, n what getaddrinfo() said.
+ * g the address in this value and the next, h that one would do, if there is one, p state of a port, n what getaddrinfo() said.
  */
 static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_NONE] = "no reason given",
@@ -228,7 +228,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"mode {x0} is not possible here, {x1} is",
 	[IBCHAN_REASON_NAME] = "looking up the name of a host or service: {n0}",
 	[IBCHAN_REASON_HOST_ONLY] =
-		"the peer's address means this host itself, and no RoCE device has it: {g0} would do",
+		"the peer's address means this host itself, and no RoCE device has it{h0}",
 };
 
 #define DAMAGED \
@@ -640,6 +640,15 @@ static void add_gid(struct text *text, const __u64 half[2])
 	add(text, "%s", buf);
 }
 
+static void add_proposal(struct text *text, const __u64 half[2])
+{
+	if (!half[0] && !half[1])
+		return;
+	add(text, ": ");
+	add_gid(text, half);
+	add(text, " would do");
+}
+
 static void add_brace(struct text *text, const char *brace,
 		      const struct ibchan_reason *reason)
 {
@@ -659,6 +668,9 @@ static void add_brace(struct text *text, const char *brace,
 		break;
 	case 'g':
 		add_gid(text, &reason->value[brace[1] - '0']);
+		break;
+	case 'h':
+		add_proposal(text, &reason->value[brace[1] - '0']);
 		break;
 	default:
 		add_value(text, brace[0], reason->value[brace[1] - '0']);

@@ -328,7 +328,7 @@ int ibchan_request_accept(struct ibchan_request *request,
  * ibchan_request_reject() - send the peer that asks away
  * @request: NULL is fine
  * @data: for the peer; NULL: none
- * @length: bytes of @data, up to 144
+ * @length: bytes of @data, up to 144, over iWARP 196
  *
  * Return: 0; -EINVAL: too much data, -EFAULT: @length without @data, and the request
  * stays; another negative errno, and the request is gone.
