@@ -94,7 +94,7 @@ struct boxed {
 	struct ibchan_remote_region remote;
 	int error;
 	int filter;
-	int rc[6];
+	int rc[7];
 	__u32 accepted;
 };
 
@@ -198,10 +198,11 @@ static void *make_in_the_box(void *arg)
 	boxed->rc[3] = ibchan_mr_reg_local(boxed->end->pd, boxed->end->memory, 64, &mr, NULL);
 	boxed->rc[4] = ibchan_event_take(boxed->context, &event);
 	boxed->rc[5] = ibchan_channel_wait_credits(boxed->end->channel, patience_ns());
+	boxed->rc[6] = ibchan_device_list(boxed->context, NULL, 0);
 	return NULL;
 }
 
-TEST_F(sandbox, makes_no_object)
+TEST_F(sandbox, makes_no_object_and_lists_no_device)
 {
 	struct boxed boxed = {
 		.end = &self->a,
@@ -213,7 +214,7 @@ TEST_F(sandbox, makes_no_object)
 	ASSERT_EQ(0, run_boxed(make_in_the_box, &boxed));
 	if (boxed.filter)
 		SKIP(return, "this kernel filters no system calls: %d", boxed.filter);
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < 7; i++)
 		EXPECT_EQ(variant->answer, boxed.rc[i]) TH_LOG("call %d", i);
 }
 

@@ -26,6 +26,9 @@ static int device_query(struct ibchan_context *context, __u32 index,
 	};
 	int err = context_ioctl(context, IBCHAN_CMD_DEVICE_QUERY, &cmd);
 
+	/* Each device has a name: without one the kernel has not answered. */
+	if (!err && !cmd.name[0])
+		err = -EBADMSG;
 	if (err)
 		return err;
 	*info = (struct ibchan_device_info) {
