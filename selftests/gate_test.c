@@ -4,8 +4,11 @@
  * device. All others go on.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -37,8 +40,12 @@ FIXTURE(gate)
 	struct pager pager;
 	pid_t attacker;
 	pid_t removal;
+	int log;	/* of the kernel, from the test's beginning on */
 	int rc;
 };
+
+static const char *const delete_device[] = { "rdma", "link", "delete", DEVICE, NULL };
+static const char *const delete_netdev[] = { "ip", "link", "delete", NETDEV, NULL };
 
 static int add_device(void)
 {
@@ -52,17 +59,21 @@ static int add_device(void)
 	return run_program(veth) ?: run_program(rxe);
 }
 
-static void delete_netdev(void)
+static int log_open(void)
 {
-	static const char *const argv[] = { "ip", "link", "delete", NETDEV, NULL };
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
-	run_program(argv);
+	if (fd >= 0)
+		lseek(fd, 0, SEEK_END);
+	return fd;
 }
 
 FIXTURE_SETUP(gate)
 {
 	self->attacker = 0;
 	self->removal = 0;
+	self->log = log_open();
+	ASSERT_LE(0, self->log);
 	self->pager = (struct pager) { .fd = -1 };
 	ASSERT_EQ(0, calm_begin(&self->calm));
 	ASSERT_EQ(0, add_device());
@@ -84,7 +95,8 @@ FIXTURE_TEARDOWN(gate)
 	if (self->removal > 0)
 		child_result(self->removal);
 	pager_end(&self->pager);
-	delete_netdev();
+	run_program(delete_netdev);
+	close(self->log);
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
@@ -145,9 +157,8 @@ static pid_t attack(const struct pager *pager, size_t length)
 	return child;
 }
 
-static pid_t begin_removal(void)
+static pid_t begin_removal(const char *const *argv)
 {
-	static const char *const argv[] = { "rdma", "link", "delete", DEVICE, NULL };
 	pid_t child = fork();
 
 	if (!child)
@@ -221,6 +232,22 @@ static bool is_leaving(void *arg)
 	return in_time(alloc_pd, arg) != 0;
 }
 
+/* Of the fixture: whether the kernel log says for which process the device waits. */
+static bool log_names_attacker(void *arg)
+{
+	const FIXTURE_DATA(gate) *self = arg;
+	char line[1024], wanted[96];
+	ssize_t length;
+
+	snprintf(wanted, sizeof(wanted), DEVICE " leaves and waits for process %d (", self->attacker);
+	while ((length = read(self->log, line, sizeof(line) - 1)) > 0) {
+		line[length] = 0;
+		if (strstr(line, wanted))
+			return true;
+	}
+	return false;
+}
+
 static int send_a_message(struct user *user)
 {
 	struct side_options options = side_defaults();
@@ -249,13 +276,14 @@ TEST_F(gate, is_held_by_no_registration_whose_pages_do_not_come)
 	ASSERT_TRUE(pager_is_waited_for(&self->pager));
 	/* Nobody waits for it, while it waits in the driver ... */
 	EXPECT_EQ(0, in_time(alloc_pd, &user));
-	self->removal = begin_removal();
+	self->removal = begin_removal(delete_device);
 	ASSERT_TRUE(eventually(is_leaving, &user));
 	/* ... nor when the device leaves. */
 	EXPECT_EQ(-ENODEV, in_time(alloc_pd, &user));
 	EXPECT_EQ(0, in_time(destroy_mr, &user));
 	EXPECT_EQ(0, in_time(close_file, &user));
 	EXPECT_EQ(0, in_time(send_a_message, NULL));
+	EXPECT_TRUE(eventually(log_names_attacker, self));
 	EXPECT_FALSE(has_ended(&self->removal));
 	EXPECT_FALSE(has_ended(&self->attacker));
 	/* Removal waits for that process, and for who serves it where that cannot be killed. */
@@ -275,10 +303,26 @@ TEST_F(gate, is_not_reached_before_pages_that_can_be_pinned_have_come)
 	ASSERT_EQ(0, rc);
 	self->attacker = attack(&self->pager, SMALL);
 	ASSERT_TRUE(pager_is_waited_for(&self->pager));
-	self->removal = begin_removal();
+	self->removal = begin_removal(delete_device);
 	EXPECT_EQ(0, end_of(&self->removal));
 	EXPECT_FALSE(has_ended(&self->attacker));
 	/* Alone, on each kernel. */
+	ASSERT_EQ(0, kill(self->attacker, SIGKILL));
+	EXPECT_EQ(-EINTR, end_of(&self->attacker));
+}
+
+TEST_F(gate, holds_up_no_network_device_that_goes_while_pages_do_not_come)
+{
+	int rc = pager_begin(&self->pager, LARGE, &silent);
+
+	if (rc == PAGER_NONE)
+		SKIP(return, NO_FUSE);
+	ASSERT_EQ(0, rc);
+	self->attacker = attack(&self->pager, SMALL);
+	ASSERT_TRUE(pager_is_waited_for(&self->pager));
+	self->removal = begin_removal(delete_netdev);
+	EXPECT_EQ(0, end_of(&self->removal));
+	EXPECT_FALSE(has_ended(&self->attacker));
 	ASSERT_EQ(0, kill(self->attacker, SIGKILL));
 	EXPECT_EQ(-EINTR, end_of(&self->attacker));
 }

@@ -79,7 +79,7 @@ static const struct elsewhere {
 	{ IBCHAN_REASON_PEER_MTU, "kernel-tests kunit" },
 	{ IBCHAN_REASON_PEER_GID, "address_test" },
 	{ IBCHAN_REASON_VERBS, "kernel-tests faults" },
-	{ IBCHAN_REASON_GID_GONE, "watch_address_test" },
+	{ IBCHAN_REASON_GID_GONE, "address_test" },
 	{ IBCHAN_REASON_PEER_RD_ATOMIC, "kernel-tests kunit" },
 	{ IBCHAN_REASON_NO_SINK, "kernel consumers" },
 	{ IBCHAN_REASON_REGION_TOO_LONG, "kernel consumers, and devices of short lists" },
