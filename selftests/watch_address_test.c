@@ -278,6 +278,27 @@ TEST_F(watch_address, asks_a_peer_whose_neighbour_entry_changes_and_hears_nothin
 	EXPECT_EQ(1, cmd.out_facts.probes_sent);
 }
 
+/* Without a keepalive nobody is asked, and the entry alone is no end. */
+TEST_F(watch_address, notes_a_neighbour_entry_that_changes_where_nobody_may_be_asked)
+{
+	struct side *a, *b;
+
+	self->options.options.keepalive_ms = IBCHAN_KEEPALIVE_OFF;
+	ASSERT_EQ(0, build(self));
+	a = self->pair.a;
+	b = self->pair.b;
+	ASSERT_EQ(0, post_receives(b, 1, 1, MESSAGE));
+	ASSERT_EQ(0, connect_pair(self));
+	EXPECT_EQ(0, new_neighbour());
+	EXPECT_TRUE(eventually(way_has_changed, a));
+	old_neighbour();
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(a));
+	EXPECT_EQ(0, query(a).out_facts.probes_sent);
+	ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 10, HALF, MESSAGE)));
+	EXPECT_EQ(0, succeed(a, 10, NULL));
+	EXPECT_EQ(0, succeed(b, 1, NULL));
+}
+
 /* Its answer to the first question would be the end. Another pair tells the time. */
 TEST_F(watch_address, asks_nothing_of_a_peer_that_forbids_writes)
 {
