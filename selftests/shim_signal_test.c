@@ -234,6 +234,12 @@ TEST_F(signals, whose_handler_breaks_the_channel_end_a_blocking_call)
 	EXPECT_EQ(1, handled);
 }
 
+static bool has_arrived(const struct meeting *m, const struct ibchan_completion *completion)
+{
+	return !completion->error && completion->bytes == CROSSING &&
+	       !memcmp(m->asking.memory + HALF, m->asked.memory + HALF, CROSSING);
+}
+
 /* A message crosses, although the wait for it is interrupted again and again. */
 static int crosses_all_the_same(struct meeting *m)
 {
@@ -242,7 +248,9 @@ static int crosses_all_the_same(struct meeting *m)
 
 	while (rc == -EINTR) {
 		rc = wait_one(m->asked.cq, &completion);
-		rc = rc == 1 ? -(int)completion.error : rc ?: -ETIMEDOUT;
+		if (rc == 1)
+			return has_arrived(m, &completion) ? 0 : -EBADMSG;
+		rc = rc ?: -ETIMEDOUT;
 	}
 	return rc;
 }
