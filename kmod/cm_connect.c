@@ -51,11 +51,17 @@ int ibchan_check_address(const struct sockaddr *address, struct ibchan_reason *r
 bool ibchan_is_host_only(const struct sockaddr *address)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
-	__be32 addr = ((const struct sockaddr_in *)address)->sin_addr.s_addr;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)address;
 
-	if (address->sa_family == AF_INET)
-		return ipv4_is_loopback(addr) || ipv4_is_zeronet(addr);
-	return ipv6_addr_loopback(&in6->sin6_addr) || ipv6_addr_any(&in6->sin6_addr);
+	switch (address->sa_family) {
+	case AF_INET:
+		return ipv4_is_loopback(in->sin_addr.s_addr) ||
+		       ipv4_is_zeronet(in->sin_addr.s_addr);
+	case AF_INET6:
+		return ipv6_addr_loopback(&in6->sin6_addr) || ipv6_addr_any(&in6->sin6_addr);
+	default:
+		return false;
+	}
 }
 
 /*

@@ -143,6 +143,7 @@ static void a_wrong_key_is_the_cause_though_receives_flush_on_another_cq(struct 
 /*
  * Its own peer flushes before it hears what was wrong; a device that ends the queue pair for
  * the peer's sake may flush the request itself, and then nothing is left to name the cause.
+ * Where the device tells the peer what the request has tried, that may come first.
  */
 static void a_wrong_key_ends_a_channel_that_is_its_own_peer(struct world *w)
 {
@@ -165,7 +166,7 @@ static void a_wrong_key_ends_a_channel_that_is_its_own_peer(struct world *w)
 		return;
 	}
 	expect_eq(w, error, -EREMOTEIO);
-	expect_eq(w, a->error, -EREMOTEIO);
+	expect(w, a->error == -EREMOTEIO || a->error == -EACCES);
 }
 
 static const struct test_case alive_cases[] = {
