@@ -72,9 +72,10 @@ static int check_not_host_only(const struct ibchan_channel *ch,
 			       const struct ibchan_connect *connect,
 			       struct ibchan_reason *reason)
 {
-	bool only = rdma_protocol_roce(ch->dev->ib, ch->gid.port) && ibchan_is_host_only(connect->peer);
+	bool only = rdma_protocol_roce(ch->dev->ib, ch->gid.port);
 	u32 i;
 
+	only = only && ibchan_is_host_only(connect->peer);
 	for (i = 0; only && i < connect->num_others; i++)
 		only = ibchan_is_host_only((const struct sockaddr *)&connect->others[i]);
 	return only ? ibchan_refuse_host_only(&ch->gid, reason) : 0;

@@ -235,11 +235,12 @@ static bool is_leaving(void *arg)
 /* Of the fixture: whether the kernel log says for which process the device waits. */
 static bool log_names_attacker(void *arg)
 {
-	const FIXTURE_DATA(gate) *self = arg;
+	FIXTURE_DATA(gate) * self = arg;
 	char line[1024], wanted[96];
 	ssize_t length;
 
-	snprintf(wanted, sizeof(wanted), DEVICE " leaves and waits for process %d (", self->attacker);
+	snprintf(wanted, sizeof(wanted), DEVICE " leaves and waits for process %d (",
+		 self->attacker);
 	while ((length = read(self->log, line, sizeof(line) - 1)) > 0) {
 		line[length] = 0;
 		if (strstr(line, wanted))

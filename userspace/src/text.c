@@ -88,35 +88,27 @@ static const char * const port_state_names[] = {
  * s the status of a first failed work, l link layer, m MTU code, q step of the queue pair,
  * t stage of connecting, k step of the connection manager, r what it said,
  * c resource of an RDMA cgroup, v the verdict on a GID, b errno of what ended a channel,
- * g the address in this value and the next, h that one would do, if there is one, p state of a port, n what getaddrinfo() said.
+ * g the address in this value and the next, h that one would do, if there is one, p state of a
+ * port, n what getaddrinfo() said.
  */
 static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_NONE] = "no reason given",
 	[IBCHAN_REASON_OPCODE] = "{W}opcode {d0} does not exist",
-	[IBCHAN_REASON_WR_FLAGS] =
-		"{W}flags {f0}, this operation allows {f1}",
-	[IBCHAN_REASON_RESERVED] =
-		"{V}a member that is not used here is not zero",
-	[IBCHAN_REASON_TOO_MANY_ELEMENTS] =
-		"{W}{d0} elements, the channel allows {d1}",
-	[IBCHAN_REASON_ELEMENT_POINTER] =
-		"{W}the list of elements at {x0} cannot be read",
-	[IBCHAN_REASON_CHANNEL_HANDLE] =
-		"{W}no such channel in this context (handle {d0})",
-	[IBCHAN_REASON_MR_HANDLE] =
-		"{E}no such memory region in this context (handle {d0})",
-	[IBCHAN_REASON_MESSAGE_TOO_LONG] =
-		"{W}message of {d0} bytes, {d1} are allowed",
+	[IBCHAN_REASON_WR_FLAGS] = "{W}flags {f0}, this operation allows {f1}",
+	[IBCHAN_REASON_RESERVED] = "{V}a member that is not used here is not zero",
+	[IBCHAN_REASON_TOO_MANY_ELEMENTS] = "{W}{d0} elements, the channel allows {d1}",
+	[IBCHAN_REASON_ELEMENT_POINTER] = "{W}the list of elements at {x0} cannot be read",
+	[IBCHAN_REASON_CHANNEL_HANDLE] = "{W}no such channel in this context (handle {d0})",
+	[IBCHAN_REASON_MR_HANDLE] = "{E}no such memory region in this context (handle {d0})",
+	[IBCHAN_REASON_MESSAGE_TOO_LONG] = "{W}message of {d0} bytes, {d1} are allowed",
 	[IBCHAN_REASON_OUT_OF_BOUNDS] =
 		"{E}offset {i0} + length {d1} exceeds the region's {d2} bytes",
 	[IBCHAN_REASON_OTHER_PD] =
 		"{E}the region belongs to another protection domain than the channel",
-	[IBCHAN_REASON_MR_ACCESS] =
-		"{E}needs access {a0}, the region allows {a1}",
+	[IBCHAN_REASON_MR_ACCESS] = "{E}needs access {a0}, the region allows {a1}",
 	[IBCHAN_REASON_MR_GOING] = "{E}the region is being deregistered",
 	[IBCHAN_REASON_NOT_CONNECTED] = "{W}the channel has no peer yet",
-	[IBCHAN_REASON_BROKEN] =
-		"{V}the channel is broken: {b0}{s1}",
+	[IBCHAN_REASON_BROKEN] = "{V}the channel is broken: {b0}{s1}",
 	[IBCHAN_REASON_SEND_QUEUE_FULL] =
 		"{W}all {d0} places of the channel's send queue are in use",
 	[IBCHAN_REASON_RECV_QUEUE_FULL] =
@@ -125,59 +117,44 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"{W}the completion queue is full: as many works as it has entries are in flight or unread",
 	[IBCHAN_REASON_DEVICE_GONE] = "{W}the device is gone",
 	[IBCHAN_REASON_POST_FAILED] = "{W}the driver refused the post: {e0}",
-	[IBCHAN_REASON_MEMLOCK] =
-		"RLIMIT_MEMLOCK: {d0} bytes pinned, limit {d1}, {d2} more needed",
+	[IBCHAN_REASON_MEMLOCK] = "RLIMIT_MEMLOCK: {d0} bytes pinned, limit {d1}, {d2} more needed",
 	[IBCHAN_REASON_DRIVER_NOT_SAFE] =
 		"this device's driver (id {d0}) is not known to register user memory safely",
-	[IBCHAN_REASON_ACCESS_COMBINATION] =
-		"access {a0} is not possible",
-	[IBCHAN_REASON_EMPTY_RANGE] =
-		"the range is empty or wraps around the address space",
+	[IBCHAN_REASON_ACCESS_COMBINATION] = "access {a0} is not possible",
+	[IBCHAN_REASON_EMPTY_RANGE] = "the range is empty or wraps around the address space",
 	[IBCHAN_REASON_PARAMETER] = "{P}: {d0} is not in {d1} to {d2}",
-	[IBCHAN_REASON_NO_GID] =
-		"port {d0}: none of {d1} GIDs is usable{v2}",
+	[IBCHAN_REASON_NO_GID] = "port {d0}: none of {d1} GIDs is usable{v2}",
 	[IBCHAN_REASON_PORT_DOWN] = "port {d0} is not active: its state is {p1}",
 	[IBCHAN_REASON_CQ_FULL] =
 		"the channel needs {d0} entries of the completion queue, {d1} are free",
 	[IBCHAN_REASON_ENDPOINT_MAGIC] =
 		"this is no endpoint: it begins with {x1} and not with {x0}",
-	[IBCHAN_REASON_ENDPOINT_VERSION] =
-		"endpoint version: ours {d0}, theirs {d1}",
-	[IBCHAN_REASON_ENDPOINT_RESERVED] =
-		"endpoint: a reserved byte is not zero",
+	[IBCHAN_REASON_ENDPOINT_VERSION] = "endpoint version: ours {d0}, theirs {d1}",
+	[IBCHAN_REASON_ENDPOINT_RESERVED] = "endpoint: a reserved byte is not zero",
 	[IBCHAN_REASON_GID_GONE] = "port {d0}: the GID at index {d1} is gone",
 	[IBCHAN_REASON_PEER_RD_ATOMIC] =
 		"endpoint max_rd_atomic: at least {d0} is needed, theirs {d1}",
-	[IBCHAN_REASON_LINK_LAYER] =
-		"endpoint link layer: ours {l0}, theirs {l1}",
-	[IBCHAN_REASON_GID_FAMILY] =
-		"endpoint address: ours IPv{d0}, theirs IPv{d1}",
+	[IBCHAN_REASON_LINK_LAYER] = "endpoint link layer: ours {l0}, theirs {l1}",
+	[IBCHAN_REASON_GID_FAMILY] = "endpoint address: ours IPv{d0}, theirs IPv{d1}",
 	[IBCHAN_REASON_PEER_QPN] =
 		"endpoint queue pair number: theirs {d1}, {d0} and up are allowed",
 	[IBCHAN_REASON_PEER_PSN] =
 		"endpoint packet sequence number: theirs {d1}, {d0} is the highest",
 	[IBCHAN_REASON_PEER_MTU] = "endpoint mtu: ours {m0}, theirs {m1}",
-	[IBCHAN_REASON_PEER_GID] =
-		"endpoint GID: theirs is zero or not one that can be sent to",
-	[IBCHAN_REASON_PEER_MAC] =
-		"endpoint MAC: theirs is zero or not one that can be sent to",
-	[IBCHAN_REASON_MTU_ABOVE_PORT] =
-		"mtu {d0} is wanted, the port has {d1}",
+	[IBCHAN_REASON_PEER_GID] = "endpoint GID: theirs is zero or not one that can be sent to",
+	[IBCHAN_REASON_PEER_MAC] = "endpoint MAC: theirs is zero or not one that can be sent to",
+	[IBCHAN_REASON_MTU_ABOVE_PORT] = "mtu {d0} is wanted, the port has {d1}",
 	[IBCHAN_REASON_VERBS] = "the device refused to {q1} the queue pair: {e0}",
 	[IBCHAN_REASON_BUSY] =
 		"{E}collides with offset {d0}, length {d1} of the same region, which the work with wr_id {d2} still uses",
 	[IBCHAN_REASON_REMOTE_BOUNDS] =
 		"{W}{d0} bytes do not fit the {d1} bytes of the remote region",
-	[IBCHAN_REASON_NO_SINK] =
-		"{W}the completion queue takes no work by its wr_id",
+	[IBCHAN_REASON_NO_SINK] = "{W}the completion queue takes no work by its wr_id",
 	[IBCHAN_REASON_ATOMIC_FORM] =
 		"{W}an atomic has one element of 8 bytes (not {d0}) and a remote address that is a multiple of 8",
-	[IBCHAN_REASON_INLINE_TOO_LONG] =
-		"{W}{d0} bytes of inline data, the channel takes {d1}",
-	[IBCHAN_REASON_REGION_TOO_LONG] =
-		"the region has {d0} pages, the device can register {d1}",
-	[IBCHAN_REASON_REGION_GAPS] =
-		"only {d1} of {d0} pieces join at page borders",
+	[IBCHAN_REASON_INLINE_TOO_LONG] = "{W}{d0} bytes of inline data, the channel takes {d1}",
+	[IBCHAN_REASON_REGION_TOO_LONG] = "the region has {d0} pages, the device can register {d1}",
+	[IBCHAN_REASON_REGION_GAPS] = "only {d1} of {d0} pieces join at page borders",
 	[IBCHAN_REASON_REGION_COPIED] =
 		"the device does not reach this memory itself: it would work on a copy",
 	[IBCHAN_REASON_MEMORY_NOT_THERE] =
@@ -190,42 +167,34 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"{E}inline data come from plain memory, not from region {d0}",
 	[IBCHAN_REASON_DMABUF_DEVICE] =
 		"this device (driver id {d0}) cannot register dma-bufs here: only soft devices can",
-	[IBCHAN_REASON_DMABUF_NOT_MAPPED] =
-		"the exporter of the dma-buf cannot map it for the CPU",
+	[IBCHAN_REASON_DMABUF_NOT_MAPPED] = "the exporter of the dma-buf cannot map it for the CPU",
 	[IBCHAN_REASON_DMABUF_NO_PAGES] =
 		"the dma-buf lies in memory of a device, which has no pages",
 	[IBCHAN_REASON_DMABUF_MODE] =
 		"the dma-buf was not opened for what the access needs: reading, and for local write also writing",
-	[IBCHAN_REASON_REQUEST_DEVICE] =
-		"the request came over another device than the channel's",
+	[IBCHAN_REASON_REQUEST_DEVICE] = "the request came over another device than the channel's",
 	[IBCHAN_REASON_PRIVATE_DATA] =
 		"{d0} bytes of private data, {d1} are allowed with this message",
-	[IBCHAN_REASON_STAGE_TIME] =
-		"a stage of {d0} ms, {d1} ms are allowed",
-	[IBCHAN_REASON_ADDRESS_FAMILY] =
-		"addresses of family {d0} cannot be connected to",
-	[IBCHAN_REASON_CM] =
-		"the connection manager could not {k1}: {e0}",
+	[IBCHAN_REASON_STAGE_TIME] = "a stage of {d0} ms, {d1} ms are allowed",
+	[IBCHAN_REASON_ADDRESS_FAMILY] = "addresses of family {d0} cannot be connected to",
+	[IBCHAN_REASON_CM] = "the connection manager could not {k1}: {e0}",
 	[IBCHAN_REASON_CONNECT] = "{t0}: {b2}{r1}",
 	[IBCHAN_REASON_CGROUP] =
 		"the RDMA cgroup of this process is at its limit ({c0} in rdma.max)",
-	[IBCHAN_REASON_IWARP] =
-		"iWARP does not {o0}",
+	[IBCHAN_REASON_IWARP] = "iWARP does not {o0}",
 	[IBCHAN_REASON_USER_MEMORY] =
 		"kernel memory for this user's objects: {d0} bytes taken, limit {d1}, {d2} more needed",
 	[IBCHAN_REASON_NO_ROUTE] = "no route to the peer at {g1}: {e0}",
 	[IBCHAN_REASON_NEXT_HOP] =
 		"the next hop on the way to the peer at {g1} does not answer: {e0}",
-	[IBCHAN_REASON_NO_PKEY] =
-		"port {d0}: none of its {d1} P_Keys is valid",
+	[IBCHAN_REASON_NO_PKEY] = "port {d0}: none of its {d1} P_Keys is valid",
 	[IBCHAN_REASON_PEER_CREDITS] =
 		"{W}the peer has posted {d1} receives, and {d0} messages were sent",
 	[IBCHAN_REASON_CREDIT_MODE] =
 		"one side counts credits and the other does not: ours {d0}, theirs {d1}",
 	[IBCHAN_REASON_CREDIT_ACCESS] =
 		"a channel that counts credits needs access {a1}, it has {a0}",
-	[IBCHAN_REASON_MODE] =
-		"mode {x0} is not possible here, {x1} is",
+	[IBCHAN_REASON_MODE] = "mode {x0} is not possible here, {x1} is",
 	[IBCHAN_REASON_NAME] = "looking up the name of a host or service: {n0}",
 	[IBCHAN_REASON_HOST_ONLY] =
 		"the peer's address means this host itself, and no RoCE device has it{h0}",
