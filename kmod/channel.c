@@ -412,7 +412,7 @@ void ibchan_channel_close(struct ibchan_channel *ch)
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_close, IBCHAN_NS);
 
 /**
- * ibchan_channel_force - end the works of a channel whose device does not
+ * ibchan_channel_force - end a broken channel's works by destroying its queue pair
  * @ch: the channel, broken; its owner does not close it meanwhile
  *
  * A caller that cannot go on before a work has ended uses this. Destroying the queue pair

@@ -328,7 +328,10 @@ static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	return 0;
 }
 
-/* An answer may be rejected without data, a request is so where nobody listens. */
+/*
+ * The connection manager rejects a request without data where nobody listens at its address. A
+ * rejected answer says nothing of that.
+ */
 static bool nobody_has_seen_it(const struct ibchan_cm *cm, const struct rdma_cm_event *event)
 {
 	return READ_ONCE(cm->stage) == IBCHAN_STAGE_REQUEST &&

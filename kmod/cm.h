@@ -119,7 +119,7 @@ enum ibchan_cm_step { CM_STEP_ID, CM_STEP_BIND, CM_STEP_LISTEN };
 
 bool ibchan_is_host_only(const struct sockaddr *address);
 
-/* Which address of the device's means this host as well, and can be connected to. */
+/* @would_do: an address of a device's to connect to in place of the peer's; 0: none is known. */
 static inline int ibchan_refuse_host_only(const struct ibchan_gid *would_do,
 					  struct ibchan_reason *reason)
 {

@@ -134,7 +134,7 @@ void ibchan_gate_dismiss(struct ibchan_gate *gate, struct ibchan_guest *guest)
 /* From now on no command and no guest begins. Context: any but interrupts; does not wait. */
 void ibchan_gate_leave(struct ibchan_gate *gate)
 {
-	/* The lock is for guests, who look before they are in the list. */
+	/* Under the lock a guest looks for the flag and enters the list. */
 	spin_lock(&gate->lock);
 	atomic_or(LEAVING, &gate->state);
 	spin_unlock(&gate->lock);

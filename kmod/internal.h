@@ -117,7 +117,7 @@ struct rdma_conn_param;
  * @idle_trays: for plain memory; the one that was used last comes first
  * @busy_trays: with a region each
  * @num_idle_trays: entries of @idle_trays
- * @given_up: regions whose last work has gone
+ * @given_up: regions that their owners have given up and no work uses, to be deregistered
  * @num_given_up: how many there ever were
  * @num_released: how many of them are deregistered; written by @release_work
  * @release_work: does that

@@ -61,7 +61,7 @@ u32 ibchan_status_error(u32 status)
 EXPORT_SYMBOL_NS_GPL(ibchan_status_error, IBCHAN_NS);
 
 /**
- * ibchan_status_class - who has to do something about a status
+ * ibchan_status_class - what kind of failure a status is
  * @status: enum ibchan_status
  *
  * Context: any.

@@ -48,7 +48,7 @@ bool sleeps_in_kernel(pid_t tid)
 	char state;
 	long call;
 
-	/* Whoever is stopped is in a call as well, but does not sleep there. */
+	/* A stopped thread is in a call as well, in another state. */
 	return !scan(tid, "stat", "%*d (%*[^)]) %c", &state) && state == 'S' &&
 	       !scan(tid, "syscall", "%ld", &call) && is_waiting_call(call);
 }

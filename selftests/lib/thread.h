@@ -16,7 +16,7 @@ bool sleeps_in_kernel(pid_t tid);
 /* The same for eventually(), where @tid is a pid_t that the thread itself stores. */
 bool is_asleep(void *tid);
 
-/* How often it has gone to sleep so far, or -errno. */
+/* How often it has blocked so far, or -errno. */
 long times_asleep(pid_t tid);
 
 /* Joins a thread that has to end soon: 0 or -ETIMEDOUT. */

@@ -53,7 +53,7 @@ struct ibchan_pending {
 /**
  * struct ibchan_scope - works that end together
  * @error: the block's own error: what ibchan_scope_fail() was told first; 0: none
- * @auto_polled: works whose result nobody had looked at when the scope ended
+ * @auto_polled: works whose result the block had not polled when it ended
  * @num_failed: how many of those failed
  * @failed: these, in the order of their posts, by next_failed
  */
@@ -167,7 +167,7 @@ static inline void ibchan_scope_leave(struct ibchan_scope **scope)
 	     !__ibchan_once; __ibchan_once = __ibchan_scope)
 
 /**
- * ibchan_scoped - a block whose works have ended when it is left
+ * ibchan_scoped - a block of code; leaving it waits for the works that were posted in it
  * @scope: struct ibchan_scope *, any bytes; readable behind the block
  *
  * Context: process, may sleep when it is left.

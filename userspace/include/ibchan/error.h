@@ -117,7 +117,7 @@ const char *ibchan_reason_name(__u32 code);
 const char *ibchan_status_name(__u32 status);
 
 /**
- * ibchan_status_class() - who has to do something about a status
+ * ibchan_status_class() - what kind of failure a status is
  * @status: enum ibchan_status
  *
  * Return: enum ibchan_class; IBCHAN_CLASS_UNKNOWN for a status this library
