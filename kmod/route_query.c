@@ -98,7 +98,8 @@ static int refuse_host_only(const struct rdma_cm_id *id, struct net *net, int re
 	const struct ibchan_params any = { .gid_index = IBCHAN_AUTO };
 	struct ibchan_gid gid = {};
 
-	if (ret == -EINTR || ret == -ENOMEM)
+	/* What it answers where the first device has no address, or there is no device. */
+	if (ret && ret != -ENOENT && ret != -ENODEV)
 		return ret;
 	if (!ret && !rdma_protocol_roce(id->device, id->port_num))
 		return 0;
