@@ -3,6 +3,9 @@
 #
 # The two ends of a veth pair and the soft-RoCE devices on them. Sourced, never run.
 
+# shellcheck source=SCRIPTDIR/../pause.sh
+. "${BASH_SOURCE[0]%/*}/../pause.sh"
+
 make_veth() {
 	local device
 
@@ -63,12 +66,7 @@ has_gid() {
 
 # A worker of ib_core adds the GIDs; nothing says when it is done.
 wait_for_gid() {
-	local tries
-
-	for ((tries = 0; tries < 1000; tries++)); do
-		if has_gid "$1" "$2"; then return 0; fi
-		sleep 0.02
-	done
+	if patience=20 eventually has_gid "$1" "$2"; then return 0; fi
 	echo "$1 never got the GID $2" >&2
 	return 1
 }

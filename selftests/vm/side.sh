@@ -7,6 +7,10 @@
 #   IBCHAN_OWN_IPV4    IBCHAN_OWN_IPV6    this guest's addresses
 #   IBCHAN_PEER_IPV4   IBCHAN_PEER_IPV6   the other guest's
 #   IBCHAN_MEET        a folder that both see, also while nothing else connects them
+
+# shellcheck source=SCRIPTDIR/../pause.sh
+. "${BASH_SOURCE[0]%/*}/../pause.sh"
+
 case ${IBCHAN_ROLE:?only the guests of pair have a role} in
 a) own=1 other=2 IBCHAN_PEER=b ;;
 b) own=2 other=1 IBCHAN_PEER=a ;;
@@ -27,15 +31,12 @@ tell() {
 # hear NAME [SECONDS]: prints what the other side told under this name, once it has; fails
 # when it has not after that time (default 60).
 hear() {
-	local file=$IBCHAN_MEET/$1.$IBCHAN_PEER end=$((SECONDS + ${2:-60}))
+	local file=$IBCHAN_MEET/$1.$IBCHAN_PEER
 
-	until [ -e "$file" ]; do
-		if [ "$SECONDS" -ge "$end" ]; then
-			echo "side $IBCHAN_PEER did not come to \"$1\" within ${2:-60} s" >&2
-			return 1
-		fi
-		sleep 0.05
-	done
+	if ! patience=${2:-60} eventually test -e "$file"; then
+		echo "side $IBCHAN_PEER did not come to \"$1\" within ${2:-60} s" >&2
+		return 1
+	fi
 	cat "$file"
 }
 
