@@ -236,26 +236,37 @@ static bool has_answered_once(void *arg)
 	return query(arg).out_facts.probes_answered >= 1;
 }
 
+/* A connected pair, of whose second side a's neighbour entry has changed. */
+static int change_neighbour(FIXTURE_DATA(watch_address) * self, __u32 keepalive_ms)
+{
+	int rc;
+
+	self->options.options.keepalive_ms = keepalive_ms;
+	rc = build(self);
+	rc = rc ?: post_receives(self->pair.b, 1, 1, MESSAGE);
+	rc = rc ?: connect_pair(self);
+	if (!rc && query(self->pair.a).out_facts.probes_sent)
+		rc = -EALREADY;
+	rc = rc ?: new_neighbour();
+	return rc ?: eventually(way_has_changed, self->pair.a) ? rc : -ETIMEDOUT;
+}
+
+static int sends_all_the_same(const struct pair *pair)
+{
+	int rc = post_one(pair->a, work(pair->a, IBCHAN_OP_SEND, 10, HALF, MESSAGE));
+
+	rc = rc ?: succeed(pair->a, 10, NULL);
+	return rc ?: succeed(pair->b, 1, NULL);
+}
+
 TEST_F(watch_address, asks_a_peer_whose_neighbour_entry_changes_and_goes_on)
 {
-	struct side *a, *b;
-
-	self->options.options.keepalive_ms = IBCHAN_KEEPALIVE_MAX_MS;
-	ASSERT_EQ(0, build(self));
-	a = self->pair.a;
-	b = self->pair.b;
-	ASSERT_EQ(0, post_receives(b, 1, 1, MESSAGE));
-	ASSERT_EQ(0, connect_pair(self));
-	EXPECT_EQ(0, query(a).out_facts.probes_sent);
-	EXPECT_EQ(0, new_neighbour());
-	EXPECT_TRUE(eventually(way_has_changed, a));
-	EXPECT_TRUE(eventually(has_answered_once, a));
+	ASSERT_EQ(0, change_neighbour(self, IBCHAN_KEEPALIVE_MAX_MS));
+	EXPECT_TRUE(eventually(has_answered_once, self->pair.a));
 	old_neighbour();
-	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(a));
-	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(b));
-	ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 10, HALF, MESSAGE)));
-	EXPECT_EQ(0, succeed(a, 10, NULL));
-	EXPECT_EQ(0, succeed(b, 1, NULL));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->pair.a));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->pair.b));
+	EXPECT_EQ(0, sends_all_the_same(&self->pair));
 }
 
 /* The twin: one that does not answer then is gone, long before its time would be over. */
@@ -281,22 +292,11 @@ TEST_F(watch_address, asks_a_peer_whose_neighbour_entry_changes_and_hears_nothin
 /* Without a keepalive nobody is asked, and the entry alone is no end. */
 TEST_F(watch_address, notes_a_neighbour_entry_that_changes_where_nobody_may_be_asked)
 {
-	struct side *a, *b;
-
-	self->options.options.keepalive_ms = IBCHAN_KEEPALIVE_OFF;
-	ASSERT_EQ(0, build(self));
-	a = self->pair.a;
-	b = self->pair.b;
-	ASSERT_EQ(0, post_receives(b, 1, 1, MESSAGE));
-	ASSERT_EQ(0, connect_pair(self));
-	EXPECT_EQ(0, new_neighbour());
-	EXPECT_TRUE(eventually(way_has_changed, a));
+	ASSERT_EQ(0, change_neighbour(self, IBCHAN_KEEPALIVE_OFF));
 	old_neighbour();
-	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(a));
-	EXPECT_EQ(0, query(a).out_facts.probes_sent);
-	ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 10, HALF, MESSAGE)));
-	EXPECT_EQ(0, succeed(a, 10, NULL));
-	EXPECT_EQ(0, succeed(b, 1, NULL));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->pair.a));
+	EXPECT_EQ(0, query(self->pair.a).out_facts.probes_sent);
+	EXPECT_EQ(0, sends_all_the_same(&self->pair));
 }
 
 /* Its answer to the first question would be the end. Another pair tells the time. */
