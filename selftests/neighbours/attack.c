@@ -131,6 +131,7 @@ struct range {
 	struct side side;
 	void *addr;
 	size_t length;
+	__u32 access;	/* 0: IBCHAN_ACCESS_SHARED */
 	pthread_t thread;
 };
 
@@ -141,8 +142,7 @@ static void *register_range(void *arg)
 		.addr = address(range->addr),
 		.length = range->length,
 		.pd = range->side.pd,
-		/* For reading only: written, a private page would be his own and could not go. */
-		.access = IBCHAN_ACCESS_REMOTE_READ,
+		.access = range->access ?: IBCHAN_ACCESS_SHARED,
 	};
 
 	cmd_mr_reg(range->side.fd, &cmd);
@@ -170,7 +170,10 @@ static int hang(struct range *range, void *(*body)(void *range))
 
 static void register_file(const struct pager *pager)
 {
-	struct range range = { .length = pager->state->length };
+	/* Read only: a private page that was written is a copy, which its file cannot drop. */
+	struct range range = {
+		.length = pager->state->length, .access = IBCHAN_ACCESS_REMOTE_READ,
+	};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	range.addr = pager_map(pager, PROT_READ | PROT_WRITE, MAP_PRIVATE);
@@ -179,7 +182,7 @@ static void register_file(const struct pager *pager)
 	_exit(1);
 }
 
-/* Processes: on 6.1 a fault keeps what maps memory, for its process, from going on. */
+/* Each in a process of its own: on 6.1 a fault holds the lock that mmap() needs. */
 static int attack_fuse(void)
 {
 	unsigned int i;
