@@ -96,6 +96,7 @@ FIXTURE_TEARDOWN(gate)
 		child_result(self->removal);
 	pager_end(&self->pager);
 	run_program(delete_netdev);
+	EXPECT_TRUE(device_leaves(DEVICE));
 	close(self->log);
 	EXPECT_EQ(0, calm_end(&self->calm));
 }

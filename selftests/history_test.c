@@ -332,8 +332,7 @@ static const char set_up[] =
 	"ip link set h0 up; ip link set h1 up; ip address add " OWN_ADDRESS ";"
 	"rdma link add " OWN_DEVICE " type rxe netdev h0";
 
-static const char tear_down[] =
-	"ip link delete h0; rdma link delete " OWN_DEVICE " 2>/dev/null || :";
+static const char tear_down[] = "ip link delete h0";
 
 FIXTURE(channel_whose_port)
 {
@@ -370,6 +369,7 @@ FIXTURE_TEARDOWN(channel_whose_port)
 	side_close(&self->other);
 	side_close(&self->side);
 	EXPECT_EQ(0, run_script(tear_down));
+	EXPECT_TRUE(device_leaves(OWN_DEVICE));
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 

@@ -61,6 +61,19 @@ bool eventually(bool (*holds)(void *arg), void *arg)
 	return true;
 }
 
+static bool has_no_device(void *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", (char *)name);
+	return access(path, F_OK);
+}
+
+bool device_leaves(const char *name)
+{
+	return eventually(has_no_device, (void *)name);
+}
+
 int put_line(const char *path, const char *line)
 {
 	ssize_t length = strlen(line);

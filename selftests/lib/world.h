@@ -26,6 +26,12 @@ __u64 now_ms(void);
 bool eventually(bool (*holds)(void *arg), void *arg);
 
 /*
+ * Waits until no RDMA device has that name: the one over a network device that was deleted goes
+ * later than it. False when patience ends first.
+ */
+bool device_leaves(const char *name);
+
+/*
  * What the kernel holds for ibchan. Every fixture takes it at its start and compares at its
  * end, so that a leak is the failure of the test that made it; unless IBCHAN_AMONG_OTHERS is
  * set, because others hold something meanwhile.
