@@ -9,22 +9,38 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
-#include "caches.h"
 #include "channel.h"
 #include "compat.h"
 #include "counters.h"
 #include "flow.h"
 #include "footprint.h"
+#include "init.h"
 #include "internal.h"
+
+/* Not kmalloc: its next size would waste a third of it. */
+struct kmem_cache *ibchan_channel_cache;
+
+/* Before the first device. */
+int ibchan_channels_init(void)
+{
+	ibchan_channel_cache = KMEM_CACHE(ibchan_channel, SLAB_HWCACHE_ALIGN);
+	return ibchan_channel_cache ? 0 : -ENOMEM;
+}
+
+/* After the last one; some memory waits for a grace period. */
+void ibchan_channels_fini(void)
+{
+	rcu_barrier();
+	kmem_cache_destroy(ibchan_channel_cache);
+}
 
 static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 					    const struct ibchan_params *params)
 {
-	struct ibchan_channel *ch = kmem_cache_alloc(ibchan_channel_cache, GFP_KERNEL_ACCOUNT);
+	struct ibchan_channel *ch = kmem_cache_zalloc(ibchan_channel_cache, GFP_KERNEL_ACCOUNT);
 
 	if (!ch)
 		return NULL;
-	memset(ch, 0, offsetof(struct ibchan_channel, chain));
 	ch->dev = build->pd->dev;
 	ch->pd = build->pd;
 	ch->net = build->net;
@@ -77,8 +93,6 @@ static int choose_params(struct ibchan_channel *ch, struct net *net,
 		params->send_psn = get_random_u32() & 0xffffff;
 	ibchan_params_choose(params, &ch->dev->attr);
 	ch->max_message = ch->gid.max_message;
-	/* The short way knows nothing of credits, nor of what iWARP cannot. */
-	ch->max_plain = ch->flow || ch->gid.iwarp ? 0 : ch->max_message;
 	return 0;
 }
 

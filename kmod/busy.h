@@ -80,21 +80,6 @@ static inline void ibchan_busy_forget_lone(struct ibchan_busy *busy)
 	busy->num_listed &= ~IBCHAN_BUSY_LONE;
 }
 
-/* Under the lock; else as ibchan_busy_take(). */
-static inline int ibchan_busy_take_locked(struct ibchan_busy *busy, struct ibchan_sge *sge,
-					  bool writes, struct ibchan_reason *reason)
-{
-	if (!writes && likely(ibchan_busy_can_list(busy) ||
-			      ibchan_busy_can_list_beside(busy, sge))) {
-		ibchan_busy_list(busy, sge);
-		return 0;
-	}
-	if (!writes || !ibchan_busy_is_idle(busy))
-		return ibchan_busy_take_sorted(busy, sge, writes, reason);
-	ibchan_busy_let_alone(busy, sge);
-	return 0;
-}
-
 /**
  * ibchan_busy_take - claim a range for a work
  * @busy: of the region
@@ -108,23 +93,18 @@ static inline int ibchan_busy_take_locked(struct ibchan_busy *busy, struct ibcha
 static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
 				   struct ibchan_reason *reason)
 {
-	int ret;
+	int ret = 0;
 
 	spin_lock(&busy->lock);
-	ret = ibchan_busy_take_locked(busy, sge, writes, reason);
+	if (!writes && likely(ibchan_busy_can_list(busy) ||
+			      ibchan_busy_can_list_beside(busy, sge)))
+		ibchan_busy_list(busy, sge);
+	else if (writes && ibchan_busy_is_idle(busy))
+		ibchan_busy_let_alone(busy, sge);
+	else
+		ret = ibchan_busy_take_sorted(busy, sge, writes, reason);
 	spin_unlock(&busy->lock);
 	return ret;
-}
-
-/* Under the lock. */
-static inline void ibchan_busy_release_locked(struct ibchan_busy *busy, struct ibchan_sge *sge)
-{
-	if (likely(sge->listed))
-		ibchan_busy_unlist(busy, sge);
-	else if (likely(sge == busy->lone))
-		ibchan_busy_forget_lone(busy);
-	else
-		ibchan_busy_release_sorted(busy, sge);
 }
 
 /**
@@ -137,25 +117,13 @@ static inline void ibchan_busy_release_locked(struct ibchan_busy *busy, struct i
 static inline void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_sge *sge)
 {
 	spin_lock(&busy->lock);
-	ibchan_busy_release_locked(busy, sge);
+	if (likely(sge->listed))
+		ibchan_busy_unlist(busy, sge);
+	else if (likely(sge == busy->lone))
+		ibchan_busy_forget_lone(busy);
+	else
+		ibchan_busy_release_sorted(busy, sge);
 	spin_unlock(&busy->lock);
-}
-
-/* Over works in a row: the ranges of one region at a time are locked. @mr: NULL at the end. */
-static __always_inline void ibchan_busy_lock(struct ibchan_mr **locked, struct ibchan_mr *mr)
-{
-	if (likely(*locked == mr))
-		return;
-	/* For sparse, which cannot see that what is locked here is not at the same time. */
-	if (*locked) {
-		__acquire(&(*locked)->busy.lock);
-		spin_unlock(&(*locked)->busy.lock);
-	}
-	if (mr) {
-		spin_lock(&mr->busy.lock);
-		__release(&mr->busy.lock);
-	}
-	*locked = mr;
 }
 
 #endif /* IBCHAN_BUSY_H */

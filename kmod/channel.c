@@ -11,7 +11,6 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "caches.h"
 #include "channel.h"
 #include "compat.h"
 #include "counters.h"

@@ -6,6 +6,7 @@
 #include "internal.h"
 
 /* build.c */
+extern struct kmem_cache *ibchan_channel_cache;
 void ibchan_channel_leak(struct ibchan_channel *ch);
 void ibchan_channel_release_queue(struct ibchan_queue *queue);
 

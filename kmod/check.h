@@ -12,7 +12,6 @@
 #include <linux/bits.h>
 #include <linux/errno.h>
 
-#include "form.h"
 #include "internal.h"
 
 /* What the opcodes have in common and what not. */
@@ -165,49 +164,6 @@ static inline int ibchan_check_inline(const struct ibchan_channel *ch,
 		return ibchan_refuse_total(IBCHAN_REASON_INLINE_TOO_LONG, wr->data_length,
 					   ch->params.max_inline_data, reason);
 	return 0;
-}
-
-/*
- * Nearly all requests are plain: one element, not empty, in one piece, of a region; an
- * opcode that every channel may use; no flags but @flags. For such a request this function
- * is all of the checks at once. A request that fails it is not necessarily refused.
- */
-static inline bool ibchan_sge_is_plain(const struct ibchan_channel *ch,
-				       const struct ibchan_sge *sge, u32 needed)
-{
-	const struct ibchan_mr *mr = sge->mr;
-
-	return mr->pd == ch->pd && !mr->pieces && sge->length && !(needed & ~mr->access) &&
-	       ibchan_range_fits(sge->offset, sge->length, mr->length);
-}
-
-static inline bool ibchan_recv_is_plain(const struct ibchan_channel *ch,
-					const struct ibchan_wr *wr, u8 flags)
-{
-	return ibchan_form_is_plain(wr->form, flags) &&
-	       ibchan_sge_is_plain(ch, wr->sges, IBCHAN_ACCESS_LOCAL_WRITE);
-}
-
-static inline bool ibchan_send_is_plain(const struct ibchan_channel *ch,
-					const struct ibchan_wr *wr, u8 flags)
-{
-	return ibchan_form_is_plain(wr->form, flags) && wr->opcode <= IBCHAN_OP_READ &&
-	       ibchan_sge_is_plain(ch, wr->sges, ibchan_ops[wr->opcode].needed) &&
-	       wr->sges->length <= ch->max_plain &&
-	       (wr->sges->length <= wr->remote_length || wr->opcode == IBCHAN_OP_SEND);
-}
-
-/* The same for an atomic. */
-static inline bool ibchan_atomic_is_plain(const struct ibchan_channel *ch,
-					  const struct ibchan_wr *wr, u8 flags)
-{
-	return ibchan_form_is_plain(wr->form, flags) && wr->opcode < IBCHAN_OPS &&
-	       (ibchan_ops[wr->opcode].traits & OP_ATOMIC) &&
-	       (ch->dev->attr.caps & IBCHAN_DEVICE_ATOMICS) &&
-	       ibchan_sge_is_plain(ch, wr->sges, IBCHAN_ACCESS_LOCAL_WRITE) &&
-	       wr->sges->length == IBCHAN_ATOMIC_SIZE && ch->max_plain &&
-	       wr->remote_length >= IBCHAN_ATOMIC_SIZE &&
-	       IS_ALIGNED(wr->remote_addr, IBCHAN_ATOMIC_SIZE);
 }
 
 #endif /* IBCHAN_CHECK_H */

@@ -370,7 +370,6 @@ static int context_release(struct inode *inode, struct file *file)
 	end_objects(ctx, false);
 	xa_destroy(&ctx->objects);
 	ibchan_submit_scratch_free(ctx);
-	ibchan_ring_page_free(ctx);
 	mmdrop(ctx->mm);
 	ibchan_budget_put(ctx->budget);
 	kfree(ctx);

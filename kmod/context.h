@@ -160,14 +160,12 @@ struct ibchan_object {
  * @objects: by handle; a reserved handle reads as none
  * @young: by place, the object published last of all whose handles share it; under @lock
  * @next_id: so that a stale handle misses
- * @last_id: went last, or 0: its slot is still reserved; under @lock
  * @num_objects: under @lock
  * @pinned_bytes: under @lock
  * @had_plain: works on plain memory were posted: their regions outlive them a little
  * @broken: a ring was damaged
  * @break_work: breaks the channels when that happens
  * @scratch: room to decode a submit in, or NULL while one is under way
- * @ring_page: of a ring that is gone, for the next one; or NULL
  * @event_lock: guards @events, interrupts off
  * @events: channels to which something has happened
  * @event_wait: callers that poll the file, or wait for a connection
@@ -183,14 +181,12 @@ struct ibchan_context {
 	struct xarray objects;
 	struct ibchan_object __rcu *young[IBCHAN_YOUNG_OBJECTS];
 	u32 next_id;
-	u32 last_id;
 	u32 num_objects;
 	u64 pinned_bytes;
 	int had_plain;
 	int broken;
 	struct work_struct break_work;
 	struct ibchan_submit_scratch *scratch;
-	struct page *ring_page;
 	spinlock_t event_lock;		/* events */
 	struct list_head events;
 	wait_queue_head_t event_wait;
@@ -306,19 +302,14 @@ struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entr
 					    struct ibchan_reason *reason);
 void ibchan_ring_end(struct ibchan_user_ring *ring);
 void ibchan_ring_put(struct ibchan_user_ring *ring);
-void ibchan_ring_page_free(struct ibchan_context *ctx);
 struct file *ibchan_ring_file(struct ibchan_user_ring *ring, struct file *owner);
 u32 ibchan_ring_size(const struct ibchan_user_ring *ring);
 int ibchan_ring_ready(struct ibchan_user_ring *ring);
-bool ibchan_ring_has_come(struct ibchan_user_ring *ring, u32 min_complete, u32 since);
 int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 *since,
 		     s64 timeout_ns);
 
 /* submit.c */
 void ibchan_submit_scratch_free(struct ibchan_context *ctx);
-
-/* quick.c */
-int ibchan_submit_quick(struct ibchan_context *ctx, struct ibchan_cmd_submit __user *user);
 
 /* commands.c */
 int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,

@@ -153,8 +153,6 @@ u32 ibchan_submit_copy(struct ibchan_submit_scratch *s, const struct ibchan_cmd_
 	u32 num;
 
 	*error = 0;
-	s->is_prepared = false;
-	s->has_one_channel = false;
 	s->num_sges = 0;
 	s->num_data = 0;
 	s->has_plain = 0;

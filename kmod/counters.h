@@ -11,7 +11,6 @@
 
 #define IBCHAN_EVENTS(X)					\
 	X(works_posted)						\
-	X(works_copied)						\
 	X(works_retired)
 
 #define IBCHAN_GAUGES(X)					\

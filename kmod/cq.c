@@ -11,7 +11,6 @@
 #include <linux/errno.h>
 #include <linux/slab.h>
 
-#include "caches.h"
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
@@ -67,17 +66,16 @@ static void cq_free(struct ibchan_cq *cq)
 {
 	ibchan_kept_free(cq->kept);
 	ibchan_cost_pay_back(&cq->cost);
-	kmem_cache_free(ibchan_cq_cache, cq);
+	kfree(cq);
 }
 
 static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
 				  const struct ibchan_cq_init *init)
 {
-	struct ibchan_cq *cq = kmem_cache_alloc(ibchan_cq_cache, GFP_KERNEL_ACCOUNT);
+	struct ibchan_cq *cq = kzalloc(sizeof(*cq), GFP_KERNEL_ACCOUNT);
 
 	if (!cq)
 		return NULL;
-	memset(cq, 0, offsetof(struct ibchan_cq, wc));
 	cq->dev = dev;
 	cq->mode = init->flags;
 	cq->entries = entries;

@@ -51,21 +51,6 @@ static inline bool ibchan_credit_is_spent(const struct ibchan_credit *credit)
 	return ibchan_credit_in_flight(credit) >= credit->depth;
 }
 
-/* The number of the next place, if there is one. */
-static inline bool ibchan_credit_next(const struct ibchan_credit *credit, u32 *number)
-{
-	*number = credit->posted;
-	/* Pairs with the retirement that gave the place back. */
-	return *number - smp_load_acquire(&credit->retired) < credit->depth;
-}
-
-/* Takes that place for a work that asks for a completion. */
-static inline void ibchan_credit_take_signaled(struct ibchan_credit *credit, u32 number)
-{
-	credit->unsignaled = 0;
-	WRITE_ONCE(credit->posted, number + 1);
-}
-
 /*
  * Takes a place; not called when all are taken. A work that does not ask for a
  * completion gives its place back only when a later one completes, so at least

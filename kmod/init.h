@@ -6,8 +6,8 @@
 struct dentry;
 struct seq_file;
 
-int ibchan_caches_init(void);
-void ibchan_caches_fini(void);
+int ibchan_channels_init(void);
+void ibchan_channels_fini(void);
 int ibchan_device_init(void);
 void ibchan_device_fini(void);
 int ibchan_owner_init(void);

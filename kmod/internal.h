@@ -15,10 +15,8 @@
  *				the gate
  *	devices_lock		list of devices (device.c)
  *	ibchan_device.lock	the device's lists of objects
- *	ibchan_pd.trays_lock	what lays plain memory out
+ *	ibchan_pd.pool_lock	fast-registration regions that the domain keeps
  *	ibchan_device.farewell_lock  ids that outlive their channels
- *	ibchan_watcher.lock	what regions lie where; taken below locks of the kernel's memory
- *				management, and nothing under it
  *	ibchan_channel.qp_lock	verbs that change the state of a qp
  *	ibchan_cq.space_lock	how many places of a cq each queue has reserved
  *	ibchan_device.watch_lock	when its channels are looked at next
@@ -113,15 +111,13 @@ struct rdma_conn_param;
  * @service: what registers memory that no driver does; NULL until it is needed
  * @service_end: gives @service back; false when its device does not let go of it
  * @leaked: the device may still use something in it, so it stays
- * @trays_lock: guards the three below
- * @idle_trays: for plain memory; the one that was used last comes first
- * @busy_trays: with a region each
- * @num_idle_trays: entries of @idle_trays
+ * @pool_lock: guards @pool and @num_pool
+ * @pool: fast-registration regions for plain memory, idle; the one used last comes first
+ * @num_pool: entries of @pool
  * @given_up: regions that their owners have given up and no work uses, to be deregistered
  * @num_given_up: how many there ever were
  * @num_released: how many of them are deregistered; written by @release_work
  * @release_work: does that
- * @watcher: of the memory that is registered here, see place.c; NULL until it is needed
  * @rcu: the memory outlives readers that found it in a handle table
  */
 struct ibchan_pd {
@@ -134,15 +130,13 @@ struct ibchan_pd {
 	struct ibchan_service *service;
 	bool (*service_end)(struct ibchan_service *service);
 	int leaked;
-	struct mutex trays_lock;	/* the three below */
-	struct list_head idle_trays;
-	struct list_head busy_trays;
-	u32 num_idle_trays;
+	spinlock_t pool_lock;		/* pool */
+	struct list_head pool;
+	u32 num_pool;
 	struct llist_head given_up;
 	atomic_t num_given_up;
 	int num_released;
 	struct work_struct release_work;
-	struct ibchan_watcher *watcher;
 	struct rcu_head rcu;
 };
 
@@ -219,7 +213,7 @@ struct ibchan_cq {
 	};
 	struct rcu_work free_work;
 	struct ibchan_completion completion;
-	struct ib_wc wc[IBCHAN_REAP_BATCH];	/* not cleared: last */
+	struct ib_wc wc[IBCHAN_REAP_BATCH];
 };
 
 /**
@@ -335,8 +329,6 @@ struct ibchan_path {
  * @parked: plain memory of works that have failed, until @qp is destroyed
  * @after_post: IBCHAN_AFTER_*: what there is to do behind a post
  * @max_message: bytes of one message
- * @max_plain: of one that is sent the short way; 0: none is
- * @max_copied: bytes of one that may be copied when it is posted; 0: none
  * @flow: its credits; NULL where it counts none
  * @state_lock: guards @state, @error, @status and @device_gone together
  * @state_wait: woken when the channel is not connecting any more
@@ -386,8 +378,6 @@ struct ibchan_channel {
 	struct ibchan_queue recv;
 	u8 max_sge[IBCHAN_OPS];
 	u32 max_message;
-	u32 max_plain;
-	u32 max_copied;
 	struct llist_head parked;
 	u32 after_post;
 	struct ibchan_flow *flow;
@@ -426,7 +416,7 @@ struct ibchan_channel {
 	struct ibchan_cost cost;
 	struct list_head link;
 	struct rcu_head rcu;
-	struct ibchan_chain chain;	/* not cleared: last */
+	struct ibchan_chain chain;
 };
 
 /* Pure, any context: wr.c, busy.c, pieces.c, endpoint.c, state.c, status.c, times.c. */
@@ -540,10 +530,6 @@ bool ibchan_qp_end_work(struct ibchan_channel *ch);
 bool ibchan_qp_has_failed(struct ibchan_channel *ch);
 bool ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline);
 int ibchan_qp_destroy(struct ibchan_channel *ch);
-
-/* work.c */
-int ibchan_post_work(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-		     struct ibchan_work *work, struct ibchan_reason *reason);
 
 /* queue.c, retire.c */
 int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,

@@ -18,12 +18,12 @@ static int __init ibchan_init(void)
 {
 	int ret;
 
-	ret = ibchan_caches_init();
+	ret = ibchan_channels_init();
 	if (ret)
 		return ret;
 	ret = ibchan_device_init();
 	if (ret)
-		goto undo_caches;
+		goto undo_channels;
 	ret = ibchan_owner_init();
 	if (ret)
 		goto undo_device;
@@ -42,8 +42,8 @@ undo_owner:
 	ibchan_owner_fini();
 undo_device:
 	ibchan_device_fini();
-undo_caches:
-	ibchan_caches_fini();
+undo_channels:
+	ibchan_channels_fini();
 	return ret;
 }
 
@@ -55,7 +55,7 @@ static void __exit ibchan_exit(void)
 	ibchan_context_fini();
 	ibchan_device_fini();
 	ibchan_owner_fini();
-	ibchan_caches_fini();
+	ibchan_channels_fini();
 }
 
 module_init(ibchan_init);

@@ -22,18 +22,17 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
-#include "caches.h"
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
 #include "footprint.h"
-#include "place.h"
+#include "internal.h"
 
 /* @pages: that its tables have room for */
 static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, u64 pages,
 				  struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr = kmem_cache_alloc(ibchan_mr_cache, GFP_KERNEL_ACCOUNT);
+	struct ibchan_mr *mr = kmalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 	int ret;
 
 	if (!mr)
@@ -49,15 +48,16 @@ static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, 
 	ret = ibchan_cost_charge(&mr->cost, pd->cost.budget, ibchan_footprint_mr(pages), reason);
 	if (!ret)
 		return mr;
-	kmem_cache_free(ibchan_mr_cache, mr);
+	kfree(mr);
 	return ERR_PTR(ret);
 }
 
 /* A region that was never registered. */
 static void mr_discard(struct ibchan_mr *mr)
 {
+	ibchan_pool_put(mr, false);
 	ibchan_cost_pay_back(&mr->cost);
-	kmem_cache_free(ibchan_mr_cache, mr);
+	kfree(mr);
 }
 
 static void mr_publish(struct ibchan_mr *mr)
@@ -182,12 +182,9 @@ struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 lengt
 		return mr;
 	mr->addr = addr;
 	mr->pages = pages;
-	if (ibchan_device_has(pd->dev, IBCHAN_QUIRK_COPIES))
-		ibchan_place_watch(mr);
 	ret = reg_as_guest(mr, reason);
 	if (!ret)
 		return mr;
-	ibchan_place_leave(mr);
 	mr_discard(mr);
 	return ERR_PTR(ret);
 }
@@ -243,43 +240,6 @@ static int refuse_pages(u32 code, u64 given, u64 allowed, struct ibchan_reason *
 	return ibchan_refuse_values(reason, code, -EINVAL, (u64[3]) { given, allowed });
 }
 
-static bool tray_is(const struct ibchan_mr *mr, enum ibchan_tray_state state)
-{
-	return mr->pinned.tray && mr->pinned.tray->state >= state;
-}
-
-static void tray_set(struct ibchan_mr *mr, enum ibchan_tray_state state)
-{
-	if (mr->pinned.tray)
-		mr->pinned.tray->state = state;
-}
-
-/* That of the tray, if it has one; else one is made, for whatever it may hold. */
-static struct ib_mr *get_region(struct ibchan_mr *mr)
-{
-	struct ibchan_tray *tray = mr->pinned.tray;
-
-	if (tray && tray->ib)
-		return xchg(&tray->ib, NULL);
-	if (tray_is(mr, IBCHAN_TRAY_LISTED))
-		tray_set(mr, IBCHAN_TRAY_MAPPED);
-	return ibchan_fault_ptr(IBCHAN_FAULT_MR_ALLOC) ?:
-	       ib_alloc_mr(mr->pd->ib, IB_MR_TYPE_MEM_REG, tray ? tray->room : mr->pages);
-}
-
-/* How many entries of the table the device's region has. */
-static int list_pages(struct ibchan_mr *mr)
-{
-	int mapped;
-
-	if (tray_is(mr, IBCHAN_TRAY_LISTED))
-		return mr->sgt.nents;
-	mapped = ib_map_mr_sg(mr->ib, mr->sgt.sgl, mr->sgt.nents, NULL, PAGE_SIZE);
-	if (mapped == mr->sgt.nents && tray_is(mr, IBCHAN_TRAY_MAPPED))
-		tray_set(mr, IBCHAN_TRAY_LISTED);
-	return mapped;
-}
-
 /*
  * A peer knows memory of a user by the user's address. Of kernel memory the device
  * calls the first byte by its place in its page, so that peers do not learn where it
@@ -289,18 +249,19 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	u32 max = mr->pd->dev->attr.max_fast_reg_pages;
 	struct ib_mr *ib;
-	int mapped;
+	int ret, mapped;
 
 	if (!max)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_REGION_TOO_LONG, -EOPNOTSUPP,
 					    (u64[3]) { mr->pages, 0 });
 	if (mr->pages > max)
 		return refuse_pages(IBCHAN_REASON_REGION_TOO_LONG, mr->pages, max, reason);
-	ib = get_region(mr);
-	if (IS_ERR(ib))
-		return PTR_ERR(ib);
-	mr->ib = ib;
-	mapped = ibchan_fault(IBCHAN_FAULT_MR_MAP) ?: list_pages(mr);
+	ret = ibchan_pool_get(mr, reason);
+	if (ret)
+		return ret;
+	ib = mr->ib;
+	mapped = ibchan_fault(IBCHAN_FAULT_MR_MAP) ?:
+		 ib_map_mr_sg(ib, mr->sgt.sgl, mr->sgt.nents, NULL, PAGE_SIZE);
 	if (mapped < 0)
 		return mapped;
 	if (mapped < mr->sgt.nents)
@@ -332,25 +293,6 @@ static bool needs_sync(struct ibchan_mr *mr)
 	return false;
 }
 
-/*
- * To a soft device the same pages have the same addresses at any time. What another's
- * mapping leaves in the table is not for the next one.
- */
-static int dma_map(struct ibchan_mr *mr)
-{
-	struct ib_device *ib = mr->pd->ib->device;
-	int nents;
-
-	if (tray_is(mr, IBCHAN_TRAY_MAPPED))
-		return mr->sgt.orig_nents;
-	nents = ib_dma_map_sg(ib, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
-	if (!ib_uses_virt_dma(ib))
-		tray_set(mr, IBCHAN_TRAY_EMPTY);
-	else if (nents > 0)
-		tray_set(mr, IBCHAN_TRAY_MAPPED);
-	return nents;
-}
-
 static int map_table(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	struct ib_device *ib = mr->pd->ib->device;
@@ -358,7 +300,8 @@ static int map_table(struct ibchan_mr *mr, struct ibchan_reason *reason)
 
 	mr->direction = mr->access & IBCHAN_ACCESS_LOCAL_WRITE ? DMA_BIDIRECTIONAL :
 								  DMA_TO_DEVICE;
-	nents = ibchan_fault(IBCHAN_FAULT_MR_DMA_MAP) ?: dma_map(mr);
+	nents = ibchan_fault(IBCHAN_FAULT_MR_DMA_MAP) ?:
+		ib_dma_map_sg(ib, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
 	if (nents <= 0)
 		return -ENOMEM;
 	mr->sgt.nents = nents;
@@ -368,22 +311,13 @@ static int map_table(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	return ibchan_refuse(reason, IBCHAN_REASON_REGION_COPIED, -EOPNOTSUPP);
 }
 
-/* That of a tray stays. */
-static void free_table(struct sg_table *sgt, const struct ibchan_pinned *pinned)
-{
-	if (pinned->tray)
-		*sgt = (struct sg_table) {};
-	else
-		sg_free_table(sgt);
-}
-
 /* Inside the gate, or it is closed. */
 void ibchan_mr_unmap_table(struct ibchan_mr *mr)
 {
 	if (!mr->sgt.sgl)
 		return;
 	ib_dma_unmap_sg(mr->pd->ib->device, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
-	free_table(&mr->sgt, &mr->pinned);
+	sg_free_table(&mr->sgt);
 }
 
 static int fill_mapped(struct ibchan_mr *mr, u32 max_pieces, struct ibchan_reason *reason)
@@ -458,17 +392,6 @@ struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
 	return map_behind_gate(mr, sgt, U32_MAX, reason);
 }
 
-static int make_table(struct sg_table *sgt, const struct ibchan_pinned *pinned,
-		      const struct ibchan_user_range *range)
-{
-	if (!pinned->tray)
-		return sg_alloc_table_from_pages(sgt, pinned->pages, pinned->num,
-						 offset_in_page(range->addr), range->length,
-						 GFP_KERNEL_ACCOUNT);
-	ibchan_tray_fill(pinned, range, sgt);
-	return 0;
-}
-
 /**
  * ibchan_mr_map_pinned - make a region of pinned user memory
  * @pd: where
@@ -483,15 +406,15 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 				       const struct ibchan_user_range *range,
 				       struct ibchan_reason *reason)
 {
-	/* A tray has its tables. */
-	struct ibchan_mr *mr = mr_alloc(pd, range->length, range->access,
-					pinned->tray ? 0 : pinned->num, reason);
+	struct ibchan_mr *mr = mr_alloc(pd, range->length, range->access, pinned->num, reason);
 	struct sg_table sgt;
 	int ret;
 
 	if (IS_ERR(mr))
 		return mr;
-	ret = make_table(&sgt, pinned, range);
+	ret = sg_alloc_table_from_pages(&sgt, pinned->pages, pinned->num,
+					offset_in_page(range->addr), range->length,
+					GFP_KERNEL_ACCOUNT);
 	if (ret) {
 		mr_discard(mr);
 		return ERR_PTR(ret);
@@ -500,7 +423,7 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 	mr->transient = range->transient;
 	mr->pinned = *pinned;
 	mr = map_behind_gate(mr, &sgt, range->max_pieces, reason);
-	free_table(&sgt, pinned);
+	sg_free_table(&sgt);
 	return mr;
 }
 

@@ -4,7 +4,6 @@
 #define IBCHAN_MR_H
 
 #include <linux/dma-direction.h>
-#include <linux/interval_tree.h>
 #include <linux/llist.h>
 #include <linux/rbtree.h>
 #include <linux/refcount.h>
@@ -69,9 +68,8 @@ struct ibchan_backing {
  * @rkey: 0 unless remote access was asked for
  * @key: of one that the service registers, as it was made; 0: the service does not
  * @transient: for one work only, which may leave it parked
- * @in_place: the process whose addresses still lead to the registered pages; NULL, for good:
- *	they do not, or that is not known
  * @parked: its work has failed and left it to the channel; set while the region is in use
+ * @pooled: where @ib came from, and may go back to; NULL: it is the region's own
  * @pinned: user pages that go with it; a shell keeps them until it is given back
  * @busy: ranges in flight
  * @num_pieces: 1, unless the device knows it in pieces
@@ -84,15 +82,13 @@ struct ibchan_backing {
  *	by the code that made the region
  * @invalidate: takes its registration back; called without the gate; may be NULL;
  *	false: the device's region is as it was
- * @is_watched: that is being looked at; its maker's, later its last user's
- * @range: its pages by address, in the tree of the watcher
  * @cost: of kernel memory
  * @link: in the device's list
  * @free_link: in the domain's list of given-up regions, or in a channel's of parked ones
  * @rcu: the memory outlives readers that found it in a handle table
  *
- * All but @ib, @users, @in_place, @busy, @sgt, @pinned, @parked, @released, @leaked,
- * @is_watched, @range and the links are immutable.
+ * All but @ib, @pooled, @users, @busy, @sgt, @pinned, @parked, @released, @leaked and the links
+ * are immutable.
  */
 struct ibchan_mr {
 	struct ib_mr *ib;
@@ -106,8 +102,8 @@ struct ibchan_mr {
 	u32 rkey;
 	u32 key;
 	int transient;
-	struct mm_struct *in_place;
 	int parked;
+	struct ibchan_pooled *pooled;
 	struct ibchan_pinned pinned;
 	struct ibchan_busy busy;
 	u32 num_pieces;
@@ -118,8 +114,6 @@ struct ibchan_mr {
 	int leaked;
 	struct ibchan_backing *backing;
 	bool (*invalidate)(struct ibchan_mr *mr);
-	int is_watched;
-	struct interval_tree_node range;
 	struct ibchan_cost cost;
 	struct list_head link;
 	struct llist_node free_link;
@@ -135,6 +129,11 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason);
 void ibchan_mr_unmap_table(struct ibchan_mr *mr);
+
+/* pool.c */
+int ibchan_pool_get(struct ibchan_mr *mr, struct ibchan_reason *reason);
+void ibchan_pool_put(struct ibchan_mr *mr, bool is_idle);
+void ibchan_pool_end(struct ibchan_pd *pd);
 
 /* mr_end.c */
 void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked);
@@ -157,17 +156,11 @@ static inline bool ibchan_mr_get(struct ibchan_mr *mr)
 	return refcount_inc_not_zero(&mr->users);
 }
 
-/* That many works are done with the region. Any context. */
-static inline void ibchan_mr_drop_many(struct ibchan_mr *mr, u32 num)
-{
-	if (refcount_sub_and_test(num, &mr->users))
-		ibchan_mr_last_drop(mr);
-}
-
 /* A work is done with the region. Any context. */
 static inline void ibchan_mr_drop(struct ibchan_mr *mr)
 {
-	ibchan_mr_drop_many(mr, 1);
+	if (refcount_dec_and_test(&mr->users))
+		ibchan_mr_last_drop(mr);
 }
 
 #endif /* IBCHAN_MR_H */

@@ -12,11 +12,10 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
-#include "caches.h"
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
-#include "place.h"
+#include "internal.h"
 
 /* A region that its driver does not let go of stays mapped as well. */
 static bool dereg(struct ibchan_mr *mr)
@@ -34,7 +33,6 @@ static void keep_memory(struct ibchan_mr *mr)
 {
 	mr->leaked = 1;
 	mr->pd->leaked = 1;
-	ibchan_place_keep(mr->pd);
 }
 
 /*
@@ -71,27 +69,21 @@ void ibchan_mr_forget_verbs(struct ibchan_mr *mr)
 static void let_memory_go(struct ibchan_mr *mr)
 {
 	ibchan_unpin(&mr->pinned, mr->access & IBCHAN_ACCESS_LOCAL_WRITE);
-	ibchan_tray_put(&mr->pinned);
 	if (mr->backing)
 		mr->backing->release(mr->backing);
 }
 
-/* Of a tray that is idle. The gate is held. False: the device keeps it. */
+/* Of one that no region of ours has. The gate is held. False: the device keeps it. */
 bool ibchan_mr_end_region(struct ib_mr *ib)
 {
 	return !(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ib_dereg_mr(ib));
 }
 
-/*
- * The device's region may be that of other pages next, if it is done with these. The gate is
- * held.
- */
-static bool keeps_region(const struct ibchan_mr *mr)
+/* Whether the device is done with the pages of a region that it has invalidated. */
+static bool is_idle(const struct ibchan_mr *mr)
 {
-	if (!mr->ib || !mr->pinned.tray || mr->parked)
-		return false;
-	return mr->access & IBCHAN_ACCESS_LOCAL_WRITE ||
-	       !ibchan_device_has(mr->pd->dev, IBCHAN_QUIRK_READS_ON);
+	return !mr->parked && (mr->access & IBCHAN_ACCESS_LOCAL_WRITE ||
+			       !ibchan_device_has(mr->pd->dev, IBCHAN_QUIRK_READS_ON));
 }
 
 static void mr_dereg(struct ibchan_mr *mr)
@@ -100,14 +92,12 @@ static void mr_dereg(struct ibchan_mr *mr)
 	bool invalid = mr->invalidate && mr->invalidate(mr);
 	bool gone;
 
-	ibchan_place_leave(mr);
 	ibchan_fault_linger(IBCHAN_WINDOW_UNUSED);
 	ibchan_gate_enter_to_end(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&mr->link);
 	mutex_unlock(&dev->lock);
-	if (invalid && keeps_region(mr))
-		mr->pinned.tray->ib = xchg(&mr->ib, NULL);
+	ibchan_pool_put(mr, invalid && is_idle(mr));
 	gone = ibchan_mr_release_verbs(mr);
 	ibchan_gate_exit(&dev->gate);
 	if (!mr->leaked)
@@ -123,7 +113,7 @@ static void mr_free(struct rcu_head *rcu)
 	kvfree(mr->pieces);
 	if (!mr->leaked)
 		ibchan_cost_pay_back(&mr->cost);
-	kmem_cache_free(ibchan_mr_cache, mr);
+	kfree(mr);
 }
 
 /*

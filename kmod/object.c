@@ -253,18 +253,6 @@ struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, in
 	return ERR_PTR(ret);
 }
 
-/*
- * Under the lock. The slot of the last one that went stays reserved until another one goes:
- * where objects come and go one by one, the table needs no new nodes each time.
- */
-static void give_slot(struct ibchan_context *ctx, u32 id)
-{
-	xa_store(&ctx->objects, id, NULL, 0);
-	if (ctx->last_id)
-		xa_erase(&ctx->objects, ctx->last_id);
-	ctx->last_id = id;
-}
-
 /* No command finds the object any more; the caller ends what it stands for. */
 void ibchan_object_hide(struct ibchan_context *ctx, struct ibchan_object *object)
 {
@@ -273,7 +261,7 @@ void ibchan_object_hide(struct ibchan_context *ctx, struct ibchan_object *object
 	spin_lock(&ctx->lock);
 	if (rcu_access_pointer(*place) == object)
 		RCU_INIT_POINTER(*place, NULL);
-	give_slot(ctx, object->id);
+	xa_erase(&ctx->objects, object->id);
 	ctx->num_objects--;
 	if (object->parent)
 		object->parent->children--;

@@ -8,7 +8,7 @@
 #include "counters.h"
 #include "fault.h"
 #include "footprint.h"
-#include "place.h"
+#include "internal.h"
 
 static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
 {
@@ -27,9 +27,8 @@ static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
 	ibchan_device_hold(dev);
 	refcount_set(&pd->users, 1);
 	mutex_init(&pd->service_lock);
-	mutex_init(&pd->trays_lock);
-	INIT_LIST_HEAD(&pd->idle_trays);
-	INIT_LIST_HEAD(&pd->busy_trays);
+	spin_lock_init(&pd->pool_lock);
+	INIT_LIST_HEAD(&pd->pool);
 	init_llist_head(&pd->given_up);
 	INIT_WORK(&pd->release_work, ibchan_mrs_release);
 	mutex_lock(&dev->lock);
@@ -153,8 +152,7 @@ void ibchan_pd_release_verbs(struct ibchan_pd *pd)
 {
 	struct ib_pd *ib;
 
-	if (pd->ib)
-		ibchan_trays_end_regions(pd);
+	ibchan_pool_end(pd);
 	ib = xchg(&pd->ib, NULL);
 	if (ib && !pd->leaked)
 		ib_dealloc_pd(ib);
@@ -175,8 +173,6 @@ static void pd_destroy(struct ibchan_pd *pd)
 	mutex_unlock(&dev->lock);
 	ibchan_pd_release_verbs(pd);
 	ibchan_gate_exit(&dev->gate);
-	ibchan_trays_free(pd);
-	ibchan_place_end(pd);
 	ibchan_cost_pay_back(&pd->cost);
 	kfree_rcu(pd, rcu);
 	ibchan_gauge(pds, -1);

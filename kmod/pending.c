@@ -30,7 +30,41 @@ void ibchan_pending_work_done(struct ibchan_work *work,
 	struct ibchan_pending *pending = container_of(work, struct ibchan_pending, work);
 
 	pending->completion = *completion;
-	ibchan_pending_set_done(pending);
+	/* Pairs with ibchan_pending_is_done(): the result is whole. */
+	smp_store_release(&pending->state, IBCHAN_PENDING_DONE);
+}
+
+/**
+ * ibchan_pending_start - post a pending work
+ * @pending: not in flight
+ * @ch: the channel
+ * @wr: the request; its work is not used, and it is signaled
+ * @reason: why not, or NULL
+ *
+ * Context: process or softirq, not with interrupts off.
+ * Return: as ibchan_pending_post(). A refusal leaves the result of the work before.
+ */
+int ibchan_pending_start(struct ibchan_pending *pending, struct ibchan_channel *ch,
+			 const struct ibchan_wr *wr, struct ibchan_reason *reason)
+{
+	int ret, state = READ_ONCE(pending->state);
+	struct ibchan_wr own = *wr;
+	u32 accepted;
+
+	if (unlikely(state == IBCHAN_PENDING_POSTED))
+		return -EALREADY;
+	own.work = &pending->work;
+	own.flags &= ~IBCHAN_WR_UNSIGNALED;
+	pending->work.done = ibchan_pending_work_done;
+	WRITE_ONCE(pending->state, IBCHAN_PENDING_POSTED);
+	ret = ibchan_post(ch, &own, 1, &accepted, reason);
+	if (unlikely(ret)) {
+		WRITE_ONCE(pending->state, state);
+		return ret;
+	}
+	pending->channel = ch;
+	pending->seen = 0;
+	return 0;
 }
 
 static int pending_ready(void *arg)
@@ -268,7 +302,7 @@ static noinline int start_with_credit(struct ibchan_pending *pending, struct ibc
 
 	do {
 		why = (struct ibchan_reason) {};
-		ret = ibchan_pending_restart(pending, ch, wr, IBCHAN_PENDING_IDLE, &why);
+		ret = ibchan_pending_start(pending, ch, wr, &why);
 		waited = ret;
 		if (ret == -EAGAIN && why.code == IBCHAN_REASON_PEER_CREDITS)
 			waited = ibchan_flow_wait(ch, deadline);
@@ -289,7 +323,8 @@ static __always_inline int run(struct ibchan_channel *ch, const struct ibchan_wr
 		reason = &outcome->reason;
 		*reason = (struct ibchan_reason) {};
 	}
-	ret = ibchan_pending_restart(&pending, ch, wr, IBCHAN_PENDING_IDLE, reason);
+	pending.state = IBCHAN_PENDING_IDLE;
+	ret = ibchan_pending_start(&pending, ch, wr, reason);
 	if (unlikely(ret == -EAGAIN) && ch->flow)
 		ret = start_with_credit(&pending, ch, wr, deadline, reason);
 	if (unlikely(ret))

@@ -13,55 +13,21 @@ enum ibchan_pending_state { IBCHAN_PENDING_IDLE, IBCHAN_PENDING_POSTED, IBCHAN_P
 
 void ibchan_pending_work_done(struct ibchan_work *work,
 			      const struct ibchan_completion *completion);
+int ibchan_pending_start(struct ibchan_pending *pending, struct ibchan_channel *ch,
+			 const struct ibchan_wr *wr, struct ibchan_reason *reason);
 int ibchan_pending_try(struct ibchan_pending *pending, ktime_t deadline);
 void ibchan_pending_end(struct ibchan_pending *pending, int error);
 
 static inline bool ibchan_pending_is_done(const struct ibchan_pending *pending)
 {
-	/* Pairs with ibchan_pending_set_done(): the result is whole. */
+	/* Pairs with ibchan_pending_work_done(): the result is whole. */
 	return smp_load_acquire(&pending->state) == IBCHAN_PENDING_DONE;
-}
-
-/* The pending work belongs to the waiter again. */
-static inline void ibchan_pending_set_done(struct ibchan_pending *pending)
-{
-	/* Pairs with ibchan_pending_is_done(): the result is whole. */
-	smp_store_release(&pending->state, IBCHAN_PENDING_DONE);
 }
 
 /* For a pending work that was posted: takes what has completed. */
 static inline void ibchan_pending_reap(struct ibchan_pending *pending)
 {
 	ibchan_cq_reap(pending->work.queue->cq, IBCHAN_REAP_BATCH);
-}
-
-/* Returns as ibchan_post(). A refusal leaves what was there before, and @state. */
-static inline int ibchan_pending_restart(struct ibchan_pending *pending,
-					 struct ibchan_channel *ch, const struct ibchan_wr *wr,
-					 int state, struct ibchan_reason *reason)
-{
-	int ret;
-
-	pending->work.done = ibchan_pending_work_done;
-	WRITE_ONCE(pending->state, IBCHAN_PENDING_POSTED);
-	ret = ibchan_post_work(ch, wr, &pending->work, reason);
-	if (unlikely(ret)) {
-		WRITE_ONCE(pending->state, state);
-		return ret;
-	}
-	pending->channel = ch;
-	pending->seen = 0;
-	return 0;
-}
-
-static inline int ibchan_pending_start(struct ibchan_pending *pending, struct ibchan_channel *ch,
-				       const struct ibchan_wr *wr, struct ibchan_reason *reason)
-{
-	int state = READ_ONCE(pending->state);
-
-	if (unlikely(state == IBCHAN_PENDING_POSTED))
-		return -EALREADY;
-	return ibchan_pending_restart(pending, ch, wr, state, reason);
 }
 
 #endif /* IBCHAN_PENDING_H */

@@ -163,10 +163,28 @@ static int check_stored(const struct ibchan_pinned *pinned)
 	return 0;
 }
 
+static int charge_and_pin(struct ibchan_pinned *pinned, u64 addr, unsigned int flags,
+			  struct ibchan_reason *reason)
+{
+	int ret = charge(current->mm, pinned->num, reason);
+
+	if (ret)
+		return ret;
+	ret = pin_pages(pinned, addr, flags);
+	if (!ret && IBCHAN_PIN_TAKES_FILES && flags == FOLL_WRITE) {
+		ret = check_stored(pinned);
+		if (ret)
+			unpin_user_pages(pinned->pages, pinned->num);
+	}
+	if (ret)
+		atomic64_sub(pinned->num, &current->mm->pinned_vm);
+	return ret;
+}
+
 /**
  * ibchan_pin - pin a range of the caller's memory
- * @pinned: has @num of them and @pages to put them into; for ibchan_unpin() on success
- * @addr: first byte; checked, as the number is, against what an address may be
+ * @pinned: for ibchan_unpin() on success, else all zero
+ * @range: not empty; checked against what an address may be
  * @flags: FOLL_WRITE: the device is going to write into it; FOLL_WRITE | FOLL_FORCE: it
  *	only reads, but later than the process may write: then the page must not be one
  *	that a write replaces, like that of zeros (6.1 sees to that for writers alone);
@@ -180,21 +198,17 @@ static int check_stored(const struct ibchan_pinned *pinned)
  * RLIMIT_MEMLOCK does not allow it, which @reason tells; -EINTR when the caller is
  * killed; what else the kernel answers for pages that cannot be pinned for long.
  */
-int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, unsigned int flags,
-	       struct ibchan_reason *reason)
+int ibchan_pin(struct ibchan_pinned *pinned, const struct ibchan_user_range *range,
+	       unsigned int flags, struct ibchan_reason *reason)
 {
-	int ret = charge(current->mm, pinned->num, reason);
+	int ret;
 
-	if (ret)
-		return ret;
-	ret = pin_pages(pinned, addr, flags);
-	if (!ret && IBCHAN_PIN_TAKES_FILES && flags == FOLL_WRITE) {
-		ret = check_stored(pinned);
-		if (ret)
-			unpin_user_pages(pinned->pages, pinned->num);
-	}
+	pinned->num = ibchan_pages_spanned(range->addr, range->length);
+	pinned->pages = kvmalloc_array(pinned->num, sizeof(*pinned->pages), GFP_KERNEL_ACCOUNT);
+	ret = pinned->pages ? charge_and_pin(pinned, range->addr, flags, reason) : -ENOMEM;
 	if (ret) {
-		atomic64_sub(pinned->num, &current->mm->pinned_vm);
+		kvfree(pinned->pages);
+		*pinned = (struct ibchan_pinned) {};
 		return ret;
 	}
 	pinned->mm = current->mm;
@@ -204,7 +218,7 @@ int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, unsigned int flags,
 
 /**
  * ibchan_unpin - let pinned pages go
- * @pinned: from ibchan_pin(), or never pinned; the list of pages stays
+ * @pinned: from ibchan_pin(), or never pinned; all zero afterwards
  * @dirty: the device may have written into them
  *
  * Context: process, may sleep.
@@ -216,5 +230,6 @@ void ibchan_unpin(struct ibchan_pinned *pinned, bool dirty)
 	unpin_user_pages_dirty_lock(pinned->pages, pinned->num, dirty);
 	atomic64_sub(pinned->num, &pinned->mm->pinned_vm);
 	mmdrop(pinned->mm);
-	pinned->mm = NULL;
+	kvfree(pinned->pages);
+	*pinned = (struct ibchan_pinned) {};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* User pages that the module pins, and the trays that plain memory is laid out in. */
+/* User pages that the module pins, and how the device is told of them. */
 #ifndef IBCHAN_PIN_H
 #define IBCHAN_PIN_H
 
@@ -14,58 +14,27 @@ struct ibchan_pd;
 struct ibchan_reason;
 struct mm_struct;
 
-/* How far a tray is right for the pages that it held last; each includes the ones before. */
-enum ibchan_tray_state {
-	IBCHAN_TRAY_EMPTY,	/* nothing */
-	IBCHAN_TRAY_FILLED,	/* the table */
-	IBCHAN_TRAY_MAPPED,	/* the device's addresses in it */
-	IBCHAN_TRAY_LISTED,	/* the device's region */
-};
-
 /**
- * struct ibchan_tray - what pages of plain memory are laid out in, see tray.c
- * @pd: where
- * @ib: invalidated region with room for all; NULL until one was needed, and while
- *	the region that the tray is with has it; guarded by the gate
- * @link: in one of the domain's lists
- * @room: pages
+ * struct ibchan_pooled - a fast-registration region of a domain's pool, see pool.c
+ * @ib: invalidated; NULL while a region of ours (struct ibchan_mr) has it
  * @cost: of kernel memory
- * @nents: entries of @sgl that are in use
- * @state: see there
- * @addr: of the range that it held last
- * @length: of that range
- * @pages: filled by the call that pins; becomes @last when a table was made of it
- * @last: what @sgl was made of
- * @sgl: the table
- *
- * All but @pd, @link, @room and @cost belong to the region that the tray is with.
+ * @link: in the pool, while it is idle
  */
-struct ibchan_tray {
-	struct ibchan_pd *pd;
+struct ibchan_pooled {
 	struct ib_mr *ib;
-	struct list_head link;
-	u32 room;
 	struct ibchan_cost cost;
-	u32 nents;
-	enum ibchan_tray_state state;
-	u64 addr;
-	u64 length;
-	struct page **pages;
-	struct page **last;
-	struct scatterlist *sgl;
+	struct list_head link;
 };
 
 /**
  * struct ibchan_pinned - user pages that we have pinned
- * @pages: room for them
+ * @pages: the list of them
  * @num: how many
- * @tray: that @pages is part of; NULL: it was allocated
  * @mm: that is charged for them; its memory is kept; NULL: they are not pinned
  */
 struct ibchan_pinned {
 	struct page **pages;
 	u64 num;
-	struct ibchan_tray *tray;
 	struct mm_struct *mm;
 };
 
@@ -85,20 +54,11 @@ struct ibchan_user_range {
 	int transient;
 };
 
-/* tray.c */
-int ibchan_tray_get(struct ibchan_pinned *pinned, struct ibchan_pd *pd,
-		    const struct ibchan_user_range *range, struct ibchan_reason *reason);
-void ibchan_tray_put(struct ibchan_pinned *pinned);
-void ibchan_tray_fill(const struct ibchan_pinned *pinned, const struct ibchan_user_range *range,
-		      struct sg_table *sgt);
-void ibchan_trays_end_regions(struct ibchan_pd *pd);
-void ibchan_trays_free(struct ibchan_pd *pd);
-
 /* pin.c */
 int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason);
 int ibchan_check_memlock(u64 pages, struct ibchan_reason *reason);
-int ibchan_pin(struct ibchan_pinned *pinned, u64 addr, unsigned int flags,
-	       struct ibchan_reason *reason);
+int ibchan_pin(struct ibchan_pinned *pinned, const struct ibchan_user_range *range,
+	       unsigned int flags, struct ibchan_reason *reason);
 void ibchan_unpin(struct ibchan_pinned *pinned, bool dirty);
 
 #endif /* IBCHAN_PIN_H */

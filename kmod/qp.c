@@ -120,7 +120,7 @@ int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
 	u32 asked = ch->params.max_inline_data;
 	u32 given;
-	int ret = ibchan_qp_make(ch, max(asked, ibchan_quirk_bytes_to_copy(ch)), &given);
+	int ret = ibchan_qp_make(ch, asked, &given);
 
 	if (ret == -EINVAL && asked && ibchan_limits_find_inline(ch, reason))
 		return ret;
@@ -129,7 +129,6 @@ int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
 	/* Some drivers take any number and then less data, or none. */
 	if (given < asked)
 		return ibchan_limits_refuse_inline(ch, given, reason);
-	ch->max_copied = min(ibchan_quirk_bytes_to_copy(ch), given);
 	fill_max_sge(ch);
 	return 0;
 }

@@ -4,13 +4,9 @@
  * the driver does differently; its reason stands here. No header tells what a driver does,
  * so Kbuild goes by the kernel's version where that matters (compat.mk).
  */
-#include <linux/log2.h>
-#include <linux/minmax.h>
 #include <rdma/ib_verbs.h>
-#include <rdma/rdma_user_rxe.h>
 
 #include "internal.h"
-#include "place.h"
 #include "quirks.h"
 
 /*
@@ -71,9 +67,8 @@ u32 ibchan_quirks_of(const struct ib_device *ib)
 {
 	switch (ib->ops.driver_id) {
 	case RDMA_DRIVER_RXE:
-		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY | IBCHAN_QUIRK_COPIES |
-		       IBCHAN_QUIRK_RETRIES_FOR_EVER | RXE_ERR_IS_UNSAFE | RXE_ERR_KEEPS_MR |
-		       RXE_FLUSHES_IN_BH | RXE_READS_ON;
+		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY | IBCHAN_QUIRK_RETRIES_FOR_EVER |
+		       RXE_ERR_IS_UNSAFE | RXE_ERR_KEEPS_MR | RXE_FLUSHES_IN_BH | RXE_READS_ON;
 	case RDMA_DRIVER_SIW:
 		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY | IBCHAN_QUIRK_READS_INTO_ANY;
 	case RDMA_DRIVER_MLX5:
@@ -85,27 +80,4 @@ u32 ibchan_quirks_of(const struct ib_device *ib)
 	default:
 		return 0;
 	}
-}
-
-/**
- * ibchan_quirk_bytes_to_copy - up to how many bytes a post copies without being asked to
- * @ch: the channel, its queues sized
- *
- * Where a device finds memory by software, a few bytes are better copied. Places in a queue
- * of soft-RoCE are of a power of two, and what the elements leave of one costs nothing. With
- * PREEMPT_RT a post has no place to copy to, because it can be preempted with bottom halves
- * off; and words are copied from wherever the bytes begin.
- *
- * Return: bytes, IBCHAN_MAX_COPIED at most; 0: none.
- */
-u32 ibchan_quirk_bytes_to_copy(const struct ibchan_channel *ch)
-{
-	const u32 size = sizeof(struct rxe_send_wqe);
-	u32 used = max_t(u32, ch->send.max_sge * sizeof(struct ib_sge),
-			 ch->params.max_inline_data);
-
-	if (!ibchan_device_has(ch->dev, IBCHAN_QUIRK_COPIES) || IS_ENABLED(CONFIG_PREEMPT_RT) ||
-	    !IS_ENABLED(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS))
-		return 0;
-	return min_t(u32, roundup_pow_of_two(size + used) - size, IBCHAN_MAX_COPIED);
 }

@@ -156,7 +156,6 @@ static int resolve_entry(struct ibchan_context *ctx, struct ibchan_submit_scratc
 		return -ENOENT;
 	}
 	s->channels[index] = object->channel;
-	s->handles[index].channel = entry->channel;
 	fill_wr(&s->wrs[index], entry);
 	return 0;
 }

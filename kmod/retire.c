@@ -10,7 +10,6 @@
 #include "counters.h"
 #include "fault.h"
 #include "flow.h"
-#include "pending.h"
 #include "trace.h"
 #include "work.h"
 
@@ -23,69 +22,26 @@ static void fill_received(struct ibchan_completion *completion, const struct ib_
 	}
 }
 
-static __always_inline void fill_success(struct ibchan_completion *completion,
-					 const struct ibchan_work *work,
-					 const struct ib_wc *wc)
-{
-	*completion = (struct ibchan_completion){
-		.wr_id = work->wr_id,
-		.cookie = work->queue->channel->cookie,
-		.opcode = work->opcode,
-	};
-	if (work->opcode == IBCHAN_OP_RECV)
-		fill_received(completion, wc);
-}
-
 /* Only status, vendor_err and the cqe mean anything. */
-static void fill_failure(struct ibchan_completion *completion, const struct ibchan_work *work,
-			 const struct ib_wc *wc)
+static noinline void fill_failure(struct ibchan_completion *completion,
+				  const struct ibchan_work *work, const struct ib_wc *wc)
 {
-	*completion = (struct ibchan_completion){
-		.wr_id = work->wr_id,
-		.cookie = work->queue->channel->cookie,
-		.status = wc->status,
-		.error = ibchan_status_error(wc->status),
-		.vendor_err = wc->vendor_err,
-		.opcode = work->opcode,
-	};
+	struct ibchan_channel *ch = work->queue->channel;
+
+	completion->status = wc->status;
+	completion->error = ibchan_status_error(wc->status);
+	completion->vendor_err = wc->vendor_err;
 	/* All that are in flight flush when one has failed. */
 	if (wc->status != IB_WC_WR_FLUSH_ERR)
-		ibchan_history_failed(work->queue->channel, completion);
-	if (work->queue == &work->queue->channel->send)
-		ibchan_channel_fail_send(work->queue->channel, wc);
+		ibchan_history_failed(ch, completion);
+	if (work->queue == &ch->send)
+		ibchan_channel_fail_send(ch, wc);
 	else
-		ibchan_channel_fail(work->queue->channel, completion->error, wc->status);
-}
-
-/* The work's elements were given back; the caller owns the cq. */
-static __always_inline void give_place_untold(struct ibchan_queue *queue, struct ibchan_cq *cq)
-{
-	ibchan_credit_give(&queue->credit);
-	ibchan_count(works_retired, 1);
-	cq->retired++;
-}
-
-static __always_inline void give_place(struct ibchan_queue *queue, struct ibchan_cq *cq,
-				       const struct ibchan_completion *completion)
-{
-	trace_ibchan_complete(completion);
-	give_place_untold(queue, cq);
-}
-
-/* By wr_id: a success that the poster did not ask for reaches only a sink that wants it. */
-static void publish_to_sink(struct ibchan_cq *cq, u8 flags,
-			    const struct ibchan_completion *completion)
-{
-	if (!(flags & IBCHAN_WR_UNSIGNALED) || completion->error)
-		cq->sink->done(cq->priv, completion);
-	else if (cq->sink->quiet)
-		cq->sink->quiet(cq->priv, completion);
-	else
-		ibchan_sink_cancel(cq);
+		ibchan_channel_fail(ch, completion->error, wc->status);
 }
 
 /* The device may still be busy with what a failed work named, until its qp is gone. */
-static void park_sges(struct ibchan_work *work)
+static noinline void park_sges(struct ibchan_work *work)
 {
 	struct llist_head *parked = &work->queue->channel->parked;
 	struct ibchan_sge *sge = work->sges;
@@ -96,6 +52,22 @@ static void park_sges(struct ibchan_work *work)
 			ibchan_mr_park(sge->mr, parked);
 }
 
+/* By wr_id: a success that the poster did not ask for reaches only a sink that wants it. */
+static __always_inline void publish_to_sink(struct ibchan_cq *cq, u8 flags,
+					    const struct ibchan_completion *completion)
+{
+	if (likely(!(flags & IBCHAN_WR_UNSIGNALED) || completion->error))
+		cq->sink->done(cq->priv, completion);
+	else if (cq->sink->quiet)
+		cq->sink->quiet(cq->priv, completion);
+	else
+		ibchan_sink_cancel(cq);
+}
+
+/*
+ * Ends a work: it is told, gives back what it holds, then its place, and then belongs to its
+ * owner.
+ */
 static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 {
 	struct ibchan_queue *queue = work->queue;
@@ -104,15 +76,23 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 	bool by_wr_id = !work->done;
 	u8 flags = work->flags;
 
-	if (wc->status == IB_WC_SUCCESS) {
-		fill_success(completion, work, wc);
-	} else {
+	*completion = (struct ibchan_completion){
+		.wr_id = work->wr_id,
+		.cookie = queue->channel->cookie,
+		.opcode = work->opcode,
+	};
+	if (unlikely(wc->status != IB_WC_SUCCESS)) {
 		fill_failure(completion, work, wc);
 		park_sges(work);
+	} else if (work->opcode == IBCHAN_OP_RECV) {
+		fill_received(completion, wc);
 	}
 	ibchan_work_put_sges(work, work->num_sge);
 	ibchan_fault_linger(IBCHAN_WINDOW_RELEASED);
-	give_place(queue, cq, completion);
+	trace_ibchan_complete(completion);
+	ibchan_credit_give(&queue->credit);
+	ibchan_count(works_retired, 1);
+	cq->retired++;
 	/* The place may have another work by now; a caller's own is still there. */
 	if (by_wr_id)
 		publish_to_sink(cq, flags, completion);
@@ -123,174 +103,25 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 /* For works that have no completion of their own. */
 static const struct ib_wc succeeded = { .status = IB_WC_SUCCESS };
 
-/*
- * Works before this one that have not completed are unsignaled ones that have
- * succeeded: one that fails says so.
- */
-static noinline void retire_up_to(struct ibchan_work *work, const struct ib_wc *wc)
-{
-	struct ibchan_queue *queue = work->queue;
-	u32 number = work->number;
-
-	while (queue->credit.retired != number)
-		work_retire(ibchan_work_at(queue, queue->credit.retired), &succeeded);
-	work_retire(work, wc);
-}
-
-/* An immediate came with it. */
-static __always_inline bool is_told_in_full(u8 opcode, const struct ib_wc *wc)
-{
-	return opcode == IBCHAN_OP_RECV && wc->wc_flags & IB_WC_WITH_IMM;
-}
-
-/* A work by wr_id that is done; its queue is the poster's again. */
-static __always_inline void tell_sink(struct ibchan_work *work, const struct ib_wc *wc)
-{
-	struct ibchan_queue *queue = work->queue;
-	struct ibchan_cq *cq = queue->cq;
-	const struct ibchan_sink *sink = cq->sink;
-	u64 cookie = queue->channel->cookie;
-	u64 wr_id = work->wr_id;
-	u8 opcode = work->opcode;
-
-	if (is_told_in_full(opcode, wc) || !sink->succeeded || trace_ibchan_complete_enabled()) {
-		fill_success(&cq->completion, work, wc);
-		give_place(queue, cq, &cq->completion);
-		sink->done(cq->priv, &cq->completion);
-		return;
-	}
-	give_place_untold(queue, cq);
-	sink->succeeded(cq->priv, wr_id, cookie, opcode == IBCHAN_OP_RECV ? wc->byte_len : 0,
-			opcode);
-}
-
-/* The result goes where it is looked for, without a way over the cq. */
-static __always_inline void tell_pending(struct ibchan_work *work, const struct ib_wc *wc)
-{
-	struct ibchan_pending *pending = container_of(work, struct ibchan_pending, work);
-	struct ibchan_queue *queue = work->queue;
-
-	fill_success(&pending->completion, work, wc);
-	give_place(queue, queue->cq, &pending->completion);
-	ibchan_pending_set_done(pending);
-}
-
-static __always_inline void release_sge(struct ibchan_work *work)
-{
-	struct ibchan_sge *sge = work->sges;
-
-	if (work->flags & IBCHAN_WR_EXCLUSIVE)
-		ibchan_busy_release(&sge->mr->busy, sge);
-	ibchan_mr_drop(sge->mr);
-}
-
-/*
- * The same for nearly all works, without what they do not need. One of a batch has given
- * its element back already.
- */
-static __always_inline void retire_plain(struct ibchan_work *work, const struct ib_wc *wc)
-{
-	struct ibchan_queue *queue = work->queue;
-	struct ibchan_cq *cq = queue->cq;
-
-	if (work->num_sge)
-		release_sge(work);
-	ibchan_fault_linger(IBCHAN_WINDOW_RELEASED);
-	if (!work->done) {
-		tell_sink(work, wc);
-		return;
-	}
-	if (work->done == ibchan_pending_work_done) {
-		tell_pending(work, wc);
-		return;
-	}
-	fill_success(&cq->completion, work, wc);
-	give_place(queue, cq, &cq->completion);
-	work->done(work, &cq->completion);
-}
-
-static __always_inline void work_done(struct ibchan_work *work, struct ib_wc *wc)
-{
-	if (likely(work->flags & IBCHAN_WORK_PLAIN && wc->status == IB_WC_SUCCESS &&
-		   work->queue->credit.retired == work->number))
-		retire_plain(work, wc);
-	else
-		retire_up_to(work, wc);
-}
-
 /**
  * ibchan_work_done - the device has completed a work
  * @ib: its cq
  * @wc: how
  *
+ * Works before this one that have not completed are unsignaled ones that have
+ * succeeded: one that fails says so.
+ *
  * Context: under the right to reap the cq.
  */
 void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
 {
-	work_done(container_of(wc->wr_cqe, struct ibchan_work, cqe), wc);
-}
+	struct ibchan_work *work = container_of(wc->wr_cqe, struct ibchan_work, cqe);
+	struct ibchan_queue *queue = work->queue;
+	u32 number = work->number;
 
-/* Other completions are of markers, probes and writes of credits. */
-static __always_inline bool is_of_work(const struct ib_wc *wc)
-{
-	return likely(wc->wr_cqe->done == ibchan_work_done);
-}
-
-static __always_inline struct ibchan_work *work_of(const struct ib_wc *wc)
-{
-	return container_of(wc->wr_cqe, struct ibchan_work, cqe);
-}
-
-static __always_inline bool holds_range(const struct ibchan_work *work)
-{
-	return (work->flags & (IBCHAN_WORK_PLAIN | IBCHAN_WR_EXCLUSIVE)) ==
-	       (IBCHAN_WORK_PLAIN | IBCHAN_WR_EXCLUSIVE);
-}
-
-/*
- * From one region to the next, or NULL: what @works of the last one have held is given
- * back when it is not locked any more.
- */
-static __always_inline void change_region(struct ibchan_mr **locked, struct ibchan_mr *next,
-					  u32 *works)
-{
-	struct ibchan_mr *last = *locked;
-
-	if (likely(last == next))
-		return;
-	ibchan_busy_lock(locked, next);
-	if (last)
-		ibchan_mr_drop_many(last, *works);
-	*works = 0;
-}
-
-/*
- * Releases the ranges of plain works that have succeeded, before their owners are told.
- * Mostly all are of one region, which then is locked and let go of but once.
- */
-static noinline void release_ranges(const struct ib_wc *wc, int num)
-{
-	struct ibchan_mr *locked = NULL;
-	const struct ib_wc *end;
-	u32 works = 0;
-
-	for (end = wc + num; wc < end; wc++) {
-		struct ibchan_work *work = work_of(wc);
-
-		if (!is_of_work(wc) || wc->status != IB_WC_SUCCESS || !holds_range(work))
-			continue;
-		change_region(&locked, work->sges->mr, &works);
-		ibchan_busy_release_locked(&locked->busy, work->sges);
-		work->num_sge = 0;
-		works++;
-	}
-	change_region(&locked, NULL, &works);
-}
-
-/* Two works gain nothing by a pass. Where the first one has no range, most have none. */
-static __always_inline bool worth_a_pass(const struct ib_wc *wc, int num)
-{
-	return num > 2 && is_of_work(wc) && holds_range(work_of(wc));
+	while (unlikely(queue->credit.retired != number))
+		work_retire(ibchan_work_at(queue, queue->credit.retired), &succeeded);
+	work_retire(work, wc);
 }
 
 /**
@@ -304,17 +135,10 @@ void ibchan_retire(struct ibchan_cq *cq, int num)
 {
 	struct ib_wc *wc, *end = &cq->wc[num];
 
-	for (wc = cq->wc; wc < end; wc++)
+	for (wc = cq->wc; wc < end; wc++) {
 		ibchan_fault_completion(wc);
-	wc = cq->wc;
-	if (worth_a_pass(wc, num))
-		release_ranges(wc, num);
-	do {
-		if (is_of_work(wc))
-			work_done(work_of(wc), wc);
-		else
-			wc->wr_cqe->done(cq->ib, wc);
-	} while (++wc < end);
+		wc->wr_cqe->done(cq->ib, wc);
+	}
 }
 
 /**

@@ -42,40 +42,10 @@ static size_t shared_size(u32 entries)
 	return PAGE_ALIGN(offsetof(struct ibchan_shared_ring, cqes[entries]));
 }
 
-/*
- * The context keeps a page for its next ring. Only the counters of that need to be cleared:
- * the rest is what the same process was told before.
- */
-static struct page *take_page(struct ibchan_context *ctx)
-{
-	struct page *page = xchg(&ctx->ring_page, NULL);
-
-	if (!page)
-		return alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-	memset(page_address(page), 0, offsetof(struct ibchan_shared_ring, cqes));
-	return page;
-}
-
-/* A page that is still referenced is not kept: its holder might write into the next ring. */
-static void give_page(struct ibchan_context *ctx, struct page *page)
-{
-	if (page_ref_count(page) == 1)
-		page = xchg(&ctx->ring_page, page);
-	if (page)
-		__free_page(page);
-}
-
-/* The context goes. */
-void ibchan_ring_page_free(struct ibchan_context *ctx)
-{
-	if (ctx->ring_page)
-		__free_page(ctx->ring_page);
-}
-
 static void free_pages_of(struct ibchan_user_ring *ring)
 {
 	while (ring->num_pages)
-		give_page(ring->ctx, ring->pages[--ring->num_pages]);
+		__free_page(ring->pages[--ring->num_pages]);
 	if (ring->pages != &ring->page)
 		kvfree(ring->pages);
 }
@@ -87,7 +57,7 @@ static int alloc_pages_of(struct ibchan_user_ring *ring, u32 num)
 	if (!ring->pages)
 		return -ENOMEM;
 	for (; ring->num_pages < num; ring->num_pages++) {
-		struct page *page = take_page(ring->ctx);
+		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 
 		if (!page)
 			return -ENOMEM;
@@ -261,33 +231,6 @@ static int ring_reserve(void *priv)
 	return 0;
 }
 
-/* What is free as far as is known, up to @num. */
-static u32 ring_room(struct ibchan_user_ring *ring, u32 reserved, u32 num)
-{
-	s32 room = ring->entries - (reserved - READ_ONCE(ring->head));
-
-	return likely(room >= (s32)num) ? num : max(room, 0);
-}
-
-static u32 ring_reserve_many(void *priv, u32 num)
-{
-	struct ibchan_user_ring *ring = priv;
-	int reserved = atomic_read(&ring->reserved);
-	u32 room;
-
-	do {
-		room = ring_room(ring, reserved, num);
-		if (likely(room == num))
-			continue;
-		if (refresh_head(ring) < 0)
-			return 0;
-		room = ring_room(ring, reserved, num);
-		if (!room)
-			return 0;
-	} while (!atomic_try_cmpxchg(&ring->reserved, &reserved, reserved + room));
-	return room;
-}
-
 static void ring_cancel(void *priv)
 {
 	struct ibchan_user_ring *ring = priv;
@@ -295,25 +238,12 @@ static void ring_cancel(void *priv)
 	atomic_dec(&ring->reserved);
 }
 
-static __always_inline struct ibchan_cqe *ring_place(struct ibchan_user_ring *ring)
-{
-	return &ring->shared->cqes[ring->tail & (ring->entries - 1)];
-}
-
-/* Our own tail goes first: see refresh_head(). */
-static __always_inline void ring_advance(struct ibchan_user_ring *ring)
-{
-	u32 tail = ring->tail + 1;
-
-	WRITE_ONCE(ring->tail, tail);
-	/* Pairs with the reader's acquire: the entry is whole. */
-	smp_store_release(&ring->shared->tail, tail);
-}
-
 static __always_inline void ring_put(struct ibchan_user_ring *ring,
 				     const struct ibchan_completion *completion, u8 flags)
 {
-	*ring_place(ring) = (struct ibchan_cqe){
+	u32 tail = ring->tail;
+
+	ring->shared->cqes[tail & (ring->entries - 1)] = (struct ibchan_cqe){
 		.wr_id = completion->wr_id,
 		.channel = completion->cookie,
 		.status = completion->status,
@@ -324,25 +254,15 @@ static __always_inline void ring_put(struct ibchan_user_ring *ring,
 		.error = completion->error,
 		.vendor_err = completion->vendor_err,
 	};
-	ring_advance(ring);
+	/* Our own tail goes first: see refresh_head(). */
+	WRITE_ONCE(ring->tail, ++tail);
+	/* Pairs with the reader's acquire: the entry is whole. */
+	smp_store_release(&ring->shared->tail, tail);
 }
 
 static void ring_done(void *priv, const struct ibchan_completion *completion)
 {
 	ring_put(priv, completion, 0);
-}
-
-static void ring_succeeded(void *priv, u64 wr_id, u64 cookie, u32 bytes, u8 opcode)
-{
-	struct ibchan_user_ring *ring = priv;
-
-	*ring_place(ring) = (struct ibchan_cqe){
-		.wr_id = wr_id,
-		.channel = cookie,
-		.opcode = opcode,
-		.bytes = bytes,
-	};
-	ring_advance(ring);
 }
 
 static void ring_quiet(void *priv, const struct ibchan_completion *completion)
@@ -372,10 +292,8 @@ static void ring_gone(void *priv)
 
 const struct ibchan_sink ibchan_ring_sink = {
 	.reserve = ring_reserve,
-	.reserve_many = ring_reserve_many,
 	.cancel = ring_cancel,
 	.done = ring_done,
-	.succeeded = ring_succeeded,
 	.quiet = ring_quiet,
 	.notify = ring_notify,
 	.gone = ring_gone,
@@ -408,25 +326,6 @@ static int waiter_unread_ready(void *arg)
 
 	waiter->since = READ_ONCE(waiter->ring->head);
 	return ret < 0 ? ret : waiter_ready(arg);
-}
-
-/**
- * ibchan_ring_has_come - reap once and look whether a wait is over
- * @ring: the caller has a reference on its cq
- * @min_complete: how many completions are waited for
- * @since: counted from this tail on
- *
- * Context: process.
- * Return: true as ibchan_ring_wait() returns 0; false: it has to wait, or knows why not.
- */
-bool ibchan_ring_has_come(struct ibchan_user_ring *ring, u32 min_complete, u32 since)
-{
-	ibchan_cq_reap(ring->cq, IBCHAN_REAP_BUDGET);
-	if (READ_ONCE(ring->ctx->broken) || READ_ONCE(ring->tail) - since < min_complete)
-		return false;
-	/* What comes later is to be found in the ring, without a call. */
-	ibchan_cq_arm(ring->cq);
-	return true;
 }
 
 /**

@@ -30,120 +30,38 @@ static u32 run_length(const struct ibchan_submit_scratch *s, u32 first, u32 num)
 	return i - first;
 }
 
-/* Nearly always all are for one channel. */
-static int post_same(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
-		     struct ibchan_reason *reason, u32 *done)
+/* Posts the requests of a chunk: how many leading ones were accepted. @error: of the next one. */
+static u32 post_runs(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
+		     struct ibchan_reason *reason, int *error)
 {
-	struct ibchan_channel *ch = s->channels[0];
-	u32 accepted;
+	u32 accepted, done = 0;
 	int ret = 0;
 
-	*done = 0;
-	while (!ret && *done < num) {
-		ret = ibchan_post(ch, &s->wrs[*done], min_t(u32, num - *done, CHUNK_RUN),
-				  &accepted, reason);
-		*done += accepted;
-		/* For what follows, what has completed makes room. */
-		if (accepted && *done < num)
+	while (done < num && !ret) {
+		struct ibchan_channel *ch = s->channels[done];
+
+		ret = ibchan_post(ch, &s->wrs[done], run_length(s, done, num), &accepted, reason);
+		done += accepted;
+		/* What has completed makes room for what follows. */
+		if (accepted && done < num)
 			ibchan_channel_reap(ch, waited);
 	}
-	return ret;
-}
-
-static int post_runs(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
-		     struct ibchan_reason *reason, u32 *done)
-{
-	u32 accepted, run;
-	int ret = 0;
-
-	*done = 0;
-	while (*done < num && !ret) {
-		run = run_length(s, *done, num);
-		ret = ibchan_post(s->channels[*done], &s->wrs[*done], run, &accepted, reason);
-		if (accepted == CHUNK_RUN)
-			ibchan_channel_reap(s->channels[*done], waited);
-		*done += accepted;
-	}
-	return ret;
-}
-
-/**
- * ibchan_submit_post - post the requests of a chunk
- * @s: resolved
- * @num: how many
- * @waited: the queue that is going to be waited on, or NULL
- * @reason: why one was refused; in the kernel's terms
- * @error: of the first refused one; else as it was
- *
- * ibchan_submit_arm() follows, if any were accepted.
- *
- * Context: under RCU.
- * Return: how many leading ones were accepted.
- */
-u32 ibchan_submit_post(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
-		       struct ibchan_reason *reason, int *error)
-{
-	u32 done;
-	int ret;
-
-	if (!num)
-		return 0;
-	if (likely(s->has_one_channel))
-		ret = post_same(s, num, waited, reason, &done);
-	else
-		ret = post_runs(s, num, waited, reason, &done);
 	if (unlikely(ret))
 		*error = ret;
 	return done;
 }
 
-/**
- * ibchan_submit_give_way - lose the CPU where no event has been asked for
- * @ctx: of the file
- * @s: as posted
- * @num: how many were
- *
- * A worker of the device's, as soft-RoCE has them, may bring the completions meanwhile,
- * which need no event then. A channel may be gone behind this, and with it its works.
- *
- * Context: process, under RCU, which it leaves for a moment; may sleep.
+/*
+ * What does not complete at once gets an event. What has completed by now, as a receive whose
+ * message came behind it, needs none.
  */
-void ibchan_submit_give_way(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num)
-{
-	struct ibchan_object *object;
-	u32 i;
-
-	rcu_read_unlock();
-	cond_resched();
-	rcu_read_lock();
-	for (i = 0; i < num; i++) {
-		object = ibchan_object_find(ctx, s->handles[i].channel, OBJECT_CHANNEL);
-		s->channels[i] = object ? object->channel : NULL;
-	}
-}
-
-/**
- * ibchan_submit_arm - have what was posted reaped by itself
- * @ctx: of the file
- * @s: as posted
- * @num: how many were, 1 and up
- * @waited: the queue that is going to be waited on, or NULL
- *
- * What has completed by then, as a receive whose message came behind it, needs no event.
- *
- * Context: as ibchan_submit_give_way().
- */
-void ibchan_submit_arm(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
-		       const struct ibchan_cq *waited)
+static void arm_channels(const struct ibchan_submit_scratch *s, u32 num,
+			 const struct ibchan_cq *waited)
 {
 	u32 i;
 
-	if (likely(s->has_one_channel))
-		num = 1;
-	if (ibchan_submit_gives_way(waited))
-		ibchan_submit_give_way(ctx, s, num);
 	for (i = 0; i < num; i++)
-		if (likely(s->channels[i]) && (!i || s->channels[i] != s->channels[i - 1]))
+		if (!i || s->channels[i] != s->channels[i - 1])
 			ibchan_channel_arm(s->channels[i], waited);
 }
 
@@ -164,9 +82,8 @@ static u32 post_copied(struct ibchan_context *ctx, struct ibchan_submit_scratch 
 	waited = ibchan_object_find(ctx, cmd->cq, OBJECT_CQ);
 	num = ibchan_submit_resolve(ctx, s, num, &cmd->reason, error);
 	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
-	done = ibchan_submit_post(s, num, waited_cq(waited), &reason, &ret);
-	if (done)
-		ibchan_submit_arm(ctx, s, done, waited_cq(waited));
+	done = post_runs(s, num, waited_cq(waited), &reason, &ret);
+	arm_channels(s, done, waited_cq(waited));
 	rcu_read_unlock();
 	/* The reason of a request behind these may be there already; this refusal came first. */
 	if (ret) {
@@ -261,7 +178,7 @@ static int submit_entries(struct ibchan_call *call, u32 wanted)
 }
 
 /* The ring's cq and memory stay as long as its cq has a user. */
-struct ibchan_user_ring *ibchan_submit_ring(struct ibchan_context *ctx, u32 handle)
+static struct ibchan_user_ring *get_ring(struct ibchan_context *ctx, u32 handle)
 {
 	struct ibchan_user_ring *ring = NULL;
 	struct ibchan_object *object;
@@ -317,6 +234,15 @@ static int post_and_wait(struct ibchan_call *call, struct ibchan_user_ring *ring
 	return ret;
 }
 
+static int check_form(const struct ibchan_cmd_submit *cmd)
+{
+	u32 since = cmd->flags & IBCHAN_SUBMIT_SINCE;
+
+	if ((cmd->tail && !since) || (!cmd->cq && (cmd->min_complete || since)))
+		return -EINVAL;
+	return cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER ? -EINVAL : 0;
+}
+
 /**
  * ibchan_run_submit - the submit command
  * @call: with a struct ibchan_cmd_submit
@@ -335,10 +261,9 @@ int ibchan_run_submit(struct ibchan_call *call)
 	cmd->reason = (struct ibchan_reason) {};
 	ret = ibchan_caller_check(call->ctx);
 	if (!ret)
-		ret = ibchan_submit_check_form(cmd->flags, cmd->tail, cmd->cq,
-					       cmd->min_complete, cmd->timeout_ns);
+		ret = check_form(cmd);
 	if (!ret && cmd->cq) {
-		ring = ibchan_submit_ring(call->ctx, cmd->cq);
+		ring = get_ring(call->ctx, cmd->cq);
 		if (!ring)
 			ret = -ENOENT;
 	}

@@ -28,25 +28,8 @@
 #define CHUNK_SGES	64	/* of entries with two or more; at least one entry's */
 #define CHUNK_INLINE	2048	/* bytes; at least what one entry of any channel may carry */
 
-/* The handles that a request names; @both for comparing. */
-struct ibchan_submit_handles {
-	union {
-		struct {
-			u32 channel;
-			u32 mr;
-		};
-		u64 both;
-	};
-};
-
 /**
  * struct ibchan_submit_scratch - one chunk, as copied and as resolved
- * @reason: why its post was refused, when it goes the quick way; zero but meanwhile
- * @accepted: how many requests were posted the quick way
- * @is_prepared: what all requests have in common that go the quick way is in @wrs
- * @has_one_channel: all of @channels are the same
- * @is_uniform: all requests of the quick way name the same handles
- * @handles: what its requests name
  * @entries: the user's requests
  * @user_sges: elements of the requests that have two or more
  * @first_sge: per entry, where in @user_sges its elements begin
@@ -64,12 +47,6 @@ struct ibchan_submit_handles {
  * @sges: resolved; one for each entry that has just one, too
  */
 struct ibchan_submit_scratch {
-	struct ibchan_reason reason;
-	u32 accepted;
-	bool is_prepared;
-	bool has_one_channel;
-	bool is_uniform;
-	struct ibchan_submit_handles handles[CHUNK_WRS];
 	struct ibchan_submit_wr entries[CHUNK_WRS];
 	struct ibchan_submit_sge user_sges[CHUNK_SGES];
 	u32 first_sge[CHUNK_WRS];
@@ -148,34 +125,5 @@ static inline void ibchan_submit_scratch_put(struct ibchan_context *ctx,
 	if (unlikely(scratch))
 		kvfree(scratch);
 }
-
-static inline int ibchan_submit_check_form(u32 flags, u32 tail, u32 cq, u32 min_complete,
-					   s64 timeout_ns)
-{
-	u32 since = flags & IBCHAN_SUBMIT_SINCE;
-
-	if (flags & ~IBCHAN_SUBMIT_FLAGS)
-		return -EOPNOTSUPP;
-	if ((tail && !since) || (!cq && (min_complete || since)))
-		return -EINVAL;
-	return timeout_ns < IBCHAN_TIMEOUT_NEVER ? -EINVAL : 0;
-}
-
-/*
- * The caller is going to lose the CPU, and looks at its completions only when it has the CPU
- * again. Its process has no other thread that would look before.
- */
-static __always_inline bool ibchan_submit_gives_way(const struct ibchan_cq *waited)
-{
-	return unlikely(need_resched()) && !waited && thread_group_empty(current);
-}
-
-/* submit.c */
-void ibchan_submit_give_way(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num);
-u32 ibchan_submit_post(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
-		       struct ibchan_reason *reason, int *error);
-void ibchan_submit_arm(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
-		       const struct ibchan_cq *waited);
-struct ibchan_user_ring *ibchan_submit_ring(struct ibchan_context *ctx, u32 handle);
 
 #endif /* IBCHAN_SUBMIT_H */

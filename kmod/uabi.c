@@ -244,7 +244,15 @@ static const struct command *find_command(unsigned int number)
 	return &commands[nr];
 }
 
-static noinline long any_ioctl(struct file *file, unsigned int number, unsigned long arg)
+/**
+ * ibchan_ioctl - a command on /dev/ibchan
+ * @file: the file
+ * @number: IBCHAN_CMD_*
+ * @arg: address of the command's struct
+ *
+ * Return: 0 or what <linux/ibchan.h> says.
+ */
+long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
 {
 	const struct command *command = find_command(number);
 	/* Copied in over the whole size of the command. */
@@ -262,21 +270,4 @@ static noinline long any_ioctl(struct file *file, unsigned int number, unsigned 
 		return -ENOTTY;
 	ret = copy_in(command, &cmd, call.user);
 	return ret ?: dispatch(command, &call);
-}
-
-/**
- * ibchan_ioctl - a command on /dev/ibchan
- * @file: the file
- * @number: IBCHAN_CMD_*
- * @arg: address of the command's struct
- *
- * Return: 0 or what <linux/ibchan.h> says.
- */
-long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
-{
-	int ret = 1;
-
-	if (likely(number == IBCHAN_CMD_SUBMIT))
-		ret = ibchan_submit_quick(file->private_data, (void __user *)arg);
-	return likely(ret <= 0) ? ret : any_ioctl(file, number, arg);
 }

@@ -159,18 +159,15 @@ static unsigned int pin_flags(const struct ibchan_user_range *range)
 static struct ibchan_mr *map_pinned(struct ibchan_pd *pd, const struct ibchan_user_range *range,
 				    struct ibchan_reason *reason)
 {
-	struct ibchan_pinned pinned = {};
+	struct ibchan_pinned pinned;
 	struct ibchan_mr *mr;
-	int ret = ibchan_tray_get(&pinned, pd, range, reason);
+	int ret = ibchan_pin(&pinned, range, pin_flags(range), reason);
 
 	if (ret)
 		return ERR_PTR(ret);
-	ret = ibchan_pin(&pinned, range->addr, pin_flags(range), reason);
-	mr = ret ? ERR_PTR(ret) : ibchan_mr_map_pinned(pd, &pinned, range, reason);
-	if (IS_ERR(mr)) {
+	mr = ibchan_mr_map_pinned(pd, &pinned, range, reason);
+	if (IS_ERR(mr))
 		ibchan_unpin(&pinned, false);
-		ibchan_tray_put(&pinned);
-	}
 	return mr;
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Posting works. Under the post lock each request is checked and everything that
- * it needs is reserved; requests for the same queue are built into one chain and
- * posted at once. What the device did not take is undone from the end.
+ * Posting. Under the post lock each request is checked, takes all that it needs, and is built
+ * for the device. Requests for the same queue make a chain of up to IBCHAN_CHAIN_WRS, which
+ * is posted at once; a single request is a chain of one. What the device did not take is
+ * undone from the end.
  *
- * Nearly all requests are plain and come one at a time, so these have a short way,
- * which is straight. A request that does not fit goes the long way (reserve.c), which is
- * also where a refused request learns why.
+ * A request needs, in this order: a place in the queue, a message's credit, room for its
+ * completion in the sink (by wr_id only), and for each element a reference to the region and,
+ * with IBCHAN_WR_EXCLUSIVE, the range. A refusal gives back what this request has taken.
  */
 #include <linux/errno.h>
 #include <linux/percpu.h>
@@ -16,13 +17,126 @@
 #include "counters.h"
 #include "flow.h"
 #include "post.h"
-#include "slot.h"
+#include "trace.h"
+#include "work.h"
 
 /* Each takes some 300 bytes of stack, and what the consumer's done() needs. */
 #define MAX_NESTED_REAPS	4
 
+static bool is_receive(const struct ibchan_wr *wr)
+{
+	return wr->opcode == IBCHAN_OP_RECV;
+}
+
+static noinline int refuse_full(struct ibchan_queue *queue, struct ibchan_reason *reason)
+{
+	u32 code = queue == &queue->channel->send ? IBCHAN_REASON_SEND_QUEUE_FULL :
+						    IBCHAN_REASON_RECV_QUEUE_FULL;
+
+	return ibchan_refuse_values(reason, code, -EAGAIN,
+				    (u64[3]) { queue->credit.depth });
+}
+
+/* A message for which the peer has no receive would not be taken there. */
+static noinline int check_credits(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+				  struct ibchan_reason *reason)
+{
+	return ibchan_flow_counts(wr->opcode, wr->flags) ? ibchan_flow_refuse(ch->flow, reason) : 0;
+}
+
+/*
+ * The work of a request that brings none is the queue's own, in the same place. Its completion
+ * has room in the sink.
+ */
+static int take_own_work(struct ibchan_queue *queue, const struct ibchan_wr *wr,
+			 struct ibchan_work *work, struct ibchan_reason *reason)
+{
+	const struct ibchan_sink *sink = queue->cq->sink;
+	struct ibchan_sge *sge;
+	int ret = 0;
+	u32 i;
+
+	if (unlikely(!queue->slots))
+		return ibchan_refuse(reason, IBCHAN_REASON_NO_SINK, -EINVAL);
+	if (sink->reserve)
+		ret = sink->reserve(queue->cq->priv);
+	if (unlikely(ret))
+		return ret == -EAGAIN ? ibchan_refuse(reason, IBCHAN_REASON_RING_FULL, ret) : ret;
+	for (i = 0, sge = work->sges; i < wr->num_sge; i++, sge++) {
+		sge->mr = wr->sges[i].mr;
+		sge->offset = wr->sges[i].offset;
+		sge->length = wr->sges[i].length;
+	}
+	return 0;
+}
+
+/*
+ * Everything that can refuse a request. @out: the device's elements are built from here on.
+ * Returns how many these are, with @taken in the queue's next place, which is taken next;
+ * -ENOSPC when there is no room for them in this chain; what ibchan_post() says. On an error
+ * nothing is held.
+ */
+static __always_inline int reserve(struct ibchan_queue *queue, const struct ibchan_wr *wr,
+				   struct ib_sge *out, struct ibchan_work **taken,
+				   struct ibchan_reason *reason)
+{
+	u32 number = queue->credit.posted, place = number & queue->credit.mask;
+	struct ibchan_channel *ch = queue->channel;
+	struct ibchan_work *work = wr->work;
+	int ret;
+
+	ret = ibchan_check_form(ch, wr, reason);
+	if (unlikely(ret))
+		return ret;
+	if (unlikely(ibchan_credit_is_spent(&queue->credit)))
+		return refuse_full(queue, reason);
+	ret = unlikely(ch->flow) ? check_credits(ch, wr, reason) : 0;
+	if (unlikely(ret))
+		return ret;
+	if (work) {
+		work->sges = wr->sges;
+	} else {
+		work = &queue->slots[place];
+		ret = take_own_work(queue, wr, work, reason);
+		if (unlikely(ret))
+			return ret;
+	}
+	work->cqe.done = ibchan_work_done;
+	work->queue = queue;
+	work->wr_id = wr->wr_id;
+	work->number = number;
+	work->num_sge = wr->num_sge;
+	work->opcode = wr->opcode;
+	work->flags = wr->flags;
+	if (unlikely(wr->flags & IBCHAN_WR_INLINE))
+		ret = ibchan_work_add_inline(wr, ch, out, reason);
+	else
+		ret = ibchan_work_add_sges(wr, work, out, reason);
+	if (unlikely(ret < 0)) {
+		if (!wr->work)
+			ibchan_sink_cancel(queue->cq);
+		return ret;
+	}
+	queue->works[place] = work;
+	*taken = work;
+	return ret;
+}
+
+/* Undoes the request that took its place last. */
+static void unreserve(struct ibchan_queue *queue)
+{
+	struct ibchan_work *work = ibchan_work_at(queue, queue->credit.posted - 1);
+
+	ibchan_credit_untake(&queue->credit);
+	if (queue->channel->flow)
+		ibchan_flow_untake(queue->channel->flow, work->opcode, work->flags);
+	ibchan_work_put_sges(work, work->num_sge);
+	if (!work->done)
+		ibchan_sink_cancel(queue->cq);
+}
+
 /* What few opcodes need besides. */
-void ibchan_build_rare(union ibchan_send_wr *out, const struct ibchan_wr *wr)
+static noinline void build_rare(union ibchan_send_wr *out, const struct ibchan_wr *wr)
 {
 	const struct ibchan_mr *mr = wr->data;
 
@@ -45,135 +159,49 @@ void ibchan_build_rare(union ibchan_send_wr *out, const struct ibchan_wr *wr)
 	}
 }
 
-static int send_flags(u8 flags, bool signal)
+#define RARE_FLAGS	(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | IBCHAN_WR_INLINE)
+
+static noinline void build_rare_flags(union ibchan_send_wr *out, const struct ibchan_wr *wr)
 {
-	int ret = signal ? IB_SEND_SIGNALED : 0;
-
-	ret |= flags & IBCHAN_WR_FENCE ? IB_SEND_FENCE : 0;
-	ret |= flags & IBCHAN_WR_SOLICITED ? IB_SEND_SOLICITED : 0;
-	ret |= flags & IBCHAN_WR_INLINE ? IB_SEND_INLINE : 0;
-	return ret;
-}
-
-static void build_flags(union ibchan_send_wr *out, const struct ibchan_wr *wr, bool signal)
-{
-	const struct ibchan_op *op = &ibchan_ops[wr->opcode];
-
-	out->wr.send_flags = send_flags(wr->flags, signal);
 	if (wr->flags & IBCHAN_WR_IMM) {
-		out->wr.opcode = op->verb[1];
+		out->wr.opcode = ibchan_ops[wr->opcode].verb[1];
 		out->wr.ex.imm_data = cpu_to_be32(wr->imm);
 	}
-	if (op->traits & (OP_ATOMIC | OP_SERVICE))
-		ibchan_build_rare(out, wr);
-}
-
-static __always_inline void build_recv(struct ib_recv_wr *out, struct ib_cqe *cqe)
-{
-	out->wr_cqe = cqe;
-}
-
-/* Takes a place and all else for a request that is plain; false: nothing is taken. */
-static __always_inline bool take_plain(struct ibchan_queue *queue, const struct ibchan_wr *wr,
-				       struct ibchan_work *work, u8 opcode,
-				       struct ib_sge *out)
-{
-	struct ibchan_sge *sge = wr->sges;
-	struct ibchan_mr *mr;
-	u32 number;
-
-	if (unlikely(!work || !ibchan_credit_next(&queue->credit, &number)))
-		return false;
-	mr = sge->mr;
-	if (unlikely(!ibchan_mr_get(mr)))
-		return false;
-	out->addr = mr->addr + sge->offset;
-	out->length = sge->length;
-	out->lkey = mr->lkey;
-	work->cqe.done = ibchan_work_done;
-	work->queue = queue;
-	work->sges = sge;
-	work->wr_id = wr->wr_id;
-	work->number = number;
-	work->num_sge = 1;
-	work->opcode = opcode;
-	work->flags = IBCHAN_WORK_PLAIN;
-	queue->works[number & queue->credit.mask] = work;
-	ibchan_credit_take_signaled(&queue->credit, number);
-	trace_ibchan_post(work);
-	return true;
-}
-
-static __always_inline bool take_plain_send(struct ibchan_channel *ch,
-					    const struct ibchan_wr *wr,
-					    struct ibchan_work *work, struct ib_sge *out)
-{
-	return likely(ibchan_send_is_plain(ch, wr, 0)) &&
-	       take_plain(&ch->send, wr, work, wr->opcode, out);
-}
-
-static __always_inline bool take_plain_recv(struct ibchan_channel *ch,
-					    const struct ibchan_wr *wr,
-					    struct ibchan_work *work, struct ib_sge *out)
-{
-	return likely(ibchan_recv_is_plain(ch, wr, 0)) &&
-	       take_plain(&ch->recv, wr, work, IBCHAN_OP_RECV, out);
-}
-
-static bool is_receive(const struct ibchan_wr *wr)
-{
-	return wr->opcode == IBCHAN_OP_RECV;
-}
-
-static bool has_room(const struct ibchan_channel *ch, const struct ib_sge *sges)
-{
-	return sges != &ch->chain.sges[IBCHAN_CHAIN_SGES];
+	if (wr->flags & IBCHAN_WR_FENCE)
+		out->wr.send_flags |= IB_SEND_FENCE;
+	if (wr->flags & IBCHAN_WR_SOLICITED)
+		out->wr.send_flags |= IB_SEND_SOLICITED;
+	if (wr->flags & IBCHAN_WR_INLINE)
+		out->wr.send_flags |= IB_SEND_INLINE;
 }
 
 /* Returns how many elements the device sees; an errno. */
-static noinline int add_any_send(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				 union ibchan_send_wr *out, struct ib_sge *sges,
-				 struct ibchan_reason *reason)
+static __always_inline int add_send(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+				    union ibchan_send_wr *out, struct ib_sge *sges,
+				    struct ibchan_reason *reason)
 {
 	struct ibchan_work *work;
 	bool signal;
 	int ret;
 
-	ret = ibchan_work_reserve(&ch->send, wr, sges, &work, reason);
-	if (ret < 0)
+	ret = reserve(&ch->send, wr, sges, &work, reason);
+	if (unlikely(ret < 0))
 		return ret;
 	signal = ibchan_credit_take(&ch->send.credit, !(wr->flags & IBCHAN_WR_UNSIGNALED));
 	if (unlikely(ch->flow))
 		ibchan_flow_take(ch->flow, wr->opcode, wr->flags);
 	trace_ibchan_post(work);
-	ibchan_build_send(out, wr, &work->cqe);
-	build_flags(out, wr, signal);
-	return ret;
-}
-
-static __always_inline int add_send(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				    union ibchan_send_wr *out, struct ib_sge *sges,
-				    struct ibchan_reason *reason)
-{
-	if (unlikely(!has_room(ch, sges) || !take_plain_send(ch, wr, wr->work, sges)))
-		return add_any_send(ch, wr, out, sges, reason);
-	ibchan_build_send(out, wr, &wr->work->cqe);
-	return 1;
-}
-
-static noinline int add_any_recv(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				 struct ib_recv_wr *out, struct ib_sge *sges,
-				 struct ibchan_reason *reason)
-{
-	struct ibchan_work *work;
-	int ret;
-
-	ret = ibchan_work_reserve(&ch->recv, wr, sges, &work, reason);
-	if (ret < 0)
-		return ret;
-	ibchan_credit_take(&ch->recv.credit, true);
-	trace_ibchan_post(work);
-	build_recv(out, &work->cqe);
+	out->wr.wr_cqe = &work->cqe;
+	out->wr.sg_list = sges;
+	out->wr.num_sge = ret;
+	out->wr.opcode = ibchan_ops[wr->opcode].verb[0];
+	out->wr.send_flags = likely(signal) ? IB_SEND_SIGNALED : 0;
+	out->rdma.remote_addr = wr->remote_addr;
+	out->rdma.rkey = wr->rkey;
+	if (unlikely(wr->flags & RARE_FLAGS))
+		build_rare_flags(out, wr);
+	if (unlikely(ibchan_ops[wr->opcode].traits & (OP_ATOMIC | OP_SERVICE)))
+		build_rare(out, wr);
 	return ret;
 }
 
@@ -181,10 +209,18 @@ static __always_inline int add_recv(struct ibchan_channel *ch, const struct ibch
 				    struct ib_recv_wr *out, struct ib_sge *sges,
 				    struct ibchan_reason *reason)
 {
-	if (unlikely(!has_room(ch, sges) || !take_plain_recv(ch, wr, wr->work, sges)))
-		return add_any_recv(ch, wr, out, sges, reason);
-	build_recv(out, &wr->work->cqe);
-	return 1;
+	struct ibchan_work *work;
+	int ret;
+
+	ret = reserve(&ch->recv, wr, sges, &work, reason);
+	if (unlikely(ret < 0))
+		return ret;
+	ibchan_credit_take(&ch->recv.credit, true);
+	trace_ibchan_post(work);
+	out->wr_cqe = &work->cqe;
+	out->sg_list = sges;
+	out->num_sge = ret;
+	return ret;
 }
 
 /*
@@ -192,65 +228,54 @@ static __always_inline int add_recv(struct ibchan_channel *ch, const struct ibch
  * chain, and return how many; a refusal ends it too, and is in chain.refused. Each
  * request points to the next one; the post ends the chain.
  */
-static u32 build_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
-		       struct ibchan_reason *reason)
+static noinline u32 build_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
+				struct ibchan_reason *reason)
 {
-	u32 max = min_t(u32, left, IBCHAN_CHAIN_WRS);
-	u32 num = wr->work ? 0 : ibchan_slot_sends(ch, wr, max);
-	union ibchan_send_wr *out = &ch->chain.send[num];
-	const struct ibchan_wr *end = wr + max;
-	struct ib_sge *sge = &ch->chain.sges[num];
+	u32 num, max = min_t(u32, left, IBCHAN_CHAIN_WRS);
+	union ibchan_send_wr *out = ch->chain.send;
+	struct ib_sge *sge = ch->chain.sges;
 	int ret;
 
-	for (wr += num; wr < end && !is_receive(wr); wr++, num++) {
+	for (num = 0; num < max && !is_receive(wr); num++, wr++, out++) {
 		ret = add_send(ch, wr, out, sge, reason);
 		if (unlikely(ret < 0)) {
 			ch->chain.refused = ret;
 			break;
 		}
 		out->wr.next = &out[1].wr;
-		out->wr.sg_list = sge;
-		out->wr.num_sge = ret;
-		out++;
 		sge += ret;
 	}
 	return num;
 }
 
-static u32 build_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
-		       struct ibchan_reason *reason)
+static noinline u32 build_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
+				struct ibchan_reason *reason)
 {
-	u32 max = min_t(u32, left, IBCHAN_CHAIN_WRS);
-	u32 num = wr->work ? 0 : ibchan_slot_recvs(ch, wr, max);
-	struct ib_recv_wr *out = &ch->chain.recv[num];
-	const struct ibchan_wr *end = wr + max;
-	struct ib_sge *sge = &ch->chain.sges[num];
+	u32 num, max = min_t(u32, left, IBCHAN_CHAIN_WRS);
+	struct ib_recv_wr *out = ch->chain.recv;
+	struct ib_sge *sge = ch->chain.sges;
 	int ret;
 
-	for (wr += num; wr < end && is_receive(wr); wr++, num++) {
+	for (num = 0; num < max && is_receive(wr); num++, wr++, out++) {
 		ret = add_recv(ch, wr, out, sge, reason);
 		if (unlikely(ret < 0)) {
 			ch->chain.refused = ret;
 			break;
 		}
 		out->next = out + 1;
-		out->sg_list = sge;
-		out->num_sge = ret;
-		out++;
 		sge += ret;
 	}
 	return num;
 }
 
 /* The device did not take the last @num requests. */
-static noinline int undo_posts(struct ibchan_queue *queue, u32 num,
-			       struct ibchan_reason *reason)
+static noinline int undo_posts(struct ibchan_queue *queue, u32 num, struct ibchan_reason *reason)
 {
 	int error = queue->channel->chain.error;
 
 	atomic_sub(num, &queue->cq->in_flight);
 	for (; num; num--)
-		ibchan_work_unreserve(queue);
+		unreserve(queue);
 	if (reason)
 		reason->element = 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_POST_FAILED, error,
@@ -262,33 +287,30 @@ static noinline int undo_posts(struct ibchan_queue *queue, u32 num,
  * as in flight before it has them, because they may be retired before the verb
  * returns.
  */
-static __always_inline u32 post_sends(struct ibchan_channel *ch, u32 num,
+static __always_inline u32 post_chain(struct ibchan_queue *queue, u32 num,
 				      struct ibchan_reason *reason)
 {
+	struct ibchan_channel *ch = queue->channel;
 	u32 posted;
 
-	atomic_add(num, &ch->send.cq->in_flight);
-	posted = ibchan_post_sends(ch->qp, &ch->chain, num);
+	/* There can be too little room in a chain only behind others; the next one has it. */
+	if (unlikely(ch->chain.refused == -ENOSPC && num))
+		ch->chain.refused = 0;
+	if (unlikely(!num))
+		return 0;
+	atomic_add(num, &queue->cq->in_flight);
+	if (queue == &ch->recv)
+		posted = ibchan_post_recvs(ch->qp, &ch->chain, num);
+	else
+		posted = ibchan_post_sends(ch->qp, &ch->chain, num);
 	ibchan_count(works_posted, posted);
 	if (unlikely(posted < num))
-		ch->chain.refused = undo_posts(&ch->send, num - posted, reason);
+		ch->chain.refused = undo_posts(queue, num - posted, reason);
 	return posted;
 }
 
-static __always_inline u32 post_recvs(struct ibchan_channel *ch, u32 num,
-				      struct ibchan_reason *reason)
-{
-	u32 posted;
-
-	atomic_add(num, &ch->recv.cq->in_flight);
-	posted = ibchan_post_recvs(ch->qp, &ch->chain, num);
-	ibchan_count(works_posted, posted);
-	if (unlikely(posted < num))
-		ch->chain.refused = undo_posts(&ch->recv, num - posted, reason);
-	return posted;
-}
-
-static int refuse_state(struct ibchan_channel *ch, u32 state, struct ibchan_reason *reason)
+static noinline int refuse_state(struct ibchan_channel *ch, u32 state,
+				 struct ibchan_reason *reason)
 {
 	int ret = ibchan_state_error(state, ibchan_channel_cause(ch));
 
@@ -319,121 +341,20 @@ static bool takes_early(const struct ibchan_channel *ch, u32 state, const struct
 				READ_ONCE(ch->connected) && READ_ONCE(ch->recv.credit.retired);
 }
 
-/* There can be too little room in a chain only behind others. */
-static void forgive_room(struct ibchan_channel *ch, u32 num)
-{
-	if (unlikely(ch->chain.refused == -ENOSPC && num))
-		ch->chain.refused = 0;
-}
-
-/*
- * How many leading requests were posted. Why not more is in chain.refused; one that
- * only found no room in a chain gets another.
- */
-static u32 post_some(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
-		     struct ibchan_reason *reason)
+/* One chain: how many leading requests were posted. Why not more is in chain.refused. */
+static __always_inline u32 post_some(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+				     u32 left, struct ibchan_reason *reason)
 {
 	u32 state = READ_ONCE(ch->state);
-	u32 num;
 
 	if (unlikely(state != IBCHAN_CHANNEL_CONNECTED) && !takes_early(ch, state, wr)) {
 		ch->chain.refused = refuse_state(ch, state, reason);
 		return 0;
 	}
 	ibchan_fault_linger(IBCHAN_WINDOW_CHECKED);
-	if (is_receive(wr)) {
-		num = build_recvs(ch, wr, left, reason);
-		forgive_room(ch, num);
-		return num ? post_recvs(ch, num, reason) : 0;
-	}
-	num = build_sends(ch, wr, left, reason);
-	forgive_room(ch, num);
-	return num ? post_sends(ch, num, reason) : 0;
-}
-
-/* The long way: as many as go, unless the device has refused already. */
-static noinline int post_any(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
-			     u32 *accepted, struct ibchan_reason *reason)
-{
-	int ret = ch->chain.refused;
-	u32 total = 0;
-
-	if (reason)
-		reason->element = 0;
-	while (total < num && !ret) {
-		total += post_some(ch, wrs + total, num - total, reason);
-		ret = ch->chain.refused;
-	}
-	*accepted = total;
-	if (!ret)
-		return 0;
-	if (reason)
-		reason->wr = total;
-	ibchan_history_refused(ch, ret, reason ? reason->code : 0, wrs[total].wr_id);
-	return ret;
-}
-
-/* Posts one request with another work than its own. */
-static noinline int post_copy(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-			      struct ibchan_work *work, struct ibchan_reason *reason)
-{
-	struct ibchan_wr copy = *wr;
-	u32 accepted;
-
-	copy.work = work;
-	/* The caller is going to wait for its end. */
-	copy.flags &= ~IBCHAN_WR_UNSIGNALED;
-	return post_any(ch, &copy, 1, &accepted, reason);
-}
-
-static __always_inline u32 post_plain_send(struct ibchan_channel *ch,
-					   const struct ibchan_wr *wr,
-					   struct ibchan_work *work,
-					   struct ibchan_reason *reason)
-{
-	union ibchan_send_wr *out = &ch->chain.send[0];
-
-	ibchan_build_send(out, wr, &work->cqe);
-	out->wr.sg_list = ch->chain.sges;
-	out->wr.num_sge = 1;
-	return post_sends(ch, 1, reason);
-}
-
-static __always_inline u32 post_plain_recv(struct ibchan_channel *ch, struct ibchan_work *work,
-					   struct ibchan_reason *reason)
-{
-	struct ib_recv_wr *out = &ch->chain.recv[0];
-
-	build_recv(out, &work->cqe);
-	out->sg_list = ch->chain.sges;
-	out->num_sge = 1;
-	return post_recvs(ch, 1, reason);
-}
-
-/* The short way: false when it is not posted; if the device refused, chain.refused says so. */
-static __always_inline bool post_plain(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				       struct ibchan_work *work, struct ibchan_reason *reason)
-{
-	if (unlikely(READ_ONCE(ch->state) != IBCHAN_CHANNEL_CONNECTED))
-		return false;
-	ibchan_fault_linger(IBCHAN_WINDOW_CHECKED);
 	if (is_receive(wr))
-		return take_plain_recv(ch, wr, work, ch->chain.sges) &&
-		       post_plain_recv(ch, work, reason);
-	return take_plain_send(ch, wr, work, ch->chain.sges) &&
-	       post_plain_send(ch, wr, work, reason);
-}
-
-/* As post_plain(), by wr_id: @wr brings no work. */
-static __always_inline bool post_slot(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				      struct ibchan_reason *reason)
-{
-	if (unlikely(READ_ONCE(ch->state) != IBCHAN_CHANNEL_CONNECTED))
-		return false;
-	ibchan_fault_linger(IBCHAN_WINDOW_CHECKED);
-	if (is_receive(wr))
-		return ibchan_slot_recv(ch, wr) && post_recvs(ch, 1, reason);
-	return ibchan_slot_send(ch, wr) && post_sends(ch, 1, reason);
+		return post_chain(&ch->recv, build_recvs(ch, wr, left, reason), reason);
+	return post_chain(&ch->send, build_sends(ch, wr, left, reason), reason);
 }
 
 static void reap_both(struct ibchan_channel *ch, void (*reap)(struct ibchan_cq *cq))
@@ -471,41 +392,13 @@ static noinline void after_post(struct ibchan_channel *ch)
 	this_cpu_dec(depth);
 }
 
-/* As post_any(), for one request. */
-static noinline int post_any_one(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				 struct ibchan_reason *reason)
+static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan_wr *wrs,
+				  u32 total, struct ibchan_reason *reason)
 {
-	u32 accepted;
-
-	return post_any(ch, wr, 1, &accepted, reason);
+	if (reason)
+		reason->wr = total;
+	ibchan_history_refused(ch, ch->chain.refused, reason ? reason->code : 0, wrs[total].wr_id);
 }
-
-/**
- * ibchan_post_by_id - post one work request by wr_id
- * @ch: the channel; RCU or the caller keeps its memory
- * @wr: the request, without a work
- * @reason: why not, or NULL
- *
- * As ibchan_post().
- *
- * Context: process or softirq, not with interrupts off.
- * Return: as ibchan_post().
- */
-int ibchan_post_by_id(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-		      struct ibchan_reason *reason)
-{
-	int ret = 0;
-
-	spin_lock_bh(&ch->post_lock);
-	ch->chain.refused = 0;
-	if (unlikely(!post_slot(ch, wr, reason)))
-		ret = post_any_one(ch, wr, reason);
-	spin_unlock_bh(&ch->post_lock);
-	if (ch->after_post && !ret)
-		after_post(ch);
-	return ret;
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_post_by_id, IBCHAN_NS);
 
 /**
  * ibchan_post - post work requests
@@ -544,46 +437,22 @@ EXPORT_SYMBOL_NS_GPL(ibchan_post_by_id, IBCHAN_NS);
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason)
 {
-	int ret = 0;
+	u32 total = 0;
+	int ret;
 
-	if (num == 1 && !wrs->work) {
-		ret = ibchan_post_by_id(ch, wrs, reason);
-		*accepted = !ret;
-		return ret;
-	}
-	*accepted = 1;
+	if (reason)
+		reason->element = 0;
 	spin_lock_bh(&ch->post_lock);
 	ch->chain.refused = 0;
-	if (unlikely(num != 1 || !post_plain(ch, wrs, wrs->work, reason)))
-		ret = post_any(ch, wrs, num, accepted, reason);
+	while (total < num && likely(!ch->chain.refused))
+		total += post_some(ch, wrs + total, num - total, reason);
+	ret = ch->chain.refused;
+	if (unlikely(ret))
+		note_refusal(ch, wrs, total, reason);
 	spin_unlock_bh(&ch->post_lock);
-	if (ch->after_post && *accepted)
+	*accepted = total;
+	if (ch->after_post && total)
 		after_post(ch);
 	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_post, IBCHAN_NS);
-
-/**
- * ibchan_post_work - post one request that the caller waits for
- * @ch: the channel
- * @wr: the request; its own work is not looked at, and it is signaled
- * @work: stands for it; done() is set
- * @reason: why not, or NULL
- *
- * Context: process or softirq, not with interrupts off.
- * Return: as ibchan_post().
- */
-int ibchan_post_work(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-		     struct ibchan_work *work, struct ibchan_reason *reason)
-{
-	int ret = 0;
-
-	spin_lock_bh(&ch->post_lock);
-	ch->chain.refused = 0;
-	if (unlikely(!post_plain(ch, wr, work, reason)))
-		ret = post_copy(ch, wr, work, reason);
-	spin_unlock_bh(&ch->post_lock);
-	if (ch->after_post && !ret)
-		after_post(ch);
-	return ret;
-}

@@ -15,7 +15,6 @@
 
 extern struct kunit_suite wr_form_suite;
 extern struct kunit_suite wr_range_suite;
-extern struct kunit_suite wr_plain_suite;
 extern struct kunit_suite params_suite;
 extern struct kunit_suite endpoint_suite;
 extern struct kunit_suite state_suite;

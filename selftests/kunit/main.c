@@ -9,12 +9,12 @@
 #include "cases.h"
 
 #if IS_ENABLED(CONFIG_KUNIT)
-kunit_test_suites(&wr_form_suite, &wr_range_suite, &wr_plain_suite, &params_suite, &endpoint_suite,
+kunit_test_suites(&wr_form_suite, &wr_range_suite, &params_suite, &endpoint_suite,
 		  &state_suite, &status_suite, &times_suite, &busy_suite, &pieces_suite,
 		  &credit_suite);
 #else
 static struct kunit_suite * const suites[] = {
-	&wr_form_suite, &wr_range_suite, &wr_plain_suite, &params_suite, &endpoint_suite,
+	&wr_form_suite, &wr_range_suite, &params_suite, &endpoint_suite,
 	&state_suite, &status_suite, &times_suite, &busy_suite, &pieces_suite, &credit_suite,
 };
 

@@ -47,7 +47,6 @@ int wr_fixture_init(struct kunit *test)
 	f->ch.pd = &f->pd;
 	f->ch.params.max_inline_data = MAX_INLINE;
 	f->ch.max_message = MAX_MESSAGE;
-	f->ch.max_plain = MAX_MESSAGE;
 	f->ch.max_sge[IBCHAN_OP_SEND] = MAX_SGE;
 	f->ch.max_sge[IBCHAN_OP_RECV] = MAX_SGE;
 	f->ch.max_sge[IBCHAN_OP_WRITE] = MAX_SGE;

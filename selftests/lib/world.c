@@ -178,7 +178,7 @@ static void add_up(const char *name, long value, void *arg)
 		tally->posted = value;
 	else if (!strcmp(name, "works_retired"))
 		tally->retired = value;
-	else if (strcmp(name, "works_copied"))
+	else
 		tally->held += value;
 	if (tally->report && value)
 		fprintf(stderr, "# the module counts %s %ld\n", name, value);

@@ -207,13 +207,6 @@ static int guard_map(struct ibchan_context *context)
 	return 0;
 }
 
-/* A child never had it. */
-static void ring_place_unmap(struct ibchan_context *context)
-{
-	if (!context_check(context) && context->ring_place)
-		munmap(context->ring_place, RING_PLACE);
-}
-
 static int context_setup(struct ibchan_context *context)
 {
 	struct ibchan_context_info info;
@@ -268,7 +261,6 @@ int ibchan_context_close(struct ibchan_context *context)
 		return 0;
 	for (i = 0; i < OBJECT_PLACES; i++)
 		release_list(context->objects[i]);
-	ring_place_unmap(context);
 	fd_close(context->fd);
 	if (!context_check(context))
 		pthread_mutex_destroy(&context->lock);

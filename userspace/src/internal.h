@@ -65,14 +65,12 @@ struct object {
  * struct ibchan_context - one open file
  * @guard: a page that is all zero in a child, so that a fork is noticed
  * @fd: the file
- * @ring_place: of a ring of RING_PLACE bytes that has gone, for the next one; or NULL
  * @lock: guards @objects
  * @objects: all that closing has to free, by handle
  */
 struct ibchan_context {
 	__u32 *guard;
 	int fd;
-	void *ring_place;
 	pthread_mutex_t lock;
 	struct object *objects[OBJECT_PLACES];
 };
@@ -281,9 +279,6 @@ int error_set(struct ibchan_error *error, int code,
 /* device.c */
 int device_name_copy(char *to, const char *name);
 __u32 device_max_cqe(const struct ibchan_device *device);
-
-/* Bytes of a short ring, whose place another one may take. */
-#define RING_PLACE	4096
 
 /* ring.c; all but the first two with cq->lock held */
 int ring_map(struct ibchan_cq *cq, size_t size);

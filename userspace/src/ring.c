@@ -38,27 +38,6 @@ static bool ring_fits(const struct ibchan_ring *layout, size_t size)
 		      (__u64)layout->entries * layout->entry_size, size);
 }
 
-/*
- * Where a short ring was, which has gone, the next one is mapped over it: that takes half of
- * what it takes to give a place back and to find another one. A place keeps its ring's page
- * until then. One that cannot be mapped over is forgotten: whose it is then is not known.
- */
-static void *place_take(struct ibchan_context *context, size_t size)
-{
-	return size == RING_PLACE ?
-	       __atomic_exchange_n(&context->ring_place, NULL, __ATOMIC_ACQ_REL) : NULL;
-}
-
-/* Returns whether it is kept. */
-static bool place_give(struct ibchan_context *context, void *base, size_t size)
-{
-	void *none = NULL;
-
-	return size == RING_PLACE &&
-	       __atomic_compare_exchange_n(&context->ring_place, &none, base, false,
-					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
 /* Maps the ring behind cq->fd. */
 int ring_map(struct ibchan_cq *cq, size_t size)
 {
@@ -68,9 +47,7 @@ int ring_map(struct ibchan_cq *cq, size_t size)
 
 	if (size < sizeof(*layout))
 		return -EPROTO;
-	base = place_take(cq->object.context, size);
-	base = mmap(base, size, PROT_READ | PROT_WRITE, MAP_SHARED | (base ? MAP_FIXED : 0),
-		    cq->fd, 0);
+	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, cq->fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
 	layout = (const struct ibchan_ring *)base;
@@ -91,8 +68,7 @@ int ring_map(struct ibchan_cq *cq, size_t size)
 
 void ring_unmap(struct ibchan_cq *cq)
 {
-	if (!place_give(cq->object.context, cq->ring.base, cq->ring.size))
-		munmap(cq->ring.base, cq->ring.size);
+	munmap(cq->ring.base, cq->ring.size);
 	cq->ring.base = NULL;
 }
 

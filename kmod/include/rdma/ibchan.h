@@ -163,16 +163,11 @@ struct ibchan_completion {
  * struct ibchan_sink - where the completions of works without a done() go
  * @reserve: take room for one completion before its work is posted; 0, or
  *	-EAGAIN when there is none. May be NULL.
- * @reserve_many: the same for up to @num, 1 and up: how many there is room for now.
- *	NULL: @reserve.
  * @cancel: give such room back, because the work was not posted, or because it
  *	was unsignaled and has succeeded. May be NULL where @reserve is.
  * @done: one work has ended; its room is used up. Its buffers are the caller's
  *	again. NULL: only works with a done() of their own may be posted, unless
  *	the cq keeps its completions.
- * @succeeded: may be called in place of @done for a work that has succeeded, if its
- *	completion says nothing but what is given here; bytes are those received, else 0.
- *	May be NULL.
  * @quiet: in place of @cancel for a work that was unsignaled and has succeeded; its
  *	room is used up. NULL: @cancel.
  * @notify: some works have ended since the last call, of whichever kind. May be
@@ -180,18 +175,16 @@ struct ibchan_completion {
  * @gone: the device has left: nothing comes any more. Called once, and not for
  *	a cq that its owner has destroyed. May be NULL.
  *
- * All are called with bottom halves off and must not sleep. @reserve and @reserve_many
- * run under a channel's post lock, @cancel may; @done, @succeeded, @quiet and @notify run
- * under no lock and never twice at a time for one cq, and may post, break and close channels.
+ * All are called with bottom halves off and must not sleep. @reserve runs under a channel's
+ * post lock, @cancel may; @done, @quiet and @notify run under no lock and never twice at a
+ * time for one cq, and may post, break and close channels.
  * They mostly run in a softirq, on top of whatever is going on: a lock that they take is
  * taken with bottom halves off everywhere else.
  */
 struct ibchan_sink {
 	int (*reserve)(void *priv);
-	u32 (*reserve_many)(void *priv, u32 num);
 	void (*cancel)(void *priv);
 	void (*done)(void *priv, const struct ibchan_completion *completion);
-	void (*succeeded)(void *priv, u64 wr_id, u64 cookie, u32 bytes, u8 opcode);
 	void (*quiet)(void *priv, const struct ibchan_completion *completion);
 	void (*notify)(void *priv);
 	void (*gone)(void *priv);
@@ -323,15 +316,9 @@ struct ibchan_work {
 	struct ibchan_sge *sges;
 	u64 wr_id;
 	u32 number;
-	union {
-		struct {
-			u16 num_sge;
-			u8 opcode;
-			u8 flags;
-		};
-		/* private: the three at once */
-		u32 form;
-	};
+	u16 num_sge;
+	u8 opcode;
+	u8 flags;
 };
 
 /* For a caller that does not know how long the peer's region is. */
@@ -377,16 +364,9 @@ struct ibchan_wr {
 	u32 data_length;
 	u32 rkey;
 	u32 imm;
-	union {
-		struct {
-			u16 num_sge;
-			u8 opcode;
-			u8 flags;
-		};
-		/* private: the three at once */
-		u32 form;
-		/* public: */
-	};
+	u16 num_sge;
+	u8 opcode;
+	u8 flags;
 };
 
 /**
@@ -557,8 +537,6 @@ int ibchan_channel_credits(struct ibchan_channel *ch);
 int ibchan_channel_wait_credits(struct ibchan_channel *ch, s64 timeout_ns);
 int ibchan_credits_wait(int (*look)(void *arg), void *arg, s64 timeout_ns);
 
-int ibchan_post_by_id(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-		      struct ibchan_reason *reason);
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason);
 

@@ -53,7 +53,6 @@ enum ibchan_fault_point {
 	X(PINNED, pinned)	/* plain memory is pinned, nothing posted */	\
 	X(FOUND, found)		/* handles are pointers, under RCU */	\
 	X(CHECKED, checked)	/* the state was checked, nothing taken */	\
-	X(COPYING, copying)	/* the addresses are good, nothing is read */	\
 	X(TAKEN, taken)		/* all is taken, the device has nothing */	\
 	X(COMPLETED, completed)	/* the device has completed, all else waits */	\
 	X(RELEASED, released)	/* the region is let go, no owner was told */	\
