@@ -162,6 +162,7 @@ static int copy_in(const struct command *command, union any_command *cmd,
 	if (ret)
 		return ret;
 	cmd->header.size = size;
+	cmd->header.flags &= ~IBCHAN_ANSWERED;
 	return cmd->header.flags & ~command->flags ? -EOPNOTSUPP : 0;
 }
 
@@ -213,10 +214,12 @@ static void undo(struct ibchan_call *call)
  */
 static int answer(const struct command *command, struct ibchan_call *call, int ret)
 {
-	u32 size = min(((struct any_header *)call->cmd)->size, command->size);
+	struct any_header *header = call->cmd;
+	u32 size = min(header->size, command->size);
 	/* The end of a wait that is run again stands in the answer. */
 	bool must_tell = !ret || ret == -ERESTARTNOHAND;
 
+	header->flags |= IBCHAN_ANSWERED;
 	if (copy_to_user(call->user, call->cmd, size) && must_tell)
 		ret = -EFAULT;
 	if (ret)

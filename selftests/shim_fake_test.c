@@ -58,7 +58,6 @@ static struct {
 	__u32 num_works;
 	int sleeps;
 	int destroy_error;		/* of cqs */
-	int refuse_all;			/* SUBMIT fails before the kernel looks at it */
 	int (*on_sleep)(struct ibchan_cmd_submit *cmd);
 	int (*on_bring_in)(struct ibchan_cmd_submit *cmd);
 } fake;
@@ -216,9 +215,6 @@ static int submit(struct ibchan_cmd_submit *cmd)
 	const struct ibchan_submit_wr *wrs = (const void *)(uintptr_t)cmd->entries;
 	__u32 i;
 
-	cmd->reason.code = IBCHAN_REASON_NONE;
-	if (fake.refuse_all)
-		return fake.refuse_all;
 	for (i = 0; i < cmd->entry_num; i++)
 		post(&wrs[i]);
 	if (cmd->cq && cmd->min_complete)
@@ -265,12 +261,15 @@ static int run(unsigned int command, void *cmd)
 int ioctl(int fd, unsigned long command, ...)
 {
 	va_list args;
+	__u32 *cmd;
 	int ret;
 
 	(void)fd;
 	va_start(args, command);
-	ret = run((unsigned int)command, va_arg(args, void *));
+	cmd = va_arg(args, void *);
 	va_end(args);
+	ret = run((unsigned int)command, cmd);
+	cmd[1] |= IBCHAN_ANSWERED;
 	if (!ret)
 		return 0;
 	errno = -ret;

@@ -90,6 +90,7 @@ FIXTURE_TEARDOWN(sandbox)
 /* What calls of a thread in the sandbox answered. */
 struct boxed {
 	struct end *end;
+	struct end *other;
 	struct ibchan_context *context;
 	struct ibchan_remote_region remote;
 	int error;
@@ -218,6 +219,54 @@ TEST_F(sandbox, makes_no_object_and_lists_no_device)
 		EXPECT_EQ(variant->answer, boxed.rc[i]) TH_LOG("call %d", i);
 }
 
+static int connect_to_itself(struct end *end)
+{
+	struct ibchan_endpoint own;
+
+	ibchan_prepared_endpoint(end->prepared, &own);
+	return end_connect(end, &own);
+}
+
+static void *end_in_the_box(void *arg)
+{
+	struct boxed *boxed = arg;
+	struct ibchan_endpoint own;
+	struct ibchan_channel *channel;
+	struct ibchan_channel_info info;
+
+	ibchan_prepared_endpoint(boxed->other->prepared, &own);
+	boxed->filter = filter(ANY_COMMAND, boxed->error);
+	if (boxed->filter)
+		return NULL;
+	boxed->rc[0] = ibchan_channel_break(boxed->end->channel);
+	boxed->rc[1] = ibchan_channel_query(boxed->end->channel, &info);
+	boxed->rc[2] = ibchan_mr_dereg(boxed->other->mr);
+	boxed->rc[3] = ibchan_prepared_handshake(boxed->other->prepared, &own, &channel, NULL);
+	return NULL;
+}
+
+TEST_F(sandbox, ends_and_connects_nothing)
+{
+	struct end other = { 0 };
+	struct boxed boxed = { .end = &self->a, .other = &other, .error = variant->error };
+	struct ibchan_channel_info info;
+	int i;
+
+	ASSERT_EQ(0, end_open(&other, self->context, 0, NULL));
+	EXPECT_EQ(0, run_boxed(end_in_the_box, &boxed));
+	if (!boxed.filter) {
+		for (i = 0; i < 4; i++)
+			EXPECT_EQ(variant->answer, boxed.rc[i]) TH_LOG("call %d", i);
+		EXPECT_EQ(0, ibchan_channel_query(self->a.channel, &info));
+		EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, info.state);
+		/* The region is there, and the channel can still be connected. */
+		EXPECT_EQ(0, connect_to_itself(&other));
+	}
+	end_close(&other);
+	if (boxed.filter)
+		SKIP(return, "this kernel filters no system calls: %d", boxed.filter);
+}
+
 static void *send_in_the_box(void *arg)
 {
 	struct boxed *boxed = arg;
@@ -233,7 +282,6 @@ static void *send_in_the_box(void *arg)
 static int loop_with_credits(struct end *end, struct ibchan_context *context)
 {
 	struct ibchan_builder builder;
-	struct ibchan_endpoint own;
 	int rc = end_objects(end, context, 0);
 
 	if (rc)
@@ -241,10 +289,7 @@ static int loop_with_credits(struct end *end, struct ibchan_context *context)
 	ibchan_builder_init(&builder, end->pd, NULL);
 	builder.options.mode = IBCHAN_MODE_CREDITS;
 	rc = ibchan_builder_prepare(&builder, &end->prepared, NULL);
-	if (rc)
-		return rc;
-	ibchan_prepared_endpoint(end->prepared, &own);
-	return end_connect(end, &own);
+	return rc ?: connect_to_itself(end);
 }
 
 TEST_F(sandbox, lets_no_send_wait_for_ever_for_the_peers_receive)

@@ -9,7 +9,8 @@
  *
  * A longer struct than the kernel knows is fine as long as the unknown tail is
  * zero; a shorter one reads as if its missing tail were zero. Reserved members
- * must be zero. Members named out_* are written by the kernel.
+ * must be zero. Members named out_* are written by the kernel, and so is
+ * IBCHAN_ANSWERED in @flags.
  *
  * Errno, the same for every command:
  *
@@ -64,7 +65,7 @@
 #include <linux/types.h>
 
 /* Grows when a caller could tell the difference; old callers keep working. */
-#define IBCHAN_ABI_VERSION	1
+#define IBCHAN_ABI_VERSION	2
 
 #define IBCHAN_IOCTL_TYPE	0xBC
 
@@ -104,6 +105,14 @@
 enum ibchan_command {
 	IBCHAN_COMMANDS(IBCHAN_COMMAND_NUMBER)
 };
+
+/*
+ * In @flags of each command: the kernel has written the struct, on success always, on an
+ * error if the command was carried out and refused. A filter of system calls that answers in
+ * the kernel's place, with 0 or an errno, cannot set it. It means nothing in a command, so a
+ * caller clears it before the call.
+ */
+#define IBCHAN_ANSWERED		0x80000000U
 
 /* Sizes that are part of the contract. */
 #define IBCHAN_NAME_SIZE	64	/* a device's name with its final NUL */
@@ -626,8 +635,7 @@ struct ibchan_submit_wr {
  *	IBCHAN_DEADLINE
  * @out_ready: unread completions in the ring, if @cq was given
  * @tail: with IBCHAN_SUBMIT_SINCE: a value of the ring's tail; else 0
- * @reason: out, each time: why the first refused one was refused, or IBCHAN_REASON_NONE
- *	as its code; a caller that presets another code sees whether the kernel has answered
+ * @reason: out: why the first refused one was refused
  *
  * When an entry is refused, those before it are posted, those after it are not,
  * nothing is waited for and the call fails with the errno of that entry. With

@@ -63,7 +63,7 @@ static int channel_build(const struct ibchan_builder *builder,
 	if (builder->send_cq->object.context != context ||
 	    builder->recv_cq->object.context != context)
 		return -EXDEV;
-	err = context_create(context, IBCHAN_CMD_CHANNEL_BUILD, &cmd, &cmd.out_channel);
+	err = context_ioctl(context, IBCHAN_CMD_CHANNEL_BUILD, &cmd);
 	*reason = cmd.reason;
 	*channel = (struct ibchan_channel) {
 		.object.handle = cmd.out_channel,

@@ -13,7 +13,7 @@ struct code_row {
 
 /* What a code means here, where the C library's words would lead astray. */
 static const struct code_row code_rows[] = {
-	{ EPERM, "only the process that opened the context may do that" },
+	{ EPERM, "this process did not open the context, or a filter of system calls said no" },
 	{ ENOENT, "there is no such thing any more, or nobody knows that name" },
 	{ EINTR, "a signal has ended the wait; no work is lost" },
 	{ EIO, "the device failed" },

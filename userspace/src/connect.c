@@ -277,8 +277,7 @@ int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event
 	do {
 		cmd.out_channel = 0;
 		if (!err)
-			err = context_create(context, IBCHAN_CMD_EVENT_TAKE, &cmd,
-					     &cmd.out_channel);
+			err = context_ioctl(context, IBCHAN_CMD_EVENT_TAKE, &cmd);
 		if (err)
 			return err;
 		/* Another thread may have closed it meanwhile. */

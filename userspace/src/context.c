@@ -19,45 +19,31 @@
 #define NODE		"/dev/ibchan"
 #define GUARD_SIZE	1	/* rounded up to a page by the kernel */
 
+/*
+ * Each command begins with a size and flags. The kernel sets a flag in each answer: what answers
+ * in its place, say a filter of system calls, has done nothing, whatever it says.
+ */
 int context_ioctl(const struct ibchan_context *context, unsigned int command,
 		  void *arg)
 {
-	return ioctl(context->fd, command, arg) < 0 ? -errno : 0;
+	__u32 *flags = (__u32 *)arg + 1;
+	int err;
+
+	*flags &= ~IBCHAN_ANSWERED;
+	err = ioctl(context->fd, command, arg) < 0 ? -errno : 0;
+	return err || *flags & IBCHAN_ANSWERED ? err : -EBADMSG;
 }
 
-/*
- * For a command that gives out @handle, which is in @arg and 0 before. No handle is 0: where
- * it still is, the kernel has not answered.
- */
-int context_create(const struct ibchan_context *context, unsigned int command, void *arg,
-		   const __u32 *handle)
-{
-	int err = context_ioctl(context, command, arg);
-
-	return err || *handle ? err : -EBADMSG;
-}
-
-/* No reason has this number. */
-#define UNANSWERED	0xffffffffU
-
-/*
- * A submit counts as answered if the kernel wrote the answer: it writes the reason each time,
- * 0 on success. Whatever answers in its place, say a filter of system calls, has posted
- * nothing, whatever it says.
- */
 int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submit *cmd)
 {
 	int err;
 
 	cmd->size = sizeof(*cmd);
 	cmd->entry_len = sizeof(struct ibchan_submit_wr);
-	cmd->reason.code = UNANSWERED;
 	err = context_ioctl(context, IBCHAN_CMD_SUBMIT, cmd);
-	if (likely(cmd->reason.code != UNANSWERED))
-		return err;
-	cmd->reason.code = IBCHAN_REASON_NONE;
-	cmd->entry_num = 0;
-	return err ? err : -EBADMSG;
+	if (unlikely(!(cmd->flags & IBCHAN_ANSWERED)))
+		cmd->entry_num = 0;
+	return err;
 }
 
 /*

@@ -24,7 +24,7 @@ static int cq_create(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
 	int err = context_check(context);
 
 	if (!err)
-		err = context_create(context, IBCHAN_CMD_CQ_CREATE, cmd, &cmd->out_cq);
+		err = context_ioctl(context, IBCHAN_CMD_CQ_CREATE, cmd);
 	if (err)
 		return err;
 	cq->object.handle = cmd->out_cq;

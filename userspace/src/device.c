@@ -26,9 +26,6 @@ static int device_query(struct ibchan_context *context, __u32 index,
 	};
 	int err = context_ioctl(context, IBCHAN_CMD_DEVICE_QUERY, &cmd);
 
-	/* Each device has a name: without one the kernel has not answered. */
-	if (!err && !cmd.name[0])
-		err = -EBADMSG;
 	if (err)
 		return err;
 	*info = (struct ibchan_device_info) {
@@ -94,7 +91,7 @@ static int device_open(struct ibchan_context *context,
 	}
 	err = device_name_copy(cmd.name, name);
 	if (!err)
-		err = context_create(context, IBCHAN_CMD_DEVICE_OPEN, &cmd, &cmd.out_device);
+		err = context_ioctl(context, IBCHAN_CMD_DEVICE_OPEN, &cmd);
 	if (err)
 		return err;
 	memcpy(device->first.text, cmd.name, sizeof(device->first.text));

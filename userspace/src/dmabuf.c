@@ -23,7 +23,7 @@ static int mr_reg_dmabuf(struct ibchan_pd *pd,
 
 	if (err)
 		return err;
-	err = context_create(pd->object.context, IBCHAN_CMD_MR_REG_DMABUF, &cmd, &cmd.out_mr);
+	err = context_ioctl(pd->object.context, IBCHAN_CMD_MR_REG_DMABUF, &cmd);
 	*reason = cmd.reason;
 	mr->object.handle = cmd.out_mr;
 	mr->rkey = cmd.out_rkey;

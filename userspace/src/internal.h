@@ -260,8 +260,6 @@ static inline int context_check(const struct ibchan_context *context)
 /* context.c */
 int context_ioctl(const struct ibchan_context *context, unsigned int command,
 		  void *arg);
-int context_create(const struct ibchan_context *context, unsigned int command, void *arg,
-		   const __u32 *handle);
 int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submit *cmd);
 void fd_close(int fd);
 int cancel_off(void);

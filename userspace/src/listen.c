@@ -77,7 +77,7 @@ static int listener_open(struct ibchan_context *context,
 	if (!err)
 		err = fill_address(params, &cmd.address, &cmd.reason);
 	if (!err)
-		err = context_create(context, IBCHAN_CMD_LISTENER_CREATE, &cmd, &cmd.out_listener);
+		err = context_ioctl(context, IBCHAN_CMD_LISTENER_CREATE, &cmd);
 	*reason = cmd.reason;
 	if (err)
 		return err;
@@ -151,8 +151,7 @@ static int take(struct ibchan_listener *listener, struct ibchan_request **out)
 
 	if (!request)
 		return -ENOMEM;
-	err = context_create(listener->object.context, IBCHAN_CMD_REQUEST_TAKE, &cmd,
-			     &cmd.out_request);
+	err = context_ioctl(listener->object.context, IBCHAN_CMD_REQUEST_TAKE, &cmd);
 	if (err) {
 		free(request);
 		return err;

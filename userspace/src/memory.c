@@ -23,7 +23,7 @@ int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **out)
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return -ENOMEM;
-	err = context_create(context, IBCHAN_CMD_PD_ALLOC, &cmd, &cmd.out_pd);
+	err = context_ioctl(context, IBCHAN_CMD_PD_ALLOC, &cmd);
 	if (err) {
 		free(pd);
 		return err;
@@ -55,7 +55,7 @@ static int mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 
 	if (err)
 		return err;
-	err = context_create(pd->object.context, IBCHAN_CMD_MR_REG, &cmd, &cmd.out_mr);
+	err = context_ioctl(pd->object.context, IBCHAN_CMD_MR_REG, &cmd);
 	*reason = cmd.reason;
 	mr->object.handle = cmd.out_mr;
 	mr->rkey = cmd.out_rkey;

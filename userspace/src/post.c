@@ -174,57 +174,6 @@ static int put_sges(struct chunk *chunk, const struct ibchan_wr *wr,
 	return 0;
 }
 
-static void chunk_init(struct chunk *chunk, struct ibchan_context *context,
-		       __u32 slot_state)
-{
-	chunk->context = context;
-	chunk->slot_state = slot_state;
-	chunk->num = 0;
-	chunk->num_slots = 0;
-	chunk->num_sges = 0;
-}
-
-static inline bool is_of_context(const struct ibchan_context *context,
-				 const struct ibchan_channel *channel,
-				 const struct ibchan_mr *mr)
-{
-	return channel && channel->object.context == context && mr &&
-	       mr != IBCHAN_PLAIN && mr->object.context == context;
-}
-
-/*
- * Nearly all requests have one element of a region and ask for nothing rare. For such a
- * request this is all of the checks at once, but for whose handles it names. A request that
- * fails it is not necessarily refused.
- */
-static inline bool has_plain_form(const struct ibchan_wr *wr)
-{
-	const struct ibchan_sge *sge = wr->sges;
-
-	return wr->num_sge == 1 && wr->opcode <= IBCHAN_OP_FETCH_ADD &&
-	       !(wr->flags & ~IBCHAN_WR_UNCHECKED) && sge &&
-	       sge->length <= UINT32_MAX && !has_surplus(wr) &&
-	       (sge->length <= wr->remote.length || !is_one_sided(wr));
-}
-
-static inline bool is_plain(const struct ibchan_context *context,
-			    const struct ibchan_wr *wr)
-{
-	return has_plain_form(wr) &&
-	       is_of_context(context, wr->channel, wr->sges->mr);
-}
-
-/* As is_plain(), for a request behind one that is plain. */
-static inline bool is_plain_too(const struct ibchan_context *context,
-				const struct ibchan_wr *wr)
-{
-	if (!has_plain_form(wr))
-		return false;
-	if (wr->channel == wr[-1].channel && wr->sges->mr == wr[-1].sges->mr)
-		return true;
-	return is_of_context(context, wr->channel, wr->sges->mr);
-}
-
 static inline void put_wr(const struct ibchan_wr *wr, struct ibchan_submit_wr *out)
 {
 	*out = (struct ibchan_submit_wr) {
@@ -237,55 +186,25 @@ static inline void put_wr(const struct ibchan_wr *wr, struct ibchan_submit_wr *o
 		.imm = wr->imm,
 		.swap = wr->swap,
 	};
-}
-
-/* @wr is plain. Each field once: what is no atomic has an operand of 0, and no list. */
-static inline void put_plain_wr(const struct ibchan_wr *wr,
-				struct ibchan_submit_wr *out, __u64 wr_id)
-{
-	const struct ibchan_sge *sge = wr->sges;
-
-	out->channel = wr->channel->object.handle;
-	out->opcode = (__u8)wr->opcode;
-	out->flags = (__u8)wr->flags;
-	out->num_sge = 1;
-	out->wr_id = wr_id;
-	out->operand = wr->operand;
-	out->remote_addr = wr->remote.addr;
-	out->rkey = wr->remote.rkey;
-	out->imm = wr->imm;
-	out->sge.offset = (__u64)(uintptr_t)sge->addr -
-			  (__u64)(uintptr_t)sge->mr->addr;
-	out->sge.length = (__u32)sge->length;
-	out->sge.mr = sge->mr->object.handle;
-	out->swap = wr->swap;
+	if (is_atomic(wr))
+		out->operand = wr->operand;
 }
 
 /* Returns 0; CHUNK_FULL; or why this request can never be posted. */
-static int chunk_add(struct chunk *chunk, const struct ibchan_wr *wr,
-		     struct ibchan_reason *reason)
+static inline int chunk_put(struct chunk *chunk, const struct ibchan_wr *wr,
+			    struct ibchan_reason *reason)
 {
 	struct ibchan_submit_wr *out = &chunk->wrs[chunk->num];
-	int err;
+	int err = check_wr(chunk->context, wr, reason);
 
-	if (chunk->num >= CHUNK_LEAST)
-		return CHUNK_FULL;
-	reason->wr = chunk->num;
-	err = check_wr(chunk->context, wr, reason);
-	if (err)
+	if (unlikely(err))
 		return err;
-	if (wr->num_sge > CHUNK_SGES - chunk->num_sges)
+	if (unlikely(wr->num_sge > CHUNK_SGES - chunk->num_sges))
 		return CHUNK_FULL;
 	put_wr(wr, out);
-	if (is_atomic(wr))
-		out->operand = wr->operand;
 	if (chunk->slot_state == SLOT_KEPT)
 		out->flags &= (__u8)~IBCHAN_WR_UNSIGNALED;
-	err = put_sges(chunk, wr, out, reason);
-	if (err)
-		return err;
-	chunk->cqs[chunk->num++] = wr_cq(wr);
-	return 0;
+	return put_sges(chunk, wr, out, reason);
 }
 
 /* Most chunks stay on one cq: change locks only when the cq changes. */
@@ -323,74 +242,49 @@ static inline __u32 chunk_limit(const struct ibchan_cq *cq)
 	return half < CHUNK_LEAST ? CHUNK_LEAST : half;
 }
 
-/*
- * Puts into @out leading requests that are plain and complete on one cq, each with its
- * slot, up to @n; the first one is plain. Needs cq->lock. Returns how many.
- */
-static forced_inline __u32
-put_plain_wrs(struct ibchan_cq *cq, const struct ibchan_wr *wr, __u32 n,
-	      struct ibchan_submit_wr *out)
+/* A slot for the request that was put last, or -EAGAIN. Needs cq->lock. */
+static inline int chunk_take_slot(struct chunk *chunk, struct ibchan_cq *cq,
+				  const struct ibchan_wr *wr, struct ibchan_reason *reason)
 {
-	const struct ibchan_wr *const first = wr;
-	const struct ibchan_wr *const end = wr + n;
-	__u32 index;
+	__u32 index = take_slot(cq, wr, chunk->slot_state);
 
-	do {
-		index = take_slot(cq, wr, SLOT_POSTED);
-		if (unlikely(index == SLOT_NONE))
-			break;
-		put_plain_wr(wr++, out++, slot_wr_id(cq, index));
-	} while (wr != end && is_plain_too(cq->object.context, wr) && wr_cq(wr) == cq);
-	return (__u32)(wr - first);
-}
-
-static void chunk_add_plain(struct chunk *chunk, const struct ibchan_wr *wrs,
-			    __u32 n)
-{
-	struct ibchan_cq *cq;
-
-	if (!n || !is_plain(chunk->context, wrs))
-		return;
-	cq = wr_cq(wrs);
-	lock_take(&cq->lock);
-	chunk->num = put_plain_wrs(cq, wrs, min(n, chunk_limit(cq)), chunk->wrs);
-	lock_give(&cq->lock);
-	chunk->num_slots = chunk->num;
-	chunk->cq = cq;
+	/* A program that posts unsignaled works only has no reason to poll. */
+	if (unlikely(index == SLOT_NONE) && ring_skip_silent(cq))
+		index = take_slot(cq, wr, chunk->slot_state);
+	if (unlikely(index == SLOT_NONE)) {
+		reason->element = 0;
+		return refuse(reason, IBCHAN_REASON_RING_FULL, -EAGAIN, (__u64[3]) { 0 });
+	}
+	chunk->generation = cq->slots[index].generation;
+	chunk->wrs[chunk->num].wr_id = slot_wr_id(cq, index);
+	chunk->cqs[chunk->num++] = cq;
+	return 0;
 }
 
 /*
- * Gives each request its slot. Where a cq has none left, that request and the ones
- * after it leave the chunk, with -EAGAIN.
+ * Puts leading requests into the chunk, each with its slot. Returns 0; CHUNK_FULL; or why the
+ * next one is refused.
  */
-static int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
-			    struct ibchan_reason *reason)
+static int chunk_fill(struct chunk *chunk, const struct ibchan_wr *wr, __u32 n,
+		      struct ibchan_reason *reason)
 {
 	struct ibchan_cq *held = NULL;
-	__u32 i;
+	int err = 0;
 
-	for (i = chunk->num_slots; i < chunk->num; i++) {
-		struct ibchan_cq *cq = chunk->cqs[i];
-		__u32 index;
-
-		lock_switch(&held, cq);
-		index = take_slot(cq, &wrs[i], chunk->slot_state);
-		/* A program that posts unsignaled works only has no reason to poll. */
-		if (unlikely(index == SLOT_NONE) && ring_skip_silent(cq))
-			index = take_slot(cq, &wrs[i], chunk->slot_state);
-		if (index == SLOT_NONE)
+	for (; chunk->num < n && !err; wr++) {
+		reason->wr = chunk->num;
+		err = chunk_put(chunk, wr, reason);
+		if (unlikely(err))
 			break;
-		chunk->generation = cq->slots[index].generation;
-		chunk->wrs[i].wr_id = slot_wr_id(cq, index);
+		if (chunk->num >= chunk_limit(wr_cq(wr))) {
+			err = CHUNK_FULL;
+			break;
+		}
+		lock_switch(&held, wr_cq(wr));
+		err = chunk_take_slot(chunk, held, wr, reason);
 	}
 	lock_switch(&held, NULL);
-	if (i == chunk->num)
-		return 0;
-	chunk->num = i;
-	reason->wr = i;
-	reason->element = 0;
-	return refuse(reason, IBCHAN_REASON_RING_FULL, -EAGAIN,
-		      (__u64[3]) { 0 });
+	return err;
 }
 
 /* What the kernel did not accept will not complete. */
@@ -400,7 +294,7 @@ static void chunk_free_slots(struct chunk *chunk, __u32 first)
 	__u32 i;
 
 	for (i = first; i < chunk->num; i++) {
-		lock_switch(&held, chunk_cq(chunk, i));
+		lock_switch(&held, chunk->cqs[i]);
 		slot_free(held, (__u32)chunk->wrs[i].wr_id);
 	}
 	lock_switch(&held, NULL);
@@ -432,142 +326,54 @@ static int chunk_submit(struct chunk *chunk, struct ibchan_cmd_submit *cmd)
 	return err;
 }
 
+static void chunk_init(struct chunk *chunk, struct ibchan_context *context,
+		       __u32 slot_state)
+{
+	chunk->context = context;
+	chunk->slot_state = slot_state;
+	chunk->num = 0;
+	chunk->num_sges = 0;
+}
+
 /* Posts as many as fit one chunk. */
-static int post_some(struct chunk *chunk, const struct ibchan_wr *wrs, __u32 n,
+static int post_some(struct ibchan_context *context, const struct ibchan_wr *wrs, __u32 n,
 		     __u32 *accepted, struct ibchan_reason *reason)
 {
-	struct ibchan_cmd_submit cmd = { 0 };
-	int refused = 0;
-	int err;
+	struct ibchan_cmd_submit cmd;
+	struct chunk chunk;
+	int refused, err;
 
 	*accepted = 0;
-	chunk_add_plain(chunk, wrs, n);
-	while (chunk->num < n && !refused)
-		refused = chunk_add(chunk, &wrs[chunk->num], reason);
-	if (refused == CHUNK_FULL)
-		refused = 0;
-	err = chunk_take_slots(chunk, wrs, reason);
-	if (err)
-		refused = err;
-	if (!chunk->num)
+	chunk_init(&chunk, context, SLOT_POSTED);
+	refused = chunk_fill(&chunk, wrs, n, reason);
+	if (unlikely(!chunk.num))
 		return refused;
-	err = chunk_submit(chunk, &cmd);
-	*accepted = cmd.entry_num;
-	if (!err)
-		return refused;
-	*reason = cmd.reason;
-	return err;
-}
-
-static int post(struct ibchan_context *context, const struct ibchan_wr *wrs,
-		__u32 n, __u32 *accepted, struct ibchan_reason *reason)
-{
-	struct chunk chunk;
-	__u32 some;
-	int err = context_check(context);
-
-	while (!err && *accepted < n) {
-		chunk_init(&chunk, context, SLOT_POSTED);
-		err = post_some(&chunk, wrs + *accepted, n - *accepted, &some,
-				reason);
-		if (err)
-			reason->wr += *accepted;
-		*accepted += some;
-	}
-	return err;
-}
-
-static noinline int
-post_any(struct ibchan_context *context, const struct ibchan_wr *wrs, __u32 n,
-	 __u32 *accepted, struct ibchan_error *error)
-{
-	struct ibchan_reason reason = { 0 };
-	__u32 posted = 0;
-	int err = post(context, wrs, n, &posted, &reason);
-
-	if (accepted)
-		*accepted = posted;
-	return error_set(error, err, &reason);
-}
-
-static void give_slots_back(struct ibchan_cq *cq, const struct ibchan_submit_wr *entry,
-			    __u32 num)
-{
-	for (; num; num--, entry++)
-		slot_free(cq, (__u32)entry->wr_id);
-}
-
-/* The kernel did not take all of them. */
-static noinline void refused(struct ibchan_cq *cq, const struct ibchan_submit_wr *entries,
-			     __u32 num, struct ibchan_cmd_submit *cmd)
-{
-	translate_reason(cq->object.context, &cmd->reason);
-	lock_take(&cq->lock);
-	give_slots_back(cq, entries + cmd->entry_num, num - cmd->entry_num);
-	lock_give(&cq->lock);
-}
-
-/* A few plain requests of one cq, which need no chunk. Else as chunk_submit(). */
-static inline int submit_few(struct ibchan_cq *cq, const struct ibchan_submit_wr *wrs,
-			     __u32 num, struct ibchan_cmd_submit *cmd)
-{
-	int err;
-
-	cmd->entries = (uintptr_t)wrs;
-	cmd->entry_num = num;
-	err = context_submit(cq->object.context, cmd);
-	if (unlikely(cmd->entry_num != num))
-		refused(cq, wrs, num, cmd);
-	return err;
-}
-
-/* All @n or none: then some are not plain, or there are no slots. */
-static forced_inline bool
-put_few(struct ibchan_cq *cq, const struct ibchan_wr *wrs, __u32 n,
-	struct ibchan_submit_wr *entries)
-{
-	__u32 num;
-
-	lock_take(&cq->lock);
-	num = put_plain_wrs(cq, wrs, n, entries);
-	if (unlikely(num != n))
-		give_slots_back(cq, entries, num);
-	lock_give(&cq->lock);
-	return num == n;
-}
-
-/* The first one is plain. */
-static forced_inline int post_few(const struct ibchan_wr *wrs, __u32 n,
-				  __u32 *accepted, struct ibchan_error *error)
-{
-	struct ibchan_cq *cq = wr_cq(wrs);
-	struct ibchan_context *context = cq->object.context;
-	struct ibchan_submit_wr entries[FEW];
-	struct ibchan_cmd_submit cmd;
-	int err;
-
-	if (unlikely(!put_few(cq, wrs, n, entries)))
-		return post_any(context, wrs, n, accepted, error);
 	await_nothing(&cmd);
-	err = submit_few(cq, entries, n, &cmd);
-	if (accepted)
-		*accepted = cmd.entry_num;
-	if (unlikely(err || error))
-		error_set(error, err, &cmd.reason);
-	return err;
+	err = chunk_submit(&chunk, &cmd);
+	*accepted = cmd.entry_num;
+	if (unlikely(err)) {
+		*reason = cmd.reason;
+		return err;
+	}
+	return refused == CHUNK_FULL ? 0 : refused;
 }
 
 int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 		__u32 n, __u32 *accepted, struct ibchan_error *error)
 {
-	if (unlikely(n - 1 >= FEW || context_check(context) || !is_plain(context, wrs)))
-		return post_any(context, wrs, n, accepted, error);
-	/* The compiler makes the loops of this go away. */
-	if (n == 1)
-		return post_few(wrs, 1, accepted, error);
-	if (n == 2)
-		return post_few(wrs, 2, accepted, error);
-	return post_few(wrs, n, accepted, error);
+	struct ibchan_reason reason = { 0 };
+	__u32 some, posted = 0;
+	int err = context_check(context);
+
+	while (!err && posted < n) {
+		err = post_some(context, wrs + posted, n - posted, &some, &reason);
+		if (unlikely(err))
+			reason.wr += posted;
+		posted += some;
+	}
+	if (accepted)
+		*accepted = posted;
+	return unlikely(err || error) ? error_set(error, err, &reason) : 0;
 }
 
 static int post_one(struct ibchan_channel *channel, __u32 opcode,
@@ -600,45 +406,6 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
 	return post_one(channel, IBCHAN_OP_RECV, &sge, wr_id);
 }
 
-static bool ticket_take(struct ticket *ticket, struct ibchan_cq *cq,
-			const struct ibchan_wr *wr)
-{
-	__u32 index;
-
-	lock_take(&cq->lock);
-	index = take_slot(cq, wr, SLOT_KEPT);
-	if (index != SLOT_NONE)
-		ticket->generation = cq->slots[index].generation;
-	lock_give(&cq->lock);
-	ticket->index = index;
-	return index != SLOT_NONE;
-}
-
-static int post_kept_any(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
-			 struct ticket *ticket, struct ibchan_reason *reason)
-{
-	struct chunk chunk;
-	int err;
-
-	chunk_init(&chunk, wr->channel->object.context, SLOT_KEPT);
-	err = chunk_add(&chunk, wr, reason);
-	if (!err)
-		err = chunk_take_slots(&chunk, wr, reason);
-	if (err)
-		return err;
-	err = chunk_submit(&chunk, cmd);
-	if (!cmd->entry_num) {
-		*reason = cmd->reason;
-		return err;
-	}
-	*ticket = (struct ticket) {
-		.cq = chunk.cqs[0],
-		.index = (__u32)chunk.wrs[0].wr_id,
-		.generation = chunk.generation,
-	};
-	return err;
-}
-
 /*
  * Posts one request whose result is kept, so that it needs a signal. The caller may
  * have asked for a wait in @cmd and gets its error. If the request was refused,
@@ -647,19 +414,23 @@ static int post_kept_any(const struct ibchan_wr *wr, struct ibchan_cmd_submit *c
 int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
 	      struct ticket *ticket, struct ibchan_reason *reason)
 {
-	struct ibchan_cq *cq = wr_cq(wr);
-	struct ibchan_submit_wr entry;
+	struct chunk chunk;
 	int err;
 
 	ticket->cq = NULL;
-	if (!is_plain(wr->channel->object.context, wr) ||
-	    !ticket_take(ticket, cq, wr))
-		return post_kept_any(wr, cmd, ticket, reason);
-	put_plain_wr(wr, &entry, slot_wr_id(cq, ticket->index));
-	err = submit_few(cq, &entry, 1, cmd);
-	if (cmd->entry_num)
-		ticket->cq = cq;
-	else
+	chunk_init(&chunk, wr->channel->object.context, SLOT_KEPT);
+	err = chunk_fill(&chunk, wr, 1, reason);
+	if (unlikely(err))
+		return err;
+	err = chunk_submit(&chunk, cmd);
+	if (unlikely(!cmd->entry_num)) {
 		*reason = cmd->reason;
+		return err;
+	}
+	*ticket = (struct ticket) {
+		.cq = chunk.cqs[0],
+		.index = (__u32)chunk.wrs[0].wr_id,
+		.generation = chunk.generation,
+	};
 	return err;
 }

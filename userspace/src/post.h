@@ -8,12 +8,10 @@
 #include "slots.h"
 
 #define CHUNK_WRS	64
-#define CHUNK_LEAST	16	/* of any kind, or on a short ring */
+#define CHUNK_LEAST	16	/* on a short ring */
 #define CHUNK_SGES	64	/* room for any single request */
 
-#define FEW		4	/* that a post of nothing rare needs no chunk for */
-
-/* What chunk_add() returns when the request belongs into the next chunk. */
+/* What chunk_fill() returns when the next request belongs into another chunk. */
 #define CHUNK_FULL	1
 
 static_assert(CHUNK_SGES >= IBCHAN_MAX_SGE, "one request must fit");
@@ -23,11 +21,9 @@ static_assert(CHUNK_SGES >= IBCHAN_MAX_SGE, "one request must fit");
  * @context: of all channels and regions in it
  * @slot_state: of the slots that its requests get
  * @num: requests
- * @num_slots: of them that have their slot already, from the first, all on one cq
  * @num_sges: elements used
  * @generation: of the last slot that was taken
- * @cq: where requests with a slot complete
- * @cqs: where each of the others completes
+ * @cqs: where each of them completes
  * @wrs: the requests, as the kernel takes them
  * @sges: the lists of the requests with two elements or more
  */
@@ -35,19 +31,12 @@ struct chunk {
 	struct ibchan_context *context;
 	__u32 slot_state;
 	__u32 num;
-	__u32 num_slots;
 	__u32 num_sges;
 	__u64 generation;
-	struct ibchan_cq *cq;
 	struct ibchan_cq *cqs[CHUNK_WRS];
 	struct ibchan_submit_wr wrs[CHUNK_WRS];
 	struct ibchan_submit_sge sges[CHUNK_SGES];
 };
-
-static inline struct ibchan_cq *chunk_cq(const struct chunk *chunk, __u32 index)
-{
-	return index < chunk->num_slots ? chunk->cq : chunk->cqs[index];
-}
 
 /* Where it completes. */
 static inline struct ibchan_cq *wr_cq(const struct ibchan_wr *wr)

@@ -162,9 +162,6 @@ int credit_wait(const struct ibchan_channel *channel, __s64 timeout_ns)
 
 	if (err)
 		return err;
-	/* The kernel's answer is 1 and up. */
-	if (!cmd.out_credits)
-		return -EBADMSG;
 	return cmd.out_credits < INT_MAX ? (int)cmd.out_credits : INT_MAX;
 }
 

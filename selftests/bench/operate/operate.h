@@ -31,7 +31,6 @@ enum what { WRITE, SEND, READ, ADD };
  * @chain: of one post; divides @depth
  * @blocking: libibchan waits in the call; @depth is 1
  * @unchecked: libibchan does not compare ranges
- * @copied: libibverbs is told to copy what is sent, as libibchan does unasked
  * @repeats: how often @depth operations are done in a round
  */
 struct shape {
@@ -42,7 +41,6 @@ struct shape {
 	unsigned int chain;
 	bool blocking;
 	bool unchecked;
-	bool copied;
 	unsigned int repeats;
 };
 

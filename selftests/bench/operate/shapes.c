@@ -11,8 +11,6 @@ static const struct shape shapes[] = {
 	{ "user.atomic", ADD, 8, 1, 1, .repeats = 256 },
 	{ "user.read_4k", READ, 4096, 1, 1, .repeats = 64 },
 	{ "user.write_64_unchecked", WRITE, 64, 1, 1, .unchecked = true, .repeats = 256 },
-	{ "user.write_64_copied", WRITE, 64, 1, 1, .copied = true, .repeats = 256 },
-	{ "user.send_64_copied", SEND, 64, 1, 1, .copied = true, .repeats = 256 },
 	{ "user.write_64_blocking", WRITE, 64, 1, 1, .blocking = true, .repeats = 256 },
 	{ "user.write_64_depth_16", WRITE, 64, 16, 1, .repeats = 16 },
 	{ "user.write_64_chain_16", WRITE, 64, 16, 16, .repeats = 16 },

@@ -194,7 +194,6 @@ static void load_send(const struct shape *shape, unsigned int i)
 		.sg_list = here,
 		.num_sge = 1,
 		.opcode = opcode_of(shape->what),
-		.send_flags = shape->copied ? IBV_SEND_INLINE : 0,
 	};
 	if (shape->what == ADD) {
 		wr->wr.atomic.remote_addr = there->addr;
