@@ -332,7 +332,7 @@ static void await_markers(struct ibchan_channel *ch)
 
 static void end_work(struct ibchan_channel *ch)
 {
-	if (ibchan_qp_end_work(ch)) {
+	if (ibchan_drain_begin(ch)) {
 		await_markers(ch);
 		return;
 	}
@@ -348,14 +348,14 @@ void ibchan_channel_break_work(struct work_struct *work)
 
 	ibchan_fault_linger(IBCHAN_WINDOW_BREAKING);
 	if (asked)
-		ibchan_cm_interrupt(ch);
+		ibchan_parts_call(interrupt, ch);
 	mutex_lock(&ch->qp_lock);
 	ibchan_channel_await_posters(ch);
 	if (ibchan_channel_has_posted(ch))
 		end_work(ch);
 	mutex_unlock(&ch->qp_lock);
 	if (asked)
-		ibchan_cm_disconnect(ch);
+		ibchan_parts_call(disconnect, ch);
 }
 
 /**

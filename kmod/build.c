@@ -20,9 +20,12 @@
 /* Not kmalloc: its next size would waste a third of it. */
 struct kmem_cache *ibchan_channel_cache;
 
+const struct ibchan_channel_part *const *ibchan_channel_parts;
+
 /* Before the first device. */
-int ibchan_channels_init(void)
+int ibchan_channels_init(const struct ibchan_channel_part *const *parts)
 {
+	ibchan_channel_parts = parts;
 	ibchan_channel_cache = KMEM_CACHE(ibchan_channel, SLAB_HWCACHE_ALIGN);
 	return ibchan_channel_cache ? 0 : -ENOMEM;
 }
@@ -48,6 +51,7 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	ch->connected_to = build->connected;
 	ch->broken = build->broken;
 	ch->priv = build->priv;
+	ch->qp_event = ibchan_channel_qp_event;
 	if (!(build->send_cq->mode & build->recv_cq->mode & IBCHAN_CQ_POLLED))
 		ch->after_post = IBCHAN_AFTER_REAP;
 	ch->send.spare = IBCHAN_MARKERS;
@@ -62,7 +66,7 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	spin_lock_init(&ch->state_lock);
 	init_waitqueue_head(&ch->state_wait);
 	ibchan_history_init(&ch->history);
-	ibchan_watch_init(&ch->watch);
+	ibchan_parts_call(init, ch);
 	INIT_WORK(&ch->cause_work, ibchan_channel_cause_work);
 	INIT_WORK(&ch->break_work, ibchan_channel_break_work);
 	INIT_WORK(&ch->close_work, ibchan_channel_close_work);
@@ -193,7 +197,7 @@ static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *bui
 	if (ret)
 		return ret;
 	ibchan_endpoint_build(ch, ib_mtu_int_to_enum(ch->params.mtu), ch->gid.lid);
-	ibchan_flow_own(ch, &ch->endpoint.credit_addr, &ch->endpoint.credit_rkey);
+	ibchan_parts_call(describe, ch, &ch->endpoint);
 	return 0;
 }
 
@@ -233,7 +237,7 @@ static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *bu
 /* One that was never made. */
 static void channel_discard(struct ibchan_channel *ch)
 {
-	ibchan_flow_end(ch);
+	ibchan_parts_call(end, ch);
 	ibchan_history_free(&ch->history);
 	ibchan_cost_pay_back(&ch->cost);
 	kmem_cache_free(ibchan_channel_cache, ch);
@@ -252,16 +256,15 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
 	ret = ibchan_params_check(params, &dev->attr, reason);
 	if (!ret)
 		ret = ibchan_options_check(&build->options, reason);
-	if (!ret && build->options.mode & IBCHAN_MODE_CREDITS)
-		ret = ibchan_flow_check(build, params, reason);
+	if (!ret)
+		ret = ibchan_parts_ask(check, build, params, reason);
 	if (ret)
 		return ERR_PTR(ret);
 	ch = channel_alloc(build, params);
 	if (!ch)
 		return ERR_PTR(-ENOMEM);
 	ch->service = service;
-	if (build->options.mode & IBCHAN_MODE_CREDITS)
-		ret = ibchan_flow_create(ch, reason);
+	ret = ibchan_parts_ask(make, ch, reason);
 	if (!ret)
 		ret = channel_make(ch, build, reason);
 	if (ret) {

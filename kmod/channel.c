@@ -72,15 +72,13 @@ static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 		undo_connect(ch, ret);
 		return ret;
 	}
-	ibchan_flow_peer(ch, peer->credit_addr, peer->credit_rkey);
+	ibchan_parts_call(agree, ch, peer);
 	ch->connected = 1;
 	if (ibchan_channel_change_state(ch, IBCHAN_CHANNEL_CONNECTED)) {
 		ch->peer = *peer;
 		ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, be32_to_cpu(peer->qpn),
 				   ch->params.mtu);
-		ibchan_watch_begin(ch, peer->flags);
-		if (ch->flow)
-			ibchan_flow_tell(ch);
+		ibchan_parts_call(connected, ch, peer);
 		return 0;
 	}
 	return refuse_broken(ch, reason);
@@ -278,8 +276,8 @@ static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
 	bool drains = has_to_drain(ch);
 	int ret;
 
-	*idle = !drains || !ibchan_qp_drain(ch, deadline);
-	ibchan_watch_forget_marker(ch);
+	*idle = !drains || !ibchan_drain(ch, deadline);
+	ibchan_parts_call(forget_marker, ch);
 	/* A query of the queue pair runs under this lock: none begins behind it. */
 	mutex_lock(&ch->qp_lock);
 	ret = ibchan_qp_destroy(ch);
@@ -288,7 +286,7 @@ static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
 	mutex_unlock(&ch->qp_lock);
 	/* It stays, and peers must not reach our memory by it. */
 	if (ret && !drains && ch->connected)
-		*idle = !ibchan_qp_drain(ch, deadline);
+		*idle = !ibchan_drain(ch, deadline);
 	return ret;
 }
 
@@ -309,7 +307,7 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 	ibchan_fault_linger(IBCHAN_WINDOW_REFUSING);
 	if (!ch->qp)
 		return;
-	ibchan_cm_end(ch);
+	ibchan_parts_call(stop, ch);
 	ret = end_qp(ch, deadline, &idle);
 	ch->qp = NULL;
 	if (ret)
@@ -341,7 +339,7 @@ static void channel_free(struct rcu_head *rcu)
 {
 	struct ibchan_channel *ch = container_of(rcu, struct ibchan_channel, rcu);
 
-	ibchan_cm_free(ch->cm);
+	ibchan_parts_call(free, ch);
 	ibchan_history_free(&ch->history);
 	ibchan_cost_pay_back(&ch->cost);
 	kmem_cache_free(ibchan_channel_cache, ch);
@@ -362,14 +360,14 @@ bool ibchan_channel_end(struct ibchan_channel *ch)
 	ibchan_channel_stop(ch, false, drain_deadline(ch));
 	if (!ch->leaked) {
 		mutex_lock(&dev->lock);
-		ibchan_watch_end(ch);
+		ibchan_parts_call(unlist, ch);
 		list_del(&ch->link);
 		mutex_unlock(&dev->lock);
 	}
 	ibchan_gate_exit(&dev->gate);
 	if (ch->leaked)
 		return false;
-	ibchan_flow_end(ch);
+	ibchan_parts_call(end, ch);
 	call_rcu(&ch->rcu, channel_free);
 	ibchan_device_put(dev);
 	return true;
@@ -460,23 +458,6 @@ void ibchan_channel_arm(struct ibchan_channel *ch, const struct ibchan_cq *excep
 		ibchan_cq_arm(ch->recv.cq);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_arm, IBCHAN_NS);
-
-/**
- * ibchan_channels_arm - the same for two channels, which mostly complete on the same cqs
- * @first: a channel; RCU or the caller keeps its memory
- * @second: another
- * @except: as for ibchan_channel_arm()
- *
- * Context: process or softirq, not with interrupts off.
- */
-void ibchan_channels_arm(struct ibchan_channel *first, struct ibchan_channel *second,
-			 const struct ibchan_cq *except)
-{
-	ibchan_channel_arm(first, except);
-	if (first->send.cq != second->send.cq || first->recv.cq != second->recv.cq)
-		ibchan_channel_arm(second, except);
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_channels_arm, IBCHAN_NS);
 
 /**
  * ibchan_channel_reap - retire what has completed of a channel

@@ -509,12 +509,6 @@ struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
 	return cm;
 }
 
-/* It has no id any more, and no deadline. */
-void ibchan_cm_free(struct ibchan_cm *cm)
-{
-	kfree(cm);
-}
-
 /**
  * ibchan_cm_begin - a prepared channel begins to connect
  * @cm: the connection; the channel's from now on

@@ -142,7 +142,7 @@ int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_conne
 struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
 				   const struct ibchan_connect *connect,
 				   struct ibchan_reason *reason);
-void ibchan_cm_free(struct ibchan_cm *cm);
+void ibchan_cm_interrupt(struct ibchan_channel *ch);
 int ibchan_cm_begin(struct ibchan_cm *cm, u32 stage, struct ibchan_reason *reason);
 int ibchan_cm_fail(struct ibchan_cm *cm, int cm_error, int error);
 void ibchan_cm_enter_stage(struct ibchan_cm *cm, u32 stage);

@@ -4,6 +4,7 @@
  * is begun, and others wait for the outcome or look at it. The steps themselves run in the
  * connection manager's handler, see cm.c.
  */
+#include <linux/slab.h>
 #include <linux/err.h>
 #include <linux/errno.h>
 #include <linux/in.h>
@@ -139,13 +140,13 @@ static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connec
 		return PTR_ERR(cm);
 	id = rdma_create_id(net_of(ch), ibchan_cm_event, cm, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id)) {
-		ibchan_cm_free(cm);
+		kfree(cm);
 		return ibchan_refuse_cm(reason, CM_STEP_ID, PTR_ERR(id));
 	}
 	ret = begin_connect(cm, id, connect, reason);
 	if (ret) {
 		rdma_destroy_id(id);
-		ibchan_cm_free(cm);
+		kfree(cm);
 	}
 	return ret;
 }

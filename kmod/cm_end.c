@@ -5,6 +5,7 @@
  */
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
+#include <linux/slab.h>
 
 #include "cm.h"
 
@@ -22,13 +23,7 @@ static bool can_disconnect(const struct ibchan_cm *cm)
 		READ_ONCE(cm->ch->connected));
 }
 
-/**
- * ibchan_cm_disconnect - tell the peer that a channel is broken
- * @ch: broken; not closed meanwhile
- *
- * Context: process, may sleep.
- */
-void ibchan_cm_disconnect(struct ibchan_channel *ch)
+static void disconnect(struct ibchan_channel *ch)
 {
 	struct ibchan_cm *cm = READ_ONCE(ch->cm);
 	struct rdma_cm_id *id = cm ? READ_ONCE(cm->id) : NULL;
@@ -64,16 +59,11 @@ static void id_end(struct ibchan_cm *cm, struct rdma_cm_id *id)
 		rdma_destroy_id(id);
 }
 
-/**
- * ibchan_cm_end - nothing happens to a channel's connection any more
- * @ch: closed
- *
- * If it is connected, this tells the peer; if the peer is about to hear that it is,
- * cm_farewell.c does.
- *
- * Context: process, may sleep; inside the gate, or it is closed.
+/*
+ * Nothing happens to the connection any more. If the channel is connected, this tells the peer;
+ * if the peer is about to hear that it is, cm_farewell.c does.
  */
-void ibchan_cm_end(struct ibchan_channel *ch)
+static void stop(struct ibchan_channel *ch)
 {
 	struct rdma_cm_id *id;
 
@@ -91,3 +81,16 @@ void ibchan_cm_end(struct ibchan_channel *ch)
 	/* A handler, or the deadline, may have queued it before they saw that it is over. */
 	cancel_work_sync(&ch->cm->again);
 }
+
+/* It has no id any more, and no deadline. */
+static void free_cm(struct ibchan_channel *ch)
+{
+	kfree(ch->cm);
+}
+
+const struct ibchan_channel_part ibchan_cm_part = {
+	.interrupt = ibchan_cm_interrupt,
+	.disconnect = disconnect,
+	.stop = stop,
+	.free = free_cm,
+};

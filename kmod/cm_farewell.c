@@ -168,13 +168,8 @@ static struct ibchan_cm_farewell *take_first(struct ibchan_device *dev)
 	return farewell;
 }
 
-/**
- * ibchan_cm_farewells_end - a device leaves
- * @dev: none of its channels has an id any more
- *
- * Context: process, may sleep; the gate is closed.
- */
-void ibchan_cm_farewells_end(struct ibchan_device *dev)
+/* None of the device's channels has an id any more. */
+static void device_ended(struct ibchan_device *dev)
 {
 	struct ibchan_cm_farewell *farewell;
 
@@ -184,3 +179,5 @@ void ibchan_cm_farewells_end(struct ibchan_device *dev)
 		farewell_free(farewell);
 	}
 }
+
+const struct ibchan_device_client ibchan_farewell_client = { .ended = device_ended };

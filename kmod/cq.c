@@ -24,13 +24,7 @@
 /* The device has lost completions, so nothing on this cq can be relied on. */
 static void cq_error_work(struct work_struct *work)
 {
-	struct ibchan_cq *cq = container_of(work, struct ibchan_cq, error_work);
-	struct ibchan_channel *ch;
-
-	guard(mutex)(&cq->dev->lock);
-	list_for_each_entry(ch, &cq->dev->channels, link)
-		if (ch->send.cq == cq || ch->recv.cq == cq)
-			ibchan_channel_break(ch, -EIO);
+	ibchan_device_tell(cq_fails, container_of(work, struct ibchan_cq, error_work));
 }
 
 /* May run with interrupts off, under locks of the driver. */

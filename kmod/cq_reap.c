@@ -64,11 +64,13 @@ void ibchan_cq_notify(struct ibchan_cq *cq)
 /* The caller owns the cq, which is not dead. Returns how many there were, up to a batch. */
 static __always_inline int cq_poll_alive(struct ibchan_cq *cq)
 {
-	int num = ibchan_fault(IBCHAN_FAULT_CQ_POLL) ?:
-		  ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
+	int i, num = ibchan_fault(IBCHAN_FAULT_CQ_POLL) ?:
+		     ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
 
-	if (num > 0)
-		ibchan_retire(cq, num);
+	for (i = 0; i < num; i++) {
+		ibchan_fault_completion(&cq->wc[i]);
+		cq->wc[i].wr_cqe->done(cq->ib, &cq->wc[i]);
+	}
 	cq_notify(cq);
 	return max(num, 0);
 }

@@ -9,9 +9,6 @@
 #include "counters.h"
 #include "init.h"
 
-DEFINE_PER_CPU(struct ibchan_events, ibchan_events);
-struct ibchan_gauges ibchan_gauges;
-
 static struct dentry *debugfs_root;
 
 struct counter {

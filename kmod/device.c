@@ -21,6 +21,8 @@
 static DEFINE_MUTEX(devices_lock);
 static LIST_HEAD(devices);
 
+const struct ibchan_device_client *const *ibchan_device_clients;
+
 /*
  * Reaps cqs on which no thread waits, and breaks channels. Memory reclaim may wait for such
  * a completion.
@@ -324,47 +326,14 @@ static struct ib_client ibchan_client;
 /* A guest of a device that leaves is named in the log each time after this long. */
 #define IBCHAN_GUEST_LOG	(5 * HZ)
 
-/* All of them at once, so that they flush while the first one drains. */
-static void break_channels(struct ibchan_device *dev, int error)
-{
-	struct ibchan_channel *ch;
-
-	guard(mutex)(&dev->lock);
-	list_for_each_entry(ch, &dev->channels, link)
-		ibchan_channel_break(ch, error);
-}
-
 static void device_fatal_work(struct work_struct *work)
 {
-	break_channels(container_of(work, struct ibchan_device, fatal_work), -EIO);
+	ibchan_device_tell(fails, container_of(work, struct ibchan_device, fatal_work));
 }
 
-/* The table has changed: which channels, and listeners, have lost their address? */
 static void device_gid_work(struct work_struct *work)
 {
-	struct ibchan_device *dev = container_of(work, struct ibchan_device, gid_work);
-	struct ibchan_channel *ch;
-
-	if (ibchan_device_enter(dev))
-		return;
-	mutex_lock(&dev->lock);
-	list_for_each_entry(ch, &dev->channels, link)
-		ibchan_channel_check_gid(ch);
-	mutex_unlock(&dev->lock);
-	ibchan_device_exit(dev);
-	ibchan_listeners_look();
-}
-
-/* A connection by address may just be moving a channel to another port of the device. */
-static void note_port(struct ibchan_device *dev, const struct ib_event *event)
-{
-	u32 port = event->element.port_num;
-	struct ibchan_channel *ch;
-
-	guard(mutex)(&dev->lock);
-	list_for_each_entry(ch, &dev->channels, link)
-		if (READ_ONCE(ch->gid.port) == port)
-			ibchan_history_add(ch, IBCHAN_HISTORY_PORT, 0, port, event->event);
+	ibchan_device_tell(addresses_change, container_of(work, struct ibchan_device, gid_work));
 }
 
 /*
@@ -384,7 +353,7 @@ static void device_event(struct ib_event_handler *handler, struct ib_event *even
 		break;
 	case IB_EVENT_PORT_ACTIVE:
 	case IB_EVENT_PORT_ERR:
-		note_port(dev, event);
+		ibchan_device_tell(port_changes, dev, event->element.port_num, event->event);
 		break;
 	default:
 		break;
@@ -399,9 +368,9 @@ static int client_add(struct ib_device *ib)
 		return -ENOMEM;
 	INIT_WORK(&dev->fatal_work, device_fatal_work);
 	INIT_WORK(&dev->gid_work, device_gid_work);
-	INIT_DELAYED_WORK(&dev->watch_work, ibchan_watch_work);
 	spin_lock_init(&dev->watch_lock);
 	dev->watched = RB_ROOT_CACHED;
+	ibchan_device_tell(comes, dev);
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, device_event);
 	ib_register_event_handler(&dev->events);
 	ib_set_client_data(ib, &ibchan_client, dev);
@@ -411,14 +380,15 @@ static int client_add(struct ib_device *ib)
 }
 
 /* Then the device may still use any of its objects, and none of them goes. */
-static bool has_leaked(struct ibchan_device *dev)
+static bool ends(struct ibchan_device *dev, unsigned long deadline)
 {
-	struct ibchan_channel *ch;
+	const struct ibchan_device_client *const *client;
+	bool gone = true;
 
-	list_for_each_entry(ch, &dev->channels, link)
-		if (ch->leaked)
-			return true;
-	return false;
+	for (client = ibchan_device_clients; *client; client++)
+		if ((*client)->ends)
+			gone &= (*client)->ends(dev, deadline);
+	return gone;
 }
 
 /* They are never called again, and what they stand for is counted as leaked. */
@@ -443,15 +413,13 @@ static void forget_verbs(struct ibchan_device *dev)
 static void release_verbs(struct ibchan_device *dev)
 {
 	unsigned long deadline = jiffies + IBCHAN_DRAIN_TIMEOUT;
-	struct ibchan_channel *ch;
+	bool gone = ends(dev, deadline);
 	struct ibchan_mr *mr;
 	struct ibchan_cq *cq;
 
-	list_for_each_entry(ch, &dev->channels, link)
-		ibchan_channel_stop(ch, true, deadline);
 	list_for_each_entry(cq, &dev->cqs, link)
 		ibchan_cq_remove(cq);
-	if (has_leaked(dev)) {
+	if (!gone) {
 		forget_verbs(dev);
 		return;
 	}
@@ -501,21 +469,21 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	ib_unregister_event_handler(&dev->events);
 	cancel_work_sync(&dev->fatal_work);
 	cancel_work_sync(&dev->gid_work);
-	break_channels(dev, -ENODEV);
+	ibchan_device_tell(leaves, dev);
 	ibchan_fault_linger(IBCHAN_WINDOW_LEAVING);
 	ibchan_gate_leave(&dev->gate);
 	ibchan_gate_close(&dev->gate);
-	cancel_delayed_work_sync(&dev->watch_work);
-	/* Channels that were made meanwhile. */
-	break_channels(dev, -ENODEV);
+	ibchan_device_tell(closes, dev);
+	/* What was made meanwhile. */
+	ibchan_device_tell(leaves, dev);
 	release_verbs(dev);
-	ibchan_cm_farewells_end(dev);
+	ibchan_device_tell(ended, dev);
 	ibchan_gate_open(&dev->gate);
 	wait_for_guests(dev);
 	ibchan_gate_close(&dev->gate);
 	release_domains(dev);
 	ibchan_gate_open(&dev->gate);
-	ibchan_listeners_lose_device(dev);
+	ibchan_device_tell(left, dev);
 	ibchan_device_put(dev);
 }
 
@@ -535,10 +503,11 @@ static struct ib_client ibchan_client = {
 };
 
 /* Begin to follow the devices that come and go. */
-int ibchan_device_init(void)
+int ibchan_device_init(const struct ibchan_device_client *const *clients)
 {
 	int ret;
 
+	ibchan_device_clients = clients;
 	ibchan_wq = alloc_workqueue("ibchan", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	if (!ibchan_wq)
 		return -ENOMEM;

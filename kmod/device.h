@@ -70,6 +70,48 @@ struct ibchan_device {
 	struct ibchan_device_attr attr;
 };
 
+/**
+ * struct ibchan_device_client - what a floor above does when something happens to a device
+ * @comes: it is not known to any command yet
+ * @fails: it completes nothing any more
+ * @addresses_change: its GID table has changed; the gate is not held
+ * @port_changes: a port has come up or gone down
+ * @cq_fails: a cq of it has lost completions
+ * @leaves: it goes; called when no command knows it any more, and again when none is under way
+ * @closes: it goes, the gate is closed, and nothing may come to life any more
+ * @ends: the gate is closed: what has verbs objects gives them back, but for memory and cqs;
+ *	false: the device does not let go of some
+ * @ended: the same for what outlives these objects
+ * @left: it is gone
+ *
+ * Each is called in process context, may sleep, and may be NULL.
+ */
+struct ibchan_device_client {
+	void (*comes)(struct ibchan_device *dev);
+	void (*fails)(struct ibchan_device *dev);
+	void (*addresses_change)(struct ibchan_device *dev);
+	void (*port_changes)(struct ibchan_device *dev, u32 port, u32 event);
+	void (*cq_fails)(struct ibchan_cq *cq);
+	void (*leaves)(struct ibchan_device *dev);
+	void (*closes)(struct ibchan_device *dev);
+	bool (*ends)(struct ibchan_device *dev, unsigned long deadline);
+	void (*ended)(struct ibchan_device *dev);
+	void (*left)(struct ibchan_device *dev);
+};
+
+/* The last one is NULL; lower floors first. Set once, before the first device comes. */
+extern const struct ibchan_device_client *const *ibchan_device_clients;
+
+/* Calls @what of each client that has it. */
+#define ibchan_device_tell(what, ...)						\
+do {										\
+	const struct ibchan_device_client *const *client;			\
+										\
+	for (client = ibchan_device_clients; *client; client++)			\
+		if ((*client)->what)						\
+			(*client)->what(__VA_ARGS__);				\
+} while (0)
+
 /* device.c */
 extern struct workqueue_struct *ibchan_wq;
 extern struct workqueue_struct *ibchan_free_wq;

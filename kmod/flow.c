@@ -34,21 +34,15 @@
 #define PAUSE_FIRST_NS	(20 * NSEC_PER_USEC)
 #define PAUSE_LAST_NS	NSEC_PER_MSEC
 
-/**
- * ibchan_flow_check - can such a channel count credits?
- * @build: what it is made from; its options are checked
- * @params: its parameters, checked
- * @reason: why not, or NULL
- *
- * Return: 0; -EOPNOTSUPP on a device that registers no memory of the kernel's;
- * -EACCES when the peer may not write; -EINVAL for a send queue without a place left.
- */
-int ibchan_flow_check(const struct ibchan_build *build, const struct ibchan_params *params,
-		      struct ibchan_reason *reason)
+/* On a device that registers no memory of the kernel's, there is none to count credits in. */
+static int check(const struct ibchan_build *build, const struct ibchan_params *params,
+		 struct ibchan_reason *reason)
 {
 	const struct ibchan_device_attr *attr = &build->pd->dev->attr;
 	u32 depth = ibchan_params_max_depth(attr) - TELL_PLACES;
 
+	if (!(build->options.mode & IBCHAN_MODE_CREDITS))
+		return 0;
 	if (!attr->max_fast_reg_pages)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_MODE, -EOPNOTSUPP,
 					    (u64[3]) { build->options.mode, 0 });
@@ -77,6 +71,8 @@ static void flow_release(struct ibchan_backing *backing)
 	call_rcu(&container_of(backing, struct ibchan_flow, backing)->rcu, flow_free);
 }
 
+static const struct ibchan_credit_ops credit_ops;
+
 static struct ibchan_flow *flow_alloc(struct ibchan_channel *ch)
 {
 	struct ibchan_flow *flow = kzalloc(sizeof(*flow), GFP_KERNEL_ACCOUNT);
@@ -92,19 +88,14 @@ static struct ibchan_flow *flow_alloc(struct ibchan_channel *ch)
 	return NULL;
 }
 
-/**
- * ibchan_flow_create - have a channel count credits
- * @ch: not built yet, checked
- * @reason: why not, or NULL
- *
- * Context: process, may sleep; without the gate.
- * Return: 0; as ibchan_mr_reg_kernel().
- */
-int ibchan_flow_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
+static int make(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
-	struct ibchan_flow *flow = flow_alloc(ch);
+	struct ibchan_flow *flow;
 	struct ibchan_mr *mr;
 
+	if (!(ch->options.mode & IBCHAN_MODE_CREDITS))
+		return 0;
+	flow = flow_alloc(ch);
 	if (!flow)
 		return -ENOMEM;
 	mr = ibchan_mr_reg_kernel(ch->pd, flow->area, sizeof(*flow->area),
@@ -117,18 +108,13 @@ int ibchan_flow_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
 	mr->backing = &flow->backing;
 	flow->mr = mr;
 	ch->flow = flow;
+	ch->credit_ops = &credit_ops;
 	ch->after_post |= IBCHAN_AFTER_TELL;
 	ch->send.spare += TELL_PLACES;
 	return 0;
 }
 
-/**
- * ibchan_flow_end - give back what credits need
- * @ch: its queue pair is gone, or never was; it may have none
- *
- * Context: process, may sleep; without the gate.
- */
-void ibchan_flow_end(struct ibchan_channel *ch)
+static void end(struct ibchan_channel *ch)
 {
 	struct ibchan_mr *mr = ch->flow ? ch->flow->mr : NULL;
 
@@ -293,15 +279,12 @@ void ibchan_flow_tell(struct ibchan_channel *ch)
 		ibchan_cq_arm(ch->send.cq);
 }
 
-/**
- * ibchan_flow_flush - end a write that the device has forgotten
- * @flow: its channel's qp is destroyed or reset, and its cq is swept
- *
- * Context: under the right to reap the cq.
- */
-void ibchan_flow_flush(struct ibchan_flow *flow)
+/* Ends a write that the device has forgotten. */
+static void flush(struct ibchan_channel *ch)
 {
-	if (!flow->telling)
+	struct ibchan_flow *flow = ch->flow;
+
+	if (!flow || !flow->telling)
 		return;
 	flow->telling = 0;
 	end_tell(flow);
@@ -336,16 +319,10 @@ u32 ibchan_flow_left(struct ibchan_flow *flow)
 	return max(left, 0);
 }
 
-/**
- * ibchan_flow_refuse - is there no credit for a message?
- * @flow: of the channel
- * @reason: how many were sent and granted, or NULL
- *
- * Context: under the post lock.
- * Return: 0 or -EAGAIN.
- */
-int ibchan_flow_refuse(struct ibchan_flow *flow, struct ibchan_reason *reason)
+/* Is there no credit for a message? Under the post lock. */
+static int refuse(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
+	struct ibchan_flow *flow = ch->flow;
 	u32 granted = flow_granted(flow);
 
 	WRITE_ONCE(flow->granted, granted);
@@ -414,16 +391,11 @@ static int may_try_again(void *arg)
 	return ibchan_channel_credits(arg);
 }
 
-/**
- * ibchan_flow_wait - wait until a message is worth another try
- * @ch: the channel, which counts credits
- * @deadline: of the monotonic clock; KTIME_MAX: none
- *
- * Context: process, may sleep.
- * Return: 0 when there is credit, or the channel takes no more work; -ETIMEDOUT;
- * -EINTR when the caller is killed.
+/*
+ * Waits until a message is worth another try. Returns 0 when there is credit, or the channel
+ * takes no more work; -ETIMEDOUT; -EINTR when the caller is killed.
  */
-int ibchan_flow_wait(struct ibchan_channel *ch, ktime_t deadline)
+static int wait(struct ibchan_channel *ch, ktime_t deadline)
 {
 	int ret = poll_until(may_try_again, ch, deadline, TASK_KILLABLE);
 
@@ -470,3 +442,35 @@ int ibchan_channel_wait_credits(struct ibchan_channel *ch, s64 timeout_ns)
 	return ibchan_credits_wait(may_try_again, ch, timeout_ns);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_wait_credits, IBCHAN_NS);
+
+static const struct ibchan_credit_ops credit_ops = {
+	.refuse = refuse,
+	.tell = ibchan_flow_tell,
+	.wait = wait,
+};
+
+static void describe(const struct ibchan_channel *ch, struct ibchan_endpoint *endpoint)
+{
+	ibchan_flow_own(ch, &endpoint->credit_addr, &endpoint->credit_rkey);
+}
+
+static void agree(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
+{
+	ibchan_flow_peer(ch, peer->credit_addr, peer->credit_rkey);
+}
+
+static void connected(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
+{
+	if (ch->flow)
+		ibchan_flow_tell(ch);
+}
+
+const struct ibchan_channel_part ibchan_flow_part = {
+	.check = check,
+	.make = make,
+	.describe = describe,
+	.agree = agree,
+	.connected = connected,
+	.flush = flush,
+	.end = end,
+};

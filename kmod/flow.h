@@ -64,17 +64,12 @@ struct ibchan_flow {
 	struct rcu_head rcu;
 };
 
-int ibchan_flow_check(const struct ibchan_build *build, const struct ibchan_params *params,
-		      struct ibchan_reason *reason);
-int ibchan_flow_create(struct ibchan_channel *ch, struct ibchan_reason *reason);
-void ibchan_flow_end(struct ibchan_channel *ch);
 void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey);
 void ibchan_flow_peer(struct ibchan_channel *ch, __be64 addr, __be32 rkey);
 void ibchan_flow_tell(struct ibchan_channel *ch);
-void ibchan_flow_flush(struct ibchan_flow *flow);
 u32 ibchan_flow_left(struct ibchan_flow *flow);
-int ibchan_flow_refuse(struct ibchan_flow *flow, struct ibchan_reason *reason);
-int ibchan_flow_wait(struct ibchan_channel *ch, ktime_t deadline);
+
+extern const struct ibchan_channel_part ibchan_flow_part;
 
 /* Whether a request uses up a receive of the peer's. */
 static inline bool ibchan_flow_counts(u8 opcode, u8 flags)

@@ -183,14 +183,11 @@ static void fill_failed(struct ibchan_history *history, struct ibchan_facts *fac
  */
 void ibchan_facts_fill(struct ibchan_channel *ch, struct ibchan_facts *facts)
 {
-	*facts = (struct ibchan_facts){
-		.probes_sent = READ_ONCE(ch->watch.sent),
-		.probes_answered = READ_ONCE(ch->watch.answered),
-	};
+	*facts = (struct ibchan_facts){};
 	ibchan_device_name(ch->dev, facts->device);
 	fill_failed(&ch->history, facts);
 	mutex_lock(&ch->qp_lock);
-	facts->notice_ms = ibchan_watch_notice_ms(ch);
+	ibchan_parts_call(fill_facts, ch, facts);
 	facts->peer_qpn = be32_to_cpu(ch->peer.qpn);
 	memcpy(facts->peer_gid, ch->peer.gid, sizeof(facts->peer_gid));
 	if (ch->params.ack_timeout)

@@ -4,11 +4,13 @@
 #define IBCHAN_INIT_H
 
 struct dentry;
+struct ibchan_channel_part;
+struct ibchan_device_client;
 struct seq_file;
 
-int ibchan_channels_init(void);
+int ibchan_channels_init(const struct ibchan_channel_part *const *parts);
 void ibchan_channels_fini(void);
-int ibchan_device_init(void);
+int ibchan_device_init(const struct ibchan_device_client *const *clients);
 void ibchan_device_fini(void);
 int ibchan_owner_init(void);
 void ibchan_owner_fini(void);

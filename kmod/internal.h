@@ -56,6 +56,7 @@
 #include "history.h"
 #include "mr.h"
 #include "params.h"
+#include "part.h"
 #include "pin.h"
 #include "watch.h"
 
@@ -317,6 +318,7 @@ struct ibchan_path {
 /**
  * struct ibchan_channel - one reliable connection
  * @qp: NULL once closed; guarded by the gate, and by @post_lock for posting
+ * @qp_event: what the device reports of @qp
  * @dev: holds a reference
  * @pd: holds a reference until closed
  * @qp_lock: one at a time changes the state of @qp
@@ -330,6 +332,7 @@ struct ibchan_path {
  * @after_post: IBCHAN_AFTER_*: what there is to do behind a post
  * @max_message: bytes of one message
  * @flow: its credits; NULL where it counts none
+ * @credit_ops: for @flow
  * @state_lock: guards @state, @error, @status and @device_gone together
  * @state_wait: woken when the channel is not connecting any more
  * @state: enum ibchan_channel_state; read without the lock by the post path
@@ -368,6 +371,7 @@ struct ibchan_path {
  */
 struct ibchan_channel {
 	struct ib_qp *qp;
+	void (*qp_event)(struct ib_event *event, void *context);
 	struct ibchan_device *dev;
 	struct ibchan_pd *pd;
 	struct mutex qp_lock;		/* state changes of qp */
@@ -381,6 +385,7 @@ struct ibchan_channel {
 	struct llist_head parked;
 	u32 after_post;
 	struct ibchan_flow *flow;
+	const struct ibchan_credit_ops *credit_ops;
 	spinlock_t state_lock;		/* state and first error */
 	wait_queue_head_t state_wait;
 	u32 state;
@@ -526,9 +531,9 @@ static inline int ibchan_cm_refusal(int ret)
 	return ret == -EINVAL ? -ECONNRESET : ret;
 }
 
-bool ibchan_qp_end_work(struct ibchan_channel *ch);
+int ibchan_qp_to_reset(struct ibchan_channel *ch);
+void ibchan_qp_to_error(struct ibchan_channel *ch);
 bool ibchan_qp_has_failed(struct ibchan_channel *ch);
-bool ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline);
 int ibchan_qp_destroy(struct ibchan_channel *ch);
 
 /* queue.c, retire.c */
@@ -546,18 +551,22 @@ void ibchan_kept_free(struct ibchan_kept *kept);
 int ibchan_kept_take(struct ibchan_kept *kept, struct ibchan_completion *completions,
 		     int num);
 
-/* cm.c, cm_end.c */
-void ibchan_cm_interrupt(struct ibchan_channel *ch);
-void ibchan_cm_disconnect(struct ibchan_channel *ch);
-void ibchan_cm_end(struct ibchan_channel *ch);
-void ibchan_cm_free(struct ibchan_cm *cm);
+/* cm_end.c */
+extern const struct ibchan_channel_part ibchan_cm_part;
 
 /* cm_farewell.c */
-void ibchan_cm_farewells_end(struct ibchan_device *dev);
+extern const struct ibchan_device_client ibchan_farewell_client;
 
 /* listen.c */
-void ibchan_listeners_lose_device(struct ibchan_device *dev);
-void ibchan_listeners_look(void);
+extern const struct ibchan_device_client ibchan_listen_client;
+
+/* drain.c */
+bool ibchan_drain_begin(struct ibchan_channel *ch);
+bool ibchan_drain(struct ibchan_channel *ch, unsigned long deadline);
+
+/* news.c */
+extern const struct ibchan_device_client ibchan_channel_client;
+void ibchan_channel_qp_event(struct ib_event *event, void *context);
 
 /* channel.c */
 int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan_reason *reason);

@@ -111,16 +111,11 @@ static void listener_die(struct ibchan_listener *listener)
 		listener->ready(listener->priv);
 }
 
-/**
- * ibchan_listeners_lose_device - nothing comes over a device any more
- * @dev: it has left
- *
- * The connection manager tells only the listeners at an address of the device, and these
- * may hear it twice.
- *
- * Context: process, may sleep; without the gate.
+/*
+ * Nothing comes over the device any more. The connection manager tells only the listeners at an
+ * address of the device, and these may hear it twice.
  */
-void ibchan_listeners_lose_device(struct ibchan_device *dev)
+static void device_left(struct ibchan_device *dev)
 {
 	struct ibchan_listener *listener;
 
@@ -144,12 +139,8 @@ static void listener_renew_later(struct ibchan_listener *listener, unsigned long
 	spin_unlock(&listener->lock);
 }
 
-/**
- * ibchan_listeners_look - addresses of a device have come or gone
- *
- * Context: process, may sleep.
- */
-void ibchan_listeners_look(void)
+/* Those of the addresses that a listener is at have come or gone, maybe. */
+static void addresses_change(struct ibchan_device *dev)
 {
 	struct ibchan_listener *listener;
 
@@ -157,6 +148,11 @@ void ibchan_listeners_look(void)
 	list_for_each_entry(listener, &listeners, all)
 		listener_renew_later(listener, 0);
 }
+
+const struct ibchan_device_client ibchan_listen_client = {
+	.addresses_change = addresses_change,
+	.left = device_left,
+};
 
 static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {

@@ -4,7 +4,24 @@
 #include <linux/module.h>
 
 #include "context.h"
+#include "flow.h"
 #include "init.h"
+#include "internal.h"
+
+static const struct ibchan_device_client *const device_clients[] = {
+	&ibchan_channel_client,
+	&ibchan_watch_client,
+	&ibchan_farewell_client,
+	&ibchan_listen_client,
+	NULL,
+};
+
+static const struct ibchan_channel_part *const channel_parts[] = {
+	&ibchan_flow_part,
+	&ibchan_watch_part,
+	&ibchan_cm_part,
+	NULL,
+};
 
 /* Group and mode are the udev rule's to widen: 0660, group rdma. */
 static struct miscdevice ibchan_misc = {
@@ -18,10 +35,10 @@ static int __init ibchan_init(void)
 {
 	int ret;
 
-	ret = ibchan_channels_init();
+	ret = ibchan_channels_init(channel_parts);
 	if (ret)
 		return ret;
-	ret = ibchan_device_init();
+	ret = ibchan_device_init(device_clients);
 	if (ret)
 		goto undo_channels;
 	ret = ibchan_owner_init();

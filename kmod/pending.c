@@ -305,7 +305,7 @@ static noinline int start_with_credit(struct ibchan_pending *pending, struct ibc
 		ret = ibchan_pending_start(pending, ch, wr, &why);
 		waited = ret;
 		if (ret == -EAGAIN && why.code == IBCHAN_REASON_PEER_CREDITS)
-			waited = ibchan_flow_wait(ch, deadline);
+			waited = ch->credit_ops->wait(ch, deadline);
 	} while (ret && !waited);
 	if (reason)
 		*reason = why;

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The queue pair: create, connect, drain, destroy. All verbs on an ib_qp are here,
+ * The queue pair: create, connect, end, destroy. All verbs on an ib_qp are here,
  * but the verbs that post, which are in post.h.
- *
- * Draining is our own: ib_drain_qp() waits without end and may come back
- * undrained. Each queue has a slot and a cq entry in reserve for a marker. The
- * qp goes to ERR, the markers are posted, and when a marker has come everything
- * before it has been retired. If one does not come in time, destroying the qp
- * ends all access, and what is left is retired by software.
  */
 #include <linux/errno.h>
 #include <rdma/ib_cache.h>
@@ -25,31 +19,6 @@ static int refuse_step(struct ibchan_reason *reason, enum qp_step step, int erro
 {
 	return ibchan_refuse_values(reason, IBCHAN_REASON_VERBS, error,
 				    (u64[3]) { -error, step });
-}
-
-/*
- * The device reports that it has put the qp into ERR; any context. Of what a peer asked for and
- * did not get no work here tells, so the cause is in the event alone. iWARP reports the end of
- * a connection by any of them.
- */
-static void qp_event(struct ib_event *event, void *context)
-{
-	struct ibchan_channel *ch = context;
-	u32 status = ch->gid.iwarp ? IBCHAN_STATUS_FATAL_ERR : IBCHAN_STATUS_SUCCESS;
-
-	switch (event->event) {
-	case IB_EVENT_QP_FATAL:
-		ibchan_channel_fail(ch, EIO, IBCHAN_STATUS_FATAL_ERR);
-		break;
-	case IB_EVENT_QP_REQ_ERR:
-		ibchan_channel_fail(ch, EPROTO, status);
-		break;
-	case IB_EVENT_QP_ACCESS_ERR:
-		ibchan_channel_fail(ch, EACCES, status);
-		break;
-	default:
-		break;
-	}
 }
 
 static void fill_max_sge(struct ibchan_channel *ch)
@@ -76,7 +45,7 @@ static void fill_max_sge(struct ibchan_channel *ch)
 int ibchan_qp_make(struct ibchan_channel *ch, u32 max_inline, u32 *given)
 {
 	struct ib_qp_init_attr attr = {
-		.event_handler = qp_event,
+		.event_handler = ch->qp_event,
 		.qp_context = ch,
 		.send_cq = ch->send.cq->ib,
 		.recv_cq = ch->recv.cq->ib,
@@ -206,7 +175,7 @@ static int qp_to_rts(struct ibchan_channel *ch)
 			    IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_SQ_PSN);
 }
 
-static int qp_to_reset(struct ibchan_channel *ch)
+int ibchan_qp_to_reset(struct ibchan_channel *ch)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 
@@ -245,7 +214,7 @@ int ibchan_qp_init(struct ibchan_channel *ch, struct ibchan_reason *reason)
 void ibchan_qp_rewind(struct ibchan_channel *ch)
 {
 	WRITE_ONCE(ch->ready, 0);
-	if (!qp_to_reset(ch))
+	if (!ibchan_qp_to_reset(ch))
 		ibchan_qp_init(ch, NULL);
 }
 
@@ -441,107 +410,19 @@ int ibchan_channel_times(struct ibchan_channel *ch, struct ibchan_times *times)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_times, IBCHAN_NS);
 
-static bool has_drained(const struct ibchan_channel *ch)
-{
-	return READ_ONCE(ch->send.drained) && READ_ONCE(ch->recv.drained);
-}
-
-static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
-{
-	struct ibchan_queue *queue = container_of(wc->wr_cqe, struct ibchan_queue, marker);
-
-	ibchan_queue_end_silent(queue);
-	queue->cq->retired++;
-	/* Pairs with the load-acquire in ibchan_cq_wait_drained(). */
-	smp_store_release(&queue->drained, 1);
-	/* Pairs with itself: of the two markers the one that is done last sees the other one. */
-	smp_mb();
-	if (ibchan_device_has(queue->channel->dev, IBCHAN_QUIRK_ERR_KEEPS_MR) &&
-	    has_drained(queue->channel))
-		ibchan_channel_break_on(queue->channel);
-}
-
-static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
-			int (*post)(struct ib_qp *qp, struct ib_cqe *cqe))
-{
-	if (queue->marked)
-		return;
-	queue->marker.done = marker_done;
-	queue->marked = 1;
-	atomic_inc(&queue->cq->in_flight);
-	if (queue == &queue->channel->send && ibchan_watch_defers_marker(queue->channel))
-		return;
-	if (!post(qp, &queue->marker))
-		return;
-	atomic_dec(&queue->cq->in_flight);
-	queue->marked = 0;
-}
-
-static void flush(struct ibchan_channel *ch)
+/**
+ * ibchan_qp_to_error - have the device flush what is posted
+ * @ch: the channel, its queue pair ready
+ *
+ * Context: process; may sleep, where the driver does.
+ */
+void ibchan_qp_to_error(struct ibchan_channel *ch)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
 	/* It fails only where the device has put the qp there already. */
 	if (!ibchan_fault(IBCHAN_FAULT_QP_ERR))
 		ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
-	post_marker(&ch->send, ch->qp, ibchan_post_send_marker);
-	post_marker(&ch->recv, ch->qp, ibchan_post_recv_marker);
-}
-
-/**
- * ibchan_qp_end_work - have the queue pair do no more work
- * @ch: the channel, its queue pair ready; no call posts any more
- *
- * May be called again, and is where a device keeps a region, when both markers have come.
- *
- * Context: process, may sleep.
- * Return: true when the device flushes what is posted, with a marker behind it, or
- * when it could not be stopped; false when it has forgotten it, and does not touch
- * its memory any more.
- */
-bool ibchan_qp_end_work(struct ibchan_channel *ch)
-{
-	if (ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_IS_UNSAFE))
-		return qp_to_reset(ch) != 0;
-	if (ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_KEEPS_MR) && has_drained(ch)) {
-		/* The softirq that has flushed the last receive must not find RESET. */
-		synchronize_rcu_expedited();
-		return qp_to_reset(ch) != 0;
-	}
-	if (ibchan_device_has(ch->dev, IBCHAN_QUIRK_FLUSHES_IN_BH)) {
-		local_bh_disable();
-		flush(ch);
-		local_bh_enable();
-	} else {
-		flush(ch);
-	}
-	return true;
-}
-
-static void await_marker(struct ibchan_queue *queue, unsigned long deadline)
-{
-	if (queue->marked)
-		ibchan_cq_wait_drained(queue->cq, &queue->drained, deadline);
-}
-
-/**
- * ibchan_qp_drain - have the device flush everything
- * @ch: the channel, its queue pair ready; no call posts any more
- * @deadline: in jiffies
- *
- * Context: process, may sleep.
- * Return: as ibchan_qp_end_work().
- */
-bool ibchan_qp_drain(struct ibchan_channel *ch, unsigned long deadline)
-{
-	/* Destroying it does all that is left. */
-	if (has_drained(ch))
-		return true;
-	if (!ibchan_qp_end_work(ch))
-		return false;
-	await_marker(&ch->send, deadline);
-	await_marker(&ch->recv, deadline);
-	return true;
 }
 
 /**

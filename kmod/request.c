@@ -296,7 +296,7 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
 		return PTR_ERR(cm);
 	ret = request_accept(request, cm, reason);
 	if (ret)
-		ibchan_cm_free(cm);
+		kfree(cm);
 	return ret;
 }
 

@@ -125,23 +125,6 @@ void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
 }
 
 /**
- * ibchan_retire - end what the device has completed
- * @cq: its cq
- * @num: of its @wc, 1 and up
- *
- * Context: under the right to reap the cq.
- */
-void ibchan_retire(struct ibchan_cq *cq, int num)
-{
-	struct ib_wc *wc, *end = &cq->wc[num];
-
-	for (wc = cq->wc; wc < end; wc++) {
-		ibchan_fault_completion(wc);
-		wc->wr_cqe->done(cq->ib, wc);
-	}
-}
-
-/**
  * ibchan_queue_end_silent - end the works that will have no completion
  * @queue: nothing is posted any more, and all that has a completion is retired
  *
@@ -186,10 +169,8 @@ bool ibchan_queue_flush(struct ibchan_queue *queue, u32 max)
 		work_retire(ibchan_work_at(queue, credit->retired), &wc);
 	}
 	if (queue == &queue->channel->send)
-		ibchan_watch_flush(queue->channel);
+		ibchan_parts_call(flush, queue->channel);
 	if (queue->marked && !queue->drained)
 		ibchan_queue_give_marker_up(queue);
-	if (queue == &queue->channel->send && queue->channel->flow)
-		ibchan_flow_flush(queue->channel->flow);
 	return false;
 }

@@ -102,10 +102,9 @@ static u32 count_retired(const struct ibchan_channel *ch)
 	return READ_ONCE(ch->send.credit.retired) + READ_ONCE(ch->recv.credit.retired);
 }
 
-/* A channel is made. */
-void ibchan_watch_init(struct ibchan_watch *watch)
+static void init(struct ibchan_channel *ch)
 {
-	RB_CLEAR_NODE(&watch->node);
+	RB_CLEAR_NODE(&ch->watch.node);
 }
 
 /**
@@ -169,13 +168,8 @@ void ibchan_watch_doubt(struct ibchan_channel *ch)
 	ibchan_device_exit(dev);
 }
 
-/**
- * ibchan_watch_end - a channel is not watched any more
- * @ch: the channel, closed; may never have been watched
- *
- * Context: process; the device's lock is held.
- */
-void ibchan_watch_end(struct ibchan_channel *ch)
+/* Closed; it may never have been watched. */
+static void unlist(struct ibchan_channel *ch)
 {
 	struct ibchan_device *dev = ch->dev;
 
@@ -342,7 +336,7 @@ static bool look_at_next(struct ibchan_device *dev, u32 *steps)
 }
 
 /* While a channel needs it. */
-void ibchan_watch_work(struct work_struct *work)
+static void watch_work(struct work_struct *work)
 {
 	struct ibchan_device *dev = container_of(to_delayed_work(work), struct ibchan_device,
 						 watch_work);
@@ -355,13 +349,27 @@ void ibchan_watch_work(struct work_struct *work)
 	spin_unlock(&dev->watch_lock);
 }
 
-/**
- * ibchan_watch_defers_marker - has the probe the marker's place?
- * @ch: the channel, whose marker counts as posted already; no other call posts
- *
- * Return: true when the probe's completion will post the marker.
+static void device_comes(struct ibchan_device *dev)
+{
+	INIT_DELAYED_WORK(&dev->watch_work, watch_work);
+}
+
+/* No channel begins to be watched any more. */
+static void device_closes(struct ibchan_device *dev)
+{
+	cancel_delayed_work_sync(&dev->watch_work);
+}
+
+const struct ibchan_device_client ibchan_watch_client = {
+	.comes = device_comes,
+	.closes = device_closes,
+};
+
+/*
+ * Has the probe the marker's place? The channel's marker counts as posted already, and no other
+ * call posts. Then the probe's completion will post the marker.
  */
-bool ibchan_watch_defers_marker(struct ibchan_channel *ch)
+static bool defers_marker(struct ibchan_channel *ch)
 {
 	return atomic_cmpxchg(&ch->watch.place, WATCH_PLACE_PROBE,
 			      WATCH_PLACE_PROBE_THEN_MARKER) == WATCH_PLACE_PROBE;
@@ -371,7 +379,7 @@ bool ibchan_watch_defers_marker(struct ibchan_channel *ch)
  * The queue pair is about to go, so nothing may be posted any more, by probe_done() neither,
  * which owns the cq when it posts the marker. Process context.
  */
-void ibchan_watch_forget_marker(struct ibchan_channel *ch)
+static void forget_marker(struct ibchan_channel *ch)
 {
 	if (!ch->send.marked || READ_ONCE(ch->send.drained))
 		return;
@@ -382,7 +390,7 @@ void ibchan_watch_forget_marker(struct ibchan_channel *ch)
 }
 
 /* The device has forgotten what was posted. Under the right to reap the cq. */
-void ibchan_watch_flush(struct ibchan_channel *ch)
+static void flush(struct ibchan_channel *ch)
 {
 	if (atomic_xchg(&ch->watch.place, WATCH_PLACE_FREE) != WATCH_PLACE_FREE)
 		ch->send.cq->retired++;
@@ -401,13 +409,8 @@ static u32 round_ms(const struct ibchan_device *dev)
 	return READ_ONCE(dev->num_watched) * STEPS_OF_ROUND / MAX_STEPS * REST_MS;
 }
 
-/**
- * ibchan_watch_notice_ms - how soon a dead peer is noticed
- * @ch: the channel
- *
- * Return: milliseconds, at the latest; 0: never.
- */
-u32 ibchan_watch_notice_ms(const struct ibchan_channel *ch)
+/* How soon a dead peer is noticed, in ms, at the latest; 0: never. */
+static u32 notice_ms_of(const struct ibchan_channel *ch)
 {
 	u32 notice_ms;
 
@@ -416,3 +419,25 @@ u32 ibchan_watch_notice_ms(const struct ibchan_channel *ch)
 	notice_ms = ibchan_keepalive_notice_ms(ch->options.keepalive_ms, &ch->params);
 	return notice_ms ? notice_ms + round_ms(ch->dev) : 0;
 }
+
+static void fill_facts(const struct ibchan_channel *ch, struct ibchan_facts *facts)
+{
+	facts->probes_sent = READ_ONCE(ch->watch.sent);
+	facts->probes_answered = READ_ONCE(ch->watch.answered);
+	facts->notice_ms = notice_ms_of(ch);
+}
+
+static void connected(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
+{
+	ibchan_watch_begin(ch, peer->flags);
+}
+
+const struct ibchan_channel_part ibchan_watch_part = {
+	.init = init,
+	.connected = connected,
+	.forget_marker = forget_marker,
+	.defers_marker = defers_marker,
+	.flush = flush,
+	.unlist = unlist,
+	.fill_facts = fill_facts,
+};

@@ -9,6 +9,8 @@
 #include <rdma/ib_verbs.h>
 
 struct ibchan_channel;
+struct ibchan_channel_part;
+struct ibchan_device_client;
 
 /**
  * struct ibchan_watch - the keepalive of a channel
@@ -55,14 +57,9 @@ enum ibchan_watch_place {
 	WATCH_PLACE_PROBE_THEN_MARKER,
 };
 
-void ibchan_watch_init(struct ibchan_watch *watch);
 void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags);
 void ibchan_watch_doubt(struct ibchan_channel *ch);
-void ibchan_watch_end(struct ibchan_channel *ch);
-bool ibchan_watch_defers_marker(struct ibchan_channel *ch);
-void ibchan_watch_forget_marker(struct ibchan_channel *ch);
-void ibchan_watch_flush(struct ibchan_channel *ch);
-u32 ibchan_watch_notice_ms(const struct ibchan_channel *ch);
-void ibchan_watch_work(struct work_struct *work);
+extern const struct ibchan_channel_part ibchan_watch_part;
+extern const struct ibchan_device_client ibchan_watch_client;
 
 #endif /* IBCHAN_WATCH_H */

@@ -41,7 +41,7 @@ static noinline int refuse_full(struct ibchan_queue *queue, struct ibchan_reason
 static noinline int check_credits(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 				  struct ibchan_reason *reason)
 {
-	return ibchan_flow_counts(wr->opcode, wr->flags) ? ibchan_flow_refuse(ch->flow, reason) : 0;
+	return ibchan_flow_counts(wr->opcode, wr->flags) ? ch->credit_ops->refuse(ch, reason) : 0;
 }
 
 /*
@@ -376,7 +376,7 @@ static noinline void after_post(struct ibchan_channel *ch)
 	static DEFINE_PER_CPU(int, depth);
 
 	if (unlikely(ch->after_post != IBCHAN_AFTER_REAP)) {
-		ibchan_flow_tell(ch);
+		ch->credit_ops->tell(ch);
 		if (!(ch->after_post & IBCHAN_AFTER_REAP))
 			return;
 	}

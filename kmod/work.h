@@ -11,7 +11,6 @@
 
 /* retire.c */
 void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc);
-void ibchan_retire(struct ibchan_cq *cq, int num);
 
 /* element.c */
 int ibchan_work_add_sges(const struct ibchan_wr *wr, struct ibchan_work *work,

@@ -529,8 +529,6 @@ void ibchan_channel_break(struct ibchan_channel *ch, int error);
 void ibchan_channel_close(struct ibchan_channel *ch);
 u32 ibchan_channel_max_sge(const struct ibchan_channel *ch, u8 opcode);
 void ibchan_channel_arm(struct ibchan_channel *ch, const struct ibchan_cq *except);
-void ibchan_channels_arm(struct ibchan_channel *first, struct ibchan_channel *second,
-			 const struct ibchan_cq *except);
 void ibchan_channel_reap(struct ibchan_channel *ch, const struct ibchan_cq *except);
 int ibchan_channel_times(struct ibchan_channel *ch, struct ibchan_times *times);
 int ibchan_channel_credits(struct ibchan_channel *ch);

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Draining a queue pair: everything that was posted is retired, or the device has forgotten it.
+ *
+ * It is our own: ib_drain_qp() waits without end and may come back undrained. Each queue has
+ * a place and a cq entry in reserve for a marker. The qp goes to ERR, the markers are posted,
+ * and when a marker has come everything before it has been retired. If one does not come in
+ * time, destroying the qp ends all access, and what is left is retired by software.
+ */
+#include <linux/errno.h>
+
+#include "post.h"
+
+static bool has_drained(const struct ibchan_channel *ch)
+{
+	return READ_ONCE(ch->send.drained) && READ_ONCE(ch->recv.drained);
+}
+
+static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
+{
+	struct ibchan_queue *queue = container_of(wc->wr_cqe, struct ibchan_queue, marker);
+
+	ibchan_queue_end_silent(queue);
+	queue->cq->retired++;
+	/* Pairs with the load-acquire in ibchan_cq_wait_drained(). */
+	smp_store_release(&queue->drained, 1);
+	/* Pairs with itself: of the two markers the one that is done last sees the other one. */
+	smp_mb();
+	if (ibchan_device_has(queue->channel->dev, IBCHAN_QUIRK_ERR_KEEPS_MR) &&
+	    has_drained(queue->channel))
+		ibchan_channel_break_on(queue->channel);
+}
+
+static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
+			int (*post)(struct ib_qp *qp, struct ib_cqe *cqe))
+{
+	if (queue->marked)
+		return;
+	queue->marker.done = marker_done;
+	queue->marked = 1;
+	atomic_inc(&queue->cq->in_flight);
+	if (queue == &queue->channel->send &&
+	    ibchan_parts_ask(defers_marker, queue->channel))
+		return;
+	if (!post(qp, &queue->marker))
+		return;
+	atomic_dec(&queue->cq->in_flight);
+	queue->marked = 0;
+}
+
+static void flush(struct ibchan_channel *ch)
+{
+	ibchan_qp_to_error(ch);
+	post_marker(&ch->send, ch->qp, ibchan_post_send_marker);
+	post_marker(&ch->recv, ch->qp, ibchan_post_recv_marker);
+}
+
+/**
+ * ibchan_drain_begin - have the queue pair do no more work
+ * @ch: the channel, its queue pair ready; no call posts any more
+ *
+ * May be called again, and is where a device keeps a region, when both markers have come.
+ *
+ * Context: process, may sleep.
+ * Return: true when the device flushes what is posted, with a marker behind it, or
+ * when it could not be stopped; false when it has forgotten it, and does not touch
+ * its memory any more.
+ */
+bool ibchan_drain_begin(struct ibchan_channel *ch)
+{
+	if (ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_IS_UNSAFE))
+		return ibchan_qp_to_reset(ch) != 0;
+	if (ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_KEEPS_MR) && has_drained(ch)) {
+		/* The softirq that has flushed the last receive must not find RESET. */
+		synchronize_rcu_expedited();
+		return ibchan_qp_to_reset(ch) != 0;
+	}
+	if (ibchan_device_has(ch->dev, IBCHAN_QUIRK_FLUSHES_IN_BH)) {
+		local_bh_disable();
+		flush(ch);
+		local_bh_enable();
+	} else {
+		flush(ch);
+	}
+	return true;
+}
+
+static void await_marker(struct ibchan_queue *queue, unsigned long deadline)
+{
+	if (queue->marked)
+		ibchan_cq_wait_drained(queue->cq, &queue->drained, deadline);
+}
+
+/**
+ * ibchan_drain - have the device flush everything
+ * @ch: the channel, its queue pair ready; no call posts any more
+ * @deadline: in jiffies
+ *
+ * Context: process, may sleep.
+ * Return: as ibchan_drain_begin().
+ */
+bool ibchan_drain(struct ibchan_channel *ch, unsigned long deadline)
+{
+	/* Destroying it does all that is left. */
+	if (has_drained(ch))
+		return true;
+	if (!ibchan_drain_begin(ch))
+		return false;
+	await_marker(&ch->send, deadline);
+	await_marker(&ch->recv, deadline);
+	return true;
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What becomes of channels when something happens to their device, cq or queue pair. */
+#include <linux/errno.h>
+
+#include "internal.h"
+
+/* All of them at once, so that they flush while the first one drains. */
+static void break_all(struct ibchan_device *dev, int error)
+{
+	struct ibchan_channel *ch;
+
+	guard(mutex)(&dev->lock);
+	list_for_each_entry(ch, &dev->channels, link)
+		ibchan_channel_break(ch, error);
+}
+
+static void device_fails(struct ibchan_device *dev)
+{
+	break_all(dev, -EIO);
+}
+
+static void device_leaves(struct ibchan_device *dev)
+{
+	break_all(dev, -ENODEV);
+}
+
+/* Which channels have lost their address? */
+static void addresses_change(struct ibchan_device *dev)
+{
+	struct ibchan_channel *ch;
+
+	if (ibchan_device_enter(dev))
+		return;
+	mutex_lock(&dev->lock);
+	list_for_each_entry(ch, &dev->channels, link)
+		ibchan_channel_check_gid(ch);
+	mutex_unlock(&dev->lock);
+	ibchan_device_exit(dev);
+}
+
+/* A connection by address may just be moving a channel to another port of the device. */
+static void port_changes(struct ibchan_device *dev, u32 port, u32 event)
+{
+	struct ibchan_channel *ch;
+
+	guard(mutex)(&dev->lock);
+	list_for_each_entry(ch, &dev->channels, link)
+		if (READ_ONCE(ch->gid.port) == port)
+			ibchan_history_add(ch, IBCHAN_HISTORY_PORT, 0, port, event);
+}
+
+static void cq_fails(struct ibchan_cq *cq)
+{
+	struct ibchan_channel *ch;
+
+	guard(mutex)(&cq->dev->lock);
+	list_for_each_entry(ch, &cq->dev->channels, link)
+		if (ch->send.cq == cq || ch->recv.cq == cq)
+			ibchan_channel_break(ch, -EIO);
+}
+
+/*
+ * The device reports that it has put the qp into ERR; any context. Of what a peer asked for and
+ * did not get no work here tells, so the cause is in the event alone. iWARP reports the end of
+ * a connection by any of them.
+ */
+void ibchan_channel_qp_event(struct ib_event *event, void *context)
+{
+	struct ibchan_channel *ch = context;
+	u32 status = ch->gid.iwarp ? IBCHAN_STATUS_FATAL_ERR : IBCHAN_STATUS_SUCCESS;
+
+	switch (event->event) {
+	case IB_EVENT_QP_FATAL:
+		ibchan_channel_fail(ch, EIO, IBCHAN_STATUS_FATAL_ERR);
+		break;
+	case IB_EVENT_QP_REQ_ERR:
+		ibchan_channel_fail(ch, EPROTO, status);
+		break;
+	case IB_EVENT_QP_ACCESS_ERR:
+		ibchan_channel_fail(ch, EACCES, status);
+		break;
+	default:
+		break;
+	}
+}
+
+/* The gate is closed, so the list does not change. */
+static bool device_ends(struct ibchan_device *dev, unsigned long deadline)
+{
+	struct ibchan_channel *ch;
+	bool gone = true;
+
+	list_for_each_entry(ch, &dev->channels, link) {
+		ibchan_channel_stop(ch, true, deadline);
+		gone &= !ch->leaked;
+	}
+	return gone;
+}
+
+const struct ibchan_device_client ibchan_channel_client = {
+	.fails = device_fails,
+	.addresses_change = addresses_change,
+	.port_changes = port_changes,
+	.cq_fails = cq_fails,
+	.leaves = device_leaves,
+	.ends = device_ends,
+};

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What stands above channels and has a part in each of them: credits (flow.c), keepalive
+ * (watch.c) and the connection by address (cm.c). A channel knows them by this table alone.
+ */
+#ifndef IBCHAN_PART_H
+#define IBCHAN_PART_H
+
+#include <linux/ktime.h>
+#include <linux/types.h>
+
+struct ibchan_build;
+struct ibchan_channel;
+struct ibchan_endpoint;
+struct ibchan_facts;
+struct ibchan_params;
+struct ibchan_reason;
+
+/**
+ * struct ibchan_channel_part - when a part of a channel is called
+ * @check: may such a channel be built? Its options and parameters are checked
+ * @init: its memory has just been cleared
+ * @make: it is not built yet; an error refuses it
+ * @describe: fill the endpoint that is for the peer
+ * @agree: connected by endpoints, not told yet; under the qp lock
+ * @connected: the same, and the state says so
+ * @interrupt: it is broken, and nobody has the qp lock; ends what holds that for long
+ * @disconnect: it is broken, and its works are flushed
+ * @stop: it is closed; nothing of the part runs any more
+ * @forget_marker: its queue pair is about to go
+ * @defers_marker: the part posts the marker of the send queue, later
+ * @flush: the device has forgotten what was posted; under the right to reap the cq
+ * @unlist: it is closed; under the device's lock
+ * @end: its queue pair is gone, or never was; without the gate
+ * @free: its memory goes
+ * @fill_facts: under the qp lock
+ *
+ * Each may be NULL. All but @flush run in process context and may sleep.
+ */
+struct ibchan_channel_part {
+	int (*check)(const struct ibchan_build *build, const struct ibchan_params *params,
+		     struct ibchan_reason *reason);
+	void (*init)(struct ibchan_channel *ch);
+	int (*make)(struct ibchan_channel *ch, struct ibchan_reason *reason);
+	void (*describe)(const struct ibchan_channel *ch, struct ibchan_endpoint *endpoint);
+	void (*agree)(struct ibchan_channel *ch, const struct ibchan_endpoint *peer);
+	void (*connected)(struct ibchan_channel *ch, const struct ibchan_endpoint *peer);
+	void (*interrupt)(struct ibchan_channel *ch);
+	void (*disconnect)(struct ibchan_channel *ch);
+	void (*stop)(struct ibchan_channel *ch);
+	void (*forget_marker)(struct ibchan_channel *ch);
+	bool (*defers_marker)(struct ibchan_channel *ch);
+	void (*flush)(struct ibchan_channel *ch);
+	void (*unlist)(struct ibchan_channel *ch);
+	void (*end)(struct ibchan_channel *ch);
+	void (*free)(struct ibchan_channel *ch);
+	void (*fill_facts)(const struct ibchan_channel *ch, struct ibchan_facts *facts);
+};
+
+/**
+ * struct ibchan_credit_ops - how a channel that counts credits posts
+ * @refuse: has the peer a receive for a message? Under the post lock
+ * @tell: receives were posted; process or softirq context
+ * @wait: until the peer has a receive, or @deadline passes; may sleep
+ */
+struct ibchan_credit_ops {
+	int (*refuse)(struct ibchan_channel *ch, struct ibchan_reason *reason);
+	void (*tell)(struct ibchan_channel *ch);
+	int (*wait)(struct ibchan_channel *ch, ktime_t deadline);
+};
+
+/* The last one is NULL. Set once, before the first channel is built. */
+extern const struct ibchan_channel_part *const *ibchan_channel_parts;
+
+/* Calls @what of each part that has it. */
+#define ibchan_parts_call(what, ...)						\
+do {										\
+	const struct ibchan_channel_part *const *part;				\
+										\
+	for (part = ibchan_channel_parts; *part; part++)			\
+		if ((*part)->what)						\
+			(*part)->what(__VA_ARGS__);				\
+} while (0)
+
+/* The same, up to the first one that does not return 0, which is the value. */
+#define ibchan_parts_ask(what, ...)						\
+({										\
+	const struct ibchan_channel_part *const *part;				\
+	int answer = 0;								\
+										\
+	for (part = ibchan_channel_parts; *part && !answer; part++)		\
+		if ((*part)->what)						\
+			answer = (*part)->what(__VA_ARGS__);			\
+	answer;									\
+})
+
+#endif /* IBCHAN_PART_H */
