@@ -108,3 +108,14 @@ u64 ibchan_footprint_mr(u64 pages)
 {
 	return MR_FIXED + pages * MR_PAGE;
 }
+
+/**
+ * ibchan_footprint_region - what a region of the device's takes that names no page
+ * @pages: that it has room for
+ *
+ * Return: bytes.
+ */
+u64 ibchan_footprint_region(u64 pages)
+{
+	return MR_FIXED + pages * sizeof(u64);
+}

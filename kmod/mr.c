@@ -256,7 +256,7 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 					    (u64[3]) { mr->pages, 0 });
 	if (mr->pages > max)
 		return refuse_pages(IBCHAN_REASON_REGION_TOO_LONG, mr->pages, max, reason);
-	ret = ibchan_pool_get(mr, reason);
+	ret = ibchan_pool_get(mr);
 	if (ret)
 		return ret;
 	ib = mr->ib;
@@ -329,7 +329,7 @@ static int fill_mapped(struct ibchan_mr *mr, u32 max_pieces, struct ibchan_reaso
 	if (!ret)
 		return 0;
 	if (mr->ib)
-		end_unknown(mr->pd, mr->ib);
+		end_unknown(mr->pd, xchg(&mr->ib, NULL));
 	kvfree(mr->pieces);
 	ibchan_mr_unmap_table(mr);
 	return ret;

@@ -69,8 +69,8 @@ struct ibchan_backing {
  * @key: of one that the service registers, as it was made; 0: the service does not
  * @transient: for one work only, which may leave it parked
  * @parked: its work has failed and left it to the channel; set while the region is in use
- * @pooled: where @ib came from, and may go back to; NULL: it is the region's own
- * @pinned: user pages that go with it; a shell keeps them until it is given back
+ * @pooled: the place of @ib in its domain's pool; NULL: it is the region's own
+ * @pinned: user pages that go with it
  * @busy: ranges in flight
  * @num_pieces: 1, unless the device knows it in pieces
  * @pieces: these, if not NULL
@@ -131,7 +131,7 @@ struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
 void ibchan_mr_unmap_table(struct ibchan_mr *mr);
 
 /* pool.c */
-int ibchan_pool_get(struct ibchan_mr *mr, struct ibchan_reason *reason);
+int ibchan_pool_get(struct ibchan_mr *mr);
 void ibchan_pool_put(struct ibchan_mr *mr, bool is_idle);
 void ibchan_pool_end(struct ibchan_pd *pd);
 

@@ -79,13 +79,6 @@ bool ibchan_mr_end_region(struct ib_mr *ib)
 	return !(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ib_dereg_mr(ib));
 }
 
-/* Whether the device is done with the pages of a region that it has invalidated. */
-static bool is_idle(const struct ibchan_mr *mr)
-{
-	return !mr->parked && (mr->access & IBCHAN_ACCESS_LOCAL_WRITE ||
-			       !ibchan_device_has(mr->pd->dev, IBCHAN_QUIRK_READS_ON));
-}
-
 static void mr_dereg(struct ibchan_mr *mr)
 {
 	struct ibchan_device *dev = mr->pd->dev;
@@ -97,7 +90,7 @@ static void mr_dereg(struct ibchan_mr *mr)
 	mutex_lock(&dev->lock);
 	list_del(&mr->link);
 	mutex_unlock(&dev->lock);
-	ibchan_pool_put(mr, invalid && is_idle(mr));
+	ibchan_pool_put(mr, invalid && !mr->parked);
 	gone = ibchan_mr_release_verbs(mr);
 	ibchan_gate_exit(&dev->gate);
 	if (!mr->leaked)

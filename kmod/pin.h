@@ -17,7 +17,7 @@ struct mm_struct;
 /**
  * struct ibchan_pooled - a fast-registration region of a domain's pool, see pool.c
  * @ib: invalidated; NULL while a region of ours (struct ibchan_mr) has it
- * @cost: of kernel memory
+ * @cost: of kernel memory, while it is idle
  * @link: in the pool, while it is idle
  */
 struct ibchan_pooled {

@@ -6,7 +6,7 @@
  * names no page that is still pinned.
  *
  * All regions of a pool have room for the same number of pages, so any of them fits. A work
- * with more pages has a region of its own.
+ * with few pages, or with more than that, has a region of its own.
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>
@@ -16,6 +16,9 @@
 #include "fault.h"
 #include "footprint.h"
 #include "internal.h"
+
+/* What has fewer pages has a region of its own, which is small. */
+#define MIN_PAGES	33
 
 /* Pages of 4 MiB: at most what a domain keeps in one region. */
 #define POOL_PAGES	1024
@@ -28,92 +31,94 @@ static u32 room(const struct ibchan_device *dev)
 	return min_t(u32, dev->attr.max_fast_reg_pages, POOL_PAGES);
 }
 
-static void pooled_free(struct ibchan_pooled *pooled)
+/* Whether the device is done with the pages of such a region once that is invalidated. */
+static bool can_return(const struct ibchan_mr *mr)
 {
-	ibchan_cost_pay_back(&pooled->cost);
-	kfree(pooled);
+	return mr->access & IBCHAN_ACCESS_LOCAL_WRITE ||
+	       !ibchan_device_has(mr->pd->dev, IBCHAN_QUIRK_READS_ON);
 }
 
-static struct ibchan_pooled *pooled_make(struct ibchan_pd *pd, struct ibchan_reason *reason)
+static bool is_for_pool(const struct ibchan_mr *mr)
 {
-	struct ibchan_pooled *pooled = kzalloc(sizeof(*pooled), GFP_KERNEL_ACCOUNT);
-	u32 pages = room(pd->dev);
-	int ret;
-
-	if (!pooled)
-		return ERR_PTR(-ENOMEM);
-	ret = ibchan_cost_charge(&pooled->cost, pd->cost.budget, ibchan_footprint_mr(pages),
-				 reason);
-	if (!ret) {
-		pooled->ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_ALLOC) ?:
-			     ib_alloc_mr(pd->ib, IB_MR_TYPE_MEM_REG, pages);
-		ret = PTR_ERR_OR_ZERO(pooled->ib);
-	}
-	if (!ret)
-		return pooled;
-	pooled_free(pooled);
-	return ERR_PTR(ret);
+	return mr->transient && mr->pages >= MIN_PAGES && mr->pages <= room(mr->pd->dev) &&
+	       can_return(mr);
 }
 
 static struct ibchan_pooled *take_idle(struct ibchan_pd *pd)
 {
 	struct ibchan_pooled *pooled;
 
-	guard(spinlock)(&pd->pool_lock);
+	spin_lock(&pd->pool_lock);
 	pooled = list_first_entry_or_null(&pd->pool, struct ibchan_pooled, link);
 	if (pooled) {
 		list_del(&pooled->link);
 		pd->num_pool--;
 	}
+	spin_unlock(&pd->pool_lock);
+	/* While it is in use, the region that has it pays. */
+	if (pooled)
+		ibchan_cost_pay_back(&pooled->cost);
 	return pooled;
 }
 
 static bool keep_idle(struct ibchan_pd *pd, struct ibchan_pooled *pooled)
 {
-	guard(spinlock)(&pd->pool_lock);
-	if (pd->num_pool == MAX_IDLE)
+	bool kept = false;
+
+	if (ibchan_cost_charge(&pooled->cost, pd->cost.budget,
+			       ibchan_footprint_region(room(pd->dev)), NULL))
 		return false;
-	list_add(&pooled->link, &pd->pool);
-	pd->num_pool++;
-	return true;
+	spin_lock(&pd->pool_lock);
+	if (pd->num_pool < MAX_IDLE) {
+		list_add(&pooled->link, &pd->pool);
+		pd->num_pool++;
+		kept = true;
+	}
+	spin_unlock(&pd->pool_lock);
+	if (!kept)
+		ibchan_cost_pay_back(&pooled->cost);
+	return kept;
 }
 
 /**
- * ibchan_pool_get - a region of the device's for the pages of one work
- * @mr: has it on success, in @mr->ib
- * @reason: why not, or NULL
+ * ibchan_pool_get - a region of the device's, idle or new
+ * @mr: for which; has it on success, in @mr->ib
  *
  * Context: process, may sleep; inside the gate.
- * Return: 0; -ENOMEM; -EDQUOT when the domain's budget does not allow it; the driver's errno.
+ * Return: 0; -ENOMEM; the driver's errno.
  */
-int ibchan_pool_get(struct ibchan_mr *mr, struct ibchan_reason *reason)
+int ibchan_pool_get(struct ibchan_mr *mr)
 {
 	struct ibchan_pd *pd = mr->pd;
-	struct ibchan_pooled *pooled;
+	struct ibchan_pooled *pooled = NULL;
+	u32 pages = mr->pages;
 	struct ib_mr *ib;
 
-	if (!mr->transient || mr->pages > room(pd->dev)) {
-		ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_ALLOC) ?:
-		     ib_alloc_mr(pd->ib, IB_MR_TYPE_MEM_REG, mr->pages);
-		if (IS_ERR(ib))
-			return PTR_ERR(ib);
-		mr->ib = ib;
-		return 0;
+	if (is_for_pool(mr)) {
+		pages = room(pd->dev);
+		pooled = take_idle(pd) ?: kzalloc(sizeof(*pooled), GFP_KERNEL_ACCOUNT);
+		if (!pooled)
+			return -ENOMEM;
 	}
-	pooled = take_idle(pd) ?: pooled_make(pd, reason);
-	if (IS_ERR(pooled))
-		return PTR_ERR(pooled);
+	ib = pooled ? xchg(&pooled->ib, NULL) : NULL;
+	if (!ib)
+		ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_ALLOC) ?:
+		     ib_alloc_mr(pd->ib, IB_MR_TYPE_MEM_REG, pages);
+	if (IS_ERR(ib)) {
+		kfree(pooled);
+		return PTR_ERR(ib);
+	}
 	mr->pooled = pooled;
-	mr->ib = xchg(&pooled->ib, NULL);
+	mr->ib = ib;
 	return 0;
 }
 
 /**
  * ibchan_pool_put - a region of ours is done with the device's
- * @mr: if its place in the pool takes @mr->ib back, that is NULL afterwards
- * @is_idle: the device has invalidated it and is done with its pages
+ * @mr: where its place in the pool takes @mr->ib back, that is NULL afterwards
+ * @is_idle: the device has invalidated it, and no work of it has failed
  *
- * Context: process; inside the gate, or @mr has no @ib.
+ * Context: process; inside the gate, unless @is_idle is false.
  */
 void ibchan_pool_put(struct ibchan_mr *mr, bool is_idle)
 {
@@ -128,7 +133,7 @@ void ibchan_pool_put(struct ibchan_mr *mr, bool is_idle)
 			return;
 		}
 	}
-	pooled_free(pooled);
+	kfree(pooled);
 }
 
 /**
@@ -147,7 +152,8 @@ void ibchan_pool_end(struct ibchan_pd *pd)
 			pd->leaked = 1;
 			ibchan_gauge(leaked, 1);
 		}
-		pooled_free(pooled);
+		ibchan_cost_pay_back(&pooled->cost);
+		kfree(pooled);
 	}
 	INIT_LIST_HEAD(&pd->pool);
 	pd->num_pool = 0;

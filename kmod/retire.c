@@ -65,8 +65,7 @@ static __always_inline void publish_to_sink(struct ibchan_cq *cq, u8 flags,
 }
 
 /*
- * Ends a work: it is told, gives back what it holds, then its place, and then belongs to its
- * owner.
+ * Ends a work: it gives back what it holds, then its place; then its owner is told.
  */
 static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 {

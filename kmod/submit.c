@@ -42,8 +42,8 @@ static u32 post_runs(struct ibchan_submit_scratch *s, u32 num, const struct ibch
 
 		ret = ibchan_post(ch, &s->wrs[done], run_length(s, done, num), &accepted, reason);
 		done += accepted;
-		/* What has completed makes room for what follows. */
-		if (accepted && done < num)
+		/* What has completed makes room for what follows a full run. */
+		if (accepted == CHUNK_RUN && done < num)
 			ibchan_channel_reap(ch, waited);
 	}
 	if (unlikely(ret))

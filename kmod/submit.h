@@ -8,8 +8,6 @@
 #define IBCHAN_SUBMIT_H
 
 #include <linux/bits.h>
-#include <linux/errno.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "context.h"

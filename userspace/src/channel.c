@@ -238,12 +238,15 @@ static void cq_orphan(struct ibchan_cq *cq,
 int ibchan_channel_close(struct ibchan_channel *channel)
 {
 	struct ibchan_cq *own_cq;
+	bool stays;
 	int err;
 
 	if (!channel)
 		return 0;
 	own_cq = channel->own_cq;
-	err = object_end(&channel->object);
+	err = object_end(&channel->object, &stays);
+	if (stays)
+		return err;
 	if (!context_check(channel->object.context)) {
 		cq_orphan(channel->send_cq, channel);
 		if (channel->recv_cq != channel->send_cq)

@@ -41,8 +41,10 @@ int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submi
 	cmd->size = sizeof(*cmd);
 	cmd->entry_len = sizeof(struct ibchan_submit_wr);
 	err = context_ioctl(context, IBCHAN_CMD_SUBMIT, cmd);
-	if (unlikely(!(cmd->flags & IBCHAN_ANSWERED)))
+	if (unlikely(!(cmd->flags & IBCHAN_ANSWERED))) {
 		cmd->entry_num = 0;
+		cmd->reason = (struct ibchan_reason) { 0 };
+	}
 	return err;
 }
 
@@ -137,25 +139,30 @@ void object_free(struct object *object)
 
 /*
  * Destroys what the kernel holds. In a child only the copy in its memory goes
- * away: the kernel would destroy the parent's object.
+ * away: the kernel would destroy the parent's object. @stays: the object is as it was.
  */
-int object_end(const struct object *object)
+int object_end(const struct object *object, bool *stays)
 {
 	struct ibchan_cmd_destroy cmd = {
 		.size = sizeof(cmd),
 		.handle = object->handle,
 	};
+	int err;
 
+	*stays = false;
 	if (context_check(object->context))
 		return 0;
-	return context_ioctl(object->context, IBCHAN_CMD_DESTROY, &cmd);
+	err = context_ioctl(object->context, IBCHAN_CMD_DESTROY, &cmd);
+	*stays = err == -EBUSY || !(cmd.flags & IBCHAN_ANSWERED);
+	return err;
 }
 
 int object_destroy(struct object *object)
 {
-	int err = object_end(object);
+	bool stays;
+	int err = object_end(object, &stays);
 
-	if (err != -EBUSY)
+	if (!stays)
 		object_free(object);
 	return err;
 }
@@ -195,14 +202,16 @@ static int guard_map(struct ibchan_context *context)
 
 static int context_setup(struct ibchan_context *context)
 {
-	struct ibchan_context_info info;
+	struct ibchan_cmd_query cmd = { .size = sizeof(cmd) };
 	int err;
 
 	context->fd = (int)syscall(SYS_openat, AT_FDCWD, NODE, O_RDWR | O_CLOEXEC);
 	if (context->fd < 0)
 		return -errno;
-	err = ibchan_context_query(context, &info);
-	if (err == -ENOTTY || (!err && info.abi_version < IBCHAN_ABI_VERSION))
+	err = context_ioctl(context, IBCHAN_CMD_QUERY, &cmd);
+	/* An older kernel says how old it is, and knows nothing of IBCHAN_ANSWERED. */
+	if (err == -ENOTTY ||
+	    (cmd.out_abi_version && cmd.out_abi_version < IBCHAN_ABI_VERSION))
 		err = -EPROTONOSUPPORT;
 	if (!err)
 		err = guard_map(context);

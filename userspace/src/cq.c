@@ -22,6 +22,7 @@ static int cq_create(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
 {
 	struct ibchan_context *context = cq->object.context;
 	int err = context_check(context);
+	bool stays;
 
 	if (!err)
 		err = context_ioctl(context, IBCHAN_CMD_CQ_CREATE, cmd);
@@ -31,7 +32,7 @@ static int cq_create(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
 	cq->fd = cmd->out_fd;
 	err = cq_map(cq, cmd->out_ring_size);
 	if (err) {
-		object_end(&cq->object);
+		object_end(&cq->object, &stays);
 		fd_close(cq->fd);
 	}
 	return err;
@@ -124,14 +125,11 @@ void unlock_last(struct ibchan_cq *cq)
 		ibchan_cq_destroy(cq);
 }
 
-int ibchan_cq_destroy(struct ibchan_cq *cq)
+static int destroy(struct ibchan_cq *cq, bool *stays)
 {
-	int err;
+	int err = object_end(&cq->object, stays);
 
-	if (!cq)
-		return 0;
-	err = object_end(&cq->object);
-	if (err == -EBUSY)
+	if (*stays)
 		return err;
 	/* A child keeps the memory until it closes the context; it is alone with its copy. */
 	if (context_check(cq->object.context)) {
@@ -145,10 +143,21 @@ int ibchan_cq_destroy(struct ibchan_cq *cq)
 	return err;
 }
 
+int ibchan_cq_destroy(struct ibchan_cq *cq)
+{
+	bool stays;
+
+	return cq ? destroy(cq, &stays) : 0;
+}
+
 /* With a thread still on its way out of a wait, the last one ends the cq. */
 void cq_close(struct ibchan_cq *cq)
 {
-	if (ibchan_cq_destroy(cq) != -EBUSY)
+	bool stays = false;
+
+	if (cq)
+		destroy(cq, &stays);
+	if (!stays)
 		return;
 	lock_take(&cq->lock);
 	cq->closed = 1;

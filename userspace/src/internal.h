@@ -268,7 +268,7 @@ struct object *object_of_handle(struct ibchan_context *context, __u32 handle);
 void object_add(struct object *object, struct ibchan_context *context,
 		void (*release)(struct object *object));
 void object_free(struct object *object);
-int object_end(const struct object *object);
+int object_end(const struct object *object, bool *stays);
 int object_destroy(struct object *object);
 void object_release(struct object *object);
 int error_set(struct ibchan_error *error, int code,

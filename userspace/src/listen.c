@@ -261,7 +261,8 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
 	err = context_check(context);
 	if (!err)
 		err = context_ioctl(context, IBCHAN_CMD_REQUEST_REJECT, &cmd);
-	if (err != -EINVAL)
+	/* A child has a copy of its own. */
+	if (context_check(context) || (err != -EINVAL && cmd.flags & IBCHAN_ANSWERED))
 		object_free(&request->object);
 	return err;
 }

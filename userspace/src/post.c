@@ -190,6 +190,16 @@ static inline void put_wr(const struct ibchan_wr *wr, struct ibchan_submit_wr *o
 		out->operand = wr->operand;
 }
 
+/* Not all slots: what the kernel is going to refuse must not keep others from posting. */
+static inline __u32 chunk_limit(const struct ibchan_cq *cq)
+{
+	__u32 half = cq->ring.entries / 2;
+
+	if (half > CHUNK_WRS)
+		return CHUNK_WRS;
+	return half < CHUNK_LEAST ? CHUNK_LEAST : half;
+}
+
 /* Returns 0; CHUNK_FULL; or why this request can never be posted. */
 static inline int chunk_put(struct chunk *chunk, const struct ibchan_wr *wr,
 			    struct ibchan_reason *reason)
@@ -199,12 +209,17 @@ static inline int chunk_put(struct chunk *chunk, const struct ibchan_wr *wr,
 
 	if (unlikely(err))
 		return err;
-	if (unlikely(wr->num_sge > CHUNK_SGES - chunk->num_sges))
+	if (unlikely(chunk->num >= chunk_limit(wr_cq(wr)) ||
+		     wr->num_sge > CHUNK_SGES - chunk->num_sges))
 		return CHUNK_FULL;
 	put_wr(wr, out);
 	if (chunk->slot_state == SLOT_KEPT)
 		out->flags &= (__u8)~IBCHAN_WR_UNSIGNALED;
-	return put_sges(chunk, wr, out, reason);
+	err = put_sges(chunk, wr, out, reason);
+	if (unlikely(err))
+		return err;
+	chunk->cqs[chunk->num++] = wr_cq(wr);
+	return 0;
 }
 
 /* Most chunks stay on one cq: change locks only when the cq changes. */
@@ -232,59 +247,57 @@ static inline __u32 take_slot(struct ibchan_cq *cq, const struct ibchan_wr *wr,
 	return index;
 }
 
-/* Not all slots: what the kernel is going to refuse must not keep others from posting. */
-static inline __u32 chunk_limit(const struct ibchan_cq *cq)
+/*
+ * Gives each request its slot. Where a cq has none left, that request and the ones after it
+ * leave the chunk, with -EAGAIN.
+ */
+static int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
+			    struct ibchan_reason *reason)
 {
-	__u32 half = cq->ring.entries / 2;
+	struct ibchan_cq *held = NULL;
+	__u32 i;
 
-	if (half > CHUNK_WRS)
-		return CHUNK_WRS;
-	return half < CHUNK_LEAST ? CHUNK_LEAST : half;
-}
+	for (i = 0; i < chunk->num; i++) {
+		struct ibchan_cq *cq = chunk->cqs[i];
+		__u32 index;
 
-/* A slot for the request that was put last, or -EAGAIN. Needs cq->lock. */
-static inline int chunk_take_slot(struct chunk *chunk, struct ibchan_cq *cq,
-				  const struct ibchan_wr *wr, struct ibchan_reason *reason)
-{
-	__u32 index = take_slot(cq, wr, chunk->slot_state);
-
-	/* A program that posts unsignaled works only has no reason to poll. */
-	if (unlikely(index == SLOT_NONE) && ring_skip_silent(cq))
-		index = take_slot(cq, wr, chunk->slot_state);
-	if (unlikely(index == SLOT_NONE)) {
-		reason->element = 0;
-		return refuse(reason, IBCHAN_REASON_RING_FULL, -EAGAIN, (__u64[3]) { 0 });
+		lock_switch(&held, cq);
+		index = take_slot(cq, &wrs[i], chunk->slot_state);
+		/* A program that posts unsignaled works only has no reason to poll. */
+		if (unlikely(index == SLOT_NONE) && ring_skip_silent(cq))
+			index = take_slot(cq, &wrs[i], chunk->slot_state);
+		if (unlikely(index == SLOT_NONE))
+			break;
+		chunk->generation = cq->slots[index].generation;
+		chunk->wrs[i].wr_id = slot_wr_id(cq, index);
 	}
-	chunk->generation = cq->slots[index].generation;
-	chunk->wrs[chunk->num].wr_id = slot_wr_id(cq, index);
-	chunk->cqs[chunk->num++] = cq;
-	return 0;
+	lock_switch(&held, NULL);
+	if (likely(i == chunk->num))
+		return 0;
+	chunk->num = i;
+	reason->wr = i;
+	reason->element = 0;
+	return refuse(reason, IBCHAN_REASON_RING_FULL, -EAGAIN, (__u64[3]) { 0 });
 }
 
 /*
- * Puts leading requests into the chunk, each with its slot. Returns 0; CHUNK_FULL; or why the
- * next one is refused.
+ * Puts leading requests into the chunk, each with its slot. The caller's memory is read without
+ * a lock. Returns 0; CHUNK_FULL; or why the next one is refused.
  */
-static int chunk_fill(struct chunk *chunk, const struct ibchan_wr *wr, __u32 n,
+static int chunk_fill(struct chunk *chunk, const struct ibchan_wr *wrs, __u32 n,
 		      struct ibchan_reason *reason)
 {
-	struct ibchan_cq *held = NULL;
-	int err = 0;
+	int refused = 0, err;
 
-	for (; chunk->num < n && !err; wr++) {
+	while (chunk->num < n && !refused) {
 		reason->wr = chunk->num;
-		err = chunk_put(chunk, wr, reason);
-		if (unlikely(err))
-			break;
-		if (chunk->num >= chunk_limit(wr_cq(wr))) {
-			err = CHUNK_FULL;
-			break;
-		}
-		lock_switch(&held, wr_cq(wr));
-		err = chunk_take_slot(chunk, held, wr, reason);
+		if (unlikely(chunk->num == CHUNK_WRS))
+			refused = CHUNK_FULL;
+		else
+			refused = chunk_put(chunk, &wrs[chunk->num], reason);
 	}
-	lock_switch(&held, NULL);
-	return err;
+	err = chunk_take_slots(chunk, wrs, reason);
+	return unlikely(err) ? err : refused;
 }
 
 /* What the kernel did not accept will not complete. */
