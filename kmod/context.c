@@ -334,7 +334,7 @@ static void context_orphan_work(struct work_struct *work)
 	wake_up_all(&ctx->event_wait);
 }
 
-static int context_open(struct inode *inode, struct file *file)
+int ibchan_context_open(struct inode *inode, struct file *file)
 {
 	struct ibchan_context *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
 
@@ -361,7 +361,7 @@ static int context_open(struct inode *inode, struct file *file)
 }
 
 /* The last reference to the file and to every ring is gone: no call waits, maps or posts. */
-static int context_release(struct inode *inode, struct file *file)
+int ibchan_context_release(struct inode *inode, struct file *file)
 {
 	struct ibchan_context *ctx = file->private_data;
 
@@ -369,7 +369,7 @@ static int context_release(struct inode *inode, struct file *file)
 	cancel_work_sync(&ctx->break_work);
 	end_objects(ctx, false);
 	xa_destroy(&ctx->objects);
-	ibchan_submit_scratch_free(ctx);
+	kvfree(ctx->scratch);
 	mmdrop(ctx->mm);
 	ibchan_budget_put(ctx->budget);
 	kfree(ctx);
@@ -378,7 +378,7 @@ static int context_release(struct inode *inode, struct file *file)
 }
 
 /* Readable while an event can be taken. */
-static __poll_t context_poll(struct file *file, poll_table *table)
+__poll_t ibchan_context_poll(struct file *file, poll_table *table)
 {
 	struct ibchan_context *ctx = file->private_data;
 
@@ -387,13 +387,3 @@ static __poll_t context_poll(struct file *file, poll_table *table)
 		return EPOLLERR | EPOLLHUP;
 	return list_empty_careful(&ctx->events) ? 0 : EPOLLIN | EPOLLRDNORM;
 }
-
-const struct file_operations ibchan_fops = {
-	.owner = THIS_MODULE,
-	.open = context_open,
-	.release = context_release,
-	.poll = context_poll,
-	.unlocked_ioctl = ibchan_ioctl,
-	.compat_ioctl = compat_ptr_ioctl,
-	.llseek = noop_llseek,
-};

@@ -243,7 +243,9 @@ void ibchan_object_free(struct ibchan_object *object);
 void ibchan_object_forget(struct ibchan_context *ctx, struct ibchan_object *object);
 
 /* context.c */
-extern const struct file_operations ibchan_fops;
+int ibchan_context_open(struct inode *inode, struct file *file);
+int ibchan_context_release(struct inode *inode, struct file *file);
+__poll_t ibchan_context_poll(struct file *file, struct poll_table_struct *table);
 int ibchan_context_init(void);
 void ibchan_context_fini(void);
 void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *object);
@@ -308,9 +310,6 @@ int ibchan_ring_ready(struct ibchan_user_ring *ring);
 int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 *since,
 		     s64 timeout_ns);
 
-/* submit.c */
-void ibchan_submit_scratch_free(struct ibchan_context *ctx);
-
 /* commands.c */
 int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,
 			__u32 *handle);
@@ -319,7 +318,8 @@ int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,
 #define IBCHAN_BODY(nr, NAME, name) int ibchan_run_##name(struct ibchan_call *call);
 IBCHAN_COMMANDS(IBCHAN_BODY)
 
+
 /* uabi.c */
-long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg);
+extern const struct file_operations ibchan_fops;
 
 #endif /* IBCHAN_CONTEXT_H */

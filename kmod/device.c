@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Devices: how they come, how they leave, how they are found.
- *
- * A device may leave at any time. Commands pass its gate (gate.c); removal closes
- * it, so that no command is under way while removal takes the verbs objects
- * apart: channels first, which ends all work, then memory and completion queues.
- * Domains stay until the last guest of the gate has gone. Our own objects stay
- * behind as shells without a verbs object, until their owners give them back.
+ * Devices: what they are, and how they are found. How they come and leave is in client.c.
  */
 #include <linux/errno.h>
 #include <linux/module.h>
@@ -79,7 +73,8 @@ static void snapshot_user_memory(struct ibchan_device *dev)
 		attr->max_mr_size = min(attr->max_mr_size, fast);
 }
 
-static struct ibchan_device *device_alloc(struct ib_device *ib)
+/* Not known to any command before ibchan_device_list(). */
+struct ibchan_device *ibchan_device_alloc(struct ib_device *ib)
 {
 	struct ibchan_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 
@@ -144,6 +139,25 @@ void ibchan_flush(void)
 	flush_workqueue(ibchan_free_wq);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_flush, IBCHAN_NS);
+
+void ibchan_device_list(struct ibchan_device *dev)
+{
+	guard(mutex)(&devices_lock);
+	list_add_tail(&dev->link, &devices);
+}
+
+/* No command finds it any more. */
+void ibchan_device_unlist(struct ibchan_device *dev)
+{
+	guard(mutex)(&devices_lock);
+	list_del_init(&dev->link);
+}
+
+void ibchan_device_rename(struct ibchan_device *dev, const char *name)
+{
+	guard(mutex)(&devices_lock);
+	strscpy(dev->attr.name, name, sizeof(dev->attr.name));
+}
 
 static bool device_is_visible(struct ibchan_device *dev, struct net *net)
 {
@@ -321,197 +335,13 @@ void ibchan_device_each_channel(void (*visit)(struct ibchan_channel *ch, void *a
 	}
 }
 
-static struct ib_client ibchan_client;
-
-/* A guest of a device that leaves is named in the log each time after this long. */
-#define IBCHAN_GUEST_LOG	(5 * HZ)
-
-static void device_fatal_work(struct work_struct *work)
-{
-	ibchan_device_tell(fails, container_of(work, struct ibchan_device, fatal_work));
-}
-
-static void device_gid_work(struct work_struct *work)
-{
-	ibchan_device_tell(addresses_change, container_of(work, struct ibchan_device, gid_work));
-}
-
-/*
- * A device that has failed completes nothing any more, and a channel without its address
- * hears nothing any more. Process context, under an rwsem of the device.
- */
-static void device_event(struct ib_event_handler *handler, struct ib_event *event)
-{
-	struct ibchan_device *dev = container_of(handler, struct ibchan_device, events);
-
-	switch (event->event) {
-	case IB_EVENT_DEVICE_FATAL:
-		queue_work(ibchan_wq, &dev->fatal_work);
-		break;
-	case IB_EVENT_GID_CHANGE:
-		queue_work(ibchan_wq, &dev->gid_work);
-		break;
-	case IB_EVENT_PORT_ACTIVE:
-	case IB_EVENT_PORT_ERR:
-		ibchan_device_tell(port_changes, dev, event->element.port_num, event->event);
-		break;
-	default:
-		break;
-	}
-}
-
-static int client_add(struct ib_device *ib)
-{
-	struct ibchan_device *dev = device_alloc(ib);
-
-	if (!dev)
-		return -ENOMEM;
-	INIT_WORK(&dev->fatal_work, device_fatal_work);
-	INIT_WORK(&dev->gid_work, device_gid_work);
-	spin_lock_init(&dev->watch_lock);
-	dev->watched = RB_ROOT_CACHED;
-	ibchan_device_tell(comes, dev);
-	INIT_IB_EVENT_HANDLER(&dev->events, ib, device_event);
-	ib_register_event_handler(&dev->events);
-	ib_set_client_data(ib, &ibchan_client, dev);
-	guard(mutex)(&devices_lock);
-	list_add_tail(&dev->link, &devices);
-	return 0;
-}
-
-/* Then the device may still use any of its objects, and none of them goes. */
-static bool ends(struct ibchan_device *dev, unsigned long deadline)
-{
-	const struct ibchan_device_client *const *client;
-	bool gone = true;
-
-	for (client = ibchan_device_clients; *client; client++)
-		if ((*client)->ends)
-			gone &= (*client)->ends(dev, deadline);
-	return gone;
-}
-
-/* They are never called again, and what they stand for is counted as leaked. */
-static void forget_verbs(struct ibchan_device *dev)
-{
-	struct ibchan_mr *mr;
-	struct ibchan_cq *cq;
-	struct ibchan_pd *pd;
-
-	list_for_each_entry(mr, &dev->mrs, link)
-		ibchan_mr_forget_verbs(mr);
-	list_for_each_entry(cq, &dev->cqs, link)
-		cq->ib = NULL;
-	list_for_each_entry(pd, &dev->pds, link)
-		pd->ib = NULL;
-}
-
-/*
- * The gate is closed, so the lists do not change. The grace period lets the
- * last completion handlers end, before the cqs go.
- */
-static void release_verbs(struct ibchan_device *dev)
-{
-	unsigned long deadline = jiffies + IBCHAN_DRAIN_TIMEOUT;
-	bool gone = ends(dev, deadline);
-	struct ibchan_mr *mr;
-	struct ibchan_cq *cq;
-
-	list_for_each_entry(cq, &dev->cqs, link)
-		ibchan_cq_remove(cq);
-	if (!gone) {
-		forget_verbs(dev);
-		return;
-	}
-	list_for_each_entry(mr, &dev->mrs, link)
-		ibchan_mr_release_verbs(mr);
-	deadline = jiffies + IBCHAN_EVENT_TIMEOUT;
-	list_for_each_entry(cq, &dev->cqs, link)
-		ibchan_cq_settle(cq, deadline);
-	synchronize_rcu();
-	list_for_each_entry(cq, &dev->cqs, link)
-		ibchan_cq_release_verbs(cq);
-}
-
-/* What they register lies in a domain, and only they can take that back. */
-static void wait_for_guests(struct ibchan_device *dev)
-{
-	struct ibchan_guest guest;
-	char name[IBCHAN_NAME_SIZE];
-
-	while (ibchan_gate_wait_guests(&dev->gate, IBCHAN_GUEST_LOG, &guest)) {
-		ibchan_device_name(dev, name);
-		pr_warn_ratelimited("%s leaves and waits for process %d (%s): pages that it registers do not come\n",
-				    name, guest.pid, guest.comm);
-	}
-}
-
-/* The gate is closed, and nothing is left but domains. */
-static void release_domains(struct ibchan_device *dev)
-{
-	struct ibchan_pd *pd;
-
-	list_for_each_entry(pd, &dev->pds, link)
-		ibchan_pd_release_verbs(pd);
-	ibchan_device_settle(dev);
-	dev->ib = NULL;
-}
-
-static void client_remove(struct ib_device *ib, void *client_data)
-{
-	struct ibchan_device *dev = client_data;
-
-	if (!dev)
-		return;
-	mutex_lock(&devices_lock);
-	list_del_init(&dev->link);
-	mutex_unlock(&devices_lock);
-	ib_unregister_event_handler(&dev->events);
-	cancel_work_sync(&dev->fatal_work);
-	cancel_work_sync(&dev->gid_work);
-	ibchan_device_tell(leaves, dev);
-	ibchan_fault_linger(IBCHAN_WINDOW_LEAVING);
-	ibchan_gate_leave(&dev->gate);
-	ibchan_gate_close(&dev->gate);
-	ibchan_device_tell(closes, dev);
-	/* What was made meanwhile. */
-	ibchan_device_tell(leaves, dev);
-	release_verbs(dev);
-	ibchan_device_tell(ended, dev);
-	ibchan_gate_open(&dev->gate);
-	wait_for_guests(dev);
-	ibchan_gate_close(&dev->gate);
-	release_domains(dev);
-	ibchan_gate_open(&dev->gate);
-	ibchan_device_tell(left, dev);
-	ibchan_device_put(dev);
-}
-
-static void client_rename(struct ib_device *ib, void *client_data)
-{
-	struct ibchan_device *dev = client_data;
-
-	guard(mutex)(&devices_lock);
-	strscpy(dev->attr.name, dev_name(&ib->dev), sizeof(dev->attr.name));
-}
-
-static struct ib_client ibchan_client = {
-	.name = "ibchan",
-	.add = client_add,
-	.remove = client_remove,
-	.rename = client_rename,
-};
-
-/* Begin to follow the devices that come and go. */
+/* Before the first device comes. */
 int ibchan_device_init(const struct ibchan_device_client *const *clients)
 {
-	int ret;
-
 	ibchan_device_clients = clients;
 	ibchan_wq = alloc_workqueue("ibchan", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	if (!ibchan_wq)
 		return -ENOMEM;
-	ret = -ENOMEM;
 	ibchan_free_wq = alloc_workqueue("ibchan_free", WQ_UNBOUND, 0);
 	if (!ibchan_free_wq)
 		goto undo_wq;
@@ -519,27 +349,21 @@ int ibchan_device_init(const struct ibchan_device_client *const *clients)
 					  WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_SYSFS, 0);
 	if (!ibchan_watch_wq)
 		goto undo_free_wq;
-	ret = ib_register_client(&ibchan_client);
-	if (ret)
-		goto undo_watch_wq;
 	return 0;
 
-undo_watch_wq:
-	destroy_workqueue(ibchan_watch_wq);
 undo_free_wq:
 	destroy_workqueue(ibchan_free_wq);
 undo_wq:
 	destroy_workqueue(ibchan_wq);
-	return ret;
+	return -ENOMEM;
 }
 
 /*
- * The barrier turns grace periods under way into work, which the workqueue's
+ * No device is there any more. The barrier turns grace periods under way into work, which the workqueue's
  * end then waits for.
  */
 void ibchan_device_fini(void)
 {
-	ib_unregister_client(&ibchan_client);
 	rcu_barrier();
 	destroy_workqueue(ibchan_watch_wq);
 	destroy_workqueue(ibchan_free_wq);

@@ -116,6 +116,10 @@ do {										\
 extern struct workqueue_struct *ibchan_wq;
 extern struct workqueue_struct *ibchan_free_wq;
 extern struct workqueue_struct *ibchan_watch_wq;
+struct ibchan_device *ibchan_device_alloc(struct ib_device *ib);
+void ibchan_device_list(struct ibchan_device *dev);
+void ibchan_device_unlist(struct ibchan_device *dev);
+void ibchan_device_rename(struct ibchan_device *dev, const char *name);
 void ibchan_device_hold(struct ibchan_device *dev);
 void ibchan_device_name(struct ibchan_device *dev, char *name);
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib);

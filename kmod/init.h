@@ -12,6 +12,8 @@ int ibchan_channels_init(const struct ibchan_channel_part *const *parts);
 void ibchan_channels_fini(void);
 int ibchan_device_init(const struct ibchan_device_client *const *clients);
 void ibchan_device_fini(void);
+int ibchan_client_init(void);
+void ibchan_client_fini(void);
 int ibchan_owner_init(void);
 void ibchan_owner_fini(void);
 int ibchan_history_show(struct seq_file *m);

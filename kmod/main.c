@@ -41,9 +41,12 @@ static int __init ibchan_init(void)
 	ret = ibchan_device_init(device_clients);
 	if (ret)
 		goto undo_channels;
-	ret = ibchan_owner_init();
+	ret = ibchan_client_init();
 	if (ret)
 		goto undo_device;
+	ret = ibchan_owner_init();
+	if (ret)
+		goto undo_client;
 	ret = ibchan_context_init();
 	if (ret)
 		goto undo_owner;
@@ -57,6 +60,8 @@ undo_context:
 	ibchan_context_fini();
 undo_owner:
 	ibchan_owner_fini();
+undo_client:
+	ibchan_client_fini();
 undo_device:
 	ibchan_device_fini();
 undo_channels:
@@ -70,6 +75,7 @@ static void __exit ibchan_exit(void)
 	ibchan_debugfs_fini();
 	misc_deregister(&ibchan_misc);
 	ibchan_context_fini();
+	ibchan_client_fini();
 	ibchan_device_fini();
 	ibchan_owner_fini();
 	ibchan_channels_fini();

@@ -15,11 +15,6 @@
 #include "fault.h"
 #include "submit.h"
 
-void ibchan_submit_scratch_free(struct ibchan_context *ctx)
-{
-	kvfree(ctx->scratch);
-}
-
 static u32 run_length(const struct ibchan_submit_scratch *s, u32 first, u32 num)
 {
 	u32 end = min(num, first + CHUNK_RUN);

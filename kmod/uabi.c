@@ -9,6 +9,7 @@
  * body made; if anything failed it undoes it. So bodies have no unwinding.
  */
 #include <linux/errno.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -247,15 +248,8 @@ static const struct command *find_command(unsigned int number)
 	return &commands[nr];
 }
 
-/**
- * ibchan_ioctl - a command on /dev/ibchan
- * @file: the file
- * @number: IBCHAN_CMD_*
- * @arg: address of the command's struct
- *
- * Return: 0 or what <linux/ibchan.h> says.
- */
-long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
+/* Returns what <linux/ibchan.h> says. */
+static long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
 {
 	const struct command *command = find_command(number);
 	/* Copied in over the whole size of the command. */
@@ -274,3 +268,13 @@ long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
 	ret = copy_in(command, &cmd, call.user);
 	return ret ?: dispatch(command, &call);
 }
+
+const struct file_operations ibchan_fops = {
+	.owner = THIS_MODULE,
+	.open = ibchan_context_open,
+	.release = ibchan_context_release,
+	.poll = ibchan_context_poll,
+	.unlocked_ioctl = ibchan_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.llseek = noop_llseek,
+};

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Devices come and leave.
+ *
+ * A device may leave at any time. Commands pass its gate (gate.c); removal closes
+ * it, so that no command is under way while removal takes the verbs objects
+ * apart: channels first, which ends all work, then memory and completion queues.
+ * Domains stay until the last guest of the gate has gone. Our own objects stay
+ * behind as shells without a verbs object, until their owners give them back.
+ */
+#include <linux/errno.h>
+
+#include "compat.h"
+#include "fault.h"
+#include "init.h"
+#include "internal.h"
+
+static struct ib_client ibchan_client;
+
+/* A guest of a device that leaves is named in the log each time after this long. */
+#define IBCHAN_GUEST_LOG	(5 * HZ)
+
+static void device_fatal_work(struct work_struct *work)
+{
+	ibchan_device_tell(fails, container_of(work, struct ibchan_device, fatal_work));
+}
+
+static void device_gid_work(struct work_struct *work)
+{
+	ibchan_device_tell(addresses_change, container_of(work, struct ibchan_device, gid_work));
+}
+
+/*
+ * A device that has failed completes nothing any more, and a channel without its address
+ * hears nothing any more. Process context, under an rwsem of the device.
+ */
+static void device_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct ibchan_device *dev = container_of(handler, struct ibchan_device, events);
+
+	switch (event->event) {
+	case IB_EVENT_DEVICE_FATAL:
+		queue_work(ibchan_wq, &dev->fatal_work);
+		break;
+	case IB_EVENT_GID_CHANGE:
+		queue_work(ibchan_wq, &dev->gid_work);
+		break;
+	case IB_EVENT_PORT_ACTIVE:
+	case IB_EVENT_PORT_ERR:
+		ibchan_device_tell(port_changes, dev, event->element.port_num, event->event);
+		break;
+	default:
+		break;
+	}
+}
+
+static int client_add(struct ib_device *ib)
+{
+	struct ibchan_device *dev = ibchan_device_alloc(ib);
+
+	if (!dev)
+		return -ENOMEM;
+	INIT_WORK(&dev->fatal_work, device_fatal_work);
+	INIT_WORK(&dev->gid_work, device_gid_work);
+	spin_lock_init(&dev->watch_lock);
+	dev->watched = RB_ROOT_CACHED;
+	ibchan_device_tell(comes, dev);
+	INIT_IB_EVENT_HANDLER(&dev->events, ib, device_event);
+	ib_register_event_handler(&dev->events);
+	ib_set_client_data(ib, &ibchan_client, dev);
+	ibchan_device_list(dev);
+	return 0;
+}
+
+/* Then the device may still use any of its objects, and none of them goes. */
+static bool ends(struct ibchan_device *dev, unsigned long deadline)
+{
+	const struct ibchan_device_client *const *client;
+	bool gone = true;
+
+	for (client = ibchan_device_clients; *client; client++)
+		if ((*client)->ends)
+			gone &= (*client)->ends(dev, deadline);
+	return gone;
+}
+
+/* They are never called again, and what they stand for is counted as leaked. */
+static void forget_verbs(struct ibchan_device *dev)
+{
+	struct ibchan_mr *mr;
+	struct ibchan_cq *cq;
+	struct ibchan_pd *pd;
+
+	list_for_each_entry(mr, &dev->mrs, link)
+		ibchan_mr_forget_verbs(mr);
+	list_for_each_entry(cq, &dev->cqs, link)
+		cq->ib = NULL;
+	list_for_each_entry(pd, &dev->pds, link)
+		pd->ib = NULL;
+}
+
+/*
+ * The gate is closed, so the lists do not change. The grace period lets the
+ * last completion handlers end, before the cqs go.
+ */
+static void release_verbs(struct ibchan_device *dev)
+{
+	unsigned long deadline = jiffies + IBCHAN_DRAIN_TIMEOUT;
+	bool gone = ends(dev, deadline);
+	struct ibchan_mr *mr;
+	struct ibchan_cq *cq;
+
+	list_for_each_entry(cq, &dev->cqs, link)
+		ibchan_cq_remove(cq);
+	if (!gone) {
+		forget_verbs(dev);
+		return;
+	}
+	list_for_each_entry(mr, &dev->mrs, link)
+		ibchan_mr_release_verbs(mr);
+	deadline = jiffies + IBCHAN_EVENT_TIMEOUT;
+	list_for_each_entry(cq, &dev->cqs, link)
+		ibchan_cq_settle(cq, deadline);
+	synchronize_rcu();
+	list_for_each_entry(cq, &dev->cqs, link)
+		ibchan_cq_release_verbs(cq);
+}
+
+/* What they register lies in a domain, and only they can take that back. */
+static void wait_for_guests(struct ibchan_device *dev)
+{
+	struct ibchan_guest guest;
+	char name[IBCHAN_NAME_SIZE];
+
+	while (ibchan_gate_wait_guests(&dev->gate, IBCHAN_GUEST_LOG, &guest)) {
+		ibchan_device_name(dev, name);
+		pr_warn_ratelimited("%s leaves and waits for process %d (%s): pages that it registers do not come\n",
+				    name, guest.pid, guest.comm);
+	}
+}
+
+/* The gate is closed, and nothing is left but domains. */
+static void release_domains(struct ibchan_device *dev)
+{
+	struct ibchan_pd *pd;
+
+	list_for_each_entry(pd, &dev->pds, link)
+		ibchan_pd_release_verbs(pd);
+	ibchan_device_settle(dev);
+	dev->ib = NULL;
+}
+
+static void client_remove(struct ib_device *ib, void *client_data)
+{
+	struct ibchan_device *dev = client_data;
+
+	if (!dev)
+		return;
+	ibchan_device_unlist(dev);
+	ib_unregister_event_handler(&dev->events);
+	cancel_work_sync(&dev->fatal_work);
+	cancel_work_sync(&dev->gid_work);
+	ibchan_device_tell(leaves, dev);
+	ibchan_fault_linger(IBCHAN_WINDOW_LEAVING);
+	ibchan_gate_leave(&dev->gate);
+	ibchan_gate_close(&dev->gate);
+	ibchan_device_tell(closes, dev);
+	/* What was made meanwhile. */
+	ibchan_device_tell(leaves, dev);
+	release_verbs(dev);
+	ibchan_device_tell(ended, dev);
+	ibchan_gate_open(&dev->gate);
+	wait_for_guests(dev);
+	ibchan_gate_close(&dev->gate);
+	release_domains(dev);
+	ibchan_gate_open(&dev->gate);
+	ibchan_device_tell(left, dev);
+	ibchan_device_put(dev);
+}
+
+static void client_rename(struct ib_device *ib, void *client_data)
+{
+	ibchan_device_rename(client_data, dev_name(&ib->dev));
+}
+
+static struct ib_client ibchan_client = {
+	.name = "ibchan",
+	.add = client_add,
+	.remove = client_remove,
+	.rename = client_rename,
+};
+
+/* Begins to follow the devices that come and go. */
+int ibchan_client_init(void)
+{
+	return ib_register_client(&ibchan_client);
+}
+
+void ibchan_client_fini(void)
+{
+	ib_unregister_client(&ibchan_client);
+}
