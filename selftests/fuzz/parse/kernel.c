@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What kmod/endpoint.c and kmod/cm_data.c call. */
+/* What kmod/rules/endpoint.c and kmod/connect/cm_data.c call. */
 #include "kernel.h"
 
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error, const u64 value[3])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As much of the kernel as kmod/endpoint.c and kmod/cm_data.c need to run in user space,
+ * As much of the kernel as kmod/rules/endpoint.c and kmod/connect/cm_data.c need to run in user space,
  * unchanged. The compiler reads this before them; the headers that they include are empty
- * (see selftests/Makefile), but for the contract's and kmod/cm.h.
+ * (see selftests/Makefile), but for the contract's and kmod/connect/cm.h.
  */
 #ifndef PARSE_KERNEL_H
 #define PARSE_KERNEL_H
@@ -101,7 +101,7 @@ static inline const void *memchr_inv(const void *bytes, int c, size_t n)
 	return NULL;
 }
 
-/* ---- kmod/internal.h and kmod/flow.h ---- */
+/* ---- kmod/internal.h and kmod/connect/flow.h ---- */
 
 struct work_struct {
 	int unused;
@@ -140,7 +140,7 @@ int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error, const u64 value[3]);
 void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey);
 
-/* kmod/endpoint.c */
+/* kmod/rules/endpoint.c */
 u8 ibchan_gid_family(const u8 *gid);
 int ibchan_credit_mode_check(__be32 ours, __be32 theirs, struct ibchan_reason *reason);
 int ibchan_pkey_rank(u16 pkey);
