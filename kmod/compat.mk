@@ -8,7 +8,7 @@ ccflags-y += $(call ibchan-has,int dma_buf_vmap_unlocked.,dma-buf.h,IBCHAN_HAVE_
 ibchan-has-file = $(shell test -e $(srctree)/include/$(1) && echo -D$(2))
 ccflags-y += $(call ibchan-has-file,net/ipv6_stubs.h,IBCHAN_HAVE_IPV6_STUBS)
 
-# What drivers do no header tells: see kmod/quirks.c for IBCHAN_RXE_*, kmod/compat.h for the rest.
+# What drivers do no header tells: see kmod/verbs/quirks.c for IBCHAN_RXE_*, kmod/compat.h for the rest.
 ibchan-version := $(shell expr $(VERSION) \* 1000 + $(PATCHLEVEL))
 ccflags-$(shell expr $(ibchan-version) \>= 6002 \& $(ibchan-version) \< 7002 | tr 10 yn) += \
 	-DIBCHAN_RXE_ERR_IS_UNSAFE=1

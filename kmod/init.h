@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What main.c calls of the levels below it when the module comes and goes, and debugfs.c. */
+/* What main.c calls of the floors when the module comes and goes, and debugfs.c. */
 #ifndef IBCHAN_INIT_H
 #define IBCHAN_INIT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Private types of levels L1 to L3. The character device (L5) does not include
+ * Private types of all floors but chardev/, which does not include
  * this file: it uses <rdma/ibchan.h> as every other consumer does.
  *
  * Locks, outermost first:

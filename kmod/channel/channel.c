@@ -15,7 +15,6 @@
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
-#include "flow.h"
 #include "internal.h"
 
 /* What both sides can. */

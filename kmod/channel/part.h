@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What stands above channels and has a part in each of them: credits (flow.c), keepalive
- * (watch.c) and the connection by address (cm.c). A channel knows them by this table alone.
+ * (watch.c) and the connection by address (cm_end.c). A channel calls them by this table alone.
  */
 #ifndef IBCHAN_PART_H
 #define IBCHAN_PART_H
@@ -35,7 +35,8 @@ struct ibchan_reason;
  * @free: its memory goes
  * @fill_facts: under the qp lock
  *
- * Each may be NULL. All but @flush run in process context and may sleep.
+ * Each may be NULL. @flush, @defers_marker and @free must not sleep; all others run in process
+ * context and may.
  */
 struct ibchan_channel_part {
 	int (*check)(const struct ibchan_build *build, const struct ibchan_params *params,

@@ -16,7 +16,6 @@
 #include <linux/sched/signal.h>
 
 #include "compat.h"
-#include "flow.h"
 #include "pending.h"
 
 /**

@@ -9,7 +9,6 @@
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
-#include "flow.h"
 #include "trace.h"
 #include "work.h"
 

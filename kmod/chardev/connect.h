@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The character device's side of connecting by address (L5). */
+/* The character device's side of connecting by address. */
 #ifndef IBCHAN_USER_CONNECT_H
 #define IBCHAN_USER_CONNECT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The character device's own types (L5). It includes <rdma/ibchan.h> and nothing
- * of the levels below.
+ * The character device's own types. It includes <rdma/ibchan.h> and nothing
+ * of the floors below.
  *
  * Locks: ibchan_context.lock guards the table of objects, and no more: nothing sleeps under
  * it. A command holds the objects that it works on (ibchan_call_find()) and runs without a
@@ -317,7 +317,6 @@ int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,
 /* The body of each command: uabi.c says where they are. */
 #define IBCHAN_BODY(nr, NAME, name) int ibchan_run_##name(struct ibchan_call *call);
 IBCHAN_COMMANDS(IBCHAN_BODY)
-
 
 /* uabi.c */
 extern const struct file_operations ibchan_fops;

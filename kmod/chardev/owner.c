@@ -155,7 +155,7 @@ int ibchan_owner_init(void)
 }
 
 /*
- * No file is open, no region is left. Notifiers that were put, here and in place.c, are freed a
+ * No file is open, no region is left. Notifiers that were put, here, are freed a
  * little later, by code of this module.
  */
 void ibchan_owner_fini(void)

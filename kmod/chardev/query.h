@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Devices as the caller of a command sees them (L5). */
+/* Devices as the caller of a command sees them. */
 #ifndef IBCHAN_QUERY_H
 #define IBCHAN_QUERY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What cm*.c (connections), listen.c (listeners) and request.c (requests) share. L3. */
+/* What cm*.c (connections), listen.c (listeners) and request.c (requests) share. */
 #ifndef IBCHAN_CM_H
 #define IBCHAN_CM_H
 

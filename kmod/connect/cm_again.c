@@ -7,7 +7,7 @@
  * A work item does that, because an id cannot be destroyed in its own handler and live on
  * in another's hands. From when it is queued until the next attempt begins, the handler of the
  * old id does nothing more. Closing stops the item before it takes the id and once more
- * behind that: see ibchan_cm_end().
+ * behind that: see stop() in cm_end.c.
  */
 #include <linux/errno.h>
 #include <net/net_namespace.h>

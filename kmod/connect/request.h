@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What listen.c (listeners) knows of request.c (peers that ask at them). L3. */
+/* What listen.c (listeners) knows of request.c (peers that ask at them). */
 #ifndef IBCHAN_REQUEST_H
 #define IBCHAN_REQUEST_H
 

@@ -174,3 +174,21 @@ void ibchan_cost_pay_back(struct ibchan_cost *cost)
 	ibchan_budget_put(cost->budget);
 	*cost = (struct ibchan_cost) {};
 }
+
+/**
+ * ibchan_cost_move - a part of what was charged for goes on in another object
+ * @from: from ibchan_cost_charge(), or of nothing; the rest of it stays
+ * @to: of nothing; has the part afterwards
+ * @bytes: of it, at most
+ *
+ * Context: any; not NMI.
+ */
+void ibchan_cost_move(struct ibchan_cost *from, struct ibchan_cost *to, u64 bytes)
+{
+	if (!from->budget)
+		return;
+	bytes = min(bytes, from->bytes);
+	from->bytes -= bytes;
+	refcount_inc(&from->budget->users);
+	*to = (struct ibchan_cost) { from->budget, bytes };
+}

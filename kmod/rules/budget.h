@@ -31,6 +31,7 @@ void ibchan_budget_put(struct ibchan_budget *budget);
 int ibchan_cost_charge(struct ibchan_cost *cost, struct ibchan_budget *budget, u64 bytes,
 		       struct ibchan_reason *reason);
 void ibchan_cost_pay_back(struct ibchan_cost *cost);
+void ibchan_cost_move(struct ibchan_cost *from, struct ibchan_cost *to, u64 bytes);
 
 /* pd.c */
 int ibchan_pd_charge_to(struct ibchan_pd *pd, struct ibchan_budget *budget);

@@ -29,8 +29,10 @@
 
 /* The region's own struct, the driver's, the first page of its table. */
 #define MR_FIXED	5632
-/* An entry of a scatterlist, and one each in the lists of pages, the driver's and ours. */
-#define MR_PAGE		48
+/* An entry of a scatterlist, and one in our list of pages. */
+#define MR_PAGE		40
+/* An entry in the driver's list of pages. */
+#define MR_ROOM		8
 
 /* Page tables, and lists of pages. */
 static u64 with_tables(u64 size)
@@ -101,21 +103,11 @@ u64 ibchan_footprint_channel(const struct ibchan_channel *ch)
 /**
  * ibchan_footprint_mr - what a memory region takes, its memory not included
  * @pages: that it spans
+ * @room: pages that the device's region has room for
  *
  * Return: bytes.
  */
-u64 ibchan_footprint_mr(u64 pages)
+u64 ibchan_footprint_mr(u64 pages, u64 room)
 {
-	return MR_FIXED + pages * MR_PAGE;
-}
-
-/**
- * ibchan_footprint_region - what a region of the device's takes that names no page
- * @pages: that it has room for
- *
- * Return: bytes.
- */
-u64 ibchan_footprint_region(u64 pages)
-{
-	return MR_FIXED + pages * sizeof(u64);
+	return MR_FIXED + pages * MR_PAGE + room * MR_ROOM;
 }

@@ -14,7 +14,6 @@ struct ibchan_channel;
 
 u64 ibchan_footprint_cq(u32 entries);
 u64 ibchan_footprint_channel(const struct ibchan_channel *ch);
-u64 ibchan_footprint_mr(u64 pages);
-u64 ibchan_footprint_region(u64 pages);
+u64 ibchan_footprint_mr(u64 pages, u64 room);
 
 #endif /* IBCHAN_FOOTPRINT_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How good an address is for a channel. L2. */
+/* How good an address is for a channel. */
 #ifndef IBCHAN_ADDRESS_H
 #define IBCHAN_ADDRESS_H
 

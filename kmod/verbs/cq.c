@@ -16,7 +16,6 @@
 #include "fault.h"
 #include "footprint.h"
 #include "internal.h"
-#include "work.h"
 
 /* Room for 120 channels with the default queues; a megabyte on soft-RoCE. */
 #define DEFAULT_ENTRIES		4096

@@ -16,7 +16,6 @@
 #include "compat.h"
 #include "fault.h"
 #include "internal.h"
-#include "work.h"
 
 static bool cq_try_own(struct ibchan_cq *cq)
 {

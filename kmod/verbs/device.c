@@ -359,8 +359,8 @@ undo_wq:
 }
 
 /*
- * No device is there any more. The barrier turns grace periods under way into work, which the workqueue's
- * end then waits for.
+ * No device is there any more. The barrier turns grace periods under way into work, which the
+ * workqueue's end then waits for.
  */
 void ibchan_device_fini(void)
 {

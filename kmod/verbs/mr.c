@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory regions: the only place that maps or registers.
- *
- * How a region ends is in mr_end.c.
+ * Memory regions: the only place that maps or registers. What the device's regions come from
+ * is in pool.c, how a region ends in mr_end.c.
  *
  * User pages are pinned by the driver (ib_umem), charged to the mm of the
  * caller, and unpinned when the driver deregisters, in any thread; or pin.c has
@@ -28,8 +27,8 @@
 #include "footprint.h"
 #include "internal.h"
 
-/* @pages: that its tables have room for */
-static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, u64 pages,
+/* @bytes: of kernel memory, see footprint.c */
+static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, u64 bytes,
 				  struct ibchan_reason *reason)
 {
 	struct ibchan_mr *mr = kmalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
@@ -45,7 +44,7 @@ static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, 
 		.num_pieces = 1,
 	};
 	ibchan_busy_init(&mr->busy);
-	ret = ibchan_cost_charge(&mr->cost, pd->cost.budget, ibchan_footprint_mr(pages), reason);
+	ret = ibchan_cost_charge(&mr->cost, pd->cost.budget, bytes, reason);
 	if (!ret)
 		return mr;
 	kfree(mr);
@@ -175,7 +174,8 @@ struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 lengt
 				       u32 access, struct ibchan_reason *reason)
 {
 	u64 pages = ibchan_pages_spanned(addr, length);
-	struct ibchan_mr *mr = mr_alloc(pd, length, access, pages, reason);
+	struct ibchan_mr *mr = mr_alloc(pd, length, access, ibchan_footprint_mr(pages, pages),
+					reason);
 	int ret;
 
 	if (IS_ERR(mr))
@@ -385,7 +385,9 @@ static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr = mr_alloc(pd, table_length(sgt), access, table_pages(sgt), reason);
+	u64 pages = table_pages(sgt);
+	struct ibchan_mr *mr = mr_alloc(pd, table_length(sgt), access,
+					ibchan_footprint_mr(pages, pages), reason);
 
 	if (IS_ERR(mr))
 		return mr;
@@ -406,7 +408,9 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 				       const struct ibchan_user_range *range,
 				       struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr = mr_alloc(pd, range->length, range->access, pinned->num, reason);
+	u64 room = ibchan_pool_room(pd->dev, range, pinned->num);
+	struct ibchan_mr *mr = mr_alloc(pd, range->length, range->access,
+					ibchan_footprint_mr(pinned->num, room), reason);
 	struct sg_table sgt;
 	int ret;
 
@@ -421,6 +425,7 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 	}
 	mr->addr = range->addr;
 	mr->transient = range->transient;
+	mr->room = room;
 	mr->pinned = *pinned;
 	mr = map_behind_gate(mr, &sgt, range->max_pieces, reason);
 	sg_free_table(&sgt);

@@ -16,6 +16,7 @@
 #include "budget.h"
 #include "pin.h"
 
+struct ibchan_device;
 struct ibchan_pd;
 
 /**
@@ -69,6 +70,7 @@ struct ibchan_backing {
  * @key: of one that the service registers, as it was made; 0: the service does not
  * @transient: for one work only, which may leave it parked
  * @parked: its work has failed and left it to the channel; set while the region is in use
+ * @room: pages that @ib has room for, where it is to be of the pool; else 0 or @pages
  * @pooled: the place of @ib in its domain's pool; NULL: it is the region's own
  * @pinned: user pages that go with it
  * @busy: ranges in flight
@@ -103,6 +105,7 @@ struct ibchan_mr {
 	u32 key;
 	int transient;
 	int parked;
+	u64 room;
 	struct ibchan_pooled *pooled;
 	struct ibchan_pinned pinned;
 	struct ibchan_busy busy;
@@ -131,6 +134,8 @@ struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
 void ibchan_mr_unmap_table(struct ibchan_mr *mr);
 
 /* pool.c */
+u64 ibchan_pool_room(const struct ibchan_device *dev, const struct ibchan_user_range *range,
+		     u64 pages);
 int ibchan_pool_get(struct ibchan_mr *mr);
 void ibchan_pool_put(struct ibchan_mr *mr, bool is_idle);
 void ibchan_pool_end(struct ibchan_pd *pd);

@@ -26,22 +26,29 @@
 /* Regions that a domain keeps. */
 #define MAX_IDLE	8
 
-static u32 room(const struct ibchan_device *dev)
+static u32 pool_pages(const struct ibchan_device *dev)
 {
 	return min_t(u32, dev->attr.max_fast_reg_pages, POOL_PAGES);
 }
 
-/* Whether the device is done with the pages of such a region once that is invalidated. */
-static bool can_return(const struct ibchan_mr *mr)
+/**
+ * ibchan_pool_room - how many pages a region of the device's should have room for
+ * @dev: the device
+ * @range: what it is for; one that cannot return to the pool is not of it: the device may
+ *	not be done with the pages of a region that was invalidated
+ * @pages: that the range spans
+ *
+ * Return: pages; more than @pages: the region is of the pool.
+ */
+u64 ibchan_pool_room(const struct ibchan_device *dev, const struct ibchan_user_range *range,
+		     u64 pages)
 {
-	return mr->access & IBCHAN_ACCESS_LOCAL_WRITE ||
-	       !ibchan_device_has(mr->pd->dev, IBCHAN_QUIRK_READS_ON);
-}
+	bool can_return = range->access & IBCHAN_ACCESS_LOCAL_WRITE ||
+			  !ibchan_device_has(dev, IBCHAN_QUIRK_READS_ON);
 
-static bool is_for_pool(const struct ibchan_mr *mr)
-{
-	return mr->transient && mr->pages >= MIN_PAGES && mr->pages <= room(mr->pd->dev) &&
-	       can_return(mr);
+	if (!range->transient || pages < MIN_PAGES || pages > pool_pages(dev) || !can_return)
+		return pages;
+	return pool_pages(dev);
 }
 
 static struct ibchan_pooled *take_idle(struct ibchan_pd *pd)
@@ -55,29 +62,25 @@ static struct ibchan_pooled *take_idle(struct ibchan_pd *pd)
 		pd->num_pool--;
 	}
 	spin_unlock(&pd->pool_lock);
-	/* While it is in use, the region that has it pays. */
-	if (pooled)
-		ibchan_cost_pay_back(&pooled->cost);
 	return pooled;
 }
 
-static bool keep_idle(struct ibchan_pd *pd, struct ibchan_pooled *pooled)
+/* The device's part of what @mr was charged is the idle region's from now on. */
+static bool keep_idle(struct ibchan_mr *mr, struct ibchan_pooled *pooled)
 {
-	bool kept = false;
+	struct ibchan_pd *pd = mr->pd;
+	bool keeps;
 
-	if (ibchan_cost_charge(&pooled->cost, pd->cost.budget,
-			       ibchan_footprint_region(room(pd->dev)), NULL))
-		return false;
 	spin_lock(&pd->pool_lock);
-	if (pd->num_pool < MAX_IDLE) {
+	keeps = pd->num_pool < MAX_IDLE;
+	if (keeps) {
+		pooled->ib = mr->ib;
+		ibchan_cost_move(&mr->cost, &pooled->cost, ibchan_footprint_mr(0, mr->room));
 		list_add(&pooled->link, &pd->pool);
 		pd->num_pool++;
-		kept = true;
 	}
 	spin_unlock(&pd->pool_lock);
-	if (!kept)
-		ibchan_cost_pay_back(&pooled->cost);
-	return kept;
+	return keeps;
 }
 
 /**
@@ -89,13 +92,12 @@ static bool keep_idle(struct ibchan_pd *pd, struct ibchan_pooled *pooled)
  */
 int ibchan_pool_get(struct ibchan_mr *mr)
 {
-	struct ibchan_pd *pd = mr->pd;
 	struct ibchan_pooled *pooled = NULL;
-	u32 pages = mr->pages;
+	u64 room = max(mr->room, mr->pages);
+	struct ibchan_pd *pd = mr->pd;
 	struct ib_mr *ib;
 
-	if (is_for_pool(mr)) {
-		pages = room(pd->dev);
+	if (mr->room > mr->pages) {
 		pooled = take_idle(pd) ?: kzalloc(sizeof(*pooled), GFP_KERNEL_ACCOUNT);
 		if (!pooled)
 			return -ENOMEM;
@@ -103,11 +105,14 @@ int ibchan_pool_get(struct ibchan_mr *mr)
 	ib = pooled ? xchg(&pooled->ib, NULL) : NULL;
 	if (!ib)
 		ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_ALLOC) ?:
-		     ib_alloc_mr(pd->ib, IB_MR_TYPE_MEM_REG, pages);
+		     ib_alloc_mr(pd->ib, IB_MR_TYPE_MEM_REG, room);
 	if (IS_ERR(ib)) {
 		kfree(pooled);
 		return PTR_ERR(ib);
 	}
+	/* @mr was charged for it. */
+	if (pooled)
+		ibchan_cost_pay_back(&pooled->cost);
 	mr->pooled = pooled;
 	mr->ib = ib;
 	return 0;
@@ -126,14 +131,10 @@ void ibchan_pool_put(struct ibchan_mr *mr, bool is_idle)
 
 	if (!pooled)
 		return;
-	if (is_idle && mr->ib) {
-		pooled->ib = mr->ib;
-		if (keep_idle(mr->pd, pooled)) {
-			mr->ib = NULL;
-			return;
-		}
-	}
-	kfree(pooled);
+	if (is_idle && mr->ib && keep_idle(mr, pooled))
+		mr->ib = NULL;
+	else
+		kfree(pooled);
 }
 
 /**

@@ -261,8 +261,7 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
 	err = context_check(context);
 	if (!err)
 		err = context_ioctl(context, IBCHAN_CMD_REQUEST_REJECT, &cmd);
-	/* A child has a copy of its own. */
-	if (context_check(context) || (err != -EINVAL && cmd.flags & IBCHAN_ANSWERED))
+	if (err != -EINVAL && cmd.flags & IBCHAN_ANSWERED)
 		object_free(&request->object);
 	return err;
 }

@@ -218,6 +218,8 @@ static inline int chunk_put(struct chunk *chunk, const struct ibchan_wr *wr,
 	err = put_sges(chunk, wr, out, reason);
 	if (unlikely(err))
 		return err;
+	out->wr_id = wr->wr_id;
+	chunk->channels[chunk->num] = wr->channel;
 	chunk->cqs[chunk->num++] = wr_cq(wr);
 	return 0;
 }
@@ -234,42 +236,33 @@ static void lock_switch(struct ibchan_cq **held, struct ibchan_cq *cq)
 	*held = cq;
 }
 
-/* A slot for the request, unless there is none left: SLOT_NONE. Needs cq->lock. */
-static inline __u32 take_slot(struct ibchan_cq *cq, const struct ibchan_wr *wr,
-			      __u32 state)
-{
-	__u32 index = slot_take(cq, state);
-
-	if (index != SLOT_NONE) {
-		cq->slots[index].wr_id = wr->wr_id;
-		cq->slots[index].channel = wr->channel;
-	}
-	return index;
-}
-
 /*
  * Gives each request its slot. Where a cq has none left, that request and the ones after it
  * leave the chunk, with -EAGAIN.
  */
-static int chunk_take_slots(struct chunk *chunk, const struct ibchan_wr *wrs,
-			    struct ibchan_reason *reason)
+static int chunk_take_slots(struct chunk *chunk, struct ibchan_reason *reason)
 {
 	struct ibchan_cq *held = NULL;
 	__u32 i;
 
 	for (i = 0; i < chunk->num; i++) {
+		struct ibchan_submit_wr *out = &chunk->wrs[i];
 		struct ibchan_cq *cq = chunk->cqs[i];
+		struct slot *slot;
 		__u32 index;
 
 		lock_switch(&held, cq);
-		index = take_slot(cq, &wrs[i], chunk->slot_state);
+		index = slot_take(cq, chunk->slot_state);
 		/* A program that posts unsignaled works only has no reason to poll. */
 		if (unlikely(index == SLOT_NONE) && ring_skip_silent(cq))
-			index = take_slot(cq, &wrs[i], chunk->slot_state);
+			index = slot_take(cq, chunk->slot_state);
 		if (unlikely(index == SLOT_NONE))
 			break;
-		chunk->generation = cq->slots[index].generation;
-		chunk->wrs[i].wr_id = slot_wr_id(cq, index);
+		slot = &cq->slots[index];
+		slot->wr_id = out->wr_id;
+		slot->channel = chunk->channels[i];
+		chunk->generation = slot->generation;
+		out->wr_id = slot_wr_id(cq, index);
 	}
 	lock_switch(&held, NULL);
 	if (likely(i == chunk->num))
@@ -296,7 +289,7 @@ static int chunk_fill(struct chunk *chunk, const struct ibchan_wr *wrs, __u32 n,
 		else
 			refused = chunk_put(chunk, &wrs[chunk->num], reason);
 	}
-	err = chunk_take_slots(chunk, wrs, reason);
+	err = chunk_take_slots(chunk, reason);
 	return unlikely(err) ? err : refused;
 }
 

@@ -23,6 +23,7 @@ static_assert(CHUNK_SGES >= IBCHAN_MAX_SGE, "one request must fit");
  * @num: requests
  * @num_sges: elements used
  * @generation: of the last slot that was taken
+ * @channels: of each
  * @cqs: where each of them completes
  * @wrs: the requests, as the kernel takes them
  * @sges: the lists of the requests with two elements or more
@@ -33,6 +34,7 @@ struct chunk {
 	__u32 num;
 	__u32 num_sges;
 	__u64 generation;
+	struct ibchan_channel *channels[CHUNK_WRS];
 	struct ibchan_cq *cqs[CHUNK_WRS];
 	struct ibchan_submit_wr wrs[CHUNK_WRS];
 	struct ibchan_submit_sge sges[CHUNK_SGES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As much of the kernel as kmod/rules/endpoint.c and kmod/connect/cm_data.c need to run in user space,
- * unchanged. The compiler reads this before them; the headers that they include are empty
+ * As much of the kernel as kmod/rules/endpoint.c and kmod/connect/cm_data.c need to run in user
+ * space, unchanged. The compiler reads this before them; the headers that they include are empty
  * (see selftests/Makefile), but for the contract's and kmod/connect/cm.h.
  */
 #ifndef PARSE_KERNEL_H
