@@ -262,13 +262,51 @@ TEST_F(every_command, refuses_every_flag_that_it_does_not_know)
 
 	for (i = 0; i < NUM_EXAMPLES; i++) {
 		for (bit = 0; bit < 32; bit++) {
-			if (examples[i].flags & 1U << bit)
+			if ((examples[i].flags | IBCHAN_ANSWERED) & 1U << bit)
 				continue;
 			ASSERT_EQ(0, prepare(&self->bench, i));
 			*member(&self->bench, 4) = 1U << bit;
 			ASSERT_EQ(-EOPNOTSUPP, run_prepared(&self->bench, i))
 				TH_LOG("%s with flag %u", examples[i].name, bit);
 		}
+	}
+}
+
+TEST_F(every_command, says_in_its_flags_that_the_kernel_has_answered)
+{
+	unsigned int i;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		ASSERT_EQ(0, prepare(&self->bench, i));
+		ASSERT_EQ(0, *member(&self->bench, 4) & IBCHAN_ANSWERED);
+		ASSERT_EQ(0, run_prepared(&self->bench, i))
+			TH_LOG("%s", examples[i].name);
+		EXPECT_EQ(IBCHAN_ANSWERED, *member(&self->bench, 4) & IBCHAN_ANSWERED)
+			TH_LOG("%s", examples[i].name);
+	}
+}
+
+TEST_F(every_command, takes_a_struct_that_was_answered_before)
+{
+	unsigned int i;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		ASSERT_EQ(0, prepare(&self->bench, i));
+		*member(&self->bench, 4) |= IBCHAN_ANSWERED;
+		EXPECT_EQ(0, run_prepared(&self->bench, i))
+			TH_LOG("%s", examples[i].name);
+	}
+}
+
+TEST_F(every_command, that_was_not_understood_says_nothing_of_an_answer)
+{
+	unsigned int i;
+
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		ASSERT_EQ(0, prepare(&self->bench, i));
+		*member(&self->bench, 0) = 4;
+		ASSERT_EQ(-EINVAL, run_prepared(&self->bench, i));
+		EXPECT_EQ(0, *member(&self->bench, 4) & IBCHAN_ANSWERED);
 	}
 }
 

@@ -461,7 +461,7 @@ TEST_F(handled, wait_that_is_made_again_with_its_struct_keeps_its_deadline)
 	alarm_end();
 	EXPECT_EQ(-ETIMEDOUT, rc);
 	EXPECT_LT(0, interrupted);
-	EXPECT_EQ(IBCHAN_DEADLINE, cmd.flags);
+	EXPECT_EQ(IBCHAN_DEADLINE | IBCHAN_ANSWERED, cmd.flags);
 	EXPECT_LE(299, now_ms() - start);
 	EXPECT_GT(patience_ms(), (long)(now_ms() - start));
 }

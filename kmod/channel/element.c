@@ -92,16 +92,18 @@ static bool key_must_stay(const struct ibchan_channel *ch, const struct ibchan_w
 	return wr->opcode == IBCHAN_OP_READ && ch->gid.iwarp && !sge->mr->ib;
 }
 
+static noinline int refuse_key(struct ibchan_reason *reason)
+{
+	return ibchan_refuse_values(reason, IBCHAN_REASON_IWARP, -EOPNOTSUPP, (u64[3]) { 1 });
+}
+
 static __always_inline int check_element(const struct ibchan_channel *ch,
 					 const struct ibchan_wr *wr, const struct ibchan_sge *sge,
 					 struct ibchan_reason *reason)
 {
 	int ret = ibchan_check_sge(ch, sge, ibchan_ops[wr->opcode].needed, reason);
 
-	if (!ret && unlikely(key_must_stay(ch, wr, sge)))
-		ret = ibchan_refuse_values(reason, IBCHAN_REASON_IWARP, -EOPNOTSUPP,
-					   (u64[3]) { 1 });
-	return ret;
+	return !ret && unlikely(key_must_stay(ch, wr, sge)) ? refuse_key(reason) : ret;
 }
 
 /* More elements than there ever may be; or no room in this chain, where the next has it. */

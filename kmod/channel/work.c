@@ -228,8 +228,8 @@ static __always_inline int add_recv(struct ibchan_channel *ch, const struct ibch
  * chain, and return how many; a refusal ends it too, and is in chain.refused. Each
  * request points to the next one; the post ends the chain.
  */
-static noinline u32 build_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
-				struct ibchan_reason *reason)
+static u32 build_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
+		       struct ibchan_reason *reason)
 {
 	u32 num, max = min_t(u32, left, IBCHAN_CHAIN_WRS);
 	union ibchan_send_wr *out = ch->chain.send;
@@ -248,8 +248,8 @@ static noinline u32 build_sends(struct ibchan_channel *ch, const struct ibchan_w
 	return num;
 }
 
-static noinline u32 build_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
-				struct ibchan_reason *reason)
+static u32 build_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
+		       struct ibchan_reason *reason)
 {
 	u32 num, max = min_t(u32, left, IBCHAN_CHAIN_WRS);
 	struct ib_recv_wr *out = ch->chain.recv;

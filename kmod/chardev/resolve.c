@@ -83,11 +83,9 @@ static int resolve_sge(struct ibchan_context *ctx, const struct ibchan_submit_sg
 		ibchan_submit_refuse(reason, IBCHAN_REASON_MR_HANDLE, user->mr, 0);
 		return -ENOENT;
 	}
-	*sge = (struct ibchan_sge){
-		.mr = object->mr,
-		.offset = user->offset,
-		.length = user->length,
-	};
+	sge->mr = object->mr;
+	sge->offset = user->offset;
+	sge->length = user->length;
 	return 0;
 }
 
@@ -107,9 +105,9 @@ static int resolve_sges(struct ibchan_context *ctx, struct ibchan_submit_scratch
 		if (is_empty_plain(&user[i]))
 			continue;
 		if (user[i].mr == IBCHAN_MR_PLAIN) {
-			*sge = (struct ibchan_sge){
-				.mr = pinned[i], .length = user[i].length,
-			};
+			sge->mr = pinned[i];
+			sge->offset = 0;
+			sge->length = user[i].length;
 			wr->num_sge++;
 			continue;
 		}
@@ -123,21 +121,24 @@ static int resolve_sges(struct ibchan_context *ctx, struct ibchan_submit_scratch
 	return 0;
 }
 
+/* Each member once: the request before in the same place had others. */
 static void fill_wr(struct ibchan_wr *wr, const struct ibchan_submit_wr *entry)
 {
-	*wr = (struct ibchan_wr){
-		.wr_id = entry->wr_id,
-		.remote_addr = entry->remote_addr,
-		.remote_length = IBCHAN_REMOTE_UNCHECKED,
-		.rkey = entry->rkey,
-		.imm = entry->imm,
-		.opcode = entry->opcode,
-		.flags = ibchan_kernel_flags(entry->flags),
-	};
-	if (ibchan_entry_is_atomic(entry)) {
-		wr->operand = entry->operand;
-		wr->swap = entry->swap;
-	}
+	bool atomic = ibchan_entry_is_atomic(entry);
+
+	wr->wr_id = entry->wr_id;
+	wr->work = NULL;
+	wr->data = NULL;
+	wr->data_length = 0;
+	wr->remote_addr = entry->remote_addr;
+	wr->remote_length = IBCHAN_REMOTE_UNCHECKED;
+	wr->operand = atomic ? entry->operand : 0;
+	wr->swap = entry->swap;
+	wr->rkey = entry->rkey;
+	wr->imm = entry->imm;
+	wr->num_sge = 0;
+	wr->opcode = entry->opcode;
+	wr->flags = ibchan_kernel_flags(entry->flags);
 }
 
 /* The request, without elements. */
