@@ -79,8 +79,8 @@ do {										\
 	const struct ibchan_channel_part *const *part;				\
 										\
 	for (part = ibchan_channel_parts; *part; part++)			\
-		if ((*part)->what)						\
-			(*part)->what(__VA_ARGS__);				\
+		if ((**part).what)						\
+			(**part).what(__VA_ARGS__);				\
 } while (0)
 
 /* The same, up to the first one that does not return 0, which is the value. */
@@ -90,8 +90,8 @@ do {										\
 	int answer = 0;								\
 										\
 	for (part = ibchan_channel_parts; *part && !answer; part++)		\
-		if ((*part)->what)						\
-			answer = (*part)->what(__VA_ARGS__);			\
+		if ((**part).what)						\
+			answer = (**part).what(__VA_ARGS__);			\
 	answer;									\
 })
 

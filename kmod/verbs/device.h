@@ -108,8 +108,8 @@ do {										\
 	const struct ibchan_device_client *const *client;			\
 										\
 	for (client = ibchan_device_clients; *client; client++)			\
-		if ((*client)->what)						\
-			(*client)->what(__VA_ARGS__);				\
+		if ((**client).what)						\
+			(**client).what(__VA_ARGS__);				\
 } while (0)
 
 /* device.c */
