@@ -376,6 +376,31 @@ TEST_F(every_command, that_cannot_deliver_its_answer_leaves_nothing_behind)
 	EXPECT_EQ(descriptors, open_descriptors());
 }
 
+/* Its flags lie in a page that can be written, the rest does not. */
+TEST_F(every_command, whose_answer_is_cut_off_says_nothing_of_one)
+{
+	unsigned int page = getpagesize();
+	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *cut = pages + page - 8;
+	unsigned int i;
+
+	ASSERT_NE(MAP_FAILED, pages);
+	for (i = 0; i < NUM_EXAMPLES; i++) {
+		if (!examples[i].answers)
+			continue;
+		ASSERT_EQ(0, prepare(&self->bench, i));
+		ASSERT_EQ(0, mprotect(pages + page, page, PROT_READ | PROT_WRITE));
+		memcpy(cut, self->bench.room, EXAMPLE_ROOM);
+		ASSERT_EQ(0, mprotect(pages + page, page, PROT_READ));
+		EXPECT_EQ(-EFAULT, run_at(&self->bench, i, cut))
+			TH_LOG("%s", examples[i].name);
+		EXPECT_EQ(0, *(__u32 *)(cut + 4) & IBCHAN_ANSWERED)
+			TH_LOG("%s", examples[i].name);
+	}
+	munmap(pages, 2 * page);
+}
+
 static int drain_events(int fd)
 {
 	struct ibchan_cmd_event_take cmd = {};

@@ -209,6 +209,13 @@ static void undo(struct ibchan_call *call)
 		tell_again(call);
 }
 
+/* Half an answer is none: the flags may have gone out before the page that could not be written. */
+static void retract(struct any_header __user *user, u32 flags)
+{
+	if (put_user(flags & ~IBCHAN_ANSWERED, &user->flags))
+		return;
+}
+
 /*
  * The answer goes out after a refusal too, because it says why. The caller gets as many bytes
  * as it has said its struct has; the rest of a longer struct stays as it is.
@@ -221,8 +228,11 @@ static int answer(const struct command *command, struct ibchan_call *call, int r
 	bool must_tell = !ret || ret == -ERESTARTNOHAND;
 
 	header->flags |= IBCHAN_ANSWERED;
-	if (copy_to_user(call->user, call->cmd, size) && must_tell)
-		ret = -EFAULT;
+	if (copy_to_user(call->user, call->cmd, size)) {
+		retract(call->user, header->flags);
+		if (must_tell)
+			ret = -EFAULT;
+	}
 	if (ret)
 		undo(call);
 	else
