@@ -34,7 +34,7 @@ all: modules lib selftests ## build everything
 help: ## this list
 	@echo 'make demo    two processes exchange data over two soft-RoCE devices in a guest'
 	@echo 'make check   the tests, in a guest'
-	@echo 'make check-all  everything, on all kernels'
+	@echo 'make check-all  all suites on 6.1, 6.12 and a debug 7.2, and the campaigns'
 	@echo 'make flavors the test programs as 32-bit ones, with sanitizers, in valgrind'
 	@echo 'make fuzz    random commands, for MINUTES=3; on KERNEL=debug coverage guides them'
 	@echo 'make coverage  how much of the module that reaches, on the debug kernel'

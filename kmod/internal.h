@@ -15,10 +15,10 @@
  *				the gate
  *	devices_lock		list of devices (device.c)
  *	ibchan_device.lock	the device's lists of objects
- *	ibchan_pd.pool_lock	fast-registration regions that the domain keeps
  *	ibchan_device.farewell_lock  ids that outlive their channels
  *	ibchan_channel.qp_lock	verbs that change the state of a qp
  *	ibchan_cq.space_lock	how many places of a cq each queue has reserved
+ *	ibchan_pd.pool_lock	fast-registration regions that the domain keeps
  *	ibchan_device.watch_lock	when its channels are looked at next
  *	ibchan_channel.post_lock   bottom halves off; prepare and ib_post_*
  *	ibchan_busy.lock	bottom halves off; a region's ranges in flight

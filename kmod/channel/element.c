@@ -13,7 +13,7 @@
  * @work: the work
  * @num: how many, from the first one
  *
- * Context: any; not NMI.
+ * Context: any, with bottom halves off; not NMI.
  */
 void ibchan_work_put_sges(struct ibchan_work *work, u32 num)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What stands above channels and has a part in each of them: credits (flow.c), keepalive
- * (watch.c) and the connection by address (cm_end.c). A channel calls them by this table alone.
+ * (watch.c) and the connection by address (cm_end.c). A channel calls them by this table, but
+ * for the counts of flow.h, which are inline.
  */
 #ifndef IBCHAN_PART_H
 #define IBCHAN_PART_H
@@ -31,7 +32,8 @@ struct ibchan_reason;
  * @defers_marker: the part posts the marker of the send queue, later
  * @flush: the device has forgotten what was posted; under the right to reap the cq
  * @unlist: it is closed; under the device's lock
- * @end: its queue pair is gone, or never was; without the gate
+ * @end: its queue pair is gone, or never was, and neither may be the part: @make was not
+ *	called or has failed; without the gate
  * @free: its memory goes
  * @fill_facts: under the qp lock
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The character device's own types. It includes <rdma/ibchan.h> and nothing
- * of the floors below.
+ * The character device's own types. It uses <rdma/ibchan.h> as every consumer does; of the
+ * floors below it includes only headers of rules/ and trace/ that name no object of theirs.
  *
  * Locks: ibchan_context.lock guards the table of objects, and no more: nothing sleeps under
  * it. A command holds the objects that it works on (ibchan_call_find()) and runs without a

@@ -155,8 +155,8 @@ int ibchan_owner_init(void)
 }
 
 /*
- * No file is open, no region is left. Notifiers that were put, here, are freed a
- * little later, by code of this module.
+ * No file is open, no region is left. Notifiers that were put are freed a little later, by
+ * code of this module.
  */
 void ibchan_owner_fini(void)
 {

@@ -128,6 +128,7 @@ static void fill_wr(struct ibchan_wr *wr, const struct ibchan_submit_wr *entry)
 
 	wr->wr_id = entry->wr_id;
 	wr->work = NULL;
+	wr->sges = NULL;
 	wr->data = NULL;
 	wr->data_length = 0;
 	wr->remote_addr = entry->remote_addr;

@@ -482,7 +482,7 @@ static int fill_times(struct ibchan_cm *cm, const struct ibchan_connect *connect
  * @reason: why not, or NULL
  *
  * Context: process, may sleep.
- * Return: the connection, for cm_end.c; -EINVAL for a time that is too long;
+ * Return: the connection, which cm_end.c frees; -EINVAL for a time that is too long;
  * -ENOMEM.
  */
 struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,

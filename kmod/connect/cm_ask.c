@@ -9,9 +9,9 @@
  * the device. Drivers have an end: siw gives up 10 s after it has sent the request. Where a
  * port mapper runs and does not answer, 10 s more may pass before TCP is asked.
  *
- * A user's limits on processes do not count kernel threads, so a user has few of them at a
- * time: the next of his channels asks when one of those before it is through. Its deadline
- * runs meanwhile.
+ * A user's limit on processes does not count kernel threads. So a user's channels have at most
+ * MAX_ASKERS threads at a time; a further channel waits until one of these threads ends, and
+ * its deadline runs meanwhile.
  */
 #include <linux/errno.h>
 #include <linux/kthread.h>

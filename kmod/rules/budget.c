@@ -132,7 +132,7 @@ void ibchan_budget_put(struct ibchan_budget *budget)
 /**
  * ibchan_cost_charge - charge a budget for an object that is about to be made
  * @cost: of nothing; for ibchan_cost_pay_back()
- * @budget: of the user who pays; NULL: no user does
+ * @budget: the budget to charge; NULL: a kernel consumer's object, which is charged to none
  * @bytes: of kernel memory
  * @reason: bytes used, limit and @bytes, when it is too much; or NULL
  *

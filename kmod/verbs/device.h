@@ -30,7 +30,7 @@
  * @kref: its objects and its holders
  * @events: tells when the device has failed, and when its addresses change
  * @fatal_work: breaks its channels when it has failed
- * @gid_work: breaks its channels whose address has gone
+ * @gid_work: breaks the channels that use an address which the device has lost
  * @farewells: ids of closed channels, see cm_farewell.c
  * @num_farewells: entries of @farewells, and ids that are about to be in it
  * @farewell_lock: guards these two

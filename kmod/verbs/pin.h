@@ -4,13 +4,11 @@
 #define IBCHAN_PIN_H
 
 #include <linux/list.h>
-#include <linux/scatterlist.h>
 #include <linux/types.h>
 
 #include "budget.h"
 
 struct ib_mr;
-struct ibchan_pd;
 struct ibchan_reason;
 struct mm_struct;
 

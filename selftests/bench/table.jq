@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Reads a report: the Markdown table of what is done from user space, for the README.
+# Reads a report: the Markdown table of what is done from user space, for reading.
 
 def thousandths: . * 1000 | round | tostring
   | if length < 4 then "0000"[length:] + . else . end

@@ -108,9 +108,9 @@ enum ibchan_command {
 
 /*
  * In @flags of each command: the kernel has written the struct, on success always, on an
- * error if the command was carried out and refused. A filter of system calls that answers in
- * the kernel's place, with 0 or an errno, cannot set it. It means nothing in a command, so a
- * caller clears it before the call.
+ * error once it has read the struct and found its size, flags and unknown tail to be fine. A
+ * filter of system calls that answers in the kernel's place, with 0 or an errno, cannot set
+ * it. It means nothing in a command, so a caller clears it before the call.
  */
 #define IBCHAN_ANSWERED		0x80000000U
 

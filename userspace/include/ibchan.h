@@ -42,8 +42,10 @@
  *		refused with -EBUSY, unless asked for (IBCHAN_WR_UNCHECKED).
  *		The pages stay pinned whatever the process does.
  * Destroying	In reverse order. -EBUSY: something uses the object, nothing has
- *		changed. With any other result the handle is gone. Closing the
- *		context ends all that is left in it.
+ *		changed. Nothing has changed either where a filter of system
+ *		calls answered in the kernel's place: then the result is the
+ *		filter's errno, or -EBADMSG. With any other result the handle
+ *		is gone. Closing the context ends all that is left in it.
  * Fork		Objects belong to the process that opened the context. In a
  *		child, calls that register, build, post, poll or wait return
  *		-EPERM; queries work; closing and destroying only free the

@@ -32,6 +32,7 @@ static int cq_create(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
 	cq->fd = cmd->out_fd;
 	err = cq_map(cq, cmd->out_ring_size);
 	if (err) {
+		/* If a filter of system calls keeps it, closing the context ends it. */
 		object_end(&cq->object, &stays);
 		fd_close(cq->fd);
 	}

@@ -12,6 +12,7 @@
  *	cq.c		create, destroy, poll
  *	event.c		the cq's descriptor for epoll
  *	channel.c	builder, endpoint, handshake
+ *	history.c who.c	what happened to a channel, and words for that
  *	address.c	names and forms of IP addresses
  *	connect.c listen.c	connecting by address
  *	post.c		work requests -> SUBMIT

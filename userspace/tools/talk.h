@@ -16,7 +16,7 @@
 #define TALK_TEXT	128
 
 /**
- * struct talk_options - whom to meet, and over what
+ * struct talk_options - the other side's address, and the local device
  * @host: NULL: wait for the other side
  * @port: of TCP, or of the connection manager
  * @device: NULL: the one that leads to @host, or that the other side comes over

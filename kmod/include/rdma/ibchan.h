@@ -161,8 +161,8 @@ struct ibchan_completion {
 
 /**
  * struct ibchan_sink - where the completions of works without a done() go
- * @reserve: take room for one completion before its work is posted; 0, or
- *	-EAGAIN when there is none. May be NULL.
+ * @reserve: take room for one completion before its work is posted; 0, -EAGAIN when
+ *	there is none, or another errno, which the post then returns. May be NULL.
  * @cancel: give such room back, because the work was not posted, or because it
  *	was unsignaled and has succeeded. May be NULL where @reserve is.
  * @done: one work has ended; its room is used up. Its buffers are the caller's

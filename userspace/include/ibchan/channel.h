@@ -155,7 +155,8 @@ int ibchan_prepared_handshake(struct ibchan_prepared *prepared,
  * ibchan_prepared_destroy() - give up a channel that was never connected
  * @prepared: NULL is fine
  *
- * Return: 0 or a negative errno; the handle is gone either way.
+ * Return: 0 or a negative errno; the handle is gone either way, unless a filter of system
+ * calls answered in the kernel's place, see <ibchan.h>.
  */
 int ibchan_prepared_destroy(struct ibchan_prepared *prepared);
 
@@ -387,7 +388,8 @@ int ibchan_channel_break(struct ibchan_channel *channel);
  * Buffers: those of the channel's works may be reused once this has returned
  * 0.
  *
- * Return: 0 or a negative errno; the handle is gone either way.
+ * Return: 0 or a negative errno; the handle is gone either way, unless a filter of system
+ * calls answered in the kernel's place, see <ibchan.h>.
  */
 int ibchan_channel_close(struct ibchan_channel *channel);
 

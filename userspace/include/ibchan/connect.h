@@ -259,7 +259,8 @@ void ibchan_listener_address(const struct ibchan_listener *listener,
  *
  * Requests that nobody has taken are rejected. Taken ones, and channels, live on.
  *
- * Return: 0 or a negative errno; the handle is gone either way.
+ * Return: 0 or a negative errno; the handle is gone either way, unless a filter of system
+ * calls answered in the kernel's place, see <ibchan.h>.
  */
 int ibchan_listener_close(struct ibchan_listener *listener);
 
@@ -331,7 +332,8 @@ int ibchan_request_accept(struct ibchan_request *request,
  * @length: bytes of @data, up to 144, over iWARP 196
  *
  * Return: 0; -EINVAL: too much data, -EFAULT: @length without @data, and the request
- * stays; another negative errno, and the request is gone.
+ * stays, as it does where a filter of system calls answered in the kernel's place, see
+ * <ibchan.h>; another negative errno, and the request is gone.
  */
 int ibchan_request_reject(struct ibchan_request *request, const void *data,
 			  __u32 length);

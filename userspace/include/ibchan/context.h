@@ -73,8 +73,9 @@ int ibchan_context_close(struct ibchan_context *context);
  * ibchan_context_fd() - the file behind a context
  * @context: open
  *
- * For raw ioctls, but none that posts to a cq of the library's: it could not tell
- * whose the completion is. It belongs to the context: do not close it.
+ * For raw ioctls, but none that posts to a cq of the library's: the library could not tell
+ * which request such a completion belongs to. The descriptor belongs to the context: do not
+ * close it.
  *
  * Return: the descriptor.
  */
