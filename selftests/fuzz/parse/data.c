@@ -52,20 +52,27 @@ static void take_and_check(struct ibchan_channel *ch, const u8 *data, size_t siz
 	free(bytes);
 }
 
-/* A rejection has no header, whatever it looks like. */
-static void copied(const u8 *data, size_t size)
+/* As long as a rejection of ibchan's is, whose mark comes last. */
+#define REJECTION	(IBCHAN_REJECT_DATA + 4)
+
+/* A rejection has no header, whatever it looks like, and maybe a mark behind. */
+static void rejected(const u8 *data, size_t size)
 {
 	u8 *bytes = copy_of(data, size);
 	const struct rdma_conn_param param = {
 		.private_data = size ? bytes : NULL,
 		.private_data_len = size,
 	};
+	const bool marked = size == REJECTION &&
+			    !memcmp(data + IBCHAN_REJECT_DATA, "IBCJ", 4);
+	u32 came = marked ? IBCHAN_REJECT_DATA : min_t(u32, size, IBCHAN_PRIVATE_DATA_SIZE);
 	u8 taken[IBCHAN_PRIVATE_DATA_SIZE];
-	u32 length = ibchan_cm_data_copy(&param, taken);
 
-	must(length == min_t(u32, size, sizeof(taken)), "as many as came and have room");
-	must(!memcmp(taken, bytes, length), "the bytes that came with a rejection");
-	must(!memchr_inv(taken + length, 0, sizeof(taken) - length), "zeros behind those");
+	must(ibchan_cm_data_rejected(&param, taken) == came, "as many as came and have room");
+	must(!memcmp(taken, bytes, came), "the bytes that came with a rejection");
+	must(!memchr_inv(taken + came, 0, sizeof(taken) - came), "zeros behind those");
+	must(ibchan_cm_data_none(&param) == (!size || !memchr_inv(bytes, 0, size)),
+	     "nothing where nothing came");
 	free(bytes);
 }
 
@@ -117,7 +124,7 @@ int fuzz_one(const u8 *data, size_t size)
 		return 0;
 	ch.flow = data[0] & CREDITS ? &flow : NULL;
 	take_and_check(&ch, data + 1, size - 1);
-	copied(data + 1, size - 1);
+	rejected(data + 1, size - 1);
 	there_and_back(&ch, data[0], data + 1, size - 1);
 	return 0;
 }
@@ -130,7 +137,7 @@ unsigned int fuzz_seed(unsigned int nr, u8 *data)
 
 	const struct ibchan_cm_mtu mtu = { .magic = htobe32(0x4942434d), .mtu = htobe32(MTU) };
 
-	if (nr > 23)
+	if (nr > 24)
 		return 0;
 	memset(data, 0x5a, MAX_SEED);
 	data[0] = nr & (CREDITS | FILLED | SHORTER);
@@ -138,5 +145,8 @@ unsigned int fuzz_seed(unsigned int nr, u8 *data)
 		memcpy(data + 1, &mtu, sizeof(mtu));
 	else if (nr & 4)
 		memcpy(data + 1, &credits, sizeof(credits));
-	return 1 + 64;
+	if (nr != 24)
+		return 1 + 64;
+	memcpy(data + 1 + IBCHAN_REJECT_DATA, "IBCJ", 4);
+	return 1 + REJECTION;
 }

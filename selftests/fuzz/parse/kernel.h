@@ -32,8 +32,10 @@ typedef __s64 ktime_t;
 #define cpu_to_be32		htobe32
 #define be16_to_cpu		be16toh
 #define be32_to_cpu		be32toh
+#define be64_to_cpu		be64toh
 #define BUILD_BUG_ON(bad)	static_assert(!(bad), "")
 #define min_t(type, a, b)	((type)(a) < (type)(b) ? (type)(a) : (type)(b))
+#define READ_ONCE(value)	__atomic_load_n(&(value), __ATOMIC_RELAXED)
 #define xchg(place, value)	__atomic_exchange_n(place, value, __ATOMIC_SEQ_CST)
 
 /* ---- <rdma/ib_mad.h>, <rdma/ib_verbs.h> and <rdma/rdma_cm.h> ---- */
@@ -44,11 +46,38 @@ enum ib_mtu { IB_MTU_256 = 1, IB_MTU_4096 = 5 };
 
 union ib_gid {
 	u8 raw[16];
+	struct {
+		__be64 subnet_prefix;
+		__be64 interface_id;
+	} global;
 };
 
 struct ib_qp {
 	u32 qp_num;
 };
+
+struct ib_device;
+
+struct rdma_cm_id {
+	struct ib_device *device;
+	u32 port_num;
+};
+
+static inline bool rdma_protocol_iwarp(const struct ib_device *device, u32 port)
+{
+	(void)device;
+	(void)port;
+	return false;
+}
+
+static inline int rdma_reject(struct rdma_cm_id *id, const void *data, u8 length, u8 code)
+{
+	(void)id;
+	(void)data;
+	(void)length;
+	(void)code;
+	return 0;
+}
 
 struct rdma_conn_param {
 	const void *private_data;
@@ -103,6 +132,12 @@ static inline const void *memchr_inv(const void *bytes, int c, size_t n)
 
 /* ---- kmod/internal.h and kmod/connect/flow.h ---- */
 
+typedef struct { u32 val; } kuid_t;
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
 struct work_struct {
 	int unused;
 };
@@ -130,6 +165,7 @@ struct ibchan_channel {
 	struct ibchan_params params;
 	struct ibchan_endpoint endpoint;
 	struct ibchan_flow *flow;
+	u32 state;
 };
 
 struct ibchan_connect;
