@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What differs between kernels (kmod/compat.h), asked of the headers themselves.
+# What differs between kernels (kmod/trace/compat.h), asked of the headers themselves.
 ibchan-has = $(shell grep -qE '$(1)' $(srctree)/include/linux/$(2) 2>/dev/null && echo -D$(3))
 ccflags-y += $(call ibchan-has,void vm_flags_set.,mm.h,IBCHAN_HAVE_VM_FLAGS_SET)
 ccflags-y += $(call ibchan-has,EXPORT_SYMBOL_NS_GPL.*"GPL". ns.,export.h,IBCHAN_HAVE_STRING_SYMBOL_NS)
@@ -8,7 +8,7 @@ ccflags-y += $(call ibchan-has,int dma_buf_vmap_unlocked.,dma-buf.h,IBCHAN_HAVE_
 ibchan-has-file = $(shell test -e $(srctree)/include/$(1) && echo -D$(2))
 ccflags-y += $(call ibchan-has-file,net/ipv6_stubs.h,IBCHAN_HAVE_IPV6_STUBS)
 
-# What drivers do no header tells: see kmod/verbs/quirks.c for IBCHAN_RXE_*, kmod/compat.h for the rest.
+# What drivers do no header tells: see kmod/verbs/quirks.c for IBCHAN_RXE_*, kmod/trace/compat.h for the rest.
 ibchan-version := $(shell expr $(VERSION) \* 1000 + $(PATCHLEVEL))
 ccflags-$(shell expr $(ibchan-version) \>= 6002 \& $(ibchan-version) \< 7002 | tr 10 yn) += \
 	-DIBCHAN_RXE_ERR_IS_UNSAFE=1

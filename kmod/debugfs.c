@@ -6,6 +6,7 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
+#include "channel.h"
 #include "counters.h"
 #include "init.h"
 

@@ -4,9 +4,8 @@
 #include <linux/module.h>
 
 #include "context.h"
-#include "flow.h"
 #include "init.h"
-#include "internal.h"
+#include "parts.h"
 
 static const struct ibchan_device_client *const device_clients[] = {
 	&ibchan_channel_client,

@@ -7,7 +7,7 @@
  */
 #include <linux/errno.h>
 
-#include "channel.h"
+#include "private.h"
 #include "compat.h"
 #include "fault.h"
 #include "trace.h"
@@ -88,7 +88,7 @@ static void call_broken(struct ibchan_channel *ch, u32 error)
  */
 static bool means_disconnected(const struct ibchan_channel *ch, u32 status)
 {
-	return ch->gid.iwarp && (status == IB_WC_WR_FLUSH_ERR ||
+	return ch->qp.gid.iwarp && (status == IB_WC_WR_FLUSH_ERR ||
 				 status == IB_WC_LOC_QP_OP_ERR ||
 				 status == IBCHAN_STATUS_FATAL_ERR);
 }
@@ -132,13 +132,13 @@ static void sweep_cq(struct ibchan_cq *cq)
 /* A device that leaves is not asked; its port then counts as up. */
 static bool port_is_down(struct ibchan_channel *ch)
 {
-	struct ibchan_device *dev = ch->dev;
+	struct ibchan_device *dev = ch->qp.dev;
 	struct ib_port_attr attr;
 	bool down = false;
 
 	if (ibchan_device_enter(dev))
 		return false;
-	if (!ib_query_port(dev->ib, READ_ONCE(ch->gid.port), &attr))
+	if (!ib_query_port(dev->ib, READ_ONCE(ch->qp.gid.port), &attr))
 		down = attr.state != IB_PORT_ACTIVE;
 	ibchan_device_exit(dev);
 	return down;
@@ -263,7 +263,7 @@ void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
 {
 	ibchan_channel_fail(ch, ibchan_status_error(wc->status), wc->status);
 	if (wc->status != IB_WC_WR_FLUSH_ERR &&
-	    ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_KEEPS_MR))
+	    ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR))
 		ibchan_channel_break_on(ch);
 }
 
@@ -324,7 +324,7 @@ bool ibchan_channel_has_posted(const struct ibchan_channel *ch)
 /* Where a region depends on the markers, they are reaped even if the cq's owner sleeps. */
 static void await_markers(struct ibchan_channel *ch)
 {
-	if (!ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_KEEPS_MR))
+	if (!ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR))
 		return;
 	ibchan_cq_arm(ch->send.cq);
 	ibchan_cq_arm(ch->recv.cq);
@@ -349,11 +349,11 @@ void ibchan_channel_break_work(struct work_struct *work)
 	ibchan_fault_linger(IBCHAN_WINDOW_BREAKING);
 	if (asked)
 		ibchan_parts_call(interrupt, ch);
-	mutex_lock(&ch->qp_lock);
+	mutex_lock(&ch->qp.lock);
 	ibchan_channel_await_posters(ch);
 	if (ibchan_channel_has_posted(ch))
 		end_work(ch);
-	mutex_unlock(&ch->qp_lock);
+	mutex_unlock(&ch->qp.lock);
 	if (asked)
 		ibchan_parts_call(disconnect, ch);
 }
@@ -480,7 +480,7 @@ bool ibchan_channel_connected(struct ibchan_channel *ch)
 /* Under the qp lock. */
 static bool address_has_gone(struct ibchan_channel *ch)
 {
-	bool gone = !ibchan_gid_still_there(ch->dev->ib, ch->net, &ch->gid);
+	bool gone = !ibchan_gid_still_there(ch->qp.dev->ib, ch->qp.net, &ch->qp.gid);
 
 	if (gone != ch->gid_gone)
 		ibchan_history_address(ch, gone ? EADDRNOTAVAIL : 0);
@@ -504,7 +504,7 @@ void ibchan_channel_check_gid(struct ibchan_channel *ch)
 	u32 state;
 
 	/* A connection by address may bring an address of its own. */
-	guard(mutex)(&ch->qp_lock);
+	guard(mutex)(&ch->qp.lock);
 	state = READ_ONCE(ch->state);
 	if (state < IBCHAN_CHANNEL_BROKEN && address_has_gone(ch) &&
 	    state != IBCHAN_CHANNEL_PREPARED)

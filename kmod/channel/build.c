@@ -9,13 +9,10 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
-#include "channel.h"
+#include "private.h"
 #include "compat.h"
 #include "counters.h"
-#include "flow.h"
 #include "footprint.h"
-#include "init.h"
-#include "internal.h"
 
 /* Not kmalloc: its next size would waste a third of it. */
 struct kmem_cache *ibchan_channel_cache;
@@ -42,24 +39,26 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 
 	if (!ch)
 		return NULL;
-	ch->dev = build->pd->dev;
-	ch->pd = build->pd;
-	ch->net = build->net;
+	ch->qp.dev = build->pd->dev;
+	ch->qp.pd = build->pd;
+	ch->qp.net = build->net;
 	ch->cookie = build->cookie;
 	ch->connected_to = build->connected;
 	ch->broken = build->broken;
 	ch->priv = build->priv;
-	ch->qp_event = ibchan_channel_qp_event;
+	ch->qp.event = ibchan_channel_qp_event;
+	ch->qp.context = ch;
+	ch->qp.state = &ch->state;
 	if (!(build->send_cq->mode & build->recv_cq->mode & IBCHAN_CQ_POLLED))
 		ch->after_post = IBCHAN_AFTER_REAP;
 	ch->send.spare = IBCHAN_MARKERS;
 	ch->recv.spare = IBCHAN_MARKERS;
-	ch->params = *params;
+	ch->qp.params = *params;
 	ch->options = build->options;
 	ch->watch.patient = !ch->options.keepalive_ms;
 	if (!ch->options.keepalive_ms)
 		ch->options.keepalive_ms = IBCHAN_DEFAULT_KEEPALIVE_MS;
-	mutex_init(&ch->qp_lock);
+	mutex_init(&ch->qp.lock);
 	spin_lock_init(&ch->post_lock);
 	spin_lock_init(&ch->state_lock);
 	init_waitqueue_head(&ch->state_wait);
@@ -76,25 +75,24 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 static int choose_params(struct ibchan_channel *ch, struct net *net,
 			 struct ibchan_reason *reason)
 {
-	struct ibchan_params *params = &ch->params;
+	struct ibchan_params *params = &ch->qp.params;
 	u32 active;
 	int ret;
 
-	ret = ibchan_gid_choose(ch->dev->ib, net, params, &ch->gid, reason);
+	ret = ibchan_gid_choose(ch->qp.dev->ib, net, params, &ch->qp.gid, reason);
 	if (ret)
 		return ret;
-	active = ch->gid.mtu;
+	active = ch->qp.gid.mtu;
 	if (params->mtu > active)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_MTU_ABOVE_PORT, -EINVAL,
 					    (u64[3]) { params->mtu, active });
 	if (!params->mtu)
 		params->mtu = active;
-	params->port = ch->gid.port;
-	params->gid_index = ch->gid.index;
+	params->port = ch->qp.gid.port;
+	params->gid_index = ch->qp.gid.index;
 	if (params->send_psn == IBCHAN_AUTO)
 		params->send_psn = get_random_u32() & 0xffffff;
-	ibchan_params_choose(params, &ch->dev->attr);
-	ch->max_message = ch->gid.max_message;
+	ibchan_params_choose(params, &ch->qp.dev->attr);
 	return 0;
 }
 
@@ -102,8 +100,8 @@ static int choose_params(struct ibchan_channel *ch, struct net *net,
 static int reserve_space(struct ibchan_channel *ch, const struct ibchan_build *build,
 			 struct ibchan_reason *reason)
 {
-	u32 send = ch->params.max_send_wr + ch->send.spare;
-	u32 recv = ch->params.max_recv_wr + ch->recv.spare;
+	u32 send = ch->qp.params.max_send_wr + ch->send.spare;
+	u32 recv = ch->qp.params.max_recv_wr + ch->recv.spare;
 	int ret;
 
 	if (build->send_cq == build->recv_cq)
@@ -117,18 +115,70 @@ static int reserve_space(struct ibchan_channel *ch, const struct ibchan_build *b
 	return ret;
 }
 
+static struct ibchan_queue_size size_of(const struct ibchan_queue *queue, u32 depth)
+{
+	return (struct ibchan_queue_size) {
+		.depth = depth,
+		.spare = queue->spare,
+		.max_sge = queue->max_sge,
+		.has_works = queue->cq->sink->done,
+	};
+}
+
+static int charge(struct ibchan_channel *ch, struct ibchan_reason *reason)
+{
+	const struct ibchan_params *params = &ch->qp.params;
+	struct ibchan_queue_size send = size_of(&ch->send, params->max_send_wr);
+	struct ibchan_queue_size recv = size_of(&ch->recv, params->max_recv_wr);
+
+	return ibchan_cost_charge(&ch->cost, ch->qp.pd->cost.budget,
+				  ibchan_footprint_channel(&send, &recv, params->max_inline_data,
+							   ch->qp.dev->attr.max_rd_atomic),
+				  reason);
+}
+
+/* Elements that the device sees of one work. */
+static void fill_bounds(struct ibchan_channel *ch)
+{
+	struct ibchan_bounds *bounds = &ch->bounds;
+	u32 op;
+
+	bounds->pd = ch->qp.pd;
+	bounds->caps = ch->qp.dev->attr.caps;
+	bounds->max_message = ch->qp.gid.max_message;
+	bounds->max_inline = ch->qp.params.max_inline_data;
+	for (op = 0; op < IBCHAN_OPS; op++)
+		bounds->max_sge[op] = ch->send.max_sge;
+	bounds->max_sge[IBCHAN_OP_RECV] = ch->recv.max_sge;
+	bounds->max_sge[IBCHAN_OP_READ] = min(ch->send.max_sge, ch->qp.dev->attr.max_read_sge);
+	bounds->max_sge[IBCHAN_OP_COMPARE_SWAP] = 1;
+	bounds->max_sge[IBCHAN_OP_FETCH_ADD] = 1;
+}
+
+/* What the queue pair is made with. */
+static void fill_cap(struct ibchan_channel *ch)
+{
+	ch->qp.send_cq = ch->send.cq->ib;
+	ch->qp.recv_cq = ch->recv.cq->ib;
+	ch->qp.cap = (struct ib_qp_cap) {
+		.max_send_wr = ch->send.credit.depth + ch->send.spare,
+		.max_recv_wr = ch->recv.credit.depth + ch->recv.spare,
+		.max_send_sge = ch->send.max_sge,
+		.max_recv_sge = ch->recv.max_sge,
+	};
+}
+
 static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *build,
 			struct ibchan_reason *reason)
 {
-	const struct ibchan_params *params = &ch->params;
+	const struct ibchan_params *params = &ch->qp.params;
 	int ret;
 
 	ch->send.max_sge = params->max_send_sge;
 	ch->recv.max_sge = params->max_recv_sge;
 	ch->send.cq = build->send_cq;
 	ch->recv.cq = build->recv_cq;
-	ret = ibchan_cost_charge(&ch->cost, ch->pd->cost.budget, ibchan_footprint_channel(ch),
-				 reason);
+	ret = charge(ch, reason);
 	if (!ret)
 		ret = reserve_space(ch, build, reason);
 	if (ret)
@@ -157,7 +207,7 @@ void ibchan_channel_release_queue(struct ibchan_queue *queue)
 void ibchan_channel_leak(struct ibchan_channel *ch)
 {
 	ch->leaked = 1;
-	ch->pd->leaked = 1;
+	ch->qp.pd->leaked = 1;
 	set_bit(CQ_ORPHANED, &ch->send.cq->flags);
 	set_bit(CQ_ORPHANED, &ch->recv.cq->flags);
 	__module_get(THIS_MODULE);
@@ -167,13 +217,15 @@ void ibchan_channel_leak(struct ibchan_channel *ch)
 /* In INIT, so that receives can be posted before there is a peer. */
 static int build_qp(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
-	int ret = ibchan_qp_create(ch, reason);
+	int ret;
 
+	fill_cap(ch);
+	ret = ibchan_qp_create(&ch->qp, reason);
 	if (!ret)
-		ret = ibchan_qp_init(ch, reason);
+		ret = ibchan_qp_init(&ch->qp, reason);
 	if (!ret)
 		return 0;
-	if (ch->qp && ibchan_qp_destroy(ch)) {
+	if (ch->qp.ib && ibchan_qp_destroy(&ch->qp)) {
 		ibchan_channel_leak(ch);
 		return ret;
 	}
@@ -191,31 +243,32 @@ static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *bui
 		ret = build_queues(ch, build, reason);
 	if (ret)
 		return ret;
+	fill_bounds(ch);
 	ret = build_qp(ch, reason);
 	if (ret)
 		return ret;
-	ibchan_endpoint_build(ch, ib_mtu_int_to_enum(ch->params.mtu), ch->gid.lid);
-	ibchan_parts_call(describe, ch, &ch->endpoint);
+	ibchan_endpoint_build(&ch->qp.endpoint, &ch->qp.gid, &ch->qp.params, ch->qp.ib->qp_num);
+	ibchan_parts_call(describe, ch, &ch->qp.endpoint);
 	return 0;
 }
 
 static void channel_publish(struct ibchan_channel *ch)
 {
-	ibchan_device_hold(ch->dev);
-	if (!ch->service)
-		ibchan_pd_hold(ch->pd);
-	mutex_lock(&ch->dev->lock);
-	list_add_tail(&ch->link, &ch->dev->channels);
-	mutex_unlock(&ch->dev->lock);
+	ibchan_device_hold(ch->qp.dev);
+	if (!ch->bounds.service)
+		ibchan_pd_hold(ch->qp.pd);
+	mutex_lock(&ch->qp.dev->lock);
+	list_add_tail(&ch->link, &ch->qp.dev->channels);
+	mutex_unlock(&ch->qp.dev->lock);
 	ibchan_gauge(channels, 1);
-	ibchan_history_add(ch, IBCHAN_HISTORY_BUILT, 0, ch->qp->qp_num,
-			   (u64)ch->gid.port << 32 | ch->gid.index);
+	ibchan_history_add(ch, IBCHAN_HISTORY_BUILT, 0, ch->qp.ib->qp_num,
+			   (u64)ch->qp.gid.port << 32 | ch->qp.gid.index);
 }
 
 static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *build,
 			struct ibchan_reason *reason)
 {
-	int ret = ibchan_device_enter(ch->dev);
+	int ret = ibchan_device_enter(ch->qp.dev);
 
 	if (ret)
 		return ret;
@@ -224,11 +277,11 @@ static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *bu
 		/* Its maker never hears of it. */
 		ch->connected_to = NULL;
 		ch->broken = NULL;
-		ch->net = NULL;
+		ch->qp.net = NULL;
 	}
 	if (!ret || ch->leaked)
 		channel_publish(ch);
-	ibchan_device_exit(ch->dev);
+	ibchan_device_exit(ch->qp.dev);
 	return ret;
 }
 
@@ -261,7 +314,7 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
 	ch = channel_alloc(build, params);
 	if (!ch)
 		return ERR_PTR(-ENOMEM);
-	ch->service = service;
+	ch->bounds.service = service;
 	ret = ibchan_parts_ask(make, ch, reason);
 	if (!ret)
 		ret = channel_make(ch, build, reason);
@@ -270,7 +323,7 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
 			channel_discard(ch);
 		return ERR_PTR(ret);
 	}
-	*params = ch->params;
+	*params = ch->qp.params;
 	return ch;
 }
 
@@ -324,6 +377,6 @@ struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *b
 void ibchan_channel_endpoint(const struct ibchan_channel *ch,
 			     struct ibchan_endpoint *endpoint)
 {
-	*endpoint = ch->endpoint;
+	*endpoint = ch->qp.endpoint;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_endpoint, IBCHAN_NS);

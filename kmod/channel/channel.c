@@ -11,16 +11,15 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "channel.h"
+#include "private.h"
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
-#include "internal.h"
 
 /* What both sides can. */
 static void agree(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
 {
-	struct ibchan_params *params = &ch->params;
+	struct ibchan_params *params = &ch->qp.params;
 	u32 peer_mtu = ib_mtu_enum_to_int(peer->mtu);
 
 	params->mtu = min(params->mtu, peer_mtu);
@@ -37,16 +36,16 @@ static void undo_connect(struct ibchan_channel *ch, int error)
 		ibchan_channel_break(ch, error);
 		return;
 	}
-	ibchan_qp_rewind(ch);
+	ibchan_qp_rewind(&ch->qp);
 	ibchan_channel_change_state(ch, IBCHAN_CHANNEL_PREPARED);
 }
 
 static int check_own_gid(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
-	if (ibchan_gid_still_there(ch->dev->ib, ch->net, &ch->gid))
+	if (ibchan_gid_still_there(ch->qp.dev->ib, ch->qp.net, &ch->qp.gid))
 		return 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_GID_GONE, -EADDRNOTAVAIL,
-				    (u64[3]) { ch->gid.port, ch->gid.index });
+				    (u64[3]) { ch->qp.gid.port, ch->qp.gid.index });
 }
 
 static int refuse_broken(const struct ibchan_channel *ch, struct ibchan_reason *reason)
@@ -59,15 +58,15 @@ static int refuse_broken(const struct ibchan_channel *ch, struct ibchan_reason *
 static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason)
 {
-	struct ibchan_params before = ch->params;
+	struct ibchan_params before = ch->qp.params;
 	int ret;
 
 	agree(ch, peer);
 	ret = check_own_gid(ch, reason);
 	if (!ret)
-		ret = ibchan_qp_connect(ch, peer, reason);
+		ret = ibchan_qp_connect(&ch->qp, peer, reason);
 	if (ret) {
-		ch->params = before;
+		ch->qp.params = before;
 		undo_connect(ch, ret);
 		return ret;
 	}
@@ -76,7 +75,7 @@ static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 	if (ibchan_channel_change_state(ch, IBCHAN_CHANNEL_CONNECTED)) {
 		ch->peer = *peer;
 		ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, be32_to_cpu(peer->qpn),
-				   ch->params.mtu);
+				   ch->qp.params.mtu);
 		ibchan_parts_call(connected, ch, peer);
 		return 0;
 	}
@@ -114,7 +113,7 @@ int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan
  */
 int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
-	lockdep_assert_held(&ch->qp_lock);
+	lockdep_assert_held(&ch->qp.lock);
 	if (ibchan_channel_change_state(ch, IBCHAN_CHANNEL_CONNECTING))
 		return 0;
 	return ibchan_channel_check_prepared(ch, reason);
@@ -125,11 +124,11 @@ static int connect_by_path(struct ibchan_channel *ch, const struct ibchan_endpoi
 {
 	int ret;
 
-	guard(mutex)(&ch->qp_lock);
+	guard(mutex)(&ch->qp.lock);
 	ret = ibchan_channel_begin(ch, reason);
 	if (ret)
 		return ret;
-	ch->path = *path;
+	ch->qp.path = *path;
 	ret = connect_qp(ch, peer, reason);
 	wake_up_all(&ch->state_wait);
 	return ret;
@@ -141,16 +140,16 @@ static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endp
 	struct ibchan_path path = {};
 	int ret;
 
-	if (ch->gid.iwarp)
+	if (ch->qp.gid.iwarp)
 		return ibchan_refuse(reason, IBCHAN_REASON_IWARP, -EOPNOTSUPP);
-	ret = ibchan_endpoint_check(&ch->endpoint, peer, reason);
+	ret = ibchan_endpoint_check(&ch->qp.endpoint, peer, reason);
 	if (ret)
 		return ret;
 	ret = ibchan_channel_check_prepared(ch, reason);
 	if (!ret)
 		ret = check_own_gid(ch, reason);
 	if (!ret)
-		ret = ibchan_route_find(ch, peer, &path, reason);
+		ret = ibchan_route_find(&ch->qp, peer, &path, reason);
 	/* It does not say of what. */
 	if (ret == -ESHUTDOWN)
 		return ibchan_channel_check_prepared(ch, reason) ?: ret;
@@ -179,7 +178,7 @@ int ibchan_channel_handshake(struct ibchan_channel *ch,
 			     struct ibchan_reason *reason)
 {
 	struct ibchan_reason own = {};
-	int ret = ibchan_device_enter(ch->dev);
+	int ret = ibchan_device_enter(ch->qp.dev);
 
 	if (ret)
 		return ret;
@@ -187,7 +186,7 @@ int ibchan_channel_handshake(struct ibchan_channel *ch,
 	ret = channel_handshake(ch, peer, reason);
 	if (ret)
 		ibchan_history_add(ch, IBCHAN_HISTORY_HANDSHAKE, ret, reason->code, 0);
-	ibchan_device_exit(ch->dev);
+	ibchan_device_exit(ch->qp.dev);
 	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_handshake, IBCHAN_NS);
@@ -201,18 +200,18 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_handshake, IBCHAN_NS);
  */
 void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr *attr)
 {
-	mutex_lock(&ch->qp_lock);
+	mutex_lock(&ch->qp.lock);
 	*attr = (struct ibchan_channel_attr){
 		.state = READ_ONCE(ch->state),
 		.error = READ_ONCE(ch->error),
 		.status = READ_ONCE(ch->status),
 		.sends_in_flight = ibchan_credit_in_flight(&ch->send.credit),
 		.recvs_in_flight = ibchan_credit_in_flight(&ch->recv.credit),
-		.params = ch->params,
-		.endpoint = ch->endpoint,
+		.params = ch->qp.params,
+		.endpoint = ch->qp.endpoint,
 		.options = ch->options,
 	};
-	mutex_unlock(&ch->qp_lock);
+	mutex_unlock(&ch->qp.lock);
 	ibchan_facts_fill(ch, &attr->facts);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_query, IBCHAN_NS);
@@ -278,11 +277,11 @@ static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
 	*idle = !drains || !ibchan_drain(ch, deadline);
 	ibchan_parts_call(forget_marker, ch);
 	/* A query of the queue pair runs under this lock: none begins behind it. */
-	mutex_lock(&ch->qp_lock);
-	ret = ibchan_qp_destroy(ch);
+	mutex_lock(&ch->qp.lock);
+	ret = ibchan_qp_destroy(&ch->qp);
 	if (!ret)
-		ch->qp = NULL;
-	mutex_unlock(&ch->qp_lock);
+		ch->qp.ib = NULL;
+	mutex_unlock(&ch->qp.lock);
 	/* It stays, and peers must not reach our memory by it. */
 	if (ret && !drains && ch->connected)
 		*idle = !ibchan_drain(ch, deadline);
@@ -304,11 +303,11 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 
 	refuse_all(ch, device_gone);
 	ibchan_fault_linger(IBCHAN_WINDOW_REFUSING);
-	if (!ch->qp)
+	if (!ch->qp.ib)
 		return;
 	ibchan_parts_call(stop, ch);
 	ret = end_qp(ch, deadline, &idle);
-	ch->qp = NULL;
+	ch->qp.ib = NULL;
 	if (ret)
 		ibchan_channel_leak(ch);
 	if (!ret || idle) {
@@ -321,8 +320,8 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 	ibchan_channel_release_queue(&ch->send);
 	ibchan_channel_release_queue(&ch->recv);
 	ibchan_mr_unpark(&ch->parked);
-	if (!ch->service)
-		ibchan_pd_drop(ch->pd);
+	if (!ch->bounds.service)
+		ibchan_pd_drop(ch->qp.pd);
 	ibchan_gauge(channels, -1);
 }
 
@@ -353,7 +352,7 @@ static void channel_free(struct rcu_head *rcu)
  */
 bool ibchan_channel_end(struct ibchan_channel *ch)
 {
-	struct ibchan_device *dev = ch->dev;
+	struct ibchan_device *dev = ch->qp.dev;
 
 	ibchan_gate_enter_to_end(&dev->gate);
 	ibchan_channel_stop(ch, false, drain_deadline(ch));
@@ -421,10 +420,39 @@ void ibchan_channel_force(struct ibchan_channel *ch)
 	static DEFINE_MUTEX(one_at_a_time);
 
 	guard(mutex)(&one_at_a_time);
-	ibchan_gate_enter_to_end(&ch->dev->gate);
+	ibchan_gate_enter_to_end(&ch->qp.dev->gate);
 	ibchan_channel_stop(ch, false, jiffies);
-	ibchan_gate_exit(&ch->dev->gate);
+	ibchan_gate_exit(&ch->qp.dev->gate);
 }
+
+/**
+ * ibchan_channel_times - how long a channel tries, in times and counts
+ * @ch: the channel
+ * @times: filled
+ *
+ * Of a connected channel these are what its device says it uses, where its driver
+ * tells, else what the parameters say.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ENODEV when the device is gone.
+ */
+int ibchan_channel_times(struct ibchan_channel *ch, struct ibchan_times *times)
+{
+	struct ibchan_params params;
+	int ret = ibchan_device_enter(ch->qp.dev);
+
+	if (ret)
+		return ret;
+	mutex_lock(&ch->qp.lock);
+	params = ch->qp.params;
+	if (ch->qp.ib)
+		ibchan_qp_ask(&ch->qp, &params);
+	mutex_unlock(&ch->qp.lock);
+	ibchan_device_exit(ch->qp.dev);
+	ibchan_times_fill(&params, times);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_times, IBCHAN_NS);
 
 /**
  * ibchan_channel_max_sge - how many elements the device may see of one work
@@ -436,7 +464,7 @@ void ibchan_channel_force(struct ibchan_channel *ch)
  */
 u32 ibchan_channel_max_sge(const struct ibchan_channel *ch, u8 opcode)
 {
-	return opcode < IBCHAN_OPS ? ch->max_sge[opcode] : 0;
+	return opcode < IBCHAN_OPS ? ch->bounds.max_sge[opcode] : 0;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_max_sge, IBCHAN_NS);
 

@@ -1,26 +1,214 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What build.c, break.c and channel.c have for each other. */
+/*
+ * The door of channel/: a reliable connection, its queues, and its life.
+ *
+ * Locks, outermost first:
+ *
+ *	ibchan_pd.service_lock	what registers memory that no driver does; a post and
+ *				a wait happen under it
+ *	ibchan_device.gate	commands and ends are inside, or removal is alone (gate.c);
+ *				it guards the ->ib pointers of everything below a
+ *				device. No fault on user memory is taken inside
+ *	listeners_lock		listeners, of each device and of all (listen.c)
+ *	rdma_cm's handler mutex	of an id; the steps of connecting run under it, without
+ *				the gate
+ *	devices_lock		list of devices (device.c)
+ *	ibchan_device.lock	the device's lists of objects
+ *	ibchan_device.farewell_lock  ids that outlive their channels
+ *	ibchan_qp.lock	verbs that change the state of a qp
+ *	ibchan_cq.space_lock	how many places of a cq each queue has reserved
+ *	ibchan_pd.pool_lock	fast-registration regions that the domain keeps
+ *	ibchan_device.watch_lock	when its channels are looked at next
+ *	ibchan_channel.post_lock   bottom halves off; prepare and ib_post_*
+ *	ibchan_busy.lock	bottom halves off; a region's ranges in flight
+ *	ibchan_channel.state_lock  interrupts off; state and first error
+ *	ibchan_history.lock	interrupts off; what happened to a channel
+ *
+ * The right to reap a cq (CQ_OWNED) is not a lock: callbacks run under it. The cq's
+ * owner keeps bottom halves off and never waits for anything, so that another thread
+ * may spin for it. It is taken without any of the locks above but the gate and
+ * the qp lock. Under it only the locks from post_lock on are taken: a softirq that reaps
+ * may have interrupted a thread that holds one of the others.
+ */
 #ifndef IBCHAN_CHANNEL_H
 #define IBCHAN_CHANNEL_H
 
-#include "internal.h"
+#include <linux/completion.h>
+#include <linux/llist.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+
+#include "verbs.h"
+
+#include "history.h"
+#include "part.h"
+#include "post.h"
+#include "watch.h"
+
+struct ibchan_cm;
+struct ibchan_flow;
+struct seq_file;
+
+/**
+ * struct ibchan_queue - the send or the receive half of a channel
+ * @channel: its channel
+ * @cq: where it completes
+ * @credit: its places
+ * @spare: places that no work takes: the marker's, and others of the channel's own
+ * @max_sge: elements of one work
+ * @works: what is in flight, by place
+ * @slots: works of posters that bring none, by place; NULL where @cq has no sink
+ * @sges: the elements of @slots, @max_sge each
+ * @marker: completes behind everything else, when the qp drains
+ * @marked: the marker is posted, or the probe's completion is going to post it
+ * @drained: the marker has come, or was given up
+ *
+ * The poster writes a place under the post lock before its credit is spent; the cq's owner
+ * reads it before the credit is returned.
+ */
+struct ibchan_queue {
+	struct ibchan_channel *channel;
+	struct ibchan_cq *cq;
+	struct ibchan_credit credit;
+	u32 spare;
+	u32 max_sge;
+	struct ibchan_work **works;
+	struct ibchan_work *slots;
+	struct ibchan_sge *sges;
+	struct ib_cqe marker;
+	int marked;
+	int drained;
+};
+
+/* Of struct ibchan_channel.after_post: what there is to do behind a post. */
+#define IBCHAN_AFTER_REAP	0x1U	/* a cq of the channel's is reaped or armed */
+#define IBCHAN_AFTER_TELL	0x2U	/* the peer is told of the receives */
+
+/**
+ * struct ibchan_channel - one reliable connection
+ * @qp: its queue pair
+ * @bounds: what its requests are checked against; immutable once it is built
+ * @connected: @qp has come to RTS, so closing has to drain it; under @qp.lock
+ * @post_lock: guards the posting side of both queues, @chain
+ * @send: all but receives
+ * @recv: receives
+ * @parked: plain memory of works that have failed, until @qp is destroyed
+ * @after_post: IBCHAN_AFTER_*: what there is to do behind a post
+ * @flow: its credits; NULL where it counts none
+ * @credit_ops: for @flow
+ * @sent: messages ever posted, where it counts credits; written under the post lock
+ * @state_lock: guards @state, @error, @status and @device_gone together
+ * @state_wait: woken when the channel is not connecting any more
+ * @state: enum ibchan_channel_state; read without the lock by the post path
+ * @error: errno of the first error, positive
+ * @status: of the work that failed first
+ * @device_gone: its device has left, whatever the first error was
+ * @asked: the break was asked for, so the connection is ended, too
+ * @telling: @connected_to is being called, and @broken comes behind it; under @state_lock
+ * @tell_later: the channel has broken meanwhile; under @state_lock
+ * @seeks_cause: @error and @status are of a flush, until more is known; under @state_lock
+ * @broken_at: when it broke, in jiffies; 0: it has not
+ * @leaked: the device would not let go of it
+ * @cause_work: finds out what has failed when only its consequences were seen, then tells
+ * @break_work: moves the qp to ERR, and where it must, later to RESET
+ * @close_work: closes what was given up in atomic context
+ * @cookie: the consumer's
+ * @connected_to: the consumer's
+ * @broken: the consumer's
+ * @priv: the consumer's
+ * @cm: its connection, if it was connected by address; set once, under @qp.lock
+ * @options: immutable
+ * @gid_gone: noted in @history; under @qp.lock
+ * @peer: the peer's endpoint, once connected; under @qp.lock
+ * @watch: keepalive
+ * @history: what happened to it
+ * @cost: of kernel memory
+ * @link: in the device's list
+ * @rcu: the memory outlives readers that found it in a handle table
+ * @chain: scratch space
+ */
+struct ibchan_channel {
+	struct ibchan_qp qp;
+	struct ibchan_bounds bounds;
+	int connected;
+	spinlock_t post_lock;		/* posting */
+	struct ibchan_queue send;
+	struct ibchan_queue recv;
+	struct llist_head parked;
+	u32 after_post;
+	struct ibchan_flow *flow;
+	const struct ibchan_credit_ops *credit_ops;
+	u32 sent;
+	spinlock_t state_lock;		/* state and first error */
+	wait_queue_head_t state_wait;
+	u32 state;
+	u32 error;
+	u32 status;
+	bool device_gone;
+	bool on_cqs;			/* its cqs know that it has broken */
+	bool asked;
+	bool telling;
+	bool tell_later;
+	bool seeks_cause;
+	unsigned long broken_at;
+	int leaked;
+	struct work_struct cause_work;
+	struct work_struct break_work;
+	struct work_struct close_work;
+	u64 cookie;
+	void (*connected_to)(void *priv);
+	void (*broken)(void *priv, int error);
+	void *priv;
+	struct ibchan_cm *cm;
+	struct ibchan_options options;
+	bool gid_gone;
+	struct ibchan_endpoint peer;
+	struct ibchan_watch watch;
+	struct ibchan_history history;
+	struct ibchan_cost cost;
+	struct list_head link;
+	struct rcu_head rcu;
+	struct ibchan_chain chain;
+};
+
+/* queue.c, retire.c */
+int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
+		      struct ibchan_cq *cq, u32 depth);
+void ibchan_queue_fini(struct ibchan_queue *queue);
+void ibchan_queue_end_silent(struct ibchan_queue *queue);
+bool ibchan_queue_flush(struct ibchan_queue *queue, u32 max);
+void ibchan_queue_give_marker_up(struct ibchan_queue *queue);
 
 /* build.c */
-extern struct kmem_cache *ibchan_channel_cache;
-void ibchan_channel_leak(struct ibchan_channel *ch);
-void ibchan_channel_release_queue(struct ibchan_queue *queue);
+int ibchan_channels_init(const struct ibchan_channel_part *const *parts);
+void ibchan_channels_fini(void);
+
+/* history_show.c */
+int ibchan_history_show(struct seq_file *m);
+
+/* drain.c */
+bool ibchan_drain_begin(struct ibchan_channel *ch);
+bool ibchan_drain(struct ibchan_channel *ch, unsigned long deadline);
+
+/* news.c */
+extern const struct ibchan_device_client ibchan_channel_client;
+void ibchan_channel_qp_event(struct ib_event *event, void *context);
 
 /* channel.c */
-void ibchan_channel_close_work(struct work_struct *work);
-
-/* break.c */
-bool ibchan_channel_move_state(struct ibchan_channel *ch, u32 to);
-bool ibchan_channel_change_state(struct ibchan_channel *ch, u32 to);
-void ibchan_channel_await_posters(struct ibchan_channel *ch);
-bool ibchan_channel_has_posted(const struct ibchan_channel *ch);
-bool ibchan_channel_is_unused(const struct ibchan_channel *ch);
-void ibchan_queue_retire_rest(struct ibchan_queue *queue);
-void ibchan_channel_break_work(struct work_struct *work);
-void ibchan_channel_cause_work(struct work_struct *work);
+int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan_reason *reason);
+int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason);
+bool ibchan_channel_connected(struct ibchan_channel *ch);
+void ibchan_channel_break_on(struct ibchan_channel *ch);
+void ibchan_channel_give_up(struct ibchan_channel *ch, int error);
+struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
+						    struct ibchan_params *params,
+						    struct ibchan_reason *reason);
+void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status);
+void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc);
+void ibchan_channel_check_gid(struct ibchan_channel *ch);
+void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned long deadline);
+u32 ibchan_channel_cause(const struct ibchan_channel *ch);
+void ibchan_channel_force(struct ibchan_channel *ch);
+bool ibchan_channel_end(struct ibchan_channel *ch);
 
 #endif /* IBCHAN_CHANNEL_H */

@@ -9,7 +9,7 @@
  */
 #include <linux/errno.h>
 
-#include "post.h"
+#include "private.h"
 
 static bool has_drained(const struct ibchan_channel *ch)
 {
@@ -26,7 +26,7 @@ static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
 	smp_store_release(&queue->drained, 1);
 	/* Pairs with itself: of the two markers the one that is done last sees the other one. */
 	smp_mb();
-	if (ibchan_device_has(queue->channel->dev, IBCHAN_QUIRK_ERR_KEEPS_MR) &&
+	if (ibchan_device_has(queue->channel->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR) &&
 	    has_drained(queue->channel))
 		ibchan_channel_break_on(queue->channel);
 }
@@ -50,9 +50,9 @@ static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
 
 static void flush(struct ibchan_channel *ch)
 {
-	ibchan_qp_to_error(ch);
-	post_marker(&ch->send, ch->qp, ibchan_post_send_marker);
-	post_marker(&ch->recv, ch->qp, ibchan_post_recv_marker);
+	ibchan_qp_to_error(&ch->qp);
+	post_marker(&ch->send, ch->qp.ib, ibchan_post_send_marker);
+	post_marker(&ch->recv, ch->qp.ib, ibchan_post_recv_marker);
 }
 
 /**
@@ -68,14 +68,14 @@ static void flush(struct ibchan_channel *ch)
  */
 bool ibchan_drain_begin(struct ibchan_channel *ch)
 {
-	if (ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_IS_UNSAFE))
-		return ibchan_qp_to_reset(ch) != 0;
-	if (ibchan_device_has(ch->dev, IBCHAN_QUIRK_ERR_KEEPS_MR) && has_drained(ch)) {
+	if (ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_IS_UNSAFE))
+		return ibchan_qp_to_reset(&ch->qp) != 0;
+	if (ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR) && has_drained(ch)) {
 		/* The softirq that has flushed the last receive must not find RESET. */
 		synchronize_rcu_expedited();
-		return ibchan_qp_to_reset(ch) != 0;
+		return ibchan_qp_to_reset(&ch->qp) != 0;
 	}
-	if (ibchan_device_has(ch->dev, IBCHAN_QUIRK_FLUSHES_IN_BH)) {
+	if (ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_FLUSHES_IN_BH)) {
 		local_bh_disable();
 		flush(ch);
 		local_bh_enable();

@@ -7,6 +7,7 @@
 #include <linux/errno.h>
 
 #include "work.h"
+#include "private.h"
 
 /**
  * ibchan_work_put_sges - give back what elements of a work hold
@@ -89,7 +90,7 @@ static u32 room_for_elements(const struct ibchan_chain *chain, const struct ib_s
 static bool key_must_stay(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
 			  const struct ibchan_sge *sge)
 {
-	return wr->opcode == IBCHAN_OP_READ && ch->gid.iwarp && !sge->mr->ib;
+	return wr->opcode == IBCHAN_OP_READ && ch->qp.gid.iwarp && !sge->mr->ib;
 }
 
 static noinline int refuse_key(struct ibchan_reason *reason)
@@ -101,7 +102,8 @@ static __always_inline int check_element(const struct ibchan_channel *ch,
 					 const struct ibchan_wr *wr, const struct ibchan_sge *sge,
 					 struct ibchan_reason *reason)
 {
-	int ret = ibchan_check_sge(ch, sge, ibchan_ops[wr->opcode].needed, reason);
+	int ret = ibchan_check_sge(&ch->bounds, &sge->mr->extent, sge,
+				   ibchan_ops[wr->opcode].needed, reason);
 
 	return !ret && unlikely(key_must_stay(ch, wr, sge)) ? refuse_key(reason) : ret;
 }
@@ -110,7 +112,7 @@ static __always_inline int check_element(const struct ibchan_channel *ch,
 static noinline int refuse_room(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
 				u32 elements, struct ibchan_reason *reason)
 {
-	u32 max = ch->max_sge[wr->opcode];
+	u32 max = ch->bounds.max_sge[wr->opcode];
 
 	return elements > max ? ibchan_refuse_elements(elements, max, reason) : -ENOSPC;
 }
@@ -132,7 +134,7 @@ int ibchan_work_add_sges(const struct ibchan_wr *wr, struct ibchan_work *work,
 			 struct ib_sge *out, struct ibchan_reason *reason)
 {
 	const struct ibchan_channel *ch = work->queue->channel;
-	u32 max = min_t(u32, ch->max_sge[wr->opcode], room_for_elements(&ch->chain, out));
+	u32 max = min_t(u32, ch->bounds.max_sge[wr->opcode], room_for_elements(&ch->chain, out));
 	struct ibchan_sge *sge = work->sges;
 	u32 i, pieces, elements = 0;
 	u64 total = 0;
@@ -159,7 +161,7 @@ int ibchan_work_add_sges(const struct ibchan_wr *wr, struct ibchan_work *work,
 		elements += pieces;
 		total += sge->length;
 	}
-	ret = ibchan_check_total(ch, wr, total, elements, reason);
+	ret = ibchan_check_total(&ch->bounds, wr, total, elements, reason);
 	if (unlikely(ret))
 		ibchan_work_put_sges(work, wr->num_sge);
 	return ret ?: elements;
@@ -187,9 +189,9 @@ int ibchan_work_add_inline(const struct ibchan_wr *wr, const struct ibchan_chann
 
 	if (!room_for_elements(&ch->chain, out))
 		return -ENOSPC;
-	ret = ibchan_check_inline(ch, wr, reason);
+	ret = ibchan_check_inline(&ch->bounds, wr, reason);
 	if (!ret)
-		ret = ibchan_check_total(ch, wr, wr->data_length, 1, reason);
+		ret = ibchan_check_total(&ch->bounds, wr, wr->data_length, 1, reason);
 	if (ret || !wr->data_length)
 		return ret;
 	*out = (struct ib_sge){

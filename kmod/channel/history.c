@@ -11,7 +11,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
-#include "internal.h"
+#include "private.h"
 
 void ibchan_history_init(struct ibchan_history *history)
 {
@@ -118,7 +118,7 @@ void ibchan_history_failed(struct ibchan_channel *ch,
 /* The channel's address has gone, or it has this one now. Process, under the qp lock. */
 void ibchan_history_address(struct ibchan_channel *ch, u32 error)
 {
-	ibchan_history_add(ch, IBCHAN_HISTORY_ADDRESS, error, ch->gid.index, ch->gid.port);
+	ibchan_history_add(ch, IBCHAN_HISTORY_ADDRESS, error, ch->qp.gid.index, ch->qp.gid.port);
 }
 
 /* A post was refused; noted when it is for another reason than the last time. */
@@ -184,13 +184,13 @@ static void fill_failed(struct ibchan_history *history, struct ibchan_facts *fac
 void ibchan_facts_fill(struct ibchan_channel *ch, struct ibchan_facts *facts)
 {
 	*facts = (struct ibchan_facts){};
-	ibchan_device_name(ch->dev, facts->device);
+	ibchan_device_name(ch->qp.dev, facts->device);
 	fill_failed(&ch->history, facts);
-	mutex_lock(&ch->qp_lock);
+	mutex_lock(&ch->qp.lock);
 	ibchan_parts_call(fill_facts, ch, facts);
 	facts->peer_qpn = be32_to_cpu(ch->peer.qpn);
 	memcpy(facts->peer_gid, ch->peer.gid, sizeof(facts->peer_gid));
-	if (ch->params.ack_timeout)
-		facts->ack_timeout_ns = 4096ULL << ch->params.ack_timeout;
-	mutex_unlock(&ch->qp_lock);
+	if (ch->qp.params.ack_timeout)
+		facts->ack_timeout_ns = 4096ULL << ch->qp.params.ack_timeout;
+	mutex_unlock(&ch->qp.lock);
 }

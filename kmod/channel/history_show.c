@@ -8,8 +8,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
-#include "init.h"
-#include "internal.h"
+#include "private.h"
 
 /**
  * struct history_page - what is shown, and room to show it with
@@ -43,13 +42,22 @@ static void show_channel(struct ibchan_channel *ch, void *arg)
 	struct history_page *page = arg;
 	u32 num, i;
 
-	if (ch->service || seq_has_overflowed(page->m))
+	if (ch->bounds.service || seq_has_overflowed(page->m))
 		return;
 	num = ibchan_channel_history(ch, page->events, IBCHAN_HISTORY_MAX);
-	seq_printf(page->m, "%s qpn %#x state %u\n", ch->dev->attr.name,
-		   be32_to_cpu(ch->endpoint.qpn), READ_ONCE(ch->state));
+	seq_printf(page->m, "%s qpn %#x state %u\n", ch->qp.dev->attr.name,
+		   be32_to_cpu(ch->qp.endpoint.qpn), READ_ONCE(ch->state));
 	for (i = 0; i < num; i++)
 		show_event(page->m, &page->events[i]);
+}
+
+static void show_device(struct ibchan_device *dev, void *arg)
+{
+	struct ibchan_channel *ch;
+
+	guard(mutex)(&dev->lock);
+	list_for_each_entry(ch, &dev->channels, link)
+		show_channel(ch, arg);
 }
 
 /**
@@ -66,7 +74,7 @@ int ibchan_history_show(struct seq_file *m)
 	if (!page)
 		return -ENOMEM;
 	page->m = m;
-	ibchan_device_each_channel(show_channel, page);
+	ibchan_device_each(show_device, page);
 	kfree(page);
 	return 0;
 }

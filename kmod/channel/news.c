@@ -2,7 +2,7 @@
 /* What becomes of channels when something happens to their device, cq or queue pair. */
 #include <linux/errno.h>
 
-#include "internal.h"
+#include "private.h"
 
 /* All of them at once, so that they flush while the first one drains. */
 static void break_all(struct ibchan_device *dev, int error)
@@ -45,7 +45,7 @@ static void port_changes(struct ibchan_device *dev, u32 port, u32 event)
 
 	guard(mutex)(&dev->lock);
 	list_for_each_entry(ch, &dev->channels, link)
-		if (READ_ONCE(ch->gid.port) == port)
+		if (READ_ONCE(ch->qp.gid.port) == port)
 			ibchan_history_add(ch, IBCHAN_HISTORY_PORT, 0, port, event);
 }
 
@@ -67,7 +67,7 @@ static void cq_fails(struct ibchan_cq *cq)
 void ibchan_channel_qp_event(struct ib_event *event, void *context)
 {
 	struct ibchan_channel *ch = context;
-	u32 status = ch->gid.iwarp ? IBCHAN_STATUS_FATAL_ERR : IBCHAN_STATUS_SUCCESS;
+	u32 status = ch->qp.gid.iwarp ? IBCHAN_STATUS_FATAL_ERR : IBCHAN_STATUS_SUCCESS;
 
 	switch (event->event) {
 	case IB_EVENT_QP_FATAL:

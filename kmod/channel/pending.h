@@ -7,7 +7,7 @@
 
 #include <rdma/ibchan_scope.h>
 
-#include "internal.h"
+#include "channel.h"
 
 enum ibchan_pending_state { IBCHAN_PENDING_IDLE, IBCHAN_PENDING_POSTED, IBCHAN_PENDING_DONE };
 

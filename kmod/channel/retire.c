@@ -11,6 +11,7 @@
 #include "fault.h"
 #include "trace.h"
 #include "work.h"
+#include "private.h"
 
 static void fill_received(struct ibchan_completion *completion, const struct ib_wc *wc)
 {

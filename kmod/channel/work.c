@@ -15,10 +15,9 @@
 
 #include "compat.h"
 #include "counters.h"
-#include "flow.h"
-#include "post.h"
 #include "trace.h"
 #include "work.h"
+#include "private.h"
 
 /* Each takes some 300 bytes of stack, and what the consumer's done() needs. */
 #define MAX_NESTED_REAPS	4
@@ -41,7 +40,7 @@ static noinline int refuse_full(struct ibchan_queue *queue, struct ibchan_reason
 static noinline int check_credits(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 				  struct ibchan_reason *reason)
 {
-	return ibchan_flow_counts(wr->opcode, wr->flags) ? ch->credit_ops->refuse(ch, reason) : 0;
+	return ibchan_uses_receive(wr->opcode, wr->flags) ? ch->credit_ops->refuse(ch, reason) : 0;
 }
 
 /*
@@ -85,7 +84,7 @@ static __always_inline int reserve(struct ibchan_queue *queue, const struct ibch
 	struct ibchan_work *work = wr->work;
 	int ret;
 
-	ret = ibchan_check_form(ch, wr, reason);
+	ret = ibchan_check_form(&ch->bounds, wr, reason);
 	if (unlikely(ret))
 		return ret;
 	if (unlikely(ibchan_credit_is_spent(&queue->credit)))
@@ -128,8 +127,8 @@ static void unreserve(struct ibchan_queue *queue)
 	struct ibchan_work *work = ibchan_work_at(queue, queue->credit.posted - 1);
 
 	ibchan_credit_untake(&queue->credit);
-	if (queue->channel->flow)
-		ibchan_flow_untake(queue->channel->flow, work->opcode, work->flags);
+	if (queue->channel->flow && ibchan_uses_receive(work->opcode, work->flags))
+		WRITE_ONCE(queue->channel->sent, queue->channel->sent - 1);
 	ibchan_work_put_sges(work, work->num_sge);
 	if (!work->done)
 		ibchan_sink_cancel(queue->cq);
@@ -151,7 +150,7 @@ static noinline void build_rare(union ibchan_send_wr *out, const struct ibchan_w
 	case IBCHAN_OP_REGISTER:
 		out->reg.mr = mr->ib;
 		out->reg.key = mr->key;
-		out->reg.access = mr->access;
+		out->reg.access = mr->extent.access;
 		break;
 	case IBCHAN_OP_INVALIDATE:
 		out->wr.ex.invalidate_rkey = mr->key;
@@ -188,9 +187,9 @@ static __always_inline int add_send(struct ibchan_channel *ch, const struct ibch
 	if (unlikely(ret < 0))
 		return ret;
 	signal = ibchan_credit_take(&ch->send.credit, !(wr->flags & IBCHAN_WR_UNSIGNALED));
-	if (unlikely(ch->flow))
-		ibchan_flow_take(ch->flow, wr->opcode, wr->flags);
-	trace_ibchan_post(work);
+	if (unlikely(ch->flow) && ibchan_uses_receive(wr->opcode, wr->flags))
+		WRITE_ONCE(ch->sent, ch->sent + 1);
+	trace_ibchan_post(ch->cookie, work);
 	out->wr.wr_cqe = &work->cqe;
 	out->wr.sg_list = sges;
 	out->wr.num_sge = ret;
@@ -216,7 +215,7 @@ static __always_inline int add_recv(struct ibchan_channel *ch, const struct ibch
 	if (unlikely(ret < 0))
 		return ret;
 	ibchan_credit_take(&ch->recv.credit, true);
-	trace_ibchan_post(work);
+	trace_ibchan_post(ch->cookie, work);
 	out->wr_cqe = &work->cqe;
 	out->sg_list = sges;
 	out->num_sge = ret;
@@ -300,9 +299,9 @@ static __always_inline u32 post_chain(struct ibchan_queue *queue, u32 num,
 		return 0;
 	atomic_add(num, &queue->cq->in_flight);
 	if (queue == &ch->recv)
-		posted = ibchan_post_recvs(ch->qp, &ch->chain, num);
+		posted = ibchan_post_recvs(ch->qp.ib, &ch->chain, num);
 	else
-		posted = ibchan_post_sends(ch->qp, &ch->chain, num);
+		posted = ibchan_post_sends(ch->qp.ib, &ch->chain, num);
 	ibchan_count(works_posted, posted);
 	if (unlikely(posted < num))
 		ch->chain.refused = undo_posts(queue, num - posted, reason);
@@ -333,11 +332,11 @@ static noinline int refuse_state(struct ibchan_channel *ch, u32 state,
 static bool takes_early(const struct ibchan_channel *ch, u32 state, const struct ibchan_wr *wr)
 {
 	if (state == IBCHAN_CHANNEL_PREPARED)
-		return is_receive(wr) && READ_ONCE(ch->ready);
+		return is_receive(wr) && READ_ONCE(ch->qp.ready);
 	if (state != IBCHAN_CHANNEL_CONNECTING || !READ_ONCE(ch->cm))
 		return false;
 	/* A peer whose message has come is connected, before word of that is here. */
-	return is_receive(wr) ? READ_ONCE(ch->ready) :
+	return is_receive(wr) ? READ_ONCE(ch->qp.ready) :
 				READ_ONCE(ch->connected) && READ_ONCE(ch->recv.credit.retired);
 }
 

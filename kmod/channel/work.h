@@ -7,7 +7,7 @@
 
 #include "busy.h"
 #include "check.h"
-#include "internal.h"
+#include "channel.h"
 
 /* retire.c */
 void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc);

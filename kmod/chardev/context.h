@@ -295,6 +295,8 @@ static inline struct ibchan_object *ibchan_object_find(struct ibchan_context *ct
 }
 
 /* owner.c */
+int ibchan_owner_init(void);
+void ibchan_owner_fini(void);
 int ibchan_owner_follow(struct ibchan_context *ctx);
 void ibchan_owner_leave(struct ibchan_context *ctx);
 

@@ -21,7 +21,6 @@
 #include <linux/slab.h>
 
 #include "context.h"
-#include "init.h"
 
 /* Some ends wait for devices, so it is no queue of the system's own. */
 static struct workqueue_struct *owner_wq;

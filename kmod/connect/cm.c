@@ -25,6 +25,7 @@
 #include "cm.h"
 #include "compat.h"
 #include "flow.h"
+#include "parts.h"
 
 /* What it fails with where the network does; anything positive is a code of its own. */
 static int plain_error(int status, int otherwise)
@@ -121,7 +122,7 @@ void ibchan_cm_keep_peer(struct ibchan_cm_peer *peer, const struct rdma_conn_par
 /* Whether the queue pair answers a keepalive: see cm_data.c. */
 u8 ibchan_cm_flow_control(const struct ibchan_channel *ch)
 {
-	return !!(ch->params.access & IBCHAN_ACCESS_REMOTE_WRITE);
+	return !!(ch->qp.params.access & IBCHAN_ACCESS_REMOTE_WRITE);
 }
 
 /**
@@ -135,18 +136,18 @@ void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id)
 {
 	const struct ib_gid_attr *attr = id->route.addr.dev_addr.sgid_attr;
 
-	if (ch->gid.iwarp) {
-		ch->gid.port = id->port_num;
-		ch->params.port = id->port_num;
+	if (ch->qp.gid.iwarp) {
+		ch->qp.gid.port = id->port_num;
+		ch->qp.params.port = id->port_num;
 		return;
 	}
-	if (!attr || ibchan_gid_adopt(&ch->gid, id->port_num, attr))
+	if (!attr || ibchan_gid_adopt(&ch->qp.gid, id->port_num, attr))
 		return;
 	if (ch->gid_gone)
 		ibchan_history_address(ch, 0);
 	ch->gid_gone = false;
-	ch->params.port = ch->gid.port;
-	ch->params.gid_index = ch->gid.index;
+	ch->qp.params.port = ch->qp.gid.port;
+	ch->qp.params.gid_index = ch->qp.gid.index;
 }
 
 static void keep_addresses(struct ibchan_cm *cm, const struct rdma_cm_id *id)
@@ -160,13 +161,13 @@ static int address_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	struct ibchan_channel *ch = cm->ch;
 	int ret;
 
-	if (id->device != ch->dev->ib) {
+	if (id->device != ch->qp.dev->ib) {
 		ibchan_cm_fail(cm, 0, -EXDEV);
 		return give_up_id(cm);
 	}
 	keep_addresses(cm, id);
-	if (ch->params.traffic_class)
-		rdma_set_service_type(id, ch->params.traffic_class);
+	if (ch->qp.params.traffic_class)
+		rdma_set_service_type(id, ch->qp.params.traffic_class);
 	ibchan_cm_enter_stage(cm, IBCHAN_STAGE_ROUTE);
 	ret = rdma_resolve_route(id, cm->stage_ms[IBCHAN_STAGE_ROUTE]);
 	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
@@ -178,7 +179,7 @@ static void limit_path(struct ibchan_channel *ch, struct rdma_cm_id *id)
 	struct sa_path_rec *path = id->route.path_rec;
 
 	if (path)
-		path->mtu = min_t(u8, path->mtu, ib_mtu_int_to_enum(ch->params.mtu));
+		path->mtu = min_t(u8, path->mtu, ib_mtu_int_to_enum(ch->qp.params.mtu));
 }
 
 /**
@@ -193,13 +194,13 @@ void ibchan_cm_fill_request(const struct ibchan_cm *cm, struct rdma_conn_param *
 	*param = (struct rdma_conn_param){
 		.private_data = cm->length ? cm->data : NULL,
 		.private_data_len = cm->length,
-		.responder_resources = ch->params.max_rd_atomic,
-		.initiator_depth = ch->params.max_rd_atomic,
+		.responder_resources = ch->qp.params.max_rd_atomic,
+		.initiator_depth = ch->qp.params.max_rd_atomic,
 		.flow_control = ibchan_cm_flow_control(ch),
 		.srq = 1,	/* not that there is one: see cm_data.c */
-		.retry_count = ch->params.ack_retries,
-		.rnr_retry_count = ch->params.rnr_retries,
-		.qp_num = ch->qp->qp_num,
+		.retry_count = ch->qp.params.ack_retries,
+		.rnr_retry_count = ch->qp.params.rnr_retries,
+		.qp_num = ch->qp.ib->qp_num,
 	};
 }
 
@@ -210,12 +211,12 @@ static int send_request(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	int ret;
 
 	limit_path(ch, id);
-	ret = ibchan_qp_cm_init(ch, id);
+	ret = ibchan_qp_cm_init(&ch->qp, id);
 	if (ret)
 		return ret;
 	ibchan_cm_adopt_gid(ch, id);
 	ibchan_cm_enter_stage(cm, IBCHAN_STAGE_REQUEST);
-	if (ch->gid.iwarp)
+	if (ch->qp.gid.iwarp)
 		return ibchan_cm_ask(cm);
 	ibchan_cm_fill_request(cm, &param);
 	return rdma_connect_locked(id, &param);
@@ -226,17 +227,17 @@ static int route_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	struct ibchan_channel *ch = cm->ch;
 	int ret = 0;
 
-	mutex_lock(&ch->qp_lock);
+	mutex_lock(&ch->qp.lock);
 	if (is_connecting(ch) && !cm->failed)
 		ret = send_request(cm, id);
-	mutex_unlock(&ch->qp_lock);
+	mutex_unlock(&ch->qp.lock);
 	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
 }
 
 /* The device may be leaving; then the peer need not be watched any more. */
 static void watch_peer(struct ibchan_cm *cm)
 {
-	struct ibchan_device *dev = cm->ch->dev;
+	struct ibchan_device *dev = cm->ch->qp.dev;
 
 	if (ibchan_device_enter(dev))
 		return;
@@ -248,11 +249,11 @@ static void meet_peer(struct ibchan_cm *cm)
 {
 	struct ibchan_channel *ch = cm->ch;
 
-	guard(mutex)(&ch->qp_lock);
+	guard(mutex)(&ch->qp.lock);
 	ch->peer.qpn = cpu_to_be32(cm->remote.qpn);
 	ch->peer.flags = cm->remote.flags;
 	rdma_ip2gid((struct sockaddr *)&cm->peer, (union ib_gid *)ch->peer.gid);
-	ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, cm->remote.qpn, ch->params.mtu);
+	ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, cm->remote.qpn, ch->qp.params.mtu);
 	watch_peer(cm);
 }
 
@@ -280,7 +281,7 @@ static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	ibchan_cm_keep_peer(&cm->remote, param);
 	ret = ibchan_cm_data_check(cm->ch, &credits, NULL);
 	if (!ret)
-		ret = ibchan_qp_cm_connect(cm->ch, id, NULL, ibchan_cm_data_mtu(param));
+		ret = ibchan_qp_cm_connect(&cm->ch->qp, id, NULL, ibchan_cm_data_mtu(param));
 	if (ret) {
 		ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 		return ret;
@@ -296,7 +297,7 @@ static int answered(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	struct ibchan_channel *ch = cm->ch;
 	int ret = -ECANCELED;
 
-	mutex_lock(&ch->qp_lock);
+	mutex_lock(&ch->qp.lock);
 	if (is_connecting(ch) && !READ_ONCE(cm->failed)) {
 		/* No other address is tried. */
 		WRITE_ONCE(cm->next, cm->num_others);
@@ -304,7 +305,7 @@ static int answered(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	} else {
 		ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 	}
-	mutex_unlock(&ch->qp_lock);
+	mutex_unlock(&ch->qp.lock);
 	if (ret)
 		return ibchan_cm_fail(cm, ret, ret);
 	connected(cm, id);
@@ -318,12 +319,12 @@ static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	struct ibchan_channel *ch = cm->ch;
 	struct ibchan_cm_credits credits;
 
-	mutex_lock(&ch->qp_lock);
+	mutex_lock(&ch->qp.lock);
 	if (!cm->heard)
 		cm->length = ibchan_cm_data_take(param, cm->data, &credits);
 	cm->heard = true;
 	ch->connected = 1;
-	mutex_unlock(&ch->qp_lock);
+	mutex_unlock(&ch->qp.lock);
 	connected(cm, id);
 	return 0;
 }
@@ -358,10 +359,10 @@ static int rejected(struct ibchan_cm *cm, const struct rdma_cm_event *event)
 
 	if (ibchan_cm_goes_on(cm, event->status, error))
 		return 0;
-	mutex_lock(&cm->ch->qp_lock);
+	mutex_lock(&cm->ch->qp.lock);
 	cm->length = ibchan_cm_data_rejected(&event->param.conn, cm->data);
 	cm->heard = true;
-	mutex_unlock(&cm->ch->qp_lock);
+	mutex_unlock(&cm->ch->qp.lock);
 	return ibchan_cm_fail(cm, event->status, error);
 }
 
@@ -377,8 +378,8 @@ static int disconnected(struct ibchan_cm *cm)
 static int other_device_leaves(struct ibchan_cm *cm)
 {
 	/* begin_connect() may still be using the id under this lock. */
-	mutex_lock(&cm->ch->qp_lock);
-	mutex_unlock(&cm->ch->qp_lock);
+	mutex_lock(&cm->ch->qp.lock);
+	mutex_unlock(&cm->ch->qp.lock);
 	ibchan_cm_fail(cm, 0, -ENODEV);
 	return give_up_id(cm);
 }
@@ -523,7 +524,7 @@ int ibchan_cm_begin(struct ibchan_cm *cm, u32 stage, struct ibchan_reason *reaso
 	struct ibchan_channel *ch = cm->ch;
 	int ret;
 
-	lockdep_assert_held(&ch->qp_lock);
+	lockdep_assert_held(&ch->qp.lock);
 	ret = ibchan_channel_begin(ch, reason);
 	if (ret)
 		return ret;

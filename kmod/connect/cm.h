@@ -6,7 +6,7 @@
 #include <rdma/ibchan_connect.h>
 #include <rdma/rdma_cm.h>
 
-#include "internal.h"
+#include "parts.h"
 
 /**
  * struct ibchan_cm_credits - where a channel is granted credits

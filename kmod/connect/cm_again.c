@@ -14,11 +14,12 @@
 
 #include "cm.h"
 #include "compat.h"
+#include "parts.h"
 
 /* Then a thread uses the id, or is going to: see cm_ask.c. */
 static bool asks_by_thread(const struct ibchan_cm *cm)
 {
-	return cm->ch->gid.iwarp && READ_ONCE(cm->stage) >= IBCHAN_STAGE_REQUEST;
+	return cm->ch->qp.gid.iwarp && READ_ONCE(cm->stage) >= IBCHAN_STAGE_REQUEST;
 }
 
 static bool has_another(const struct ibchan_cm *cm)
@@ -97,7 +98,7 @@ void ibchan_cm_resolve(struct ibchan_cm *cm, struct rdma_cm_id *id,
 /* False: there is nothing to connect any more, and @id stays the caller's. */
 static bool begin_next(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
-	guard(mutex)(&cm->ch->qp_lock);
+	guard(mutex)(&cm->ch->qp.lock);
 	if (!is_connecting(cm->ch))
 		return false;
 	cm->id = id;
@@ -114,11 +115,11 @@ static bool end_attempt(struct ibchan_cm *cm)
 	struct rdma_cm_id *id = NULL;
 	bool asks;
 
-	mutex_lock(&cm->ch->qp_lock);
+	mutex_lock(&cm->ch->qp.lock);
 	asks = asks_by_thread(cm);
 	if (!asks)
 		id = ibchan_cm_take_id(&cm->id);
-	mutex_unlock(&cm->ch->qp_lock);
+	mutex_unlock(&cm->ch->qp.lock);
 	if (id) {
 		/* The work that breaks the channel may hold the id; a later one finds none. */
 		flush_work(&cm->ch->break_work);
@@ -133,11 +134,11 @@ static bool was_answered(struct ibchan_cm *cm)
 {
 	bool is_late;
 
-	mutex_lock(&cm->ch->qp_lock);
+	mutex_lock(&cm->ch->qp.lock);
 	is_late = cm->ch->connected;
 	if (is_late)
 		clear_bit(0, &cm->failed);
-	mutex_unlock(&cm->ch->qp_lock);
+	mutex_unlock(&cm->ch->qp.lock);
 	return is_late;
 }
 
@@ -145,7 +146,7 @@ static bool was_answered(struct ibchan_cm *cm)
 static void go_on(struct work_struct *work)
 {
 	struct ibchan_cm *cm = container_of(work, struct ibchan_cm, again);
-	struct net *net = cm->ch->net ?: &init_net;
+	struct net *net = cm->ch->qp.net ?: &init_net;
 	struct rdma_cm_id *id;
 
 	if (was_answered(cm))

@@ -23,6 +23,7 @@
 
 #include "cm.h"
 #include "compat.h"
+#include "parts.h"
 
 /* Threads of one user. */
 #define MAX_ASKERS	32
@@ -119,7 +120,7 @@ static int ask(void *arg)
  */
 int ibchan_cm_ask(struct ibchan_cm *cm)
 {
-	lockdep_assert_held(&cm->ch->qp_lock);
+	lockdep_assert_held(&cm->ch->qp.lock);
 	guard(mutex)(&ask_lock);
 	if (may_ask(cm->uid))
 		return begin_to_ask(cm);

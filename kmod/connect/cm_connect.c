@@ -15,6 +15,7 @@
 
 #include "cm.h"
 #include "compat.h"
+#include "parts.h"
 
 /**
  * ibchan_check_data - is this much private data possible?
@@ -30,7 +31,7 @@ int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_conne
 {
 	u32 length = connect->length;
 
-	if (ch->gid.iwarp)
+	if (ch->qp.gid.iwarp)
 		max = IBCHAN_PRIVATE_DATA_SIZE;
 	max -= ibchan_cm_data_room(ch, connect->data, length);
 	if (length <= max)
@@ -73,13 +74,13 @@ static int check_not_host_only(const struct ibchan_channel *ch,
 			       const struct ibchan_connect *connect,
 			       struct ibchan_reason *reason)
 {
-	bool only = rdma_protocol_roce(ch->dev->ib, ch->gid.port);
+	bool only = rdma_protocol_roce(ch->qp.dev->ib, ch->qp.gid.port);
 	u32 i;
 
 	only = only && ibchan_is_host_only(connect->peer);
 	for (i = 0; only && i < connect->num_others; i++)
 		only = ibchan_is_host_only((const struct sockaddr *)&connect->others[i]);
-	return only ? ibchan_refuse_host_only(&ch->gid, reason) : 0;
+	return only ? ibchan_refuse_host_only(&ch->qp.gid, reason) : 0;
 }
 
 static int check_connect(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
@@ -112,7 +113,7 @@ static int begin_connect(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	int ret;
 
 	memcpy(&peer, connect->peer, rdma_addr_size((struct sockaddr *)connect->peer));
-	guard(mutex)(&cm->ch->qp_lock);
+	guard(mutex)(&cm->ch->qp.lock);
 	cm->id = id;
 	ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ADDRESS, reason);
 	if (!ret)
@@ -122,7 +123,7 @@ static int begin_connect(struct ibchan_cm *cm, struct rdma_cm_id *id,
 
 static struct net *net_of(const struct ibchan_channel *ch)
 {
-	return ch->net ?: &init_net;
+	return ch->qp.net ?: &init_net;
 }
 
 static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
@@ -173,12 +174,12 @@ static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connec
 int ibchan_channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
 			   struct ibchan_reason *reason)
 {
-	int ret = ibchan_device_enter(ch->dev);
+	int ret = ibchan_device_enter(ch->qp.dev);
 
 	if (ret)
 		return ret;
 	ret = channel_connect(ch, connect, reason);
-	ibchan_device_exit(ch->dev);
+	ibchan_device_exit(ch->qp.dev);
 	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_connect, IBCHAN_NS);
@@ -236,7 +237,7 @@ void ibchan_channel_connection(struct ibchan_channel *ch,
 	const struct ibchan_cm *cm;
 
 	*connection = (struct ibchan_connection) {};
-	mutex_lock(&ch->qp_lock);
+	mutex_lock(&ch->qp.lock);
 	cm = ch->cm;
 	if (cm) {
 		connection->stage = READ_ONCE(cm->stage);
@@ -250,6 +251,6 @@ void ibchan_channel_connection(struct ibchan_channel *ch,
 	}
 	connection->state = READ_ONCE(ch->state);
 	connection->error = READ_ONCE(ch->error);
-	mutex_unlock(&ch->qp_lock);
+	mutex_unlock(&ch->qp.lock);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_connection, IBCHAN_NS);

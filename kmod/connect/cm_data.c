@@ -23,6 +23,7 @@
 
 #include "cm.h"
 #include "flow.h"
+#include "parts.h"
 
 #define CREDITS_MAGIC	0x49424352U	/* "IBCR" */
 #define MTU_MAGIC	0x4942434dU	/* "IBCM" */

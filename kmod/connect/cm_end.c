@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 
 #include "cm.h"
+#include "parts.h"
 
 /*
  * Before the peer's answer there is nothing to end, and the next attempt may take the id. On
@@ -19,7 +20,7 @@ static bool can_disconnect(const struct ibchan_cm *cm)
 	u32 stage = READ_ONCE(cm->stage);
 
 	return stage > IBCHAN_STAGE_REQUEST ||
-	       (stage == IBCHAN_STAGE_REQUEST && !cm->ch->gid.iwarp &&
+	       (stage == IBCHAN_STAGE_REQUEST && !cm->ch->qp.gid.iwarp &&
 		READ_ONCE(cm->ch->connected));
 }
 
@@ -35,7 +36,7 @@ static void disconnect(struct ibchan_channel *ch)
 /* Has it accepted, and may the peer still hear of that, and tell? */
 static bool awaits_peer(const struct ibchan_cm *cm)
 {
-	return cm->stage == IBCHAN_STAGE_ACCEPT && !cm->over && !cm->ch->gid.iwarp;
+	return cm->stage == IBCHAN_STAGE_ACCEPT && !cm->over && !cm->ch->qp.gid.iwarp;
 }
 
 static struct ibchan_cm_farewell *id_outlives(struct ibchan_cm *cm, struct rdma_cm_id *id)
@@ -44,7 +45,7 @@ static struct ibchan_cm_farewell *id_outlives(struct ibchan_cm *cm, struct rdma_
 
 	rdma_lock_handler(id);
 	if (awaits_peer(cm))
-		farewell = ibchan_cm_farewell(cm->ch->dev, id);
+		farewell = ibchan_cm_farewell(cm->ch->qp.dev, id);
 	rdma_unlock_handler(id);
 	return farewell;
 }
@@ -71,8 +72,8 @@ static void stop(struct ibchan_channel *ch)
 		return;
 	cancel_work_sync(&ch->cm->again);
 	/* A handler that has still seen the channel connect may be about to ask. */
-	mutex_lock(&ch->qp_lock);
-	mutex_unlock(&ch->qp_lock);
+	mutex_lock(&ch->qp.lock);
+	mutex_unlock(&ch->qp.lock);
 	ibchan_cm_interrupt(ch);
 	id = ibchan_cm_take_id(&ch->cm->id);
 	if (id)

@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 
 #include "cm.h"
+#include "parts.h"
 
 /* The connection manager repeats an answer every four seconds. */
 #define FAREWELL_MS	10000

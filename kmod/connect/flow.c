@@ -25,6 +25,7 @@
 #include "compat.h"
 #include "flow.h"
 #include "post.h"
+#include "parts.h"
 
 /* One write at a time. */
 #define TELL_PLACES	1
@@ -98,7 +99,7 @@ static int make(struct ibchan_channel *ch, struct ibchan_reason *reason)
 	flow = flow_alloc(ch);
 	if (!flow)
 		return -ENOMEM;
-	mr = ibchan_mr_reg_kernel(ch->pd, flow->area, sizeof(*flow->area),
+	mr = ibchan_mr_reg_kernel(ch->qp.pd, flow->area, sizeof(*flow->area),
 				  IBCHAN_ACCESS_LOCAL_WRITE | IBCHAN_ACCESS_REMOTE_WRITE,
 				  reason);
 	if (IS_ERR(mr)) {
@@ -150,7 +151,7 @@ void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey
  */
 void ibchan_flow_peer(struct ibchan_channel *ch, __be64 addr, __be32 rkey)
 {
-	lockdep_assert_held(&ch->qp_lock);
+	lockdep_assert_held(&ch->qp.lock);
 	if (!ch->flow)
 		return;
 	spin_lock_bh(&ch->post_lock);
@@ -182,7 +183,7 @@ static int post_tell(struct ibchan_flow *flow, u32 total)
 		.total = cpu_to_be32(total),
 		.inverse = cpu_to_be32(~total),
 	};
-	return ibchan_post_tell(flow->ch->qp, &wr);
+	return ibchan_post_tell(flow->ch->qp.ib, &wr);
 }
 
 /* The next completion of any kind is to be reaped. The next reaper asks for the event. */
@@ -314,7 +315,7 @@ static u32 flow_granted(const struct ibchan_flow *flow)
  */
 u32 ibchan_flow_left(struct ibchan_flow *flow)
 {
-	s32 left = flow_granted(flow) - READ_ONCE(flow->sent);
+	s32 left = flow_granted(flow) - READ_ONCE(flow->ch->sent);
 
 	return max(left, 0);
 }
@@ -326,10 +327,10 @@ static int refuse(struct ibchan_channel *ch, struct ibchan_reason *reason)
 	u32 granted = flow_granted(flow);
 
 	WRITE_ONCE(flow->granted, granted);
-	if ((s32)(granted - flow->sent) > 0)
+	if ((s32)(granted - flow->ch->sent) > 0)
 		return 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_PEER_CREDITS, -EAGAIN,
-				    (u64[3]) { flow->sent, granted });
+				    (u64[3]) { flow->ch->sent, granted });
 }
 
 /**

@@ -5,11 +5,7 @@
 #ifndef IBCHAN_FLOW_H
 #define IBCHAN_FLOW_H
 
-#include "internal.h"
-
-/* Of struct ibchan_channel.after_post: what there is to do behind a post. */
-#define IBCHAN_AFTER_REAP	0x1U	/* a cq of the channel's is reaped or armed */
-#define IBCHAN_AFTER_TELL	0x2U	/* the peer is told of the receives */
+#include "parts.h"
 
 /**
  * struct ibchan_flow_word - how many receives the writer has ever posted
@@ -43,7 +39,6 @@ struct ibchan_flow_area {
  * @peer_addr: where to write; under the post lock, and written while it connects only
  * @peer_rkey: key to it
  * @granted: what @area.theirs said last; written under the post lock
- * @sent: messages ever posted; written under the post lock
  * @told: what the peer was told last; under the post lock
  * @telling: such a write is in flight; written under the post lock
  * @cqe: of that write
@@ -57,7 +52,6 @@ struct ibchan_flow {
 	u64 peer_addr;
 	u32 peer_rkey;
 	u32 granted;
-	u32 sent;
 	u32 told;
 	int telling;
 	struct ib_cqe cqe;
@@ -68,27 +62,5 @@ void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey
 void ibchan_flow_peer(struct ibchan_channel *ch, __be64 addr, __be32 rkey);
 void ibchan_flow_tell(struct ibchan_channel *ch);
 u32 ibchan_flow_left(struct ibchan_flow *flow);
-
-extern const struct ibchan_channel_part ibchan_flow_part;
-
-/* Whether a request uses up a receive of the peer's. */
-static inline bool ibchan_flow_counts(u8 opcode, u8 flags)
-{
-	return opcode == IBCHAN_OP_SEND ||
-	       (opcode == IBCHAN_OP_WRITE && (flags & IBCHAN_WR_IMM));
-}
-
-/* For a post that goes on, or one that is undone. Under the post lock. */
-static inline void ibchan_flow_take(struct ibchan_flow *flow, u8 opcode, u8 flags)
-{
-	if (ibchan_flow_counts(opcode, flags))
-		WRITE_ONCE(flow->sent, flow->sent + 1);
-}
-
-static inline void ibchan_flow_untake(struct ibchan_flow *flow, u8 opcode, u8 flags)
-{
-	if (ibchan_flow_counts(opcode, flags))
-		WRITE_ONCE(flow->sent, flow->sent - 1);
-}
 
 #endif /* IBCHAN_FLOW_H */

@@ -25,6 +25,7 @@
 
 #include "compat.h"
 #include "request.h"
+#include "parts.h"
 
 /* From one try to listen again to the next. */
 #define RENEW_PAUSE	(HZ / 4)

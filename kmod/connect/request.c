@@ -19,6 +19,7 @@
 #include "compat.h"
 #include "flow.h"
 #include "request.h"
+#include "parts.h"
 
 static void request_fill(struct ibchan_request *request, const struct rdma_cm_id *id,
 			 const struct rdma_conn_param *param)
@@ -150,7 +151,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_request_query, IBCHAN_NS);
 static int agree(const struct ibchan_request *request, const struct ibchan_channel *ch,
 		 struct rdma_conn_param *agreed, struct ibchan_reason *reason)
 {
-	u32 ours = ch->params.max_rd_atomic;
+	u32 ours = ch->qp.params.max_rd_atomic;
 
 	agreed->responder_resources = min_t(u32, ours, request->initiator_depth);
 	agreed->initiator_depth = min_t(u32, ours, request->responder_resources);
@@ -164,7 +165,7 @@ static int agree(const struct ibchan_request *request, const struct ibchan_chann
 /* What the channel's packets may have, if that is less than was asked for; else 0. */
 static u32 shorter_mtu(const struct ibchan_request *request, const struct ibchan_channel *ch)
 {
-	u32 ours = READ_ONCE(ch->params.mtu);
+	u32 ours = READ_ONCE(ch->qp.params.mtu);
 
 	return request->remote.hears_mtu && ours < request->mtu ? ours : 0;
 }
@@ -175,11 +176,11 @@ static int connect_qp(struct ibchan_channel *ch, struct rdma_cm_id *id,
 {
 	int ret;
 
-	ret = ibchan_qp_cm_init(ch, id);
+	ret = ibchan_qp_cm_init(&ch->qp, id);
 	ibchan_cm_adopt_gid(ch, id);
 	if (ret || rdma_protocol_iwarp(id->device, id->port_num))
 		return ret;
-	ret = ibchan_qp_cm_connect(ch, id, agreed, mtu);
+	ret = ibchan_qp_cm_connect(&ch->qp, id, agreed, mtu);
 	if (!ret)
 		ch->connected = 1;
 	return ret;
@@ -203,9 +204,9 @@ static int answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		ibchan_cm_data_tell_mtu(cm, mtu);
 	agreed->private_data = cm->length ? cm->data : NULL;
 	agreed->private_data_len = cm->length;
-	agreed->rnr_retry_count = cm->ch->params.rnr_retries;
+	agreed->rnr_retry_count = cm->ch->qp.params.rnr_retries;
 	agreed->flow_control = ibchan_cm_flow_control(cm->ch);
-	agreed->qp_num = cm->ch->qp->qp_num;
+	agreed->qp_num = cm->ch->qp.ib->qp_num;
 	return ibchan_cm_refusal(rdma_accept(id, agreed));
 }
 
@@ -257,7 +258,7 @@ static int request_answer(struct ibchan_request *request, struct ibchan_cm *cm,
 		ret = agree(request, cm->ch, &agreed, reason);
 	if (ret)
 		return ret;
-	guard(mutex)(&cm->ch->qp_lock);
+	guard(mutex)(&cm->ch->qp.lock);
 	ret = request_begin(request, cm, reason);
 	if (!ret)
 		hand_over(request, cm, &agreed);
@@ -284,7 +285,7 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
 	struct ibchan_cm *cm;
 	int ret;
 
-	if (request->dev != ch->dev)
+	if (request->dev != ch->qp.dev)
 		return ibchan_refuse(reason, IBCHAN_REASON_REQUEST_DEVICE, -EXDEV);
 	if (shorter_mtu(request, ch))
 		max -= sizeof(struct ibchan_cm_mtu);
@@ -325,12 +326,12 @@ int ibchan_request_accept(struct ibchan_request *request, struct ibchan_channel 
 			  const struct ibchan_connect *connect,
 			  struct ibchan_reason *reason)
 {
-	int ret = ibchan_device_enter(ch->dev);
+	int ret = ibchan_device_enter(ch->qp.dev);
 
 	if (ret)
 		return ret;
 	ret = request_start(request, ch, connect, reason);
-	ibchan_device_exit(ch->dev);
+	ibchan_device_exit(ch->qp.dev);
 	if (!ret)
 		ibchan_request_free(request);
 	return ret;

@@ -8,6 +8,7 @@
 
 #include "cm.h"
 #include "compat.h"
+#include "parts.h"
 
 /**
  * struct query - a caller that waits for an address

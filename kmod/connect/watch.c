@@ -30,7 +30,7 @@
 #include <linux/jiffies.h>
 #include <linux/sched.h>
 
-#include "internal.h"
+#include "parts.h"
 #include "post.h"
 
 /* Looks within the keepalive time at a channel that is not silent. */
@@ -123,7 +123,7 @@ void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags)
 	struct ibchan_watch *watch = &ch->watch;
 	u32 keepalive_ms = ch->options.keepalive_ms;
 
-	if (ch->service || keepalive_ms == IBCHAN_KEEPALIVE_OFF ||
+	if (ch->bounds.service || keepalive_ms == IBCHAN_KEEPALIVE_OFF ||
 	    !(peer_flags & IBCHAN_ENDPOINT_REMOTE_WRITE))
 		return;
 	watch->retired = count_retired(ch);
@@ -132,12 +132,12 @@ void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags)
 	watch->heard = watch->looked + (ch->cm ? 0 : msecs_to_jiffies(keepalive_ms) / 2);
 	watch->silence = msecs_to_jiffies(keepalive_ms) / 2;
 	watch->due = watch->looked + look_interval(watch);
-	spin_lock(&ch->dev->watch_lock);
-	ch->dev->num_watched++;
-	queue_watch(ch->dev, watch);
-	if (first_due(ch->dev) == watch)
-		schedule_worker(ch->dev);
-	spin_unlock(&ch->dev->watch_lock);
+	spin_lock(&ch->qp.dev->watch_lock);
+	ch->qp.dev->num_watched++;
+	queue_watch(ch->qp.dev, watch);
+	if (first_due(ch->qp.dev) == watch)
+		schedule_worker(ch->qp.dev);
+	spin_unlock(&ch->qp.dev->watch_lock);
 }
 
 /**
@@ -149,7 +149,7 @@ void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags)
  */
 void ibchan_watch_doubt(struct ibchan_channel *ch)
 {
-	struct ibchan_device *dev = ch->dev;
+	struct ibchan_device *dev = ch->qp.dev;
 
 	/* Removal has stopped the worker for good. */
 	if (ibchan_device_enter(dev))
@@ -171,7 +171,7 @@ void ibchan_watch_doubt(struct ibchan_channel *ch)
 /* Closed; it may never have been watched. */
 static void unlist(struct ibchan_channel *ch)
 {
-	struct ibchan_device *dev = ch->dev;
+	struct ibchan_device *dev = ch->qp.dev;
 
 	lockdep_assert_held(&dev->lock);
 	if (!ch->watch.silence)
@@ -195,7 +195,7 @@ static void probe_done(struct ib_cq *ib, struct ib_wc *wc)
 	else
 		ibchan_channel_fail_send(ch, wc);
 	if (place == WATCH_PLACE_PROBE_THEN_MARKER &&
-	    ibchan_post_send_marker(ch->qp, &queue->marker))
+	    ibchan_post_send_marker(ch->qp.ib, &queue->marker))
 		ibchan_queue_give_marker_up(queue);
 }
 
@@ -208,7 +208,7 @@ static void post_probe(struct ibchan_channel *ch)
 	watch->cqe.done = probe_done;
 	atomic_set(&watch->place, WATCH_PLACE_PROBE);
 	atomic_inc(&cq->in_flight);
-	if (!ibchan_post_probe(ch->qp, &watch->cqe)) {
+	if (!ibchan_post_probe(ch->qp.ib, &watch->cqe)) {
 		WRITE_ONCE(watch->sent, watch->sent + 1);
 		return;
 	}
@@ -270,12 +270,12 @@ static void look_at_itself(struct ibchan_channel *ch)
 	struct ibchan_watch *watch = &ch->watch;
 
 	if (time_before(watch->looked, watch->heard + watch->silence) ||
-	    !mutex_trylock(&ch->qp_lock))
+	    !mutex_trylock(&ch->qp.lock))
 		return;
 	watch->heard = watch->looked;
-	if (READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTED && ibchan_qp_has_failed(ch))
+	if (READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTED && ibchan_qp_has_failed(&ch->qp))
 		ibchan_channel_fail(ch, ECANCELED, IB_WC_WR_FLUSH_ERR);
-	mutex_unlock(&ch->qp_lock);
+	mutex_unlock(&ch->qp.lock);
 }
 
 static u32 look_at(struct ibchan_channel *ch)
@@ -399,8 +399,8 @@ static void flush(struct ibchan_channel *ch)
 /* Some drivers take the highest number for "for ever". */
 static bool retries_for_ever(const struct ibchan_channel *ch)
 {
-	return ibchan_device_has(ch->dev, IBCHAN_QUIRK_RETRIES_FOR_EVER) &&
-	       ch->params.ack_retries == 7;
+	return ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_RETRIES_FOR_EVER) &&
+	       ch->qp.params.ack_retries == 7;
 }
 
 /* What a question may be late by where all channels of the device ask. */
@@ -416,8 +416,8 @@ static u32 notice_ms_of(const struct ibchan_channel *ch)
 
 	if (!ch->watch.silence || retries_for_ever(ch))
 		return 0;
-	notice_ms = ibchan_keepalive_notice_ms(ch->options.keepalive_ms, &ch->params);
-	return notice_ms ? notice_ms + round_ms(ch->dev) : 0;
+	notice_ms = ibchan_keepalive_notice_ms(ch->options.keepalive_ms, &ch->qp.params);
+	return notice_ms ? notice_ms + round_ms(ch->qp.dev) : 0;
 }
 
 static void fill_facts(const struct ibchan_channel *ch, struct ibchan_facts *facts)

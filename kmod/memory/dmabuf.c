@@ -19,7 +19,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
-#include "internal.h"
+#include "memory.h"
 
 MODULE_INFO(import_ns, "DMA_BUF");
 

@@ -17,7 +17,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
-#include "internal.h"
+#include "memory.h"
 
 /* How long a local request may take: it never leaves the device. */
 #define SERVICE_TIMEOUT_NS	(5 * (u64)NSEC_PER_SEC)
@@ -118,15 +118,15 @@ static int service_run(struct ibchan_mr *mr, u8 opcode)
 {
 	const struct ibchan_wr wr = { .opcode = opcode, .data = mr };
 
-	return ibchan_channel_run_until(mr->pd->service->ch, &wr,
+	return ibchan_channel_run_until(mr->extent.pd->service->ch, &wr,
 					ktime_add_ns(ktime_get(), SERVICE_TIMEOUT_NS), NULL);
 }
 
 /* Without a service the device's region goes as it is. */
 static bool mr_invalidate(struct ibchan_mr *mr)
 {
-	guard(mutex)(&mr->pd->service_lock);
-	return service_works(mr->pd->service) && !service_run(mr, IBCHAN_OP_INVALIDATE);
+	guard(mutex)(&mr->extent.pd->service_lock);
+	return service_works(mr->extent.pd->service) && !service_run(mr, IBCHAN_OP_INVALIDATE);
 }
 
 /**
@@ -141,8 +141,8 @@ int ibchan_mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	int ret;
 
-	guard(mutex)(&mr->pd->service_lock);
-	ret = service_get(mr->pd, reason);
+	guard(mutex)(&mr->extent.pd->service_lock);
+	ret = service_get(mr->extent.pd, reason);
 	if (!ret)
 		ret = service_run(mr, IBCHAN_OP_REGISTER);
 	if (!ret)

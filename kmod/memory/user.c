@@ -23,7 +23,7 @@
 
 #include "check.h"
 #include "compat.h"
-#include "internal.h"
+#include "memory.h"
 
 /* Bytes to fault in between two looks at signals. */
 #define FAULT_IN_STEP	SZ_2M

@@ -20,7 +20,7 @@
 
 #include "budget.h"
 #include "counters.h"
-#include "internal.h"
+#include "rules.h"
 
 /* The limit unless told otherwise: this part of the machine's memory. */
 #define DEFAULT_PART	16

@@ -15,7 +15,7 @@
 #include <linux/errno.h>
 #include <linux/interval_tree_generic.h>
 
-#include "busy.h"
+#include "rules.h"
 
 #define RANGE_FIRST(sge)	((sge)->offset)
 #define RANGE_LAST(sge)		ibchan_busy_last(sge)

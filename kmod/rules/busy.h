@@ -9,8 +9,25 @@
 #include <linux/list.h>
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
+#include <rdma/ibchan.h>
 
-#include "internal.h"
+/**
+ * struct ibchan_busy - ranges of a region that are in flight
+ * @lock: guards all of it
+ * @num_listed: entries of @listed; and IBCHAN_BUSY_LONE, if there is a @lone one
+ * @listed: the youngest of the ranges that the device reads, in no order
+ * @lone: a range that it writes, if that is the only one, and none is in a tree
+ * @readers: the others that it reads
+ * @writers: ranges that the device writes
+ */
+struct ibchan_busy {
+	spinlock_t lock;		/* all */
+	u32 num_listed;
+	struct hlist_head listed;
+	struct ibchan_sge *lone;
+	struct rb_root_cached readers;
+	struct rb_root_cached writers;
+};
 
 /* What a writer may have to sort under the lock, with bottom halves off. */
 #define IBCHAN_BUSY_MAX_LISTED	64
@@ -18,6 +35,7 @@
 /* Of struct ibchan_busy.num_listed, while there is a lone writer: looks like too many. */
 #define IBCHAN_BUSY_LONE	BIT(31)
 
+void ibchan_busy_init(struct ibchan_busy *busy);
 int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
 			    struct ibchan_reason *reason);
 void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge);

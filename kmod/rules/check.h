@@ -12,7 +12,49 @@
 #include <linux/bits.h>
 #include <linux/errno.h>
 
-#include "internal.h"
+#include <rdma/ibchan.h>
+
+/*
+ * Requests that only a domain's service channel takes. Their region is in
+ * ibchan_wr.data.
+ */
+#define IBCHAN_OP_REGISTER	6
+#define IBCHAN_OP_INVALIDATE	7
+#define IBCHAN_OPS		8
+
+#define IBCHAN_WR_ALL_FLAGS	(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | \
+				 IBCHAN_WR_INLINE | IBCHAN_WR_UNSIGNALED | \
+				 IBCHAN_WR_EXCLUSIVE)
+
+/**
+ * struct ibchan_bounds - what the requests of a channel are checked against
+ * @pd: of the channel
+ * @caps: of the device: IBCHAN_DEVICE_*
+ * @max_message: bytes of one message
+ * @max_inline: bytes that a request may carry
+ * @max_sge: elements that the device sees of one work, by opcode
+ * @service: it belongs to its domain: does not hold it, and may register memory
+ */
+struct ibchan_bounds {
+	struct ibchan_pd *pd;
+	u32 caps;
+	u32 max_message;
+	u32 max_inline;
+	u8 max_sge[IBCHAN_OPS];
+	int service;
+};
+
+/**
+ * struct ibchan_extent - what may be done with a region
+ * @pd: its domain
+ * @length: bytes
+ * @access: IBCHAN_ACCESS_*
+ */
+struct ibchan_extent {
+	struct ibchan_pd *pd;
+	u64 length;
+	u32 access;
+};
 
 /* What the opcodes have in common and what not. */
 enum op_trait {
@@ -49,11 +91,11 @@ static inline bool ibchan_op_scatters(u8 opcode)
 #define IBCHAN_ATOMIC_SIZE	sizeof(u64)
 
 int ibchan_refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_reason *reason);
-int ibchan_refuse_flags(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
+int ibchan_refuse_flags(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
 			struct ibchan_reason *reason);
 int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason);
-int ibchan_refuse_sge(const struct ibchan_channel *ch, const struct ibchan_sge *sge,
-		      u32 needed, struct ibchan_reason *reason);
+int ibchan_refuse_sge(bool same_pd, const struct ibchan_extent *extent,
+		      const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason);
 int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason);
 
 /* A range inside a region. Neither the comparison nor the subtraction can wrap. */
@@ -73,10 +115,10 @@ static inline u8 ibchan_flags_allowed(const struct ibchan_wr *wr)
 }
 
 /* Flags that the opcode takes, but not on iWARP. */
-static inline u8 ibchan_flags_impossible(const struct ibchan_channel *ch,
+static inline u8 ibchan_flags_impossible(const struct ibchan_bounds *bounds,
 					 const struct ibchan_wr *wr)
 {
-	if (ch->dev->attr.caps & IBCHAN_DEVICE_IMMEDIATE)
+	if (bounds->caps & IBCHAN_DEVICE_IMMEDIATE)
 		return 0;
 	return wr->opcode == IBCHAN_OP_READ ? IBCHAN_WR_FENCE : IBCHAN_WR_IMM;
 }
@@ -85,18 +127,18 @@ static inline u8 ibchan_flags_impossible(const struct ibchan_channel *ch,
  * Opcode, flags and number of elements. Return: 0; -EINVAL; -EOPNOTSUPP for an
  * unknown flag, or one that is not possible on iWARP.
  */
-static inline int ibchan_check_form(const struct ibchan_channel *ch,
+static inline int ibchan_check_form(const struct ibchan_bounds *bounds,
 				    const struct ibchan_wr *wr, struct ibchan_reason *reason)
 {
 	u32 max;
 
 	if (unlikely(wr->opcode >= IBCHAN_OPS ||
-		     ((ibchan_ops[wr->opcode].traits & OP_SERVICE) && !ch->service)))
+		     ((ibchan_ops[wr->opcode].traits & OP_SERVICE) && !bounds->service)))
 		return ibchan_refuse_opcode(wr, -EINVAL, reason);
 	if (unlikely(wr->flags & ~ibchan_flags_allowed(wr)) ||
-	    (unlikely(wr->flags) && wr->flags & ibchan_flags_impossible(ch, wr)))
-		return ibchan_refuse_flags(ch, wr, reason);
-	max = ch->max_sge[wr->opcode];
+	    (unlikely(wr->flags) && wr->flags & ibchan_flags_impossible(bounds, wr)))
+		return ibchan_refuse_flags(bounds, wr, reason);
+	max = bounds->max_sge[wr->opcode];
 	if (unlikely(wr->flags & IBCHAN_WR_INLINE))
 		max = 0;
 	if (unlikely(wr->num_sge > max))
@@ -108,23 +150,22 @@ static inline int ibchan_check_form(const struct ibchan_channel *ch,
  * One element. Return: 0; -EXDEV for a region of another domain; -EINVAL for a
  * range outside of it; -EACCES for a region that does not allow the access.
  */
-static inline int ibchan_check_sge(const struct ibchan_channel *ch,
+static inline int ibchan_check_sge(const struct ibchan_bounds *bounds,
+				   const struct ibchan_extent *extent,
 				   const struct ibchan_sge *sge, u32 needed,
 				   struct ibchan_reason *reason)
 {
-	const struct ibchan_mr *mr = sge->mr;
-
-	if (likely(mr->pd == ch->pd && !(needed & ~mr->access) &&
-		   ibchan_range_fits(sge->offset, sge->length, mr->length)))
+	if (likely(extent->pd == bounds->pd && !(needed & ~extent->access) &&
+		   ibchan_range_fits(sge->offset, sge->length, extent->length)))
 		return 0;
-	return ibchan_refuse_sge(ch, sge, needed, reason);
+	return ibchan_refuse_sge(extent->pd == bounds->pd, extent, sge, needed, reason);
 }
 
-static inline int ibchan_check_atomic(const struct ibchan_channel *ch,
+static inline int ibchan_check_atomic(const struct ibchan_bounds *bounds,
 				      const struct ibchan_wr *wr, u64 total, u32 elements,
 				      struct ibchan_reason *reason)
 {
-	if (!(ch->dev->attr.caps & IBCHAN_DEVICE_ATOMICS))
+	if (!(bounds->caps & IBCHAN_DEVICE_ATOMICS))
 		return ibchan_refuse_opcode(wr, -EOPNOTSUPP, reason);
 	if (total != IBCHAN_ATOMIC_SIZE || elements != 1 ||
 	    !IS_ALIGNED(wr->remote_addr, IBCHAN_ATOMIC_SIZE))
@@ -137,32 +178,32 @@ static inline int ibchan_check_atomic(const struct ibchan_channel *ch,
  * All elements together: their bytes, and how many the device will see. Return: 0;
  * -EINVAL; -EOPNOTSUPP for an atomic on a device that has none.
  */
-static inline int ibchan_check_total(const struct ibchan_channel *ch,
+static inline int ibchan_check_total(const struct ibchan_bounds *bounds,
 				     const struct ibchan_wr *wr, u64 total, u32 elements,
 				     struct ibchan_reason *reason)
 {
 	u8 traits = ibchan_ops[wr->opcode].traits;
 
-	if (unlikely(total > ch->max_message && !(traits & OP_ANY_LENGTH)))
+	if (unlikely(total > bounds->max_message && !(traits & OP_ANY_LENGTH)))
 		return ibchan_refuse_total(IBCHAN_REASON_MESSAGE_TOO_LONG, total,
-					   ch->max_message, reason);
+					   bounds->max_message, reason);
 	if (!(traits & OP_ONE_SIDED))
 		return 0;
 	if (unlikely(total > wr->remote_length))
 		return ibchan_refuse_total(IBCHAN_REASON_REMOTE_BOUNDS, total,
 					   wr->remote_length, reason);
 	if (unlikely(traits & OP_ATOMIC))
-		return ibchan_check_atomic(ch, wr, total, elements, reason);
+		return ibchan_check_atomic(bounds, wr, total, elements, reason);
 	return 0;
 }
 
 /* Data instead of elements. Return: 0; -EINVAL for more than the channel takes. */
-static inline int ibchan_check_inline(const struct ibchan_channel *ch,
+static inline int ibchan_check_inline(const struct ibchan_bounds *bounds,
 				      const struct ibchan_wr *wr, struct ibchan_reason *reason)
 {
-	if (wr->data_length > ch->params.max_inline_data)
+	if (wr->data_length > bounds->max_inline)
 		return ibchan_refuse_total(IBCHAN_REASON_INLINE_TOO_LONG, wr->data_length,
-					   ch->params.max_inline_data, reason);
+					   bounds->max_inline, reason);
 	return 0;
 }
 

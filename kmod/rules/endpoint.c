@@ -10,7 +10,7 @@
 #include <net/ipv6.h>
 #include <rdma/ib_mad.h>
 
-#include "internal.h"
+#include "rules.h"
 
 #define QPN_LOWEST	2U		/* 0 and 1 are for management */
 #define QPN_MAX		0xffffffU	/* 24 bits on the wire */
@@ -78,30 +78,30 @@ static u8 link_layer_of(const struct ibchan_gid *gid)
 }
 
 /**
- * ibchan_endpoint_build - write the endpoint of a channel
- * @ch: with its qp, address and parameters in place
- * @mtu: what the port can take, enum ib_mtu
- * @lid: of the port, 0 on Ethernet
+ * ibchan_endpoint_build - write the endpoint of a queue pair
+ * @endpoint: filled
+ * @gid: its address
+ * @params: in effect
+ * @qpn: its number
  */
-void ibchan_endpoint_build(struct ibchan_channel *ch, u8 mtu, u32 lid)
+void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan_gid *gid,
+			   const struct ibchan_params *params, u32 qpn)
 {
-	struct ibchan_endpoint *endpoint = &ch->endpoint;
-
 	BUILD_BUG_ON(sizeof(*endpoint) != IBCHAN_ENDPOINT_SIZE);
 	*endpoint = (struct ibchan_endpoint){
 		.magic = cpu_to_be32(IBCHAN_ENDPOINT_MAGIC),
 		.version = cpu_to_be16(IBCHAN_ENDPOINT_VERSION),
-		.link_layer = link_layer_of(&ch->gid),
-		.mtu = mtu,
-		.qpn = cpu_to_be32(ch->qp->qp_num),
-		.psn = cpu_to_be32(ch->params.send_psn),
-		.max_dest_rd_atomic = ch->params.max_rd_atomic,
-		.flags = ch->params.access & IBCHAN_ACCESS_REMOTE_WRITE ?
+		.link_layer = link_layer_of(gid),
+		.mtu = ib_mtu_int_to_enum(params->mtu),
+		.qpn = cpu_to_be32(qpn),
+		.psn = cpu_to_be32(params->send_psn),
+		.max_dest_rd_atomic = params->max_rd_atomic,
+		.flags = params->access & IBCHAN_ACCESS_REMOTE_WRITE ?
 			 IBCHAN_ENDPOINT_REMOTE_WRITE : 0,
-		.lid = cpu_to_be32(lid),
+		.lid = cpu_to_be32(gid->lid),
 	};
-	memcpy(endpoint->gid, ch->gid.gid.raw, sizeof(endpoint->gid));
-	memcpy(endpoint->mac, ch->gid.mac, sizeof(endpoint->mac));
+	memcpy(endpoint->gid, gid->gid.raw, sizeof(endpoint->gid));
+	memcpy(endpoint->mac, gid->mac, sizeof(endpoint->mac));
 }
 
 static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reason *reason)

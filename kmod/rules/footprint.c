@@ -11,7 +11,7 @@
 #include <linux/sizes.h>
 
 #include "footprint.h"
-#include "internal.h"
+#include "rules.h"
 
 /* Drivers' completion entries have 32 to 128 bytes. */
 #define CQE_SIZE	128
@@ -56,19 +56,19 @@ static u64 elements_size(u32 max_sge)
 }
 
 /* The queue's own works, for requests that bring none, and their elements. */
-static u64 own_place(const struct ibchan_queue *queue)
+static u64 own_place(const struct ibchan_queue_size *queue)
 {
-	u64 size = sizeof(*queue->works);
+	u64 size = sizeof(struct ibchan_work *);
 
-	if (queue->cq->sink->done)
-		size += sizeof(*queue->slots) + queue->max_sge * sizeof(*queue->sges);
+	if (queue->has_works)
+		size += sizeof(struct ibchan_work) + queue->max_sge * sizeof(struct ibchan_sge);
 	return size;
 }
 
-static u64 queue_size(const struct ibchan_queue *queue, u32 depth, u64 place)
+static u64 queue_size(const struct ibchan_queue_size *queue, u64 place)
 {
-	return with_tables(places(depth + queue->spare) * place +
-			   roundup_pow_of_two(depth) * own_place(queue));
+	return with_tables(places(queue->depth + queue->spare) * place +
+			   roundup_pow_of_two(queue->depth) * own_place(queue));
 }
 
 /**
@@ -84,20 +84,23 @@ u64 ibchan_footprint_cq(u32 entries)
 
 /**
  * ibchan_footprint_channel - what a channel takes
- * @ch: its parameters are chosen, and its queues know their cqs, elements and spare places
+ * @send: its send queue
+ * @recv: its receive queue
+ * @max_inline: bytes that a request may carry
+ * @max_rd_atomic: reads and atomics of the peer's that the device has room for
  *
  * Return: bytes.
  */
-u64 ibchan_footprint_channel(const struct ibchan_channel *ch)
+u64 ibchan_footprint_channel(const struct ibchan_queue_size *send,
+			     const struct ibchan_queue_size *recv, u32 max_inline,
+			     u32 max_rd_atomic)
 {
-	const struct ibchan_params *params = &ch->params;
-	u64 send = place_size(SEND_HEADER, max_t(u64, elements_size(params->max_send_sge),
-						 params->max_inline_data));
-	u64 recv = place_size(RECV_HEADER, elements_size(params->max_recv_sge));
+	u64 send_place = place_size(SEND_HEADER, max_t(u64, elements_size(send->max_sge),
+						       max_inline));
+	u64 recv_place = place_size(RECV_HEADER, elements_size(recv->max_sge));
 
-	return CHANNEL_FIXED + ch->dev->attr.max_rd_atomic * RD_ATOMIC_SIZE +
-	       queue_size(&ch->send, params->max_send_wr, send) +
-	       queue_size(&ch->recv, params->max_recv_wr, recv);
+	return CHANNEL_FIXED + max_rd_atomic * RD_ATOMIC_SIZE + queue_size(send, send_place) +
+	       queue_size(recv, recv_place);
 }
 
 /**

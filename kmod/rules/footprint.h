@@ -5,15 +5,28 @@
 
 #include <linux/types.h>
 
-struct ibchan_channel;
+/**
+ * struct ibchan_queue_size - how large a queue of a channel is
+ * @depth: works that may be in flight
+ * @spare: places that no work takes
+ * @max_sge: elements of one work
+ * @has_works: it has works and elements of its own, for requests that bring none
+ */
+struct ibchan_queue_size {
+	u32 depth;
+	u32 spare;
+	u32 max_sge;
+	bool has_works;
+};
 
-/* A protection domain, and the notifier that watches where its memory lies. */
 #define IBCHAN_FOOTPRINT_PD		1024
 /* A listener, with an id of the connection manager for each device. */
 #define IBCHAN_FOOTPRINT_LISTENER	8192
 
 u64 ibchan_footprint_cq(u32 entries);
-u64 ibchan_footprint_channel(const struct ibchan_channel *ch);
+u64 ibchan_footprint_channel(const struct ibchan_queue_size *send,
+			     const struct ibchan_queue_size *recv, u32 max_inline,
+			     u32 max_rd_atomic);
 u64 ibchan_footprint_mr(u64 pages, u64 room);
 
 #endif /* IBCHAN_FOOTPRINT_H */

@@ -7,7 +7,7 @@
 #include <linux/time64.h>
 
 #include "compat.h"
-#include "internal.h"
+#include "rules.h"
 
 #define PSN_MAX		0xffffffU	/* 24 bits on the wire */
 #define RETRIES_MAX	7U		/* 3 bits on the wire */

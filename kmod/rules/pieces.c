@@ -6,7 +6,7 @@
  * Pieces are sorted by where they start, and one behind the last starts where
  * the region ends.
  */
-#include "internal.h"
+#include "rules.h"
 
 /**
  * ibchan_pieces_find - the piece that a byte lies in

@@ -4,7 +4,7 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 
-#include "internal.h"
+#include "rules.h"
 
 /*
  * A failed handshake goes back to PREPARED. CLOSED comes from everywhere and is

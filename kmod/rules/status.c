@@ -5,7 +5,7 @@
 #include <linux/kernel.h>
 
 #include "compat.h"
-#include "internal.h"
+#include "rules.h"
 
 /* The contract's numbers are the verbs' own. */
 #define STATUS_ASSERT(nr, NAME, error, CLASS, hint) \

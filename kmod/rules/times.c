@@ -4,7 +4,7 @@
 #include <linux/kernel.h>
 
 #include "compat.h"
-#include "internal.h"
+#include "rules.h"
 
 #define CODES		32U
 #define RETRIES_ENDLESS	7U	/* the largest; a few devices never give up with it */

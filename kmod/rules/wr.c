@@ -6,7 +6,7 @@
 #include <linux/errno.h>
 #include <linux/string.h>
 
-#include "check.h"
+#include "rules.h"
 
 #define OUTGOING	(IBCHAN_WR_FENCE | IBCHAN_WR_UNSIGNALED | IBCHAN_WR_EXCLUSIVE)
 #define MESSAGE		(OUTGOING | IBCHAN_WR_IMM | IBCHAN_WR_SOLICITED | IBCHAN_WR_INLINE)
@@ -96,10 +96,10 @@ int ibchan_refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_re
 				    (u64[3]) { wr->opcode });
 }
 
-int ibchan_refuse_flags(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
+int ibchan_refuse_flags(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
 			struct ibchan_reason *reason)
 {
-	u8 impossible = ibchan_flags_impossible(ch, wr);
+	u8 impossible = ibchan_flags_impossible(bounds, wr);
 	bool unknown = wr->flags & ~IBCHAN_WR_ALL_FLAGS;
 
 	return ibchan_refuse_values(reason, IBCHAN_REASON_WR_FLAGS,
@@ -115,19 +115,17 @@ int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason)
 }
 
 /* Why an element that ibchan_check_sge() does not like is refused. */
-int ibchan_refuse_sge(const struct ibchan_channel *ch, const struct ibchan_sge *sge,
-		      u32 needed, struct ibchan_reason *reason)
+int ibchan_refuse_sge(bool same_pd, const struct ibchan_extent *extent,
+		      const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason)
 {
-	const struct ibchan_mr *mr = sge->mr;
-
-	if (mr->pd != ch->pd)
+	if (!same_pd)
 		return ibchan_refuse(reason, IBCHAN_REASON_OTHER_PD, -EXDEV);
-	if (!ibchan_range_fits(sge->offset, sge->length, mr->length))
+	if (!ibchan_range_fits(sge->offset, sge->length, extent->length))
 		return ibchan_refuse_values(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
 					    (u64[3]) { sge->offset, sge->length,
-						      mr->length });
+						      extent->length });
 	return ibchan_refuse_values(reason, IBCHAN_REASON_MR_ACCESS, -EACCES,
-				    (u64[3]) { needed, mr->access });
+				    (u64[3]) { needed, extent->access });
 }
 
 int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason)

@@ -9,12 +9,11 @@
 #define IBCHAN_TRACE_H
 
 #include <linux/tracepoint.h>
-
-#include "internal.h"
+#include <rdma/ibchan.h>
 
 TRACE_EVENT(ibchan_post,
-	TP_PROTO(const struct ibchan_work *work),
-	TP_ARGS(work),
+	TP_PROTO(u64 cookie, const struct ibchan_work *work),
+	TP_ARGS(cookie, work),
 	TP_STRUCT__entry(
 		__field(u64, cookie)
 		__field(u64, wr_id)
@@ -22,7 +21,7 @@ TRACE_EVENT(ibchan_post,
 		__field(u16, num_sge)
 	),
 	TP_fast_assign(
-		__entry->cookie = work->queue->channel->cookie;
+		__entry->cookie = cookie;
 		__entry->wr_id = work->wr_id;
 		__entry->opcode = work->opcode;
 		__entry->num_sge = work->num_sge;

@@ -18,7 +18,7 @@
 #include <rdma/ib_cache.h>
 
 #include "address.h"
-#include "internal.h"
+#include "verbs.h"
 
 /**
  * struct facts - what the network stack knows of an address

@@ -11,7 +11,7 @@
 
 #include "compat.h"
 #include "counters.h"
-#include "internal.h"
+#include "verbs.h"
 
 #ifdef CONFIG_CGROUP_RDMA
 static const enum rdmacg_resource_type resources[] = {

@@ -12,8 +12,7 @@
 
 #include "compat.h"
 #include "fault.h"
-#include "init.h"
-#include "internal.h"
+#include "verbs.h"
 
 static struct ib_client ibchan_client;
 

@@ -15,7 +15,7 @@
 #include "counters.h"
 #include "fault.h"
 #include "footprint.h"
-#include "internal.h"
+#include "verbs.h"
 
 /* Room for 120 channels with the default queues; a megabyte on soft-RoCE. */
 #define DEFAULT_ENTRIES		4096

@@ -15,7 +15,7 @@
  */
 #include "compat.h"
 #include "fault.h"
-#include "internal.h"
+#include "verbs.h"
 
 static bool cq_try_own(struct ibchan_cq *cq)
 {

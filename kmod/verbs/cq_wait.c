@@ -9,7 +9,7 @@
 #include <linux/sched/signal.h>
 
 #include "compat.h"
-#include "internal.h"
+#include "verbs.h"
 
 /* How long a waiter polls before it sleeps; a context switch costs about this. */
 #define SPIN_NS			(10 * NSEC_PER_USEC)

@@ -9,8 +9,7 @@
 
 #include "compat.h"
 #include "fault.h"
-#include "init.h"
-#include "internal.h"
+#include "verbs.h"
 
 static DEFINE_MUTEX(devices_lock);
 static LIST_HEAD(devices);
@@ -315,24 +314,19 @@ int ibchan_port_query(struct ibchan_device *dev, u32 port, struct net *net,
 EXPORT_SYMBOL_NS_GPL(ibchan_port_query, IBCHAN_NS);
 
 /**
- * ibchan_device_each_channel - go through the channels of all devices
- * @visit: called for each; it does not close it, and none goes meanwhile
+ * ibchan_device_each - go through the devices
+ * @visit: called for each, which does not go meanwhile
  * @arg: for @visit
  *
  * Context: process, may sleep.
  */
-void ibchan_device_each_channel(void (*visit)(struct ibchan_channel *ch, void *arg), void *arg)
+void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), void *arg)
 {
 	struct ibchan_device *dev;
-	struct ibchan_channel *ch;
 
 	guard(mutex)(&devices_lock);
-	list_for_each_entry(dev, &devices, link) {
-		mutex_lock(&dev->lock);
-		list_for_each_entry(ch, &dev->channels, link)
-			visit(ch, arg);
-		mutex_unlock(&dev->lock);
-	}
+	list_for_each_entry(dev, &devices, link)
+		visit(dev, arg);
 }
 
 /* Before the first device comes. */

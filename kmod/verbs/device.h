@@ -11,9 +11,17 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/ibchan.h>
+#include <rdma/ibchan_charge.h>
 
 #include "gate.h"
+#include "rules.h"
 #include "quirks.h"
+
+/*
+ * How long a drain waits for its markers. Flushing is local work of a few
+ * milliseconds; removal promises to be through within 5 s.
+ */
+#define IBCHAN_DRAIN_TIMEOUT	(2 * HZ)
 
 /**
  * struct ibchan_device - one ib_device as we hold it
@@ -112,7 +120,16 @@ do {										\
 			(**client).what(__VA_ARGS__);				\
 } while (0)
 
+/* charge.c */
+void ibchan_device_settle(struct ibchan_device *dev);
+
+/* client.c */
+int ibchan_client_init(void);
+void ibchan_client_fini(void);
+
 /* device.c */
+int ibchan_device_init(const struct ibchan_device_client *const *clients);
+void ibchan_device_fini(void);
 extern struct workqueue_struct *ibchan_wq;
 extern struct workqueue_struct *ibchan_free_wq;
 extern struct workqueue_struct *ibchan_watch_wq;
@@ -123,7 +140,7 @@ void ibchan_device_rename(struct ibchan_device *dev, const char *name);
 void ibchan_device_hold(struct ibchan_device *dev);
 void ibchan_device_name(struct ibchan_device *dev, char *name);
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib);
-void ibchan_device_each_channel(void (*visit)(struct ibchan_channel *ch, void *arg), void *arg);
+void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), void *arg);
 
 /* Any context. */
 static inline bool ibchan_device_has(const struct ibchan_device *dev, enum ibchan_quirk quirk)

@@ -21,6 +21,7 @@
 #include <linux/string.h>
 
 #include "gate.h"
+#include "verbs.h"
 
 /* Of the state. The lower bits count. */
 enum {

@@ -13,7 +13,7 @@
 #include "address.h"
 #include "compat.h"
 #include "fault.h"
-#include "internal.h"
+#include "verbs.h"
 
 static bool ndev_in_net(const struct net_device *ndev, const struct net *net)
 {

@@ -9,7 +9,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
-#include "internal.h"
+#include "verbs.h"
 
 /**
  * struct ibchan_kept - completions that were not taken yet

@@ -9,8 +9,7 @@
 #include <linux/errno.h>
 #include <linux/minmax.h>
 
-#include "internal.h"
-#include "limits.h"
+#include "verbs.h"
 
 /**
  * ibchan_limits_learn_inline - a device has made a queue pair
@@ -30,61 +29,61 @@ void ibchan_limits_learn_inline(struct ibchan_device *dev, u32 given)
 
 /**
  * ibchan_limits_refuse_inline - say that a device does not take so much inline data
- * @ch: asks for it
+ * @qp: asks for it
  * @most: that it takes
  * @reason: filled, or NULL
  *
  * Context: any.
  * Return: -EINVAL.
  */
-int ibchan_limits_refuse_inline(const struct ibchan_channel *ch, u32 most,
+int ibchan_limits_refuse_inline(const struct ibchan_qp *qp, u32 most,
 				struct ibchan_reason *reason)
 {
 	if (reason)
 		reason->element = IBCHAN_PARAMETER_MAX_INLINE_DATA;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
-				    (u64[3]) { ch->params.max_inline_data, 0, most });
+				    (u64[3]) { qp->params.max_inline_data, 0, most });
 }
 
 /* A queue pair that is as the channel's should be but for @bytes, and ends at once. */
-static int try(struct ibchan_channel *ch, u32 bytes, u32 *given)
+static int try(struct ibchan_qp *qp, u32 bytes, u32 *given)
 {
-	int ret = ibchan_qp_make(ch, bytes, given);
+	int ret = ibchan_qp_make(qp, bytes, given);
 
 	if (!ret)
-		ret = ibchan_qp_destroy(ch);
+		ret = ibchan_qp_destroy(qp);
 	if (!ret)
-		ch->qp = NULL;
+		qp->ib = NULL;
 	return ret;
 }
 
 /**
  * ibchan_limits_find_inline - is the inline data what a device refused?
- * @ch: whose queue pair was refused with -EINVAL; has none, unless the device does not
+ * @qp: whose queue pair was refused with -EINVAL; has none, unless the device does not
  *	let go of one that was made to find out
  * @reason: has the most that it takes, all else being the same; or NULL
  *
  * Context: process, may sleep; the gate is held.
  * Return: 0: it is not; -EINVAL.
  */
-int ibchan_limits_find_inline(struct ibchan_channel *ch, struct ibchan_reason *reason)
+int ibchan_limits_find_inline(struct ibchan_qp *qp, struct ibchan_reason *reason)
 {
-	u32 refused = ch->params.max_inline_data;
+	u32 refused = qp->params.max_inline_data;
 	u32 most, given, middle;
 	int ret;
 
-	if (try(ch, 0, &most))
+	if (try(qp, 0, &most))
 		return 0;
 	most = min(most, refused - 1);
 	while (refused - most > 1) {
 		middle = most + (refused - most) / 2;
-		ret = try(ch, middle, &given);
-		if (ret && (ret != -EINVAL || ch->qp))
+		ret = try(qp, middle, &given);
+		if (ret && (ret != -EINVAL || qp->ib))
 			break;
 		if (!ret && given >= middle)
 			most = min(given, refused - 1);
 		else
 			refused = middle;
 	}
-	return ibchan_limits_refuse_inline(ch, most, reason);
+	return ibchan_limits_refuse_inline(qp, most, reason);
 }

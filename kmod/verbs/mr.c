@@ -25,7 +25,7 @@
 #include "counters.h"
 #include "fault.h"
 #include "footprint.h"
-#include "internal.h"
+#include "verbs.h"
 
 /* @bytes: of kernel memory, see footprint.c */
 static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, u64 bytes,
@@ -37,10 +37,8 @@ static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	*mr = (struct ibchan_mr) {
-		.pd = pd,
+		.extent = { .pd = pd, .length = length, .access = access },
 		.users = REFCOUNT_INIT(1),
-		.length = length,
-		.access = access,
 		.num_pieces = 1,
 	};
 	ibchan_busy_init(&mr->busy);
@@ -61,9 +59,9 @@ static void mr_discard(struct ibchan_mr *mr)
 
 static void mr_publish(struct ibchan_mr *mr)
 {
-	struct ibchan_device *dev = mr->pd->dev;
+	struct ibchan_device *dev = mr->extent.pd->dev;
 
-	ibchan_pd_hold(mr->pd);
+	ibchan_pd_hold(mr->extent.pd);
 	mutex_lock(&dev->lock);
 	list_add_tail(&mr->link, &dev->mrs);
 	mutex_unlock(&dev->lock);
@@ -92,10 +90,10 @@ static u32 device_access(const struct ibchan_device *dev, u32 access)
 static struct ib_mr *reg_user(const struct ibchan_mr *mr, struct ib_pd *pd,
 			      struct ibchan_reason *reason)
 {
-	u64 addr = mr->addr, length = mr->length;
+	u64 addr = mr->addr, length = mr->extent.length;
 	struct ib_mr *ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_REG_USER) ?:
 			   ib_reg_user_mr(pd, addr, length, addr,
-					  device_access(mr->pd->dev, mr->access));
+					  device_access(mr->extent.pd->dev, mr->extent.access));
 
 	if (!IS_ERR(ib))
 		return ib;
@@ -118,13 +116,13 @@ static void end_unknown(struct ibchan_pd *pd, struct ib_mr *ib)
 /* If the device has left meanwhile, no list has the region: the guest ends it itself. */
 static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
 {
-	struct ibchan_pd *pd = mr->pd;
+	struct ibchan_pd *pd = mr->extent.pd;
 	int ret = ibchan_device_enter(pd->dev);
 
 	if (!ret) {
 		mr->ib = ib;
 		mr->lkey = ib->lkey;
-		mr->rkey = mr->access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
+		mr->rkey = mr->extent.access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
 		mr_publish(mr);
 		ibchan_device_exit(pd->dev);
 	} else {
@@ -136,12 +134,12 @@ static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
 /* The driver faults the pages in. Of all other threads only removal waits for that. */
 static int reg_as_guest(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
-	struct ibchan_gate *gate = &mr->pd->dev->gate;
+	struct ibchan_gate *gate = &mr->extent.pd->dev->gate;
 	/*
 	 * Read before the gate is asked: an admitted guest has a valid domain then, also when
 	 * removal sets the pointer to NULL meanwhile.
 	 */
-	struct ib_pd *pd = READ_ONCE(mr->pd->ib);
+	struct ib_pd *pd = READ_ONCE(mr->extent.pd->ib);
 	struct ibchan_guest guest;
 	struct ib_mr *ib;
 	int ret = ibchan_gate_admit(gate, &guest);
@@ -219,7 +217,7 @@ static int fill_pieces(struct ibchan_mr *mr)
 	u64 start = 0;
 	u32 i;
 
-	mr->lkey = mr->pd->ib->local_dma_lkey;
+	mr->lkey = mr->extent.pd->ib->local_dma_lkey;
 	mr->addr = sg_dma_address(mr->sgt.sgl);
 	if (mr->sgt.nents == 1)
 		return 0;
@@ -247,7 +245,7 @@ static int refuse_pages(u32 code, u64 given, u64 allowed, struct ibchan_reason *
  */
 static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
-	u32 max = mr->pd->dev->attr.max_fast_reg_pages;
+	u32 max = mr->extent.pd->dev->attr.max_fast_reg_pages;
 	struct ib_mr *ib;
 	int ret, mapped;
 
@@ -272,14 +270,14 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	ib->iova = mr->addr;
 	mr->lkey = ib->lkey;
 	mr->key = ib->rkey;
-	mr->rkey = mr->access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
+	mr->rkey = mr->extent.access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
 	return 0;
 }
 
 /* The device works on a copy, or has to be told of each write of the cpu's. */
 static bool needs_sync(struct ibchan_mr *mr)
 {
-	struct ib_device *ib = mr->pd->ib->device;
+	struct ib_device *ib = mr->extent.pd->ib->device;
 	struct scatterlist *sg;
 	int i;
 
@@ -295,10 +293,10 @@ static bool needs_sync(struct ibchan_mr *mr)
 
 static int map_table(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
-	struct ib_device *ib = mr->pd->ib->device;
+	struct ib_device *ib = mr->extent.pd->ib->device;
 	int nents;
 
-	mr->direction = mr->access & IBCHAN_ACCESS_LOCAL_WRITE ? DMA_BIDIRECTIONAL :
+	mr->direction = mr->extent.access & IBCHAN_ACCESS_LOCAL_WRITE ? DMA_BIDIRECTIONAL :
 								  DMA_TO_DEVICE;
 	nents = ibchan_fault(IBCHAN_FAULT_MR_DMA_MAP) ?:
 		ib_dma_map_sg(ib, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
@@ -316,7 +314,7 @@ void ibchan_mr_unmap_table(struct ibchan_mr *mr)
 {
 	if (!mr->sgt.sgl)
 		return;
-	ib_dma_unmap_sg(mr->pd->ib->device, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
+	ib_dma_unmap_sg(mr->extent.pd->ib->device, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
 	sg_free_table(&mr->sgt);
 }
 
@@ -324,12 +322,12 @@ static int fill_mapped(struct ibchan_mr *mr, u32 max_pieces, struct ibchan_reaso
 {
 	int ret;
 
-	ret = mr->access & IBCHAN_ACCESS_REMOTE || mr->sgt.nents > max_pieces ?
+	ret = mr->extent.access & IBCHAN_ACCESS_REMOTE || mr->sgt.nents > max_pieces ?
 	      fill_contiguous(mr, reason) : fill_pieces(mr);
 	if (!ret)
 		return 0;
 	if (mr->ib)
-		end_unknown(mr->pd, xchg(&mr->ib, NULL));
+		end_unknown(mr->extent.pd, xchg(&mr->ib, NULL));
 	kvfree(mr->pieces);
 	ibchan_mr_unmap_table(mr);
 	return ret;
@@ -356,7 +354,7 @@ static int mr_map(struct ibchan_mr *mr, struct sg_table *sgt, u32 max_pieces,
 static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *sgt,
 					 u32 max_pieces, struct ibchan_reason *reason)
 {
-	struct ibchan_device *dev = mr->pd->dev;
+	struct ibchan_device *dev = mr->extent.pd->dev;
 	int ret = ibchan_device_enter(dev);
 
 	if (!ret) {
@@ -454,7 +452,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_rkey, IBCHAN_NS);
  */
 u64 ibchan_mr_length(const struct ibchan_mr *mr)
 {
-	return mr->length;
+	return mr->extent.length;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_length, IBCHAN_NS);
 
@@ -468,11 +466,11 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_length, IBCHAN_NS);
  */
 int ibchan_mr_remote(const struct ibchan_mr *mr, struct ibchan_remote *remote)
 {
-	if (!(mr->access & IBCHAN_ACCESS_REMOTE))
+	if (!(mr->extent.access & IBCHAN_ACCESS_REMOTE))
 		return -EACCES;
 	*remote = (struct ibchan_remote){
 		.addr = mr->addr,
-		.length = mr->length,
+		.length = mr->extent.length,
 		.rkey = mr->rkey,
 	};
 	return 0;

@@ -13,39 +13,8 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/ibchan.h>
 
-#include "budget.h"
+#include "pd.h"
 #include "pin.h"
-
-struct ibchan_device;
-struct ibchan_pd;
-
-/**
- * struct ibchan_busy - ranges of a region that are in flight
- * @lock: guards all of it
- * @num_listed: entries of @listed; and IBCHAN_BUSY_LONE, if there is a @lone one
- * @listed: the youngest of the ranges that the device reads, in no order
- * @lone: a range that it writes, if that is the only one, and none is in a tree
- * @readers: the others that it reads
- * @writers: ranges that the device writes
- */
-struct ibchan_busy {
-	spinlock_t lock;		/* all */
-	u32 num_listed;
-	struct hlist_head listed;
-	struct ibchan_sge *lone;
-	struct rb_root_cached readers;
-	struct rb_root_cached writers;
-};
-
-/**
- * struct ibchan_piece - a part of a region that is contiguous for the device
- * @start: offset of its first byte in the region
- * @dma: address of that byte for the device
- */
-struct ibchan_piece {
-	u64 start;
-	u64 dma;
-};
 
 /**
  * struct ibchan_backing - where a region's memory comes from
@@ -59,12 +28,10 @@ struct ibchan_backing {
  * struct ibchan_mr - memory region
  * @ib: NULL once deregistered, or where the domain's own key serves; guarded by
  *	the gate
- * @pd: holds a reference
+ * @extent: what may be done with it; its domain holds a reference
  * @users: 1 for the owner, 1 for each element of a work in flight; 0: a shell
  * @addr: address that the device knows the first byte by, where it is in one piece
- * @length: bytes
  * @pages: pages that it keeps pinned, or mapped
- * @access: IBCHAN_ACCESS_*
  * @lkey: never leaves the kernel
  * @rkey: 0 unless remote access was asked for
  * @key: of one that the service registers, as it was made; 0: the service does not
@@ -94,12 +61,10 @@ struct ibchan_backing {
  */
 struct ibchan_mr {
 	struct ib_mr *ib;
-	struct ibchan_pd *pd;
+	struct ibchan_extent extent;
 	refcount_t users;
 	u64 addr;
-	u64 length;
 	u64 pages;
-	u32 access;
 	u32 lkey;
 	u32 rkey;
 	u32 key;

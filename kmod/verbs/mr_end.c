@@ -15,7 +15,7 @@
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
-#include "internal.h"
+#include "verbs.h"
 
 /* A region that its driver does not let go of stays mapped as well. */
 static bool dereg(struct ibchan_mr *mr)
@@ -32,7 +32,7 @@ static bool dereg(struct ibchan_mr *mr)
 static void keep_memory(struct ibchan_mr *mr)
 {
 	mr->leaked = 1;
-	mr->pd->leaked = 1;
+	mr->extent.pd->leaked = 1;
 }
 
 /*
@@ -68,7 +68,7 @@ void ibchan_mr_forget_verbs(struct ibchan_mr *mr)
 /* May wait for a page or an exporter, hence without the gate. */
 static void let_memory_go(struct ibchan_mr *mr)
 {
-	ibchan_unpin(&mr->pinned, mr->access & IBCHAN_ACCESS_LOCAL_WRITE);
+	ibchan_unpin(&mr->pinned, mr->extent.access & IBCHAN_ACCESS_LOCAL_WRITE);
 	if (mr->backing)
 		mr->backing->release(mr->backing);
 }
@@ -81,7 +81,7 @@ bool ibchan_mr_end_region(struct ib_mr *ib)
 
 static void mr_dereg(struct ibchan_mr *mr)
 {
-	struct ibchan_device *dev = mr->pd->dev;
+	struct ibchan_device *dev = mr->extent.pd->dev;
 	bool invalid = mr->invalidate && mr->invalidate(mr);
 	bool gone;
 
@@ -96,7 +96,7 @@ static void mr_dereg(struct ibchan_mr *mr)
 	if (!mr->leaked)
 		let_memory_go(mr);
 	if (gone)
-		ibchan_pd_drop(mr->pd);
+		ibchan_pd_drop(mr->extent.pd);
 }
 
 static void mr_free(struct rcu_head *rcu)
@@ -138,7 +138,7 @@ void ibchan_mrs_release(struct work_struct *work)
  */
 void ibchan_mr_last_drop(struct ibchan_mr *mr)
 {
-	struct ibchan_pd *pd = mr->pd;
+	struct ibchan_pd *pd = mr->extent.pd;
 
 	atomic_inc(&pd->num_given_up);
 	if (llist_add(&mr->free_link, &pd->given_up))

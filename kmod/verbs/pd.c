@@ -8,7 +8,7 @@
 #include "counters.h"
 #include "fault.h"
 #include "footprint.h"
-#include "internal.h"
+#include "verbs.h"
 
 static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
 {

@@ -15,7 +15,7 @@
 #include <linux/sched/signal.h>
 
 #include "compat.h"
-#include "internal.h"
+#include "verbs.h"
 
 /**
  * ibchan_refuse_memory - tell a refusal by RLIMIT_MEMLOCK from memory that ran out

@@ -15,7 +15,7 @@
 #include "counters.h"
 #include "fault.h"
 #include "footprint.h"
-#include "internal.h"
+#include "verbs.h"
 
 /* What has fewer pages has a region of its own, which is small. */
 #define MIN_PAGES	33
@@ -68,7 +68,7 @@ static struct ibchan_pooled *take_idle(struct ibchan_pd *pd)
 /* The device's part of what @mr was charged is the idle region's from now on. */
 static bool keep_idle(struct ibchan_mr *mr, struct ibchan_pooled *pooled)
 {
-	struct ibchan_pd *pd = mr->pd;
+	struct ibchan_pd *pd = mr->extent.pd;
 	bool keeps;
 
 	spin_lock(&pd->pool_lock);
@@ -94,7 +94,7 @@ int ibchan_pool_get(struct ibchan_mr *mr)
 {
 	struct ibchan_pooled *pooled = NULL;
 	u64 room = max(mr->room, mr->pages);
-	struct ibchan_pd *pd = mr->pd;
+	struct ibchan_pd *pd = mr->extent.pd;
 	struct ib_mr *ib;
 
 	if (mr->room > mr->pages) {

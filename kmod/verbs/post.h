@@ -7,7 +7,40 @@
 #define IBCHAN_POST_H
 
 #include "fault.h"
-#include "internal.h"
+#include "qp.h"
+
+/* WRs built and posted as one chain, and the elements that they share. */
+#define IBCHAN_CHAIN_WRS	16
+#define IBCHAN_CHAIN_SGES	IBCHAN_MAX_SGE
+
+/**
+ * struct ibchan_chain - scratch space to build a chain in, under the post lock
+ * @send: requests for the send queue
+ * @recv: receive requests
+ * @sges: their elements
+ * @bad_send: which one the driver refused
+ * @bad_recv: the same
+ * @error: why
+ * @refused: why the next request was refused, or 0
+ *
+ * It outlives ib_post_*: soft-RoCE may look at wr->next after the completion.
+ */
+struct ibchan_chain {
+	union {
+		union ibchan_send_wr {
+			struct ib_send_wr wr;
+			struct ib_rdma_wr rdma;
+			struct ib_atomic_wr atomic;
+			struct ib_reg_wr reg;
+		} send[IBCHAN_CHAIN_WRS];
+		struct ib_recv_wr recv[IBCHAN_CHAIN_WRS];
+	};
+	struct ib_sge sges[IBCHAN_CHAIN_SGES];
+	const struct ib_send_wr *bad_send;
+	const struct ib_recv_wr *bad_recv;
+	int error;
+	int refused;
+};
 
 /*
  * A pointer that is not NULL, which the compiler does not know of a member: so a verb

@@ -9,8 +9,7 @@
 
 #include "compat.h"
 #include "fault.h"
-#include "limits.h"
-#include "post.h"
+#include "verbs.h"
 
 /* Steps of a handshake, for IBCHAN_REASON_VERBS. */
 enum qp_step { STEP_CREATE, STEP_INIT, STEP_RTR, STEP_RTS };
@@ -21,231 +20,213 @@ static int refuse_step(struct ibchan_reason *reason, enum qp_step step, int erro
 				    (u64[3]) { -error, step });
 }
 
-static void fill_max_sge(struct ibchan_channel *ch)
-{
-	u32 op;
-
-	for (op = 0; op < IBCHAN_OPS; op++)
-		ch->max_sge[op] = ch->send.max_sge;
-	ch->max_sge[IBCHAN_OP_RECV] = ch->recv.max_sge;
-	ch->max_sge[IBCHAN_OP_READ] = min(ch->send.max_sge, ch->dev->attr.max_read_sge);
-	ch->max_sge[IBCHAN_OP_COMPARE_SWAP] = 1;
-	ch->max_sge[IBCHAN_OP_FETCH_ADD] = 1;
-}
-
 /**
  * ibchan_qp_make - make a queue pair with some room for inline data
- * @ch: with its queues and parameters in place; has the queue pair on success
+ * @qp: with its queues and parameters in place; has the queue pair on success
  * @max_inline: bytes of it
  * @given: bytes that the device says it takes
  *
  * Context: process, may sleep; the gate is held.
  * Return: 0; -ENOMEM; the driver's errno.
  */
-int ibchan_qp_make(struct ibchan_channel *ch, u32 max_inline, u32 *given)
+int ibchan_qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given)
 {
 	struct ib_qp_init_attr attr = {
-		.event_handler = ch->qp_event,
-		.qp_context = ch,
-		.send_cq = ch->send.cq->ib,
-		.recv_cq = ch->recv.cq->ib,
-		.cap = {
-			.max_send_wr = ch->send.credit.depth + ch->send.spare,
-			.max_recv_wr = ch->recv.credit.depth + ch->recv.spare,
-			.max_send_sge = ch->send.max_sge,
-			.max_recv_sge = ch->recv.max_sge,
-			.max_inline_data = max_inline,
-		},
+		.event_handler = qp->event,
+		.qp_context = qp->context,
+		.send_cq = qp->send_cq,
+		.recv_cq = qp->recv_cq,
+		.cap = qp->cap,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
-		.port_num = ch->gid.port,
+		.port_num = qp->gid.port,
 	};
-	struct ib_qp *qp = ibchan_fault_ptr(IBCHAN_FAULT_QP_CREATE) ?:
-			   ib_create_qp(ch->pd->ib, &attr);
+	struct ib_qp *ib;
 
+	attr.cap.max_inline_data = max_inline;
+	ib = ibchan_fault_ptr(IBCHAN_FAULT_QP_CREATE) ?: ib_create_qp(qp->pd->ib, &attr);
 	/* No memory for a socket, which soft-RoCE has for each. */
-	if (qp == ERR_PTR(-ENFILE))
+	if (ib == ERR_PTR(-ENFILE))
 		return -ENOMEM;
-	if (IS_ERR(qp))
-		return PTR_ERR(qp);
-	ch->qp = qp;
+	if (IS_ERR(ib))
+		return PTR_ERR(ib);
+	qp->ib = ib;
 	*given = attr.cap.max_inline_data;
-	ibchan_limits_learn_inline(ch->dev, *given);
+	ibchan_limits_learn_inline(qp->dev, *given);
 	return 0;
 }
 
 /**
  * ibchan_qp_create - make the queue pair of a channel
- * @ch: with its queues and parameters in place
+ * @qp: with its queues and parameters in place
  * @reason: why not, or NULL
  *
- * Where it fails and leaves @ch a queue pair, that has to be destroyed.
+ * Where it fails and leaves @qp a queue pair, that has to be destroyed.
  *
  * Context: process, may sleep; the gate is held.
  * Return: 0; -EINVAL for more inline data than the device takes; -ENOMEM; the driver's
  * errno.
  */
-int ibchan_qp_create(struct ibchan_channel *ch, struct ibchan_reason *reason)
+int ibchan_qp_create(struct ibchan_qp *qp, struct ibchan_reason *reason)
 {
-	u32 asked = ch->params.max_inline_data;
+	u32 asked = qp->params.max_inline_data;
 	u32 given;
-	int ret = ibchan_qp_make(ch, asked, &given);
+	int ret = ibchan_qp_make(qp, asked, &given);
 
-	if (ret == -EINVAL && asked && ibchan_limits_find_inline(ch, reason))
+	if (ret == -EINVAL && asked && ibchan_limits_find_inline(qp, reason))
 		return ret;
 	if (ret)
 		return refuse_step(reason, STEP_CREATE, ret);
 	/* Some drivers take any number and then less data, or none. */
 	if (given < asked)
-		return ibchan_limits_refuse_inline(ch, given, reason);
-	fill_max_sge(ch);
+		return ibchan_limits_refuse_inline(qp, given, reason);
 	return 0;
 }
 
-static int qp_to_init(struct ibchan_channel *ch)
+static int qp_to_init(struct ibchan_qp *qp)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_INIT,
-		.pkey_index = ch->gid.pkey_index,
-		.port_num = ch->gid.port,
-		.qp_access_flags = ch->params.access,
+		.pkey_index = qp->gid.pkey_index,
+		.port_num = qp->gid.port,
+		.qp_access_flags = qp->params.access,
 	};
 
 	return ibchan_fault(IBCHAN_FAULT_QP_INIT) ?:
-	       ib_modify_qp(ch->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+	       ib_modify_qp(qp->ib, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
 			    IB_QP_ACCESS_FLAGS);
 }
 
 /* InfiniBand: the first half of a GID is the subnet; across subnets it is needed. */
-static bool same_subnet(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
+static bool same_subnet(struct ibchan_qp *qp, const struct ibchan_endpoint *peer)
 {
-	return !memcmp(&ch->gid.gid.global.subnet_prefix, peer->gid,
-		       sizeof(ch->gid.gid.global.subnet_prefix));
+	return !memcmp(&qp->gid.gid.global.subnet_prefix, peer->gid,
+		       sizeof(qp->gid.gid.global.subnet_prefix));
 }
 
 /* The core resolves nothing for kernel users: route.c has. */
-static void fill_address(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+static void fill_address(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 			 struct rdma_ah_attr *ah)
 {
-	ah->type = rdma_ah_find_type(ch->qp->device, ch->gid.port);
-	rdma_ah_set_port_num(ah, ch->gid.port);
-	rdma_ah_set_sl(ah, ch->params.service_level);
+	ah->type = rdma_ah_find_type(qp->ib->device, qp->gid.port);
+	rdma_ah_set_port_num(ah, qp->gid.port);
+	rdma_ah_set_sl(ah, qp->params.service_level);
 	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE)
-		memcpy(ah->roce.dmac, ch->path.dmac, sizeof(ah->roce.dmac));
+		memcpy(ah->roce.dmac, qp->path.dmac, sizeof(ah->roce.dmac));
 	else
 		rdma_ah_set_dlid(ah, be32_to_cpu(peer->lid));
-	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE || !same_subnet(ch, peer)) {
-		rdma_ah_set_grh(ah, NULL, 0, ch->gid.index, ch->path.hop_limit,
-				ch->params.traffic_class);
+	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE || !same_subnet(qp, peer)) {
+		rdma_ah_set_grh(ah, NULL, 0, qp->gid.index, qp->path.hop_limit,
+				qp->params.traffic_class);
 		rdma_ah_set_dgid_raw(ah, (void *)peer->gid);
 	}
 }
 
-static int qp_to_rtr(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
+static int qp_to_rtr(struct ibchan_qp *qp, const struct ibchan_endpoint *peer)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_RTR,
-		.path_mtu = ib_mtu_int_to_enum(ch->params.mtu),
+		.path_mtu = ib_mtu_int_to_enum(qp->params.mtu),
 		.dest_qp_num = be32_to_cpu(peer->qpn),
-		.rq_psn = ch->params.recv_psn,
-		.max_dest_rd_atomic = ch->endpoint.max_dest_rd_atomic,
-		.min_rnr_timer = ch->params.min_rnr_timer,
+		.rq_psn = qp->params.recv_psn,
+		.max_dest_rd_atomic = qp->endpoint.max_dest_rd_atomic,
+		.min_rnr_timer = qp->params.min_rnr_timer,
 	};
 
-	fill_address(ch, peer, &attr.ah_attr);
+	fill_address(qp, peer, &attr.ah_attr);
 	return ibchan_fault(IBCHAN_FAULT_QP_RTR) ?:
-	       ib_modify_qp(ch->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+	       ib_modify_qp(qp->ib, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
 			    IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
 			    IB_QP_MIN_RNR_TIMER);
 }
 
-static int qp_to_rts(struct ibchan_channel *ch)
+static int qp_to_rts(struct ibchan_qp *qp)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_RTS,
-		.timeout = ch->params.ack_timeout,
-		.retry_cnt = ch->params.ack_retries,
-		.rnr_retry = ch->params.rnr_retries,
-		.max_rd_atomic = ch->params.max_rd_atomic,
-		.sq_psn = ch->params.send_psn,
+		.timeout = qp->params.ack_timeout,
+		.retry_cnt = qp->params.ack_retries,
+		.rnr_retry = qp->params.rnr_retries,
+		.max_rd_atomic = qp->params.max_rd_atomic,
+		.sq_psn = qp->params.send_psn,
 	};
 
 	return ibchan_fault(IBCHAN_FAULT_QP_RTS) ?:
-	       ib_modify_qp(ch->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+	       ib_modify_qp(qp->ib, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
 			    IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_SQ_PSN);
 }
 
-int ibchan_qp_to_reset(struct ibchan_channel *ch)
+int ibchan_qp_to_reset(struct ibchan_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 
 	return ibchan_fault(IBCHAN_FAULT_QP_RESET) ?:
-	       ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
+	       ib_modify_qp(qp->ib, &attr, IB_QP_STATE);
 }
 
 /**
  * ibchan_qp_init - have the queue pair take receives
- * @ch: just made, or rewound
+ * @qp: just made, or rewound
  * @reason: why not, or NULL
  *
  * Context: process, may sleep; the gate is held, and the qp lock once others know
  * of the channel.
  * Return: 0 or the driver's errno.
  */
-int ibchan_qp_init(struct ibchan_channel *ch, struct ibchan_reason *reason)
+int ibchan_qp_init(struct ibchan_qp *qp, struct ibchan_reason *reason)
 {
-	int ret = qp_to_init(ch);
+	int ret = qp_to_init(qp);
 
 	if (ret)
 		return refuse_step(reason, STEP_INIT, ret);
-	WRITE_ONCE(ch->ready, 1);
+	WRITE_ONCE(qp->ready, 1);
 	return 0;
 }
 
 /**
  * ibchan_qp_rewind - undo a handshake that has failed
- * @ch: nothing is posted on it, and no call posts
+ * @qp: nothing is posted on it, and no call posts
  *
  * If that fails, the next handshake fails, too, and tries again to undo it; closing
  * works in any case.
  *
  * Context: process, may sleep; the gate and the qp lock are held.
  */
-void ibchan_qp_rewind(struct ibchan_channel *ch)
+void ibchan_qp_rewind(struct ibchan_qp *qp)
 {
-	WRITE_ONCE(ch->ready, 0);
-	if (!ibchan_qp_to_reset(ch))
-		ibchan_qp_init(ch, NULL);
+	WRITE_ONCE(qp->ready, 0);
+	if (!ibchan_qp_to_reset(qp))
+		ibchan_qp_init(qp, NULL);
 }
 
 /**
  * ibchan_qp_connect - take the queue pair through RTR to RTS
- * @ch: with the agreed parameters in place
+ * @qp: with the agreed parameters in place
  * @peer: checked
  * @reason: which step failed, or NULL
  *
  * Context: process, may sleep; the gate and the qp lock are held.
  * Return: 0; the driver's errno.
  */
-int ibchan_qp_connect(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+int ibchan_qp_connect(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason)
 {
 	int ret;
 
-	ret = ch->ready ? 0 : ibchan_qp_init(ch, reason);
+	ret = qp->ready ? 0 : ibchan_qp_init(qp, reason);
 	if (ret)
 		return ret;
-	ret = qp_to_rtr(ch, peer);
+	ret = qp_to_rtr(qp, peer);
 	if (ret)
 		return refuse_step(reason, STEP_RTR, ret);
-	ret = qp_to_rts(ch);
+	ret = qp_to_rts(qp);
 	return ret ? refuse_step(reason, STEP_RTS, ret) : 0;
 }
 
 /* What the builder wants, and what this side takes at most. */
-static void adjust(struct ibchan_channel *ch, struct ib_qp_attr *attr, int mask)
+static void adjust(struct ibchan_qp *qp, struct ib_qp_attr *attr, int mask)
 {
-	const struct ibchan_params *params = &ch->params;
+	const struct ibchan_params *params = &qp->params;
 
 	attr->qp_access_flags = params->access;
 	attr->min_rnr_timer = params->min_rnr_timer;
@@ -259,57 +240,57 @@ static void adjust(struct ibchan_channel *ch, struct ib_qp_attr *attr, int mask)
 }
 
 /* An iWARP device goes from INIT on by itself. */
-static int modify_by_cm(struct ibchan_channel *ch, struct rdma_cm_id *id,
+static int modify_by_cm(struct ibchan_qp *qp, struct rdma_cm_id *id,
 			struct ib_qp_attr *attr, int *mask)
 {
 	int ret = ibchan_cm_refusal(rdma_init_qp_attr(id, attr, mask));
 
 	if (!ret)
-		adjust(ch, attr, *mask);
+		adjust(qp, attr, *mask);
 	return ret;
 }
 
-static void keep_agreed(struct ibchan_channel *ch, const struct ib_qp_attr *rtr,
+static void keep_agreed(struct ibchan_qp *qp, const struct ib_qp_attr *rtr,
 			const struct ib_qp_attr *rts)
 {
-	ch->params.mtu = ib_mtu_enum_to_int(rtr->path_mtu);
-	ch->params.recv_psn = rtr->rq_psn;
-	ch->params.send_psn = rts->sq_psn;
-	ch->params.max_rd_atomic = rts->max_rd_atomic;
+	qp->params.mtu = ib_mtu_enum_to_int(rtr->path_mtu);
+	qp->params.recv_psn = rtr->rq_psn;
+	qp->params.send_psn = rts->sq_psn;
+	qp->params.max_rd_atomic = rts->max_rd_atomic;
 }
 
 /*
  * Longer packets than it was made for would end this side's queue pair; a peer may also ask
  * for a length that is none.
  */
-static bool packets_fit(const struct ibchan_channel *ch, const struct ib_qp_attr *attr)
+static bool packets_fit(const struct ibchan_qp *qp, const struct ib_qp_attr *attr)
 {
-	return attr->path_mtu >= IB_MTU_256 && attr->path_mtu <= ib_mtu_int_to_enum(ch->params.mtu);
+	return attr->path_mtu >= IB_MTU_256 && attr->path_mtu <= ib_mtu_int_to_enum(qp->params.mtu);
 }
 
 /**
  * ibchan_qp_cm_init - the queue pair goes where the connection manager says
- * @ch: prepared
+ * @qp: prepared
  * @id: with a device, and a port of it
  *
  * Context: process, may sleep; under the qp lock; the id keeps the queue pair.
  * Return: 0 or an errno.
  */
-int ibchan_qp_cm_init(struct ibchan_channel *ch, struct rdma_cm_id *id)
+int ibchan_qp_cm_init(struct ibchan_qp *qp, struct rdma_cm_id *id)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT };
 	int mask, ret;
 
 	/* As it was built. */
-	if (id->port_num == ch->gid.port && !rdma_protocol_ib(id->device, id->port_num))
+	if (id->port_num == qp->gid.port && !rdma_protocol_ib(id->device, id->port_num))
 		return 0;
-	ret = modify_by_cm(ch, id, &attr, &mask);
-	return ret ?: ib_modify_qp(ch->qp, &attr, mask);
+	ret = modify_by_cm(qp, id, &attr, &mask);
+	return ret ?: ib_modify_qp(qp->ib, &attr, mask);
 }
 
 /**
  * ibchan_qp_cm_connect - take the queue pair to RTS as the connection manager says
- * @ch: connecting
+ * @qp: connecting
  * @id: of its connection
  * @agreed: reads and atomics, on the accepting side; NULL: as the peer has answered
  * @mtu: bytes of the shorter packets that the two sides agreed on; 0: they did not
@@ -318,62 +299,67 @@ int ibchan_qp_cm_init(struct ibchan_channel *ch, struct rdma_cm_id *id)
  * Return: 0; -EMSGSIZE when the peer sends longer packets than this side takes;
  * -ECONNRESET when it has given up; an errno of the driver or the connection manager.
  */
-int ibchan_qp_cm_connect(struct ibchan_channel *ch, struct rdma_cm_id *id,
+int ibchan_qp_cm_connect(struct ibchan_qp *qp, struct rdma_cm_id *id,
 			 const struct rdma_conn_param *agreed, u32 mtu)
 {
 	struct ib_qp_attr rtr = { .qp_state = IB_QPS_RTR };
 	struct ib_qp_attr rts = { .qp_state = IB_QPS_RTS };
 	int mask, ret;
 
-	ret = modify_by_cm(ch, id, &rtr, &mask);
+	ret = modify_by_cm(qp, id, &rtr, &mask);
 	if (ret)
 		return ret;
 	if (mtu)
 		rtr.path_mtu = min(rtr.path_mtu, ib_mtu_int_to_enum(mtu));
-	if (!packets_fit(ch, &rtr))
+	if (!packets_fit(qp, &rtr))
 		return -EMSGSIZE;
 	if (agreed)
 		rtr.max_dest_rd_atomic = agreed->responder_resources;
-	ret = ibchan_fault(IBCHAN_FAULT_QP_RTR) ?: ib_modify_qp(ch->qp, &rtr, mask);
+	ret = ibchan_fault(IBCHAN_FAULT_QP_RTR) ?: ib_modify_qp(qp->ib, &rtr, mask);
 	if (!ret)
-		ret = modify_by_cm(ch, id, &rts, &mask);
+		ret = modify_by_cm(qp, id, &rts, &mask);
 	if (ret)
 		return ret;
 	if (agreed)
 		rts.max_rd_atomic = agreed->initiator_depth;
-	ret = ibchan_fault(IBCHAN_FAULT_QP_RTS) ?: ib_modify_qp(ch->qp, &rts, mask);
+	ret = ibchan_fault(IBCHAN_FAULT_QP_RTS) ?: ib_modify_qp(qp->ib, &rts, mask);
 	if (!ret)
-		keep_agreed(ch, &rtr, &rts);
+		keep_agreed(qp, &rtr, &rts);
 	return ret;
 }
 
 /**
  * ibchan_qp_has_failed - has the device ended a queue pair by itself?
- * @ch: connected
+ * @qp: connected
  *
  * Context: process, may sleep; the qp lock is held.
  */
-bool ibchan_qp_has_failed(struct ibchan_channel *ch)
+bool ibchan_qp_has_failed(struct ibchan_qp *qp)
 {
 	struct ib_qp_init_attr init;
 	struct ib_qp_attr attr = {};
 
-	return !ib_query_qp(ch->qp, &attr, IB_QP_STATE, &init) && attr.qp_state == IB_QPS_ERR;
+	return !ib_query_qp(qp->ib, &attr, IB_QP_STATE, &init) && attr.qp_state == IB_QPS_ERR;
 }
 
-/*
- * What the device makes of retries and times. A driver that cannot say leaves it at
- * what was asked for, and so does a queue pair that has not come to RTS, where it takes
- * the last of them.
+/**
+ * ibchan_qp_ask - what the device makes of retries and times
+ * @qp: there
+ * @params: what was asked for; what the device uses
+ *
+ * A driver that cannot say leaves it at what was asked for, and so does a queue pair that has
+ * not come to RTS, where it takes the last of them.
+ *
+ * Context: process, may sleep; the gate and the qp lock are held.
  */
-static void ask_device(struct ibchan_channel *ch, struct ibchan_params *params)
+void ibchan_qp_ask(struct ibchan_qp *qp, struct ibchan_params *params)
 {
 	struct ib_qp_init_attr init;
 	struct ib_qp_attr attr = {};
 	int mask = IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
 		   IB_QP_MIN_RNR_TIMER;
 
-	if (ib_query_qp(ch->qp, &attr, mask, &init) || attr.qp_state != IB_QPS_RTS)
+	if (ib_query_qp(qp->ib, &attr, mask, &init) || attr.qp_state != IB_QPS_RTS)
 		return;
 	params->ack_timeout = attr.timeout;
 	params->ack_retries = attr.retry_cnt;
@@ -382,57 +368,28 @@ static void ask_device(struct ibchan_channel *ch, struct ibchan_params *params)
 }
 
 /**
- * ibchan_channel_times - how long a channel tries, in times and counts
- * @ch: the channel
- * @times: filled
- *
- * Of a connected channel these are what its device says it uses, where its driver
- * tells, else what the parameters say.
- *
- * Context: process, may sleep.
- * Return: 0; -ENODEV when the device is gone.
- */
-int ibchan_channel_times(struct ibchan_channel *ch, struct ibchan_times *times)
-{
-	struct ibchan_params params;
-	int ret = ibchan_device_enter(ch->dev);
-
-	if (ret)
-		return ret;
-	mutex_lock(&ch->qp_lock);
-	params = ch->params;
-	if (ch->qp)
-		ask_device(ch, &params);
-	mutex_unlock(&ch->qp_lock);
-	ibchan_device_exit(ch->dev);
-	ibchan_times_fill(&params, times);
-	return 0;
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_channel_times, IBCHAN_NS);
-
-/**
  * ibchan_qp_to_error - have the device flush what is posted
- * @ch: the channel, its queue pair ready
+ * @qp: the channel, its queue pair ready
  *
  * Context: process; may sleep, where the driver does.
  */
-void ibchan_qp_to_error(struct ibchan_channel *ch)
+void ibchan_qp_to_error(struct ibchan_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
 	/* It fails only where the device has put the qp there already. */
 	if (!ibchan_fault(IBCHAN_FAULT_QP_ERR))
-		ib_modify_qp(ch->qp, &attr, IB_QP_STATE);
+		ib_modify_qp(qp->ib, &attr, IB_QP_STATE);
 }
 
 /**
  * ibchan_qp_destroy - end all access of the device to the channel's memory
- * @ch: the channel
+ * @qp: the channel
  *
  * Context: process, may sleep.
  * Return: 0; the driver's errno, when the device may still use everything.
  */
-int ibchan_qp_destroy(struct ibchan_channel *ch)
+int ibchan_qp_destroy(struct ibchan_qp *qp)
 {
-	return ibchan_fault(IBCHAN_FAULT_QP_DESTROY) ?: ib_destroy_qp(ch->qp);
+	return ibchan_fault(IBCHAN_FAULT_QP_DESTROY) ?: ib_destroy_qp(qp->ib);
 }

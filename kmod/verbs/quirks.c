@@ -6,7 +6,7 @@
  */
 #include <rdma/ib_verbs.h>
 
-#include "internal.h"
+#include "verbs.h"
 #include "quirks.h"
 
 /*

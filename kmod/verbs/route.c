@@ -16,7 +16,7 @@
 #include <rdma/ib_cache.h>
 
 #include "compat.h"
-#include "internal.h"
+#include "verbs.h"
 
 #define HOP_LIMIT	64	/* RoCE v2 is routed; what IP hosts take */
 
@@ -145,13 +145,13 @@ static void next_hop_resolved(int status, struct sockaddr *from, struct rdma_dev
 }
 
 /* Ends early for a signal that kills, and when the channel breaks: its device may leave. */
-static int await_next_hop(struct resolution *resolution, const struct ibchan_channel *ch)
+static int await_next_hop(struct resolution *resolution, const struct ibchan_qp *qp)
 {
 	long left;
 
 	do {
 		left = wait_for_completion_killable_timeout(&resolution->done, NEXT_HOP_STEP);
-	} while (!left && READ_ONCE(ch->state) == IBCHAN_CHANNEL_PREPARED);
+	} while (!left && READ_ONCE(*qp->state) == IBCHAN_CHANNEL_PREPARED);
 	if (left > 0)
 		return resolution->status;
 	rdma_addr_cancel(&resolution->addr);
@@ -159,7 +159,7 @@ static int await_next_hop(struct resolution *resolution, const struct ibchan_cha
 }
 
 static int resolve_gateway(struct question *question, const struct ib_gid_attr *attr,
-			   const struct ibchan_channel *ch, struct ibchan_path *path)
+			   const struct ibchan_qp *qp, struct ibchan_path *path)
 {
 	struct resolution resolution = {
 		.addr = { .net = &init_net, .sgid_attr = attr },
@@ -170,7 +170,7 @@ static int resolve_gateway(struct question *question, const struct ib_gid_attr *
 	ret = rdma_resolve_ip(&question->from.any, &question->to.any, &resolution.addr,
 			      NEXT_HOP_TIMEOUT_MS, next_hop_resolved, true, &resolution);
 	if (!ret)
-		ret = await_next_hop(&resolution, ch);
+		ret = await_next_hop(&resolution, qp);
 	if (ret)
 		return ret;
 	memcpy(path->dmac, resolution.addr.dst_dev_addr, sizeof(path->dmac));
@@ -186,7 +186,7 @@ static int refuse_way(struct ibchan_reason *reason, u32 code, int error,
 					       get_unaligned_be64(peer->gid + 8) });
 }
 
-static int find_path(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+static int find_path(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 		     const struct ib_gid_attr *attr, struct ibchan_path *path,
 		     struct ibchan_reason *reason)
 {
@@ -195,14 +195,14 @@ static int find_path(struct ibchan_channel *ch, const struct ibchan_endpoint *pe
 	int ret;
 
 	memcpy(gid.raw, peer->gid, sizeof(gid.raw));
-	rdma_gid2ip((struct sockaddr *)&question.from, &ch->gid.gid);
+	rdma_gid2ip((struct sockaddr *)&question.from, &qp->gid.gid);
 	rdma_gid2ip((struct sockaddr *)&question.to, &gid);
 	ret = choose_way(&question, attr);
 	if (ret < 0)
 		return refuse_way(reason, IBCHAN_REASON_NO_ROUTE, ret, peer);
 	if (ret != WAY_GATEWAY)
 		return 0;
-	ret = resolve_gateway(&question, attr, ch, path);
+	ret = resolve_gateway(&question, attr, qp, path);
 	if (ret == -EINTR || ret == -ESHUTDOWN || ret == -ENOMEM)
 		return ret;
 	return ret ? refuse_way(reason, IBCHAN_REASON_NEXT_HOP, ret, peer) : 0;
@@ -210,7 +210,7 @@ static int find_path(struct ibchan_channel *ch, const struct ibchan_endpoint *pe
 
 /**
  * ibchan_route_find - find the way to a peer
- * @ch: a prepared channel
+ * @qp: a prepared channel
  * @peer: checked
  * @path: filled on success
  * @reason: why there is none, or NULL
@@ -223,7 +223,7 @@ static int find_path(struct ibchan_channel *ch, const struct ibchan_endpoint *pe
  * answer; -EADDRNOTAVAIL when the channel's own address has gone; -ESHUTDOWN when the
  * channel broke meanwhile; -EINTR when the caller was killed; -ENOMEM.
  */
-int ibchan_route_find(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
+int ibchan_route_find(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 		      struct ibchan_path *path, struct ibchan_reason *reason)
 {
 	const struct ib_gid_attr *attr;
@@ -231,12 +231,12 @@ int ibchan_route_find(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 
 	path->hop_limit = HOP_LIMIT;
 	memcpy(path->dmac, peer->mac, sizeof(path->dmac));
-	if (!ch->gid.family || !memcmp(peer->gid, ch->gid.gid.raw, sizeof(peer->gid)))
+	if (!qp->gid.family || !memcmp(peer->gid, qp->gid.gid.raw, sizeof(peer->gid)))
 		return 0;
-	attr = rdma_get_gid_attr(ch->dev->ib, ch->gid.port, ch->gid.index);
+	attr = rdma_get_gid_attr(qp->dev->ib, qp->gid.port, qp->gid.index);
 	if (IS_ERR(attr))
 		return -EADDRNOTAVAIL;
-	ret = find_path(ch, peer, attr, path, reason);
+	ret = find_path(qp, peer, attr, path, reason);
 	rdma_put_gid_attr(attr);
 	return ret;
 }

@@ -4,7 +4,7 @@
  * or armed.
  *
  * Where a queue pair is ended by RESET instead of ERR (soft-RoCE of 6.12, see
- * kmod/compat.h), no markers are posted: there the point that is passed is another.
+ * kmod/trace/compat.h), no markers are posted: there the point that is passed is another.
  */
 #include <rdma/ibchan_scope.h>
 

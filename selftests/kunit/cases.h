@@ -11,7 +11,8 @@
 #include "plain.h"
 #endif
 
-#include "internal.h"
+#include "mr.h"
+#include "rules.h"
 
 extern struct kunit_suite wr_form_suite;
 extern struct kunit_suite wr_range_suite;

@@ -323,75 +323,81 @@ static void a_default_p_key_beats_a_full_one_and_that_a_limited_one(struct kunit
 	KUNIT_EXPECT_EQ(test, ibchan_pkey_rank(0x8000), 0);
 }
 
-static void make_channel(struct ibchan_channel *ch, struct ib_qp *qp)
+#define QPN	0xabcdef
+
+static struct ibchan_gid gid;
+static struct ibchan_params params;
+static struct ibchan_endpoint built;
+
+static void build(void)
 {
-	qp->qp_num = 0xabcdef;
-	ch->qp = qp;
-	ch->params.send_psn = 0x654321;
-	ch->params.max_rd_atomic = 7;
-	ch->gid.family = 4;
-	memcpy(ch->gid.gid.raw, ipv4_gid, sizeof(ipv4_gid));
-	memcpy(ch->gid.mac, ours.mac, sizeof(ours.mac));
+	ibchan_endpoint_build(&built, &gid, &params, QPN);
 }
 
-static struct ibchan_channel channel;
-static struct ib_qp qp;
+static void make_own(void)
+{
+	params = (struct ibchan_params) {
+		.send_psn = 0x654321, .max_rd_atomic = 7, .mtu = 1024,
+	};
+	gid = (struct ibchan_gid) { .family = 4 };
+	memcpy(gid.gid.raw, ipv4_gid, sizeof(ipv4_gid));
+	memcpy(gid.mac, ours.mac, sizeof(ours.mac));
+}
 
 static void an_endpoint_is_built_from_its_channel(struct kunit *test)
 {
-	const struct ibchan_endpoint *built = &channel.endpoint;
-
-	make_channel(&channel, &qp);
-	ibchan_endpoint_build(&channel, 3, 9);
-	KUNIT_EXPECT_EQ(test, be32_to_cpu(built->magic), IBCHAN_ENDPOINT_MAGIC);
-	KUNIT_EXPECT_EQ(test, be16_to_cpu(built->version), (u16)IBCHAN_ENDPOINT_VERSION);
-	KUNIT_EXPECT_EQ(test, be32_to_cpu(built->qpn), 0xabcdefU);
-	KUNIT_EXPECT_EQ(test, be32_to_cpu(built->psn), 0x654321U);
-	KUNIT_EXPECT_EQ(test, be32_to_cpu(built->lid), 9U);
-	KUNIT_EXPECT_EQ(test, built->mtu, (u8)3);
-	KUNIT_EXPECT_EQ(test, built->flags, (u8)0);
-	KUNIT_EXPECT_EQ(test, built->max_dest_rd_atomic, (u8)7);
-	KUNIT_EXPECT_EQ(test, memcmp(built->gid, ipv4_gid, sizeof(ipv4_gid)), 0);
-	KUNIT_EXPECT_EQ(test, memcmp(built->mac, ours.mac, sizeof(ours.mac)), 0);
+	make_own();
+	gid.lid = 9;
+	build();
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(built.magic), IBCHAN_ENDPOINT_MAGIC);
+	KUNIT_EXPECT_EQ(test, be16_to_cpu(built.version), (u16)IBCHAN_ENDPOINT_VERSION);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(built.qpn), (u32)QPN);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(built.psn), 0x654321U);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(built.lid), 9U);
+	KUNIT_EXPECT_EQ(test, built.mtu, (u8)3);
+	KUNIT_EXPECT_EQ(test, built.flags, (u8)0);
+	KUNIT_EXPECT_EQ(test, built.max_dest_rd_atomic, (u8)7);
+	KUNIT_EXPECT_EQ(test, memcmp(built.gid, ipv4_gid, sizeof(ipv4_gid)), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(built.mac, ours.mac, sizeof(ours.mac)), 0);
 }
 
 static void an_endpoint_says_whether_writes_are_taken(struct kunit *test)
 {
-	make_channel(&channel, &qp);
-	channel.params.access = IBCHAN_ACCESS_SHARED;
-	ibchan_endpoint_build(&channel, 3, 9);
-	KUNIT_EXPECT_EQ(test, channel.endpoint.flags, (u8)IBCHAN_ENDPOINT_REMOTE_WRITE);
-	channel.params.access = IBCHAN_ACCESS_LOCAL | IBCHAN_ACCESS_REMOTE_READ;
-	ibchan_endpoint_build(&channel, 3, 9);
-	KUNIT_EXPECT_EQ(test, channel.endpoint.flags, (u8)0);
-	channel.params.access = 0;
+	make_own();
+	params.access = IBCHAN_ACCESS_SHARED;
+	build();
+	KUNIT_EXPECT_EQ(test, built.flags, (u8)IBCHAN_ENDPOINT_REMOTE_WRITE);
+	params.access = IBCHAN_ACCESS_LOCAL | IBCHAN_ACCESS_REMOTE_READ;
+	build();
+	KUNIT_EXPECT_EQ(test, built.flags, (u8)0);
 }
 
 static void what_is_built_is_accepted(struct kunit *test)
 {
-	make_channel(&channel, &qp);
-	ibchan_endpoint_build(&channel, 3, 0);
-	KUNIT_EXPECT_EQ(test, channel.endpoint.link_layer, (u8)IBCHAN_LINK_LAYER_ETHERNET);
-	theirs = channel.endpoint;
+	make_own();
+	build();
+	KUNIT_EXPECT_EQ(test, built.link_layer, (u8)IBCHAN_LINK_LAYER_ETHERNET);
+	theirs = built;
 	expect_accepted(test);
-	ours = channel.endpoint;
+	ours = built;
 	expect_accepted(test);
-	channel.gid.family = 0;
-	ibchan_endpoint_build(&channel, 5, 9);
-	KUNIT_EXPECT_EQ(test, channel.endpoint.link_layer, (u8)IBCHAN_LINK_LAYER_INFINIBAND);
-	ours = channel.endpoint;
-	theirs = channel.endpoint;
+	gid.family = 0;
+	gid.lid = 9;
+	params.mtu = 4096;
+	build();
+	KUNIT_EXPECT_EQ(test, built.link_layer, (u8)IBCHAN_LINK_LAYER_INFINIBAND);
+	ours = built;
+	theirs = built;
 	expect_accepted(test);
 }
 
 static void an_endpoint_of_iwarp_says_so(struct kunit *test)
 {
-	make_channel(&channel, &qp);
-	channel.gid.family = 0;
-	channel.gid.iwarp = 1;
-	ibchan_endpoint_build(&channel, 3, 0);
-	KUNIT_EXPECT_EQ(test, channel.endpoint.link_layer, (u8)IBCHAN_LINK_LAYER_IWARP);
-	channel.gid.iwarp = 0;
+	make_own();
+	gid.family = 0;
+	gid.iwarp = 1;
+	build();
+	KUNIT_EXPECT_EQ(test, built.link_layer, (u8)IBCHAN_LINK_LAYER_IWARP);
 }
 
 /* The rules once more, on the bytes of a peer that talks IPv4 over Ethernet. */

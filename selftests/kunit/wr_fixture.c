@@ -15,9 +15,9 @@ const u8 all_opcodes[] = {
 
 static void make_mr(struct ibchan_mr *mr, struct ibchan_pd *pd, u64 length, u32 access)
 {
-	mr->pd = pd;
-	mr->length = length;
-	mr->access = access;
+	mr->extent.pd = pd;
+	mr->extent.length = length;
+	mr->extent.access = access;
 	mr->num_pieces = 1;
 }
 
@@ -42,17 +42,16 @@ int wr_fixture_init(struct kunit *test)
 
 	memset(f, 0, sizeof(*f));
 	make_regions(f);
-	f->dev.attr.caps = IBCHAN_DEVICE_ATOMICS | IBCHAN_DEVICE_IMMEDIATE;
-	f->ch.dev = &f->dev;
-	f->ch.pd = &f->pd;
-	f->ch.params.max_inline_data = MAX_INLINE;
-	f->ch.max_message = MAX_MESSAGE;
-	f->ch.max_sge[IBCHAN_OP_SEND] = MAX_SGE;
-	f->ch.max_sge[IBCHAN_OP_RECV] = MAX_SGE;
-	f->ch.max_sge[IBCHAN_OP_WRITE] = MAX_SGE;
-	f->ch.max_sge[IBCHAN_OP_READ] = MAX_READ_SGE;
-	f->ch.max_sge[IBCHAN_OP_COMPARE_SWAP] = 2;
-	f->ch.max_sge[IBCHAN_OP_FETCH_ADD] = 2;
+	f->bounds.caps = IBCHAN_DEVICE_ATOMICS | IBCHAN_DEVICE_IMMEDIATE;
+	f->bounds.pd = &f->pd;
+	f->bounds.max_inline = MAX_INLINE;
+	f->bounds.max_message = MAX_MESSAGE;
+	f->bounds.max_sge[IBCHAN_OP_SEND] = MAX_SGE;
+	f->bounds.max_sge[IBCHAN_OP_RECV] = MAX_SGE;
+	f->bounds.max_sge[IBCHAN_OP_WRITE] = MAX_SGE;
+	f->bounds.max_sge[IBCHAN_OP_READ] = MAX_READ_SGE;
+	f->bounds.max_sge[IBCHAN_OP_COMPARE_SWAP] = 2;
+	f->bounds.max_sge[IBCHAN_OP_FETCH_ADD] = 2;
 	return 0;
 }
 
@@ -98,20 +97,21 @@ static u32 device_elements(const struct ibchan_sge *sge)
 /* All checks in the order of a post. Returns the device's elements. */
 int wr_check(const struct ibchan_wr *wr, struct ibchan_reason *reason)
 {
-	const struct ibchan_channel *ch = &wr_fixture.ch;
+	const struct ibchan_bounds *bounds = &wr_fixture.bounds;
 	u32 elements = 0, i;
 	u64 total = 0;
 	int ret;
 
-	ret = ibchan_check_form(ch, wr, reason);
+	ret = ibchan_check_form(bounds, wr, reason);
 	if (ret)
 		return ret;
 	if (wr->flags & IBCHAN_WR_INLINE) {
-		ret = ibchan_check_inline(ch, wr, reason);
-		return ret ?: ibchan_check_total(ch, wr, wr->data_length, 1, reason);
+		ret = ibchan_check_inline(bounds, wr, reason);
+		return ret ?: ibchan_check_total(bounds, wr, wr->data_length, 1, reason);
 	}
 	for (i = 0; i < wr->num_sge; i++) {
-		ret = ibchan_check_sge(ch, &wr->sges[i], ibchan_ops[wr->opcode].needed, reason);
+		ret = ibchan_check_sge(bounds, &wr->sges[i].mr->extent, &wr->sges[i],
+				       ibchan_ops[wr->opcode].needed, reason);
 		if (ret && reason)
 			reason->element = i;
 		if (ret)
@@ -119,7 +119,7 @@ int wr_check(const struct ibchan_wr *wr, struct ibchan_reason *reason)
 		total += wr->sges[i].length;
 		elements += device_elements(&wr->sges[i]);
 	}
-	ret = ibchan_check_total(ch, wr, total, elements, reason);
+	ret = ibchan_check_total(bounds, wr, total, elements, reason);
 	return ret ?: elements;
 }
 

@@ -13,10 +13,9 @@
 
 /**
  * struct wr_fixture - what the cases work on
- * @dev: has atomics
  * @pd: of the channel
  * @other_pd: of nobody but @foreign
- * @ch: the channel
+ * @bounds: of the channel, on a device that has atomics
  * @first: a region that the device may write
  * @second: the same, 4 GiB - 1 long
  * @read_only: a region that the device may only read; peers may do the same
@@ -26,10 +25,9 @@
  * @sges: elements for the requests
  */
 struct wr_fixture {
-	struct ibchan_device dev;
 	struct ibchan_pd pd;
 	struct ibchan_pd other_pd;
-	struct ibchan_channel ch;
+	struct ibchan_bounds bounds;
 	struct ibchan_mr first;
 	struct ibchan_mr second;
 	struct ibchan_mr read_only;

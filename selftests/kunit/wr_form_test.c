@@ -79,7 +79,7 @@ static void a_service_channel_takes_two_opcodes_more(struct kunit *test)
 {
 	struct ibchan_wr wr = { .opcode = IBCHAN_OP_REGISTER };
 
-	wr_fixture.ch.service = 1;
+	wr_fixture.bounds.service = 1;
 	expect_accepted(test, &wr, 0);
 	wr.opcode = IBCHAN_OP_INVALIDATE;
 	expect_accepted(test, &wr, 0);
@@ -94,7 +94,7 @@ static void a_device_without_atomics_refuses_them_and_nothing_else(struct kunit 
 	u8 opcode;
 	int i;
 
-	wr_fixture.dev.attr.caps = ~IBCHAN_DEVICE_ATOMICS;
+	wr_fixture.bounds.caps = ~IBCHAN_DEVICE_ATOMICS;
 	for_each_opcode(opcode, i) {
 		struct ibchan_wr wr = plain_wr(opcode);
 
@@ -131,7 +131,7 @@ static void a_device_without_immediates_refuses_them_and_nothing_else(struct kun
 	u8 opcode, flag, impossible, allowed;
 	int i, bit;
 
-	wr_fixture.dev.attr.caps &= ~IBCHAN_DEVICE_IMMEDIATE;
+	wr_fixture.bounds.caps &= ~IBCHAN_DEVICE_IMMEDIATE;
 	for_each_opcode(opcode, i) {
 		impossible = opcode == IBCHAN_OP_READ ? IBCHAN_WR_FENCE : IBCHAN_WR_IMM;
 		allowed = documented_flags(opcode);
@@ -256,7 +256,7 @@ static void a_channel_without_inline_data_takes_only_the_empty_one(struct kunit 
 	struct ibchan_wr wr = flagged_wr(IBCHAN_OP_WRITE, IBCHAN_WR_INLINE);
 	static const u8 byte;
 
-	wr_fixture.ch.params.max_inline_data = 0;
+	wr_fixture.bounds.max_inline = 0;
 	expect_accepted(test, &wr, 0);
 	wr.data = &byte;
 	wr.data_length = 1;
@@ -283,7 +283,7 @@ static void inline_data_is_no_longer_than_a_message(struct kunit *test)
 	struct ibchan_wr wr = flagged_wr(IBCHAN_OP_SEND, IBCHAN_WR_INLINE);
 	static const u8 bytes[MAX_INLINE];
 
-	wr_fixture.ch.max_message = 32;
+	wr_fixture.bounds.max_message = 32;
 	wr.data = bytes;
 	wr.data_length = 32;
 	expect_accepted(test, &wr, 0);

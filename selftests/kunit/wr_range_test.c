@@ -186,10 +186,10 @@ static void a_region_of_another_domain_is_refused(struct kunit *test)
 		/* Nothing of it would be touched, and it is as wrong. */
 		wr_fixture.sges[1].length = 0;
 		REFUSED(test, &wr, -EXDEV, IBCHAN_REASON_OTHER_PD, 1);
-		wr_fixture.foreign.pd = &wr_fixture.pd;
+		wr_fixture.foreign.extent.pd = &wr_fixture.pd;
 		wr_fixture.sges[1].length = 8;
 		expect_accepted(test, &wr, 1);
-		wr_fixture.foreign.pd = &wr_fixture.other_pd;
+		wr_fixture.foreign.extent.pd = &wr_fixture.other_pd;
 	}
 }
 
@@ -206,9 +206,9 @@ static void what_the_device_writes_must_be_writable(struct kunit *test)
 		else
 			REFUSED(test, &wr, -EACCES, IBCHAN_REASON_MR_ACCESS, 0,
 				{ IBCHAN_ACCESS_LOCAL_WRITE, IBCHAN_ACCESS_REMOTE_READ });
-		wr_fixture.read_only.access |= IBCHAN_ACCESS_LOCAL_WRITE;
+		wr_fixture.read_only.extent.access |= IBCHAN_ACCESS_LOCAL_WRITE;
 		expect_accepted(test, &wr, 1);
-		wr_fixture.read_only.access = IBCHAN_ACCESS_REMOTE_READ;
+		wr_fixture.read_only.extent.access = IBCHAN_ACCESS_REMOTE_READ;
 	}
 }
 
@@ -265,7 +265,7 @@ static void the_sum_of_the_elements_does_not_wrap(struct kunit *test)
 	for (i = 0; i < MAX_SGE; i++)
 		sges[i] = ibchan_sge_unchecked(&wr_fixture.second, 0, U32_MAX);
 	wr = elements_wr(IBCHAN_OP_SEND, sges, MAX_SGE);
-	wr_fixture.ch.max_message = U32_MAX;
+	wr_fixture.bounds.max_message = U32_MAX;
 	REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_MESSAGE_TOO_LONG, 0,
 		{ 4ULL * U32_MAX, U32_MAX });
 	wr.num_sge = 1;

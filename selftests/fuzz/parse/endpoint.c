@@ -19,22 +19,17 @@ enum kind { KIND_IPV4, KIND_IPV6, KIND_INFINIBAND, KIND_IWARP };
 
 static void build(struct ibchan_endpoint *ours, u8 choice)
 {
-	static struct ib_qp qp = { .qp_num = 17 };
-	struct ibchan_channel ch = {
-		.qp = &qp,
-		.params = {
-			.send_psn = 0x123456, .max_rd_atomic = 16,
-			.access = choice & CREDITS ? IBCHAN_ACCESS_SHARED : IBCHAN_ACCESS_LOCAL,
-		},
+	const struct ibchan_params params = {
+		.send_psn = 0x123456, .max_rd_atomic = 16, .mtu = 4096,
+		.access = choice & CREDITS ? IBCHAN_ACCESS_SHARED : IBCHAN_ACCESS_LOCAL,
 	};
+	struct ibchan_gid gid = { .iwarp = KIND(choice) == KIND_IWARP };
 
 	if (KIND(choice) == KIND_IPV4 || KIND(choice) == KIND_IPV6)
-		ch.gid.family = KIND(choice) == KIND_IPV4 ? 4 : 6;
-	ch.gid.iwarp = KIND(choice) == KIND_IWARP;
-	memcpy(ch.gid.gid.raw, KIND(choice) == KIND_IPV4 ? ipv4 : ipv6, sizeof(ipv4));
-	memcpy(ch.gid.mac, mac, sizeof(mac));
-	ibchan_endpoint_build(&ch, IB_MTU_4096, 0);
-	*ours = ch.endpoint;
+		gid.family = KIND(choice) == KIND_IPV4 ? 4 : 6;
+	memcpy(gid.gid.raw, KIND(choice) == KIND_IPV4 ? ipv4 : ipv6, sizeof(ipv4));
+	memcpy(gid.mac, mac, sizeof(mac));
+	ibchan_endpoint_build(ours, &gid, &params, 17);
 	if (!(choice & CREDITS))
 		return;
 	ours->credit_rkey = htobe32(0x1234);

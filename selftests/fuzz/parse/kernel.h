@@ -18,7 +18,8 @@
 
 #include <linux/ibchan.h>
 
-#define IBCHAN_INTERNAL_H
+#define IBCHAN_RULES_H
+#define IBCHAN_PARTS_H
 #define IBCHAN_FLOW_H
 
 typedef __u8 u8;
@@ -44,16 +45,17 @@ typedef __s64 ktime_t;
 
 enum ib_mtu { IB_MTU_256 = 1, IB_MTU_4096 = 5 };
 
+static inline enum ib_mtu ib_mtu_int_to_enum(u32 mtu)
+{
+	return mtu >= 4096 ? IB_MTU_4096 : IB_MTU_256;
+}
+
 union ib_gid {
 	u8 raw[16];
 	struct {
 		__be64 subnet_prefix;
 		__be64 interface_id;
 	} global;
-};
-
-struct ib_qp {
-	u32 qp_num;
 };
 
 struct ib_device;
@@ -130,7 +132,7 @@ static inline const void *memchr_inv(const void *bytes, int c, size_t n)
 	return NULL;
 }
 
-/* ---- kmod/internal.h and kmod/connect/flow.h ---- */
+/* ---- kmod/channel/channel.h and kmod/connect/flow.h ---- */
 
 typedef struct { u32 val; } kuid_t;
 
@@ -151,6 +153,7 @@ struct ibchan_gid {
 	u8 mac[6];
 	u8 family;
 	u8 iwarp;
+	u32 lid;
 };
 
 /* Where this side is granted credits. */
@@ -159,11 +162,14 @@ struct ibchan_flow {
 	__be64 addr;
 };
 
-struct ibchan_channel {
-	struct ib_qp *qp;
+struct ibchan_qp {
 	struct ibchan_gid gid;
 	struct ibchan_params params;
 	struct ibchan_endpoint endpoint;
+};
+
+struct ibchan_channel {
+	struct ibchan_qp qp;
 	struct ibchan_flow *flow;
 	u32 state;
 };
@@ -180,7 +186,8 @@ void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey
 u8 ibchan_gid_family(const u8 *gid);
 int ibchan_credit_mode_check(__be32 ours, __be32 theirs, struct ibchan_reason *reason);
 int ibchan_pkey_rank(u16 pkey);
-void ibchan_endpoint_build(struct ibchan_channel *ch, u8 mtu, u32 lid);
+void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan_gid *gid,
+			   const struct ibchan_params *params, u32 qpn);
 int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 			  const struct ibchan_endpoint *theirs,
 			  struct ibchan_reason *reason);

@@ -8,10 +8,6 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
-struct ibchan_channel;
-struct ibchan_channel_part;
-struct ibchan_device_client;
-
 /**
  * struct ibchan_watch - the keepalive of a channel
  * @cqe: of the probe
@@ -56,10 +52,5 @@ enum ibchan_watch_place {
 	WATCH_PLACE_PROBE,
 	WATCH_PLACE_PROBE_THEN_MARKER,
 };
-
-void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags);
-void ibchan_watch_doubt(struct ibchan_channel *ch);
-extern const struct ibchan_channel_part ibchan_watch_part;
-extern const struct ibchan_device_client ibchan_watch_client;
 
 #endif /* IBCHAN_WATCH_H */

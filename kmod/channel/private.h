@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the files of channel/ have for each other. */
+#ifndef IBCHAN_PRIVATE_H
+#define IBCHAN_PRIVATE_H
+
+#include "channel.h"
+
+/* build.c */
+extern struct kmem_cache *ibchan_channel_cache;
+void ibchan_channel_leak(struct ibchan_channel *ch);
+void ibchan_channel_release_queue(struct ibchan_queue *queue);
+
+/* channel.c */
+void ibchan_channel_close_work(struct work_struct *work);
+
+/* break.c */
+bool ibchan_channel_move_state(struct ibchan_channel *ch, u32 to);
+bool ibchan_channel_change_state(struct ibchan_channel *ch, u32 to);
+void ibchan_channel_await_posters(struct ibchan_channel *ch);
+bool ibchan_channel_has_posted(const struct ibchan_channel *ch);
+bool ibchan_channel_is_unused(const struct ibchan_channel *ch);
+void ibchan_queue_retire_rest(struct ibchan_queue *queue);
+void ibchan_channel_break_work(struct work_struct *work);
+void ibchan_channel_cause_work(struct work_struct *work);
+
+#endif /* IBCHAN_PRIVATE_H */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The door of connect/: what channels and devices call of it by their tables. */
+#ifndef IBCHAN_PARTS_H
+#define IBCHAN_PARTS_H
+
+#include "channel.h"
+
+extern const struct ibchan_channel_part ibchan_flow_part;
+extern const struct ibchan_channel_part ibchan_watch_part;
+extern const struct ibchan_channel_part ibchan_cm_part;
+extern const struct ibchan_device_client ibchan_watch_client;
+extern const struct ibchan_device_client ibchan_farewell_client;
+extern const struct ibchan_device_client ibchan_listen_client;
+
+/* watch.c */
+void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags);
+void ibchan_watch_doubt(struct ibchan_channel *ch);
+
+#endif /* IBCHAN_PARTS_H */

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The door of rules/: what is pure, in any context. */
+#ifndef IBCHAN_RULES_H
+#define IBCHAN_RULES_H
+
+#include <linux/mm.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/ibchan.h>
+
+#include "budget.h"
+#include "busy.h"
+#include "check.h"
+#include "credit.h"
+#include "footprint.h"
+#include "params.h"
+#include "pieces.h"
+
+/**
+ * struct ibchan_gid - the address that a channel uses
+ * @port: port
+ * @index: entry of the port's GID table
+ * @gid: the address
+ * @mac: Ethernet address behind it
+ * @family: 4 or 6; 0 on InfiniBand and iWARP
+ * @type: enum ib_gid_type
+ * @iwarp: the port connects by rdma_cm only
+ * @pkey_index: entry of the port's P_Key table; 0 on Ethernet
+ * @mtu: of the port when it was chosen, in bytes
+ * @max_message: that the port takes, in bytes
+ * @lid: of the port, on InfiniBand
+ */
+struct ibchan_gid {
+	u32 port;
+	u32 index;
+	u32 pkey_index;
+	u32 mtu;
+	u32 max_message;
+	u32 lid;
+	union ib_gid gid;
+	u8 mac[ETH_ALEN];
+	u8 family;
+	u8 type;
+	u8 iwarp;
+};
+
+/*
+ * Each qp keeps one slot of each queue for the marker of its own drain, at least. Until
+ * then the one of the send queue is the keepalive's.
+ */
+#define IBCHAN_MARKERS		1
+
+/* wr.c */
+int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
+int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
+			 const u64 value[3]);
+
+/* times.c */
+void ibchan_times_fill(const struct ibchan_params *params, struct ibchan_times *times);
+
+/* endpoint.c */
+void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan_gid *gid,
+			   const struct ibchan_params *params, u32 qpn);
+int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
+			  const struct ibchan_endpoint *theirs,
+			  struct ibchan_reason *reason);
+int ibchan_credit_mode_check(__be32 ours, __be32 theirs, struct ibchan_reason *reason);
+u8 ibchan_gid_family(const u8 *gid);
+int ibchan_pkey_rank(u16 pkey);
+
+/* state.c */
+bool ibchan_state_may(u32 from, u32 to);
+int ibchan_state_error(u32 state, u32 error);
+
+/* Whether a request uses up a receive of the peer's. */
+static inline bool ibchan_uses_receive(u8 opcode, u8 flags)
+{
+	return opcode == IBCHAN_OP_SEND ||
+	       (opcode == IBCHAN_OP_WRITE && (flags & IBCHAN_WR_IMM));
+}
+
+/* Pages that a range touches. The end of the range does not wrap. */
+static inline u64 ibchan_pages_spanned(u64 addr, u64 length)
+{
+	return (PAGE_ALIGN(addr + length) - PAGE_ALIGN_DOWN(addr)) >> PAGE_SHIFT;
+}
+
+#endif /* IBCHAN_RULES_H */

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Completion queues: see cq.c, cq_reap.c, cq_wait.c and kept.c. */
+#ifndef IBCHAN_CQ_H
+#define IBCHAN_CQ_H
+
+#include <linux/atomic.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "device.h"
+
+struct ibchan_kept;
+
+/* Completions taken from a cq in one call of the driver. */
+#define IBCHAN_REAP_BATCH	16
+
+/*
+ * How long the end of a cq waits for an event that was asked for. One that is
+ * due comes with the next softirq; this is for one that will never come.
+ */
+#define IBCHAN_EVENT_TIMEOUT	HZ
+
+enum ibchan_cq_flag {
+	CQ_OWNED,	/* a thread or softirq reaps: the cq's owner */
+	CQ_AGAIN,	/* another one wanted to reap meanwhile */
+	CQ_ARM,		/* arm before the right to reap is given up */
+	CQ_ARM_SOLICITED, /* the same, for solicited completions */
+	CQ_ARMED,	/* an event was asked for and has not come */
+	CQ_ARMED_ANY,	/* and not only for solicited completions */
+	CQ_WANTED,	/* its owner wants to be called back when it comes */
+	CQ_DEAD,	/* no more verbs on it */
+	CQ_ORPHANED,	/* a leaked channel keeps it: its owner may have gone */
+	CQ_LATE,	/* an event was due when it died */
+	CQ_EVENTFUL,	/* an event was asked for, at any time */
+};
+
+/**
+ * struct ibchan_cq - completion queue
+ * @ib: NULL once the device is gone; guarded by CQ_OWNED (and set CQ_DEAD)
+ * @dev: holds a reference
+ * @sink: the consumer's, or that of @kept
+ * @priv: for @sink
+ * @kept: completions that the consumer has not taken yet; NULL unless IBCHAN_CQ_KEEP
+ * @mode: IBCHAN_CQ_*
+ * @flags: enum ibchan_cq_flag
+ * @in_flight: works posted and not retired
+ * @unsolicited: writes of credits in flight, and broken channels: their completions are never
+ *	solicited, so while there are any, an event of any kind is wanted
+ * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
+ * @is_late: nothing had completed when a poster looked; belongs to the same
+ * @wait: in-kernel waiters, and the cq's end, which waits for CQ_ARMED to clear
+ * @reap_work: reaps what an event does not: what is left over, and what must not nest
+ * @kick_work: an interrupt that schedules @reap_tasklet
+ * @reap_tasklet: reaps behind an event, when no thread waits
+ * @error_work: the device has lost completions
+ * @users: 1 for the owner, 1 for each queue of a channel and each waiter; 0: a
+ *	shell
+ * @space_lock: guards @reserved
+ * @reserved: entries promised to channels
+ * @entries: entries of the ib_cq
+ * @cost: of kernel memory
+ * @link: in the device's list; left before @rcu is used
+ * @rcu: only frees: the memory outlives readers that found it in a handle table
+ * @free_work: destroys and frees, after a grace period
+ * @completion: belongs to the owner of CQ_OWNED
+ * @wc: belongs to the owner of CQ_OWNED
+ */
+struct ibchan_cq {
+	struct ib_cq *ib;
+	struct ibchan_device *dev;
+	const struct ibchan_sink *sink;
+	void *priv;
+	struct ibchan_kept *kept;
+	u32 mode;
+	unsigned long flags;
+	atomic_t in_flight;
+	atomic_t unsolicited;
+	int retired;
+	bool is_late;
+	wait_queue_head_t wait;
+	struct work_struct reap_work;
+	struct irq_work kick_work;
+	struct tasklet_struct reap_tasklet;
+	struct work_struct error_work;
+	refcount_t users;
+	spinlock_t space_lock;		/* reserved */
+	u32 reserved;
+	u32 entries;
+	struct ibchan_cost cost;
+	union {
+		struct list_head link;
+		struct rcu_head rcu;
+	};
+	struct rcu_work free_work;
+	struct ibchan_completion completion;
+	struct ib_wc wc[IBCHAN_REAP_BATCH];
+};
+
+/**
+ * struct ibchan_wait - what to wait for, and how long
+ * @ready: see ibchan_cq_wait()
+ * @arg: for @ready
+ * @deadline: KTIME_MAX: none
+ * @state: TASK_*, which says what signals end the wait
+ */
+struct ibchan_wait {
+	int (*ready)(void *arg);
+	void *arg;
+	ktime_t deadline;
+	unsigned int state;
+};
+
+/* cq_reap.c */
+void ibchan_cq_init_reaping(struct ibchan_cq *cq);
+void ibchan_cq_end_reaping(struct ibchan_cq *cq);
+void ibchan_cq_event(struct ib_cq *ib, void *context);
+void ibchan_cq_own(struct ibchan_cq *cq);
+void ibchan_cq_disown(struct ibchan_cq *cq);
+bool ibchan_cq_sweep(struct ibchan_cq *cq, u32 max);
+void ibchan_cq_notify(struct ibchan_cq *cq);
+void ibchan_cq_reap_later(struct ibchan_cq *cq);
+void ibchan_cq_leave(struct ibchan_cq *cq);
+void ibchan_cq_add_broken(struct ibchan_cq *cq);
+void ibchan_cq_drop_broken(struct ibchan_cq *cq);
+
+/* cq.c */
+int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, int queues,
+		      struct ibchan_reason *reason);
+void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries);
+void ibchan_cq_remove(struct ibchan_cq *cq);
+void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline);
+void ibchan_cq_release_verbs(struct ibchan_cq *cq);
+
+/* cq_wait.c */
+int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait);
+bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,
+			    unsigned long deadline);
+
+/* kept.c */
+extern const struct ibchan_sink ibchan_kept_sink;
+struct ibchan_kept *ibchan_kept_alloc(u32 entries, const struct ibchan_sink *sink, void *priv);
+void ibchan_kept_free(struct ibchan_kept *kept);
+int ibchan_kept_take(struct ibchan_kept *kept, struct ibchan_completion *completions,
+		     int num);
+
+#endif /* IBCHAN_CQ_H */

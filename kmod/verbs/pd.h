@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Protection domains: see pd.c. */
+#ifndef IBCHAN_PD_H
+#define IBCHAN_PD_H
+
+#include <linux/llist.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include "device.h"
+
+struct ibchan_service;
+
+/**
+ * struct ibchan_pd - protection domain
+ * @ib: NULL once the device is gone; guarded by the gate
+ * @dev: holds a reference
+ * @users: 1 for the owner, 1 for each mr and channel
+ * @link: in @dev->pds
+ * @cost: its own; what is made in it is charged to the same budget
+ * @service_lock: guards @service
+ * @service: what registers memory that no driver does; NULL until it is needed
+ * @service_end: gives @service back; false when its device does not let go of it
+ * @leaked: the device may still use something in it, so it stays
+ * @pool_lock: guards @pool and @num_pool
+ * @pool: fast-registration regions for plain memory, idle; the one used last comes first
+ * @num_pool: entries of @pool
+ * @given_up: regions that their owners have given up and no work uses, to be deregistered
+ * @num_given_up: how many there ever were
+ * @num_released: how many of them are deregistered; written by @release_work
+ * @release_work: does that
+ * @rcu: the memory outlives readers that found it in a handle table
+ */
+struct ibchan_pd {
+	struct ib_pd *ib;
+	struct ibchan_device *dev;
+	refcount_t users;
+	struct list_head link;
+	struct ibchan_cost cost;
+	struct mutex service_lock;	/* service; outside the gate */
+	struct ibchan_service *service;
+	bool (*service_end)(struct ibchan_service *service);
+	int leaked;
+	spinlock_t pool_lock;		/* pool */
+	struct list_head pool;
+	u32 num_pool;
+	struct llist_head given_up;
+	atomic_t num_given_up;
+	int num_released;
+	struct work_struct release_work;
+	struct rcu_head rcu;
+};
+
+void ibchan_pd_hold(struct ibchan_pd *pd);
+void ibchan_pd_drop(struct ibchan_pd *pd);
+void ibchan_pd_release_verbs(struct ibchan_pd *pd);
+
+#endif /* IBCHAN_PD_H */

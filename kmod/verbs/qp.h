@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Queue pairs: see qp.c, and how they reach their peers: gid.c and route.c. */
+#ifndef IBCHAN_QP_H
+#define IBCHAN_QP_H
+
+#include <linux/mutex.h>
+
+#include "pd.h"
+
+struct rdma_cm_id;
+struct rdma_conn_param;
+
+/**
+ * struct ibchan_path - how packets get to the peer
+ * @dmac: Ethernet address of the next hop; 0 on InfiniBand
+ * @hop_limit: how many routers may be between
+ */
+struct ibchan_path {
+	u8 dmac[ETH_ALEN];
+	u8 hop_limit;
+};
+
+/**
+ * struct ibchan_qp - a queue pair, and what it reaches its peer by
+ * @ib: NULL once closed; guarded by the gate, and by the channel's post lock for posting
+ * @event: what the device reports of @ib
+ * @context: for @event
+ * @state: of the channel: while it is PREPARED, the way to the peer is looked for
+ * @dev: holds a reference
+ * @pd: holds a reference until closed
+ * @net: kept by the consumer; NULL: any
+ * @send_cq: where the send queue completes
+ * @recv_cq: where the receive queue completes
+ * @cap: what it is made with, but for inline data
+ * @lock: one at a time changes the state of @ib
+ * @ready: @ib is in INIT or beyond, so it takes receives; written under @lock
+ * @params: in effect; immutable once connected
+ * @gid: own address; by address, that of the route, under @lock
+ * @path: to the peer; under @lock
+ * @endpoint: for the peer; immutable
+ */
+struct ibchan_qp {
+	struct ib_qp *ib;
+	void (*event)(struct ib_event *event, void *context);
+	void *context;
+	const u32 *state;
+	struct ibchan_device *dev;
+	struct ibchan_pd *pd;
+	struct net *net;
+	struct ib_cq *send_cq;
+	struct ib_cq *recv_cq;
+	struct ib_qp_cap cap;
+	struct mutex lock;		/* state changes of ib */
+	int ready;
+	struct ibchan_params params;
+	struct ibchan_gid gid;
+	struct ibchan_path path;
+	struct ibchan_endpoint endpoint;
+};
+
+/* qp.c */
+int ibchan_qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given);
+int ibchan_qp_create(struct ibchan_qp *qp, struct ibchan_reason *reason);
+int ibchan_qp_init(struct ibchan_qp *qp, struct ibchan_reason *reason);
+int ibchan_qp_connect(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
+		      struct ibchan_reason *reason);
+void ibchan_qp_rewind(struct ibchan_qp *qp);
+int ibchan_qp_cm_init(struct ibchan_qp *qp, struct rdma_cm_id *id);
+int ibchan_qp_cm_connect(struct ibchan_qp *qp, struct rdma_cm_id *id,
+			 const struct rdma_conn_param *agreed, u32 mtu);
+
+/**
+ * ibchan_cm_refusal - what a refusal of the connection manager means
+ * @ret: what it has returned
+ *
+ * It returns -EINVAL when the peer has given up and word of that is still on its way here,
+ * for then the id's request is gone.
+ *
+ * Context: any.
+ * Return: @ret, but -ECONNRESET for -EINVAL.
+ */
+static inline int ibchan_cm_refusal(int ret)
+{
+	return ret == -EINVAL ? -ECONNRESET : ret;
+}
+
+int ibchan_qp_to_reset(struct ibchan_qp *qp);
+void ibchan_qp_to_error(struct ibchan_qp *qp);
+bool ibchan_qp_has_failed(struct ibchan_qp *qp);
+void ibchan_qp_ask(struct ibchan_qp *qp, struct ibchan_params *params);
+int ibchan_qp_destroy(struct ibchan_qp *qp);
+
+/* gid.c */
+int ibchan_gid_choose(struct ib_device *ib, struct net *net,
+		      const struct ibchan_params *params, struct ibchan_gid *gid,
+		      struct ibchan_reason *reason);
+int ibchan_gid_adopt(struct ibchan_gid *gid, u32 port, const struct ib_gid_attr *attr);
+bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
+			    const struct ibchan_gid *gid);
+
+/* route.c */
+int ibchan_route_find(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
+		      struct ibchan_path *path, struct ibchan_reason *reason);
+
+/* limits.c */
+void ibchan_limits_learn_inline(struct ibchan_device *dev, u32 given);
+int ibchan_limits_refuse_inline(const struct ibchan_qp *qp, u32 most,
+				struct ibchan_reason *reason);
+int ibchan_limits_find_inline(struct ibchan_qp *qp, struct ibchan_reason *reason);
+
+#endif /* IBCHAN_QP_H */
