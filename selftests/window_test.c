@@ -304,6 +304,78 @@ TEST_F(leaving, is_no_harm_to_who_comes_last)
 		TH_LOG("told %d and %d at last", told[0], told[1]);
 }
 
+/* ---- A domain whose regions go slowly ---- */
+
+#define SLOWLY_US	1000000
+
+static bool region_is_going(void *arg)
+{
+	struct visits visits;
+
+	(void)arg;
+	return !window_visits("unused", &visits) && visits.entered != visits.left;
+}
+
+static int use_another_domain(void)
+{
+	struct ibchan_cmd_cq_create cq = { .entries = 16, .out_fd = -1 };
+	int fd = node_open();
+	__u32 pd;
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	rc = device_open(fd, DEVICE_A, &cq.device) ?: pd_alloc(fd, cq.device, &pd) ?:
+	     cmd_cq_create(fd, &cq) ?: destroy(fd, cq.out_cq) ?: destroy(fd, pd) ?:
+	     destroy(fd, cq.device);
+	if (cq.out_fd >= 0)
+		close(cq.out_fd);
+	close(fd);
+	return rc;
+}
+
+/* The region of plain memory goes behind its work, by the worker of its domain. */
+static int receive_into_plain_memory(struct encounter *encounter)
+{
+	struct ibchan_submit_wr wr = work(&encounter->side, IBCHAN_OP_RECV, 1, 0, ENCOUNTER_BYTES);
+	int rc;
+
+	wr.sge.mr = IBCHAN_MR_PLAIN;
+	wr.sge.offset = address(encounter->memory);
+	rc = post_one(&encounter->side, wr);
+	if (rc)
+		return rc;
+	wr = work(&encounter->side, IBCHAN_OP_SEND, 2, 0, ENCOUNTER_BYTES);
+	return post_one(&encounter->side, wr) ?: succeed(&encounter->side, 2, NULL) ?:
+	       succeed(&encounter->side, 1, NULL);
+}
+
+TEST(of_a_domain_whose_regions_go_slowly_no_other_domain_notices)
+{
+	struct encounter encounter;
+	struct visits visits;
+	struct calm calm;
+	long took;
+	__u64 start;
+
+	if (window_visits("unused", &visits) == -ENOENT)
+		SKIP(return, NO_WINDOWS);
+	ASSERT_EQ(0, restore_device());
+	ASSERT_EQ(0, calm_begin(&calm));
+	ASSERT_EQ(0, encounter_open(&encounter, 0));
+	ASSERT_EQ(0, window_widen("unused", SLOWLY_US));
+	EXPECT_EQ(0, receive_into_plain_memory(&encounter));
+	EXPECT_TRUE(eventually(region_is_going, NULL));
+	start = now_ms();
+	EXPECT_EQ(0, use_another_domain());
+	took = now_ms() - start;
+	EXPECT_TRUE(region_is_going(NULL));
+	EXPECT_GT(SLOWLY_US / 2000, took);
+	ASSERT_EQ(0, window_widen("unused", 0));
+	encounter_end(&encounter);
+	EXPECT_EQ(0, calm_end(&calm));
+}
+
 TEST(a_window_that_does_not_exist_and_one_too_wide_are_refused)
 {
 	struct visits visits;

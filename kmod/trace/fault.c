@@ -3,6 +3,7 @@
  * Verbs that fail on demand, and windows that last; see fault.h. One lock for all
  * points: this is for tests, and completions are taken in softirq context.
  */
+#include <linux/delay.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/ktime.h>
@@ -200,5 +201,16 @@ void ibchan_fault_linger(enum ibchan_fault_window window)
 	atomic_inc(&windows[window].entered);
 	while (ktime_get_ns() < end)
 		cpu_relax();
+	atomic_inc(&windows[window].left);
+}
+
+void ibchan_fault_rest(enum ibchan_fault_window window)
+{
+	u64 us = READ_ONCE(windows[window].us);
+
+	if (!us)
+		return;
+	atomic_inc(&windows[window].entered);
+	fsleep(us);
 	atomic_inc(&windows[window].left);
 }

@@ -7,7 +7,7 @@
  * A point is armed with a count and an error. The count-th passage fails, once.
  *
  * And windows between two steps, in which another caller may come: a widened window lasts
- * as long as was set. No caller sleeps in one, so that locks and RCU may be held.
+ * as long as was set. A caller spins in it, because locks and RCU may be held, or rests.
  */
 #ifndef IBCHAN_FAULT_H
 #define IBCHAN_FAULT_H
@@ -23,6 +23,7 @@ int ibchan_fault(enum ibchan_fault_point point);
 u32 ibchan_fault_cut(enum ibchan_fault_point point, u32 num, int *error);
 void ibchan_fault_completion(struct ib_wc *wc);
 void ibchan_fault_linger(enum ibchan_fault_window window);
+void ibchan_fault_rest(enum ibchan_fault_window window);
 
 #else
 
@@ -45,6 +46,11 @@ static inline void ibchan_fault_completion(struct ib_wc *wc)
 
 /* Spins where a window is widened. Context: any. */
 static inline void ibchan_fault_linger(enum ibchan_fault_window window)
+{
+}
+
+/* Sleeps there. Context: process, may sleep. */
+static inline void ibchan_fault_rest(enum ibchan_fault_window window)
 {
 }
 

@@ -85,7 +85,7 @@ static void mr_dereg(struct ibchan_mr *mr)
 	bool invalid = mr->invalidate && mr->invalidate(mr);
 	bool gone;
 
-	ibchan_fault_linger(IBCHAN_WINDOW_UNUSED);
+	ibchan_fault_rest(IBCHAN_WINDOW_UNUSED);
 	ibchan_gate_enter_to_end(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&mr->link);
