@@ -10,7 +10,7 @@
 static const struct ibchan_device_client *const device_clients[] = {
 	&ibchan_channel_client,
 	&ibchan_watch_client,
-	&ibchan_farewell_client,
+	&ibchan_linger_client,
 	&ibchan_listen_client,
 	NULL,
 };

@@ -14,7 +14,7 @@
  *				the gate
  *	devices_lock		list of devices (device.c)
  *	ibchan_device.lock	the device's lists of objects
- *	ibchan_device.farewell_lock  ids that outlive their channels
+ *	ibchan_device.linger_lock  ids that outlive their channels
  *	ibchan_qp.lock	verbs that change the state of a qp
  *	ibchan_cq.space_lock	how many places of a cq each queue has reserved
  *	ibchan_pd.pool_lock	fast-registration regions that the domain keeps

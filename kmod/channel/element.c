@@ -45,20 +45,20 @@ static __always_inline int take_sge(struct ibchan_work *work, struct ibchan_sge 
 	return ret;
 }
 
-/* Shows an element of a region that the device knows in pieces. Returns how many these are. */
-static noinline u32 build_pieces(struct ib_sge *out, const struct ibchan_sge *sge)
+/* An element of a region of several segments. Returns how many of them it touches. */
+static noinline u32 build_segments(struct ib_sge *out, const struct ibchan_sge *sge)
 {
 	const struct ibchan_mr *mr = sge->mr;
-	const struct ibchan_piece *piece = mr->pieces;
+	const struct ibchan_segment *segment = mr->segments;
 	u64 offset = sge->offset;
 	u32 left = sge->length;
 	u32 num, part;
 
-	piece += ibchan_pieces_find(mr->pieces, mr->num_pieces, offset);
-	for (num = 0; left; num++, piece++, left -= part, offset += part) {
-		part = min_t(u64, left, piece[1].start - offset);
+	segment += ibchan_segments_find(mr->segments, mr->num_segments, offset);
+	for (num = 0; left; num++, segment++, left -= part, offset += part) {
+		part = min_t(u64, left, segment[1].start - offset);
 		out[num] = (struct ib_sge){
-			.addr = piece->dma + (offset - piece->start),
+			.addr = segment->dma + (offset - segment->start),
 			.length = part,
 			.lkey = mr->lkey,
 		};
@@ -73,9 +73,10 @@ static __always_inline void build_sge(struct ib_sge *out, const struct ibchan_sg
 	out->lkey = sge->mr->lkey;
 }
 
-static u32 pieces_of(const struct ibchan_sge *sge)
+static u32 segments_of(const struct ibchan_sge *sge)
 {
-	return ibchan_pieces_count(sge->mr->pieces, sge->mr->num_pieces, sge->offset, sge->length);
+	return ibchan_segments_count(sge->mr->segments, sge->mr->num_segments, sge->offset,
+				     sge->length);
 }
 
 static u32 room_for_elements(const struct ibchan_chain *chain, const struct ib_sge *sge)
@@ -136,7 +137,7 @@ int ibchan_work_add_sges(const struct ibchan_wr *wr, struct ibchan_work *work,
 	const struct ibchan_channel *ch = work->queue->channel;
 	u32 max = min_t(u32, ch->bounds.max_sge[wr->opcode], room_for_elements(&ch->chain, out));
 	struct ibchan_sge *sge = work->sges;
-	u32 i, pieces, elements = 0;
+	u32 i, segments, elements = 0;
 	u64 total = 0;
 	int ret;
 
@@ -146,19 +147,19 @@ int ibchan_work_add_sges(const struct ibchan_wr *wr, struct ibchan_work *work,
 			goto refused;
 		if (unlikely(!sge->length))
 			continue;
-		pieces = unlikely(sge->mr->pieces) ? pieces_of(sge) : 1;
-		if (unlikely(elements + pieces > max)) {
+		segments = unlikely(sge->mr->segments) ? segments_of(sge) : 1;
+		if (unlikely(elements + segments > max)) {
 			ibchan_work_put_sges(work, i);
-			return refuse_room(ch, wr, elements + pieces, reason);
+			return refuse_room(ch, wr, elements + segments, reason);
 		}
 		ret = take_sge(work, sge, reason);
 		if (unlikely(ret))
 			goto refused;
-		if (unlikely(sge->mr->pieces))
-			build_pieces(&out[elements], sge);
+		if (unlikely(sge->mr->segments))
+			build_segments(&out[elements], sge);
 		else
 			build_sge(&out[elements], sge);
-		elements += pieces;
+		elements += segments;
 		total += sge->length;
 	}
 	ret = ibchan_check_total(&ch->bounds, wr, total, elements, reason);

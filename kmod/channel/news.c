@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What becomes of channels when something happens to their device, cq or queue pair. */
+/* What channels do when an event of their device, completion queue or queue pair arrives. */
 #include <linux/errno.h>
 
 #include "private.h"

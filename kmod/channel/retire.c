@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How works end. The cq's owner retires them in order. A place belongs to the
- * poster again once its credit is returned, and a work to its owner once done()
- * is called, so everything is copied out of both before.
+ * How works end. The cq's owner retires them in order. An entry of the queue may be used
+ * again by the poster as soon as its credit is returned, and the owner of a work may free it
+ * as soon as done() is called. So everything is copied out of both before.
  */
 #include <linux/errno.h>
 

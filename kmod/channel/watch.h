@@ -11,7 +11,7 @@
 /**
  * struct ibchan_watch - the keepalive of a channel
  * @cqe: of the probe
- * @place: enum ibchan_watch_place: what the send queue's spare place is used for
+ * @spare: enum ibchan_watch_spare: who uses the spare entry of the send queue
  * @silence: jiffies without a completion before a probe; 0: there are no probes
  * @node: in the device's queue, by @due
  * @due: when it is looked at next, in jiffies
@@ -29,7 +29,7 @@
  */
 struct ibchan_watch {
 	struct ib_cqe cqe;
-	atomic_t place;
+	atomic_t spare;
 	unsigned long silence;
 	struct rb_node node;
 	unsigned long due;
@@ -43,14 +43,14 @@ struct ibchan_watch {
 };
 
 /*
- * The place beside the user's is the marker's of a drain. The probe uses it while
- * the channel lives; where it is still out when the drain begins, its completion
- * posts the marker.
+ * The send queue has one entry more than the user may fill. It is for the marker of a drain.
+ * While the channel lives, the probe uses it; a probe that has not completed when the drain
+ * begins posts the marker from its completion.
  */
-enum ibchan_watch_place {
-	WATCH_PLACE_FREE,
-	WATCH_PLACE_PROBE,
-	WATCH_PLACE_PROBE_THEN_MARKER,
+enum ibchan_watch_spare {
+	WATCH_SPARE_FREE,
+	WATCH_SPARE_PROBE,
+	WATCH_SPARE_PROBE_THEN_MARKER,
 };
 
 #endif /* IBCHAN_WATCH_H */

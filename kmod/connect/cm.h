@@ -162,10 +162,10 @@ void ibchan_cm_again_init(struct ibchan_cm *cm, const struct ibchan_connect *con
 /* cm_ask.c */
 int ibchan_cm_ask(struct ibchan_cm *cm);
 
-/* cm_farewell.c */
-struct ibchan_cm_farewell *ibchan_cm_farewell(struct ibchan_device *dev,
+/* cm_linger.c */
+struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev,
 					      struct rdma_cm_id *id);
-void ibchan_cm_farewell_begin(struct ibchan_cm_farewell *farewell, s64 ms);
+void ibchan_cm_linger_begin(struct ibchan_cm_linger *linger, s64 ms);
 
 /* cm_data.c */
 u32 ibchan_cm_data_room(const struct ibchan_channel *ch, const void *data, u32 length);

@@ -39,30 +39,30 @@ static bool awaits_peer(const struct ibchan_cm *cm)
 	return cm->stage == IBCHAN_STAGE_ACCEPT && !cm->over && !cm->ch->qp.gid.iwarp;
 }
 
-static struct ibchan_cm_farewell *id_outlives(struct ibchan_cm *cm, struct rdma_cm_id *id)
+static struct ibchan_cm_linger *id_outlives(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
-	struct ibchan_cm_farewell *farewell = NULL;
+	struct ibchan_cm_linger *linger = NULL;
 
 	rdma_lock_handler(id);
 	if (awaits_peer(cm))
-		farewell = ibchan_cm_farewell(cm->ch->qp.dev, id);
+		linger = ibchan_cm_linger_prepare(cm->ch->qp.dev, id);
 	rdma_unlock_handler(id);
-	return farewell;
+	return linger;
 }
 
 static void id_end(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
-	struct ibchan_cm_farewell *farewell = id_outlives(cm, id);
+	struct ibchan_cm_linger *linger = id_outlives(cm, id);
 
-	if (farewell)
-		ibchan_cm_farewell_begin(farewell, ktime_ms_delta(cm->stage_end, ktime_get()));
+	if (linger)
+		ibchan_cm_linger_begin(linger, ktime_ms_delta(cm->stage_end, ktime_get()));
 	else
 		rdma_destroy_id(id);
 }
 
 /*
  * Nothing happens to the connection any more. If the channel is connected, this tells the peer;
- * if the peer is about to hear that it is, cm_farewell.c does.
+ * if the peer is about to hear that it is, cm_linger.c does.
  */
 static void stop(struct ibchan_channel *ch)
 {

@@ -9,7 +9,7 @@ extern const struct ibchan_channel_part ibchan_flow_part;
 extern const struct ibchan_channel_part ibchan_watch_part;
 extern const struct ibchan_channel_part ibchan_cm_part;
 extern const struct ibchan_device_client ibchan_watch_client;
-extern const struct ibchan_device_client ibchan_farewell_client;
+extern const struct ibchan_device_client ibchan_linger_client;
 extern const struct ibchan_device_client ibchan_listen_client;
 
 /* watch.c */

@@ -187,14 +187,14 @@ static void probe_done(struct ib_cq *ib, struct ib_wc *wc)
 {
 	struct ibchan_channel *ch = container_of(wc->wr_cqe, struct ibchan_channel, watch.cqe);
 	struct ibchan_queue *queue = &ch->send;
-	int place = atomic_xchg(&ch->watch.place, WATCH_PLACE_FREE);
+	int use = atomic_xchg(&ch->watch.spare, WATCH_SPARE_FREE);
 
 	queue->cq->retired++;
 	if (wc->status == IB_WC_SUCCESS)
 		WRITE_ONCE(ch->watch.answered, ch->watch.answered + 1);
 	else
 		ibchan_channel_fail_send(ch, wc);
-	if (place == WATCH_PLACE_PROBE_THEN_MARKER &&
+	if (use == WATCH_SPARE_PROBE_THEN_MARKER &&
 	    ibchan_post_send_marker(ch->qp.ib, &queue->marker))
 		ibchan_queue_give_marker_up(queue);
 }
@@ -206,14 +206,14 @@ static void post_probe(struct ibchan_channel *ch)
 	struct ibchan_cq *cq = ch->send.cq;
 
 	watch->cqe.done = probe_done;
-	atomic_set(&watch->place, WATCH_PLACE_PROBE);
+	atomic_set(&watch->spare, WATCH_SPARE_PROBE);
 	atomic_inc(&cq->in_flight);
 	if (!ibchan_post_probe(ch->qp.ib, &watch->cqe)) {
 		WRITE_ONCE(watch->sent, watch->sent + 1);
 		return;
 	}
 	atomic_dec(&cq->in_flight);
-	atomic_set(&watch->place, WATCH_PLACE_FREE);
+	atomic_set(&watch->spare, WATCH_SPARE_FREE);
 }
 
 static void note_probes(struct ibchan_channel *ch)
@@ -240,7 +240,7 @@ static bool was_heard(struct ibchan_channel *ch)
 static u32 look_closer(struct ibchan_channel *ch)
 {
 	struct ibchan_watch *watch = &ch->watch;
-	bool is_out = atomic_read(&watch->place) != WATCH_PLACE_FREE;
+	bool is_out = atomic_read(&watch->spare) != WATCH_SPARE_FREE;
 	unsigned long end = watch->heard + watch->silence;
 
 	if (!is_out && !watch->doubted && time_after(end, watch->looked)) {
@@ -290,7 +290,7 @@ static u32 look_at(struct ibchan_channel *ch)
 		look_at_itself(ch);
 		return 0;
 	}
-	if (heard && !watch->doubted && atomic_read(&watch->place) == WATCH_PLACE_FREE)
+	if (heard && !watch->doubted && atomic_read(&watch->spare) == WATCH_SPARE_FREE)
 		return 0;
 	spin_lock_bh(&ch->post_lock);
 	if (READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTED)
@@ -371,8 +371,8 @@ const struct ibchan_device_client ibchan_watch_client = {
  */
 static bool defers_marker(struct ibchan_channel *ch)
 {
-	return atomic_cmpxchg(&ch->watch.place, WATCH_PLACE_PROBE,
-			      WATCH_PLACE_PROBE_THEN_MARKER) == WATCH_PLACE_PROBE;
+	return atomic_cmpxchg(&ch->watch.spare, WATCH_SPARE_PROBE,
+			      WATCH_SPARE_PROBE_THEN_MARKER) == WATCH_SPARE_PROBE;
 }
 
 /*
@@ -384,7 +384,7 @@ static void forget_marker(struct ibchan_channel *ch)
 	if (!ch->send.marked || READ_ONCE(ch->send.drained))
 		return;
 	ibchan_cq_own(ch->send.cq);
-	atomic_cmpxchg(&ch->watch.place, WATCH_PLACE_PROBE_THEN_MARKER, WATCH_PLACE_PROBE);
+	atomic_cmpxchg(&ch->watch.spare, WATCH_SPARE_PROBE_THEN_MARKER, WATCH_SPARE_PROBE);
 	ibchan_cq_disown(ch->send.cq);
 	ibchan_cq_leave(ch->send.cq);
 }
@@ -392,7 +392,7 @@ static void forget_marker(struct ibchan_channel *ch)
 /* The device has forgotten what was posted. Under the right to reap the cq. */
 static void flush(struct ibchan_channel *ch)
 {
-	if (atomic_xchg(&ch->watch.place, WATCH_PLACE_FREE) != WATCH_PLACE_FREE)
+	if (atomic_xchg(&ch->watch.spare, WATCH_SPARE_FREE) != WATCH_SPARE_FREE)
 		ch->send.cq->retired++;
 }
 

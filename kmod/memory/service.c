@@ -131,7 +131,7 @@ static bool mr_invalidate(struct ibchan_mr *mr)
 
 /**
  * ibchan_mr_register - have the domain's service register a region
- * @mr: mapped as one piece
+ * @mr: mapped as one segment
  * @reason: why not, or NULL
  *
  * Context: process, may sleep; without the gate.

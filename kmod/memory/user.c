@@ -7,7 +7,7 @@
  * region has as many pages as one fast registration takes.
  *
  * Plain memory is never for a peer, so as long as the elements of a work are not too
- * many, the domain's own key serves, piece by piece; else it is registered like that.
+ * many, the domain's own key serves, segment by segment; else it is registered like that.
  */
 #include <linux/backing-dev.h>
 #include <linux/bits.h>
@@ -171,7 +171,7 @@ static struct ibchan_mr *map_pinned(struct ibchan_pd *pd, const struct ibchan_us
 	return mr;
 }
 
-/* The region is one piece for the device, with a key of its own, or the domain's serves. */
+/* The region is one segment for the device, with a key of its own, or the domain's serves. */
 static struct ibchan_mr *reg_pinned(struct ibchan_pd *pd,
 				    const struct ibchan_user_range *range,
 				    struct ibchan_reason *reason)
@@ -313,7 +313,7 @@ struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_user, IBCHAN_NS);
 
 /* An equal share of what the device may see of the work, so that all of them fit. */
-static u32 max_pieces(const struct ibchan_plain *plain)
+static u32 max_segments(const struct ibchan_plain *plain)
 {
 	return max(plain->max_sge / max_t(u32, plain->num_sge, 1), 1U);
 }
@@ -361,7 +361,7 @@ static int check_plain(const struct ibchan_device *dev, const struct ibchan_plai
  * RLIMIT_MEMLOCK does not allow it, which @reason tells; -EOPNOTSUPP for memory that
  * the device would work on a copy of; -EDQUOT when the domain's budget does not allow it;
  * -EINTR when the caller is killed; -ENODEV when the device is gone; what else the kernel
- * answers for pages that cannot be pinned for long; for memory in many pieces also what
+ * answers for pages that cannot be pinned for long; for memory in many segments also what
  * ibchan_mr_reg_pages() answers for shared memory.
  */
 struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_pd *pd, const struct ibchan_plain *plain,
@@ -381,7 +381,7 @@ struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_pd *pd, const struct ibchan_p
 	if (ret)
 		return ERR_PTR(ret);
 	range.access = ibchan_ops[plain->opcode].needed;
-	range.max_pieces = max_pieces(plain);
+	range.max_segments = max_segments(plain);
 	mr = reg_pinned(pd, &range, reason);
 	if (mr == ERR_PTR(-EFAULT))
 		return ERR_PTR(refuse_fault(plain->addr, plain->length, range.access,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How much kernel memory an object takes, its driver's part included. No driver tells, so
- * these are estimates from entries and entry sizes: queues are of a power of two of places,
- * and places of a power of two of bytes, as drivers make them. They err upward, but on
- * soft-RoCE, which takes about the most, never to twice of what it takes: budget_test looks.
- * Pure.
+ * these are estimates from entries and entry sizes: the number of
+ * a queue's entries and the size of an entry are powers of two, as drivers make them. The
+ * estimates err upward. For soft-RoCE, which takes about the most memory of all drivers, they
+ * are less than twice the real amount: see budget_test. Pure.
  */
 #include <linux/log2.h>
 #include <linux/minmax.h>
@@ -21,7 +21,7 @@
 /* What a driver puts before the elements of a request: soft-RoCE 200 bytes, mlx5 192. */
 #define SEND_HEADER	208
 #define RECV_HEADER	48
-#define MIN_PLACE	64
+#define MIN_WQE	64
 /* The channel's own struct, a queue pair, a socket, ids of the connection manager. */
 #define CHANNEL_FIXED	(20 * SZ_1K)
 /* A read or atomic of the peer's that is under way. */
@@ -40,14 +40,14 @@ static u64 with_tables(u64 size)
 	return size + size / 64;
 }
 
-static u64 places(u32 depth)
+static u64 entries_of(u32 depth)
 {
 	return roundup_pow_of_two((u64)depth + 1);
 }
 
-static u64 place_size(u32 header, u32 payload)
+static u64 wqe_size(u32 header, u32 payload)
 {
-	return max_t(u64, roundup_pow_of_two(header + payload), MIN_PLACE);
+	return max_t(u64, roundup_pow_of_two(header + payload), MIN_WQE);
 }
 
 static u64 elements_size(u32 max_sge)
@@ -56,7 +56,7 @@ static u64 elements_size(u32 max_sge)
 }
 
 /* The queue's own works, for requests that bring none, and their elements. */
-static u64 own_place(const struct ibchan_queue_size *queue)
+static u64 own_work_size(const struct ibchan_queue_size *queue)
 {
 	u64 size = sizeof(struct ibchan_work *);
 
@@ -65,10 +65,10 @@ static u64 own_place(const struct ibchan_queue_size *queue)
 	return size;
 }
 
-static u64 queue_size(const struct ibchan_queue_size *queue, u64 place)
+static u64 queue_size(const struct ibchan_queue_size *queue, u64 wqe)
 {
-	return with_tables(places(queue->depth + queue->spare) * place +
-			   roundup_pow_of_two(queue->depth) * own_place(queue));
+	return with_tables(entries_of(queue->depth + queue->spare) * wqe +
+			   roundup_pow_of_two(queue->depth) * own_work_size(queue));
 }
 
 /**
@@ -79,7 +79,7 @@ static u64 queue_size(const struct ibchan_queue_size *queue, u64 place)
  */
 u64 ibchan_footprint_cq(u32 entries)
 {
-	return CQ_FIXED + with_tables(places(entries) * CQE_SIZE);
+	return CQ_FIXED + with_tables(entries_of(entries) * CQE_SIZE);
 }
 
 /**
@@ -95,12 +95,12 @@ u64 ibchan_footprint_channel(const struct ibchan_queue_size *send,
 			     const struct ibchan_queue_size *recv, u32 max_inline,
 			     u32 max_rd_atomic)
 {
-	u64 send_place = place_size(SEND_HEADER, max_t(u64, elements_size(send->max_sge),
-						       max_inline));
-	u64 recv_place = place_size(RECV_HEADER, elements_size(recv->max_sge));
+	u64 send_wqe = wqe_size(SEND_HEADER, max_t(u64, elements_size(send->max_sge),
+						   max_inline));
+	u64 recv_wqe = wqe_size(RECV_HEADER, elements_size(recv->max_sge));
 
-	return CHANNEL_FIXED + max_rd_atomic * RD_ATOMIC_SIZE + queue_size(send, send_place) +
-	       queue_size(recv, recv_place);
+	return CHANNEL_FIXED + max_rd_atomic * RD_ATOMIC_SIZE + queue_size(send, send_wqe) +
+	       queue_size(recv, recv_wqe);
 }
 
 /**

@@ -13,7 +13,7 @@
 #include "credit.h"
 #include "footprint.h"
 #include "params.h"
-#include "pieces.h"
+#include "segments.h"
 
 /**
  * struct ibchan_gid - the address that a channel uses

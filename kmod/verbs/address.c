@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is thought of an entry of a GID table: whether a channel may take it, and how good
- * it is, in the order of the kernel's own choice of a source address. A wider scope comes
- * first, so that a link-local address is the last one and not out of the question; then
- * one that is not deprecated; then, which is ours, IPv4 before IPv6 and no VLAN before one.
- * Out of the question is what no peer can reach: the host's own scope, an address that is
- * not its network device's (the first slots of most tables have one by default, whether or
- * not it is), or one that another host has as well.
+ * Entries of a GID table: which of them a channel may use, and which is the best.
+ *
+ * The order is that of the kernel's own choice of a source address: a wider scope comes
+ * first, so that a link-local address is the last choice but still one; then an address that
+ * is not deprecated. Two rules are our own: IPv4 comes before IPv6, and no VLAN before a VLAN.
+ *
+ * An address that no peer can reach is never used: one of host scope, one that its network
+ * device does not have (the first entries of most tables are such defaults), or one that
+ * duplicate address detection has found at another host.
  */
 #include <linux/errno.h>
 #include <linux/inetdevice.h>

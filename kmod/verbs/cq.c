@@ -47,17 +47,17 @@ static int set_sink(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
 	cq->priv = init->priv;
 	if (!(init->flags & IBCHAN_CQ_KEEP))
 		return 0;
-	cq->kept = ibchan_kept_alloc(cq->entries, sink, init->priv);
-	if (!cq->kept)
+	cq->fifo = ibchan_cq_fifo_alloc(cq->entries, sink, init->priv);
+	if (!cq->fifo)
 		return -ENOMEM;
-	cq->sink = &ibchan_kept_sink;
-	cq->priv = cq->kept;
+	cq->sink = &ibchan_cq_fifo_sink;
+	cq->priv = cq->fifo;
 	return 0;
 }
 
 static void cq_free(struct ibchan_cq *cq)
 {
-	ibchan_kept_free(cq->kept);
+	ibchan_cq_fifo_free(cq->fifo);
 	ibchan_cost_pay_back(&cq->cost);
 	kfree(cq);
 }
@@ -361,12 +361,12 @@ int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions, 
 {
 	int taken;
 
-	if (!cq->kept)
+	if (!cq->fifo)
 		return -EOPNOTSUPP;
-	taken = ibchan_kept_take(cq->kept, completions, num);
+	taken = ibchan_cq_fifo_take(cq->fifo, completions, num);
 	if (taken == num)
 		return taken;
 	ibchan_cq_reap(cq, max(num, IBCHAN_REAP_BATCH));
-	return taken + ibchan_kept_take(cq->kept, completions + taken, num - taken);
+	return taken + ibchan_cq_fifo_take(cq->fifo, completions + taken, num - taken);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_poll, IBCHAN_NS);

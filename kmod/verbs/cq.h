@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Completion queues: see cq.c, cq_reap.c, cq_wait.c and kept.c. */
+/* Completion queues: see cq.c, cq_reap.c, cq_wait.c and cq_fifo.c. */
 #ifndef IBCHAN_CQ_H
 #define IBCHAN_CQ_H
 
@@ -11,7 +11,7 @@
 
 #include "device.h"
 
-struct ibchan_kept;
+struct ibchan_cq_fifo;
 
 /* Completions taken from a cq in one call of the driver. */
 #define IBCHAN_REAP_BATCH	16
@@ -40,9 +40,9 @@ enum ibchan_cq_flag {
  * struct ibchan_cq - completion queue
  * @ib: NULL once the device is gone; guarded by CQ_OWNED (and set CQ_DEAD)
  * @dev: holds a reference
- * @sink: the consumer's, or that of @kept
+ * @sink: the consumer's, or that of @fifo
  * @priv: for @sink
- * @kept: completions that the consumer has not taken yet; NULL unless IBCHAN_CQ_KEEP
+ * @fifo: completions that the consumer has not taken yet; NULL unless IBCHAN_CQ_KEEP
  * @mode: IBCHAN_CQ_*
  * @flags: enum ibchan_cq_flag
  * @in_flight: works posted and not retired
@@ -72,7 +72,7 @@ struct ibchan_cq {
 	struct ibchan_device *dev;
 	const struct ibchan_sink *sink;
 	void *priv;
-	struct ibchan_kept *kept;
+	struct ibchan_cq_fifo *fifo;
 	u32 mode;
 	unsigned long flags;
 	atomic_t in_flight;
@@ -138,11 +138,12 @@ int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait);
 bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,
 			    unsigned long deadline);
 
-/* kept.c */
-extern const struct ibchan_sink ibchan_kept_sink;
-struct ibchan_kept *ibchan_kept_alloc(u32 entries, const struct ibchan_sink *sink, void *priv);
-void ibchan_kept_free(struct ibchan_kept *kept);
-int ibchan_kept_take(struct ibchan_kept *kept, struct ibchan_completion *completions,
-		     int num);
+/* cq_fifo.c */
+extern const struct ibchan_sink ibchan_cq_fifo_sink;
+struct ibchan_cq_fifo *ibchan_cq_fifo_alloc(u32 entries, const struct ibchan_sink *sink,
+					    void *priv);
+void ibchan_cq_fifo_free(struct ibchan_cq_fifo *fifo);
+int ibchan_cq_fifo_take(struct ibchan_cq_fifo *fifo, struct ibchan_completion *completions,
+			int num);
 
 #endif /* IBCHAN_CQ_H */

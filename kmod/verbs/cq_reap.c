@@ -170,7 +170,7 @@ static __always_inline int cq_poll_owned(struct ibchan_cq *cq)
 	return cq_poll_alive(cq);
 }
 
-static __always_inline bool cq_has_wish(const struct ibchan_cq *cq)
+static __always_inline bool cq_is_to_arm(const struct ibchan_cq *cq)
 {
 	return READ_ONCE(cq->flags) & (BIT(CQ_ARM) | BIT(CQ_ARM_SOLICITED));
 }
@@ -179,7 +179,7 @@ static __always_inline int cq_reap_owned(struct ibchan_cq *cq, int budget)
 {
 	int num = cq_poll_owned(cq);
 
-	if (likely(num < IBCHAN_REAP_BATCH && !cq_has_wish(cq)))
+	if (likely(num < IBCHAN_REAP_BATCH && !cq_is_to_arm(cq)))
 		return num;
 	return cq_reap_more(cq, num, budget);
 }
@@ -255,8 +255,8 @@ int ibchan_cq_reap(struct ibchan_cq *cq, int budget)
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_reap, IBCHAN_NS);
 
 /*
- * A sleeping waiter wants any completion; its own wish was dropped if nothing was in flight
- * when it fell asleep. The barrier of that look is also that of @unsolicited.
+ * A sleeping waiter wants any completion; its own request to arm was dropped if nothing was
+ * in flight when it fell asleep. The barrier of that look is also that of @unsolicited.
  */
 static bool solicited_will_do(struct ibchan_cq *cq)
 {
@@ -264,7 +264,7 @@ static bool solicited_will_do(struct ibchan_cq *cq)
 	       !atomic_read(&cq->unsolicited);
 }
 
-static void cq_wish(struct ibchan_cq *cq)
+static void cq_ask_to_arm(struct ibchan_cq *cq)
 {
 	set_bit(CQ_WANTED, &cq->flags);
 	set_bit(solicited_will_do(cq) ? CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
@@ -287,9 +287,9 @@ static __always_inline bool cq_is_heard(struct ibchan_cq *cq)
 /* The caller owns the cq and has looked, or need not. */
 static __always_inline int cq_arm_owned(struct ibchan_cq *cq, int num)
 {
-	if (num != IBCHAN_REAP_BATCH && !atomic_read(&cq->in_flight) && !cq_has_wish(cq))
+	if (num != IBCHAN_REAP_BATCH && !atomic_read(&cq->in_flight) && !cq_is_to_arm(cq))
 		return num;
-	cq_wish(cq);
+	cq_ask_to_arm(cq);
 	return cq_reap_more(cq, num, IBCHAN_REAP_BUDGET);
 }
 
@@ -313,7 +313,7 @@ static __always_inline void cq_arm(struct ibchan_cq *cq, int (*look)(struct ibch
 	int num;
 
 	if (unlikely(!cq_try_own(cq))) {
-		cq_wish(cq);
+		cq_ask_to_arm(cq);
 		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
 		return;
 	}
@@ -367,7 +367,7 @@ void ibchan_cq_reap_later(struct ibchan_cq *cq)
 	queue_work(ibchan_wq, &cq->reap_work);
 }
 
-/* More than a batch alone is no wish for an event. Softirq or process. */
+/* More than a batch alone does not ask for an event. Softirq or process. */
 static void cq_reap_now(struct ibchan_cq *cq)
 {
 	if ((cq->mode & IBCHAN_CQ_POLLED) && !test_and_clear_bit(CQ_WANTED, &cq->flags))

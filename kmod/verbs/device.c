@@ -55,7 +55,7 @@ static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 	if (ib_attr->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS &&
 	    attr->caps & IBCHAN_DEVICE_ENDPOINTS)
 		attr->max_fast_reg_pages = ib_attr->max_fast_reg_page_list_len;
-	/* A page is always in one piece. */
+	/* A page is always in one segment. */
 	attr->max_plain_bytes = max_t(u64, attr->max_fast_reg_pages, 1) << PAGE_SHIFT;
 }
 
@@ -89,8 +89,8 @@ struct ibchan_device *ibchan_device_alloc(struct ib_device *ib)
 	INIT_LIST_HEAD(&dev->channels);
 	INIT_LIST_HEAD(&dev->listeners);
 	INIT_LIST_HEAD(&dev->charges);
-	INIT_LIST_HEAD(&dev->farewells);
-	spin_lock_init(&dev->farewell_lock);
+	INIT_LIST_HEAD(&dev->lingering);
+	spin_lock_init(&dev->linger_lock);
 	kref_init(&dev->kref);
 	dev->max_inline = IBCHAN_AUTO;
 	snapshot_attr(ib, &dev->attr);

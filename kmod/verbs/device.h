@@ -27,7 +27,7 @@
  * struct ibchan_device - one ib_device as we hold it
  * @ib: NULL once the device is gone; guarded by @gate, and by guests of it
  * @gate: see the lock order
- * @lock: guards the lists but @listeners and @farewells
+ * @lock: guards the lists but @listeners and @lingering
  * @pds: its protection domains
  * @mrs: its memory regions
  * @cqs: its completion queues
@@ -39,9 +39,9 @@
  * @events: tells when the device has failed, and when its addresses change
  * @fatal_work: breaks its channels when it has failed
  * @gid_work: breaks the channels that use an address which the device has lost
- * @farewells: ids of closed channels, see cm_farewell.c
- * @num_farewells: entries of @farewells, and ids that are about to be in it
- * @farewell_lock: guards these two
+ * @lingering: ids of closed channels, see cm_linger.c
+ * @num_lingering: entries of @lingering, and ids that are about to be in it
+ * @linger_lock: guards these two
  * @watch_lock: guards @watched and @num_watched
  * @watched: channels by when they are looked at next, see watch.c
  * @num_watched: channels with a keepalive, until they are closed
@@ -66,9 +66,9 @@ struct ibchan_device {
 	struct ib_event_handler events;
 	struct work_struct fatal_work;
 	struct work_struct gid_work;
-	struct list_head farewells;
-	u32 num_farewells;
-	spinlock_t farewell_lock;	/* the two above */
+	struct list_head lingering;
+	u32 num_lingering;
+	spinlock_t linger_lock;	/* the two above */
 	spinlock_t watch_lock;		/* the two below */
 	struct rb_root_cached watched;
 	u32 num_watched;

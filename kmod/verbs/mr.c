@@ -9,9 +9,9 @@
  *
  * Kernel memory belongs to its owner and is only mapped. For local access the
  * domain's own key serves, which is why such a region may consist of several
- * pieces and has no rkey. For remote access the pages are put into a region that
+ * segments and has no rkey. For remote access the pages are put into a region that
  * is contiguous for the device; service.c posts its registration. So are pinned
- * pages of more pieces than their user can do with.
+ * pages of more segments than their user can do with.
  */
 #include <linux/errno.h>
 #include <linux/llist.h>
@@ -39,7 +39,7 @@ static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, 
 	*mr = (struct ibchan_mr) {
 		.extent = { .pd = pd, .length = length, .access = access },
 		.users = REFCOUNT_INIT(1),
-		.num_pieces = 1,
+		.num_segments = 1,
 	};
 	ibchan_busy_init(&mr->busy);
 	ret = ibchan_cost_charge(&mr->cost, pd->cost.budget, bytes, reason);
@@ -210,8 +210,8 @@ static u64 table_length(const struct sg_table *sgt)
 	return length;
 }
 
-/* Where the device finds the pieces, with one behind the last. */
-static int fill_pieces(struct ibchan_mr *mr)
+/* The table of segments, with an entry behind the last that ends it. */
+static int fill_segments(struct ibchan_mr *mr)
 {
 	struct scatterlist *sg;
 	u64 start = 0;
@@ -221,15 +221,15 @@ static int fill_pieces(struct ibchan_mr *mr)
 	mr->addr = sg_dma_address(mr->sgt.sgl);
 	if (mr->sgt.nents == 1)
 		return 0;
-	mr->pieces = kvcalloc(mr->sgt.nents + 1, sizeof(*mr->pieces), GFP_KERNEL_ACCOUNT);
-	if (!mr->pieces)
+	mr->segments = kvcalloc(mr->sgt.nents + 1, sizeof(*mr->segments), GFP_KERNEL_ACCOUNT);
+	if (!mr->segments)
 		return -ENOMEM;
 	for_each_sgtable_dma_sg(&mr->sgt, sg, i) {
-		mr->pieces[i] = (struct ibchan_piece){ start, sg_dma_address(sg) };
+		mr->segments[i] = (struct ibchan_segment){ start, sg_dma_address(sg) };
 		start += sg_dma_len(sg);
 	}
-	mr->pieces[i].start = start;
-	mr->num_pieces = mr->sgt.nents;
+	mr->segments[i].start = start;
+	mr->num_segments = mr->sgt.nents;
 	return 0;
 }
 
@@ -318,23 +318,23 @@ void ibchan_mr_unmap_table(struct ibchan_mr *mr)
 	sg_free_table(&mr->sgt);
 }
 
-static int fill_mapped(struct ibchan_mr *mr, u32 max_pieces, struct ibchan_reason *reason)
+static int fill_mapped(struct ibchan_mr *mr, u32 max_segments, struct ibchan_reason *reason)
 {
 	int ret;
 
-	ret = mr->extent.access & IBCHAN_ACCESS_REMOTE || mr->sgt.nents > max_pieces ?
-	      fill_contiguous(mr, reason) : fill_pieces(mr);
+	ret = mr->extent.access & IBCHAN_ACCESS_REMOTE || mr->sgt.nents > max_segments ?
+	      fill_contiguous(mr, reason) : fill_segments(mr);
 	if (!ret)
 		return 0;
 	if (mr->ib)
 		end_unknown(mr->extent.pd, xchg(&mr->ib, NULL));
-	kvfree(mr->pieces);
+	kvfree(mr->segments);
 	ibchan_mr_unmap_table(mr);
 	return ret;
 }
 
 /* Takes the table over on success. */
-static int mr_map(struct ibchan_mr *mr, struct sg_table *sgt, u32 max_pieces,
+static int mr_map(struct ibchan_mr *mr, struct sg_table *sgt, u32 max_segments,
 		  struct ibchan_reason *reason)
 {
 	int ret;
@@ -345,20 +345,20 @@ static int mr_map(struct ibchan_mr *mr, struct sg_table *sgt, u32 max_pieces,
 	if (ret)
 		return ret;
 	*sgt = (struct sg_table) {};
-	ret = fill_mapped(mr, max_pieces, reason);
+	ret = fill_mapped(mr, max_segments, reason);
 	if (!ret)
 		mr_publish(mr);
 	return ret;
 }
 
 static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *sgt,
-					 u32 max_pieces, struct ibchan_reason *reason)
+					 u32 max_segments, struct ibchan_reason *reason)
 {
 	struct ibchan_device *dev = mr->extent.pd->dev;
 	int ret = ibchan_device_enter(dev);
 
 	if (!ret) {
-		ret = mr_map(mr, sgt, max_pieces, reason);
+		ret = mr_map(mr, sgt, max_segments, reason);
 		ibchan_device_exit(dev);
 	}
 	if (!ret)
@@ -375,7 +375,7 @@ static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *
  * @reason: why not, or NULL
  *
  * Context: process, may sleep.
- * Return: the region; -EINVAL for too many pages, or for pieces that do not join
+ * Return: the region; -EINVAL for too many pages, or for segments that do not join
  * at page borders, where access is remote; -EOPNOTSUPP for memory that the device
  * would work on a copy of; -EDQUOT when the domain's budget does not allow it; -ENODEV;
  * -ENOMEM; the driver's errno.
@@ -425,7 +425,7 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 	mr->transient = range->transient;
 	mr->room = room;
 	mr->pinned = *pinned;
-	mr = map_behind_gate(mr, &sgt, range->max_pieces, reason);
+	mr = map_behind_gate(mr, &sgt, range->max_segments, reason);
 	sg_free_table(&sgt);
 	return mr;
 }

@@ -30,7 +30,7 @@ struct ibchan_backing {
  *	the gate
  * @extent: what may be done with it; its domain holds a reference
  * @users: 1 for the owner, 1 for each element of a work in flight; 0: a shell
- * @addr: address that the device knows the first byte by, where it is in one piece
+ * @addr: address that the device knows the first byte by, where it is in one segment
  * @pages: pages that it keeps pinned, or mapped
  * @lkey: never leaves the kernel
  * @rkey: 0 unless remote access was asked for
@@ -41,8 +41,8 @@ struct ibchan_backing {
  * @pooled: the place of @ib in its domain's pool; NULL: it is the region's own
  * @pinned: user pages that go with it
  * @busy: ranges in flight
- * @num_pieces: 1, unless the device knows it in pieces
- * @pieces: these, if not NULL
+ * @num_segments: parts that are contiguous for the device
+ * @segments: NULL where there is one only
  * @sgt: memory as we have mapped it
  * @direction: of the mapping
  * @released: the verbs object is gone
@@ -74,8 +74,8 @@ struct ibchan_mr {
 	struct ibchan_pooled *pooled;
 	struct ibchan_pinned pinned;
 	struct ibchan_busy busy;
-	u32 num_pieces;
-	struct ibchan_piece *pieces;
+	u32 num_segments;
+	struct ibchan_segment *segments;
 	struct sg_table sgt;
 	enum dma_data_direction direction;
 	int released;

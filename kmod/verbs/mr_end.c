@@ -103,7 +103,7 @@ static void mr_free(struct rcu_head *rcu)
 {
 	struct ibchan_mr *mr = container_of(rcu, struct ibchan_mr, rcu);
 
-	kvfree(mr->pieces);
+	kvfree(mr->segments);
 	if (!mr->leaked)
 		ibchan_cost_pay_back(&mr->cost);
 	kfree(mr);

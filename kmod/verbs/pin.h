@@ -41,14 +41,14 @@ struct ibchan_pinned {
  * @addr: of the first byte
  * @length: bytes
  * @access: IBCHAN_ACCESS_*
- * @max_pieces: if it has more, the device is to know it as one; 0: in any case
+ * @max_segments: if it has more, the device is to know it as one; 0: in any case
  * @transient: for one work only
  */
 struct ibchan_user_range {
 	u64 addr;
 	u64 length;
 	u32 access;
-	u32 max_pieces;
+	u32 max_segments;
 	int transient;
 };
 

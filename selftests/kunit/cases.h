@@ -22,7 +22,7 @@ extern struct kunit_suite state_suite;
 extern struct kunit_suite status_suite;
 extern struct kunit_suite times_suite;
 extern struct kunit_suite busy_suite;
-extern struct kunit_suite pieces_suite;
+extern struct kunit_suite segments_suite;
 extern struct kunit_suite credit_suite;
 
 /**

@@ -10,12 +10,12 @@
 
 #if IS_ENABLED(CONFIG_KUNIT)
 kunit_test_suites(&wr_form_suite, &wr_range_suite, &params_suite, &endpoint_suite,
-		  &state_suite, &status_suite, &times_suite, &busy_suite, &pieces_suite,
+		  &state_suite, &status_suite, &times_suite, &busy_suite, &segments_suite,
 		  &credit_suite);
 #else
 static struct kunit_suite * const suites[] = {
 	&wr_form_suite, &wr_range_suite, &params_suite, &endpoint_suite,
-	&state_suite, &status_suite, &times_suite, &busy_suite, &pieces_suite, &credit_suite,
+	&state_suite, &status_suite, &times_suite, &busy_suite, &segments_suite, &credit_suite,
 };
 
 static int __init ibchan_kunit_init(void)

@@ -18,7 +18,7 @@ static void make_mr(struct ibchan_mr *mr, struct ibchan_pd *pd, u64 length, u32 
 	mr->extent.pd = pd;
 	mr->extent.length = length;
 	mr->extent.access = access;
-	mr->num_pieces = 1;
+	mr->num_segments = 1;
 }
 
 static void make_regions(struct wr_fixture *f)
@@ -27,12 +27,12 @@ static void make_regions(struct wr_fixture *f)
 	make_mr(&f->second, &f->pd, U32_MAX, IBCHAN_ACCESS_LOCAL);
 	make_mr(&f->read_only, &f->pd, FIRST_LENGTH, IBCHAN_ACCESS_REMOTE_READ);
 	make_mr(&f->foreign, &f->other_pd, FIRST_LENGTH, IBCHAN_ACCESS_LOCAL);
-	make_mr(&f->pieces, &f->pd, 600, IBCHAN_ACCESS_LOCAL);
+	make_mr(&f->segments, &f->pd, 600, IBCHAN_ACCESS_LOCAL);
 	f->layout[1].start = 100;
 	f->layout[2].start = 300;
 	f->layout[3].start = 600;
-	f->pieces.pieces = f->layout;
-	f->pieces.num_pieces = 3;
+	f->segments.segments = f->layout;
+	f->segments.num_segments = 3;
 }
 
 /* For each case anew. */
@@ -88,9 +88,9 @@ struct ibchan_wr plain_wr(u8 opcode)
 
 static u32 device_elements(const struct ibchan_sge *sge)
 {
-	if (!sge->length || !sge->mr->pieces)
+	if (!sge->length || !sge->mr->segments)
 		return !!sge->length;
-	return ibchan_pieces_count(sge->mr->pieces, sge->mr->num_pieces, sge->offset,
+	return ibchan_segments_count(sge->mr->segments, sge->mr->num_segments, sge->offset,
 				   sge->length);
 }
 

@@ -20,8 +20,8 @@
  * @second: the same, 4 GiB - 1 long
  * @read_only: a region that the device may only read; peers may do the same
  * @foreign: a region of @other_pd
- * @pieces: a region in three pieces of 100, 200 and 300 bytes
- * @layout: of @pieces
+ * @segments: a region in three segments of 100, 200 and 300 bytes
+ * @layout: of @segments
  * @sges: elements for the requests
  */
 struct wr_fixture {
@@ -32,8 +32,8 @@ struct wr_fixture {
 	struct ibchan_mr second;
 	struct ibchan_mr read_only;
 	struct ibchan_mr foreign;
-	struct ibchan_mr pieces;
-	struct ibchan_piece layout[4];
+	struct ibchan_mr segments;
+	struct ibchan_segment layout[4];
 	struct ibchan_sge sges[IBCHAN_MAX_SGE];
 };
 

@@ -313,7 +313,7 @@ static void an_atomic_has_eight_bytes(struct kunit *test)
 		}
 }
 
-static void an_atomic_has_them_in_one_piece(struct kunit *test)
+static void an_atomic_has_them_in_one_segment(struct kunit *test)
 {
 	const struct ibchan_sge halves[] = {
 		{ .mr = &wr_fixture.first, .offset = 0, .length = 4 },
@@ -326,10 +326,10 @@ static void an_atomic_has_them_in_one_piece(struct kunit *test)
 
 		REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_ATOMIC_FORM, 0,
 			{ 8, wr.remote_addr });
-		wr = element_wr(atomic_opcodes[i], &wr_fixture.pieces, 96, 8);
+		wr = element_wr(atomic_opcodes[i], &wr_fixture.segments, 96, 8);
 		REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_ATOMIC_FORM, 0,
 			{ 8, wr.remote_addr });
-		wr = element_wr(atomic_opcodes[i], &wr_fixture.pieces, 92, 8);
+		wr = element_wr(atomic_opcodes[i], &wr_fixture.segments, 92, 8);
 		expect_accepted(test, &wr, 1);
 	}
 }
@@ -384,7 +384,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(the_sum_of_the_elements_does_not_wrap),
 	KUNIT_CASE(a_request_stays_inside_the_remote_region),
 	KUNIT_CASE(an_atomic_has_eight_bytes),
-	KUNIT_CASE(an_atomic_has_them_in_one_piece),
+	KUNIT_CASE(an_atomic_has_them_in_one_segment),
 	KUNIT_CASE(an_atomic_names_an_aligned_word),
 	KUNIT_CASE(an_atomic_stays_inside_the_remote_region),
 	{}

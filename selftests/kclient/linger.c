@@ -3,9 +3,9 @@
 #include "asker.h"
 #include "suites.h"
 
-/* As many ids outlive their channels on a device, and so long: see cm_farewell.c. */
-#define MAX_FAREWELLS	64
-#define FAREWELL_MS	10000
+/* How many ids may linger on a device, and how long: see cm_linger.c. */
+#define MAX_LINGERING	64
+#define LINGER_MS	10000
 
 static void a_peer_that_hears_of_the_answer_after_the_close_hears_of_the_end(struct world *w)
 {
@@ -46,36 +46,36 @@ static int count_rejected(const struct asker *askers, u32 num)
 
 static bool is_late(ktime_t begin)
 {
-	return ktime_ms_delta(ktime_get(), begin) >= FAREWELL_MS;
+	return ktime_ms_delta(ktime_get(), begin) >= LINGER_MS;
 }
 
 /* One more than that is sent away at once, and no other. */
 static void peers_that_say_nothing_are_not_waited_for_without_bound(struct world *w)
 {
-	struct asker *askers = world_alloc(w, (MAX_FAREWELLS + 1) * sizeof(*askers));
+	struct asker *askers = world_alloc(w, (MAX_LINGERING + 1) * sizeof(*askers));
 	struct meeting *m = meeting_default(w);
 	ktime_t begin = ktime_get();
 	int rejected;
 	u32 i;
 
-	for (i = 0; m && i <= MAX_FAREWELLS && !w->failures; i++)
+	for (i = 0; m && i <= MAX_LINGERING && !w->failures; i++)
 		asker_is_left(&askers[i], m, 0);
 	if (is_late(begin)) {
 		w->skipped = "a slow machine: the time of the first is over";
 	} else {
-		expect_soon(w, READ_ONCE(askers[MAX_FAREWELLS].rejected));
-		rejected = count_rejected(askers, MAX_FAREWELLS);
+		expect_soon(w, READ_ONCE(askers[MAX_LINGERING].rejected));
+		rejected = count_rejected(askers, MAX_LINGERING);
 		if (!is_late(begin))
 			expect_eq(w, rejected, 0);
 	}
-	for (i = 0; i <= MAX_FAREWELLS; i++)
+	for (i = 0; i <= MAX_LINGERING; i++)
 		asker_end(&askers[i]);
 }
 
-static const struct test_case farewell_cases[] = {
+static const struct test_case linger_cases[] = {
 	CASE(peers_that_say_nothing_are_not_waited_for_without_bound),
 	CASE(a_peer_that_hears_of_the_answer_after_the_close_hears_of_the_end),
 	CASE(a_peer_that_says_nothing_is_sent_away_when_its_time_is_over),
 };
 
-SUITE(farewell);
+SUITE(linger);

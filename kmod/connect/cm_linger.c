@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A connection id that lingers after its channel is closed.
+ *
+ * The accepting side may close its channel between the reply that it sent and the peer's
+ * ready-to-use message. A rejection sent then goes out once, without repetition: where it is
+ * lost, or is handled before the reply, the peer takes the reply for good and has a channel
+ * that leads nowhere. So the id stays, without its channel, until the peer has answered the
+ * reply or its time is over. A peer that has answered is told by a disconnect request, which
+ * cannot overtake the reply; a peer that has not gets the rejection.
+ *
+ * The code that takes an id off its device's list destroys it: the id's own work, or the
+ * removal of the device.
+ */
+#include <linux/jiffies.h>
+#include <linux/slab.h>
+
+#include "cm.h"
+#include "parts.h"
+
+/* The connection manager repeats a reply every four seconds. */
+#define LINGER_MS	10000
+
+/* A program may close channels quicker than their peers give up. */
+#define MAX_LINGERING	64
+
+/**
+ * struct ibchan_cm_linger - the id of a channel that is closed
+ * @id: its handler may bring @end forward
+ * @dev: holds a reference
+ * @link: in @dev->lingering, once @end is queued and until it is taken
+ * @over: there is nothing to wait for
+ * @end: destroys @id
+ *
+ * @link and @over are under @dev->linger_lock.
+ */
+struct ibchan_cm_linger {
+	struct rdma_cm_id *id;
+	struct ibchan_device *dev;
+	struct list_head link;
+	bool over;
+	struct delayed_work end;
+};
+
+static void linger_free(struct ibchan_cm_linger *linger)
+{
+	ibchan_device_put(linger->dev);
+	kfree(linger);
+}
+
+/* The caller holds the device's linger_lock. */
+static bool linger_unlink(struct ibchan_cm_linger *linger)
+{
+	if (list_empty(&linger->link))
+		return false;
+	list_del_init(&linger->link);
+	linger->dev->num_lingering--;
+	return true;
+}
+
+static bool linger_take(struct ibchan_cm_linger *linger)
+{
+	struct ibchan_device *dev = linger->dev;
+	bool taken;
+
+	spin_lock(&dev->linger_lock);
+	taken = linger_unlink(linger);
+	spin_unlock(&dev->linger_lock);
+	return taken;
+}
+
+static void linger_work(struct work_struct *work)
+{
+	struct ibchan_cm_linger *linger =
+		container_of(to_delayed_work(work), struct ibchan_cm_linger, end);
+
+	if (!linger_take(linger))
+		return;
+	rdma_destroy_id(linger->id);
+	/* A handler may have asked for this once more before it was taken. */
+	cancel_delayed_work(&linger->end);
+	linger_free(linger);
+}
+
+/* Whatever the event is, nothing is left to wait for: the peer has answered or has given up. */
+static int linger_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct ibchan_cm_linger *linger = id->context;
+	struct ibchan_device *dev = linger->dev;
+
+	spin_lock(&dev->linger_lock);
+	linger->over = true;
+	if (!list_empty(&linger->link))
+		mod_delayed_work(ibchan_free_wq, &linger->end, 0);
+	spin_unlock(&dev->linger_lock);
+	return 0;
+}
+
+static bool linger_charge(struct ibchan_device *dev)
+{
+	bool taken;
+
+	spin_lock(&dev->linger_lock);
+	taken = dev->num_lingering < MAX_LINGERING;
+	dev->num_lingering += taken;
+	spin_unlock(&dev->linger_lock);
+	return taken;
+}
+
+/**
+ * ibchan_cm_linger_prepare - let an id outlive its channel until the peer can be told
+ * @dev: of the channel; inside the gate, or it is closed
+ * @id: has sent its reply, and the peer has not answered it
+ *
+ * Until the id is destroyed, it keeps its network namespace.
+ *
+ * Context: process, may sleep, under the handler's mutex of @id.
+ * Return: what ibchan_cm_linger_begin() is called with next; NULL, with @id as it was, when
+ * as many ids linger on the device as may, or there is no memory.
+ */
+struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev,
+						  struct rdma_cm_id *id)
+{
+	struct ibchan_cm_linger *linger = kzalloc(sizeof(*linger), GFP_KERNEL_ACCOUNT);
+
+	if (!linger)
+		return NULL;
+	if (!linger_charge(dev)) {
+		kfree(linger);
+		return NULL;
+	}
+	ibchan_device_hold(dev);
+	linger->id = id;
+	linger->dev = dev;
+	INIT_LIST_HEAD(&linger->link);
+	INIT_DELAYED_WORK(&linger->end, linger_work);
+	id->context = linger;
+	id->event_handler = linger_event;
+	return linger;
+}
+
+/**
+ * ibchan_cm_linger_begin - start the time after which the id is destroyed
+ * @linger: from ibchan_cm_linger_prepare(); owns its id from here on; may be gone when this returns
+ * @ms: how long to wait for the peer; not longer than ten seconds in any case
+ *
+ * Context: process, without the handler's mutex; the gate is still held.
+ */
+void ibchan_cm_linger_begin(struct ibchan_cm_linger *linger, s64 ms)
+{
+	struct ibchan_device *dev = linger->dev;
+	u32 wait_ms = clamp_t(s64, ms, 0, LINGER_MS);
+
+	spin_lock(&dev->linger_lock);
+	list_add_tail(&linger->link, &dev->lingering);
+	queue_delayed_work(ibchan_free_wq, &linger->end,
+			   linger->over ? 0 : msecs_to_jiffies(wait_ms));
+	spin_unlock(&dev->linger_lock);
+}
+
+static struct ibchan_cm_linger *linger_take_first(struct ibchan_device *dev)
+{
+	struct ibchan_cm_linger *linger;
+
+	spin_lock(&dev->linger_lock);
+	linger = list_first_entry_or_null(&dev->lingering, struct ibchan_cm_linger, link);
+	if (linger)
+		linger_unlink(linger);
+	spin_unlock(&dev->linger_lock);
+	return linger;
+}
+
+/* None of the device's channels has an id any more. */
+static void device_ended(struct ibchan_device *dev)
+{
+	struct ibchan_cm_linger *linger;
+
+	while ((linger = linger_take_first(dev))) {
+		rdma_destroy_id(linger->id);
+		cancel_delayed_work_sync(&linger->end);
+		linger_free(linger);
+	}
+}
+
+const struct ibchan_device_client ibchan_linger_client = { .ended = device_ended };

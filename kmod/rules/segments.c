@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A region that is not contiguous for the device, and is known to it in several segments:
+ * which segments does a range touch? Pure.
+ *
+ * Segments are sorted by where they start, and an entry behind the last starts where
+ * the region ends.
+ */
+#include "rules.h"
+
+/**
+ * ibchan_segments_find - the segment that a byte lies in
+ * @segments: of the region
+ * @num: how many, 1 and up
+ * @offset: of the byte, inside the region
+ *
+ * Return: the index.
+ */
+u32 ibchan_segments_find(const struct ibchan_segment *segments, u32 num, u64 offset)
+{
+	u32 low = 0, high = num - 1;
+
+	while (low < high) {
+		u32 middle = low + (high - low + 1) / 2;
+
+		if (segments[middle].start <= offset)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+/**
+ * ibchan_segments_count - how many segments a range touches
+ * @segments: of the region
+ * @num: how many
+ * @offset: first byte
+ * @length: bytes, 1 and up; the range is inside the region
+ */
+u32 ibchan_segments_count(const struct ibchan_segment *segments, u32 num, u64 offset,
+			  u64 length)
+{
+	return ibchan_segments_find(segments, num, offset + length - 1) -
+	       ibchan_segments_find(segments, num, offset) + 1;
+}
