@@ -89,8 +89,8 @@ static void call_broken(struct ibchan_channel *ch, u32 error)
 static bool means_disconnected(const struct ibchan_channel *ch, u32 status)
 {
 	return ch->qp.gid.iwarp && (status == IB_WC_WR_FLUSH_ERR ||
-				 status == IB_WC_LOC_QP_OP_ERR ||
-				 status == IBCHAN_STATUS_FATAL_ERR);
+				    status == IB_WC_LOC_QP_OP_ERR ||
+				    status == IBCHAN_STATUS_FATAL_ERR);
 }
 
 /* While the consumer hears that the channel is connected, the news of its end is put off. */

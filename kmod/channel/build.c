@@ -12,7 +12,6 @@
 #include "private.h"
 #include "compat.h"
 #include "counters.h"
-#include "footprint.h"
 
 /* Not kmalloc: its next size would waste a third of it. */
 struct kmem_cache *ibchan_channel_cache;
@@ -137,7 +136,7 @@ static int charge(struct ibchan_channel *ch, struct ibchan_reason *reason)
 				  reason);
 }
 
-/* Elements that the device sees of one work. */
+/* What checks of requests need of the channel: all of it is fixed now. */
 static void fill_bounds(struct ibchan_channel *ch)
 {
 	struct ibchan_bounds *bounds = &ch->bounds;
@@ -158,8 +157,8 @@ static void fill_bounds(struct ibchan_channel *ch)
 /* What the queue pair is made with. */
 static void fill_cap(struct ibchan_channel *ch)
 {
-	ch->qp.send_cq = ch->send.cq->ib;
-	ch->qp.recv_cq = ch->recv.cq->ib;
+	ch->qp.send_cq = ch->send.cq;
+	ch->qp.recv_cq = ch->recv.cq;
 	ch->qp.cap = (struct ib_qp_cap) {
 		.max_send_wr = ch->send.credit.depth + ch->send.spare,
 		.max_recv_wr = ch->recv.credit.depth + ch->recv.spare,

@@ -54,7 +54,7 @@ static int refuse_broken(const struct ibchan_channel *ch, struct ibchan_reason *
 				    (u64[3]) { READ_ONCE(ch->error), READ_ONCE(ch->status) });
 }
 
-/* The channel may have been broken meanwhile; its work item waits for qp_lock. */
+/* The channel may have been broken meanwhile; its work item waits for the queue pair's lock. */
 static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason)
 {

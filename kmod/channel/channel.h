@@ -42,7 +42,6 @@
 
 #include "history.h"
 #include "part.h"
-#include "post.h"
 #include "watch.h"
 
 struct ibchan_cm;
@@ -86,12 +85,12 @@ struct ibchan_queue {
 
 /**
  * struct ibchan_channel - one reliable connection
- * @qp: its queue pair
  * @bounds: what its requests are checked against; immutable once it is built
  * @connected: @qp has come to RTS, so closing has to drain it; under @qp.lock
  * @post_lock: guards the posting side of both queues, @chain
  * @send: all but receives
  * @recv: receives
+ * @qp: its queue pair
  * @parked: plain memory of works that have failed, until @qp is destroyed
  * @after_post: IBCHAN_AFTER_*: what there is to do behind a post
  * @flow: its credits; NULL where it counts none
@@ -128,12 +127,12 @@ struct ibchan_queue {
  * @chain: scratch space
  */
 struct ibchan_channel {
-	struct ibchan_qp qp;
 	struct ibchan_bounds bounds;
 	int connected;
 	spinlock_t post_lock;		/* posting */
 	struct ibchan_queue send;
 	struct ibchan_queue recv;
+	struct ibchan_qp qp;
 	struct llist_head parked;
 	u32 after_post;
 	struct ibchan_flow *flow;

@@ -9,7 +9,7 @@
  */
 #include <linux/errno.h>
 
-#include "private.h"
+#include "channel.h"
 
 static bool has_drained(const struct ibchan_channel *ch)
 {

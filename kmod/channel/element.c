@@ -7,7 +7,6 @@
 #include <linux/errno.h>
 
 #include "work.h"
-#include "private.h"
 
 /**
  * ibchan_work_put_sges - give back what elements of a work hold

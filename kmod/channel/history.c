@@ -10,8 +10,8 @@
 #include <linux/minmax.h>
 #include <linux/slab.h>
 
+#include "channel.h"
 #include "compat.h"
-#include "private.h"
 
 void ibchan_history_init(struct ibchan_history *history)
 {
@@ -179,7 +179,7 @@ static void fill_failed(struct ibchan_history *history, struct ibchan_facts *fac
  * @ch: the channel
  * @facts: filled
  *
- * Context: process, may sleep; without qp_lock.
+ * Context: process, may sleep; without the lock of the queue pair.
  */
 void ibchan_facts_fill(struct ibchan_channel *ch, struct ibchan_facts *facts)
 {

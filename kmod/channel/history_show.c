@@ -7,8 +7,8 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
+#include "channel.h"
 #include "compat.h"
-#include "private.h"
 
 /**
  * struct history_page - what is shown, and room to show it with

@@ -2,7 +2,7 @@
 /* What channels do when an event of their device, completion queue or queue pair arrives. */
 #include <linux/errno.h>
 
-#include "private.h"
+#include "channel.h"
 
 /* All of them at once, so that they flush while the first one drains. */
 static void break_all(struct ibchan_device *dev, int error)

@@ -17,7 +17,6 @@
 
 #include "compat.h"
 #include "pending.h"
-#include "private.h"
 
 /**
  * ibchan_pending_work_done - a pending work has ended

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the files of channel/ have for each other. */
-#ifndef IBCHAN_PRIVATE_H
-#define IBCHAN_PRIVATE_H
+#ifndef IBCHAN_CHANNEL_PRIVATE_H
+#define IBCHAN_CHANNEL_PRIVATE_H
 
 #include "channel.h"
 
@@ -23,4 +23,4 @@ void ibchan_queue_retire_rest(struct ibchan_queue *queue);
 void ibchan_channel_break_work(struct work_struct *work);
 void ibchan_channel_cause_work(struct work_struct *work);
 
-#endif /* IBCHAN_PRIVATE_H */
+#endif /* IBCHAN_CHANNEL_PRIVATE_H */

@@ -6,7 +6,6 @@
 #include <linux/slab.h>
 
 #include "work.h"
-#include "private.h"
 
 static void tie_slots(struct ibchan_queue *queue, u32 places)
 {

@@ -11,7 +11,6 @@
 #include "fault.h"
 #include "trace.h"
 #include "work.h"
-#include "private.h"
 
 static void fill_received(struct ibchan_completion *completion, const struct ib_wc *wc)
 {

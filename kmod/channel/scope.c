@@ -12,7 +12,6 @@
 
 #include "compat.h"
 #include "pending.h"
-#include "private.h"
 
 static void enlist(struct ibchan_scope *scope, struct ibchan_pending *pending)
 {

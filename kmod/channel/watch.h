@@ -11,7 +11,7 @@
 /**
  * struct ibchan_watch - the keepalive of a channel
  * @cqe: of the probe
- * @spare: enum ibchan_watch_spare: who uses the spare entry of the send queue
+ * @spare: who uses the spare entry of the send queue, see connect/watch.c
  * @silence: jiffies without a completion before a probe; 0: there are no probes
  * @node: in the device's queue, by @due
  * @due: when it is looked at next, in jiffies
@@ -40,17 +40,6 @@ struct ibchan_watch {
 	u32 sent;
 	u32 answered;
 	bool patient;
-};
-
-/*
- * The send queue has one entry more than the user may fill. It is for the marker of a drain.
- * While the channel lives, the probe uses it; a probe that has not completed when the drain
- * begins posts the marker from its completion.
- */
-enum ibchan_watch_spare {
-	WATCH_SPARE_FREE,
-	WATCH_SPARE_PROBE,
-	WATCH_SPARE_PROBE_THEN_MARKER,
 };
 
 #endif /* IBCHAN_WATCH_H */

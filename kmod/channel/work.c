@@ -17,7 +17,6 @@
 #include "counters.h"
 #include "trace.h"
 #include "work.h"
-#include "private.h"
 
 /* Each takes some 300 bytes of stack, and what the consumer's done() needs. */
 #define MAX_NESTED_REAPS	4

@@ -5,8 +5,6 @@
 #ifndef IBCHAN_WORK_H
 #define IBCHAN_WORK_H
 
-#include "busy.h"
-#include "check.h"
 #include "channel.h"
 
 /* retire.c */

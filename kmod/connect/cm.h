@@ -162,9 +162,13 @@ void ibchan_cm_again_init(struct ibchan_cm *cm, const struct ibchan_connect *con
 /* cm_ask.c */
 int ibchan_cm_ask(struct ibchan_cm *cm);
 
+/* watch.c */
+void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags);
+void ibchan_watch_doubt(struct ibchan_channel *ch);
+
 /* cm_linger.c */
 struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev,
-					      struct rdma_cm_id *id);
+						  struct rdma_cm_id *id);
 void ibchan_cm_linger_begin(struct ibchan_cm_linger *linger, s64 ms);
 
 /* cm_data.c */

@@ -24,7 +24,6 @@
 
 #include "compat.h"
 #include "flow.h"
-#include "post.h"
 #include "parts.h"
 
 /* One write at a time. */

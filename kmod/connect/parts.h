@@ -12,8 +12,4 @@ extern const struct ibchan_device_client ibchan_watch_client;
 extern const struct ibchan_device_client ibchan_linger_client;
 extern const struct ibchan_device_client ibchan_listen_client;
 
-/* watch.c */
-void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags);
-void ibchan_watch_doubt(struct ibchan_channel *ch);
-
 #endif /* IBCHAN_PARTS_H */

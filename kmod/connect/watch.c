@@ -15,7 +15,7 @@
  * of 6.1 refuses one that it has to answer a second time.
  *
  * Posts and completions do not know of keepalive: the worker looks at counters that they
- * keep anyway. The probe uses the marker's place in the send queue, see watch.h. The worker
+ * keep anyway. The probe uses the marker's place in the send queue, see below. The worker
  * reaps the cq of a probe that is out, so that its end is seen also where the owner of the
  * cq does not poll.
  *
@@ -30,8 +30,18 @@
 #include <linux/jiffies.h>
 #include <linux/sched.h>
 
-#include "parts.h"
-#include "post.h"
+#include "cm.h"
+
+/*
+ * The send queue has one entry more than the user may fill. It is for the marker of a drain.
+ * While the channel lives, the probe uses it; a probe that has not completed when the drain
+ * begins posts the marker from its completion.
+ */
+enum {
+	WATCH_SPARE_FREE,
+	WATCH_SPARE_PROBE,
+	WATCH_SPARE_PROBE_THEN_MARKER,
+};
 
 /* Looks within the keepalive time at a channel that is not silent. */
 #define LOOKS		16
@@ -109,7 +119,7 @@ static void init(struct ibchan_channel *ch)
 
 /**
  * ibchan_watch_begin - the channel is connected
- * @ch: the channel; its qp_lock is held, or only the caller knows it yet
+ * @ch: the channel; the caller holds the lock of its queue pair, or nobody else knows it yet
  * @peer_flags: IBCHAN_ENDPOINT_* of the peer
  *
  * After a handshake the peer may still be about to connect its own side: it gets half

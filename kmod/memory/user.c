@@ -21,7 +21,6 @@
 #include <linux/uaccess.h>
 #include <linux/userfaultfd_k.h>
 
-#include "check.h"
 #include "compat.h"
 #include "memory.h"
 

@@ -94,7 +94,7 @@ int ibchan_refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_re
 int ibchan_refuse_flags(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
 			struct ibchan_reason *reason);
 int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason);
-int ibchan_refuse_sge(bool same_pd, const struct ibchan_extent *extent,
+int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_extent *extent,
 		      const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason);
 int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason);
 
@@ -158,7 +158,7 @@ static inline int ibchan_check_sge(const struct ibchan_bounds *bounds,
 	if (likely(extent->pd == bounds->pd && !(needed & ~extent->access) &&
 		   ibchan_range_fits(sge->offset, sge->length, extent->length)))
 		return 0;
-	return ibchan_refuse_sge(extent->pd == bounds->pd, extent, sge, needed, reason);
+	return ibchan_refuse_sge(bounds, extent, sge, needed, reason);
 }
 
 static inline int ibchan_check_atomic(const struct ibchan_bounds *bounds,

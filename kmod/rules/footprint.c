@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How much kernel memory an object takes, its driver's part included. No driver tells, so
- * these are estimates from entries and entry sizes: the number of
- * a queue's entries and the size of an entry are powers of two, as drivers make them. The
- * estimates err upward. For soft-RoCE, which takes about the most memory of all drivers, they
- * are less than twice the real amount: see budget_test. Pure.
+ * these are estimates: the number of a queue's entries and the size of an entry are powers of
+ * two, as drivers make them. The estimates err upward. For soft-RoCE, which takes about the
+ * most memory of all drivers, they are less than twice the real amount: see budget_test. Pure.
  */
 #include <linux/log2.h>
 #include <linux/minmax.h>

@@ -19,6 +19,7 @@ struct ibchan_queue_size {
 	bool has_works;
 };
 
+/* A protection domain, with its pool. */
 #define IBCHAN_FOOTPRINT_PD		1024
 /* A listener, with an id of the connection manager for each device. */
 #define IBCHAN_FOOTPRINT_LISTENER	8192

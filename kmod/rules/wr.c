@@ -115,10 +115,10 @@ int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason)
 }
 
 /* Why an element that ibchan_check_sge() does not like is refused. */
-int ibchan_refuse_sge(bool same_pd, const struct ibchan_extent *extent,
+int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_extent *extent,
 		      const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason)
 {
-	if (!same_pd)
+	if (extent->pd != bounds->pd)
 		return ibchan_refuse(reason, IBCHAN_REASON_OTHER_PD, -EXDEV);
 	if (!ibchan_range_fits(sge->offset, sge->length, extent->length))
 		return ibchan_refuse_values(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,

@@ -208,6 +208,7 @@ void ibchan_fault_rest(enum ibchan_fault_window window)
 {
 	u64 us = READ_ONCE(windows[window].us);
 
+	might_sleep();
 	if (!us)
 		return;
 	atomic_inc(&windows[window].entered);

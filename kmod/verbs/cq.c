@@ -14,7 +14,6 @@
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
-#include "footprint.h"
 #include "verbs.h"
 
 /* Room for 120 channels with the default queues; a megabyte on soft-RoCE. */

@@ -24,7 +24,6 @@
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
-#include "footprint.h"
 #include "verbs.h"
 
 /* @bytes: of kernel memory, see footprint.c */

@@ -7,7 +7,6 @@
 #include "compat.h"
 #include "counters.h"
 #include "fault.h"
-#include "footprint.h"
 #include "verbs.h"
 
 static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)

@@ -14,7 +14,6 @@
 
 #include "counters.h"
 #include "fault.h"
-#include "footprint.h"
 #include "verbs.h"
 
 /* What has fewer pages has a region of its own, which is small. */

@@ -34,8 +34,8 @@ int ibchan_qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given)
 	struct ib_qp_init_attr attr = {
 		.event_handler = qp->event,
 		.qp_context = qp->context,
-		.send_cq = qp->send_cq,
-		.recv_cq = qp->recv_cq,
+		.send_cq = qp->send_cq->ib,
+		.recv_cq = qp->recv_cq->ib,
 		.cap = qp->cap,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
@@ -369,7 +369,7 @@ void ibchan_qp_ask(struct ibchan_qp *qp, struct ibchan_params *params)
 
 /**
  * ibchan_qp_to_error - have the device flush what is posted
- * @qp: the channel, its queue pair ready
+ * @qp: ready
  *
  * Context: process; may sleep, where the driver does.
  */
@@ -383,8 +383,8 @@ void ibchan_qp_to_error(struct ibchan_qp *qp)
 }
 
 /**
- * ibchan_qp_destroy - end all access of the device to the channel's memory
- * @qp: the channel
+ * ibchan_qp_destroy - end all access of the device to the memory of the works in flight
+ * @qp: ready
  *
  * Context: process, may sleep.
  * Return: 0; the driver's errno, when the device may still use everything.

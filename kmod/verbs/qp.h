@@ -29,8 +29,8 @@ struct ibchan_path {
  * @dev: holds a reference
  * @pd: holds a reference until closed
  * @net: kept by the consumer; NULL: any
- * @send_cq: where the send queue completes
- * @recv_cq: where the receive queue completes
+ * @send_cq: where the send queue completes; outlives @ib
+ * @recv_cq: where the receive queue completes; outlives @ib
  * @cap: what it is made with, but for inline data
  * @lock: one at a time changes the state of @ib
  * @ready: @ib is in INIT or beyond, so it takes receives; written under @lock
@@ -47,8 +47,8 @@ struct ibchan_qp {
 	struct ibchan_device *dev;
 	struct ibchan_pd *pd;
 	struct net *net;
-	struct ib_cq *send_cq;
-	struct ib_cq *recv_cq;
+	struct ibchan_cq *send_cq;
+	struct ibchan_cq *recv_cq;
 	struct ib_qp_cap cap;
 	struct mutex lock;		/* state changes of ib */
 	int ready;

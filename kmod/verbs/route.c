@@ -210,7 +210,7 @@ static int find_path(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 
 /**
  * ibchan_route_find - find the way to a peer
- * @qp: a prepared channel
+ * @qp: its address and parameters are chosen
  * @peer: checked
  * @path: filled on success
  * @reason: why there is none, or NULL

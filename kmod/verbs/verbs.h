@@ -9,6 +9,7 @@
 #include "device.h"
 #include "mr.h"
 #include "pd.h"
+#include "post.h"
 #include "qp.h"
 
 #endif /* IBCHAN_VERBS_H */

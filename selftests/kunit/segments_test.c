@@ -56,7 +56,7 @@ static void a_range_touches_the_segments_of_its_bytes(struct kunit *test)
 			touched = find_slowly(segments, last) - find_slowly(segments, first) + 1;
 			KUNIT_EXPECT_EQ_MSG(test,
 					    ibchan_segments_count(segments, MAX_SEGMENTS, first,
-								last - first + 1),
+								  last - first + 1),
 					    touched, "%u to %u", first, last);
 		}
 }

@@ -91,7 +91,7 @@ static u32 device_elements(const struct ibchan_sge *sge)
 	if (!sge->length || !sge->mr->segments)
 		return !!sge->length;
 	return ibchan_segments_count(sge->mr->segments, sge->mr->num_segments, sge->offset,
-				   sge->length);
+				     sge->length);
 }
 
 /* All checks in the order of a post. Returns the device's elements. */
