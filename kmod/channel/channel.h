@@ -189,7 +189,7 @@ int ibchan_history_show(struct seq_file *m);
 bool ibchan_drain_begin(struct ibchan_channel *ch);
 bool ibchan_drain(struct ibchan_channel *ch, unsigned long deadline);
 
-/* news.c */
+/* device_event.c */
 extern const struct ibchan_device_client ibchan_channel_client;
 void ibchan_channel_qp_event(struct ib_event *event, void *context);
 

@@ -133,8 +133,8 @@ static void unreserve(struct ibchan_queue *queue)
 		ibchan_sink_cancel(queue->cq);
 }
 
-/* What few opcodes need besides. */
-static noinline void build_rare(union ibchan_send_wr *out, const struct ibchan_wr *wr)
+/* The members that only some opcodes have. */
+static noinline void build_opcode(union ibchan_send_wr *out, const struct ibchan_wr *wr)
 {
 	const struct ibchan_mr *mr = wr->data;
 
@@ -157,9 +157,9 @@ static noinline void build_rare(union ibchan_send_wr *out, const struct ibchan_w
 	}
 }
 
-#define RARE_FLAGS	(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | IBCHAN_WR_INLINE)
+#define BUILD_FLAGS	(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | IBCHAN_WR_INLINE)
 
-static noinline void build_rare_flags(union ibchan_send_wr *out, const struct ibchan_wr *wr)
+static noinline void build_flags(union ibchan_send_wr *out, const struct ibchan_wr *wr)
 {
 	if (wr->flags & IBCHAN_WR_IMM) {
 		out->wr.opcode = ibchan_ops[wr->opcode].verb[1];
@@ -196,10 +196,10 @@ static __always_inline int add_send(struct ibchan_channel *ch, const struct ibch
 	out->wr.send_flags = likely(signal) ? IB_SEND_SIGNALED : 0;
 	out->rdma.remote_addr = wr->remote_addr;
 	out->rdma.rkey = wr->rkey;
-	if (unlikely(wr->flags & RARE_FLAGS))
-		build_rare_flags(out, wr);
+	if (unlikely(wr->flags & BUILD_FLAGS))
+		build_flags(out, wr);
 	if (unlikely(ibchan_ops[wr->opcode].traits & (OP_ATOMIC | OP_SERVICE)))
-		build_rare(out, wr);
+		build_opcode(out, wr);
 	return ret;
 }
 

@@ -132,7 +132,7 @@ static inline const void *memchr_inv(const void *bytes, int c, size_t n)
 	return NULL;
 }
 
-/* ---- kmod/channel/channel.h and kmod/connect/flow.h ---- */
+/* ---- kmod/rules/rules.h, kmod/verbs/qp.h and kmod/connect/flow.h ---- */
 
 typedef struct { u32 val; } kuid_t;
 
