@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What stands above channels and has a part in each of them: credits (flow.c), keepalive
- * (watch.c) and the connection by address (cm_end.c). A channel calls them by this table, but
- * for the counts of flow.h, which are inline.
+ * (watch.c) and the connection by address (cm_end.c). A channel calls them by this table.
  */
 #ifndef IBCHAN_PART_H
 #define IBCHAN_PART_H
