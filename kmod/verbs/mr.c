@@ -13,7 +13,9 @@
  * is contiguous for the device; service.c posts its registration. So are pinned
  * pages of more segments than their user can do with.
  */
+#include <linux/dma-map-ops.h>
 #include <linux/errno.h>
+#include <linux/iommu.h>
 #include <linux/llist.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
@@ -273,11 +275,42 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	return 0;
 }
 
-/* The device works on a copy, or has to be told of each write of the cpu's. */
+/*
+ * Does the device reach other memory than the pages themselves? Behind an IOMMU each entry of
+ * the table is at its place of the mapped segments.
+ */
+static bool is_copied(struct iommu_domain *domain, const struct sg_table *sgt)
+{
+	struct scatterlist *mapped = sgt->sgl;
+	struct scatterlist *sg;
+	u64 offset = 0;
+	u32 i;
+
+	for_each_sgtable_sg(sgt, sg, i) {
+		while (mapped && offset >= sg_dma_len(mapped)) {
+			offset -= sg_dma_len(mapped);
+			mapped = sg_next(mapped);
+		}
+		if (!mapped ||
+		    iommu_iova_to_phys(domain, sg_dma_address(mapped) + offset) !=
+		    sg_phys(sg))
+			return true;
+		offset += sg->length;
+	}
+	return false;
+}
+
+/*
+ * The device works on a copy, or has to be told of each write of the cpu's. The core does
+ * not say which, and some kernels say so of all memory behind an IOMMU (6.1), or of all after
+ * the first copy on the machine (6.12): then it is looked at.
+ */
 static bool needs_sync(struct ibchan_mr *mr)
 {
 	struct ib_device *ib = mr->extent.pd->ib->device;
+	struct iommu_domain *domain;
 	struct scatterlist *sg;
+	bool may = false;
 	int i;
 
 	if (ibchan_fault(IBCHAN_FAULT_MR_DMA_SYNC))
@@ -285,9 +318,11 @@ static bool needs_sync(struct ibchan_mr *mr)
 	if (ib_uses_virt_dma(ib))
 		return false;
 	for_each_sgtable_dma_sg(&mr->sgt, sg, i)
-		if (dma_need_sync(ib->dma_device, sg_dma_address(sg)))
-			return true;
-	return false;
+		may |= dma_need_sync(ib->dma_device, sg_dma_address(sg));
+	if (!may)
+		return false;
+	domain = iommu_get_domain_for_dev(ib->dma_device);
+	return !domain || !dev_is_dma_coherent(ib->dma_device) || is_copied(domain, &mr->sgt);
 }
 
 static int map_table(struct ibchan_mr *mr, struct ibchan_reason *reason)
