@@ -250,21 +250,41 @@ void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 	break_and_tell(ch, error, status);
 }
 
+/* @tells: the peer is told as well. */
+static void break_on(struct ibchan_channel *ch, bool tells)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	if (ch->state == IBCHAN_CHANNEL_BROKEN) {
+		if (tells)
+			WRITE_ONCE(ch->asked, true);
+		queue_work(ibchan_wq, &ch->break_work);
+	}
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+}
+
 /**
  * ibchan_channel_fail_send - the device has reported the failure of what was sent
  * @ch: the channel
  * @wc: of a work, or of what the channel itself sends
  *
- * The device owes the peer no answer to what was sent, so the qp may be moved to ERR.
+ * The device owes the peer no answer to what was sent, so the qp may be moved to ERR. A peer
+ * whose device does not take part in the failure, as where it has no receive or does not
+ * answer in time, is told.
  *
  * Context: any but NMI.
  */
 void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
 {
+	bool tells;
+
 	ibchan_channel_fail(ch, ibchan_status_error(wc->status), wc->status);
-	if (wc->status != IB_WC_WR_FLUSH_ERR &&
-	    ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR))
-		ibchan_channel_break_on(ch);
+	if (wc->status == IB_WC_WR_FLUSH_ERR)
+		return;
+	tells = ibchan_parts_ask(tells_peer, ch);
+	if (tells || ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR))
+		break_on(ch, tells);
 }
 
 /* The marker came last, and all works before it have ended. */
@@ -397,12 +417,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
  */
 void ibchan_channel_break_on(struct ibchan_channel *ch)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&ch->state_lock, flags);
-	if (ch->state == IBCHAN_CHANNEL_BROKEN)
-		queue_work(ibchan_wq, &ch->break_work);
-	spin_unlock_irqrestore(&ch->state_lock, flags);
+	break_on(ch, false);
 }
 
 /**

@@ -102,7 +102,7 @@ struct ibchan_queue {
  * @error: errno of the first error, positive
  * @status: of the work that failed first
  * @device_gone: its device has left, whatever the first error was
- * @asked: the break was asked for, so the connection is ended, too
+ * @asked: the break was asked for, or the peer is to be told, so the connection is ended, too
  * @telling: @connected_to is being called, and @broken comes behind it; under @state_lock
  * @tell_later: the channel has broken meanwhile; under @state_lock
  * @seeks_cause: @error and @status are of a flush, until more is known; under @state_lock

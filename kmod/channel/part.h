@@ -29,6 +29,8 @@ struct ibchan_reason;
  * @stop: it is closed; nothing of the part runs any more
  * @forget_marker: its queue pair is about to go
  * @defers_marker: the part posts the marker of the send queue, later
+ * @tells_peer: the peer does not notice by itself that the device has ended the queue pair,
+ *	and @disconnect tells it
  * @flush: the device has forgotten what was posted; under the right to reap the cq
  * @unlist: it is closed; under the device's lock
  * @end: its queue pair is gone, or never was, and neither may be the part: @make was not
@@ -36,8 +38,8 @@ struct ibchan_reason;
  * @free: its memory goes
  * @fill_facts: under the qp lock
  *
- * Each may be NULL. @flush, @defers_marker and @free must not sleep; all others run in process
- * context and may.
+ * Each may be NULL. @flush, @defers_marker, @tells_peer and @free must not sleep; all others
+ * run in process context and may.
  */
 struct ibchan_channel_part {
 	int (*check)(const struct ibchan_build *build, const struct ibchan_params *params,
@@ -52,6 +54,7 @@ struct ibchan_channel_part {
 	void (*stop)(struct ibchan_channel *ch);
 	void (*forget_marker)(struct ibchan_channel *ch);
 	bool (*defers_marker)(struct ibchan_channel *ch);
+	bool (*tells_peer)(struct ibchan_channel *ch);
 	void (*flush)(struct ibchan_channel *ch);
 	void (*unlist)(struct ibchan_channel *ch);
 	void (*end)(struct ibchan_channel *ch);

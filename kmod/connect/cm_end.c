@@ -33,6 +33,12 @@ static void disconnect(struct ibchan_channel *ch)
 		rdma_disconnect(id);
 }
 
+/* What TCP carries, TCP ends. */
+static bool tells_peer(struct ibchan_channel *ch)
+{
+	return READ_ONCE(ch->cm) && !ch->qp.gid.iwarp;
+}
+
 /* Has it accepted, and may the peer still hear of that, and tell? */
 static bool awaits_peer(const struct ibchan_cm *cm)
 {
@@ -92,6 +98,7 @@ static void free_cm(struct ibchan_channel *ch)
 const struct ibchan_channel_part ibchan_cm_part = {
 	.interrupt = ibchan_cm_interrupt,
 	.disconnect = disconnect,
+	.tells_peer = tells_peer,
 	.stop = stop,
 	.free = free_cm,
 };
