@@ -401,7 +401,9 @@ static const struct spoilt spoilt[] = {
 	SPOIL(credit_addr, 0, 1, ENDPOINT_RESERVED),
 	SPOIL(credit_addr, 7, 0x80, ENDPOINT_RESERVED),
 	SPOIL(reserved, 0, 1, ENDPOINT_RESERVED),
-	SPOIL(reserved, 7, 0x80, ENDPOINT_RESERVED),
+	SPOIL(reserved, 5, 0x80, ENDPOINT_RESERVED),
+	SPOIL(pkey, 0, 0x80, ENDPOINT_RESERVED),
+	SPOIL(pkey, 1, 1, ENDPOINT_RESERVED),
 };
 
 static int refused_handshake(const struct side *side, const struct ibchan_endpoint *peer,

@@ -17,6 +17,7 @@
 #define PSN_MAX		0xffffffU
 
 #define PKEY_FULL_MEMBER	0x8000	/* the bit that says full */
+#define LID_MAX		0xbfffU		/* above are multicast groups; 0 is nobody's */
 
 /**
  * ibchan_gid_family - what kind of IP address is in a RoCE GID
@@ -99,6 +100,7 @@ void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan
 		.flags = params->access & IBCHAN_ACCESS_REMOTE_WRITE ?
 			 IBCHAN_ENDPOINT_REMOTE_WRITE : 0,
 		.lid = cpu_to_be32(gid->lid),
+		.pkey = cpu_to_be16(gid->pkey),
 	};
 	memcpy(endpoint->gid, gid->gid.raw, sizeof(endpoint->gid));
 	memcpy(endpoint->mac, gid->mac, sizeof(endpoint->mac));
@@ -113,6 +115,7 @@ static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reas
 		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_VERSION,
 				   IBCHAN_ENDPOINT_VERSION, be16_to_cpu(theirs->version));
 	if (theirs->flags & ~IBCHAN_ENDPOINT_FLAGS ||
+	    (theirs->pkey && theirs->link_layer != IBCHAN_LINK_LAYER_INFINIBAND) ||
 	    memchr_inv(theirs->reserved, 0, sizeof(theirs->reserved)))
 		return ibchan_refuse(reason, IBCHAN_REASON_ENDPOINT_RESERVED, -EINVAL);
 	return 0;
@@ -175,6 +178,34 @@ static int check_ethernet(const struct ibchan_endpoint *ours,
 	return 0;
 }
 
+/* Both are in one partition, and one of them is a full member. */
+static bool partitions_match(u16 ours, u16 theirs)
+{
+	return (ours | theirs) & PKEY_FULL_MEMBER && !((ours ^ theirs) & ~PKEY_FULL_MEMBER);
+}
+
+/* A router's LID, by which other subnets are reached, only a subnet manager knows. */
+static int check_infiniband(const struct ibchan_endpoint *ours,
+			    const struct ibchan_endpoint *theirs,
+			    struct ibchan_reason *reason)
+{
+	u32 lid = be32_to_cpu(theirs->lid);
+	u16 our_pkey = be16_to_cpu(ours->pkey);
+	u16 their_pkey = be16_to_cpu(theirs->pkey);
+	__be64 our_prefix, their_prefix;
+
+	if (!lid || lid > LID_MAX)
+		return refuse_pair(reason, IBCHAN_REASON_PEER_LID, LID_MAX, lid);
+	if (!partitions_match(our_pkey, their_pkey))
+		return refuse_pair(reason, IBCHAN_REASON_PEER_PKEY, our_pkey, their_pkey);
+	memcpy(&our_prefix, ours->gid, sizeof(our_prefix));
+	memcpy(&their_prefix, theirs->gid, sizeof(their_prefix));
+	if (our_prefix != their_prefix)
+		return refuse_pair(reason, IBCHAN_REASON_PEER_SUBNET, be64_to_cpu(our_prefix),
+				   be64_to_cpu(their_prefix));
+	return 0;
+}
+
 /**
  * ibchan_endpoint_check - can these two peers talk?
  * @ours: of the local channel
@@ -200,5 +231,7 @@ int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 		ret = check_credits(ours, theirs, reason);
 	if (!ret && ours->link_layer == IBCHAN_LINK_LAYER_ETHERNET)
 		ret = check_ethernet(ours, theirs, reason);
+	if (!ret && ours->link_layer == IBCHAN_LINK_LAYER_INFINIBAND)
+		ret = check_infiniband(ours, theirs, reason);
 	return ret;
 }

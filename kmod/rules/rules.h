@@ -25,6 +25,7 @@
  * @type: enum ib_gid_type
  * @iwarp: the port connects by rdma_cm only
  * @pkey_index: entry of the port's P_Key table; 0 on Ethernet
+ * @pkey: that entry; 0 on Ethernet
  * @mtu: of the port when it was chosen, in bytes
  * @max_message: that the port takes, in bytes
  * @lid: of the port, on InfiniBand
@@ -37,6 +38,7 @@ struct ibchan_gid {
 	u32 max_message;
 	u32 lid;
 	union ib_gid gid;
+	u16 pkey;
 	u8 mac[ETH_ALEN];
 	u8 family;
 	u8 type;

@@ -42,6 +42,9 @@ static void device_event(struct ib_event_handler *handler, struct ib_event *even
 		queue_work(ibchan_wq, &dev->fatal_work);
 		break;
 	case IB_EVENT_GID_CHANGE:
+	case IB_EVENT_LID_CHANGE:
+	case IB_EVENT_PKEY_CHANGE:
+	case IB_EVENT_CLIENT_REREGISTER:
 		queue_work(ibchan_wq, &dev->gid_work);
 		break;
 	case IB_EVENT_PORT_ACTIVE:

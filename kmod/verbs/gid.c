@@ -119,6 +119,14 @@ static int choose_by_rule(struct ib_device *ib, const struct ibchan_gid_rule *ru
 					       verdict });
 }
 
+static int refuse_index(u32 index, u32 entries, struct ibchan_reason *reason)
+{
+	if (reason)
+		reason->element = IBCHAN_PARAMETER_GID_INDEX;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
+				    (u64[3]) { index, 0, entries - 1 });
+}
+
 static int choose_by_index(struct ib_device *ib, struct net *net, u32 index,
 			   struct ibchan_gid *gid, struct ibchan_reason *reason)
 {
@@ -135,12 +143,7 @@ static int choose_by_index(struct ib_device *ib, struct net *net, u32 index,
 			ret = gid_from_attr(attr, gid);
 		rdma_put_gid_attr(attr);
 	}
-	if (!ret)
-		return 0;
-	if (reason)
-		reason->element = IBCHAN_PARAMETER_GID_INDEX;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
-				    (u64[3]) { index, 0, entries - 1 });
+	return ret ? refuse_index(index, entries, reason) : 0;
 }
 
 /* What state it is in, or an errno. Fills what @gid has of the port. */
@@ -189,12 +192,14 @@ static int choose_pkey(struct ib_device *ib, struct ibchan_gid *gid,
 			continue;
 		best = rank;
 		gid->pkey_index = i;
+		gid->pkey = pkey;
 	}
 	return best ? 0 : ibchan_refuse_values(reason, IBCHAN_REASON_NO_PKEY,
 					       -EADDRNOTAVAIL,
 					       (u64[3]) { gid->port, entries });
 }
 
+/* Its addresses are no IP addresses. */
 static int choose_infiniband(struct ib_device *ib, u32 index, struct ibchan_gid *gid,
 			     struct ibchan_reason *reason)
 {
@@ -204,9 +209,10 @@ static int choose_infiniband(struct ib_device *ib, u32 index, struct ibchan_gid 
 		return ret;
 	gid->index = index == IBCHAN_AUTO ? 0 : index;
 	gid->family = 0;
-	if (gid->index > INT_MAX)
-		return -EINVAL;
-	return rdma_query_gid(ib, gid->port, gid->index, &gid->gid);
+	if (gid->index >= num_entries(ib, gid->port) ||
+	    rdma_query_gid(ib, gid->port, gid->index, &gid->gid))
+		return refuse_index(index, num_entries(ib, gid->port), reason);
+	return 0;
 }
 
 /* TCP needs no address of the table; the one entry names the port. */
@@ -215,12 +221,8 @@ static int choose_iwarp(struct ib_device *ib, const struct ibchan_params *params
 {
 	struct ibchan_gid_rule rule;
 
-	if (params->gid_index && !rule_of(params, &rule)) {
-		if (reason)
-			reason->element = IBCHAN_PARAMETER_GID_INDEX;
-		return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
-					    (u64[3]) { params->gid_index });
-	}
+	if (params->gid_index && !rule_of(params, &rule))
+		return refuse_index(params->gid_index, 1, reason);
 	gid->iwarp = 1;
 	gid->index = 0;
 	gid->family = 0;
@@ -302,6 +304,19 @@ int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 	return first;
 }
 
+/* The subnet manager may give a port another LID, subnet or partition at any time. */
+static bool infiniband_still_there(struct ib_device *ib, const struct ibchan_gid *gid)
+{
+	struct ib_port_attr attr;
+	union ib_gid now;
+	u16 pkey;
+
+	return !ib_query_port(ib, gid->port, &attr) && attr.lid == gid->lid &&
+	       !rdma_query_gid(ib, gid->port, gid->index, &now) &&
+	       !memcmp(now.raw, gid->gid.raw, sizeof(now.raw)) &&
+	       !ib_get_cached_pkey(ib, gid->port, gid->pkey_index, &pkey) && pkey == gid->pkey;
+}
+
 /**
  * ibchan_gid_still_there - is the address that was chosen still the port's?
  * @ib: the device
@@ -319,8 +334,10 @@ bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 	const struct ib_gid_attr *attr;
 	bool there;
 
-	if (!gid->family)
+	if (gid->iwarp)
 		return true;
+	if (!gid->family)
+		return infiniband_still_there(ib, gid);
 	attr = rdma_get_gid_attr(ib, gid->port, gid->index);
 	if (IS_ERR(attr))
 		return false;

@@ -97,13 +97,6 @@ static int qp_to_init(struct ibchan_qp *qp)
 			    IB_QP_ACCESS_FLAGS);
 }
 
-/* InfiniBand: the first half of a GID is the subnet; across subnets it is needed. */
-static bool same_subnet(struct ibchan_qp *qp, const struct ibchan_endpoint *peer)
-{
-	return !memcmp(&qp->gid.gid.global.subnet_prefix, peer->gid,
-		       sizeof(qp->gid.gid.global.subnet_prefix));
-}
-
 /* The core resolves nothing for kernel users: route.c has. */
 static void fill_address(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 			 struct rdma_ah_attr *ah)
@@ -115,7 +108,9 @@ static void fill_address(struct ibchan_qp *qp, const struct ibchan_endpoint *pee
 		memcpy(ah->roce.dmac, qp->path.dmac, sizeof(ah->roce.dmac));
 	else
 		rdma_ah_set_dlid(ah, be32_to_cpu(peer->lid));
-	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE || !same_subnet(qp, peer)) {
+	/* Virtual ports of InfiniBand share a LID and are told apart by their GIDs. */
+	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE ||
+	    rdma_is_grh_required(qp->ib->device, qp->gid.port)) {
 		rdma_ah_set_grh(ah, NULL, 0, qp->gid.index, qp->path.hop_limit,
 				qp->params.traffic_class);
 		rdma_ah_set_dgid_raw(ah, (void *)peer->gid);

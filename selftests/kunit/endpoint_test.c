@@ -45,6 +45,10 @@ static void use_infiniband(void)
 	ours.link_layer = IBCHAN_LINK_LAYER_INFINIBAND;
 	theirs.link_layer = IBCHAN_LINK_LAYER_INFINIBAND;
 	memset(theirs.mac, 0, sizeof(theirs.mac));
+	ours.lid = cpu_to_be32(1);
+	theirs.lid = cpu_to_be32(2);
+	ours.pkey = cpu_to_be16(0xffff);
+	theirs.pkey = cpu_to_be16(0xffff);
 }
 
 static void expect_accepted(struct kunit *test)
@@ -293,6 +297,61 @@ static void infiniband_needs_no_ethernet_address(struct kunit *test)
 	expect_accepted(test);
 }
 
+static void an_infiniband_lid_must_be_a_ports(struct kunit *test)
+{
+	static const u32 good[] = { 1, 0xbfff };
+	static const u32 bad[] = { 0, 0xc000, 0xffff, 0x10001, U32_MAX };
+	int i;
+
+	use_infiniband();
+	for (i = 0; i < ARRAY_SIZE(good); i++) {
+		theirs.lid = cpu_to_be32(good[i]);
+		expect_accepted(test);
+	}
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		theirs.lid = cpu_to_be32(bad[i]);
+		expect_refused(test, IBCHAN_REASON_PEER_LID, 0xbfff, bad[i]);
+	}
+}
+
+static void use_partitions(u16 our_pkey, u16 their_pkey)
+{
+	ours.pkey = cpu_to_be16(our_pkey);
+	theirs.pkey = cpu_to_be16(their_pkey);
+}
+
+static void infiniband_peers_must_be_in_one_partition(struct kunit *test)
+{
+	use_infiniband();
+	use_partitions(0xffff, 0x7fff);
+	expect_accepted(test);
+	use_partitions(0x0001, 0x8001);
+	expect_accepted(test);
+	use_partitions(0x7fff, 0x7fff);
+	expect_refused(test, IBCHAN_REASON_PEER_PKEY, 0x7fff, 0x7fff);
+	use_partitions(0xffff, 0x8001);
+	expect_refused(test, IBCHAN_REASON_PEER_PKEY, 0xffff, 0x8001);
+	use_partitions(0xffff, 0);
+	expect_refused(test, IBCHAN_REASON_PEER_PKEY, 0xffff, 0);
+}
+
+static void an_infiniband_peer_must_be_in_the_same_subnet(struct kunit *test)
+{
+	use_infiniband();
+	use_ipv6();
+	theirs.gid[7] = 1;
+	expect_refused(test, IBCHAN_REASON_PEER_SUBNET, 0xfd77000000000000ULL,
+		       0xfd77000000000001ULL);
+	ours.gid[7] = 1;
+	expect_accepted(test);
+}
+
+static void a_partition_is_infinibands_only(struct kunit *test)
+{
+	theirs.pkey = cpu_to_be16(0xffff);
+	expect_refused(test, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0);
+}
+
 static void the_family_is_told_by_the_mapped_prefix_alone(struct kunit *test)
 {
 	u8 gid[16];
@@ -383,6 +442,7 @@ static void what_is_built_is_accepted(struct kunit *test)
 	expect_accepted(test);
 	gid.family = 0;
 	gid.lid = 9;
+	gid.pkey = 0xffff;
 	params.mtu = 4096;
 	build();
 	KUNIT_EXPECT_EQ(test, built.link_layer, (u8)IBCHAN_LINK_LAYER_INFINIBAND);
@@ -493,6 +553,10 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(an_ipv6_address_is_of_one_machine),
 	KUNIT_CASE(a_mac_address_is_of_one_machine),
 	KUNIT_CASE(infiniband_needs_no_ethernet_address),
+	KUNIT_CASE(an_infiniband_lid_must_be_a_ports),
+	KUNIT_CASE(infiniband_peers_must_be_in_one_partition),
+	KUNIT_CASE(an_infiniband_peer_must_be_in_the_same_subnet),
+	KUNIT_CASE(a_partition_is_infinibands_only),
 	KUNIT_CASE(the_family_is_told_by_the_mapped_prefix_alone),
 	KUNIT_CASE(a_default_p_key_beats_a_full_one_and_that_a_limited_one),
 	KUNIT_CASE(an_endpoint_is_built_from_its_channel),

@@ -88,7 +88,10 @@
 	X(87, READ_ONLY_SHARED)	/* pages given, pages allowed */	\
 	X(89, USER_MEMORY)	/* bytes charged, limit, bytes needed */ \
 	X(90, NAME)		/* of the library: code of getaddrinfo() */ \
-	X(91, HOST_ONLY)	/* GID that would do, two words; 0: none is known */
+	X(91, HOST_ONLY)	/* GID that would do, two words; 0: none is known */ \
+	X(92, PEER_LID)		/* highest allowed, theirs */		\
+	X(93, PEER_PKEY)	/* ours, theirs */			\
+	X(94, PEER_SUBNET)	/* our prefix, theirs */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {
@@ -120,7 +123,8 @@ enum ibchan_reason_code {
 	X(20, MAX_INLINE_DATA)						\
 	X(21, BACKLOG)	\
 	X(24, KEEPALIVE_MS)						\
-	X(25, ENTRIES)
+	X(25, ENTRIES)							\
+	X(26, COMP_VECTOR)
 
 #define IBCHAN_PARAMETER_NUMBER(nr, NAME) IBCHAN_PARAMETER_##NAME = (nr),
 enum ibchan_parameter {

@@ -33,9 +33,10 @@
  * @max_dest_rd_atomic: reads and atomics of the peer that this side serves at
  *	a time
  * @flags: IBCHAN_ENDPOINT_*
- * @lid: InfiniBand address within the subnet; 0 on Ethernet
+ * @lid: InfiniBand address within the subnet, 1 to 0xbfff; 0 on Ethernet
  * @credit_rkey: key to the word at @credit_addr; 0 without IBCHAN_MODE_CREDITS
  * @credit_addr: of the word that the peer is to write credits into
+ * @pkey: InfiniBand partition that this side is in; 0 on Ethernet
  * @reserved: 0
  */
 struct ibchan_endpoint {
@@ -52,7 +53,8 @@ struct ibchan_endpoint {
 	__be32 lid;
 	__be32 credit_rkey;
 	__be64 credit_addr;
-	__u8 reserved[8];
+	__be16 pkey;
+	__u8 reserved[6];
 };
 
 #endif /* _UAPI_LINUX_IBCHAN_ENDPOINT_H */

@@ -131,7 +131,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"this is no endpoint: it begins with {x1} and not with {x0}",
 	[IBCHAN_REASON_ENDPOINT_VERSION] = "endpoint version: ours {d0}, theirs {d1}",
 	[IBCHAN_REASON_ENDPOINT_RESERVED] = "endpoint: a reserved byte is not zero",
-	[IBCHAN_REASON_GID_GONE] = "port {d0}: the GID at index {d1} is gone",
+	[IBCHAN_REASON_GID_GONE] = "port {d0}: the address at GID index {d1} is gone",
 	[IBCHAN_REASON_PEER_RD_ATOMIC] =
 		"endpoint max_rd_atomic: at least {d0} is needed, theirs {d1}",
 	[IBCHAN_REASON_LINK_LAYER] = "endpoint link layer: ours {l0}, theirs {l1}",
@@ -143,6 +143,9 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_PEER_MTU] = "endpoint mtu: ours {m0}, theirs {m1}",
 	[IBCHAN_REASON_PEER_GID] = "endpoint GID: theirs is zero or not one that can be sent to",
 	[IBCHAN_REASON_PEER_MAC] = "endpoint MAC: theirs is zero or not one that can be sent to",
+	[IBCHAN_REASON_PEER_LID] = "endpoint LID: theirs {d1}, 1 to {d0} are allowed",
+	[IBCHAN_REASON_PEER_PKEY] = "endpoint P_Key: ours {x0}, theirs {x1}",
+	[IBCHAN_REASON_PEER_SUBNET] = "endpoint subnet: ours {x0}, theirs {x1}",
 	[IBCHAN_REASON_MTU_ABOVE_PORT] = "mtu {d0} is wanted, the port has {d1}",
 	[IBCHAN_REASON_VERBS] = "the device refused to {q1} the queue pair: {e0}",
 	[IBCHAN_REASON_BUSY] =
@@ -245,6 +248,12 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_PEER_PSN] = DAMAGED,
 	[IBCHAN_REASON_PEER_GID] = DAMAGED,
 	[IBCHAN_REASON_PEER_MAC] = DAMAGED,
+	[IBCHAN_REASON_PEER_LID] =
+		"the subnet manager gives a port its LID; was it running when the peer was prepared?",
+	[IBCHAN_REASON_PEER_PKEY] =
+		"both ports must be in one partition, and one of them a full member of it",
+	[IBCHAN_REASON_PEER_SUBNET] =
+		"a peer in another subnet is reached by its IP address only",
 	[IBCHAN_REASON_LINK_LAYER] =
 		"both ports must be of one kind; choose device and port",
 	[IBCHAN_REASON_GID_FAMILY] =

@@ -27,6 +27,10 @@ static void build(struct ibchan_endpoint *ours, u8 choice)
 
 	if (KIND(choice) == KIND_IPV4 || KIND(choice) == KIND_IPV6)
 		gid.family = KIND(choice) == KIND_IPV4 ? 4 : 6;
+	if (KIND(choice) == KIND_INFINIBAND) {
+		gid.lid = 1;
+		gid.pkey = 0xffff;
+	}
 	memcpy(gid.gid.raw, KIND(choice) == KIND_IPV4 ? ipv4 : ipv6, sizeof(ipv4));
 	memcpy(gid.mac, mac, sizeof(mac));
 	ibchan_endpoint_build(ours, &gid, &params, 17);
@@ -45,6 +49,10 @@ static void check_accepted(const struct ibchan_endpoint *ours, const struct ibch
 	must(theirs->max_dest_rd_atomic, "room for a read");
 	must(theirs->link_layer == ours->link_layer, "the same link layer");
 	must(!ours->credit_rkey == !theirs->credit_rkey, "the same mode");
+	if (ours->link_layer == IBCHAN_LINK_LAYER_INFINIBAND) {
+		must(be32toh(theirs->lid) - 1 < 0xbfff, "the LID of a port");
+		must((be16toh(theirs->pkey) & 0x7fff) == 0x7fff, "the same partition");
+	}
 	if (ours->link_layer != IBCHAN_LINK_LAYER_ETHERNET)
 		return;
 	must(ibchan_gid_family(ours->gid) == ibchan_gid_family(theirs->gid), "the same family");

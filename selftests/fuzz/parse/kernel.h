@@ -154,6 +154,7 @@ struct ibchan_gid {
 	u8 family;
 	u8 iwarp;
 	u32 lid;
+	u16 pkey;
 };
 
 /* Where this side is granted credits. */
