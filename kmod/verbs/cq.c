@@ -82,9 +82,20 @@ static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
 	return NULL;
 }
 
-static int create_verbs(struct ibchan_cq *cq)
+/* Each vector interrupts a cpu of its own, as long as there are enough of them. */
+static u32 choose_vector(struct ibchan_device *dev, u32 wanted)
 {
-	struct ib_cq_init_attr attr = { .cqe = cq->entries };
+	if (wanted)
+		return wanted - 1;
+	return (u32)atomic_fetch_inc(&dev->next_vector) % max(dev->attr.comp_vectors, 1U);
+}
+
+static int create_verbs(struct ibchan_cq *cq, u32 vector)
+{
+	struct ib_cq_init_attr attr = {
+		.cqe = cq->entries,
+		.comp_vector = choose_vector(cq->dev, vector),
+	};
 	struct ib_cq *ib = ibchan_fault_ptr(IBCHAN_FAULT_CQ_CREATE) ?:
 			   ib_create_cq(cq->dev->ib, ibchan_cq_event, cq_error, cq, &attr);
 
@@ -105,7 +116,7 @@ static struct ibchan_cq *cq_create(struct ibchan_device *dev, u32 entries,
 		return ERR_PTR(-ENOMEM);
 	ret = ibchan_cost_charge(&cq->cost, init->budget, ibchan_footprint_cq(entries), reason);
 	if (!ret)
-		ret = create_verbs(cq);
+		ret = create_verbs(cq, init->comp_vector);
 	if (ret) {
 		cq_free(cq);
 		return ERR_PTR(ret);
@@ -118,6 +129,14 @@ static struct ibchan_cq *cq_create(struct ibchan_device *dev, u32 entries,
 	return cq;
 }
 
+static int refuse_parameter(struct ibchan_reason *reason, u32 parameter, u32 given, u32 max)
+{
+	if (reason)
+		reason->element = parameter;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
+				    (u64[3]) { given, 1, max });
+}
+
 static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_init *init,
 		      struct ibchan_reason *reason)
 {
@@ -125,12 +144,13 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
 		return -EOPNOTSUPP;
 	if (init->sink && init->sink->done && (init->flags & IBCHAN_CQ_KEEP))
 		return -EINVAL;
-	if (init->entries <= dev->attr.max_cqe)
-		return 0;
-	if (reason)
-		reason->element = IBCHAN_PARAMETER_CQ_ENTRIES;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
-				    (u64[3]) { init->entries, 1, dev->attr.max_cqe });
+	if (init->entries > dev->attr.max_cqe)
+		return refuse_parameter(reason, IBCHAN_PARAMETER_CQ_ENTRIES, init->entries,
+					dev->attr.max_cqe);
+	if (init->comp_vector > dev->attr.comp_vectors)
+		return refuse_parameter(reason, IBCHAN_PARAMETER_COMP_VECTOR, init->comp_vector,
+					dev->attr.comp_vectors);
+	return 0;
 }
 
 /**
@@ -140,10 +160,10 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
  * @reason: why not, or NULL
  *
  * Context: process, may sleep.
- * Return: the queue; -EINVAL when the device cannot have so many entries, or for
- * a sink that takes completions which are to be kept; -EOPNOTSUPP for an unknown
- * flag; -EDQUOT when the budget does not allow it; -ENODEV when the device is gone;
- * -ENOMEM; the driver's errno.
+ * Return: the queue; -EINVAL when the device cannot have so many entries, has no such
+ * completion vector, or for a sink that takes completions which are to be kept;
+ * -EOPNOTSUPP for an unknown flag; -EDQUOT when the budget does not allow it; -ENODEV
+ * when the device is gone; -ENOMEM; the driver's errno.
  */
 struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
 				   const struct ibchan_cq_init *init,

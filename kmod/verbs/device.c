@@ -46,6 +46,7 @@ static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 	attr->max_recv_sge = ib_attr->max_recv_sge;
 	attr->max_read_sge = ib_attr->max_sge_rd ?: ib_attr->max_send_sge;
 	attr->max_cqe = ib_attr->max_cqe;
+	attr->comp_vectors = ib->num_comp_vectors;
 	/* What goes out and what comes in; one byte in the endpoint. */
 	attr->max_rd_atomic = clamp(min(ib_attr->max_qp_rd_atom,
 					ib_attr->max_qp_init_rd_atom), 1, U8_MAX);

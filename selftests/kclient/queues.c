@@ -308,6 +308,25 @@ static void a_cq_larger_than_the_device_can_is_refused(struct world *w)
 	expect_eq(w, reason.value[2], attr.max_cqe);
 }
 
+static void a_completion_vector_can_be_chosen_among_the_devices(struct world *w)
+{
+	struct ibchan_device *dev = world_device(w, 0);
+	struct ibchan_cq_init init = { .entries = 8 };
+	struct ibchan_reason reason = {};
+	struct ibchan_device_attr attr;
+
+	if (!dev || ibchan_device_query(dev, &attr) || !expect(w, attr.comp_vectors))
+		return;
+	init.comp_vector = attr.comp_vectors;
+	world_cq(w, dev, &init);
+	init.comp_vector = attr.comp_vectors + 1;
+	expect_eq(w, PTR_ERR(ibchan_cq_create(dev, &init, &reason)), -EINVAL);
+	expect_eq(w, reason.code, IBCHAN_REASON_PARAMETER);
+	expect_eq(w, reason.element, IBCHAN_PARAMETER_COMP_VECTOR);
+	expect_eq(w, reason.value[0], attr.comp_vectors + 1);
+	expect_eq(w, reason.value[2], attr.comp_vectors);
+}
+
 /* Exactly as many entries as can be in flight, all in use, over and over. */
 static void a_cq_of_the_exact_size_never_overruns(struct world *w)
 {
@@ -345,6 +364,7 @@ static const struct test_case queues_cases[] = {
 	CASE(a_cq_that_is_too_small_is_refused_at_the_build),
 	CASE(the_space_of_a_closed_channel_is_free_again),
 	CASE(a_cq_larger_than_the_device_can_is_refused),
+	CASE(a_completion_vector_can_be_chosen_among_the_devices),
 	CASE(a_cq_of_the_exact_size_never_overruns),
 };
 

@@ -69,6 +69,7 @@ struct ibchan_work;
  * @max_plain_bytes: of one element of plain memory, from a page's first byte on
  * @max_inline_data: bytes that a request can carry, as far as the device has told yet: a
  *	channel may ask for more; IBCHAN_AUTO: it has not
+ * @comp_vectors: completion vectors: interrupts, each of which may go to another cpu
  */
 struct ibchan_device_attr {
 	char name[IBCHAN_NAME_SIZE];
@@ -86,6 +87,7 @@ struct ibchan_device_attr {
 	u32 max_fast_reg_pages;
 	u64 max_plain_bytes;
 	u32 max_inline_data;
+	u32 comp_vectors;
 };
 
 /**
@@ -263,6 +265,8 @@ struct ibchan_dmabuf {
  * @sink: for completions by wr_id and for events; NULL: none
  * @priv: for @sink
  * @budget: private; NULL
+ * @comp_vector: which of the device's, 1 to comp_vectors of struct ibchan_device_attr;
+ *	0: the next one in turn, so that several cqs are not all served by one cpu
  */
 struct ibchan_cq_init {
 	u32 entries;
@@ -270,6 +274,7 @@ struct ibchan_cq_init {
 	const struct ibchan_sink *sink;
 	void *priv;
 	struct ibchan_budget *budget;
+	u32 comp_vector;
 };
 
 /**
