@@ -187,7 +187,7 @@ TEST_F(channel, refuses_an_mtu_that_its_port_cannot)
 
 TEST_F(channel, refuses_an_entry_without_an_address)
 {
-	struct ibchan_cmd_port_query port = { .port = 1, .name = DEVICE_A };
+	struct ibchan_cmd_port_query port = about_port_of(DEVICE_A);
 	struct ibchan_cmd_channel_build cmd = build_request(&self->side);
 
 	ASSERT_EQ(0, cmd_port_query(self->side.fd, &port));

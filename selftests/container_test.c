@@ -64,7 +64,7 @@ static int devices_seen(int fd)
 /* Also the first file of a process asks for its own namespace's. */
 static int look_from_outside(void *arg)
 {
-	struct ibchan_cmd_port_query port = { .port = 1, .name = DEVICE_A };
+	struct ibchan_cmd_port_query port = about_port_of(DEVICE_A);
 	int seen = *(int *)arg, wanted = seen ? 0 : -ENODEV;
 	int rc = netns_enter_new();
 	int fd = node_open();

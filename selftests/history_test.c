@@ -232,14 +232,14 @@ static int events_shown(const struct side *side)
 	FILE *file = fopen(ALL_HISTORIES, "re");
 	int qpn = be32toh(side->endpoint.qpn);
 	int found, shown = NONE, mine = 0;
-	char line[256], kind[32];
+	char line[256], device[64], kind[32];
 	unsigned int number;
 
 	if (!file)
 		return -errno;
 	while (shown != -EBADMSG && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "rxe%*d qpn %i state %*u", &found) == 1) {
-			mine = found == qpn && !strncmp(line, DEVICE_A " ", strlen(DEVICE_A " "));
+		if (sscanf(line, "%63s qpn %i state %*u", device, &found) == 2) {
+			mine = found == qpn && !strcmp(device, DEVICE_A);
 			shown = mine ? 0 : shown;
 		} else if (sscanf(line, " %*u.%*u #%u %31s error %*u", &number, kind) != 2) {
 			shown = -EBADMSG;

@@ -44,7 +44,7 @@ struct packets {
 
 static long hw_counter(const char *name)
 {
-	static const char *const devices[] = { DEVICE_A, DEVICE_B, CABLE_NEAR, CABLE_FAR };
+	const char *const devices[] = { DEVICE_A, DEVICE_B, CABLE_NEAR, CABLE_FAR };
 	long value, sum = 0;
 	char path[128];
 	unsigned int i;

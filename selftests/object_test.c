@@ -96,7 +96,7 @@ TEST_F(file, lists_each_device_once_and_then_ends)
 TEST_F(file, describes_a_port)
 {
 	static const __u8 prefix[14] = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 77 };
-	struct ibchan_cmd_port_query port = { .port = 1, .name = DEVICE_B };
+	struct ibchan_cmd_port_query port = about_port_of(DEVICE_B);
 
 	ASSERT_EQ(0, cmd_port_query(self->side.fd, &port));
 	EXPECT_EQ(4, port.out_state);
@@ -110,8 +110,9 @@ TEST_F(file, describes_a_port)
 
 TEST_F(file, refuses_a_port_that_is_not_there)
 {
-	struct ibchan_cmd_port_query port = { .name = DEVICE_A };
+	struct ibchan_cmd_port_query port = about_port_of(DEVICE_A);
 
+	port.port = 0;
 	EXPECT_EQ(-EINVAL, cmd_port_query(self->side.fd, &port));
 	port.port = 2;
 	EXPECT_EQ(-EINVAL, cmd_port_query(self->side.fd, &port));

@@ -100,6 +100,23 @@ static void a_request_that_one_channel_refuses_another_takes(struct world *w)
 
 /* --- why it ends --- */
 
+/* The device ends the queue pair of the side that sent, and only that. */
+static void a_peer_hears_that_a_message_found_no_receive(struct world *w)
+{
+	struct meeting *m = meeting_new(w);
+	struct ibchan_outcome outcome;
+	struct side *a;
+
+	m->init.params.rnr_retries = 1;
+	if (meeting_begin(m) || meeting_connect(m))
+		return;
+	a = m->asking.side;
+	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 8), 1, &outcome), -ETIMEDOUT);
+	expect_eq(w, outcome.completion.status, IBCHAN_STATUS_RNR_RETRY_EXC_ERR);
+	expect_soon(w, atomic_read(&m->asked.broken));
+	expect_eq(w, m->asked.error, -ECONNRESET);
+}
+
 /* What was flushed may be seen before the work that failed: a receive is there to show it. */
 static void expect_wrong_key(struct world *w, const struct pair_init *init)
 {
@@ -170,9 +187,10 @@ static void a_wrong_key_ends_a_channel_that_is_its_own_peer(struct world *w)
 }
 
 static const struct test_case alive_cases[] = {
-	CASE(an_accept_that_is_refused_leaves_the_credits_of_a_connected_channel),
-	CASE(a_request_of_another_mode_is_refused_by_the_state_first),
-	CASE(a_request_that_one_channel_refuses_another_takes),
+	ETHERNET_CASE(an_accept_that_is_refused_leaves_the_credits_of_a_connected_channel),
+	ETHERNET_CASE(a_request_of_another_mode_is_refused_by_the_state_first),
+	ETHERNET_CASE(a_request_that_one_channel_refuses_another_takes),
+	ETHERNET_CASE(a_peer_hears_that_a_message_found_no_receive),
 	CASE(a_wrong_key_is_the_cause_though_receives_flush_on_the_same_cq),
 	CASE(a_wrong_key_is_the_cause_though_receives_flush_on_another_cq),
 	CASE(a_wrong_key_ends_a_channel_that_is_its_own_peer),

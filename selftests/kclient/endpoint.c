@@ -341,16 +341,16 @@ static void an_ipv4_end_refuses_an_ipv6_peer(struct world *w)
 }
 
 static const struct test_case endpoint_cases[] = {
-	CASE(an_endpoint_holds_what_a_peer_needs),
-	CASE(a_misfit_is_refused_with_both_values_and_changes_nothing),
+	ETHERNET_CASE(an_endpoint_holds_what_a_peer_needs),
+	ETHERNET_CASE(a_misfit_is_refused_with_both_values_and_changes_nothing),
 	CASE(no_bytes_at_all_make_a_handshake_splat),
 	CASE(no_byte_of_a_good_endpoint_makes_a_handshake_splat),
 	CASE(the_smaller_mtu_is_agreed_on),
 	CASE(the_smaller_number_of_reads_is_agreed_on),
 	CASE(packet_numbers_can_be_given),
 	CASE(a_wrong_packet_number_ends_in_a_time_out),
-	CASE(an_ipv6_address_works_too),
-	CASE(an_ipv4_end_refuses_an_ipv6_peer),
+	ETHERNET_CASE(an_ipv6_address_works_too),
+	ETHERNET_CASE(an_ipv4_end_refuses_an_ipv6_peer),
 };
 
 SUITE(endpoint);

@@ -73,9 +73,9 @@ static void peers_that_say_nothing_are_not_waited_for_without_bound(struct world
 }
 
 static const struct test_case linger_cases[] = {
-	CASE(peers_that_say_nothing_are_not_waited_for_without_bound),
-	CASE(a_peer_that_hears_of_the_answer_after_the_close_hears_of_the_end),
-	CASE(a_peer_that_says_nothing_is_sent_away_when_its_time_is_over),
+	ETHERNET_CASE(peers_that_say_nothing_are_not_waited_for_without_bound),
+	ETHERNET_CASE(a_peer_that_hears_of_the_answer_after_the_close_hears_of_the_end),
+	ETHERNET_CASE(a_peer_that_says_nothing_is_sent_away_when_its_time_is_over),
 };
 
 SUITE(linger);

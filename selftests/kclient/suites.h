@@ -10,6 +10,7 @@ struct world;
 struct test_case {
 	const char *name;
 	void (*run)(struct world *w);
+	bool needs_ethernet;
 };
 
 struct suite {
@@ -18,7 +19,10 @@ struct suite {
 	unsigned int num;
 };
 
-#define CASE(function) { #function, function }
+#define CASE(function) { #function, function, false }
+
+/* Of IP addresses, or by one: an InfiniBand port has none here. */
+#define ETHERNET_CASE(function) { #function, function, true }
 
 #define SUITE(name) \
 	const struct suite name##_suite = { #name, name##_cases, ARRAY_SIZE(name##_cases) }

@@ -475,10 +475,40 @@ struct ibchan_sge *side_sge(struct side *side, u64 offset, u32 length)
 	return sge;
 }
 
+/* How many bytes of inline data the first device takes: @wanted, or fewer. */
+u32 world_inline_room(struct world *w, u32 wanted)
+{
+	struct ibchan_device *dev = world_device(w, 0);
+	struct ibchan_pd *pd = dev ? world_pd(w, dev) : NULL;
+	struct ibchan_cq *cq = pd ? world_cq(w, dev, &(struct ibchan_cq_init) {}) : NULL;
+	const struct ibchan_build build = { .pd = pd, .send_cq = cq, .recv_cq = cq };
+	struct ibchan_reason reason = {};
+	struct ibchan_params params;
+	struct ibchan_channel *ch;
+
+	if (!cq)
+		return 0;
+	ibchan_params_init(&params);
+	params.max_inline_data = wanted;
+	ch = ibchan_channel_build(&build, &params, &reason);
+	if (!IS_ERR(ch)) {
+		ibchan_channel_close(ch);
+		return wanted;
+	}
+	expect_eq(w, PTR_ERR(ch), -EINVAL);
+	expect_eq(w, reason.code, IBCHAN_REASON_PARAMETER);
+	expect_eq(w, reason.element, IBCHAN_PARAMETER_MAX_INLINE_DATA);
+	expect(w, reason.value[2] < wanted);
+	return reason.value[2];
+}
+
 void side_close(struct side *side)
 {
 	struct ibchan_channel *ch = side->ch;
 
+	/* It could not be built. */
+	if (!ch)
+		return;
 	side->ch = NULL;
 	world_forget(side->world, THING_CHANNEL, ch);
 	ibchan_channel_close(ch);

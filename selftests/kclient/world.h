@@ -158,6 +158,7 @@ struct ibchan_mr *world_keep_mr(struct world *w, struct ibchan_mr *mr);
 void side_build_init(struct side *side, struct ibchan_build *build);
 struct ibchan_channel *side_build(struct side *side, const struct ibchan_params *params);
 int side_connect(struct world *w, struct ibchan_channel *ch, struct ibchan_channel *peer);
+u32 world_inline_room(struct world *w, u32 wanted);
 const struct ibchan_remote *side_share(struct side *side);
 const struct ibchan_remote *side_share_as(struct side *side, u32 access);
 struct ibchan_sge *side_sge(struct side *side, u64 offset, u32 length);

@@ -30,6 +30,14 @@ int device_open(int fd, const char *name, __u32 *device)
 	return rc;
 }
 
+struct ibchan_cmd_port_query about_port_of(const char *device)
+{
+	struct ibchan_cmd_port_query port = { .port = 1 };
+
+	strncpy(port.name, device, sizeof(port.name) - 1);
+	return port;
+}
+
 int pd_alloc(int fd, __u32 device, __u32 *pd)
 {
 	struct ibchan_cmd_pd_alloc cmd = { .device = device };

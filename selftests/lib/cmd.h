@@ -7,14 +7,22 @@
 #define TEST_CMD_H
 
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <linux/ibchan.h>
 
 #define NODE		"/dev/ibchan"
 
-/* The guest's soft-RoCE devices: the two ends of one veth pair. */
-#define DEVICE_A	"rxe0"
-#define DEVICE_B	"rxe1"
+/* The guest's devices: soft-RoCE's, on the two ends of one veth pair, or others by name. */
+#define DEVICE_A	device_from("IBCHAN_DEVICE_A", "rxe0")
+#define DEVICE_B	device_from("IBCHAN_DEVICE_B", "rxe1")
+
+static inline const char *device_from(const char *variable, const char *otherwise)
+{
+	const char *name = getenv(variable);
+
+	return name ? name : otherwise;
+}
 
 /* A pointer as the commands carry it. */
 static inline __u64 address(const void *pointer)
@@ -36,6 +44,8 @@ IBCHAN_COMMANDS(CMD_FUNCTION)
 
 /* The ones whose answer is one handle, or none. */
 int node_open(void);
+/* To ask about port 1 of it. */
+struct ibchan_cmd_port_query about_port_of(const char *device);
 int device_open(int fd, const char *name, __u32 *device);
 int pd_alloc(int fd, __u32 device, __u32 *pd);
 int channel_break(int fd, __u32 channel);

@@ -10,6 +10,10 @@
 
 #define NETDEV_A	"v0"
 
+#define SELFTESTS	"\"${IBCHAN_SELFTESTS:-selftests}\""
+#define DELETE		SELFTESTS "/device delete \"$1\""
+#define ADD		SELFTESTS "/device add \"$1\" \"$2\""
+
 /* How long the deletion of a device may take. */
 static long deletion_limit_ms(void)
 {
@@ -18,7 +22,7 @@ static long deletion_limit_ms(void)
 
 int delete_device(void)
 {
-	static const char *const argv[] = { "rdma", "link", "delete", DEVICE_A, NULL };
+	const char *const argv[] = { "sh", "-c", DELETE, "sh", DEVICE_A, NULL };
 	__u64 start = now_ms();
 	int rc = run_program(argv);
 	long took = now_ms() - start;
@@ -32,22 +36,22 @@ int delete_device(void)
 
 static bool has_address(void *arg)
 {
-	struct ibchan_cmd_port_query port = { .port = 1, .name = DEVICE_A };
+	struct ibchan_cmd_port_query port = about_port_of(DEVICE_A);
 
 	return !cmd_port_query(*(int *)arg, &port) && port.out_gid_index != IBCHAN_AUTO;
 }
 
 int restore_device(void)
 {
-	static const char *const argv[] = {
-		"rdma", "link", "add", DEVICE_A, "type", "rxe", "netdev", NETDEV_A, NULL,
-	};
+	const char *const argv[] = { "sh", "-c", ADD, "sh", DEVICE_A, NETDEV_A, NULL };
+	char path[64];
 	int fd = node_open();
 	int rc = 0;
 
 	if (fd < 0)
 		return fd;
-	if (!has_address(&fd) && access("/sys/class/infiniband/" DEVICE_A, F_OK))
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", DEVICE_A);
+	if (!has_address(&fd) && access(path, F_OK))
 		rc = run_program(argv);
 	if (!rc && !eventually(has_address, &fd))
 		rc = -ENODEV;
