@@ -47,7 +47,7 @@ help: ## this list
 	@echo 'FAULTS=1      with modules: those whose verbs can be made to fail'
 	@echo 'KCOV=1        the same on the debug kernel: the code tells which way it takes'
 	@echo 'GCOV=1        the same: it counts how often each line ran'
-	@echo 'TESTS=FOLDERS with test-modules: only kunit, kclient, bench or dmabuf'
+	@echo 'TESTS=FOLDERS with test-modules: only kunit, kclient, bench, dmabuf or hca'
 	@echo 'FLAVORS=NAMES with flavors: only m32, asan, tsan or valgrind'
 	@echo 'SUITES=NAMES  with check: only these, see selftests/run-tests'
 	@echo 'KERNEL=6.1    guest to run in: 6.1, 6.12, debug, 7.2, kcsan, or a folder'
@@ -72,7 +72,7 @@ modules: ## ibchan.ko for KDIR
 	$(MAKE) -C $(KDIR) M=$(MODULE_DIR) $(kbuild_flags) modules 9>&-
 
 # Only one of them, the consumer, can make verbs fail.
-TESTS ?= $(if $(filter 1,$(FAULTS)),kclient,kunit kclient bench dmabuf)
+TESTS ?= $(if $(filter 1,$(FAULTS)),kclient,kunit kclient bench dmabuf hca)
 
 # Kbuild does not look whether the versions of symbols that it was told of have changed.
 .PHONY: test-modules
@@ -140,6 +140,14 @@ check: check-programs ## see above
 .PHONY: check-all
 check-all: ## see above
 	+@selftests/check-all
+
+# Behind an IOMMU; Ethernet ports, or with -ib behind the name InfiniBand.
+HCA ?= mlx5 mlx5-ib
+HCA_SUITES ?= hca_reports hca hello data post busy law_memory credit kunit kclient
+
+.PHONY: check-hca
+check-hca: check-programs ## the data tests on HCAs like HCA="mlx5 mlx5-ib", see selftests/hca
+	@selftests/hca/check $(KERNEL) "$(HCA_SUITES)" $(HCA)
 
 # One is on 6.1 and the other on 6.12.
 .PHONY: check-pair

@@ -76,6 +76,18 @@ build_module() {
 	echo "$module"
 }
 
+# build_hca KERNEL: prints the module of the HCA for tests.
+build_hca() {
+	local top headers module
+
+	top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+	headers=$("$top/selftests/vm/kernel" headers "$1")
+	with_ticker "building ibchan_hca.ko for $1" \
+		make -s -C "$top" test-modules TESTS=hca KDIR="$headers"
+	module=$(make -s -C "$top" print-module KDIR="$headers")
+	echo "${module%/*}/tests/selftests/hca/ibchan_hca.ko"
+}
+
 # It panicked before its first process had a root, where nothing of this tree had run yet. That
 # happens once in some thousand boots.
 died_booting() {

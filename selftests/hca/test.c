@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Does the HCA do what it is told, and report what no consumer may have it do? Each case is a
+ * consumer by plain verbs: two queue pairs of hca0 that are connected to each other. Prints
+ * KTAP into the kernel log.
+ */
+#include <linux/delay.h>
+#include <linux/etherdevice.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+
+#include "hca.h"
+
+#define DEPTH		8
+#define BUFFER		8192
+
+static unsigned int failed;
+static const char *skipped;
+
+static struct ib_device *device;
+
+/* Two queue pairs, and memory on both sides. */
+struct world {
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp[2];
+	u8 *buffer[2];
+	u64 addr[2];
+	enum dma_data_direction direction[2];
+	u32 mapped[2];
+	struct ib_mr *mr;
+};
+
+#define expect(holds) do {						\
+	if (!(holds)) {							\
+		failed++;						\
+		pr_info("# line %d: expected %s\n", __LINE__, #holds);	\
+	}								\
+} while (0)
+
+/* --- making and ending --- */
+
+static void map_buffer(struct world *w, int i, u32 bytes, enum dma_data_direction direction)
+{
+	w->addr[i] = ib_dma_map_single(device, w->buffer[i], bytes, direction);
+	expect(!ib_dma_mapping_error(device, w->addr[i]));
+	w->direction[i] = direction;
+	w->mapped[i] = bytes;
+}
+
+static void unmap_buffer(struct world *w, int i)
+{
+	if (w->mapped[i])
+		ib_dma_unmap_single(device, w->addr[i], w->mapped[i], w->direction[i]);
+	w->mapped[i] = 0;
+}
+
+/* The first address that the port has. */
+static int find_gid(union ib_gid *gid, int *index)
+{
+	for (*index = 0; *index < HCA_GIDS; ++*index)
+		if (!rdma_query_gid(device, 1, *index, gid) && !rdma_is_zero_gid(gid))
+			return 0;
+	return -ENOENT;
+}
+
+static int fill_path(struct rdma_ah_attr *ah)
+{
+	struct hca_port *port = &to_hca(device)->ports[0];
+	union ib_gid gid;
+	int index;
+	int ret = find_gid(&gid, &index);
+
+	ah->type = rdma_ah_find_type(device, 1);
+	rdma_ah_set_port_num(ah, 1);
+	rdma_ah_set_grh(ah, NULL, 0, index, 64, 0);
+	rdma_ah_set_dgid_raw(ah, &gid);
+	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE)
+		ether_addr_copy(ah->roce.dmac, port->ndev->dev_addr);
+	else
+		rdma_ah_set_dlid(ah, port->lid);
+	return ret;
+}
+
+static int connect(struct ib_qp *qp, struct ib_qp *peer)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ,
+		.path_mtu = IB_MTU_1024,
+		.dest_qp_num = peer->qp_num,
+		.max_dest_rd_atomic = 4,
+		.max_rd_atomic = 4,
+		.min_rnr_timer = 1,
+		.timeout = 10,
+		.retry_cnt = 2,
+		.rnr_retry = 2,
+	};
+	int ret = fill_path(&attr.ah_attr);
+
+	if (!ret)
+		ret = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+				   IB_QP_ACCESS_FLAGS);
+	attr.qp_state = IB_QPS_RTR;
+	if (!ret)
+		ret = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+				   IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+				   IB_QP_MIN_RNR_TIMER);
+	attr.qp_state = IB_QPS_RTS;
+	if (!ret)
+		ret = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+				   IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+	return ret;
+}
+
+static struct ib_qp *make_qp(struct world *w)
+{
+	struct ib_qp_init_attr init = {
+		.send_cq = w->cq,
+		.recv_cq = w->cq,
+		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 2,
+			 .max_recv_sge = 2 },
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+	};
+	struct ib_qp *qp = ib_create_qp(w->pd, &init);
+
+	return IS_ERR(qp) ? NULL : qp;
+}
+
+static void unused_handler(struct ib_cq *cq, void *context)
+{
+}
+
+static int make_queues(struct world *w, u32 entries)
+{
+	struct ib_cq_init_attr init = { .cqe = entries };
+
+	w->pd = ib_alloc_pd(device, 0);
+	w->cq = ib_create_cq(device, unused_handler, NULL, NULL, &init);
+	if (IS_ERR(w->pd) || IS_ERR(w->cq))
+		return -ENOMEM;
+	w->qp[0] = make_qp(w);
+	w->qp[1] = make_qp(w);
+	if (!w->qp[0] || !w->qp[1])
+		return -ENOMEM;
+	return connect(w->qp[0], w->qp[1]) ?: connect(w->qp[1], w->qp[0]);
+}
+
+static int world_init(struct world *w, u32 entries)
+{
+	int i, ret;
+
+	memset(w, 0, sizeof(*w));
+	for (i = 0; i < 2; i++) {
+		w->buffer[i] = kzalloc(BUFFER, GFP_KERNEL);
+		if (!w->buffer[i])
+			return -ENOMEM;
+	}
+	memset(w->buffer[0], 0x5a, BUFFER);
+	map_buffer(w, 0, BUFFER, DMA_BIDIRECTIONAL);
+	map_buffer(w, 1, BUFFER, DMA_BIDIRECTIONAL);
+	ret = make_queues(w, entries);
+	expect(!ret);
+	return ret;
+}
+
+static void world_end(struct world *w)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (w->qp[i])
+			expect(!ib_destroy_qp(w->qp[i]));
+	if (w->mr)
+		expect(!ib_dereg_mr(w->mr));
+	if (!IS_ERR_OR_NULL(w->cq))
+		ib_destroy_cq(w->cq);
+	if (!IS_ERR_OR_NULL(w->pd))
+		ib_dealloc_pd(w->pd);
+	for (i = 0; i < 2; i++) {
+		unmap_buffer(w, i);
+		kfree(w->buffer[i]);
+	}
+}
+
+/* --- works --- */
+
+/* The status of the next completion; -1: none has come. */
+static int next_status(struct world *w)
+{
+	struct ib_wc wc;
+	int i;
+
+	for (i = 0; i < 2000; i++) {
+		if (ib_poll_cq(w->cq, 1, &wc) == 1)
+			return wc.status;
+		usleep_range(500, 1000);
+	}
+	return -1;
+}
+
+static void post_receive(struct world *w, u64 addr, u32 bytes, u32 lkey)
+{
+	struct ib_sge sge = { .addr = addr, .length = bytes, .lkey = lkey };
+	struct ib_recv_wr wr = { .sg_list = &sge, .num_sge = 1 };
+
+	expect(!ib_post_recv(w->qp[1], &wr, NULL));
+}
+
+static void post_send(struct world *w, u64 addr, u32 bytes, u32 lkey)
+{
+	struct ib_sge sge = { .addr = addr, .length = bytes, .lkey = lkey };
+	struct ib_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+	};
+
+	expect(!ib_post_send(w->qp[0], &wr, NULL));
+}
+
+/* Registers both pages of the first buffer. */
+static void fast_register(struct world *w)
+{
+	struct scatterlist sg;
+	struct ib_reg_wr reg = {
+		.wr = { .opcode = IB_WR_REG_MR, .send_flags = IB_SEND_SIGNALED },
+		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE,
+	};
+
+	w->mr = ib_alloc_mr(w->pd, IB_MR_TYPE_MEM_REG, 4);
+	expect(!IS_ERR(w->mr));
+	sg_init_one(&sg, w->buffer[0], BUFFER);
+	sg_dma_address(&sg) = w->addr[0];
+	sg_dma_len(&sg) = BUFFER;
+	expect(ib_map_mr_sg(w->mr, &sg, 1, NULL, PAGE_SIZE) == 1);
+	reg.mr = w->mr;
+	reg.key = w->mr->rkey;
+	expect(!ib_post_send(w->qp[0], &reg.wr, NULL));
+	expect(next_status(w) == IB_WC_SUCCESS);
+}
+
+/* One of them, and nothing else. */
+static void expect_fault(enum hca_fault fault)
+{
+	u32 i;
+
+	for (i = 0; i < HCA_FAULTS; i++)
+		if (hca_faults_of(i) != (u32)(i == fault)) {
+			failed++;
+			pr_info("# fault %u was reported %u times\n", i, hca_faults_of(i));
+		}
+}
+
+static bool has_bus_addresses(void)
+{
+	if (!ib_uses_virt_dma(device))
+		return true;
+	skipped = "the driver uses virtual addresses";
+	return false;
+}
+
+/* --- cases --- */
+
+static void a_send_moves_its_bytes_and_is_no_fault(struct world *w)
+{
+	post_receive(w, w->addr[1], BUFFER, w->pd->local_dma_lkey);
+	post_send(w, w->addr[0], BUFFER, w->pd->local_dma_lkey);
+	expect(next_status(w) == IB_WC_SUCCESS);
+	expect(next_status(w) == IB_WC_SUCCESS);
+	expect(!memcmp(w->buffer[0], w->buffer[1], BUFFER));
+	expect_fault(HCA_FAULTS);
+}
+
+static void memory_that_was_unmapped_is_reported(struct world *w)
+{
+	if (!has_bus_addresses())
+		return;
+	unmap_buffer(w, 0);
+	post_receive(w, w->addr[1], BUFFER, w->pd->local_dma_lkey);
+	post_send(w, w->addr[0], 64, w->pd->local_dma_lkey);
+	expect(next_status(w) == IB_WC_LOC_PROT_ERR);
+	expect_fault(to_hca(device)->domain ? HCA_UNMAPPED : HCA_BEYOND_MAPPING);
+}
+
+static void memory_of_the_other_direction_is_reported(struct world *w)
+{
+	if (!has_bus_addresses())
+		return;
+	unmap_buffer(w, 0);
+	map_buffer(w, 0, BUFFER, DMA_FROM_DEVICE);
+	post_receive(w, w->addr[1], BUFFER, w->pd->local_dma_lkey);
+	post_send(w, w->addr[0], 64, w->pd->local_dma_lkey);
+	expect(next_status(w) == IB_WC_LOC_PROT_ERR);
+	expect_fault(HCA_DIRECTION);
+}
+
+static void bytes_beside_what_is_mapped_are_reported(struct world *w)
+{
+	if (!has_bus_addresses())
+		return;
+	unmap_buffer(w, 0);
+	map_buffer(w, 0, 64, DMA_TO_DEVICE);
+	post_receive(w, w->addr[1], BUFFER, w->pd->local_dma_lkey);
+	post_send(w, w->addr[0], 65, w->pd->local_dma_lkey);
+	expect(next_status(w) == IB_WC_LOC_PROT_ERR);
+	expect_fault(HCA_BEYOND_MAPPING);
+}
+
+static void bytes_beside_a_region_are_reported(struct world *w)
+{
+	fast_register(w);
+	post_receive(w, w->addr[1], BUFFER, w->pd->local_dma_lkey);
+	post_send(w, w->mr->iova + BUFFER - 64, 65, w->mr->lkey);
+	expect(next_status(w) == IB_WC_LOC_PROT_ERR);
+	expect_fault(HCA_BEYOND_REGION);
+}
+
+static void a_region_that_is_given_up_one_work_too_early_is_reported(struct world *w)
+{
+	unsigned int delay = hca_delay_us;
+	struct ib_mr *mr;
+	u32 lkey;
+	u64 iova;
+
+	fast_register(w);
+	mr = w->mr;
+	lkey = mr->lkey;
+	iova = mr->iova;
+	post_receive(w, w->addr[1], BUFFER, w->pd->local_dma_lkey);
+	hca_delay_us = 20000;
+	post_send(w, iova, 64, lkey);
+	hca_delay_us = delay;
+	w->mr = NULL;
+	expect(!ib_dereg_mr(mr));
+	expect(next_status(w) == IB_WC_LOC_PROT_ERR);
+	expect_fault(HCA_NO_REGION);
+}
+
+static void a_region_that_is_invalidated_is_reported(struct world *w)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_LOCAL_INV, .send_flags = IB_SEND_SIGNALED };
+
+	fast_register(w);
+	wr.ex.invalidate_rkey = w->mr->rkey;
+	expect(!ib_post_send(w->qp[0], &wr, NULL));
+	expect(next_status(w) == IB_WC_SUCCESS);
+	post_receive(w, w->addr[1], BUFFER, w->pd->local_dma_lkey);
+	post_send(w, w->mr->iova, 64, w->mr->lkey);
+	expect(next_status(w) == IB_WC_LOC_PROT_ERR);
+	expect_fault(HCA_NO_REGION);
+}
+
+static void a_completion_without_room_is_reported(struct world *w)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		post_receive(w, w->addr[1], 64, w->pd->local_dma_lkey);
+		post_send(w, w->addr[0], 64, w->pd->local_dma_lkey);
+	}
+	expect(next_status(w) == IB_WC_SUCCESS);
+	msleep(50);
+	expect(hca_faults_of(HCA_CQ_OVERRUN) >= 1);
+}
+
+static void an_unmapping_that_fits_no_mapping_is_reported(struct world *w)
+{
+	if (!has_bus_addresses())
+		return;
+	ib_dma_unmap_single(device, w->addr[0], BUFFER, DMA_TO_DEVICE);
+	expect_fault(HCA_BAD_UNMAP);
+	/* The IOMMU has unmapped it. */
+	w->mapped[0] = 0;
+}
+
+static void a_send_that_no_receive_waits_for_is_given_up(struct world *w)
+{
+	post_send(w, w->addr[0], 64, w->pd->local_dma_lkey);
+	expect(next_status(w) == IB_WC_RNR_RETRY_EXC_ERR);
+	expect_fault(HCA_FAULTS);
+}
+
+static void a_peer_that_is_gone_does_not_answer(struct world *w)
+{
+	expect(!ib_destroy_qp(w->qp[1]));
+	w->qp[1] = NULL;
+	post_send(w, w->addr[0], 64, w->pd->local_dma_lkey);
+	expect(next_status(w) == IB_WC_RETRY_EXC_ERR);
+	expect_fault(HCA_FAULTS);
+}
+
+static void without_data_a_work_has_ended_when_its_post_returns(struct world *w)
+{
+	struct ib_wc wc[2];
+
+	post_receive(w, w->addr[1], BUFFER, w->pd->local_dma_lkey);
+	hca_null = true;
+	post_send(w, w->addr[0], BUFFER, w->pd->local_dma_lkey);
+	hca_null = false;
+	expect(ib_poll_cq(w->cq, 2, wc) == 2);
+	expect(!memchr_inv(w->buffer[1], 0, BUFFER));
+	expect_fault(HCA_FAULTS);
+}
+
+#define CASE(name, entries) { #name, name, entries }
+static const struct {
+	const char *name;
+	void (*run)(struct world *w);
+	u32 entries;
+} cases[] = {
+	CASE(a_send_moves_its_bytes_and_is_no_fault, 32),
+	CASE(memory_that_was_unmapped_is_reported, 32),
+	CASE(memory_of_the_other_direction_is_reported, 32),
+	CASE(bytes_beside_what_is_mapped_are_reported, 32),
+	CASE(bytes_beside_a_region_are_reported, 32),
+	CASE(a_region_that_is_given_up_one_work_too_early_is_reported, 32),
+	CASE(a_region_that_is_invalidated_is_reported, 32),
+	CASE(a_completion_without_room_is_reported, 1),
+	CASE(an_unmapping_that_fits_no_mapping_is_reported, 32),
+	CASE(a_send_that_no_receive_waits_for_is_given_up, 32),
+	CASE(a_peer_that_is_gone_does_not_answer, 32),
+	CASE(without_data_a_work_has_ended_when_its_post_returns, 32),
+};
+
+static void run_case(u32 i)
+{
+	struct world *w = kzalloc(sizeof(*w), GFP_KERNEL | __GFP_NOFAIL);
+
+	failed = 0;
+	skipped = NULL;
+	hca_expect_faults(true);
+	if (!world_init(w, cases[i].entries))
+		cases[i].run(w);
+	world_end(w);
+	hca_expect_faults(false);
+	kfree(w);
+	if (skipped)
+		pr_info("ok %u hca.%s # SKIP %s\n", i + 1, cases[i].name, skipped);
+	else
+		pr_info("%sok %u hca.%s\n", failed ? "not " : "", i + 1, cases[i].name);
+}
+
+static int __init test_init(void)
+{
+	struct hca_device *hca = hca_first();
+	u32 i;
+
+	if (!hca)
+		return -ENODEV;
+	device = &hca->ib;
+	pr_info("1..%zu\n", ARRAY_SIZE(cases));
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		run_case(i);
+	return 0;
+}
+
+static void __exit test_exit(void)
+{
+}
+
+module_init(test_init);
+module_exit(test_exit);
+
+MODULE_DESCRIPTION("What the HCA for tests reports");
+MODULE_LICENSE("GPL");
