@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What only a device that is like hardware shows: InfiniBand ports, completion vectors, works
+ * that wait in the device. Runs on the HCAs for tests (see selftests/hca); other devices skip it.
+ */
+#define _GNU_SOURCE
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+#define PARAMETERS	"/sys/module/ibchan_hca/parameters/"
+
+/* Of hca0's first port; it gets its own LID back behind a test. */
+#define FIRST_LID	1
+#define OTHER_LID	77
+
+static bool has_hca(void)
+{
+	return !access(PARAMETERS, F_OK);
+}
+
+static bool is_infiniband(const struct side *side)
+{
+	return has_hca() && side->endpoint.link_layer == IBCHAN_LINK_LAYER_INFINIBAND;
+}
+
+static int set_lid(int lid)
+{
+	char line[32];
+
+	snprintf(line, sizeof(line), "0 1 %d", lid);
+	return put_line(PARAMETERS "lid", line);
+}
+
+static int set_number(const char *name, long value)
+{
+	char path[128], line[32];
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	snprintf(line, sizeof(line), "%ld", value);
+	return put_line(path, line);
+}
+
+/* ---- InfiniBand ---- */
+
+FIXTURE(infiniband)
+{
+	struct calm calm;
+	struct pair pair;
+	struct side *a;
+	struct side *b;
+	struct ibchan_endpoint peer;	/* b's, as a sees it */
+};
+
+FIXTURE_SETUP(infiniband)
+{
+	struct side_options options = side_defaults();
+
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, pair_build(&self->pair, PAIR_TWO_DEVICES, &options));
+	self->a = self->pair.a;
+	self->b = self->pair.b;
+	self->peer = self->b->endpoint;
+}
+
+FIXTURE_TEARDOWN(infiniband)
+{
+	pair_close(&self->pair);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* The handshake says so, and the channel takes the sound endpoint afterwards. */
+static int refuses(struct side *side, const struct ibchan_endpoint *peer, __u32 code)
+{
+	int rc = side_handshake(side, peer);
+
+	if (rc != -EINVAL)
+		return rc ? rc : -ENODATA;
+	if (side->reason.code != code)
+		return side->reason.code;
+	return side_state(side) == IBCHAN_CHANNEL_PREPARED ? 0 : -EBADFD;
+}
+
+TEST_F(infiniband, a_lid_that_is_no_ports_is_refused)
+{
+	static const __u32 bad[] = { 0, 0xc000, 0xffff, 0x10002 };
+	unsigned int i;
+
+	if (!is_infiniband(self->a))
+		SKIP(return, "the ports are no InfiniBand ports");
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		self->peer.lid = htobe32(bad[i]);
+		EXPECT_EQ(0, refuses(self->a, &self->peer, IBCHAN_REASON_PEER_LID));
+		EXPECT_EQ(bad[i], self->a->reason.value[1]);
+	}
+	EXPECT_EQ(0, pair_connect(&self->pair));
+}
+
+TEST_F(infiniband, a_peer_of_another_partition_is_refused)
+{
+	if (!is_infiniband(self->a))
+		SKIP(return, "the ports are no InfiniBand ports");
+	self->peer.pkey = htobe16(0x8001);
+	EXPECT_EQ(0, refuses(self->a, &self->peer, IBCHAN_REASON_PEER_PKEY));
+	EXPECT_EQ(0xffff, self->a->reason.value[0]);
+	EXPECT_EQ(0x8001, self->a->reason.value[1]);
+	EXPECT_EQ(0, pair_connect(&self->pair));
+}
+
+TEST_F(infiniband, a_peer_of_another_subnet_is_refused)
+{
+	if (!is_infiniband(self->a))
+		SKIP(return, "the ports are no InfiniBand ports");
+	self->peer.gid[7] ^= 1;
+	EXPECT_EQ(0, refuses(self->a, &self->peer, IBCHAN_REASON_PEER_SUBNET));
+	EXPECT_EQ(0, pair_connect(&self->pair));
+}
+
+TEST_F(infiniband, a_kind_of_ip_address_is_refused_by_name)
+{
+	struct side_options options = side_defaults();
+	struct side side;
+
+	if (!is_infiniband(self->a))
+		SKIP(return, "the ports are no InfiniBand ports");
+	options.params.gid_index = IBCHAN_AUTO_IPV4;
+	EXPECT_EQ(-EINVAL, side_open(&side, &options));
+	EXPECT_EQ(IBCHAN_REASON_PARAMETER, side.reason.code);
+	EXPECT_EQ(IBCHAN_PARAMETER_GID_INDEX, side.reason.element);
+	side_close(&side);
+}
+
+TEST_F(infiniband, a_lid_that_changes_before_the_handshake_is_noticed_there)
+{
+	if (!is_infiniband(self->a))
+		SKIP(return, "the ports are no InfiniBand ports");
+	ASSERT_EQ(0, set_lid(OTHER_LID));
+	EXPECT_EQ(-EADDRNOTAVAIL, side_handshake(self->a, &self->b->endpoint));
+	EXPECT_EQ(IBCHAN_REASON_GID_GONE, self->a->reason.code);
+	ASSERT_EQ(0, set_lid(FIRST_LID));
+	EXPECT_EQ(0, pair_connect(&self->pair));
+}
+
+static bool is_broken(void *side)
+{
+	return side_state(side) == IBCHAN_CHANNEL_BROKEN;
+}
+
+TEST_F(infiniband, a_lid_that_changes_later_breaks_who_used_it)
+{
+	struct ibchan_cmd_channel_query query;
+
+	if (!is_infiniband(self->a))
+		SKIP(return, "the ports are no InfiniBand ports");
+	ASSERT_EQ(0, pair_connect(&self->pair));
+	ASSERT_EQ(0, set_lid(OTHER_LID));
+	EXPECT_TRUE(eventually(is_broken, self->a));
+	ASSERT_EQ(0, side_query(self->a, &query));
+	EXPECT_EQ(EADDRNOTAVAIL, query.out_error);
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->b));
+	ASSERT_EQ(0, set_lid(FIRST_LID));
+}
+
+TEST_F(infiniband, two_ports_of_one_device_reach_each_other)
+{
+	struct side_options options = side_defaults();
+	struct side second;
+
+	if (!is_infiniband(self->a))
+		SKIP(return, "the ports are no InfiniBand ports");
+	options.params.port = 2;
+	ASSERT_EQ(0, side_open(&second, &options));
+	EXPECT_EQ(2, second.params.port);
+	EXPECT_EQ(FIRST_LID + 1, be32toh(second.endpoint.lid));
+	EXPECT_EQ(0, side_handshake(&second, &self->a->endpoint));
+	EXPECT_EQ(0, side_handshake(self->a, &second.endpoint));
+	EXPECT_EQ(0, exchange(&second, self->a));
+	side_close(&second);
+}
+
+/* ---- Any HCA ---- */
+
+FIXTURE(hca)
+{
+	struct calm calm;
+	struct pair pair;
+	struct side *a;
+	struct side *b;
+};
+
+FIXTURE_SETUP(hca)
+{
+	struct side_options options = side_defaults();
+
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &options));
+	self->a = self->pair.a;
+	self->b = self->pair.b;
+}
+
+FIXTURE_TEARDOWN(hca)
+{
+	pair_close(&self->pair);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* Of the first device: how many there are, and how many cqs each has. */
+static int read_vectors(unsigned int *cqs, int max)
+{
+	FILE *file = fopen(PARAMETERS "vectors", "re");
+	char name[64];
+	int num = 0;
+
+	if (!file)
+		return -errno;
+	if (fscanf(file, "%63s", name) != 1 || strcmp(name, DEVICE_A))
+		num = -EBADMSG;
+	while (num >= 0 && num < max && fscanf(file, "%u", &cqs[num]) == 1)
+		num++;
+	fclose(file);
+	return num;
+}
+
+#define MAX_VECTORS	8
+
+TEST_F(hca, completion_queues_are_spread_over_the_vectors)
+{
+	unsigned int before[MAX_VECTORS] = {}, after[MAX_VECTORS] = {};
+	int vectors;
+	struct ibchan_cmd_cq_create cmd;
+	int i;
+
+	if (!has_hca())
+		SKIP(return, "these devices are no HCAs");
+	vectors = read_vectors(before, MAX_VECTORS);
+	ASSERT_LT(0, vectors);
+	for (i = 0; i < 2 * vectors; i++) {
+		cmd = (struct ibchan_cmd_cq_create) { .device = self->a->device, .entries = 8 };
+		ASSERT_EQ(0, cmd_cq_create(self->a->fd, &cmd));
+		close(cmd.out_fd);
+	}
+	EXPECT_EQ(vectors, read_vectors(after, MAX_VECTORS));
+	for (i = 0; i < vectors; i++)
+		EXPECT_EQ(before[i] + 2, after[i]);
+}
+
+/* What consumers have had the HCAs do that they must not; -1: there is no such file. */
+static long faults(void)
+{
+	FILE *file = fopen(PARAMETERS "faults", "re");
+	long number, sum = 0;
+
+	if (!file)
+		return -1;
+	while (fscanf(file, "%ld%*[,\n]", &number) == 1)
+		sum += number;
+	fclose(file);
+	return sum;
+}
+
+/* A message that waits in the device, and a receive for it. */
+static int post_late(const struct side *from, const struct side *to, __u32 length)
+{
+	int rc = set_number("delay_us", 100000);
+
+	if (!rc)
+		rc = post_one(to, work(to, IBCHAN_OP_RECV, 1, 0, length));
+	if (!rc)
+		rc = post_one(from, work(from, IBCHAN_OP_SEND, 2, 0, length));
+	return set_number("delay_us", 0) ? : rc;
+}
+
+TEST_F(hca, memory_of_a_work_that_the_device_has_not_begun_is_kept)
+{
+	struct ibchan_cqe cqe;
+
+	if (!has_hca())
+		SKIP(return, "these devices are no HCAs");
+	pattern(self->a->memory, 4096, 1);
+	ASSERT_EQ(0, post_late(self->a, self->b, 4096));
+	EXPECT_EQ(-EBUSY, destroy(self->a->fd, self->a->mr));
+	EXPECT_EQ(0, succeed(self->b, 1, &cqe));
+	EXPECT_EQ(0, same_bytes(self->a->memory, self->b->memory, 4096));
+	EXPECT_EQ(0, succeed(self->a, 2, &cqe));
+	EXPECT_EQ(0, destroy(self->a->fd, self->a->mr));
+	EXPECT_EQ(0, faults());
+}
+
+TEST_F(hca, a_process_that_goes_with_works_in_the_device_leaves_no_access_behind)
+{
+	if (!has_hca())
+		SKIP(return, "these devices are no HCAs");
+	ASSERT_EQ(0, post_late(self->a, self->b, 4096));
+	side_close(self->a);
+	EXPECT_EQ(0, faults());
+}
+
+/* Works of two channels end in any order, those of one in theirs. */
+TEST_F(hca, works_that_wait_for_different_times_end_in_the_order_of_their_channel)
+{
+	struct ibchan_cqe cqe;
+	__u64 i;
+
+	if (!has_hca())
+		SKIP(return, "these devices are no HCAs");
+	ASSERT_EQ(0, post_receives(self->b, 1, 16, 64));
+	ASSERT_EQ(0, set_number("jitter_us", 5000));
+	for (i = 1; i <= 16; i++)
+		EXPECT_EQ(0, post_one(self->a, work(self->a, IBCHAN_OP_SEND, i, 0, 64)));
+	ASSERT_EQ(0, set_number("jitter_us", 0));
+	for (i = 1; i <= 16; i++) {
+		EXPECT_EQ(0, succeed(self->a, i, &cqe));
+		EXPECT_EQ(0, succeed(self->b, i, &cqe));
+	}
+	EXPECT_EQ(0, faults());
+}
+
+/* The device may use everything until then, so nothing is given back before. */
+TEST_F(hca, a_queue_pair_that_the_device_does_not_destroy_at_once_goes_all_the_same)
+{
+	if (!has_hca())
+		SKIP(return, "these devices are no HCAs");
+	ASSERT_EQ(0, exchange(self->a, self->b));
+	ASSERT_EQ(0, set_number("failing_destroys", 2));
+	side_close(self->a);
+	EXPECT_EQ(0, counter("leaked"));
+	EXPECT_EQ(0, set_number("failing_destroys", 0));
+	EXPECT_EQ(0, faults());
+}
+
+TEST_HARNESS_MAIN
