@@ -3,6 +3,7 @@
  * The queue pair: create, connect, end, destroy. All verbs on an ib_qp are here,
  * but the verbs that post, which are in post.h.
  */
+#include <linux/delay.h>
 #include <linux/errno.h>
 #include <rdma/ib_cache.h>
 #include <rdma/rdma_cm.h>
@@ -10,6 +11,10 @@
 #include "compat.h"
 #include "fault.h"
 #include "verbs.h"
+
+/* What a driver that refuses to destroy a queue pair gets: a third of a second in all. */
+#define DESTROY_TRIES		8
+#define DESTROY_PAUSE_MS	50
 
 /* Steps of a handshake, for IBCHAN_REASON_VERBS. */
 enum qp_step { STEP_CREATE, STEP_INIT, STEP_RTR, STEP_RTS };
@@ -381,10 +386,22 @@ void ibchan_qp_to_error(struct ibchan_qp *qp)
  * ibchan_qp_destroy - end all access of the device to the memory of the works in flight
  * @qp: ready
  *
+ * Some drivers refuse while their firmware is busy, or is being reset: it is tried again.
+ *
  * Context: process, may sleep.
  * Return: 0; the driver's errno, when the device may still use everything.
  */
 int ibchan_qp_destroy(struct ibchan_qp *qp)
 {
-	return ibchan_fault(IBCHAN_FAULT_QP_DESTROY) ?: ib_destroy_qp(qp->ib);
+	int ret = ibchan_fault(IBCHAN_FAULT_QP_DESTROY);
+	int tries;
+
+	if (ret)
+		return ret;
+	ret = ib_destroy_qp(qp->ib);
+	for (tries = 1; ret && tries < DESTROY_TRIES; tries++) {
+		msleep(DESTROY_PAUSE_MS);
+		ret = ib_destroy_qp(qp->ib);
+	}
+	return ret;
 }
