@@ -142,7 +142,7 @@ static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endp
 
 	if (ch->qp.gid.iwarp)
 		return ibchan_refuse(reason, IBCHAN_REASON_IWARP, -EOPNOTSUPP);
-	ret = ibchan_endpoint_check(&ch->qp.endpoint, peer, reason);
+	ret = ibchan_endpoint_check(&ch->qp.endpoint, peer, ch->qp.gid.max_lid, reason);
 	if (ret)
 		return ret;
 	ret = ibchan_channel_check_prepared(ch, reason);

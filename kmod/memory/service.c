@@ -63,6 +63,9 @@ static int service_connect(struct ibchan_service *service, struct ibchan_pd *pd,
 		return PTR_ERR(ch);
 	service->ch = ch;
 	ibchan_channel_endpoint(ch, &endpoint);
+	/* Its requests never leave the device, so a limited member may be its own peer. */
+	if (endpoint.pkey)
+		endpoint.pkey |= cpu_to_be16(IBCHAN_PKEY_FULL_MEMBER);
 	return ibchan_channel_handshake(ch, &endpoint, reason);
 }
 
@@ -72,6 +75,8 @@ static struct ibchan_service *service_create(struct ibchan_pd *pd,
 	const struct ibchan_cq_init init = {
 		.entries = 2 * (SERVICE_DEPTH + IBCHAN_MARKERS),
 		.flags = IBCHAN_CQ_POLLED,
+		/* Any will do for the little it has: it takes no turn. */
+		.comp_vector = 1,
 		.budget = pd->cost.budget,
 	};
 	struct ibchan_service *service = kzalloc(sizeof(*service), GFP_KERNEL_ACCOUNT);

@@ -16,9 +16,6 @@
 #define QPN_MAX		0xffffffU	/* 24 bits on the wire */
 #define PSN_MAX		0xffffffU
 
-#define PKEY_FULL_MEMBER	0x8000	/* the bit that says full */
-#define LID_MAX		0xbfffU		/* above are multicast groups; 0 is nobody's */
-
 /**
  * ibchan_gid_family - what kind of IP address is in a RoCE GID
  * @gid: 16 bytes
@@ -66,9 +63,9 @@ int ibchan_pkey_rank(u16 pkey)
 {
 	if (pkey == IB_DEFAULT_PKEY_FULL)
 		return 3;
-	if (!(pkey & ~PKEY_FULL_MEMBER))
+	if (!(pkey & ~IBCHAN_PKEY_FULL_MEMBER))
 		return 0;
-	return pkey & PKEY_FULL_MEMBER ? 2 : 1;
+	return pkey & IBCHAN_PKEY_FULL_MEMBER ? 2 : 1;
 }
 
 static u8 link_layer_of(const struct ibchan_gid *gid)
@@ -97,13 +94,20 @@ void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan
 		.qpn = cpu_to_be32(qpn),
 		.psn = cpu_to_be32(params->send_psn),
 		.max_dest_rd_atomic = params->max_rd_atomic,
-		.flags = params->access & IBCHAN_ACCESS_REMOTE_WRITE ?
-			 IBCHAN_ENDPOINT_REMOTE_WRITE : 0,
+		.flags = (params->access & IBCHAN_ACCESS_REMOTE_WRITE ?
+			  IBCHAN_ENDPOINT_REMOTE_WRITE : 0) |
+			 (gid->grh ? IBCHAN_ENDPOINT_GRH : 0),
 		.lid = cpu_to_be32(gid->lid),
 		.pkey = cpu_to_be16(gid->pkey),
 	};
 	memcpy(endpoint->gid, gid->gid.raw, sizeof(endpoint->gid));
 	memcpy(endpoint->mac, gid->mac, sizeof(endpoint->mac));
+}
+
+/* What only InfiniBand has. */
+static bool is_infinibands(const struct ibchan_endpoint *theirs)
+{
+	return theirs->pkey || theirs->flags & IBCHAN_ENDPOINT_GRH;
 }
 
 static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reason *reason)
@@ -115,7 +119,7 @@ static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reas
 		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_VERSION,
 				   IBCHAN_ENDPOINT_VERSION, be16_to_cpu(theirs->version));
 	if (theirs->flags & ~IBCHAN_ENDPOINT_FLAGS ||
-	    (theirs->pkey && theirs->link_layer != IBCHAN_LINK_LAYER_INFINIBAND) ||
+	    (is_infinibands(theirs) && theirs->link_layer != IBCHAN_LINK_LAYER_INFINIBAND) ||
 	    memchr_inv(theirs->reserved, 0, sizeof(theirs->reserved)))
 		return ibchan_refuse(reason, IBCHAN_REASON_ENDPOINT_RESERVED, -EINVAL);
 	return 0;
@@ -181,12 +185,13 @@ static int check_ethernet(const struct ibchan_endpoint *ours,
 /* Both are in one partition, and one of them is a full member. */
 static bool partitions_match(u16 ours, u16 theirs)
 {
-	return (ours | theirs) & PKEY_FULL_MEMBER && !((ours ^ theirs) & ~PKEY_FULL_MEMBER);
+	return (ours | theirs) & IBCHAN_PKEY_FULL_MEMBER &&
+	       !((ours ^ theirs) & ~IBCHAN_PKEY_FULL_MEMBER);
 }
 
 /* A router's LID, by which other subnets are reached, only a subnet manager knows. */
 static int check_infiniband(const struct ibchan_endpoint *ours,
-			    const struct ibchan_endpoint *theirs,
+			    const struct ibchan_endpoint *theirs, u32 max_lid,
 			    struct ibchan_reason *reason)
 {
 	u32 lid = be32_to_cpu(theirs->lid);
@@ -194,8 +199,8 @@ static int check_infiniband(const struct ibchan_endpoint *ours,
 	u16 their_pkey = be16_to_cpu(theirs->pkey);
 	__be64 our_prefix, their_prefix;
 
-	if (!lid || lid > LID_MAX)
-		return refuse_pair(reason, IBCHAN_REASON_PEER_LID, LID_MAX, lid);
+	if (!lid || lid > max_lid)
+		return refuse_pair(reason, IBCHAN_REASON_PEER_LID, max_lid, lid);
 	if (!partitions_match(our_pkey, their_pkey))
 		return refuse_pair(reason, IBCHAN_REASON_PEER_PKEY, our_pkey, their_pkey);
 	memcpy(&our_prefix, ours->gid, sizeof(our_prefix));
@@ -210,12 +215,13 @@ static int check_infiniband(const struct ibchan_endpoint *ours,
  * ibchan_endpoint_check - can these two peers talk?
  * @ours: of the local channel
  * @theirs: any bytes at all
+ * @max_lid: that a port of this side's fabric may have, on InfiniBand
  * @reason: which field, and both values; or NULL
  *
  * Return: 0 or -EINVAL.
  */
 int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
-			  const struct ibchan_endpoint *theirs,
+			  const struct ibchan_endpoint *theirs, u32 max_lid,
 			  struct ibchan_reason *reason)
 {
 	int ret;
@@ -232,6 +238,6 @@ int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 	if (!ret && ours->link_layer == IBCHAN_LINK_LAYER_ETHERNET)
 		ret = check_ethernet(ours, theirs, reason);
 	if (!ret && ours->link_layer == IBCHAN_LINK_LAYER_INFINIBAND)
-		ret = check_infiniband(ours, theirs, reason);
+		ret = check_infiniband(ours, theirs, max_lid, reason);
 	return ret;
 }

@@ -15,6 +15,9 @@
 #include "params.h"
 #include "segments.h"
 
+/* The bit of a P_Key that says full: a limited member talks to full ones only. */
+#define IBCHAN_PKEY_FULL_MEMBER	0x8000
+
 /**
  * struct ibchan_gid - the address that a channel uses
  * @port: port
@@ -29,6 +32,8 @@
  * @mtu: of the port when it was chosen, in bytes
  * @max_message: that the port takes, in bytes
  * @lid: of the port, on InfiniBand
+ * @max_lid: that a port of this fabric may have, on InfiniBand
+ * @grh: packets to it need a global route header, on InfiniBand
  */
 struct ibchan_gid {
 	u32 port;
@@ -37,12 +42,14 @@ struct ibchan_gid {
 	u32 mtu;
 	u32 max_message;
 	u32 lid;
+	u32 max_lid;
 	union ib_gid gid;
 	u16 pkey;
 	u8 mac[ETH_ALEN];
 	u8 family;
 	u8 type;
 	u8 iwarp;
+	u8 grh;
 };
 
 /*
@@ -63,7 +70,7 @@ void ibchan_times_fill(const struct ibchan_params *params, struct ibchan_times *
 void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan_gid *gid,
 			   const struct ibchan_params *params, u32 qpn);
 int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
-			  const struct ibchan_endpoint *theirs,
+			  const struct ibchan_endpoint *theirs, u32 max_lid,
 			  struct ibchan_reason *reason);
 int ibchan_credit_mode_check(__be32 ours, __be32 theirs, struct ibchan_reason *reason);
 u8 ibchan_gid_family(const u8 *gid);

@@ -15,6 +15,10 @@
 #include "fault.h"
 #include "verbs.h"
 
+/* Above are multicast groups. */
+#define MAX_LID		0xbfffU
+#define OPA_MAX_LID	0xefffffffU
+
 static bool ndev_in_net(const struct net_device *ndev, const struct net *net)
 {
 	return !IS_ERR_OR_NULL(ndev) && (!net || net_eq(dev_net(ndev), net));
@@ -146,6 +150,14 @@ static int choose_by_index(struct ib_device *ib, struct net *net, u32 index,
 	return ret ? refuse_index(index, entries, reason) : 0;
 }
 
+static void fill_infiniband(struct ib_device *ib, u32 port, const struct ib_port_attr *attr,
+			    struct ibchan_gid *gid)
+{
+	gid->lid = attr->lid;
+	gid->max_lid = rdma_cap_opa_ah(ib, port) ? OPA_MAX_LID : MAX_LID;
+	gid->grh = rdma_protocol_ib(ib, port) && rdma_is_grh_required(ib, port);
+}
+
 /* What state it is in, or an errno. Fills what @gid has of the port. */
 static int port_state(struct ib_device *ib, u32 port, struct ibchan_gid *gid)
 {
@@ -157,7 +169,7 @@ static int port_state(struct ib_device *ib, u32 port, struct ibchan_gid *gid)
 	gid->port = port;
 	gid->mtu = ib_mtu_enum_to_int(attr.active_mtu);
 	gid->max_message = attr.max_msg_sz;
-	gid->lid = attr.lid;
+	fill_infiniband(ib, port, &attr, gid);
 	return attr.state;
 }
 
@@ -209,10 +221,13 @@ static int choose_infiniband(struct ib_device *ib, u32 index, struct ibchan_gid 
 		return ret;
 	gid->index = index == IBCHAN_AUTO ? 0 : index;
 	gid->family = 0;
-	if (gid->index >= num_entries(ib, gid->port) ||
-	    rdma_query_gid(ib, gid->port, gid->index, &gid->gid))
+	if (gid->index < num_entries(ib, gid->port) &&
+	    !rdma_query_gid(ib, gid->port, gid->index, &gid->gid))
+		return 0;
+	if (index != IBCHAN_AUTO)
 		return refuse_index(index, num_entries(ib, gid->port), reason);
-	return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_NO_GID, -EADDRNOTAVAIL,
+				    (u64[3]) { gid->port, num_entries(ib, gid->port) });
 }
 
 /* TCP needs no address of the table; the one entry names the port. */
@@ -304,17 +319,42 @@ int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 	return first;
 }
 
-/* The subnet manager may give a port another LID, subnet or partition at any time. */
+/*
+ * The subnet manager may give a port another LID, subnet or partition at any time. What cannot
+ * be read just now may still be the same: the core fills its tables anew at each event.
+ */
 static bool infiniband_still_there(struct ib_device *ib, const struct ibchan_gid *gid)
 {
 	struct ib_port_attr attr;
 	union ib_gid now;
 	u16 pkey;
 
-	return !ib_query_port(ib, gid->port, &attr) && attr.lid == gid->lid &&
-	       !rdma_query_gid(ib, gid->port, gid->index, &now) &&
-	       !memcmp(now.raw, gid->gid.raw, sizeof(now.raw)) &&
-	       !ib_get_cached_pkey(ib, gid->port, gid->pkey_index, &pkey) && pkey == gid->pkey;
+	if (!ib_query_port(ib, gid->port, &attr) && attr.lid != gid->lid)
+		return false;
+	if (!rdma_query_gid(ib, gid->port, gid->index, &now) &&
+	    memcmp(now.raw, gid->gid.raw, sizeof(now.raw)))
+		return false;
+	return ib_get_cached_pkey(ib, gid->port, gid->pkey_index, &pkey) || pkey == gid->pkey;
+}
+
+/**
+ * ibchan_gid_adopt_port - use the InfiniBand port that the connection manager has chosen
+ * @ib: the device
+ * @gid: changed
+ * @port: of the device
+ * @pkey_index: entry of its P_Key table
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_gid_adopt_port(struct ib_device *ib, struct ibchan_gid *gid, u32 port, u16 pkey_index)
+{
+	struct ibchan_gid adopted = { .pkey_index = pkey_index };
+
+	if (port_state(ib, port, &adopted) < 0 ||
+	    rdma_query_gid(ib, port, 0, &adopted.gid) ||
+	    ib_get_cached_pkey(ib, port, pkey_index, &adopted.pkey))
+		return;
+	*gid = adopted;
 }
 
 /**

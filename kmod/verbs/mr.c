@@ -302,8 +302,8 @@ static bool is_copied(struct iommu_domain *domain, const struct sg_table *sgt)
 
 /*
  * The device works on a copy, or has to be told of each write of the cpu's. The core does
- * not say which, and some kernels say so of all memory behind an IOMMU (6.1), or of all after
- * the first copy on the machine (6.12): then it is looked at.
+ * not say which, and some kernels say so of all memory behind an IOMMU (6.1), or of all of a
+ * device's after its first copy (6.12): then it is looked at.
  */
 static bool needs_sync(struct ibchan_mr *mr)
 {

@@ -113,9 +113,9 @@ static void fill_address(struct ibchan_qp *qp, const struct ibchan_endpoint *pee
 		memcpy(ah->roce.dmac, qp->path.dmac, sizeof(ah->roce.dmac));
 	else
 		rdma_ah_set_dlid(ah, be32_to_cpu(peer->lid));
-	/* Virtual ports of InfiniBand share a LID and are told apart by their GIDs. */
-	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE ||
-	    rdma_is_grh_required(qp->ib->device, qp->gid.port)) {
+	/* Virtual ports of InfiniBand share a LID and are told apart by their GIDs only. */
+	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE || qp->gid.grh ||
+	    peer->flags & IBCHAN_ENDPOINT_GRH) {
 		rdma_ah_set_grh(ah, NULL, 0, qp->gid.index, qp->path.hop_limit,
 				qp->params.traffic_class);
 		rdma_ah_set_dgid_raw(ah, (void *)peer->gid);
@@ -285,7 +285,13 @@ int ibchan_qp_cm_init(struct ibchan_qp *qp, struct rdma_cm_id *id)
 	if (id->port_num == qp->gid.port && !rdma_protocol_ib(id->device, id->port_num))
 		return 0;
 	ret = modify_by_cm(qp, id, &attr, &mask);
-	return ret ?: ib_modify_qp(qp->ib, &attr, mask);
+	if (!ret)
+		ret = ib_modify_qp(qp->ib, &attr, mask);
+	if (ret || !rdma_protocol_ib(id->device, id->port_num))
+		return ret;
+	ibchan_gid_adopt_port(id->device, &qp->gid, id->port_num, attr.pkey_index);
+	qp->params.port = qp->gid.port;
+	return 0;
 }
 
 /**

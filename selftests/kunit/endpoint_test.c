@@ -12,10 +12,12 @@ static const u8 ipv4_gid[16] = {
 static const u8 ipv6_gid[16] = { 0xfd, 0x77, [15] = 2 };
 
 static struct ibchan_endpoint ours, theirs;
+static u32 max_lid;
 
 /* Two RoCE ends with IPv4 addresses. */
 static int endpoint_suite_init(struct kunit *test)
 {
+	max_lid = 0xbfff;
 	ours = (struct ibchan_endpoint){
 		.magic = cpu_to_be32(IBCHAN_ENDPOINT_MAGIC),
 		.version = cpu_to_be16(IBCHAN_ENDPOINT_VERSION),
@@ -55,21 +57,21 @@ static void expect_accepted(struct kunit *test)
 {
 	struct ibchan_reason reason = { .wr = UNTOUCHED, .element = UNTOUCHED };
 
-	KUNIT_EXPECT_EQ(test, ibchan_endpoint_check(&ours, &theirs, &reason), 0);
+	KUNIT_EXPECT_EQ(test, ibchan_endpoint_check(&ours, &theirs, max_lid, &reason), 0);
 	KUNIT_EXPECT_EQ(test, reason.code, (u32)IBCHAN_REASON_NONE);
-	KUNIT_EXPECT_EQ(test, ibchan_endpoint_check(&ours, &theirs, NULL), 0);
+	KUNIT_EXPECT_EQ(test, ibchan_endpoint_check(&ours, &theirs, max_lid, NULL), 0);
 }
 
 static void expect_refused(struct kunit *test, u32 code, u64 our_value, u64 their_value)
 {
 	struct ibchan_reason reason = { .wr = UNTOUCHED, .element = UNTOUCHED };
 
-	KUNIT_EXPECT_EQ_MSG(test, ibchan_endpoint_check(&ours, &theirs, &reason), -EINVAL,
+	KUNIT_EXPECT_EQ_MSG(test, ibchan_endpoint_check(&ours, &theirs, max_lid, &reason), -EINVAL,
 			    "reason %u", code);
 	expect_reason(test, &reason, &(struct refusal){
 		-EINVAL, code, UNTOUCHED, { our_value, their_value },
 	});
-	KUNIT_EXPECT_EQ(test, ibchan_endpoint_check(&ours, &theirs, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, ibchan_endpoint_check(&ours, &theirs, max_lid, NULL), -EINVAL);
 }
 
 static void a_sound_endpoint_is_accepted(struct kunit *test)
@@ -119,7 +121,7 @@ static void what_is_reserved_must_be_zero(struct kunit *test)
 
 	for (i = 0; i < 8; i++) {
 		theirs.flags = 1 << i;
-		if (theirs.flags & IBCHAN_ENDPOINT_FLAGS)
+		if (theirs.flags == IBCHAN_ENDPOINT_REMOTE_WRITE)
 			expect_accepted(test);
 		else
 			expect_refused(test, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0);
@@ -312,6 +314,10 @@ static void an_infiniband_lid_must_be_a_ports(struct kunit *test)
 		theirs.lid = cpu_to_be32(bad[i]);
 		expect_refused(test, IBCHAN_REASON_PEER_LID, 0xbfff, bad[i]);
 	}
+	/* Omni-Path has more of them. */
+	max_lid = 0xefffffff;
+	theirs.lid = cpu_to_be32(0x10001);
+	expect_accepted(test);
 }
 
 static void use_partitions(u16 our_pkey, u16 their_pkey)
@@ -346,10 +352,15 @@ static void an_infiniband_peer_must_be_in_the_same_subnet(struct kunit *test)
 	expect_accepted(test);
 }
 
-static void a_partition_is_infinibands_only(struct kunit *test)
+static void a_partition_and_a_grh_are_infinibands_only(struct kunit *test)
 {
 	theirs.pkey = cpu_to_be16(0xffff);
 	expect_refused(test, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0);
+	theirs.pkey = 0;
+	theirs.flags = IBCHAN_ENDPOINT_GRH;
+	expect_refused(test, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0);
+	use_infiniband();
+	expect_accepted(test);
 }
 
 static void the_family_is_told_by_the_mapped_prefix_alone(struct kunit *test)
@@ -443,8 +454,10 @@ static void what_is_built_is_accepted(struct kunit *test)
 	gid.family = 0;
 	gid.lid = 9;
 	gid.pkey = 0xffff;
+	gid.grh = 1;
 	params.mtu = 4096;
 	build();
+	KUNIT_EXPECT_TRUE(test, built.flags & IBCHAN_ENDPOINT_GRH);
 	KUNIT_EXPECT_EQ(test, built.link_layer, (u8)IBCHAN_LINK_LAYER_INFINIBAND);
 	ours = built;
 	theirs = built;
@@ -489,7 +502,7 @@ static void expect_verdict_on_bytes(struct kunit *test)
 	int expected = bytes_are_sound((const u8 *)&theirs) ? 0 : -EINVAL;
 	struct ibchan_reason reason = {};
 
-	KUNIT_EXPECT_EQ_MSG(test, ibchan_endpoint_check(&ours, &theirs, &reason), expected,
+	KUNIT_EXPECT_EQ_MSG(test, ibchan_endpoint_check(&ours, &theirs, max_lid, &reason), expected,
 			    "%*ph", (int)sizeof(theirs), &theirs);
 	KUNIT_EXPECT_EQ(test, !reason.code, !expected);
 }
@@ -531,7 +544,8 @@ static void random_bytes_are_never_an_endpoint(struct kunit *test)
 	for (round = 0; round < 20000; round++) {
 		for (i = 0; i < sizeof(theirs); i++)
 			((u8 *)&theirs)[i] = next_random(&random);
-		KUNIT_EXPECT_EQ(test, ibchan_endpoint_check(&ours, &theirs, NULL), -EINVAL);
+		KUNIT_EXPECT_EQ(test, ibchan_endpoint_check(&ours, &theirs, max_lid, NULL),
+				-EINVAL);
 	}
 }
 
@@ -556,7 +570,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(an_infiniband_lid_must_be_a_ports),
 	KUNIT_CASE(infiniband_peers_must_be_in_one_partition),
 	KUNIT_CASE(an_infiniband_peer_must_be_in_the_same_subnet),
-	KUNIT_CASE(a_partition_is_infinibands_only),
+	KUNIT_CASE(a_partition_and_a_grh_are_infinibands_only),
 	KUNIT_CASE(the_family_is_told_by_the_mapped_prefix_alone),
 	KUNIT_CASE(a_default_p_key_beats_a_full_one_and_that_a_limited_one),
 	KUNIT_CASE(an_endpoint_is_built_from_its_channel),

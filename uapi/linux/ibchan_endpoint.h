@@ -14,7 +14,8 @@
 
 /* Flags of an endpoint. */
 #define IBCHAN_ENDPOINT_REMOTE_WRITE	0x1U	/* it takes writes, empty ones too */
-#define IBCHAN_ENDPOINT_FLAGS		IBCHAN_ENDPOINT_REMOTE_WRITE
+#define IBCHAN_ENDPOINT_GRH		0x2U	/* InfiniBand: it is reached with a GRH only */
+#define IBCHAN_ENDPOINT_FLAGS		(IBCHAN_ENDPOINT_REMOTE_WRITE | IBCHAN_ENDPOINT_GRH)
 
 #define IBCHAN_LINK_LAYER_INFINIBAND	1
 #define IBCHAN_LINK_LAYER_ETHERNET	2
@@ -33,7 +34,7 @@
  * @max_dest_rd_atomic: reads and atomics of the peer that this side serves at
  *	a time
  * @flags: IBCHAN_ENDPOINT_*
- * @lid: InfiniBand address within the subnet, 1 to 0xbfff; 0 on Ethernet
+ * @lid: InfiniBand address within the subnet, 1 to 0xbfff, on Omni-Path more; 0 on Ethernet
  * @credit_rkey: key to the word at @credit_addr; 0 without IBCHAN_MODE_CREDITS
  * @credit_addr: of the word that the peer is to write credits into
  * @pkey: InfiniBand partition that this side is in; 0 on Ethernet

@@ -11,6 +11,8 @@ static const u8 ipv4[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 77, [15
 static const u8 ipv6[16] = { 0xfd, 0x77, [15] = 1 };
 static const u8 mac[6] = { 2, 0, 0, 0x77, 0, 1 };
 
+#define MAX_LID		0xbfff
+
 /* Of the first byte: which family, and whether credits are counted. */
 #define KIND(choice)	((choice) & 3)
 #define CREDITS		0x4
@@ -50,7 +52,7 @@ static void check_accepted(const struct ibchan_endpoint *ours, const struct ibch
 	must(theirs->link_layer == ours->link_layer, "the same link layer");
 	must(!ours->credit_rkey == !theirs->credit_rkey, "the same mode");
 	if (ours->link_layer == IBCHAN_LINK_LAYER_INFINIBAND) {
-		must(be32toh(theirs->lid) - 1 < 0xbfff, "the LID of a port");
+		must(be32toh(theirs->lid) - 1 < MAX_LID, "the LID of a port");
 		must((be16toh(theirs->pkey) & 0x7fff) == 0x7fff, "the same partition");
 	}
 	if (ours->link_layer != IBCHAN_LINK_LAYER_ETHERNET)
@@ -69,10 +71,11 @@ int fuzz_one(const u8 *data, size_t size)
 		return 0;
 	build(&ours, data[0]);
 	memcpy(&theirs, data + 1, min_t(size_t, size - 1, sizeof(theirs)));
-	rc = ibchan_endpoint_check(&ours, &theirs, &reason);
+	rc = ibchan_endpoint_check(&ours, &theirs, MAX_LID, &reason);
 	must(!rc || rc == -EINVAL, "0 or -EINVAL");
 	must(!rc == !reason.code, "a reason if and only if it is refused");
-	must(rc == ibchan_endpoint_check(&ours, &theirs, NULL), "the same without a reason");
+	must(rc == ibchan_endpoint_check(&ours, &theirs, MAX_LID, NULL),
+	     "the same without a reason");
 	if (KIND(data[0]) == KIND_IPV4 && !(data[0] & CREDITS))
 		must(reason.code == endpoint_fault((const u8 *)&theirs), "the contract's reason");
 	if (!rc)

@@ -155,6 +155,7 @@ struct ibchan_gid {
 	u8 iwarp;
 	u32 lid;
 	u16 pkey;
+	u8 grh;
 };
 
 /* Where this side is granted credits. */
@@ -190,7 +191,7 @@ int ibchan_pkey_rank(u16 pkey);
 void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan_gid *gid,
 			   const struct ibchan_params *params, u32 qpn);
 int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
-			  const struct ibchan_endpoint *theirs,
+			  const struct ibchan_endpoint *theirs, u32 max_lid,
 			  struct ibchan_reason *reason);
 
 #endif /* PARSE_KERNEL_H */
