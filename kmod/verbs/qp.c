@@ -12,7 +12,7 @@
 #include "fault.h"
 #include "verbs.h"
 
-/* What a driver that refuses to destroy a queue pair gets: a third of a second in all. */
+/* What a driver that refuses to destroy a queue pair gets: see ibchan_qp_destroy(). */
 #define DESTROY_TRIES		8
 #define DESTROY_PAUSE_MS	50
 
@@ -392,7 +392,8 @@ void ibchan_qp_to_error(struct ibchan_qp *qp)
  * ibchan_qp_destroy - end all access of the device to the memory of the works in flight
  * @qp: ready
  *
- * Some drivers refuse while their firmware is busy, or is being reset: it is tried again.
+ * Some drivers refuse while their firmware is busy, or is being reset: it is tried again, for
+ * a third of a second in all for the first queue pair of a device that goes on refusing.
  *
  * Context: process, may sleep.
  * Return: 0; the driver's errno, when the device may still use everything.
@@ -400,14 +401,16 @@ void ibchan_qp_to_error(struct ibchan_qp *qp)
 int ibchan_qp_destroy(struct ibchan_qp *qp)
 {
 	int ret = ibchan_fault(IBCHAN_FAULT_QP_DESTROY);
-	int tries;
+	int tries = READ_ONCE(qp->dev->keeps_qps) ? 1 : DESTROY_TRIES;
 
 	if (ret)
 		return ret;
 	ret = ib_destroy_qp(qp->ib);
-	for (tries = 1; ret && tries < DESTROY_TRIES; tries++) {
+	while (ret && --tries) {
 		msleep(DESTROY_PAUSE_MS);
 		ret = ib_destroy_qp(qp->ib);
 	}
+	if (ret)
+		WRITE_ONCE(qp->dev->keeps_qps, 1);
 	return ret;
 }
