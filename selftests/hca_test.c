@@ -47,6 +47,29 @@ static int set_number(const char *name, long value)
 	return put_line(path, line);
 }
 
+static long read_number(const char *name)
+{
+	char path[128];
+	long value;
+	FILE *file;
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	file = fopen(path, "re");
+	if (!file || fscanf(file, "%ld", &value) != 1)
+		value = -1;
+	if (file)
+		fclose(file);
+	return value;
+}
+
+static int set_pkey(int index, int pkey)
+{
+	char line[32];
+
+	snprintf(line, sizeof(line), "0 1 %d %d", index, pkey);
+	return put_line(PARAMETERS "pkey", line);
+}
+
 /* ---- InfiniBand ---- */
 
 FIXTURE(infiniband)
@@ -71,6 +94,11 @@ FIXTURE_SETUP(infiniband)
 
 FIXTURE_TEARDOWN(infiniband)
 {
+	if (is_infiniband(self->a)) {
+		EXPECT_EQ(0, set_lid(FIRST_LID));
+		EXPECT_EQ(0, set_pkey(0, 0xffff));
+		EXPECT_EQ(0, set_pkey(1, 0x8001));
+	}
 	pair_close(&self->pair);
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
@@ -165,6 +193,40 @@ TEST_F(infiniband, a_lid_that_changes_later_breaks_who_used_it)
 	EXPECT_EQ(EADDRNOTAVAIL, query.out_error);
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->b));
 	ASSERT_EQ(0, set_lid(FIRST_LID));
+}
+
+/* @device: of which */
+static bool is_limited_member(void *device)
+{
+	struct side_options options = side_defaults();
+	struct side side;
+	bool limited;
+
+	options.device = device;
+	if (side_open(&side, &options))
+		return false;
+	limited = be16toh(side.endpoint.pkey) == 0x7fff;
+	side_close(&side);
+	return limited;
+}
+
+/* Credits are kernel memory, which the domain's own channel registers. */
+TEST_F(infiniband, a_limited_member_of_its_partition_registers_memory)
+{
+	struct side_options options = side_defaults();
+	struct side side;
+
+	if (!is_infiniband(self->a))
+		SKIP(return, "the ports are no InfiniBand ports");
+	ASSERT_EQ(0, set_pkey(1, 0x0001));
+	ASSERT_EQ(0, set_pkey(0, 0x7fff));
+	ASSERT_TRUE(eventually(is_limited_member, (void *)DEVICE_A));
+	options.options.mode = IBCHAN_MODE_CREDITS;
+	EXPECT_EQ(0, side_open(&side, &options));
+	/* Its twin: another limited member does not hear it. */
+	EXPECT_EQ(-EINVAL, side_handshake(&side, &side.endpoint));
+	EXPECT_EQ(IBCHAN_REASON_PEER_PKEY, side.reason.code);
+	side_close(&side);
 }
 
 TEST_F(infiniband, two_ports_of_one_device_reach_each_other)
@@ -292,13 +354,22 @@ TEST_F(hca, memory_of_a_work_that_the_device_has_not_begun_is_kept)
 	EXPECT_EQ(0, faults());
 }
 
-TEST_F(hca, a_process_that_goes_with_works_in_the_device_leaves_no_access_behind)
+TEST_F(hca, a_channel_that_is_closed_with_works_in_the_device_leaves_no_access_behind)
 {
+	struct side_options options = side_defaults();
+	struct ibchan_cqe cqe;
+	struct pair later;
+
 	if (!has_hca())
 		SKIP(return, "these devices are no HCAs");
+	ASSERT_EQ(0, pair_open(&later, PAIR_TWO_DEVICES, &options));
 	ASSERT_EQ(0, post_late(self->a, self->b, 4096));
+	ASSERT_EQ(0, post_late(later.a, later.b, 4096));
 	side_close(self->a);
+	/* By then the device would have begun with what was posted before. */
+	EXPECT_EQ(0, succeed(later.b, 1, &cqe));
 	EXPECT_EQ(0, faults());
+	pair_close(&later);
 }
 
 /* Works of two channels end in any order, those of one in theirs. */
@@ -330,7 +401,7 @@ TEST_F(hca, a_queue_pair_that_the_device_does_not_destroy_at_once_goes_all_the_s
 	ASSERT_EQ(0, set_number("failing_destroys", 2));
 	side_close(self->a);
 	EXPECT_EQ(0, counter("leaked"));
-	EXPECT_EQ(0, set_number("failing_destroys", 0));
+	EXPECT_EQ(0, read_number("failing_destroys"));
 	EXPECT_EQ(0, faults());
 }
 

@@ -66,6 +66,24 @@ int hca_set_lid(u32 number, u32 port, u16 lid)
 	return 0;
 }
 
+/* The same for an entry of its P_Key table. */
+int hca_set_pkey(u32 number, u32 port, u32 index, u16 pkey)
+{
+	struct hca_device *hca;
+
+	spin_lock_irq(&hca_lock);
+	hca = find_number(number);
+	if (hca && (hca->is_roce || !port || port > hca->ib.phys_port_cnt || index >= HCA_PKEYS))
+		hca = NULL;
+	if (hca)
+		hca->ports[port - 1].pkeys[index] = pkey;
+	spin_unlock_irq(&hca_lock);
+	if (!hca)
+		return -EINVAL;
+	tell_port(hca, port, IB_EVENT_PKEY_CHANGE);
+	return 0;
+}
+
 /* --- Ethernet --- */
 
 static void forget_netdev(struct hca_device *hca)
@@ -87,6 +105,7 @@ static int netdev_event(struct notifier_block *block, unsigned long type, void *
 
 	if (ndev != hca->ports[0].ndev)
 		return NOTIFY_DONE;
+	/* The notifier hears of that at its own end, too. */
 	if (type == NETDEV_UNREGISTER)
 		forget_netdev(hca);
 	else if (type == NETDEV_UP || type == NETDEV_DOWN || type == NETDEV_CHANGE)
@@ -95,29 +114,39 @@ static int netdev_event(struct notifier_block *block, unsigned long type, void *
 	return NOTIFY_DONE;
 }
 
-int hca_netdevs_watch(struct hca_device *hca, const char *name)
+/* Before the device is registered. */
+int hca_netdev_take(struct hca_device *hca, const char *name)
 {
 	struct net_device *ndev = dev_get_by_name(&init_net, name);
 	int ret;
 
 	if (!ndev)
 		return -ENODEV;
-	hca->ports[0].ndev = ndev;
 	ret = ib_device_set_netdev(&hca->ib, ndev, 1);
-	hca->netdevs.notifier_call = netdev_event;
-	if (!ret)
-		ret = register_netdevice_notifier(&hca->netdevs);
 	if (ret)
 		dev_put(ndev);
+	else
+		hca->ports[0].ndev = ndev;
 	return ret;
 }
 
-void hca_netdevs_unwatch(struct hca_device *hca)
+/* As long as the device is registered: both tell of what is there already. */
+int hca_netdev_watch(struct hca_device *hca)
 {
-	if (!hca->netdevs.notifier_call)
-		return;
+	hca->netdevs.notifier_call = netdev_event;
+	return register_netdevice_notifier(&hca->netdevs);
+}
+
+void hca_netdev_unwatch(struct hca_device *hca)
+{
 	unregister_netdevice_notifier(&hca->netdevs);
+}
+
+/* Behind the device's last use of it. */
+void hca_netdev_give_back(struct hca_device *hca)
+{
 	dev_put(hca->ports[0].ndev);
+	hca->ports[0].ndev = NULL;
 }
 
 static void set_gid(const struct ib_gid_attr *attr, const union ib_gid *gid)

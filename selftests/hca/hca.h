@@ -35,6 +35,7 @@
 
 #define HCA_PORTS	2
 #define HCA_VECTORS	8
+#define HCA_MAX		4
 #define HCA_GIDS	16
 #define HCA_PKEYS	3
 
@@ -46,7 +47,7 @@
 #define HCA_MAX_SGE	32
 #define HCA_MAX_INLINE	512
 
-/* A message is moved in steps of so many bytes; between them others have the lock. */
+/* A write or a read is moved in steps of so many bytes; between them others have the lock. */
 #define HCA_STEP	(64 * 1024)
 
 /* No region has this one. */
@@ -312,8 +313,11 @@ void hca_report(struct hca_device *hca, enum hca_fault fault, const char *what, 
 int hca_set_lid(u32 number, u32 port, u16 lid);
 extern const struct ib_device_ops hca_device_ops;
 void hca_ports_init(struct hca_device *hca);
-int hca_netdevs_watch(struct hca_device *hca, const char *name);
-void hca_netdevs_unwatch(struct hca_device *hca);
+int hca_set_pkey(u32 number, u32 port, u32 index, u16 pkey);
+int hca_netdev_take(struct hca_device *hca, const char *name);
+int hca_netdev_watch(struct hca_device *hca);
+void hca_netdev_unwatch(struct hca_device *hca);
+void hca_netdev_give_back(struct hca_device *hca);
 
 /* memory.c */
 struct hca_cursor {

@@ -68,6 +68,21 @@ static const struct kernel_param_ops lid_ops = { .set = set_lid };
 module_param_cb(lid, &lid_ops, NULL, 0200);
 MODULE_PARM_DESC(lid, "device number, port and new LID of an InfiniBand port");
 
+/* "0 1 0 32767": entry 0 of port 1 of hca0 becomes P_Key 0x7fff. */
+static int set_pkey(const char *text, const struct kernel_param *param)
+{
+	u32 number, port, index;
+	u16 pkey;
+
+	if (sscanf(text, "%u %u %u %hu", &number, &port, &index, &pkey) != 4)
+		return -EINVAL;
+	return hca_set_pkey(number, port, index, pkey);
+}
+
+static const struct kernel_param_ops pkey_ops = { .set = set_pkey };
+module_param_cb(pkey, &pkey_ops, NULL, 0200);
+MODULE_PARM_DESC(pkey, "device number, port, index and new P_Key of an InfiniBand port");
+
 /* One line for each device: completion queues on each vector. */
 static int get_vectors(char *text, const struct kernel_param *param)
 {
@@ -240,15 +255,20 @@ static int register_device(struct hca_device *hca)
 
 	snprintf(name, sizeof(name), "hca%d", hca->number);
 	if (hca->is_roce)
-		ret = hca_netdevs_watch(hca, netdevs[hca->number % 2]);
+		ret = hca_netdev_take(hca, netdevs[hca->number % 2]);
 	if (ret)
 		return ret;
 	list_device(hca);
 	ret = ib_register_device(&hca->ib, name, hca->preset->virt_dma ? NULL : hca->bus);
+	if (!ret && hca->is_roce) {
+		ret = hca_netdev_watch(hca);
+		if (ret)
+			ib_unregister_device(&hca->ib);
+	}
 	if (!ret)
 		return 0;
 	unlist_device(hca);
-	hca_netdevs_unwatch(hca);
+	hca_netdev_give_back(hca);
 	return ret;
 }
 
@@ -272,6 +292,8 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (ret)
 		return ret;
 	pci_set_master(pdev);
+	if (free_number() >= HCA_MAX)
+		return -ENOSPC;
 	hca = ib_alloc_device(hca_device, ib);
 	if (!hca)
 		return -ENOMEM;
@@ -293,9 +315,11 @@ static void leave(struct pci_dev *pdev)
 {
 	struct hca_device *hca = pci_get_drvdata(pdev);
 
+	if (hca->is_roce)
+		hca_netdev_unwatch(hca);
 	ib_unregister_device(&hca->ib);
 	unlist_device(hca);
-	hca_netdevs_unwatch(hca);
+	hca_netdev_give_back(hca);
 	WARN_ON(!xa_empty(&hca->mrs) || !xa_empty(&hca->qps));
 	xa_destroy(&hca->mrs);
 	xa_destroy(&hca->qps);

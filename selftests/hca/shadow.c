@@ -12,8 +12,6 @@
 
 #include "hca.h"
 
-#define MAX_HCAS	4
-
 /* As many calls may be under way at once. */
 #define MAX_CALLS	128
 
@@ -34,15 +32,18 @@ struct call {
 };
 
 static DEFINE_RAW_SPINLOCK(shadow_lock);
-static struct hca_device *watched[MAX_HCAS];
+static struct hca_device *watched[HCA_MAX];
 
 static struct hca_device *find_hca(const struct device *bus)
 {
+	struct hca_device *hca;
 	int i;
 
-	for (i = 0; i < MAX_HCAS; i++)
-		if (READ_ONCE(watched[i]) && watched[i]->bus == bus)
-			return watched[i];
+	for (i = 0; i < HCA_MAX; i++) {
+		hca = READ_ONCE(watched[i]);
+		if (hca && hca->bus == bus)
+			return hca;
+	}
 	return NULL;
 }
 
@@ -285,6 +286,8 @@ void hca_shadow_remove(struct hca_device *hca)
 	struct interval_tree_node *node, *next;
 
 	WRITE_ONCE(watched[hca->number], NULL);
+	/* The probes' handlers run with preemption off. */
+	synchronize_rcu();
 	for (node = interval_tree_iter_first(&hca->mappings, 0, ULONG_MAX); node; node = next) {
 		next = interval_tree_iter_next(node, 0, ULONG_MAX);
 		hca_report(hca, HCA_BAD_UNMAP, "left mapped", node->start);

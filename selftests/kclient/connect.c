@@ -217,7 +217,6 @@ static const struct knob good_knobs[] = {
 	KNOB(max_inline_data, 64, MAX_INLINE_DATA),
 };
 
-/* One end has the value; a message crosses in both directions all the same. */
 /* What the device allows is less than what is possible. */
 static u32 limit_of(struct world *w, const struct knob *knob)
 {
@@ -236,6 +235,7 @@ static u32 limit_of(struct world *w, const struct knob *knob)
 	}
 }
 
+/* One end has the value; a message crosses in both directions all the same. */
 static void try_good_knob(struct world *w, const struct ibchan_params *base,
 			  const struct knob *knob)
 {

@@ -93,6 +93,9 @@ static bool is_ethernet(struct world *w)
 	struct ibchan_device *dev = world_device(w, 0);
 	struct ibchan_port_attr attr = {};
 
+	/* The case fails of it. */
+	if (!dev)
+		return true;
 	expect_eq(w, ibchan_port_query(dev, 1, &init_net, &attr), 0);
 	return attr.link_layer == IBCHAN_LINK_LAYER_ETHERNET;
 }
