@@ -141,6 +141,11 @@ void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id)
 		ch->qp.params.port = id->port_num;
 		return;
 	}
+	/* The queue pair has done so: see ibchan_qp_cm_init(). */
+	if (rdma_protocol_ib(id->device, id->port_num)) {
+		ch->gid_gone = false;
+		return;
+	}
 	if (!attr || ibchan_gid_adopt(&ch->qp.gid, id->port_num, attr))
 		return;
 	if (ch->gid_gone)

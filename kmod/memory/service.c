@@ -76,7 +76,7 @@ static struct ibchan_service *service_create(struct ibchan_pd *pd,
 		.entries = 2 * (SERVICE_DEPTH + IBCHAN_MARKERS),
 		.flags = IBCHAN_CQ_POLLED,
 		/* Any will do for the little it has: it takes no turn. */
-		.comp_vector = 1,
+		.comp_vector = !!pd->dev->attr.comp_vectors,
 		.budget = pd->cost.budget,
 	};
 	struct ibchan_service *service = kzalloc(sizeof(*service), GFP_KERNEL_ACCOUNT);

@@ -47,7 +47,7 @@
  * @num_watched: channels with a keepalive, until they are closed
  * @watch_work: looks at them
  * @max_inline: see limits.c; IBCHAN_AUTO: not known
- * @keeps_qps: it has refused to destroy one for as long as that is tried
+ * @keeps_qps: it has refused to destroy the last one for as long as that is tried
  * @next_vector: counts the cqs that took a completion vector in turn
  * @quirks: enum ibchan_quirk, of its driver; immutable
  * @attr: snapshot taken when the device came; immutable but for the name, which

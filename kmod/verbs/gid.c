@@ -345,16 +345,20 @@ static bool infiniband_still_there(struct ib_device *ib, const struct ibchan_gid
  * @pkey_index: entry of its P_Key table
  *
  * Context: process, may sleep.
+ * Return: 0; an errno when something of it cannot be read just now, with @gid as it was.
  */
-void ibchan_gid_adopt_port(struct ib_device *ib, struct ibchan_gid *gid, u32 port, u16 pkey_index)
+int ibchan_gid_adopt_port(struct ib_device *ib, struct ibchan_gid *gid, u32 port, u16 pkey_index)
 {
 	struct ibchan_gid adopted = { .pkey_index = pkey_index };
+	int ret = min(port_state(ib, port, &adopted), 0);
 
-	if (port_state(ib, port, &adopted) < 0 ||
-	    rdma_query_gid(ib, port, 0, &adopted.gid) ||
-	    ib_get_cached_pkey(ib, port, pkey_index, &adopted.pkey))
-		return;
-	*gid = adopted;
+	if (!ret)
+		ret = rdma_query_gid(ib, port, 0, &adopted.gid);
+	if (!ret)
+		ret = ib_get_cached_pkey(ib, port, pkey_index, &adopted.pkey);
+	if (!ret)
+		*gid = adopted;
+	return ret;
 }
 
 /**

@@ -289,9 +289,10 @@ int ibchan_qp_cm_init(struct ibchan_qp *qp, struct rdma_cm_id *id)
 		ret = ib_modify_qp(qp->ib, &attr, mask);
 	if (ret || !rdma_protocol_ib(id->device, id->port_num))
 		return ret;
-	ibchan_gid_adopt_port(id->device, &qp->gid, id->port_num, attr.pkey_index);
+	ret = ibchan_gid_adopt_port(id->device, &qp->gid, id->port_num, attr.pkey_index);
 	qp->params.port = qp->gid.port;
-	return 0;
+	qp->params.gid_index = qp->gid.index;
+	return ret;
 }
 
 /**
@@ -410,7 +411,6 @@ int ibchan_qp_destroy(struct ibchan_qp *qp)
 		msleep(DESTROY_PAUSE_MS);
 		ret = ib_destroy_qp(qp->ib);
 	}
-	if (ret)
-		WRITE_ONCE(qp->dev->keeps_qps, 1);
+	WRITE_ONCE(qp->dev->keeps_qps, !!ret);
 	return ret;
 }

@@ -103,9 +103,9 @@ static int netdev_event(struct notifier_block *block, unsigned long type, void *
 	struct hca_device *hca = container_of(block, struct hca_device, netdevs);
 	struct net_device *ndev = netdev_notifier_info_to_dev(info);
 
-	if (ndev != hca->ports[0].ndev)
+	/* At its own end the notifier hears that all of them go. */
+	if (READ_ONCE(hca->leaving) || ndev != hca->ports[0].ndev)
 		return NOTIFY_DONE;
-	/* The notifier hears of that at its own end, too. */
 	if (type == NETDEV_UNREGISTER)
 		forget_netdev(hca);
 	else if (type == NETDEV_UP || type == NETDEV_DOWN || type == NETDEV_CHANGE)
@@ -139,6 +139,7 @@ int hca_netdev_watch(struct hca_device *hca)
 
 void hca_netdev_unwatch(struct hca_device *hca)
 {
+	WRITE_ONCE(hca->leaving, true);
 	unregister_netdevice_notifier(&hca->netdevs);
 }
 

@@ -116,6 +116,7 @@ struct hca_device {
 	struct notifier_block netdevs;
 	int number;
 	bool is_roce;
+	bool leaving;
 	u32 cqs_on_vector[HCA_VECTORS];
 	u32 next_key;
 	u32 next_qpn;
