@@ -135,7 +135,7 @@ void ibchan_history_refused(struct ibchan_channel *ch, int error, u32 code, u64 
 
 /**
  * ibchan_channel_history - what happened to a channel lately
- * @ch: the channel; also one that has broken, or whose device has left
+ * @ch: the channel, in any state: broken channels and channels of removed devices too
  * @events: filled with the youngest ones, in the order in which they happened
  * @num: how many there is room for; IBCHAN_HISTORY_MAX is enough
  *

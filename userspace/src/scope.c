@@ -65,8 +65,8 @@ static void enlist(struct ibchan_scope *scope, struct ibchan_pending *pending)
 }
 
 /*
- * A work that was jumped over names a scope that never ended. It may be this one,
- * begun again, whose list does not have it.
+ * A longjmp() may leave a scope without ending it; its works still name that scope. When the
+ * scope is begun again at the same place, its list does not have those works.
  */
 static bool is_listed(const struct ibchan_scope *scope,
 		      const struct ibchan_pending *pending)

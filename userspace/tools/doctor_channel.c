@@ -197,8 +197,9 @@ static bool gid_is_gone(const struct link *link, const struct peer *peer,
 }
 
 /*
- * Before the channel hears of it, works may fail at the device, which has no way any more, and
- * a peer on the same machine, whose address it is as well, may hang up. The GID goes last.
+ * Before the channel hears of the loss, the device may fail works, because it has no route any
+ * more; and a peer on the same machine, which uses the same address, may disconnect. The entry of
+ * the GID table goes last.
  */
 static bool address_is_gone(const struct link *link, const struct peer *peer)
 {

@@ -282,7 +282,7 @@ static unsigned int count_visible(struct doctor *doctor)
 	return visible;
 }
 
-/* The first Ethernet port whose network device is not here, if none is. */
+/* If all ports are Ethernet and their network devices in other namespaces: the first. Else NULL. */
 static const struct port *all_ports_elsewhere(const struct doctor *doctor)
 {
 	const struct port *elsewhere = NULL;

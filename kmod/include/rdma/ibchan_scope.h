@@ -32,7 +32,7 @@
 #include <rdma/ibchan.h>
 
 /**
- * struct ibchan_pending - a work whose result is kept
+ * struct ibchan_pending - a posted work and, when it has ended, its result
  * @completion: how it ended, once ibchan_pending_poll() has said so
  * @next_failed: in the list of a scope's failures
  *

@@ -72,11 +72,11 @@ int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
  * @cq: where to put it
  * @error: details; NULL is fine
  *
- * Its descriptor becomes readable for receives whose peer has said
- * IBCHAN_WR_SOLICITED, for errors as far as the device reports them, and from the
- * break of a channel on it until that is closed for anything; other completions are
- * there as well then, but wake nobody before, and polls may not see them before.
- * Waiting calls are woken by any completion.
+ * The descriptor becomes readable for receives whose message was sent with
+ * IBCHAN_WR_SOLICITED, and for errors as far as the device reports them. After a
+ * channel on the queue has broken, and until that channel is closed, it becomes
+ * readable for any completion. Other completions make nothing readable; a poll may
+ * see them only together with one that does. Waiting calls are woken by any completion.
  *
  * Return: as ibchan_cq_create().
  */

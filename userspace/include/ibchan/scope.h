@@ -51,7 +51,7 @@ struct ibchan_scope;
 struct ibchan_error;
 
 /**
- * struct ibchan_pending - a work whose result is kept
+ * struct ibchan_pending - a posted work and, when it has ended, its result
  * @completion: how it ended, once ibchan_pending_poll() or one of the waits has
  *	said so; @completion.wr_id and @completion.channel are there from the post on
  * @next_failed: in the list of a scope's failures
