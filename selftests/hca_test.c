@@ -27,7 +27,7 @@ static bool has_hca(void)
 
 static bool is_infiniband(const struct side *side)
 {
-	return has_hca() && side->endpoint.link_layer == IBCHAN_LINK_LAYER_INFINIBAND;
+	return has_hca() && side && side->endpoint.link_layer == IBCHAN_LINK_LAYER_INFINIBAND;
 }
 
 static int set_lid(int lid)

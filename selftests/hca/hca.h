@@ -43,7 +43,7 @@
 #define HCA_MAX_WR	16384
 #define HCA_MAX_CQE	BIT(20)
 
-/* Pages that a region may have; what a fast registration may have is the preset's. */
+/* Elements of a work, and its bytes of inline data, at most; a preset may have fewer. */
 #define HCA_MAX_SGE	32
 #define HCA_MAX_INLINE	512
 
