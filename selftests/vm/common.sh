@@ -106,17 +106,52 @@ died_of_its_cpu() {
 	! grep -q '\[ibchan' "$log" && ! grep -qE '^ *not ok' "$1/output.log"
 }
 
-# died_by_itself RESULTS NUMBER: whether the guest's kernel panicked for a reason that lies in the
-# emulated machine. Such a guest is worth another boot; a kernel that dies each time is given up
-# after boot NUMBER 3. Keeps that console log.
-died_by_itself() {
-	local log=$1/console.log
+# kernel_lines RESULTS: what the kernel has said. A guest that died has left no kernel.log, one
+# that did not has left most of it twice.
+kernel_lines() {
+	local log
 
-	if [ "$2" -ge 3 ] || ! grep -q 'Kernel panic' "$log" 2>/dev/null; then return 1; fi
-	died_booting "$1" || died_of_its_cpu "$1" || return 1
-	cp "$log" "$1/console-boot-$2.log"
-	tail -n 40 "$log" >&2
-	note "the kernel died by itself in boot $2 of 3; booting again"
+	for log in "$1/kernel.log" "$1/console.log"; do
+		if [ -e "$log" ]; then tr -d '\r' <"$log"; fi
+	done | awk '!seen[$0]++'
+}
+
+# find_splats RESULTS [N]: the lines that tell that something is broken, with N lines behind each.
+find_splats() {
+	local here=${BASH_SOURCE[0]%/*}
+
+	kernel_lines "$1" | grep -E -v -f <(sed -n 's/^allow //p' "$here/splats") |
+		grep -E -A "${2-0}" -f <(sed -n 's/^splat //p' "$here/splats") || true
+}
+
+# The emulated CPU has raised a trap of single steps in the kernel, which makes none: 6.12's
+# kprobes do without, and no debugger is there. exc_debug_kernel() says of it "something is
+# wonky" and that QEMU is known for it. It has happened once in some thousand guests. The same
+# restrictions hold as above, and nothing else may be wrong.
+stepped_by_its_cpu() {
+	local splats of_ours
+
+	splats=$(find_splats "$1")
+	if [[ $splats != *' at arch/x86/kernel/traps.c:'*' exc_debug_kernel+'* ]]; then return 1; fi
+	of_ours=$(kernel_lines "$1" | grep -c '\[ibchan' || true)
+	[ "$(wc -l <<<"$splats")" = 1 ] && [ "$of_ours" = 0 ] &&
+		grep -qx 'command=0' "$1/.vm/status" && grep -qx 'finish=0' "$1/.vm/status" &&
+		! grep -qE '^ *not ok' "$1/output.log"
+}
+
+# failed_by_itself RESULTS NUMBER: whether the guest's kernel panicked, or complained, for a reason
+# that lies in the emulated machine. Such a guest is worth another boot; a kernel that does so each
+# time is given up after boot NUMBER 3. Keeps what it said.
+failed_by_itself() {
+	if [ "$2" -ge 3 ]; then return 1; fi
+	if grep -q 'Kernel panic' "$1/console.log" 2>/dev/null; then
+		died_booting "$1" || died_of_its_cpu "$1" || return 1
+	else
+		stepped_by_its_cpu "$1" || return 1
+	fi
+	kernel_lines "$1" >"$1/kernel-boot-$2.log"
+	tail -n 40 "$1/kernel-boot-$2.log" >&2
+	note "the kernel failed by itself in boot $2 of 3; booting again"
 }
 
 # lock NAME: held until the script ends; the second of two concurrent runs finds the work done.
