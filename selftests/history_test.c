@@ -7,12 +7,14 @@
 
 #include "namespace.h"
 #include "test.h"
+#include "window.h"
 #include "work.h"
 #include "world.h"
 
 #define MESSAGE	64
 #define HALF	32768
 #define NONE	(-1)
+#define SEEKING_US	1000000
 
 FIXTURE(history)
 {
@@ -366,6 +368,7 @@ FIXTURE_SETUP(channel_whose_port)
 
 FIXTURE_TEARDOWN(channel_whose_port)
 {
+	window_widen("seeking", 0);
 	side_close(&self->other);
 	side_close(&self->side);
 	EXPECT_EQ(0, run_script(tear_down));
@@ -484,6 +487,11 @@ static bool has_error(void *arg)
 	return !side_query(arg, &cmd) && cmd.out_error == ENETDOWN;
 }
 
+static bool is_broken(void *arg)
+{
+	return side_state(arg) == IBCHAN_CHANNEL_BROKEN;
+}
+
 struct waking {
 	const struct side *side;
 	int before;
@@ -533,6 +541,24 @@ TEST_F(channel_whose_port, goes_down_breaks_by_what_it_sends_with_enetdown)
 	ASSERT_EQ(0, side_query(&self->side, &cmd));
 	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, cmd.out_state);
 	EXPECT_EQ(ENETDOWN, cmd.out_error);
+}
+
+/* What has failed may be looked for when the port is up again. */
+TEST_F(channel_whose_port, was_down_breaks_by_what_it_sent_with_enetdown)
+{
+	struct waking waking = { .side = &self->side };
+
+	if (window_widen("seeking", SEEKING_US))
+		SKIP(return, "the module was not built with FAULTS=1");
+	ASSERT_EQ(0, side_handshake(&self->side, &self->side.endpoint));
+	ASSERT_EQ(0, run_script("ip link set h0 down"));
+	ASSERT_TRUE(happens(&self->side, IBCHAN_HISTORY_PORT, 1));
+	waking.before = times_active(&self->side);
+	ASSERT_EQ(0, post_one(&self->side, work(&self->side, IBCHAN_OP_SEND, 1, 0, 64)));
+	EXPECT_TRUE(eventually(is_broken, &self->side));
+	EXPECT_EQ(0, run_script("ip link set h0 up"));
+	EXPECT_TRUE(eventually(is_active_again, &waking));
+	EXPECT_TRUE(eventually(has_error, &self->side));
 }
 
 TEST_F(history, refuses_a_length_and_an_address_that_cannot_be)

@@ -129,6 +129,19 @@ static void sweep_cq(struct ibchan_cq *cq)
 	} while (more && swept < cq->entries);
 }
 
+/*
+ * How long after its port went down a failure of a channel is put down to that, in ms. A device
+ * may retry for seconds, and the port be up again when the work fails.
+ */
+#define OUTAGE_MS	10000
+
+static bool port_was_down(const struct ibchan_channel *ch)
+{
+	unsigned long at = READ_ONCE(ch->port_down_at);
+
+	return at && ch->broken_at - at < msecs_to_jiffies(OUTAGE_MS);
+}
+
 /* A device that leaves is not asked; its port then counts as up. */
 static bool port_is_down(struct ibchan_channel *ch)
 {
@@ -153,12 +166,12 @@ static bool may_lack_link(u32 status)
 /* What the device could not do may be for the lack of a link. */
 static u32 end_search(struct ibchan_channel *ch)
 {
-	bool down = may_lack_link(READ_ONCE(ch->status)) && port_is_down(ch);
+	bool down = may_lack_link(READ_ONCE(ch->status)) &&
+		    (port_is_down(ch) || port_was_down(ch));
 	unsigned long flags;
 	u32 error;
 
 	spin_lock_irqsave(&ch->state_lock, flags);
-	ch->seeks_cause = false;
 	if (down)
 		WRITE_ONCE(ch->error, ENETDOWN);
 	error = ch->error;
@@ -174,6 +187,7 @@ void ibchan_channel_cause_work(struct work_struct *work)
 {
 	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, cause_work);
 
+	ibchan_fault_linger(IBCHAN_WINDOW_SEEKING);
 	sweep_cq(ch->send.cq);
 	if (ch->recv.cq != ch->send.cq)
 		sweep_cq(ch->recv.cq);
@@ -200,12 +214,10 @@ static void break_and_search(struct ibchan_channel *ch, u32 error, u32 status)
 
 	spin_lock_irqsave(&ch->state_lock, flags);
 	first = mark_broken(ch, error, status);
-	if (first) {
-		ch->seeks_cause = true;
+	if (first)
 		queue_work(ibchan_wq, &ch->cause_work);
-	} else {
+	else
 		note_cause(ch, error, status);
-	}
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 	if (first)
 		wake_up_all(&ch->state_wait);

@@ -105,8 +105,8 @@ struct ibchan_queue {
  * @asked: the break was asked for, or the peer is to be told, so the connection is ended, too
  * @telling: @connected_to is being called, and @broken comes behind it; under @state_lock
  * @tell_later: the channel has broken meanwhile; under @state_lock
- * @seeks_cause: @error and @status are of a flush, until more is known; under @state_lock
  * @broken_at: when it broke, in jiffies; 0: it has not
+ * @port_down_at: when its port last went down, in jiffies; 0: it has not
  * @leaked: the device would not let go of it
  * @cause_work: finds out what has failed when only its consequences were seen, then tells
  * @break_work: moves the qp to ERR, and where it must, later to RESET
@@ -148,8 +148,8 @@ struct ibchan_channel {
 	bool asked;
 	bool telling;
 	bool tell_later;
-	bool seeks_cause;
 	unsigned long broken_at;
+	unsigned long port_down_at;
 	int leaked;
 	struct work_struct cause_work;
 	struct work_struct break_work;

@@ -44,9 +44,14 @@ static void port_changes(struct ibchan_device *dev, u32 port, u32 event)
 	struct ibchan_channel *ch;
 
 	guard(mutex)(&dev->lock);
-	list_for_each_entry(ch, &dev->channels, link)
-		if (READ_ONCE(ch->qp.gid.port) == port)
-			ibchan_history_add(ch, IBCHAN_HISTORY_PORT, 0, port, event);
+	list_for_each_entry(ch, &dev->channels, link) {
+		if (READ_ONCE(ch->qp.gid.port) != port)
+			continue;
+		/* Before whoever reads the history can know. */
+		if (event == IB_EVENT_PORT_ERR)
+			WRITE_ONCE(ch->port_down_at, jiffies ?: 1);
+		ibchan_history_add(ch, IBCHAN_HISTORY_PORT, 0, port, event);
+	}
 }
 
 static void cq_fails(struct ibchan_cq *cq)

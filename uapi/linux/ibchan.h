@@ -38,7 +38,8 @@
  *	EPROTO		the caller damaged a ring; the file can only be closed
  *	EADDRNOTAVAIL	the port has no address that fits the rule, or not yet; as a
  *			channel's first error: its own has been taken away
- *	ENETDOWN	no port is active, or a channel's own was not when it broke
+ *	ENETDOWN	no port is active, or a channel's own was not when it
+ *			broke, or went down less than ten seconds before
  *	EHOSTUNREACH	no route to the peer, or its next hop does not answer
  *	ENETUNREACH	no route to the peer's network
  *	ECONNRESET	the peer that asked for a connection has given up

@@ -60,6 +60,7 @@ enum ibchan_fault_point {
 	X(HIDDEN, hidden)	/* a channel's handle; it is not closed */	\
 	X(REFUSING, refusing)	/* a closed channel; its qp still works */	\
 	X(BREAKING, breaking)	/* a broken channel; its qp still works */	\
+	X(SEEKING, seeking)	/* a broken channel whose cause is not known */	\
 	X(UNUSED, unused)	/* a region that is about to go */	\
 	X(LEAVING, leaving)	/* a device that still lets all in */
 
