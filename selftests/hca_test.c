@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -413,6 +414,78 @@ TEST_F(hca, a_queue_pair_that_the_device_does_not_destroy_at_once_goes_all_the_s
 	side_close(self->a);
 	EXPECT_EQ(0, counter("leaked"));
 	EXPECT_EQ(0, read_number("failing_destroys"));
+	EXPECT_EQ(0, faults());
+}
+
+/* ---- By address ---- */
+
+#define READY_TO_USE	0x14	/* the asking side's word that the connection is up */
+
+FIXTURE(address)
+{
+	struct calm calm;
+	struct side asking;
+	struct side asked;
+	struct ibchan_cmd_listener_create listen;
+};
+
+FIXTURE_SETUP(address)
+{
+	struct side_options options = side_defaults();
+
+	self->listen = (struct ibchan_cmd_listener_create){ .out_fd = -1 };
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	/* Of one device: a host's own addresses lead nowhere else. */
+	ASSERT_EQ(0, side_open(&self->asking, &options));
+	ASSERT_EQ(0, side_open(&self->asked, &options));
+	self->listen.address = (struct ibchan_address){ .family = AF_INET };
+	memcpy(self->listen.address.bytes, self->asked.endpoint.gid + 12, 4);
+}
+
+FIXTURE_TEARDOWN(address)
+{
+	if (self->listen.out_fd >= 0)
+		close(self->listen.out_fd);
+	side_close(&self->asking);
+	side_close(&self->asked);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static bool is_connected(void *side)
+{
+	return side_state(side) == IBCHAN_CHANNEL_CONNECTED;
+}
+
+static int connect_both(struct side *asking, struct side *asked,
+			struct ibchan_cmd_listener_create *listen)
+{
+	struct ibchan_cmd_channel_connect connect = { .channel = asking->channel };
+	int rc = cmd_listener_create(asked->fd, listen);
+
+	connect.peer = listen->out_address;
+	if (!rc)
+		rc = cmd_channel_connect(asking->fd, &connect);
+	if (!rc)
+		rc = side_accept(asked, listen->out_listener, listen->out_fd);
+	if (!rc && !eventually(is_connected, asking))
+		rc = -ECONNREFUSED;
+	return rc;
+}
+
+TEST_F(address, a_side_whose_peers_last_word_is_lost_is_connected_by_its_first_message)
+{
+	struct ibchan_cqe cqe;
+
+	if (!has_hca() || is_infiniband(&self->asking))
+		SKIP(return, "the ports are no Ethernet ports of HCAs");
+	ASSERT_EQ(0, post_one(&self->asked, work(&self->asked, IBCHAN_OP_RECV, 1, 0, 64)));
+	ASSERT_EQ(0, set_number("lost_attribute", READY_TO_USE));
+	EXPECT_EQ(0, connect_both(&self->asking, &self->asked, &self->listen));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTING, side_state(&self->asked));
+	EXPECT_EQ(0, post_one(&self->asking, work(&self->asking, IBCHAN_OP_SEND, 2, 0, 64)));
+	EXPECT_EQ(0, succeed(&self->asked, 1, &cqe));
+	EXPECT_TRUE(eventually(is_connected, &self->asked));
+	EXPECT_EQ(0, set_number("lost_attribute", 0));
 	EXPECT_EQ(0, faults());
 }
 

@@ -65,7 +65,7 @@ static void cq_fails(struct ibchan_cq *cq)
 }
 
 /*
- * The device reports that it has put the qp into ERR; any context. Of what a peer asked for and
+ * The device reports something of a qp, mostly that it has put it into ERR; any context. Of what a peer asked for and
  * did not get no work here tells, so the cause is in the event alone. iWARP reports the end of
  * a connection by any of them.
  */
@@ -83,6 +83,9 @@ void ibchan_channel_qp_event(struct ib_event *event, void *context)
 		break;
 	case IB_EVENT_QP_ACCESS_ERR:
 		ibchan_channel_fail(ch, EACCES, status);
+		break;
+	case IB_EVENT_COMM_EST:
+		ibchan_parts_call(heard_peer, ch);
 		break;
 	default:
 		break;

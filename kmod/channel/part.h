@@ -29,6 +29,7 @@ struct ibchan_reason;
  * @stop: it is closed; nothing of the part runs any more
  * @forget_marker: its queue pair is about to go
  * @defers_marker: the part posts the marker of the send queue, later
+ * @heard_peer: a message of the peer's has come, before its word that it is connected
  * @tells_peer: the peer does not notice by itself that the device has ended the queue pair,
  *	and @disconnect tells it
  * @flush: the device has forgotten what was posted; under the right to reap the cq
@@ -38,8 +39,8 @@ struct ibchan_reason;
  * @free: its memory goes
  * @fill_facts: under the qp lock
  *
- * Each may be NULL. @flush, @defers_marker, @tells_peer and @free must not sleep; all others
- * run in process context and may.
+ * Each may be NULL. @flush, @defers_marker, @heard_peer, @tells_peer and @free must not sleep;
+ * all others run in process context and may.
  */
 struct ibchan_channel_part {
 	int (*check)(const struct ibchan_build *build, const struct ibchan_params *params,
@@ -54,6 +55,7 @@ struct ibchan_channel_part {
 	void (*stop)(struct ibchan_channel *ch);
 	void (*forget_marker)(struct ibchan_channel *ch);
 	bool (*defers_marker)(struct ibchan_channel *ch);
+	void (*heard_peer)(struct ibchan_channel *ch);
 	bool (*tells_peer)(struct ibchan_channel *ch);
 	void (*flush)(struct ibchan_channel *ch);
 	void (*unlist)(struct ibchan_channel *ch);

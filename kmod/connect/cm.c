@@ -481,6 +481,20 @@ static int fill_times(struct ibchan_cm *cm, const struct ibchan_connect *connect
 	return ret;
 }
 
+/*
+ * The peer's word that it is connected may be lost, and its messages not. Some devices
+ * tell of the first one (others only before a queue pair is in RTS, where an accepting side's
+ * is by then): then that word is no longer waited for.
+ */
+static void heard_work(struct work_struct *work)
+{
+	struct ibchan_cm *cm = container_of(work, struct ibchan_cm, heard_work);
+	struct rdma_cm_id *id = READ_ONCE(cm->id);
+
+	if (id && READ_ONCE(cm->stage) == IBCHAN_STAGE_ACCEPT)
+		rdma_notify(id, IB_EVENT_COMM_EST);
+}
+
 /**
  * ibchan_cm_create - what a connection needs, without an id
  * @ch: the channel that it is for
@@ -505,6 +519,7 @@ struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
 	cm->uid = current_uid();
 	INIT_LIST_HEAD(&cm->ask_link);
 	INIT_DELAYED_WORK(&cm->deadline, deadline_passed);
+	INIT_WORK(&cm->heard_work, heard_work);
 	ibchan_cm_again_init(cm, connect);
 	ret = fill_times(cm, connect, reason);
 	if (ret) {

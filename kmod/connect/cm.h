@@ -73,6 +73,7 @@ struct ibchan_cm_failure {
  * @remote: of the peer
  * @local: this side, as far as known
  * @peer: the other side
+ * @heard_work: tells the connection manager that the peer was heard
  * @again: goes on with the next of @others
  * @failed: @again is to run; set by the code that queues it
  * @furthest: of the attempts before this one
@@ -101,6 +102,7 @@ struct ibchan_cm {
 	struct ibchan_cm_peer remote;
 	struct sockaddr_storage local;
 	struct sockaddr_storage peer;
+	struct work_struct heard_work;
 	struct work_struct again;
 	unsigned long failed;
 	struct ibchan_cm_failure furthest;
@@ -193,6 +195,19 @@ static inline bool is_connecting(const struct ibchan_channel *ch)
 static inline struct rdma_cm_id *ibchan_cm_take_id(struct rdma_cm_id **id)
 {
 	return xchg(id, NULL);
+}
+
+/*
+ * The same for a channel's connection, for its owner: nothing of ours uses the id any more. Only
+ * an accepting side's id is used by heard_work, and no handler gives that up.
+ */
+static inline struct rdma_cm_id *ibchan_cm_end_id(struct ibchan_cm *cm)
+{
+	struct rdma_cm_id *id = ibchan_cm_take_id(&cm->id);
+
+	if (id)
+		cancel_work_sync(&cm->heard_work);
+	return id;
 }
 
 #endif /* IBCHAN_CM_H */

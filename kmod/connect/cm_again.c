@@ -118,7 +118,7 @@ static bool end_attempt(struct ibchan_cm *cm)
 	mutex_lock(&cm->ch->qp.lock);
 	asks = asks_by_thread(cm);
 	if (!asks)
-		id = ibchan_cm_take_id(&cm->id);
+		id = ibchan_cm_end_id(cm);
 	mutex_unlock(&cm->ch->qp.lock);
 	if (id) {
 		/* The work that breaks the channel may hold the id; a later one finds none. */

@@ -33,6 +33,14 @@ static void disconnect(struct ibchan_channel *ch)
 		rdma_disconnect(id);
 }
 
+static void heard_peer(struct ibchan_channel *ch)
+{
+	struct ibchan_cm *cm = READ_ONCE(ch->cm);
+
+	if (cm)
+		queue_work(ibchan_wq, &cm->heard_work);
+}
+
 /* What TCP carries, TCP ends. */
 static bool tells_peer(struct ibchan_channel *ch)
 {
@@ -81,12 +89,19 @@ static void stop(struct ibchan_channel *ch)
 	mutex_lock(&ch->qp.lock);
 	mutex_unlock(&ch->qp.lock);
 	ibchan_cm_interrupt(ch);
-	id = ibchan_cm_take_id(&ch->cm->id);
+	id = ibchan_cm_end_id(ch->cm);
 	if (id)
 		id_end(ch->cm, id);
 	cancel_delayed_work_sync(&ch->cm->deadline);
 	/* A handler, or the deadline, may have queued it before they saw that it is over. */
 	cancel_work_sync(&ch->cm->again);
+}
+
+/* The queue pair, whose events may have queued it, is gone. */
+static void end(struct ibchan_channel *ch)
+{
+	if (ch->cm)
+		cancel_work_sync(&ch->cm->heard_work);
 }
 
 /* It has no id any more, and no deadline. */
@@ -99,6 +114,8 @@ const struct ibchan_channel_part ibchan_cm_part = {
 	.interrupt = ibchan_cm_interrupt,
 	.disconnect = disconnect,
 	.tells_peer = tells_peer,
+	.heard_peer = heard_peer,
 	.stop = stop,
+	.end = end,
 	.free = free_cm,
 };

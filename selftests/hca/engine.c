@@ -368,9 +368,13 @@ static int run_local(struct hca_qp *qp, const struct hca_wqe *wqe)
 	return ret ? IB_WC_MW_BIND_ERR : IB_WC_SUCCESS;
 }
 
+/*
+ * rdma_cm's accepting side is in RTS by then. The standard has this event for RTR, some devices
+ * tell of the first message in RTS as well.
+ */
 static void establish(struct hca_qp *peer)
 {
-	if (peer->state != IB_QPS_RTR || peer->established)
+	if (peer->established)
 		return;
 	peer->established = true;
 	hca_qp_tell(peer, IB_EVENT_COMM_EST);

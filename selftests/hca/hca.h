@@ -283,6 +283,7 @@ extern unsigned int hca_jitter_us;
 extern bool hca_null;
 extern bool hca_hard_irq;
 extern unsigned int hca_failing_destroys;
+extern unsigned int hca_lost_attribute;
 
 static inline struct hca_device *to_hca(struct ib_device *ib)
 {

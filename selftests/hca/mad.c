@@ -7,6 +7,7 @@
 #include <linux/ip.h>
 #include <linux/netdevice.h>
 #include <rdma/ib_addr.h>
+#include <rdma/ib_mad.h>
 #include <rdma/ib_pack.h>
 
 #include "hca.h"
@@ -60,6 +61,16 @@ static struct hca_qp *find_target(const struct hca_ah *ah)
 	return NULL;
 }
 
+/* Datagrams of one kind may be lost for a test. */
+static bool is_lost(struct hca_cursor *from)
+{
+	struct ib_mad_hdr header;
+	struct hca_cursor peek = *from, to = { .data = (u8 *)&header };
+
+	return hca_lost_attribute && !hca_move(&to, &peek, sizeof(header)) &&
+	       be16_to_cpu(header.attr_id) == hca_lost_attribute;
+}
+
 static int receive(struct hca_qp *target, struct hca_qp *qp, struct hca_wqe *wqe)
 {
 	struct hca_wqe *recv = hca_queue_next(&target->rq);
@@ -71,10 +82,16 @@ static int receive(struct hca_qp *target, struct hca_qp *qp, struct hca_wqe *wqe
 		.wc_flags = IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE | IB_WC_WITH_SMAC,
 		.network_hdr_type = wqe->ah->network,
 	};
-	struct hca_cursor to, from;
+	struct hca_cursor to, header_from = { .data = (u8 *)&header };
+	struct hca_cursor from = {
+		.hca = to_hca(qp->ib.device),
+		.pd = qp->ib.pd,
+		.sge = wqe->sge,
+		.num = wqe->num_sge,
+	};
 	int ret;
 
-	if (!recv || recv->length < wc.byte_len || target->state != IB_QPS_RTS)
+	if (is_lost(&from) || !recv || recv->length < wc.byte_len || target->state != IB_QPS_RTS)
 		return IB_WC_SUCCESS;
 	fill_header(&header, wqe->ah);
 	memcpy(wc.smac, hca_port_of(qp)->ndev->dev_addr, ETH_ALEN);
@@ -84,14 +101,7 @@ static int receive(struct hca_qp *target, struct hca_qp *qp, struct hca_wqe *wqe
 		.sge = recv->sge,
 		.num = recv->num_sge,
 	};
-	from = (struct hca_cursor) { .data = (u8 *)&header };
-	ret = hca_move(&to, &from, sizeof(header));
-	from = (struct hca_cursor) {
-		.hca = to_hca(qp->ib.device),
-		.pd = qp->ib.pd,
-		.sge = wqe->sge,
-		.num = wqe->num_sge,
-	};
+	ret = hca_move(&to, &header_from, sizeof(header));
 	if (!ret)
 		ret = hca_move(&to, &from, wqe->length);
 	if (ret == -EFAULT)

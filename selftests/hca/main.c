@@ -105,6 +105,10 @@ static const struct kernel_param_ops vectors_ops = { .get = get_vectors };
 module_param_cb(vectors, &vectors_ops, NULL, 0444);
 MODULE_PARM_DESC(vectors, "completion queues on each vector");
 
+unsigned int hca_lost_attribute;
+module_param_named(lost_attribute, hca_lost_attribute, uint, 0644);
+MODULE_PARM_DESC(lost_attribute, "management datagrams with this attribute are lost, say 0x14: ready to use");
+
 static bool expected;
 module_param(expected, bool, 0644);
 MODULE_PARM_DESC(expected, "faults are what a test wants: they are counted only");
