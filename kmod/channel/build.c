@@ -136,7 +136,7 @@ static int charge(struct ibchan_channel *ch, struct ibchan_reason *reason)
 				  reason);
 }
 
-/* What checks of requests need of the channel: all of it is fixed now. */
+/* What checks of requests need of the channel; what the peer serves is known when it answers. */
 static void fill_bounds(struct ibchan_channel *ch)
 {
 	struct ibchan_bounds *bounds = &ch->bounds;
@@ -146,6 +146,7 @@ static void fill_bounds(struct ibchan_channel *ch)
 	bounds->caps = ch->qp.dev->attr.caps;
 	bounds->max_message = ch->qp.gid.max_message;
 	bounds->max_inline = ch->qp.params.max_inline_data;
+	bounds->max_rd_atomic = ch->qp.params.max_rd_atomic;
 	for (op = 0; op < IBCHAN_OPS; op++)
 		bounds->max_sge[op] = ch->send.max_sge;
 	bounds->max_sge[IBCHAN_OP_RECV] = ch->recv.max_sge;

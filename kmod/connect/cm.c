@@ -292,6 +292,7 @@ static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		return ret;
 	}
 	ibchan_flow_peer(cm->ch, credits.addr, credits.rkey);
+	cm->ch->bounds.max_rd_atomic = cm->ch->qp.params.max_rd_atomic;
 	cm->ch->connected = 1;
 	return rdma_accept(id, NULL);
 }

@@ -33,6 +33,7 @@
  * @max_message: bytes of one message
  * @max_inline: bytes that a request may carry
  * @max_sge: elements that the device sees of one work, by opcode
+ * @max_rd_atomic: 0: the peer serves no reads and atomics, as its answer has said
  * @service: it belongs to its domain: does not hold it, and may register memory
  */
 struct ibchan_bounds {
@@ -41,6 +42,7 @@ struct ibchan_bounds {
 	u32 max_message;
 	u32 max_inline;
 	u8 max_sge[IBCHAN_OPS];
+	u32 max_rd_atomic;
 	int service;
 };
 
@@ -96,6 +98,7 @@ int ibchan_refuse_flags(const struct ibchan_bounds *bounds, const struct ibchan_
 int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason);
 int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_extent *extent,
 		      const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason);
+int ibchan_refuse_no_reads(struct ibchan_reason *reason);
 int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason);
 
 /* A range inside a region. Neither the comparison nor the subtraction can wrap. */
@@ -176,7 +179,8 @@ static inline int ibchan_check_atomic(const struct ibchan_bounds *bounds,
 
 /*
  * All elements together: their bytes, and how many the device will see. Return: 0;
- * -EINVAL; -EOPNOTSUPP for an atomic on a device that has none.
+ * -EINVAL; -EOPNOTSUPP for an atomic on a device that has none, and for a read or an atomic where
+ * the peer serves none.
  */
 static inline int ibchan_check_total(const struct ibchan_bounds *bounds,
 				     const struct ibchan_wr *wr, u64 total, u32 elements,
@@ -192,6 +196,9 @@ static inline int ibchan_check_total(const struct ibchan_bounds *bounds,
 	if (unlikely(total > wr->remote_length))
 		return ibchan_refuse_total(IBCHAN_REASON_REMOTE_BOUNDS, total,
 					   wr->remote_length, reason);
+	/* The device would keep it for ever. */
+	if (traits & OP_SCATTERS && unlikely(!bounds->max_rd_atomic))
+		return ibchan_refuse_no_reads(reason);
 	if (unlikely(traits & OP_ATOMIC))
 		return ibchan_check_atomic(bounds, wr, total, elements, reason);
 	return 0;

@@ -320,15 +320,16 @@ int ibchan_qp_cm_connect(struct ibchan_qp *qp, struct rdma_cm_id *id,
 		rtr.path_mtu = min(rtr.path_mtu, ib_mtu_int_to_enum(mtu));
 	if (!packets_fit(qp, &rtr))
 		return -EMSGSIZE;
-	if (agreed)
-		rtr.max_dest_rd_atomic = agreed->responder_resources;
+	rtr.max_dest_rd_atomic = agreed ? agreed->responder_resources :
+				 min_t(u32, rtr.max_dest_rd_atomic, qp->params.max_rd_atomic);
 	ret = ibchan_fault(IBCHAN_FAULT_QP_RTR) ?: ib_modify_qp(qp->ib, &rtr, mask);
 	if (!ret)
 		ret = modify_by_cm(qp, id, &rts, &mask);
 	if (ret)
 		return ret;
-	if (agreed)
-		rts.max_rd_atomic = agreed->initiator_depth;
+	/* Whatever the peer offers, it is no more than this side wants to have in flight. */
+	rts.max_rd_atomic = agreed ? agreed->initiator_depth :
+			    min_t(u32, rts.max_rd_atomic, qp->params.max_rd_atomic);
 	ret = ibchan_fault(IBCHAN_FAULT_QP_RTS) ?: ib_modify_qp(qp->ib, &rts, mask);
 	if (!ret)
 		keep_agreed(qp, &rtr, &rts);

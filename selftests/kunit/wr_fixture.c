@@ -46,6 +46,7 @@ int wr_fixture_init(struct kunit *test)
 	f->bounds.pd = &f->pd;
 	f->bounds.max_inline = MAX_INLINE;
 	f->bounds.max_message = MAX_MESSAGE;
+	f->bounds.max_rd_atomic = 1;
 	f->bounds.max_sge[IBCHAN_OP_SEND] = MAX_SGE;
 	f->bounds.max_sge[IBCHAN_OP_RECV] = MAX_SGE;
 	f->bounds.max_sge[IBCHAN_OP_WRITE] = MAX_SGE;

@@ -105,6 +105,22 @@ static void a_device_without_atomics_refuses_them_and_nothing_else(struct kunit 
 	}
 }
 
+static void a_peer_without_resources_gets_no_reads_and_atomics_and_all_else(struct kunit *test)
+{
+	u8 opcode;
+	int i;
+
+	wr_fixture.bounds.max_rd_atomic = 0;
+	for_each_opcode(opcode, i) {
+		struct ibchan_wr wr = plain_wr(opcode);
+
+		if (op_is_atomic(opcode) || opcode == IBCHAN_OP_READ)
+			REFUSED(test, &wr, -EOPNOTSUPP, IBCHAN_REASON_PEER_RD_ATOMIC, 0, { 1, 0 });
+		else
+			expect_accepted(test, &wr, 1);
+	}
+}
+
 static void an_opcode_takes_each_flag_that_is_its_own(struct kunit *test)
 {
 	u8 opcode, flag;
@@ -297,6 +313,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(an_opcode_behind_the_last_is_refused),
 	KUNIT_CASE(a_service_channel_takes_two_opcodes_more),
 	KUNIT_CASE(a_device_without_atomics_refuses_them_and_nothing_else),
+	KUNIT_CASE(a_peer_without_resources_gets_no_reads_and_atomics_and_all_else),
 	KUNIT_CASE(a_device_without_immediates_refuses_them_and_nothing_else),
 	KUNIT_CASE(an_opcode_takes_each_flag_that_is_its_own),
 	KUNIT_CASE(an_opcode_takes_all_its_flags_at_once),

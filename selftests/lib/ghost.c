@@ -79,7 +79,7 @@ static struct rdma_ucm_conn_param conn_param(const struct ghost *ghost)
 {
 	return (struct rdma_ucm_conn_param) {
 		.qp_num = QPN,
-		.responder_resources = 1,
+		.responder_resources = 1 + ghost->more_reads,
 		.initiator_depth = 1,
 		.flow_control = ghost->takes_writes,
 		.retry_count = 6,

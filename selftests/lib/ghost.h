@@ -13,6 +13,7 @@ struct ghost {
 	int fd;
 	__u32 id;	/* who asks, and who listens */
 	int takes_writes;	/* says that it answers keepalives */
+	int more_reads;		/* serves so many at a time beside one; -1: none */
 };
 
 /* Begins to ask @peer; ghost_connected() goes on when that has accepted. */

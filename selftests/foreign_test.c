@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Peers by address that are no ibchan, and what they offer. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "answer.h"
+#include "ghost.h"
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+#define PORT	7721
+
+FIXTURE(peer)
+{
+	struct calm calm;
+	struct side side;
+	struct ghost ghost;
+	struct ibchan_address address;
+};
+
+FIXTURE_SETUP(peer)
+{
+	struct side_options options = side_defaults();
+
+	memset(&self->ghost, 0, sizeof(self->ghost));
+	self->address = (struct ibchan_address){ .family = AF_INET, .port = htons(PORT) };
+	inet_pton(AF_INET, "10.77.0.1", self->address.bytes);
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, side_open(&self->side, &options));
+}
+
+FIXTURE_TEARDOWN(peer)
+{
+	ghost_close(&self->ghost);
+	side_close(&self->side);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static bool is_connected(void *side)
+{
+	return side_state(side) == IBCHAN_CHANNEL_CONNECTED;
+}
+
+static int meet(struct side *side, struct ghost *ghost, const struct ibchan_address *address)
+{
+	struct ibchan_cmd_channel_connect connect = {
+		.channel = side->channel, .peer = *address,
+	};
+	int rc = ghost_listen(ghost, address);
+
+	if (!rc)
+		rc = cmd_channel_connect(side->fd, &connect);
+	if (!rc)
+		rc = ghost_accept(ghost);
+	return rc || eventually(is_connected, side) ? rc : -ECONNREFUSED;
+}
+
+static struct ibchan_submit_wr one_sided(const struct side *side, int opcode, __u32 length)
+{
+	struct ibchan_submit_wr wr = work(side, opcode, 1, 0, length);
+
+	work_at(&wr, side, 64);
+	return wr;
+}
+
+/* A device would keep them for ever. */
+TEST_F(peer, that_serves_no_reads_is_sent_none)
+{
+	struct ibchan_submit_wr wr;
+	struct answer answer;
+
+	self->ghost.more_reads = -1;
+	ASSERT_EQ(0, meet(&self->side, &self->ghost, &self->address));
+	wr = one_sided(&self->side, IBCHAN_OP_READ, 64);
+	answer = ask_one(&self->side, &wr);
+	EXPECT_EQ(0, is_refusal(&answer, EOPNOTSUPP, IBCHAN_REASON_PEER_RD_ATOMIC));
+	wr = one_sided(&self->side, IBCHAN_OP_FETCH_ADD, 8);
+	answer = ask_one(&self->side, &wr);
+	EXPECT_EQ(0, is_refusal(&answer, EOPNOTSUPP, IBCHAN_REASON_PEER_RD_ATOMIC));
+	EXPECT_EQ(0, post_one(&self->side, one_sided(&self->side, IBCHAN_OP_WRITE, 64)));
+}
+
+TEST_F(peer, that_serves_a_read_is_sent_it)
+{
+	ASSERT_EQ(0, meet(&self->side, &self->ghost, &self->address));
+	EXPECT_EQ(0, post_one(&self->side, one_sided(&self->side, IBCHAN_OP_READ, 64)));
+}
+
+TEST_F(peer, that_serves_more_reads_than_are_wanted_is_sent_what_is_wanted)
+{
+	struct ibchan_cmd_channel_query query;
+
+	self->ghost.more_reads = 254;
+	ASSERT_EQ(0, meet(&self->side, &self->ghost, &self->address));
+	ASSERT_EQ(0, side_query(&self->side, &query));
+	EXPECT_EQ(self->side.params.max_rd_atomic, query.params.max_rd_atomic);
+}
+
+TEST_HARNESS_MAIN
