@@ -253,5 +253,5 @@ bench: ## see above; BENCH=--no-gate only reports, BENCH=--no-clock is shorter
 	@selftests/bench/bench --kernel $(KERNEL) $(BENCH)
 
 .PHONY: profile
-profile: ## of which functions the instructions of CASE=user.write_64 are
-	@selftests/bench/profile/profile --kernel $(KERNEL) $(CASE)
+profile: ## of which functions the instructions of CASE=user.write_64 are; OWN=1: of a device without a cost
+	@selftests/bench/profile/profile --kernel $(KERNEL) $(if $(filter 1,$(OWN)),--own) $(CASE)

@@ -5,7 +5,10 @@
 #
 #   change NAME OLD NEW DIFFERENCE
 
-def by_name: map(select(.kind != "clock")) | map({ key: .name, value: .own }) | from_entries;
+def by_name:
+  map(select(.kind != "clock"))
+  | map({ key: (if .kind == "ratio" then .name else "\(.kind) \(.name)" end), value: .own })
+  | from_entries;
 
 def percent: . * 1000 | round / 10 | if . > 0 then "+\(.)" else "\(.)" end;
 

@@ -119,7 +119,10 @@ int kbench_case_run(struct kbench_world *world, const struct kbench_case *test,
 		    const struct kbench_way *way, u64 *ns);
 int kbench_can(const struct kbench_way *way, const struct kbench_case *test);
 
+extern bool kbench_moves;
 int kbench_speed(const char *device);
+int kbench_setup(const char *device);
+int kbench_profile(const char *device, const char *name);
 int kbench_allocations(const char *device);
 int kbench_memory_raw(const char *device, u32 pairs);
 int kbench_memory_chan(const char *device, u32 pairs);

@@ -17,6 +17,8 @@ const char *profiled;
 
 const struct way * const ways[WAYS] = { &own_way, &verbs_way };
 
+unsigned int num_ways = WAYS;
+
 unsigned long long others_ran;
 
 void let_others_run(void)
@@ -126,6 +128,12 @@ static int count_calls(const struct trial *trial, unsigned int way, long long *c
 static void report(const struct trial *trial, const struct series *series,
 		   const long long *calls)
 {
+	if (num_ways == 1) {
+		printf("own %s %llu %llu %lld\n", trial->name, series_minimum(&series[OWN]),
+		       series_median(&series[OWN]), calls[OWN]);
+		fflush(stdout);
+		return;
+	}
 	printf("ways %s %lu %u %u %llu %llu %llu %llu %lld %lld\n", trial->name, trial->size,
 	       trial->depth, trial->chain, series_minimum(&series[OWN]),
 	       series_median(&series[OWN]), series_minimum(&series[VERBS]),
@@ -133,17 +141,17 @@ static void report(const struct trial *trial, const struct series *series,
 	fflush(stdout);
 }
 
-static int profile_both(const struct trial *trial)
+static int profile_ways(const struct trial *trial)
 {
 	unsigned int way;
 	int rc = 0;
 
-	for (way = 0; !rc && way < WAYS; way++)
+	for (way = 0; !rc && way < num_ways; way++)
 		rc = profile(trial, way);
 	return rc;
 }
 
-int measure_both(const struct trial *trial)
+int measure_ways(const struct trial *trial)
 {
 	struct series series[WAYS];
 	unsigned int round, way;
@@ -151,11 +159,11 @@ int measure_both(const struct trial *trial)
 	int rc = 0;
 
 	if (profiled)
-		return profile_both(trial);
+		return profile_ways(trial);
 	for (round = 0; !rc && round < ROUNDS; round++)
-		for (way = 0; !rc && way < WAYS; way++)
+		for (way = 0; !rc && way < num_ways; way++)
 			rc = measure_round(trial, way, &series[way].cost[round]);
-	for (way = 0; !rc && way < WAYS; way++) {
+	for (way = 0; !rc && way < num_ways; way++) {
 		series_sort(&series[way]);
 		rc = count_calls(trial, way, &calls[way]);
 	}

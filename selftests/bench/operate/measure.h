@@ -13,6 +13,12 @@ enum { OWN, VERBS, WAYS };
 
 extern const struct way * const ways[WAYS];
 
+/*
+ * How many of them are measured: one where the device moves no data and has no verbs for user
+ * space, so that what is left is libibchan's. Then nothing is looked for at the target.
+ */
+extern unsigned int num_ways;
+
 /**
  * struct series - what the same costs in each round
  * @cost: of one operation; sorted by series_sort()
@@ -60,8 +66,11 @@ int measure_round(const struct trial *trial, unsigned int way, unsigned long lon
  *		OWN-CALLS VERBS-CALLS
  *
  * where calls are thousandths of system calls of one operation; -1 where they are not counted.
+ * Of one way only:
+ *
+ *	own NAME MINIMUM MEDIAN CALLS
  */
-int measure_both(const struct trial *trial);
+int measure_ways(const struct trial *trial);
 
 /*
  * Which one is to be profiled: it runs between two instructions that an emulator's plugin

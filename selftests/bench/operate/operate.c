@@ -6,6 +6,8 @@
  * nanoseconds. Its lines are those of measure.h, plain.c and scale.c.
  *
  * operate NAME: only that case, for an emulator's plugin to look at.
+ *
+ * operate --own [NAME]: only libibchan, on a device that moves no data; see measure.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,18 +49,27 @@ int main(int argc, char **argv)
 	int rc = memory == MAP_FAILED ? -errno : 0;
 	unsigned int i;
 
-	profiled = argc > 1 ? argv[1] : NULL;
-	for (i = 0; !rc && i < WAYS; i++)
+	if (argc > 1 && !strcmp(argv[1], "--own")) {
+		num_ways = 1;
+		argv++;
+		argc--;
+	}
+	if (argc > 1)
+		profiled = argv[1];
+	for (i = 0; !rc && i < num_ways; i++)
 		rc = ways[i]->open(memory);
-	rc = rc ?: age(memory);
+	if (num_ways == WAYS)
+		rc = rc ?: age(memory);
+	else
+		rc = rc ?: entry_measure();
 	rc = rc ?: shapes_measure(memory);
 	rc = rc ?: setup_measure();
 	rc = rc ?: plain_measure(memory);
 	if (profiled)
 		print_maps();
-	else
+	else if (num_ways == WAYS)
 		rc = rc ?: scale_measure(memory);
-	for (i = 0; !rc && i < WAYS; i++)
+	for (i = 0; !rc && i < num_ways; i++)
 		rc = ways[i]->close();
 	if (rc)
 		fprintf(stderr, "operate: %s\n", strerror(-rc));

@@ -81,6 +81,7 @@ extern unsigned long long others_ran;
 void let_others_run(void);
 
 /* Groups of cases; each prints a line for each case. @memory is what the ways are open on. */
+int entry_measure(void);
 int shapes_measure(unsigned char *memory);
 int setup_measure(void);
 int plain_measure(unsigned char *memory);
