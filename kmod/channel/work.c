@@ -69,6 +69,35 @@ static int take_own_work(struct ibchan_queue *queue, const struct ibchan_wr *wr,
 }
 
 /*
+ * Its queue and number may be anything where it was never posted; a work that has ended, or was
+ * never posted, stands in no place.
+ */
+static bool is_in_flight(const struct ibchan_channel *ch, const struct ibchan_work *work)
+{
+	const struct ibchan_queue *queue = work->queue;
+
+	return (queue == &ch->send || queue == &ch->recv) &&
+	       READ_ONCE(queue->works[work->number & queue->credit.mask]) == work;
+}
+
+/*
+ * A work of the caller's. To post one twice would have two works of the device share it. In
+ * the queues of other channels it is not looked for.
+ */
+static __always_inline int take_work(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+				     struct ibchan_reason *reason)
+{
+	struct ibchan_work *work = wr->work;
+
+	if (unlikely(!work->done))
+		return ibchan_refuse(reason, IBCHAN_REASON_NO_DONE, -EINVAL);
+	if (unlikely(is_in_flight(ch, work)))
+		return ibchan_refuse(reason, IBCHAN_REASON_WORK_IN_FLIGHT, -EBUSY);
+	work->sges = wr->sges;
+	return 0;
+}
+
+/*
  * Everything that can refuse a request. @out: the device's elements are built from here on.
  * Returns how many these are, with @taken in the queue's next place, which is taken next;
  * -ENOSPC when there is no room for them in this chain; what ibchan_post() says. On an error
@@ -92,13 +121,13 @@ static __always_inline int reserve(struct ibchan_queue *queue, const struct ibch
 	if (unlikely(ret))
 		return ret;
 	if (work) {
-		work->sges = wr->sges;
+		ret = take_work(ch, wr, reason);
 	} else {
 		work = &queue->slots[place];
 		ret = take_own_work(queue, wr, work, reason);
-		if (unlikely(ret))
-			return ret;
 	}
+	if (unlikely(ret))
+		return ret;
 	work->cqe.done = ibchan_work_done;
 	work->queue = queue;
 	work->wr_id = wr->wr_id;
@@ -115,7 +144,7 @@ static __always_inline int reserve(struct ibchan_queue *queue, const struct ibch
 			ibchan_sink_cancel(queue->cq);
 		return ret;
 	}
-	queue->works[place] = work;
+	WRITE_ONCE(queue->works[place], work);
 	*taken = work;
 	return ret;
 }
@@ -125,6 +154,7 @@ static void unreserve(struct ibchan_queue *queue)
 {
 	struct ibchan_work *work = ibchan_work_at(queue, queue->credit.posted - 1);
 
+	WRITE_ONCE(queue->works[work->number & queue->credit.mask], NULL);
 	ibchan_credit_untake(&queue->credit);
 	if (queue->channel->flow && ibchan_uses_receive(work->opcode, work->flags))
 		WRITE_ONCE(queue->channel->sent, queue->channel->sent - 1);
@@ -423,14 +453,15 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
  * an opcode that is not one, a flag or number of elements that does not go with the
  * opcode, a range outside its region, more bytes than a message, the inline data or
  * the remote region may have, an atomic that is not of 8 aligned bytes, or no work
- * where the cq has nowhere to put a completion; -EOPNOTSUPP for an unknown flag, or
- * an atomic on a device that has none; -EXDEV for a region of another domain;
- * -EACCES for a region that does not allow the access; -EBUSY for a range that
- * collides with one in flight (IBCHAN_WR_EXCLUSIVE); -ENOENT for a region that is
- * being given up; -EAGAIN for a full queue or sink, and for a message that the peer
- * has no receive for (IBCHAN_MODE_CREDITS); -ENOTCONN before the handshake, for all
- * but receives; -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; what
- * else the sink's reserve() or the driver answers.
+ * where the cq has nowhere to put a completion, or a work without done();
+ * -EOPNOTSUPP for an unknown flag, or an atomic on a device that has none; -EXDEV
+ * for a region of another domain; -EACCES for a region that does not allow the
+ * access; -EBUSY for a range that collides with one in flight
+ * (IBCHAN_WR_EXCLUSIVE), and for a work that is in flight on this channel; -ENOENT
+ * for a region that is being given up; -EAGAIN for a full queue or sink, and for a
+ * message that the peer has no receive for (IBCHAN_MODE_CREDITS); -ENOTCONN before
+ * the handshake, for all but receives; -ESHUTDOWN on a broken channel; -ENODEV when
+ * the device is gone; what else the sink's reserve() or the driver answers.
  */
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason)

@@ -147,14 +147,15 @@ void ibchan_mr_last_drop(struct ibchan_mr *mr)
 
 /**
  * ibchan_mr_park - keep a region until a channel has let go of it
- * @mr: in use by a work of the channel's, and parked once at most
+ * @mr: in use by a work of the channel's; once is enough
  * @parked: the channel's
  *
  * Context: any; not NMI.
  */
 void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked)
 {
-	mr->parked = 1;
+	if (xchg(&mr->parked, 1))
+		return;
 	refcount_inc(&mr->users);
 	llist_add(&mr->free_link, parked);
 }

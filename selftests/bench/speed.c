@@ -66,7 +66,7 @@ int kbench_case_run(struct kbench_world *world, const struct kbench_case *test,
 	u64 start;
 	int ret;
 
-	/* While ksoftirqd waits for this cpu, each end of a section without bottom halves looks at it. */
+	/* While ksoftirqd waits for this cpu, local_bh_enable() takes longer. */
 	cond_resched();
 	fill(source, length, ++seed);
 	memset(target, ~seed, length);

@@ -221,6 +221,90 @@ static void a_work_without_done_needs_a_sink(struct world *w)
 	expect_eq(w, ibchan_channel_run(a->ch, &wr, NULL), 0);
 }
 
+static void a_work_that_is_in_flight_is_not_posted_again(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, 3);
+	struct ibchan_reason reason = {};
+	struct ibchan_wr wr;
+	u32 accepted;
+
+	if (world_default_pair(w) || !side_share(a))
+		return;
+	wr = job_wr(&jobs[0], IBCHAN_OP_RECV, b, 0, 64);
+	expect_eq(w, job_post(&jobs[0], b->ch, &wr, NULL), 0);
+	expect_eq(w, ibchan_post(b->ch, &wr, 1, &accepted, &reason), -EBUSY);
+	expect_eq(w, accepted, 0);
+	expect_eq(w, reason.code, IBCHAN_REASON_WORK_IN_FLIGHT);
+	/* Nor to the other queue, also where it stands elsewhere than the next place. */
+	expect_eq(w, job_write(&jobs[1], b, 64, &a->remote), 0);
+	wr = ibchan_wr_write(wr.sges, 1, &a->remote);
+	wr.work = &jobs[0].work;
+	expect_eq(w, ibchan_post(b->ch, &wr, 1, &accepted, &reason), -EBUSY);
+	expect_eq(w, job_send(&jobs[2], a, 0, 60), 0);
+	expect(w, job_ended(&jobs[0]) && job_ended(&jobs[1]) && job_ended(&jobs[2]));
+	expect_eq(w, jobs[0].completion.bytes, 60);
+	/* Once it has ended it may. */
+	atomic_set(&jobs[0].ended, 0);
+	expect_eq(w, ibchan_post(b->ch, &wr, 1, &accepted, &reason), 0);
+	expect(w, job_ended(&jobs[0]));
+}
+
+static void a_chain_that_names_a_work_twice_is_posted_up_to_that(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, 2);
+	struct ibchan_reason reason = {};
+	struct ibchan_wr wrs[3];
+	u32 accepted;
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	wrs[0] = job_wr(&jobs[0], IBCHAN_OP_RECV, a, 0, 64);
+	wrs[1] = job_wr(&jobs[1], IBCHAN_OP_RECV, a, 64, 64);
+	wrs[2] = wrs[0];
+	expect_eq(w, ibchan_post(a->ch, wrs, 3, &accepted, &reason), -EBUSY);
+	expect_eq(w, accepted, 2);
+	expect_eq(w, reason.wr, 2);
+	expect_eq(w, ibchan_channel_send(b->ch, side_sge(b, 0, 64), 1, NULL), 0);
+	expect_eq(w, ibchan_channel_send(b->ch, side_sge(b, 0, 64), 1, NULL), 0);
+	expect(w, job_ended(&jobs[0]) && job_ended(&jobs[1]));
+}
+
+static void a_work_whose_post_was_refused_may_be_posted(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *job = world_jobs(w, 1);
+	struct ibchan_wr wr, wrong;
+	u32 accepted;
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	wr = job_wr(job, IBCHAN_OP_RECV, a, 0, 64);
+	wrong = wr;
+	wrong.flags = 0x80;
+	expect_eq(w, ibchan_post(a->ch, &wrong, 1, &accepted, NULL), -EOPNOTSUPP);
+	expect_eq(w, ibchan_post(a->ch, &wr, 1, &accepted, NULL), 0);
+	expect_eq(w, ibchan_channel_send(b->ch, side_sge(b, 0, 64), 1, NULL), 0);
+	expect(w, job_ended(job));
+}
+
+static void a_work_of_the_callers_without_done_is_refused(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct job *job = world_jobs(w, 1);
+	struct ibchan_reason reason = {};
+	struct ibchan_wr wr;
+	u32 accepted;
+
+	if (world_default_pair(w))
+		return;
+	wr = job_wr(job, IBCHAN_OP_RECV, a, 0, 64);
+	job->work.done = NULL;
+	expect_eq(w, ibchan_post(a->ch, &wr, 1, &accepted, &reason), -EINVAL);
+	expect_eq(w, reason.code, IBCHAN_REASON_NO_DONE);
+}
+
 /* --- allocations --- */
 
 #define CALLERS	256
@@ -397,6 +481,10 @@ static const struct test_case unpolled_cases[] = {
 	CASE(an_empty_batch_is_accepted_and_does_nothing),
 	CASE(sends_and_receives_mix_in_one_batch),
 	CASE(a_work_without_done_needs_a_sink),
+	CASE(a_work_that_is_in_flight_is_not_posted_again),
+	CASE(a_chain_that_names_a_work_twice_is_posted_up_to_that),
+	CASE(a_work_whose_post_was_refused_may_be_posted),
+	CASE(a_work_of_the_callers_without_done_is_refused),
 	CASE(neither_post_nor_completion_allocates),
 	CASE(building_a_channel_is_seen_to_allocate),
 };

@@ -91,7 +91,9 @@
 	X(91, HOST_ONLY)	/* GID that would do, two words; 0: none is known */ \
 	X(92, PEER_LID)		/* highest allowed, theirs */		\
 	X(93, PEER_PKEY)	/* ours, theirs */			\
-	X(94, PEER_SUBNET)	/* our prefix, theirs */
+	X(94, PEER_SUBNET)	/* our prefix, theirs */		\
+	X(95, WORK_IN_FLIGHT)	/* of kernel consumers */		\
+	X(96, NO_DONE)		/* of kernel consumers */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {
