@@ -13,6 +13,8 @@
  * interrupts off; it wakes an in-kernel waiter or has a tasklet reap, no more. What
  * takes the tasklet too long is left to a worker, which lets others run.
  */
+#include <linux/delay.h>
+
 #include "compat.h"
 #include "fault.h"
 #include "verbs.h"
@@ -26,11 +28,20 @@ static bool cq_try_own(struct ibchan_cq *cq)
 	return false;
 }
 
-/* Spins: the cq's owner is on another cpu, cannot sleep and is soon done. */
+/*
+ * The cq's owner is on another cpu, cannot sleep and is soon done, so the caller spins. With
+ * PREEMPT_RT the owner may have been preempted, also by the caller: there the caller sleeps.
+ * Process context.
+ */
 void ibchan_cq_own(struct ibchan_cq *cq)
 {
-	while (!cq_try_own(cq))
-		cpu_relax();
+	might_sleep();
+	while (!cq_try_own(cq)) {
+		if (IS_ENABLED(CONFIG_PREEMPT_RT))
+			usleep_range(10, 100);
+		else
+			cpu_relax();
+	}
 }
 
 /* Gives up the right to reap. The caller then looks at CQ_AGAIN, which others may have set. */
