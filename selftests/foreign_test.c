@@ -75,10 +75,10 @@ TEST_F(peer, that_serves_no_reads_is_sent_none)
 	ASSERT_EQ(0, meet(&self->side, &self->ghost, &self->address));
 	wr = one_sided(&self->side, IBCHAN_OP_READ, 64);
 	answer = ask_one(&self->side, &wr);
-	EXPECT_EQ(0, is_refusal(&answer, EOPNOTSUPP, IBCHAN_REASON_PEER_RD_ATOMIC));
+	EXPECT_EQ(0, is_refusal(&answer, EOPNOTSUPP, IBCHAN_REASON_PEER_NO_READS));
 	wr = one_sided(&self->side, IBCHAN_OP_FETCH_ADD, 8);
 	answer = ask_one(&self->side, &wr);
-	EXPECT_EQ(0, is_refusal(&answer, EOPNOTSUPP, IBCHAN_REASON_PEER_RD_ATOMIC));
+	EXPECT_EQ(0, is_refusal(&answer, EOPNOTSUPP, IBCHAN_REASON_PEER_NO_READS));
 	EXPECT_EQ(0, post_one(&self->side, one_sided(&self->side, IBCHAN_OP_WRITE, 64)));
 }
 

@@ -85,7 +85,8 @@ struct ibchan_queue {
 
 /**
  * struct ibchan_channel - one reliable connection
- * @bounds: what its requests are checked against; immutable once it is built
+ * @bounds: what its requests are checked against; immutable once it is connected: @max_rd_atomic
+ *	of it is agreed on before that, and written under @post_lock
  * @connected: @qp has come to RTS, so closing has to drain it; under @qp.lock
  * @post_lock: guards the posting side of both queues, @chain
  * @send: all but receives

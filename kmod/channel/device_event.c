@@ -65,9 +65,9 @@ static void cq_fails(struct ibchan_cq *cq)
 }
 
 /*
- * The device reports something of a qp, mostly that it has put it into ERR; any context. Of what a peer asked for and
- * did not get no work here tells, so the cause is in the event alone. iWARP reports the end of
- * a connection by any of them.
+ * The device reports something of a qp, mostly that it has put it into ERR; any context. Of what
+ * a peer asked for and did not get no work here tells, so the cause is in the event alone. iWARP
+ * reports the end of a connection by any of them.
  */
 void ibchan_channel_qp_event(struct ib_event *event, void *context)
 {

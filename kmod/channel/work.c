@@ -454,14 +454,15 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
  * opcode, a range outside its region, more bytes than a message, the inline data or
  * the remote region may have, an atomic that is not of 8 aligned bytes, or no work
  * where the cq has nowhere to put a completion, or a work without done();
- * -EOPNOTSUPP for an unknown flag, or an atomic on a device that has none; -EXDEV
- * for a region of another domain; -EACCES for a region that does not allow the
- * access; -EBUSY for a range that collides with one in flight
- * (IBCHAN_WR_EXCLUSIVE), and for a work that is in flight on this channel; -ENOENT
- * for a region that is being given up; -EAGAIN for a full queue or sink, and for a
- * message that the peer has no receive for (IBCHAN_MODE_CREDITS); -ENOTCONN before
- * the handshake, for all but receives; -ESHUTDOWN on a broken channel; -ENODEV when
- * the device is gone; what else the sink's reserve() or the driver answers.
+ * -EOPNOTSUPP for an unknown flag, for a read or an atomic to a peer that serves
+ * none, or an atomic on a device that has none; -EXDEV for a region of another
+ * domain; -EACCES for a region that does not allow the access; -EBUSY for a range
+ * that collides with one in flight (IBCHAN_WR_EXCLUSIVE), and for a work that is in
+ * flight on this channel; -ENOENT for a region that is being given up; -EAGAIN for
+ * a full queue or sink, and for a message that the peer has no receive for
+ * (IBCHAN_MODE_CREDITS); -ENOTCONN before the handshake, for all but receives;
+ * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; what else the
+ * sink's reserve() or the driver answers.
  */
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason)

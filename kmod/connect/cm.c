@@ -292,7 +292,9 @@ static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		return ret;
 	}
 	ibchan_flow_peer(cm->ch, credits.addr, credits.rkey);
+	spin_lock_bh(&cm->ch->post_lock);
 	cm->ch->bounds.max_rd_atomic = cm->ch->qp.params.max_rd_atomic;
+	spin_unlock_bh(&cm->ch->post_lock);
 	cm->ch->connected = 1;
 	return rdma_accept(id, NULL);
 }

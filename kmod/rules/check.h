@@ -98,7 +98,7 @@ int ibchan_refuse_flags(const struct ibchan_bounds *bounds, const struct ibchan_
 int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason);
 int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_extent *extent,
 		      const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason);
-int ibchan_refuse_no_reads(struct ibchan_reason *reason);
+int ibchan_refuse_no_reads(const struct ibchan_wr *wr, struct ibchan_reason *reason);
 int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason);
 
 /* A range inside a region. Neither the comparison nor the subtraction can wrap. */
@@ -198,7 +198,7 @@ static inline int ibchan_check_total(const struct ibchan_bounds *bounds,
 					   wr->remote_length, reason);
 	/* The device would keep it for ever. */
 	if (traits & OP_SCATTERS && unlikely(!bounds->max_rd_atomic))
-		return ibchan_refuse_no_reads(reason);
+		return ibchan_refuse_no_reads(wr, reason);
 	if (unlikely(traits & OP_ATOMIC))
 		return ibchan_check_atomic(bounds, wr, total, elements, reason);
 	return 0;

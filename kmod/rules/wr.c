@@ -96,10 +96,10 @@ int ibchan_refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_re
 				    (u64[3]) { wr->opcode });
 }
 
-int ibchan_refuse_no_reads(struct ibchan_reason *reason)
+int ibchan_refuse_no_reads(const struct ibchan_wr *wr, struct ibchan_reason *reason)
 {
-	return ibchan_refuse_values(reason, IBCHAN_REASON_PEER_RD_ATOMIC, -EOPNOTSUPP,
-				    (u64[3]) { 1, 0 });
+	return ibchan_refuse_values(reason, IBCHAN_REASON_PEER_NO_READS, -EOPNOTSUPP,
+				    (u64[3]) { wr->opcode });
 }
 
 int ibchan_refuse_flags(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,

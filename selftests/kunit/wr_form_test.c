@@ -115,7 +115,7 @@ static void a_peer_without_resources_gets_no_reads_and_atomics_and_all_else(stru
 		struct ibchan_wr wr = plain_wr(opcode);
 
 		if (op_is_atomic(opcode) || opcode == IBCHAN_OP_READ)
-			REFUSED(test, &wr, -EOPNOTSUPP, IBCHAN_REASON_PEER_RD_ATOMIC, 0, { 1, 0 });
+			REFUSED(test, &wr, -EOPNOTSUPP, IBCHAN_REASON_PEER_NO_READS, 0, { opcode });
 		else
 			expect_accepted(test, &wr, 1);
 	}

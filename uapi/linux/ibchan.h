@@ -475,7 +475,8 @@ enum ibchan_channel_state {
  * @out_status: enum ibchan_status of the work that failed first
  * @out_sends_in_flight: posted and not completed
  * @out_recvs_in_flight: posted and not completed
- * @params: in effect; mtu and max_rd_atomic are the agreed ones once connected
+ * @params: in effect; mtu and max_rd_atomic are the agreed ones once connected; the latter is
+ *	0 where the peer serves no reads and atomics
  * @out_endpoint: of this side
  * @options: in effect
  * @out_facts: what else is known of it

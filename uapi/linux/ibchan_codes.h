@@ -93,7 +93,8 @@
 	X(93, PEER_PKEY)	/* ours, theirs */			\
 	X(94, PEER_SUBNET)	/* our prefix, theirs */		\
 	X(95, WORK_IN_FLIGHT)	/* of kernel consumers */		\
-	X(96, NO_DONE)		/* of kernel consumers */
+	X(96, NO_DONE)		/* of kernel consumers */		\
+	X(97, PEER_NO_READS)	/* opcode */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {

@@ -154,6 +154,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"{W}{d0} bytes do not fit the {d1} bytes of the remote region",
 	[IBCHAN_REASON_NO_SINK] = "{W}the completion queue takes no work by its wr_id",
 	[IBCHAN_REASON_WORK_IN_FLIGHT] = "{W}the work is posted already and has not ended",
+	[IBCHAN_REASON_PEER_NO_READS] = "{W}the peer serves no reads and no atomics",
 	[IBCHAN_REASON_NO_DONE] = "{W}the work has no done()",
 	[IBCHAN_REASON_ATOMIC_FORM] =
 		"{W}an atomic has one element of 8 bytes (not {d0}) and a remote address that is a multiple of 8",
