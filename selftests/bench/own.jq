@@ -7,7 +7,7 @@
 #
 #   KIND NAME INSTRUCTIONS MEDIAN
 
-# Which raw case an operation from user space is; what is not here has the same name as its case.
+# The raw case that is the baseline of an operation from user space; others are not reported.
 def raw_case:
   { "user.write_64": "write_64_depth_1", "user.write_64_unchecked": "write_64_depth_1",
     "user.write_64_blocking": "write_64_depth_1", "user.write_64_depth_16": "write_64_depth_16",

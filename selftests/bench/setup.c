@@ -41,25 +41,18 @@ static int connect(struct setup *setup, struct ib_qp *near, struct ib_qp *far)
 	return ret ?: kbench_qp_connect(far, near, &setup->address);
 }
 
-static int second_qp_once(struct setup *setup, struct ib_cq *cq, struct ib_qp *near)
-{
-	struct ib_qp *far = kbench_qp_create(setup->pd, cq, DEPTH, SGE);
-	int ret;
-
-	if (IS_ERR(far))
-		return PTR_ERR(far);
-	ret = connect(setup, near, far);
-	return ib_destroy_qp(far) ?: ret;
-}
-
 static int qps_once(struct setup *setup, struct ib_cq *cq)
 {
-	struct ib_qp *near = kbench_qp_create(setup->pd, cq, DEPTH, SGE);
+	struct ib_qp *near, *far;
 	int ret;
 
+	near = kbench_qp_create(setup->pd, cq, DEPTH, SGE);
 	if (IS_ERR(near))
 		return PTR_ERR(near);
-	ret = second_qp_once(setup, cq, near);
+	far = kbench_qp_create(setup->pd, cq, DEPTH, SGE);
+	ret = IS_ERR(far) ? PTR_ERR(far) : connect(setup, near, far);
+	if (!IS_ERR(far))
+		ret = ib_destroy_qp(far) ?: ret;
 	return ib_destroy_qp(near) ?: ret;
 }
 

@@ -127,7 +127,7 @@ static int run_case(struct kbench_world *world, struct series *series, u32 num,
 	return ret;
 }
 
-/* --- for who counts instructions --- */
+/* --- one case, for a profile --- */
 
 /* Long ones without effect, which the plugin of profile/ looks for. */
 #define MARK(byte) \

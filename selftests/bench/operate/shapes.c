@@ -120,7 +120,7 @@ static int measure_shape(const struct shape *shape, unsigned char *memory)
 	return rc ?: verify_ways(shape, memory, 4);
 }
 
-/* What the kernel takes to hear that it is asked for something that does not exist. */
+/* The entry of a system call: an ioctl that the driver does not know. */
 static int enter(const struct way *way, const void *arg)
 {
 	const int *fd = arg;
