@@ -47,7 +47,7 @@ static void port_changes(struct ibchan_device *dev, u32 port, u32 event)
 	list_for_each_entry(ch, &dev->channels, link) {
 		if (READ_ONCE(ch->qp.gid.port) != port)
 			continue;
-		/* Before whoever reads the history can know. */
+		/* A caller that reads the event in the history finds this set. */
 		if (event == IB_EVENT_PORT_ERR)
 			WRITE_ONCE(ch->port_down_at, jiffies ?: 1);
 		ibchan_history_add(ch, IBCHAN_HISTORY_PORT, 0, port, event);

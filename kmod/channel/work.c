@@ -69,8 +69,8 @@ static int take_own_work(struct ibchan_queue *queue, const struct ibchan_wr *wr,
 }
 
 /*
- * Its queue and number may be anything where it was never posted; a work that has ended, or was
- * never posted, stands in no place.
+ * Does a place of one of the channel's queues hold the work? Only the places tell: the queue and
+ * the number of a work that was never posted are arbitrary.
  */
 static bool is_in_flight(const struct ibchan_channel *ch, const struct ibchan_work *work)
 {
@@ -81,8 +81,8 @@ static bool is_in_flight(const struct ibchan_channel *ch, const struct ibchan_wo
 }
 
 /*
- * A work of the caller's. To post one twice would have two works of the device share it. In
- * the queues of other channels it is not looked for.
+ * Checks a work of the caller's. One that is in flight already would be shared by two requests of
+ * the device. The queues of other channels are not searched.
  */
 static __always_inline int take_work(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 				     struct ibchan_reason *reason)

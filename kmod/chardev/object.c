@@ -101,7 +101,10 @@ void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *obj
 		xa_set_mark(&ctx->objects, object->id, IBCHAN_PD_MARK);
 	rcu_assign_pointer(*ibchan_object_place(ctx, object->id), object);
 	spin_unlock(&ctx->lock);
-	/* Pairs with ibchan_context_break(), whose walk may have been too early for it. */
+	/*
+	 * Pairs with ibchan_context_break(), which sets @broken and then breaks all published
+	 * channels: it breaks this one, or @broken is seen here.
+	 */
 	smp_mb();
 	if (READ_ONCE(ctx->broken) && object->type == OBJECT_CHANNEL)
 		ibchan_channel_break(object->channel, -EPROTO);

@@ -485,9 +485,10 @@ static int fill_times(struct ibchan_cm *cm, const struct ibchan_connect *connect
 }
 
 /*
- * The peer's word that it is connected may be lost, and its messages not. Some devices
- * tell of the first one (others only before a queue pair is in RTS, where an accepting side's
- * is by then): then that word is no longer waited for.
+ * The datagram by which the asking peer says that it is connected may be lost while its messages
+ * arrive. A device that reports the first message of a queue pair in RTS ends the wait for that
+ * datagram: rdma_notify() takes the report in its place. A device that reports it in RTR only does
+ * not, since the accepting side's queue pair is in RTS before the peer may send.
  */
 static void heard_work(struct work_struct *work)
 {

@@ -63,7 +63,7 @@ struct ibchan_cm_failure {
  * @over: it has failed or ended, and no word of the peer is waited for
  * @asker: thread that asks over iWARP, see cm_ask.c
  * @ask_link: in the list of the connections that ask over iWARP, or wait for their turn
- * @uid: of the user whose connection it is
+ * @uid: user who has made the connection; limits are counted for that user
  * @deadline: breaks the channel when a stage takes too long
  * @stage_end: when that is
  * @stage_ms: how long each stage may take

@@ -127,8 +127,8 @@ void ibchan_device_hold(struct ibchan_device *dev)
 /**
  * ibchan_flush - wait for the end of objects that were given up in atomic context
  *
- * Channels that were closed in atomic context, and regions whose last work came
- * after their owner's ibchan_mr_put(), are gone afterwards.
+ * When it returns, channels that were closed in atomic context are gone, and so are regions
+ * whose last work ended after their owner's ibchan_mr_put().
  *
  * Context: process, may sleep; not from a callback.
  */

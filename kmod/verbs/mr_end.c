@@ -147,7 +147,7 @@ void ibchan_mr_last_drop(struct ibchan_mr *mr)
 
 /**
  * ibchan_mr_park - keep a region until a channel has let go of it
- * @mr: in use by a work of the channel's; once is enough
+ * @mr: in use by a work of the channel's; nothing happens if it is parked already
  * @parked: the channel's
  *
  * Context: any; not NMI.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * User pages that we pin ourselves: plain memory, which is pinned for one work, and
- * all user memory on devices whose drivers cannot register it for the kernel.
+ * User pages that this module pins itself: plain memory, which is pinned for one work; and on
+ * devices whose drivers cannot register user memory for the kernel, all user memory.
  *
  * Not ib_umem: its table covers whole pages, while a key must not reach past the
  * range, and in 6.1 it refuses shared mappings that are read-only. Accounting is the

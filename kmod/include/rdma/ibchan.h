@@ -310,7 +310,8 @@ struct ibchan_sge {
  *	keeps a cpu busy.
  *
  * @done is set before the work is posted. From an accepted post until @done is
- * called, the struct and the elements of the request must stay where they are.
+ * called, the struct and the elements of the request must stay where they are, and the
+ * work is not posted again: on the same channel that is refused, on another not noticed.
  */
 struct ibchan_work {
 	void (*done)(struct ibchan_work *work,

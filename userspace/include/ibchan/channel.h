@@ -257,7 +257,7 @@ int ibchan_channel_query(struct ibchan_channel *channel,
 			 struct ibchan_channel_info *info);
 
 /**
- * ibchan_channel_text() - who is at the two ends of a channel
+ * ibchan_channel_text() - the devices, ports and addresses of a channel's two ends
  * @info: as ibchan_channel_query() filled it
  * @buf: where to, ends with a NUL if @len is not 0
  * @len: bytes of @buf

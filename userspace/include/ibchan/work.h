@@ -182,9 +182,9 @@ struct ibchan_wr {
  * context; -ENOENT: a channel of another context, or none, or a region that is
  * being unregistered, or none; -EFAULT, -ENOMEM: plain memory that is not there, or
  * that may not be pinned; -EDQUOT: plain memory, and the user's objects take as much
- * kernel memory as they may; -EOPNOTSUPP: the device has no atomics, or an unknown
- * flag; -ENOTCONN: the channel has no peer yet, and this is no receive; -ESHUTDOWN:
- * the channel is broken; -EPERM: see Fork.
+ * kernel memory as they may; -EOPNOTSUPP: the device has no atomics, the peer serves
+ * no reads and atomics, or an unknown flag; -ENOTCONN: the channel has no peer yet,
+ * and this is no receive; -ESHUTDOWN: the channel is broken; -EPERM: see Fork.
  */
 int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 		__u32 n, __u32 *accepted, struct ibchan_error *error);
@@ -356,7 +356,7 @@ struct ibchan_swap {
  * ibchan_perform() names.
  *
  * Return: as ibchan_perform() without a limit; -EOPNOTSUPP: the device has no
- * atomics (IBCHAN_DEVICE_ATOMICS).
+ * atomics (IBCHAN_DEVICE_ATOMICS), or the peer serves none.
  */
 int ibchan_compare_swap(struct ibchan_channel *channel,
 			const struct ibchan_sge *sge,
