@@ -20,7 +20,8 @@ bool ibchan_channel_move_state(struct ibchan_channel *ch, u32 to)
 	lockdep_assert_held(&ch->state_lock);
 	if (!ibchan_state_may(from, to))
 		return false;
-	WRITE_ONCE(ch->state, to);
+	/* Pairs with a caller that reads the state, then the error that came with it. */
+	smp_store_release(&ch->state, to);
 	trace_ibchan_state(ch->cookie, from, to, ch->error);
 	return true;
 }

@@ -200,9 +200,12 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_handshake, IBCHAN_NS);
  */
 void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr *attr)
 {
+	u32 state;
+
 	mutex_lock(&ch->qp.lock);
+	state = ibchan_channel_state(ch);
 	*attr = (struct ibchan_channel_attr){
-		.state = READ_ONCE(ch->state),
+		.state = state,
 		.error = READ_ONCE(ch->error),
 		.status = READ_ONCE(ch->status),
 		.sends_in_flight = ibchan_credit_in_flight(&ch->send.credit),
@@ -225,7 +228,8 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_query, IBCHAN_NS);
  */
 u32 ibchan_channel_state(const struct ibchan_channel *ch)
 {
-	return READ_ONCE(ch->state);
+	/* Pairs with ibchan_channel_move_state(): the error of a broken channel is there. */
+	return smp_load_acquire(&ch->state);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_state, IBCHAN_NS);
 

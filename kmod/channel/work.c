@@ -373,7 +373,7 @@ static bool takes_early(const struct ibchan_channel *ch, u32 state, const struct
 static __always_inline u32 post_some(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 				     u32 left, struct ibchan_reason *reason)
 {
-	u32 state = READ_ONCE(ch->state);
+	u32 state = smp_load_acquire(&ch->state); /* refuse_state() tells the error */
 
 	if (unlikely(state != IBCHAN_CHANNEL_CONNECTED) && !takes_early(ch, state, wr)) {
 		ch->chain.refused = refuse_state(ch, state, reason);

@@ -249,7 +249,7 @@ void ibchan_channel_connection(struct ibchan_channel *ch,
 			memcpy(connection->data, cm->data, sizeof(connection->data));
 		}
 	}
-	connection->state = READ_ONCE(ch->state);
+	connection->state = ibchan_channel_state(ch);
 	connection->error = READ_ONCE(ch->error);
 	mutex_unlock(&ch->qp.lock);
 }

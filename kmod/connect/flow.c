@@ -343,7 +343,8 @@ static int refuse(struct ibchan_channel *ch, struct ibchan_reason *reason)
  */
 int ibchan_channel_credits(struct ibchan_channel *ch)
 {
-	int ret = ibchan_state_error(READ_ONCE(ch->state), ibchan_channel_cause(ch));
+	u32 state = ibchan_channel_state(ch);
+	int ret = ibchan_state_error(state, ibchan_channel_cause(ch));
 
 	if (!ch->flow)
 		return -EOPNOTSUPP;

@@ -6,7 +6,8 @@
  * time has the right to reap (CQ_OWNED); another that comes meanwhile leaves
  * CQ_AGAIN behind and goes, and the owner looks once more. So completions of a
  * qp are retired in order, and no caller waits. Callbacks of the consumer run under
- * that right, with bottom halves off and no lock held.
+ * that right, with bottom halves off and no lock held. cq_reap.litmus proves that no
+ * look is lost.
  *
  * Events: an ib_cq is armed only while works are in flight and no caller is about
  * to reap. The completion handler may run under locks of the driver with
@@ -200,8 +201,10 @@ static __always_inline bool cq_claim(struct ibchan_cq *cq)
 {
 	if (likely(cq_try_own(cq)))
 		return true;
+	/* Pairs with cq_reap_marked(): the owner that sees CQ_AGAIN sees what is behind it. */
+	smp_mb__before_atomic();
 	set_bit(CQ_AGAIN, &cq->flags);
-	/* Pairs with the owner's barrier in cq_give_up(). */
+	/* Pairs with the owner's barrier in cq_give_up(); cq_reap.litmus has both pairs. */
 	smp_mb__after_atomic();
 	return cq_try_own(cq);
 }
