@@ -34,8 +34,10 @@ void ibchan_channels_fini(void)
 static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 					    const struct ibchan_params *params)
 {
-	struct ibchan_channel *ch = kmem_cache_zalloc(ibchan_channel_cache, GFP_KERNEL_ACCOUNT);
+	struct ibchan_channel *ch;
 
+	ch = kmem_cache_alloc_node(ibchan_channel_cache, GFP_KERNEL_ACCOUNT | __GFP_ZERO,
+				   ibdev_to_node(build->pd->dev->ib));
 	if (!ch)
 		return NULL;
 	ch->qp.dev = build->pd->dev;

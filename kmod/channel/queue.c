@@ -16,6 +16,13 @@ static void tie_slots(struct ibchan_queue *queue, u32 places)
 		slot->sges = sge;
 }
 
+/* Near the device, as the works that it completes are touched for each completion. */
+static void *queue_alloc(const struct ibchan_channel *ch, u32 places, size_t size)
+{
+	return kvmalloc_node(array_size(places, size), GFP_KERNEL_ACCOUNT | __GFP_ZERO,
+			     ibdev_to_node(ch->qp.dev->ib));
+}
+
 /* Room for what is in flight, and for the works of requests that bring none. */
 int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
 		      struct ibchan_cq *cq, u32 depth)
@@ -26,13 +33,13 @@ int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
 	queue->cq = cq;
 	ibchan_credit_init(&queue->credit, depth);
 	places = queue->credit.mask + 1;
-	queue->works = kvcalloc(places, sizeof(*queue->works), GFP_KERNEL_ACCOUNT);
+	queue->works = queue_alloc(ch, places, sizeof(*queue->works));
 	if (!queue->works)
 		return -ENOMEM;
 	if (!cq->sink->done)
 		return 0;
-	queue->slots = kvcalloc(places, sizeof(*queue->slots), GFP_KERNEL_ACCOUNT);
-	queue->sges = kvcalloc(places, queue->max_sge * sizeof(*queue->sges), GFP_KERNEL_ACCOUNT);
+	queue->slots = queue_alloc(ch, places, sizeof(*queue->slots));
+	queue->sges = queue_alloc(ch, places, queue->max_sge * sizeof(*queue->sges));
 	if (!queue->slots || !queue->sges) {
 		ibchan_queue_fini(queue);
 		return -ENOMEM;

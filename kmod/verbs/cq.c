@@ -64,7 +64,8 @@ static void cq_free(struct ibchan_cq *cq)
 static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
 				  const struct ibchan_cq_init *init)
 {
-	struct ibchan_cq *cq = kzalloc(sizeof(*cq), GFP_KERNEL_ACCOUNT);
+	int node = ibdev_to_node(dev->ib);
+	struct ibchan_cq *cq = kzalloc_node(sizeof(*cq), GFP_KERNEL_ACCOUNT, node);
 
 	if (!cq)
 		return NULL;
@@ -90,19 +91,30 @@ static u32 choose_vector(struct ibchan_device *dev, u32 wanted)
 	return (u32)atomic_fetch_inc(&dev->next_vector) % max(dev->attr.comp_vectors, 1U);
 }
 
-static int create_verbs(struct ibchan_cq *cq, u32 vector)
+static int moderate(struct ib_cq *ib, const struct ibchan_cq_init *init)
+{
+	return init->moderation_count ?
+		rdma_set_cq_moderation(ib, init->moderation_count, init->moderation_us) : 0;
+}
+
+static int create_verbs(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
 {
 	struct ib_cq_init_attr attr = {
 		.cqe = cq->entries,
-		.comp_vector = choose_vector(cq->dev, vector),
+		.comp_vector = choose_vector(cq->dev, init->comp_vector),
 	};
+	int ret;
 	struct ib_cq *ib = ibchan_fault_ptr(IBCHAN_FAULT_CQ_CREATE) ?:
 			   ib_create_cq(cq->dev->ib, ibchan_cq_event, cq_error, cq, &attr);
 
 	if (IS_ERR(ib))
 		return PTR_ERR(ib);
-	cq->ib = ib;
-	return 0;
+	ret = moderate(ib, init);
+	if (ret)
+		ib_destroy_cq(ib);
+	else
+		cq->ib = ib;
+	return ret;
 }
 
 static struct ibchan_cq *cq_create(struct ibchan_device *dev, u32 entries,
@@ -116,7 +128,7 @@ static struct ibchan_cq *cq_create(struct ibchan_device *dev, u32 entries,
 		return ERR_PTR(-ENOMEM);
 	ret = ibchan_cost_charge(&cq->cost, init->budget, ibchan_footprint_cq(entries), reason);
 	if (!ret)
-		ret = create_verbs(cq, init->comp_vector);
+		ret = create_verbs(cq, init);
 	if (ret) {
 		cq_free(cq);
 		return ERR_PTR(ret);
@@ -144,6 +156,8 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
 		return -EOPNOTSUPP;
 	if (init->sink && init->sink->done && (init->flags & IBCHAN_CQ_KEEP))
 		return -EINVAL;
+	if (!init->moderation_count != !init->moderation_us)
+		return -EINVAL;
 	if (init->entries > dev->attr.max_cqe)
 		return refuse_parameter(reason, IBCHAN_PARAMETER_CQ_ENTRIES, init->entries,
 					dev->attr.max_cqe);
@@ -161,9 +175,10 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
  *
  * Context: process, may sleep.
  * Return: the queue; -EINVAL when the device cannot have so many entries, has no such
- * completion vector, or for a sink that takes completions which are to be kept;
- * -EOPNOTSUPP for an unknown flag; -EDQUOT when the budget does not allow it; -ENODEV
- * when the device is gone; -ENOMEM; the driver's errno.
+ * completion vector, for one half of a moderation, or for a sink that takes completions
+ * which are to be kept; -EOPNOTSUPP for an unknown flag, or where the driver does not
+ * moderate events; -EDQUOT when the budget does not allow it; -ENODEV when the device is
+ * gone; -ENOMEM; the driver's errno.
  */
 struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
 				   const struct ibchan_cq_init *init,

@@ -19,6 +19,29 @@ static void tell_work(struct work_struct *work)
 	tell(container_of(work, struct hca_cq, work));
 }
 
+/* Under the lock. */
+static void raise_event(struct hca_cq *cq)
+{
+	cq->armed = 0;
+	cq->held = 0;
+	if (hca_hard_irq)
+		irq_work_queue(&cq->irq);
+	else
+		queue_work(hca_wq, &cq->work);
+}
+
+/* Fewer completions than make an event have waited for its period. */
+static void end_period(struct work_struct *work)
+{
+	struct hca_cq *cq = container_of(to_delayed_work(work), struct hca_cq, period);
+	unsigned long flags;
+
+	spin_lock_irqsave(&hca_lock, flags);
+	if (cq->armed && cq->held)
+		raise_event(cq);
+	spin_unlock_irqrestore(&hca_lock, flags);
+}
+
 /* Which vectors are in use, for who wonders whether they are spread. */
 static void count_cq(const struct hca_cq *cq, int change)
 {
@@ -43,6 +66,7 @@ static int make_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr)
 	count_cq(cq, 1);
 	cq->irq = IRQ_WORK_INIT_HARD(tell_irq);
 	INIT_WORK(&cq->work, tell_work);
+	INIT_DELAYED_WORK(&cq->period, end_period);
 	return 0;
 }
 
@@ -61,6 +85,7 @@ static int destroy_cq(struct ib_cq *ib, struct ib_udata *udata)
 	struct hca_cq *cq = to_hca_cq(ib);
 
 	count_cq(cq, -1);
+	cancel_delayed_work_sync(&cq->period);
 	irq_work_sync(&cq->irq);
 	cancel_work_sync(&cq->work);
 	kvfree(cq->ring);
@@ -108,11 +133,21 @@ static void tell_if_armed(struct hca_cq *cq, bool solicited)
 {
 	if (!cq->armed || (cq->armed == IB_CQ_SOLICITED && !solicited))
 		return;
-	cq->armed = 0;
-	if (hca_hard_irq)
-		irq_work_queue(&cq->irq);
-	else
-		queue_work(hca_wq, &cq->work);
+	if (++cq->held >= cq->moderation_count)
+		raise_event(cq);
+	else if (cq->held == 1)
+		mod_delayed_work(hca_wq, &cq->period, usecs_to_jiffies(cq->moderation_us));
+}
+
+static int modify_cq(struct ib_cq *ib, u16 count, u16 us)
+{
+	struct hca_cq *cq = to_hca_cq(ib);
+
+	spin_lock_irq(&hca_lock);
+	cq->moderation_count = count;
+	cq->moderation_us = us;
+	spin_unlock_irq(&hca_lock);
+	return 0;
 }
 
 /* Is there a completion that the consumer has not taken, of the kind that it waits for? */
@@ -151,6 +186,7 @@ const struct ib_device_ops hca_cq_ops = {
 	.destroy_cq = destroy_cq,
 	.poll_cq = poll_cq,
 	.req_notify_cq = req_notify_cq,
+	.modify_cq = modify_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, hca_cq, ib),
 };

@@ -179,8 +179,12 @@ struct hca_cq {
 	u32 tail;
 	u32 vector;
 	enum ib_cq_notify_flags armed;
+	u32 held;
+	u16 moderation_count;
+	u16 moderation_us;
 	struct irq_work irq;
 	struct work_struct work;
+	struct delayed_work period;
 };
 
 /* Nothing but the core's. */

@@ -327,6 +327,91 @@ static void a_completion_vector_can_be_chosen_among_the_devices(struct world *w)
 	expect_eq(w, reason.value[2], attr.comp_vectors);
 }
 
+/* soft-RoCE and soft-iWARP have no interrupts to save. */
+static bool moderates(struct world *w)
+{
+	struct ibchan_device *dev = world_device(w, 0);
+	struct ibchan_cq_init init = {
+		.entries = 8, .moderation_count = 2, .moderation_us = 10,
+	};
+	struct ibchan_device_attr attr;
+	struct ibchan_cq *cq;
+
+	if (!dev || ibchan_device_query(dev, &attr))
+		return false;
+	if (attr.driver_id != RDMA_DRIVER_RXE && attr.driver_id != RDMA_DRIVER_SIW)
+		return world_cq(w, dev, &init);
+	cq = ibchan_cq_create(dev, &init, NULL);
+	expect_eq(w, PTR_ERR_OR_ZERO(cq), -EOPNOTSUPP);
+	return false;
+}
+
+static void half_a_moderation_is_refused(struct world *w)
+{
+	struct ibchan_device *dev = world_device(w, 0);
+	struct ibchan_cq_init init = { .entries = 8, .moderation_count = 2 };
+
+	if (!dev)
+		return;
+	expect_eq(w, PTR_ERR(ibchan_cq_create(dev, &init, NULL)), -EINVAL);
+	init = (struct ibchan_cq_init) { .entries = 8, .moderation_us = 10 };
+	expect_eq(w, PTR_ERR(ibchan_cq_create(dev, &init, NULL)), -EINVAL);
+}
+
+#define MODERATED	8
+#define PERIOD_US	60000
+
+/* How often the receiver was notified of so many messages. */
+static int notified_of(struct world *w, struct job *jobs, u32 num)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	u32 i;
+
+	atomic_set(&b->notified, 0);
+	for (i = 0; i < num; i++) {
+		atomic_set(&jobs[i].ended, 0);
+		expect_eq(w, job_receive(&jobs[i], b, 0, 8), 0);
+	}
+	ibchan_cq_arm(b->recv_cq);
+	for (i = 0; i < num; i++) {
+		atomic_set(&jobs[num + i].ended, 0);
+		expect_eq(w, job_send(&jobs[num + i], a, 0, 8), 0);
+	}
+	expect_soon(w, jobs_ended(jobs, num) == num);
+	ibchan_cq_arm(a->send_cq);
+	expect_soon(w, jobs_ended(jobs + num, num) == num);
+	return atomic_read(&b->notified);
+}
+
+/* A machine that is so slow that the period ends meanwhile is tried again. */
+static void moderation_makes_one_event_of_several_completions(struct world *w)
+{
+	struct job *jobs = world_jobs(w, 2 * MODERATED);
+	struct pair_init init;
+	int tries, num = 0;
+	ktime_t start;
+
+	if (!moderates(w))
+		return;
+	pair_defaults(&init);
+	init.two_cqs = 1;
+	init.cq_flags = IBCHAN_CQ_POLLED;
+	init.moderation_count = MODERATED;
+	init.moderation_us = PERIOD_US;
+	if (world_pair(w, &init))
+		return;
+	for (tries = 0; tries < 20; tries++) {
+		start = ktime_get();
+		num = notified_of(w, jobs, MODERATED);
+		if (ktime_us_delta(ktime_get(), start) < PERIOD_US)
+			break;
+	}
+	expect(w, tries < 20);
+	expect_eq(w, num, 1);
+	/* The last ones do not wait for others. */
+	expect_eq(w, notified_of(w, jobs, 1), 1);
+}
+
 /* Exactly as many entries as can be in flight, all in use, over and over. */
 static void a_cq_of_the_exact_size_never_overruns(struct world *w)
 {
@@ -365,6 +450,8 @@ static const struct test_case queues_cases[] = {
 	CASE(the_space_of_a_closed_channel_is_free_again),
 	CASE(a_cq_larger_than_the_device_can_is_refused),
 	CASE(a_completion_vector_can_be_chosen_among_the_devices),
+	CASE(half_a_moderation_is_refused),
+	CASE(moderation_makes_one_event_of_several_completions),
 	CASE(a_cq_of_the_exact_size_never_overruns),
 };
 

@@ -338,6 +338,8 @@ static int side_queues(struct side *side, const struct pair_init *init)
 	const struct ibchan_cq_init cq = {
 		.entries = init->cq_entries,
 		.flags = init->cq_flags,
+		.moderation_count = init->moderation_count,
+		.moderation_us = init->moderation_us,
 		.sink = init->sink,
 		.priv = side,
 	};

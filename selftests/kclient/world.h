@@ -111,6 +111,8 @@ struct world {
  * @sink: of all cqs
  * @cq_entries: as in ibchan_cq_init
  * @cq_flags: IBCHAN_CQ_*
+ * @moderation_count: as in ibchan_cq_init
+ * @moderation_us: as in ibchan_cq_init
  * @two_cqs: each side has one for sends and one for receives
  * @options: of both channels
  * @loop: both sides are on the first device and in one pd
@@ -120,6 +122,8 @@ struct pair_init {
 	const struct ibchan_sink *sink;
 	u32 cq_entries;
 	u32 cq_flags;
+	u16 moderation_count;
+	u16 moderation_us;
 	int two_cqs;
 	int loop;
 	struct ibchan_options options;

@@ -267,6 +267,9 @@ struct ibchan_dmabuf {
  * @budget: private; NULL
  * @comp_vector: which of the device's, 1 to comp_vectors of struct ibchan_device_attr;
  *	0: the next one in turn, so that several cqs are not all served by one cpu
+ * @moderation_count: how many completions make one event; with it @moderation_us; both 0:
+ *	as the device does it by itself
+ * @moderation_us: microseconds after which fewer completions make one, too
  */
 struct ibchan_cq_init {
 	u32 entries;
@@ -275,6 +278,8 @@ struct ibchan_cq_init {
 	void *priv;
 	struct ibchan_budget *budget;
 	u32 comp_vector;
+	u16 moderation_count;
+	u16 moderation_us;
 };
 
 /**
