@@ -76,14 +76,27 @@ static int channel_build(const struct ibchan_builder *builder,
 }
 
 /* Works that a completion queue of the caller's own may have. */
-static __u64 works_allowed(const struct ibchan_builder *builder, __u32 own,
+static __u64 works_allowed(const struct ibchan_device_info *limits, __u32 own,
 			   const struct ibchan_reason *reason)
 {
-	__u64 works = (__u64)device_max_cqe(builder->pd->device) - own;
+	__u64 works = (__u64)limits->max_cqe - own;
 
 	if (reason->element == IBCHAN_PARAMETER_ENTRIES && reason->value[2] < works)
 		works = reason->value[2];
 	return works;
+}
+
+/*
+ * Works of the longer queue, out of @works in both. A queue has a place for the marker of its
+ * drain; what grants credits has one in the send queue.
+ */
+static __u64 longest_queue(const struct ibchan_device_info *limits, __u64 works, __u64 other,
+			   __u32 places)
+{
+	__u64 longest = works > other ? works - other : works - 1;
+	__u64 depth = limits->max_qp_wr > places ? limits->max_qp_wr - places : 1;
+
+	return longest < depth ? longest : depth;
 }
 
 /* The caller knows no entries, but the knobs that they come from. @own: entries besides. */
@@ -95,13 +108,15 @@ static void blame_knob(const struct ibchan_builder *builder, __u32 own,
 	__u64 recv = builder->recv_cq ? 0 : params->max_recv_wr;
 	__u64 longer = send >= recv ? send : recv;
 	__u64 other = send + recv - longer;
+	struct ibchan_device_info limits;
 	__u64 works;
 
 	if (reason->code != IBCHAN_REASON_PARAMETER ||
 	    (reason->element != IBCHAN_PARAMETER_CQ_ENTRIES &&
 	     reason->element != IBCHAN_PARAMETER_ENTRIES))
 		return;
-	works = works_allowed(builder, own, reason);
+	device_limits(builder->pd->device, &limits);
+	works = works_allowed(&limits, own, reason);
 	reason->value[1] = 1;
 	if (builder->min_cq_entries >= send + recv) {
 		reason->element = IBCHAN_PARAMETER_CQ_ENTRIES;
@@ -112,7 +127,7 @@ static void blame_knob(const struct ibchan_builder *builder, __u32 own,
 	reason->element = send >= recv ? IBCHAN_PARAMETER_MAX_SEND_WR :
 					 IBCHAN_PARAMETER_MAX_RECV_WR;
 	reason->value[0] = longer;
-	reason->value[2] = works > other ? works - other : works - 1;
+	reason->value[2] = longest_queue(&limits, works, other, send >= recv ? own - 1 : 1);
 }
 
 /*

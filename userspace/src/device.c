@@ -64,16 +64,15 @@ int ibchan_device_list(struct ibchan_context *context,
 	}
 }
 
-/* A limit of an open device's completion queues; UINT32_MAX when that cannot be told. */
-__u32 device_max_cqe(const struct ibchan_device *device)
+/* Of an open device; all ones when they cannot be told. */
+void device_limits(const struct ibchan_device *device, struct ibchan_device_info *info)
 {
-	struct ibchan_device_info info;
 	__u32 i;
 
-	for (i = 0; !device_query(device->object.context, i, &info); i++)
-		if (!strcmp(info.name, ibchan_device_name(device)))
-			return info.max_cqe;
-	return UINT32_MAX;
+	for (i = 0; !device_query(device->object.context, i, info); i++)
+		if (!strcmp(info->name, ibchan_device_name(device)))
+			return;
+	memset(info, 0xff, sizeof(*info));
 }
 
 static int device_open(struct ibchan_context *context,

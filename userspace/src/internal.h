@@ -277,7 +277,7 @@ int error_set(struct ibchan_error *error, int code,
 
 /* device.c */
 int device_name_copy(char *to, const char *name);
-__u32 device_max_cqe(const struct ibchan_device *device);
+void device_limits(const struct ibchan_device *device, struct ibchan_device_info *info);
 
 /* ring.c; all but the first two with cq->lock held */
 int ring_map(struct ibchan_cq *cq, size_t size);
