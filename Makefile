@@ -171,11 +171,12 @@ network: setup ## traffic over a network that loses, repeats and spoils packets;
 
 .PHONY: unplug
 unplug: ROUNDS ?= 200
-unplug: setup ## devices that leave under load, in all ways; ROUNDS=200
+unplug: setup ## devices that leave under load, in all ways; ROUNDS=200, LIKE=mlx5: HCAs for tests
 	@echo 'building the library, the tests and the test modules for $(KERNEL)'
 	+@$(MAKE) -s -j"$$(nproc)" selftests
-	+@$(MAKE) -s -j"$$(nproc)" test-modules TESTS=kclient KDIR="$$($(VM)/kernel headers $(KERNEL))"
+	+@$(MAKE) -s -j"$$(nproc)" test-modules TESTS="kclient hca" KDIR="$$($(VM)/kernel headers $(KERNEL))"
 	@$(VM)/run --kernel $(KERNEL) --timeout $(call campaign_timeout,$(ROUNDS) * 60) \
+		$(if $(LIKE),--hca $(LIKE) --iommu) \
 		-- selftests/unplug/unplug $(ROUNDS)
 
 # ATTACKS="fuse queues" for some of them only.

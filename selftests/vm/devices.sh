@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# The two ends of a veth pair and the soft-RoCE devices on them. Sourced, never run.
+# The two ends of a veth pair and the soft-RoCE devices on them, and the HCAs for tests. Sourced,
+# never run.
 
 # shellcheck source=SCRIPTDIR/../pause.sh
 . "${BASH_SOURCE[0]%/*}/../pause.sh"
@@ -68,5 +69,33 @@ has_gid() {
 wait_for_gid() {
 	if patience=20 eventually has_gid "$1" "$2"; then return 0; fi
 	echo "$1 never got the GID $2" >&2
+	return 1
+}
+
+# delete_device NAME: returns when it has left. An HCA loses its driver, as one that is pulled out
+# of its slot does.
+delete_device() {
+	local bus
+
+	case $1 in
+	hca*)
+		bus=$(readlink -f "/sys/class/infiniband/$1/device") &&
+			echo "${bus##*/}" >/sys/bus/pci/drivers/ibchan_hca/unbind
+		;;
+	*) rdma link delete "$1" ;;
+	esac
+}
+
+# The first HCA without a driver gets it back.
+add_hca() {
+	local bus
+
+	for bus in /sys/bus/pci/devices/*; do
+		if [ "$(<"$bus/vendor"):$(<"$bus/device")" != 0x1234:0x11e8 ] ||
+			[ -e "$bus/driver" ]; then continue; fi
+		echo "${bus##*/}" >/sys/bus/pci/drivers/ibchan_hca/bind
+		return
+	done
+	echo "no HCA has left" >&2
 	return 1
 }
