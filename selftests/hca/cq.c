@@ -211,12 +211,20 @@ void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe, bool solicited)
 	tell_if_armed(cq, solicited);
 }
 
-/* What is left of a queue pair's completions goes with it, as drivers do it. */
+/*
+ * What is left of a queue pair's completions goes with it, as drivers do it. The slots of what
+ * it had received are those of a queue that others may share.
+ */
 void hca_cq_clean(struct hca_cq *cq, const struct hca_qp *qp)
 {
 	u32 i;
 
-	for (i = cq->tail; i != cq->head; i++)
-		if (cq->ring[i & (cq->size - 1)].qp == qp)
-			cq->ring[i & (cq->size - 1)].qp = NULL;
+	for (i = cq->tail; i != cq->head; i++) {
+		struct hca_cqe *cqe = &cq->ring[i & (cq->size - 1)];
+
+		if (cqe->qp != qp)
+			continue;
+		free_slots(cqe);
+		cqe->qp = NULL;
+	}
 }

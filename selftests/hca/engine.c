@@ -94,6 +94,10 @@ static void flush(struct hca_qp *qp)
 		complete_send(qp, IB_WC_WR_FLUSH_ERR);
 	while (!qp->init.srq && hca_queue_next(&qp->rq))
 		hca_complete_recv(qp, &wc, false);
+	if (qp->init.srq && !qp->took_last) {
+		qp->took_last = true;
+		hca_qp_tell(qp, IB_EVENT_QP_LAST_WQE_REACHED);
+	}
 }
 
 /* The device ends a queue pair by itself, because of what the peer has asked for. */
@@ -267,6 +271,7 @@ static int run_send(struct hca_qp *qp, struct hca_qp *peer, struct hca_wqe *wqe)
 	recv->flags = 0;
 	local_cursor(&from, qp, wqe, 0);
 	local_cursor(&to, peer, recv, 0);
+	to.pd = hca_recv_pd(peer);
 	ret = hca_null ? 0 : hca_move(&to, &from, wqe->length);
 	if (ret == -EFAULT)
 		return IB_WC_LOC_PROT_ERR;

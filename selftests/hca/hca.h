@@ -240,9 +240,18 @@ struct hca_queue {
 	u32 freed;
 };
 
+/**
+ * struct hca_srq - a shared receive queue
+ * @ib: the core's; its domain, and not a queue pair's, is that of the receives' regions
+ * @queue: receives that no queue pair has taken
+ * @max_sge: elements of each
+ * @limit: when fewer are left, that is told once; 0: it is not
+ * @limit_work: tells it
+ */
 struct hca_srq {
 	struct ib_srq ib;
 	struct hca_queue queue;
+	u32 max_sge;
 	u32 limit;
 	struct work_struct limit_work;
 };
@@ -262,6 +271,7 @@ struct hca_srq {
  * @rnr_retries: refusals for want of a receive since one was accepted
  * @retry_at: not before this
  * @established: IB_EVENT_COMM_EST was told
+ * @took_last: it takes no receive of its shared queue any more, which was told
  */
 struct hca_qp {
 	struct ib_qp ib;
@@ -277,6 +287,7 @@ struct hca_qp {
 	u32 rnr_retries;
 	ktime_t retry_at;
 	bool established;
+	bool took_last;
 };
 
 extern spinlock_t hca_lock;
@@ -352,6 +363,7 @@ void hca_cq_clean(struct hca_cq *cq, const struct hca_qp *qp);
 extern const struct ib_device_ops hca_qp_ops;
 void hca_qp_tell(struct hca_qp *qp, enum ib_event_type event);
 struct hca_queue *hca_recv_queue(struct hca_qp *qp);
+struct ib_pd *hca_recv_pd(const struct hca_qp *qp);
 void hca_srq_taken(struct hca_qp *qp);
 
 /* engine.c */

@@ -123,6 +123,7 @@ static void forget_works(struct hca_qp *qp)
 	qp->rnr_retries = 0;
 	qp->retry_at = 0;
 	qp->established = false;
+	qp->took_last = false;
 }
 
 static int destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
@@ -241,6 +242,7 @@ static int create_srq(struct ib_srq *ib, struct ib_srq_init_attr *init, struct i
 	    init->attr.max_sge > to_hca(ib->device)->preset->max_sge)
 		return -EINVAL;
 	srq->limit = init->attr.srq_limit;
+	srq->max_sge = init->attr.max_sge;
 	INIT_WORK(&srq->limit_work, tell_limit);
 	return queue_alloc(&srq->queue, init->attr.max_wr);
 }
@@ -250,6 +252,8 @@ static int modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_a
 {
 	if (mask & ~IB_SRQ_LIMIT)
 		return -EOPNOTSUPP;
+	if (attr->srq_limit > to_hca_srq(ib)->queue.size)
+		return -EINVAL;
 	spin_lock_irq(&hca_lock);
 	to_hca_srq(ib)->limit = attr->srq_limit;
 	spin_unlock_irq(&hca_lock);
@@ -259,7 +263,7 @@ static int modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_a
 static int query_srq(struct ib_srq *ib, struct ib_srq_attr *attr)
 {
 	attr->max_wr = to_hca_srq(ib)->queue.size;
-	attr->max_sge = to_hca(ib->device)->preset->max_sge;
+	attr->max_sge = to_hca_srq(ib)->max_sge;
 	attr->srq_limit = READ_ONCE(to_hca_srq(ib)->limit);
 	return 0;
 }
@@ -275,6 +279,12 @@ static int destroy_srq(struct ib_srq *ib, struct ib_udata *udata)
 struct hca_queue *hca_recv_queue(struct hca_qp *qp)
 {
 	return qp->init.srq ? &to_hca_srq(qp->init.srq)->queue : &qp->rq;
+}
+
+/* In which domain their regions have to be. */
+struct ib_pd *hca_recv_pd(const struct hca_qp *qp)
+{
+	return qp->init.srq ? qp->init.srq->pd : qp->ib.pd;
 }
 
 /* Under the lock. A receive was taken from what may be a shared queue. */
@@ -479,7 +489,7 @@ static int post_srq_recv(struct ib_srq *ib, const struct ib_recv_wr *wr,
 	int ret;
 
 	spin_lock_irqsave(&hca_lock, flags);
-	ret = add_recvs(&to_hca_srq(ib)->queue, wr, to_hca(ib->device)->preset->max_sge, bad);
+	ret = add_recvs(&to_hca_srq(ib)->queue, wr, to_hca_srq(ib)->max_sge, bad);
 	spin_unlock_irqrestore(&hca_lock, flags);
 	return ret;
 }

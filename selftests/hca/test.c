@@ -34,6 +34,10 @@ struct world {
 	enum dma_data_direction direction[2];
 	u32 mapped[2];
 	struct ib_mr *mr;
+	struct ib_pd *other_pd;
+	struct ib_srq *srq;
+	atomic_t limit_events;
+	atomic_t last_events;
 };
 
 #define expect(holds) do {						\
@@ -119,11 +123,24 @@ static int connect(struct ib_qp *qp, struct ib_qp *peer)
 	return ret;
 }
 
+static void handle_event(struct ib_event *event, void *context)
+{
+	struct world *w = context;
+
+	if (event->event == IB_EVENT_SRQ_LIMIT_REACHED)
+		atomic_inc(&w->limit_events);
+	if (event->event == IB_EVENT_QP_LAST_WQE_REACHED)
+		atomic_inc(&w->last_events);
+}
+
 static struct ib_qp *make_qp(struct world *w)
 {
 	struct ib_qp_init_attr init = {
+		.event_handler = handle_event,
+		.qp_context = w,
 		.send_cq = w->cq,
 		.recv_cq = w->cq,
+		.srq = w->srq,
 		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 2,
 			 .max_recv_sge = 2 },
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
@@ -178,10 +195,14 @@ static void world_end(struct world *w)
 	for (i = 0; i < 2; i++)
 		if (w->qp[i])
 			expect(!ib_destroy_qp(w->qp[i]));
+	if (!IS_ERR_OR_NULL(w->srq))
+		ib_destroy_srq(w->srq);
 	if (w->mr)
 		expect(!ib_dereg_mr(w->mr));
 	if (!IS_ERR_OR_NULL(w->cq))
 		ib_destroy_cq(w->cq);
+	if (!IS_ERR_OR_NULL(w->other_pd))
+		ib_dealloc_pd(w->other_pd);
 	if (!IS_ERR_OR_NULL(w->pd))
 		ib_dealloc_pd(w->pd);
 	for (i = 0; i < 2; i++) {
@@ -192,18 +213,25 @@ static void world_end(struct world *w)
 
 /* --- works --- */
 
+/* Whether there is one; it may take a while. */
+static bool next_completion(struct world *w, struct ib_wc *wc)
+{
+	int i;
+
+	for (i = 0; i < PATIENCE; i++) {
+		if (ib_poll_cq(w->cq, 1, wc) == 1)
+			return true;
+		usleep_range(500, 1000);
+	}
+	return false;
+}
+
 /* The status of the next completion; -1: none has come. */
 static int next_status(struct world *w)
 {
 	struct ib_wc wc;
-	int i;
 
-	for (i = 0; i < PATIENCE; i++) {
-		if (ib_poll_cq(w->cq, 1, &wc) == 1)
-			return wc.status;
-		usleep_range(500, 1000);
-	}
-	return -1;
+	return next_completion(w, &wc) ? (int)wc.status : -1;
 }
 
 static void post_receive(struct world *w, u64 addr, u32 bytes, u32 lkey)
@@ -214,7 +242,7 @@ static void post_receive(struct world *w, u64 addr, u32 bytes, u32 lkey)
 	expect(!ib_post_recv(w->qp[1], &wr, NULL));
 }
 
-static void post_send(struct world *w, u64 addr, u32 bytes, u32 lkey)
+static void post_send_on(struct ib_qp *qp, u64 addr, u32 bytes, u32 lkey)
 {
 	struct ib_sge sge = { .addr = addr, .length = bytes, .lkey = lkey };
 	struct ib_send_wr wr = {
@@ -224,7 +252,12 @@ static void post_send(struct world *w, u64 addr, u32 bytes, u32 lkey)
 		.send_flags = IB_SEND_SIGNALED,
 	};
 
-	expect(!ib_post_send(w->qp[0], &wr, NULL));
+	expect(!ib_post_send(qp, &wr, NULL));
+}
+
+static void post_send(struct world *w, u64 addr, u32 bytes, u32 lkey)
+{
+	post_send_on(w->qp[0], addr, bytes, lkey);
 }
 
 /* Registers both pages of the first buffer. */
@@ -421,6 +454,220 @@ static void without_data_a_work_has_ended_when_its_post_returns(struct world *w)
 	expect_fault(HCA_FAULTS);
 }
 
+/* --- shared receive queues --- */
+
+#define SHARED		4
+#define PART		64
+
+/* Both queue pairs take their receives from one queue. */
+static bool share_receives(struct world *w)
+{
+	struct ib_srq_init_attr init = {
+		.event_handler = handle_event,
+		.srq_context = w,
+		.attr = { .max_wr = SHARED, .max_sge = 1 },
+		.srq_type = IB_SRQT_BASIC,
+	};
+	int i;
+
+	w->srq = ib_create_srq(w->pd, &init);
+	expect(!IS_ERR(w->srq));
+	for (i = 0; i < 2; i++)
+		expect(!ib_destroy_qp(w->qp[i]));
+	for (i = 0; i < 2; i++)
+		w->qp[i] = IS_ERR(w->srq) ? NULL : make_qp(w);
+	if (!w->qp[0] || !w->qp[1])
+		return false;
+	expect(!connect(w->qp[0], w->qp[1]) && !connect(w->qp[1], w->qp[0]));
+	return true;
+}
+
+/* Into one part of the second buffer after the other. */
+static int post_shared(struct world *w, u64 number)
+{
+	struct ib_sge sge = {
+		.addr = w->addr[1] + number * PART,
+		.length = PART,
+		.lkey = w->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = { .wr_id = number, .sg_list = &sge, .num_sge = 1 };
+
+	return ib_post_srq_recv(w->srq, &wr, NULL);
+}
+
+/* The bytes of the first one are there, and the completion with them. */
+static void await_received(struct world *w)
+{
+	int i;
+
+	for (i = 0; i < PATIENCE && !READ_ONCE(w->buffer[1][PART - 1]); i++)
+		usleep_range(500, 1000);
+}
+
+static void fill_shared(struct world *w)
+{
+	u32 i;
+
+	for (i = 0; i < SHARED; i++)
+		expect(!post_shared(w, i));
+	expect(post_shared(w, SHARED) == -ENOMEM);
+}
+
+/* Returns which receive has come of it; it came at @qp's peer. */
+static u64 send_to_shared(struct world *w, int qp)
+{
+	struct ib_wc wc[2] = {};
+	struct ib_wc *received;
+	int i;
+
+	post_send_on(w->qp[qp], w->addr[0], PART, w->pd->local_dma_lkey);
+	for (i = 0; i < 2; i++) {
+		expect(next_completion(w, &wc[i]));
+		expect(wc[i].status == IB_WC_SUCCESS);
+	}
+	received = wc[0].opcode == IB_WC_RECV ? &wc[0] : &wc[1];
+	expect(received->opcode == IB_WC_RECV);
+	expect(received->qp == w->qp[!qp]);
+	expect(received->byte_len == PART);
+	return received->wr_id;
+}
+
+static void two_queue_pairs_receive_out_of_one_shared_queue(struct world *w)
+{
+	if (!share_receives(w))
+		return;
+	fill_shared(w);
+	expect(send_to_shared(w, 0) == 0);
+	expect(send_to_shared(w, 1) == 1);
+	expect(send_to_shared(w, 1) == 2);
+	expect(send_to_shared(w, 0) == 3);
+	expect(!memcmp(w->buffer[0], w->buffer[1], SHARED * PART));
+	expect(!memchr_inv(w->buffer[1] + SHARED * PART, 0, BUFFER - SHARED * PART));
+	expect_fault(HCA_FAULTS);
+}
+
+static void a_shared_queue_takes_no_more_than_it_has_room_for(struct world *w)
+{
+	if (!share_receives(w))
+		return;
+	fill_shared(w);
+	/* Its twin: there is room again when a completion was polled, and for no more. */
+	send_to_shared(w, 0);
+	expect(!post_shared(w, SHARED));
+	expect(post_shared(w, SHARED) == -ENOMEM);
+	expect_fault(HCA_FAULTS);
+}
+
+static void receives_of_a_shared_queue_have_their_limits(struct world *w)
+{
+	struct ib_sge sges[2] = {
+		{ .addr = w->addr[1], .length = PART, .lkey = w->pd->local_dma_lkey },
+		{ .addr = w->addr[1] + PART, .length = PART, .lkey = w->pd->local_dma_lkey },
+	};
+	struct ib_recv_wr wr = { .sg_list = sges, .num_sge = 2 };
+	struct ib_srq_attr attr = { .srq_limit = SHARED + 1 };
+	const struct ib_recv_wr *bad = NULL;
+
+	if (!share_receives(w))
+		return;
+	expect(ib_post_srq_recv(w->srq, &wr, &bad) == -EINVAL);
+	expect(bad == &wr);
+	expect(ib_modify_srq(w->srq, &attr, IB_SRQ_LIMIT) == -EINVAL);
+	wr.num_sge = 1;
+	expect(ib_post_recv(w->qp[1], &wr, NULL) == -EINVAL);
+	expect(!ib_post_srq_recv(w->srq, &wr, NULL));
+	expect(send_to_shared(w, 0) == 0);
+	expect_fault(HCA_FAULTS);
+}
+
+/* The queue's domain counts; neither queue pair's has the region. */
+static void a_shared_receive_of_another_domain_is_reported(struct world *w)
+{
+	u32 lkey = w->pd->local_dma_lkey;
+	struct ib_sge sge = { .addr = w->addr[1], .length = PART };
+	struct ib_recv_wr wr = { .sg_list = &sge, .num_sge = 1 };
+
+	w->other_pd = ib_alloc_pd(device, 0);
+	if (IS_ERR(w->other_pd) || !share_receives(w))
+		return;
+	sge.lkey = w->other_pd->local_dma_lkey;
+	if (sge.lkey == lkey) {
+		skipped = "one key of the device is that of all memory in each domain";
+		return;
+	}
+	expect(!ib_post_srq_recv(w->srq, &wr, NULL));
+	post_send(w, w->addr[0], PART, lkey);
+	expect(next_status(w) == IB_WC_LOC_PROT_ERR);
+	expect(next_status(w) == IB_WC_REM_OP_ERR);
+	expect_fault(HCA_NO_REGION);
+}
+
+static void await_events(const atomic_t *events, int num)
+{
+	int i;
+
+	for (i = 0; i < PATIENCE && atomic_read(events) < num; i++)
+		usleep_range(500, 1000);
+	expect(atomic_read(events) == num);
+}
+
+static void that_a_shared_queue_runs_low_is_told_once(struct world *w)
+{
+	struct ib_srq_attr attr = { .srq_limit = 2 };
+
+	if (!share_receives(w))
+		return;
+	fill_shared(w);
+	expect(!ib_modify_srq(w->srq, &attr, IB_SRQ_LIMIT));
+	send_to_shared(w, 0);
+	send_to_shared(w, 1);
+	expect(!ib_query_srq(w->srq, &attr) && attr.srq_limit == 2);
+	expect(!atomic_read(&w->limit_events));
+	/* One is left. */
+	send_to_shared(w, 0);
+	await_events(&w->limit_events, 1);
+	send_to_shared(w, 1);
+	expect(!ib_query_srq(w->srq, &attr) && !attr.srq_limit);
+	/* Again when it is asked for again. */
+	attr.srq_limit = 1;
+	expect(!ib_modify_srq(w->srq, &attr, IB_SRQ_LIMIT));
+	expect(!post_shared(w, 0));
+	send_to_shared(w, 0);
+	await_events(&w->limit_events, 2);
+}
+
+/* It has none of the receives, so none is flushed. */
+static void a_queue_pair_that_ends_leaves_a_shared_queue_its_receives(struct world *w)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct ib_wc wc;
+
+	if (!share_receives(w))
+		return;
+	fill_shared(w);
+	expect(!ib_modify_qp(w->qp[1], &attr, IB_QP_STATE));
+	await_events(&w->last_events, 1);
+	expect(!ib_poll_cq(w->cq, 1, &wc));
+	expect(post_shared(w, 0) == -ENOMEM);
+}
+
+static void a_queue_pair_takes_along_what_nobody_has_polled_but_not_its_room(struct world *w)
+{
+	struct ib_wc wc;
+
+	if (!share_receives(w))
+		return;
+	fill_shared(w);
+	post_send(w, w->addr[0], PART, w->pd->local_dma_lkey);
+	await_received(w);
+	expect(!ib_destroy_qp(w->qp[1]));
+	w->qp[1] = NULL;
+	expect(next_completion(w, &wc) && wc.opcode == IB_WC_SEND);
+	expect(!ib_poll_cq(w->cq, 1, &wc));
+	expect(!post_shared(w, 0));
+	expect(post_shared(w, 0) == -ENOMEM);
+}
+
 #define CASE(name, entries) { #name, name, entries }
 static const struct {
 	const char *name;
@@ -439,6 +686,13 @@ static const struct {
 	CASE(a_send_that_no_receive_waits_for_is_given_up, 32),
 	CASE(a_peer_that_is_gone_does_not_answer, 32),
 	CASE(without_data_a_work_has_ended_when_its_post_returns, 32),
+	CASE(two_queue_pairs_receive_out_of_one_shared_queue, 32),
+	CASE(a_shared_queue_takes_no_more_than_it_has_room_for, 32),
+	CASE(receives_of_a_shared_queue_have_their_limits, 32),
+	CASE(a_shared_receive_of_another_domain_is_reported, 32),
+	CASE(that_a_shared_queue_runs_low_is_told_once, 32),
+	CASE(a_queue_pair_that_ends_leaves_a_shared_queue_its_receives, 32),
+	CASE(a_queue_pair_takes_along_what_nobody_has_polled_but_not_its_room, 32),
 };
 
 static void run_case(u32 i)
