@@ -118,7 +118,7 @@ TEST_F(every_command, works_with_its_exact_size)
 {
 	unsigned int i;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		ASSERT_EQ(0, example_run(&examples[i], &self->bench.objects))
 			TH_LOG("%s", examples[i].name);
 	}
@@ -128,7 +128,7 @@ TEST_F(every_command, refuses_a_size_below_its_first_version)
 {
 	unsigned int i, size;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		for (size = 0; size < first_size(i); size++) {
 			ASSERT_EQ(0, prepare(&self->bench, i));
 			*member(&self->bench, 0) = size;
@@ -144,7 +144,7 @@ TEST_F(every_command, serves_who_knows_only_its_first_version)
 	const unsigned char *room = (const unsigned char *)self->bench.room;
 	unsigned int i, at;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		ASSERT_EQ(0, prepare(&self->bench, i));
 		memset((char *)self->bench.room + first_size(i), 0xa5,
 		       EXAMPLE_ROOM - first_size(i));
@@ -163,7 +163,7 @@ TEST_F(every_command, takes_a_longer_struct_whose_tail_is_zero)
 	static const unsigned int tails[] = { 1, 8, TAIL, EXAMPLE_ROOM / 2 };
 	unsigned int i, t;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		for (t = 0; t < ARRAY_SIZE(tails); t++) {
 			ASSERT_EQ(0, prepare(&self->bench, i));
 			*member(&self->bench, 0) += tails[t];
@@ -178,7 +178,7 @@ TEST_F(every_command, refuses_a_longer_struct_whose_tail_is_not_zero)
 	int held = example_held(&self->bench.objects);
 	unsigned int i, at;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		for (at = 0; at < TAIL; at++) {
 			ASSERT_EQ(0, prepare(&self->bench, i));
 			*member(&self->bench, 0) += TAIL;
@@ -228,12 +228,17 @@ TEST_F(every_command, has_nothing_behind_the_end_of_a_text)
 		unsigned int i = texts[t].command;
 		char *text = (char *)self->bench.room + texts[t].offset;
 
+		if (example_from(&self->bench.objects, i) != i)
+			continue;
 		ASSERT_EQ(0, prepare(&self->bench, i));
 		memset(text, 0xa5, texts[t].size);
 		ASSERT_EQ(0, run_prepared(&self->bench, i))
 			TH_LOG("%s", examples[i].name);
 		EXPECT_EQ(0, leftovers(text, texts[t].size))
 			TH_LOG("%s", examples[i].name);
+		/* A port without IP addresses has no network device. */
+		if (i == EXAMPLE_GID_QUERY && (self->bench.objects.lacks & EXAMPLE_IPV4))
+			continue;
 		EXPECT_NE(0, text[0])
 			TH_LOG("%s", examples[i].name);
 	}
@@ -245,7 +250,7 @@ TEST_F(every_command, refuses_a_size_beyond_all_memory)
 	unsigned int i, s;
 	int rc;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		for (s = 0; s < ARRAY_SIZE(sizes); s++) {
 			ASSERT_EQ(0, prepare(&self->bench, i));
 			*member(&self->bench, 0) = sizes[s];
@@ -260,7 +265,7 @@ TEST_F(every_command, refuses_every_flag_that_it_does_not_know)
 {
 	unsigned int i, bit;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		for (bit = 0; bit < 32; bit++) {
 			if ((examples[i].flags | IBCHAN_ANSWERED) & 1U << bit)
 				continue;
@@ -276,7 +281,7 @@ TEST_F(every_command, says_in_its_flags_that_the_kernel_has_answered)
 {
 	unsigned int i;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		ASSERT_EQ(0, prepare(&self->bench, i));
 		ASSERT_EQ(0, *member(&self->bench, 4) & IBCHAN_ANSWERED);
 		ASSERT_EQ(0, run_prepared(&self->bench, i))
@@ -290,7 +295,7 @@ TEST_F(every_command, takes_a_struct_that_was_answered_before)
 {
 	unsigned int i;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		ASSERT_EQ(0, prepare(&self->bench, i));
 		*member(&self->bench, 4) |= IBCHAN_ANSWERED;
 		EXPECT_EQ(0, run_prepared(&self->bench, i))
@@ -302,7 +307,7 @@ TEST_F(every_command, that_was_not_understood_says_nothing_of_an_answer)
 {
 	unsigned int i;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		ASSERT_EQ(0, prepare(&self->bench, i));
 		*member(&self->bench, 0) = 4;
 		ASSERT_EQ(-EINVAL, run_prepared(&self->bench, i));
@@ -314,7 +319,7 @@ TEST_F(every_command, refuses_a_reserved_member_that_is_not_zero)
 {
 	unsigned int i, r;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		for (r = 0; r < EXAMPLE_MAX_RESERVED && examples[i].reserved[r]; r++) {
 			ASSERT_EQ(0, prepare(&self->bench, i));
 			*member(&self->bench, examples[i].reserved[r]) = 0x100;
@@ -334,7 +339,7 @@ TEST_F(every_command, refuses_a_pointer_that_does_not_work)
 
 	ASSERT_NE(MAP_FAILED, pages);
 	ASSERT_EQ(0, munmap(pages + page, page));
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		char *straddling = pages + page - examples[i].size + 4;
 		void *wrong[] = { NULL, pages + page, pages + page - 4, straddling,
 				  (void *)-4096L, (void *)0xffff888000000000UL };
@@ -360,7 +365,7 @@ TEST_F(every_command, that_cannot_deliver_its_answer_leaves_nothing_behind)
 	unsigned int i;
 
 	ASSERT_NE(MAP_FAILED, deaf);
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		if (!examples[i].answers)
 			continue;
 		ASSERT_EQ(0, prepare(&self->bench, i));
@@ -386,7 +391,7 @@ TEST_F(every_command, whose_answer_is_cut_off_says_nothing_of_one)
 	unsigned int i;
 
 	ASSERT_NE(MAP_FAILED, pages);
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		if (!examples[i].answers)
 			continue;
 		ASSERT_EQ(0, prepare(&self->bench, i));
@@ -438,7 +443,7 @@ static int refused_everywhere(struct bench *bench, __u32 handle)
 	unsigned int i, h;
 	int rc;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &bench->objects) {
 		for (h = 0; examples[i].handles[h]; h++) {
 			if (!handle && examples[i].may_be_none)
 				continue;
@@ -490,6 +495,8 @@ static int refuses_other_kinds(struct bench *bench, unsigned int i, size_t offse
 	for (kind = 0; kind < EXAMPLE_KINDS; kind++) {
 		__u32 handle = example_handle(&bench->objects, kind);
 
+		if (!handle)
+			continue;
 		rc = prepare(bench, i);
 		if (rc)
 			return rc;
@@ -514,7 +521,7 @@ TEST_F(every_command, refuses_a_handle_of_another_kind)
 {
 	unsigned int i, h;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		for (h = 0; examples[i].handles[h] && !examples[i].any_kind; h++)
 			EXPECT_EQ(0, refuses_other_kinds(&self->bench, i, examples[i].handles[h]))
 				TH_LOG("%s, offset %zu", examples[i].name, examples[i].handles[h]);
@@ -603,7 +610,7 @@ TEST_F(every_command, works_the_same_for_a_32_bit_caller)
 	if (in_child(probe_ioctl_32, NULL))
 		SKIP(return, "this kernel has no 32-bit system calls");
 	ASSERT_NE(MAP_FAILED, low);
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->bench.objects) {
 		ASSERT_EQ(0, example_prepare(&examples[i], &self->bench.objects, low));
 		rc = ioctl_32(self->bench.objects.side.fd, examples[i].number, low);
 		EXPECT_EQ(0, rc)

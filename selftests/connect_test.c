@@ -57,9 +57,9 @@ static const struct param {
 	__u32 number;
 	size_t offset;
 	__u32 lowest;
-	__u32 highest;	/* 0: the device says */
-	__u32 good[3];	/* besides the two; 0 ends them */
-	__u32 bad[4];
+	__u32 highest;	/* the device may have less; 0: it says */
+	__u32 good[3];	/* besides the two, unless the device has less; 0 ends them */
+	__u32 bad[4];	/* unless the device has more */
 } params[] = {
 	PARAM(max_send_wr, MAX_SEND_WR, 1, 0, { 2 }, { 0, 0x80000000, 0xffffffff }),
 	PARAM(max_recv_wr, MAX_RECV_WR, 1, 0, { 2 }, { 0, 0x80000000, 0xffffffff }),
@@ -84,20 +84,47 @@ static __u32 *param_of(struct ibchan_cmd_channel_build *cmd, const struct param 
 	return (__u32 *)((char *)&cmd->params + param->offset);
 }
 
+static __u32 lower_of(__u32 a, __u32 b)
+{
+	return a < b ? a : b;
+}
+
+/* @highest, or what the device has; 0: it does not say. */
+static __u32 highest_of(const struct side *side, const struct param *param)
+{
+	struct ibchan_cmd_device_query device;
+
+	if (side_device(side, &device))
+		return param->highest;
+	switch (param->number) {
+	case IBCHAN_PARAMETER_MAX_SEND_SGE:
+		return lower_of(param->highest, device.out_max_send_sge);
+	case IBCHAN_PARAMETER_MAX_RECV_SGE:
+		return lower_of(param->highest, device.out_max_recv_sge);
+	case IBCHAN_PARAMETER_PORT:
+		return device.out_ports;
+	default:
+		return param->highest;
+	}
+}
+
 /* 0 stands for "choose" where it is below the range, and ends the list of bad values. */
 static int refuses(const struct side *side, const struct param *param, __u32 value)
 {
 	struct ibchan_cmd_channel_build cmd = build_request(side);
 	const struct ibchan_reason *reason = &cmd.reason;
+	__u32 highest = highest_of(side, param);
 	int rc;
 
+	if (value > param->lowest && value <= highest)
+		return 0;
 	*param_of(&cmd, param) = value;
 	rc = try_build(side, &cmd);
 	if (rc == -EINVAL && reason->code == IBCHAN_REASON_PARAMETER &&
 	    reason->element == param->number && reason->value[0] == value &&
 	    reason->value[1] == param->lowest &&
-	    (param->highest ? reason->value[2] == param->highest :
-			      reason->value[2] < value || value < param->lowest))
+	    (highest ? reason->value[2] == highest :
+		       reason->value[2] < value || value < param->lowest))
 		return 0;
 	fprintf(stderr, "# %s %#x: %d, reason %u.%u: %#llx not in %#llx to %#llx\n", param->name,
 		value, rc, reason->code, reason->element, reason->value[0], reason->value[1],
@@ -120,11 +147,13 @@ TEST_F(channel, refuses_each_parameter_outside_its_range_and_says_the_range)
 
 TEST_F(channel, takes_each_parameter_at_the_ends_of_its_range)
 {
+	__u32 room = inline_room(512);
 	unsigned int i, v;
 
 	for (i = 0; i < ARRAY_SIZE(params); i++) {
 		const struct param *param = &params[i];
-		__u32 values[5] = { param->lowest, param->highest ?: param->lowest };
+		__u32 values[5] = { param->lowest,
+				    highest_of(&self->side, param) ?: param->lowest };
 
 		memcpy(values + 2, param->good, sizeof(param->good));
 		for (v = 0; v < ARRAY_SIZE(values); v++) {
@@ -132,7 +161,8 @@ TEST_F(channel, takes_each_parameter_at_the_ends_of_its_range)
 
 			/* What the network device's own MTU forbids has a test of its own. */
 			if ((v > 1 && !values[v]) ||
-			    (param->number == IBCHAN_PARAMETER_MTU && values[v] > 1024))
+			    (param->number == IBCHAN_PARAMETER_MTU && values[v] > 1024) ||
+			    (param->number == IBCHAN_PARAMETER_MAX_INLINE_DATA && values[v] > room))
 				continue;
 			*param_of(&cmd, param) = values[v];
 			EXPECT_EQ(0, try_build(&self->side, &cmd))

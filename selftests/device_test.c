@@ -73,7 +73,7 @@ TEST_F(device, that_leaves_answers_enodev_to_all_but_questions_and_destroy)
 	unsigned int i;
 
 	ASSERT_EQ(0, delete_device());
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, objects) {
 		int wanted = wanted_of_lost(i);
 		int rc;
 
@@ -91,7 +91,7 @@ TEST_F(device, that_leaves_answers_enodev_to_all_but_questions_and_destroy)
 	EXPECT_EQ(0, ring_wait(objects->side.ring, 1, -1));
 	EXPECT_EQ(-ENODEV, ring_wait(objects->side.ring, 2, -1));
 	EXPECT_EQ(-ENODEV, post_one(&objects->side, work(&objects->side, IBCHAN_OP_RECV, 1, 0, 1)));
-	EXPECT_EQ(0, destroy(objects->side.fd, objects->listener));
+	EXPECT_EQ(0, destroy_if(objects, objects->listener));
 	EXPECT_EQ(0, destroy_if(objects, objects->asking));
 	EXPECT_EQ(0, destroy_if(objects, objects->taken));
 	EXPECT_EQ(0, destroy_if(objects, objects->eventful));
@@ -232,6 +232,8 @@ TEST_F(device, that_leaves_gives_dma_bufs_back_with_the_last_of_its_shells)
 	struct side *side = &self->objects.side;
 	struct ibchan_cmd_mr_reg_dmabuf local, shared;
 
+	if (self->objects.lacks & EXAMPLE_DMABUF)
+		SKIP(return, "the device takes no dma-bufs");
 	local = dmabuf_region(side, self->objects.dmabuf, 0, 4096, IBCHAN_ACCESS_LOCAL);
 	shared = dmabuf_region(side, self->objects.dmabuf, 0, 4096, IBCHAN_ACCESS_SHARED);
 	ASSERT_EQ(0, cmd_mr_reg_dmabuf(side->fd, &local));

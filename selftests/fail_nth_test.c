@@ -496,7 +496,7 @@ TEST_F(fail_nth, of_each_command_is_answered_and_changes_nothing)
 	if (self->sweep.fd < 0)
 		SKIP(return, NO_FAULTS);
 	print_header();
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->sweep.objects) {
 		EXPECT_EQ(0, sweep_call(&self->sweep, &examples[i]))
 			TH_LOG("%s", examples[i].name);
 		print_tally(examples[i].name, tally, needs[i]);

@@ -221,7 +221,7 @@ static int stranger_may_only_look(struct example_objects *objects)
 	__u64 arg[EXAMPLE_ROOM / sizeof(__u64)];
 	unsigned int i;
 
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, objects) {
 		int wanted = examples[i].from_anyone ? 0 : -EPERM;
 		int rc;
 

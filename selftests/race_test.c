@@ -510,7 +510,7 @@ static int run_examples(struct runner *runner)
 
 		state = state * 1664525U + 1013904223U;
 		which = (state >> 16) % NUM_EXAMPLES;
-		if (examples[which].uses_up)
+		if (examples[which].uses_up || example_from(objects, which) != which)
 			continue;
 		rc = example_prepare(&examples[which], objects, room);
 		if (!rc)

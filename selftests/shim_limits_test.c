@@ -107,7 +107,6 @@ TEST_F(limits, of_inline_data_are_told_by_their_name)
 
 	self->builder.params.max_inline_data = 1024;
 	most = allowed(_metadata, self, IBCHAN_PARAMETER_MAX_INLINE_DATA, 1024);
-	ASSERT_LT(0, most);
 	self->builder.params.max_inline_data = most + 1;
 	EXPECT_EQ(most, allowed(_metadata, self, IBCHAN_PARAMETER_MAX_INLINE_DATA, most + 1));
 	self->builder.params.max_inline_data = most;

@@ -207,7 +207,7 @@ TEST_F(verb_fault, of_each_command_is_answered_and_changes_nothing)
 
 	if (self->sweep.points < 0)
 		SKIP(return, NO_FAULTS);
-	for (i = 0; i < NUM_EXAMPLES; i++) {
+	for_each_example(i, &self->sweep.objects) {
 		EXPECT_EQ(0, sweep_call(&self->sweep, &examples[i]))
 			TH_LOG("%s", examples[i].name);
 	}

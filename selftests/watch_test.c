@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <poll.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 
 #include "test.h"
 #include "work.h"
@@ -312,18 +313,33 @@ TEST_F(watch, refuses_a_time_outside_its_range)
 	}
 }
 
+/* The limit of the standard, which soft-RoCE alone takes for none. */
+static bool retries_for_ever(const struct side *side)
+{
+	struct ibchan_cmd_device_query device;
+
+	return !side_device(side, &device) && device.out_driver_id == RDMA_DRIVER_RXE;
+}
+
+/* With the shortest keepalive, where the device needs longer than that. */
+static __u32 notice_ms(__u32 retries, __u32 ack_timeout)
+{
+	return IBCHAN_KEEPALIVE_MIN_MS / 16 * 11 +
+	       (retries + 1) * 4096 * (1ULL << ack_timeout) / 1000000 + 1;
+}
+
 /* What the device needs to give up comes on top where it is too much. */
 TEST_F(watch, says_how_soon_it_notices)
 {
 	self->options.params.ack_timeout = 18;
 	self->options.params.ack_retries = 3;
 	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
-	EXPECT_EQ(IBCHAN_KEEPALIVE_MIN_MS / 16 * 11 + 4 * 4096 * (1LL << 18) / 1000000 + 1,
-		  facts(self->pair.a).notice_ms);
+	EXPECT_EQ(notice_ms(3, 18), facts(self->pair.a).notice_ms);
 	pair_close(&self->pair);
 	self->options.params.ack_retries = 7;
 	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
-	EXPECT_EQ(0, facts(self->pair.a).notice_ms);
+	EXPECT_EQ(retries_for_ever(self->pair.a) ? 0 : notice_ms(7, 18),
+		  facts(self->pair.a).notice_ms);
 	pair_close(&self->pair);
 	self->options.params.ack_retries = 6;
 	self->options.params.ack_timeout = 0;
@@ -368,8 +384,8 @@ TEST_F(watch, asks_nothing_of_a_peer_that_forbids_writes)
 	pair->b = &pair->sides[1];
 	ASSERT_EQ(0, side_open(pair->a, &self->options));
 	ASSERT_EQ(0, side_open(pair->b, &shut));
-	EXPECT_EQ(IBCHAN_ENDPOINT_REMOTE_WRITE, pair->a->endpoint.flags);
-	EXPECT_EQ(0, pair->b->endpoint.flags);
+	EXPECT_TRUE(pair->a->endpoint.flags & IBCHAN_ENDPOINT_REMOTE_WRITE);
+	EXPECT_FALSE(pair->b->endpoint.flags & IBCHAN_ENDPOINT_REMOTE_WRITE);
 	ASSERT_EQ(0, pair_connect(pair));
 	EXPECT_EQ(0, facts(pair->a).notice_ms);
 	EXPECT_NE(0, facts(pair->b).notice_ms);

@@ -426,14 +426,15 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 				.undo = undo_destroy,				\
 				.handles = { HANDLE(destroy, handle) },		\
 				.reserved = { HANDLE(destroy, reserved) }
-#define EXAMPLE_mr_reg_dmabuf	.answers = 1, .undo = undo_mr_reg_dmabuf,	\
+#define EXAMPLE_mr_reg_dmabuf	.needs = EXAMPLE_DMABUF, .answers = 1, .undo = undo_mr_reg_dmabuf,	\
 				.handles = { HANDLE(mr_reg_dmabuf, pd) },	\
 				.reserved = { HANDLE(mr_reg_dmabuf, reserved) }
 #define EXAMPLE_channel_credit_wait						\
 				.answers = 1, .flags = IBCHAN_DEADLINE,		\
 				.handles = { HANDLE(channel_credit_wait, channel) }
 
-#define EXAMPLE_channel_connect	.uses_up = 1, .undo = undo_channel_handshake,			\
+#define EXAMPLE_channel_connect	.needs = EXAMPLE_IPV4, .uses_up = 1,			\
+				.undo = undo_channel_handshake,			\
 				.handles = { HANDLE(channel_connect, channel) },	\
 				.reserved = { HANDLE(channel_connect, reserved),	\
 					      HANDLE(channel_connect, others[0].family) }
@@ -442,21 +443,24 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 				.flags = IBCHAN_DEADLINE,			\
 				.handles = { HANDLE(channel_connection, channel) },	\
 				.reserved = { HANDLE(channel_connection, reserved) }
-#define EXAMPLE_listener_create	.answers = 1, .may_be_none = 1,			\
+#define EXAMPLE_listener_create	.needs = EXAMPLE_IPV4, .answers = 1, .may_be_none = 1,	\
 				.undo = undo_listener_create,			\
 				.handles = { HANDLE(listener_create, device) }
-#define EXAMPLE_request_take	.uses_up = 1, .answers = 1, .undo = undo_request_take,	\
+#define EXAMPLE_request_take	.needs = EXAMPLE_IPV4, .uses_up = 1, .answers = 1,	\
+				.undo = undo_request_take,			\
 				.handles = { HANDLE(request_take, listener) },	\
 				.reserved = { HANDLE(request_take, reserved) }
-#define EXAMPLE_request_accept	.uses_up = 1, .undo = undo_request_accept,			\
+#define EXAMPLE_request_accept	.needs = EXAMPLE_IPV4, .uses_up = 1,			\
+				.undo = undo_request_accept,			\
 				.handles = { HANDLE(request_accept, request),	\
 					     HANDLE(request_accept, channel) },	\
 				.reserved = { HANDLE(request_accept, reserved) }
-#define EXAMPLE_request_reject	.uses_up = 1, .undo = undo_request_reject,			\
+#define EXAMPLE_request_reject	.needs = EXAMPLE_IPV4, .uses_up = 1,			\
+				.undo = undo_request_reject,			\
 				.handles = { HANDLE(request_reject, request) },	\
 				.reserved = { HANDLE(request_reject, reserved) }
 #define EXAMPLE_event_take	.uses_up = 1, .answers = 1
-#define EXAMPLE_route_query	.from_anyone = 1, .answers = 1,			\
+#define EXAMPLE_route_query	.needs = EXAMPLE_IPV4, .from_anyone = 1, .answers = 1,	\
 				.reserved = { HANDLE(route_query, reserved) }
 #define EXAMPLE_gid_query	.from_anyone = 1, .answers = 1
 
@@ -475,6 +479,26 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 const struct example examples[NUM_EXAMPLES] = {
 	IBCHAN_COMMANDS(EXAMPLE)
 };
+
+/* The endpoint's address is the one by which peers would connect. */
+static bool has_ipv4(const struct ibchan_endpoint *endpoint)
+{
+	static const __u8 prefix[12] = { [10] = 0xff, 0xff };
+
+	return !memcmp(endpoint->gid, prefix, sizeof(prefix));
+}
+
+static int find_lacks(struct example_objects *objects)
+{
+	struct ibchan_cmd_device_query device;
+	int rc = side_device(&objects->side, &device);
+
+	if (!rc && !(device.out_caps & IBCHAN_DEVICE_DMABUF))
+		objects->lacks |= EXAMPLE_DMABUF;
+	if (!rc && !has_ipv4(&objects->side.endpoint))
+		objects->lacks |= EXAMPLE_IPV4;
+	return rc;
+}
 
 /* At the address of the side's device. */
 static int open_listener(struct example_objects *objects)
@@ -505,31 +529,32 @@ static int credited_open(struct example_objects *objects, struct side_options op
 	return rc ? rc : post_receives(side, 0, 1, 64);
 }
 
+/* Then what the file holds does not depend on which examples came before. */
+static int open_connections(struct example_objects *objects)
+{
+	int rc = open_listener(objects);
+
+	if (!rc)
+		rc = take_request(objects);
+	return rc ? rc : ask_listener(objects);
+}
+
 int example_objects_open(struct example_objects *objects)
 {
 	struct side_options options = side_defaults();
 	int rc;
 
-	objects->doomed = 0;
-	objects->asking = 0;
-	objects->taken = 0;
-	objects->request = 0;
-	objects->eventful = 0;
+	memset(objects, 0, sizeof(*objects));
 	objects->listener_fd = -1;
-	memset(&objects->broken, 0, sizeof(objects->broken));
-	memset(&objects->credited, 0, sizeof(objects->credited));
 	rc = side_open(&objects->side, &options);
+	if (!rc)
+		rc = find_lacks(objects);
 	if (!rc)
 		rc = side_share(&objects->broken, &objects->side, &options);
 	if (!rc)
 		rc = credited_open(objects, options);
-	if (!rc)
-		rc = open_listener(objects);
-	/* Then what the file holds does not depend on which examples came before. */
-	if (!rc)
-		rc = take_request(objects);
-	if (!rc)
-		rc = ask_listener(objects);
+	if (!rc && !(objects->lacks & EXAMPLE_IPV4))
+		rc = open_connections(objects);
 	if (!rc)
 		rc = fill_event_take(objects, NULL);
 	if (rc)
@@ -548,6 +573,13 @@ void example_objects_close(struct example_objects *objects)
 	if (objects->dmabuf > 0)
 		close(objects->dmabuf);
 	objects->dmabuf = 0;
+}
+
+unsigned int example_from(const struct example_objects *objects, unsigned int i)
+{
+	while (i < NUM_EXAMPLES && (examples[i].needs & objects->lacks))
+		i++;
+	return i;
 }
 
 int example_held(const struct example_objects *objects)

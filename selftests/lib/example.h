@@ -12,6 +12,9 @@
 #define EXAMPLE_MAX_RESERVED	2
 /* Of handles: device, pd, mr, cq, channel. */
 #define EXAMPLE_KINDS		6
+/* What not each device has, and some examples need. */
+#define EXAMPLE_DMABUF		1	/* IBCHAN_DEVICE_DMABUF */
+#define EXAMPLE_IPV4		2	/* an IPv4 address, to connect by */
 /* Enough for every struct and a tail behind it. */
 #define EXAMPLE_ROOM		1024
 
@@ -29,6 +32,7 @@ struct example_objects {
 	__u32 taken;		/* the channel whose request was taken; 0: none */
 	__u32 request;		/* what was taken from the listener; 0: nothing */
 	__u32 eventful;		/* a channel that was broken; 0: none */
+	unsigned int lacks;	/* of what examples need: what the device does not have */
 };
 
 struct example {
@@ -50,6 +54,8 @@ struct example {
 	int answers;
 	/* A handle of any kind will do. */
 	int any_kind;
+	/* EXAMPLE_DMABUF, EXAMPLE_IPV4; else 0. */
+	unsigned int needs;
 	/* Handle 0 stands for none. */
 	int may_be_none;
 	/* What it uses up is made again in the objects: for one thread only. */
@@ -66,11 +72,18 @@ enum example_index {
 
 extern const struct example examples[NUM_EXAMPLES];
 
+/* The first one, from @i on, whose needs the objects' device meets; or NUM_EXAMPLES. */
+unsigned int example_from(const struct example_objects *objects, unsigned int i);
+
+#define for_each_example(i, objects)						\
+	for ((i) = example_from(objects, 0); (i) < NUM_EXAMPLES;			\
+	     (i) = example_from(objects, (i) + 1))
+
 int example_objects_open(struct example_objects *objects);
 void example_objects_close(struct example_objects *objects);
 /* Objects that the file holds, or -errno. */
 int example_held(const struct example_objects *objects);
-/* The handle of the nth kind; all different. */
+/* The handle of the nth kind; all different; 0 where the device lacks what it needs. */
 __u32 example_handle(const struct example_objects *objects, unsigned int kind);
 
 /* Zeroes @arg, which has EXAMPLE_ROOM bytes, and makes it a valid command. */

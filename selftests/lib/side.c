@@ -189,6 +189,30 @@ int side_accept(const struct side *side, __u32 listener, int listener_fd)
 	return rc ?: cmd_request_accept(side->fd, &accept);
 }
 
+int side_device(const struct side *side, struct ibchan_cmd_device_query *cmd)
+{
+	memset(cmd, 0, sizeof(*cmd));
+	cmd->flags = IBCHAN_DEVICE_QUERY_HANDLE;
+	cmd->index = side->device;
+	return cmd_device_query(side->fd, cmd);
+}
+
+__u32 inline_room(__u32 wanted)
+{
+	struct side_options options = side_defaults();
+	struct side side;
+	__u32 room = 0;
+
+	options.params.max_inline_data = wanted;
+	if (!side_open(&side, &options))
+		room = wanted;
+	else if (side.reason.code == IBCHAN_REASON_PARAMETER &&
+		 side.reason.element == IBCHAN_PARAMETER_MAX_INLINE_DATA)
+		room = side.reason.value[2];
+	side_close(&side);
+	return room;
+}
+
 int side_query(const struct side *side, struct ibchan_cmd_channel_query *cmd)
 {
 	memset(cmd, 0, sizeof(*cmd));

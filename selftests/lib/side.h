@@ -50,6 +50,11 @@ int side_cq(struct side *side, const struct side_options *options);
 int side_memory(struct side *side, const struct side_options *options);
 int side_channel(struct side *side, const struct side_options *options);
 
+/* What its device says of itself. */
+int side_device(const struct side *side, struct ibchan_cmd_device_query *cmd);
+/* How many bytes of inline data DEVICE_A takes, at most @wanted: only asking tells. */
+__u32 inline_room(__u32 wanted);
+
 int side_handshake(struct side *side, const struct ibchan_endpoint *peer);
 int side_query(const struct side *side, struct ibchan_cmd_channel_query *cmd);
 /* enum ibchan_channel_state, or -errno. */
