@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cmd.h"
@@ -11,7 +12,6 @@
 #define NETDEV_A	"v0"
 
 #define SELFTESTS	"\"${IBCHAN_SELFTESTS:-selftests}\""
-#define DELETE		SELFTESTS "/device delete \"$1\""
 #define ADD		SELFTESTS "/device add \"$1\" \"$2\""
 
 /* How long the deletion of a device may take. */
@@ -20,14 +20,26 @@ static long deletion_limit_ms(void)
 	return slow() ? 20000 : 5000;
 }
 
+/* It loses its driver, as one that is pulled out of its slot does. */
+static int delete_hca(void)
+{
+	char path[128], bus[128];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device", DEVICE_A);
+	length = readlink(path, bus, sizeof(bus) - 1);
+	if (length < 0)
+		return -errno;
+	bus[length] = '\0';
+	return put_line("/sys/bus/pci/drivers/ibchan_hca/unbind", basename(bus));
+}
+
 /* On a busy machine a shell takes long to start, and only the deletion is of interest. */
 int delete_device(void)
 {
-	const char *const soft_roce[] = { "rdma", "link", "delete", DEVICE_A, NULL };
-	const char *const hca[] = { "sh", "-c", DELETE, "sh", DEVICE_A, NULL };
-	const char *const *argv = access("/sys/module/ibchan_hca", F_OK) ? soft_roce : hca;
+	const char *const argv[] = { "rdma", "link", "delete", DEVICE_A, NULL };
 	__u64 start = now_ms();
-	int rc = run_program(argv);
+	int rc = access("/sys/module/ibchan_hca", F_OK) ? run_program(argv) : delete_hca();
 	long took = now_ms() - start;
 
 	if (!rc && took > deletion_limit_ms()) {

@@ -426,7 +426,8 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 				.undo = undo_destroy,				\
 				.handles = { HANDLE(destroy, handle) },		\
 				.reserved = { HANDLE(destroy, reserved) }
-#define EXAMPLE_mr_reg_dmabuf	.needs = EXAMPLE_DMABUF, .answers = 1, .undo = undo_mr_reg_dmabuf,	\
+#define EXAMPLE_mr_reg_dmabuf	.needs = EXAMPLE_DMABUF, .answers = 1,		\
+				.undo = undo_mr_reg_dmabuf,			\
 				.handles = { HANDLE(mr_reg_dmabuf, pd) },	\
 				.reserved = { HANDLE(mr_reg_dmabuf, reserved) }
 #define EXAMPLE_channel_credit_wait						\
