@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dmabuf.h"
 #include "test.h"
 #include "thread.h"
 #include "work.h"
@@ -22,6 +23,7 @@
 
 #define MS		1000000LL
 #define CGROUP		"/sys/fs/cgroup/ibchan-stop"
+#define FENCE		EXPORTER_PARAMETERS "fence"
 
 /* How long the waits take that come to their end, and what they may be late by. */
 #define WAIT_MS		(slow() ? 20000 : 3000)
@@ -73,6 +75,7 @@ FIXTURE_TEARDOWN(stopped)
 {
 	unsigned int i;
 
+	put_line(FENCE, "N");
 	for (i = 0; i < ARRAY_SIZE(self->sleepers); i++) {
 		if (!self->sleepers[i].pid)
 			continue;
@@ -164,6 +167,28 @@ static int wait_for_credit(struct report *report, long long timeout_ns)
 		return rc;
 	cmd.channel = pair.a->channel;
 	return begin(report) ?: cmd_channel_credit_wait(pair.a->fd, &cmd);
+}
+
+static int register_dmabuf(const struct side *side, int fd)
+{
+	struct ibchan_cmd_mr_reg_dmabuf cmd;
+
+	cmd = dmabuf_region(side, fd, 0, 4096, IBCHAN_ACCESS_LOCAL);
+	return cmd_mr_reg_dmabuf(side->fd, &cmd);
+}
+
+/* Another device has still to do with the memory. */
+static int wait_for_fence(struct report *report, long long timeout_ns)
+{
+	struct side_options options = side_defaults();
+	int fd = dmabuf_export(1, 0);
+	struct side side;
+	int rc = side_open(&side, &options);
+
+	(void)timeout_ns;
+	if (rc || fd < 0)
+		return rc ?: fd;
+	return begin(report) ?: register_dmabuf(&side, fd);
 }
 
 /* --- the child --- */
@@ -312,6 +337,33 @@ TEST_F(stopped, waits_without_an_end_go_on_and_do_not_end)
 	}
 }
 
+TEST_F(stopped, waits_for_a_dma_bufs_fence_go_on_and_register_it)
+{
+	unsigned int i, n = ARRAY_SIZE(interruptions);
+
+	if (put_line(FENCE, "Y"))
+		SKIP(return, "ibchan_exporter is not loaded");
+	if (access("/sys/fs/cgroup/cgroup.procs", W_OK))
+		n--;
+	for (i = 0; i < n; i++) {
+		struct sleeper *sleeper = &self->sleepers[i];
+
+		EXPECT_EQ(0, sleeper_start(sleeper, wait_for_fence, 0));
+		EXPECT_EQ(0, interruptions[i].begin(sleeper->pid));
+		sleeper->slept = times_asleep(sleeper->pid);
+		EXPECT_EQ(0, interruptions[i].end(sleeper->pid));
+		EXPECT_TRUE(eventually(is_waiting_again, sleeper))
+			TH_LOG("%s: %d", interruptions[i].name, sleeper->report->rc);
+	}
+	ASSERT_EQ(0, put_line(FENCE, "N"));
+	for (i = 0; i < n; i++) {
+		EXPECT_TRUE(eventually(has_come_back, &self->sleepers[i]));
+		EXPECT_EQ(0, self->sleepers[i].report->rc)
+			TH_LOG("%s", interruptions[i].name);
+	}
+	EXPECT_EQ(0, exporter_idle());
+}
+
 TEST_F(stopped, waits_keep_their_deadline_through_a_stop_a_debugger_and_the_freezer)
 {
 	struct sleeper *sleepers = self->sleepers;
@@ -418,6 +470,7 @@ FIXTURE_SETUP(handled)
 FIXTURE_TEARDOWN(handled)
 {
 	alarm_end();
+	put_line(FENCE, "N");
 	pair_close(&self->pair);
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
@@ -444,6 +497,27 @@ TEST_F(handled, wait_ends_with_eintr_whatever_the_handler_says_and_loses_nothing
 		EXPECT_EQ(0, succeed(a, i, NULL));
 	}
 	EXPECT_EQ(0, ring_surplus(b->ring));
+}
+
+TEST_F(handled, wait_for_a_dma_bufs_fence_ends_with_eintr_and_leaves_nothing)
+{
+	struct side *a = self->pair.a;
+	int fd, rc;
+
+	if (put_line(FENCE, "Y"))
+		SKIP(return, "ibchan_exporter is not loaded");
+	fd = dmabuf_export(1, 0);
+	rc = alarm_begin(SA_RESTART);
+	EXPECT_EQ(-EINTR, rc ?: register_dmabuf(a, fd));
+	alarm_end();
+	ASSERT_EQ(0, put_line(FENCE, "N"));
+	EXPECT_EQ(0, exporter_counter("mappings"));
+	EXPECT_EQ(0, exporter_counter("accesses"));
+	EXPECT_EQ(0, register_dmabuf(a, fd));
+	EXPECT_EQ(1, exporter_counter("accesses"));
+	close(fd);
+	pair_close(&self->pair);
+	EXPECT_EQ(0, exporter_idle());
 }
 
 TEST_F(handled, wait_that_is_made_again_with_its_struct_keeps_its_deadline)

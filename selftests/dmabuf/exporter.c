@@ -17,6 +17,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <linux/wait.h>
 
 #include "exporter.h"
 
@@ -38,6 +39,25 @@ MODULE_PARM_DESC(mappings, "Buffers that the kernel has mapped");
 static int accesses;
 module_param(accesses, int, 0444);
 MODULE_PARM_DESC(accesses, "Accesses by the CPU that have begun and not ended");
+
+static DECLARE_WAIT_QUEUE_HEAD(fence_wait);
+static bool fence;
+
+static int set_fence(const char *value, const struct kernel_param *param)
+{
+	int ret = param_set_bool(value, param);
+
+	wake_up_all(&fence_wait);
+	return ret;
+}
+
+static const struct kernel_param_ops fence_ops = {
+	.set = set_fence,
+	.get = param_get_bool,
+};
+
+module_param_cb(fence, &fence_ops, &fence, 0644);
+MODULE_PARM_DESC(fence, "Accesses by the CPU wait, as for another device's fence");
 
 /**
  * struct buffer - the memory behind one dma-buf
@@ -140,8 +160,11 @@ static void release(struct dma_buf *dmabuf)
 
 static int begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction direction)
 {
-	count(&accesses, 1);
-	return 0;
+	int ret = wait_event_interruptible(fence_wait, !READ_ONCE(fence));
+
+	if (!ret)
+		count(&accesses, 1);
+	return ret;
 }
 
 static int end_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction direction)

@@ -2,7 +2,8 @@
 /*
  * What ibchan_exporter.ko does for a test program: dma-bufs of any size that can be mapped by
  * programs and, unless told otherwise, by the kernel. How many there are, and what is done
- * with them, stands in /sys/module/ibchan_exporter/parameters: buffers, mappings, accesses.
+ * with them, stands in /sys/module/ibchan_exporter/parameters: buffers, mappings, accesses. While
+ * "fence" is Y there, who begins an access by the CPU waits, until a signal comes.
  */
 #ifndef TEST_DMABUF_EXPORTER_H
 #define TEST_DMABUF_EXPORTER_H
