@@ -577,13 +577,16 @@ static int connect_where_nobody_listens(struct scene *scene, struct ibchan_error
 	return connect_with(scene, "10.77.0.1", NULL, error);
 }
 
-/* A caller that asks for the way only is told the same, with an address of any device. */
+/* By IPv6 as well. Who asks for the way only is told the same, with an address of any device. */
 static int connect_to_localhost(struct scene *scene, struct ibchan_error *error)
 {
+	int rc6 = connect_with(scene, "::1", NULL, error);
 	int rc = connect_with(scene, "localhost", NULL, error);
 	struct ibchan_error asked;
 	struct ibchan_route route;
 
+	if (rc6 != rc || ibchan_route_query(scene->context, "::1", NULL, &route, &asked) != rc)
+		return -EALREADY;
 	ibchan_route_query(scene->context, "localhost", NULL, &route, &asked);
 	return asked.code == rc && asked.reason.code == error->reason.code ? rc : -EALREADY;
 }
