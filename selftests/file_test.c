@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cable.h"
@@ -321,6 +322,78 @@ TEST_F(file, that_destroys_a_channel_ends_its_handshake_before)
 	shaking_end(&shaking);
 	EXPECT_EQ(-ESHUTDOWN, shaking.rc);
 	EXPECT_EQ(-ENOENT, destroy(self->side.fd, self->side.channel));
+}
+
+/* --- a file with many objects --- */
+
+#define CHANNELS	100
+#define DOMAINS		2000
+
+/* The CPU time of so many looks for an event, where there is none: the least of several tries. */
+static __u64 time_of_looks(int fd)
+{
+	struct ibchan_cmd_event_take event;
+	struct timespec begin, end;
+	__u64 ns, least = ~0ULL;
+	int try, i;
+
+	for (try = 0; try < 10; try++) {
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+		for (i = 0; i < 100; i++) {
+			event = (struct ibchan_cmd_event_take) { 0 };
+			if (cmd_event_take(fd, &event) != -EAGAIN)
+				return 0;
+		}
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+		ns = (end.tv_sec - begin.tv_sec) * 1000000000LL + end.tv_nsec - begin.tv_nsec;
+		least = ns < least ? ns : least;
+	}
+	return least;
+}
+
+static int channels_share(struct side *sides, const struct side *host)
+{
+	struct side_options options = side_defaults();
+	int i, rc = 0;
+
+	options.memory = PAGE;
+	options.params.max_send_wr = 1;
+	options.params.max_recv_wr = 1;
+	for (i = 0; i < CHANNELS && !rc; i++)
+		rc = side_share(&sides[i], host, &options);
+	return rc;
+}
+
+/* Its twin is a file with one channel. */
+TEST_F(file, of_many_channels_finds_the_one_with_an_event_without_a_look_at_the_others)
+{
+	struct side *others = calloc(CHANNELS, sizeof(*others));
+	struct ibchan_cmd_event_take event = { 0 };
+	struct side_options options = side_defaults();
+	__u64 of_few, of_many;
+	struct side many;
+	__u32 pd;
+	int i;
+
+	options.ring_entries = 1024;
+	options.cq_entries = 1024;
+	ASSERT_NE(NULL, others);
+	ASSERT_EQ(0, side_open(&many, &options));
+	ASSERT_EQ(0, channels_share(others, &many));
+	for (i = 0; i < DOMAINS; i++)
+		ASSERT_EQ(0, pd_alloc(many.fd, many.device, &pd));
+	of_few = time_of_looks(self->side.fd);
+	of_many = time_of_looks(many.fd);
+	EXPECT_LT(0, of_few);
+	EXPECT_GT(3 * of_few, of_many);
+	ASSERT_EQ(0, channel_break(many.fd, others[CHANNELS / 2].channel));
+	EXPECT_EQ(0, cmd_event_take(many.fd, &event));
+	EXPECT_EQ(others[CHANNELS / 2].channel, event.out_channel);
+	EXPECT_EQ(-EAGAIN, cmd_event_take(many.fd, &event));
+	for (i = 0; i < CHANNELS; i++)
+		side_close(&others[i]);
+	side_close(&many);
+	free(others);
 }
 
 TEST_HARNESS_MAIN
