@@ -4,6 +4,7 @@
  * with what `make install` put into a folder. They check the data themselves and end with a
  * line that says so.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <libgen.h>
 #include <netinet/in.h>
@@ -13,12 +14,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shim/end.h"
 #include "test.h"
+#include "thread.h"
 #include "world.h"
 
 /* A program that runs, and the end of a pipe with what it prints. */
@@ -584,6 +588,83 @@ TEST_F(tool, doctor_serves_so_many_at_a_time_and_the_others_later)
 	while (i < ASKED)
 		end_close(&crowd.ends[i++]);
 	EXPECT_EQ(0, ibchan_context_close(crowd.context));
+	kill(server.pid, SIGKILL);
+	collect(&server, text, sizeof(text));
+	child_result(server.pid);
+}
+
+#define ROOM	2	/* descriptors for clients: each takes one */
+
+/* A process has its descriptors below the limit, where a few numbers are left. */
+static int leave_room(pid_t pid)
+{
+	struct rlimit limit = { 0 };
+	char path[64], target[64];
+	int room = 0;
+
+	while (room < ROOM) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, (int)limit.rlim_cur++);
+		room += readlink(path, target, sizeof(target)) < 0;
+	}
+	limit.rlim_max = limit.rlim_cur;
+	return prlimit(pid, RLIMIT_NOFILE, &limit, NULL) ? -errno : 0;
+}
+
+/* A client that asks and waits for the answer. */
+static int meet_doctor(struct crowd *crowd, int client, const char *port)
+{
+	struct end *end = &crowd->ends[client];
+	int rc = end_open(end, crowd->context, 0, NULL) ?: ask_doctor(end, port);
+
+	return rc ?: ibchan_channel_connect_wait(end->channel, patience_ns(), NULL);
+}
+
+/* The server hears some time later that a client has gone. */
+static bool serves_again(void *arg)
+{
+	struct crowd *crowd = arg;
+
+	end_close(&crowd->ends[0]);
+	return !meet_doctor(crowd, 0, "7498");
+}
+
+static long cpu_ms(pid_t pid)
+{
+	clockid_t clock;
+	struct timespec time;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
+		return -errno;
+	return time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+TEST_F(tool, doctor_that_has_few_descriptors_sends_others_away_and_serves_again)
+{
+	static struct crowd crowd;
+	struct run server;
+	char text[8192];
+	long before;
+	int i;
+
+	if (!tool_is_built())
+		SKIP(return, "the tool was not built");
+	ASSERT_EQ(0, ibchan_context_open(&crowd.context));
+	ASSERT_EQ(0, start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7498", NULL)));
+	EXPECT_TRUE(prints(&server, "answering"));
+	EXPECT_EQ(0, leave_room(server.pid));
+	for (i = 0; i < ROOM; i++)
+		EXPECT_EQ(0, meet_doctor(&crowd, i, "7498"));
+	for (; i < 3 * ROOM; i++)
+		EXPECT_EQ(-ECONNRESET, meet_doctor(&crowd, i, "7498"));
+	EXPECT_EQ(ROOM, connected(&crowd));
+	before = cpu_ms(server.pid);
+	moment(400000);
+	EXPECT_GT(200, cpu_ms(server.pid) - before);
+	EXPECT_TRUE(eventually(serves_again, &crowd));
+	while (i)
+		end_close(&crowd.ends[--i]);
+	EXPECT_EQ(0, ibchan_context_close(crowd.context));
+	EXPECT_EQ(0, waitpid(server.pid, NULL, WNOHANG));
 	kill(server.pid, SIGKILL);
 	collect(&server, text, sizeof(text));
 	child_result(server.pid);
