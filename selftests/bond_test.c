@@ -130,6 +130,11 @@ static bool is_connected(void *arg)
 	return side_state(arg) == IBCHAN_CHANNEL_CONNECTED;
 }
 
+static bool has_broken(void *arg)
+{
+	return side_state(arg) == IBCHAN_CHANNEL_BROKEN;
+}
+
 /* @fd is the listener's file. */
 static int meet(FIXTURE_DATA(bond) * self, int fd, const struct side *asked)
 {
@@ -148,7 +153,16 @@ static int meet(FIXTURE_DATA(bond) * self, int fd, const struct side *asked)
 	return eventually(is_connected, &self->asking) ? 0 : -ECONNREFUSED;
 }
 
-TEST_F(bond, that_fails_over_takes_its_listeners_along)
+static int ends_without_address(struct side *side)
+{
+	struct ibchan_cmd_channel_query state;
+
+	if (!eventually(has_broken, side) || side_query(side, &state))
+		return -ETIMEDOUT;
+	return state.out_error == EADDRNOTAVAIL ? 0 : -(int)state.out_error;
+}
+
+TEST_F(bond, that_fails_over_ends_what_is_connected_and_takes_its_listeners_along)
 {
 	struct ibchan_cmd_listener_create listen = { .address = self->address };
 	struct side first;
@@ -160,8 +174,13 @@ TEST_F(bond, that_fails_over_takes_its_listeners_along)
 	self->listener_fd = listen.out_fd;
 	self->address = listen.out_address;
 	EXPECT_EQ(0, meet(self, first.fd, &first));
-	side_close(&self->asking);
+	EXPECT_EQ(0, exchange(&self->asking, &first));
+	ASSERT_EQ(0, post_receives(&self->asking, 1, 1, 64));
 	ASSERT_EQ(0, sh("ip link set bond6 type bond active_slave s1"));
+	EXPECT_EQ(0, ends_without_address(&self->asking));
+	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(&self->asking, 1));
+	EXPECT_EQ(0, ends_without_address(&first));
+	side_close(&self->asking);
 	/* By the other device nothing leads to who listens on the first one. */
 	self->device = SECOND;
 	EXPECT_TRUE(eventually(has_asked, self));
