@@ -258,6 +258,28 @@ TEST_F(infiniband, two_ports_of_one_device_reach_each_other)
 	side_close(&second);
 }
 
+/* A port without a LID is down. */
+TEST_F(infiniband, a_device_whose_first_port_is_down_is_used_by_its_second)
+{
+	struct side_options options = side_defaults();
+	struct side second;
+
+	if (!is_infiniband(self->a))
+		SKIP(return, "the ports are no InfiniBand ports");
+	options.params.port = 1;
+	ASSERT_EQ(0, set_lid(0));
+	EXPECT_EQ(-ENETDOWN, side_open(&second, &options));
+	side_close(&second);
+	options.params.port = 0;
+	EXPECT_EQ(0, side_open(&second, &options));
+	EXPECT_EQ(2, second.params.port);
+	EXPECT_EQ(FIRST_LID + 1, be32toh(second.endpoint.lid));
+	EXPECT_EQ(0, side_handshake(&second, &self->b->endpoint));
+	EXPECT_EQ(0, side_handshake(self->b, &second.endpoint));
+	EXPECT_EQ(0, exchange(&second, self->b));
+	side_close(&second);
+}
+
 /* ---- Any HCA ---- */
 
 FIXTURE(hca)
