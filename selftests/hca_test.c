@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cable.h"
+#include "gid.h"
 #include "test.h"
 #include "work.h"
 #include "world.h"
@@ -509,6 +511,69 @@ TEST_F(address, a_side_whose_peers_last_word_is_lost_is_connected_by_its_first_m
 	EXPECT_TRUE(eventually(is_connected, &self->asked));
 	EXPECT_EQ(0, set_number("lost_attribute", 0));
 	EXPECT_EQ(0, faults());
+}
+
+/* ---- RoCE v1 ---- */
+
+#define RDMA_CM	"/sys/kernel/config/rdma_cm/"
+
+/* What rdma_cm takes on the first device. */
+static int prefer(const char *mode)
+{
+	char path[128];
+
+	sh("mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config;"
+	   "mkdir -p " RDMA_CM "%s", DEVICE_A);
+	snprintf(path, sizeof(path), RDMA_CM "%s/ports/1/default_roce_mode", DEVICE_A);
+	return put_line(path, mode);
+}
+
+/* The entry that it has come to use. */
+static int entry_of(const struct side *side, struct ibchan_cmd_gid_query *gid)
+{
+	struct ibchan_cmd_channel_query query;
+	int rc = side_query(side, &query);
+
+	return rc ?: gid_query(side->fd, DEVICE_A, query.params.gid_index, gid);
+}
+
+/* Another address comes into both halves of the table, and goes. */
+static int change_another_entry(const struct side *side, const char *ndev)
+{
+	struct expected_gid other = {
+		.fd = side->fd,
+		.device = DEVICE_A,
+		.address = "10.89.0.1",
+		.verdict = IBCHAN_GID_VERDICT_ROCE_V1,
+	};
+	int rc = sh("ip addr add 10.89.0.1/24 dev %s", ndev) ? -EIO : gid_await(&other);
+
+	other.verdict = -ENOENT;
+	return rc ?: sh("ip addr del 10.89.0.1/24 dev %s", ndev) ? -EIO : gid_await(&other);
+}
+
+TEST_F(address, of_roce_v1_that_rdma_cm_has_chosen_outlives_the_change_of_another_one)
+{
+	struct ibchan_cmd_gid_query gid;
+
+	if (!has_hca() || is_infiniband(&self->asking))
+		SKIP(return, "the ports are no Ethernet ports of HCAs");
+	if (gid_find(self->asking.fd, DEVICE_A, "10.77.0.1", NULL, &gid) ||
+	    gid.out_type != IBCHAN_GID_TYPE_ROCE_V1)
+		SKIP(return, "the HCA is like one that speaks RoCE v2 only");
+	ASSERT_EQ(0, entry_of(&self->asking, &gid));
+	EXPECT_EQ(IBCHAN_GID_TYPE_ROCE_V2, gid.out_type);
+	ASSERT_EQ(0, prefer("IB/RoCE v1"));
+	EXPECT_EQ(0, connect_both(&self->asking, &self->asked, &self->listen));
+	EXPECT_EQ(0, prefer("RoCE v2"));
+	EXPECT_TRUE(eventually(is_connected, &self->asked));
+	EXPECT_EQ(0, entry_of(&self->asking, &gid));
+	EXPECT_EQ(IBCHAN_GID_TYPE_ROCE_V1, gid.out_type);
+	EXPECT_EQ(0, change_another_entry(&self->asking, gid.out_ndev_name));
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(&self->asking));
+	EXPECT_EQ(0, exchange(&self->asking, &self->asked));
+	EXPECT_EQ(0, exchange(&self->asked, &self->asking));
+	EXPECT_EQ(0, sh("rmdir " RDMA_CM "%s", DEVICE_A));
 }
 
 TEST_HARNESS_MAIN

@@ -245,6 +245,8 @@ static int get_port_immutable(struct ib_device *ib, u32 port, struct ib_port_imm
 	/* Without an agent for management packets there is no subnet manager to ask. */
 	immutable->core_cap_flags = hca->is_roce ? RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP :
 						   RDMA_CORE_CAP_PROT_IB;
+	if (hca->is_roce && hca->preset->roce_v1)
+		immutable->core_cap_flags |= RDMA_CORE_PORT_IBA_ROCE;
 	if (!hca->is_roce && hca->preset->grh_required)
 		immutable->core_cap_flags |= RDMA_CORE_CAP_IB_GRH_REQUIRED;
 	immutable->gid_tbl_len = hca->is_roce ? HCA_GIDS : 1;

@@ -78,6 +78,7 @@ enum hca_fault {
  * @virt_dma: the driver wants virtual addresses for DMA addresses
  * @reports_missed: ib_req_notify_cq() tells of completions that nobody was told of
  * @grh_required: ports of InfiniBand need a global route header
+ * @roce_v1: ports of Ethernet have each address twice, of RoCE v1 and of v2
  */
 struct hca_preset {
 	const char *name;
@@ -91,6 +92,7 @@ struct hca_preset {
 	bool virt_dma;
 	bool reports_missed;
 	bool grh_required;
+	bool roce_v1;
 };
 
 /**

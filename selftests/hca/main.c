@@ -126,7 +126,7 @@ static const struct hca_preset presets[] = {
 	{ "mlx5", RDMA_DRIVER_MLX5, .max_sge = 30, .max_fast_reg_pages = 65536, .vectors = 8,
 	  .grh_required = true },
 	{ "mlx4", RDMA_DRIVER_MLX4, .max_sge = 32, .max_fast_reg_pages = 511, .vectors = 4,
-	  .local_dma_lkey = true, .lkey = HCA_RESERVED_LKEY },
+	  .local_dma_lkey = true, .lkey = HCA_RESERVED_LKEY, .roce_v1 = true },
 	{ "irdma", RDMA_DRIVER_IRDMA, .max_sge = 13, .max_inline = 101,
 	  .max_fast_reg_pages = 262144, .vectors = 4, .local_dma_lkey = true,
 	  .reports_missed = true },
