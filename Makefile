@@ -50,7 +50,7 @@ help: ## this list
 	@echo 'TESTS=FOLDERS with test-modules: only kunit, kclient, bench, dmabuf or hca'
 	@echo 'FLAVORS=NAMES with flavors: only m32, asan, tsan or valgrind'
 	@echo 'SUITES=NAMES  with check: only these, see selftests/run-tests'
-	@echo 'KERNEL=6.1    guest to run in: 6.1, 6.12, debug, 7.2, kcsan, or a folder'
+	@echo 'KERNEL=6.1    guest to run in: 6.1, 6.12, 6.12-rt, debug, 7.2, kcsan, or a folder'
 	@echo 'DESTDIR=DIR   PREFIX=/usr/local   where install puts things'
 	@echo 'HOST=1        with demo: on this machine'"'"'s own RDMA devices, no guest'
 

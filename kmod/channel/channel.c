@@ -380,6 +380,13 @@ void ibchan_channel_close_work(struct work_struct *work)
 	ibchan_channel_end(container_of(work, struct ibchan_channel, close_work));
 }
 
+/* With PREEMPT_RT a spinlock leaves interrupts and bottom halves on, and is a read side of RCU. */
+static bool may_sleep(void)
+{
+	return !in_interrupt() && !irqs_disabled() &&
+	       !(IS_ENABLED(CONFIG_PREEMPT_RT) && rcu_preempt_depth());
+}
+
 /**
  * ibchan_channel_close - give a channel back
  * @ch: the channel; not to be used any more
@@ -398,7 +405,7 @@ void ibchan_channel_close_work(struct work_struct *work)
  */
 void ibchan_channel_close(struct ibchan_channel *ch)
 {
-	if (!in_interrupt() && !irqs_disabled()) {
+	if (may_sleep()) {
 		ibchan_channel_end(ch);
 		return;
 	}

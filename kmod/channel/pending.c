@@ -151,7 +151,7 @@ int ibchan_pending_spin(struct ibchan_pending *pending)
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();
-		cpu_relax();
+		ibchan_cq_make_way(pending->work.queue->cq);
 	}
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pending_spin, IBCHAN_NS);

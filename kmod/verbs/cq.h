@@ -116,6 +116,7 @@ struct ibchan_wait {
 void ibchan_cq_init_reaping(struct ibchan_cq *cq);
 void ibchan_cq_end_reaping(struct ibchan_cq *cq);
 void ibchan_cq_event(struct ib_cq *ib, void *context);
+void ibchan_cq_make_way(struct ibchan_cq *cq);
 void ibchan_cq_own(struct ibchan_cq *cq);
 void ibchan_cq_disown(struct ibchan_cq *cq);
 bool ibchan_cq_sweep(struct ibchan_cq *cq, u32 max);

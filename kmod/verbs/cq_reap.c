@@ -30,19 +30,24 @@ static bool cq_try_own(struct ibchan_cq *cq)
 }
 
 /*
- * The cq's owner is on another cpu, cannot sleep and is soon done, so the caller spins. With
- * PREEMPT_RT the owner may have been preempted, also by the caller: there the caller sleeps.
- * Process context.
+ * For a caller that looks at the cq again and again. Its owner is on another cpu, cannot sleep
+ * and is soon done. With PREEMPT_RT the owner may have been preempted, also by the caller: there
+ * the caller sleeps. Process context.
  */
+void ibchan_cq_make_way(struct ibchan_cq *cq)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) && test_bit(CQ_OWNED, &cq->flags))
+		usleep_range(10, 100);
+	else
+		cpu_relax();
+}
+
+/* Process context. */
 void ibchan_cq_own(struct ibchan_cq *cq)
 {
 	might_sleep();
-	while (!cq_try_own(cq)) {
-		if (IS_ENABLED(CONFIG_PREEMPT_RT))
-			usleep_range(10, 100);
-		else
-			cpu_relax();
-	}
+	while (!cq_try_own(cq))
+		ibchan_cq_make_way(cq);
 }
 
 /* Gives up the right to reap. The caller then looks at CQ_AGAIN, which others may have set. */

@@ -188,6 +188,41 @@ static void a_channel_can_be_closed_with_bottom_halves_off(struct world *w)
 	expect_eq(w, ibchan_mr_try_dereg(a->local), 0);
 }
 
+static DEFINE_SPINLOCK(consumers_lock);
+
+static void take_the_lock(struct job *job)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&consumers_lock, flags);
+	spin_unlock_irqrestore(&consumers_lock, flags);
+}
+
+/* With PREEMPT_RT such a lock leaves interrupts on. */
+static void a_channel_can_be_closed_under_a_lock_that_its_done_takes(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct job *jobs = world_jobs(w, 4);
+	unsigned long flags;
+	int i, ended;
+
+	if (world_default_pair(w))
+		return;
+	for (i = 0; i < 4; i++) {
+		jobs[i].then = take_the_lock;
+		expect_eq(w, job_receive(&jobs[i], a, 0, 64), 0);
+	}
+	world_forget(w, THING_CHANNEL, a->ch);
+	spin_lock_irqsave(&consumers_lock, flags);
+	ibchan_channel_close(a->ch);
+	ended = jobs_ended(jobs, 4);
+	spin_unlock_irqrestore(&consumers_lock, flags);
+	expect_eq(w, ended, 0);
+	ibchan_flush();
+	expect_eq(w, jobs_ended(jobs, 4), 4);
+	expect_eq(w, jobs_repeated(jobs, 4), 0);
+}
+
 #define REGIONS	16
 
 /* Shared regions that their owner gives up with the channel: only its works keep them. */
@@ -305,6 +340,7 @@ static const struct test_case close_cases[] = {
 	CASE(closing_one_channel_leaves_others_on_its_cq_alone),
 	CASE(regions_are_free_as_soon_as_close_has_returned),
 	CASE(a_channel_can_be_closed_with_bottom_halves_off),
+	CASE(a_channel_can_be_closed_under_a_lock_that_its_done_takes),
 	CASE(a_flush_waits_for_regions_that_only_works_of_a_closed_channel_kept),
 	CASE(a_key_is_dead_once_its_channel_and_region_were_flushed),
 };

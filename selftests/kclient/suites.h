@@ -31,7 +31,7 @@ struct suite {
 #define DEFAULT_SUITES(X) \
 	X(connect) X(endpoint) X(data) X(error) X(ops) X(unsignaled) X(memory) X(remote) \
 	X(scope) X(pending) X(unpolled) X(done) X(qp) X(queues) X(busy) X(bounds) X(close) \
-	X(credits) X(connect_by_address) X(linger) X(alive) X(keepalive) \
+	X(priority) X(credits) X(connect_by_address) X(linger) X(alive) X(keepalive) \
 	X(cycles)
 
 /* What has to be asked for. */

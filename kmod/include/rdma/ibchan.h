@@ -27,6 +27,9 @@
  * Errors are negative errno values. Where a call takes a reason, a refusal is
  * explained there (see IBCHAN_REASONS in <linux/ibchan_codes.h>); it may be NULL.
  *
+ * With PREEMPT_RT a spinlock, of whatever kind, does for "bottom halves or interrupts off"; no
+ * call is made under a raw spinlock, or with interrupts really off.
+ *
  * A consumer says MODULE_INFO(import_ns, "IBCHAN").
  */
 #ifndef _RDMA_IBCHAN_H
