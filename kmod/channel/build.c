@@ -37,7 +37,7 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	struct ibchan_channel *ch;
 
 	ch = kmem_cache_alloc_node(ibchan_channel_cache, GFP_KERNEL_ACCOUNT | __GFP_ZERO,
-				   ibdev_to_node(build->pd->dev->ib));
+				   build->pd->dev->node);
 	if (!ch)
 		return NULL;
 	ch->qp.dev = build->pd->dev;

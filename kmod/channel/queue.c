@@ -20,7 +20,7 @@ static void tie_slots(struct ibchan_queue *queue, u32 places)
 static void *queue_alloc(const struct ibchan_channel *ch, u32 places, size_t size)
 {
 	return kvmalloc_node(array_size(places, size), GFP_KERNEL_ACCOUNT | __GFP_ZERO,
-			     ibdev_to_node(ch->qp.dev->ib));
+			     ch->qp.dev->node);
 }
 
 /* Room for what is in flight, and for the works of requests that bring none. */

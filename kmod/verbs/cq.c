@@ -64,8 +64,7 @@ static void cq_free(struct ibchan_cq *cq)
 static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
 				  const struct ibchan_cq_init *init)
 {
-	int node = ibdev_to_node(dev->ib);
-	struct ibchan_cq *cq = kzalloc_node(sizeof(*cq), GFP_KERNEL_ACCOUNT, node);
+	struct ibchan_cq *cq = kzalloc_node(sizeof(*cq), GFP_KERNEL_ACCOUNT, dev->node);
 
 	if (!cq)
 		return NULL;

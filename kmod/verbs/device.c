@@ -82,6 +82,7 @@ struct ibchan_device *ibchan_device_alloc(struct ib_device *ib)
 		return NULL;
 	dev->ib = ib;
 	dev->quirks = ibchan_quirks_of(ib);
+	dev->node = ibdev_to_node(ib);
 	ibchan_gate_init(&dev->gate);
 	mutex_init(&dev->lock);
 	INIT_LIST_HEAD(&dev->pds);

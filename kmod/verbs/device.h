@@ -50,6 +50,7 @@
  * @keeps_qps: it has refused to destroy the last one for as long as that is tried
  * @next_vector: counts the cqs that took a completion vector in turn
  * @quirks: enum ibchan_quirk, of its driver; immutable
+ * @node: NUMA node that it is near to; immutable, also when @ib has gone
  * @attr: snapshot taken when the device came; immutable but for the name, which
  *	changes under devices_lock
  */
@@ -79,6 +80,7 @@ struct ibchan_device {
 	int keeps_qps;
 	atomic_t next_vector;
 	u32 quirks;
+	int node;
 	struct ibchan_device_attr attr;
 };
 
