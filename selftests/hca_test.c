@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <endian.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -48,21 +49,6 @@ static int set_number(const char *name, long value)
 	snprintf(path, sizeof(path), PARAMETERS "%s", name);
 	snprintf(line, sizeof(line), "%ld", value);
 	return put_line(path, line);
-}
-
-static long read_number(const char *name)
-{
-	char path[128];
-	long value;
-	FILE *file;
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", name);
-	file = fopen(path, "re");
-	if (!file || fscanf(file, "%ld", &value) != 1)
-		value = -1;
-	if (file)
-		fclose(file);
-	return value;
 }
 
 static int set_pkey(int index, int pkey)
@@ -428,16 +414,112 @@ TEST_F(hca, works_that_wait_for_different_times_end_in_the_order_of_their_channe
 	EXPECT_EQ(0, faults());
 }
 
-/* The device may use everything until then, so nothing is given back before. */
-TEST_F(hca, a_queue_pair_that_the_device_does_not_destroy_at_once_goes_all_the_same)
+/* ---- Objects that the device keeps for a while ---- */
+
+/* In the order of the parameter. */
+enum { QUEUE_PAIRS, COMPLETION_QUEUES, REGIONS, KINDS };
+
+static int keep(int kind, int times)
 {
+	char line[32];
+
+	snprintf(line, sizeof(line), "%d,%d,%d", kind == QUEUE_PAIRS ? times : 0,
+		 kind == COMPLETION_QUEUES ? times : 0, kind == REGIONS ? times : 0);
+	return put_line(PARAMETERS "failing_destroys", line);
+}
+
+/* How many refusals are left, or -1. */
+static long refusals(int kind)
+{
+	FILE *file = fopen(PARAMETERS "failing_destroys", "re");
+	long left[KINDS] = { -1, -1, -1 };
+
+	if (!file)
+		return -1;
+	if (fscanf(file, "%ld,%ld,%ld", &left[0], &left[1], &left[2]) != KINDS)
+		left[kind] = -1;
+	fclose(file);
+	return left[kind];
+}
+
+static bool has_none_left(void *kind)
+{
+	return !refusals(*(int *)kind);
+}
+
+/* Opens and closes a pair while @kind stays @times times. */
+static int close_while_kept(int kind, int times)
+{
+	struct side_options options = side_defaults();
+	struct pair pair;
+	int rc = pair_open(&pair, PAIR_TWO_DEVICES, &options);
+
+	if (!rc)
+		rc = exchange(pair.a, pair.b);
+	if (!rc)
+		rc = keep(kind, times);
+	pair_close(&pair);
+	if (!rc && !eventually(has_none_left, &kind))
+		rc = -EBUSY;
+	return rc;
+}
+
+/* The fixture looks whether anything has stayed. */
+TEST_F(hca, what_the_device_does_not_destroy_at_once_goes_all_the_same)
+{
+	static const int times[] = { 1, 2, 20 };
+	unsigned int i;
+	int kind;
+
 	if (!has_hca())
 		SKIP(return, "these devices are no HCAs");
-	ASSERT_EQ(0, exchange(self->a, self->b));
-	ASSERT_EQ(0, set_number("failing_destroys", 2));
-	side_close(self->a);
+	for (kind = 0; kind < KINDS; kind++) {
+		for (i = 0; i < sizeof(times) / sizeof(*times); i++)
+			EXPECT_EQ(0, close_while_kept(kind, times[i]))
+				TH_LOG("kind %d, %d times", kind, times[i]);
+		EXPECT_EQ(0, keep(kind, 0));
+	}
 	EXPECT_EQ(0, counter("leaked"));
-	EXPECT_EQ(0, read_number("failing_destroys"));
+	EXPECT_EQ(0, faults());
+}
+
+static void *destroy_region(void *arg)
+{
+	const struct side *side = arg;
+
+	return (void *)(long)destroy(side->fd, side->mr);
+}
+
+/* The device may use everything until then, so nothing is given back before. */
+TEST_F(hca, memory_stays_pinned_until_the_device_lets_go_of_it)
+{
+	struct side *a = self->a;
+	long before = pins(), held = 0, rest;
+	pthread_t thread;
+	void *result;
+
+	if (!has_hca())
+		SKIP(return, "these devices are no HCAs");
+	ASSERT_EQ(0, keep(REGIONS, 20));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, destroy_region, a));
+	while (pthread_tryjoin_np(thread, &result)) {
+		long now = pins();
+
+		/* It may have gone since. */
+		if (refusals(REGIONS) <= 0)
+			continue;
+		EXPECT_EQ(before, now);
+		held++;
+	}
+	EXPECT_EQ(NULL, result);
+	EXPECT_GT(before, pins());
+	rest = refusals(REGIONS);
+	ASSERT_EQ(0, keep(REGIONS, 0));
+	if (rest == 20)
+		SKIP(return, "what the device registers is only invalidated, and kept for others");
+	EXPECT_EQ(0, rest);
+	EXPECT_LT(0, held);
+	EXPECT_EQ(0, counter("leaked"));
 	EXPECT_EQ(0, faults());
 }
 

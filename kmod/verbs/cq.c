@@ -9,6 +9,7 @@
  * and then.
  */
 #include <linux/errno.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -56,6 +57,8 @@ static int set_sink(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
 
 static void cq_free(struct ibchan_cq *cq)
 {
+	if (test_bit(CQ_LEAKED, &cq->flags))
+		return;
 	ibchan_cq_fifo_free(cq->fifo);
 	ibchan_cost_pay_back(&cq->cost);
 	kfree(cq);
@@ -262,6 +265,19 @@ void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline)
 		wait_event_timeout(cq->wait, !cq_event_is_due(cq), deadline - now);
 }
 
+static int destroy(void *ib)
+{
+	return ib_destroy_cq_user(ib, NULL);
+}
+
+/* Its events find the cq and this module's code. */
+static void cq_leak(struct ibchan_cq *cq)
+{
+	set_bit(CQ_LEAKED, &cq->flags);
+	__module_get(THIS_MODULE);
+	ibchan_gauge(leaked, 1);
+}
+
 /*
  * The cq is dead and settled, and a grace period has passed since. Inside the gate, or
  * it is closed.
@@ -273,7 +289,8 @@ void ibchan_cq_release_verbs(struct ibchan_cq *cq)
 	if (!ib)
 		return;
 	ibchan_cq_end_reaping(cq);
-	ib_destroy_cq(ib);
+	if (ibchan_device_insist(cq->dev, destroy, ib))
+		cq_leak(cq);
 	ibchan_gauge(cqs, -1);
 }
 

@@ -34,6 +34,7 @@ enum ibchan_cq_flag {
 	CQ_ORPHANED,	/* a leaked channel keeps it: its owner may have gone */
 	CQ_LATE,	/* an event was due when it died */
 	CQ_EVENTFUL,	/* an event was asked for, at any time */
+	CQ_LEAKED,	/* the device would not let go of it, and may call it */
 };
 
 /**

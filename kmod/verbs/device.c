@@ -2,6 +2,7 @@
 /*
  * Devices: what they are, and how they are found. How they come and leave is in client.c.
  */
+#include <linux/delay.h>
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -10,6 +11,10 @@
 #include "compat.h"
 #include "fault.h"
 #include "verbs.h"
+
+/* What a driver that refuses gets, see ibchan_device_insist(). */
+#define INSIST_TRIES	22
+#define INSIST_PAUSE_MS	100U
 
 static DEFINE_MUTEX(devices_lock);
 static LIST_HEAD(devices);
@@ -329,6 +334,35 @@ void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), voi
 	guard(mutex)(&devices_lock);
 	list_for_each_entry(dev, &devices, link)
 		visit(dev, arg);
+}
+
+/**
+ * ibchan_device_insist - have a driver let go of an object
+ * @dev: whose
+ * @end: calls the driver; what it refuses has changed nothing
+ * @ib: the object
+ *
+ * Some drivers refuse while their firmware is busy, or is being reset. The object stays, with
+ * all memory that the device reaches by it, and it is tried again, later and later, for one and
+ * a half seconds in all. That is once for a device that goes on refusing: its next objects get
+ * one try each, until one of them goes.
+ *
+ * Context: process, may sleep.
+ * Return: 0; the driver's errno, when the device may still use the object.
+ */
+int ibchan_device_insist(struct ibchan_device *dev, int (*end)(void *ib), void *ib)
+{
+	int tries = READ_ONCE(dev->keeps) ? 1 : INSIST_TRIES;
+	unsigned int pause_ms = 1;
+	int ret = end(ib);
+
+	for (; ret && --tries; pause_ms = min(2 * pause_ms, INSIST_PAUSE_MS)) {
+		msleep(pause_ms);
+		ret = end(ib);
+	}
+	if (READ_ONCE(dev->keeps) != !!ret)
+		WRITE_ONCE(dev->keeps, !!ret);
+	return ret;
 }
 
 /* Before the first device comes. */

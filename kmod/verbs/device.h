@@ -47,7 +47,7 @@
  * @num_watched: channels with a keepalive, until they are closed
  * @watch_work: looks at them
  * @max_inline: see limits.c; IBCHAN_AUTO: not known
- * @keeps_qps: it has refused to destroy the last one for as long as that is tried
+ * @keeps: it has refused to let go of the last object for as long as that is tried
  * @next_vector: counts the cqs that took a completion vector in turn
  * @quirks: enum ibchan_quirk, of its driver; immutable
  * @node: NUMA node that it is near to; immutable, also when @ib has gone
@@ -77,7 +77,7 @@ struct ibchan_device {
 	u32 num_watched;
 	struct delayed_work watch_work;
 	u32 max_inline;
-	int keeps_qps;
+	int keeps;
 	atomic_t next_vector;
 	u32 quirks;
 	int node;
@@ -147,6 +147,7 @@ void ibchan_device_hold(struct ibchan_device *dev);
 void ibchan_device_name(struct ibchan_device *dev, char *name);
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib);
 void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), void *arg);
+int ibchan_device_insist(struct ibchan_device *dev, int (*end)(void *ib), void *ib);
 
 /* Any context. */
 static inline bool ibchan_device_has(const struct ibchan_device *dev, enum ibchan_quirk quirk)

@@ -108,10 +108,8 @@ static struct ib_mr *reg_user(const struct ibchan_mr *mr, struct ib_pd *pd,
 /* A driver that does not let go of a region that no handle names keeps its domain. */
 static void end_unknown(struct ibchan_pd *pd, struct ib_mr *ib)
 {
-	if (ibchan_mr_end_region(ib))
-		return;
-	pd->leaked = 1;
-	ibchan_gauge(leaked, 1);
+	if (!ibchan_mr_end_region(pd->dev, ib))
+		pd->leaked = 1;
 }
 
 /* If the device has left meanwhile, no list has the region: the guest ends it itself. */

@@ -111,7 +111,7 @@ void ibchan_mr_unpark(struct llist_head *parked);
 void ibchan_mrs_release(struct work_struct *work);
 void ibchan_mr_last_drop(struct ibchan_mr *mr);
 bool ibchan_mr_release_verbs(struct ibchan_mr *mr);
-bool ibchan_mr_end_region(struct ib_mr *ib);
+bool ibchan_mr_end_region(struct ibchan_device *dev, struct ib_mr *ib);
 void ibchan_mr_forget_verbs(struct ibchan_mr *mr);
 
 /* The service registers it, and takes that back. */

@@ -17,15 +17,26 @@
 #include "fault.h"
 #include "verbs.h"
 
-/* A region that its driver does not let go of stays mapped as well. */
-static bool dereg(struct ibchan_mr *mr)
+static int dereg(void *ib)
 {
-	struct ib_mr *ib = xchg(&mr->ib, NULL);
+	return ib_dereg_mr(ib);
+}
 
-	if (!ib || !(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ib_dereg_mr(ib)))
+/* Also of one that no region of ours has. The gate is held. False: the device keeps it. */
+bool ibchan_mr_end_region(struct ibchan_device *dev, struct ib_mr *ib)
+{
+	if (!(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ibchan_device_insist(dev, dereg, ib)))
 		return true;
 	ibchan_gauge(leaked, 1);
 	return false;
+}
+
+/* A region that its driver does not let go of stays mapped as well. */
+static bool end_region(struct ibchan_mr *mr)
+{
+	struct ib_mr *ib = xchg(&mr->ib, NULL);
+
+	return !ib || ibchan_mr_end_region(mr->extent.pd->dev, ib);
 }
 
 /* The device may still use it. */
@@ -47,7 +58,7 @@ bool ibchan_mr_release_verbs(struct ibchan_mr *mr)
 	if (mr->released)
 		return true;
 	mr->released = 1;
-	gone = dereg(mr);
+	gone = end_region(mr);
 	if (gone)
 		ibchan_mr_unmap_table(mr);
 	else
@@ -71,12 +82,6 @@ static void let_memory_go(struct ibchan_mr *mr)
 	ibchan_unpin(&mr->pinned, mr->extent.access & IBCHAN_ACCESS_LOCAL_WRITE);
 	if (mr->backing)
 		mr->backing->release(mr->backing);
-}
-
-/* Of one that no region of ours has. The gate is held. False: the device keeps it. */
-bool ibchan_mr_end_region(struct ib_mr *ib)
-{
-	return !(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ib_dereg_mr(ib));
 }
 
 static void mr_dereg(struct ibchan_mr *mr)

@@ -146,6 +146,11 @@ void ibchan_pd_flush(struct ibchan_pd *pd)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_flush, IBCHAN_NS);
 
+static int dealloc(void *ib)
+{
+	return ib_dealloc_pd_user(ib, NULL);
+}
+
 /* Inside the gate, or it is closed. */
 void ibchan_pd_release_verbs(struct ibchan_pd *pd)
 {
@@ -153,8 +158,8 @@ void ibchan_pd_release_verbs(struct ibchan_pd *pd)
 
 	ibchan_pool_end(pd);
 	ib = xchg(&pd->ib, NULL);
-	if (ib && !pd->leaked)
-		ib_dealloc_pd(ib);
+	if (ib && !pd->leaked && ibchan_device_insist(pd->dev, dealloc, ib))
+		ibchan_gauge(leaked, 1);
 }
 
 static void pd_destroy(struct ibchan_pd *pd)

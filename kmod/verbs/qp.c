@@ -3,7 +3,6 @@
  * The queue pair: create, connect, end, destroy. All verbs on an ib_qp are here,
  * but the verbs that post, which are in post.h.
  */
-#include <linux/delay.h>
 #include <linux/errno.h>
 #include <rdma/ib_cache.h>
 #include <rdma/rdma_cm.h>
@@ -11,10 +10,6 @@
 #include "compat.h"
 #include "fault.h"
 #include "verbs.h"
-
-/* What a driver that refuses to destroy a queue pair gets: see ibchan_qp_destroy(). */
-#define DESTROY_TRIES		8
-#define DESTROY_PAUSE_MS	50
 
 /* Steps of a handshake, for IBCHAN_REASON_VERBS. */
 enum qp_step { STEP_CREATE, STEP_INIT, STEP_RTR, STEP_RTS };
@@ -390,28 +385,20 @@ void ibchan_qp_to_error(struct ibchan_qp *qp)
 		ib_modify_qp(qp->ib, &attr, IB_QP_STATE);
 }
 
+static int destroy(void *ib)
+{
+	return ib_destroy_qp(ib);
+}
+
 /**
  * ibchan_qp_destroy - end all access of the device to the memory of the works in flight
  * @qp: ready
- *
- * Some drivers refuse while their firmware is busy, or is being reset: it is tried again, for
- * a third of a second in all for the first queue pair of a device that goes on refusing.
  *
  * Context: process, may sleep.
  * Return: 0; the driver's errno, when the device may still use everything.
  */
 int ibchan_qp_destroy(struct ibchan_qp *qp)
 {
-	int ret = ibchan_fault(IBCHAN_FAULT_QP_DESTROY);
-	int tries = READ_ONCE(qp->dev->keeps_qps) ? 1 : DESTROY_TRIES;
-
-	if (ret)
-		return ret;
-	ret = ib_destroy_qp(qp->ib);
-	while (ret && --tries) {
-		msleep(DESTROY_PAUSE_MS);
-		ret = ib_destroy_qp(qp->ib);
-	}
-	WRITE_ONCE(qp->dev->keeps_qps, !!ret);
-	return ret;
+	return ibchan_fault(IBCHAN_FAULT_QP_DESTROY) ?:
+	       ibchan_device_insist(qp->dev, destroy, qp->ib);
 }

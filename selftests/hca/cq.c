@@ -84,6 +84,8 @@ static int destroy_cq(struct ib_cq *ib, struct ib_udata *udata)
 {
 	struct hca_cq *cq = to_hca_cq(ib);
 
+	if (hca_keeps(HCA_DESTROY_CQ))
+		return -EBUSY;
 	count_cq(cq, -1);
 	cancel_delayed_work_sync(&cq->period);
 	irq_work_sync(&cq->irq);

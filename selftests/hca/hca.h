@@ -65,6 +65,9 @@ enum hca_fault {
 	HCA_FAULTS
 };
 
+/* What may stay when it is to be destroyed, in the order of the parameter. */
+enum hca_destroy { HCA_DESTROY_QP, HCA_DESTROY_CQ, HCA_DESTROY_MR, HCA_DESTROYS };
+
 /**
  * struct hca_preset - what a device is like
  * @name: value of the parameter `like`
@@ -299,7 +302,6 @@ extern unsigned int hca_delay_us;
 extern unsigned int hca_jitter_us;
 extern bool hca_null;
 extern bool hca_hard_irq;
-extern unsigned int hca_failing_destroys;
 extern unsigned int hca_lost_attribute;
 
 static inline struct hca_device *to_hca(struct ib_device *ib)
@@ -323,6 +325,7 @@ static inline struct hca_mr *to_hca_mr(struct ib_mr *ib)
 }
 
 /* main.c */
+bool hca_keeps(enum hca_destroy what);
 unsigned int hca_faults_of(enum hca_fault fault);
 void hca_expect_faults(bool expects);
 struct hca_device *hca_first(void);

@@ -49,9 +49,9 @@ bool hca_hard_irq = true;
 module_param_named(hard_irq, hca_hard_irq, bool, 0644);
 MODULE_PARM_DESC(hard_irq, "completion events come in hard interrupt context, not in a worker");
 
-unsigned int hca_failing_destroys;
-module_param_named(failing_destroys, hca_failing_destroys, uint, 0644);
-MODULE_PARM_DESC(failing_destroys, "so many times a queue pair is not destroyed (EBUSY)");
+static unsigned int failing_destroys[HCA_DESTROYS];
+module_param_array(failing_destroys, uint, NULL, 0644);
+MODULE_PARM_DESC(failing_destroys, "so many times queue pairs, completion queues, regions stay (EBUSY)");
 
 /* "0 1 77": port 1 of hca0 gets LID 77. */
 static int set_lid(const char *text, const struct kernel_param *param)
@@ -164,6 +164,19 @@ void hca_report(struct hca_device *hca, enum hca_fault fault, const char *what, 
 	if (!expected)
 		pr_err_ratelimited("HCA fault: %s: %s: %s at 0x%llx\n", hca->ib.name,
 				   fault_names[fault], what, addr);
+}
+
+/* Does an object stay this time? */
+bool hca_keeps(enum hca_destroy what)
+{
+	bool keeps;
+
+	spin_lock_irq(&hca_lock);
+	keeps = failing_destroys[what];
+	if (keeps)
+		failing_destroys[what]--;
+	spin_unlock_irq(&hca_lock);
+	return keeps;
 }
 
 /* How many there were. */

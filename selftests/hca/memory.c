@@ -141,6 +141,9 @@ static int dereg_mr(struct ib_mr *ib, struct ib_udata *udata)
 	struct hca_mr *mr = to_hca_mr(ib);
 	struct hca_device *hca = to_hca(ib->device);
 
+	/* The core takes for granted that a domain's own one goes. */
+	if (mr->kind != HCA_MR_DMA && hca_keeps(HCA_DESTROY_MR))
+		return -EBUSY;
 	spin_lock_irq(&hca_lock);
 	xa_erase(&hca->mrs, mr->key >> KEY_BITS);
 	spin_unlock_irq(&hca_lock);

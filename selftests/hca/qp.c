@@ -131,12 +131,9 @@ static int destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	struct hca_device *hca = to_hca(ib->device);
 	struct hca_qp *qp = to_hca_qp(ib);
 
-	spin_lock_irq(&hca_lock);
-	if (hca_failing_destroys && qp->init.qp_type == IB_QPT_RC) {
-		hca_failing_destroys--;
-		spin_unlock_irq(&hca_lock);
+	if (qp->init.qp_type == IB_QPT_RC && hca_keeps(HCA_DESTROY_QP))
 		return -EBUSY;
-	}
+	spin_lock_irq(&hca_lock);
 	if (qp->init.qp_type == IB_QPT_GSI)
 		hca->gsi[qp->init.port_num - 1] = NULL;
 	else
