@@ -143,11 +143,12 @@ check-all: ## see above
 
 # Behind an IOMMU; Ethernet ports, or with -ib behind the name InfiniBand.
 HCA ?= mlx5 mlx5-ib
-HCA_SUITES ?= hca_reports hca hello data post busy law_memory credit kunit kclient
+HCA_SUITES ?= hca_reports hca hello data post busy law_memory credit memory rare shim_limits kunit \
+	kclient
 
 .PHONY: check-hca
 check-hca: check-programs ## the data tests on HCAs like HCA="mlx5 mlx5-ib", see selftests/hca
-	@selftests/hca/check $(KERNEL) "$(HCA_SUITES)" $(HCA)
+	@selftests/hca/check $(KERNEL) "$(strip $(HCA_SUITES))" $(HCA)
 
 # One is on 6.1 and the other on 6.12.
 .PHONY: check-pair
