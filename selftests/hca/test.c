@@ -346,6 +346,36 @@ static void memory_of_the_other_direction_is_reported(struct world *w)
 	expect_fault(HCA_DIRECTION);
 }
 
+/* The device's other direction: it writes. */
+static void memory_that_it_may_only_read_is_reported_when_it_writes_there(struct world *w)
+{
+	if (!has_bus_addresses())
+		return;
+	unmap_buffer(w, 1);
+	map_buffer(w, 1, BUFFER, DMA_TO_DEVICE);
+	post_receive(w, w->addr[1], BUFFER, w->pd->local_dma_lkey);
+	post_send(w, w->addr[0], 64, w->pd->local_dma_lkey);
+	expect(next_status(w) == IB_WC_LOC_PROT_ERR);
+	expect(next_status(w) == IB_WC_REM_OP_ERR);
+	expect_fault(HCA_DIRECTION);
+}
+
+/* Its key is still valid: the table of the IOMMU alone tells. */
+static void memory_that_was_unmapped_under_its_region_is_reported(struct world *w)
+{
+	u64 iova;
+
+	if (!has_bus_addresses())
+		return;
+	fast_register(w);
+	iova = w->mr->iova;
+	unmap_buffer(w, 0);
+	post_receive(w, w->addr[1], BUFFER, w->pd->local_dma_lkey);
+	post_send(w, iova, 64, w->mr->lkey);
+	expect(next_status(w) == IB_WC_LOC_PROT_ERR);
+	expect_fault(to_hca(device)->domain ? HCA_UNMAPPED : HCA_BEYOND_MAPPING);
+}
+
 static void bytes_beside_what_is_mapped_are_reported(struct world *w)
 {
 	if (!has_bus_addresses())
@@ -677,6 +707,8 @@ static const struct {
 	CASE(a_send_moves_its_bytes_and_is_no_fault, 32),
 	CASE(memory_that_was_unmapped_is_reported, 32),
 	CASE(memory_of_the_other_direction_is_reported, 32),
+	CASE(memory_that_it_may_only_read_is_reported_when_it_writes_there, 32),
+	CASE(memory_that_was_unmapped_under_its_region_is_reported, 32),
 	CASE(bytes_beside_what_is_mapped_are_reported, 32),
 	CASE(bytes_beside_a_region_are_reported, 32),
 	CASE(a_region_that_is_given_up_one_work_too_early_is_reported, 32),
