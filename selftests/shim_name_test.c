@@ -240,6 +240,40 @@ TEST_F(name, an_address_where_nobody_listens_is_followed_by_the_next_one)
 	ASSERT_EQ(0, meet(self)) TH_LOG("%d", self->m.error.code);
 }
 
+#define LINK_LOCAL	"fe80::88"
+
+/* The ends anew on a device whose network device has no other address. */
+static int open_link_local(FIXTURE_DATA(name) * self)
+{
+	int rc = sh("ip addr flush dev w0; ip addr add " LINK_LOCAL "/64 dev w0 nodad");
+
+	close_end(&self->m.asking);
+	close_end(&self->m.asked);
+	self->m.host = LINK_LOCAL "%w0";
+	if (rc || !eventually(leads_to, &self->m))
+		return -ENODEV;
+	rc = open_end(&self->m.asking, self->m.context);
+	rc = rc ?: open_end(&self->m.asked, self->m.context);
+	return rc ?: ibchan_listener_close(self->m.listener);
+}
+
+TEST_F(name, of_a_link_local_address_names_its_network_device_to_listen_and_leads_there)
+{
+	const struct ibchan_listen_params alone = { .host = LINK_LOCAL };
+	struct ibchan_listener *listener = NULL;
+	struct ibchan_request *request;
+
+	ASSERT_EQ(0, open_link_local(self));
+	self->m.listener = NULL;
+	EXPECT_EQ(-EINVAL, ibchan_listener_create(self->m.context, &alone, &listener, NULL));
+	ASSERT_EQ(0, meeting_listen(&self->m, LINK_LOCAL "%w0"));
+	ASSERT_EQ(0, meeting_request(&self->m, NULL, &request));
+	ASSERT_EQ(0, meeting_answer(&self->m, request, NULL));
+	ASSERT_EQ(0, meeting_outcomes(&self->m)) TH_LOG("%d", self->m.error.code);
+	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
+	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asked, &self->m.asking));
+}
+
 TEST_F(name, an_address_that_leads_over_another_device_is_not_taken)
 {
 	ASSERT_EQ(0, HAS(ELSEWHERE, LISTENS));
