@@ -349,6 +349,7 @@ struct ibchan_channel *ibchan_channel_build(const struct ibchan_build *build,
 					    struct ibchan_params *params,
 					    struct ibchan_reason *reason)
 {
+	might_sleep();
 	return channel_build(build, params, 0, reason);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_build, IBCHAN_NS);

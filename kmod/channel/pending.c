@@ -144,6 +144,7 @@ int ibchan_pending_spin(struct ibchan_pending *pending)
 {
 	int ret;
 
+	might_sleep();
 	for (;;) {
 		ret = ibchan_pending_poll(pending);
 		if (ret != -EINPROGRESS)
@@ -194,6 +195,7 @@ int ibchan_pending_wait_until(struct ibchan_pending *pending, ktime_t deadline)
 {
 	int ret;
 
+	ibchan_may_sleep();
 	if (READ_ONCE(pending->state) == IBCHAN_PENDING_IDLE)
 		return -EINVAL;
 	ret = wait_in(pending, deadline, TASK_KILLABLE);
@@ -272,8 +274,11 @@ int ibchan_pending_try(struct ibchan_pending *pending, ktime_t deadline)
  */
 void ibchan_pending_drop(struct ibchan_pending *pending)
 {
-	int ret = pending ? ibchan_pending_try(pending, KTIME_MAX) : 0;
+	int ret = 0;
 
+	might_sleep();
+	if (pending)
+		ret = ibchan_pending_try(pending, KTIME_MAX);
 	if (ret)
 		ibchan_pending_end(pending, ret);
 }
@@ -318,6 +323,7 @@ static __always_inline int run(struct ibchan_channel *ch, const struct ibchan_wr
 	struct ibchan_pending pending;
 	int ret;
 
+	ibchan_may_sleep();
 	if (outcome) {
 		reason = &outcome->reason;
 		*reason = (struct ibchan_reason) {};

@@ -129,6 +129,7 @@ void ibchan_scope_end(struct ibchan_scope *scope)
 	struct ibchan_pending **failed = &scope->failed;
 	struct ibchan_pending *pending, *next;
 
+	ibchan_may_sleep();
 	for (pending = scope->first; pending; pending = next) {
 		next = pending->next;
 		failed = auto_poll(scope, pending, failed);

@@ -215,6 +215,7 @@ int ibchan_channel_connect_wait(struct ibchan_channel *ch, s64 timeout_ns)
 {
 	long left = timeout_ns < 0 ? MAX_SCHEDULE_TIMEOUT : nsecs_to_jiffies(timeout_ns);
 
+	might_sleep();
 	if (is_connecting(ch) && timeout_ns)
 		left = wait_event_interruptible_timeout(ch->state_wait, !is_connecting(ch),
 							max(left, 1L));

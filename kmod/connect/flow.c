@@ -420,6 +420,7 @@ int ibchan_credits_wait(int (*look)(void *arg), void *arg, s64 timeout_ns)
 {
 	ktime_t deadline = KTIME_MAX;
 
+	might_sleep();
 	if (timeout_ns >= 0)
 		deadline = ktime_add_safe(ktime_get(), timeout_ns);
 	return poll_until(look, arg, deadline, TASK_INTERRUPTIBLE);

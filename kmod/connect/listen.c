@@ -377,6 +377,7 @@ struct ibchan_listener *ibchan_listener_create(const struct ibchan_listener_init
 	struct ibchan_listener *listener;
 	int ret = check_listener(init, reason);
 
+	might_sleep();
 	if (ret)
 		return ERR_PTR(ret);
 	listener = listener_alloc(init);
@@ -447,6 +448,7 @@ void ibchan_listener_close(struct ibchan_listener *listener)
 	struct ibchan_request *request;
 	struct rdma_cm_id *id;
 
+	might_sleep();
 	listener_leave(listener);
 	spin_lock(&listener->lock);
 	listener->closed = true;
@@ -475,6 +477,7 @@ struct ibchan_request *ibchan_request_take(struct ibchan_listener *listener)
 {
 	struct ibchan_request *request;
 
+	might_sleep();
 	while ((request = listener_pop(listener))) {
 		if (!READ_ONCE(request->error))
 			return request;

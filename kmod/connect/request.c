@@ -142,6 +142,7 @@ struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
 void ibchan_request_query(const struct ibchan_request *request,
 			  struct ibchan_request_attr *attr)
 {
+	might_sleep();
 	*attr = request->attr;
 	ibchan_device_name(request->dev, attr->device);
 }

@@ -131,6 +131,7 @@ int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
 	struct rdma_cm_id *id;
 	int ret;
 
+	might_sleep();
 	if (ms > IBCHAN_MAX_STAGE_MS)
 		return -EINVAL;
 	init_completion(&query.done);

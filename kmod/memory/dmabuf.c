@@ -160,6 +160,7 @@ struct ibchan_mr *ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan
 	struct dmabuf_backing *backing;
 	int ret;
 
+	might_sleep();
 	ret = ibchan_access_check(access, reason);
 	if (!ret)
 		ret = check_dmabuf(pd->dev, range, access, reason);

@@ -212,8 +212,10 @@ struct ibchan_mr *ibchan_mr_reg_pages(struct ibchan_pd *pd, const struct ibchan_
 	u64 room = ((u64)pages->num << PAGE_SHIFT) - pages->offset;
 	struct sg_table sgt;
 	u32 num;
-	int ret = check_access(access, pages->length, reason);
+	int ret;
 
+	might_sleep();
+	ret = check_access(access, pages->length, reason);
 	if (!ret && (pages->offset >= PAGE_SIZE || !pages->num || pages->length > room))
 		ret = ibchan_refuse_values(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
 					   (u64[3]) { pages->offset, pages->length,
@@ -293,6 +295,7 @@ struct ibchan_mr *ibchan_mr_reg_kernel(struct ibchan_pd *pd, void *addr, u64 len
 	struct ibchan_mr *mr;
 	int ret;
 
+	might_sleep();
 	ret = check_access(access, length, reason);
 	if (!ret)
 		ret = check_kernel_range(addr, length);
@@ -364,6 +367,7 @@ struct ibchan_mr *ibchan_mr_reg_sg(struct ibchan_pd *pd, struct scatterlist *sgl
 	struct sg_table sgt;
 	int ret;
 
+	might_sleep();
 	ret = check_access(access, list_length(sgl, nents), reason);
 	if (!ret)
 		ret = copy_table(&sgt, sgl, nents);

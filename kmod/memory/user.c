@@ -299,6 +299,7 @@ struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 	struct ibchan_mr *mr;
 	int ret;
 
+	might_sleep();
 	ret = ibchan_access_check(access, reason);
 	if (!ret)
 		ret = check_user_range(pd->dev, addr, length, reason);
@@ -374,6 +375,7 @@ struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_pd *pd, const struct ibchan_p
 	struct ibchan_mr *mr;
 	int ret = check_plain(pd->dev, plain, reason);
 
+	might_sleep();
 	if (ret == -EFAULT)
 		ret = refuse_fault(plain->addr, plain->length, 0,
 				   IBCHAN_REASON_MEMORY_NOT_THERE, reason);

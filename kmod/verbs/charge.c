@@ -111,6 +111,7 @@ void ibchan_device_uncharge(struct ibchan_charge *charge)
 {
 	struct ibchan_device *dev = charge->dev;
 
+	might_sleep();
 	if (!dev)
 		return;
 	ibchan_gate_enter_to_end(&dev->gate);

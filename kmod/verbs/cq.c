@@ -190,6 +190,7 @@ struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
 	struct ibchan_cq *cq;
 	int ret;
 
+	might_sleep();
 	ret = check_init(dev, init, reason);
 	if (!ret)
 		ret = ibchan_device_enter(dev);
@@ -368,6 +369,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_tryget, IBCHAN_NS);
  */
 int ibchan_cq_try_destroy(struct ibchan_cq *cq)
 {
+	might_sleep();
 	if (!refcount_dec_if_one(&cq->users))
 		return -EBUSY;
 	cq_stop(cq);
@@ -386,6 +388,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_try_destroy, IBCHAN_NS);
  */
 void ibchan_cq_put(struct ibchan_cq *cq)
 {
+	ibchan_may_sleep();
 	if (!refcount_read(&cq->users)) {
 		cq_free_shell(cq);
 	} else if (refcount_dec_and_test(&cq->users)) {

@@ -135,6 +135,9 @@ void ibchan_cq_remove(struct ibchan_cq *cq);
 void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline);
 void ibchan_cq_release_verbs(struct ibchan_cq *cq);
 
+/* might_sleep() of calls that are made often: it does not give the cpu away. */
+#define ibchan_may_sleep()	__might_sleep(__FILE__, __LINE__)
+
 /* cq_wait.c */
 int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait);
 bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,

@@ -96,8 +96,10 @@ static int cq_sleep(struct ibchan_cq *cq, const struct ibchan_wait *wait)
  */
 int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 {
-	int ret = wait->deadline ? cq_spin(cq, wait) : 0;
+	int ret;
 
+	ibchan_may_sleep();
+	ret = wait->deadline ? cq_spin(cq, wait) : 0;
 	/* An event can have come to a sleeper only. */
 	return ret ?: cq_sleep(cq, wait);
 }

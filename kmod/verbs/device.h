@@ -155,7 +155,7 @@ static inline bool ibchan_device_has(const struct ibchan_device *dev, enum ibcha
 	return dev->quirks & quirk;
 }
 
-/* Begins a command: 0, or -ENODEV. Does not wait. */
+/* Begins a command, in process context: 0, or -ENODEV. Does not wait. */
 static inline int ibchan_device_enter(struct ibchan_device *dev)
 {
 	return ibchan_gate_enter(&dev->gate);

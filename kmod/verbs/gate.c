@@ -66,6 +66,8 @@ static bool enter_unless(struct ibchan_gate *gate, int flag)
  */
 int ibchan_gate_enter(struct ibchan_gate *gate)
 {
+	/* What it has begun may sleep. */
+	might_sleep();
 	if (!enter_unless(gate, LEAVING))
 		return -ENODEV;
 	rwsem_acquire_read(&gate->map, 0, 1, _RET_IP_);
@@ -80,6 +82,7 @@ int ibchan_gate_enter(struct ibchan_gate *gate)
  */
 void ibchan_gate_enter_to_end(struct ibchan_gate *gate)
 {
+	might_sleep();
 	rwsem_acquire_read(&gate->map, 0, 0, _RET_IP_);
 	if (!enter_unless(gate, CLOSED))
 		wait_event(gate->wait, enter_unless(gate, CLOSED));

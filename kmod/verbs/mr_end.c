@@ -192,6 +192,7 @@ void ibchan_mr_unpark(struct llist_head *parked)
  */
 int ibchan_mr_try_dereg(struct ibchan_mr *mr)
 {
+	might_sleep();
 	if (!refcount_dec_if_one(&mr->users))
 		return -EBUSY;
 	mr_dereg(mr);

@@ -194,6 +194,7 @@ static void pd_destroy(struct ibchan_pd *pd)
  */
 int ibchan_pd_free(struct ibchan_pd *pd)
 {
+	might_sleep();
 	if (!refcount_dec_if_one(&pd->users))
 		return -EBUSY;
 	pd_destroy(pd);
