@@ -329,7 +329,7 @@ static __always_inline int run(struct ibchan_channel *ch, const struct ibchan_wr
 		*reason = (struct ibchan_reason) {};
 	}
 	pending.state = IBCHAN_PENDING_IDLE;
-	pending.work.queue = NULL;
+	pending.work.cqe.done = NULL;
 	ret = ibchan_pending_start(&pending, ch, wr, reason);
 	if (unlikely(ret == -EAGAIN) && ch->flow)
 		ret = start_with_credit(&pending, ch, wr, deadline, reason);

@@ -89,7 +89,7 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 	ibchan_fault_linger(IBCHAN_WINDOW_RELEASED);
 	trace_ibchan_complete(completion);
 	/* From here on the work may be posted again. */
-	WRITE_ONCE(queue->works[work->number & queue->credit.mask], NULL);
+	WRITE_ONCE(work->cqe.done, NULL);
 	ibchan_credit_give(&queue->credit);
 	ibchan_count(works_retired, 1);
 	cq->retired++;

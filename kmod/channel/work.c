@@ -69,29 +69,22 @@ static int take_own_work(struct ibchan_queue *queue, const struct ibchan_wr *wr,
 }
 
 /*
- * Does a place of one of the channel's queues hold the work? Only the places tell: the queue and
- * the number of a work that was never posted are arbitrary.
+ * From its post until it ends a work has this done(). Posted once more it would be shared by two
+ * requests of the device. Of two posts at the same moment, on two channels, neither sees the other.
  */
-static bool is_in_flight(const struct ibchan_channel *ch, const struct ibchan_work *work)
+static bool is_in_flight(const struct ibchan_work *work)
 {
-	const struct ibchan_queue *queue = work->queue;
-
-	return (queue == &ch->send || queue == &ch->recv) &&
-	       READ_ONCE(queue->works[work->number & queue->credit.mask]) == work;
+	return READ_ONCE(work->cqe.done) == ibchan_work_done;
 }
 
-/*
- * Checks a work of the caller's. One that is in flight already would be shared by two requests of
- * the device. The queues of other channels are not searched.
- */
-static __always_inline int take_work(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				     struct ibchan_reason *reason)
+/* Checks a work of the caller's. */
+static __always_inline int take_work(const struct ibchan_wr *wr, struct ibchan_reason *reason)
 {
 	struct ibchan_work *work = wr->work;
 
 	if (unlikely(!work->done))
 		return ibchan_refuse(reason, IBCHAN_REASON_NO_DONE, -EINVAL);
-	if (unlikely(is_in_flight(ch, work)))
+	if (unlikely(is_in_flight(work)))
 		return ibchan_refuse(reason, IBCHAN_REASON_WORK_IN_FLIGHT, -EBUSY);
 	work->sges = wr->sges;
 	return 0;
@@ -121,14 +114,13 @@ static __always_inline int reserve(struct ibchan_queue *queue, const struct ibch
 	if (unlikely(ret))
 		return ret;
 	if (work) {
-		ret = take_work(ch, wr, reason);
+		ret = take_work(wr, reason);
 	} else {
 		work = &queue->slots[place];
 		ret = take_own_work(queue, wr, work, reason);
 	}
 	if (unlikely(ret))
 		return ret;
-	work->cqe.done = ibchan_work_done;
 	work->queue = queue;
 	work->wr_id = wr->wr_id;
 	work->number = number;
@@ -144,7 +136,8 @@ static __always_inline int reserve(struct ibchan_queue *queue, const struct ibch
 			ibchan_sink_cancel(queue->cq);
 		return ret;
 	}
-	WRITE_ONCE(queue->works[place], work);
+	WRITE_ONCE(work->cqe.done, ibchan_work_done);
+	queue->works[place] = work;
 	*taken = work;
 	return ret;
 }
@@ -154,7 +147,7 @@ static void unreserve(struct ibchan_queue *queue)
 {
 	struct ibchan_work *work = ibchan_work_at(queue, queue->credit.posted - 1);
 
-	WRITE_ONCE(queue->works[work->number & queue->credit.mask], NULL);
+	WRITE_ONCE(work->cqe.done, NULL);
 	ibchan_credit_untake(&queue->credit);
 	if (queue->channel->flow && ibchan_uses_receive(work->opcode, work->flags))
 		WRITE_ONCE(queue->channel->sent, queue->channel->sent - 1);
@@ -458,7 +451,7 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
  * none, or an atomic on a device that has none; -EXDEV for a region of another
  * domain; -EACCES for a region that does not allow the access; -EBUSY for a range
  * that collides with one in flight (IBCHAN_WR_EXCLUSIVE), and for a work that is in
- * flight on this channel; -ENOENT for a region that is being given up; -EAGAIN for
+ * flight; -ENOENT for a region that is being given up; -EAGAIN for
  * a full queue or sink, and for a message that the peer has no receive for
  * (IBCHAN_MODE_CREDITS); -ENOTCONN before the handshake, for all but receives;
  * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; what else the

@@ -250,6 +250,34 @@ static void a_work_that_is_in_flight_is_not_posted_again(struct world *w)
 	expect(w, job_ended(&jobs[0]));
 }
 
+static void a_work_that_is_in_flight_is_not_posted_on_another_channel(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *job = world_jobs(w, 1);
+	struct ibchan_reason reason = {};
+	struct ibchan_wr wr;
+	u32 accepted;
+
+	if (world_default_pair(w))
+		return;
+	wr = job_wr(job, IBCHAN_OP_RECV, b, 0, 64);
+	expect_eq(w, job_post(job, b->ch, &wr, NULL), 0);
+	expect_eq(w, ibchan_post(a->ch, &wr, 1, &accepted, &reason), -EBUSY);
+	expect_eq(w, reason.code, IBCHAN_REASON_WORK_IN_FLIGHT);
+	expect_eq(w, channel_in_flight(a->ch), 0);
+	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 60), 1, NULL), 0);
+	if (!job_ended(job))
+		return;
+	expect_eq(w, job->completion.bytes, 60);
+	/* Once it has ended it may. */
+	atomic_set(&job->ended, 0);
+	wr = job_wr(job, IBCHAN_OP_RECV, a, 0, 64);
+	expect_eq(w, ibchan_post(a->ch, &wr, 1, &accepted, &reason), 0);
+	expect_eq(w, ibchan_channel_send(b->ch, side_sge(b, 0, 30), 1, NULL), 0);
+	if (job_ended(job))
+		expect_eq(w, job->completion.bytes, 30);
+}
+
 static void a_chain_that_names_a_work_twice_is_posted_up_to_that(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
@@ -482,6 +510,7 @@ static const struct test_case unpolled_cases[] = {
 	CASE(sends_and_receives_mix_in_one_batch),
 	CASE(a_work_without_done_needs_a_sink),
 	CASE(a_work_that_is_in_flight_is_not_posted_again),
+	CASE(a_work_that_is_in_flight_is_not_posted_on_another_channel),
 	CASE(a_chain_that_names_a_work_twice_is_posted_up_to_that),
 	CASE(a_work_whose_post_was_refused_may_be_posted),
 	CASE(a_work_of_the_callers_without_done_is_refused),

@@ -317,9 +317,10 @@ struct ibchan_sge {
  *	takes is taken with bottom halves off everywhere else. One that posts each time
  *	keeps a cpu busy.
  *
- * @done is set before the work is posted. From an accepted post until @done is
- * called, the struct and the elements of the request must stay where they are, and the
- * work is not posted again: on the same channel that is refused, on another not noticed.
+ * @done is set before the work is posted; before its first post the rest is zero. From an
+ * accepted post until @done is called, the struct and the elements of the request must stay
+ * where they are, and to post the work again is refused; not so where two posts, on two
+ * channels, run at the same moment.
  */
 struct ibchan_work {
 	void (*done)(struct ibchan_work *work,
