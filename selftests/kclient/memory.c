@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Regions of kernel memory and their elements (M1, M2, laws 2 and 4). */
 #include <linux/mm.h>
+#include <linux/mman.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -636,6 +637,45 @@ static void a_region_given_up_while_busy_lives_until_its_last_work(struct world 
 	expect_eq(w, ibchan_pd_free(b->pd), 0);
 }
 
+/* Memory of the process that loads this module, for one work. */
+static struct ibchan_mr *pin_plain(struct world *w, struct side *side, unsigned long addr)
+{
+	const struct ibchan_plain plain = {
+		.addr = addr,
+		.length = PAGE_SIZE,
+		.max_sge = ibchan_channel_max_sge(side->ch, IBCHAN_OP_RECV),
+		.num_sge = 1,
+		.opcode = IBCHAN_OP_RECV,
+	};
+
+	return world_keep_mr(w, ibchan_mr_pin_user(side->pd, &plain, NULL));
+}
+
+/* Each of the two leaves it to the channel. That its domain can be given back tells the rest. */
+static void a_plain_region_of_two_works_that_fail_goes_once(struct world *w)
+{
+	unsigned long addr = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	struct job *jobs = world_jobs(w, 2);
+	struct side *b = &w->side[1];
+	struct ibchan_mr *mr;
+	struct ibchan_wr wr;
+	int i;
+
+	if (!expect(w, !IS_ERR_VALUE(addr)))
+		return;
+	mr = world_default_pair(w) ? NULL : pin_plain(w, b, addr);
+	for (i = 0; mr && i < 2; i++) {
+		jobs[i].sges[0] = ibchan_sge_unchecked(mr, 0, PAGE_SIZE);
+		wr = ibchan_wr_receive(jobs[i].sges, 1);
+		expect_eq(w, job_post(&jobs[i], b->ch, &wr, NULL), 0);
+	}
+	side_close(b);
+	expect_eq(w, jobs_ended(jobs, 2), mr ? 2 : 0);
+	expect_eq(w, jobs_repeated(jobs, 2), 0);
+	expect_eq(w, vm_munmap(addr, PAGE_SIZE), 0);
+}
+
 static void a_domain_with_a_region_or_a_channel_stays(struct world *w)
 {
 	struct side *a = &w->side[0];
@@ -671,6 +711,7 @@ static const struct test_case memory_cases[] = {
 	CASE(a_busy_region_cannot_be_deregistered),
 	CASE(an_idle_region_is_a_shell_after_it_was_deregistered),
 	CASE(a_region_given_up_while_busy_lives_until_its_last_work),
+	CASE(a_plain_region_of_two_works_that_fail_goes_once),
 	CASE(a_domain_with_a_region_or_a_channel_stays),
 };
 
