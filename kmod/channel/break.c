@@ -72,12 +72,15 @@ static void call_broken(struct ibchan_channel *ch, u32 error)
 {
 	void (*broken)(void *priv, int error) = READ_ONCE(ch->broken);
 	bool may_disable = !irqs_disabled();
+	int begun;
 
 	if (!broken)
 		return;
 	if (may_disable)
 		local_bh_disable();
+	begun = ibchan_callback_begin();
 	broken(ch->priv, -(int)error);
+	ibchan_callback_end(begun);
 	if (may_disable)
 		local_bh_enable();
 }
@@ -391,13 +394,28 @@ void ibchan_channel_break_work(struct work_struct *work)
 		ibchan_parts_call(disconnect, ch);
 }
 
+/*
+ * The caller holds the state lock. The work is queued under it, so that it cannot be queued any
+ * more once closing has set CLOSED.
+ */
+static bool break_asked(struct ibchan_channel *ch, int error)
+{
+	bool first = mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
+
+	if (ch->state == IBCHAN_CHANNEL_BROKEN) {
+		WRITE_ONCE(ch->asked, true);
+		queue_work(ibchan_wq, &ch->break_work);
+	}
+	return first;
+}
+
 /**
  * ibchan_channel_break - end a channel
  * @ch: the channel
  * @error: why, a negative errno
  *
  * Posts are refused from now on, and what was posted completes flushed. The first
- * error stays; a closed channel stays as it is.
+ * error stays; a closed channel stays as it is. The first break calls broken() itself.
  *
  * Context: any but NMI.
  */
@@ -406,21 +424,36 @@ void ibchan_channel_break(struct ibchan_channel *ch, int error)
 	unsigned long flags;
 	bool first;
 
-	/*
-	 * The work is queued under the lock, so that it cannot be queued any
-	 * more once closing has set CLOSED.
-	 */
 	spin_lock_irqsave(&ch->state_lock, flags);
-	first = mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
-	if (ch->state == IBCHAN_CHANNEL_BROKEN) {
-		WRITE_ONCE(ch->asked, true);
-		queue_work(ibchan_wq, &ch->break_work);
-	}
+	first = break_asked(ch, error);
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 	if (first)
 		tell_broken(ch, -error);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
+
+/**
+ * ibchan_channel_break_later - ibchan_channel_break() under a lock, or within a post
+ * @ch: the channel
+ * @error: why, a negative errno
+ *
+ * A worker calls broken().
+ *
+ * Context: any but NMI.
+ */
+void ibchan_channel_break_later(struct ibchan_channel *ch, int error)
+{
+	unsigned long flags;
+	bool first;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	first = break_asked(ch, error);
+	if (first)
+		queue_work(ibchan_wq, &ch->cause_work);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (first)
+		wake_up_all(&ch->state_wait);
+}
 
 /**
  * ibchan_channel_break_on - go on with a channel that has broken

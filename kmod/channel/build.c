@@ -31,6 +31,13 @@ void ibchan_channels_fini(void)
 	kmem_cache_destroy(ibchan_channel_cache);
 }
 
+static u32 after_post_on(const struct ibchan_cq *cq)
+{
+	if (cq->mode & IBCHAN_CQ_POLLED)
+		return 0;
+	return cq->mode & IBCHAN_CQ_DEFERRED ? IBCHAN_AFTER_ARM : IBCHAN_AFTER_REAP;
+}
+
 static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 					    const struct ibchan_params *params)
 {
@@ -50,8 +57,7 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	ch->qp.event = ibchan_channel_qp_event;
 	ch->qp.context = ch;
 	ch->qp.state = &ch->state;
-	if (!(build->send_cq->mode & build->recv_cq->mode & IBCHAN_CQ_POLLED))
-		ch->after_post = IBCHAN_AFTER_REAP;
+	ch->after_post = after_post_on(build->send_cq) | after_post_on(build->recv_cq);
 	ch->send.spare = IBCHAN_MARKERS;
 	ch->recv.spare = IBCHAN_MARKERS;
 	ch->qp.params = *params;

@@ -28,7 +28,8 @@
  * owner keeps bottom halves off and never waits for anything, so that another thread
  * may spin for it. It is taken without any of the locks above but the gate and
  * the qp lock. Under it only the locks from post_lock on are taken: a softirq that reaps
- * may have interrupted a thread that holds one of the others.
+ * may have interrupted a thread that holds one of the others. Lockdep knows of the callbacks by
+ * ibchan_callback_map (verbs/cq.h).
  */
 #ifndef IBCHAN_CHANNEL_H
 #define IBCHAN_CHANNEL_H
@@ -82,6 +83,7 @@ struct ibchan_queue {
 /* Of struct ibchan_channel.after_post: what there is to do behind a post. */
 #define IBCHAN_AFTER_REAP	0x1U	/* a cq of the channel's is reaped or armed */
 #define IBCHAN_AFTER_TELL	0x2U	/* the peer is told of the receives */
+#define IBCHAN_AFTER_ARM	0x4U	/* a cq of the channel's is armed, and not reaped */
 
 /**
  * struct ibchan_channel - one reliable connection
@@ -199,6 +201,7 @@ int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan
 int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason);
 bool ibchan_channel_connected(struct ibchan_channel *ch);
 void ibchan_channel_break_on(struct ibchan_channel *ch);
+void ibchan_channel_break_later(struct ibchan_channel *ch, int error);
 void ibchan_channel_give_up(struct ibchan_channel *ch, int error);
 struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
 						    struct ibchan_params *params,

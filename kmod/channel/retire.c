@@ -73,6 +73,7 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 	struct ibchan_completion *completion = &cq->completion;
 	bool by_wr_id = !work->done;
 	u8 flags = work->flags;
+	int begun;
 
 	*completion = (struct ibchan_completion){
 		.wr_id = work->wr_id,
@@ -93,11 +94,13 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 	ibchan_credit_give(&queue->credit);
 	ibchan_count(works_retired, 1);
 	cq->retired++;
+	begun = ibchan_callback_begin();
 	/* The place may have another work by now; a caller's own is still there. */
 	if (by_wr_id)
 		publish_to_sink(cq, flags, completion);
 	else
 		work->done(work, completion);
+	ibchan_callback_end(begun);
 }
 
 /* For works that have no completion of their own. */

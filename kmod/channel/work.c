@@ -382,10 +382,20 @@ static void reap_both(struct ibchan_channel *ch, void (*reap)(struct ibchan_cq *
 {
 	struct ibchan_cq *send = ch->send.cq, *recv = ch->recv.cq;
 
-	if (!(send->mode & IBCHAN_CQ_POLLED))
+	if (!(send->mode & (IBCHAN_CQ_POLLED | IBCHAN_CQ_DEFERRED)))
 		reap(send);
-	if (!(recv->mode & IBCHAN_CQ_POLLED) && recv != send)
+	if (!(recv->mode & (IBCHAN_CQ_POLLED | IBCHAN_CQ_DEFERRED)) && recv != send)
 		reap(recv);
+}
+
+static void arm_deferred(struct ibchan_channel *ch)
+{
+	struct ibchan_cq *send = ch->send.cq, *recv = ch->recv.cq;
+
+	if (send->mode & IBCHAN_CQ_DEFERRED)
+		ibchan_cq_arm_only(send);
+	if ((recv->mode & IBCHAN_CQ_DEFERRED) && recv != send)
+		ibchan_cq_arm_only(recv);
 }
 
 /*
@@ -397,7 +407,10 @@ static noinline void after_post(struct ibchan_channel *ch)
 	static DEFINE_PER_CPU(int, depth);
 
 	if (unlikely(ch->after_post != IBCHAN_AFTER_REAP)) {
-		ch->credit_ops->tell(ch);
+		if (ch->after_post & IBCHAN_AFTER_TELL)
+			ch->credit_ops->tell(ch);
+		if (ch->after_post & IBCHAN_AFTER_ARM)
+			arm_deferred(ch);
 		if (!(ch->after_post & IBCHAN_AFTER_REAP))
 			return;
 	}
@@ -432,8 +445,8 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
  * An accepted request completes exactly once: by done() of its work, or through
  * the sink of its cq. Its ranges belong to the device until then. On a cq that is
  * IBCHAN_CQ_POLLED the caller then reaps, polls, waits or arms. Any other calls
- * back by itself: for what has completed already mostly before this returns, for the
- * rest mostly from a softirq.
+ * back by itself: for what has completed already mostly before this returns, unless it
+ * is IBCHAN_CQ_DEFERRED; for the rest mostly from a softirq.
  *
  * A work that is IBCHAN_WR_UNSIGNALED ends when a later work of the send queue
  * does that is not, or with an error, or when the channel is broken; until then
@@ -463,6 +476,8 @@ int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 	u32 total = 0;
 	int ret;
 
+	if (ch->after_post & IBCHAN_AFTER_REAP)
+		ibchan_callback_may_come();
 	if (reason)
 		reason->element = 0;
 	spin_lock_bh(&ch->post_lock);

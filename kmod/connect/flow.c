@@ -220,7 +220,8 @@ static bool tell(struct ibchan_flow *flow)
 	atomic_dec(&ch->send.cq->unsolicited);
 	atomic_dec(&ch->send.cq->in_flight);
 	WRITE_ONCE(flow->telling, 0);
-	ibchan_channel_break(ch, ret);
+	/* Under the lock, and maybe within a post. */
+	ibchan_channel_break_later(ch, ret);
 	return false;
 }
 
@@ -272,11 +273,7 @@ void ibchan_flow_tell(struct ibchan_channel *ch)
 	if (!told)
 		return;
 	want_event(ch->send.cq);
-	/* Elsewhere a done() may be under way, which must not nest. */
-	if (softirq_count())
-		ibchan_cq_reap_later(ch->send.cq);
-	else
-		ibchan_cq_arm(ch->send.cq);
+	ibchan_cq_arm_only(ch->send.cq);
 }
 
 /* Ends a write that the device has forgotten. */

@@ -154,8 +154,11 @@ static int refuse_parameter(struct ibchan_reason *reason, u32 parameter, u32 giv
 static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_init *init,
 		      struct ibchan_reason *reason)
 {
-	if (init->flags & ~(IBCHAN_CQ_POLLED | IBCHAN_CQ_KEEP | IBCHAN_CQ_SOLICITED))
+	if (init->flags & ~(IBCHAN_CQ_POLLED | IBCHAN_CQ_KEEP | IBCHAN_CQ_SOLICITED |
+			    IBCHAN_CQ_DEFERRED))
 		return -EOPNOTSUPP;
+	if ((init->flags & IBCHAN_CQ_POLLED) && (init->flags & IBCHAN_CQ_DEFERRED))
+		return -EINVAL;
 	if (init->sink && init->sink->done && (init->flags & IBCHAN_CQ_KEEP))
 		return -EINVAL;
 	if (!init->moderation_count != !init->moderation_us)
@@ -177,10 +180,10 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
  *
  * Context: process, may sleep.
  * Return: the queue; -EINVAL when the device cannot have so many entries, has no such
- * completion vector, for one half of a moderation, or for a sink that takes completions
- * which are to be kept; -EOPNOTSUPP for an unknown flag, or where the driver does not
- * moderate events; -EDQUOT when the budget does not allow it; -ENODEV when the device is
- * gone; -ENOMEM; the driver's errno.
+ * completion vector, for one half of a moderation, for a sink that takes completions which
+ * are to be kept, or for both IBCHAN_CQ_DEFERRED and IBCHAN_CQ_POLLED; -EOPNOTSUPP for an
+ * unknown flag, or where the driver does not moderate events; -EDQUOT when the budget does
+ * not allow it; -ENODEV when the device is gone; -ENOMEM; the driver's errno.
  */
 struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
 				   const struct ibchan_cq_init *init,
@@ -416,6 +419,7 @@ int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions, 
 
 	if (!cq->fifo)
 		return -EOPNOTSUPP;
+	ibchan_callback_may_come();
 	taken = ibchan_cq_fifo_take(cq->fifo, completions, num);
 	if (taken == num)
 		return taken;

@@ -6,6 +6,7 @@
 #include <linux/atomic.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
+#include <linux/lockdep.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -113,6 +114,49 @@ struct ibchan_wait {
 	unsigned int state;
 };
 
+/*
+ * Around each done() and broken(), and at the top of each call that may call back in its own
+ * context: lockdep takes all of them for one lock, which those calls wait for. Bottom halves are
+ * off, as in a callback. A callback within a callback is told by the outer one. broken() may come
+ * where interrupts are off, also in one: no call that may call back comes there.
+ */
+#ifdef CONFIG_LOCKDEP
+static inline int ibchan_callback_begin(void)
+{
+	int begins = !irqs_disabled() && !lock_is_held(&ibchan_callback_map);
+
+	if (begins)
+		lock_map_acquire(&ibchan_callback_map);
+	return begins;
+}
+
+static inline void ibchan_callback_end(int begun)
+{
+	if (begun)
+		lock_map_release(&ibchan_callback_map);
+}
+
+static inline void ibchan_callback_may_come(void)
+{
+	local_bh_disable();
+	ibchan_callback_end(ibchan_callback_begin());
+	local_bh_enable();
+}
+#else
+static inline int ibchan_callback_begin(void)
+{
+	return 0;
+}
+
+static inline void ibchan_callback_end(int begun)
+{
+}
+
+static inline void ibchan_callback_may_come(void)
+{
+}
+#endif
+
 /* cq_reap.c */
 void ibchan_cq_init_reaping(struct ibchan_cq *cq);
 void ibchan_cq_end_reaping(struct ibchan_cq *cq);
@@ -123,6 +167,7 @@ void ibchan_cq_disown(struct ibchan_cq *cq);
 bool ibchan_cq_sweep(struct ibchan_cq *cq, u32 max);
 void ibchan_cq_notify(struct ibchan_cq *cq);
 void ibchan_cq_reap_later(struct ibchan_cq *cq);
+void ibchan_cq_arm_only(struct ibchan_cq *cq);
 void ibchan_cq_leave(struct ibchan_cq *cq);
 void ibchan_cq_add_broken(struct ibchan_cq *cq);
 void ibchan_cq_drop_broken(struct ibchan_cq *cq);

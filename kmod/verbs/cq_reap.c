@@ -20,6 +20,12 @@
 #include "fault.h"
 #include "verbs.h"
 
+#ifdef CONFIG_LOCKDEP
+struct lockdep_map ibchan_callback_map =
+	STATIC_LOCKDEP_MAP_INIT("ibchan_callback", &ibchan_callback_map);
+EXPORT_SYMBOL_NS_GPL(ibchan_callback_map, IBCHAN_NS);
+#endif
+
 static bool cq_try_own(struct ibchan_cq *cq)
 {
 	local_bh_disable();
@@ -60,14 +66,16 @@ void ibchan_cq_disown(struct ibchan_cq *cq)
 /* The caller owns the cq and has retired works. */
 static __always_inline void cq_notify(struct ibchan_cq *cq)
 {
-	int retired = cq->retired;
+	int retired = cq->retired, begun;
 
 	if (!retired)
 		return;
 	cq->retired = 0;
 	atomic_sub(retired, &cq->in_flight);
+	begun = ibchan_callback_begin();
 	if (cq->sink->notify)
 		cq->sink->notify(cq->priv);
+	ibchan_callback_end(begun);
 	if (wq_has_sleeper(&cq->wait))
 		wake_up_all(&cq->wait);
 }
@@ -264,6 +272,7 @@ int ibchan_cq_reap(struct ibchan_cq *cq, int budget)
 {
 	int total;
 
+	ibchan_callback_may_come();
 	if (unlikely(!cq_claim(cq)))
 		return 0;
 	total = cq_reap_once(cq, budget);
@@ -354,6 +363,7 @@ static __always_inline void cq_arm(struct ibchan_cq *cq, int (*look)(struct ibch
  */
 void ibchan_cq_arm(struct ibchan_cq *cq)
 {
+	ibchan_callback_may_come();
 	if (atomic_read(&cq->in_flight) && likely(!cq_is_heard(cq)))
 		cq_arm(cq, cq_look);
 }
@@ -421,6 +431,34 @@ static void cq_kick(struct ibchan_cq *cq)
 		tasklet_schedule(&cq->reap_tasklet);
 	else
 		irq_work_queue(&cq->kick_work);
+}
+
+/**
+ * ibchan_cq_arm_only - ibchan_cq_arm() for a caller that must not be called back
+ * @cq: the queue
+ *
+ * What is there already has a softirq reap, which comes when bottom halves are on.
+ *
+ * Context: process or softirq, not with interrupts off.
+ */
+void ibchan_cq_arm_only(struct ibchan_cq *cq)
+{
+	if (!atomic_read(&cq->in_flight) || cq_is_heard(cq))
+		return;
+	/* No event tells of a completion that is not solicited. */
+	if (cq->mode & IBCHAN_CQ_SOLICITED) {
+		set_bit(CQ_WANTED, &cq->flags);
+		cq_kick(cq);
+		return;
+	}
+	cq_ask_to_arm(cq);
+	/* Another caller that owns the cq arms it. */
+	if (!cq_claim(cq))
+		return;
+	cq_request_event(cq);
+	cq_give_up(cq);
+	if (test_bit(CQ_AGAIN, &cq->flags) && !test_bit(CQ_DEAD, &cq->flags))
+		cq_kick(cq);
 }
 
 /* Drains arm a cq as well, which its owner may want to poll by himself. */

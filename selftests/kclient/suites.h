@@ -30,8 +30,8 @@ struct suite {
 /* What runs unless a parameter says otherwise, in this order. */
 #define DEFAULT_SUITES(X) \
 	X(connect) X(endpoint) X(data) X(error) X(ops) X(unsignaled) X(memory) X(remote) \
-	X(scope) X(pending) X(unpolled) X(done) X(qp) X(queues) X(busy) X(bounds) X(close) \
-	X(priority) X(credits) X(connect_by_address) X(linger) X(alive) X(keepalive) \
+	X(scope) X(pending) X(unpolled) X(done) X(callback) X(qp) X(queues) X(busy) X(bounds) \
+	X(close) X(priority) X(credits) X(connect_by_address) X(linger) X(alive) X(keepalive) \
 	X(cycles)
 
 /* What has to be asked for. */

@@ -31,6 +31,7 @@ extern unsigned int patience;
 /* The two devices. */
 extern char *device_names[2];
 
+struct task_struct;
 struct world;
 
 /**
@@ -48,6 +49,7 @@ struct world;
  * @options: of the channel
  * @broken: how often the channel's broken() was called
  * @error: what broken() was told last
+ * @teller: the task that called broken() last
  * @gone: how often the sink's gone() was called
  * @notified: how often the sink's notify() was called
  * @reserved: room that the sink has given out and not got back
@@ -69,6 +71,7 @@ struct side {
 	struct ibchan_options options;
 	atomic_t broken;
 	int error;
+	struct task_struct *teller;
 	atomic_t gone;
 	atomic_t notified;
 	atomic_t reserved;

@@ -24,6 +24,14 @@
  * ibchan_cq_poll() on a cq that keeps its completions (IBCHAN_CQ_KEEP), or a
  * sink that takes them.
  *
+ * Callbacks - done(), broken(), those of a sink - may run within a call that posts, reaps,
+ * polls or arms, in the context of its caller. A lock that the caller holds must not be one that
+ * they take. Lockdep finds such a lock the first time that both are seen, whether or not a
+ * callback came within the call: to it all callbacks, of whichever cq, hold ibchan_callback_map,
+ * and such a call waits for that. On cqs that are IBCHAN_CQ_DEFERRED or IBCHAN_CQ_POLLED a post
+ * does not call back, so there the lock may be held, with bottom halves off.
+ * ibchan_channel_break() calls broken() itself.
+ *
  * Errors are negative errno values. Where a call takes a reason, a refusal is
  * explained there (see IBCHAN_REASONS in <linux/ibchan_codes.h>); it may be NULL.
  *
@@ -37,6 +45,7 @@
 
 #include <linux/errno.h>
 #include <linux/ktime.h>
+#include <linux/lockdep_types.h>
 #include <linux/rbtree.h>
 #include <linux/types.h>
 #include <linux/ibchan.h>
@@ -259,6 +268,7 @@ struct ibchan_dmabuf {
 #define IBCHAN_CQ_POLLED	0x1U	/* its owner reaps, polls, waits or arms; else posts do */
 #define IBCHAN_CQ_KEEP		0x2U	/* completions stay until ibchan_cq_poll() takes them */
 #define IBCHAN_CQ_SOLICITED	0x4U	/* only solicited messages and errors wake it */
+#define IBCHAN_CQ_DEFERRED	0x8U	/* posts call nobody back: a softirq does, behind them */
 
 /**
  * struct ibchan_cq_init - what a cq is made from
@@ -519,6 +529,10 @@ void ibchan_cq_put(struct ibchan_cq *cq);
 
 /* Completions that one call should retire, of whichever context, before others have a turn. */
 #define IBCHAN_REAP_BUDGET	256
+
+#ifdef CONFIG_LOCKDEP
+extern struct lockdep_map ibchan_callback_map;
+#endif
 
 int ibchan_cq_reap(struct ibchan_cq *cq, int budget);
 int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions, int num);
