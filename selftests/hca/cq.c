@@ -64,7 +64,8 @@ static int make_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr)
 	ib->cqe = cq->size - 1;
 	cq->vector = attr->comp_vector;
 	count_cq(cq, 1);
-	cq->irq = IRQ_WORK_INIT_HARD(tell_irq);
+	/* As a driver's handler it is a thread with PREEMPT_RT. */
+	cq->irq = IRQ_WORK_INIT(tell_irq);
 	INIT_WORK(&cq->work, tell_work);
 	INIT_DELAYED_WORK(&cq->period, end_period);
 	return 0;
