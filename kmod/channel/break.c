@@ -191,6 +191,7 @@ void ibchan_channel_cause_work(struct work_struct *work)
 {
 	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, cause_work);
 
+	guard(ibchan_noio)();
 	ibchan_fault_linger(IBCHAN_WINDOW_SEEKING);
 	sweep_cq(ch->send.cq);
 	if (ch->recv.cq != ch->send.cq)
@@ -382,14 +383,15 @@ void ibchan_channel_break_work(struct work_struct *work)
 	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, break_work);
 	bool asked = READ_ONCE(ch->asked);
 
+	guard(ibchan_noio)();
 	ibchan_fault_linger(IBCHAN_WINDOW_BREAKING);
 	if (asked)
 		ibchan_parts_call(interrupt, ch);
-	mutex_lock(&ch->qp.lock);
+	ibchan_qp_lock(&ch->qp);
 	ibchan_channel_await_posters(ch);
 	if (ibchan_channel_has_posted(ch))
 		end_work(ch);
-	mutex_unlock(&ch->qp.lock);
+	ibchan_qp_unlock(&ch->qp);
 	if (asked)
 		ibchan_parts_call(disconnect, ch);
 }
@@ -565,7 +567,7 @@ void ibchan_channel_check_gid(struct ibchan_channel *ch)
 	u32 state;
 
 	/* A connection by address may bring an address of its own. */
-	guard(mutex)(&ch->qp.lock);
+	guard(ibchan_qp)(&ch->qp);
 	state = READ_ONCE(ch->state);
 	if (state < IBCHAN_CHANNEL_BROKEN && address_has_gone(ch) &&
 	    state != IBCHAN_CHANNEL_PREPARED)

@@ -10,6 +10,7 @@
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "private.h"
 #include "compat.h"
@@ -124,7 +125,7 @@ static int connect_by_path(struct ibchan_channel *ch, const struct ibchan_endpoi
 {
 	int ret;
 
-	guard(mutex)(&ch->qp.lock);
+	guard(ibchan_qp)(&ch->qp);
 	ret = ibchan_channel_begin(ch, reason);
 	if (ret)
 		return ret;
@@ -202,7 +203,7 @@ void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr 
 {
 	u32 state;
 
-	mutex_lock(&ch->qp.lock);
+	ibchan_qp_lock(&ch->qp);
 	state = ibchan_channel_state(ch);
 	*attr = (struct ibchan_channel_attr){
 		.state = state,
@@ -214,7 +215,7 @@ void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr 
 		.endpoint = ch->qp.endpoint,
 		.options = ch->options,
 	};
-	mutex_unlock(&ch->qp.lock);
+	ibchan_qp_unlock(&ch->qp);
 	ibchan_facts_fill(ch, &attr->facts);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_query, IBCHAN_NS);
@@ -281,11 +282,11 @@ static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
 	*idle = !drains || !ibchan_drain(ch, deadline);
 	ibchan_parts_call(forget_marker, ch);
 	/* A query of the queue pair runs under this lock: none begins behind it. */
-	mutex_lock(&ch->qp.lock);
+	ibchan_qp_lock(&ch->qp);
 	ret = ibchan_qp_destroy(&ch->qp);
 	if (!ret)
 		ch->qp.ib = NULL;
-	mutex_unlock(&ch->qp.lock);
+	ibchan_qp_unlock(&ch->qp);
 	/* It stays, and peers must not reach our memory by it. */
 	if (ret && !drains && ch->connected)
 		*idle = !ibchan_drain(ch, deadline);
@@ -305,6 +306,7 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 	bool idle;
 	int ret;
 
+	guard(ibchan_noio)();
 	refuse_all(ch, device_gone);
 	ibchan_fault_linger(IBCHAN_WINDOW_REFUSING);
 	if (!ch->qp.ib)
@@ -375,9 +377,31 @@ bool ibchan_channel_end(struct ibchan_channel *ch)
 	return true;
 }
 
+/* Channels that were closed in atomic context and are not gone, by ibchan_flush()'s turns. */
+static DEFINE_SPINLOCK(closing_lock);	/* the turn; interrupts off */
+static atomic_t closing[2];
+static u32 closing_turn;
+
 void ibchan_channel_close_work(struct work_struct *work)
 {
-	ibchan_channel_end(container_of(work, struct ibchan_channel, close_work));
+	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, close_work);
+	atomic_t *num = &closing[ch->closing_turn];
+
+	ibchan_channel_end(ch);
+	if (atomic_dec_and_test(num))
+		wake_up_var(num);
+}
+
+/* The connection manager's workers, which have no rescuer, take part in the end of an id. */
+static void close_later(struct ibchan_channel *ch)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&closing_lock, flags);
+	ch->closing_turn = closing_turn;
+	atomic_inc(&closing[closing_turn]);
+	spin_unlock_irqrestore(&closing_lock, flags);
+	queue_work(READ_ONCE(ch->cm) ? ibchan_slow_wq : ibchan_free_wq, &ch->close_work);
 }
 
 /* With PREEMPT_RT a spinlock leaves interrupts and bottom halves on, and is a read side of RCU. */
@@ -413,9 +437,41 @@ void ibchan_channel_close(struct ibchan_channel *ch)
 	WRITE_ONCE(ch->broken, NULL);
 	WRITE_ONCE(ch->connected_to, NULL);
 	ibchan_channel_break(ch, -ECANCELED);
-	queue_work(ibchan_free_wq, &ch->close_work);
+	close_later(ch);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_close, IBCHAN_NS);
+
+static void await_closing(void)
+{
+	static DEFINE_MUTEX(one_at_a_time);
+	u32 turn;
+
+	guard(mutex)(&one_at_a_time);
+	/* What is closed from here on is the next caller's: this one comes to an end. */
+	spin_lock_irq(&closing_lock);
+	turn = closing_turn;
+	closing_turn = !turn;
+	spin_unlock_irq(&closing_lock);
+	wait_var_event(&closing[turn], !atomic_read(&closing[turn]));
+}
+
+/**
+ * ibchan_flush - wait for the end of objects that were given up in atomic context
+ *
+ * When it returns, channels that were closed in atomic context are gone, and so are regions
+ * of the kernel's memory whose last work ended after their owner's ibchan_mr_put().
+ * ibchan_pd_settle() waits for regions of any memory. In writeback it is safe if none of the
+ * channels was connected by address.
+ *
+ * Context: process, may sleep; not from a callback.
+ */
+void ibchan_flush(void)
+{
+	/* Channels come first: they may be the last users of regions. */
+	await_closing();
+	flush_workqueue(ibchan_free_wq);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_flush, IBCHAN_NS);
 
 /**
  * ibchan_channel_force - end a broken channel's works by destroying its queue pair
@@ -454,11 +510,11 @@ int ibchan_channel_times(struct ibchan_channel *ch, struct ibchan_times *times)
 
 	if (ret)
 		return ret;
-	mutex_lock(&ch->qp.lock);
+	ibchan_qp_lock(&ch->qp);
 	params = ch->qp.params;
 	if (ch->qp.ib)
 		ibchan_qp_ask(&ch->qp, &params);
-	mutex_unlock(&ch->qp.lock);
+	ibchan_qp_unlock(&ch->qp);
 	ibchan_device_exit(ch->qp.dev);
 	ibchan_times_fill(&params, times);
 	return 0;

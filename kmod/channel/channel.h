@@ -24,6 +24,10 @@
  *	ibchan_channel.state_lock  interrupts off; state and first error
  *	ibchan_history.lock	interrupts off; what happened to a channel
  *
+ * Memory reclaim may wait for a channel to break, and for objects to end. So allocations under
+ * the locks that these take start no I/O: see ibchan_noio and ibchan_qp_lock(). Commands do
+ * allocate inside the gate, where ends wait for removal only.
+ *
  * The right to reap a cq (CQ_OWNED) is not a lock: callbacks run under it. The cq's
  * owner keeps bottom halves off and never waits for anything, so that another thread
  * may spin for it. It is taken without any of the locks above but the gate and
@@ -114,6 +118,7 @@ struct ibchan_queue {
  * @cause_work: finds out what has failed when only its consequences were seen, then tells
  * @break_work: moves the qp to ERR, and where it must, later to RESET
  * @close_work: closes what was given up in atomic context
+ * @closing_turn: of ibchan_flush(), which waits for @close_work
  * @cookie: the consumer's
  * @connected_to: the consumer's
  * @broken: the consumer's
@@ -157,6 +162,7 @@ struct ibchan_channel {
 	struct work_struct cause_work;
 	struct work_struct break_work;
 	struct work_struct close_work;
+	u32 closing_turn;
 	u64 cookie;
 	void (*connected_to)(void *priv);
 	void (*broken)(void *priv, int error);

@@ -186,11 +186,11 @@ void ibchan_facts_fill(struct ibchan_channel *ch, struct ibchan_facts *facts)
 	*facts = (struct ibchan_facts){};
 	ibchan_device_name(ch->qp.dev, facts->device);
 	fill_failed(&ch->history, facts);
-	mutex_lock(&ch->qp.lock);
+	ibchan_qp_lock(&ch->qp);
 	ibchan_parts_call(fill_facts, ch, facts);
 	facts->peer_qpn = be32_to_cpu(ch->peer.qpn);
 	memcpy(facts->peer_gid, ch->peer.gid, sizeof(facts->peer_gid));
 	if (ch->qp.params.ack_timeout)
 		facts->ack_timeout_ns = 4096ULL << ch->qp.params.ack_timeout;
-	mutex_unlock(&ch->qp.lock);
+	ibchan_qp_unlock(&ch->qp);
 }

@@ -232,10 +232,10 @@ static int route_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	struct ibchan_channel *ch = cm->ch;
 	int ret = 0;
 
-	mutex_lock(&ch->qp.lock);
+	ibchan_qp_lock(&ch->qp);
 	if (is_connecting(ch) && !cm->failed)
 		ret = send_request(cm, id);
-	mutex_unlock(&ch->qp.lock);
+	ibchan_qp_unlock(&ch->qp);
 	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
 }
 
@@ -254,7 +254,7 @@ static void meet_peer(struct ibchan_cm *cm)
 {
 	struct ibchan_channel *ch = cm->ch;
 
-	guard(mutex)(&ch->qp.lock);
+	guard(ibchan_qp)(&ch->qp);
 	ch->peer.qpn = cpu_to_be32(cm->remote.qpn);
 	ch->peer.flags = cm->remote.flags;
 	rdma_ip2gid((struct sockaddr *)&cm->peer, (union ib_gid *)ch->peer.gid);
@@ -305,7 +305,7 @@ static int answered(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	struct ibchan_channel *ch = cm->ch;
 	int ret = -ECANCELED;
 
-	mutex_lock(&ch->qp.lock);
+	ibchan_qp_lock(&ch->qp);
 	if (is_connecting(ch) && !READ_ONCE(cm->failed)) {
 		/* No other address is tried. */
 		WRITE_ONCE(cm->next, cm->num_others);
@@ -313,7 +313,7 @@ static int answered(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	} else {
 		ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 	}
-	mutex_unlock(&ch->qp.lock);
+	ibchan_qp_unlock(&ch->qp);
 	if (ret)
 		return ibchan_cm_fail(cm, ret, ret);
 	connected(cm, id);
@@ -327,12 +327,12 @@ static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	struct ibchan_channel *ch = cm->ch;
 	struct ibchan_cm_credits credits;
 
-	mutex_lock(&ch->qp.lock);
+	ibchan_qp_lock(&ch->qp);
 	if (!cm->heard)
 		cm->length = ibchan_cm_data_take(param, cm->data, &credits);
 	cm->heard = true;
 	ch->connected = 1;
-	mutex_unlock(&ch->qp.lock);
+	ibchan_qp_unlock(&ch->qp);
 	connected(cm, id);
 	return 0;
 }
@@ -367,10 +367,10 @@ static int rejected(struct ibchan_cm *cm, const struct rdma_cm_event *event)
 
 	if (ibchan_cm_goes_on(cm, event->status, error))
 		return 0;
-	mutex_lock(&cm->ch->qp.lock);
+	ibchan_qp_lock(&cm->ch->qp);
 	cm->length = ibchan_cm_data_rejected(&event->param.conn, cm->data);
 	cm->heard = true;
-	mutex_unlock(&cm->ch->qp.lock);
+	ibchan_qp_unlock(&cm->ch->qp);
 	return ibchan_cm_fail(cm, event->status, error);
 }
 
@@ -386,8 +386,8 @@ static int disconnected(struct ibchan_cm *cm)
 static int other_device_leaves(struct ibchan_cm *cm)
 {
 	/* begin_connect() may still be using the id under this lock. */
-	mutex_lock(&cm->ch->qp.lock);
-	mutex_unlock(&cm->ch->qp.lock);
+	ibchan_qp_lock(&cm->ch->qp);
+	ibchan_qp_unlock(&cm->ch->qp);
 	ibchan_cm_fail(cm, 0, -ENODEV);
 	return give_up_id(cm);
 }

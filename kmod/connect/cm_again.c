@@ -51,7 +51,7 @@ bool ibchan_cm_goes_on(struct ibchan_cm *cm, int cm_error, int error)
 	ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, error, failure.stage, (s64)cm_error);
 	if (failure.stage >= cm->furthest.stage)
 		cm->furthest = failure;
-	queue_work(ibchan_free_wq, &cm->again);
+	queue_work(ibchan_slow_wq, &cm->again);
 	return true;
 }
 
@@ -98,7 +98,7 @@ void ibchan_cm_resolve(struct ibchan_cm *cm, struct rdma_cm_id *id,
 /* False: there is nothing to connect any more, and @id stays the caller's. */
 static bool begin_next(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
-	guard(mutex)(&cm->ch->qp.lock);
+	guard(ibchan_qp)(&cm->ch->qp);
 	if (!is_connecting(cm->ch))
 		return false;
 	cm->id = id;
@@ -115,11 +115,11 @@ static bool end_attempt(struct ibchan_cm *cm)
 	struct rdma_cm_id *id = NULL;
 	bool asks;
 
-	mutex_lock(&cm->ch->qp.lock);
+	ibchan_qp_lock(&cm->ch->qp);
 	asks = asks_by_thread(cm);
 	if (!asks)
 		id = ibchan_cm_end_id(cm);
-	mutex_unlock(&cm->ch->qp.lock);
+	ibchan_qp_unlock(&cm->ch->qp);
 	if (id) {
 		/* The work that breaks the channel may hold the id; a later one finds none. */
 		flush_work(&cm->ch->break_work);
@@ -134,11 +134,11 @@ static bool was_answered(struct ibchan_cm *cm)
 {
 	bool is_late;
 
-	mutex_lock(&cm->ch->qp.lock);
+	ibchan_qp_lock(&cm->ch->qp);
 	is_late = cm->ch->connected;
 	if (is_late)
 		clear_bit(0, &cm->failed);
-	mutex_unlock(&cm->ch->qp.lock);
+	ibchan_qp_unlock(&cm->ch->qp);
 	return is_late;
 }
 

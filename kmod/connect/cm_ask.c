@@ -101,6 +101,8 @@ static int ask(void *arg)
 	struct ibchan_cm *cm = arg;
 	int ret;
 
+	/* The channel's end waits for this thread. */
+	guard(ibchan_noio)();
 	allow_signal(SIGKILL);
 	ret = send_request(cm);
 	/* A signal that is pending, or comes, would keep the next thread from being made. */
@@ -150,7 +152,8 @@ static struct task_struct *take_asker(struct ibchan_cm *cm)
 void ibchan_cm_interrupt(struct ibchan_channel *ch)
 {
 	struct ibchan_cm *cm = READ_ONCE(ch->cm);
-	struct task_struct *asker = cm ? take_asker(cm) : NULL;
+	/* Others make threads under the lock, which takes memory. */
+	struct task_struct *asker = cm && ch->qp.gid.iwarp ? take_asker(cm) : NULL;
 
 	if (!asker)
 		return;

@@ -113,7 +113,7 @@ static int begin_connect(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	int ret;
 
 	memcpy(&peer, connect->peer, rdma_addr_size((struct sockaddr *)connect->peer));
-	guard(mutex)(&cm->ch->qp.lock);
+	guard(ibchan_qp)(&cm->ch->qp);
 	cm->id = id;
 	ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ADDRESS, reason);
 	if (!ret)
@@ -238,7 +238,7 @@ void ibchan_channel_connection(struct ibchan_channel *ch,
 	const struct ibchan_cm *cm;
 
 	*connection = (struct ibchan_connection) {};
-	mutex_lock(&ch->qp.lock);
+	ibchan_qp_lock(&ch->qp);
 	cm = ch->cm;
 	if (cm) {
 		connection->stage = READ_ONCE(cm->stage);
@@ -252,6 +252,6 @@ void ibchan_channel_connection(struct ibchan_channel *ch,
 	}
 	connection->state = ibchan_channel_state(ch);
 	connection->error = READ_ONCE(ch->error);
-	mutex_unlock(&ch->qp.lock);
+	ibchan_qp_unlock(&ch->qp);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_connection, IBCHAN_NS);

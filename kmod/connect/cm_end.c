@@ -86,8 +86,8 @@ static void stop(struct ibchan_channel *ch)
 		return;
 	cancel_work_sync(&ch->cm->again);
 	/* A handler that has still seen the channel connect may be about to ask. */
-	mutex_lock(&ch->qp.lock);
-	mutex_unlock(&ch->qp.lock);
+	ibchan_qp_lock(&ch->qp);
+	ibchan_qp_unlock(&ch->qp);
 	ibchan_cm_interrupt(ch);
 	id = ibchan_cm_end_id(ch->cm);
 	if (id)

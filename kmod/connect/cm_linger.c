@@ -91,7 +91,7 @@ static int linger_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	spin_lock(&dev->linger_lock);
 	linger->over = true;
 	if (!list_empty(&linger->link))
-		mod_delayed_work(ibchan_free_wq, &linger->end, 0);
+		mod_delayed_work(ibchan_slow_wq, &linger->end, 0);
 	spin_unlock(&dev->linger_lock);
 	return 0;
 }
@@ -153,7 +153,7 @@ void ibchan_cm_linger_begin(struct ibchan_cm_linger *linger, s64 ms)
 
 	spin_lock(&dev->linger_lock);
 	list_add_tail(&linger->link, &dev->lingering);
-	queue_delayed_work(ibchan_free_wq, &linger->end,
+	queue_delayed_work(ibchan_slow_wq, &linger->end,
 			   linger->over ? 0 : msecs_to_jiffies(wait_ms));
 	spin_unlock(&dev->linger_lock);
 }

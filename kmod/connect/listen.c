@@ -136,7 +136,7 @@ static void listener_renew_later(struct ibchan_listener *listener, unsigned long
 {
 	spin_lock(&listener->lock);
 	if (!listener->closed)
-		queue_delayed_work(ibchan_free_wq, &listener->renew, delay);
+		queue_delayed_work(ibchan_slow_wq, &listener->renew, delay);
 	spin_unlock(&listener->lock);
 }
 

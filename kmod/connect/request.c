@@ -259,7 +259,7 @@ static int request_answer(struct ibchan_request *request, struct ibchan_cm *cm,
 		ret = agree(request, cm->ch, &agreed, reason);
 	if (ret)
 		return ret;
-	guard(mutex)(&cm->ch->qp.lock);
+	guard(ibchan_qp)(&cm->ch->qp);
 	ret = request_begin(request, cm, reason);
 	if (!ret)
 		hand_over(request, cm, &agreed);

@@ -352,6 +352,8 @@ static void watch_work(struct work_struct *work)
 						 watch_work);
 	u32 steps = 0, looks = 0;
 
+	/* Under the device's lock. */
+	guard(ibchan_noio)();
 	while (steps < MAX_STEPS && looks++ < MAX_LOOKS && look_at_next(dev, &steps))
 		cond_resched();
 	spin_lock(&dev->watch_lock);

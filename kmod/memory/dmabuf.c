@@ -126,6 +126,7 @@ static struct ibchan_mr *reg_backing(struct ibchan_pd *pd, struct dmabuf_backing
 
 	if (!IS_ERR(mr)) {
 		mr->backing = &backing->base;
+		mr->foreign = true;
 		return mr;
 	}
 	backing_release(&backing->base);

@@ -146,6 +146,7 @@ int ibchan_mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	int ret;
 
+	guard(ibchan_noio)();
 	guard(mutex)(&mr->extent.pd->service_lock);
 	ret = service_get(mr->extent.pd, reason);
 	if (!ret)
@@ -193,7 +194,8 @@ static struct ibchan_mr *reg_table(struct ibchan_pd *pd, struct sg_table *sgt, u
  * @reason: why not, or NULL
  *
  * The caller owns the memory, and keeps it until the region is deregistered.
- * Without remote access it may be of any size, but an element that spans pages
+ * Allocations keep to the caller's scope, as memalloc_noio_save() begins one. Without remote
+ * access the region may be of any size, but an element that spans pages
  * which lie apart counts as several for the device.
  *
  * Context: process, may sleep.

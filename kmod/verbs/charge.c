@@ -42,7 +42,6 @@ static void cgroup_uncharge(struct ibchan_charge *charge)
 
 static void charge_end(struct ibchan_charge *charge)
 {
-	list_del(&charge->link);
 	cgroup_uncharge(charge);
 	ibchan_gauge(charges, -1);
 }
@@ -117,8 +116,10 @@ void ibchan_device_uncharge(struct ibchan_charge *charge)
 	ibchan_gate_enter_to_end(&dev->gate);
 	if (dev->ib) {
 		mutex_lock(&dev->lock);
-		charge_end(charge);
+		list_del(&charge->link);
 		mutex_unlock(&dev->lock);
+		/* The controller allocates under a lock of its own. */
+		charge_end(charge);
 	}
 	ibchan_gate_exit(&dev->gate);
 	charge->dev = NULL;
@@ -131,6 +132,8 @@ void ibchan_device_settle(struct ibchan_device *dev)
 {
 	struct ibchan_charge *charge, *next;
 
-	list_for_each_entry_safe(charge, next, &dev->charges, link)
+	list_for_each_entry_safe(charge, next, &dev->charges, link) {
+		list_del(&charge->link);
 		charge_end(charge);
+	}
 }

@@ -158,6 +158,7 @@ static void client_remove(struct ib_device *ib, void *client_data)
 
 	if (!dev)
 		return;
+	guard(ibchan_noio)();
 	ibchan_device_unlist(dev);
 	ib_unregister_event_handler(&dev->events);
 	cancel_work_sync(&dev->fatal_work);

@@ -303,6 +303,7 @@ static void cq_end(struct ibchan_cq *cq)
 {
 	struct ibchan_device *dev = cq->dev;
 
+	guard(ibchan_noio)();
 	ibchan_gate_enter_to_end(&dev->gate);
 	mutex_lock(&dev->lock);
 	list_del(&cq->link);

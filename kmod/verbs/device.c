@@ -27,8 +27,14 @@ const struct ibchan_device_client *const *ibchan_device_clients;
  */
 struct workqueue_struct *ibchan_wq;
 
-/* Frees objects that were given up in atomic context. One that takes long delays no other. */
+/*
+ * Frees objects that were given up in atomic context. Memory reclaim may wait for that, so its
+ * works wait for the device only: neither for memory nor for what has no rescuer.
+ */
 struct workqueue_struct *ibchan_free_wq;
+
+/* What allocates, or waits for the connection manager or for the owner of foreign memory. */
+struct workqueue_struct *ibchan_slow_wq;
 
 /* Asks silent peers, see watch.c: with ordinary priority, on any processor. */
 struct workqueue_struct *ibchan_watch_wq;
@@ -129,22 +135,6 @@ void ibchan_device_hold(struct ibchan_device *dev)
 {
 	kref_get(&dev->kref);
 }
-
-/**
- * ibchan_flush - wait for the end of objects that were given up in atomic context
- *
- * When it returns, channels that were closed in atomic context are gone, and so are regions
- * whose last work ended after their owner's ibchan_mr_put().
- *
- * Context: process, may sleep; not from a callback.
- */
-void ibchan_flush(void)
-{
-	flush_workqueue(ibchan_free_wq);
-	/* Channels that went in there may have been the last users of regions. */
-	flush_workqueue(ibchan_free_wq);
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_flush, IBCHAN_NS);
 
 void ibchan_device_list(struct ibchan_device *dev)
 {
@@ -372,15 +362,20 @@ int ibchan_device_init(const struct ibchan_device_client *const *clients)
 	ibchan_wq = alloc_workqueue("ibchan", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	if (!ibchan_wq)
 		return -ENOMEM;
-	ibchan_free_wq = alloc_workqueue("ibchan_free", WQ_UNBOUND, 0);
+	ibchan_free_wq = alloc_workqueue("ibchan_free", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!ibchan_free_wq)
 		goto undo_wq;
+	ibchan_slow_wq = alloc_workqueue("ibchan_slow", WQ_UNBOUND, 0);
+	if (!ibchan_slow_wq)
+		goto undo_free_wq;
 	ibchan_watch_wq = alloc_workqueue("ibchan_watch",
 					  WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_SYSFS, 0);
 	if (!ibchan_watch_wq)
-		goto undo_free_wq;
+		goto undo_slow_wq;
 	return 0;
 
+undo_slow_wq:
+	destroy_workqueue(ibchan_slow_wq);
 undo_free_wq:
 	destroy_workqueue(ibchan_free_wq);
 undo_wq:
@@ -396,6 +391,7 @@ void ibchan_device_fini(void)
 {
 	rcu_barrier();
 	destroy_workqueue(ibchan_watch_wq);
+	destroy_workqueue(ibchan_slow_wq);
 	destroy_workqueue(ibchan_free_wq);
 	destroy_workqueue(ibchan_wq);
 }

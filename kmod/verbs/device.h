@@ -7,6 +7,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
+#include <linux/sched/mm.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
@@ -138,6 +139,7 @@ int ibchan_device_init(const struct ibchan_device_client *const *clients);
 void ibchan_device_fini(void);
 extern struct workqueue_struct *ibchan_wq;
 extern struct workqueue_struct *ibchan_free_wq;
+extern struct workqueue_struct *ibchan_slow_wq;
 extern struct workqueue_struct *ibchan_watch_wq;
 struct ibchan_device *ibchan_device_alloc(struct ib_device *ib);
 void ibchan_device_list(struct ibchan_device *dev);
@@ -148,6 +150,13 @@ void ibchan_device_name(struct ibchan_device *dev, char *name);
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib);
 void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), void *arg);
 int ibchan_device_insist(struct ibchan_device *dev, int (*end)(void *ib), void *ib);
+
+/*
+ * For code that memory reclaim may wait for, also by a lock: allocations in its scope, the driver's
+ * included, start no I/O.
+ */
+DEFINE_LOCK_GUARD_0(ibchan_noio, _T->flags = memalloc_noio_save(),
+		    memalloc_noio_restore(_T->flags), unsigned int flags)
 
 /* Any context. */
 static inline bool ibchan_device_has(const struct ibchan_device *dev, enum ibchan_quirk quirk)

@@ -179,6 +179,7 @@ struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 lengt
 		return mr;
 	mr->addr = addr;
 	mr->pages = pages;
+	mr->foreign = true;
 	ret = reg_as_guest(mr, reason);
 	if (!ret)
 		return mr;
@@ -454,6 +455,7 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 		return ERR_PTR(ret);
 	}
 	mr->addr = range->addr;
+	mr->foreign = true;
 	mr->transient = range->transient;
 	mr->room = room;
 	mr->pinned = *pinned;

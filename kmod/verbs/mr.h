@@ -35,6 +35,7 @@ struct ibchan_backing {
  * @lkey: never leaves the kernel
  * @rkey: 0 unless remote access was asked for
  * @key: of one that the service registers, as it was made; 0: the service does not
+ * @foreign: the memory is a user's, or of a dma-buf: others may hold up its end
  * @transient: for one work only, which may leave it parked
  * @parked: its work has failed and left it to the channel; set while the region is in use
  * @room: pages that @ib has room for, where it is to be of the pool; else 0 or @pages
@@ -68,6 +69,7 @@ struct ibchan_mr {
 	u32 lkey;
 	u32 rkey;
 	u32 key;
+	bool foreign;
 	int transient;
 	int parked;
 	u64 room;

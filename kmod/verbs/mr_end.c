@@ -87,9 +87,10 @@ static void let_memory_go(struct ibchan_mr *mr)
 static void mr_dereg(struct ibchan_mr *mr)
 {
 	struct ibchan_device *dev = mr->extent.pd->dev;
-	bool invalid = mr->invalidate && mr->invalidate(mr);
-	bool gone;
+	bool invalid, gone;
 
+	guard(ibchan_noio)();
+	invalid = mr->invalidate && mr->invalidate(mr);
 	ibchan_fault_rest(IBCHAN_WINDOW_UNUSED);
 	ibchan_gate_enter_to_end(&dev->gate);
 	mutex_lock(&dev->lock);
@@ -115,39 +116,40 @@ static void mr_free(struct rcu_head *rcu)
 }
 
 /*
- * Ends the given up regions of one domain. Each domain has a worker of its own, so a region
+ * Ends the given up regions of one domain. Each domain has workers of its own, so a region
  * that takes long holds up no other domain. A region keeps its domain until it is
- * deregistered, and the domain's end waits for this worker.
+ * deregistered, and the domain's end waits for these workers.
  */
 void ibchan_mrs_release(struct work_struct *work)
 {
-	struct ibchan_pd *pd = container_of(work, struct ibchan_pd, release_work);
-	struct llist_node *list = llist_reverse_order(llist_del_all(&pd->given_up));
+	struct ibchan_release *release = container_of(work, struct ibchan_release, work);
+	struct llist_node *list = llist_reverse_order(llist_del_all(&release->given_up));
 	struct ibchan_mr *mr, *next;
 
 	llist_for_each_entry_safe(mr, next, list, free_link) {
 		mr_dereg(mr);
 		call_rcu(&mr->rcu, mr_free);
 		/* Pairs with ibchan_pd_settle(): the domain is rid of it. */
-		smp_store_release(&pd->num_released, pd->num_released + 1);
+		smp_store_release(&release->num_released, release->num_released + 1);
 		/* wake_up_var() looks for waiters without a lock: the store comes first. */
 		smp_mb();
-		wake_up_var(&pd->num_released);
+		wake_up_var(&release->num_released);
 	}
 }
 
 /*
  * The last work is done with the region, which its owner has given up. The caller that finds
- * the list empty queues the worker; until that has run the region keeps the domain. Any
- * context.
+ * the list empty queues the worker; until that has run the region keeps the domain. Pages of a
+ * user may have to be locked to be unpinned, and an exporter may allocate: such regions have a
+ * worker that has no rescuer to hold up. Any context.
  */
 void ibchan_mr_last_drop(struct ibchan_mr *mr)
 {
-	struct ibchan_pd *pd = mr->extent.pd;
+	struct ibchan_release *release = &mr->extent.pd->release[mr->foreign];
 
-	atomic_inc(&pd->num_given_up);
-	if (llist_add(&mr->free_link, &pd->given_up))
-		queue_work(ibchan_free_wq, &pd->release_work);
+	atomic_inc(&release->num_given_up);
+	if (llist_add(&mr->free_link, &release->given_up))
+		queue_work(mr->foreign ? ibchan_slow_wq : ibchan_free_wq, &release->work);
 }
 
 /**

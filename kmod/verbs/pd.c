@@ -28,8 +28,8 @@ static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
 	mutex_init(&pd->service_lock);
 	spin_lock_init(&pd->pool_lock);
 	INIT_LIST_HEAD(&pd->pool);
-	init_llist_head(&pd->given_up);
-	INIT_WORK(&pd->release_work, ibchan_mrs_release);
+	INIT_WORK(&pd->release[0].work, ibchan_mrs_release);
+	INIT_WORK(&pd->release[1].work, ibchan_mrs_release);
 	mutex_lock(&dev->lock);
 	list_add_tail(&pd->link, &dev->pds);
 	mutex_unlock(&dev->lock);
@@ -110,10 +110,18 @@ void ibchan_pd_put(struct ibchan_pd *pd)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_put, IBCHAN_NS);
 
-static bool has_released(const struct ibchan_pd *pd, int num)
+static bool has_released(const struct ibchan_release *release, int num)
 {
 	/* Pairs with ibchan_mrs_release(): what it has released has left the domain. */
-	return smp_load_acquire(&pd->num_released) - num >= 0;
+	return smp_load_acquire(&release->num_released) - num >= 0;
+}
+
+static int settle(struct ibchan_release *release)
+{
+	int num = atomic_read(&release->num_given_up);
+
+	return wait_var_event_killable(&release->num_released, has_released(release, num)) ?
+	       -EINTR : 0;
 }
 
 /**
@@ -128,9 +136,7 @@ static bool has_released(const struct ibchan_pd *pd, int num)
  */
 int ibchan_pd_settle(struct ibchan_pd *pd)
 {
-	int num = atomic_read(&pd->num_given_up);
-
-	return wait_var_event_killable(&pd->num_released, has_released(pd, num)) ? -EINTR : 0;
+	return settle(&pd->release[0]) ?: settle(&pd->release[1]);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_settle, IBCHAN_NS);
 
@@ -142,7 +148,8 @@ EXPORT_SYMBOL_NS_GPL(ibchan_pd_settle, IBCHAN_NS);
  */
 void ibchan_pd_flush(struct ibchan_pd *pd)
 {
-	flush_work(&pd->release_work);
+	flush_work(&pd->release[0].work);
+	flush_work(&pd->release[1].work);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_flush, IBCHAN_NS);
 
@@ -166,8 +173,9 @@ static void pd_destroy(struct ibchan_pd *pd)
 {
 	struct ibchan_device *dev = pd->dev;
 
+	guard(ibchan_noio)();
 	/* The work may have just released the last region. */
-	flush_work(&pd->release_work);
+	ibchan_pd_flush(pd);
 	/* Where that stays, so does all that it needs. */
 	if (pd->service && !pd->service_end(pd->service))
 		return;

@@ -14,6 +14,20 @@
 struct ibchan_service;
 
 /**
+ * struct ibchan_release - the worker that ends regions of one kind of memory
+ * @given_up: regions that their owners have given up and no work uses, to be deregistered
+ * @num_given_up: how many there ever were
+ * @num_released: how many of them are deregistered; written by @work
+ * @work: does that
+ */
+struct ibchan_release {
+	struct llist_head given_up;
+	atomic_t num_given_up;
+	int num_released;
+	struct work_struct work;
+};
+
+/**
  * struct ibchan_pd - protection domain
  * @ib: NULL once the device is gone; guarded by the gate
  * @dev: holds a reference
@@ -27,10 +41,7 @@ struct ibchan_service;
  * @pool_lock: guards @pool and @num_pool
  * @pool: fast-registration regions for plain memory, idle; the one used last comes first
  * @num_pool: entries of @pool
- * @given_up: regions that their owners have given up and no work uses, to be deregistered
- * @num_given_up: how many there ever were
- * @num_released: how many of them are deregistered; written by @release_work
- * @release_work: does that
+ * @release: what ends given up regions: of the kernel's memory, and of foreign memory
  * @rcu: the memory outlives readers that found it in a handle table
  */
 struct ibchan_pd {
@@ -46,10 +57,7 @@ struct ibchan_pd {
 	spinlock_t pool_lock;		/* pool */
 	struct list_head pool;
 	u32 num_pool;
-	struct llist_head given_up;
-	atomic_t num_given_up;
-	int num_released;
-	struct work_struct release_work;
+	struct ibchan_release release[2];
 	struct rcu_head rcu;
 };
 

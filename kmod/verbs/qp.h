@@ -3,6 +3,7 @@
 #ifndef IBCHAN_QP_H
 #define IBCHAN_QP_H
 
+#include <linux/cleanup.h>
 #include <linux/mutex.h>
 
 #include "pd.h"
@@ -32,7 +33,8 @@ struct ibchan_path {
  * @send_cq: where the send queue completes; outlives @ib
  * @recv_cq: where the receive queue completes; outlives @ib
  * @cap: what it is made with, but for inline data
- * @lock: one at a time changes the state of @ib
+ * @lock: one at a time changes the state of @ib; see ibchan_qp_lock()
+ * @noio: what the lock's holder goes back to
  * @ready: @ib is in INIT or beyond, so it takes receives; written under @lock
  * @params: in effect; immutable once connected
  * @gid: own address; by address, that of the route, under @lock
@@ -50,13 +52,31 @@ struct ibchan_qp {
 	struct ibchan_cq *send_cq;
 	struct ibchan_cq *recv_cq;
 	struct ib_qp_cap cap;
-	struct mutex lock;		/* state changes of ib */
+	struct mutex lock;		/* state changes of ib, noio */
+	unsigned int noio;
 	int ready;
 	struct ibchan_params params;
 	struct ibchan_gid gid;
 	struct ibchan_path path;
 	struct ibchan_endpoint endpoint;
 };
+
+/* A channel breaks under this lock, and memory reclaim may wait for that. May sleep. */
+static inline void ibchan_qp_lock(struct ibchan_qp *qp)
+{
+	mutex_lock(&qp->lock);
+	qp->noio = memalloc_noio_save();
+}
+
+static inline void ibchan_qp_unlock(struct ibchan_qp *qp)
+{
+	unsigned int noio = qp->noio;
+
+	mutex_unlock(&qp->lock);
+	memalloc_noio_restore(noio);
+}
+
+DEFINE_GUARD(ibchan_qp, struct ibchan_qp *, ibchan_qp_lock(_T), ibchan_qp_unlock(_T))
 
 /* qp.c */
 int ibchan_qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given);

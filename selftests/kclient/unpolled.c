@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Works with done(): contexts, batches, no allocation on the path. */
-#include <linux/cpu.h>
-#include <linux/cpumask.h>
 #include <linux/interrupt.h>
-#include <linux/kallsyms.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/tracepoint.h>
-#include <trace/events/kmem.h>
 
+#include "allocations.h"
 #include "job.h"
 #include "suites.h"
 
@@ -335,112 +331,6 @@ static void a_work_of_the_callers_without_done_is_refused(struct world *w)
 
 /* --- allocations --- */
 
-#define CALLERS	256
-
-static atomic_t num_callers;
-static unsigned long callers[CALLERS];
-static bool noting;
-
-static void note_caller(unsigned long caller)
-{
-	int i;
-
-	if (!READ_ONCE(noting))
-		return;
-	i = atomic_inc_return(&num_callers) - 1;
-	callers[i % CALLERS] = caller;
-}
-
-static void saw_kmalloc(void *data, unsigned long caller, const void *memory, size_t wanted,
-			size_t given, gfp_t flags, int node)
-{
-	note_caller(caller);
-}
-
-static void saw_cache_alloc(void *data, unsigned long caller, const void *memory,
-			    struct kmem_cache *cache, gfp_t flags, int node)
-{
-	note_caller(caller);
-}
-
-static struct cpumask away;
-
-static void bring_cpus_back(struct world *w)
-{
-	int cpu;
-
-	for_each_cpu(cpu, &away)
-		expect_eq(w, add_cpu(cpu), 0);
-}
-
-static bool send_cpus_away(struct world *w)
-{
-	int cpu;
-
-	cpumask_copy(&away, cpu_online_mask);
-	cpumask_clear_cpu(0, &away);
-	for_each_cpu(cpu, &away)
-		if (!expect_eq(w, remove_cpu(cpu), 0))
-			cpumask_clear_cpu(cpu, &away);
-	if (expect_eq(w, num_online_cpus(), 1))
-		return true;
-	bring_cpus_back(w);
-	return false;
-}
-
-/*
- * A tracepoint that comes or goes rewrites code. An emulated CPU that is about to run it
- * just then may keep an instruction that was only there in between, so the others are away.
- */
-static int watch(struct world *w)
-{
-	WRITE_ONCE(noting, false);
-	if (!send_cpus_away(w))
-		return -EBUSY;
-	if (expect_eq(w, register_trace_kmalloc(saw_kmalloc, NULL), 0)) {
-		if (expect_eq(w, register_trace_kmem_cache_alloc(saw_cache_alloc, NULL), 0))
-			return 0;
-		unregister_trace_kmalloc(saw_kmalloc, NULL);
-	}
-	bring_cpus_back(w);
-	return -ENODEV;
-}
-
-static void unwatch(struct world *w)
-{
-	unregister_trace_kmalloc(saw_kmalloc, NULL);
-	unregister_trace_kmem_cache_alloc(saw_cache_alloc, NULL);
-	tracepoint_synchronize_unregister();
-	bring_cpus_back(w);
-}
-
-/* From here on allocations are noted, from anywhere in the kernel. */
-static void note_begin(void)
-{
-	atomic_set(&num_callers, 0);
-	WRITE_ONCE(noting, true);
-}
-
-static void note_end(void)
-{
-	WRITE_ONCE(noting, false);
-}
-
-/* How many of them were the module's. */
-static int allocations_of_ibchan(void)
-{
-	int num = min(atomic_read(&num_callers), CALLERS);
-	char name[KSYM_SYMBOL_LEN];
-	int sum = 0;
-	int i;
-
-	for (i = 0; i < num; i++) {
-		sprint_symbol(name, callers[i]);
-		sum += !!strstr(name, "[ibchan]");
-	}
-	return sum;
-}
-
 struct tally {
 	int ours;
 	int all;
@@ -456,15 +346,14 @@ static void note_exchange(struct world *w, struct job *jobs, struct tally *tally
 	receive.flags = IBCHAN_WR_EXCLUSIVE;
 	atomic_set(&jobs[0].ended, 0);
 	atomic_set(&jobs[1].ended, 0);
-	note_begin();
+	allocations_begin();
 	expect_eq(w, job_post(&jobs[0], b->ch, &receive, NULL), 0);
 	expect_eq(w, job_post(&jobs[1], a->ch, &send, NULL), 0);
 	expect_soon(w, jobs_ended(jobs, 2) == 2);
 	kfree(kmalloc(8, GFP_KERNEL));
-	note_end();
-	tally->ours += allocations_of_ibchan();
-	tally->all += atomic_read(&num_callers);
-	expect(w, atomic_read(&num_callers) < CALLERS);
+	allocations_end(w);
+	tally->ours += allocations_by("[ibchan]");
+	tally->all += allocations_by("");
 }
 
 static void neither_post_nor_completion_allocates(struct world *w)
@@ -473,11 +362,11 @@ static void neither_post_nor_completion_allocates(struct world *w)
 	struct tally tally = {};
 	int round;
 
-	if (world_default_pair(w) || !side_share(&w->side[1]) || watch(w))
+	if (world_default_pair(w) || !side_share(&w->side[1]) || allocations_watch(w))
 		return;
 	for (round = 0; round < 100; round++)
 		note_exchange(w, jobs, &tally);
-	unwatch(w);
+	allocations_unwatch(w);
 	expect_eq(w, tally.ours, 0);
 	/* Those of note_exchange() itself show that allocations are seen at all. */
 	expect(w, tally.all >= 100);
@@ -489,14 +378,14 @@ static void building_a_channel_is_seen_to_allocate(struct world *w)
 	struct pair_init init;
 
 	pair_defaults(&init);
-	if (world_default_pair(w) || watch(w))
+	if (world_default_pair(w) || allocations_watch(w))
 		return;
-	note_begin();
+	allocations_begin();
 	side_close(&w->side[0]);
 	w->side[0].ch = side_build(&w->side[0], &init.params);
-	note_end();
-	unwatch(w);
-	expect(w, allocations_of_ibchan() > 0);
+	allocations_end(w);
+	allocations_unwatch(w);
+	expect(w, allocations_by("[ibchan]") > 0);
 }
 
 static const struct test_case unpolled_cases[] = {

@@ -117,6 +117,8 @@ static void give_back(struct world *w, enum thing_kind kind, void *object)
 		ibchan_cq_put(object);
 		break;
 	case THING_PD:
+		/* ibchan_flush() does not wait for a user's memory. */
+		expect_eq(w, ibchan_pd_settle(object), 0);
 		expect_eq(w, ibchan_pd_free(object), 0);
 		break;
 	case THING_DEVICE:

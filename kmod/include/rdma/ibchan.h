@@ -32,6 +32,20 @@
  * does not call back, so there the lock may be held, with bottom halves off.
  * ibchan_channel_break() calls broken() itself.
  *
+ * In writeback, and wherever else memory reclaim waits for the caller, also in a WQ_MEM_RECLAIM
+ * worker, these are safe: posts, blocking calls, what reaps, polls, arms or waits, or asks of a
+ * channel, ibchan_channel_break(), ibchan_flush(), and what gives regions, cqs, channels and
+ * domains back. They start no I/O for memory, and what they leave to workers has a rescuer.
+ *
+ * What makes domains, cqs, channels and regions of kernel memory keeps to the caller's scope, as
+ * memalloc_noio_save() begins one, and is safe there; so is ibchan_channel_handshake(), but for a
+ * peer behind a gateway.
+ *
+ * Not safe are regions of a user's memory and dma-bufs, with their end and their domain's, which
+ * wait for the owner of the memory; all of <rdma/ibchan_connect.h>, and closing a channel connected
+ * by address, which wait for the connection manager. Such a channel is broken, which ends its
+ * works, and closed elsewhere. If that is in atomic context, ibchan_flush() waits for it.
+ *
  * Errors are negative errno values. Where a call takes a reason, a refusal is
  * explained there (see IBCHAN_REASONS in <linux/ibchan_codes.h>); it may be NULL.
  *
