@@ -534,22 +534,32 @@ TEST_F(channel, refuses_an_address_that_is_nobodys)
 	EXPECT_EQ(0, refused_handshake(&self->side, &peer, IBCHAN_REASON_PEER_MAC, &reason));
 }
 
+/* Of @device's first port: the first line of @what, whose entry @i may be empty. */
+static void read_gid(const char *device, const char *what, int i, char *line, size_t size)
+{
+	char path[128];
+	FILE *file;
+
+	line[0] = 0;
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/%s/%d", device, what, i);
+	file = fopen(path, "r");
+	if (!file)
+		return;
+	if (!fgets(line, size, file))
+		line[0] = 0;
+	fclose(file);
+}
+
 /* The index of the first address in @device's table that is IPv6 and routed, or -ENOENT. */
 static int ipv6_gid_index(const char *device)
 {
-	char path[128], line[64];
-	FILE *file;
+	char gid[64], type[64];
 	int i;
 
 	for (i = 0; i < 64; i++) {
-		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/gids/%d", device, i);
-		file = fopen(path, "r");
-		if (!file)
-			continue;
-		if (!fgets(line, sizeof(line), file))
-			line[0] = 0;
-		fclose(file);
-		if (!strncmp(line, "fd77:", 5))
+		read_gid(device, "gids", i, gid, sizeof(gid));
+		read_gid(device, "gid_attrs/types", i, type, sizeof(type));
+		if (!strncmp(gid, "fd77:", 5) && !strncmp(type, "RoCE v2", 7))
 			return i;
 	}
 	return -ENOENT;
