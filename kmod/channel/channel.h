@@ -43,6 +43,7 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
+#include "only.h"
 #include "verbs.h"
 
 #include "history.h"
@@ -75,10 +76,11 @@ struct ibchan_queue {
 	struct ibchan_cq *cq;
 	struct ibchan_credit credit;
 	u32 spare;
-	u32 max_sge;
+
+	__channel_only u32 max_sge;
 	struct ibchan_work **works;
-	struct ibchan_work *slots;
-	struct ibchan_sge *sges;
+	__channel_only struct ibchan_work *slots;
+	__channel_only struct ibchan_sge *sges;
 	struct ib_cqe marker;
 	int marked;
 	int drained;
@@ -141,42 +143,42 @@ struct ibchan_channel {
 	struct ibchan_queue send;
 	struct ibchan_queue recv;
 	struct ibchan_qp qp;
-	struct llist_head parked;
+	__channel_only struct llist_head parked;
 	u32 after_post;
 	struct ibchan_flow *flow;
 	const struct ibchan_credit_ops *credit_ops;
 	u32 sent;
-	spinlock_t state_lock;		/* state and first error */
+	__channel_only spinlock_t state_lock;		/* state and first error */
 	wait_queue_head_t state_wait;
 	u32 state;
 	u32 error;
-	u32 status;
-	bool device_gone;
-	bool on_cqs;			/* its cqs know that it has broken */
-	bool asked;
-	bool telling;
-	bool tell_later;
-	unsigned long broken_at;
-	unsigned long port_down_at;
-	int leaked;
+	__channel_only u32 status;
+	__channel_only bool device_gone;
+	__channel_only bool on_cqs;			/* its cqs know that it has broken */
+	__channel_only bool asked;
+	__channel_only bool telling;
+	__channel_only bool tell_later;
+	__channel_only unsigned long broken_at;
+	__channel_only unsigned long port_down_at;
+	__channel_only int leaked;
 	struct work_struct cause_work;
 	struct work_struct break_work;
 	struct work_struct close_work;
-	u32 closing_turn;
-	u64 cookie;
-	void (*connected_to)(void *priv);
-	void (*broken)(void *priv, int error);
-	void *priv;
+	__channel_only u32 closing_turn;
+	__channel_only u64 cookie;
+	__channel_only void (*connected_to)(void *priv);
+	__channel_only void (*broken)(void *priv, int error);
+	__channel_only void *priv;
 	struct ibchan_cm *cm;
 	struct ibchan_options options;
 	bool gid_gone;
 	struct ibchan_endpoint peer;
 	struct ibchan_watch watch;
-	struct ibchan_history history;
-	struct ibchan_cost cost;
-	struct list_head link;
-	struct rcu_head rcu;
-	struct ibchan_chain chain;
+	__channel_only struct ibchan_history history;
+	__channel_only struct ibchan_cost cost;
+	__channel_only struct list_head link;
+	__channel_only struct rcu_head rcu;
+	__channel_only struct ibchan_chain chain;
 };
 
 /* queue.c, retire.c */

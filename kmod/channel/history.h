@@ -6,6 +6,8 @@
 #include <linux/spinlock.h>
 #include <rdma/ibchan.h>
 
+#include "only.h"
+
 struct ibchan_channel;
 
 /* What a channel keeps that is built, connected and closed, and little else. */
@@ -24,14 +26,14 @@ struct ibchan_channel;
  * @few: event n is at n modulo IBCHAN_HISTORY_FEW
  */
 struct ibchan_history {
-	spinlock_t lock;		/* innermost */
-	u32 num;
-	u64 refused;
-	u64 connected_ns;
-	struct ibchan_completion failed;
-	u32 oldest;
-	struct ibchan_history_event *more;
-	struct ibchan_history_event few[IBCHAN_HISTORY_FEW];
+	__channel_only spinlock_t lock;		/* innermost */
+	__channel_only u32 num;
+	__channel_only u64 refused;
+	__channel_only u64 connected_ns;
+	__channel_only struct ibchan_completion failed;
+	__channel_only u32 oldest;
+	__channel_only struct ibchan_history_event *more;
+	__channel_only struct ibchan_history_event few[IBCHAN_HISTORY_FEW];
 };
 
 void ibchan_history_init(struct ibchan_history *history);

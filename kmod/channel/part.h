@@ -9,6 +9,8 @@
 #include <linux/ktime.h>
 #include <linux/types.h>
 
+#include "only.h"
+
 struct ibchan_build;
 struct ibchan_channel;
 struct ibchan_endpoint;
@@ -71,9 +73,9 @@ struct ibchan_channel_part {
  * @wait: until the peer has a receive, or @deadline passes; may sleep
  */
 struct ibchan_credit_ops {
-	int (*refuse)(struct ibchan_channel *ch, struct ibchan_reason *reason);
-	void (*tell)(struct ibchan_channel *ch);
-	int (*wait)(struct ibchan_channel *ch, ktime_t deadline);
+	__channel_only int (*refuse)(struct ibchan_channel *ch, struct ibchan_reason *reason);
+	__channel_only void (*tell)(struct ibchan_channel *ch);
+	__channel_only int (*wait)(struct ibchan_channel *ch, ktime_t deadline);
 };
 
 /* The last one is NULL. Set once, before the first channel is built. */

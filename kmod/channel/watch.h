@@ -8,6 +8,8 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
+#include "only.h"
+
 /**
  * struct ibchan_watch - the keepalive of a channel
  * @cqe: of the probe
@@ -28,17 +30,17 @@
  * channel out of the queue, under the device's lock.
  */
 struct ibchan_watch {
-	struct ib_cqe cqe;
-	atomic_t spare;
-	unsigned long silence;
-	struct rb_node node;
-	unsigned long due;
-	unsigned long looked;
-	u32 retired;
-	unsigned long heard;
-	bool doubted;
+	__connect_only struct ib_cqe cqe;
+	__connect_only atomic_t spare;
+	__connect_only unsigned long silence;
+	__connect_only struct rb_node node;
+	__connect_only unsigned long due;
+	__connect_only unsigned long looked;
+	__connect_only u32 retired;
+	__connect_only unsigned long heard;
+	__connect_only bool doubted;
 	u32 sent;
-	u32 answered;
+	__connect_only u32 answered;
 	bool patient;
 };
 

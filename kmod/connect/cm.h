@@ -6,6 +6,7 @@
 #include <rdma/ibchan_connect.h>
 #include <rdma/rdma_cm.h>
 
+#include "only.h"
 #include "parts.h"
 
 /**
@@ -16,8 +17,9 @@
  */
 struct ibchan_cm_credits {
 	__be32 magic;
-	__be32 rkey;
-	__be64 addr;
+
+	__connect_only __be32 rkey;
+	__connect_only __be64 addr;
 };
 
 /**
@@ -27,7 +29,7 @@ struct ibchan_cm_credits {
  */
 struct ibchan_cm_mtu {
 	__be32 magic;
-	__be32 mtu;
+	__connect_only __be32 mtu;
 };
 
 /**
@@ -37,9 +39,9 @@ struct ibchan_cm_mtu {
  * @hears_mtu: it takes struct ibchan_cm_mtu from the answer
  */
 struct ibchan_cm_peer {
-	u32 qpn;
-	u8 flags;
-	u8 hears_mtu;
+	__connect_only u32 qpn;
+	__connect_only u8 flags;
+	__connect_only u8 hears_mtu;
 };
 
 /**
@@ -49,9 +51,9 @@ struct ibchan_cm_peer {
  * @error: why, a negative errno
  */
 struct ibchan_cm_failure {
-	u32 stage;
-	int cm_error;
-	int error;
+	__connect_only u32 stage;
+	__connect_only int cm_error;
+	__connect_only int error;
 };
 
 /**
@@ -86,30 +88,30 @@ struct ibchan_cm_failure {
  */
 struct ibchan_cm {
 	struct rdma_cm_id *id;
-	struct ibchan_channel *ch;
-	u32 stage;
-	int cm_error;
-	bool over;
-	struct task_struct *asker;
-	struct list_head ask_link;
-	kuid_t uid;
-	struct delayed_work deadline;
-	ktime_t stage_end;
-	u32 stage_ms[IBCHAN_STAGE_DONE];
-	u32 length;
-	u8 data[IBCHAN_PRIVATE_DATA_SIZE];
-	bool heard;
-	struct ibchan_cm_peer remote;
-	struct sockaddr_storage local;
-	struct sockaddr_storage peer;
+	__connect_only struct ibchan_channel *ch;
+	__connect_only u32 stage;
+	__connect_only int cm_error;
+	__connect_only bool over;
+	__connect_only struct task_struct *asker;
+	__connect_only struct list_head ask_link;
+	__connect_only kuid_t uid;
+	__connect_only struct delayed_work deadline;
+	__connect_only ktime_t stage_end;
+	__connect_only u32 stage_ms[IBCHAN_STAGE_DONE];
+	__connect_only u32 length;
+	__connect_only u8 data[IBCHAN_PRIVATE_DATA_SIZE];
+	__connect_only bool heard;
+	__connect_only struct ibchan_cm_peer remote;
+	__connect_only struct sockaddr_storage local;
+	__connect_only struct sockaddr_storage peer;
 	struct work_struct heard_work;
-	struct work_struct again;
-	unsigned long failed;
-	struct ibchan_cm_failure furthest;
-	struct sockaddr_storage source;
-	u32 next;
-	u32 num_others;
-	struct sockaddr_storage others[];
+	__connect_only struct work_struct again;
+	__connect_only unsigned long failed;
+	__connect_only struct ibchan_cm_failure furthest;
+	__connect_only struct sockaddr_storage source;
+	__connect_only u32 next;
+	__connect_only u32 num_others;
+	__connect_only struct sockaddr_storage others[];
 };
 
 /* Private data that InfiniBand and RoCE carry with each message, in bytes. */

@@ -5,6 +5,7 @@
 #ifndef IBCHAN_FLOW_H
 #define IBCHAN_FLOW_H
 
+#include "only.h"
 #include "parts.h"
 
 /**
@@ -16,8 +17,8 @@
  * and the one before still holds.
  */
 struct ibchan_flow_word {
-	__be32 total;
-	__be32 inverse;
+	__connect_only __be32 total;
+	__connect_only __be32 inverse;
 };
 
 /**
@@ -26,8 +27,8 @@ struct ibchan_flow_word {
  * @ours: what we write to the peer from
  */
 struct ibchan_flow_area {
-	struct ibchan_flow_word theirs;
-	struct ibchan_flow_word ours;
+	__connect_only struct ibchan_flow_word theirs;
+	__connect_only struct ibchan_flow_word ours;
 };
 
 /**
@@ -45,17 +46,17 @@ struct ibchan_flow_area {
  * @rcu: readers that found the channel in a handle table
  */
 struct ibchan_flow {
-	struct ibchan_backing backing;
-	struct ibchan_channel *ch;
-	struct ibchan_flow_area *area;
-	struct ibchan_mr *mr;
-	u64 peer_addr;
-	u32 peer_rkey;
-	u32 granted;
-	u32 told;
-	int telling;
-	struct ib_cqe cqe;
-	struct rcu_head rcu;
+	__connect_only struct ibchan_backing backing;
+	__connect_only struct ibchan_channel *ch;
+	__connect_only struct ibchan_flow_area *area;
+	__connect_only struct ibchan_mr *mr;
+	__connect_only u64 peer_addr;
+	__connect_only u32 peer_rkey;
+	__connect_only u32 granted;
+	__connect_only u32 told;
+	__connect_only int telling;
+	__connect_only struct ib_cqe cqe;
+	__connect_only struct rcu_head rcu;
 };
 
 void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey);

@@ -4,6 +4,7 @@
 #define IBCHAN_REQUEST_H
 
 #include "cm.h"
+#include "only.h"
 
 /**
  * struct ibchan_request - a peer that asks
@@ -20,17 +21,17 @@
  * @attr: for its owner
  */
 struct ibchan_request {
-	struct rdma_cm_id *id;
-	struct ibchan_device *dev;
-	int error;
-	u32 reject_room;
-	u8 responder_resources;
-	u8 initiator_depth;
-	u32 mtu;
-	struct ibchan_cm_credits credits;
-	struct ibchan_cm_peer remote;
-	struct list_head link;
-	struct ibchan_request_attr attr;
+	__connect_only struct rdma_cm_id *id;
+	__connect_only struct ibchan_device *dev;
+	__connect_only int error;
+	__connect_only u32 reject_room;
+	__connect_only u8 responder_resources;
+	__connect_only u8 initiator_depth;
+	__connect_only u32 mtu;
+	__connect_only struct ibchan_cm_credits credits;
+	__connect_only struct ibchan_cm_peer remote;
+	__connect_only struct list_head link;
+	__connect_only struct ibchan_request_attr attr;
 };
 
 struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,

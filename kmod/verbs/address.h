@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+#include "only.h"
+
 struct ib_gid_attr;
 struct net;
 
@@ -26,8 +28,8 @@ enum {
  * @family: 4 or 6; 0: either
  */
 struct ibchan_gid_rule {
-	struct net *net;
-	u32 family;
+	__verbs_only struct net *net;
+	__verbs_only u32 family;
 };
 
 u32 ibchan_address_judge(const struct ib_gid_attr *attr, const struct ibchan_gid_rule *rule,

@@ -11,6 +11,7 @@
 #include <linux/workqueue.h>
 
 #include "device.h"
+#include "only.h"
 
 struct ibchan_cq_fifo;
 
@@ -74,30 +75,32 @@ struct ibchan_cq {
 	struct ibchan_device *dev;
 	const struct ibchan_sink *sink;
 	void *priv;
-	struct ibchan_cq_fifo *fifo;
+
+	__verbs_only struct ibchan_cq_fifo *fifo;
 	u32 mode;
 	unsigned long flags;
 	atomic_t in_flight;
 	atomic_t unsolicited;
 	int retired;
-	bool is_late;
-	wait_queue_head_t wait;
-	struct work_struct reap_work;
-	struct irq_work kick_work;
-	struct tasklet_struct reap_tasklet;
-	struct work_struct error_work;
-	refcount_t users;
-	spinlock_t space_lock;		/* reserved */
-	u32 reserved;
+	__verbs_only bool is_late;
+	__verbs_only wait_queue_head_t wait;
+	__verbs_only struct work_struct reap_work;
+	__verbs_only struct irq_work kick_work;
+	__verbs_only struct tasklet_struct reap_tasklet;
+	__verbs_only struct work_struct error_work;
+	__verbs_only refcount_t users;
+	__verbs_only spinlock_t space_lock;		/* reserved */
+	__verbs_only u32 reserved;
 	u32 entries;
-	struct ibchan_cost cost;
+	__verbs_only struct ibchan_cost cost;
 	union {
-		struct list_head link;
-		struct rcu_head rcu;
+		__verbs_only struct list_head link;
+		__verbs_only struct rcu_head rcu;
 	};
-	struct rcu_work free_work;
-	struct ibchan_completion completion;
-	struct ib_wc wc[IBCHAN_REAP_BATCH];
+	__verbs_only struct rcu_work free_work;
+
+	__channel_only struct ibchan_completion completion;
+	__verbs_only struct ib_wc wc[IBCHAN_REAP_BATCH];
 };
 
 /**
@@ -108,10 +111,10 @@ struct ibchan_cq {
  * @state: TASK_*, which says what signals end the wait
  */
 struct ibchan_wait {
-	int (*ready)(void *arg);
-	void *arg;
-	ktime_t deadline;
-	unsigned int state;
+	__verbs_only int (*ready)(void *arg);
+	__verbs_only void *arg;
+	__verbs_only ktime_t deadline;
+	__verbs_only unsigned int state;
 };
 
 /*

@@ -15,6 +15,7 @@
 #include <rdma/ibchan_charge.h>
 
 #include "gate.h"
+#include "only.h"
 #include "rules.h"
 #include "quirks.h"
 
@@ -59,27 +60,29 @@ struct ibchan_device {
 	struct ib_device *ib;
 	struct ibchan_gate gate;
 	struct mutex lock;		/* the lists */
-	struct list_head pds;
-	struct list_head mrs;
-	struct list_head cqs;
+
+	__verbs_only struct list_head pds;
+	__verbs_only struct list_head mrs;
+	__verbs_only struct list_head cqs;
 	struct list_head channels;
 	struct list_head listeners;
-	struct list_head charges;
-	struct list_head link;
-	struct kref kref;
-	struct ib_event_handler events;
+	__verbs_only struct list_head charges;
+	__verbs_only struct list_head link;
+	__verbs_only struct kref kref;
+	__verbs_only struct ib_event_handler events;
 	struct work_struct fatal_work;
 	struct work_struct gid_work;
 	struct list_head lingering;
-	u32 num_lingering;
+
+	__connect_only u32 num_lingering;
 	spinlock_t linger_lock;	/* the two above */
 	spinlock_t watch_lock;		/* the two below */
 	struct rb_root_cached watched;
-	u32 num_watched;
-	struct delayed_work watch_work;
-	u32 max_inline;
-	int keeps;
-	atomic_t next_vector;
+	__connect_only u32 num_watched;
+	__connect_only struct delayed_work watch_work;
+	__verbs_only u32 max_inline;
+	__verbs_only int keeps;
+	__verbs_only atomic_t next_vector;
 	u32 quirks;
 	int node;
 	struct ibchan_device_attr attr;
@@ -109,7 +112,7 @@ struct ibchan_device_client {
 	void (*cq_fails)(struct ibchan_cq *cq);
 	void (*leaves)(struct ibchan_device *dev);
 	void (*closes)(struct ibchan_device *dev);
-	bool (*ends)(struct ibchan_device *dev, unsigned long deadline);
+	__verbs_only bool (*ends)(struct ibchan_device *dev, unsigned long deadline);
 	void (*ended)(struct ibchan_device *dev);
 	void (*left)(struct ibchan_device *dev);
 };

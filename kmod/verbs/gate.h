@@ -11,6 +11,8 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 
+#include "only.h"
+
 /**
  * struct ibchan_gate - counts the users of a device, and keeps them and its removal apart
  * @state: how many commands and ends of objects are under way, and the flags of gate.c
@@ -20,10 +22,10 @@
  * @map: for lockdep, which takes the gate for an rwsem
  */
 struct ibchan_gate {
-	atomic_t state;
-	spinlock_t lock;		/* guests */
-	struct list_head guests;
-	wait_queue_head_t wait;
+	__verbs_only atomic_t state;
+	__verbs_only spinlock_t lock;		/* guests */
+	__verbs_only struct list_head guests;
+	__verbs_only wait_queue_head_t wait;
 #ifdef CONFIG_DEBUG_LOCK_ALLOC
 	struct lockdep_map map;
 #endif
@@ -36,9 +38,9 @@ struct ibchan_gate {
  * @comm: its name
  */
 struct ibchan_guest {
-	struct list_head link;
-	pid_t pid;
-	char comm[TASK_COMM_LEN];
+	__verbs_only struct list_head link;
+	__verbs_only pid_t pid;
+	__verbs_only char comm[TASK_COMM_LEN];
 };
 
 void ibchan_gate_init(struct ibchan_gate *gate);

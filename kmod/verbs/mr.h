@@ -13,6 +13,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/ibchan.h>
 
+#include "only.h"
 #include "pd.h"
 #include "pin.h"
 
@@ -65,29 +66,30 @@ struct ibchan_mr {
 	struct ibchan_extent extent;
 	refcount_t users;
 	u64 addr;
-	u64 pages;
+
+	__verbs_only u64 pages;
 	u32 lkey;
 	u32 rkey;
 	u32 key;
 	bool foreign;
 	int transient;
-	int parked;
-	u64 room;
-	struct ibchan_pooled *pooled;
-	struct ibchan_pinned pinned;
+	__verbs_only int parked;
+	__verbs_only u64 room;
+	__verbs_only struct ibchan_pooled *pooled;
+	__verbs_only struct ibchan_pinned pinned;
 	struct ibchan_busy busy;
 	u32 num_segments;
 	struct ibchan_segment *segments;
-	struct sg_table sgt;
-	enum dma_data_direction direction;
-	int released;
-	int leaked;
+	__verbs_only struct sg_table sgt;
+	__verbs_only enum dma_data_direction direction;
+	__verbs_only int released;
+	__verbs_only int leaked;
 	struct ibchan_backing *backing;
 	bool (*invalidate)(struct ibchan_mr *mr);
-	struct ibchan_cost cost;
-	struct list_head link;
-	struct llist_node free_link;
-	struct rcu_head rcu;
+	__verbs_only struct ibchan_cost cost;
+	__verbs_only struct list_head link;
+	__verbs_only struct llist_node free_link;
+	__verbs_only struct rcu_head rcu;
 };
 
 /* mr.c */

@@ -10,6 +10,7 @@
 #include <linux/workqueue.h>
 
 #include "device.h"
+#include "only.h"
 
 struct ibchan_service;
 
@@ -21,10 +22,10 @@ struct ibchan_service;
  * @work: does that
  */
 struct ibchan_release {
-	struct llist_head given_up;
-	atomic_t num_given_up;
-	int num_released;
-	struct work_struct work;
+	__verbs_only struct llist_head given_up;
+	__verbs_only atomic_t num_given_up;
+	__verbs_only int num_released;
+	__verbs_only struct work_struct work;
 };
 
 /**
@@ -45,20 +46,20 @@ struct ibchan_release {
  * @rcu: the memory outlives readers that found it in a handle table
  */
 struct ibchan_pd {
-	struct ib_pd *ib;
+	__verbs_only struct ib_pd *ib;
 	struct ibchan_device *dev;
-	refcount_t users;
-	struct list_head link;
+	__verbs_only refcount_t users;
+	__verbs_only struct list_head link;
 	struct ibchan_cost cost;
 	struct mutex service_lock;	/* service; outside the gate */
 	struct ibchan_service *service;
 	bool (*service_end)(struct ibchan_service *service);
 	int leaked;
-	spinlock_t pool_lock;		/* pool */
-	struct list_head pool;
-	u32 num_pool;
-	struct ibchan_release release[2];
-	struct rcu_head rcu;
+	__verbs_only spinlock_t pool_lock;		/* pool */
+	__verbs_only struct list_head pool;
+	__verbs_only u32 num_pool;
+	__verbs_only struct ibchan_release release[2];
+	__verbs_only struct rcu_head rcu;
 };
 
 void ibchan_pd_hold(struct ibchan_pd *pd);

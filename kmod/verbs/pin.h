@@ -7,6 +7,7 @@
 #include <linux/types.h>
 
 #include "budget.h"
+#include "only.h"
 
 struct ib_mr;
 struct ibchan_reason;
@@ -19,9 +20,9 @@ struct mm_struct;
  * @link: in the pool, while it is idle
  */
 struct ibchan_pooled {
-	struct ib_mr *ib;
-	struct ibchan_cost cost;
-	struct list_head link;
+	__verbs_only struct ib_mr *ib;
+	__verbs_only struct ibchan_cost cost;
+	__verbs_only struct list_head link;
 };
 
 /**
@@ -31,9 +32,9 @@ struct ibchan_pooled {
  * @mm: that is charged for them; its memory is kept; NULL: they are not pinned
  */
 struct ibchan_pinned {
-	struct page **pages;
-	u64 num;
-	struct mm_struct *mm;
+	__verbs_only struct page **pages;
+	__verbs_only u64 num;
+	__verbs_only struct mm_struct *mm;
 };
 
 /**
@@ -45,8 +46,8 @@ struct ibchan_pinned {
  * @transient: for one work only
  */
 struct ibchan_user_range {
-	u64 addr;
-	u64 length;
+	__verbs_only u64 addr;
+	__verbs_only u64 length;
 	u32 access;
 	u32 max_segments;
 	int transient;

@@ -6,6 +6,7 @@
 #include <linux/cleanup.h>
 #include <linux/mutex.h>
 
+#include "only.h"
 #include "pd.h"
 
 struct rdma_cm_id;
@@ -17,8 +18,8 @@ struct rdma_conn_param;
  * @hop_limit: how many routers may be between
  */
 struct ibchan_path {
-	u8 dmac[ETH_ALEN];
-	u8 hop_limit;
+	__verbs_only u8 dmac[ETH_ALEN];
+	__verbs_only u8 hop_limit;
 };
 
 /**
