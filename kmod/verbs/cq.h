@@ -124,6 +124,8 @@ struct ibchan_wait {
  * where interrupts are off, also in one: no call that may call back comes there.
  */
 #ifdef CONFIG_LOCKDEP
+extern struct lockdep_map ibchan_callback_map;
+
 static inline int ibchan_callback_begin(void)
 {
 	int begins = !irqs_disabled() && !lock_is_held(&ibchan_callback_map);

@@ -23,8 +23,25 @@
 #ifdef CONFIG_LOCKDEP
 struct lockdep_map ibchan_callback_map =
 	STATIC_LOCKDEP_MAP_INIT("ibchan_callback", &ibchan_callback_map);
-EXPORT_SYMBOL_NS_GPL(ibchan_callback_map, IBCHAN_NS);
 #endif
+
+/**
+ * ibchan_in_callback - does the caller run within a callback, as far as lockdep knows?
+ *
+ * For what a consumer wants to be sure of, as lockdep_assert_held() is.
+ *
+ * Context: any.
+ * Return: 1 or 0; -1 on a kernel without lockdep.
+ */
+int ibchan_in_callback(void)
+{
+#ifdef CONFIG_LOCKDEP
+	return lock_is_held(&ibchan_callback_map);
+#else
+	return -1;
+#endif
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_in_callback, IBCHAN_NS);
 
 static bool cq_try_own(struct ibchan_cq *cq)
 {

@@ -191,7 +191,7 @@ static void a_cq_is_not_polled_and_deferred(struct world *w)
 /* A kernel that has found a fault of whomever does not look any more: then all seem held. */
 static bool is_told(void)
 {
-	return lock_is_held(&ibchan_callback_map);
+	return ibchan_in_callback();
 }
 
 static void note_map(struct job *job)

@@ -59,7 +59,6 @@
 
 #include <linux/errno.h>
 #include <linux/ktime.h>
-#include <linux/lockdep_types.h>
 #include <linux/rbtree.h>
 #include <linux/types.h>
 #include <linux/ibchan.h>
@@ -544,10 +543,7 @@ void ibchan_cq_put(struct ibchan_cq *cq);
 /* Completions that one call should retire, of whichever context, before others have a turn. */
 #define IBCHAN_REAP_BUDGET	256
 
-#ifdef CONFIG_LOCKDEP
-extern struct lockdep_map ibchan_callback_map;
-#endif
-
+int ibchan_in_callback(void);
 int ibchan_cq_reap(struct ibchan_cq *cq, int budget);
 int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions, int num);
 void ibchan_cq_arm(struct ibchan_cq *cq);
