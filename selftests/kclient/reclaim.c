@@ -288,12 +288,16 @@ static void the_service_of_a_domain_is_made_without_io(struct world *w)
 
 	if (world_default_pair(w))
 		return;
+	/* A cq that is made elsewhere may well start I/O. */
+	watched(&errand, make_cq);
+	if (!allocations_by("__ib_create_cq")) {
+		world_skip(w, "an inline function that allocates for it is not inline here");
+		return;
+	}
+	expect(w, allocations_with_io_by("__ib_create_cq"));
 	watched(&errand, share_first);
 	expect(w, allocations_by("__ib_create_cq"));
 	expect_eq(w, allocations_with_io_by("__ib_create_cq"), 0);
-	/* A cq that is made elsewhere may well start I/O. */
-	watched(&errand, make_cq);
-	expect(w, allocations_with_io_by("__ib_create_cq"));
 }
 
 static const struct test_case reclaim_cases[] = {
