@@ -78,14 +78,14 @@ def own_mapping_held:
       { "6.1": { "setup.pair": 85000, "setup.mr_4k": 11000, "plain.receive_4k": 8300,
                  "plain.receive_1m": 335000, "plain.receive_1m_huge": 40000,
                  "plain.receive_1m_many": 325000 },
-        "6.12": { "setup.pair": 67000, "setup.mr_4k": 10500, "plain.receive_4k": 7500,
+        "6.12": { "setup.pair": 67000, "setup.mr_4k": 11900, "plain.receive_4k": 7500,
                   "plain.receive_1m": 120000, "plain.receive_1m_huge": 49000,
                   "plain.receive_1m_many": 150000 } },
     "own-virtual":
       { "6.1": { "setup.pair": 85000, "setup.mr_4k": 10000, "plain.receive_4k": 4300,
                  "plain.receive_1m": 100000, "plain.receive_1m_huge": 24500,
                  "plain.receive_1m_many": 104000 },
-        "6.12": { "setup.pair": 67000, "setup.mr_4k": 9800, "plain.receive_4k": 3800,
+        "6.12": { "setup.pair": 67000, "setup.mr_4k": 10100, "plain.receive_4k": 3800,
                   "plain.receive_1m": 101000, "plain.receive_1m_huge": 32500,
                   "plain.receive_1m_many": 129000 } } };
 
