@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -195,6 +196,13 @@ int side_device(const struct side *side, struct ibchan_cmd_device_query *cmd)
 	cmd->flags = IBCHAN_DEVICE_QUERY_HANDLE;
 	cmd->index = side->device;
 	return cmd_device_query(side->fd, cmd);
+}
+
+bool is_soft_roce(const struct side *side)
+{
+	struct ibchan_cmd_device_query device;
+
+	return !side_device(side, &device) && device.out_driver_id == RDMA_DRIVER_RXE;
 }
 
 __u32 inline_room(__u32 wanted)

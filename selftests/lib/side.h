@@ -52,6 +52,7 @@ int side_channel(struct side *side, const struct side_options *options);
 
 /* What its device says of itself. */
 int side_device(const struct side *side, struct ibchan_cmd_device_query *cmd);
+bool is_soft_roce(const struct side *side);
 /* How many bytes of inline data DEVICE_A takes, at most @wanted: only asking tells. */
 __u32 inline_room(__u32 wanted);
 
