@@ -99,23 +99,36 @@ static int moderate(struct ib_cq *ib, const struct ibchan_cq_init *init)
 		rdma_set_cq_moderation(ib, init->moderation_count, init->moderation_us) : 0;
 }
 
+static int destroy(void *ib)
+{
+	return ib_destroy_cq_user(ib, NULL);
+}
+
+/* Its events find the cq and this module's code. */
+static void cq_leak(struct ibchan_cq *cq)
+{
+	set_bit(CQ_LEAKED, &cq->flags);
+	__module_get(THIS_MODULE);
+	ibchan_gauge(leaked, 1);
+}
+
 static int create_verbs(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
 {
 	struct ib_cq_init_attr attr = {
 		.cqe = cq->entries,
 		.comp_vector = choose_vector(cq->dev, init->comp_vector),
 	};
-	int ret;
 	struct ib_cq *ib = ibchan_fault_ptr(IBCHAN_FAULT_CQ_CREATE) ?:
 			   ib_create_cq(cq->dev->ib, ibchan_cq_event, cq_error, cq, &attr);
+	int ret;
 
 	if (IS_ERR(ib))
 		return PTR_ERR(ib);
 	ret = moderate(ib, init);
-	if (ret)
-		ib_destroy_cq(ib);
-	else
+	if (!ret)
 		cq->ib = ib;
+	else if (ibchan_device_insist(cq->dev, destroy, ib))
+		cq_leak(cq);
 	return ret;
 }
 
@@ -252,10 +265,14 @@ static void cq_stop(struct ibchan_cq *cq)
 /* Stops a cq whose device leaves: waiters go away with -ENODEV. */
 void ibchan_cq_remove(struct ibchan_cq *cq)
 {
+	int begun;
+
 	ibchan_cq_own(cq);
+	begun = ibchan_callback_begin();
 	if (!test_and_set_bit(CQ_DEAD, &cq->flags) && cq->sink->gone &&
 	    !test_bit(CQ_ORPHANED, &cq->flags))
 		cq->sink->gone(cq->priv);
+	ibchan_callback_end(begun);
 	ibchan_cq_disown(cq);
 	wake_up_all(&cq->wait);
 }
@@ -267,19 +284,6 @@ void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline)
 
 	if (time_before(now, deadline))
 		wait_event_timeout(cq->wait, !cq_event_is_due(cq), deadline - now);
-}
-
-static int destroy(void *ib)
-{
-	return ib_destroy_cq_user(ib, NULL);
-}
-
-/* Its events find the cq and this module's code. */
-static void cq_leak(struct ibchan_cq *cq)
-{
-	set_bit(CQ_LEAKED, &cq->flags);
-	__module_get(THIS_MODULE);
-	ibchan_gauge(leaked, 1);
 }
 
 /*
