@@ -85,7 +85,10 @@ bool ibchan_drain_begin(struct ibchan_channel *ch)
 	return true;
 }
 
-/* Without a marker what has come by now has come: some devices take it along at the end. */
+/*
+ * Without a marker nothing tells when the queue is empty: what has completed by now is reaped, as
+ * some devices remove the completions of a queue pair that they destroy.
+ */
 static void await_marker(struct ibchan_queue *queue, unsigned long deadline)
 {
 	if (queue->marked)

@@ -175,7 +175,7 @@ static void fill_failed(struct ibchan_history *history, struct ibchan_facts *fac
 }
 
 /**
- * ibchan_facts_fill - who is at the two ends of a channel, and what became of it
+ * ibchan_facts_fill - report the device, the peer and the failed work of a channel
  * @ch: the channel
  * @facts: filled
  *

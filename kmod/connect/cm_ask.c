@@ -152,7 +152,10 @@ static struct task_struct *take_asker(struct ibchan_cm *cm)
 void ibchan_cm_interrupt(struct ibchan_channel *ch)
 {
 	struct ibchan_cm *cm = READ_ONCE(ch->cm);
-	/* Others make threads under the lock, which takes memory. */
+	/*
+	 * Only iWARP has askers. Its callers create them under ask_lock, which allocates: other
+	 * transports do not wait for that lock.
+	 */
 	struct task_struct *asker = cm && ch->qp.gid.iwarp ? take_asker(cm) : NULL;
 
 	if (!asker)

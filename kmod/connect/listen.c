@@ -467,7 +467,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_listener_close, IBCHAN_NS);
  * ibchan_request_take - take the next request of a listener
  * @listener: the listener
  *
- * Requests whose peers have given up meanwhile are left out.
+ * A request that its peer has withdrawn, or that has timed out, is not returned.
  *
  * Context: process, may sleep.
  * Return: the request, for ibchan_request_accept() or ibchan_request_reject();

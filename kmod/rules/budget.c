@@ -66,7 +66,10 @@ static struct ibchan_budget *find(kuid_t uid)
 	return NULL;
 }
 
-/* Takes a reference; @fresh becomes the user's if he has none. */
+/*
+ * Takes a reference to the budget of @fresh's user. A user without a budget gets @fresh; otherwise
+ * @fresh stays the caller's.
+ */
 static struct ibchan_budget *find_or_add(struct ibchan_budget *fresh)
 {
 	struct ibchan_budget *budget;

@@ -6,8 +6,8 @@
  * time has the right to reap (CQ_OWNED); another that comes meanwhile leaves
  * CQ_AGAIN behind and goes, and the owner looks once more. So completions of a
  * qp are retired in order, and no caller waits. Callbacks of the consumer run under
- * that right, with bottom halves off and no lock held. cq_reap.litmus proves that no
- * look is lost.
+ * that right, with bottom halves off and no lock held. cq_reap.litmus states the memory
+ * ordering by which no look is lost.
  *
  * Events: an ib_cq is armed only while works are in flight and no caller is about
  * to reap. The completion handler may run under locks of the driver with

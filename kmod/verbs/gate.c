@@ -66,7 +66,7 @@ static bool enter_unless(struct ibchan_gate *gate, int flag)
  */
 int ibchan_gate_enter(struct ibchan_gate *gate)
 {
-	/* What it has begun may sleep. */
+	/* What the caller does inside the gate may sleep. */
 	might_sleep();
 	if (!enter_unless(gate, LEAVING))
 		return -ENODEV;

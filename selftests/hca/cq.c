@@ -42,7 +42,7 @@ static void end_period(struct work_struct *work)
 	spin_unlock_irqrestore(&hca_lock, flags);
 }
 
-/* Which vectors are in use, for who wonders whether they are spread. */
+/* How many cqs each vector has: a test asks whether they are spread. */
 static void count_cq(const struct hca_cq *cq, int change)
 {
 	spin_lock_irq(&hca_lock);

@@ -18,7 +18,7 @@
  *	post.c		work requests -> SUBMIT
  *	wait.c		everything that sleeps
  *	call.c		the blocking calls
- *	pending.c	works whose results are kept
+ *	pending.c	works whose results the library keeps for the caller
  *	scope.c		blocks of them
  */
 #ifndef _LIBIBCHAN_INTERNAL_H

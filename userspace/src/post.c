@@ -413,9 +413,9 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
 }
 
 /*
- * Posts one request whose result is kept, so that it needs a signal. The caller may
- * have asked for a wait in @cmd and gets its error. If the request was refused,
- * @ticket->cq is NULL.
+ * Posts one request and keeps its result until the caller asks for it: its completion is
+ * therefore always signaled. If @cmd asks for a wait as well, the error of that is returned. If
+ * the request is refused, @ticket->cq is NULL.
  */
 int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
 	      struct ticket *ticket, struct ibchan_reason *reason)

@@ -11,7 +11,7 @@
 #include "doctor_peer.h"
 #include "probe.h"
 
-/* --- who is the peer? --- */
+/* --- the peer's name and address --- */
 
 static bool find_unknown(struct doctor *doctor, struct peer *peer, int err)
 {
@@ -260,7 +260,7 @@ static void check_path(struct doctor *doctor, struct peer *peer)
 		doctor_fact(doctor, "path", peer->text, "carries packets of %zu bytes", packet);
 }
 
-/* --- who does not answer, and why? --- */
+/* --- a peer that does not answer --- */
 
 static void find_no_roce(struct doctor *doctor, struct peer *peer)
 {
