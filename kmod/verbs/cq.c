@@ -322,7 +322,9 @@ static void cq_end(struct ibchan_cq *cq)
 
 /*
  * Runs a grace period after the cq died, which ends every handler that had begun
- * by then. One that was still to begin gets a grace period after it has.
+ * by then. One that was still to begin gets a grace period after it has. The wait for
+ * an event that may not come is why a rescuer, which takes one work after the other,
+ * must not run this.
  */
 static void cq_free_work(struct work_struct *work)
 {
@@ -345,7 +347,7 @@ static void cq_free_rcu(struct rcu_head *rcu)
 static void cq_free_shell(struct ibchan_cq *cq)
 {
 	if (test_bit(CQ_EVENTFUL, &cq->flags)) {
-		queue_rcu_work(ibchan_free_wq, &cq->free_work);
+		queue_rcu_work(ibchan_slow_wq, &cq->free_work);
 		return;
 	}
 	cq_end(cq);
@@ -401,7 +403,7 @@ void ibchan_cq_put(struct ibchan_cq *cq)
 		cq_free_shell(cq);
 	} else if (refcount_dec_and_test(&cq->users)) {
 		cq_stop(cq);
-		queue_rcu_work(ibchan_free_wq, &cq->free_work);
+		queue_rcu_work(ibchan_slow_wq, &cq->free_work);
 	}
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_put, IBCHAN_NS);

@@ -28,12 +28,15 @@ const struct ibchan_device_client *const *ibchan_device_clients;
 struct workqueue_struct *ibchan_wq;
 
 /*
- * Frees objects that were given up in atomic context. Memory reclaim may wait for that, so its
- * works wait for the device only: neither for memory nor for what has no rescuer.
+ * Frees channels and regions that were given up in atomic context. Memory reclaim may wait for
+ * that, so its works wait for the device only: neither for memory nor for what has no rescuer.
  */
 struct workqueue_struct *ibchan_free_wq;
 
-/* What allocates, or waits for the connection manager or for the owner of foreign memory. */
+/*
+ * What allocates, or waits for the connection manager, for the owner of foreign memory, or for
+ * the last event of a cq. Memory reclaim does not wait for it.
+ */
 struct workqueue_struct *ibchan_slow_wq;
 
 /* Asks silent peers, see watch.c: with ordinary priority, on any processor. */
