@@ -75,6 +75,8 @@ static int make_channel(struct life *life)
 	int ret;
 
 	ibchan_params_init(&params);
+	/* Else another port serves in place of one that does not answer. */
+	params.port = 1;
 	ret = keep(ibchan_channel_build(&build, &params, &life->reason), (void **)&life->ch);
 	if (ret)
 		return ret;
@@ -198,20 +200,49 @@ static void expect_verbs_reason(struct world *w, const struct ibchan_reason *rea
 	expect_eq(w, reason->value[1], step);
 }
 
-static void fail_nth(struct life *life, const struct setup_point *point, u32 nth)
+static bool has_another_port(struct life *life)
 {
+	struct ibchan_port_attr attr;
+
+	return !ibchan_port_query(life->dev, 2, &init_net, &attr) && attr.state == IB_PORT_ACTIVE;
+}
+
+/*
+ * A domain's own channel, by which it registers memory, comes before the life's, which is the
+ * last that asks for a port, and takes any port.
+ */
+static int answer_to(struct life *life, const struct setup_point *point, bool is_last)
+{
+	bool is_served = point->point == IBCHAN_FAULT_PORT_QUERY && !is_last &&
+			 has_another_port(life);
+
+	return is_served ? 0 : point->error;
+}
+
+static void fail_nth(struct life *life, const struct setup_point *point, u32 nth, bool is_last)
+{
+	int answer = answer_to(life, point, is_last);
 	struct world *w = life->w;
 	u32 before = w->failures;
 	struct fault fault;
 
 	fault = fault_arm(point->point, nth, FAULT_ERROR);
-	expect_eq(w, live(life), point->error);
+	expect_eq(w, live(life), answer);
 	expect(w, fault_fired(&fault));
 	if (point->step >= 0)
 		expect_verbs_reason(w, &life->reason, point->step);
 	expect_eq(w, live(life), 0);
 	if (w->failures > before)
 		pr_info("# passage %u of %s\n", nth, ibchan_fault_name(point->point));
+}
+
+/* Some drivers cannot register a user's memory: then fast registration does. */
+static bool driver_registers(struct life *life)
+{
+	struct ibchan_device_attr attr = {};
+
+	expect_eq(life->w, ibchan_device_query(life->dev, &attr), 0);
+	return attr.driver_id == RDMA_DRIVER_RXE || attr.driver_id == RDMA_DRIVER_MLX5;
 }
 
 void each_verb_that_fails_during_setup_fails_its_call_and_leaves_nothing(struct world *w)
@@ -227,9 +258,10 @@ void each_verb_that_fails_during_setup_fails_its_call_and_leaves_nothing(struct 
 		passed = ibchan_fault_passed(point->point);
 		expect_eq(w, live(&life), 0);
 		passed = ibchan_fault_passed(point->point) - passed;
-		expect(w, passed);
+		expect(w, passed || (point->point == IBCHAN_FAULT_MR_REG_USER &&
+				     !driver_registers(&life)));
 		for (nth = 1; nth <= passed; nth++)
-			fail_nth(&life, point, nth);
+			fail_nth(&life, point, nth, nth == passed);
 	}
 	vm_munmap(life.user_addr, PAGE_SIZE);
 }

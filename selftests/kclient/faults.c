@@ -103,13 +103,14 @@ int fault_data_flows(struct world *w)
 }
 
 #define LIST_CASE(name) CASE(name),
+#define LIST_ETHERNET_CASE(name) ETHERNET_CASE(name),
 static const struct test_case faults_cases[] = {
 	SETUP_CASES(LIST_CASE)
 	POST_CASES(LIST_CASE)
 	STATUS_CASES(LIST_CASE)
 	EVENT_CASES(LIST_CASE)
 	SOFTIRQ_CASES(LIST_CASE)
-	CONNECT_CASES(LIST_CASE)
+	CONNECT_CASES(LIST_ETHERNET_CASE)
 	END_CASES(LIST_CASE)
 };
 
