@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -266,25 +265,6 @@ TEST_F(file, takes_events_and_answers_while_a_handshake_waits_for_a_gateway)
 	side_close(&other);
 }
 
-/* Who asks by address, and its request, which nobody has taken. */
-static int ask(struct side *asking, const struct side *asked,
-	       struct ibchan_cmd_listener_create *listen)
-{
-	struct side_options options = side_defaults();
-	struct ibchan_cmd_channel_connect connect = { 0 };
-	struct pollfd pollfd = { .events = POLLIN };
-	int rc = side_open(asking, &options);
-
-	listen->address.family = AF_INET;
-	memcpy(listen->address.bytes, asked->endpoint.gid + 12, 4);
-	rc = rc ?: cmd_listener_create(asked->fd, listen);
-	connect.channel = asking->channel;
-	connect.peer = listen->out_address;
-	rc = rc ?: cmd_channel_connect(asking->fd, &connect);
-	pollfd.fd = listen->out_fd;
-	return rc ?: poll(&pollfd, 1, patience_ms()) == 1 ? rc : -ETIMEDOUT;
-}
-
 static bool is_connected(void *side)
 {
 	return side_state(side) == IBCHAN_CHANNEL_CONNECTED;
@@ -298,7 +278,7 @@ TEST_F(file, takes_a_request_connects_and_exchanges_while_a_handshake_waits_for_
 	struct side asking, asked;
 
 	ASSERT_EQ(0, side_share(&asked, &self->side, &options));
-	ASSERT_EQ(0, ask(&asking, &asked, &listen));
+	ASSERT_EQ(0, side_ask(&asking, &asked, &listen));
 	ASSERT_EQ(0, shaking_start(&shaking));
 	EXPECT_EQ(0, side_accept(&asked, listen.out_listener, listen.out_fd));
 	EXPECT_TRUE(eventually(is_connected, &asked));

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include "departure.h"
@@ -354,6 +355,86 @@ TEST(of_a_domain_whose_regions_go_slowly_no_other_domain_notices)
 	EXPECT_TRUE(region_is_going(NULL))
 		TH_LOG("the other domain's end has waited for it");
 	encounter_end(&slowly);
+	EXPECT_EQ(0, calm_end(&calm));
+}
+
+/* ---- A channel that drains for long ---- */
+
+struct draining {
+	pthread_t thread;
+	struct side side;	/* its own peer, with a receive that nobody sends to */
+	int rc;
+};
+
+static bool channel_is_draining(void *arg)
+{
+	struct visits visits;
+
+	(void)arg;
+	return !window_visits("draining", &visits) && visits.entered != visits.left;
+}
+
+static void *destroy_channel(void *arg)
+{
+	struct draining *draining = arg;
+
+	draining->rc = destroy(draining->side.fd, draining->side.channel);
+	return NULL;
+}
+
+/* In the file of @host, and back when it drains. */
+static int draining_begin(struct draining *draining, const struct side *host)
+{
+	struct side_options options = side_defaults();
+	struct side *side = &draining->side;
+	int rc = side_share(side, host, &options);
+
+	rc = rc ?: side_handshake(side, &side->endpoint);
+	rc = rc ?: post_one(side, work(side, IBCHAN_OP_RECV, 1, 0, 64));
+	rc = rc ?: window_widen("draining", SLOWLY_US);
+	rc = rc ?: -pthread_create(&draining->thread, NULL, destroy_channel, draining);
+	if (rc)
+		return rc;
+	rc = eventually(channel_is_draining, NULL) ? 0 : -ETIMEDOUT;
+	/* Other channels drain as fast as ever. */
+	return window_widen("draining", 0) ?: rc;
+}
+
+TEST(a_file_whose_channel_drains_for_long_takes_events_and_requests_and_answers)
+{
+	struct ibchan_cmd_listener_create listen = { .out_fd = -1 };
+	struct side_options options = side_defaults();
+	struct ibchan_cmd_event_take event = { 0 };
+	struct ibchan_cmd_query query = { 0 };
+	struct side host, broken, asking;
+	struct draining draining;
+	struct visits visits;
+	struct calm calm;
+
+	if (window_visits("draining", &visits) == -ENOENT)
+		SKIP(return, NO_WINDOWS);
+	ASSERT_EQ(0, restore_device());
+	ASSERT_EQ(0, calm_begin(&calm));
+	ASSERT_EQ(0, side_open(&host, &options));
+	ASSERT_EQ(0, side_share(&broken, &host, &options));
+	ASSERT_EQ(0, side_ask(&asking, &host, &listen));
+	ASSERT_EQ(0, draining_begin(&draining, &host));
+	EXPECT_EQ(0, channel_break(broken.fd, broken.channel));
+	EXPECT_EQ(0, cmd_event_take(host.fd, &event));
+	EXPECT_EQ(broken.channel, event.out_channel);
+	EXPECT_EQ(0, cmd_query(host.fd, &query));
+	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, side_state(&broken));
+	EXPECT_EQ(0, side_accept(&host, listen.out_listener, listen.out_fd));
+	EXPECT_EQ(0, destroy(broken.fd, broken.channel));
+	EXPECT_TRUE(channel_is_draining(NULL))
+		TH_LOG("a command has waited for the drain");
+	pthread_join(draining.thread, NULL);
+	EXPECT_EQ(0, draining.rc);
+	close(listen.out_fd);
+	side_close(&asking);
+	side_close(&draining.side);
+	side_close(&broken);
+	side_close(&host);
 	EXPECT_EQ(0, calm_end(&calm));
 }
 

@@ -10,6 +10,7 @@
 #include <linux/errno.h>
 
 #include "channel.h"
+#include "fault.h"
 
 static bool has_drained(const struct ibchan_channel *ch)
 {
@@ -112,6 +113,7 @@ bool ibchan_drain(struct ibchan_channel *ch, unsigned long deadline)
 		return true;
 	if (!ibchan_drain_begin(ch))
 		return false;
+	ibchan_fault_rest(IBCHAN_WINDOW_DRAINING);
 	await_marker(&ch->send, deadline);
 	await_marker(&ch->recv, deadline);
 	return true;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "side.h"
@@ -174,6 +175,24 @@ int side_handshake(struct side *side, const struct ibchan_endpoint *peer)
 
 	side->reason = cmd.reason;
 	return rc;
+}
+
+int side_ask(struct side *asking, const struct side *asked,
+	     struct ibchan_cmd_listener_create *listen)
+{
+	struct side_options options = side_defaults();
+	struct ibchan_cmd_channel_connect connect = { 0 };
+	struct pollfd pollfd = { .events = POLLIN };
+	int rc = side_open(asking, &options);
+
+	listen->address.family = AF_INET;
+	memcpy(listen->address.bytes, asked->endpoint.gid + 12, 4);
+	rc = rc ?: cmd_listener_create(asked->fd, listen);
+	connect.channel = asking->channel;
+	connect.peer = listen->out_address;
+	rc = rc ?: cmd_channel_connect(asking->fd, &connect);
+	pollfd.fd = listen->out_fd;
+	return rc ?: poll(&pollfd, 1, patience_ms()) == 1 ? rc : -ETIMEDOUT;
 }
 
 int side_accept(const struct side *side, __u32 listener, int listener_fd)
