@@ -416,6 +416,10 @@ TEST(a_file_whose_channel_drains_for_long_takes_events_and_requests_and_answers)
 	ASSERT_EQ(0, restore_device());
 	ASSERT_EQ(0, calm_begin(&calm));
 	ASSERT_EQ(0, side_open(&host, &options));
+	if (host.endpoint.link_layer != IBCHAN_LINK_LAYER_ETHERNET) {
+		side_close(&host);
+		SKIP(return, "requests come by address, and InfiniBand ports have none here");
+	}
 	ASSERT_EQ(0, side_share(&broken, &host, &options));
 	ASSERT_EQ(0, side_ask(&asking, &host, &listen));
 	ASSERT_EQ(0, draining_begin(&draining, &host));
