@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Closing completes everything first, and is bounded (laws 2, 6 and 9). */
+#include <linux/interrupt.h>
+
 #include "job.h"
 #include "suites.h"
 
@@ -152,6 +154,80 @@ static void closing_one_channel_leaves_others_on_its_cq_alone(struct world *w)
 	expect_eq(w, ibchan_channel_send(other, side_sge(a, 64, 64), 1, NULL), 0);
 	if (job_ended(&jobs[1]))
 		expect_eq(w, jobs[1].completion.error, 0);
+}
+
+/* Works that end without a pause: a tasklet runs as soon as bottom halves are on again. */
+struct stretch {
+	struct tasklet_struct pause;
+	u32 now;
+	u32 longest;
+};
+
+static void pause_comes(struct tasklet_struct *pause)
+{
+	container_of(pause, struct stretch, pause)->now = 0;
+}
+
+static void note_stretch(struct job *job)
+{
+	struct stretch *stretch = job->arg;
+
+	stretch->now++;
+	stretch->longest = max(stretch->longest, stretch->now);
+	tasklet_schedule(&stretch->pause);
+}
+
+#define MANY	(8 * IBCHAN_REAP_BUDGET)
+
+/* Side a receives MANY messages, and nobody polls its cq. */
+static int leave_many(struct world *w, struct stretch *stretch)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct job *jobs = world_jobs(w, MANY);
+	struct pair_init init;
+	int i, ret;
+
+	pair_defaults(&init);
+	init.cq_flags = IBCHAN_CQ_POLLED;
+	init.cq_entries = 2 * MANY;
+	init.params.max_recv_wr = MANY;
+	ret = jobs ? world_pair(w, &init) : -ENOMEM;
+	for (i = 0; i < MANY && !ret; i++) {
+		jobs[i].then = note_stretch;
+		jobs[i].arg = stretch;
+		ret = job_post(&jobs[i], a->ch, &(struct ibchan_wr) {
+			.opcode = IBCHAN_OP_RECV }, NULL);
+	}
+	for (i = 0; i < MANY && !ret; i++)
+		ret = ibchan_channel_send(b->ch, NULL, 0, NULL);
+	return ret;
+}
+
+/*
+ * A channel that counts credits is searched for on its cq, though it has no peer yet. What another
+ * one has left there is retired in steps.
+ */
+static void closing_one_channel_retires_what_others_have_left_in_steps(struct world *w)
+{
+	struct stretch *stretch = world_alloc(w, sizeof(*stretch));
+	struct side *a = &w->side[0];
+	struct ibchan_channel *other;
+	struct ibchan_params params;
+
+	tasklet_setup(&stretch->pause, pause_comes);
+	ibchan_params_init(&params);
+	if (!expect_eq(w, leave_many(w, stretch), 0))
+		return;
+	expect_eq(w, stretch->longest, 0);
+	a->options.mode = IBCHAN_MODE_CREDITS;
+	other = side_build(a, &params);
+	if (!other)
+		return;
+	world_forget(w, THING_CHANNEL, other);
+	ibchan_channel_close(other);
+	tasklet_kill(&stretch->pause);
+	expect(w, stretch->longest > IBCHAN_REAP_BUDGET / 2);
+	expect(w, stretch->longest < 2 * IBCHAN_REAP_BUDGET);
 }
 
 static void regions_are_free_as_soon_as_close_has_returned(struct world *w)
@@ -338,6 +414,7 @@ static const struct test_case close_cases[] = {
 	CASE(closing_is_bounded_when_the_peer_is_gone),
 	CASE(closing_needs_no_poller),
 	CASE(closing_one_channel_leaves_others_on_its_cq_alone),
+	CASE(closing_one_channel_retires_what_others_have_left_in_steps),
 	CASE(regions_are_free_as_soon_as_close_has_returned),
 	CASE(a_channel_can_be_closed_with_bottom_halves_off),
 	CASE(a_channel_can_be_closed_under_a_lock_that_its_done_takes),
