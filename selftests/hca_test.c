@@ -259,11 +259,11 @@ TEST_F(infiniband, a_device_whose_first_port_is_down_is_used_by_its_second)
 	EXPECT_EQ(-ENETDOWN, side_open(&second, &options));
 	side_close(&second);
 	options.params.port = 0;
-	EXPECT_EQ(0, side_open(&second, &options));
+	ASSERT_EQ(0, side_open(&second, &options));
 	EXPECT_EQ(2, second.params.port);
 	EXPECT_EQ(FIRST_LID + 1, be32toh(second.endpoint.lid));
-	EXPECT_EQ(0, side_handshake(&second, &self->b->endpoint));
-	EXPECT_EQ(0, side_handshake(self->b, &second.endpoint));
+	ASSERT_EQ(0, side_handshake(&second, &self->b->endpoint));
+	ASSERT_EQ(0, side_handshake(self->b, &second.endpoint));
 	EXPECT_EQ(0, exchange(&second, self->b));
 	side_close(&second);
 }
