@@ -4,11 +4,9 @@
  * the program does with its own mapping, and that all of it is accounted for.
  */
 #define _GNU_SOURCE
-#include <linux/capability.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 
+#include "memlock.h"
 #include "test.h"
 #include "work.h"
 #include "world.h"
@@ -450,25 +448,6 @@ TEST_F(memory, that_only_this_side_may_use_is_out_of_the_peers_reach)
 	ASSERT_EQ(0, post_one(self->a, wr));
 	EXPECT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, status_of(self->a, 1));
 	EXPECT_EQ(0, all_bytes(self->b->memory, 64, 0));
-}
-
-/* CAP_IPC_LOCK stands above the limit, so it must go. */
-static int lose_ipc_lock(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2];
-
-	if (syscall(SYS_capget, &header, data))
-		return -errno;
-	data[CAP_IPC_LOCK / 32].effective &= ~(1U << (CAP_IPC_LOCK % 32));
-	return syscall(SYS_capset, &header, data) ? -errno : 0;
-}
-
-static int limit_memlock(rlim_t bytes)
-{
-	struct rlimit limit = { bytes, bytes };
-
-	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
 }
 
 TEST_F(memory, beyond_the_memlock_limit_is_refused_with_used_limit_and_needed)

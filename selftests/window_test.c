@@ -7,11 +7,16 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include "departure.h"
+#include "descriptor.h"
 #include "encounter.h"
+#include "memlock.h"
 #include "test.h"
+#include "thread.h"
 #include "window.h"
 #include "work.h"
 #include "world.h"
@@ -333,6 +338,19 @@ static int receive_into_plain_memory(struct encounter *encounter)
 	       succeed(&encounter->side, 1, NULL);
 }
 
+/* The region of @slowly is going, and stays for that long. */
+static int let_go_slowly(struct encounter *slowly)
+{
+	int rc = window_widen("unused", SLOWLY_US);
+
+	rc = rc ?: receive_into_plain_memory(slowly);
+	if (rc)
+		return rc;
+	rc = eventually(region_is_going, NULL) ? 0 : -ETIMEDOUT;
+	/* It stays as long as was set when it came. The regions of others do not. */
+	return window_widen("unused", 0) ?: rc;
+}
+
 TEST(of_a_domain_whose_regions_go_slowly_no_other_domain_notices)
 {
 	struct encounter slowly, other;
@@ -345,16 +363,89 @@ TEST(of_a_domain_whose_regions_go_slowly_no_other_domain_notices)
 	ASSERT_EQ(0, calm_begin(&calm));
 	ASSERT_EQ(0, encounter_open(&slowly, 0));
 	ASSERT_EQ(0, encounter_open(&other, 1));
-	ASSERT_EQ(0, window_widen("unused", SLOWLY_US));
-	EXPECT_EQ(0, receive_into_plain_memory(&slowly));
-	EXPECT_TRUE(eventually(region_is_going, NULL));
-	/* It stays as long as was set when it came. The regions of the other one do not. */
-	ASSERT_EQ(0, window_widen("unused", 0));
+	ASSERT_EQ(0, let_go_slowly(&slowly));
 	EXPECT_EQ(0, receive_into_plain_memory(&other));
 	encounter_end(&other);
 	EXPECT_TRUE(region_is_going(NULL))
 		TH_LOG("the other domain's end has waited for it");
 	encounter_end(&slowly);
+	EXPECT_EQ(0, calm_end(&calm));
+}
+
+static bool regions_are(void *num)
+{
+	return counter("mrs_registered") == *(long *)num;
+}
+
+/* Who may pin no more waits for what the works of the same file have left, and no others'. */
+TEST(of_a_domain_whose_regions_go_slowly_a_file_at_its_memlock_limit_does_not_notice)
+{
+	struct encounter slowly, other;
+	struct visits visits;
+	struct calm calm;
+	long regions;
+
+	if (window_visits("unused", &visits) == -ENOENT)
+		SKIP(return, NO_WINDOWS);
+	ASSERT_EQ(0, restore_device());
+	ASSERT_EQ(0, calm_begin(&calm));
+	ASSERT_EQ(0, encounter_open(&slowly, 0));
+	ASSERT_EQ(0, encounter_open(&other, 1));
+	regions = counter("mrs_registered");
+	ASSERT_EQ(0, receive_into_plain_memory(&other));
+	ASSERT_TRUE(eventually(regions_are, &regions));
+	ASSERT_EQ(0, lose_ipc_lock());
+	ASSERT_EQ(0, let_go_slowly(&slowly));
+	ASSERT_EQ(0, limit_memlock(0));
+	EXPECT_EQ(-ENOMEM, receive_into_plain_memory(&other));
+	EXPECT_TRUE(region_is_going(NULL))
+		TH_LOG("the other file's post has waited for it");
+	encounter_end(&other);
+	encounter_end(&slowly);
+	EXPECT_EQ(0, calm_end(&calm));
+}
+
+/* Never returns. */
+static void wait_for_own_region(int socket)
+{
+	struct encounter own;
+
+	if (encounter_open(&own, 0) || send_descriptor(socket, own.side.fd) || lose_ipc_lock() ||
+	    let_go_slowly(&own) || limit_memlock(0) || write(socket, "", 1) != 1)
+		_exit(1);
+	receive_into_plain_memory(&own);
+	_exit(2);
+}
+
+/* Its file lives on here, so that its end waits for nothing else. */
+TEST(a_file_at_its_memlock_limit_waits_for_its_own_regions_until_it_is_killed)
+{
+	struct visits visits;
+	struct calm calm;
+	int ends[2], fd;
+	pid_t child;
+	char ready;
+
+	if (window_visits("unused", &visits) == -ENOENT)
+		SKIP(return, NO_WINDOWS);
+	ASSERT_EQ(0, restore_device());
+	ASSERT_EQ(0, calm_begin(&calm));
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		wait_for_own_region(ends[1]);
+	close(ends[1]);
+	fd = receive_descriptor(ends[0]);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(1, read(ends[0], &ready, 1));
+	EXPECT_TRUE(eventually(waits_killably, &child));
+	ASSERT_EQ(0, kill(child, SIGKILL));
+	EXPECT_EQ(-EINTR, child_result(child));
+	EXPECT_TRUE(region_is_going(NULL))
+		TH_LOG("the kill has waited for it");
+	close(fd);
+	close(ends[0]);
 	EXPECT_EQ(0, calm_end(&calm));
 }
 

@@ -43,14 +43,24 @@ static bool is_waiting_call(long call)
 	}
 }
 
-bool sleeps_in_kernel(pid_t tid)
+/* A stopped thread is in a call as well, in another state. */
+static bool waits_in_kernel(pid_t tid, char wanted)
 {
 	char state;
 	long call;
 
-	/* A stopped thread is in a call as well, in another state. */
-	return !scan(tid, "stat", "%*d (%*[^)]) %c", &state) && state == 'S' &&
+	return !scan(tid, "stat", "%*d (%*[^)]) %c", &state) && state == wanted &&
 	       !scan(tid, "syscall", "%ld", &call) && is_waiting_call(call);
+}
+
+bool sleeps_in_kernel(pid_t tid)
+{
+	return waits_in_kernel(tid, 'S');
+}
+
+bool waits_killably(void *tid)
+{
+	return waits_in_kernel(__atomic_load_n((pid_t *)tid, __ATOMIC_ACQUIRE), 'D');
 }
 
 bool is_asleep(void *tid)

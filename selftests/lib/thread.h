@@ -16,6 +16,9 @@ bool sleeps_in_kernel(pid_t tid);
 /* The same for eventually(), where @tid is a pid_t that the thread itself stores. */
 bool is_asleep(void *tid);
 
+/* The same for a wait that only a kill ends. */
+bool waits_killably(void *tid);
+
 /* How often it has blocked so far, or -errno. */
 long times_asleep(pid_t tid);
 
