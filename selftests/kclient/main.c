@@ -23,6 +23,7 @@
  */
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/panic.h>
 #include <linux/string.h>
 
 #include "departure.h"
@@ -100,10 +101,14 @@ static bool is_ethernet(struct world *w)
 	return attr.link_layer == IBCHAN_LINK_LAYER_ETHERNET;
 }
 
-/* What is left over when the world ends is a failure of its case. */
+/*
+ * What is left over when the world ends is a failure of its case, and so is a kernel that has
+ * warned; of a later warning it does not tell.
+ */
 static void run_case(const char *name, const struct test_case *test)
 {
 	struct world *w = world_new(test->name);
+	int has_warned = test_taint(TAINT_WARN);
 
 	if (!w) {
 		failed++;
@@ -117,6 +122,7 @@ static void run_case(const char *name, const struct test_case *test)
 		world_skip(w, "for Ethernet ports");
 	cancel_delayed_work_sync(&w->watchdog);
 	world_give_back(w);
+	expect_eq(w, test_taint(TAINT_WARN), has_warned);
 	tell(name, test, w);
 	world_free(w);
 }
