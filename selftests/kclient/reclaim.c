@@ -12,11 +12,21 @@
 #include "meeting.h"
 #include "suites.h"
 
-/* What a case does, here or in a worker; @jobs: three receives that are in flight meanwhile */
+#define IDLE_REGIONS	64
+
+/**
+ * struct errand - what a case does, here or in a worker
+ * @work: for the worker
+ * @world: of the case
+ * @jobs: three receives that are in flight meanwhile
+ * @idle: regions without works: so many that a worker is busy for a while with their end
+ * @run: what it does
+ */
 struct errand {
 	struct work_struct work;
 	struct world *world;
 	struct job *jobs;
+	struct ibchan_mr *idle[IDLE_REGIONS];
 	void (*run)(struct errand *errand);
 };
 
@@ -133,6 +143,16 @@ static void give_cq_back(struct world *w, struct ibchan_cq *cq)
 	ibchan_cq_put(cq);
 }
 
+static void give_idle_up(struct errand *errand)
+{
+	int i;
+
+	for (i = 0; i < IDLE_REGIONS; i++) {
+		world_forget(errand->world, THING_MR, errand->idle[i]);
+		ibchan_mr_put(errand->idle[i]);
+	}
+}
+
 /* All that a side has but its device, once its channel is closed. */
 static void give_rest_back(struct side *side)
 {
@@ -154,7 +174,13 @@ static int hold_regions(struct errand *errand)
 	struct world *w = errand->world;
 	struct side *a = &w->side[0], *b = &w->side[1];
 	struct job *jobs = world_jobs(w, 3);
+	int i;
 
+	for (i = 0; i < IDLE_REGIONS; i++) {
+		errand->idle[i] = world_mr(w, b->pd, b->buf, 64, IBCHAN_ACCESS_LOCAL);
+		if (!errand->idle[i])
+			return -ENODEV;
+	}
 	errand->jobs = jobs;
 	return receive_into(a, &jobs[0], IBCHAN_ACCESS_LOCAL) ?:
 	       receive_into(a, &jobs[1], IBCHAN_ACCESS_SHARED) ?:
@@ -173,6 +199,8 @@ static void give_back(struct errand *errand)
 	local_bh_enable();
 	ibchan_flush();
 	expect_eq(w, jobs_ended(errand->jobs, 2), 2);
+	give_idle_up(errand);
+	ibchan_flush();
 	side_close(b);
 	expect_eq(w, jobs_ended(errand->jobs, 3), 3);
 	give_rest_back(a);
