@@ -85,6 +85,7 @@ static int destroy_cq(struct ib_cq *ib, struct ib_udata *udata)
 {
 	struct hca_cq *cq = to_hca_cq(ib);
 
+	hca_command();
 	if (hca_keeps(HCA_DESTROY_CQ))
 		return -EBUSY;
 	count_cq(cq, -1);

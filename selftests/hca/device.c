@@ -285,6 +285,7 @@ static int alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 
 static int dealloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 {
+	hca_command();
 	return 0;
 }
 

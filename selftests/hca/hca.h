@@ -27,6 +27,7 @@
 #include <linux/list.h>
 #include <linux/pci.h>
 #include <linux/rbtree_types.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -303,6 +304,19 @@ extern unsigned int hca_jitter_us;
 extern bool hca_null;
 extern bool hca_hard_irq;
 extern unsigned int hca_lost_attribute;
+
+#define HCA_COMMAND_BYTES	256
+
+/*
+ * A command to a firmware has its arguments in memory that drivers allocate for it, also where
+ * something ends: that may start I/O, unless the caller's scope forbids it. A mode that is there
+ * to measure consumers does without.
+ */
+static inline void hca_command(void)
+{
+	if (!hca_null)
+		kfree(kmalloc(HCA_COMMAND_BYTES, GFP_KERNEL | __GFP_NOFAIL));
+}
 
 static inline struct hca_device *to_hca(struct ib_device *ib)
 {

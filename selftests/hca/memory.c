@@ -141,6 +141,7 @@ static int dereg_mr(struct ib_mr *ib, struct ib_udata *udata)
 	struct hca_mr *mr = to_hca_mr(ib);
 	struct hca_device *hca = to_hca(ib->device);
 
+	hca_command();
 	/* The core takes for granted that a domain's own one goes. */
 	if (mr->kind != HCA_MR_DMA && hca_keeps(HCA_DESTROY_MR))
 		return -EBUSY;

@@ -131,6 +131,7 @@ static int destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	struct hca_device *hca = to_hca(ib->device);
 	struct hca_qp *qp = to_hca_qp(ib);
 
+	hca_command();
 	if (qp->init.qp_type == IB_QPT_RC && hca_keeps(HCA_DESTROY_QP))
 		return -EBUSY;
 	spin_lock_irq(&hca_lock);
@@ -190,6 +191,7 @@ static int modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct
 	enum ib_qp_state now, next;
 	int ret = -EINVAL;
 
+	hca_command();
 	spin_lock_irq(&hca_lock);
 	now = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
 	next = mask & IB_QP_STATE ? attr->qp_state : now;
