@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Queues cannot overrun (law 8). */
+#include <linux/err.h>
+#include <linux/fs.h>
+
 #include "job.h"
 #include "suites.h"
 
@@ -308,17 +311,48 @@ static void a_cq_larger_than_the_device_can_is_refused(struct world *w)
 	expect_eq(w, reason.value[2], attr.max_cqe);
 }
 
+/* Of the first HCA for tests, as its module tells them: "hca0 2 0 1"; -1: there is none. */
+static int cqs_on_vector(u32 vector)
+{
+	struct file *file = filp_open("/sys/module/ibchan_hca/parameters/vectors", O_RDONLY, 0);
+	char text[256] = "", *rest = text, *word = NULL;
+	loff_t at = 0;
+	int num = -1;
+	u32 i;
+
+	if (IS_ERR(file))
+		return -1;
+	if (kernel_read(file, text, sizeof(text) - 1, &at) > 0) {
+		/* Its name comes first. */
+		for (i = 0; i <= vector; i++)
+			word = strsep(&rest, "\n ");
+		if (!word || kstrtoint(word, 10, &num))
+			num = -1;
+	}
+	filp_close(file, NULL);
+	return num;
+}
+
 static void a_completion_vector_can_be_chosen_among_the_devices(struct world *w)
 {
 	struct ibchan_device *dev = world_device(w, 0);
 	struct ibchan_cq_init init = { .entries = 8 };
 	struct ibchan_reason reason = {};
 	struct ibchan_device_attr attr;
+	int before;
 
 	if (!dev || ibchan_device_query(dev, &attr) || !expect(w, attr.comp_vectors))
 		return;
 	init.comp_vector = attr.comp_vectors;
+	before = cqs_on_vector(attr.comp_vectors);
 	world_cq(w, dev, &init);
+	if (before >= 0)
+		expect_eq(w, cqs_on_vector(attr.comp_vectors), before + 1);
+	init.comp_vector = 1;
+	before = cqs_on_vector(1);
+	world_cq(w, dev, &init);
+	if (before >= 0)
+		expect_eq(w, cqs_on_vector(1), before + 1);
 	init.comp_vector = attr.comp_vectors + 1;
 	expect_eq(w, PTR_ERR(ibchan_cq_create(dev, &init, &reason)), -EINVAL);
 	expect_eq(w, reason.code, IBCHAN_REASON_PARAMETER);
