@@ -31,6 +31,10 @@ static int num_netdevs;
 module_param_array(netdevs, charp, &num_netdevs, 0444);
 MODULE_PARM_DESC(netdevs, "network devices of the first and the second one (default: InfiniBand)");
 
+static int node = NUMA_NO_NODE;
+module_param(node, int, 0444);
+MODULE_PARM_DESC(node, "NUMA node that the devices are near to");
+
 unsigned int hca_delay_us;
 module_param_named(delay_us, hca_delay_us, uint, 0644);
 MODULE_PARM_DESC(delay_us, "how long a work waits before it runs");
@@ -309,6 +313,9 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (ret)
 		return ret;
 	pci_set_master(pdev);
+	/* A kernel that cannot split its memory has the first one only. */
+	if (node != NUMA_NO_NODE && node_online(node))
+		set_dev_node(&pdev->dev, node);
 	if (free_number() >= HCA_MAX)
 		return -ENOSPC;
 	hca = ib_alloc_device(hca_device, ib);

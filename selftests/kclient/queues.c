@@ -2,6 +2,8 @@
 /* Queues cannot overrun (law 8). */
 #include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/mm.h>
+#include <rdma/ib_verbs.h>
 
 #include "job.h"
 #include "suites.h"
@@ -361,6 +363,41 @@ static void a_completion_vector_can_be_chosen_among_the_devices(struct world *w)
 	expect_eq(w, reason.value[2], attr.comp_vectors);
 }
 
+static int node_of(const void *memory)
+{
+	return page_to_nid(virt_to_page(memory));
+}
+
+static int node_of_first_device(void)
+{
+	struct ib_device *ib = ib_device_get_by_name(device_names[0], RDMA_DRIVER_UNKNOWN);
+	int node = NUMA_NO_NODE;
+
+	if (ib) {
+		node = ibdev_to_node(ib);
+		ib_device_put(ib);
+	}
+	return node;
+}
+
+/* Whichever cpu has made them. */
+static void a_cq_and_a_channel_are_near_their_device(struct world *w)
+{
+	struct side *a = &w->side[0];
+	int node = node_of_first_device();
+
+	if (node == NUMA_NO_NODE || !node_state(node, N_MEMORY) || node == numa_mem_id()) {
+		world_skip(w, "the device is near no other node than this cpu");
+		return;
+	}
+	if (world_default_pair(w))
+		return;
+	expect_eq(w, node_of(a->send_cq), node);
+	expect_eq(w, node_of(a->ch), node);
+	/* What nobody asked to be there is near this cpu. */
+	expect_eq(w, node_of(a->buf), numa_mem_id());
+}
+
 /* soft-RoCE and soft-iWARP have no interrupts to save. */
 static bool moderates(struct world *w)
 {
@@ -484,6 +521,7 @@ static const struct test_case queues_cases[] = {
 	CASE(the_space_of_a_closed_channel_is_free_again),
 	CASE(a_cq_larger_than_the_device_can_is_refused),
 	CASE(a_completion_vector_can_be_chosen_among_the_devices),
+	CASE(a_cq_and_a_channel_are_near_their_device),
 	CASE(half_a_moderation_is_refused),
 	CASE(moderation_makes_one_event_of_several_completions),
 	CASE(a_cq_of_the_exact_size_never_overruns),
