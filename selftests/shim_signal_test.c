@@ -255,6 +255,20 @@ static int crosses_all_the_same(struct meeting *m)
 	return rc;
 }
 
+/*
+ * Nearly all of this time is spent under the queue's lock: a message that crosses is in system
+ * calls for most of its time.
+ */
+static int polls_in_vain(struct ibchan_cq *cq)
+{
+	struct ibchan_completion completion;
+	int i, rc = 0;
+
+	for (i = 0; !rc && i < 10000; i++)
+		rc = ibchan_cq_poll(cq, &completion, 1);
+	return rc > 0 ? -EBADMSG : rc;
+}
+
 /* Two channels share a queue, and with it all that the library locks. */
 TEST_F(signals, may_break_a_channel_wherever_they_interrupt_another)
 {
@@ -269,7 +283,7 @@ TEST_F(signals, may_break_a_channel_wherever_they_interrupt_another)
 	ASSERT_EQ(0, handle(break_victim));
 	ASSERT_EQ(0, tick_here(&timer, MS));
 	while (!rc && handled < 50 && now_ms() < end)
-		rc = crosses_all_the_same(&self->m);
+		rc = crosses_all_the_same(&self->m) ?: polls_in_vain(self->m.asking.cq);
 	EXPECT_EQ(0, timer_delete(timer));
 	EXPECT_EQ(0, rc);
 	EXPECT_LE(50, handled);
