@@ -638,12 +638,20 @@ static long cpu_ms(pid_t pid)
 	return time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
+/* Whether a server does next to nothing for a while. */
+static bool rests(pid_t pid)
+{
+	long before = cpu_ms(pid);
+
+	moment(400000);
+	return cpu_ms(pid) - before < 200;
+}
+
 TEST_F(tool, doctor_that_has_few_descriptors_sends_others_away_and_serves_again)
 {
 	static struct crowd crowd;
 	struct run server;
 	char text[8192];
-	long before;
 	int i;
 
 	if (!tool_is_built())
@@ -657,14 +665,53 @@ TEST_F(tool, doctor_that_has_few_descriptors_sends_others_away_and_serves_again)
 	for (; i < 3 * ROOM; i++)
 		EXPECT_EQ(-ECONNRESET, meet_doctor(&crowd, i, "7498"));
 	EXPECT_EQ(ROOM, connected(&crowd));
-	before = cpu_ms(server.pid);
-	moment(400000);
-	EXPECT_GT(200, cpu_ms(server.pid) - before);
+	EXPECT_TRUE(rests(server.pid));
 	EXPECT_TRUE(eventually(serves_again, &crowd));
 	while (i)
 		end_close(&crowd.ends[--i]);
 	EXPECT_EQ(0, ibchan_context_close(crowd.context));
 	EXPECT_EQ(0, waitpid(server.pid, NULL, WNOHANG));
+	kill(server.pid, SIGKILL);
+	collect(&server, text, sizeof(text));
+	child_result(server.pid);
+}
+
+#define OBJECTS	"/sys/module/ibchan/parameters/max_handles"
+
+static int line_of(const char *path, char *line, int size)
+{
+	FILE *file = fopen(path, "re");
+	char *got = file ? fgets(line, size, file) : NULL;
+
+	if (file)
+		fclose(file);
+	return got ? 0 : -EIO;
+}
+
+TEST_F(tool, doctor_that_may_have_no_more_objects_rests_until_a_client_leaves)
+{
+	static struct crowd crowd;
+	struct run server;
+	char text[8192], objects[16];
+
+	if (!tool_is_built())
+		SKIP(return, "the tool was not built");
+	ASSERT_EQ(0, ibchan_context_open(&crowd.context));
+	ASSERT_EQ(0, start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7497", NULL)));
+	EXPECT_TRUE(prints(&server, "answering"));
+	EXPECT_EQ(0, meet_doctor(&crowd, 0, "7497"));
+	EXPECT_EQ(0, end_open(&crowd.ends[1], crowd.context, 0, NULL));
+	ASSERT_EQ(0, line_of(OBJECTS, objects, sizeof(objects)));
+	EXPECT_EQ(0, put_line(OBJECTS, "1"));
+	EXPECT_EQ(0, ask_doctor(&crowd.ends[1], "7497"));
+	EXPECT_TRUE(rests(server.pid));
+	EXPECT_EQ(1, connected(&crowd));
+	EXPECT_EQ(0, put_line(OBJECTS, objects));
+	end_close(&crowd.ends[0]);
+	EXPECT_EQ(0, ibchan_channel_connect_wait(crowd.ends[1].channel, patience_ns(), NULL));
+	EXPECT_EQ(0, waitpid(server.pid, NULL, WNOHANG));
+	end_close(&crowd.ends[1]);
+	EXPECT_EQ(0, ibchan_context_close(crowd.context));
 	kill(server.pid, SIGKILL);
 	collect(&server, text, sizeof(text));
 	child_result(server.pid);
@@ -681,16 +728,21 @@ static __s64 patience_of(int client)
 	return client % 16 * (slow() ? 20 * MS : MS / 2) << doubled;
 }
 
-/* A client that asks, waits for so long, and is gone. */
-static int ask_and_go(struct ibchan_context *context, const char *port, __s64 timeout_ns)
+/*
+ * A client that asks, waits for so long, and is gone. Meanwhile the server stands still, so that
+ * it finds that out wherever it was, be it between its look at the request and its answer.
+ */
+static int ask_and_go(struct ibchan_context *context, pid_t server, __s64 timeout_ns)
 {
 	struct end end = { 0 };
 	int rc = end_open(&end, context, 0, NULL);
 
-	rc = rc ?: ask_doctor(&end, port);
+	rc = rc ?: ask_doctor(&end, "18516");
 	if (!rc)
 		ibchan_channel_connect_wait(end.channel, timeout_ns, NULL);
+	kill(server, SIGSTOP);
 	end_close(&end);
+	kill(server, SIGCONT);
 	return rc;
 }
 
@@ -707,7 +759,7 @@ TEST_F(example, epoll_server_outlives_clients_that_give_up)
 			   ARGUMENTS("-n", "14", NULL)));
 	ASSERT_EQ(0, ibchan_context_open(&context));
 	for (i = 0; !ended && !rc && now_ms() < end; i++) {
-		rc = ask_and_go(context, "18516", patience_of(i));
+		rc = ask_and_go(context, server.pid, patience_of(i));
 		ended = waitpid(server.pid, &status, WNOHANG);
 	}
 	EXPECT_EQ(0, rc);
