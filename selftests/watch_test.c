@@ -244,6 +244,7 @@ TEST_F(watch, takes_ten_seconds_unless_told_otherwise)
  */
 TEST_F(watch, that_nobody_asked_for_waits_for_a_peer_and_sees_its_own_end)
 {
+	struct ibchan_cmd_event_take event = { 0 };
 	struct side alone, late, told, never;
 	struct ibchan_submit_wr wr;
 	__u32 error;
@@ -270,6 +271,9 @@ TEST_F(watch, that_nobody_asked_for_waits_for_a_peer_and_sees_its_own_end)
 	error = query(self->pair.b).out_error;
 	EXPECT_TRUE(error == EACCES || error == ECANCELED)
 		TH_LOG("error %u", error);
+	EXPECT_EQ(0, cmd_event_take(self->pair.b->fd, &event));
+	EXPECT_EQ(self->pair.b->channel, event.out_channel);
+	EXPECT_EQ(IBCHAN_EVENT_BROKEN, event.out_events);
 	ASSERT_EQ(0, side_handshake(&late, &alone.endpoint));
 	EXPECT_EQ(0, exchange(&late, &alone));
 	side_close(&never);
