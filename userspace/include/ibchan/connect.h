@@ -135,8 +135,9 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
  *
  * Return: 0: it is connected; -ETIMEDOUT with the channel still connecting, or
  * broken because a stage has taken too long (ibchan_channel_connection() tells);
- * -ENETUNREACH, -EHOSTUNREACH: no way to the peer; -ECONNREFUSED: nobody listens
- * there, or only in another network namespace; -ECONNRESET: the peer has rejected;
+ * -ENETUNREACH, -EHOSTUNREACH: no way to the peer, or nobody answers for its address;
+ * -ECONNREFUSED: nobody listens there, or only in another network namespace;
+ * -ECONNRESET: the peer has rejected;
  * -EXDEV: the way leads over another device; -ECANCELED: broken by the caller;
  * -ESHUTDOWN: it was connected and has broken since; -ENODEV: the device is gone; -EINTR: a
  * signal came, and the channel goes on connecting.
