@@ -301,16 +301,18 @@ TEST_F(channel, reports_the_agreed_mtu_and_peers_psn_once_connected)
 	EXPECT_EQ(0, memcmp(&self->side.endpoint, &query.out_endpoint, IBCHAN_ENDPOINT_SIZE));
 }
 
-TEST_F(channel, takes_port_0_and_1_and_no_other)
+TEST_F(channel, takes_port_0_and_those_of_its_device_and_no_other)
 {
 	struct ibchan_cmd_channel_build cmd = build_request(&self->side);
+	struct ibchan_cmd_device_query device;
 
+	ASSERT_EQ(0, side_device(&self->side, &device));
 	cmd.params.port = 0;
 	EXPECT_EQ(0, try_build(&self->side, &cmd));
 	EXPECT_EQ(1, cmd.params.port);
-	cmd.params.port = 1;
+	cmd.params.port = device.out_ports;
 	EXPECT_EQ(0, try_build(&self->side, &cmd));
-	cmd.params.port = 2;
+	cmd.params.port = device.out_ports + 1;
 	EXPECT_EQ(-EINVAL, try_build(&self->side, &cmd));
 	EXPECT_EQ(IBCHAN_PARAMETER_PORT, cmd.reason.element);
 }

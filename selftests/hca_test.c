@@ -595,6 +595,51 @@ TEST_F(address, a_side_whose_peers_last_word_is_lost_is_connected_by_its_first_m
 	EXPECT_EQ(0, faults());
 }
 
+/* The port that its channel says it uses, or -errno. */
+static int port_of(const struct side *side)
+{
+	struct ibchan_cmd_channel_query query;
+	int rc = side_query(side, &query);
+
+	return rc ?: (int)query.params.port;
+}
+
+/* Which port a channel uses is chosen when it is made, and by address once more. */
+TEST_F(address, of_the_second_port_makes_the_channel_tell_that_port)
+{
+	struct side_options options = side_defaults();
+	struct ibchan_cmd_device_query device;
+	struct side second;
+
+	ASSERT_EQ(0, side_device(&self->asking, &device));
+	if (is_infiniband(&self->asking) || device.out_ports < 2)
+		SKIP(return, "the device has no second Ethernet port");
+	options.params.port = 2;
+	ASSERT_EQ(0, side_open(&second, &options));
+	ASSERT_EQ(1, port_of(&self->asking));
+	memcpy(self->listen.address.bytes, second.endpoint.gid + 12, 4);
+	EXPECT_EQ(0, connect_both(&self->asking, &self->asked, &self->listen));
+	EXPECT_EQ(2, port_of(&self->asking));
+	EXPECT_TRUE(eventually(is_connected, &self->asked));
+	EXPECT_EQ(2, port_of(&self->asked));
+	EXPECT_EQ(0, exchange(&self->asking, &self->asked));
+	side_close(&second);
+	EXPECT_EQ(0, faults());
+}
+
+/* The twin. */
+TEST_F(address, of_the_first_port_leaves_the_channel_there)
+{
+	if (!has_hca() || is_infiniband(&self->asking))
+		SKIP(return, "the ports are no Ethernet ports of HCAs");
+	EXPECT_EQ(0, connect_both(&self->asking, &self->asked, &self->listen));
+	EXPECT_TRUE(eventually(is_connected, &self->asked));
+	EXPECT_EQ(1, port_of(&self->asking));
+	EXPECT_EQ(1, port_of(&self->asked));
+	EXPECT_EQ(0, exchange(&self->asking, &self->asked));
+	EXPECT_EQ(0, faults());
+}
+
 /* ---- RoCE v1 ---- */
 
 #define RDMA_CM	"/sys/kernel/config/rdma_cm/"

@@ -86,14 +86,29 @@ int hca_set_pkey(u32 number, u32 port, u32 index, u16 pkey)
 
 /* --- Ethernet --- */
 
-static void forget_netdev(struct hca_device *hca)
+static struct hca_port *port_on(struct hca_device *hca, const struct net_device *ndev)
+{
+	u32 i;
+
+	for (i = 0; i < hca->ib.phys_port_cnt; i++)
+		if (hca->ports[i].ndev == ndev)
+			return &hca->ports[i];
+	return NULL;
+}
+
+static u32 number_of(const struct hca_device *hca, const struct hca_port *port)
+{
+	return port - hca->ports + 1;
+}
+
+static void forget_netdev(struct hca_device *hca, struct hca_port *port)
 {
 	struct net_device *ndev;
 
-	ib_device_set_netdev(&hca->ib, NULL, 1);
+	ib_device_set_netdev(&hca->ib, NULL, number_of(hca, port));
 	spin_lock_irq(&hca_lock);
-	ndev = hca->ports[0].ndev;
-	hca->ports[0].ndev = NULL;
+	ndev = port->ndev;
+	port->ndev = NULL;
 	spin_unlock_irq(&hca_lock);
 	dev_put(ndev);
 }
@@ -101,32 +116,44 @@ static void forget_netdev(struct hca_device *hca)
 static int netdev_event(struct notifier_block *block, unsigned long type, void *info)
 {
 	struct hca_device *hca = container_of(block, struct hca_device, netdevs);
-	struct net_device *ndev = netdev_notifier_info_to_dev(info);
+	struct hca_port *port = port_on(hca, netdev_notifier_info_to_dev(info));
 
 	/* At its own end the notifier hears that all of them go. */
-	if (READ_ONCE(hca->leaving) || ndev != hca->ports[0].ndev)
+	if (READ_ONCE(hca->leaving) || !port)
 		return NOTIFY_DONE;
 	if (type == NETDEV_UNREGISTER)
-		forget_netdev(hca);
+		forget_netdev(hca, port);
 	else if (type == NETDEV_UP || type == NETDEV_DOWN || type == NETDEV_CHANGE)
-		tell_port(hca, 1, hca_port_is_up(&hca->ports[0]) ? IB_EVENT_PORT_ACTIVE :
-								    IB_EVENT_PORT_ERR);
+		tell_port(hca, number_of(hca, port),
+			  hca_port_is_up(port) ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 	return NOTIFY_DONE;
 }
 
-/* Before the device is registered. */
-int hca_netdev_take(struct hca_device *hca, const char *name)
+static int netdev_take(struct hca_device *hca, struct hca_port *port, const char *name)
 {
 	struct net_device *ndev = dev_get_by_name(&init_net, name);
 	int ret;
 
 	if (!ndev)
 		return -ENODEV;
-	ret = ib_device_set_netdev(&hca->ib, ndev, 1);
+	ret = ib_device_set_netdev(&hca->ib, ndev, number_of(hca, port));
 	if (ret)
 		dev_put(ndev);
 	else
-		hca->ports[0].ndev = ndev;
+		port->ndev = ndev;
+	return ret;
+}
+
+/* Before the device is registered; @names are those of its ports. */
+int hca_netdevs_take(struct hca_device *hca, char *const *names)
+{
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; i < hca->ib.phys_port_cnt && !ret; i++)
+		ret = netdev_take(hca, &hca->ports[i], names[i]);
+	if (ret)
+		hca_netdevs_give_back(hca);
 	return ret;
 }
 
@@ -143,11 +170,15 @@ void hca_netdev_unwatch(struct hca_device *hca)
 	unregister_netdevice_notifier(&hca->netdevs);
 }
 
-/* Behind the device's last use of it. */
-void hca_netdev_give_back(struct hca_device *hca)
+/* Behind the device's last use of them. */
+void hca_netdevs_give_back(struct hca_device *hca)
 {
-	dev_put(hca->ports[0].ndev);
-	hca->ports[0].ndev = NULL;
+	u32 i;
+
+	for (i = 0; i < HCA_PORTS; i++) {
+		dev_put(hca->ports[i].ndev);
+		hca->ports[i].ndev = NULL;
+	}
 }
 
 static void set_gid(const struct ib_gid_attr *attr, const union ib_gid *gid)

@@ -350,10 +350,10 @@ int hca_set_lid(u32 number, u32 port, u16 lid);
 extern const struct ib_device_ops hca_device_ops;
 void hca_ports_init(struct hca_device *hca);
 int hca_set_pkey(u32 number, u32 port, u32 index, u16 pkey);
-int hca_netdev_take(struct hca_device *hca, const char *name);
+int hca_netdevs_take(struct hca_device *hca, char *const *names);
 int hca_netdev_watch(struct hca_device *hca);
 void hca_netdev_unwatch(struct hca_device *hca);
-void hca_netdev_give_back(struct hca_device *hca);
+void hca_netdevs_give_back(struct hca_device *hca);
 
 /* memory.c */
 struct hca_cursor {

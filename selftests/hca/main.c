@@ -4,9 +4,10 @@
  *
  *	insmod ibchan_hca.ko [like=mlx5|mlx4|irdma|bnxt|cxgb4|hfi1] [netdevs=v0,v1] ...
  *
- * With network devices the ports are Ethernet, without they are InfiniBand. The devices are
- * called hca0 and hca1. What consumers have had them do that they must not is in the kernel
- * log, one line each, and in the parameter `faults`, a number for each enum hca_fault.
+ * With network devices the ports are Ethernet, one for each device or, of four, two; without
+ * they are InfiniBand. The devices are called hca0 and hca1. What consumers have had them do
+ * that they must not is in the kernel log, one line each, and in the parameter `faults`, a
+ * number for each enum hca_fault.
  */
 #include <linux/dma-mapping.h>
 #include <linux/iommu.h>
@@ -26,10 +27,11 @@ static char *like = "mlx5";
 module_param(like, charp, 0444);
 MODULE_PARM_DESC(like, "whose limits and habits the devices have");
 
-static char *netdevs[2];
+static char *netdevs[2 * HCA_PORTS];
 static int num_netdevs;
 module_param_array(netdevs, charp, &num_netdevs, 0444);
-MODULE_PARM_DESC(netdevs, "network devices of the first and the second one (default: InfiniBand)");
+MODULE_PARM_DESC(netdevs,
+		 "network devices of the first one's ports, then of the second one's (default: InfiniBand)");
 
 static int node = NUMA_NO_NODE;
 module_param(node, int, 0444);
@@ -236,7 +238,7 @@ static void init_device(struct hca_device *hca, struct device *bus, int number)
 	hca->next_qpn = 2;
 	hca->ib.node_type = RDMA_NODE_IB_CA;
 	hca->ib.node_guid = cpu_to_be64(0x0002c90000770000ULL + number);
-	hca->ib.phys_port_cnt = hca->is_roce ? 1 : HCA_PORTS;
+	hca->ib.phys_port_cnt = hca->is_roce ? num_netdevs / 2 : HCA_PORTS;
 	hca->ib.num_comp_vectors = hca->preset->vectors;
 	hca->ib.local_dma_lkey = hca->preset->lkey;
 	hca->ib.ops.driver_id = hca->preset->driver_id;
@@ -276,7 +278,7 @@ static int register_device(struct hca_device *hca)
 
 	snprintf(name, sizeof(name), "hca%d", hca->number);
 	if (hca->is_roce)
-		ret = hca_netdev_take(hca, netdevs[hca->number % 2]);
+		ret = hca_netdevs_take(hca, netdevs + hca->number % 2 * hca->ib.phys_port_cnt);
 	if (ret)
 		return ret;
 	list_device(hca);
@@ -289,7 +291,7 @@ static int register_device(struct hca_device *hca)
 	if (!ret)
 		return 0;
 	unlist_device(hca);
-	hca_netdev_give_back(hca);
+	hca_netdevs_give_back(hca);
 	return ret;
 }
 
@@ -343,7 +345,7 @@ static void leave(struct pci_dev *pdev)
 		hca_netdev_unwatch(hca);
 	ib_unregister_device(&hca->ib);
 	unlist_device(hca);
-	hca_netdev_give_back(hca);
+	hca_netdevs_give_back(hca);
 	WARN_ON(!xa_empty(&hca->mrs) || !xa_empty(&hca->qps));
 	xa_destroy(&hca->mrs);
 	xa_destroy(&hca->qps);
@@ -367,7 +369,7 @@ static int __init hca_init(void)
 {
 	int ret;
 
-	if (!find_preset() || (num_netdevs && num_netdevs != 2))
+	if (!find_preset() || num_netdevs % 2)
 		return -EINVAL;
 	hca_wq = alloc_workqueue("ibchan_hca", WQ_UNBOUND | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	if (!hca_wq)

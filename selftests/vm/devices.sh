@@ -7,14 +7,15 @@
 # shellcheck source=SCRIPTDIR/../pause.sh
 . "${BASH_SOURCE[0]%/*}/../pause.sh"
 
+# make_veth [FIRST SECOND NET]: NET, two digits, is in the hardware addresses.
 make_veth() {
-	local device
+	local first=${1:-v0} second=${2:-v1} net=${3:-77} device
 
 	ip -batch - <<-COMMANDS || return
 		link set lo up
-		link add v0 address 02:00:00:77:00:01 type veth peer name v1 address 02:00:00:77:00:02
+		link add $first address 02:00:00:$net:00:01 type veth peer name $second address 02:00:00:$net:00:02
 	COMMANDS
-	for device in all v0 v1; do
+	for device in all "$first" "$second"; do
 		echo 1 >"/proc/sys/net/ipv4/conf/$device/accept_local"
 		echo 0 >"/proc/sys/net/ipv4/conf/$device/rp_filter"
 		echo 0 >"/proc/sys/net/ipv6/conf/$device/accept_dad"
@@ -25,17 +26,19 @@ make_veth() {
 # and neighbours that need no asking make it cross the pair. A link that was down gets back
 # what it has forgotten.
 bring_up_veth() {
+	local first=${1:-v0} second=${2:-v1} net=${3:-77}
+
 	ip -batch - <<-COMMANDS
-		link set v0 up
-		link set v1 up
-		address replace 10.77.0.1/24 dev v0
-		address replace 10.77.0.2/24 dev v1
-		address replace fd77::1/64 dev v0 nodad
-		address replace fd77::2/64 dev v1 nodad
-		neighbour replace 10.77.0.2 lladdr 02:00:00:77:00:02 dev v0 nud permanent
-		neighbour replace 10.77.0.1 lladdr 02:00:00:77:00:01 dev v1 nud permanent
-		neighbour replace fd77::2 lladdr 02:00:00:77:00:02 dev v0 nud permanent
-		neighbour replace fd77::1 lladdr 02:00:00:77:00:01 dev v1 nud permanent
+		link set $first up
+		link set $second up
+		address replace 10.$net.0.1/24 dev $first
+		address replace 10.$net.0.2/24 dev $second
+		address replace fd$net::1/64 dev $first nodad
+		address replace fd$net::2/64 dev $second nodad
+		neighbour replace 10.$net.0.2 lladdr 02:00:00:$net:00:02 dev $first nud permanent
+		neighbour replace 10.$net.0.1 lladdr 02:00:00:$net:00:01 dev $second nud permanent
+		neighbour replace fd$net::2 lladdr 02:00:00:$net:00:02 dev $first nud permanent
+		neighbour replace fd$net::1 lladdr 02:00:00:$net:00:01 dev $second nud permanent
 	COMMANDS
 }
 
@@ -54,12 +57,13 @@ wait_for_gids() {
 		wait_for_gid "$1" "fd77:0000:0000:0000:0000:0000:0000:000$2"
 }
 
-# rxe has a thousand slots and fills them from the first; the addresses above need three.
+# has_gid NAME GID [PORT]: rxe has a thousand slots and fills them from the first; the addresses
+# above need three.
 has_gid() {
 	local slot gid
 
 	for slot in 0 1 2 3 4 5; do
-		read -r gid <"/sys/class/infiniband/$1/ports/1/gids/$slot" || continue
+		read -r gid <"/sys/class/infiniband/$1/ports/${3:-1}/gids/$slot" || continue
 		if [ "$gid" = "$2" ]; then return 0; fi
 	done
 	return 1
@@ -67,7 +71,7 @@ has_gid() {
 
 # A worker of ib_core adds the GIDs; nothing says when it is done.
 wait_for_gid() {
-	if patience=20 eventually has_gid "$1" "$2"; then return 0; fi
+	if patience=20 eventually has_gid "$@"; then return 0; fi
 	echo "$1 never got the GID $2" >&2
 	return 1
 }
