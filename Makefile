@@ -141,13 +141,13 @@ check: check-programs ## see above
 check-all: ## see above
 	+@selftests/check-all
 
-# Behind an IOMMU; Ethernet ports, or with -ib behind the name InfiniBand.
-HCA ?= mlx5 mlx5-ib
+# Behind an IOMMU; an Ethernet port, with -2 behind the name two, with -ib InfiniBand ones.
+HCA ?= mlx5-2 mlx5-ib
 HCA_SUITES ?= hca_reports hca hello data post busy law_memory credit memory rare shim_limits kunit \
 	kclient
 
 .PHONY: check-hca
-check-hca: check-programs ## the data tests on HCAs like HCA="mlx5 mlx5-ib", see selftests/hca
+check-hca: check-programs ## the data tests on HCAs like HCA="mlx5-2 mlx5-ib", see selftests/hca
 	@selftests/hca/check $(KERNEL) "$(strip $(HCA_SUITES))" $(HCA)
 
 # One is on 6.1 and the other on 6.12.
