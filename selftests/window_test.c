@@ -533,6 +533,84 @@ TEST(a_file_whose_channel_drains_for_long_takes_events_and_requests_and_answers)
 	EXPECT_EQ(0, calm_end(&calm));
 }
 
+/* ---- Channels that are looked at, each at its own pace ---- */
+
+#define IDLE	50
+#define ANSWERS	10
+
+static int open_loop(struct side *side, __u32 keepalive_ms)
+{
+	struct side_options options = side_defaults();
+	int rc;
+
+	options.options.keepalive_ms = keepalive_ms;
+	rc = side_open(side, &options);
+	return rc ?: side_handshake(side, &side->endpoint);
+}
+
+struct answers {
+	const struct side *side;
+	__u32 num;
+};
+
+static __u32 answers_of(const struct side *side)
+{
+	struct ibchan_cmd_channel_query query = { 0 };
+
+	side_query(side, &query);
+	return query.out_facts.probes_answered;
+}
+
+static bool has_answers(void *arg)
+{
+	const struct answers *answers = arg;
+
+	return answers_of(answers->side) >= answers->num;
+}
+
+/* At how many channels the device's worker looks until @side has so many answers; -1: never. */
+static long looks_until_answered(const struct side *side)
+{
+	struct answers answers = { side, answers_of(side) + ANSWERS };
+	struct visits before, after;
+	bool answered;
+
+	if (window_widen("watched", 1) || window_visits("watched", &before))
+		return -1;
+	answered = eventually(has_answers, &answers);
+	if (window_visits("watched", &after) || window_widen("watched", 0))
+		return -1;
+	return answered ? (long)(after.entered - before.entered) : -1;
+}
+
+TEST(a_channel_with_a_short_keepalive_has_no_others_looked_at_as_often)
+{
+	struct side impatient, idle[IDLE];
+	struct visits visits;
+	struct calm calm;
+	long alone, among;
+	int i;
+
+	if (window_visits("watched", &visits) == -ENOENT)
+		SKIP(return, NO_WINDOWS);
+	ASSERT_EQ(0, restore_device());
+	ASSERT_EQ(0, calm_begin(&calm));
+	ASSERT_EQ(0, open_loop(&impatient, IBCHAN_KEEPALIVE_MIN_MS));
+	alone = looks_until_answered(&impatient);
+	EXPECT_LE(ANSWERS, alone);
+	for (i = 0; i < IDLE; i++)
+		ASSERT_EQ(0, open_loop(&idle[i], IBCHAN_KEEPALIVE_MAX_MS));
+	among = looks_until_answered(&impatient);
+	EXPECT_LE(ANSWERS, among);
+	/* A guest that stands still for a while has more of them; all at one pace are 51 times. */
+	EXPECT_GE(5 * alone, among)
+		TH_LOG("%ld looks, and %ld without the others", among, alone);
+	while (i)
+		side_close(&idle[--i]);
+	side_close(&impatient);
+	EXPECT_EQ(0, calm_end(&calm));
+}
+
 TEST(a_window_that_does_not_exist_and_one_too_wide_are_refused)
 {
 	struct visits visits;

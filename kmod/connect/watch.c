@@ -31,6 +31,7 @@
 #include <linux/sched.h>
 
 #include "cm.h"
+#include "fault.h"
 
 /*
  * The send queue has one entry more than the user may fill. It is for the marker of a drain.
@@ -338,6 +339,7 @@ static bool look_at_next(struct ibchan_device *dev, u32 *steps)
 	ch = take_due(dev);
 	if (!ch)
 		return false;
+	ibchan_fault_linger(IBCHAN_WINDOW_WATCHED);
 	if (READ_ONCE(ch->state) < IBCHAN_CHANNEL_BROKEN) {
 		*steps += look_at(ch);
 		give_back(dev, ch);
