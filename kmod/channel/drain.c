@@ -111,9 +111,9 @@ bool ibchan_drain(struct ibchan_channel *ch, unsigned long deadline)
 	/* Destroying it does all that is left. */
 	if (has_drained(ch))
 		return true;
+	ibchan_fault_rest(IBCHAN_WINDOW_DRAINING);
 	if (!ibchan_drain_begin(ch))
 		return false;
-	ibchan_fault_rest(IBCHAN_WINDOW_DRAINING);
 	await_marker(&ch->send, deadline);
 	await_marker(&ch->recv, deadline);
 	return true;

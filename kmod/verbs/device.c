@@ -387,11 +387,13 @@ undo_wq:
 }
 
 /*
- * No device is there any more. The barrier turns grace periods under way into work, which the
- * workqueue's end then waits for.
+ * No device is there any more. What still closes gives regions and cqs back, the latter behind a
+ * grace period: the barrier turns that into work, which the work queue's end then waits for.
  */
 void ibchan_device_fini(void)
 {
+	flush_workqueue(ibchan_slow_wq);
+	flush_workqueue(ibchan_free_wq);
 	rcu_barrier();
 	destroy_workqueue(ibchan_watch_wq);
 	destroy_workqueue(ibchan_slow_wq);

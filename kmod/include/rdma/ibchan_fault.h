@@ -61,7 +61,7 @@ enum ibchan_fault_point {
 	X(REFUSING, refusing)	/* a closed channel; its qp still works */	\
 	X(BREAKING, breaking)	/* a broken channel; its qp still works */	\
 	X(SEEKING, seeking)	/* a broken channel whose cause is not known */	\
-	X(DRAINING, draining)	/* a closed channel; its markers are posted */	\
+	X(DRAINING, draining)	/* a closed channel that has works left */	\
 	X(WATCHED, watched)	/* a channel that the keepalive looks at */	\
 	X(UNUSED, unused)	/* a region that is about to go */	\
 	X(LEAVING, leaving)	/* a device that still lets all in */
