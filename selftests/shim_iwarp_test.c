@@ -16,6 +16,7 @@
 #include "shim/meeting.h"
 #include "dmabuf.h"
 #include "test.h"
+#include "thread.h"
 #include "world.h"
 
 #define DEVICE	"siw0"
@@ -714,6 +715,38 @@ TEST_F(iwarp, closes_before_the_answer_when_the_driver_gives_up)
 	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
 	EXPECT_GT(SOON_MS, time_to_close(&self->m.asking));
 	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+}
+
+/* Who closes for as long as the driver waits for the answer; 0: nobody. */
+static pid_t closer;
+
+static void *close_slowly(void *end)
+{
+	__atomic_store_n(&closer, gettid(), __ATOMIC_RELEASE);
+	time_to_close(end);
+	__atomic_store_n(&closer, 0, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+TEST_F(iwarp, that_closes_before_the_answer_holds_up_no_command_of_its_file)
+{
+	struct ibchan_channel_info info;
+	struct ibchan_request *request;
+	struct end third = { 0 };
+	pthread_t thread;
+
+	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, close_slowly, &self->m.asking));
+	EXPECT_TRUE(eventually(waits_killably, &closer));
+	ASSERT_EQ(0, prepare(&third, self->m.context, &self->m.error));
+	EXPECT_EQ(0, ibchan_channel_query(ibchan_prepared_channel(third.prepared), &info));
+	EXPECT_EQ(0, ibchan_channel_break(ibchan_prepared_channel(third.prepared)));
+	EXPECT_NE(0, __atomic_load_n(&closer, __ATOMIC_ACQUIRE))
+		TH_LOG("a command has waited for the close");
+	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	pthread_join(thread, NULL);
+	end_close(&third);
 }
 
 /* Who hears that the peer has hung up, before it hears of the device, keeps that error. */
