@@ -3,7 +3,6 @@
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
-#include <rdma/ib_verbs.h>
 
 #include "job.h"
 #include "suites.h"
@@ -313,26 +312,36 @@ static void a_cq_larger_than_the_device_can_is_refused(struct world *w)
 	expect_eq(w, reason.value[2], attr.max_cqe);
 }
 
+/* What a file says, ended by 0; 0, or an errno. */
+static int read_text(const char *path, char *text, int size)
+{
+	struct file *file = filp_open(path, O_RDONLY, 0);
+	loff_t at = 0;
+	ssize_t len;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	len = kernel_read(file, text, size - 1, &at);
+	filp_close(file, NULL);
+	if (len < 0)
+		return len;
+	text[len] = '\0';
+	return 0;
+}
+
 /* Of the first HCA for tests, as its module tells them: "hca0 2 0 1"; -1: there is none. */
 static int cqs_on_vector(u32 vector)
 {
-	struct file *file = filp_open("/sys/module/ibchan_hca/parameters/vectors", O_RDONLY, 0);
-	char text[256] = "", *rest = text, *word = NULL;
-	loff_t at = 0;
-	int num = -1;
+	char text[256], *rest = text, *word = NULL;
+	int num;
 	u32 i;
 
-	if (IS_ERR(file))
+	if (read_text("/sys/module/ibchan_hca/parameters/vectors", text, sizeof(text)))
 		return -1;
-	if (kernel_read(file, text, sizeof(text) - 1, &at) > 0) {
-		/* Its name comes first. */
-		for (i = 0; i <= vector; i++)
-			word = strsep(&rest, "\n ");
-		if (!word || kstrtoint(word, 10, &num))
-			num = -1;
-	}
-	filp_close(file, NULL);
-	return num;
+	/* Its name comes first. */
+	for (i = 0; i <= vector; i++)
+		word = strsep(&rest, "\n ");
+	return !word || kstrtoint(word, 10, &num) ? -1 : num;
 }
 
 static void a_completion_vector_can_be_chosen_among_the_devices(struct world *w)
@@ -370,13 +379,12 @@ static int node_of(const void *memory)
 
 static int node_of_first_device(void)
 {
-	struct ib_device *ib = ib_device_get_by_name(device_names[0], RDMA_DRIVER_UNKNOWN);
-	int node = NUMA_NO_NODE;
+	char path[96], text[16];
+	int node;
 
-	if (ib) {
-		node = ibdev_to_node(ib);
-		ib_device_put(ib);
-	}
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/numa_node", device_names[0]);
+	if (read_text(path, text, sizeof(text)) || kstrtoint(strim(text), 10, &node))
+		return NUMA_NO_NODE;
 	return node;
 }
 
