@@ -72,7 +72,7 @@ enum ibchan_fault_window {
 	IBCHAN_WINDOWS_NUM
 };
 
-#define IBCHAN_WINDOW_MAX_US	1000000
+#define IBCHAN_WINDOW_MAX_US	5000000
 
 void ibchan_fault_set(enum ibchan_fault_point point, u32 nth, int error);
 u32 ibchan_fault_passed(enum ibchan_fault_point point);
