@@ -47,8 +47,9 @@ static u32 post_runs(struct ibchan_submit_scratch *s, u32 num, const struct ibch
 }
 
 /*
- * What does not complete at once gets an event. What has completed by now, as a receive whose
- * message came behind it, needs none.
+ * Has the cqs of the posted channels raise an event for works that are still in flight. Works
+ * that have completed by now, such as a receive whose message was sent by a later request of the
+ * same submit, need no event.
  */
 static void arm_channels(const struct ibchan_submit_scratch *s, u32 num,
 			 const struct ibchan_cq *waited)

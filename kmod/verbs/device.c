@@ -331,7 +331,7 @@ void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), voi
 
 /**
  * ibchan_device_insist - have a driver let go of an object
- * @dev: whose
+ * @dev: the device that @ib belongs to
  * @end: calls the driver; what it refuses has changed nothing
  * @ib: the object
  *

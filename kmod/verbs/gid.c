@@ -94,7 +94,10 @@ static const struct ib_gid_attr *scan(struct ib_device *ib, const struct ibchan_
 	return chosen;
 }
 
-/* An entry whose network device has just gone is not found again. */
+/*
+ * The network device of the chosen entry may go before the entry is read. The table is then
+ * scanned again, and does not have that entry any more.
+ */
 static int find_best(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 		     struct ibchan_gid *gid, u32 *verdict)
 {

@@ -143,7 +143,7 @@ static inline int ibchan_remote_sub(const struct ibchan_remote *remote, u64 offs
 	ibchan_remote_nth(remote, sizeof(type), index, sub)
 
 /**
- * ibchan_remote_nth - the same for elements whose size has no type
+ * ibchan_remote_nth - an element of the array at the start of a region, by the element's size
  * @remote: the region
  * @size: bytes of an element
  * @index: 0 and up
