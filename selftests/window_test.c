@@ -310,6 +310,31 @@ TEST_F(leaving, is_no_harm_to_who_comes_last)
 		TH_LOG("told %d and %d at last", told[0], told[1]);
 }
 
+/* ---- What goes slowly, and those beside it ---- */
+
+FIXTURE(beside)
+{
+	struct calm calm;
+	bool has_windows;
+};
+
+FIXTURE_SETUP(beside)
+{
+	struct visits visits;
+
+	self->has_windows = window_visits("unused", &visits) != -ENOENT;
+	if (!self->has_windows)
+		return;
+	ASSERT_EQ(0, restore_device());
+	ASSERT_EQ(0, calm_begin(&self->calm));
+}
+
+FIXTURE_TEARDOWN(beside)
+{
+	if (self->has_windows)
+		EXPECT_EQ(0, calm_end(&self->calm));
+}
+
 /* ---- A domain whose regions go slowly ---- */
 
 /* Others have done what they want by then, unless they wait. */
@@ -355,16 +380,12 @@ static int let_go_slowly(struct encounter *slowly)
 	return window_widen("unused", 0) ?: rc;
 }
 
-TEST(of_a_domain_whose_regions_go_slowly_no_other_domain_notices)
+TEST_F(beside, of_a_domain_whose_regions_go_slowly_no_other_domain_notices)
 {
 	struct encounter slowly, other;
-	struct visits visits;
-	struct calm calm;
 
-	if (window_visits("unused", &visits) == -ENOENT)
+	if (!self->has_windows)
 		SKIP(return, NO_WINDOWS);
-	ASSERT_EQ(0, restore_device());
-	ASSERT_EQ(0, calm_begin(&calm));
 	ASSERT_EQ(0, encounter_open(&slowly, 0));
 	ASSERT_EQ(0, encounter_open(&other, 1));
 	ASSERT_EQ(0, let_go_slowly(&slowly));
@@ -373,7 +394,6 @@ TEST(of_a_domain_whose_regions_go_slowly_no_other_domain_notices)
 	EXPECT_TRUE(region_is_going(NULL))
 		TH_LOG("the other domain's end has waited for it");
 	encounter_end(&slowly);
-	EXPECT_EQ(0, calm_end(&calm));
 }
 
 static bool regions_are(void *num)
@@ -382,17 +402,13 @@ static bool regions_are(void *num)
 }
 
 /* Who may pin no more waits for what the works of the same file have left, and no others'. */
-TEST(of_a_domain_whose_regions_go_slowly_a_file_at_its_memlock_limit_does_not_notice)
+TEST_F(beside, of_a_domain_whose_regions_go_slowly_a_file_at_its_memlock_limit_does_not_notice)
 {
 	struct encounter slowly, other;
-	struct visits visits;
-	struct calm calm;
 	long regions;
 
-	if (window_visits("unused", &visits) == -ENOENT)
+	if (!self->has_windows)
 		SKIP(return, NO_WINDOWS);
-	ASSERT_EQ(0, restore_device());
-	ASSERT_EQ(0, calm_begin(&calm));
 	ASSERT_EQ(0, encounter_open(&slowly, 0));
 	ASSERT_EQ(0, encounter_open(&other, 1));
 	regions = counter("mrs_registered");
@@ -406,7 +422,6 @@ TEST(of_a_domain_whose_regions_go_slowly_a_file_at_its_memlock_limit_does_not_no
 		TH_LOG("the other file's post has waited for it");
 	encounter_end(&other);
 	encounter_end(&slowly);
-	EXPECT_EQ(0, calm_end(&calm));
 }
 
 /* Never returns. */
@@ -422,18 +437,14 @@ static void wait_for_own_region(int socket)
 }
 
 /* Its file lives on here, so that its end waits for nothing else. */
-TEST(a_file_at_its_memlock_limit_waits_for_its_own_regions_until_it_is_killed)
+TEST_F(beside, a_file_at_its_memlock_limit_waits_for_its_own_regions_until_it_is_killed)
 {
-	struct visits visits;
-	struct calm calm;
 	int ends[2], fd;
 	pid_t child;
 	char ready;
 
-	if (window_visits("unused", &visits) == -ENOENT)
+	if (!self->has_windows)
 		SKIP(return, NO_WINDOWS);
-	ASSERT_EQ(0, restore_device());
-	ASSERT_EQ(0, calm_begin(&calm));
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
 	child = fork();
 	ASSERT_LE(0, child);
@@ -450,7 +461,6 @@ TEST(a_file_at_its_memlock_limit_waits_for_its_own_regions_until_it_is_killed)
 		TH_LOG("the kill has waited for it");
 	close(fd);
 	close(ends[0]);
-	EXPECT_EQ(0, calm_end(&calm));
 }
 
 /* ---- A channel that drains for long ---- */
@@ -495,7 +505,7 @@ static int draining_begin(struct draining *draining, const struct side *host)
 	return window_widen("draining", 0) ?: rc;
 }
 
-TEST(a_file_whose_channel_drains_for_long_takes_events_and_requests_and_answers)
+TEST_F(beside, a_file_whose_channel_drains_for_long_takes_events_and_requests_and_answers)
 {
 	struct ibchan_cmd_listener_create listen = { .out_fd = -1 };
 	struct side_options options = side_defaults();
@@ -503,13 +513,9 @@ TEST(a_file_whose_channel_drains_for_long_takes_events_and_requests_and_answers)
 	struct ibchan_cmd_query query = { 0 };
 	struct side host, broken, asking;
 	struct draining draining;
-	struct visits visits;
-	struct calm calm;
 
-	if (window_visits("draining", &visits) == -ENOENT)
+	if (!self->has_windows)
 		SKIP(return, NO_WINDOWS);
-	ASSERT_EQ(0, restore_device());
-	ASSERT_EQ(0, calm_begin(&calm));
 	ASSERT_EQ(0, side_open(&host, &options));
 	if (host.endpoint.link_layer != IBCHAN_LINK_LAYER_ETHERNET) {
 		side_close(&host);
@@ -534,7 +540,6 @@ TEST(a_file_whose_channel_drains_for_long_takes_events_and_requests_and_answers)
 	side_close(&draining.side);
 	side_close(&broken);
 	side_close(&host);
-	EXPECT_EQ(0, calm_end(&calm));
 }
 
 /* ---- Channels that are looked at, each at its own pace ---- */
@@ -587,18 +592,14 @@ static long looks_until_answered(const struct side *side)
 	return answered ? (long)(after.entered - before.entered) : -1;
 }
 
-TEST(a_channel_with_a_short_keepalive_has_no_others_looked_at_as_often)
+TEST_F(beside, a_channel_with_a_short_keepalive_has_no_others_looked_at_as_often)
 {
 	struct side impatient, idle[IDLE];
-	struct visits visits;
-	struct calm calm;
 	long alone, among;
 	int i;
 
-	if (window_visits("watched", &visits) == -ENOENT)
+	if (!self->has_windows)
 		SKIP(return, NO_WINDOWS);
-	ASSERT_EQ(0, restore_device());
-	ASSERT_EQ(0, calm_begin(&calm));
 	ASSERT_EQ(0, open_loop(&impatient, IBCHAN_KEEPALIVE_MIN_MS));
 	alone = looks_until_answered(&impatient);
 	EXPECT_LE(ANSWERS, alone);
@@ -612,7 +613,6 @@ TEST(a_channel_with_a_short_keepalive_has_no_others_looked_at_as_often)
 	while (i)
 		side_close(&idle[--i]);
 	side_close(&impatient);
-	EXPECT_EQ(0, calm_end(&calm));
 }
 
 TEST(a_window_that_does_not_exist_and_one_too_wide_are_refused)

@@ -66,6 +66,7 @@ int read_history(const struct side *side, struct ibchan_history_event *events, u
 /* Opens @asking, which asks at a new listener of @asked's file; nobody takes its request. */
 int side_ask(struct side *asking, const struct side *asked,
 	     struct ibchan_cmd_listener_create *listen);
+
 /* Takes the next request of a listener, whose file @listener_fd is, and accepts it. */
 int side_accept(const struct side *side, __u32 listener, int listener_fd);
 

@@ -16,7 +16,7 @@ bool sleeps_in_kernel(pid_t tid);
 /* The same for eventually(), where @tid is a pid_t that the thread itself stores. */
 bool is_asleep(void *tid);
 
-/* The same for a wait that only a kill ends. */
+/* The same for a wait that a kill may end and no other signal does. */
 bool waits_killably(void *tid);
 
 /* How often it has blocked so far, or -errno. */
