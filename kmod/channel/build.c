@@ -12,6 +12,7 @@
 #include "private.h"
 #include "compat.h"
 #include "counters.h"
+#include "work.h"
 
 /* Not kmalloc: its next size would waste a third of it. */
 struct kmem_cache *ibchan_channel_cache;
@@ -66,6 +67,8 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	if (!ch->options.keepalive_ms)
 		ch->options.keepalive_ms = IBCHAN_DEFAULT_KEEPALIVE_MS;
 	mutex_init(&ch->qp.lock);
+	mutex_init(&ch->end_lock);
+	refcount_set(&ch->refs, 1);
 	spin_lock_init(&ch->post_lock);
 	spin_lock_init(&ch->state_lock);
 	init_waitqueue_head(&ch->state_wait);
@@ -144,7 +147,7 @@ static int charge(struct ibchan_channel *ch, struct ibchan_reason *reason)
 				  reason);
 }
 
-/* What checks of requests need of the channel; what the peer serves is known when it answers. */
+/* What checks of requests need of the channel; what the peer serves it says itself. */
 static void fill_bounds(struct ibchan_channel *ch)
 {
 	struct ibchan_bounds *bounds = &ch->bounds;
@@ -194,8 +197,13 @@ static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *bu
 	ret = ibchan_queue_init(&ch->send, ch, build->send_cq, params->max_send_wr);
 	if (!ret)
 		ret = ibchan_queue_init(&ch->recv, ch, build->recv_cq, params->max_recv_wr);
+	fill_bounds(ch);
+	if (!ret)
+		ret = ibchan_sgl_init(ch, build->max_sgl);
 	if (!ret)
 		return 0;
+	ibchan_sgl_fini(ch);
+	ibchan_queue_fini(&ch->recv);
 	ibchan_queue_fini(&ch->send);
 	ibchan_cq_unreserve(build->recv_cq, params->max_recv_wr + ch->recv.spare);
 	ibchan_cq_unreserve(build->send_cq, params->max_send_wr + ch->send.spare);
@@ -204,6 +212,8 @@ static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *bu
 
 void ibchan_channel_release_queue(struct ibchan_queue *queue)
 {
+	if (queue == &queue->channel->send)
+		ibchan_sgl_fini(queue->channel);
 	ibchan_queue_fini(queue);
 	ibchan_cq_unreserve(queue->cq, queue->credit.depth + queue->spare);
 }
@@ -249,10 +259,8 @@ static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *bui
 
 	if (!ret)
 		ret = build_queues(ch, build, reason);
-	if (ret)
-		return ret;
-	fill_bounds(ch);
-	ret = build_qp(ch, reason);
+	if (!ret)
+		ret = build_qp(ch, reason);
 	if (ret)
 		return ret;
 	ibchan_endpoint_build(&ch->qp.endpoint, &ch->qp.gid, &ch->qp.params, ch->qp.ib->qp_num);
@@ -297,6 +305,7 @@ static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *bu
 static void channel_discard(struct ibchan_channel *ch)
 {
 	ibchan_parts_call(end, ch);
+	ibchan_parts_call(free, ch);
 	ibchan_history_free(&ch->history);
 	ibchan_cost_pay_back(&ch->cost);
 	kmem_cache_free(ibchan_channel_cache, ch);

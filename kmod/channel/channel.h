@@ -4,8 +4,11 @@
  *
  * Locks, outermost first:
  *
+ *	followers_lock		consumers that follow devices; their functions run under it
+ *				(follower.c)
  *	ibchan_pd.service_lock	what registers memory that no driver does; a post and
  *				a wait happen under it
+ *	ibchan_channel.end_lock	which of several callers ends a channel's works
  *	ibchan_device.gate	commands and ends are inside, or removal is alone (gate.c);
  *				it guards the ->ib pointers of everything below a
  *				device. No fault on user memory is taken inside
@@ -40,6 +43,8 @@
 
 #include <linux/completion.h>
 #include <linux/llist.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
@@ -64,6 +69,12 @@ struct seq_file;
  * @works: what is in flight, by place
  * @slots: works of posters that bring none, by place; NULL where @cq has no sink
  * @sges: the elements of @slots, @max_sge each
+ * @parts: works of a scatterlist's first parts, by place; at the place of its last part, which is
+ *	the request's work, @num_sge is how many came before. NULL where no request has one
+ * @part_status: of the part that failed, until its request ends
+ * @part_vendor_err: the same
+ * @cut: the device did not take the rest of a request, from work number @cut_at on
+ * @cut_at: see @cut
  * @marker: completes behind everything else, when the qp drains
  * @marked: the marker is posted, or the probe's completion is going to post it
  * @drained: the marker has come, or was given up
@@ -81,6 +92,11 @@ struct ibchan_queue {
 	struct ibchan_work **works;
 	__channel_only struct ibchan_work *slots;
 	__channel_only struct ibchan_sge *sges;
+	__channel_only struct ibchan_work *parts;
+	__channel_only u32 part_status;
+	__channel_only u32 part_vendor_err;
+	__channel_only bool cut;
+	__channel_only u32 cut_at;
 	struct ib_cqe marker;
 	int marked;
 	int drained;
@@ -119,7 +135,11 @@ struct ibchan_queue {
  * @leaked: the device would not let go of it
  * @cause_work: finds out what has failed when only its consequences were seen, then tells
  * @break_work: moves the qp to ERR, and where it must, later to RESET
- * @close_work: closes what was given up in atomic context
+ * @refs: 1 for its owner; the memory goes with the last one
+ * @holds_cqs: its cqs are kept until then, for a post that has not returned
+ * @end_lock: one caller stops it at a time
+ * @closed: the owner's, who does not wait for the end
+ * @close_work: closes what was given up in atomic context, or frees it
  * @closing_turn: of ibchan_flush(), which waits for @close_work
  * @cookie: the consumer's
  * @connected_to: the consumer's
@@ -163,6 +183,10 @@ struct ibchan_channel {
 	__channel_only int leaked;
 	struct work_struct cause_work;
 	struct work_struct break_work;
+	__channel_only refcount_t refs;
+	__channel_only bool holds_cqs;
+	__channel_only struct mutex end_lock;
+	__channel_only void (*closed)(void *priv);
 	struct work_struct close_work;
 	__channel_only u32 closing_turn;
 	__channel_only u64 cookie;
@@ -217,8 +241,10 @@ struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *b
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status);
 void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc);
 void ibchan_channel_check_gid(struct ibchan_channel *ch);
-void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned long deadline);
 u32 ibchan_channel_cause(const struct ibchan_channel *ch);
+
+/* close.c */
+void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned long deadline);
 void ibchan_channel_force(struct ibchan_channel *ch);
 bool ibchan_channel_end(struct ibchan_channel *ch);
 

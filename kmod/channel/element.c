@@ -80,7 +80,7 @@ static u32 segments_of(const struct ibchan_sge *sge)
 
 static u32 room_for_elements(const struct ibchan_chain *chain, const struct ib_sge *sge)
 {
-	return &chain->sges[IBCHAN_CHAIN_SGES] - sge;
+	return &chain->sges[chain->max_sges] - sge;
 }
 
 /*

@@ -48,7 +48,6 @@ int ibchan_pending_start(struct ibchan_pending *pending, struct ibchan_channel *
 {
 	int ret, state = READ_ONCE(pending->state);
 	struct ibchan_wr own = *wr;
-	u32 accepted;
 
 	if (unlikely(state == IBCHAN_PENDING_POSTED))
 		return -EALREADY;
@@ -56,7 +55,7 @@ int ibchan_pending_start(struct ibchan_pending *pending, struct ibchan_channel *
 	own.flags &= ~IBCHAN_WR_UNSIGNALED;
 	pending->work.done = ibchan_pending_work_done;
 	WRITE_ONCE(pending->state, IBCHAN_PENDING_POSTED);
-	ret = ibchan_post(ch, &own, 1, &accepted, reason);
+	ret = ibchan_post_wr(ch, &own, reason);
 	if (unlikely(ret)) {
 		WRITE_ONCE(pending->state, state);
 		return ret;

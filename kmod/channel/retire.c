@@ -18,15 +18,21 @@ static void fill_received(struct ibchan_completion *completion, const struct ib_
 	if (wc->wc_flags & IB_WC_WITH_IMM) {
 		completion->imm = be32_to_cpu(wc->ex.imm_data);
 		completion->flags |= IBCHAN_CQE_IMM;
+	} else if (wc->wc_flags & IB_WC_WITH_INVALIDATE) {
+		completion->imm = wc->ex.invalidate_rkey;
+		completion->flags |= IBCHAN_CQE_INVALIDATED;
 	}
 }
 
 /* Only status, vendor_err and the cqe mean anything. */
 static noinline void fill_failure(struct ibchan_completion *completion,
-				  const struct ibchan_work *work, const struct ib_wc *wc)
+				  struct ibchan_work *work, const struct ib_wc *wc)
 {
 	struct ibchan_channel *ch = work->queue->channel;
+	struct ib_wc blamed;
 
+	if (work->flags & IBCHAN_WR_SGL)
+		wc = ibchan_sgl_blame(work, wc, &blamed);
 	completion->status = wc->status;
 	completion->error = ibchan_status_error(wc->status);
 	completion->vendor_err = wc->vendor_err;
@@ -75,6 +81,14 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 	u8 flags = work->flags;
 	int begun;
 
+	if (unlikely(flags & (IBCHAN_WORK_PART | IBCHAN_WR_SGL))) {
+		if (flags & IBCHAN_WORK_PART) {
+			ibchan_sgl_retire_part(work, wc);
+			return;
+		}
+		/* It has no elements from here on. */
+		ibchan_sgl_unmap(work);
+	}
 	*completion = (struct ibchan_completion){
 		.wr_id = work->wr_id,
 		.cookie = queue->channel->cookie,
@@ -105,6 +119,13 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 
 /* For works that have no completion of their own. */
 static const struct ib_wc succeeded = { .status = IB_WC_SUCCESS };
+static const struct ib_wc flushed = { .status = IB_WC_WR_FLUSH_ERR };
+
+/* What the device did not take of a request has not succeeded. */
+static bool is_cut_off(const struct ibchan_queue *queue, u32 number)
+{
+	return queue->cut && (s32)(number - queue->cut_at) >= 0;
+}
 
 /**
  * ibchan_work_done - the device has completed a work
@@ -131,7 +152,8 @@ void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
  * ibchan_queue_end_silent - end the works that will have no completion
  * @queue: nothing is posted any more, and all that has a completion is retired
  *
- * One that fails has one, and so has each receive.
+ * One that fails has one, and so has each receive. What the device did not take of a request
+ * that moves a scatterlist ends flushed.
  *
  * Context: under the right to reap the cq.
  */
@@ -142,7 +164,8 @@ void ibchan_queue_end_silent(struct ibchan_queue *queue)
 	if (queue == &queue->channel->recv)
 		return;
 	while (credit->retired != credit->posted)
-		work_retire(ibchan_work_at(queue, credit->retired), &succeeded);
+		work_retire(ibchan_work_at(queue, credit->retired),
+			    is_cut_off(queue, credit->retired) ? &flushed : &succeeded);
 }
 
 /* A marker that counts as posted will not come. Under the right to reap the cq. */
@@ -163,13 +186,12 @@ void ibchan_queue_give_marker_up(struct ibchan_queue *queue)
  */
 bool ibchan_queue_flush(struct ibchan_queue *queue, u32 max)
 {
-	static const struct ib_wc wc = { .status = IB_WC_WR_FLUSH_ERR };
 	struct ibchan_credit *credit = &queue->credit;
 
 	for (; credit->retired != credit->posted; max--) {
 		if (!max)
 			return true;
-		work_retire(ibchan_work_at(queue, credit->retired), &wc);
+		work_retire(ibchan_work_at(queue, credit->retired), &flushed);
 	}
 	if (queue == &queue->channel->send)
 		ibchan_parts_call(flush, queue->channel);

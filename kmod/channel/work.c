@@ -54,7 +54,8 @@ static int take_own_work(struct ibchan_queue *queue, const struct ibchan_wr *wr,
 	int ret = 0;
 	u32 i;
 
-	if (unlikely(!queue->slots))
+	/* A list is longer than the elements of such a work. */
+	if (unlikely(!queue->slots || wr->flags & IBCHAN_WR_SGL))
 		return ibchan_refuse(reason, IBCHAN_REASON_NO_SINK, -EINVAL);
 	if (sink->reserve)
 		ret = sink->reserve(queue->cq->priv);
@@ -127,10 +128,16 @@ static __always_inline int reserve(struct ibchan_queue *queue, const struct ibch
 	work->num_sge = wr->num_sge;
 	work->opcode = wr->opcode;
 	work->flags = wr->flags;
-	if (unlikely(wr->flags & IBCHAN_WR_INLINE))
-		ret = ibchan_work_add_inline(wr, ch, out, reason);
-	else
+	if (unlikely(wr->flags & (IBCHAN_WR_INLINE | IBCHAN_WR_SGL))) {
+		if (wr->flags & IBCHAN_WR_INLINE)
+			ret = ibchan_work_add_inline(wr, ch, out, reason);
+		else
+			ret = ibchan_sgl_take(wr, work, out, reason);
+		/* That of the last part. */
+		place = work->number & queue->credit.mask;
+	} else {
 		ret = ibchan_work_add_sges(wr, work, out, reason);
+	}
 	if (unlikely(ret < 0)) {
 		if (!wr->work)
 			ibchan_sink_cancel(queue->cq);
@@ -142,16 +149,17 @@ static __always_inline int reserve(struct ibchan_queue *queue, const struct ibch
 	return ret;
 }
 
-/* Undoes the request that took its place last. */
-static void unreserve(struct ibchan_queue *queue)
+/* Undoes the request that took its places last. */
+static void unreserve(struct ibchan_queue *queue, struct ibchan_work *work)
 {
-	struct ibchan_work *work = ibchan_work_at(queue, queue->credit.posted - 1);
-
 	WRITE_ONCE(work->cqe.done, NULL);
 	ibchan_credit_untake(&queue->credit);
 	if (queue->channel->flow && ibchan_uses_receive(work->opcode, work->flags))
 		WRITE_ONCE(queue->channel->sent, queue->channel->sent - 1);
-	ibchan_work_put_sges(work, work->num_sge);
+	if (work->flags & IBCHAN_WR_SGL)
+		ibchan_sgl_untake(work);
+	else
+		ibchan_work_put_sges(work, work->num_sge);
 	if (!work->done)
 		ibchan_sink_cancel(queue->cq);
 }
@@ -177,12 +185,19 @@ static noinline void build_opcode(union ibchan_send_wr *out, const struct ibchan
 	case IBCHAN_OP_INVALIDATE:
 		out->wr.ex.invalidate_rkey = mr->key;
 		break;
+	case IBCHAN_OP_SEND_INVALIDATE:
+		out->wr.ex.invalidate_rkey = wr->rkey;
+		break;
 	}
 }
 
-#define BUILD_FLAGS	(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | IBCHAN_WR_INLINE)
+#define BUILD_FLAGS	(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | \
+			 IBCHAN_WR_INLINE | IBCHAN_WR_SGL)
 
-static noinline void build_flags(union ibchan_send_wr *out, const struct ibchan_wr *wr)
+/* Returns the last WR of the request. */
+static noinline union ibchan_send_wr *build_flags(union ibchan_send_wr *out,
+						  const struct ibchan_wr *wr,
+						  struct ibchan_work *work)
 {
 	if (wr->flags & IBCHAN_WR_IMM) {
 		out->wr.opcode = ibchan_ops[wr->opcode].verb[1];
@@ -194,13 +209,15 @@ static noinline void build_flags(union ibchan_send_wr *out, const struct ibchan_
 		out->wr.send_flags |= IB_SEND_SOLICITED;
 	if (wr->flags & IBCHAN_WR_INLINE)
 		out->wr.send_flags |= IB_SEND_INLINE;
+	return wr->flags & IBCHAN_WR_SGL ? ibchan_sgl_split(work, out) : out;
 }
 
-/* Returns how many elements the device sees; an errno. */
+/* @next: the next WR of the chain, then that behind the request. Returns as add_recv(). */
 static __always_inline int add_send(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				    union ibchan_send_wr *out, struct ib_sge *sges,
+				    union ibchan_send_wr **next, struct ib_sge *sges,
 				    struct ibchan_reason *reason)
 {
+	union ibchan_send_wr *out = *next;
 	struct ibchan_work *work;
 	bool signal;
 	int ret;
@@ -219,13 +236,16 @@ static __always_inline int add_send(struct ibchan_channel *ch, const struct ibch
 	out->wr.send_flags = likely(signal) ? IB_SEND_SIGNALED : 0;
 	out->rdma.remote_addr = wr->remote_addr;
 	out->rdma.rkey = wr->rkey;
-	if (unlikely(wr->flags & BUILD_FLAGS))
-		build_flags(out, wr);
-	if (unlikely(ibchan_ops[wr->opcode].traits & (OP_ATOMIC | OP_SERVICE)))
+	if (unlikely(ibchan_ops[wr->opcode].traits & (OP_ATOMIC | OP_SERVICE | OP_INVALIDATES)))
 		build_opcode(out, wr);
+	if (unlikely(wr->flags & BUILD_FLAGS))
+		out = build_flags(out, wr, work);
+	out->wr.next = &out[1].wr;
+	*next = out + 1;
 	return ret;
 }
 
+/* Returns how many elements the device sees; an errno. */
 static __always_inline int add_recv(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 				    struct ib_recv_wr *out, struct ib_sge *sges,
 				    struct ibchan_reason *reason)
@@ -245,6 +265,22 @@ static __always_inline int add_recv(struct ibchan_channel *ch, const struct ibch
 }
 
 /*
+ * Behind @num requests that take the WRs and elements before @out and @sge. An empty chain has room
+ * for any list that the channel takes. Each request that may still come needs a WR at least, so
+ * that a chain of IBCHAN_CHAIN_WRS requests never has too few.
+ */
+static noinline bool has_room_for_list(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
+				       u32 num, const union ibchan_send_wr *out,
+				       const struct ib_sge *sge)
+{
+	const struct ibchan_chain *chain = &ch->chain;
+	u32 others = out - chain->send + IBCHAN_CHAIN_WRS - num - 1;
+
+	return wr->num_sge <= &chain->sges[chain->max_sges] - sge &&
+	       ibchan_sgl_places(ch, wr->opcode, wr->num_sge) + others <= chain->max_wrs;
+}
+
+/*
  * Both builders take leading requests for their queue, as long as they fit one
  * chain, and return how many; a refusal ends it too, and is in chain.refused. Each
  * request points to the next one; the post ends the chain.
@@ -257,15 +293,18 @@ static u32 build_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u3
 	struct ib_sge *sge = ch->chain.sges;
 	int ret;
 
-	for (num = 0; num < max && !is_receive(wr); num++, wr++, out++) {
-		ret = add_send(ch, wr, out, sge, reason);
+	for (num = 0; num < max && !is_receive(wr); num++, wr++) {
+		if (unlikely(wr->flags & IBCHAN_WR_SGL) && num &&
+		    !has_room_for_list(ch, wr, num, out, sge))
+			break;
+		ret = add_send(ch, wr, &out, sge, reason);
 		if (unlikely(ret < 0)) {
 			ch->chain.refused = ret;
 			break;
 		}
-		out->wr.next = &out[1].wr;
 		sge += ret;
 	}
+	ch->chain.wrs = out - ch->chain.send;
 	return num;
 }
 
@@ -289,45 +328,71 @@ static u32 build_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u3
 	return num;
 }
 
-/* The device did not take the last @num requests. */
-static noinline int undo_posts(struct ibchan_queue *queue, u32 num, struct ibchan_reason *reason)
+/*
+ * The device has taken the first parts of a request, and uses its memory: the request is posted,
+ * and ends with its channel.
+ */
+static void cut_request(struct ibchan_queue *queue, u32 missing)
+{
+	queue->cut_at = queue->credit.posted - missing;
+	queue->cut = true;
+	ibchan_channel_break_later(queue->channel, queue->channel->chain.error);
+}
+
+/* The device did not take the last @missing WRs. Returns how many requests are undone. */
+static noinline u32 undo_posts(struct ibchan_queue *queue, u32 missing,
+			       struct ibchan_reason *reason)
 {
 	int error = queue->channel->chain.error;
+	struct ibchan_work *work;
+	u32 places, undone;
 
-	atomic_sub(num, &queue->cq->in_flight);
-	for (; num; num--)
-		unreserve(queue);
+	for (undone = 0; missing; undone++, missing -= places) {
+		work = ibchan_work_at(queue, queue->credit.posted - 1);
+		places = work->flags & IBCHAN_WR_SGL ? ibchan_sgl_parts(work) + 1 : 1;
+		if (places > missing) {
+			cut_request(queue, missing);
+			break;
+		}
+		unreserve(queue, work);
+		atomic_sub(places, &queue->cq->in_flight);
+		ibchan_count(works_posted, -(int)places);
+	}
+	if (!undone)
+		return 0;
 	if (reason)
 		reason->element = 0;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_POST_FAILED, error,
-				    (u64[3]) { -error });
+	queue->channel->chain.refused = ibchan_refuse_values(reason, IBCHAN_REASON_POST_FAILED,
+							     error, (u64[3]) { -error });
+	return undone;
 }
 
 /*
- * Posts the chain: how many leading requests the device has taken. The works count
- * as in flight before it has them, because they may be retired before the verb
+ * Posts the chain of @num requests: how many leading ones the device has taken. The works
+ * count as in flight before it has them, because they may be retired before the verb
  * returns.
  */
 static __always_inline u32 post_chain(struct ibchan_queue *queue, u32 num,
 				      struct ibchan_reason *reason)
 {
 	struct ibchan_channel *ch = queue->channel;
-	u32 posted;
+	u32 wrs, posted;
 
 	/* There can be too little room in a chain only behind others; the next one has it. */
 	if (unlikely(ch->chain.refused == -ENOSPC && num))
 		ch->chain.refused = 0;
 	if (unlikely(!num))
 		return 0;
-	atomic_add(num, &queue->cq->in_flight);
+	wrs = queue == &ch->recv ? num : ch->chain.wrs;
+	atomic_add(wrs, &queue->cq->in_flight);
 	if (queue == &ch->recv)
-		posted = ibchan_post_recvs(ch->qp.ib, &ch->chain, num);
+		posted = ibchan_post_recvs(ch->qp.ib, &ch->chain, wrs);
 	else
-		posted = ibchan_post_sends(ch->qp.ib, &ch->chain, num);
-	ibchan_count(works_posted, posted);
-	if (unlikely(posted < num))
-		ch->chain.refused = undo_posts(queue, num - posted, reason);
-	return posted;
+		posted = ibchan_post_sends(ch->qp.ib, &ch->chain, wrs);
+	ibchan_count(works_posted, wrs);
+	if (unlikely(posted < wrs))
+		num -= undo_posts(queue, wrs - posted, reason);
+	return num;
 }
 
 static noinline int refuse_state(struct ibchan_channel *ch, u32 state,
@@ -357,7 +422,7 @@ static bool takes_early(const struct ibchan_channel *ch, u32 state, const struct
 		return is_receive(wr) && READ_ONCE(ch->qp.ready);
 	if (state != IBCHAN_CHANNEL_CONNECTING || !READ_ONCE(ch->cm))
 		return false;
-	/* A peer whose message has come is connected, before word of that is here. */
+	/* The peer's first message may come before the connection manager's word. */
 	return is_receive(wr) ? READ_ONCE(ch->qp.ready) :
 				READ_ONCE(ch->connected) && READ_ONCE(ch->recv.credit.retired);
 }

@@ -17,6 +17,21 @@ int ibchan_work_add_inline(const struct ibchan_wr *wr, const struct ibchan_chann
 			   struct ib_sge *out, struct ibchan_reason *reason);
 void ibchan_work_put_sges(struct ibchan_work *work, u32 num);
 
+/* sgl.c */
+int ibchan_sgl_init(struct ibchan_channel *ch, u32 max_sgl);
+void ibchan_sgl_fini(struct ibchan_channel *ch);
+int ibchan_sgl_take(const struct ibchan_wr *wr, struct ibchan_work *work, struct ib_sge *out,
+		    struct ibchan_reason *reason);
+union ibchan_send_wr *ibchan_sgl_split(struct ibchan_work *work, union ibchan_send_wr *out);
+void ibchan_sgl_unmap(struct ibchan_work *work);
+void ibchan_sgl_untake(struct ibchan_work *work);
+void ibchan_sgl_retire_part(struct ibchan_work *part, const struct ib_wc *wc);
+const struct ib_wc *ibchan_sgl_blame(struct ibchan_work *work, const struct ib_wc *wc,
+				     struct ib_wc *blamed);
+
+/* Of work->flags: a part of a request; the last part is the request's work, without it. */
+#define IBCHAN_WORK_PART	0x80U
+
 static inline struct ibchan_work *ibchan_work_at(struct ibchan_queue *queue, u32 number)
 {
 	return queue->works[number & queue->credit.mask];
@@ -27,6 +42,14 @@ static inline void ibchan_sink_cancel(struct ibchan_cq *cq)
 {
 	if (cq->sink->cancel)
 		cq->sink->cancel(cq->priv);
+}
+
+/* How many parts come before a work that moves a scatterlist. */
+static inline u32 ibchan_sgl_parts(const struct ibchan_work *work)
+{
+	const struct ibchan_queue *queue = work->queue;
+
+	return queue->parts[work->number & queue->credit.mask].num_sge;
 }
 
 #endif /* IBCHAN_WORK_H */

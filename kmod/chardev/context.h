@@ -158,8 +158,8 @@ struct ibchan_object {
  * @lock: see above
  * @idle_wait: commands that wait until a claimed object is not held any more
  * @objects: by handle; a reserved handle reads as none
- * @young: by place, the object that was published last among those whose handles lead to
- *	that place; under @lock
+ * @young: for each place, the object that was published there last: several handles may lead to
+ *	one place; under @lock
  * @next_id: so that a stale handle misses
  * @num_objects: under @lock
  * @pinned_bytes: under @lock

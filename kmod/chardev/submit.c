@@ -201,7 +201,7 @@ static int check_wait(const struct ibchan_user_ring *ring, struct ibchan_cmd_sub
 static int wait_for_cq(struct ibchan_user_ring *ring, struct ibchan_cmd_submit *cmd, u32 wanted)
 {
 	const u32 *since = cmd->flags & IBCHAN_SUBMIT_SINCE ? &cmd->tail : NULL;
-	ktime_t start = ktime_get();
+	ktime_t start = wanted ? 0 : ktime_get();
 	int ret;
 
 	ret = ibchan_ring_wait(ring, cmd->min_complete, since,

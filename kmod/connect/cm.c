@@ -126,6 +126,19 @@ u8 ibchan_cm_flow_control(const struct ibchan_channel *ch)
 }
 
 /**
+ * ibchan_cm_bound_reads - from now on a channel posts only the reads that its peer serves
+ * @ch: connecting, and it is agreed how many these are
+ *
+ * Context: process, under the qp lock.
+ */
+void ibchan_cm_bound_reads(struct ibchan_channel *ch)
+{
+	spin_lock_bh(&ch->post_lock);
+	ch->bounds.max_rd_atomic = ch->qp.params.max_rd_atomic;
+	spin_unlock_bh(&ch->post_lock);
+}
+
+/**
  * ibchan_cm_adopt_gid - the address that a connection has is the channel's
  * @ch: connecting
  * @id: bound to a device
@@ -292,9 +305,7 @@ static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		return ret;
 	}
 	ibchan_flow_peer(cm->ch, credits.addr, credits.rkey);
-	spin_lock_bh(&cm->ch->post_lock);
-	cm->ch->bounds.max_rd_atomic = cm->ch->qp.params.max_rd_atomic;
-	spin_unlock_bh(&cm->ch->post_lock);
+	ibchan_cm_bound_reads(cm->ch);
 	cm->ch->connected = 1;
 	return rdma_accept(id, NULL);
 }

@@ -65,7 +65,7 @@ struct ibchan_cm_failure {
  * @over: it has failed or ended, and no word of the peer is waited for
  * @asker: thread that asks over iWARP, see cm_ask.c
  * @ask_link: in the list of the connections that ask over iWARP, or wait for their turn
- * @uid: user who has made the connection; limits are counted for that user
+ * @uid: of the user that the connection counts for
  * @deadline: breaks the channel when a stage takes too long
  * @stage_end: when that is
  * @stage_ms: how long each stage may take
@@ -153,6 +153,7 @@ void ibchan_cm_enter_stage(struct ibchan_cm *cm, u32 stage);
 void ibchan_cm_keep_peer(struct ibchan_cm_peer *peer, const struct rdma_conn_param *param);
 void ibchan_cm_fill_request(const struct ibchan_cm *cm, struct rdma_conn_param *param);
 u8 ibchan_cm_flow_control(const struct ibchan_channel *ch);
+void ibchan_cm_bound_reads(struct ibchan_channel *ch);
 void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id);
 int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
 

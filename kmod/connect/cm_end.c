@@ -82,6 +82,9 @@ static void stop(struct ibchan_channel *ch)
 {
 	struct rdma_cm_id *id;
 
+	/* A caller that has still seen the channel prepared may be about to connect it. */
+	ibchan_qp_lock(&ch->qp);
+	ibchan_qp_unlock(&ch->qp);
 	if (!ch->cm)
 		return;
 	cancel_work_sync(&ch->cm->again);

@@ -58,17 +58,18 @@ static int check(const struct ibchan_build *build, const struct ibchan_params *p
 				    (u64[3]) { params->max_send_wr, 1, depth });
 }
 
-static void flow_free(struct rcu_head *rcu)
+/* Its users are the region, and the channel for as long as anyone may read that. */
+static void flow_put(struct ibchan_flow *flow)
 {
-	struct ibchan_flow *flow = container_of(rcu, struct ibchan_flow, rcu);
-
+	if (!refcount_dec_and_test(&flow->users))
+		return;
 	kfree(flow->area);
 	kfree(flow);
 }
 
 static void flow_release(struct ibchan_backing *backing)
 {
-	call_rcu(&container_of(backing, struct ibchan_flow, backing)->rcu, flow_free);
+	flow_put(container_of(backing, struct ibchan_flow, backing));
 }
 
 static const struct ibchan_credit_ops credit_ops;
@@ -81,6 +82,7 @@ static struct ibchan_flow *flow_alloc(struct ibchan_channel *ch)
 		return NULL;
 	flow->backing.release = flow_release;
 	flow->ch = ch;
+	refcount_set(&flow->users, 1);
 	flow->area = kzalloc(sizeof(*flow->area), GFP_KERNEL_ACCOUNT);
 	if (flow->area)
 		return flow;
@@ -102,9 +104,10 @@ static int make(struct ibchan_channel *ch, struct ibchan_reason *reason)
 				  IBCHAN_ACCESS_LOCAL_WRITE | IBCHAN_ACCESS_REMOTE_WRITE,
 				  reason);
 	if (IS_ERR(mr)) {
-		flow_free(&flow->rcu);
+		flow_put(flow);
 		return PTR_ERR(mr);
 	}
+	refcount_inc(&flow->users);
 	mr->backing = &flow->backing;
 	flow->mr = mr;
 	ch->flow = flow;
@@ -123,6 +126,12 @@ static void end(struct ibchan_channel *ch)
 	/* Now and not by the worker: the domain is in use until then. */
 	ibchan_mr_try_dereg(mr);
 	ibchan_mr_put(mr);
+}
+
+static void free_flow(struct ibchan_channel *ch)
+{
+	if (ch->flow)
+		flow_put(ch->flow);
 }
 
 /**
@@ -472,4 +481,5 @@ const struct ibchan_channel_part ibchan_flow_part = {
 	.connected = connected,
 	.flush = flush,
 	.end = end,
+	.free = free_flow,
 };

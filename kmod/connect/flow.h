@@ -43,7 +43,7 @@ struct ibchan_flow_area {
  * @told: what the peer was told last; under the post lock
  * @telling: such a write is in flight; written under the post lock
  * @cqe: of that write
- * @rcu: readers that found the channel in a handle table
+ * @users: the region, and the channel for as long as anyone may read that
  */
 struct ibchan_flow {
 	__connect_only struct ibchan_backing backing;
@@ -56,7 +56,7 @@ struct ibchan_flow {
 	__connect_only u32 told;
 	__connect_only int telling;
 	__connect_only struct ib_cqe cqe;
-	__connect_only struct rcu_head rcu;
+	__connect_only refcount_t users;
 };
 
 void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey);

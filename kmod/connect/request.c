@@ -21,20 +21,30 @@
 #include "request.h"
 #include "parts.h"
 
+/* As this side sees them: what it is to serve, and what it may have in flight. */
+static void keep_depths(struct ibchan_request *request, const struct rdma_conn_param *param,
+			bool iwarp)
+{
+	request->responder_resources = param->responder_resources;
+	request->initiator_depth = param->initiator_depth;
+	/* irdma does not tell the former. A side that serves more than is wanted loses nothing. */
+	if (iwarp && !request->responder_resources)
+		request->responder_resources = U8_MAX;
+}
+
 static void request_fill(struct ibchan_request *request, const struct rdma_cm_id *id,
 			 const struct rdma_conn_param *param)
 {
+	bool iwarp = rdma_protocol_iwarp(id->device, id->port_num);
 	struct ibchan_request_attr *attr = &request->attr;
 
 	attr->port = id->port_num;
-	request->reject_room = rdma_protocol_iwarp(id->device, id->port_num) ?
-			       IBCHAN_PRIVATE_DATA_SIZE : IBCHAN_REJECT_DATA;
+	request->reject_room = iwarp ? IBCHAN_PRIVATE_DATA_SIZE : IBCHAN_REJECT_DATA;
 	attr->local = id->route.addr.src_addr;
 	attr->peer = id->route.addr.dst_addr;
 	attr->length = ibchan_cm_data_take(param, attr->data, &request->credits);
 	ibchan_cm_keep_peer(&request->remote, param);
-	request->responder_resources = param->responder_resources;
-	request->initiator_depth = param->initiator_depth;
+	keep_depths(request, param, iwarp);
 	if (id->route.path_rec)
 		request->mtu = ib_mtu_enum_to_int(id->route.path_rec->mtu);
 }
@@ -148,19 +158,30 @@ void ibchan_request_query(const struct ibchan_request *request,
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_request_query, IBCHAN_NS);
 
+/**
+ * ibchan_request_device - the device that a request came over
+ * @request: taken
+ *
+ * A channel that is to answer the request is built on it.
+ *
+ * Context: any.
+ * Return: the device, to be given back with ibchan_device_put(); it may have left.
+ */
+struct ibchan_device *ibchan_request_device(const struct ibchan_request *request)
+{
+	ibchan_device_hold(request->dev);
+	return request->dev;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_request_device, IBCHAN_NS);
+
 /* What both sides can: what one has in flight, the other serves. */
-static int agree(const struct ibchan_request *request, const struct ibchan_channel *ch,
-		 struct rdma_conn_param *agreed, struct ibchan_reason *reason)
+static void agree(const struct ibchan_request *request, const struct ibchan_channel *ch,
+		  struct rdma_conn_param *agreed)
 {
 	u32 ours = ch->qp.params.max_rd_atomic;
 
-	agreed->responder_resources = min_t(u32, ours, request->initiator_depth);
-	agreed->initiator_depth = min_t(u32, ours, request->responder_resources);
-	/* Without resources for reads at the peer, soft-RoCE would keep a read for ever. */
-	if (agreed->initiator_depth)
-		return 0;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_PEER_RD_ATOMIC, -EINVAL,
-				    (u64[3]) { 1 });
+	agreed->responder_resources = min_t(u32, ours, request->responder_resources);
+	agreed->initiator_depth = min_t(u32, ours, request->initiator_depth);
 }
 
 /* What the channel's packets may have, if that is less than was asked for; else 0. */
@@ -179,12 +200,18 @@ static int connect_qp(struct ibchan_channel *ch, struct rdma_cm_id *id,
 
 	ret = ibchan_qp_cm_init(&ch->qp, id);
 	ibchan_cm_adopt_gid(ch, id);
-	if (ret || rdma_protocol_iwarp(id->device, id->port_num))
+	if (ret)
 		return ret;
-	ret = ibchan_qp_cm_connect(&ch->qp, id, agreed, mtu);
-	if (!ret)
+	if (rdma_protocol_iwarp(id->device, id->port_num)) {
+		ch->qp.params.max_rd_atomic = agreed->initiator_depth;
+	} else {
+		ret = ibchan_qp_cm_connect(&ch->qp, id, agreed, mtu);
+		if (ret)
+			return ret;
 		ch->connected = 1;
-	return ret;
+	}
+	ibchan_cm_bound_reads(ch);
+	return 0;
 }
 
 static int reject_code(int error)
@@ -255,10 +282,9 @@ static int request_answer(struct ibchan_request *request, struct ibchan_cm *cm,
 	struct rdma_conn_param agreed = {};
 	int ret = -READ_ONCE(request->error);
 
-	if (!ret)
-		ret = agree(request, cm->ch, &agreed, reason);
 	if (ret)
 		return ret;
+	agree(request, cm->ch, &agreed);
 	guard(ibchan_qp)(&cm->ch->qp);
 	ret = request_begin(request, cm, reason);
 	if (!ret)
@@ -316,12 +342,14 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
  * before the peer has heard of the answer, the peer is told of the end when it has, for up
  * to ten seconds.
  *
+ * Each side has as many reads and atomics in flight as the other one serves. A peer that
+ * serves none is accepted, and @ch then refuses to post any.
+ *
  * Context: process, may sleep.
  * Return: 0 when it has begun; -EXDEV when the request came over another device;
- * -EINVAL for too much data, a time that is too long, or a peer that can serve no
- * read; -ECONNRESET, -ETIMEDOUT when the peer has given up; -EISCONN when @ch is
- * connected or connecting already; -ESHUTDOWN when it is broken; -ENODEV when the
- * device is gone; -ENOMEM.
+ * -EINVAL for too much data or a time that is too long; -ECONNRESET, -ETIMEDOUT when the
+ * peer has given up; -EISCONN when @ch is connected or connecting already; -ESHUTDOWN when
+ * it is broken; -ENODEV when the device is gone; -ENOMEM.
  */
 int ibchan_request_accept(struct ibchan_request *request, struct ibchan_channel *ch,
 			  const struct ibchan_connect *connect,

@@ -12,8 +12,8 @@
  * @dev: that it came over; holds a reference
  * @error: errno, positive, of the peer's giving up; 0: it waits
  * @reject_room: bytes that a rejection carries
- * @responder_resources: reads and atomics that the peer serves at a time
- * @initiator_depth: reads and atomics that the peer has in flight
+ * @responder_resources: reads and atomics that the peer wants to have in flight
+ * @initiator_depth: reads and atomics that the peer serves at a time
  * @mtu: what the peer's packets may have, in bytes; 0 on iWARP
  * @credits: where the peer is granted some
  * @remote: of the peer

@@ -33,7 +33,7 @@ MODULE_PARM_DESC(user_memory,
 /**
  * struct ibchan_budget - one user's
  * @link: in the table
- * @uid: whose
+ * @uid: of the user that is charged
  * @users: files, and objects that were charged
  * @used: bytes
  */

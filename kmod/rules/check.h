@@ -20,11 +20,11 @@
  */
 #define IBCHAN_OP_REGISTER	6
 #define IBCHAN_OP_INVALIDATE	7
-#define IBCHAN_OPS		8
+#define IBCHAN_OPS		9
 
 #define IBCHAN_WR_ALL_FLAGS	(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | \
 				 IBCHAN_WR_INLINE | IBCHAN_WR_UNSIGNALED | \
-				 IBCHAN_WR_EXCLUSIVE)
+				 IBCHAN_WR_EXCLUSIVE | IBCHAN_WR_SGL)
 
 /**
  * struct ibchan_bounds - what the requests of a channel are checked against
@@ -33,7 +33,8 @@
  * @max_message: bytes of one message
  * @max_inline: bytes that a request may carry
  * @max_sge: elements that the device sees of one work, by opcode
- * @max_rd_atomic: 0: the peer serves no reads and atomics, as its answer has said
+ * @max_sgl: entries of a scatterlist
+ * @max_rd_atomic: 0: the peer serves no reads and atomics, as its request or answer has said
  * @service: it belongs to its domain: does not hold it, and may register memory
  */
 struct ibchan_bounds {
@@ -42,6 +43,7 @@ struct ibchan_bounds {
 	u32 max_message;
 	u32 max_inline;
 	u8 max_sge[IBCHAN_OPS];
+	u32 max_sgl;
 	u32 max_rd_atomic;
 	int service;
 };
@@ -65,6 +67,7 @@ enum op_trait {
 	OP_ATOMIC = BIT(2),
 	OP_ANY_LENGTH = BIT(3),	/* elements may have more room than a message needs */
 	OP_SERVICE = BIT(4),	/* for the service of a domain only */
+	OP_INVALIDATES = BIT(5), /* a key of the peer's */
 };
 
 /**
@@ -107,13 +110,18 @@ static inline bool ibchan_range_fits(u64 offset, u64 length, u64 size)
 	return offset <= size && length <= size - offset;
 }
 
-/* A write without an immediate makes no completion at the peer, so it wakes no one there. */
+/*
+ * A write without an immediate makes no completion at the peer, so it wakes no one there. A
+ * scatterlist takes the place of data, and belongs to no region.
+ */
 static inline u8 ibchan_flags_allowed(const struct ibchan_wr *wr)
 {
 	u8 allowed = ibchan_ops[wr->opcode].flags;
 
 	if (wr->opcode == IBCHAN_OP_WRITE && !(wr->flags & IBCHAN_WR_IMM))
 		allowed &= ~IBCHAN_WR_SOLICITED;
+	if (wr->flags & allowed & IBCHAN_WR_SGL)
+		allowed &= ~(IBCHAN_WR_INLINE | IBCHAN_WR_EXCLUSIVE);
 	return allowed;
 }
 
@@ -138,12 +146,12 @@ static inline int ibchan_check_form(const struct ibchan_bounds *bounds,
 	if (unlikely(wr->opcode >= IBCHAN_OPS ||
 		     ((ibchan_ops[wr->opcode].traits & OP_SERVICE) && !bounds->service)))
 		return ibchan_refuse_opcode(wr, -EINVAL, reason);
-	if (unlikely(wr->flags & ~ibchan_flags_allowed(wr)) ||
-	    (unlikely(wr->flags) && wr->flags & ibchan_flags_impossible(bounds, wr)))
+	if (wr->flags && unlikely(wr->flags & ~ibchan_flags_allowed(wr) ||
+				  wr->flags & ibchan_flags_impossible(bounds, wr)))
 		return ibchan_refuse_flags(bounds, wr, reason);
 	max = bounds->max_sge[wr->opcode];
-	if (unlikely(wr->flags & IBCHAN_WR_INLINE))
-		max = 0;
+	if (unlikely(wr->flags & (IBCHAN_WR_INLINE | IBCHAN_WR_SGL)))
+		max = wr->flags & IBCHAN_WR_SGL ? bounds->max_sgl : 0;
 	if (unlikely(wr->num_sge > max))
 		return ibchan_refuse_elements(wr->num_sge, max, reason);
 	return 0;

@@ -83,7 +83,7 @@ int ibchan_state_error(u32 state, u32 error);
 /* Whether a request uses up a receive of the peer's. */
 static inline bool ibchan_uses_receive(u8 opcode, u8 flags)
 {
-	return opcode == IBCHAN_OP_SEND ||
+	return opcode == IBCHAN_OP_SEND || opcode == IBCHAN_OP_SEND_INVALIDATE ||
 	       (opcode == IBCHAN_OP_WRITE && (flags & IBCHAN_WR_IMM));
 }
 

@@ -23,12 +23,12 @@ const struct ibchan_op ibchan_ops[IBCHAN_OPS] = {
 	},
 	[IBCHAN_OP_WRITE] = {
 		.traits = OP_ONE_SIDED,
-		.flags = MESSAGE,
+		.flags = MESSAGE | IBCHAN_WR_SGL,
 		.verb = { IB_WR_RDMA_WRITE, IB_WR_RDMA_WRITE_WITH_IMM },
 	},
 	[IBCHAN_OP_READ] = {
 		.traits = OP_SCATTERS | OP_ONE_SIDED,
-		.flags = OUTGOING,
+		.flags = OUTGOING | IBCHAN_WR_SGL,
 		.needed = IBCHAN_ACCESS_LOCAL_WRITE,
 		.verb = { IB_WR_RDMA_READ },
 	},
@@ -51,6 +51,11 @@ const struct ibchan_op ibchan_ops[IBCHAN_OPS] = {
 	[IBCHAN_OP_INVALIDATE] = {
 		.traits = OP_SERVICE,
 		.verb = { IB_WR_LOCAL_INV },
+	},
+	[IBCHAN_OP_SEND_INVALIDATE] = {
+		.traits = OP_INVALIDATES,
+		.flags = MESSAGE & ~IBCHAN_WR_IMM,
+		.verb = { IB_WR_SEND_WITH_INV },
 	},
 };
 

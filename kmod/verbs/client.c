@@ -70,7 +70,7 @@ static int client_add(struct ib_device *ib)
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, device_event);
 	ib_register_event_handler(&dev->events);
 	ib_set_client_data(ib, &ibchan_client, dev);
-	ibchan_device_list(dev);
+	ibchan_device_publish(dev);
 	return 0;
 }
 
@@ -159,7 +159,7 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	if (!dev)
 		return;
 	guard(ibchan_noio)();
-	ibchan_device_unlist(dev);
+	ibchan_device_unpublish(dev);
 	ib_unregister_event_handler(&dev->events);
 	cancel_work_sync(&dev->fatal_work);
 	cancel_work_sync(&dev->gid_work);

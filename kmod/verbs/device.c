@@ -39,8 +39,17 @@ struct workqueue_struct *ibchan_free_wq;
  */
 struct workqueue_struct *ibchan_slow_wq;
 
+/*
+ * Closes channels that their owners do not wait for, where that waits for the connection manager,
+ * or for the owner's closed(), which may wait for all of the above.
+ */
+struct workqueue_struct *ibchan_close_wq;
+
 /* Asks silent peers, see watch.c: with ordinary priority, on any processor. */
 struct workqueue_struct *ibchan_watch_wq;
+
+/* Runs what consumers do in process context, which may sleep: see runner.c. */
+struct workqueue_struct *ibchan_runner_wq;
 
 static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 {
@@ -161,13 +170,13 @@ void ibchan_device_rename(struct ibchan_device *dev, const char *name)
 static bool device_is_visible(struct ibchan_device *dev, struct net *net)
 {
 	lockdep_assert_held(&devices_lock);
-	return rdma_dev_access_netns(dev->ib, net);
+	return !net || rdma_dev_access_netns(dev->ib, net);
 }
 
 /**
  * ibchan_device_get - find a device by name
  * @name: as the rdma tool shows it
- * @net: network namespace that it must be visible in
+ * @net: network namespace that it must be visible in; NULL: any
  *
  * Context: process, may sleep.
  * Return: the device, to be given back with ibchan_device_put(); -ENODEV if
@@ -213,7 +222,7 @@ struct ibchan_device *ibchan_device_find(const struct ib_device *ib)
 /**
  * ibchan_device_get_nth - go through the devices
  * @index: 0 and up
- * @net: network namespace that they must be visible in
+ * @net: network namespace that they must be visible in; NULL: any
  *
  * Context: process, may sleep.
  * Return: the device, to be given back with ibchan_device_put(); -ENOENT behind
@@ -371,12 +380,23 @@ int ibchan_device_init(const struct ibchan_device_client *const *clients)
 	ibchan_slow_wq = alloc_workqueue("ibchan_slow", WQ_UNBOUND, 0);
 	if (!ibchan_slow_wq)
 		goto undo_free_wq;
+	ibchan_close_wq = alloc_workqueue("ibchan_close", WQ_UNBOUND, 0);
+	if (!ibchan_close_wq)
+		goto undo_slow_wq;
 	ibchan_watch_wq = alloc_workqueue("ibchan_watch",
 					  WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_SYSFS, 0);
 	if (!ibchan_watch_wq)
-		goto undo_slow_wq;
+		goto undo_close_wq;
+	ibchan_runner_wq = alloc_workqueue("ibchan_runner",
+					   WQ_HIGHPRI | WQ_MEM_RECLAIM | WQ_SYSFS, 0);
+	if (!ibchan_runner_wq)
+		goto undo_watch_wq;
 	return 0;
 
+undo_watch_wq:
+	destroy_workqueue(ibchan_watch_wq);
+undo_close_wq:
+	destroy_workqueue(ibchan_close_wq);
 undo_slow_wq:
 	destroy_workqueue(ibchan_slow_wq);
 undo_free_wq:
@@ -392,10 +412,13 @@ undo_wq:
  */
 void ibchan_device_fini(void)
 {
+	flush_workqueue(ibchan_close_wq);
 	flush_workqueue(ibchan_slow_wq);
 	flush_workqueue(ibchan_free_wq);
 	rcu_barrier();
+	destroy_workqueue(ibchan_runner_wq);
 	destroy_workqueue(ibchan_watch_wq);
+	destroy_workqueue(ibchan_close_wq);
 	destroy_workqueue(ibchan_slow_wq);
 	destroy_workqueue(ibchan_free_wq);
 	destroy_workqueue(ibchan_wq);

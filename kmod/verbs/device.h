@@ -143,7 +143,9 @@ void ibchan_device_fini(void);
 extern struct workqueue_struct *ibchan_wq;
 extern struct workqueue_struct *ibchan_free_wq;
 extern struct workqueue_struct *ibchan_slow_wq;
+extern struct workqueue_struct *ibchan_close_wq;
 extern struct workqueue_struct *ibchan_watch_wq;
+extern struct workqueue_struct *ibchan_runner_wq;
 struct ibchan_device *ibchan_device_alloc(struct ib_device *ib);
 void ibchan_device_list(struct ibchan_device *dev);
 void ibchan_device_unlist(struct ibchan_device *dev);
@@ -153,6 +155,10 @@ void ibchan_device_name(struct ibchan_device *dev, char *name);
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib);
 void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), void *arg);
 int ibchan_device_insist(struct ibchan_device *dev, int (*end)(void *ib), void *ib);
+
+/* follower.c */
+void ibchan_device_publish(struct ibchan_device *dev);
+void ibchan_device_unpublish(struct ibchan_device *dev);
 
 /*
  * For code that memory reclaim may wait for, also by a lock: allocations in its scope, the driver's

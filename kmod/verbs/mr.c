@@ -523,3 +523,37 @@ u64 ibchan_mr_pages(const struct ibchan_mr *mr)
 	return mr->pages;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_pages, IBCHAN_NS);
+
+/**
+ * ibchan_mr_map_list - map a scatterlist for one work
+ * @pd: the domain; a channel holds it
+ * @list: not mapped
+ * @out: filled: the elements that the device sees, at most as many as the list has entries
+ *
+ * The elements have the key to all of the domain's memory, which never leaves this machine.
+ *
+ * Context: any; not NMI.
+ * Return: how many elements there are; -EIO.
+ */
+int ibchan_mr_map_list(struct ibchan_pd *pd, const struct ibchan_sg_range *list, struct ib_sge *out)
+{
+	struct scatterlist *sg;
+	int i, num;
+
+	num = ib_dma_map_sg(pd->ib->device, list->sgl, list->entries, list->direction);
+	if (num <= 0)
+		return -EIO;
+	for_each_sg(list->sgl, sg, num, i)
+		out[i] = (struct ib_sge){
+			.addr = sg_dma_address(sg),
+			.length = sg_dma_len(sg),
+			.lkey = pd->ib->local_dma_lkey,
+		};
+	return num;
+}
+
+/* The device is through with it. Any context but NMI. */
+void ibchan_mr_unmap_list(struct ibchan_pd *pd, const struct ibchan_sg_range *list)
+{
+	ib_dma_unmap_sg(pd->ib->device, list->sgl, list->entries, list->direction);
+}

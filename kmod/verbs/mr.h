@@ -53,13 +53,15 @@ struct ibchan_backing {
  *	by the code that made the region
  * @invalidate: takes its registration back; called without the gate; may be NULL;
  *	false: the device's region is as it was
+ * @gone: its owner's, who has given it up
+ * @gone_priv: for @gone
  * @cost: of kernel memory
  * @link: in the device's list
  * @free_link: in the domain's list of given-up regions, or in a channel's of parked ones
  * @rcu: the memory outlives readers that found it in a handle table
  *
- * All but @ib, @pooled, @users, @busy, @sgt, @pinned, @parked, @released, @leaked and the links
- * are immutable.
+ * All but @ib, @pooled, @users, @busy, @sgt, @pinned, @parked, @released, @leaked, @gone,
+ * @gone_priv and the links are immutable.
  */
 struct ibchan_mr {
 	struct ib_mr *ib;
@@ -86,6 +88,8 @@ struct ibchan_mr {
 	__verbs_only int leaked;
 	struct ibchan_backing *backing;
 	bool (*invalidate)(struct ibchan_mr *mr);
+	__verbs_only void (*gone)(void *priv);
+	__verbs_only void *gone_priv;
 	__verbs_only struct ibchan_cost cost;
 	__verbs_only struct list_head link;
 	__verbs_only struct llist_node free_link;
@@ -136,5 +140,21 @@ static inline void ibchan_mr_drop(struct ibchan_mr *mr)
 	if (refcount_dec_and_test(&mr->users))
 		ibchan_mr_last_drop(mr);
 }
+
+/**
+ * struct ibchan_sg_range - a scatterlist that a work moves
+ * @sgl: the list
+ * @entries: of it
+ * @direction: as the device sees it
+ */
+struct ibchan_sg_range {
+	struct scatterlist *sgl;
+	u32 entries;
+	enum dma_data_direction direction;
+};
+
+int ibchan_mr_map_list(struct ibchan_pd *pd, const struct ibchan_sg_range *list,
+		       struct ib_sge *out);
+void ibchan_mr_unmap_list(struct ibchan_pd *pd, const struct ibchan_sg_range *list);
 
 #endif /* IBCHAN_MR_H */

@@ -115,6 +115,13 @@ static void mr_free(struct rcu_head *rcu)
 	kfree(mr);
 }
 
+/* Memory that the device may still use is its owner's no more. */
+static void tell_gone(const struct ibchan_mr *mr)
+{
+	if (mr->gone && !mr->leaked)
+		mr->gone(mr->gone_priv);
+}
+
 /*
  * Ends the given up regions of one domain. Each domain has workers of its own, so a region
  * that takes long holds up no other domain. A region keeps its domain until it is
@@ -128,6 +135,7 @@ void ibchan_mrs_release(struct work_struct *work)
 
 	llist_for_each_entry_safe(mr, next, list, free_link) {
 		mr_dereg(mr);
+		tell_gone(mr);
 		call_rcu(&mr->rcu, mr_free);
 		/* Pairs with ibchan_pd_settle(): the domain is rid of it. */
 		smp_store_release(&release->num_released, release->num_released + 1);
@@ -206,18 +214,43 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_try_dereg, IBCHAN_NS);
  * ibchan_mr_put - the owner is done with the region
  * @mr: the region, or the shell that ibchan_mr_try_dereg() left
  *
- * A region that works use is deregistered when the last of them has completed;
- * kernel memory must stay until then. The memory of @mr itself stays readable for
- * one RCU grace period more.
+ * A region that no work uses is deregistered soon, by a worker, and any other when the last of its
+ * works has completed. Until then peers that have its key reach the memory, which must stay:
+ * ibchan_mr_put_async() tells. Where its works have ended, ibchan_pd_settle() waits for that, and
+ * if the memory is the kernel's, so does ibchan_flush(). The memory of @mr itself stays readable
+ * for one RCU grace period more.
  *
  * Context: any.
  */
 void ibchan_mr_put(struct ibchan_mr *mr)
 {
+	ibchan_mr_put_async(mr, NULL, NULL);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_put, IBCHAN_NS);
+
+/**
+ * ibchan_mr_put_async - the owner is done with the region, and hears when it has gone
+ * @mr: the region, or the shell that ibchan_mr_try_dereg() left
+ * @gone: called once when neither the device nor a peer can reach the memory any more, so that it
+ *	may be freed; by a worker, which ends other regions of the domain behind it: it should not
+ *	wait for long, and not for the end of the domain or of regions. Of a shell it is called
+ *	here. Not called where the driver does not let go of the region: its memory never is free
+ *	again. May be NULL.
+ * @priv: for @gone
+ *
+ * What waits for the end of the region, see ibchan_mr_put(), waits for @gone, too.
+ *
+ * Context: any.
+ */
+void ibchan_mr_put_async(struct ibchan_mr *mr, void (*gone)(void *priv), void *priv)
+{
+	mr->gone = gone;
+	mr->gone_priv = priv;
 	if (!refcount_read(&mr->users)) {
+		tell_gone(mr);
 		call_rcu(&mr->rcu, mr_free);
 		return;
 	}
 	ibchan_mr_drop(mr);
 }
-EXPORT_SYMBOL_NS_GPL(ibchan_mr_put, IBCHAN_NS);
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_put_async, IBCHAN_NS);

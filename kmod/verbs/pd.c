@@ -128,8 +128,8 @@ static int settle(struct ibchan_release *release)
  * ibchan_pd_settle - wait for the regions of a domain that were given up while works used them
  * @pd: the domain
  *
- * Regions whose works have ended before the call are deregistered and unpinned when it
- * returns. It waits for nothing in another domain.
+ * When it returns, each region that no work used any more at the time of the call is
+ * deregistered and unpinned. It waits for nothing in another domain.
  *
  * Context: process, may sleep; not from a callback.
  * Return: 0; -EINTR when the caller is killed.

@@ -14,7 +14,8 @@
 
 #include "allocations.h"
 
-#define ALLOCATIONS	1024
+/* The whole kernel's, in the seconds that the slowest case takes on a busy debug kernel. */
+#define ALLOCATIONS	16384
 
 /* @io: to get the memory, I/O may be started, which the task's own scope has not forbidden */
 static struct {

@@ -559,6 +559,50 @@ static void a_channel_may_be_closed_at_each_stage(struct world *w)
 	at_each_stage(w, close_after);
 }
 
+/* Drains a channel a while after it was started. */
+struct drainer {
+	struct thread thread;
+	struct ibchan_channel *ch;
+	u32 us;
+};
+
+static int drains(void *arg)
+{
+	struct drainer *drainer = arg;
+
+	udelay(drainer->us);
+	ibchan_channel_drain(drainer->ch);
+	return 0;
+}
+
+/* Whether it has begun by then or not, the channel connects no more. */
+static void drain_beside_a_connect(struct world *w, u32 us)
+{
+	struct meeting *m = meeting_default(w);
+	struct drainer drainer = { .us = us };
+	int ret;
+
+	if (!m)
+		return;
+	drainer.ch = m->asking.side->ch;
+	drainer.thread = (struct thread){ .world = w, .run = drains, .arg = &drainer };
+	if (!expect_eq(w, thread_start(&drainer.thread), 0))
+		return;
+	ret = meeting_ask(m, NULL, 0);
+	expect(w, !ret || ret == -ESHUTDOWN);
+	expect_eq(w, thread_join(&drainer.thread), 0);
+	expect_eq(w, channel_state(drainer.ch), IBCHAN_CHANNEL_CLOSED);
+	expect_eq(w, meeting_ask(m, NULL, 0), -ESHUTDOWN);
+	meeting_close_listener(m);
+	side_close(m->asking.side);
+	expect_eq(w, atomic_read(&m->asking.told), 0);
+}
+
+static void a_drain_beside_a_connect_leaves_no_connection(struct world *w)
+{
+	at_each_stage(w, drain_beside_a_connect);
+}
+
 static void tell_how_it_ended(struct meeting *m, ktime_t begin)
 {
 	struct ibchan_connection connection;
@@ -621,6 +665,7 @@ static const struct test_case connect_by_address_cases[] = {
 	ETHERNET_CASE(a_channel_may_be_closed_when_it_breaks),
 	ETHERNET_CASE(a_channel_may_be_closed_when_it_is_refused),
 	ETHERNET_CASE(a_channel_may_be_closed_at_each_stage),
+	ETHERNET_CASE(a_drain_beside_a_connect_leaves_no_connection),
 	ETHERNET_CASE(who_accepts_may_close_at_each_stage),
 };
 

@@ -49,6 +49,9 @@ int fault_data_flows(struct world *w);
 	X(receives_that_the_device_does_not_take_never_were)			\
 	X(writes_that_the_device_does_not_take_never_were)			\
 	X(a_batch_of_two_chains_can_fail_in_the_second)				\
+	X(a_list_that_the_device_does_not_take_never_was)			\
+	X(a_list_of_which_the_device_takes_a_part_ends_with_its_channel)	\
+	X(a_message_behind_a_list_that_is_not_taken_leaves_the_list_be)		\
 	X(a_mixed_batch_ends_at_the_queue_that_fails)				\
 	X(a_blocking_call_that_is_not_posted_says_so)				\
 	X(a_pending_work_that_is_not_posted_can_be_posted_again)		\

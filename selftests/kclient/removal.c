@@ -3,6 +3,8 @@
  * A device leaves while 64 works are in flight, and while threads build channels on
  * it, connect them, register memory, post and close. departure.h says how.
  */
+#include <rdma/ibchan_follower.h>
+
 #include "builder.h"
 #include "departure.h"
 
@@ -27,6 +29,32 @@ struct removal {
 static struct builder builders[BUILDERS];
 
 static struct removal removal;
+
+/* What a follower was told of the first device; the others come and go as they like. */
+static struct heard {
+	struct ibchan_follower follower;
+	struct ibchan_device *dev;
+	int came;
+	int left;
+	int pd_error;
+} heard;
+
+static void device_comes(struct ibchan_follower *follower, struct ibchan_device *dev)
+{
+	heard.came += dev == heard.dev;
+	ibchan_device_put(dev);
+}
+
+static void device_leaves(struct ibchan_follower *follower, struct ibchan_device *dev)
+{
+	struct ibchan_pd *pd;
+
+	if (dev != heard.dev)
+		return;
+	pd = ibchan_pd_alloc(dev);
+	heard.pd_error = PTR_ERR_OR_ZERO(pd) ?: ibchan_pd_free(pd);
+	heard.left++;
+}
 
 static void channel_broken(void *priv, int error)
 {
@@ -122,6 +150,11 @@ static int begin(struct world *w)
 	}
 	if (!expect_eq(w, jobs_ended(removal.jobs, WORKS), 0))
 		return -EIO;
+	heard = (struct heard){
+		.follower.comes = device_comes, .follower.leaves = device_leaves,
+		.dev = w->side[0].dev, .pd_error = 1,
+	};
+	ibchan_device_follow(&heard.follower);
 	return start_builders();
 }
 
@@ -129,6 +162,9 @@ static void end(struct world *w)
 {
 	int i;
 
+	if (heard.dev)
+		ibchan_device_unfollow(&heard.follower);
+	heard.dev = NULL;
 	for (i = 0; i < BUILDERS; i++)
 		builder_stop(&builders[i]);
 	join_builders(w);
@@ -170,6 +206,13 @@ static void the_other_device_was_told_nothing(struct world *w)
 {
 	expect_eq(w, atomic_read(&w->side[1].gone), 0);
 	expect_eq(w, channel_state(w->side[1].ch), IBCHAN_CHANNEL_PREPARED);
+}
+
+static void a_follower_was_told_once_while_the_device_still_worked(struct world *w)
+{
+	expect_eq(w, heard.came, 1);
+	expect_eq(w, heard.left, 1);
+	expect_eq(w, heard.pd_error, 0);
 }
 
 static void posts_answer_enodev(struct world *w)
@@ -259,6 +302,7 @@ static const struct test_case removal_cases[] = {
 	CASE(each_channel_was_told_once),
 	CASE(each_cq_was_told_once),
 	CASE(the_other_device_was_told_nothing),
+	CASE(a_follower_was_told_once_while_the_device_still_worked),
 	CASE(posts_answer_enodev),
 	CASE(new_objects_answer_enodev),
 	CASE(the_prepared_channel_refuses_its_handshake),

@@ -32,7 +32,7 @@ struct suite {
 	X(connect) X(endpoint) X(data) X(error) X(ops) X(unsignaled) X(memory) X(remote) \
 	X(scope) X(pending) X(unpolled) X(done) X(callback) X(qp) X(queues) X(busy) X(bounds) \
 	X(close) X(priority) X(credits) X(connect_by_address) X(linger) X(alive) X(keepalive) \
-	X(cycles) X(reclaim)
+	X(cycles) X(reclaim) X(stranger) X(sgl) X(runner) X(life)
 
 /* What has to be asked for. */
 #ifdef IBCHAN_FAULTS

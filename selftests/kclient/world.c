@@ -360,6 +360,7 @@ static int side_open(struct side *side, const struct pair_init *init)
 
 	side->room = INT_MAX;
 	side->options = init->options;
+	side->max_sgl = init->max_sgl;
 	if (init->loop && side != first) {
 		side->dev = first->dev;
 		side->pd = first->pd;
@@ -386,6 +387,7 @@ void side_build_init(struct side *side, struct ibchan_build *build)
 		.cookie = (uintptr_t)side,
 		.broken = side_broken,
 		.priv = side,
+		.max_sgl = side->max_sgl,
 		.options = side->options,
 	};
 }

@@ -47,6 +47,7 @@ struct world;
  * @shared: a region over @buf for the peer; see side_share()
  * @remote: what the peer knows of @shared
  * @options: of the channel
+ * @max_sgl: of the channel
  * @broken: how often the channel's broken() was called
  * @error: what broken() was told last
  * @teller: the task that called broken() last
@@ -69,6 +70,7 @@ struct side {
 	struct ibchan_mr *shared;
 	struct ibchan_remote remote;
 	struct ibchan_options options;
+	u16 max_sgl;
 	atomic_t broken;
 	int error;
 	struct task_struct *teller;
@@ -118,6 +120,7 @@ struct world {
  * @moderation_us: as in ibchan_cq_init
  * @two_cqs: each side has one for sends and one for receives
  * @options: of both channels
+ * @max_sgl: as in ibchan_build
  * @loop: both sides are on the first device and in one pd
  */
 struct pair_init {
@@ -129,6 +132,7 @@ struct pair_init {
 	u16 moderation_us;
 	int two_cqs;
 	int loop;
+	u16 max_sgl;
 	struct ibchan_options options;
 };
 

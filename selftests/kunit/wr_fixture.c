@@ -11,6 +11,7 @@ struct wr_fixture wr_fixture;
 const u8 all_opcodes[] = {
 	IBCHAN_OP_SEND, IBCHAN_OP_RECV, IBCHAN_OP_WRITE,
 	IBCHAN_OP_READ, IBCHAN_OP_COMPARE_SWAP, IBCHAN_OP_FETCH_ADD,
+	IBCHAN_OP_SEND_INVALIDATE,
 };
 
 static void make_mr(struct ibchan_mr *mr, struct ibchan_pd *pd, u64 length, u32 access)
@@ -47,12 +48,14 @@ int wr_fixture_init(struct kunit *test)
 	f->bounds.max_inline = MAX_INLINE;
 	f->bounds.max_message = MAX_MESSAGE;
 	f->bounds.max_rd_atomic = 1;
+	f->bounds.max_sgl = MAX_SGE;
 	f->bounds.max_sge[IBCHAN_OP_SEND] = MAX_SGE;
 	f->bounds.max_sge[IBCHAN_OP_RECV] = MAX_SGE;
 	f->bounds.max_sge[IBCHAN_OP_WRITE] = MAX_SGE;
 	f->bounds.max_sge[IBCHAN_OP_READ] = MAX_READ_SGE;
 	f->bounds.max_sge[IBCHAN_OP_COMPARE_SWAP] = 2;
 	f->bounds.max_sge[IBCHAN_OP_FETCH_ADD] = 2;
+	f->bounds.max_sge[IBCHAN_OP_SEND_INVALIDATE] = MAX_SGE;
 	return 0;
 }
 

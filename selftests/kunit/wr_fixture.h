@@ -53,7 +53,8 @@ void expect_refused(struct kunit *test, const struct ibchan_wr *wr,
 
 static inline bool op_is_one_sided(u8 opcode)
 {
-	return opcode != IBCHAN_OP_SEND && opcode != IBCHAN_OP_RECV;
+	return opcode != IBCHAN_OP_SEND && opcode != IBCHAN_OP_RECV &&
+	       opcode != IBCHAN_OP_SEND_INVALIDATE;
 }
 
 static inline bool op_is_atomic(u8 opcode)
@@ -61,7 +62,7 @@ static inline bool op_is_atomic(u8 opcode)
 	return opcode == IBCHAN_OP_COMPARE_SWAP || opcode == IBCHAN_OP_FETCH_ADD;
 }
 
-extern const u8 all_opcodes[6];
+extern const u8 all_opcodes[7];
 
 #define for_each_opcode(opcode, i)					\
 	for (i = 0; i < ARRAY_SIZE(all_opcodes) && (opcode = all_opcodes[i], true); i++)

@@ -14,8 +14,13 @@ static u8 documented_flags(u8 opcode)
 {
 	switch (opcode) {
 	case IBCHAN_OP_SEND:
-	case IBCHAN_OP_WRITE:
 		return MESSAGE;
+	case IBCHAN_OP_WRITE:
+		return MESSAGE | IBCHAN_WR_SGL;
+	case IBCHAN_OP_READ:
+		return OUTGOING | IBCHAN_WR_SGL;
+	case IBCHAN_OP_SEND_INVALIDATE:
+		return MESSAGE & ~IBCHAN_WR_IMM;
 	case IBCHAN_OP_RECV:
 		return IBCHAN_WR_EXCLUSIVE;
 	default:
@@ -71,6 +76,8 @@ static void an_opcode_behind_the_last_is_refused(struct kunit *test)
 	for (opcode = IBCHAN_OP_FETCH_ADD + 1; opcode <= U8_MAX; opcode++) {
 		struct ibchan_wr wr = plain_wr(opcode);
 
+		if (opcode == IBCHAN_OP_SEND_INVALIDATE)
+			continue;
 		REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_OPCODE, 0, { opcode });
 	}
 }
@@ -172,10 +179,47 @@ static void an_opcode_takes_all_its_flags_at_once(struct kunit *test)
 	int i;
 
 	for_each_opcode(opcode, i) {
-		struct ibchan_wr wr = flagged_wr(opcode, documented_flags(opcode));
+		struct ibchan_wr wr = flagged_wr(opcode, documented_flags(opcode) & ~IBCHAN_WR_SGL);
 
 		expect_accepted(test, &wr, wr.num_sge);
 	}
+}
+
+static void a_list_takes_neither_data_nor_exclusive_ranges(struct kunit *test)
+{
+	const u8 wrong = IBCHAN_WR_INLINE | IBCHAN_WR_EXCLUSIVE;
+	u8 opcode, allowed;
+	int i, bit;
+
+	for_each_opcode(opcode, i) {
+		struct ibchan_wr wr = plain_wr(opcode);
+
+		allowed = documented_flags(opcode);
+		if (!(allowed & IBCHAN_WR_SGL))
+			continue;
+		wr.flags = allowed & ~wrong;
+		expect_accepted(test, &wr, 1);
+		for (bit = 0; bit < 8; bit++) {
+			if (!(BIT(bit) & wrong))
+				continue;
+			wr.flags = IBCHAN_WR_SGL | BIT(bit);
+			if (opcode == IBCHAN_OP_WRITE)
+				wr.flags |= IBCHAN_WR_IMM;
+			REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_WR_FLAGS, 0,
+				{ wr.flags, allowed & ~wrong });
+		}
+	}
+}
+
+static void a_list_has_as_many_entries_as_the_channel_takes(struct kunit *test)
+{
+	struct ibchan_wr wr = plain_wr(IBCHAN_OP_WRITE);
+
+	wr.flags = IBCHAN_WR_SGL;
+	wr_fixture.bounds.max_sgl = 1;
+	expect_accepted(test, &wr, 1);
+	wr_fixture.bounds.max_sgl = 0;
+	REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_TOO_MANY_ELEMENTS, 0, { 1, 0 });
 }
 
 static void an_opcode_refuses_each_flag_of_another(struct kunit *test)
@@ -221,7 +265,7 @@ static void a_write_is_solicited_only_with_an_immediate(struct kunit *test)
 	struct ibchan_wr wr = flagged_wr(IBCHAN_OP_WRITE, IBCHAN_WR_SOLICITED);
 
 	REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_WR_FLAGS, 0,
-		{ IBCHAN_WR_SOLICITED, MESSAGE & ~IBCHAN_WR_SOLICITED });
+		{ IBCHAN_WR_SOLICITED, (MESSAGE & ~IBCHAN_WR_SOLICITED) | IBCHAN_WR_SGL });
 	wr.flags |= IBCHAN_WR_IMM;
 	expect_accepted(test, &wr, 1);
 }
@@ -317,6 +361,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_device_without_immediates_refuses_them_and_nothing_else),
 	KUNIT_CASE(an_opcode_takes_each_flag_that_is_its_own),
 	KUNIT_CASE(an_opcode_takes_all_its_flags_at_once),
+	KUNIT_CASE(a_list_takes_neither_data_nor_exclusive_ranges),
+	KUNIT_CASE(a_list_has_as_many_entries_as_the_channel_takes),
 	KUNIT_CASE(an_opcode_refuses_each_flag_of_another),
 	KUNIT_CASE(an_unknown_flag_is_told_from_a_wrong_one),
 	KUNIT_CASE(a_write_is_solicited_only_with_an_immediate),

@@ -201,7 +201,8 @@ static void what_the_device_writes_must_be_writable(struct kunit *test)
 	for_each_opcode(opcode, i) {
 		struct ibchan_wr wr = element_wr(opcode, &wr_fixture.read_only, 0, 8);
 
-		if (opcode == IBCHAN_OP_SEND || opcode == IBCHAN_OP_WRITE)
+		if (opcode == IBCHAN_OP_SEND || opcode == IBCHAN_OP_WRITE ||
+		    opcode == IBCHAN_OP_SEND_INVALIDATE)
 			expect_accepted(test, &wr, 1);
 		else
 			REFUSED(test, &wr, -EACCES, IBCHAN_REASON_MR_ACCESS, 0,

@@ -684,6 +684,7 @@ struct ibchan_cmd_destroy {
 /* Flags of a completion. */
 #define IBCHAN_CQE_IMM		0x1U	/* @imm is there */
 #define IBCHAN_CQE_SILENT	0x2U	/* an unsignaled work that succeeded */
+#define IBCHAN_CQE_INVALIDATED	0x4U	/* the peer has invalidated the rkey in @imm */
 
 /**
  * struct ibchan_cqe - one entry of the ring
@@ -693,7 +694,7 @@ struct ibchan_cmd_destroy {
  * @opcode: IBCHAN_OP_*
  * @flags: IBCHAN_CQE_*
  * @bytes: received, for a receive that succeeded
- * @imm: in host order
+ * @imm: in host order; with IBCHAN_CQE_INVALIDATED a key
  * @error: errno, positive; 0 on success
  * @vendor_err: the device's own code
  */

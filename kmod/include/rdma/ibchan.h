@@ -35,7 +35,8 @@
  * In writeback, and wherever else memory reclaim waits for the caller, also in a WQ_MEM_RECLAIM
  * worker, these are safe: posts, blocking calls, what reaps, polls, arms or waits, or asks of a
  * channel, ibchan_channel_break(), ibchan_flush(), and what gives regions, cqs, channels and
- * domains back. They start no I/O for memory, and what they leave to workers has a rescuer.
+ * domains back. They start no I/O for memory, and what they leave to workers has a rescuer,
+ * unless a closed() is called.
  *
  * What makes domains, cqs, channels and regions of kernel memory keeps to the caller's scope, as
  * memalloc_noio_save() begins one, and is safe there; so is ibchan_channel_handshake(), but for a
@@ -170,7 +171,8 @@ struct ibchan_gid_attr {
  * @error: errno, positive; 0 on success
  * @vendor_err: the device's own code, on an error
  * @bytes: received, for a receive that succeeded
- * @imm: in host order, with IBCHAN_CQE_IMM
+ * @imm: in host order, with IBCHAN_CQE_IMM; with IBCHAN_CQE_INVALIDATED the key that a
+ *	receive's message has invalidated: the region takes no more of the peer's requests
  * @opcode: IBCHAN_OP_*
  * @flags: IBCHAN_CQE_*
  */
@@ -351,7 +353,10 @@ struct ibchan_work {
 	/* private: */
 	struct ib_cqe cqe;
 	struct ibchan_queue *queue;
-	struct ibchan_sge *sges;
+	union {
+		struct ibchan_sge *sges;
+		struct scatterlist *sgl;
+	};
 	u64 wr_id;
 	u32 number;
 	u16 num_sge;
@@ -363,10 +368,14 @@ struct ibchan_work {
 #define IBCHAN_REMOTE_UNCHECKED	(~0ULL)
 
 /*
- * A flag besides those of <linux/ibchan.h>. Of these, IBCHAN_WR_INLINE means @data
+ * Flags besides those of <linux/ibchan.h>. Of these, IBCHAN_WR_INLINE means @data
  * instead of elements here, and IBCHAN_WR_UNCHECKED is unknown: it goes without saying.
  */
 #define IBCHAN_WR_EXCLUSIVE	0x20U	/* ranges in flight must not collide */
+#define IBCHAN_WR_SGL		0x40U	/* write or read: @sgl instead of elements */
+
+/* An opcode besides those of <linux/ibchan.h>. */
+#define IBCHAN_OP_SEND_INVALIDATE 8	/* a send that invalidates a key of the peer's */
 
 /**
  * struct ibchan_wr - a work request
@@ -376,13 +385,14 @@ struct ibchan_work {
  *	done(), else they may be reused after the post. An atomic has one, of 8
  *	bytes, which receives what the peer's word was before.
  * @data: with IBCHAN_WR_INLINE: kernel memory, copied during the post
+ * @sgl: with IBCHAN_WR_SGL: a scatterlist of @num_sge entries, not mapped; see ibchan_wr_sgl()
  * @remote_addr: write, read, atomic: in the peer's region; 8-aligned for an atomic
  * @remote_length: write, read, atomic: bytes of the peer's region from @remote_addr
  *	on; IBCHAN_REMOTE_UNCHECKED: its device has to know
  * @operand: atomic: what to compare with, or to add
  * @swap: compare and swap: the new value
  * @data_length: bytes of @data, up to the channel's max_inline_data
- * @rkey: write, read, atomic: of the peer's region
+ * @rkey: write, read, atomic: of the peer's region; send and invalidate: the key that ends
  * @imm: with IBCHAN_WR_IMM: for the peer, in host order
  * @num_sge: 0 and up
  * @opcode: IBCHAN_OP_*
@@ -394,7 +404,10 @@ struct ibchan_wr {
 	u64 wr_id;
 	struct ibchan_work *work;
 	struct ibchan_sge *sges;
-	const void *data;
+	union {
+		const void *data;
+		struct scatterlist *sgl;
+	};
 	u64 remote_addr;
 	u64 remote_length;
 	u64 operand;
@@ -426,6 +439,9 @@ struct ibchan_wr {
  *	were flushed may complete before it: it tells what they were flushed for.
  * @priv: for @connected and @broken; where a channel is closed in atomic context, to
  *	be kept until ibchan_flush()
+ * @max_sgl: entries of the longest scatterlist that a request moves (IBCHAN_WR_SGL), 0 to
+ *	U16_MAX; 0: none does. For each the channel has some 20 bytes, and for each place of
+ *	the send queue another 48. What the send queue has no places for, a post refuses.
  * @options: what else; all zero is the default
  */
 struct ibchan_build {
@@ -437,6 +453,7 @@ struct ibchan_build {
 	void (*connected)(void *priv);
 	void (*broken)(void *priv, int error);
 	void *priv;
+	u16 max_sgl;
 	struct ibchan_options options;
 };
 
@@ -484,19 +501,6 @@ struct ibchan_times {
 	u32 rnr_retries;
 };
 
-/**
- * struct ibchan_outcome - how a blocking call went
- * @posted: 0: the request was refused and @reason says why; 1: it was posted and
- *	@completion says how it ended
- * @reason: see @posted
- * @completion: see @posted
- */
-struct ibchan_outcome {
-	int posted;
-	struct ibchan_reason reason;
-	struct ibchan_completion completion;
-};
-
 struct ibchan_device *ibchan_device_get(const char *name, struct net *net);
 struct ibchan_device *ibchan_device_get_nth(u32 index, struct net *net);
 void ibchan_device_put(struct ibchan_device *dev);
@@ -532,6 +536,7 @@ u64 ibchan_mr_pages(const struct ibchan_mr *mr);
 int ibchan_mr_remote(const struct ibchan_mr *mr, struct ibchan_remote *remote);
 int ibchan_mr_try_dereg(struct ibchan_mr *mr);
 void ibchan_mr_put(struct ibchan_mr *mr);
+void ibchan_mr_put_async(struct ibchan_mr *mr, void (*gone)(void *priv), void *priv);
 
 struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
 				   const struct ibchan_cq_init *init,
@@ -565,8 +570,13 @@ u32 ibchan_channel_state(const struct ibchan_channel *ch);
 u32 ibchan_channel_history(struct ibchan_channel *ch, struct ibchan_history_event *events,
 			   u32 num);
 void ibchan_channel_break(struct ibchan_channel *ch, int error);
+void ibchan_channel_drain(struct ibchan_channel *ch);
 void ibchan_channel_close(struct ibchan_channel *ch);
+void ibchan_channel_close_async(struct ibchan_channel *ch, void (*closed)(void *priv));
+bool ibchan_channel_tryget(struct ibchan_channel *ch);
+void ibchan_channel_put(struct ibchan_channel *ch);
 u32 ibchan_channel_max_sge(const struct ibchan_channel *ch, u8 opcode);
+u32 ibchan_sgl_places(const struct ibchan_channel *ch, u8 opcode, u32 entries);
 void ibchan_channel_arm(struct ibchan_channel *ch, const struct ibchan_cq *except);
 void ibchan_channel_reap(struct ibchan_channel *ch, const struct ibchan_cq *except);
 int ibchan_channel_times(struct ibchan_channel *ch, struct ibchan_times *times);
@@ -582,12 +592,8 @@ u32 ibchan_status_class(u32 status);
 const char *ibchan_status_name(u32 status);
 const char *ibchan_status_hint(u32 status);
 
-int ibchan_channel_run(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-		       struct ibchan_outcome *outcome);
-int ibchan_channel_run_until(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-			     ktime_t deadline, struct ibchan_outcome *outcome);
-
-/* What goes into a request: elements, remote regions, requests by opcode. */
+/* What goes into a request: elements, remote regions, requests by opcode; the blocking calls. */
 #include <rdma/ibchan_wr.h>
+#include <rdma/ibchan_run.h>
 
 #endif /* _RDMA_IBCHAN_H */

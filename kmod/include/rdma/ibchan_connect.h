@@ -153,6 +153,7 @@ void ibchan_request_query(const struct ibchan_request *request,
 int ibchan_request_accept(struct ibchan_request *request, struct ibchan_channel *ch,
 			  const struct ibchan_connect *connect,
 			  struct ibchan_reason *reason);
+struct ibchan_device *ibchan_request_device(const struct ibchan_request *request);
 int ibchan_request_reject(struct ibchan_request *request, const void *data, u32 length);
 
 int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,

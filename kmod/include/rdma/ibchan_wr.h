@@ -7,7 +7,7 @@
  * in builds with DEBUG only. Whatever its strength, the post checks it against the
  * region again, so that none of them can harm memory.
  *
- * Nothing here sleeps but the blocking calls, ibchan_channel_send() and its like.
+ * Nothing here sleeps.
  */
 #ifndef _RDMA_IBCHAN_WR_H
 #define _RDMA_IBCHAN_WR_H
@@ -307,6 +307,54 @@ static inline struct ibchan_wr ibchan_wr_read(struct ibchan_sge *sges, u16 num_s
 }
 
 /**
+ * ibchan_wr_sgl - a write from, or a read into, a scatterlist
+ * @opcode: IBCHAN_OP_WRITE or IBCHAN_OP_READ
+ * @sgl: the list, not mapped for DMA; with what it names it stays as it is until the work's
+ *	done(), and goes into no other request. From the post until then it is mapped: a cpu
+ *	that writes to its memory, or reads what a read brings, may be at odds with the device
+ * @entries: of @sgl, 1 to the channel's max_sgl
+ * @remote: the range on the peer's side; a post refuses a list that is longer
+ *
+ * One request and one done(), but as many places of the send queue as ibchan_sgl_places() says,
+ * which are all there or none is taken. The memory needs no region; no key to it exists. It
+ * needs a work of the caller's. The list is as long in all as a message may be, and no longer.
+ * Where one of its parts fails, done() tells that part's error.
+ *
+ * Context: any.
+ * Return: the request. A post refuses it with -EOPNOTSUPP for a read over iWARP, which would
+ * tell the peer a key to all memory; with -EIO where the memory cannot be mapped for the device.
+ */
+static inline struct ibchan_wr ibchan_wr_sgl(u8 opcode, struct scatterlist *sgl, u16 entries,
+					     const struct ibchan_remote *remote)
+{
+	struct ibchan_wr wr = ibchan_wr_one_sided(opcode, NULL, entries, remote);
+
+	wr.sgl = sgl;
+	wr.flags = IBCHAN_WR_SGL;
+	return wr;
+}
+
+/**
+ * ibchan_wr_send_invalidate - a send that ends the use of a key of the peer's
+ * @sges: where the message lies
+ * @num_sge: of them, 0 to the channel's max_send_sge
+ * @rkey: of a region that the peer has made by fast registration
+ *
+ * The peer's receive tells the key (IBCHAN_CQE_INVALIDATED). A key that the peer does not have
+ * ends the connection.
+ *
+ * Context: any.
+ * Return: the request.
+ */
+static inline struct ibchan_wr ibchan_wr_send_invalidate(struct ibchan_sge *sges, u16 num_sge,
+							 u32 rkey)
+{
+	return (struct ibchan_wr){
+		.opcode = IBCHAN_OP_SEND_INVALIDATE, .sges = sges, .num_sge = num_sge, .rkey = rkey,
+	};
+}
+
+/**
  * ibchan_wr_compare_swap - an atomic compare and swap of 8 bytes of the peer's
  * @sge: 8 bytes; receives what the peer's were before, in the byte order of the host
  * @remote: the peer's word, at a multiple of 8
@@ -377,148 +425,21 @@ static inline void ibchan_wr_set_inline(struct ibchan_wr *wr, const void *data, 
 	wr->flags |= IBCHAN_WR_INLINE;
 }
 
-/*
- * Blocking calls by opcode: ibchan_channel_run() and ibchan_channel_run_until() with
- * a request made here. What would take more than five arguments is not among them: a
- * write or read with a deadline, a compare and swap. Those two functions do it with
- * ibchan_wr_write(), ibchan_wr_read() or ibchan_wr_compare_swap().
- */
-
 /**
- * ibchan_channel_send - send, and wait until the peer has it
+ * ibchan_post_wr - post one request
  * @ch: the channel
- * @sges: where the message lies
- * @num_sge: of them, 0 to the channel's max_send_sge
- * @outcome: how it went, in detail; NULL is fine
+ * @wr: the request
+ * @reason: why it was refused, or NULL
  *
- * Context: process, may sleep.
- * Return: as ibchan_channel_run().
+ * Context: process or softirq, not with interrupts off.
+ * Return: as ibchan_post().
  */
-static inline int ibchan_channel_send(struct ibchan_channel *ch, struct ibchan_sge *sges,
-				      u16 num_sge, struct ibchan_outcome *outcome)
+static inline int ibchan_post_wr(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+				 struct ibchan_reason *reason)
 {
-	struct ibchan_wr wr = ibchan_wr_send(sges, num_sge);
+	u32 accepted;
 
-	return ibchan_channel_run(ch, &wr, outcome);
-}
-
-/**
- * ibchan_channel_send_until - send, and wait until the peer has it, for so long
- * @ch: the channel
- * @sges: where the message lies
- * @num_sge: of them, 0 to the channel's max_send_sge
- * @deadline: of the monotonic clock; the channel breaks when it passes
- * @outcome: how it went, in detail; NULL is fine
- *
- * Context: process, may sleep.
- * Return: as ibchan_channel_run_until().
- */
-static inline int ibchan_channel_send_until(struct ibchan_channel *ch,
-					    struct ibchan_sge *sges, u16 num_sge,
-					    ktime_t deadline, struct ibchan_outcome *outcome)
-{
-	struct ibchan_wr wr = ibchan_wr_send(sges, num_sge);
-
-	return ibchan_channel_run_until(ch, &wr, deadline, outcome);
-}
-
-/**
- * ibchan_channel_receive - wait for a message
- * @ch: the channel
- * @sges: where it goes
- * @num_sge: of them, 0 to the channel's max_recv_sge
- * @outcome: how it went, with its length and immediate; NULL is fine
- *
- * Context: process, may sleep.
- * Return: as ibchan_channel_run().
- */
-static inline int ibchan_channel_receive(struct ibchan_channel *ch, struct ibchan_sge *sges,
-					 u16 num_sge, struct ibchan_outcome *outcome)
-{
-	struct ibchan_wr wr = ibchan_wr_receive(sges, num_sge);
-
-	return ibchan_channel_run(ch, &wr, outcome);
-}
-
-/**
- * ibchan_channel_receive_until - wait for a message, for so long
- * @ch: the channel
- * @sges: where it goes
- * @num_sge: of them, 0 to the channel's max_recv_sge
- * @deadline: of the monotonic clock; the channel breaks when it passes
- * @outcome: how it went, with its length and immediate; NULL is fine
- *
- * Context: process, may sleep.
- * Return: as ibchan_channel_run_until().
- */
-static inline int ibchan_channel_receive_until(struct ibchan_channel *ch,
-					       struct ibchan_sge *sges, u16 num_sge,
-					       ktime_t deadline,
-					       struct ibchan_outcome *outcome)
-{
-	struct ibchan_wr wr = ibchan_wr_receive(sges, num_sge);
-
-	return ibchan_channel_run_until(ch, &wr, deadline, outcome);
-}
-
-/**
- * ibchan_channel_write - write into the peer's memory, and wait until that is done
- * @ch: the channel
- * @sges: what is written
- * @num_sge: of them, 0 to the channel's max_send_sge
- * @remote: where to; see ibchan_wr_one_sided()
- * @outcome: how it went, in detail; NULL is fine
- *
- * Context: process, may sleep.
- * Return: as ibchan_channel_run().
- */
-static inline int ibchan_channel_write(struct ibchan_channel *ch, struct ibchan_sge *sges,
-				       u16 num_sge, const struct ibchan_remote *remote,
-				       struct ibchan_outcome *outcome)
-{
-	struct ibchan_wr wr = ibchan_wr_write(sges, num_sge, remote);
-
-	return ibchan_channel_run(ch, &wr, outcome);
-}
-
-/**
- * ibchan_channel_read - read the peer's memory, and wait until that is done
- * @ch: the channel
- * @sges: where it goes
- * @num_sge: of them, as for ibchan_wr_read()
- * @remote: what is read; see ibchan_wr_one_sided()
- * @outcome: how it went, in detail; NULL is fine
- *
- * Context: process, may sleep.
- * Return: as ibchan_channel_run().
- */
-static inline int ibchan_channel_read(struct ibchan_channel *ch, struct ibchan_sge *sges,
-				      u16 num_sge, const struct ibchan_remote *remote,
-				      struct ibchan_outcome *outcome)
-{
-	struct ibchan_wr wr = ibchan_wr_read(sges, num_sge, remote);
-
-	return ibchan_channel_run(ch, &wr, outcome);
-}
-
-/**
- * ibchan_channel_fetch_add - add to a word of the peer's, and wait until that is done
- * @ch: the channel
- * @sge: 8 bytes; receives what the peer's were before, in the byte order of the host
- * @remote: the peer's word, at a multiple of 8
- * @add: what is added; the sum wraps
- * @outcome: how it went, in detail; NULL is fine
- *
- * Context: process, may sleep.
- * Return: as ibchan_channel_run(); see also ibchan_wr_compare_swap().
- */
-static inline int ibchan_channel_fetch_add(struct ibchan_channel *ch, struct ibchan_sge *sge,
-					   const struct ibchan_remote *remote, u64 add,
-					   struct ibchan_outcome *outcome)
-{
-	struct ibchan_wr wr = ibchan_wr_fetch_add(sge, remote, add);
-
-	return ibchan_channel_run(ch, &wr, outcome);
+	return ibchan_post(ch, wr, 1, &accepted, reason);
 }
 
 /* One element, one call, by wr_id: the level of the queue pair. */
@@ -539,9 +460,8 @@ static inline int ibchan_post_one(struct ibchan_channel *ch, u8 opcode,
 	struct ibchan_wr wr = {
 		.opcode = opcode, .sges = sge, .num_sge = 1, .wr_id = wr_id,
 	};
-	u32 accepted;
 
-	return ibchan_post(ch, &wr, 1, &accepted, NULL);
+	return ibchan_post_wr(ch, &wr, NULL);
 }
 
 /**

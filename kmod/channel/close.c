@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The end of a channel.
+ *
+ * Stopping drains, destroys the queue pair, retires what the device forgot, and gives up
+ * memory last. The owner's drain does that and leaves the channel; so does removal of the device,
+ * from the outside. Closing stops what has not been stopped and takes the channel out of its
+ * device's list. Its memory goes with the last reference.
+ */
+#include <linux/errno.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/wait_bit.h>
+
+#include "private.h"
+#include "compat.h"
+#include "counters.h"
+#include "fault.h"
+
+/* After this no call posts, and no break is under way or can begin. */
+static void refuse_all(struct ibchan_channel *ch, bool device_gone)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ch->state_lock, flags);
+	if (device_gone) {
+		WRITE_ONCE(ch->device_gone, true);
+		WRITE_ONCE(ch->error, ch->error ?: ENODEV);
+	}
+	if (ibchan_channel_move_state(ch, IBCHAN_CHANNEL_CLOSED))
+		ibchan_history_add(ch, IBCHAN_HISTORY_CLOSED, device_gone ? ENODEV : 0, 0, 0);
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	ibchan_channel_await_posters(ch);
+	/* Both are queued only once it has broken. */
+	if (!ch->on_cqs)
+		return;
+	cancel_work_sync(&ch->cause_work);
+	cancel_work_sync(&ch->break_work);
+}
+
+/* The channel is closed, so that it does not break any more. */
+static void forget_broken(struct ibchan_channel *ch)
+{
+	if (!ch->on_cqs)
+		return;
+	ibchan_cq_drop_broken(ch->send.cq);
+	ibchan_cq_drop_broken(ch->recv.cq);
+}
+
+/*
+ * A channel without works is closed by destroying its queue pair: that flushes nothing, and
+ * ends the peer's access to our memory. No poster comes any more.
+ */
+static bool has_to_drain(const struct ibchan_channel *ch)
+{
+	return ibchan_channel_has_posted(ch) && (ch->cm || !ibchan_channel_is_unused(ch));
+}
+
+/* Returns the driver's errno; in @idle, whether the device has forgotten what was posted. */
+static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
+{
+	bool drains = has_to_drain(ch);
+	int ret;
+
+	*idle = !drains || !ibchan_drain(ch, deadline);
+	ibchan_parts_call(forget_marker, ch);
+	/* A query of the queue pair runs under this lock: none begins behind it. */
+	ibchan_qp_lock(&ch->qp);
+	ret = ibchan_qp_destroy(&ch->qp);
+	if (!ret)
+		ch->qp.ib = NULL;
+	ibchan_qp_unlock(&ch->qp);
+	/* It stays, and peers must not reach our memory by it. */
+	if (ret && !drains && ch->connected)
+		*idle = !ibchan_drain(ch, deadline);
+	return ret;
+}
+
+/*
+ * A post whose caller has a reference may not have returned yet, and reaps them; a caller that
+ * comes later posts nothing. The channel's places in them are still reserved.
+ */
+static void hold_cqs(struct ibchan_channel *ch)
+{
+	ch->holds_cqs = refcount_read(&ch->refs) > 1 && ibchan_cq_tryget(ch->send.cq) &&
+			ibchan_cq_tryget(ch->recv.cq);
+}
+
+/**
+ * ibchan_channel_stop - take the verbs objects of a channel apart
+ * @ch: the channel
+ * @device_gone: that is why; later posts say so
+ * @deadline: of the drain, in jiffies
+ *
+ * Another call does nothing.
+ *
+ * Context: process, may sleep; inside the gate, or it is closed.
+ */
+void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned long deadline)
+{
+	bool idle;
+	int ret;
+
+	guard(ibchan_noio)();
+	refuse_all(ch, device_gone);
+	ibchan_fault_linger(IBCHAN_WINDOW_REFUSING);
+	if (!ch->qp.ib)
+		return;
+	hold_cqs(ch);
+	ibchan_parts_call(stop, ch);
+	ret = end_qp(ch, deadline, &idle);
+	ch->qp.ib = NULL;
+	if (ret)
+		ibchan_channel_leak(ch);
+	if (!ret || idle) {
+		ibchan_queue_retire_rest(&ch->send);
+		ibchan_queue_retire_rest(&ch->recv);
+	}
+	if (ret)
+		return;
+	forget_broken(ch);
+	ibchan_channel_release_queue(&ch->send);
+	ibchan_channel_release_queue(&ch->recv);
+	ibchan_mr_unpark(&ch->parked);
+	if (!ch->bounds.service)
+		ibchan_pd_drop(ch->qp.pd);
+	ibchan_gauge(channels, -1);
+}
+
+/* Channels that broke together drain together, however many there are. */
+static unsigned long drain_deadline(const struct ibchan_channel *ch)
+{
+	unsigned long start = ch->broken_at ?: jiffies;
+
+	return start + IBCHAN_DRAIN_TIMEOUT;
+}
+
+static void channel_free(struct rcu_head *rcu)
+{
+	struct ibchan_channel *ch = container_of(rcu, struct ibchan_channel, rcu);
+
+	ibchan_parts_call(free, ch);
+	ibchan_history_free(&ch->history);
+	ibchan_cost_pay_back(&ch->cost);
+	kmem_cache_free(ibchan_channel_cache, ch);
+}
+
+/* No reference is left. */
+static void channel_release(struct ibchan_channel *ch)
+{
+	struct ibchan_device *dev = ch->qp.dev;
+
+	if (ch->holds_cqs) {
+		ibchan_cq_put(ch->send.cq);
+		ibchan_cq_put(ch->recv.cq);
+	}
+	call_rcu(&ch->rcu, channel_free);
+	ibchan_device_put(dev);
+}
+
+/**
+ * ibchan_channel_end - close a channel here and now
+ * @ch: the channel; not to be used any more
+ *
+ * Context: process, may sleep.
+ * Return: whether the device has let go of it.
+ */
+bool ibchan_channel_end(struct ibchan_channel *ch)
+{
+	struct ibchan_device *dev = ch->qp.dev;
+
+	mutex_lock(&ch->end_lock);
+	ibchan_gate_enter_to_end(&dev->gate);
+	ibchan_channel_stop(ch, false, drain_deadline(ch));
+	if (!ch->leaked) {
+		mutex_lock(&dev->lock);
+		ibchan_parts_call(unlist, ch);
+		list_del(&ch->link);
+		mutex_unlock(&dev->lock);
+	}
+	ibchan_gate_exit(&dev->gate);
+	mutex_unlock(&ch->end_lock);
+	if (ch->leaked)
+		return false;
+	ibchan_parts_call(end, ch);
+	if (refcount_dec_and_test(&ch->refs))
+		channel_release(ch);
+	return true;
+}
+
+/* Channels that were given up in atomic context and are not gone, by ibchan_flush()'s turns. */
+static DEFINE_SPINLOCK(closing_lock);	/* the turn; interrupts off */
+static atomic_t closing[2];
+static u32 closing_turn;
+
+static void end_and_tell(struct ibchan_channel *ch)
+{
+	void (*closed)(void *priv) = ch->closed;
+	void *priv = ch->priv;
+
+	ibchan_channel_end(ch);
+	if (closed)
+		closed(priv);
+}
+
+void ibchan_channel_close_work(struct work_struct *work)
+{
+	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, close_work);
+	atomic_t *num = &closing[ch->closing_turn];
+
+	if (refcount_read(&ch->refs))
+		end_and_tell(ch);
+	else
+		channel_release(ch);
+	if (atomic_dec_and_test(num))
+		wake_up_var(num);
+}
+
+/*
+ * The connection manager's workers, which have no rescuer, take part in the end of an id; and
+ * closed() may wait for ours.
+ */
+static void close_later(struct ibchan_channel *ch)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&closing_lock, flags);
+	ch->closing_turn = closing_turn;
+	atomic_inc(&closing[closing_turn]);
+	spin_unlock_irqrestore(&closing_lock, flags);
+	queue_work(READ_ONCE(ch->cm) || ch->closed ? ibchan_close_wq : ibchan_free_wq,
+		   &ch->close_work);
+}
+
+/* With PREEMPT_RT a spinlock leaves interrupts and bottom halves on, and is a read side of RCU. */
+static bool may_sleep(void)
+{
+	return !in_interrupt() && !irqs_disabled() &&
+	       !(IS_ENABLED(CONFIG_PREEMPT_RT) && rcu_preempt_depth());
+}
+
+/**
+ * ibchan_channel_close_async - give a channel back, and hear when it has ended
+ * @ch: the channel; not to be used any more, but by owners of references
+ * @closed: called once with @priv of struct ibchan_build, in process context, when all that was
+ *	posted has ended and the device has let go of the channel: what was built into it may
+ *	be given back there. Also called where the device does not let go: then ibchan_pd_free()
+ *	answers -EBUSY, and memory that was posted must stay for ever. It may sleep, also in
+ *	ibchan_pd_settle(), but not in ibchan_flush(), which waits for it. May be NULL.
+ *
+ * The channel breaks now; broken() is not called any more, though one that has begun elsewhere may
+ * still run. A worker without a rescuer does the rest where @closed is set.
+ *
+ * This is how broken() closes its own channel. But broken() may come before ibchan_channel_build()
+ * has returned to the owner, and within any call of the owner's on the channel: where that can be,
+ * the channel is closed when the owner is through as well, say by a count of two.
+ *
+ * Context: any but NMI.
+ */
+void ibchan_channel_close_async(struct ibchan_channel *ch, void (*closed)(void *priv))
+{
+	/* Its owner knows. */
+	WRITE_ONCE(ch->broken, NULL);
+	WRITE_ONCE(ch->connected_to, NULL);
+	ch->closed = closed;
+	ibchan_channel_break(ch, -ECANCELED);
+	close_later(ch);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_close_async, IBCHAN_NS);
+
+/**
+ * ibchan_channel_close - give a channel back
+ * @ch: the channel; not to be used any more, but by owners of references
+ *
+ * What is posted completes, flushed at the latest, before this returns. Bounded
+ * by a drain of 2 s; over iWARP, between the request and its answer, also by how long the
+ * driver waits for that, which with siw is 10 s.
+ *
+ * Where it cannot sleep, as in a done(), it is ibchan_channel_close_async() without a callback:
+ * works complete, the channel's domain and cqs are in use, and a broken() that has begun elsewhere
+ * may still run, until ibchan_flush() has returned.
+ *
+ * Context: process, may sleep; or with bottom halves or interrupts off, then not. Not
+ * under a spinlock that leaves both on.
+ */
+void ibchan_channel_close(struct ibchan_channel *ch)
+{
+	if (may_sleep())
+		ibchan_channel_end(ch);
+	else
+		ibchan_channel_close_async(ch, NULL);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_close, IBCHAN_NS);
+
+/**
+ * ibchan_channel_tryget - take a reference to a channel
+ * @ch: the channel; RCU, its owner or another reference keeps its memory
+ *
+ * Until ibchan_channel_put() posts, blocking calls, ibchan_channel_break() and
+ * ibchan_channel_state() are allowed, also beside and after the owner's close, when they answer
+ * -ESHUTDOWN (-ENODEV where the device has left). The channel's cqs may be given back by their
+ * owner meanwhile, and so may the channel's domain; what else was posted with it, like regions, has
+ * its own life. A reference does not hold up the close. If its owner breaks the channel, or has a
+ * call that gives up do so, beside the close, broken() may be called behind that: its @priv stays
+ * until the reference is given back.
+ *
+ * Context: any.
+ * Return: false when the channel has been closed and no reference is left.
+ */
+bool ibchan_channel_tryget(struct ibchan_channel *ch)
+{
+	return refcount_inc_not_zero(&ch->refs);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_tryget, IBCHAN_NS);
+
+/**
+ * ibchan_channel_put - the counterpart of ibchan_channel_tryget()
+ * @ch: the channel
+ *
+ * The last one leaves the rest to a worker; ibchan_flush() waits for that.
+ *
+ * Context: any but NMI.
+ */
+void ibchan_channel_put(struct ibchan_channel *ch)
+{
+	if (refcount_dec_and_test(&ch->refs))
+		close_later(ch);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_put, IBCHAN_NS);
+
+static void await_closing(void)
+{
+	static DEFINE_MUTEX(one_at_a_time);
+	u32 turn;
+
+	guard(mutex)(&one_at_a_time);
+	/* What is closed from here on is the next caller's: this one comes to an end. */
+	spin_lock_irq(&closing_lock);
+	turn = closing_turn;
+	closing_turn = !turn;
+	spin_unlock_irq(&closing_lock);
+	wait_var_event(&closing[turn], !atomic_read(&closing[turn]));
+}
+
+/**
+ * ibchan_flush - wait for the end of objects that were given up in atomic context
+ *
+ * When it returns, channels that were closed in atomic context are gone, and so are regions
+ * of the kernel's memory whose last work ended after their owner's ibchan_mr_put().
+ * ibchan_pd_settle() waits for regions of any memory. In writeback it is safe if none of the
+ * channels, of all consumers, was connected by address or has a closed().
+ *
+ * Context: process, may sleep; not from a callback.
+ */
+void ibchan_flush(void)
+{
+	/* Channels come first: they may be the last users of regions. */
+	await_closing();
+	flush_workqueue(ibchan_free_wq);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_flush, IBCHAN_NS);
+
+static void stop_alone(struct ibchan_channel *ch, unsigned long deadline)
+{
+	guard(mutex)(&ch->end_lock);
+	ibchan_gate_enter_to_end(&ch->qp.dev->gate);
+	ibchan_channel_stop(ch, false, deadline);
+	ibchan_gate_exit(&ch->qp.dev->gate);
+}
+
+/**
+ * ibchan_channel_drain - end a channel's works, and keep the channel
+ * @ch: the channel
+ *
+ * When it returns nothing is in flight, each done() has returned, and the device has let go of the
+ * channel, or keeps it for good, as ibchan_channel_close_async() tells. Posts are refused from the
+ * call on, with -ESHUTDOWN, and so is all else but the close, which then has little to do: the
+ * pointer stays valid for a caller that comes late. broken() is not called any more, though one
+ * that has begun elsewhere may still run. Bounded as ibchan_channel_close() is. Several may drain a
+ * channel; not beside its close, unless they have a reference.
+ *
+ * Context: process, may sleep; not from a callback.
+ */
+void ibchan_channel_drain(struct ibchan_channel *ch)
+{
+	might_sleep();
+	stop_alone(ch, drain_deadline(ch));
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_drain, IBCHAN_NS);
+
+/**
+ * ibchan_channel_force - end a broken channel's works by destroying its queue pair
+ * @ch: the channel, broken; not beside its close, unless the caller has a reference
+ *
+ * A caller that cannot go on before a work has ended uses this. Destroying the queue pair
+ * ends all access of the device.
+ *
+ * Context: process, may sleep; without the gate.
+ */
+void ibchan_channel_force(struct ibchan_channel *ch)
+{
+	stop_alone(ch, jiffies);
+}
