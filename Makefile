@@ -84,6 +84,22 @@ test-modules: modules ## the modules that test and measure ibchan.ko
 	$(MAKE) -C $(KDIR) M=$(TEST_DIR) $(kbuild_flags) IBCHAN_TESTS='$(TESTS)' \
 		KBUILD_EXTRA_SYMBOLS=$(MODULE_DIR)/Module.symvers modules 9>&-
 
+# The one private header that it includes comes from the source of the same series, unless NVMET is
+# the folder of another one, and has to fit the nvmet.ko that will be used.
+.PHONY: nvmet
+nvmet: modules ## ibchan_nvmet.ko, the kernel's NVMe target over ibchan, for KDIR
+	+@release=$(kernel_release) series=$$(cut -d. -f1,2 <<<"$(kernel_release)") tree=$(MODULE_DIR)/nvmet && \
+	source=$${NVMET:-$$($(VM)/kernel source "$$series" drivers/nvme/target)/drivers/nvme/target} && \
+	if [ "$$release" = "$$(uname -r)" ]; then root='' types=/sys/kernel/btf/vmlinux; \
+	else root=$$($(VM)/kernel dir $(KERNEL)) && types=$$(echo "$$root"/boot/vmlinux-*); fi && \
+	kmod/nvmet/check-layout "$$source/nvmet.h" $(KDIR) \
+		"$$(echo "$$root/lib/modules/$$release/kernel/drivers/nvme/target/nvmet.ko"*)" "$$types" && \
+	mkdir -p "$$tree" && exec 9>"$$tree/.lock" && flock 9 && \
+	cp -rsf $(top)/kmod $(top)/uapi "$$tree/" && \
+	$(MAKE) -C $(KDIR) M="$$tree/kmod/nvmet" NVMET="$$source" $(kbuild_flags) \
+		KBUILD_EXTRA_SYMBOLS=$(MODULE_DIR)/Module.symvers modules 9>&- && \
+	cp "$$tree/kmod/nvmet/ibchan_nvmet.ko" "$$tree/"
+
 .PHONY: print-module
 print-module:
 	@echo $(MODULE_DIR)/ibchan.ko
@@ -103,6 +119,33 @@ install: lib ## header, library, pkg-config file, manual, tool, udev rule
 .PHONY: uninstall
 uninstall: ## what install put there
 	+$(MAKE) -C userspace BUILD=$(BUILD)/userspace PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) uninstall
+
+# What a kernel module elsewhere is built with. The pages are what the sources say: of the exported
+# functions, and of all that the headers have. What tests make fail is not for others.
+exported = $(filter-out %/ibchan_fault.h,$(wildcard kmod/include/rdma/*.h))
+kernel_headers = $(DESTDIR)$(PREFIX)/include/ibchan-kernel
+kernel_symbols = $(DESTDIR)$(PREFIX)/lib/ibchan-kernel
+kernel_hint = $(DESTDIR)$(PREFIX)/lib/pkgconfig/ibchan-kernel.pc
+kernel_pages = $(DESTDIR)$(PREFIX)/share/man/man9
+kernel_doc = perl "$$($(VM)/kernel source 6.1 scripts/kernel-doc)/scripts/kernel-doc" -man
+version = $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
+
+.PHONY: install-kernel
+install-kernel: modules ## for kernel modules elsewhere: headers, symbol versions for KDIR, pkg-config file, man 9
+	install -D -m 644 -t $(kernel_headers)/rdma $(exported)
+	install -D -m 644 -t $(kernel_headers)/linux uapi/linux/*.h
+	install -D -m 644 -t $(kernel_symbols)/$(kernel_release) $(MODULE_DIR)/Module.symvers
+	install -d $(dir $(kernel_hint)) $(kernel_pages)
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(version)|' kmod/ibchan-kernel.pc.in >$(kernel_hint)
+	exporting=$$(grep -l '^EXPORT_SYMBOL_NS_GPL' kmod/*/*.c) && \
+	{ $(kernel_doc) $$(sed -n 's/^EXPORT_SYMBOL_NS_GPL(\([a-z0-9_]*\),.*/-function \1/p' $$exporting) $$exporting && \
+	$(kernel_doc) $(exported); } | awk -F '"' -v out=$(kernel_pages) \
+		'/^\.TH / { close(page); page = $$4; sub(/.* /, "", page); page = out "/" page ".9" } { print >page }'
+
+.PHONY: uninstall-kernel
+uninstall-kernel: ## what install-kernel put there, for all kernels
+	rm -rf $(kernel_headers) $(kernel_symbols) $(kernel_hint)
+	rm -f $(kernel_pages)/ibchan_*.9
 
 .PHONY: clean
 clean: ## remove build/
@@ -124,6 +167,18 @@ else
 	@$(VM)/run --kernel $(KERNEL) -- selftests/demo
 endif
 
+# In two guests, since the kernel's NVMe host and target both work in the first network namespace.
+.PHONY: demo-storage
+demo-storage: setup ## a storage target and its host in two guests, beside the kernel's own transport
+	+@$(MAKE) -s nvmet KDIR="$$($(VM)/kernel headers $(KERNEL))"
+	@$(VM)/pair --kernels $(KERNEL),$(KERNEL) --timeout 900 -- selftests/storage/demo
+
+.PHONY: bench-storage
+bench-storage: setup ## instructions of an I/O over ibchan_nvmet and over nvmet-rdma; CLOCK=1: by the clock
+	+@$(MAKE) -s nvmet KDIR="$$($(VM)/kernel headers $(KERNEL))"
+	@$(VM)/run --kernel $(KERNEL) --mem 3072 --timeout $(TIMEOUT) $(if $(CLOCK),,--icount) \
+		-- selftests/storage/measure $(if $(CLOCK),--clock)
+
 # The test modules are for the guest's kernel, which need not be that of KDIR.
 .PHONY: check-programs
 check-programs: setup ## what check runs
@@ -131,6 +186,7 @@ check-programs: setup ## what check runs
 	+@$(MAKE) -s -j"$$(nproc)" selftests
 	+@kdir=$$($(VM)/kernel headers $(KERNEL)) && \
 	$(MAKE) -s -j"$$(nproc)" test-modules KDIR=$$kdir && \
+	$(MAKE) -s nvmet KDIR=$$kdir && \
 	$(MAKE) -s -j"$$(nproc)" test-modules KDIR=$$kdir FAULTS=1
 
 .PHONY: check
@@ -179,6 +235,20 @@ unplug: setup ## devices that leave under load, in all ways; ROUNDS=200, LIKE=ml
 	@$(VM)/run --kernel $(KERNEL) --timeout $(call campaign_timeout,$(ROUNDS) * 60) \
 		$(if $(LIKE),--hca $(LIKE) --iommu) \
 		-- selftests/unplug/unplug $(ROUNDS)
+
+.PHONY: check-storage
+check-storage: check-programs ## the kernel's NVMe target over ibchan; STORAGE=--short or --long
+	@IBCHAN_STORAGE=$(STORAGE) $(VM)/run --kernel $(KERNEL) --mem 3072 --timeout $(TIMEOUT) \
+		-- selftests/run-tests storage
+
+# In two guests: the target's kernel, and the host's.
+.PHONY: check-storage-pair
+check-storage-pair: KERNELS ?= 6.1,6.12
+check-storage-pair: setup ## a target and a stock host of another kernel; KERNELS=6.1,6.12
+	@echo 'building ibchan_nvmet'
+	+@kernel=$$(cut -d, -f1 <<<'$(KERNELS)') && \
+	$(MAKE) -s nvmet KERNEL="$$kernel" KDIR="$$($(VM)/kernel headers "$$kernel")"
+	@$(VM)/pair --kernels $(KERNELS) --smp 2 --timeout $(TIMEOUT) -- selftests/storage/crosswise
 
 # ATTACKS="fuse queues" for some of them only.
 .PHONY: neighbours
