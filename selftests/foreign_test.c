@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "answer.h"
 #include "ghost.h"
@@ -19,6 +20,49 @@ FIXTURE(peer)
 	struct ghost ghost;
 	struct ibchan_address address;
 };
+
+FIXTURE_VARIANT(peer)
+{
+	int (*meet)(struct side *side, struct ghost *ghost, const struct ibchan_address *address);
+};
+
+static bool is_connected(void *side)
+{
+	return side_state(side) == IBCHAN_CHANNEL_CONNECTED;
+}
+
+static int meet_asked(struct side *side, struct ghost *ghost,
+		      const struct ibchan_address *address)
+{
+	struct ibchan_cmd_channel_connect connect = {
+		.channel = side->channel, .peer = *address,
+	};
+	int rc = ghost_listen(ghost, address);
+
+	if (!rc)
+		rc = cmd_channel_connect(side->fd, &connect);
+	if (!rc)
+		rc = ghost_accept(ghost);
+	return rc || eventually(is_connected, side) ? rc : -ECONNREFUSED;
+}
+
+static int meet_asking(struct side *side, struct ghost *ghost,
+		       const struct ibchan_address *address)
+{
+	struct ibchan_cmd_listener_create listen = { .address = *address };
+	int rc = cmd_listener_create(side->fd, &listen);
+
+	if (rc)
+		return rc;
+	rc = ghost_ask(ghost, address);
+	rc = rc ?: side_accept(side, listen.out_listener, listen.out_fd);
+	rc = rc ?: ghost_connected(ghost);
+	close(listen.out_fd);
+	return rc || eventually(is_connected, side) ? rc : -ECONNREFUSED;
+}
+
+FIXTURE_VARIANT_ADD(peer, asked) { .meet = meet_asked };
+FIXTURE_VARIANT_ADD(peer, asking) { .meet = meet_asking };
 
 FIXTURE_SETUP(peer)
 {
@@ -38,25 +82,6 @@ FIXTURE_TEARDOWN(peer)
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
-static bool is_connected(void *side)
-{
-	return side_state(side) == IBCHAN_CHANNEL_CONNECTED;
-}
-
-static int meet(struct side *side, struct ghost *ghost, const struct ibchan_address *address)
-{
-	struct ibchan_cmd_channel_connect connect = {
-		.channel = side->channel, .peer = *address,
-	};
-	int rc = ghost_listen(ghost, address);
-
-	if (!rc)
-		rc = cmd_channel_connect(side->fd, &connect);
-	if (!rc)
-		rc = ghost_accept(ghost);
-	return rc || eventually(is_connected, side) ? rc : -ECONNREFUSED;
-}
-
 static struct ibchan_submit_wr one_sided(const struct side *side, int opcode, __u32 length)
 {
 	struct ibchan_submit_wr wr = work(side, opcode, 1, 0, length);
@@ -68,11 +93,14 @@ static struct ibchan_submit_wr one_sided(const struct side *side, int opcode, __
 /* A device would keep them for ever. */
 TEST_F(peer, that_serves_no_reads_is_sent_none)
 {
+	struct ibchan_cmd_channel_query query;
 	struct ibchan_submit_wr wr;
 	struct answer answer;
 
 	self->ghost.more_reads = -1;
-	ASSERT_EQ(0, meet(&self->side, &self->ghost, &self->address));
+	ASSERT_EQ(0, variant->meet(&self->side, &self->ghost, &self->address));
+	ASSERT_EQ(0, side_query(&self->side, &query));
+	EXPECT_EQ(0, query.params.max_rd_atomic);
 	wr = one_sided(&self->side, IBCHAN_OP_READ, 64);
 	answer = ask_one(&self->side, &wr);
 	EXPECT_EQ(0, is_refusal(&answer, EOPNOTSUPP, IBCHAN_REASON_PEER_NO_READS));
@@ -84,7 +112,7 @@ TEST_F(peer, that_serves_no_reads_is_sent_none)
 
 TEST_F(peer, that_serves_a_read_is_sent_it)
 {
-	ASSERT_EQ(0, meet(&self->side, &self->ghost, &self->address));
+	ASSERT_EQ(0, variant->meet(&self->side, &self->ghost, &self->address));
 	EXPECT_EQ(0, post_one(&self->side, one_sided(&self->side, IBCHAN_OP_READ, 64)));
 }
 
@@ -93,9 +121,33 @@ TEST_F(peer, that_serves_more_reads_than_are_wanted_is_sent_what_is_wanted)
 	struct ibchan_cmd_channel_query query;
 
 	self->ghost.more_reads = 254;
-	ASSERT_EQ(0, meet(&self->side, &self->ghost, &self->address));
+	ASSERT_EQ(0, variant->meet(&self->side, &self->ghost, &self->address));
 	ASSERT_EQ(0, side_query(&self->side, &query));
 	EXPECT_EQ(self->side.params.max_rd_atomic, query.params.max_rd_atomic);
+}
+
+/* A storage host is one: its target reads and writes. */
+TEST_F(peer, that_starts_no_reads_is_sent_those_that_it_serves)
+{
+	self->ghost.more_started = -1;
+	ASSERT_EQ(0, variant->meet(&self->side, &self->ghost, &self->address));
+	EXPECT_EQ(0, post_one(&self->side, one_sided(&self->side, IBCHAN_OP_READ, 64)));
+}
+
+TEST_F(peer, that_starts_more_reads_than_it_serves_is_sent_no_more_than_that)
+{
+	struct ibchan_cmd_channel_query query;
+
+	self->ghost.more_reads = 1;
+	self->ghost.more_started = 4;
+	ASSERT_EQ(0, variant->meet(&self->side, &self->ghost, &self->address));
+	ASSERT_EQ(0, side_query(&self->side, &query));
+	EXPECT_EQ(2, query.params.max_rd_atomic);
+	/* Only a peer that asks hears what both can. */
+	if (variant->meet == meet_asking) {
+		EXPECT_EQ(2, self->ghost.told.responder_resources);
+		EXPECT_EQ(5, self->ghost.told.initiator_depth);
+	}
 }
 
 TEST_HARNESS_MAIN

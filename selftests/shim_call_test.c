@@ -102,6 +102,31 @@ TEST_F(call, posts_a_range_in_one_line_and_its_wr_id_comes_back)
 	ASSERT_EQ(0, memcmp(self->a.memory + 10, self->b.memory + 100, 20));
 }
 
+TEST_F(call, writes_and_reads_a_range_in_one_line)
+{
+	struct ibchan_remote_region region, few;
+	struct ibchan_completion done;
+	struct ibchan_sge from, into;
+
+	ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &region));
+	memset(self->a.memory, 'x', 64);
+	from = ibchan_sge_new(self->a.mr, 0, 64);
+	into = ibchan_sge_new(self->a.mr, HALF, 64);
+	ASSERT_EQ(0, ibchan_post_write(self->a.channel, from, &region, 1));
+	ASSERT_EQ(1, wait_one(self->a.cq, &done));
+	EXPECT_EQ(1, done.wr_id);
+	EXPECT_EQ(0, done.error);
+	ASSERT_EQ(0, ibchan_post_read(self->a.channel, into, &region, 2));
+	ASSERT_EQ(1, wait_one(self->a.cq, &done));
+	EXPECT_EQ(2, done.wr_id);
+	EXPECT_EQ(0, memcmp(self->a.memory, self->a.memory + HALF, 64));
+	/* What the peer's region has no room for is refused, and nothing is posted. */
+	ASSERT_EQ(0, ibchan_remote_region_sub(&region, 0, 63, &few));
+	EXPECT_EQ(-EINVAL, ibchan_post_write(self->a.channel, from, &few, 3));
+	EXPECT_EQ(-EINVAL, ibchan_post_read(self->a.channel, into, &few, 4));
+	EXPECT_EQ(0, ibchan_cq_poll(self->a.cq, &done, 1));
+}
+
 TEST_F(call, for_one_range_says_why_it_was_refused)
 {
 	int i, rc = 0;

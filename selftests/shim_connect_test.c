@@ -258,6 +258,25 @@ TEST_F(connecting, takes_no_sends_before_there_is_a_peer)
 	EXPECT_EQ(IBCHAN_REASON_NOT_CONNECTED, self->m.error.reason.code);
 }
 
+TEST_F(connecting, keeps_the_callers_pointers_with_its_objects)
+{
+	struct ibchan_event event;
+	int own;
+
+	EXPECT_EQ(NULL, ibchan_listener_priv(self->m.listener));
+	ibchan_listener_set_priv(self->m.listener, &self->m);
+	EXPECT_EQ(&self->m, ibchan_listener_priv(self->m.listener));
+	EXPECT_EQ(NULL, ibchan_channel_priv(ibchan_prepared_channel(self->m.asking.prepared)));
+	ibchan_channel_set_priv(ibchan_prepared_channel(self->m.asking.prepared), &own);
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	EXPECT_EQ(&own, ibchan_channel_priv(self->m.asking.channel));
+	EXPECT_EQ(NULL, ibchan_channel_priv(self->m.asked.channel));
+	do {
+		ASSERT_EQ(0, ibchan_event_take(self->m.context, &event));
+	} while (event.channel != self->m.asking.channel);
+	EXPECT_EQ(&own, ibchan_channel_priv(event.channel));
+}
+
 TEST_F(connecting, says_that_nobody_listens)
 {
 	struct ibchan_connection_info info;

@@ -21,91 +21,18 @@
 #include <unistd.h>
 
 #include "shim/end.h"
+#include "shim/run.h"
 #include "test.h"
 #include "thread.h"
 #include "world.h"
-
-/* A program that runs, and the end of a pipe with what it prints. */
-struct run {
-	pid_t pid;
-	int output;
-};
-
-/* Beside our own folder, where the programs of the library are. */
-static void find(char *path, size_t len, const char *file)
-{
-	char self[PATH_MAX] = "";
-
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-		self[0] = '\0';
-	snprintf(path, len, "%s/%s", dirname(self), file);
-}
-
-static int start(struct run *run, const char *file, const char *const arguments[])
-{
-	char path[PATH_MAX + 64];
-	char *argv[16] = { path };
-	int ends[2];
-
-	find(path, sizeof(path), file);
-	for (int i = 0; arguments[i]; i++)
-		argv[i + 1] = (char *)arguments[i];
-	if (pipe(ends))
-		return -errno;
-	run->pid = fork();
-	if (!run->pid) {
-		dup2(ends[1], STDOUT_FILENO);
-		dup2(ends[1], STDERR_FILENO);
-		close(ends[0]);
-		close(ends[1]);
-		execv(path, argv);
-		_exit(127);
-	}
-	close(ends[1]);
-	run->output = ends[0];
-	return run->pid < 0 ? -errno : 0;
-}
-
-/* Until it closes its output, or patience ends; then it is killed, which shows. */
-static void collect(struct run *run, char *text, size_t len)
-{
-	struct pollfd pollfd = { .fd = run->output, .events = POLLIN };
-	size_t used = 0;
-	ssize_t n = 1;
-
-	while (n > 0 && used + 1 < len) {
-		if (poll(&pollfd, 1, patience_ms()) != 1) {
-			kill(run->pid, SIGKILL);
-			break;
-		}
-		n = read(run->output, text + used, len - 1 - used);
-		used += n > 0 ? n : 0;
-	}
-	text[used] = '\0';
-	close(run->output);
-}
-
-/* 0 if it ended well and printed just that line; else a line says what it did. */
-static int ends_with(struct run *run, const char *expected)
-{
-	char text[1024];
-	int rc;
-
-	collect(run, text, sizeof(text));
-	rc = child_result(run->pid);
-	if (!rc && !strcmp(text, expected))
-		return 0;
-	fprintf(stderr, "# answer %d, printed: %s\n", rc, text);
-	return rc ? rc : -EPROTO;
-}
 
 static int runs(const char *file, const char *expected)
 {
 	static const char *const none[] = { NULL };
 	struct run run;
-	int rc = start(&run, file, none);
+	int rc = run_start(&run, file, none);
 
-	return rc ? rc : ends_with(&run, expected);
+	return rc ? rc : run_ends_with(&run, expected);
 }
 
 FIXTURE(example) {
@@ -170,8 +97,6 @@ FIXTURE_TEARDOWN(pair)
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
-#define ARGUMENTS(...)	((const char *const[]){ __VA_ARGS__ })
-
 static int runs_as_pair(const FIXTURE_VARIANT(pair) * variant,
 			const char *const server_args[], const char *const client_args[])
 {
@@ -179,12 +104,12 @@ static int runs_as_pair(const FIXTURE_VARIANT(pair) * variant,
 	int client_rc;
 	int rc;
 
-	rc = start(&server, variant->file, server_args);
-	rc = rc ?: start(&client, variant->file, client_args);
+	rc = run_start(&server, variant->file, server_args);
+	rc = rc ?: run_start(&client, variant->file, client_args);
 	if (rc)
 		return rc;
-	client_rc = ends_with(&client, variant->client_says);
-	rc = ends_with(&server, variant->server_says);
+	client_rc = run_ends_with(&client, variant->client_says);
+	rc = run_ends_with(&server, variant->server_says);
 	return client_rc ?: rc;
 }
 
@@ -223,14 +148,14 @@ static int serves_three(const char *const server_args[], const char *const clien
 {
 	static const char file[] = "../userspace/examples/epoll_server";
 	struct run server, clients[CLIENTS];
-	int rc = start(&server, file, server_args);
+	int rc = run_start(&server, file, server_args);
 	int i;
 
 	for (i = 0; i < CLIENTS && !rc; i++)
-		rc = start(&clients[i], file, client_args);
+		rc = run_start(&clients[i], file, client_args);
 	while (i--)
-		rc = ends_with(&clients[i], CLIENT_SAYS) ?: rc;
-	return ends_with(&server, "3 clients served\n") ?: rc;
+		rc = run_ends_with(&clients[i], CLIENT_SAYS) ?: rc;
+	return run_ends_with(&server, "3 clients served\n") ?: rc;
 }
 
 TEST_F(example, epoll_server_serves_clients_at_the_same_time)
@@ -248,11 +173,11 @@ static int fails_with(const char *file, const char *const arguments[], const cha
 {
 	char text[1024];
 	struct run run;
-	int rc = start(&run, file, arguments);
+	int rc = run_start(&run, file, arguments);
 
 	if (rc)
 		return rc;
-	collect(&run, text, sizeof(text));
+	run_collect(&run, text, sizeof(text));
 	rc = child_result(run.pid);
 	if (rc == -1 && strstr(text, says))
 		return 0;
@@ -272,8 +197,8 @@ TEST_F(example, a_device_that_is_not_there_is_said_in_words)
 	struct run run;
 	char text[256];
 
-	ASSERT_EQ(0, start(&run, "../userspace/examples/blocking", arguments));
-	collect(&run, text, sizeof(text));
+	ASSERT_EQ(0, run_start(&run, "../userspace/examples/blocking", arguments));
+	run_collect(&run, text, sizeof(text));
 	EXPECT_EQ(-1, child_result(run.pid));
 	EXPECT_STREQ("blocking: device: there is no such device, or it has gone\n", text);
 }
@@ -285,7 +210,7 @@ static bool tool_is_built(void)
 {
 	char path[PATH_MAX + 64];
 
-	find(path, sizeof(path), TOOL);
+	run_find(path, sizeof(path), TOOL);
 	return !access(path, X_OK);
 }
 
@@ -342,7 +267,7 @@ static int row_ends_with(struct run *client, const char *expected)
 	size_t length = strlen(expected), used;
 	int rc;
 
-	collect(client, text, sizeof(text));
+	run_collect(client, text, sizeof(text));
 	rc = child_result(client->pid);
 	used = strlen(text);
 	if (!rc && used > length && !strcmp(text + used - length, expected))
@@ -355,17 +280,17 @@ static int plays_against(struct run *server, const char *const client_args[],
 			 const char *expected)
 {
 	struct run client;
-	int rc = start(&client, TOOL, client_args);
+	int rc = run_start(&client, TOOL, client_args);
 
 	rc = rc ?: row_ends_with(&client, expected);
-	return ends_with(server, "") ?: rc;
+	return run_ends_with(server, "") ?: rc;
 }
 
 static int plays(const char *const server_args[], const char *const client_args[],
 		 const char *expected)
 {
 	struct run server;
-	int rc = start(&server, TOOL, server_args);
+	int rc = run_start(&server, TOOL, server_args);
 
 	return rc ?: plays_against(&server, client_args, expected);
 }
@@ -414,7 +339,7 @@ TEST_F(tool, pingpong_sends_away_who_is_none_and_waits_on)
 
 	if (!tool_is_built())
 		SKIP(return, "the tool was not built");
-	ASSERT_EQ(0, start(&server, TOOL, PINGPONG(NULL)));
+	ASSERT_EQ(0, run_start(&server, TOOL, PINGPONG(NULL)));
 	EXPECT_EQ(0, fails_with("../userspace/examples/blocking",
 				ARGUMENTS("-p", "18515", "10.77.0.1", NULL),
 				"blocking: 10.77.0.1: asking the peer: the peer has ended "));
@@ -465,13 +390,13 @@ TEST_F(tool, pingpong_ends_with_words_when_its_peer_is_killed)
 
 	if (!tool_is_built())
 		SKIP(return, "the tool was not built");
-	ASSERT_EQ(0, start(&server, TOOL, ARGUMENTS("pingpong", "-u", "18", NULL)));
-	ASSERT_EQ(0, start(&client, TOOL, PINGPONG("-n", "100000000", "10.77.0.1", NULL)));
+	ASSERT_EQ(0, run_start(&server, TOOL, ARGUMENTS("pingpong", "-u", "18", NULL)));
+	ASSERT_EQ(0, run_start(&client, TOOL, PINGPONG("-n", "100000000", "10.77.0.1", NULL)));
 	EXPECT_EQ(0, await_connected(&server));
 	kill(server.pid, SIGKILL);
-	collect(&server, text, sizeof(text));
+	run_collect(&server, text, sizeof(text));
 	EXPECT_NE(0, child_result(server.pid));
-	collect(&client, text, sizeof(text));
+	run_collect(&client, text, sizeof(text));
 	EXPECT_EQ(-1, child_result(client.pid));
 	EXPECT_NE(NULL, strstr(text, "ibchan: "));
 }
@@ -495,13 +420,13 @@ TEST_F(example, epoll_server_outlives_a_client_that_hangs_up_before_its_endpoint
 {
 	struct run server, client;
 
-	ASSERT_EQ(0, start(&server, "../userspace/examples/epoll_server",
-			   ARGUMENTS("-e", "-n", "1", NULL)));
+	ASSERT_EQ(0, run_start(&server, "../userspace/examples/epoll_server",
+			       ARGUMENTS("-e", "-n", "1", NULL)));
 	EXPECT_TRUE(eventually(hangs_up, NULL));
-	ASSERT_EQ(0, start(&client, "../userspace/examples/epoll_server",
-			   ARGUMENTS("-e", "localhost", NULL)));
-	EXPECT_EQ(0, ends_with(&client, CLIENT_SAYS));
-	EXPECT_EQ(0, ends_with(&server, "1 clients served\n"));
+	ASSERT_EQ(0, run_start(&client, "../userspace/examples/epoll_server",
+			       ARGUMENTS("-e", "localhost", NULL)));
+	EXPECT_EQ(0, run_ends_with(&client, CLIENT_SAYS));
+	EXPECT_EQ(0, run_ends_with(&server, "1 clients served\n"));
 }
 
 #define ASKED	40
@@ -575,7 +500,7 @@ TEST_F(tool, doctor_serves_so_many_at_a_time_and_the_others_later)
 
 	if (!tool_is_built())
 		SKIP(return, "the tool was not built");
-	ASSERT_EQ(0, start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7499", NULL)));
+	ASSERT_EQ(0, run_start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7499", NULL)));
 	EXPECT_TRUE(prints(&server, "answering"));
 	EXPECT_EQ(0, crowd_ask(&crowd, "7499"));
 	EXPECT_TRUE(eventually(as_many_as_are_served, &crowd));
@@ -589,7 +514,7 @@ TEST_F(tool, doctor_serves_so_many_at_a_time_and_the_others_later)
 		end_close(&crowd.ends[i++]);
 	EXPECT_EQ(0, ibchan_context_close(crowd.context));
 	kill(server.pid, SIGKILL);
-	collect(&server, text, sizeof(text));
+	run_collect(&server, text, sizeof(text));
 	child_result(server.pid);
 }
 
@@ -657,7 +582,7 @@ TEST_F(tool, doctor_that_has_few_descriptors_sends_others_away_and_serves_again)
 	if (!tool_is_built())
 		SKIP(return, "the tool was not built");
 	ASSERT_EQ(0, ibchan_context_open(&crowd.context));
-	ASSERT_EQ(0, start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7498", NULL)));
+	ASSERT_EQ(0, run_start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7498", NULL)));
 	EXPECT_TRUE(prints(&server, "answering"));
 	EXPECT_EQ(0, leave_room(server.pid));
 	for (i = 0; i < ROOM; i++)
@@ -672,7 +597,7 @@ TEST_F(tool, doctor_that_has_few_descriptors_sends_others_away_and_serves_again)
 	EXPECT_EQ(0, ibchan_context_close(crowd.context));
 	EXPECT_EQ(0, waitpid(server.pid, NULL, WNOHANG));
 	kill(server.pid, SIGKILL);
-	collect(&server, text, sizeof(text));
+	run_collect(&server, text, sizeof(text));
 	child_result(server.pid);
 }
 
@@ -697,7 +622,7 @@ TEST_F(tool, doctor_that_may_have_no_more_objects_rests_until_a_client_leaves)
 	if (!tool_is_built())
 		SKIP(return, "the tool was not built");
 	ASSERT_EQ(0, ibchan_context_open(&crowd.context));
-	ASSERT_EQ(0, start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7497", NULL)));
+	ASSERT_EQ(0, run_start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7497", NULL)));
 	EXPECT_TRUE(prints(&server, "answering"));
 	EXPECT_EQ(0, meet_doctor(&crowd, 0, "7497"));
 	EXPECT_EQ(0, end_open(&crowd.ends[1], crowd.context, 0, NULL));
@@ -713,7 +638,7 @@ TEST_F(tool, doctor_that_may_have_no_more_objects_rests_until_a_client_leaves)
 	end_close(&crowd.ends[1]);
 	EXPECT_EQ(0, ibchan_context_close(crowd.context));
 	kill(server.pid, SIGKILL);
-	collect(&server, text, sizeof(text));
+	run_collect(&server, text, sizeof(text));
 	child_result(server.pid);
 }
 
@@ -755,8 +680,8 @@ TEST_F(example, epoll_server_outlives_clients_that_give_up)
 	int i, rc = 0, status = 0;
 	pid_t ended = 0;
 
-	ASSERT_EQ(0, start(&server, "../userspace/examples/epoll_server",
-			   ARGUMENTS("-n", "14", NULL)));
+	ASSERT_EQ(0, run_start(&server, "../userspace/examples/epoll_server",
+			       ARGUMENTS("-n", "14", NULL)));
 	ASSERT_EQ(0, ibchan_context_open(&context));
 	for (i = 0; !ended && !rc && now_ms() < end; i++) {
 		rc = ask_and_go(context, server.pid, patience_of(i));

@@ -79,6 +79,48 @@ static __u64 *word_at(const struct end *end, size_t offset)
 	return (__u64 *)(end->memory + offset);
 }
 
+/* --- requests by opcode: without anything that their opcode does not use --- */
+
+TEST_F(rare, takes_a_request_of_each_opcode_as_it_is_made)
+{
+	struct ibchan_sge from = sge_at(&self->a, 64, 8), into = sge_at(&self->b, 64, 8);
+	struct ibchan_completion done;
+	struct ibchan_wr receive = ibchan_wr_receive(self->b.channel, &into, 1);
+	struct ibchan_wr send = ibchan_wr_send(self->a.channel, &from, 1);
+
+	ASSERT_EQ(0, ibchan_post(self->context, &receive, 1, NULL, NULL));
+	*word_at(&self->a, 64) = 7;
+	ibchan_wr_set_imm(&send, 77);
+	send.flags |= IBCHAN_WR_SOLICITED;
+	ASSERT_EQ(0, ibchan_perform(&send, patience_ns(), NULL, NULL));
+	ASSERT_EQ(1, wait_one(self->solicited, &done));
+	EXPECT_EQ(IBCHAN_CQE_IMM, done.flags & IBCHAN_CQE_IMM);
+	EXPECT_EQ(77, done.imm);
+	EXPECT_EQ(7, *word_at(&self->b, 64));
+}
+
+TEST_F(rare, takes_a_request_for_the_peers_memory_as_it_is_made)
+{
+	struct ibchan_sge word = sge_at(&self->a, 64, 8);
+	struct ibchan_wr wrs[] = {
+		ibchan_wr_fetch_add(self->a.channel, &word, &self->words, 3),
+		ibchan_wr_compare_swap(self->a.channel, &word, &self->words, 8, 9),
+		ibchan_wr_read(self->a.channel, &word, 1, &self->words),
+	};
+	const __u64 seen[] = { 5, 8, 9 };
+	struct ibchan_wr write = ibchan_wr_write(self->a.channel, &word, 1, &self->words);
+	int i;
+
+	*word_at(&self->b, 0) = 5;
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, ibchan_perform(&wrs[i], patience_ns(), NULL, NULL));
+		EXPECT_EQ(seen[i], *word_at(&self->a, 64));
+	}
+	*word_at(&self->a, 64) = 10;
+	ASSERT_EQ(0, ibchan_perform(&write, patience_ns(), NULL, NULL));
+	EXPECT_EQ(10, *word_at(&self->b, 0));
+}
+
 /* --- atomics --- */
 
 TEST_F(rare, adds_to_a_word_of_the_peers_and_tells_what_it_was)

@@ -10,14 +10,18 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <linux/ibchan.h>
 
+#include "shim/dialer.h"
 #include "shim/end.h"
+#include "shim/meeting.h"
 #include "test.h"
+#include "thread.h"
 #include "world.h"
 
 #define ARGUMENT(n)	(offsetof(struct seccomp_data, args) + (n) * sizeof(__u64))
@@ -331,6 +335,61 @@ TEST_F(sandbox, that_lets_posts_through_changes_nothing)
 		SKIP(return, "this kernel filters no system calls: %d", boxed.filter);
 	EXPECT_EQ(0, boxed.rc[0]);
 	EXPECT_EQ(variant->answer, boxed.rc[1]);
+}
+
+#define LONG_MESSAGE	(8 << 20)
+
+/* A message that cannot arrive in no time, from a thread that may not break its channel. */
+struct hasty {
+	struct ibchan_channel *channel;
+	unsigned char *bytes;
+	int error;
+	int filter;
+	int rc;
+};
+
+static void *send_hastily(void *arg)
+{
+	struct hasty *hasty = arg;
+
+	hasty->filter = filter(IBCHAN_CMD_CHANNEL_BREAK, hasty->error);
+	if (!hasty->filter)
+		hasty->rc = ibchan_send_bytes(hasty->channel, hasty->bytes, LONG_MESSAGE, 0, NULL);
+	return NULL;
+}
+
+/* The call does not wait for a work that it cannot end; the device goes on reading the message. */
+TEST_F(sandbox, a_send_that_may_not_break_its_channel_says_so)
+{
+	const struct ibchan_message_params params = {
+		.size = sizeof(params), .messages = 1, .message_bytes = LONG_MESSAGE,
+	};
+	struct dialer dialer = { .host = "10.77.0.1", .params = &params };
+	struct hasty hasty = { .error = variant->error, .bytes = calloc(2, LONG_MESSAGE) };
+	unsigned char *got = hasty.bytes + LONG_MESSAGE;
+	struct ibchan_channel *taken;
+	struct ibchan_server *server;
+	pthread_t thread;
+
+	ASSERT_EQ(0, ibchan_serve(NULL, NULL, &params, &server, NULL));
+	port_of_server(server, dialer.port, sizeof(dialer.port));
+	ASSERT_EQ(0, pthread_create(&dialer.thread, NULL, dial, &dialer));
+	ASSERT_EQ(0, ibchan_take(server, patience_ns(), &taken, NULL));
+	ASSERT_EQ(0, join_soon(dialer.thread, NULL));
+	ASSERT_EQ(0, dialer.rc);
+	hasty.channel = dialer.channel;
+	fill(hasty.bytes, LONG_MESSAGE, 3);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, send_hastily, &hasty));
+	ASSERT_EQ(0, join_soon(thread, NULL));
+	EXPECT_EQ(0, hasty.filter);
+	EXPECT_EQ(variant->answer, hasty.rc);
+	EXPECT_EQ(LONG_MESSAGE, ibchan_receive_bytes(taken, got, LONG_MESSAGE, patience_ns(),
+						     NULL));
+	EXPECT_EQ(0, memcmp(got, hasty.bytes, LONG_MESSAGE));
+	EXPECT_EQ(0, ibchan_channel_close(dialer.channel));
+	EXPECT_EQ(0, ibchan_channel_close(taken));
+	EXPECT_EQ(0, ibchan_server_close(server));
+	free(hasty.bytes);
 }
 
 TEST_HARNESS_MAIN

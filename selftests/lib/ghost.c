@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <rdma/rdma_user_cm.h>
-
 #include "ghost.h"
 #include "world.h"
 
@@ -80,7 +78,7 @@ static struct rdma_ucm_conn_param conn_param(const struct ghost *ghost)
 	return (struct rdma_ucm_conn_param) {
 		.qp_num = QPN,
 		.responder_resources = 1 + ghost->more_reads,
-		.initiator_depth = 1,
+		.initiator_depth = 1 + ghost->more_started,
 		.flow_control = ghost->takes_writes,
 		.retry_count = 6,
 		.rnr_retry_count = 6,
@@ -126,8 +124,10 @@ int ghost_ask(struct ghost *ghost, const struct ibchan_address *peer)
 int ghost_connected(struct ghost *ghost)
 {
 	const struct rdma_ucm_accept accept = { .uid = UID, .id = ghost->id };
-	int rc = await(ghost, CONNECT_RESPONSE);
+	struct rdma_ucm_event_resp event = {};
+	int rc = take_event(ghost, CONNECT_RESPONSE, &event);
 
+	ghost->told = event.param.conn;
 	return rc ?: command(ghost, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0);
 }
 

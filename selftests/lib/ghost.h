@@ -8,12 +8,15 @@
 #define TEST_GHOST_H
 
 #include <linux/ibchan.h>
+#include <rdma/rdma_user_cm.h>
 
 struct ghost {
 	int fd;
 	__u32 id;	/* who asks, and who listens */
 	int takes_writes;	/* says that it answers keepalives */
 	int more_reads;		/* serves so many at a time beside one; -1: none */
+	int more_started;	/* wants to have so many in flight beside one; -1: none */
+	struct rdma_ucm_conn_param told;	/* by who has accepted */
 };
 
 /* Begins to ask @peer; ghost_connected() goes on when that has accepted. */

@@ -6,13 +6,26 @@
 
 #include "meeting.h"
 
+/* At the same place for both families. */
+static void print_port(const struct sockaddr_storage *address, char *port, size_t size)
+{
+	snprintf(port, size, "%u", ntohs(((struct sockaddr_in *)address)->sin_port));
+}
+
 void port_of(const struct ibchan_listener *listener, char *port, size_t size)
 {
 	struct sockaddr_storage address;
 
 	ibchan_listener_address(listener, &address);
-	/* At the same place for both families. */
-	snprintf(port, size, "%u", ntohs(((struct sockaddr_in *)&address)->sin_port));
+	print_port(&address, port, size);
+}
+
+void port_of_server(const struct ibchan_server *server, char *port, size_t size)
+{
+	struct sockaddr_storage address;
+
+	ibchan_server_address(server, &address);
+	print_port(&address, port, size);
 }
 
 int meeting_listen(struct meeting *m, const char *host)

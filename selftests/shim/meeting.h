@@ -43,6 +43,7 @@ int meeting_close(struct meeting *m);
 
 int outcome(struct ibchan_channel *channel, struct ibchan_error *error);
 void port_of(const struct ibchan_listener *listener, char *port, size_t size);
+void port_of_server(const struct ibchan_server *server, char *port, size_t size);
 
 #define CROSSING	3000
 

@@ -76,6 +76,7 @@ static struct ibchan_prepared *client_prepare(struct server *server)
 	must("memory", ibchan_mr_reg_local(server->side.pd, client->text, sizeof(client->text),
 					   &client->mr, &error));
 	client->channel = ibchan_prepared_channel(prepared);
+	ibchan_channel_set_priv(client->channel, client);
 	for (int i = 0; i < SLOTS; i++)
 		post(server, index * SLOTS + i, IBCHAN_OP_RECV, SIZE);
 	return prepared;
@@ -152,9 +153,7 @@ static void events(struct server *server)
 	if (ibchan_event_take(server->side.context, &event) ||
 	    !(event.events & IBCHAN_EVENT_BROKEN))
 		return;
-	for (int i = 0; i < server->accepted; i++)
-		if (server->clients[i].channel == event.channel)
-			client_gone(server, &server->clients[i]);
+	client_gone(server, ibchan_channel_priv(event.channel));
 }
 
 static void reverse(char *text, __u32 length)

@@ -59,16 +59,14 @@ static void write_square(struct side *side, struct ibchan_mr *mr, int i,
 {
 	struct ibchan_sge from = ibchan_sge_new(mr, (char *)&cells[i].square - (char *)cells,
 						sizeof(cells[i].square));
-	struct ibchan_wr wr = {
-		.channel = side->channel, .opcode = IBCHAN_OP_WRITE, .sges = &from, .num_sge = 1,
-	};
+	struct ibchan_remote_region to;
+	struct ibchan_wr wr;
 
-	must("cell", ibchan_remote_region_element(region, struct cell, i, &wr.remote));
-	must("square", ibchan_remote_region_field(&wr.remote, struct cell, square, &wr.remote));
-	if (i == CELLS - 1) {
-		wr.flags = IBCHAN_WR_IMM;
-		wr.imm = DONE;
-	}
+	must("cell", ibchan_remote_region_element(region, struct cell, i, &to));
+	must("square", ibchan_remote_region_field(&to, struct cell, square, &to));
+	wr = ibchan_wr_write(side->channel, &from, 1, &to);
+	if (i == CELLS - 1)
+		ibchan_wr_set_imm(&wr, DONE);
 	must("write", ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, &error));
 }
 

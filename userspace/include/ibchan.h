@@ -10,6 +10,9 @@
  *	prepared + the peer's endpoint -> channel	connected
  *	channel + sge(mr, offset, length) -> work	posted, then completed
  *
+ * Between two programs that send messages to each other <ibchan/message.h> is a shorter one:
+ * ibchan_dial() and ibchan_serve().
+ *
  * A work completes in one of three ways: within a blocking call (ibchan_send() and
  * its like), to a pending work, maybe of a scope (ibchan/scope.h), or to a poll of
  * its cq (ibchan_post(), ibchan_cq_poll()).
@@ -28,7 +31,8 @@
  *		one waits for it gets, whichever thread reads the ring; what is
  *		polled for goes to the first poll. The works of one channel are
  *		posted in the order in which the calls come to the kernel. The
- *		library has no global state.
+ *		library has no global state, but for a string of each thread,
+ *		that of ibchan_error_string().
  * Signals	A signal that has a handler ends waits only that say -EINTR, and
  *		nothing is lost. A handler may call ibchan_channel_break().
  *		ibchan(7) has a table.
@@ -68,6 +72,8 @@
 #include <ibchan/connect.h>
 #include <ibchan/history.h>
 #include <ibchan/work.h>
+#include <ibchan/wr.h>
 #include <ibchan/scope.h>
+#include <ibchan/message.h>
 
 #endif /* _IBCHAN_H */

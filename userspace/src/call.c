@@ -62,7 +62,25 @@ static int post_with_credit(const struct ibchan_wr *wr, struct ibchan_cmd_submit
 	}
 }
 
-static int perform(const struct ibchan_wr *wr, __s64 timeout_ns,
+/*
+ * Breaks the channel, whose works end soon then. A work that has succeeded by now succeeds all the
+ * same. Where the channel cannot be broken, the call does not wait for the work: the result says
+ * why not.
+ */
+static int end(const struct ibchan_wr *wr, const struct ticket *ticket,
+	       struct ibchan_completion *completion, int err)
+{
+	const struct deadline never = { .timeout_ns = IBCHAN_TIMEOUT_NEVER };
+	int ret = ibchan_channel_break(wr->channel);
+
+	if (!ret)
+		ret = ticket_wait(ticket, &never, 0, completion);
+	if (!ret)
+		return completion->error ? err : 0;
+	return ret == -ESTALE ? ret : leave(ticket, completion, ret);
+}
+
+static int perform(const struct ibchan_wr *wr, __s64 timeout_ns, bool ends,
 		   struct ibchan_completion *completion,
 		   struct ibchan_reason *reason)
 {
@@ -80,7 +98,8 @@ static int perform(const struct ibchan_wr *wr, __s64 timeout_ns,
 	err = ticket_wait(&ticket, &deadline, err, completion);
 	if (!err || err == -ESTALE)
 		return err;
-	return leave(&ticket, completion, err);
+	return ends ? end(wr, &ticket, completion, err) :
+		      leave(&ticket, completion, err);
 }
 
 /* The work was done, well or badly. */
@@ -99,15 +118,15 @@ static int error_of_work(struct ibchan_error *error,
 	return completion->error;
 }
 
-int ibchan_perform(const struct ibchan_wr *wr, __s64 timeout_ns,
-		   struct ibchan_completion *out, struct ibchan_error *error)
+static noinline int perform_call(const struct ibchan_wr *wr, __s64 timeout_ns, bool ends,
+				 struct ibchan_completion *out, struct ibchan_error *error)
 {
 	struct ibchan_completion completion;
 	struct ibchan_reason reason = { 0 };
 	int err = check_perform(wr, timeout_ns, &reason);
 
 	if (!err)
-		err = perform(wr, timeout_ns, &completion, &reason);
+		err = perform(wr, timeout_ns, ends, &completion, &reason);
 	if (err)
 		return error_set(error, err, &reason);
 	if (out)
@@ -115,15 +134,22 @@ int ibchan_perform(const struct ibchan_wr *wr, __s64 timeout_ns,
 	return error_of_work(error, &completion);
 }
 
+int ibchan_perform(const struct ibchan_wr *wr, __s64 timeout_ns,
+		   struct ibchan_completion *completion, struct ibchan_error *error)
+{
+	return perform_call(wr, timeout_ns, false, completion, error);
+}
+
+int perform_to_the_end(const struct ibchan_wr *wr, __s64 timeout_ns,
+		       struct ibchan_error *error)
+{
+	return perform_call(wr, timeout_ns, true, NULL, error);
+}
+
 int ibchan_send(struct ibchan_channel *channel, const struct ibchan_sge *sges,
 		__u32 num_sge, struct ibchan_error *error)
 {
-	const struct ibchan_wr wr = {
-		.channel = channel,
-		.opcode = IBCHAN_OP_SEND,
-		.sges = sges,
-		.num_sge = num_sge,
-	};
+	const struct ibchan_wr wr = ibchan_wr_send(channel, sges, num_sge);
 
 	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
 }
@@ -133,12 +159,7 @@ int ibchan_receive(struct ibchan_channel *channel,
 		   struct ibchan_completion *completion,
 		   struct ibchan_error *error)
 {
-	const struct ibchan_wr wr = {
-		.channel = channel,
-		.opcode = IBCHAN_OP_RECV,
-		.sges = sges,
-		.num_sge = num_sge,
-	};
+	const struct ibchan_wr wr = ibchan_wr_receive(channel, sges, num_sge);
 
 	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, completion, error);
 }
@@ -147,13 +168,7 @@ int ibchan_write(struct ibchan_channel *channel, const struct ibchan_sge *sges,
 		 __u32 num_sge, const struct ibchan_remote_region *remote,
 		 struct ibchan_error *error)
 {
-	const struct ibchan_wr wr = {
-		.channel = channel,
-		.opcode = IBCHAN_OP_WRITE,
-		.sges = sges,
-		.num_sge = num_sge,
-		.remote = *remote,
-	};
+	const struct ibchan_wr wr = ibchan_wr_write(channel, sges, num_sge, remote);
 
 	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
 }
@@ -162,13 +177,7 @@ int ibchan_read(struct ibchan_channel *channel, const struct ibchan_sge *sges,
 		__u32 num_sge, const struct ibchan_remote_region *remote,
 		struct ibchan_error *error)
 {
-	const struct ibchan_wr wr = {
-		.channel = channel,
-		.opcode = IBCHAN_OP_READ,
-		.sges = sges,
-		.num_sge = num_sge,
-		.remote = *remote,
-	};
+	const struct ibchan_wr wr = ibchan_wr_read(channel, sges, num_sge, remote);
 
 	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
 }
@@ -179,15 +188,8 @@ int ibchan_compare_swap(struct ibchan_channel *channel,
 			const struct ibchan_swap *values,
 			struct ibchan_error *error)
 {
-	const struct ibchan_wr wr = {
-		.channel = channel,
-		.opcode = IBCHAN_OP_COMPARE_SWAP,
-		.sges = sge,
-		.num_sge = 1,
-		.remote = *remote,
-		.operand = values->compare,
-		.swap = values->swap,
-	};
+	const struct ibchan_wr wr = ibchan_wr_compare_swap(channel, sge, remote,
+							   values->compare, values->swap);
 
 	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
 }
@@ -197,14 +199,7 @@ int ibchan_fetch_add(struct ibchan_channel *channel,
 		     const struct ibchan_remote_region *remote, __u64 add,
 		     struct ibchan_error *error)
 {
-	const struct ibchan_wr wr = {
-		.channel = channel,
-		.opcode = IBCHAN_OP_FETCH_ADD,
-		.sges = sge,
-		.num_sge = 1,
-		.remote = *remote,
-		.operand = add,
-	};
+	const struct ibchan_wr wr = ibchan_wr_fetch_add(channel, sge, remote, add);
 
 	return ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
 }

@@ -67,6 +67,7 @@ static int channel_build(const struct ibchan_builder *builder,
 	*reason = cmd.reason;
 	*channel = (struct ibchan_channel) {
 		.object.handle = cmd.out_channel,
+		.pd = builder->pd,
 		.send_cq = builder->send_cq,
 		.recv_cq = builder->recv_cq,
 		.params = cmd.params,
@@ -252,6 +253,8 @@ static void cq_orphan(struct ibchan_cq *cq,
 
 int ibchan_channel_close(struct ibchan_channel *channel)
 {
+	void (*closed)(void *messages);
+	struct messages *messages;
 	struct ibchan_cq *own_cq;
 	bool stays;
 	int err;
@@ -259,6 +262,8 @@ int ibchan_channel_close(struct ibchan_channel *channel)
 	if (!channel)
 		return 0;
 	own_cq = channel->own_cq;
+	messages = channel->messages;
+	closed = channel->closed;
 	err = object_end(&channel->object, &stays);
 	if (stays)
 		return err;
@@ -269,6 +274,8 @@ int ibchan_channel_close(struct ibchan_channel *channel)
 	}
 	object_free(&channel->object);
 	cq_close(own_cq);
+	if (closed)
+		closed(messages);
 	return err;
 }
 
@@ -280,6 +287,16 @@ struct ibchan_cq *ibchan_channel_send_cq(const struct ibchan_channel *channel)
 struct ibchan_cq *ibchan_channel_recv_cq(const struct ibchan_channel *channel)
 {
 	return channel->recv_cq;
+}
+
+void ibchan_channel_set_priv(struct ibchan_channel *channel, void *priv)
+{
+	__atomic_store_n(&channel->priv, priv, __ATOMIC_RELEASE);
+}
+
+void *ibchan_channel_priv(const struct ibchan_channel *channel)
+{
+	return __atomic_load_n(&channel->priv, __ATOMIC_ACQUIRE);
 }
 
 int ibchan_prepared_destroy(struct ibchan_prepared *prepared)

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Words for what a call returns, where there is nothing else to go by. */
+/*
+ * Words for what a call returns, where there is nothing else to go by; and all that there is to go
+ * by in one string.
+ */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
@@ -17,6 +21,7 @@ static const struct code_row code_rows[] = {
 	{ ENOENT, "there is no such thing any more, or nobody knows that name" },
 	{ EINTR, "a signal has ended the wait; no work is lost" },
 	{ EIO, "the device failed" },
+	{ E2BIG, "a struct has members that this library does not know" },
 	{ EAGAIN, "not now: a queue is full, nothing is there, or a name server is silent" },
 	{ ENOMEM, "out of memory, or of memory that may be locked (ulimit -l)" },
 	{ EACCES, "the memory region or the channel does not allow this access" },
@@ -44,6 +49,7 @@ static const struct code_row code_rows[] = {
 	{ EREMOTEIO, "the peer refused, or could not carry out, what it was asked for" },
 	{ ECANCELED, "the channel was ended on this side, or before the work was done" },
 	{ EPROTONOSUPPORT, "the kernel module is older than this library" },
+	{ EPROTOTYPE, "the peer does not take messages as ibchan_dial() and ibchan_serve() do" },
 	{ EDQUOT, "the RDMA cgroup, or the user's objects in kernel memory, are at their limit" },
 };
 
@@ -62,4 +68,15 @@ const char *ibchan_strerror(int code)
 			return code_rows[i].words;
 	words = strerrordesc_np(-code);
 	return words ? words : "an error that this library does not know";
+}
+
+const char *ibchan_error_string(const struct ibchan_error *error)
+{
+	static __thread char string[512];
+	const char *hint = ibchan_error_hint(error);
+	int length = ibchan_error_text(error, string, sizeof(string));
+
+	if (*hint && (size_t)length < sizeof(string))
+		snprintf(string + length, sizeof(string) - (size_t)length, ". %s", hint);
+	return string;
 }

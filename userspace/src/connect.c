@@ -8,16 +8,16 @@
 
 static const struct ibchan_connect_params defaults;
 
-static int route_query(struct ibchan_context *context, const struct sockaddr *peer,
+static int route_query(struct ibchan_context *context, const struct sockaddr *peer, __u32 ms,
 		       struct ibchan_cmd_route_query *cmd)
 {
-	*cmd = (struct ibchan_cmd_route_query) { .size = sizeof(*cmd) };
+	*cmd = (struct ibchan_cmd_route_query) { .size = sizeof(*cmd), .timeout_ms = ms };
 	address_to_kernel(peer, &cmd->peer);
 	return context_ioctl(context, IBCHAN_CMD_ROUTE_QUERY, cmd);
 }
 
 /* The first address that a device leads to; else the error of the first one, and why. */
-static int route_find(struct ibchan_context *context, const struct addrinfo *list,
+static int route_find(struct ibchan_context *context, const struct addrinfo *list, __u32 ms,
 		      const struct addrinfo **found, struct ibchan_cmd_route_query *cmd)
 {
 	struct ibchan_reason reason = { 0 };
@@ -27,7 +27,7 @@ static int route_find(struct ibchan_context *context, const struct addrinfo *lis
 
 	*found = list;
 	for (info = list; info; info = info->ai_next) {
-		err = route_query(context, info->ai_addr, cmd);
+		err = route_query(context, info->ai_addr, ms, cmd);
 		if (!err) {
 			*found = info;
 			return 0;
@@ -53,23 +53,40 @@ static void fill_route(struct ibchan_route *route, const struct ibchan_cmd_route
 	memcpy(&route->peer, info->ai_addr, info->ai_addrlen);
 }
 
+static int route_of_list(struct ibchan_context *context, const struct addrinfo *list, __u32 ms,
+			 struct ibchan_route *route, struct ibchan_error *error)
+{
+	struct ibchan_cmd_route_query cmd;
+	const struct addrinfo *found;
+	int err = route_find(context, list, ms, &found, &cmd);
+
+	if (!err)
+		fill_route(route, &cmd, found);
+	return error_set(error, err, &cmd.reason);
+}
+
+/* @ms: for each address; 0: IBCHAN_DEFAULT_ADDRESS_MS */
+int route_query_within(struct ibchan_context *context, const struct host *host, __u32 ms,
+		       struct ibchan_route *route, struct ibchan_error *error)
+{
+	struct ibchan_reason reason = { 0 };
+	struct addrinfo *list;
+	int err = address_find(host->name, host->service, false, &list, &reason);
+
+	if (err)
+		return error_set(error, err, &reason);
+	err = route_of_list(context, list, ms, route, error);
+	freeaddrinfo(list);
+	return err;
+}
+
 int ibchan_route_query(struct ibchan_context *context, const char *host,
 		       const char *service, struct ibchan_route *route,
 		       struct ibchan_error *error)
 {
-	struct ibchan_cmd_route_query cmd;
-	struct ibchan_reason reason = { 0 };
-	const struct addrinfo *found;
-	struct addrinfo *list;
-	int err = address_find(host, service, false, &list, &reason);
+	const struct host where = { .name = host, .service = service };
 
-	if (err)
-		return error_set(error, err, &reason);
-	err = route_find(context, list, &found, &cmd);
-	if (!err)
-		fill_route(route, &cmd, found);
-	freeaddrinfo(list);
-	return error_set(error, err, &cmd.reason);
+	return route_query_within(context, &where, 0, route, error);
 }
 
 int ibchan_device_open_for(struct ibchan_context *context, const char *host,

@@ -7,11 +7,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -72,6 +74,22 @@ int cancel_off(void)
 void cancel_back(int state)
 {
 	pthread_setcancelstate(state, NULL);
+}
+
+/* 1: @fd is readable; 0: not within @left_ns, of which a negative number has no end; -errno. */
+int fd_wait(int fd, __s64 left_ns)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+	struct timespec limit = {
+		.tv_sec = left_ns / NSEC_PER_SEC,
+		.tv_nsec = left_ns % NSEC_PER_SEC,
+	};
+	int state = cancel_off();
+	int ret = ppoll(&pollfd, 1, left_ns < 0 ? NULL : &limit, NULL);
+
+	ret = ret < 0 ? -errno : ret;
+	cancel_back(state);
+	return ret;
 }
 
 /* For objects that are nothing but memory. */

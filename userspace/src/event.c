@@ -38,7 +38,8 @@ void event_update(struct ibchan_cq *cq)
 		cq->event_raised = raise;
 }
 
-static int epoll_of(int first, int second)
+/* A descriptor that is readable while one of the two is; or a negative errno. */
+int epoll_of(int first, int second)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	int fd = epoll_create1(EPOLL_CLOEXEC);

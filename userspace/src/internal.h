@@ -3,7 +3,7 @@
  * The library's own types.
  *
  * Levels, each calls its own or the ones above it in this list:
- *	text.c code.c	words for errors; no state
+ *	text.c code.c	words for errors; no state but a string of each thread
  *	times.c		codes of times; no state
  *	context.c	the file, the fork guard, ioctl, destroying
  *	device.c memory.c dmabuf.c
@@ -18,8 +18,9 @@
  *	post.c		work requests -> SUBMIT
  *	wait.c		everything that sleeps
  *	call.c		the blocking calls
- *	pending.c	works whose results the library keeps for the caller
+ *	pending.c	the library keeps the result of a work until the caller asks for it
  *	scope.c		blocks of them
+ *	message.c dial.c	the short way
  */
 #ifndef _LIBIBCHAN_INTERNAL_H
 #define _LIBIBCHAN_INTERNAL_H
@@ -42,6 +43,8 @@
 #define likely(condition)	__builtin_expect(!!(condition), 1)
 #define unlikely(condition)	__builtin_expect(!!(condition), 0)
 #define min(a, b)		((a) < (b) ? (a) : (b))
+
+#define NSEC_PER_SEC	1000000000LL
 
 /* A file has 16384 objects at most, unless an administrator wants more. */
 #define OBJECT_PLACES	256
@@ -232,9 +235,13 @@ struct ibchan_cq {
 
 struct ibchan_channel {
 	struct object object;
+	struct ibchan_pd *pd;
 	struct ibchan_cq *send_cq;
 	struct ibchan_cq *recv_cq;
 	struct ibchan_cq *own_cq;	/* one of these two, or NULL */
+	struct messages *messages;	/* of the short way, or NULL */
+	void (*closed)(void *messages);	/* frees them, behind the channel */
+	void *priv;			/* the caller's */
 	struct ibchan_params params;
 	struct ibchan_endpoint endpoint;
 };
@@ -265,6 +272,7 @@ int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submi
 void fd_close(int fd);
 int cancel_off(void);
 void cancel_back(int state);
+int fd_wait(int fd, __s64 left_ns);
 struct object *object_of_handle(struct ibchan_context *context, __u32 handle);
 void object_add(struct object *object, struct ibchan_context *context,
 		void (*release)(struct object *object));
@@ -306,7 +314,8 @@ void cq_close(struct ibchan_cq *cq);
 void unlock_last(struct ibchan_cq *cq);
 __u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id);
 
-/* event.c; with cq->lock held */
+/* event.c; all but the first with cq->lock held */
+int epoll_of(int first, int second);
 void event_update(struct ibchan_cq *cq);
 void event_close(struct ibchan_cq *cq);
 

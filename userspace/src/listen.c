@@ -2,10 +2,8 @@
 /* Connecting by address: listeners, and the requests that come to them. */
 #include <errno.h>
 #include <netdb.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "address.h"
 #include "wait.h"
@@ -14,6 +12,7 @@ struct ibchan_listener {
 	struct object object;
 	int fd;
 	struct sockaddr_storage address;
+	void *priv;	/* the caller's */
 };
 
 struct ibchan_request {
@@ -124,6 +123,16 @@ void ibchan_listener_address(const struct ibchan_listener *listener,
 	*address = listener->address;
 }
 
+void ibchan_listener_set_priv(struct ibchan_listener *listener, void *priv)
+{
+	__atomic_store_n(&listener->priv, priv, __ATOMIC_RELEASE);
+}
+
+void *ibchan_listener_priv(const struct ibchan_listener *listener)
+{
+	return __atomic_load_n(&listener->priv, __ATOMIC_ACQUIRE);
+}
+
 int ibchan_listener_close(struct ibchan_listener *listener)
 {
 	return listener ? object_destroy(&listener->object) : 0;
@@ -163,22 +172,15 @@ static int take(struct ibchan_listener *listener, struct ibchan_request **out)
 	return 0;
 }
 
-/* Others may take what has come: the caller tries again. */
+/* Another thread may take what has come: the caller tries again. */
 static int await_request(const struct ibchan_listener *listener,
 			 const struct deadline *deadline)
 {
-	struct pollfd pollfd = { .fd = listener->fd, .events = POLLIN };
-	__s64 left = deadline_left(deadline);
-	struct timespec limit = {
-		.tv_sec = left / 1000000000,
-		.tv_nsec = left % 1000000000,
-	};
-	int state = cancel_off();
-	int n = ppoll(&pollfd, 1, left < 0 ? NULL : &limit, NULL);
-	int err = n < 0 ? -errno : 0;
+	int ret = fd_wait(listener->fd, deadline_left(deadline));
 
-	cancel_back(state);
-	return n ? err : -ETIMEDOUT;
+	if (ret < 0)
+		return ret;
+	return ret ? 0 : -ETIMEDOUT;
 }
 
 int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,

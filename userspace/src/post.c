@@ -382,36 +382,6 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 	return unlikely(err || error) ? error_set(error, err, &reason) : 0;
 }
 
-static int post_one(struct ibchan_channel *channel, __u32 opcode,
-		    const struct ibchan_sge *sge, __u64 wr_id)
-{
-	const struct ibchan_wr wr = {
-		.channel = channel,
-		.opcode = opcode,
-		.wr_id = wr_id,
-		.sges = sge,
-		.num_sge = 1,
-	};
-
-	return ibchan_post(channel->object.context, &wr, 1, NULL, NULL);
-}
-
-int ibchan_post_send(struct ibchan_channel *channel, struct ibchan_mr *mr,
-		     size_t offset, size_t length, __u64 wr_id)
-{
-	const struct ibchan_sge sge = ibchan_sge_unchecked(mr, offset, length);
-
-	return post_one(channel, IBCHAN_OP_SEND, &sge, wr_id);
-}
-
-int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
-			size_t offset, size_t length, __u64 wr_id)
-{
-	const struct ibchan_sge sge = ibchan_sge_unchecked(mr, offset, length);
-
-	return post_one(channel, IBCHAN_OP_RECV, &sge, wr_id);
-}
-
 /*
  * Posts one request and keeps its result until the caller asks for it: its completion is
  * therefore always signaled. If @cmd asks for a wait as well, the error of that is returned. If

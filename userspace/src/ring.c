@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The ring that the kernel writes completions into, and the slots that tell
- * whose they are.
+ * The ring that the kernel writes completions into, and the slots: which work each completion
+ * is of.
  *
  * The kernel sees a slot's index in the wr_id. Reading an entry therefore finds
  * its work without a search, and so does a ticket, whatever else has completed.

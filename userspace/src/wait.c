@@ -18,8 +18,6 @@
 #include "slots.h"
 #include "wait.h"
 
-#define NSEC_PER_SEC	1000000000LL
-
 static __s64 now_ns(void)
 {
 	struct timespec now;
@@ -60,6 +58,12 @@ static int sleep_since(const struct ibchan_cq *cq, __u32 tail, __u32 min,
 	submit_wait(&cmd, cq, tail, min);
 	err = context_submit(cq->object.context, &cmd);
 	return err || left ? err : -ETIMEDOUT;
+}
+
+/* Until more than @tail were published, or the time is over. Nothing is taken. */
+int cq_sleep(const struct ibchan_cq *cq, __u32 tail, const struct deadline *deadline)
+{
+	return sleep_since(cq, tail, 1, deadline);
 }
 
 /* Takes up to @n; tells in @tail from where on to wait for more. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Words for a channel: who is at its two ends, and what failed between them. */
+/* Text for a channel: the devices and addresses of its two ends, and what failed between them. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>

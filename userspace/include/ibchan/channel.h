@@ -359,6 +359,23 @@ struct ibchan_cq *ibchan_channel_send_cq(const struct ibchan_channel *channel);
 struct ibchan_cq *ibchan_channel_recv_cq(const struct ibchan_channel *channel);
 
 /**
+ * ibchan_channel_set_priv() - keep a pointer of the caller's with a channel
+ * @channel: prepared, connected or broken
+ * @priv: anything; the library does not look at it
+ *
+ * What a program has to do with a channel, for whoever meets that in a completion or an event.
+ */
+void ibchan_channel_set_priv(struct ibchan_channel *channel, void *priv);
+
+/**
+ * ibchan_channel_priv() - the caller's pointer
+ * @channel: prepared, connected or broken
+ *
+ * Return: what ibchan_channel_set_priv() was told last; NULL: nothing.
+ */
+void *ibchan_channel_priv(const struct ibchan_channel *channel);
+
+/**
  * ibchan_channel_break() - end a channel's traffic
  * @channel: connected or broken
  *

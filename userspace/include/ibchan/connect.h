@@ -255,6 +255,21 @@ void ibchan_listener_address(const struct ibchan_listener *listener,
 			     struct sockaddr_storage *address);
 
 /**
+ * ibchan_listener_set_priv() - keep a pointer of the caller's with a listener
+ * @listener: listening
+ * @priv: anything; the library does not look at it
+ */
+void ibchan_listener_set_priv(struct ibchan_listener *listener, void *priv);
+
+/**
+ * ibchan_listener_priv() - the caller's pointer
+ * @listener: listening
+ *
+ * Return: what ibchan_listener_set_priv() was told last; NULL: nothing.
+ */
+void *ibchan_listener_priv(const struct ibchan_listener *listener);
+
+/**
  * ibchan_listener_close() - listen no more
  * @listener: NULL is fine
  *
@@ -315,7 +330,8 @@ void ibchan_request_query(const struct ibchan_request *request,
  *
  * Returns at once; see ibchan_prepared_connect(). Post the receives for what the
  * peer sends first before. The smaller mtu of the two sides counts for both: see
- * ibchan_channel_query().
+ * ibchan_channel_query(). A peer that serves no reads and atomics is sent none: see
+ * ibchan_post().
  *
  * Return: 0; -EXDEV: @prepared is of another device; -EINVAL: too much data, a time
  * out of its range; -ECONNRESET, -ETIMEDOUT, -EINVAL: the peer has given up meanwhile; -EPERM: see

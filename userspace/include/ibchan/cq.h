@@ -24,7 +24,8 @@ struct ibchan_error;
  * @opcode: IBCHAN_OP_*
  * @flags: IBCHAN_CQE_*
  * @bytes: received, for a receive that succeeded
- * @imm: in host order, with IBCHAN_CQE_IMM
+ * @imm: in host order, with IBCHAN_CQE_IMM; with IBCHAN_CQE_INVALIDATED the key of a shared
+ *	region that the peer has invalidated with its message
  * @vendor_err: the device's own code for @status
  * @reserved: 0
  */
@@ -143,8 +144,8 @@ int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
  * Enters the kernel only if there are not yet @min. Nothing is lost when the
  * wait ends early: what has come is handed out, the rest comes later.
  *
- * Buffers: those of the works whose completions are handed out may be reused,
- * and those of the unsignaled works that ended with them.
+ * Buffers: the ranges of each work may be reused when its completion has been
+ * handed out; those of an unsignaled work, when that of the work has that it ended with.
  *
  * Return: how many were filled in: @min or more, or fewer when the wait ended
  * early; if there were none: -ETIMEDOUT, or -EINTR for a signal; -EINVAL: @min

@@ -61,6 +61,16 @@ struct ibchan_error {
 int ibchan_error_text(const struct ibchan_error *error, char *buf, size_t len);
 
 /**
+ * ibchan_error_string() - put an error into words, and say what to do about it
+ * @error: as the call that failed left it
+ *
+ * ibchan_error_text() and ibchan_error_hint() in one line. Each thread has a string of its own.
+ *
+ * Return: words without a newline, until the thread's next call of this. Never NULL.
+ */
+const char *ibchan_error_string(const struct ibchan_error *error);
+
+/**
  * ibchan_strerror() - put what a call returned into words
  * @code: a negative errno; 0 and positive: no error
  *

@@ -76,7 +76,7 @@ struct ibchan_pending {
 /**
  * struct ibchan_scope - works that end together
  * @error: the block's own error: what ibchan_scope_fail() was told first; 0: none
- * @auto_polled: works whose result the block had not polled when it ended
+ * @auto_polled: how many works had a result that the block had not polled when it ended
  * @num_failed: how many of those failed
  * @failed: these, in the order of their posts, by next_failed, until one of them is
  *	posted again

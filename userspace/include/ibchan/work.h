@@ -190,44 +190,6 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 		__u32 n, __u32 *accepted, struct ibchan_error *error);
 
 /**
- * ibchan_post_send() - send a range of a region
- * @channel: connected
- * @mr: the region
- * @offset: from its first byte
- * @length: bytes
- * @wr_id: any number; comes back in the completion
- *
- * One work of one element, to be polled by ibchan_cq_poll().
- *
- * Buffers: the range belongs to the device until the work's completion was
- * handed out by ibchan_cq_poll() or ibchan_cq_wait(); not if the post was
- * refused.
- *
- * Return: as ibchan_post() for one request.
- */
-int ibchan_post_send(struct ibchan_channel *channel, struct ibchan_mr *mr,
-		     size_t offset, size_t length, __u64 wr_id);
-
-/**
- * ibchan_post_receive() - receive into a range of a region
- * @channel: connected
- * @mr: the region
- * @offset: from its first byte
- * @length: bytes
- * @wr_id: any number; comes back in the completion
- *
- * One work of one element, to be polled by ibchan_cq_poll().
- *
- * Buffers: the range belongs to the device until the work's completion was
- * handed out by ibchan_cq_poll() or ibchan_cq_wait(); not if the post was
- * refused.
- *
- * Return: as ibchan_post() for one request.
- */
-int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
-			size_t offset, size_t length, __u64 wr_id);
-
-/**
  * ibchan_perform() - post one work and wait for it
  * @wr: the work request
  * @timeout_ns: for the wait, in nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: no

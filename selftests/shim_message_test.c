@@ -1,0 +1,575 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The short way: messages between a client and a server. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/dialer.h"
+#include "shim/meeting.h"
+#include "test.h"
+#include "thread.h"
+#include "world.h"
+
+#define HOST		"10.77.0.1"
+#define OTHER_HOST	"10.77.0.2"
+#define LONGEST		16384	/* what a side takes that says nothing */
+#define WAITING		16
+#define CLIENTS		40	/* a server accepts 32 that nobody has taken */
+
+FIXTURE(message)
+{
+	struct calm calm;
+	struct ibchan_server *server;
+	struct dialer dialer;
+	struct ibchan_channel *client;
+	struct ibchan_channel *taken;
+	struct ibchan_error error;
+	unsigned char sent[LONGEST];
+	unsigned char got[LONGEST];
+};
+
+/* A server whose messages are @of_server, and a client's call that has begun. */
+static int dial_server(FIXTURE_DATA(message) * self, const struct ibchan_message_params *of_server,
+		       const struct ibchan_message_params *of_client)
+{
+	int rc = ibchan_serve(NULL, NULL, of_server, &self->server, &self->error);
+
+	if (rc)
+		return rc;
+	self->dialer.host = HOST;
+	self->dialer.params = of_client;
+	port_of_server(self->server, self->dialer.port, sizeof(self->dialer.port));
+	return -pthread_create(&self->dialer.thread, NULL, dial, &self->dialer);
+}
+
+static int take(FIXTURE_DATA(message) * self)
+{
+	int rc = ibchan_take(self->server, patience_ns(), &self->taken, &self->error);
+
+	rc = join_soon(self->dialer.thread, NULL) ?: rc ?: self->dialer.rc;
+	self->client = self->dialer.channel;
+	return rc;
+}
+
+static int meet(FIXTURE_DATA(message) * self, const struct ibchan_message_params *of_server,
+		const struct ibchan_message_params *of_client)
+{
+	int rc = dial_server(self, of_server, of_client);
+
+	return rc ?: take(self);
+}
+
+FIXTURE_SETUP(message)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+}
+
+FIXTURE_TEARDOWN(message)
+{
+	EXPECT_EQ(0, ibchan_channel_close(self->client));
+	EXPECT_EQ(0, ibchan_channel_close(self->taken));
+	EXPECT_EQ(0, ibchan_server_close(self->server));
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* One from @from to @to: 0 when it has come as it was sent. */
+static int crosses(FIXTURE_DATA(message) * self, struct ibchan_channel *from,
+		   struct ibchan_channel *to, size_t length)
+{
+	int rc;
+
+	fill(self->sent, length, (unsigned int)length);
+	memset(self->got, 0, sizeof(self->got));
+	rc = ibchan_send_bytes(from, self->sent, length, patience_ns(), &self->error);
+	if (rc)
+		return rc;
+	rc = ibchan_receive_bytes(to, self->got, sizeof(self->got), patience_ns(), &self->error);
+	if (rc < 0)
+		return rc;
+	return (size_t)rc == length && !memcmp(self->sent, self->got, length) ? 0 : -EPROTO;
+}
+
+TEST_F(message, of_any_length_that_a_side_takes_comes_as_it_was_sent)
+{
+	static const size_t lengths[] = { 1, 63, 64, 4096, 4097, LONGEST };
+	unsigned int i;
+
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		EXPECT_EQ(0, crosses(self, self->client, self->taken, lengths[i]));
+		EXPECT_EQ(0, crosses(self, self->taken, self->client, lengths[i]));
+	}
+}
+
+TEST_F(message, that_is_longer_than_the_peer_takes_is_refused_and_the_next_comes)
+{
+	const struct ibchan_message_params brief = { .size = sizeof(brief), .message_bytes = 100 };
+
+	ASSERT_EQ(0, meet(self, &brief, NULL));
+	EXPECT_EQ(-EMSGSIZE, ibchan_send_bytes(self->client, self->sent, 101, 0, &self->error));
+	EXPECT_EQ(IBCHAN_REASON_MESSAGE_TOO_LONG, self->error.reason.code);
+	EXPECT_EQ(101, self->error.reason.value[0]);
+	EXPECT_EQ(100, self->error.reason.value[1]);
+	EXPECT_EQ(0, crosses(self, self->client, self->taken, 100));
+	EXPECT_EQ(0, crosses(self, self->taken, self->client, LONGEST));
+}
+
+TEST_F(message, without_bytes_is_refused)
+{
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	EXPECT_EQ(-EINVAL, ibchan_send_bytes(self->client, self->sent, 0, 0, &self->error));
+	EXPECT_EQ(0, crosses(self, self->client, self->taken, 1));
+}
+
+TEST_F(message, that_is_longer_than_the_buffer_stays_for_the_next_call)
+{
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	fill(self->sent, 200, 1);
+	ASSERT_EQ(0, ibchan_send_bytes(self->client, self->sent, 200, patience_ns(), NULL));
+	ASSERT_EQ(0, ibchan_send_bytes(self->client, "second", 7, patience_ns(), NULL));
+	EXPECT_EQ(-EMSGSIZE, ibchan_receive_bytes(self->taken, self->got, 199, patience_ns(),
+						  &self->error));
+	EXPECT_EQ(200, self->error.reason.value[0]);
+	EXPECT_EQ(199, self->error.reason.value[1]);
+	EXPECT_EQ(200, ibchan_receive_bytes(self->taken, self->got, 200, 0, &self->error));
+	EXPECT_EQ(0, memcmp(self->sent, self->got, 200));
+	EXPECT_EQ(7, ibchan_receive_bytes(self->taken, self->got, 200, patience_ns(), NULL));
+	EXPECT_STREQ("second", (char *)self->got);
+}
+
+TEST_F(message, that_does_not_come_in_time_may_come_later)
+{
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	EXPECT_EQ(-ETIMEDOUT, ibchan_receive_bytes(self->taken, self->got, 64, 0, &self->error));
+	EXPECT_EQ(-ETIMEDOUT, ibchan_receive_bytes(self->taken, self->got, 64, 20 * MS, NULL));
+	EXPECT_EQ(-EINVAL, ibchan_receive_bytes(self->taken, self->got, 64, -2, NULL));
+	EXPECT_EQ(0, crosses(self, self->client, self->taken, 64));
+}
+
+TEST_F(message, for_which_the_peer_has_no_receive_is_sent_later_or_not_at_all)
+{
+	const struct ibchan_message_params few = { .size = sizeof(few), .messages = 2 };
+
+	ASSERT_EQ(0, meet(self, &few, NULL));
+	ASSERT_EQ(0, ibchan_send_bytes(self->client, "1", 2, patience_ns(), NULL));
+	ASSERT_EQ(0, ibchan_send_bytes(self->client, "2", 2, patience_ns(), NULL));
+	EXPECT_EQ(-ETIMEDOUT, ibchan_send_bytes(self->client, "lost", 5, 20 * MS, &self->error));
+	EXPECT_EQ(IBCHAN_REASON_PEER_CREDITS, self->error.reason.code);
+	EXPECT_EQ(2, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));
+	EXPECT_EQ(0, ibchan_send_bytes(self->client, "3", 2, patience_ns(), NULL));
+	EXPECT_EQ(2, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));
+	EXPECT_STREQ("2", (char *)self->got);
+	EXPECT_EQ(2, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));
+	EXPECT_STREQ("3", (char *)self->got);
+}
+
+/* From an address where no page begins, and more pages than one element has. */
+TEST_F(message, of_megabytes_comes_as_it_was_sent)
+{
+	const struct ibchan_message_params long_ones = {
+		.size = sizeof(long_ones), .messages = 1, .message_bytes = 5 << 20,
+	};
+	const int length = (5 << 20) - 100;
+	unsigned char *sent = malloc(5 << 20), *got = malloc(5 << 20);
+
+	ASSERT_EQ(0, meet(self, &long_ones, NULL));
+	fill(sent, 5 << 20, 7);
+	EXPECT_EQ(0, ibchan_send_bytes(self->client, sent + 99, length, patience_ns(),
+				       &self->error));
+	EXPECT_EQ(length, ibchan_receive_bytes(self->taken, got, 5 << 20, patience_ns(), NULL));
+	EXPECT_EQ(0, memcmp(sent + 99, got, length));
+	free(sent);
+	free(got);
+}
+
+/* So many bytes take longer than no time. */
+TEST_F(message, that_has_not_arrived_in_time_breaks_the_channel)
+{
+	const struct ibchan_message_params long_ones = {
+		.size = sizeof(long_ones), .messages = 1, .message_bytes = 8 << 20,
+	};
+	unsigned char *bytes = calloc(1, long_ones.message_bytes);
+
+	ASSERT_EQ(0, meet(self, &long_ones, NULL));
+	EXPECT_EQ(-ETIMEDOUT, ibchan_send_bytes(self->client, bytes, long_ones.message_bytes, 0,
+						&self->error));
+	EXPECT_EQ(IBCHAN_REASON_NONE, self->error.reason.code);
+	EXPECT_EQ(-ESHUTDOWN, ibchan_send_bytes(self->client, bytes, 1, patience_ns(), NULL));
+	EXPECT_GE(0, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));
+	free(bytes);
+}
+
+TEST_F(message, of_a_peer_that_has_closed_comes_and_then_the_end_for_every_call)
+{
+	int i;
+
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, ibchan_send_bytes(self->client, &i, sizeof(i), patience_ns(), NULL));
+	ASSERT_EQ(0, ibchan_channel_close(self->client));
+	self->client = NULL;
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(sizeof(i), ibchan_receive_bytes(self->taken, self->got, 64,
+							  patience_ns(), NULL));
+		EXPECT_EQ(0, memcmp(&i, self->got, sizeof(i)));
+	}
+	for (i = 0; i < WAITING + 2; i++)
+		EXPECT_EQ(0, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(),
+						  &self->error));
+	EXPECT_EQ(-ESHUTDOWN, ibchan_send_bytes(self->taken, "late", 5, 0, NULL));
+}
+
+/* So many that no receive is in flight which the end of the channel would end. */
+TEST_F(message, of_a_peer_that_has_sent_all_it_may_comes_and_then_the_end)
+{
+	int i;
+
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	for (i = 0; i < WAITING; i++)
+		ASSERT_EQ(0, ibchan_send_bytes(self->client, &i, sizeof(i), patience_ns(), NULL));
+	ASSERT_EQ(0, ibchan_channel_close(self->client));
+	self->client = NULL;
+	for (i = 0; i < WAITING; i++)
+		EXPECT_EQ(sizeof(i), ibchan_receive_bytes(self->taken, self->got, 64,
+							  patience_ns(), NULL));
+	EXPECT_EQ(0, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));
+}
+
+static void *receive_the_end(void *arg)
+{
+	char byte;
+
+	return (void *)(intptr_t)ibchan_receive_bytes(arg, &byte, 1, patience_ns(), NULL);
+}
+
+TEST_F(message, that_never_comes_is_told_to_more_threads_than_there_are_receives)
+{
+	const struct ibchan_message_params one = { .size = sizeof(one), .messages = 1 };
+	pthread_t threads[4];
+	void *told;
+	int i;
+
+	ASSERT_EQ(0, meet(self, &one, NULL));
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, receive_the_end, self->taken));
+	ASSERT_EQ(0, ibchan_channel_close(self->client));
+	self->client = NULL;
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, join_soon(threads[i], &told));
+		EXPECT_EQ(0, (int)(intptr_t)told);
+	}
+}
+
+/* A write with an immediate has the length of the write, which may exceed the receive's. */
+TEST_F(message, that_is_none_breaks_the_channel_and_copies_nothing)
+{
+	const size_t length = 8 << 20;
+	unsigned char *written = calloc(1, length);
+	struct ibchan_remote_region remote;
+	struct ibchan_mr *from, *to;
+	struct ibchan_sge sge;
+	struct ibchan_wr wr;
+
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	ASSERT_EQ(0, ibchan_mr_reg_local(ibchan_channel_pd(self->client), written, length, &from,
+					 NULL));
+	ASSERT_EQ(0, ibchan_mr_reg_shared(ibchan_channel_pd(self->taken), written, length, &to,
+					  NULL));
+	ASSERT_EQ(0, ibchan_mr_remote_region(to, &remote));
+	ASSERT_EQ(0, ibchan_send_bytes(self->client, "before", 7, patience_ns(), NULL));
+	sge = ibchan_sge_new(from, 0, length);
+	wr = ibchan_wr_write(self->client, &sge, 1, &remote);
+	ibchan_wr_set_imm(&wr, 1);
+	ASSERT_EQ(0, ibchan_perform(&wr, patience_ns(), NULL, NULL));
+	EXPECT_EQ(7, ibchan_receive_bytes(self->taken, written, length, patience_ns(), NULL));
+	EXPECT_EQ(-EPROTO, ibchan_receive_bytes(self->taken, written, length, patience_ns(), NULL));
+	EXPECT_EQ(-EPROTO, ibchan_receive_bytes(self->taken, written, length, patience_ns(), NULL));
+	EXPECT_EQ(0, ibchan_mr_dereg(from));
+	EXPECT_EQ(0, ibchan_mr_dereg(to));
+	free(written);
+}
+
+TEST_F(message, order_is_kept_where_threads_have_too_little_room)
+{
+	char byte;
+	int i;
+
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, ibchan_send_bytes(self->client, &i, sizeof(i), patience_ns(), NULL));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(-EMSGSIZE, ibchan_receive_bytes(self->taken, &byte, 1, patience_ns(),
+							  NULL));
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(sizeof(i), ibchan_receive_bytes(self->taken, self->got, 64,
+							  patience_ns(), NULL));
+		EXPECT_EQ(0, memcmp(&i, self->got, sizeof(i)));
+	}
+}
+
+static void *send_and_close(void *arg)
+{
+	struct dialer *dialer = arg;
+
+	dial(dialer);
+	if (!dialer->rc)
+		dialer->rc = ibchan_send_bytes(dialer->channel, "bye", 4, patience_ns(), NULL);
+	if (dialer->channel)
+		ibchan_channel_close(dialer->channel);
+	dialer->channel = NULL;
+	return NULL;
+}
+
+/* The client closes whether the server has taken it by then or not. */
+TEST_F(message, of_a_client_that_has_closed_before_it_was_taken_comes)
+{
+	ASSERT_EQ(0, ibchan_serve(NULL, NULL, NULL, &self->server, NULL));
+	self->dialer.host = HOST;
+	port_of_server(self->server, self->dialer.port, sizeof(self->dialer.port));
+	ASSERT_EQ(0, pthread_create(&self->dialer.thread, NULL, send_and_close, &self->dialer));
+	ASSERT_EQ(0, ibchan_take(self->server, patience_ns(), &self->taken, NULL));
+	ASSERT_EQ(0, join_soon(self->dialer.thread, NULL));
+	ASSERT_EQ(0, self->dialer.rc);
+	EXPECT_EQ(4, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));
+	EXPECT_EQ(0, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));
+}
+
+TEST_F(message, is_not_waited_for_when_this_side_has_broken_the_channel)
+{
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	ASSERT_EQ(0, ibchan_channel_break(self->taken));
+	EXPECT_EQ(-ECANCELED, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(),
+						   NULL));
+}
+
+#define EACH		50
+#define SENDERS		3
+#define RECEIVERS	2
+
+struct crowd {
+	FIXTURE_DATA(message) * self;
+	int next;
+	int seen[SENDERS * EACH];
+	int failed;
+};
+
+static void *send_some(void *arg)
+{
+	struct crowd *crowd = arg;
+	int i, number;
+
+	for (i = 0; i < EACH; i++) {
+		number = __atomic_fetch_add(&crowd->next, 1, __ATOMIC_RELAXED);
+		if (ibchan_send_bytes(crowd->self->client, &number, sizeof(number), patience_ns(),
+				      NULL))
+			__atomic_add_fetch(&crowd->failed, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void *receive_some(void *arg)
+{
+	struct crowd *crowd = arg;
+	int i, number;
+
+	for (i = 0; i < SENDERS * EACH / RECEIVERS; i++) {
+		if (ibchan_receive_bytes(crowd->self->taken, &number, sizeof(number), patience_ns(),
+					 NULL) == sizeof(number))
+			__atomic_add_fetch(&crowd->seen[number], 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+TEST_F(message, of_many_threads_to_many_comes_once)
+{
+	pthread_t threads[SENDERS + RECEIVERS];
+	struct crowd crowd = { .self = self };
+	int i;
+
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	for (i = 0; i < SENDERS + RECEIVERS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL,
+					    i < SENDERS ? send_some : receive_some, &crowd));
+	for (i = 0; i < SENDERS + RECEIVERS; i++)
+		ASSERT_EQ(0, join_soon(threads[i], NULL));
+	EXPECT_EQ(0, crowd.failed);
+	for (i = 0; i < SENDERS * EACH; i++)
+		EXPECT_EQ(1, crowd.seen[i]);
+}
+
+static int in_a_child(void *arg)
+{
+	FIXTURE_DATA(message) * self = arg;
+	struct ibchan_channel *channel;
+
+	if (ibchan_send_bytes(self->client, "no", 3, 0, NULL) != -EPERM ||
+	    ibchan_receive_bytes(self->client, self->got, 64, 0, NULL) != -EPERM ||
+	    ibchan_take(self->server, 0, &channel, NULL) != -EPERM)
+		return -EPROTO;
+	return ibchan_channel_close(self->client) ?: ibchan_server_close(self->server);
+}
+
+TEST_F(message, is_nothing_for_a_child_that_was_forked)
+{
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	EXPECT_EQ(0, in_child(in_a_child, self));
+	EXPECT_EQ(0, crosses(self, self->client, self->taken, 64));
+}
+
+/* A region of the channel's own domain, written into from the other side. */
+TEST_F(message, channel_carries_other_works_as_well)
+{
+	struct ibchan_remote_region remote;
+	struct ibchan_mr *from, *to;
+	struct ibchan_sge sge;
+
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	ASSERT_EQ(0, ibchan_mr_reg_local(ibchan_channel_pd(self->client), self->sent, 64, &from,
+					 NULL));
+	ASSERT_EQ(0, ibchan_mr_reg_shared(ibchan_channel_pd(self->taken), self->got, 64, &to,
+					  NULL));
+	ASSERT_EQ(0, ibchan_mr_remote_region(to, &remote));
+	fill(self->sent, 64, 5);
+	sge = ibchan_sge_new(from, 0, 64);
+	EXPECT_EQ(0, ibchan_write(self->client, &sge, 1, &remote, &self->error));
+	EXPECT_EQ(0, memcmp(self->sent, self->got, 64));
+	EXPECT_EQ(0, ibchan_mr_dereg(from));
+	EXPECT_EQ(0, ibchan_mr_dereg(to));
+	EXPECT_EQ(0, crosses(self, self->client, self->taken, 64));
+}
+
+/* --- servers --- */
+
+static int local_is(struct ibchan_channel *channel, const char *host)
+{
+	struct ibchan_connection_info info;
+	char text[INET6_ADDRSTRLEN] = "";
+	int rc = ibchan_channel_connection(channel, &info);
+
+	if (rc)
+		return rc;
+	inet_ntop(AF_INET, &((struct sockaddr_in *)&info.local)->sin_addr, text, sizeof(text));
+	return strcmp(text, host) ? -EPROTO : 0;
+}
+
+TEST_F(message, server_takes_clients_over_each_of_its_devices)
+{
+	struct dialer other = { .host = OTHER_HOST };
+	struct ibchan_channel *taken = NULL;
+
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	strcpy(other.port, self->dialer.port);
+	ASSERT_EQ(0, pthread_create(&other.thread, NULL, dial, &other));
+	ASSERT_EQ(0, ibchan_take(self->server, patience_ns(), &taken, &self->error));
+	ASSERT_EQ(0, join_soon(other.thread, NULL));
+	ASSERT_EQ(0, other.rc);
+	EXPECT_EQ(0, local_is(self->taken, HOST));
+	EXPECT_EQ(0, local_is(taken, OTHER_HOST));
+	EXPECT_EQ(0, crosses(self, self->client, self->taken, 100));
+	EXPECT_EQ(0, crosses(self, other.channel, taken, 100));
+	EXPECT_EQ(0, ibchan_channel_close(other.channel));
+	EXPECT_EQ(0, ibchan_channel_close(taken));
+}
+
+TEST_F(message, server_that_closes_leaves_its_channels_alone)
+{
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	ASSERT_EQ(0, ibchan_server_close(self->server));
+	self->server = NULL;
+	EXPECT_EQ(0, crosses(self, self->client, self->taken, 64));
+}
+
+TEST_F(message, server_whose_patience_is_without_end_takes_clients)
+{
+	const struct ibchan_message_params patient = {
+		.size = sizeof(patient), .timeout_ns = INT64_MAX,
+	};
+
+	ASSERT_EQ(0, meet(self, &patient, &patient));
+	EXPECT_EQ(0, crosses(self, self->client, self->taken, 64));
+}
+
+TEST_F(message, server_without_clients_says_that_none_came)
+{
+	ASSERT_EQ(0, ibchan_serve(HOST, NULL, NULL, &self->server, &self->error));
+	EXPECT_EQ(-ETIMEDOUT, ibchan_take(self->server, 0, &self->taken, &self->error));
+	EXPECT_EQ(-ETIMEDOUT, ibchan_take(self->server, 20 * MS, &self->taken, NULL));
+	EXPECT_EQ(-EINVAL, ibchan_take(self->server, -2, &self->taken, NULL));
+}
+
+struct rejected {
+	struct ibchan_server *server;
+	struct ibchan_channel *channel;
+};
+
+/* A request is rejected within a call of ibchan_take(). */
+static bool is_rejected(void *arg)
+{
+	struct rejected *rejected = arg;
+	struct ibchan_channel *none;
+
+	if (ibchan_take(rejected->server, 0, &none, NULL) != -ETIMEDOUT)
+		return false;
+	return ibchan_channel_connect_wait(rejected->channel, 0, NULL) == -ECONNRESET;
+}
+
+/* More than a server accepts at a time: each is taken, and none is forgotten. */
+TEST_F(message, server_takes_more_clients_than_it_accepts_at_a_time)
+{
+	const struct ibchan_message_params slight = {
+		.size = sizeof(slight), .messages = 1, .message_bytes = 64,
+	};
+	struct ibchan_channel *taken[CLIENTS] = { NULL };
+	struct dialer *dialers = calloc(CLIENTS, sizeof(*dialers));
+	int i;
+
+	ASSERT_EQ(0, ibchan_serve(NULL, NULL, &slight, &self->server, NULL));
+	for (i = 0; i < CLIENTS; i++) {
+		dialers[i].host = HOST;
+		dialers[i].params = &slight;
+		port_of_server(self->server, dialers[i].port, sizeof(dialers[i].port));
+		ASSERT_EQ(0, pthread_create(&dialers[i].thread, NULL, dial, &dialers[i]));
+	}
+	for (i = 0; i < CLIENTS; i++)
+		EXPECT_EQ(0, ibchan_take(self->server, patience_ns(), &taken[i], NULL));
+	for (i = 0; i < CLIENTS; i++) {
+		EXPECT_EQ(0, join_soon(dialers[i].thread, NULL));
+		EXPECT_EQ(0, dialers[i].rc);
+		EXPECT_EQ(0, ibchan_channel_close(dialers[i].channel));
+		EXPECT_EQ(0, ibchan_channel_close(taken[i]));
+	}
+	free(dialers);
+}
+
+/* A peer of another kind, before the client. */
+TEST_F(message, server_rejects_who_takes_no_messages_and_takes_the_next)
+{
+	struct ibchan_context *context;
+	struct ibchan_builder builder;
+	struct end end = { 0 };
+
+	ASSERT_EQ(0, ibchan_serve(NULL, NULL, NULL, &self->server, NULL));
+	self->dialer.host = HOST;
+	port_of_server(self->server, self->dialer.port, sizeof(self->dialer.port));
+	ASSERT_EQ(0, ibchan_context_open(&context));
+	ASSERT_EQ(0, end_begin(&end, context, 0, &builder));
+	ASSERT_EQ(0, ibchan_builder_prepare(&builder, &end.prepared, NULL));
+	ASSERT_EQ(0, ibchan_prepared_connect(end.prepared, HOST, self->dialer.port, NULL,
+					     &end.channel, NULL));
+	end.prepared = NULL;
+	ASSERT_EQ(0, pthread_create(&self->dialer.thread, NULL, dial, &self->dialer));
+	ASSERT_EQ(0, take(self));
+	/* It may have asked behind the client. */
+	EXPECT_TRUE(eventually(is_rejected, &(struct rejected){ self->server, end.channel }));
+	EXPECT_EQ(0, crosses(self, self->client, self->taken, 64));
+	end_close(&end);
+	EXPECT_EQ(0, ibchan_context_close(context));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libibchan: the short way: messages between two programs that know an address. Include
+ * <ibchan.h>.
+ *
+ *	client					server
+ *	ibchan_dial()				ibchan_serve(), ibchan_take()
+ *	ibchan_send_bytes()			ibchan_receive_bytes()
+ *	ibchan_channel_close()			ibchan_channel_close()
+ *
+ * These calls open the context, find the device, make the queues and post the receives. What
+ * they make belongs to the channel, and ends with it. The channel is one like any other, with
+ * IBCHAN_MODE_CREDITS: works of other kinds can be posted on it, with memory of its domain
+ * (ibchan_channel_pd()). Only its receives, and the queue where they complete, belong to
+ * ibchan_receive_bytes().
+ *
+ * Both sides have to go this way. A peer that connects otherwise is rejected.
+ */
+#ifndef _IBCHAN_MESSAGE_H
+#define _IBCHAN_MESSAGE_H
+
+#include <stddef.h>
+#include <sys/socket.h>
+#include <linux/types.h>
+#include <linux/ibchan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ibchan_server;
+struct ibchan_channel;
+struct ibchan_context;
+struct ibchan_pd;
+struct ibchan_error;
+
+/**
+ * struct ibchan_message_params - how a side takes messages
+ * @size: sizeof(struct ibchan_message_params)
+ * @messages: how many the peer may send before they are received, 1 to 16384, and at most
+ *	what the device takes (max_qp_wr of ibchan_device_list()); 0: 16
+ * @message_bytes: how long a message to this side may be, 1 to 2^31 - 1; 0: 16384
+ * @reserved: 0
+ * @timeout_ns: how long ibchan_dial() may take, beside the look-up of a name, and at a server
+ *	how long a peer may, from its request until it is connected; in nanoseconds; 0: 60 s;
+ *	each stage, as struct ibchan_connect_params has them, has its default at most
+ *
+ * @messages times @message_bytes are pinned for each channel, and count against
+ * RLIMIT_MEMLOCK. The two sides may differ.
+ */
+struct ibchan_message_params {
+	__u32 size;
+	__u32 messages;
+	__u32 message_bytes;
+	__u32 reserved;
+	__s64 timeout_ns;
+};
+
+/**
+ * ibchan_dial() - connect to a server
+ * @host: name or IP address
+ * @service: name or number of the port that the server listens on
+ * @params: how this side takes messages; NULL: the defaults
+ * @channel: where to put the channel, connected
+ * @error: details; NULL is fine
+ *
+ * Signals do not end it. The server's program need not run at the moment: messages that are
+ * sent as soon as this returns wait for ibchan_receive_bytes() there.
+ *
+ * Buffers: none of the caller's.
+ *
+ * Return: 0; -ECONNREFUSED: nobody listens there; -ETIMEDOUT: the server has not answered in
+ * time; -EPROTOTYPE: the program that listens there does not use ibchan_serve(); -ECONNRESET:
+ * the server has rejected, for example because it has no memory; -ENOMEM: no memory, or
+ * RLIMIT_MEMLOCK; -EINVAL: a member of @params is out of
+ * range; -E2BIG: @params has members that this library does not know; -EOPNOTSUPP: the device
+ * is an iWARP one; as ibchan_context_open(), ibchan_device_open_for() and
+ * ibchan_builder_connect().
+ */
+int ibchan_dial(const char *host, const char *service,
+		const struct ibchan_message_params *params,
+		struct ibchan_channel **channel, struct ibchan_error *error);
+
+/**
+ * ibchan_serve() - listen for clients
+ * @host: name or IP address of this host; NULL: any, of both families
+ * @service: name or number of a port; NULL: a free one
+ * @params: how this side takes messages; NULL: the defaults
+ * @server: where to put it
+ * @error: details; NULL is fine
+ *
+ * Clients may come over any device of the host.
+ *
+ * Buffers: none of the caller's.
+ *
+ * Return: 0; -EINVAL, -E2BIG: as ibchan_dial(); as ibchan_context_open() and
+ * ibchan_listener_create().
+ */
+int ibchan_serve(const char *host, const char *service,
+		 const struct ibchan_message_params *params,
+		 struct ibchan_server **server, struct ibchan_error *error);
+
+/**
+ * ibchan_take() - take the next client
+ * @server: listening
+ * @timeout_ns: how long to wait for one, in nanoseconds; 0: not at all;
+ *	IBCHAN_TIMEOUT_NEVER
+ * @channel: where to put its channel, connected
+ * @error: details; NULL is fine
+ *
+ * Up to 32 clients are accepted before ibchan_take() has returned them, so that a client that is
+ * slow to connect delays no other; further ones wait. A peer that is no client of ibchan_dial()
+ * is rejected. So is a client for which memory or handles are lacking: when no other client is
+ * connected, this returns why, and the next call goes on.
+ *
+ * Buffers: none of the caller's.
+ *
+ * Return: 0; -ETIMEDOUT: none came; -EINTR: a signal came, and no client was taken; -EINVAL: a
+ * negative time-out; -ENOMEM, -EMFILE, -EDQUOT: there is nothing left for a client, as
+ * ibchan_builder_prepare(), ibchan_cq_create() and ibchan_mr_reg() say; -EPERM: see Fork.
+ */
+int ibchan_take(struct ibchan_server *server, __s64 timeout_ns,
+		struct ibchan_channel **channel, struct ibchan_error *error);
+
+/**
+ * ibchan_server_fd() - for poll and epoll
+ * @server: listening
+ *
+ * Readable while ibchan_take() has something to do: a client is connected, or has asked, or a
+ * channel has broken. Do not close it.
+ *
+ * Return: the descriptor.
+ */
+int ibchan_server_fd(const struct ibchan_server *server);
+
+/**
+ * ibchan_server_address() - where a server listens
+ * @server: listening
+ * @address: where to put it; with the port
+ */
+void ibchan_server_address(const struct ibchan_server *server,
+			   struct sockaddr_storage *address);
+
+/**
+ * ibchan_server_close() - listen no more
+ * @server: NULL is fine
+ *
+ * Clients that were not taken are rejected. Channels that were taken live on.
+ *
+ * Buffers: none of the caller's.
+ *
+ * Return: 0 or a negative errno; the handle is gone either way.
+ */
+int ibchan_server_close(struct ibchan_server *server);
+
+/**
+ * ibchan_send_bytes() - send a message, and wait until it has arrived
+ * @channel: of ibchan_dial() or ibchan_take()
+ * @bytes: the message; any memory that may be read
+ * @length: how many, 1 and up, to the peer's message_bytes; and to what the elements of a send
+ *	reach of memory that is not registered: soft-RoCE 32 MiB, with @bytes at a page's
+ *	beginning
+ * @timeout_ns: in nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: no limit
+ * @error: details; NULL is fine
+ *
+ * Waits while the peer has not received earlier messages, as many as it takes. Signals do not
+ * end the wait. Sixteen threads may send on one channel at a time.
+ *
+ * Buffers: @bytes may be reused on return. Only with @error's origin IBCHAN_ERROR_CALL and
+ * -EPROTO, -ENODEV, -EBADMSG or the errno of a filter of system calls, the device may read them
+ * until the channel is closed.
+ *
+ * Return: 0: it lies in the peer's memory; -ETIMEDOUT with reason PEER_CREDITS in @error: the
+ * peer has received none of the earlier messages in time, and nothing was sent; -ETIMEDOUT
+ * otherwise: the message has not arrived in time, and the channel is broken for that;
+ * -EMSGSIZE: longer than the peer takes, and nothing was sent; -EINVAL: no bytes, a negative
+ * time-out, or a channel that was made otherwise; -ESHUTDOWN: the channel is broken; -EAGAIN:
+ * 16 other threads are sending; what else ibchan_perform() returns.
+ */
+int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t length,
+		      __s64 timeout_ns, struct ibchan_error *error);
+
+/**
+ * ibchan_receive_bytes() - receive a message, and wait for one
+ * @channel: of ibchan_dial() or ibchan_take()
+ * @buf: where to put it
+ * @room: bytes of @buf
+ * @timeout_ns: in nanoseconds; 0: do not wait; IBCHAN_TIMEOUT_NEVER: no limit
+ * @error: details; NULL is fine
+ *
+ * Messages come in the order in which they were sent. Those that have arrived are there also
+ * when the peer has closed the channel since. Any number of threads may receive on one
+ * channel, each a message of its own.
+ *
+ * Buffers: @buf is the caller's on return; only the CPU writes to it.
+ *
+ * Return: how many bytes; 0: the peer has closed the channel, or its process has ended;
+ * -EMSGSIZE: the message is longer than @room, @error's reason tells how long, and it stays
+ * for the next call; -ETIMEDOUT: none came in time; -EINTR: a signal came, and no message was
+ * taken; -EHOSTUNREACH: the peer does not answer any more, and the channel is broken; -EPROTO:
+ * the peer has sent what is no message of ibchan_send_bytes(), and the channel is broken for
+ * that; -ECANCELED: the channel was broken on this side; -ENODEV: the device is gone; -EINVAL: a
+ * negative time-out, or a channel that was made otherwise; -EPERM: see Fork.
+ */
+int ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t room,
+			 __s64 timeout_ns, struct ibchan_error *error);
+
+/**
+ * ibchan_channel_pd() - the domain of a channel
+ * @channel: connected or broken
+ *
+ * For memory that works on the channel are to use. Regions have to be deregistered before a
+ * channel of the short way is closed, which frees the domain: else the domain stays as long as
+ * the context.
+ *
+ * Return: the domain.
+ */
+struct ibchan_pd *ibchan_channel_pd(const struct ibchan_channel *channel);
+
+/**
+ * ibchan_channel_context() - the context of a channel
+ * @channel: connected or broken
+ *
+ * Do not close that of a channel of the short way: it ends with the last channel and the server
+ * that it belongs to. A server's events are for ibchan_take().
+ *
+ * Return: the context.
+ */
+struct ibchan_context *ibchan_channel_context(const struct ibchan_channel *channel);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* _IBCHAN_MESSAGE_H */
