@@ -50,6 +50,7 @@ help: ## this list
 	@echo 'TESTS=FOLDERS with test-modules: only kunit, kclient, bench, dmabuf or hca'
 	@echo 'FLAVORS=NAMES with flavors: only m32, asan, tsan or valgrind'
 	@echo 'SUITES=NAMES  with check: only these, see selftests/run-tests'
+	@echo 'CHECK=OPTIONS with check and check-hca: of selftests/check, say "--part virtual"'
 	@echo 'KERNEL=6.1    guest to run in: 6.1, 6.12, 6.12-rt, debug, 7.2, kcsan, or a folder'
 	@echo 'DESTDIR=DIR   PREFIX=/usr/local   where install puts things'
 	@echo 'HOST=1        with demo: on this machine'"'"'s own RDMA devices, no guest'
@@ -191,7 +192,7 @@ check-programs: setup ## what check runs
 
 .PHONY: check
 check: check-programs ## see above
-	@$(VM)/run --kernel $(KERNEL) --timeout $(TIMEOUT) -- selftests/run-tests $(strip $(SUITES))
+	@selftests/check --kernel $(KERNEL) $(CHECK) $(strip $(SUITES))
 
 .PHONY: check-all
 check-all: ## see above
@@ -204,7 +205,7 @@ HCA_SUITES ?= hca_reports hca hello data post busy law_memory credit memory rare
 
 .PHONY: check-hca
 check-hca: check-programs ## the data tests on HCAs like HCA="mlx5-2 mlx5-ib", see selftests/hca
-	@selftests/hca/check $(KERNEL) "$(strip $(HCA_SUITES))" $(HCA)
+	@CHECK='$(CHECK)' selftests/hca/check $(KERNEL) "$(strip $(HCA_SUITES))" $(HCA)
 
 # One is on 6.1 and the other on 6.12.
 .PHONY: check-pair

@@ -92,7 +92,7 @@ static void *connect_all(void *arg)
 	timer_t timer;
 
 	ibchan_builder_init(&builder, m->asking.pd, NULL);
-	clients->rc = tick_here(&timer, 5 * MS);
+	clients->rc = tick_here(&timer, 2 * MS);
 	while (!clients->rc && clients->connected < CLIENTS) {
 		clients->rc = ibchan_builder_connect(&builder, m->host, m->port, NULL,
 						     &clients->channels[clients->connected],
@@ -131,7 +131,7 @@ TEST_F(signals, of_a_timer_lose_no_client_and_no_request)
 	timer_t timer;
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, connect_all, &clients));
-	ASSERT_EQ(0, tick_here(&timer, 5 * MS));
+	ASSERT_EQ(0, tick_here(&timer, 2 * MS));
 	n = accept_all(&self->builder, self->m.listener, accepted, &failed);
 	EXPECT_EQ(0, timer_delete(timer));
 	EXPECT_EQ(0, pthread_join(thread, NULL));
