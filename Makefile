@@ -45,11 +45,13 @@ help: ## this list
 	@echo
 	@echo 'KDIR=DIR      kernel headers to build the module for'
 	@echo 'FAULTS=1      with modules: those whose verbs can be made to fail'
+	@echo 'OBJECT=FILE   with modules: only that one, say kmod/verbs/cq.o'
 	@echo 'KCOV=1        the same on the debug kernel: the code tells which way it takes'
 	@echo 'GCOV=1        the same: it counts how often each line ran'
 	@echo 'TESTS=FOLDERS with test-modules: only kunit, kclient, bench, dmabuf or hca'
 	@echo 'FLAVORS=NAMES with flavors: only m32, asan, tsan or valgrind'
 	@echo 'SUITES=NAMES  with check: only these, see selftests/run-tests'
+	@echo 'CHANGED=1     with check: only what has changed since SINCE=COMMIT concerns (the remote'"'"'s main)'
 	@echo 'CHECK=OPTIONS with check and check-hca: of selftests/check, say "--part virtual"'
 	@echo 'KERNEL=6.1    guest to run in: 6.1, 6.12, 6.12-rt, debug, 7.2, kcsan, or a folder'
 	@echo 'DESTDIR=DIR   PREFIX=/usr/local   where install puts things'
@@ -58,9 +60,14 @@ help: ## this list
 # Header packages have no vmlinux to take the base types from; kbuild would say so each time.
 no_btf = $(if $(wildcard $(KDIR)/vmlinux),,CONFIG_DEBUG_INFO_BTF_MODULES=)
 
-kbuild_flags = $(if $(W),W=$(W)) $(if $(C),C=$(C)) $(no_btf) \
-	$(if $(filter 1,$(FAULTS)),IBCHAN_FAULTS=1 KCFLAGS=-DIBCHAN_FAULTS=1) \
-	$(if $(filter 1,$(KCOV)),IBCHAN_KCOV=1) $(if $(filter 1,$(GCOV)),IBCHAN_GCOV=1)
+# What is built for guests is for tests: a warning of W=1 fails it. Elsewhere another compiler may
+# know others.
+STRICT ?= $(if $(filter $(running_headers),$(KDIR)),0,1)
+strict_flags = W=1 KCFLAGS='-Werror$(if $(filter 1,$(FAULTS)), -DIBCHAN_FAULTS=1)'
+lax_flags = $(if $(filter 1,$(FAULTS)),KCFLAGS=-DIBCHAN_FAULTS=1)
+
+kbuild_flags = $(if $(filter 1,$(STRICT)),$(strict_flags),$(lax_flags)) $(no_btf) \
+	$(if $(filter 1,$(FAULTS)),IBCHAN_FAULTS=1) $(if $(filter 1,$(KCOV)),IBCHAN_KCOV=1) $(if $(filter 1,$(GCOV)),IBCHAN_GCOV=1)
 
 # Objects land beside their sources, so each kernel gets a tree of links; two
 # builds of one tree take turns.
@@ -70,7 +77,7 @@ take_turns = mkdir -p $(TEST_DIR)/selftests && exec 9>$(MODULE_DIR)/.lock && flo
 modules: ## ibchan.ko for KDIR
 	+@$(take_turns) && \
 	cp -rsf $(top)/Kbuild $(top)/kmod $(top)/uapi $(MODULE_DIR)/ && \
-	$(MAKE) -C $(KDIR) M=$(MODULE_DIR) $(kbuild_flags) modules 9>&-
+	$(MAKE) -C $(KDIR) M=$(MODULE_DIR) $(kbuild_flags) $(or $(OBJECT),modules) 9>&-
 
 # Only one of them, the consumer, can make verbs fail.
 TESTS ?= $(if $(filter 1,$(FAULTS)),kclient,kunit kclient bench dmabuf hca)
@@ -158,6 +165,7 @@ setup:
 	@$(VM)/setup build $(if $(filter 1,$(HOST)),,guest)
 
 .PHONY: demo
+demo: export STRICT ?= 0
 demo: setup ## see above
 	@echo 'building the library'
 	+@$(MAKE) -s -j"$$(nproc)" lib
@@ -180,19 +188,32 @@ bench-storage: setup ## instructions of an I/O over ibchan_nvmet and over nvmet-
 	@$(VM)/run --kernel $(KERNEL) --mem 3072 --timeout $(TIMEOUT) $(if $(CLOCK),,--icount) \
 		-- selftests/storage/measure $(if $(CLOCK),--clock)
 
-# The test modules are for the guest's kernel, which need not be that of KDIR.
+# The test modules are for the guest's kernel, which need not be that of KDIR. What is compiled here
+# goes through sparse as well, which is too old for 7.2.
 .PHONY: check-programs
-check-programs: setup ## what check runs
+check-programs: setup ## what check runs; a warning fails it
 	@echo 'building the library, the tests and the test modules for $(KERNEL)'
-	+@$(MAKE) -s -j"$$(nproc)" selftests
-	+@kdir=$$($(VM)/kernel headers $(KERNEL)) && \
-	$(MAKE) -s -j"$$(nproc)" test-modules KDIR=$$kdir && \
-	$(MAKE) -s nvmet KDIR=$$kdir && \
-	$(MAKE) -s -j"$$(nproc)" test-modules KDIR=$$kdir FAULTS=1
+	+@$(MAKE) -s -j"$$(nproc)" selftests WERROR=1
+	+@build="$(MAKE) -s -j$$(nproc) KDIR=$$($(VM)/kernel headers $(KERNEL)) $(sparse)" && \
+	$$build test-modules TESTS='kunit kclient dmabuf' && $$build test-modules FAULTS=1
+
+sparse = $(if $(filter 6.1 6.12,$(KERNEL)),C=1 CF=-Wsparse-error)
+
+# The rest that is built for a guest's kernel.
+.PHONY: other-modules
+other-modules: setup
+	+@build="$(MAKE) -s -j$$(nproc) KDIR=$$($(VM)/kernel headers $(KERNEL)) $(sparse)" && \
+	$$build test-modules && $$build nvmet
 
 .PHONY: check
 check: check-programs ## see above
-	@selftests/check --kernel $(KERNEL) $(CHECK) $(strip $(SUITES))
+	+@names='$(strip $(SUITES))'; \
+	if [ '$(CHANGED)' = 1 ]; then \
+		names=$$(selftests/changed $(SINCE) | xargs) && echo "concerned: $${names:-nothing}"; \
+		[ -n "$$names" ] || exit 0; \
+	fi; \
+	if [[ " $$names " == *' storage '* ]]; then $(MAKE) -s other-modules; fi; \
+	selftests/check --kernel $(KERNEL) $(CHECK) $$names
 
 .PHONY: check-all
 check-all: ## see above
@@ -238,7 +259,7 @@ unplug: setup ## devices that leave under load, in all ways; ROUNDS=200, LIKE=ml
 		-- selftests/unplug/unplug $(ROUNDS)
 
 .PHONY: check-storage
-check-storage: check-programs ## the kernel's NVMe target over ibchan; STORAGE=--short or --long
+check-storage: check-programs other-modules ## the kernel's NVMe target over ibchan; STORAGE=--short or --long
 	@IBCHAN_STORAGE=$(STORAGE) $(VM)/run --kernel $(KERNEL) --mem 3072 --timeout $(TIMEOUT) \
 		-- selftests/run-tests storage
 

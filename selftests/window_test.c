@@ -2,7 +2,7 @@
 /*
  * Races that are made to happen: one command stays between two steps, where it is for an
  * instant only otherwise, and another one comes meanwhile. Needs the module that `make modules
- * FAULTS=1` builds; kernel-tests runs it in the suite "faults".
+ * FAULTS=1` builds; kernel-tests runs it in the suite "window".
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -86,15 +86,9 @@ static const struct visitor {
 	{ "close", encounter_close },
 };
 
-static unsigned int encounters(void)
-{
-	return slow() ? 2 : 4;
-}
-
-static unsigned int most_rounds(void)
-{
-	return 20 * encounters();
-}
+/* A window is held open, so a second encounter says what the first did, but in other memory. */
+#define ENCOUNTERS	2
+#define MOST_ROUNDS	(20 * ENCOUNTERS)
 
 /* Until they have met often enough; all is well as well where they did not. */
 static int meet_often(const struct way *way, const struct visitor *visitor)
@@ -103,11 +97,11 @@ static int meet_often(const struct way *way, const struct visitor *visitor)
 	int told[2] = {};
 	int rc = 0;
 
-	for (round = 0; met < encounters() && round < most_rounds() && rc >= 0; round++) {
+	for (round = 0; met < ENCOUNTERS && round < MOST_ROUNDS && rc >= 0; round++) {
 		rc = meet(way, visitor->come, round, told);
 		met += rc == 1;
 	}
-	if (rc >= 0 && met == encounters())
+	if (rc >= 0 && met == ENCOUNTERS)
 		return 0;
 	fprintf(stderr, "# %s, %s: %d, told %d and %d; met %u times in %u rounds\n", way->window,
 		visitor->name, rc, told[0], told[1], met, round);
@@ -213,12 +207,12 @@ TEST_F(window, tells_both_what_they_have_met)
 
 	if (self->rc)
 		SKIP(return, NO_WINDOWS);
-	for (round = 0; round < most_rounds(); round++) {
+	for (round = 0; round < MOST_ROUNDS; round++) {
 		ASSERT_LE(0, meet(&self->way, variant->come, round, told));
 		if (told[0] == variant->told[0] && told[1] == variant->told[1])
 			break;
 	}
-	EXPECT_GT(most_rounds(), round)
+	EXPECT_GT(MOST_ROUNDS, round)
 		TH_LOG("told %d and %d at last", told[0], told[1]);
 }
 
