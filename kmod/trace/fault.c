@@ -39,7 +39,8 @@ static const char * const fault_names[] = {
  * ibchan_fault_set - have a point fail once
  * @point: which
  * @nth: the passage from now on, 1: the next one; 0: none
- * @error: negative errno, or a wc status for IBCHAN_FAULT_COMPLETION
+ * @error: negative errno; a wc status for IBCHAN_FAULT_COMPLETION; 1 for IBCHAN_FAULT_CQ_NOTIFY: a
+ *	completion was there, and the cq is not armed
  *
  * Context: any.
  */

@@ -245,10 +245,14 @@ void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries)
 	ibchan_cq_put(cq);
 }
 
-/* An event that is asked for while another one comes leaves one of the two flags. */
+/*
+ * Must the end of the cq wait for an event? An event that is asked for while another one comes
+ * leaves one of the first two flags.
+ */
 static bool cq_event_is_due(const struct ibchan_cq *cq)
 {
-	return READ_ONCE(cq->flags) & (BIT(CQ_ARMED) | BIT(CQ_ARMED_ANY));
+	return ibchan_device_has(cq->dev, IBCHAN_QUIRK_EVENT_OUTLIVES_CQ) &&
+	       READ_ONCE(cq->flags) & (BIT(CQ_ARMED) | BIT(CQ_ARMED_ANY) | BIT(CQ_MAYBE_ARMED));
 }
 
 /* No verbs and no callbacks from here on. */

@@ -31,6 +31,7 @@ enum ibchan_cq_flag {
 	CQ_ARM_SOLICITED, /* the same, for solicited completions */
 	CQ_ARMED,	/* an event was asked for and has not come */
 	CQ_ARMED_ANY,	/* and not only for solicited completions */
+	CQ_MAYBE_ARMED,	/* the driver told of a completion instead: an event may come, too */
 	CQ_WANTED,	/* its owner wants to be called back when it comes */
 	CQ_DEAD,	/* no more verbs on it */
 	CQ_ORPHANED,	/* a leaked channel keeps it: its owner may have gone */
@@ -53,7 +54,7 @@ enum ibchan_cq_flag {
  *	solicited, so while there are any, an event of any kind is wanted
  * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
  * @is_late: nothing had completed when a poster looked; belongs to the same
- * @wait: in-kernel waiters, and the cq's end, which waits for CQ_ARMED to clear
+ * @wait: in-kernel waiters, and with IBCHAN_QUIRK_EVENT_OUTLIVES_CQ the cq's end
  * @reap_work: reaps what an event does not: what is left over, and what must not nest
  * @kick_work: an interrupt that schedules @reap_tasklet
  * @reap_tasklet: reaps behind an event, when no thread waits

@@ -145,9 +145,19 @@ static enum ib_cq_notify_flags cq_event_kind(struct ibchan_cq *cq)
 }
 
 /*
- * The caller owns the cq. A completion that came before the request makes no
- * event: CQ_AGAIN then has the owner look once more.
+ * The driver says that a completion was there before the request: it makes no event, and whether
+ * the next one does depends on the driver (bnxt_re has not armed the cq, most others have). So
+ * CQ_AGAIN has the owner look once more, and ask once more behind that, as ib_core does.
  */
+static void cq_ask_again(struct ibchan_cq *cq, enum ib_cq_notify_flags kind)
+{
+	cq->is_late = false;
+	set_bit(CQ_MAYBE_ARMED, &cq->flags);
+	set_bit(kind == IB_CQ_NEXT_COMP ? CQ_ARM : CQ_ARM_SOLICITED, &cq->flags);
+	set_bit(CQ_AGAIN, &cq->flags);
+}
+
+/* The caller owns the cq. */
 static void cq_request_event(struct ibchan_cq *cq)
 {
 	enum ib_cq_notify_flags kind;
@@ -166,15 +176,15 @@ static void cq_request_event(struct ibchan_cq *cq)
 	set_bit(CQ_EVENTFUL, &cq->flags);
 	ret = ibchan_fault(IBCHAN_FAULT_CQ_NOTIFY) ?:
 	      ib_req_notify_cq(cq->ib, kind | IB_CQ_REPORT_MISSED_EVENTS);
-	if (ret > 0) {
-		cq->is_late = false;
-		set_bit(CQ_AGAIN, &cq->flags);
-	}
-	if (ret >= 0)
+	if (likely(!ret))
 		return;
-	/* No event will come: the worker goes on until nothing is in flight. */
 	clear_bit(CQ_ARMED_ANY, &cq->flags);
 	clear_bit(CQ_ARMED, &cq->flags);
+	if (ret > 0) {
+		cq_ask_again(cq, kind);
+		return;
+	}
+	/* No event will come: the worker goes on until nothing is in flight. */
 	set_bit(CQ_WANTED, &cq->flags);
 	queue_work(ibchan_wq, &cq->reap_work);
 }
@@ -511,6 +521,7 @@ void ibchan_cq_event(struct ib_cq *ib, void *context)
 
 	clear_bit(CQ_ARMED_ANY, &cq->flags);
 	clear_bit(CQ_ARMED, &cq->flags);
+	clear_bit(CQ_MAYBE_ARMED, &cq->flags);
 	if (wq_has_sleeper(&cq->wait))
 		wake_up_all(&cq->wait);
 	else if (!test_bit(CQ_DEAD, &cq->flags) && cq_is_wanted(cq))

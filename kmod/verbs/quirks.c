@@ -54,6 +54,15 @@
 #define RXE_READS_ON		0
 #endif
 
+/*
+ * Until 6.4 soft-RoCE tells of events in a tasklet that nothing stops when the cq is destroyed.
+ */
+#ifdef IBCHAN_RXE_EVENT_OUTLIVES_CQ
+#define RXE_EVENT_OUTLIVES_CQ	IBCHAN_QUIRK_EVENT_OUTLIVES_CQ
+#else
+#define RXE_EVENT_OUTLIVES_CQ	0
+#endif
+
 /**
  * ibchan_quirks_of - what the driver of a device does differently
  * @ib: the device
@@ -68,7 +77,8 @@ u32 ibchan_quirks_of(const struct ib_device *ib)
 	switch (ib->ops.driver_id) {
 	case RDMA_DRIVER_RXE:
 		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY | IBCHAN_QUIRK_RETRIES_FOR_EVER |
-		       RXE_ERR_IS_UNSAFE | RXE_ERR_KEEPS_MR | RXE_FLUSHES_IN_BH | RXE_READS_ON;
+		       RXE_ERR_IS_UNSAFE | RXE_ERR_KEEPS_MR | RXE_FLUSHES_IN_BH | RXE_READS_ON |
+		       RXE_EVENT_OUTLIVES_CQ;
 	case RDMA_DRIVER_SIW:
 		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY | IBCHAN_QUIRK_READS_INTO_ANY;
 	case RDMA_DRIVER_MLX5:

@@ -16,6 +16,7 @@ struct ib_device;
  * @IBCHAN_QUIRK_ERR_IS_UNSAFE: a qp must be stopped by RESET, not by ERR
  * @IBCHAN_QUIRK_ERR_KEEPS_MR: a qp in ERR may keep the region that the last packet named
  * @IBCHAN_QUIRK_FLUSHES_IN_BH: a qp is flushed in tasklets, moving it to ERR does not sleep
+ * @IBCHAN_QUIRK_EVENT_OUTLIVES_CQ: a cq must not be destroyed before an event that is due has come
  * @IBCHAN_QUIRK_READS_ON: the device may read from a region whose work has completed
  */
 enum ibchan_quirk {
@@ -26,6 +27,7 @@ enum ibchan_quirk {
 	IBCHAN_QUIRK_ERR_KEEPS_MR = BIT(4),
 	IBCHAN_QUIRK_FLUSHES_IN_BH = BIT(5),
 	IBCHAN_QUIRK_READS_ON = BIT(6),
+	IBCHAN_QUIRK_EVENT_OUTLIVES_CQ = BIT(7),
 };
 
 u32 ibchan_quirks_of(const struct ib_device *ib);

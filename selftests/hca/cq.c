@@ -168,19 +168,18 @@ static bool has_unread(const struct hca_cq *cq, bool solicited)
 /* A device that does not report what was missed tells of it by an event. */
 static int req_notify_cq(struct ib_cq *ib, enum ib_cq_notify_flags flags)
 {
+	const struct hca_preset *preset = to_hca(ib->device)->preset;
 	struct hca_cq *cq = to_hca_cq(ib);
 	unsigned long irq_flags;
-	int missed = 0;
+	bool missed;
 
 	spin_lock_irqsave(&hca_lock, irq_flags);
-	if (cq->armed != IB_CQ_NEXT_COMP)
+	missed = preset->reports_missed && (flags & IB_CQ_REPORT_MISSED_EVENTS) &&
+		 cq->tail != cq->head;
+	if (cq->armed != IB_CQ_NEXT_COMP && !(missed && preset->arms_nothing))
 		cq->armed = flags & IB_CQ_SOLICITED_MASK;
-	if (!to_hca(ib->device)->preset->reports_missed) {
-		if (has_unread(cq, cq->armed == IB_CQ_SOLICITED))
-			tell_if_armed(cq, true);
-	} else if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
-		missed = cq->tail != cq->head;
-	}
+	if (!preset->reports_missed && has_unread(cq, cq->armed == IB_CQ_SOLICITED))
+		tell_if_armed(cq, true);
 	spin_unlock_irqrestore(&hca_lock, irq_flags);
 	return missed;
 }

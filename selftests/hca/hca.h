@@ -81,6 +81,7 @@ enum hca_destroy { HCA_DESTROY_QP, HCA_DESTROY_CQ, HCA_DESTROY_MR, HCA_DESTROYS 
  * @lkey: that key
  * @virt_dma: the driver wants virtual addresses for DMA addresses
  * @reports_missed: ib_req_notify_cq() tells of completions that nobody was told of
+ * @arms_nothing: the cq is not armed then
  * @grh_required: ports of InfiniBand need a global route header
  * @roce_v1: ports of Ethernet have each address twice, of RoCE v1 and of v2
  */
@@ -95,6 +96,7 @@ struct hca_preset {
 	u32 lkey;
 	bool virt_dma;
 	bool reports_missed;
+	bool arms_nothing;
 	bool grh_required;
 	bool roce_v1;
 };

@@ -138,7 +138,7 @@ static const struct hca_preset presets[] = {
 	  .reports_missed = true },
 	{ "bnxt", RDMA_DRIVER_BNXT_RE, .max_sge = 6, .max_inline = 96, .max_fast_reg_pages = 512,
 	  .vectors = 2, .local_dma_lkey = true, .lkey = HCA_RESERVED_LKEY,
-	  .reports_missed = true },
+	  .reports_missed = true, .arms_nothing = true },
 	{ "cxgb4", RDMA_DRIVER_CXGB4, .max_sge = 4, .max_inline = 64, .max_fast_reg_pages = 128,
 	  .vectors = 1, .local_dma_lkey = true, .reports_missed = true },
 	{ "hfi1", RDMA_DRIVER_HFI1, .max_sge = 16, .max_fast_reg_pages = 65536, .vectors = 1,

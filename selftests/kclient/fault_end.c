@@ -310,7 +310,7 @@ static int receive_blocking(void *arg)
 }
 
 /* The waiter asks for an event before it sleeps, and after each time it was woken. */
-void waiters_go_on_when_the_cq_cannot_be_armed(struct world *w)
+static void wait_while_arming_answers(struct world *w, int answer)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
 	struct thread thread = { .world = w, .run = receive_blocking, .arg = a };
@@ -324,7 +324,7 @@ void waiters_go_on_when_the_cq_cannot_be_armed(struct world *w)
 	if (fault_pair(w, &init))
 		return;
 	for (nth = 1; nth <= 3; nth++) {
-		fault = fault_arm(IBCHAN_FAULT_CQ_NOTIFY, nth, FAULT_ERROR);
+		fault = fault_arm(IBCHAN_FAULT_CQ_NOTIFY, nth, answer);
 		thread.started = 0;
 		thread.ended = 0;
 		if (thread_start(&thread))
@@ -336,7 +336,7 @@ void waiters_go_on_when_the_cq_cannot_be_armed(struct world *w)
 	}
 }
 
-void done_is_called_when_the_cq_cannot_be_armed(struct world *w)
+static void be_called_while_arming_answers(struct world *w, int answer)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
 	struct job *jobs = world_jobs(w, 3);
@@ -346,11 +346,32 @@ void done_is_called_when_the_cq_cannot_be_armed(struct world *w)
 	if (fault_pair(w, NULL))
 		return;
 	for (i = 0; i < 3; i++) {
-		fault = fault_arm(IBCHAN_FAULT_CQ_NOTIFY, i + 1, FAULT_ERROR);
+		fault = fault_arm(IBCHAN_FAULT_CQ_NOTIFY, i + 1, answer);
 		expect_eq(w, job_receive(&jobs[i], a, 0, 64), 0);
 		if (!i)
 			expect(w, fault_fired(&fault));
 		expect_eq(w, ibchan_channel_send(b->ch, side_sge(b, 0, 64), 1, NULL), 0);
 		job_ended(&jobs[i]);
 	}
+}
+
+void waiters_go_on_when_the_cq_cannot_be_armed(struct world *w)
+{
+	wait_while_arming_answers(w, FAULT_ERROR);
+}
+
+void done_is_called_when_the_cq_cannot_be_armed(struct world *w)
+{
+	be_called_while_arming_answers(w, FAULT_ERROR);
+}
+
+/* bnxt_re reports a completion that was there, and has not armed the cq. */
+void waiters_are_woken_when_the_driver_reports_and_does_not_arm(struct world *w)
+{
+	wait_while_arming_answers(w, 1);
+}
+
+void done_is_called_when_the_driver_reports_and_does_not_arm(struct world *w)
+{
+	be_called_while_arming_answers(w, 1);
 }

@@ -68,6 +68,8 @@ int fault_data_flows(struct world *w);
 	X(a_poll_that_fails_loses_nothing)					\
 	X(waiters_go_on_when_the_cq_cannot_be_armed)				\
 	X(done_is_called_when_the_cq_cannot_be_armed)				\
+	X(waiters_are_woken_when_the_driver_reports_and_does_not_arm)		\
+	X(done_is_called_when_the_driver_reports_and_does_not_arm)		\
 	X(a_poll_that_fails_while_closing_neither_loses_nor_repeats)		\
 	X(a_poll_that_fails_after_the_drain_neither_loses_nor_repeats)
 

@@ -290,7 +290,7 @@ static void a_list_that_is_not_right_is_refused_and_says_why(struct world *w)
 	struct ibchan_wr good, wr;
 	struct list *list;
 
-	if (list_pair(w, 4, 64))
+	if (list_pair(w, 64, 64))
 		return;
 	list = make_list(a, 64, 64);
 	if (!list)
