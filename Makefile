@@ -52,7 +52,7 @@ help: ## this list
 	@echo 'FLAVORS=NAMES with flavors: only m32, asan, tsan or valgrind'
 	@echo 'SUITES=NAMES  with check: only these, see selftests/run-tests'
 	@echo 'CHANGED=1     with check: only what has changed since SINCE=COMMIT concerns (the remote'"'"'s main)'
-	@echo 'CHECK=OPTIONS with check and check-hca: of selftests/check, say "--part virtual"'
+	@echo 'OPTIONS=WORDS with check and check-hca: of selftests/check, say "--part virtual"'
 	@echo 'KERNEL=6.1    guest to run in: 6.1, 6.12, 6.12-rt, debug, 7.2, kcsan, or a folder'
 	@echo 'DESTDIR=DIR   PREFIX=/usr/local   where install puts things'
 	@echo 'HOST=1        with demo: on this machine'"'"'s own RDMA devices, no guest'
@@ -213,7 +213,7 @@ check: check-programs ## see above
 		[ -n "$$names" ] || exit 0; \
 	fi; \
 	if [[ " $$names " == *' storage '* ]]; then $(MAKE) -s other-modules; fi; \
-	selftests/check --kernel $(KERNEL) $(CHECK) $$names
+	selftests/check --kernel $(KERNEL) $(OPTIONS) $$names
 
 .PHONY: check-all
 check-all: ## see above
@@ -226,7 +226,7 @@ HCA_SUITES ?= hca_reports hca hello data post busy law_memory credit memory rare
 
 .PHONY: check-hca
 check-hca: check-programs ## the data tests on HCAs like HCA="mlx5-2 mlx5-ib", see selftests/hca
-	@CHECK='$(CHECK)' selftests/hca/check $(KERNEL) "$(strip $(HCA_SUITES))" $(HCA)
+	@OPTIONS='$(OPTIONS)' selftests/hca/check $(KERNEL) "$(strip $(HCA_SUITES))" $(HCA)
 
 # One is on 6.1 and the other on 6.12.
 .PHONY: check-pair
