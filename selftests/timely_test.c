@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * No call takes longer than its work does. In virtual time only: there a call's time is what the
+ * CPU executed and what the call waited for, and nothing that another process did.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+
+#include "test.h"
+#include "work.h"
+#include "world.h"
+
+#define RECEIVES	8
+
+/* All of a step here; a wait for a time-out, of whatever layer, takes far longer. */
+static long limit_ms(void)
+{
+	return slow() ? 1000 : 100;
+}
+
+FIXTURE(timely)
+{
+	struct calm calm;
+	struct side_options options;
+	struct pair pair;
+	__u64 begin;
+};
+
+FIXTURE_SETUP(timely)
+{
+	if (!getenv("IBCHAN_VIRTUAL"))
+		SKIP(return, "time here is not the guest's alone");
+	self->options = side_defaults();
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	self->begin = now_ms();
+}
+
+FIXTURE_TEARDOWN(timely)
+{
+	pair_close(&self->pair);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* 0 if the step that ends here was short, or how long it took in ms; the next one begins. */
+static long step(FIXTURE_DATA(timely) * self)
+{
+	long took = now_ms() - self->begin;
+
+	self->begin = now_ms();
+	return took <= limit_ms() ? 0 : took;
+}
+
+static int in_flight(FIXTURE_DATA(timely) * self)
+{
+	return post_receives(self->pair.b, 1, RECEIVES, 64);
+}
+
+TEST_F(timely, are_the_steps_to_a_connection_and_its_traffic)
+{
+	ASSERT_EQ(0, pair_build(&self->pair, PAIR_SAME_DEVICE, &self->options));
+	EXPECT_EQ(0, step(self));
+	ASSERT_EQ(0, pair_connect(&self->pair));
+	EXPECT_EQ(0, step(self));
+	EXPECT_EQ(0, exchange(self->pair.a, self->pair.b));
+	EXPECT_EQ(0, step(self));
+}
+
+TEST_F(timely, is_each_command_that_gives_an_object_back)
+{
+	struct side *a, *b;
+
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_SAME_DEVICE, &self->options));
+	a = self->pair.a;
+	b = self->pair.b;
+	ASSERT_EQ(0, in_flight(self));
+	step(self);
+	EXPECT_EQ(0, channel_break(b->fd, b->channel));
+	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(b, 1));
+	EXPECT_EQ(0, step(self));
+	EXPECT_EQ(0, destroy(b->fd, b->channel));
+	EXPECT_EQ(0, step(self));
+	EXPECT_EQ(0, destroy(a->fd, a->channel));
+	EXPECT_EQ(0, step(self));
+	EXPECT_EQ(0, destroy(b->fd, b->mr));
+	EXPECT_EQ(0, step(self));
+	EXPECT_EQ(0, destroy(b->fd, b->ring->cq));
+	EXPECT_EQ(0, step(self));
+	EXPECT_EQ(0, destroy(b->fd, b->pd));
+	EXPECT_EQ(0, step(self));
+}
+
+TEST_F(timely, is_the_end_of_a_file_with_works_in_flight_until_nothing_is_held)
+{
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_SAME_DEVICE, &self->options));
+	ASSERT_EQ(0, in_flight(self));
+	step(self);
+	pair_close(&self->pair);
+	EXPECT_EQ(0, step(self));
+	EXPECT_EQ(0, calm_end(&self->calm));
+	EXPECT_EQ(0, step(self));
+}
+
+TEST_HARNESS_MAIN
