@@ -566,6 +566,9 @@ void ibchan_channel_check_gid(struct ibchan_channel *ch)
 {
 	u32 state;
 
+	/* What a service posts never leaves the device. */
+	if (ch->bounds.service)
+		return;
 	/* A connection by address may bring an address of its own. */
 	guard(ibchan_qp)(&ch->qp);
 	state = READ_ONCE(ch->state);

@@ -89,7 +89,10 @@ static int choose_params(struct ibchan_channel *ch, struct net *net,
 	u32 active;
 	int ret;
 
-	ret = ibchan_gid_choose(ch->qp.dev->ib, net, params, &ch->qp.gid, reason);
+	if (ch->bounds.service)
+		ret = ibchan_gid_choose_any(ch->qp.dev->ib, &ch->qp.gid, reason);
+	else
+		ret = ibchan_gid_choose(ch->qp.dev->ib, net, params, &ch->qp.gid, reason);
 	if (ret)
 		return ret;
 	active = ch->qp.gid.mtu;

@@ -37,9 +37,11 @@ static void undo_connect(struct ibchan_channel *ch, int error)
 	ibchan_channel_change_state(ch, IBCHAN_CHANNEL_PREPARED);
 }
 
+/* A service has it for the queue pair's sake only. */
 static int check_own_gid(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
-	if (ibchan_gid_still_there(ch->qp.dev->ib, ch->qp.net, &ch->qp.gid))
+	if (ch->bounds.service ||
+	    ibchan_gid_still_there(ch->qp.dev->ib, ch->qp.net, &ch->qp.gid))
 		return 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_GID_GONE, -EADDRNOTAVAIL,
 				    (u64[3]) { ch->qp.gid.port, ch->qp.gid.index });

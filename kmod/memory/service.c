@@ -22,6 +22,12 @@
 /* How long a local request may take: it never leaves the device. */
 #define SERVICE_TIMEOUT_NS	(5 * (u64)NSEC_PER_SEC)
 
+/* Any port takes so short packets, also one whose link is down; none is sent. */
+#define SERVICE_MTU	256
+
+/* A port that no subnet manager has seen has no LID, and the request none to go to. */
+#define SERVICE_LID	1
+
 /* One request at a time, and a receive queue that a queue pair must have. */
 #define SERVICE_DEPTH	1
 
@@ -54,6 +60,7 @@ static int service_connect(struct ibchan_service *service, struct ibchan_pd *pd,
 
 	ibchan_params_init(&params);
 	params.access = IBCHAN_ACCESS_LOCAL;
+	params.mtu = SERVICE_MTU;
 	params.max_send_wr = SERVICE_DEPTH;
 	params.max_recv_wr = SERVICE_DEPTH;
 	params.max_send_sge = 1;
@@ -66,6 +73,8 @@ static int service_connect(struct ibchan_service *service, struct ibchan_pd *pd,
 	/* Its requests never leave the device, so a limited member may be its own peer. */
 	if (endpoint.pkey)
 		endpoint.pkey |= cpu_to_be16(IBCHAN_PKEY_FULL_MEMBER);
+	if (endpoint.link_layer == IBCHAN_LINK_LAYER_INFINIBAND && !endpoint.lid)
+		endpoint.lid = cpu_to_be32(SERVICE_LID);
 	return ibchan_channel_handshake(ch, &endpoint, reason);
 }
 

@@ -322,6 +322,57 @@ int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 	return first;
 }
 
+/* The first entry of the port's table that is in use, of whatever type. */
+static int first_address(struct ib_device *ib, struct ibchan_gid *gid)
+{
+	const struct ib_gid_attr *attr;
+	int ret = -EADDRNOTAVAIL;
+	u32 i;
+
+	for (i = 0; i < num_entries(ib, gid->port) && ret; i++) {
+		attr = rdma_get_gid_attr(ib, gid->port, i);
+		if (IS_ERR(attr))
+			continue;
+		ret = gid_from_attr(attr, gid);
+		rdma_put_gid_attr(attr);
+	}
+	return ret;
+}
+
+/**
+ * ibchan_gid_choose_any - choose port and address for requests that never leave the device
+ * @ib: the device
+ * @gid: the choice
+ * @reason: why there is none, or NULL
+ *
+ * A queue pair has to have an address to be connected, if only to itself. No link has to be up,
+ * and no network device needs an IP address: on Ethernet the table has entries without.
+ *
+ * Context: process, may sleep; the gate is held.
+ * Return: 0; -EADDRNOTAVAIL when no port has an entry in use; the driver's errno.
+ */
+int ibchan_gid_choose_any(struct ib_device *ib, struct ibchan_gid *gid,
+			  struct ibchan_reason *reason)
+{
+	int ret = -EADDRNOTAVAIL;
+	u32 port;
+
+	rdma_for_each_port(ib, port) {
+		struct ibchan_gid choice = {};
+
+		ret = min(port_state(ib, port, &choice), 0);
+		if (!ret && rdma_protocol_ib(ib, port))
+			ret = choose_infiniband(ib, IBCHAN_AUTO, &choice, reason);
+		else if (!ret)
+			ret = first_address(ib, &choice);
+		if (ret)
+			continue;
+		*gid = choice;
+		return 0;
+	}
+	return ret;
+}
+
 /*
  * The subnet manager may give a port another LID, subnet or partition at any time. What cannot
  * be read just now may still be the same: the core fills its tables anew at each event.

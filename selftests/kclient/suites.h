@@ -37,10 +37,10 @@ struct suite {
 /* What has to be asked for. */
 #ifdef IBCHAN_FAULTS
 #define OTHER_SUITES(X) \
-	X(stress) X(netns_shared) X(netns_exclusive) X(fail_nth) X(faults) X(leaks)
+	X(stress) X(netns_shared) X(netns_exclusive) X(offline) X(fail_nth) X(faults) X(leaks)
 #else
 #define OTHER_SUITES(X) \
-	X(stress) X(netns_shared) X(netns_exclusive) X(fail_nth)
+	X(stress) X(netns_shared) X(netns_exclusive) X(offline) X(fail_nth)
 #endif
 
 #define DECLARE_SUITE(name) extern const struct suite name##_suite;
