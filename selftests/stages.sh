@@ -33,7 +33,7 @@ counts_of() {
 # What led to a failure is in the lines before it. Where no test has failed, it is the last one
 # that ended, and what the end of the log says but for registers.
 failures() {
-	grep -h -B 12 -E '^([a-z0-9-]+\| )? *not ok|^    # kclient: .* [1-9][0-9]* failed' "$1" && return
+	grep -h -B 12 -A 6 -E '^([a-z0-9-]+\| )? *not ok|^    # kclient: .* [1-9][0-9]* failed' "$1" && return
 	grep -E '^([a-z0-9-]+\| )? *ok [0-9]+ ' "$1" | tail -n 2
 	tail -n 60 "$1" | grep -v -E '\] +(R[^I][A-Z0-9]|[FC]S|CR2|DR[0-7]|PKRU|Code|Modules linked in): ' |
 		tail -n 30

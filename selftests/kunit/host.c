@@ -65,9 +65,12 @@ NOTHING(__local_bh_enable_ip)
 ENDS(fortify_panic)
 ENDS(__fortify_panic)
 
-asm(".globl __x86_return_thunk\n__x86_return_thunk: ret\n"
-    ".globl __x86_indirect_thunk_rax\n__x86_indirect_thunk_rax: jmp *%rax\n"
-    ".globl __x86_indirect_thunk_rdx\n__x86_indirect_thunk_rdx: jmp *%rdx\n");
+/* As the compiler calls them where it must not leave the jump to the CPU's guess. */
+#define THUNK(name, jump)	asm(".globl " #name "\n" #name ": " jump)
+
+THUNK(__x86_return_thunk, "ret");
+THUNK(__x86_indirect_thunk_rax, "jmp *%rax");
+THUNK(__x86_indirect_thunk_rdx, "jmp *%rdx");
 
 void *memchr_inv(const void *bytes, int c, size_t n);
 void *memchr_inv(const void *bytes, int c, size_t n)
