@@ -323,20 +323,24 @@ int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 }
 
 /* The first entry of the port's table that is in use, of whatever type. */
-static int first_address(struct ib_device *ib, struct ibchan_gid *gid)
+static int first_address(struct ib_device *ib, struct ibchan_gid *gid,
+			 struct ibchan_reason *reason)
 {
+	u32 i, entries = num_entries(ib, gid->port);
 	const struct ib_gid_attr *attr;
-	int ret = -EADDRNOTAVAIL;
-	u32 i;
+	int ret;
 
-	for (i = 0; i < num_entries(ib, gid->port) && ret; i++) {
+	for (i = 0; i < entries; i++) {
 		attr = rdma_get_gid_attr(ib, gid->port, i);
 		if (IS_ERR(attr))
 			continue;
 		ret = gid_from_attr(attr, gid);
 		rdma_put_gid_attr(attr);
+		if (!ret)
+			return 0;
 	}
-	return ret;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_NO_GID, -EADDRNOTAVAIL,
+				    (u64[3]) { gid->port, entries });
 }
 
 /**
@@ -364,7 +368,7 @@ int ibchan_gid_choose_any(struct ib_device *ib, struct ibchan_gid *gid,
 		if (!ret && rdma_protocol_ib(ib, port))
 			ret = choose_infiniband(ib, IBCHAN_AUTO, &choice, reason);
 		else if (!ret)
-			ret = first_address(ib, &choice);
+			ret = first_address(ib, &choice, reason);
 		if (ret)
 			continue;
 		*gid = choice;

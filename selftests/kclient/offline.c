@@ -38,6 +38,7 @@ static void a_channel_is_not_built_and_the_port_is_why(struct world *w)
 	if (!build.pd || !build.send_cq)
 		return;
 	ibchan_params_init(&params);
+	params.port = 1;
 	params.max_send_wr = 4;
 	params.max_recv_wr = 4;
 	ch = ibchan_channel_build(&build, &params, &reason);
