@@ -62,7 +62,7 @@ no_btf = $(if $(wildcard $(KDIR)/vmlinux),,CONFIG_DEBUG_INFO_BTF_MODULES=)
 
 # What is built for guests is for tests: a warning of W=1 fails it. Elsewhere another compiler may
 # know others.
-STRICT ?= $(if $(filter $(running_headers),$(KDIR)),0,1)
+STRICT ?= $(if $(findstring /ibchan/kernel/,$(KDIR)),1,0)
 strict_flags = W=1 KCFLAGS='-Werror$(if $(filter 1,$(FAULTS)), -DIBCHAN_FAULTS=1)'
 lax_flags = $(if $(filter 1,$(FAULTS)),KCFLAGS=-DIBCHAN_FAULTS=1)
 
