@@ -11,6 +11,7 @@
 
 #include "channel.h"
 #include "fault.h"
+#include "post.h"
 
 static bool has_drained(const struct ibchan_channel *ch)
 {

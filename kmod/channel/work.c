@@ -15,6 +15,7 @@
 
 #include "compat.h"
 #include "counters.h"
+#include "post.h"
 #include "trace.h"
 #include "work.h"
 

@@ -25,6 +25,7 @@
 #include "compat.h"
 #include "flow.h"
 #include "parts.h"
+#include "post.h"
 
 /* One write at a time. */
 #define TELL_PLACES	1

@@ -32,6 +32,7 @@
 
 #include "cm.h"
 #include "fault.h"
+#include "post.h"
 
 /*
  * The send queue has one entry more than the user may fill. It is for the marker of a drain.

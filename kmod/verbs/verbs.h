@@ -5,11 +5,11 @@
 
 #include "rules.h"
 
+#include "chain.h"
 #include "cq.h"
 #include "device.h"
 #include "mr.h"
 #include "pd.h"
-#include "post.h"
 #include "qp.h"
 
 #endif /* IBCHAN_VERBS_H */
