@@ -63,20 +63,23 @@ no_btf = $(if $(wildcard $(KDIR)/vmlinux),,CONFIG_DEBUG_INFO_BTF_MODULES=)
 # What is built for guests is for tests: a warning of W=1 fails it. Elsewhere another compiler may
 # know others.
 STRICT ?= $(if $(findstring /ibchan/kernel/,$(KDIR)),1,0)
-strict_flags = W=1 KCFLAGS='-Werror$(if $(filter 1,$(FAULTS)), -DIBCHAN_FAULTS=1)'
-lax_flags = $(if $(filter 1,$(FAULTS)),KCFLAGS=-DIBCHAN_FAULTS=1)
+fault_flag = $(if $(filter 1,$(FAULTS)),-DIBCHAN_FAULTS=1,-UIBCHAN_FAULTS)
 
-kbuild_flags = $(if $(filter 1,$(STRICT)),$(strict_flags),$(lax_flags)) $(no_btf) \
+kbuild_flags = $(if $(filter 1,$(STRICT)),W=1) KCFLAGS='$(if $(filter 1,$(STRICT)),-Werror )$(fault_flag)' $(no_btf) \
 	$(if $(filter 1,$(FAULTS)),IBCHAN_FAULTS=1) $(if $(filter 1,$(KCOV)),IBCHAN_KCOV=1) $(if $(filter 1,$(GCOV)),IBCHAN_GCOV=1)
 
 # Objects land beside their sources, so each kernel gets a tree of links; two
 # builds of one tree take turns.
 take_turns = mkdir -p $(TEST_DIR)/selftests && exec 9>$(MODULE_DIR)/.lock && flock 9
 
+# Most objects of the variant whose verbs fail are those of the other one, where that is built.
+reuse = $(if $(filter 1,$(FAULTS)),selftests/reuse-objects $(MODULE_DIR:-faults=) $(MODULE_DIR),:)
+
 .PHONY: modules
 modules: ## ibchan.ko for KDIR
 	+@$(take_turns) && \
 	cp -rsf $(top)/Kbuild $(top)/kmod $(top)/uapi $(MODULE_DIR)/ && \
+	$(reuse) && \
 	$(MAKE) -C $(KDIR) M=$(MODULE_DIR) $(kbuild_flags) $(or $(OBJECT),modules) 9>&-
 
 # Only one of them, the consumer, can make verbs fail.
@@ -89,6 +92,7 @@ test-modules: modules ## the modules that test and measure ibchan.ko
 	cp -rsf $(top)/kmod $(top)/uapi $(top)/selftests/Kbuild $(TEST_DIR)/ && \
 	cp -rsf $(wildcard $(TESTS:%=$(top)/selftests/%)) $(TEST_DIR)/selftests/ && \
 	find $(TEST_DIR) -maxdepth 1 -name Module.symvers ! -newer $(MODULE_DIR)/Module.symvers -delete && \
+	$(reuse) && \
 	$(MAKE) -C $(KDIR) M=$(TEST_DIR) $(kbuild_flags) IBCHAN_TESTS='$(TESTS)' \
 		KBUILD_EXTRA_SYMBOLS=$(MODULE_DIR)/Module.symvers modules 9>&-
 

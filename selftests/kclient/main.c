@@ -50,6 +50,9 @@ struct entry {
 static const struct entry entries[] = {
 	DEFAULT_SUITES(BY_DEFAULT)
 	OTHER_SUITES(ON_DEMAND)
+#ifdef IBCHAN_FAULTS
+	FAULT_SUITES(ON_DEMAND)
+#endif
 };
 
 static unsigned int passed, failed, skipped;
