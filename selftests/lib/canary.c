@@ -17,8 +17,11 @@
 #define PRESENT		0x8000000000000000ULL
 #define FRAME_MASK	0x007fffffffffffffULL
 
-/* 2 MiB for each process. */
-#define CANARY_PAGES	512
+/*
+ * Half a MiB for each process: the pages that were freed last are handed out first, and there are
+ * no more than FRAMES_MAX of them.
+ */
+#define CANARY_PAGES	128
 #define CANARY_BYTE	0xa7
 
 static size_t page_size(void)
@@ -144,12 +147,12 @@ static int holder_body(const struct holder *holder)
 /* What it inherited must not keep a file of the test open. */
 static void keep_only(int first, int second)
 {
-	int fd, max = sysconf(_SC_OPEN_MAX) < 4096 ? sysconf(_SC_OPEN_MAX) : 4096;
+	int low = first < second ? first : second;
+	int high = first < second ? second : first;
 
-	for (fd = STDERR_FILENO + 1; fd < max; fd++) {
-		if (fd != first && fd != second)
-			close(fd);
-	}
+	close_range(STDERR_FILENO + 1, low - 1, 0);
+	close_range(low + 1, high - 1, 0);
+	close_range(high + 1, ~0U, 0);
 }
 
 static int start_holder(struct canary *canary, const struct frames *frames)
