@@ -72,7 +72,7 @@ static int destroy_mr(struct ibchan_context *ctx, struct ibchan_object *object)
 	spin_lock(&ctx->lock);
 	ctx->pinned_bytes -= bytes;
 	spin_unlock(&ctx->lock);
-	ibchan_mr_put(mr);
+	ibchan_mr_put(mr, NULL, NULL);
 	ibchan_object_free(object);
 	return 0;
 }

@@ -130,7 +130,6 @@ void ibchan_submit_unpin(struct ibchan_submit_scratch *s)
 	for (i = 0; i < s->num_pinned; i++) {
 		if (!s->pinned[i])
 			continue;
-		ibchan_mr_try_dereg(s->pinned[i]);
-		ibchan_mr_put(s->pinned[i]);
+		ibchan_mr_put(s->pinned[i], NULL, NULL);
 	}
 }

@@ -124,9 +124,7 @@ static void end(struct ibchan_channel *ch)
 
 	if (!mr)
 		return;
-	/* Now and not by the worker: the domain is in use until then. */
-	ibchan_mr_try_dereg(mr);
-	ibchan_mr_put(mr);
+	ibchan_mr_put(mr, NULL, NULL);
 }
 
 static void free_flow(struct ibchan_channel *ch)

@@ -188,9 +188,7 @@ static struct ibchan_mr *reg_table(struct ibchan_pd *pd, struct sg_table *sgt, u
 		ret = ibchan_mr_register(mr, reason);
 	if (!ret)
 		return mr;
-	/* Now and not by the worker: the domain is in use until then. */
-	ibchan_mr_try_dereg(mr);
-	ibchan_mr_put(mr);
+	ibchan_mr_put(mr, NULL, NULL);
 	return ERR_PTR(ret);
 }
 

@@ -183,9 +183,7 @@ static struct ibchan_mr *reg_pinned(struct ibchan_pd *pd,
 	ret = ibchan_mr_is_contiguous(mr) ? ibchan_mr_register(mr, reason) : 0;
 	if (!ret)
 		return mr;
-	/* Now and not by the worker: the pages are charged until then. */
-	ibchan_mr_try_dereg(mr);
-	ibchan_mr_put(mr);
+	ibchan_mr_put(mr, NULL, NULL);
 	return ERR_PTR(ret);
 }
 

@@ -54,7 +54,7 @@ static void queue_free(struct queue *queue)
 {
 	ibchan_runner_flush(&queue->runner);
 	if (!IS_ERR_OR_NULL(queue->mr))
-		ibchan_mr_put(queue->mr);
+		ibchan_mr_put(queue->mr, NULL, NULL);
 	if (!IS_ERR_OR_NULL(queue->cq))
 		ibchan_cq_put(queue->cq);
 	if (!IS_ERR_OR_NULL(queue->pd)) {

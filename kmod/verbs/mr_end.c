@@ -4,7 +4,7 @@
  *
  * A region's users are its owner and each element of a work in flight. The owner's
  * ibchan_mr_try_dereg() is refused while works use the region; ibchan_mr_put() leaves it to
- * the last work. Works end in softirq context, where nothing may be unpinned, so the last
+ * the last work then. Works end in softirq context, where nothing may be unpinned, so the last
  * work hands the region to its domain's worker.
  */
 #include <linux/errno.h>
@@ -213,44 +213,33 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_try_dereg, IBCHAN_NS);
 /**
  * ibchan_mr_put - the owner is done with the region
  * @mr: the region, or the shell that ibchan_mr_try_dereg() left
- *
- * A region that no work uses is deregistered soon, by a worker, and any other when the last of its
- * works has completed. Until then peers that have its key reach the memory, which must stay:
- * ibchan_mr_put_async() tells. Where its works have ended, ibchan_pd_settle() waits for that, and
- * if the memory is the kernel's, so does ibchan_flush(). The memory of @mr itself stays readable
- * for one RCU grace period more.
- *
- * Context: any.
- */
-void ibchan_mr_put(struct ibchan_mr *mr)
-{
-	ibchan_mr_put_async(mr, NULL, NULL);
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_mr_put, IBCHAN_NS);
-
-/**
- * ibchan_mr_put_async - the owner is done with the region, and hears when it has gone
- * @mr: the region, or the shell that ibchan_mr_try_dereg() left
  * @gone: called once when neither the device nor a peer can reach the memory any more, so that it
- *	may be freed; by a worker, which ends other regions of the domain behind it: it should not
- *	wait for long, and not for the end of the domain or of regions. Of a shell it is called
- *	here. Not called where the driver does not let go of the region: its memory never is free
- *	again. May be NULL.
+ *	may be freed; NULL: the caller knows that no work uses the region, or has no need to hear
  * @priv: for @gone
  *
- * What waits for the end of the region, see ibchan_mr_put(), waits for @gone, too.
+ * A region that no work uses is deregistered, and @gone called, before this returns. Else it is
+ * when the last of its works has completed, by a worker that ends other regions of the domain
+ * behind it: there @gone should not wait for long, and not for the end of the domain or of
+ * regions. Until then peers that have the key reach the memory, which must stay. Where the driver
+ * does not let go of the region @gone is not called: its memory never is free again.
  *
- * Context: any.
+ * Where the works have ended, ibchan_pd_settle() waits for the worker and for @gone, and if the
+ * memory is the kernel's, so does ibchan_flush(). The memory of @mr itself stays readable for one
+ * RCU grace period more.
+ *
+ * Context: process, may sleep.
  */
-void ibchan_mr_put_async(struct ibchan_mr *mr, void (*gone)(void *priv), void *priv)
+void ibchan_mr_put(struct ibchan_mr *mr, void (*gone)(void *priv), void *priv)
 {
+	might_sleep();
 	mr->gone = gone;
 	mr->gone_priv = priv;
-	if (!refcount_read(&mr->users)) {
-		tell_gone(mr);
-		call_rcu(&mr->rcu, mr_free);
-		return;
+	if (refcount_read(&mr->users)) {
+		if (!refcount_dec_and_test(&mr->users))
+			return;
+		mr_dereg(mr);
 	}
-	ibchan_mr_drop(mr);
+	tell_gone(mr);
+	call_rcu(&mr->rcu, mr_free);
 }
-EXPORT_SYMBOL_NS_GPL(ibchan_mr_put_async, IBCHAN_NS);
+EXPORT_SYMBOL_NS_GPL(ibchan_mr_put, IBCHAN_NS);

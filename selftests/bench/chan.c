@@ -403,11 +403,11 @@ void kbench_chan_close(struct kbench_chan *chan)
 	close_pair(&chan->works);
 	close_pair(&chan->kept);
 	if (!IS_ERR_OR_NULL(chan->near_mr))
-		ibchan_mr_put(chan->near_mr);
+		ibchan_mr_put(chan->near_mr, NULL, NULL);
 	if (!IS_ERR_OR_NULL(chan->far_mr))
-		ibchan_mr_put(chan->far_mr);
+		ibchan_mr_put(chan->far_mr, NULL, NULL);
 	if (!IS_ERR_OR_NULL(chan->shared_mr))
-		ibchan_mr_put(chan->shared_mr);
+		ibchan_mr_put(chan->shared_mr, NULL, NULL);
 	/* What is given back from workers counts as a user of the pd until then. */
 	ibchan_flush();
 	if (!IS_ERR_OR_NULL(chan->pd))

@@ -105,7 +105,7 @@ static void slot_close(struct builder *builder, struct slot *slot)
 	    !expect_eq(w, jobs_repeated(slot->jobs, slot->posted), 0))
 		builder->wrong++;
 	if (slot->mr)
-		ibchan_mr_put(slot->mr);
+		ibchan_mr_put(slot->mr, NULL, NULL);
 	slot->mr = NULL;
 }
 

@@ -321,7 +321,7 @@ static int receive_into_shared(struct side *side, struct job *jobs, struct ibcha
 	return 0;
 }
 
-static void close_and_put_in_atomic_context(struct world *w, struct ibchan_channel *ch,
+static void close_in_atomic_context_and_put(struct world *w, struct ibchan_channel *ch,
 					    struct ibchan_mr **regions)
 {
 	int i;
@@ -329,11 +329,11 @@ static void close_and_put_in_atomic_context(struct world *w, struct ibchan_chann
 	local_bh_disable();
 	world_forget(w, THING_CHANNEL, ch);
 	ibchan_channel_close(ch);
+	local_bh_enable();
 	for (i = 0; i < REGIONS; i++) {
 		world_forget(w, THING_MR, regions[i]);
-		ibchan_mr_put(regions[i]);
+		ibchan_mr_put(regions[i], NULL, NULL);
 	}
-	local_bh_enable();
 }
 
 /* Nobody polls: the works end when a worker closes the channel, and so do the regions. */
@@ -349,7 +349,7 @@ static void flushed_once(struct world *w)
 	if (world_pair(w, &init) || receive_into_shared(b, jobs, regions))
 		return;
 	expect_eq(w, ibchan_mr_try_dereg(b->local), 0);
-	close_and_put_in_atomic_context(w, b->ch, regions);
+	close_in_atomic_context_and_put(w, b->ch, regions);
 	ibchan_flush();
 	/* Already now, without any wait. */
 	if (expect_eq(w, ibchan_pd_free(b->pd), 0))
@@ -398,7 +398,7 @@ static void a_key_is_dead_once_its_channel_and_region_were_flushed(struct world 
 		return;
 	fill_pattern(b->buf, 64, 1);
 	fill_pattern(a->buf, 64, 2);
-	close_and_put_in_atomic_context(w, ch, regions);
+	close_in_atomic_context_and_put(w, ch, regions);
 	ibchan_flush();
 	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 64), 1, &remote, &outcome),
 		  -EREMOTEIO);

@@ -179,7 +179,7 @@ static void undo_mr(struct sweep *sweep)
 	if (!sweep->made)
 		return;
 	expect_eq(sweep->w, ibchan_mr_try_dereg(sweep->made), 0);
-	ibchan_mr_put(sweep->made);
+	ibchan_mr_put(sweep->made, NULL, NULL);
 }
 
 /* --- channels --- */

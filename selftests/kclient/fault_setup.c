@@ -117,7 +117,7 @@ static void end_mr(struct life *life, struct ibchan_mr **mr)
 	if (!*mr)
 		return;
 	expect_eq(life->w, ibchan_mr_try_dereg(*mr), 0);
-	ibchan_mr_put(*mr);
+	ibchan_mr_put(*mr, NULL, NULL);
 	*mr = NULL;
 }
 

@@ -70,7 +70,7 @@ static void close_end(struct end *end)
 	if (end->ch)
 		ibchan_channel_close(end->ch);
 	if (end->mr)
-		ibchan_mr_put(end->mr);
+		ibchan_mr_put(end->mr, NULL, NULL);
 	if (end->cq)
 		ibchan_cq_put(end->cq);
 	/* A region is given up by a worker, and its memory and domain are in use until then. */

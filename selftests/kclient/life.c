@@ -335,7 +335,7 @@ static void give_side_back(struct owner *owner)
 	struct world *w = owner->world;
 
 	world_forget(w, THING_MR, side->local);
-	ibchan_mr_put(side->local);
+	ibchan_mr_put(side->local, NULL, NULL);
 	world_forget(w, THING_CQ, side->send_cq);
 	ibchan_cq_put(side->send_cq);
 	owner->freed = ibchan_pd_settle(side->pd) ?: ibchan_pd_free(side->pd);
@@ -515,13 +515,54 @@ static void a_region_tells_when_its_memory_may_be_freed(struct world *w)
 	mr = new_tenant(w, b, &tenant);
 	if (!mr || !expect_eq(w, ibchan_mr_remote(mr, &remote), 0))
 		return;
-	ibchan_mr_put_async(mr, tenant_gone, tenant);
-	expect_soon(w, atomic_read(&tenant->gone) == 1);
+	ibchan_mr_put(mr, tenant_gone, tenant);
+	expect_eq(w, atomic_read(&tenant->gone), 1);
 	/* The peer's key is dead by then. */
 	expect_eq(w, job_write(job, a, 64, &remote), 0);
 	expect_soon(w, atomic_read(&job->ended));
 	expect_eq(w, job->completion.status, IBCHAN_STATUS_REM_ACCESS_ERR);
 	expect_eq(w, atomic_read(&tenant->gone), 1);
+}
+
+/* A peer that writes until its key is dead. */
+struct writer {
+	struct side *side;
+	struct ibchan_remote remote;
+	bool failed;
+};
+
+static void write_on(struct job *job)
+{
+	struct writer *writer = job->arg;
+
+	if (job->completion.error || job_write(job, writer->side, 64, &writer->remote))
+		WRITE_ONCE(writer->failed, true);
+}
+
+static void no_write_of_the_peers_comes_behind_the_put_of_an_idle_region(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct writer *writer = world_alloc(w, sizeof(*writer));
+	struct job *job = world_jobs(w, 1);
+	struct tenant *tenant;
+	struct ibchan_mr *mr;
+
+	if (world_default_pair(w))
+		return;
+	mr = new_tenant(w, b, &tenant);
+	if (!mr || !expect_eq(w, ibchan_mr_remote(mr, &writer->remote), 0))
+		return;
+	writer->side = a;
+	job->then = write_on;
+	job->arg = writer;
+	memset(a->buf, 0x11, 64);
+	expect_eq(w, job_write(job, a, 64, &writer->remote), 0);
+	expect_soon(w, atomic_read(&job->ended) > 8);
+	ibchan_mr_put(mr, NULL, NULL);
+	memset(tenant->memory, 0x77, 64);
+	expect_soon(w, READ_ONCE(writer->failed));
+	expect(w, !memchr_inv(tenant->memory, 0x77, 64));
+	kfree(tenant->memory);
 }
 
 static void a_region_that_a_work_uses_tells_when_that_has_ended(struct world *w)
@@ -540,7 +581,7 @@ static void a_region_that_a_work_uses_tells_when_that_has_ended(struct world *w)
 	job->sges[0] = ibchan_sge_unchecked(mr, 0, 64);
 	wr = ibchan_wr_receive(job->sges, 1);
 	expect_eq(w, job_post(job, b->ch, &wr, NULL), 0);
-	ibchan_mr_put_async(mr, tenant_gone, tenant);
+	ibchan_mr_put(mr, tenant_gone, tenant);
 	ibchan_flush();
 	expect_eq(w, atomic_read(&tenant->gone), 0);
 	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 64), 1, NULL), 0);
@@ -561,7 +602,7 @@ static void a_shell_of_a_region_tells_at_once(struct world *w)
 	if (!mr)
 		return;
 	expect_eq(w, ibchan_mr_try_dereg(mr), 0);
-	ibchan_mr_put_async(mr, tenant_gone, tenant);
+	ibchan_mr_put(mr, tenant_gone, tenant);
 	expect_eq(w, atomic_read(&tenant->gone), 1);
 }
 
@@ -635,6 +676,7 @@ static const struct test_case life_cases[] = {
 	CASE(what_a_channel_was_built_from_is_given_back_when_it_has_closed),
 	CASE(a_close_with_interrupts_off_tells_when_it_is_done),
 	CASE(a_flush_waits_for_channels_that_close_by_themselves),
+	CASE(no_write_of_the_peers_comes_behind_the_put_of_an_idle_region),
 	CASE(a_region_tells_when_its_memory_may_be_freed),
 	CASE(a_region_that_a_work_uses_tells_when_that_has_ended),
 	CASE(a_shell_of_a_region_tells_at_once),

@@ -625,7 +625,7 @@ static void a_region_given_up_while_busy_lives_until_its_last_work(struct world 
 		return;
 	expect_eq(w, job_receive(job, b, 0, 100), 0);
 	world_forget(w, THING_MR, b->local);
-	ibchan_mr_put(b->local);
+	ibchan_mr_put(b->local, NULL, NULL);
 	fill_pattern(a->buf, 100, 4);
 	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 100), 1, NULL), 0);
 	if (!job_ended(job))

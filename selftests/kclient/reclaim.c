@@ -132,7 +132,7 @@ static int receive_into(struct side *side, struct job *job, u32 access)
 	expect_eq(w, ret, 0);
 	expect_eq(w, ibchan_mr_try_dereg(mr), -EBUSY);
 	world_forget(w, THING_MR, mr);
-	ibchan_mr_put(mr);
+	ibchan_mr_put(mr, NULL, NULL);
 	return ret;
 }
 
@@ -149,7 +149,7 @@ static void give_idle_up(struct errand *errand)
 
 	for (i = 0; i < IDLE_REGIONS; i++) {
 		world_forget(errand->world, THING_MR, errand->idle[i]);
-		ibchan_mr_put(errand->idle[i]);
+		ibchan_mr_put(errand->idle[i], NULL, NULL);
 	}
 }
 

@@ -126,7 +126,7 @@ static void a_key_is_dead_once_its_region_was_put_and_flushed(struct world *w)
 	if (world_default_pair(w) || !side_share(b))
 		return;
 	world_forget(w, THING_MR, b->shared);
-	ibchan_mr_put(b->shared);
+	ibchan_mr_put(b->shared, NULL, NULL);
 	ibchan_flush();
 	expect_eq(w, remote_status(w, IBCHAN_OP_WRITE, &b->remote, 8),
 		  IBCHAN_STATUS_REM_ACCESS_ERR);

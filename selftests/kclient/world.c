@@ -110,7 +110,7 @@ static void give_back(struct world *w, enum thing_kind kind, void *object)
 		ibchan_channel_close(object);
 		break;
 	case THING_MR:
-		ibchan_mr_put(object);
+		ibchan_mr_put(object, NULL, NULL);
 		break;
 	case THING_CQ:
 		expect_eq(w, ibchan_cq_try_destroy(object), 0);

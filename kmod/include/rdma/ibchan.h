@@ -535,8 +535,7 @@ u64 ibchan_mr_length(const struct ibchan_mr *mr);
 u64 ibchan_mr_pages(const struct ibchan_mr *mr);
 int ibchan_mr_remote(const struct ibchan_mr *mr, struct ibchan_remote *remote);
 int ibchan_mr_try_dereg(struct ibchan_mr *mr);
-void ibchan_mr_put(struct ibchan_mr *mr);
-void ibchan_mr_put_async(struct ibchan_mr *mr, void (*gone)(void *priv), void *priv);
+void ibchan_mr_put(struct ibchan_mr *mr, void (*gone)(void *priv), void *priv);
 
 struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
 				   const struct ibchan_cq_init *init,
