@@ -36,7 +36,7 @@ static u32 after_post_on(const struct ibchan_cq *cq)
 {
 	if (cq->mode & IBCHAN_CQ_POLLED)
 		return 0;
-	return cq->mode & IBCHAN_CQ_DEFERRED ? IBCHAN_AFTER_ARM : IBCHAN_AFTER_REAP;
+	return cq->mode & IBCHAN_CQ_POST_REAPS ? IBCHAN_AFTER_REAP : IBCHAN_AFTER_ARM;
 }
 
 static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,

@@ -10,6 +10,7 @@
  * with IBCHAN_WR_EXCLUSIVE, the range. A refusal gives back what this request has taken.
  */
 #include <linux/errno.h>
+#include <linux/irqflags.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
 
@@ -448,25 +449,25 @@ static void reap_both(struct ibchan_channel *ch, void (*reap)(struct ibchan_cq *
 {
 	struct ibchan_cq *send = ch->send.cq, *recv = ch->recv.cq;
 
-	if (!(send->mode & (IBCHAN_CQ_POLLED | IBCHAN_CQ_DEFERRED)))
+	if (send->mode & IBCHAN_CQ_POST_REAPS)
 		reap(send);
-	if (!(recv->mode & (IBCHAN_CQ_POLLED | IBCHAN_CQ_DEFERRED)) && recv != send)
+	if ((recv->mode & IBCHAN_CQ_POST_REAPS) && recv != send)
 		reap(recv);
 }
 
-static void arm_deferred(struct ibchan_channel *ch)
+static void arm_both(struct ibchan_channel *ch)
 {
 	struct ibchan_cq *send = ch->send.cq, *recv = ch->recv.cq;
 
-	if (send->mode & IBCHAN_CQ_DEFERRED)
+	if (!(send->mode & (IBCHAN_CQ_POLLED | IBCHAN_CQ_POST_REAPS)))
 		ibchan_cq_arm_only(send);
-	if ((recv->mode & IBCHAN_CQ_DEFERRED) && recv != send)
+	if (!(recv->mode & (IBCHAN_CQ_POLLED | IBCHAN_CQ_POST_REAPS)) && recv != send)
 		ibchan_cq_arm_only(recv);
 }
 
 /*
- * A consumer that does not poll is called back: now, or when an event comes. A done()
- * that posts to another cq makes this nest, which the stack allows a few times only.
+ * A consumer that does not poll is called back when an event comes or, where it wants that, now. A
+ * done() that posts to another cq makes this nest, which the stack allows a few times only.
  */
 static noinline void after_post(struct ibchan_channel *ch)
 {
@@ -476,7 +477,7 @@ static noinline void after_post(struct ibchan_channel *ch)
 		if (ch->after_post & IBCHAN_AFTER_TELL)
 			ch->credit_ops->tell(ch);
 		if (ch->after_post & IBCHAN_AFTER_ARM)
-			arm_deferred(ch);
+			arm_both(ch);
 		if (!(ch->after_post & IBCHAN_AFTER_REAP))
 			return;
 	}
@@ -511,8 +512,8 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
  * An accepted request completes exactly once: by done() of its work, or through
  * the sink of its cq. Its ranges belong to the device until then. On a cq that is
  * IBCHAN_CQ_POLLED the caller then reaps, polls, waits or arms. Any other calls
- * back by itself: for what has completed already mostly before this returns, unless it
- * is IBCHAN_CQ_DEFERRED; for the rest mostly from a softirq.
+ * back by itself, mostly from a softirq; only on one that is IBCHAN_CQ_POST_REAPS within
+ * this call, too, for what has completed already, of whichever channel.
  *
  * A work that is IBCHAN_WR_UNSIGNALED ends when a later work of the send queue
  * does that is not, or with an error, or when the channel is broken; until then
@@ -533,8 +534,8 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
  * flight; -ENOENT for a region that is being given up; -EAGAIN for
  * a full queue or sink, and for a message that the peer has no receive for
  * (IBCHAN_MODE_CREDITS); -ENOTCONN before the handshake, for all but receives;
- * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; what else the
- * sink's reserve() or the driver answers.
+ * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; -EDEADLK with
+ * interrupts off; what else the sink's reserve() or the driver answers.
  */
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason)
@@ -542,6 +543,11 @@ int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 	u32 total = 0;
 	int ret;
 
+	/* The end of bottom halves would switch them on. */
+	if (unlikely(irqs_disabled())) {
+		*accepted = 0;
+		return ibchan_refuse(reason, IBCHAN_REASON_INTERRUPTS_OFF, -EDEADLK);
+	}
 	if (ch->after_post & IBCHAN_AFTER_REAP)
 		ibchan_callback_may_come();
 	if (reason)

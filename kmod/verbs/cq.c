@@ -168,9 +168,9 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
 		      struct ibchan_reason *reason)
 {
 	if (init->flags & ~(IBCHAN_CQ_POLLED | IBCHAN_CQ_KEEP | IBCHAN_CQ_SOLICITED |
-			    IBCHAN_CQ_DEFERRED))
+			    IBCHAN_CQ_POST_REAPS))
 		return -EOPNOTSUPP;
-	if ((init->flags & IBCHAN_CQ_POLLED) && (init->flags & IBCHAN_CQ_DEFERRED))
+	if ((init->flags & IBCHAN_CQ_POLLED) && (init->flags & IBCHAN_CQ_POST_REAPS))
 		return -EINVAL;
 	if (init->sink && init->sink->done && (init->flags & IBCHAN_CQ_KEEP))
 		return -EINVAL;
@@ -194,7 +194,7 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
  * Context: process, may sleep.
  * Return: the queue; -EINVAL when the device cannot have so many entries, has no such
  * completion vector, for one half of a moderation, for a sink that takes completions which
- * are to be kept, or for both IBCHAN_CQ_DEFERRED and IBCHAN_CQ_POLLED; -EOPNOTSUPP for an
+ * are to be kept, or for both IBCHAN_CQ_POST_REAPS and IBCHAN_CQ_POLLED; -EOPNOTSUPP for an
  * unknown flag, or where the driver does not moderate events; -EDQUOT when the budget does
  * not allow it; -ENODEV when the device is gone; -ENOMEM; the driver's errno.
  */

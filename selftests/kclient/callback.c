@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Where callbacks run: within the caller's own post, or behind it. */
+/* Where callbacks run: behind the caller's own post or, where that is asked for, within it. */
+#include <linux/irqflags.h>
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -82,11 +83,11 @@ static struct job *unnoticed_message(struct world *w, u32 cq_flags, void (*then)
 	return expect_eq(w, atomic_read(&jobs[0].ended), 0) ? jobs : NULL;
 }
 
-/* Why the flag is there, and why no lock that done() takes may be held. */
-static void a_post_calls_back_before_it_returns(struct world *w)
+/* Why the flag is asked for, and why no lock that done() takes may be held there. */
+static void a_post_that_reaps_calls_back_before_it_returns(struct world *w)
 {
 	struct poster *poster = world_poster(w);
-	struct job *jobs = unnoticed_message(w, 0, note_within, poster);
+	struct job *jobs = unnoticed_message(w, IBCHAN_CQ_POST_REAPS, note_within, poster);
 
 	if (!jobs)
 		return;
@@ -95,10 +96,10 @@ static void a_post_calls_back_before_it_returns(struct world *w)
 	expect_eq(w, atomic_read(&poster->within), 1);
 }
 
-static void a_post_on_a_deferred_cq_calls_back_behind_a_lock_that_done_takes(struct world *w)
+static void a_post_calls_nobody_back_so_the_lock_that_done_takes_may_be_held(struct world *w)
 {
 	struct poster *poster = world_poster(w);
-	struct job *jobs = unnoticed_message(w, IBCHAN_CQ_DEFERRED, take_lock, poster);
+	struct job *jobs = unnoticed_message(w, 0, take_lock, poster);
 
 	if (!jobs)
 		return;
@@ -131,7 +132,7 @@ static int write_as(struct poster *poster, struct job *jobs, struct side *side,
 }
 
 /* Each post may find others completed. */
-static void all_that_is_posted_on_a_deferred_cq_is_called_back(struct world *w)
+static void all_that_is_posted_under_a_lock_is_called_back(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
 	struct poster *poster = world_poster(w);
@@ -140,7 +141,6 @@ static void all_that_is_posted_on_a_deferred_cq_is_called_back(struct world *w)
 	int i;
 
 	pair_defaults(&init);
-	init.cq_flags = IBCHAN_CQ_DEFERRED;
 	init.two_cqs = 1;
 	init.params.max_send_wr = WRITES;
 	if (world_pair(w, &init) || !side_share(b))
@@ -159,7 +159,7 @@ static void all_that_is_posted_on_a_deferred_cq_is_called_back(struct world *w)
 }
 
 /* The word to the peer of each receive completes in a cq as well, by itself. */
-static void credits_are_told_on_a_deferred_cq(struct world *w)
+static void credits_are_told_where_posts_reap(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
 	struct job *jobs = world_jobs(w, 4);
@@ -167,7 +167,7 @@ static void credits_are_told_on_a_deferred_cq(struct world *w)
 	int i;
 
 	pair_defaults(&init);
-	init.cq_flags = IBCHAN_CQ_DEFERRED;
+	init.cq_flags = IBCHAN_CQ_POST_REAPS;
 	init.options.mode = IBCHAN_MODE_CREDITS;
 	if (world_pair(w, &init))
 		return;
@@ -178,9 +178,36 @@ static void credits_are_told_on_a_deferred_cq(struct world *w)
 	expect_soon(w, jobs_ended(jobs, 4) == 4);
 }
 
-static void a_cq_is_not_polled_and_deferred(struct world *w)
+/* With PREEMPT_RT a lock that switches them off elsewhere does not, and the post is taken. */
+static void a_post_with_interrupts_off_is_refused_and_leaves_them_off(struct world *w)
 {
-	const struct ibchan_cq_init init = { .flags = IBCHAN_CQ_POLLED | IBCHAN_CQ_DEFERRED };
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_reason reason = {};
+	struct job *job = world_jobs(w, 1);
+	struct ibchan_wr wr;
+	unsigned long flags;
+	int ret, are_off;
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	job->sges[0] = ibchan_sge_unchecked(a->local, 0, 64);
+	wr = ibchan_wr_write(job->sges, 1, &b->remote);
+	local_irq_save(flags);
+	ret = job_post(job, a->ch, &wr, &reason);
+	are_off = irqs_disabled();
+	local_irq_restore(flags);
+	expect_eq(w, ret, -EDEADLK);
+	expect_eq(w, reason.code, IBCHAN_REASON_INTERRUPTS_OFF);
+	expect(w, are_off);
+	expect_eq(w, channel_in_flight(a->ch), 0);
+	/* Nothing is changed: the same work is posted. */
+	expect_eq(w, job_post(job, a->ch, &wr, NULL), 0);
+	job_ended(job);
+}
+
+static void a_cq_is_not_polled_and_reaped_by_posts(struct world *w)
+{
+	const struct ibchan_cq_init init = { .flags = IBCHAN_CQ_POLLED | IBCHAN_CQ_POST_REAPS };
 	struct ibchan_device *dev = world_device(w, 0);
 
 	if (dev)
@@ -282,11 +309,12 @@ static void to_lockdep_a_broken_holds_it_as_well(struct world *w)
 #endif
 
 static const struct test_case callback_cases[] = {
-	CASE(a_post_calls_back_before_it_returns),
-	CASE(a_post_on_a_deferred_cq_calls_back_behind_a_lock_that_done_takes),
-	CASE(all_that_is_posted_on_a_deferred_cq_is_called_back),
-	CASE(credits_are_told_on_a_deferred_cq),
-	CASE(a_cq_is_not_polled_and_deferred),
+	CASE(a_post_that_reaps_calls_back_before_it_returns),
+	CASE(a_post_calls_nobody_back_so_the_lock_that_done_takes_may_be_held),
+	CASE(all_that_is_posted_under_a_lock_is_called_back),
+	CASE(credits_are_told_where_posts_reap),
+	CASE(a_cq_is_not_polled_and_reaped_by_posts),
+	CASE(a_post_with_interrupts_off_is_refused_and_leaves_them_off),
 	CASE(to_lockdep_a_done_holds_what_a_post_waits_for),
 	CASE(to_lockdep_a_broken_holds_it_as_well),
 };

@@ -217,11 +217,11 @@ static void break_one(struct stress *stress)
 	mutex_unlock(&lane->lock);
 }
 
-/* The odd ones have a cq of their own, which every second of them polls alone. */
+/* The odd ones have a cq of their own: every second of them polls it alone, the rest with posts. */
 static int lane_side(struct stress *stress, struct lane *lane, int number)
 {
 	const struct ibchan_cq_init init = {
-		.flags = number % 4 == 3 ? IBCHAN_CQ_POLLED : 0,
+		.flags = number % 4 == 3 ? IBCHAN_CQ_POLLED : IBCHAN_CQ_POST_REAPS,
 		.sink = &side_sink,
 		.priv = &lane->side,
 	};

@@ -156,6 +156,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_WORK_IN_FLIGHT] = "{W}the work is posted already and has not ended",
 	[IBCHAN_REASON_PEER_NO_READS] = "{W}the peer serves no reads and no atomics",
 	[IBCHAN_REASON_NO_DONE] = "{W}the work has no done()",
+	[IBCHAN_REASON_INTERRUPTS_OFF] = "interrupts are off, where nothing can be posted",
 	[IBCHAN_REASON_ATOMIC_FORM] =
 		"{W}an atomic has one element of 8 bytes (not {d0}) and a remote address that is a multiple of 8",
 	[IBCHAN_REASON_INLINE_TOO_LONG] = "{W}{d0} bytes of inline data, the channel takes {d1}",

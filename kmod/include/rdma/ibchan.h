@@ -24,13 +24,12 @@
  * ibchan_cq_poll() on a cq that keeps its completions (IBCHAN_CQ_KEEP), or a
  * sink that takes them.
  *
- * Callbacks - done(), broken(), those of a sink - may run within a call that posts, reaps,
- * polls or arms, in the context of its caller. A lock that the caller holds must not be one that
- * they take. Lockdep finds such a lock the first time that both are seen, whether or not a
- * callback came within the call: to it all callbacks, of whichever cq, hold ibchan_callback_map,
- * and such a call waits for that. On cqs that are IBCHAN_CQ_DEFERRED or IBCHAN_CQ_POLLED a post
- * does not call back, so there the lock may be held, with bottom halves off.
- * ibchan_channel_break() calls broken() itself.
+ * Callbacks - done(), broken(), those of a sink - may run within a call that reaps, polls or arms,
+ * in the context of its caller. A lock that the caller holds must not be one that they take.
+ * Lockdep finds such a lock the first time that both are seen, whether or not a callback came
+ * within the call: to it all callbacks, of whichever cq, hold ibchan_callback_map, and such a call
+ * waits for that. A post calls nobody back, so around it the lock may be held, with bottom halves
+ * off, unless the cq is IBCHAN_CQ_POST_REAPS. ibchan_channel_break() calls broken() itself.
  *
  * In writeback, and wherever else memory reclaim waits for the caller, also in a WQ_MEM_RECLAIM
  * worker, these are safe: posts, blocking calls, what reaps, polls, arms or waits, or asks of a
@@ -280,10 +279,10 @@ struct ibchan_dmabuf {
  * keepalive that is out reaps any cq, now and then, and once so does a channel on two
  * cqs that has flushed works.
  */
-#define IBCHAN_CQ_POLLED	0x1U	/* its owner reaps, polls, waits or arms; else posts do */
+#define IBCHAN_CQ_POLLED	0x1U	/* its owner reaps, polls, waits or arms it */
 #define IBCHAN_CQ_KEEP		0x2U	/* completions stay until ibchan_cq_poll() takes them */
 #define IBCHAN_CQ_SOLICITED	0x4U	/* only solicited messages and errors wake it */
-#define IBCHAN_CQ_DEFERRED	0x8U	/* posts call nobody back: a softirq does, behind them */
+#define IBCHAN_CQ_POST_REAPS	0x8U	/* posts reap it: done() may run within one */
 
 /**
  * struct ibchan_cq_init - what a cq is made from
