@@ -78,9 +78,9 @@ static void call_broken(struct ibchan_channel *ch, u32 error)
 		return;
 	if (may_disable)
 		local_bh_disable();
-	begun = ibchan_callback_begin();
+	begun = ibchan_callback_begin(ch->recv.cq, ch->send.cq);
 	broken(ch->priv, -(int)error);
-	ibchan_callback_end(begun);
+	ibchan_callback_end(ch->recv.cq, ch->send.cq, begun);
 	if (may_disable)
 		local_bh_enable();
 }

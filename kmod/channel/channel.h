@@ -35,8 +35,8 @@
  * owner keeps bottom halves off and never waits for anything, so that another thread
  * may spin for it. It is taken without any of the locks above but the gate and
  * the qp lock. Under it only the locks from post_lock on are taken: a softirq that reaps
- * may have interrupted a thread that holds one of the others. Lockdep knows of the callbacks by
- * ibchan_callback_map (verbs/cq.h).
+ * may have interrupted a thread that holds one of the others. What lockdep knows of the callbacks
+ * is in verbs/callback.c.
  */
 #ifndef IBCHAN_CHANNEL_H
 #define IBCHAN_CHANNEL_H

@@ -108,13 +108,13 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 	ibchan_credit_give(&queue->credit);
 	ibchan_count(works_retired, 1);
 	cq->retired++;
-	begun = ibchan_callback_begin();
+	begun = ibchan_callback_begin(cq, NULL);
 	/* The place may have another work by now; a caller's own is still there. */
 	if (by_wr_id)
 		publish_to_sink(cq, flags, completion);
 	else
 		work->done(work, completion);
-	ibchan_callback_end(begun);
+	ibchan_callback_end(cq, NULL, begun);
 }
 
 /* For works that have no completion of their own. */

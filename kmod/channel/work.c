@@ -549,7 +549,7 @@ int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		return ibchan_refuse(reason, IBCHAN_REASON_INTERRUPTS_OFF, -EDEADLK);
 	}
 	if (ch->after_post & IBCHAN_AFTER_REAP)
-		ibchan_callback_may_come();
+		reap_both(ch, ibchan_callback_may_come);
 	if (reason)
 		reason->element = 0;
 	spin_lock_bh(&ch->post_lock);

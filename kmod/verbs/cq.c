@@ -65,7 +65,8 @@ static void cq_free(struct ibchan_cq *cq)
 }
 
 static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
-				  const struct ibchan_cq_init *init)
+				  const struct ibchan_cq_init *init,
+				  struct lock_class_key *class)
 {
 	struct ibchan_cq *cq = kzalloc_node(sizeof(*cq), GFP_KERNEL_ACCOUNT, dev->node);
 
@@ -75,6 +76,7 @@ static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
 	cq->mode = init->flags;
 	cq->entries = entries;
 	ibchan_cq_init_reaping(cq);
+	ibchan_callback_init(cq, class);
 	INIT_WORK(&cq->error_work, cq_error_work);
 	INIT_RCU_WORK(&cq->free_work, cq_free_work);
 	refcount_set(&cq->users, 1);
@@ -134,9 +136,9 @@ static int create_verbs(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
 
 static struct ibchan_cq *cq_create(struct ibchan_device *dev, u32 entries,
 				   const struct ibchan_cq_init *init,
-				   struct ibchan_reason *reason)
+				   struct ibchan_reason *reason, struct lock_class_key *class)
 {
-	struct ibchan_cq *cq = cq_alloc(dev, entries, init);
+	struct ibchan_cq *cq = cq_alloc(dev, entries, init, class);
 	int ret;
 
 	if (!cq)
@@ -186,21 +188,17 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
 }
 
 /**
- * ibchan_cq_create - make a completion queue
+ * __ibchan_cq_create - ibchan_cq_create(), which is to be used instead
  * @dev: where
- * @init: what it is like; not needed afterwards, but for the sink
+ * @init: what it is like
  * @reason: why not, or NULL
+ * @class: what it is to lockdep
  *
  * Context: process, may sleep.
- * Return: the queue; -EINVAL when the device cannot have so many entries, has no such
- * completion vector, for one half of a moderation, for a sink that takes completions which
- * are to be kept, or for both IBCHAN_CQ_POST_REAPS and IBCHAN_CQ_POLLED; -EOPNOTSUPP for an
- * unknown flag, or where the driver does not moderate events; -EDQUOT when the budget does
- * not allow it; -ENODEV when the device is gone; -ENOMEM; the driver's errno.
+ * Return: the queue or an errno.
  */
-struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
-				   const struct ibchan_cq_init *init,
-				   struct ibchan_reason *reason)
+struct ibchan_cq *__ibchan_cq_create(struct ibchan_device *dev, const struct ibchan_cq_init *init,
+				     struct ibchan_reason *reason, struct lock_class_key *class)
 {
 	u32 entries = init->entries ?: min_t(u32, DEFAULT_ENTRIES, dev->attr.max_cqe);
 	struct ibchan_cq *cq;
@@ -212,11 +210,11 @@ struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
 		ret = ibchan_device_enter(dev);
 	if (ret)
 		return ERR_PTR(ret);
-	cq = cq_create(dev, entries, init, reason);
+	cq = cq_create(dev, entries, init, reason, class);
 	ibchan_device_exit(dev);
 	return cq;
 }
-EXPORT_SYMBOL_NS_GPL(ibchan_cq_create, IBCHAN_NS);
+EXPORT_SYMBOL_NS_GPL(__ibchan_cq_create, IBCHAN_NS);
 
 /* Promises entries to so many queues of a channel, each of which becomes a user. */
 int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, int queues,
@@ -272,11 +270,11 @@ void ibchan_cq_remove(struct ibchan_cq *cq)
 	int begun;
 
 	ibchan_cq_own(cq);
-	begun = ibchan_callback_begin();
+	begun = ibchan_callback_begin(cq, NULL);
 	if (!test_and_set_bit(CQ_DEAD, &cq->flags) && cq->sink->gone &&
 	    !test_bit(CQ_ORPHANED, &cq->flags))
 		cq->sink->gone(cq->priv);
-	ibchan_callback_end(begun);
+	ibchan_callback_end(cq, NULL, begun);
 	ibchan_cq_disown(cq);
 	wake_up_all(&cq->wait);
 }
@@ -430,7 +428,7 @@ int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions, 
 
 	if (!cq->fifo)
 		return -EOPNOTSUPP;
-	ibchan_callback_may_come();
+	ibchan_callback_may_come(cq);
 	taken = ibchan_cq_fifo_take(cq->fifo, completions, num);
 	if (taken == num)
 		return taken;

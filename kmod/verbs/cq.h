@@ -68,6 +68,7 @@ enum ibchan_cq_flag {
  * @link: in the device's list; left before @rcu is used
  * @rcu: only frees: the memory outlives readers that found it in a handle table
  * @free_work: destroys and frees, after a grace period
+ * @callback_map: the cq as lockdep sees it, see callback.c
  * @completion: belongs to the owner of CQ_OWNED
  * @wc: belongs to the owner of CQ_OWNED
  */
@@ -99,6 +100,9 @@ struct ibchan_cq {
 		__verbs_only struct rcu_head rcu;
 	};
 	__verbs_only struct rcu_work free_work;
+#ifdef CONFIG_LOCKDEP
+	__verbs_only struct lockdep_map callback_map;
+#endif
 
 	__channel_only struct ibchan_completion completion;
 	__verbs_only struct ib_wc wc[IBCHAN_REAP_BATCH];
@@ -118,47 +122,27 @@ struct ibchan_wait {
 	__verbs_only unsigned int state;
 };
 
-/*
- * Around each done() and broken(), and at the top of each call that may call back in its own
- * context: lockdep takes all of them for one lock, which those calls wait for. Bottom halves are
- * off, as in a callback. A callback within a callback is told by the outer one. broken() may come
- * where interrupts are off, also in one: no call that may call back comes there.
- */
+/* callback.c */
 #ifdef CONFIG_LOCKDEP
-extern struct lockdep_map ibchan_callback_map;
-
-static inline int ibchan_callback_begin(void)
-{
-	int begins = !irqs_disabled() && !lock_is_held(&ibchan_callback_map);
-
-	if (begins)
-		lock_map_acquire(&ibchan_callback_map);
-	return begins;
-}
-
-static inline void ibchan_callback_end(int begun)
-{
-	if (begun)
-		lock_map_release(&ibchan_callback_map);
-}
-
-static inline void ibchan_callback_may_come(void)
-{
-	local_bh_disable();
-	ibchan_callback_end(ibchan_callback_begin());
-	local_bh_enable();
-}
+void ibchan_callback_init(struct ibchan_cq *cq, struct lock_class_key *class);
+int ibchan_callback_begin(struct ibchan_cq *cq, struct ibchan_cq *other);
+void ibchan_callback_end(struct ibchan_cq *cq, struct ibchan_cq *other, int begun);
+void ibchan_callback_may_come(struct ibchan_cq *cq);
 #else
-static inline int ibchan_callback_begin(void)
+static inline void ibchan_callback_init(struct ibchan_cq *cq, struct lock_class_key *class)
+{
+}
+
+static inline int ibchan_callback_begin(struct ibchan_cq *cq, struct ibchan_cq *other)
 {
 	return 0;
 }
 
-static inline void ibchan_callback_end(int begun)
+static inline void ibchan_callback_end(struct ibchan_cq *cq, struct ibchan_cq *other, int begun)
 {
 }
 
-static inline void ibchan_callback_may_come(void)
+static inline void ibchan_callback_may_come(struct ibchan_cq *cq)
 {
 }
 #endif

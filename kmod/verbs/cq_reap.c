@@ -20,29 +20,6 @@
 #include "fault.h"
 #include "verbs.h"
 
-#ifdef CONFIG_LOCKDEP
-struct lockdep_map ibchan_callback_map =
-	STATIC_LOCKDEP_MAP_INIT("ibchan_callback", &ibchan_callback_map);
-#endif
-
-/**
- * ibchan_in_callback - does the caller run within a callback, as far as lockdep knows?
- *
- * For what a consumer wants to be sure of, as lockdep_assert_held() is.
- *
- * Context: any.
- * Return: 1 or 0; -1 on a kernel without lockdep.
- */
-int ibchan_in_callback(void)
-{
-#ifdef CONFIG_LOCKDEP
-	return lock_is_held(&ibchan_callback_map);
-#else
-	return -1;
-#endif
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_in_callback, IBCHAN_NS);
-
 static bool cq_try_own(struct ibchan_cq *cq)
 {
 	local_bh_disable();
@@ -89,10 +66,10 @@ static __always_inline void cq_notify(struct ibchan_cq *cq)
 		return;
 	cq->retired = 0;
 	atomic_sub(retired, &cq->in_flight);
-	begun = ibchan_callback_begin();
+	begun = ibchan_callback_begin(cq, NULL);
 	if (cq->sink->notify)
 		cq->sink->notify(cq->priv);
-	ibchan_callback_end(begun);
+	ibchan_callback_end(cq, NULL, begun);
 	if (wq_has_sleeper(&cq->wait))
 		wake_up_all(&cq->wait);
 }
@@ -299,7 +276,7 @@ int ibchan_cq_reap(struct ibchan_cq *cq, int budget)
 {
 	int total;
 
-	ibchan_callback_may_come();
+	ibchan_callback_may_come(cq);
 	if (unlikely(!cq_claim(cq)))
 		return 0;
 	total = cq_reap_once(cq, budget);
@@ -390,7 +367,7 @@ static __always_inline void cq_arm(struct ibchan_cq *cq, int (*look)(struct ibch
  */
 void ibchan_cq_arm(struct ibchan_cq *cq)
 {
-	ibchan_callback_may_come();
+	ibchan_callback_may_come(cq);
 	if (atomic_read(&cq->in_flight) && likely(!cq_is_heard(cq)))
 		cq_arm(cq, cq_look);
 }

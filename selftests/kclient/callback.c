@@ -296,7 +296,38 @@ static void to_lockdep_a_broken_holds_it_as_well(struct world *w)
 		expect(w, !is_told());
 	ibchan_channel_close(ch);
 }
+
+/* What is made at another place is another class. */
+static void to_lockdep_another_cq_may_be_reaped_under_a_lock_that_done_takes(struct world *w)
+{
+	const struct ibchan_cq_init init = { .entries = 16, .flags = IBCHAN_CQ_POLLED };
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct poster *poster = world_poster(w);
+	struct job *job = world_jobs(w, 1);
+	int looked = debug_locks;
+	struct ibchan_cq *cq;
+
+	if (world_default_pair(w) || !side_share(b))
+		return;
+	cq = ibchan_cq_create(a->dev, &init, NULL);
+	if (!expect(w, !IS_ERR(cq)))
+		return;
+	job->then = take_lock;
+	job->arg = poster;
+	expect_eq(w, job_write(job, a, 64, &b->remote), 0);
+	expect(w, job_ended(job));
+	spin_lock_bh(&poster->lock);
+	expect_eq(w, ibchan_cq_reap(cq, 1), 0);
+	spin_unlock_bh(&poster->lock);
+	expect_eq(w, debug_locks, looked);
+	ibchan_cq_put(cq);
+}
 #else
+static void to_lockdep_another_cq_may_be_reaped_under_a_lock_that_done_takes(struct world *w)
+{
+	world_skip(w, "this kernel has no lockdep");
+}
+
 static void to_lockdep_a_done_holds_what_a_post_waits_for(struct world *w)
 {
 	world_skip(w, "this kernel has no lockdep");
@@ -317,6 +348,7 @@ static const struct test_case callback_cases[] = {
 	CASE(a_post_with_interrupts_off_is_refused_and_leaves_them_off),
 	CASE(to_lockdep_a_done_holds_what_a_post_waits_for),
 	CASE(to_lockdep_a_broken_holds_it_as_well),
+	CASE(to_lockdep_another_cq_may_be_reaped_under_a_lock_that_done_takes),
 };
 
 SUITE(callback);

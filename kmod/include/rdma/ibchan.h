@@ -27,9 +27,10 @@
  * Callbacks - done(), broken(), those of a sink - may run within a call that reaps, polls or arms,
  * in the context of its caller. A lock that the caller holds must not be one that they take.
  * Lockdep finds such a lock the first time that both are seen, whether or not a callback came
- * within the call: to it all callbacks, of whichever cq, hold ibchan_callback_map, and such a call
- * waits for that. A post calls nobody back, so around it the lock may be held, with bottom halves
- * off, unless the cq is IBCHAN_CQ_POST_REAPS. ibchan_channel_break() calls broken() itself.
+ * within the call: to it a cq is a lock, which callbacks hold and such a call waits for; cqs that
+ * were made at one place of the source are one class. A post calls nobody back, so around it the
+ * lock may be held, with bottom halves off, unless the cq is IBCHAN_CQ_POST_REAPS.
+ * ibchan_channel_break() calls broken() itself.
  *
  * In writeback, and wherever else memory reclaim waits for the caller, also in a WQ_MEM_RECLAIM
  * worker, these are safe: posts, blocking calls, what reaps, polls, arms or waits, or asks of a
@@ -59,6 +60,7 @@
 
 #include <linux/errno.h>
 #include <linux/ktime.h>
+#include <linux/lockdep.h>
 #include <linux/rbtree.h>
 #include <linux/types.h>
 #include <linux/ibchan.h>
@@ -536,9 +538,29 @@ int ibchan_mr_remote(const struct ibchan_mr *mr, struct ibchan_remote *remote);
 int ibchan_mr_try_dereg(struct ibchan_mr *mr);
 void ibchan_mr_put(struct ibchan_mr *mr, void (*gone)(void *priv), void *priv);
 
-struct ibchan_cq *ibchan_cq_create(struct ibchan_device *dev,
-				   const struct ibchan_cq_init *init,
-				   struct ibchan_reason *reason);
+struct ibchan_cq *__ibchan_cq_create(struct ibchan_device *dev, const struct ibchan_cq_init *init,
+				     struct ibchan_reason *reason, struct lock_class_key *class);
+
+/**
+ * ibchan_cq_create - make a completion queue
+ * @dev: where
+ * @init: what it is like; not needed afterwards, but for the sink
+ * @reason: why not, or NULL
+ *
+ * Context: process, may sleep.
+ * Return: the queue; -EINVAL when the device cannot have so many entries, has no such
+ * completion vector, for one half of a moderation, for a sink that takes completions which
+ * are to be kept, or for both IBCHAN_CQ_POST_REAPS and IBCHAN_CQ_POLLED; -EOPNOTSUPP for an
+ * unknown flag, or where the driver does not moderate events; -EDQUOT when the budget does
+ * not allow it; -ENODEV when the device is gone; -ENOMEM; the driver's errno.
+ */
+#define ibchan_cq_create(dev, init, reason)					\
+	({									\
+		static struct lock_class_key __cq_class;			\
+										\
+		__ibchan_cq_create(dev, init, reason, &__cq_class);		\
+	})
+
 int ibchan_cq_try_destroy(struct ibchan_cq *cq);
 bool ibchan_cq_tryget(struct ibchan_cq *cq);
 void ibchan_cq_put(struct ibchan_cq *cq);
