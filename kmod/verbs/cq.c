@@ -385,6 +385,7 @@ int ibchan_cq_try_destroy(struct ibchan_cq *cq)
 	if (!refcount_dec_if_one(&cq->users))
 		return -EBUSY;
 	cq_stop(cq);
+	set_bit(CQ_SHELL, &cq->flags);
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_try_destroy, IBCHAN_NS);
@@ -394,15 +395,19 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_try_destroy, IBCHAN_NS);
  * @cq: the queue
  *
  * The device's queue goes a little later, from a worker, unless @cq is a shell that no
- * event was ever asked of.
+ * event was ever asked of. One that has ended has no reference to give back: a caller that does so
+ * is told in the log, and nothing happens.
  *
  * Context: process, may sleep.
  */
 void ibchan_cq_put(struct ibchan_cq *cq)
 {
 	ibchan_may_sleep();
-	if (!refcount_read(&cq->users)) {
+	if (test_and_clear_bit(CQ_SHELL, &cq->flags)) {
 		cq_free_shell(cq);
+	} else if (!refcount_read(&cq->users)) {
+		pr_warn_once("ibchan: a completion queue that has ended is given back, at %pS\n",
+			     __builtin_return_address(0));
 	} else if (refcount_dec_and_test(&cq->users)) {
 		cq_stop(cq);
 		queue_rcu_work(ibchan_slow_wq, &cq->free_work);

@@ -34,6 +34,7 @@ enum ibchan_cq_flag {
 	CQ_MAYBE_ARMED,	/* the driver told of a completion instead: an event may come, too */
 	CQ_WANTED,	/* its owner wants to be called back when it comes */
 	CQ_DEAD,	/* no more verbs on it */
+	CQ_SHELL,	/* destroyed, and its owner has not given it back */
 	CQ_ORPHANED,	/* a leaked channel keeps it: its owner may have gone */
 	CQ_LATE,	/* an event was due when it died */
 	CQ_EVENTFUL,	/* an event was asked for, at any time */

@@ -636,6 +636,29 @@ static void device_leaves(struct ibchan_follower *follower, struct ibchan_device
 	container_of(follower, struct listener, follower)->left++;
 }
 
+/* --- completion queues --- */
+
+/* The log says it once for the life of the module. */
+static void a_queue_that_is_given_back_twice_ends_once(struct world *w)
+{
+	struct ibchan_device *dev = world_device(w, 0);
+	struct ibchan_cq *cq;
+	int i;
+
+	for (i = 0; dev && i < 2; i++) {
+		cq = world_cq(w, dev, &(struct ibchan_cq_init) {});
+		if (!cq)
+			return;
+		world_forget(w, THING_CQ, cq);
+		if (i)
+			expect_eq(w, ibchan_cq_try_destroy(cq), 0);
+		ibchan_cq_put(cq);
+		/* It stays for a grace period. */
+		ibchan_cq_put(cq);
+	}
+	expect_eq(w, log_lines_with("queue that has ended is given back"), 1);
+}
+
 static void a_follower_hears_of_the_devices_that_are_there(struct world *w)
 {
 	struct listener *listener = world_alloc(w, sizeof(*listener));
@@ -680,6 +703,7 @@ static const struct test_case life_cases[] = {
 	CASE(a_region_tells_when_its_memory_may_be_freed),
 	CASE(a_region_that_a_work_uses_tells_when_that_has_ended),
 	CASE(a_shell_of_a_region_tells_at_once),
+	CASE(a_queue_that_is_given_back_twice_ends_once),
 	CASE(a_follower_hears_of_the_devices_that_are_there),
 };
 
