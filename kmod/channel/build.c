@@ -39,6 +39,19 @@ static u32 after_post_on(const struct ibchan_cq *cq)
 	return cq->mode & IBCHAN_CQ_POST_REAPS ? IBCHAN_AFTER_REAP : IBCHAN_AFTER_ARM;
 }
 
+static void hold_cq(struct ibchan_queue *queue, struct ibchan_cq *cq)
+{
+	ibchan_cq_hold(cq);
+	queue->cq = cq;
+}
+
+/* Nobody posts or waits any more. */
+void ibchan_channel_drop_cqs(struct ibchan_channel *ch)
+{
+	ibchan_cq_put(ch->send.cq);
+	ibchan_cq_put(ch->recv.cq);
+}
+
 static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 					    const struct ibchan_params *params)
 {
@@ -59,6 +72,8 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	ch->qp.context = ch;
 	ch->qp.state = &ch->state;
 	ch->after_post = after_post_on(build->send_cq) | after_post_on(build->recv_cq);
+	hold_cq(&ch->send, build->send_cq);
+	hold_cq(&ch->recv, build->recv_cq);
 	ch->send.spare = IBCHAN_MARKERS;
 	ch->recv.spare = IBCHAN_MARKERS;
 	ch->qp.params = *params;
@@ -118,11 +133,11 @@ static int reserve_space(struct ibchan_channel *ch, const struct ibchan_build *b
 	int ret;
 
 	if (build->send_cq == build->recv_cq)
-		return ibchan_cq_reserve(build->send_cq, send + recv, 2, reason);
-	ret = ibchan_cq_reserve(build->send_cq, send, 1, reason);
+		return ibchan_cq_reserve(build->send_cq, send + recv, reason);
+	ret = ibchan_cq_reserve(build->send_cq, send, reason);
 	if (ret)
 		return ret;
-	ret = ibchan_cq_reserve(build->recv_cq, recv, 1, reason);
+	ret = ibchan_cq_reserve(build->recv_cq, recv, reason);
 	if (ret)
 		ibchan_cq_unreserve(build->send_cq, send);
 	return ret;
@@ -190,8 +205,6 @@ static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *bu
 
 	ch->send.max_sge = params->max_send_sge;
 	ch->recv.max_sge = params->max_recv_sge;
-	ch->send.cq = build->send_cq;
-	ch->recv.cq = build->recv_cq;
 	ret = charge(ch, reason);
 	if (!ret)
 		ret = reserve_space(ch, build, reason);
@@ -308,6 +321,7 @@ static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *bu
 static void channel_discard(struct ibchan_channel *ch)
 {
 	ibchan_parts_call(end, ch);
+	ibchan_channel_drop_cqs(ch);
 	ibchan_parts_call(free, ch);
 	ibchan_history_free(&ch->history);
 	ibchan_cost_pay_back(&ch->cost);

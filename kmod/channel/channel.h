@@ -62,7 +62,7 @@ struct seq_file;
 /**
  * struct ibchan_queue - the send or the receive half of a channel
  * @channel: its channel
- * @cq: where it completes
+ * @cq: where it completes; kept to the channel's end, for posts and waits that have not returned
  * @credit: its places
  * @spare: places that no work takes: the marker's, and others of the channel's own
  * @max_sge: elements of one work
@@ -136,7 +136,6 @@ struct ibchan_queue {
  * @cause_work: finds out what has failed when only its consequences were seen, then tells
  * @break_work: moves the qp to ERR, and where it must, later to RESET
  * @refs: 1 for its owner; the memory goes with the last one
- * @holds_cqs: its cqs are kept until then, for a post that has not returned
  * @end_lock: one caller stops it at a time
  * @closed: the owner's, who does not wait for the end
  * @close_work: closes what was given up in atomic context, or frees it
@@ -184,7 +183,6 @@ struct ibchan_channel {
 	struct work_struct cause_work;
 	struct work_struct break_work;
 	__channel_only refcount_t refs;
-	__channel_only bool holds_cqs;
 	__channel_only struct mutex end_lock;
 	__channel_only void (*closed)(void *priv);
 	struct work_struct close_work;

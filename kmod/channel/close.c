@@ -76,16 +76,6 @@ static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
 	return ret;
 }
 
-/*
- * A post whose caller has a reference may not have returned yet, and reaps them; a caller that
- * comes later posts nothing. The channel's places in them are still reserved.
- */
-static void hold_cqs(struct ibchan_channel *ch)
-{
-	ch->holds_cqs = refcount_read(&ch->refs) > 1 && ibchan_cq_tryget(ch->send.cq) &&
-			ibchan_cq_tryget(ch->recv.cq);
-}
-
 /**
  * ibchan_channel_stop - take the verbs objects of a channel apart
  * @ch: the channel
@@ -106,7 +96,6 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 	ibchan_fault_linger(IBCHAN_WINDOW_REFUSING);
 	if (!ch->qp.ib)
 		return;
-	hold_cqs(ch);
 	ibchan_parts_call(stop, ch);
 	ret = end_qp(ch, deadline, &idle);
 	ch->qp.ib = NULL;
@@ -150,10 +139,7 @@ static void channel_release(struct ibchan_channel *ch)
 {
 	struct ibchan_device *dev = ch->qp.dev;
 
-	if (ch->holds_cqs) {
-		ibchan_cq_put(ch->send.cq);
-		ibchan_cq_put(ch->recv.cq);
-	}
+	ibchan_channel_drop_cqs(ch);
 	call_rcu(&ch->rcu, channel_free);
 	ibchan_device_put(dev);
 }
@@ -375,9 +361,10 @@ static void stop_alone(struct ibchan_channel *ch, unsigned long deadline)
  * When it returns nothing is in flight, each done() has returned, and the device has let go of the
  * channel, or keeps it for good, as ibchan_channel_close_async() tells. Posts are refused from the
  * call on, with -ESHUTDOWN, and so is all else but the close, which then has little to do: the
- * pointer stays valid for a caller that comes late. broken() is not called any more, though one
- * that has begun elsewhere may still run. Bounded as ibchan_channel_close() is. Several may drain a
- * channel; not beside its close, unless they have a reference.
+ * pointer stays valid for a caller that comes late, and the channel's cqs stay in use. broken() is
+ * not called any more, though one that has begun elsewhere may still run. Bounded as
+ * ibchan_channel_close() is. Several may drain a channel; not beside its close, unless they have a
+ * reference.
  *
  * Context: process, may sleep; not from a callback.
  */

@@ -9,6 +9,7 @@
 extern struct kmem_cache *ibchan_channel_cache;
 void ibchan_channel_leak(struct ibchan_channel *ch);
 void ibchan_channel_release_queue(struct ibchan_queue *queue);
+void ibchan_channel_drop_cqs(struct ibchan_channel *ch);
 
 /* close.c */
 void ibchan_channel_close_work(struct work_struct *work);

@@ -216,9 +216,14 @@ struct ibchan_cq *__ibchan_cq_create(struct ibchan_device *dev, const struct ibc
 }
 EXPORT_SYMBOL_NS_GPL(__ibchan_cq_create, IBCHAN_NS);
 
-/* Promises entries to so many queues of a channel, each of which becomes a user. */
-int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, int queues,
-		      struct ibchan_reason *reason)
+/* For a queue of a channel, whose maker has a reference; given back with ibchan_cq_put(). */
+void ibchan_cq_hold(struct ibchan_cq *cq)
+{
+	refcount_inc(&cq->users);
+}
+
+/* Promises entries to queues of a channel. */
+int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, struct ibchan_reason *reason)
 {
 	u32 unused;
 
@@ -230,17 +235,15 @@ int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, int queues,
 	if (entries > unused)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_CQ_FULL, -EAGAIN,
 					    (u64[3]) { entries, unused });
-	refcount_add(queues, &cq->users);
 	return 0;
 }
 
-/* The counterpart, for one queue. */
+/* The counterpart, for one queue or all. */
 void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries)
 {
 	spin_lock(&cq->space_lock);
 	cq->reserved -= entries;
 	spin_unlock(&cq->space_lock);
-	ibchan_cq_put(cq);
 }
 
 /*

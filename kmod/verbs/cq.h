@@ -60,8 +60,8 @@ enum ibchan_cq_flag {
  * @kick_work: an interrupt that schedules @reap_tasklet
  * @reap_tasklet: reaps behind an event, when no thread waits
  * @error_work: the device has lost completions
- * @users: 1 for the owner, 1 for each queue of a channel and each waiter; 0: a
- *	shell
+ * @users: 1 for the owner, 1 for each queue of a channel, to the channel's end, and each waiter;
+ *	0: a shell
  * @space_lock: guards @reserved
  * @reserved: entries promised to channels
  * @entries: entries of the ib_cq
@@ -164,8 +164,8 @@ void ibchan_cq_add_broken(struct ibchan_cq *cq);
 void ibchan_cq_drop_broken(struct ibchan_cq *cq);
 
 /* cq.c */
-int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, int queues,
-		      struct ibchan_reason *reason);
+void ibchan_cq_hold(struct ibchan_cq *cq);
+int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, struct ibchan_reason *reason);
 void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries);
 void ibchan_cq_remove(struct ibchan_cq *cq);
 void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline);

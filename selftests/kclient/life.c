@@ -659,6 +659,19 @@ static void a_queue_that_is_given_back_twice_ends_once(struct world *w)
 	expect_eq(w, log_lines_with("queue that has ended is given back"), 1);
 }
 
+/* A call that was posting or waiting when it was drained may not have returned. */
+static void a_channel_keeps_its_queues_to_its_own_end(struct world *w)
+{
+	struct side *a = &w->side[0];
+
+	if (world_default_pair(w))
+		return;
+	ibchan_channel_drain(a->ch);
+	expect_eq(w, ibchan_cq_try_destroy(a->send_cq), -EBUSY);
+	side_close(a);
+	/* Now it can: the end of the world expects that. */
+}
+
 static void a_follower_hears_of_the_devices_that_are_there(struct world *w)
 {
 	struct listener *listener = world_alloc(w, sizeof(*listener));
@@ -704,6 +717,7 @@ static const struct test_case life_cases[] = {
 	CASE(a_region_that_a_work_uses_tells_when_that_has_ended),
 	CASE(a_shell_of_a_region_tells_at_once),
 	CASE(a_queue_that_is_given_back_twice_ends_once),
+	CASE(a_channel_keeps_its_queues_to_its_own_end),
 	CASE(a_follower_hears_of_the_devices_that_are_there),
 };
 
