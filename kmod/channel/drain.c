@@ -22,6 +22,8 @@ static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
 {
 	struct ibchan_queue *queue = container_of(wc->wr_cqe, struct ibchan_queue, marker);
 
+	/* Another completion of it would count twice. */
+	queue->marker.done = NULL;
 	ibchan_queue_end_silent(queue);
 	queue->cq->retired++;
 	/* Pairs with the load-acquire in ibchan_cq_wait_drained(). */

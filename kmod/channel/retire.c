@@ -127,13 +127,39 @@ static bool is_cut_off(const struct ibchan_queue *queue, u32 number)
 	return queue->cut && (s32)(number - queue->cut_at) >= 0;
 }
 
+static bool asks_for_completion(const struct ibchan_work *work)
+{
+	return !(work->flags & (IBCHAN_WR_UNSIGNALED | IBCHAN_WORK_PART));
+}
+
+/*
+ * Ends the works before that one, which have no completion of their own. False: it is not in
+ * flight, or one that is to complete before it has not.
+ */
+static noinline bool retire_before(struct ibchan_queue *queue, u32 number)
+{
+	struct ibchan_credit *credit = &queue->credit;
+	struct ibchan_work *work;
+
+	if (number - credit->retired >= ibchan_credit_in_flight(credit))
+		return false;
+	while (credit->retired != number) {
+		work = ibchan_work_at(queue, credit->retired);
+		if (asks_for_completion(work))
+			return false;
+		work_retire(work, &succeeded);
+	}
+	return true;
+}
+
 /**
  * ibchan_work_done - the device has completed a work
  * @ib: its cq
  * @wc: how
  *
  * Works before this one that have not completed are unsignaled ones that have
- * succeeded: one that fails says so.
+ * succeeded: one that fails says so. A completion that cannot be, such as the second one of a
+ * work that was posted again meanwhile, ends nothing: its cq is not relied on any more.
  *
  * Context: under the right to reap the cq.
  */
@@ -141,10 +167,12 @@ void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
 {
 	struct ibchan_work *work = container_of(wc->wr_cqe, struct ibchan_work, cqe);
 	struct ibchan_queue *queue = work->queue;
-	u32 number = work->number;
 
-	while (unlikely(queue->credit.retired != number))
-		work_retire(ibchan_work_at(queue, queue->credit.retired), &succeeded);
+	if (unlikely(queue->credit.retired != work->number) &&
+	    !retire_before(queue, work->number)) {
+		ibchan_cq_distrust(queue->cq);
+		return;
+	}
 	work_retire(work, wc);
 }
 

@@ -248,6 +248,8 @@ static void tell_done(struct ib_cq *ib, struct ib_wc *wc)
 	struct ibchan_channel *ch = flow->ch;
 	bool again;
 
+	/* Another completion of it would count twice. */
+	flow->cqe.done = NULL;
 	end_tell(flow);
 	if (wc->status != IB_WC_SUCCESS)
 		ibchan_channel_fail_send(ch, wc);

@@ -199,8 +199,11 @@ static void probe_done(struct ib_cq *ib, struct ib_wc *wc)
 {
 	struct ibchan_channel *ch = container_of(wc->wr_cqe, struct ibchan_channel, watch.cqe);
 	struct ibchan_queue *queue = &ch->send;
-	int use = atomic_xchg(&ch->watch.spare, WATCH_SPARE_FREE);
+	int use;
 
+	/* Another completion of it would count twice. */
+	ch->watch.cqe.done = NULL;
+	use = atomic_xchg(&ch->watch.spare, WATCH_SPARE_FREE);
 	queue->cq->retired++;
 	if (wc->status == IB_WC_SUCCESS)
 		WRITE_ONCE(ch->watch.answered, ch->watch.answered + 1);

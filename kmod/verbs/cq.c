@@ -20,7 +20,6 @@
 /* Room for 120 channels with the default queues; a megabyte on soft-RoCE. */
 #define DEFAULT_ENTRIES		4096
 
-/* The device has lost completions, so nothing on this cq can be relied on. */
 static void cq_error_work(struct work_struct *work)
 {
 	ibchan_device_tell(cq_fails, container_of(work, struct ibchan_cq, error_work));
@@ -29,10 +28,7 @@ static void cq_error_work(struct work_struct *work)
 /* May run with interrupts off, under locks of the driver. */
 static void cq_error(struct ib_event *event, void *context)
 {
-	struct ibchan_cq *cq = context;
-
-	if (!test_bit(CQ_DEAD, &cq->flags))
-		queue_work(ibchan_wq, &cq->error_work);
+	ibchan_cq_distrust(context);
 }
 
 static void cq_free_work(struct work_struct *work);

@@ -59,7 +59,7 @@ enum ibchan_cq_flag {
  * @reap_work: reaps what an event does not: what is left over, and what must not nest
  * @kick_work: an interrupt that schedules @reap_tasklet
  * @reap_tasklet: reaps behind an event, when no thread waits
- * @error_work: the device has lost completions
+ * @error_work: the device has lost completions, or has made one too many
  * @users: 1 for the owner, 1 for each queue of a channel, to the channel's end, and each waiter;
  *	0: a shell
  * @space_lock: guards @reserved
@@ -157,6 +157,7 @@ void ibchan_cq_own(struct ibchan_cq *cq);
 void ibchan_cq_disown(struct ibchan_cq *cq);
 bool ibchan_cq_sweep(struct ibchan_cq *cq, u32 max);
 void ibchan_cq_notify(struct ibchan_cq *cq);
+void ibchan_cq_distrust(struct ibchan_cq *cq);
 void ibchan_cq_reap_later(struct ibchan_cq *cq);
 void ibchan_cq_arm_only(struct ibchan_cq *cq);
 void ibchan_cq_leave(struct ibchan_cq *cq);

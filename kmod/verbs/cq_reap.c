@@ -79,6 +79,27 @@ void ibchan_cq_notify(struct ibchan_cq *cq)
 	cq_notify(cq);
 }
 
+/*
+ * A device that completes what is not in flight has lost count, and nothing on this cq can be
+ * relied on. Any context.
+ */
+void ibchan_cq_distrust(struct ibchan_cq *cq)
+{
+	if (!test_bit(CQ_DEAD, &cq->flags))
+		queue_work(ibchan_wq, &cq->error_work);
+}
+
+/* What has ended has no done() any more. */
+static __always_inline void cq_dispatch(struct ibchan_cq *cq, struct ib_wc *wc)
+{
+	void (*done)(struct ib_cq *ib, struct ib_wc *wc) = READ_ONCE(wc->wr_cqe->done);
+
+	if (likely(done))
+		done(cq->ib, wc);
+	else
+		ibchan_cq_distrust(cq);
+}
+
 /* The caller owns the cq, which is not dead. Returns how many there were, up to a batch. */
 static __always_inline int cq_poll_alive(struct ibchan_cq *cq)
 {
@@ -87,7 +108,9 @@ static __always_inline int cq_poll_alive(struct ibchan_cq *cq)
 
 	for (i = 0; i < num; i++) {
 		ibchan_fault_completion(&cq->wc[i]);
-		cq->wc[i].wr_cqe->done(cq->ib, &cq->wc[i]);
+		cq_dispatch(cq, &cq->wc[i]);
+		if (ibchan_fault(IBCHAN_FAULT_REPEAT))
+			cq_dispatch(cq, &cq->wc[i]);
 	}
 	cq_notify(cq);
 	return max(num, 0);

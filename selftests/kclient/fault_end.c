@@ -375,3 +375,85 @@ void done_is_called_when_the_driver_reports_and_does_not_arm(struct world *w)
 {
 	be_called_while_arming_answers(w, 1);
 }
+
+/* --- a device that completes twice --- */
+
+static void receive_once_more(struct job *job)
+{
+	struct side *side = job->arg;
+
+	job->then = NULL;
+	expect_eq(side->world, job_receive(job, side, 128, 64), 0);
+}
+
+/*
+ * The first of two receives completes, and does so twice: the cq is reaped only here. Returns NULL
+ * where nothing could be posted.
+ */
+static struct job *receive_with_repeat(struct world *w, void (*then)(struct job *job))
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct pair_init init;
+	struct fault fault;
+	struct job *jobs;
+
+	pair_defaults(&init);
+	init.cq_flags = IBCHAN_CQ_POLLED;
+	jobs = fault_pair(w, &init) ? NULL : world_jobs(w, 2);
+	if (!jobs)
+		return NULL;
+	jobs[0].then = then;
+	jobs[0].arg = a;
+	expect_eq(w, job_receive(&jobs[0], a, 0, 64), 0);
+	expect_eq(w, job_receive(&jobs[1], a, 64, 64), 0);
+	expect_eq(w, ibchan_channel_send(b->ch, side_sge(b, 0, 64), 1, NULL), 0);
+	fault = fault_arm(IBCHAN_FAULT_REPEAT, 1, 1);
+	expect(w, ibchan_cq_reap(a->recv_cq, 16) == 1);
+	expect(w, fault_fired(&fault));
+	expect_eq(w, atomic_read(&jobs[0].ended), 1);
+	expect_eq(w, jobs[0].completion.error, 0);
+	expect_eq(w, atomic_read(&jobs[1].ended), 0);
+	expect_soon(w, atomic_read(&a->broken) == 1);
+	expect_eq(w, a->error, -EIO);
+	side_close(a);
+	expect_eq(w, jobs[1].completion.status, IBCHAN_STATUS_WR_FLUSH_ERR);
+	return jobs;
+}
+
+void a_completion_that_comes_twice_ends_nothing_and_breaks_its_channel(struct world *w)
+{
+	struct job *jobs = receive_with_repeat(w, NULL);
+
+	if (!jobs)
+		return;
+	expect_eq(w, jobs_ended(jobs, 2), 2);
+	expect_eq(w, jobs_repeated(jobs, 2), 0);
+}
+
+void a_completion_that_comes_twice_does_not_end_what_was_posted_since(struct world *w)
+{
+	struct job *jobs = receive_with_repeat(w, receive_once_more);
+
+	if (!jobs)
+		return;
+	/* It was posted twice. */
+	expect_eq(w, atomic_read(&jobs[0].ended), 2);
+	expect_eq(w, jobs[0].completion.status, IBCHAN_STATUS_WR_FLUSH_ERR);
+	expect_eq(w, atomic_read(&jobs[1].ended), 1);
+}
+
+/* Of works that are flushed, or of a marker. */
+void closing_is_bounded_whichever_completion_comes_twice(struct world *w)
+{
+	struct job *jobs;
+	u32 nth;
+
+	for (nth = 1; nth <= 2 * EACH + 2 && !w->failures; nth++) {
+		jobs = stuck_works(w);
+		if (!jobs)
+			return;
+		fault_arm(IBCHAN_FAULT_REPEAT, nth, 1);
+		expect_bounded_close(w, jobs);
+		world_give_back(w);
+	}
+}

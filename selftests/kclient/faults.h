@@ -71,7 +71,10 @@ int fault_data_flows(struct world *w);
 	X(waiters_are_woken_when_the_driver_reports_and_does_not_arm)		\
 	X(done_is_called_when_the_driver_reports_and_does_not_arm)		\
 	X(a_poll_that_fails_while_closing_neither_loses_nor_repeats)		\
-	X(a_poll_that_fails_after_the_drain_neither_loses_nor_repeats)
+	X(a_poll_that_fails_after_the_drain_neither_loses_nor_repeats)		\
+	X(a_completion_that_comes_twice_ends_nothing_and_breaks_its_channel)	\
+	X(a_completion_that_comes_twice_does_not_end_what_was_posted_since)	\
+	X(closing_is_bounded_whichever_completion_comes_twice)
 
 #define STATUS_CASES(X)								\
 	X(a_send_that_fails_tells_its_status)					\

@@ -37,6 +37,7 @@ struct ibchan_device;
 	X(MR_DMA_SYNC, mr_dma_sync)					\
 	X(MR_DEREG, mr_dereg)						\
 	X(PORT_QUERY, port_query)					\
+	X(REPEAT, repeat)		/* a completion comes once more */ \
 	X(COMPLETION, completion)	/* the error is a wc status */
 
 #define IBCHAN_FAULT_POINT(NAME, name) IBCHAN_FAULT_##NAME,
