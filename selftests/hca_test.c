@@ -34,12 +34,17 @@ static bool is_infiniband(const struct side *side)
 	return has_hca() && side && side->endpoint.link_layer == IBCHAN_LINK_LAYER_INFINIBAND;
 }
 
-static int set_lid(int lid)
+static int set_lid_of(int port, int lid)
 {
 	char line[32];
 
-	snprintf(line, sizeof(line), "0 1 %d", lid);
+	snprintf(line, sizeof(line), "0 %d %d", port, lid);
 	return put_line(PARAMETERS "lid", line);
+}
+
+static int set_lid(int lid)
+{
+	return set_lid_of(1, lid);
 }
 
 static int set_number(const char *name, long value)
@@ -208,6 +213,56 @@ TEST_F(infiniband, a_lid_that_changes_later_breaks_who_used_it)
 	EXPECT_EQ(EADDRNOTAVAIL, query.out_error);
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->b));
 	ASSERT_EQ(0, set_lid(FIRST_LID));
+}
+
+static int read_port_queries(void)
+{
+	FILE *file = fopen(PARAMETERS "port_queries", "re");
+	int queries = -EBADMSG;
+
+	if (!file)
+		return -errno;
+	if (fscanf(file, "%d", &queries) != 1)
+		queries = -EBADMSG;
+	fclose(file);
+	return queries;
+}
+
+/* How often ports are asked when the second one gets another LID; a channel there tells the end. */
+static int count_queries_of_event(int new_lid)
+{
+	struct side_options options = side_defaults();
+	struct side told;
+	int before, queries = -ENODEV;
+
+	options.params.port = 2;
+	if (!side_open(&told, &options) && !side_handshake(&told, &told.endpoint)) {
+		before = read_port_queries();
+		if (!set_lid_of(2, new_lid) && eventually(is_broken, &told))
+			queries = read_port_queries() - before;
+	}
+	side_close(&told);
+	return queries;
+}
+
+#define MANY	8
+
+TEST_F(infiniband, a_port_is_asked_once_in_an_event_however_many_channels_it_has)
+{
+	struct side_options options = side_defaults();
+	struct side many[MANY];
+	int few, i;
+
+	if (!is_infiniband(self->a))
+		SKIP(return, "the ports are no InfiniBand ports");
+	options.params.port = 1;
+	few = count_queries_of_event(OTHER_LID);
+	for (i = 0; i < MANY; i++)
+		ASSERT_EQ(0, side_open(&many[i], &options));
+	EXPECT_LT(0, few);
+	EXPECT_EQ(few, count_queries_of_event(FIRST_LID + 1));
+	for (i = 0; i < MANY; i++)
+		side_close(&many[i]);
 }
 
 /* Credits are kernel memory, which the domain's own channel registers. */

@@ -541,9 +541,9 @@ bool ibchan_channel_connected(struct ibchan_channel *ch)
 }
 
 /* Under the qp lock. */
-static bool address_has_gone(struct ibchan_channel *ch)
+static bool address_has_gone(struct ibchan_channel *ch, u32 lid)
 {
-	bool gone = !ibchan_gid_still_there(ch->qp.dev->ib, ch->qp.net, &ch->qp.gid);
+	bool gone = !ibchan_gid_still_there(ch->qp.dev->ib, ch->qp.net, &ch->qp.gid, lid);
 
 	if (gone != ch->gid_gone)
 		ibchan_history_address(ch, gone ? EADDRNOTAVAIL : 0);
@@ -554,6 +554,7 @@ static bool address_has_gone(struct ibchan_channel *ch)
 /**
  * ibchan_channel_check_gid - the port's addresses have changed
  * @ch: the channel; the caller keeps it in the device's list
+ * @lid: as in ibchan_gid_still_there()
  *
  * One that is connected, or about to be, breaks when its own has gone: with soft-RoCE it
  * would hear nothing for ever. A returning address gets another entry, because the queue
@@ -562,7 +563,7 @@ static bool address_has_gone(struct ibchan_channel *ch)
  *
  * Context: process, may sleep; the gate is held.
  */
-void ibchan_channel_check_gid(struct ibchan_channel *ch)
+void ibchan_channel_check_gid(struct ibchan_channel *ch, u32 lid)
 {
 	u32 state;
 
@@ -572,7 +573,7 @@ void ibchan_channel_check_gid(struct ibchan_channel *ch)
 	/* A connection by address may bring an address of its own. */
 	guard(ibchan_qp)(&ch->qp);
 	state = READ_ONCE(ch->state);
-	if (state < IBCHAN_CHANNEL_BROKEN && address_has_gone(ch) &&
+	if (state < IBCHAN_CHANNEL_BROKEN && address_has_gone(ch, lid) &&
 	    state != IBCHAN_CHANNEL_PREPARED)
 		ibchan_channel_break(ch, -EADDRNOTAVAIL);
 }

@@ -41,7 +41,7 @@ static void undo_connect(struct ibchan_channel *ch, int error)
 static int check_own_gid(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
 	if (ch->bounds.service ||
-	    ibchan_gid_still_there(ch->qp.dev->ib, ch->qp.net, &ch->qp.gid))
+	    ibchan_gid_still_there(ch->qp.dev->ib, ch->qp.net, &ch->qp.gid, IBCHAN_LID_UNKNOWN))
 		return 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_GID_GONE, -EADDRNOTAVAIL,
 				    (u64[3]) { ch->qp.gid.port, ch->qp.gid.index });

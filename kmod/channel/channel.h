@@ -238,7 +238,7 @@ struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *b
 						    struct ibchan_reason *reason);
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status);
 void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc);
-void ibchan_channel_check_gid(struct ibchan_channel *ch);
+void ibchan_channel_check_gid(struct ibchan_channel *ch, u32 lid);
 u32 ibchan_channel_cause(const struct ibchan_channel *ch);
 
 /* close.c */

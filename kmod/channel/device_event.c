@@ -24,17 +24,33 @@ static void device_leaves(struct ibchan_device *dev)
 	break_all(dev, -ENODEV);
 }
 
+/*
+ * A connection by address may just be moving a channel to this port or away from it: that has
+ * read the address anew. To ask the port takes long on some devices, so it is asked once.
+ */
+static void check_addresses(struct ibchan_device *dev, u32 port)
+{
+	struct ibchan_channel *ch;
+	u32 lid;
+
+	guard(mutex)(&dev->lock);
+	if (list_empty(&dev->channels))
+		return;
+	lid = ibchan_port_lid(dev->ib, port);
+	list_for_each_entry(ch, &dev->channels, link)
+		if (READ_ONCE(ch->qp.gid.port) == port)
+			ibchan_channel_check_gid(ch, lid);
+}
+
 /* Which channels have lost their address? */
 static void addresses_change(struct ibchan_device *dev)
 {
-	struct ibchan_channel *ch;
+	u32 port;
 
 	if (ibchan_device_enter(dev))
 		return;
-	mutex_lock(&dev->lock);
-	list_for_each_entry(ch, &dev->channels, link)
-		ibchan_channel_check_gid(ch);
-	mutex_unlock(&dev->lock);
+	rdma_for_each_port(dev->ib, port)
+		check_addresses(dev, port);
 	ibchan_device_exit(dev);
 }
 

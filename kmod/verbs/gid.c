@@ -377,17 +377,41 @@ int ibchan_gid_choose_any(struct ib_device *ib, struct ibchan_gid *gid,
 	return ret;
 }
 
+/**
+ * ibchan_port_lid - which LID a port has now
+ * @ib: the device
+ * @port: of the device
+ *
+ * Context: process, may sleep; the gate is held.
+ * Return: the LID; IBCHAN_LID_UNKNOWN where it cannot be read, or the port is none of InfiniBand.
+ */
+u32 ibchan_port_lid(struct ib_device *ib, u32 port)
+{
+	struct ib_port_attr attr;
+
+	if (!rdma_protocol_ib(ib, port) || ib_query_port(ib, port, &attr))
+		return IBCHAN_LID_UNKNOWN;
+	return attr.lid;
+}
+
+/* A connection by address may have got a newer one than the caller has read. */
+static bool has_lid(struct ib_device *ib, const struct ibchan_gid *gid, u32 lid)
+{
+	if (lid != gid->lid)
+		lid = ibchan_port_lid(ib, gid->port);
+	return lid == gid->lid || lid == IBCHAN_LID_UNKNOWN;
+}
+
 /*
  * The subnet manager may give a port another LID, subnet or partition at any time. What cannot
  * be read just now may still be the same: the core fills its tables anew at each event.
  */
-static bool infiniband_still_there(struct ib_device *ib, const struct ibchan_gid *gid)
+static bool infiniband_still_there(struct ib_device *ib, const struct ibchan_gid *gid, u32 lid)
 {
-	struct ib_port_attr attr;
 	union ib_gid now;
 	u16 pkey;
 
-	if (!ib_query_port(ib, gid->port, &attr) && attr.lid != gid->lid)
+	if (!has_lid(ib, gid, lid))
 		return false;
 	if (!rdma_query_gid(ib, gid->port, gid->index, &now) &&
 	    memcmp(now.raw, gid->gid.raw, sizeof(now.raw)))
@@ -424,6 +448,7 @@ int ibchan_gid_adopt_port(struct ib_device *ib, struct ibchan_gid *gid, u32 port
  * @ib: the device
  * @net: namespace that the address must belong to
  * @gid: the choice
+ * @lid: of its port, as the caller has read it for several; or IBCHAN_LID_UNKNOWN
  *
  * A table entry may have been given to another address meanwhile, and to another
  * namespace with it.
@@ -431,7 +456,7 @@ int ibchan_gid_adopt_port(struct ib_device *ib, struct ibchan_gid *gid, u32 port
  * Context: process, may sleep; the gate is held.
  */
 bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
-			    const struct ibchan_gid *gid)
+			    const struct ibchan_gid *gid, u32 lid)
 {
 	const struct ib_gid_attr *attr;
 	bool there;
@@ -439,7 +464,7 @@ bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 	if (gid->iwarp)
 		return true;
 	if (!gid->family)
-		return infiniband_still_there(ib, gid);
+		return infiniband_still_there(ib, gid, lid);
 	attr = rdma_get_gid_attr(ib, gid->port, gid->index);
 	if (IS_ERR(attr))
 		return false;

@@ -249,6 +249,7 @@ static int query_port(struct ib_device *ib, u32 number, struct ib_port_attr *att
 	struct hca_port *port = &hca->ports[number - 1];
 	bool is_up;
 
+	atomic_inc(&hca_port_queries);
 	spin_lock_irq(&hca_lock);
 	is_up = hca_port_is_up(port);
 	attr->active_mtu = port->ndev ? iboe_get_mtu(port->ndev->mtu) : IB_MTU_4096;

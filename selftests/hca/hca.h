@@ -306,6 +306,7 @@ extern unsigned int hca_jitter_us;
 extern bool hca_null;
 extern bool hca_hard_irq;
 extern unsigned int hca_lost_attribute;
+extern atomic_t hca_port_queries;
 
 #define HCA_COMMAND_BYTES	256
 

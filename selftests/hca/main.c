@@ -111,6 +111,17 @@ static const struct kernel_param_ops vectors_ops = { .get = get_vectors };
 module_param_cb(vectors, &vectors_ops, NULL, 0444);
 MODULE_PARM_DESC(vectors, "completion queues on each vector");
 
+atomic_t hca_port_queries;
+
+static int get_port_queries(char *text, const struct kernel_param *param)
+{
+	return sysfs_emit(text, "%u\n", atomic_read(&hca_port_queries));
+}
+
+static const struct kernel_param_ops port_queries_ops = { .get = get_port_queries };
+module_param_cb(port_queries, &port_queries_ops, NULL, 0444);
+MODULE_PARM_DESC(port_queries, "how often ports of all devices were queried");
+
 unsigned int hca_lost_attribute;
 module_param_named(lost_attribute, hca_lost_attribute, uint, 0644);
 MODULE_PARM_DESC(lost_attribute, "management datagrams with this attribute are lost, say 0x14: ready to use");
