@@ -79,8 +79,6 @@ static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 	if (ib_attr->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS &&
 	    attr->caps & IBCHAN_DEVICE_ENDPOINTS)
 		attr->max_fast_reg_pages = ib_attr->max_fast_reg_page_list_len;
-	/* A page is always in one segment. */
-	attr->max_plain_bytes = max_t(u64, attr->max_fast_reg_pages, 1) << PAGE_SHIFT;
 }
 
 /* What the driver does not do by itself, fast registration does, for less at a time. */
@@ -88,8 +86,11 @@ static void snapshot_user_memory(struct ibchan_device *dev)
 {
 	struct ibchan_device_attr *attr = &dev->attr;
 	bool registers = ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_USER_MEMORY);
-	u64 fast = (u64)attr->max_fast_reg_pages << PAGE_SHIFT;
+	u64 fast = ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_BY_DMA) ? 0 :
+		   (u64)attr->max_fast_reg_pages << PAGE_SHIFT;
 
+	/* A page is always in one segment. */
+	attr->max_plain_bytes = max_t(u64, fast, PAGE_SIZE);
 	if (registers || fast)
 		attr->caps |= IBCHAN_DEVICE_USER_MR;
 	if (!registers)

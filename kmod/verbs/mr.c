@@ -241,15 +241,25 @@ static int refuse_pages(u32 code, u64 given, u64 allowed, struct ibchan_reason *
 /*
  * A peer knows memory of a user by the user's address. Of kernel memory the device
  * calls the first byte by its place in its page, so that peers do not learn where it
- * lies.
+ * lies, unless the device takes no such address.
  */
+static void fill_address(struct ibchan_mr *mr)
+{
+	bool by_dma = ibchan_device_has(mr->extent.pd->dev, IBCHAN_QUIRK_REGISTERS_BY_DMA);
+
+	if (!mr->addr)
+		mr->addr = by_dma ? mr->ib->iova : offset_in_page(mr->ib->iova);
+	mr->ib->iova = mr->addr;
+}
+
 static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
-	u32 max = mr->extent.pd->dev->attr.max_fast_reg_pages;
+	const struct ibchan_device *dev = mr->extent.pd->dev;
+	u32 max = dev->attr.max_fast_reg_pages;
 	struct ib_mr *ib;
 	int ret, mapped;
 
-	if (!max)
+	if (!max || (mr->foreign && ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_BY_DMA)))
 		return ibchan_refuse_values(reason, IBCHAN_REASON_REGION_TOO_LONG, -EOPNOTSUPP,
 					    (u64[3]) { mr->pages, 0 });
 	if (mr->pages > max)
@@ -265,9 +275,7 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	if (mapped < mr->sgt.nents)
 		return refuse_pages(IBCHAN_REASON_REGION_GAPS, mr->sgt.nents, mapped, reason);
 	ib_update_fast_reg_key(ib, ib_inc_rkey(ib->rkey));
-	if (!mr->addr)
-		mr->addr = offset_in_page(ib->iova);
-	ib->iova = mr->addr;
+	fill_address(mr);
 	mr->lkey = ib->lkey;
 	mr->key = ib->rkey;
 	mr->rkey = mr->extent.access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;

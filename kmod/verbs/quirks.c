@@ -68,7 +68,8 @@
  * @ib: the device
  *
  * The drivers that register user memory do so without a user-space object behind it, read in
- * their sources. Others dereference one, or register other pages.
+ * their sources. Others dereference one, or register other pages. ocrdma takes the distance of a
+ * region's address from the DMA address of its first page for the offset in that page.
  *
  * Return: enum ibchan_quirk, ored.
  */
@@ -87,6 +88,8 @@ u32 ibchan_quirks_of(const struct ib_device *ib)
 	case RDMA_DRIVER_CXGB4:
 	case RDMA_DRIVER_ERDMA:
 		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY;
+	case RDMA_DRIVER_OCRDMA:
+		return IBCHAN_QUIRK_REGISTERS_BY_DMA;
 	default:
 		return 0;
 	}

@@ -18,6 +18,7 @@ struct ib_device;
  * @IBCHAN_QUIRK_FLUSHES_IN_BH: a qp is flushed in tasklets, moving it to ERR does not sleep
  * @IBCHAN_QUIRK_EVENT_OUTLIVES_CQ: a cq must not be destroyed before an event that is due has come
  * @IBCHAN_QUIRK_READS_ON: the device may read from a region whose work has completed
+ * @IBCHAN_QUIRK_REGISTERS_BY_DMA: peers know what is registered fast by its DMA address
  */
 enum ibchan_quirk {
 	IBCHAN_QUIRK_REGISTERS_USER_MEMORY = BIT(0),
@@ -28,6 +29,7 @@ enum ibchan_quirk {
 	IBCHAN_QUIRK_FLUSHES_IN_BH = BIT(5),
 	IBCHAN_QUIRK_READS_ON = BIT(6),
 	IBCHAN_QUIRK_EVENT_OUTLIVES_CQ = BIT(7),
+	IBCHAN_QUIRK_REGISTERS_BY_DMA = BIT(8),
 };
 
 u32 ibchan_quirks_of(const struct ib_device *ib);

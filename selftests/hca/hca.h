@@ -84,6 +84,7 @@ enum hca_destroy { HCA_DESTROY_QP, HCA_DESTROY_CQ, HCA_DESTROY_MR, HCA_DESTROYS 
  * @arms_nothing: the cq is not armed then
  * @grh_required: ports of InfiniBand need a global route header
  * @roce_v1: ports of Ethernet have each address twice, of RoCE v1 and of v2
+ * @registers_by_dma: a region's address less the DMA address of its first page is the offset there
  */
 struct hca_preset {
 	const char *name;
@@ -99,6 +100,7 @@ struct hca_preset {
 	bool arms_nothing;
 	bool grh_required;
 	bool roce_v1;
+	bool registers_by_dma;
 };
 
 /**

@@ -152,6 +152,8 @@ static const struct hca_preset presets[] = {
 	  .reports_missed = true, .arms_nothing = true },
 	{ "cxgb4", RDMA_DRIVER_CXGB4, .max_sge = 4, .max_inline = 64, .max_fast_reg_pages = 128,
 	  .vectors = 1, .local_dma_lkey = true, .reports_missed = true },
+	{ "ocrdma", RDMA_DRIVER_OCRDMA, .max_sge = 16, .max_fast_reg_pages = 64, .vectors = 4,
+	  .local_dma_lkey = true, .registers_by_dma = true },
 	{ "hfi1", RDMA_DRIVER_HFI1, .max_sge = 16, .max_fast_reg_pages = 65536, .vectors = 1,
 	  .virt_dma = true, .reports_missed = true },
 };

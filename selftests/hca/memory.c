@@ -185,6 +185,10 @@ int hca_fast_register(struct hca_device *hca, const struct hca_wqe *wqe)
 
 	if (!mr || mr != wqe->mr || mr->kind != HCA_MR_FAST || mr->valid)
 		return -EINVAL;
+	/* Then the offset is beyond the page, and the device would reach other memory. */
+	if (hca->preset->registers_by_dma &&
+	    mr->ib.iova - mr->table[0] >= mr->ib.page_size)
+		return -EINVAL;
 	memcpy(mr->pages, mr->table, mr->num_table * sizeof(*mr->table));
 	mr->num_pages = mr->num_table;
 	mr->shift = ilog2(mr->ib.page_size);

@@ -91,7 +91,7 @@ struct ibchan_work;
  * @max_cqe: entries of one completion queue
  * @max_rd_atomic: reads and atomics in flight on one channel
  * @driver_id: enum rdma_driver_id
- * @max_mr_size: bytes of one memory region
+ * @max_mr_size: bytes of one memory region of a user; 0: none can be made
  * @max_fast_reg_pages: pages of one shared region of kernel memory; 0: none
  * @max_plain_bytes: of one element of plain memory, from a page's first byte on
  * @max_inline_data: bytes that a request can carry, as far as the device has told yet: a
