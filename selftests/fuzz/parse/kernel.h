@@ -134,6 +134,8 @@ static inline const void *memchr_inv(const void *bytes, int c, size_t n)
 
 /* ---- kmod/rules/rules.h, kmod/verbs/qp.h and kmod/connect/flow.h ---- */
 
+#define IBCHAN_PKEY_FULL_MEMBER	0x8000
+
 typedef struct { u32 val; } kuid_t;
 
 struct list_head {
@@ -147,6 +149,12 @@ struct work_struct {
 struct delayed_work {
 	int unused;
 };
+
+static inline bool cancel_work_sync(struct work_struct *work)
+{
+	(void)work;
+	return false;
+}
 
 struct ibchan_gid {
 	union ib_gid gid;
