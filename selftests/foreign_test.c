@@ -2,6 +2,8 @@
 /* Peers by address that are no ibchan, and what they offer. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,7 +37,7 @@ static int meet_asked(struct side *side, struct ghost *ghost,
 		      const struct ibchan_address *address)
 {
 	struct ibchan_cmd_channel_connect connect = {
-		.channel = side->channel, .peer = *address,
+		.channel = side->channel, .peer = *address, .flags = IBCHAN_CONNECT_FOREIGN,
 	};
 	int rc = ghost_listen(ghost, address);
 
@@ -167,6 +169,337 @@ TEST_F(peer, is_sent_as_many_reads_as_it_serves_whatever_it_starts)
 			ASSERT_EQ(0, side_open(&self->side, &options));
 		}
 	}
+}
+
+/* What it says of its receives is no promise to take writes. */
+TEST_F(peer, is_not_asked_whether_it_lives_whatever_its_bits_say)
+{
+	const struct side_options options = side_defaults();
+	struct ibchan_cmd_channel_query query;
+	int bits;
+
+	for (bits = 0; bits < 4; bits++) {
+		memset(&self->ghost, 0, sizeof(self->ghost));
+		self->ghost.srq = bits & 1;
+		self->ghost.flow_control = bits >> 1;
+		ASSERT_EQ(0, variant->meet(&self->side, &self->ghost, &self->address));
+		ASSERT_EQ(0, side_query(&self->side, &query));
+		EXPECT_EQ(0, query.out_facts.notice_ms) {
+			TH_LOG("srq %d, flow control %d", bits & 1, bits >> 1);
+		}
+		ghost_close(&self->ghost);
+		side_close(&self->side);
+		ASSERT_EQ(0, side_open(&self->side, &options));
+	}
+}
+
+/* ---- Private data: what a consumer gives, the other one gets, and nothing else ---- */
+
+#define REQUEST_DATA	56
+#define ANSWER_DATA	IBCHAN_PRIVATE_DATA_SIZE
+#define REJECT_DATA	144
+#define FRONT		4
+
+FIXTURE(data)
+{
+	struct calm calm;
+	struct side side;
+	struct ghost ghost;
+	struct ibchan_address address;
+	__u32 listener;
+	int listener_fd;
+	__u32 request;
+	unsigned char bytes[ANSWER_DATA];
+};
+
+/* @begin, then a pattern: @most bytes, or as many as go with the message. */
+FIXTURE_VARIANT(data)
+{
+	const char *begin;
+	__u32 most;
+};
+
+FIXTURE_VARIANT_ADD(data, nothing) { .begin = "" };
+FIXTURE_VARIANT_ADD(data, one_byte) { .begin = "", .most = 1 };
+FIXTURE_VARIANT_ADD(data, largest) { .begin = "", .most = ANSWER_DATA };
+FIXTURE_VARIANT_ADD(data, magic_only) { .begin = "\xc4\x1b", .most = 2 };
+FIXTURE_VARIANT_ADD(data, like_a_front) { .begin = "\xc4\x1b\x01\xff", .most = ANSWER_DATA };
+FIXTURE_VARIANT_ADD(data, like_a_later_front) { .begin = "\xc4\x1b\x02\x01", .most = 40 };
+FIXTURE_VARIANT_ADD(data, like_a_key) { .begin = "IBCR", .most = 40 };
+FIXTURE_VARIANT_ADD(data, like_an_mtu) { .begin = "IBCM", .most = 8 };
+FIXTURE_VARIANT_ADD(data, like_a_mark) { .begin = "IBCJ", .most = 4 };
+
+FIXTURE_SETUP(data)
+{
+	struct side_options options = side_defaults();
+	size_t i, length = strlen(variant->begin);
+
+	memset(&self->ghost, 0, sizeof(self->ghost));
+	self->listener_fd = -1;
+	for (i = 0; i < sizeof(self->bytes); i++)
+		self->bytes[i] = 0x5a ^ i;
+	memcpy(self->bytes, variant->begin, length);
+	self->address = (struct ibchan_address){ .family = AF_INET, .port = htons(PORT) };
+	inet_pton(AF_INET, "10.77.0.1", self->address.bytes);
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, side_open(&self->side, &options));
+}
+
+FIXTURE_TEARDOWN(data)
+{
+	ghost_close(&self->ghost);
+	if (self->listener_fd >= 0)
+		close(self->listener_fd);
+	side_close(&self->side);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static __u32 most(const FIXTURE_VARIANT(data) * variant, __u32 room)
+{
+	return variant->most < room ? variant->most : room;
+}
+
+static void give_ghost(FIXTURE_DATA(data) * self, __u32 length)
+{
+	self->ghost.data = self->bytes;
+	self->ghost.length = length;
+}
+
+/* The ghost listens, and the side asks it. */
+static int ask_ghost(FIXTURE_DATA(data) * self, __u32 flags, __u32 length)
+{
+	struct ibchan_cmd_channel_connect connect = {
+		.channel = self->side.channel, .peer = self->address,
+		.flags = flags, .data_length = length,
+	};
+	int rc = ghost_listen(&self->ghost, &self->address);
+
+	memcpy(connect.data, self->bytes, length);
+	rc = rc ?: cmd_channel_connect(self->side.fd, &connect);
+	return rc ?: ghost_asked(&self->ghost);
+}
+
+/* The side listens, and the ghost asks it. */
+static int asked_by_ghost(FIXTURE_DATA(data) * self, struct ibchan_cmd_request_take *take)
+{
+	struct ibchan_cmd_listener_create listen = { .address = self->address };
+	int rc = cmd_listener_create(self->side.fd, &listen);
+	struct pollfd pollfd = { .fd = listen.out_fd, .events = POLLIN };
+
+	if (rc)
+		return rc;
+	self->listener_fd = listen.out_fd;
+	rc = ghost_ask(&self->ghost, &self->address);
+	if (rc || poll(&pollfd, 1, patience_ms()) != 1)
+		return rc ?: -ETIMEDOUT;
+	take->listener = listen.out_listener;
+	rc = cmd_request_take(self->side.fd, take);
+	self->request = take->out_request;
+	return rc;
+}
+
+static int answer_ghost(FIXTURE_DATA(data) * self, __u32 length)
+{
+	struct ibchan_cmd_request_accept accept = {
+		.request = self->request, .channel = self->side.channel, .data_length = length,
+	};
+
+	memcpy(accept.data, self->bytes, length);
+	return cmd_request_accept(self->side.fd, &accept);
+}
+
+/* Whether @length bytes came, with zeros alone behind them. */
+static bool came(const FIXTURE_DATA(data) * self, const __u8 *data, __u32 room, __u32 length)
+{
+	__u32 i;
+
+	for (i = length; i < room; i++)
+		if (data[i])
+			return false;
+	return !memcmp(data, self->bytes, length);
+}
+
+static int connection_of(const struct side *side, struct ibchan_cmd_channel_connection *cmd)
+{
+	*cmd = (struct ibchan_cmd_channel_connection) {
+		.channel = side->channel, .timeout_ns = patience_ms() * 1000000LL,
+	};
+	return cmd_channel_connection(side->fd, cmd);
+}
+
+TEST_F(data, of_who_asks_come_to_a_foreign_server_and_nothing_else)
+{
+	const __u32 length = most(variant, REQUEST_DATA);
+
+	ASSERT_EQ(0, ask_ghost(self, IBCHAN_CONNECT_FOREIGN, length));
+	EXPECT_TRUE(came(self, self->ghost.asked.private_data, REQUEST_DATA, length));
+	EXPECT_EQ(0, self->ghost.asked.srq);
+	EXPECT_EQ(1, self->ghost.asked.flow_control);
+}
+
+TEST_F(data, of_a_foreign_server_come_to_who_asks_and_nothing_else)
+{
+	const __u32 length = most(variant, ANSWER_DATA);
+	struct ibchan_cmd_channel_connection connection;
+
+	ASSERT_EQ(0, ask_ghost(self, IBCHAN_CONNECT_FOREIGN, 0));
+	give_ghost(self, length);
+	ASSERT_EQ(0, ghost_yes(&self->ghost));
+	ASSERT_EQ(0, connection_of(&self->side, &connection));
+	EXPECT_EQ(ANSWER_DATA, connection.out_data_length);
+	EXPECT_TRUE(came(self, connection.out_data, ANSWER_DATA, length));
+}
+
+TEST_F(data, of_a_foreign_client_come_to_the_server_and_nothing_else)
+{
+	const __u32 length = most(variant, REQUEST_DATA);
+	struct ibchan_cmd_request_take take = { .listener = 0 };
+
+	give_ghost(self, length);
+	ASSERT_EQ(0, asked_by_ghost(self, &take));
+	EXPECT_EQ(REQUEST_DATA, take.out_data_length);
+	EXPECT_TRUE(came(self, take.out_data, ANSWER_DATA, length));
+}
+
+static void expect_answered(struct __test_metadata *_metadata, FIXTURE_DATA(data) * self,
+			    __u32 length)
+{
+	struct ibchan_cmd_request_take take = { .listener = 0 };
+
+	ASSERT_EQ(0, asked_by_ghost(self, &take));
+	ASSERT_EQ(0, answer_ghost(self, length));
+	ASSERT_EQ(0, ghost_connected(&self->ghost));
+	EXPECT_TRUE(came(self, self->ghost.told.private_data, ANSWER_DATA, length)) {
+		TH_LOG("srq %d, flow control %d", self->ghost.srq, self->ghost.flow_control);
+	}
+	EXPECT_EQ(0, self->ghost.told.srq);
+	EXPECT_EQ(1, self->ghost.told.flow_control);
+}
+
+TEST_F(data, of_the_server_come_to_a_foreign_client_whatever_its_bits_say)
+{
+	const struct side_options options = side_defaults();
+	int bits;
+
+	for (bits = 0; bits < 4; bits++) {
+		memset(&self->ghost, 0, sizeof(self->ghost));
+		self->ghost.srq = bits & 1;
+		self->ghost.flow_control = bits >> 1;
+		expect_answered(_metadata, self, most(variant, ANSWER_DATA));
+		ghost_close(&self->ghost);
+		close(self->listener_fd);
+		self->listener_fd = -1;
+		side_close(&self->side);
+		ASSERT_EQ(0, side_open(&self->side, &options));
+	}
+}
+
+TEST_F(data, of_a_rejection_come_to_a_foreign_client_and_nothing_else)
+{
+	struct ibchan_cmd_request_reject reject = { .data_length = most(variant, REJECT_DATA) };
+	struct ibchan_cmd_request_take take = { .listener = 0 };
+
+	ASSERT_EQ(0, asked_by_ghost(self, &take));
+	reject.request = self->request;
+	memcpy(reject.data, self->bytes, reject.data_length);
+	ASSERT_EQ(0, cmd_request_reject(self->side.fd, &reject));
+	ASSERT_EQ(0, ghost_rejected(&self->ghost));
+	EXPECT_TRUE(came(self, self->ghost.told.private_data, REJECT_DATA + 4,
+			 reject.data_length));
+}
+
+/* All that a rejection carries, the place of a mark included. */
+TEST_F(data, of_a_foreign_servers_rejection_come_to_who_asks_and_nothing_else)
+{
+	const __u32 length = most(variant, REJECT_DATA + 4);
+	struct ibchan_cmd_channel_connection connection;
+
+	memcpy(self->bytes + REJECT_DATA, "IBCJ", 4);
+	ASSERT_EQ(0, ask_ghost(self, IBCHAN_CONNECT_FOREIGN, 0));
+	give_ghost(self, length);
+	ASSERT_EQ(0, ghost_no(&self->ghost));
+	ASSERT_EQ(0, connection_of(&self->side, &connection));
+	EXPECT_EQ(length ? ECONNRESET : ECONNREFUSED, connection.out_error);
+	EXPECT_TRUE(came(self, connection.out_data, ANSWER_DATA, length));
+}
+
+FIXTURE(foreign_peer)
+{
+	struct calm calm;
+	struct side side;
+	struct ghost ghost;
+	struct ibchan_address address;
+};
+
+FIXTURE_SETUP(foreign_peer)
+{
+	memset(&self->ghost, 0, sizeof(self->ghost));
+	memset(&self->side, 0, sizeof(self->side));
+	self->address = (struct ibchan_address){ .family = AF_INET, .port = htons(PORT) };
+	inet_pton(AF_INET, "10.77.0.1", self->address.bytes);
+	ASSERT_EQ(0, calm_begin(&self->calm));
+}
+
+FIXTURE_TEARDOWN(foreign_peer)
+{
+	ghost_close(&self->ghost);
+	side_close(&self->side);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* With a shared receive queue or without, it would go on with longer packets. */
+TEST_F(foreign_peer, with_an_srq_is_told_of_no_other_mtu)
+{
+	static const __u8 nothing[REJECT_DATA + 4];
+	struct side_options options = side_defaults();
+
+	options.params.mtu = 256;
+	ASSERT_EQ(0, side_open(&self->side, &options));
+	self->ghost.srq = 1;
+	EXPECT_EQ(-EPROTO, meet_asking(&self->side, &self->ghost, &self->address));
+	EXPECT_EQ(0, memcmp(nothing, self->ghost.told.private_data, sizeof(nothing)));
+}
+
+TEST_F(foreign_peer, is_not_asked_by_a_channel_that_counts_credits)
+{
+	struct side_options options = side_defaults();
+	struct ibchan_cmd_channel_connect connect = {
+		.peer = self->address, .flags = IBCHAN_CONNECT_FOREIGN,
+	};
+
+	options.options.mode = IBCHAN_MODE_CREDITS;
+	ASSERT_EQ(0, side_open(&self->side, &options));
+	connect.channel = self->side.channel;
+	EXPECT_EQ(-EINVAL, cmd_channel_connect(self->side.fd, &connect));
+	EXPECT_EQ(IBCHAN_REASON_CREDIT_MODE, connect.reason.code);
+	EXPECT_EQ(IBCHAN_CHANNEL_PREPARED, side_state(&self->side));
+}
+
+/* It was asked as an ibchan, and is none. */
+TEST_F(foreign_peer, that_sends_back_what_it_got_is_no_ibchan)
+{
+	struct ibchan_cmd_channel_connection connection;
+	struct ibchan_cmd_channel_connect connect = { .peer = self->address };
+	const struct side_options options = side_defaults();
+	struct ibchan_cmd_channel_query query;
+	struct ghost *ghost = &self->ghost;
+
+	ASSERT_EQ(0, side_open(&self->side, &options));
+	connect.channel = self->side.channel;
+	connect.data_length = REQUEST_DATA - FRONT;
+	memset(connect.data, 0x5a, connect.data_length);
+	ASSERT_EQ(0, ghost_listen(ghost, &self->address));
+	ASSERT_EQ(0, cmd_channel_connect(self->side.fd, &connect));
+	ASSERT_EQ(0, ghost_asked(ghost));
+	EXPECT_EQ(0, memcmp(connect.data, ghost->asked.private_data + FRONT,
+			    connect.data_length));
+	ghost->data = ghost->asked.private_data;
+	ghost->length = REQUEST_DATA;
+	ASSERT_EQ(0, ghost_yes(ghost));
+	ASSERT_EQ(0, connection_of(&self->side, &connection));
+	EXPECT_EQ(0, memcmp(ghost->data, connection.out_data, ghost->length));
+	ASSERT_EQ(0, side_query(&self->side, &query));
+	EXPECT_EQ(0, query.out_facts.notice_ms);
 }
 
 TEST_HARNESS_MAIN

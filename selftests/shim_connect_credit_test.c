@@ -15,7 +15,7 @@
 
 /* What a request carries on RoCE, and what is left of it beside credits. */
 #define REQUEST_DATA	56
-#define CREDIT_BYTES	16
+#define CREDIT_BYTES	16	/* of all that goes in front */
 #define LEFT_DATA	(REQUEST_DATA - CREDIT_BYTES)
 
 FIXTURE(credits_by_address)

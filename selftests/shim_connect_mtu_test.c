@@ -13,9 +13,11 @@
 
 #define HOST		"10.77.0.1"
 
-/* What an answer carries where the packets are as long as was asked for, and else. */
-#define ANSWER_DATA	IBCHAN_PRIVATE_DATA_SIZE
-#define SHORTER_DATA	(ANSWER_DATA - 8)
+/* What an answer to an ibchan carries on RoCE. */
+#define ANSWER_DATA	192
+
+/* What a request carries to a peer that may be none. */
+#define FOREIGN_DATA	56
 
 FIXTURE(unequal)
 {
@@ -92,10 +94,10 @@ TEST_F(unequal, who_counts_credits_hears_of_the_smaller_mtu_beside_them)
 	EXPECT_EQ(0, messages_cross(&self->m));
 }
 
-TEST_F(unequal, an_answer_with_a_smaller_mtu_has_room_for_eight_bytes_less_and_says_so)
+TEST_F(unequal, an_answer_with_a_smaller_mtu_has_room_for_as_much)
 {
-	unsigned char data[ANSWER_DATA];
-	struct ibchan_connect_params params = { .data = data, .length = SHORTER_DATA + 1 };
+	unsigned char data[ANSWER_DATA + 1];
+	struct ibchan_connect_params params = { .data = data, .length = sizeof(data) };
 	struct ibchan_connection_info info;
 
 	fill(data, sizeof(data), 3);
@@ -103,34 +105,54 @@ TEST_F(unequal, an_answer_with_a_smaller_mtu_has_room_for_eight_bytes_less_and_s
 	ASSERT_EQ(0, meeting_request(&self->m, NULL, &self->request));
 	EXPECT_EQ(-EINVAL, meeting_answer(&self->m, self->request, &params));
 	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
-	EXPECT_EQ(SHORTER_DATA, self->m.error.reason.value[1]);
-	params.length = SHORTER_DATA;
+	EXPECT_EQ(ANSWER_DATA, self->m.error.reason.value[1]);
+	params.length = ANSWER_DATA;
 	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
 	ASSERT_EQ(0, meeting_outcomes(&self->m));
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
-	EXPECT_EQ(SHORTER_DATA, info.length);
-	EXPECT_EQ(0, memcmp(data, info.data, SHORTER_DATA));
+	EXPECT_EQ(ANSWER_DATA, info.length);
+	EXPECT_EQ(0, memcmp(data, info.data, ANSWER_DATA));
 }
 
-/* What the module itself puts in front of an answer, once with and once without need. */
-TEST_F(unequal, data_that_look_like_the_modules_own_come_as_they_were_sent)
+/* The other side takes this one for no ibchan, and nobody looks after anybody. */
+TEST_F(unequal, who_asks_as_of_a_foreign_peer_has_all_that_the_transport_carries)
 {
-	static const unsigned char like_mtu[] = "IBCM\0\0\1\0 is not what it seems";
-	const struct ibchan_connect_params params = {
-		.data = like_mtu, .length = sizeof(like_mtu),
+	unsigned char data[IBCHAN_PRIVATE_DATA_SIZE];
+	struct ibchan_connect_params params = {
+		.data = data, .length = FOREIGN_DATA + 1, .flags = IBCHAN_CONNECT_FOREIGN,
 	};
-	struct ibchan_connection_info info;
+	struct ibchan_connection_info connection;
+	struct ibchan_channel_info info;
 	struct ibchan_request_info asks;
 
+	fill(data, sizeof(data), 3);
 	ASSERT_EQ(0, open_ends(self, 0, 0, 0));
+	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
+	EXPECT_EQ(FOREIGN_DATA, self->m.error.reason.value[1]);
+	params.length = FOREIGN_DATA;
 	ASSERT_EQ(0, meeting_request(&self->m, &params, &self->request));
 	ibchan_request_query(self->request, &asks);
-	EXPECT_EQ(0, memcmp(like_mtu, asks.data, sizeof(like_mtu)));
+	EXPECT_EQ(0, memcmp(asks.data, data, FOREIGN_DATA));
+	params.length = sizeof(data);
 	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
 	ASSERT_EQ(0, meeting_outcomes(&self->m));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
-	EXPECT_EQ(0, memcmp(like_mtu, info.data, sizeof(like_mtu)));
-	EXPECT_EQ(1024, mtu_of(self->m.asking.channel));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &connection));
+	EXPECT_EQ(0, memcmp(connection.data, data, sizeof(data)));
+	ASSERT_EQ(0, ibchan_channel_query(self->m.asking.channel, &info));
+	EXPECT_EQ(0, info.facts.notice_ms);
+	ASSERT_EQ(0, ibchan_channel_query(self->m.asked.channel, &info));
+	EXPECT_EQ(0, info.facts.notice_ms);
+}
+
+TEST_F(unequal, who_asks_as_of_a_foreign_peer_for_longer_packets_is_sent_away)
+{
+	const struct ibchan_connect_params params = { .flags = IBCHAN_CONNECT_FOREIGN };
+
+	ASSERT_EQ(0, open_ends(self, 0, 256, 0));
+	ASSERT_EQ(0, meeting_request(&self->m, &params, &self->request));
+	ASSERT_EQ(0, meeting_answer(&self->m, self->request, NULL));
+	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asked.channel, &self->m.error));
+	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asking.channel, &self->m.error));
 }
 
 /* It would not hear of a shorter one. */

@@ -16,7 +16,9 @@
 #include "world.h"
 
 /* What a request carries on RoCE. */
-#define REQUEST_DATA	56
+/* What goes with a message between two ibchans on RoCE. */
+#define REQUEST_DATA	52
+#define ANSWER_DATA	192
 #define REJECT_DATA	144
 
 FIXTURE(connecting)
@@ -161,18 +163,33 @@ TEST_F(connecting, takes_as_much_private_data_as_the_transport_and_no_more)
 	params.length = sizeof(data);
 	EXPECT_EQ(-EINVAL, meeting_answer(&self->m, request, &params));
 	EXPECT_EQ(-EINVAL, ibchan_request_reject(request, data, sizeof(data)));
-	params.length = IBCHAN_PRIVATE_DATA_SIZE;
+	params.length = ANSWER_DATA + 1;
+	EXPECT_EQ(-EINVAL, meeting_answer(&self->m, request, &params));
+	EXPECT_EQ(ANSWER_DATA, self->m.error.reason.value[1]);
+	params.length = ANSWER_DATA;
 	EXPECT_EQ(0, meeting_answer(&self->m, request, &params));
 	EXPECT_EQ(0, outcome(self->m.asking.channel, &self->m.error));
 }
 
-/* What the module itself puts in front of the data, for channels that count credits. */
-static const unsigned char like_credits[] = "IBCR\0\0\0\0 is not what it seems";
+TEST_F(connecting, refuses_flags_and_members_that_it_does_not_know)
+{
+	struct ibchan_connect_params params = { .flags = IBCHAN_CONNECT_FLAGS + 1 };
+
+	EXPECT_EQ(-EOPNOTSUPP, meeting_ask(&self->m, &params));
+	params.flags = 0;
+	params.reserved0 = 1;
+	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
+	EXPECT_EQ(IBCHAN_REASON_RESERVED, self->m.error.reason.code);
+}
+
+/* What the module itself puts in front of the data. */
+static const unsigned char like_ours[] =
+	"\xc4\x1b\x01\x03\0\0\0\0\0\0\0\0\0\0\0\0 is not what it seems";
 
 TEST_F(connecting, carries_private_data_that_look_like_the_modules_own)
 {
 	const struct ibchan_connect_params params = {
-		.data = like_credits, .length = sizeof(like_credits),
+		.data = like_ours, .length = sizeof(like_ours),
 	};
 	struct ibchan_connection_info info;
 	struct ibchan_request_info asks;
@@ -181,24 +198,24 @@ TEST_F(connecting, carries_private_data_that_look_like_the_modules_own)
 	ASSERT_EQ(0, meeting_ask(&self->m, &params));
 	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
 	ibchan_request_query(request, &asks);
-	EXPECT_EQ(0, memcmp(asks.data, like_credits, sizeof(like_credits)));
+	EXPECT_EQ(0, memcmp(asks.data, like_ours, sizeof(like_ours)));
 	ASSERT_EQ(0, meeting_answer(&self->m, request, &params));
 	ASSERT_EQ(0, meeting_outcomes(&self->m));
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
-	EXPECT_EQ(0, memcmp(info.data, like_credits, sizeof(like_credits)));
+	EXPECT_EQ(0, memcmp(info.data, like_ours, sizeof(like_ours)));
 	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
 }
 
 TEST_F(connecting, carries_four_bytes_that_look_like_the_modules_own)
 {
-	const struct ibchan_connect_params params = { .data = like_credits, .length = 4 };
+	const struct ibchan_connect_params params = { .data = like_ours, .length = 4 };
 	struct ibchan_request_info asks;
 	struct ibchan_request *request;
 
 	ASSERT_EQ(0, meeting_ask(&self->m, &params));
 	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
 	ibchan_request_query(request, &asks);
-	EXPECT_EQ(0, memcmp(asks.data, like_credits, 8));
+	EXPECT_EQ(0, memcmp(asks.data, like_ours, 8));
 	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
 }
 
@@ -209,22 +226,10 @@ TEST_F(connecting, brings_a_rejection_that_looks_like_the_modules_own_data)
 
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
 	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
-	EXPECT_EQ(0, ibchan_request_reject(request, like_credits, sizeof(like_credits)));
+	EXPECT_EQ(0, ibchan_request_reject(request, like_ours, sizeof(like_ours)));
 	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
-	EXPECT_EQ(0, memcmp(info.data, like_credits, sizeof(like_credits)));
-}
-
-TEST_F(connecting, takes_less_private_data_that_look_like_the_modules_own)
-{
-	unsigned char data[REQUEST_DATA] = "IBCR";
-	struct ibchan_connect_params params = { .data = data, .length = REQUEST_DATA - 15 };
-
-	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
-	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
-	EXPECT_EQ(REQUEST_DATA - 16, self->m.error.reason.value[1]);
-	params.length = REQUEST_DATA - 16;
-	EXPECT_EQ(0, meeting_ask(&self->m, &params));
+	EXPECT_EQ(0, memcmp(info.data, like_ours, sizeof(like_ours)));
 }
 
 /* Without a single retry: the receive was there before the channel was. */

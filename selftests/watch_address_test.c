@@ -19,6 +19,11 @@
 #define ANSWERS		5
 #define GHOST_PORT	7719
 
+/* What an ibchan says in front of its private data: see struct ibchan_cm_front. */
+#define FRONT		4
+#define FRONT_REQUEST	0x0
+#define FRONT_ANSWER	0x4
+
 /* What a notice may be late by; by the default keepalive there is none within 5 s. */
 #define LATE_MS		(slow() ? patience_ms() / 2 : 3000)
 
@@ -28,6 +33,8 @@ FIXTURE(watch_address)
 	struct side_options options;
 	struct pair pair;
 	struct ghost ghost;
+	__u8 takes_writes;
+	__u8 front[FRONT];
 	struct ibchan_address address;
 	__u32 listener;
 	int listener_fd;
@@ -36,7 +43,7 @@ FIXTURE(watch_address)
 FIXTURE_SETUP(watch_address)
 {
 	memset(&self->ghost, 0, sizeof(self->ghost));
-	self->ghost.takes_writes = 1;
+	self->takes_writes = IBCHAN_ENDPOINT_REMOTE_WRITE;
 	self->options = side_defaults();
 	self->options.params.max_send_wr = DEPTH;
 	self->options.params.max_recv_wr = DEPTH;
@@ -111,11 +118,22 @@ static bool has_been_connected(void *arg)
 	return side_state(arg) >= IBCHAN_CHANNEL_CONNECTED;
 }
 
+/* The ghost is an ibchan. */
+static void speak(FIXTURE_DATA(watch_address) * self, __u8 kind)
+{
+	const __u8 front[FRONT] = { 0xc4, 0x1b, 1, kind | self->takes_writes };
+
+	memcpy(self->front, front, sizeof(front));
+	self->ghost.data = self->front;
+	self->ghost.length = sizeof(front);
+}
+
 /* The ghost asks, and the first side answers. */
 static int meet_asking_ghost(FIXTURE_DATA(watch_address) * self)
 {
 	int rc = listen_on(self, self->pair.a);
 
+	speak(self, FRONT_REQUEST);
 	rc = rc ?: ghost_ask(&self->ghost, &self->address);
 	rc = rc ?: accept_one(self, self->pair.a);
 	rc = rc ?: ghost_connected(&self->ghost);
@@ -129,6 +147,7 @@ static int meet_asked_ghost(FIXTURE_DATA(watch_address) * self)
 {
 	int rc;
 
+	speak(self, FRONT_ANSWER);
 	self->address.port = htons(GHOST_PORT);
 	rc = ghost_listen(&self->ghost, &self->address);
 	rc = rc ?: ask(self, self->pair.a);
@@ -304,7 +323,7 @@ TEST_F(watch_address, asks_nothing_of_a_peer_that_forbids_writes)
 {
 	struct side clock;
 
-	self->ghost.takes_writes = 0;
+	self->takes_writes = 0;
 	ASSERT_EQ(0, build(self));
 	ASSERT_EQ(0, meet_asking_ghost(self));
 	EXPECT_EQ(0, query(self->pair.a).out_facts.notice_ms);

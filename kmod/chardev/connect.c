@@ -124,6 +124,7 @@ int ibchan_run_channel_connect(struct ibchan_call *call)
 	struct ibchan_connect connect = {
 		.data = cmd->data,
 		.length = cmd->data_length,
+		.flags = cmd->flags,
 		.address_ms = cmd->address_ms,
 		.route_ms = cmd->route_ms,
 		.connect_ms = cmd->connect_ms,

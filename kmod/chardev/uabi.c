@@ -44,7 +44,7 @@ union any_command {
 #define FLAGS_submit		IBCHAN_SUBMIT_FLAGS
 #define FLAGS_destroy		0
 #define FLAGS_mr_reg_dmabuf	0
-#define FLAGS_channel_connect	0
+#define FLAGS_channel_connect	IBCHAN_CONNECT_FLAGS
 #define FLAGS_channel_connection IBCHAN_DEADLINE
 #define FLAGS_listener_create	0
 #define FLAGS_request_take	0

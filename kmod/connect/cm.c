@@ -108,24 +108,6 @@ void ibchan_cm_enter_stage(struct ibchan_cm *cm, u32 stage)
 }
 
 /**
- * ibchan_cm_keep_peer - what a message tells of the other side's queue pair
- * @peer: filled
- * @param: of the event
- */
-void ibchan_cm_keep_peer(struct ibchan_cm_peer *peer, const struct rdma_conn_param *param)
-{
-	peer->qpn = param->qp_num;
-	peer->flags = param->flow_control ? IBCHAN_ENDPOINT_REMOTE_WRITE : 0;
-	peer->hears_mtu = !!param->srq;
-}
-
-/* Whether the queue pair answers a keepalive: see cm_data.c. */
-u8 ibchan_cm_flow_control(const struct ibchan_channel *ch)
-{
-	return !!(ch->qp.params.access & IBCHAN_ACCESS_REMOTE_WRITE);
-}
-
-/**
  * ibchan_cm_bound_reads - from now on a channel posts only the reads that its peer serves
  * @ch: connecting, and it is agreed how many these are
  *
@@ -214,8 +196,7 @@ void ibchan_cm_fill_request(const struct ibchan_cm *cm, struct rdma_conn_param *
 		.private_data_len = cm->length,
 		.responder_resources = ch->qp.params.max_rd_atomic,
 		.initiator_depth = ch->qp.params.max_rd_atomic,
-		.flow_control = ibchan_cm_flow_control(ch),
-		.srq = 1,	/* not that there is one: see cm_data.c */
+		.flow_control = 1,
 		.retry_count = ch->qp.params.ack_retries,
 		.rnr_retry_count = ch->qp.params.rnr_retries,
 		.qp_num = ch->qp.ib->qp_num,
@@ -259,7 +240,7 @@ static void watch_peer(struct ibchan_cm *cm)
 
 	if (ibchan_device_enter(dev))
 		return;
-	ibchan_watch_begin(cm->ch, cm->remote.flags);
+	ibchan_watch_begin(cm->ch, cm->remote.front.what & IBCHAN_FRONT_WRITES);
 	ibchan_device_exit(dev);
 }
 
@@ -269,7 +250,7 @@ static void meet_peer(struct ibchan_cm *cm)
 
 	guard(ibchan_qp)(&ch->qp);
 	ch->peer.qpn = cpu_to_be32(cm->remote.qpn);
-	ch->peer.flags = cm->remote.flags;
+	ch->peer.flags = cm->remote.front.what & IBCHAN_FRONT_WRITES;
 	rdma_ip2gid((struct sockaddr *)&cm->peer, (union ib_gid *)ch->peer.gid);
 	ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, cm->remote.qpn, ch->qp.params.mtu);
 	watch_peer(cm);
@@ -287,24 +268,40 @@ static void connected(struct ibchan_cm *cm, struct rdma_cm_id *id)
 		ibchan_flow_tell(cm->ch);
 }
 
+/* What comes with an answer. Under the qp lock. */
+static void hear_answer(struct ibchan_cm *cm, const struct rdma_cm_id *id,
+			const struct rdma_conn_param *param)
+{
+	struct ibchan_cm_peer *remote = &cm->remote;
+
+	if (!cm->plain)
+		ibchan_cm_data_front(id, param, IBCHAN_FRONT_ANSWER, &remote->front);
+	remote->qpn = param->qp_num;
+	cm->length = ibchan_cm_data_take(param, &remote->front, cm->data);
+	cm->heard = true;
+}
+
+static void reject_answer(struct rdma_cm_id *id)
+{
+	rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
+}
+
 /* The peer has accepted: the queue pair, then word that it may send. */
 static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *param)
 {
-	struct ibchan_cm_credits credits;
+	const struct ibchan_cm_front *front = &cm->remote.front;
 	int ret;
 
-	cm->length = ibchan_cm_data_take(param, cm->data, &credits);
-	cm->heard = true;
-	ibchan_cm_keep_peer(&cm->remote, param);
-	ret = ibchan_cm_data_check(cm->ch, &credits, NULL);
+	hear_answer(cm, id, param);
+	ret = ibchan_cm_data_check(cm->ch, front, NULL);
 	if (!ret)
-		ret = ibchan_qp_cm_connect(&cm->ch->qp, id, NULL, ibchan_cm_data_mtu(param));
+		ret = ibchan_qp_cm_connect(&cm->ch->qp, id, NULL, ibchan_cm_front_mtu(front));
 	if (ret) {
-		ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+		reject_answer(id);
 		return ret;
 	}
-	ibchan_flow_peer(cm->ch, credits.addr, credits.rkey);
+	ibchan_flow_peer(cm->ch, front->addr, front->rkey);
 	ibchan_cm_bound_reads(cm->ch);
 	cm->ch->connected = 1;
 	return rdma_accept(id, NULL);
@@ -322,7 +319,7 @@ static int answered(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		WRITE_ONCE(cm->next, cm->num_others);
 		ret = take_answer(cm, id, param);
 	} else {
-		ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+		reject_answer(id);
 	}
 	ibchan_qp_unlock(&ch->qp);
 	if (ret)
@@ -336,12 +333,10 @@ static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *param)
 {
 	struct ibchan_channel *ch = cm->ch;
-	struct ibchan_cm_credits credits;
 
 	ibchan_qp_lock(&ch->qp);
 	if (!cm->heard)
-		cm->length = ibchan_cm_data_take(param, cm->data, &credits);
-	cm->heard = true;
+		hear_answer(cm, id, param);
 	ch->connected = 1;
 	ibchan_qp_unlock(&ch->qp);
 	connected(cm, id);
@@ -379,8 +374,7 @@ static int rejected(struct ibchan_cm *cm, const struct rdma_cm_event *event)
 	if (ibchan_cm_goes_on(cm, event->status, error))
 		return 0;
 	ibchan_qp_lock(&cm->ch->qp);
-	cm->length = ibchan_cm_data_rejected(&event->param.conn, cm->data);
-	cm->heard = true;
+	ibchan_cm_data_rejected(cm, &event->param.conn);
 	ibchan_qp_unlock(&cm->ch->qp);
 	return ibchan_cm_fail(cm, event->status, error);
 }
@@ -535,6 +529,7 @@ struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
 	INIT_LIST_HEAD(&cm->ask_link);
 	INIT_DELAYED_WORK(&cm->deadline, deadline_passed);
 	INIT_WORK(&cm->heard_work, heard_work);
+	cm->plain = ibchan_cm_is_plain(ch, connect);
 	ibchan_cm_again_init(cm, connect);
 	ret = fill_times(cm, connect, reason);
 	if (ret) {

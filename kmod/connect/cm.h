@@ -10,38 +10,36 @@
 #include "parts.h"
 
 /**
- * struct ibchan_cm_credits - where a channel is granted credits
- * @magic: "IBCR"
- * @rkey: key to the word at @addr
- * @addr: of the word that the peer writes
+ * struct ibchan_cm_front - what one ibchan tells another in front of the private data
+ * @magic: no text begins so; 0: there is no front
+ * @version: another one is taken for private data
+ * @what: IBCHAN_FRONT_*
+ * @rkey: key to the word at @addr; with IBCHAN_FRONT_CREDITS only, as @addr
+ * @addr: of the word that the peer writes to grant credits
  */
-struct ibchan_cm_credits {
-	__be32 magic;
-
+struct ibchan_cm_front {
+	__connect_only __be16 magic;
+	__connect_only u8 version;
+	__connect_only u8 what;
 	__connect_only __be32 rkey;
 	__connect_only __be64 addr;
 };
 
-/**
- * struct ibchan_cm_mtu - the MTU of the accepting side, where the request names a larger one
- * @magic: "IBCM"
- * @mtu: in bytes
- */
-struct ibchan_cm_mtu {
-	__be32 magic;
-	__connect_only __be32 mtu;
-};
+/* Of a front: its kind, and what it tells. */
+#define IBCHAN_FRONT_REQUEST	0x0
+#define IBCHAN_FRONT_ANSWER	0x4
+#define IBCHAN_FRONT_WRITES	IBCHAN_ENDPOINT_REMOTE_WRITE
+#define IBCHAN_FRONT_CREDITS	0x2
+#define IBCHAN_FRONT_MTU	0x70	/* enum ib_mtu; 0: as long as was asked for */
 
 /**
- * struct ibchan_cm_peer - what is known of the other side's queue pair
- * @qpn: its number
- * @flags: IBCHAN_ENDPOINT_*
- * @hears_mtu: it takes struct ibchan_cm_mtu from the answer
+ * struct ibchan_cm_peer - what is known of the other side
+ * @qpn: number of its queue pair
+ * @front: what it says to an ibchan; all zero if it is none, or does not know that this side is
  */
 struct ibchan_cm_peer {
 	__connect_only u32 qpn;
-	__connect_only u8 flags;
-	__connect_only u8 hears_mtu;
+	__connect_only struct ibchan_cm_front front;
 };
 
 /**
@@ -75,6 +73,7 @@ struct ibchan_cm_failure {
  * @remote: of the peer
  * @local: this side, as far as known
  * @peer: the other side
+ * @plain: no front is sent, and none is looked for in what comes
  * @heard_work: tells the connection manager that the peer was heard
  * @again: goes on with the next of @others
  * @failed: @again is to run; set by the code that queues it
@@ -104,6 +103,7 @@ struct ibchan_cm {
 	__connect_only struct ibchan_cm_peer remote;
 	__connect_only struct sockaddr_storage local;
 	__connect_only struct sockaddr_storage peer;
+	__connect_only bool plain;
 	struct work_struct heard_work;
 	__connect_only struct work_struct again;
 	__connect_only unsigned long failed;
@@ -139,6 +139,9 @@ static inline int ibchan_refuse_cm(struct ibchan_reason *reason, enum ibchan_cm_
 				    (u64[3]) { -error, step });
 }
 
+/* cm_connect.c */
+bool ibchan_cm_is_plain(const struct ibchan_channel *ch, const struct ibchan_connect *connect);
+
 /* cm.c */
 int ibchan_check_address(const struct sockaddr *address, struct ibchan_reason *reason);
 int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
@@ -150,9 +153,7 @@ void ibchan_cm_interrupt(struct ibchan_channel *ch);
 int ibchan_cm_begin(struct ibchan_cm *cm, u32 stage, struct ibchan_reason *reason);
 int ibchan_cm_fail(struct ibchan_cm *cm, int cm_error, int error);
 void ibchan_cm_enter_stage(struct ibchan_cm *cm, u32 stage);
-void ibchan_cm_keep_peer(struct ibchan_cm_peer *peer, const struct rdma_conn_param *param);
 void ibchan_cm_fill_request(const struct ibchan_cm *cm, struct rdma_conn_param *param);
-u8 ibchan_cm_flow_control(const struct ibchan_channel *ch);
 void ibchan_cm_bound_reads(struct ibchan_channel *ch);
 void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id);
 int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
@@ -177,17 +178,20 @@ struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev,
 void ibchan_cm_linger_begin(struct ibchan_cm_linger *linger, s64 ms);
 
 /* cm_data.c */
-u32 ibchan_cm_data_room(const struct ibchan_channel *ch, const void *data, u32 length);
+u32 ibchan_cm_data_room(const struct ibchan_channel *ch, bool plain);
 void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length);
-void ibchan_cm_data_tell_mtu(struct ibchan_cm *cm, u32 mtu);
-u32 ibchan_cm_data_mtu(const struct rdma_conn_param *param);
-void ibchan_cm_reject(struct rdma_cm_id *id, u8 code, const void *data, u32 length);
-u32 ibchan_cm_data_rejected(const struct rdma_conn_param *param, u8 *data);
+void ibchan_cm_data_answer(struct ibchan_cm *cm, u32 mtu);
+void ibchan_cm_data_front(const struct rdma_cm_id *id, const struct rdma_conn_param *param,
+			  u8 kind, struct ibchan_cm_front *front);
+u32 ibchan_cm_front_mtu(const struct ibchan_cm_front *front);
+u32 ibchan_cm_data_take(const struct rdma_conn_param *param,
+			const struct ibchan_cm_front *front, u8 *data);
+int ibchan_cm_data_check(const struct ibchan_channel *ch, const struct ibchan_cm_front *front,
+			 struct ibchan_reason *reason);
+void ibchan_cm_reject(struct rdma_cm_id *id, const struct ibchan_cm_front *front, u8 code,
+		      const void *data, u32 length);
+void ibchan_cm_data_rejected(struct ibchan_cm *cm, const struct rdma_conn_param *param);
 bool ibchan_cm_data_none(const struct rdma_conn_param *param);
-u32 ibchan_cm_data_take(const struct rdma_conn_param *param, u8 *data,
-			struct ibchan_cm_credits *credits);
-int ibchan_cm_data_check(const struct ibchan_channel *ch,
-			 const struct ibchan_cm_credits *credits, struct ibchan_reason *reason);
 
 static inline bool is_connecting(const struct ibchan_channel *ch)
 {

@@ -18,9 +18,23 @@
 #include "parts.h"
 
 /**
+ * ibchan_cm_is_plain - does nothing of ours go with the private data?
+ * @ch: the channel, its device there
+ * @connect: its flags are used
+ *
+ * Over iWARP there is nothing to tell: see cm_data.c.
+ *
+ * Return: true if nothing does.
+ */
+bool ibchan_cm_is_plain(const struct ibchan_channel *ch, const struct ibchan_connect *connect)
+{
+	return ch->qp.gid.iwarp || connect->flags & IBCHAN_CONNECT_FOREIGN;
+}
+
+/**
  * ibchan_check_data - is this much private data possible?
  * @ch: the channel, its device there
- * @connect: the data
+ * @connect: the data, and to what kind of peer
  * @max: what InfiniBand and RoCE take with this message
  * @reason: why not, or NULL
  *
@@ -33,7 +47,7 @@ int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_conne
 
 	if (ch->qp.gid.iwarp)
 		max = IBCHAN_PRIVATE_DATA_SIZE;
-	max -= ibchan_cm_data_room(ch, connect->data, length);
+	max -= ibchan_cm_data_room(ch, ibchan_cm_is_plain(ch, connect));
 	if (length <= max)
 		return 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_PRIVATE_DATA, -EINVAL,
@@ -83,23 +97,42 @@ static int check_not_host_only(const struct ibchan_channel *ch,
 	return only ? ibchan_refuse_host_only(&ch->qp.gid, reason) : 0;
 }
 
-static int check_connect(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
+/* Credits need a front, which a peer that may be none of ours does not get. */
+static int check_foreign(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
 			 struct ibchan_reason *reason)
+{
+	const struct ibchan_cm_front none = {};
+
+	if (!(connect->flags & IBCHAN_CONNECT_FOREIGN))
+		return 0;
+	return ibchan_cm_data_check(ch, &none, reason);
+}
+
+static int check_addresses(const struct ibchan_channel *ch,
+			   const struct ibchan_connect *connect, struct ibchan_reason *reason)
 {
 	int ret = ibchan_check_address(connect->peer, reason);
 	u32 i;
 
-	if (connect->num_others > IBCHAN_CONNECT_OTHERS)
-		return -EINVAL;
 	for (i = 0; !ret && i < connect->num_others; i++)
 		ret = ibchan_check_address((const struct sockaddr *)&connect->others[i], reason);
 	if (!ret && connect->source)
 		ret = ibchan_check_address(connect->source, reason);
+	return ret ?: check_not_host_only(ch, connect, reason);
+}
+
+static int check_connect(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
+			 struct ibchan_reason *reason)
+{
+	int ret;
+
+	if (connect->num_others > IBCHAN_CONNECT_OTHERS ||
+	    connect->flags & ~IBCHAN_CONNECT_FLAGS)
+		return -EINVAL;
+	ret = check_addresses(ch, connect, reason);
 	if (!ret)
-		ret = check_not_host_only(ch, connect, reason);
-	if (!ret)
-		ret = ibchan_check_data(ch, connect, IBCHAN_REQUEST_DATA, reason);
-	return ret;
+		ret = check_foreign(ch, connect, reason);
+	return ret ?: ibchan_check_data(ch, connect, IBCHAN_REQUEST_DATA, reason);
 }
 
 /*
@@ -163,13 +196,14 @@ static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connec
  * -ENODEV when the way does not lead over an RDMA device, -EXDEV when it leads over another
  * one than the channel's; -ECONNREFUSED when nobody listens there, or only in another
  * network namespace; -ECONNRESET when the peer rejects; -EMSGSIZE when its port takes
- * shorter packets only and it uses no ibchan; -ETIMEDOUT when a stage takes too long.
+ * shorter packets only and it uses no ibchan; -EINVAL when the peer accepts and only one side
+ * counts credits; -ETIMEDOUT when a stage takes too long.
  *
  * Context: process, may sleep.
- * Return: 0 when it has begun; -EAFNOSUPPORT; -EINVAL for too much data, or a time
- * that is too long; -EISCONN when it is connected or connecting already;
- * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone, or all addresses of the
- * peer mean this host and are not the device's; -ENOMEM.
+ * Return: 0 when it has begun; -EAFNOSUPPORT; -EINVAL for too much data, a time that is
+ * too long, or IBCHAN_CONNECT_FOREIGN on a channel that counts credits; -EISCONN when it is
+ * connected or connecting already; -ESHUTDOWN on a broken channel; -ENODEV when the device is
+ * gone, or all addresses of the peer mean this host and are not the device's; -ENOMEM.
  */
 int ibchan_channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
 			   struct ibchan_reason *reason)

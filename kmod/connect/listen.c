@@ -92,13 +92,16 @@ static int request_arrived(struct ibchan_listener *listener, struct rdma_cm_id *
 			   const struct rdma_conn_param *param)
 {
 	struct ibchan_request *request;
+	struct ibchan_cm_front front;
 
 	if (!listener_has_room(listener))
 		return -ENOMEM;
 	request = ibchan_request_create(id, param, listener->dev);
 	if (IS_ERR(request)) {
-		if (request != ERR_PTR(-ENOMEM))
-			ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+		if (request != ERR_PTR(-ENOMEM)) {
+			ibchan_cm_data_front(id, param, IBCHAN_FRONT_REQUEST, &front);
+			ibchan_cm_reject(id, &front, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+		}
 		return PTR_ERR(request);
 	}
 	listener_add(listener, request);

@@ -42,8 +42,9 @@ static void request_fill(struct ibchan_request *request, const struct rdma_cm_id
 	request->reject_room = iwarp ? IBCHAN_PRIVATE_DATA_SIZE : IBCHAN_REJECT_DATA;
 	attr->local = id->route.addr.src_addr;
 	attr->peer = id->route.addr.dst_addr;
-	attr->length = ibchan_cm_data_take(param, attr->data, &request->credits);
-	ibchan_cm_keep_peer(&request->remote, param);
+	ibchan_cm_data_front(id, param, IBCHAN_FRONT_REQUEST, &request->remote.front);
+	request->remote.qpn = param->qp_num;
+	attr->length = ibchan_cm_data_take(param, &request->remote.front, attr->data);
 	keep_depths(request, param, iwarp);
 	if (id->route.path_rec)
 		request->mtu = ib_mtu_enum_to_int(id->route.path_rec->mtu);
@@ -61,7 +62,8 @@ void ibchan_request_free(struct ibchan_request *request)
 
 	if (id) {
 		if (!READ_ONCE(request->error))
-			ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+			ibchan_cm_reject(id, &request->remote.front,
+					 IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 		rdma_destroy_id(id);
 	}
 	ibchan_device_put(request->dev);
@@ -72,6 +74,7 @@ void ibchan_request_free(struct ibchan_request *request)
 static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct ibchan_request *request = id->context;
+	const struct ibchan_cm_front front = request->remote.front;
 	int was_lost;
 
 	switch (event->event) {
@@ -81,7 +84,7 @@ static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		if (!ibchan_cm_take_id(&request->id))
 			return 0;
 		if (!was_lost)
-			ibchan_cm_reject(id, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+			ibchan_cm_reject(id, &front, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 		return 1;
 	case RDMA_CM_EVENT_UNREACHABLE:
 		WRITE_ONCE(request->error, ETIMEDOUT);
@@ -189,7 +192,7 @@ static u32 shorter_mtu(const struct ibchan_request *request, const struct ibchan
 {
 	u32 ours = READ_ONCE(ch->qp.params.mtu);
 
-	return request->remote.hears_mtu && ours < request->mtu ? ours : 0;
+	return request->remote.front.magic && ours < request->mtu ? ours : 0;
 }
 
 /* iWARP: the device does the rest when it has sent the answer. */
@@ -225,15 +228,14 @@ static int answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	int ret = connect_qp(cm->ch, id, agreed, mtu);
 
 	if (ret) {
-		ibchan_cm_reject(id, reject_code(ret), NULL, 0);
+		ibchan_cm_reject(id, &cm->remote.front, reject_code(ret), NULL, 0);
 		return ret;
 	}
-	if (mtu)
-		ibchan_cm_data_tell_mtu(cm, mtu);
+	ibchan_cm_data_answer(cm, mtu);
 	agreed->private_data = cm->length ? cm->data : NULL;
 	agreed->private_data_len = cm->length;
 	agreed->rnr_retry_count = cm->ch->qp.params.rnr_retries;
-	agreed->flow_control = ibchan_cm_flow_control(cm->ch);
+	agreed->flow_control = 1;
 	agreed->qp_num = cm->ch->qp.ib->qp_num;
 	return ibchan_cm_refusal(rdma_accept(id, agreed));
 }
@@ -264,14 +266,15 @@ static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm,
 static int request_begin(struct ibchan_request *request, struct ibchan_cm *cm,
 			 struct ibchan_reason *reason)
 {
+	const struct ibchan_cm_front *front = &request->remote.front;
 	int ret = ibchan_channel_check_prepared(cm->ch, reason);
 
 	if (!ret)
-		ret = ibchan_cm_data_check(cm->ch, &request->credits, reason);
+		ret = ibchan_cm_data_check(cm->ch, front, reason);
 	if (!ret)
 		ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ACCEPT, reason);
 	if (!ret)
-		ibchan_flow_peer(cm->ch, request->credits.addr, request->credits.rkey);
+		ibchan_flow_peer(cm->ch, front->addr, front->rkey);
 	return ret;
 }
 
@@ -308,18 +311,18 @@ static int request_accept(struct ibchan_request *request, struct ibchan_cm *cm,
 static int request_start(struct ibchan_request *request, struct ibchan_channel *ch,
 			 const struct ibchan_connect *connect, struct ibchan_reason *reason)
 {
-	u32 max = IBCHAN_PRIVATE_DATA_SIZE;
+	struct ibchan_connect how = *connect;
 	struct ibchan_cm *cm;
 	int ret;
 
 	if (request->dev != ch->qp.dev)
 		return ibchan_refuse(reason, IBCHAN_REASON_REQUEST_DEVICE, -EXDEV);
-	if (shorter_mtu(request, ch))
-		max -= sizeof(struct ibchan_cm_mtu);
-	ret = ibchan_check_data(ch, connect, max, reason);
+	/* The peer has told. */
+	how.flags = request->remote.front.magic ? 0 : IBCHAN_CONNECT_FOREIGN;
+	ret = ibchan_check_data(ch, &how, IBCHAN_PRIVATE_DATA_SIZE, reason);
 	if (ret)
 		return ret;
-	cm = ibchan_cm_create(ch, connect, reason);
+	cm = ibchan_cm_create(ch, &how, reason);
 	if (IS_ERR(cm))
 		return PTR_ERR(cm);
 	ret = request_accept(request, cm, reason);
@@ -335,21 +338,21 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
  * @connect: data, length and connect_ms are used
  * @reason: why not, or NULL
  *
- * Of two sides that take packets of different length the shorter ones count; the peer
- * hears of them by 8 bytes of the answer, which @connect has less. What goes wrong after
- * it has begun breaks the channel: see ibchan_channel_connect(); -EMSGSIZE when the peer
- * uses no ibchan and sends longer packets than this side's port takes. If @ch is closed
- * before the peer has heard of the answer, the peer is told of the end when it has, for up
- * to ten seconds.
+ * A peer that uses no ibchan, or has asked with IBCHAN_CONNECT_FOREIGN, gets @connect's data
+ * and nothing else, and no keepalive looks after it. Of two sides that take packets of
+ * different length the shorter ones count, where both are ibchans. What goes wrong after it has
+ * begun breaks the channel: see ibchan_channel_connect(); -EMSGSIZE when the peer is none and
+ * sends longer packets than this side takes. If @ch is closed before the peer has heard of the
+ * answer, the peer is told of the end when it has, for up to ten seconds.
  *
  * Each side has as many reads and atomics in flight as the other one serves. A peer that
  * serves none is accepted, and @ch then refuses to post any.
  *
  * Context: process, may sleep.
  * Return: 0 when it has begun; -EXDEV when the request came over another device;
- * -EINVAL for too much data or a time that is too long; -ECONNRESET, -ETIMEDOUT when the
- * peer has given up; -EISCONN when @ch is connected or connecting already; -ESHUTDOWN when
- * it is broken; -ENODEV when the device is gone; -ENOMEM.
+ * -EINVAL for too much data, a time that is too long, or when only one side counts credits;
+ * -ECONNRESET, -ETIMEDOUT when the peer has given up; -EISCONN when @ch is connected or
+ * connecting already; -ESHUTDOWN when it is broken; -ENODEV when the device is gone; -ENOMEM.
  */
 int ibchan_request_accept(struct ibchan_request *request, struct ibchan_channel *ch,
 			  const struct ibchan_connect *connect,
@@ -384,7 +387,8 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data, u32 
 		ret = length > request->reject_room ? -EINVAL : 0;
 		/* Without data the end of the request says as much. */
 		if (!ret && length && !READ_ONCE(request->error))
-			ibchan_cm_reject(request->id, IB_CM_REJ_CONSUMER_DEFINED, data, length);
+			ibchan_cm_reject(request->id, &request->remote.front,
+					 IB_CM_REJ_CONSUMER_DEFINED, data, length);
 		ibchan_device_exit(request->dev);
 		if (ret)
 			return ret;

@@ -15,7 +15,6 @@
  * @responder_resources: reads and atomics that the peer wants to have in flight
  * @initiator_depth: reads and atomics that the peer serves at a time
  * @mtu: what the peer's packets may have, in bytes; 0 on iWARP
- * @credits: where the peer is granted some
  * @remote: of the peer
  * @link: in its listener
  * @attr: for its owner
@@ -28,7 +27,6 @@ struct ibchan_request {
 	__connect_only u8 responder_resources;
 	__connect_only u8 initiator_depth;
 	__connect_only u32 mtu;
-	__connect_only struct ibchan_cm_credits credits;
 	__connect_only struct ibchan_cm_peer remote;
 	__connect_only struct list_head link;
 	__connect_only struct ibchan_request_attr attr;

@@ -114,6 +114,7 @@ static const struct field fields_mr_reg_dmabuf[] = {
 
 static const struct field fields_channel_connect[] = {
 	FIELD(channel_connect, channel, HANDLE, 0),
+	FIELD(channel_connect, flags, FLAGS, IBCHAN_CONNECT_FLAGS),
 	FIELD(channel_connect, data_length, NUMBER, IBCHAN_PRIVATE_DATA_SIZE),
 	ADDRESS(channel_connect, peer), ADDRESS(channel_connect, source),
 	FIELD(channel_connect, address_ms, NUMBER, IBCHAN_MAX_STAGE_MS),

@@ -7,8 +7,8 @@
 #include "meeting.h"
 #include "suites.h"
 
-/* Private data that RoCE carries with a request. */
-#define REQUEST_DATA	56
+/* Private data that go with a request to an ibchan on RoCE. */
+#define REQUEST_DATA	52
 
 /* --- what works --- */
 
@@ -227,6 +227,9 @@ static void a_connect_that_cannot_be_is_refused_and_harmless(struct world *w)
 	connect.connect_ms = IBCHAN_MAX_STAGE_MS + 1;
 	expect_refused(m, &connect, -EINVAL, IBCHAN_REASON_STAGE_TIME);
 	connect.connect_ms = 0;
+	connect.flags = IBCHAN_CONNECT_FLAGS + 1;
+	expect_refused(m, &connect, -EINVAL, 0);
+	connect.flags = 0;
 	connect.data = data;
 	connect.length = sizeof(data);
 	expect_refused(m, &connect, -EINVAL, IBCHAN_REASON_PRIVATE_DATA);

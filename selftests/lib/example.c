@@ -435,6 +435,7 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 				.handles = { HANDLE(channel_credit_wait, channel) }
 
 #define EXAMPLE_channel_connect	.needs = EXAMPLE_IPV4, .uses_up = 1,			\
+				.flags = IBCHAN_CONNECT_FLAGS,			\
 				.undo = undo_channel_handshake,			\
 				.handles = { HANDLE(channel_connect, channel) },	\
 				.reserved = { HANDLE(channel_connect, reserved),	\

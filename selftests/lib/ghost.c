@@ -17,11 +17,13 @@
 /* An id without one is told nothing. */
 #define UID		1
 
+#define REJ_CONSUMER_DEFINED	28
+
 /* Of <rdma/ib_user_verbs.h> and <rdma/rdma_cma.h>, which this machine may not have. */
 #define QP_TYPE_RC	2
 enum {
 	ADDR_RESOLVED = 0, ROUTE_RESOLVED = 2, CONNECT_REQUEST = 4, CONNECT_RESPONSE = 5,
-	ESTABLISHED = 9
+	REJECTED = 8, ESTABLISHED = 9
 };
 
 static int command(const struct ghost *ghost, __u32 nr, const void *in, __u16 len, __u16 out)
@@ -75,15 +77,21 @@ static int await(const struct ghost *ghost, __u32 wanted)
 
 static struct rdma_ucm_conn_param conn_param(const struct ghost *ghost)
 {
-	return (struct rdma_ucm_conn_param) {
+	struct rdma_ucm_conn_param param = {
 		.qp_num = QPN,
 		.responder_resources = 1 + ghost->more_reads,
 		.initiator_depth = 1 + ghost->more_started,
-		.flow_control = ghost->takes_writes,
+		.private_data_len = ghost->length,
+		.srq = ghost->srq,
+		.flow_control = ghost->flow_control,
 		.retry_count = 6,
 		.rnr_retry_count = 6,
 		.valid = 1,
 	};
+
+	if (ghost->length)
+		memcpy(param.private_data, ghost->data, ghost->length);
+	return param;
 }
 
 /* Only IPv4. */
@@ -131,6 +139,15 @@ int ghost_connected(struct ghost *ghost)
 	return rc ?: command(ghost, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0);
 }
 
+int ghost_rejected(struct ghost *ghost)
+{
+	struct rdma_ucm_event_resp event = {};
+	int rc = take_event(ghost, REJECTED, &event);
+
+	ghost->told = event.param.conn;
+	return rc;
+}
+
 int ghost_listen(struct ghost *ghost, const struct ibchan_address *address)
 {
 	struct rdma_ucm_listen listen = { .backlog = 1 };
@@ -144,15 +161,43 @@ int ghost_listen(struct ghost *ghost, const struct ibchan_address *address)
 	return rc ?: command(ghost, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0);
 }
 
-int ghost_accept(struct ghost *ghost)
+int ghost_asked(struct ghost *ghost)
 {
-	struct rdma_ucm_accept accept = { .uid = UID, .conn_param = conn_param(ghost) };
-	struct rdma_ucm_event_resp event;
+	struct rdma_ucm_event_resp event = {};
 	int rc = take_event(ghost, CONNECT_REQUEST, &event);
 
-	accept.id = event.id;
-	rc = rc ?: command(ghost, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0);
+	ghost->asker = event.id;
+	ghost->asked = event.param.conn;
+	return rc;
+}
+
+int ghost_yes(struct ghost *ghost)
+{
+	const struct rdma_ucm_accept accept = {
+		.uid = UID, .conn_param = conn_param(ghost), .id = ghost->asker,
+	};
+	int rc = command(ghost, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0);
+
 	return rc ?: await(ghost, ESTABLISHED);
+}
+
+int ghost_no(struct ghost *ghost)
+{
+	struct rdma_ucm_reject reject = {
+		.id = ghost->asker, .private_data_len = ghost->length,
+		.reason = REJ_CONSUMER_DEFINED,
+	};
+
+	if (ghost->length)
+		memcpy(reject.private_data, ghost->data, ghost->length);
+	return command(ghost, RDMA_USER_CM_CMD_REJECT, &reject, sizeof(reject), 0);
+}
+
+int ghost_accept(struct ghost *ghost)
+{
+	int rc = ghost_asked(ghost);
+
+	return rc ?: ghost_yes(ghost);
 }
 
 void ghost_close(struct ghost *ghost)

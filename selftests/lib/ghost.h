@@ -13,19 +13,31 @@
 struct ghost {
 	int fd;
 	__u32 id;	/* who asks, and who listens */
-	int takes_writes;	/* says that it answers keepalives */
+	__u32 asker;	/* of who has asked */
+	const void *data;	/* goes with what it says */
+	__u8 length;
+	__u8 srq;		/* these two bits, too */
+	__u8 flow_control;
 	int more_reads;		/* serves so many at a time beside one; -1: none */
 	int more_started;	/* wants to have so many in flight beside one; -1: none */
-	struct rdma_ucm_conn_param told;	/* by who has accepted */
+	struct rdma_ucm_conn_param asked;	/* by who has asked */
+	struct rdma_ucm_conn_param told;	/* by who has accepted, or rejected */
 };
 
 /* Begins to ask @peer; ghost_connected() goes on when that has accepted. */
 int ghost_ask(struct ghost *ghost, const struct ibchan_address *peer);
 int ghost_connected(struct ghost *ghost);
+int ghost_rejected(struct ghost *ghost); /* in place of that */
 
-/* Listens at @address, whose port is not 0; ghost_accept() waits for who asks. */
+/*
+ * Listens at @address, whose port is not 0. ghost_asked() waits for who asks: with @ghost->data,
+ * ghost_yes() accepts, and ghost_no() rejects.
+ */
 int ghost_listen(struct ghost *ghost, const struct ibchan_address *address);
-int ghost_accept(struct ghost *ghost);
+int ghost_asked(struct ghost *ghost);
+int ghost_yes(struct ghost *ghost);
+int ghost_no(struct ghost *ghost);
+int ghost_accept(struct ghost *ghost); /* whoever asks */
 
 /* The other side hears of this. Idempotent. */
 void ghost_close(struct ghost *ghost);

@@ -10,11 +10,28 @@
 #include <linux/ibchan_codes.h>
 
 /*
- * Bytes that can go with a message. On InfiniBand and RoCE a request carries 56, an
- * answer that accepts 196, one that rejects 144; on iWARP it is 196 everywhere. A
- * channel with IBCHAN_MODE_CREDITS needs 16 of them for itself.
+ * Private data: bytes that go with a message for the peer's consumer. On InfiniBand and RoCE,
+ *
+ *	the message	with IBCHAN_CONNECT_FOREIGN	else	with credits
+ *	request		56				52	40
+ *	acceptance	196				192	180
+ *	rejection	144				144	144
+ *
+ * because two ibchans tell each other something in front of them. Who accepts knows by the
+ * request whether it comes from an ibchan, and has 196 bytes where it does not. On iWARP it is
+ * 196 everywhere. A message may arrive with zeros behind its data.
  */
 #define IBCHAN_PRIVATE_DATA_SIZE	196
+
+/*
+ * The peer may be no ibchan, as a program of librdmacm is none: it gets the private data and
+ * nothing else, and its answer is taken for private data and nothing else. No keepalive looks
+ * after such a peer, it is told of no smaller mtu, and there are no credits. An ibchan that is
+ * asked so takes the asking side for a peer that is none. Without this flag a peer that is none
+ * sees what an ibchan tells as the first 4 bytes of the private data, 16 with credits.
+ */
+#define IBCHAN_CONNECT_FOREIGN	0x1U
+#define IBCHAN_CONNECT_FLAGS	IBCHAN_CONNECT_FOREIGN
 
 /* Milliseconds that a stage may take, where the caller says 0. */
 #define IBCHAN_DEFAULT_ADDRESS_MS	5000
@@ -60,10 +77,9 @@ enum ibchan_stage {
 /**
  * struct ibchan_cmd_channel_connect - connect a channel by address; do not wait
  * @size: sizeof(struct ibchan_cmd_channel_connect)
- * @flags: 0
+ * @flags: IBCHAN_CONNECT_FOREIGN or 0
  * @channel: handle, of a prepared channel
- * @data_length: bytes of @data, as many as the transport takes; 16 less with credits,
- *	and for data that begin with the bytes "IBCR" or "IBCM"
+ * @data_length: bytes of @data: see IBCHAN_PRIVATE_DATA_SIZE
  * @peer: where to
  * @source: where from; family 0: as the route says
  * @address_ms: how long finding the device may take; 0: IBCHAN_DEFAULT_ADDRESS_MS
@@ -83,8 +99,9 @@ enum ibchan_stage {
  *
  * The outcome is an event (see event_take), and channel_connection waits for it. A
  * connection that does not come about breaks the channel: ENETUNREACH, EHOSTUNREACH,
- * ECONNREFUSED (nobody listens), ECONNRESET (rejected by the peer), EXDEV (the way
- * leads over another device than the channel's), ETIMEDOUT.
+ * ECONNREFUSED (nobody listens, or a peer that is no ibchan rejects without data), ECONNRESET
+ * (rejected by the peer), EXDEV (the way leads over another device than the channel's),
+ * ETIMEDOUT.
  */
 struct ibchan_cmd_channel_connect {
 	__u32 size;
@@ -208,9 +225,7 @@ struct ibchan_cmd_request_take {
  * @request: handle; gone on success
  * @channel: handle, of a prepared channel of the request's device
  * @connect_ms: how long the peer may take to hear of it; 0: IBCHAN_DEFAULT_CONNECT_MS
- * @data_length: bytes of @data, as many as the transport takes; 16 less with credits,
- *	and for data that begin with the bytes "IBCR" or "IBCM"; 8 less when the channel's
- *	mtu is smaller than the peer's
+ * @data_length: bytes of @data: see IBCHAN_PRIVATE_DATA_SIZE
  * @data: for the peer; it gets zeros behind them
  * @reserved: 0
  * @reason: why not, on an error

@@ -59,7 +59,7 @@
  * ibchan_facts counts that in.
  *
  * The peer has to allow IBCHAN_ACCESS_REMOTE_WRITE on its channel; regions are not
- * concerned. To one that does not, nothing is sent.
+ * concerned. To one that does not, or does not say because it is no ibchan, nothing is sent.
  *
  * A handshake by endpoints says nothing of the peer, which may connect its own side whenever
  * it likes. With a @keepalive_ms of 0 it is asked nothing until the first work of this side

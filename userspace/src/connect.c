@@ -109,11 +109,13 @@ int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *
 		.code = IBCHAN_REASON_PRIVATE_DATA,
 		.value = { params->length, IBCHAN_PRIVATE_DATA_SIZE },
 	};
+	__u64 rest = params->reserved0;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(params->reserved); i++)
-		if (params->reserved[i])
-			return error_set(error, -EINVAL, &reserved);
+		rest |= params->reserved[i];
+	if (rest)
+		return error_set(error, -EINVAL, &reserved);
 	if (params->length > IBCHAN_PRIVATE_DATA_SIZE)
 		return error_set(error, -EINVAL, &reason);
 	if (params->length && !params->data)
@@ -152,6 +154,7 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
 	const struct ibchan_connect_params *with = params ? params : &defaults;
 	struct ibchan_cmd_channel_connect cmd = {
 		.size = sizeof(cmd),
+		.flags = with->flags,
 		.channel = channel->object.handle,
 		.address_ms = with->address_ms,
 		.route_ms = with->route_ms,

@@ -31,9 +31,9 @@ struct ibchan_request;
  * @peer: where to; not needed to accept a request
  * @source: where from; NULL: as the route says
  * @data: for the peer; it gets zeros behind them
- * @length: bytes of @data, up to IBCHAN_PRIVATE_DATA_SIZE, or what the transport
- *	takes; 16 less with credits, and for data that begin with the bytes "IBCR" or
- *	"IBCM"; 8 less to accept with a smaller mtu than the peer's
+ * @length: bytes of @data: see IBCHAN_PRIVATE_DATA_SIZE
+ * @flags: IBCHAN_CONNECT_FOREIGN where the peer may be no ibchan; not used to accept a request,
+ *	which tells
  * @address_ms: how long finding the device may take; 0: IBCHAN_DEFAULT_ADDRESS_MS
  * @route_ms: how long finding the way may take; 0: IBCHAN_DEFAULT_ROUTE_MS
  * @connect_ms: how long the peer may take; 0: IBCHAN_DEFAULT_CONNECT_MS
@@ -47,6 +47,7 @@ struct ibchan_connect {
 	const struct sockaddr *source;
 	const void *data;
 	u32 length;
+	u32 flags;
 	u32 address_ms;
 	u32 route_ms;
 	u32 connect_ms;

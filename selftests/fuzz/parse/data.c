@@ -2,8 +2,8 @@
 /*
  * Any bytes as what the connection manager brings from a peer. The first byte of the input
  * says whether this side counts credits, whether what it sends is filled up with zeros on
- * the way, and whether it tells of shorter packets; the others are the peer's, and then what
- * this side sends.
+ * the way, whether it takes writes, whether it answers, and with shorter packets, and whether
+ * the peer may be no ibchan; the others are the peer's, and then what this side sends.
  */
 #include "fuzz.h"
 #include "kernel.h"
@@ -11,9 +11,14 @@
 
 #define CREDITS		0x1
 #define FILLED		0x2
+#define WRITES		0x4
 #define SHORTER		0x8
+#define ANSWER		0x10
+#define PLAIN		0x20
 #define MTU		1024
 #define LARGEST		255	/* what the message's length can say */
+
+static const struct rdma_cm_id id;
 
 /* In a place of its own, so that a read past its end is seen. */
 static u8 *copy_of(const u8 *data, size_t size)
@@ -25,30 +30,49 @@ static u8 *copy_of(const u8 *data, size_t size)
 	return copy;
 }
 
-static void take_and_check(struct ibchan_channel *ch, const u8 *data, size_t size)
+static const u8 magic[] = { 0xc4, 0x1b, 1 };
+
+/* Of what in fact lies in front; 0 if it is none of @kind. */
+static size_t front_of(const u8 *data, size_t size, u8 kind)
+{
+	size_t length;
+
+	if (size < 4 || memcmp(data, magic, sizeof(magic)))
+		return 0;
+	if ((data[3] & 0x8c) != kind || data[3] >> 4 > IB_MTU_4096)
+		return 0;
+	length = data[3] & IBCHAN_FRONT_CREDITS ? 16 : 4;
+	return length <= size ? length : 0;
+}
+
+static void take_and_check(struct ibchan_channel *ch, u8 kind, const u8 *data, size_t size)
 {
 	u8 *bytes = copy_of(data, size);
 	const struct rdma_conn_param param = {
 		.private_data = size ? bytes : NULL,
 		.private_data_len = size,
 	};
+	const size_t length = front_of(data, size, kind);
 	u8 taken[IBCHAN_PRIVATE_DATA_SIZE];
 	struct ibchan_reason reason = {};
-	struct ibchan_cm_credits credits;
-	u32 length = ibchan_cm_data_take(&param, taken, &credits);
-	int rc = ibchan_cm_data_check(ch, &credits, &reason);
-	const bool has_mtu = size >= sizeof(struct ibchan_cm_mtu) && !memcmp(data, "IBCM", 4);
-	size_t front = (credits.magic ? sizeof(credits) : 0) +
-		       (has_mtu ? sizeof(struct ibchan_cm_mtu) : 0);
+	struct ibchan_cm_front front;
+	u32 came, mtu;
+	int rc;
 
-	must(length <= sizeof(taken), "no more than the caller has room for");
-	must(front + length <= size, "no more than came");
-	must(!memcmp(taken, bytes + front, length), "the bytes that came");
-	must(!memchr_inv(taken + length, 0, sizeof(taken) - length), "zeros behind them");
+	ibchan_cm_data_front(&id, &param, kind, &front);
+	must(!front.magic == !length, "a front where there is one");
+	must(length == 16 || (!front.rkey && !front.addr), "a key where there is one");
+	mtu = ibchan_cm_front_mtu(&front);
+	must(!mtu || (mtu >= 256 && mtu <= 4096), "an mtu that there is");
+	came = ibchan_cm_data_take(&param, &front, taken);
+	rc = ibchan_cm_data_check(ch, &front, &reason);
+	must(came <= sizeof(taken), "no more than the caller has room for");
+	must(length + came <= size, "no more than came");
+	must(!memcmp(taken, bytes + length, came), "the bytes that came");
+	must(!memchr_inv(taken + came, 0, sizeof(taken) - came), "zeros behind them");
 	must(!rc || rc == -EINVAL, "0 or -EINVAL");
-	must(rc || !ch->flow == !credits.rkey, "both count credits, or none");
+	must(rc || !ch->flow == !front.rkey, "both count credits, or none");
 	must(!rc == !reason.code, "a reason if and only if it is refused");
-	must(has_mtu || !ibchan_cm_data_mtu(&param), "a length where there is one");
 	free(bytes);
 }
 
@@ -56,63 +80,63 @@ static void take_and_check(struct ibchan_channel *ch, const u8 *data, size_t siz
 #define REJECTION	(IBCHAN_REJECT_DATA + 4)
 
 /* A rejection has no header, whatever it looks like, and maybe a mark behind. */
-static void rejected(const u8 *data, size_t size)
+static void rejected(bool plain, const u8 *data, size_t size)
 {
 	u8 *bytes = copy_of(data, size);
 	const struct rdma_conn_param param = {
 		.private_data = size ? bytes : NULL,
 		.private_data_len = size,
 	};
-	const bool marked = size == REJECTION &&
+	const bool marked = !plain && size == REJECTION &&
 			    !memcmp(data + IBCHAN_REJECT_DATA, "IBCJ", 4);
 	u32 came = marked ? IBCHAN_REJECT_DATA : min_t(u32, size, IBCHAN_PRIVATE_DATA_SIZE);
-	u8 taken[IBCHAN_PRIVATE_DATA_SIZE];
+	struct ibchan_cm cm = { .plain = plain };
 
-	must(ibchan_cm_data_rejected(&param, taken) == came, "as many as came and have room");
-	must(!memcmp(taken, bytes, came), "the bytes that came with a rejection");
-	must(!memchr_inv(taken + came, 0, sizeof(taken) - came), "zeros behind those");
+	ibchan_cm_data_rejected(&cm, &param);
+	must(cm.heard && cm.length == came, "as many as came and have room");
+	must(!memcmp(cm.data, bytes, came), "the bytes that came with a rejection");
+	must(!memchr_inv(cm.data + came, 0, sizeof(cm.data) - came), "zeros behind those");
 	must(ibchan_cm_data_none(&param) == (!size || !memchr_inv(bytes, 0, size)),
 	     "nothing where nothing came");
 	free(bytes);
 }
 
-/* As many bytes as ibchan_check_data() lets a caller send. */
-static u32 possible_length(const struct ibchan_channel *ch, u32 room, const u8 *data, size_t size)
-{
-	u32 length = min_t(u32, size, room);
-	u32 most = room - ibchan_cm_data_room(ch, data, length);
-
-	return min_t(u32, length, most);
-}
-
 /* What one side writes the other one reads, whatever bytes they are. */
 static void there_and_back(struct ibchan_channel *ch, u8 how, const u8 *data, size_t size)
 {
-	const bool filled = how & FILLED;
-	u32 mtu = how & SHORTER ? MTU : 0;
-	u32 room = IBCHAN_PRIVATE_DATA_SIZE - (mtu ? sizeof(struct ibchan_cm_mtu) : 0);
-	u32 length = possible_length(ch, room, data, size);
-	struct ibchan_cm cm = { .ch = ch };
+	const u8 kind = how & ANSWER ? IBCHAN_FRONT_ANSWER : IBCHAN_FRONT_REQUEST;
+	const u32 mtu = how & SHORTER && how & ANSWER ? MTU : 0;
+	const u32 room = ibchan_cm_data_room(ch, how & PLAIN);
+	const u32 length = min_t(u32, size, IBCHAN_PRIVATE_DATA_SIZE - room);
+	struct ibchan_cm cm = { .ch = ch, .plain = how & PLAIN };
+	struct ibchan_cm_front front = {};
 	struct rdma_conn_param param = {};
 	u8 taken[IBCHAN_PRIVATE_DATA_SIZE];
-	struct ibchan_cm_credits credits;
 	u8 message[LARGEST] = {};
 	u32 came;
 
 	ibchan_cm_data_fill(&cm, data, length);
-	if (mtu)
-		ibchan_cm_data_tell_mtu(&cm, mtu);
-	must(cm.length <= sizeof(cm.data), "no more than a message carries");
+	if (how & ANSWER)
+		ibchan_cm_data_answer(&cm, mtu);
+	must(cm.length == room + length, "all of it, and no more than a message carries");
+	must(room || !memcmp(cm.data, data, length), "what was sent, and nothing else");
 	memcpy(message, cm.data, cm.length);
 	param.private_data = message;
-	param.private_data_len = filled ? LARGEST : cm.length;
-	came = ibchan_cm_data_take(&param, taken, &credits);
-	must(filled ? came >= length : came == length, "as long as it was");
+	param.private_data_len = how & FILLED ? LARGEST : cm.length;
+	if (room)
+		ibchan_cm_data_front(&id, &param, kind, &front);
+	came = ibchan_cm_data_take(&param, &front, taken);
+	must(how & FILLED ? came >= length : came == length, "as long as it was");
 	must(!memcmp(taken, data, length), "what was sent");
 	must(!memchr_inv(taken + length, 0, sizeof(taken) - length), "nothing but what was sent");
-	must(ibchan_cm_data_mtu(&param) == mtu, "the length that was sent");
-	must(credits.rkey == (ch->flow ? ch->flow->rkey : 0), "the key that was sent");
-	must(credits.addr == (ch->flow ? ch->flow->addr : 0), "the address that was sent");
+	if (!room)
+		return;
+	must(ibchan_cm_front_mtu(&front) == mtu, "the length that was sent");
+	must(!(front.what & IBCHAN_FRONT_WRITES) == !(how & WRITES), "whether it takes writes");
+	must(front.rkey == (ch->flow ? ch->flow->rkey : 0), "the key that was sent");
+	must(front.addr == (ch->flow ? ch->flow->addr : 0), "the address that was sent");
+	ibchan_cm_data_front(&id, &param, kind ^ IBCHAN_FRONT_ANSWER, &front);
+	must(!front.magic, "of one kind only");
 }
 
 int fuzz_one(const u8 *data, size_t size)
@@ -123,29 +147,26 @@ int fuzz_one(const u8 *data, size_t size)
 	if (!size || size - 1 > LARGEST)
 		return 0;
 	ch.flow = data[0] & CREDITS ? &flow : NULL;
-	take_and_check(&ch, data + 1, size - 1);
-	rejected(data + 1, size - 1);
+	ch.qp.params.access = data[0] & WRITES ? IBCHAN_ACCESS_REMOTE_WRITE : 0;
+	take_and_check(&ch, data[0] & ANSWER ? IBCHAN_FRONT_ANSWER : IBCHAN_FRONT_REQUEST,
+		       data + 1, size - 1);
+	rejected(data[0] & PLAIN, data + 1, size - 1);
 	there_and_back(&ch, data[0], data + 1, size - 1);
 	return 0;
 }
 
+/* Fronts of both kinds with and without credits, data like them, and a rejection. */
 unsigned int fuzz_seed(unsigned int nr, u8 *data)
 {
-	const struct ibchan_cm_credits credits = {
-		.magic = htobe32(0x49424352), .rkey = htobe32(1), .addr = htobe64(2),
-	};
+	static const u8 what[] = { 0x1, 0x3, 0x5, 0x37, 0x60, 0x8 };
 
-	const struct ibchan_cm_mtu mtu = { .magic = htobe32(0x4942434d), .mtu = htobe32(MTU) };
-
-	if (nr > 24)
+	if (nr > 64)
 		return 0;
 	memset(data, 0x5a, MAX_SEED);
-	data[0] = nr & (CREDITS | FILLED | SHORTER);
-	if (nr & 16)
-		memcpy(data + 1, &mtu, sizeof(mtu));
-	else if (nr & 4)
-		memcpy(data + 1, &credits, sizeof(credits));
-	if (nr != 24)
+	data[0] = nr & 0x3f;
+	memcpy(data + 1, magic, sizeof(magic));
+	data[1 + sizeof(magic)] = what[nr % (sizeof(what) / sizeof(*what))];
+	if (nr != 64)
 		return 1 + 64;
 	memcpy(data + 1 + IBCHAN_REJECT_DATA, "IBCJ", 4);
 	return 1 + REJECTION;

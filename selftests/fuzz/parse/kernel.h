@@ -12,6 +12,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -43,11 +44,17 @@ typedef __s64 ktime_t;
 
 #define IB_DEFAULT_PKEY_FULL	0xffff
 
-enum ib_mtu { IB_MTU_256 = 1, IB_MTU_4096 = 5 };
+enum ib_mtu { IB_MTU_256 = 1, IB_MTU_512, IB_MTU_1024, IB_MTU_2048, IB_MTU_4096 };
 
 static inline enum ib_mtu ib_mtu_int_to_enum(u32 mtu)
 {
-	return mtu >= 4096 ? IB_MTU_4096 : IB_MTU_256;
+	return mtu >= 4096 ? IB_MTU_4096 : mtu >= 2048 ? IB_MTU_2048 :
+	       mtu >= 1024 ? IB_MTU_1024 : mtu >= 512 ? IB_MTU_512 : IB_MTU_256;
+}
+
+static inline int ib_mtu_enum_to_int(enum ib_mtu mtu)
+{
+	return 128 << mtu;
 }
 
 union ib_gid {
@@ -84,7 +91,6 @@ static inline int rdma_reject(struct rdma_cm_id *id, const void *data, u8 length
 struct rdma_conn_param {
 	const void *private_data;
 	u8 private_data_len;
-	u8 srq;
 };
 
 /* ---- <net/ipv6.h> and <linux/etherdevice.h> ---- */

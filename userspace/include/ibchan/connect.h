@@ -76,17 +76,21 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
 /**
  * struct ibchan_connect_params - what goes with a request, or with its answer
  * @data: for the peer, which gets zeros behind them; NULL: none, with a @length of 0
- * @length: bytes of @data: up to 56 with a request, 196 when accepting; each 16 less on
- *	a channel with IBCHAN_MODE_CREDITS, and for data that begin with the bytes "IBCR"
- *	or "IBCM"; 8 less when accepting with a smaller mtu than the peer's
+ * @length: bytes of @data: up to 52 with a request and 192 when accepting; 40 and 180 on a
+ *	channel with IBCHAN_MODE_CREDITS; 56 with IBCHAN_CONNECT_FOREIGN, and 196 when accepting
+ *	a peer that is no ibchan
  * @address_ms: how long finding the device may take, in milliseconds; 0: 5000
  * @route_ms: how long finding the way may take; 0: 5000
  * @connect_ms: how long the peer may take; 0: 60000; all three of each address of the peer
  * @source: IP address that the connection is to have on this side; NULL: as the
  *	route says
+ * @flags: IBCHAN_CONNECT_FOREIGN: the peer may be no ibchan, and gets @data and nothing else; it
+ *	is looked after by no keepalive
+ * @reserved0: 0
  * @reserved: 0
  *
- * All zero is the default. An accept needs @data and @connect_ms only.
+ * All zero is the default. An accept needs @data and @connect_ms only: the request tells what
+ * the peer is.
  */
 struct ibchan_connect_params {
 	const void *data;
@@ -95,7 +99,9 @@ struct ibchan_connect_params {
 	__u32 route_ms;
 	__u32 connect_ms;
 	const char *source;
-	__u64 reserved[4];
+	__u32 flags;
+	__u32 reserved0;
+	__u64 reserved[3];
 };
 
 /**
@@ -136,8 +142,8 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
  * Return: 0: it is connected; -ETIMEDOUT with the channel still connecting, or
  * broken because a stage has taken too long (ibchan_channel_connection() tells);
  * -ENETUNREACH, -EHOSTUNREACH: no way to the peer, or nobody answers for its address;
- * -ECONNREFUSED: nobody listens there, or only in another network namespace;
- * -ECONNRESET: the peer has rejected;
+ * -ECONNREFUSED: nobody listens there, or only in another network namespace, or a peer that
+ * is no ibchan has rejected without data; -ECONNRESET: the peer has rejected;
  * -EXDEV: the way leads over another device; -ECANCELED: broken by the caller;
  * -ESHUTDOWN: it was connected and has broken since; -ENODEV: the device is gone; -EINTR: a
  * signal came, and the channel goes on connecting.
