@@ -67,8 +67,9 @@ struct seq_file;
  * @spare: places that no work takes: the marker's, and others of the channel's own
  * @max_sge: elements of one work
  * @works: what is in flight, by place
+ * @mrs: regions of their elements, @max_sge for each place
+ * @ranges: the same for the ranges of exclusive works, behind @mrs; NULL where there are none
  * @slots: works of posters that bring none, by place; NULL where @cq has no sink
- * @sges: the elements of @slots, @max_sge each
  * @parts: works of a scatterlist's first parts, by place; at the place of its last part, which is
  *	the request's work, @num_sge is how many came before. NULL where no request has one
  * @part_status: of the part that failed, until its request ends
@@ -90,8 +91,9 @@ struct ibchan_queue {
 
 	__channel_only u32 max_sge;
 	struct ibchan_work **works;
+	__channel_only struct ibchan_mr **mrs;
+	__channel_only struct ibchan_range *ranges;
 	__channel_only struct ibchan_work *slots;
-	__channel_only struct ibchan_sge *sges;
 	__channel_only struct ibchan_work *parts;
 	__channel_only u32 part_status;
 	__channel_only u32 part_vendor_err;

@@ -1,44 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The elements of a request, on their way from the poster to the device: each is checked
- * against its region, holds the region and with IBCHAN_WR_EXCLUSIVE the range until its work
- * has ended, and is shown to the device by the device's own addresses.
+ * against its region, and shown to the device by the device's own addresses. The poster's
+ * elements are not needed after the post: until its work has ended, the work's place in the queue
+ * knows the regions, each of which it has a reference to, and with IBCHAN_WR_EXCLUSIVE the ranges.
  */
 #include <linux/errno.h>
 
 #include "work.h"
 
+/* Of the element whose region is in @mr. */
+static struct ibchan_range *range_at(const struct ibchan_queue *queue, struct ibchan_mr **mr)
+{
+	return &queue->ranges[mr - queue->mrs];
+}
+
 /**
- * ibchan_work_put_sges - give back what elements of a work hold
+ * ibchan_work_put_mrs - give back what the elements of a work hold
  * @work: the work
- * @num: how many, from the first one
  *
  * Context: any, with bottom halves off; not NMI.
  */
-void ibchan_work_put_sges(struct ibchan_work *work, u32 num)
+void ibchan_work_put_mrs(struct ibchan_work *work)
 {
-	struct ibchan_sge *sge = work->sges;
+	struct ibchan_mr **mr = work->mrs;
+	u32 num;
 
-	for (; num; num--, sge++) {
-		if (unlikely(!sge->length))
-			continue;
+	for (num = work->num_sge; num; num--, mr++) {
 		if (work->flags & IBCHAN_WR_EXCLUSIVE)
-			ibchan_busy_release(&sge->mr->busy, sge);
-		ibchan_mr_drop(sge->mr);
+			ibchan_busy_release(&(*mr)->busy, range_at(work->queue, mr));
+		ibchan_mr_drop(*mr);
 	}
 }
 
-static __always_inline int take_sge(struct ibchan_work *work, struct ibchan_sge *sge,
-				    struct ibchan_reason *reason)
+/* @mr: where the region is kept. */
+static __always_inline int take_sge(const struct ibchan_work *work, const struct ibchan_sge *sge,
+				    struct ibchan_mr **mr, struct ibchan_reason *reason)
 {
+	struct ibchan_range *range;
 	int ret;
 
 	if (unlikely(!ibchan_mr_get(sge->mr)))
 		return ibchan_refuse(reason, IBCHAN_REASON_MR_GOING, -ENOENT);
+	*mr = sge->mr;
 	if (!(work->flags & IBCHAN_WR_EXCLUSIVE))
 		return 0;
-	sge->work = work;
-	ret = ibchan_busy_take(&sge->mr->busy, sge, ibchan_op_scatters(work->opcode), reason);
+	range = range_at(work->queue, mr);
+	range->offset = sge->offset;
+	range->length = sge->length;
+	range->wr_id = work->wr_id;
+	ret = ibchan_busy_take(&sge->mr->busy, range, ibchan_op_scatters(work->opcode), reason);
 	if (unlikely(ret))
 		ibchan_mr_drop(sge->mr);
 	return ret;
@@ -117,14 +128,22 @@ static noinline int refuse_room(const struct ibchan_channel *ch, const struct ib
 	return elements > max ? ibchan_refuse_elements(elements, max, reason) : -ENOSPC;
 }
 
+/* The request is refused when its work has the regions before @end. */
+static noinline int give_back(struct ibchan_work *work, struct ibchan_mr **end, int error)
+{
+	work->num_sge = end - work->mrs;
+	ibchan_work_put_mrs(work);
+	return error;
+}
+
 /**
  * ibchan_work_add_sges - check the elements of a request and take them for its work
  * @wr: the request
- * @work: stands for it, and has its elements
+ * @work: stands for it, and has room for its regions; the number of these is kept there
  * @out: the device is shown the elements from here on
  * @reason: why not, or NULL
  *
- * An empty element is not shown: a length of 0 means 2 GiB to some devices.
+ * An empty element is not shown: a length of 0 means 2 GiB to some devices. It holds nothing.
  *
  * Context: process or softirq, under the post lock.
  * Return: how many elements the device sees; -ENOSPC when there is no room for them in this
@@ -135,7 +154,8 @@ int ibchan_work_add_sges(const struct ibchan_wr *wr, struct ibchan_work *work,
 {
 	const struct ibchan_channel *ch = work->queue->channel;
 	u32 max = min_t(u32, ch->bounds.max_sge[wr->opcode], room_for_elements(&ch->chain, out));
-	struct ibchan_sge *sge = work->sges;
+	const struct ibchan_sge *sge = wr->sges;
+	struct ibchan_mr **mr = work->mrs;
 	u32 i, segments, elements = 0;
 	u64 total = 0;
 	int ret;
@@ -144,16 +164,19 @@ int ibchan_work_add_sges(const struct ibchan_wr *wr, struct ibchan_work *work,
 		ret = check_element(ch, wr, sge, reason);
 		if (unlikely(ret))
 			goto refused;
-		if (unlikely(!sge->length))
+		if (unlikely(!sge->length)) {
+			work->num_sge--;
 			continue;
+		}
 		segments = unlikely(sge->mr->segments) ? segments_of(sge) : 1;
 		if (unlikely(elements + segments > max)) {
-			ibchan_work_put_sges(work, i);
-			return refuse_room(ch, wr, elements + segments, reason);
+			ret = refuse_room(ch, wr, elements + segments, reason);
+			return give_back(work, mr, ret);
 		}
-		ret = take_sge(work, sge, reason);
+		ret = take_sge(work, sge, mr, reason);
 		if (unlikely(ret))
 			goto refused;
+		mr++;
 		if (unlikely(sge->mr->segments))
 			build_segments(&out[elements], sge);
 		else
@@ -162,14 +185,11 @@ int ibchan_work_add_sges(const struct ibchan_wr *wr, struct ibchan_work *work,
 		total += sge->length;
 	}
 	ret = ibchan_check_total(&ch->bounds, wr, total, elements, reason);
-	if (unlikely(ret))
-		ibchan_work_put_sges(work, wr->num_sge);
-	return ret ?: elements;
+	return likely(!ret) ? elements : give_back(work, mr, ret);
 refused:
-	ibchan_work_put_sges(work, i);
 	if (reason)
 		reason->element = i;
-	return ret;
+	return give_back(work, mr, ret);
 }
 
 /**

@@ -72,8 +72,7 @@ static int pending_ready(void *arg)
 
 /**
  * ibchan_pending_post - post a work and keep its result
- * @pending: all zero, or done; it and the elements of @wr stay where they are
- *	until the work has ended
+ * @pending: all zero, or done; stays where it is until the work has ended
  * @ch: the channel
  * @wr: the request; its work is not used
  * @reason: why not, or NULL

@@ -46,15 +46,14 @@ static noinline void fill_failure(struct ibchan_completion *completion,
 }
 
 /* The device may still be busy with what a failed work named, until its qp is gone. */
-static noinline void park_sges(struct ibchan_work *work)
+static noinline void park_mrs(struct ibchan_work *work)
 {
 	struct llist_head *parked = &work->queue->channel->parked;
-	struct ibchan_sge *sge = work->sges;
 	u32 i;
 
-	for (i = 0; i < work->num_sge; i++, sge++)
-		if (sge->length && sge->mr->transient)
-			ibchan_mr_park(sge->mr, parked);
+	for (i = 0; i < work->num_sge; i++)
+		if (work->mrs[i]->transient)
+			ibchan_mr_park(work->mrs[i], parked);
 }
 
 /* By wr_id: a success that the poster did not ask for reaches only a sink that wants it. */
@@ -96,11 +95,11 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 	};
 	if (unlikely(wc->status != IB_WC_SUCCESS)) {
 		fill_failure(completion, work, wc);
-		park_sges(work);
+		park_mrs(work);
 	} else if (work->opcode == IBCHAN_OP_RECV) {
 		fill_received(completion, wc);
 	}
-	ibchan_work_put_sges(work, work->num_sge);
+	ibchan_work_put_mrs(work);
 	ibchan_fault_linger(IBCHAN_WINDOW_RELEASED);
 	trace_ibchan_complete(completion);
 	/* From here on the work may be posted again. */

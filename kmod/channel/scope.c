@@ -36,7 +36,7 @@ static int refuse_listed(const struct ibchan_scope *scope, const struct ibchan_p
  * @pending: all zero, or done and looked at; outlives the scope, and is in no other
  *	one until then
  * @ch: any channel, open until the scope has ended
- * @wr: the request; its elements outlive the scope
+ * @wr: the request
  * @reason: why not, or NULL
  *
  * Context: process.

@@ -7,7 +7,8 @@
  *
  * A request needs, in this order: a place in the queue, a message's credit, room for its
  * completion in the sink (by wr_id only), and for each element a reference to the region and,
- * with IBCHAN_WR_EXCLUSIVE, the range. A refusal gives back what this request has taken.
+ * with IBCHAN_WR_EXCLUSIVE, the range. These are kept at its place, where they stay until the work
+ * ends. A refusal gives back what this request has taken.
  */
 #include <linux/errno.h>
 #include <linux/irqflags.h>
@@ -49,26 +50,19 @@ static noinline int check_credits(struct ibchan_channel *ch, const struct ibchan
  * has room in the sink.
  */
 static int take_own_work(struct ibchan_queue *queue, const struct ibchan_wr *wr,
-			 struct ibchan_work *work, struct ibchan_reason *reason)
+			 struct ibchan_reason *reason)
 {
 	const struct ibchan_sink *sink = queue->cq->sink;
-	struct ibchan_sge *sge;
 	int ret = 0;
-	u32 i;
 
-	/* A list is longer than the elements of such a work. */
+	/* A list ends in another place than it begins: see sgl.c. */
 	if (unlikely(!queue->slots || wr->flags & IBCHAN_WR_SGL))
 		return ibchan_refuse(reason, IBCHAN_REASON_NO_SINK, -EINVAL);
 	if (sink->reserve)
 		ret = sink->reserve(queue->cq->priv);
-	if (unlikely(ret))
-		return ret == -EAGAIN ? ibchan_refuse(reason, IBCHAN_REASON_RING_FULL, ret) : ret;
-	for (i = 0, sge = work->sges; i < wr->num_sge; i++, sge++) {
-		sge->mr = wr->sges[i].mr;
-		sge->offset = wr->sges[i].offset;
-		sge->length = wr->sges[i].length;
-	}
-	return 0;
+	if (unlikely(ret == -EAGAIN))
+		return ibchan_refuse(reason, IBCHAN_REASON_RING_FULL, ret);
+	return ret;
 }
 
 /*
@@ -80,16 +74,12 @@ static bool is_in_flight(const struct ibchan_work *work)
 	return READ_ONCE(work->cqe.done) == ibchan_work_done;
 }
 
-/* Checks a work of the caller's. */
-static __always_inline int take_work(const struct ibchan_wr *wr, struct ibchan_reason *reason)
+static __always_inline int check_work(const struct ibchan_work *work, struct ibchan_reason *reason)
 {
-	struct ibchan_work *work = wr->work;
-
 	if (unlikely(!work->done))
 		return ibchan_refuse(reason, IBCHAN_REASON_NO_DONE, -EINVAL);
 	if (unlikely(is_in_flight(work)))
 		return ibchan_refuse(reason, IBCHAN_REASON_WORK_IN_FLIGHT, -EBUSY);
-	work->sges = wr->sges;
 	return 0;
 }
 
@@ -117,14 +107,15 @@ static __always_inline int reserve(struct ibchan_queue *queue, const struct ibch
 	if (unlikely(ret))
 		return ret;
 	if (work) {
-		ret = take_work(wr, reason);
+		ret = check_work(work, reason);
 	} else {
 		work = &queue->slots[place];
-		ret = take_own_work(queue, wr, work, reason);
+		ret = take_own_work(queue, wr, reason);
 	}
 	if (unlikely(ret))
 		return ret;
 	work->queue = queue;
+	work->mrs = &queue->mrs[place * queue->max_sge];
 	work->wr_id = wr->wr_id;
 	work->number = number;
 	work->num_sge = wr->num_sge;
@@ -161,7 +152,7 @@ static void unreserve(struct ibchan_queue *queue, struct ibchan_work *work)
 	if (work->flags & IBCHAN_WR_SGL)
 		ibchan_sgl_untake(work);
 	else
-		ibchan_work_put_sges(work, work->num_sge);
+		ibchan_work_put_mrs(work);
 	if (!work->done)
 		ibchan_sink_cancel(queue->cq);
 }

@@ -15,7 +15,7 @@ int ibchan_work_add_sges(const struct ibchan_wr *wr, struct ibchan_work *work,
 			 struct ib_sge *out, struct ibchan_reason *reason);
 int ibchan_work_add_inline(const struct ibchan_wr *wr, const struct ibchan_channel *ch,
 			   struct ib_sge *out, struct ibchan_reason *reason);
-void ibchan_work_put_sges(struct ibchan_work *work, u32 num);
+void ibchan_work_put_mrs(struct ibchan_work *work);
 
 /* sgl.c */
 int ibchan_sgl_init(struct ibchan_channel *ch, u32 max_sgl);

@@ -294,6 +294,7 @@ int ibchan_run_channel_build(struct ibchan_call *call)
 		.connected = ibchan_user_connected,
 		.broken = ibchan_user_broken,
 		.priv = call->new,
+		.exclusive = true,
 		.options = cmd->options,
 	};
 	ret = fulfil(call, ibchan_channel_build(&build, &cmd->params, &cmd->reason));

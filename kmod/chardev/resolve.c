@@ -89,23 +89,27 @@ static int resolve_sge(struct ibchan_context *ctx, const struct ibchan_submit_sg
 	return 0;
 }
 
-/* An empty element of plain memory has no region, and is left out. */
+/*
+ * The elements of an entry, from @first on among all that are not inline. An empty element of
+ * plain memory has no region, and is left out.
+ */
 static int resolve_sges(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-			u32 index, struct ibchan_mr *const *pinned,
-			struct ibchan_reason *reason)
+			u32 index, u32 first, struct ibchan_reason *reason)
 {
 	const struct ibchan_submit_sge *user = ibchan_entry_sges(s, index);
+	struct ibchan_sge *sges = &s->sges[first];
 	struct ibchan_wr *wr = &s->wrs[index];
 	int ret;
 	u32 i;
 
+	wr->sges = sges;
 	for (i = 0; i < s->entries[index].num_sge; i++) {
-		struct ibchan_sge *sge = &wr->sges[wr->num_sge];
+		struct ibchan_sge *sge = &sges[wr->num_sge];
 
 		if (is_empty_plain(&user[i]))
 			continue;
 		if (user[i].mr == IBCHAN_MR_PLAIN) {
-			sge->mr = pinned[i];
+			sge->mr = s->pinned[first + i];
 			sge->offset = 0;
 			sge->length = user[i].length;
 			wr->num_sge++;
@@ -189,10 +193,8 @@ u32 ibchan_submit_resolve(struct ibchan_context *ctx, struct ibchan_submit_scrat
 			s->wrs[i].data_length = s->data_length[i];
 			continue;
 		}
-		if (!ret) {
-			s->wrs[i].sges = &s->sges[first_sge];
-			ret = resolve_sges(ctx, s, i, &s->pinned[first_sge], reason);
-		}
+		if (!ret)
+			ret = resolve_sges(ctx, s, i, first_sge, reason);
 		if (ret) {
 			*error = ret;
 			break;

@@ -17,10 +17,10 @@
 
 #include "rules.h"
 
-#define RANGE_FIRST(sge)	((sge)->offset)
-#define RANGE_LAST(sge)		ibchan_busy_last(sge)
+#define RANGE_FIRST(range)	((range)->offset)
+#define RANGE_LAST(range)	ibchan_busy_last(range)
 
-INTERVAL_TREE_DEFINE(struct ibchan_sge, node, u64, subtree_last, RANGE_FIRST, RANGE_LAST,
+INTERVAL_TREE_DEFINE(struct ibchan_range, node, u64, subtree_last, RANGE_FIRST, RANGE_LAST,
 		     static inline, range)
 
 /**
@@ -42,37 +42,37 @@ static struct rb_root_cached *tree_of(struct ibchan_busy *busy, bool writes)
 	return writes ? &busy->writers : &busy->readers;
 }
 
-static void sort(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes)
+static void sort(struct ibchan_busy *busy, struct ibchan_range *range, bool writes)
 {
-	sge->writes = writes;
-	range_insert(sge, tree_of(busy, writes));
+	range->writes = writes;
+	range_insert(range, tree_of(busy, writes));
 }
 
-static struct ibchan_sge *find_conflict(struct ibchan_busy *busy,
-					const struct ibchan_sge *sge, bool writes)
+static struct ibchan_range *find_conflict(struct ibchan_busy *busy,
+					  const struct ibchan_range *range, bool writes)
 {
-	struct ibchan_sge *hit = range_iter_first(&busy->writers, RANGE_FIRST(sge),
-						  RANGE_LAST(sge));
+	struct ibchan_range *hit = range_iter_first(&busy->writers, RANGE_FIRST(range),
+						  RANGE_LAST(range));
 
 	if (hit || !writes)
 		return hit;
-	return range_iter_first(&busy->readers, RANGE_FIRST(sge), RANGE_LAST(sge));
+	return range_iter_first(&busy->readers, RANGE_FIRST(range), RANGE_LAST(range));
 }
 
 static void sort_readers(struct ibchan_busy *busy)
 {
-	struct ibchan_sge *sge;
+	struct ibchan_range *range;
 
 	while (busy->num_listed) {
-		sge = hlist_entry(busy->listed.first, struct ibchan_sge, link);
-		ibchan_busy_unlist(busy, sge);
-		sort(busy, sge, false);
+		range = hlist_entry(busy->listed.first, struct ibchan_range, link);
+		ibchan_busy_unlist(busy, range);
+		sort(busy, range, false);
 	}
 }
 
 static void sort_lone(struct ibchan_busy *busy)
 {
-	struct ibchan_sge *lone = busy->lone;
+	struct ibchan_range *lone = busy->lone;
 
 	if (!lone)
 		return;
@@ -83,33 +83,33 @@ static void sort_lone(struct ibchan_busy *busy)
 /**
  * ibchan_busy_take_sorted - claim a range that has to be compared with others
  * @busy: of the region
- * @sge: the range
+ * @range: the range
  * @writes: the device is going to write into it
  * @reason: which range is in the way, or NULL
  *
  * Context: under the lock.
  * Return: 0, or -EBUSY.
  */
-int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
+int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range, bool writes,
 			    struct ibchan_reason *reason)
 {
-	const struct ibchan_sge *hit;
+	const struct ibchan_range *hit;
 
 	sort_lone(busy);
 	if (writes)
 		sort_readers(busy);
-	hit = find_conflict(busy, sge, writes);
+	hit = find_conflict(busy, range, writes);
 	if (hit)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_BUSY, -EBUSY,
 					    (u64[3]) { hit->offset, hit->length,
-						       hit->work->wr_id });
-	sge->listed = false;
-	sort(busy, sge, writes);
+						       hit->wr_id });
+	range->listed = false;
+	sort(busy, range, writes);
 	return 0;
 }
 
 /* Under the lock. */
-void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge)
+void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_range *range)
 {
-	range_remove(sge, tree_of(busy, sge->writes));
+	range_remove(range, tree_of(busy, range->writes));
 }

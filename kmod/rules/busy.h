@@ -12,6 +12,30 @@
 #include <rdma/ibchan.h>
 
 /**
+ * struct ibchan_range - a range of a region that a work in flight keeps others out of
+ * @offset: from its first byte
+ * @length: bytes, 1 and up
+ * @listed: in the list of its region's ranges
+ * @writes: the device writes into it; unless @listed, or the lone writer
+ * @subtree_last: of the tree
+ * @node: in a tree
+ * @link: in the list
+ * @wr_id: of the work
+ */
+struct ibchan_range {
+	u64 offset;
+	u32 length;
+	bool listed;
+	bool writes;
+	u64 subtree_last;
+	union {
+		struct rb_node node;
+		struct hlist_node link;
+	};
+	u64 wr_id;
+};
+
+/**
  * struct ibchan_busy - ranges of a region that are in flight
  * @lock: guards all of it
  * @num_listed: entries of @listed; and IBCHAN_BUSY_LONE, if there is a @lone one
@@ -24,7 +48,7 @@ struct ibchan_busy {
 	spinlock_t lock;		/* all */
 	u32 num_listed;
 	struct hlist_head listed;
-	struct ibchan_sge *lone;
+	struct ibchan_range *lone;
 	struct rb_root_cached readers;
 	struct rb_root_cached writers;
 };
@@ -36,9 +60,9 @@ struct ibchan_busy {
 #define IBCHAN_BUSY_LONE	BIT(31)
 
 void ibchan_busy_init(struct ibchan_busy *busy);
-int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
+int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range, bool writes,
 			    struct ibchan_reason *reason);
-void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_sge *sge);
+void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_range *range);
 
 static inline bool ibchan_busy_can_list(const struct ibchan_busy *busy)
 {
@@ -47,21 +71,21 @@ static inline bool ibchan_busy_can_list(const struct ibchan_busy *busy)
 }
 
 /* The last byte of a range that is not empty. */
-static inline u64 ibchan_busy_last(const struct ibchan_sge *sge)
+static inline u64 ibchan_busy_last(const struct ibchan_range *range)
 {
-	return sge->offset + sge->length - 1;
+	return range->offset + range->length - 1;
 }
 
-static inline bool ibchan_busy_is_apart(const struct ibchan_sge *a, const struct ibchan_sge *b)
+static inline bool ibchan_busy_is_apart(const struct ibchan_range *a, const struct ibchan_range *b)
 {
 	return a->offset > ibchan_busy_last(b) || b->offset > ibchan_busy_last(a);
 }
 
 /* A range that is read, beside one that is written. */
 static inline bool ibchan_busy_can_list_beside(const struct ibchan_busy *busy,
-					       const struct ibchan_sge *sge)
+					       const struct ibchan_range *range)
 {
-	return busy->lone && ibchan_busy_is_apart(busy->lone, sge) &&
+	return busy->lone && ibchan_busy_is_apart(busy->lone, range) &&
 	       (busy->num_listed & ~IBCHAN_BUSY_LONE) < IBCHAN_BUSY_MAX_LISTED;
 }
 
@@ -71,24 +95,24 @@ static inline bool ibchan_busy_is_idle(const struct ibchan_busy *busy)
 	       RB_EMPTY_ROOT(&busy->readers.rb_root);
 }
 
-static inline void ibchan_busy_unlist(struct ibchan_busy *busy, struct ibchan_sge *sge)
+static inline void ibchan_busy_unlist(struct ibchan_busy *busy, struct ibchan_range *range)
 {
-	sge->listed = false;
-	__hlist_del(&sge->link);
+	range->listed = false;
+	__hlist_del(&range->link);
 	busy->num_listed--;
 }
 
-static inline void ibchan_busy_list(struct ibchan_busy *busy, struct ibchan_sge *sge)
+static inline void ibchan_busy_list(struct ibchan_busy *busy, struct ibchan_range *range)
 {
-	sge->listed = true;
-	hlist_add_head(&sge->link, &busy->listed);
+	range->listed = true;
+	hlist_add_head(&range->link, &busy->listed);
 	busy->num_listed++;
 }
 
-static inline void ibchan_busy_let_alone(struct ibchan_busy *busy, struct ibchan_sge *sge)
+static inline void ibchan_busy_let_alone(struct ibchan_busy *busy, struct ibchan_range *range)
 {
-	sge->listed = false;
-	busy->lone = sge;
+	range->listed = false;
+	busy->lone = range;
 	busy->num_listed |= IBCHAN_BUSY_LONE;
 }
 
@@ -101,26 +125,26 @@ static inline void ibchan_busy_forget_lone(struct ibchan_busy *busy)
 /**
  * ibchan_busy_take - claim a range for a work
  * @busy: of the region
- * @sge: the range, not empty, with its work; stays where it is until released
+ * @range: the range; stays where it is until released
  * @writes: the device is going to write into it
  * @reason: which range is in the way, or NULL
  *
  * Context: bottom halves off.
  * Return: 0, or -EBUSY with nothing changed.
  */
-static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_sge *sge, bool writes,
-				   struct ibchan_reason *reason)
+static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_range *range,
+				   bool writes, struct ibchan_reason *reason)
 {
 	int ret = 0;
 
 	spin_lock(&busy->lock);
 	if (!writes && likely(ibchan_busy_can_list(busy) ||
-			      ibchan_busy_can_list_beside(busy, sge)))
-		ibchan_busy_list(busy, sge);
+			      ibchan_busy_can_list_beside(busy, range)))
+		ibchan_busy_list(busy, range);
 	else if (writes && ibchan_busy_is_idle(busy))
-		ibchan_busy_let_alone(busy, sge);
+		ibchan_busy_let_alone(busy, range);
 	else
-		ret = ibchan_busy_take_sorted(busy, sge, writes, reason);
+		ret = ibchan_busy_take_sorted(busy, range, writes, reason);
 	spin_unlock(&busy->lock);
 	return ret;
 }
@@ -128,19 +152,19 @@ static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_sge *
 /**
  * ibchan_busy_release - the work of a range has ended
  * @busy: of the region
- * @sge: as it was taken
+ * @range: as it was taken
  *
  * Context: bottom halves off.
  */
-static inline void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_sge *sge)
+static inline void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_range *range)
 {
 	spin_lock(&busy->lock);
-	if (likely(sge->listed))
-		ibchan_busy_unlist(busy, sge);
-	else if (likely(sge == busy->lone))
+	if (likely(range->listed))
+		ibchan_busy_unlist(busy, range);
+	else if (likely(range == busy->lone))
 		ibchan_busy_forget_lone(busy);
 	else
-		ibchan_busy_release_sorted(busy, sge);
+		ibchan_busy_release_sorted(busy, range);
 	spin_unlock(&busy->lock);
 }
 

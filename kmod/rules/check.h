@@ -34,6 +34,7 @@
  * @max_inline: bytes that a request may carry
  * @max_sge: elements that the device sees of one work, by opcode
  * @max_sgl: entries of a scatterlist
+ * @exclusive: requests may keep others out of their ranges
  * @max_rd_atomic: 0: the peer serves no reads and atomics, as its request or answer has said
  * @service: it belongs to its domain: does not hold it, and may register memory
  */
@@ -44,6 +45,7 @@ struct ibchan_bounds {
 	u32 max_inline;
 	u8 max_sge[IBCHAN_OPS];
 	u32 max_sgl;
+	bool exclusive;
 	u32 max_rd_atomic;
 	int service;
 };
@@ -125,18 +127,20 @@ static inline u8 ibchan_flags_allowed(const struct ibchan_wr *wr)
 	return allowed;
 }
 
-/* Flags that the opcode takes, but not on iWARP. */
+/* Flags that the opcode takes, but not on iWARP, or not on this channel. */
 static inline u8 ibchan_flags_impossible(const struct ibchan_bounds *bounds,
 					 const struct ibchan_wr *wr)
 {
-	if (bounds->caps & IBCHAN_DEVICE_IMMEDIATE)
-		return 0;
-	return wr->opcode == IBCHAN_OP_READ ? IBCHAN_WR_FENCE : IBCHAN_WR_IMM;
+	u8 impossible = likely(bounds->exclusive) ? 0 : IBCHAN_WR_EXCLUSIVE;
+
+	if (likely(bounds->caps & IBCHAN_DEVICE_IMMEDIATE))
+		return impossible;
+	return impossible | (wr->opcode == IBCHAN_OP_READ ? IBCHAN_WR_FENCE : IBCHAN_WR_IMM);
 }
 
 /*
  * Opcode, flags and number of elements. Return: 0; -EINVAL; -EOPNOTSUPP for an
- * unknown flag, or one that is not possible on iWARP.
+ * unknown flag, or one that is not possible on iWARP or on this channel.
  */
 static inline int ibchan_check_form(const struct ibchan_bounds *bounds,
 				    const struct ibchan_wr *wr, struct ibchan_reason *reason)

@@ -54,20 +54,22 @@ static u64 elements_size(u32 max_sge)
 	return max_sge * sizeof(struct ib_sge);
 }
 
-/* The queue's own works, for requests that bring none, and their elements. */
-static u64 own_work_size(const struct ibchan_queue_size *queue)
+/* A place: which work is there, what that holds, and the queue's own, for a request without one. */
+static u64 place_size(const struct ibchan_queue_size *queue)
 {
-	u64 size = sizeof(struct ibchan_work *);
+	u64 size = sizeof(struct ibchan_work *) + queue->max_sge * sizeof(struct ibchan_mr *);
 
+	if (queue->exclusive)
+		size += queue->max_sge * sizeof(struct ibchan_range);
 	if (queue->has_works)
-		size += sizeof(struct ibchan_work) + queue->max_sge * sizeof(struct ibchan_sge);
+		size += sizeof(struct ibchan_work);
 	return size;
 }
 
 static u64 queue_size(const struct ibchan_queue_size *queue, u64 wqe)
 {
 	return with_tables(entries_of(queue->depth + queue->spare) * wqe +
-			   roundup_pow_of_two(queue->depth) * own_work_size(queue));
+			   roundup_pow_of_two(queue->depth) * place_size(queue));
 }
 
 /**

@@ -284,6 +284,7 @@ static struct ibchan_channel *build_channel(struct kbench_chan *chan, struct kbe
 		.send_cq = pair->cq,
 		.recv_cq = pair->cq,
 		.net = &init_net,
+		.exclusive = true,
 	};
 	struct ibchan_params params;
 

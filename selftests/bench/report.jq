@@ -106,7 +106,7 @@ def scale_bar: 1.05;
 def calls_bar:
   if .chain > 0 then (1000 / .chain | floor) else null end;
 
-def memory_bar: { "kernel.idle_channel": 4096 };
+def memory_bar: { "kernel.idle_channel": 8192 };
 
 def thousandths: . * 1000 | round | tostring
   | if length < 4 then "0000"[length:] + . else . end

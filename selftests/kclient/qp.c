@@ -80,7 +80,6 @@ static int write_by_wr_id(struct side *a, struct side *b, u8 opcode, u64 wr_id)
 	u32 accepted;
 
 	wr.wr_id = wr_id;
-	/* The element is on this stack: without a work it is copied. */
 	return ibchan_post(a->ch, &wr, 1, &accepted, NULL);
 }
 

@@ -470,6 +470,47 @@ static void lists_of_a_channel_that_breaks_end_once(struct world *w)
 	expect_eq(w, jobs_repeated(jobs, 32), 0);
 }
 
+/* The request is gone when this returns; the list is not. */
+static noinline int post_list_from_stack(struct job *job, u8 opcode, const struct list *list)
+{
+	struct ibchan_wr wr = list_wr(job->world, opcode, list);
+	int ret = job_post(job, job->world->side[0].ch, &wr, NULL);
+
+	memset(&wr, GUARD, sizeof(wr));
+	barrier_data(&wr);
+	return ret;
+}
+
+static int has_ended(void *job)
+{
+	return atomic_read(&((struct job *)job)->ended);
+}
+
+/* On polled cqs nothing ends before the case looks. */
+static void of_a_request_only_its_list_has_to_stay(struct world *w)
+{
+	static const u8 opcodes[] = { IBCHAN_OP_WRITE, IBCHAN_OP_READ };
+	struct pair_init init;
+	struct list *list;
+	int i;
+
+	pair_defaults(&init);
+	init.max_sgl = ENTRIES;
+	init.cq_flags = IBCHAN_CQ_POLLED;
+	if (world_pair(w, &init) || !side_share(&w->side[1]))
+		return;
+	list = make_list(&w->side[0], ENTRIES, 100);
+	for (i = 0; list && i < ARRAY_SIZE(opcodes); i++) {
+		struct job *job = world_jobs(w, 1);
+
+		fill_ends(w, opcodes[i], list, i);
+		expect_eq(w, post_list_from_stack(job, opcodes[i], list), 0);
+		expect_eq(w, ibchan_cq_wait(w->side[0].send_cq, has_ended, job,
+					    patience * NSEC_PER_MSEC), 1);
+		check_ends(w, opcodes[i], list, i);
+	}
+}
+
 static void a_send_that_invalidates_tells_the_key_and_ends_it(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
@@ -527,6 +568,7 @@ static const struct test_case sgl_cases[] = {
 	CASE(an_immediate_tells_that_all_of_a_list_is_there),
 	CASE(a_list_that_the_peer_refuses_ends_once_with_its_error),
 	CASE(lists_of_a_channel_that_breaks_end_once),
+	CASE(of_a_request_only_its_list_has_to_stay),
 	CASE(a_send_that_invalidates_tells_the_key_and_ends_it),
 	CASE(a_plain_send_tells_of_no_key),
 };

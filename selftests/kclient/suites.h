@@ -30,9 +30,9 @@ struct suite {
 /* What runs unless a parameter says otherwise, in this order. */
 #define DEFAULT_SUITES(X) \
 	X(connect) X(endpoint) X(data) X(error) X(ops) X(unsignaled) X(memory) X(remote) \
-	X(scope) X(pending) X(unpolled) X(done) X(callback) X(qp) X(queues) X(busy) X(bounds) \
-	X(close) X(priority) X(credits) X(connect_by_address) X(linger) X(alive) X(keepalive) \
-	X(cycles) X(reclaim) X(stranger) X(sgl) X(runner) X(life)
+	X(scope) X(pending) X(unpolled) X(done) X(callback) X(qp) X(queues) X(busy) \
+	X(element) X(bounds) X(close) X(priority) X(credits) X(connect_by_address) X(linger) \
+	X(alive) X(keepalive) X(cycles) X(reclaim) X(stranger) X(sgl) X(runner) X(life)
 
 /* What has to be asked for; two of them where verbs can fail, see main.c. */
 #define OTHER_SUITES(X) \

@@ -388,6 +388,7 @@ void side_build_init(struct side *side, struct ibchan_build *build)
 		.broken = side_broken,
 		.priv = side,
 		.max_sgl = side->max_sgl,
+		.exclusive = true,
 		.options = side->options,
 	};
 }

@@ -17,10 +17,9 @@ static int busy_suite_init(struct kunit *test)
 	return 0;
 }
 
-/* A range with the work that it belongs to. */
+/* A range, and how it is claimed. */
 struct claim {
-	struct ibchan_sge sge;
-	struct ibchan_work work;
+	struct ibchan_range range;
 	bool writes;
 	bool held;
 };
@@ -28,8 +27,7 @@ struct claim {
 static struct claim claim_of(u64 offset, u32 length, bool writes)
 {
 	return (struct claim){
-		.sge = { .offset = offset, .length = length },
-		.work = { .wr_id = WR_ID(offset) },
+		.range = { .offset = offset, .length = length, .wr_id = WR_ID(offset) },
 		.writes = writes,
 	};
 }
@@ -38,9 +36,8 @@ static int take(struct claim *claim, struct ibchan_reason *reason)
 {
 	int ret;
 
-	claim->sge.work = &claim->work;
 	local_bh_disable();
-	ret = ibchan_busy_take(&busy, &claim->sge, claim->writes, reason);
+	ret = ibchan_busy_take(&busy, &claim->range, claim->writes, reason);
 	local_bh_enable();
 	claim->held = !ret;
 	return ret;
@@ -49,15 +46,15 @@ static int take(struct claim *claim, struct ibchan_reason *reason)
 static void release(struct claim *claim)
 {
 	local_bh_disable();
-	ibchan_busy_release(&busy, &claim->sge);
+	ibchan_busy_release(&busy, &claim->range);
 	local_bh_enable();
 	claim->held = false;
 }
 
 static bool overlap(const struct claim *a, const struct claim *b)
 {
-	return a->sge.offset < b->sge.offset + b->sge.length &&
-	       b->sge.offset < a->sge.offset + a->sge.length;
+	return a->range.offset < b->range.offset + b->range.length &&
+	       b->range.offset < a->range.offset + a->range.length;
 }
 
 static bool conflict(const struct claim *a, const struct claim *b)
@@ -73,12 +70,12 @@ static void expect_pair(struct kunit *test, struct claim a, struct claim b, bool
 	KUNIT_EXPECT_EQ(test, take(&a, &reason), 0);
 	KUNIT_EXPECT_EQ(test, reason.code, (u32)IBCHAN_REASON_NONE);
 	KUNIT_EXPECT_EQ_MSG(test, take(&b, &reason), refused ? -EBUSY : 0,
-			    "%llu+%u %d, then %llu+%u %d", a.sge.offset, a.sge.length,
-			    a.writes, b.sge.offset, b.sge.length, b.writes);
+			    "%llu+%u %d, then %llu+%u %d", a.range.offset, a.range.length,
+			    a.writes, b.range.offset, b.range.length, b.writes);
 	if (refused)
 		expect_reason(test, &reason, &(struct refusal){
 			-EBUSY, IBCHAN_REASON_BUSY, UNTOUCHED,
-			{ a.sge.offset, a.sge.length, a.work.wr_id },
+			{ a.range.offset, a.range.length, a.range.wr_id },
 		});
 	KUNIT_EXPECT_EQ(test, reason.wr, UNTOUCHED);
 	release(&a);
@@ -156,7 +153,7 @@ static void ranges_at_the_end_of_64_bits_do_not_wrap(struct kunit *test)
 	expect_pair(test, last, before, false);
 	expect_pair(test, last, first, false);
 	expect_pair(test, before, first, false);
-	before.sge.offset++;
+	before.range.offset++;
 	expect_pair(test, last, before, true);
 }
 
@@ -214,11 +211,10 @@ static void regions_do_not_know_of_each_other(struct kunit *test)
 	struct ibchan_busy other;
 
 	ibchan_busy_init(&other);
-	theirs.sge.work = &theirs.work;
 	KUNIT_EXPECT_EQ(test, take(&ours, NULL), 0);
 	local_bh_disable();
-	KUNIT_EXPECT_EQ(test, ibchan_busy_take(&other, &theirs.sge, true, NULL), 0);
-	ibchan_busy_release(&other, &theirs.sge);
+	KUNIT_EXPECT_EQ(test, ibchan_busy_take(&other, &theirs.range, true, NULL), 0);
+	ibchan_busy_release(&other, &theirs.range);
 	local_bh_enable();
 	release(&ours);
 }
@@ -244,9 +240,9 @@ static bool reason_is_true(const struct claim *claim, const struct ibchan_reason
 
 	for (i = 0; i < CLAIMS; i++)
 		if (claims[i].held && conflict(&claims[i], claim) &&
-		    claims[i].sge.offset == reason->value[0] &&
-		    claims[i].sge.length == reason->value[1] &&
-		    claims[i].work.wr_id == reason->value[2])
+		    claims[i].range.offset == reason->value[0] &&
+		    claims[i].range.length == reason->value[1] &&
+		    claims[i].range.wr_id == reason->value[2])
 			return true;
 	return false;
 }
@@ -265,12 +261,12 @@ static void step(struct kunit *test, u32 *random, u32 num)
 	}
 	claim = claim_of(next_random(random) % 600, 1 + next_random(random) % 30,
 			 next_random(random) % 3 == 0);
-	claim.work.wr_id = WR_ID(i);
+	claim.range.wr_id = WR_ID(i);
 	refused = oracle_refuses(&claim);
 	claims[i] = claim;
 	ret = take(&claims[i], &reason);
 	KUNIT_EXPECT_EQ_MSG(test, ret, refused ? -EBUSY : 0, "%llu+%u",
-			    claim.sge.offset, claim.sge.length);
+			    claim.range.offset, claim.range.length);
 	if (ret)
 		KUNIT_EXPECT_TRUE(test, reason_is_true(&claim, &reason));
 }

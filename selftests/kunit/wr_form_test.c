@@ -173,6 +173,23 @@ static void a_device_without_immediates_refuses_them_and_nothing_else(struct kun
 	}
 }
 
+static void a_channel_without_exclusive_ranges_refuses_them_and_nothing_else(struct kunit *test)
+{
+	u8 opcode;
+	int i;
+
+	wr_fixture.bounds.exclusive = false;
+	for_each_opcode(opcode, i) {
+		u8 others = documented_flags(opcode) & ~(IBCHAN_WR_SGL | IBCHAN_WR_EXCLUSIVE);
+		struct ibchan_wr wr = flagged_wr(opcode, others);
+
+		expect_accepted(test, &wr, wr.num_sge);
+		wr.flags |= IBCHAN_WR_EXCLUSIVE;
+		REFUSED(test, &wr, -EOPNOTSUPP, IBCHAN_REASON_WR_FLAGS, 0,
+			{ wr.flags, documented_flags(opcode) & ~IBCHAN_WR_EXCLUSIVE });
+	}
+}
+
 static void an_opcode_takes_all_its_flags_at_once(struct kunit *test)
 {
 	u8 opcode;
@@ -359,6 +376,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_device_without_atomics_refuses_them_and_nothing_else),
 	KUNIT_CASE(a_peer_without_resources_gets_no_reads_and_atomics_and_all_else),
 	KUNIT_CASE(a_device_without_immediates_refuses_them_and_nothing_else),
+	KUNIT_CASE(a_channel_without_exclusive_ranges_refuses_them_and_nothing_else),
 	KUNIT_CASE(an_opcode_takes_each_flag_that_is_its_own),
 	KUNIT_CASE(an_opcode_takes_all_its_flags_at_once),
 	KUNIT_CASE(a_list_takes_neither_data_nor_exclusive_ranges),

@@ -61,7 +61,6 @@
 #include <linux/errno.h>
 #include <linux/ktime.h>
 #include <linux/lockdep.h>
-#include <linux/rbtree.h>
 #include <linux/types.h>
 #include <linux/ibchan.h>
 #include <rdma/ib_verbs.h>
@@ -317,36 +316,27 @@ struct ibchan_cq_init {
  * @offset: from its first byte
  * @length: bytes; an empty range is not shown to the device
  *
- * What is private says where the range stands while its work is in flight.
+ * Elements are copied by the post: they may lie on the stack, go into several requests, and be
+ * changed or freed when it has returned.
  */
 struct ibchan_sge {
 	struct ibchan_mr *mr;
 	u64 offset;
 	u32 length;
-	/* private: */
-	bool listed;
-	bool writes;
-	u64 subtree_last;
-	union {
-		struct rb_node node;
-		struct hlist_node link;
-	};
-	struct ibchan_work *work;
 };
 
 /**
  * struct ibchan_work - a posted work request, inside a struct of the caller's
  * @done: called once when the work has ended, with bottom halves off, under no
- *	lock; must not sleep. The work, its elements and its buffers are the
+ *	lock; must not sleep. The work and its buffers are the
  *	caller's again, also within this call: it may post the work again or free
  *	it. It may break and close channels. It may run in a softirq, so a lock that it
  *	takes is taken with bottom halves off everywhere else. One that posts each time
  *	keeps a cpu busy.
  *
  * @done is set before the work is posted; before its first post the rest is zero. From an
- * accepted post until @done is called, the struct and the elements of the request must stay
- * where they are, and to post the work again is refused; not so where two posts, on two
- * channels, run at the same moment.
+ * accepted post until @done is called, the struct must stay where it is, and to post the work
+ * again is refused; not so where two posts, on two channels, run at the same moment.
  */
 struct ibchan_work {
 	void (*done)(struct ibchan_work *work,
@@ -355,7 +345,7 @@ struct ibchan_work {
 	struct ib_cqe cqe;
 	struct ibchan_queue *queue;
 	union {
-		struct ibchan_sge *sges;
+		struct ibchan_mr **mrs;
 		struct scatterlist *sgl;
 	};
 	u64 wr_id;
@@ -372,7 +362,7 @@ struct ibchan_work {
  * Flags besides those of <linux/ibchan.h>. Of these, IBCHAN_WR_INLINE means @data
  * instead of elements here, and IBCHAN_WR_UNCHECKED is unknown: it goes without saying.
  */
-#define IBCHAN_WR_EXCLUSIVE	0x20U	/* ranges in flight must not collide */
+#define IBCHAN_WR_EXCLUSIVE	0x20U	/* ranges in flight must not collide; see ibchan_build */
 #define IBCHAN_WR_SGL		0x40U	/* write or read: @sgl instead of elements */
 
 /* An opcode besides those of <linux/ibchan.h>. */
@@ -382,8 +372,7 @@ struct ibchan_work {
  * struct ibchan_wr - a work request
  * @wr_id: comes back in the completion
  * @work: the caller's, with done() set; NULL: the completion goes to the sink
- * @sges: the ranges, @num_sge of them. With @work they stay in use until its
- *	done(), else they may be reused after the post. An atomic has one, of 8
+ * @sges: the ranges, @num_sge of them, not needed after the post. An atomic has one, of 8
  *	bytes, which receives what the peer's word was before.
  * @data: with IBCHAN_WR_INLINE: kernel memory, copied during the post
  * @sgl: with IBCHAN_WR_SGL: a scatterlist of @num_sge entries, not mapped; see ibchan_wr_sgl()
@@ -404,7 +393,7 @@ struct ibchan_work {
 struct ibchan_wr {
 	u64 wr_id;
 	struct ibchan_work *work;
-	struct ibchan_sge *sges;
+	const struct ibchan_sge *sges;
 	union {
 		const void *data;
 		struct scatterlist *sgl;
@@ -443,6 +432,8 @@ struct ibchan_wr {
  * @max_sgl: entries of the longest scatterlist that a request moves (IBCHAN_WR_SGL), 0 to
  *	U16_MAX; 0: none does. For each the channel has some 20 bytes, and for each place of
  *	the send queue another 48. What the send queue has no places for, a post refuses.
+ * @exclusive: requests may be IBCHAN_WR_EXCLUSIVE. For each element of each place of the queues
+ *	the channel has 8 bytes, and with this another 56.
  * @options: what else; all zero is the default
  */
 struct ibchan_build {
@@ -455,6 +446,7 @@ struct ibchan_build {
 	void (*broken)(void *priv, int error);
 	void *priv;
 	u16 max_sgl;
+	bool exclusive;
 	struct ibchan_options options;
 };
 

@@ -42,7 +42,7 @@ int ibchan_channel_run_until(struct ibchan_channel *ch, const struct ibchan_wr *
  * Context: process, may sleep.
  * Return: as ibchan_channel_run().
  */
-static inline int ibchan_channel_send(struct ibchan_channel *ch, struct ibchan_sge *sges,
+static inline int ibchan_channel_send(struct ibchan_channel *ch, const struct ibchan_sge *sges,
 				      u16 num_sge, struct ibchan_outcome *outcome)
 {
 	struct ibchan_wr wr = ibchan_wr_send(sges, num_sge);
@@ -62,7 +62,7 @@ static inline int ibchan_channel_send(struct ibchan_channel *ch, struct ibchan_s
  * Return: as ibchan_channel_run_until().
  */
 static inline int ibchan_channel_send_until(struct ibchan_channel *ch,
-					    struct ibchan_sge *sges, u16 num_sge,
+					    const struct ibchan_sge *sges, u16 num_sge,
 					    ktime_t deadline, struct ibchan_outcome *outcome)
 {
 	struct ibchan_wr wr = ibchan_wr_send(sges, num_sge);
@@ -80,7 +80,7 @@ static inline int ibchan_channel_send_until(struct ibchan_channel *ch,
  * Context: process, may sleep.
  * Return: as ibchan_channel_run().
  */
-static inline int ibchan_channel_receive(struct ibchan_channel *ch, struct ibchan_sge *sges,
+static inline int ibchan_channel_receive(struct ibchan_channel *ch, const struct ibchan_sge *sges,
 					 u16 num_sge, struct ibchan_outcome *outcome)
 {
 	struct ibchan_wr wr = ibchan_wr_receive(sges, num_sge);
@@ -100,7 +100,7 @@ static inline int ibchan_channel_receive(struct ibchan_channel *ch, struct ibcha
  * Return: as ibchan_channel_run_until().
  */
 static inline int ibchan_channel_receive_until(struct ibchan_channel *ch,
-					       struct ibchan_sge *sges, u16 num_sge,
+					       const struct ibchan_sge *sges, u16 num_sge,
 					       ktime_t deadline,
 					       struct ibchan_outcome *outcome)
 {
@@ -120,7 +120,7 @@ static inline int ibchan_channel_receive_until(struct ibchan_channel *ch,
  * Context: process, may sleep.
  * Return: as ibchan_channel_run().
  */
-static inline int ibchan_channel_write(struct ibchan_channel *ch, struct ibchan_sge *sges,
+static inline int ibchan_channel_write(struct ibchan_channel *ch, const struct ibchan_sge *sges,
 				       u16 num_sge, const struct ibchan_remote *remote,
 				       struct ibchan_outcome *outcome)
 {
@@ -140,7 +140,7 @@ static inline int ibchan_channel_write(struct ibchan_channel *ch, struct ibchan_
  * Context: process, may sleep.
  * Return: as ibchan_channel_run().
  */
-static inline int ibchan_channel_read(struct ibchan_channel *ch, struct ibchan_sge *sges,
+static inline int ibchan_channel_read(struct ibchan_channel *ch, const struct ibchan_sge *sges,
 				      u16 num_sge, const struct ibchan_remote *remote,
 				      struct ibchan_outcome *outcome)
 {
@@ -160,7 +160,7 @@ static inline int ibchan_channel_read(struct ibchan_channel *ch, struct ibchan_s
  * Context: process, may sleep.
  * Return: as ibchan_channel_run(); see also ibchan_wr_compare_swap().
  */
-static inline int ibchan_channel_fetch_add(struct ibchan_channel *ch, struct ibchan_sge *sge,
+static inline int ibchan_channel_fetch_add(struct ibchan_channel *ch, const struct ibchan_sge *sge,
 					   const struct ibchan_remote *remote, u64 add,
 					   struct ibchan_outcome *outcome)
 {

@@ -48,8 +48,8 @@ struct ibchan_job {
 /**
  * struct ibchan_call - a work with a done() in process context
  * @work: goes into the request: ibchan_wr.work
- * @done: called once when the work has ended, by the runner; may sleep. The call, with its work,
- *	elements and buffers, is the caller's again, also within @done.
+ * @done: called once when the work has ended, by the runner; may sleep. The call, with its work
+ *	and buffers, is the caller's again, also within @done.
  * @job: private
  * @runner: private
  * @completion: private

@@ -20,8 +20,8 @@
  *	...
  *
  * Whichever way the block is left - return, goto, break, or its end - all works
- * posted in it have ended by then. The pending works, and the elements of their
- * requests, live outside the block, so that they outlive it.
+ * posted in it have ended by then. The pending works live outside the block, so that they
+ * outlive it.
  *
  * A channel stays open until the pending works on it have ended.
  */

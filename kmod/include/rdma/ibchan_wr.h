@@ -226,7 +226,7 @@ static inline int ibchan_remote_unpack(struct ibchan_remote *remote, const u8 *b
  * Context: any.
  * Return: the request.
  */
-static inline struct ibchan_wr ibchan_wr_send(struct ibchan_sge *sges, u16 num_sge)
+static inline struct ibchan_wr ibchan_wr_send(const struct ibchan_sge *sges, u16 num_sge)
 {
 	return (struct ibchan_wr){
 		.opcode = IBCHAN_OP_SEND, .sges = sges, .num_sge = num_sge,
@@ -241,7 +241,7 @@ static inline struct ibchan_wr ibchan_wr_send(struct ibchan_sge *sges, u16 num_s
  * Context: any.
  * Return: the request.
  */
-static inline struct ibchan_wr ibchan_wr_receive(struct ibchan_sge *sges, u16 num_sge)
+static inline struct ibchan_wr ibchan_wr_receive(const struct ibchan_sge *sges, u16 num_sge)
 {
 	return (struct ibchan_wr){
 		.opcode = IBCHAN_OP_RECV, .sges = sges, .num_sge = num_sge,
@@ -259,7 +259,7 @@ static inline struct ibchan_wr ibchan_wr_receive(struct ibchan_sge *sges, u16 nu
  * Context: any.
  * Return: the request.
  */
-static inline struct ibchan_wr ibchan_wr_one_sided(u8 opcode, struct ibchan_sge *sges,
+static inline struct ibchan_wr ibchan_wr_one_sided(u8 opcode, const struct ibchan_sge *sges,
 						   u16 num_sge,
 						   const struct ibchan_remote *remote)
 {
@@ -282,7 +282,7 @@ static inline struct ibchan_wr ibchan_wr_one_sided(u8 opcode, struct ibchan_sge 
  * Context: any.
  * Return: the request.
  */
-static inline struct ibchan_wr ibchan_wr_write(struct ibchan_sge *sges, u16 num_sge,
+static inline struct ibchan_wr ibchan_wr_write(const struct ibchan_sge *sges, u16 num_sge,
 					       const struct ibchan_remote *remote)
 {
 	return ibchan_wr_one_sided(IBCHAN_OP_WRITE, sges, num_sge, remote);
@@ -300,7 +300,7 @@ static inline struct ibchan_wr ibchan_wr_write(struct ibchan_sge *sges, u16 num_
  * Context: any.
  * Return: the request.
  */
-static inline struct ibchan_wr ibchan_wr_read(struct ibchan_sge *sges, u16 num_sge,
+static inline struct ibchan_wr ibchan_wr_read(const struct ibchan_sge *sges, u16 num_sge,
 					      const struct ibchan_remote *remote)
 {
 	return ibchan_wr_one_sided(IBCHAN_OP_READ, sges, num_sge, remote);
@@ -346,7 +346,7 @@ static inline struct ibchan_wr ibchan_wr_sgl(u8 opcode, struct scatterlist *sgl,
  * Context: any.
  * Return: the request.
  */
-static inline struct ibchan_wr ibchan_wr_send_invalidate(struct ibchan_sge *sges, u16 num_sge,
+static inline struct ibchan_wr ibchan_wr_send_invalidate(const struct ibchan_sge *sges, u16 num_sge,
 							 u32 rkey)
 {
 	return (struct ibchan_wr){
@@ -365,7 +365,7 @@ static inline struct ibchan_wr ibchan_wr_send_invalidate(struct ibchan_sge *sges
  * Return: the request. A post refuses it with -EOPNOTSUPP where the device has no
  * atomics (IBCHAN_DEVICE_ATOMICS).
  */
-static inline struct ibchan_wr ibchan_wr_compare_swap(struct ibchan_sge *sge,
+static inline struct ibchan_wr ibchan_wr_compare_swap(const struct ibchan_sge *sge,
 						      const struct ibchan_remote *remote,
 						      u64 compare, u64 swap)
 {
@@ -385,7 +385,7 @@ static inline struct ibchan_wr ibchan_wr_compare_swap(struct ibchan_sge *sge,
  * Context: any.
  * Return: the request; see ibchan_wr_compare_swap().
  */
-static inline struct ibchan_wr ibchan_wr_fetch_add(struct ibchan_sge *sge,
+static inline struct ibchan_wr ibchan_wr_fetch_add(const struct ibchan_sge *sge,
 						   const struct ibchan_remote *remote,
 						   u64 add)
 {
@@ -448,14 +448,14 @@ static inline int ibchan_post_wr(struct ibchan_channel *ch, const struct ibchan_
  * ibchan_post_one - post a send or a receive of one element
  * @ch: the channel
  * @opcode: IBCHAN_OP_SEND or IBCHAN_OP_RECV
- * @sge: the element, not needed afterwards
+ * @sge: the element
  * @wr_id: comes back in the completion
  *
  * Context: process or softirq, not with interrupts off.
  * Return: as ibchan_post().
  */
 static inline int ibchan_post_one(struct ibchan_channel *ch, u8 opcode,
-				  struct ibchan_sge *sge, u64 wr_id)
+				  const struct ibchan_sge *sge, u64 wr_id)
 {
 	struct ibchan_wr wr = {
 		.opcode = opcode, .sges = sge, .num_sge = 1, .wr_id = wr_id,
