@@ -24,6 +24,7 @@
  *	ibchan_device.watch_lock	when its channels are looked at next
  *	ibchan_channel.post_lock   bottom halves off; prepare and ib_post_*
  *	ibchan_busy.lock	bottom halves off; a region's ranges in flight
+ *	ibchan_pd.keys_lock	bottom halves off; a domain's regions by their keys
  *	ibchan_channel.state_lock  interrupts off; state and first error
  *	ibchan_history.lock	interrupts off; what happened to a channel
  *

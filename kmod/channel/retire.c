@@ -12,7 +12,8 @@
 #include "trace.h"
 #include "work.h"
 
-static void fill_received(struct ibchan_completion *completion, const struct ib_wc *wc)
+static void fill_received(struct ibchan_completion *completion, const struct ibchan_queue *queue,
+			  const struct ib_wc *wc)
 {
 	completion->bytes = wc->byte_len;
 	if (wc->wc_flags & IB_WC_WITH_IMM) {
@@ -21,6 +22,7 @@ static void fill_received(struct ibchan_completion *completion, const struct ib_
 	} else if (wc->wc_flags & IB_WC_WITH_INVALIDATE) {
 		completion->imm = wc->ex.invalidate_rkey;
 		completion->flags |= IBCHAN_CQE_INVALIDATED;
+		ibchan_key_invalidated(queue->channel->qp.pd, completion->imm);
 	}
 }
 
@@ -97,7 +99,7 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 		fill_failure(completion, work, wc);
 		park_mrs(work);
 	} else if (work->opcode == IBCHAN_OP_RECV) {
-		fill_received(completion, wc);
+		fill_received(completion, queue, wc);
 	}
 	ibchan_work_put_mrs(work);
 	ibchan_fault_linger(IBCHAN_WINDOW_RELEASED);

@@ -520,7 +520,8 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
  * where the cq has nowhere to put a completion, or a work without done();
  * -EOPNOTSUPP for an unknown flag, for a read or an atomic to a peer that serves
  * none, or an atomic on a device that has none; -EXDEV for a region of another
- * domain; -EACCES for a region that does not allow the access; -EBUSY for a range
+ * domain; -EACCES for a region that does not allow the access; -EKEYREVOKED for one whose key
+ * a peer has invalidated, as a completion has told; -EBUSY for a range
  * that collides with one in flight (IBCHAN_WR_EXCLUSIVE), and for a work that is in
  * flight; -ENOENT for a region that is being given up; -EAGAIN for
  * a full queue or sink, and for a message that the peer has no receive for

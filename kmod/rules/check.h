@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What a work request must satisfy before anything is reserved for it: form,
- * bounds, access, protection domain. Pure: it looks only at its arguments and at
- * immutable members, so any context will do. Inline, because each post of each
- * request goes through here; refusals are in wr.c.
+ * bounds, access, protection domain. Pure: it looks only at its arguments, and at
+ * members that are immutable or read in one piece, so any context will do. Inline,
+ * because each post of each request goes through here; refusals are in wr.c.
  */
 #ifndef IBCHAN_CHECK_H
 #define IBCHAN_CHECK_H
@@ -21,6 +21,9 @@
 #define IBCHAN_OP_REGISTER	6
 #define IBCHAN_OP_INVALIDATE	7
 #define IBCHAN_OPS		9
+
+/* Of struct ibchan_extent.allows, besides IBCHAN_ACCESS_*: the device may read. */
+#define IBCHAN_MAY_GATHER	0x80U
 
 #define IBCHAN_WR_ALL_FLAGS	(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | \
 				 IBCHAN_WR_INLINE | IBCHAN_WR_UNSIGNALED | \
@@ -55,11 +58,15 @@ struct ibchan_bounds {
  * @pd: its domain
  * @length: bytes
  * @access: IBCHAN_ACCESS_*
+ * @allows: what requests may need: @access and IBCHAN_MAY_GATHER; 0: a peer has invalidated it
+ *
+ * All but @allows is immutable.
  */
 struct ibchan_extent {
 	struct ibchan_pd *pd;
 	u64 length;
 	u32 access;
+	u32 allows;
 };
 
 /* What the opcodes have in common and what not. */
@@ -76,7 +83,7 @@ enum op_trait {
  * struct ibchan_op - one opcode
  * @traits: enum op_trait
  * @flags: IBCHAN_WR_* that it takes
- * @needed: IBCHAN_ACCESS_* that it needs of the elements
+ * @needed: IBCHAN_ACCESS_* that it needs of the elements, or IBCHAN_MAY_GATHER
  * @verb: enum ib_wr_opcode, without and with an immediate
  */
 struct ibchan_op {
@@ -162,15 +169,16 @@ static inline int ibchan_check_form(const struct ibchan_bounds *bounds,
 }
 
 /*
- * One element. Return: 0; -EXDEV for a region of another domain; -EINVAL for a
- * range outside of it; -EACCES for a region that does not allow the access.
+ * One element. Return: 0; -EXDEV for a region of another domain; -EKEYREVOKED for one
+ * that a peer has invalidated; -EINVAL for a range outside of it; -EACCES for a region
+ * that does not allow the access.
  */
 static inline int ibchan_check_sge(const struct ibchan_bounds *bounds,
 				   const struct ibchan_extent *extent,
 				   const struct ibchan_sge *sge, u32 needed,
 				   struct ibchan_reason *reason)
 {
-	if (likely(extent->pd == bounds->pd && !(needed & ~extent->access) &&
+	if (likely(extent->pd == bounds->pd && !(needed & ~READ_ONCE(extent->allows)) &&
 		   ibchan_range_fits(sge->offset, sge->length, extent->length)))
 		return 0;
 	return ibchan_refuse_sge(bounds, extent, sge, needed, reason);

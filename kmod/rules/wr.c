@@ -14,6 +14,7 @@
 const struct ibchan_op ibchan_ops[IBCHAN_OPS] = {
 	[IBCHAN_OP_SEND] = {
 		.flags = MESSAGE,
+		.needed = IBCHAN_MAY_GATHER,
 		.verb = { IB_WR_SEND, IB_WR_SEND_WITH_IMM },
 	},
 	[IBCHAN_OP_RECV] = {
@@ -24,6 +25,7 @@ const struct ibchan_op ibchan_ops[IBCHAN_OPS] = {
 	[IBCHAN_OP_WRITE] = {
 		.traits = OP_ONE_SIDED,
 		.flags = MESSAGE | IBCHAN_WR_SGL,
+		.needed = IBCHAN_MAY_GATHER,
 		.verb = { IB_WR_RDMA_WRITE, IB_WR_RDMA_WRITE_WITH_IMM },
 	},
 	[IBCHAN_OP_READ] = {
@@ -55,6 +57,7 @@ const struct ibchan_op ibchan_ops[IBCHAN_OPS] = {
 	[IBCHAN_OP_SEND_INVALIDATE] = {
 		.traits = OP_INVALIDATES,
 		.flags = MESSAGE & ~IBCHAN_WR_IMM,
+		.needed = IBCHAN_MAY_GATHER,
 		.verb = { IB_WR_SEND_WITH_INV },
 	},
 };
@@ -131,6 +134,8 @@ int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_ex
 {
 	if (extent->pd != bounds->pd)
 		return ibchan_refuse(reason, IBCHAN_REASON_OTHER_PD, -EXDEV);
+	if (!READ_ONCE(extent->allows))
+		return ibchan_refuse(reason, IBCHAN_REASON_MR_INVALIDATED, -EKEYREVOKED);
 	if (!ibchan_range_fits(sge->offset, sge->length, extent->length))
 		return ibchan_refuse_values(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
 					    (u64[3]) { sge->offset, sge->length,

@@ -38,7 +38,12 @@ static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	*mr = (struct ibchan_mr) {
-		.extent = { .pd = pd, .length = length, .access = access },
+		.extent = {
+			.pd = pd,
+			.length = length,
+			.access = access,
+			.allows = access | IBCHAN_MAY_GATHER,
+		},
 		.users = REFCOUNT_INIT(1),
 		.num_segments = 1,
 	};
@@ -63,6 +68,7 @@ static void mr_publish(struct ibchan_mr *mr)
 	struct ibchan_device *dev = mr->extent.pd->dev;
 
 	ibchan_pd_hold(mr->extent.pd);
+	ibchan_key_list(mr);
 	mutex_lock(&dev->lock);
 	list_add_tail(&mr->link, &dev->mrs);
 	mutex_unlock(&dev->lock);
@@ -477,11 +483,12 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
  * @mr: the region
  *
  * Context: any.
- * Return: the key; 0 unless the region was registered for remote access.
+ * Return: the key; 0 unless the region was registered for remote access, and when a peer has
+ * invalidated it.
  */
 u32 ibchan_mr_rkey(const struct ibchan_mr *mr)
 {
-	return mr->rkey;
+	return ibchan_mr_is_invalidated(mr) ? 0 : mr->rkey;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_rkey, IBCHAN_NS);
 
@@ -504,12 +511,15 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_length, IBCHAN_NS);
  * @remote: filled on success
  *
  * Context: any.
- * Return: 0; -EACCES for a region that was not registered for remote access.
+ * Return: 0; -EACCES for a region that was not registered for remote access;
+ * -EKEYREVOKED for one that a peer has invalidated.
  */
 int ibchan_mr_remote(const struct ibchan_mr *mr, struct ibchan_remote *remote)
 {
 	if (!(mr->extent.access & IBCHAN_ACCESS_REMOTE))
 		return -EACCES;
+	if (ibchan_mr_is_invalidated(mr))
+		return -EKEYREVOKED;
 	*remote = (struct ibchan_remote){
 		.addr = mr->addr,
 		.length = mr->extent.length,

@@ -36,6 +36,8 @@ struct ibchan_backing {
  * @lkey: never leaves the kernel
  * @rkey: 0 unless remote access was asked for
  * @key: of one that the service registers, as it was made; 0: the service does not
+ * @device_key: by which its domain knows it, in @key_node; 0: it does not
+ * @key_node: of its domain's regions; set while the region is published
  * @foreign: the memory is a user's, or of a dma-buf: others may hold up its end
  * @transient: for one work only, which may leave it parked
  * @parked: its work has failed and left it to the channel; set while the region is in use
@@ -60,8 +62,8 @@ struct ibchan_backing {
  * @free_link: in the domain's list of given-up regions, or in a channel's of parked ones
  * @rcu: the memory outlives readers that found it in a handle table
  *
- * All but @ib, @pooled, @users, @busy, @sgt, @pinned, @parked, @released, @leaked, @gone,
- * @gone_priv and the links are immutable.
+ * All but @ib, what @extent allows, @pooled, @users, @busy, @sgt, @pinned, @parked, @released,
+ * @leaked, @gone, @gone_priv, @key_node and the links are immutable.
  */
 struct ibchan_mr {
 	struct ib_mr *ib;
@@ -73,6 +75,8 @@ struct ibchan_mr {
 	u32 lkey;
 	u32 rkey;
 	u32 key;
+	__verbs_only u32 device_key;
+	__verbs_only struct rb_node key_node;
 	bool foreign;
 	int transient;
 	__verbs_only int parked;
@@ -121,6 +125,17 @@ void ibchan_mr_last_drop(struct ibchan_mr *mr);
 bool ibchan_mr_release_verbs(struct ibchan_mr *mr);
 bool ibchan_mr_end_region(struct ibchan_device *dev, struct ib_mr *ib);
 void ibchan_mr_forget_verbs(struct ibchan_mr *mr);
+
+/* key.c */
+void ibchan_key_list(struct ibchan_mr *mr);
+void ibchan_key_unlist(struct ibchan_mr *mr);
+void ibchan_key_invalidated(struct ibchan_pd *pd, u32 key);
+
+/* By a peer: the device takes no more requests on it. Any context. */
+static inline bool ibchan_mr_is_invalidated(const struct ibchan_mr *mr)
+{
+	return !READ_ONCE(mr->extent.allows);
+}
 
 /* The service registers it, and takes that back. */
 static inline bool ibchan_mr_is_contiguous(const struct ibchan_mr *mr)

@@ -28,6 +28,8 @@ static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
 	mutex_init(&pd->service_lock);
 	spin_lock_init(&pd->pool_lock);
 	INIT_LIST_HEAD(&pd->pool);
+	spin_lock_init(&pd->keys_lock);
+	pd->keys = RB_ROOT;
 	INIT_WORK(&pd->release[0].work, ibchan_mrs_release);
 	INIT_WORK(&pd->release[1].work, ibchan_mrs_release);
 	mutex_lock(&dev->lock);

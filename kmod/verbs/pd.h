@@ -5,6 +5,7 @@
 
 #include <linux/llist.h>
 #include <linux/mutex.h>
+#include <linux/rbtree.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -42,6 +43,8 @@ struct ibchan_release {
  * @pool_lock: guards @pool and @num_pool
  * @pool: fast-registration regions for plain memory, idle; the one used last comes first
  * @num_pool: entries of @pool
+ * @keys_lock: guards @keys
+ * @keys: regions by the device's keys to them
  * @release: what ends given up regions: of the kernel's memory, and of foreign memory
  * @rcu: the memory outlives readers that found it in a handle table
  */
@@ -58,6 +61,8 @@ struct ibchan_pd {
 	__verbs_only spinlock_t pool_lock;		/* pool */
 	__verbs_only struct list_head pool;
 	__verbs_only u32 num_pool;
+	__verbs_only spinlock_t keys_lock;		/* keys */
+	__verbs_only struct rb_root keys;
 	__verbs_only struct ibchan_release release[2];
 	__verbs_only struct rcu_head rcu;
 };

@@ -415,6 +415,118 @@ static void a_range_can_be_left_unchecked(struct world *w)
 	expect(w, has_pattern(b->buf, 4096, 4));
 }
 
+/* @a sends what invalidates a key of @b's. Returns whether @b has heard of it. */
+static bool invalidate(struct side *a, struct side *b, u32 rkey)
+{
+	struct job *send = world_jobs(a->world, 1), *receive = world_jobs(a->world, 1);
+	struct ibchan_sge sge = ibchan_sge_unchecked(a->local, 0, 8);
+	struct ibchan_wr wr = ibchan_wr_send_invalidate(&sge, 1, rkey);
+
+	expect_eq(a->world, job_receive(receive, b, SIDE_BYTES - 64, 64), 0);
+	expect_eq(a->world, job_post(send, a->ch, &wr, NULL), 0);
+	if (!job_ended(receive) || !job_ended(send) || receive->completion.error)
+		return false;
+	expect_eq(a->world, receive->completion.flags, IBCHAN_CQE_INVALIDATED);
+	return expect_eq(a->world, receive->completion.imm, rkey);
+}
+
+static void expect_invalidated(struct side *side, struct ibchan_mr *mr)
+{
+	struct ibchan_sge sges[2] = {
+		ibchan_sge_unchecked(side->local, 0, 8), ibchan_sge_unchecked(mr, 64, 8),
+	};
+	const struct ibchan_wr wrs[] = {
+		ibchan_wr_send(sges, 2),
+		ibchan_wr_receive(sges, 2),
+		ibchan_wr_write(sges, 2, &side->remote),
+		ibchan_wr_read(sges, 2, &side->remote),
+	};
+	struct ibchan_reason reason;
+	struct ibchan_remote remote;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(wrs); i++) {
+		reason = (struct ibchan_reason) {};
+		expect_eq(side->world, ibchan_post_wr(side->ch, &wrs[i], &reason), -EKEYREVOKED);
+		expect_eq(side->world, reason.code, IBCHAN_REASON_MR_INVALIDATED);
+		expect_eq(side->world, reason.wr, 0);
+		expect_eq(side->world, reason.element, 1);
+	}
+	expect_eq(side->world, ibchan_mr_remote(mr, &remote), -EKEYREVOKED);
+	expect_eq(side->world, ibchan_mr_rkey(mr), 0);
+}
+
+static void posts_on_a_region_that_a_peer_has_invalidated_are_refused(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_mr *ended, *other;
+	struct ibchan_remote remote;
+	struct ibchan_sge sge;
+
+	if (world_default_pair(w) || !side_share(b) || !side_share(a))
+		return;
+	ended = b->shared;
+	other = world_mr(w, b->pd, b->buf, SIDE_BYTES, IBCHAN_ACCESS_ALL);
+	sge = ibchan_sge_unchecked(ended, 0, 8);
+	expect_eq(w, ibchan_channel_write(b->ch, &sge, 1, &a->remote, NULL), 0);
+	if (!other || !invalidate(a, b, b->remote.rkey))
+		return;
+	expect_invalidated(b, ended);
+	/* No other region has ended, nor the channel. */
+	sge = ibchan_sge_unchecked(other, 0, 8);
+	expect_eq(w, ibchan_channel_write(b->ch, &sge, 1, &a->remote, NULL), 0);
+	expect_eq(w, ibchan_mr_remote(other, &remote), 0);
+	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 8), 1, &remote, NULL), 0);
+	expect_eq(w, channel_state(b->ch), IBCHAN_CHANNEL_CONNECTED);
+}
+
+static void an_invalidated_region_can_be_registered_anew(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	int i;
+
+	if (world_default_pair(w))
+		return;
+	for (i = 0; i < 8; i++) {
+		if (!side_share(b) || !invalidate(a, b, b->remote.rkey))
+			return;
+		expect_eq(w, ibchan_mr_try_dereg(b->shared), 0);
+		if (!side_share(b))
+			return;
+		expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 8), 1, &b->remote, NULL),
+			  0);
+		expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 8), 1, &b->remote, NULL),
+			  0);
+	}
+}
+
+/*
+ * A device that looks at domains refuses it. soft-RoCE does not: then the domain of the key hears
+ * of nothing, and can still give the region up.
+ */
+static void a_key_of_another_domain_ends_nothing_of_the_channels_own(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_mr *foreign;
+	struct ibchan_remote remote;
+	struct ibchan_pd *pd;
+	bool told;
+
+	if (world_default_pair(w) || !side_share(b) || !side_share(a))
+		return;
+	pd = world_pd(w, b->dev);
+	foreign = pd ? world_mr(w, pd, b->buf, SIDE_BYTES, IBCHAN_ACCESS_ALL) : NULL;
+	if (!foreign)
+		return;
+	told = invalidate(a, b, ibchan_mr_rkey(foreign));
+	expect_eq(w, ibchan_mr_remote(foreign, &remote), 0);
+	expect_eq(w, ibchan_mr_remote(b->shared, &remote), 0);
+	if (told)
+		expect_eq(w, ibchan_channel_write(b->ch, side_sge(b, 0, 8), 1, &a->remote, NULL),
+			  0);
+	expect_eq(w, ibchan_mr_try_dereg(foreign), 0);
+}
+
 static const struct test_case remote_cases[] = {
 	CASE(shared_lowmem_and_vmalloc_are_reached_alike),
 	CASE(one_byte_beyond_a_shared_region_is_refused_by_its_device),
@@ -435,6 +547,9 @@ static const struct test_case remote_cases[] = {
 	CASE(data_in_the_request_stays_inside_the_remote_range),
 	CASE(an_atomic_needs_eight_bytes_of_the_remote_range),
 	CASE(a_range_can_be_left_unchecked),
+	CASE(posts_on_a_region_that_a_peer_has_invalidated_are_refused),
+	CASE(an_invalidated_region_can_be_registered_anew),
+	CASE(a_key_of_another_domain_ends_nothing_of_the_channels_own),
 };
 
 SUITE(remote);

@@ -95,6 +95,7 @@
 	X(95, WORK_IN_FLIGHT)	/* of kernel consumers */		\
 	X(96, NO_DONE)		/* of kernel consumers */		\
 	X(97, PEER_NO_READS)	/* opcode */				\
+	X(98, MR_INVALIDATED)	/* */					\
 	X(100, INTERRUPTS_OFF)	/* of kernel consumers */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),

@@ -107,6 +107,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"{E}the region belongs to another protection domain than the channel",
 	[IBCHAN_REASON_MR_ACCESS] = "{E}needs access {a0}, the region allows {a1}",
 	[IBCHAN_REASON_MR_GOING] = "{E}the region is being deregistered",
+	[IBCHAN_REASON_MR_INVALIDATED] = "{E}a peer has invalidated the region's key",
 	[IBCHAN_REASON_NOT_CONNECTED] = "{W}the channel has no peer yet",
 	[IBCHAN_REASON_BROKEN] = "{V}the channel is broken: {b0}{s1}",
 	[IBCHAN_REASON_SEND_QUEUE_FULL] =
@@ -224,6 +225,7 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"register the memory in the protection domain of the channel",
 	[IBCHAN_REASON_MR_ACCESS] =
 		"register the memory with that access; receives and reads need local write",
+	[IBCHAN_REASON_MR_INVALIDATED] = "deregister it, and register the memory anew",
 	[IBCHAN_REASON_NOT_CONNECTED] = "ibchan_prepared_handshake() comes first",
 	[IBCHAN_REASON_BROKEN] =
 		"close it and connect a new one; ibchan_channel_history() tells what came before",

@@ -172,7 +172,8 @@ struct ibchan_gid_attr {
  * @vendor_err: the device's own code, on an error
  * @bytes: received, for a receive that succeeded
  * @imm: in host order, with IBCHAN_CQE_IMM; with IBCHAN_CQE_INVALIDATED the key that a
- *	receive's message has invalidated: the region takes no more of the peer's requests
+ *	receive's message has invalidated: the region with this key, if there is one in the
+ *	channel's domain, takes no more requests, and posts on it are refused (-EKEYREVOKED)
  * @opcode: IBCHAN_OP_*
  * @flags: IBCHAN_CQE_*
  */

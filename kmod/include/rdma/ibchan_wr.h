@@ -340,8 +340,15 @@ static inline struct ibchan_wr ibchan_wr_sgl(u8 opcode, struct scatterlist *sgl,
  * @num_sge: of them, 0 to the channel's max_send_sge
  * @rkey: of a region that the peer has made by fast registration
  *
- * The peer's receive tells the key (IBCHAN_CQE_INVALIDATED). A key that the peer does not have
- * ends the connection.
+ * The peer's receive tells the key (IBCHAN_CQE_INVALIDATED). From then on, neither may use the
+ * region: the peer's own posts on it, and its ibchan_mr_remote(), answer -EKEYREVOKED, until it
+ * has registered the memory anew. A key that the peer does not have ends the connection.
+ *
+ * How much of a peer one can invalidate so is the device's matter: hardware lets nothing be
+ * invalidated but fast registrations of the domain that the message came to, siw any region of
+ * that domain, soft-RoCE the fast registrations of all domains, also those without remote access:
+ * large elements of plain memory, and credits, have such. Where the domain is another one, nobody
+ * there is told, and the next request on the region fails.
  *
  * Context: any.
  * Return: the request.

@@ -179,7 +179,8 @@ struct ibchan_wr {
  * -EBUSY: a range collides with one in flight; @error names that one and its work;
  * -EINVAL: a bad request, or an element outside its region; -EACCES: the
  * region or the channel does not allow it; -EXDEV: a region of another pd or
- * context; -ENOENT: a channel of another context, or none, or a region that is
+ * context; -EKEYREVOKED: a region whose key a peer has invalidated;
+ * -ENOENT: a channel of another context, or none, or a region that is
  * being unregistered, or none; -EFAULT, -ENOMEM: plain memory that is not there, or
  * that may not be pinned; -EDQUOT: plain memory, and the user's objects take as much
  * kernel memory as they may; -EOPNOTSUPP: the device has no atomics, the peer serves
