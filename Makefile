@@ -157,7 +157,7 @@ install-kernel: modules ## for kernel modules elsewhere: headers, symbol version
 .PHONY: uninstall-kernel
 uninstall-kernel: ## what install-kernel put there, for all kernels
 	rm -rf $(kernel_headers) $(kernel_symbols) $(kernel_hint)
-	rm -f $(kernel_pages)/ibchan_*.9
+	rm -f $(kernel_pages)/ibchan_*.9 $(kernel_pages)/__ibchan_*.9
 
 .PHONY: clean
 clean: ## remove build/
