@@ -207,9 +207,9 @@ static void what_the_device_writes_must_be_writable(struct kunit *test)
 		else
 			REFUSED(test, &wr, -EACCES, IBCHAN_REASON_MR_ACCESS, 0,
 				{ IBCHAN_ACCESS_LOCAL_WRITE, IBCHAN_ACCESS_REMOTE_READ });
-		wr_fixture.read_only.extent.access |= IBCHAN_ACCESS_LOCAL_WRITE;
+		wr_fixture.read_only.extent.allows |= IBCHAN_ACCESS_LOCAL_WRITE;
 		expect_accepted(test, &wr, 1);
-		wr_fixture.read_only.extent.access = IBCHAN_ACCESS_REMOTE_READ;
+		wr_fixture.read_only.extent.allows &= ~IBCHAN_ACCESS_LOCAL_WRITE;
 	}
 }
 
