@@ -125,7 +125,7 @@ static int choose_params(struct ibchan_channel *ch, struct net *net,
 	return 0;
 }
 
-/* What both queues need together, where they share a cq, or nothing. */
+/* Both queues get their room in the cqs, or neither does. */
 static int reserve_space(struct ibchan_channel *ch, const struct ibchan_build *build,
 			 struct ibchan_reason *reason)
 {

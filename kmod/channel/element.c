@@ -9,7 +9,7 @@
 
 #include "work.h"
 
-/* Of the element whose region is in @mr. */
+/* The place for the range of the element whose region is kept in @mr. */
 static struct ibchan_range *range_at(const struct ibchan_queue *queue, struct ibchan_mr **mr)
 {
 	return &queue->ranges[mr - queue->mrs];

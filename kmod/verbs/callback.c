@@ -28,8 +28,8 @@ void ibchan_callback_init(struct ibchan_cq *cq, struct lock_class_key *class)
 }
 
 /*
- * Of @cq and, for what ends a channel, of its @other one, if it has two. Returns what the end wants
- * to hear.
+ * A callback of @cq begins. broken() is one of both cqs of its channel: the second one is @other,
+ * which is NULL elsewhere. Returns 1, or 0 within another callback; ibchan_callback_end() takes it.
  */
 int ibchan_callback_begin(struct ibchan_cq *cq, struct ibchan_cq *other)
 {

@@ -384,7 +384,7 @@ static __always_inline void cq_arm(struct ibchan_cq *cq, int (*look)(struct ibch
  *
  * For a consumer that is going to do something else: the next completion makes
  * an event, on which a softirq reaps. Nothing is armed when nothing is in flight.
- * What is there already is reaped now, or makes the event.
+ * Completions that the device has made already are reaped now, or make the event.
  *
  * Context: process or softirq, not with interrupts off.
  */

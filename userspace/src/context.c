@@ -60,8 +60,8 @@ void fd_close(int fd)
 }
 
 /*
- * What the C library itself makes such a call of, it makes in between these two.
- * Returns what cancel_back() wants.
+ * The library calls functions at which the C library ends a cancelled thread between these two
+ * only. Returns what cancel_back() takes.
  */
 int cancel_off(void)
 {

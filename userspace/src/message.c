@@ -89,7 +89,7 @@ static size_t memory_size(const struct messages *m)
 	return (size_t)m->num * m->message_bytes;
 }
 
-/* What was made, in reverse order; a channel is gone already. */
+/* Gives back all but the channel, in reverse order of the making; the channel is gone already. */
 static void messages_free(struct messages *m)
 {
 	ibchan_mr_dereg(m->mr);
