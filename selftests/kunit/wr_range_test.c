@@ -213,6 +213,22 @@ static void what_the_device_writes_must_be_writable(struct kunit *test)
 	}
 }
 
+static void a_region_that_allows_nothing_was_invalidated(struct kunit *test)
+{
+	u32 allows = wr_fixture.first.extent.allows;
+	u8 opcode;
+	int i;
+
+	for_each_opcode(opcode, i) {
+		struct ibchan_wr wr = element_wr(opcode, &wr_fixture.first, 0, 8);
+
+		wr_fixture.first.extent.allows = 0;
+		REFUSED(test, &wr, -EKEYREVOKED, IBCHAN_REASON_MR_INVALIDATED, 0, {});
+		wr_fixture.first.extent.allows = allows;
+		expect_accepted(test, &wr, 1);
+	}
+}
+
 static void an_opcode_scatters_when_the_device_writes_its_elements(struct kunit *test)
 {
 	u32 opcode;
@@ -379,6 +395,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(an_empty_element_still_counts_for_the_request),
 	KUNIT_CASE(a_region_of_another_domain_is_refused),
 	KUNIT_CASE(what_the_device_writes_must_be_writable),
+	KUNIT_CASE(a_region_that_allows_nothing_was_invalidated),
 	KUNIT_CASE(an_opcode_scatters_when_the_device_writes_its_elements),
 	KUNIT_CASE(a_message_is_as_long_as_the_channel_allows),
 	KUNIT_CASE(the_length_of_a_message_is_the_sum_of_its_elements),
