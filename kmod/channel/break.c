@@ -242,33 +242,35 @@ static void break_and_tell(struct ibchan_channel *ch, u32 error, u32 status)
 		tell_broken(ch, error);
 }
 
-/*
- * The device has reported an error, so it has moved the qp to ERR by itself, or
- * is about to. That is left to it: soft-RoCE reports first and then tells the
- * peer, which it could not if the qp were moved under it.
- */
-void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
+/* Returns whether that is news: a broken channel flushes its works, one after the other. */
+static bool note_failure(struct ibchan_channel *ch, u32 error, u32 status)
 {
 	bool is_flush = status == IB_WC_WR_FLUSH_ERR;
 	u32 state = READ_ONCE(ch->state);
 
-	/* A broken channel flushes its works, one after the other. */
 	if (state >= IBCHAN_CHANNEL_BROKEN && is_flush)
-		return;
+		return false;
 	if (means_disconnected(ch, status)) {
 		/* The answer, or the stage's deadline, says why, and with which data. */
 		if (state == IBCHAN_CHANNEL_CONNECTING)
-			return;
+			return false;
 		error = ECONNRESET;
 	} else if (is_flush || status == IB_WC_LOC_QP_OP_ERR) {
 		break_and_search(ch, error, status);
-		return;
+		return true;
 	}
 	break_and_tell(ch, error, status);
+	return true;
 }
 
-/* @tells: the peer is told as well. */
-static void break_on(struct ibchan_channel *ch, bool tells)
+/**
+ * ibchan_channel_break_on - go on with a channel that has broken
+ * @ch: the channel; nothing happens before that, and once it is closed
+ * @tells: the peer is told as well
+ *
+ * Context: any but NMI.
+ */
+void ibchan_channel_break_on(struct ibchan_channel *ch, bool tells)
 {
 	unsigned long flags;
 
@@ -282,26 +284,56 @@ static void break_on(struct ibchan_channel *ch, bool tells)
 }
 
 /**
+ * ibchan_channel_fail - the device has reported an error that is not a work's
+ * @ch: the channel
+ * @error: positive errno
+ * @status: enum ib_wc_status, or a code of this module's
+ *
+ * A device that has ended the qp by itself need not flush both queues before it is asked to, so the
+ * qp is moved to ERR here as well.
+ *
+ * Context: any but NMI.
+ */
+void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
+{
+	if (note_failure(ch, error, status))
+		ibchan_channel_break_on(ch, false);
+}
+
+/**
  * ibchan_channel_fail_send - the device has reported the failure of what was sent
  * @ch: the channel
  * @wc: of a work, or of what the channel itself sends
  *
- * The device owes the peer no answer to what was sent, so the qp may be moved to ERR. A peer
- * whose device does not take part in the failure, as where it has no receive or does not
- * answer in time, is told.
+ * As ibchan_channel_fail(). A peer whose device does not take part in the failure, as where it has
+ * no receive or does not answer in time, is told.
  *
  * Context: any but NMI.
  */
 void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
 {
-	bool tells;
+	bool tells = wc->status != IB_WC_WR_FLUSH_ERR && ibchan_parts_ask(tells_peer, ch);
 
-	ibchan_channel_fail(ch, ibchan_status_error(wc->status), wc->status);
-	if (wc->status == IB_WC_WR_FLUSH_ERR)
-		return;
-	tells = ibchan_parts_ask(tells_peer, ch);
-	if (tells || ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR))
-		break_on(ch, tells);
+	if (note_failure(ch, ibchan_status_error(wc->status), wc->status))
+		ibchan_channel_break_on(ch, tells);
+}
+
+/**
+ * ibchan_channel_fail_responder - the device has reported that it refuses the peer's request
+ * @ch: the channel
+ * @error: positive errno
+ * @status: enum ib_wc_status, or a code of this module's
+ *
+ * The failure of a receive, or an event. As ibchan_channel_fail(), but where the device has yet to
+ * tell the peer: it could not any more.
+ *
+ * Context: any but NMI.
+ */
+void ibchan_channel_fail_responder(struct ibchan_channel *ch, u32 error, u32 status)
+{
+	if (note_failure(ch, error, status) &&
+	    !ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_REPORTS_FIRST))
+		ibchan_channel_break_on(ch, false);
 }
 
 /* The marker came last, and all works before it have ended. */
@@ -396,10 +428,7 @@ void ibchan_channel_break_work(struct work_struct *work)
 		ibchan_parts_call(disconnect, ch);
 }
 
-/*
- * The caller holds the state lock. The work is queued under it, so that it cannot be queued any
- * more once closing has set CLOSED.
- */
+/* The caller holds the state lock: the work is not queued any more once closing has set CLOSED. */
 static bool break_asked(struct ibchan_channel *ch, int error)
 {
 	bool first = mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
@@ -455,17 +484,6 @@ void ibchan_channel_break_later(struct ibchan_channel *ch, int error)
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 	if (first)
 		wake_up_all(&ch->state_wait);
-}
-
-/**
- * ibchan_channel_break_on - go on with a channel that has broken
- * @ch: the channel; nothing happens before that, and once it is closed
- *
- * Context: any but NMI.
- */
-void ibchan_channel_break_on(struct ibchan_channel *ch)
-{
-	break_on(ch, false);
 }
 
 /**

@@ -233,7 +233,7 @@ void ibchan_channel_qp_event(struct ib_event *event, void *context);
 int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan_reason *reason);
 int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason);
 bool ibchan_channel_connected(struct ibchan_channel *ch);
-void ibchan_channel_break_on(struct ibchan_channel *ch);
+void ibchan_channel_break_on(struct ibchan_channel *ch, bool tells);
 void ibchan_channel_break_later(struct ibchan_channel *ch, int error);
 void ibchan_channel_give_up(struct ibchan_channel *ch, int error);
 struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
@@ -241,6 +241,7 @@ struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *b
 						    struct ibchan_reason *reason);
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status);
 void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc);
+void ibchan_channel_fail_responder(struct ibchan_channel *ch, u32 error, u32 status);
 void ibchan_channel_check_gid(struct ibchan_channel *ch, u32 lid);
 u32 ibchan_channel_cause(const struct ibchan_channel *ch);
 

@@ -95,10 +95,10 @@ void ibchan_channel_qp_event(struct ib_event *event, void *context)
 		ibchan_channel_fail(ch, EIO, IBCHAN_STATUS_FATAL_ERR);
 		break;
 	case IB_EVENT_QP_REQ_ERR:
-		ibchan_channel_fail(ch, EPROTO, status);
+		ibchan_channel_fail_responder(ch, EPROTO, status);
 		break;
 	case IB_EVENT_QP_ACCESS_ERR:
-		ibchan_channel_fail(ch, EACCES, status);
+		ibchan_channel_fail_responder(ch, EACCES, status);
 		break;
 	case IB_EVENT_COMM_EST:
 		ibchan_parts_call(heard_peer, ch);

@@ -32,7 +32,7 @@ static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
 	smp_mb();
 	if (ibchan_device_has(queue->channel->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR) &&
 	    has_drained(queue->channel))
-		ibchan_channel_break_on(queue->channel);
+		ibchan_channel_break_on(queue->channel, false);
 }
 
 static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,

@@ -44,7 +44,7 @@ static noinline void fill_failure(struct ibchan_completion *completion,
 	if (work->queue == &ch->send)
 		ibchan_channel_fail_send(ch, wc);
 	else
-		ibchan_channel_fail(ch, completion->error, wc->status);
+		ibchan_channel_fail_responder(ch, completion->error, wc->status);
 }
 
 /* The device may still be busy with what a failed work named, until its qp is gone. */

@@ -67,6 +67,9 @@
  * ibchan_quirks_of - what the driver of a device does differently
  * @ib: the device
  *
+ * Soft-RoCE completes a receive that fails, or reports an event, then tells the peer, then moves
+ * the qp to ERR and flushes both queues; moved to ERR in between it would not tell the peer.
+ *
  * The drivers that register user memory do so without a user-space object behind it, read in
  * their sources. Others dereference one, or register other pages. ocrdma takes the distance of a
  * region's address from the DMA address of its first page for the offset in that page.
@@ -79,7 +82,7 @@ u32 ibchan_quirks_of(const struct ib_device *ib)
 	case RDMA_DRIVER_RXE:
 		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY | IBCHAN_QUIRK_RETRIES_FOR_EVER |
 		       RXE_ERR_IS_UNSAFE | RXE_ERR_KEEPS_MR | RXE_FLUSHES_IN_BH | RXE_READS_ON |
-		       RXE_EVENT_OUTLIVES_CQ;
+		       RXE_EVENT_OUTLIVES_CQ | IBCHAN_QUIRK_REPORTS_FIRST;
 	case RDMA_DRIVER_SIW:
 		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY | IBCHAN_QUIRK_READS_INTO_ANY;
 	case RDMA_DRIVER_MLX5:

@@ -480,7 +480,8 @@ static bool step(struct hca_qp *qp, unsigned long *delay)
 
 	*delay = 0;
 	if (qp->state == IB_QPS_ERR) {
-		flush(qp);
+		if (qp->asked_to_fail || !hca_flushes_when_asked)
+			flush(qp);
 		return false;
 	}
 	if (!wqe || qp->state != IB_QPS_RTS)

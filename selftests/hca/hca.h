@@ -281,6 +281,7 @@ struct hca_srq {
  * @rnr_retries: refusals for want of a receive since one was accepted
  * @retry_at: not before this
  * @established: IB_EVENT_COMM_EST was told
+ * @asked_to_fail: its consumer has moved it to ERR
  * @took_last: it takes no receive of its shared queue any more, which was told
  */
 struct hca_qp {
@@ -297,6 +298,7 @@ struct hca_qp {
 	u32 rnr_retries;
 	ktime_t retry_at;
 	bool established;
+	bool asked_to_fail;
 	bool took_last;
 };
 
@@ -307,6 +309,7 @@ extern unsigned int hca_delay_us;
 extern unsigned int hca_jitter_us;
 extern bool hca_null;
 extern bool hca_hard_irq;
+extern bool hca_flushes_when_asked;
 extern unsigned int hca_lost_attribute;
 extern atomic_t hca_port_queries;
 

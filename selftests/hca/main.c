@@ -55,6 +55,11 @@ bool hca_hard_irq = true;
 module_param_named(hard_irq, hca_hard_irq, bool, 0644);
 MODULE_PARM_DESC(hard_irq, "completion events come in hard interrupt context, not in a worker");
 
+bool hca_flushes_when_asked;
+module_param_named(flushes_when_asked, hca_flushes_when_asked, bool, 0644);
+MODULE_PARM_DESC(flushes_when_asked,
+		 "a queue pair that failed flushes when its consumer moves it to ERR, not before");
+
 static unsigned int failing_destroys[HCA_DESTROYS];
 module_param_array(failing_destroys, uint, NULL, 0644);
 MODULE_PARM_DESC(failing_destroys, "so many times queue pairs, completion queues, regions stay (EBUSY)");

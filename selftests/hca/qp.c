@@ -123,6 +123,7 @@ static void forget_works(struct hca_qp *qp)
 	qp->rnr_retries = 0;
 	qp->retry_at = 0;
 	qp->established = false;
+	qp->asked_to_fail = false;
 	qp->took_last = false;
 }
 
@@ -200,6 +201,7 @@ static int modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct
 		keep_attr(qp, attr, mask);
 		if (next == IB_QPS_RESET)
 			forget_works(qp);
+		qp->asked_to_fail = next == IB_QPS_ERR;
 		qp->state = next;
 		ret = 0;
 	}

@@ -259,6 +259,25 @@ void a_queue_pair_that_the_peer_has_ended_says_how(struct world *w)
 	}
 }
 
+/* The device flushes nothing here: the queue pair is sound. */
+void what_is_posted_ends_where_only_an_event_tells_of_the_failure(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct job *jobs = world_jobs(w, 3);
+	int i;
+
+	if (fault_pair(w, NULL))
+		return;
+	for (i = 0; i < 3; i++)
+		expect_eq(w, job_receive(&jobs[i], a, i * 64, 64), 0);
+	ibchan_fault_raise_qp_event(a->ch, IB_EVENT_COMM_EST);
+	expect_eq(w, channel_in_flight(a->ch), 3);
+	ibchan_fault_raise_qp_event(a->ch, IB_EVENT_QP_FATAL);
+	expect_flushed(w, jobs, 3);
+	expect_eq(w, channel_in_flight(a->ch), 0);
+	expect_eq(w, a->error, -EIO);
+}
+
 void a_cq_error_is_told_once(struct world *w)
 {
 	struct side *a = &w->side[0];

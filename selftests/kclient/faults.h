@@ -89,6 +89,7 @@ int fault_data_flows(struct world *w);
 
 #define EVENT_CASES(X)								\
 	X(a_cq_error_breaks_the_channels_of_that_cq_and_no_others)		\
+	X(what_is_posted_ends_where_only_an_event_tells_of_the_failure)		\
 	X(a_cq_error_is_told_once)						\
 	X(a_queue_pair_that_the_peer_has_ended_says_how)			\
 	X(a_cq_error_may_come_with_interrupts_off)				\
