@@ -339,22 +339,49 @@ TEST_F(sandbox, that_lets_posts_through_changes_nothing)
 
 #define LONG_MESSAGE	(8 << 20)
 
-/* A message that cannot arrive in no time, from a thread that may not break its channel. */
+/* Messages from a thread that may not break its channel and gives each no time to arrive. */
 struct hasty {
 	struct ibchan_channel *channel;
+	struct ibchan_channel *taken;
 	unsigned char *bytes;
+	unsigned char *got;
 	int error;
 	int filter;
 	int rc;
 };
 
+static bool arrives(struct hasty *hasty)
+{
+	return ibchan_receive_bytes(hasty->taken, hasty->got, LONG_MESSAGE, patience_ns(), NULL) ==
+	       LONG_MESSAGE && !memcmp(hasty->got, hasty->bytes, LONG_MESSAGE);
+}
+
+/* The answer tells the sender that there is room for another message. */
+static bool is_answered(struct hasty *hasty)
+{
+	unsigned char byte = 1;
+
+	return !ibchan_send_bytes(hasty->taken, &byte, 1, patience_ns(), NULL) &&
+	       ibchan_receive_bytes(hasty->channel, &byte, 1, patience_ns(), NULL) == 1;
+}
+
+/* With one processor even a long message may have arrived when the call that posts it is back. */
+#define HASTY_TRIES	50
+
 static void *send_hastily(void *arg)
 {
 	struct hasty *hasty = arg;
+	int tries;
 
 	hasty->filter = filter(IBCHAN_CMD_CHANNEL_BREAK, hasty->error);
-	if (!hasty->filter)
+	if (hasty->filter)
+		return NULL;
+	for (tries = 0; tries < HASTY_TRIES; tries++) {
+		fill(hasty->bytes, LONG_MESSAGE, tries);
 		hasty->rc = ibchan_send_bytes(hasty->channel, hasty->bytes, LONG_MESSAGE, 0, NULL);
+		if (hasty->rc || !arrives(hasty) || !is_answered(hasty))
+			break;
+	}
 	return NULL;
 }
 
@@ -366,28 +393,24 @@ TEST_F(sandbox, a_send_that_may_not_break_its_channel_says_so)
 	};
 	struct dialer dialer = { .host = "10.77.0.1", .params = &params };
 	struct hasty hasty = { .error = variant->error, .bytes = calloc(2, LONG_MESSAGE) };
-	unsigned char *got = hasty.bytes + LONG_MESSAGE;
-	struct ibchan_channel *taken;
 	struct ibchan_server *server;
 	pthread_t thread;
 
+	hasty.got = hasty.bytes + LONG_MESSAGE;
 	ASSERT_EQ(0, ibchan_serve(NULL, NULL, &params, &server, NULL));
 	port_of_server(server, dialer.port, sizeof(dialer.port));
 	ASSERT_EQ(0, pthread_create(&dialer.thread, NULL, dial, &dialer));
-	ASSERT_EQ(0, ibchan_take(server, patience_ns(), &taken, NULL));
+	ASSERT_EQ(0, ibchan_take(server, patience_ns(), &hasty.taken, NULL));
 	ASSERT_EQ(0, join_soon(dialer.thread, NULL));
 	ASSERT_EQ(0, dialer.rc);
 	hasty.channel = dialer.channel;
-	fill(hasty.bytes, LONG_MESSAGE, 3);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, send_hastily, &hasty));
 	ASSERT_EQ(0, join_soon(thread, NULL));
 	EXPECT_EQ(0, hasty.filter);
 	EXPECT_EQ(variant->answer, hasty.rc);
-	EXPECT_EQ(LONG_MESSAGE, ibchan_receive_bytes(taken, got, LONG_MESSAGE, patience_ns(),
-						     NULL));
-	EXPECT_EQ(0, memcmp(got, hasty.bytes, LONG_MESSAGE));
+	EXPECT_TRUE(arrives(&hasty));
 	EXPECT_EQ(0, ibchan_channel_close(dialer.channel));
-	EXPECT_EQ(0, ibchan_channel_close(taken));
+	EXPECT_EQ(0, ibchan_channel_close(hasty.taken));
 	EXPECT_EQ(0, ibchan_server_close(server));
 	free(hasty.bytes);
 }
