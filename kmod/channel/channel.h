@@ -141,8 +141,8 @@ struct ibchan_queue {
  * @refs: 1 for its owner; the memory goes with the last one
  * @end_lock: one caller stops it at a time
  * @closed: the owner's, who does not wait for the end
- * @close_work: closes what was given up in atomic context, or frees it
- * @closing_turn: of ibchan_flush(), which waits for @close_work
+ * @close_work: closes what its owner has given up, or frees it
+ * @closing: what counts a channel that its owner has given up; NULL before that
  * @cookie: the consumer's
  * @connected_to: the consumer's
  * @broken: the consumer's
@@ -189,7 +189,7 @@ struct ibchan_channel {
 	__channel_only struct mutex end_lock;
 	__channel_only void (*closed)(void *priv);
 	struct work_struct close_work;
-	__channel_only u32 closing_turn;
+	__channel_only struct ibchan_closing *closing;
 	__channel_only u64 cookie;
 	__channel_only void (*connected_to)(void *priv);
 	__channel_only void (*broken)(void *priv, int error);

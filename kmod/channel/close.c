@@ -174,32 +174,28 @@ bool ibchan_channel_end(struct ibchan_channel *ch)
 	return true;
 }
 
-/* Channels that were given up in atomic context and are not gone, by ibchan_flush()'s turns. */
-static DEFINE_SPINLOCK(closing_lock);	/* the turn; interrupts off */
-static atomic_t closing[2];
-static u32 closing_turn;
-
 static void end_and_tell(struct ibchan_channel *ch)
 {
+	struct ibchan_closing *closing = ch->closing;
 	void (*closed)(void *priv) = ch->closed;
 	void *priv = ch->priv;
 
 	ibchan_channel_end(ch);
 	if (closed)
 		closed(priv);
+	if (atomic_dec_and_test(&closing->num))
+		wake_up_var(closing);
 }
 
+/* Its owner has given the channel up, or the last of its references has gone behind that. */
 void ibchan_channel_close_work(struct work_struct *work)
 {
 	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, close_work);
-	atomic_t *num = &closing[ch->closing_turn];
 
 	if (refcount_read(&ch->refs))
 		end_and_tell(ch);
 	else
 		channel_release(ch);
-	if (atomic_dec_and_test(num))
-		wake_up_var(num);
 }
 
 /*
@@ -208,34 +204,23 @@ void ibchan_channel_close_work(struct work_struct *work)
  */
 static void close_later(struct ibchan_channel *ch)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&closing_lock, flags);
-	ch->closing_turn = closing_turn;
-	atomic_inc(&closing[closing_turn]);
-	spin_unlock_irqrestore(&closing_lock, flags);
 	queue_work(READ_ONCE(ch->cm) || ch->closed ? ibchan_close_wq : ibchan_free_wq,
 		   &ch->close_work);
 }
 
-/* With PREEMPT_RT a spinlock leaves interrupts and bottom halves on, and is a read side of RCU. */
-static bool may_sleep(void)
-{
-	return !in_interrupt() && !irqs_disabled() &&
-	       !(IS_ENABLED(CONFIG_PREEMPT_RT) && rcu_preempt_depth());
-}
-
 /**
- * ibchan_channel_close_async - give a channel back, and hear when it has ended
+ * ibchan_channel_close_async - give a channel back without waiting for its end
  * @ch: the channel; not to be used any more, but by owners of references
+ * @closing: counts it until @closed has returned, for ibchan_closing_wait()
  * @closed: called once with @priv of struct ibchan_build, in process context, when all that was
  *	posted has ended and the device has let go of the channel: what was built into it may
  *	be given back there. Also called where the device does not let go: then ibchan_pd_free()
- *	answers -EBUSY, and memory that was posted must stay for ever. It may sleep, also in
- *	ibchan_pd_settle(), but not in ibchan_flush(), which waits for it. May be NULL.
+ *	answers -EBUSY, and memory that was posted must stay for ever. It may sleep, but not in
+ *	ibchan_closing_wait() for @closing. May be NULL.
  *
  * The channel breaks now; broken() is not called any more, though one that has begun elsewhere may
- * still run. A worker without a rescuer does the rest where @closed is set.
+ * still run. A worker without a rescuer does the rest where @closed is set. A channel is given up
+ * once: a caller that does so again is told in the log, and nothing happens.
  *
  * This is how broken() closes its own channel. But broken() may come before ibchan_channel_build()
  * has returned to the owner, and within any call of the owner's on the channel: where that can be,
@@ -243,8 +228,15 @@ static bool may_sleep(void)
  *
  * Context: any but NMI.
  */
-void ibchan_channel_close_async(struct ibchan_channel *ch, void (*closed)(void *priv))
+void ibchan_channel_close_async(struct ibchan_channel *ch, struct ibchan_closing *closing,
+				void (*closed)(void *priv))
 {
+	if (cmpxchg(&ch->closing, NULL, closing)) {
+		pr_warn_once("ibchan: a channel that is closing is given back, at %pS\n",
+			     __builtin_return_address(0));
+		return;
+	}
+	atomic_inc(&closing->num);
 	/* Its owner knows. */
 	WRITE_ONCE(ch->broken, NULL);
 	WRITE_ONCE(ch->connected_to, NULL);
@@ -255,6 +247,23 @@ void ibchan_channel_close_async(struct ibchan_channel *ch, void (*closed)(void *
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_close_async, IBCHAN_NS);
 
 /**
+ * ibchan_closing_wait - wait for the end of channels that were given up
+ * @closing: of ibchan_channel_close_async(); its memory, and the code of each closed(), may go
+ *	afterwards
+ *
+ * It waits for no other consumer's channels. Each is bounded as ibchan_channel_close() is. In
+ * writeback it is safe if none of them was connected by address or has a closed().
+ *
+ * Context: process, may sleep; not from a callback.
+ */
+void ibchan_closing_wait(struct ibchan_closing *closing)
+{
+	might_sleep();
+	wait_var_event(closing, !atomic_read(&closing->num));
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_closing_wait, IBCHAN_NS);
+
+/**
  * ibchan_channel_close - give a channel back
  * @ch: the channel; not to be used any more, but by owners of references
  *
@@ -262,19 +271,12 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_close_async, IBCHAN_NS);
  * by a drain of 2 s; over iWARP, between the request and its answer, also by how long the
  * driver waits for that, which with siw is 10 s.
  *
- * Where it cannot sleep, as in a done(), it is ibchan_channel_close_async() without a callback:
- * works complete, the channel's domain and cqs are in use, and a broken() that has begun elsewhere
- * may still run, until ibchan_flush() has returned.
- *
- * Context: process, may sleep; or with bottom halves or interrupts off, then not. Not
- * under a spinlock that leaves both on.
+ * Context: process, may sleep; not from a callback, where ibchan_channel_close_async() is called.
  */
 void ibchan_channel_close(struct ibchan_channel *ch)
 {
-	if (may_sleep())
-		ibchan_channel_end(ch);
-	else
-		ibchan_channel_close_async(ch, NULL);
+	might_sleep();
+	ibchan_channel_end(ch);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_close, IBCHAN_NS);
 
@@ -303,7 +305,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_tryget, IBCHAN_NS);
  * ibchan_channel_put - the counterpart of ibchan_channel_tryget()
  * @ch: the channel
  *
- * The last one leaves the rest to a worker; ibchan_flush() waits for that.
+ * The last one leaves the rest to a worker.
  *
  * Context: any but NMI.
  */
@@ -313,38 +315,6 @@ void ibchan_channel_put(struct ibchan_channel *ch)
 		close_later(ch);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_put, IBCHAN_NS);
-
-static void await_closing(void)
-{
-	static DEFINE_MUTEX(one_at_a_time);
-	u32 turn;
-
-	guard(mutex)(&one_at_a_time);
-	/* What is closed from here on is the next caller's: this one comes to an end. */
-	spin_lock_irq(&closing_lock);
-	turn = closing_turn;
-	closing_turn = !turn;
-	spin_unlock_irq(&closing_lock);
-	wait_var_event(&closing[turn], !atomic_read(&closing[turn]));
-}
-
-/**
- * ibchan_flush - wait for the end of objects that were given up in atomic context
- *
- * When it returns, channels that were closed in atomic context are gone, and so are regions
- * of the kernel's memory whose last work ended after their owner's ibchan_mr_put().
- * ibchan_pd_settle() waits for regions of any memory. In writeback it is safe if none of the
- * channels, of all consumers, was connected by address or has a closed().
- *
- * Context: process, may sleep; not from a callback.
- */
-void ibchan_flush(void)
-{
-	/* Channels come first: they may be the last users of regions. */
-	await_closing();
-	flush_workqueue(ibchan_free_wq);
-}
-EXPORT_SYMBOL_NS_GPL(ibchan_flush, IBCHAN_NS);
 
 static void stop_alone(struct ibchan_channel *ch, unsigned long deadline)
 {

@@ -54,8 +54,8 @@ EXPORT_SYMBOL_NS_GPL(ibchan_runner_add, IBCHAN_NS);
  * @runner: the runner; when no ibchan_runner_add() is under way or follows, its memory may go
  *	afterwards
  *
- * Calls of works that are still in flight are added when these end: a channel is closed, and
- * ibchan_flush() called where that was in atomic context, before.
+ * Calls of works that are still in flight are added when these end: the channels of such works have
+ * ended before, as ibchan_channel_close() and ibchan_closing_wait() tell.
  *
  * Context: process, may sleep; not within a job of the same runner.
  */

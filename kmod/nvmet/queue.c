@@ -15,6 +15,7 @@
 static DEFINE_MUTEX(queues_lock);
 static LIST_HEAD(queues);
 static atomic_t num_queues = ATOMIC_INIT(0);
+static struct ibchan_closing closing;
 
 static void queue_put(struct queue *queue)
 {
@@ -47,7 +48,7 @@ void queues_await(void)
 {
 	wait_var_event(&num_queues, !atomic_read(&num_queues));
 	flush_workqueue(nvmet_wq);
-	ibchan_flush();
+	ibchan_closing_wait(&closing);
 }
 
 static void queue_free(struct queue *queue)
@@ -94,7 +95,7 @@ static void queue_end(struct work_struct *work)
 	put_cq(&queue->nvme_cq);
 	/* Jobs that began before the channel broke may post. */
 	ibchan_runner_flush(&queue->runner);
-	ibchan_channel_close_async(queue->ch, queue_closed);
+	ibchan_channel_close_async(queue->ch, &closing, queue_closed);
 }
 
 /* What the host wants: a status of the connection manager's, or 0. */

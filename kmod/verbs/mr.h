@@ -42,6 +42,7 @@ struct ibchan_backing {
  * @transient: for one work only, which may leave it parked
  * @parked: its work has failed and left it to the channel; set while the region is in use
  * @room: pages that @ib has room for, where it is to be of the pool; else 0 or @pages
+ * @shell: ibchan_mr_try_dereg() has ended it, and ibchan_mr_put() is to come
  * @pooled: the place of @ib in its domain's pool; NULL: it is the region's own
  * @pinned: user pages that go with it
  * @busy: ranges in flight
@@ -62,8 +63,8 @@ struct ibchan_backing {
  * @free_link: in the domain's list of given-up regions, or in a channel's of parked ones
  * @rcu: the memory outlives readers that found it in a handle table
  *
- * All but @ib, what @extent allows, @pooled, @users, @busy, @sgt, @pinned, @parked, @released,
- * @leaked, @gone, @gone_priv, @key_node and the links are immutable.
+ * All but @ib, what @extent allows, @pooled, @users, @busy, @sgt, @pinned, @parked, @shell,
+ * @released, @leaked, @gone, @gone_priv, @key_node and the links are immutable.
  */
 struct ibchan_mr {
 	struct ib_mr *ib;
@@ -80,6 +81,7 @@ struct ibchan_mr {
 	bool foreign;
 	int transient;
 	__verbs_only int parked;
+	__verbs_only int shell;
 	__verbs_only u64 room;
 	__verbs_only struct ibchan_pooled *pooled;
 	__verbs_only struct ibchan_pinned pinned;

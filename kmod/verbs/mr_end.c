@@ -208,6 +208,7 @@ int ibchan_mr_try_dereg(struct ibchan_mr *mr)
 	if (!refcount_dec_if_one(&mr->users))
 		return -EBUSY;
 	mr_dereg(mr);
+	WRITE_ONCE(mr->shell, 1);
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_try_dereg, IBCHAN_NS);
@@ -225,18 +226,25 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_try_dereg, IBCHAN_NS);
  * regions. Until then peers that have the key reach the memory, which must stay. Where the driver
  * does not let go of the region @gone is not called: its memory never is free again.
  *
- * Where the works have ended, ibchan_pd_settle() waits for the worker and for @gone, and if the
- * memory is the kernel's, so does ibchan_flush(). The memory of @mr itself stays readable for one
- * RCU grace period more.
+ * Where the works have ended, ibchan_pd_settle() waits for the worker and for @gone. The memory of
+ * @mr itself stays readable for one RCU grace period more. A region that has ended has no owner any
+ * more: a caller that gives it back again is told in the log, and nothing happens.
  *
  * Context: process, may sleep.
  */
 void ibchan_mr_put(struct ibchan_mr *mr, void (*gone)(void *priv), void *priv)
 {
+	bool is_shell = xchg(&mr->shell, 0);
+
 	might_sleep();
+	if (!is_shell && !refcount_read(&mr->users)) {
+		pr_warn_once("ibchan: a region that has ended is given back, at %pS\n",
+			     __builtin_return_address(0));
+		return;
+	}
 	mr->gone = gone;
 	mr->gone_priv = priv;
-	if (refcount_read(&mr->users)) {
+	if (!is_shell) {
 		if (!refcount_dec_and_test(&mr->users))
 			return;
 		mr_dereg(mr);

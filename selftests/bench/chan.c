@@ -409,8 +409,6 @@ void kbench_chan_close(struct kbench_chan *chan)
 		ibchan_mr_put(chan->far_mr, NULL, NULL);
 	if (!IS_ERR_OR_NULL(chan->shared_mr))
 		ibchan_mr_put(chan->shared_mr, NULL, NULL);
-	/* What is given back from workers counts as a user of the pd until then. */
-	ibchan_flush();
 	if (!IS_ERR_OR_NULL(chan->pd))
 		WARN_ON(ibchan_pd_free(chan->pd));
 	if (!IS_ERR_OR_NULL(chan->dev))

@@ -267,7 +267,6 @@ static void chan_release(void)
 		ibchan_channel_close(held.channels[i]);
 	for (i = 0; held.chan_cqs && i < num_cqs() && held.chan_cqs[i]; i++)
 		ibchan_cq_put(held.chan_cqs[i]);
-	ibchan_flush();
 	if (held.chan_pd)
 		WARN_ON(ibchan_pd_free(held.chan_pd));
 	kvfree(held.channels);

@@ -255,10 +255,11 @@ static void a_channel_can_be_closed_with_bottom_halves_off(struct world *w)
 		return;
 	for (i = 0; i < 4; i++)
 		expect_eq(w, job_receive(&jobs[i], a, 0, 64), 0);
+	world_forget(w, THING_CHANNEL, a->ch);
 	local_bh_disable();
-	side_close(a);
+	ibchan_channel_close_async(a->ch, &w->closing, NULL);
 	local_bh_enable();
-	ibchan_flush();
+	ibchan_closing_wait(&w->closing);
 	expect_eq(w, jobs_ended(jobs, 4), 4);
 	expect_eq(w, jobs_repeated(jobs, 4), 0);
 	expect_eq(w, ibchan_mr_try_dereg(a->local), 0);
@@ -290,11 +291,11 @@ static void a_channel_can_be_closed_under_a_lock_that_its_done_takes(struct worl
 	}
 	world_forget(w, THING_CHANNEL, a->ch);
 	spin_lock_irqsave(&consumers_lock, flags);
-	ibchan_channel_close(a->ch);
+	ibchan_channel_close_async(a->ch, &w->closing, NULL);
 	ended = jobs_ended(jobs, 4);
 	spin_unlock_irqrestore(&consumers_lock, flags);
 	expect_eq(w, ended, 0);
-	ibchan_flush();
+	ibchan_closing_wait(&w->closing);
 	expect_eq(w, jobs_ended(jobs, 4), 4);
 	expect_eq(w, jobs_repeated(jobs, 4), 0);
 }
@@ -328,7 +329,7 @@ static void close_in_atomic_context_and_put(struct world *w, struct ibchan_chann
 
 	local_bh_disable();
 	world_forget(w, THING_CHANNEL, ch);
-	ibchan_channel_close(ch);
+	ibchan_channel_close_async(ch, &w->closing, NULL);
 	local_bh_enable();
 	for (i = 0; i < REGIONS; i++) {
 		world_forget(w, THING_MR, regions[i]);
@@ -350,7 +351,8 @@ static void flushed_once(struct world *w)
 		return;
 	expect_eq(w, ibchan_mr_try_dereg(b->local), 0);
 	close_in_atomic_context_and_put(w, b->ch, regions);
-	ibchan_flush();
+	ibchan_closing_wait(&w->closing);
+	expect_eq(w, ibchan_pd_settle(b->pd), 0);
 	/* Already now, without any wait. */
 	if (expect_eq(w, ibchan_pd_free(b->pd), 0))
 		world_forget(w, THING_PD, b->pd);
@@ -358,7 +360,7 @@ static void flushed_once(struct world *w)
 	expect_eq(w, jobs_repeated(jobs, REGIONS), 0);
 }
 
-static void a_flush_waits_for_regions_that_only_works_of_a_closed_channel_kept(struct world *w)
+static void a_domain_settles_behind_regions_that_a_closed_channel_kept(struct world *w)
 {
 	int i;
 
@@ -399,7 +401,8 @@ static void a_key_is_dead_once_its_channel_and_region_were_flushed(struct world 
 	fill_pattern(b->buf, 64, 1);
 	fill_pattern(a->buf, 64, 2);
 	close_in_atomic_context_and_put(w, ch, regions);
-	ibchan_flush();
+	ibchan_closing_wait(&w->closing);
+	expect_eq(w, ibchan_pd_settle(b->pd), 0);
 	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 64), 1, &remote, &outcome),
 		  -EREMOTEIO);
 	expect_eq(w, outcome.completion.status, IBCHAN_STATUS_REM_ACCESS_ERR);
@@ -418,7 +421,7 @@ static const struct test_case close_cases[] = {
 	CASE(regions_are_free_as_soon_as_close_has_returned),
 	CASE(a_channel_can_be_closed_with_bottom_halves_off),
 	CASE(a_channel_can_be_closed_under_a_lock_that_its_done_takes),
-	CASE(a_flush_waits_for_regions_that_only_works_of_a_closed_channel_kept),
+	CASE(a_domain_settles_behind_regions_that_a_closed_channel_kept),
 	CASE(a_key_is_dead_once_its_channel_and_region_were_flushed),
 };
 

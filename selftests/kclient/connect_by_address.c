@@ -467,7 +467,7 @@ static void close_in_callback(struct party *party)
 	struct ibchan_channel *ch = party->side->ch;
 
 	party->side->ch = NULL;
-	ibchan_channel_close(ch);
+	ibchan_channel_close_async(ch, &party->side->world->closing, NULL);
 }
 
 /* The case's world does not know it any more: the callback closes it. */
@@ -491,7 +491,7 @@ static void a_channel_may_be_closed_when_it_is_connected(struct world *w)
 	if (!request || !expect_eq(w, meeting_accept(m, request, NULL, 0), 0))
 		return;
 	expect_soon(w, atomic_read(&m->asking.connected));
-	ibchan_flush();
+	ibchan_closing_wait(&w->closing);
 	party_expect(&m->asking, 1, 0, 0);
 	/* Told of the end, it may not have heard of the beginning. */
 	expect_soon(w, atomic_read(&m->asked.broken));
@@ -510,7 +510,7 @@ static void a_channel_may_be_closed_when_it_breaks(struct world *w)
 	closes_itself(&m->asking);
 	side_close(m->asked.side);
 	party_expect(&m->asking, 1, 1, -ECONNRESET);
-	ibchan_flush();
+	ibchan_closing_wait(&w->closing);
 	expect_eq(w, atomic_read(&m->asking.told), 2);
 }
 
@@ -525,7 +525,7 @@ static void a_channel_may_be_closed_when_it_is_refused(struct world *w)
 	closes_itself(&m->asking);
 	expect_eq(w, meeting_ask(m, NULL, 0), 0);
 	party_expect(&m->asking, 0, 1, -ECONNREFUSED);
-	ibchan_flush();
+	ibchan_closing_wait(&w->closing);
 	expect_eq(w, atomic_read(&m->asking.told), 1);
 }
 
@@ -540,7 +540,6 @@ static void close_after(struct world *w, u32 us)
 	side_close(m->asking.side);
 	told = atomic_read(&m->asking.told);
 	meeting_close_listener(m);
-	ibchan_flush();
 	/* Nothing is told once it is closed, and nothing before, since nobody accepted. */
 	expect_eq(w, told, 0);
 	expect_eq(w, atomic_read(&m->asking.told), 0);

@@ -171,7 +171,7 @@ static void close_own_channel(struct job *job)
 {
 	struct side *side = job->arg;
 
-	ibchan_channel_close(side->ch);
+	ibchan_channel_close_async(side->ch, &side->world->closing, NULL);
 }
 
 /* A worker does the rest; nobody is told that it broke, for its owner knows. */
@@ -190,7 +190,7 @@ static void a_done_closes_its_own_channel(struct world *w)
 	jobs[0].arg = a;
 	expect_eq(w, job_write(&jobs[0], a, 64, &b->remote), 0);
 	expect_soon(w, jobs_ended(jobs, 4) == 4);
-	ibchan_flush();
+	ibchan_closing_wait(&w->closing);
 	expect_eq(w, jobs_ended(jobs, 4), 4);
 	expect_eq(w, jobs_repeated(jobs, 4), 0);
 	expect_eq(w, atomic_read(&a->broken), 0);
@@ -200,7 +200,7 @@ static void close_other_channel(struct job *job)
 {
 	struct side *side = job->arg;
 
-	ibchan_channel_close(side->ch);
+	ibchan_channel_close_async(side->ch, &side->world->closing, NULL);
 }
 
 static void a_done_closes_another_channel(struct world *w)
@@ -216,7 +216,7 @@ static void a_done_closes_another_channel(struct world *w)
 	jobs[0].arg = b;
 	expect_eq(w, job_write(&jobs[0], a, 64, &b->remote), 0);
 	expect_soon(w, jobs_ended(jobs, 2) == 2);
-	ibchan_flush();
+	ibchan_closing_wait(&w->closing);
 	expect_eq(w, jobs_repeated(jobs, 2), 0);
 	expect_eq(w, jobs[1].completion.status, IBCHAN_STATUS_WR_FLUSH_ERR);
 }

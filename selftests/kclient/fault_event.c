@@ -125,7 +125,7 @@ static void tell(void *priv, int error)
 
 	told->error = error;
 	if (told->closes)
-		ibchan_channel_close(told->ch);
+		ibchan_channel_close_async(told->ch, &told->w->closing, NULL);
 	atomic_inc(&told->times);
 	wake_up(&told->w->wait);
 }
@@ -333,7 +333,6 @@ void a_cq_may_go_right_after_its_error(struct world *w)
 		expect_eq(w, ibchan_cq_try_destroy(cq), 0);
 		ibchan_cq_put(cq);
 	}
-	ibchan_flush();
 	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_CONNECTED);
 }
 
@@ -357,7 +356,7 @@ void a_channel_may_be_closed_when_its_cq_error_is_told(struct world *w)
 	world_forget(w, THING_CHANNEL, told->ch);
 	ibchan_fault_raise_cq_error(cq);
 	expect_told(told, 1);
-	ibchan_flush();
+	ibchan_closing_wait(&w->closing);
 	expect_flushed(w, job, 1);
 }
 

@@ -73,8 +73,6 @@ static void close_end(struct end *end)
 		ibchan_mr_put(end->mr, NULL, NULL);
 	if (end->cq)
 		ibchan_cq_put(end->cq);
-	/* A region is given up by a worker, and its memory and domain are in use until then. */
-	ibchan_flush();
 	if (end->pd)
 		ibchan_pd_free(end->pd);
 	if (end->dev)

@@ -161,7 +161,6 @@ static void the_last_reference_may_go_in_atomic_context(struct world *w)
 	local_irq_save(flags);
 	ibchan_channel_put(chs[1]);
 	local_irq_restore(flags);
-	ibchan_flush();
 	/* What the channel kept is free: the world's end finds nothing in use. */
 }
 
@@ -360,7 +359,7 @@ static void owner_broken(void *priv, int error)
 	struct owner *owner = priv;
 
 	atomic_inc(&owner->told);
-	ibchan_channel_close_async(owner->ch, owner_closed);
+	ibchan_channel_close_async(owner->ch, &owner->world->closing, owner_closed);
 }
 
 /* A channel of side 0's that is its own peer, with receives posted. */
@@ -393,7 +392,7 @@ static struct owner *new_owner(struct world *w)
 		return owner;
 	if (!atomic_read(&owner->told))
 		ibchan_channel_close(owner->ch);
-	ibchan_flush();
+	ibchan_closing_wait(&w->closing);
 	return NULL;
 }
 
@@ -402,7 +401,7 @@ static void expect_closed(struct owner *owner, int told)
 	struct world *w = owner->world;
 
 	expect_soon(w, atomic_read(&owner->closed));
-	ibchan_flush();
+	ibchan_closing_wait(&w->closing);
 	expect_eq(w, atomic_read(&owner->closed), 1);
 	expect_eq(w, atomic_read(&owner->told), told);
 	expect_eq(w, owner->ended, JOBS);
@@ -440,13 +439,13 @@ static void a_close_with_interrupts_off_tells_when_it_is_done(struct world *w)
 	if (!owner)
 		return;
 	local_irq_save(flags);
-	ibchan_channel_close_async(owner->ch, owner_closed);
+	ibchan_channel_close_async(owner->ch, &owner->world->closing, owner_closed);
 	local_irq_restore(flags);
 	expect_closed(owner, 0);
 }
 
-/* Several at once: a flush waits for all of them, callbacks included. */
-static void a_flush_waits_for_channels_that_close_by_themselves(struct world *w)
+/* Several at once, callbacks included. */
+static void the_wait_for_channels_that_were_given_up_waits_for_all_of_them(struct world *w)
 {
 	struct owner *owners[4] = {};
 	int i, j;
@@ -457,12 +456,67 @@ static void a_flush_waits_for_channels_that_close_by_themselves(struct world *w)
 			break;
 	}
 	for (j = 0; j < i; j++)
-		ibchan_channel_close_async(owners[j]->ch, owner_closed);
-	ibchan_flush();
+		ibchan_channel_close_async(owners[j]->ch, &w->closing, owner_closed);
+	ibchan_closing_wait(&w->closing);
 	for (j = 0; j < i; j++) {
 		expect_eq(w, atomic_read(&owners[j]->closed), 1);
 		expect_eq(w, owners[j]->ended, JOBS);
 	}
+}
+
+/* Another consumer's closed() comes to no end. */
+static void sleep_until_told(void *priv)
+{
+	wait_for_completion(priv);
+}
+
+static void a_consumer_waits_for_no_channel_of_another_ones(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_closing other = {};
+	DECLARE_COMPLETION_ONSTACK(told);
+	struct ibchan_channel *slow;
+	struct ibchan_params params;
+	struct ibchan_build build;
+
+	if (world_default_pair(w))
+		return;
+	ibchan_params_init(&params);
+	side_build_init(b, &build);
+	build.broken = NULL;
+	build.priv = &told;
+	slow = ibchan_channel_build(&build, &params, NULL);
+	if (!expect(w, !IS_ERR(slow)))
+		return;
+	ibchan_channel_close_async(slow, &other, sleep_until_told);
+	world_forget(w, THING_CHANNEL, a->ch);
+	ibchan_channel_close_async(a->ch, &w->closing, NULL);
+	ibchan_closing_wait(&w->closing);
+	expect_eq(w, ibchan_mr_try_dereg(a->local), 0);
+	expect_eq(w, atomic_read(&other.num), 1);
+	complete(&told);
+	ibchan_closing_wait(&other);
+}
+
+/* The second one has no channel any more: that is told, and nothing happens. */
+static void a_channel_that_is_given_up_twice_is_closed_once(struct world *w)
+{
+	struct owner *owner = new_owner(w);
+	struct ibchan_closing other = {};
+
+	if (!owner)
+		return;
+	/* Behind the end there is the memory of a channel, but no channel. */
+	if (!expect(w, ibchan_channel_tryget(owner->ch)))
+		return;
+	ibchan_channel_close_async(owner->ch, &w->closing, owner_closed);
+	ibchan_channel_close_async(owner->ch, &other, owner_closed);
+	expect_eq(w, atomic_read(&other.num), 0);
+	expect_closed(owner, 0);
+	ibchan_channel_close_async(owner->ch, &w->closing, owner_closed);
+	expect_closed(owner, 0);
+	expect_eq(w, log_lines_with("channel that is closing is given back"), 1);
+	ibchan_channel_put(owner->ch);
 }
 
 /* --- regions --- */
@@ -582,7 +636,6 @@ static void a_region_that_a_work_uses_tells_when_that_has_ended(struct world *w)
 	wr = ibchan_wr_receive(job->sges, 1);
 	expect_eq(w, job_post(job, b->ch, &wr, NULL), 0);
 	ibchan_mr_put(mr, tenant_gone, tenant);
-	ibchan_flush();
 	expect_eq(w, atomic_read(&tenant->gone), 0);
 	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 64), 1, NULL), 0);
 	expect_soon(w, atomic_read(&job->ended));
@@ -711,7 +764,9 @@ static const struct test_case life_cases[] = {
 	CASE(a_channel_that_breaks_is_closed_by_its_own_broken),
 	CASE(what_a_channel_was_built_from_is_given_back_when_it_has_closed),
 	CASE(a_close_with_interrupts_off_tells_when_it_is_done),
-	CASE(a_flush_waits_for_channels_that_close_by_themselves),
+	CASE(the_wait_for_channels_that_were_given_up_waits_for_all_of_them),
+	CASE(a_consumer_waits_for_no_channel_of_another_ones),
+	CASE(a_channel_that_is_given_up_twice_is_closed_once),
 	CASE(no_write_of_the_peers_comes_behind_the_put_of_an_idle_region),
 	CASE(a_region_tells_when_its_memory_may_be_freed),
 	CASE(a_region_that_a_work_uses_tells_when_that_has_ended),

@@ -602,6 +602,29 @@ static void a_busy_region_cannot_be_deregistered(struct world *w)
 	expect_eq(w, ibchan_mr_try_dereg(b->local), 0);
 }
 
+/* The log says it once for the life of the module. */
+static void a_region_that_is_given_back_twice_ends_once(struct world *w)
+{
+	struct side *a = &w->side[0];
+	struct ibchan_mr *mr;
+	int i;
+
+	if (world_default_pair(w))
+		return;
+	for (i = 0; i < 2; i++) {
+		mr = world_mr(w, a->pd, a->buf, 64, IBCHAN_ACCESS_LOCAL);
+		if (!mr)
+			return;
+		world_forget(w, THING_MR, mr);
+		if (i)
+			expect_eq(w, ibchan_mr_try_dereg(mr), 0);
+		ibchan_mr_put(mr, NULL, NULL);
+		/* Its memory stays for a grace period. */
+		ibchan_mr_put(mr, NULL, NULL);
+	}
+	expect_eq(w, log_lines_with("region that has ended is given back"), 1);
+}
+
 static void an_idle_region_is_a_shell_after_it_was_deregistered(struct world *w)
 {
 	struct side *a = &w->side[0];
@@ -632,7 +655,7 @@ static void a_region_given_up_while_busy_lives_until_its_last_work(struct world 
 		return;
 	expect(w, has_pattern(b->buf, 100, 4));
 	side_close(b);
-	ibchan_flush();
+	expect_eq(w, ibchan_pd_settle(b->pd), 0);
 	world_forget(w, THING_PD, b->pd);
 	expect_eq(w, ibchan_pd_free(b->pd), 0);
 }
@@ -710,6 +733,7 @@ static const struct test_case memory_cases[] = {
 	CASE(a_region_for_reading_can_be_sent),
 	CASE(a_busy_region_cannot_be_deregistered),
 	CASE(an_idle_region_is_a_shell_after_it_was_deregistered),
+	CASE(a_region_that_is_given_back_twice_ends_once),
 	CASE(a_region_given_up_while_busy_lives_until_its_last_work),
 	CASE(a_plain_region_of_two_works_that_fail_goes_once),
 	CASE(a_domain_with_a_region_or_a_channel_stays),

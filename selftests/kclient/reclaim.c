@@ -194,13 +194,14 @@ static void give_back(struct errand *errand)
 
 	expect_eq(w, ibchan_cq_try_destroy(a->send_cq), -EBUSY);
 	/* A worker does it, and is busy with that for a while. */
+	world_forget(w, THING_CHANNEL, a->ch);
 	local_bh_disable();
-	side_close(a);
+	ibchan_channel_close_async(a->ch, &w->closing, NULL);
 	local_bh_enable();
-	ibchan_flush();
+	a->ch = NULL;
+	ibchan_closing_wait(&w->closing);
 	expect_eq(w, jobs_ended(errand->jobs, 2), 2);
 	give_idle_up(errand);
-	ibchan_flush();
 	side_close(b);
 	expect_eq(w, jobs_ended(errand->jobs, 3), 3);
 	give_rest_back(a);

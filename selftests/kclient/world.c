@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The world of one case: see world.h. */
+#include <linux/iopoll.h>
 #include <linux/kmsg_dump.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -97,6 +98,15 @@ static void *take_youngest(struct world *w, enum thing_kind kind)
 	return object;
 }
 
+/* A worker may be about to free a channel whose last reference has just gone. */
+static int cq_ends(struct ibchan_cq *cq)
+{
+	int ret;
+
+	return !read_poll_timeout(ibchan_cq_try_destroy, ret, !ret, USEC_PER_MSEC,
+				  (u64)patience * USEC_PER_MSEC, false, cq);
+}
+
 static void give_back(struct world *w, enum thing_kind kind, void *object)
 {
 	switch (kind) {
@@ -113,11 +123,10 @@ static void give_back(struct world *w, enum thing_kind kind, void *object)
 		ibchan_mr_put(object, NULL, NULL);
 		break;
 	case THING_CQ:
-		expect_eq(w, ibchan_cq_try_destroy(object), 0);
+		expect(w, cq_ends(object));
 		ibchan_cq_put(object);
 		break;
 	case THING_PD:
-		/* ibchan_flush() does not wait for a user's memory. */
 		expect_eq(w, ibchan_pd_settle(object), 0);
 		expect_eq(w, ibchan_pd_free(object), 0);
 		break;
@@ -136,8 +145,8 @@ void world_give_back(struct world *w)
 	void *object;
 
 	for (kind = 0; kind < THING_KINDS; kind++) {
-		if (kind == THING_CQ || kind == THING_MEMORY)
-			ibchan_flush();
+		if (kind == THING_CQ)
+			ibchan_closing_wait(&w->closing);
 		while ((object = take_youngest(w, kind)))
 			give_back(w, kind, object);
 	}

@@ -96,6 +96,7 @@ enum thing_kind {
  * @wait: woken by each callback
  * @lock: guards @things
  * @things: what there is to give back, the youngest first
+ * @closing: counts channels that were given up
  * @watchdog: breaks all channels when a case hangs
  * @side: the two ends
  */
@@ -106,6 +107,7 @@ struct world {
 	wait_queue_head_t wait;
 	spinlock_t lock;	/* things */
 	struct list_head things[THING_KINDS];
+	struct ibchan_closing closing;
 	struct delayed_work watchdog;
 	struct side side[2];
 };

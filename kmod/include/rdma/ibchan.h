@@ -30,11 +30,12 @@
  * within the call: to it a cq is a lock, which callbacks hold and such a call waits for; cqs that
  * were made at one place of the source are one class. A post calls nobody back, so around it the
  * lock may be held, with bottom halves off, unless the cq is IBCHAN_CQ_POST_REAPS.
- * ibchan_channel_break() calls broken() itself.
+ * ibchan_channel_break() calls broken() itself. A callback closes a channel by
+ * ibchan_channel_close_async(), which does not wait.
  *
  * In writeback, and wherever else memory reclaim waits for the caller, also in a WQ_MEM_RECLAIM
  * worker, these are safe: posts, blocking calls, what reaps, polls, arms or waits, or asks of a
- * channel, ibchan_channel_break(), ibchan_flush(), and what gives regions, cqs, channels and
+ * channel, ibchan_channel_break(), ibchan_closing_wait(), and what gives regions, cqs, channels and
  * domains back. They start no I/O for memory, and what they leave to workers has a rescuer,
  * unless a closed() is called.
  *
@@ -45,7 +46,7 @@
  * Not safe are regions of a user's memory and dma-bufs, with their end and their domain's, which
  * wait for the owner of the memory; all of <rdma/ibchan_connect.h>, and closing a channel connected
  * by address, which wait for the connection manager. Such a channel is broken, which ends its
- * works, and closed elsewhere. If that is in atomic context, ibchan_flush() waits for it.
+ * works, and closed elsewhere.
  *
  * Errors are negative errno values. Where a call takes a reason, a refusal is
  * explained there (see IBCHAN_REASONS in <linux/ibchan_codes.h>); it may be NULL.
@@ -206,7 +207,7 @@ struct ibchan_completion {
  *
  * All are called with bottom halves off and must not sleep. @reserve runs under a channel's
  * post lock, @cancel may; @done, @quiet and @notify run under no lock and never twice at a
- * time for one cq, and may post, break and close channels.
+ * time for one cq, and may post, break and give up channels.
  * They mostly run in a softirq, on top of whatever is going on: a lock that they take is
  * taken with bottom halves off everywhere else.
  */
@@ -293,7 +294,7 @@ struct ibchan_sge {
  * @done: called once when the work has ended, with bottom halves off, under no
  *	lock; must not sleep. The work and its buffers are the
  *	caller's again, also within this call: it may post the work again or free
- *	it. It may break and close channels. It may run in a softirq, so a lock that it
+ *	it. It may break and give up channels. It may run in a softirq, so a lock that it
  *	takes is taken with bottom halves off everywhere else. One that posts each time
  *	keeps a cpu busy.
  *
@@ -383,15 +384,14 @@ struct ibchan_wr {
  * @cookie: comes back in each completion
  * @connected: the channel was connected by address (<rdma/ibchan_connect.h>) and takes
  *	work; called once, before @broken is, in process context with bottom halves off;
- *	it must not sleep; it may post, break and close channels. May be NULL.
+ *	it must not sleep; it may post, break and give up channels. May be NULL.
  * @broken: the channel has broken by itself, by ibchan_channel_break(), because its
  *	device left (-ENODEV) or its address (-EADDRNOTAVAIL); called once, in any
  *	context but NMI, maybe under locks of ibchan's or the driver's, and not for a
- *	channel that is being closed. It must not sleep; it may break and close
+ *	channel that is being closed. It must not sleep; it may break and give up
  *	channels. May be NULL. Where sends and receives complete on two cqs, works that
  *	were flushed may complete before it: it tells what they were flushed for.
- * @priv: for @connected and @broken; where a channel is closed in atomic context, to
- *	be kept until ibchan_flush()
+ * @priv: for @connected, @broken and the owner's closed(); to be kept until the channel has ended
  * @max_sgl: entries of the longest scatterlist that a request moves (IBCHAN_WR_SGL), 0 to
  *	U16_MAX; 0: none does. For each the channel has some 20 bytes, and for each place of
  *	the send queue another 48. What the send queue has no places for, a post refuses.
@@ -411,6 +411,17 @@ struct ibchan_build {
 	u16 max_sgl;
 	bool exclusive;
 	struct ibchan_options options;
+};
+
+/**
+ * struct ibchan_closing - counts channels that their owner has given up without waiting
+ * @num: private
+ *
+ * Zeroed by the consumer, of which one in static memory usually serves all channels.
+ */
+struct ibchan_closing {
+	/* private: */
+	atomic_t num;
 };
 
 /**
@@ -465,7 +476,6 @@ int ibchan_port_query(struct ibchan_device *dev, u32 port, struct net *net,
 		      struct ibchan_port_attr *attr);
 int ibchan_gid_query(struct ibchan_device *dev, u32 port, struct net *net,
 		     struct ibchan_gid_attr *attr);
-void ibchan_flush(void);
 
 struct ibchan_pd *ibchan_pd_alloc(struct ibchan_device *dev);
 int ibchan_pd_free(struct ibchan_pd *pd);
@@ -509,7 +519,9 @@ u32 ibchan_channel_history(struct ibchan_channel *ch, struct ibchan_history_even
 void ibchan_channel_break(struct ibchan_channel *ch, int error);
 void ibchan_channel_drain(struct ibchan_channel *ch);
 void ibchan_channel_close(struct ibchan_channel *ch);
-void ibchan_channel_close_async(struct ibchan_channel *ch, void (*closed)(void *priv));
+void ibchan_channel_close_async(struct ibchan_channel *ch, struct ibchan_closing *closing,
+				void (*closed)(void *priv));
+void ibchan_closing_wait(struct ibchan_closing *closing);
 bool ibchan_channel_tryget(struct ibchan_channel *ch);
 void ibchan_channel_put(struct ibchan_channel *ch);
 u32 ibchan_channel_max_sge(const struct ibchan_channel *ch, u8 opcode);
