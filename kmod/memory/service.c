@@ -210,7 +210,8 @@ static struct ibchan_mr *reg_table(struct ibchan_pd *pd, struct sg_table *sgt, u
  * many pages, or access flags that do not go together; -EOPNOTSUPP for unknown
  * flags, and for memory that the device does not reach itself (bounce buffers, a
  * platform without coherent DMA); -ENODEV when the device is gone; -ENOMEM, also
- * when the device cannot map the pages; the driver's errno. With a remote bit also
+ * when the device cannot map the pages; -EREMOTEIO for memory of another PCI device that this
+ * one does not reach; the driver's errno. With a remote bit also
  * -EINTR when the caller is killed, -ETIMEDOUT when the device has not registered
  * the region within 5 s, and what ibchan_channel_build() and
  * ibchan_channel_handshake() answer for the domain's service.

@@ -290,7 +290,8 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 
 /*
  * Does the device reach other memory than the pages themselves? Behind an IOMMU each entry of
- * the table is at its place of the mapped segments.
+ * the table is at its place of the mapped segments. Memory of another PCI device may be reached
+ * beside the IOMMU, and is never copied.
  */
 static bool is_copied(struct iommu_domain *domain, const struct sg_table *sgt)
 {
@@ -304,9 +305,9 @@ static bool is_copied(struct iommu_domain *domain, const struct sg_table *sgt)
 			offset -= sg_dma_len(mapped);
 			mapped = sg_next(mapped);
 		}
-		if (!mapped ||
-		    iommu_iova_to_phys(domain, sg_dma_address(mapped) + offset) !=
-		    sg_phys(sg))
+		if (!is_pci_p2pdma_page(sg_page(sg)) &&
+		    (!mapped || iommu_iova_to_phys(domain, sg_dma_address(mapped) + offset) !=
+				sg_phys(sg)))
 			return true;
 		offset += sg->length;
 	}
@@ -341,18 +342,17 @@ static bool needs_sync(struct ibchan_mr *mr)
 static int map_table(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	struct ib_device *ib = mr->extent.pd->ib->device;
-	int nents;
+	int ret;
 
 	mr->direction = mr->extent.access & IBCHAN_ACCESS_LOCAL_WRITE ? DMA_BIDIRECTIONAL :
 								  DMA_TO_DEVICE;
-	nents = ibchan_fault(IBCHAN_FAULT_MR_DMA_MAP) ?:
-		ib_dma_map_sg(ib, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
-	if (nents <= 0)
-		return -ENOMEM;
-	mr->sgt.nents = nents;
+	ret = ibchan_fault(IBCHAN_FAULT_MR_DMA_MAP) ?:
+	      ib_dma_map_sgtable_attrs(ib, &mr->sgt, mr->direction, 0);
+	if (ret)
+		return ret == -EREMOTEIO ? ret : -ENOMEM;
 	if (!needs_sync(mr))
 		return 0;
-	ib_dma_unmap_sg(ib, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
+	ib_dma_unmap_sgtable_attrs(ib, &mr->sgt, mr->direction, 0);
 	return ibchan_refuse(reason, IBCHAN_REASON_REGION_COPIED, -EOPNOTSUPP);
 }
 
@@ -361,7 +361,7 @@ void ibchan_mr_unmap_table(struct ibchan_mr *mr)
 {
 	if (!mr->sgt.sgl)
 		return;
-	ib_dma_unmap_sg(mr->extent.pd->ib->device, mr->sgt.sgl, mr->sgt.orig_nents, mr->direction);
+	ib_dma_unmap_sgtable_attrs(mr->extent.pd->ib->device, &mr->sgt, mr->direction, 0);
 	sg_free_table(&mr->sgt);
 }
 
@@ -424,7 +424,8 @@ static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *
  * Context: process, may sleep.
  * Return: the region; -EINVAL for too many pages, or for segments that do not join
  * at page borders, where access is remote; -EOPNOTSUPP for memory that the device
- * would work on a copy of; -EDQUOT when the domain's budget does not allow it; -ENODEV;
+ * would work on a copy of; -EREMOTEIO for memory of another PCI device that this one does not
+ * reach; -EDQUOT when the domain's budget does not allow it; -ENODEV;
  * -ENOMEM; the driver's errno.
  */
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
