@@ -185,21 +185,29 @@ TEST_F(port, that_is_down_takes_none_and_says_so_of_each)
 	EXPECT_EQ(0, await_verdict(self->fd, "10.88.0.1", IBCHAN_GID_VERDICT_NO_CARRIER));
 }
 
-/* From there nothing is told of the network device, not even its number. */
+/* From there neither the address is told nor anything of the network device. */
 static int look_from_another_namespace(void *arg)
 {
 	struct ibchan_cmd_gid_query cmd;
+	__u32 index, wanted;
 	int fd = *(int *)arg;
 	int rc;
 
-	if (unshare(CLONE_NEWNET))
-		return -errno;
 	rc = gid_find(fd, NEAR, "10.88.0.1", NULL, &cmd);
+	wanted = cmd.out_index;
 	if (rc)
 		return rc;
-	if (cmd.out_verdict != IBCHAN_GID_VERDICT_OTHER_NAMESPACE || cmd.out_ndev_index ||
-	    cmd.out_ndev_name[0] || cmd.out_ndev_mtu || cmd.out_mac[0])
+	if (unshare(CLONE_NEWNET))
+		return -errno;
+	rc = gid_query(fd, NEAR, wanted, &cmd);
+	if (rc)
+		return rc;
+	if (cmd.out_index != wanted || cmd.out_verdict != IBCHAN_GID_VERDICT_OTHER_NAMESPACE ||
+	    cmd.out_ndev_index || cmd.out_ndev_name[0] || cmd.out_ndev_mtu || cmd.out_mac[0])
 		return -EBADMSG;
+	for (index = 0; index < sizeof(cmd.out_gid); index++)
+		if (cmd.out_gid[index])
+			return -EACCES;
 	return 0;
 }
 

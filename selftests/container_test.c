@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "gid.h"
 #include "namespace.h"
 #include "test.h"
 #include "work.h"
@@ -495,6 +496,21 @@ TEST_F(moved, netdev_takes_its_device_away_and_nothing_else)
 	EXPECT_EQ(0, child_result(self->container));
 }
 
+/* How many entries of the port's table tell their address here. */
+static int addresses_told(int fd, const char *device)
+{
+	static const __u8 none[IBCHAN_GID_SIZE];
+	struct ibchan_cmd_gid_query cmd;
+	__u32 index = 0;
+	int told = 0;
+
+	while (!gid_query(fd, device, index, &cmd)) {
+		told += !!memcmp(cmd.out_gid, none, sizeof(none));
+		index = cmd.out_index + 1;
+	}
+	return index ? told : -ENOENT;
+}
+
 TEST_F(moved, netdev_gives_its_container_addresses_that_nobody_else_has)
 {
 	struct port port = { self->side.fd, OTHER_DEVICE };
@@ -505,6 +521,8 @@ TEST_F(moved, netdev_gives_its_container_addresses_that_nobody_else_has)
 	ASSERT_LE(0, move_netdev(self->socket, self->container));
 	EXPECT_EQ(0, device_open(port.fd, OTHER_DEVICE, &device));
 	EXPECT_FALSE(has_address(&port));
+	EXPECT_EQ(0, addresses_told(port.fd, OTHER_DEVICE));
+	EXPECT_LT(0, addresses_told(port.fd, STAYING_DEVICE));
 	EXPECT_EQ(0, say(self->socket, &byte, 1));
 	EXPECT_EQ(0, child_result(self->container));
 	EXPECT_EQ(0, destroy(port.fd, device));

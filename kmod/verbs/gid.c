@@ -542,7 +542,9 @@ static int gid_query(struct ib_device *ib, u32 port, struct net *net,
 			.type = from->gid_type,
 			.vlan_id = IBCHAN_VLAN_NONE,
 		};
-		memcpy(attr->gid, from->gid.raw, sizeof(attr->gid));
+		/* Another namespace's address is that namespace's to tell. */
+		if (!rdma_protocol_roce(ib, port) || attr_in_net(from, net))
+			memcpy(attr->gid, from->gid.raw, sizeof(attr->gid));
 		fill_ndev(from, net, attr);
 		rdma_put_gid_attr(from);
 		return 0;

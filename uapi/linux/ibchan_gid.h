@@ -75,7 +75,8 @@ enum ibchan_gid_verdict {
  * @out_verdict: enum ibchan_gid_verdict
  * @out_type: IBCHAN_GID_TYPE_*
  * @out_ndev_index: interface index of its network device; 0 where there is none, or
- *	none in the caller's network namespace, and then the rest is empty, too
+ *	none in the caller's network namespace, and then @out_ndev_mtu, @out_mac,
+ *	@out_ndev_name and, on RoCE, @out_gid are empty, too
  * @out_ndev_mtu: of the network device, in bytes
  * @out_vlan_id: IBCHAN_VLAN_NONE where the packets have no tag
  * @out_mac: Ethernet address behind the GID

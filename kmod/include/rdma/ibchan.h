@@ -144,7 +144,7 @@ struct ibchan_port_attr {
  * @verdict: enum ibchan_gid_verdict: whether a channel takes it by rule, or why not
  * @type: IBCHAN_GID_TYPE_*
  * @ndev_index: interface index of its network device; 0: none that can be seen, and
- *	then the rest is empty, too
+ *	then @ndev_mtu, @mac, @ndev_name and, on RoCE, @gid are empty, too
  * @ndev_mtu: bytes
  * @vlan_id: IBCHAN_VLAN_NONE without a tag
  * @mac: Ethernet address

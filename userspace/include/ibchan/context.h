@@ -220,7 +220,7 @@ int ibchan_port_query(struct ibchan_context *context, const char *name,
  * @verdict: enum ibchan_gid_verdict: whether a channel takes it by rule, or why not
  * @type: IBCHAN_GID_TYPE_*
  * @ndev_index: interface index of its network device; 0: none that can be seen from
- *	here, and then the rest is empty, too
+ *	here, and then @ndev_mtu, @mac, @ndev_name and, on RoCE, @gid are empty, too
  * @ndev_mtu: of the network device, in bytes
  * @vlan_id: IBCHAN_VLAN_NONE where the packets have no tag
  * @mac: Ethernet address behind the GID
