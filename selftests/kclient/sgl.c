@@ -495,6 +495,7 @@ static void of_a_request_only_its_list_has_to_stay(struct world *w)
 	int i;
 
 	pair_defaults(&init);
+	init.params.max_send_wr = ENTRIES;
 	init.max_sgl = ENTRIES;
 	init.cq_flags = IBCHAN_CQ_POLLED;
 	if (world_pair(w, &init) || !side_share(&w->side[1]))
