@@ -10,11 +10,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "cgroup.h"
 #include "descriptor.h"
+#include "memlock.h"
+#include "namespace.h"
 #include "test.h"
 #include "work.h"
 #include "world.h"
@@ -204,6 +208,182 @@ TEST_F(budget, of_one_user_is_not_that_of_another)
 	EXPECT_LT(8 * MIB, charged_bytes());
 	EXPECT_EQ(0, in_child(fill_as_nobody, NULL));
 	close(fd);
+}
+
+/* ---- Who is a user ---- */
+
+#define SUBORDINATE	100000
+
+/**
+ * struct tenant - a process that uses a budget up, and keeps it so
+ * @enter: makes it the process that it is to be; 0 or -errno
+ * @maps_ids: it has made a user namespace, and waits for root to map SUBORDINATE there
+ * @socket: of this process's, to the tenant
+ * @pid: its
+ */
+struct tenant {
+	int (*enter)(int socket);
+	bool maps_ids;
+	int socket;
+	pid_t pid;
+};
+
+static int say_int(int socket, int value)
+{
+	return write(socket, &value, sizeof(value)) == sizeof(value) ? 0 : -EPIPE;
+}
+
+static int hear_int(int socket)
+{
+	int value;
+
+	return read(socket, &value, sizeof(value)) == sizeof(value) ? value : -EPIPE;
+}
+
+static int as_nobody(int socket)
+{
+	(void)socket;
+	return drop_privileges();
+}
+
+/* In a user namespace that nobody has made, as a user whom nobody is on the host. */
+static int as_subordinate(int socket)
+{
+	int rc = drop_privileges();
+
+	if (!rc && (prctl(PR_SET_DUMPABLE, 1) || unshare(CLONE_NEWUSER)))
+		rc = -errno;
+	rc = say_int(socket, rc) ?: hear_int(socket);
+	if (!rc && setresuid(0, 0, 0))
+		rc = -errno;
+	return rc;
+}
+
+static int as_stranger(int socket)
+{
+	(void)socket;
+	return setresuid(SUBORDINATE, SUBORDINATE, SUBORDINATE) ? -errno : 0;
+}
+
+static int as_contained_root(int socket)
+{
+	(void)socket;
+	return lose_capability(CAP_SYS_RESOURCE);
+}
+
+static int as_root_of_a_cgroup(int socket)
+{
+	return cgroup_join() ?: as_contained_root(socket);
+}
+
+static int as_root_of_a_namespace(int socket)
+{
+	(void)socket;
+	return unshare(CLONE_NEWUSER) ? -errno : 0;
+}
+
+/* Never returns. */
+static void be_tenant(const struct tenant *tenant, int socket)
+{
+	struct ibchan_reason reason;
+	int rc = tenant->enter(socket);
+	__u32 device;
+	int fd;
+
+	if (!rc) {
+		fd = open_file(DEVICE_A, &device);
+		rc = fd < 0 ? -EBADF : fill(fd, device, &reason);
+	}
+	say_int(socket, rc);
+	for (;;)
+		pause();
+}
+
+static int map_subordinate(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", pid);
+	return put_line(path, "0 100000 1");
+}
+
+/* How many queues it got, or -errno. */
+static int tenant_moves_in(struct tenant *tenant)
+{
+	int ends[2], rc;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	tenant->socket = ends[0];
+	tenant->pid = fork();
+	if (!tenant->pid)
+		be_tenant(tenant, ends[1]);
+	close(ends[1]);
+	if (tenant->pid < 0)
+		return -EAGAIN;
+	if (tenant->maps_ids) {
+		rc = hear_int(tenant->socket) ?: map_subordinate(tenant->pid);
+		if (say_int(tenant->socket, rc) || rc)
+			return rc ?: -EPIPE;
+	}
+	return hear_int(tenant->socket);
+}
+
+static int tenant_leaves(struct tenant *tenant)
+{
+	int rc = kill(tenant->pid, SIGKILL) ? -errno : child_result(tenant->pid);
+
+	close(tenant->socket);
+	return rc;
+}
+
+/* How many queues the second one gets where the first one has used its budget up. */
+static int second_gets(struct tenant first, struct tenant second)
+{
+	int got = tenant_moves_in(&first);
+
+	if (got < 3)
+		return got < 0 ? got : -ENODATA;
+	got = tenant_moves_in(&second);
+	if (tenant_leaves(&first) != -EINTR || tenant_leaves(&second) != -EINTR)
+		return -ECHILD;
+	return got;
+}
+
+TEST_F(budget, of_a_user_is_that_of_all_ids_in_namespaces_that_the_user_has_made)
+{
+	const struct tenant nobody = { .enter = as_nobody };
+	const struct tenant subordinate = { .enter = as_subordinate, .maps_ids = true };
+	const struct tenant stranger = { .enter = as_stranger };
+
+	ASSERT_EQ(0, set_limit(8));
+	EXPECT_EQ(0, second_gets(nobody, subordinate));
+	EXPECT_EQ(0, second_gets(subordinate, nobody));
+	EXPECT_EQ(0, second_gets(subordinate, subordinate));
+	EXPECT_LE(3, second_gets(subordinate, stranger));
+}
+
+TEST_F(budget, of_root_in_one_cgroup_is_not_that_of_root_in_another)
+{
+	const struct tenant here = { .enter = as_contained_root };
+	const struct tenant there = { .enter = as_root_of_a_cgroup };
+
+	ASSERT_EQ(0, set_limit(8));
+	ASSERT_EQ(0, cgroup_begin());
+	ASSERT_EQ(0, cgroup_leave());
+	EXPECT_LE(3, second_gets(here, there));
+	EXPECT_LE(3, second_gets(there, here));
+	EXPECT_EQ(0, second_gets(here, here));
+	EXPECT_EQ(0, second_gets(there, there));
+	EXPECT_EQ(0, cgroup_end());
+}
+
+TEST_F(budget, of_one_namespace_of_roots_is_not_that_of_another)
+{
+	const struct tenant contained = { .enter = as_root_of_a_namespace };
+
+	ASSERT_EQ(0, set_limit(8));
+	EXPECT_LE(3, second_gets(contained, contained));
 }
 
 static int each_kind_as_nobody(void *arg)

@@ -459,7 +459,7 @@ TEST_F(memory, beyond_the_memlock_limit_is_refused_with_used_limit_and_needed)
 	struct ibchan_cmd_mr_reg first, second;
 
 	ASSERT_NE(MAP_FAILED, pages);
-	ASSERT_EQ(0, lose_ipc_lock());
+	ASSERT_EQ(0, lose_capability(CAP_IPC_LOCK));
 	ASSERT_EQ(0, limit_memlock(used + 8 * page));
 	first = region(self->a, pages, 5 * page, IBCHAN_ACCESS_LOCAL);
 	ASSERT_EQ(0, cmd_mr_reg(self->a->fd, &first));
@@ -487,7 +487,7 @@ TEST_F(memory, beyond_the_limit_is_allowed_to_the_privileged)
 	ASSERT_NE(MAP_FAILED, pages);
 	ASSERT_EQ(0, limit_memlock(self->page));
 	EXPECT_EQ(0, try_region(self->a, pages, PAGES * self->page, IBCHAN_ACCESS_LOCAL));
-	ASSERT_EQ(0, lose_ipc_lock());
+	ASSERT_EQ(0, lose_capability(CAP_IPC_LOCK));
 	EXPECT_EQ(-ENOMEM, try_region(self->a, pages, PAGES * self->page, IBCHAN_ACCESS_LOCAL));
 	munmap(pages, PAGES * self->page);
 }
@@ -501,7 +501,7 @@ TEST_F(memory, that_could_not_be_registered_is_not_charged)
 
 	ASSERT_NE(MAP_FAILED, pages);
 	ASSERT_EQ(0, munmap(pages + 3 * page, page));
-	ASSERT_EQ(0, lose_ipc_lock());
+	ASSERT_EQ(0, lose_capability(CAP_IPC_LOCK));
 	ASSERT_EQ(0, limit_memlock(used + 4 * page));
 	for (i = 0; i < 10; i++)
 		EXPECT_EQ(-EFAULT, try_region(self->a, pages, 4 * page, IBCHAN_ACCESS_LOCAL));
@@ -516,7 +516,7 @@ TEST_F(memory, charged_by_a_file_that_closes_comes_back)
 	struct side side;
 	unsigned int i;
 
-	ASSERT_EQ(0, lose_ipc_lock());
+	ASSERT_EQ(0, lose_capability(CAP_IPC_LOCK));
 	ASSERT_EQ(0, limit_memlock(used + options.memory));
 	for (i = 0; i < 5; i++) {
 		ASSERT_EQ(0, side_open(&side, &options));

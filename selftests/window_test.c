@@ -408,7 +408,7 @@ TEST_F(beside, of_a_domain_whose_regions_go_slowly_a_file_at_its_memlock_limit_d
 	regions = counter("mrs_registered");
 	ASSERT_EQ(0, receive_into_plain_memory(&other));
 	ASSERT_TRUE(eventually(regions_are, &regions));
-	ASSERT_EQ(0, lose_ipc_lock());
+	ASSERT_EQ(0, lose_capability(CAP_IPC_LOCK));
 	ASSERT_EQ(0, let_go_slowly(&slowly));
 	ASSERT_EQ(0, limit_memlock(0));
 	EXPECT_EQ(-ENOMEM, receive_into_plain_memory(&other));
@@ -423,7 +423,7 @@ static void wait_for_own_region(int socket)
 {
 	struct encounter own;
 
-	if (encounter_open(&own, 0) || send_descriptor(socket, own.side.fd) || lose_ipc_lock() ||
+	if (encounter_open(&own, 0) || send_descriptor(socket, own.side.fd) || lose_capability(CAP_IPC_LOCK) ||
 	    let_go_slowly(&own) || limit_memlock(0) || write(socket, "", 1) != 1)
 		_exit(1);
 	receive_into_plain_memory(&own);

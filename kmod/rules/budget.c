@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The budgets of users for kernel memory. A user is the real user id of the process that
- * opened the file, as io_uring and iommufd have it. A user's budget exists while the user
- * has a file open or an object is left that was charged to it.
+ * The budgets of users for kernel memory. A user's budget exists while the user has a file open or
+ * an object is left that was charged to it.
+ *
+ * A user is the real user id of the process that opened the file, as io_uring and iommufd have it,
+ * or, in a user namespace, the owner of the outermost one: all ids that an unprivileged user has
+ * mapped there share that user's budget. Root makes as many namespaces and cgroups as it likes, and
+ * runs containers of others: each of root's namespaces has a budget of its own, and so have root's
+ * processes in each cgroup.
  *
  * A charge is first counted and then compared with the limit, so that no caller waits for
  * another. Only a user over the limit is asked for the capability, because each refusal of
  * one may be written to the audit log.
  */
 #include <linux/capability.h>
+#include <linux/cgroup.h>
 #include <linux/cred.h>
 #include <linux/errno.h>
 #include <linux/hashtable.h>
@@ -17,6 +23,7 @@
 #include <linux/refcount.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/user_namespace.h>
 
 #include "budget.h"
 #include "counters.h"
@@ -34,15 +41,20 @@ MODULE_PARM_DESC(user_memory,
  * struct ibchan_budget - one user's
  * @link: in the table
  * @uid: of the user that is charged
+ * @container: which of root's containers; 0 of other users
  * @users: files, and objects that were charged
  * @used: bytes
  */
 struct ibchan_budget {
 	struct hlist_node link;
 	kuid_t uid;
+	u64 container;
 	refcount_t users;
 	atomic64_t used;
 };
+
+/* Tells a user namespace's number from that of a cgroup, which needs less than 63 bits. */
+#define NAMESPACE	BIT_ULL(63)
 
 static DEFINE_HASHTABLE(budgets, 6);
 static DEFINE_SPINLOCK(budgets_lock);	/* the table; interrupts off */
@@ -56,12 +68,17 @@ static u64 limit(void)
 	return min_t(u64, mib, S64_MAX >> 20) << 20;
 }
 
-static struct ibchan_budget *find(kuid_t uid)
+static u64 key_of(const struct ibchan_budget *budget)
+{
+	return __kuid_val(budget->uid) ^ budget->container;
+}
+
+static struct ibchan_budget *find(const struct ibchan_budget *wanted)
 {
 	struct ibchan_budget *budget;
 
-	hash_for_each_possible(budgets, budget, link, __kuid_val(uid))
-		if (uid_eq(budget->uid, uid))
+	hash_for_each_possible(budgets, budget, link, key_of(wanted))
+		if (uid_eq(budget->uid, wanted->uid) && budget->container == wanted->container)
 			return budget;
 	return NULL;
 }
@@ -76,15 +93,44 @@ static struct ibchan_budget *find_or_add(struct ibchan_budget *fresh)
 	unsigned long flags;
 
 	spin_lock_irqsave(&budgets_lock, flags);
-	budget = find(fresh->uid);
+	budget = find(fresh);
 	if (budget) {
 		refcount_inc(&budget->users);
 	} else {
 		budget = fresh;
-		hash_add(budgets, &budget->link, __kuid_val(budget->uid));
+		hash_add(budgets, &budget->link, key_of(budget));
 	}
 	spin_unlock_irqrestore(&budgets_lock, flags);
 	return budget;
+}
+
+static u64 cgroup_of_caller(void)
+{
+	u64 id = 0;
+
+#ifdef CONFIG_CGROUPS
+	rcu_read_lock();
+	id = cgroup_id(task_dfl_cgroup(current));
+	rcu_read_unlock();
+#endif
+	return id & ~NAMESPACE;
+}
+
+static const struct user_namespace *outermost(const struct user_namespace *ns)
+{
+	while (ns->parent && ns->parent != &init_user_ns)
+		ns = ns->parent;
+	return ns;
+}
+
+static void identify_caller(struct ibchan_budget *fresh)
+{
+	const struct user_namespace *ns = outermost(current_user_ns());
+	bool is_first = ns == &init_user_ns;
+
+	fresh->uid = is_first ? current_uid() : ns->owner;
+	if (uid_eq(fresh->uid, GLOBAL_ROOT_UID))
+		fresh->container = is_first ? cgroup_of_caller() : NAMESPACE | ns->ns.inum;
 }
 
 /**
@@ -100,7 +146,7 @@ struct ibchan_budget *ibchan_budget_get(void)
 
 	if (!fresh)
 		return NULL;
-	fresh->uid = current_uid();
+	identify_caller(fresh);
 	refcount_set(&fresh->users, 1);
 	budget = find_or_add(fresh);
 	if (budget != fresh)

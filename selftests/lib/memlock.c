@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #define _GNU_SOURCE
 #include <errno.h>
-#include <linux/capability.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "memlock.h"
 
-int lose_ipc_lock(void)
+int lose_capability(int capability)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
 
 	if (syscall(SYS_capget, &header, data))
 		return -errno;
-	data[CAP_IPC_LOCK / 32].effective &= ~(1U << (CAP_IPC_LOCK % 32));
+	data[capability / 32].effective &= ~(1U << (capability % 32));
 	return syscall(SYS_capset, &header, data) ? -errno : 0;
 }
 

@@ -3,10 +3,14 @@
 #ifndef TEST_MEMLOCK_H
 #define TEST_MEMLOCK_H
 
+#include <linux/capability.h>
 #include <sys/resource.h>
 
-/* CAP_IPC_LOCK stands above the limit, so it must go: 0 or -errno. */
-int lose_ipc_lock(void);
+/*
+ * 0 or -errno. CAP_IPC_LOCK stands above the limit of pinned memory, CAP_SYS_RESOURCE above that of
+ * kernel memory.
+ */
+int lose_capability(int capability);
 
 int limit_memlock(rlim_t bytes);
 
