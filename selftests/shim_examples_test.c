@@ -206,14 +206,6 @@ TEST_F(example, a_device_that_is_not_there_is_said_in_words)
 #define TOOL	"../userspace/ibchan"
 
 /* Asked in each test: the older harnesses go on after a fixture that skips. */
-static bool tool_is_built(void)
-{
-	char path[PATH_MAX + 64];
-
-	run_find(path, sizeof(path), TOOL);
-	return !access(path, X_OK);
-}
-
 FIXTURE(tool) {
 	struct calm calm;
 };
@@ -297,7 +289,7 @@ static int plays(const char *const server_args[], const char *const client_args[
 
 TEST_F(pingpong, connects_by_address_and_names_no_device)
 {
-	if (!tool_is_built())
+	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
 	EXPECT_EQ(0, plays(PINGPONG(NULL),
 			   PINGPONG("--op", variant->op, "-n", "40", "10.77.0.1", NULL),
@@ -306,7 +298,7 @@ TEST_F(pingpong, connects_by_address_and_names_no_device)
 
 TEST_F(pingpong, connects_over_ipv6)
 {
-	if (!tool_is_built())
+	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
 	EXPECT_EQ(0, plays(PINGPONG(NULL),
 			   PINGPONG("--op", variant->op, "-n", "40", "fd77::1", NULL),
@@ -315,7 +307,7 @@ TEST_F(pingpong, connects_over_ipv6)
 
 TEST_F(pingpong, connects_over_the_device_and_gid_that_were_named)
 {
-	if (!tool_is_built())
+	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
 	EXPECT_EQ(0, plays(PINGPONG("-d", "rxe1", "-g", "1", NULL),
 			   PINGPONG("-d", "rxe1", "-g", "1", "--op", variant->op, "-n", "40",
@@ -325,7 +317,7 @@ TEST_F(pingpong, connects_over_the_device_and_gid_that_were_named)
 
 TEST_F(pingpong, crosses_devices_with_endpoints)
 {
-	if (!tool_is_built())
+	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
 	EXPECT_EQ(0, plays(PINGPONG("--endpoints", "-d", "rxe0", NULL),
 			   PINGPONG("-e", "-d", "rxe1", "--op", variant->op, "-n", "40",
@@ -337,7 +329,7 @@ TEST_F(tool, pingpong_sends_away_who_is_none_and_waits_on)
 {
 	struct run server;
 
-	if (!tool_is_built())
+	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
 	ASSERT_EQ(0, run_start(&server, TOOL, PINGPONG(NULL)));
 	EXPECT_EQ(0, fails_with("../userspace/examples/blocking",
@@ -349,7 +341,7 @@ TEST_F(tool, pingpong_sends_away_who_is_none_and_waits_on)
 
 TEST_F(tool, pingpong_says_that_nobody_listens)
 {
-	if (!tool_is_built())
+	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
 	EXPECT_EQ(0, fails_with(TOOL, PINGPONG("--timeout", "1", "10.77.0.1", NULL),
 				"nobody listens"));
@@ -357,7 +349,7 @@ TEST_F(tool, pingpong_says_that_nobody_listens)
 
 TEST_F(tool, pingpong_says_that_the_device_does_not_lead_there)
 {
-	if (!tool_is_built())
+	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
 	EXPECT_EQ(0, fails_with(TOOL, PINGPONG("-d", "rxe1", "10.77.0.1", NULL),
 				"looking for a device that leads to the peer"));
@@ -388,7 +380,7 @@ TEST_F(tool, pingpong_ends_with_words_when_its_peer_is_killed)
 	struct run server, client;
 	char text[1024];
 
-	if (!tool_is_built())
+	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
 	ASSERT_EQ(0, run_start(&server, TOOL, ARGUMENTS("pingpong", "-u", "18", NULL)));
 	ASSERT_EQ(0, run_start(&client, TOOL, PINGPONG("-n", "100000000", "10.77.0.1", NULL)));
@@ -498,7 +490,7 @@ TEST_F(tool, doctor_serves_so_many_at_a_time_and_the_others_later)
 	char text[8192];
 	int i;
 
-	if (!tool_is_built())
+	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
 	ASSERT_EQ(0, run_start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7499", NULL)));
 	EXPECT_TRUE(prints(&server, "answering"));
@@ -579,7 +571,7 @@ TEST_F(tool, doctor_that_has_few_descriptors_sends_others_away_and_serves_again)
 	char text[8192];
 	int i;
 
-	if (!tool_is_built())
+	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
 	ASSERT_EQ(0, ibchan_context_open(&crowd.context));
 	ASSERT_EQ(0, run_start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7498", NULL)));
@@ -619,7 +611,7 @@ TEST_F(tool, doctor_that_may_have_no_more_objects_rests_until_a_client_leaves)
 	struct run server;
 	char text[8192], objects[16];
 
-	if (!tool_is_built())
+	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
 	ASSERT_EQ(0, ibchan_context_open(&crowd.context));
 	ASSERT_EQ(0, run_start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7497", NULL)));

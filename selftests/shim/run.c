@@ -20,6 +20,14 @@ void run_find(char *path, size_t len, const char *file)
 	snprintf(path, len, "%s/%s", dirname(self), file);
 }
 
+bool run_can(const char *file)
+{
+	char path[PATH_MAX + 64];
+
+	run_find(path, sizeof(path), file);
+	return !access(path, X_OK);
+}
+
 int run_start(struct run *run, const char *file, const char *const arguments[])
 {
 	char path[PATH_MAX + 64];

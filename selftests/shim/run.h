@@ -3,6 +3,7 @@
 #ifndef TEST_SHIM_RUN_H
 #define TEST_SHIM_RUN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -16,6 +17,9 @@ struct run {
 
 /* The path of @file beside our own folder, where the programs of the library are. */
 void run_find(char *path, size_t len, const char *file);
+
+/* Whether @file was built. */
+bool run_can(const char *file);
 
 /* Starts @file with @arguments, which end with a NULL. */
 int run_start(struct run *run, const char *file, const char *const arguments[]);

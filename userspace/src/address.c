@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "address.h"
+
+#define MAX_PORT	65535
 
 static int error_of_lookup(int code)
 {
@@ -25,6 +28,23 @@ static int error_of_lookup(int code)
 	}
 }
 
+/* A number as the C library reads it, which keeps the lower 16 bits of a longer one. */
+static int check_service(const char *service, struct ibchan_reason *reason)
+{
+	unsigned long long port;
+	char *end;
+
+	port = strtoull(service, &end, 10);
+	if (*end || port <= MAX_PORT)
+		return 0;
+	*reason = (struct ibchan_reason) {
+		.code = IBCHAN_REASON_PARAMETER,
+		.element = IBCHAN_PARAMETER_SERVICE,
+		.value = { port, 0, MAX_PORT },
+	};
+	return -EINVAL;
+}
+
 /*
  * For freeaddrinfo(). A port by number need not have a name. A look-up has an end of its own:
  * a signal is no reason to give it up. On an error @reason says more.
@@ -40,6 +60,9 @@ int address_find(const char *host, const char *service, bool passive,
 
 	if (!host && !service)
 		service = "0";
+	err = service ? check_service(service, reason) : 0;
+	if (err)
+		return err;
 	state = cancel_off();
 	do {
 		code = getaddrinfo(host, service, &hints, list);

@@ -61,7 +61,7 @@ static error_t parse_peer(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'p':
-		args->peer.port = arg;
+		args->peer.port = port_option(state, arg);
 		return 0;
 	case 'n':
 		args->peer.rounds = number(state, arg, MAX_ROUNDS);

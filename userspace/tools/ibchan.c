@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* ibchan: look at the devices, find out what is wrong, and measure a channel. */
+#include <argp.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -61,6 +62,18 @@ int open_context(struct ibchan_context **context)
 	default:
 		return complain("/dev/ibchan: %s", strerror(-err));
 	}
+}
+
+/* A name is looked up where it is used. */
+const char *port_option(struct argp_state *state, const char *arg)
+{
+	unsigned long long value;
+	char *end;
+
+	value = strtoull(arg, &end, 10);
+	if (!*end && (!value || value > 65535))
+		argp_error(state, "'%s' does not lie between 1 and 65535", arg);
+	return arg;
 }
 
 const char *gid_text(const __u8 *gid, char *buf, size_t len)

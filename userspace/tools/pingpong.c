@@ -246,7 +246,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'p':
-		args->port = arg;
+		args->port = port_option(state, arg);
 		return 0;
 	case KEY_ROW:
 		args->row = 1;

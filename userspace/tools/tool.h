@@ -12,6 +12,8 @@
 /* 2: the command line was wrong; 1: anything else failed. Not of the doctor. */
 #define EXIT_USAGE	2
 
+struct argp_state;
+
 int devices_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int pingpong_main(int argc, char **argv);
@@ -26,6 +28,9 @@ int complain_error(const char *what, const struct ibchan_error *error);
 
 /* ibchan_context_open() with advice when it fails. */
 int open_context(struct ibchan_context **context);
+
+/* Of an option: the name of a port, or its number. Ends the program if it is neither. */
+const char *port_option(struct argp_state *state, const char *arg);
 
 /* A GID as people write it: an IPv4 address where it holds one. */
 const char *gid_text(const __u8 *gid, char *buf, size_t len);

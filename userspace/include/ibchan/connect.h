@@ -52,10 +52,11 @@ struct ibchan_route {
  *
  * The first address of @host that a device leads to is taken.
  *
- * Return: 0; -ENOENT: nobody knows @host or @service; -ENETUNREACH, -EHOSTUNREACH:
- * there is no way, or no neighbour answers in time; -ENODEV: the way does not
- * lead over an RDMA device, or @host means this host itself, as localhost does, and is not
- * an address of a RoCE device's; -EAGAIN: the name server does not answer.
+ * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: @service is a number above
+ * 65535; -ENETUNREACH, -EHOSTUNREACH: there is no way, or no neighbour answers in time;
+ * -ENODEV: the way does not lead over an RDMA device, or @host means this host itself, as
+ * localhost does, and is not an address of a RoCE device's; -EAGAIN: the name server does
+ * not answer.
  */
 int ibchan_route_query(struct ibchan_context *context, const char *host,
 		       const char *service, struct ibchan_route *route,
@@ -123,8 +124,9 @@ struct ibchan_connect_params {
  * first finds them. Closing the channel cancels.
  *
  * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: too much data, a
- * time out of its range; -EPERM: see Fork; -ENODEV: the device is gone, or @host means this
- * host itself, as localhost does, and is not an address of a RoCE device's.
+ * time out of its range, or @service is a number above 65535; -EPERM: see Fork; -ENODEV: the
+ * device is gone, or @host means this host itself, as localhost does, and is not an address
+ * of a RoCE device's.
  */
 int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
 			    const char *service,
@@ -235,8 +237,8 @@ struct ibchan_listen_params {
  * Return: 0; -EADDRINUSE; -EADDRNOTAVAIL: not an address of this host, or of
  * no RDMA device; -EXDEV: the address of another device than the wanted one;
  * -ENOENT: nobody knows @host or @service; -EINVAL: the backlog is
- * out of its range; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the user's
- * objects take as much kernel memory as they may.
+ * out of its range, or @service is a number above 65535; -EPERM: see Fork; -EMFILE: too many
+ * objects; -EDQUOT: the user's objects take as much kernel memory as they may.
  */
 int ibchan_listener_create(struct ibchan_context *context,
 			   const struct ibchan_listen_params *params,
