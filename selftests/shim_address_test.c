@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Hosts and services as a program writes them: which are taken, and as what. */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "world.h"
 
 #define HOST	"10.77.0.1"
+#define MAPPED	"::ffff:" HOST
 #define TOOL	"../userspace/ibchan"
 
 FIXTURE(service)
@@ -133,6 +135,76 @@ TEST_F(service, with_a_number_that_is_no_port_is_wrong_usage_of_the_tool)
 				TH_LOG("%s", text);
 		}
 	}
+}
+
+FIXTURE(mapped)
+{
+	struct calm calm;
+	struct meeting m;
+};
+
+FIXTURE_SETUP(mapped)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, meeting_begin(&self->m, MAPPED));
+	ASSERT_EQ(0, end_open(&self->m.asking, self->m.context, 0, NULL));
+	ASSERT_EQ(0, end_open(&self->m.asked, self->m.context, 0, NULL));
+}
+
+FIXTURE_TEARDOWN(mapped)
+{
+	EXPECT_EQ(0, meeting_end(&self->m));
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static bool is_host(const struct sockaddr_storage *address)
+{
+	const struct sockaddr_in *in = (const void *)address;
+
+	return in->sin_family == AF_INET && in->sin_addr.s_addr == inet_addr(HOST);
+}
+
+TEST_F(mapped, address_of_ipv4_leads_to_a_listener_at_such_an_address)
+{
+	struct sockaddr_storage address;
+
+	ibchan_listener_address(self->m.listener, &address);
+	EXPECT_TRUE(is_host(&address));
+	EXPECT_EQ(0, meeting_connect(&self->m, NULL, NULL)) TH_LOG("%d", self->m.error.code);
+}
+
+TEST_F(mapped, address_of_ipv4_is_one_where_a_channel_comes_from)
+{
+	const struct ibchan_connect_params params = { .source = MAPPED };
+	struct ibchan_connection_info info;
+
+	self->m.host = HOST;
+	ASSERT_EQ(0, meeting_connect(&self->m, &params, NULL)) TH_LOG("%d", self->m.error.code);
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_TRUE(is_host(&info.local));
+}
+
+TEST_F(mapped, address_of_ipv4_has_the_route_of_the_address_itself)
+{
+	struct ibchan_route mapped, plain;
+
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, HOST, "7471", &plain, NULL));
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, MAPPED, "7471", &mapped, NULL));
+	EXPECT_TRUE(is_host(&mapped.peer));
+	EXPECT_EQ(0, memcmp(&plain.peer, &mapped.peer, sizeof(plain.peer)));
+	EXPECT_STREQ(plain.device, mapped.device);
+	EXPECT_EQ(AF_INET, mapped.source.ss_family);
+}
+
+/* The addresses of IPv6 beside it stay what they are. */
+TEST_F(mapped, address_of_ipv4_is_the_only_one_that_is_changed)
+{
+	struct ibchan_route route;
+	const struct sockaddr_in6 *in6 = (const void *)&route.peer;
+
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, "fd77::1", NULL, &route, NULL));
+	EXPECT_EQ(AF_INET6, in6->sin6_family);
+	EXPECT_EQ(0xfd, in6->sin6_addr.s6_addr[0]);
 }
 
 TEST_HARNESS_MAIN

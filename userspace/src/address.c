@@ -45,6 +45,23 @@ static int check_service(const char *service, struct ibchan_reason *reason)
 	return -EINVAL;
 }
 
+/* An IPv4 address as sockets of IPv6 write it is one of IPv4: no route of IPv6 leads there. */
+static void unmap(struct addrinfo *info)
+{
+	struct sockaddr_in *in = (void *)info->ai_addr;
+	struct sockaddr_in6 in6;
+
+	if (info->ai_family != AF_INET6)
+		return;
+	memcpy(&in6, info->ai_addr, sizeof(in6));
+	if (!IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr))
+		return;
+	*in = (struct sockaddr_in) { .sin_family = AF_INET, .sin_port = in6.sin6_port };
+	memcpy(&in->sin_addr, &in6.sin6_addr.s6_addr[12], sizeof(in->sin_addr));
+	info->ai_family = AF_INET;
+	info->ai_addrlen = sizeof(*in);
+}
+
 /*
  * For freeaddrinfo(). A port by number need not have a name. A look-up has an end of its own:
  * a signal is no reason to give it up. On an error @reason says more.
@@ -56,6 +73,7 @@ int address_find(const char *host, const char *service, bool passive,
 		.ai_flags = passive ? AI_PASSIVE : 0,
 		.ai_socktype = SOCK_STREAM,
 	};
+	struct addrinfo *info;
 	int code, err, state;
 
 	if (!host && !service)
@@ -74,6 +92,8 @@ int address_find(const char *host, const char *service, bool passive,
 			.code = IBCHAN_REASON_NAME,
 			.value = { (__u64)(__s64)code },
 		};
+	for (info = err ? NULL : *list; info; info = info->ai_next)
+		unmap(info);
 	return err;
 }
 

@@ -28,11 +28,27 @@ static bool find_unknown(struct doctor *doctor, struct peer *peer, int err)
 	return false;
 }
 
+/* An IPv4 address that is mapped into IPv6 is one of IPv4, as the library takes it. */
+static void take_address(struct peer *peer, const struct addrinfo *a)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)&peer->address;
+	struct sockaddr_in6 in6;
+
+	memset(&peer->address, 0, sizeof(peer->address));
+	memcpy(&peer->address, a->ai_addr, a->ai_addrlen);
+	memcpy(&in6, &peer->address, sizeof(in6));
+	if (a->ai_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr))
+		return;
+	memset(&peer->address, 0, sizeof(peer->address));
+	in->sin_family = AF_INET;
+	memcpy(&in->sin_addr, &in6.sin6_addr.s6_addr[12], sizeof(in->sin_addr));
+}
+
 static int ask_route(struct doctor *doctor, struct peer *peer, const struct addrinfo *a)
 {
-	memcpy(&peer->address, a->ai_addr, a->ai_addrlen);
-	getnameinfo(a->ai_addr, a->ai_addrlen, peer->text, sizeof(peer->text), NULL, 0,
-		    NI_NUMERICHOST);
+	take_address(peer, a);
+	getnameinfo((const struct sockaddr *)&peer->address, sizeof(peer->address), peer->text,
+		    sizeof(peer->text), NULL, 0, NI_NUMERICHOST);
 	return ibchan_route_query(doctor->context, peer->text, NULL, &peer->route, NULL);
 }
 

@@ -50,7 +50,8 @@ struct ibchan_route {
  * @route: where to put the answer
  * @error: details; NULL is fine
  *
- * The first address of @host that a device leads to is taken.
+ * The first address of @host that a device leads to is taken. An IPv4 address that is mapped
+ * into IPv6 (::ffff:192.0.2.1) is one of IPv4, here and in the other calls that take a host.
  *
  * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: @service is a number above
  * 65535; -ENETUNREACH, -EHOSTUNREACH: there is no way, or no neighbour answers in time;
