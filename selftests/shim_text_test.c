@@ -5,6 +5,7 @@
  * with where it is said.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
@@ -162,6 +163,103 @@ TEST(each_situation_is_told_as_the_table_says)
 		scene_close(&scene);
 	}
 	EXPECT_EQ(0, reasons_missing(seen));
+}
+
+/* Numbers up to beyond the end of each table, and some that are far beyond. */
+#define TABLE_END	300
+
+static const __u32 beyond[] = { 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff };
+
+static __u32 number_at(unsigned int i)
+{
+	return i < TABLE_END ? i : beyond[i - TABLE_END];
+}
+
+#define NUM_NUMBERS	(TABLE_END + ARRAY_SIZE(beyond))
+
+static bool is_told_somehow(const struct ibchan_error *error)
+{
+	char text[512];
+
+	return ibchan_error_text(error, text, sizeof(text)) > 0 && *text &&
+	       ibchan_error_hint(error) && *ibchan_error_string(error);
+}
+
+TEST(each_number_of_a_parameter_is_told_whether_there_is_one_or_not)
+{
+	struct ibchan_error error = {
+		.origin = IBCHAN_ERROR_CALL,
+		.code = -EINVAL,
+		.reason = { .code = IBCHAN_REASON_PARAMETER, .value = { 5, 6, 7 } },
+	};
+	char text[64];
+	unsigned int i;
+
+	for (i = 0; i < NUM_NUMBERS; i++) {
+		error.reason.element = number_at(i);
+		EXPECT_TRUE(is_told_somehow(&error)) TH_LOG("%x", number_at(i));
+	}
+	error.reason.element = IBCHAN_PARAMETER_BACKLOG + 1;
+	ibchan_error_text(&error, text, sizeof(text));
+	EXPECT_STREQ("unknown: 5 is not in 6 to 7", text);
+	error.reason.element = IBCHAN_PARAMETER_BACKLOG;
+	ibchan_error_text(&error, text, sizeof(text));
+	EXPECT_STREQ("backlog: 5 is not in 6 to 7", text);
+}
+
+/* Values that are numbers of further tables, and that are of none. */
+TEST(each_number_of_a_reason_is_told_with_values_of_any_size)
+{
+	static const __u64 values[] = { 0, 1, 7, 22, 200, 0x7fffffff, 0xffffffff, ~0ULL };
+	struct ibchan_error error = { .origin = IBCHAN_ERROR_CALL, .code = -EINVAL };
+	unsigned int i, j, k;
+
+	for (i = 0; i < NUM_NUMBERS; i++) {
+		error.reason.code = number_at(i);
+		for (j = 0; j < ARRAY_SIZE(values); j++) {
+			for (k = 0; k < ARRAY_SIZE(error.reason.value); k++)
+				error.reason.value[k] = values[(j + k) % ARRAY_SIZE(values)];
+			EXPECT_TRUE(is_told_somehow(&error)) TH_LOG("%x", number_at(i));
+		}
+	}
+}
+
+TEST(each_number_of_a_failed_work_is_told)
+{
+	struct ibchan_error error = { .origin = IBCHAN_ERROR_WORK, .code = -EIO };
+	unsigned int i;
+
+	for (i = 0; i < NUM_NUMBERS; i++) {
+		error.opcode = number_at(i);
+		error.status = number_at(i);
+		EXPECT_TRUE(is_told_somehow(&error)) TH_LOG("%x", number_at(i));
+	}
+}
+
+TEST(each_number_of_a_table_has_a_name)
+{
+	struct ibchan_history_event event = { 0 };
+	char text[512];
+	unsigned int i;
+	__u32 number;
+
+	for (i = 0; i < NUM_NUMBERS; i++) {
+		number = number_at(i);
+		event.kind = number;
+		event.detail = number;
+		event.error = number;
+		EXPECT_TRUE(*ibchan_reason_name(number)) TH_LOG("%x", number);
+		EXPECT_TRUE(*ibchan_status_name(number)) TH_LOG("%x", number);
+		EXPECT_TRUE(*ibchan_status_class_name(number)) TH_LOG("%x", number);
+		EXPECT_TRUE(ibchan_status_hint(number)) TH_LOG("%x", number);
+		EXPECT_TRUE(*ibchan_port_state_name(number)) TH_LOG("%x", number);
+		EXPECT_TRUE(*ibchan_opcode_name(number)) TH_LOG("%x", number);
+		EXPECT_TRUE(*ibchan_gid_verdict_name(number)) TH_LOG("%x", number);
+		EXPECT_TRUE(*ibchan_gid_verdict_text(number)) TH_LOG("%x", number);
+		EXPECT_TRUE(*ibchan_history_name(number)) TH_LOG("%x", number);
+		EXPECT_LT(0, ibchan_history_text(&event, text, sizeof(text)));
+		EXPECT_TRUE(*ibchan_strerror((int)number)) TH_LOG("%x", number);
+	}
 }
 
 TEST_HARNESS_MAIN

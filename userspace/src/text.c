@@ -530,10 +530,15 @@ static void add_reject(struct text *text, __s64 code)
 	}
 }
 
+/* Numbers that had a meaning once have no name. */
+static const char *name_of(const char * const *names, size_t n, __u32 number)
+{
+	return number < n && names[number] ? names[number] : UNKNOWN;
+}
+
 static void add_parameter(struct text *text, __u32 parameter)
 {
-	const char *c = parameter < ARRAY_SIZE(parameter_names) ?
-			parameter_names[parameter] : UNKNOWN;
+	const char *c = name_of(parameter_names, ARRAY_SIZE(parameter_names), parameter);
 
 	for (; *c; c++)
 		add(text, "%c", tolower((unsigned char)*c));
@@ -723,11 +728,6 @@ int ibchan_error_text(const struct ibchan_error *error, char *buf, size_t len)
 	else
 		add(&text, "%s", ibchan_strerror(error->code));
 	return (int)text.used;
-}
-
-static const char *name_of(const char * const *names, size_t n, __u32 number)
-{
-	return number < n && names[number] ? names[number] : UNKNOWN;
 }
 
 const char *ibchan_error_hint(const struct ibchan_error *error)
