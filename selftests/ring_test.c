@@ -6,7 +6,10 @@
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 
 #include "test.h"
 #include "work.h"
@@ -110,11 +113,65 @@ TEST_F(ring, can_be_mapped_only_as_it_is)
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, size, prot, MAP_SHARED, fd, page));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, size + page, prot, MAP_SHARED, fd, 0));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, size, prot, MAP_PRIVATE, fd, 0));
-	EXPECT_EQ(MAP_FAILED, mmap(NULL, size, prot | PROT_EXEC, MAP_SHARED, fd, 0));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, size, prot, MAP_SHARED, self->side.fd, 0));
 	map = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, map);
 	EXPECT_EQ(-1, mprotect(map, size, prot | PROT_EXEC));
+	EXPECT_EQ(0, munmap(map, size));
+}
+
+static sigjmp_buf back;
+static void *fault_at;
+
+static void on_fault(int signal, siginfo_t *info, void *registers)
+{
+	(void)signal;
+	(void)registers;
+	fault_at = info->si_addr;
+	siglongjmp(back, 1);
+}
+
+/* Whether the first fetch of an instruction there is refused. */
+static bool cannot_be_executed(void *map)
+{
+	struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+	struct sigaction before;
+
+	fault_at = NULL;
+	sigaction(SIGSEGV, &action, &before);
+	if (!sigsetjmp(back, 1))
+		((void (*)(void))map)();
+	sigaction(SIGSEGV, &before, NULL);
+	return fault_at == map;
+}
+
+TEST_F(ring, is_mapped_and_not_executable_where_reading_implies_executing)
+{
+	int prot = PROT_READ | PROT_WRITE, usual = personality(0xffffffff);
+	size_t size = self->ring->size;
+	void *map;
+
+	ASSERT_EQ(usual, personality(usual | READ_IMPLIES_EXEC));
+	map = mmap(NULL, size, prot, MAP_SHARED, self->ring->fd, 0);
+	personality(usual);
+	ASSERT_NE(MAP_FAILED, map);
+	EXPECT_EQ(0, memcmp(map, self->ring->header, sizeof(*self->ring->header)));
+	EXPECT_TRUE(cannot_be_executed(map));
+	EXPECT_EQ(-1, mprotect(map, size, prot | PROT_EXEC));
+	EXPECT_EQ(0, munmap(map, size));
+}
+
+/* Kernels that know the file as one that holds no programs refuse it themselves. */
+TEST_F(ring, is_not_executable_even_if_that_is_asked_for)
+{
+	size_t size = self->ring->size;
+	void *map = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_SHARED, self->ring->fd, 0);
+
+	if (map == MAP_FAILED) {
+		EXPECT_EQ(EPERM, errno);
+		return;
+	}
+	EXPECT_TRUE(cannot_be_executed(map));
 	EXPECT_EQ(0, munmap(map, size));
 }
 

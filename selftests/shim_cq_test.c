@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/personality.h>
 #include <unistd.h>
 
 #include "shim/end.h"
@@ -64,6 +65,18 @@ TEST_F(shared, keeps_other_completions_that_a_blocking_call_meets)
 		ASSERT_EQ(IBCHAN_OP_RECV, done[i].opcode);
 	}
 	ASSERT_EQ(0, ibchan_cq_poll(self->cq, done, 16));
+}
+
+TEST_F(shared, is_made_where_reading_implies_executing)
+{
+	int usual = personality(0xffffffff);
+	struct ibchan_cq *cq = NULL;
+	struct ibchan_error error;
+
+	ASSERT_EQ(usual, personality(usual | READ_IMPLIES_EXEC));
+	EXPECT_EQ(0, ibchan_cq_create(self->a.device, 0, 0, &cq, &error));
+	personality(usual);
+	EXPECT_EQ(0, ibchan_cq_destroy(cq));
 }
 
 TEST_F(shared, counts_what_was_set_aside_against_the_entries)

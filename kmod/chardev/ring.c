@@ -365,18 +365,21 @@ static __poll_t ring_poll(struct file *file, poll_table *table)
 	return (ready ? EPOLLIN | EPOLLRDNORM : 0) | (READ_ONCE(ring->gone) ? EPOLLHUP : 0);
 }
 
-/* The whole ring, shared and not executable, by the opener only; children have no copy. */
+/*
+ * The whole ring, shared, by the opener only; children have no copy. It is never executable,
+ * whatever was asked for: a process may have a personality where reading implies executing.
+ */
 static int ring_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct ibchan_user_ring *ring = file->private_data;
 
 	if (current->mm != ring->ctx->mm)
 		return -EPERM;
-	if (vma->vm_pgoff || vma_pages(vma) != ring->num_pages || !(vma->vm_flags & VM_SHARED) ||
-	    vma->vm_flags & VM_EXEC)
+	if (vma->vm_pgoff || vma_pages(vma) != ring->num_pages || !(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
-	vm_flags_clear(vma, VM_MAYEXEC);
+	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
+	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
 	return vm_map_pages_zero(vma, ring->pages, ring->num_pages);
 }
 
