@@ -555,34 +555,55 @@ TEST_F(post, a_member_without_a_meaning_must_be_zero)
 /* No device takes a message of more than 2 GiB. */
 #define LARGEST	0x80000000UL
 
+/* Asks for one work of @num times the whole region. */
+static struct answer ask_for_all(const struct side *side, __u32 opcode, size_t length,
+				 unsigned int num)
+{
+	struct ibchan_submit_sge sges[IBCHAN_MAX_SGE];
+	struct ibchan_submit_wr wr = work_empty(side, opcode, 1);
+	unsigned int i;
+
+	for (i = 0; i < num; i++)
+		sges[i] = (struct ibchan_submit_sge) { 0, length, side->mr };
+	wr.flags = IBCHAN_WR_UNCHECKED;
+	work_elements(&wr, sges, num);
+	return ask_one(side, &wr);
+}
+
 TEST_F(post, a_message_longer_than_the_device_can_is_refused)
 {
 	struct side_options options = side_defaults();
-	struct ibchan_submit_sge sges[IBCHAN_MAX_SGE];
 	struct ibchan_cmd_device_query device = {};
-	struct ibchan_submit_wr wr;
-	struct answer answer;
+	struct ibchan_cmd_port_query port = about_port_of(DEVICE_A);
+	struct answer answer, receive, shorter;
 	struct side side;
-	unsigned int i, num;
+	unsigned int num;
 
 	/* Out of one region, as often as a message has elements. */
 	ASSERT_EQ(0, cmd_device_query(self->a->fd, &device));
-	num = device.out_max_send_sge < IBCHAN_MAX_SGE ? device.out_max_send_sge : IBCHAN_MAX_SGE;
+	num = device.out_max_send_sge < device.out_max_recv_sge ? device.out_max_send_sge :
+								    device.out_max_recv_sge;
+	num = num < IBCHAN_MAX_SGE ? num : IBCHAN_MAX_SGE;
 	options.memory = LARGEST / num + 4 * 1024 * 1024;
 	options.params.max_send_sge = num;
+	options.params.max_recv_sge = num;
 	if (options.memory > device.out_max_mr_size)
 		SKIP(return, "a message cannot be that long: the device's regions are small");
 	ASSERT_EQ(0, side_open(&side, &options));
 	ASSERT_EQ(0, side_handshake(&side, &side.endpoint));
-	for (i = 0; i < num; i++)
-		sges[i] = (struct ibchan_submit_sge) { 0, options.memory, side.mr };
-	wr = work_empty(&side, IBCHAN_OP_SEND, 1);
-	work_elements(&wr, sges, num);
-	answer = ask_one(&side, &wr);
+	ASSERT_EQ(0, cmd_port_query(side.fd, &port));
+	answer = ask_for_all(&side, IBCHAN_OP_SEND, options.memory, num);
+	receive = ask_for_all(&side, IBCHAN_OP_RECV, options.memory, num);
+	/* More room than the port takes is only useless. */
+	shorter = ask_for_all(&side, IBCHAN_OP_RECV, options.memory, num / 2);
 	side_close(&side);
 	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_MESSAGE_TOO_LONG));
 	EXPECT_EQ(options.memory * num, answer.cmd.reason.value[0]);
-	EXPECT_LT(answer.cmd.reason.value[1], options.memory * num);
+	EXPECT_EQ(port.out_max_message, answer.cmd.reason.value[1]);
+	EXPECT_EQ(0, is_refusal(&receive, EINVAL, IBCHAN_REASON_MESSAGE_TOO_LONG));
+	EXPECT_EQ(options.memory * num, receive.cmd.reason.value[0]);
+	EXPECT_EQ(IBCHAN_MAX_MESSAGE, receive.cmd.reason.value[1]);
+	EXPECT_EQ(0, shorter.rc);
 }
 
 TEST_F(post, a_channel_without_a_peer_takes_nothing_but_receives)

@@ -468,6 +468,8 @@ TEST_F(context, tells_of_ports_that_exist)
 	ASSERT_EQ(1, port.port);
 	ASSERT_EQ(4, port.state);
 	ASSERT_LE(256, port.active_mtu);
+	ASSERT_LE(port.active_mtu, port.max_message);
+	ASSERT_GE(IBCHAN_MAX_MESSAGE, port.max_message);
 	ASSERT_EQ(-EINVAL, ibchan_port_query(self->context, name, 0, &port));
 	ASSERT_EQ(-EINVAL, ibchan_port_query(self->context, name, 200, &port));
 	ASSERT_EQ(-ENODEV, ibchan_port_query(self->context, "no such", 1, &port));

@@ -76,6 +76,7 @@ static void fill_port(struct ibchan_cmd_port_query *cmd, const struct ibchan_por
 	cmd->out_lid = attr->lid;
 	cmd->out_gid_index = attr->gid_index;
 	cmd->out_gid_entries = attr->gid_entries;
+	cmd->out_max_message = attr->max_message;
 	memcpy(cmd->out_gid, attr->gid, sizeof(cmd->out_gid));
 }
 

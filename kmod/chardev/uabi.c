@@ -88,7 +88,7 @@ union any_command {
 #define FIRST_SIZE(name, last) offsetofend(struct ibchan_cmd_##name, last)
 #define FIRST_query		FIRST_SIZE(query, out_pinned_bytes)
 #define FIRST_device_query	FIRST_SIZE(device_query, out_max_mr_size)
-#define FIRST_port_query	sizeof(struct ibchan_cmd_port_query)
+#define FIRST_port_query	FIRST_SIZE(port_query, out_gid)
 #define FIRST_device_open	sizeof(struct ibchan_cmd_device_open)
 #define FIRST_pd_alloc		sizeof(struct ibchan_cmd_pd_alloc)
 #define FIRST_mr_reg		sizeof(struct ibchan_cmd_mr_reg)

@@ -33,7 +33,7 @@
  * struct ibchan_bounds - what the requests of a channel are checked against
  * @pd: of the channel
  * @caps: of the device: IBCHAN_DEVICE_*
- * @max_message: bytes of one message
+ * @max_message: bytes of one message, at most IBCHAN_MAX_MESSAGE
  * @max_inline: bytes that a request may carry
  * @max_sge: elements that the device sees of one work, by opcode
  * @max_sgl: entries of a scatterlist
@@ -111,6 +111,8 @@ int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason);
 int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_extent *extent,
 		      const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason);
 int ibchan_refuse_no_reads(const struct ibchan_wr *wr, struct ibchan_reason *reason);
+int ibchan_refuse_length(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr, u64 total,
+			 struct ibchan_reason *reason);
 int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason);
 
 /* A range inside a region. Neither the comparison nor the subtraction can wrap. */
@@ -208,9 +210,9 @@ static inline int ibchan_check_total(const struct ibchan_bounds *bounds,
 {
 	u8 traits = ibchan_ops[wr->opcode].traits;
 
-	if (unlikely(total > bounds->max_message && !(traits & OP_ANY_LENGTH)))
-		return ibchan_refuse_total(IBCHAN_REASON_MESSAGE_TOO_LONG, total,
-					   bounds->max_message, reason);
+	if (unlikely(total > bounds->max_message) &&
+	    (!(traits & OP_ANY_LENGTH) || total > IBCHAN_MAX_MESSAGE))
+		return ibchan_refuse_length(bounds, wr, total, reason);
 	if (!(traits & OP_ONE_SIDED))
 		return 0;
 	if (unlikely(total > wr->remote_length))

@@ -144,6 +144,16 @@ int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_ex
 				    (u64[3]) { needed, extent->access });
 }
 
+/* A receive may have more room than the port takes, but a device counts in 31 bits. */
+int ibchan_refuse_length(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr, u64 total,
+			 struct ibchan_reason *reason)
+{
+	bool any = ibchan_ops[wr->opcode].traits & OP_ANY_LENGTH;
+
+	return ibchan_refuse_total(IBCHAN_REASON_MESSAGE_TOO_LONG, total,
+				   any ? IBCHAN_MAX_MESSAGE : bounds->max_message, reason);
+}
+
 int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason)
 {
 	return ibchan_refuse_values(reason, code, -EINVAL, (u64[3]) { total, max });

@@ -291,6 +291,7 @@ static int port_query(struct ib_device *ib, u32 port, struct net *net,
 		.lid = ib_attr.lid,
 		.gid_index = IBCHAN_AUTO,
 		.gid_entries = ib_attr.gid_tbl_len,
+		.max_message = min(ib_attr.max_msg_sz, IBCHAN_MAX_MESSAGE),
 	};
 	if (!ibchan_gid_choose(ib, net, &params, &gid, NULL)) {
 		attr->gid_index = gid.index;

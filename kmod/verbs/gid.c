@@ -171,7 +171,7 @@ static int port_state(struct ib_device *ib, u32 port, struct ibchan_gid *gid)
 		return ret;
 	gid->port = port;
 	gid->mtu = ib_mtu_enum_to_int(attr.active_mtu);
-	gid->max_message = attr.max_msg_sz;
+	gid->max_message = min(attr.max_msg_sz, IBCHAN_MAX_MESSAGE);
 	fill_infiniband(ib, port, &attr, gid);
 	return attr.state;
 }

@@ -107,12 +107,29 @@ static void an_element_that_would_wrap_is_refused(struct kunit *test)
 	}
 }
 
-static void a_receive_takes_the_longest_element_there_is(struct kunit *test)
+/* Some drivers count its bytes in an int, and break the channel at the first message. */
+static void a_receive_has_less_than_two_gibibytes(struct kunit *test)
 {
-	struct ibchan_wr wr = element_wr(IBCHAN_OP_RECV, &wr_fixture.second, 0, U32_MAX);
+	struct ibchan_wr wr = element_wr(IBCHAN_OP_RECV, &wr_fixture.second, 0,
+					 IBCHAN_MAX_MESSAGE);
+	struct ibchan_sge sges[] = {
+		{ .mr = &wr_fixture.second, .length = IBCHAN_MAX_MESSAGE },
+		{ .mr = &wr_fixture.second, .length = 1 },
+	};
 
 	expect_accepted(test, &wr, 1);
-	wr = element_wr(IBCHAN_OP_RECV, &wr_fixture.second, 1, U32_MAX);
+	wr_fixture.sges[0].length++;
+	REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_MESSAGE_TOO_LONG, 0,
+		{ IBCHAN_MAX_MESSAGE + 1ULL, IBCHAN_MAX_MESSAGE });
+	wr = elements_wr(IBCHAN_OP_RECV, sges, 2);
+	REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_MESSAGE_TOO_LONG, 0,
+		{ IBCHAN_MAX_MESSAGE + 1ULL, IBCHAN_MAX_MESSAGE });
+}
+
+static void a_receive_ends_inside_its_region(struct kunit *test)
+{
+	struct ibchan_wr wr = element_wr(IBCHAN_OP_RECV, &wr_fixture.second, 1, U32_MAX);
+
 	REFUSED(test, &wr, -EINVAL, IBCHAN_REASON_OUT_OF_BOUNDS, 0,
 		{ 1, U32_MAX, U32_MAX });
 }
@@ -389,7 +406,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(an_element_may_end_where_its_region_ends),
 	KUNIT_CASE(an_element_one_byte_outside_is_refused),
 	KUNIT_CASE(an_element_that_would_wrap_is_refused),
-	KUNIT_CASE(a_receive_takes_the_longest_element_there_is),
+	KUNIT_CASE(a_receive_has_less_than_two_gibibytes),
+	KUNIT_CASE(a_receive_ends_inside_its_region),
 	KUNIT_CASE(the_reason_names_the_first_bad_element),
 	KUNIT_CASE(a_request_has_as_many_elements_as_its_opcode_may),
 	KUNIT_CASE(an_empty_element_still_counts_for_the_request),

@@ -118,6 +118,7 @@ enum ibchan_command {
 /* Sizes that are part of the contract. */
 #define IBCHAN_NAME_SIZE	64	/* a device's name with its final NUL */
 #define IBCHAN_MAX_SGE		32	/* elements of one work request, at most */
+#define IBCHAN_MAX_MESSAGE	0x7fffffffU /* bytes of one, at most; also of a receive */
 
 /*
  * The builder's defaults. The four queue sizes are the ones of the ibverbs-rs

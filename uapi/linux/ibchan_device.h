@@ -94,6 +94,8 @@ enum ibchan_port_state {
  *	IBCHAN_AUTO when there is none yet
  * @out_gid_entries: size of the table
  * @out_gid: the address in that entry
+ * @out_max_message: bytes of the longest message that it takes, at most IBCHAN_MAX_MESSAGE
+ * @reserved: 0
  */
 struct ibchan_cmd_port_query {
 	__u32 size;
@@ -108,6 +110,8 @@ struct ibchan_cmd_port_query {
 	__u32 out_gid_index;
 	__u32 out_gid_entries;
 	__u8 out_gid[IBCHAN_GID_SIZE];
+	__u32 out_max_message;
+	__u32 reserved;
 };
 
 #endif /* _UAPI_LINUX_IBCHAN_DEVICE_H */

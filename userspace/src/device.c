@@ -193,6 +193,7 @@ int ibchan_port_query(struct ibchan_context *context, const char *name,
 		.lid = cmd.out_lid,
 		.gid_index = cmd.out_gid_index,
 		.gid_entries = cmd.out_gid_entries,
+		.max_message = cmd.out_max_message,
 	};
 	memcpy(info->gid, cmd.out_gid, sizeof(info->gid));
 	return 0;

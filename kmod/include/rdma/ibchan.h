@@ -125,6 +125,7 @@ struct ibchan_device_attr {
  * @lid: InfiniBand address within the subnet
  * @gid_index: the entry that a channel takes by rule, or IBCHAN_AUTO if none
  * @gid_entries: size of the GID table
+ * @max_message: bytes of the longest message that it takes, at most IBCHAN_MAX_MESSAGE
  * @gid: the address in that entry
  */
 struct ibchan_port_attr {
@@ -135,6 +136,7 @@ struct ibchan_port_attr {
 	u32 lid;
 	u32 gid_index;
 	u32 gid_entries;
+	u32 max_message;
 	u8 gid[IBCHAN_GID_SIZE];
 };
 

@@ -141,6 +141,8 @@ struct ibchan_device_info {
  *	IBCHAN_AUTO when there is none yet
  * @gid_entries: size of the table
  * @gid: the address in that entry
+ * @max_message: bytes of the longest message that it takes; 0: the kernel module is older than
+ *	this library
  * @reserved: 0
  */
 struct ibchan_port_info {
@@ -153,7 +155,8 @@ struct ibchan_port_info {
 	__u32 gid_index;
 	__u32 gid_entries;
 	__u8 gid[IBCHAN_GID_SIZE];
-	__u64 reserved[4];
+	__u64 max_message;
+	__u64 reserved[3];
 };
 
 /**

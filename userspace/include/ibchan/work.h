@@ -26,7 +26,10 @@ struct ibchan_error;
  * struct ibchan_sge - a gather or scatter element: a range of a memory region
  * @mr: the region, or IBCHAN_PLAIN
  * @addr: first byte, inside @mr
- * @length: bytes; 0 is allowed; less than 4 GiB
+ * @length: bytes; 0 is allowed
+ *
+ * The elements of one work have less than 2 GiB together (IBCHAN_MAX_MESSAGE), those of a receive
+ * as well; those of other works no more than max_message of struct ibchan_port_info.
  */
 struct ibchan_sge {
 	struct ibchan_mr *mr;
