@@ -485,7 +485,9 @@ static int fill_times(struct ibchan_cm *cm, const struct ibchan_connect *connect
 	if (!ret)
 		ret = stage_time(connect->connect_ms, IBCHAN_DEFAULT_CONNECT_MS,
 				 &times[IBCHAN_STAGE_REQUEST], reason);
-	times[IBCHAN_STAGE_ACCEPT] = times[IBCHAN_STAGE_REQUEST];
+	if (!ret)
+		ret = stage_time(connect->connect_ms, IBCHAN_DEFAULT_ACCEPT_MS,
+				 &times[IBCHAN_STAGE_ACCEPT], reason);
 	return ret;
 }
 

@@ -11,8 +11,9 @@
 #include "ghost.h"
 #include "world.h"
 
-/* No device gives out so high a number. */
-#define QPN		0xfffff0
+/* No device gives out so high a number. Each ghost has another, as queue pairs have. */
+#define FIRST_QPN	0xff0000
+#define QPNS		0x00ffff
 
 /* An id without one is told nothing. */
 #define UID		1
@@ -75,10 +76,17 @@ static int await(const struct ghost *ghost, __u32 wanted)
 	return take_event(ghost, wanted, &event);
 }
 
+static __u32 fresh_qpn(void)
+{
+	static __u32 used;
+
+	return FIRST_QPN + used++ % QPNS;
+}
+
 static struct rdma_ucm_conn_param conn_param(const struct ghost *ghost)
 {
 	struct rdma_ucm_conn_param param = {
-		.qp_num = QPN,
+		.qp_num = fresh_qpn(),
 		.responder_resources = 1 + ghost->more_reads,
 		.initiator_depth = 1 + ghost->more_started,
 		.private_data_len = ghost->length,
@@ -127,6 +135,13 @@ int ghost_ask(struct ghost *ghost, const struct ibchan_address *peer)
 	rc = rc ?: resolve(ghost, peer);
 	connect.id = ghost->id;
 	return rc ?: command(ghost, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0);
+}
+
+bool ghost_is_answered(void *ghost)
+{
+	struct pollfd pollfd = { .fd = ((struct ghost *)ghost)->fd, .events = POLLIN };
+
+	return poll(&pollfd, 1, 0) == 1;
 }
 
 int ghost_connected(struct ghost *ghost)

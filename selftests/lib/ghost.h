@@ -7,6 +7,8 @@
 #ifndef TEST_GHOST_H
 #define TEST_GHOST_H
 
+#include <stdbool.h>
+
 #include <linux/ibchan.h>
 #include <rdma/rdma_user_cm.h>
 
@@ -24,10 +26,16 @@ struct ghost {
 	struct rdma_ucm_conn_param told;	/* by who has accepted, or rejected */
 };
 
-/* Begins to ask @peer; ghost_connected() goes on when that has accepted. */
+/*
+ * Begins to ask @peer; ghost_connected() goes on when that has accepted. Without that the peer
+ * waits, and hears nothing.
+ */
 int ghost_ask(struct ghost *ghost, const struct ibchan_address *peer);
 int ghost_connected(struct ghost *ghost);
 int ghost_rejected(struct ghost *ghost); /* in place of that */
+
+/* Whether something has been said to who asked: for eventually(). It has not reacted. */
+bool ghost_is_answered(void *ghost);
 
 /*
  * Listens at @address, whose port is not 0. ghost_asked() waits for who asks: with @ghost->data,

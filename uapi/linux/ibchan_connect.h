@@ -37,6 +37,7 @@
 #define IBCHAN_DEFAULT_ADDRESS_MS	5000
 #define IBCHAN_DEFAULT_ROUTE_MS		5000
 #define IBCHAN_DEFAULT_CONNECT_MS	60000
+#define IBCHAN_DEFAULT_ACCEPT_MS	10000
 #define IBCHAN_MAX_STAGE_MS		3600000
 
 /* Addresses of a peer besides the first one. */
@@ -224,7 +225,8 @@ struct ibchan_cmd_request_take {
  * @flags: 0
  * @request: handle; gone on success
  * @channel: handle, of a prepared channel of the request's device
- * @connect_ms: how long the peer may take to hear of it; 0: IBCHAN_DEFAULT_CONNECT_MS
+ * @connect_ms: how long the peer may take to say that it has heard of it; 0:
+ *	IBCHAN_DEFAULT_ACCEPT_MS
  * @data_length: bytes of @data: see IBCHAN_PRIVATE_DATA_SIZE
  * @data: for the peer; it gets zeros behind them
  * @reserved: 0

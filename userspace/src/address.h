@@ -27,7 +27,6 @@ int route_query_within(struct ibchan_context *context, const struct host *host, 
 		       struct ibchan_route *route, struct ibchan_error *error);
 int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *length,
 		 struct ibchan_error *error);
-int connect_finish(struct ibchan_channel *channel, struct ibchan_error *error);
 
 #pragma GCC visibility pop
 

@@ -236,7 +236,7 @@ int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns
 /*
  * For a call that gives up the channel on an error: a signal is none. Each stage has its time.
  */
-int connect_finish(struct ibchan_channel *channel, struct ibchan_error *error)
+static int connect_finish(struct ibchan_channel *channel, struct ibchan_error *error)
 {
 	int err;
 

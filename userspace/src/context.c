@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -76,20 +77,27 @@ void cancel_back(int state)
 	pthread_setcancelstate(state, NULL);
 }
 
-/* 1: @fd is readable; 0: not within @left_ns, of which a negative number has no end; -errno. */
-int fd_wait(int fd, __s64 left_ns)
+/* How many of @fds are ready; 0: none within @left_ns, where less than 0 has no end; -errno. */
+int fds_wait(struct pollfd *fds, unsigned int num, __s64 left_ns)
 {
-	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
 	struct timespec limit = {
 		.tv_sec = left_ns / NSEC_PER_SEC,
 		.tv_nsec = left_ns % NSEC_PER_SEC,
 	};
 	int state = cancel_off();
-	int ret = ppoll(&pollfd, 1, left_ns < 0 ? NULL : &limit, NULL);
+	int ret = ppoll(fds, num, left_ns < 0 ? NULL : &limit, NULL);
 
 	ret = ret < 0 ? -errno : ret;
 	cancel_back(state);
 	return ret;
+}
+
+/* 1: @fd is readable; 0 and -errno as above. */
+int fd_wait(int fd, __s64 left_ns)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+
+	return fds_wait(&pollfd, 1, left_ns);
 }
 
 /* For objects that are nothing but memory. */
@@ -119,7 +127,35 @@ void object_add(struct object *object, struct ibchan_context *context,
 	pthread_mutex_unlock(&context->lock);
 }
 
-/* A handle stands for one object only, of whatever kind. */
+/*
+ * The calls that wait for something to happen to a hidden object poll this, edge-triggered: nobody
+ * reads it. A negative errno when there can be none.
+ */
+int context_word_fd(struct ibchan_context *context)
+{
+	int fd;
+
+	pthread_mutex_lock(&context->lock);
+	if (context->word_fd < 0)
+		context->word_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fd = context->word_fd < 0 ? -errno : context->word_fd;
+	pthread_mutex_unlock(&context->lock);
+	return fd;
+}
+
+/* Needs context->lock. Full, the eventfd makes no edge, after 2^64 words. */
+static void pass_word(const struct ibchan_context *context)
+{
+	const __u64 count = 1;
+
+	if (context->word_fd >= 0)
+		syscall(SYS_write, context->word_fd, &count, sizeof(count));
+}
+
+/*
+ * The object that an event is told of, of whatever kind: a handle stands for one only. NULL: it has
+ * gone, or is hidden, and who waits for it has the word.
+ */
 struct object *object_of_handle(struct ibchan_context *context, __u32 handle)
 {
 	struct object *object;
@@ -128,8 +164,20 @@ struct object *object_of_handle(struct ibchan_context *context, __u32 handle)
 	object = *object_place(context, handle);
 	while (object && object->handle != handle)
 		object = object->next;
+	if (object && object->hidden) {
+		pass_word(context);
+		object = NULL;
+	}
 	pthread_mutex_unlock(&context->lock);
 	return object;
+}
+
+/* Whether no event of the object is told: the caller of a blocking call does not know it yet. */
+void object_hide(struct object *object, bool hidden)
+{
+	pthread_mutex_lock(&object->context->lock);
+	object->hidden = hidden;
+	pthread_mutex_unlock(&object->context->lock);
 }
 
 static void object_unlink(struct object *object)
@@ -251,6 +299,7 @@ int ibchan_context_open(struct ibchan_context **out)
 		return err;
 	}
 	pthread_mutex_init(&context->lock, NULL);
+	context->word_fd = -1;
 	*out = context;
 	return 0;
 }
@@ -275,6 +324,8 @@ int ibchan_context_close(struct ibchan_context *context)
 	for (i = 0; i < OBJECT_PLACES; i++)
 		release_list(context->objects[i]);
 	fd_close(context->fd);
+	if (context->word_fd >= 0)
+		fd_close(context->word_fd);
 	if (!context_check(context))
 		pthread_mutex_destroy(&context->lock);
 	munmap(context->guard, GUARD_SIZE);

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 
 #include "address.h"
+#include "listen.h"
 #include "message.h"
 #include "wait.h"
 
@@ -183,7 +184,8 @@ static int listen_at(struct ibchan_server *server, const char *host, const char 
 
 	if (err)
 		return err;
-	server->fd = epoll_of(ibchan_listener_fd(server->listener), ibchan_context_fd(context));
+	server->fd = epoll_of(ibchan_listener_fd(server->listener), ibchan_context_fd(context),
+			      EPOLLIN);
 	if (server->fd >= 0)
 		return 0;
 	ibchan_listener_close(server->listener);
@@ -247,12 +249,6 @@ static bool is_of_device(int err)
 	return err == -ENODEV || err == -ENETDOWN || err == -EADDRNOTAVAIL || err == -EOPNOTSUPP;
 }
 
-/* Whether that is how a peer that has given up meanwhile makes an accept fail. */
-static bool has_given_up(int err)
-{
-	return err == -ECONNRESET || err == -ETIMEDOUT || err == -EINVAL || is_of_device(err);
-}
-
 static void accepting_add(struct ibchan_server *server, struct messages *m)
 {
 	m->next = server->accepting;
@@ -286,6 +282,7 @@ static int accept_client(struct ibchan_server *server, struct ibchan_request *re
 	int err;
 
 	connect_params(m, server->params.timeout_ns, &greeting, &with);
+	with.connect_ms = min(with.connect_ms, IBCHAN_DEFAULT_ACCEPT_MS);
 	err = ibchan_request_accept(request, m->prepared, &with, &channel, error);
 	if (!err) {
 		accepting_add(server, m);
@@ -293,7 +290,7 @@ static int accept_client(struct ibchan_server *server, struct ibchan_request *re
 	}
 	ibchan_request_reject(request, NULL, 0);
 	messages_close(m);
-	return has_given_up(err) ? 0 : err;
+	return request_has_given_up(err) || is_of_device(err) ? 0 : err;
 }
 
 /* Takes the request. */

@@ -38,10 +38,10 @@ void event_update(struct ibchan_cq *cq)
 		cq->event_raised = raise;
 }
 
-/* A descriptor that is readable while one of the two is; or a negative errno. */
-int epoll_of(int first, int second)
+/* A descriptor that is readable while one of the two has @events; or a negative errno. */
+int epoll_of(int first, int second, __u32 events)
 {
-	struct epoll_event event = { .events = EPOLLIN };
+	struct epoll_event event = { .events = events };
 	int fd = epoll_create1(EPOLL_CLOEXEC);
 	int err;
 
@@ -63,7 +63,7 @@ static int event_open(struct ibchan_cq *cq)
 	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	err = epoll_of(cq->fd, fd);
+	err = epoll_of(cq->fd, fd, EPOLLIN);
 	if (err < 0) {
 		fd_close(fd);
 		return err;

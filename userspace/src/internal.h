@@ -17,6 +17,7 @@
  *	connect.c listen.c	connecting by address
  *	post.c		work requests -> SUBMIT
  *	wait.c		everything that sleeps
+ *	accept.c	the blocking call of a listener
  *	call.c		the blocking calls
  *	pending.c	the library keeps the result of a work until the caller asks for it
  *	scope.c		blocks of them
@@ -54,6 +55,7 @@
  * @context: immutable
  * @release: frees the memory; the kernel's object is gone or the parent's
  * @handle: in the kernel; immutable
+ * @hidden: no event of it is told; under the context's lock
  * @next: of the objects whose handles share a place in the context; under its lock
  * @link: what points here; under its lock
  */
@@ -61,6 +63,7 @@ struct object {
 	struct ibchan_context *context;
 	void (*release)(struct object *object);
 	__u32 handle;
+	bool hidden;
 	struct object *next;
 	struct object **link;
 };
@@ -69,12 +72,14 @@ struct object {
  * struct ibchan_context - one open file
  * @guard: a page that is all zero in a child, so that a fork is noticed
  * @fd: the file
- * @lock: guards @objects
+ * @word_fd: eventfd, written when an event of a hidden object was taken, or -1
+ * @lock: guards @objects and @word_fd
  * @objects: all that closing has to free, by handle
  */
 struct ibchan_context {
 	__u32 *guard;
 	int fd;
+	int word_fd;
 	pthread_mutex_t lock;
 	struct object *objects[OBJECT_PLACES];
 };
@@ -242,6 +247,7 @@ struct ibchan_channel {
 	struct messages *messages;	/* of the short way, or NULL */
 	void (*closed)(void *messages);	/* frees them, behind the channel */
 	void *priv;			/* the caller's */
+	struct ibchan_channel *next_accepting;	/* in a listener, under its lock */
 	struct ibchan_params params;
 	struct ibchan_endpoint endpoint;
 };
@@ -272,7 +278,11 @@ int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submi
 void fd_close(int fd);
 int cancel_off(void);
 void cancel_back(int state);
+struct pollfd;
+int fds_wait(struct pollfd *fds, unsigned int num, __s64 left_ns);
 int fd_wait(int fd, __s64 left_ns);
+int context_word_fd(struct ibchan_context *context);
+void object_hide(struct object *object, bool hidden);
 struct object *object_of_handle(struct ibchan_context *context, __u32 handle);
 void object_add(struct object *object, struct ibchan_context *context,
 		void (*release)(struct object *object));
@@ -315,7 +325,7 @@ void unlock_last(struct ibchan_cq *cq);
 __u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id);
 
 /* event.c; all but the first with cq->lock held */
-int epoll_of(int first, int second);
+int epoll_of(int first, int second, __u32 events);
 void event_update(struct ibchan_cq *cq);
 void event_close(struct ibchan_cq *cq);
 

@@ -6,14 +6,8 @@
 #include <string.h>
 
 #include "address.h"
+#include "listen.h"
 #include "wait.h"
-
-struct ibchan_listener {
-	struct object object;
-	int fd;
-	struct sockaddr_storage address;
-	void *priv;	/* the caller's */
-};
 
 struct ibchan_request {
 	struct object object;
@@ -135,7 +129,12 @@ void *ibchan_listener_priv(const struct ibchan_listener *listener)
 
 int ibchan_listener_close(struct ibchan_listener *listener)
 {
-	return listener ? object_destroy(&listener->object) : 0;
+	if (!listener)
+		return 0;
+	/* In a child, another thread of the parent may have had the lock when it forked. */
+	if (!context_check(listener->object.context))
+		accepting_close(listener);
+	return object_destroy(&listener->object);
 }
 
 static void fill_info(struct ibchan_request_info *info,
@@ -211,6 +210,12 @@ void ibchan_request_query(const struct ibchan_request *request,
 	*info = request->info;
 }
 
+/* Whether that is how a peer that has given up meanwhile makes an accept fail. */
+bool request_has_given_up(int err)
+{
+	return err == -ECONNRESET || err == -ETIMEDOUT || err == -EINVAL;
+}
+
 int ibchan_request_accept(struct ibchan_request *request,
 			  struct ibchan_prepared *prepared,
 			  const struct ibchan_connect_params *params,
@@ -266,39 +271,4 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
 	if (err != -EINVAL && cmd.flags & IBCHAN_ANSWERED)
 		object_free(&request->object);
 	return err;
-}
-
-static int accept_one(const struct ibchan_builder *builder, struct ibchan_request *request,
-		      struct ibchan_channel **out, struct ibchan_error *error)
-{
-	struct ibchan_prepared *prepared;
-	struct ibchan_channel *channel;
-	int err = ibchan_builder_prepare(builder, &prepared, error);
-
-	if (err) {
-		ibchan_request_reject(request, NULL, 0);
-		return err;
-	}
-	err = ibchan_request_accept(request, prepared, NULL, &channel, error);
-	if (err)
-		ibchan_request_reject(request, NULL, 0);
-	else
-		err = connect_finish(channel, error);
-	if (err)
-		ibchan_prepared_destroy(prepared);
-	else
-		*out = channel;
-	return err;
-}
-
-int ibchan_builder_accept(const struct ibchan_builder *builder,
-			  struct ibchan_listener *listener, __s64 timeout_ns,
-			  struct ibchan_channel **channel, struct ibchan_error *error)
-{
-	struct ibchan_request *request;
-	int err = ibchan_request_take(listener, timeout_ns, &request);
-
-	if (err)
-		return error_set(error, err, NULL);
-	return accept_one(builder, request, channel, error);
 }

@@ -36,7 +36,8 @@ struct ibchan_request;
  *	which tells
  * @address_ms: how long finding the device may take; 0: IBCHAN_DEFAULT_ADDRESS_MS
  * @route_ms: how long finding the way may take; 0: IBCHAN_DEFAULT_ROUTE_MS
- * @connect_ms: how long the peer may take; 0: IBCHAN_DEFAULT_CONNECT_MS
+ * @connect_ms: how long the peer may take; 0: IBCHAN_DEFAULT_CONNECT_MS, to accept a request
+ *	IBCHAN_DEFAULT_ACCEPT_MS
  * @num_others: how many of @others there are
  * @others: more addresses of the peer: see struct ibchan_cmd_channel_connect
  *

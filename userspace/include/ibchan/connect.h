@@ -83,7 +83,8 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
  *	a peer that is no ibchan
  * @address_ms: how long finding the device may take, in milliseconds; 0: 5000
  * @route_ms: how long finding the way may take; 0: 5000
- * @connect_ms: how long the peer may take; 0: 60000; all three of each address of the peer
+ * @connect_ms: how long the peer may take; 0: 60000, when accepting 10000; all three of each
+ *	address of the peer
  * @source: IP address that the connection is to have on this side; NULL: as the
  *	route says
  * @flags: IBCHAN_CONNECT_FOREIGN: the peer may be no ibchan, and gets @data and nothing else; it
@@ -279,10 +280,22 @@ void ibchan_listener_set_priv(struct ibchan_listener *listener, void *priv);
 void *ibchan_listener_priv(const struct ibchan_listener *listener);
 
 /**
+ * ibchan_listener_lost() - how many peers ibchan_builder_accept() has lost
+ * @listener: listening
+ *
+ * A peer counts when a call has taken its request, and it gives up, breaks the rules, or does not
+ * say in time that it is connected. Each peer counts once, when a call sees it.
+ *
+ * Return: the number, since the listener was created.
+ */
+__u64 ibchan_listener_lost(struct ibchan_listener *listener);
+
+/**
  * ibchan_listener_close() - listen no more
  * @listener: NULL is fine
  *
- * Requests that nobody has taken are rejected. Taken ones, and channels, live on.
+ * Requests that nobody has taken are rejected, and peers that ibchan_builder_accept() has answered
+ * and not returned are ended. Taken ones, and channels, live on.
  *
  * Return: 0 or a negative errno; the handle is gone either way, unless a filter of system
  * calls answered in the kernel's place, see <ibchan.h>.
@@ -365,19 +378,29 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
 			  __u32 length);
 
 /**
- * ibchan_builder_accept() - make a channel for the next peer that asks
+ * ibchan_builder_accept() - make a channel for the next peer that is connected
  * @builder: filled in
  * @listener: listening
- * @timeout_ns: how long to wait for a request; IBCHAN_TIMEOUT_NEVER
+ * @timeout_ns: how long to wait for one; 0: not at all; IBCHAN_TIMEOUT_NEVER
  * @channel: where to put the channel, connected
  * @error: details; NULL is fine
  *
- * ibchan_request_take(), ibchan_builder_prepare(), ibchan_request_accept() and
- * ibchan_channel_connect_wait() in one; on an error nothing is left, and the peer
- * that asked is rejected. A signal ends the wait for a request only: a peer whose request was
- * taken is not given up for it.
+ * Answers each request that waits, and those that come, by ibchan_builder_prepare() and
+ * ibchan_request_accept(), and returns the channel that is connected first: a peer that asks and
+ * then says nothing holds up no other. A call waits for up to 32 peers at a time, and further
+ * requests wait in the listener. A peer that gives up, breaks the rules or says nothing for 10 s
+ * is no error, and ibchan_listener_lost() counts it.
  *
- * Return: 0; as these four; -EINTR: a signal came, and no request was taken.
+ * Peers that were answered and not returned stay with the listener, whatever this call returns: a
+ * later call with the same domain and completion queues returns them, with the parameters of the
+ * builder that answered them, and ibchan_listener_close() ends them. Until then domain and queues
+ * are in use. ibchan_event_take() tells nothing of them.
+ *
+ * Return: 0; -ETIMEDOUT, or with a @timeout_ns of 0 -EAGAIN: no peer is connected; -EINTR: a signal
+ * came, and no peer is lost by it; as ibchan_builder_prepare(), with the peer that asked rejected;
+ * -EXDEV: @builder is of another context, or a peer asked over another device than that of its
+ * domain, and is rejected; -EINVAL: @timeout_ns is out of its range; -ENODEV: the device is gone;
+ * -EMFILE: too many objects or files; -EPERM: see Fork.
  */
 int ibchan_builder_accept(const struct ibchan_builder *builder,
 			  struct ibchan_listener *listener, __s64 timeout_ns,

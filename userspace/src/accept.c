@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * ibchan_builder_accept(): a channel for the next peer that is connected.
+ *
+ * A peer that asks may say nothing more. So a call answers each request that waits, up to
+ * MAX_ACCEPTING, with a channel of its own, and returns the one that is connected first. The
+ * others stay in the listener: a later call returns them, the stage ACCEPT of each has its time,
+ * and closing the listener ends them. A call returns channels only that were built in its own
+ * protection domain and for its own queues, since another thread may accept for others.
+ *
+ * The events of such a channel are told to nobody: it is hidden from ibchan_event_take(). A call
+ * that waits hears of them by the file of the context, edge-triggered, because the events of other
+ * channels may wait there for their taker; where another thread takes what has happened to a
+ * hidden channel, that thread passes the word on by an eventfd.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include "listen.h"
+#include "wait.h"
+
+#define MAX_ACCEPTING	32
+
+/**
+ * struct acceptance - one call
+ * @builder: of channels
+ * @listener: where it takes requests
+ * @deadline: of the call
+ * @fd: epoll, readable when something may have happened to a hidden channel; -1: not yet
+ * @room: how many more requests it may answer now
+ */
+struct acceptance {
+	const struct ibchan_builder *builder;
+	struct ibchan_listener *listener;
+	struct deadline deadline;
+	int fd;
+	unsigned int room;
+};
+
+static bool is_for(const struct ibchan_channel *channel, const struct ibchan_builder *builder)
+{
+	const struct ibchan_cq *own = channel->own_cq;
+
+	return channel->pd == builder->pd &&
+	       channel->send_cq == (builder->send_cq ? builder->send_cq : own) &&
+	       channel->recv_cq == (builder->recv_cq ? builder->recv_cq : own);
+}
+
+/* The caller can do something about it, and about what a peer does it cannot. */
+static bool is_own(int err)
+{
+	return err == -ENOMEM || err == -ENODEV;
+}
+
+static int state_of(struct ibchan_channel *channel, struct ibchan_error *error)
+{
+	struct ibchan_connection_info info;
+	int err = ibchan_channel_connection(channel, &info);
+
+	return err ? error_set(error, err, NULL) : (int)info.state;
+}
+
+/* Takes a channel that connects no more out of the list. 0: it is connected; a negative errno. */
+static int settle(struct ibchan_listener *listener, struct ibchan_channel **link, int state,
+		  struct ibchan_error *error)
+{
+	struct ibchan_channel *channel = *link;
+	int err;
+
+	*link = channel->next_accepting;
+	if (state == IBCHAN_CHANNEL_CONNECTED) {
+		object_hide(&channel->object, false);
+		return 0;
+	}
+	err = ibchan_channel_connect_wait(channel, 0, error);
+	ibchan_channel_close(channel);
+	listener->lost++;
+	return err;
+}
+
+/* 1: @channel is connected; 0: none is; a negative errno. Needs the listener's lock. */
+static int find_connected(struct acceptance *a, struct ibchan_channel **channel,
+			  struct ibchan_error *error)
+{
+	struct ibchan_channel **link = &a->listener->accepting;
+	int state, err;
+
+	a->room = MAX_ACCEPTING;
+	while ((*channel = *link)) {
+		if (!is_for(*channel, a->builder)) {
+			link = &(*channel)->next_accepting;
+			continue;
+		}
+		state = state_of(*channel, error);
+		if (state < 0)
+			return state;
+		if (state == IBCHAN_CHANNEL_CONNECTING) {
+			link = &(*channel)->next_accepting;
+			a->room--;
+			continue;
+		}
+		err = settle(a->listener, link, state, error);
+		if (!err || is_own(err))
+			return err ? err : 1;
+	}
+	return 0;
+}
+
+static void add(struct ibchan_listener *listener, struct ibchan_channel *channel)
+{
+	struct ibchan_channel **link = &listener->accepting;
+
+	while (*link)
+		link = &(*link)->next_accepting;
+	channel->next_accepting = NULL;
+	*link = channel;
+}
+
+/* Takes the request. A peer that is not there any more is no error. */
+static int answer(const struct acceptance *a, struct ibchan_request *request,
+		  struct ibchan_error *error)
+{
+	struct ibchan_prepared *prepared;
+	struct ibchan_channel *channel;
+	int err = ibchan_builder_prepare(a->builder, &prepared, error);
+
+	if (err) {
+		ibchan_request_reject(request, NULL, 0);
+		return err;
+	}
+	object_hide(&prepared->channel.object, true);
+	err = ibchan_request_accept(request, prepared, NULL, &channel, error);
+	if (!err) {
+		add(a->listener, channel);
+		return 0;
+	}
+	ibchan_request_reject(request, NULL, 0);
+	ibchan_prepared_destroy(prepared);
+	if (!request_has_given_up(err))
+		return err;
+	a->listener->lost++;
+	return 0;
+}
+
+/* Where too much is open already, a look for a request fails whether one waits or not. */
+static bool request_waits(const struct ibchan_listener *listener)
+{
+	return fd_wait(listener->fd, 0) > 0;
+}
+
+/* Answers requests that wait, as many as may be. */
+static int answer_some(struct acceptance *a, struct ibchan_error *error)
+{
+	struct ibchan_request *request;
+	int err = 0;
+
+	for (; a->room && !err && request_waits(a->listener); a->room--) {
+		err = ibchan_request_take(a->listener, 0, &request);
+		if (err)
+			return err == -EAGAIN ? 0 : error_set(error, err, NULL);
+		err = answer(a, request, error);
+	}
+	return err;
+}
+
+/* As find_connected(). The caller's own error is told when no peer is connected. */
+static int accept_now(struct acceptance *a, struct ibchan_channel **channel,
+		      struct ibchan_error *error)
+{
+	struct ibchan_listener *listener = a->listener;
+	int found, err;
+
+	lock_take(&listener->lock);
+	found = find_connected(a, channel, error);
+	if (!found) {
+		err = answer_some(a, error);
+		found = err ? err : find_connected(a, channel, error);
+	}
+	lock_give(&listener->lock);
+	return found;
+}
+
+/* From here on nothing that happens to a hidden channel is missed. */
+static int watch(struct acceptance *a)
+{
+	struct ibchan_context *context = a->listener->object.context;
+	int word = context_word_fd(context);
+
+	if (word < 0)
+		return word;
+	a->fd = epoll_of(context->fd, word, EPOLLIN | EPOLLET);
+	return min(a->fd, 0);
+}
+
+/* An edge is told once. */
+static void forget_edges(const struct acceptance *a)
+{
+	struct epoll_event events[2];
+	int state = cancel_off();
+
+	epoll_wait(a->fd, events, ARRAY_SIZE(events), 0);
+	cancel_back(state);
+}
+
+static int await_peer(const struct acceptance *a)
+{
+	const __s64 left = deadline_left(&a->deadline);
+	struct pollfd fds[] = {
+		{ .fd = a->fd, .events = POLLIN },
+		{ .fd = a->room ? a->listener->fd : -1, .events = POLLIN },
+	};
+	int ret;
+
+	/* Even if something has come: requests might come without end. */
+	if (!left)
+		return a->deadline.timeout_ns ? -ETIMEDOUT : -EAGAIN;
+	ret = fds_wait(fds, ARRAY_SIZE(fds), left);
+	if (ret < 0)
+		return ret;
+	if (fds[0].revents)
+		forget_edges(a);
+	return ret ? 0 : -ETIMEDOUT;
+}
+
+static int accept_peer(struct acceptance *a, struct ibchan_channel **channel,
+		       struct ibchan_error *error)
+{
+	int found, wait = 0;
+
+	for (;;) {
+		found = accept_now(a, channel, error);
+		if (found)
+			return found;
+		/* One last look has been taken after the wait ended. */
+		if (wait)
+			return error_set(error, wait, NULL);
+		wait = a->fd < 0 && a->deadline.timeout_ns ? watch(a) : await_peer(a);
+	}
+}
+
+int ibchan_builder_accept(const struct ibchan_builder *builder,
+			  struct ibchan_listener *listener, __s64 timeout_ns,
+			  struct ibchan_channel **out, struct ibchan_error *error)
+{
+	struct acceptance a = { .builder = builder, .listener = listener, .fd = -1 };
+	struct ibchan_channel *channel;
+	int err = context_check(listener->object.context);
+
+	if (!err && builder->pd->object.context != listener->object.context)
+		err = -EXDEV;
+	if (!err && timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		err = -EINVAL;
+	if (err)
+		return error_set(error, err, NULL);
+	deadline_set(&a.deadline, timeout_ns);
+	err = accept_peer(&a, &channel, error);
+	if (a.fd >= 0)
+		fd_close(a.fd);
+	if (err < 0)
+		return err;
+	*out = channel;
+	return error_set(error, 0, NULL);
+}
+
+/* Ends the peers that nobody has been given; the listener's owner closes it. */
+void accepting_close(struct ibchan_listener *listener)
+{
+	struct ibchan_channel *channel;
+
+	lock_take(&listener->lock);
+	while ((channel = listener->accepting)) {
+		listener->accepting = channel->next_accepting;
+		ibchan_channel_close(channel);
+	}
+	lock_give(&listener->lock);
+}
+
+__u64 ibchan_listener_lost(struct ibchan_listener *listener)
+{
+	__u64 lost;
+
+	lock_take(&listener->lock);
+	lost = listener->lost;
+	lock_give(&listener->lock);
+	return lost;
+}
