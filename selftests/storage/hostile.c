@@ -647,7 +647,7 @@ static const struct kind kinds[] = {
 	KIND(ask, "a request for queue 65535", 0xffff0000, 32 | 31 << 16, BAD_QID),
 	KIND(ask, "an admin queue that is too deep", 0, 32 | 32 << 16, BAD_SEND),
 	KIND(ask, "an admin queue of 65536", 0, 0xffff0020, BAD_SEND),
-	KIND(ask, "an I/O queue that is too deep", 1 << 16, 32 | 128 << 16, BAD_SEND),
+	KIND(ask, "an I/O queue that is too deep", 1 << 16, 32 | 1024 << 16, BAD_SEND),
 	KIND(ask, "a queue that takes no response", 0, 31 << 16, BAD_RECV),
 	KIND(come_and_go, "queues that come and go", 20, 0, ANY),
 	KIND(serve_nothing, "a host that serves no reads", 0, 0, REFUSED),
@@ -670,7 +670,8 @@ static const struct kind kinds[] = {
 	CONNECT(BYTE, "a Connect of another queue", 42, 3, REFUSED),
 	CONNECT(BYTE, "a Connect of queue 65280", 43, 0xff, REFUSED),
 	CONNECT(BYTE, "a Connect with a queue of one", 44, 0, REFUSED),
-	CONNECT(BYTE, "a Connect with a queue of 65280", 45, 0xff, REFUSED),
+	/* Of an admin queue, whose size later targets do not hold against that of I/O queues. */
+	CONNECT(BYTE, "a Connect with a queue of 65280", 45, 0xff, ANY),
 	CONNECT(CONTENT, "a Connect to a controller", 16, 2, REFUSED),
 	CONNECT(CONTENT, "a subsystem that nobody knows", 256, 8, REFUSED),
 	CONNECT(CONTENT, "a subsystem's name without an end", 256, 256, REFUSED),
