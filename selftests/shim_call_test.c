@@ -72,7 +72,7 @@ FIXTURE(call)
 FIXTURE_SETUP(call)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
 	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
 	ASSERT_EQ(0, connect_ends(&self->a, &self->b));

@@ -40,7 +40,7 @@ static int crowd_open(struct crowd *crowd, __u32 backlog)
 	int rc;
 
 	memset(crowd, 0, sizeof(*crowd));
-	rc = ibchan_context_open(&crowd->context);
+	rc = ibchan_context_open(&crowd->context, NULL);
 	rc = rc ?: device_name(crowd->context, 0, name);
 	rc = rc ?: ibchan_device_open(crowd->context, name, &crowd->device);
 	rc = rc ?: ibchan_pd_alloc(crowd->device, &crowd->pd);

@@ -709,7 +709,7 @@ TEST(a_listener_without_a_host_takes_both_families)
 	unsigned int i;
 	char port[8];
 
-	ASSERT_EQ(0, ibchan_context_open(&context));
+	ASSERT_EQ(0, ibchan_context_open(&context, NULL));
 	ASSERT_EQ(0, ibchan_listener_create(context, &params, &listener, NULL));
 	port_of(listener, port, sizeof(port));
 	for (i = 0; i < 2; i++) {
@@ -733,7 +733,7 @@ TEST(a_listener_of_one_device_sends_away_who_comes_over_another)
 	struct end here = { 0 }, there = { 0 };
 	char port[8];
 
-	ASSERT_EQ(0, ibchan_context_open(&context));
+	ASSERT_EQ(0, ibchan_context_open(&context, NULL));
 	ASSERT_EQ(0, end_open(&here, context, 0, NULL));
 	ASSERT_EQ(0, end_open(&there, context, 1, NULL));
 	params.device = here.device;
@@ -758,7 +758,7 @@ TEST(a_listener_of_one_device_has_no_address_of_another)
 	struct ibchan_error error;
 	struct end here = { 0 };
 
-	ASSERT_EQ(0, ibchan_context_open(&context));
+	ASSERT_EQ(0, ibchan_context_open(&context, NULL));
 	ASSERT_EQ(0, end_open(&here, context, 0, NULL));
 	params.device = here.device;
 	EXPECT_EQ(-EXDEV, ibchan_listener_create(context, &params, &listener, &error));
@@ -778,7 +778,7 @@ TEST(an_address_that_no_device_leads_to_is_named_so)
 	struct end end = { 0 };
 	int rc;
 
-	ASSERT_EQ(0, ibchan_context_open(&context));
+	ASSERT_EQ(0, ibchan_context_open(&context, NULL));
 	rc = ibchan_route_query(context, "192.0.2.1", NULL, &route, &error);
 	EXPECT_TRUE(rc == -ENETUNREACH || rc == -EHOSTUNREACH) TH_LOG("%d", rc);
 	ASSERT_EQ(0, end_open(&end, context, 0, NULL));

@@ -26,7 +26,7 @@ FIXTURE(shared)
 FIXTURE_SETUP(shared)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
 	ASSERT_EQ(0, end_open(&self->b, self->context, 0, self->a.cq));
 	ASSERT_EQ(0, connect_ends(&self->a, &self->b));

@@ -58,7 +58,7 @@ FIXTURE_SETUP(crowd)
 	self->other = fork_other();
 	ASSERT_LT(0, self->other);
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
 	ASSERT_EQ(0, end_open(&self->b, self->context, 0, self->a.cq));
 	ASSERT_EQ(0, connect_ends(&self->a, &self->b));

@@ -447,7 +447,7 @@ static int ask_doctor(struct end *end, const char *port)
 
 static int crowd_ask(struct crowd *crowd, const char *port)
 {
-	int rc = ibchan_context_open(&crowd->context);
+	int rc = ibchan_context_open(&crowd->context, NULL);
 	int i;
 
 	for (i = 0; i < ASKED && !rc; i++) {
@@ -573,7 +573,7 @@ TEST_F(tool, doctor_that_has_few_descriptors_sends_others_away_and_serves_again)
 
 	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
-	ASSERT_EQ(0, ibchan_context_open(&crowd.context));
+	ASSERT_EQ(0, ibchan_context_open(&crowd.context, NULL));
 	ASSERT_EQ(0, run_start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7498", NULL)));
 	EXPECT_TRUE(prints(&server, "answering"));
 	EXPECT_EQ(0, leave_room(server.pid));
@@ -613,7 +613,7 @@ TEST_F(tool, doctor_that_may_have_no_more_objects_rests_until_a_client_leaves)
 
 	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
-	ASSERT_EQ(0, ibchan_context_open(&crowd.context));
+	ASSERT_EQ(0, ibchan_context_open(&crowd.context, NULL));
 	ASSERT_EQ(0, run_start(&server, TOOL, ARGUMENTS("doctor", "--serve", "-p", "7497", NULL)));
 	EXPECT_TRUE(prints(&server, "answering"));
 	EXPECT_EQ(0, meet_doctor(&crowd, 0, "7497"));
@@ -674,7 +674,7 @@ TEST_F(example, epoll_server_outlives_clients_that_give_up)
 
 	ASSERT_EQ(0, run_start(&server, "../userspace/examples/epoll_server",
 			       ARGUMENTS("-n", "14", NULL)));
-	ASSERT_EQ(0, ibchan_context_open(&context));
+	ASSERT_EQ(0, ibchan_context_open(&context, NULL));
 	for (i = 0; !ended && !rc && now_ms() < end; i++) {
 		rc = ask_and_go(context, server.pid, patience_of(i));
 		ended = waitpid(server.pid, &status, WNOHANG);

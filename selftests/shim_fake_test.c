@@ -330,7 +330,7 @@ FIXTURE_SETUP(fake)
 {
 	/* Freed memory looks like nothing that was in it. */
 	mallopt(M_PERTURB, 0x5a);
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, ibchan_device_open(self->context, "fake", &self->device));
 	ASSERT_EQ(0, ibchan_pd_alloc(self->device, &self->pd));
 	ASSERT_EQ(0, ibchan_cq_create(self->device, ENTRIES, 0, &self->cq, NULL));

@@ -55,7 +55,7 @@ static void wait_at(const int gate[2])
 
 static int listen_with(struct meeting *m)
 {
-	int rc = ibchan_context_open(&m->context);
+	int rc = ibchan_context_open(&m->context, NULL);
 
 	rc = rc ?: end_open(&m->asked, m->context, 0, NULL);
 	return rc ?: meeting_listen(m, HOST);
@@ -107,7 +107,7 @@ static pid_t start_server(struct meeting *m, const int gate[2], const int said[2
 /* A client of the server. */
 static int call_server(struct meeting *m)
 {
-	int rc = ibchan_context_open(&m->context);
+	int rc = ibchan_context_open(&m->context, NULL);
 
 	rc = rc ?: end_open(&m->asking, m->context, 0, NULL);
 	rc = rc ?: meeting_ask(m, NULL);
@@ -174,7 +174,7 @@ TEST_F(fork, child_that_comes_and_goes_leaves_its_parents_connection_alone)
 
 static void *open_and_end(void *arg)
 {
-	return (void *)(intptr_t)ibchan_context_open(arg);
+	return (void *)(intptr_t)ibchan_context_open(arg, NULL);
 }
 
 /* A process is its memory map: which of its threads opened the file does not matter. */

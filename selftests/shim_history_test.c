@@ -19,7 +19,7 @@ FIXTURE(shim_history)
 FIXTURE_SETUP(shim_history)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
 	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
 	ASSERT_EQ(0, connect_ends(&self->a, &self->b));

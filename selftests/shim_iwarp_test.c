@@ -97,7 +97,7 @@ FIXTURE_SETUP(iwarp)
 	ASSERT_EQ(0, calm_begin(&self->calm));
 	if (!has_device())
 		ASSERT_EQ(0, run_script(add_device));
-	ASSERT_EQ(0, ibchan_context_open(&self->m.context));
+	ASSERT_EQ(0, ibchan_context_open(&self->m.context, NULL));
 	ASSERT_EQ(0, prepare(&self->m.asking, self->m.context, &self->m.error)) {
 		TH_LOG("%s", text_of(&self->m.error));
 	}

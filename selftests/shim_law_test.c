@@ -27,7 +27,7 @@ FIXTURE(law)
 FIXTURE_SETUP(law)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
 	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
 	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
@@ -248,7 +248,7 @@ static int open_and_post(struct ibchan_scope *scope, struct ibchan_pending *pend
 	struct ibchan_wr wr;
 	int rc;
 
-	rc = ibchan_context_open(&context);
+	rc = ibchan_context_open(&context, NULL);
 	rc = rc ?: end_open(&a, context, 0, NULL);
 	rc = rc ?: end_open(&b, context, 1, NULL);
 	rc = rc ?: connect_ends(&a, &b);

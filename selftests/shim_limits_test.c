@@ -28,7 +28,7 @@ FIXTURE(limits)
 FIXTURE_SETUP(limits)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, end_objects(&self->end, self->context, 0));
 	ibchan_builder_init(&self->builder, self->end.pd, NULL);
 	self->prepared = NULL;

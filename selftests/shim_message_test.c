@@ -557,7 +557,7 @@ TEST_F(message, server_rejects_who_takes_no_messages_and_takes_the_next)
 	ASSERT_EQ(0, ibchan_serve(NULL, NULL, NULL, &self->server, NULL));
 	self->dialer.host = HOST;
 	port_of_server(self->server, self->dialer.port, sizeof(self->dialer.port));
-	ASSERT_EQ(0, ibchan_context_open(&context));
+	ASSERT_EQ(0, ibchan_context_open(&context, NULL));
 	ASSERT_EQ(0, end_begin(&end, context, 0, &builder));
 	ASSERT_EQ(0, ibchan_builder_prepare(&builder, &end.prepared, NULL));
 	ASSERT_EQ(0, ibchan_prepared_connect(end.prepared, HOST, self->dialer.port, NULL,

@@ -133,7 +133,7 @@ FIXTURE_SETUP(name)
 	ASSERT_EQ(0, cable_lay());
 	ASSERT_EQ(0, sh("ip addr add " REFUSES "/24 dev w0; ip addr add fd88::1/64 dev w0 nodad"));
 	ASSERT_EQ(0, own_names(self));
-	ASSERT_EQ(0, ibchan_context_open(&self->m.context));
+	ASSERT_EQ(0, ibchan_context_open(&self->m.context, NULL));
 	self->m.host = REFUSES;
 	ASSERT_TRUE(eventually(leads_to, &self->m));
 	self->m.host = LISTENS;

@@ -33,7 +33,7 @@ FIXTURE_SETUP(pending)
 	char name[IBCHAN_NAME_SIZE];
 
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, device_name(self->context, 1, name));
 	ASSERT_EQ(0, ibchan_device_open(self->context, name, &self->device));
 	ASSERT_EQ(0, ibchan_cq_create(self->device, ENTRIES, 0, &self->cq, NULL));

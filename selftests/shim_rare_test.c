@@ -56,7 +56,7 @@ static int open_end(struct end *end, struct ibchan_context *context, int index,
 FIXTURE_SETUP(rare)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, open_end(&self->a, self->context, 0, NULL));
 	ASSERT_EQ(0, open_end(&self->b, self->context, 1, &self->solicited));
 	ASSERT_EQ(0, connect_ends(&self->a, &self->b));

@@ -31,7 +31,7 @@ FIXTURE(scope)
 FIXTURE_SETUP(scope)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
 	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
 	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
@@ -260,7 +260,7 @@ static int many_calls(const struct careless *call)
 	struct ibchan_scope scope;
 	int rc;
 
-	rc = ibchan_context_open(&context) ?: ibchan_context_close(context);
+	rc = ibchan_context_open(&context, NULL) ?: ibchan_context_close(context);
 	rc = rc ?: post_receive(call->context, call->to, &sge, 1);
 	ibchan_scope_begin_manual(&scope);
 	rc = rc ?: post_in(&scope, &pending, call->to, 0);

@@ -37,7 +37,7 @@ static int connect_loop(struct end *end)
 FIXTURE_SETUP(seed)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, end_open(&self->loop, self->context, 0, NULL));
 	ASSERT_EQ(0, connect_loop(&self->loop));
 	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));

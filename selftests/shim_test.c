@@ -417,7 +417,7 @@ FIXTURE(context)
 FIXTURE_SETUP(context)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 }
 
 FIXTURE_TEARDOWN(context)
@@ -532,7 +532,7 @@ TEST_F(context, ends_all_that_is_left_in_it_when_it_is_closed)
 	struct end a = { 0 }, b = { 0 };
 	struct ibchan_sge in;
 
-	ASSERT_EQ(0, ibchan_context_open(&context));
+	ASSERT_EQ(0, ibchan_context_open(&context, NULL));
 	EXPECT_EQ(0, end_open(&a, context, 0, NULL));
 	EXPECT_EQ(0, end_open(&b, context, 0, a.cq));
 	EXPECT_EQ(0, connect_ends(&a, &b));

@@ -19,7 +19,7 @@ static int scene_open(struct scene *scene)
 	int rc;
 
 	memset(scene, 0, sizeof(*scene));
-	rc = ibchan_context_open(&scene->context);
+	rc = ibchan_context_open(&scene->context, NULL);
 	rc = rc ?: end_open(&scene->a, scene->context, 0, NULL);
 	rc = rc ?: end_open(&scene->b, scene->context, 1, NULL);
 	if (!rc)
@@ -111,6 +111,7 @@ static const struct elsewhere {
 	{ IBCHAN_REASON_FILE_WRITTEN, "kinds_test" },
 	{ IBCHAN_REASON_READ_ONLY_SHARED, "memory_test" },
 	{ IBCHAN_REASON_IWARP, "shim_iwarp_test" },
+	{ IBCHAN_REASON_NODE, "shim_open_test" },
 	{ IBCHAN_REASON_SEND_QUEUE_FULL, "who does not poll; post_test" },
 };
 

@@ -25,7 +25,7 @@ FIXTURE(pair)
 FIXTURE_SETUP(pair)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context));
+	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
 	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
 	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
@@ -285,7 +285,7 @@ TEST_F(pair, refuses_what_belongs_to_another_context)
 	struct ibchan_wr wr;
 	struct ibchan_error error;
 
-	ASSERT_EQ(0, ibchan_context_open(&other));
+	ASSERT_EQ(0, ibchan_context_open(&other, NULL));
 	ASSERT_EQ(0, end_open(&end, other, 0, NULL));
 	sge = sge_at(&end, 0, 8);
 	EXPECT_EQ(-EXDEV, ibchan_send(self->a.channel, &sge, 1, &error));

@@ -73,7 +73,7 @@ static void check(const char *what, int condition)
 /* @host: NULL: any device. */
 static void end_open(struct end *end, const char *host)
 {
-	must("open", ibchan_context_open(&end->context));
+	must("open", ibchan_context_open(&end->context, NULL));
 	if (host)
 		must("device", ibchan_device_open_for(end->context, host, &end->device, &error));
 	else

@@ -35,7 +35,7 @@ static void open_channel(struct objects *o)
 	struct ibchan_endpoint endpoint;
 	struct ibchan_builder builder;
 
-	must(ibchan_context_open(&o->context));
+	must(ibchan_context_open(&o->context, nullptr));
 	must(ibchan_device_open(o->context, nullptr, &o->device));
 	must(ibchan_pd_alloc(o->device, &o->pd));
 	must(ibchan_cq_create(o->device, 0, 0, &o->cq, nullptr));

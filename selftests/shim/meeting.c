@@ -103,7 +103,7 @@ int meeting_begin(struct meeting *m, const char *host)
 	int rc;
 
 	memset(m, 0, sizeof(*m));
-	rc = ibchan_context_open(&m->context);
+	rc = ibchan_context_open(&m->context, NULL);
 	return rc ?: meeting_listen(m, host);
 }
 

@@ -96,7 +96,8 @@
 	X(96, NO_DONE)		/* of kernel consumers */		\
 	X(97, PEER_NO_READS)	/* opcode */				\
 	X(98, MR_INVALIDATED)	/* */					\
-	X(100, INTERRUPTS_OFF)	/* of kernel consumers */
+	X(100, INTERRUPTS_OFF)	/* of kernel consumers */		\
+	X(101, NODE)		/* of the library: errno, 1: the module is loaded */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {

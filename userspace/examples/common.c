@@ -80,7 +80,7 @@ static void device_find(struct side *side, const struct options *options)
 void side_open(struct side *side, const struct options *options)
 {
 	*side = (struct side){ 0 };
-	must("open", ibchan_context_open(&side->context));
+	must("open", ibchan_context_open(&side->context, &error));
 	if (options->device || options->endpoints)
 		must("device", ibchan_device_open(side->context, options->device, &side->device));
 	if (!options->host && !options->endpoints)

@@ -33,7 +33,7 @@ int main(void)
 	struct ibchan_channel *channel;
 	struct ibchan_completion received;
 
-	must(ibchan_context_open(&context));
+	must_say(ibchan_context_open(&context, &error));
 	must(ibchan_device_open(context, NULL, &device));	/* the first one */
 	must(ibchan_pd_alloc(device, &pd));
 	must_say(ibchan_mr_reg_local(pd, text, sizeof(text), &mr, &error));

@@ -188,6 +188,20 @@ static int connection_query(struct ibchan_channel *channel, __s64 timeout_ns,
 	return context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_CONNECTION, cmd);
 }
 
+const char *stage_name(__u64 stage)
+{
+	static const char * const names[] = {
+		[IBCHAN_STAGE_NONE] = "not connected by address",
+		[IBCHAN_STAGE_ADDRESS] = "looking for a device that leads to the peer",
+		[IBCHAN_STAGE_ROUTE] = "looking for the way to the peer",
+		[IBCHAN_STAGE_REQUEST] = "asking the peer",
+		[IBCHAN_STAGE_ACCEPT] = "telling the peer that it is accepted",
+		[IBCHAN_STAGE_DONE] = "connected",
+	};
+
+	return stage < ARRAY_SIZE(names) ? names[stage] : "unknown";
+}
+
 /* What has become of it, in the words of ibchan_channel_connect_wait(). */
 static int outcome(const struct ibchan_cmd_channel_connection *cmd)
 {

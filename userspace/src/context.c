@@ -6,7 +6,6 @@
  * there. The guard page tells: the kernel hands a child a zeroed one.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,6 @@
 
 #include "internal.h"
 
-#define NODE		"/dev/ibchan"
 #define GUARD_SIZE	1	/* rounded up to a page by the kernel */
 
 /*
@@ -266,14 +264,14 @@ static int guard_map(struct ibchan_context *context)
 	return 0;
 }
 
-static int context_setup(struct ibchan_context *context)
+static int context_setup(struct ibchan_context *context, struct ibchan_reason *reason)
 {
 	struct ibchan_cmd_query cmd = { .size = sizeof(cmd) };
 	int err;
 
-	context->fd = (int)syscall(SYS_openat, AT_FDCWD, NODE, O_RDWR | O_CLOEXEC);
+	context->fd = node_open(reason);
 	if (context->fd < 0)
-		return -errno;
+		return context->fd;
 	err = context_ioctl(context, IBCHAN_CMD_QUERY, &cmd);
 	/* An older kernel says how old it is, and knows nothing of IBCHAN_ANSWERED. */
 	if (err == -ENOTTY ||
@@ -286,22 +284,23 @@ static int context_setup(struct ibchan_context *context)
 	return err;
 }
 
-int ibchan_context_open(struct ibchan_context **out)
+int ibchan_context_open(struct ibchan_context **out, struct ibchan_error *error)
 {
 	struct ibchan_context *context = calloc(1, sizeof(*context));
+	struct ibchan_reason reason = { 0 };
 	int err;
 
 	if (!context)
-		return -ENOMEM;
-	err = context_setup(context);
+		return error_set(error, -ENOMEM, NULL);
+	err = context_setup(context, &reason);
 	if (err) {
 		free(context);
-		return err;
+		return error_set(error, err, &reason);
 	}
 	pthread_mutex_init(&context->lock, NULL);
 	context->word_fd = -1;
 	*out = context;
-	return 0;
+	return error_set(error, 0, NULL);
 }
 
 static void release_list(struct object *object)

@@ -149,9 +149,7 @@ static int open_with(const struct ibchan_message_params *params,
 	struct ibchan_reason reason = { 0 };
 	int err = params_read(params, complete, &reason);
 
-	if (!err)
-		err = station_open(station);
-	return error_set(error, err, &reason);
+	return err ? error_set(error, err, &reason) : station_open(station, error);
 }
 
 int ibchan_dial(const char *host, const char *service,

@@ -312,8 +312,13 @@ int ring_take_any(struct ibchan_cq *cq, struct ibchan_completion *completions,
 int ring_set_aside(struct ibchan_cq *cq);
 bool ring_skip_silent(struct ibchan_cq *cq);
 
-/* text.c */
+/* connect.c */
 const char *stage_name(__u64 stage);
+
+/* node.c */
+int node_open(struct ibchan_reason *reason);
+const char *node_words(const struct ibchan_reason *reason);
+const char *node_hint(const struct ibchan_reason *reason);
 
 /* times.c */
 void times_fill(struct ibchan_times *times, const struct ibchan_params *params);

@@ -20,14 +20,14 @@
 #define DEFAULT_MESSAGE_BYTES	16384
 #define DEFAULT_TIMEOUT_NS	60000000000LL
 
-int station_open(struct station **out)
+int station_open(struct station **out, struct ibchan_error *error)
 {
 	struct station *station = calloc(1, sizeof(*station));
 	int err;
 
 	if (!station)
-		return -ENOMEM;
-	err = ibchan_context_open(&station->context);
+		return error_set(error, -ENOMEM, NULL);
+	err = ibchan_context_open(&station->context, error);
 	if (err) {
 		free(station);
 		return err;

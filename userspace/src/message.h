@@ -87,7 +87,7 @@ struct messages {
 
 #pragma GCC visibility push(hidden)
 
-int station_open(struct station **station);
+int station_open(struct station **station, struct ibchan_error *error);
 void station_put(struct station *station);
 
 /* How a side takes messages, with the defaults in place. */

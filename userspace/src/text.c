@@ -83,7 +83,8 @@ static const char * const port_state_names[] = {
 
 /*
  * What a reason says. In braces: W, V and E, the place (wr; wr if not the first; wr and
- * element); P, the parameter's name; or a value's number after the way to show it: d decimal,
+ * element); P, the parameter's name; N, why the node cannot be opened;
+ * or a value's number after the way to show it: d decimal,
  * x hexadecimal, f flags of a request, i negative if the top bit is set, e errno, a access,
  * s the status of a first failed work, l link layer, m MTU code, q step of the queue pair,
  * t stage of connecting, k step of the connection manager, r what it said,
@@ -206,6 +207,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_NAME] = "looking up the name of a host or service: {n0}",
 	[IBCHAN_REASON_HOST_ONLY] =
 		"the peer's address means this host itself, and no RoCE device has it{h0}",
+	[IBCHAN_REASON_NODE] = "/dev/ibchan: {N}",
 };
 
 #define DAMAGED \
@@ -494,20 +496,6 @@ static const char *cm_step_name(__u64 step)
 	return step < ARRAY_SIZE(names) ? names[step] : "go on";
 }
 
-const char *stage_name(__u64 stage)
-{
-	static const char * const names[] = {
-		[IBCHAN_STAGE_NONE] = "not connected by address",
-		[IBCHAN_STAGE_ADDRESS] = "looking for a device that leads to the peer",
-		[IBCHAN_STAGE_ROUTE] = "looking for the way to the peer",
-		[IBCHAN_STAGE_REQUEST] = "asking the peer",
-		[IBCHAN_STAGE_ACCEPT] = "telling the peer that it is accepted",
-		[IBCHAN_STAGE_DONE] = "connected",
-	};
-
-	return stage < ARRAY_SIZE(names) ? names[stage] : UNKNOWN;
-}
-
 /* Reject codes as the InfiniBand specification numbers them, that one meets. */
 static void add_reject(struct text *text, __s64 code)
 {
@@ -655,6 +643,9 @@ static void add_brace(struct text *text, const char *brace,
 	case 'P':
 		add_parameter(text, reason->element);
 		break;
+	case 'N':
+		add(text, "%s", node_words(reason));
+		break;
 	case 'g':
 		add_gid(text, &reason->value[brace[1] - '0']);
 		break;
@@ -736,6 +727,8 @@ const char *ibchan_error_hint(const struct ibchan_error *error)
 
 	if (error->origin != IBCHAN_ERROR_CALL)
 		return "";
+	if (code == IBCHAN_REASON_NODE)
+		return node_hint(&error->reason);
 	if (parameter_row(&error->reason)->hint)
 		return parameter_row(&error->reason)->hint;
 	if (code < ARRAY_SIZE(reason_hints) && reason_hints[code])

@@ -151,7 +151,7 @@ static void find_bad_node(struct doctor *doctor, int err)
 bool check_node(struct doctor *doctor)
 {
 	struct ibchan_context_info info;
-	int err = ibchan_context_open(&doctor->context);
+	int err = ibchan_context_open(&doctor->context, NULL);
 
 	if (!err)
 		err = ibchan_context_query(doctor->context, &info);

@@ -2,7 +2,6 @@
 /* ibchan: look at the devices, find out what is wrong, and measure a channel. */
 #include <argp.h>
 #include <arpa/inet.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,24 +43,11 @@ int complain_error(const char *what, const struct ibchan_error *error)
 
 int open_context(struct ibchan_context **context)
 {
-	int err = ibchan_context_open(context);
+	struct ibchan_error error;
 
-	switch (err) {
-	case 0:
+	if (!ibchan_context_open(context, &error))
 		return 0;
-	case -ENOENT:
-	case -ENXIO:
-	case -ENODEV:
-		return complain("/dev/ibchan: %s; is the module loaded (modprobe ibchan)?",
-				strerror(-err));
-	case -EACCES:
-		return complain("/dev/ibchan: %s; members of the group rdma may open it",
-				strerror(-err));
-	case -EPROTONOSUPPORT:
-		return complain("/dev/ibchan: the module is older than this tool");
-	default:
-		return complain("/dev/ibchan: %s", strerror(-err));
-	}
+	return complain("%s", ibchan_error_string(&error));
 }
 
 /* A name is looked up where it is used. */

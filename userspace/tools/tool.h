@@ -26,7 +26,7 @@ __printf(1, 2)
 int complain(const char *format, ...);
 int complain_error(const char *what, const struct ibchan_error *error);
 
-/* ibchan_context_open() with advice when it fails. */
+/* ibchan_context_open(), which says why it fails, and what to do. */
 int open_context(struct ibchan_context **context);
 
 /* Of an option: the name of a port, or its number. Ends the program if it is neither. */

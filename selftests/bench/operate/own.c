@@ -42,7 +42,7 @@ static int own_open(unsigned char *memory)
 		.addr = memory, .length = MEMORY, .access = IBCHAN_ACCESS_ALL,
 	};
 	struct ibchan_builder builder;
-	int rc = ibchan_context_open(&own.context);
+	int rc = ibchan_context_open(&own.context, NULL);
 
 	rc = rc ?: ibchan_device_open(own.context, NULL, &own.device);
 	rc = rc ?: ibchan_pd_alloc(own.device, &own.pd);

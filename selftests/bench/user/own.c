@@ -44,7 +44,7 @@ static int open_listener(const char *host)
 
 static int own_open(const char *host)
 {
-	int rc = ibchan_context_open(&own.context);
+	int rc = ibchan_context_open(&own.context, NULL);
 
 	rc = rc ?: ibchan_device_open_for(own.context, host, &own.device, NULL);
 	rc = rc ?: ibchan_pd_alloc(own.device, &own.pd);

@@ -46,14 +46,16 @@ struct ibchan_context_info {
 /**
  * ibchan_context_open() - open /dev/ibchan
  * @context: where to put it
+ * @error: details; NULL is fine
  *
  * The file closes on exec.
  *
- * Return: 0; -ENOENT or -ENXIO: the module is not loaded; -EACCES: the caller
- * may not open the node (group rdma may); -EPROTONOSUPPORT: the module speaks
- * another ABI; -EMFILE, -ENFILE: too many open files.
+ * Return: 0; -ENOENT: there is no node: the module is not loaded, or the process is in a
+ * container that was not given it; -ENXIO: the module is not loaded; -EACCES: the caller may not
+ * open the node (group rdma may); -EPERM: a container, or a security module, forbids it;
+ * -EPROTONOSUPPORT: the module speaks another ABI; -EMFILE, -ENFILE: too many open files.
  */
-int ibchan_context_open(struct ibchan_context **context);
+int ibchan_context_open(struct ibchan_context **context, struct ibchan_error *error);
 
 /**
  * ibchan_context_close() - end the context and all that is in it
