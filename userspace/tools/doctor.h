@@ -158,9 +158,10 @@ struct port {
  * @last: entry
  * @printed: entry, the last that was printed
  * @context: NULL: /dev/ibchan cannot be used
+ * @node_error: why not, a negative errno
  * @devices: names of all of the machine that this process can learn of
  * @device_count: how many
- * @ports: of the devices that sysfs shows
+ * @ports: of the devices that sysfs or the module shows
  * @port_count: how many
  */
 struct doctor {
@@ -170,6 +171,7 @@ struct doctor {
 	struct entry *last;
 	struct entry *printed;
 	struct ibchan_context *context;
+	int node_error;
 	char *devices[MAX_DEVICES];
 	unsigned int device_count;
 	struct port ports[MAX_PORTS];
@@ -204,7 +206,7 @@ bool port_is_usable(const struct port *port);
 /* False for a link-local address. */
 bool address_text(const struct sockaddr *address, char *buf, socklen_t size);
 
-/* doctor_local.c; false: a channel cannot be made */
+/* doctor_local.c; false: a channel cannot be made. The first opens the context, if it can. */
 bool check_module(struct doctor *doctor);
 bool check_node(struct doctor *doctor);
 bool check_memlock(struct doctor *doctor);

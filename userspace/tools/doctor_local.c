@@ -38,21 +38,18 @@ static bool module_is_installed(const char *release)
 	return found;
 }
 
-bool check_module(struct doctor *doctor)
+static bool find_no_module(struct doctor *doctor)
 {
-	char version[64];
+	struct entry *entry = doctor_find(doctor, FINDING_MODULE_ABSENT, SEVERITY_ERROR, "ibchan");
 	struct utsname name;
-	struct entry *entry;
 
 	uname(&name);
-	if (!access("/sys/module/ibchan", F_OK)) {
-		read_line(version, sizeof(version), "/sys/module/ibchan/version");
-		doctor_fact(doctor, "module", "ibchan", "loaded%s%s", version[0] ? ", " : "",
-			    version);
-		return true;
-	}
-	entry = doctor_find(doctor, FINDING_MODULE_ABSENT, SEVERITY_ERROR, "ibchan");
-	entry_fact(entry, "The module is not loaded: there is no /sys/module/ibchan.");
+	if (access("/sys/module", F_OK))
+		entry_fact(entry,
+			   "There is no %s, and /sys, which tells of modules, is not mounted.",
+			   NODE);
+	else
+		entry_fact(entry, "The module is not loaded: there is no /sys/module/ibchan.");
 	if (module_is_installed(name.release)) {
 		entry_cause(entry, "It is installed for kernel %s, and nobody has loaded it.",
 			    name.release);
@@ -63,6 +60,23 @@ bool check_module(struct doctor *doctor)
 			   "dkms install ibchan/VERSION, or make modules and insmod; then run the doctor again.");
 	}
 	return false;
+}
+
+/* What opens its node is there, and a node that may not be opened says nothing of the module. */
+bool check_module(struct doctor *doctor)
+{
+	int err = ibchan_context_open(&doctor->context, NULL);
+	char version[64];
+	bool shown = !access("/sys/module/ibchan", F_OK);
+
+	doctor->node_error = err;
+	if (!shown && (err == -ENOENT || err == -ENXIO || err == -ENODEV))
+		return find_no_module(doctor);
+	read_line(version, sizeof(version), "/sys/module/ibchan/version");
+	if (!err || shown)
+		doctor_fact(doctor, "module", "ibchan", "loaded%s%s", version[0] ? ", " : "",
+			    version);
+	return true;
 }
 
 /* --- its node --- */
@@ -151,7 +165,7 @@ static void find_bad_node(struct doctor *doctor, int err)
 bool check_node(struct doctor *doctor)
 {
 	struct ibchan_context_info info;
-	int err = ibchan_context_open(&doctor->context, NULL);
+	int err = doctor->node_error;
 
 	if (!err)
 		err = ibchan_context_query(doctor->context, &info);
@@ -329,11 +343,19 @@ static void find_elsewhere(struct doctor *doctor, const struct port *port)
 		   port->netdev.name, port->netdev.name, port->netdev.name);
 }
 
+/* Neither the module nor /sys can be asked. */
+static bool nobody_knows(const struct doctor *doctor)
+{
+	return !doctor->context && access("/sys/class", F_OK);
+}
+
 void check_devices(struct doctor *doctor)
 {
 	unsigned int visible = count_visible(doctor);
 	const struct port *elsewhere = all_ports_elsewhere(doctor);
 
+	if (nobody_knows(doctor))
+		return;
 	if (!doctor->device_count)
 		find_no_device(doctor);
 	else if (!visible)

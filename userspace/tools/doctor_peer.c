@@ -293,16 +293,24 @@ static void find_no_roce(struct doctor *doctor, struct peer *peer)
 
 static void find_blocked(struct doctor *doctor, struct peer *peer)
 {
+	static const char or_arp[] = {
+		"; or, where the peer has several network devices in one network, another of them answers ARP for this address, and the packets come to the wrong RDMA device"
+	};
+	static const char and_arp[] = {
+		"; on the peer: sysctl net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2, and here: ip neighbour flush all"
+	};
 	struct entry *entry = doctor_find(doctor, FINDING_UDP_BLOCKED, SEVERITY_ERROR,
 					  peer->text);
+	bool ipv4 = peer->address.ss_family == AF_INET;
 
 	entry_fact(entry,
 		   "The peer is there, but nothing comes back from UDP port %u, which RoCE v2 travels by.",
 		   ROCE_PORT);
-	entry_cause(entry, "A firewall on the peer, here or between drops that port.");
+	entry_cause(entry, "A firewall on the peer, here or between drops that port%s.",
+		    ipv4 ? or_arp : "");
 	entry_step(entry,
-		   "nft list ruleset at both ends; allow UDP port %u both ways; in a cloud, the security group as well.",
-		   ROCE_PORT);
+		   "nft list ruleset at both ends; allow UDP port %u both ways; in a cloud, the security group as well%s.",
+		   ROCE_PORT, ipv4 ? and_arp : "");
 }
 
 static void find_silent(struct doctor *doctor, struct peer *peer)

@@ -55,6 +55,19 @@ static void add_device(struct doctor *doctor, const char *name)
 	doctor->device_count++;
 }
 
+/* What the module shows is there, whether or not /sys is. */
+static void list_devices(struct doctor *doctor)
+{
+	static struct ibchan_device_info infos[MAX_DEVICES];
+	int i, n;
+
+	if (!doctor->context)
+		return;
+	n = ibchan_device_list(doctor->context, infos, MAX_DEVICES);
+	for (i = 0; i < n && i < MAX_DEVICES; i++)
+		add_device(doctor, infos[i].name);
+}
+
 /* The second folder knows devices of other network namespaces too. */
 static void scan_devices(struct doctor *doctor)
 {
@@ -73,6 +86,7 @@ static void scan_devices(struct doctor *doctor)
 				add_device(doctor, name);
 		globfree(&found);
 	}
+	list_devices(doctor);
 }
 
 /* --- network devices --- */
@@ -216,18 +230,25 @@ static void ask_module(struct doctor *doctor, struct port *port)
 		gid_text(info.gid, port->gid, sizeof(port->gid));
 }
 
+static struct port *add_port(struct doctor *doctor, const char *device, unsigned int number)
+{
+	struct port *port = &doctor->ports[doctor->port_count++];
+
+	port->device = device;
+	port->number = number;
+	snprintf(port->subject, sizeof(port->subject), "%s port %u", device, number);
+	return port;
+}
+
 static void scan_port(struct doctor *doctor, const char *device, unsigned int number)
 {
-	struct port *port = &doctor->ports[doctor->port_count];
+	struct port *port;
 	char line[32];
 
 	if (doctor->port_count == MAX_PORTS ||
 	    !read_line(line, sizeof(line), SYS_DEVICES "/%s/ports/%u/state", device, number))
 		return;
-	doctor->port_count++;
-	port->device = device;
-	port->number = number;
-	snprintf(port->subject, sizeof(port->subject), "%s port %u", device, number);
+	port = add_port(doctor, device, number);
 	port->state = (unsigned int)atoi(line);
 	read_line(line, sizeof(line), SYS_DEVICES "/%s/ports/%u/phys_state", device, number);
 	snprintf(port->physical, sizeof(port->physical), "%s",
@@ -242,6 +263,39 @@ static void scan_port(struct doctor *doctor, const char *device, unsigned int nu
 	ask_module(doctor, port);
 }
 
+/* Without sysfs: what the module tells, which is all but the physical state. */
+static bool query_port(struct doctor *doctor, const char *device, unsigned int number)
+{
+	struct ibchan_port_info info;
+	struct ibchan_gid_info gid;
+	struct port *port;
+
+	if (!doctor->context || doctor->port_count == MAX_PORTS ||
+	    ibchan_port_query(doctor->context, device, number, &info))
+		return false;
+	port = add_port(doctor, device, number);
+	port->state = info.state;
+	snprintf(port->physical, sizeof(port->physical), "unknown");
+	port->ethernet = info.link_layer != IBCHAN_LINK_LAYER_INFINIBAND;
+	port->iwarp = info.link_layer == IBCHAN_LINK_LAYER_IWARP;
+	if (info.gid_index != IBCHAN_AUTO &&
+	    !ibchan_gid_query(doctor->context, device, number, info.gid_index, &gid)) {
+		snprintf(port->netdev.name, sizeof(port->netdev.name), "%.*s", IF_NAMESIZE - 1,
+			 gid.ndev_name);
+		netdev_scan(&port->netdev);
+	}
+	ask_module(doctor, port);
+	return true;
+}
+
+static void query_ports(struct doctor *doctor, const char *device)
+{
+	unsigned int number = 1;
+
+	while (query_port(doctor, device, number))
+		number++;
+}
+
 void doctor_scan(struct doctor *doctor)
 {
 	glob_t found;
@@ -252,8 +306,10 @@ void doctor_scan(struct doctor *doctor)
 	scan_devices(doctor);
 	for (i = 0; i < doctor->device_count; i++) {
 		snprintf(pattern, sizeof(pattern), SYS_DEVICES "/%s/ports/*", doctor->devices[i]);
-		if (glob(pattern, 0, NULL, &found))
+		if (glob(pattern, 0, NULL, &found)) {
+			query_ports(doctor, doctor->devices[i]);
 			continue;
+		}
 		for (n = 1; n <= found.gl_pathc; n++)
 			scan_port(doctor, doctor->devices[i], (unsigned int)n);
 		globfree(&found);
