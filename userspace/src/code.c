@@ -53,6 +53,16 @@ static const struct code_row code_rows[] = {
 	{ EDQUOT, "the RDMA cgroup, or the user's objects in kernel memory, are at their limit" },
 };
 
+/* In English, whatever the locale. NULL: the C library does not know it. */
+const char *errno_words(int code)
+{
+#ifdef __GLIBC__
+	return strerrordesc_np(code);
+#else
+	return strerror(code);
+#endif
+}
+
 const char *ibchan_strerror(int code)
 {
 	const char *words;
@@ -66,7 +76,7 @@ const char *ibchan_strerror(int code)
 	for (i = 0; i < ARRAY_SIZE(code_rows); i++)
 		if (code_rows[i].code == -code)
 			return code_rows[i].words;
-	words = strerrordesc_np(-code);
+	words = errno_words(-code);
 	return words ? words : "an error that this library does not know";
 }
 

@@ -94,7 +94,7 @@ static int detail_text(const struct ibchan_history_event *event, char *buf, size
 
 int ibchan_history_text(const struct ibchan_history_event *event, char *buf, size_t len)
 {
-	const char *words = event->error ? strerrordesc_np((int)event->error) : NULL;
+	const char *words = event->error ? errno_words((int)event->error) : NULL;
 	char detail[160];
 
 	detail_text(event, detail, sizeof(detail));

@@ -312,6 +312,9 @@ int ring_take_any(struct ibchan_cq *cq, struct ibchan_completion *completions,
 int ring_set_aside(struct ibchan_cq *cq);
 bool ring_skip_silent(struct ibchan_cq *cq);
 
+/* code.c */
+const char *errno_words(int code);
+
 /* connect.c */
 const char *stage_name(__u64 stage);
 

@@ -409,7 +409,7 @@ static void add_access(struct text *text, __u64 access)
 
 static void add_errno(struct text *text, __u64 code)
 {
-	const char *words = code <= INT32_MAX ? strerrordesc_np((int)code) : NULL;
+	const char *words = code <= INT32_MAX ? errno_words((int)code) : NULL;
 
 	if (words)
 		add(text, "%s", words);
