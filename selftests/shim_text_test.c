@@ -208,6 +208,41 @@ TEST(each_number_of_a_parameter_is_told_whether_there_is_one_or_not)
 	EXPECT_STREQ("backlog: 5 is not in 6 to 7", text);
 }
 
+/* As in a Turkish locale of one byte: the C library's own tables, but for the I. */
+static bool is_turkish;
+
+const int **__ctype_tolower_loc(void)
+{
+	static int table[384];
+	static const int *middle = table + 128;
+	int c;
+
+	for (c = -128; c < 256; c++)
+		table[128 + c] = c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
+	if (is_turkish)
+		table[128 + 'I'] = 0xfd;
+	return &middle;
+}
+
+TEST(a_parameter_is_told_the_same_in_a_turkish_locale)
+{
+	const struct ibchan_error error = {
+		.origin = IBCHAN_ERROR_CALL,
+		.code = -EINVAL,
+		.reason = {
+			.code = IBCHAN_REASON_PARAMETER,
+			.element = IBCHAN_PARAMETER_MAX_INLINE_DATA,
+			.value = { 5, 6, 7 },
+		},
+	};
+	char text[64];
+
+	is_turkish = true;
+	ibchan_error_text(&error, text, sizeof(text));
+	is_turkish = false;
+	EXPECT_STREQ("max_inline_data: 5 is not in 6 to 7", text);
+}
+
 /* Values that are numbers of further tables, and that are of none. */
 TEST(each_number_of_a_reason_is_told_with_values_of_any_size)
 {

@@ -4,7 +4,6 @@
  * they cannot differ from the numbers.
  */
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <endian.h>
 #include <errno.h>
 #include <netdb.h>
@@ -524,12 +523,13 @@ static const char *name_of(const char * const *names, size_t n, __u32 number)
 	return number < n && names[number] ? names[number] : UNKNOWN;
 }
 
+/* In lower case, whatever the locale: tolower() makes of a Turkish I something else. */
 static void add_parameter(struct text *text, __u32 parameter)
 {
 	const char *c = name_of(parameter_names, ARRAY_SIZE(parameter_names), parameter);
 
 	for (; *c; c++)
-		add(text, "%c", tolower((unsigned char)*c));
+		add(text, "%c", *c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
 }
 
 static void add_value(struct text *text, char how, __u64 value)
