@@ -103,7 +103,9 @@ int ibchan_cq_destroy(struct ibchan_cq *cq);
  * read out. That is what ibchan_cq_poll() would give, or it is for pending works, or
  * of unsignaled ones: then the poll gives nothing, and the descriptor is readable no
  * longer.
- * It belongs to the queue: do not close or read it.
+ * It belongs to the queue: do not close or read it. It is an epoll descriptor itself, which
+ * epoll_ctl() takes without EPOLLEXCLUSIVE only: threads that are to be woken one at a time wait
+ * in one epoll_wait() each on the same epoll, with EPOLLET or EPOLLONESHOT.
  *
  * Return: the descriptor, the same each time; -EMFILE, -ENFILE: too many open
  * files; -EPERM: see Fork.
