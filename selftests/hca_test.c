@@ -451,21 +451,12 @@ TEST_F(hca, a_channel_that_is_closed_with_works_in_the_device_leaves_no_access_b
 	pair_close(&later);
 }
 
-/*
- * Receives of 64 bytes at both ends, then a message of @length bytes. The device flushes neither
- * queue by itself.
- */
+/* Receives of 64 bytes at both ends, then a message. The device flushes no queue by itself. */
 static int send_beyond(struct side *from, struct side *to, __u32 length)
 {
-	int rc = set_number("flushes_when_asked", 1);
-
-	if (!rc)
-		rc = post_receives(from, 10, 2, 64);
-	if (!rc)
-		rc = post_receives(to, 20, 3, 64);
-	if (!rc)
-		rc = post_one(from, work(from, IBCHAN_OP_SEND, 1, 1024, length));
-	return rc;
+	return set_number("flushes_when_asked", 1) ?: post_receives(from, 10, 2, 64) ?:
+	       post_receives(to, 20, 3, 64) ?:
+	       post_one(from, work(from, IBCHAN_OP_SEND, 1, 1024, length));
 }
 
 TEST_F(hca, a_failure_flushes_both_queues_of_both_ends_where_the_device_waits_to_be_asked)
@@ -477,21 +468,19 @@ TEST_F(hca, a_failure_flushes_both_queues_of_both_ends_where_the_device_waits_to
 	ASSERT_EQ(0, send_beyond(self->a, self->b, 128));
 	EXPECT_EQ(IBCHAN_STATUS_LOC_LEN_ERR, status_of(self->b, 20));
 	EXPECT_EQ(IBCHAN_STATUS_REM_INV_REQ_ERR, status_of(self->a, 1));
-	for (id = 21; id < 23; id++)
-		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(self->b, id));
-	for (id = 10; id < 12; id++)
-		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(self->a, id));
+	for (id = 0; id < 2; id++) {
+		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(self->b, 21 + id));
+		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(self->a, 10 + id));
+	}
 }
 
 TEST_F(hca, a_message_that_fits_flushes_nothing_there)
 {
-	struct ibchan_cqe cqe;
-
 	if (!has_hca())
 		SKIP(return, "these devices are no HCAs");
 	ASSERT_EQ(0, send_beyond(self->a, self->b, 64));
-	EXPECT_EQ(0, succeed(self->b, 20, &cqe));
-	EXPECT_EQ(0, succeed(self->a, 1, &cqe));
+	EXPECT_EQ(0, succeed(self->b, 20, NULL));
+	EXPECT_EQ(0, succeed(self->a, 1, NULL));
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->a));
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->b));
 }

@@ -423,8 +423,9 @@ static void wait_for_own_region(int socket)
 {
 	struct encounter own;
 
-	if (encounter_open(&own, 0) || send_descriptor(socket, own.side.fd) || lose_capability(CAP_IPC_LOCK) ||
-	    let_go_slowly(&own) || limit_memlock(0) || write(socket, "", 1) != 1)
+	if (encounter_open(&own, 0) || send_descriptor(socket, own.side.fd) ||
+	    lose_capability(CAP_IPC_LOCK) || let_go_slowly(&own) || limit_memlock(0) ||
+	    write(socket, "", 1) != 1)
 		_exit(1);
 	receive_into_plain_memory(&own);
 	_exit(2);

@@ -199,7 +199,7 @@ static void forget_edges(const struct acceptance *a)
 	struct epoll_event events[2];
 	int state = cancel_off();
 
-	epoll_wait(a->fd, events, ARRAY_SIZE(events), 0);
+	epoll_pwait(a->fd, events, ARRAY_SIZE(events), 0, NULL);
 	cancel_back(state);
 }
 
