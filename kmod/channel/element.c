@@ -9,7 +9,7 @@
 
 #include "work.h"
 
-/* The place for the range of the element whose region is kept in @mr. */
+/* An element's region is kept in @mr; its range has the same place in the other array. */
 static struct ibchan_range *range_at(const struct ibchan_queue *queue, struct ibchan_mr **mr)
 {
 	return &queue->ranges[mr - queue->mrs];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What posting and retiring works have in common.
+ * The parts of a work that the poster and the cq's owner share.
  */
 #ifndef IBCHAN_WORK_H
 #define IBCHAN_WORK_H

@@ -8,7 +8,7 @@
  * A peer that is no ibchan neither gets a front nor sends one. The accepting side puts one into its
  * answer where the request had one. The asking side cannot know whom it asks, so its consumer says
  * that the peer may be no ibchan: IBCHAN_CONNECT_FOREIGN. Over iWARP there is nothing to tell.
- * What the connection manager itself carries means to an ibchan what it means to any peer.
+ * The connection manager's own fields mean the same to an ibchan as to any other peer.
  *
  * A front is told from private data by its first bytes, with which no text begins, by bits that
  * are zero in this version, and by its kind: a peer that sends back what it got sends no answer.

@@ -89,7 +89,7 @@ struct queue {
 	bool runs;			/* those that wait are being posted */
 	bool fatal;			/* the host has broken the protocol */
 	unsigned long broken;		/* bit 0: the channel is, and nothing is posted any more */
-	refcount_t users;		/* the channel until it has broken; who answers the host */
+	refcount_t users;		/* the channel until it breaks, the host's request */
 	struct work_struct end;		/* on the target's work queue: what the target has of it */
 	struct ibchan_request_attr attr;	/* how the host asked */
 };

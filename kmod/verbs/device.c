@@ -28,14 +28,14 @@ const struct ibchan_device_client *const *ibchan_device_clients;
 struct workqueue_struct *ibchan_wq;
 
 /*
- * Frees channels and regions that were given up in atomic context. Memory reclaim may wait for
+ * Frees channels and regions that their owners do not wait for. Memory reclaim may wait for
  * that, so its works wait for the device only: neither for memory nor for what has no rescuer.
  */
 struct workqueue_struct *ibchan_free_wq;
 
 /*
- * What allocates, or waits for the connection manager, for the owner of foreign memory, or for
- * the last event of a cq. Memory reclaim does not wait for it.
+ * Runs works that allocate, or wait for the connection manager, for the owner of foreign memory, or
+ * for the last event of a cq. Memory reclaim does not wait for them.
  */
 struct workqueue_struct *ibchan_slow_wq;
 

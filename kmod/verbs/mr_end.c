@@ -179,7 +179,7 @@ void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked)
 
 /**
  * ibchan_mr_unpark - let all parked regions go
- * @parked: of a channel whose qp is destroyed
+ * @parked: the list of a channel, whose qp is destroyed
  *
  * Context: any; not NMI.
  */

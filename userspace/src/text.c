@@ -443,7 +443,7 @@ static void add_flags(struct text *text, __u64 flags)
 		add(text, "%s0x%llx", between, (unsigned long long)flags);
 }
 
-/* What has ended a channel. */
+/* Why a channel has ended. */
 static const char *end_words(__u64 code)
 {
 	switch (code) {
