@@ -37,7 +37,7 @@ help: ## this list
 	@echo 'make check-all  all suites on 6.1, 6.12 and a debug 7.2, and the campaigns'
 	@echo 'make flavors the test programs as 32-bit ones, with sanitizers, in valgrind'
 	@echo 'make fuzz    random commands, for MINUTES=3; on KERNEL=debug coverage guides them'
-	@echo 'make coverage  how much of the module that reaches, on the debug kernel'
+	@echo 'make coverage  how much of the module that reaches, on the debug kernel; or of a FLOOR its tests'
 	@echo 'make fuzz-parsers  any bytes for what takes apart a peer'"'"'s, in user space'
 	@echo 'make bench   what ibchan costs above raw verbs, in a guest'
 	@echo
@@ -327,20 +327,21 @@ fuzz: setup ## see above; SEED=N repeats a run
 		$(if $(fuzz_variant),--variant $(fuzz_variant)) \
 		--timeout $$(($(MINUTES) * 60 + 1200)) -- selftests/run-tests fuzzing
 
-# How much of the module's code that reaches, or other tests: COVER="abi connect".
-COVER ?= fuzzing
+# How much of the module's code that reaches, or other tests: COVER="abi connect". FLOOR=connect: how
+# much of a floor those tests reach that run when it has changed.
+COVER ?= $(if $(FLOOR),$(shell selftests/changed --of kmod/$(FLOOR)/),fuzzing)
 
 .PHONY: coverage
 coverage: KERNEL := debug
 coverage: setup ## see above
 	@echo 'building the library, the tests and what they need for $(KERNEL)'
 	+@$(MAKE) -s -j"$$(nproc)" selftests
-	+@$(MAKE) -s test-modules TESTS=dmabuf GCOV=1 KDIR="$$($(VM)/kernel headers $(KERNEL))"
+	+@$(MAKE) -s test-modules TESTS='dmabuf$(if $(FLOOR), kclient kunit)' GCOV=1 KDIR="$$($(VM)/kernel headers $(KERNEL))"
 	@rm -rf $(BUILD)/results/$(KERNEL)/gcov
 	@IBCHAN_MINUTES=$(MINUTES) IBCHAN_SEED=$(SEED) $(VM)/run --kernel $(KERNEL) --variant GCOV=1 \
 		--timeout $$(($(MINUTES) * 60 + 1200)) -- selftests/fuzz/coverage collect $(COVER)
 	@selftests/fuzz/coverage report $(BUILD)/results/$(KERNEL)/gcov \
-		$(BUILD)/$$($(VM)/kernel release $(KERNEL))-gcov
+		$(BUILD)/$$($(VM)/kernel release $(KERNEL))-gcov $(FLOOR)
 
 # On this machine, without a kernel.
 .PHONY: fuzz-parsers
