@@ -212,19 +212,6 @@ TEST_F(dma_buf, can_be_read_by_a_peer)
 	EXPECT_EQ(0, same_bytes(bench->bytes + 1, bench->a->memory, PART));
 }
 
-TEST_F(dma_buf, that_is_shared_serves_this_side_too)
-{
-	struct bench *bench = &self->bench;
-
-	pattern(bench->bytes, bench->size, 5);
-	ASSERT_EQ(0, register_range(bench, 0, bench->size, IBCHAN_ACCESS_SHARED));
-	ASSERT_EQ(0, send_it(bench, 100, PART));
-	EXPECT_EQ(0, same_bytes(bench->bytes + 100, bench->a->memory, PART));
-	pattern(bench->a->memory, PART, 6);
-	ASSERT_EQ(0, receive_it(bench, 3, PART));
-	EXPECT_EQ(0, same_bytes(bench->a->memory, bench->bytes + 3, PART));
-}
-
 TEST_F(dma_buf, can_be_registered_in_part_and_no_byte_beyond_is_reached)
 {
 	struct bench *bench = &self->bench;

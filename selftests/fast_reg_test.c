@@ -156,45 +156,6 @@ TEST_F(fast_reg, a_busy_region_cannot_go)
 	EXPECT_EQ(0, destroy(self->b->fd, self->b->mr));
 }
 
-TEST_F(fast_reg, a_shared_mapping_that_can_only_be_read_can_be_sent)
-{
-	struct ibchan_submit_wr wr = work(self->a, IBCHAN_OP_WRITE, 1, 0, 9);
-	int fd = memfd_create("fast_reg", MFD_CLOEXEC);
-	struct ibchan_cmd_mr_reg cmd;
-	void *readable;
-
-	ASSERT_EQ(0, ftruncate(fd, PAGE));
-	ASSERT_EQ(9, pwrite(fd, "some text", 9, 0));
-	readable = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
-	EXPECT_EQ(-EFAULT, reg(self->a, &cmd, readable, PAGE, IBCHAN_ACCESS_LOCAL));
-	ASSERT_EQ(0, reg(self->a, &cmd, readable, PAGE, 0));
-	wr.sge.mr = cmd.out_mr;
-	work_at(&wr, self->b, 0);
-	ASSERT_EQ(0, post_one(self->a, wr));
-	ASSERT_EQ(0, succeed(self->a, 1, NULL));
-	EXPECT_EQ(0, memcmp("some text", self->b->memory, 9));
-	munmap(readable, PAGE);
-	close(fd);
-}
-
-/* Also where nobody had touched it before: no page of zeros stands in for it. */
-TEST_F(fast_reg, memory_is_sent_as_it_is_when_it_is_posted)
-{
-	struct ibchan_submit_wr wr = work(self->a, IBCHAN_OP_WRITE, 1, 0, 64);
-	struct ibchan_cmd_mr_reg cmd;
-	unsigned char *fresh = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	ASSERT_EQ(0, reg(self->a, &cmd, fresh, 64, 0));
-	pattern(fresh, 64, 3);
-	wr.sge.mr = cmd.out_mr;
-	work_at(&wr, self->b, 0);
-	ASSERT_EQ(0, post_one(self->a, wr));
-	ASSERT_EQ(0, succeed(self->a, 1, NULL));
-	EXPECT_EQ(0, same_bytes(fresh, self->b->memory, 64));
-	munmap(fresh, PAGE);
-}
-
 TEST_F(fast_reg, more_pages_than_one_registration_takes_are_refused)
 {
 	struct ibchan_cmd_device_query query = { .index = 0 };
@@ -231,7 +192,7 @@ TEST_F(fast_reg, many_regions_come_and_go)
 	long before = pins();
 	unsigned int i;
 
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < 30; i++) {
 		ASSERT_EQ(0, reg(self->a, &cmd, self->a->memory + i, PAGE + i,
 				 i % 2 ? IBCHAN_ACCESS_LOCAL : IBCHAN_ACCESS_SHARED));
 		ASSERT_EQ(0, destroy(self->a->fd, cmd.out_mr));

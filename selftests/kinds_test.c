@@ -173,6 +173,7 @@ struct bench {
 	struct side *a;
 	struct side *b;
 	struct area area;
+	__u32 refusal;	/* why the last registration or receive was refused, or none */
 };
 
 static int bench_open(struct bench *bench)
@@ -205,6 +206,7 @@ static int register_bytes(struct bench *bench, const void *bytes, size_t length,
 	};
 	int rc = cmd_mr_reg(bench->b->fd, &cmd);
 
+	bench->refusal = cmd.reason.code;
 	*mr = cmd.out_mr;
 	return rc;
 }
@@ -233,8 +235,11 @@ static int send_part(struct bench *bench, const struct ibchan_submit_sge *sge)
 
 static int receive_part(struct bench *bench, const struct ibchan_submit_sge *sge)
 {
-	int rc = post_one(bench->b, part_work(bench, IBCHAN_OP_RECV, sge));
+	struct ibchan_submit_wr wr = part_work(bench, IBCHAN_OP_RECV, sge);
+	struct answer answer = ask_one(bench->b, &wr);
+	int rc = answer.rc;
 
+	bench->refusal = answer.cmd.reason.code;
 	pattern(bench->a->memory, PART, 3);
 	if (!rc)
 		rc = post_one(bench->a, work(bench->a, IBCHAN_OP_SEND, 2, 0, PART));
@@ -306,6 +311,12 @@ FIXTURE_TEARDOWN(memory)
 	EXPECT_EQ(0, bench_close(&self->bench));
 }
 
+/* Who gives a page back that a file system follows waits for whoever stores the file. */
+static __u32 why_not_written(int is_followed)
+{
+	return is_followed ? IBCHAN_REASON_FILE_WRITTEN : IBCHAN_REASON_NONE;
+}
+
 TEST_F(memory, can_be_registered_and_used_both_ways)
 {
 	int refused = variant->is_followed;
@@ -319,6 +330,7 @@ TEST_F(memory, can_be_registered_and_used_both_ways)
 	EXPECT_EQ(0, check_sending(bench, &sge));
 	ASSERT_EQ(refused ? -EFAULT : 0,
 		  register_bytes(bench, area->bytes, area->length, IBCHAN_ACCESS_LOCAL, &sge.mr));
+	EXPECT_EQ(why_not_written(refused), bench->refusal);
 	EXPECT_EQ(0, refused ? 0 : check_receiving(bench, &sge));
 	ASSERT_EQ(refused ? -EFAULT : 0,
 		  register_bytes(bench, area->bytes, area->length, IBCHAN_ACCESS_SHARED, &sge.mr));
@@ -339,31 +351,7 @@ TEST_F(memory, can_be_used_both_ways_as_it_is)
 		SKIP(return, "this kernel has no such memory");
 	EXPECT_EQ(0, check_sending(bench, &sge));
 	EXPECT_EQ(refused ? -EFAULT : 0, check_receiving(bench, &sge));
-}
-
-/* Who gives such a page back waits for whoever stores the file. */
-TEST_F(memory, that_a_file_system_follows_is_not_written_and_the_refusal_says_so)
-{
-	unsigned int code = variant->is_followed ? IBCHAN_REASON_FILE_WRITTEN :
-						   IBCHAN_REASON_NONE;
-	struct bench *bench = &self->bench;
-	struct ibchan_submit_sge sge = {
-		.offset = address(bench->area.bytes), .length = PART, .mr = IBCHAN_MR_PLAIN,
-	};
-	struct ibchan_submit_wr wr = part_work(bench, IBCHAN_OP_RECV, &sge);
-	struct ibchan_cmd_mr_reg cmd = {
-		.addr = address(bench->area.bytes), .length = bench->area.length,
-		.pd = bench->b->pd, .access = IBCHAN_ACCESS_LOCAL,
-	};
-	struct answer answer;
-
-	if (self->missing)
-		SKIP(return, "this kernel has no such memory");
-	EXPECT_EQ(variant->is_followed ? -EFAULT : 0, cmd_mr_reg(bench->b->fd, &cmd));
-	EXPECT_EQ(code, cmd.reason.code);
-	answer = ask_one(bench->b, &wr);
-	EXPECT_EQ(code, answer.cmd.reason.code);
-	EXPECT_EQ(variant->is_followed ? 0 : 1, answer.cmd.entry_num);
+	EXPECT_EQ(why_not_written(refused), bench->refusal);
 }
 
 /* What the CPU writes between the registration and the post is what goes out. */
@@ -431,7 +419,8 @@ static void expect_read_only(struct __test_metadata *_metadata, struct bench *be
 	sge.offset += address(bytes);
 	ASSERT_EQ(0, send_part(bench, &sge));
 	EXPECT_EQ(0, same_bytes(bytes + AT, bench->a->memory, PART));
-	EXPECT_EQ(-EFAULT, post_one(bench->b, part_work(bench, IBCHAN_OP_RECV, &sge)));
+	EXPECT_EQ(-EFAULT, receive_part(bench, &sge));
+	EXPECT_EQ(IBCHAN_REASON_MEMORY_NOT_THERE, bench->refusal);
 }
 
 /* A memfd with something in it. */

@@ -216,43 +216,6 @@ TEST_F(plain, an_atomic_may_tell_what_was_there_to_plain_memory)
 	pair_close(&pair);
 }
 
-TEST_F(plain, memory_that_can_only_be_read_can_be_sent)
-{
-	unsigned char *readable = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct ibchan_submit_wr wr = plain(self->a, IBCHAN_OP_WRITE, 1, readable, PAGE);
-
-	ASSERT_NE(MAP_FAILED, readable);
-	pattern(readable, PAGE, 9);
-	ASSERT_EQ(0, mprotect(readable, PAGE, PROT_READ));
-	work_at(&wr, self->b, 0);
-	ASSERT_EQ(0, post_one(self->a, wr));
-	ASSERT_EQ(0, succeed(self->a, 1, NULL));
-	EXPECT_EQ(0, same_bytes(readable, self->b->memory, PAGE));
-	wr = plain(self->a, IBCHAN_OP_RECV, 2, readable, PAGE);
-	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_MEMORY_NOT_THERE));
-	munmap(readable, PAGE);
-}
-
-TEST_F(plain, a_shared_mapping_that_can_only_be_read_can_be_sent)
-{
-	int fd = memfd_create("plain", MFD_CLOEXEC);
-	struct ibchan_submit_wr wr;
-	unsigned char *readable;
-
-	ASSERT_EQ(0, ftruncate(fd, PAGE));
-	ASSERT_EQ(9, pwrite(fd, "some text", 9, 0));
-	readable = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
-	ASSERT_NE(MAP_FAILED, readable);
-	wr = plain(self->a, IBCHAN_OP_WRITE, 1, readable, 9);
-	work_at(&wr, self->b, 0);
-	ASSERT_EQ(0, post_one(self->a, wr));
-	ASSERT_EQ(0, succeed(self->a, 1, NULL));
-	EXPECT_EQ(0, memcmp("some text", self->b->memory, 9));
-	munmap(readable, PAGE);
-	close(fd);
-}
-
 TEST_F(plain, a_page_is_charged_while_its_work_is_in_flight)
 {
 	long before = charged_kib(), during = before + 3 * (long)PAGE / 1024;
@@ -266,26 +229,6 @@ TEST_F(plain, a_page_is_charged_while_its_work_is_in_flight)
 	EXPECT_TRUE(eventually(charges, &before));
 	EXPECT_EQ(0, same_bytes(self->a->memory, self->memory + 1, 16));
 	ASSERT_EQ(0, succeed(self->a, 2, NULL));
-}
-
-TEST_F(plain, memory_that_was_unmapped_stays_pinned_until_the_work_has_ended)
-{
-	long before = pins();
-	unsigned char *gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *canary;
-
-	ASSERT_EQ(0, post_one(self->b, plain(self->b, IBCHAN_OP_RECV, 1, gone, PAGE)));
-	EXPECT_EQ(before + 1, pins());
-	munmap(gone, PAGE);
-	canary = mmap(NULL, MEBI, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	memset(canary, 0x5a, MEBI);
-	EXPECT_EQ(before + 1, pins());
-	ASSERT_EQ(0, post_one(self->a, work(self->a, IBCHAN_OP_SEND, 2, 0, PAGE)));
-	ASSERT_EQ(0, succeed(self->b, 1, NULL));
-	ASSERT_EQ(0, succeed(self->a, 2, NULL));
-	EXPECT_EQ(0, all_bytes(canary, MEBI, 0x5a));
-	munmap(canary, MEBI);
 }
 
 /* The device may still be copying: its memory goes when its queue pair is gone. */
@@ -412,7 +355,7 @@ static int poor_child(void *arg)
 	return rc;
 }
 
-#define ROUNDS	200
+#define ROUNDS	50
 
 /* The limit allows one of these works at a time: the next one as soon as one has ended. */
 static int frugal_child(void *arg)
@@ -577,6 +520,8 @@ TEST_F(plain, a_refusal_speaks_of_its_own_entry_only)
 	EXPECT_EQ(0, succeed(self->a, 1, NULL));
 }
 
+#define EACH	40
+
 struct racer {
 	struct side *side;
 	unsigned char *memory;
@@ -589,7 +534,7 @@ static void *race_plain(void *arg)
 	struct racer *racer = arg;
 	unsigned int i;
 
-	for (i = 0; i < 100 && !racer->rc; i++) {
+	for (i = 0; i < EACH && !racer->rc; i++) {
 		struct ibchan_submit_wr wr = plain(racer->side, IBCHAN_OP_WRITE, racer->base + i,
 						   racer->memory, 40000);
 
@@ -623,24 +568,11 @@ TEST_F(plain, several_threads_post_plain_memory_on_one_channel)
 		EXPECT_EQ(0, racers[i].rc);
 	}
 	for (i = 0; i < 3; i++) {
-		for (n = 0; n < 100; n++)
+		for (n = 0; n < EACH; n++)
 			ASSERT_EQ(0, succeed(&side, racers[i].base + n, NULL));
 		EXPECT_EQ(0, same_bytes(racers[i].memory, side.memory + racers[i].base, 40000));
 	}
 	side_close(&side);
-}
-
-static int foreign_child(void *arg)
-{
-	struct side *side = arg;
-	struct ibchan_submit_wr wr = plain(side, IBCHAN_OP_SEND, 1, side->memory, 16);
-
-	return ask_one(side, &wr).rc;
-}
-
-TEST_F(plain, a_child_cannot_post_its_copy)
-{
-	EXPECT_EQ(-EPERM, in_child(foreign_child, self->a));
 }
 
 TEST_F(plain, works_in_a_batch_are_accepted_up_to_the_bad_one)

@@ -80,33 +80,16 @@ static int post_nothing(struct side *side)
 	return 0;
 }
 
-/* Never returns: traffic until the kill. */
-static void run_traffic(struct side *side)
-{
-	unsigned int i;
-
-	for (i = 0;; i++) {
-		struct ibchan_submit_wr wr = work(side, IBCHAN_OP_WRITE, i, 0, 20000);
-
-		work_at(&wr, side, 30000);
-		post_one(side, wr);
-		ring_surplus(side->ring);
-		side->ring->stashed = 0;
-	}
-}
-
 static int victim_body(void *arg)
 {
 	struct victim *victim = arg;
 	struct side side;
 	int rc = connected_side(&side);
 
-	if (!rc && victim->prepare)
+	if (!rc)
 		rc = victim->prepare(&side);
 	if (rc || write(victim->ready[1], "", 1) != 1)
 		return rc ? rc : -EPIPE;
-	if (!victim->prepare)
-		run_traffic(&side);
 	/* A wait that nothing ends. */
 	return ring_wait(side.ring, 64, -1);
 }
@@ -162,16 +145,6 @@ TEST_F(process, killed_with_sends_under_way_leaves_nothing)
 TEST_F(process, killed_in_a_wait_without_end_leaves_nothing)
 {
 	ASSERT_EQ(0, kill_victim(post_nothing));
-	EXPECT_EQ(0, calm_end(&self->calm));
-	EXPECT_EQ(0, module_works());
-}
-
-TEST_F(process, killed_under_traffic_again_and_again_leaves_nothing)
-{
-	unsigned int i;
-
-	for (i = 0; i < 10; i++)
-		ASSERT_EQ(0, kill_victim(NULL));
 	EXPECT_EQ(0, calm_end(&self->calm));
 	EXPECT_EQ(0, module_works());
 }
@@ -305,98 +278,6 @@ TEST_F(foreign, child_does_not_have_the_ring)
 	ASSERT_EQ(0, post_one(&self->connected,
 			      work(&self->connected, IBCHAN_OP_SEND, 50, 1024, 64)));
 	EXPECT_EQ(0, succeed(&self->connected, 50, NULL));
-}
-
-/* A child that writes the memory it shares copy-on-write must not disturb the device's. */
-static int scribble(void *arg)
-{
-	struct side *side = arg;
-
-	memset(side->memory, 0xee, side->length);
-	return 0;
-}
-
-TEST_F(foreign, child_that_writes_its_copy_of_a_buffer_changes_nothing)
-{
-	struct side *side = &self->connected;
-
-	memset(side->memory, 0, side->length);
-	pattern(side->memory + 4096, 64, 6);
-	ASSERT_EQ(0, in_child(scribble, side));
-	ASSERT_EQ(0, post_one(side, work(side, IBCHAN_OP_SEND, 50, 4096, 64)));
-	ASSERT_EQ(0, succeed(side, 50, NULL));
-	ASSERT_EQ(0, succeed(side, 0, NULL));
-	EXPECT_EQ(0, same_bytes(side->memory + 4096, side->memory, 64));
-	EXPECT_EQ(0, all_bytes(side->memory + 64, 4096 - 64, 0));
-}
-
-/* After a fork the parent's pages are still the pinned ones, also those it then writes. */
-static int wait_for_end(void *arg)
-{
-	char byte;
-
-	return read(*(int *)arg, &byte, 1) == 0 ? 0 : -EIO;
-}
-
-TEST_F(foreign, child_that_lives_on_does_not_take_the_parents_pages)
-{
-	struct side *side = &self->connected;
-	int gate[2];
-	pid_t child;
-
-	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
-	child = fork();
-	if (!child) {
-		close(gate[1]);
-		_exit(-wait_for_end(&gate[0]));
-	}
-	ASSERT_LT(0, child);
-	pattern(side->memory + 4096, 64, 7);
-	ASSERT_EQ(0, post_one(side, work(side, IBCHAN_OP_SEND, 50, 4096, 64)));
-	ASSERT_EQ(0, succeed(side, 50, NULL));
-	ASSERT_EQ(0, succeed(side, 0, NULL));
-	EXPECT_EQ(0, same_bytes(side->memory + 4096, side->memory, 64));
-	close(gate[1]);
-	EXPECT_EQ(0, child_result(child));
-}
-
-/* Started before the file is opened, so that nothing of it is inherited. */
-static int use_received(int socket, const struct example_objects *shared)
-{
-	struct example_objects objects;
-	int fd = receive_descriptor(socket);
-
-	if (fd < 0)
-		return fd;
-	/* The same handles, with the file under the number that it has here. */
-	objects = *shared;
-	objects.side.fd = fd;
-	objects.side.ring = &objects.side.own_ring;
-	return stranger_may_only_look(&objects);
-}
-
-TEST_F(process, that_was_given_the_file_may_query_and_close_but_no_more)
-{
-	struct example_objects *objects;
-	int sockets[2];
-	pid_t child;
-
-	objects = mmap(NULL, sizeof(*objects), PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, objects);
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets));
-	child = fork();
-	if (!child)
-		_exit(-use_received(sockets[1], objects));
-	ASSERT_LT(0, child);
-	ASSERT_EQ(0, example_objects_open(objects));
-	ASSERT_EQ(0, pd_alloc(objects->side.fd, objects->side.device, &objects->doomed));
-	ASSERT_EQ(0, send_descriptor(sockets[0], objects->side.fd));
-	EXPECT_EQ(0, child_result(child));
-	EXPECT_EQ(-ENOENT, destroy(objects->side.fd, objects->doomed));
-	EXPECT_EQ(0, side_handshake(&objects->side, &objects->side.endpoint));
-	EXPECT_EQ(0, exchange(&objects->side, &objects->side));
-	example_objects_close(objects);
 }
 
 static int give_away_and_exit(void *arg)
