@@ -86,22 +86,6 @@ FIXTURE_TEARDOWN(call)
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
-TEST_F(call, posts_a_range_in_one_line_and_its_wr_id_comes_back)
-{
-	struct ibchan_completion done;
-
-	memset(self->a.memory + 10, 'r', 20);
-	ASSERT_EQ(0, ibchan_post_receive(self->b.channel, self->b.mr, 100, 50, 7));
-	ASSERT_EQ(0, ibchan_post_send(self->a.channel, self->a.mr, 10, 20, 8));
-	ASSERT_EQ(1, wait_one(self->b.cq, &done));
-	ASSERT_EQ(7, done.wr_id);
-	ASSERT_EQ(20, done.bytes);
-	ASSERT_EQ(1, wait_one(self->a.cq, &done));
-	ASSERT_EQ(8, done.wr_id);
-	ASSERT_EQ(0, done.error);
-	ASSERT_EQ(0, memcmp(self->a.memory + 10, self->b.memory + 100, 20));
-}
-
 TEST_F(call, writes_and_reads_a_range_in_one_line)
 {
 	struct ibchan_remote_region region, few;
@@ -213,6 +197,7 @@ TEST_F(call, on_a_channel_with_its_own_queue_for_one_direction_completes_there)
 TEST_F(call, leaves_no_queue_behind_when_a_channel_does_not_come_to_be)
 {
 	struct ibchan_builder builder;
+	struct ibchan_params params;
 	struct ibchan_error error;
 	struct end end = { 0 };
 	int before;
@@ -233,8 +218,13 @@ TEST_F(call, leaves_no_queue_behind_when_a_channel_does_not_come_to_be)
 	EXPECT_EQ(-EINVAL, ibchan_builder_prepare(&builder, &end.prepared, &error));
 	builder.reserved = 0;
 	EXPECT_EQ(before, handles_of(self->context));
+	EXPECT_EQ(NULL, end.prepared);
 	EXPECT_EQ(0, ibchan_builder_prepare(&builder, &end.prepared, &error));
 	EXPECT_EQ(before + 2, handles_of(self->context));
+	ibchan_prepared_params(end.prepared, &params);
+	EXPECT_EQ(7, params.rnr_retries);
+	EXPECT_EQ(1, params.port);
+	EXPECT_NE(IBCHAN_AUTO, params.gid_index);
 	EXPECT_EQ(0, ibchan_prepared_destroy(end.prepared));
 	end.prepared = NULL;
 	EXPECT_EQ(before, handles_of(self->context));

@@ -117,30 +117,6 @@ TEST_F(connecting, has_the_address_of_its_family)
 	}
 }
 
-TEST_F(connecting, carries_private_data_both_ways)
-{
-	const struct ibchan_connect_params of_asking = { .data = "may I?", .length = 7 };
-	const struct ibchan_connect_params of_asked = { .data = "you may", .length = 8 };
-	struct ibchan_connection_info info;
-	struct ibchan_request_info asks;
-	struct ibchan_request *request;
-
-	ASSERT_EQ(0, meeting_ask(&self->m, &of_asking));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
-	ibchan_request_query(request, &asks);
-	EXPECT_STREQ("may I?", (char *)asks.data);
-	EXPECT_STREQ(ibchan_device_name(self->m.asked.device), asks.device);
-	EXPECT_LE(7, asks.length);
-	ASSERT_EQ(0, meeting_answer(&self->m, request, &of_asked));
-	ASSERT_EQ(0, outcome(self->m.asking.channel, &self->m.error));
-	ASSERT_EQ(0, outcome(self->m.asked.channel, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
-	EXPECT_STREQ("you may", (char *)info.data);
-	EXPECT_LE(8, info.length);
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info));
-	EXPECT_STREQ("may I?", (char *)info.data);
-}
-
 TEST_F(connecting, takes_as_much_private_data_as_the_transport_and_no_more)
 {
 	unsigned char data[IBCHAN_PRIVATE_DATA_SIZE + 1];
@@ -199,8 +175,12 @@ TEST_F(connecting, carries_private_data_that_look_like_the_modules_own)
 	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
 	ibchan_request_query(request, &asks);
 	EXPECT_EQ(0, memcmp(asks.data, like_ours, sizeof(like_ours)));
+	EXPECT_LE(sizeof(like_ours), asks.length);
+	EXPECT_STREQ(ibchan_device_name(self->m.asked.device), asks.device);
 	ASSERT_EQ(0, meeting_answer(&self->m, request, &params));
 	ASSERT_EQ(0, meeting_outcomes(&self->m));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info));
+	EXPECT_EQ(0, memcmp(info.data, like_ours, sizeof(like_ours)));
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
 	EXPECT_EQ(0, memcmp(info.data, like_ours, sizeof(like_ours)));
 	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
@@ -340,19 +320,6 @@ TEST_F(connecting, brings_a_rejection_of_the_longest_data)
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
 	EXPECT_EQ(0, memcmp(info.data, data, REJECT_DATA));
 	EXPECT_EQ(0, info.data[REJECT_DATA]);
-}
-
-TEST_F(connecting, says_that_the_peer_has_rejected_and_what_it_said)
-{
-	struct ibchan_connection_info info;
-	struct ibchan_request *request;
-
-	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
-	EXPECT_EQ(0, ibchan_request_reject(request, "not you", 8));
-	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
-	EXPECT_STREQ("not you", (char *)info.data);
 	EXPECT_LT(0, info.cm_error);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One completion queue of libibchan for several channels, callers and threads.
+ * One completion queue of libibchan for several channels and callers; for several threads see
+ * shim_thread_test.c.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/personality.h>
@@ -160,26 +160,6 @@ TEST_F(shared, has_a_descriptor_that_knows_what_was_set_aside)
 	close(epoll);
 }
 
-TEST_F(shared, loops_a_channel_to_itself)
-{
-	struct ibchan_sge out, in;
-	struct ibchan_endpoint own;
-	struct ibchan_completion completion;
-	struct end end = { 0 };
-
-	ASSERT_EQ(0, end_open(&end, self->context, 0, self->cq));
-	ibchan_prepared_endpoint(end.prepared, &own);
-	EXPECT_EQ(0, end_connect(&end, &own));
-	out = sge_at(&end, 0, 100);
-	in = sge_at(&end, HALF, 100);
-	memset(end.memory, 'o', 100);
-	EXPECT_EQ(0, post_receive(self->context, &end, &in, 5));
-	EXPECT_EQ(0, ibchan_send(end.channel, &out, 1, NULL));
-	EXPECT_EQ(1, wait_one(self->cq, &completion));
-	EXPECT_EQ(0, memcmp(end.memory, end.memory + HALF, 100));
-	end_close(&end);
-}
-
 TEST_F(shared, keeps_a_prepared_channel_whose_handshake_was_refused)
 {
 	struct ibchan_endpoint own, wrong;
@@ -197,110 +177,6 @@ TEST_F(shared, keeps_a_prepared_channel_whose_handshake_was_refused)
 	EXPECT_EQ(NULL, end.channel);
 	EXPECT_EQ(0, end_connect(&end, &own));
 	end_close(&end);
-}
-
-TEST_F(shared, refuses_a_builder_with_a_knob_out_of_range)
-{
-	struct ibchan_prepared *prepared = NULL;
-	struct ibchan_builder builder;
-	struct ibchan_params params;
-	struct ibchan_error error;
-
-	ibchan_builder_init(&builder, self->a.pd, self->cq);
-	builder.params.min_rnr_timer = 32;
-	ASSERT_EQ(-EINVAL, ibchan_builder_prepare(&builder, &prepared, &error));
-	ASSERT_EQ(IBCHAN_REASON_PARAMETER, error.reason.code);
-	ASSERT_EQ(IBCHAN_PARAMETER_MIN_RNR_TIMER, error.reason.element);
-	ASSERT_EQ(NULL, prepared);
-	builder.params.min_rnr_timer = 31;
-	ASSERT_EQ(0, ibchan_builder_prepare(&builder, &prepared, &error));
-	ibchan_prepared_params(prepared, &params);
-	EXPECT_EQ(31, params.min_rnr_timer);
-	EXPECT_EQ(1, params.port);
-	EXPECT_NE(IBCHAN_AUTO, params.gid_index);
-	ASSERT_EQ(0, ibchan_prepared_destroy(prepared));
-}
-
-#define THREADS		4
-#define MESSAGES	50
-
-struct worker {
-	struct ibchan_context *context;
-	struct end end;
-	pthread_t thread;
-	int rc;
-};
-
-/* Writes to itself. */
-static int loop_once(struct worker *worker, int round)
-{
-	struct ibchan_sge out = sge_at(&worker->end, 0, 64);
-	struct ibchan_remote_region region;
-	int rc;
-
-	memset(worker->end.memory, round, 64);
-	rc = ibchan_mr_remote_region(worker->end.mr, &region);
-	rc = rc ?: ibchan_remote_region_sub(&region, HALF, 64, &region);
-	rc = rc ?: ibchan_write(worker->end.channel, &out, 1, &region, NULL);
-	if (!rc && memcmp(worker->end.memory, worker->end.memory + HALF, 64))
-		rc = -EIO;
-	return rc;
-}
-
-static void *loop_thread(void *arg)
-{
-	struct worker *worker = arg;
-	int i;
-
-	for (i = 0; i < MESSAGES && !worker->rc; i++)
-		worker->rc = loop_once(worker, i + 1);
-	return NULL;
-}
-
-TEST_F(shared, serves_several_threads_that_block_on_it)
-{
-	struct worker workers[THREADS] = { 0 };
-	struct ibchan_completion completion;
-	struct ibchan_endpoint own;
-	int i;
-
-	for (i = 0; i < THREADS; i++) {
-		ASSERT_EQ(0, end_open(&workers[i].end, self->context, 0, self->cq));
-		ibchan_prepared_endpoint(workers[i].end.prepared, &own);
-		ASSERT_EQ(0, end_connect(&workers[i].end, &own));
-	}
-	for (i = 0; i < THREADS; i++)
-		ASSERT_EQ(0, pthread_create(&workers[i].thread, NULL, loop_thread, &workers[i]));
-	for (i = 0; i < THREADS; i++) {
-		EXPECT_EQ(0, pthread_join(workers[i].thread, NULL));
-		EXPECT_EQ(0, workers[i].rc);
-		end_close(&workers[i].end);
-	}
-	EXPECT_EQ(0, ibchan_cq_poll(self->cq, &completion, 1));
-}
-
-/* One thread blocks while another takes whatever comes. */
-TEST_F(shared, gives_a_blocking_thread_its_own_though_another_polls)
-{
-	struct ibchan_sge out = sge_at(&self->a, 0, 8);
-	struct ibchan_completion completion;
-	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &out);
-	struct blocking receive;
-	pthread_t thread;
-	int i;
-
-	for (i = 0; i < MESSAGES; i++) {
-		receive = (struct blocking) { &self->b, sge_at(&self->b, 0, 8), { 0 }, { 0 }, -1 };
-		ASSERT_EQ(0, pthread_create(&thread, NULL, receive_thread, &receive));
-		wr.wr_id = i;
-		ASSERT_EQ(0, ibchan_post(self->context, &wr, 1, NULL, NULL));
-		ASSERT_EQ(1, wait_one(self->cq, &completion));
-		ASSERT_EQ(i, completion.wr_id);
-		ASSERT_EQ(IBCHAN_OP_SEND, completion.opcode);
-		ASSERT_EQ(0, pthread_join(thread, NULL));
-		ASSERT_EQ(0, receive.rc);
-		ASSERT_EQ(8, receive.completion.bytes);
-	}
 }
 
 /* That this process has mapped. */

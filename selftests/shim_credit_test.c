@@ -159,36 +159,6 @@ TEST_F(credit, wait_of_a_blocking_call_ends_when_the_channel_breaks)
 	EXPECT_EQ(-ESHUTDOWN, ibchan_channel_wait_credits(self->a.channel, 0));
 }
 
-TEST_F(credit, is_not_counted_on_a_channel_of_the_default_mode)
-{
-	struct end plain = { 0 };
-	struct ibchan_endpoint endpoint;
-
-	ASSERT_EQ(0, open_end(&plain, self->context, 0, 0));
-	ibchan_prepared_endpoint(plain.prepared, &endpoint);
-	ASSERT_EQ(0, end_connect(&plain, &endpoint));
-	EXPECT_EQ(-EOPNOTSUPP, ibchan_channel_wait_credits(plain.channel, 0));
-	end_close(&plain);
-}
-
-TEST_F(credit, that_only_one_side_counts_is_refused_with_both_modes)
-{
-	struct end with = { 0 }, without = { 0 };
-	struct ibchan_endpoint endpoint;
-	struct ibchan_channel *channel;
-	struct ibchan_error error;
-
-	ASSERT_EQ(0, open_end(&with, self->context, 0, IBCHAN_MODE_CREDITS));
-	ASSERT_EQ(0, open_end(&without, self->context, 1, 0));
-	ibchan_prepared_endpoint(without.prepared, &endpoint);
-	EXPECT_EQ(-EINVAL, ibchan_prepared_handshake(with.prepared, &endpoint, &channel, &error));
-	EXPECT_EQ(IBCHAN_REASON_CREDIT_MODE, error.reason.code);
-	EXPECT_EQ(1, error.reason.value[0]);
-	EXPECT_EQ(0, error.reason.value[1]);
-	end_close(&with);
-	end_close(&without);
-}
-
 TEST_F(credit, and_retries_are_told_as_times_and_counts)
 {
 	struct ibchan_times times;

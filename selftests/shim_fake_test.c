@@ -595,20 +595,4 @@ TEST_F(fake, scope_remembers_the_error_of_a_work_that_is_posted_again)
 	ASSERT_EQ(-EIO, ibchan_scope_error(&scope));
 }
 
-#define REASON_CODE(nr, NAME)	nr,
-
-TEST(every_reason_has_words)
-{
-	static const __u32 codes[] = { IBCHAN_REASONS(REASON_CODE) };
-	struct ibchan_reason reason = { 0 };
-	char text[256];
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(codes); i++) {
-		reason.code = codes[i];
-		ibchan_reason_text(&reason, text, sizeof(text));
-		EXPECT_NE(0, strncmp(text, "reason ", 7)) TH_LOG("%u: %s", codes[i], text);
-	}
-}
-
 TEST_HARNESS_MAIN

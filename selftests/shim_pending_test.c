@@ -438,28 +438,4 @@ TEST_F(pending, leaves_nothing_dangling_when_a_signal_jumps_out_of_a_blocking_ca
 	ASSERT_EQ(0, reopen(&self->b, &self->a, self->context));
 }
 
-static int child_body(void *arg)
-{
-	struct ibchan_pending *pending = arg;
-
-	if (ibchan_pending_poll(pending) != -EPERM || ibchan_pending_spin(pending) != -EPERM ||
-	    ibchan_pending_wait(pending, IBCHAN_TIMEOUT_NEVER) != -EPERM)
-		return -1;
-	if (ibchan_pending_result(pending) != -EINPROGRESS)
-		return -2;
-	ibchan_pending_drop(pending);
-	return ibchan_pending_result(pending) == -EPERM ? 0 : -3;
-}
-
-TEST_F(pending, in_a_child_answers_eperm_and_stays_the_parents)
-{
-	struct ibchan_pending pending = { 0 };
-
-	ASSERT_EQ(0, post_pending(&pending, &self->b, 0));
-	ASSERT_EQ(0, in_child(child_body, &pending));
-	ASSERT_EQ(0, send_bytes(&self->a, 12));
-	ASSERT_EQ(0, ibchan_pending_wait(&pending, patience_ns()));
-	ASSERT_EQ(12, pending.completion.bytes);
-}
-
 TEST_HARNESS_MAIN

@@ -551,32 +551,6 @@ TEST_F(scope, that_was_jumped_over_leaves_its_works_pending_until_close)
 	self->b.mr = NULL;
 }
 
-struct family {
-	struct ibchan_scope scope;
-	struct ibchan_pending pending;
-};
-
-static int child_body(void *arg)
-{
-	struct family *family = arg;
-
-	ibchan_scope_end(&family->scope);
-	return ibchan_scope_error(&family->scope) == -EPERM ? 0 : -1;
-}
-
-TEST_F(scope, ends_in_a_child_too_and_stays_the_parents)
-{
-	struct family family = { 0 };
-
-	ibchan_scope_begin(&family.scope);
-	ASSERT_EQ(0, post_in(&family.scope, &family.pending, &self->b, 0));
-	ASSERT_EQ(0, in_child(child_body, &family));
-	ASSERT_EQ(0, send_bytes(&self->a, 6));
-	ibchan_scope_end(&family.scope);
-	ASSERT_EQ(0, ibchan_scope_error(&family.scope));
-	ASSERT_EQ(6, family.pending.completion.bytes);
-}
-
 TEST(scope_is_left_in_order_by_a_cxx_exception)
 {
 	char own[PATH_MAX] = "", program[PATH_MAX + 32];

@@ -231,7 +231,10 @@ TEST_F(signals, whose_handler_breaks_the_channel_end_a_blocking_call)
 	EXPECT_EQ(0, pthread_kill(thread, SIGALRM));
 	EXPECT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(-ECANCELED, receiver.call.rc);
+	EXPECT_EQ(IBCHAN_ERROR_WORK, receiver.call.error.origin);
+	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, receiver.call.error.status);
 	EXPECT_EQ(1, handled);
+	EXPECT_EQ(0, ibchan_channel_break(victim));
 }
 
 static bool has_arrived(const struct meeting *m, const struct ibchan_completion *completion)

@@ -64,7 +64,7 @@ struct blocking {
 void *receive_thread(void *arg);
 
 /* The body of a thread that sends NUMBERS messages; each says how many came before it. */
-#define NUMBERS		500
+#define NUMBERS		200
 
 void *send_numbers(void *arg);
 
