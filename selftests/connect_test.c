@@ -277,17 +277,6 @@ TEST_F(channel, writes_back_what_was_chosen)
 	EXPECT_EQ(chosen->send_psn, ntohl(self->side.endpoint.psn));
 }
 
-TEST_F(channel, has_as_many_elements_as_are_the_default_if_that_is_left_open)
-{
-	struct ibchan_cmd_channel_build cmd = build_request(&self->side);
-
-	cmd.params.max_send_sge = IBCHAN_AUTO;
-	cmd.params.max_recv_sge = IBCHAN_AUTO;
-	EXPECT_EQ(0, try_build(&self->side, &cmd));
-	EXPECT_EQ(IBCHAN_DEFAULT_SEND_SGE, cmd.params.max_send_sge);
-	EXPECT_EQ(IBCHAN_DEFAULT_RECV_SGE, cmd.params.max_recv_sge);
-}
-
 TEST_F(channel, reports_the_agreed_mtu_and_peers_psn_once_connected)
 {
 	struct ibchan_cmd_channel_query query;
@@ -299,22 +288,6 @@ TEST_F(channel, reports_the_agreed_mtu_and_peers_psn_once_connected)
 	EXPECT_LE(1, query.params.max_rd_atomic);
 	EXPECT_GE(255, query.params.max_rd_atomic);
 	EXPECT_EQ(0, memcmp(&self->side.endpoint, &query.out_endpoint, IBCHAN_ENDPOINT_SIZE));
-}
-
-TEST_F(channel, takes_port_0_and_those_of_its_device_and_no_other)
-{
-	struct ibchan_cmd_channel_build cmd = build_request(&self->side);
-	struct ibchan_cmd_device_query device;
-
-	ASSERT_EQ(0, side_device(&self->side, &device));
-	cmd.params.port = 0;
-	EXPECT_EQ(0, try_build(&self->side, &cmd));
-	EXPECT_EQ(1, cmd.params.port);
-	cmd.params.port = device.out_ports;
-	EXPECT_EQ(0, try_build(&self->side, &cmd));
-	cmd.params.port = device.out_ports + 1;
-	EXPECT_EQ(-EINVAL, try_build(&self->side, &cmd));
-	EXPECT_EQ(IBCHAN_PARAMETER_PORT, cmd.reason.element);
 }
 
 TEST_F(channel, has_an_endpoint_that_a_peer_can_check)
@@ -469,71 +442,6 @@ TEST_F(channel, refuses_an_endpoint_that_does_not_fit_and_then_takes_the_right_o
 	}
 	ASSERT_EQ(0, side_handshake(&self->side, &self->side.endpoint));
 	EXPECT_EQ(0, exchange(&self->side, &self->side));
-}
-
-TEST_F(channel, says_its_own_and_the_peers_value_when_they_do_not_fit)
-{
-	const struct ibchan_endpoint *ours = &self->side.endpoint;
-	struct ibchan_endpoint peer = *ours;
-	struct ibchan_reason reason;
-
-	peer.magic = htonl(7);
-	EXPECT_EQ(0, refused_handshake(&self->side, &peer, IBCHAN_REASON_ENDPOINT_MAGIC, &reason));
-	EXPECT_EQ(IBCHAN_ENDPOINT_MAGIC, reason.value[0]);
-	EXPECT_EQ(7, reason.value[1]);
-	peer = *ours;
-	peer.version = htons(9);
-	EXPECT_EQ(0, refused_handshake(&self->side, &peer, IBCHAN_REASON_ENDPOINT_VERSION,
-				       &reason));
-	EXPECT_EQ(IBCHAN_ENDPOINT_VERSION, reason.value[0]);
-	EXPECT_EQ(9, reason.value[1]);
-	peer = *ours;
-	peer.link_layer = IBCHAN_LINK_LAYER_INFINIBAND;
-	EXPECT_EQ(0, refused_handshake(&self->side, &peer, IBCHAN_REASON_LINK_LAYER, &reason));
-	EXPECT_EQ(IBCHAN_LINK_LAYER_ETHERNET, reason.value[0]);
-	EXPECT_EQ(IBCHAN_LINK_LAYER_INFINIBAND, reason.value[1]);
-	peer = *ours;
-	peer.mtu = 6;
-	EXPECT_EQ(0, refused_handshake(&self->side, &peer, IBCHAN_REASON_PEER_MTU, &reason));
-	EXPECT_EQ(ours->mtu, reason.value[0]);
-	EXPECT_EQ(6, reason.value[1]);
-	peer = *ours;
-	peer.psn = htonl(0x1000000);
-	EXPECT_EQ(0, refused_handshake(&self->side, &peer, IBCHAN_REASON_PEER_PSN, &reason));
-	EXPECT_EQ(0xffffff, reason.value[0]);
-	EXPECT_EQ(0x1000000, reason.value[1]);
-}
-
-TEST_F(channel, refuses_queue_pair_numbers_that_no_peer_has)
-{
-	static const __u32 wrong[] = { 0, 1, 0x1000000, 0xffffffff };
-	struct ibchan_endpoint peer = self->side.endpoint;
-	struct ibchan_reason reason;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
-		peer.qpn = htonl(wrong[i]);
-		EXPECT_EQ(0, refused_handshake(&self->side, &peer, IBCHAN_REASON_PEER_QPN,
-					       &reason));
-		EXPECT_EQ(2, reason.value[0]);
-		EXPECT_EQ(wrong[i], reason.value[1]);
-	}
-}
-
-TEST_F(channel, refuses_an_address_that_is_nobodys)
-{
-	struct ibchan_endpoint peer = self->side.endpoint;
-	struct ibchan_reason reason;
-
-	memset(peer.gid + 12, 0, 4);
-	EXPECT_EQ(0, refused_handshake(&self->side, &peer, IBCHAN_REASON_PEER_GID, &reason));
-	memset(peer.gid + 12, 255, 4);
-	EXPECT_EQ(0, refused_handshake(&self->side, &peer, IBCHAN_REASON_PEER_GID, &reason));
-	peer = self->side.endpoint;
-	memset(peer.mac, 0, sizeof(peer.mac));
-	EXPECT_EQ(0, refused_handshake(&self->side, &peer, IBCHAN_REASON_PEER_MAC, &reason));
-	memset(peer.mac, 255, sizeof(peer.mac));
-	EXPECT_EQ(0, refused_handshake(&self->side, &peer, IBCHAN_REASON_PEER_MAC, &reason));
 }
 
 /* Of @device's first port: the first line of @what, whose entry @i may be empty. */

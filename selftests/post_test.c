@@ -72,20 +72,6 @@ static int refused(const struct side *side, const struct ibchan_submit_wr *wr, i
 	return is_refusal(&answer, error, code);
 }
 
-TEST_F(post, a_batch_without_a_fault_is_accepted_as_a_whole)
-{
-	struct ibchan_submit_wr wrs[DEPTH];
-	struct answer answer;
-	unsigned int i;
-
-	for (i = 0; i < DEPTH; i++)
-		wrs[i] = receive(self->b, i);
-	answer = ask(self->b, wrs, DEPTH);
-	EXPECT_EQ(0, answer.rc);
-	EXPECT_EQ(DEPTH, answer.cmd.entry_num);
-	EXPECT_EQ(IBCHAN_REASON_NONE, answer.cmd.reason.code);
-}
-
 TEST_F(post, a_batch_with_a_bad_third_entry_posts_two_and_names_the_third)
 {
 	struct ibchan_submit_wr wrs[DEPTH];
@@ -126,21 +112,6 @@ TEST_F(post, a_refused_batch_waits_for_nothing)
 	cmd.timeout_ns = IBCHAN_TIMEOUT_NEVER;
 	EXPECT_EQ(-ENOENT, cmd_submit(self->b->fd, &cmd));
 	EXPECT_LT(now_ms() - start, patience_ms());
-}
-
-TEST_F(post, one_batch_may_speak_of_several_channels)
-{
-	struct side_options options = small_queues();
-	struct ibchan_submit_wr wrs[2];
-	struct pair pair;
-
-	ASSERT_EQ(0, pair_open(&pair, PAIR_ONE_CQ, &options));
-	wrs[0] = receive(pair.b, 1);
-	wrs[1] = message(pair.a, 2);
-	EXPECT_EQ(0, post(pair.a, wrs, 2));
-	EXPECT_EQ(0, succeed(pair.b, 1, NULL));
-	EXPECT_EQ(0, succeed(pair.a, 2, NULL));
-	pair_close(&pair);
 }
 
 TEST_F(post, what_a_batch_refuses_for_its_second_channel_leaves_the_first_alone)

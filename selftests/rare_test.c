@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -60,15 +59,6 @@ static __u64 *word_at(const struct side *side, __u64 offset)
 	return (__u64 *)(side->memory + offset);
 }
 
-/* The old value comes to @offset of @side, the word is the first of its peer's. */
-static struct ibchan_submit_wr compare_swap(struct pair *pair, __u64 wr_id, __u64 offset)
-{
-	struct ibchan_submit_wr wr = work(pair->a, IBCHAN_OP_COMPARE_SWAP, wr_id, offset, WORD);
-
-	work_at(&wr, pair->b, 0);
-	return wr;
-}
-
 static struct ibchan_submit_wr fetch_add(struct pair *pair, __u64 wr_id, __u64 offset,
 					 __u64 add)
 {
@@ -88,45 +78,6 @@ static int refused(const struct side *side, const struct ibchan_submit_wr *wr, i
 	return is_refusal(&answer, error, code);
 }
 
-TEST_F(rare, a_compare_and_swap_swaps_what_is_equal_and_tells_what_was_there)
-{
-	struct ibchan_submit_wr wr = compare_swap(&self->pair, 1, 64);
-
-	*word_at(self->b, 0) = 0x1122334455667788ULL;
-	*word_at(self->a, 64) = 0;
-	wr.operand = 0x1122334455667788ULL;
-	wr.swap = 0xcafeULL;
-	ASSERT_EQ(0, post_one(self->a, wr));
-	ASSERT_EQ(0, succeed(self->a, 1, NULL));
-	EXPECT_EQ(0x1122334455667788ULL, *word_at(self->a, 64));
-	EXPECT_EQ(0xcafeULL, *word_at(self->b, 0));
-}
-
-TEST_F(rare, a_compare_and_swap_leaves_what_is_not_equal)
-{
-	struct ibchan_submit_wr wr = compare_swap(&self->pair, 1, 64);
-
-	*word_at(self->b, 0) = 5;
-	wr.operand = 6;
-	wr.swap = 7;
-	ASSERT_EQ(0, post_one(self->a, wr));
-	ASSERT_EQ(0, succeed(self->a, 1, NULL));
-	EXPECT_EQ(5, *word_at(self->a, 64));
-	EXPECT_EQ(5, *word_at(self->b, 0));
-}
-
-TEST_F(rare, a_fetch_and_add_adds_and_wraps)
-{
-	struct ibchan_cqe cqe;
-
-	*word_at(self->b, 0) = ~0ULL - 1;
-	ASSERT_EQ(0, post_one(self->a, fetch_add(&self->pair, 1, 64, 5)));
-	ASSERT_EQ(0, succeed(self->a, 1, &cqe));
-	EXPECT_EQ(IBCHAN_OP_FETCH_ADD, cqe.opcode);
-	EXPECT_EQ(~0ULL - 1, *word_at(self->a, 64));
-	EXPECT_EQ(3, *word_at(self->b, 0));
-}
-
 TEST_F(rare, additions_of_many_works_add_up)
 {
 	__u64 total = 0;
@@ -141,24 +92,6 @@ TEST_F(rare, additions_of_many_works_add_up)
 		total += i;
 	}
 	EXPECT_EQ(total, *word_at(self->b, 0));
-}
-
-TEST_F(rare, an_atomic_takes_one_element_of_8_bytes_and_an_aligned_word)
-{
-	struct ibchan_submit_sge two[2] = { { 64, 4, self->a->mr }, { 68, 4, self->a->mr } };
-	struct ibchan_submit_wr wr = fetch_add(&self->pair, 1, 64, 1);
-
-	wr.sge.length = 4;
-	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_ATOMIC_FORM));
-	wr = fetch_add(&self->pair, 1, 64, 1);
-	wr.remote_addr += 4;
-	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_ATOMIC_FORM));
-	wr = fetch_add(&self->pair, 1, 64, 1);
-	work_elements(&wr, two, 2);
-	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_TOO_MANY_ELEMENTS));
-	wr = fetch_add(&self->pair, 1, 64, 1);
-	wr.swap = 1;
-	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_RESERVED));
 }
 
 TEST_F(rare, an_atomic_owns_the_range_that_it_fills)
@@ -255,23 +188,6 @@ static struct ibchan_submit_wr inline_send(const struct side *side, __u64 wr_id,
 	wr.num_sge = 1;
 	wr.sge = (struct ibchan_submit_sge) { address(data), length, IBCHAN_MR_PLAIN };
 	return wr;
-}
-
-TEST_F(rare, inline_data_may_be_overwritten_when_the_call_returns)
-{
-	unsigned char data[INLINE_ROOM], wanted[INLINE_ROOM];
-	struct ibchan_submit_wr wr = inline_send(self->a, 1, data, sizeof(data));
-
-	if (!has_room(self->a, INLINE_ROOM))
-		SKIP(return, HAS_NO_ROOM);
-	pattern(data, sizeof(data), 3);
-	memcpy(wanted, data, sizeof(data));
-	ASSERT_EQ(0, post_receives(self->b, 9, 1, INLINE_ROOM));
-	ASSERT_EQ(0, post_one(self->a, wr));
-	memset(data, 0, sizeof(data));
-	ASSERT_EQ(0, succeed(self->a, 1, NULL));
-	ASSERT_EQ(0, succeed(self->b, 9, NULL));
-	EXPECT_EQ(0, same_bytes(wanted, self->b->memory, sizeof(wanted)));
 }
 
 TEST_F(rare, inline_data_are_gathered_from_several_places)
@@ -405,18 +321,6 @@ TEST_F(rare, an_unsignaled_work_says_nothing_by_itself)
 	ASSERT_EQ(0, succeed(self->b, 8, NULL));
 }
 
-TEST_F(rare, an_unsignaled_work_that_fails_says_so)
-{
-	struct ibchan_submit_wr wr = write_of(&self->pair, 0, IBCHAN_WR_UNSIGNALED);
-	struct ibchan_cqe cqe;
-
-	wr.rkey ^= 0xff00;
-	ASSERT_EQ(0, post_one(self->a, wr));
-	ASSERT_EQ(0, ring_complete(self->a->ring, 0, &cqe));
-	EXPECT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, cqe.status);
-	EXPECT_EQ(0, cqe.flags);
-}
-
 TEST_F(rare, a_queue_of_unsignaled_works_never_fills_up_for_ever)
 {
 	unsigned int i, done = 0;
@@ -458,13 +362,6 @@ TEST_F(rare, unsignaled_works_end_when_their_channel_does)
 
 /* --- solicited --- */
 
-static int is_readable(int fd, int timeout_ms)
-{
-	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
-
-	return poll(&pollfd, 1, timeout_ms) == 1;
-}
-
 /* The works of @b complete in a queue that only solicited messages wake. */
 FIXTURE(solicited)
 {
@@ -492,31 +389,6 @@ FIXTURE_TEARDOWN(solicited)
 	side_close(&self->a);
 	side_close(&self->b);
 	EXPECT_EQ(0, calm_end(&self->calm));
-}
-
-TEST_F(solicited, only_a_solicited_message_wakes_who_polls)
-{
-	struct ibchan_submit_wr wr = work(&self->a, IBCHAN_OP_SEND, 1, 0, 16);
-
-	ASSERT_EQ(0, post_receives(&self->b, 10, 2, 16));
-	ASSERT_EQ(0, post_one(&self->a, wr));
-	ASSERT_EQ(0, succeed(&self->a, 1, NULL));
-	EXPECT_FALSE(is_readable(self->b.ring->fd, 200));
-	wr.wr_id = 2;
-	wr.flags = IBCHAN_WR_SOLICITED;
-	ASSERT_EQ(0, post_one(&self->a, wr));
-	EXPECT_TRUE(is_readable(self->b.ring->fd, patience_ms()));
-	EXPECT_EQ(0, succeed(&self->b, 10, NULL));
-	EXPECT_EQ(0, succeed(&self->b, 11, NULL));
-	EXPECT_EQ(0, succeed(&self->a, 2, NULL));
-}
-
-TEST_F(solicited, a_waiting_submit_is_woken_by_any_message)
-{
-	ASSERT_EQ(0, post_receives(&self->b, 10, 1, 16));
-	ASSERT_EQ(0, post_one(&self->a, work(&self->a, IBCHAN_OP_SEND, 1, 0, 16)));
-	EXPECT_EQ(0, succeed(&self->b, 10, NULL));
-	EXPECT_EQ(0, succeed(&self->a, 1, NULL));
 }
 
 static bool all_have_come(void *ring)

@@ -147,20 +147,6 @@ TEST_F(watch, notices_that_the_peer_has_died_on_a_channel_that_only_receives)
 	EXPECT_EQ(0, ring_surplus(a->ring));
 }
 
-TEST_F(watch, wakes_who_sleeps_in_poll)
-{
-	struct pollfd pollfd = { .events = POLLIN };
-	struct side *a;
-
-	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
-	a = self->pair.a;
-	ASSERT_EQ(0, post_receives(a, 1, 1, MESSAGE));
-	side_close(self->pair.b);
-	pollfd.fd = a->ring->fd;
-	EXPECT_EQ(1, poll(&pollfd, 1, facts(a).notice_ms + NOTICE_LATE_MS));
-	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(a, 1));
-}
-
 TEST_F(watch, notices_it_where_nothing_is_posted_at_all)
 {
 	struct side *a;
