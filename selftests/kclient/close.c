@@ -245,26 +245,6 @@ static void regions_are_free_as_soon_as_close_has_returned(struct world *w)
 	expect_eq(w, ibchan_mr_try_dereg(a->local), 0);
 }
 
-static void a_channel_can_be_closed_with_bottom_halves_off(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct job *jobs = world_jobs(w, 4);
-	int i;
-
-	if (world_default_pair(w))
-		return;
-	for (i = 0; i < 4; i++)
-		expect_eq(w, job_receive(&jobs[i], a, 0, 64), 0);
-	world_forget(w, THING_CHANNEL, a->ch);
-	local_bh_disable();
-	ibchan_channel_close_async(a->ch, &w->closing, NULL);
-	local_bh_enable();
-	ibchan_closing_wait(&w->closing);
-	expect_eq(w, jobs_ended(jobs, 4), 4);
-	expect_eq(w, jobs_repeated(jobs, 4), 0);
-	expect_eq(w, ibchan_mr_try_dereg(a->local), 0);
-}
-
 static DEFINE_SPINLOCK(consumers_lock);
 
 static void take_the_lock(struct job *job)
@@ -298,6 +278,7 @@ static void a_channel_can_be_closed_under_a_lock_that_its_done_takes(struct worl
 	ibchan_closing_wait(&w->closing);
 	expect_eq(w, jobs_ended(jobs, 4), 4);
 	expect_eq(w, jobs_repeated(jobs, 4), 0);
+	expect_eq(w, ibchan_mr_try_dereg(a->local), 0);
 }
 
 #define REGIONS	16
@@ -419,7 +400,6 @@ static const struct test_case close_cases[] = {
 	CASE(closing_one_channel_leaves_others_on_its_cq_alone),
 	CASE(closing_one_channel_retires_what_others_have_left_in_steps),
 	CASE(regions_are_free_as_soon_as_close_has_returned),
-	CASE(a_channel_can_be_closed_with_bottom_halves_off),
 	CASE(a_channel_can_be_closed_under_a_lock_that_its_done_takes),
 	CASE(a_domain_settles_behind_regions_that_a_closed_channel_kept),
 	CASE(a_key_is_dead_once_its_channel_and_region_were_flushed),

@@ -288,20 +288,6 @@ static void a_request_refuses_channels_that_do_not_fit(struct world *w)
 	party_expect(other, 1, 0, 0);
 }
 
-static void a_way_over_another_device_breaks_who_asks(struct world *w)
-{
-	struct meeting *m = meeting_new(w);
-	struct ibchan_connect connect = {};
-
-	m->init.loop = 0;
-	if (meeting_begin(m))
-		return;
-	connect.peer = (struct sockaddr *)&m->address;
-	expect_eq(w, ibchan_channel_connect(m->asked.side->ch, &connect, NULL), 0);
-	expect_eq(w, party_outcome(&m->asked), -EXDEV);
-	party_expect(&m->asked, 0, 1, -EXDEV);
-}
-
 /* --- what goes wrong once it has begun --- */
 
 static void who_is_rejected_breaks_with_econnreset_and_gets_the_data(struct world *w)
@@ -326,18 +312,6 @@ static void who_is_rejected_breaks_with_econnreset_and_gets_the_data(struct worl
 	expect(w, found->cm_error > 0);
 	expect_eq(w, found->error, ECONNRESET);
 	party_expect(&m->asked, 0, 0, 0);
-}
-
-static void nobody_who_listens_is_econnrefused(struct world *w)
-{
-	struct meeting *m = meeting_default(w);
-
-	if (!m)
-		return;
-	meeting_close_listener(m);
-	expect_eq(w, meeting_ask(m, NULL, 0), 0);
-	expect_eq(w, party_outcome(&m->asking), -ECONNREFUSED);
-	party_expect(&m->asking, 0, 1, -ECONNREFUSED);
 }
 
 /* What this side had to say is not what the other said. */
@@ -378,39 +352,6 @@ static void a_way_that_is_none_gives_nothing_back_as_the_peers_data(struct world
 	expect_eq(w, found->data[0], 0);
 }
 
-static void a_deadline_that_passes_is_etimedout(struct world *w)
-{
-	struct meeting *m = meeting_default(w);
-	struct ibchan_connect connect = { .connect_ms = 1000 };
-	ktime_t soonest;
-	u32 state;
-
-	if (!m)
-		return;
-	connect.peer = (struct sockaddr *)&m->address;
-	soonest = after_ms(1000);
-	expect_eq(w, ibchan_channel_connect(m->asking.side->ch, &connect, NULL), 0);
-	expect_eq(w, ibchan_channel_connect_wait(m->asking.side->ch, 0), -ETIMEDOUT);
-	state = channel_state(m->asking.side->ch);
-	if (ktime_before(ktime_get(), soonest))
-		expect_eq(w, state, IBCHAN_CHANNEL_CONNECTING);
-	expect_eq(w, party_outcome(&m->asking), -ETIMEDOUT);
-	expect(w, ktime_after(ktime_get(), soonest));
-	party_expect(&m->asking, 0, 1, -ETIMEDOUT);
-}
-
-static void a_listener_that_closes_rejects_who_waits(struct world *w)
-{
-	struct meeting *m = meeting_default(w);
-
-	if (!m || !expect_eq(w, meeting_ask(m, NULL, 0), 0))
-		return;
-	expect_soon(w, ibchan_listener_waiting(m->listener) == 1);
-	meeting_close_listener(m);
-	expect_eq(w, party_outcome(&m->asking), -ECONNRESET);
-	party_expect(&m->asking, 0, 1, -ECONNRESET);
-}
-
 static void a_request_that_was_taken_outlives_its_listener(struct world *w)
 {
 	struct meeting *m = meeting_default(w);
@@ -425,16 +366,6 @@ static void a_request_that_was_taken_outlives_its_listener(struct world *w)
 	expect_eq(w, meeting_accept(m, request, NULL, 0), 0);
 	expect_eq(w, party_outcome(&m->asking), 0);
 	data_cross(m->asking.side, m->asked.side, 1);
-}
-
-static void a_listener_without_requests_answers_eagain(struct world *w)
-{
-	struct meeting *m = meeting_default(w);
-
-	if (!m)
-		return;
-	expect_eq(w, ibchan_listener_waiting(m->listener), 0);
-	expect_eq(w, PTR_ERR_OR_ZERO(ibchan_request_take(m->listener)), -EAGAIN);
 }
 
 /* Who asked has closed before anybody took its request, or after. */
@@ -653,15 +584,10 @@ static const struct test_case connect_by_address_cases[] = {
 	ETHERNET_CASE(a_connect_that_cannot_be_is_refused_and_harmless),
 	ETHERNET_CASE(a_channel_connects_once),
 	ETHERNET_CASE(a_request_refuses_channels_that_do_not_fit),
-	ETHERNET_CASE(a_way_over_another_device_breaks_who_asks),
 	ETHERNET_CASE(who_is_rejected_breaks_with_econnreset_and_gets_the_data),
-	ETHERNET_CASE(nobody_who_listens_is_econnrefused),
 	ETHERNET_CASE(a_failure_gives_nothing_back_as_the_peers_data),
 	ETHERNET_CASE(a_way_that_is_none_gives_nothing_back_as_the_peers_data),
-	ETHERNET_CASE(a_deadline_that_passes_is_etimedout),
-	ETHERNET_CASE(a_listener_that_closes_rejects_who_waits),
 	ETHERNET_CASE(a_request_that_was_taken_outlives_its_listener),
-	ETHERNET_CASE(a_listener_without_requests_answers_eagain),
 	ETHERNET_CASE(a_peer_that_gives_up_is_not_accepted),
 	ETHERNET_CASE(a_channel_may_be_closed_when_it_is_connected),
 	ETHERNET_CASE(a_channel_may_be_closed_when_it_breaks),

@@ -6,12 +6,7 @@
 #include "suites.h"
 
 #define DEPTH		4
-
-/* Fewer where each takes long. */
-static u32 messages(void)
-{
-	return patience > 10000 ? 200 : 1000;
-}
+#define MESSAGES	200
 
 static void credit_defaults(struct pair_init *init)
 {
@@ -29,11 +24,6 @@ static int credit_pair(struct world *w)
 	return world_pair(w, &init);
 }
 
-static s64 patience_ns(void)
-{
-	return (s64)patience * NSEC_PER_MSEC;
-}
-
 /* Nobody is woken by a credit, so this waits by itself. */
 static void expect_credits(struct side *side, int num)
 {
@@ -42,43 +32,6 @@ static void expect_credits(struct side *side, int num)
 	while (ibchan_channel_credits(side->ch) != num && ktime_before(ktime_get(), end))
 		schedule_timeout_uninterruptible(1);
 	expect_eq(side->world, ibchan_channel_credits(side->ch), num);
-}
-
-static void a_message_without_credit_is_refused_with_eagain_and_posts_nothing(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct job *jobs = world_jobs(w, 1);
-	struct ibchan_reason reason = {};
-	struct ibchan_wr wr;
-
-	if (credit_pair(w))
-		return;
-	expect_eq(w, ibchan_channel_credits(a->ch), 0);
-	wr = job_wr(jobs, IBCHAN_OP_SEND, a, 0, 8);
-	expect_eq(w, job_post(jobs, a->ch, &wr, &reason), -EAGAIN);
-	expect_eq(w, reason.code, IBCHAN_REASON_PEER_CREDITS);
-	expect_eq(w, reason.value[0], 0);
-	expect_eq(w, reason.value[1], 0);
-	expect_eq(w, channel_in_flight(a->ch), 0);
-	side_close(a);
-	expect_eq(w, jobs_ended(jobs, 1), 0);
-}
-
-/* The twin: what credits are for. */
-static void a_message_without_a_receive_fails_where_credits_are_not_counted(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct ibchan_outcome outcome;
-	struct pair_init init;
-
-	credit_defaults(&init);
-	init.options.mode = 0;
-	if (world_pair(w, &init))
-		return;
-	expect_eq(w, ibchan_channel_credits(a->ch), -EOPNOTSUPP);
-	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 8), 1, &outcome), -ETIMEDOUT);
-	expect_eq(w, outcome.posted, 1);
-	expect_eq(w, outcome.completion.status, IBCHAN_STATUS_RNR_RETRY_EXC_ERR);
 }
 
 static void each_receive_grants_one_credit_and_each_message_takes_one(struct world *w)
@@ -108,25 +61,6 @@ static void each_receive_grants_one_credit_and_each_message_takes_one(struct wor
 	expect_eq(w, reason.code, IBCHAN_REASON_PEER_CREDITS);
 	expect_eq(w, reason.value[0], 2);
 	expect_eq(w, reason.value[1], 2);
-}
-
-static void what_needs_no_receive_takes_no_credit(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	const struct ibchan_remote *remote;
-	struct job *jobs = world_jobs(w, 2);
-
-	if (credit_pair(w))
-		return;
-	remote = side_share(b);
-	if (!remote)
-		return;
-	expect_eq(w, job_write(&jobs[0], a, 64, remote), 0);
-	job_ended(&jobs[0]);
-	expect_eq(w, job_read(&jobs[1], a, 64, remote), 0);
-	job_ended(&jobs[1]);
-	expect_eq(w, jobs[0].completion.error, 0);
-	expect_eq(w, jobs[1].completion.error, 0);
 }
 
 static void a_batch_is_accepted_as_far_as_the_credits_reach(struct world *w)
@@ -169,7 +103,7 @@ static int send_all(void *arg)
 	struct ibchan_sge sge = ibchan_sge_unchecked(side->local, 0, sizeof(*number));
 	ktime_t deadline = after_ms(2 * patience);
 
-	while (sender->sent < messages() && !sender->error) {
+	while (sender->sent < MESSAGES && !sender->error) {
 		*number = sender->sent;
 		sender->error = ibchan_channel_send_until(side->ch, &sge, 1, deadline, NULL);
 		sender->sent += !sender->error;
@@ -202,7 +136,7 @@ static int receive_all(void *arg)
 
 	for (i = 0; i < DEPTH; i++)
 		post_next(receiver, &jobs[i], i);
-	for (i = 0; i < messages() && !receiver->error; i++) {
+	for (i = 0; i < MESSAGES && !receiver->error; i++) {
 		struct job *job = &jobs[i % DEPTH];
 
 		if (!wait_event_timeout(w->wait, atomic_read(&job->ended),
@@ -213,7 +147,7 @@ static int receive_all(void *arg)
 		receiver->wrong += *(u32 *)(side->buf + SZ_4K + 8 * (i % DEPTH)) != i;
 		receiver->received += !receiver->error;
 		atomic_set(&job->ended, 0);
-		if (i + DEPTH < messages())
+		if (i + DEPTH < MESSAGES)
 			post_next(receiver, job, i % DEPTH);
 	}
 	return 0;
@@ -238,21 +172,10 @@ static void traffic_end(struct world *w, struct sender *sender, struct receiver 
 	thread_join(&sender->thread);
 	thread_join(&receiver->thread);
 	expect_eq(w, sender->error, 0);
-	expect_eq(w, sender->sent, messages());
+	expect_eq(w, sender->sent, MESSAGES);
 	expect_eq(w, receiver->error, 0);
-	expect_eq(w, receiver->received, messages());
+	expect_eq(w, receiver->received, MESSAGES);
 	expect_eq(w, receiver->wrong, 0);
-}
-
-static void messages_through_four_receives_are_never_lost(struct world *w)
-{
-	struct receiver *receiver = world_alloc(w, sizeof(*receiver));
-	struct sender *sender = world_alloc(w, sizeof(*sender));
-
-	if (credit_pair(w) || traffic_start(sender, receiver, &w->side[0], &w->side[1]))
-		return;
-	traffic_end(w, sender, receiver);
-	expect_eq(w, channel_state(w->side[0].ch), IBCHAN_CHANNEL_CONNECTED);
 }
 
 static void both_directions_go_at_once(struct world *w)
@@ -340,20 +263,6 @@ static void a_channel_may_grant_credits_to_itself(struct world *w)
 	expect_eq(w, jobs->completion.error, 0);
 }
 
-static void a_wait_for_credit_ends_when_a_receive_is_posted(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *jobs = world_jobs(w, 1);
-
-	if (credit_pair(w))
-		return;
-	expect_eq(w, ibchan_channel_wait_credits(a->ch, 0), -ETIMEDOUT);
-	expect_eq(w, ibchan_channel_wait_credits(a->ch, 5 * NSEC_PER_MSEC), -ETIMEDOUT);
-	expect_eq(w, job_receive(jobs, b, 0, 8), 0);
-	expect_eq(w, ibchan_channel_wait_credits(a->ch, patience_ns()), 1);
-	expect_eq(w, ibchan_channel_wait_credits(a->ch, 0), 1);
-}
-
 static void a_blocking_send_that_gets_no_credit_in_time_leaves_the_channel(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
@@ -413,47 +322,6 @@ static void a_signal_ends_a_wait_for_credit_and_leaves_the_channel(struct world 
 	expect_eq(w, thread_join(&sender), -EINTR);
 	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_CONNECTED);
 	expect_eq(w, channel_in_flight(a->ch), 0);
-}
-
-static void a_wait_before_the_handshake_or_without_credits_is_refused(struct world *w)
-{
-	struct pair_init init;
-
-	credit_defaults(&init);
-	if (world_sides(w, &init))
-		return;
-	expect_eq(w, ibchan_channel_wait_credits(w->side[0].ch, -1), -ENOTCONN);
-	side_close(&w->side[0]);
-	w->side[0].options.mode = 0;
-	w->side[0].ch = side_build(&w->side[0], &init.params);
-	if (w->side[0].ch)
-		expect_eq(w, ibchan_channel_wait_credits(w->side[0].ch, -1), -EOPNOTSUPP);
-}
-
-static void a_pair_of_different_modes_is_refused(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_reason reason = {};
-	struct ibchan_endpoint endpoint;
-	struct pair_init init;
-
-	credit_defaults(&init);
-	if (world_sides(w, &init))
-		return;
-	side_close(b);
-	b->options.mode = 0;
-	b->ch = side_build(b, &init.params);
-	if (!b->ch)
-		return;
-	ibchan_channel_endpoint(b->ch, &endpoint);
-	expect_eq(w, ibchan_channel_handshake(a->ch, &endpoint, &reason), -EINVAL);
-	expect_eq(w, reason.code, IBCHAN_REASON_CREDIT_MODE);
-	expect_eq(w, reason.value[0], 1);
-	expect_eq(w, reason.value[1], 0);
-	ibchan_channel_endpoint(a->ch, &endpoint);
-	expect_eq(w, ibchan_channel_handshake(b->ch, &endpoint, &reason), -EINVAL);
-	expect_eq(w, reason.value[0], 0);
-	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_PREPARED);
 }
 
 static int build_error(struct side *side, const struct pair_init *init,
@@ -581,23 +449,16 @@ static void times_that_never_end_say_so(struct world *w)
 }
 
 static const struct test_case credits_cases[] = {
-	CASE(a_message_without_credit_is_refused_with_eagain_and_posts_nothing),
-	CASE(a_message_without_a_receive_fails_where_credits_are_not_counted),
 	CASE(each_receive_grants_one_credit_and_each_message_takes_one),
-	CASE(what_needs_no_receive_takes_no_credit),
 	CASE(a_batch_is_accepted_as_far_as_the_credits_reach),
-	CASE(messages_through_four_receives_are_never_lost),
 	CASE(both_directions_go_at_once),
 	CASE(credits_come_from_a_side_that_only_receives),
 	CASE(receives_that_were_posted_before_the_handshake_grant_credits),
 	CASE(a_cq_for_solicited_messages_hears_of_credits_all_the_same),
 	CASE(a_channel_may_grant_credits_to_itself),
-	CASE(a_wait_for_credit_ends_when_a_receive_is_posted),
 	CASE(a_blocking_send_that_gets_no_credit_in_time_leaves_the_channel),
 	CASE(a_break_wakes_who_waits_for_credit_with_eshutdown),
 	CASE(a_signal_ends_a_wait_for_credit_and_leaves_the_channel),
-	CASE(a_wait_before_the_handshake_or_without_credits_is_refused),
-	CASE(a_pair_of_different_modes_is_refused),
 	CASE(a_mode_that_cannot_be_is_refused),
 	CASE(a_full_send_queue_still_grants_credits),
 	CASE(a_cq_without_the_entry_for_credits_is_refused),

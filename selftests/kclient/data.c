@@ -159,6 +159,7 @@ static void a_receive_whose_deadline_passes_breaks_its_channel(struct world *w)
 	expect_eq(w, ibchan_channel_receive_until(b->ch, side_sge(b, 0, 100), 1, deadline,
 						  &outcome), -ETIMEDOUT);
 	expect(w, ktime_compare(ktime_get(), deadline) >= 0);
+	expect(w, ktime_before(ktime_get(), ktime_add_ms(deadline, 3000 + patience)));
 	check_timed_out(b, &outcome);
 }
 
@@ -223,45 +224,6 @@ static void the_lists_of_both_sides_need_not_match(struct world *w)
 	memmove(b->buf, b->buf + 20000, 1500);
 	memmove(b->buf + 1500, b->buf + 10000, 1500);
 	expect(w, has_pattern(b->buf, 3000, 4));
-}
-
-static void a_write_gathers_and_a_read_scatters(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_sge sges[2];
-
-	if (world_default_pair(w) || !side_share(b))
-		return;
-	fill_pattern(a->buf, 2000, 5);
-	sges[0] = ibchan_sge_unchecked(a->local, 0, 999);
-	sges[1] = ibchan_sge_unchecked(a->local, 999, 1001);
-	b->remote.length = 2000;
-	expect_eq(w, ibchan_channel_write(a->ch, sges, 2, &b->remote, NULL), 0);
-	expect(w, has_pattern(b->buf, 2000, 5));
-	sges[0].offset = 8192;
-	sges[1].offset = 8192 + 999;
-	expect_eq(w, ibchan_channel_read(a->ch, sges, 2, &b->remote, NULL), 0);
-	expect(w, has_pattern(a->buf + 8192, 2000, 5));
-}
-
-static void empty_elements_carry_nothing(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *job = world_jobs(w, 1);
-	struct ibchan_sge sges[3];
-
-	if (world_default_pair(w))
-		return;
-	fill_pattern(a->buf, 200, 6);
-	sges[0] = ibchan_sge_unchecked(a->local, 0, 0);
-	sges[1] = ibchan_sge_unchecked(a->local, 0, 200);
-	sges[2] = ibchan_sge_unchecked(a->local, SIDE_BYTES, 0);
-	expect_eq(w, job_receive(job, b, 0, 300), 0);
-	expect_eq(w, ibchan_channel_send(a->ch, sges, 3, NULL), 0);
-	if (!job_ended(job))
-		return;
-	expect_eq(w, job->completion.bytes, 200);
-	expect(w, has_pattern(b->buf, 200, 6));
 }
 
 /* A receive with no element at all is enough for it. */
@@ -366,25 +328,6 @@ static void an_immediate_where_none_goes_is_refused(struct world *w)
 	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_CONNECTED);
 }
 
-static void messages_arrive_in_the_order_of_their_posts(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *jobs = world_jobs(w, 16);
-	u32 i;
-
-	if (world_default_pair(w))
-		return;
-	for (i = 0; i < 16; i++)
-		expect_eq(w, job_receive(&jobs[i], b, i * 1024, 1024), 0);
-	for (i = 0; i < 16; i++) {
-		fill_pattern(a->buf, 900, i);
-		expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 900), 1, NULL), 0);
-	}
-	for (i = 0; i < 16; i++)
-		if (job_ended(&jobs[i]))
-			expect(w, has_pattern(b->buf + i * 1024, 900, i));
-}
-
 static const struct test_case data_cases[] = {
 	CASE(a_blocking_send_arrives_whole_at_every_size),
 	CASE(a_blocking_receive_sleeps_until_the_message_comes),
@@ -394,14 +337,11 @@ static const struct test_case data_cases[] = {
 	CASE(a_blocking_write_arrives_whole_at_every_size),
 	CASE(a_blocking_read_fetches_whole_at_every_size),
 	CASE(the_lists_of_both_sides_need_not_match),
-	CASE(a_write_gathers_and_a_read_scatters),
-	CASE(empty_elements_carry_nothing),
 	CASE(an_empty_send_carries_an_immediate_only),
 	CASE(a_send_with_immediate_tells_bytes_and_value),
 	CASE(a_write_with_immediate_takes_a_receive),
 	CASE(a_write_without_immediate_takes_none),
 	CASE(an_immediate_where_none_goes_is_refused),
-	CASE(messages_arrive_in_the_order_of_their_posts),
 };
 
 SUITE(data);

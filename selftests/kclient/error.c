@@ -16,14 +16,6 @@ static void impatient(struct pair_init *init)
 	init->params.ack_retries = 1;
 }
 
-static int impatient_pair(struct world *w)
-{
-	struct pair_init init;
-
-	impatient(&init);
-	return world_pair(w, &init);
-}
-
 static void expect_error(struct world *w, const struct ibchan_completion *completion,
 			 u32 status, u32 error, u32 class)
 {
@@ -54,21 +46,6 @@ static void a_wrong_key_is_a_remote_access_error(struct world *w)
 	expect_eq(w, attr.status, IBCHAN_STATUS_REM_ACCESS_ERR);
 	expect_soon(w, atomic_read(&a->broken) == 1);
 	expect_eq(w, a->error, -EREMOTEIO);
-}
-
-static void a_read_with_a_wrong_key_writes_nothing_here(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_outcome outcome = {};
-
-	if (world_default_pair(w) || !side_share(b))
-		return;
-	b->remote.rkey ^= 0x55;
-	fill_pattern(a->buf, 64, 1);
-	expect_eq(w, ibchan_channel_read(a->ch, side_sge(a, 0, 64), 1, &b->remote, &outcome),
-		  -EREMOTEIO);
-	expect_eq(w, outcome.completion.status, IBCHAN_STATUS_REM_ACCESS_ERR);
-	expect(w, has_pattern(a->buf, 64, 1));
 }
 
 /* The verbs say LOC_LEN_ERR and REM_INV_REQ_ERR; soft-RoCE may say the others. */
@@ -117,19 +94,6 @@ static void a_peer_without_receives_is_an_rnr_error(struct world *w)
 		     IBCHAN_CLASS_TIMEOUT);
 }
 
-static void a_peer_that_has_gone_is_a_retry_error(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct ibchan_outcome outcome = {};
-
-	if (impatient_pair(w))
-		return;
-	side_close(&w->side[1]);
-	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 8), 1, &outcome), -ETIMEDOUT);
-	expect_error(w, &outcome.completion, IBCHAN_STATUS_RETRY_EXC_ERR, ETIMEDOUT,
-		     IBCHAN_CLASS_TIMEOUT);
-}
-
 static void reap_until_ended(struct ibchan_cq *cq, struct job *job)
 {
 	ktime_t end = after_ms(patience);
@@ -169,45 +133,6 @@ static void the_cause_counts_though_its_flushes_are_seen_first(struct world *w)
 	expect_eq(w, atomic_read(&a->broken), 1);
 }
 
-static void a_channel_that_allows_no_remote_write_refuses_one(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_outcome outcome = {};
-	struct pair_init init;
-
-	pair_defaults(&init);
-	init.params.access = IBCHAN_ACCESS_LOCAL;
-	if (world_pair(w, &init) || !side_share(b))
-		return;
-	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 8), 1, &b->remote, &outcome),
-		  -EREMOTEIO);
-	expect_eq(w, outcome.posted, 1);
-	expect_eq(w, ibchan_status_class(outcome.completion.status), IBCHAN_CLASS_REMOTE);
-}
-
-/* The first error breaks the channel; what stands behind it says so of itself. */
-static void works_behind_the_failed_one_are_flushed(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *jobs = world_jobs(w, 4);
-	int i;
-
-	if (world_default_pair(w) || !side_share(b))
-		return;
-	expect_eq(w, job_receive(&jobs[3], a, 4096, 64), 0);
-	b->remote.rkey ^= 0x55;
-	/* One may already be refused because the one before it has failed. */
-	expect_eq(w, job_write(&jobs[0], a, 64, &b->remote), 0);
-	if (!job_ended(&jobs[0]) || !job_ended(&jobs[3]))
-		return;
-	expect_eq(w, jobs[0].completion.status, IBCHAN_STATUS_REM_ACCESS_ERR);
-	expect_error(w, &jobs[3].completion, IBCHAN_STATUS_WR_FLUSH_ERR, ECANCELED,
-		     IBCHAN_CLASS_TRANSPORT);
-	for (i = 1; i < 3; i++)
-		expect_eq(w, job_write(&jobs[i], a, 64, &b->remote), -ESHUTDOWN);
-	expect_eq(w, jobs_ended(&jobs[1], 2), 0);
-}
-
 /* C8: the two ways to fail, by @posted. */
 static void a_refusal_and_a_failed_work_are_told_apart(struct world *w)
 {
@@ -243,60 +168,6 @@ static void a_success_has_no_error_anywhere(struct world *w)
 	expect_eq(w, outcome.completion.error, 0);
 	expect_eq(w, outcome.completion.vendor_err, 0);
 	expect_eq(w, outcome.completion.cookie, (uintptr_t)a);
-}
-
-#define STATUS_ROW(nr, NAME, error, CLASS, hint) \
-	{ nr, #NAME, error, IBCHAN_CLASS_##CLASS, hint },
-static const struct status_row {
-	u32 status;
-	const char *name;
-	u32 error;
-	u32 class;
-	const char *hint;
-} status_rows[] = {
-	IBCHAN_STATUSES(STATUS_ROW)
-};
-
-static void every_status_has_a_name_an_errno_a_class_and_a_hint(struct world *w)
-{
-	const struct status_row *row;
-
-	expect_eq(w, ARRAY_SIZE(status_rows), 22);
-	for (row = status_rows; row < status_rows + ARRAY_SIZE(status_rows); row++) {
-		expect_eq(w, ibchan_status_error(row->status), row->error);
-		expect_eq(w, ibchan_status_class(row->status), row->class);
-		expect(w, strstr(ibchan_status_name(row->status), row->name));
-		expect(w, !strcmp(ibchan_status_hint(row->status), row->hint));
-		expect_eq(w, !row->error, !row->status);
-	}
-}
-
-static void an_unknown_status_is_an_unknown_error(struct world *w)
-{
-	expect_eq(w, ibchan_status_error(22), EIO);
-	expect_eq(w, ibchan_status_class(0xffffffff), IBCHAN_CLASS_UNKNOWN);
-	expect(w, ibchan_status_name(1000));
-	expect(w, ibchan_status_hint(1000));
-}
-
-static void too_many_elements_are_refused_with_both_numbers(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct ibchan_outcome outcome = {};
-	struct ibchan_sge sges[3];
-	struct pair_init init;
-	int i;
-
-	pair_defaults(&init);
-	init.params.max_send_sge = 2;
-	if (world_pair(w, &init))
-		return;
-	for (i = 0; i < 3; i++)
-		sges[i] = ibchan_sge_unchecked(a->local, 0, 8);
-	expect_eq(w, ibchan_channel_send(a->ch, sges, 3, &outcome), -EINVAL);
-	expect_eq(w, outcome.reason.code, IBCHAN_REASON_TOO_MANY_ELEMENTS);
-	expect_eq(w, outcome.reason.value[0], 3);
-	expect_eq(w, outcome.reason.value[1], 2);
 }
 
 /* The most that an allocation is contiguous by; more of it may still lie side by side. */
@@ -450,43 +321,14 @@ static void a_message_longer_than_the_device_can_is_refused(struct world *w)
 	expect_eq(w, outcome.reason.value[1], max);
 }
 
-static void an_unknown_opcode_or_flag_is_refused_with_its_value(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct ibchan_outcome outcome = {};
-	struct ibchan_wr wr = ibchan_wr_send(NULL, 0);
-
-	if (world_default_pair(w))
-		return;
-	wr.opcode = 6;
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
-	expect_eq(w, outcome.reason.code, IBCHAN_REASON_OPCODE);
-	expect_eq(w, outcome.reason.value[0], 6);
-	wr.opcode = 255;
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
-	wr.opcode = IBCHAN_OP_SEND;
-	wr.flags = 0x80;
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EOPNOTSUPP);
-	expect_eq(w, outcome.reason.code, IBCHAN_REASON_WR_FLAGS);
-	expect_eq(w, outcome.reason.value[0], 0x80);
-}
-
 static const struct test_case error_cases[] = {
 	CASE(a_wrong_key_is_a_remote_access_error),
-	CASE(a_read_with_a_wrong_key_writes_nothing_here),
 	CASE(a_message_longer_than_its_receive_fails_on_both_sides),
 	CASE(a_peer_without_receives_is_an_rnr_error),
-	CASE(a_peer_that_has_gone_is_a_retry_error),
 	CASE(the_cause_counts_though_its_flushes_are_seen_first),
-	CASE(a_channel_that_allows_no_remote_write_refuses_one),
-	CASE(works_behind_the_failed_one_are_flushed),
 	CASE(a_refusal_and_a_failed_work_are_told_apart),
 	CASE(a_success_has_no_error_anywhere),
-	CASE(every_status_has_a_name_an_errno_a_class_and_a_hint),
-	CASE(an_unknown_status_is_an_unknown_error),
-	CASE(too_many_elements_are_refused_with_both_numbers),
 	CASE(a_message_longer_than_the_device_can_is_refused),
-	CASE(an_unknown_opcode_or_flag_is_refused_with_its_value),
 };
 
 SUITE(error);

@@ -234,14 +234,29 @@ void a_receive_that_fails_tells_its_status(struct world *w)
 	try_each_status(w, IBCHAN_OP_RECV);
 }
 
+/* They end as sends do: a flush, which has no say, one in the middle of the table, and its last. */
+static void try_some_statuses(struct world *w, u8 opcode)
+{
+	static const u8 some[] = {
+		IBCHAN_STATUS_WR_FLUSH_ERR, IBCHAN_STATUS_REM_ACCESS_ERR, IBCHAN_STATUS_GENERAL_ERR,
+	};
+	struct trial trial = { .w = w, .opcode = opcode };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(some); i++) {
+		trial.row = &status_rows[some[i]];
+		run_trial(&trial);
+	}
+}
+
 void a_write_that_fails_tells_its_status(struct world *w)
 {
-	try_each_status(w, IBCHAN_OP_WRITE);
+	try_some_statuses(w, IBCHAN_OP_WRITE);
 }
 
 void a_read_that_fails_tells_its_status(struct world *w)
 {
-	try_each_status(w, IBCHAN_OP_READ);
+	try_some_statuses(w, IBCHAN_OP_READ);
 }
 
 /* Its success would have gone unsaid. In a queue for one work each is signaled. */

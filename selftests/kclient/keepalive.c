@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Keepalive as a kernel consumer has it: a dead peer is noticed, a live one left alone. */
+/*
+ * Keepalive as a kernel consumer has it: where a dead peer is noticed. That a live one is left
+ * alone, and which times may be asked for, is watch_test.c's.
+ */
 #include "job.h"
 #include "suites.h"
 
 #define RECEIVES	4
 #define KEEPALIVE_MS	400
-#define ANSWERS		5
 
 static void probes_of(struct side *side, struct ibchan_facts *facts)
 {
@@ -90,13 +92,6 @@ static void expect_noticed(struct world *w, const struct pair_init *init)
 	expect_eq(w, atomic_read(&a->broken), 1);
 }
 
-static void a_dead_peer_is_noticed_on_a_channel_that_only_receives(struct world *w)
-{
-	struct pair_init init = watched(KEEPALIVE_MS);
-
-	expect_noticed(w, &init);
-}
-
 /* Sends and receives complete in different places; the answer comes to the first. */
 static void a_dead_peer_is_noticed_where_receives_have_a_cq_of_their_own(struct world *w)
 {
@@ -115,102 +110,9 @@ static void a_dead_peer_is_noticed_by_who_never_looks_at_its_cq(struct world *w)
 	expect_noticed(w, &init);
 }
 
-static void expect_alone(struct side *side, struct job *jobs)
-{
-	struct ibchan_channel_attr attr;
-	struct world *w = side->world;
-
-	ibchan_channel_query(side->ch, &attr);
-	expect_eq(w, attr.state, IBCHAN_CHANNEL_CONNECTED);
-	expect_eq(w, attr.sends_in_flight, 0);
-	expect_eq(w, attr.recvs_in_flight, RECEIVES);
-	expect_eq(w, jobs_ended(jobs, RECEIVES), 0);
-	expect_eq(w, atomic_read(&side->logged), 0);
-	expect_eq(w, atomic_read(&side->broken), 0);
-}
-
-static void a_peer_that_answers_is_left_alone(struct world *w)
-{
-	struct pair_init init = watched(IBCHAN_KEEPALIVE_MIN_MS);
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *ours, *theirs;
-
-	if (world_pair(w, &init))
-		return;
-	ours = post_receives(a);
-	theirs = post_receives(b);
-	if (!ours || !theirs || !wait_answers(a, ANSWERS) || !wait_answers(b, ANSWERS))
-		return;
-	expect_alone(a, ours);
-	expect_alone(b, theirs);
-	/* Each receive still takes a message. */
-	fill_pattern(a->buf + 4096, 64, 9);
-	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 4096, 64), 1, NULL), 0);
-	if (job_ended(&theirs[0]))
-		expect(w, has_pattern(b->buf, 64, 9));
-}
-
-/* What is due in the same time tells when enough of it has passed. */
-static void a_channel_without_keepalive_asks_nothing_and_notices_nothing(struct world *w)
-{
-	struct pair_init init = watched(IBCHAN_KEEPALIVE_OFF);
-	struct ibchan_params params = init.params;
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_channel *clock;
-	struct ibchan_facts facts;
-
-	if (world_pair(w, &init))
-		return;
-	side_close(b);
-	b->options.keepalive_ms = IBCHAN_KEEPALIVE_MIN_MS;
-	b->ch = side_build(b, &params);
-	clock = b->ch;
-	if (!clock || side_connect(w, clock, clock) || !wait_answers(b, ANSWERS))
-		return;
-	probes_of(a, &facts);
-	expect_eq(w, facts.probes_sent, 0);
-	expect_eq(w, facts.notice_ms, 0);
-	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_CONNECTED);
-	expect_eq(w, atomic_read(&a->broken), 0);
-}
-
-static void expect_refused(struct side *side, u32 keepalive_ms)
-{
-	struct ibchan_reason reason = {};
-	struct ibchan_params params;
-	struct ibchan_channel *ch;
-	struct ibchan_build build;
-
-	ibchan_params_init(&params);
-	side_build_init(side, &build);
-	build.options.keepalive_ms = keepalive_ms;
-	ch = ibchan_channel_build(&build, &params, &reason);
-	if (!IS_ERR(ch))
-		ibchan_channel_close(ch);
-	expect_eq(side->world, PTR_ERR_OR_ZERO(ch), -EINVAL);
-	expect_eq(side->world, reason.code, IBCHAN_REASON_PARAMETER);
-	expect_eq(side->world, reason.element, IBCHAN_PARAMETER_KEEPALIVE_MS);
-	expect_eq(side->world, reason.value[0], keepalive_ms);
-}
-
-static void a_time_outside_its_range_is_refused(struct world *w)
-{
-	struct pair_init init = watched(IBCHAN_KEEPALIVE_MAX_MS);
-
-	if (world_sides(w, &init))
-		return;
-	expect_refused(&w->side[0], IBCHAN_KEEPALIVE_MIN_MS - 1);
-	expect_refused(&w->side[0], IBCHAN_KEEPALIVE_MAX_MS + 1);
-	expect_refused(&w->side[0], IBCHAN_KEEPALIVE_OFF - 1);
-}
-
 static const struct test_case keepalive_cases[] = {
-	CASE(a_dead_peer_is_noticed_on_a_channel_that_only_receives),
 	CASE(a_dead_peer_is_noticed_where_receives_have_a_cq_of_their_own),
 	CASE(a_dead_peer_is_noticed_by_who_never_looks_at_its_cq),
-	CASE(a_peer_that_answers_is_left_alone),
-	CASE(a_channel_without_keepalive_asks_nothing_and_notices_nothing),
-	CASE(a_time_outside_its_range_is_refused),
 };
 
 SUITE(keepalive);

@@ -70,43 +70,6 @@ static void compare_and_swap_swaps_what_is_equal_only(struct world *w)
 	expect_eq(w, *word, 1ULL << 40);
 }
 
-static void refuse_atomic(struct side *side, struct ibchan_wr *wr)
-{
-	struct ibchan_outcome outcome = {};
-	struct world *w = side->world;
-
-	expect_eq(w, ibchan_channel_run(side->ch, wr, &outcome), -EINVAL);
-	expect_eq(w, outcome.posted, 0);
-	expect_eq(w, outcome.reason.code, IBCHAN_REASON_ATOMIC_FORM);
-}
-
-static void an_atomic_has_one_element_of_eight_aligned_bytes(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_outcome outcome = {};
-	struct ibchan_sge pair[2];
-	struct ibchan_wr wr;
-
-	if (atomic_pair(w) || !side_share(b))
-		return;
-	wr = ibchan_wr_fetch_add(side_sge(a, 0, 4), &b->remote, 1);
-	refuse_atomic(a, &wr);
-	wr = ibchan_wr_fetch_add(side_sge(a, 0, 16), &b->remote, 1);
-	refuse_atomic(a, &wr);
-	b->remote.addr += 4;
-	wr = ibchan_wr_compare_swap(side_sge(a, 0, 8), &b->remote, 1, 1);
-	refuse_atomic(a, &wr);
-	b->remote.addr -= 4;
-	pair[0] = ibchan_sge_unchecked(a->local, 0, 4);
-	pair[1] = ibchan_sge_unchecked(a->local, 4, 4);
-	wr = ibchan_wr_fetch_add(pair, &b->remote, 1);
-	wr.num_sge = 2;
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
-	expect_eq(w, outcome.reason.code, IBCHAN_REASON_TOO_MANY_ELEMENTS);
-	expect_eq(w, outcome.reason.value[1], 1);
-	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_CONNECTED);
-}
-
 static void an_atomic_needs_a_region_that_allows_it(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
@@ -175,39 +138,6 @@ static void a_fenced_write_takes_what_the_read_before_it_brought(struct world *w
 		expect(w, has_pattern(b->buf + 65536, 32768, 3));
 }
 
-static void a_fence_on_a_receive_is_refused(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct ibchan_outcome outcome = {};
-	struct ibchan_wr wr;
-
-	if (atomic_pair(w))
-		return;
-	wr = ibchan_wr_receive(side_sge(a, 0, 8), 1);
-	wr.flags = IBCHAN_WR_FENCE;
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
-	expect_eq(w, outcome.reason.code, IBCHAN_REASON_WR_FLAGS);
-}
-
-static void solicited_goes_with_messages_only(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *job = world_jobs(w, 1);
-	struct ibchan_outcome outcome = {};
-	struct ibchan_wr wr;
-
-	if (atomic_pair(w) || !side_share(b))
-		return;
-	wr = ibchan_wr_write(side_sge(a, 0, 8), 1, &b->remote);
-	wr.flags = IBCHAN_WR_SOLICITED;
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
-	expect_eq(w, outcome.reason.code, IBCHAN_REASON_WR_FLAGS);
-	expect_eq(w, job_receive(job, b, 0, 8), 0);
-	ibchan_wr_set_imm(&wr, 1);
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), 0);
-	job_ended(job);
-}
-
 /* The bytes are on the stack and are spoilt as soon as the post has returned. */
 static void inline_bytes_are_taken_during_the_post(struct world *w)
 {
@@ -227,42 +157,6 @@ static void inline_bytes_are_taken_during_the_post(struct world *w)
 		return;
 	expect_eq(w, jobs[0].completion.bytes, 64);
 	expect(w, has_pattern(b->buf, 64, 4));
-}
-
-static void an_inline_write_arrives(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_wr wr;
-	u8 bytes[33];
-
-	if (inline_pair(w) || !side_share(b))
-		return;
-	fill_pattern(bytes, sizeof(bytes), 5);
-	wr = ibchan_wr_write(NULL, 0, &b->remote);
-	ibchan_wr_set_inline(&wr, bytes, sizeof(bytes));
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, NULL), 0);
-	expect(w, has_pattern(b->buf, sizeof(bytes), 5));
-}
-
-static void inline_bytes_have_their_limit(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_outcome outcome = {};
-	struct ibchan_wr wr = ibchan_wr_send(NULL, 0);
-	u8 bytes[65] = {};
-
-	if (inline_pair(w) || !side_share(b))
-		return;
-	ibchan_wr_set_inline(&wr, bytes, 65);
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
-	expect_eq(w, outcome.reason.code, IBCHAN_REASON_INLINE_TOO_LONG);
-	expect_eq(w, outcome.reason.value[0], 65);
-	expect_eq(w, outcome.reason.value[1], 64);
-	wr = ibchan_wr_write(NULL, 0, &b->remote);
-	wr.remote_length = 10;
-	ibchan_wr_set_inline(&wr, bytes, 11);
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
-	expect_eq(w, outcome.reason.code, IBCHAN_REASON_REMOTE_BOUNDS);
 }
 
 static void inline_bytes_and_elements_do_not_mix(struct world *w)
@@ -289,15 +183,10 @@ static void inline_bytes_and_elements_do_not_mix(struct world *w)
 static const struct test_case ops_cases[] = {
 	CASE(fetch_and_add_adds_and_tells_the_old_value),
 	CASE(compare_and_swap_swaps_what_is_equal_only),
-	CASE(an_atomic_has_one_element_of_eight_aligned_bytes),
 	CASE(an_atomic_needs_a_region_that_allows_it),
 	CASE(what_an_opcode_does_not_use_is_not_looked_at),
 	CASE(a_fenced_write_takes_what_the_read_before_it_brought),
-	CASE(a_fence_on_a_receive_is_refused),
-	CASE(solicited_goes_with_messages_only),
 	CASE(inline_bytes_are_taken_during_the_post),
-	CASE(an_inline_write_arrives),
-	CASE(inline_bytes_have_their_limit),
 	CASE(inline_bytes_and_elements_do_not_mix),
 };
 

@@ -171,23 +171,6 @@ static void several_channels_share_a_cq_and_a_domain(struct world *w)
 	expect_eq(w, seen, 0xff);
 }
 
-static void memory_of_another_domain_is_refused(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct ibchan_pd *pd;
-	struct ibchan_mr *mr;
-
-	if (kept_pair(w, IBCHAN_CQ_POLLED, 0))
-		return;
-	pd = world_pd(w, a->dev);
-	mr = pd ? world_mr(w, pd, a->buf, 64, IBCHAN_ACCESS_LOCAL) : NULL;
-	if (!mr)
-		return;
-	expect_eq(w, ibchan_post_send(a->ch, mr, 0, 64, 1), -EXDEV);
-	expect_eq(w, ibchan_post_receive(a->ch, mr, 0, 64, 1), -EXDEV);
-	nothing_left(w, a->send_cq);
-}
-
 static void the_short_calls_refuse_like_the_long_one(struct world *w)
 {
 	struct side *a = &w->side[0];
@@ -368,21 +351,6 @@ static void only_solicited_messages_wake_a_solicited_cq(struct world *w)
 		expect_eq(w, got[i].wr_id, i);
 }
 
-static void an_error_wakes_a_solicited_cq(struct world *w)
-{
-	struct side *b = &w->side[1];
-	struct ibchan_completion got;
-
-	if (kept_pair(w, IBCHAN_CQ_POLLED | IBCHAN_CQ_SOLICITED, 0))
-		return;
-	expect_eq(w, ibchan_post_receive(b->ch, b->local, 0, 64, 1), 0);
-	ibchan_cq_arm(b->recv_cq);
-	ibchan_channel_break(b->ch, -EPIPE);
-	expect_soon(w, atomic_read(&b->notified));
-	if (!take(w, b->recv_cq, &got, 1))
-		expect_eq(w, got.status, IBCHAN_STATUS_WR_FLUSH_ERR);
-}
-
 static int kept_is_there(void *arg)
 {
 	struct side *side = arg;
@@ -442,7 +410,6 @@ static const struct test_case qp_cases[] = {
 	CASE(polling_takes_as_many_as_asked_for_in_order),
 	CASE(two_cqs_keep_sends_and_receives_apart),
 	CASE(several_channels_share_a_cq_and_a_domain),
-	CASE(memory_of_another_domain_is_refused),
 	CASE(the_short_calls_refuse_like_the_long_one),
 	CASE(a_list_stops_at_the_first_bad_one_and_says_which),
 	CASE(a_cq_that_keeps_nothing_cannot_be_polled),
@@ -450,7 +417,6 @@ static const struct test_case qp_cases[] = {
 	CASE(a_cq_tells_when_something_has_come),
 	CASE(a_cq_that_is_not_polled_by_its_owner_tells_by_itself),
 	CASE(only_solicited_messages_wake_a_solicited_cq),
-	CASE(an_error_wakes_a_solicited_cq),
 	CASE(waiting_on_a_cq_is_bounded),
 	CASE(works_by_wr_id_and_with_done_share_a_channel),
 	CASE(a_cq_in_use_cannot_be_destroyed),

@@ -119,18 +119,6 @@ static void a_key_is_dead_once_its_region_is_deregistered(struct world *w)
 	expect(w, has_pattern(b->buf, 64, 1));
 }
 
-static void a_key_is_dead_once_its_region_was_put(struct world *w)
-{
-	struct side *b = &w->side[1];
-
-	if (world_default_pair(w) || !side_share(b))
-		return;
-	world_forget(w, THING_MR, b->shared);
-	ibchan_mr_put(b->shared, NULL, NULL);
-	expect_eq(w, remote_status(w, IBCHAN_OP_WRITE, &b->remote, 8),
-		  IBCHAN_STATUS_REM_ACCESS_ERR);
-}
-
 /* Whoever learns a key of another domain cannot use it on this channel. */
 static void a_key_of_another_domain_is_refused_by_its_device(struct world *w)
 {
@@ -533,7 +521,6 @@ static const struct test_case remote_cases[] = {
 	CASE(a_region_without_remote_write_cannot_be_written),
 	CASE(a_region_without_remote_read_cannot_be_read),
 	CASE(a_key_is_dead_once_its_region_is_deregistered),
-	CASE(a_key_is_dead_once_its_region_was_put),
 	CASE(a_key_of_another_domain_is_refused_by_its_device),
 	CASE(many_shared_regions_have_their_own_keys),
 	CASE(a_region_can_be_shared_again_and_again),
