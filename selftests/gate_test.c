@@ -10,17 +10,21 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "pager.h"
 #include "test.h"
 #include "thread.h"
+#include "window.h"
 #include "work.h"
 #include "world.h"
 
 #define DEVICE	"gaterxe"
 #define NETDEV	"gate0"
 #define NO_FUSE	"this kernel has no FUSE"
+#define NO_WINDOWS	"the module was not built with FAULTS=1"
 #define PAGE	4096
 /* Fast registration takes 512 pages of soft-RoCE's memory; more only its driver registers. */
 #define LARGE	(520 * PAGE)
@@ -362,6 +366,206 @@ TEST_F(gate, is_passed_with_pages_that_come)
 	EXPECT_EQ(0, register_file(&self->pager, DEVICE_A, LARGE));
 	/* Not by the service: a device without an address has none. */
 	EXPECT_EQ(0, register_file(&self->pager, DEVICE, SMALL));
+}
+
+/* Of the attacker, who serves his own file. */
+struct swap {
+	char path[32];		/* of the file */
+	void *range;
+	struct user user;
+	pid_t writer;
+	bool is_answered;
+	int answer;		/* to the registration */
+	int rc;			/* what he could not do */
+};
+
+static struct swap *swap;
+
+static void *register_swapped(void *arg)
+{
+	(void)arg;
+	swap->answer = user_register(&swap->user, swap->range, PAGE, IBCHAN_ACCESS_LOCAL_WRITE);
+	__atomic_store_n(&swap->is_answered, true, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static bool swap_is_answered(void *arg)
+{
+	(void)arg;
+	return __atomic_load_n(&swap->is_answered, __ATOMIC_SEQ_CST);
+}
+
+static void *write_to_range(void *arg)
+{
+	(void)arg;
+	__atomic_store_n(&swap->writer, gettid(), __ATOMIC_SEQ_CST);
+	__atomic_store_n((char *)swap->range, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* In a fault, not in a system call: it has the page's lock, and waits for the server. */
+static bool writer_is_stuck(void *arg)
+{
+	pid_t tid = __atomic_load_n(&swap->writer, __ATOMIC_SEQ_CST);
+	char path[48], state = 0;
+	FILE *file;
+
+	(void)arg;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	file = tid ? fopen(path, "re") : NULL;
+	if (!file)
+		return false;
+	if (fscanf(file, "%*d %*s %c", &state) != 1)
+		state = 0;
+	fclose(file);
+	return state == 'D';
+}
+
+/* Has the page's lock kept by a thread that waits for a write which nobody answers. */
+static int lock_page(const struct pager *pager)
+{
+	pthread_t writer;
+
+	if (sync_file_range(pager->fd, 0, PAGE, SYNC_FILE_RANGE_WRITE))
+		return -errno;
+	if (pthread_create(&writer, NULL, write_to_range, NULL))
+		return -EAGAIN;
+	return eventually(writer_is_stuck, NULL) ? 0 : -ETIMEDOUT;
+}
+
+static int map_instead(void *range, int flags, int fd)
+{
+	if (mmap(range, PAGE, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) != range)
+		return -errno;
+	__atomic_store_n((char *)range, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* Registers a page of the process's own, and maps one of a file while it is being registered. */
+static int swap_page(void)
+{
+	struct visits looked, registered;
+	struct pager pager;
+	pthread_t thread;
+	int rc = pager_begin(&pager, PAGE, &honest);
+
+	strcpy(swap->path, pager.path);
+	rc = rc ?: user_open(&swap->user, DEVICE);
+	rc = rc ?: window_visits("looked", &looked) ?: window_visits("registered", &registered);
+	if (rc)
+		return rc;
+	if (pthread_create(&thread, NULL, register_swapped, NULL))
+		return -EAGAIN;
+	if (!window_is_entered("looked", &looked))
+		return -ETIMEDOUT;
+	rc = map_instead(swap->range, MAP_SHARED, pager.fd);
+	if (!rc && !window_is_entered("registered", &registered))
+		return -ETIMEDOUT;
+	return rc ?: lock_page(&pager);
+}
+
+static pid_t begin_swap(void)
+{
+	pid_t child;
+
+	swap = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	swap->range = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	child = fork();
+	if (child)
+		return child;
+	swap->rc = swap_page();
+	for (;;)
+		pause();
+}
+
+static bool windows_are_wide(unsigned int us)
+{
+	return !window_widen("looked", us) && !window_widen("registered", us);
+}
+
+/* Long enough for what the attacker does in it. */
+#define WIDE_US	(slow() ? 2000000 : 500000)
+
+TEST_F(gate, is_held_by_no_page_of_a_file_that_came_into_a_region_behind_the_look)
+{
+	static char memory[PAGE];
+	struct user user;
+
+	if (!windows_are_wide(WIDE_US))
+		SKIP(return, NO_WINDOWS);
+	ASSERT_EQ(0, user_open(&user, DEVICE));
+	ASSERT_EQ(0, user_register(&user, memory, sizeof(memory), 0));
+	self->attacker = begin_swap();
+	EXPECT_TRUE(eventually(swap_is_answered, NULL));
+	EXPECT_TRUE(windows_are_wide(0));
+	EXPECT_EQ(0, swap->rc);
+	EXPECT_EQ(-EFAULT, swap->answer);
+	EXPECT_EQ(0, in_time(alloc_pd, &user));
+	self->removal = begin_removal(delete_device);
+	EXPECT_TRUE(eventually(is_leaving, &user));
+	EXPECT_EQ(0, in_time(destroy_mr, &user));
+	EXPECT_EQ(0, in_time(close_file, &user));
+	/* Later kernels do not pin such a page at all. */
+	if (kernel_is_before(6, 5)) {
+		EXPECT_TRUE(eventually(log_names_attacker, self));
+		EXPECT_FALSE(has_ended(&self->removal));
+	}
+	/* He serves the file himself, so no kill but his is needed. */
+	EXPECT_EQ(0, kill(self->attacker, SIGKILL));
+	EXPECT_EQ(-EINTR, end_of(&self->attacker));
+	EXPECT_EQ(0, end_of(&self->removal));
+	umount2(swap->path, MNT_DETACH);
+	unlink(swap->path);
+}
+
+/* Registers a page, and calls @meanwhile when it has been looked at. */
+static int register_while(int (*meanwhile)(void))
+{
+	struct visits looked;
+	pthread_t thread;
+	int rc;
+
+	swap->is_answered = false;
+	if (window_visits("looked", &looked) ||
+	    pthread_create(&thread, NULL, register_swapped, NULL))
+		return -EAGAIN;
+	rc = window_is_entered("looked", &looked) ? meanwhile() : -ETIMEDOUT;
+	return join_soon(thread, NULL) ?: rc ?: swap->answer;
+}
+
+static int map_another_page(void)
+{
+	return map_instead(swap->range, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+}
+
+static int do_what_others_do(void)
+{
+	void *other = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pid_t child = fork();
+
+	if (!child)
+		_exit(0);
+	return munmap(other, PAGE) ?: madvise(swap->range, PAGE, MADV_DONTNEED) ?:
+	       child_result(child);
+}
+
+TEST_F(gate, lets_in_no_page_that_was_mapped_meanwhile_and_all_that_stay_where_they_are)
+{
+	struct swap own = {};
+
+	if (!windows_are_wide(WIDE_US / 5))
+		SKIP(return, NO_WINDOWS);
+	swap = &own;
+	own.range = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_EQ(0, user_open(&own.user, DEVICE));
+	EXPECT_EQ(0, register_while(do_what_others_do));
+	EXPECT_EQ(0, destroy_mr(&own.user));
+	/* Later kernels know the file by its page. */
+	if (kernel_is_before(6, 5))
+		EXPECT_EQ(-EFAULT, register_while(map_another_page));
+	EXPECT_TRUE(windows_are_wide(0));
+	EXPECT_EQ(0, close(own.user.fd));
+	munmap(own.range, PAGE);
 }
 
 TEST_HARNESS_MAIN

@@ -22,6 +22,7 @@
 #include <linux/userfaultfd_k.h>
 
 #include "compat.h"
+#include "fault.h"
 #include "memory.h"
 
 /* Bytes to fault in between two looks at signals. */
@@ -32,9 +33,12 @@ module_param(fast_reg_only, bool, 0644);
 MODULE_PARM_DESC(fast_reg_only,
 		 "Never let the driver register user memory, as if it could not (default N)");
 
+/* A driver that pins pages of files for writing has to be watched, which takes notifiers. */
+#define MAY_ASK_DRIVERS	(!IBCHAN_PIN_TAKES_FILES || IS_ENABLED(CONFIG_MMU_NOTIFIER))
+
 static bool driver_registers(const struct ibchan_device *dev)
 {
-	return ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_USER_MEMORY) &&
+	return MAY_ASK_DRIVERS && ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_USER_MEMORY) &&
 	       !READ_ONCE(fast_reg_only);
 }
 
@@ -72,6 +76,7 @@ enum {
 	RANGE_SLOW = BIT(0),		/* a file system or a user program serves its faults */
 	RANGE_STORED = BIT(1),		/* a write changes a file that a file system stores */
 	RANGE_READ_ONLY = BIT(2),	/* a shared mapping that cannot be written */
+	RANGE_HOLE = BIT(3),		/* nothing is mapped somewhere */
 };
 
 /* A file that is nothing but memory has no storage behind it. */
@@ -104,10 +109,14 @@ static unsigned int look_at(u64 addr, u64 length)
 	unsigned int found = 0;
 
 	mmap_read_lock(current->mm);
-	vma = find_vma(current->mm, addr);
-	while (vma && vma->vm_start < end) {
+	while (addr < end) {
+		vma = find_vma(current->mm, addr);
+		if (!vma || vma->vm_start > addr)
+			found |= RANGE_HOLE;
+		if (!vma || vma->vm_start >= end)
+			break;
 		found |= look_at_vma(vma);
-		vma = vma->vm_end < end ? find_vma(current->mm, vma->vm_end) : NULL;
+		addr = vma->vm_end;
 	}
 	mmap_read_unlock(current->mm);
 	return found;
@@ -187,35 +196,31 @@ static struct ibchan_mr *reg_pinned(struct ibchan_pd *pd,
 	return ERR_PTR(ret);
 }
 
-static struct ibchan_mr *reg_fast(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+static struct ibchan_mr *reg_fast(struct ibchan_pd *pd, const struct ibchan_user_range *range,
 				  struct ibchan_reason *reason)
 {
-	const struct ibchan_user_range range = {
-		.addr = addr,
-		.length = length,
-		.access = access,
-	};
-	u64 pages = ibchan_pages_spanned(addr, length);
+	u64 pages = ibchan_pages_spanned(range->addr, range->length);
 	u32 max = pd->dev->attr.max_fast_reg_pages;
 
 	if (pages > max)
 		return ERR_PTR(refuse_pages(pages, max, reason));
-	return reg_pinned(pd, &range, reason);
+	return reg_pinned(pd, range, reason);
 }
 
 /* To what is only read, ib_umem of 6.1 wants to write; a shared mapping may refuse that. */
-static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd,
+				       const struct ibchan_user_range *range,
 				       struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr = ibchan_mr_reg_driver(pd, addr, length, access, reason);
-	u64 pages = ibchan_pages_spanned(addr, length);
+	struct ibchan_mr *mr = ibchan_mr_reg_driver(pd, range, reason);
+	u64 pages = ibchan_pages_spanned(range->addr, range->length);
 	u32 max = pd->dev->attr.max_fast_reg_pages;
 
-	if (mr != ERR_PTR(-EFAULT) || access & IBCHAN_ACCESS_LOCAL_WRITE ||
-	    !(look_at(addr, length) & RANGE_READ_ONLY))
+	if (mr != ERR_PTR(-EFAULT) || range->access & IBCHAN_ACCESS_LOCAL_WRITE ||
+	    !(look_at(range->addr, range->length) & RANGE_READ_ONLY))
 		return mr;
 	if (pages <= max)
-		return reg_fast(pd, addr, length, access, reason);
+		return reg_fast(pd, range, reason);
 	return ERR_PTR(ibchan_refuse_values(reason, IBCHAN_REASON_READ_ONLY_SHARED, -EOPNOTSUPP,
 					    (u64[3]) { pages, max }));
 }
@@ -231,41 +236,85 @@ static bool may_ask_driver(int error)
  * them, removal waits. So the driver gets only ranges that have too many pages for the
  * domain's service, or that the service cannot register.
  */
-static struct ibchan_mr *reg_slow(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+static struct ibchan_mr *reg_slow(struct ibchan_pd *pd, const struct ibchan_user_range *range,
 				  struct ibchan_reason *reason)
 {
+	u64 pages = ibchan_pages_spanned(range->addr, range->length);
 	struct ibchan_mr *mr;
 	int ret;
 
-	if (ibchan_pages_spanned(addr, length) <= pd->dev->attr.max_fast_reg_pages) {
-		mr = reg_fast(pd, addr, length, access, reason);
+	if (pages <= pd->dev->attr.max_fast_reg_pages) {
+		mr = reg_fast(pd, range, reason);
 		if (!IS_ERR(mr) || !may_ask_driver(PTR_ERR(mr)))
 			return mr;
 		if (reason)
 			*reason = (struct ibchan_reason) {};
 	}
-	ret = fault_in(addr, length, access);
-	return ret ? ERR_PTR(ret) : reg_by_driver(pd, addr, length, access, reason);
+	ret = fault_in(range->addr, range->length, range->access);
+	return ret ? ERR_PTR(ret) : reg_by_driver(pd, range, reason);
 }
 
-static struct ibchan_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u32 access,
+/*
+ * What is not mapped may become any mapping, and no watch tells that. A stack grows before it is
+ * looked at again.
+ */
+static int look_again(const struct ibchan_user_range *range, unsigned int *found)
+{
+	int ret = fault_in(range->addr, range->length, range->access);
+
+	if (ret)
+		return ret;
+	*found = look_at(range->addr, range->length);
+	return *found & RANGE_HOLE ? -EFAULT : 0;
+}
+
+static struct ibchan_mr *reg_as_mapped(struct ibchan_pd *pd,
+				       const struct ibchan_user_range *range,
+				       struct ibchan_reason *reason)
+{
+	unsigned int found = look_at(range->addr, range->length);
+	int ret = range->mapping && found & RANGE_HOLE ? look_again(range, &found) : 0;
+
+	if (ret)
+		return ERR_PTR(ret);
+	/* 6.1 lets a driver pin such pages, and the deregistration may then wait for ever. */
+	if (range->access & IBCHAN_ACCESS_LOCAL_WRITE && found & RANGE_STORED)
+		return ERR_PTR(-EFAULT);
+	ibchan_fault_rest(IBCHAN_WINDOW_LOOKED);
+	if (found & RANGE_SLOW)
+		return reg_slow(pd, range, reason);
+	return reg_by_driver(pd, range, reason);
+}
+
+/* What the device only reads is not written back when it is unpinned. */
+static struct ibchan_mr *reg_watched(struct ibchan_pd *pd, struct ibchan_user_range *range,
+				     struct ibchan_reason *reason)
+{
+	struct ibchan_mapping mapping;
+	struct ibchan_mr *mr;
+	int ret = ibchan_mapping_begin(&mapping, range->addr, range->length);
+
+	if (ret)
+		return ERR_PTR(ret);
+	range->mapping = &mapping;
+	mr = reg_as_mapped(pd, range, reason);
+	ibchan_mapping_end(&mapping);
+	return mr;
+}
+
+static struct ibchan_mr *reg_user(struct ibchan_pd *pd, struct ibchan_user_range *range,
 				  struct ibchan_reason *reason)
 {
-	unsigned int found;
 	int ret;
 
 	if (!driver_registers(pd->dev))
-		return reg_fast(pd, addr, length, access, reason);
-	ret = ibchan_check_memlock(ibchan_pages_spanned(addr, length), reason);
+		return reg_fast(pd, range, reason);
+	ret = ibchan_check_memlock(ibchan_pages_spanned(range->addr, range->length), reason);
 	if (ret)
 		return ERR_PTR(ret);
-	found = look_at(addr, length);
-	/* 6.1 lets a driver pin such pages, and the deregistration may then wait for ever. */
-	if (access & IBCHAN_ACCESS_LOCAL_WRITE && found & RANGE_STORED)
-		return ERR_PTR(-EFAULT);
-	if (found & RANGE_SLOW)
-		return reg_slow(pd, addr, length, access, reason);
-	return reg_by_driver(pd, addr, length, access, reason);
+	if (range->access & IBCHAN_ACCESS_LOCAL_WRITE)
+		return reg_watched(pd, range, reason);
+	return reg_as_mapped(pd, range, reason);
 }
 
 /**
@@ -283,8 +332,9 @@ static struct ibchan_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u3
  * Return: the region; -EINVAL for an empty or too long range or access flags
  * that do not go together; -EOPNOTSUPP for unknown flags, or a device that can
  * register no user memory for the kernel; -EFAULT for memory that is not there, or
- * for local write that is mapped from a file that a file system stores, and shared;
- * -EINTR when the caller is killed; -ENOMEM, also when RLIMIT_MEMLOCK does not
+ * for local write that is mapped from a file that a file system stores, and shared, or that
+ * is mapped anew meanwhile; -EINTR when the caller is killed, -ERESTARTNOINTR for a signal
+ * before anything has been done; -ENOMEM, also when RLIMIT_MEMLOCK does not
  * allow it, which @reason tells; -EDQUOT when the domain's budget does not allow it;
  * -ENODEV when the device is gone; the driver's errno; where the driver cannot do it,
  * also what ibchan_mr_reg_pages() answers for shared memory. A shared mapping that is
@@ -294,6 +344,7 @@ static struct ibchan_mr *reg_user(struct ibchan_pd *pd, u64 addr, u64 length, u3
 struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 				     u32 access, struct ibchan_reason *reason)
 {
+	struct ibchan_user_range range = { .addr = addr, .length = length, .access = access };
 	struct ibchan_mr *mr;
 	int ret;
 
@@ -303,7 +354,7 @@ struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 		ret = check_user_range(pd->dev, addr, length, reason);
 	if (ret)
 		return ERR_PTR(ret);
-	mr = reg_user(pd, addr, length, access, reason);
+	mr = reg_user(pd, &range, reason);
 	if (mr == ERR_PTR(-EFAULT))
 		return ERR_PTR(refuse_fault(addr, length, access, IBCHAN_REASON_NONE, reason));
 	return mr;

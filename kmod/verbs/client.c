@@ -136,8 +136,9 @@ static void wait_for_guests(struct ibchan_device *dev)
 
 	while (ibchan_gate_wait_guests(&dev->gate, IBCHAN_GUEST_LOG, &guest)) {
 		ibchan_device_name(dev, name);
-		pr_warn_ratelimited("%s leaves and waits for process %d (%s): pages that it registers do not come\n",
-				    name, guest.pid, guest.comm);
+		pr_warn_ratelimited("%s leaves and waits for process %d (%s): pages that it %s\n",
+				    name, guest.pid, guest.comm, guest.ends ?
+				    "has registered do not go" : "registers do not come");
 	}
 }
 

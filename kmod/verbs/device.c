@@ -40,6 +40,12 @@ struct workqueue_struct *ibchan_free_wq;
 struct workqueue_struct *ibchan_slow_wq;
 
 /*
+ * Takes registrations back whose mapping has changed under them: see mr_undo.c. The server of a
+ * file may hold each of these up, and only processes that have others wait for it.
+ */
+struct workqueue_struct *ibchan_undo_wq;
+
+/*
  * Closes channels that their owners do not wait for, where that waits for the connection manager,
  * or for the owner's closed(), which may wait for all of the above.
  */
@@ -382,9 +388,12 @@ int ibchan_device_init(const struct ibchan_device_client *const *clients)
 	ibchan_slow_wq = alloc_workqueue("ibchan_slow", WQ_UNBOUND, 0);
 	if (!ibchan_slow_wq)
 		goto undo_free_wq;
+	ibchan_undo_wq = alloc_workqueue("ibchan_undo", WQ_UNBOUND, 0);
+	if (!ibchan_undo_wq)
+		goto undo_slow_wq;
 	ibchan_close_wq = alloc_workqueue("ibchan_close", WQ_UNBOUND, 0);
 	if (!ibchan_close_wq)
-		goto undo_slow_wq;
+		goto undo_undo_wq;
 	ibchan_watch_wq = alloc_workqueue("ibchan_watch",
 					  WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_SYSFS, 0);
 	if (!ibchan_watch_wq)
@@ -399,6 +408,8 @@ undo_watch_wq:
 	destroy_workqueue(ibchan_watch_wq);
 undo_close_wq:
 	destroy_workqueue(ibchan_close_wq);
+undo_undo_wq:
+	destroy_workqueue(ibchan_undo_wq);
 undo_slow_wq:
 	destroy_workqueue(ibchan_slow_wq);
 undo_free_wq:
@@ -414,6 +425,7 @@ undo_wq:
  */
 void ibchan_device_fini(void)
 {
+	flush_workqueue(ibchan_undo_wq);
 	flush_workqueue(ibchan_close_wq);
 	flush_workqueue(ibchan_slow_wq);
 	flush_workqueue(ibchan_free_wq);
@@ -421,6 +433,7 @@ void ibchan_device_fini(void)
 	destroy_workqueue(ibchan_runner_wq);
 	destroy_workqueue(ibchan_watch_wq);
 	destroy_workqueue(ibchan_close_wq);
+	destroy_workqueue(ibchan_undo_wq);
 	destroy_workqueue(ibchan_slow_wq);
 	destroy_workqueue(ibchan_free_wq);
 	destroy_workqueue(ibchan_wq);

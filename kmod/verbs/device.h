@@ -143,6 +143,7 @@ void ibchan_device_fini(void);
 extern struct workqueue_struct *ibchan_wq;
 extern struct workqueue_struct *ibchan_free_wq;
 extern struct workqueue_struct *ibchan_slow_wq;
+extern struct workqueue_struct *ibchan_undo_wq;
 extern struct workqueue_struct *ibchan_close_wq;
 extern struct workqueue_struct *ibchan_watch_wq;
 extern struct workqueue_struct *ibchan_runner_wq;

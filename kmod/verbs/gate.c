@@ -8,8 +8,9 @@
  * - Ends of objects. These cannot fail: while removal is alone with the device, they wait.
  *   Removal is alone for as long as the driver's own calls and a drain take.
  * - Guests: registrations of user memory by the driver, which faults pages in. That takes as
- *   long as the server of these pages (FUSE, userfaultfd) likes. Only removal waits for
- *   guests. Meanwhile the gate is open for ends, and the kernel log names the guest.
+ *   long as the server of these pages (FUSE, userfaultfd) likes. So may taking such a
+ *   registration back, see mr_undo.c. Only removal waits for guests. Meanwhile the gate is
+ *   open for ends, and the kernel log names the guest.
  *
  * Commands and ends therefore fault in no user memory, and wait for nothing that a user
  * controls. An rwsem would not do: its waiting writer stops every reader behind it.
@@ -112,6 +113,7 @@ int ibchan_gate_admit(struct ibchan_gate *gate, struct ibchan_guest *guest)
 {
 	bool leaving;
 
+	guest->ends = 0;
 	guest->pid = current->tgid;
 	get_task_comm(guest->comm, current);
 	spin_lock(&gate->lock);
@@ -120,6 +122,24 @@ int ibchan_gate_admit(struct ibchan_gate *gate, struct ibchan_guest *guest)
 		list_add_tail(&guest->link, &gate->guests);
 	spin_unlock(&gate->lock);
 	return leaving ? -ENODEV : 0;
+}
+
+/**
+ * ibchan_gate_hand_over - have another call of the driver take a guest's place
+ * @gate: of the device
+ * @from: admitted; is no guest any more
+ * @to: filled: takes back what @from has registered, for the same process
+ *
+ * Context: process; does not wait.
+ */
+void ibchan_gate_hand_over(struct ibchan_gate *gate, struct ibchan_guest *from,
+			   struct ibchan_guest *to)
+{
+	*to = *from;
+	to->ends = 1;
+	spin_lock(&gate->lock);
+	list_replace(&from->link, &to->link);
+	spin_unlock(&gate->lock);
 }
 
 /* The end of a guest's call. */

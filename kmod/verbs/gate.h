@@ -17,7 +17,7 @@
  * struct ibchan_gate - counts the users of a device, and keeps them and its removal apart
  * @state: how many commands and ends of objects are under way, and the flags of gate.c
  * @lock: guards @guests
- * @guests: registrations of user memory under way
+ * @guests: registrations of user memory, and ends of such, under way
  * @wait: removal waits here for users, and ends wait for removal
  * @map: for lockdep, which takes the gate for an rwsem
  */
@@ -32,15 +32,17 @@ struct ibchan_gate {
 };
 
 /**
- * struct ibchan_guest - a registration by the driver, which the caller's memory may hold up
+ * struct ibchan_guest - a registration by the driver, or the end of one, which memory may hold up
  * @link: in the gate's list
- * @pid: of the calling process, for the kernel log
+ * @pid: of the process whose memory it is, for the kernel log
  * @comm: its name
+ * @ends: the registration
  */
 struct ibchan_guest {
 	__verbs_only struct list_head link;
 	__verbs_only pid_t pid;
 	__verbs_only char comm[TASK_COMM_LEN];
+	__verbs_only int ends;
 };
 
 void ibchan_gate_init(struct ibchan_gate *gate);
@@ -48,6 +50,8 @@ int ibchan_gate_enter(struct ibchan_gate *gate);
 void ibchan_gate_enter_to_end(struct ibchan_gate *gate);
 void ibchan_gate_exit(struct ibchan_gate *gate);
 int ibchan_gate_admit(struct ibchan_gate *gate, struct ibchan_guest *guest);
+void ibchan_gate_hand_over(struct ibchan_gate *gate, struct ibchan_guest *from,
+			   struct ibchan_guest *to);
 void ibchan_gate_dismiss(struct ibchan_gate *gate, struct ibchan_guest *guest);
 
 /* Removal only. */

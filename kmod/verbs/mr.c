@@ -28,6 +28,9 @@
 #include "fault.h"
 #include "verbs.h"
 
+/* Of a registration: it has worked, and mr_undo.c takes it back. */
+#define MR_IS_UNDONE	1
+
 /* @bytes: of kernel memory, see footprint.c */
 static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, u64 bytes,
 				  struct ibchan_reason *reason)
@@ -55,8 +58,8 @@ static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, 
 	return ERR_PTR(ret);
 }
 
-/* A region that was never registered. */
-static void mr_discard(struct ibchan_mr *mr)
+/* A region that is not registered, and never was published. */
+void ibchan_mr_discard(struct ibchan_mr *mr)
 {
 	ibchan_pool_put(mr, false);
 	ibchan_cost_pay_back(&mr->cost);
@@ -112,7 +115,7 @@ static struct ib_mr *reg_user(const struct ibchan_mr *mr, struct ib_pd *pd,
 }
 
 /* A driver that does not let go of a region that no handle names keeps its domain. */
-static void end_unknown(struct ibchan_pd *pd, struct ib_mr *ib)
+void ibchan_mr_end_unknown(struct ibchan_pd *pd, struct ib_mr *ib)
 {
 	if (!ibchan_mr_end_region(pd->dev, ib))
 		pd->leaked = 1;
@@ -131,13 +134,19 @@ static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
 		mr_publish(mr);
 		ibchan_device_exit(pd->dev);
 	} else {
-		end_unknown(pd, ib);
+		ibchan_mr_end_unknown(pd, ib);
 	}
 	return ret;
 }
 
+static bool has_changed(const struct ibchan_user_range *range)
+{
+	return range->mapping && ibchan_mapping_has_changed(range->mapping);
+}
+
 /* The driver faults the pages in. Of all other threads only removal waits for that. */
-static int reg_as_guest(struct ibchan_mr *mr, struct ibchan_reason *reason)
+static int reg_as_guest(struct ibchan_mr *mr, const struct ibchan_user_range *range,
+			struct ibchan_reason *reason)
 {
 	struct ibchan_gate *gate = &mr->extent.pd->dev->gate;
 	/*
@@ -152,6 +161,11 @@ static int reg_as_guest(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	if (ret)
 		return ret;
 	ib = reg_user(mr, pd, reason);
+	ibchan_fault_rest(IBCHAN_WINDOW_REGISTERED);
+	if (!IS_ERR(ib) && has_changed(range)) {
+		ibchan_mr_undo(mr, ib, &guest);
+		return MR_IS_UNDONE;
+	}
 	ret = IS_ERR(ib) ? PTR_ERR(ib) : publish_registered(mr, ib);
 	ibchan_gate_dismiss(gate, &guest);
 	return ret;
@@ -160,9 +174,7 @@ static int reg_as_guest(struct ibchan_mr *mr, struct ibchan_reason *reason)
 /**
  * ibchan_mr_reg_driver - have the driver pin and register a range of the caller's
  * @pd: where
- * @addr: first byte
- * @length: bytes; checked
- * @access: IBCHAN_ACCESS_*; checked
+ * @range: checked
  * @reason: why not, or NULL
  *
  * A device that leaves waits for this.
@@ -170,26 +182,29 @@ static int reg_as_guest(struct ibchan_mr *mr, struct ibchan_reason *reason)
  * Context: process, may sleep for as long as a page fault may; without the gate;
  * current->mm is the memory's.
  * Return: the region; -ENOMEM, also when RLIMIT_MEMLOCK does not allow it, which
- * @reason tells; -EDQUOT when the domain's budget does not allow it; -ENODEV; the driver's
- * errno.
+ * @reason tells; -EDQUOT when the domain's budget does not allow it; -EFAULT, also when the
+ * mapping that @range names has changed meanwhile; -ENODEV; the driver's errno.
  */
-struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 length,
-				       u32 access, struct ibchan_reason *reason)
+struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd,
+				       const struct ibchan_user_range *range,
+				       struct ibchan_reason *reason)
 {
-	u64 pages = ibchan_pages_spanned(addr, length);
-	struct ibchan_mr *mr = mr_alloc(pd, length, access, ibchan_footprint_mr(pages, pages),
-					reason);
+	u64 pages = ibchan_pages_spanned(range->addr, range->length);
+	struct ibchan_mr *mr = mr_alloc(pd, range->length, range->access,
+					ibchan_footprint_mr(pages, pages), reason);
 	int ret;
 
 	if (IS_ERR(mr))
 		return mr;
-	mr->addr = addr;
+	mr->addr = range->addr;
 	mr->pages = pages;
 	mr->foreign = true;
-	ret = reg_as_guest(mr, reason);
+	ret = reg_as_guest(mr, range, reason);
 	if (!ret)
 		return mr;
-	mr_discard(mr);
+	if (ret == MR_IS_UNDONE)
+		return ERR_PTR(-EFAULT);
+	ibchan_mr_discard(mr);
 	return ERR_PTR(ret);
 }
 
@@ -374,7 +389,7 @@ static int fill_mapped(struct ibchan_mr *mr, u32 max_segments, struct ibchan_rea
 	if (!ret)
 		return 0;
 	if (mr->ib)
-		end_unknown(mr->extent.pd, xchg(&mr->ib, NULL));
+		ibchan_mr_end_unknown(mr->extent.pd, xchg(&mr->ib, NULL));
 	kvfree(mr->segments);
 	ibchan_mr_unmap_table(mr);
 	return ret;
@@ -410,7 +425,7 @@ static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *
 	}
 	if (!ret)
 		return mr;
-	mr_discard(mr);
+	ibchan_mr_discard(mr);
 	return ERR_PTR(ret);
 }
 
@@ -466,7 +481,7 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 					offset_in_page(range->addr), range->length,
 					GFP_KERNEL_ACCOUNT);
 	if (ret) {
-		mr_discard(mr);
+		ibchan_mr_discard(mr);
 		return ERR_PTR(ret);
 	}
 	mr->addr = range->addr;

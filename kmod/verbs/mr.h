@@ -103,14 +103,20 @@ struct ibchan_mr {
 };
 
 /* mr.c */
-struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd, u64 addr, u64 length,
-				       u32 access, struct ibchan_reason *reason);
+struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd,
+				       const struct ibchan_user_range *range,
+				       struct ibchan_reason *reason);
 struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinned *pinned,
 				       const struct ibchan_user_range *range,
 				       struct ibchan_reason *reason);
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason);
 void ibchan_mr_unmap_table(struct ibchan_mr *mr);
+void ibchan_mr_discard(struct ibchan_mr *mr);
+void ibchan_mr_end_unknown(struct ibchan_pd *pd, struct ib_mr *ib);
+
+/* mr_undo.c */
+void ibchan_mr_undo(struct ibchan_mr *mr, struct ib_mr *ib, struct ibchan_guest *guest);
 
 /* pool.c */
 u64 ibchan_pool_room(const struct ibchan_device *dev, const struct ibchan_user_range *range,

@@ -25,6 +25,7 @@ static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
 	pd->dev = dev;
 	ibchan_device_hold(dev);
 	refcount_set(&pd->users, 1);
+	refcount_set(&pd->keepers, 1);
 	mutex_init(&pd->service_lock);
 	spin_lock_init(&pd->pool_lock);
 	INIT_LIST_HEAD(&pd->pool);
@@ -194,6 +195,24 @@ static void pd_destroy(struct ibchan_pd *pd)
 }
 
 /**
+ * ibchan_pd_keep - have a domain outlive its owner
+ * @pd: the domain, which the caller has from its owner
+ *
+ * Context: any.
+ */
+void ibchan_pd_keep(struct ibchan_pd *pd)
+{
+	refcount_inc(&pd->keepers);
+}
+
+/* The counterpart of ibchan_pd_keep(). Process context, may sleep; without the gate. */
+void ibchan_pd_unkeep(struct ibchan_pd *pd)
+{
+	if (refcount_dec_and_test(&pd->keepers))
+		pd_destroy(pd);
+}
+
+/**
  * ibchan_pd_free - give a protection domain back
  * @pd: the domain
  *
@@ -207,7 +226,7 @@ int ibchan_pd_free(struct ibchan_pd *pd)
 	might_sleep();
 	if (!refcount_dec_if_one(&pd->users))
 		return -EBUSY;
-	pd_destroy(pd);
+	ibchan_pd_unkeep(pd);
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_free, IBCHAN_NS);

@@ -34,6 +34,8 @@ struct ibchan_release {
  * @ib: NULL once the device is gone; guarded by the gate
  * @dev: holds a reference
  * @users: 1 for the owner, 1 for each mr and channel
+ * @keepers: 1 for the owner, 1 for each registration that is being taken back; the domain goes
+ *	with the last of them
  * @link: in @dev->pds
  * @cost: its own; what is made in it is charged to the same budget
  * @service_lock: guards @service
@@ -52,6 +54,7 @@ struct ibchan_pd {
 	__verbs_only struct ib_pd *ib;
 	struct ibchan_device *dev;
 	__verbs_only refcount_t users;
+	__verbs_only refcount_t keepers;
 	__verbs_only struct list_head link;
 	struct ibchan_cost cost;
 	struct mutex service_lock;	/* service; outside the gate */
@@ -69,6 +72,8 @@ struct ibchan_pd {
 
 void ibchan_pd_hold(struct ibchan_pd *pd);
 void ibchan_pd_drop(struct ibchan_pd *pd);
+void ibchan_pd_keep(struct ibchan_pd *pd);
+void ibchan_pd_unkeep(struct ibchan_pd *pd);
 void ibchan_pd_release_verbs(struct ibchan_pd *pd);
 
 #endif /* IBCHAN_PD_H */

@@ -10,6 +10,7 @@
 #include "only.h"
 
 struct ib_mr;
+struct ibchan_mapping;
 struct ibchan_reason;
 struct mm_struct;
 
@@ -38,19 +39,21 @@ struct ibchan_pinned {
 };
 
 /**
- * struct ibchan_user_range - what a region of pinned pages is for
+ * struct ibchan_user_range - what a region of user memory is for
  * @addr: of the first byte
  * @length: bytes
  * @access: IBCHAN_ACCESS_*
+ * @mapping: of the range, which must not change while a driver registers it; NULL: it may
  * @max_segments: if it has more, the device is to know it as one; 0: in any case
  * @transient: for one work only
  */
 struct ibchan_user_range {
-	__verbs_only u64 addr;
-	__verbs_only u64 length;
+	u64 addr;
+	u64 length;
 	u32 access;
 	u32 max_segments;
 	int transient;
+	const struct ibchan_mapping *mapping;
 };
 
 /* pin.c */

@@ -123,6 +123,9 @@ static void answer_request(int fuse, const struct fuse_in_header *in, struct pag
 	case FUSE_READ:
 		answer_read(fuse, in->unique, (const void *)(in + 1), state);
 		break;
+	case FUSE_WRITE:
+		__atomic_fetch_add(&state->stuck, 1, __ATOMIC_SEQ_CST);
+		break;
 	case FUSE_FLUSH:
 	case FUSE_RELEASE:
 		answer(fuse, in->unique, 0, NULL, 0);

@@ -24,7 +24,7 @@ struct pager_state {
 	struct pager_rules rules;
 	size_t length;
 	unsigned int first_reads;
-	unsigned int stuck;	/* reads that are not answered */
+	unsigned int stuck;	/* reads that are not answered, and writes, which never are */
 };
 
 struct pager {

@@ -30,3 +30,23 @@ int window_widen(const char *name, unsigned int us)
 	snprintf(line, sizeof(line), "%s %u\n", name, us);
 	return put_line(WINDOWS, line);
 }
+
+struct entrance {
+	const char *name;
+	unsigned int before;
+};
+
+static bool is_entered(void *arg)
+{
+	const struct entrance *entrance = arg;
+	struct visits visits;
+
+	return !window_visits(entrance->name, &visits) && visits.entered != entrance->before;
+}
+
+bool window_is_entered(const char *name, const struct visits *before)
+{
+	struct entrance entrance = { name, before->entered };
+
+	return eventually(is_entered, &entrance);
+}

@@ -19,4 +19,7 @@ int window_visits(const char *name, struct visits *visits);
 /* Each visit lasts so many microseconds from now on; 0: no longer than it must. */
 int window_widen(const char *name, unsigned int us);
 
+/* Waits until it has been entered more often than @before says. */
+bool window_is_entered(const char *name, const struct visits *before);
+
 #endif /* TEST_WINDOW_H */

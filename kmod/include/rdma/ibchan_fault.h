@@ -65,6 +65,8 @@ enum ibchan_fault_point {
 	X(DRAINING, draining)	/* a closed channel that has works left */	\
 	X(WATCHED, watched)	/* a channel that the keepalive looks at */	\
 	X(UNUSED, unused)	/* a region that is about to go */	\
+	X(LOOKED, looked)	/* user memory was judged, nothing pinned */	\
+	X(REGISTERED, registered)	/* by the driver, and nobody knows */	\
 	X(LEAVING, leaving)	/* a device that still lets all in */
 
 #define IBCHAN_FAULT_WINDOW(NAME, name) IBCHAN_WINDOW_##NAME,
