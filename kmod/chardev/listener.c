@@ -117,6 +117,7 @@ static struct ibchan_user_listener *listener_open(struct ibchan_call *call,
 		.address = (struct sockaddr *)&address,
 		.backlog = cmd->backlog,
 		.ready = listener_ready,
+		.budget = call->ctx->budget,
 	};
 	struct ibchan_user_listener *user;
 	struct ibchan_listener *listener;

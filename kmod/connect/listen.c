@@ -37,10 +37,10 @@ static LIST_HEAD(listeners);
  * struct ibchan_listener - where requests come in
  * @id: the code that destroys it takes it out with xchg(); NULL then
  * @dev: only requests that come over it; holds a reference; NULL: any
- * @lock: guards @requests, @waiting and @closed
- * @requests: not taken yet, the oldest first
- * @waiting: how many
- * @backlog: how many may
+ * @lock: guards @closed
+ * @queue: requests that are not taken yet
+ * @backlog: how many may wait there
+ * @payer: whom they are charged to
  * @dead: the device of its address, or the only one, has left
  * @net: network namespace; holds a reference
  * @renew: listens again where the address is, if it has gone
@@ -54,10 +54,10 @@ static LIST_HEAD(listeners);
 struct ibchan_listener {
 	struct rdma_cm_id *id;
 	struct ibchan_device *dev;
-	spinlock_t lock;		/* requests, closed */
-	struct list_head requests;
-	u32 waiting;
+	spinlock_t lock;		/* closed */
+	struct ibchan_request_queue queue;
 	u32 backlog;
+	struct ibchan_payer payer;
 	int dead;
 	struct net *net;
 	struct delayed_work renew;
@@ -71,15 +71,12 @@ struct ibchan_listener {
 
 static bool listener_has_room(struct ibchan_listener *listener)
 {
-	return READ_ONCE(listener->waiting) < listener->backlog;
+	return READ_ONCE(listener->queue.waiting) < listener->backlog;
 }
 
 static void listener_add(struct ibchan_listener *listener, struct ibchan_request *request)
 {
-	spin_lock(&listener->lock);
-	list_add_tail(&request->link, &listener->requests);
-	WRITE_ONCE(listener->waiting, listener->waiting + 1);
-	spin_unlock(&listener->lock);
+	ibchan_request_wait(request, &listener->queue);
 	if (listener->ready)
 		listener->ready(listener->priv);
 }
@@ -96,7 +93,7 @@ static int request_arrived(struct ibchan_listener *listener, struct rdma_cm_id *
 
 	if (!listener_has_room(listener))
 		return -ENOMEM;
-	request = ibchan_request_create(id, param, listener->dev);
+	request = ibchan_request_create(id, param, listener->dev, &listener->payer);
 	if (IS_ERR(request)) {
 		if (request != ERR_PTR(-ENOMEM)) {
 			ibchan_cm_data_front(id, param, IBCHAN_FRONT_REQUEST, &front);
@@ -202,7 +199,8 @@ static struct ibchan_listener *listener_alloc(const struct ibchan_listener_init 
 	if (!listener)
 		return NULL;
 	spin_lock_init(&listener->lock);
-	INIT_LIST_HEAD(&listener->requests);
+	ibchan_request_queue_init(&listener->queue);
+	ibchan_payer_init(&listener->payer, init->budget);
 	INIT_LIST_HEAD(&listener->link);
 	INIT_LIST_HEAD(&listener->all);
 	INIT_DELAYED_WORK(&listener->renew, listener_renew);
@@ -365,8 +363,8 @@ static int listener_start(struct ibchan_listener *listener,
  * @init: where
  * @reason: why not, or NULL
  *
- * Requests beyond the backlog are not answered; the peer's connection manager asks again,
- * on InfiniBand and RoCE after 4 s.
+ * Requests beyond the backlog, or beyond the budget, are not answered; the peer's connection
+ * manager asks again, on InfiniBand and RoCE after 4 s.
  *
  * Context: process, may sleep.
  * Return: the listener, for ibchan_listener_close(); -EAFNOSUPPORT; -EINVAL for a
@@ -418,25 +416,11 @@ EXPORT_SYMBOL_NS_GPL(ibchan_listener_address, IBCHAN_NS);
  */
 int ibchan_listener_waiting(const struct ibchan_listener *listener)
 {
-	u32 waiting = READ_ONCE(listener->waiting);
+	u32 waiting = READ_ONCE(listener->queue.waiting);
 
 	return !waiting && READ_ONCE(listener->dead) ? -ENODEV : waiting;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_listener_waiting, IBCHAN_NS);
-
-static struct ibchan_request *listener_pop(struct ibchan_listener *listener)
-{
-	struct ibchan_request *request;
-
-	spin_lock(&listener->lock);
-	request = list_first_entry_or_null(&listener->requests, struct ibchan_request, link);
-	if (request) {
-		list_del(&request->link);
-		WRITE_ONCE(listener->waiting, listener->waiting - 1);
-	}
-	spin_unlock(&listener->lock);
-	return request;
-}
 
 /**
  * ibchan_listener_close - listen no more
@@ -460,7 +444,7 @@ void ibchan_listener_close(struct ibchan_listener *listener)
 	id = ibchan_cm_take_id(&listener->id);
 	if (id)
 		rdma_destroy_id(id);
-	while ((request = listener_pop(listener)))
+	while ((request = ibchan_request_pop(&listener->queue)))
 		ibchan_request_free(request);
 	listener_free(listener);
 }
@@ -470,7 +454,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_listener_close, IBCHAN_NS);
  * ibchan_request_take - take the next request of a listener
  * @listener: the listener
  *
- * A request that its peer has withdrawn, or that has timed out, is not returned.
+ * A request that its peer has withdrawn waits no more, and is not returned.
  *
  * Context: process, may sleep.
  * Return: the request, for ibchan_request_accept() or ibchan_request_reject();
@@ -481,11 +465,9 @@ struct ibchan_request *ibchan_request_take(struct ibchan_listener *listener)
 	struct ibchan_request *request;
 
 	might_sleep();
-	while ((request = listener_pop(listener))) {
-		if (!READ_ONCE(request->error))
-			return request;
-		ibchan_request_free(request);
-	}
+	request = ibchan_request_pop(&listener->queue);
+	if (request)
+		return request;
 	return ERR_PTR(READ_ONCE(listener->dead) ? -ENODEV : -EAGAIN);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_request_take, IBCHAN_NS);

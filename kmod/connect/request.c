@@ -3,16 +3,19 @@
  * Requests: peers that ask at a listener, and what becomes of them.
  *
  * A request is an id of the connection manager that waits in its listener until it
- * is taken. It then belongs to the caller that took it, whatever becomes of the listener.
- * When it is accepted, its id becomes that of the channel's connection. Code that destroys
- * an id takes it out with xchg() first: the request's owner, or the handler when the
- * device leaves.
+ * is taken, or its peer gives up: then it leaves at once, in the handler of its id. The code that
+ * takes a request out of the listener's queue owns it. A request that was taken belongs to the
+ * caller that took it, whatever becomes of the listener and of the peer. When it is accepted,
+ * its id becomes that of the channel's connection. Code that destroys an id takes it out with
+ * xchg() first: the request's owner, or the handler when the device leaves.
  *
  * An accept checks everything before it changes the channel, and the channel's state
  * first: any peer may have sent the request, and the channel may be connected already.
  */
 #include <linux/errno.h>
+#include <linux/list.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 #include <rdma/ib_cm.h>
 
@@ -20,6 +23,9 @@
 #include "flow.h"
 #include "request.h"
 #include "parts.h"
+
+/* All queues of requests. */
+static DEFINE_SPINLOCK(queues_lock);
 
 /* As this side sees them: what it is to serve, and what it may have in flight. */
 static void keep_depths(struct ibchan_request *request, const struct rdma_conn_param *param,
@@ -54,7 +60,7 @@ static void request_fill(struct ibchan_request *request, const struct rdma_cm_id
  * ibchan_request_free - end a request that was not accepted
  * @request: the request; its peer is told, unless it knows
  *
- * Context: process, may sleep; not in the handler of its id.
+ * Context: process, may sleep; in the handler of its id only without the id.
  */
 void ibchan_request_free(struct ibchan_request *request)
 {
@@ -67,41 +73,115 @@ void ibchan_request_free(struct ibchan_request *request)
 		rdma_destroy_id(id);
 	}
 	ibchan_device_put(request->dev);
+	ibchan_cost_pay_back(&request->cost);
 	kfree(request);
 }
 
-/* A peer that asked gives up, or is lost. */
-static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+/**
+ * ibchan_request_queue_init - a queue of no requests
+ * @queue: filled
+ */
+void ibchan_request_queue_init(struct ibchan_request_queue *queue)
 {
-	struct ibchan_request *request = id->context;
-	const struct ibchan_cm_front front = request->remote.front;
-	int was_lost;
+	INIT_LIST_HEAD(&queue->requests);
+	queue->waiting = 0;
+}
 
+/**
+ * ibchan_request_wait - put a request into its listener's queue
+ * @request: the queue's from now on
+ * @queue: the queue; it goes when it is empty, and ibchan_request_pop() has said so
+ *
+ * Context: process, under the handler's mutex of the request's id.
+ */
+void ibchan_request_wait(struct ibchan_request *request, struct ibchan_request_queue *queue)
+{
+	guard(spinlock)(&queues_lock);
+	request->queue = queue;
+	list_add_tail(&request->link, &queue->requests);
+	WRITE_ONCE(queue->waiting, queue->waiting + 1);
+}
+
+/* False: somebody has taken it. */
+static bool request_leave(struct ibchan_request *request)
+{
+	struct ibchan_request_queue *queue = request->queue;
+
+	lockdep_assert_held(&queues_lock);
+	if (!queue)
+		return false;
+	list_del(&request->link);
+	WRITE_ONCE(queue->waiting, queue->waiting - 1);
+	request->queue = NULL;
+	return true;
+}
+
+/**
+ * ibchan_request_pop - take the oldest request out of a queue
+ * @queue: the queue
+ *
+ * Context: process.
+ * Return: the request, now the caller's; NULL when there is none.
+ */
+struct ibchan_request *ibchan_request_pop(struct ibchan_request_queue *queue)
+{
+	struct ibchan_request *request;
+
+	guard(spinlock)(&queues_lock);
+	request = list_first_entry_or_null(&queue->requests, struct ibchan_request, link);
+	if (request)
+		request_leave(request);
+	return request;
+}
+
+/* How a peer that asked gives up, or is lost; 0: it does not. */
+static int event_error(const struct rdma_cm_event *event)
+{
 	switch (event->event) {
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		was_lost = xchg(&request->error, ENODEV);
-		/* Nothing of @request is touched after this. */
-		if (!ibchan_cm_take_id(&request->id))
-			return 0;
-		if (!was_lost)
-			ibchan_cm_reject(id, &front, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
-		return 1;
+		return -ENODEV;
 	case RDMA_CM_EVENT_UNREACHABLE:
-		WRITE_ONCE(request->error, ETIMEDOUT);
-		return 0;
+		return -ETIMEDOUT;
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_DISCONNECTED:
-		WRITE_ONCE(request->error, ECONNRESET);
-		return 0;
+		return -ECONNRESET;
 	default:
 		return 0;
 	}
 }
 
+static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct ibchan_request *request = id->context;
+	const struct ibchan_cm_front front = request->remote.front;
+	int error = event_error(event);
+	int was_lost;
+	bool left;
+
+	if (!error)
+		return 0;
+	was_lost = xchg(&request->error, -error);
+	spin_lock(&queues_lock);
+	left = request_leave(request);
+	spin_unlock(&queues_lock);
+	/* A request that was taken keeps its id unless the device takes that along. */
+	if (!left && error != -ENODEV)
+		return 0;
+	/* Nothing of a taken request is touched after this. */
+	if (!ibchan_cm_take_id(&request->id))
+		return 0;
+	if (error == -ENODEV && !was_lost)
+		ibchan_cm_reject(id, &front, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+	if (left)
+		ibchan_request_free(request);
+	return 1;
+}
+
 /* A request of the device that it came over, which has to be @only unless that is NULL. */
 static struct ibchan_request *request_alloc(const struct rdma_cm_id *id,
-					    const struct ibchan_device *only)
+					    const struct ibchan_device *only,
+					    const struct ibchan_payer *payer)
 {
 	struct ibchan_device *dev = ibchan_device_find(id->device);
 	struct ibchan_request *request;
@@ -113,7 +193,9 @@ static struct ibchan_request *request_alloc(const struct rdma_cm_id *id,
 		return ERR_PTR(-EXDEV);
 	}
 	request = kzalloc(sizeof(*request), GFP_KERNEL);
-	if (!request) {
+	if (!request ||
+	    ibchan_cost_charge_to(&request->cost, payer, IBCHAN_FOOTPRINT_REQUEST)) {
+		kfree(request);
 		ibchan_device_put(dev);
 		return ERR_PTR(-ENOMEM);
 	}
@@ -126,15 +208,17 @@ static struct ibchan_request *request_alloc(const struct rdma_cm_id *id,
  * @id: new; the request's on success
  * @param: of the event
  * @only: the device that it has to come over; NULL: any
+ * @payer: whom it is charged to
  *
  * Context: process, may sleep, under the handler's mutex of @id.
- * Return: the request; -ENODEV; -EXDEV; -ENOMEM.
+ * Return: the request; -ENODEV; -EXDEV; -ENOMEM, also when @payer may not pay for it.
  */
 struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
 					     const struct rdma_conn_param *param,
-					     const struct ibchan_device *only)
+					     const struct ibchan_device *only,
+					     const struct ibchan_payer *payer)
 {
-	struct ibchan_request *request = request_alloc(id, only);
+	struct ibchan_request *request = request_alloc(id, only, payer);
 
 	if (IS_ERR(request))
 		return request;

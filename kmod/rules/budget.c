@@ -178,6 +178,13 @@ void ibchan_budget_put(struct ibchan_budget *budget)
 	kfree(budget);
 }
 
+static void keep_cost(struct ibchan_cost *cost, struct ibchan_budget *budget, u64 bytes)
+{
+	refcount_inc(&budget->users);
+	ibchan_gauge(charged_bytes, bytes);
+	*cost = (struct ibchan_cost) { budget, bytes };
+}
+
 /**
  * ibchan_cost_charge - charge a budget for an object that is about to be made
  * @cost: of nothing; for ibchan_cost_pay_back()
@@ -202,9 +209,46 @@ int ibchan_cost_charge(struct ibchan_cost *cost, struct ibchan_budget *budget, u
 		return ibchan_refuse_values(reason, IBCHAN_REASON_USER_MEMORY, -EDQUOT,
 					    (u64[3]) { used - bytes, max, bytes });
 	}
-	refcount_inc(&budget->users);
-	ibchan_gauge(charged_bytes, bytes);
-	*cost = (struct ibchan_cost) { budget, bytes };
+	keep_cost(cost, budget, bytes);
+	return 0;
+}
+
+/**
+ * ibchan_payer_init - who pays for what comes without being asked for
+ * @payer: filled
+ * @budget: of the caller, and there as long as @payer is used; NULL: no budget pays
+ *
+ * Whether the caller may go over the limit is seen here: no caller is there later. No refusal
+ * is written to the audit log, which a peer could fill.
+ *
+ * Context: process.
+ */
+void ibchan_payer_init(struct ibchan_payer *payer, struct ibchan_budget *budget)
+{
+	payer->budget = budget;
+	payer->exempt = budget && ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
+}
+
+/**
+ * ibchan_cost_charge_to - charge for an object that a peer causes
+ * @cost: of nothing; for ibchan_cost_pay_back()
+ * @payer: who pays
+ * @bytes: of kernel memory
+ *
+ * Context: any; not NMI.
+ * Return: 0; -EDQUOT when the budget does not allow it.
+ */
+int ibchan_cost_charge_to(struct ibchan_cost *cost, const struct ibchan_payer *payer, u64 bytes)
+{
+	struct ibchan_budget *budget = payer->budget;
+
+	if (!budget)
+		return 0;
+	if ((u64)atomic64_add_return(bytes, &budget->used) > limit() && !payer->exempt) {
+		atomic64_sub(bytes, &budget->used);
+		return -EDQUOT;
+	}
+	keep_cost(cost, budget, bytes);
 	return 0;
 }
 

@@ -26,10 +26,22 @@ struct ibchan_cost {
 	u64 bytes;
 };
 
+/**
+ * struct ibchan_payer - who pays for what peers cause
+ * @budget: not kept; NULL: no budget pays
+ * @exempt: it may go over the limit
+ */
+struct ibchan_payer {
+	struct ibchan_budget *budget;
+	bool exempt;
+};
+
 struct ibchan_budget *ibchan_budget_get(void);
 void ibchan_budget_put(struct ibchan_budget *budget);
 int ibchan_cost_charge(struct ibchan_cost *cost, struct ibchan_budget *budget, u64 bytes,
 		       struct ibchan_reason *reason);
+void ibchan_payer_init(struct ibchan_payer *payer, struct ibchan_budget *budget);
+int ibchan_cost_charge_to(struct ibchan_cost *cost, const struct ibchan_payer *payer, u64 bytes);
 void ibchan_cost_pay_back(struct ibchan_cost *cost);
 void ibchan_cost_move(struct ibchan_cost *from, struct ibchan_cost *to, u64 bytes);
 

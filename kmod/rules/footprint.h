@@ -25,6 +25,8 @@ struct ibchan_queue_size {
 #define IBCHAN_FOOTPRINT_PD		1024
 /* A listener, with an id of the connection manager for each device. */
 #define IBCHAN_FOOTPRINT_LISTENER	8192
+/* A request, with an id of the connection manager and what that keeps of the peer's message. */
+#define IBCHAN_FOOTPRINT_REQUEST	4096
 
 u64 ibchan_footprint_cq(u32 entries);
 u64 ibchan_footprint_channel(const struct ibchan_queue_size *send,

@@ -92,6 +92,7 @@ struct ibchan_connection {
  *	connection manager or of listeners: it may take the request, and must neither
  *	accept it nor create or close a listener. May be NULL.
  * @priv: for @ready
+ * @budget: private; NULL
  */
 struct ibchan_listener_init {
 	struct net *net;
@@ -100,6 +101,7 @@ struct ibchan_listener_init {
 	u32 backlog;
 	void (*ready)(void *priv);
 	void *priv;
+	struct ibchan_budget *budget;
 };
 
 /**

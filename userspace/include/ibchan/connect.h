@@ -215,8 +215,9 @@ int ibchan_builder_connect(const struct ibchan_builder *builder, const char *hos
  * @device: only for requests that come over it; NULL: over any device
  * @host: name or IP address of this host; NULL: any, of both families
  * @service: name or number of a port; NULL: a free one
- * @backlog: requests that may wait, 1 to 65536; 0: 128. Those beyond it are not answered,
- *	and the peer's connection manager asks again
+ * @backlog: requests that may wait, 1 to 65536; 0: 128. Those beyond it, or beyond the kernel
+ *	memory that the user may take, are not answered, and the peer's connection manager asks
+ *	again. A request whose sender has given up does not wait
  * @reserved0: 0
  * @reserved: 0
  */
