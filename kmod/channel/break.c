@@ -429,9 +429,9 @@ void ibchan_channel_break_work(struct work_struct *work)
 }
 
 /* The caller holds the state lock: the work is not queued any more once closing has set CLOSED. */
-static bool break_asked(struct ibchan_channel *ch, int error)
+static bool break_asked(struct ibchan_channel *ch, int error, u32 status)
 {
-	bool first = mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
+	bool first = mark_broken(ch, -error, status);
 
 	if (ch->state == IBCHAN_CHANNEL_BROKEN) {
 		WRITE_ONCE(ch->asked, true);
@@ -456,7 +456,7 @@ void ibchan_channel_break(struct ibchan_channel *ch, int error)
 	bool first;
 
 	spin_lock_irqsave(&ch->state_lock, flags);
-	first = break_asked(ch, error);
+	first = break_asked(ch, error, IBCHAN_STATUS_SUCCESS);
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 	if (first)
 		tell_broken(ch, -error);
@@ -467,18 +467,19 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
  * ibchan_channel_break_later - ibchan_channel_break() under a lock, or within a post
  * @ch: the channel
  * @error: why, a negative errno
+ * @status: what a work would have told; IBCHAN_STATUS_SUCCESS: nothing
  *
  * A worker calls broken().
  *
  * Context: any but NMI.
  */
-void ibchan_channel_break_later(struct ibchan_channel *ch, int error)
+void ibchan_channel_break_later(struct ibchan_channel *ch, int error, u32 status)
 {
 	unsigned long flags;
 	bool first;
 
 	spin_lock_irqsave(&ch->state_lock, flags);
-	first = break_asked(ch, error);
+	first = break_asked(ch, error, status);
 	if (first)
 		queue_work(ibchan_wq, &ch->cause_work);
 	spin_unlock_irqrestore(&ch->state_lock, flags);

@@ -234,7 +234,7 @@ int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan
 int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason);
 bool ibchan_channel_connected(struct ibchan_channel *ch);
 void ibchan_channel_break_on(struct ibchan_channel *ch, bool tells);
-void ibchan_channel_break_later(struct ibchan_channel *ch, int error);
+void ibchan_channel_break_later(struct ibchan_channel *ch, int error, u32 status);
 void ibchan_channel_give_up(struct ibchan_channel *ch, int error);
 struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
 						    struct ibchan_params *params,

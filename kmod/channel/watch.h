@@ -21,13 +21,16 @@
  * @retired: works of both queues that had completed then
  * @heard: no sign of life is known after this, in jiffies
  * @doubted: the next look asks, however short the silence
+ * @behind: works of the send queue that were posted before the last probe
+ * @asked: since when the peer owes an answer to the probe that is out, in jiffies
+ * @overdue: it owed one for too long at the last look
  * @sent: probes ever posted; written under the post lock
  * @answered: probes that have succeeded; written by the owner of the send cq
  * @patient: no keepalive was asked for, and the peer has not been heard yet
  *
  * @silence is immutable once connected, @node is under the device's watch_lock. @due,
- * @looked, @retired, @heard, @doubted and @patient belong to the worker that has taken the
- * channel out of the queue, under the device's lock.
+ * @looked, @retired, @heard, @doubted, @behind, @asked, @overdue and @patient belong to the worker
+ * that has taken the channel out of the queue, under the device's lock.
  */
 struct ibchan_watch {
 	__connect_only struct ib_cqe cqe;
@@ -39,6 +42,9 @@ struct ibchan_watch {
 	__connect_only u32 retired;
 	__connect_only unsigned long heard;
 	__connect_only bool doubted;
+	__connect_only u32 behind;
+	__connect_only unsigned long asked;
+	__connect_only bool overdue;
 	u32 sent;
 	__connect_only u32 answered;
 	bool patient;

@@ -329,7 +329,8 @@ static void cut_request(struct ibchan_queue *queue, u32 missing)
 {
 	queue->cut_at = queue->credit.posted - missing;
 	queue->cut = true;
-	ibchan_channel_break_later(queue->channel, queue->channel->chain.error);
+	ibchan_channel_break_later(queue->channel, queue->channel->chain.error,
+				   IBCHAN_STATUS_SUCCESS);
 }
 
 /* The device did not take the last @missing WRs. Returns how many requests are undone. */

@@ -229,7 +229,7 @@ static bool tell(struct ibchan_flow *flow)
 	atomic_dec(&ch->send.cq->in_flight);
 	WRITE_ONCE(flow->telling, 0);
 	/* Under the lock, and maybe within a post. */
-	ibchan_channel_break_later(ch, ret);
+	ibchan_channel_break_later(ch, ret, IBCHAN_STATUS_SUCCESS);
 	return false;
 }
 

@@ -9,6 +9,14 @@
  * acknowledges nothing, the device gives up after its retries, and the channel breaks like
  * by any work.
  *
+ * Not each device does: soft-RoCE tries for ever to send what the own machine drops. So the worker
+ * has a clock, too, which leaves a device the time that its retries take. A completion of any work
+ * since the probe is a sign of life like the answer, and starts the clock again. It does not run
+ * while works are in front of the probe: a peer that is alive may let a message wait for a receive
+ * as long as it likes, and nobody sees how far a long transfer has come. Once the time is over, the
+ * worker fetches what has completed, and its next look breaks the channel; so a machine that stood
+ * still gets its answers before they count as late.
+ *
  * A queue pair that forbids remote writes refuses empty ones too, and breaks both
  * ends: so a peer says in its endpoint whether it takes them. Allowing them in every
  * queue pair would undo what its access is for. Empty reads are no way out: soft-RoCE
@@ -56,8 +64,8 @@ enum {
 #define MAX_LOOKS	1024
 #define REST_MS		10
 
-/* Steps of an idle channel in each silence: it asks, and fetches the answer. */
-#define STEPS_OF_ROUND	2
+/* Steps that end the channel of a dead peer: it asks, fetches the answer, and has none. */
+#define STEPS_OF_ROUND	3
 
 static unsigned long rest(void)
 {
@@ -225,6 +233,9 @@ static void post_probe(struct ibchan_channel *ch)
 	atomic_inc(&cq->in_flight);
 	if (!ibchan_post_probe(ch->qp.ib, &watch->cqe)) {
 		WRITE_ONCE(watch->sent, watch->sent + 1);
+		watch->behind = ch->send.credit.posted;
+		watch->asked = watch->looked;
+		watch->overdue = false;
 		return;
 	}
 	atomic_dec(&cq->in_flight);
@@ -251,8 +262,43 @@ static bool was_heard(struct ibchan_channel *ch)
 	return heard;
 }
 
+/* How long a probe may be out, in jiffies; 0: for ever. */
+static unsigned long answer_time(const struct ibchan_channel *ch)
+{
+	u32 keepalive_ms = ch->options.keepalive_ms;
+	u32 notice_ms = ibchan_keepalive_notice_ms(keepalive_ms, &ch->qp.params);
+
+	return notice_ms ? msecs_to_jiffies(notice_ms - ibchan_keepalive_asks_ms(keepalive_ms)) : 0;
+}
+
+static bool is_probe_held_up(const struct ibchan_channel *ch)
+{
+	return (s32)(ch->watch.behind - READ_ONCE(ch->send.credit.retired)) > 0;
+}
+
+/*
+ * A probe is out. The caller holds the post lock. The look that finds it overdue has its
+ * completion fetched, in case that it is there.
+ */
+static void await_answer(struct ibchan_channel *ch, bool heard)
+{
+	struct ibchan_watch *watch = &ch->watch;
+	unsigned long time = answer_time(ch);
+
+	if (heard || is_probe_held_up(ch)) {
+		watch->asked = watch->looked;
+		watch->overdue = false;
+	}
+	if (watch->overdue && !ibchan_cq_is_to_reap(ch->send.cq)) {
+		ibchan_channel_break_later(ch, -ETIMEDOUT, IB_WC_RESP_TIMEOUT_ERR);
+		return;
+	}
+	watch->overdue = time && time_after(watch->looked, watch->asked + time);
+	ibchan_cq_reap_later(ch->send.cq);
+}
+
 /* The caller holds the post lock. Returns the steps that it took. */
-static u32 look_closer(struct ibchan_channel *ch)
+static u32 look_closer(struct ibchan_channel *ch, bool heard)
 {
 	struct ibchan_watch *watch = &ch->watch;
 	bool is_out = atomic_read(&watch->spare) != WATCH_SPARE_FREE;
@@ -263,7 +309,7 @@ static u32 look_closer(struct ibchan_channel *ch)
 		return 0;
 	}
 	if (is_out) {
-		ibchan_cq_reap_later(ch->send.cq);
+		await_answer(ch, heard);
 	} else {
 		watch->doubted = false;
 		post_probe(ch);
@@ -309,7 +355,7 @@ static u32 look_at(struct ibchan_channel *ch)
 		return 0;
 	spin_lock_bh(&ch->post_lock);
 	if (READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTED)
-		steps = look_closer(ch);
+		steps = look_closer(ch, heard);
 	spin_unlock_bh(&ch->post_lock);
 	return steps;
 }
@@ -414,13 +460,6 @@ static void flush(struct ibchan_channel *ch)
 		ch->send.cq->retired++;
 }
 
-/* Some drivers take the highest number for "for ever". */
-static bool retries_for_ever(const struct ibchan_channel *ch)
-{
-	return ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_RETRIES_FOR_EVER) &&
-	       ch->qp.params.ack_retries == 7;
-}
-
 /* What a question may be late by where all channels of the device ask. */
 static u32 round_ms(const struct ibchan_device *dev)
 {
@@ -432,7 +471,7 @@ static u32 notice_ms_of(const struct ibchan_channel *ch)
 {
 	u32 notice_ms;
 
-	if (!ch->watch.silence || retries_for_ever(ch))
+	if (!ch->watch.silence)
 		return 0;
 	notice_ms = ibchan_keepalive_notice_ms(ch->options.keepalive_ms, &ch->qp.params);
 	return notice_ms ? notice_ms + round_ms(ch->qp.dev) : 0;

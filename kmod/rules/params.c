@@ -208,19 +208,32 @@ int ibchan_options_check(const struct ibchan_options *options,
 }
 
 /**
+ * ibchan_keepalive_asks_ms - what a keepalive takes beside the time for the peer's answer
+ * @keepalive_ms: of the channel, not off
+ *
+ * <linux/ibchan_options.h> has the formula.
+ *
+ * Return: milliseconds.
+ */
+u32 ibchan_keepalive_asks_ms(u32 keepalive_ms)
+{
+	return keepalive_ms / 16 * 11;
+}
+
+/**
  * ibchan_keepalive_notice_ms - how soon a keepalive notices a dead peer
  * @keepalive_ms: of the channel, not off
  * @params: of the channel
  *
  * <linux/ibchan_options.h> has the formula.
  *
- * Return: milliseconds; 0: the device never gives up.
+ * Return: milliseconds; 0: never, because lost packets are not sent again.
  */
 u32 ibchan_keepalive_notice_ms(u32 keepalive_ms, const struct ibchan_params *params)
 {
 	u64 timeout_ns = 4096ULL << params->ack_timeout;
 	u64 retries_ms = div_u64(timeout_ns * (params->ack_retries + 1), NSEC_PER_MSEC);
-	u64 notice_ms = keepalive_ms / 16 * 11 + retries_ms + 1;
+	u64 notice_ms = ibchan_keepalive_asks_ms(keepalive_ms) + retries_ms + 1;
 
 	if (!params->ack_timeout)
 		return 0;

@@ -13,6 +13,7 @@ int ibchan_params_check(const struct ibchan_params *params,
 u32 ibchan_params_max_depth(const struct ibchan_device_attr *attr);
 int ibchan_options_check(const struct ibchan_options *options,
 			 struct ibchan_reason *reason);
+u32 ibchan_keepalive_asks_ms(u32 keepalive_ms);
 u32 ibchan_keepalive_notice_ms(u32 keepalive_ms, const struct ibchan_params *params);
 int ibchan_access_check(u32 access, struct ibchan_reason *reason);
 

@@ -159,6 +159,7 @@ bool ibchan_cq_sweep(struct ibchan_cq *cq, u32 max);
 void ibchan_cq_notify(struct ibchan_cq *cq);
 void ibchan_cq_distrust(struct ibchan_cq *cq);
 void ibchan_cq_reap_later(struct ibchan_cq *cq);
+bool ibchan_cq_is_to_reap(struct ibchan_cq *cq);
 void ibchan_cq_arm_only(struct ibchan_cq *cq);
 void ibchan_cq_leave(struct ibchan_cq *cq);
 void ibchan_cq_add_broken(struct ibchan_cq *cq);

@@ -423,6 +423,12 @@ void ibchan_cq_reap_later(struct ibchan_cq *cq)
 	queue_work(ibchan_wq, &cq->reap_work);
 }
 
+/* Whether it has yet to begin. */
+bool ibchan_cq_is_to_reap(struct ibchan_cq *cq)
+{
+	return work_pending(&cq->reap_work);
+}
+
 /* More than a batch alone does not ask for an event. Softirq or process. */
 static void cq_reap_now(struct ibchan_cq *cq)
 {

@@ -12,7 +12,6 @@ struct ib_device;
  * enum ibchan_quirk - flags of a device's driver, constant while the device is there
  * @IBCHAN_QUIRK_REGISTERS_USER_MEMORY: reg_user_mr() works for a kernel consumer
  * @IBCHAN_QUIRK_READS_INTO_ANY: an iWARP read needs no remote write access of its target
- * @IBCHAN_QUIRK_RETRIES_FOR_EVER: ack_retries 7 means without end
  * @IBCHAN_QUIRK_ERR_IS_UNSAFE: a qp must be stopped by RESET, not by ERR
  * @IBCHAN_QUIRK_ERR_KEEPS_MR: a qp in ERR may keep the region that the last packet named
  * @IBCHAN_QUIRK_FLUSHES_IN_BH: a qp is flushed in tasklets, moving it to ERR does not sleep
@@ -24,7 +23,6 @@ struct ib_device;
 enum ibchan_quirk {
 	IBCHAN_QUIRK_REGISTERS_USER_MEMORY = BIT(0),
 	IBCHAN_QUIRK_READS_INTO_ANY = BIT(1),
-	IBCHAN_QUIRK_RETRIES_FOR_EVER = BIT(2),
 	IBCHAN_QUIRK_ERR_IS_UNSAFE = BIT(3),
 	IBCHAN_QUIRK_ERR_KEEPS_MR = BIT(4),
 	IBCHAN_QUIRK_FLUSHES_IN_BH = BIT(5),

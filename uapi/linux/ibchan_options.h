@@ -50,8 +50,13 @@
  * completion. The channel breaks with ETIMEDOUT when the device gets no answer, that
  * is after (ack_retries + 1) ack time-outs of 4.096 us * 2^ack_timeout: together 11/16
  * of @keepalive_ms and these, so @keepalive_ms holds where they take at most 5/16 of
- * it. Devices may take up to four times as long for one; with ack_timeout 0, and on
- * soft-RoCE with ack_retries 7, they never give up.
+ * it. A device may take up to four times as long for one, or for ever; the kernel waits
+ * no longer than that, and then breaks the channel with IBCHAN_STATUS_RESP_TIMEOUT_ERR.
+ * With ack_timeout 0 lost packets are not sent again, and nobody gives up.
+ *
+ * A work of either queue that completes is a sign of life like the answer. While works that were
+ * posted before the write have not completed, the device alone decides: a message may wait
+ * for the peer's receive, and a long transfer take its time.
  *
  * The channels of a device together post at most 3200 of these in a second, and half as
  * many where their answers have to be fetched. With so many channels, or so impatient
