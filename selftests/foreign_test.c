@@ -57,7 +57,8 @@ static int meet_asking(struct side *side, struct ghost *ghost,
 	if (rc)
 		return rc;
 	rc = ghost_ask(ghost, address);
-	rc = rc ?: side_accept(side, listen.out_listener, listen.out_fd);
+	rc = rc ?: side_accept_any(side, listen.out_listener, listen.out_fd,
+				   IBCHAN_CONNECT_FOREIGN);
 	rc = rc ?: ghost_connected(ghost);
 	close(listen.out_fd);
 	return rc || eventually(is_connected, side) ? rc : -ECONNREFUSED;
@@ -197,8 +198,7 @@ TEST_F(peer, is_not_asked_whether_it_lives_whatever_its_bits_say)
 
 #define REQUEST_DATA	56
 #define ANSWER_DATA	IBCHAN_PRIVATE_DATA_SIZE
-#define REJECT_DATA	144
-#define FRONT		4
+#define REJECT_DATA	148
 
 FIXTURE(data)
 {
@@ -222,12 +222,12 @@ FIXTURE_VARIANT(data)
 FIXTURE_VARIANT_ADD(data, nothing) { .begin = "" };
 FIXTURE_VARIANT_ADD(data, one_byte) { .begin = "", .most = 1 };
 FIXTURE_VARIANT_ADD(data, largest) { .begin = "", .most = ANSWER_DATA };
-FIXTURE_VARIANT_ADD(data, magic_only) { .begin = "\xc4\x1b", .most = 2 };
-FIXTURE_VARIANT_ADD(data, like_a_front) { .begin = "\xc4\x1b\x01\xff", .most = ANSWER_DATA };
-FIXTURE_VARIANT_ADD(data, like_a_later_front) { .begin = "\xc4\x1b\x02\x01", .most = 40 };
-FIXTURE_VARIANT_ADD(data, like_a_key) { .begin = "IBCR", .most = 40 };
-FIXTURE_VARIANT_ADD(data, like_an_mtu) { .begin = "IBCM", .most = 8 };
-FIXTURE_VARIANT_ADD(data, like_a_mark) { .begin = "IBCJ", .most = 4 };
+FIXTURE_VARIANT_ADD(data, kind_only) { .begin = "\xc4\x1b", .most = 2 };
+FIXTURE_VARIANT_ADD(data, like_an_answer) { .begin = "\xc4\x1c\x01\x08", .most = ANSWER_DATA };
+FIXTURE_VARIANT_ADD(data, like_a_rejection) { .begin = "\xc4\x1d\x01\x08", .most = 40 };
+FIXTURE_VARIANT_ADD(data, like_a_request_of_version_0) { .begin = "\xc4\x1b", .most = 40 };
+FIXTURE_VARIANT_ADD(data, like_a_longer_request) { .begin = "\xc4\x1b\x01\x08\xff", .most = 56 };
+FIXTURE_VARIANT_ADD(data, like_a_shorter_header) { .begin = "\xc4\x1b\x01\x07", .most = 40 };
 
 FIXTURE_SETUP(data)
 {
@@ -302,6 +302,7 @@ static int answer_ghost(FIXTURE_DATA(data) * self, __u32 length)
 {
 	struct ibchan_cmd_request_accept accept = {
 		.request = self->request, .channel = self->side.channel, .data_length = length,
+		.flags = IBCHAN_CONNECT_FOREIGN,
 	};
 
 	memcpy(accept.data, self->bytes, length);
@@ -404,17 +405,14 @@ TEST_F(data, of_a_rejection_come_to_a_foreign_client_and_nothing_else)
 	memcpy(reject.data, self->bytes, reject.data_length);
 	ASSERT_EQ(0, cmd_request_reject(self->side.fd, &reject));
 	ASSERT_EQ(0, ghost_rejected(&self->ghost));
-	EXPECT_TRUE(came(self, self->ghost.told.private_data, REJECT_DATA + 4,
-			 reject.data_length));
+	EXPECT_TRUE(came(self, self->ghost.told.private_data, REJECT_DATA, reject.data_length));
 }
 
-/* All that a rejection carries, the place of a mark included. */
 TEST_F(data, of_a_foreign_servers_rejection_come_to_who_asks_and_nothing_else)
 {
-	const __u32 length = most(variant, REJECT_DATA + 4);
+	const __u32 length = most(variant, REJECT_DATA);
 	struct ibchan_cmd_channel_connection connection;
 
-	memcpy(self->bytes + REJECT_DATA, "IBCJ", 4);
 	ASSERT_EQ(0, ask_ghost(self, IBCHAN_CONNECT_FOREIGN, 0));
 	give_ghost(self, length);
 	ASSERT_EQ(0, ghost_no(&self->ghost));
@@ -450,7 +448,7 @@ FIXTURE_TEARDOWN(foreign_peer)
 /* With a shared receive queue or without, it would go on with longer packets. */
 TEST_F(foreign_peer, with_an_srq_is_told_of_no_other_mtu)
 {
-	static const __u8 nothing[REJECT_DATA + 4];
+	static const __u8 nothing[REJECT_DATA];
 	struct side_options options = side_defaults();
 
 	options.params.mtu = 256;
@@ -475,31 +473,182 @@ TEST_F(foreign_peer, is_not_asked_by_a_channel_that_counts_credits)
 	EXPECT_EQ(IBCHAN_CHANNEL_PREPARED, side_state(&self->side));
 }
 
-/* It was asked as an ibchan, and is none. */
-TEST_F(foreign_peer, that_sends_back_what_it_got_is_no_ibchan)
+static int ask_as_ibchan(FIXTURE_DATA(foreign_peer) * self)
+{
+	const struct side_options options = side_defaults();
+	struct ibchan_cmd_channel_connect connect = { .peer = self->address };
+	int rc = side_open(&self->side, &options);
+
+	connect.channel = self->side.channel;
+	rc = rc ?: ghost_listen(&self->ghost, &self->address);
+	rc = rc ?: cmd_channel_connect(self->side.fd, &connect);
+	return rc ?: ghost_asked(&self->ghost);
+}
+
+static int error_of(const struct side *side)
 {
 	struct ibchan_cmd_channel_connection connection;
-	struct ibchan_cmd_channel_connect connect = { .peer = self->address };
+
+	return connection_of(side, &connection) ?: -(int)connection.out_error;
+}
+
+TEST_F(foreign_peer, that_answers_an_ibchan_is_refused)
+{
+	ASSERT_EQ(0, ask_as_ibchan(self));
+	EXPECT_EQ(-EPROTO, ghost_yes(&self->ghost));
+	EXPECT_EQ(-EPROTOTYPE, error_of(&self->side));
+}
+
+/* It has not said what it is. */
+TEST_F(foreign_peer, that_sends_back_what_it_got_is_refused)
+{
+	ASSERT_EQ(0, ask_as_ibchan(self));
+	self->ghost.data = self->ghost.asked.private_data;
+	self->ghost.length = REQUEST_DATA;
+	EXPECT_EQ(-EPROTO, ghost_yes(&self->ghost));
+	EXPECT_EQ(-EPROTOTYPE, error_of(&self->side));
+}
+
+TEST_F(foreign_peer, that_asks_is_refused_in_words_and_served_when_it_may_be_none)
+{
 	const struct side_options options = side_defaults();
-	struct ibchan_cmd_channel_query query;
-	struct ghost *ghost = &self->ghost;
+	struct ibchan_cmd_listener_create listen = { .address = self->address };
+	struct ibchan_cmd_request_accept accept = {};
+	struct ibchan_cmd_request_take take = {};
+	struct pollfd pollfd = { .events = POLLIN };
 
 	ASSERT_EQ(0, side_open(&self->side, &options));
-	connect.channel = self->side.channel;
-	connect.data_length = REQUEST_DATA - FRONT;
-	memset(connect.data, 0x5a, connect.data_length);
-	ASSERT_EQ(0, ghost_listen(ghost, &self->address));
-	ASSERT_EQ(0, cmd_channel_connect(self->side.fd, &connect));
-	ASSERT_EQ(0, ghost_asked(ghost));
-	EXPECT_EQ(0, memcmp(connect.data, ghost->asked.private_data + FRONT,
-			    connect.data_length));
-	ghost->data = ghost->asked.private_data;
-	ghost->length = REQUEST_DATA;
-	ASSERT_EQ(0, ghost_yes(ghost));
+	ASSERT_EQ(0, cmd_listener_create(self->side.fd, &listen));
+	ASSERT_EQ(0, ghost_ask(&self->ghost, &self->address));
+	pollfd.fd = listen.out_fd;
+	ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
+	take.listener = listen.out_listener;
+	ASSERT_EQ(0, cmd_request_take(self->side.fd, &take));
+	accept.request = take.out_request;
+	accept.channel = self->side.channel;
+	EXPECT_EQ(-EPROTOTYPE, cmd_request_accept(self->side.fd, &accept));
+	EXPECT_EQ(IBCHAN_REASON_FOREIGN, accept.reason.code);
+	EXPECT_EQ(IBCHAN_CHANNEL_PREPARED, side_state(&self->side));
+	accept.flags = IBCHAN_CONNECT_FOREIGN;
+	EXPECT_EQ(0, cmd_request_accept(self->side.fd, &accept));
+	EXPECT_EQ(0, ghost_connected(&self->ghost));
+	EXPECT_TRUE(eventually(is_connected, &self->side));
+	close(listen.out_fd);
+}
+
+/* ---- Peers of a later version, which know what this one does not ---- */
+
+#define PRIVATE		"later"
+
+FIXTURE(later)
+{
+	struct calm calm;
+	struct side side;
+	struct ghost ghost;
+	struct ibchan_address address;
+	unsigned char bytes[40];
+};
+
+/* A header that is longer, bits and an mtu that are not known; the private data behind it. */
+static void speak_later(FIXTURE_DATA(later) * self, bool answers)
+{
+	const size_t room = sizeof(self->bytes) - sizeof(PRIVATE);
+
+	ghost_speak(&self->ghost, answers);
+	memset(self->bytes, 0xe7, sizeof(self->bytes));
+	memcpy(self->bytes, self->ghost.header, GHOST_HEADER);
+	self->bytes[2] = IBCHAN_ENDPOINT_VERSION + 1;
+	self->bytes[3] = room;
+	self->bytes[4] = sizeof(PRIVATE);
+	self->bytes[5] = 0x77;
+	/* All but what this version knows: credits. */
+	self->bytes[6] = 0xfe;
+	self->bytes[7] = 0xff;
+	memcpy(self->bytes + room, PRIVATE, sizeof(PRIVATE));
+	self->ghost.data = self->bytes;
+	self->ghost.length = sizeof(self->bytes);
+}
+
+FIXTURE_SETUP(later)
+{
+	const struct side_options options = side_defaults();
+
+	memset(&self->ghost, 0, sizeof(self->ghost));
+	self->address = (struct ibchan_address){ .family = AF_INET, .port = htons(PORT) };
+	inet_pton(AF_INET, "10.77.0.1", self->address.bytes);
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, side_open(&self->side, &options));
+}
+
+FIXTURE_TEARDOWN(later)
+{
+	ghost_close(&self->ghost);
+	side_close(&self->side);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+/* As an ibchan: its private data alone, and it is watched. */
+static void expect_served(struct __test_metadata *_metadata, FIXTURE_DATA(later) * self)
+{
+	struct ibchan_cmd_channel_connection connection;
+	struct ibchan_cmd_channel_query query;
+
 	ASSERT_EQ(0, connection_of(&self->side, &connection));
-	EXPECT_EQ(0, memcmp(ghost->data, connection.out_data, ghost->length));
+	EXPECT_EQ(IBCHAN_STAGE_DONE, connection.out_stage);
+	EXPECT_EQ(sizeof(PRIVATE), connection.out_data_length);
+	EXPECT_EQ(0, memcmp(PRIVATE, connection.out_data, sizeof(PRIVATE)));
 	ASSERT_EQ(0, side_query(&self->side, &query));
-	EXPECT_EQ(0, query.out_facts.notice_ms);
+	EXPECT_NE(0, query.out_facts.notice_ms);
+}
+
+TEST_F(later, version_that_asks_is_served)
+{
+	struct ibchan_cmd_listener_create listen = { .address = self->address };
+
+	ASSERT_EQ(0, cmd_listener_create(self->side.fd, &listen));
+	speak_later(self, false);
+	ASSERT_EQ(0, ghost_ask(&self->ghost, &self->address));
+	ASSERT_EQ(0, side_accept(&self->side, listen.out_listener, listen.out_fd));
+	ASSERT_EQ(0, ghost_connected(&self->ghost));
+	EXPECT_TRUE(eventually(is_connected, &self->side));
+	EXPECT_EQ(IBCHAN_ENDPOINT_VERSION, self->ghost.told.private_data[2]);
+	expect_served(_metadata, self);
+	close(listen.out_fd);
+}
+
+TEST_F(later, version_that_answers_is_served)
+{
+	struct ibchan_cmd_channel_connect connect = {
+		.channel = self->side.channel, .peer = self->address,
+	};
+
+	ASSERT_EQ(0, ghost_listen(&self->ghost, &self->address));
+	ASSERT_EQ(0, cmd_channel_connect(self->side.fd, &connect));
+	ASSERT_EQ(0, ghost_asked(&self->ghost));
+	EXPECT_EQ(IBCHAN_ENDPOINT_VERSION, self->ghost.asked.private_data[2]);
+	speak_later(self, true);
+	ASSERT_EQ(0, ghost_yes(&self->ghost));
+	expect_served(_metadata, self);
+}
+
+/* What it says with a rejection comes, too. */
+TEST_F(later, version_that_rejects_is_understood)
+{
+	struct ibchan_cmd_channel_connect connect = {
+		.channel = self->side.channel, .peer = self->address,
+	};
+	struct ibchan_cmd_channel_connection connection;
+
+	ASSERT_EQ(0, ghost_listen(&self->ghost, &self->address));
+	ASSERT_EQ(0, cmd_channel_connect(self->side.fd, &connect));
+	ASSERT_EQ(0, ghost_asked(&self->ghost));
+	speak_later(self, true);
+	self->bytes[1] = 0x1d;
+	ASSERT_EQ(0, ghost_no(&self->ghost));
+	ASSERT_EQ(0, connection_of(&self->side, &connection));
+	EXPECT_EQ(ECONNRESET, connection.out_error);
+	EXPECT_EQ(sizeof(PRIVATE), connection.out_data_length);
+	EXPECT_EQ(0, memcmp(PRIVATE, connection.out_data, sizeof(PRIVATE)));
 }
 
 TEST_HARNESS_MAIN

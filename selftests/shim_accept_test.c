@@ -75,8 +75,10 @@ static bool request_waits(void *meeting)
 /* Asks, and reacts to nothing. */
 static int ask_silently(FIXTURE_DATA(accepting) * self, struct ghost *ghost)
 {
-	int rc = ghost_ask(ghost, &self->address);
+	int rc;
 
+	ghost_speak(ghost, false);
+	rc = ghost_ask(ghost, &self->address);
 	return rc || eventually(request_waits, &self->m) ? rc : -ETIMEDOUT;
 }
 

@@ -15,7 +15,7 @@
 
 /* What a request carries on RoCE, and what is left of it beside credits. */
 #define REQUEST_DATA	56
-#define CREDIT_BYTES	16	/* of all that goes in front */
+#define CREDIT_BYTES	20	/* of all that goes in front */
 #define LEFT_DATA	(REQUEST_DATA - CREDIT_BYTES)
 
 FIXTURE(credits_by_address)
@@ -144,7 +144,7 @@ TEST_F(credits_by_address, do_not_show_in_the_private_data)
 	ASSERT_EQ(0, meeting_request(&self->m, &of_asking, &self->request));
 	ibchan_request_query(self->request, &asks);
 	EXPECT_STREQ("may I?", (char *)asks.data);
-	EXPECT_EQ(LEFT_DATA, asks.length);
+	EXPECT_EQ(7, asks.length);
 	ASSERT_EQ(0, answer(self, &of_asked));
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
 	EXPECT_STREQ("you may", (char *)info.data);

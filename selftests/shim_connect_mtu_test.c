@@ -14,7 +14,7 @@
 #define HOST		"10.77.0.1"
 
 /* What an answer to an ibchan carries on RoCE. */
-#define ANSWER_DATA	192
+#define ANSWER_DATA	188
 
 /* What a request carries to a peer that may be none. */
 #define FOREIGN_DATA	56
@@ -134,6 +134,10 @@ TEST_F(unequal, who_asks_as_of_a_foreign_peer_has_all_that_the_transport_carries
 	ibchan_request_query(self->request, &asks);
 	EXPECT_EQ(0, memcmp(asks.data, data, FOREIGN_DATA));
 	params.length = sizeof(data);
+	params.flags = 0;
+	EXPECT_EQ(-EPROTOTYPE, meeting_answer(&self->m, self->request, &params));
+	EXPECT_EQ(IBCHAN_REASON_FOREIGN, self->m.error.reason.code);
+	params.flags = IBCHAN_CONNECT_FOREIGN;
 	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
 	ASSERT_EQ(0, meeting_outcomes(&self->m));
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &connection));
@@ -150,7 +154,7 @@ TEST_F(unequal, who_asks_as_of_a_foreign_peer_for_longer_packets_is_sent_away)
 
 	ASSERT_EQ(0, open_ends(self, 0, 256, 0));
 	ASSERT_EQ(0, meeting_request(&self->m, &params, &self->request));
-	ASSERT_EQ(0, meeting_answer(&self->m, self->request, NULL));
+	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
 	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asked.channel, &self->m.error));
 	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asking.channel, &self->m.error));
 }
@@ -158,6 +162,7 @@ TEST_F(unequal, who_asks_as_of_a_foreign_peer_for_longer_packets_is_sent_away)
 /* It would not hear of a shorter one. */
 TEST_F(unequal, a_peer_without_ibchan_that_sends_longer_packets_is_sent_away)
 {
+	const struct ibchan_connect_params params = { .flags = IBCHAN_CONNECT_FOREIGN };
 	struct sockaddr_storage address;
 	struct ibchan_address to = { .family = AF_INET };
 	struct ghost ghost;
@@ -169,7 +174,7 @@ TEST_F(unequal, a_peer_without_ibchan_that_sends_longer_packets_is_sent_away)
 	inet_pton(AF_INET, HOST, to.bytes);
 	ASSERT_EQ(0, ghost_ask(&ghost, &to));
 	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &self->request));
-	ASSERT_EQ(0, meeting_answer(&self->m, self->request, NULL));
+	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
 	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asked.channel, &self->m.error));
 	ghost_close(&ghost);
 }

@@ -17,9 +17,9 @@
 
 /* What a request carries on RoCE. */
 /* What goes with a message between two ibchans on RoCE. */
-#define REQUEST_DATA	52
-#define ANSWER_DATA	192
-#define REJECT_DATA	144
+#define REQUEST_DATA	48
+#define ANSWER_DATA	188
+#define REJECT_DATA	140
 
 FIXTURE(connecting)
 {
@@ -115,6 +115,30 @@ TEST_F(connecting, has_the_address_of_its_family)
 		EXPECT_EQ(0, memcmp(gid.gid,
 				    &((struct sockaddr_in6 *)&connection.local)->sin6_addr, 16));
 	}
+}
+
+TEST_F(connecting, carries_private_data_both_ways)
+{
+	const struct ibchan_connect_params of_asking = { .data = "may I?", .length = 7 };
+	const struct ibchan_connect_params of_asked = { .data = "you may", .length = 8 };
+	struct ibchan_connection_info info;
+	struct ibchan_request_info asks;
+	struct ibchan_request *request;
+
+	ASSERT_EQ(0, meeting_ask(&self->m, &of_asking));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ibchan_request_query(request, &asks);
+	EXPECT_STREQ("may I?", (char *)asks.data);
+	EXPECT_STREQ(ibchan_device_name(self->m.asked.device), asks.device);
+	EXPECT_EQ(7, asks.length);
+	ASSERT_EQ(0, meeting_answer(&self->m, request, &of_asked));
+	ASSERT_EQ(0, outcome(self->m.asking.channel, &self->m.error));
+	ASSERT_EQ(0, outcome(self->m.asked.channel, &self->m.error));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	EXPECT_STREQ("you may", (char *)info.data);
+	EXPECT_EQ(8, info.length);
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info));
+	EXPECT_STREQ("may I?", (char *)info.data);
 }
 
 TEST_F(connecting, takes_as_much_private_data_as_the_transport_and_no_more)

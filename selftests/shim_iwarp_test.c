@@ -29,6 +29,9 @@
 /* Much less than TCP tries, which is a minute at least. */
 #define SOON_MS	30000
 
+/* Private data that go with any message. */
+#define MESSAGE_DATA	188
+
 /* The last one of the list. */
 #define INDEX	7
 
@@ -391,18 +394,18 @@ TEST_F(iwarp, carries_private_data_both_ways)
 
 TEST_F(iwarp, takes_as_much_private_data_as_any_message_and_no_more)
 {
-	unsigned char data[IBCHAN_PRIVATE_DATA_SIZE + 1];
+	unsigned char data[MESSAGE_DATA + 1];
 	struct ibchan_connect_params params = { .data = data, .length = sizeof(data) };
 	struct ibchan_connection_info info;
 
 	fill(data, sizeof(data), 11);
 	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
 	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
-	params.length = IBCHAN_PRIVATE_DATA_SIZE;
+	params.length = MESSAGE_DATA;
 	ASSERT_EQ(0, meeting_connect(&self->m, &params, &params));
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info));
-	EXPECT_EQ(IBCHAN_PRIVATE_DATA_SIZE, info.length);
-	EXPECT_EQ(0, memcmp(info.data, data, IBCHAN_PRIVATE_DATA_SIZE));
+	EXPECT_EQ(MESSAGE_DATA, info.length);
+	EXPECT_EQ(0, memcmp(info.data, data, MESSAGE_DATA));
 }
 
 TEST_F(iwarp, finds_the_receives_that_were_posted_before)
@@ -446,7 +449,7 @@ TEST_F(iwarp, says_that_the_peer_has_rejected_and_what_it_said)
 
 TEST_F(iwarp, brings_a_rejection_of_as_much_data_as_any_message)
 {
-	unsigned char data[IBCHAN_PRIVATE_DATA_SIZE];
+	unsigned char data[MESSAGE_DATA];
 	struct ibchan_connection_info info;
 	struct ibchan_request *request;
 

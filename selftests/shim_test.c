@@ -261,9 +261,11 @@ TEST(endpoint_from_strangers_is_refused_with_both_values)
 	ASSERT_EQ(IBCHAN_ERROR_NONE, error.origin);
 	ASSERT_EQ(-EINVAL, ibchan_endpoint_from_bytes(&back, bytes, 63, NULL));
 	bytes[5] = 7;
+	ASSERT_EQ(0, ibchan_endpoint_from_bytes(&back, bytes, sizeof(bytes), &error));
+	bytes[5] = 0;
 	ASSERT_EQ(-EINVAL, ibchan_endpoint_from_bytes(&back, bytes, sizeof(bytes), &error));
 	ibchan_error_text(&error, text, sizeof(text));
-	ASSERT_STREQ("endpoint version: ours 1, theirs 7", text);
+	ASSERT_STREQ("endpoint version: ours 1, theirs 0", text);
 	bytes[0] = 0;
 	ASSERT_EQ(-EINVAL, ibchan_endpoint_from_bytes(&back, bytes, sizeof(bytes), &error));
 	ASSERT_EQ(IBCHAN_REASON_ENDPOINT_MAGIC, error.reason.code);

@@ -19,11 +19,6 @@
 #define ANSWERS		5
 #define GHOST_PORT	7719
 
-/* What an ibchan says in front of its private data: see struct ibchan_cm_front. */
-#define FRONT		4
-#define FRONT_REQUEST	0x0
-#define FRONT_ANSWER	0x4
-
 /* What a notice may be late by; by the default keepalive there is none within 5 s. */
 #define LATE_MS		(slow() ? patience_ms() / 2 : 3000)
 
@@ -33,8 +28,7 @@ FIXTURE(watch_address)
 	struct side_options options;
 	struct pair pair;
 	struct ghost ghost;
-	__u8 takes_writes;
-	__u8 front[FRONT];
+	bool forbids_writes;
 	struct ibchan_address address;
 	__u32 listener;
 	int listener_fd;
@@ -43,7 +37,7 @@ FIXTURE(watch_address)
 FIXTURE_SETUP(watch_address)
 {
 	memset(&self->ghost, 0, sizeof(self->ghost));
-	self->takes_writes = IBCHAN_ENDPOINT_REMOTE_WRITE;
+	self->forbids_writes = false;
 	self->options = side_defaults();
 	self->options.params.max_send_wr = DEPTH;
 	self->options.params.max_recv_wr = DEPTH;
@@ -119,13 +113,11 @@ static bool has_been_connected(void *arg)
 }
 
 /* The ghost is an ibchan. */
-static void speak(FIXTURE_DATA(watch_address) * self, __u8 kind)
+static void speak(FIXTURE_DATA(watch_address) * self, bool answers)
 {
-	const __u8 front[FRONT] = { 0xc4, 0x1b, 1, kind | self->takes_writes };
-
-	memcpy(self->front, front, sizeof(front));
-	self->ghost.data = self->front;
-	self->ghost.length = sizeof(front);
+	ghost_speak(&self->ghost, answers);
+	if (self->forbids_writes)
+		self->ghost.header[7] = 0;
 }
 
 /* The ghost asks, and the first side answers. */
@@ -133,7 +125,7 @@ static int meet_asking_ghost(FIXTURE_DATA(watch_address) * self)
 {
 	int rc = listen_on(self, self->pair.a);
 
-	speak(self, FRONT_REQUEST);
+	speak(self, false);
 	rc = rc ?: ghost_ask(&self->ghost, &self->address);
 	rc = rc ?: accept_one(self, self->pair.a);
 	rc = rc ?: ghost_connected(&self->ghost);
@@ -147,7 +139,7 @@ static int meet_asked_ghost(FIXTURE_DATA(watch_address) * self)
 {
 	int rc;
 
-	speak(self, FRONT_ANSWER);
+	speak(self, true);
 	self->address.port = htons(GHOST_PORT);
 	rc = ghost_listen(&self->ghost, &self->address);
 	rc = rc ?: ask(self, self->pair.a);
@@ -323,7 +315,7 @@ TEST_F(watch_address, asks_nothing_of_a_peer_that_forbids_writes)
 {
 	struct side clock;
 
-	self->takes_writes = 0;
+	self->forbids_writes = true;
 	ASSERT_EQ(0, build(self));
 	ASSERT_EQ(0, meet_asking_ghost(self));
 	EXPECT_EQ(0, query(self->pair.a).out_facts.notice_ms);

@@ -247,6 +247,7 @@ int ibchan_run_request_accept(struct ibchan_call *call)
 	const struct ibchan_connect connect = {
 		.data = cmd->data,
 		.length = cmd->data_length,
+		.flags = cmd->flags,
 		.connect_ms = cmd->connect_ms,
 	};
 	struct ibchan_object *request, *channel;

@@ -49,7 +49,7 @@ union any_command {
 #define FLAGS_channel_connection IBCHAN_DEADLINE
 #define FLAGS_listener_create	0
 #define FLAGS_request_take	0
-#define FLAGS_request_accept	0
+#define FLAGS_request_accept	IBCHAN_CONNECT_FLAGS
 #define FLAGS_request_reject	0
 #define FLAGS_event_take	0
 #define FLAGS_route_query	0

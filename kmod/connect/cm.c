@@ -240,7 +240,7 @@ static void watch_peer(struct ibchan_cm *cm)
 
 	if (ibchan_device_enter(dev))
 		return;
-	ibchan_watch_begin(cm->ch, cm->remote.front.what & IBCHAN_FRONT_WRITES);
+	ibchan_watch_begin(cm->ch, cm->ch->peer.flags);
 	ibchan_device_exit(dev);
 }
 
@@ -250,7 +250,9 @@ static void meet_peer(struct ibchan_cm *cm)
 
 	guard(ibchan_qp)(&ch->qp);
 	ch->peer.qpn = cpu_to_be32(cm->remote.qpn);
-	ch->peer.flags = cm->remote.front.what & IBCHAN_FRONT_WRITES;
+	/* On iWARP nothing looks after a peer but TCP. */
+	if (!ch->qp.gid.iwarp)
+		ch->peer.flags = cm->remote.wire.flags & IBCHAN_WIRE_WRITES;
 	rdma_ip2gid((struct sockaddr *)&cm->peer, (union ib_gid *)ch->peer.gid);
 	ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, cm->remote.qpn, ch->qp.params.mtu);
 	watch_peer(cm);
@@ -269,15 +271,14 @@ static void connected(struct ibchan_cm *cm, struct rdma_cm_id *id)
 }
 
 /* What comes with an answer. Under the qp lock. */
-static void hear_answer(struct ibchan_cm *cm, const struct rdma_cm_id *id,
-			const struct rdma_conn_param *param)
+static void hear_answer(struct ibchan_cm *cm, const struct rdma_conn_param *param)
 {
 	struct ibchan_cm_peer *remote = &cm->remote;
 
 	if (!cm->plain)
-		ibchan_cm_data_front(id, param, IBCHAN_FRONT_ANSWER, &remote->front);
+		ibchan_cm_data_wire(param, IBCHAN_WIRE_ANSWER, &remote->wire);
 	remote->qpn = param->qp_num;
-	cm->length = ibchan_cm_data_take(param, &remote->front, cm->data);
+	cm->length = ibchan_cm_data_take(param, &remote->wire, cm->data);
 	cm->heard = true;
 }
 
@@ -290,18 +291,18 @@ static void reject_answer(struct rdma_cm_id *id)
 static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *param)
 {
-	const struct ibchan_cm_front *front = &cm->remote.front;
+	const struct ibchan_wire *wire = &cm->remote.wire;
 	int ret;
 
-	hear_answer(cm, id, param);
-	ret = ibchan_cm_data_check(cm->ch, front, NULL);
+	hear_answer(cm, param);
+	ret = ibchan_cm_data_check(cm->ch, wire, cm->plain, NULL);
 	if (!ret)
-		ret = ibchan_qp_cm_connect(&cm->ch->qp, id, NULL, ibchan_cm_front_mtu(front));
+		ret = ibchan_qp_cm_connect(&cm->ch->qp, id, NULL, ibchan_cm_wire_mtu(wire));
 	if (ret) {
 		reject_answer(id);
 		return ret;
 	}
-	ibchan_flow_peer(cm->ch, front->addr, front->rkey);
+	ibchan_flow_peer(cm->ch, wire->addr, wire->rkey);
 	ibchan_cm_bound_reads(cm->ch);
 	cm->ch->connected = 1;
 	return rdma_accept(id, NULL);
@@ -333,12 +334,18 @@ static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *param)
 {
 	struct ibchan_channel *ch = cm->ch;
+	int ret = 0;
 
 	ibchan_qp_lock(&ch->qp);
-	if (!cm->heard)
-		hear_answer(cm, id, param);
+	if (!cm->heard) {
+		hear_answer(cm, param);
+		ret = ibchan_cm_data_check(ch, &cm->remote.wire, cm->plain, NULL);
+	}
 	ch->connected = 1;
 	ibchan_qp_unlock(&ch->qp);
+	/* The end of the channel tells the peer. */
+	if (ret)
+		return ibchan_cm_fail(cm, ret, ret);
 	connected(cm, id);
 	return 0;
 }
@@ -531,7 +538,7 @@ struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
 	INIT_LIST_HEAD(&cm->ask_link);
 	INIT_DELAYED_WORK(&cm->deadline, deadline_passed);
 	INIT_WORK(&cm->heard_work, heard_work);
-	cm->plain = ibchan_cm_is_plain(ch, connect);
+	cm->plain = connect->flags & IBCHAN_CONNECT_FOREIGN;
 	ibchan_cm_again_init(cm, connect);
 	ret = fill_times(cm, connect, reason);
 	if (ret) {

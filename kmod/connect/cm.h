@@ -10,36 +10,13 @@
 #include "parts.h"
 
 /**
- * struct ibchan_cm_front - what one ibchan tells another in front of the private data
- * @magic: no text begins so; 0: there is no front
- * @version: another one is taken for private data
- * @what: IBCHAN_FRONT_*
- * @rkey: key to the word at @addr; with IBCHAN_FRONT_CREDITS only, as @addr
- * @addr: of the word that the peer writes to grant credits
- */
-struct ibchan_cm_front {
-	__connect_only __be16 magic;
-	__connect_only u8 version;
-	__connect_only u8 what;
-	__connect_only __be32 rkey;
-	__connect_only __be64 addr;
-};
-
-/* Of a front: its kind, and what it tells. */
-#define IBCHAN_FRONT_REQUEST	0x0
-#define IBCHAN_FRONT_ANSWER	0x4
-#define IBCHAN_FRONT_WRITES	IBCHAN_ENDPOINT_REMOTE_WRITE
-#define IBCHAN_FRONT_CREDITS	0x2
-#define IBCHAN_FRONT_MTU	0x70	/* enum ib_mtu; 0: as long as was asked for */
-
-/**
  * struct ibchan_cm_peer - what is known of the other side
  * @qpn: number of its queue pair
- * @front: what it says to an ibchan; all zero if it is none, or does not know that this side is
+ * @wire: what it says to an ibchan; all zero if it is none, or does not know that this side is
  */
 struct ibchan_cm_peer {
 	__connect_only u32 qpn;
-	__connect_only struct ibchan_cm_front front;
+	__connect_only struct ibchan_wire wire;
 };
 
 /**
@@ -73,7 +50,7 @@ struct ibchan_cm_failure {
  * @remote: of the peer
  * @local: this side, as far as known
  * @peer: the other side
- * @plain: no front is sent, and none is looked for in what comes
+ * @plain: no header is sent, and none is looked for in what comes
  * @heard_work: tells the connection manager that the peer was heard
  * @again: goes on with the next of @others
  * @failed: @again is to run; set by the code that queues it
@@ -116,7 +93,7 @@ struct ibchan_cm {
 
 /* Private data that InfiniBand and RoCE carry with each message, in bytes. */
 #define IBCHAN_REQUEST_DATA	56	/* what rdma_cm leaves of the 92 */
-#define IBCHAN_REJECT_DATA	144	/* what the mark leaves of the 148, see cm_data.c */
+#define IBCHAN_REJECT_DATA	148
 
 /* Calls of the connection manager, for IBCHAN_REASON_CM. */
 enum ibchan_cm_step { CM_STEP_ID, CM_STEP_BIND, CM_STEP_LISTEN };
@@ -138,9 +115,6 @@ static inline int ibchan_refuse_cm(struct ibchan_reason *reason, enum ibchan_cm_
 	return ibchan_refuse_values(reason, IBCHAN_REASON_CM, error,
 				    (u64[3]) { -error, step });
 }
-
-/* cm_connect.c */
-bool ibchan_cm_is_plain(const struct ibchan_channel *ch, const struct ibchan_connect *connect);
 
 /* cm.c */
 int ibchan_check_address(const struct sockaddr *address, struct ibchan_reason *reason);
@@ -180,15 +154,14 @@ void ibchan_cm_linger_begin(struct ibchan_cm_linger *linger, s64 ms);
 /* cm_data.c */
 u32 ibchan_cm_data_room(const struct ibchan_channel *ch, bool plain);
 void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length);
-void ibchan_cm_data_answer(struct ibchan_cm *cm, u32 mtu);
-void ibchan_cm_data_front(const struct rdma_cm_id *id, const struct rdma_conn_param *param,
-			  u8 kind, struct ibchan_cm_front *front);
-u32 ibchan_cm_front_mtu(const struct ibchan_cm_front *front);
-u32 ibchan_cm_data_take(const struct rdma_conn_param *param,
-			const struct ibchan_cm_front *front, u8 *data);
-int ibchan_cm_data_check(const struct ibchan_channel *ch, const struct ibchan_cm_front *front,
-			 struct ibchan_reason *reason);
-void ibchan_cm_reject(struct rdma_cm_id *id, const struct ibchan_cm_front *front, u8 code,
+void ibchan_cm_data_answer(struct ibchan_cm *cm);
+void ibchan_cm_data_wire(const struct rdma_conn_param *param, u16 kind, struct ibchan_wire *wire);
+u32 ibchan_cm_wire_mtu(const struct ibchan_wire *wire);
+u32 ibchan_cm_data_take(const struct rdma_conn_param *param, const struct ibchan_wire *wire,
+			u8 *data);
+int ibchan_cm_data_check(const struct ibchan_channel *ch, const struct ibchan_wire *wire,
+			 bool foreign, struct ibchan_reason *reason);
+void ibchan_cm_reject(struct rdma_cm_id *id, const struct ibchan_wire *wire, u8 code,
 		      const void *data, u32 length);
 void ibchan_cm_data_rejected(struct ibchan_cm *cm, const struct rdma_conn_param *param);
 bool ibchan_cm_data_none(const struct rdma_conn_param *param);

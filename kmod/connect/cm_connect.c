@@ -18,20 +18,6 @@
 #include "parts.h"
 
 /**
- * ibchan_cm_is_plain - does nothing of ours go with the private data?
- * @ch: the channel, its device there
- * @connect: its flags are used
- *
- * Over iWARP there is nothing to tell: see cm_data.c.
- *
- * Return: true if nothing does.
- */
-bool ibchan_cm_is_plain(const struct ibchan_channel *ch, const struct ibchan_connect *connect)
-{
-	return ch->qp.gid.iwarp || connect->flags & IBCHAN_CONNECT_FOREIGN;
-}
-
-/**
  * ibchan_check_data - is this much private data possible?
  * @ch: the channel, its device there
  * @connect: the data, and to what kind of peer
@@ -47,7 +33,7 @@ int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_conne
 
 	if (ch->qp.gid.iwarp)
 		max = IBCHAN_PRIVATE_DATA_SIZE;
-	max -= ibchan_cm_data_room(ch, ibchan_cm_is_plain(ch, connect));
+	max -= ibchan_cm_data_room(ch, connect->flags & IBCHAN_CONNECT_FOREIGN);
 	if (length <= max)
 		return 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_PRIVATE_DATA, -EINVAL,
@@ -97,15 +83,15 @@ static int check_not_host_only(const struct ibchan_channel *ch,
 	return only ? ibchan_refuse_host_only(&ch->qp.gid, reason) : 0;
 }
 
-/* Credits need a front, which a peer that may be none of ours does not get. */
+/* Credits need a header, which a peer that may be none of ours does not get. */
 static int check_foreign(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
 			 struct ibchan_reason *reason)
 {
-	const struct ibchan_cm_front none = {};
+	const struct ibchan_wire none = {};
 
 	if (!(connect->flags & IBCHAN_CONNECT_FOREIGN))
 		return 0;
-	return ibchan_cm_data_check(ch, &none, reason);
+	return ibchan_cm_data_check(ch, &none, true, reason);
 }
 
 static int check_addresses(const struct ibchan_channel *ch,
@@ -196,7 +182,8 @@ static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connec
  * -ENODEV when the way does not lead over an RDMA device, -EXDEV when it leads over another
  * one than the channel's; -ECONNREFUSED when nobody listens there, or only in another
  * network namespace; -ECONNRESET when the peer rejects; -EMSGSIZE when its port takes
- * shorter packets only and it uses no ibchan; -EINVAL when the peer accepts and only one side
+ * shorter packets only and it uses no ibchan; -EPROTOTYPE when it accepts and is no ibchan,
+ * without IBCHAN_CONNECT_FOREIGN; -EINVAL when the peer accepts and only one side
  * counts credits; -ETIMEDOUT when a stage takes too long.
  *
  * Context: process, may sleep.

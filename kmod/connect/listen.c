@@ -89,15 +89,15 @@ static int request_arrived(struct ibchan_listener *listener, struct rdma_cm_id *
 			   const struct rdma_conn_param *param)
 {
 	struct ibchan_request *request;
-	struct ibchan_cm_front front;
+	struct ibchan_wire wire;
 
 	if (!listener_has_room(listener))
 		return -ENOMEM;
 	request = ibchan_request_create(id, param, listener->dev, &listener->payer);
 	if (IS_ERR(request)) {
 		if (request != ERR_PTR(-ENOMEM)) {
-			ibchan_cm_data_front(id, param, IBCHAN_FRONT_REQUEST, &front);
-			ibchan_cm_reject(id, &front, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+			ibchan_cm_data_wire(param, IBCHAN_WIRE_REQUEST, &wire);
+			ibchan_cm_reject(id, &wire, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 		}
 		return PTR_ERR(request);
 	}

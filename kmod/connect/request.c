@@ -45,12 +45,13 @@ static void request_fill(struct ibchan_request *request, const struct rdma_cm_id
 	struct ibchan_request_attr *attr = &request->attr;
 
 	attr->port = id->port_num;
-	request->reject_room = iwarp ? IBCHAN_PRIVATE_DATA_SIZE : IBCHAN_REJECT_DATA;
 	attr->local = id->route.addr.src_addr;
 	attr->peer = id->route.addr.dst_addr;
-	ibchan_cm_data_front(id, param, IBCHAN_FRONT_REQUEST, &request->remote.front);
+	ibchan_cm_data_wire(param, IBCHAN_WIRE_REQUEST, &request->remote.wire);
 	request->remote.qpn = param->qp_num;
-	attr->length = ibchan_cm_data_take(param, &request->remote.front, attr->data);
+	attr->length = ibchan_cm_data_take(param, &request->remote.wire, attr->data);
+	request->reject_room = (iwarp ? IBCHAN_PRIVATE_DATA_SIZE : IBCHAN_REJECT_DATA) -
+			       (request->remote.wire.version ? IBCHAN_WIRE_HEADER : 0);
 	keep_depths(request, param, iwarp);
 	if (id->route.path_rec)
 		request->mtu = ib_mtu_enum_to_int(id->route.path_rec->mtu);
@@ -68,7 +69,7 @@ void ibchan_request_free(struct ibchan_request *request)
 
 	if (id) {
 		if (!READ_ONCE(request->error))
-			ibchan_cm_reject(id, &request->remote.front,
+			ibchan_cm_reject(id, &request->remote.wire,
 					 IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 		rdma_destroy_id(id);
 	}
@@ -154,7 +155,7 @@ static int event_error(const struct rdma_cm_event *event)
 static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct ibchan_request *request = id->context;
-	const struct ibchan_cm_front front = request->remote.front;
+	const struct ibchan_wire wire = request->remote.wire;
 	int error = event_error(event);
 	int was_lost;
 	bool left;
@@ -172,7 +173,7 @@ static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	if (!ibchan_cm_take_id(&request->id))
 		return 0;
 	if (error == -ENODEV && !was_lost)
-		ibchan_cm_reject(id, &front, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+		ibchan_cm_reject(id, &wire, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 	if (left)
 		ibchan_request_free(request);
 	return 1;
@@ -276,7 +277,7 @@ static u32 shorter_mtu(const struct ibchan_request *request, const struct ibchan
 {
 	u32 ours = READ_ONCE(ch->qp.params.mtu);
 
-	return request->remote.front.magic && ours < request->mtu ? ours : 0;
+	return request->remote.wire.version && ours < request->mtu ? ours : 0;
 }
 
 /* iWARP: the device does the rest when it has sent the answer. */
@@ -312,10 +313,10 @@ static int answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	int ret = connect_qp(cm->ch, id, agreed, mtu);
 
 	if (ret) {
-		ibchan_cm_reject(id, &cm->remote.front, reject_code(ret), NULL, 0);
+		ibchan_cm_reject(id, &cm->remote.wire, reject_code(ret), NULL, 0);
 		return ret;
 	}
-	ibchan_cm_data_answer(cm, mtu);
+	ibchan_cm_data_answer(cm);
 	agreed->private_data = cm->length ? cm->data : NULL;
 	agreed->private_data_len = cm->length;
 	agreed->rnr_retry_count = cm->ch->qp.params.rnr_retries;
@@ -350,15 +351,15 @@ static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm,
 static int request_begin(struct ibchan_request *request, struct ibchan_cm *cm,
 			 struct ibchan_reason *reason)
 {
-	const struct ibchan_cm_front *front = &request->remote.front;
+	const struct ibchan_wire *wire = &request->remote.wire;
 	int ret = ibchan_channel_check_prepared(cm->ch, reason);
 
 	if (!ret)
-		ret = ibchan_cm_data_check(cm->ch, front, reason);
+		ret = ibchan_cm_data_check(cm->ch, wire, cm->plain, reason);
 	if (!ret)
 		ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ACCEPT, reason);
 	if (!ret)
-		ibchan_flow_peer(cm->ch, front->addr, front->rkey);
+		ibchan_flow_peer(cm->ch, wire->addr, wire->rkey);
 	return ret;
 }
 
@@ -395,14 +396,18 @@ static int request_accept(struct ibchan_request *request, struct ibchan_cm *cm,
 static int request_start(struct ibchan_request *request, struct ibchan_channel *ch,
 			 const struct ibchan_connect *connect, struct ibchan_reason *reason)
 {
+	const bool foreign = !request->remote.wire.version;
 	struct ibchan_connect how = *connect;
 	struct ibchan_cm *cm;
 	int ret;
 
+	if (connect->flags & ~IBCHAN_CONNECT_FLAGS)
+		return -EINVAL;
 	if (request->dev != ch->qp.dev)
 		return ibchan_refuse(reason, IBCHAN_REASON_REQUEST_DEVICE, -EXDEV);
-	/* The peer has told. */
-	how.flags = request->remote.front.magic ? 0 : IBCHAN_CONNECT_FOREIGN;
+	if (foreign && !(connect->flags & IBCHAN_CONNECT_FOREIGN))
+		return ibchan_refuse(reason, IBCHAN_REASON_FOREIGN, -EPROTOTYPE);
+	how.flags = foreign ? IBCHAN_CONNECT_FOREIGN : 0;
 	ret = ibchan_check_data(ch, &how, IBCHAN_PRIVATE_DATA_SIZE, reason);
 	if (ret)
 		return ret;
@@ -419,24 +424,26 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
  * ibchan_request_accept - begin to connect a channel to the peer that asks
  * @request: used up on success
  * @ch: prepared, of the request's device
- * @connect: data, length and connect_ms are used
+ * @connect: data, length, flags and connect_ms are used
  * @reason: why not, or NULL
  *
- * A peer that uses no ibchan, or has asked with IBCHAN_CONNECT_FOREIGN, gets @connect's data
- * and nothing else, and no keepalive looks after it. Of two sides that take packets of
- * different length the shorter ones count, where both are ibchans. What goes wrong after it has
- * begun breaks the channel: see ibchan_channel_connect(); -EMSGSIZE when the peer is none and
- * sends longer packets than this side takes. If @ch is closed before the peer has heard of the
- * answer, the peer is told of the end when it has, for up to ten seconds.
+ * A peer that uses no ibchan, or has asked with IBCHAN_CONNECT_FOREIGN, is accepted with that
+ * flag only. It gets @connect's data and nothing else, and no keepalive looks after it. Of two
+ * sides that take packets of different length the shorter ones count, where both are ibchans.
+ * What goes wrong after it has begun breaks the channel: see ibchan_channel_connect(); -EMSGSIZE
+ * when the peer is none and sends longer packets than this side takes. If @ch is closed before
+ * the peer has heard of the answer, the peer is told of the end when it has, for up to ten
+ * seconds.
  *
  * Each side has as many reads and atomics in flight as the other one serves. A peer that
  * serves none is accepted, and @ch then refuses to post any.
  *
  * Context: process, may sleep.
- * Return: 0 when it has begun; -EXDEV when the request came over another device;
- * -EINVAL for too much data, a time that is too long, or when only one side counts credits;
- * -ECONNRESET, -ETIMEDOUT when the peer has given up; -EISCONN when @ch is connected or
- * connecting already; -ESHUTDOWN when it is broken; -ENODEV when the device is gone; -ENOMEM.
+ * Return: 0 when it has begun; -EXDEV when the request came over another device; -EPROTOTYPE
+ * when the peer is no ibchan, without IBCHAN_CONNECT_FOREIGN; -EINVAL for too much data, a time
+ * that is too long, or when only one side counts credits; -ECONNRESET, -ETIMEDOUT when the peer
+ * has given up; -EISCONN when @ch is connected or connecting already; -ESHUTDOWN when it is
+ * broken; -ENODEV when the device is gone; -ENOMEM.
  */
 int ibchan_request_accept(struct ibchan_request *request, struct ibchan_channel *ch,
 			  const struct ibchan_connect *connect,
@@ -458,7 +465,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_request_accept, IBCHAN_NS);
  * ibchan_request_reject - send the peer that asks away
  * @request: used up on success
  * @data: for the peer; NULL: none
- * @length: bytes of @data, up to 144, over iWARP IBCHAN_PRIVATE_DATA_SIZE
+ * @length: bytes of @data: see IBCHAN_PRIVATE_DATA_SIZE
  *
  * Context: process, may sleep.
  * Return: 0, also when the peer does not wait any more; -EINVAL for too much data.
@@ -471,7 +478,7 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data, u32 
 		ret = length > request->reject_room ? -EINVAL : 0;
 		/* Without data the end of the request says as much. */
 		if (!ret && length && !READ_ONCE(request->error))
-			ibchan_cm_reject(request->id, &request->remote.front,
+			ibchan_cm_reject(request->id, &request->remote.wire,
 					 IB_CM_REJ_CONSUMER_DEFINED, data, length);
 		ibchan_device_exit(request->dev);
 		if (ret)

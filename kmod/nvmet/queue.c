@@ -228,7 +228,9 @@ static int queue_accept(struct queue *queue, struct ibchan_request *request)
 		.recfmt = cpu_to_le16(NVME_RDMA_CM_FMT_1_0),
 		.crqsize = cpu_to_le16(queue->depth),
 	};
-	struct ibchan_connect connect = { .data = &answer, .length = sizeof(answer) };
+	struct ibchan_connect connect = {
+		.data = &answer, .length = sizeof(answer), .flags = IBCHAN_CONNECT_FOREIGN,
+	};
 	int ret;
 
 	/* The host may be back before the target is through with its controller. */

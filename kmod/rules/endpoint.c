@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The blob that two peers exchange. It comes over a wire that nobody vouches
- * for, so each field is checked before the queue pair sees any of it. Pure.
+ * for, so each field is checked before the queue pair sees any of it. Bits and bytes that this
+ * version does not know are a later version's, and ignored: see wire.c. Pure.
  */
 #include <linux/build_bug.h>
 #include <linux/errno.h>
@@ -88,7 +89,7 @@ void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan
 	BUILD_BUG_ON(sizeof(*endpoint) != IBCHAN_ENDPOINT_SIZE);
 	*endpoint = (struct ibchan_endpoint){
 		.magic = cpu_to_be32(IBCHAN_ENDPOINT_MAGIC),
-		.version = cpu_to_be16(IBCHAN_ENDPOINT_VERSION),
+		.version = cpu_to_be16(IBCHAN_WIRE_VERSION),
 		.link_layer = link_layer_of(gid),
 		.mtu = ib_mtu_int_to_enum(params->mtu),
 		.qpn = cpu_to_be32(qpn),
@@ -115,12 +116,10 @@ static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reas
 	if (be32_to_cpu(theirs->magic) != IBCHAN_ENDPOINT_MAGIC)
 		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_MAGIC,
 				   IBCHAN_ENDPOINT_MAGIC, be32_to_cpu(theirs->magic));
-	if (be16_to_cpu(theirs->version) != IBCHAN_ENDPOINT_VERSION)
+	if (!theirs->version)
 		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_VERSION,
-				   IBCHAN_ENDPOINT_VERSION, be16_to_cpu(theirs->version));
-	if (theirs->flags & ~IBCHAN_ENDPOINT_FLAGS ||
-	    (is_infinibands(theirs) && theirs->link_layer != IBCHAN_LINK_LAYER_INFINIBAND) ||
-	    memchr_inv(theirs->reserved, 0, sizeof(theirs->reserved)))
+				   IBCHAN_WIRE_VERSION, 0);
+	if (is_infinibands(theirs) && theirs->link_layer != IBCHAN_LINK_LAYER_INFINIBAND)
 		return ibchan_refuse(reason, IBCHAN_REASON_ENDPOINT_RESERVED, -EINVAL);
 	return 0;
 }

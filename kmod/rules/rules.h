@@ -14,6 +14,7 @@
 #include "footprint.h"
 #include "params.h"
 #include "segments.h"
+#include "wire.h"
 
 /* The bit of a P_Key that says full: a limited member talks to full ones only. */
 #define IBCHAN_PKEY_FULL_MEMBER	0x8000

@@ -91,7 +91,9 @@ int asker_hears(struct asker *asker)
 /* Asks @m's listener, which accepts with a channel of its own, and closes that. */
 int asker_is_left(struct asker *asker, struct meeting *m, u32 connect_ms)
 {
-	const struct ibchan_connect connect = { .connect_ms = connect_ms };
+	const struct ibchan_connect connect = {
+		.connect_ms = connect_ms, .flags = IBCHAN_CONNECT_FOREIGN,
+	};
 	struct ibchan_request *request;
 	struct ibchan_params params;
 	struct party party = {};

@@ -8,7 +8,7 @@
 #include "suites.h"
 
 /* Private data that go with a request to an ibchan on RoCE. */
-#define REQUEST_DATA	52
+#define REQUEST_DATA	48
 
 /* --- what works --- */
 

@@ -27,9 +27,8 @@ struct misfit {
 	static void change_##name(struct ibchan_endpoint *e) { statement; }
 
 CHANGE(magic, e->magic = cpu_to_be32(1))
-CHANGE(version, e->version = cpu_to_be16(9))
-CHANGE(flags, e->flags = 0x80)
-CHANGE(reserved, e->reserved[sizeof(e->reserved) - 1] = 1)
+CHANGE(version, e->version = 0)
+CHANGE(flags, e->flags = IBCHAN_ENDPOINT_GRH)
 CHANGE(credit_rkey, e->credit_rkey = cpu_to_be32(1))
 CHANGE(credit_addr, e->credit_addr = cpu_to_be64(1))
 CHANGE(link_layer, e->link_layer = IBCHAN_LINK_LAYER_INFINIBAND)
@@ -45,9 +44,8 @@ CHANGE(mac, e->mac[0] = 1)
 
 static const struct misfit misfits[] = {
 	{ change_magic, IBCHAN_REASON_ENDPOINT_MAGIC, IBCHAN_ENDPOINT_MAGIC, 1 },
-	{ change_version, IBCHAN_REASON_ENDPOINT_VERSION, IBCHAN_ENDPOINT_VERSION, 9 },
+	{ change_version, IBCHAN_REASON_ENDPOINT_VERSION, IBCHAN_ENDPOINT_VERSION, 0 },
 	{ change_flags, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0 },
-	{ change_reserved, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0 },
 	{ change_credit_rkey, IBCHAN_REASON_CREDIT_MODE, 0, 1 },
 	{ change_credit_addr, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0 },
 	{ change_link_layer, IBCHAN_REASON_LINK_LAYER, IBCHAN_LINK_LAYER_ETHERNET,

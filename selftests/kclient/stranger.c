@@ -120,6 +120,8 @@ static int stranger_ask(struct stranger *stranger, struct meeting *m)
 /* The second side of @m accepts. */
 static int stranger_meets(struct stranger *stranger, struct meeting *m)
 {
+	const struct ibchan_connect connect = { .flags = IBCHAN_CONNECT_FOREIGN };
+	struct ibchan_reason reason = {};
 	struct ibchan_request *request;
 	int ret = stranger_ask(stranger, m);
 
@@ -128,9 +130,15 @@ static int stranger_meets(struct stranger *stranger, struct meeting *m)
 	request = meeting_take(m);
 	if (!request)
 		return -ENOENT;
-	ret = meeting_accept(m, request, NULL, 0);
+	/* One that is no ibchan is not served unawares. */
+	ret = ibchan_request_accept(request, m->asked.side->ch, &(struct ibchan_connect) {},
+				    &reason);
+	expect_eq(m->w, ret, -EPROTOTYPE);
+	expect_eq(m->w, reason.code, IBCHAN_REASON_FOREIGN);
+	ret = ibchan_request_accept(request, m->asked.side->ch, &connect, NULL);
 	if (!expect_eq(m->w, ret, 0))
 		return ret;
+	world_forget(m->w, THING_REQUEST, request);
 	expect_eq(m->w, party_outcome(&m->asked), 0);
 	return expect_soon(m->w, READ_ONCE(stranger->connected)) ? 0 : -ETIMEDOUT;
 }

@@ -24,6 +24,7 @@ extern struct kunit_suite times_suite;
 extern struct kunit_suite busy_suite;
 extern struct kunit_suite segments_suite;
 extern struct kunit_suite credit_suite;
+extern struct kunit_suite wire_suite;
 
 /**
  * struct refusal - how a check has to say no

@@ -453,6 +453,7 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 				.handles = { HANDLE(request_take, listener) },	\
 				.reserved = { HANDLE(request_take, reserved) }
 #define EXAMPLE_request_accept	.needs = EXAMPLE_IPV4, .uses_up = 1,			\
+				.flags = IBCHAN_CONNECT_FLAGS,			\
 				.undo = undo_request_accept,			\
 				.handles = { HANDLE(request_accept, request),	\
 					     HANDLE(request_accept, channel) },	\

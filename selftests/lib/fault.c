@@ -20,11 +20,10 @@ static __u32 fault_of_header(const __u8 *b)
 {
 	if (memcmp(b, "IBCH", 4))
 		return IBCHAN_REASON_ENDPOINT_MAGIC;
-	if (b[4] || b[5] != 1)
+	if (is_zero(b + 4, 2))
 		return IBCHAN_REASON_ENDPOINT_VERSION;
-	if (b[39] & ~IBCHAN_ENDPOINT_FLAGS || !is_zero(b + 58, 6) ||
-	    (b[6] != IBCHAN_LINK_LAYER_INFINIBAND &&
-	     (b[39] & IBCHAN_ENDPOINT_GRH || !is_zero(b + 56, 2))))
+	if (b[6] != IBCHAN_LINK_LAYER_INFINIBAND &&
+	    (b[39] & IBCHAN_ENDPOINT_GRH || !is_zero(b + 56, 2)))
 		return IBCHAN_REASON_ENDPOINT_RESERVED;
 	if (b[6] != IBCHAN_LINK_LAYER_ETHERNET)
 		return IBCHAN_REASON_LINK_LAYER;

@@ -27,6 +27,19 @@ enum {
 	REJECTED = 8, ESTABLISHED = 9
 };
 
+/* See kmod/rules/wire.c. */
+void ghost_speak(struct ghost *ghost, bool answers)
+{
+	const __u8 header[GHOST_HEADER] = {
+		0xc4, answers ? 0x1c : 0x1b, IBCHAN_ENDPOINT_VERSION, GHOST_HEADER,
+		[7] = IBCHAN_ENDPOINT_REMOTE_WRITE,
+	};
+
+	memcpy(ghost->header, header, sizeof(header));
+	ghost->data = ghost->header;
+	ghost->length = sizeof(header);
+}
+
 static int command(const struct ghost *ghost, __u32 nr, const void *in, __u16 len, __u16 out)
 {
 	struct {

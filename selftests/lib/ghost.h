@@ -12,11 +12,14 @@
 #include <linux/ibchan.h>
 #include <rdma/rdma_user_cm.h>
 
+#define GHOST_HEADER	8
+
 struct ghost {
 	int fd;
 	__u32 id;	/* who asks, and who listens */
 	__u32 asker;	/* of who has asked */
 	const void *data;	/* goes with what it says */
+	__u8 header[GHOST_HEADER];	/* of an ibchan: ghost_speak() */
 	__u8 length;
 	__u8 srq;		/* these two bits, too */
 	__u8 flow_control;
@@ -25,6 +28,9 @@ struct ghost {
 	struct rdma_ucm_conn_param asked;	/* by who has asked */
 	struct rdma_ucm_conn_param told;	/* by who has accepted, or rejected */
 };
+
+/* What it says next says an ibchan: it asks, or answers. It takes writes. */
+void ghost_speak(struct ghost *ghost, bool answers);
 
 /*
  * Begins to ask @peer; ghost_connected() goes on when that has accepted. Without that the peer

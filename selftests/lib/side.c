@@ -197,8 +197,13 @@ int side_ask(struct side *asking, const struct side *asked,
 
 int side_accept(const struct side *side, __u32 listener, int listener_fd)
 {
+	return side_accept_any(side, listener, listener_fd, 0);
+}
+
+int side_accept_any(const struct side *side, __u32 listener, int listener_fd, __u32 flags)
+{
 	struct pollfd pollfd = { .fd = listener_fd, .events = POLLIN };
-	struct ibchan_cmd_request_accept accept = { .channel = side->channel };
+	struct ibchan_cmd_request_accept accept = { .channel = side->channel, .flags = flags };
 	struct ibchan_cmd_request_take take = { .listener = listener };
 	int rc;
 

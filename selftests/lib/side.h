@@ -69,6 +69,7 @@ int side_ask(struct side *asking, const struct side *asked,
 
 /* Takes the next request of a listener, whose file @listener_fd is, and accepts it. */
 int side_accept(const struct side *side, __u32 listener, int listener_fd);
+int side_accept_any(const struct side *side, __u32 listener, int listener_fd, __u32 flags);
 
 enum pair_shape {
 	PAIR_LOOPED,		/* one channel that is its own peer */

@@ -97,7 +97,8 @@
 	X(97, PEER_NO_READS)	/* opcode */				\
 	X(98, MR_INVALIDATED)	/* */					\
 	X(100, INTERRUPTS_OFF)	/* of kernel consumers */		\
-	X(101, NODE)		/* of the library: errno, 1: the module is loaded */
+	X(101, NODE)		/* of the library: errno, 1: the module is loaded */ \
+	X(105, FOREIGN)		/* */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {

@@ -10,16 +10,17 @@
 #include <linux/ibchan_codes.h>
 
 /*
- * Private data: bytes that go with a message for the peer's consumer. On InfiniBand and RoCE,
+ * Private data: bytes that go with a message for the peer's consumer.
  *
- *	the message	with IBCHAN_CONNECT_FOREIGN	else	with credits
- *	request		56				52	40
- *	acceptance	196				192	180
- *	rejection	144				144	144
+ *	the message			to a peer that may be no ibchan	else	with credits
+ *	request				56				48	36
+ *	acceptance			196				188	176
+ *	rejection			148				140	140
+ *	each of these on iWARP		196				188
  *
- * because two ibchans tell each other something in front of them. Who accepts knows by the
- * request whether it comes from an ibchan, and has 196 bytes where it does not. On iWARP it is
- * 196 everywhere. A message may arrive with zeros behind its data.
+ * because two ibchans put a header of 8 bytes in front of them, and tell each other there where
+ * credits are granted. The header says how many bytes there are; from a peer that is no ibchan
+ * they may arrive with zeros behind them.
  */
 #define IBCHAN_PRIVATE_DATA_SIZE	196
 
@@ -27,8 +28,11 @@
  * The peer may be no ibchan, as a program of librdmacm is none: it gets the private data and
  * nothing else, and its answer is taken for private data and nothing else. No keepalive looks
  * after such a peer, it is told of no smaller mtu, and there are no credits. An ibchan that is
- * asked so takes the asking side for a peer that is none. Without this flag a peer that is none
- * sees what an ibchan tells as the first 4 bytes of the private data, 16 with credits.
+ * asked so takes the asking side for a peer that is none. Who accepts with this flag serves such
+ * peers as well, and an ibchan as ever: the request tells.
+ *
+ * Without this flag a peer that is no ibchan is refused with EPROTOTYPE: one that asks by who would
+ * accept it, one that accepts when it has answered; it sees the header in front of the data.
  */
 #define IBCHAN_CONNECT_FOREIGN	0x1U
 #define IBCHAN_CONNECT_FLAGS	IBCHAN_CONNECT_FOREIGN
@@ -87,7 +91,7 @@ enum ibchan_stage {
  * @route_ms: how long finding the way may take; 0: IBCHAN_DEFAULT_ROUTE_MS
  * @connect_ms: how long the peer may take; 0: IBCHAN_DEFAULT_CONNECT_MS
  * @num_others: how many of @others there are
- * @data: for the peer; it gets zeros behind them
+ * @data: for the peer
  * @reserved: 0
  * @reason: why not, on an error
  * @others: more addresses of the peer, in the order in which they are tried; 0 behind them
@@ -101,8 +105,8 @@ enum ibchan_stage {
  * The outcome is an event (see event_take), and channel_connection waits for it. A
  * connection that does not come about breaks the channel: ENETUNREACH, EHOSTUNREACH,
  * ECONNREFUSED (nobody listens, or a peer that is no ibchan rejects without data), ECONNRESET
- * (rejected by the peer), EXDEV (the way leads over another device than the channel's),
- * ETIMEDOUT.
+ * (rejected by the peer), EPROTOTYPE (accepted by a peer that is no ibchan), EXDEV (the way leads
+ * over another device than the channel's), ETIMEDOUT.
  */
 struct ibchan_cmd_channel_connect {
 	__u32 size;
@@ -222,18 +226,18 @@ struct ibchan_cmd_request_take {
 /**
  * struct ibchan_cmd_request_accept - connect a channel to the peer that asks; do not wait
  * @size: sizeof(struct ibchan_cmd_request_accept)
- * @flags: 0
+ * @flags: IBCHAN_CONNECT_FOREIGN or 0
  * @request: handle; gone on success
  * @channel: handle, of a prepared channel of the request's device
  * @connect_ms: how long the peer may take to say that it has heard of it; 0:
  *	IBCHAN_DEFAULT_ACCEPT_MS
  * @data_length: bytes of @data: see IBCHAN_PRIVATE_DATA_SIZE
- * @data: for the peer; it gets zeros behind them
+ * @data: for the peer
  * @reserved: 0
  * @reason: why not, on an error
  *
  * The outcome is an event, as for channel_connect. EXDEV: the request came over
- * another device.
+ * another device. EPROTOTYPE: the peer is no ibchan, and @flags is 0.
  */
 struct ibchan_cmd_request_accept {
 	__u32 size;
@@ -252,8 +256,8 @@ struct ibchan_cmd_request_accept {
  * @size: sizeof(struct ibchan_cmd_request_reject)
  * @flags: 0
  * @request: handle; gone afterwards
- * @data_length: bytes of @data
- * @data: for the peer; it gets zeros behind them
+ * @data_length: bytes of @data: see IBCHAN_PRIVATE_DATA_SIZE
+ * @data: for the peer
  * @reserved: 0
  */
 struct ibchan_cmd_request_reject {

@@ -10,12 +10,11 @@
 #define IBCHAN_ENDPOINT_SIZE	64
 
 #define IBCHAN_ENDPOINT_MAGIC	0x49424348U	/* "IBCH" */
-#define IBCHAN_ENDPOINT_VERSION	1
+#define IBCHAN_ENDPOINT_VERSION	1	/* also of what two ibchans tell each other by address */
 
 /* Flags of an endpoint. */
 #define IBCHAN_ENDPOINT_REMOTE_WRITE	0x1U	/* it takes writes, empty ones too */
 #define IBCHAN_ENDPOINT_GRH		0x2U	/* InfiniBand: it is reached with a GRH only */
-#define IBCHAN_ENDPOINT_FLAGS		(IBCHAN_ENDPOINT_REMOTE_WRITE | IBCHAN_ENDPOINT_GRH)
 
 #define IBCHAN_LINK_LAYER_INFINIBAND	1
 #define IBCHAN_LINK_LAYER_ETHERNET	2
@@ -24,7 +23,7 @@
 /**
  * struct ibchan_endpoint - what two peers exchange, as bytes, in network order
  * @magic: IBCHAN_ENDPOINT_MAGIC
- * @version: IBCHAN_ENDPOINT_VERSION; another one is refused
+ * @version: IBCHAN_ENDPOINT_VERSION, or a later one: both sides use what they have in common
  * @link_layer: IBCHAN_LINK_LAYER_*
  * @mtu: the largest this side takes, 1 (256 bytes) to 5 (4096 bytes)
  * @qpn: queue pair number, 24 bits
@@ -33,12 +32,12 @@
  * @mac: Ethernet address behind @gid; 0 on InfiniBand
  * @max_dest_rd_atomic: reads and atomics of the peer that this side serves at
  *	a time
- * @flags: IBCHAN_ENDPOINT_*
+ * @flags: IBCHAN_ENDPOINT_*; the peer ignores bits that it does not know
  * @lid: InfiniBand address within the subnet, 1 to 0xbfff, on Omni-Path more; 0 on Ethernet
  * @credit_rkey: key to the word at @credit_addr; 0 without IBCHAN_MODE_CREDITS
  * @credit_addr: of the word that the peer is to write credits into
  * @pkey: InfiniBand partition that this side is in; 0 on Ethernet
- * @reserved: 0
+ * @reserved: 0; what belongs to bits of @flags that a later version has
  */
 struct ibchan_endpoint {
 	__be32 magic;

@@ -377,10 +377,9 @@ static int endpoint_check(const struct ibchan_endpoint *endpoint,
 		reason->value[1] = be32toh(endpoint->magic);
 		return -EINVAL;
 	}
-	if (be16toh(endpoint->version) != IBCHAN_ENDPOINT_VERSION) {
+	if (!endpoint->version) {
 		reason->code = IBCHAN_REASON_ENDPOINT_VERSION;
 		reason->value[0] = IBCHAN_ENDPOINT_VERSION;
-		reason->value[1] = be16toh(endpoint->version);
 		return -EINVAL;
 	}
 	return 0;

@@ -88,8 +88,8 @@ static int await_connection(struct messages *m, const struct deadline *deadline,
 	do {
 		err = ibchan_channel_connect_wait(m->channel, deadline_left(deadline), error);
 	} while (err == -EINTR);
-	/* The peer has accepted without IBCHAN_MODE_CREDITS. */
-	if (err == -EINVAL)
+	/* The peer has accepted without IBCHAN_MODE_CREDITS, or is no ibchan. */
+	if (err == -EINVAL || err == -EPROTOTYPE)
 		return error_set(error, -EPROTOTYPE, NULL);
 	if (err)
 		return err;

@@ -213,7 +213,7 @@ void ibchan_request_query(const struct ibchan_request *request,
 /* Whether that is how a peer that has given up meanwhile makes an accept fail. */
 bool request_has_given_up(int err)
 {
-	return err == -ECONNRESET || err == -ETIMEDOUT || err == -EINVAL;
+	return err == -ECONNRESET || err == -ETIMEDOUT || err == -EINVAL || err == -EPROTOTYPE;
 }
 
 int ibchan_request_accept(struct ibchan_request *request,
@@ -226,6 +226,7 @@ int ibchan_request_accept(struct ibchan_request *request,
 	struct ibchan_context *context = request->object.context;
 	struct ibchan_cmd_request_accept cmd = {
 		.size = sizeof(cmd),
+		.flags = with->flags,
 		.request = request->object.handle,
 		.channel = prepared->channel.object.handle,
 		.connect_ms = with->connect_ms,

@@ -131,7 +131,8 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_ENDPOINT_MAGIC] =
 		"this is no endpoint: it begins with {x1} and not with {x0}",
 	[IBCHAN_REASON_ENDPOINT_VERSION] = "endpoint version: ours {d0}, theirs {d1}",
-	[IBCHAN_REASON_ENDPOINT_RESERVED] = "endpoint: a reserved byte is not zero",
+	[IBCHAN_REASON_ENDPOINT_RESERVED] =
+		"endpoint: what another kind of port has, or credits without a key",
 	[IBCHAN_REASON_GID_GONE] = "port {d0}: the address at GID index {d1} is gone",
 	[IBCHAN_REASON_PEER_RD_ATOMIC] =
 		"endpoint max_rd_atomic: at least {d0} is needed, theirs {d1}",
@@ -207,6 +208,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_HOST_ONLY] =
 		"the peer's address means this host itself, and no RoCE device has it{h0}",
 	[IBCHAN_REASON_NODE] = "/dev/ibchan: {N}",
+	[IBCHAN_REASON_FOREIGN] = "the peer that asks is no ibchan",
 };
 
 #define DAMAGED \
@@ -248,8 +250,7 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"make the completion queue with more cq_entries, or the channel with shorter queues",
 	[IBCHAN_REASON_ENDPOINT_MAGIC] =
 		"hand over the bytes that the peer's ibchan_endpoint_to_bytes() wrote",
-	[IBCHAN_REASON_ENDPOINT_VERSION] =
-		"both sides need an ibchan of the same endpoint version",
+	[IBCHAN_REASON_ENDPOINT_VERSION] = DAMAGED,
 	[IBCHAN_REASON_ENDPOINT_RESERVED] = DAMAGED,
 	[IBCHAN_REASON_PEER_QPN] = DAMAGED,
 	[IBCHAN_REASON_PEER_PSN] = DAMAGED,
@@ -296,6 +297,8 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"the peer writes its credits: add IBCHAN_ACCESS_REMOTE_WRITE to the channel's access",
 	[IBCHAN_REASON_HOST_ONLY] =
 		"connect to an address of an RDMA device's: `ibchan doctor` lists them",
+	[IBCHAN_REASON_FOREIGN] =
+		"IBCHAN_CONNECT_FOREIGN accepts such a peer",
 	[IBCHAN_REASON_NAME] =
 		"is it spelled right, and does a name server answer? `getent ahosts` and `getent services` tell what this machine knows",
 };
@@ -453,6 +456,8 @@ static const char *end_words(__u64 code)
 		return "this side has ended it";
 	case EACCES:
 		return "the peer asked for memory by a wrong key, past its end, or without access";
+	case EPROTOTYPE:
+		return "the peer is no ibchan";
 	case EPROTO:
 		return "the peer sent what this side cannot take";
 	default:

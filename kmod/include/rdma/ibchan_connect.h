@@ -30,10 +30,9 @@ struct ibchan_request;
  * struct ibchan_connect - what goes with a request, or with its answer
  * @peer: where to; not needed to accept a request
  * @source: where from; NULL: as the route says
- * @data: for the peer; it gets zeros behind them
+ * @data: for the peer; one that is no ibchan gets zeros behind them
  * @length: bytes of @data: see IBCHAN_PRIVATE_DATA_SIZE
- * @flags: IBCHAN_CONNECT_FOREIGN where the peer may be no ibchan; not used to accept a request,
- *	which tells
+ * @flags: IBCHAN_CONNECT_FOREIGN where the peer may be no ibchan
  * @address_ms: how long finding the device may take; 0: IBCHAN_DEFAULT_ADDRESS_MS
  * @route_ms: how long finding the way may take; 0: IBCHAN_DEFAULT_ROUTE_MS
  * @connect_ms: how long the peer may take; 0: IBCHAN_DEFAULT_CONNECT_MS, to accept a request

@@ -2,8 +2,8 @@
 /*
  * Any bytes as what the connection manager brings from a peer. The first byte of the input
  * says whether this side counts credits, whether what it sends is filled up with zeros on
- * the way, whether it takes writes, whether it answers, and with shorter packets, and whether
- * the peer may be no ibchan; the others are the peer's, and then what this side sends.
+ * the way, whether it takes writes, whether it answers, and whether the peer may be no ibchan;
+ * the others are the peer's, and then what this side sends.
  */
 #include "fuzz.h"
 #include "kernel.h"
@@ -12,13 +12,10 @@
 #define CREDITS		0x1
 #define FILLED		0x2
 #define WRITES		0x4
-#define SHORTER		0x8
-#define ANSWER		0x10
-#define PLAIN		0x20
+#define ANSWER		0x8
+#define PLAIN		0x10
 #define MTU		1024
 #define LARGEST		255	/* what the message's length can say */
-
-static const struct rdma_cm_id id;
 
 /* In a place of its own, so that a read past its end is seen. */
 static u8 *copy_of(const u8 *data, size_t size)
@@ -30,56 +27,53 @@ static u8 *copy_of(const u8 *data, size_t size)
 	return copy;
 }
 
-static const u8 magic[] = { 0xc4, 0x1b, 1 };
-
-/* Of what in fact lies in front; 0 if it is none of @kind. */
-static size_t front_of(const u8 *data, size_t size, u8 kind)
+/* Bytes in front of the private data; 0 if no header of @kind is there. */
+static size_t room_of(const u8 *data, size_t size, u16 kind)
 {
-	size_t length;
-
-	if (size < 4 || memcmp(data, magic, sizeof(magic)))
+	if (size < 8 || data[0] != kind >> 8 || data[1] != (kind & 0xff) || !data[2])
 		return 0;
-	if ((data[3] & 0x8c) != kind || data[3] >> 4 > IB_MTU_4096)
+	if (data[3] < (data[6] & 0x01 ? 20 : 8) || data[3] + data[4] > size ||
+	    data[4] > IBCHAN_PRIVATE_DATA_SIZE)
 		return 0;
-	length = data[3] & IBCHAN_FRONT_CREDITS ? 16 : 4;
-	return length <= size ? length : 0;
+	return data[3];
 }
 
-static void take_and_check(struct ibchan_channel *ch, u8 kind, const u8 *data, size_t size)
+static void take_and_check(struct ibchan_channel *ch, u8 how, const u8 *data, size_t size)
 {
+	const u16 kind = how & ANSWER ? IBCHAN_WIRE_ANSWER : IBCHAN_WIRE_REQUEST;
+	const bool plain = how & PLAIN;
 	u8 *bytes = copy_of(data, size);
 	const struct rdma_conn_param param = {
 		.private_data = size ? bytes : NULL,
 		.private_data_len = size,
 	};
-	const size_t length = front_of(data, size, kind);
+	const size_t room = room_of(data, size, kind);
 	u8 taken[IBCHAN_PRIVATE_DATA_SIZE];
 	struct ibchan_reason reason = {};
-	struct ibchan_cm_front front;
+	struct ibchan_wire wire;
 	u32 came, mtu;
 	int rc;
 
-	ibchan_cm_data_front(&id, &param, kind, &front);
-	must(!front.magic == !length, "a front where there is one");
-	must(length == 16 || (!front.rkey && !front.addr), "a key where there is one");
-	mtu = ibchan_cm_front_mtu(&front);
+	ibchan_cm_data_wire(&param, kind, &wire);
+	must(wire.room == room && !wire.version == !room, "a header where there is one");
+	must(!room || (wire.version <= data[2] && wire.version <= IBCHAN_WIRE_VERSION),
+	     "the smaller version");
+	must(room >= 20 || (!wire.rkey && !wire.addr), "a key where there is one");
+	mtu = ibchan_cm_wire_mtu(&wire);
 	must(!mtu || (mtu >= 256 && mtu <= 4096), "an mtu that there is");
-	came = ibchan_cm_data_take(&param, &front, taken);
-	rc = ibchan_cm_data_check(ch, &front, &reason);
+	came = ibchan_cm_data_take(&param, &wire, taken);
+	rc = ibchan_cm_data_check(ch, &wire, plain, &reason);
 	must(came <= sizeof(taken), "no more than the caller has room for");
-	must(length + came <= size, "no more than came");
-	must(!memcmp(taken, bytes + length, came), "the bytes that came");
+	must(room + came <= size, "no more than came");
+	must(!room || came == data[4], "as many as the peer says");
+	must(!memcmp(taken, bytes + room, came), "the bytes that came");
 	must(!memchr_inv(taken + came, 0, sizeof(taken) - came), "zeros behind them");
-	must(!rc || rc == -EINVAL, "0 or -EINVAL");
-	must(rc || !ch->flow == !front.rkey, "both count credits, or none");
+	must(room || plain ? !rc || rc == -EINVAL : rc == -EPROTOTYPE, "one of three verdicts");
+	must(rc || !ch->flow == !wire.rkey, "both count credits, or none");
 	must(!rc == !reason.code, "a reason if and only if it is refused");
 	free(bytes);
 }
 
-/* As long as a rejection of ibchan's is, whose mark comes last. */
-#define REJECTION	(IBCHAN_REJECT_DATA + 4)
-
-/* A rejection has no header, whatever it looks like, and maybe a mark behind. */
 static void rejected(bool plain, const u8 *data, size_t size)
 {
 	u8 *bytes = copy_of(data, size);
@@ -87,14 +81,13 @@ static void rejected(bool plain, const u8 *data, size_t size)
 		.private_data = size ? bytes : NULL,
 		.private_data_len = size,
 	};
-	const bool marked = !plain && size == REJECTION &&
-			    !memcmp(data + IBCHAN_REJECT_DATA, "IBCJ", 4);
-	u32 came = marked ? IBCHAN_REJECT_DATA : min_t(u32, size, IBCHAN_PRIVATE_DATA_SIZE);
+	const size_t room = plain ? 0 : room_of(data, size, IBCHAN_WIRE_REJECTION);
+	u32 came = room ? data[4] : min_t(u32, size, IBCHAN_PRIVATE_DATA_SIZE);
 	struct ibchan_cm cm = { .plain = plain };
 
 	ibchan_cm_data_rejected(&cm, &param);
 	must(cm.heard && cm.length == came, "as many as came and have room");
-	must(!memcmp(cm.data, bytes, came), "the bytes that came with a rejection");
+	must(!memcmp(cm.data, bytes + room, came), "the bytes that came with a rejection");
 	must(!memchr_inv(cm.data + came, 0, sizeof(cm.data) - came), "zeros behind those");
 	must(ibchan_cm_data_none(&param) == (!size || !memchr_inv(bytes, 0, size)),
 	     "nothing where nothing came");
@@ -104,12 +97,11 @@ static void rejected(bool plain, const u8 *data, size_t size)
 /* What one side writes the other one reads, whatever bytes they are. */
 static void there_and_back(struct ibchan_channel *ch, u8 how, const u8 *data, size_t size)
 {
-	const u8 kind = how & ANSWER ? IBCHAN_FRONT_ANSWER : IBCHAN_FRONT_REQUEST;
-	const u32 mtu = how & SHORTER && how & ANSWER ? MTU : 0;
+	const u16 kind = how & ANSWER ? IBCHAN_WIRE_ANSWER : IBCHAN_WIRE_REQUEST;
 	const u32 room = ibchan_cm_data_room(ch, how & PLAIN);
 	const u32 length = min_t(u32, size, IBCHAN_PRIVATE_DATA_SIZE - room);
 	struct ibchan_cm cm = { .ch = ch, .plain = how & PLAIN };
-	struct ibchan_cm_front front = {};
+	struct ibchan_wire wire = {};
 	struct rdma_conn_param param = {};
 	u8 taken[IBCHAN_PRIVATE_DATA_SIZE];
 	u8 message[LARGEST] = {};
@@ -117,26 +109,26 @@ static void there_and_back(struct ibchan_channel *ch, u8 how, const u8 *data, si
 
 	ibchan_cm_data_fill(&cm, data, length);
 	if (how & ANSWER)
-		ibchan_cm_data_answer(&cm, mtu);
+		ibchan_cm_data_answer(&cm);
 	must(cm.length == room + length, "all of it, and no more than a message carries");
 	must(room || !memcmp(cm.data, data, length), "what was sent, and nothing else");
 	memcpy(message, cm.data, cm.length);
 	param.private_data = message;
 	param.private_data_len = how & FILLED ? LARGEST : cm.length;
 	if (room)
-		ibchan_cm_data_front(&id, &param, kind, &front);
-	came = ibchan_cm_data_take(&param, &front, taken);
-	must(how & FILLED ? came >= length : came == length, "as long as it was");
+		ibchan_cm_data_wire(&param, kind, &wire);
+	came = ibchan_cm_data_take(&param, &wire, taken);
+	must(how & FILLED && !room ? came >= length : came == length, "as long as it was");
 	must(!memcmp(taken, data, length), "what was sent");
 	must(!memchr_inv(taken + length, 0, sizeof(taken) - length), "nothing but what was sent");
 	if (!room)
 		return;
-	must(ibchan_cm_front_mtu(&front) == mtu, "the length that was sent");
-	must(!(front.what & IBCHAN_FRONT_WRITES) == !(how & WRITES), "whether it takes writes");
-	must(front.rkey == (ch->flow ? ch->flow->rkey : 0), "the key that was sent");
-	must(front.addr == (ch->flow ? ch->flow->addr : 0), "the address that was sent");
-	ibchan_cm_data_front(&id, &param, kind ^ IBCHAN_FRONT_ANSWER, &front);
-	must(!front.magic, "of one kind only");
+	must(ibchan_cm_wire_mtu(&wire) == MTU, "the length that was sent");
+	must(!(wire.flags & IBCHAN_WIRE_WRITES) == !(how & WRITES), "whether it takes writes");
+	must(wire.rkey == (ch->flow ? ch->flow->rkey : 0), "the key that was sent");
+	must(wire.addr == (ch->flow ? ch->flow->addr : 0), "the address that was sent");
+	ibchan_cm_data_wire(&param, IBCHAN_WIRE_REJECTION, &wire);
+	must(!wire.version, "of one kind only");
 }
 
 int fuzz_one(const u8 *data, size_t size)
@@ -147,27 +139,27 @@ int fuzz_one(const u8 *data, size_t size)
 	if (!size || size - 1 > LARGEST)
 		return 0;
 	ch.flow = data[0] & CREDITS ? &flow : NULL;
+	ch.qp.params.mtu = MTU;
 	ch.qp.params.access = data[0] & WRITES ? IBCHAN_ACCESS_REMOTE_WRITE : 0;
-	take_and_check(&ch, data[0] & ANSWER ? IBCHAN_FRONT_ANSWER : IBCHAN_FRONT_REQUEST,
-		       data + 1, size - 1);
+	take_and_check(&ch, data[0], data + 1, size - 1);
 	rejected(data[0] & PLAIN, data + 1, size - 1);
 	there_and_back(&ch, data[0], data + 1, size - 1);
 	return 0;
 }
 
-/* Fronts of both kinds with and without credits, data like them, and a rejection. */
+/* Headers of each kind with and without credits, of this version and the next, too long ones. */
 unsigned int fuzz_seed(unsigned int nr, u8 *data)
 {
-	static const u8 what[] = { 0x1, 0x3, 0x5, 0x37, 0x60, 0x8 };
+	static const u8 header[] = { 0xc4, 0x1b, 1, 20, 30, 3, 0x01, 0x01 };
 
 	if (nr > 64)
 		return 0;
 	memset(data, 0x5a, MAX_SEED);
-	data[0] = nr & 0x3f;
-	memcpy(data + 1, magic, sizeof(magic));
-	data[1 + sizeof(magic)] = what[nr % (sizeof(what) / sizeof(*what))];
-	if (nr != 64)
-		return 1 + 64;
-	memcpy(data + 1 + IBCHAN_REJECT_DATA, "IBCJ", 4);
-	return 1 + REJECTION;
+	data[0] = nr & 0x1f;
+	memcpy(data + 1, header, sizeof(header));
+	data[2] += nr % 3;
+	data[3] += nr % 2;
+	data[5] = nr % 5 ? 30 : 45;
+	data[7] = nr % 7 & 1;
+	return 1 + 64;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As much of the kernel as kmod/rules/endpoint.c and kmod/connect/cm_data.c need to run in user
- * space, unchanged. The compiler reads this before them; the headers that they include are empty
- * (see selftests/Makefile), but for the contract's and kmod/connect/cm.h.
+ * As much of the kernel as kmod/rules/endpoint.c, wire.c and kmod/connect/cm_data.c need to run in
+ * user space, unchanged. The compiler reads this before them; the headers that they include are empty
+ * (see selftests/Makefile), but for the contract's, kmod/connect/cm.h and kmod/rules/wire.h.
  */
 #ifndef PARSE_KERNEL_H
 #define PARSE_KERNEL_H
@@ -72,13 +72,6 @@ struct rdma_cm_id {
 	u32 port_num;
 };
 
-static inline bool rdma_protocol_iwarp(const struct ib_device *device, u32 port)
-{
-	(void)device;
-	(void)port;
-	return false;
-}
-
 static inline int rdma_reject(struct rdma_cm_id *id, const void *data, u8 length, u8 code)
 {
 	(void)id;
@@ -139,6 +132,8 @@ static inline const void *memchr_inv(const void *bytes, int c, size_t n)
 }
 
 /* ---- kmod/rules/rules.h, kmod/verbs/qp.h and kmod/connect/flow.h ---- */
+
+#include "wire.h"
 
 #define IBCHAN_PKEY_FULL_MEMBER	0x8000
 

@@ -213,8 +213,8 @@ void ibchan_endpoint_to_bytes(const struct ibchan_endpoint *endpoint,
  *
  * Only the envelope is looked at. ibchan_prepared_handshake() checks the rest.
  *
- * Return: 0; -EINVAL: not IBCHAN_ENDPOINT_SIZE bytes, not an endpoint, or one
- * of another version.
+ * Return: 0; -EINVAL: not IBCHAN_ENDPOINT_SIZE bytes, or not an endpoint. One of a later version
+ * is served with what both sides know.
  */
 int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint,
 			       const void *bytes, size_t length,

@@ -77,23 +77,22 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
 
 /**
  * struct ibchan_connect_params - what goes with a request, or with its answer
- * @data: for the peer, which gets zeros behind them; NULL: none, with a @length of 0
- * @length: bytes of @data: up to 52 with a request and 192 when accepting; 40 and 180 on a
+ * @data: for the peer; NULL: none, with a @length of 0
+ * @length: bytes of @data: up to 48 with a request and 188 when accepting; 36 and 176 on a
  *	channel with IBCHAN_MODE_CREDITS; 56 with IBCHAN_CONNECT_FOREIGN, and 196 when accepting
- *	a peer that is no ibchan
+ *	a peer that is no ibchan, which gets zeros behind them
  * @address_ms: how long finding the device may take, in milliseconds; 0: 5000
  * @route_ms: how long finding the way may take; 0: 5000
  * @connect_ms: how long the peer may take; 0: 60000, when accepting 10000; all three of each
  *	address of the peer
  * @source: IP address that the connection is to have on this side; NULL: as the
  *	route says
- * @flags: IBCHAN_CONNECT_FOREIGN: the peer may be no ibchan, and gets @data and nothing else; it
- *	is looked after by no keepalive
+ * @flags: IBCHAN_CONNECT_FOREIGN: the peer may be no ibchan; one that is asked so, or is none, gets
+ *	@data and nothing else, and is looked after by no keepalive
  * @reserved0: 0
  * @reserved: 0
  *
- * All zero is the default. An accept needs @data and @connect_ms only: the request tells what
- * the peer is.
+ * All zero is the default. An accept needs @data, @connect_ms and @flags only.
  */
 struct ibchan_connect_params {
 	const void *data;
@@ -148,7 +147,7 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
  * -ENETUNREACH, -EHOSTUNREACH: no way to the peer, or nobody answers for its address;
  * -ECONNREFUSED: nobody listens there, or only in another network namespace, or a peer that
  * is no ibchan has rejected without data; -ECONNRESET: the peer has rejected;
- * -EXDEV: the way leads over another device; -ECANCELED: broken by the caller;
+ * -EPROTOTYPE: it has accepted and is no ibchan, without IBCHAN_CONNECT_FOREIGN; -EXDEV: the way leads over another device; -ECANCELED: broken by the caller;
  * -ESHUTDOWN: it was connected and has broken since; -ENODEV: the device is gone; -EINTR: a
  * signal came, and the channel goes on connecting.
  */
@@ -356,8 +355,8 @@ void ibchan_request_query(const struct ibchan_request *request,
  * ibchan_channel_query(). A peer that serves no reads and atomics is sent none: see
  * ibchan_post().
  *
- * Return: 0; -EXDEV: @prepared is of another device; -EINVAL: too much data, a time
- * out of its range; -ECONNRESET, -ETIMEDOUT, -EINVAL: the peer has given up meanwhile; -EPERM: see
+ * Return: 0; -EXDEV: @prepared is of another device; -EPROTOTYPE: the peer is no ibchan, without
+ * IBCHAN_CONNECT_FOREIGN; -EINVAL: too much data, a time out of its range; -ECONNRESET, -ETIMEDOUT, -EINVAL: the peer has given up meanwhile; -EPERM: see
  * Fork; -ENODEV: the device is gone.
  */
 int ibchan_request_accept(struct ibchan_request *request,
@@ -369,7 +368,7 @@ int ibchan_request_accept(struct ibchan_request *request,
  * ibchan_request_reject() - send the peer that asks away
  * @request: NULL is fine
  * @data: for the peer; NULL: none
- * @length: bytes of @data, up to 144, over iWARP 196
+ * @length: bytes of @data, up to 140, over iWARP 188; to a peer that is no ibchan 8 more
  *
  * Return: 0; -EINVAL: too much data, -EFAULT: @length without @data, and the request
  * stays, as it does where a filter of system calls answered in the kernel's place, see
@@ -389,8 +388,8 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
  * Answers each request that waits, and those that come, by ibchan_builder_prepare() and
  * ibchan_request_accept(), and returns the channel that is connected first: a peer that asks and
  * then says nothing holds up no other. A call waits for up to 32 peers at a time, and further
- * requests wait in the listener. A peer that gives up, breaks the rules or says nothing for 10 s
- * is no error, and ibchan_listener_lost() counts it.
+ * requests wait in the listener. A peer that is no ibchan, gives up, breaks the rules or says
+ * nothing for 10 s is no error, and ibchan_listener_lost() counts it.
  *
  * Peers that were answered and not returned stay with the listener, whatever this call returns: a
  * later call with the same domain and completion queues returns them, with the parameters of the

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The header that two ibchans put in front of the private data of each message of the connection
+ * manager. It comes over a wire that nobody vouches for. Pure.
+ *
+ * Each side tells its own version of the wire and what it has. Both use the smaller version, and
+ * of what it has only bits that both know: so a later version adds bits, and puts what belongs to
+ * them between this header and the private data, which is why a header tells how long it is.
+ */
+#include <linux/build_bug.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+#include <rdma/ib_verbs.h>
+
+#include "wire.h"
+
+/**
+ * struct header - the bytes themselves, in network order
+ * @kind: IBCHAN_WIRE_REQUEST and its like
+ * @version: of the wire, 1 and up
+ * @room: bytes in front of the private data
+ * @length: bytes of private data
+ * @mtu: see struct ibchan_wire
+ * @flags: see struct ibchan_wire
+ */
+struct header {
+	__be16 kind;
+	u8 version;
+	u8 room;
+	u8 length;
+	u8 mtu;
+	__be16 flags;
+};
+
+/* With IBCHAN_WIRE_CREDITS these lie behind the header. */
+#define RKEY	IBCHAN_WIRE_HEADER
+#define ADDR	(RKEY + sizeof(__be32))
+
+/**
+ * ibchan_wire_write - what lies in front of the private data
+ * @wire: of this side; @room says whether there is a place for credits
+ * @kind: IBCHAN_WIRE_REQUEST, _ANSWER or _REJECTION
+ * @to: @wire->room bytes
+ */
+void ibchan_wire_write(const struct ibchan_wire *wire, u16 kind, u8 *to)
+{
+	const struct header header = {
+		.kind = cpu_to_be16(kind),
+		.version = wire->version,
+		.room = wire->room,
+		.length = wire->length,
+		.mtu = wire->mtu,
+		.flags = cpu_to_be16(wire->flags),
+	};
+
+	BUILD_BUG_ON(sizeof(header) != IBCHAN_WIRE_HEADER);
+	BUILD_BUG_ON(ADDR + sizeof(wire->addr) != IBCHAN_WIRE_CREDITED);
+	memcpy(to, &header, sizeof(header));
+	if (!(wire->flags & IBCHAN_WIRE_CREDITS))
+		return;
+	memcpy(to + RKEY, &wire->rkey, sizeof(wire->rkey));
+	memcpy(to + ADDR, &wire->addr, sizeof(wire->addr));
+}
+
+static bool is_sound(const struct header *header, u32 size)
+{
+	u32 least = be16_to_cpu(header->flags) & IBCHAN_WIRE_CREDITS ? IBCHAN_WIRE_CREDITED :
+								       IBCHAN_WIRE_HEADER;
+
+	return header->version && header->room >= least &&
+	       header->length <= IBCHAN_PRIVATE_DATA_SIZE &&
+	       header->room + header->length <= size;
+}
+
+/**
+ * ibchan_wire_read - what a peer tells
+ * @from: any bytes at all
+ * @size: how many
+ * @kind: IBCHAN_WIRE_REQUEST, _ANSWER or _REJECTION: a peer that sends back what it got sends no
+ *	answer
+ * @wire: filled; all zero if the peer is no ibchan, or its header is damaged
+ */
+void ibchan_wire_read(const u8 *from, u32 size, u16 kind, struct ibchan_wire *wire)
+{
+	struct header header;
+
+	*wire = (struct ibchan_wire) {};
+	if (size < sizeof(header))
+		return;
+	memcpy(&header, from, sizeof(header));
+	if (header.kind != cpu_to_be16(kind) || !is_sound(&header, size))
+		return;
+	*wire = (struct ibchan_wire) {
+		.version = min_t(u8, header.version, IBCHAN_WIRE_VERSION),
+		.room = header.room,
+		.length = header.length,
+		.mtu = header.mtu <= IB_MTU_4096 ? header.mtu : 0,
+		.flags = be16_to_cpu(header.flags) & IBCHAN_WIRE_FLAGS,
+	};
+	if (!(wire->flags & IBCHAN_WIRE_CREDITS))
+		return;
+	memcpy(&wire->rkey, from + RKEY, sizeof(wire->rkey));
+	memcpy(&wire->addr, from + ADDR, sizeof(wire->addr));
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What two ibchans tell each other in front of the private data: see wire.c. */
+#ifndef IBCHAN_WIRE_H
+#define IBCHAN_WIRE_H
+
+#include <linux/types.h>
+#include <rdma/ibchan.h>
+
+/* Of this side. A build may claim another one, to be the peer of a later version in a test. */
+#ifndef IBCHAN_WIRE_VERSION
+#define IBCHAN_WIRE_VERSION	IBCHAN_ENDPOINT_VERSION
+#endif
+
+/* Bytes in front of the private data: the header alone, and with the place for credits. */
+#define IBCHAN_WIRE_HEADER	8
+#define IBCHAN_WIRE_CREDITED	20
+
+/* Bits of @flags; the lowest ones are those of an endpoint. */
+#define IBCHAN_WIRE_WRITES	IBCHAN_ENDPOINT_REMOTE_WRITE
+#define IBCHAN_WIRE_CREDITS	0x0100
+#define IBCHAN_WIRE_FLAGS	(IBCHAN_WIRE_WRITES | IBCHAN_WIRE_CREDITS)
+
+/* What a header is for: its first two bytes. No text begins so, in ASCII or in UTF-8. */
+#define IBCHAN_WIRE_REQUEST	0xc41b
+#define IBCHAN_WIRE_ANSWER	0xc41c
+#define IBCHAN_WIRE_REJECTION	0xc41d
+
+/**
+ * struct ibchan_wire - what one side tells the other
+ * @version: of the wire; of a peer the smaller one of both sides'; 0: it is no ibchan
+ * @room: bytes in front of the private data
+ * @length: bytes of private data
+ * @mtu: enum ib_mtu: how long packets the side takes; 0: it does not tell
+ * @flags: IBCHAN_WIRE_*; of a peer only those that this side knows
+ * @rkey: key to the word at @addr; with IBCHAN_WIRE_CREDITS only, as @addr
+ * @addr: of the word that the peer writes to grant credits
+ */
+struct ibchan_wire {
+	u8 version;
+	u8 room;
+	u8 length;
+	u8 mtu;
+	u16 flags;
+	__be32 rkey;
+	__be64 addr;
+};
+
+void ibchan_wire_write(const struct ibchan_wire *wire, u16 kind, u8 *to);
+void ibchan_wire_read(const u8 *from, u32 size, u16 kind, struct ibchan_wire *wire);
+
+#endif /* IBCHAN_WIRE_H */
