@@ -215,9 +215,8 @@ static int queue_open(struct queue *queue)
 		return status;
 	}
 	atomic_inc(&num_queues);
-	mutex_lock(&queues_lock);
-	list_add_tail(&queue->link, &queues);
-	mutex_unlock(&queues_lock);
+	scoped_guard(mutex, &queues_lock)
+		list_add_tail(&queue->link, &queues);
 	return 0;
 }
 
@@ -225,8 +224,7 @@ static int queue_open(struct queue *queue)
 static int queue_accept(struct queue *queue, struct ibchan_request *request)
 {
 	struct nvme_rdma_cm_rep answer = {
-		.recfmt = cpu_to_le16(NVME_RDMA_CM_FMT_1_0),
-		.crqsize = cpu_to_le16(queue->depth),
+		.recfmt = cpu_to_le16(NVME_RDMA_CM_FMT_1_0), .crqsize = cpu_to_le16(queue->depth),
 	};
 	struct ibchan_connect connect = {
 		.data = &answer, .length = sizeof(answer), .flags = IBCHAN_CONNECT_FOREIGN,
