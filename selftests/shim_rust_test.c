@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The Rust binding: bindings/laws.rs has the tests, each runs in a process of its own; the shortest
+ * programs; and the structs that the binding declares beside those of the headers. Of the library
+ * in other flavors there is no build for Rust.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <ibchan.h>
+
+#include "shim/run.h"
+#include "test.h"
+#include "world.h"
+
+#define IN_RUST	"rust/short"
+#define IN_C	"../userspace/examples/short"
+
+FIXTURE(rust)
+{
+	struct calm calm;
+	struct run client;
+	const char *file;
+	int rc;
+};
+
+FIXTURE_SETUP(rust)
+{
+	char path[PATH_MAX + 64];
+
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	if (!run_can("rust/laws"))
+		SKIP(return, "it was not built: no rustc, or another flavor");
+	run_find(path, sizeof(path), "../userspace");
+	setenv("LD_LIBRARY_PATH", path, 1);
+}
+
+FIXTURE_TEARDOWN(rust)
+{
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static int run_law(const char *name)
+{
+	char file[PATH_MAX + 64];
+	const char *const argv[] = { file, name, NULL };
+
+	run_find(file, sizeof(file), "rust/laws");
+	return run_program(argv);
+}
+
+#define LAW(name)				\
+	TEST_F(rust, name)			\
+	{					\
+		EXPECT_EQ(0, run_law(#name));	\
+	}
+
+LAW(messages_come_as_they_were_sent)
+LAW(a_time_out_ends_a_wait_and_loses_nothing)
+LAW(errors_have_the_text_of_the_library)
+LAW(a_shutdown_ends_the_calls_of_other_threads)
+
+/* The server may not listen yet: it tells nobody when it does. */
+static bool client_is_through(void *arg)
+{
+	FIXTURE_DATA(rust) * self = arg;
+	char text[256];
+
+	self->rc = run_start(&self->client, self->file, ARGUMENTS("10.77.0.1", NULL));
+	if (self->rc)
+		return true;
+	run_collect(&self->client, text, sizeof(text));
+	self->rc = child_result(self->client.pid);
+	return !strstr(text, "nobody listens there");
+}
+
+static int carry(FIXTURE_DATA(rust) * self, const char *server_file, const char *client_file,
+		 const char *expected)
+{
+	struct run server;
+	int rc = run_start(&server, server_file, ARGUMENTS(NULL));
+
+	if (rc)
+		return rc;
+	self->file = client_file;
+	if (!eventually(client_is_through, self))
+		self->rc = -ETIMEDOUT;
+	rc = run_ends_with(&server, expected);
+	return self->rc ? self->rc : rc;
+}
+
+TEST_F(rust, the_shortest_program_carries_its_message_to_itself)
+{
+	EXPECT_EQ(0, carry(self, IN_RUST, IN_RUST, "hello, server\n"));
+}
+
+TEST_F(rust, the_shortest_program_takes_the_message_of_that_in_c)
+{
+	EXPECT_EQ(0, carry(self, IN_RUST, IN_C, "hello, server\n\n"));
+}
+
+TEST_F(rust, the_shortest_program_carries_its_message_to_that_in_c)
+{
+	EXPECT_EQ(0, carry(self, IN_C, IN_RUST, "hello, server"));
+}
+
+/* --- the structs of the headers, as the binding's own test writes its own --- */
+
+#define STRUCT(name, type)							\
+	fprintf(out, name " %zu %zu\n", sizeof(type), __alignof__(type))
+#define MEMBER(type, member)							\
+	fprintf(out, #member " %zu %zu\n", offsetof(type, member), sizeof(((type *)0)->member))
+#define CONSTANT(name, value)							\
+	fprintf(out, name " %lld\n", (long long)(value))
+
+static void write_errors(FILE *out)
+{
+	STRUCT("reason", struct ibchan_reason);
+	MEMBER(struct ibchan_reason, code);
+	MEMBER(struct ibchan_reason, wr);
+	MEMBER(struct ibchan_reason, element);
+	MEMBER(struct ibchan_reason, reserved);
+	MEMBER(struct ibchan_reason, value);
+	STRUCT("error", struct ibchan_error);
+	MEMBER(struct ibchan_error, code);
+	MEMBER(struct ibchan_error, origin);
+	MEMBER(struct ibchan_error, reason);
+	MEMBER(struct ibchan_error, status);
+	MEMBER(struct ibchan_error, vendor_err);
+	MEMBER(struct ibchan_error, opcode);
+	MEMBER(struct ibchan_error, reserved0);
+	MEMBER(struct ibchan_error, reserved);
+}
+
+static void write_peers(FILE *out)
+{
+	STRUCT("message_params", struct ibchan_message_params);
+	MEMBER(struct ibchan_message_params, size);
+	MEMBER(struct ibchan_message_params, messages);
+	MEMBER(struct ibchan_message_params, message_bytes);
+	MEMBER(struct ibchan_message_params, reserved);
+	MEMBER(struct ibchan_message_params, timeout_ns);
+	STRUCT("remote_region", struct ibchan_remote_region);
+	MEMBER(struct ibchan_remote_region, addr);
+	MEMBER(struct ibchan_remote_region, length);
+	MEMBER(struct ibchan_remote_region, rkey);
+	MEMBER(struct ibchan_remote_region, reserved);
+	STRUCT("endpoint", struct ibchan_endpoint);
+	fprintf(out, "bytes 0 %d\n", IBCHAN_ENDPOINT_SIZE);
+}
+
+static void write_params(FILE *out)
+{
+	STRUCT("params", struct ibchan_params);
+	MEMBER(struct ibchan_params, access);
+	MEMBER(struct ibchan_params, max_send_wr);
+	MEMBER(struct ibchan_params, max_recv_wr);
+	MEMBER(struct ibchan_params, max_send_sge);
+	MEMBER(struct ibchan_params, max_recv_sge);
+	MEMBER(struct ibchan_params, rnr_retries);
+	MEMBER(struct ibchan_params, ack_retries);
+	MEMBER(struct ibchan_params, min_rnr_timer);
+	MEMBER(struct ibchan_params, ack_timeout);
+	MEMBER(struct ibchan_params, mtu);
+	MEMBER(struct ibchan_params, send_psn);
+	MEMBER(struct ibchan_params, recv_psn);
+	MEMBER(struct ibchan_params, port);
+	MEMBER(struct ibchan_params, gid_index);
+	MEMBER(struct ibchan_params, max_rd_atomic);
+	MEMBER(struct ibchan_params, traffic_class);
+	MEMBER(struct ibchan_params, service_level);
+	MEMBER(struct ibchan_params, max_inline_data);
+}
+
+static void write_builder(FILE *out)
+{
+	STRUCT("options", struct ibchan_options);
+	MEMBER(struct ibchan_options, keepalive_ms);
+	MEMBER(struct ibchan_options, mode);
+	MEMBER(struct ibchan_options, reserved);
+	STRUCT("builder", struct ibchan_builder);
+	MEMBER(struct ibchan_builder, pd);
+	MEMBER(struct ibchan_builder, send_cq);
+	MEMBER(struct ibchan_builder, recv_cq);
+	MEMBER(struct ibchan_builder, min_cq_entries);
+	MEMBER(struct ibchan_builder, reserved);
+	MEMBER(struct ibchan_builder, params);
+	MEMBER(struct ibchan_builder, options);
+}
+
+static void write_requests(FILE *out)
+{
+	STRUCT("sge", struct ibchan_sge);
+	MEMBER(struct ibchan_sge, mr);
+	MEMBER(struct ibchan_sge, addr);
+	MEMBER(struct ibchan_sge, length);
+	STRUCT("wr", struct ibchan_wr);
+	MEMBER(struct ibchan_wr, channel);
+	MEMBER(struct ibchan_wr, opcode);
+	MEMBER(struct ibchan_wr, flags);
+	MEMBER(struct ibchan_wr, wr_id);
+	MEMBER(struct ibchan_wr, sges);
+	MEMBER(struct ibchan_wr, num_sge);
+	MEMBER(struct ibchan_wr, imm);
+	MEMBER(struct ibchan_wr, remote);
+	MEMBER(struct ibchan_wr, operand);
+	MEMBER(struct ibchan_wr, swap);
+	MEMBER(struct ibchan_wr, reserved);
+}
+
+static void write_pending(FILE *out)
+{
+	STRUCT("completion", struct ibchan_completion);
+	MEMBER(struct ibchan_completion, wr_id);
+	MEMBER(struct ibchan_completion, channel);
+	MEMBER(struct ibchan_completion, error);
+	MEMBER(struct ibchan_completion, status);
+	MEMBER(struct ibchan_completion, opcode);
+	MEMBER(struct ibchan_completion, flags);
+	MEMBER(struct ibchan_completion, bytes);
+	MEMBER(struct ibchan_completion, imm);
+	MEMBER(struct ibchan_completion, vendor_err);
+	MEMBER(struct ibchan_completion, reserved);
+	STRUCT("pending", struct ibchan_pending);
+	MEMBER(struct ibchan_pending, completion);
+	MEMBER(struct ibchan_pending, next_failed);
+	MEMBER(struct ibchan_pending, cq);
+	MEMBER(struct ibchan_pending, scope);
+	MEMBER(struct ibchan_pending, next);
+	MEMBER(struct ibchan_pending, generation);
+	MEMBER(struct ibchan_pending, slot);
+	MEMBER(struct ibchan_pending, state);
+	MEMBER(struct ibchan_pending, seen);
+	MEMBER(struct ibchan_pending, reserved);
+	MEMBER(struct ibchan_pending, more);
+}
+
+/* The port is at the same place in an address of either family. */
+static void write_address(FILE *out)
+{
+	STRUCT("sockaddr", struct sockaddr_storage);
+	fprintf(out, "port %zu %zu\n", offsetof(struct sockaddr_in, sin_port),
+		sizeof(((struct sockaddr_in6 *)0)->sin6_port));
+}
+
+static void write_constants(FILE *out)
+{
+	CONSTANT("TIMEOUT_NEVER", IBCHAN_TIMEOUT_NEVER);
+	CONSTANT("ERROR_WORK", IBCHAN_ERROR_WORK);
+	CONSTANT("ACCESS_LOCAL_WRITE", IBCHAN_ACCESS_LOCAL_WRITE);
+	CONSTANT("ACCESS_REMOTE_WRITE", IBCHAN_ACCESS_REMOTE_WRITE);
+	CONSTANT("ACCESS_REMOTE_READ", IBCHAN_ACCESS_REMOTE_READ);
+	CONSTANT("OP_SEND", IBCHAN_OP_SEND);
+	CONSTANT("OP_RECV", IBCHAN_OP_RECV);
+	CONSTANT("OP_WRITE", IBCHAN_OP_WRITE);
+	CONSTANT("OP_READ", IBCHAN_OP_READ);
+	CONSTANT("WR_IMM", IBCHAN_WR_IMM);
+	CONSTANT("CQE_IMM", IBCHAN_CQE_IMM);
+	CONSTANT("ENDPOINT_SIZE", IBCHAN_ENDPOINT_SIZE);
+	CONSTANT("REMOTE_REGION_SIZE", IBCHAN_REMOTE_REGION_SIZE);
+	CONSTANT("PLAIN", (intptr_t)IBCHAN_PLAIN);
+}
+
+TEST_F(rust, structs_are_those_of_the_headers)
+{
+	char file[PATH_MAX + 64], *text = NULL;
+	const char *const argv[] = {
+		file, "--exact", "--ignored", "ffi::tests::structs_are_those_of_the_headers", NULL,
+	};
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	ASSERT_NE(NULL, out);
+	write_errors(out);
+	write_peers(out);
+	write_params(out);
+	write_builder(out);
+	write_requests(out);
+	write_pending(out);
+	write_address(out);
+	write_constants(out);
+	ASSERT_EQ(0, fclose(out));
+	setenv("IBCHAN_LAYOUT", text, 1);
+	free(text);
+	run_find(file, sizeof(file), "rust/unit");
+	EXPECT_EQ(0, run_program(argv));
+}
+
+TEST_HARNESS_MAIN

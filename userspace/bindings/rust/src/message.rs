@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+use crate::error::{call, check, Error, Result};
+use crate::ffi;
+use std::ffi::CString;
+use std::fmt;
+use std::mem::{self, MaybeUninit};
+use std::os::raw::{c_char, c_int};
+use std::os::unix::io::{AsRawFd, RawFd};
+use std::ptr::{self, NonNull};
+use std::time::Duration;
+
+const MESSAGE_BYTES: u32 = 16384;
+
+/// Connects to a server: by a name or an IP address, and the number or name of a port.
+///
+/// What can fail says `ibchan_dial(3)`.
+pub fn dial(host: &str, service: impl fmt::Display) -> Result<Stream> {
+    Options::new().dial(host, service)
+}
+
+/// Listens for clients on a port, at any address of this host.
+///
+/// What can fail says `ibchan_serve(3)`.
+pub fn serve(service: impl fmt::Display) -> Result<Server> {
+    Options::new().serve(None, service)
+}
+
+/// How a side takes messages, where the defaults do not fit.
+///
+/// ```no_run
+/// let server = ibchan::Options::new().messages(64).message_bytes(1 << 20).serve(None, 7471)?;
+/// # Ok::<(), ibchan::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    messages: u32,
+    message_bytes: u32,
+    timeout: Duration,
+}
+
+impl Options {
+    /// The defaults: 16 messages of 16384 bytes, 60 seconds.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many messages the peer may send before they are received, 1 to 16384.
+    pub fn messages(mut self, messages: u32) -> Self {
+        self.messages = messages;
+        self
+    }
+
+    /// How long a message to this side may be, 1 to 2^31 - 1.
+    pub fn message_bytes(mut self, bytes: u32) -> Self {
+        self.message_bytes = bytes;
+        self
+    }
+
+    /// How long a connection may take to come about.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout.max(Duration::from_nanos(1));
+        self
+    }
+
+    /// As [`dial`].
+    pub fn dial(&self, host: &str, service: impl fmt::Display) -> Result<Stream> {
+        let (host, service) = (name(host)?, name(service)?);
+        let params = self.params();
+        let mut channel = ptr::null_mut();
+
+        call(|error| {
+            // SAFETY: the strings and structs live until the call returns.
+            unsafe {
+                ffi::ibchan_dial(
+                    host.as_ptr(),
+                    service.as_ptr(),
+                    &params,
+                    &mut channel,
+                    error,
+                )
+            }
+        })?;
+        Ok(self.stream(channel))
+    }
+
+    /// As [`serve`], at an address of this host; `None`: any.
+    pub fn serve(&self, host: Option<&str>, service: impl fmt::Display) -> Result<Server> {
+        let host = host.map(name).transpose()?;
+        let host: *const c_char = host.as_ref().map_or(ptr::null(), |host| host.as_ptr());
+        let service = name(service)?;
+        let params = self.params();
+        let mut server = ptr::null_mut();
+
+        call(|error| {
+            // SAFETY: the strings and structs live until the call returns; the host may be null.
+            unsafe { ffi::ibchan_serve(host, service.as_ptr(), &params, &mut server, error) }
+        })?;
+        Ok(Server {
+            raw: NonNull::new(server).expect("a server that listens"),
+            options: *self,
+        })
+    }
+
+    fn params(&self) -> ffi::MessageParams {
+        ffi::MessageParams {
+            size: mem::size_of::<ffi::MessageParams>() as u32,
+            messages: self.messages,
+            message_bytes: self.message_bytes,
+            reserved: 0,
+            timeout_ns: nanoseconds(self.timeout),
+        }
+    }
+
+    fn stream(&self, channel: *mut ffi::Channel) -> Stream {
+        let bytes = match self.message_bytes {
+            0 => MESSAGE_BYTES,
+            bytes => bytes,
+        };
+
+        Stream {
+            raw: NonNull::new(channel).expect("a channel that is connected"),
+            message_bytes: bytes as usize,
+        }
+    }
+}
+
+fn name(value: impl fmt::Display) -> Result<CString> {
+    CString::new(value.to_string()).map_err(|_| Error::of_argument("a name with a NUL in it"))
+}
+
+/// What is longer than 146 years counts as that.
+pub(crate) fn nanoseconds(timeout: Duration) -> i64 {
+    const LONGEST: i64 = i64::MAX / 2;
+
+    i64::try_from(timeout.as_nanos()).map_or(LONGEST, |ns| ns.min(LONGEST))
+}
+
+/// Carries messages between two programs. [`dial`] and [`Server::take`] make them.
+///
+/// Any number of threads may send and receive at a time. The memory of a message is the caller's
+/// own again when a call returns. Dropping it closes it.
+pub struct Stream {
+    raw: NonNull<ffi::Channel>,
+    message_bytes: usize,
+}
+
+// SAFETY: the library takes any call on an object from any thread.
+unsafe impl Send for Stream {}
+// SAFETY: the same at the same time; only closing has to be alone, and that takes the object.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// Sends a message of a byte or more, and returns when it lies in the peer's memory.
+    ///
+    /// Waits while the peer has not received earlier messages, as many as it takes.
+    pub fn send(&self, message: &[u8]) -> Result<()> {
+        self.send_ns(message, ffi::TIMEOUT_NEVER)
+    }
+
+    /// Sends a message, within a time. After that the kind of the error is `TimedOut`, and the stream
+    /// is broken, unless the peer has no room for it ([`Error::reason`]).
+    pub fn send_timeout(&self, message: &[u8], timeout: Duration) -> Result<()> {
+        self.send_ns(message, nanoseconds(timeout))
+    }
+
+    fn send_ns(&self, message: &[u8], ns: i64) -> Result<()> {
+        call(|error| {
+            // SAFETY: the channel is open as long as `self` is, and the memory is there during the call.
+            // Where the library cannot tell that the device has done with it, the device only reads it.
+            unsafe {
+                ffi::ibchan_send_bytes(
+                    self.raw.as_ptr(),
+                    message.as_ptr().cast(),
+                    message.len(),
+                    ns,
+                    error,
+                )
+            }
+        })?;
+        Ok(())
+    }
+
+    /// The next message; an empty one when the peer has closed the stream.
+    ///
+    /// A signal that has a handler ends the wait: the kind of the error is `Interrupted`.
+    pub fn receive(&self) -> Result<Vec<u8>> {
+        self.receive_ns(ffi::TIMEOUT_NEVER)
+    }
+
+    /// The next message, within a time; after that the kind of the error is `TimedOut`.
+    pub fn receive_timeout(&self, timeout: Duration) -> Result<Vec<u8>> {
+        self.receive_ns(nanoseconds(timeout))
+    }
+
+    /// The next message into a buffer: how long it is; 0 as for [`receive`](Self::receive). One that
+    /// does not fit stays for the next call. `None` waits without an end.
+    pub fn receive_into(&self, buffer: &mut [u8], timeout: Option<Duration>) -> Result<usize> {
+        self.receive_into_ns(buffer, timeout.map_or(ffi::TIMEOUT_NEVER, nanoseconds))
+    }
+
+    fn receive_ns(&self, ns: i64) -> Result<Vec<u8>> {
+        let mut message = vec![0; self.message_bytes];
+        let length = self.receive_into_ns(&mut message, ns)?;
+
+        message.truncate(length);
+        Ok(message)
+    }
+
+    fn receive_into_ns(&self, buffer: &mut [u8], ns: i64) -> Result<usize> {
+        let length = call(|error| {
+            // SAFETY: the channel is open as long as `self` is; only the CPU writes to the buffer, and
+            // only during the call.
+            unsafe {
+                ffi::ibchan_receive_bytes(
+                    self.raw.as_ptr(),
+                    buffer.as_mut_ptr().cast(),
+                    buffer.len(),
+                    ns,
+                    error,
+                )
+            }
+        })?;
+        Ok(length as usize)
+    }
+
+    /// Ends the calls that other threads make, and takes no more. The peer sees the end.
+    pub fn shutdown(&self) -> Result<()> {
+        // SAFETY: the channel is open as long as `self` is.
+        check(unsafe { ffi::ibchan_channel_break(self.raw.as_ptr()) })?;
+        Ok(())
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: nobody has it any more.
+        unsafe { ffi::ibchan_channel_close(self.raw.as_ptr()) };
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").finish_non_exhaustive()
+    }
+}
+
+/// Listens for clients of [`dial`]. [`serve`] makes one. Streams that were taken outlive it.
+pub struct Server {
+    raw: NonNull<ffi::Server>,
+    options: Options,
+}
+
+// SAFETY: the library takes any call on an object from any thread.
+unsafe impl Send for Server {}
+// SAFETY: the same at the same time; only closing has to be alone, and that takes the object.
+unsafe impl Sync for Server {}
+
+impl Server {
+    /// The stream of the next client.
+    pub fn take(&self) -> Result<Stream> {
+        self.take_ns(ffi::TIMEOUT_NEVER)
+    }
+
+    /// The same within a time; after that the kind of the error is `TimedOut`.
+    pub fn take_timeout(&self, timeout: Duration) -> Result<Stream> {
+        self.take_ns(nanoseconds(timeout))
+    }
+
+    fn take_ns(&self, ns: i64) -> Result<Stream> {
+        let mut channel = ptr::null_mut();
+
+        call(|error| {
+            // SAFETY: the server listens as long as `self` lives.
+            unsafe { ffi::ibchan_take(self.raw.as_ptr(), ns, &mut channel, error) }
+        })?;
+        Ok(self.options.stream(channel))
+    }
+
+    /// One client after the other, without an end.
+    pub fn incoming(&self) -> impl Iterator<Item = Result<Stream>> + '_ {
+        std::iter::repeat_with(move || self.take())
+    }
+
+    /// The number of the port that it listens on.
+    pub fn port(&self) -> u16 {
+        let mut address = MaybeUninit::<ffi::SockAddr>::zeroed();
+
+        // SAFETY: the server listens as long as `self` lives; zeros are an address.
+        let address = unsafe {
+            ffi::ibchan_server_address(self.raw.as_ptr(), address.as_mut_ptr());
+            address.assume_init()
+        };
+        u16::from_be_bytes(address.port)
+    }
+}
+
+/// For `poll` and `epoll`: readable while [`take`](Server::take) has something to do.
+impl AsRawFd for Server {
+    fn as_raw_fd(&self) -> RawFd {
+        // SAFETY: the server listens as long as `self` lives.
+        let fd: c_int = unsafe { ffi::ibchan_server_fd(self.raw.as_ptr()) };
+
+        fd
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // SAFETY: nobody has it any more.
+        unsafe { ffi::ibchan_server_close(self.raw.as_ptr()) };
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("port", &self.port())
+            .finish_non_exhaustive()
+    }
+}
