@@ -197,6 +197,7 @@ bench-storage: setup ## instructions of an I/O over ibchan_nvmet and over nvmet-
 # need the module whose verbs fail.
 .PHONY: check-programs
 check-programs: setup ## what check runs; a warning fails it
+	@$(VM)/setup rust
 	@echo 'building the library, the tests and the test modules for $(KERNEL)'
 	+@$(MAKE) -s -j"$$(nproc)" selftests WERROR=1
 	+@build="$(MAKE) -s -j$$(nproc) KDIR=$$($(VM)/kernel headers $(KERNEL)) $(sparse)" && \
