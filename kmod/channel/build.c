@@ -97,26 +97,35 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	return ch;
 }
 
+/* A builder that leaves the address to the rule, or to a connection, knows but the port. */
+static int choose_mtu(struct ibchan_qp *qp, struct ibchan_reason *reason)
+{
+	bool named = qp->params.gid_index < IBCHAN_AUTO_IPV6;
+	u32 most = named ? qp->gid.mtu : qp->gid.port_mtu;
+
+	if (qp->params.mtu > most)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_MTU_ABOVE_PORT, -EINVAL,
+					    (u64[3]) { qp->params.mtu, most });
+	qp->wanted_mtu = qp->params.mtu;
+	ibchan_qp_choose_mtu(qp);
+	return 0;
+}
+
 /* The parameters that were left to us, and the port's own limits. */
 static int choose_params(struct ibchan_channel *ch, struct net *net,
 			 struct ibchan_reason *reason)
 {
 	struct ibchan_params *params = &ch->qp.params;
-	u32 active;
 	int ret;
 
 	if (ch->bounds.service)
 		ret = ibchan_gid_choose_any(ch->qp.dev->ib, &ch->qp.gid, reason);
 	else
 		ret = ibchan_gid_choose(ch->qp.dev->ib, net, params, &ch->qp.gid, reason);
+	if (!ret)
+		ret = choose_mtu(&ch->qp, reason);
 	if (ret)
 		return ret;
-	active = ch->qp.gid.mtu;
-	if (params->mtu > active)
-		return ibchan_refuse_values(reason, IBCHAN_REASON_MTU_ABOVE_PORT, -EINVAL,
-					    (u64[3]) { params->mtu, active });
-	if (!params->mtu)
-		params->mtu = active;
 	params->port = ch->qp.gid.port;
 	params->gid_index = ch->qp.gid.index;
 	if (params->send_psn == IBCHAN_AUTO)
@@ -372,10 +381,10 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
  *
  * Context: process, may sleep.
  * Return: the prepared channel, for ibchan_channel_close(); -EINVAL for a
- * parameter out of its range, or an mtu above the port's; -EOPNOTSUPP for an
- * unknown access flag or mode, or for credits on iWARP; -EACCES for credits without
- * IBCHAN_ACCESS_REMOTE_WRITE; -EXDEV for a cq of another device; -EDQUOT for a user
- * whose objects take as much kernel memory as they may;
+ * parameter out of its range, or an mtu above that of the port, or of the address if
+ * gid_index names one; -EOPNOTSUPP for an unknown access flag or mode, or for credits on
+ * iWARP; -EACCES for credits without IBCHAN_ACCESS_REMOTE_WRITE; -EXDEV for a cq of
+ * another device; -EDQUOT for a user whose objects take as much kernel memory as they may;
  * -EAGAIN for a cq with too few free entries; -ENETDOWN when the port, or each of
  * them, is down; -EADDRNOTAVAIL when it has no address that fits the rule;
  * -ENODEV when the device is gone; -ENOMEM; the driver's errno.

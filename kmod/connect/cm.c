@@ -146,6 +146,7 @@ void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id)
 	if (ch->gid_gone)
 		ibchan_history_address(ch, 0);
 	ch->gid_gone = false;
+	ibchan_qp_choose_mtu(&ch->qp);
 	ch->qp.params.port = ch->qp.gid.port;
 	ch->qp.params.gid_index = ch->qp.gid.index;
 }
@@ -209,11 +210,11 @@ static int send_request(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	struct rdma_conn_param param;
 	int ret;
 
-	limit_path(ch, id);
 	ret = ibchan_qp_cm_init(&ch->qp, id);
 	if (ret)
 		return ret;
 	ibchan_cm_adopt_gid(ch, id);
+	limit_path(ch, id);
 	ibchan_cm_enter_stage(cm, IBCHAN_STAGE_REQUEST);
 	if (ch->qp.gid.iwarp)
 		return ibchan_cm_ask(cm);

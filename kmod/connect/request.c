@@ -286,10 +286,6 @@ static int connect_qp(struct ibchan_channel *ch, struct rdma_cm_id *id,
 {
 	int ret;
 
-	ret = ibchan_qp_cm_init(&ch->qp, id);
-	ibchan_cm_adopt_gid(ch, id);
-	if (ret)
-		return ret;
 	if (rdma_protocol_iwarp(id->device, id->port_num)) {
 		ch->qp.params.max_rd_atomic = agreed->initiator_depth;
 	} else {
@@ -307,11 +303,17 @@ static int reject_code(int error)
 	return error == -EMSGSIZE ? IB_CM_REJ_INVALID_MTU : IB_CM_REJ_CONSUMER_DEFINED;
 }
 
-static int answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
-		  struct rdma_conn_param *agreed, u32 mtu)
+static int answer(const struct ibchan_request *request, struct ibchan_cm *cm,
+		  struct rdma_cm_id *id, struct rdma_conn_param *agreed)
 {
-	int ret = connect_qp(cm->ch, id, agreed, mtu);
+	int ret = ibchan_qp_cm_init(&cm->ch->qp, id);
+	u32 mtu;
 
+	/* The address that was asked at says how long packets may be. */
+	ibchan_cm_adopt_gid(cm->ch, id);
+	mtu = shorter_mtu(request, cm->ch);
+	if (!ret)
+		ret = connect_qp(cm->ch, id, agreed, mtu);
 	if (ret) {
 		ibchan_cm_reject(id, &cm->remote.wire, reject_code(ret), NULL, 0);
 		return ret;
@@ -339,7 +341,7 @@ static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm,
 	cm->remote = request->remote;
 	id->context = cm;
 	id->event_handler = ibchan_cm_event;
-	ret = answer(cm, id, agreed, shorter_mtu(request, cm->ch));
+	ret = answer(request, cm, id, agreed);
 	cm->length = request->attr.length;
 	memcpy(cm->data, request->attr.data, sizeof(cm->data));
 	cm->heard = true;

@@ -2,9 +2,7 @@
 /* Which device leads to an address, as a connection would take it. */
 #include <linux/completion.h>
 #include <linux/errno.h>
-#include <linux/netdevice.h>
 #include <rdma/ib_addr.h>
-#include <rdma/ib_cache.h>
 
 #include "cm.h"
 #include "compat.h"
@@ -22,30 +20,15 @@ struct query {
 	struct ibchan_route *route;
 };
 
-/* The MTU of the network device that has the address; 0: not known. */
-static u32 path_mtu(const struct ib_gid_attr *attr)
-{
-	struct net_device *ndev;
-	u32 mtu = 0;
-
-	if (!attr)
-		return 0;
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!IS_ERR(ndev))
-		mtu = ib_mtu_enum_to_int(iboe_get_mtu(ndev->mtu));
-	rcu_read_unlock();
-	return mtu;
-}
-
 static void fill_route(struct ibchan_route *route, const struct rdma_cm_id *id)
 {
 	const struct rdma_dev_addr *dev_addr = &id->route.addr.dev_addr;
+	const struct ib_gid_attr *attr = dev_addr->sgid_attr;
 
 	*route = (struct ibchan_route){
 		.port = id->port_num,
 		.ifindex = dev_addr->bound_dev_if,
-		.mtu = path_mtu(dev_addr->sgid_attr),
+		.mtu = attr ? ibchan_gid_mtu(attr) : 0,
 		.source = id->route.addr.src_addr,
 	};
 	strscpy(route->device, dev_name(&id->device->dev), sizeof(route->device));

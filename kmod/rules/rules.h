@@ -30,7 +30,8 @@
  * @iwarp: the port connects by rdma_cm only
  * @pkey_index: entry of the port's P_Key table; 0 on Ethernet
  * @pkey: that entry; 0 on Ethernet
- * @mtu: of the port when it was chosen, in bytes
+ * @port_mtu: of the port when it was chosen, in bytes
+ * @mtu: bytes of a packet that go over the address's network device and the port
  * @max_message: that the port takes, in bytes
  * @lid: of the port, on InfiniBand
  * @max_lid: that a port of this fabric may have, on InfiniBand
@@ -40,6 +41,7 @@ struct ibchan_gid {
 	u32 port;
 	u32 index;
 	u32 pkey_index;
+	u32 port_mtu;
 	u32 mtu;
 	u32 max_message;
 	u32 lid;

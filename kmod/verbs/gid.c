@@ -8,6 +8,7 @@
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
+#include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
 #include "address.h"
@@ -34,31 +35,41 @@ static bool attr_in_net(const struct ib_gid_attr *attr, struct net *net)
 	return inside;
 }
 
+/**
+ * ibchan_gid_mtu - how long packets over a RoCE address may be
+ * @attr: entry of a port's table
+ *
+ * A VLAN, or another network device on top of the port's, may have less than that.
+ *
+ * Context: any.
+ * Return: bytes, 256 at least; 0: the entry's network device has gone.
+ */
+u32 ibchan_gid_mtu(const struct ib_gid_attr *attr)
+{
+	struct net_device *ndev;
+	u32 mtu = 0;
+
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (!IS_ERR(ndev))
+		mtu = ib_mtu_enum_to_int(iboe_get_mtu(READ_ONCE(ndev->mtu)) ?: IB_MTU_256);
+	rcu_read_unlock();
+	return mtu;
+}
+
+/* Of an entry of RoCE. Its port is known. */
 static int gid_from_attr(const struct ib_gid_attr *attr, struct ibchan_gid *gid)
 {
+	u32 mtu = ibchan_gid_mtu(attr);
+
+	if (!mtu)
+		return -ENODEV;
 	gid->index = attr->index;
 	gid->type = attr->gid_type;
 	gid->gid = attr->gid;
 	gid->family = ibchan_gid_family(attr->gid.raw);
+	gid->mtu = min(gid->port_mtu, mtu);
 	return rdma_read_gid_l2_fields(attr, NULL, gid->mac);
-}
-
-/**
- * ibchan_gid_adopt - use an address that the connection manager has chosen
- * @gid: filled
- * @port: of the device
- * @attr: entry of the port's table
- *
- * Return: 0; an errno when the entry's network device has gone.
- */
-int ibchan_gid_adopt(struct ibchan_gid *gid, u32 port, const struct ib_gid_attr *attr)
-{
-	struct ibchan_gid adopted = { .port = port };
-	int ret = gid_from_attr(attr, &adopted);
-
-	if (!ret)
-		*gid = adopted;
-	return ret;
 }
 
 static u32 num_entries(struct ib_device *ib, u32 port)
@@ -170,10 +181,35 @@ static int port_state(struct ib_device *ib, u32 port, struct ibchan_gid *gid)
 	if (ret)
 		return ret;
 	gid->port = port;
-	gid->mtu = ib_mtu_enum_to_int(attr.active_mtu);
+	gid->port_mtu = ib_mtu_enum_to_int(attr.active_mtu);
+	gid->mtu = gid->port_mtu;
 	gid->max_message = min(attr.max_msg_sz, IBCHAN_MAX_MESSAGE);
 	fill_infiniband(ib, port, &attr, gid);
 	return attr.state;
+}
+
+/**
+ * ibchan_gid_adopt - use an address that the connection manager has chosen
+ * @gid: changed
+ * @port: of the device
+ * @attr: entry of the port's table
+ *
+ * Context: process, may sleep.
+ * Return: 0; an errno when the entry's network device has gone, or the port cannot be read
+ * just now, with @gid as it was.
+ */
+int ibchan_gid_adopt(struct ibchan_gid *gid, u32 port, const struct ib_gid_attr *attr)
+{
+	struct ibchan_gid adopted = *gid;
+	int ret = 0;
+
+	if (port != gid->port)
+		ret = min(port_state(attr->device, port, &adopted), 0);
+	if (!ret)
+		ret = gid_from_attr(attr, &adopted);
+	if (!ret)
+		*gid = adopted;
+	return ret;
 }
 
 /* Whether the choice is left to the rule, and what for. */

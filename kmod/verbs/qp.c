@@ -264,6 +264,17 @@ static bool packets_fit(const struct ibchan_qp *qp, const struct ib_qp_attr *att
 }
 
 /**
+ * ibchan_qp_choose_mtu - how long packets may be over the address that a queue pair has now
+ * @qp: not connected
+ *
+ * Context: process; under the qp lock once others know of the channel.
+ */
+void ibchan_qp_choose_mtu(struct ibchan_qp *qp)
+{
+	qp->params.mtu = min_not_zero(qp->wanted_mtu, qp->gid.mtu);
+}
+
+/**
  * ibchan_qp_cm_init - the queue pair goes where the connection manager says
  * @qp: prepared
  * @id: with a device, and a port of it
@@ -285,6 +296,7 @@ int ibchan_qp_cm_init(struct ibchan_qp *qp, struct rdma_cm_id *id)
 	if (ret || !rdma_protocol_ib(id->device, id->port_num))
 		return ret;
 	ret = ibchan_gid_adopt_port(id->device, &qp->gid, id->port_num, attr.pkey_index);
+	ibchan_qp_choose_mtu(qp);
 	qp->params.port = qp->gid.port;
 	qp->params.gid_index = qp->gid.index;
 	return ret;

@@ -38,6 +38,7 @@ struct ibchan_path {
  * @noio: what the lock's holder goes back to
  * @ready: @ib is in INIT or beyond, so it takes receives; written under @lock
  * @params: in effect; immutable once connected
+ * @wanted_mtu: the builder's, in bytes; 0: as @gid has it
  * @gid: own address; by address, that of the route, under @lock
  * @path: to the peer; under @lock
  * @endpoint: for the peer; immutable
@@ -57,6 +58,7 @@ struct ibchan_qp {
 	unsigned int noio;
 	int ready;
 	struct ibchan_params params;
+	u32 wanted_mtu;
 	struct ibchan_gid gid;
 	struct ibchan_path path;
 	struct ibchan_endpoint endpoint;
@@ -86,6 +88,7 @@ int ibchan_qp_init(struct ibchan_qp *qp, struct ibchan_reason *reason);
 int ibchan_qp_connect(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason);
 void ibchan_qp_rewind(struct ibchan_qp *qp);
+void ibchan_qp_choose_mtu(struct ibchan_qp *qp);
 int ibchan_qp_cm_init(struct ibchan_qp *qp, struct rdma_cm_id *id);
 int ibchan_qp_cm_connect(struct ibchan_qp *qp, struct rdma_cm_id *id,
 			 const struct rdma_conn_param *agreed, u32 mtu);
@@ -117,6 +120,7 @@ int ibchan_gid_choose_any(struct ib_device *ib, struct ibchan_gid *gid,
 int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 		      const struct ibchan_params *params, struct ibchan_gid *gid,
 		      struct ibchan_reason *reason);
+u32 ibchan_gid_mtu(const struct ib_gid_attr *attr);
 int ibchan_gid_adopt(struct ibchan_gid *gid, u32 port, const struct ib_gid_attr *attr);
 int ibchan_gid_adopt_port(struct ib_device *ib, struct ibchan_gid *gid, u32 port, u16 pkey_index);
 bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,

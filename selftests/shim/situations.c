@@ -791,7 +791,8 @@ const struct row rows[] = {
 	    "one side counts credits and the other does not: ours 1, theirs 0",
 	    "set IBCHAN_MODE_CREDITS in the options of both builders, or of none"),
 	ROW(meet_with_a_long_mtu, -EINVAL,
-	    "mtu 4096 is wanted, the port has 1024", "an mtu of 0 takes what both ports can"),
+	    "mtu 4096 is wanted, port and address have 1024",
+	    "an mtu of 0 takes what both sides can"),
 };
 
 const unsigned int num_rows = ARRAY_SIZE(rows);

@@ -367,7 +367,9 @@ struct ibchan_cmd_cq_create {
  * @ack_retries: 0 to 7, where 7 means for ever on soft-RoCE
  * @min_rnr_timer: InfiniBand code 0 to 31
  * @ack_timeout: InfiniBand code 0 (for ever) to 31
- * @mtu: 256, 512, 1024, 2048 or 4096 bytes at most; 0: what both ports can
+ * @mtu: 256, 512, 1024, 2048 or 4096 bytes at most; 0: what the addresses of both sides can.
+ *	An address can what its port and its network device can, say a VLAN; a connection
+ *	may bring another address than the channel was built with
  * @send_psn: 24 bits; IBCHAN_AUTO: random
  * @recv_psn: 24 bits; IBCHAN_AUTO: what the peer's endpoint says
  * @port: 1 and up; 0: the first active one

@@ -51,7 +51,7 @@
 	X(35, PEER_MTU)		/* our code, theirs */			\
 	X(36, PEER_GID)		/* */					\
 	X(37, PEER_MAC)		/* */					\
-	X(38, MTU_ABOVE_PORT)	/* bytes wanted, bytes of the port */	\
+	X(38, MTU_ABOVE_PORT)	/* bytes wanted, bytes that go over the address */	\
 	X(39, VERBS)		/* errno of the driver, step */		\
 	X(40, GID_GONE)		/* port, index */			\
 	X(41, PEER_RD_ATOMIC)	/* lowest allowed, theirs */		\

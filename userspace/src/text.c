@@ -148,7 +148,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_PEER_LID] = "endpoint LID: theirs {d1}, 1 to {d0} are allowed",
 	[IBCHAN_REASON_PEER_PKEY] = "endpoint P_Key: ours {x0}, theirs {x1}",
 	[IBCHAN_REASON_PEER_SUBNET] = "endpoint subnet: ours {x0}, theirs {x1}",
-	[IBCHAN_REASON_MTU_ABOVE_PORT] = "mtu {d0} is wanted, the port has {d1}",
+	[IBCHAN_REASON_MTU_ABOVE_PORT] = "mtu {d0} is wanted, port and address have {d1}",
 	[IBCHAN_REASON_VERBS] = "the device refused to {q1} the queue pair: {e0}",
 	[IBCHAN_REASON_BUSY] =
 		"{E}collides with offset {d0}, length {d1} of the same region, which the work with wr_id {d2} still uses",
@@ -272,7 +272,7 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"`ip route get` with the peer's address names the gateway; is it up, and in this network?",
 	[IBCHAN_REASON_NO_PKEY] =
 		"the subnet manager gives a port its P_Keys; is it running?",
-	[IBCHAN_REASON_MTU_ABOVE_PORT] = "an mtu of 0 takes what both ports can",
+	[IBCHAN_REASON_MTU_ABOVE_PORT] = "an mtu of 0 takes what both sides can",
 	[IBCHAN_REASON_BUSY] =
 		"wait for that work first, or post with IBCHAN_WR_UNCHECKED if that is meant",
 	[IBCHAN_REASON_REQUEST_DEVICE] =
@@ -312,7 +312,7 @@ struct parameter_row {
 static const struct parameter_row parameter_rows[ARRAY_SIZE(parameter_names)] = {
 	[IBCHAN_PARAMETER_MTU] = {
 		"{P}: {d0} is not 256, 512, 1024, 2048 or 4096",
-		"these are what a packet carries of a message; 0 takes the most that both ports can",
+		"these are what a packet carries of a message; 0 takes the most that both sides can",
 	},
 	[IBCHAN_PARAMETER_GID_INDEX] = {
 		NULL,

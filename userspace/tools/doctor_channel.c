@@ -9,7 +9,7 @@
 #include "doctor_peer.h"
 #include "probe.h"
 
-/* Within one packet, within a page, over several packets. */
+/* Within one packet, within a page, over several packets: the first time in this order. */
 static const __u32 sizes[] = { 1, 64, 4096, DOCTOR_MESSAGE };
 
 static __u64 now_ns(void)
@@ -127,6 +127,16 @@ static bool connect_link(struct doctor *doctor, struct peer *peer, struct link *
 
 /* --- data --- */
 
+/**
+ * struct attempt - a message, and its answer of the same length
+ * @size: bytes
+ * @back: the peer has the message
+ */
+struct attempt {
+	__u32 size;
+	bool back;
+};
+
 static void find_stuck(struct doctor *doctor, struct peer *peer, const char *fact)
 {
 	struct entry *entry = doctor_find(doctor, FINDING_PEER_STUCK, SEVERITY_ERROR,
@@ -234,13 +244,53 @@ static void judge_silence(struct doctor *doctor, struct peer *peer, struct link 
 		find_stuck(doctor, peer, "no answer came");
 }
 
-static void judge_exchange(struct doctor *doctor, struct peer *peer, struct link *link,
-			   const struct ibchan_error *error)
+static void find_narrow_path(struct doctor *doctor, struct peer *peer,
+			     const struct attempt *attempt, __u32 mtu)
+{
+	struct entry *entry = doctor_find(doctor, FINDING_MTU_MISMATCH, SEVERITY_ERROR,
+					  peer->text);
+
+	entry_fact(entry,
+		   "Shorter messages cross both ways; the first one of %u bytes, in packets of %u, was lost on the way %s.",
+		   attempt->size, mtu, attempt->back ? "here" : "to the peer");
+	entry_cause(entry, "A switch or a tunnel between has a smaller MTU than both ends.");
+	entry_step(entry,
+		   "Set the same MTU everywhere: ip link set NETDEV mtu BYTES; or build channels with a smaller mtu.");
+}
+
+/* A side whose message was lost breaks its channel, of which the other hears. */
+static bool is_lost(const struct ibchan_error *error, bool back)
 {
 	bool of_work = error->origin == IBCHAN_ERROR_WORK;
 
+	if (!back)
+		return of_work && error->status == IBCHAN_STATUS_RETRY_EXC_ERR;
+	return error->code == -ETIMEDOUT || error->code == -ESHUTDOWN ||
+	       (of_work && error->status == IBCHAN_STATUS_WR_FLUSH_ERR);
+}
+
+/* The packets' length if it is the first time that packets as long as the channel's are lost. */
+static __u32 narrow_path(const struct link *link, const struct attempt *attempt,
+			 const struct ibchan_error *error)
+{
+	struct ibchan_channel_info info;
+
+	if (!link->round || link->round >= ARRAY_SIZE(sizes) || !is_lost(error, attempt->back) ||
+	    ibchan_channel_query(link->channel, &info) || attempt->size < info.params.mtu)
+		return 0;
+	return info.params.mtu;
+}
+
+static void judge_exchange(struct doctor *doctor, struct peer *peer, struct link *link,
+			   const struct attempt *attempt, const struct ibchan_error *error)
+{
+	bool of_work = error->origin == IBCHAN_ERROR_WORK;
+	__u32 mtu = narrow_path(link, attempt, error);
+
 	if (address_is_gone(link, peer))
 		find_address_gone(doctor, peer);
+	else if (mtu)
+		find_narrow_path(doctor, peer, attempt, mtu);
 	else if (error->code == -ETIMEDOUT && !of_work)
 		judge_silence(doctor, peer, link);
 	else if (of_work && error->status == IBCHAN_STATUS_RETRY_EXC_ERR)
@@ -257,11 +307,17 @@ static void judge_exchange(struct doctor *doctor, struct peer *peer, struct link
 /* Returns 1 when a message there and back was right. */
 static int exchange_one(struct doctor *doctor, struct peer *peer, struct link *link, __u32 size)
 {
+	struct attempt attempt = { .size = size };
 	struct ibchan_error error;
 	__u32 bytes;
+	int err = link_say(link, size, &error);
 
-	if (link_say(link, size, &error) || link_hear(link, &bytes, &error)) {
-		judge_exchange(doctor, peer, link, &error);
+	if (!err) {
+		attempt.back = true;
+		err = link_hear(link, &bytes, &error);
+	}
+	if (err) {
+		judge_exchange(doctor, peer, link, &attempt, &error);
 		return 0;
 	}
 	if (bytes != size || !link_is_right(link, bytes)) {
@@ -271,7 +327,7 @@ static int exchange_one(struct doctor *doctor, struct peer *peer, struct link *l
 	link->round++;
 	if (!link_listen(link, &error))
 		return 1;
-	judge_exchange(doctor, peer, link, &error);
+	judge_exchange(doctor, peer, link, &attempt, &error);
 	return 0;
 }
 

@@ -244,10 +244,11 @@ static __u32 largest_that_fits(const struct peer *peer)
 	return mtu >= 256 ? mtu : 0;
 }
 
+/* A channel takes the smaller MTU of both ends: whether that crosses, messages tell. */
 static void find_mtu_mismatch(struct doctor *doctor, struct peer *peer, size_t packet)
 {
 	__u32 fits = largest_that_fits(peer);
-	struct entry *entry = doctor_find(doctor, FINDING_MTU_MISMATCH, SEVERITY_ERROR,
+	struct entry *entry = doctor_find(doctor, FINDING_MTU_MISMATCH, SEVERITY_WARNING,
 					  peer->text);
 
 	entry_fact(entry,

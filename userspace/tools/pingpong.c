@@ -95,7 +95,7 @@ static const struct argp_option options[] = {
 	  "GID index, by address the one of the address to have here (default: by rule)",
 	  0 },
 	{ "mtu", 'm', "BYTES", 0,
-	  "256 to 4096 (default: what both ports can)", 0 },
+	  "256 to 4096 (default: what both sides can)", 0 },
 	{ "qp-timeout", 'u', "N", 0,
 	  "a packet is sent again after 4.096 us * 2^N, 0 to 31 (default 14)",
 	  0 },

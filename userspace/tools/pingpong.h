@@ -47,7 +47,7 @@ struct plan {
  * @endpoints: 1: meet by TCP and exchange endpoints; 0: connect by address
  * @device: NULL: by address, the one that leads to the peer; else the first
  * @ib_port: 0: the first active one
- * @mtu: bytes; 0: what both ports can
+ * @mtu: bytes; 0: what both sides can
  * @gid_index: IBCHAN_AUTO: by rule
  * @ack_timeout: InfiniBand code 0 to 31
  * @timeout_s: for each wait; 0: no limit

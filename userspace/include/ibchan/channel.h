@@ -64,7 +64,8 @@ struct ibchan_builder {
  *	ack_retries	6 (0 to 7)
  *	min_rnr_timer	16: 2.56 ms (0 to 31; see ibchan_rnr_timer_from_ns())
  *	ack_timeout	14: 67 ms (0 to 31; see ibchan_ack_timeout_from_ns())
- *	mtu		0: what both ports can (or 256 to 4096)
+ *	mtu		0: what the addresses of both sides can, by their ports and network
+ *			devices (or 256 to 4096: at most)
  *	send_psn	IBCHAN_AUTO: random (or 24 bits)
  *	recv_psn	IBCHAN_AUTO: what the peer's endpoint says (or 24 bits)
  *	port		0: the first active one
@@ -86,15 +87,16 @@ void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
  * @prepared: where to put it
  * @error: details; NULL is fine
  *
- * Return: 0; -EINVAL: a knob is out of range, or the MTU above the port's;
- * -ENETDOWN: no port is active; -EADDRNOTAVAIL: the port has no usable address,
- * or not yet; -EXDEV: @builder names objects of different devices; -EAGAIN: the
- * completion queue has no room for the channel's works; -EOPNOTSUPP: an unknown mode,
- * or one that the device cannot; -EACCES: a mode that needs more access than the
- * channel has; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the process's
- * RDMA cgroup holds as many objects as it may, or the user's objects take as much
- * kernel memory as they may (@error says which); for a cq of its own also as
- * ibchan_cq_create(); what the device's driver answers.
+ * Return: 0; -EINVAL: a knob is out of range, or the MTU above the port's, or above
+ * that of the address if gid_index names one; -ENETDOWN: no port is active;
+ * -EADDRNOTAVAIL: the port has no usable address, or not yet; -EXDEV: @builder names
+ * objects of different devices; -EAGAIN: the completion queue has no room for the
+ * channel's works; -EOPNOTSUPP: an unknown mode, or one that the device cannot;
+ * -EACCES: a mode that needs more access than the channel has; -EPERM: see Fork;
+ * -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as many objects
+ * as it may, or the user's objects take as much kernel memory as they may (@error says
+ * which); for a cq of its own also as ibchan_cq_create(); what the device's driver
+ * answers.
  */
 int ibchan_builder_prepare(const struct ibchan_builder *builder,
 			   struct ibchan_prepared **prepared,
