@@ -97,10 +97,11 @@ void ibchan_request_queue_init(struct ibchan_request_queue *queue)
  */
 void ibchan_request_wait(struct ibchan_request *request, struct ibchan_request_queue *queue)
 {
-	guard(spinlock)(&queues_lock);
+	spin_lock(&queues_lock);
 	request->queue = queue;
 	list_add_tail(&request->link, &queue->requests);
 	WRITE_ONCE(queue->waiting, queue->waiting + 1);
+	spin_unlock(&queues_lock);
 }
 
 /* False: somebody has taken it. */
@@ -128,10 +129,11 @@ struct ibchan_request *ibchan_request_pop(struct ibchan_request_queue *queue)
 {
 	struct ibchan_request *request;
 
-	guard(spinlock)(&queues_lock);
+	spin_lock(&queues_lock);
 	request = list_first_entry_or_null(&queue->requests, struct ibchan_request, link);
 	if (request)
 		request_leave(request);
+	spin_unlock(&queues_lock);
 	return request;
 }
 
