@@ -68,7 +68,7 @@ static const struct param {
 	PARAM(rnr_retries, RNR_RETRIES, 0, 7, { 6 }, { 8, 255, 0xffffffff }),
 	PARAM(ack_retries, ACK_RETRIES, 0, 7, { 6 }, { 8, 255, 0xffffffff }),
 	PARAM(min_rnr_timer, MIN_RNR_TIMER, 0, 31, { 1 }, { 32, 255, 0xffffffff }),
-	PARAM(ack_timeout, ACK_TIMEOUT, 0, 31, { 18 }, { 32, 255, 0xffffffff }),
+	PARAM(ack_timeout, ACK_TIMEOUT, 0, 31, { 18, IBCHAN_AUTO }, { 32, 255, 0xfffffffe }),
 	PARAM(mtu, MTU, 256, 4096, { 256, 512, 1024 }, { 1, 255, 257, 8192 }),
 	PARAM(send_psn, SEND_PSN, 0, 0xffffff, { IBCHAN_AUTO }, { 0x1000000, 0xfffffffe }),
 	PARAM(recv_psn, RECV_PSN, 0, 0xffffff, { IBCHAN_AUTO }, { 0x1000000, 0xfffffffe }),

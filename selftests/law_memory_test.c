@@ -85,7 +85,7 @@ static int stage_open(struct stage *stage, int of_file, int plain)
 	/* For soft-RoCE that is without end. */
 	options.params.ack_retries = 7;
 	/* 17 ms, for a peer that answers only after a while. */
-	options.params.ack_timeout = slow() ? IBCHAN_DEFAULT_ACK_TIMEOUT : 12;
+	options.params.ack_timeout = slow() ? QUICK_ACK_TIMEOUT : 12;
 	rc = pair_build(&stage->pair, PAIR_TWO_DEVICES, &options);
 	stage->own = stage->pair.a;
 	stage->peer = stage->pair.b;

@@ -278,6 +278,81 @@ TEST_F(disturbed, network_delivers_what_was_sent_or_breaks_the_channel_once)
 	EXPECT_EQ(0, traffic_round(traffic));
 }
 
+/* ---- A network that carries nothing for a while ---- */
+
+#define SILENCE_US	2000000
+
+FIXTURE(silence)
+{
+	struct calm calm;
+	struct pair pair;
+	struct side_options options;
+	int over;
+};
+
+FIXTURE_SETUP(silence)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	self->options = side_defaults();
+}
+
+FIXTURE_TEARDOWN(silence)
+{
+	pair_close(&self->pair);
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static void *end_silence(void *arg)
+{
+	moment(SILENCE_US);
+	*(int *)arg = calm_down();
+	return NULL;
+}
+
+/* The status of a message that is sent into two seconds of silence, or -errno. */
+static int send_into_silence(FIXTURE_DATA(silence) * self)
+{
+	const struct side *a = self->pair.a;
+	pthread_t thread;
+	int rc;
+
+	rc = post_receives(self->pair.b, 1, 1, 64);
+	rc = rc ?: disturb("loss 100%");
+	if (rc)
+		return -EOPNOTSUPP;
+	pthread_create(&thread, NULL, end_silence, &self->over);
+	rc = post_one(a, work(a, IBCHAN_OP_SEND, 2, 0, 64));
+	rc = rc ?: status_of(a, 2);
+	pthread_join(thread, NULL);
+	return self->over ? -EIO : rc;
+}
+
+TEST_F(silence, of_two_seconds_ends_no_channel)
+{
+	int rc;
+
+	self->options.params.ack_timeout = IBCHAN_AUTO;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	rc = send_into_silence(self);
+	if (rc == -EOPNOTSUPP && has_no_netem())
+		SKIP(return, "this kernel has no netem");
+	ASSERT_EQ(0, rc);
+	ASSERT_EQ(0, succeed(self->pair.b, 1, NULL));
+	EXPECT_EQ(0, exchange(self->pair.b, self->pair.a));
+}
+
+TEST_F(silence, of_two_seconds_ends_a_channel_whose_builder_has_named_less)
+{
+	int rc;
+
+	self->options.params.ack_timeout = 10;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	rc = send_into_silence(self);
+	if (rc == -EOPNOTSUPP && has_no_netem())
+		SKIP(return, "this kernel has no netem");
+	EXPECT_EQ(IBCHAN_STATUS_RETRY_EXC_ERR, rc);
+}
+
 /* ---- Peers that end ---- */
 
 /* 134 ms for a try: a peer that is late is not given up, and one that has gone within a second. */

@@ -183,6 +183,47 @@ TEST_F(unequal, a_peer_without_ibchan_that_sends_longer_packets_is_sent_away)
 	ghost_close(&ghost);
 }
 
+/* ---- When a message that nobody has answered is sent again ---- */
+
+static int open_with_ack(struct end *end, struct ibchan_context *context, __u32 ack_timeout)
+{
+	struct ibchan_builder builder;
+	int rc = end_begin(end, context, 0, &builder);
+
+	builder.params.ack_timeout = ack_timeout;
+	return rc ?: ibchan_builder_prepare(&builder, &end->prepared, NULL);
+}
+
+static __u32 ack_timeout_of(struct ibchan_channel *channel)
+{
+	struct ibchan_channel_info info;
+
+	return ibchan_channel_query(channel, &info) ? 0 : info.params.ack_timeout;
+}
+
+/* It knows 17 for Ethernet, and 19 before Linux 6.2. */
+TEST_F(unequal, two_sides_that_name_no_ack_timeout_have_that_of_the_connection_manager)
+{
+	__u32 expected = kernel_is_before(6, 2) ? 19 : 17;
+
+	ASSERT_EQ(0, open_with_ack(&self->m.asking, self->m.context, IBCHAN_AUTO));
+	ASSERT_EQ(0, open_with_ack(&self->m.asked, self->m.context, IBCHAN_AUTO));
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	EXPECT_EQ(expected, ack_timeout_of(self->m.asking.channel));
+	EXPECT_EQ(expected, ack_timeout_of(self->m.asked.channel));
+	EXPECT_EQ(0, messages_cross(&self->m));
+}
+
+TEST_F(unequal, a_side_that_names_an_ack_timeout_has_that_one)
+{
+	ASSERT_EQ(0, open_with_ack(&self->m.asking, self->m.context, 15));
+	ASSERT_EQ(0, open_with_ack(&self->m.asked, self->m.context, 21));
+	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
+	EXPECT_EQ(15, ack_timeout_of(self->m.asking.channel));
+	EXPECT_EQ(21, ack_timeout_of(self->m.asked.channel));
+	EXPECT_EQ(0, messages_cross(&self->m));
+}
+
 /* ---- A VLAN with a smaller MTU ---- */
 
 #define NARROW		"10.87.0.1"	/* of a VLAN of 1500 bytes, over a port of 9000 */

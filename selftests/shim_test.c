@@ -233,7 +233,7 @@ TEST(ack_timeout_codes_double_from_8_microseconds_on)
 		ASSERT_EQ(4096LL << code, ibchan_ack_timeout_to_ns(code));
 		ASSERT_EQ(code, ibchan_ack_timeout_from_ns(4096LL << code));
 	}
-	ASSERT_EQ(67108864, ibchan_ack_timeout_to_ns(IBCHAN_DEFAULT_ACK_TIMEOUT));
+	ASSERT_EQ(536870912, ibchan_ack_timeout_to_ns(IBCHAN_DEFAULT_ACK_TIMEOUT));
 	ASSERT_EQ(IBCHAN_TIMEOUT_NEVER, ibchan_ack_timeout_to_ns(0));
 	ASSERT_EQ(-EINVAL, ibchan_ack_timeout_to_ns(32));
 	ASSERT_EQ(1, ibchan_ack_timeout_from_ns(0));

@@ -141,7 +141,7 @@ TEST_F(watch, notices_that_the_peer_has_died_on_a_channel_that_only_receives)
 	int i;
 
 	self->options.options.keepalive_ms = 2000;
-	self->options.params.ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT;
+	self->options.params.ack_timeout = QUICK_ACK_TIMEOUT;
 	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
 	a = self->pair.a;
 	ASSERT_EQ(0, post_receives(a, 1, DEPTH, MESSAGE));
@@ -232,7 +232,7 @@ TEST_F(watch, that_is_off_asks_nothing_and_notices_nothing)
 TEST_F(watch, takes_ten_seconds_unless_told_otherwise)
 {
 	self->options.options.keepalive_ms = 0;
-	self->options.params.ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT;
+	self->options.params.ack_timeout = QUICK_ACK_TIMEOUT;
 	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
 	EXPECT_EQ(IBCHAN_DEFAULT_KEEPALIVE_MS, query(self->pair.a).options.keepalive_ms);
 	EXPECT_EQ(IBCHAN_DEFAULT_KEEPALIVE_MS, facts(self->pair.a).notice_ms);
@@ -590,7 +590,7 @@ TEST_F(watch, keeps_to_the_budget_of_a_device_whose_channels_are_impatient)
 	start = now_ms();
 	/* Others on the device get their turn. */
 	self->options.options.keepalive_ms = 2000;
-	self->options.params.ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT;
+	self->options.params.ack_timeout = QUICK_ACK_TIMEOUT;
 	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
 	a = self->pair.a;
 	/* What is promised tells how many share the budget. */

@@ -78,6 +78,7 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	ch->recv.spare = IBCHAN_MARKERS;
 	ch->bounds.exclusive = build->exclusive;
 	ch->qp.params = *params;
+	ch->qp.ack_by_cm = params->ack_timeout == IBCHAN_AUTO;
 	ch->options = build->options;
 	ch->watch.patient = !ch->options.keepalive_ms;
 	if (!ch->options.keepalive_ms)

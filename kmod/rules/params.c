@@ -38,7 +38,7 @@ void ibchan_params_init(struct ibchan_params *params)
 		.rnr_retries = IBCHAN_DEFAULT_RNR_RETRIES,
 		.ack_retries = IBCHAN_DEFAULT_ACK_RETRIES,
 		.min_rnr_timer = IBCHAN_DEFAULT_MIN_RNR_TIMER,
-		.ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT,
+		.ack_timeout = IBCHAN_AUTO,
 		.send_psn = IBCHAN_AUTO,
 		.recv_psn = IBCHAN_AUTO,
 		.gid_index = IBCHAN_AUTO,
@@ -144,7 +144,8 @@ int ibchan_params_check(const struct ibchan_params *params,
 		{ IBCHAN_PARAMETER_RNR_RETRIES, params->rnr_retries, 0, RETRIES_MAX, 0 },
 		{ IBCHAN_PARAMETER_ACK_RETRIES, params->ack_retries, 0, RETRIES_MAX, 0 },
 		{ IBCHAN_PARAMETER_MIN_RNR_TIMER, params->min_rnr_timer, 0, TIMER_MAX, 0 },
-		{ IBCHAN_PARAMETER_ACK_TIMEOUT, params->ack_timeout, 0, TIMER_MAX, 0 },
+		{ IBCHAN_PARAMETER_ACK_TIMEOUT, params->ack_timeout, 0, TIMER_MAX,
+		  IBCHAN_AUTO },
 		{ IBCHAN_PARAMETER_SEND_PSN, params->send_psn, 0, PSN_MAX, IBCHAN_AUTO },
 		{ IBCHAN_PARAMETER_RECV_PSN, params->recv_psn, 0, PSN_MAX, IBCHAN_AUTO },
 		{ IBCHAN_PARAMETER_PORT, params->port, 1, attr->ports, 0 },
@@ -170,6 +171,8 @@ int ibchan_params_check(const struct ibchan_params *params,
  * ibchan_params_choose - what was left to the device's limits
  * @params: checked; chosen in place
  * @attr: the device
+ *
+ * The ack time-out is that of a connection by endpoints until another one says its own.
  */
 void ibchan_params_choose(struct ibchan_params *params,
 			  const struct ibchan_device_attr *attr)
@@ -180,6 +183,8 @@ void ibchan_params_choose(struct ibchan_params *params,
 		params->max_recv_sge = min_t(u32, attr->max_recv_sge, IBCHAN_DEFAULT_RECV_SGE);
 	if (params->max_rd_atomic == IBCHAN_AUTO)
 		params->max_rd_atomic = attr->max_rd_atomic;
+	if (params->ack_timeout == IBCHAN_AUTO)
+		params->ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT;
 }
 
 /**

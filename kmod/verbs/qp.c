@@ -11,6 +11,10 @@
 #include "fault.h"
 #include "verbs.h"
 
+/* 67 ms and 8.6 s for a try, so a minute at most for all of them. */
+#define ACK_TIMEOUT_LEAST	14
+#define ACK_TIMEOUT_MOST	21
+
 /* Steps of a handshake, for IBCHAN_REASON_VERBS. */
 enum qp_step { STEP_CREATE, STEP_INIT, STEP_RTR, STEP_RTS };
 
@@ -218,6 +222,18 @@ int ibchan_qp_connect(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 	return ret ? refuse_step(reason, STEP_RTS, ret) : 0;
 }
 
+/*
+ * The connection manager computes it of what the path takes and the devices need to answer. On
+ * the accepting side it is the peer's word, which neither lets this side wait for hours nor has it
+ * repeat a message each few microseconds.
+ */
+static u8 ack_timeout(const struct ibchan_qp *qp, u8 computed)
+{
+	if (!qp->ack_by_cm)
+		return qp->params.ack_timeout;
+	return clamp_t(u8, computed, ACK_TIMEOUT_LEAST, ACK_TIMEOUT_MOST);
+}
+
 /* What the builder wants, and what this side takes at most. */
 static void adjust(struct ibchan_qp *qp, struct ib_qp_attr *attr, int mask)
 {
@@ -225,7 +241,7 @@ static void adjust(struct ibchan_qp *qp, struct ib_qp_attr *attr, int mask)
 
 	attr->qp_access_flags = params->access;
 	attr->min_rnr_timer = params->min_rnr_timer;
-	attr->timeout = params->ack_timeout;
+	attr->timeout = ack_timeout(qp, attr->timeout);
 	attr->retry_cnt = params->ack_retries;
 	attr->rnr_retry = params->rnr_retries;
 	if (mask & IB_QP_AV && params->service_level)
@@ -251,6 +267,7 @@ static void keep_agreed(struct ibchan_qp *qp, const struct ib_qp_attr *rtr,
 	qp->params.mtu = ib_mtu_enum_to_int(rtr->path_mtu);
 	qp->params.recv_psn = rtr->rq_psn;
 	qp->params.send_psn = rts->sq_psn;
+	qp->params.ack_timeout = rts->timeout;
 	qp->params.max_rd_atomic = rts->max_rd_atomic;
 }
 

@@ -39,6 +39,7 @@ struct ibchan_path {
  * @ready: @ib is in INIT or beyond, so it takes receives; written under @lock
  * @params: in effect; immutable once connected
  * @wanted_mtu: the builder's, in bytes; 0: as @gid has it
+ * @ack_by_cm: the connection manager's ack time-out counts, where it connects; immutable
  * @gid: own address; by address, that of the route, under @lock
  * @path: to the peer; under @lock
  * @endpoint: for the peer; immutable
@@ -59,6 +60,7 @@ struct ibchan_qp {
 	int ready;
 	struct ibchan_params params;
 	u32 wanted_mtu;
+	bool ack_by_cm;
 	struct ibchan_gid gid;
 	struct ibchan_path path;
 	struct ibchan_endpoint endpoint;

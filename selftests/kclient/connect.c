@@ -61,7 +61,7 @@ static void the_builder_defaults_are_the_documented_ones(struct world *w)
 	expect_eq(w, params.rnr_retries, IBCHAN_DEFAULT_RNR_RETRIES);
 	expect_eq(w, params.ack_retries, IBCHAN_DEFAULT_ACK_RETRIES);
 	expect_eq(w, params.min_rnr_timer, IBCHAN_DEFAULT_MIN_RNR_TIMER);
-	expect_eq(w, params.ack_timeout, IBCHAN_DEFAULT_ACK_TIMEOUT);
+	expect_eq(w, params.ack_timeout, IBCHAN_AUTO);
 	expect_eq(w, params.send_psn, IBCHAN_AUTO);
 	expect_eq(w, params.recv_psn, IBCHAN_AUTO);
 	expect_eq(w, params.gid_index, IBCHAN_AUTO);
@@ -83,10 +83,12 @@ static void what_was_left_to_the_builder_is_written_back(struct world *w)
 	if (world_sides(w, &init))
 		return;
 	side_build_init(side, &build);
+	init.params.ack_timeout = IBCHAN_AUTO;
 	ch = ibchan_channel_build(&build, &init.params, NULL);
 	if (!expect(w, !IS_ERR(ch)))
 		return;
 	world_keep(w, THING_CHANNEL, ch);
+	expect_eq(w, init.params.ack_timeout, IBCHAN_DEFAULT_ACK_TIMEOUT);
 	expect_eq(w, ibchan_device_query(side->dev, &attr), 0);
 	expect_eq(w, init.params.max_send_sge, min(IBCHAN_DEFAULT_SEND_SGE, attr.max_send_sge));
 	expect_eq(w, init.params.max_recv_sge, min(IBCHAN_DEFAULT_RECV_SGE, attr.max_recv_sge));

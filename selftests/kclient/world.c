@@ -343,6 +343,8 @@ void pair_defaults(struct pair_init *init)
 {
 	*init = (struct pair_init){ .sink = &side_sink };
 	ibchan_params_init(&init->params);
+	/* 67 ms: a peer that has gone is given up within half a second. */
+	init->params.ack_timeout = 14;
 }
 
 static int side_queues(struct side *side, const struct pair_init *init)

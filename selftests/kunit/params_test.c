@@ -47,7 +47,7 @@ static const struct knob knobs[] = {
 	KNOB(rnr_retries, RNR_RETRIES, 0, 7, 0),
 	KNOB(ack_retries, ACK_RETRIES, 0, 7, 0),
 	KNOB(min_rnr_timer, MIN_RNR_TIMER, 0, 31, 0),
-	KNOB(ack_timeout, ACK_TIMEOUT, 0, 31, 0),
+	KNOB(ack_timeout, ACK_TIMEOUT, 0, 31, IBCHAN_AUTO),
 	KNOB(send_psn, SEND_PSN, 0, 0xffffff, IBCHAN_AUTO),
 	KNOB(recv_psn, RECV_PSN, 0, 0xffffff, IBCHAN_AUTO),
 	KNOB(port, PORT, 1, 3, 0),
@@ -113,7 +113,6 @@ static void the_defaults_are_those_of_the_header(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, params.rnr_retries, (u32)IBCHAN_DEFAULT_RNR_RETRIES);
 	KUNIT_EXPECT_EQ(test, params.ack_retries, (u32)IBCHAN_DEFAULT_ACK_RETRIES);
 	KUNIT_EXPECT_EQ(test, params.min_rnr_timer, (u32)IBCHAN_DEFAULT_MIN_RNR_TIMER);
-	KUNIT_EXPECT_EQ(test, params.ack_timeout, (u32)IBCHAN_DEFAULT_ACK_TIMEOUT);
 }
 
 static void what_has_no_number_by_default_is_chosen_later(struct kunit *test)
@@ -126,6 +125,7 @@ static void what_has_no_number_by_default_is_chosen_later(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, params.recv_psn, IBCHAN_AUTO);
 	KUNIT_EXPECT_EQ(test, params.gid_index, IBCHAN_AUTO);
 	KUNIT_EXPECT_EQ(test, params.max_rd_atomic, IBCHAN_AUTO);
+	KUNIT_EXPECT_EQ(test, params.ack_timeout, IBCHAN_AUTO);
 	KUNIT_EXPECT_EQ(test, params.max_send_sge, IBCHAN_AUTO);
 	KUNIT_EXPECT_EQ(test, params.max_recv_sge, IBCHAN_AUTO);
 	KUNIT_EXPECT_EQ(test, params.mtu, 0U);
@@ -262,10 +262,21 @@ static void what_was_asked_for_is_not_chosen(struct kunit *test)
 	params.max_send_sge = 3;
 	params.max_recv_sge = 18;
 	params.max_rd_atomic = 2;
+	params.ack_timeout = 0;
 	ibchan_params_choose(&params, &device);
 	KUNIT_EXPECT_EQ(test, params.max_send_sge, 3U);
 	KUNIT_EXPECT_EQ(test, params.max_recv_sge, 18U);
 	KUNIT_EXPECT_EQ(test, params.max_rd_atomic, 2U);
+	KUNIT_EXPECT_EQ(test, params.ack_timeout, 0U);
+}
+
+static void an_ack_timeout_left_open_is_the_default_of_endpoints(struct kunit *test)
+{
+	struct ibchan_params params;
+
+	ibchan_params_init(&params);
+	ibchan_params_choose(&params, &device);
+	KUNIT_EXPECT_EQ(test, params.ack_timeout, (u32)IBCHAN_DEFAULT_ACK_TIMEOUT);
 }
 
 /* A cq has to hold both queues' markers and one queue of this depth. */
@@ -364,6 +375,7 @@ static void a_keepalive_holds_unless_the_device_takes_longer(struct kunit *test)
 	struct ibchan_params params;
 
 	ibchan_params_init(&params);
+	params.ack_timeout = 14;
 	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(10000, &params), 10000);
 	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(1600, &params), 1600);
 	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(160, &params), 110 + 469 + 1);
@@ -388,6 +400,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(elements_are_bounded_by_ibchan_where_the_device_is_not),
 	KUNIT_CASE(elements_left_open_are_the_default_or_all_that_the_device_can),
 	KUNIT_CASE(what_was_asked_for_is_not_chosen),
+	KUNIT_CASE(an_ack_timeout_left_open_is_the_default_of_endpoints),
 	KUNIT_CASE(a_small_cq_bounds_the_depth),
 	KUNIT_CASE(whoever_lets_a_peer_write_may_write_itself),
 	KUNIT_CASE(an_unknown_access_flag_is_not_supported),

@@ -12,7 +12,7 @@
 #include "side.h"
 #include "world.h"
 
-/* An ack time-out of 1.07 s; the default of 67 ms is short for an emulated debug kernel. */
+/* An ack time-out of 1.07 s; the quick one is short for an emulated debug kernel. */
 #define SLOW_ACK_TIMEOUT	18
 
 struct ibchan_params default_params(void)
@@ -26,7 +26,7 @@ struct ibchan_params default_params(void)
 		.rnr_retries = IBCHAN_DEFAULT_RNR_RETRIES,
 		.ack_retries = IBCHAN_DEFAULT_ACK_RETRIES,
 		.min_rnr_timer = IBCHAN_DEFAULT_MIN_RNR_TIMER,
-		.ack_timeout = slow() ? SLOW_ACK_TIMEOUT : IBCHAN_DEFAULT_ACK_TIMEOUT,
+		.ack_timeout = slow() ? SLOW_ACK_TIMEOUT : QUICK_ACK_TIMEOUT,
 		.send_psn = IBCHAN_AUTO,
 		.recv_psn = IBCHAN_AUTO,
 		.gid_index = IBCHAN_AUTO,

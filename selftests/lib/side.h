@@ -18,7 +18,10 @@ struct side_options {
 	struct ibchan_options options;
 };
 
-/* What most tests take: the builder's defaults, shared memory of 64 KiB. */
+/* 67 ms: within half a second a peer that has gone is given up, for tests that wait for that. */
+#define QUICK_ACK_TIMEOUT	14
+
+/* What most tests take: the builder's defaults, shared memory of 64 KiB; peers go quickly. */
 struct side_options side_defaults(void);
 struct ibchan_params default_params(void);
 

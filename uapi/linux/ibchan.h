@@ -121,12 +121,13 @@ enum ibchan_command {
 #define IBCHAN_MAX_MESSAGE	0x7fffffffU /* bytes of one, at most; also of a receive */
 
 /*
- * The builder's defaults. The four queue sizes are the ones of the ibverbs-rs
- * crate. Times are the InfiniBand encodings: an ack time-out of n means
- * 4.096 us * 2^n (14: 67 ms, what perftest takes); an rnr timer of 16 means
- * 2.56 ms. A message waits for the peer's receive as long as it takes, which 7
- * retries mean. An ack that does not come means a peer that is dead: its retries stop
- * at 6, because soft-RoCE takes 7 of those as "for ever" as well.
+ * The builder's defaults. The four queue sizes are the ones of the ibverbs-rs crate.
+ * Times are the InfiniBand encodings: an ack time-out of n means 4.096 us * 2^n (17:
+ * 537 ms, which rdma_cm of today's kernels computes for Ethernet); an rnr timer of 16
+ * means 2.56 ms. Seven times 537 ms outlast a link that fails over and a spanning tree
+ * that is computed anew. A message waits for the peer's receive as long as it takes,
+ * which 7 retries mean. An ack that does not come means a peer that is dead: its
+ * retries stop at 6, because soft-RoCE takes 7 of those as "for ever" as well.
  */
 #define IBCHAN_DEFAULT_SEND_WR		16
 #define IBCHAN_DEFAULT_RECV_WR		16
@@ -135,7 +136,7 @@ enum ibchan_command {
 #define IBCHAN_DEFAULT_RNR_RETRIES	7
 #define IBCHAN_DEFAULT_ACK_RETRIES	6
 #define IBCHAN_DEFAULT_MIN_RNR_TIMER	16
-#define IBCHAN_DEFAULT_ACK_TIMEOUT	14
+#define IBCHAN_DEFAULT_ACK_TIMEOUT	17
 #define IBCHAN_DEFAULT_CQ_ENTRIES	64
 
 /* "Choose for me": a random PSN, the peer's PSN, the GID by rule, ... */
@@ -366,7 +367,9 @@ struct ibchan_cmd_cq_create {
  * @rnr_retries: 0 to 7, where 7 means for ever
  * @ack_retries: 0 to 7, where 7 means for ever on soft-RoCE
  * @min_rnr_timer: InfiniBand code 0 to 31
- * @ack_timeout: InfiniBand code 0 (for ever) to 31
+ * @ack_timeout: InfiniBand code 0 (for ever) to 31; IBCHAN_AUTO: by address what the
+ *	connection manager computes of the path and the devices, by endpoints
+ *	IBCHAN_DEFAULT_ACK_TIMEOUT
  * @mtu: 256, 512, 1024, 2048 or 4096 bytes at most; 0: what the addresses of both sides can.
  *	An address can what its port and its network device can, say a VLAN; a connection
  *	may bring another address than the channel was built with

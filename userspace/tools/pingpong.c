@@ -97,7 +97,7 @@ static const struct argp_option options[] = {
 	{ "mtu", 'm', "BYTES", 0,
 	  "256 to 4096 (default: what both sides can)", 0 },
 	{ "qp-timeout", 'u', "N", 0,
-	  "a packet is sent again after 4.096 us * 2^N, 0 to 31 (default 14)",
+	  "a packet is sent again after 4.096 us * 2^N, 0 to 31 (default: as the library chooses)",
 	  0 },
 	{ "timeout", KEY_TIMEOUT, "SECONDS", 0,
 	  "for each wait (default 30); 0: no limit", 0 },
@@ -514,7 +514,7 @@ int pingpong_main(int argc, char **argv)
 	};
 	struct arguments args = {
 		.local = { .gid_index = IBCHAN_AUTO,
-			   .ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT,
+			   .ack_timeout = IBCHAN_AUTO,
 			   .timeout_s = DEFAULT_TIMEOUT },
 		.plan = { .op = IBCHAN_OP_SEND, .size = DEFAULT_SIZE,
 			  .iters = DEFAULT_ITERS },

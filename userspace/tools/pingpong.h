@@ -49,7 +49,7 @@ struct plan {
  * @ib_port: 0: the first active one
  * @mtu: bytes; 0: what both sides can
  * @gid_index: IBCHAN_AUTO: by rule
- * @ack_timeout: InfiniBand code 0 to 31
+ * @ack_timeout: InfiniBand code 0 to 31; IBCHAN_AUTO: as the library chooses
  * @timeout_s: for each wait; 0: no limit
  * @spin: 1: wait for completions without sleeping
  */

@@ -63,7 +63,9 @@ struct ibchan_builder {
  *			(0 to 6: so often it is sent again, then the channel breaks)
  *	ack_retries	6 (0 to 7)
  *	min_rnr_timer	16: 2.56 ms (0 to 31; see ibchan_rnr_timer_from_ns())
- *	ack_timeout	14: 67 ms (0 to 31; see ibchan_ack_timeout_from_ns())
+ *	ack_timeout	IBCHAN_AUTO: by address what the connection manager computes of
+ *			the path and the devices, by endpoints 17: 537 ms (or 0 to 31;
+ *			see ibchan_ack_timeout_from_ns())
  *	mtu		0: what the addresses of both sides can, by their ports and network
  *			devices (or 256 to 4096: at most)
  *	send_psn	IBCHAN_AUTO: random (or 24 bits)
