@@ -40,7 +40,7 @@ struct workqueue_struct *ibchan_free_wq;
 struct workqueue_struct *ibchan_slow_wq;
 
 /*
- * Takes registrations back whose mapping has changed under them: see mr_undo.c. The server of a
+ * Takes registrations back whose mapping has changed under them: see mr_end.c. The server of a
  * file may hold each of these up, and only processes that have others wait for it.
  */
 struct workqueue_struct *ibchan_undo_wq;

@@ -9,7 +9,7 @@
  *   Removal is alone for as long as the driver's own calls and a drain take.
  * - Guests: registrations of user memory by the driver, which faults pages in. That takes as
  *   long as the server of these pages (FUSE, userfaultfd) likes. So may taking such a
- *   registration back, see mr_undo.c. Only removal waits for guests. Meanwhile the gate is
+ *   registration back, see mr_end.c. Only removal waits for guests. Meanwhile the gate is
  *   open for ends, and the kernel log names the guest.
  *
  * Commands and ends therefore fault in no user memory, and wait for nothing that a user

@@ -28,7 +28,7 @@
 #include "fault.h"
 #include "verbs.h"
 
-/* Of a registration: it has worked, and mr_undo.c takes it back. */
+/* Of a registration: it has worked, and mr_end.c takes it back. */
 #define MR_IS_UNDONE	1
 
 /* @bytes: of kernel memory, see footprint.c */

@@ -115,8 +115,6 @@ void ibchan_mr_unmap_table(struct ibchan_mr *mr);
 void ibchan_mr_discard(struct ibchan_mr *mr);
 void ibchan_mr_end_unknown(struct ibchan_pd *pd, struct ib_mr *ib);
 
-/* mr_undo.c */
-void ibchan_mr_undo(struct ibchan_mr *mr, struct ib_mr *ib, struct ibchan_guest *guest);
 
 /* pool.c */
 u64 ibchan_pool_room(const struct ibchan_device *dev, const struct ibchan_user_range *range,
@@ -133,6 +131,7 @@ void ibchan_mr_last_drop(struct ibchan_mr *mr);
 bool ibchan_mr_release_verbs(struct ibchan_mr *mr);
 bool ibchan_mr_end_region(struct ibchan_device *dev, struct ib_mr *ib);
 void ibchan_mr_forget_verbs(struct ibchan_mr *mr);
+void ibchan_mr_undo(struct ibchan_mr *mr, struct ib_mr *ib, struct ibchan_guest *guest);
 
 /* key.c */
 void ibchan_key_list(struct ibchan_mr *mr);
