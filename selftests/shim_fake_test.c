@@ -58,6 +58,8 @@ static struct {
 	__u32 num_works;
 	int sleeps;
 	int destroy_error;		/* of cqs */
+	int requests;			/* that wait */
+	int reject_error;
 	int (*on_sleep)(struct ibchan_cmd_submit *cmd);
 	int (*on_bring_in)(struct ibchan_cmd_submit *cmd);
 } fake;
@@ -222,6 +224,31 @@ static int submit(struct ibchan_cmd_submit *cmd)
 	return cmd->cq && fake.on_bring_in ? fake.on_bring_in(cmd) : 0;
 }
 
+static int listener_create(struct ibchan_cmd_listener_create *cmd)
+{
+	object_new(&cmd->out_listener);
+	/* Readable always: a look for a request says whether one waits. */
+	cmd->out_fd = eventfd(1, EFD_CLOEXEC);
+	return cmd->out_fd < 0 ? -errno : 0;
+}
+
+static int request_take(struct ibchan_cmd_request_take *cmd)
+{
+	if (!fake.requests)
+		return -EAGAIN;
+	fake.requests--;
+	object_new(&cmd->out_request);
+	return 0;
+}
+
+static int request_reject(const struct ibchan_cmd_request_reject *cmd)
+{
+	if (!fake.objects[cmd->request].is_live)
+		return -ENOENT;
+	fake.objects[cmd->request].is_live = fake.reject_error != 0;
+	return fake.reject_error;
+}
+
 static int query(struct ibchan_cmd_query *cmd)
 {
 	cmd->out_abi_version = IBCHAN_ABI_VERSION;
@@ -247,6 +274,12 @@ static int run(unsigned int command, void *cmd)
 		return 0;
 	case IBCHAN_CMD_CHANNEL_BREAK:
 		return channel_break(cmd);
+	case IBCHAN_CMD_LISTENER_CREATE:
+		return listener_create(cmd);
+	case IBCHAN_CMD_REQUEST_TAKE:
+		return request_take(cmd);
+	case IBCHAN_CMD_REQUEST_REJECT:
+		return request_reject(cmd);
 	case IBCHAN_CMD_DESTROY:
 		return destroy(cmd);
 	case IBCHAN_CMD_SUBMIT:
@@ -593,6 +626,31 @@ TEST_F(fake, scope_remembers_the_error_of_a_work_that_is_posted_again)
 	ASSERT_EQ(-EIO, ibchan_scope_error(&scope));
 	ASSERT_EQ(0, post_pending(&pending, self->channel));
 	ASSERT_EQ(-EIO, ibchan_scope_error(&scope));
+}
+
+static int listen_at_any(struct ibchan_context *context, struct ibchan_listener **listener)
+{
+	const struct ibchan_listen_params params = { .host = "127.0.0.1", .service = "7471" };
+
+	return ibchan_listener_create(context, &params, listener, NULL);
+}
+
+TEST_F(fake, a_request_whose_rejection_finds_it_busy_is_there_for_another_answer)
+{
+	struct ibchan_listener *listener;
+	struct ibchan_request *request;
+	int before;
+
+	ASSERT_EQ(0, listen_at_any(self->context, &listener));
+	before = live();
+	fake.requests = 1;
+	ASSERT_EQ(0, ibchan_request_take(listener, 0, &request));
+	fake.reject_error = -EBUSY;
+	ASSERT_EQ(-EBUSY, ibchan_request_reject(request, NULL, 0));
+	fake.reject_error = 0;
+	ASSERT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	ASSERT_EQ(before, live());
+	ASSERT_EQ(0, ibchan_listener_close(listener));
 }
 
 TEST_HARNESS_MAIN

@@ -269,7 +269,8 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
 	err = context_check(context);
 	if (!err)
 		err = context_ioctl(context, IBCHAN_CMD_REQUEST_REJECT, &cmd);
-	if (err != -EINVAL && cmd.flags & IBCHAN_ANSWERED)
+	/* After these two answers it is there for another one. */
+	if (err != -EINVAL && err != -EBUSY && cmd.flags & IBCHAN_ANSWERED)
 		object_free(&request->object);
 	return err;
 }

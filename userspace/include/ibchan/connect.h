@@ -370,9 +370,9 @@ int ibchan_request_accept(struct ibchan_request *request,
  * @data: for the peer; NULL: none
  * @length: bytes of @data, up to 140, over iWARP 188; to a peer that is no ibchan 8 more
  *
- * Return: 0; -EINVAL: too much data, -EFAULT: @length without @data, and the request
- * stays, as it does where a filter of system calls answered in the kernel's place, see
- * <ibchan.h>; another negative errno, and the request is gone.
+ * Return: 0; -EINVAL: too much data, -EFAULT: @length without @data, -EBUSY: another thread
+ * answers it, and the request stays, as it does where a filter of system calls answered in the
+ * kernel's place, see <ibchan.h>; another negative errno, and the request is gone.
  */
 int ibchan_request_reject(struct ibchan_request *request, const void *data,
 			  __u32 length);
