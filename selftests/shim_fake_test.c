@@ -60,6 +60,8 @@ static struct {
 	int destroy_error;		/* of cqs */
 	int requests;			/* that wait */
 	int reject_error;
+	__u32 broken;			/* a channel whose event waits; 0: none */
+	void (*on_connection)(__u32 channel);
 	int (*on_sleep)(struct ibchan_cmd_submit *cmd);
 	int (*on_bring_in)(struct ibchan_cmd_submit *cmd);
 } fake;
@@ -249,6 +251,28 @@ static int request_reject(const struct ibchan_cmd_request_reject *cmd)
 	return fake.reject_error;
 }
 
+static int connection(struct ibchan_cmd_channel_connection *cmd)
+{
+	bool breaks = fake.objects[cmd->channel].breaks;
+
+	cmd->out_state = breaks ? IBCHAN_CHANNEL_BROKEN : IBCHAN_CHANNEL_CONNECTED;
+	cmd->out_stage = IBCHAN_STAGE_DONE;
+	cmd->out_error = breaks ? ECONNRESET : 0;
+	if (fake.on_connection)
+		fake.on_connection(cmd->channel);
+	return 0;
+}
+
+static int event_take(struct ibchan_cmd_event_take *cmd)
+{
+	if (!fake.broken)
+		return -EAGAIN;
+	cmd->out_channel = fake.broken;
+	cmd->out_events = IBCHAN_EVENT_BROKEN;
+	fake.broken = 0;
+	return 0;
+}
+
 static int query(struct ibchan_cmd_query *cmd)
 {
 	cmd->out_abi_version = IBCHAN_ABI_VERSION;
@@ -278,8 +302,15 @@ static int run(unsigned int command, void *cmd)
 		return listener_create(cmd);
 	case IBCHAN_CMD_REQUEST_TAKE:
 		return request_take(cmd);
+	case IBCHAN_CMD_REQUEST_ACCEPT:
+		fake.objects[((struct ibchan_cmd_request_accept *)cmd)->request].is_live = 0;
+		return 0;
 	case IBCHAN_CMD_REQUEST_REJECT:
 		return request_reject(cmd);
+	case IBCHAN_CMD_CHANNEL_CONNECTION:
+		return connection(cmd);
+	case IBCHAN_CMD_EVENT_TAKE:
+		return event_take(cmd);
 	case IBCHAN_CMD_DESTROY:
 		return destroy(cmd);
 	case IBCHAN_CMD_SUBMIT:
@@ -650,6 +681,47 @@ TEST_F(fake, a_request_whose_rejection_finds_it_busy_is_there_for_another_answer
 	fake.reject_error = 0;
 	ASSERT_EQ(0, ibchan_request_reject(request, NULL, 0));
 	ASSERT_EQ(before, live());
+	ASSERT_EQ(0, ibchan_listener_close(listener));
+}
+
+/* Of the test that runs. */
+static struct ibchan_context *taker;
+static int taken;
+
+/* Another thread is told what happens, as soon as it has happened. */
+static void break_and_take(__u32 channel)
+{
+	struct ibchan_event event;
+
+	fake.on_connection = NULL;
+	fake.objects[channel].breaks = 1;
+	fake.broken = channel;
+	taken = ibchan_event_take(taker, &event);
+}
+
+TEST_F(fake, accept_returns_no_channel_whose_end_another_thread_has_been_told_before)
+{
+	struct ibchan_listener *listener;
+	struct ibchan_channel *channel;
+	struct ibchan_builder builder;
+	struct ibchan_event event;
+
+	ASSERT_EQ(0, listen_at_any(self->context, &listener));
+	ibchan_builder_init(&builder, self->pd, self->cq);
+	taker = self->context;
+	fake.requests = 1;
+	fake.on_connection = break_and_take;
+	ASSERT_EQ(-EAGAIN, ibchan_builder_accept(&builder, listener, 0, &channel, NULL));
+	ASSERT_EQ(-EAGAIN, taken);
+	ASSERT_EQ(1, ibchan_listener_lost(listener));
+
+	fake.requests = 1;
+	ASSERT_EQ(0, ibchan_builder_accept(&builder, listener, 0, &channel, NULL));
+	fake.broken = fake.last;
+	ASSERT_EQ(0, ibchan_event_take(self->context, &event));
+	ASSERT_EQ(channel, event.channel);
+	ASSERT_EQ(IBCHAN_EVENT_BROKEN, event.events);
+	ASSERT_EQ(0, ibchan_channel_close(channel));
 	ASSERT_EQ(0, ibchan_listener_close(listener));
 }
 

@@ -61,7 +61,10 @@ static int state_of(struct ibchan_channel *channel, struct ibchan_error *error)
 	return err ? error_set(error, err, NULL) : (int)info.state;
 }
 
-/* Takes a channel that connects no more out of the list. 0: it is connected; a negative errno. */
+/*
+ * Takes a channel that connects no more out of the list. 0: it is connected; a negative errno, also
+ * when it has broken since, and another thread has taken the event.
+ */
 static int settle(struct ibchan_listener *listener, struct ibchan_channel **link, int state,
 		  struct ibchan_error *error)
 {
@@ -69,10 +72,8 @@ static int settle(struct ibchan_listener *listener, struct ibchan_channel **link
 	int err;
 
 	*link = channel->next_accepting;
-	if (state == IBCHAN_CHANNEL_CONNECTED) {
-		object_hide(&channel->object, false);
+	if (state == IBCHAN_CHANNEL_CONNECTED && object_show(&channel->object))
 		return 0;
-	}
 	err = ibchan_channel_connect_wait(channel, 0, error);
 	ibchan_channel_close(channel);
 	listener->lost++;
@@ -129,7 +130,7 @@ static int answer(const struct acceptance *a, struct ibchan_request *request,
 		ibchan_request_reject(request, NULL, 0);
 		return err;
 	}
-	object_hide(&prepared->channel.object, true);
+	object_hide(&prepared->channel.object);
 	err = ibchan_request_accept(request, prepared, NULL, &channel, error);
 	if (!err) {
 		add(a->listener, channel);

@@ -315,7 +315,7 @@ int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event
 		if (err)
 			return err;
 		/* Another thread may have closed it meanwhile. */
-		object = object_of_handle(context, cmd.out_channel);
+		object = object_of_events(context, cmd.out_channel, cmd.out_events);
 	} while (!object);
 	*event = (struct ibchan_event) {
 		.channel = (struct ibchan_channel *)object,

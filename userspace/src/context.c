@@ -151,10 +151,10 @@ static void pass_word(const struct ibchan_context *context)
 }
 
 /*
- * The object that an event is told of, of whatever kind: a handle stands for one only. NULL: it has
+ * The object that @events are told of, of whatever kind: a handle stands for one only. NULL: it has
  * gone, or is hidden, and who waits for it has the word.
  */
-struct object *object_of_handle(struct ibchan_context *context, __u32 handle)
+struct object *object_of_events(struct ibchan_context *context, __u32 handle, __u32 events)
 {
 	struct object *object;
 
@@ -163,6 +163,7 @@ struct object *object_of_handle(struct ibchan_context *context, __u32 handle)
 	while (object && object->handle != handle)
 		object = object->next;
 	if (object && object->hidden) {
+		object->missed |= events;
 		pass_word(context);
 		object = NULL;
 	}
@@ -170,12 +171,27 @@ struct object *object_of_handle(struct ibchan_context *context, __u32 handle)
 	return object;
 }
 
-/* Whether no event of the object is told: the caller of a blocking call does not know it yet. */
-void object_hide(struct object *object, bool hidden)
+/* No event of the object is told: the caller of a blocking call does not know it yet. */
+void object_hide(struct object *object)
 {
 	pthread_mutex_lock(&object->context->lock);
-	object->hidden = hidden;
+	object->hidden = true;
 	pthread_mutex_unlock(&object->context->lock);
+}
+
+/*
+ * All events of the object are told from now on. False: one that it has broken was taken already,
+ * and none is told.
+ */
+bool object_show(struct object *object)
+{
+	bool shown;
+
+	pthread_mutex_lock(&object->context->lock);
+	shown = !(object->missed & IBCHAN_EVENT_BROKEN);
+	object->hidden = !shown;
+	pthread_mutex_unlock(&object->context->lock);
+	return shown;
 }
 
 static void object_unlink(struct object *object)

@@ -56,6 +56,7 @@
  * @release: frees the memory; the kernel's object is gone or the parent's
  * @handle: in the kernel; immutable
  * @hidden: no event of it is told; under the context's lock
+ * @missed: IBCHAN_EVENT_* that were taken while it was hidden; under that lock
  * @next: of the objects whose handles share a place in the context; under its lock
  * @link: what points here; under its lock
  */
@@ -64,6 +65,7 @@ struct object {
 	void (*release)(struct object *object);
 	__u32 handle;
 	bool hidden;
+	__u32 missed;
 	struct object *next;
 	struct object **link;
 };
@@ -282,8 +284,9 @@ struct pollfd;
 int fds_wait(struct pollfd *fds, unsigned int num, __s64 left_ns);
 int fd_wait(int fd, __s64 left_ns);
 int context_word_fd(struct ibchan_context *context);
-void object_hide(struct object *object, bool hidden);
-struct object *object_of_handle(struct ibchan_context *context, __u32 handle);
+void object_hide(struct object *object);
+bool object_show(struct object *object);
+struct object *object_of_events(struct ibchan_context *context, __u32 handle, __u32 events);
 void object_add(struct object *object, struct ibchan_context *context,
 		void (*release)(struct object *object));
 void object_free(struct object *object);
