@@ -19,9 +19,17 @@
 #define LIMIT		1048576L
 #define PORT		7741
 
-/* More than the limit allows; and what one of them costs, about. */
-#define PEERS		300
+/*
+ * A completion queue that takes half of the limit on soft-RoCE, one that takes more than all of it,
+ * and so many peers that their requests take a quarter. What one of them costs, about.
+ */
+#define HALF_ENTRIES	3000
+#define MORE_ENTRIES	4096
+#define PEERS		100
 #define REQUEST_BYTES	4096
+
+/* Where it does not matter how many. */
+#define FEW		20
 
 static long charged_bytes(void)
 {
@@ -81,6 +89,18 @@ static int listen_on(int fd, struct ibchan_cmd_listener_create *cmd)
 	return cmd_listener_create(fd, cmd);
 }
 
+/* Memory that is charged; the queue goes with the file. */
+static int spend(int fd, __u32 entries)
+{
+	struct ibchan_cmd_cq_create cq = { .entries = 16, .cq_entries = entries };
+	int rc = device_open(fd, DEVICE_A, &cq.device);
+
+	rc = rc ?: cmd_cq_create(fd, &cq);
+	if (!rc)
+		close(cq.out_fd);
+	return rc;
+}
+
 static int ask(FIXTURE_DATA(request_budget) * self, unsigned int num)
 {
 	const struct ibchan_address address = address_of_listener();
@@ -108,22 +128,23 @@ TEST_F(request_budget, is_charged_for_each_request_until_its_peer_gives_up)
 
 	fd = node_open();
 	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, spend(fd, MORE_ENTRIES));
 	ASSERT_EQ(0, listen_on(fd, &listener));
 	pollfd.fd = listener.out_fd;
 	none = charged_bytes();
+	EXPECT_LT(LIMIT, none);
 	ASSERT_EQ(0, ask(self, 1));
 	ASSERT_TRUE(eventually(more_is_charged, &none));
-	all = none + PEERS * (charged_bytes() - none);
-	EXPECT_LT(LIMIT, all);
+	all = none + FEW * (charged_bytes() - none);
 	give_up(self, 1);
 	EXPECT_TRUE(eventually(so_much_is_charged, &none));
-	ASSERT_EQ(0, ask(self, PEERS));
+	ASSERT_EQ(0, ask(self, FEW));
 	EXPECT_TRUE(eventually(so_much_is_charged, &all));
 	EXPECT_EQ(1, poll(&pollfd, 1, 0));
-	give_up(self, PEERS);
+	give_up(self, FEW);
 	EXPECT_TRUE(eventually(so_much_is_charged, &none));
 	EXPECT_EQ(0, poll(&pollfd, 1, 0));
-	for (i = 0; i < PEERS; i++) {
+	for (i = 0; i < FEW; i++) {
 		ASSERT_EQ(0, ask(self, 1));
 		give_up(self, 1);
 	}
@@ -167,7 +188,8 @@ static void listen_as_nobody(int out)
 	struct ibchan_cmd_listener_create listener;
 	int fd = drop_privileges() ? -1 : node_open();
 
-	if (fd < 0 || listen_on(fd, &listener) || write(out, "", 1) != 1)
+	if (fd < 0 || spend(fd, HALF_ENTRIES) || spend(fd, HALF_ENTRIES / 3) ||
+	    spend(fd, HALF_ENTRIES / 3) || listen_on(fd, &listener) || write(out, "", 1) != 1)
 		_exit(1);
 	for (;;)
 		pause();

@@ -222,7 +222,7 @@ int ibchan_options_check(const struct ibchan_options *options,
  */
 u32 ibchan_keepalive_asks_ms(u32 keepalive_ms)
 {
-	return keepalive_ms / 16 * 11;
+	return max(keepalive_ms / 16 * 11, keepalive_ms / 2 + 40);
 }
 
 /**

@@ -378,12 +378,12 @@ static void a_keepalive_holds_unless_the_device_takes_longer(struct kunit *test)
 	params.ack_timeout = 14;
 	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(10000, &params), 10000);
 	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(1600, &params), 1600);
-	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(160, &params), 110 + 469 + 1);
+	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(160, &params), 120 + 469 + 1);
 	params.ack_retries = 0;
-	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(160, &params), 110 + 67 + 1);
+	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(160, &params), 120 + 67 + 1);
 	params.ack_timeout = 31;
 	params.ack_retries = 7;
-	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(160, &params), 110 + 70368744 + 1);
+	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(160, &params), 120 + 70368744 + 1);
 	params.ack_timeout = 0;
 	KUNIT_EXPECT_EQ(test, ibchan_keepalive_notice_ms(160, &params), 0);
 }
