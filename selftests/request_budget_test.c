@@ -225,4 +225,80 @@ TEST_F(request_budget, that_is_used_up_leaves_peers_unanswered_until_others_give
 	EXPECT_EQ(-EINTR, child_result(child));
 }
 
+/* --- ids of channels that were closed before the peer had heard of the answer --- */
+
+/* So many of one user linger on a device: see cm_linger.c. */
+#define MAX_LINGERING	64
+#define OWN_PORT	7742
+
+/* Takes a request, accepts it with a channel of its own, and closes that. */
+static int accept_and_leave(const struct side *host, __u32 listener, int listener_fd)
+{
+	struct side_options options = side_defaults();
+	struct side side = *host;
+	int rc = side_channel(&side, &options);
+
+	rc = rc ?: side_accept(&side, listener, listener_fd);
+	return rc ?: destroy(side.fd, side.channel);
+}
+
+/* Never returns. */
+static void leave_many_as_nobody(int out)
+{
+	struct side_options options = side_defaults();
+	struct ibchan_cmd_listener_create listener;
+	struct side side;
+	int i, rc;
+
+	rc = drop_privileges() ?: side_open(&side, &options);
+	rc = rc ?: listen_on(side.fd, &listener);
+	if (rc || write(out, "", 1) != 1)
+		_exit(1);
+	for (i = 0; i < MAX_LINGERING && !rc; i++)
+		rc = accept_and_leave(&side, listener.out_listener, listener.out_fd);
+	if (rc || write(out, "", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+TEST_F(request_budget, of_one_user_is_not_that_of_the_ids_of_another_that_outlive_their_channels)
+{
+	struct side_options options = side_defaults();
+	struct ibchan_cmd_listener_create listener;
+	struct ghost *peer = &self->peers[MAX_LINGERING];
+	struct side side;
+	int said[2];
+	pid_t child;
+	char byte;
+
+	ASSERT_EQ(0, put_line(PARAMETER, "0"));
+	ASSERT_EQ(0, side_open(&side, &options));
+	ASSERT_EQ(0, pipe2(said, O_CLOEXEC));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		leave_many_as_nobody(said[1]);
+	close(said[1]);
+	ASSERT_EQ(1, read(said[0], &byte, 1));
+	ASSERT_EQ(0, ask(self, MAX_LINGERING));
+	ASSERT_EQ(1, read(said[0], &byte, 1));
+	listener = (struct ibchan_cmd_listener_create) { .address = address_of_listener() };
+	listener.address.port = htons(OWN_PORT);
+	ASSERT_EQ(0, cmd_listener_create(side.fd, &listener));
+	ASSERT_EQ(0, ghost_ask(peer, &listener.address));
+	ASSERT_EQ(0, accept_and_leave(&side, listener.out_listener, listener.out_fd));
+	ASSERT_TRUE(eventually(ghost_is_answered, peer));
+	/* It is told of the end when it has heard of the answer, and is not sent away before. */
+	EXPECT_EQ(0, ghost_connected(peer));
+	EXPECT_EQ(0, ghost_disconnected(peer));
+	ghost_close(peer);
+	give_up(self, MAX_LINGERING);
+	EXPECT_EQ(0, kill(child, SIGKILL));
+	EXPECT_EQ(-EINTR, child_result(child));
+	close(said[0]);
+	close(listener.out_fd);
+	side_close(&side);
+}
+
 TEST_HARNESS_MAIN

@@ -4,7 +4,11 @@
  * disturbed.
  */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
 
 #include "cable.h"
 #include "test.h"
@@ -604,6 +608,63 @@ TEST_F(watch, keeps_to_the_budget_of_a_device_whose_channels_are_impatient)
 	EXPECT_EQ(many(), crowd->connected);
 	EXPECT_GE((now_ms() - start) * 4 + 100, crowd->sent - sent);
 	crowd_close(crowd);
+}
+
+/* Never returns. */
+static void keep_crowd_of_nobody(FIXTURE_DATA(watch) * self, int out)
+{
+	if (drop_privileges() || !crowd_open(self, IBCHAN_KEEPALIVE_MIN_MS) ||
+	    write(out, "", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static pid_t fork_crowd(FIXTURE_DATA(watch) * self)
+{
+	int said[2];
+	pid_t child;
+	char byte;
+
+	if (pipe2(said, O_CLOEXEC))
+		return -errno;
+	child = fork();
+	if (!child)
+		keep_crowd_of_nobody(self, said[1]);
+	close(said[1]);
+	if (read(said[0], &byte, 1) != 1)
+		child = -ECHILD;
+	close(said[0]);
+	return child;
+}
+
+/* A thousand impatient channels of another user are due all the time. */
+TEST_F(watch, gives_each_user_a_share_of_the_budget_of_a_device)
+{
+	struct stat node;
+	struct side *a;
+	__u64 start;
+	pid_t child;
+
+	ASSERT_EQ(0, stat(NODE, &node));
+	ASSERT_EQ(0, chmod(NODE, 0666));
+	child = fork_crowd(self);
+	ASSERT_EQ(0, chmod(NODE, node.st_mode & 07777));
+	ASSERT_LT(0, child);
+	self->options.params.ack_timeout = QUICK_ACK_TIMEOUT;
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
+	a = self->pair.a;
+	EXPECT_EQ(notice_ms(IBCHAN_DEFAULT_ACK_RETRIES, QUICK_ACK_TIMEOUT),
+		  facts(a).notice_ms);
+	ASSERT_TRUE(wait_answers(a, 3));
+	start = now_ms();
+	side_close(self->pair.b);
+	ASSERT_EQ(0, post_receives(a, 1, 1, MESSAGE));
+	EXPECT_EQ(0, expect_noticed(a, start));
+	if (!slow())
+		EXPECT_GT(facts(a).notice_ms + 100, now_ms() - start);
+	EXPECT_EQ(0, kill(child, SIGKILL));
+	EXPECT_EQ(-EINTR, child_result(child));
 }
 
 TEST_HARNESS_MAIN

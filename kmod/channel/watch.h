@@ -10,12 +10,15 @@
 
 #include "only.h"
 
+struct ibchan_watch_share;
+
 /**
  * struct ibchan_watch - the keepalive of a channel
  * @cqe: of the probe
  * @spare: who uses the spare entry of the send queue, see connect/watch.c
  * @silence: jiffies without a completion before a probe; 0: there are no probes
- * @node: in the device's queue, by @due
+ * @share: its user's, see connect/watch_share.h; NULL: it has no keepalive
+ * @node: in the queue of @share, by @due
  * @due: when it is looked at next, in jiffies
  * @looked: when it was looked at last
  * @retired: works of both queues that had completed then
@@ -28,7 +31,7 @@
  * @answered: probes that have succeeded; written by the owner of the send cq
  * @patient: no keepalive was asked for, and the peer has not been heard yet
  *
- * @silence is immutable once connected, @node is under the device's watch_lock. @due,
+ * @silence is immutable once connected, @share once built, @node is under the device's watch_lock. @due,
  * @looked, @retired, @heard, @doubted, @behind, @asked, @overdue and @patient belong to the worker
  * that has taken the channel out of the queue, under the device's lock.
  */
@@ -36,6 +39,7 @@ struct ibchan_watch {
 	__connect_only struct ib_cqe cqe;
 	__connect_only atomic_t spare;
 	__connect_only unsigned long silence;
+	__connect_only struct ibchan_watch_share *share;
 	__connect_only struct rb_node node;
 	__connect_only unsigned long due;
 	__connect_only unsigned long looked;

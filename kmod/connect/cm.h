@@ -147,8 +147,8 @@ void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags);
 void ibchan_watch_doubt(struct ibchan_channel *ch);
 
 /* cm_linger.c */
-struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev,
-						  struct rdma_cm_id *id);
+struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev, struct rdma_cm_id *id,
+						  struct ibchan_budget *budget);
 void ibchan_cm_linger_begin(struct ibchan_cm_linger *linger, s64 ms);
 
 /* cm_data.c */

@@ -59,7 +59,8 @@ static struct ibchan_cm_linger *id_outlives(struct ibchan_cm *cm, struct rdma_cm
 
 	rdma_lock_handler(id);
 	if (awaits_peer(cm))
-		linger = ibchan_cm_linger_prepare(cm->ch->qp.dev, id);
+		linger = ibchan_cm_linger_prepare(cm->ch->qp.dev, id,
+						  cm->ch->qp.pd->cost.budget);
 	rdma_unlock_handler(id);
 	return linger;
 }

@@ -21,23 +21,27 @@
 /* The connection manager repeats a reply every four seconds. */
 #define LINGER_MS	10000
 
-/* A program may close channels quicker than their peers give up. */
+/* Of one user on a device: a program may close channels quicker than their peers give up. */
 #define MAX_LINGERING	64
 
 /**
  * struct ibchan_cm_linger - the id of a channel that is closed
  * @id: its handler may bring @end forward
  * @dev: holds a reference
- * @link: in @dev->lingering, once @end is queued and until it is taken
+ * @cost: of kernel memory, charged to the channel's user
+ * @link: in @dev->lingering until it is taken
+ * @begun: @end is, or was, queued
  * @over: there is nothing to wait for
  * @end: destroys @id
  *
- * @link and @over are under @dev->linger_lock.
+ * @link, @begun and @over are under @dev->linger_lock.
  */
 struct ibchan_cm_linger {
 	struct rdma_cm_id *id;
 	struct ibchan_device *dev;
+	struct ibchan_cost cost;
 	struct list_head link;
+	bool begun;
 	bool over;
 	struct delayed_work end;
 };
@@ -45,6 +49,7 @@ struct ibchan_cm_linger {
 static void linger_free(struct ibchan_cm_linger *linger)
 {
 	ibchan_device_put(linger->dev);
+	ibchan_cost_pay_back(&linger->cost);
 	kfree(linger);
 }
 
@@ -54,7 +59,6 @@ static bool linger_unlink(struct ibchan_cm_linger *linger)
 	if (list_empty(&linger->link))
 		return false;
 	list_del_init(&linger->link);
-	linger->dev->num_lingering--;
 	return true;
 }
 
@@ -90,49 +94,64 @@ static int linger_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 	spin_lock(&dev->linger_lock);
 	linger->over = true;
-	if (!list_empty(&linger->link))
+	if (linger->begun && !list_empty(&linger->link))
 		mod_delayed_work(ibchan_slow_wq, &linger->end, 0);
 	spin_unlock(&dev->linger_lock);
 	return 0;
 }
 
-static bool linger_charge(struct ibchan_device *dev)
+/* False: as many of the user's linger there as may. */
+static bool linger_join(struct ibchan_cm_linger *linger, struct ibchan_device *dev)
 {
-	bool taken;
+	struct ibchan_cm_linger *other;
+	u32 num = 0;
 
 	spin_lock(&dev->linger_lock);
-	taken = dev->num_lingering < MAX_LINGERING;
-	dev->num_lingering += taken;
+	list_for_each_entry(other, &dev->lingering, link)
+		num += other->cost.budget == linger->cost.budget;
+	if (num < MAX_LINGERING)
+		list_add_tail(&linger->link, &dev->lingering);
 	spin_unlock(&dev->linger_lock);
-	return taken;
+	return num < MAX_LINGERING;
+}
+
+/* The few that a user may have are not refused for the budget. */
+static struct ibchan_cm_linger *linger_alloc(struct ibchan_budget *budget)
+{
+	const struct ibchan_payer payer = { .budget = budget, .exempt = true };
+	struct ibchan_cm_linger *linger = kzalloc(sizeof(*linger), GFP_KERNEL_ACCOUNT);
+
+	if (linger)
+		ibchan_cost_charge_to(&linger->cost, &payer, IBCHAN_FOOTPRINT_REQUEST);
+	return linger;
 }
 
 /**
  * ibchan_cm_linger_prepare - let an id outlive its channel until the peer can be told
  * @dev: of the channel; inside the gate, or it is closed
  * @id: has sent its reply, and the peer has not answered it
+ * @budget: of the channel's user; NULL: a kernel consumer
  *
  * Until the id is destroyed, it keeps its network namespace.
  *
  * Context: process, may sleep, under the handler's mutex of @id.
  * Return: what ibchan_cm_linger_begin() is called with next; NULL, with @id as it was, when
- * as many ids linger on the device as may, or there is no memory.
+ * as many of the user's ids linger on the device as may, or there is no memory.
  */
-struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev,
-						  struct rdma_cm_id *id)
+struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev, struct rdma_cm_id *id,
+						  struct ibchan_budget *budget)
 {
-	struct ibchan_cm_linger *linger = kzalloc(sizeof(*linger), GFP_KERNEL_ACCOUNT);
+	struct ibchan_cm_linger *linger = linger_alloc(budget);
 
 	if (!linger)
 		return NULL;
-	if (!linger_charge(dev)) {
-		kfree(linger);
-		return NULL;
-	}
 	ibchan_device_hold(dev);
 	linger->id = id;
 	linger->dev = dev;
-	INIT_LIST_HEAD(&linger->link);
+	if (!linger_join(linger, dev)) {
+		linger_free(linger);
+		return NULL;
+	}
 	INIT_DELAYED_WORK(&linger->end, linger_work);
 	id->context = linger;
 	id->event_handler = linger_event;
@@ -152,7 +171,7 @@ void ibchan_cm_linger_begin(struct ibchan_cm_linger *linger, s64 ms)
 	u32 wait_ms = clamp_t(s64, ms, 0, LINGER_MS);
 
 	spin_lock(&dev->linger_lock);
-	list_add_tail(&linger->link, &dev->lingering);
+	linger->begun = true;
 	queue_delayed_work(ibchan_slow_wq, &linger->end,
 			   linger->over ? 0 : msecs_to_jiffies(wait_ms));
 	spin_unlock(&dev->linger_lock);

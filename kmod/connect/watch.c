@@ -29,10 +29,10 @@
  *
  * Each channel has a time at which it is looked at next: a channel that hears its peer is
  * looked at eight times in the silence that it allows, a silent one when that has passed. A
- * device's channels wait in one queue, by that time, and a worker of ordinary priority takes
- * the due ones in turn. It rests after MAX_STEPS steps. So the channels of a device, however
- * many and however impatient, cost it and a processor no more than that; where more are due,
- * all are late by the same time, and notice_ms says so.
+ * worker of ordinary priority takes the channels of a device that are due, one of each user in
+ * turn: see watch_share.c. It rests after MAX_STEPS steps. So the channels of a device, however
+ * many and however impatient, cost it and a processor no more than that; where more are due, all
+ * of a user's are late by the same time, and notice_ms says so.
  */
 #include <linux/errno.h>
 #include <linux/jiffies.h>
@@ -41,6 +41,7 @@
 #include "cm.h"
 #include "fault.h"
 #include "post.h"
+#include "watch_share.h"
 
 /*
  * The send queue has one entry more than the user may fill. It is for the marker of a drain.
@@ -78,21 +79,10 @@ static unsigned long look_interval(const struct ibchan_watch *watch)
 	return max(2 * watch->silence / LOOKS, rest());
 }
 
-static bool is_due_before(struct rb_node *a, const struct rb_node *b)
-{
-	return time_before(rb_entry(a, struct ibchan_watch, node)->due,
-			   rb_entry(b, struct ibchan_watch, node)->due);
-}
-
-static struct ibchan_watch *first_due(struct ibchan_device *dev)
-{
-	return rb_entry_safe(rb_first_cached(&dev->watched), struct ibchan_watch, node);
-}
-
 /* The caller holds the watch lock. The worker has its rest in any case. */
 static void schedule_worker(struct ibchan_device *dev)
 {
-	const struct ibchan_watch *first = first_due(dev);
+	const struct ibchan_watch *first = ibchan_watch_first(dev);
 	unsigned long delay = rest();
 
 	if (!first)
@@ -100,20 +90,6 @@ static void schedule_worker(struct ibchan_device *dev)
 	if (time_after(first->due, jiffies + delay))
 		delay = first->due - jiffies;
 	mod_delayed_work(ibchan_watch_wq, &dev->watch_work, delay);
-}
-
-static void queue_watch(struct ibchan_device *dev, struct ibchan_watch *watch)
-{
-	rb_add_cached(&watch->node, &dev->watched, is_due_before);
-}
-
-static bool unqueue_watch(struct ibchan_device *dev, struct ibchan_watch *watch)
-{
-	if (RB_EMPTY_NODE(&watch->node))
-		return false;
-	rb_erase_cached(&watch->node, &dev->watched);
-	RB_CLEAR_NODE(&watch->node);
-	return true;
 }
 
 /* Works of both queues that have ever completed. */
@@ -125,6 +101,13 @@ static u32 count_retired(const struct ibchan_channel *ch)
 static void init(struct ibchan_channel *ch)
 {
 	RB_CLEAR_NODE(&ch->watch.node);
+}
+
+static int make(struct ibchan_channel *ch, struct ibchan_reason *reason)
+{
+	if (ch->bounds.service || ch->options.keepalive_ms == IBCHAN_KEEPALIVE_OFF)
+		return 0;
+	return ibchan_watch_share_get(ch);
 }
 
 /**
@@ -143,8 +126,7 @@ void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags)
 	struct ibchan_watch *watch = &ch->watch;
 	u32 keepalive_ms = ch->options.keepalive_ms;
 
-	if (ch->bounds.service || keepalive_ms == IBCHAN_KEEPALIVE_OFF ||
-	    !(peer_flags & IBCHAN_ENDPOINT_REMOTE_WRITE))
+	if (!watch->share || !(peer_flags & IBCHAN_ENDPOINT_REMOTE_WRITE))
 		return;
 	watch->retired = count_retired(ch);
 	watch->patient = watch->patient && !ch->cm;
@@ -153,9 +135,9 @@ void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags)
 	watch->silence = msecs_to_jiffies(keepalive_ms) / 2;
 	watch->due = watch->looked + look_interval(watch);
 	spin_lock(&ch->qp.dev->watch_lock);
-	ch->qp.dev->num_watched++;
-	queue_watch(ch->qp.dev, watch);
-	if (first_due(ch->qp.dev) == watch)
+	watch->share->num++;
+	ibchan_watch_queue(watch);
+	if (ibchan_watch_first(ch->qp.dev) == watch)
 		schedule_worker(ch->qp.dev);
 	spin_unlock(&ch->qp.dev->watch_lock);
 }
@@ -177,10 +159,10 @@ void ibchan_watch_doubt(struct ibchan_channel *ch)
 	/* Under this lock the worker does not look at the channel. */
 	mutex_lock(&dev->lock);
 	spin_lock(&dev->watch_lock);
-	if (unqueue_watch(dev, &ch->watch)) {
+	if (ibchan_watch_unqueue(&ch->watch)) {
 		ch->watch.doubted = true;
 		ch->watch.due = jiffies;
-		queue_watch(dev, &ch->watch);
+		ibchan_watch_queue(&ch->watch);
 		schedule_worker(dev);
 	}
 	spin_unlock(&dev->watch_lock);
@@ -197,8 +179,8 @@ static void unlist(struct ibchan_channel *ch)
 	if (!ch->watch.silence)
 		return;
 	spin_lock(&dev->watch_lock);
-	dev->num_watched--;
-	unqueue_watch(dev, &ch->watch);
+	ch->watch.share->num--;
+	ibchan_watch_unqueue(&ch->watch);
 	spin_unlock(&dev->watch_lock);
 }
 
@@ -366,9 +348,7 @@ static struct ibchan_channel *take_due(struct ibchan_device *dev)
 	struct ibchan_watch *watch;
 
 	spin_lock(&dev->watch_lock);
-	watch = first_due(dev);
-	if (watch && (time_after(watch->due, jiffies) || !unqueue_watch(dev, watch)))
-		watch = NULL;
+	watch = ibchan_watch_take_due(dev);
 	spin_unlock(&dev->watch_lock);
 	return watch ? container_of(watch, struct ibchan_channel, watch) : NULL;
 }
@@ -376,7 +356,7 @@ static struct ibchan_channel *take_due(struct ibchan_device *dev)
 static void give_back(struct ibchan_device *dev, struct ibchan_channel *ch)
 {
 	spin_lock(&dev->watch_lock);
-	queue_watch(dev, &ch->watch);
+	ibchan_watch_queue(&ch->watch);
 	spin_unlock(&dev->watch_lock);
 }
 
@@ -461,9 +441,9 @@ static void flush(struct ibchan_channel *ch)
 }
 
 /* What a question may be late by where all channels of the device ask. */
-static u32 round_ms(const struct ibchan_device *dev)
+static u32 round_ms(const struct ibchan_channel *ch)
 {
-	return READ_ONCE(dev->num_watched) * STEPS_OF_ROUND / MAX_STEPS * REST_MS;
+	return ibchan_watch_rivals(ch) * STEPS_OF_ROUND / MAX_STEPS * REST_MS;
 }
 
 /* How soon a dead peer is noticed, in ms, at the latest; 0: never. */
@@ -474,7 +454,7 @@ static u32 notice_ms_of(const struct ibchan_channel *ch)
 	if (!ch->watch.silence)
 		return 0;
 	notice_ms = ibchan_keepalive_notice_ms(ch->options.keepalive_ms, &ch->qp.params);
-	return notice_ms ? notice_ms + round_ms(ch->qp.dev) : 0;
+	return notice_ms ? notice_ms + round_ms(ch) : 0;
 }
 
 static void fill_facts(const struct ibchan_channel *ch, struct ibchan_facts *facts)
@@ -491,10 +471,12 @@ static void connected(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 
 const struct ibchan_channel_part ibchan_watch_part = {
 	.init = init,
+	.make = make,
 	.connected = connected,
 	.forget_marker = forget_marker,
 	.defers_marker = defers_marker,
 	.flush = flush,
 	.unlist = unlist,
+	.end = ibchan_watch_share_put,
 	.fill_facts = fill_facts,
 };

@@ -65,7 +65,7 @@ static int client_add(struct ib_device *ib)
 	INIT_WORK(&dev->fatal_work, device_fatal_work);
 	INIT_WORK(&dev->gid_work, device_gid_work);
 	spin_lock_init(&dev->watch_lock);
-	dev->watched = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&dev->watch_shares);
 	ibchan_device_tell(comes, dev);
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, device_event);
 	ib_register_event_handler(&dev->events);

@@ -41,12 +41,10 @@
  * @events: tells when the device has failed, and when its addresses change
  * @fatal_work: breaks its channels when it has failed
  * @gid_work: breaks the channels that use an address which the device has lost
- * @lingering: ids of closed channels, see cm_linger.c
- * @num_lingering: entries of @lingering, and ids that are about to be in it
- * @linger_lock: guards these two
- * @watch_lock: guards @watched and @num_watched
- * @watched: channels by when they are looked at next, see watch.c
- * @num_watched: channels with a keepalive, until they are closed
+ * @lingering: ids of channels that close or are closed, see cm_linger.c
+ * @linger_lock: guards @lingering
+ * @watch_lock: guards @watch_shares
+ * @watch_shares: whose channels are looked at, see watch_share.c
  * @watch_work: looks at them
  * @max_inline: see limits.c; IBCHAN_AUTO: not known
  * @keeps: it has refused to let go of the last object for as long as that is tried
@@ -74,11 +72,9 @@ struct ibchan_device {
 	struct work_struct gid_work;
 	struct list_head lingering;
 
-	__connect_only u32 num_lingering;
-	spinlock_t linger_lock;	/* the two above */
-	spinlock_t watch_lock;		/* the two below */
-	struct rb_root_cached watched;
-	__connect_only u32 num_watched;
+	spinlock_t linger_lock;		/* the one above */
+	spinlock_t watch_lock;		/* the one below */
+	struct list_head watch_shares;
 	__connect_only struct delayed_work watch_work;
 	__verbs_only u32 max_inline;
 	__verbs_only int keeps;

@@ -24,7 +24,7 @@
 #define QP_TYPE_RC	2
 enum {
 	ADDR_RESOLVED = 0, ROUTE_RESOLVED = 2, CONNECT_REQUEST = 4, CONNECT_RESPONSE = 5,
-	REJECTED = 8, ESTABLISHED = 9
+	REJECTED = 8, ESTABLISHED = 9, DISCONNECTED = 10
 };
 
 /* See kmod/rules/wire.c. */
@@ -174,6 +174,11 @@ int ghost_rejected(struct ghost *ghost)
 
 	ghost->told = event.param.conn;
 	return rc;
+}
+
+int ghost_disconnected(struct ghost *ghost)
+{
+	return await(ghost, DISCONNECTED);
 }
 
 int ghost_listen(struct ghost *ghost, const struct ibchan_address *address)

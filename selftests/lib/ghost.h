@@ -39,6 +39,7 @@ void ghost_speak(struct ghost *ghost, bool answers);
 int ghost_ask(struct ghost *ghost, const struct ibchan_address *peer);
 int ghost_connected(struct ghost *ghost);
 int ghost_rejected(struct ghost *ghost); /* in place of that */
+int ghost_disconnected(struct ghost *ghost);	/* after that */
 
 /* Whether something has been said to who asked: for eventually(). It has not reacted. */
 bool ghost_is_answered(void *ghost);
