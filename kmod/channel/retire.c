@@ -100,6 +100,8 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 		park_mrs(work);
 	} else if (work->opcode == IBCHAN_OP_RECV) {
 		fill_received(completion, queue, wc);
+		if (unlikely(READ_ONCE(queue->channel->state) == IBCHAN_CHANNEL_CONNECTING))
+			ibchan_parts_call(heard_peer, queue->channel);
 	}
 	ibchan_work_put_mrs(work);
 	ibchan_fault_linger(IBCHAN_WINDOW_RELEASED);

@@ -101,10 +101,12 @@ static void deadline_passed(struct work_struct *work)
  */
 void ibchan_cm_enter_stage(struct ibchan_cm *cm, u32 stage)
 {
+	u32 ms = ibchan_cm_stage_ms(cm, stage);
+
 	WRITE_ONCE(cm->stage, stage);
 	ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, 0, stage, 0);
-	WRITE_ONCE(cm->stage_end, ktime_add_ms(ktime_get(), cm->stage_ms[stage]));
-	mod_delayed_work(ibchan_wq, &cm->deadline, msecs_to_jiffies(cm->stage_ms[stage]));
+	WRITE_ONCE(cm->stage_end, ktime_add_ms(ktime_get(), ms));
+	mod_delayed_work(ibchan_wq, &cm->deadline, msecs_to_jiffies(ms));
 }
 
 /**
@@ -379,6 +381,8 @@ static int rejected(struct ibchan_cm *cm, const struct rdma_cm_event *event)
 {
 	int error = reject_error(cm, event);
 
+	if (event->status == IB_CM_REJ_STALE_CONN && ibchan_cm_asks_again(cm))
+		return 0;
 	if (ibchan_cm_goes_on(cm, event->status, error))
 		return 0;
 	ibchan_qp_lock(&cm->ch->qp);
@@ -501,9 +505,9 @@ static int fill_times(struct ibchan_cm *cm, const struct ibchan_connect *connect
 
 /*
  * The datagram by which the asking peer says that it is connected may be lost while its messages
- * arrive. A device that reports the first message of a queue pair in RTS ends the wait for that
- * datagram: rdma_notify() takes the report in its place. A device that reports it in RTR only does
- * not, since the accepting side's queue pair is in RTS before the peer may send.
+ * arrive. The first of them that retires a receive ends the wait for that datagram, and so does a
+ * device that reports the first message of a queue pair in RTS: rdma_notify() takes either in its
+ * place.
  */
 static void heard_work(struct work_struct *work)
 {

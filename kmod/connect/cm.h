@@ -52,7 +52,10 @@ struct ibchan_cm_failure {
  * @peer: the other side
  * @plain: no header is sent, and none is looked for in what comes
  * @heard_work: tells the connection manager that the peer was heard
- * @again: goes on with the next of @others
+ * @again: goes on with the next of @others, or asks the same peer again
+ * @stale: how often in a row that peer took this side for one that it knew before
+ * @same: @again asks it once more
+ * @ask_end: when it has had its time
  * @failed: @again is to run; set by the code that queues it
  * @furthest: of the attempts before this one
  * @source: where from; no family: as the route says
@@ -82,7 +85,10 @@ struct ibchan_cm {
 	__connect_only struct sockaddr_storage peer;
 	__connect_only bool plain;
 	struct work_struct heard_work;
-	__connect_only struct work_struct again;
+	__connect_only struct delayed_work again;
+	__connect_only u32 stale;
+	__connect_only bool same;
+	__connect_only ktime_t ask_end;
 	__connect_only unsigned long failed;
 	__connect_only struct ibchan_cm_failure furthest;
 	__connect_only struct sockaddr_storage source;
@@ -134,6 +140,8 @@ int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 /* cm_again.c */
 bool ibchan_cm_goes_on(struct ibchan_cm *cm, int cm_error, int error);
+bool ibchan_cm_asks_again(struct ibchan_cm *cm);
+u32 ibchan_cm_stage_ms(struct ibchan_cm *cm, u32 stage);
 int ibchan_cm_verdict(struct ibchan_cm *cm, int *cm_error, int error);
 void ibchan_cm_resolve(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		       const struct sockaddr_storage *peer);

@@ -4,6 +4,10 @@
  * tried, with an id of its own and the same queue pair. That has not left INIT, so receives
  * that are posted stay where they are. Once the peer has answered, no other is tried.
  *
+ * A peer may still have a connection with the queue pair of this number that was here before this
+ * host crashed. It rejects the request as stale and ends that connection, so the same
+ * address is tried again, as long as it has time.
+ *
  * A work item does that, because an id cannot be destroyed in its own handler and live on
  * in another's hands. From when it is queued until the next attempt begins, the handler of the
  * old id does nothing more. Closing stops the item before it takes the id and once more
@@ -11,10 +15,15 @@
  */
 #include <linux/errno.h>
 #include <net/net_namespace.h>
+#include <rdma/ib_cm.h>
 
 #include "cm.h"
 #include "compat.h"
 #include "parts.h"
+
+/* Before a peer that has rejected a request as stale is asked again; that often doubled. */
+#define STALE_PAUSE_MS	100
+#define STALE_DOUBLINGS	5
 
 /* Then a thread uses the id, or is going to: see cm_ask.c. */
 static bool asks_by_thread(const struct ibchan_cm *cm)
@@ -51,8 +60,58 @@ bool ibchan_cm_goes_on(struct ibchan_cm *cm, int cm_error, int error)
 	ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, error, failure.stage, (s64)cm_error);
 	if (failure.stage >= cm->furthest.stage)
 		cm->furthest = failure;
-	queue_work(ibchan_slow_wq, &cm->again);
+	queue_delayed_work(ibchan_slow_wq, &cm->again, 0);
 	return true;
+}
+
+/* Nothing tells when the peer has ended it. */
+static u32 pause_ms(const struct ibchan_cm *cm)
+{
+	return STALE_PAUSE_MS << min_t(u32, cm->stale, STALE_DOUBLINGS);
+}
+
+/**
+ * ibchan_cm_asks_again - a peer has rejected a request as stale; is it asked again?
+ * @cm: the connection
+ *
+ * Context: process, in the handler of its id.
+ * Return: true when it will be, and the channel goes on connecting.
+ */
+bool ibchan_cm_asks_again(struct ibchan_cm *cm)
+{
+	u32 pause = pause_ms(cm);
+
+	if (READ_ONCE(cm->stage) != IBCHAN_STAGE_REQUEST || !is_connecting(cm->ch) ||
+	    ktime_ms_delta(cm->ask_end, ktime_get()) <= pause)
+		return false;
+	if (test_and_set_bit(0, &cm->failed))
+		return true;
+	ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, -ECONNRESET, IBCHAN_STAGE_REQUEST,
+			   IB_CM_REJ_STALE_CONN);
+	cm->stale++;
+	cm->same = true;
+	queue_delayed_work(ibchan_slow_wq, &cm->again, msecs_to_jiffies(pause));
+	return true;
+}
+
+/**
+ * ibchan_cm_stage_ms - how long a stage may take that begins now
+ * @cm: the connection
+ * @stage: enum ibchan_stage
+ *
+ * A peer that is asked again has no more time than one that is asked once.
+ *
+ * Return: milliseconds.
+ */
+u32 ibchan_cm_stage_ms(struct ibchan_cm *cm, u32 stage)
+{
+	u32 ms = cm->stage_ms[stage];
+
+	if (cm->stale)
+		return clamp_t(s64, ktime_ms_delta(cm->ask_end, ktime_get()), 1, ms);
+	if (stage == IBCHAN_STAGE_REQUEST)
+		cm->ask_end = ktime_add_ms(ktime_get(), ms);
+	return ms;
 }
 
 /**
@@ -95,17 +154,30 @@ void ibchan_cm_resolve(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		ibchan_cm_fail(cm, ret, ret);
 }
 
+static struct sockaddr_storage next_peer(struct ibchan_cm *cm)
+{
+	if (cm->same) {
+		cm->same = false;
+		return cm->peer;
+	}
+	cm->stale = 0;
+	WRITE_ONCE(cm->next, cm->next + 1);
+	return cm->others[cm->next - 1];
+}
+
 /* False: there is nothing to connect any more, and @id stays the caller's. */
 static bool begin_next(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
+	struct sockaddr_storage peer;
+
 	guard(ibchan_qp)(&cm->ch->qp);
 	if (!is_connecting(cm->ch))
 		return false;
 	cm->id = id;
+	peer = next_peer(cm);
 	clear_bit(0, &cm->failed);
 	ibchan_cm_enter_stage(cm, IBCHAN_STAGE_ADDRESS);
-	WRITE_ONCE(cm->next, cm->next + 1);
-	ibchan_cm_resolve(cm, id, &cm->others[cm->next - 1]);
+	ibchan_cm_resolve(cm, id, &peer);
 	return true;
 }
 
@@ -145,7 +217,7 @@ static bool was_answered(struct ibchan_cm *cm)
 /* Where an answer comes after all, the peer hears that it is not wanted. */
 static void go_on(struct work_struct *work)
 {
-	struct ibchan_cm *cm = container_of(work, struct ibchan_cm, again);
+	struct ibchan_cm *cm = container_of(to_delayed_work(work), struct ibchan_cm, again);
 	struct net *net = cm->ch->qp.net ?: &init_net;
 	struct rdma_cm_id *id;
 
@@ -169,7 +241,7 @@ static void go_on(struct work_struct *work)
  */
 void ibchan_cm_again_init(struct ibchan_cm *cm, const struct ibchan_connect *connect)
 {
-	INIT_WORK(&cm->again, go_on);
+	INIT_DELAYED_WORK(&cm->again, go_on);
 	cm->num_others = connect->num_others;
 	if (cm->num_others)
 		memcpy(cm->others, connect->others, cm->num_others * sizeof(*cm->others));

@@ -88,7 +88,7 @@ static void stop(struct ibchan_channel *ch)
 	ibchan_qp_unlock(&ch->qp);
 	if (!ch->cm)
 		return;
-	cancel_work_sync(&ch->cm->again);
+	cancel_delayed_work_sync(&ch->cm->again);
 	/* A handler that has still seen the channel connect may be about to ask. */
 	ibchan_qp_lock(&ch->qp);
 	ibchan_qp_unlock(&ch->qp);
@@ -98,7 +98,7 @@ static void stop(struct ibchan_channel *ch)
 		id_end(ch->cm, id);
 	cancel_delayed_work_sync(&ch->cm->deadline);
 	/* A handler, or the deadline, may have queued it before they saw that it is over. */
-	cancel_work_sync(&ch->cm->again);
+	cancel_delayed_work_sync(&ch->cm->again);
 }
 
 /* The queue pair, whose events may have queued it, is gone. */

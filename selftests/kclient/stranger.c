@@ -16,21 +16,25 @@
  * @w: the world
  * @serves: reads at a time
  * @starts: reads in flight
- * @id: its connection, with the queue pair
+ * @mute: it does not say that it is connected
+ * @id: its connection
+ * @qp: its queue pair; of a mute one the connection does not know
  * @pd: of the queue pair
  * @cq: of the queue pair
  * @buf: BYTES of memory
  * @dma: where the device sees @buf
  * @connected: it is
- * @cqe: of its read
- * @ended: its read has
- * @status: enum ib_wc_status of its read
+ * @cqe: of its read, or its message
+ * @ended: that has
+ * @status: enum ib_wc_status of that
  */
 struct stranger {
 	struct world *w;
 	u8 serves;
 	u8 starts;
+	bool mute;
 	struct rdma_cm_id *id;
+	struct ib_qp *qp;
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	u8 *buf;
@@ -40,6 +44,29 @@ struct stranger {
 	int ended;
 	int status;
 };
+
+static int modify_qp(const struct stranger *stranger, enum ib_qp_state state)
+{
+	struct ib_qp_attr attr = { .qp_state = state };
+	int mask;
+
+	return rdma_init_qp_attr(stranger->id, &attr, &mask) ?:
+	       ib_modify_qp(stranger->qp, &attr, mask);
+}
+
+static int create_qp(struct stranger *stranger, struct rdma_cm_id *id,
+		     struct ib_qp_init_attr *attr)
+{
+	int ret;
+
+	if (!stranger->mute) {
+		ret = rdma_create_qp(id, stranger->pd, attr);
+		stranger->qp = id->qp;
+		return ret;
+	}
+	stranger->qp = ib_create_qp(stranger->pd, attr);
+	return PTR_ERR_OR_ZERO(stranger->qp) ?: modify_qp(stranger, IB_QPS_INIT);
+}
 
 static int make_qp(struct stranger *stranger, struct rdma_cm_id *id)
 {
@@ -67,7 +94,7 @@ static int make_qp(struct stranger *stranger, struct rdma_cm_id *id)
 	stranger->dma = dma;
 	attr.send_cq = cq;
 	attr.recv_cq = cq;
-	return rdma_create_qp(id, pd, &attr);
+	return create_qp(stranger, id, &attr);
 }
 
 static int ask(struct stranger *stranger, struct rdma_cm_id *id)
@@ -78,6 +105,8 @@ static int ask(struct stranger *stranger, struct rdma_cm_id *id)
 	};
 	int ret = make_qp(stranger, id);
 
+	if (!ret)
+		param.qp_num = stranger->qp->qp_num;
 	return ret ?: rdma_connect_locked(id, &param);
 }
 
@@ -93,6 +122,10 @@ static int stranger_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		expect_eq(w, ask(stranger, id), 0);
 		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		expect_eq(w, modify_qp(stranger, IB_QPS_RTR), 0);
+		expect_eq(w, modify_qp(stranger, IB_QPS_RTS), 0);
+		fallthrough;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		WRITE_ONCE(stranger->connected, 1);
 		wake_up(&w->wait);
@@ -139,8 +172,11 @@ static int stranger_meets(struct stranger *stranger, struct meeting *m)
 	if (!expect_eq(m->w, ret, 0))
 		return ret;
 	world_forget(m->w, THING_REQUEST, request);
-	expect_eq(m->w, party_outcome(&m->asked), 0);
-	return expect_soon(m->w, READ_ONCE(stranger->connected)) ? 0 : -ETIMEDOUT;
+	if (!expect_soon(m->w, READ_ONCE(stranger->connected)))
+		return -ETIMEDOUT;
+	if (!stranger->mute)
+		expect_eq(m->w, party_outcome(&m->asked), 0);
+	return 0;
 }
 
 static void stranger_end(struct stranger *stranger)
@@ -151,6 +187,8 @@ static void stranger_end(struct stranger *stranger)
 		return;
 	if (id->qp)
 		rdma_destroy_qp(id);
+	else if (!IS_ERR_OR_NULL(stranger->qp))
+		ib_destroy_qp(stranger->qp);
 	if (stranger->dma)
 		ib_dma_unmap_single(id->device, stranger->dma, BYTES, DMA_BIDIRECTIONAL);
 	if (stranger->cq)
@@ -160,7 +198,7 @@ static void stranger_end(struct stranger *stranger)
 	rdma_destroy_id(id);
 }
 
-static void read_done(struct ib_cq *cq, struct ib_wc *wc)
+static void work_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct stranger *stranger = container_of(wc->wr_cqe, struct stranger, cqe);
 	struct world *w = stranger->w;
@@ -171,29 +209,36 @@ static void read_done(struct ib_cq *cq, struct ib_wc *wc)
 	wake_up(&w->wait);
 }
 
-/* Into its buffer. */
-static void stranger_reads(struct stranger *stranger, const struct ibchan_remote *remote)
+static int stranger_posts(struct stranger *stranger, struct ib_send_wr *wr)
 {
 	struct ib_sge sge = {
 		.addr = stranger->dma, .length = BYTES, .lkey = stranger->pd->local_dma_lkey,
 	};
-	struct ib_rdma_wr wr = {
-		.wr = {
-			.wr_cqe = &stranger->cqe, .sg_list = &sge, .num_sge = 1,
-			.opcode = IB_WR_RDMA_READ,
-		},
-		.remote_addr = remote->addr, .rkey = remote->rkey,
-	};
-	struct ib_device *dev = stranger->id->device;
 	struct world *w = stranger->w;
 
-	stranger->cqe.done = read_done;
-	if (!expect_eq(w, ib_post_send(stranger->id->qp, &wr.wr, NULL), 0))
-		return;
-	/* Pairs with the release in read_done(). */
-	if (expect_soon(w, smp_load_acquire(&stranger->ended)))
-		expect_eq(w, stranger->status, IB_WC_SUCCESS);
-	ib_dma_sync_single_for_cpu(dev, stranger->dma, BYTES, DMA_BIDIRECTIONAL);
+	stranger->cqe.done = work_done;
+	wr->wr_cqe = &stranger->cqe;
+	wr->sg_list = &sge;
+	wr->num_sge = 1;
+	if (!expect_eq(w, ib_post_send(stranger->qp, wr, NULL), 0))
+		return -EIO;
+	/* Pairs with the release in work_done(). */
+	if (!expect_soon(w, smp_load_acquire(&stranger->ended)))
+		return -ETIMEDOUT;
+	return expect_eq(w, stranger->status, IB_WC_SUCCESS) ? 0 : -EIO;
+}
+
+/* Into its buffer. */
+static void stranger_reads(struct stranger *stranger, const struct ibchan_remote *remote)
+{
+	struct ib_rdma_wr wr = {
+		.wr = { .opcode = IB_WR_RDMA_READ },
+		.remote_addr = remote->addr, .rkey = remote->rkey,
+	};
+
+	if (!stranger_posts(stranger, &wr.wr))
+		ib_dma_sync_single_for_cpu(stranger->id->device, stranger->dma, BYTES,
+					   DMA_BIDIRECTIONAL);
 }
 
 /* Fills its buffer, and tells the other side of it. */
@@ -272,9 +317,40 @@ static void a_peer_that_starts_reads_and_serves_none_reads_and_is_not_read_from(
 	stranger_end(stranger);
 }
 
+static void is_mute(struct meeting *m, struct stranger *stranger)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
+	struct side *side = m->asked.side;
+	struct job *job = world_jobs(m->w, 1);
+
+	expect_eq(m->w, job_receive(job, side, 0, BYTES), 0);
+	if (stranger_meets(stranger, m))
+		return;
+	/* Nothing tells so far. */
+	expect_eq(m->w, channel_state(side->ch), IBCHAN_CHANNEL_CONNECTING);
+	stranger_shares(stranger, 9);
+	if (stranger_posts(stranger, &wr) || !job_ended(job))
+		return;
+	expect(m->w, has_pattern(side->buf, BYTES, 9));
+	expect_eq(m->w, party_outcome(&m->asked), 0);
+	party_expect(&m->asked, 1, 0, 0);
+}
+
+static void a_message_tells_that_a_peer_is_connected_whose_word_of_it_is_lost(struct world *w)
+{
+	struct stranger *stranger = world_alloc(w, sizeof(*stranger));
+	struct meeting *m = meeting_default(w);
+
+	stranger->mute = true;
+	if (m)
+		is_mute(m, stranger);
+	stranger_end(stranger);
+}
+
 static const struct test_case stranger_cases[] = {
 	ETHERNET_CASE(a_peer_that_serves_reads_and_starts_none_is_read_from),
 	ETHERNET_CASE(a_peer_that_starts_reads_and_serves_none_reads_and_is_not_read_from),
+	ETHERNET_CASE(a_message_tells_that_a_peer_is_connected_whose_word_of_it_is_lost),
 };
 
 SUITE(stranger);

@@ -99,7 +99,7 @@ static __u32 fresh_qpn(void)
 static struct rdma_ucm_conn_param conn_param(const struct ghost *ghost)
 {
 	struct rdma_ucm_conn_param param = {
-		.qp_num = fresh_qpn(),
+		.qp_num = ghost->qpn ?: fresh_qpn(),
 		.responder_resources = 1 + ghost->more_reads,
 		.initiator_depth = 1 + ghost->more_started,
 		.private_data_len = ghost->length,

@@ -18,6 +18,7 @@ struct ghost {
 	int fd;
 	__u32 id;	/* who asks, and who listens */
 	__u32 asker;	/* of who has asked */
+	__u32 qpn;		/* of its queue pair; 0: one that no device gives out */
 	const void *data;	/* goes with what it says */
 	__u8 header[GHOST_HEADER];	/* of an ibchan: ghost_speak() */
 	__u8 length;

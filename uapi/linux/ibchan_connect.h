@@ -102,6 +102,9 @@ enum ibchan_stage {
  * peer has been asked. Of several errors the one is told that came at the latest stage, of
  * these the last.
  *
+ * A peer that takes the request for one of a connection that it still has, of before this host
+ * crashed, is asked again within @connect_ms.
+ *
  * The outcome is an event (see event_take), and channel_connection waits for it. A
  * connection that does not come about breaks the channel: ENETUNREACH, EHOSTUNREACH,
  * ECONNREFUSED (nobody listens, or a peer that is no ibchan rejects without data), ECONNRESET
