@@ -210,7 +210,7 @@ FIXTURE(pingpong) {
 	struct calm calm;
 };
 
-/* An emulated CPU may be slower than the 67 ms that hardware gets for an ack. */
+/* An emulated CPU may be slower than the half second that hardware gets for an ack. */
 #define PINGPONG(...)	ARGUMENTS("pingpong", "--row", "-u", "18", __VA_ARGS__)
 
 /* They connect by the same code: each does so in another way. */

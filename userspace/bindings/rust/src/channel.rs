@@ -191,7 +191,8 @@ impl<Pd> ChannelBuilder<Pd> {
         self
     }
 
-    /// How long to wait for an answer before a message is sent again: 67 ms.
+    /// How long to wait for an answer before a message is sent again: by address what the
+    /// connection manager computes, by endpoints 537 ms, unless it is named here.
     pub fn ack_timeout(mut self, time: Duration) -> Self {
         // SAFETY: it takes any number.
         let code = unsafe { ffi::ibchan_ack_timeout_from_ns(nanoseconds(time)) };
