@@ -296,6 +296,74 @@ TEST_F(name, an_address_that_nobody_has_holds_up_nobody_who_asks)
 	ASSERT_EQ(0, meet(self)) TH_LOG("%d", self->m.error.code);
 }
 
+/* ---- Addresses of the device's network that nobody has ---- */
+
+#define DEAD		"10.88.0.91", "10.88.0.92", "10.88.0.93", "10.88.0.94"
+
+/* For one address 5 s, see IBCHAN_DEFAULT_ADDRESS_MS. */
+#define ONE_TIME_MS	(IBCHAN_DEFAULT_ADDRESS_MS + (slow() ? 20000 : 1000))
+
+TEST_F(name, dead_addresses_take_the_time_of_one_to_look_for_the_way)
+{
+	struct ibchan_route route;
+	__u64 begin;
+
+	ASSERT_EQ(0, HAS(DEAD));
+	begin = now_ms();
+	EXPECT_EQ(-EHOSTUNREACH, ibchan_route_query(self->m.context, NAME, NULL, &route, NULL));
+	EXPECT_GT(ONE_TIME_MS, now_ms() - begin);
+}
+
+TEST_F(name, dead_addresses_take_the_time_of_one_to_connect)
+{
+	__u64 begin;
+
+	ASSERT_EQ(0, HAS(DEAD));
+	begin = now_ms();
+	ASSERT_EQ(0, meeting_ask(&self->m, &asking));
+	EXPECT_EQ(-EHOSTUNREACH, outcome(self->m.asking.channel, &self->m.error));
+	EXPECT_GT(ONE_TIME_MS, now_ms() - begin);
+}
+
+TEST_F(name, dead_addresses_take_the_time_of_one_to_dial)
+{
+	struct ibchan_channel *channel;
+	__u64 begin;
+
+	ASSERT_EQ(0, HAS(DEAD));
+	begin = now_ms();
+	EXPECT_EQ(-EHOSTUNREACH, ibchan_dial(NAME, self->m.port, NULL, &channel, NULL));
+	EXPECT_GT(ONE_TIME_MS, now_ms() - begin);
+}
+
+/* It has no answer when the living one has had it for a while. */
+TEST_F(name, a_dead_address_does_not_hide_the_way_to_one_that_lives)
+{
+	struct ibchan_route route;
+	char peer[INET_ADDRSTRLEN];
+	__u64 begin;
+
+	ASSERT_EQ(0, HAS(SILENT, LISTENS));
+	begin = now_ms();
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, NAME, NULL, &route, &self->m.error));
+	EXPECT_GT(AT_ONCE_MS, now_ms() - begin);
+	inet_ntop(AF_INET, &((struct sockaddr_in *)&route.peer)->sin_addr, peer, sizeof(peer));
+	EXPECT_STREQ(LISTENS, peer);
+	EXPECT_STREQ(CABLE_NEAR, route.device);
+}
+
+/* The order of the name counts where both live. */
+TEST_F(name, of_two_addresses_that_live_the_first_is_told)
+{
+	struct ibchan_route route;
+	char peer[INET_ADDRSTRLEN];
+
+	ASSERT_EQ(0, HAS(REFUSES, LISTENS));
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, NAME, NULL, &route, &self->m.error));
+	inet_ntop(AF_INET, &((struct sockaddr_in *)&route.peer)->sin_addr, peer, sizeof(peer));
+	EXPECT_STREQ(REFUSES, peer);
+}
+
 /* The receives were there before the first address was tried. */
 TEST_F(name, receives_that_were_posted_before_are_for_whoever_accepts)
 {

@@ -88,28 +88,23 @@ static int ends_in(struct ends *ends, struct ibchan_connect *connect,
 	return ibchan_address_in(source, &ends->source);
 }
 
-static bool others_end(const struct ibchan_cmd_channel_connect *cmd)
-{
-	u32 num = cmd->num_others;
-
-	return num <= ARRAY_SIZE(cmd->others) &&
-	       !memchr_inv(&cmd->others[num], 0, sizeof(cmd->others) - num * sizeof(*cmd->others));
-}
-
-/* For kfree(); NULL if there are none. */
-static struct sockaddr_storage *others_in(const struct ibchan_cmd_channel_connect *cmd)
+/* @from: IBCHAN_CONNECT_OTHERS, all zero from @num on. For kfree(); NULL if there are none. */
+static struct sockaddr_storage *others_in(const struct ibchan_address *from, u32 num)
 {
 	struct sockaddr_storage *others;
 	int ret;
 	u32 i;
 
-	if (!cmd->num_others)
+	if (num > IBCHAN_CONNECT_OTHERS ||
+	    memchr_inv(&from[num], 0, (IBCHAN_CONNECT_OTHERS - num) * sizeof(*from)))
+		return ERR_PTR(-EINVAL);
+	if (!num)
 		return NULL;
-	others = kcalloc(cmd->num_others, sizeof(*others), GFP_KERNEL);
+	others = kcalloc(num, sizeof(*others), GFP_KERNEL);
 	if (!others)
 		return ERR_PTR(-ENOMEM);
-	for (i = 0; i < cmd->num_others; i++) {
-		ret = ibchan_address_in(&cmd->others[i], &others[i]);
+	for (i = 0; i < num; i++) {
+		ret = ibchan_address_in(&from[i], &others[i]);
 		if (!ret)
 			continue;
 		kfree(others);
@@ -136,16 +131,16 @@ int ibchan_run_channel_connect(struct ibchan_call *call)
 	int ret;
 
 	cmd->reason = (struct ibchan_reason) {};
-	if (cmd->reserved || !others_end(cmd))
+	if (cmd->reserved)
 		return -EINVAL;
 	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
 	if (IS_ERR(object))
 		return PTR_ERR(object);
-	ret = ends_in(&ends, &connect, &cmd->peer, &cmd->source);
-	others = others_in(cmd);
+	others = others_in(cmd->others, cmd->num_others);
 	if (IS_ERR(others))
-		return ret ?: PTR_ERR(others);
+		return PTR_ERR(others);
 	connect.others = others;
+	ret = ends_in(&ends, &connect, &cmd->peer, &cmd->source);
 	if (!ret)
 		ret = ibchan_channel_connect(object->channel, &connect, &cmd->reason);
 	kfree(others);
@@ -234,7 +229,10 @@ int ibchan_run_channel_connection(struct ibchan_call *call)
 int ibchan_run_route_query(struct ibchan_call *call)
 {
 	struct ibchan_cmd_route_query *cmd = call->cmd;
-	struct ibchan_connect connect = { .address_ms = cmd->timeout_ms };
+	struct ibchan_connect connect = {
+		.address_ms = cmd->timeout_ms, .num_others = cmd->num_others,
+	};
+	struct sockaddr_storage *others;
 	struct ibchan_route route;
 	struct ends ends;
 	int ret;
@@ -242,11 +240,17 @@ int ibchan_run_route_query(struct ibchan_call *call)
 	cmd->reason = (struct ibchan_reason) {};
 	if (cmd->reserved)
 		return -EINVAL;
+	others = others_in(cmd->others, cmd->num_others);
+	if (IS_ERR(others))
+		return PTR_ERR(others);
+	connect.others = others;
 	ret = ends_in(&ends, &connect, &cmd->peer, &cmd->source);
 	if (!ret)
 		ret = ibchan_route_query(ibchan_caller_net(), &connect, &route, &cmd->reason);
+	kfree(others);
 	if (ret)
 		return ret;
+	cmd->out_which = route.which;
 	cmd->out_port = route.port;
 	cmd->out_ifindex = route.ifindex;
 	cmd->out_mtu = route.mtu;

@@ -36,6 +36,21 @@ static bool has_another(const struct ibchan_cm *cm)
 	return READ_ONCE(cm->next) < cm->num_others && !asks_by_thread(cm) && is_connecting(cm->ch);
 }
 
+/* The addresses that have not had their share of the times; the one that is tried is one. */
+static u32 num_left(const struct ibchan_cm *cm)
+{
+	return cm->num_others - READ_ONCE(cm->next) + 1;
+}
+
+/* Addresses that come later have what is left of the stage that ends. */
+static void spend(struct ibchan_cm *cm)
+{
+	u32 *left = &cm->stage_ms[READ_ONCE(cm->stage)];
+	s64 unused = ktime_ms_delta(READ_ONCE(cm->stage_end), ktime_get());
+
+	*left -= clamp_t(s64, *left / num_left(cm) - unused, 0, *left - 1);
+}
+
 /**
  * ibchan_cm_goes_on - an attempt to connect has failed; is there another address?
  * @cm: the connection
@@ -57,6 +72,7 @@ bool ibchan_cm_goes_on(struct ibchan_cm *cm, int cm_error, int error)
 		return false;
 	if (test_and_set_bit(0, &cm->failed))
 		return true;
+	spend(cm);
 	ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, error, failure.stage, (s64)cm_error);
 	if (failure.stage >= cm->furthest.stage)
 		cm->furthest = failure;
@@ -99,13 +115,14 @@ bool ibchan_cm_asks_again(struct ibchan_cm *cm)
  * @cm: the connection
  * @stage: enum ibchan_stage
  *
- * A peer that is asked again has no more time than one that is asked once.
+ * A peer that is asked again has no more time than one that is asked once. Of several addresses
+ * each has an equal share of what those before it have left.
  *
  * Return: milliseconds.
  */
 u32 ibchan_cm_stage_ms(struct ibchan_cm *cm, u32 stage)
 {
-	u32 ms = cm->stage_ms[stage];
+	u32 ms = max(cm->stage_ms[stage] / num_left(cm), 1U);
 
 	if (cm->stale)
 		return clamp_t(s64, ktime_ms_delta(cm->ask_end, ktime_get()), 1, ms);

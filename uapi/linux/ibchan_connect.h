@@ -98,9 +98,9 @@ enum ibchan_stage {
  *
  * Each of @others is tried when there is no connection by the one before it: no way leads
  * there, or over another device than the channel's; nobody listens; the peer rejects; a
- * stage takes too long. Each has the times of its own. Over iWARP no other is tried once a
- * peer has been asked. Of several errors the one is told that came at the latest stage, of
- * these the last.
+ * stage takes too long. The times are for all addresses together: each has an equal share of what
+ * those before it have left. Over iWARP no other is tried once a peer has been asked. Of several
+ * errors the one is told that came at the latest stage, of these the last.
  *
  * A peer that takes the request for one of a connection that it still has, of before this host
  * crashed, is asked again within @connect_ms.
@@ -299,7 +299,7 @@ struct ibchan_cmd_event_take {
  * @flags: 0
  * @peer: where to
  * @source: where from; family 0: as the route says
- * @timeout_ms: 0: IBCHAN_DEFAULT_ADDRESS_MS
+ * @timeout_ms: for all addresses of the peer; 0: IBCHAN_DEFAULT_ADDRESS_MS
  * @out_port: of the device
  * @out_device: its name
  * @out_source: the address that connections have
@@ -307,6 +307,12 @@ struct ibchan_cmd_event_take {
  * @out_mtu: bytes of a packet's payload, as far as this side knows
  * @reserved: 0
  * @reason: why not, on an error
+ * @num_others: how many of @others there are
+ * @out_which: of the peer's addresses: 0: @peer, else one more than the place in @others
+ * @others: more addresses of the peer; 0 behind them
+ *
+ * All addresses are looked for at once. Of several that a device leads to the first one is told,
+ * unless it has no answer 250 ms after another one. An error is that of @peer.
  *
  * ENETUNREACH, EHOSTUNREACH: there is no way, or no neighbour answers in time;
  * ENODEV: the way does not lead over an RDMA device, or @peer means this host itself,
@@ -325,6 +331,9 @@ struct ibchan_cmd_route_query {
 	__u32 out_mtu;
 	__u64 reserved;
 	struct ibchan_reason reason;
+	__u32 num_others;
+	__u32 out_which;
+	struct ibchan_address others[IBCHAN_CONNECT_OTHERS];
 };
 
 #endif /* _UAPI_LINUX_IBCHAN_CONNECT_H */

@@ -7,12 +7,6 @@
 
 struct addrinfo;
 
-/* As the caller gives a peer; @service: may be NULL */
-struct host {
-	const char *name;
-	const char *service;
-};
-
 #pragma GCC visibility push(hidden)
 
 int address_find(const char *host, const char *service, bool passive,
@@ -23,8 +17,12 @@ int address_of_source(const char *source, struct ibchan_address *to,
 		      struct ibchan_reason *reason);
 
 /* connect.c */
-int route_query_within(struct ibchan_context *context, const struct host *host, __u32 ms,
-		       struct ibchan_route *route, struct ibchan_error *error);
+int route_of_list(struct ibchan_context *context, const struct addrinfo *list,
+		  __u32 ms, const struct addrinfo **found, struct ibchan_route *route,
+		  struct ibchan_error *error);
+int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *list,
+		    const struct ibchan_connect_params *params,
+		    struct ibchan_channel **out, struct ibchan_error *error);
 int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *length,
 		 struct ibchan_error *error);
 

@@ -8,37 +8,33 @@
 
 static const struct ibchan_connect_params defaults;
 
-static int route_query(struct ibchan_context *context, const struct sockaddr *peer, __u32 ms,
-		       struct ibchan_cmd_route_query *cmd)
+/* As many as the kernel takes. Returns how many there are besides the first. */
+static __u32 peers_to_kernel(const struct addrinfo *list, struct ibchan_address *peer,
+			     struct ibchan_address others[IBCHAN_CONNECT_OTHERS])
 {
-	*cmd = (struct ibchan_cmd_route_query) { .size = sizeof(*cmd), .timeout_ms = ms };
-	address_to_kernel(peer, &cmd->peer);
-	return context_ioctl(context, IBCHAN_CMD_ROUTE_QUERY, cmd);
+	const struct addrinfo *info;
+	__u32 num = 0;
+
+	address_to_kernel(list->ai_addr, peer);
+	for (info = list->ai_next; info && num < IBCHAN_CONNECT_OTHERS; info = info->ai_next)
+		address_to_kernel(info->ai_addr, &others[num++]);
+	return num;
 }
 
-/* The first address that a device leads to; else the error of the first one, and why. */
-static int route_find(struct ibchan_context *context, const struct addrinfo *list, __u32 ms,
-		      const struct addrinfo **found, struct ibchan_cmd_route_query *cmd)
+static const struct addrinfo *nth(const struct addrinfo *list, __u32 n)
 {
-	struct ibchan_reason reason = { 0 };
-	const struct addrinfo *info;
-	int first = 0;
-	int err;
+	while (n--)
+		list = list->ai_next;
+	return list;
+}
 
-	*found = list;
-	for (info = list; info; info = info->ai_next) {
-		err = route_query(context, info->ai_addr, ms, cmd);
-		if (!err) {
-			*found = info;
-			return 0;
-		}
-		if (!first) {
-			first = err;
-			reason = cmd->reason;
-		}
-	}
-	cmd->reason = reason;
-	return first;
+/* The kernel looks for all of them at once. */
+static int route_find(struct ibchan_context *context, const struct addrinfo *list, __u32 ms,
+		      struct ibchan_cmd_route_query *cmd)
+{
+	*cmd = (struct ibchan_cmd_route_query) { .size = sizeof(*cmd), .timeout_ms = ms };
+	cmd->num_others = peers_to_kernel(list, &cmd->peer, cmd->others);
+	return context_ioctl(context, IBCHAN_CMD_ROUTE_QUERY, cmd);
 }
 
 static void fill_route(struct ibchan_route *route, const struct ibchan_cmd_route_query *cmd,
@@ -53,40 +49,38 @@ static void fill_route(struct ibchan_route *route, const struct ibchan_cmd_route
 	memcpy(&route->peer, info->ai_addr, info->ai_addrlen);
 }
 
-static int route_of_list(struct ibchan_context *context, const struct addrinfo *list, __u32 ms,
-			 struct ibchan_route *route, struct ibchan_error *error)
+/*
+ * Which of the addresses a device leads to; *@found is in @list. @ms: for all of them; 0:
+ * IBCHAN_DEFAULT_ADDRESS_MS
+ */
+int route_of_list(struct ibchan_context *context, const struct addrinfo *list, __u32 ms,
+		  const struct addrinfo **found, struct ibchan_route *route,
+		  struct ibchan_error *error)
 {
 	struct ibchan_cmd_route_query cmd;
-	const struct addrinfo *found;
-	int err = route_find(context, list, ms, &found, &cmd);
+	int err = route_find(context, list, ms, &cmd);
 
-	if (!err)
-		fill_route(route, &cmd, found);
+	if (!err) {
+		*found = nth(list, cmd.out_which);
+		fill_route(route, &cmd, *found);
+	}
 	return error_set(error, err, &cmd.reason);
-}
-
-/* @ms: for each address; 0: IBCHAN_DEFAULT_ADDRESS_MS */
-int route_query_within(struct ibchan_context *context, const struct host *host, __u32 ms,
-		       struct ibchan_route *route, struct ibchan_error *error)
-{
-	struct ibchan_reason reason = { 0 };
-	struct addrinfo *list;
-	int err = address_find(host->name, host->service, false, &list, &reason);
-
-	if (err)
-		return error_set(error, err, &reason);
-	err = route_of_list(context, list, ms, route, error);
-	freeaddrinfo(list);
-	return err;
 }
 
 int ibchan_route_query(struct ibchan_context *context, const char *host,
 		       const char *service, struct ibchan_route *route,
 		       struct ibchan_error *error)
 {
-	const struct host where = { .name = host, .service = service };
+	struct ibchan_reason reason = { 0 };
+	const struct addrinfo *found;
+	struct addrinfo *list;
+	int err = address_find(host, service, false, &list, &reason);
 
-	return route_query_within(context, &where, 0, route, error);
+	if (err)
+		return error_set(error, err, &reason);
+	err = route_of_list(context, list, 0, &found, route, error);
+	freeaddrinfo(list);
+	return err;
 }
 
 int ibchan_device_open_for(struct ibchan_context *context, const char *host,
@@ -126,28 +120,10 @@ int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *
 	return 0;
 }
 
-/* The kernel tries one after the other, as many as it takes. */
-static int fill_peers(const char *host, const char *service,
-		      struct ibchan_cmd_channel_connect *cmd)
-{
-	const struct addrinfo *info;
-	struct addrinfo *list;
-	int err = address_find(host, service, false, &list, &cmd->reason);
-
-	if (err)
-		return err;
-	address_to_kernel(list->ai_addr, &cmd->peer);
-	for (info = list->ai_next; info && cmd->num_others < ARRAY_SIZE(cmd->others);
-	     info = info->ai_next)
-		address_to_kernel(info->ai_addr, &cmd->others[cmd->num_others++]);
-	freeaddrinfo(list);
-	return 0;
-}
-
-int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
-			    const char *service,
-			    const struct ibchan_connect_params *params,
-			    struct ibchan_channel **out, struct ibchan_error *error)
+/* The kernel tries one after the other. */
+int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *list,
+		    const struct ibchan_connect_params *params,
+		    struct ibchan_channel **out, struct ibchan_error *error)
 {
 	struct ibchan_channel *channel = &prepared->channel;
 	struct ibchan_context *context = channel->object.context;
@@ -163,11 +139,10 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
 	int err = context_check(context);
 
 	if (!err)
-		err = fill_peers(host, service, &cmd);
-	if (!err)
 		err = address_of_source(with->source, &cmd.source, &cmd.reason);
 	if (err)
 		return error_set(error, err, &cmd.reason);
+	cmd.num_others = peers_to_kernel(list, &cmd.peer, cmd.others);
 	err = connect_data(with, cmd.data, &cmd.data_length, error);
 	if (err)
 		return err;
@@ -175,6 +150,24 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
 	if (!err)
 		*out = channel;
 	return error_set(error, err, &cmd.reason);
+}
+
+int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
+			    const char *service,
+			    const struct ibchan_connect_params *params,
+			    struct ibchan_channel **out, struct ibchan_error *error)
+{
+	struct ibchan_reason reason = { 0 };
+	struct addrinfo *list;
+	int err = context_check(prepared->channel.object.context);
+
+	if (!err)
+		err = address_find(host, service, false, &list, &reason);
+	if (err)
+		return error_set(error, err, &reason);
+	err = connect_to_list(prepared, list, params, out, error);
+	freeaddrinfo(list);
+	return err;
 }
 
 static int connection_query(struct ibchan_channel *channel, __s64 timeout_ns,

@@ -8,6 +8,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -100,7 +101,7 @@ static int await_connection(struct messages *m, const struct deadline *deadline,
 	return m->peer_bytes ? 0 : error_set(error, -EPROTOTYPE, NULL);
 }
 
-static int dial(struct messages *m, const struct host *host, const struct deadline *deadline,
+static int dial(struct messages *m, const struct addrinfo *list, const struct deadline *deadline,
 		struct ibchan_error *error)
 {
 	const __s64 left = deadline_left(deadline);
@@ -112,15 +113,16 @@ static int dial(struct messages *m, const struct host *host, const struct deadli
 	connect_params(m, left, &greeting, &with);
 	with.address_ms = min(stage_ms(left), IBCHAN_DEFAULT_ADDRESS_MS);
 	with.route_ms = min(stage_ms(left), IBCHAN_DEFAULT_ROUTE_MS);
-	err = ibchan_prepared_connect(m->prepared, host->name, host->service, &with, &channel,
-				      error);
+	err = connect_to_list(m->prepared, list, &with, &channel, error);
 	return err ? err : await_connection(m, deadline, error);
 }
 
-static int dial_from(struct station *station, const struct host *host,
+/* What lies before the first address that leads there is not tried again. */
+static int dial_from(struct station *station, const struct addrinfo *list,
 		     const struct ibchan_message_params *params, struct messages **out,
 		     struct ibchan_error *error)
 {
+	const struct addrinfo *found;
 	struct ibchan_route route;
 	struct deadline deadline;
 	struct messages *m;
@@ -129,12 +131,12 @@ static int dial_from(struct station *station, const struct host *host,
 
 	deadline_set(&deadline, params->timeout_ns);
 	ms = min(stage_ms(params->timeout_ns), IBCHAN_DEFAULT_ADDRESS_MS);
-	err = route_query_within(station->context, host, ms, &route, error);
+	err = route_of_list(station->context, list, ms, &found, &route, error);
 	if (!err)
 		err = messages_make(station, route.device, params, &m, error);
 	if (err)
 		return err;
-	err = dial(m, host, &deadline, error);
+	err = dial(m, found, &deadline, error);
 	if (err)
 		messages_close(m);
 	else
@@ -156,15 +158,22 @@ int ibchan_dial(const char *host, const char *service,
 		const struct ibchan_message_params *params,
 		struct ibchan_channel **channel, struct ibchan_error *error)
 {
-	const struct host where = { .name = host, .service = service };
 	struct ibchan_message_params complete;
+	struct ibchan_reason reason = { 0 };
+	struct addrinfo *list;
 	struct station *station;
 	struct messages *m;
 	int err = open_with(params, &complete, &station, error);
 
 	if (err)
 		return err;
-	err = dial_from(station, &where, &complete, &m, error);
+	err = address_find(host, service, false, &list, &reason);
+	if (err) {
+		error_set(error, err, &reason);
+	} else {
+		err = dial_from(station, list, &complete, &m, error);
+		freeaddrinfo(list);
+	}
 	if (!err)
 		*channel = m->channel;
 	station_put(station);

@@ -50,8 +50,9 @@ struct ibchan_route {
  * @route: where to put the answer
  * @error: details; NULL is fine
  *
- * The first address of @host that a device leads to is taken. An IPv4 address that is mapped
- * into IPv6 (::ffff:192.0.2.1) is one of IPv4, here and in the other calls that take a host.
+ * All addresses of @host are looked for at once, up to 8, within 5 s. The first one that a device
+ * leads to is taken, unless it has no answer 250 ms after another one. An IPv4 address that is
+ * mapped into IPv6 (::ffff:192.0.2.1) is one of IPv4, here and in the other calls that take a host.
  *
  * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: @service is a number above
  * 65535; -ENETUNREACH, -EHOSTUNREACH: there is no way, or no neighbour answers in time;
@@ -83,8 +84,8 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
  *	a peer that is no ibchan, which gets zeros behind them
  * @address_ms: how long finding the device may take, in milliseconds; 0: 5000
  * @route_ms: how long finding the way may take; 0: 5000
- * @connect_ms: how long the peer may take; 0: 60000, when accepting 10000; all three of each
- *	address of the peer
+ * @connect_ms: how long the peer may take; 0: 60000, when accepting 10000; all three for all
+ *	addresses of the peer together: each has an equal share of what those before it have left
  * @source: IP address that the connection is to have on this side; NULL: as the
  *	route says
  * @flags: IBCHAN_CONNECT_FOREIGN: the peer may be no ibchan; one that is asked so, or is none, gets
@@ -147,9 +148,10 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
  * -ENETUNREACH, -EHOSTUNREACH: no way to the peer, or nobody answers for its address;
  * -ECONNREFUSED: nobody listens there, or only in another network namespace, or a peer that
  * is no ibchan has rejected without data; -ECONNRESET: the peer has rejected;
- * -EPROTOTYPE: it has accepted and is no ibchan, without IBCHAN_CONNECT_FOREIGN; -EXDEV: the way leads over another device; -ECANCELED: broken by the caller;
- * -ESHUTDOWN: it was connected and has broken since; -ENODEV: the device is gone; -EINTR: a
- * signal came, and the channel goes on connecting.
+ * -EPROTOTYPE: it has accepted and is no ibchan, without IBCHAN_CONNECT_FOREIGN; -EXDEV: the way
+ * leads over another device; -ECANCELED: broken by the caller; -ESHUTDOWN: it was connected and
+ * has broken since; -ENODEV: the device is gone; -EINTR: a signal came, and the channel goes on
+ * connecting.
  */
 int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns,
 				struct ibchan_error *error);
@@ -356,8 +358,8 @@ void ibchan_request_query(const struct ibchan_request *request,
  * ibchan_post().
  *
  * Return: 0; -EXDEV: @prepared is of another device; -EPROTOTYPE: the peer is no ibchan, without
- * IBCHAN_CONNECT_FOREIGN; -EINVAL: too much data, a time out of its range; -ECONNRESET, -ETIMEDOUT, -EINVAL: the peer has given up meanwhile; -EPERM: see
- * Fork; -ENODEV: the device is gone.
+ * IBCHAN_CONNECT_FOREIGN; -EINVAL: too much data, a time out of its range; -ECONNRESET, -ETIMEDOUT,
+ * -EINVAL: the peer has given up meanwhile; -EPERM: see Fork; -ENODEV: the device is gone.
  */
 int ibchan_request_accept(struct ibchan_request *request,
 			  struct ibchan_prepared *prepared,
