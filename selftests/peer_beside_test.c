@@ -70,16 +70,18 @@ FIXTURE_TEARDOWN(beside)
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
-static int ask(const struct side *side, const struct ibchan_address *peer)
+static int ask(const struct side *side, const struct ibchan_address *peer, __u32 flags)
 {
-	struct ibchan_cmd_channel_connect cmd = { .channel = side->channel, .peer = *peer };
+	struct ibchan_cmd_channel_connect cmd = {
+		.channel = side->channel, .peer = *peer, .flags = flags,
+	};
 
 	return cmd_channel_connect(side->fd, &cmd);
 }
 
-static int accept_on(FIXTURE_DATA(beside) * self, const struct side *side)
+static int accept_on(FIXTURE_DATA(beside) * self, const struct side *side, __u32 flags)
 {
-	return side_accept(side, self->listener.out_listener, self->listener.out_fd);
+	return side_accept_any(side, self->listener.out_listener, self->listener.out_fd, flags);
 }
 
 static bool is_connected(void *side)
@@ -90,9 +92,9 @@ static bool is_connected(void *side)
 /* An honest client asks, is accepted, and sends a message. */
 static int meet_honestly(FIXTURE_DATA(beside) * self)
 {
-	int rc = ask(&self->client, &self->listener.out_address);
+	int rc = ask(&self->client, &self->listener.out_address, 0);
 
-	rc = rc ?: accept_on(self, &self->server);
+	rc = rc ?: accept_on(self, &self->server, 0);
 	if (rc)
 		return rc;
 	if (!eventually(is_connected, &self->client) || !eventually(is_connected, &self->server))
@@ -122,7 +124,7 @@ static int ask_and_hear_nothing(FIXTURE_DATA(beside) * self)
 {
 	int rc = ghost_ask(&self->ghost, &self->listener.out_address);
 
-	return rc ?: accept_on(self, &self->other);
+	return rc ?: accept_on(self, &self->other, IBCHAN_CONNECT_FOREIGN);
 }
 
 static int ask_with_a_lie(FIXTURE_DATA(beside) * self)
@@ -148,13 +150,17 @@ static int say_ready_and_nothing_more(FIXTURE_DATA(beside) * self)
 }
 
 FIXTURE_VARIANT_ADD(beside, a_client_that_asks_and_leaves) { .misbehave = ask_and_leave };
+
 FIXTURE_VARIANT_ADD(beside, a_client_that_asks_and_is_silent) {
 	.misbehave = ask_and_hear_nothing,
 };
+
 FIXTURE_VARIANT_ADD(beside, a_client_that_is_slow_to_be_ready) {
 	.misbehave = ask_and_hear_nothing, .go_on = say_ready,
 };
+
 FIXTURE_VARIANT_ADD(beside, a_client_that_asks_with_a_lie) { .misbehave = ask_with_a_lie };
+
 FIXTURE_VARIANT_ADD(beside, a_client_that_is_ready_and_silent) {
 	.misbehave = say_ready_and_nothing_more,
 };
@@ -165,7 +171,7 @@ static int ask_nobody(FIXTURE_DATA(beside) * self)
 {
 	const struct ibchan_address nobody = address_of(NOBODY, GHOST_PORT);
 
-	return ask(&self->other, &nobody);
+	return ask(&self->other, &nobody, IBCHAN_CONNECT_FOREIGN);
 }
 
 /* It has heard the request. */
@@ -174,7 +180,7 @@ static int ask_ghost(FIXTURE_DATA(beside) * self)
 	const struct ibchan_address address = address_of(HOST, GHOST_PORT);
 	int rc = ghost_listen(&self->ghost, &address);
 
-	rc = rc ?: ask(&self->other, &address);
+	rc = rc ?: ask(&self->other, &address, IBCHAN_CONNECT_FOREIGN);
 	return rc ?: ghost_asked(&self->ghost);
 }
 
@@ -203,11 +209,15 @@ static int answer_and_say_nothing_more(FIXTURE_DATA(beside) * self)
 }
 
 FIXTURE_VARIANT_ADD(beside, a_server_whose_address_is_silent) { .misbehave = ask_nobody };
+
 FIXTURE_VARIANT_ADD(beside, a_server_that_does_not_answer) { .misbehave = ask_ghost };
+
 FIXTURE_VARIANT_ADD(beside, a_server_that_answers_slowly) {
 	.misbehave = ask_ghost, .go_on = answer,
 };
+
 FIXTURE_VARIANT_ADD(beside, a_server_that_answers_with_a_lie) { .misbehave = answer_with_a_lie };
+
 FIXTURE_VARIANT_ADD(beside, a_server_that_is_ready_and_silent) {
 	.misbehave = answer_and_say_nothing_more,
 };

@@ -238,7 +238,7 @@ static int accept_and_leave(const struct side *host, __u32 listener, int listene
 	struct side side = *host;
 	int rc = side_channel(&side, &options);
 
-	rc = rc ?: side_accept(&side, listener, listener_fd);
+	rc = rc ?: side_accept_any(&side, listener, listener_fd, IBCHAN_CONNECT_FOREIGN);
 	return rc ?: destroy(side.fd, side.channel);
 }
 
