@@ -355,6 +355,13 @@ fuzz-parsers: ## see above
 bench: ## see above; BENCH=--no-gate only reports, BENCH=--no-clock is shorter
 	@selftests/bench/bench --kernel $(KERNEL) $(BENCH)
 
+# The stubs of the kernel are for 6.1.
+.PHONY: count
+count: setup ## instructions of a post in ibchan.ko and libibchan, by function, without a guest; CASE=user.write
+	+@$(MAKE) -s lib
+	+@$(MAKE) -s modules KDIR="$$($(VM)/kernel headers 6.1)"
+	@selftests/bench/count/count $(CASE)
+
 .PHONY: profile
 profile: ## of which functions the instructions of CASE=user.write_64 are; OWN=1: of a device without a cost
 	@selftests/bench/profile/profile --kernel $(KERNEL) $(if $(filter 1,$(OWN)),--own) $(CASE)
