@@ -76,7 +76,7 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	hold_cq(&ch->recv, build->recv_cq);
 	ch->send.spare = IBCHAN_MARKERS;
 	ch->recv.spare = IBCHAN_MARKERS;
-	ch->bounds.exclusive = build->exclusive;
+	ch->bounds.odd = ibchan_odd_head(build->exclusive);
 	ch->qp.params = *params;
 	ch->qp.ack_by_cm = params->ack_timeout == IBCHAN_AUTO;
 	ch->options = build->options;
@@ -170,8 +170,8 @@ static int charge(struct ibchan_channel *ch, struct ibchan_reason *reason)
 	struct ibchan_queue_size send = size_of(&ch->send, params->max_send_wr);
 	struct ibchan_queue_size recv = size_of(&ch->recv, params->max_recv_wr);
 
-	send.exclusive = ch->bounds.exclusive;
-	recv.exclusive = ch->bounds.exclusive;
+	send.exclusive = ibchan_bounds_exclude(&ch->bounds);
+	recv.exclusive = send.exclusive;
 	return ibchan_cost_charge(&ch->cost, ch->qp.pd->cost.budget,
 				  ibchan_footprint_channel(&send, &recv, params->max_inline_data,
 							   ch->qp.dev->attr.max_rd_atomic),

@@ -19,7 +19,7 @@ static void *queue_alloc(const struct ibchan_channel *ch, u32 num, size_t size)
 static struct ibchan_mr **alloc_elements(struct ibchan_queue *queue, u32 places)
 {
 	u32 num = places * queue->max_sge;
-	bool exclusive = queue->channel->bounds.exclusive;
+	bool exclusive = ibchan_bounds_exclude(&queue->channel->bounds);
 	struct ibchan_mr **mrs = queue_alloc(queue->channel, num, sizeof(*mrs) +
 					     (exclusive ? sizeof(*queue->ranges) : 0));
 

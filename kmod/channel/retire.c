@@ -10,7 +10,8 @@
 #include "counters.h"
 #include "fault.h"
 #include "trace.h"
-#include "work.h"
+
+#include "element.h"
 
 static void fill_received(struct ibchan_completion *completion, const struct ibchan_queue *queue,
 			  const struct ib_wc *wc)
@@ -67,18 +68,17 @@ static __always_inline void publish_to_sink(struct ibchan_cq *cq, u8 flags,
 	else if (cq->sink->quiet)
 		cq->sink->quiet(cq->priv, completion);
 	else
-		ibchan_sink_cancel(cq);
+		ibchan_sink_cancel(cq, 1);
 }
 
 /*
  * Ends a work: it gives back what it holds, then its place; then its owner is told.
  */
-static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
+static __always_inline void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 {
 	struct ibchan_queue *queue = work->queue;
 	struct ibchan_cq *cq = queue->cq;
 	struct ibchan_completion *completion = &cq->completion;
-	bool by_wr_id = !work->done;
 	u8 flags = work->flags;
 	int begun;
 
@@ -112,12 +112,18 @@ static void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 	ibchan_count(works_retired, 1);
 	cq->retired++;
 	begun = ibchan_callback_begin(cq, NULL);
-	/* The place may have another work by now; a caller's own is still there. */
-	if (by_wr_id)
-		publish_to_sink(cq, flags, completion);
-	else
+	/* A work of the queue's own never has a done(), whatever it is by now. */
+	if (work->done)
 		work->done(work, completion);
+	else
+		publish_to_sink(cq, flags, completion);
 	ibchan_callback_end(cq, NULL, begun);
+}
+
+/* The oldest of a queue. */
+static noinline void retire_next(struct ibchan_queue *queue, const struct ib_wc *wc)
+{
+	work_retire(ibchan_work_at(queue, queue->credit.retired), wc);
 }
 
 /* For works that have no completion of their own. */
@@ -150,7 +156,7 @@ static noinline bool retire_before(struct ibchan_queue *queue, u32 number)
 		work = ibchan_work_at(queue, credit->retired);
 		if (asks_for_completion(work))
 			return false;
-		work_retire(work, &succeeded);
+		retire_next(queue, &succeeded);
 	}
 	return true;
 }
@@ -195,8 +201,7 @@ void ibchan_queue_end_silent(struct ibchan_queue *queue)
 	if (queue == &queue->channel->recv)
 		return;
 	while (credit->retired != credit->posted)
-		work_retire(ibchan_work_at(queue, credit->retired),
-			    is_cut_off(queue, credit->retired) ? &flushed : &succeeded);
+		retire_next(queue, is_cut_off(queue, credit->retired) ? &flushed : &succeeded);
 }
 
 /* A marker that counts as posted will not come. Under the right to reap the cq. */
@@ -222,7 +227,7 @@ bool ibchan_queue_flush(struct ibchan_queue *queue, u32 max)
 	for (; credit->retired != credit->posted; max--) {
 		if (!max)
 			return true;
-		work_retire(ibchan_work_at(queue, credit->retired), &flushed);
+		retire_next(queue, &flushed);
 	}
 	if (queue == &queue->channel->send)
 		ibchan_parts_call(flush, queue->channel);

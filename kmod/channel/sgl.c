@@ -61,13 +61,13 @@ int ibchan_sgl_init(struct ibchan_channel *ch, u32 max_sgl)
 {
 	struct ibchan_chain *chain = &ch->chain;
 	struct ibchan_queue *queue = &ch->send;
-	u32 places = queue->credit.mask + 1;
+	u32 sges, places = queue->credit.mask + 1;
 	size_t size;
 
-	chain->send = chain->own_send;
+	chain->wrs = chain->own_wrs;
 	chain->sges = chain->own_sges;
 	chain->max_wrs = IBCHAN_CHAIN_WRS;
-	chain->max_sges = IBCHAN_CHAIN_SGES;
+	chain->end = &chain->sges[IBCHAN_CHAIN_SGES];
 	if (!max_sgl)
 		return 0;
 	/* What needs more places than there are is too long. */
@@ -76,12 +76,13 @@ int ibchan_sgl_init(struct ibchan_channel *ch, u32 max_sgl)
 				     ch->bounds.max_sge[IBCHAN_OP_READ]));
 	chain->max_wrs += max(ibchan_sgl_places(ch, IBCHAN_OP_WRITE, ch->bounds.max_sgl),
 			      ibchan_sgl_places(ch, IBCHAN_OP_READ, ch->bounds.max_sgl));
-	chain->max_sges += ch->bounds.max_sgl;
-	size = chain->max_wrs * sizeof(*chain->send) + chain->max_sges * sizeof(*chain->sges);
-	chain->send = kvzalloc_node(size, GFP_KERNEL_ACCOUNT, ch->qp.dev->node);
-	if (!chain->send)
+	sges = IBCHAN_CHAIN_SGES + ch->bounds.max_sgl;
+	size = chain->max_wrs * sizeof(*chain->wrs) + sges * sizeof(*chain->sges);
+	chain->wrs = kvzalloc_node(size, GFP_KERNEL_ACCOUNT, ch->qp.dev->node);
+	if (!chain->wrs)
 		return -ENOMEM;
-	chain->sges = (struct ib_sge *)&chain->send[chain->max_wrs];
+	chain->sges = (struct ib_sge *)&chain->wrs[chain->max_wrs];
+	chain->end = &chain->sges[sges];
 	queue->parts = kvzalloc_node(array_size(places, sizeof(*queue->parts)), GFP_KERNEL_ACCOUNT,
 				     ch->qp.dev->node);
 	return queue->parts ? 0 : -ENOMEM;
@@ -90,9 +91,9 @@ int ibchan_sgl_init(struct ibchan_channel *ch, u32 max_sgl)
 /* Nothing is in flight any more, or nothing ever was. May be called for a channel without. */
 void ibchan_sgl_fini(struct ibchan_channel *ch)
 {
-	if (ch->chain.send != ch->chain.own_send)
-		kvfree(ch->chain.send);
-	ch->chain.send = NULL;
+	if (ch->chain.wrs != ch->chain.own_wrs)
+		kvfree(ch->chain.wrs);
+	ch->chain.wrs = NULL;
 	kvfree(ch->send.parts);
 	ch->send.parts = NULL;
 }
@@ -106,6 +107,9 @@ static int check(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
 	u64 total = 0;
 	int i;
 
+	/* A work of the queue's own is in the place where the list begins, not where it ends. */
+	if (!wr->work)
+		return ibchan_refuse(reason, IBCHAN_REASON_NO_SINK, -EINVAL);
 	if (!wr->num_sge)
 		return ibchan_refuse(reason, IBCHAN_REASON_EMPTY_RANGE, -EINVAL);
 	if (wr->opcode == IBCHAN_OP_READ && ch->qp.gid.iwarp)
@@ -139,19 +143,35 @@ static void take_parts(struct ibchan_queue *queue, struct ibchan_work *work, u32
 	part_at(queue, work->number)->num_sge = parts;
 }
 
+/*
+ * Before @built there are the WRs of other requests, which may take elements, too. An empty chain
+ * has room for any list that the channel takes. Each of the @more requests that may still come
+ * needs a WR at least, so that a chain of IBCHAN_CHAIN_WRS requests never has too few.
+ */
+static bool has_room(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
+		     const union ibchan_chain_wr *built, u32 more)
+{
+	const struct ibchan_chain *chain = &ch->chain;
+	u32 places = ibchan_sgl_places(ch, wr->opcode, wr->num_sge);
+
+	return wr->num_sge <= chain->end - chain->free &&
+	       built - chain->wrs + places + more <= chain->max_wrs;
+}
+
 /**
  * ibchan_sgl_take - check the scatterlist of a request, and take all that it needs
  * @wr: the request
  * @work: stands for it; its number becomes that of the last part
- * @out: the device is shown the elements from here on
+ * @built: for the device, which is shown the elements: the WR of all parts together
+ * @more: how many requests may come behind this one in the chain
  * @reason: why not, or NULL
  *
- * Context: process or softirq, under the post lock; there is room in the chain.
- * Return: how many elements the device sees; what ibchan_post() says. On an error nothing is
- * taken.
+ * Context: process or softirq, under the post lock.
+ * Return: 0; -ENOSPC when there is no room in this chain, where the next one has it; what
+ * ibchan_post() says. On an error nothing is taken.
  */
-int ibchan_sgl_take(const struct ibchan_wr *wr, struct ibchan_work *work, struct ib_sge *out,
-		    struct ibchan_reason *reason)
+int ibchan_sgl_take(const struct ibchan_wr *wr, struct ibchan_work *work,
+		    union ibchan_chain_wr *built, u32 more, struct ibchan_reason *reason)
 {
 	struct ibchan_queue *queue = work->queue;
 	struct ibchan_sg_range list = range_of(wr->sgl, wr->num_sge, wr->opcode);
@@ -160,13 +180,18 @@ int ibchan_sgl_take(const struct ibchan_wr *wr, struct ibchan_work *work, struct
 
 	if (elements)
 		return elements;
-	elements = ibchan_mr_map_list(ch->qp.pd, &list, out);
+	if (!has_room(ch, wr, built, more))
+		return -ENOSPC;
+	elements = ibchan_mr_map_list(ch->qp.pd, &list, ch->chain.free);
 	if (elements < 0)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_VERBS, elements,
 					    (u64[3]) { -elements });
 	work->sgl = wr->sgl;
 	take_parts(queue, work, ibchan_sgl_places(ch, wr->opcode, elements) - 1);
-	return elements;
+	built->wr.sg_list = ch->chain.free;
+	built->wr.num_sge = elements;
+	ch->chain.free += elements;
+	return 0;
 }
 
 static u64 bytes_of(const struct ib_send_wr *wr)
@@ -180,7 +205,7 @@ static u64 bytes_of(const struct ib_send_wr *wr)
 }
 
 /* The immediate goes with the last part, for it tells that all is there; a fence is the first's. */
-static void shape_part(union ibchan_send_wr *out, struct ibchan_work *part, bool is_first)
+static void shape_part(union ibchan_chain_wr *out, struct ibchan_work *part, bool is_first)
 {
 	bool signal = ibchan_credit_take(&part->queue->credit, false);
 
@@ -198,12 +223,12 @@ static void shape_part(union ibchan_send_wr *out, struct ibchan_work *part, bool
  * Context: process or softirq, under the post lock; the work's place is taken, not yet its parts'.
  * Return: the WR of the last part.
  */
-union ibchan_send_wr *ibchan_sgl_split(struct ibchan_work *work, union ibchan_send_wr *out)
+union ibchan_chain_wr *ibchan_sgl_split(struct ibchan_work *work, union ibchan_chain_wr *out)
 {
 	struct ibchan_queue *queue = work->queue;
 	u32 i, max = queue->channel->bounds.max_sge[work->opcode];
 	u32 parts = ibchan_sgl_parts(work);
-	union ibchan_send_wr rest = *out;
+	union ibchan_chain_wr rest = *out;
 
 	for (i = 0; i < parts; i++, out++) {
 		*out = rest;

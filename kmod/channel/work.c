@@ -19,7 +19,8 @@
 #include "counters.h"
 #include "post.h"
 #include "trace.h"
-#include "work.h"
+
+#include "element.h"
 
 /* Each takes some 300 bytes of stack, and what the consumer's done() needs. */
 #define MAX_NESTED_REAPS	4
@@ -45,23 +46,44 @@ static noinline int check_credits(struct ibchan_channel *ch, const struct ibchan
 	return ibchan_uses_receive(wr->opcode, wr->flags) ? ch->credit_ops->refuse(ch, reason) : 0;
 }
 
-/*
- * The work of a request that brings none is the queue's own, in the same place. Its completion
- * has room in the sink.
- */
-static int take_own_work(struct ibchan_queue *queue, const struct ibchan_wr *wr,
-			 struct ibchan_reason *reason)
+/* For completions of up to @num requests of this chain. What is over, give_room_back() does. */
+static int take_room(struct ibchan_queue *queue, u32 num, struct ibchan_reason *reason)
 {
 	const struct ibchan_sink *sink = queue->cq->sink;
-	int ret = 0;
+	int ret = num;
 
-	/* A list ends in another place than it begins: see sgl.c. */
-	if (unlikely(!queue->slots || wr->flags & IBCHAN_WR_SGL))
+	if (unlikely(!queue->slots))
 		return ibchan_refuse(reason, IBCHAN_REASON_NO_SINK, -EINVAL);
 	if (sink->reserve)
-		ret = sink->reserve(queue->cq->priv);
+		ret = sink->reserve(queue->cq->priv, num);
 	if (unlikely(ret == -EAGAIN))
 		return ibchan_refuse(reason, IBCHAN_REASON_RING_FULL, ret);
+	if (unlikely(ret < 0))
+		return ret;
+	queue->channel->chain.room = ret;
+	return 0;
+}
+
+/* Room in the sink that no request needs. */
+static noinline void give_room_back(struct ibchan_queue *queue)
+{
+	struct ibchan_chain *chain = &queue->channel->chain;
+
+	ibchan_sink_cancel(queue->cq, chain->room);
+	chain->room = 0;
+}
+
+/*
+ * The work of a request that brings none is the queue's own, in the same place. Its completion
+ * has room in the sink. @left: how many requests may still be in the chain.
+ */
+static __always_inline int take_own_work(struct ibchan_chain *chain, struct ibchan_queue *queue,
+					 u32 left, struct ibchan_reason *reason)
+{
+	int ret = chain->room ? 0 : take_room(queue, left, reason);
+
+	if (likely(!ret))
+		chain->room--;
 	return ret;
 }
 
@@ -83,18 +105,26 @@ static __always_inline int check_work(const struct ibchan_work *work, struct ibc
 	return 0;
 }
 
+/* What takes the place of elements. @end: behind the last request that may be in the chain. */
+static noinline int add_others(const struct ibchan_wr *wr, struct ibchan_work *work,
+			       union ibchan_chain_wr *out, const struct ibchan_wr *end,
+			       struct ibchan_reason *reason)
+{
+	if (wr->flags & IBCHAN_WR_INLINE)
+		return ibchan_work_add_inline(wr, work->queue->channel, out, reason);
+	return ibchan_sgl_take(wr, work, out, end - wr - 1, reason);
+}
+
 /*
- * Everything that can refuse a request. @out: the device's elements are built from here on.
- * Returns how many these are, with @taken in the queue's next place, which is taken next;
- * -ENOSPC when there is no room for them in this chain; what ibchan_post() says. On an error
- * nothing is held.
+ * Everything that can refuse a request, which is built as far as both queues' are alike, and has
+ * the queue's next place, which is taken next. Returns 0; -ENOSPC when there is no room for its
+ * elements in this chain; what ibchan_post() says. On an error nothing is held.
  */
-static __always_inline int reserve(struct ibchan_queue *queue, const struct ibchan_wr *wr,
-				   struct ib_sge *out, struct ibchan_work **taken,
-				   struct ibchan_reason *reason)
+static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queue *queue,
+				   const struct ibchan_wr *wr, union ibchan_chain_wr *out,
+				   const struct ibchan_wr *end, struct ibchan_reason *reason)
 {
 	u32 number = queue->credit.posted, place = number & queue->credit.mask;
-	struct ibchan_channel *ch = queue->channel;
 	struct ibchan_work *work = wr->work;
 	int ret;
 
@@ -110,7 +140,7 @@ static __always_inline int reserve(struct ibchan_queue *queue, const struct ibch
 		ret = check_work(work, reason);
 	} else {
 		work = &queue->slots[place];
-		ret = take_own_work(queue, wr, reason);
+		ret = take_own_work(&ch->chain, queue, end - wr, reason);
 	}
 	if (unlikely(ret))
 		return ret;
@@ -118,28 +148,21 @@ static __always_inline int reserve(struct ibchan_queue *queue, const struct ibch
 	work->mrs = &queue->mrs[place * queue->max_sge];
 	work->wr_id = wr->wr_id;
 	work->number = number;
-	work->num_sge = wr->num_sge;
-	work->opcode = wr->opcode;
-	work->flags = wr->flags;
-	if (unlikely(wr->flags & (IBCHAN_WR_INLINE | IBCHAN_WR_SGL))) {
-		if (wr->flags & IBCHAN_WR_INLINE)
-			ret = ibchan_work_add_inline(wr, ch, out, reason);
-		else
-			ret = ibchan_sgl_take(wr, work, out, reason);
-		/* That of the last part. */
-		place = work->number & queue->credit.mask;
-	} else {
-		ret = ibchan_work_add_sges(wr, work, out, reason);
-	}
-	if (unlikely(ret < 0)) {
-		if (!wr->work)
-			ibchan_sink_cancel(queue->cq);
+	work->head = wr->head;
+	out->wr.wr_cqe = &work->cqe;
+	if (unlikely(wr->flags & (IBCHAN_WR_INLINE | IBCHAN_WR_SGL)))
+		ret = add_others(wr, work, out, end, reason);
+	else
+		ret = ibchan_work_add_sges(ch, wr, work, out, reason);
+	if (unlikely(ret)) {
+		ch->chain.room += !wr->work;
 		return ret;
 	}
 	WRITE_ONCE(work->cqe.done, ibchan_work_done);
-	queue->works[place] = work;
-	*taken = work;
-	return ret;
+	/* That of the last part, where there are several. */
+	queue->works[work->number & queue->credit.mask] = work;
+	trace_ibchan_post(ch->cookie, work);
+	return 0;
 }
 
 /* Undoes the request that took its places last. */
@@ -152,13 +175,27 @@ static void unreserve(struct ibchan_queue *queue, struct ibchan_work *work)
 	if (work->flags & IBCHAN_WR_SGL)
 		ibchan_sgl_untake(work);
 	else
-		ibchan_work_put_mrs(work);
+		ibchan_work_undo_mrs(work);
 	if (!work->done)
-		ibchan_sink_cancel(queue->cq);
+		ibchan_sink_cancel(queue->cq, 1);
+}
+
+static void build_flags(union ibchan_chain_wr *out, const struct ibchan_wr *wr)
+{
+	if (wr->flags & IBCHAN_WR_IMM) {
+		out->wr.opcode = ibchan_ops[wr->opcode].verb[1];
+		out->wr.ex.imm_data = cpu_to_be32(wr->imm);
+	}
+	if (wr->flags & IBCHAN_WR_FENCE)
+		out->wr.send_flags |= IB_SEND_FENCE;
+	if (wr->flags & IBCHAN_WR_SOLICITED)
+		out->wr.send_flags |= IB_SEND_SOLICITED;
+	if (wr->flags & IBCHAN_WR_INLINE)
+		out->wr.send_flags |= IB_SEND_INLINE;
 }
 
 /* The members that only some opcodes have. */
-static noinline void build_opcode(union ibchan_send_wr *out, const struct ibchan_wr *wr)
+static void build_opcode(union ibchan_chain_wr *out, const struct ibchan_wr *wr)
 {
 	const struct ibchan_mr *mr = wr->data;
 
@@ -184,141 +221,72 @@ static noinline void build_opcode(union ibchan_send_wr *out, const struct ibchan
 	}
 }
 
-#define BUILD_FLAGS	(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | \
-			 IBCHAN_WR_INLINE | IBCHAN_WR_SGL)
-
-/* Returns the last WR of the request. */
-static noinline union ibchan_send_wr *build_flags(union ibchan_send_wr *out,
-						  const struct ibchan_wr *wr,
-						  struct ibchan_work *work)
+/* What only some requests ask for. Returns the last WR of the request. */
+static noinline union ibchan_chain_wr *build_odd(struct ibchan_channel *ch,
+						 union ibchan_chain_wr *out,
+						 const struct ibchan_wr *wr)
 {
-	if (wr->flags & IBCHAN_WR_IMM) {
-		out->wr.opcode = ibchan_ops[wr->opcode].verb[1];
-		out->wr.ex.imm_data = cpu_to_be32(wr->imm);
-	}
-	if (wr->flags & IBCHAN_WR_FENCE)
-		out->wr.send_flags |= IB_SEND_FENCE;
-	if (wr->flags & IBCHAN_WR_SOLICITED)
-		out->wr.send_flags |= IB_SEND_SOLICITED;
-	if (wr->flags & IBCHAN_WR_INLINE)
-		out->wr.send_flags |= IB_SEND_INLINE;
+	struct ibchan_work *work = container_of(out->wr.wr_cqe, struct ibchan_work, cqe);
+
+	if (!ibchan_credit_take(&ch->send.credit, !(wr->flags & IBCHAN_WR_UNSIGNALED)))
+		out->wr.send_flags = 0;
+	build_opcode(out, wr);
+	build_flags(out, wr);
 	return wr->flags & IBCHAN_WR_SGL ? ibchan_sgl_split(work, out) : out;
 }
 
-/* @next: the next WR of the chain, then that behind the request. Returns as add_recv(). */
-static __always_inline int add_send(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				    union ibchan_send_wr **next, struct ib_sge *sges,
-				    struct ibchan_reason *reason)
+/* Takes the request's place. Returns its last WR. */
+static __always_inline union ibchan_chain_wr *build_send(struct ibchan_channel *ch,
+							 union ibchan_chain_wr *out,
+							 const struct ibchan_wr *wr)
 {
-	union ibchan_send_wr *out = *next;
-	struct ibchan_work *work;
-	bool signal;
-	int ret;
-
-	ret = reserve(&ch->send, wr, sges, &work, reason);
-	if (unlikely(ret < 0))
-		return ret;
-	signal = ibchan_credit_take(&ch->send.credit, !(wr->flags & IBCHAN_WR_UNSIGNALED));
 	if (unlikely(ch->flow) && ibchan_uses_receive(wr->opcode, wr->flags))
 		WRITE_ONCE(ch->sent, ch->sent + 1);
-	trace_ibchan_post(ch->cookie, work);
-	out->wr.wr_cqe = &work->cqe;
-	out->wr.sg_list = sges;
-	out->wr.num_sge = ret;
 	out->wr.opcode = ibchan_ops[wr->opcode].verb[0];
-	out->wr.send_flags = likely(signal) ? IB_SEND_SIGNALED : 0;
+	out->wr.send_flags = IB_SEND_SIGNALED;
 	out->rdma.remote_addr = wr->remote_addr;
 	out->rdma.rkey = wr->rkey;
-	if (unlikely(ibchan_ops[wr->opcode].traits & (OP_ATOMIC | OP_SERVICE | OP_INVALIDATES)))
-		build_opcode(out, wr);
-	if (unlikely(wr->flags & BUILD_FLAGS))
-		out = build_flags(out, wr, work);
-	out->wr.next = &out[1].wr;
-	*next = out + 1;
-	return ret;
-}
-
-/* Returns how many elements the device sees; an errno. */
-static __always_inline int add_recv(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				    struct ib_recv_wr *out, struct ib_sge *sges,
-				    struct ibchan_reason *reason)
-{
-	struct ibchan_work *work;
-	int ret;
-
-	ret = reserve(&ch->recv, wr, sges, &work, reason);
-	if (unlikely(ret < 0))
-		return ret;
-	ibchan_credit_take(&ch->recv.credit, true);
-	trace_ibchan_post(ch->cookie, work);
-	out->wr_cqe = &work->cqe;
-	out->sg_list = sges;
-	out->num_sge = ret;
-	return ret;
+	if (unlikely(wr->head & IBCHAN_ODD_HEAD))
+		return build_odd(ch, out, wr);
+	ibchan_credit_take(&ch->send.credit, true);
+	return out;
 }
 
 /*
- * Behind @num requests that take the WRs and elements before @out and @sge. An empty chain has room
- * for any list that the channel takes. Each request that may still come needs a WR at least, so
- * that a chain of IBCHAN_CHAIN_WRS requests never has too few.
+ * Takes leading requests of those before @end for their queue, as long as they fit one chain. A
+ * refusal ends it, too. Each WR points to the next one. Returns 0 or why the next request is
+ * refused; @next is that one, and @wrs how many WRs there are.
  */
-static noinline bool has_room_for_list(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				       u32 num, const union ibchan_send_wr *out,
-				       const struct ib_sge *sge)
+static __always_inline int build_chain(struct ibchan_channel *ch, bool recv,
+				       const struct ibchan_wr **next, const struct ibchan_wr *end,
+				       u32 *wrs, struct ibchan_reason *reason)
 {
-	const struct ibchan_chain *chain = &ch->chain;
-	u32 others = out - chain->send + IBCHAN_CHAIN_WRS - num - 1;
-
-	return wr->num_sge <= &chain->sges[chain->max_sges] - sge &&
-	       ibchan_sgl_places(ch, wr->opcode, wr->num_sge) + others <= chain->max_wrs;
-}
-
-/*
- * Both builders take leading requests for their queue, as long as they fit one
- * chain, and return how many; a refusal ends it too, and is in chain.refused. Each
- * request points to the next one; the post ends the chain.
- */
-static u32 build_sends(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
-		       struct ibchan_reason *reason)
-{
-	u32 num, max = min_t(u32, left, IBCHAN_CHAIN_WRS);
-	union ibchan_send_wr *out = ch->chain.send;
-	struct ib_sge *sge = ch->chain.sges;
+	struct ibchan_queue *queue = recv ? &ch->recv : &ch->send;
+	union ibchan_chain_wr *out = ch->chain.wrs;
+	const struct ibchan_wr *wr = *next;
 	int ret;
 
-	for (num = 0; num < max && !is_receive(wr); num++, wr++) {
-		if (unlikely(wr->flags & IBCHAN_WR_SGL) && num &&
-		    !has_room_for_list(ch, wr, num, out, sge))
+	ch->chain.free = ch->chain.sges;
+	end = min(end, wr + IBCHAN_CHAIN_WRS);
+	do {
+		ret = reserve(ch, queue, wr, out, end, reason);
+		if (unlikely(ret))
 			break;
-		ret = add_send(ch, wr, &out, sge, reason);
-		if (unlikely(ret < 0)) {
-			ch->chain.refused = ret;
-			break;
-		}
-		sge += ret;
-	}
-	ch->chain.wrs = out - ch->chain.send;
-	return num;
-}
-
-static u32 build_recvs(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 left,
-		       struct ibchan_reason *reason)
-{
-	u32 num, max = min_t(u32, left, IBCHAN_CHAIN_WRS);
-	struct ib_recv_wr *out = ch->chain.recv;
-	struct ib_sge *sge = ch->chain.sges;
-	int ret;
-
-	for (num = 0; num < max && is_receive(wr); num++, wr++, out++) {
-		ret = add_recv(ch, wr, out, sge, reason);
-		if (unlikely(ret < 0)) {
-			ch->chain.refused = ret;
-			break;
-		}
-		out->next = out + 1;
-		sge += ret;
-	}
-	return num;
+		if (recv)
+			ibchan_credit_take(&ch->recv.credit, true);
+		else
+			out = build_send(ch, out, wr);
+		out->wr.next = &out[1].wr;
+		out++;
+		wr++;
+	} while (wr != end && is_receive(wr) == recv);
+	if (unlikely(ch->chain.room))
+		give_room_back(queue);
+	*wrs = out - ch->chain.wrs;
+	*next = wr;
+	if (likely(*wrs))
+		out[-1].wr.next = NULL;
+	return ret;
 }
 
 /*
@@ -334,10 +302,8 @@ static void cut_request(struct ibchan_queue *queue, u32 missing)
 }
 
 /* The device did not take the last @missing WRs. Returns how many requests are undone. */
-static noinline u32 undo_posts(struct ibchan_queue *queue, u32 missing,
-			       struct ibchan_reason *reason)
+static noinline u32 undo_posts(struct ibchan_queue *queue, u32 missing)
 {
-	int error = queue->channel->chain.error;
 	struct ibchan_work *work;
 	u32 places, undone;
 
@@ -352,41 +318,30 @@ static noinline u32 undo_posts(struct ibchan_queue *queue, u32 missing,
 		atomic_sub(places, &queue->cq->in_flight);
 		ibchan_count(works_posted, -(int)places);
 	}
-	if (!undone)
-		return 0;
-	if (reason)
-		reason->element = 0;
-	queue->channel->chain.refused = ibchan_refuse_values(reason, IBCHAN_REASON_POST_FAILED,
-							     error, (u64[3]) { -error });
 	return undone;
 }
 
-/*
- * Posts the chain of @num requests: how many leading ones the device has taken. The works
- * count as in flight before it has them, because they may be retired before the verb
- * returns.
- */
-static __always_inline u32 post_chain(struct ibchan_queue *queue, u32 num,
-				      struct ibchan_reason *reason)
+static noinline int refuse_undone(const struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
-	struct ibchan_channel *ch = queue->channel;
-	u32 wrs, posted;
+	int error = ch->chain.error;
 
-	/* There can be too little room in a chain only behind others; the next one has it. */
-	if (unlikely(ch->chain.refused == -ENOSPC && num))
-		ch->chain.refused = 0;
-	if (unlikely(!num))
-		return 0;
-	wrs = queue == &ch->recv ? num : ch->chain.wrs;
-	atomic_add(wrs, &queue->cq->in_flight);
-	if (queue == &ch->recv)
-		posted = ibchan_post_recvs(ch->qp.ib, &ch->chain, wrs);
-	else
-		posted = ibchan_post_sends(ch->qp.ib, &ch->chain, wrs);
+	if (reason)
+		reason->element = 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_POST_FAILED, error,
+				    (u64[3]) { -error });
+}
+
+/*
+ * Returns how many leading WRs the device has taken. Works count as in flight before it has them,
+ * because they may be retired before the verb returns.
+ */
+static __always_inline u32 post_chain(struct ibchan_channel *ch, bool recv, u32 wrs)
+{
+	atomic_add(wrs, recv ? &ch->recv.cq->in_flight : &ch->send.cq->in_flight);
 	ibchan_count(works_posted, wrs);
-	if (unlikely(posted < wrs))
-		num -= undo_posts(queue, wrs - posted, reason);
-	return num;
+	if (recv)
+		return ibchan_post_recvs(ch->qp.ib, &ch->chain, wrs);
+	return ibchan_post_sends(ch->qp.ib, &ch->chain, wrs);
 }
 
 static noinline int refuse_state(struct ibchan_channel *ch, u32 state,
@@ -421,20 +376,33 @@ static bool takes_early(const struct ibchan_channel *ch, u32 state, const struct
 				READ_ONCE(ch->connected) && READ_ONCE(ch->recv.credit.retired);
 }
 
-/* One chain: how many leading requests were posted. Why not more is in chain.refused. */
-static __always_inline u32 post_some(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				     u32 left, struct ibchan_reason *reason)
+/*
+ * Posts one chain. Returns 0 or why a request is refused; @next becomes that one, or the first of
+ * those that are left.
+ */
+static __always_inline int post_some(struct ibchan_channel *ch, const struct ibchan_wr **next,
+				     const struct ibchan_wr *end, struct ibchan_reason *reason)
 {
 	u32 state = smp_load_acquire(&ch->state); /* refuse_state() tells the error */
+	bool recv = is_receive(*next);
+	u32 wrs, posted, undone;
+	int ret;
 
-	if (unlikely(state != IBCHAN_CHANNEL_CONNECTED) && !takes_early(ch, state, wr)) {
-		ch->chain.refused = refuse_state(ch, state, reason);
-		return 0;
-	}
+	if (unlikely(state != IBCHAN_CHANNEL_CONNECTED) && !takes_early(ch, state, *next))
+		return refuse_state(ch, state, reason);
 	ibchan_fault_linger(IBCHAN_WINDOW_CHECKED);
-	if (is_receive(wr))
-		return post_chain(&ch->recv, build_recvs(ch, wr, left, reason), reason);
-	return post_chain(&ch->send, build_sends(ch, wr, left, reason), reason);
+	ret = build_chain(ch, recv, next, end, &wrs, reason);
+	if (unlikely(!wrs))
+		return ret;
+	/* There can be too little room in a chain only behind others; the next one has it. */
+	if (unlikely(ret == -ENOSPC))
+		ret = 0;
+	posted = post_chain(ch, recv, wrs);
+	if (likely(posted == wrs))
+		return ret;
+	undone = undo_posts(recv ? &ch->recv : &ch->send, wrs - posted);
+	*next -= undone;
+	return undone ? refuse_undone(ch, reason) : ret;
 }
 
 static void reap_both(struct ibchan_channel *ch, void (*reap)(struct ibchan_cq *cq))
@@ -485,12 +453,12 @@ static noinline void after_post(struct ibchan_channel *ch)
 	this_cpu_dec(depth);
 }
 
-static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan_wr *wrs,
-				  u32 total, struct ibchan_reason *reason)
+static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 index,
+				  int error, struct ibchan_reason *reason)
 {
 	if (reason)
-		reason->wr = total;
-	ibchan_history_refused(ch, ch->chain.refused, reason ? reason->code : 0, wrs[total].wr_id);
+		reason->wr = index;
+	ibchan_history_refused(ch, error, reason ? reason->code : 0, wr->wr_id);
 }
 
 /**
@@ -533,28 +501,25 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason)
 {
-	u32 total = 0;
-	int ret;
+	const struct ibchan_wr *wr = wrs, *end = wrs + num;
+	int ret = 0;
 
+	*accepted = 0;
 	/* The end of bottom halves would switch them on. */
-	if (unlikely(irqs_disabled())) {
-		*accepted = 0;
+	if (unlikely(irqs_disabled()))
 		return ibchan_refuse(reason, IBCHAN_REASON_INTERRUPTS_OFF, -EDEADLK);
-	}
 	if (ch->after_post & IBCHAN_AFTER_REAP)
 		reap_both(ch, ibchan_callback_may_come);
 	if (reason)
 		reason->element = 0;
 	spin_lock_bh(&ch->post_lock);
-	ch->chain.refused = 0;
-	while (total < num && likely(!ch->chain.refused))
-		total += post_some(ch, wrs + total, num - total, reason);
-	ret = ch->chain.refused;
+	while (wr != end && likely(!ret))
+		ret = post_some(ch, &wr, end, reason);
+	*accepted = wr - wrs;
 	if (unlikely(ret))
-		note_refusal(ch, wrs, total, reason);
+		note_refusal(ch, wr, *accepted, ret, reason);
 	spin_unlock_bh(&ch->post_lock);
-	*accepted = total;
-	if (ch->after_post && total)
+	if (ch->after_post && wr != wrs)
 		after_post(ch);
 	return ret;
 }

@@ -10,19 +10,12 @@
 /* retire.c */
 void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc);
 
-/* element.c */
-int ibchan_work_add_sges(const struct ibchan_wr *wr, struct ibchan_work *work,
-			 struct ib_sge *out, struct ibchan_reason *reason);
-int ibchan_work_add_inline(const struct ibchan_wr *wr, const struct ibchan_channel *ch,
-			   struct ib_sge *out, struct ibchan_reason *reason);
-void ibchan_work_put_mrs(struct ibchan_work *work);
-
 /* sgl.c */
 int ibchan_sgl_init(struct ibchan_channel *ch, u32 max_sgl);
 void ibchan_sgl_fini(struct ibchan_channel *ch);
-int ibchan_sgl_take(const struct ibchan_wr *wr, struct ibchan_work *work, struct ib_sge *out,
-		    struct ibchan_reason *reason);
-union ibchan_send_wr *ibchan_sgl_split(struct ibchan_work *work, union ibchan_send_wr *out);
+int ibchan_sgl_take(const struct ibchan_wr *wr, struct ibchan_work *work,
+		    union ibchan_chain_wr *built, u32 more, struct ibchan_reason *reason);
+union ibchan_chain_wr *ibchan_sgl_split(struct ibchan_work *work, union ibchan_chain_wr *out);
 void ibchan_sgl_unmap(struct ibchan_work *work);
 void ibchan_sgl_untake(struct ibchan_work *work);
 void ibchan_sgl_retire_part(struct ibchan_work *part, const struct ib_wc *wc);
@@ -30,18 +23,18 @@ const struct ib_wc *ibchan_sgl_blame(struct ibchan_work *work, const struct ib_w
 				     struct ib_wc *blamed);
 
 /* Of work->flags: a part of a request; the last part is the request's work, without it. */
-#define IBCHAN_WORK_PART	0x80U
+#define IBCHAN_WORK_PART	0x20U
 
 static inline struct ibchan_work *ibchan_work_at(struct ibchan_queue *queue, u32 number)
 {
 	return queue->works[number & queue->credit.mask];
 }
 
-/* By wr_id: the room for its completion is not needed. */
-static inline void ibchan_sink_cancel(struct ibchan_cq *cq)
+/* By wr_id: the room for so many completions is not needed. */
+static inline void ibchan_sink_cancel(struct ibchan_cq *cq, u32 num)
 {
 	if (cq->sink->cancel)
-		cq->sink->cancel(cq->priv);
+		cq->sink->cancel(cq->priv, num);
 }
 
 /* How many parts come before a work that moves a scatterlist. */

@@ -207,34 +207,38 @@ int ibchan_ring_ready(struct ibchan_user_ring *ring)
 }
 
 /* Signed: @reserved may be an old value that the head has passed meanwhile. */
-static bool ring_has_room(struct ibchan_user_ring *ring, u32 reserved)
+static s32 ring_room(const struct ibchan_user_ring *ring, u32 reserved)
 {
-	return (s32)(reserved - READ_ONCE(ring->head)) < (s32)ring->entries;
+	return (s32)ring->entries - (s32)(reserved - READ_ONCE(ring->head));
 }
 
-static int ring_reserve(void *priv)
+static int ring_reserve(void *priv, u32 num)
 {
 	struct ibchan_user_ring *ring = priv;
 	int reserved = atomic_read(&ring->reserved);
+	s32 room;
 	int ret;
 
 	do {
-		if (ring_has_room(ring, reserved))
+		room = ring_room(ring, reserved);
+		if (likely(room >= (s32)num))
 			continue;
 		ret = refresh_head(ring);
 		if (ret < 0)
 			return ret;
-		if (!ring_has_room(ring, reserved))
+		room = ring_room(ring, reserved);
+		if (room <= 0)
 			return -EAGAIN;
-	} while (!atomic_try_cmpxchg(&ring->reserved, &reserved, reserved + 1));
-	return 0;
+		num = min_t(u32, num, room);
+	} while (!atomic_try_cmpxchg(&ring->reserved, &reserved, reserved + num));
+	return num;
 }
 
-static void ring_cancel(void *priv)
+static void ring_cancel(void *priv, u32 num)
 {
 	struct ibchan_user_ring *ring = priv;
 
-	atomic_dec(&ring->reserved);
+	atomic_sub(num, &ring->reserved);
 }
 
 static __always_inline void ring_put(struct ibchan_user_ring *ring,

@@ -80,8 +80,9 @@ static inline bool ibchan_entry_is_inline(const struct ibchan_submit_wr *entry)
 /* Ranges exclude each other unless the caller does not want that. */
 static inline u8 ibchan_kernel_flags(u8 flags)
 {
-	return (flags & ~IBCHAN_WR_UNCHECKED) |
-	       (~flags & IBCHAN_WR_UNCHECKED) / (IBCHAN_WR_UNCHECKED / IBCHAN_WR_EXCLUSIVE);
+	static_assert(IBCHAN_WR_EXCLUSIVE == IBCHAN_WR_UNCHECKED);
+
+	return flags ^ IBCHAN_WR_EXCLUSIVE;
 }
 
 /* Where the elements of an entry were copied to. */

@@ -14,6 +14,8 @@
 
 #include <rdma/ibchan.h>
 
+#include "head.h"
+
 /*
  * Requests that only a domain's service channel takes. Their region is in
  * ibchan_wr.data.
@@ -37,7 +39,7 @@
  * @max_inline: bytes that a request may carry
  * @max_sge: elements that the device sees of one work, by opcode
  * @max_sgl: entries of a scatterlist
- * @exclusive: requests may keep others out of their ranges
+ * @odd: of ibchan_wr.head: see ibchan_odd_head()
  * @max_rd_atomic: 0: the peer serves no reads and atomics, as its request or answer has said
  * @service: it belongs to its domain: does not hold it, and may register memory
  */
@@ -48,7 +50,7 @@ struct ibchan_bounds {
 	u32 max_inline;
 	u8 max_sge[IBCHAN_OPS];
 	u32 max_sgl;
-	bool exclusive;
+	u32 odd;
 	u32 max_rd_atomic;
 	int service;
 };
@@ -85,13 +87,15 @@ enum op_trait {
  * @flags: IBCHAN_WR_* that it takes
  * @needed: IBCHAN_ACCESS_* that it needs of the elements, or IBCHAN_MAY_GATHER
  * @verb: enum ib_wr_opcode, without and with an immediate
+ *
+ * Of a size that an index is scaled by in an address.
  */
 struct ibchan_op {
 	u8 traits;
 	u8 flags;
 	u8 needed;
 	u8 verb[2];
-};
+} __aligned(8);
 
 extern const struct ibchan_op ibchan_ops[IBCHAN_OPS];
 
@@ -101,12 +105,24 @@ static inline bool ibchan_op_scatters(u8 opcode)
 	return ibchan_ops[opcode].traits & OP_SCATTERS;
 }
 
+/* What is odd on a channel, whose requests may be IBCHAN_WR_EXCLUSIVE or not. */
+static inline u32 ibchan_odd_head(bool exclusive)
+{
+	return IBCHAN_ODD_HEAD | (exclusive ? 0 : IBCHAN_HEAD(0, IBCHAN_WR_EXCLUSIVE));
+}
+
+/* May requests keep others out of their ranges? */
+static inline bool ibchan_bounds_exclude(const struct ibchan_bounds *bounds)
+{
+	return !(bounds->odd & IBCHAN_HEAD(0, IBCHAN_WR_EXCLUSIVE));
+}
+
 /* Bytes that an atomic operates on, at an address that is a multiple of them. */
 #define IBCHAN_ATOMIC_SIZE	sizeof(u64)
 
+int ibchan_check_odd_form(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
+			  struct ibchan_reason *reason);
 int ibchan_refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_reason *reason);
-int ibchan_refuse_flags(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
-			struct ibchan_reason *reason);
 int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason);
 int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_extent *extent,
 		      const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason);
@@ -122,52 +138,24 @@ static inline bool ibchan_range_fits(u64 offset, u64 length, u64 size)
 }
 
 /*
- * A write without an immediate makes no completion at the peer, so it wakes no one there. A
- * scatterlist takes the place of data, and belongs to no region.
- */
-static inline u8 ibchan_flags_allowed(const struct ibchan_wr *wr)
-{
-	u8 allowed = ibchan_ops[wr->opcode].flags;
-
-	if (wr->opcode == IBCHAN_OP_WRITE && !(wr->flags & IBCHAN_WR_IMM))
-		allowed &= ~IBCHAN_WR_SOLICITED;
-	if (wr->flags & allowed & IBCHAN_WR_SGL)
-		allowed &= ~(IBCHAN_WR_INLINE | IBCHAN_WR_EXCLUSIVE);
-	return allowed;
-}
-
-/* Flags that the opcode takes, but not on iWARP, or not on this channel. */
-static inline u8 ibchan_flags_impossible(const struct ibchan_bounds *bounds,
-					 const struct ibchan_wr *wr)
-{
-	u8 impossible = likely(bounds->exclusive) ? 0 : IBCHAN_WR_EXCLUSIVE;
-
-	if (likely(bounds->caps & IBCHAN_DEVICE_IMMEDIATE))
-		return impossible;
-	return impossible | (wr->opcode == IBCHAN_OP_READ ? IBCHAN_WR_FENCE : IBCHAN_WR_IMM);
-}
-
-/*
  * Opcode, flags and number of elements. Return: 0; -EINVAL; -EOPNOTSUPP for an
  * unknown flag, or one that is not possible on iWARP or on this channel.
  */
 static inline int ibchan_check_form(const struct ibchan_bounds *bounds,
 				    const struct ibchan_wr *wr, struct ibchan_reason *reason)
 {
-	u32 max;
+	if (likely(!(wr->head & bounds->odd) && wr->num_sge <= bounds->max_sge[wr->opcode]))
+		return 0;
+	return ibchan_check_odd_form(bounds, wr, reason);
+}
 
-	if (unlikely(wr->opcode >= IBCHAN_OPS ||
-		     ((ibchan_ops[wr->opcode].traits & OP_SERVICE) && !bounds->service)))
-		return ibchan_refuse_opcode(wr, -EINVAL, reason);
-	if (wr->flags && unlikely(wr->flags & ~ibchan_flags_allowed(wr) ||
-				  wr->flags & ibchan_flags_impossible(bounds, wr)))
-		return ibchan_refuse_flags(bounds, wr, reason);
-	max = bounds->max_sge[wr->opcode];
-	if (unlikely(wr->flags & (IBCHAN_WR_INLINE | IBCHAN_WR_SGL)))
-		max = wr->flags & IBCHAN_WR_SGL ? bounds->max_sgl : 0;
-	if (unlikely(wr->num_sge > max))
-		return ibchan_refuse_elements(wr->num_sge, max, reason);
-	return 0;
+/* One element, which ibchan_check_sge() says more of. */
+static __always_inline bool ibchan_sge_fits(const struct ibchan_bounds *bounds,
+					    const struct ibchan_extent *extent,
+					    const struct ibchan_sge *sge, u32 needed)
+{
+	return extent->pd == bounds->pd && !(needed & ~READ_ONCE(extent->allows)) &&
+	       ibchan_range_fits(sge->offset, sge->length, extent->length);
 }
 
 /*
@@ -180,8 +168,7 @@ static inline int ibchan_check_sge(const struct ibchan_bounds *bounds,
 				   const struct ibchan_sge *sge, u32 needed,
 				   struct ibchan_reason *reason)
 {
-	if (likely(extent->pd == bounds->pd && !(needed & ~READ_ONCE(extent->allows)) &&
-		   ibchan_range_fits(sge->offset, sge->length, extent->length)))
+	if (likely(ibchan_sge_fits(bounds, extent, sge, needed)))
 		return 0;
 	return ibchan_refuse_sge(bounds, extent, sge, needed, reason);
 }
@@ -218,8 +205,10 @@ static inline int ibchan_check_total(const struct ibchan_bounds *bounds,
 	if (unlikely(total > wr->remote_length))
 		return ibchan_refuse_total(IBCHAN_REASON_REMOTE_BOUNDS, total,
 					   wr->remote_length, reason);
+	if (!(traits & OP_SCATTERS))
+		return 0;
 	/* The device would keep it for ever. */
-	if (traits & OP_SCATTERS && unlikely(!bounds->max_rd_atomic))
+	if (unlikely(!bounds->max_rd_atomic))
 		return ibchan_refuse_no_reads(wr, reason);
 	if (unlikely(traits & OP_ATOMIC))
 		return ibchan_check_atomic(bounds, wr, total, elements, reason);

@@ -110,22 +110,68 @@ int ibchan_refuse_no_reads(const struct ibchan_wr *wr, struct ibchan_reason *rea
 				    (u64[3]) { wr->opcode });
 }
 
-int ibchan_refuse_flags(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
+/*
+ * A write without an immediate makes no completion at the peer, so it wakes no one there. A
+ * scatterlist takes the place of data, and belongs to no region.
+ */
+static u8 flags_allowed(const struct ibchan_wr *wr)
+{
+	u8 allowed = ibchan_ops[wr->opcode].flags;
+
+	if (wr->opcode == IBCHAN_OP_WRITE && !(wr->flags & IBCHAN_WR_IMM))
+		allowed &= ~IBCHAN_WR_SOLICITED;
+	if (wr->flags & allowed & IBCHAN_WR_SGL)
+		allowed &= ~(IBCHAN_WR_INLINE | IBCHAN_WR_EXCLUSIVE);
+	return allowed;
+}
+
+/* Flags that the opcode takes, but not on iWARP, or not on this channel. */
+static u8 flags_impossible(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr)
+{
+	u8 impossible = ibchan_bounds_exclude(bounds) ? 0 : IBCHAN_WR_EXCLUSIVE;
+
+	if (bounds->caps & IBCHAN_DEVICE_IMMEDIATE)
+		return impossible;
+	return impossible | (wr->opcode == IBCHAN_OP_READ ? IBCHAN_WR_FENCE : IBCHAN_WR_IMM);
+}
+
+static int refuse_flags(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
 			struct ibchan_reason *reason)
 {
-	u8 impossible = ibchan_flags_impossible(bounds, wr);
+	u8 impossible = flags_impossible(bounds, wr);
 	bool unknown = wr->flags & ~IBCHAN_WR_ALL_FLAGS;
 
 	return ibchan_refuse_values(reason, IBCHAN_REASON_WR_FLAGS,
 				    unknown || wr->flags & impossible ? -EOPNOTSUPP : -EINVAL,
-				    (u64[3]) { wr->flags,
-					       ibchan_flags_allowed(wr) & ~impossible });
+				    (u64[3]) { wr->flags, flags_allowed(wr) & ~impossible });
 }
 
 int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason)
 {
 	return ibchan_refuse_values(reason, IBCHAN_REASON_TOO_MANY_ELEMENTS, -EINVAL,
 				    (u64[3]) { given, max });
+}
+
+static u32 max_elements(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr)
+{
+	if (wr->flags & IBCHAN_WR_SGL)
+		return bounds->max_sgl;
+	return wr->flags & IBCHAN_WR_INLINE ? 0 : bounds->max_sge[wr->opcode];
+}
+
+/* ibchan_check_form() of a request that is not like most. */
+int ibchan_check_odd_form(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
+			  struct ibchan_reason *reason)
+{
+	u32 max;
+
+	if (wr->opcode >= IBCHAN_OPS ||
+	    ((ibchan_ops[wr->opcode].traits & OP_SERVICE) && !bounds->service))
+		return ibchan_refuse_opcode(wr, -EINVAL, reason);
+	if (wr->flags & ~flags_allowed(wr) || wr->flags & flags_impossible(bounds, wr))
+		return refuse_flags(bounds, wr, reason);
+	max = max_elements(bounds, wr);
+	return wr->num_sge > max ? ibchan_refuse_elements(wr->num_sge, max, reason) : 0;
 }
 
 /* Why an element that ibchan_check_sge() does not like is refused. */

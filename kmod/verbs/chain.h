@@ -12,45 +12,50 @@
 #define IBCHAN_CHAIN_WRS	16
 #define IBCHAN_CHAIN_SGES	IBCHAN_MAX_SGE
 
-union ibchan_send_wr {
+/* Begins alike for both queues. */
+union ibchan_chain_wr {
 	struct ib_send_wr wr;
 	struct ib_rdma_wr rdma;
 	struct ib_atomic_wr atomic;
 	struct ib_reg_wr reg;
+	struct ib_recv_wr recv;
 };
+
+#define IBCHAN_SAME_PLACE(member)					\
+	static_assert(offsetof(struct ib_send_wr, member) == offsetof(struct ib_recv_wr, member))
+IBCHAN_SAME_PLACE(next);
+IBCHAN_SAME_PLACE(wr_cqe);
+IBCHAN_SAME_PLACE(sg_list);
+IBCHAN_SAME_PLACE(num_sge);
 
 /**
  * struct ibchan_chain - scratch space to build a chain in, under the post lock
- * @send: requests for the send queue: @own_send, or memory of its own
- * @recv: receive requests
- * @sges: their elements: @own_sges, or behind @send
- * @max_wrs: room in @send
- * @max_sges: room in @sges
- * @wrs: requests for the send queue that were built
- * @own_send: for channels that move no scatterlists
+ * @wrs: requests for one of the queues: @own_wrs, or memory of its own
+ * @sges: their elements: @own_sges, or behind @wrs
+ * @max_wrs: room in @wrs
+ * @free: the first of @sges that no request has
+ * @end: behind the last of @sges
+ * @room: for completions in the sink, which no request has
+ * @own_wrs: for channels that move no scatterlists
  * @own_sges: the same
  * @bad_send: which one the driver refused
  * @bad_recv: the same
  * @error: why
- * @refused: why the next request was refused, or 0
  *
  * It outlives ib_post_*: soft-RoCE may look at wr->next after the completion.
  */
 struct ibchan_chain {
-	union ibchan_send_wr *send;
+	union ibchan_chain_wr *wrs;
 	struct ib_sge *sges;
 	u32 max_wrs;
-	u32 max_sges;
-	u32 wrs;
-	union {
-		union ibchan_send_wr own_send[IBCHAN_CHAIN_WRS];
-		struct ib_recv_wr recv[IBCHAN_CHAIN_WRS];
-	};
+	struct ib_sge *free;
+	const struct ib_sge *end;
+	u32 room;
+	union ibchan_chain_wr own_wrs[IBCHAN_CHAIN_WRS];
 	struct ib_sge own_sges[IBCHAN_CHAIN_SGES];
 	const struct ib_send_wr *bad_send;
 	const struct ib_recv_wr *bad_recv;
 	int error;
-	int refused;
 };
 
 #endif /* IBCHAN_CHAIN_H */

@@ -68,26 +68,23 @@ int ibchan_cq_fifo_take(struct ibchan_cq_fifo *fifo, struct ibchan_completion *c
 	return taken;
 }
 
-static int fifo_reserve(void *priv)
+static int fifo_reserve(void *priv, u32 num)
 {
 	struct ibchan_cq_fifo *fifo = priv;
-	int ret = -EAGAIN;
 
 	spin_lock(&fifo->lock);
-	if (fifo->reserved - fifo->head <= fifo->mask) {
-		fifo->reserved++;
-		ret = 0;
-	}
+	num = min(num, fifo->mask + 1 - (fifo->reserved - fifo->head));
+	fifo->reserved += num;
 	spin_unlock(&fifo->lock);
-	return ret;
+	return num ?: -EAGAIN;
 }
 
-static void fifo_cancel(void *priv)
+static void fifo_cancel(void *priv, u32 num)
 {
 	struct ibchan_cq_fifo *fifo = priv;
 
 	spin_lock(&fifo->lock);
-	fifo->reserved--;
+	fifo->reserved -= num;
 	spin_unlock(&fifo->lock);
 }
 

@@ -37,14 +37,15 @@ static inline u32 ibchan_post_sends(struct ib_qp *qp, struct ibchan_chain *chain
 		chain->error = cut;
 	if (unlikely(!keep))
 		return 0;
-	chain->send[keep - 1].wr.next = NULL;
+	if (unlikely(keep < num))
+		chain->wrs[keep - 1].wr.next = NULL;
 	/* Some drivers fail without a word on which request it was: the first. */
-	chain->bad_send = &chain->send[0].wr;
-	ret = ib_post_send(qp, &chain->send[0].wr, ibchan_given(&chain->bad_send));
+	chain->bad_send = &chain->wrs[0].wr;
+	ret = ib_post_send(qp, &chain->wrs[0].wr, ibchan_given(&chain->bad_send));
 	if (likely(!ret))
 		return keep;
 	chain->error = ret;
-	return container_of(chain->bad_send, union ibchan_send_wr, wr) - chain->send;
+	return container_of(chain->bad_send, union ibchan_chain_wr, wr) - chain->wrs;
 }
 
 static inline u32 ibchan_post_recvs(struct ib_qp *qp, struct ibchan_chain *chain, u32 num)
@@ -57,13 +58,14 @@ static inline u32 ibchan_post_recvs(struct ib_qp *qp, struct ibchan_chain *chain
 		chain->error = cut;
 	if (unlikely(!keep))
 		return 0;
-	chain->recv[keep - 1].next = NULL;
-	chain->bad_recv = &chain->recv[0];
-	ret = ib_post_recv(qp, &chain->recv[0], ibchan_given(&chain->bad_recv));
+	if (unlikely(keep < num))
+		chain->wrs[keep - 1].recv.next = NULL;
+	chain->bad_recv = &chain->wrs[0].recv;
+	ret = ib_post_recv(qp, &chain->wrs[0].recv, ibchan_given(&chain->bad_recv));
 	if (likely(!ret))
 		return keep;
 	chain->error = ret;
-	return chain->bad_recv - chain->recv;
+	return container_of(chain->bad_recv, union ibchan_chain_wr, recv) - chain->wrs;
 }
 
 /* An RDMA write of no bytes: the peer's device acknowledges it. 0 or an errno. */

@@ -75,10 +75,12 @@ static struct {
 
 #define ASKED_TOO_OFTEN	100
 
-static int reserve_or_fail(void *priv)
+static int reserve_or_fail(void *priv, u32 num)
 {
-	if (!side_sink.reserve(priv))
-		return 0;
+	int ret = side_sink.reserve(priv, num);
+
+	if (ret > 0)
+		return ret;
 	return full_sink.asked++ < ASKED_TOO_OFTEN ? full_sink.error : -ELOOP;
 }
 

@@ -76,7 +76,7 @@ static void post_and_wait(struct errand *errand)
 	expect(w, job_ended(&jobs[1]));
 	expect_eq(w, ibchan_cq_reap(a->send_cq, 1), 0);
 	wr = job_wr(&jobs[2], IBCHAN_OP_RECV, a, 0, 64);
-	wr.flags = 0x80;
+	wr.flags = 0x20;
 	expect_eq(w, job_post(&jobs[2], a->ch, &wr, NULL), -EOPNOTSUPP);
 	expect_eq(w, job_receive(&jobs[2], a, 0, 64), 0);
 	ibchan_channel_break(a->ch, -EPIPE);

@@ -306,7 +306,7 @@ static void a_work_whose_post_was_refused_may_be_posted(struct world *w)
 		return;
 	wr = job_wr(job, IBCHAN_OP_RECV, a, 0, 64);
 	wrong = wr;
-	wrong.flags = 0x80;
+	wrong.flags = 0x20;
 	expect_eq(w, ibchan_post(a->ch, &wrong, 1, &accepted, NULL), -EOPNOTSUPP);
 	expect_eq(w, ibchan_post(a->ch, &wr, 1, &accepted, NULL), 0);
 	expect_eq(w, ibchan_channel_send(b->ch, side_sge(b, 0, 64), 1, NULL), 0);

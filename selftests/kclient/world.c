@@ -225,20 +225,24 @@ void *world_valloc(struct world *w, size_t size)
 
 /* --- the callbacks of a side --- */
 
-static int side_reserve(void *priv)
+static int side_reserve(void *priv, u32 num)
 {
 	struct side *side = priv;
+	int taken, reserved = atomic_read(&side->reserved);
 
-	if (!atomic_add_unless(&side->reserved, 1, side->room))
-		return -EAGAIN;
-	return 0;
+	do {
+		taken = min_t(int, num, side->room - reserved);
+		if (taken <= 0)
+			return -EAGAIN;
+	} while (!atomic_try_cmpxchg(&side->reserved, &reserved, reserved + taken));
+	return taken;
 }
 
-static void side_cancel(void *priv)
+static void side_cancel(void *priv, u32 num)
 {
 	struct side *side = priv;
 
-	atomic_dec(&side->reserved);
+	atomic_sub(num, &side->reserved);
 }
 
 static void side_done(void *priv, const struct ibchan_completion *completion)

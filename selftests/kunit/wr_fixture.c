@@ -49,7 +49,7 @@ int wr_fixture_init(struct kunit *test)
 	f->bounds.max_inline = MAX_INLINE;
 	f->bounds.max_message = MAX_MESSAGE;
 	f->bounds.max_rd_atomic = 1;
-	f->bounds.exclusive = true;
+	f->bounds.odd = ibchan_odd_head(true);
 	f->bounds.max_sgl = MAX_SGE;
 	f->bounds.max_sge[IBCHAN_OP_SEND] = MAX_SGE;
 	f->bounds.max_sge[IBCHAN_OP_RECV] = MAX_SGE;

@@ -7,7 +7,7 @@
 
 #define OUTGOING	(IBCHAN_WR_FENCE | IBCHAN_WR_UNSIGNALED | IBCHAN_WR_EXCLUSIVE)
 #define MESSAGE		(OUTGOING | IBCHAN_WR_IMM | IBCHAN_WR_SOLICITED | IBCHAN_WR_INLINE)
-#define UNKNOWN_FLAGS	((u8)~IBCHAN_WR_ALL_FLAGS)
+#define UNKNOWN_FLAGS	(0xff & ~IBCHAN_WR_ALL_FLAGS)
 
 /* What <rdma/ibchan.h> says, apart from the table in wr.c. */
 static u8 documented_flags(u8 opcode)
@@ -178,7 +178,7 @@ static void a_channel_without_exclusive_ranges_refuses_them_and_nothing_else(str
 	u8 opcode;
 	int i;
 
-	wr_fixture.bounds.exclusive = false;
+	wr_fixture.bounds.odd = ibchan_odd_head(false);
 	for_each_opcode(opcode, i) {
 		u8 others = documented_flags(opcode) & ~(IBCHAN_WR_SGL | IBCHAN_WR_EXCLUSIVE);
 		struct ibchan_wr wr = flagged_wr(opcode, others);

@@ -193,9 +193,10 @@ struct ibchan_completion {
 
 /**
  * struct ibchan_sink - where the completions of works without a done() go
- * @reserve: take room for one completion before its work is posted; 0, -EAGAIN when
- *	there is none, or another errno, which the post then returns. May be NULL.
- * @cancel: give such room back, because the work was not posted, or because it
+ * @reserve: take room for up to @num completions before their works are posted: for how many,
+ *	1 and up; -EAGAIN when there is none, or another errno, which the post then returns.
+ *	May be NULL.
+ * @cancel: give room for @num back, because works were not posted, or because one
  *	was unsignaled and has succeeded. May be NULL where @reserve is.
  * @done: one work has ended; its room is used up. Its buffers are the caller's
  *	again. NULL: only works with a done() of their own may be posted, unless
@@ -214,8 +215,8 @@ struct ibchan_completion {
  * taken with bottom halves off everywhere else.
  */
 struct ibchan_sink {
-	int (*reserve)(void *priv);
-	void (*cancel)(void *priv);
+	int (*reserve)(void *priv, u32 num);
+	void (*cancel)(void *priv, u32 num);
 	void (*done)(void *priv, const struct ibchan_completion *completion);
 	void (*quiet)(void *priv, const struct ibchan_completion *completion);
 	void (*notify)(void *priv);
@@ -316,9 +317,14 @@ struct ibchan_work {
 	};
 	u64 wr_id;
 	u32 number;
-	u16 num_sge;
-	u8 opcode;
-	u8 flags;
+	union {
+		struct {
+			u8 opcode;
+			u8 flags;
+			u16 num_sge;
+		};
+		u32 head;
+	};
 };
 
 /* For a caller that does not know how long the peer's region is. */
@@ -326,9 +332,10 @@ struct ibchan_work {
 
 /*
  * Flags besides those of <linux/ibchan.h>. Of these, IBCHAN_WR_INLINE means @data
- * instead of elements here, and IBCHAN_WR_UNCHECKED is unknown: it goes without saying.
+ * instead of elements here. There is no IBCHAN_WR_UNCHECKED, which goes without saying: its bit
+ * says the opposite here.
  */
-#define IBCHAN_WR_EXCLUSIVE	0x20U	/* ranges in flight must not collide; see ibchan_build */
+#define IBCHAN_WR_EXCLUSIVE	0x80U	/* ranges in flight must not collide; see ibchan_build */
 #define IBCHAN_WR_SGL		0x40U	/* write or read: @sgl instead of elements */
 
 /* An opcode besides those of <linux/ibchan.h>. */
@@ -371,9 +378,15 @@ struct ibchan_wr {
 	u32 data_length;
 	u32 rkey;
 	u32 imm;
-	u16 num_sge;
-	u8 opcode;
-	u8 flags;
+	union {
+		struct {
+			u8 opcode;
+			u8 flags;
+			u16 num_sge;
+		};
+		/* private: these three at once */
+		u32 head;
+	};
 };
 
 /**

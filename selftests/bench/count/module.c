@@ -108,7 +108,7 @@ static void set_up_channel(void)
 	channel.bounds.caps = ~0U;
 	channel.bounds.max_message = IBCHAN_MAX_MESSAGE;
 	channel.bounds.max_rd_atomic = 1;
-	channel.bounds.exclusive = true;
+	channel.bounds.odd = ibchan_odd_head(true);
 	for (i = 0; i < ARRAY_SIZE(channel.bounds.max_sge); i++)
 		channel.bounds.max_sge[i] = 4;
 	channel.state = IBCHAN_CHANNEL_CONNECTED;
