@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Submit, first step: a chunk of requests from the caller's memory, each field once.
- * Copying may sleep, so nothing is looked up meanwhile.
+ * Submit, first step: a chunk of requests from the caller's memory, each word once, to where
+ * the post wants it. Copying may sleep, so nothing is looked up meanwhile: handles are kept.
+ * What the contract knows and the kernel's interface does not is judged here; the rest is left
+ * to the post.
  *
  * A chunk ends early at the first entry that cannot be copied: what comes before it
  * is posted all the same. It also ends where the room for elements or for inline data
@@ -12,18 +14,35 @@
 
 #include "submit.h"
 
-#define ENTRY_WORDS	(sizeof(struct ibchan_submit_wr) / sizeof(u64))
-
-/* Word by word: so few bytes are not worth a string instruction. */
-static int copy_words(u64 *to, const u64 __user *from)
+/* The opcode, the flags and the number of elements: as in struct ibchan_wr. */
+static const u32 __user *head_of(const struct ibchan_submit_wr __user *user)
 {
-	u32 i;
+#define SAME_PLACE(member)						\
+	static_assert(offsetof(struct ibchan_submit_wr, member) -	\
+		      offsetof(struct ibchan_submit_wr, opcode) ==	\
+		      offsetof(struct ibchan_wr, member) - offsetof(struct ibchan_wr, head))
+	SAME_PLACE(opcode);
+	SAME_PLACE(flags);
+	SAME_PLACE(num_sge);
+#undef SAME_PLACE
 
-	if (!user_read_access_begin(from, ENTRY_WORDS * sizeof(u64)))
+	return (const u32 __user *)&user->opcode;
+}
+
+static u32 max_elements(const struct ibchan_wr *wr)
+{
+	return ibchan_wr_is_atomic(wr) ? 1 : IBCHAN_MAX_SGE;
+}
+
+static int copy_sge(struct ibchan_submit_scratch *s, const struct ibchan_submit_sge __user *user)
+{
+	u32 place = s->num_sges;
+
+	if (!user_read_access_begin(user, sizeof(*user)))
 		return -EFAULT;
-#pragma GCC unroll 8
-	for (i = 0; i < ENTRY_WORDS; i++)
-		unsafe_get_user(to[i], &from[i], fault);
+	unsafe_get_user(s->sges[place].offset, &user->offset, fault);
+	unsafe_get_user(s->sges[place].length, &user->length, fault);
+	unsafe_get_user(s->mrs[place], &user->mr, fault);
 	user_read_access_end();
 	return 0;
 fault:
@@ -31,62 +50,52 @@ fault:
 	return -EFAULT;
 }
 
-static int copy_entry(struct ibchan_submit_wr *entry, u64 addr, u32 len)
+/* An empty element of plain memory has no region, and is left out. */
+static bool keep_sge(struct ibchan_submit_scratch *s, u32 element)
 {
-	static_assert(sizeof(*entry) % sizeof(u64) == 0);
+	u32 place = s->num_sges;
+	bool plain = s->mrs[place] == IBCHAN_MR_PLAIN;
 
-	if (likely(len == sizeof(*entry)))
-		return copy_words((u64 *)entry, u64_to_user_ptr(addr));
-	return copy_struct_from_user(entry, sizeof(*entry), u64_to_user_ptr(addr), len);
+	s->has_plain |= plain;
+	if (plain && !s->sges[place].length)
+		return false;
+	s->element[place] = element;
+	s->num_sges++;
+	return true;
 }
 
-/* An atomic has its operand where others have the address of their elements. */
-static u32 max_elements(const struct ibchan_submit_wr *entry)
-{
-	return ibchan_entry_is_atomic(entry) ? 1 : IBCHAN_MAX_SGE;
-}
-
-/* -ENOSPC: there is no room left in this chunk. */
-static int copy_sges(struct ibchan_submit_scratch *s, u32 index,
+/* The elements of a request that has not just one. -ENOSPC: there is no room in this chunk. */
+static int copy_sges(struct ibchan_submit_scratch *s, struct ibchan_wr *wr, u64 addr,
 		     struct ibchan_reason *reason)
 {
-	struct ibchan_submit_wr *entry = &s->entries[index];
-	size_t size = entry->num_sge * sizeof(s->user_sges[0]);
+	const struct ibchan_submit_sge __user *user = u64_to_user_ptr(addr);
+	u32 i, num = wr->num_sge, room = CHUNK_SGES + (wr - s->wrs);
 
-	s->first_sge[index] = s->num_sges;
-	if (entry->num_sge < 2)
-		return 0;
-	if (entry->num_sge > max_elements(entry)) {
-		ibchan_submit_refuse(reason, IBCHAN_REASON_TOO_MANY_ELEMENTS, entry->num_sge,
-				     max_elements(entry));
+	if (num > max_elements(wr)) {
+		ibchan_submit_refuse(reason, IBCHAN_REASON_TOO_MANY_ELEMENTS, num,
+				     max_elements(wr));
 		return -EINVAL;
 	}
-	if (entry->num_sge > CHUNK_SGES - s->num_sges)
+	/* Each entry has room for one, which is copied before it is judged. */
+	if (num > room - s->num_sges)
 		return -ENOSPC;
-	if (copy_from_user(&s->user_sges[s->num_sges], u64_to_user_ptr(entry->sges), size)) {
-		ibchan_submit_refuse(reason, IBCHAN_REASON_ELEMENT_POINTER, entry->sges, 0);
-		return -EFAULT;
+	for (i = 0; i < num; i++, user++) {
+		if (copy_sge(s, user)) {
+			ibchan_submit_refuse(reason, IBCHAN_REASON_ELEMENT_POINTER, addr, 0);
+			return -EFAULT;
+		}
+		wr->num_sge -= !keep_sge(s, i);
 	}
-	s->num_sges += entry->num_sge;
 	return 0;
 }
 
-static bool has_plain(const struct ibchan_submit_scratch *s, u32 index)
+static int copy_data_element(struct ibchan_submit_scratch *s, u32 place,
+			     struct ibchan_reason *reason)
 {
-	const struct ibchan_submit_sge *sges = ibchan_entry_sges(s, index);
-	u32 i;
+	const struct ibchan_sge *sge = &s->sges[place];
 
-	for (i = 0; i < s->entries[index].num_sge; i++)
-		if (sges[i].mr == IBCHAN_MR_PLAIN)
-			return true;
-	return false;
-}
-
-static int copy_data_element(struct ibchan_submit_scratch *s,
-			     const struct ibchan_submit_sge *sge, struct ibchan_reason *reason)
-{
-	if (sge->mr != IBCHAN_MR_PLAIN) {
-		ibchan_submit_refuse(reason, IBCHAN_REASON_INLINE_ELEMENT, sge->mr, 0);
+	if (s->mrs[place] != IBCHAN_MR_PLAIN) {
+		ibchan_submit_refuse(reason, IBCHAN_REASON_INLINE_ELEMENT, s->mrs[place], 0);
 		return -EINVAL;
 	}
 	if (copy_from_user(&s->data[s->num_data], u64_to_user_ptr(sge->offset), sge->length)) {
@@ -95,16 +104,6 @@ static int copy_data_element(struct ibchan_submit_scratch *s,
 	}
 	s->num_data += sge->length;
 	return 0;
-}
-
-static u64 total_length(const struct ibchan_submit_sge *sges, u32 num)
-{
-	u64 total = 0;
-	u32 i;
-
-	for (i = 0; i < num; i++)
-		total += sges[i].length;
-	return total;
 }
 
 /* -ENOSPC: there is no room left in this chunk. */
@@ -118,38 +117,152 @@ static int make_room(struct ibchan_submit_scratch *s, u64 total, struct ibchan_r
 	return -EINVAL;
 }
 
-static int copy_data(struct ibchan_submit_scratch *s, u32 index, struct ibchan_reason *reason)
+/* Data instead of elements: those from @first on are taken back. */
+static int copy_data(struct ibchan_submit_scratch *s, struct ibchan_wr *wr, u32 first,
+		     struct ibchan_reason *reason)
 {
-	const struct ibchan_submit_sge *sges = ibchan_entry_sges(s, index);
-	u32 num = s->entries[index].num_sge;
-	u64 total = total_length(sges, num);
+	u32 i, end = s->num_sges;
+	u64 total = 0;
 	int ret;
-	u32 i;
 
+	for (i = first; i < end; i++)
+		total += s->sges[i].length;
+	s->num_sges = first;
 	ret = make_room(s, total, reason);
-	s->first_data[index] = s->num_data;
-	s->data_length[index] = total;
-	for (i = 0; i < num && !ret; i++) {
-		ret = copy_data_element(s, &sges[i], reason);
+	wr->data = &s->data[s->num_data];
+	wr->data_length = total;
+	wr->num_sge = 0;
+	for (i = first; i < end && !ret; i++) {
+		ret = copy_data_element(s, i, reason);
 		if (ret)
-			reason->element = i;
+			reason->element = s->element[i];
 	}
 	return ret;
 }
 
-static int copy_one(struct ibchan_submit_scratch *s, u32 index, u64 addr, u32 len,
-		    struct ibchan_reason *reason)
+static bool is_one_sided(const struct ibchan_wr *wr)
 {
-	int ret = copy_entry(&s->entries[index], addr, len);
+	return wr->opcode == IBCHAN_OP_WRITE || wr->opcode == IBCHAN_OP_READ ||
+	       ibchan_wr_is_atomic(wr);
+}
 
-	if (!ret)
-		ret = copy_sges(s, index, reason);
-	if (ret)
-		return ret;
-	if (ibchan_entry_is_inline(&s->entries[index]))
-		return copy_data(s, index, reason);
-	s->has_plain |= has_plain(s, index);
+/* What neither the opcode nor the flags nor the number of elements asks for is 0. */
+static bool has_surplus(const struct ibchan_wr *wr, u32 num_sge,
+			const struct ibchan_submit_sge *sge)
+{
+	return (wr->swap && wr->opcode != IBCHAN_OP_COMPARE_SWAP) ||
+	       (wr->imm && !(wr->flags & IBCHAN_WR_IMM)) ||
+	       ((wr->remote_addr || wr->rkey) && !is_one_sided(wr)) ||
+	       (wr->operand && num_sge < 2 && !ibchan_wr_is_atomic(wr)) ||
+	       (num_sge != 1 && (sge->offset || sge->length || sge->mr));
+}
+
+/* @num_sge and @sge: as the caller has them. */
+static int check_odd(const struct ibchan_wr *wr, u32 num_sge, const struct ibchan_submit_sge *sge,
+		     struct ibchan_reason *reason)
+{
+	if (wr->opcode >= BITS_PER_LONG || !(BIT(wr->opcode) & IBCHAN_SUBMIT_OPCODES)) {
+		ibchan_submit_refuse(reason, IBCHAN_REASON_OPCODE, wr->opcode, 0);
+		return -EINVAL;
+	}
+	if (wr->flags & ~IBCHAN_WR_FLAGS) {
+		ibchan_submit_refuse(reason, IBCHAN_REASON_WR_FLAGS,
+				     wr->flags ^ IBCHAN_WR_UNCHECKED, IBCHAN_WR_FLAGS);
+		return -EOPNOTSUPP;
+	}
+	if (has_surplus(wr, num_sge, sge)) {
+		ibchan_submit_refuse(reason, IBCHAN_REASON_RESERVED, 0, 0);
+		return -EINVAL;
+	}
 	return 0;
+}
+
+/* Most have one element, and nothing that others have. */
+static bool is_odd(const struct ibchan_wr *wr)
+{
+	return wr->head & IBCHAN_ODD_HEAD || wr->num_sge != 1 || wr->swap | wr->operand | wr->imm ||
+	       (!(wr->opcode & IBCHAN_OP_WRITE) && wr->remote_addr | wr->rkey);
+}
+
+/* All that is not like most. Entries are judged here, behind what cannot be copied of them. */
+static noinline int copy_odd(struct ibchan_submit_scratch *s, struct ibchan_wr *wr,
+			     struct ibchan_reason *reason)
+{
+	u32 num = wr->num_sge, first = s->num_sges;
+	struct ibchan_submit_sge sge = {
+		.offset = s->sges[first].offset,
+		.length = s->sges[first].length,
+		.mr = s->mrs[first],
+	};
+	int ret = 0, had_plain = s->has_plain;
+
+	if (num == 1)
+		wr->num_sge -= !keep_sge(s, 0);
+	else
+		ret = copy_sges(s, wr, wr->operand, reason);
+	if (!ret && wr->flags & IBCHAN_WR_INLINE) {
+		s->has_plain = had_plain;
+		ret = copy_data(s, wr, first, reason);
+	}
+	return ret ?: check_odd(wr, num, &sge, reason);
+}
+
+/*
+ * Of what the post reads, only these words come from the caller. The pointers are the kernel's: no
+ * request that is not inline looks at @data, which that of an earlier chunk may have left.
+ */
+static int copy_one(struct ibchan_submit_scratch *s, u32 index,
+		    const struct ibchan_submit_wr __user *user, struct ibchan_reason *reason)
+{
+	struct ibchan_wr *wr = &s->wrs[index];
+	struct ibchan_sge *sge = &s->sges[s->num_sges];
+	u32 head, *mr = &s->mrs[s->num_sges];
+
+	static_assert(IBCHAN_WR_EXCLUSIVE == IBCHAN_WR_UNCHECKED);
+	if (!user_read_access_begin(user, sizeof(*user)))
+		return -EFAULT;
+	unsafe_get_user(s->handles[index], &user->channel, fault);
+	unsafe_get_user(head, head_of(user), fault);
+	unsafe_get_user(wr->wr_id, &user->wr_id, fault);
+	unsafe_get_user(wr->operand, &user->operand, fault);
+	unsafe_get_user(wr->remote_addr, &user->remote_addr, fault);
+	unsafe_get_user(wr->rkey, &user->rkey, fault);
+	unsafe_get_user(wr->imm, &user->imm, fault);
+	unsafe_get_user(sge->offset, &user->sge.offset, fault);
+	unsafe_get_user(sge->length, &user->sge.length, fault);
+	unsafe_get_user(*mr, &user->sge.mr, fault);
+	unsafe_get_user(wr->swap, &user->swap, fault);
+	user_read_access_end();
+	/* Ranges exclude each other unless the caller does not want that. */
+	wr->head = head ^ IBCHAN_HEAD(0, IBCHAN_WR_EXCLUSIVE);
+	wr->sges = sge;
+	if (unlikely(is_odd(wr) || *mr == IBCHAN_MR_PLAIN))
+		return copy_odd(s, wr, reason);
+	s->element[s->num_sges++] = 0;
+	return 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
+
+/* What this kernel does not know is zero. */
+static noinline int check_rest(u64 addr, u32 len)
+{
+	u32 known = sizeof(struct ibchan_submit_wr);
+	int ret = check_zeroed_user(u64_to_user_ptr(addr + known), len - known);
+
+	return ret > 0 ? 0 : ret ?: -E2BIG;
+}
+
+/* NULL: there is no memory. */
+struct ibchan_submit_scratch *ibchan_submit_scratch_make(void)
+{
+	struct ibchan_submit_scratch *s = kvzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
+	u32 i;
+
+	for (i = 0; s && i < CHUNK_WRS; i++)
+		s->wrs[i].remote_length = IBCHAN_REMOTE_UNCHECKED;
+	return s;
 }
 
 /**
@@ -158,7 +271,7 @@ static int copy_one(struct ibchan_submit_scratch *s, u32 index, u64 addr, u32 le
  * @cmd: says where the requests are, and in entry_num how many are done already
  * @left: how many requests there are behind the done ones, 1 and up
  * @reason: why one could not be copied
- * @error: of the first one that could not be copied, or 0
+ * @error: of the first one that could not be copied; else as it was
  *
  * Context: process, may sleep.
  * Return: how many were copied.
@@ -166,22 +279,23 @@ static int copy_one(struct ibchan_submit_scratch *s, u32 index, u64 addr, u32 le
 u32 ibchan_submit_copy(struct ibchan_submit_scratch *s, const struct ibchan_cmd_submit *cmd,
 		       u32 left, struct ibchan_reason *reason, int *error)
 {
-	u32 want = min_t(u32, left, CHUNK_WRS);
 	u64 addr = cmd->entries + (u64)cmd->entry_num * cmd->entry_len;
-	u32 num;
+	u32 num, want = min_t(u32, left, CHUNK_WRS), len = cmd->entry_len;
+	int ret = 0;
 
-	*error = 0;
 	s->num_sges = 0;
 	s->num_data = 0;
 	s->has_plain = 0;
-	for (num = 0; num < want; num++, addr += cmd->entry_len) {
+	for (num = 0; num < want; num++, addr += len) {
 		if (s->has_plain && num >= CHUNK_PLAIN)
 			break;
-		*error = copy_one(s, num, addr, cmd->entry_len, reason);
-		if (*error)
+		if (unlikely(len != sizeof(struct ibchan_submit_wr)))
+			ret = check_rest(addr, len);
+		ret = ret ?: copy_one(s, num, u64_to_user_ptr(addr), reason);
+		if (unlikely(ret))
 			break;
 	}
-	if (*error == -ENOSPC)
-		*error = 0;
+	if (unlikely(ret && ret != -ENOSPC))
+		*error = ret;
 	return num;
 }

@@ -13,17 +13,16 @@
 #include "submit.h"
 
 /* Keeps the domain of the entry's channel, and tells how many elements that takes. */
-static struct ibchan_pd *get_pd(struct ibchan_context *ctx, const struct ibchan_submit_wr *entry,
-				u32 *max_sge)
+static struct ibchan_pd *get_pd(struct ibchan_context *ctx, u32 handle, struct ibchan_plain *plain)
 {
 	struct ibchan_pd *pd = NULL;
 	struct ibchan_object *object;
 
 	rcu_read_lock();
-	object = ibchan_object_find(ctx, entry->channel, OBJECT_CHANNEL);
+	object = ibchan_object_find(ctx, handle, OBJECT_CHANNEL);
 	if (object && ibchan_pd_tryget(object->pd_of_channel)) {
 		pd = object->pd_of_channel;
-		*max_sge = ibchan_channel_max_sge(object->channel, entry->opcode);
+		plain->max_sge = ibchan_channel_max_sge(object->channel, plain->opcode);
 	}
 	rcu_read_unlock();
 	return pd;
@@ -41,27 +40,28 @@ static struct ibchan_mr *pin(struct ibchan_context *ctx, struct ibchan_pd *pd,
 	return ibchan_mr_pin_user(pd, plain, reason);
 }
 
-static int pin_elements(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 index,
-			struct ibchan_pd *pd, struct ibchan_plain *plain,
-			struct ibchan_reason *reason)
+static int pin_elements(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+			const struct ibchan_wr *wr, struct ibchan_pd *pd,
+			struct ibchan_plain *plain, struct ibchan_reason *reason)
 {
-	const struct ibchan_submit_sge *sges = ibchan_entry_sges(s, index);
+	u32 place = wr->sges - s->sges, end = place + wr->num_sge;
 	struct ibchan_mr *mr;
-	u32 i;
 
-	for (i = 0; i < s->entries[index].num_sge; i++) {
-		s->pinned[s->num_pinned] = NULL;
-		if (sges[i].mr == IBCHAN_MR_PLAIN && sges[i].length) {
-			plain->addr = sges[i].offset;
-			plain->length = sges[i].length;
-			mr = pin(ctx, pd, plain, reason);
-			if (IS_ERR(mr)) {
-				reason->element = i;
-				return PTR_ERR(mr);
-			}
-			s->pinned[s->num_pinned] = mr;
+	for (; place < end; place++) {
+		struct ibchan_sge *sge = &s->sges[place];
+
+		if (s->mrs[place] != IBCHAN_MR_PLAIN)
+			continue;
+		plain->addr = sge->offset;
+		plain->length = sge->length;
+		mr = pin(ctx, pd, plain, reason);
+		if (IS_ERR(mr)) {
+			reason->element = s->element[place];
+			return PTR_ERR(mr);
 		}
-		s->num_pinned++;
+		s->pinned[s->num_pinned++] = mr;
+		sge->mr = mr;
+		sge->offset = 0;
 	}
 	return 0;
 }
@@ -69,23 +69,21 @@ static int pin_elements(struct ibchan_context *ctx, struct ibchan_submit_scratch
 static int pin_entry(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 index,
 		     struct ibchan_reason *reason)
 {
-	const struct ibchan_submit_wr *entry = &s->entries[index];
-	struct ibchan_plain plain = { .num_sge = entry->num_sge, .opcode = entry->opcode };
-	struct ibchan_pd *pd;
+	const struct ibchan_wr *wr = &s->wrs[index];
+	struct ibchan_plain plain = { .num_sge = wr->num_sge, .opcode = wr->opcode };
+	struct ibchan_pd *pd = get_pd(ctx, s->handles[index], &plain);
+	struct ibchan_reason why = {};
 	int ret;
 
-	if (ibchan_entry_is_inline(entry))
-		return 0;
-	ret = ibchan_submit_check(entry, reason);
-	if (ret)
-		return ret;
-	pd = get_pd(ctx, entry, &plain.max_sge);
 	if (!pd) {
-		ibchan_submit_refuse(reason, IBCHAN_REASON_CHANNEL_HANDLE, entry->channel, 0);
+		ibchan_submit_refuse(reason, IBCHAN_REASON_CHANNEL_HANDLE, s->handles[index], 0);
 		return -ENOENT;
 	}
-	ret = pin_elements(ctx, s, index, pd, &plain, reason);
+	ret = pin_elements(ctx, s, wr, pd, &plain, &why);
 	ibchan_pd_put(pd);
+	/* Not all that fails says why. */
+	if (ret)
+		*reason = why;
 	return ret;
 }
 
@@ -127,9 +125,6 @@ void ibchan_submit_unpin(struct ibchan_submit_scratch *s)
 {
 	u32 i;
 
-	for (i = 0; i < s->num_pinned; i++) {
-		if (!s->pinned[i])
-			continue;
+	for (i = 0; i < s->num_pinned; i++)
 		ibchan_mr_put(s->pinned[i], NULL, NULL);
-	}
 }

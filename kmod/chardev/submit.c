@@ -29,20 +29,25 @@ static u32 run_length(const struct ibchan_submit_scratch *s, u32 first, u32 num)
 static u32 post_runs(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
 		     struct ibchan_reason *reason, int *error)
 {
+	struct ibchan_reason refusal = {};
 	u32 accepted, done = 0;
 	int ret = 0;
 
 	while (done < num && !ret) {
 		struct ibchan_channel *ch = s->channels[done];
 
-		ret = ibchan_post(ch, &s->wrs[done], run_length(s, done, num), &accepted, reason);
+		ret = ibchan_post(ch, &s->wrs[done], run_length(s, done, num), &accepted,
+				  &refusal);
 		done += accepted;
 		/* What has completed makes room for what follows a full run. */
 		if (accepted == CHUNK_RUN && done < num)
 			ibchan_channel_reap(ch, waited);
 	}
-	if (unlikely(ret))
+	if (unlikely(ret)) {
+		ibchan_submit_translate(s, done, &refusal);
+		*reason = refusal;
 		*error = ret;
+	}
 	return done;
 }
 
@@ -61,77 +66,50 @@ static void arm_channels(const struct ibchan_submit_scratch *s, u32 num,
 			ibchan_channel_arm(s->channels[i], waited);
 }
 
-static const struct ibchan_cq *waited_cq(const struct ibchan_object *object)
-{
-	return object ? object->ring->cq : NULL;
-}
-
+/* Each step takes entries before those that the last one has refused: the first refusal stays. */
 static u32 post_copied(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-		       struct ibchan_cmd_submit *cmd, u32 num, int *error)
+		       struct ibchan_cmd_submit *cmd, u32 num, const struct ibchan_cq *waited,
+		       int *error)
 {
-	struct ibchan_reason reason = {};
-	struct ibchan_object *waited;
-	int ret = 0;
 	u32 done;
 
 	rcu_read_lock();
-	waited = ibchan_object_find(ctx, cmd->cq, OBJECT_CQ);
 	num = ibchan_submit_resolve(ctx, s, num, &cmd->reason, error);
 	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
-	done = post_runs(s, num, waited_cq(waited), &reason, &ret);
-	arm_channels(s, done, waited_cq(waited));
+	done = post_runs(s, num, waited, &cmd->reason, error);
+	arm_channels(s, done, waited);
 	rcu_read_unlock();
-	/* The reason of a request behind these may be there already; this refusal came first. */
-	if (ret) {
-		ibchan_submit_translate(s, done, &reason);
-		cmd->reason = reason;
-		*error = ret;
-	}
-	return done;
-}
-
-static noinline u32 pin_and_post(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-				 struct ibchan_cmd_submit *cmd, u32 num, int *error)
-{
-	u32 done = ibchan_submit_pin(ctx, s, num, &cmd->reason, error);
-
-	ibchan_fault_linger(IBCHAN_WINDOW_PINNED);
-	if (done)
-		done = post_copied(ctx, s, cmd, done, error);
-	ibchan_submit_unpin(s);
 	return done;
 }
 
 /* Returns how many of the next requests were accepted; @error is of the one after them. */
 static u32 submit_chunk(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-			struct ibchan_cmd_submit *cmd, u32 left, int *error)
+			struct ibchan_cmd_submit *cmd, u32 left, const struct ibchan_cq *waited,
+			int *error)
 {
-	struct ibchan_reason copy_reason = {};
-	int copy_error = 0;
-	u32 num = ibchan_submit_copy(s, cmd, left, &copy_reason, &copy_error);
-	u32 done = 0;
+	u32 num = ibchan_submit_copy(s, cmd, left, &cmd->reason, error);
 
-	if (num && s->has_plain)
-		done = pin_and_post(ctx, s, cmd, num, error);
-	else if (num)
-		done = post_copied(ctx, s, cmd, num, error);
-	if (copy_error && !*error) {
-		*error = copy_error;
-		cmd->reason = copy_reason;
+	if (unlikely(s->has_plain)) {
+		num = ibchan_submit_pin(ctx, s, num, &cmd->reason, error);
+		ibchan_fault_linger(IBCHAN_WINDOW_PINNED);
 	}
-	return done;
+	num = post_copied(ctx, s, cmd, num, waited, error);
+	if (unlikely(s->has_plain))
+		ibchan_submit_unpin(s);
+	return num;
 }
 
 /* cmd->entry_num counts what was accepted. */
 static int submit_all(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-		      struct ibchan_cmd_submit *cmd, u32 wanted)
+		      struct ibchan_cmd_submit *cmd, u32 wanted, const struct ibchan_cq *waited)
 {
 	int error = 0;
 
 	while (cmd->entry_num < wanted && !error) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		cmd->entry_num += submit_chunk(ctx, s, cmd, wanted - cmd->entry_num, &error);
+		cmd->entry_num += submit_chunk(ctx, s, cmd, wanted - cmd->entry_num, waited,
+					       &error);
 		cond_resched();
 	}
 	cmd->reason.wr = error ? cmd->entry_num : 0;
@@ -153,7 +131,7 @@ static int check_entry_len(struct ibchan_cmd_submit *cmd)
  * The count is written before anything is posted: if the caller's struct cannot
  * be written, nothing has happened yet.
  */
-static int submit_entries(struct ibchan_call *call, u32 wanted)
+static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibchan_cq *waited)
 {
 	struct ibchan_cmd_submit __user *user = call->user;
 	struct ibchan_cmd_submit *cmd = call->cmd;
@@ -168,7 +146,7 @@ static int submit_entries(struct ibchan_call *call, u32 wanted)
 	scratch = ibchan_submit_scratch_get(call->ctx);
 	if (!scratch)
 		return -ENOMEM;
-	ret = submit_all(call->ctx, scratch, cmd, wanted);
+	ret = submit_all(call->ctx, scratch, cmd, wanted, waited);
 	ibchan_submit_scratch_put(call->ctx, scratch);
 	return ret;
 }
@@ -220,7 +198,7 @@ static int post_and_wait(struct ibchan_call *call, struct ibchan_user_ring *ring
 	if (ring)
 		ret = check_wait(ring, cmd);
 	if (!ret && wanted)
-		ret = submit_entries(call, wanted);
+		ret = submit_entries(call, wanted, ring ? ring->cq : NULL);
 	if (!ret && ring)
 		ret = wait_for_cq(ring, cmd, wanted);
 	else if (ring)

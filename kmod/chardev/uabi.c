@@ -148,6 +148,59 @@ static const struct command commands[] = {
 	IBCHAN_COMMANDS(COMMAND_ROW)
 };
 
+/* Word by word: so few bytes are not worth a string instruction. @words is a constant. */
+static __always_inline int copy_words_in(u64 *to, const u64 __user *from, const u32 words)
+{
+	u32 i;
+
+	if (!user_read_access_begin(from, words * sizeof(u64)))
+		return -EFAULT;
+#pragma GCC unroll 16
+	for (i = 0; i < words; i++)
+		unsafe_get_user(to[i], &from[i], fault);
+	user_read_access_end();
+	return 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
+
+static __always_inline int copy_words_out(u64 __user *to, const u64 *from, const u32 words)
+{
+	u32 i;
+
+	if (!user_write_access_begin(to, words * sizeof(u64)))
+		return -EFAULT;
+#pragma GCC unroll 16
+	for (i = 0; i < words; i++)
+		unsafe_put_user(from[i], &to[i], fault);
+	user_write_access_end();
+	return 0;
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
+#define SUBMIT_WORDS	(sizeof(struct ibchan_cmd_submit) / sizeof(u64))
+
+/* A submit has no reason when it succeeds. */
+#define SUCCESS_WORDS	(offsetof(struct ibchan_cmd_submit, reason) / sizeof(u64))
+
+static bool is_submit(const struct command *command)
+{
+	return command == &commands[_IOC_NR(IBCHAN_CMD_SUBMIT)];
+}
+
+/* A caller may have said any size that is not too small. */
+static int copy_out(const struct command *command, const struct ibchan_call *call, int error)
+{
+	const struct any_header *header = call->cmd;
+
+	if (likely(is_submit(command) && !error))
+		return copy_words_out(call->user, call->cmd, SUCCESS_WORDS);
+	return copy_to_user(call->user, call->cmd, min(header->size, command->size)) ? -EFAULT : 0;
+}
+
 static int copy_in(const struct command *command, union any_command *cmd,
 		   void __user *user)
 {
@@ -160,7 +213,10 @@ static int copy_in(const struct command *command, union any_command *cmd,
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;
-	ret = copy_struct_from_user(cmd, command->size, user, size);
+	if (likely(is_submit(command) && size == sizeof(struct ibchan_cmd_submit)))
+		ret = copy_words_in((u64 *)cmd, user, SUBMIT_WORDS);
+	else
+		ret = copy_struct_from_user(cmd, command->size, user, size);
 	if (ret)
 		return ret;
 	cmd->header.size = size;
@@ -224,12 +280,11 @@ static void retract(struct any_header __user *user, u32 flags)
 static int answer(const struct command *command, struct ibchan_call *call, int ret)
 {
 	struct any_header *header = call->cmd;
-	u32 size = min(header->size, command->size);
 	/* The end of a wait that is run again stands in the answer. */
 	bool must_tell = !ret || ret == -ERESTARTNOHAND;
 
 	header->flags |= IBCHAN_ANSWERED;
-	if (copy_to_user(call->user, call->cmd, size)) {
+	if (copy_out(command, call, ret)) {
 		retract(call->user, header->flags);
 		if (must_tell)
 			ret = -EFAULT;

@@ -643,7 +643,7 @@ struct ibchan_submit_wr {
  *	IBCHAN_DEADLINE
  * @out_ready: unread completions in the ring, if @cq was given
  * @tail: with IBCHAN_SUBMIT_SINCE: a value of the ring's tail; else 0
- * @reason: out: why the first refused one was refused
+ * @reason: out, on an error: why the first refused one was refused; else it stays as it was
  *
  * When an entry is refused, those before it are posted, those after it are not,
  * nothing is waited for and the call fails with the errno of that entry. With
