@@ -15,6 +15,8 @@ static int refuse(struct ibchan_reason *reason, __u32 code, int err,
 		  const __u64 value[3])
 {
 	reason->code = code;
+	reason->element = 0;
+	reason->reserved = 0;
 	memcpy(reason->value, value, sizeof(reason->value));
 	return err;
 }
@@ -46,8 +48,16 @@ static __u32 wr_max_sge(const struct ibchan_wr *wr)
 					      wr->channel->params.max_send_sge;
 }
 
-static int check_wr(const struct ibchan_context *context,
-		    const struct ibchan_wr *wr, struct ibchan_reason *reason)
+/* Most have one element, and nothing that others have. */
+static inline bool is_odd(const struct ibchan_context *context, const struct ibchan_wr *wr)
+{
+	return !wr->channel || wr->channel->object.context != context ||
+	       wr->opcode > IBCHAN_OP_READ || wr->flags > UINT8_MAX || wr->num_sge != 1 ||
+	       !wr->sges || has_surplus(wr);
+}
+
+static noinline int check_odd(const struct ibchan_context *context,
+			      const struct ibchan_wr *wr, struct ibchan_reason *reason)
 {
 	if (!wr->channel || wr->channel->object.context != context)
 		return refuse(reason, IBCHAN_REASON_CHANNEL_HANDLE, -ENOENT,
@@ -115,12 +125,9 @@ static int refuse_long(const struct ibchan_sge *sge, __u64 offset,
 		      (__u64[3]) { sge->length, UINT32_MAX });
 }
 
-/*
- * An address below its region gives an offset near 2^64, which the kernel finds
- * out of bounds as it does one beyond the end.
- */
-static int put_sge(const struct ibchan_wr *wr, const struct ibchan_sge *sge,
-		   struct ibchan_submit_sge *out, struct ibchan_reason *reason)
+/* All that is no range of a region, or is too long. */
+static noinline int put_odd_sge(const struct ibchan_wr *wr, const struct ibchan_sge *sge,
+				struct ibchan_submit_sge *out, struct ibchan_reason *reason)
 {
 	const struct ibchan_mr *mr = sge->mr;
 	__u64 offset;
@@ -136,41 +143,68 @@ static int put_sge(const struct ibchan_wr *wr, const struct ibchan_sge *sge,
 	offset = (__u64)(uintptr_t)sge->addr - (__u64)(uintptr_t)mr->addr;
 	if (wr->flags & IBCHAN_WR_INLINE)
 		return put_inline(sge, offset, out, reason);
-	if (sge->length > UINT32_MAX)
-		return refuse_long(sge, offset, reason);
-	*out = (struct ibchan_submit_sge) {
-		.offset = offset,
-		.length = (__u32)sge->length,
-		.mr = mr->object.handle,
-	};
+	return refuse_long(sge, offset, reason);
+}
+
+/*
+ * An address below its region gives an offset near 2^64, which the kernel finds
+ * out of bounds as it does one beyond the end.
+ */
+static inline int put_sge(const struct ibchan_wr *wr, const struct ibchan_sge *sge,
+			  struct ibchan_submit_sge *out, struct ibchan_reason *reason)
+{
+	const struct ibchan_mr *mr = sge->mr;
+
+	if (unlikely(!mr || mr == IBCHAN_PLAIN ||
+		     mr->object.context != wr->channel->object.context ||
+		     wr->flags & IBCHAN_WR_INLINE || sge->length > UINT32_MAX))
+		return put_odd_sge(wr, sge, out, reason);
+	out->offset = (__u64)(uintptr_t)sge->addr - (__u64)(uintptr_t)mr->addr;
+	out->length = (__u32)sge->length;
+	out->mr = mr->object.handle;
 	return 0;
 }
 
-static int put_sges(struct chunk *chunk, const struct ibchan_wr *wr,
-		    struct ibchan_submit_wr *out, struct ibchan_reason *reason)
+/* None, or a list. */
+static noinline int put_list(struct chunk *chunk, const struct ibchan_wr *wr,
+			     struct ibchan_submit_wr *out, __u64 *total,
+			     struct ibchan_reason *reason)
 {
 	struct ibchan_submit_sge *list = &chunk->sges[chunk->num_sges];
-	__u64 total = 0;
 	__u32 i;
 	int err;
 
-	if (wr->num_sge == 1)
-		list = &out->sge;
 	for (i = 0; i < wr->num_sge; i++) {
 		err = put_sge(wr, &wr->sges[i], &list[i], reason);
 		if (err) {
 			reason->element = i;
 			return err;
 		}
-		total += wr->sges[i].length;
+		*total += wr->sges[i].length;
 	}
-	if (is_one_sided(wr) && total > wr->remote.length)
+	if (wr->num_sge)
+		out->sges = (uintptr_t)list;
+	chunk->num_sges += wr->num_sge;
+	return 0;
+}
+
+static inline int put_sges(struct chunk *chunk, const struct ibchan_wr *wr,
+			   struct ibchan_submit_wr *out, struct ibchan_reason *reason)
+{
+	__u64 total = 0;
+	int err;
+
+	if (likely(wr->num_sge == 1)) {
+		err = put_sge(wr, wr->sges, &out->sge, reason);
+		total = wr->sges->length;
+	} else {
+		err = put_list(chunk, wr, out, &total, reason);
+	}
+	if (unlikely(err))
+		return err;
+	if (unlikely(total > wr->remote.length) && is_one_sided(wr))
 		return refuse(reason, IBCHAN_REASON_REMOTE_BOUNDS, -EINVAL,
 			      (__u64[3]) { total, wr->remote.length });
-	if (wr->num_sge > 1) {
-		out->sges = (uintptr_t)list;
-		chunk->num_sges += wr->num_sge;
-	}
 	return 0;
 }
 
@@ -185,6 +219,7 @@ static inline void put_wr(const struct ibchan_wr *wr, struct ibchan_submit_wr *o
 		.rkey = wr->remote.rkey,
 		.imm = wr->imm,
 		.swap = wr->swap,
+		.wr_id = wr->wr_id,
 	};
 	if (is_atomic(wr))
 		out->operand = wr->operand;
@@ -200,17 +235,24 @@ static inline __u32 chunk_limit(const struct ibchan_cq *cq)
 	return half < CHUNK_LEAST ? CHUNK_LEAST : half;
 }
 
+static inline bool chunk_is_full(const struct chunk *chunk, const struct ibchan_wr *wr)
+{
+	return (chunk->num >= CHUNK_LEAST && chunk->num >= chunk_limit(wr_cq(wr))) ||
+	       wr->num_sge > CHUNK_SGES - chunk->num_sges;
+}
+
 /* Returns 0; CHUNK_FULL; or why this request can never be posted. */
 static inline int chunk_put(struct chunk *chunk, const struct ibchan_wr *wr,
 			    struct ibchan_reason *reason)
 {
 	struct ibchan_submit_wr *out = &chunk->wrs[chunk->num];
-	int err = check_wr(chunk->context, wr, reason);
+	int err = 0;
 
+	if (unlikely(is_odd(chunk->context, wr)))
+		err = check_odd(chunk->context, wr, reason);
 	if (unlikely(err))
 		return err;
-	if (unlikely(chunk->num >= chunk_limit(wr_cq(wr)) ||
-		     wr->num_sge > CHUNK_SGES - chunk->num_sges))
+	if (unlikely(chunk_is_full(chunk, wr)))
 		return CHUNK_FULL;
 	put_wr(wr, out);
 	if (chunk->slot_state == SLOT_KEPT)
@@ -218,14 +260,20 @@ static inline int chunk_put(struct chunk *chunk, const struct ibchan_wr *wr,
 	err = put_sges(chunk, wr, out, reason);
 	if (unlikely(err))
 		return err;
-	out->wr_id = wr->wr_id;
-	chunk->channels[chunk->num] = wr->channel;
-	chunk->cqs[chunk->num++] = wr_cq(wr);
+	chunk->channels[chunk->num++] = wr->channel;
 	return 0;
 }
 
+/* Where an entry completes. */
+static inline struct ibchan_cq *entry_cq(const struct chunk *chunk, __u32 i)
+{
+	const struct ibchan_channel *channel = chunk->channels[i];
+
+	return chunk->wrs[i].opcode == IBCHAN_OP_RECV ? channel->recv_cq : channel->send_cq;
+}
+
 /* Most chunks stay on one cq: change locks only when the cq changes. */
-static void lock_switch(struct ibchan_cq **held, struct ibchan_cq *cq)
+static inline void lock_switch(struct ibchan_cq **held, struct ibchan_cq *cq)
 {
 	if (*held == cq)
 		return;
@@ -240,14 +288,14 @@ static void lock_switch(struct ibchan_cq **held, struct ibchan_cq *cq)
  * Gives each request its slot. Where a cq has none left, that request and the ones after it
  * leave the chunk, with -EAGAIN.
  */
-static int chunk_take_slots(struct chunk *chunk, struct ibchan_reason *reason)
+static inline int chunk_take_slots(struct chunk *chunk, struct ibchan_reason *reason)
 {
 	struct ibchan_cq *held = NULL;
 	__u32 i;
 
 	for (i = 0; i < chunk->num; i++) {
 		struct ibchan_submit_wr *out = &chunk->wrs[i];
-		struct ibchan_cq *cq = chunk->cqs[i];
+		struct ibchan_cq *cq = entry_cq(chunk, i);
 		struct slot *slot;
 		__u32 index;
 
@@ -277,30 +325,28 @@ static int chunk_take_slots(struct chunk *chunk, struct ibchan_reason *reason)
  * Puts leading requests into the chunk, each with its slot. The caller's memory is read without
  * a lock. Returns 0; CHUNK_FULL; or why the next one is refused.
  */
-static int chunk_fill(struct chunk *chunk, const struct ibchan_wr *wrs, __u32 n,
-		      struct ibchan_reason *reason)
+static inline int chunk_fill(struct chunk *chunk, const struct ibchan_wr *wrs, __u32 n,
+			     struct ibchan_reason *reason)
 {
 	int refused = 0, err;
 
-	while (chunk->num < n && !refused) {
+	while (chunk->num < n && !refused)
+		refused = chunk->num < CHUNK_WRS ? chunk_put(chunk, &wrs[chunk->num], reason) :
+						   CHUNK_FULL;
+	if (unlikely(refused))
 		reason->wr = chunk->num;
-		if (unlikely(chunk->num == CHUNK_WRS))
-			refused = CHUNK_FULL;
-		else
-			refused = chunk_put(chunk, &wrs[chunk->num], reason);
-	}
 	err = chunk_take_slots(chunk, reason);
 	return unlikely(err) ? err : refused;
 }
 
 /* What the kernel did not accept will not complete. */
-static void chunk_free_slots(struct chunk *chunk, __u32 first)
+static noinline void chunk_free_slots(struct chunk *chunk, __u32 first)
 {
 	struct ibchan_cq *held = NULL;
 	__u32 i;
 
 	for (i = first; i < chunk->num; i++) {
-		lock_switch(&held, chunk->cqs[i]);
+		lock_switch(&held, entry_cq(chunk, i));
 		slot_free(held, (__u32)chunk->wrs[i].wr_id);
 	}
 	lock_switch(&held, NULL);
@@ -318,16 +364,16 @@ static noinline void translate_reason(struct ibchan_context *context,
  * Posts the chunk. The caller may have asked for a wait in @cmd; an error of
  * the wait leaves @cmd->entry_num at the full number.
  */
-static int chunk_submit(struct chunk *chunk, struct ibchan_cmd_submit *cmd)
+static inline int chunk_submit(struct chunk *chunk, struct ibchan_cmd_submit *cmd)
 {
 	int err;
 
 	cmd->entries = (uintptr_t)chunk->wrs;
 	cmd->entry_num = chunk->num;
 	err = context_submit(chunk->context, cmd);
-	if (err)
+	if (unlikely(err))
 		translate_reason(chunk->context, &cmd->reason);
-	if (cmd->entry_num < chunk->num)
+	if (unlikely(cmd->entry_num < chunk->num))
 		chunk_free_slots(chunk, cmd->entry_num);
 	return err;
 }
@@ -342,8 +388,8 @@ static void chunk_init(struct chunk *chunk, struct ibchan_context *context,
 }
 
 /* Posts as many as fit one chunk. */
-static int post_some(struct ibchan_context *context, const struct ibchan_wr *wrs, __u32 n,
-		     __u32 *accepted, struct ibchan_reason *reason)
+static inline int post_some(struct ibchan_context *context, const struct ibchan_wr *wrs,
+			    __u32 n, __u32 *accepted, struct ibchan_reason *reason)
 {
 	struct ibchan_cmd_submit cmd;
 	struct chunk chunk;
@@ -367,10 +413,12 @@ static int post_some(struct ibchan_context *context, const struct ibchan_wr *wrs
 int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
 		__u32 n, __u32 *accepted, struct ibchan_error *error)
 {
-	struct ibchan_reason reason = { 0 };
+	struct ibchan_reason reason;	/* there is one behind an error */
 	__u32 some, posted = 0;
 	int err = context_check(context);
 
+	if (unlikely(err))
+		reason = (struct ibchan_reason) { 0 };
 	while (!err && posted < n) {
 		err = post_some(context, wrs + posted, n - posted, &some, &reason);
 		if (unlikely(err))
@@ -404,7 +452,7 @@ int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
 		return err;
 	}
 	*ticket = (struct ticket) {
-		.cq = chunk.cqs[0],
+		.cq = entry_cq(&chunk, 0),
 		.index = (__u32)chunk.wrs[0].wr_id,
 		.generation = chunk.generation,
 	};

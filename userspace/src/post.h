@@ -24,7 +24,6 @@ static_assert(CHUNK_SGES >= IBCHAN_MAX_SGE, "one request must fit");
  * @num_sges: elements used
  * @generation: of the last slot that was taken
  * @channels: of each
- * @cqs: where each of them completes
  * @wrs: the requests, as the kernel takes them
  * @sges: the lists of the requests with two elements or more
  */
@@ -35,7 +34,6 @@ struct chunk {
 	__u32 num_sges;
 	__u64 generation;
 	struct ibchan_channel *channels[CHUNK_WRS];
-	struct ibchan_cq *cqs[CHUNK_WRS];
 	struct ibchan_submit_wr wrs[CHUNK_WRS];
 	struct ibchan_submit_sge sges[CHUNK_SGES];
 };
@@ -47,7 +45,7 @@ static inline struct ibchan_cq *wr_cq(const struct ibchan_wr *wr)
 					      wr->channel->send_cq;
 }
 
-/* All of @cmd but what the post fills in. */
+/* All of @cmd but what the post fills in, and the reason, which is there behind an error. */
 static inline void await_nothing(struct ibchan_cmd_submit *cmd)
 {
 	cmd->flags = 0;
@@ -56,7 +54,6 @@ static inline void await_nothing(struct ibchan_cmd_submit *cmd)
 	cmd->timeout_ns = 0;
 	cmd->out_ready = 0;
 	cmd->tail = 0;
-	cmd->reason = (struct ibchan_reason) { 0 };
 }
 
 #pragma GCC visibility push(hidden)
