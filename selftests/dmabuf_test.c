@@ -485,16 +485,26 @@ TEST_F(exported, memory_of_this_side_counts_as_many_elements_as_it_has_pieces)
 	struct bench *bench = &self->bench;
 	__u32 all = 17 * getpagesize();
 	int fd = dmabuf_export(17, 0);
+	struct ibchan_submit_sge sges[2];
 	struct ibchan_submit_wr wr;
 	struct answer answer;
 
 	ASSERT_LE(0, fd);
 	bench->region = dmabuf_region(bench->b, fd, 0, all, 0);
 	ASSERT_EQ(0, cmd_mr_reg_dmabuf(bench->b->fd, &bench->region));
+	sges[0] = (struct ibchan_submit_sge) {
+		.mr = bench->region.out_mr, .length = IBCHAN_DEFAULT_SEND_SGE * getpagesize(),
+	};
+	sges[1] = (struct ibchan_submit_sge) { .mr = bench->b->mr, .length = 8 };
 	wr = region_work(bench, IBCHAN_OP_SEND, 1, 0, all);
 	answer = ask_one(bench->b, &wr);
 	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_TOO_MANY_ELEMENTS));
 	EXPECT_EQ(0, has_values(&answer, 17, IBCHAN_DEFAULT_SEND_SGE, 0));
+	/* What comes behind them counts as well. */
+	work_elements(&wr, sges, 2);
+	answer = ask_one(bench->b, &wr);
+	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_TOO_MANY_ELEMENTS));
+	EXPECT_EQ(0, has_values(&answer, IBCHAN_DEFAULT_SEND_SGE + 1, IBCHAN_DEFAULT_SEND_SGE, 0));
 	close(fd);
 }
 

@@ -135,7 +135,12 @@ static __always_inline int ibchan_work_add_sges(struct ibchan_channel *ch,
 		out++;
 	}
 	built->wr.num_sge = out - built->wr.sg_list;
-	ret = ibchan_check_total(&ch->bounds, wr, total, built->wr.num_sge, reason);
+	/* Some were of several parts. */
+	if (unlikely(built->wr.num_sge > ch->bounds.max_sge[wr->opcode]))
+		ret = ibchan_refuse_elements(built->wr.num_sge, ch->bounds.max_sge[wr->opcode],
+					     reason);
+	else
+		ret = ibchan_check_total(&ch->bounds, wr, total, built->wr.num_sge, reason);
 	if (unlikely(ret))
 		return ibchan_work_refuse_sge(work, mr, ret);
 	ch->chain.free = out;
