@@ -566,12 +566,10 @@ TEST(scope_is_left_in_order_by_a_cxx_exception)
 /* Compiles a block in @language with one more @option. */
 static int compile_block(const char *language, const char *option)
 {
-	static const char own[] = __FILE__;
 	char include[512], uapi[512], source[] = "/tmp/block-XXXXXX";
 	const char *const argv[] = {
 		"cc", "-fsyntax-only", option, include, uapi, "-x", language, source, NULL,
 	};
-	int dir = strrchr(own, '/') ? (int)(strrchr(own, '/') - own) : 0;
 	int fd = mkstemp(source);
 	int rc;
 
@@ -580,8 +578,8 @@ static int compile_block(const char *language, const char *option)
 	dprintf(fd, "#include <ibchan.h>\n"
 		"int f(struct ibchan_scope *s) { ibchan_scoped_manual(s) { return 1; } return 0; }\n");
 	close(fd);
-	snprintf(include, sizeof(include), "-I%.*s/../userspace/include", dir, own);
-	snprintf(uapi, sizeof(uapi), "-I%.*s/../uapi", dir, own);
+	snprintf(include, sizeof(include), "-I%s/userspace/include", TREE);
+	snprintf(uapi, sizeof(uapi), "-I%s/uapi", TREE);
 	rc = run_program(argv);
 	unlink(source);
 	return rc;
