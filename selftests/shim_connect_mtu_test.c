@@ -384,11 +384,12 @@ TEST_F(tagged, a_peer_that_would_not_hear_of_the_smaller_mtu_is_sent_away)
 	const struct ibchan_connect_params params = {
 		.source = WIDE, .flags = IBCHAN_CONNECT_FOREIGN,
 	};
+	const struct ibchan_connect_params answer = { .flags = IBCHAN_CONNECT_FOREIGN };
 
 	ASSERT_EQ(0, meeting_listen(&self->m, NARROW));
 	ASSERT_EQ(0, open_both(self, CABLE_FAR, CABLE_NEAR));
 	ASSERT_EQ(0, meeting_request(&self->m, &params, &self->request));
-	ASSERT_EQ(0, meeting_answer(&self->m, self->request, NULL));
+	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &answer));
 	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asked.channel, &self->m.error));
 	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asking.channel, &self->m.error));
 }
