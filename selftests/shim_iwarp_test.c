@@ -28,9 +28,7 @@
 
 /* Much less than TCP tries, which is a minute at least. */
 #define SOON_MS	30000
-
-/* Private data that go with any message. */
-#define MESSAGE_DATA	188
+#define MESSAGE_DATA	188	/* private data that go with any message */
 
 /* The last one of the list. */
 #define INDEX	7

@@ -31,9 +31,9 @@ struct ibchan_watch_share;
  * @answered: probes that have succeeded; written by the owner of the send cq
  * @patient: no keepalive was asked for, and the peer has not been heard yet
  *
- * @silence is immutable once connected, @share once built, @node is under the device's watch_lock. @due,
- * @looked, @retired, @heard, @doubted, @behind, @asked, @overdue and @patient belong to the worker
- * that has taken the channel out of the queue, under the device's lock.
+ * @silence is immutable once connected, @share once built, @node is under the device's watch_lock.
+ * @due, @looked, @retired, @heard, @doubted, @behind, @asked, @overdue and @patient belong to the
+ * worker that has taken the channel out of the queue, under the device's lock.
  */
 struct ibchan_watch {
 	__connect_only struct ib_cqe cqe;

@@ -75,6 +75,7 @@ struct ibchan_device {
 	spinlock_t linger_lock;		/* the one above */
 	spinlock_t watch_lock;		/* the one below */
 	struct list_head watch_shares;
+
 	__connect_only struct delayed_work watch_work;
 	__verbs_only u32 max_inline;
 	__verbs_only int keeps;

@@ -115,7 +115,6 @@ void ibchan_mr_unmap_table(struct ibchan_mr *mr);
 void ibchan_mr_discard(struct ibchan_mr *mr);
 void ibchan_mr_end_unknown(struct ibchan_pd *pd, struct ib_mr *ib);
 
-
 /* pool.c */
 u64 ibchan_pool_room(const struct ibchan_device *dev, const struct ibchan_user_range *range,
 		     u64 pages);

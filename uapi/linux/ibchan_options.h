@@ -50,8 +50,9 @@
  * completion. The channel breaks with ETIMEDOUT when the device gets no answer, that
  * is after (ack_retries + 1) ack time-outs of 4.096 us * 2^ack_timeout: together 11/16
  * of @keepalive_ms, but 40 ms more than half of it at least, and these. So @keepalive_ms
- * holds where they take at most 5/16 of it, and it is 214 at least. A device may take up to four times as long for one, or for ever; the kernel waits
- * no longer than that, and then breaks the channel with IBCHAN_STATUS_RESP_TIMEOUT_ERR.
+ * holds where they take at most 5/16 of it, and it is 214 at least. A device may take up to four
+ * times as long for one, or for ever; the kernel waits no longer than that, and then breaks the
+ * channel with IBCHAN_STATUS_RESP_TIMEOUT_ERR.
  * With ack_timeout 0 lost packets are not sent again, and nobody gives up.
  *
  * A work of either queue that completes is a sign of life like the answer. While works that were

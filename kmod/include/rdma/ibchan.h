@@ -360,6 +360,7 @@ struct ibchan_work {
  * @num_sge: 0 and up
  * @opcode: IBCHAN_OP_*
  * @flags: IBCHAN_WR_*
+ * @head: @opcode, @flags and @num_sge at once, for ibchan's own use
  *
  * What neither the opcode nor a flag uses is not looked at.
  */
@@ -384,7 +385,6 @@ struct ibchan_wr {
 			u8 flags;
 			u16 num_sge;
 		};
-		/* private: these three at once */
 		u32 head;
 	};
 };

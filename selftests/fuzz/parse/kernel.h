@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * As much of the kernel as kmod/rules/endpoint.c, wire.c and kmod/connect/cm_data.c need to run in
- * user space, unchanged. The compiler reads this before them; the headers that they include are empty
- * (see selftests/Makefile), but for the contract's, kmod/connect/cm.h and kmod/rules/wire.h.
+ * user space, unchanged. The compiler reads this before them; the headers that they include are
+ * empty (see selftests/Makefile), but for the contract's, kmod/connect/cm.h and kmod/rules/wire.h.
  */
 #ifndef PARSE_KERNEL_H
 #define PARSE_KERNEL_H
