@@ -60,6 +60,7 @@ static struct {
 	int destroy_error;		/* of cqs */
 	int requests;			/* that wait */
 	int reject_error;
+	__u32 abi;			/* of the module; 0: this one */
 	__u32 broken;			/* a channel whose event waits; 0: none */
 	void (*on_connection)(__u32 channel);
 	int (*on_sleep)(struct ibchan_cmd_submit *cmd);
@@ -275,7 +276,7 @@ static int event_take(struct ibchan_cmd_event_take *cmd)
 
 static int query(struct ibchan_cmd_query *cmd)
 {
-	cmd->out_abi_version = IBCHAN_ABI_VERSION;
+	cmd->out_abi_version = fake.abi ?: IBCHAN_ABI_VERSION;
 	return 0;
 }
 
@@ -723,6 +724,19 @@ TEST_F(fake, accept_returns_no_channel_whose_end_another_thread_has_been_told_be
 	ASSERT_EQ(IBCHAN_EVENT_BROKEN, event.events);
 	ASSERT_EQ(0, ibchan_channel_close(channel));
 	ASSERT_EQ(0, ibchan_listener_close(listener));
+}
+
+TEST(module_of_an_earlier_abi_is_refused_in_words_and_one_of_a_later_serves)
+{
+	struct ibchan_context *context;
+	struct ibchan_error error;
+
+	fake.abi = IBCHAN_ABI_VERSION - 1;
+	ASSERT_EQ(-EPROTONOSUPPORT, ibchan_context_open(&context, &error));
+	EXPECT_NE(NULL, strstr(ibchan_error_string(&error), "older than this library"));
+	fake.abi = IBCHAN_ABI_VERSION + 1;
+	ASSERT_EQ(0, ibchan_context_open(&context, &error));
+	ASSERT_EQ(0, ibchan_context_close(context));
 }
 
 TEST_HARNESS_MAIN

@@ -66,7 +66,7 @@
 #include <linux/types.h>
 
 /* Grows when a caller could tell the difference; old callers keep working. */
-#define IBCHAN_ABI_VERSION	2
+#define IBCHAN_ABI_VERSION	3
 
 #define IBCHAN_IOCTL_TYPE	0xBC
 
