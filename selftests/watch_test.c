@@ -371,10 +371,14 @@ TEST_F(watch, has_room_for_its_question_in_a_full_send_queue)
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(a));
 }
 
-/* Soft-RoCE sends again for ever what was not even taken from it, and says nothing. */
+/*
+ * Soft-RoCE of 6.1 sends again for ever what was not even taken from it, and says nothing; a later
+ * one ends its queue pair at once, and flushes.
+ */
 TEST_F(watch, notices_that_no_answer_comes_though_the_device_never_says_so)
 {
 	struct side *a;
+	int rc;
 
 	self->options.params.ack_timeout = SHORT_ACK_TIMEOUT;
 	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
@@ -383,7 +387,10 @@ TEST_F(watch, notices_that_no_answer_comes_though_the_device_never_says_so)
 	ASSERT_TRUE(wait_answers(a, 1));
 	ASSERT_EQ(0, sh("tc qdisc replace dev v0 root pfifo limit 0"));
 	self->drops = true;
-	EXPECT_EQ(0, expect_noticed_with(a, now_ms(), IBCHAN_STATUS_RESP_TIMEOUT_ERR));
+	rc = expect_noticed_with(a, now_ms(), IBCHAN_STATUS_RESP_TIMEOUT_ERR);
+	if (rc == -EBADMSG && query(a).out_status == IBCHAN_STATUS_WR_FLUSH_ERR)
+		SKIP(return, "this kernel's soft-RoCE says so");
+	EXPECT_EQ(0, rc);
 	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(a, 1));
 }
 
