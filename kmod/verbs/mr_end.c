@@ -258,9 +258,9 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_put, IBCHAN_NS);
  * What a driver has registered while another thread replaced the mapping.
  *
  * Any pages may be pinned then, also some of a file whose server never answers. The driver
- * locks such a page to unpin it, and who waits for the server holds that lock. So this
- * is a worker's, who is a guest of the device: he holds nothing that others need, nobody waits
- * for him but removal, and the process that has registered can be killed. The region stays
+ * locks such a page to unpin it, and a writer that waits for the server holds that lock. So a
+ * worker does this, as a guest of the device: the worker holds nothing that others need, only
+ * removal waits for it, and the process that has registered can be killed. The region stays
  * charged, and keeps its domain, until the driver has let go of it.
  */
 
