@@ -366,7 +366,7 @@ int ibchan_run_channel_break(struct ibchan_call *call)
 	return 0;
 }
 
-/* What the caller has beyond what this kernel knows becomes zero. */
+/* Members of the caller's struct that this kernel does not know become zero. */
 static int copy_events(const struct ibchan_cmd_channel_history *cmd,
 		       const struct ibchan_history_event *events, u32 num)
 {

@@ -75,7 +75,7 @@ enum ibchan_object_type {
  * @cost: of kernel memory; paid back before @rcu is used
  * @rcu: the memory outlives readers that found it in a handle table
  *
- * What user space can write is never used but @shared->head, and that is checked
+ * Of the memory that user space can write, the kernel uses @shared->head only, and checks that
  * against @head and @tail.
  */
 struct ibchan_user_ring {

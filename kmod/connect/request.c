@@ -211,7 +211,7 @@ static struct ibchan_request *request_alloc(const struct rdma_cm_id *id,
  * @id: new; the request's on success
  * @param: of the event
  * @only: the device that it has to come over; NULL: any
- * @payer: whom it is charged to
+ * @payer: the user whose budget pays for the request
  *
  * Context: process, may sleep, under the handler's mutex of @id.
  * Return: the request; -ENODEV; -EXDEV; -ENOMEM, also when @payer may not pay for it.

@@ -9,7 +9,7 @@
 
 /**
  * struct ibchan_watch_share - the channels of one user on one device
- * @link: in the device's list; the share whose turn is next stands first
+ * @link: in the device's list; the next one to get a look stands first
  * @budget: the user's, to compare with; NULL: kernel consumers
  * @users: channels that are built with a keepalive
  * @num: of these, the ones that are connected

@@ -22,7 +22,7 @@
 /* How long a local request may take: it never leaves the device. */
 #define SERVICE_TIMEOUT_NS	(5 * (u64)NSEC_PER_SEC)
 
-/* Any port takes so short packets, also one whose link is down; none is sent. */
+/* Each port takes packets as short as this, also without a link; the service sends none. */
 #define SERVICE_MTU	256
 
 /* A port that no subnet manager has seen has no LID, and the request none to go to. */

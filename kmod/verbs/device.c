@@ -40,8 +40,8 @@ struct workqueue_struct *ibchan_free_wq;
 struct workqueue_struct *ibchan_slow_wq;
 
 /*
- * Takes registrations back whose mapping has changed under them: see mr_end.c. The server of a
- * file may hold each of these up, and only processes that have others wait for it.
+ * The queue's works take back registrations whose mapping has changed under them: see mr_end.c.
+ * The server of a file may hold each of these up. Removal of the device waits for them.
  */
 struct workqueue_struct *ibchan_undo_wq;
 

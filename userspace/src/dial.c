@@ -45,7 +45,7 @@ struct ibchan_server {
 	bool full;
 };
 
-/* What is left, as a time of a stage: 0 would be the default. Negative: no end. */
+/* The time that is left, for a stage, where 0 would be the default. Negative: no end. */
 static __u32 stage_ms(__s64 left_ns)
 {
 	__s64 ms = left_ns / NSEC_PER_MSEC + 1;

@@ -24,7 +24,7 @@
 
 #include "tool.h"
 
-/* What the exit code tells; the command line being wrong is EX_USAGE. */
+/* The exit code; that of a wrong command line is EX_USAGE. */
 enum severity {
 	SEVERITY_OK = 0,
 	SEVERITY_WARNING = 1,
