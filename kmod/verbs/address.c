@@ -17,6 +17,7 @@
 #include <net/addrconf.h>
 #include <net/if_inet6.h>
 #include <net/ipv6.h>
+#include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
 #include "address.h"
@@ -198,4 +199,26 @@ u32 ibchan_address_stands_back(int rank, int best)
 		return IBCHAN_GID_VERDICT_SAME_RANK;
 	return better & IBCHAN_RANK_PREFERRED ? IBCHAN_GID_VERDICT_DEPRECATED :
 						IBCHAN_GID_VERDICT_LOWER_RANK;
+}
+
+/**
+ * ibchan_gid_mtu - how long packets over a RoCE address may be
+ * @attr: entry of a port's table
+ *
+ * A VLAN, or another network device on top of the port's, may have less than that.
+ *
+ * Context: any.
+ * Return: bytes, 256 at least; 0: the entry's network device has gone.
+ */
+u32 ibchan_gid_mtu(const struct ib_gid_attr *attr)
+{
+	struct net_device *ndev;
+	u32 mtu = 0;
+
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (!IS_ERR(ndev))
+		mtu = ib_mtu_enum_to_int(iboe_get_mtu(READ_ONCE(ndev->mtu)) ?: IB_MTU_256);
+	rcu_read_unlock();
+	return mtu;
 }

@@ -8,7 +8,6 @@
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
-#include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
 #include "address.h"
@@ -33,28 +32,6 @@ static bool attr_in_net(const struct ib_gid_attr *attr, struct net *net)
 	inside = ndev_in_net(rdma_read_gid_attr_ndev_rcu(attr), net);
 	rcu_read_unlock();
 	return inside;
-}
-
-/**
- * ibchan_gid_mtu - how long packets over a RoCE address may be
- * @attr: entry of a port's table
- *
- * A VLAN, or another network device on top of the port's, may have less than that.
- *
- * Context: any.
- * Return: bytes, 256 at least; 0: the entry's network device has gone.
- */
-u32 ibchan_gid_mtu(const struct ib_gid_attr *attr)
-{
-	struct net_device *ndev;
-	u32 mtu = 0;
-
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!IS_ERR(ndev))
-		mtu = ib_mtu_enum_to_int(iboe_get_mtu(READ_ONCE(ndev->mtu)) ?: IB_MTU_256);
-	rcu_read_unlock();
-	return mtu;
 }
 
 /* Of an entry of RoCE. Its port is known. */
