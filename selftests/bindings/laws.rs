@@ -73,13 +73,22 @@ fn messages_come_as_they_were_sent() {
 
     client.send(b"one").unwrap();
     client.send_timeout(b"two", patience()).unwrap();
-    assert_eq!(taken.receive().unwrap(), b"one");
-    assert_eq!(taken.receive_timeout(patience()).unwrap(), b"two");
+    assert_eq!(taken.receive().unwrap().unwrap(), b"one");
+    let two = taken.receive_timeout(patience()).unwrap();
+    assert_eq!(two.unwrap(), b"two");
     taken.send(b"three").unwrap();
-    assert_eq!(client.receive_into(&mut room, Some(patience())).unwrap(), 5);
+    let length = client.receive_into(&mut room, Some(patience())).unwrap();
+    assert_eq!(length, Some(5));
     assert_eq!(&room[..6], b"three\0");
+    client.send(b"").unwrap();
+    assert_eq!(taken.receive().unwrap().unwrap(), b"");
+    let long = vec![7; 100_000];
+    thread::scope(|threads| {
+        threads.spawn(|| client.send(&long).unwrap());
+        assert!(taken.receive().unwrap().unwrap() == long);
+    });
     drop(client);
-    assert!(taken.receive().unwrap().is_empty());
+    assert_eq!(taken.receive().unwrap(), None);
 }
 
 fn a_time_out_ends_a_wait_and_loses_nothing() {
@@ -92,9 +101,9 @@ fn a_time_out_ends_a_wait_and_loses_nothing() {
     client.send(b"fills the room").unwrap();
     let full = client.send_timeout(b"more", SOON).unwrap_err();
     assert_eq!((full.kind(), full.reason()), (ErrorKind::TimedOut, 74));
-    assert_eq!(taken.receive().unwrap(), b"fills the room");
+    assert_eq!(taken.receive().unwrap().unwrap(), b"fills the room");
     client.send(b"more").unwrap();
-    assert_eq!(taken.receive().unwrap(), b"more");
+    assert_eq!(taken.receive().unwrap().unwrap(), b"more");
 }
 
 fn errors_have_the_text_of_the_library() {

@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 	struct ibchan_server *server = NULL;
 	struct ibchan_error error;
 	char text[64];
-	int length = 0;
+	ssize_t length = 0;
 
 	if (argc > 1 && !ibchan_dial(argv[1], "7471", NULL, &channel, &error))
 		ibchan_send_bytes(channel, "hello, server\n", 14, IBCHAN_TIMEOUT_NEVER, &error);
@@ -24,6 +24,6 @@ int main(int argc, char **argv)
 		length = ibchan_receive_bytes(channel, text, 64, IBCHAN_TIMEOUT_NEVER, &error);
 	if (error.code)
 		errx(1, "%s", ibchan_error_string(&error));
-	printf("%.*s", length, text);
+	printf("%.*s", (int)length, text);
 	return ibchan_channel_close(channel) || ibchan_server_close(server);
 }

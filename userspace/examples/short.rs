@@ -6,7 +6,7 @@ fn main() -> ibchan::Result<()> {
     match env::args().nth(1) {
         Some(host) => ibchan::dial(&host, 7471)?.send(b"hello, server"),
         None => {
-            let message = ibchan::serve(7471)?.take()?.receive()?;
+            let message = ibchan::serve(7471)?.take()?.receive()?.unwrap_or_default();
             println!("{}", String::from_utf8_lossy(&message));
             Ok(())
         }

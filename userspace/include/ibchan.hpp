@@ -121,7 +121,7 @@ class channel : public handle<struct ::ibchan_channel, ::ibchan_channel_close> {
 public:
 	using handle::handle;
 
-	/* Returns when the message has arrived: ibchan_send_bytes(3). */
+	/* A message: ibchan_send_bytes(3). */
 	void send(const void *bytes, std::size_t length, duration timeout = never)
 	{
 		struct ::ibchan_error details;
@@ -134,22 +134,22 @@ public:
 		send(message.data(), message.size(), timeout);
 	}
 
-	/* How long the next message is; 0 when the peer has closed: ibchan_receive_bytes(3). */
-	std::size_t receive(void *buf, std::size_t room, duration timeout = never)
+	/* How long the next message is; less than 0 when the peer has closed. */
+	ssize_t receive(void *buf, std::size_t room, duration timeout = never)
 	{
 		struct ::ibchan_error details;
+		ssize_t length = ::ibchan_receive_bytes(get(), buf, room, timeout.count(), &details);
 
-		return static_cast<std::size_t>(check(
-			::ibchan_receive_bytes(get(), buf, room, timeout.count(), &details),
-			details));
+		if (length < 0 && length != -ENODATA)
+			check(static_cast<int>(length), details);
+		return length;
 	}
 
-	/* The next message; empty when the peer has closed. */
-	std::string receive(duration timeout = never)
+	/* The next message; false when the peer has closed. */
+	bool receive(std::string &message, duration timeout = never)
 	{
 		struct ::ibchan_error details;
-		std::string message;
-		int length = ::ibchan_receive_bytes(get(), nullptr, 0, timeout.count(), &details);
+		ssize_t length = ::ibchan_receive_bytes(get(), nullptr, 0, timeout.count(), &details);
 
 		/* It tells how long the message is that does not fit, and keeps it for any thread. */
 		while (length == -EMSGSIZE &&
@@ -158,7 +158,21 @@ public:
 			length = ::ibchan_receive_bytes(get(), &message[0], message.size(),
 							timeout.count(), &details);
 		}
-		message.resize(static_cast<std::size_t>(check(length, details)));
+		if (length == -ENODATA)
+			return false;
+		if (length < 0)
+			check(static_cast<int>(length), details);
+		message.resize(static_cast<std::size_t>(length));
+		return true;
+	}
+
+	/* The next message; empty also when the peer has closed. */
+	std::string receive(duration timeout = never)
+	{
+		std::string message;
+
+		if (!receive(message, timeout))
+			message.clear();
 		return message;
 	}
 };

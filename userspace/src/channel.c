@@ -256,14 +256,16 @@ int ibchan_channel_close(struct ibchan_channel *channel)
 	void (*closed)(void *messages);
 	struct messages *messages;
 	struct ibchan_cq *own_cq;
+	int err, lost = 0;
 	bool stays;
-	int err;
 
 	if (!channel)
 		return 0;
 	own_cq = channel->own_cq;
 	messages = channel->messages;
 	closed = channel->closed;
+	if (channel->closing && !context_check(channel->object.context))
+		lost = channel->closing(messages);
 	err = object_end(&channel->object, &stays);
 	if (stays)
 		return err;
@@ -276,7 +278,7 @@ int ibchan_channel_close(struct ibchan_channel *channel)
 	cq_close(own_cq);
 	if (closed)
 		closed(messages);
-	return err;
+	return err ? err : lost;
 }
 
 struct ibchan_cq *ibchan_channel_send_cq(const struct ibchan_channel *channel)

@@ -6,7 +6,6 @@
  * accepts clients as they ask, up to MAX_ACCEPTING that ibchan_take() has not returned; further
  * requests wait in the listener. The client whose channel is connected first is returned first.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -57,25 +56,15 @@ static void connect_params(const struct messages *m, __s64 left_ns, struct greet
 			   struct ibchan_connect_params *with)
 {
 	*greeting = (struct greeting) {
-		.magic = htonl(GREETING_MAGIC),
-		.message_bytes = htonl(m->message_bytes),
+		.magic = htobe32(GREETING_MAGIC),
+		.message_bytes = htobe32(m->message_bytes),
+		.messages = htobe32(m->num),
 	};
 	*with = (struct ibchan_connect_params) {
 		.data = greeting,
 		.length = sizeof(*greeting),
 		.connect_ms = stage_ms(left_ns),
 	};
-}
-
-/* How long a message the peer takes; 0: it has said nothing of the kind. */
-static __u32 greeting_read(const void *data, __u32 length)
-{
-	struct greeting greeting;
-
-	if (length < sizeof(greeting))
-		return 0;
-	memcpy(&greeting, data, sizeof(greeting));
-	return greeting.magic == htonl(GREETING_MAGIC) ? ntohl(greeting.message_bytes) : 0;
 }
 
 /* --- the side that asks --- */
@@ -89,16 +78,16 @@ static int await_connection(struct messages *m, const struct deadline *deadline,
 	do {
 		err = ibchan_channel_connect_wait(m->channel, deadline_left(deadline), error);
 	} while (err == -EINTR);
-	/* The peer has accepted without IBCHAN_MODE_CREDITS, or is no ibchan. */
-	if (err == -EINVAL || err == -EPROTOTYPE)
+	/* The peer is no ibchan. */
+	if (err == -EPROTOTYPE)
 		return error_set(error, -EPROTOTYPE, NULL);
 	if (err)
 		return err;
 	err = ibchan_channel_connection(m->channel, &info);
 	if (err)
 		return error_set(error, err, NULL);
-	m->peer_bytes = greeting_read(info.data, info.length);
-	return m->peer_bytes ? 0 : error_set(error, -EPROTOTYPE, NULL);
+	err = messages_greet(m, info.data, info.length);
+	return err ? error_set(error, err, NULL) : 0;
 }
 
 static int dial(struct messages *m, const struct addrinfo *list, const struct deadline *deadline,
@@ -305,19 +294,20 @@ static int answer(struct ibchan_server *server, struct ibchan_request *request,
 		  struct ibchan_error *error)
 {
 	struct ibchan_request_info info;
+	struct greeting greeting;
 	struct messages *m;
-	__u32 peer_bytes;
+	bool is_client;
 	int err = 0;
 
 	ibchan_request_query(request, &info);
-	peer_bytes = greeting_read(info.data, info.length);
-	if (peer_bytes)
+	is_client = greeting_read(info.data, info.length, &greeting);
+	if (is_client)
 		err = messages_make(server->station, info.device, &server->params, &m, error);
-	if (err || !peer_bytes) {
+	if (err || !is_client) {
 		ibchan_request_reject(request, NULL, 0);
 		return is_of_device(err) ? 0 : err;
 	}
-	m->peer_bytes = peer_bytes;
+	messages_greet(m, info.data, info.length);
 	return accept_client(server, request, m, error);
 }
 

@@ -21,7 +21,7 @@
  *	call.c		the blocking calls
  *	pending.c	the library keeps the result of a work until the caller asks for it
  *	scope.c		blocks of them
- *	message.c dial.c	the short way
+ *	stream.c message.c dial.c	the short way; frame.h is its wire
  */
 #ifndef _LIBIBCHAN_INTERNAL_H
 #define _LIBIBCHAN_INTERNAL_H
@@ -247,6 +247,7 @@ struct ibchan_channel {
 	struct ibchan_cq *recv_cq;
 	struct ibchan_cq *own_cq;	/* one of these two, or NULL */
 	struct messages *messages;	/* of the short way, or NULL */
+	int (*closing)(void *messages);	/* tells the peer, before the channel ends */
 	void (*closed)(void *messages);	/* frees them, behind the channel */
 	void *priv;			/* the caller's */
 	struct ibchan_channel *next_accepting;	/* in a listener, under its lock */

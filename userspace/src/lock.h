@@ -37,6 +37,11 @@ void __tsan_release(void *addr);
 void lock_wait(struct lock *lock);
 void lock_wake(struct lock *lock);
 
+struct deadline;
+
+/* 0; -ETIMEDOUT; -EINTR: a signal came. For a lock that is held in a sleep. */
+int lock_take_until(struct lock *lock, const struct deadline *deadline);
+
 #pragma GCC visibility pop
 
 static inline void lock_take(struct lock *lock)

@@ -3,19 +3,33 @@
 #ifndef _LIBIBCHAN_MESSAGE_H
 #define _LIBIBCHAN_MESSAGE_H
 
+#include "frame.h"
 #include "internal.h"
 
 /**
  * struct greeting - what each side of the short way tells the other, in network order
  * @magic: GREETING_MAGIC
- * @message_bytes: the longest message that this side takes
+ * @message_bytes: the longest message that may lie behind a frame to this side
+ * @messages: how many messages the peer may send before they are taken
+ * @reserved: 0
  */
 struct greeting {
-	__u32 magic;
-	__u32 message_bytes;
+	__be32 magic;
+	__be32 message_bytes;
+	__be32 messages;
+	__be32 reserved;
 };
 
-#define GREETING_MAGIC	0x49424d31U	/* "IBM1" */
+#define GREETING_MAGIC	0x49424d32U	/* "IBM2" */
+
+static inline bool greeting_read(const void *data, __u32 length, struct greeting *greeting)
+{
+	if (length < sizeof(*greeting))
+		return false;
+	memcpy(greeting, data, sizeof(*greeting));
+	return greeting->magic == htobe32(GREETING_MAGIC) && greeting->message_bytes &&
+	       greeting->messages;
+}
 
 /**
  * struct station - a context that channels share
@@ -27,39 +41,63 @@ struct station {
 	unsigned int users;
 };
 
-/**
- * struct message - one that has arrived and that nobody has taken
- * @bytes: its length
- * @next: the one that came after it
+/*
+ * Receives beside those for messages, for frames that no window limits. Before a side takes note of
+ * them its peer sends at most three that tell what it has taken: one for each half of the window,
+ * and one for a message that it has read; and, once, the end.
  */
-struct message {
-	__u32 bytes;
-	struct message *next;
+#define CONTROL_FRAMES	4
+
+/**
+ * struct inbox - the memory of a receive, and the frame that lies there
+ * @arrival: the frame
+ * @bytes: what the frame lies in
+ * @is_taken: it had a message, which is taken
+ * @next: of those that wait to be taken, in order, or to be posted again
+ */
+struct inbox {
+	struct arrival arrival;
+	unsigned char *bytes;
+	bool is_taken;
+	struct inbox *next;
 };
 
 /**
- * struct messages - what a channel of the short way owns; immutable but for what @lock guards
+ * struct messages - what a channel of the short way owns; immutable but for what locks guard
  * @station: the context
  * @device: of the channel
  * @pd: of the channel
  * @cq: where its receives complete
  * @mr: over @memory
- * @memory: @num messages of @message_bytes
- * @num: as many messages may wait
- * @message_bytes: the longest message for this side
- * @peer_bytes: the longest one for the peer
- * @element_bytes: of memory that is not registered, from a page's first byte on
+ * @memory: inboxes, outboxes, and CONTROL_FRAMES + 1 small outboxes
+ * @num: messages that may wait to be taken, here and at the peer
+ * @num_inboxes: of @num messages and of frames without one
+ * @box_bytes: from one box to the next
+ * @message_bytes: the longest message that fits behind a frame here
+ * @peer_bytes: the longest message that is sent behind a frame
  * @channel: posts to it
  * @prepared: the same, until it is connecting
  * @next: of those that a server accepts; under the server's lock
- * @lock: guards the rest
- * @messages: @num of them, each with the memory of its index
- * @first: has arrived first
+ * @sending: held by the thread that sends, for as long as that takes
+ * @receiving: held by the thread that receives, likewise
+ * @lock: guards the rest; taken behind one of the former
+ * @window: of messages to the peer
+ * @inboxes: @num_inboxes
+ * @first: the message that has arrived first
  * @last: where the next one to arrive is to be linked
- * @idle: those whose receive could not be posted
- * @posted: receives in flight
- * @over: no more messages will arrive
+ * @idle: inboxes whose receive is to be posted
+ * @taken: messages that were ever taken
+ * @offered: of them, those whose inboxes have a receive again
+ * @told: of these, those that the peer was told of
+ * @must_tell: the peer waits to be told
+ * @controls: frames without a message that were ever sent
+ * @ended: the peer has closed its channel
+ * @over: no more frames will arrive
+ * @is_known: the caller was told that
  * @error: why, if it is known
+ * @fd: what ibchan_channel_fd() gave out, or -1
+ * @event_fd: member of @fd, readable while there is something to be told
+ * @is_raised: it is
  */
 struct messages {
 	struct station *station;
@@ -69,20 +107,33 @@ struct messages {
 	struct ibchan_mr *mr;
 	unsigned char *memory;
 	__u32 num;
+	__u32 num_inboxes;
+	size_t box_bytes;
 	__u32 message_bytes;
 	__u32 peer_bytes;
-	size_t element_bytes;
 	struct ibchan_channel *channel;
 	struct ibchan_prepared *prepared;
 	struct messages *next;
+	struct lock sending;
+	struct lock receiving;
 	struct lock lock;
-	struct message *messages;
-	struct message *first;
-	struct message **last;
-	struct message *idle;
-	__u32 posted;
+	struct window window;
+	struct inbox *inboxes;
+	struct inbox *first;
+	struct inbox **last;
+	struct inbox *idle;
+	__u32 taken;
+	__u32 offered;
+	__u32 told;
+	bool must_tell;
+	__u32 controls;
+	bool ended;
 	bool over;
+	bool is_known;
 	int error;
+	int fd;
+	int event_fd;
+	bool is_raised;
 };
 
 #pragma GCC visibility push(hidden)
@@ -99,6 +150,14 @@ int messages_make(struct station *station, const char *device,
 		  const struct ibchan_message_params *params, struct messages **messages,
 		  struct ibchan_error *error);
 int messages_close(struct messages *messages);
+
+/* The peer has said how it takes messages. 0, or -EPROTOTYPE for what is no greeting. */
+int messages_greet(struct messages *messages, const void *data, __u32 length);
+
+/* stream.c; posts the receives that are due, and behind them @send, if there is one. */
+int stream_post(struct messages *messages, struct ibchan_wr *send, struct frame *frame,
+		struct ibchan_error *error);
+int stream_end(struct messages *messages);
 
 #pragma GCC visibility pop
 

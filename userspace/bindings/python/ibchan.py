@@ -21,6 +21,7 @@ import ctypes
 import errno
 import os
 import select
+import sys
 import threading
 import time
 
@@ -30,6 +31,7 @@ _MESSAGE_BYTES = 16384
 _NEVER = -1
 _LONGEST = 2 ** 62  # nanoseconds
 _ERROR_ROOM = 512  # more than a struct ibchan_error has
+_FIRST_VALUE = slice(24, 32)  # of its reason
 
 _library = ctypes.CDLL("libibchan.so.0")
 
@@ -59,7 +61,9 @@ _address = _function("server_address", _handle, _handle, returns=None)
 _server_fd = _function("server_fd", _handle)
 _server_close = _function("server_close", _handle)
 _send = _function("send_bytes", _handle, _handle, ctypes.c_size_t, ctypes.c_int64, _handle)
-_receive = _function("receive_bytes", _handle, _handle, ctypes.c_size_t, ctypes.c_int64, _handle)
+_receive = _function("receive_bytes", _handle, _handle, ctypes.c_size_t, ctypes.c_int64, _handle,
+                     returns=ctypes.c_ssize_t)
+_channel_fd = _function("channel_fd", _handle)
 _break = _function("channel_break", _handle)
 _channel_close = _function("channel_close", _handle)
 
@@ -69,7 +73,9 @@ def _call(function, *arguments):
     error = ctypes.create_string_buffer(_ERROR_ROOM)
     result = function(*arguments, error)
     if result < 0:
-        raise OSError(-result, _error_string(error).decode())
+        failure = OSError(-result, _error_string(error).decode())
+        failure.value = int.from_bytes(error[_FIRST_VALUE], sys.byteorder)
+        raise failure
     return result
 
 
@@ -163,6 +169,8 @@ class _Object:
     def close(self):
         """Ends calls of other threads, waits until they have returned, and ends the object.
 
+        Of a channel no thread uses, what was sent last has arrived by then, or it raises.
+
         A second close does nothing. Within a signal handler that has interrupted a call of the
         same thread it does not wait: the object ends when that call returns.
         """
@@ -175,7 +183,8 @@ class _Object:
         with self._idle:
             if self._handle:
                 self._closed_handle, self._handle = self._handle, None
-                self._interrupt(self._closed_handle)
+                if self._users:
+                    self._interrupt(self._closed_handle)
                 self._end_unused()
             if threading.get_ident() not in self._users:
                 self._idle.wait_for(lambda: self._ended)
@@ -191,27 +200,52 @@ class Channel(_Object):
         super().__init__(handle)
         self._message_bytes = message_bytes
 
-    def send(self, buffer, timeout=None):
-        """Sends a message, and returns when it has arrived. Raises TimeoutError.
+    def __iter__(self):
+        """The messages, until the peer has closed the channel."""
+        return iter(self.receive, None)
 
-        A signal's handler runs when that is over.
+    def fileno(self):
+        """For select and asyncio: readable while receive() has something to do."""
+        with self._used() as handle:
+            return _channel_fd(handle)
+
+    def send(self, buffer, timeout=None):
+        """Sends a message: a short one is copied, and a long one was received when this returns.
+
+        Waits while the peer has not received earlier ones. Raises TimeoutError. A signal's handler
+        runs when that is over.
         """
         memory, length = _memory(buffer, False)
         with self._used() as handle:
             _call(_send, handle, memory, length, _ns(timeout))
 
     def receive(self, timeout=None):
-        """The next message as bytes; b"" when the peer has closed the channel."""
+        """The next message as bytes; None when the peer has closed the channel."""
         buffer = bytearray(self._message_bytes)
-        return bytes(buffer[:self.receive_into(buffer, timeout)])
+        while True:
+            try:
+                length = self.receive_into(buffer, timeout)
+                return None if length is None else bytes(memoryview(buffer)[:length])
+            except OSError as failure:
+                if failure.errno != errno.EMSGSIZE:
+                    raise
+                buffer = bytearray(failure.value)
 
     def receive_into(self, buffer, timeout=None):
-        """The next message into a buffer: how long it is; 0 as for receive()."""
+        """The next message into a buffer: how long it is; None as for receive().
+
+        One that does not fit stays for the next call, and the error's value is its length.
+        """
         memory, length = _memory(buffer, True)
         end = _end_of(timeout)
         while True:
             with self._used() as handle, contextlib.suppress(InterruptedError):
-                return _call(_receive, handle, memory, length, _ns(_left(end)))
+                try:
+                    return _call(_receive, handle, memory, length, _ns(_left(end)))
+                except OSError as failure:
+                    if failure.errno != errno.ENODATA:
+                        raise
+                    return None
 
 
 class Server(_Object):

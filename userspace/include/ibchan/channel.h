@@ -409,8 +409,12 @@ int ibchan_channel_break(struct ibchan_channel *channel);
  * Buffers: those of the channel's works may be reused once this has returned
  * 0.
  *
+ * One of the short way tells its peer first, and waits up to a second until what
+ * ibchan_send_bytes() has sent last has arrived.
+ *
  * Return: 0 or a negative errno; the handle is gone either way, unless a filter of system
- * calls answered in the kernel's place, see <ibchan.h>.
+ * calls answered in the kernel's place, see <ibchan.h>. Of the short way also -ECONNRESET:
+ * the channel has broken meanwhile, and messages may not have arrived.
  */
 int ibchan_channel_close(struct ibchan_channel *channel);
 

@@ -9,10 +9,14 @@
  *	ibchan_channel_close()			ibchan_channel_close()
  *
  * These calls open the context, find the device, make the queues and post the receives. What
- * they make belongs to the channel, and ends with it. The channel is one like any other, with
- * IBCHAN_MODE_CREDITS: works of other kinds can be posted on it, with memory of its domain
- * (ibchan_channel_pd()). Only its receives, and the queue where they complete, belong to
- * ibchan_receive_bytes().
+ * they make belongs to the channel, and ends with it. The channel is one like any other: works of
+ * other kinds can be posted on it, with memory of its domain (ibchan_channel_pd()). Only its
+ * receives, and the queue where they complete, belong to ibchan_receive_bytes(); and when it has
+ * broken, its send queue may show works with the wr_id 0 that were these calls'.
+ *
+ * A message of up to message_bytes is copied, and waits at the peer; a longer one is read by the
+ * peer from the sender's memory. No message is sent for which the peer has no receive. A signal
+ * handler must not jump out of these calls.
  *
  * Both sides have to go this way. A peer that connects otherwise is rejected.
  */
@@ -21,6 +25,7 @@
 
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <linux/types.h>
 #include <linux/ibchan.h>
 
@@ -37,16 +42,17 @@ struct ibchan_error;
 /**
  * struct ibchan_message_params - how a side takes messages
  * @size: sizeof(struct ibchan_message_params)
- * @messages: how many the peer may send before they are received, 1 to 16384, and at most
- *	what the device takes (max_qp_wr of ibchan_device_list()); 0: 16
- * @message_bytes: how long a message to this side may be, 1 to 2^31 - 1; 0: 16384
+ * @messages: how many each side may send before they are received, 1 to 8000; 0: 16; the
+ *	smaller one of the two sides' counts
+ * @message_bytes: up to which length messages are copied, 1 to 2^30; 0: 16384; the smaller one
+ *	of the two sides' counts
  * @reserved: 0
  * @timeout_ns: how long ibchan_dial() may take, beside the look-up of a name, and at a server
  *	how long a peer may, from its request until it is connected; in nanoseconds; 0: 60 s;
  *	each stage, as struct ibchan_connect_params has them, has its default at most
  *
- * @messages times @message_bytes are pinned for each channel, and count against
- * RLIMIT_MEMLOCK. The two sides may differ.
+ * Two times @messages, and four, times @message_bytes and 16 are pinned for each channel, and count
+ * against RLIMIT_MEMLOCK: 590 KB by default.
  */
 struct ibchan_message_params {
 	__u32 size;
@@ -73,9 +79,8 @@ struct ibchan_message_params {
  * time; -EPROTOTYPE: the program that listens there does not use ibchan_serve(); -ECONNRESET:
  * the server has rejected, for example because it has no memory; -ENOMEM: no memory, or
  * RLIMIT_MEMLOCK; -EINVAL: a member of @params is out of
- * range; -E2BIG: @params has members that this library does not know; -EOPNOTSUPP: the device
- * is an iWARP one; as ibchan_context_open(), ibchan_device_open_for() and
- * ibchan_builder_connect().
+ * range; -E2BIG: @params has members that this library does not know; as ibchan_context_open(),
+ * ibchan_device_open_for() and ibchan_builder_connect().
  */
 int ibchan_dial(const char *host, const char *service,
 		const struct ibchan_message_params *params,
@@ -154,28 +159,31 @@ void ibchan_server_address(const struct ibchan_server *server,
 int ibchan_server_close(struct ibchan_server *server);
 
 /**
- * ibchan_send_bytes() - send a message, and wait until it has arrived
+ * ibchan_send_bytes() - send a message
  * @channel: of ibchan_dial() or ibchan_take()
  * @bytes: the message; any memory that may be read
- * @length: how many, 1 and up, to the peer's message_bytes; and to what the elements of a send
- *	reach of memory that is not registered: soft-RoCE 32 MiB, with @bytes at a page's
- *	beginning
+ * @length: how many, 0 to 2^40
  * @timeout_ns: in nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: no limit
  * @error: details; NULL is fine
  *
- * Waits while the peer has not received earlier messages, as many as it takes. Signals do not
- * end the wait. Sixteen threads may send on one channel at a time.
+ * Waits while the peer has not received earlier messages, as many as may wait. A message of up to
+ * message_bytes is copied then, and is on its way when this returns. A longer one is registered,
+ * for which RLIMIT_MEMLOCK has to allow, and this returns when the peer has received it. Signals
+ * do not end the wait. Threads that send at the same time take turns.
  *
- * Buffers: @bytes may be reused on return. Only with @error's origin IBCHAN_ERROR_CALL and
- * -EPROTO, -ENODEV, -EBADMSG or the errno of a filter of system calls, the device may read them
- * until the channel is closed.
+ * That a message has arrived is certain when ibchan_channel_close() has returned 0, or the peer
+ * has answered.
  *
- * Return: 0: it lies in the peer's memory; -ETIMEDOUT with reason PEER_CREDITS in @error: the
- * peer has received none of the earlier messages in time, and nothing was sent; -ETIMEDOUT
- * otherwise: the message has not arrived in time, and the channel is broken for that;
- * -EMSGSIZE: longer than the peer takes, and nothing was sent; -EINVAL: no bytes, a negative
- * time-out, or a channel that was made otherwise; -ESHUTDOWN: the channel is broken; -EAGAIN:
- * 16 other threads are sending; what else ibchan_perform() returns.
+ * Buffers: @bytes may be reused on return. Only with the errno of a filter of system calls in
+ * @error the peer may read them until the channel is closed.
+ *
+ * Return: 0; -ETIMEDOUT with reason PEER_CREDITS in @error: the peer has received none of the
+ * earlier messages in time, or other threads were sending, and nothing was sent; -ETIMEDOUT
+ * otherwise: the peer has not received a long message in time, and the channel is broken for that;
+ * -EMSGSIZE: longer than 2^40; -ENOMEM, -EFAULT and what else ibchan_mr_reg() returns: a long
+ * message cannot be registered; -EINVAL: a negative time-out, or a channel that was made
+ * otherwise; -ESHUTDOWN: the channel is broken, or the peer has closed it; -EAGAIN: the program's
+ * own works take all places of the send queue; -EPERM: see Fork.
  */
 int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t length,
 		      __s64 timeout_ns, struct ibchan_error *error);
@@ -188,22 +196,37 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
  * @timeout_ns: in nanoseconds; 0: do not wait; IBCHAN_TIMEOUT_NEVER: no limit
  * @error: details; NULL is fine
  *
- * Messages come in the order in which they were sent. Those that have arrived are there also
- * when the peer has closed the channel since. Any number of threads may receive on one
- * channel, each a message of its own.
+ * Messages come in the order in which they were sent. Those that were copied are there also
+ * when the peer has closed the channel since. A long one is read when it is its turn, which takes
+ * as long as the network needs, whatever @timeout_ns is. Threads that receive at the same time
+ * take turns, and each takes a message of its own.
  *
- * Buffers: @buf is the caller's on return; only the CPU writes to it.
+ * Buffers: @buf is the caller's on return.
  *
- * Return: how many bytes; 0: the peer has closed the channel, or its process has ended;
- * -EMSGSIZE: the message is longer than @room, @error's reason tells how long, and it stays
- * for the next call; -ETIMEDOUT: none came in time; -EINTR: a signal came, and no message was
- * taken; -EHOSTUNREACH: the peer does not answer any more, and the channel is broken; -EPROTO:
- * the peer has sent what is no message of ibchan_send_bytes(), and the channel is broken for
- * that; -ECANCELED: the channel was broken on this side; -ENODEV: the device is gone; -EINVAL: a
- * negative time-out, or a channel that was made otherwise; -EPERM: see Fork.
+ * Return: how many bytes, which may be 0; -ENODATA: the peer has closed the channel, and all its
+ * messages were received; -ECONNRESET: the peer has ended without closing it; -EMSGSIZE: the
+ * message is longer than @room, @error's reason tells how long, and it stays for the next call;
+ * -ETIMEDOUT: none came in time; -EINTR: a signal came, and no message was taken; -EHOSTUNREACH:
+ * the peer does not answer any more, and the channel is broken; -EPROTO: the peer has sent what is
+ * no message of ibchan_send_bytes(), or has offered memory that it has not, and the channel is
+ * broken for that; -ECANCELED: the channel was broken on this side; -ENODEV: the device is gone;
+ * -ENOMEM, -EFAULT and what else ibchan_mr_reg() returns: @buf cannot be registered for a long
+ * message, and it stays for the next call; -EINVAL: a negative time-out, or a channel that was
+ * made otherwise; -EPERM: see Fork.
  */
-int ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t room,
-			 __s64 timeout_ns, struct ibchan_error *error);
+ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t room,
+			     __s64 timeout_ns, struct ibchan_error *error);
+
+/**
+ * ibchan_channel_fd() - for poll and epoll
+ * @channel: of ibchan_dial() or ibchan_take()
+ *
+ * Readable while ibchan_receive_bytes() has something to tell, or to take note of: it may return
+ * -ETIMEDOUT with a time-out of 0 all the same. Do not close it: it goes with the channel.
+ *
+ * Return: the descriptor; -EINVAL: a channel that was made otherwise; as ibchan_cq_fd().
+ */
+int ibchan_channel_fd(struct ibchan_channel *channel);
 
 /**
  * ibchan_channel_pd() - the domain of a channel

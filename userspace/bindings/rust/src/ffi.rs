@@ -244,7 +244,8 @@ extern "C" {
         room: usize,
         timeout_ns: i64,
         error: *mut Error,
-    ) -> c_int;
+    ) -> isize;
+    pub fn ibchan_channel_fd(channel: *mut Channel) -> c_int;
     pub fn ibchan_channel_break(channel: *mut Channel) -> c_int;
     pub fn ibchan_channel_close(channel: *mut Channel) -> c_int;
 

@@ -5,7 +5,7 @@
 //!
 //! ```no_run
 //! let stream = ibchan::serve(7471)?.take()?;
-//! println!("{}", String::from_utf8_lossy(&stream.receive()?));
+//! println!("{}", String::from_utf8_lossy(&stream.receive()?.unwrap_or_default()));
 //! # Ok::<(), ibchan::Error>(())
 //! ```
 //!

@@ -44,13 +44,13 @@ impl Options {
         Self::default()
     }
 
-    /// How many messages the peer may send before they are received, 1 to 16384.
+    /// How many messages each side may send before they are received, 1 to 8000.
     pub fn messages(mut self, messages: u32) -> Self {
         self.messages = messages;
         self
     }
 
-    /// How long a message to this side may be, 1 to 2^31 - 1.
+    /// Up to which length messages are copied, 1 to 2^30; longer ones are read by the peer.
     pub fn message_bytes(mut self, bytes: u32) -> Self {
         self.message_bytes = bytes;
         self
@@ -138,7 +138,8 @@ pub(crate) fn nanoseconds(timeout: Duration) -> i64 {
 /// Carries messages between two programs. [`dial`] and [`Server::take`] make them.
 ///
 /// Any number of threads may send and receive at a time. The memory of a message is the caller's
-/// own again when a call returns. Dropping it closes it.
+/// own again when a call returns. Dropping it closes it, which waits up to a second until what was
+/// sent last has arrived.
 pub struct Stream {
     raw: NonNull<ffi::Channel>,
     message_bytes: usize,
@@ -150,15 +151,16 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// Sends a message of a byte or more, and returns when it lies in the peer's memory.
+    /// Sends a message. A short one is copied, and is on its way when this returns; a long one was
+    /// received by then.
     ///
-    /// Waits while the peer has not received earlier messages, as many as it takes.
+    /// Waits while the peer has not received earlier messages, as many as may wait.
     pub fn send(&self, message: &[u8]) -> Result<()> {
         self.send_ns(message, ffi::TIMEOUT_NEVER)
     }
 
-    /// Sends a message, within a time. After that the kind of the error is `TimedOut`, and the stream
-    /// is broken, unless the peer has no room for it ([`Error::reason`]).
+    /// Sends a message, within a time. After that the kind of the error is `TimedOut`, and after a long
+    /// one the stream is broken, unless the peer has no room for it ([`Error::reason`]).
     pub fn send_timeout(&self, message: &[u8], timeout: Duration) -> Result<()> {
         self.send_ns(message, nanoseconds(timeout))
     }
@@ -180,47 +182,73 @@ impl Stream {
         Ok(())
     }
 
-    /// The next message; an empty one when the peer has closed the stream.
+    /// The next message; `None` when the peer has closed the stream.
     ///
     /// A signal that has a handler ends the wait: the kind of the error is `Interrupted`.
-    pub fn receive(&self) -> Result<Vec<u8>> {
+    pub fn receive(&self) -> Result<Option<Vec<u8>>> {
         self.receive_ns(ffi::TIMEOUT_NEVER)
     }
 
     /// The next message, within a time; after that the kind of the error is `TimedOut`.
-    pub fn receive_timeout(&self, timeout: Duration) -> Result<Vec<u8>> {
+    pub fn receive_timeout(&self, timeout: Duration) -> Result<Option<Vec<u8>>> {
         self.receive_ns(nanoseconds(timeout))
     }
 
-    /// The next message into a buffer: how long it is; 0 as for [`receive`](Self::receive). One that
-    /// does not fit stays for the next call. `None` waits without an end.
-    pub fn receive_into(&self, buffer: &mut [u8], timeout: Option<Duration>) -> Result<usize> {
-        self.receive_into_ns(buffer, timeout.map_or(ffi::TIMEOUT_NEVER, nanoseconds))
+    /// The next message into a buffer: how long it is; `None` as for [`receive`](Self::receive). One
+    /// that does not fit stays for the next call. `None` waits without an end.
+    pub fn receive_into(
+        &self,
+        buffer: &mut [u8],
+        timeout: Option<Duration>,
+    ) -> Result<Option<usize>> {
+        match self.receive_once(buffer, timeout.map_or(ffi::TIMEOUT_NEVER, nanoseconds))? {
+            Received::TooLong(_, error) => Err(error),
+            Received::End => Ok(None),
+            Received::Message(length) => Ok(Some(length)),
+        }
     }
 
-    fn receive_ns(&self, ns: i64) -> Result<Vec<u8>> {
+    /// Another thread may take the message that did not fit, and the next one be longer.
+    fn receive_ns(&self, ns: i64) -> Result<Option<Vec<u8>>> {
         let mut message = vec![0; self.message_bytes];
-        let length = self.receive_into_ns(&mut message, ns)?;
 
-        message.truncate(length);
-        Ok(message)
+        loop {
+            match self.receive_once(&mut message, ns)? {
+                Received::TooLong(length, _) => message.resize(length, 0),
+                Received::End => return Ok(None),
+                Received::Message(length) => {
+                    message.truncate(length);
+                    return Ok(Some(message));
+                }
+            }
+        }
     }
 
-    fn receive_into_ns(&self, buffer: &mut [u8], ns: i64) -> Result<usize> {
-        let length = call(|error| {
-            // SAFETY: the channel is open as long as `self` is; only the CPU writes to the buffer, and
-            // only during the call.
-            unsafe {
-                ffi::ibchan_receive_bytes(
-                    self.raw.as_ptr(),
-                    buffer.as_mut_ptr().cast(),
-                    buffer.len(),
-                    ns,
-                    error,
-                )
-            }
-        })?;
-        Ok(length as usize)
+    fn receive_once(&self, buffer: &mut [u8], ns: i64) -> Result<Received> {
+        const EMSGSIZE: isize = 90;
+        const ENODATA: isize = 61;
+        let mut details = ffi::Error::default();
+        // SAFETY: the channel is open as long as `self` is; the buffer is written to only during the
+        // call, by the CPU or the device.
+        let result = unsafe {
+            ffi::ibchan_receive_bytes(
+                self.raw.as_ptr(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                ns,
+                &mut details,
+            )
+        };
+
+        match result {
+            0.. => Ok(Received::Message(result as usize)),
+            _ if result == -ENODATA => Ok(Received::End),
+            _ if result == -EMSGSIZE => Ok(Received::TooLong(
+                details.reason.value[0] as usize,
+                Error::of_details(&details),
+            )),
+            _ => Err(Error::of_details(&details)),
+        }
     }
 
     /// Ends the calls that other threads make, and takes no more. The peer sees the end.
@@ -228,6 +256,21 @@ impl Stream {
         // SAFETY: the channel is open as long as `self` is.
         check(unsafe { ffi::ibchan_channel_break(self.raw.as_ptr()) })?;
         Ok(())
+    }
+}
+
+/// What became of a call that was not refused.
+enum Received {
+    Message(usize),
+    TooLong(usize, Error),
+    End,
+}
+
+/// For `poll` and `epoll`: readable while [`receive`](Stream::receive) has something to do.
+impl AsRawFd for Stream {
+    fn as_raw_fd(&self) -> RawFd {
+        // SAFETY: the channel is open as long as `self` is.
+        unsafe { ffi::ibchan_channel_fd(self.raw.as_ptr()) }
     }
 }
 

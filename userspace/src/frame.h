@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The wire of the short way: a frame is what one send carries. All numbers are in network order.
+ * Nothing here has state, sleeps or trusts a peer.
+ *
+ * A window limits how many frames with a message a side may send before its peer has taken those
+ * before them. Each frame tells how many messages its sender has taken so far.
+ */
+#ifndef _LIBIBCHAN_FRAME_H
+#define _LIBIBCHAN_FRAME_H
+
+#include <endian.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <linux/types.h>
+
+/* The longest message. */
+#define MESSAGE_MAX	(1ULL << 40)
+
+/**
+ * enum frame_kind - what a frame carries
+ * @FRAME_BYTES: a message, behind the frame
+ * @FRAME_OFFER: where a message lies that the peer is to read: struct frame_offer
+ * @FRAME_TAKEN: nothing but what each frame tells
+ * @FRAME_END: the sender has closed its channel; no frame follows
+ */
+enum frame_kind {
+	FRAME_BYTES = 1,
+	FRAME_OFFER,
+	FRAME_TAKEN,
+	FRAME_END,
+};
+
+/**
+ * struct frame - what each send begins with
+ * @kind: enum frame_kind
+ * @reserved: 0
+ * @taken: messages that the sender has ever taken of its peer's, modulo 2^32
+ * @length: of the message, in bytes; 0 where the frame carries none
+ */
+struct frame {
+	__u8 kind;
+	__u8 reserved[3];
+	__be32 taken;
+	__be64 length;
+};
+
+/**
+ * struct frame_offer - a message in the sender's memory
+ * @frame: of kind FRAME_OFFER
+ * @addr: of its first byte
+ * @rkey: key to it, until the peer has taken the message
+ * @reserved: 0
+ */
+struct frame_offer {
+	struct frame frame;
+	__be64 addr;
+	__be32 rkey;
+	__be32 reserved;
+};
+
+/**
+ * struct arrival - a frame that has arrived, in host order
+ * @kind: enum frame_kind
+ * @taken: as in struct frame
+ * @length: the same
+ * @addr: of an offer
+ * @rkey: the same
+ */
+struct arrival {
+	__u32 kind;
+	__u32 taken;
+	__u64 length;
+	__u64 addr;
+	__u32 rkey;
+};
+
+/**
+ * struct window - messages of one side on their way to the other
+ * @size: how many may be under way
+ * @sent: ever, modulo 2^32
+ * @taken: of them, by the peer
+ */
+struct window {
+	__u32 size;
+	__u32 sent;
+	__u32 taken;
+};
+
+static inline bool window_is_full(const struct window *window)
+{
+	return window->sent - window->taken >= window->size;
+}
+
+/* A peer cannot have taken more than was sent to it, nor take anything back. */
+static inline int window_advance(struct window *window, __u32 taken)
+{
+	if (taken - window->taken > window->sent - window->taken)
+		return -EPROTO;
+	window->taken = taken;
+	return 0;
+}
+
+static inline struct frame frame_make(enum frame_kind kind, __u32 taken, __u64 length)
+{
+	return (struct frame) {
+		.kind = (__u8)kind,
+		.taken = htobe32(taken),
+		.length = htobe64(length),
+	};
+}
+
+static inline int frame_read_offer(const void *bytes, __u32 size, struct arrival *arrival)
+{
+	struct frame_offer offer;
+
+	if (size != sizeof(offer))
+		return -EPROTO;
+	memcpy(&offer, bytes, sizeof(offer));
+	arrival->addr = be64toh(offer.addr);
+	arrival->rkey = be32toh(offer.rkey);
+	if (offer.reserved || !arrival->length || arrival->length > MESSAGE_MAX ||
+	    arrival->addr > UINT64_MAX - arrival->length)
+		return -EPROTO;
+	return 0;
+}
+
+/* Returns 0, or -EPROTO for what no peer of the short way sends. */
+static inline int frame_read(const void *bytes, __u32 size, struct arrival *arrival)
+{
+	struct frame frame;
+
+	if (size < sizeof(frame))
+		return -EPROTO;
+	memcpy(&frame, bytes, sizeof(frame));
+	*arrival = (struct arrival) {
+		.kind = frame.kind,
+		.taken = be32toh(frame.taken),
+		.length = be64toh(frame.length),
+	};
+	if (frame.reserved[0] || frame.reserved[1] || frame.reserved[2])
+		return -EPROTO;
+	switch (arrival->kind) {
+	case FRAME_BYTES:
+		return arrival->length == size - sizeof(frame) ? 0 : -EPROTO;
+	case FRAME_OFFER:
+		return frame_read_offer(bytes, size, arrival);
+	case FRAME_TAKEN:
+	case FRAME_END:
+		return size == sizeof(frame) && !arrival->length ? 0 : -EPROTO;
+	default:
+		return -EPROTO;
+	}
+}
+
+#endif /* _LIBIBCHAN_FRAME_H */

@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The short way: how messages go. One that the peer has a box for is copied behind a frame, and
+ * is on its way when the call returns. A longer one stays where it is: the peer is offered it,
+ * reads it into the memory of its caller, and says so.
+ *
+ * Nothing waits for a completion of a send. A box is used again when the peer has taken the
+ * message that lay in it, which its frames tell. Whoever waits, for a message or for the peer to
+ * take one, sleeps until a frame arrives; every thread that looks takes note of all of them.
+ */
+#include <errno.h>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "message.h"
+#include "slots.h"
+#include "wait.h"
+
+/* Receives that one call posts. */
+#define BATCH		16
+/* What is read at a time, and so pinned. */
+#define PIECE_BYTES	(1U << 20)
+/* How long the end of a channel waits for what was sent last. */
+#define LINGER_NS	NSEC_PER_SEC
+
+/* Nobody else uses this memory, so nothing can collide there. */
+#define OWN		IBCHAN_WR_UNCHECKED
+
+/* --- what is posted; under the lock --- */
+
+static struct ibchan_sge sge_of(const struct messages *m, const void *bytes, size_t length)
+{
+	return ibchan_sge_unchecked(m->mr, (size_t)((const unsigned char *)bytes - m->memory),
+				    length);
+}
+
+/* Returns how many. @offered: of them, those whose message is taken. */
+static __u32 gather_receives(const struct messages *m, struct ibchan_wr *wrs,
+			     struct ibchan_sge *sges, __u32 *offered)
+{
+	const struct inbox *box;
+	__u32 num = 0;
+
+	*offered = 0;
+	for (box = m->idle; box && num < BATCH; box = box->next, num++) {
+		sges[num] = sge_of(m, box->bytes, m->box_bytes);
+		wrs[num] = ibchan_wr_receive(m->channel, &sges[num], 1);
+		wrs[num].wr_id = (__u64)(box - m->inboxes);
+		wrs[num].flags = OWN;
+		*offered += box->is_taken;
+	}
+	return num;
+}
+
+static void receives_posted(struct messages *m, __u32 num)
+{
+	struct inbox *box;
+
+	for (; num; num--) {
+		box = m->idle;
+		m->idle = box->next;
+		m->offered += box->is_taken;
+		box->is_taken = false;
+	}
+}
+
+/* Whoever posted: the peer learns how many more messages it may send. */
+int stream_post(struct messages *m, struct ibchan_wr *send, struct frame *frame,
+		struct ibchan_error *error)
+{
+	__u32 num, receives, accepted, offered;
+	struct ibchan_wr wrs[BATCH + 1];
+	struct ibchan_sge sges[BATCH];
+	bool is_last;
+	int err;
+
+	do {
+		receives = gather_receives(m, wrs, sges, &offered);
+		num = receives;
+		is_last = num < BATCH;
+		if (is_last && send) {
+			frame->taken = htobe32(m->offered + offered);
+			wrs[num++] = *send;
+		}
+		accepted = 0;
+		err = num ? ibchan_post(m->station->context, wrs, num, &accepted, error) : 0;
+		receives_posted(m, min(accepted, receives));
+	} while (!err && !is_last);
+	if (!err && send) {
+		m->told = m->offered;
+		m->must_tell = false;
+	}
+	return err;
+}
+
+static int post_frame(struct messages *m, struct frame *frame, size_t bytes,
+		      struct ibchan_error *error)
+{
+	const struct ibchan_sge sge = sge_of(m, frame, bytes);
+	struct ibchan_wr wr = ibchan_wr_send(m->channel, &sge, 1);
+
+	wr.flags = OWN | IBCHAN_WR_UNSIGNALED;
+	return stream_post(m, &wr, frame, error);
+}
+
+/* For frames without a message: they have been read by the time that it is their turn again. */
+static struct frame *small_outbox(const struct messages *m, __u32 index)
+{
+	unsigned char *first = m->memory + (m->num_inboxes + m->num) * m->box_bytes;
+
+	return (struct frame *)first + index;
+}
+
+static unsigned char *outbox(const struct messages *m)
+{
+	return m->memory + (m->num_inboxes + m->window.sent % m->num) * m->box_bytes;
+}
+
+/*
+ * The peer is told when half of its window is taken, when it waits for just that, and by each
+ * frame that is sent anyway.
+ */
+static int tell_taken(struct messages *m, struct ibchan_error *error)
+{
+	struct frame *frame = small_outbox(m, m->controls % CONTROL_FRAMES);
+	int err;
+
+	if (!m->must_tell && 2 * (m->taken - m->told) < m->num)
+		return 0;
+	*frame = frame_make(FRAME_TAKEN, 0, 0);
+	err = post_frame(m, frame, sizeof(*frame), error);
+	if (!err)
+		m->controls++;
+	return err;
+}
+
+/* --- what arrives; under the lock --- */
+
+static void raise_event(struct messages *m)
+{
+	const bool raise = m->first || m->ended || m->over;
+	__u64 count = 1;
+
+	if (m->event_fd >= 0 && raise != m->is_raised)
+		syscall(raise ? SYS_write : SYS_read, m->event_fd, &count, sizeof(count));
+	m->is_raised = raise;
+}
+
+static void repost(struct messages *m, struct inbox *box, bool is_taken)
+{
+	box->is_taken = is_taken;
+	box->next = m->idle;
+	m->idle = box;
+}
+
+static void append(struct messages *m, struct inbox *box)
+{
+	box->next = NULL;
+	*m->last = box;
+	m->last = &box->next;
+}
+
+/* What a peer of this kind does not send ends the channel. */
+static void fail(struct messages *m)
+{
+	m->over = true;
+	m->error = -EPROTO;
+	ibchan_channel_break(m->channel);
+}
+
+static int read_frame(struct messages *m, struct inbox *box, const struct ibchan_completion *done)
+{
+	int err;
+
+	if (done->flags & IBCHAN_CQE_IMM || done->bytes > m->box_bytes || m->ended)
+		return -EPROTO;
+	err = frame_read(box->bytes, (__u32)done->bytes, &box->arrival);
+	return err ? err : window_advance(&m->window, box->arrival.taken);
+}
+
+static void arrived(struct messages *m, const struct ibchan_completion *done)
+{
+	struct inbox *box = &m->inboxes[done->wr_id];
+
+	if (done->error) {
+		m->over = true;
+	} else if (read_frame(m, box, done)) {
+		fail(m);
+	} else if (box->arrival.kind == FRAME_BYTES || box->arrival.kind == FRAME_OFFER) {
+		append(m, box);
+	} else {
+		m->ended = box->arrival.kind == FRAME_END;
+		repost(m, box, false);
+	}
+}
+
+/* Takes note of every frame that is there. 0 or a negative errno. */
+static int look(struct messages *m)
+{
+	struct ibchan_completion done[BATCH];
+	int i, num;
+
+	do {
+		num = ibchan_cq_poll(m->cq, done, BATCH);
+		for (i = 0; i < num && !m->error; i++)
+			arrived(m, &done[i]);
+	} while (num > 0);
+	raise_event(m);
+	return num;
+}
+
+/* No more messages will come: why, in the words of ibchan_receive_bytes(). */
+static int end_of(struct messages *m)
+{
+	struct ibchan_channel_info info;
+	int err = m->error ? m->error : ibchan_channel_query(m->channel, &info);
+
+	m->is_known = true;
+	if (m->ended)
+		return -ENODATA;
+	if (err)
+		return err;
+	if (info.error == -ETIMEDOUT)
+		return -EHOSTUNREACH;
+	return info.error == -EMSGSIZE || info.error == -EREMOTEIO ? -EPROTO : info.error;
+}
+
+/* --- sending; one thread at a time --- */
+
+static int refuse(struct ibchan_error *error, int err, __u32 code, __u64 first, __u64 second)
+{
+	const struct ibchan_reason reason = { .code = code, .value = { first, second } };
+
+	return error_set(error, err, &reason);
+}
+
+/* A place in the window for one message; with the lock held if there is one. */
+static int await_place(struct messages *m, const struct deadline *deadline,
+		       struct ibchan_error *error)
+{
+	int err = 0, wait = 0;
+	__u32 tail;
+
+	for (;;) {
+		lock_take(&m->lock);
+		tail = ring_tail(m->cq);
+		if (window_is_full(&m->window))
+			err = look(m);
+		if (m->ended || m->over) {
+			err = -ESHUTDOWN;
+			m->is_known = true;
+		}
+		if (!err && !window_is_full(&m->window))
+			return 0;
+		lock_give(&m->lock);
+		if (err)
+			return error_set(error, err, NULL);
+		/* One last look has been taken after the wait ended. */
+		if (wait == -ETIMEDOUT)
+			return refuse(error, wait, IBCHAN_REASON_PEER_CREDITS, m->window.sent,
+				      m->window.taken);
+		if (wait)
+			return error_set(error, wait, NULL);
+		wait = cq_sleep(m->cq, tail, deadline);
+		if (wait == -EINTR)
+			wait = 0;
+	}
+}
+
+/* Counts a frame with a message that was posted, and lets go of the lock. */
+static int sent(struct messages *m, int err)
+{
+	if (!err)
+		m->window.sent++;
+	if (err == -ESHUTDOWN || err == -ENODEV)
+		m->is_known = true;
+	lock_give(&m->lock);
+	return err;
+}
+
+static int send_copy(struct messages *m, const void *bytes, size_t length,
+		     const struct deadline *deadline, struct ibchan_error *error)
+{
+	int err = await_place(m, deadline, error);
+	unsigned char *box;
+
+	if (err)
+		return err;
+	box = outbox(m);
+	*(struct frame *)box = frame_make(FRAME_BYTES, 0, length);
+	if (length)
+		memcpy(box + sizeof(struct frame), bytes, length);
+	return sent(m, post_frame(m, (struct frame *)box, sizeof(struct frame) + length, error));
+}
+
+/* 1: the peer has taken all that was sent; 0: not yet; or why it never will. Under the lock. */
+static int all_taken(struct messages *m)
+{
+	int err = look(m);
+
+	if (m->window.taken == m->window.sent)
+		return 1;
+	if (m->ended || m->over)
+		return -ESHUTDOWN;
+	return err;
+}
+
+static int await_taken(struct messages *m, const struct deadline *deadline)
+{
+	int ret, wait = 0;
+	__u32 tail;
+
+	for (;;) {
+		lock_take(&m->lock);
+		tail = ring_tail(m->cq);
+		ret = all_taken(m);
+		lock_give(&m->lock);
+		if (ret)
+			return min(ret, 0);
+		if (wait)
+			return wait;
+		wait = cq_sleep(m->cq, tail, deadline);
+		if (wait == -EINTR)
+			wait = 0;
+	}
+}
+
+static int offer(struct messages *m, const struct ibchan_mr *mr, size_t length,
+		 const struct deadline *deadline, struct ibchan_error *error)
+{
+	int err = await_place(m, deadline, error);
+	struct frame_offer *box;
+
+	if (err)
+		return err;
+	box = (struct frame_offer *)outbox(m);
+	*box = (struct frame_offer) {
+		.frame = frame_make(FRAME_OFFER, 0, length),
+		.addr = htobe64(mr->remote_addr),
+		.rkey = htobe32(mr->rkey),
+	};
+	return sent(m, post_frame(m, &box->frame, sizeof(*box), error));
+}
+
+/* From the offer on the peer may read the bytes, so the call cannot end without it. */
+static int offer_and_await(struct messages *m, const struct ibchan_mr *mr, size_t length,
+			   const struct deadline *deadline, struct ibchan_error *error)
+{
+	int err = offer(m, mr, length, deadline, error);
+
+	if (err)
+		return err;
+	err = await_taken(m, deadline);
+	if (!err)
+		return error_set(error, 0, NULL);
+	m->is_known = true;
+	ibchan_channel_break(m->channel);
+	return error_set(error, err, NULL);
+}
+
+static int send_offer(struct messages *m, const void *bytes, size_t length,
+		      const struct deadline *deadline, struct ibchan_error *error)
+{
+	const struct ibchan_mr_params params = {
+		.addr = (void *)(uintptr_t)bytes,
+		.length = length,
+		.access = IBCHAN_ACCESS_REMOTE_READ,
+	};
+	struct ibchan_mr *mr;
+	int err = ibchan_mr_reg(m->pd, &params, &mr, error);
+
+	if (err)
+		return err;
+	err = offer_and_await(m, mr, length, deadline, error);
+	ibchan_mr_dereg(mr);
+	return err;
+}
+
+int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t length,
+		      __s64 timeout_ns, struct ibchan_error *error)
+{
+	struct messages *m = channel->messages;
+	struct deadline deadline;
+	int err;
+
+	if (!m || timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		return error_set(error, -EINVAL, NULL);
+	if (length > MESSAGE_MAX)
+		return refuse(error, -EMSGSIZE, IBCHAN_REASON_MESSAGE_TOO_LONG, length,
+			      MESSAGE_MAX);
+	err = context_check(m->station->context);
+	if (err)
+		return error_set(error, err, NULL);
+	deadline_set(&deadline, timeout_ns);
+	do {
+		err = lock_take_until(&m->sending, &deadline);
+	} while (err == -EINTR);
+	if (err)
+		return refuse(error, err, IBCHAN_REASON_PEER_CREDITS, m->window.sent,
+			      m->window.taken);
+	if (length <= m->peer_bytes)
+		err = send_copy(m, bytes, length, &deadline, error);
+	else
+		err = send_offer(m, bytes, length, &deadline, error);
+	lock_give(&m->sending);
+	return err;
+}
+
+/* --- receiving; one thread at a time --- */
+
+/* A read that was posted and has failed ends the channel. */
+static int read_piece(struct messages *m, unsigned char *buf, size_t length,
+		      const struct ibchan_remote_region *from, struct ibchan_error *error)
+{
+	const struct ibchan_mr_params params = {
+		.addr = buf, .length = length, .access = IBCHAN_ACCESS_LOCAL,
+	};
+	struct ibchan_mr *mr;
+	struct ibchan_sge sge;
+	struct ibchan_wr wr;
+	int err = ibchan_mr_reg(m->pd, &params, &mr, error);
+
+	if (err)
+		return err;
+	sge = ibchan_sge_unchecked(mr, 0, length);
+	wr = ibchan_wr_read(m->channel, &sge, 1, from);
+	err = ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
+	ibchan_mr_dereg(mr);
+	if (err && err != -EAGAIN) {
+		lock_take(&m->lock);
+		m->over = true;
+		lock_give(&m->lock);
+	}
+	return err;
+}
+
+/* How long this takes is the network's: a peer cannot delay it by doing nothing. */
+static int read_offer(struct messages *m, const struct arrival *offer, unsigned char *buf,
+		      struct ibchan_error *error)
+{
+	struct ibchan_remote_region from = {
+		.addr = offer->addr, .length = offer->length, .rkey = offer->rkey,
+	};
+	size_t piece;
+	int err = 0;
+
+	for (; from.length && !err; from.length -= piece) {
+		piece = (size_t)min(from.length, PIECE_BYTES);
+		err = read_piece(m, buf, piece, &from, error);
+		buf += piece;
+		from.addr += piece;
+	}
+	return err;
+}
+
+/* The caller has the first message. The peer hears of it, at once if it waits. */
+static void take_first(struct messages *m)
+{
+	struct inbox *box = m->first;
+
+	m->first = box->next;
+	if (!m->first)
+		m->last = &m->first;
+	m->taken++;
+	m->must_tell |= box->arrival.kind == FRAME_OFFER;
+	repost(m, box, true);
+	raise_event(m);
+	tell_taken(m, NULL);
+}
+
+/* -EAGAIN: none has arrived; @tail: since when. With the lock held if one has. */
+static int find_first(struct messages *m, __u32 *tail, struct ibchan_error *error)
+{
+	int err;
+
+	lock_take(&m->lock);
+	*tail = ring_tail(m->cq);
+	err = look(m);
+	if (m->first)
+		return 0;
+	/* What could not be told before. */
+	if (!err && !m->ended && !m->over)
+		err = tell_taken(m, error);
+	if (m->ended || m->over || err == -ESHUTDOWN || err == -ENODEV)
+		err = end_of(m);
+	lock_give(&m->lock);
+	return err ? error_set(error, err, NULL) : -EAGAIN;
+}
+
+static int await_first(struct messages *m, const struct deadline *deadline,
+		       struct ibchan_error *error)
+{
+	int ret, wait = 0;
+	__u32 tail;
+
+	for (;;) {
+		ret = find_first(m, &tail, error);
+		if (ret != -EAGAIN)
+			return ret;
+		/* One last look has been taken after the wait ended. */
+		if (wait)
+			return error_set(error, wait, NULL);
+		wait = cq_sleep(m->cq, tail, deadline);
+	}
+}
+
+static ssize_t receive_copy(struct messages *m, void *buf, struct ibchan_error *error)
+{
+	const struct inbox *box = m->first;
+	const __u64 length = box->arrival.length;
+
+	if (length)
+		memcpy(buf, box->bytes + sizeof(struct frame), length);
+	take_first(m);
+	lock_give(&m->lock);
+	error_set(error, 0, NULL);
+	return (ssize_t)length;
+}
+
+/* The message stays the first one until it was read. */
+static ssize_t receive_offer(struct messages *m, void *buf, struct ibchan_error *error)
+{
+	const struct arrival offer = m->first->arrival;
+	int err;
+
+	lock_give(&m->lock);
+	err = read_offer(m, &offer, buf, error);
+	lock_take(&m->lock);
+	if (!err)
+		take_first(m);
+	look(m);
+	if (err && m->over)
+		err = error_set(error, end_of(m), NULL);
+	lock_give(&m->lock);
+	return err ? err : (ssize_t)offer.length;
+}
+
+ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t room,
+			     __s64 timeout_ns, struct ibchan_error *error)
+{
+	struct messages *m = channel->messages;
+	struct deadline deadline;
+	ssize_t ret;
+
+	if (!m || timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		return error_set(error, -EINVAL, NULL);
+	ret = context_check(m->station->context);
+	if (ret)
+		return error_set(error, (int)ret, NULL);
+	deadline_set(&deadline, timeout_ns);
+	ret = lock_take_until(&m->receiving, &deadline);
+	if (ret)
+		return error_set(error, (int)ret, NULL);
+	ret = await_first(m, &deadline, error);
+	if (!ret && m->first->arrival.length > room) {
+		ret = refuse(error, -EMSGSIZE, IBCHAN_REASON_MESSAGE_TOO_LONG,
+			     m->first->arrival.length, room);
+		lock_give(&m->lock);
+	} else if (!ret) {
+		ret = m->first->arrival.kind == FRAME_OFFER ? receive_offer(m, buf, error) :
+							       receive_copy(m, buf, error);
+	}
+	lock_give(&m->receiving);
+	return ret;
+}
+
+/* --- the end --- */
+
+static int send_end(struct messages *m)
+{
+	struct frame *frame = small_outbox(m, CONTROL_FRAMES);
+	const struct ibchan_sge sge = sge_of(m, frame, sizeof(*frame));
+	struct ibchan_wr wr = ibchan_wr_send(m->channel, &sge, 1);
+
+	*frame = frame_make(FRAME_END, m->taken, 0);
+	wr.flags = OWN;
+	return perform_to_the_end(&wr, LINGER_NS, NULL);
+}
+
+/*
+ * Before the channel is closed, by its last user. When the frame that says so has arrived, all
+ * those before it have, too. A peer that has closed at the same time has said what it has taken.
+ * Returns 0, or -ECONNRESET when messages may be lost and nobody was told that the channel is broken.
+ */
+int stream_end(struct messages *m)
+{
+	int err;
+
+	if (!m->window.size || m->is_known)
+		return 0;
+	look(m);
+	err = m->ended || m->over ? -ECONNRESET : send_end(m);
+	if (!err)
+		return 0;
+	look(m);
+	return m->window.taken == m->window.sent ? 0 : -ECONNRESET;
+}
