@@ -8,11 +8,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "namespace.h"
+#include "shim/dialer.h"
 #include "shim/meeting.h"
 #include "dmabuf.h"
 #include "test.h"
@@ -364,15 +366,54 @@ TEST_F(iwarp, is_not_connected_by_endpoints)
 	EXPECT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 }
 
-TEST_F(iwarp, counts_no_credits)
-{
-	struct ibchan_prepared *prepared;
-	struct ibchan_builder builder;
+#define LONG_MESSAGE	100000
 
-	ibchan_builder_init(&builder, self->m.asking.pd, self->m.asking.cq);
-	builder.options.mode = IBCHAN_MODE_CREDITS;
-	EXPECT_EQ(-EOPNOTSUPP, ibchan_builder_prepare(&builder, &prepared, &self->m.error));
-	EXPECT_EQ(IBCHAN_REASON_MODE, self->m.error.reason.code);
+static void *send_short_and_long(void *arg)
+{
+	static unsigned char bytes[LONG_MESSAGE];
+	struct dialer *dialer = arg;
+
+	dial(dialer);
+	fill(bytes, LONG_MESSAGE, 5);
+	if (!dialer->rc)
+		dialer->rc = ibchan_send_bytes(dialer->channel, bytes, 100, patience_ns(), NULL);
+	if (!dialer->rc)
+		dialer->rc = ibchan_send_bytes(dialer->channel, bytes, LONG_MESSAGE,
+					       patience_ns(), NULL);
+	return NULL;
+}
+
+/* Many more than there are receives: none may find its peer without one. */
+TEST_F(iwarp, carries_messages_of_the_short_way)
+{
+	static unsigned char sent[LONG_MESSAGE], got[LONG_MESSAGE];
+	struct dialer dialer = { .host = HOST };
+	struct ibchan_server *server;
+	struct ibchan_channel *taken;
+	int i;
+
+	fill(sent, LONG_MESSAGE, 5);
+	ASSERT_EQ(0, ibchan_serve(HOST, NULL, NULL, &server, NULL));
+	port_of_server(server, dialer.port, sizeof(dialer.port));
+	ASSERT_EQ(0, pthread_create(&dialer.thread, NULL, send_short_and_long, &dialer));
+	ASSERT_EQ(0, ibchan_take(server, patience_ns(), &taken, NULL));
+	EXPECT_EQ(100, ibchan_receive_bytes(taken, got, LONG_MESSAGE, patience_ns(), NULL));
+	EXPECT_EQ(0, memcmp(sent, got, 100));
+	EXPECT_EQ(LONG_MESSAGE, ibchan_receive_bytes(taken, got, LONG_MESSAGE, patience_ns(),
+						     NULL));
+	EXPECT_EQ(0, memcmp(sent, got, LONG_MESSAGE));
+	ASSERT_EQ(0, join_soon(dialer.thread, NULL));
+	ASSERT_EQ(0, dialer.rc);
+	for (i = 0; i < 100; i++) {
+		EXPECT_EQ(0, ibchan_send_bytes(taken, &i, sizeof(i), patience_ns(), NULL));
+		EXPECT_EQ(sizeof(i), ibchan_receive_bytes(dialer.channel, got, sizeof(i),
+							  patience_ns(), NULL));
+		EXPECT_EQ(0, memcmp(got, &i, sizeof(i)));
+	}
+	EXPECT_EQ(0, ibchan_channel_close(dialer.channel));
+	EXPECT_EQ(-ENODATA, ibchan_receive_bytes(taken, got, 1, patience_ns(), NULL));
+	EXPECT_EQ(0, ibchan_channel_close(taken));
+	EXPECT_EQ(0, ibchan_server_close(server));
 }
 
 TEST_F(iwarp, carries_private_data_both_ways)

@@ -7,6 +7,7 @@
 #   allocations SIDE.WAY.CASE NUMBER
 #   memory SIDE.WHAT OWN RAW
 #   connect CASE MINIMUM MEDIAN and both of librdmacm
+#   stream CASE MINIMUM MEDIAN and both of rsockets
 #   ways, plain, scale: see operate/measure.h, plain.c and scale.c
 #   clock: as ways, in nanoseconds
 #   own, own-virtual: see own.jq
@@ -35,6 +36,9 @@ def bar_of($way; $test):
 
 # Connecting, compared with librdmacm.
 def connect_bar: 0.90 * room;
+
+# Messages of the short way, compared with rsockets.
+def stream_bar: 1.00 * room;
 
 # What operate may cost, compared with libibverbs.
 def goals:
@@ -141,12 +145,12 @@ def memory_of:
   { kind, name, own: (.value[0] - .value[1]), raw: .value[1], bar: memory_bar[.name] }
   | . + { above: (.bar != null and .own > .bar) };
 
-def connect_of:
-  { kind: "ratio", name: "connect.\(.name)", own: .value[0], median: .value[1],
-    raw: .value[2], raw_median: .value[3], bar: connect_bar, ratio: (.value[0] / .value[2]) }
-  | . + { above: (.ratio > .bar) };
-
 def judged: . + { above: (.bar != null and .ratio > .bar) };
+
+def pair_of($bar):
+  { kind: "ratio", name: "\(.kind).\(.name)", own: .value[0], median: .value[1],
+    raw: .value[2], raw_median: .value[3], bar: $bar, ratio: (.value[0] / .value[2]) }
+  | judged;
 
 def ways_of:
   .value as $v
@@ -197,7 +201,8 @@ def figure($baselines):
   elif .kind == "scale" then scale_of
   elif .kind == "allocations" then allocations_of
   elif .kind == "memory" then memory_of
-  elif .kind == "connect" then connect_of
+  elif .kind == "connect" then pair_of(connect_bar)
+  elif .kind == "stream" then pair_of(stream_bar)
   elif .kind == "storage" then storage_of
   elif baseline_of[.side] then ratio_of($baselines)
   else empty end;
