@@ -6,7 +6,9 @@
  * asks for an event. A caller that posts or retires something after that sees it there.
  */
 #include <linux/ktime.h>
+#include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/stat.h>
 
 #include "compat.h"
 #include "verbs.h"
@@ -28,7 +30,8 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_wake, IBCHAN_NS);
 
 /*
  * Polls for a moment, or until it has given the cpu away. The thread that ran meanwhile may
- * have brought the completion, as soft-RoCE's worker does, so one look follows.
+ * have brought the completion, as soft-RoCE's worker does, so one look follows. A waiter whose cpu
+ * another thread wants sleeps at once: that thread may be the one that it waits for.
  */
 static int cq_spin(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 {
@@ -47,7 +50,7 @@ static int cq_spin(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 		/* A completion that is there already needs no clock. */
 		now = ktime_get_ns();
 		end = end ?: now + SPIN_NS;
-	} while (!others_ran && now < end);
+	} while (!others_ran && single_task_running() && now < end);
 	return 0;
 }
 
