@@ -229,7 +229,7 @@ check-all: ## see above
 
 # Behind an IOMMU; an Ethernet port, with -2 behind the name two, with -ib InfiniBand ones.
 HCA ?= mlx5-2 mlx5-ib
-HCA_SUITES ?= hca_reports hca hello data post busy law_memory credit memory rare shim_limits kunit \
+HCA_SUITES ?= hca_reports hca hello data post busy law_memory memory rare shim_limits kunit \
 	kclient
 
 .PHONY: check-hca

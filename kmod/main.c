@@ -16,7 +16,6 @@ static const struct ibchan_device_client *const device_clients[] = {
 };
 
 static const struct ibchan_channel_part *const channel_parts[] = {
-	&ibchan_flow_part,
 	&ibchan_watch_part,
 	&ibchan_cm_part,
 	NULL,

@@ -500,9 +500,8 @@ static int refuses_other_kinds(struct bench *bench, unsigned int i, size_t offse
 		rc = prepare(bench, i);
 		if (rc)
 			return rc;
-		/* Three channels are of one kind. */
-		if ((*member(bench, offset) == bench->objects.broken.channel ||
-		     *member(bench, offset) == bench->objects.credited.channel) &&
+		/* Two channels are of one kind. */
+		if (*member(bench, offset) == bench->objects.broken.channel &&
 		    handle == bench->objects.side.channel)
 			continue;
 		if (*member(bench, offset) == handle)

@@ -310,8 +310,7 @@ TEST_F(channel, has_an_endpoint_that_a_peer_can_check)
 	EXPECT_NE(0, memcmp(zero, endpoint->mac, sizeof(endpoint->mac)));
 	EXPECT_EQ(IBCHAN_ENDPOINT_REMOTE_WRITE, endpoint->flags);
 	EXPECT_EQ(0, endpoint->lid);
-	EXPECT_EQ(0, endpoint->credit_rkey);
-	EXPECT_EQ(0, endpoint->credit_addr);
+	EXPECT_EQ(0, memcmp(zero, endpoint->reserved1, sizeof(endpoint->reserved1)));
 	EXPECT_EQ(0, memcmp(zero, endpoint->reserved, sizeof(endpoint->reserved)));
 }
 
@@ -399,10 +398,6 @@ static const struct spoilt spoilt[] = {
 	SPOIL(gid, 12, 224, PEER_GID),
 	SPOIL(mac, 0, 1, PEER_MAC),
 	SPOIL(flags, 0, IBCHAN_ENDPOINT_GRH, ENDPOINT_RESERVED),
-	SPOIL(credit_rkey, 0, 1, CREDIT_MODE),
-	SPOIL(credit_rkey, 3, 0x80, CREDIT_MODE),
-	SPOIL(credit_addr, 0, 1, ENDPOINT_RESERVED),
-	SPOIL(credit_addr, 7, 0x80, ENDPOINT_RESERVED),
 	SPOIL(pkey, 0, 0x80, ENDPOINT_RESERVED),
 	SPOIL(pkey, 1, 1, ENDPOINT_RESERVED),
 };
@@ -447,6 +442,7 @@ TEST_F(channel, is_connected_by_endpoints_to_a_peer_of_a_later_version)
 
 	peer.version = htons(IBCHAN_ENDPOINT_VERSION + 1);
 	peer.flags |= (__u8)~IBCHAN_ENDPOINT_GRH;
+	memset(peer.reserved1, 0xff, sizeof(peer.reserved1));
 	memset(peer.reserved, 0xff, sizeof(peer.reserved));
 	ASSERT_EQ(0, side_handshake(&self->side, &peer));
 	EXPECT_EQ(0, exchange(&self->side, &self->side));

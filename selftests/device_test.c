@@ -87,9 +87,8 @@ TEST_F(device, that_leaves_answers_enodev_to_all_but_questions_and_destroy)
 	}
 	EXPECT_EQ(-ENODEV, channel_break(objects->side.fd, objects->side.channel));
 	EXPECT_LE(IBCHAN_CHANNEL_BROKEN, side_state(&objects->side));
-	/* The one receive that was posted has ended; no other will. */
-	EXPECT_EQ(0, ring_wait(objects->side.ring, 1, -1));
-	EXPECT_EQ(-ENODEV, ring_wait(objects->side.ring, 2, -1));
+	/* No work will end any more. */
+	EXPECT_EQ(-ENODEV, ring_wait(objects->side.ring, 1, -1));
 	EXPECT_EQ(-ENODEV, post_one(&objects->side, work(&objects->side, IBCHAN_OP_RECV, 1, 0, 1)));
 	EXPECT_EQ(0, destroy_if(objects, objects->listener));
 	EXPECT_EQ(0, destroy_if(objects, objects->asking));
@@ -97,11 +96,9 @@ TEST_F(device, that_leaves_answers_enodev_to_all_but_questions_and_destroy)
 	EXPECT_EQ(0, destroy_if(objects, objects->eventful));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.channel));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->broken.channel));
-	EXPECT_EQ(0, destroy(objects->side.fd, objects->credited.channel));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.ring->cq));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.mr));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->broken.mr));
-	EXPECT_EQ(0, destroy(objects->side.fd, objects->credited.mr));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.pd));
 	EXPECT_EQ(0, destroy(objects->side.fd, objects->side.device));
 	EXPECT_EQ(0, example_held(objects));
@@ -149,38 +146,6 @@ TEST_F(device, that_leaves_leaves_a_broken_channel_its_first_error)
 	EXPECT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, query.out_status);
 	EXPECT_EQ(-ENODEV, cmd_submit(a->fd, &cmd));
 	EXPECT_EQ(IBCHAN_REASON_DEVICE_GONE, cmd.reason.code);
-}
-
-static void *wait_for_credit(void *arg)
-{
-	const struct side *side = arg;
-	struct ibchan_cmd_channel_credit_wait cmd = {
-		.channel = side->channel,
-		.timeout_ns = IBCHAN_TIMEOUT_NEVER,
-	};
-
-	return (void *)(intptr_t)cmd_channel_credit_wait(side->fd, &cmd);
-}
-
-TEST_F(device, that_leaves_ends_a_wait_for_credit)
-{
-	struct side_options options = side_defaults();
-	struct side side;
-	pthread_t thread;
-	void *result;
-
-	options.options.mode = IBCHAN_MODE_CREDITS;
-	ASSERT_EQ(0, side_open(&side, &options));
-	ASSERT_EQ(0, side_handshake(&side, &side.endpoint));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_credit, &side));
-	ASSERT_EQ(0, delete_device());
-	ASSERT_EQ(0, pthread_join(thread, &result));
-	EXPECT_EQ(-ENODEV, (int)(intptr_t)result);
-	EXPECT_EQ(0, destroy(side.fd, side.channel));
-	EXPECT_EQ(0, destroy(side.fd, side.mr));
-	EXPECT_EQ(0, destroy(side.fd, side.ring->cq));
-	EXPECT_EQ(0, destroy(side.fd, side.pd));
-	side_close(&side);
 }
 
 TEST_F(device, that_leaves_gives_its_memory_back_at_once)

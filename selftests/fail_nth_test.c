@@ -53,7 +53,6 @@ enum needs {
 #define NEEDS_route_query	(COPIES | ALLOCATES)
 #define NEEDS_gid_query		COPIES
 #define NEEDS_channel_history	(COPIES | ALLOCATES)
-#define NEEDS_channel_credit_wait COPIES
 
 #define NEEDS(nr, NAME, name) NEEDS_##name,
 static const unsigned int needs[NUM_EXAMPLES] = {
@@ -404,27 +403,13 @@ static void undo_shared_dmabuf(struct example_objects *objects, void *arg, int r
 	examples[EXAMPLE_MR_REG_DMABUF].undo(objects, arg, rc);
 }
 
-static int fill_credits(struct example_objects *objects, void *arg)
-{
-	struct ibchan_cmd_channel_build *cmd = arg;
-	int rc = examples[EXAMPLE_CHANNEL_BUILD].fill(objects, arg);
-
-	cmd->options.mode = IBCHAN_MODE_CREDITS;
-	return rc;
-}
-
-static void undo_credits(struct example_objects *objects, void *arg, int rc)
-{
-	examples[EXAMPLE_CHANNEL_BUILD].undo(objects, arg, rc);
-}
-
 static int fill_events(struct example_objects *objects, void *arg)
 {
 	static struct ibchan_history_event events[8];
 	struct ibchan_cmd_channel_history *cmd = arg;
 	int rc = examples[EXAMPLE_CHANNEL_HISTORY].fill(objects, arg);
 
-	cmd->channel = objects->credited.channel;
+	cmd->channel = objects->eventful;
 	cmd->entries = address(events);
 	cmd->entry_num = ARRAY_SIZE(events);
 	return rc;
@@ -444,8 +429,6 @@ static const struct {
 	    .undo = undo_fresh_memory }, COPIES | ALLOCATES | MAPS | PINS },
 	{ { MORE("mr_reg_dmabuf shared", MR_REG_DMABUF, mr_reg_dmabuf, shared_dmabuf),
 	    .undo = undo_shared_dmabuf }, COPIES | ALLOCATES | MAPS },
-	{ { MORE("channel_build with credits", CHANNEL_BUILD, channel_build, credits),
-	    .undo = undo_credits }, COPIES | ALLOCATES | MAPS },
 	{ { MORE("channel_history of events", CHANNEL_HISTORY, channel_history, events) },
 	  COPIES | ALLOCATES },
 };

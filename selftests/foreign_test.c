@@ -458,21 +458,6 @@ TEST_F(foreign_peer, with_an_srq_is_told_of_no_other_mtu)
 	EXPECT_EQ(0, memcmp(nothing, self->ghost.told.private_data, sizeof(nothing)));
 }
 
-TEST_F(foreign_peer, is_not_asked_by_a_channel_that_counts_credits)
-{
-	struct side_options options = side_defaults();
-	struct ibchan_cmd_channel_connect connect = {
-		.peer = self->address, .flags = IBCHAN_CONNECT_FOREIGN,
-	};
-
-	options.options.mode = IBCHAN_MODE_CREDITS;
-	ASSERT_EQ(0, side_open(&self->side, &options));
-	connect.channel = self->side.channel;
-	EXPECT_EQ(-EINVAL, cmd_channel_connect(self->side.fd, &connect));
-	EXPECT_EQ(IBCHAN_REASON_CREDIT_MODE, connect.reason.code);
-	EXPECT_EQ(IBCHAN_CHANNEL_PREPARED, side_state(&self->side));
-}
-
 static int ask_as_ibchan(FIXTURE_DATA(foreign_peer) * self)
 {
 	const struct side_options options = side_defaults();
@@ -561,8 +546,7 @@ static void speak_later(FIXTURE_DATA(later) * self, bool answers)
 	self->bytes[3] = room;
 	self->bytes[4] = sizeof(PRIVATE);
 	self->bytes[5] = 0x77;
-	/* All but what this version knows: credits. */
-	self->bytes[6] = 0xfe;
+	self->bytes[6] = 0xff;
 	self->bytes[7] = 0xff;
 	memcpy(self->bytes + room, PRIVATE, sizeof(PRIVATE));
 	self->ghost.data = self->bytes;

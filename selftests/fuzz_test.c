@@ -64,8 +64,6 @@ static int one_command(struct dice *dice, struct example_objects *objects)
 		bound_the_wait(dice, &((struct ibchan_cmd_channel_connection *)room)->timeout_ns);
 	if (example->number == IBCHAN_CMD_ROUTE_QUERY)
 		((struct ibchan_cmd_route_query *)room)->timeout_ms = 1 + roll(dice) % 10;
-	if (example->number == IBCHAN_CMD_CHANNEL_CREDIT_WAIT)
-		bound_the_wait(dice, &((struct ibchan_cmd_channel_credit_wait *)room)->timeout_ns);
 	rc = cmd_raw(objects->side.fd, example->number, room);
 	if (example->undo)
 		example->undo(objects, room, rc);

@@ -19,6 +19,7 @@
 #include "world.h"
 
 #define PARAMETERS	"/sys/module/ibchan_hca/parameters/"
+#define FAST_REG_ONLY	"/sys/module/ibchan/parameters/fast_reg_only"
 
 /* Of hca0's first port; it gets its own LID back behind a test. */
 #define FIRST_LID	1
@@ -265,7 +266,7 @@ TEST_F(infiniband, a_port_is_asked_once_in_an_event_however_many_channels_it_has
 		side_close(&many[i]);
 }
 
-/* Credits are kernel memory, which the domain's own channel registers. */
+/* The domain's own channel registers it, for a device whose driver must not. */
 TEST_F(infiniband, a_limited_member_of_its_partition_registers_memory)
 {
 	struct side_options options = side_defaults();
@@ -276,8 +277,9 @@ TEST_F(infiniband, a_limited_member_of_its_partition_registers_memory)
 	ASSERT_EQ(0, set_pkey(1, 0x0001));
 	ASSERT_EQ(0, set_pkey(0, 0x7fff));
 	ASSERT_TRUE(eventually(is_limited_member, (void *)DEVICE_A));
-	options.options.mode = IBCHAN_MODE_CREDITS;
+	ASSERT_EQ(0, put_line(FAST_REG_ONLY, "1"));
 	EXPECT_EQ(0, side_open(&side, &options));
+	EXPECT_EQ(0, put_line(FAST_REG_ONLY, "0"));
 	/* Its twin: another limited member does not hear it. */
 	EXPECT_EQ(-EINVAL, side_handshake(&side, &side.endpoint));
 	EXPECT_EQ(IBCHAN_REASON_PEER_PKEY, side.reason.code);

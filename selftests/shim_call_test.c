@@ -250,4 +250,26 @@ TEST_F(call, that_is_pending_can_be_asked_when_channel_and_queue_are_gone)
 	ASSERT_EQ(-ECANCELED, ibchan_pending_result(&pending));
 }
 
+TEST_F(call, times_tells_retries_as_times_and_counts)
+{
+	struct ibchan_builder builder;
+	struct ibchan_times times;
+	struct end end = { 0 };
+
+	ASSERT_EQ(0, end_objects(&end, self->context, 0));
+	ibchan_builder_init(&builder, end.pd, NULL);
+	builder.params.rnr_retries = 0;
+	builder.params.ack_timeout = 18;
+	ASSERT_EQ(0, loop(&end, &builder));
+	ASSERT_EQ(0, ibchan_channel_times(end.channel, &times));
+	EXPECT_EQ(4096LL << 18, times.ack_timeout_ns);
+	EXPECT_EQ(IBCHAN_DEFAULT_ACK_RETRIES, times.ack_retries);
+	EXPECT_EQ(2560000, times.rnr_timer_ns);
+	EXPECT_EQ(0, times.rnr_retries);
+	EXPECT_EQ(4 * (4096LL << 18) * (IBCHAN_DEFAULT_ACK_RETRIES + 1), times.worst_case_ns);
+	ASSERT_EQ(0, ibchan_channel_times(self->a.channel, &times));
+	EXPECT_EQ(7, times.rnr_retries);
+	end_close(&end);
+}
+
 TEST_HARNESS_MAIN

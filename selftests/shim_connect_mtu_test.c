@@ -42,21 +42,20 @@ FIXTURE_TEARDOWN(unequal)
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
-static int open_end(struct end *end, struct ibchan_context *context, __u32 mtu, __u32 mode)
+static int open_end(struct end *end, struct ibchan_context *context, __u32 mtu)
 {
 	struct ibchan_builder builder;
 	int rc = end_begin(end, context, 0, &builder);
 
-	builder.options.mode = mode;
 	builder.params.mtu = mtu;
 	return rc ?: ibchan_builder_prepare(&builder, &end->prepared, NULL);
 }
 
-static int open_ends(FIXTURE_DATA(unequal) * self, __u32 asking, __u32 asked, __u32 mode)
+static int open_ends(FIXTURE_DATA(unequal) * self, __u32 asking, __u32 asked)
 {
-	int rc = open_end(&self->m.asking, self->m.context, asking, mode);
+	int rc = open_end(&self->m.asking, self->m.context, asking);
 
-	return rc ?: open_end(&self->m.asked, self->m.context, asked, mode);
+	return rc ?: open_end(&self->m.asked, self->m.context, asked);
 }
 
 static __u32 mtu_of(struct ibchan_channel *channel)
@@ -68,7 +67,7 @@ static __u32 mtu_of(struct ibchan_channel *channel)
 
 TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_accepts)
 {
-	ASSERT_EQ(0, open_ends(self, 0, 256, 0));
+	ASSERT_EQ(0, open_ends(self, 0, 256));
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	EXPECT_EQ(256, mtu_of(self->m.asking.channel));
 	EXPECT_EQ(256, mtu_of(self->m.asked.channel));
@@ -77,24 +76,10 @@ TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_accepts)
 
 TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_asks)
 {
-	ASSERT_EQ(0, open_ends(self, 512, 0, 0));
+	ASSERT_EQ(0, open_ends(self, 512, 0));
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	EXPECT_EQ(512, mtu_of(self->m.asking.channel));
 	EXPECT_EQ(512, mtu_of(self->m.asked.channel));
-	EXPECT_EQ(0, messages_cross(&self->m));
-}
-
-TEST_F(unequal, who_counts_credits_hears_of_the_smaller_mtu_beside_them)
-{
-	const struct ibchan_connect_params of_asked = { .data = "you may", .length = 8 };
-	struct ibchan_connection_info info;
-
-	ASSERT_EQ(0, open_ends(self, 1024, 512, IBCHAN_MODE_CREDITS));
-	ASSERT_EQ(0, meeting_connect(&self->m, NULL, &of_asked));
-	EXPECT_EQ(512, mtu_of(self->m.asking.channel));
-	EXPECT_EQ(512, mtu_of(self->m.asked.channel));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
-	EXPECT_STREQ("you may", (char *)info.data);
 	EXPECT_EQ(0, messages_cross(&self->m));
 }
 
@@ -105,7 +90,7 @@ TEST_F(unequal, an_answer_with_a_smaller_mtu_has_room_for_as_much)
 	struct ibchan_connection_info info;
 
 	fill(data, sizeof(data), 3);
-	ASSERT_EQ(0, open_ends(self, 0, 512, 0));
+	ASSERT_EQ(0, open_ends(self, 0, 512));
 	ASSERT_EQ(0, meeting_request(&self->m, NULL, &self->request));
 	EXPECT_EQ(-EINVAL, meeting_answer(&self->m, self->request, &params));
 	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
@@ -130,7 +115,7 @@ TEST_F(unequal, who_asks_as_of_a_foreign_peer_has_all_that_the_transport_carries
 	struct ibchan_request_info asks;
 
 	fill(data, sizeof(data), 3);
-	ASSERT_EQ(0, open_ends(self, 0, 0, 0));
+	ASSERT_EQ(0, open_ends(self, 0, 0));
 	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
 	EXPECT_EQ(FOREIGN_DATA, self->m.error.reason.value[1]);
 	params.length = FOREIGN_DATA;
@@ -156,7 +141,7 @@ TEST_F(unequal, who_asks_as_of_a_foreign_peer_for_longer_packets_is_sent_away)
 {
 	const struct ibchan_connect_params params = { .flags = IBCHAN_CONNECT_FOREIGN };
 
-	ASSERT_EQ(0, open_ends(self, 0, 256, 0));
+	ASSERT_EQ(0, open_ends(self, 0, 256));
 	ASSERT_EQ(0, meeting_request(&self->m, &params, &self->request));
 	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
 	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asked.channel, &self->m.error));
@@ -172,7 +157,7 @@ TEST_F(unequal, a_peer_without_ibchan_that_sends_longer_packets_is_sent_away)
 	struct ghost ghost;
 
 	memset(&ghost, 0, sizeof(ghost));
-	ASSERT_EQ(0, open_ends(self, 0, 256, 0));
+	ASSERT_EQ(0, open_ends(self, 0, 256));
 	ibchan_listener_address(self->m.listener, &address);
 	to.port = ((struct sockaddr_in *)&address)->sin_port;
 	inet_pton(AF_INET, HOST, to.bytes);

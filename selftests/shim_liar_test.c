@@ -224,7 +224,7 @@ TEST_F(liar, that_takes_nothing_is_waited_for_as_long_as_the_sender_says)
 	EXPECT_EQ(0, ibchan_send_bytes(self->taken, bytes, COPIED, patience_ns(), NULL));
 	EXPECT_EQ(0, ibchan_send_bytes(self->taken, bytes, COPIED, patience_ns(), NULL));
 	EXPECT_EQ(-ETIMEDOUT, ibchan_send_bytes(self->taken, bytes, 1, 20 * MS, &self->error));
-	EXPECT_EQ(IBCHAN_REASON_PEER_CREDITS, self->error.reason.code);
+	EXPECT_EQ(IBCHAN_REASON_MESSAGES_UNTAKEN, self->error.reason.code);
 	ASSERT_EQ(0, say(self, FRAME_TAKEN, 2, 0, sizeof(struct frame)));
 	EXPECT_EQ(-ETIMEDOUT, ibchan_send_bytes(self->taken, bytes, COPIED + 1, 20 * MS,
 						&self->error));

@@ -195,7 +195,8 @@ TEST_F(message, for_which_the_peer_has_no_receive_is_sent_later_or_not_at_all)
 	ASSERT_EQ(0, ibchan_send_bytes(self->client, "1", 2, patience_ns(), NULL));
 	ASSERT_EQ(0, ibchan_send_bytes(self->client, "2", 2, patience_ns(), NULL));
 	EXPECT_EQ(-ETIMEDOUT, ibchan_send_bytes(self->client, "lost", 5, 20 * MS, &self->error));
-	EXPECT_EQ(IBCHAN_REASON_PEER_CREDITS, self->error.reason.code);
+	EXPECT_EQ(IBCHAN_REASON_MESSAGES_UNTAKEN, self->error.reason.code);
+	EXPECT_EQ(1, has(ibchan_error_string(&self->error), "received 0 of the 2 messages"));
 	EXPECT_EQ(2, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));
 	EXPECT_EQ(0, ibchan_send_bytes(self->client, "3", 2, patience_ns(), NULL));
 	EXPECT_EQ(2, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));

@@ -208,7 +208,6 @@ static void write_builder(FILE *out)
 {
 	STRUCT("options", struct ibchan_options);
 	MEMBER(struct ibchan_options, keepalive_ms);
-	MEMBER(struct ibchan_options, mode);
 	MEMBER(struct ibchan_options, reserved);
 	STRUCT("builder", struct ibchan_builder);
 	MEMBER(struct ibchan_builder, pd);

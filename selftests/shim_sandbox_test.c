@@ -202,8 +202,7 @@ static void *make_in_the_box(void *arg)
 	boxed->rc[2] = ibchan_cq_create(boxed->end->device, 16, 0, &cq, NULL);
 	boxed->rc[3] = ibchan_mr_reg_local(boxed->end->pd, boxed->end->memory, 64, &mr, NULL);
 	boxed->rc[4] = ibchan_event_take(boxed->context, &event);
-	boxed->rc[5] = ibchan_channel_wait_credits(boxed->end->channel, patience_ns());
-	boxed->rc[6] = ibchan_device_list(boxed->context, NULL, 0);
+	boxed->rc[5] = ibchan_device_list(boxed->context, NULL, 0);
 	return NULL;
 }
 
@@ -219,7 +218,7 @@ TEST_F(sandbox, makes_no_object_and_lists_no_device)
 	ASSERT_EQ(0, run_boxed(make_in_the_box, &boxed));
 	if (boxed.filter)
 		SKIP(return, "this kernel filters no system calls: %d", boxed.filter);
-	for (i = 0; i < 7; i++)
+	for (i = 0; i < 6; i++)
 		EXPECT_EQ(variant->answer, boxed.rc[i]) TH_LOG("call %d", i);
 }
 
@@ -269,44 +268,6 @@ TEST_F(sandbox, ends_and_connects_nothing)
 	end_close(&other);
 	if (boxed.filter)
 		SKIP(return, "this kernel filters no system calls: %d", boxed.filter);
-}
-
-static void *send_in_the_box(void *arg)
-{
-	struct boxed *boxed = arg;
-	struct ibchan_sge sge = sge_at(boxed->end, 0, 64);
-
-	boxed->filter = filter(IBCHAN_CMD_CHANNEL_CREDIT_WAIT, boxed->error);
-	if (!boxed->filter)
-		boxed->rc[0] = ibchan_send(boxed->end->channel, &sge, 1, NULL);
-	return NULL;
-}
-
-/* A channel to itself whose peer has no receive. */
-static int loop_with_credits(struct end *end, struct ibchan_context *context)
-{
-	struct ibchan_builder builder;
-	int rc = end_objects(end, context, 0);
-
-	if (rc)
-		return rc;
-	ibchan_builder_init(&builder, end->pd, NULL);
-	builder.options.mode = IBCHAN_MODE_CREDITS;
-	rc = ibchan_builder_prepare(&builder, &end->prepared, NULL);
-	return rc ?: connect_to_itself(end);
-}
-
-TEST_F(sandbox, lets_no_send_wait_for_ever_for_the_peers_receive)
-{
-	struct end end = { 0 };
-	struct boxed boxed = { .end = &end, .error = variant->error };
-
-	ASSERT_EQ(0, loop_with_credits(&end, self->context));
-	EXPECT_EQ(0, run_boxed(send_in_the_box, &boxed));
-	end_close(&end);
-	if (boxed.filter)
-		SKIP(return, "this kernel filters no system calls: %d", boxed.filter);
-	EXPECT_EQ(variant->answer, boxed.rc[0]);
 }
 
 /* The twin: a filter that is about something else. */

@@ -153,22 +153,6 @@ static int wait_for_connection(struct report *report, long long timeout_ns)
 	return rc ?: begin(report) ?: cmd_channel_connection(side.fd, &cmd);
 }
 
-/* The peer posts no receive. */
-static int wait_for_credit(struct report *report, long long timeout_ns)
-{
-	struct ibchan_cmd_channel_credit_wait cmd = { .timeout_ns = timeout_ns };
-	struct side_options options = side_defaults();
-	struct pair pair;
-	int rc;
-
-	options.options.mode = IBCHAN_MODE_CREDITS;
-	rc = pair_open(&pair, PAIR_SAME_DEVICE, &options);
-	if (rc)
-		return rc;
-	cmd.channel = pair.a->channel;
-	return begin(report) ?: cmd_channel_credit_wait(pair.a->fd, &cmd);
-}
-
 static int register_dmabuf(const struct side *side, int fd)
 {
 	struct ibchan_cmd_mr_reg_dmabuf cmd;
@@ -387,29 +371,18 @@ TEST_F(stopped, waits_keep_their_deadline_through_a_stop_a_debugger_and_the_free
 	}
 }
 
-TEST_F(stopped, waits_for_connections_and_credits_keep_their_deadline_too)
+TEST_F(stopped, waits_for_connections_keep_their_deadline_too)
 {
-	static int (*const waits[])(struct report *report, long long timeout_ns) = {
-		wait_for_connection, wait_for_credit,
-	};
-	struct sleeper *sleepers = self->sleepers;
-	unsigned int i, n = ARRAY_SIZE(waits);
+	struct sleeper *sleeper = &self->sleepers[0];
 
-	for (i = 0; i < n; i++)
-		ASSERT_EQ(0, sleeper_start(&sleepers[i], waits[i], WAIT_MS * MS))
-			TH_LOG("wait %u: %d", i, sleepers[i].report->rc);
-	for (i = 0; i < n; i++)
-		ASSERT_EQ(0, stop(sleepers[i].pid));
-	ASSERT_TRUE(eventually(is_past_the_end, &sleepers[n - 1]));
-	for (i = 0; i < n; i++)
-		ASSERT_EQ(0, go_on(sleepers[i].pid));
-	for (i = 0; i < n; i++) {
-		ASSERT_TRUE(eventually(has_come_back, &sleepers[i]));
-		EXPECT_EQ(-ETIMEDOUT, sleepers[i].report->rc)
-			TH_LOG("wait %u", i);
-		EXPECT_TRUE(ended_in_time(&sleepers[i]))
-			TH_LOG("wait %u", i);
-	}
+	ASSERT_EQ(0, sleeper_start(sleeper, wait_for_connection, WAIT_MS * MS))
+		TH_LOG("%d", sleeper->report->rc);
+	ASSERT_EQ(0, stop(sleeper->pid));
+	ASSERT_TRUE(eventually(is_past_the_end, sleeper));
+	ASSERT_EQ(0, go_on(sleeper->pid));
+	ASSERT_TRUE(eventually(has_come_back, sleeper));
+	EXPECT_EQ(-ETIMEDOUT, sleeper->report->rc);
+	EXPECT_TRUE(ended_in_time(sleeper));
 }
 
 /* Run again, it would post again. */

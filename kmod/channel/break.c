@@ -339,7 +339,7 @@ void ibchan_channel_fail_responder(struct ibchan_channel *ch, u32 error, u32 sta
 /* The marker came last, and all works before it have ended. */
 static bool has_no_rest(const struct ibchan_queue *queue)
 {
-	return queue->marked && READ_ONCE(queue->drained) && !queue->channel->flow &&
+	return queue->marked && READ_ONCE(queue->drained) &&
 	       !ibchan_credit_in_flight(&queue->credit);
 }
 
@@ -352,7 +352,7 @@ static bool is_unused(const struct ibchan_queue *queue)
 /* Nothing was ever posted, not even by the channel itself, and no done() is running. */
 bool ibchan_channel_is_unused(const struct ibchan_channel *ch)
 {
-	return !ch->flow && !ch->watch.sent && is_unused(&ch->send) && is_unused(&ch->recv);
+	return !ch->watch.sent && is_unused(&ch->send) && is_unused(&ch->recv);
 }
 
 /*

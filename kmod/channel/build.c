@@ -74,8 +74,6 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	ch->after_post = after_post_on(build->send_cq) | after_post_on(build->recv_cq);
 	hold_cq(&ch->send, build->send_cq);
 	hold_cq(&ch->recv, build->recv_cq);
-	ch->send.spare = IBCHAN_MARKERS;
-	ch->recv.spare = IBCHAN_MARKERS;
 	ch->bounds.odd = ibchan_odd_head(build->exclusive);
 	ch->qp.params = *params;
 	ch->qp.ack_by_cm = params->ack_timeout == IBCHAN_AUTO;
@@ -139,8 +137,8 @@ static int choose_params(struct ibchan_channel *ch, struct net *net,
 static int reserve_space(struct ibchan_channel *ch, const struct ibchan_build *build,
 			 struct ibchan_reason *reason)
 {
-	u32 send = ch->qp.params.max_send_wr + ch->send.spare;
-	u32 recv = ch->qp.params.max_recv_wr + ch->recv.spare;
+	u32 send = ch->qp.params.max_send_wr + IBCHAN_MARKERS;
+	u32 recv = ch->qp.params.max_recv_wr + IBCHAN_MARKERS;
 	int ret;
 
 	if (build->send_cq == build->recv_cq)
@@ -158,7 +156,6 @@ static struct ibchan_queue_size size_of(const struct ibchan_queue *queue, u32 de
 {
 	return (struct ibchan_queue_size) {
 		.depth = depth,
-		.spare = queue->spare,
 		.max_sge = queue->max_sge,
 		.has_works = queue->cq->sink->done,
 	};
@@ -203,8 +200,8 @@ static void fill_cap(struct ibchan_channel *ch)
 	ch->qp.send_cq = ch->send.cq;
 	ch->qp.recv_cq = ch->recv.cq;
 	ch->qp.cap = (struct ib_qp_cap) {
-		.max_send_wr = ch->send.credit.depth + ch->send.spare,
-		.max_recv_wr = ch->recv.credit.depth + ch->recv.spare,
+		.max_send_wr = ch->send.credit.depth + IBCHAN_MARKERS,
+		.max_recv_wr = ch->recv.credit.depth + IBCHAN_MARKERS,
 		.max_send_sge = ch->send.max_sge,
 		.max_recv_sge = ch->recv.max_sge,
 	};
@@ -234,8 +231,8 @@ static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *bu
 	ibchan_sgl_fini(ch);
 	ibchan_queue_fini(&ch->recv);
 	ibchan_queue_fini(&ch->send);
-	ibchan_cq_unreserve(build->recv_cq, params->max_recv_wr + ch->recv.spare);
-	ibchan_cq_unreserve(build->send_cq, params->max_send_wr + ch->send.spare);
+	ibchan_cq_unreserve(build->recv_cq, params->max_recv_wr + IBCHAN_MARKERS);
+	ibchan_cq_unreserve(build->send_cq, params->max_send_wr + IBCHAN_MARKERS);
 	return ret;
 }
 
@@ -244,7 +241,7 @@ void ibchan_channel_release_queue(struct ibchan_queue *queue)
 	if (queue == &queue->channel->send)
 		ibchan_sgl_fini(queue->channel);
 	ibchan_queue_fini(queue);
-	ibchan_cq_unreserve(queue->cq, queue->credit.depth + queue->spare);
+	ibchan_cq_unreserve(queue->cq, queue->credit.depth + IBCHAN_MARKERS);
 }
 
 /*
@@ -293,7 +290,6 @@ static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *bui
 	if (ret)
 		return ret;
 	ibchan_endpoint_build(&ch->qp.endpoint, &ch->qp.gid, &ch->qp.params, ch->qp.ib->qp_num);
-	ibchan_parts_call(describe, ch, &ch->qp.endpoint);
 	return 0;
 }
 
@@ -354,8 +350,6 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
 	ret = ibchan_params_check(params, &dev->attr, reason);
 	if (!ret)
 		ret = ibchan_options_check(&build->options, reason);
-	if (!ret)
-		ret = ibchan_parts_ask(check, build, params, reason);
 	if (ret)
 		return ERR_PTR(ret);
 	ch = channel_alloc(build, params);
@@ -383,8 +377,7 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
  * Context: process, may sleep.
  * Return: the prepared channel, for ibchan_channel_close(); -EINVAL for a
  * parameter out of its range, or an mtu above that of the port, or of the address if
- * gid_index names one; -EOPNOTSUPP for an unknown access flag or mode, or for credits on
- * iWARP; -EACCES for credits without IBCHAN_ACCESS_REMOTE_WRITE; -EXDEV for a cq of
+ * gid_index names one; -EOPNOTSUPP for an unknown access flag; -EXDEV for a cq of
  * another device; -EDQUOT for a user whose objects take as much kernel memory as they may;
  * -EAGAIN for a cq with too few free entries; -ENETDOWN when the port, or each of
  * them, is down; -EADDRNOTAVAIL when it has no address that fits the rule;

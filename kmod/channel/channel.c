@@ -69,7 +69,6 @@ static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 		undo_connect(ch, ret);
 		return ret;
 	}
-	ibchan_parts_call(agree, ch, peer);
 	ch->connected = 1;
 	if (ibchan_channel_change_state(ch, IBCHAN_CHANNEL_CONNECTED)) {
 		ch->peer = *peer;

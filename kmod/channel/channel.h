@@ -57,7 +57,6 @@
 #include "watch.h"
 
 struct ibchan_cm;
-struct ibchan_flow;
 struct seq_file;
 
 /**
@@ -65,7 +64,6 @@ struct seq_file;
  * @channel: its channel
  * @cq: where it completes; kept to the channel's end, for posts and waits that have not returned
  * @credit: its places
- * @spare: places that no work takes: the marker's, and others of the channel's own
  * @max_sge: elements of one work
  * @works: what is in flight, by place
  * @mrs: regions of their elements, @max_sge for each place
@@ -88,7 +86,6 @@ struct ibchan_queue {
 	struct ibchan_channel *channel;
 	struct ibchan_cq *cq;
 	struct ibchan_credit credit;
-	u32 spare;
 
 	__channel_only u32 max_sge;
 	struct ibchan_work **works;
@@ -107,8 +104,7 @@ struct ibchan_queue {
 
 /* Of struct ibchan_channel.after_post: what there is to do behind a post. */
 #define IBCHAN_AFTER_REAP	0x1U	/* a cq of the channel's is reaped or armed */
-#define IBCHAN_AFTER_TELL	0x2U	/* the peer is told of the receives */
-#define IBCHAN_AFTER_ARM	0x4U	/* a cq of the channel's is armed, and not reaped */
+#define IBCHAN_AFTER_ARM	0x2U	/* a cq of the channel's is armed, and not reaped */
 
 /**
  * struct ibchan_channel - one reliable connection
@@ -121,9 +117,6 @@ struct ibchan_queue {
  * @qp: its queue pair
  * @parked: plain memory of works that have failed, until @qp is destroyed
  * @after_post: IBCHAN_AFTER_*: what there is to do behind a post
- * @flow: its credits; NULL where it counts none
- * @credit_ops: for @flow
- * @sent: messages ever posted, where it counts credits; written under the post lock
  * @state_lock: guards @state, @error, @status and @device_gone together
  * @state_wait: woken when the channel is not connecting any more
  * @state: enum ibchan_channel_state; read without the lock by the post path
@@ -167,9 +160,6 @@ struct ibchan_channel {
 	struct ibchan_qp qp;
 	__channel_only struct llist_head parked;
 	u32 after_post;
-	struct ibchan_flow *flow;
-	const struct ibchan_credit_ops *credit_ops;
-	u32 sent;
 	__channel_only spinlock_t state_lock;		/* state and first error */
 	wait_queue_head_t state_wait;
 	u32 state;

@@ -1,31 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What stands above channels and has a part in each of them: credits (flow.c), keepalive
- * (watch.c) and the connection by address (cm_end.c). A channel calls them by this table.
+ * What stands above channels and has a part in each of them: keepalive (watch.c) and the
+ * connection by address (cm_end.c). A channel calls them by this table.
  */
 #ifndef IBCHAN_PART_H
 #define IBCHAN_PART_H
 
-#include <linux/ktime.h>
 #include <linux/types.h>
 
 #include "only.h"
 
-struct ibchan_build;
 struct ibchan_channel;
 struct ibchan_endpoint;
 struct ibchan_facts;
-struct ibchan_params;
 struct ibchan_reason;
 
 /**
  * struct ibchan_channel_part - when a part of a channel is called
- * @check: may such a channel be built? Its options and parameters are checked
  * @init: its memory has just been cleared
  * @make: it is not built yet; an error refuses it
- * @describe: fill the endpoint that is for the peer
- * @agree: connected by endpoints, not told yet; under the qp lock
- * @connected: the same, and the state says so
+ * @connected: connected by endpoints, and the state says so; under the qp lock
  * @interrupt: it is broken, and nobody has the qp lock; ends what holds that for long
  * @disconnect: it is broken, and its works are flushed
  * @stop: it is closed; nothing of the part runs any more
@@ -45,12 +39,8 @@ struct ibchan_reason;
  * all others run in process context and may.
  */
 struct ibchan_channel_part {
-	int (*check)(const struct ibchan_build *build, const struct ibchan_params *params,
-		     struct ibchan_reason *reason);
 	void (*init)(struct ibchan_channel *ch);
 	int (*make)(struct ibchan_channel *ch, struct ibchan_reason *reason);
-	void (*describe)(const struct ibchan_channel *ch, struct ibchan_endpoint *endpoint);
-	void (*agree)(struct ibchan_channel *ch, const struct ibchan_endpoint *peer);
 	void (*connected)(struct ibchan_channel *ch, const struct ibchan_endpoint *peer);
 	void (*interrupt)(struct ibchan_channel *ch);
 	void (*disconnect)(struct ibchan_channel *ch);
@@ -64,18 +54,6 @@ struct ibchan_channel_part {
 	void (*end)(struct ibchan_channel *ch);
 	void (*free)(struct ibchan_channel *ch);
 	void (*fill_facts)(const struct ibchan_channel *ch, struct ibchan_facts *facts);
-};
-
-/**
- * struct ibchan_credit_ops - how a channel that counts credits posts
- * @refuse: has the peer a receive for a message? Under the post lock
- * @tell: receives were posted; process or softirq context
- * @wait: until the peer has a receive, or @deadline passes; may sleep
- */
-struct ibchan_credit_ops {
-	__channel_only int (*refuse)(struct ibchan_channel *ch, struct ibchan_reason *reason);
-	__channel_only void (*tell)(struct ibchan_channel *ch);
-	__channel_only int (*wait)(struct ibchan_channel *ch, ktime_t deadline);
 };
 
 /* The last one is NULL. Set once, before the first channel is built. */

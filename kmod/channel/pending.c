@@ -291,29 +291,6 @@ static int refuse_run(struct ibchan_outcome *outcome, int error)
 	return error;
 }
 
-/*
- * Posts as soon as the peer has a receive for it. Nothing is in flight when that does
- * not come about.
- */
-static noinline int start_with_credit(struct ibchan_pending *pending, struct ibchan_channel *ch,
-				      const struct ibchan_wr *wr, ktime_t deadline,
-				      struct ibchan_reason *reason)
-{
-	struct ibchan_reason why;
-	int ret, waited;
-
-	do {
-		why = (struct ibchan_reason) {};
-		ret = ibchan_pending_start(pending, ch, wr, &why);
-		waited = ret;
-		if (ret == -EAGAIN && why.code == IBCHAN_REASON_PEER_CREDITS)
-			waited = ch->credit_ops->wait(ch, deadline);
-	} while (ret && !waited);
-	if (reason)
-		*reason = why;
-	return waited;
-}
-
 static __always_inline int run(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 			       ktime_t deadline, struct ibchan_outcome *outcome)
 {
@@ -329,8 +306,6 @@ static __always_inline int run(struct ibchan_channel *ch, const struct ibchan_wr
 	pending.state = IBCHAN_PENDING_IDLE;
 	pending.work.cqe.done = NULL;
 	ret = ibchan_pending_start(&pending, ch, wr, reason);
-	if (unlikely(ret == -EAGAIN) && ch->flow)
-		ret = start_with_credit(&pending, ch, wr, deadline, reason);
 	if (unlikely(ret))
 		return refuse_run(outcome, ret);
 	ret = wait_in(&pending, deadline, TASK_KILLABLE);
@@ -354,13 +329,9 @@ static __always_inline int run(struct ibchan_channel *ch, const struct ibchan_wr
  * the call returns when its work has been flushed. Polls for a moment, then
  * sleeps.
  *
- * With IBCHAN_MODE_CREDITS it waits first until the peer has a receive for it. If
- * that does not come about, nothing was posted, and the channel goes on.
- *
  * Context: process, may sleep.
  * Return: 0; as ibchan_post() if it was not posted; the errno of its status,
- * negative, if it failed; -ETIMEDOUT or -EINTR if the channel was broken for it, or if
- * it was not posted for want of credit.
+ * negative, if it failed; -ETIMEDOUT or -EINTR if the channel was broken for it.
  */
 int ibchan_channel_run_until(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 			     ktime_t deadline, struct ibchan_outcome *outcome)

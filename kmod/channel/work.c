@@ -5,10 +5,10 @@
  * is posted at once; a single request is a chain of one. What the device did not take is
  * undone from the end.
  *
- * A request needs, in this order: a place in the queue, a message's credit, room for its
- * completion in the sink (by wr_id only), and for each element a reference to the region and,
- * with IBCHAN_WR_EXCLUSIVE, the range. These are kept at its place, where they stay until the work
- * ends. A refusal gives back what this request has taken.
+ * A request needs, in this order: a place in the queue, room for its completion in the sink (by
+ * wr_id only), and for each element a reference to the region and, with IBCHAN_WR_EXCLUSIVE, the
+ * range. These are kept at its place, where they stay until the work ends. A refusal gives back
+ * what this request has taken.
  */
 #include <linux/errno.h>
 #include <linux/irqflags.h>
@@ -37,13 +37,6 @@ static noinline int refuse_full(struct ibchan_queue *queue, struct ibchan_reason
 
 	return ibchan_refuse_values(reason, code, -EAGAIN,
 				    (u64[3]) { queue->credit.depth });
-}
-
-/* A message for which the peer has no receive would not be taken there. */
-static noinline int check_credits(struct ibchan_channel *ch, const struct ibchan_wr *wr,
-				  struct ibchan_reason *reason)
-{
-	return ibchan_uses_receive(wr->opcode, wr->flags) ? ch->credit_ops->refuse(ch, reason) : 0;
 }
 
 /* For completions of up to @num requests of this chain. What is over, give_room_back() does. */
@@ -133,9 +126,6 @@ static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queu
 		return ret;
 	if (unlikely(ibchan_credit_is_spent(&queue->credit)))
 		return refuse_full(queue, reason);
-	ret = unlikely(ch->flow) ? check_credits(ch, wr, reason) : 0;
-	if (unlikely(ret))
-		return ret;
 	if (work) {
 		ret = check_work(work, reason);
 	} else {
@@ -170,8 +160,6 @@ static void unreserve(struct ibchan_queue *queue, struct ibchan_work *work)
 {
 	WRITE_ONCE(work->cqe.done, NULL);
 	ibchan_credit_untake(&queue->credit);
-	if (queue->channel->flow && ibchan_uses_receive(work->opcode, work->flags))
-		WRITE_ONCE(queue->channel->sent, queue->channel->sent - 1);
 	if (work->flags & IBCHAN_WR_SGL)
 		ibchan_sgl_untake(work);
 	else
@@ -240,8 +228,6 @@ static __always_inline union ibchan_chain_wr *build_send(struct ibchan_channel *
 							 union ibchan_chain_wr *out,
 							 const struct ibchan_wr *wr)
 {
-	if (unlikely(ch->flow) && ibchan_uses_receive(wr->opcode, wr->flags))
-		WRITE_ONCE(ch->sent, ch->sent + 1);
 	out->wr.opcode = ibchan_ops[wr->opcode].verb[0];
 	out->wr.send_flags = IB_SEND_SIGNALED;
 	out->rdma.remote_addr = wr->remote_addr;
@@ -434,10 +420,7 @@ static noinline void after_post(struct ibchan_channel *ch)
 	static DEFINE_PER_CPU(int, depth);
 
 	if (unlikely(ch->after_post != IBCHAN_AFTER_REAP)) {
-		if (ch->after_post & IBCHAN_AFTER_TELL)
-			ch->credit_ops->tell(ch);
-		if (ch->after_post & IBCHAN_AFTER_ARM)
-			arm_both(ch);
+		arm_both(ch);
 		if (!(ch->after_post & IBCHAN_AFTER_REAP))
 			return;
 	}
@@ -493,8 +476,7 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
  * a peer has invalidated, as a completion has told; -EBUSY for a range
  * that collides with one in flight (IBCHAN_WR_EXCLUSIVE), and for a work that is in
  * flight; -ENOENT for a region that is being given up; -EAGAIN for
- * a full queue or sink, and for a message that the peer has no receive for
- * (IBCHAN_MODE_CREDITS); -ENOTCONN before the handshake, for all but receives;
+ * a full queue or sink; -ENOTCONN before the handshake, for all but receives;
  * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; -EDEADLK with
  * interrupts off; what else the sink's reserve() or the driver answers.
  */

@@ -403,42 +403,6 @@ int ibchan_run_channel_history(struct ibchan_call *call)
 	return ret;
 }
 
-/* The channel is found anew at each look, so that nothing keeps it from being closed. */
-static int look_for_credit(void *arg)
-{
-	struct ibchan_call *call = arg;
-	struct ibchan_cmd_channel_credit_wait *cmd = call->cmd;
-	struct ibchan_object *object;
-	int ret = -ENOENT;
-
-	rcu_read_lock();
-	object = ibchan_object_find(call->ctx, cmd->channel, OBJECT_CHANNEL);
-	if (object)
-		ret = ibchan_channel_credits(object->channel);
-	rcu_read_unlock();
-	return ret;
-}
-
-int ibchan_run_channel_credit_wait(struct ibchan_call *call)
-{
-	struct ibchan_cmd_channel_credit_wait *cmd = call->cmd;
-	int ret = ibchan_caller_check(call->ctx);
-	ktime_t start = ktime_get();
-
-	cmd->out_credits = 0;
-	if (!ret && cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
-		ret = -EINVAL;
-	if (!ret)
-		ret = ibchan_credits_wait(look_for_credit, call,
-					  ibchan_time_left(cmd->flags, cmd->timeout_ns));
-	if (ret == -EINTR)
-		return ibchan_wait_again(&cmd->flags, &cmd->timeout_ns, start);
-	if (ret < 0)
-		return ret;
-	cmd->out_credits = ret;
-	return 0;
-}
-
 int ibchan_run_destroy(struct ibchan_call *call)
 {
 	struct ibchan_cmd_destroy *cmd = call->cmd;

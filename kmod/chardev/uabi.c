@@ -55,7 +55,6 @@ union any_command {
 #define FLAGS_route_query	0
 #define FLAGS_gid_query		0
 #define FLAGS_channel_history	0
-#define FLAGS_channel_credit_wait IBCHAN_DEADLINE
 
 /* What is different about a command. */
 #define RIGHTS_query		ANY_MM
@@ -82,7 +81,6 @@ union any_command {
 #define RIGHTS_route_query	ANY_MM
 #define RIGHTS_gid_query	ANY_MM
 #define RIGHTS_channel_history	ANY_MM
-#define RIGHTS_channel_credit_wait CHECKS
 
 /* A command that has grown serves callers who know its first version only. */
 #define FIRST_SIZE(name, last) offsetofend(struct ibchan_cmd_##name, last)
@@ -110,7 +108,6 @@ union any_command {
 #define FIRST_route_query	FIRST_SIZE(route_query, reserved)
 #define FIRST_gid_query		sizeof(struct ibchan_cmd_gid_query)
 #define FIRST_channel_history	sizeof(struct ibchan_cmd_channel_history)
-#define FIRST_channel_credit_wait sizeof(struct ibchan_cmd_channel_credit_wait)
 
 enum rights {
 	ANY_MM = BIT(0),	/* any process that has the file may */

@@ -24,7 +24,6 @@
 
 #include "cm.h"
 #include "compat.h"
-#include "flow.h"
 #include "parts.h"
 
 /* What it fails with where the network does; anything positive is a code of its own. */
@@ -269,8 +268,6 @@ static void connected(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	if (!ibchan_channel_connected(cm->ch))
 		/* Broken meanwhile: the peer has to know. */
 		rdma_disconnect(id);
-	else if (cm->ch->flow)
-		ibchan_flow_tell(cm->ch);
 }
 
 /* What comes with an answer. Under the qp lock. */
@@ -298,14 +295,13 @@ static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	int ret;
 
 	hear_answer(cm, param);
-	ret = ibchan_cm_data_check(cm->ch, wire, cm->plain, NULL);
+	ret = ibchan_cm_data_check(wire, cm->plain, NULL);
 	if (!ret)
 		ret = ibchan_qp_cm_connect(&cm->ch->qp, id, NULL, ibchan_cm_wire_mtu(wire));
 	if (ret) {
 		reject_answer(id);
 		return ret;
 	}
-	ibchan_flow_peer(cm->ch, wire->addr, wire->rkey);
 	ibchan_cm_bound_reads(cm->ch);
 	cm->ch->connected = 1;
 	return rdma_accept(id, NULL);
@@ -342,7 +338,7 @@ static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	ibchan_qp_lock(&ch->qp);
 	if (!cm->heard) {
 		hear_answer(cm, param);
-		ret = ibchan_cm_data_check(ch, &cm->remote.wire, cm->plain, NULL);
+		ret = ibchan_cm_data_check(&cm->remote.wire, cm->plain, NULL);
 	}
 	ch->connected = 1;
 	ibchan_qp_unlock(&ch->qp);

@@ -160,15 +160,15 @@ struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev, str
 void ibchan_cm_linger_begin(struct ibchan_cm_linger *linger, s64 ms);
 
 /* cm_data.c */
-u32 ibchan_cm_data_room(const struct ibchan_channel *ch, bool plain);
+u32 ibchan_cm_data_room(bool plain);
 void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length);
 void ibchan_cm_data_answer(struct ibchan_cm *cm);
 void ibchan_cm_data_wire(const struct rdma_conn_param *param, u16 kind, struct ibchan_wire *wire);
 u32 ibchan_cm_wire_mtu(const struct ibchan_wire *wire);
 u32 ibchan_cm_data_take(const struct rdma_conn_param *param, const struct ibchan_wire *wire,
 			u8 *data);
-int ibchan_cm_data_check(const struct ibchan_channel *ch, const struct ibchan_wire *wire,
-			 bool foreign, struct ibchan_reason *reason);
+int ibchan_cm_data_check(const struct ibchan_wire *wire, bool foreign,
+			 struct ibchan_reason *reason);
 void ibchan_cm_reject(struct rdma_cm_id *id, const struct ibchan_wire *wire, u8 code,
 		      const void *data, u32 length);
 void ibchan_cm_data_rejected(struct ibchan_cm *cm, const struct rdma_conn_param *param);

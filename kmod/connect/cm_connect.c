@@ -33,7 +33,7 @@ int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_conne
 
 	if (ch->qp.gid.iwarp)
 		max = IBCHAN_PRIVATE_DATA_SIZE;
-	max -= ibchan_cm_data_room(ch, connect->flags & IBCHAN_CONNECT_FOREIGN);
+	max -= ibchan_cm_data_room(connect->flags & IBCHAN_CONNECT_FOREIGN);
 	if (length <= max)
 		return 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_PRIVATE_DATA, -EINVAL,
@@ -83,17 +83,6 @@ static int check_not_host_only(const struct ibchan_channel *ch,
 	return only ? ibchan_refuse_host_only(&ch->qp.gid, reason) : 0;
 }
 
-/* Credits need a header, which a peer that may be none of ours does not get. */
-static int check_foreign(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
-			 struct ibchan_reason *reason)
-{
-	const struct ibchan_wire none = {};
-
-	if (!(connect->flags & IBCHAN_CONNECT_FOREIGN))
-		return 0;
-	return ibchan_cm_data_check(ch, &none, true, reason);
-}
-
 static int check_addresses(const struct ibchan_channel *ch,
 			   const struct ibchan_connect *connect, struct ibchan_reason *reason)
 {
@@ -116,8 +105,6 @@ static int check_connect(const struct ibchan_channel *ch, const struct ibchan_co
 	    connect->flags & ~IBCHAN_CONNECT_FLAGS)
 		return -EINVAL;
 	ret = check_addresses(ch, connect, reason);
-	if (!ret)
-		ret = check_foreign(ch, connect, reason);
 	return ret ?: ibchan_check_data(ch, connect, IBCHAN_REQUEST_DATA, reason);
 }
 
@@ -183,14 +170,13 @@ static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connec
  * one than the channel's; -ECONNREFUSED when nobody listens there, or only in another
  * network namespace; -ECONNRESET when the peer rejects; -EMSGSIZE when its port takes
  * shorter packets only and it uses no ibchan; -EPROTOTYPE when it accepts and is no ibchan,
- * without IBCHAN_CONNECT_FOREIGN; -EINVAL when the peer accepts and only one side
- * counts credits; -ETIMEDOUT when a stage takes too long.
+ * without IBCHAN_CONNECT_FOREIGN; -ETIMEDOUT when a stage takes too long.
  *
  * Context: process, may sleep.
- * Return: 0 when it has begun; -EAFNOSUPPORT; -EINVAL for too much data, a time that is
- * too long, or IBCHAN_CONNECT_FOREIGN on a channel that counts credits; -EISCONN when it is
- * connected or connecting already; -ESHUTDOWN on a broken channel; -ENODEV when the device is
- * gone, or all addresses of the peer mean this host and are not the device's; -ENOMEM.
+ * Return: 0 when it has begun; -EAFNOSUPPORT; -EINVAL for too much data or a time that is
+ * too long; -EISCONN when it is connected or connecting already; -ESHUTDOWN on a broken
+ * channel; -ENODEV when the device is gone, or all addresses of the peer mean this host and are
+ * not the device's; -ENOMEM.
  */
 int ibchan_channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
 			   struct ibchan_reason *reason)

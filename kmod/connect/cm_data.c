@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What two channels tell each other beside what the connection manager carries for them: whether
- * a queue pair answers a keepalive, where it is granted credits, and how long the packets may be
- * that a side takes, for which the connection manager's answer has no place. A header in front of
- * the private data says that, see rules/wire.c; the private data have as many bytes less. No
- * consumer sees it. The connection manager's own fields mean the same to an ibchan as to any
- * other peer.
+ * a queue pair answers a keepalive, and how long the packets may be that a side takes, for which
+ * the connection manager's answer has no place. A header in front of the private data says that,
+ * see rules/wire.c; the private data have as many bytes less. No consumer sees it. The connection
+ * manager's own fields mean the same to an ibchan as to any other peer.
  *
  * A peer that is no ibchan neither gets a header nor sends one. Each side refuses such a peer,
  * unless its consumer says that the peer may be none: IBCHAN_CONNECT_FOREIGN. The asking side
@@ -21,21 +20,17 @@
 #include <linux/string.h>
 
 #include "cm.h"
-#include "flow.h"
 #include "parts.h"
 
 /**
  * ibchan_cm_data_room - bytes in front of the private data
- * @ch: the channel
  * @plain: see struct ibchan_cm
  *
  * Return: as many as the private data have less.
  */
-u32 ibchan_cm_data_room(const struct ibchan_channel *ch, bool plain)
+u32 ibchan_cm_data_room(bool plain)
 {
-	if (plain)
-		return 0;
-	return ch->flow ? IBCHAN_WIRE_CREDITED : IBCHAN_WIRE_HEADER;
+	return plain ? 0 : IBCHAN_WIRE_HEADER;
 }
 
 static void write_header(struct ibchan_cm *cm, u16 kind, u32 length)
@@ -43,16 +38,13 @@ static void write_header(struct ibchan_cm *cm, u16 kind, u32 length)
 	const struct ibchan_channel *ch = cm->ch;
 	struct ibchan_wire own = {
 		.version = IBCHAN_WIRE_VERSION,
-		.room = ibchan_cm_data_room(ch, false),
+		.room = IBCHAN_WIRE_HEADER,
 		.length = length,
 		.mtu = ch->qp.gid.iwarp ? 0 : ib_mtu_int_to_enum(ch->qp.params.mtu),
 	};
 
 	if (ch->qp.params.access & IBCHAN_ACCESS_REMOTE_WRITE)
 		own.flags |= IBCHAN_WIRE_WRITES;
-	if (ch->flow)
-		own.flags |= IBCHAN_WIRE_CREDITS;
-	ibchan_flow_own(ch, &own.addr, &own.rkey);
 	ibchan_wire_write(&own, kind, cm->data);
 }
 
@@ -64,7 +56,7 @@ static void write_header(struct ibchan_cm *cm, u16 kind, u32 length)
  */
 void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length)
 {
-	u32 room = ibchan_cm_data_room(cm->ch, cm->plain);
+	u32 room = ibchan_cm_data_room(cm->plain);
 
 	if (room)
 		write_header(cm, IBCHAN_WIRE_REQUEST, length);
@@ -79,7 +71,7 @@ void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length)
  */
 void ibchan_cm_data_answer(struct ibchan_cm *cm)
 {
-	u32 room = ibchan_cm_data_room(cm->ch, cm->plain);
+	u32 room = ibchan_cm_data_room(cm->plain);
 
 	if (room)
 		write_header(cm, IBCHAN_WIRE_ANSWER, cm->length - room);
@@ -133,24 +125,19 @@ u32 ibchan_cm_data_take(const struct rdma_conn_param *param, const struct ibchan
 }
 
 /**
- * ibchan_cm_data_check - may this channel be connected to that peer?
- * @ch: this side
+ * ibchan_cm_data_check - may a channel be connected to that peer?
  * @wire: of the peer
  * @foreign: the peer may be no ibchan
  * @reason: why not, or NULL
  *
- * Return: 0; -EPROTOTYPE when the peer is no ibchan; -EINVAL when only one side counts credits.
+ * Return: 0; -EPROTOTYPE when the peer is no ibchan.
  */
-int ibchan_cm_data_check(const struct ibchan_channel *ch, const struct ibchan_wire *wire,
-			 bool foreign, struct ibchan_reason *reason)
+int ibchan_cm_data_check(const struct ibchan_wire *wire, bool foreign,
+			 struct ibchan_reason *reason)
 {
-	__be64 addr;
-	__be32 rkey;
-
 	if (!wire->version && !foreign)
 		return ibchan_refuse(reason, IBCHAN_REASON_FOREIGN, -EPROTOTYPE);
-	ibchan_flow_own(ch, &addr, &rkey);
-	return ibchan_credit_mode_check(rkey, wire->rkey, reason);
+	return 0;
 }
 
 /**

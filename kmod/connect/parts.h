@@ -5,7 +5,6 @@
 
 #include "channel.h"
 
-extern const struct ibchan_channel_part ibchan_flow_part;
 extern const struct ibchan_channel_part ibchan_watch_part;
 extern const struct ibchan_channel_part ibchan_cm_part;
 extern const struct ibchan_device_client ibchan_watch_client;

@@ -20,7 +20,6 @@
 #include <rdma/ib_cm.h>
 
 #include "compat.h"
-#include "flow.h"
 #include "request.h"
 #include "parts.h"
 
@@ -355,16 +354,11 @@ static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm,
 static int request_begin(struct ibchan_request *request, struct ibchan_cm *cm,
 			 struct ibchan_reason *reason)
 {
-	const struct ibchan_wire *wire = &request->remote.wire;
 	int ret = ibchan_channel_check_prepared(cm->ch, reason);
 
 	if (!ret)
-		ret = ibchan_cm_data_check(cm->ch, wire, cm->plain, reason);
-	if (!ret)
-		ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ACCEPT, reason);
-	if (!ret)
-		ibchan_flow_peer(cm->ch, wire->addr, wire->rkey);
-	return ret;
+		ret = ibchan_cm_data_check(&request->remote.wire, cm->plain, reason);
+	return ret ?: ibchan_cm_begin(cm, IBCHAN_STAGE_ACCEPT, reason);
 }
 
 /* Under the handler's mutex of the id. */
@@ -444,10 +438,10 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
  *
  * Context: process, may sleep.
  * Return: 0 when it has begun; -EXDEV when the request came over another device; -EPROTOTYPE
- * when the peer is no ibchan, without IBCHAN_CONNECT_FOREIGN; -EINVAL for too much data, a time
- * that is too long, or when only one side counts credits; -ECONNRESET, -ETIMEDOUT when the peer
- * has given up; -EISCONN when @ch is connected or connecting already; -ESHUTDOWN when it is
- * broken; -ENODEV when the device is gone; -ENOMEM.
+ * when the peer is no ibchan, without IBCHAN_CONNECT_FOREIGN; -EINVAL for too much data or a time
+ * that is too long; -ECONNRESET, -ETIMEDOUT when the peer has given up; -EISCONN when @ch is
+ * connected or connecting already; -ESHUTDOWN when it is broken; -ENODEV when the device is gone;
+ * -ENOMEM.
  */
 int ibchan_request_accept(struct ibchan_request *request, struct ibchan_channel *ch,
 			  const struct ibchan_connect *connect,

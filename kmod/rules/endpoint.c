@@ -37,21 +37,6 @@ static int refuse_pair(struct ibchan_reason *reason, u32 code, u64 ours, u64 the
 }
 
 /**
- * ibchan_credit_mode_check - do both sides count credits, or none?
- * @ours: key to the word of the local channel, 0 without
- * @theirs: the peer's
- * @reason: which side does, or NULL
- *
- * Return: 0 or -EINVAL.
- */
-int ibchan_credit_mode_check(__be32 ours, __be32 theirs, struct ibchan_reason *reason)
-{
-	if (!ours == !theirs)
-		return 0;
-	return refuse_pair(reason, IBCHAN_REASON_CREDIT_MODE, !!ours, !!theirs);
-}
-
-/**
  * ibchan_pkey_rank - how good a P_Key is for a channel
  * @pkey: an entry of the port's table
  *
@@ -143,16 +128,6 @@ static int check_numbers(const struct ibchan_endpoint *ours,
 	return 0;
 }
 
-/* Without a key there is no word, so no address. */
-static int check_credits(const struct ibchan_endpoint *ours,
-			 const struct ibchan_endpoint *theirs,
-			 struct ibchan_reason *reason)
-{
-	if (!theirs->credit_rkey && theirs->credit_addr)
-		return ibchan_refuse(reason, IBCHAN_REASON_ENDPOINT_RESERVED, -EINVAL);
-	return ibchan_credit_mode_check(ours->credit_rkey, theirs->credit_rkey, reason);
-}
-
 static bool gid_is_unicast(const u8 *gid)
 {
 	struct in6_addr addr;
@@ -232,8 +207,6 @@ int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 		return refuse_pair(reason, IBCHAN_REASON_LINK_LAYER, ours->link_layer,
 				   theirs->link_layer);
 	ret = check_numbers(ours, theirs, reason);
-	if (!ret)
-		ret = check_credits(ours, theirs, reason);
 	if (!ret && ours->link_layer == IBCHAN_LINK_LAYER_ETHERNET)
 		ret = check_ethernet(ours, theirs, reason);
 	if (!ret && ours->link_layer == IBCHAN_LINK_LAYER_INFINIBAND)

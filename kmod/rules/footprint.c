@@ -68,7 +68,7 @@ static u64 place_size(const struct ibchan_queue_size *queue)
 
 static u64 queue_size(const struct ibchan_queue_size *queue, u64 wqe)
 {
-	return with_tables(entries_of(queue->depth + queue->spare) * wqe +
+	return with_tables(entries_of(queue->depth + IBCHAN_MARKERS) * wqe +
 			   roundup_pow_of_two(queue->depth) * place_size(queue));
 }
 

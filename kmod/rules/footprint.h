@@ -8,14 +8,12 @@
 /**
  * struct ibchan_queue_size - how large a queue of a channel is
  * @depth: works that may be in flight
- * @spare: places that no work takes
  * @max_sge: elements of one work
  * @has_works: it has works of its own, for requests that bring none
  * @exclusive: works may keep others out of their ranges
  */
 struct ibchan_queue_size {
 	u32 depth;
-	u32 spare;
 	u32 max_sge;
 	bool has_works;
 	bool exclusive;

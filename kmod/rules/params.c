@@ -113,7 +113,7 @@ int ibchan_access_check(u32 access, struct ibchan_reason *reason)
 }
 
 /* Work requests in one queue: the qp keeps a marker, the cq holds all of them. */
-u32 ibchan_params_max_depth(const struct ibchan_device_attr *attr)
+static u32 max_depth(const struct ibchan_device_attr *attr)
 {
 	return min(attr->max_qp_wr - IBCHAN_MARKERS,
 		   attr->max_cqe - 2 * IBCHAN_MARKERS - 1);
@@ -131,7 +131,7 @@ int ibchan_params_check(const struct ibchan_params *params,
 			const struct ibchan_device_attr *attr,
 			struct ibchan_reason *reason)
 {
-	u32 depth = ibchan_params_max_depth(attr);
+	u32 depth = max_depth(attr);
 	u32 send_sge = min_t(u32, attr->max_send_sge, IBCHAN_MAX_SGE);
 	u32 recv_sge = min_t(u32, attr->max_recv_sge, IBCHAN_MAX_SGE);
 	const struct param_range ranges[] = {
@@ -192,8 +192,7 @@ void ibchan_params_choose(struct ibchan_params *params,
  * @options: what was asked for
  * @reason: why not, or NULL
  *
- * Return: 0; -EINVAL when one is out of its range, or a reserved member is not zero;
- * -EOPNOTSUPP for an unknown mode.
+ * Return: 0; -EINVAL when one is out of its range, or a reserved member is not zero.
  */
 int ibchan_options_check(const struct ibchan_options *options,
 			 struct ibchan_reason *reason)
@@ -206,9 +205,6 @@ int ibchan_options_check(const struct ibchan_options *options,
 					IBCHAN_KEEPALIVE_MIN_MS, IBCHAN_KEEPALIVE_MAX_MS);
 	if (memchr_inv(options->reserved, 0, sizeof(options->reserved)))
 		return ibchan_refuse(reason, IBCHAN_REASON_RESERVED, -EINVAL);
-	if (options->mode & ~IBCHAN_MODES)
-		return ibchan_refuse_values(reason, IBCHAN_REASON_MODE, -EOPNOTSUPP,
-					    (u64[3]) { options->mode, IBCHAN_MODES });
 	return 0;
 }
 

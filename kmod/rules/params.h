@@ -10,7 +10,6 @@ void ibchan_params_choose(struct ibchan_params *params,
 int ibchan_params_check(const struct ibchan_params *params,
 			const struct ibchan_device_attr *attr,
 			struct ibchan_reason *reason);
-u32 ibchan_params_max_depth(const struct ibchan_device_attr *attr);
 int ibchan_options_check(const struct ibchan_options *options,
 			 struct ibchan_reason *reason);
 u32 ibchan_keepalive_asks_ms(u32 keepalive_ms);

@@ -56,8 +56,8 @@ struct ibchan_gid {
 };
 
 /*
- * Each qp keeps one slot of each queue for the marker of its own drain, at least. Until
- * then the one of the send queue is the keepalive's.
+ * Each qp keeps one slot of each queue for the marker of its own drain. Until then the one of
+ * the send queue is the keepalive's.
  */
 #define IBCHAN_MARKERS		1
 
@@ -75,20 +75,12 @@ void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan
 int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 			  const struct ibchan_endpoint *theirs, u32 max_lid,
 			  struct ibchan_reason *reason);
-int ibchan_credit_mode_check(__be32 ours, __be32 theirs, struct ibchan_reason *reason);
 u8 ibchan_gid_family(const u8 *gid);
 int ibchan_pkey_rank(u16 pkey);
 
 /* state.c */
 bool ibchan_state_may(u32 from, u32 to);
 int ibchan_state_error(u32 state, u32 error);
-
-/* Whether a request uses up a receive of the peer's. */
-static inline bool ibchan_uses_receive(u8 opcode, u8 flags)
-{
-	return opcode == IBCHAN_OP_SEND || opcode == IBCHAN_OP_SEND_INVALIDATE ||
-	       (opcode == IBCHAN_OP_WRITE && (flags & IBCHAN_WR_IMM));
-}
 
 /* Pages that a range touches. The end of the range does not wrap. */
 static inline u64 ibchan_pages_spanned(u64 addr, u64 length)

@@ -32,15 +32,11 @@ struct header {
 	__be16 flags;
 };
 
-/* With IBCHAN_WIRE_CREDITS these lie behind the header. */
-#define RKEY	IBCHAN_WIRE_HEADER
-#define ADDR	(RKEY + sizeof(__be32))
-
 /**
  * ibchan_wire_write - what lies in front of the private data
- * @wire: of this side; @room says whether there is a place for credits
+ * @wire: of this side
  * @kind: IBCHAN_WIRE_REQUEST, _ANSWER or _REJECTION
- * @to: @wire->room bytes
+ * @to: IBCHAN_WIRE_HEADER bytes
  */
 void ibchan_wire_write(const struct ibchan_wire *wire, u16 kind, u8 *to)
 {
@@ -54,20 +50,12 @@ void ibchan_wire_write(const struct ibchan_wire *wire, u16 kind, u8 *to)
 	};
 
 	BUILD_BUG_ON(sizeof(header) != IBCHAN_WIRE_HEADER);
-	BUILD_BUG_ON(ADDR + sizeof(wire->addr) != IBCHAN_WIRE_CREDITED);
 	memcpy(to, &header, sizeof(header));
-	if (!(wire->flags & IBCHAN_WIRE_CREDITS))
-		return;
-	memcpy(to + RKEY, &wire->rkey, sizeof(wire->rkey));
-	memcpy(to + ADDR, &wire->addr, sizeof(wire->addr));
 }
 
 static bool is_sound(const struct header *header, u32 size)
 {
-	u32 least = be16_to_cpu(header->flags) & IBCHAN_WIRE_CREDITS ? IBCHAN_WIRE_CREDITED :
-								       IBCHAN_WIRE_HEADER;
-
-	return header->version && header->room >= least &&
+	return header->version && header->room >= IBCHAN_WIRE_HEADER &&
 	       header->length <= IBCHAN_PRIVATE_DATA_SIZE &&
 	       header->room + header->length <= size;
 }
@@ -97,8 +85,4 @@ void ibchan_wire_read(const u8 *from, u32 size, u16 kind, struct ibchan_wire *wi
 		.mtu = header.mtu <= IB_MTU_4096 ? header.mtu : 0,
 		.flags = be16_to_cpu(header.flags) & IBCHAN_WIRE_FLAGS,
 	};
-	if (!(wire->flags & IBCHAN_WIRE_CREDITS))
-		return;
-	memcpy(&wire->rkey, from + RKEY, sizeof(wire->rkey));
-	memcpy(&wire->addr, from + ADDR, sizeof(wire->addr));
 }

@@ -11,14 +11,12 @@
 #define IBCHAN_WIRE_VERSION	IBCHAN_ENDPOINT_VERSION
 #endif
 
-/* Bytes in front of the private data: the header alone, and with the place for credits. */
+/* Bytes in front of the private data. */
 #define IBCHAN_WIRE_HEADER	8
-#define IBCHAN_WIRE_CREDITED	20
 
 /* Bits of @flags; the lowest ones are those of an endpoint. */
 #define IBCHAN_WIRE_WRITES	IBCHAN_ENDPOINT_REMOTE_WRITE
-#define IBCHAN_WIRE_CREDITS	0x0100
-#define IBCHAN_WIRE_FLAGS	(IBCHAN_WIRE_WRITES | IBCHAN_WIRE_CREDITS)
+#define IBCHAN_WIRE_FLAGS	IBCHAN_WIRE_WRITES
 
 /* What a header is for: its first two bytes. No text begins so, in ASCII or in UTF-8. */
 #define IBCHAN_WIRE_REQUEST	0xc41b
@@ -32,8 +30,6 @@
  * @length: bytes of private data
  * @mtu: enum ib_mtu: how long packets the side takes; 0: it does not tell
  * @flags: IBCHAN_WIRE_*; of a peer only those that this side knows
- * @rkey: key to the word at @addr; with IBCHAN_WIRE_CREDITS only, as @addr
- * @addr: of the word that the peer writes to grant credits
  */
 struct ibchan_wire {
 	u8 version;
@@ -41,8 +37,6 @@ struct ibchan_wire {
 	u8 length;
 	u8 mtu;
 	u16 flags;
-	__be32 rkey;
-	__be64 addr;
 };
 
 void ibchan_wire_write(const struct ibchan_wire *wire, u16 kind, u8 *to);

@@ -51,8 +51,8 @@ enum ibchan_cq_flag {
  * @mode: IBCHAN_CQ_*
  * @flags: enum ibchan_cq_flag
  * @in_flight: works posted and not retired
- * @unsolicited: writes of credits in flight, and broken channels: their completions are never
- *	solicited, so while there are any, an event of any kind is wanted
+ * @broken: broken channels: their completions are never solicited, so while there are any, an
+ *	event of any kind is wanted
  * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
  * @is_late: nothing had completed when a poster looked; belongs to the same
  * @wait: in-kernel waiters, and with IBCHAN_QUIRK_EVENT_OUTLIVES_CQ the cq's end
@@ -83,7 +83,7 @@ struct ibchan_cq {
 	u32 mode;
 	unsigned long flags;
 	atomic_t in_flight;
-	atomic_t unsolicited;
+	__verbs_only atomic_t broken;
 	int retired;
 	__verbs_only bool is_late;
 	__verbs_only wait_queue_head_t wait;

@@ -311,12 +311,12 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_reap, IBCHAN_NS);
 
 /*
  * A sleeping waiter wants any completion; its own request to arm was dropped if nothing was
- * in flight when it fell asleep. The barrier of that look is also that of @unsolicited.
+ * in flight when it fell asleep. The barrier of that look is also that of @broken.
  */
 static bool solicited_will_do(struct ibchan_cq *cq)
 {
 	return (cq->mode & IBCHAN_CQ_SOLICITED) && !wq_has_sleeper(&cq->wait) &&
-	       !atomic_read(&cq->unsolicited);
+	       !atomic_read(&cq->broken);
 }
 
 static void cq_ask_to_arm(struct ibchan_cq *cq)
@@ -506,7 +506,7 @@ static bool cq_is_wanted(struct ibchan_cq *cq)
  */
 void ibchan_cq_add_broken(struct ibchan_cq *cq)
 {
-	atomic_inc(&cq->unsolicited);
+	atomic_inc(&cq->broken);
 	/* Pairs with solicited_will_do(): its caller sees the count, or CQ_WANTED is seen here. */
 	smp_mb__after_atomic();
 	if ((cq->mode & IBCHAN_CQ_SOLICITED) && !test_bit(CQ_DEAD, &cq->flags) &&
@@ -517,7 +517,7 @@ void ibchan_cq_add_broken(struct ibchan_cq *cq)
 /* The broken channel is closed. */
 void ibchan_cq_drop_broken(struct ibchan_cq *cq)
 {
-	atomic_dec(&cq->unsolicited);
+	atomic_dec(&cq->broken);
 }
 
 /* May run with interrupts off, under locks of the driver: no verbs here. */

@@ -82,12 +82,6 @@ static inline int ibchan_post_probe(struct ib_qp *qp, struct ib_cqe *cqe)
 	return ib_post_send(qp, &wr.wr, NULL);
 }
 
-/* A write of credits. 0 or an errno. */
-static inline int ibchan_post_tell(struct ib_qp *qp, const struct ib_rdma_wr *wr)
-{
-	return ibchan_fault(IBCHAN_FAULT_POST_TELL) ?: ib_post_send(qp, &wr->wr, NULL);
-}
-
 /* Requests without elements that complete behind everything else. 0 or an errno. */
 static inline int ibchan_post_send_marker(struct ib_qp *qp, struct ib_cqe *cqe)
 {

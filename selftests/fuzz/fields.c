@@ -62,7 +62,6 @@ static const struct field fields_channel_build[] = {
 	PARAM(gid_index, 4), PARAM(max_rd_atomic, 128), PARAM(traffic_class, 255),
 	PARAM(service_level, 15), PARAM(max_inline_data, 512),
 	FIELD(channel_build, options.keepalive_ms, NUMBER, IBCHAN_KEEPALIVE_MAX_MS),
-	FIELD(channel_build, options.mode, FLAGS, IBCHAN_MODES),
 	FIELD(channel_build, options.reserved, BYTES, 0),
 	FIELD(channel_build, out_channel, NEW_HANDLE, 0),
 	FIELD(channel_build, reason, REASON, 0), END
@@ -76,9 +75,10 @@ static const struct field fields_channel_handshake[] = {
 	ENDPOINT(magic, IBCHAN_ENDPOINT_MAGIC), ENDPOINT(version, 0xff00),
 	ENDPOINT(link_layer, 3), ENDPOINT(mtu, 5), ENDPOINT(qpn, 0xffffffff),
 	ENDPOINT(psn, 0xffffffff), ENDPOINT(max_dest_rd_atomic, 255), ENDPOINT(flags, 1),
-	ENDPOINT(lid, 0xffff), ENDPOINT(credit_rkey, 0xffffffff), ENDPOINT(credit_addr, 0),
+	ENDPOINT(lid, 0xffff),
 	FIELD(channel_handshake, endpoint.gid, BYTES, 0),
 	FIELD(channel_handshake, endpoint.mac, BYTES, 0),
+	FIELD(channel_handshake, endpoint.reserved1, BYTES, 0),
 	FIELD(channel_handshake, endpoint.reserved, BYTES, 0),
 	FIELD(channel_handshake, reason, REASON, 0), END
 };
@@ -178,12 +178,6 @@ static const struct field fields_channel_history[] = {
 	FIELD(channel_history, entry_num, NUMBER, IBCHAN_HISTORY_MAX),
 	FIELD(channel_history, channel, HANDLE, 0),
 	FIELD(channel_history, reserved, NUMBER, 0), END
-};
-
-static const struct field fields_channel_credit_wait[] = {
-	FIELD(channel_credit_wait, channel, HANDLE, 0),
-	FIELD(channel_credit_wait, flags, FLAGS, IBCHAN_DEADLINE),
-	FIELD(channel_credit_wait, timeout_ns, TIME_NS, 1000000), END
 };
 
 #define DEED_FIELD(member, what, most)					\

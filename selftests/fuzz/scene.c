@@ -101,7 +101,7 @@ __u32 scene_handle(const struct scene *scene, __u64 value)
 __u32 scene_key(const struct scene *scene, __u64 value)
 {
 	const __u32 keys[] = {
-		scene->looped.rkey, scene->objects.side.rkey, scene->objects.credited.rkey, 0,
+		scene->looped.rkey, scene->objects.side.rkey, scene->objects.broken.rkey, 0,
 	};
 
 	return keys[value & 3];
@@ -146,8 +146,8 @@ static void note_handles(struct scene *scene)
 	const __u32 handles[SCENE_HANDLES] = {
 		objects->side.device, objects->side.pd, objects->side.mr,
 		objects->side.ring->cq, objects->side.channel, objects->listener,
-		objects->broken.channel, objects->broken.mr, objects->credited.channel,
-		objects->credited.mr, scene->looped.channel, scene->looped.mr,
+		objects->broken.channel, objects->broken.mr,
+		scene->looped.channel, scene->looped.mr,
 		objects->request, objects->asking, objects->taken, objects->eventful,
 		objects->doomed, 0, IBCHAN_MR_PLAIN, 1,
 		scene->foreign_pd, scene->foreign_mr,

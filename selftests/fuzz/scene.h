@@ -10,7 +10,7 @@
 
 #include "program.h"
 
-#define SCENE_HANDLES	22
+#define SCENE_HANDLES	20
 #define SCENE_RECENT	16	/* a power of two */
 #define SCENE_OPENED	64
 

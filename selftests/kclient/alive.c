@@ -3,88 +3,58 @@
 #include "meeting.h"
 #include "suites.h"
 
-static struct meeting *meeting_of(struct world *w, u32 mode)
+static struct meeting *meeting_of(struct world *w)
 {
 	struct meeting *m = meeting_new(w);
 
-	m->init.options.mode = mode;
 	return meeting_begin(m) || meeting_connect(m) ? NULL : m;
 }
 
-/* A credit wakes no waiter, so this waits by itself. */
-static void expect_credits(struct side *side, struct ibchan_channel *ch, int num)
-{
-	ktime_t end = after_ms(patience);
-
-	while (ibchan_channel_credits(ch) != num && ktime_before(ktime_get(), end))
-		schedule_timeout_uninterruptible(1);
-	expect_eq(side->world, ibchan_channel_credits(ch), num);
-}
-
 /* Somebody else asks at the same address; @m has its request. */
-static struct ibchan_channel *stranger_asks(struct meeting *m, u32 mode)
+static struct ibchan_channel *stranger_asks(struct meeting *m)
 {
 	struct party *stranger = world_alloc(m->w, sizeof(*stranger));
 	struct side *side = &m->w->side[0];
 	const struct ibchan_connect connect = { .peer = (struct sockaddr *)&m->address };
 	struct ibchan_channel *ch;
 
-	side->options.mode = mode;
 	ch = party_build(stranger, side, &m->init.params);
 	if (!ch || !expect_eq(m->w, ibchan_channel_connect(ch, &connect, NULL), 0))
 		return NULL;
 	return ch;
 }
 
-static void expect_refusal(struct meeting *m, u32 mode)
+static void an_accept_that_is_refused_leaves_a_connected_channel_its_peer(struct world *w)
 {
-	struct ibchan_channel *stranger = stranger_asks(m, mode);
+	struct meeting *m = meeting_of(w);
+	struct ibchan_channel *stranger = m ? stranger_asks(m) : NULL;
 	struct ibchan_request *request = stranger ? meeting_take(m) : NULL;
 	struct ibchan_reason reason = {};
 	const struct ibchan_connect connect = {};
-	struct job *job = world_jobs(m->w, 1);
+	struct job *job = world_jobs(w, 1);
 
 	if (!request)
 		return;
-	expect_eq(m->w, ibchan_request_accept(request, m->asked.side->ch, &connect, &reason),
+	expect_eq(w, ibchan_request_accept(request, m->asked.side->ch, &connect, &reason),
 		  -EISCONN);
-	expect_eq(m->w, reason.code, 0);
-	/* Who is told of this receive is the peer, and nobody else. */
-	expect_eq(m->w, job_receive(job, m->asked.side, 0, 8), 0);
-	expect_credits(m->asking.side, m->asking.side->ch, 1);
-	expect_eq(m->w, ibchan_channel_send(m->asking.side->ch, side_sge(m->asking.side, 64, 8),
-					    1, NULL), 0);
+	expect_eq(w, reason.code, 0);
+	expect_eq(w, job_receive(job, m->asked.side, 0, 8), 0);
+	expect_eq(w, ibchan_channel_send(m->asking.side->ch, side_sge(m->asking.side, 64, 8), 1,
+					 NULL), 0);
 	job_ended(job);
-	expect_eq(m->w, job->completion.error, 0);
-}
-
-static void an_accept_that_is_refused_leaves_the_credits_of_a_connected_channel(struct world *w)
-{
-	struct meeting *m = meeting_of(w, IBCHAN_MODE_CREDITS);
-
-	if (m)
-		expect_refusal(m, IBCHAN_MODE_CREDITS);
-}
-
-/* That it counts credits does not matter where the state refuses it. */
-static void a_request_of_another_mode_is_refused_by_the_state_first(struct world *w)
-{
-	struct meeting *m = meeting_of(w, IBCHAN_MODE_CREDITS);
-
-	if (m)
-		expect_refusal(m, 0);
+	expect_eq(w, job->completion.error, 0);
 }
 
 /* The twin: the same request is good for a channel that is prepared. */
 static void a_request_that_one_channel_refuses_another_takes(struct world *w)
 {
 	struct party *other = world_alloc(w, sizeof(*other));
-	struct meeting *m = meeting_of(w, IBCHAN_MODE_CREDITS);
+	struct meeting *m = meeting_of(w);
 	struct ibchan_channel *stranger, *fits;
 	const struct ibchan_connect connect = {};
 	struct ibchan_request *request;
 
-	stranger = m ? stranger_asks(m, IBCHAN_MODE_CREDITS) : NULL;
+	stranger = m ? stranger_asks(m) : NULL;
 	request = stranger ? meeting_take(m) : NULL;
 	fits = request ? party_build(other, &w->side[0], &m->init.params) : NULL;
 	if (!fits)
@@ -187,8 +157,7 @@ static void a_wrong_key_ends_a_channel_that_is_its_own_peer(struct world *w)
 }
 
 static const struct test_case alive_cases[] = {
-	ETHERNET_CASE(an_accept_that_is_refused_leaves_the_credits_of_a_connected_channel),
-	ETHERNET_CASE(a_request_of_another_mode_is_refused_by_the_state_first),
+	ETHERNET_CASE(an_accept_that_is_refused_leaves_a_connected_channel_its_peer),
 	ETHERNET_CASE(a_request_that_one_channel_refuses_another_takes),
 	ETHERNET_CASE(a_peer_hears_that_a_message_found_no_receive),
 	CASE(a_wrong_key_is_the_cause_though_receives_flush_on_the_same_cq),

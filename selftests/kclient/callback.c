@@ -158,26 +158,6 @@ static void all_that_is_posted_under_a_lock_is_called_back(struct world *w)
 	expect_eq(w, atomic_read(&poster->within), 0);
 }
 
-/* The word to the peer of each receive completes in a cq as well, by itself. */
-static void credits_are_told_where_posts_reap(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *jobs = world_jobs(w, 4);
-	struct pair_init init;
-	int i;
-
-	pair_defaults(&init);
-	init.cq_flags = IBCHAN_CQ_POST_REAPS;
-	init.options.mode = IBCHAN_MODE_CREDITS;
-	if (world_pair(w, &init))
-		return;
-	for (i = 0; i < 4; i++) {
-		expect_eq(w, job_receive(&jobs[i], b, i * 64, 64), 0);
-		expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 8), 1, NULL), 0);
-	}
-	expect_soon(w, jobs_ended(jobs, 4) == 4);
-}
-
 /* With PREEMPT_RT a lock that switches them off elsewhere does not, and the post is taken. */
 static void a_post_with_interrupts_off_is_refused_and_leaves_them_off(struct world *w)
 {
@@ -343,7 +323,6 @@ static const struct test_case callback_cases[] = {
 	CASE(a_post_that_reaps_calls_back_before_it_returns),
 	CASE(a_post_calls_nobody_back_so_the_lock_that_done_takes_may_be_held),
 	CASE(all_that_is_posted_under_a_lock_is_called_back),
-	CASE(credits_are_told_where_posts_reap),
 	CASE(a_cq_is_not_polled_and_reaped_by_posts),
 	CASE(a_post_with_interrupts_off_is_refused_and_leaves_them_off),
 	CASE(to_lockdep_a_done_holds_what_a_post_waits_for),

@@ -204,13 +204,15 @@ static int leave_many(struct world *w, struct stretch *stretch)
 }
 
 /*
- * A channel that counts credits is searched for on its cq, though it has no peer yet. What another
+ * A channel that has a receive is searched for on its cq, though it has no peer yet. What another
  * one has left there is retired in steps.
  */
 static void closing_one_channel_retires_what_others_have_left_in_steps(struct world *w)
 {
 	struct stretch *stretch = world_alloc(w, sizeof(*stretch));
 	struct side *a = &w->side[0];
+	struct ibchan_wr receive = { .opcode = IBCHAN_OP_RECV };
+	struct job *job = world_jobs(w, 1);
 	struct ibchan_channel *other;
 	struct ibchan_params params;
 
@@ -219,9 +221,8 @@ static void closing_one_channel_retires_what_others_have_left_in_steps(struct wo
 	if (!expect_eq(w, leave_many(w, stretch), 0))
 		return;
 	expect_eq(w, stretch->longest, 0);
-	a->options.mode = IBCHAN_MODE_CREDITS;
 	other = side_build(a, &params);
-	if (!other)
+	if (!other || !expect_eq(w, job_post(job, other, &receive, NULL), 0))
 		return;
 	world_forget(w, THING_CHANNEL, other);
 	ibchan_channel_close(other);

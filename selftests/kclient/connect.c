@@ -329,6 +329,40 @@ static void the_query_tells_the_parameters_in_effect(struct world *w)
 	expect(w, !memcmp(&attr.endpoint, &endpoint, sizeof(endpoint)));
 }
 
+static void the_device_uses_the_times_and_counts_that_were_asked_for(struct world *w)
+{
+	struct ibchan_times times;
+	struct pair_init init;
+
+	pair_defaults(&init);
+	init.params.ack_timeout = 15;
+	init.params.ack_retries = 5;
+	init.params.rnr_retries = 3;
+	init.params.min_rnr_timer = 12;
+	if (world_pair(w, &init))
+		return;
+	expect_eq(w, ibchan_channel_times(w->side[0].ch, &times), 0);
+	expect_eq(w, times.ack_timeout_ns, 4096LL << 15);
+	expect_eq(w, times.ack_retries, 5);
+	expect_eq(w, times.rnr_timer_ns, 640000);
+	expect_eq(w, times.rnr_retries, 3);
+	expect_eq(w, times.worst_case_ns, 4 * 6 * (4096LL << 15));
+}
+
+static void times_that_never_end_say_so(struct world *w)
+{
+	struct ibchan_times times;
+	struct pair_init init;
+
+	pair_defaults(&init);
+	init.params.ack_timeout = 0;
+	if (world_pair(w, &init))
+		return;
+	expect_eq(w, ibchan_channel_times(w->side[0].ch, &times), 0);
+	expect_eq(w, times.ack_timeout_ns, IBCHAN_TIMEOUT_NEVER);
+	expect_eq(w, times.worst_case_ns, IBCHAN_TIMEOUT_NEVER);
+}
+
 static const struct test_case connect_cases[] = {
 	CASE(a_device_is_found_by_name_and_in_the_list),
 	CASE(a_device_that_is_not_there_is_enodev),
@@ -340,6 +374,8 @@ static const struct test_case connect_cases[] = {
 	CASE(a_broken_channel_refuses_the_handshake),
 	CASE(a_channel_can_be_its_own_peer),
 	CASE(the_query_tells_the_parameters_in_effect),
+	CASE(the_device_uses_the_times_and_counts_that_were_asked_for),
+	CASE(times_that_never_end_say_so),
 };
 
 SUITE(connect);

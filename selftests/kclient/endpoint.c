@@ -29,8 +29,6 @@ struct misfit {
 CHANGE(magic, e->magic = cpu_to_be32(1))
 CHANGE(version, e->version = 0)
 CHANGE(flags, e->flags = IBCHAN_ENDPOINT_GRH)
-CHANGE(credit_rkey, e->credit_rkey = cpu_to_be32(1))
-CHANGE(credit_addr, e->credit_addr = cpu_to_be64(1))
 CHANGE(link_layer, e->link_layer = IBCHAN_LINK_LAYER_INFINIBAND)
 CHANGE(qpn_low, e->qpn = cpu_to_be32(1))
 CHANGE(qpn_high, e->qpn = cpu_to_be32(1 << 24))
@@ -46,8 +44,6 @@ static const struct misfit misfits[] = {
 	{ change_magic, IBCHAN_REASON_ENDPOINT_MAGIC, IBCHAN_ENDPOINT_MAGIC, 1 },
 	{ change_version, IBCHAN_REASON_ENDPOINT_VERSION, IBCHAN_ENDPOINT_VERSION, 0 },
 	{ change_flags, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0 },
-	{ change_credit_rkey, IBCHAN_REASON_CREDIT_MODE, 0, 1 },
-	{ change_credit_addr, IBCHAN_REASON_ENDPOINT_RESERVED, 0, 0 },
 	{ change_link_layer, IBCHAN_REASON_LINK_LAYER, IBCHAN_LINK_LAYER_ETHERNET,
 	  IBCHAN_LINK_LAYER_INFINIBAND },
 	{ change_qpn_low, IBCHAN_REASON_PEER_QPN, 2, 1 },

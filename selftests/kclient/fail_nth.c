@@ -184,25 +184,19 @@ static void undo_mr(struct sweep *sweep)
 
 /* --- channels --- */
 
-static struct ibchan_channel *build(struct sweep *sweep, u32 mode)
+static struct ibchan_channel *build(struct sweep *sweep)
 {
 	struct ibchan_params params;
 	struct ibchan_build build;
 
 	side_build_init(side_of(sweep), &build);
-	build.options.mode = mode;
 	ibchan_params_init(&params);
 	return ibchan_channel_build(&build, &params, NULL);
 }
 
 static int run_build(struct sweep *sweep)
 {
-	return make(sweep, build(sweep, 0));
-}
-
-static int run_build_credits(struct sweep *sweep)
-{
-	return make(sweep, build(sweep, IBCHAN_MODE_CREDITS));
+	return make(sweep, build(sweep));
 }
 
 static void undo_build(struct sweep *sweep)
@@ -397,7 +391,6 @@ static const struct call calls[] = {
 	{ "mr_reg_user", NULL, run_reg_user, undo_mr, true },
 	{ "mr_pin_user", NULL, run_pin_user, undo_mr, true },
 	{ "channel_build", NULL, run_build, undo_build, true },
-	{ "channel_build, credits", NULL, run_build_credits, undo_build, true },
 	{ "channel_handshake", prepare_channel, run_handshake, undo_channel, true },
 	{ "channel_write", NULL, run_write, undo_nothing, false },
 	{ "pending_post, wait", NULL, run_pending, undo_nothing, false },

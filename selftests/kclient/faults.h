@@ -55,9 +55,7 @@ int fault_data_flows(struct world *w);
 	X(a_mixed_batch_ends_at_the_queue_that_fails)				\
 	X(a_blocking_call_that_is_not_posted_says_so)				\
 	X(a_pending_work_that_is_not_posted_can_be_posted_again)		\
-	X(a_scope_does_not_wait_for_what_was_not_posted)			\
-	X(a_credit_that_cannot_be_posted_breaks_the_channel)			\
-	X(a_credit_that_does_not_arrive_breaks_the_channel)
+	X(a_scope_does_not_wait_for_what_was_not_posted)
 
 #define END_CASES(X)								\
 	X(closing_is_bounded_whichever_marker_is_missing)			\

@@ -232,7 +232,7 @@ static void await_post(struct world *w, struct ibchan_channel *ch)
 }
 
 /* Its owner gives the channel and its cq back while another thread posts. */
-static void close_under_a_poster(struct world *w, u32 mode, unsigned int delay)
+static void close_under_a_poster(struct world *w, unsigned int delay)
 {
 	struct side *a = &w->side[0];
 	struct poster poster = { .jobs = world_jobs(w, POSTER_JOBS) };
@@ -240,7 +240,6 @@ static void close_under_a_poster(struct world *w, u32 mode, unsigned int delay)
 
 	pair_defaults(&init);
 	init.params.max_recv_wr = POSTER_JOBS / 2;
-	init.options.mode = mode;
 	if (world_pair(w, &init) || poster_start(&poster, a, posts))
 		return;
 	await_post(w, a->ch);
@@ -253,25 +252,14 @@ static void close_under_a_poster(struct world *w, u32 mode, unsigned int delay)
 	expect_eq(w, jobs_repeated(poster.jobs, poster.posted), 0);
 }
 
-static void close_under_posters(struct world *w, u32 mode)
+static void posts_beside_a_close_end_or_are_refused(struct world *w)
 {
 	unsigned int i;
 
 	for (i = 0; i < 32 && !w->failures; i++) {
-		close_under_a_poster(w, mode, i * 20);
+		close_under_a_poster(w, i * 20);
 		world_give_back(w);
 	}
-}
-
-static void posts_beside_a_close_end_or_are_refused(struct world *w)
-{
-	close_under_posters(w, 0);
-}
-
-/* Each receive is told to the peer, behind the post. */
-static void posts_that_tell_of_receives_end_or_are_refused_beside_a_close(struct world *w)
-{
-	close_under_posters(w, IBCHAN_MODE_CREDITS);
 }
 
 static int sends_to_nobody(void *arg)
@@ -759,7 +747,6 @@ static const struct test_case life_cases[] = {
 	CASE(a_reference_keeps_a_closed_channel_that_refuses),
 	CASE(the_last_reference_may_go_in_atomic_context),
 	CASE(posts_beside_a_close_end_or_are_refused),
-	CASE(posts_that_tell_of_receives_end_or_are_refused_beside_a_close),
 	CASE(a_close_ends_a_blocking_call_of_another_thread),
 	CASE(a_channel_that_breaks_is_closed_by_its_own_broken),
 	CASE(what_a_channel_was_built_from_is_given_back_when_it_has_closed),

@@ -31,7 +31,7 @@ struct suite {
 #define DEFAULT_SUITES(X) \
 	X(connect) X(endpoint) X(data) X(error) X(ops) X(unsignaled) X(memory) X(remote) \
 	X(scope) X(pending) X(unpolled) X(done) X(callback) X(qp) X(queues) X(busy) \
-	X(element) X(bounds) X(close) X(priority) X(credits) X(connect_by_address) X(linger) \
+	X(element) X(bounds) X(close) X(priority) X(connect_by_address) X(linger) \
 	X(alive) X(keepalive) X(cycles) X(reclaim) X(stranger) X(sgl) X(runner) X(life)
 
 /* What has to be asked for; two of them where verbs can fail, see main.c. */

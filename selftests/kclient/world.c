@@ -288,7 +288,6 @@ static void side_broken(void *priv, int error)
 	struct side *side = priv;
 
 	side->error = error;
-	side->teller = current;
 	atomic_inc(&side->broken);
 	wake_up(&side->world->wait);
 }

@@ -50,7 +50,6 @@ struct world;
  * @max_sgl: of the channel
  * @broken: how often the channel's broken() was called
  * @error: what broken() was told last
- * @teller: the task that called broken() last
  * @gone: how often the sink's gone() was called
  * @notified: how often the sink's notify() was called
  * @reserved: room that the sink has given out and not got back
@@ -73,7 +72,6 @@ struct side {
 	u16 max_sgl;
 	atomic_t broken;
 	int error;
-	struct task_struct *teller;
 	atomic_t gone;
 	atomic_t notified;
 	atomic_t reserved;

@@ -27,14 +27,6 @@ static int wire_suite_init(struct kunit *test)
 	return 0;
 }
 
-static void count_credits(void)
-{
-	own.room = IBCHAN_WIRE_CREDITED;
-	own.flags |= IBCHAN_WIRE_CREDITS;
-	own.rkey = cpu_to_be32(0x1234);
-	own.addr = cpu_to_be64(0x56789abcdefULL);
-}
-
 static void cross(u32 size)
 {
 	ibchan_wire_write(&own, IBCHAN_WIRE_REQUEST, bytes);
@@ -53,8 +45,6 @@ static void expect_same(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, peers.length, own.length);
 	KUNIT_EXPECT_EQ(test, peers.mtu, own.mtu);
 	KUNIT_EXPECT_EQ(test, peers.flags, own.flags);
-	KUNIT_EXPECT_EQ(test, be32_to_cpu(peers.rkey), be32_to_cpu(own.rkey));
-	KUNIT_EXPECT_EQ(test, be64_to_cpu(peers.addr), be64_to_cpu(own.addr));
 }
 
 static void what_one_side_writes_the_other_reads(struct kunit *test)
@@ -63,19 +53,13 @@ static void what_one_side_writes_the_other_reads(struct kunit *test)
 	expect_same(test);
 	cross(IBCHAN_WIRE_HEADER + LENGTH);
 	expect_same(test);
-	count_credits();
-	cross(REQUEST);
-	expect_same(test);
-	cross(IBCHAN_WIRE_CREDITED + LENGTH);
-	expect_same(test);
 }
 
 /* Each byte is part of the contract. */
 static void a_header_has_eight_bytes_in_network_order(struct kunit *test)
 {
-	static const u8 expected[] = { 0xc4, 0x1b, 1, 20, 5, 3, 0x01, 0x01, 0, 0, 0x12, 0x34 };
+	static const u8 expected[] = { 0xc4, 0x1b, 1, 8, 5, 3, 0x00, 0x01, 0, 0, 0, 0 };
 
-	count_credits();
 	cross(REQUEST);
 	KUNIT_EXPECT_EQ(test, memcmp(bytes, expected, sizeof(expected)), 0);
 }
@@ -86,7 +70,7 @@ static void a_peer_of_a_later_version_is_served_with_what_both_know(struct kunit
 
 	for (version = IBCHAN_WIRE_VERSION; version <= U8_MAX; version++) {
 		own.version = version;
-		own.flags = 0xffff & ~IBCHAN_WIRE_CREDITS;
+		own.flags = 0xffff;
 		/* What belongs to the bits that this version does not know. */
 		own.room = REQUEST - LENGTH;
 		own.mtu = 0xff;
@@ -122,8 +106,7 @@ static void a_message_that_ends_too_soon_has_no_header(struct kunit *test)
 {
 	u32 size;
 
-	count_credits();
-	for (size = 0; size < IBCHAN_WIRE_CREDITED + LENGTH; size++) {
+	for (size = 0; size < IBCHAN_WIRE_HEADER + LENGTH; size++) {
 		cross(size);
 		expect_none(test);
 	}
@@ -152,19 +135,6 @@ static void each_length_in_a_message_of_each_size_is_judged(struct kunit *test)
 	}
 }
 
-static void credits_have_their_place_or_there_is_no_header(struct kunit *test)
-{
-	u32 room;
-
-	count_credits();
-	for (room = 0; room <= REQUEST; room++) {
-		own.room = room;
-		cross(REQUEST);
-		KUNIT_EXPECT_EQ(test, !peers.version,
-				room < IBCHAN_WIRE_CREDITED || room + LENGTH > REQUEST);
-	}
-}
-
 static void random_bytes_are_no_header_or_stay_within_the_message(struct kunit *test)
 {
 	u32 random = 0x49424357, round, size, i;
@@ -185,8 +155,6 @@ static void random_bytes_are_no_header_or_stay_within_the_message(struct kunit *
 		KUNIT_EXPECT_TRUE(test, peers.length <= IBCHAN_PRIVATE_DATA_SIZE);
 		KUNIT_EXPECT_TRUE(test, peers.mtu <= IB_MTU_4096);
 		KUNIT_EXPECT_TRUE(test, !(peers.flags & ~IBCHAN_WIRE_FLAGS));
-		if (!(peers.flags & IBCHAN_WIRE_CREDITS))
-			KUNIT_EXPECT_TRUE(test, !peers.rkey && !peers.addr);
 	}
 }
 
@@ -197,7 +165,6 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(each_kind_of_header_is_read_as_that_only),
 	KUNIT_CASE(a_message_that_ends_too_soon_has_no_header),
 	KUNIT_CASE(each_length_in_a_message_of_each_size_is_judged),
-	KUNIT_CASE(credits_have_their_place_or_there_is_no_header),
 	KUNIT_CASE(random_bytes_are_no_header_or_stay_within_the_message),
 	{}
 };

@@ -374,15 +374,6 @@ static void undo_destroy(struct example_objects *objects, void *arg, int rc)
 	objects->doomed = 0;
 }
 
-static int fill_channel_credit_wait(struct example_objects *objects, void *arg)
-{
-	struct ibchan_cmd_channel_credit_wait *cmd = arg;
-
-	cmd->channel = objects->credited.channel;
-	cmd->timeout_ns = 1000000LL * patience_ms();
-	return 0;
-}
-
 static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int rc)
 {
 	if (!rc)
@@ -430,9 +421,6 @@ static void undo_mr_reg_dmabuf(struct example_objects *objects, void *arg, int r
 				.undo = undo_mr_reg_dmabuf,			\
 				.handles = { HANDLE(mr_reg_dmabuf, pd) },	\
 				.reserved = { HANDLE(mr_reg_dmabuf, reserved) }
-#define EXAMPLE_channel_credit_wait						\
-				.answers = 1, .flags = IBCHAN_DEADLINE,		\
-				.handles = { HANDLE(channel_credit_wait, channel) }
 
 #define EXAMPLE_channel_connect	.needs = EXAMPLE_IPV4, .uses_up = 1,			\
 				.flags = IBCHAN_CONNECT_FLAGS,			\
@@ -518,20 +506,6 @@ static int open_listener(struct example_objects *objects)
 	return rc;
 }
 
-static int credited_open(struct example_objects *objects, struct side_options options)
-{
-	struct side *side = &objects->credited;
-	int rc;
-
-	options.options.mode = IBCHAN_MODE_CREDITS;
-	/* Its probes would be works in the way of who counts those of an example. */
-	options.options.keepalive_ms = IBCHAN_KEEPALIVE_OFF;
-	rc = side_share(side, &objects->side, &options);
-	if (!rc)
-		rc = side_handshake(side, &side->endpoint);
-	return rc ? rc : post_receives(side, 0, 1, 64);
-}
-
 /* Then what the file holds does not depend on which examples came before. */
 static int open_connections(struct example_objects *objects)
 {
@@ -554,8 +528,6 @@ int example_objects_open(struct example_objects *objects)
 		rc = find_lacks(objects);
 	if (!rc)
 		rc = side_share(&objects->broken, &objects->side, &options);
-	if (!rc)
-		rc = credited_open(objects, options);
 	if (!rc && !(objects->lacks & EXAMPLE_IPV4))
 		rc = open_connections(objects);
 	if (!rc)
@@ -570,7 +542,6 @@ void example_objects_close(struct example_objects *objects)
 {
 	if (objects->listener_fd >= 0)
 		close(objects->listener_fd);
-	side_close(&objects->credited);
 	side_close(&objects->broken);
 	side_close(&objects->side);
 	if (objects->dmabuf > 0)

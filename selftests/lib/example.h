@@ -22,7 +22,6 @@
 struct example_objects {
 	struct side side;	/* its channel has no peer yet */
 	struct side broken;	/* another channel of the same file */
-	struct side credited;	/* a third one, that may send one message to itself */
 	__u32 doomed;		/* what the next example of destroy names */
 	int dmabuf;		/* descriptor of a dma-buf */
 	__u32 listener;		/* in the same file */

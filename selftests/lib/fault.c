@@ -36,14 +36,6 @@ static __u32 fault_of_header(const __u8 *b)
 	return b[38] ? IBCHAN_REASON_NONE : IBCHAN_REASON_PEER_RD_ATOMIC;
 }
 
-/* For an end that counts none. */
-static __u32 fault_of_credits(const __u8 *b)
-{
-	if (!is_zero(b + 44, 4))
-		return IBCHAN_REASON_CREDIT_MODE;
-	return is_zero(b + 48, 8) ? IBCHAN_REASON_NONE : IBCHAN_REASON_ENDPOINT_RESERVED;
-}
-
 /* For an end that has an IPv4 address. */
 static __u32 fault_of_address(const __u8 *b)
 {
@@ -64,7 +56,5 @@ __u32 endpoint_fault(const __u8 *bytes)
 {
 	__u32 fault = fault_of_header(bytes);
 
-	if (!fault)
-		fault = fault_of_credits(bytes);
 	return fault ? fault : fault_of_address(bytes);
 }

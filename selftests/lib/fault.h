@@ -8,8 +8,8 @@
 #include <linux/types.h>
 
 /*
- * Why a channel with an IPv4 address that counts no credits must refuse these bytes of a
- * peer's: the first IBCHAN_REASON_* that applies, or IBCHAN_REASON_NONE.
+ * Why a channel with an IPv4 address must refuse these bytes of a peer's: the first
+ * IBCHAN_REASON_* that applies, or IBCHAN_REASON_NONE.
  */
 __u32 endpoint_fault(const __u8 *bytes);
 

@@ -83,29 +83,12 @@ static int build_with_keepalive(struct scene *scene, struct ibchan_error *error)
 	return build_with(scene, NULL, &options, error);
 }
 
-static int build_with_mode(struct scene *scene, struct ibchan_error *error)
-{
-	const struct ibchan_options options = { .mode = 1U << 31 };
-
-	return build_with(scene, NULL, &options, error);
-}
-
 static int build_with_reserved(struct scene *scene, struct ibchan_error *error)
 {
 	struct ibchan_options options = { 0 };
 
 	options.reserved[0] = 1;
 	return build_with(scene, NULL, &options, error);
-}
-
-static int build_with_credits_and_no_access(struct scene *scene, struct ibchan_error *error)
-{
-	const struct ibchan_options options = { .mode = IBCHAN_MODE_CREDITS };
-	struct ibchan_builder builder;
-
-	ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);
-	builder.params.access = IBCHAN_ACCESS_LOCAL;
-	return build_with(scene, &builder.params, &options, error);
 }
 
 /* @make has a builder on a queue of its own, which goes behind it. */
@@ -628,26 +611,6 @@ static int listen_with_a_long_backlog(struct scene *scene, struct ibchan_error *
 
 /* --- handshakes that the endpoints alone do not allow --- */
 
-static int meet_with_credits(struct scene *scene, struct ibchan_builder *builder,
-			     struct ibchan_error *error)
-{
-	struct ibchan_prepared *prepared;
-	int rc;
-
-	builder->options.mode = IBCHAN_MODE_CREDITS;
-	rc = ibchan_builder_prepare(builder, &prepared, NULL);
-	if (rc)
-		return rc;
-	rc = ibchan_prepared_handshake(prepared, &scene->of_b, &scene->a.channel, error);
-	ibchan_prepared_destroy(prepared);
-	return rc;
-}
-
-static int meet_with_credits_on_one_side(struct scene *scene, struct ibchan_error *error)
-{
-	return on_another_cq(scene, 0, 0, meet_with_credits, error);
-}
-
 static int meet_with_a_long_mtu(struct scene *scene, struct ibchan_error *error)
 {
 	struct ibchan_builder builder;
@@ -677,11 +640,7 @@ const struct row rows[] = {
 	ROW(build_with_keepalive, -EINVAL,
 	    "keepalive_ms: 1 is not in 100 to 3600000",
 	    "0 takes the default, IBCHAN_KEEPALIVE_OFF none"),
-	ROW(build_with_mode, -EOPNOTSUPP, "mode 0x80000000 is not possible here, 0x1 is", ""),
 	ROW(build_with_reserved, -EINVAL, "a member that is not used here is not zero", ""),
-	ROW(build_with_credits_and_no_access, -EACCES,
-	    "a channel that counts credits needs access remote write, it has local write",
-	    "the peer writes its credits: add IBCHAN_ACCESS_REMOTE_WRITE *"),
 	ROW(build_on_a_small_cq, -EAGAIN,
 	    "the channel needs * entries of the completion queue, 4 are free",
 	    "make the completion queue with more cq_entries, *"),
@@ -787,9 +746,6 @@ const struct row rows[] = {
 	    "4096 bytes of private data, * are allowed with this message", ""),
 	ROW(connect_with_a_long_stage, -EINVAL, "a stage of 4294967295 ms, * ms are allowed", ""),
 	ROW(listen_with_a_long_backlog, -EINVAL, "backlog: 4294967295 is not in 1 to *", ""),
-	ROW(meet_with_credits_on_one_side, -EINVAL,
-	    "one side counts credits and the other does not: ours 1, theirs 0",
-	    "set IBCHAN_MODE_CREDITS in the options of both builders, or of none"),
 	ROW(meet_with_a_long_mtu, -EINVAL,
 	    "mtu 4096 is wanted, port and address have 1024",
 	    "an mtu of 0 takes what both sides can"),

@@ -98,8 +98,7 @@
 	X(0x14, EVENT_TAKE, event_take)				\
 	X(0x15, ROUTE_QUERY, route_query)			\
 	X(0x17, GID_QUERY, gid_query)				\
-	X(0x18, CHANNEL_HISTORY, channel_history)		\
-	X(0x19, CHANNEL_CREDIT_WAIT, channel_credit_wait)
+	X(0x18, CHANNEL_HISTORY, channel_history)
 
 #define IBCHAN_COMMAND_NUMBER(nr, NAME, name)			\
 	IBCHAN_CMD_##NAME = _IO(IBCHAN_IOCTL_TYPE, nr),

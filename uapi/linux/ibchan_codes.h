@@ -78,10 +78,6 @@
 	X(66, NO_ROUTE)		/* errno of the routing table, peer's GID: 2 halves */ \
 	X(67, NEXT_HOP)		/* errno, peer's GID: 2 halves */	\
 	X(68, NO_PKEY)		/* port, entries looked at */	\
-	X(74, PEER_CREDITS)	/* messages sent, receives granted */	\
-	X(75, CREDIT_MODE)	/* ours, theirs: 1 with credits */	\
-	X(76, CREDIT_ACCESS)	/* access given, access needed */	\
-	X(77, MODE)		/* mode given, mode possible */		\
 	X(78, CGROUP)		/* 0: hca_handle, 1: hca_object */	\
 	X(79, IWARP)		/* 0: endpoints, 1: reads into memory without a key */ \
 	X(86, FILE_WRITTEN)	/* address given, length */		\
@@ -98,7 +94,8 @@
 	X(98, MR_INVALIDATED)	/* */					\
 	X(100, INTERRUPTS_OFF)	/* of kernel consumers */		\
 	X(101, NODE)		/* of the library: errno, 1: the module is loaded */ \
-	X(105, FOREIGN)		/* */
+	X(105, FOREIGN)		/* */					\
+	X(106, MESSAGES_UNTAKEN) /* of the library: messages sent, taken by the peer */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {

@@ -12,24 +12,23 @@
 /*
  * Private data: bytes that go with a message for the peer's consumer.
  *
- *	the message			to a peer that may be no ibchan	else	with credits
- *	request				56				48	36
- *	acceptance			196				188	176
- *	rejection			148				140	140
+ *	the message			to a peer that may be no ibchan	else
+ *	request				56				48
+ *	acceptance			196				188
+ *	rejection			148				140
  *	each of these on iWARP		196				188
  *
- * because two ibchans put a header of 8 bytes in front of them, and tell each other there where
- * credits are granted. The header says how many bytes there are; from a peer that is no ibchan
- * they may arrive with zeros behind them.
+ * because two ibchans put a header of 8 bytes in front of them. The header says how many bytes
+ * there are; from a peer that is no ibchan they may arrive with zeros behind them.
  */
 #define IBCHAN_PRIVATE_DATA_SIZE	196
 
 /*
  * The peer may be no ibchan, as a program of librdmacm is none: it gets the private data and
  * nothing else, and its answer is taken for private data and nothing else. No keepalive looks
- * after such a peer, it is told of no smaller mtu, and there are no credits. An ibchan that is
- * asked so takes the asking side for a peer that is none. Who accepts with this flag serves such
- * peers as well, and an ibchan as ever: the request tells.
+ * after such a peer, and it is told of no smaller mtu. An ibchan that is asked so takes the asking
+ * side for a peer that is none. Who accepts with this flag serves such peers as well, and an ibchan
+ * as ever: the request tells.
  *
  * Without this flag a peer that is no ibchan is refused with EPROTOTYPE: one that asks by who would
  * accept it, one that accepts when it has answered; it sees the header in front of the data.

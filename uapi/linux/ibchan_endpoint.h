@@ -34,8 +34,7 @@
  *	a time
  * @flags: IBCHAN_ENDPOINT_*; the peer ignores bits that it does not know
  * @lid: InfiniBand address within the subnet, 1 to 0xbfff, on Omni-Path more; 0 on Ethernet
- * @credit_rkey: key to the word at @credit_addr; 0 without IBCHAN_MODE_CREDITS
- * @credit_addr: of the word that the peer is to write credits into
+ * @reserved1: as @reserved
  * @pkey: InfiniBand partition that this side is in; 0 on Ethernet
  * @reserved: 0; what belongs to bits of @flags that a later version has
  */
@@ -51,8 +50,7 @@ struct ibchan_endpoint {
 	__u8 max_dest_rd_atomic;
 	__u8 flags;
 	__be32 lid;
-	__be32 credit_rkey;
-	__be64 credit_addr;
+	__u8 reserved1[12];
 	__be16 pkey;
 	__u8 reserved[6];
 };

@@ -14,33 +14,11 @@
 #define IBCHAN_KEEPALIVE_MAX_MS		3600000U
 #define IBCHAN_DEFAULT_KEEPALIVE_MS	10000U
 
-/*
- * What @mode may have set.
- *
- * IBCHAN_MODE_CREDITS: a message is posted only when the peer has a receive for it, so
- * that none is ever refused for want of one (RNR), whatever rnr_retries says. A send,
- * and a write with immediate, takes one credit; each receive that the peer posts
- * grants one, also those posted before the connection was up. With no credit left the
- * post is refused with EAGAIN and IBCHAN_REASON_PEER_CREDITS, and nothing is posted;
- * see channel_credit_wait. Both sides of a connection have it, or none: else the
- * handshake is refused, and so is a request.
- *
- * The peer is told of receives by small writes of the channel's own, which take no
- * place of the caller's and make no completion, but one entry of the send queue's
- * cq. The channel's access needs IBCHAN_ACCESS_REMOTE_WRITE. The first of them may
- * leave as soon as this side is connected: if the peer is not within the time that
- * any first send would fail after, (ack_retries + 1) times the ack time-out, the
- * channel breaks.
- */
-#define IBCHAN_MODE_CREDITS	0x1U
-#define IBCHAN_MODES		IBCHAN_MODE_CREDITS
-
 /**
  * struct ibchan_options - the builder's choices besides its parameters
  * @keepalive_ms: a peer that has died without a word is noticed within so many
  *	milliseconds, IBCHAN_KEEPALIVE_MIN_MS to IBCHAN_KEEPALIVE_MAX_MS; 0:
  *	IBCHAN_DEFAULT_KEEPALIVE_MS; IBCHAN_KEEPALIVE_OFF: when a work fails, if ever
- * @mode: IBCHAN_MODE_*
  * @reserved: 0
  *
  * All zero is the default. What was chosen can be queried.
@@ -74,8 +52,7 @@
  */
 struct ibchan_options {
 	__u32 keepalive_ms;
-	__u32 mode;
-	__u32 reserved[6];
+	__u32 reserved[7];
 };
 
 /* Instead of an opcode: no work has failed. */
@@ -109,27 +86,6 @@ struct ibchan_facts {
 	__aligned_u64 failed_wr_id;
 	__u32 failed_opcode;
 	__u32 failed_vendor_err;
-};
-
-/**
- * struct ibchan_cmd_channel_credit_wait - wait until a message may be posted
- * @size: sizeof(struct ibchan_cmd_channel_credit_wait)
- * @flags: IBCHAN_DEADLINE or 0
- * @channel: handle, of a channel with IBCHAN_MODE_CREDITS, else EOPNOTSUPP
- * @out_credits: messages that the peer has receives for and that were not posted
- *	yet; 0 on an error
- * @timeout_ns: nanoseconds; 0: look once; IBCHAN_TIMEOUT_NEVER; no other negative
- *	number
- *
- * ETIMEDOUT with no credit. Credits make no event and no completion: the kernel looks
- * again and again, first without a pause, then with pauses that grow to 1 ms.
- */
-struct ibchan_cmd_channel_credit_wait {
-	__u32 size;
-	__u32 flags;
-	__u32 channel;
-	__u32 out_credits;
-	__s64 timeout_ns;
 };
 
 #endif /* _UAPI_LINUX_IBCHAN_OPTIONS_H */

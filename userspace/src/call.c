@@ -37,32 +37,6 @@ static int leave(const struct ticket *ticket,
 }
 
 /*
- * Posts as soon as the peer has a receive for it. What ends the wait for that, the next post
- * tells as a rule.
- */
-static int post_with_credit(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
-			    struct ticket *ticket, const struct deadline *deadline,
-			    struct ibchan_reason *reason)
-{
-	const struct ibchan_cq *cq = wr_cq(wr);
-	int err, waited = 0;
-
-	for (;;) {
-		submit_wait(cmd, cq, ring_tail(cq), 1);
-		err = post_kept(wr, cmd, ticket, reason);
-		if (err != -EAGAIN || reason->code != IBCHAN_REASON_PEER_CREDITS)
-			return err;
-		if (waited < 0 && waited != -EINTR)
-			return waited;
-		waited = credit_wait(wr->channel, deadline_left(deadline));
-		if (waited == -ETIMEDOUT)
-			return -ETIMEDOUT;
-		cmd->timeout_ns = deadline_left(deadline);
-		*reason = (struct ibchan_reason) { 0 };
-	}
-}
-
-/*
  * Breaks the channel, whose works end soon then. A work that has succeeded by now succeeds all the
  * same. Where the channel cannot be broken, the call does not wait for the work: the result says
  * why not.
@@ -84,6 +58,7 @@ static int perform(const struct ibchan_wr *wr, __s64 timeout_ns, bool ends,
 		   struct ibchan_completion *completion,
 		   struct ibchan_reason *reason)
 {
+	const struct ibchan_cq *cq = wr_cq(wr);
 	struct ibchan_cmd_submit cmd;
 	struct deadline deadline;
 	struct ticket ticket;
@@ -92,7 +67,8 @@ static int perform(const struct ibchan_wr *wr, __s64 timeout_ns, bool ends,
 	await_nothing(&cmd);
 	cmd.timeout_ns = timeout_ns;
 	deadline_set(&deadline, timeout_ns);
-	err = post_with_credit(wr, &cmd, &ticket, &deadline, reason);
+	submit_wait(&cmd, cq, ring_tail(cq), 1);
+	err = post_kept(wr, &cmd, &ticket, reason);
 	if (!ticket.cq)
 		return err;
 	err = ticket_wait(&ticket, &deadline, err, completion);

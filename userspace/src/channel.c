@@ -76,11 +76,14 @@ static int channel_build(const struct ibchan_builder *builder,
 	return err;
 }
 
+/* Of a channel's own completion queue: the two works by which the channel drains. */
+#define OWN_ENTRIES	2U
+
 /* Works that a completion queue of the caller's own may have. */
-static __u64 works_allowed(const struct ibchan_device_info *limits, __u32 own,
+static __u64 works_allowed(const struct ibchan_device_info *limits,
 			   const struct ibchan_reason *reason)
 {
-	__u64 works = (__u64)limits->max_cqe - own;
+	__u64 works = (__u64)limits->max_cqe - OWN_ENTRIES;
 
 	if (reason->element == IBCHAN_PARAMETER_ENTRIES && reason->value[2] < works)
 		works = reason->value[2];
@@ -89,20 +92,18 @@ static __u64 works_allowed(const struct ibchan_device_info *limits, __u32 own,
 
 /*
  * Works of the longer queue, out of @works in both. A queue has a place for the marker of its
- * drain; what grants credits has one in the send queue.
+ * drain.
  */
-static __u64 longest_queue(const struct ibchan_device_info *limits, __u64 works, __u64 other,
-			   __u32 places)
+static __u64 longest_queue(const struct ibchan_device_info *limits, __u64 works, __u64 other)
 {
 	__u64 longest = works > other ? works - other : works - 1;
-	__u64 depth = limits->max_qp_wr > places ? limits->max_qp_wr - places : 1;
+	__u64 depth = limits->max_qp_wr > 1 ? limits->max_qp_wr - 1 : 1;
 
 	return longest < depth ? longest : depth;
 }
 
-/* The caller knows no entries, but the knobs that they come from. @own: entries besides. */
-static void blame_knob(const struct ibchan_builder *builder, __u32 own,
-		       struct ibchan_reason *reason)
+/* The caller knows no entries, but the knobs that they come from. */
+static void blame_knob(const struct ibchan_builder *builder, struct ibchan_reason *reason)
 {
 	const struct ibchan_params *params = &builder->params;
 	__u64 send = builder->send_cq ? 0 : params->max_send_wr;
@@ -117,7 +118,7 @@ static void blame_knob(const struct ibchan_builder *builder, __u32 own,
 	     reason->element != IBCHAN_PARAMETER_ENTRIES))
 		return;
 	device_limits(builder->pd->device, &limits);
-	works = works_allowed(&limits, own, reason);
+	works = works_allowed(&limits, reason);
 	reason->value[1] = 1;
 	if (builder->min_cq_entries >= send + recv) {
 		reason->element = IBCHAN_PARAMETER_CQ_ENTRIES;
@@ -128,18 +129,14 @@ static void blame_knob(const struct ibchan_builder *builder, __u32 own,
 	reason->element = send >= recv ? IBCHAN_PARAMETER_MAX_SEND_WR :
 					 IBCHAN_PARAMETER_MAX_RECV_WR;
 	reason->value[0] = longer;
-	reason->value[2] = longest_queue(&limits, works, other, send >= recv ? own - 1 : 1);
+	reason->value[2] = longest_queue(&limits, works, other);
 }
 
-/*
- * As many as can complete there, the two works by which a channel drains, and the one by
- * which it grants credits.
- */
+/* As many as can complete there, and the two works by which a channel drains. */
 static int own_cq_create(const struct ibchan_builder *builder,
 			 struct ibchan_cq **cq, struct ibchan_error *error)
 {
 	const struct ibchan_params *params = &builder->params;
-	__u32 own = builder->options.mode & IBCHAN_MODE_CREDITS ? 3 : 2;
 	__u64 works = 0;
 	int err;
 
@@ -149,12 +146,12 @@ static int own_cq_create(const struct ibchan_builder *builder,
 		works += params->max_recv_wr;
 	if (works < builder->min_cq_entries)
 		works = builder->min_cq_entries;
-	if (works > UINT32_MAX - own)
-		works = UINT32_MAX - own;
+	if (works > UINT32_MAX - OWN_ENTRIES)
+		works = UINT32_MAX - OWN_ENTRIES;
 	err = ibchan_cq_create(builder->pd->device, (__u32)works,
-			       (__u32)works + own, cq, error);
+			       (__u32)works + OWN_ENTRIES, cq, error);
 	if (err && error)
-		blame_knob(builder, own, &error->reason);
+		blame_knob(builder, &error->reason);
 	return err;
 }
 

@@ -258,7 +258,7 @@ static int await_place(struct messages *m, const struct deadline *deadline,
 			return error_set(error, err, NULL);
 		/* One last look has been taken after the wait ended. */
 		if (wait == -ETIMEDOUT)
-			return refuse(error, wait, IBCHAN_REASON_PEER_CREDITS, m->window.sent,
+			return refuse(error, wait, IBCHAN_REASON_MESSAGES_UNTAKEN, m->window.sent,
 				      m->window.taken);
 		if (wait)
 			return error_set(error, wait, NULL);
@@ -397,7 +397,7 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
 		err = lock_take_until(&m->sending, &deadline);
 	} while (err == -EINTR);
 	if (err)
-		return refuse(error, err, IBCHAN_REASON_PEER_CREDITS, m->window.sent,
+		return refuse(error, err, IBCHAN_REASON_MESSAGES_UNTAKEN, m->window.sent,
 			      m->window.taken);
 	if (length <= m->peer_bytes)
 		err = send_copy(m, bytes, length, &deadline, error);

@@ -132,7 +132,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 		"this is no endpoint: it begins with {x1} and not with {x0}",
 	[IBCHAN_REASON_ENDPOINT_VERSION] = "endpoint version: ours {d0}, theirs {d1}",
 	[IBCHAN_REASON_ENDPOINT_RESERVED] =
-		"endpoint: what another kind of port has, or credits without a key",
+		"endpoint: what another kind of port has",
 	[IBCHAN_REASON_GID_GONE] = "port {d0}: the address at GID index {d1} is gone",
 	[IBCHAN_REASON_PEER_RD_ATOMIC] =
 		"endpoint max_rd_atomic: at least {d0} is needed, theirs {d1}",
@@ -197,18 +197,13 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_NEXT_HOP] =
 		"the next hop on the way to the peer at {g1} does not answer: {e0}",
 	[IBCHAN_REASON_NO_PKEY] = "port {d0}: none of its {d1} P_Keys is valid",
-	[IBCHAN_REASON_PEER_CREDITS] =
-		"{W}the peer has posted {d1} receives, and {d0} messages were sent",
-	[IBCHAN_REASON_CREDIT_MODE] =
-		"one side counts credits and the other does not: ours {d0}, theirs {d1}",
-	[IBCHAN_REASON_CREDIT_ACCESS] =
-		"a channel that counts credits needs access {a1}, it has {a0}",
-	[IBCHAN_REASON_MODE] = "mode {x0} is not possible here, {x1} is",
 	[IBCHAN_REASON_NAME] = "looking up the name of a host or service: {n0}",
 	[IBCHAN_REASON_HOST_ONLY] =
 		"the peer's address means this host itself, and no RoCE device has it{h0}",
 	[IBCHAN_REASON_NODE] = "/dev/ibchan: {N}",
 	[IBCHAN_REASON_FOREIGN] = "the peer that asks is no ibchan",
+	[IBCHAN_REASON_MESSAGES_UNTAKEN] =
+		"the peer has received {d1} of the {d0} messages sent before, and no more may wait",
 };
 
 #define DAMAGED \
@@ -289,16 +284,12 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"raise rdma.max of the cgroup or of one above it, or close what is no longer used",
 	[IBCHAN_REASON_USER_MEMORY] =
 		"make shorter queues, close what is no longer used, or have the module parameter user_memory raised",
-	[IBCHAN_REASON_PEER_CREDITS] =
-		"ibchan_channel_wait_credits() waits until the peer posts a receive",
-	[IBCHAN_REASON_CREDIT_MODE] =
-		"set IBCHAN_MODE_CREDITS in the options of both builders, or of none",
-	[IBCHAN_REASON_CREDIT_ACCESS] =
-		"the peer writes its credits: add IBCHAN_ACCESS_REMOTE_WRITE to the channel's access",
 	[IBCHAN_REASON_HOST_ONLY] =
 		"connect to an address of an RDMA device's: `ibchan doctor` lists them",
 	[IBCHAN_REASON_FOREIGN] =
 		"IBCHAN_CONNECT_FOREIGN accepts such a peer",
+	[IBCHAN_REASON_MESSAGES_UNTAKEN] =
+		"wait longer, or raise messages in the params of both sides",
 	[IBCHAN_REASON_NAME] =
 		"is it spelled right, and does a name server answer? `getent ahosts` and `getent services` tell what this machine knows",
 };

@@ -12,7 +12,6 @@
  * stays posted.
  */
 #include <errno.h>
-#include <limits.h>
 #include <time.h>
 
 #include "slots.h"
@@ -151,28 +150,4 @@ int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
 			return err;
 		err = sleep_since(ticket->cq, tail, 1, deadline);
 	}
-}
-
-/* Returns how many messages the channel may send, 1 and up; a negative errno. */
-int credit_wait(const struct ibchan_channel *channel, __s64 timeout_ns)
-{
-	struct ibchan_cmd_channel_credit_wait cmd = {
-		.size = sizeof(cmd),
-		.channel = channel->object.handle,
-		.timeout_ns = timeout_ns,
-	};
-	int err = context_ioctl(channel->object.context,
-				IBCHAN_CMD_CHANNEL_CREDIT_WAIT, &cmd);
-
-	if (err)
-		return err;
-	return cmd.out_credits < INT_MAX ? (int)cmd.out_credits : INT_MAX;
-}
-
-int ibchan_channel_wait_credits(struct ibchan_channel *channel,
-				__s64 timeout_ns)
-{
-	int err = context_check(channel->object.context);
-
-	return err ? err : credit_wait(channel, timeout_ns);
 }

@@ -24,7 +24,6 @@ int ticket_look(const struct ticket *ticket,
 		struct ibchan_completion *completion, __u32 *tail);
 int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
 		int err, struct ibchan_completion *completion);
-int credit_wait(const struct ibchan_channel *channel, __s64 timeout_ns);
 
 /* call.c; as ibchan_perform(), but a work that has not ended in time ends with its channel */
 int perform_to_the_end(const struct ibchan_wr *wr, __s64 timeout_ns,

@@ -544,9 +544,6 @@ u32 ibchan_sgl_places(const struct ibchan_channel *ch, u8 opcode, u32 entries);
 void ibchan_channel_arm(struct ibchan_channel *ch, const struct ibchan_cq *except);
 void ibchan_channel_reap(struct ibchan_channel *ch, const struct ibchan_cq *except);
 int ibchan_channel_times(struct ibchan_channel *ch, struct ibchan_times *times);
-int ibchan_channel_credits(struct ibchan_channel *ch);
-int ibchan_channel_wait_credits(struct ibchan_channel *ch, s64 timeout_ns);
-int ibchan_credits_wait(int (*look)(void *arg), void *arg, s64 timeout_ns);
 
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason);

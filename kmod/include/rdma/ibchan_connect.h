@@ -12,10 +12,9 @@
  * -ECONNRESET.
  *
  * An iWARP device (without IBCHAN_DEVICE_ENDPOINTS) connects this way only. It has no
- * immediate data, no fenced reads, no atomics, no reads into memory that is not registered,
- * no shared regions of kernel memory and no credits, which are all refused with -EOPNOTSUPP;
- * a message that finds no receive ends the connection, and nothing looks after a silent
- * peer but TCP.
+ * immediate data, no fenced reads, no atomics, no reads into memory that is not registered
+ * and no shared regions of kernel memory, which are all refused with -EOPNOTSUPP; a message
+ * that finds no receive ends the connection, and nothing looks after a silent peer but TCP.
  */
 #ifndef _RDMA_IBCHAN_CONNECT_H
 #define _RDMA_IBCHAN_CONNECT_H

@@ -27,8 +27,8 @@ struct ibchan_sink;
 
 /**
  * struct ibchan_cq_init - what a cq is made from
- * @entries: work requests of all channels on it, and 2 for each channel, 3 for one
- *	with IBCHAN_MODE_CREDITS; 0: 4096, or the device's largest
+ * @entries: work requests of all channels on it, and 2 for each channel; 0: 4096, or the
+ *	device's largest
  * @flags: IBCHAN_CQ_*
  * @sink: for completions by wr_id and for events; NULL: none
  * @priv: for @sink

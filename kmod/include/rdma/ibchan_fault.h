@@ -29,7 +29,6 @@ struct ibchan_device;
 	X(POST_RECV, post_recv)		/* counts requests */		\
 	X(SEND_MARKER, send_marker)					\
 	X(RECV_MARKER, recv_marker)					\
-	X(POST_TELL, post_tell)						\
 	X(MR_REG_USER, mr_reg_user)					\
 	X(MR_ALLOC, mr_alloc)						\
 	X(MR_MAP, mr_map)						\

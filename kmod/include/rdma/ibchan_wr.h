@@ -347,8 +347,8 @@ static inline struct ibchan_wr ibchan_wr_sgl(u8 opcode, struct scatterlist *sgl,
  * How much of a peer one can invalidate so is the device's matter: hardware lets nothing be
  * invalidated but fast registrations of the domain that the message came to, siw any region of
  * that domain, soft-RoCE the fast registrations of all domains, also those without remote access:
- * large elements of plain memory, and credits, have such. Where the domain is another one, nobody
- * there is told, and the next request on the region fails.
+ * large elements of plain memory have such. Where the domain is another one, nobody there is told,
+ * and the next request on the region fails.
  *
  * Context: any.
  * Return: the request.

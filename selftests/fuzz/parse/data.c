@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Any bytes as what the connection manager brings from a peer. The first byte of the input
- * says whether this side counts credits, whether what it sends is filled up with zeros on
- * the way, whether it takes writes, whether it answers, and whether the peer may be no ibchan;
- * the others are the peer's, and then what this side sends.
+ * says whether what this side sends is filled up with zeros on the way, whether it takes writes,
+ * whether it answers, and whether the peer may be no ibchan; the others are the peer's, and then
+ * what this side sends.
  */
 #include "fuzz.h"
 #include "kernel.h"
 #include "cm.h"
 
-#define CREDITS		0x1
-#define FILLED		0x2
-#define WRITES		0x4
-#define ANSWER		0x8
-#define PLAIN		0x10
+#define FILLED		0x1
+#define WRITES		0x2
+#define ANSWER		0x4
+#define PLAIN		0x8
 #define MTU		1024
 #define LARGEST		255	/* what the message's length can say */
 
@@ -32,13 +31,12 @@ static size_t room_of(const u8 *data, size_t size, u16 kind)
 {
 	if (size < 8 || data[0] != kind >> 8 || data[1] != (kind & 0xff) || !data[2])
 		return 0;
-	if (data[3] < (data[6] & 0x01 ? 20 : 8) || data[3] + data[4] > size ||
-	    data[4] > IBCHAN_PRIVATE_DATA_SIZE)
+	if (data[3] < 8 || data[3] + data[4] > size || data[4] > IBCHAN_PRIVATE_DATA_SIZE)
 		return 0;
 	return data[3];
 }
 
-static void take_and_check(struct ibchan_channel *ch, u8 how, const u8 *data, size_t size)
+static void take_and_check(u8 how, const u8 *data, size_t size)
 {
 	const u16 kind = how & ANSWER ? IBCHAN_WIRE_ANSWER : IBCHAN_WIRE_REQUEST;
 	const bool plain = how & PLAIN;
@@ -58,18 +56,16 @@ static void take_and_check(struct ibchan_channel *ch, u8 how, const u8 *data, si
 	must(wire.room == room && !wire.version == !room, "a header where there is one");
 	must(!room || (wire.version <= data[2] && wire.version <= IBCHAN_WIRE_VERSION),
 	     "the smaller version");
-	must(room >= 20 || (!wire.rkey && !wire.addr), "a key where there is one");
 	mtu = ibchan_cm_wire_mtu(&wire);
 	must(!mtu || (mtu >= 256 && mtu <= 4096), "an mtu that there is");
 	came = ibchan_cm_data_take(&param, &wire, taken);
-	rc = ibchan_cm_data_check(ch, &wire, plain, &reason);
+	rc = ibchan_cm_data_check(&wire, plain, &reason);
 	must(came <= sizeof(taken), "no more than the caller has room for");
 	must(room + came <= size, "no more than came");
 	must(!room || came == data[4], "as many as the peer says");
 	must(!memcmp(taken, bytes + room, came), "the bytes that came");
 	must(!memchr_inv(taken + came, 0, sizeof(taken) - came), "zeros behind them");
-	must(room || plain ? !rc || rc == -EINVAL : rc == -EPROTOTYPE, "one of three verdicts");
-	must(rc || !ch->flow == !wire.rkey, "both count credits, or none");
+	must(rc == (room || plain ? 0 : -EPROTOTYPE), "one of two verdicts");
 	must(!rc == !reason.code, "a reason if and only if it is refused");
 	free(bytes);
 }
@@ -98,7 +94,7 @@ static void rejected(bool plain, const u8 *data, size_t size)
 static void there_and_back(struct ibchan_channel *ch, u8 how, const u8 *data, size_t size)
 {
 	const u16 kind = how & ANSWER ? IBCHAN_WIRE_ANSWER : IBCHAN_WIRE_REQUEST;
-	const u32 room = ibchan_cm_data_room(ch, how & PLAIN);
+	const u32 room = ibchan_cm_data_room(how & PLAIN);
 	const u32 length = min_t(u32, size, IBCHAN_PRIVATE_DATA_SIZE - room);
 	struct ibchan_cm cm = { .ch = ch, .plain = how & PLAIN };
 	struct ibchan_wire wire = {};
@@ -125,29 +121,25 @@ static void there_and_back(struct ibchan_channel *ch, u8 how, const u8 *data, si
 		return;
 	must(ibchan_cm_wire_mtu(&wire) == MTU, "the length that was sent");
 	must(!(wire.flags & IBCHAN_WIRE_WRITES) == !(how & WRITES), "whether it takes writes");
-	must(wire.rkey == (ch->flow ? ch->flow->rkey : 0), "the key that was sent");
-	must(wire.addr == (ch->flow ? ch->flow->addr : 0), "the address that was sent");
 	ibchan_cm_data_wire(&param, IBCHAN_WIRE_REJECTION, &wire);
 	must(!wire.version, "of one kind only");
 }
 
 int fuzz_one(const u8 *data, size_t size)
 {
-	struct ibchan_flow flow = { .rkey = htobe32(0x1234), .addr = htobe64(0x5678) };
 	struct ibchan_channel ch = {};
 
 	if (!size || size - 1 > LARGEST)
 		return 0;
-	ch.flow = data[0] & CREDITS ? &flow : NULL;
 	ch.qp.params.mtu = MTU;
 	ch.qp.params.access = data[0] & WRITES ? IBCHAN_ACCESS_REMOTE_WRITE : 0;
-	take_and_check(&ch, data[0], data + 1, size - 1);
+	take_and_check(data[0], data + 1, size - 1);
 	rejected(data[0] & PLAIN, data + 1, size - 1);
 	there_and_back(&ch, data[0], data + 1, size - 1);
 	return 0;
 }
 
-/* Headers of each kind with and without credits, of this version and the next, too long ones. */
+/* Headers of each kind, longer than this version's, of this version and the next, too long ones. */
 unsigned int fuzz_seed(unsigned int nr, u8 *data)
 {
 	static const u8 header[] = { 0xc4, 0x1b, 1, 20, 30, 3, 0x01, 0x01 };
@@ -155,7 +147,7 @@ unsigned int fuzz_seed(unsigned int nr, u8 *data)
 	if (nr > 64)
 		return 0;
 	memset(data, 0x5a, MAX_SEED);
-	data[0] = nr & 0x1f;
+	data[0] = nr & 0xf;
 	memcpy(data + 1, header, sizeof(header));
 	data[2] += nr % 3;
 	data[3] += nr % 2;

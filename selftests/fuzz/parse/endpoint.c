@@ -13,9 +13,9 @@ static const u8 mac[6] = { 2, 0, 0, 0x77, 0, 1 };
 
 #define MAX_LID		0xbfff
 
-/* Of the first byte: which family, and whether credits are counted. */
+/* Of the first byte: which family, and whether this side takes writes. */
 #define KIND(choice)	((choice) & 3)
-#define CREDITS		0x4
+#define WRITES		0x4
 
 enum kind { KIND_IPV4, KIND_IPV6, KIND_INFINIBAND, KIND_IWARP };
 
@@ -23,7 +23,7 @@ static void build(struct ibchan_endpoint *ours, u8 choice)
 {
 	const struct ibchan_params params = {
 		.send_psn = 0x123456, .max_rd_atomic = 16, .mtu = 4096,
-		.access = choice & CREDITS ? IBCHAN_ACCESS_SHARED : IBCHAN_ACCESS_LOCAL,
+		.access = choice & WRITES ? IBCHAN_ACCESS_SHARED : IBCHAN_ACCESS_LOCAL,
 	};
 	struct ibchan_gid gid = { .iwarp = KIND(choice) == KIND_IWARP };
 
@@ -36,10 +36,6 @@ static void build(struct ibchan_endpoint *ours, u8 choice)
 	memcpy(gid.gid.raw, KIND(choice) == KIND_IPV4 ? ipv4 : ipv6, sizeof(ipv4));
 	memcpy(gid.mac, mac, sizeof(mac));
 	ibchan_endpoint_build(ours, &gid, &params, 17);
-	if (!(choice & CREDITS))
-		return;
-	ours->credit_rkey = htobe32(0x1234);
-	ours->credit_addr = htobe64(0x5678);
 }
 
 /* What a queue pair is told must be within what the verbs take. */
@@ -50,7 +46,6 @@ static void check_accepted(const struct ibchan_endpoint *ours, const struct ibch
 	must(theirs->mtu >= 1 && theirs->mtu <= 5, "an mtu of enum ib_mtu");
 	must(theirs->max_dest_rd_atomic, "room for a read");
 	must(theirs->link_layer == ours->link_layer, "the same link layer");
-	must(!ours->credit_rkey == !theirs->credit_rkey, "the same mode");
 	if (ours->link_layer == IBCHAN_LINK_LAYER_INFINIBAND) {
 		must(be32toh(theirs->lid) - 1 < MAX_LID, "the LID of a port");
 		must((be16toh(theirs->pkey) & 0x7fff) == 0x7fff, "the same partition");
@@ -76,7 +71,7 @@ int fuzz_one(const u8 *data, size_t size)
 	must(!rc == !reason.code, "a reason if and only if it is refused");
 	must(rc == ibchan_endpoint_check(&ours, &theirs, MAX_LID, NULL),
 	     "the same without a reason");
-	if (KIND(data[0]) == KIND_IPV4 && !(data[0] & CREDITS))
+	if (KIND(data[0]) == KIND_IPV4)
 		must(reason.code == endpoint_fault((const u8 *)&theirs), "the contract's reason");
 	if (!rc)
 		check_accepted(&ours, &theirs);
@@ -88,7 +83,7 @@ unsigned int fuzz_seed(unsigned int nr, u8 *data)
 {
 	struct ibchan_endpoint ours;
 
-	if (nr > (KIND_IWARP | CREDITS))
+	if (nr > (KIND_IWARP | WRITES))
 		return 0;
 	build(&ours, nr);
 	data[0] = nr;

@@ -15,9 +15,3 @@ int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error)
 {
 	return ibchan_refuse_values(reason, code, error, (u64[3]) {});
 }
-
-void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey)
-{
-	*addr = ch->flow ? ch->flow->addr : 0;
-	*rkey = ch->flow ? ch->flow->rkey : 0;
-}

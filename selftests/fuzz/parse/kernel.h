@@ -131,7 +131,7 @@ static inline const void *memchr_inv(const void *bytes, int c, size_t n)
 	return NULL;
 }
 
-/* ---- kmod/rules/rules.h, kmod/verbs/qp.h and kmod/connect/flow.h ---- */
+/* ---- kmod/rules/rules.h and kmod/verbs/qp.h ---- */
 
 #include "wire.h"
 
@@ -167,12 +167,6 @@ struct ibchan_gid {
 	u8 grh;
 };
 
-/* Where this side is granted credits. */
-struct ibchan_flow {
-	__be32 rkey;
-	__be64 addr;
-};
-
 struct ibchan_qp {
 	struct ibchan_gid gid;
 	struct ibchan_params params;
@@ -181,7 +175,6 @@ struct ibchan_qp {
 
 struct ibchan_channel {
 	struct ibchan_qp qp;
-	struct ibchan_flow *flow;
 	u32 state;
 };
 
@@ -191,11 +184,9 @@ struct rdma_cm_event;
 
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error, const u64 value[3]);
-void ibchan_flow_own(const struct ibchan_channel *ch, __be64 *addr, __be32 *rkey);
 
 /* kmod/rules/endpoint.c */
 u8 ibchan_gid_family(const u8 *gid);
-int ibchan_credit_mode_check(__be32 ours, __be32 theirs, struct ibchan_reason *reason);
 int ibchan_pkey_rank(u16 pkey);
 void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan_gid *gid,
 			   const struct ibchan_params *params, u32 qpn);

@@ -77,8 +77,6 @@ struct ibchan_builder {
  *	traffic_class	0 (to 255)
  *	service_level	0 (to 15)
  *	max_inline_data	0 bytes
- *	options.mode	0 (or IBCHAN_MODE_CREDITS: see
- *			ibchan_channel_wait_credits())
  */
 void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
 			 struct ibchan_cq *cq);
@@ -324,27 +322,6 @@ struct ibchan_times {
  */
 int ibchan_channel_times(struct ibchan_channel *channel,
 			 struct ibchan_times *times);
-
-/**
- * ibchan_channel_wait_credits() - wait until a channel may send
- * @channel: connected, built with IBCHAN_MODE_CREDITS in the builder's options
- * @timeout_ns: in nanoseconds; 0: look once; IBCHAN_TIMEOUT_NEVER: no limit
- *
- * Such a channel posts a send, or a write with immediate, only when the peer has a
- * receive for it: so none fails because the peer had no receive, whatever
- * rnr_retries says. With no receive left ibchan_post() and the like answer -EAGAIN
- * with reason PEER_CREDITS and post nothing; this call waits until that is over. The
- * blocking calls do so by themselves, for as long as they may wait.
- *
- * Receives of the peer make no event here: the kernel looks again and again, with
- * pauses that grow to 1 ms. No descriptor gets readable.
- *
- * Return: how many messages may be posted now, 1 and up; -ETIMEDOUT; -EINTR: a
- * signal came; -EOPNOTSUPP: the channel was built without that mode; -ESHUTDOWN: it
- * is broken; -EINVAL: a negative time; -EPERM: see Fork.
- */
-int ibchan_channel_wait_credits(struct ibchan_channel *channel,
-				__s64 timeout_ns);
 
 /**
  * ibchan_channel_send_cq() - where a channel's sends, writes and reads complete

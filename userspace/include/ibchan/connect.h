@@ -79,9 +79,9 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
 /**
  * struct ibchan_connect_params - what goes with a request, or with its answer
  * @data: for the peer; NULL: none, with a @length of 0
- * @length: bytes of @data: up to 48 with a request and 188 when accepting; 36 and 176 on a
- *	channel with IBCHAN_MODE_CREDITS; 56 with IBCHAN_CONNECT_FOREIGN, and 196 when accepting
- *	a peer that is no ibchan, which gets zeros behind them
+ * @length: bytes of @data: up to 48 with a request and 188 when accepting; 56 with
+ *	IBCHAN_CONNECT_FOREIGN, and 196 when accepting a peer that is no ibchan, which gets zeros
+ *	behind them
  * @address_ms: how long finding the device may take, in milliseconds; 0: 5000
  * @route_ms: how long finding the way may take; 0: 5000
  * @connect_ms: how long the peer may take; 0: 60000, when accepting 10000; all three for all

@@ -177,7 +177,7 @@ int ibchan_server_close(struct ibchan_server *server);
  * Buffers: @bytes may be reused on return. Only with the errno of a filter of system calls in
  * @error the peer may read them until the channel is closed.
  *
- * Return: 0; -ETIMEDOUT with reason PEER_CREDITS in @error: the peer has received none of the
+ * Return: 0; -ETIMEDOUT with reason MESSAGES_UNTAKEN in @error: the peer has received none of the
  * earlier messages in time, or other threads were sending, and nothing was sent; -ETIMEDOUT
  * otherwise: the peer has not received a long message in time, and the channel is broken for that;
  * -EMSGSIZE: longer than 2^40; -ENOMEM, -EFAULT and what else ibchan_mr_reg() returns: a long

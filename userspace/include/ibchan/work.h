@@ -177,8 +177,7 @@ struct ibchan_wr {
  * their lists of elements.
  *
  * Return: 0: all were posted. Else the errno of the first refused one, which
- * and those after it were not posted: -EAGAIN: a queue or the cq is full, or the
- * peer has no receive for a message (IBCHAN_MODE_CREDITS);
+ * and those after it were not posted: -EAGAIN: a queue or the cq is full;
  * -EBUSY: a range collides with one in flight; @error names that one and its work;
  * -EINVAL: a bad request, or an element outside its region; -EACCES: the
  * region or the channel does not allow it; -EXDEV: a region of another pd or
@@ -209,10 +208,6 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
  * the work, if it was posted, is still pending, and ibchan_cq_poll() will hand
  * out its completion. Works fail with these codes as well, so a caller that goes on after
  * them needs @error.
- *
- * On a channel with IBCHAN_MODE_CREDITS it waits first until the peer has a receive
- * for the message. If the time passes before that, nothing was posted, and @error has
- * the reason PEER_CREDITS.
  *
  * Return: 0; what ibchan_post() returns; -ETIMEDOUT: the time has passed;
  * or, with origin IBCHAN_ERROR_WORK, the errno of a work that failed.

@@ -83,7 +83,7 @@ pub struct RemoteRegion {
 }
 
 /// In network order, so its bytes are those of the wire.
-#[repr(C, align(8))]
+#[repr(C, align(4))]
 #[derive(Clone, Copy)]
 pub struct Endpoint {
     pub bytes: [u8; ENDPOINT_SIZE],
@@ -116,8 +116,7 @@ pub struct Params {
 #[derive(Clone, Copy, Default)]
 pub struct Options {
     pub keepalive_ms: u32,
-    pub mode: u32,
-    pub reserved: [u32; 6],
+    pub reserved: [u32; 7],
 }
 
 #[repr(C)]
@@ -377,7 +376,7 @@ mod tests {
             access max_send_wr max_recv_wr max_send_sge max_recv_sge rnr_retries ack_retries
             min_rnr_timer ack_timeout mtu send_psn recv_psn port gid_index max_rd_atomic
             traffic_class service_level max_inline_data);
-        layout!(text, "options", Options, keepalive_ms mode reserved);
+        layout!(text, "options", Options, keepalive_ms reserved);
         layout!(text, "builder", Builder,
             pd send_cq recv_cq min_cq_entries reserved params options);
         layout!(text, "sge", Sge, mr addr length);
