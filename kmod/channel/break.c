@@ -340,13 +340,13 @@ void ibchan_channel_fail_responder(struct ibchan_channel *ch, u32 error, u32 sta
 static bool has_no_rest(const struct ibchan_queue *queue)
 {
 	return queue->marked && READ_ONCE(queue->drained) &&
-	       !ibchan_credit_in_flight(&queue->credit);
+	       !ibchan_places_in_flight(&queue->places);
 }
 
 static bool is_unused(const struct ibchan_queue *queue)
 {
-	return !queue->marked && !queue->credit.posted &&
-	       !ibchan_credit_in_flight(&queue->credit);
+	return !queue->marked && !queue->places.posted &&
+	       !ibchan_places_in_flight(&queue->places);
 }
 
 /* Nothing was ever posted, not even by the channel itself, and no done() is running. */
@@ -387,7 +387,7 @@ void ibchan_channel_await_posters(struct ibchan_channel *ch)
 /* Behind the last poster: see ibchan_channel_await_posters(). */
 bool ibchan_channel_has_posted(const struct ibchan_channel *ch)
 {
-	return ch->connected || ibchan_credit_in_flight(&ch->recv.credit);
+	return ch->connected || ibchan_places_in_flight(&ch->recv.places);
 }
 
 /* Where a region depends on the markers, they are reaped even if the cq's owner sleeps. */

@@ -200,8 +200,8 @@ static void fill_cap(struct ibchan_channel *ch)
 	ch->qp.send_cq = ch->send.cq;
 	ch->qp.recv_cq = ch->recv.cq;
 	ch->qp.cap = (struct ib_qp_cap) {
-		.max_send_wr = ch->send.credit.depth + IBCHAN_MARKERS,
-		.max_recv_wr = ch->recv.credit.depth + IBCHAN_MARKERS,
+		.max_send_wr = ch->send.places.depth + IBCHAN_MARKERS,
+		.max_recv_wr = ch->recv.places.depth + IBCHAN_MARKERS,
 		.max_send_sge = ch->send.max_sge,
 		.max_recv_sge = ch->recv.max_sge,
 	};
@@ -241,7 +241,7 @@ void ibchan_channel_release_queue(struct ibchan_queue *queue)
 	if (queue == &queue->channel->send)
 		ibchan_sgl_fini(queue->channel);
 	ibchan_queue_fini(queue);
-	ibchan_cq_unreserve(queue->cq, queue->credit.depth + IBCHAN_MARKERS);
+	ibchan_cq_unreserve(queue->cq, queue->places.depth + IBCHAN_MARKERS);
 }
 
 /*

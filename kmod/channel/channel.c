@@ -29,7 +29,7 @@ static void agree(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
 static void undo_connect(struct ibchan_channel *ch, int error)
 {
 	ibchan_channel_await_posters(ch);
-	if (ibchan_credit_in_flight(&ch->recv.credit)) {
+	if (ibchan_places_in_flight(&ch->recv.places)) {
 		ibchan_channel_break(ch, error);
 		return;
 	}
@@ -206,8 +206,8 @@ void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr 
 		.state = state,
 		.error = READ_ONCE(ch->error),
 		.status = READ_ONCE(ch->status),
-		.sends_in_flight = ibchan_credit_in_flight(&ch->send.credit),
-		.recvs_in_flight = ibchan_credit_in_flight(&ch->recv.credit),
+		.sends_in_flight = ibchan_places_in_flight(&ch->send.places),
+		.recvs_in_flight = ibchan_places_in_flight(&ch->recv.places),
 		.params = ch->qp.params,
 		.endpoint = ch->qp.endpoint,
 		.options = ch->options,

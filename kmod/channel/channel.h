@@ -63,7 +63,7 @@ struct seq_file;
  * struct ibchan_queue - the send or the receive half of a channel
  * @channel: its channel
  * @cq: where it completes; kept to the channel's end, for posts and waits that have not returned
- * @credit: its places
+ * @places: which of its places are taken
  * @max_sge: elements of one work
  * @works: what is in flight, by place
  * @mrs: regions of their elements, @max_sge for each place
@@ -79,13 +79,13 @@ struct seq_file;
  * @marked: the marker is posted, or the probe's completion is going to post it
  * @drained: the marker has come, or was given up
  *
- * The poster writes a place under the post lock before its credit is spent; the cq's owner
- * reads it before the credit is returned.
+ * The poster writes into a place under the post lock before it is taken; the cq's owner reads
+ * that before it is given back.
  */
 struct ibchan_queue {
 	struct ibchan_channel *channel;
 	struct ibchan_cq *cq;
-	struct ibchan_credit credit;
+	struct ibchan_places places;
 
 	__channel_only u32 max_sge;
 	struct ibchan_work **works;

@@ -36,8 +36,8 @@ int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
 
 	queue->channel = ch;
 	queue->cq = cq;
-	ibchan_credit_init(&queue->credit, depth);
-	places = queue->credit.mask + 1;
+	ibchan_places_init(&queue->places, depth);
+	places = queue->places.mask + 1;
 	queue->works = queue_alloc(ch, places, sizeof(*queue->works));
 	queue->mrs = alloc_elements(queue, places);
 	if (cq->sink->done)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How works end. The cq's owner retires them in order. An entry of the queue may be used
- * again by the poster as soon as its credit is returned, and the owner of a work may free it
+ * How works end. The cq's owner retires them in order. A place of the queue may be used
+ * again by the poster as soon as it is given back, and the owner of a work may free it
  * as soon as done() is called. So everything is copied out of both before.
  */
 #include <linux/errno.h>
@@ -108,7 +108,7 @@ static __always_inline void work_retire(struct ibchan_work *work, const struct i
 	trace_ibchan_complete(completion);
 	/* From here on the work may be posted again. */
 	WRITE_ONCE(work->cqe.done, NULL);
-	ibchan_credit_give(&queue->credit);
+	ibchan_places_give(&queue->places);
 	ibchan_count(works_retired, 1);
 	cq->retired++;
 	begun = ibchan_callback_begin(cq, NULL);
@@ -123,7 +123,7 @@ static __always_inline void work_retire(struct ibchan_work *work, const struct i
 /* The oldest of a queue. */
 static noinline void retire_next(struct ibchan_queue *queue, const struct ib_wc *wc)
 {
-	work_retire(ibchan_work_at(queue, queue->credit.retired), wc);
+	work_retire(ibchan_work_at(queue, queue->places.retired), wc);
 }
 
 /* For works that have no completion of their own. */
@@ -147,13 +147,13 @@ static bool asks_for_completion(const struct ibchan_work *work)
  */
 static noinline bool retire_before(struct ibchan_queue *queue, u32 number)
 {
-	struct ibchan_credit *credit = &queue->credit;
+	struct ibchan_places *places = &queue->places;
 	struct ibchan_work *work;
 
-	if (number - credit->retired >= ibchan_credit_in_flight(credit))
+	if (number - places->retired >= ibchan_places_in_flight(places))
 		return false;
-	while (credit->retired != number) {
-		work = ibchan_work_at(queue, credit->retired);
+	while (places->retired != number) {
+		work = ibchan_work_at(queue, places->retired);
 		if (asks_for_completion(work))
 			return false;
 		retire_next(queue, &succeeded);
@@ -177,7 +177,7 @@ void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
 	struct ibchan_work *work = container_of(wc->wr_cqe, struct ibchan_work, cqe);
 	struct ibchan_queue *queue = work->queue;
 
-	if (unlikely(queue->credit.retired != work->number) &&
+	if (unlikely(queue->places.retired != work->number) &&
 	    !retire_before(queue, work->number)) {
 		ibchan_cq_distrust(queue->cq);
 		return;
@@ -196,12 +196,12 @@ void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
  */
 void ibchan_queue_end_silent(struct ibchan_queue *queue)
 {
-	struct ibchan_credit *credit = &queue->credit;
+	struct ibchan_places *places = &queue->places;
 
 	if (queue == &queue->channel->recv)
 		return;
-	while (credit->retired != credit->posted)
-		retire_next(queue, is_cut_off(queue, credit->retired) ? &flushed : &succeeded);
+	while (places->retired != places->posted)
+		retire_next(queue, is_cut_off(queue, places->retired) ? &flushed : &succeeded);
 }
 
 /* A marker that counts as posted will not come. Under the right to reap the cq. */
@@ -222,9 +222,9 @@ void ibchan_queue_give_marker_up(struct ibchan_queue *queue)
  */
 bool ibchan_queue_flush(struct ibchan_queue *queue, u32 max)
 {
-	struct ibchan_credit *credit = &queue->credit;
+	struct ibchan_places *places = &queue->places;
 
-	for (; credit->retired != credit->posted; max--) {
+	for (; places->retired != places->posted; max--) {
 		if (!max)
 			return true;
 		retire_next(queue, &flushed);

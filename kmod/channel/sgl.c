@@ -27,7 +27,7 @@ static struct ibchan_sg_range range_of(struct scatterlist *sgl, u32 entries, u8 
 
 static struct ibchan_work *part_at(struct ibchan_queue *queue, u32 number)
 {
-	return &queue->parts[number & queue->credit.mask];
+	return &queue->parts[number & queue->places.mask];
 }
 
 /**
@@ -61,7 +61,7 @@ int ibchan_sgl_init(struct ibchan_channel *ch, u32 max_sgl)
 {
 	struct ibchan_chain *chain = &ch->chain;
 	struct ibchan_queue *queue = &ch->send;
-	u32 sges, places = queue->credit.mask + 1;
+	u32 sges, places = queue->places.mask + 1;
 	size_t size;
 
 	chain->wrs = chain->own_wrs;
@@ -71,7 +71,7 @@ int ibchan_sgl_init(struct ibchan_channel *ch, u32 max_sgl)
 	if (!max_sgl)
 		return 0;
 	/* What needs more places than there are is too long. */
-	ch->bounds.max_sgl = min(max_sgl, queue->credit.depth *
+	ch->bounds.max_sgl = min(max_sgl, queue->places.depth *
 				 min(ch->bounds.max_sge[IBCHAN_OP_WRITE],
 				     ch->bounds.max_sge[IBCHAN_OP_READ]));
 	chain->max_wrs += max(ibchan_sgl_places(ch, IBCHAN_OP_WRITE, ch->bounds.max_sgl),
@@ -102,7 +102,7 @@ void ibchan_sgl_fini(struct ibchan_channel *ch)
 static int check(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
 		 struct ibchan_reason *reason)
 {
-	const struct ibchan_credit *credit = &ch->send.credit;
+	const struct ibchan_places *places = &ch->send.places;
 	struct scatterlist *sg;
 	u64 total = 0;
 	int i;
@@ -115,10 +115,10 @@ static int check(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
 	if (wr->opcode == IBCHAN_OP_READ && ch->qp.gid.iwarp)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_IWARP, -EOPNOTSUPP,
 					    (u64[3]) { 1 });
-	if (ibchan_credit_in_flight(credit) + ibchan_sgl_places(ch, wr->opcode, wr->num_sge) >
-	    credit->depth)
+	if (ibchan_places_in_flight(places) + ibchan_sgl_places(ch, wr->opcode, wr->num_sge) >
+	    places->depth)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_SEND_QUEUE_FULL, -EAGAIN,
-					    (u64[3]) { credit->depth });
+					    (u64[3]) { places->depth });
 	for_each_sg(wr->sgl, sg, wr->num_sge, i)
 		total += sg->length;
 	return ibchan_check_total(&ch->bounds, wr, total, 1, reason);
@@ -137,7 +137,7 @@ static void take_parts(struct ibchan_queue *queue, struct ibchan_work *work, u32
 		part->opcode = work->opcode;
 		part->flags = IBCHAN_WORK_PART;
 		WRITE_ONCE(part->cqe.done, ibchan_work_done);
-		queue->works[part->number & queue->credit.mask] = part;
+		queue->works[part->number & queue->places.mask] = part;
 	}
 	work->number += parts;
 	part_at(queue, work->number)->num_sge = parts;
@@ -207,7 +207,7 @@ static u64 bytes_of(const struct ib_send_wr *wr)
 /* The immediate goes with the last part, for it tells that all is there; a fence is the first's. */
 static void shape_part(union ibchan_chain_wr *out, struct ibchan_work *part, bool is_first)
 {
-	bool signal = ibchan_credit_take(&part->queue->credit, false);
+	bool signal = ibchan_places_take(&part->queue->places, false);
 
 	out->wr.wr_cqe = &part->cqe;
 	out->wr.opcode = ibchan_ops[part->opcode].verb[0];
@@ -271,7 +271,7 @@ void ibchan_sgl_untake(struct ibchan_work *work)
 
 	while (parts) {
 		WRITE_ONCE(part_at(work->queue, work->number - parts--)->cqe.done, NULL);
-		ibchan_credit_untake(&work->queue->credit);
+		ibchan_places_untake(&work->queue->places);
 	}
 	ibchan_sgl_unmap(work);
 }
@@ -294,7 +294,7 @@ void ibchan_sgl_retire_part(struct ibchan_work *part, const struct ib_wc *wc)
 	}
 	WRITE_ONCE(part->cqe.done, NULL);
 	queue->cq->retired++;
-	ibchan_credit_give(&queue->credit);
+	ibchan_places_give(&queue->places);
 	ibchan_count(works_retired, 1);
 }
 

@@ -36,7 +36,7 @@ static noinline int refuse_full(struct ibchan_queue *queue, struct ibchan_reason
 						    IBCHAN_REASON_RECV_QUEUE_FULL;
 
 	return ibchan_refuse_values(reason, code, -EAGAIN,
-				    (u64[3]) { queue->credit.depth });
+				    (u64[3]) { queue->places.depth });
 }
 
 /* For completions of up to @num requests of this chain. What is over, give_room_back() does. */
@@ -117,14 +117,14 @@ static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queu
 				   const struct ibchan_wr *wr, union ibchan_chain_wr *out,
 				   const struct ibchan_wr *end, struct ibchan_reason *reason)
 {
-	u32 number = queue->credit.posted, place = number & queue->credit.mask;
+	u32 number = queue->places.posted, place = number & queue->places.mask;
 	struct ibchan_work *work = wr->work;
 	int ret;
 
 	ret = ibchan_check_form(&ch->bounds, wr, reason);
 	if (unlikely(ret))
 		return ret;
-	if (unlikely(ibchan_credit_is_spent(&queue->credit)))
+	if (unlikely(ibchan_places_full(&queue->places)))
 		return refuse_full(queue, reason);
 	if (work) {
 		ret = check_work(work, reason);
@@ -150,7 +150,7 @@ static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queu
 	}
 	WRITE_ONCE(work->cqe.done, ibchan_work_done);
 	/* That of the last part, where there are several. */
-	queue->works[work->number & queue->credit.mask] = work;
+	queue->works[work->number & queue->places.mask] = work;
 	trace_ibchan_post(ch->cookie, work);
 	return 0;
 }
@@ -159,7 +159,7 @@ static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queu
 static void unreserve(struct ibchan_queue *queue, struct ibchan_work *work)
 {
 	WRITE_ONCE(work->cqe.done, NULL);
-	ibchan_credit_untake(&queue->credit);
+	ibchan_places_untake(&queue->places);
 	if (work->flags & IBCHAN_WR_SGL)
 		ibchan_sgl_untake(work);
 	else
@@ -216,7 +216,7 @@ static noinline union ibchan_chain_wr *build_odd(struct ibchan_channel *ch,
 {
 	struct ibchan_work *work = container_of(out->wr.wr_cqe, struct ibchan_work, cqe);
 
-	if (!ibchan_credit_take(&ch->send.credit, !(wr->flags & IBCHAN_WR_UNSIGNALED)))
+	if (!ibchan_places_take(&ch->send.places, !(wr->flags & IBCHAN_WR_UNSIGNALED)))
 		out->wr.send_flags = 0;
 	build_opcode(out, wr);
 	build_flags(out, wr);
@@ -234,7 +234,7 @@ static __always_inline union ibchan_chain_wr *build_send(struct ibchan_channel *
 	out->rdma.rkey = wr->rkey;
 	if (unlikely(wr->head & IBCHAN_ODD_HEAD))
 		return build_odd(ch, out, wr);
-	ibchan_credit_take(&ch->send.credit, true);
+	ibchan_places_take(&ch->send.places, true);
 	return out;
 }
 
@@ -259,7 +259,7 @@ static __always_inline int build_chain(struct ibchan_channel *ch, bool recv,
 		if (unlikely(ret))
 			break;
 		if (recv)
-			ibchan_credit_take(&ch->recv.credit, true);
+			ibchan_places_take(&ch->recv.places, true);
 		else
 			out = build_send(ch, out, wr);
 		out->wr.next = &out[1].wr;
@@ -281,7 +281,7 @@ static __always_inline int build_chain(struct ibchan_channel *ch, bool recv,
  */
 static void cut_request(struct ibchan_queue *queue, u32 missing)
 {
-	queue->cut_at = queue->credit.posted - missing;
+	queue->cut_at = queue->places.posted - missing;
 	queue->cut = true;
 	ibchan_channel_break_later(queue->channel, queue->channel->chain.error,
 				   IBCHAN_STATUS_SUCCESS);
@@ -294,7 +294,7 @@ static noinline u32 undo_posts(struct ibchan_queue *queue, u32 missing)
 	u32 places, undone;
 
 	for (undone = 0; missing; undone++, missing -= places) {
-		work = ibchan_work_at(queue, queue->credit.posted - 1);
+		work = ibchan_work_at(queue, queue->places.posted - 1);
 		places = work->flags & IBCHAN_WR_SGL ? ibchan_sgl_parts(work) + 1 : 1;
 		if (places > missing) {
 			cut_request(queue, missing);
@@ -359,7 +359,7 @@ static bool takes_early(const struct ibchan_channel *ch, u32 state, const struct
 		return false;
 	/* The peer's first message may come before the connection manager's word. */
 	return is_receive(wr) ? READ_ONCE(ch->qp.ready) :
-				READ_ONCE(ch->connected) && READ_ONCE(ch->recv.credit.retired);
+				READ_ONCE(ch->connected) && READ_ONCE(ch->recv.places.retired);
 }
 
 /*

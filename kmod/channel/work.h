@@ -27,7 +27,7 @@ const struct ib_wc *ibchan_sgl_blame(struct ibchan_work *work, const struct ib_w
 
 static inline struct ibchan_work *ibchan_work_at(struct ibchan_queue *queue, u32 number)
 {
-	return queue->works[number & queue->credit.mask];
+	return queue->works[number & queue->places.mask];
 }
 
 /* By wr_id: the room for so many completions is not needed. */
@@ -42,7 +42,7 @@ static inline u32 ibchan_sgl_parts(const struct ibchan_work *work)
 {
 	const struct ibchan_queue *queue = work->queue;
 
-	return queue->parts[work->number & queue->credit.mask].num_sge;
+	return queue->parts[work->number & queue->places.mask].num_sge;
 }
 
 #endif /* IBCHAN_WORK_H */

@@ -95,7 +95,7 @@ static void schedule_worker(struct ibchan_device *dev)
 /* Works of both queues that have ever completed. */
 static u32 count_retired(const struct ibchan_channel *ch)
 {
-	return READ_ONCE(ch->send.credit.retired) + READ_ONCE(ch->recv.credit.retired);
+	return READ_ONCE(ch->send.places.retired) + READ_ONCE(ch->recv.places.retired);
 }
 
 static void init(struct ibchan_channel *ch)
@@ -215,7 +215,7 @@ static void post_probe(struct ibchan_channel *ch)
 	atomic_inc(&cq->in_flight);
 	if (!ibchan_post_probe(ch->qp.ib, &watch->cqe)) {
 		WRITE_ONCE(watch->sent, watch->sent + 1);
-		watch->behind = ch->send.credit.posted;
+		watch->behind = ch->send.places.posted;
 		watch->asked = watch->looked;
 		watch->overdue = false;
 		return;
@@ -255,7 +255,7 @@ static unsigned long answer_time(const struct ibchan_channel *ch)
 
 static bool is_probe_held_up(const struct ibchan_channel *ch)
 {
-	return (s32)(ch->watch.behind - READ_ONCE(ch->send.credit.retired)) > 0;
+	return (s32)(ch->watch.behind - READ_ONCE(ch->send.places.retired)) > 0;
 }
 
 /*

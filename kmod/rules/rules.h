@@ -10,7 +10,7 @@
 #include "budget.h"
 #include "busy.h"
 #include "check.h"
-#include "credit.h"
+#include "places.h"
 #include "footprint.h"
 #include "params.h"
 #include "segments.h"

@@ -23,7 +23,7 @@ extern struct kunit_suite status_suite;
 extern struct kunit_suite times_suite;
 extern struct kunit_suite busy_suite;
 extern struct kunit_suite segments_suite;
-extern struct kunit_suite credit_suite;
+extern struct kunit_suite places_suite;
 extern struct kunit_suite wire_suite;
 
 /**

@@ -11,11 +11,11 @@
 #if IS_ENABLED(CONFIG_KUNIT)
 kunit_test_suites(&wr_form_suite, &wr_range_suite, &params_suite, &endpoint_suite,
 		  &state_suite, &status_suite, &times_suite, &busy_suite, &segments_suite,
-		  &credit_suite, &wire_suite);
+		  &places_suite, &wire_suite);
 #else
 static struct kunit_suite * const suites[] = {
 	&wr_form_suite, &wr_range_suite, &params_suite, &endpoint_suite,
-	&state_suite, &status_suite, &times_suite, &busy_suite, &segments_suite, &credit_suite,
+	&state_suite, &status_suite, &times_suite, &busy_suite, &segments_suite, &places_suite,
 	&wire_suite,
 };
 

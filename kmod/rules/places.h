@@ -5,8 +5,8 @@
  * A reliable connection completes each of its queues in order, so a place is a
  * number that only grows, and its slot is the number modulo a power of two.
  */
-#ifndef IBCHAN_CREDIT_H
-#define IBCHAN_CREDIT_H
+#ifndef IBCHAN_PLACES_H
+#define IBCHAN_PLACES_H
 
 #include <linux/compiler.h>
 #include <linux/log2.h>
@@ -14,7 +14,7 @@
 #include <asm/barrier.h>
 
 /**
- * struct ibchan_credit - places of a queue
+ * struct ibchan_places - places of a queue
  * @depth: works that may be in flight
  * @mask: @depth rounded up to a power of two, less one: the counters may wrap
  * @posted: works ever posted; written under the post lock
@@ -22,7 +22,7 @@
  *	post lock
  * @retired: works ever retired; written by the owner of the cq
  */
-struct ibchan_credit {
+struct ibchan_places {
 	u32 depth;
 	u32 mask;
 	u32 posted;
@@ -30,25 +30,25 @@ struct ibchan_credit {
 	u32 retired;
 };
 
-static inline void ibchan_credit_init(struct ibchan_credit *credit, u32 depth)
+static inline void ibchan_places_init(struct ibchan_places *places, u32 depth)
 {
-	*credit = (struct ibchan_credit){
+	*places = (struct ibchan_places){
 		.depth = depth,
 		.mask = roundup_pow_of_two(depth) - 1,
 	};
 }
 
-static inline u32 ibchan_credit_in_flight(const struct ibchan_credit *credit)
+static inline u32 ibchan_places_in_flight(const struct ibchan_places *places)
 {
 	/* Pairs with the retirement that gave the place back. */
-	u32 retired = smp_load_acquire(&credit->retired);
+	u32 retired = smp_load_acquire(&places->retired);
 
-	return READ_ONCE(credit->posted) - retired;
+	return READ_ONCE(places->posted) - retired;
 }
 
-static inline bool ibchan_credit_is_spent(const struct ibchan_credit *credit)
+static inline bool ibchan_places_full(const struct ibchan_places *places)
 {
-	return ibchan_credit_in_flight(credit) >= credit->depth;
+	return ibchan_places_in_flight(places) >= places->depth;
 }
 
 /*
@@ -58,27 +58,27 @@ static inline bool ibchan_credit_is_spent(const struct ibchan_credit *credit)
  *
  * Returns whether this work must ask.
  */
-static inline bool ibchan_credit_take(struct ibchan_credit *credit, bool wants_signal)
+static inline bool ibchan_places_take(struct ibchan_places *places, bool wants_signal)
 {
-	bool signal = wants_signal || 2 * (credit->unsignaled + 1) >= credit->depth;
+	bool signal = wants_signal || 2 * (places->unsignaled + 1) >= places->depth;
 
-	credit->unsignaled = signal ? 0 : credit->unsignaled + 1;
-	WRITE_ONCE(credit->posted, credit->posted + 1);
+	places->unsignaled = signal ? 0 : places->unsignaled + 1;
+	WRITE_ONCE(places->posted, places->posted + 1);
 	return signal;
 }
 
 /* Gives back the place that was taken last. The next work asks for a completion. */
-static inline void ibchan_credit_untake(struct ibchan_credit *credit)
+static inline void ibchan_places_untake(struct ibchan_places *places)
 {
-	credit->unsignaled = credit->depth;
-	WRITE_ONCE(credit->posted, credit->posted - 1);
+	places->unsignaled = places->depth;
+	WRITE_ONCE(places->posted, places->posted - 1);
 }
 
 /* The work in the oldest place has ended, and no code looks at it there any more. */
-static inline void ibchan_credit_give(struct ibchan_credit *credit)
+static inline void ibchan_places_give(struct ibchan_places *places)
 {
-	/* Pairs with ibchan_credit_in_flight(). */
-	smp_store_release(&credit->retired, credit->retired + 1);
+	/* Pairs with ibchan_places_in_flight(). */
+	smp_store_release(&places->retired, places->retired + 1);
 }
 
-#endif /* IBCHAN_CREDIT_H */
+#endif /* IBCHAN_PLACES_H */
