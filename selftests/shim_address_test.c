@@ -3,11 +3,13 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cable.h"
 #include "shim/meeting.h"
 #include "shim/run.h"
 #include "test.h"
@@ -16,6 +18,7 @@
 
 #define HOST	"10.77.0.1"
 #define MAPPED	"::ffff:" HOST
+#define BESIDE	"10.79.0.1"	/* on lo */
 #define TOOL	"../userspace/ibchan"
 
 FIXTURE(service)
@@ -59,7 +62,7 @@ TEST_F(service, with_a_number_above_16_bits_is_refused_by_who_connects)
 	int rc;
 
 	for (i = 0; i < ARRAY_SIZE(too_high); i++) {
-		rc = ibchan_route_query(self->m.context, HOST, too_high[i], &route,
+		rc = ibchan_route_query(self->m.context, HOST, too_high[i], NULL, &route,
 					&self->m.error);
 		EXPECT_TRUE(is_told(rc, &self->m.error)) TH_LOG("%s: %d", too_high[i], rc);
 		rc = ibchan_prepared_connect(self->m.asking.prepared, HOST, too_high[i], NULL,
@@ -98,7 +101,7 @@ TEST_F(service, with_the_highest_number_of_all_is_taken)
 	port_of(listener, port, sizeof(port));
 	EXPECT_STREQ("65535", port);
 	EXPECT_EQ(0, ibchan_listener_close(listener));
-	EXPECT_EQ(0, ibchan_route_query(self->m.context, HOST, "65535", &route,
+	EXPECT_EQ(0, ibchan_route_query(self->m.context, HOST, "65535", NULL, &route,
 					&self->m.error));
 }
 
@@ -135,6 +138,122 @@ TEST_F(service, with_a_number_that_is_no_port_is_wrong_usage_of_the_tool)
 				TH_LOG("%s", text);
 		}
 	}
+}
+
+FIXTURE(source)
+{
+	struct calm calm;
+	struct meeting m;
+};
+
+FIXTURE_SETUP(source)
+{
+	ASSERT_EQ(0, calm_begin(&self->calm));
+	ASSERT_EQ(0, sh("ip addr add " BESIDE "/32 dev lo"));
+	ASSERT_EQ(0, meeting_begin(&self->m, HOST));
+	ASSERT_EQ(0, end_open(&self->m.asking, self->m.context, 0, NULL));
+	ASSERT_EQ(0, end_open(&self->m.asked, self->m.context, 0, NULL));
+}
+
+FIXTURE_TEARDOWN(source)
+{
+	EXPECT_EQ(0, meeting_end(&self->m));
+	EXPECT_EQ(0, sh("ip addr del " BESIDE "/32 dev lo"));
+	EXPECT_EQ(0, calm_end(&self->calm));
+}
+
+static const struct bad_source {
+	const char *address;
+	int rc;
+	const char *words;
+} bad_sources[] = {
+	{ "192.0.2.77", -EADDRNOTAVAIL, "address 192.0.2.77: this host does not have it" },
+	{ BESIDE, -ENODEV, "address " BESIDE ": no RDMA device of this host has it" },
+	{ "fd77::1", -EAFNOSUPPORT, "address fd77::1: the peer has no address of that family" },
+};
+
+static bool source_is_told(const struct bad_source *bad, int rc, const struct ibchan_error *error)
+{
+	char text[256];
+
+	ibchan_error_text(error, text, sizeof(text));
+	return rc == bad->rc && error->reason.code == IBCHAN_REASON_SOURCE &&
+	       strstr(text, bad->words) && *ibchan_error_hint(error);
+}
+
+TEST_F(source, that_will_not_do_is_refused_by_who_looks_for_a_device)
+{
+	const struct bad_source *bad;
+	struct ibchan_device *device;
+	struct ibchan_route route;
+	int rc;
+
+	for (bad = bad_sources; bad < bad_sources + ARRAY_SIZE(bad_sources); bad++) {
+		rc = ibchan_route_query(self->m.context, HOST, NULL, bad->address, &route,
+					&self->m.error);
+		EXPECT_TRUE(source_is_told(bad, rc, &self->m.error)) TH_LOG("%d", rc);
+		rc = ibchan_device_open_for(self->m.context, HOST, bad->address, &device,
+					    &self->m.error);
+		EXPECT_TRUE(source_is_told(bad, rc, &self->m.error)) TH_LOG("%d", rc);
+	}
+}
+
+TEST_F(source, that_will_not_do_is_refused_by_who_connects_and_the_channel_stays)
+{
+	struct ibchan_connect_params params = { 0 };
+	const struct bad_source *bad;
+	int rc;
+
+	for (bad = bad_sources; bad < bad_sources + ARRAY_SIZE(bad_sources); bad++) {
+		params.source = bad->address;
+		rc = meeting_ask(&self->m, &params);
+		ASSERT_TRUE(source_is_told(bad, rc, &self->m.error)) TH_LOG("%d", rc);
+	}
+	params.source = HOST;
+	EXPECT_EQ(0, meeting_connect(&self->m, &params, NULL));
+	EXPECT_EQ(0, messages_cross(&self->m));
+}
+
+TEST_F(source, that_will_not_do_is_refused_by_who_dials)
+{
+	struct ibchan_message_params params = { .size = sizeof(params) };
+	struct ibchan_channel *channel;
+	const struct bad_source *bad;
+	int rc;
+
+	for (bad = bad_sources; bad < bad_sources + ARRAY_SIZE(bad_sources); bad++) {
+		params.source = bad->address;
+		rc = ibchan_dial(HOST, self->m.port, &params, &channel, &self->m.error);
+		EXPECT_TRUE(source_is_told(bad, rc, &self->m.error)) TH_LOG("%d", rc);
+	}
+}
+
+TEST_F(source, that_is_the_devices_own_leads_to_the_peer)
+{
+	struct ibchan_device *device;
+	struct ibchan_route route;
+
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, HOST, NULL, HOST, &route,
+					&self->m.error));
+	EXPECT_STREQ(ibchan_device_name(self->m.asking.device), route.device);
+	ASSERT_EQ(0, ibchan_device_open_for(self->m.context, HOST, HOST, &device, NULL));
+	EXPECT_STREQ(route.device, ibchan_device_name(device));
+	EXPECT_EQ(0, ibchan_device_close(device));
+}
+
+/* A program that was built before there was a source. */
+TEST_F(source, is_not_read_behind_the_end_of_the_parameters)
+{
+	struct ibchan_message_params params = {
+		.size = offsetof(struct ibchan_message_params, source),
+		.source = "192.0.2.77",
+	};
+	struct ibchan_server *server;
+
+	ASSERT_EQ(0, ibchan_serve(HOST, NULL, &params, &server, &self->m.error));
+	EXPECT_EQ(0, ibchan_server_close(server));
+	params.size = sizeof(params);
+	EXPECT_EQ(-EINVAL, ibchan_serve(HOST, NULL, &params, &server, &self->m.error));
 }
 
 FIXTURE(mapped)
@@ -188,8 +307,8 @@ TEST_F(mapped, address_of_ipv4_has_the_route_of_the_address_itself)
 {
 	struct ibchan_route mapped, plain;
 
-	ASSERT_EQ(0, ibchan_route_query(self->m.context, HOST, "7471", &plain, NULL));
-	ASSERT_EQ(0, ibchan_route_query(self->m.context, MAPPED, "7471", &mapped, NULL));
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, HOST, "7471", NULL, &plain, NULL));
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, MAPPED, "7471", NULL, &mapped, NULL));
 	EXPECT_TRUE(is_host(&mapped.peer));
 	EXPECT_EQ(0, memcmp(&plain.peer, &mapped.peer, sizeof(plain.peer)));
 	EXPECT_STREQ(plain.device, mapped.device);
@@ -202,7 +321,7 @@ TEST_F(mapped, address_of_ipv4_is_the_only_one_that_is_changed)
 	struct ibchan_route route;
 	const struct sockaddr_in6 *in6 = (const void *)&route.peer;
 
-	ASSERT_EQ(0, ibchan_route_query(self->m.context, "fd77::1", NULL, &route, NULL));
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, "fd77::1", NULL, NULL, &route, NULL));
 	EXPECT_EQ(AF_INET6, in6->sin6_family);
 	EXPECT_EQ(0xfd, in6->sin6_addr.s6_addr[0]);
 }

@@ -232,7 +232,7 @@ static bool leads_to(void *arg)
 	const struct leads *leads = arg;
 	struct ibchan_route route;
 
-	return !ibchan_route_query(leads->context, leads->address, NULL, &route, NULL) &&
+	return !ibchan_route_query(leads->context, leads->address, NULL, NULL, &route, NULL) &&
 	       !strcmp(route.device, leads->device);
 }
 

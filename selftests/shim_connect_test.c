@@ -615,12 +615,12 @@ TEST_F(connecting, goes_where_the_route_leads)
 	struct ibchan_device *device;
 	struct ibchan_route route;
 
-	ASSERT_EQ(0, ibchan_route_query(self->m.context, self->m.host, self->m.port, &route,
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, self->m.host, self->m.port, NULL, &route,
 					&self->m.error));
 	EXPECT_STREQ(ibchan_device_name(self->m.asking.device), route.device);
 	EXPECT_EQ(1, route.port);
 	EXPECT_EQ(variant->family, route.source.ss_family);
-	ASSERT_EQ(0, ibchan_device_open_for(self->m.context, self->m.host, &device, NULL));
+	ASSERT_EQ(0, ibchan_device_open_for(self->m.context, self->m.host, NULL, &device, NULL));
 	EXPECT_STREQ(route.device, ibchan_device_name(device));
 	EXPECT_EQ(0, ibchan_device_close(device));
 }
@@ -770,7 +770,7 @@ TEST(an_address_that_no_device_leads_to_is_named_so)
 	int rc;
 
 	ASSERT_EQ(0, ibchan_context_open(&context, NULL));
-	rc = ibchan_route_query(context, "192.0.2.1", NULL, &route, &error);
+	rc = ibchan_route_query(context, "192.0.2.1", NULL, NULL, &route, &error);
 	EXPECT_TRUE(rc == -ENETUNREACH || rc == -EHOSTUNREACH) TH_LOG("%d", rc);
 	ASSERT_EQ(0, end_open(&end, context, 0, NULL));
 	ASSERT_EQ(0, ibchan_prepared_connect(end.prepared, "192.0.2.1", "7471", NULL,

@@ -45,7 +45,7 @@ static bool leads_to(void *arg)
 	const struct meeting *m = arg;
 	struct ibchan_route route;
 
-	return !ibchan_route_query(m->context, m->host, NULL, &route, NULL) &&
+	return !ibchan_route_query(m->context, m->host, NULL, NULL, &route, NULL) &&
 	       !strcmp(route.device, CABLE_NEAR);
 }
 
@@ -310,7 +310,8 @@ TEST_F(name, dead_addresses_take_the_time_of_one_to_look_for_the_way)
 
 	ASSERT_EQ(0, HAS(DEAD));
 	begin = now_ms();
-	EXPECT_EQ(-EHOSTUNREACH, ibchan_route_query(self->m.context, NAME, NULL, &route, NULL));
+	EXPECT_EQ(-EHOSTUNREACH, ibchan_route_query(self->m.context, NAME, NULL, NULL, &route,
+						    NULL));
 	EXPECT_GT(ONE_TIME_MS, now_ms() - begin);
 }
 
@@ -345,7 +346,7 @@ TEST_F(name, a_dead_address_does_not_hide_the_way_to_one_that_lives)
 
 	ASSERT_EQ(0, HAS(SILENT, LISTENS));
 	begin = now_ms();
-	ASSERT_EQ(0, ibchan_route_query(self->m.context, NAME, NULL, &route, &self->m.error));
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, NAME, NULL, NULL, &route, &self->m.error));
 	EXPECT_GT(AT_ONCE_MS, now_ms() - begin);
 	inet_ntop(AF_INET, &((struct sockaddr_in *)&route.peer)->sin_addr, peer, sizeof(peer));
 	EXPECT_STREQ(LISTENS, peer);
@@ -359,9 +360,33 @@ TEST_F(name, of_two_addresses_that_live_the_first_is_told)
 	char peer[INET_ADDRSTRLEN];
 
 	ASSERT_EQ(0, HAS(REFUSES, LISTENS));
-	ASSERT_EQ(0, ibchan_route_query(self->m.context, NAME, NULL, &route, &self->m.error));
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, NAME, NULL, NULL, &route, &self->m.error));
 	inet_ntop(AF_INET, &((struct sockaddr_in *)&route.peer)->sin_addr, peer, sizeof(peer));
 	EXPECT_STREQ(REFUSES, peer);
+}
+
+/* Though the other one is first, and a device may lead to it. */
+TEST_F(name, of_two_families_that_of_the_source_is_asked)
+{
+	struct ibchan_route route;
+	char peer[INET_ADDRSTRLEN];
+
+	ASSERT_EQ(0, HAS("fd88::1", LISTENS));
+	ASSERT_EQ(0, ibchan_route_query(self->m.context, NAME, NULL, LISTENS, &route,
+					&self->m.error));
+	ASSERT_EQ(AF_INET, route.peer.ss_family);
+	inet_ntop(AF_INET, &((struct sockaddr_in *)&route.peer)->sin_addr, peer, sizeof(peer));
+	EXPECT_STREQ(LISTENS, peer);
+}
+
+TEST_F(name, of_another_family_than_the_source_only_is_refused)
+{
+	struct ibchan_route route;
+
+	ASSERT_EQ(0, HAS("fd88::1"));
+	EXPECT_EQ(-EAFNOSUPPORT, ibchan_route_query(self->m.context, NAME, NULL, LISTENS, &route,
+						    &self->m.error));
+	EXPECT_EQ(0, ibchan_route_query(self->m.context, NAME, NULL, "fd88::1", &route, NULL));
 }
 
 /* The receives were there before the first address was tried. */

@@ -172,6 +172,7 @@ static void write_peers(FILE *out)
 	MEMBER(struct ibchan_message_params, message_bytes);
 	MEMBER(struct ibchan_message_params, reserved);
 	MEMBER(struct ibchan_message_params, timeout_ns);
+	MEMBER(struct ibchan_message_params, source);
 	STRUCT("remote_region", struct ibchan_remote_region);
 	MEMBER(struct ibchan_remote_region, addr);
 	MEMBER(struct ibchan_remote_region, length);

@@ -187,7 +187,7 @@ TEST_F(signals, do_not_end_a_look_at_the_way)
 
 	ASSERT_EQ(0, tick_here(&timer, MS));
 	while (handled < 50 && now_ms() < end) {
-		ASSERT_EQ(0, ibchan_device_open_for(self->m.context, HOST, &device, NULL));
+		ASSERT_EQ(0, ibchan_device_open_for(self->m.context, HOST, NULL, &device, NULL));
 		ASSERT_EQ(0, ibchan_device_close(device));
 	}
 	EXPECT_EQ(0, timer_delete(timer));
@@ -337,7 +337,7 @@ static void *call_when_cancelled(void *arg)
 	note(cancelled, ibchan_builder_accept(cancelled->builder, m->listener, 10 * MS,
 					      &cancelled->channel, NULL));
 	note(cancelled, ibchan_listener_create(m->context, &params, &listener, NULL));
-	note(cancelled, ibchan_device_open_for(m->context, "no such host", &device, NULL));
+	note(cancelled, ibchan_device_open_for(m->context, "no such host", NULL, &device, NULL));
 	note(cancelled, ibchan_builder_connect(cancelled->builder, "no such host", "1", NULL,
 					       &cancelled->channel, NULL));
 	pthread_testcancel();

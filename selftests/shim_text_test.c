@@ -89,6 +89,7 @@ static const struct elsewhere {
 	{ IBCHAN_REASON_INTERRUPTS_OFF, "kernel consumers" },
 	{ IBCHAN_REASON_PEER_NO_READS, "foreign_test" },
 	{ IBCHAN_REASON_FOREIGN, "shim_connect_mtu_test" },
+	{ IBCHAN_REASON_SOURCE, "shim_address_test" },
 	{ IBCHAN_REASON_MR_INVALIDATED, "kernel-tests kclient" },
 	{ IBCHAN_REASON_REGION_TOO_LONG, "kernel consumers, and devices of short lists" },
 	{ IBCHAN_REASON_REGION_GAPS, "kernel consumers" },

@@ -124,6 +124,8 @@ static inline int ibchan_refuse_cm(struct ibchan_reason *reason, enum ibchan_cm_
 
 /* cm.c */
 int ibchan_check_address(const struct sockaddr *address, struct ibchan_reason *reason);
+int ibchan_check_source(struct net *net, const struct ibchan_connect *connect,
+			struct ibchan_reason *reason);
 int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
 		      u32 max, struct ibchan_reason *reason);
 struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,

@@ -66,6 +66,80 @@ bool ibchan_is_host_only(const struct sockaddr *address)
 	}
 }
 
+/* The device leaves while the id has it; whoever made the id destroys it at once. */
+static int ignore_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	return 0;
+}
+
+/* Taking the address, the connection manager looks for the RDMA device that has it. */
+static int try_source(struct net *net, const struct sockaddr *source)
+{
+	struct sockaddr_storage address = {};
+	struct rdma_cm_id *id;
+	int ret;
+
+	id = rdma_create_id(net, ignore_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	memcpy(&address, source, rdma_addr_size((struct sockaddr *)source));
+	ret = rdma_bind_addr(id, (struct sockaddr *)&address);
+	rdma_destroy_id(id);
+	return ret;
+}
+
+static bool family_is_asked_for(const struct ibchan_connect *connect, sa_family_t family)
+{
+	u32 i;
+
+	if (connect->peer->sa_family == family)
+		return true;
+	for (i = 0; i < connect->num_others; i++)
+		if (connect->others[i].ss_family == family)
+			return true;
+	return false;
+}
+
+static int refuse_source(const struct sockaddr *source, int error, struct ibchan_reason *reason)
+{
+	union ib_gid gid = {};
+
+	rdma_ip2gid((struct sockaddr *)source, &gid);
+	return ibchan_refuse_values(reason, IBCHAN_REASON_SOURCE, error,
+				    (u64[3]) { -error, be64_to_cpu(gid.global.subnet_prefix),
+					       be64_to_cpu(gid.global.interface_id) });
+}
+
+/**
+ * ibchan_check_source - may a connection come from this address?
+ * @net: network namespace
+ * @connect: source, peer and others are used; no source is fine
+ * @reason: why not, or NULL
+ *
+ * Otherwise the first address of the peer would be blamed for it.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EAFNOSUPPORT for another family than that of all addresses of the peer;
+ * -EADDRNOTAVAIL, -ENODEV when no network device, or no RDMA device, has the address; -EINVAL for
+ * a link-local one without its network device; -EADDRINUSE for its port; -ENOMEM.
+ */
+int ibchan_check_source(struct net *net, const struct ibchan_connect *connect,
+			struct ibchan_reason *reason)
+{
+	const struct sockaddr *source = connect->source;
+	int ret;
+
+	if (!source)
+		return 0;
+	ret = ibchan_check_address(source, reason);
+	if (ret)
+		return ret;
+	if (!family_is_asked_for(connect, source->sa_family))
+		return refuse_source(source, -EAFNOSUPPORT, reason);
+	ret = try_source(net, source);
+	return ret == -EADDRNOTAVAIL || ret == -ENODEV ? refuse_source(source, ret, reason) : ret;
+}
+
 /*
  * Packets of RoCE leave by a network device that has the address. Where others can be tried,
  * such an address fails in its turn.
@@ -83,6 +157,11 @@ static int check_not_host_only(const struct ibchan_channel *ch,
 	return only ? ibchan_refuse_host_only(&ch->qp.gid, reason) : 0;
 }
 
+static struct net *net_of(const struct ibchan_channel *ch)
+{
+	return ch->qp.net ?: &init_net;
+}
+
 static int check_addresses(const struct ibchan_channel *ch,
 			   const struct ibchan_connect *connect, struct ibchan_reason *reason)
 {
@@ -91,8 +170,8 @@ static int check_addresses(const struct ibchan_channel *ch,
 
 	for (i = 0; !ret && i < connect->num_others; i++)
 		ret = ibchan_check_address((const struct sockaddr *)&connect->others[i], reason);
-	if (!ret && connect->source)
-		ret = ibchan_check_address(connect->source, reason);
+	if (!ret)
+		ret = ibchan_check_source(net_of(ch), connect, reason);
 	return ret ?: check_not_host_only(ch, connect, reason);
 }
 
@@ -125,11 +204,6 @@ static int begin_connect(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	if (!ret)
 		ibchan_cm_resolve(cm, id, &peer);
 	return ret;
-}
-
-static struct net *net_of(const struct ibchan_channel *ch)
-{
-	return ch->qp.net ?: &init_net;
 }
 
 static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
@@ -176,7 +250,8 @@ static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connec
  * Return: 0 when it has begun; -EAFNOSUPPORT; -EINVAL for too much data or a time that is
  * too long; -EISCONN when it is connected or connecting already; -ESHUTDOWN on a broken
  * channel; -ENODEV when the device is gone, or all addresses of the peer mean this host and are
- * not the device's; -ENOMEM.
+ * not the device's; -EADDRNOTAVAIL, -ENODEV when the source is no address of this host, or of no
+ * RDMA device; -ENOMEM.
  */
 int ibchan_channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
 			   struct ibchan_reason *reason)

@@ -218,11 +218,12 @@ static void end(struct race *race)
  * one is told, unless it has no answer 250 ms after another one.
  *
  * Context: process, may sleep.
- * Return: 0; of the first address, where none leads there: -EAFNOSUPPORT; -EINVAL for a time
- * that is too long or too many addresses; -ENETUNREACH, -EHOSTUNREACH when there is no way, or no
- * neighbour answers in time; -ENODEV when the way does not lead over an RDMA device, or the
- * peer's address means this host and is not one of a RoCE device's; -EADDRNOTAVAIL when the
- * source is not an address of this host; -EINTR when the caller is killed; -ENOMEM.
+ * Return: 0; -EINVAL for a time that is too long or too many addresses; -EAFNOSUPPORT,
+ * -EADDRNOTAVAIL, -ENODEV when the source is of another family than all addresses of the peer, is
+ * no address of this host, or of no RDMA device; of the first address, where none leads there:
+ * -EAFNOSUPPORT; -ENETUNREACH, -EHOSTUNREACH when there is no way, or no neighbour answers in time;
+ * -ENODEV when the way does not lead over an RDMA device, or the peer's address means this host
+ * and is not one of a RoCE device's; -EINTR when the caller is killed; -ENOMEM.
  */
 int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
 		       struct ibchan_route *route, struct ibchan_reason *reason)
@@ -235,6 +236,9 @@ int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
 	might_sleep();
 	if (ms > IBCHAN_MAX_STAGE_MS || connect->num_others > IBCHAN_CONNECT_OTHERS)
 		return -EINVAL;
+	ret = ibchan_check_source(net, connect, reason);
+	if (ret)
+		return ret;
 	race = kzalloc(struct_size(race, queries, connect->num_others + 1), GFP_KERNEL);
 	if (!race)
 		return -ENOMEM;

@@ -29,7 +29,7 @@ fn patience() -> Duration {
 }
 
 fn domain() -> ProtectionDomain {
-    ibchan::open_device_for(HOST)
+    ibchan::open_device_for(HOST, None)
         .unwrap()
         .allocate_pd()
         .unwrap()
@@ -100,7 +100,7 @@ fn a_time_out_ends_a_wait_and_loses_nothing() {
     );
     client.send(b"fills the room").unwrap();
     let full = client.send_timeout(b"more", SOON).unwrap_err();
-    assert_eq!((full.kind(), full.reason()), (ErrorKind::TimedOut, 106));
+    assert_eq!((full.kind(), full.reason()), (ErrorKind::TimedOut, 107));
     assert_eq!(taken.receive().unwrap().unwrap(), b"fills the room");
     client.send(b"more").unwrap();
     assert_eq!(taken.receive().unwrap().unwrap(), b"more");

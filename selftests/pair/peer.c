@@ -75,7 +75,8 @@ static void end_open(struct end *end, const char *host)
 {
 	must("open", ibchan_context_open(&end->context, NULL));
 	if (host)
-		must("device", ibchan_device_open_for(end->context, host, &end->device, &error));
+		must("device", ibchan_device_open_for(end->context, host, NULL, &end->device,
+						      &error));
 	else
 		must("device", ibchan_device_open(end->context, NULL, &end->device));
 	must("domain", ibchan_pd_alloc(end->device, &end->pd));

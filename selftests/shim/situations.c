@@ -209,12 +209,12 @@ static int find_no_name(struct scene *scene, struct ibchan_error *error)
 {
 	struct ibchan_route route;
 
-	return ibchan_route_query(scene->context, "no-such-host.invalid", NULL, &route, error);
+	return ibchan_route_query(scene->context, "nobody.invalid", NULL, NULL, &route, error);
 }
 
 static int connect_to_no_name(struct scene *scene, struct ibchan_error *error)
 {
-	return ibchan_prepared_connect(scene->a.prepared, "no-such-host.invalid", "4791", NULL,
+	return ibchan_prepared_connect(scene->a.prepared, "nobody.invalid", "4791", NULL,
 				       &scene->a.channel, error);
 }
 
@@ -563,14 +563,14 @@ static int connect_where_nobody_listens(struct scene *scene, struct ibchan_error
 /* By IPv6 as well. Who asks for the way only is told the same, with an address of any device. */
 static int connect_to_localhost(struct scene *scene, struct ibchan_error *error)
 {
-	int rc6 = connect_with(scene, "::1", NULL, error);
+	int v6 = connect_with(scene, "::1", NULL, error);
 	int rc = connect_with(scene, "localhost", NULL, error);
 	struct ibchan_error asked;
 	struct ibchan_route route;
 
-	if (rc6 != rc || ibchan_route_query(scene->context, "::1", NULL, &route, &asked) != rc)
+	if (v6 != rc || ibchan_route_query(scene->context, "::1", NULL, NULL, &route, &asked) != rc)
 		return -EALREADY;
-	ibchan_route_query(scene->context, "localhost", NULL, &route, &asked);
+	ibchan_route_query(scene->context, "localhost", NULL, NULL, &route, &asked);
 	return asked.code == rc && asked.reason.code == error->reason.code ? rc : -EALREADY;
 }
 

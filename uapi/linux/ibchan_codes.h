@@ -95,7 +95,8 @@
 	X(100, INTERRUPTS_OFF)	/* of kernel consumers */		\
 	X(101, NODE)		/* of the library: errno, 1: the module is loaded */ \
 	X(105, FOREIGN)		/* */					\
-	X(106, MESSAGES_UNTAKEN) /* of the library: messages sent, taken by the peer */
+	X(106, SOURCE)		/* errno, source as a GID: 2 halves */	\
+	X(107, MESSAGES_UNTAKEN) /* of the library: messages sent, taken by the peer */
 
 #define IBCHAN_REASON_NUMBER(nr, NAME) IBCHAN_REASON_##NAME = (nr),
 enum ibchan_reason_code {

@@ -85,7 +85,7 @@ enum ibchan_stage {
  * @channel: handle, of a prepared channel
  * @data_length: bytes of @data: see IBCHAN_PRIVATE_DATA_SIZE
  * @peer: where to
- * @source: where from; family 0: as the route says
+ * @source: where from; family 0: as the route says, which is one outside of all VRFs
  * @address_ms: how long finding the device may take; 0: IBCHAN_DEFAULT_ADDRESS_MS
  * @route_ms: how long finding the way may take; 0: IBCHAN_DEFAULT_ROUTE_MS
  * @connect_ms: how long the peer may take; 0: IBCHAN_DEFAULT_CONNECT_MS
@@ -103,6 +103,9 @@ enum ibchan_stage {
  *
  * A peer that takes the request for one of a connection that it still has, of before this host
  * crashed, is asked again within @connect_ms.
+ *
+ * EADDRNOTAVAIL, ENODEV, EAFNOSUPPORT with IBCHAN_REASON_SOURCE: no network device of this host
+ * has @source, no RDMA device has it, or it is of another family than all addresses of the peer.
  *
  * The outcome is an event (see event_take), and channel_connection waits for it. A
  * connection that does not come about breaks the channel: ENETUNREACH, EHOSTUNREACH,
@@ -297,7 +300,7 @@ struct ibchan_cmd_event_take {
  * @size: sizeof(struct ibchan_cmd_route_query)
  * @flags: 0
  * @peer: where to
- * @source: where from; family 0: as the route says
+ * @source: where from; family 0: as the route says, which is one outside of all VRFs
  * @timeout_ms: for all addresses of the peer; 0: IBCHAN_DEFAULT_ADDRESS_MS
  * @out_port: of the device
  * @out_device: its name
@@ -311,7 +314,8 @@ struct ibchan_cmd_event_take {
  * @others: more addresses of the peer; 0 behind them
  *
  * All addresses are looked for at once. Of several that a device leads to the first one is told,
- * unless it has no answer 250 ms after another one. An error is that of @peer.
+ * unless it has no answer 250 ms after another one. An error is that of @peer, or of @source: see
+ * channel_connect.
  *
  * ENETUNREACH, EHOSTUNREACH: there is no way, or no neighbour answers in time;
  * ENODEV: the way does not lead over an RDMA device, or @peer means this host itself,

@@ -69,7 +69,7 @@ static void device_find(struct side *side, const struct options *options)
 	struct ibchan_request_info info;
 
 	if (options->host) {
-		must(options->host, ibchan_device_open_for(side->context, options->host,
+		must(options->host, ibchan_device_open_for(side->context, options->host, NULL,
 							   &side->device, &error));
 		return;
 	}

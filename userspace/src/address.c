@@ -130,6 +130,20 @@ void address_from_kernel(const struct ibchan_address *from, struct sockaddr_stor
 	}
 }
 
+const char *source_words(__u64 code)
+{
+	switch (code) {
+	case EADDRNOTAVAIL:
+		return "this host does not have it";
+	case ENODEV:
+		return "no RDMA device of this host has it";
+	case EAFNOSUPPORT:
+		return "the peer has no address of that family";
+	default:
+		return "unknown";
+	}
+}
+
 /* All zero without one, which leaves the choice to the route. */
 int address_of_source(const char *source, struct ibchan_address *to,
 		      struct ibchan_reason *reason)

@@ -18,8 +18,8 @@ int address_of_source(const char *source, struct ibchan_address *to,
 
 /* connect.c */
 int route_of_list(struct ibchan_context *context, const struct addrinfo *list,
-		  __u32 ms, const struct addrinfo **found, struct ibchan_route *route,
-		  struct ibchan_error *error);
+		  const char *source, __u32 ms, const struct addrinfo **found,
+		  struct ibchan_route *route, struct ibchan_error *error);
 int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *list,
 		    const struct ibchan_connect_params *params,
 		    struct ibchan_channel **out, struct ibchan_error *error);

@@ -8,32 +8,56 @@
 
 static const struct ibchan_connect_params defaults;
 
-/* As many as the kernel takes. Returns how many there are besides the first. */
-static __u32 peers_to_kernel(const struct addrinfo *list, struct ibchan_address *peer,
+/* From @info on; AF_UNSPEC: of any family. */
+static const struct addrinfo *first_of(const struct addrinfo *info, int family)
+{
+	while (info && family != AF_UNSPEC && info->ai_family != family)
+		info = info->ai_next;
+	return info;
+}
+
+/*
+ * Those that can be reached from a source of the family, as many as the kernel takes. Returns how
+ * many there are besides the first.
+ */
+static __u32 peers_to_kernel(const struct addrinfo *list, int family,
+			     struct ibchan_address *peer,
 			     struct ibchan_address others[IBCHAN_CONNECT_OTHERS])
 {
-	const struct addrinfo *info;
+	const struct addrinfo *info = first_of(list, family);
 	__u32 num = 0;
 
-	address_to_kernel(list->ai_addr, peer);
-	for (info = list->ai_next; info && num < IBCHAN_CONNECT_OTHERS; info = info->ai_next)
+	/* The kernel says what is wrong with the source. */
+	if (!info) {
+		family = AF_UNSPEC;
+		info = list;
+	}
+	address_to_kernel(info->ai_addr, peer);
+	while ((info = first_of(info->ai_next, family)) && num < IBCHAN_CONNECT_OTHERS)
 		address_to_kernel(info->ai_addr, &others[num++]);
 	return num;
 }
 
-static const struct addrinfo *nth(const struct addrinfo *list, __u32 n)
+static const struct addrinfo *nth(const struct addrinfo *list, int family, __u32 n)
 {
+	const struct addrinfo *info = first_of(list, family);
+
 	while (n--)
-		list = list->ai_next;
-	return list;
+		info = first_of(info->ai_next, family);
+	return info;
 }
 
 /* The kernel looks for all of them at once. */
-static int route_find(struct ibchan_context *context, const struct addrinfo *list, __u32 ms,
-		      struct ibchan_cmd_route_query *cmd)
+static int route_find(struct ibchan_context *context, const struct addrinfo *list,
+		      const char *source, __u32 ms, struct ibchan_cmd_route_query *cmd)
 {
+	int err;
+
 	*cmd = (struct ibchan_cmd_route_query) { .size = sizeof(*cmd), .timeout_ms = ms };
-	cmd->num_others = peers_to_kernel(list, &cmd->peer, cmd->others);
+	err = address_of_source(source, &cmd->source, &cmd->reason);
+	if (err)
+		return err;
+	cmd->num_others = peers_to_kernel(list, cmd->source.family, &cmd->peer, cmd->others);
 	return context_ioctl(context, IBCHAN_CMD_ROUTE_QUERY, cmd);
 }
 
@@ -50,26 +74,26 @@ static void fill_route(struct ibchan_route *route, const struct ibchan_cmd_route
 }
 
 /*
- * Which of the addresses a device leads to; *@found is in @list. @ms: for all of them; 0:
- * IBCHAN_DEFAULT_ADDRESS_MS
+ * Which of the addresses a device leads to; *@found is in @list. @source: NULL: as the route says.
+ * @ms: for all of them; 0: IBCHAN_DEFAULT_ADDRESS_MS
  */
-int route_of_list(struct ibchan_context *context, const struct addrinfo *list, __u32 ms,
-		  const struct addrinfo **found, struct ibchan_route *route,
-		  struct ibchan_error *error)
+int route_of_list(struct ibchan_context *context, const struct addrinfo *list,
+		  const char *source, __u32 ms, const struct addrinfo **found,
+		  struct ibchan_route *route, struct ibchan_error *error)
 {
 	struct ibchan_cmd_route_query cmd;
-	int err = route_find(context, list, ms, &cmd);
+	int err = route_find(context, list, source, ms, &cmd);
 
 	if (!err) {
-		*found = nth(list, cmd.out_which);
+		*found = nth(list, cmd.source.family, cmd.out_which);
 		fill_route(route, &cmd, *found);
 	}
 	return error_set(error, err, &cmd.reason);
 }
 
 int ibchan_route_query(struct ibchan_context *context, const char *host,
-		       const char *service, struct ibchan_route *route,
-		       struct ibchan_error *error)
+		       const char *service, const char *source,
+		       struct ibchan_route *route, struct ibchan_error *error)
 {
 	struct ibchan_reason reason = { 0 };
 	const struct addrinfo *found;
@@ -78,16 +102,17 @@ int ibchan_route_query(struct ibchan_context *context, const char *host,
 
 	if (err)
 		return error_set(error, err, &reason);
-	err = route_of_list(context, list, 0, &found, route, error);
+	err = route_of_list(context, list, source, 0, &found, route, error);
 	freeaddrinfo(list);
 	return err;
 }
 
 int ibchan_device_open_for(struct ibchan_context *context, const char *host,
-			   struct ibchan_device **device, struct ibchan_error *error)
+			   const char *source, struct ibchan_device **device,
+			   struct ibchan_error *error)
 {
 	struct ibchan_route route;
-	int err = ibchan_route_query(context, host, NULL, &route, error);
+	int err = ibchan_route_query(context, host, NULL, source, &route, error);
 
 	if (err)
 		return err;
@@ -142,7 +167,7 @@ int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *lis
 		err = address_of_source(with->source, &cmd.source, &cmd.reason);
 	if (err)
 		return error_set(error, err, &cmd.reason);
-	cmd.num_others = peers_to_kernel(list, &cmd.peer, cmd.others);
+	cmd.num_others = peers_to_kernel(list, cmd.source.family, &cmd.peer, cmd.others);
 	err = connect_data(with, cmd.data, &cmd.data_length, error);
 	if (err)
 		return err;

@@ -90,8 +90,8 @@ static int await_connection(struct messages *m, const struct deadline *deadline,
 	return err ? error_set(error, err, NULL) : 0;
 }
 
-static int dial(struct messages *m, const struct addrinfo *list, const struct deadline *deadline,
-		struct ibchan_error *error)
+static int dial(struct messages *m, const struct addrinfo *list, const char *source,
+		const struct deadline *deadline, struct ibchan_error *error)
 {
 	const __s64 left = deadline_left(deadline);
 	struct ibchan_connect_params with;
@@ -102,6 +102,7 @@ static int dial(struct messages *m, const struct addrinfo *list, const struct de
 	connect_params(m, left, &greeting, &with);
 	with.address_ms = min(stage_ms(left), IBCHAN_DEFAULT_ADDRESS_MS);
 	with.route_ms = min(stage_ms(left), IBCHAN_DEFAULT_ROUTE_MS);
+	with.source = source;
 	err = connect_to_list(m->prepared, list, &with, &channel, error);
 	return err ? err : await_connection(m, deadline, error);
 }
@@ -120,12 +121,12 @@ static int dial_from(struct station *station, const struct addrinfo *list,
 
 	deadline_set(&deadline, params->timeout_ns);
 	ms = min(stage_ms(params->timeout_ns), IBCHAN_DEFAULT_ADDRESS_MS);
-	err = route_of_list(station->context, list, ms, &found, &route, error);
+	err = route_of_list(station->context, list, params->source, ms, &found, &route, error);
 	if (!err)
 		err = messages_make(station, route.device, params, &m, error);
 	if (err)
 		return err;
-	err = dial(m, found, &deadline, error);
+	err = dial(m, found, params->source, &deadline, error);
 	if (err)
 		messages_close(m);
 	else
@@ -176,8 +177,11 @@ static int listen_at(struct ibchan_server *server, const char *host, const char 
 {
 	const struct ibchan_listen_params where = { .host = host, .service = service };
 	struct ibchan_context *context = server->station->context;
-	int err = ibchan_listener_create(context, &where, &server->listener, error);
+	int err;
 
+	if (server->params.source)
+		return error_set(error, -EINVAL, NULL);
+	err = ibchan_listener_create(context, &where, &server->listener, error);
 	if (err)
 		return err;
 	server->fd = epoll_of(ibchan_listener_fd(server->listener), ibchan_context_fd(context),

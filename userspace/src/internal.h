@@ -321,6 +321,7 @@ const char *errno_words(int code);
 
 /* connect.c */
 const char *stage_name(__u64 stage);
+const char *source_words(__u64 code);
 
 /* node.c */
 int node_open(struct ibchan_reason *reason);

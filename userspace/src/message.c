@@ -64,6 +64,9 @@ int params_read(const struct ibchan_message_params *params,
 		return -E2BIG;
 	if (params)
 		memcpy(complete, params, min(params->size, known));
+	/* Half a pointer is none. */
+	if (params && params->size < known)
+		complete->source = NULL;
 	if (complete->reserved) {
 		reason->code = IBCHAN_REASON_RESERVED;
 		return -EINVAL;

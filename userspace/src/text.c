@@ -89,7 +89,7 @@ static const char * const port_state_names[] = {
  * t stage of connecting, k step of the connection manager, r what it said,
  * c resource of an RDMA cgroup, v the verdict on a GID, b errno of what ended a channel,
  * g the address in this value and the next, h that one would do, if there is one, p state of a
- * port, n what getaddrinfo() said.
+ * port, n what getaddrinfo() said, u errno of what is wrong with a source.
  */
 static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_NONE] = "no reason given",
@@ -204,6 +204,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_FOREIGN] = "the peer that asks is no ibchan",
 	[IBCHAN_REASON_MESSAGES_UNTAKEN] =
 		"the peer has received {d1} of the {d0} messages sent before, and no more may wait",
+	[IBCHAN_REASON_SOURCE] = "the source address {g1}: {u0}",
 };
 
 #define DAMAGED \
@@ -290,6 +291,8 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"IBCHAN_CONNECT_FOREIGN accepts such a peer",
 	[IBCHAN_REASON_MESSAGES_UNTAKEN] =
 		"wait longer, or raise messages in the params of both sides",
+	[IBCHAN_REASON_SOURCE] =
+		"it has to be an address of an RDMA device's, of the peer's family: `ibchan devices --gids` shows them",
 	[IBCHAN_REASON_NAME] =
 		"is it spelled right, and does a name server answer? `getent ahosts` and `getent services` tell what this machine knows",
 };
@@ -548,6 +551,9 @@ static void add_value(struct text *text, char how, __u64 value)
 		break;
 	case 'b':
 		add(text, "%s", end_words(value));
+		break;
+	case 'u':
+		add(text, "%s", source_words(value));
 		break;
 	case 'f':
 		add_flags(text, value);

@@ -49,7 +49,8 @@ static int ask_route(struct doctor *doctor, struct peer *peer, const struct addr
 	take_address(peer, a);
 	getnameinfo((const struct sockaddr *)&peer->address, sizeof(peer->address), peer->text,
 		    sizeof(peer->text), NULL, 0, NI_NUMERICHOST);
-	return ibchan_route_query(doctor->context, peer->text, NULL, &peer->route, NULL);
+	return ibchan_route_query(doctor->context, peer->text, NULL, NULL, &peer->route,
+				  NULL);
 }
 
 /* The first address that a device leads to, or else the first. Returns its errno. */

@@ -81,7 +81,7 @@ static int open_route(struct talk *talk)
 	struct ibchan_error error;
 
 	if (ibchan_device_open_for(talk->context, talk->options.host,
-				   &talk->device, &error))
+				   NULL, &talk->device, &error))
 		return complain_error(talk->name, &error);
 	return 0;
 }

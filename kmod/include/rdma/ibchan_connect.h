@@ -28,7 +28,7 @@ struct ibchan_request;
 /**
  * struct ibchan_connect - what goes with a request, or with its answer
  * @peer: where to; not needed to accept a request
- * @source: where from; NULL: as the route says
+ * @source: where from; NULL: as the route says, which is one outside of all VRFs
  * @data: for the peer; one that is no ibchan gets zeros behind them
  * @length: bytes of @data: see IBCHAN_PRIVATE_DATA_SIZE
  * @flags: IBCHAN_CONNECT_FOREIGN where the peer may be no ibchan

@@ -46,7 +46,7 @@ static int own_open(const char *host)
 {
 	int rc = ibchan_context_open(&own.context, NULL);
 
-	rc = rc ?: ibchan_device_open_for(own.context, host, &own.device, NULL);
+	rc = rc ?: ibchan_device_open_for(own.context, host, NULL, &own.device, NULL);
 	rc = rc ?: ibchan_pd_alloc(own.device, &own.pd);
 	rc = rc ?: ibchan_cq_create(own.device, 8 * DEPTH, 0, &own.cq, NULL);
 	if (rc)

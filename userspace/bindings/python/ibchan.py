@@ -40,7 +40,7 @@ class _Params(ctypes.Structure):
     """struct ibchan_message_params"""
     _fields_ = [("size", ctypes.c_uint32), ("messages", ctypes.c_uint32),
                 ("message_bytes", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
-                ("timeout_ns", ctypes.c_int64)]
+                ("timeout_ns", ctypes.c_int64), ("source", ctypes.c_char_p)]
 
 
 def _function(name, *types, returns=ctypes.c_int):
@@ -304,10 +304,12 @@ class Server(_Object):
                 self._wait(handle, end)
 
 
-def dial(host, service, *, messages=0, message_bytes=_MESSAGE_BYTES, timeout=60):
+def dial(host, service, *, messages=0, message_bytes=_MESSAGE_BYTES, timeout=60,
+         source=None):
     """Connects to a server: a Channel. What the arguments mean ibchan_dial(3) says."""
     channel = ctypes.c_void_p()
     params = _params(messages, message_bytes, timeout)
+    params.source = _name(source)
     _call(_dial, _name(host), _name(service), ctypes.byref(params), ctypes.byref(channel))
     return Channel(channel.value, message_bytes or _MESSAGE_BYTES)
 

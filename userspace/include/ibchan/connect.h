@@ -47,34 +47,41 @@ struct ibchan_route {
  * @context: open
  * @host: name or IP address
  * @service: name or number of a port; NULL: none
+ * @source: IP address of this host to start from; NULL: as the route says, which is one outside
+ *	of all VRFs
  * @route: where to put the answer
  * @error: details; NULL is fine
  *
- * All addresses of @host are looked for at once, up to 8, within 5 s. The first one that a device
+ * All addresses of @host are looked for at once, up to 8, within 5 s, of them those of the family
+ * of @source. The first one that a device
  * leads to is taken, unless it has no answer 250 ms after another one. An IPv4 address that is
  * mapped into IPv6 (::ffff:192.0.2.1) is one of IPv4, here and in the other calls that take a host.
  *
  * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: @service is a number above
  * 65535; -ENETUNREACH, -EHOSTUNREACH: there is no way, or no neighbour answers in time;
  * -ENODEV: the way does not lead over an RDMA device, or @host means this host itself, as
- * localhost does, and is not an address of a RoCE device's; -EAGAIN: the name server does
- * not answer.
+ * localhost does, and is not an address of a RoCE device's, or no RDMA device has @source;
+ * -EADDRNOTAVAIL: nor has this host; -EAFNOSUPPORT: it is of another family than all addresses of
+ * @host; -EAGAIN: the name server does not answer.
  */
 int ibchan_route_query(struct ibchan_context *context, const char *host,
-		       const char *service, struct ibchan_route *route,
-		       struct ibchan_error *error);
+		       const char *service, const char *source,
+		       struct ibchan_route *route, struct ibchan_error *error);
 
 /**
  * ibchan_device_open_for() - hold the device that leads to a peer
  * @context: open
  * @host: name or IP address
+ * @source: IP address of this host to start from, the one to connect from later; NULL: as the
+ *	route says, which is one outside of all VRFs
  * @device: where to put it
  * @error: details; NULL is fine
  *
  * Return: 0; as ibchan_route_query() and ibchan_device_open().
  */
 int ibchan_device_open_for(struct ibchan_context *context, const char *host,
-			   struct ibchan_device **device, struct ibchan_error *error);
+			   const char *source, struct ibchan_device **device,
+			   struct ibchan_error *error);
 
 /**
  * struct ibchan_connect_params - what goes with a request, or with its answer
@@ -87,7 +94,7 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
  * @connect_ms: how long the peer may take; 0: 60000, when accepting 10000; all three for all
  *	addresses of the peer together: each has an equal share of what those before it have left
  * @source: IP address that the connection is to have on this side; NULL: as the
- *	route says
+ *	route says, which is one outside of all VRFs
  * @flags: IBCHAN_CONNECT_FOREIGN: the peer may be no ibchan; one that is asked so, or is none, gets
  *	@data and nothing else, and is looked after by no keepalive
  * @reserved0: 0
@@ -128,7 +135,7 @@ struct ibchan_connect_params {
  * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: too much data, a
  * time out of its range, or @service is a number above 65535; -EPERM: see Fork; -ENODEV: the
  * device is gone, or @host means this host itself, as localhost does, and is not an address
- * of a RoCE device's.
+ * of a RoCE device's; as ibchan_route_query() for the source of @params.
  */
 int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
 			    const char *service,

@@ -50,6 +50,8 @@ struct ibchan_error;
  * @timeout_ns: how long ibchan_dial() may take, beside the look-up of a name, and at a server
  *	how long a peer may, from its request until it is connected; in nanoseconds; 0: 60 s;
  *	each stage, as struct ibchan_connect_params has them, has its default at most
+ * @source: IP address of this host that ibchan_dial() connects from; NULL: as the route says,
+ *	which is one outside of all VRFs. NULL at a server, whose address ibchan_serve() is told
  *
  * Two times @messages, and four, times @message_bytes and 16 are pinned for each channel, and count
  * against RLIMIT_MEMLOCK: 590 KB by default.
@@ -60,6 +62,7 @@ struct ibchan_message_params {
 	__u32 message_bytes;
 	__u32 reserved;
 	__s64 timeout_ns;
+	const char *source;
 };
 
 /**
@@ -98,8 +101,8 @@ int ibchan_dial(const char *host, const char *service,
  *
  * Buffers: none of the caller's.
  *
- * Return: 0; -EINVAL, -E2BIG: as ibchan_dial(); as ibchan_context_open() and
- * ibchan_listener_create().
+ * Return: 0; -EINVAL, -E2BIG: as ibchan_dial(), or @params has a source; as ibchan_context_open()
+ * and ibchan_listener_create().
  */
 int ibchan_serve(const char *host, const char *service,
 		 const struct ibchan_message_params *params,

@@ -19,7 +19,7 @@
 //! use ibchan::work::{ReceiveWorkRequest, SendWorkRequest};
 //! use std::io::{Read, Write};
 //!
-//! let ctx = ibchan::open_device_for("10.77.0.1")?;
+//! let ctx = ibchan::open_device_for("10.77.0.1", None)?;
 //! let pd = ctx.allocate_pd()?;
 //! let prepared = Channel::builder().pd(&pd).build()?;
 //!

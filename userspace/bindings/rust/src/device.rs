@@ -4,6 +4,7 @@ use crate::ffi;
 use crate::memory::ProtectionDomain;
 use std::ffi::CString;
 use std::fmt;
+use std::net::IpAddr;
 use std::ptr;
 use std::sync::Arc;
 
@@ -20,18 +21,33 @@ pub fn open_first_device() -> Result<Context> {
     Context::open(None)
 }
 
-/// Opens the device that leads to a host, which is a name or an IP address.
-pub fn open_device_for(host: &str) -> Result<Context> {
+/// Opens the device that leads to a host, which is a name or an IP address, from an address of
+/// this host; `None`: from the one that the route says, which is outside of all VRFs.
+pub fn open_device_for(host: &str, source: Option<IpAddr>) -> Result<Context> {
     let host = CString::new(host).map_err(|_| Error::of_argument("a name with a NUL in it"))?;
+    let source = source.map(address);
+    let source = source.as_ref().map_or(ptr::null(), |source| source.as_ptr());
     let mut opened = Opened::new()?;
 
     call(|error| {
-        // SAFETY: the context is open, and the string lives until the call returns.
+        // SAFETY: the context is open, and the strings live until the call returns; the source
+        // may be null.
         unsafe {
-            ffi::ibchan_device_open_for(opened.context, host.as_ptr(), &mut opened.device, error)
+            ffi::ibchan_device_open_for(
+                opened.context,
+                host.as_ptr(),
+                source,
+                &mut opened.device,
+                error,
+            )
         }
     })?;
     Ok(Context(Arc::new(opened)))
+}
+
+/// As the library reads it.
+pub(crate) fn address(address: IpAddr) -> CString {
+    CString::new(address.to_string()).expect("an address has no NUL")
 }
 
 /// The library's objects, which end with the last that uses them.

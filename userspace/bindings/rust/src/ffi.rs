@@ -71,6 +71,7 @@ pub struct MessageParams {
     pub message_bytes: u32,
     pub reserved: u32,
     pub timeout_ns: i64,
+    pub source: *const c_char,
 }
 
 #[repr(C)]
@@ -258,6 +259,7 @@ extern "C" {
     pub fn ibchan_device_open_for(
         context: *mut Context,
         host: *const c_char,
+        source: *const c_char,
         device: *mut *mut Device,
         error: *mut Error,
     ) -> c_int;
@@ -369,7 +371,7 @@ mod tests {
         layout!(text, "error", Error,
             code origin reason status vendor_err opcode reserved0 reserved);
         layout!(text, "message_params", MessageParams,
-            size messages message_bytes reserved timeout_ns);
+            size messages message_bytes reserved timeout_ns source);
         layout!(text, "remote_region", RemoteRegion, addr length rkey reserved);
         layout!(text, "endpoint", Endpoint, bytes);
         layout!(text, "params", Params,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+use crate::device::address;
 use crate::error::{call, check, Error, Result};
 use crate::ffi;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fmt;
 use std::mem::{self, MaybeUninit};
+use std::net::IpAddr;
 use std::os::raw::{c_char, c_int};
 use std::os::unix::io::{AsRawFd, RawFd};
 use std::ptr::{self, NonNull};
@@ -36,6 +38,7 @@ pub struct Options {
     messages: u32,
     message_bytes: u32,
     timeout: Duration,
+    source: Option<IpAddr>,
 }
 
 impl Options {
@@ -62,10 +65,17 @@ impl Options {
         self
     }
 
+    /// The address of this host to connect from, where the route does not say it: in a VRF.
+    pub fn source(mut self, source: IpAddr) -> Self {
+        self.source = Some(source);
+        self
+    }
+
     /// As [`dial`].
     pub fn dial(&self, host: &str, service: impl fmt::Display) -> Result<Stream> {
         let (host, service) = (name(host)?, name(service)?);
-        let params = self.params();
+        let source = self.source.map(address);
+        let params = self.params(source.as_deref());
         let mut channel = ptr::null_mut();
 
         call(|error| {
@@ -88,7 +98,8 @@ impl Options {
         let host = host.map(name).transpose()?;
         let host: *const c_char = host.as_ref().map_or(ptr::null(), |host| host.as_ptr());
         let service = name(service)?;
-        let params = self.params();
+        let source = self.source.map(address);
+        let params = self.params(source.as_deref());
         let mut server = ptr::null_mut();
 
         call(|error| {
@@ -101,13 +112,15 @@ impl Options {
         })
     }
 
-    fn params(&self) -> ffi::MessageParams {
+    /// With a pointer to the source.
+    fn params(&self, source: Option<&CStr>) -> ffi::MessageParams {
         ffi::MessageParams {
             size: mem::size_of::<ffi::MessageParams>() as u32,
             messages: self.messages,
             message_bytes: self.message_bytes,
             reserved: 0,
             timeout_ns: nanoseconds(self.timeout),
+            source: source.map_or(ptr::null(), CStr::as_ptr),
         }
     }
 
