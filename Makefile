@@ -24,7 +24,7 @@ KDIR = $(eval KDIR := $$(or $$(wildcard $$(running_headers)),$$(shell $$(VM)/ker
 endif
 kernel_release = $(shell sed -n 's/.*"\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
 MODULE_DIR = $(BUILD)/$(kernel_release)$(if $(filter 1,$(FAULTS)),-faults)$(if \
-	$(filter 1,$(KCOV)),-kcov)$(if $(filter 1,$(GCOV)),-gcov)
+	$(filter 1,$(KCOV)),-kcov)$(if $(filter 1,$(GCOV)),-gcov)$(if $(WIRE),-wire$(WIRE))
 TEST_DIR = $(MODULE_DIR)/tests
 
 .PHONY: all
@@ -48,6 +48,7 @@ help: ## this list
 	@echo 'OBJECT=FILE   with modules: only that one, say kmod/verbs/cq.o'
 	@echo 'KCOV=1        the same on the debug kernel: the code tells which way it takes'
 	@echo 'GCOV=1        the same: it counts how often each line ran'
+	@echo 'WIRE=2        with modules: one that says to its peers that it has that version of the wire'
 	@echo 'TESTS=FOLDERS with test-modules: only kunit, kclient, bench, dmabuf or hca'
 	@echo 'FLAVORS=NAMES with flavors: only m32, asan, tsan or valgrind'
 	@echo 'SUITES=NAMES  with check: only these, see selftests/run-tests'
@@ -64,8 +65,9 @@ no_btf = $(if $(wildcard $(KDIR)/vmlinux),,CONFIG_DEBUG_INFO_BTF_MODULES=)
 # know others.
 STRICT ?= $(if $(findstring /ibchan/kernel/,$(KDIR)),1,0)
 fault_flag = $(if $(filter 1,$(FAULTS)),-DIBCHAN_FAULTS=1,-UIBCHAN_FAULTS)
+wire_flag = $(if $(WIRE), -DIBCHAN_WIRE_VERSION=$(WIRE))
 
-kbuild_flags = $(if $(filter 1,$(STRICT)),W=1) KCFLAGS='$(if $(filter 1,$(STRICT)),-Werror )$(fault_flag)' $(no_btf) \
+kbuild_flags = $(if $(filter 1,$(STRICT)),W=1) KCFLAGS='$(if $(filter 1,$(STRICT)),-Werror )$(fault_flag)$(wire_flag)' $(no_btf) \
 	$(if $(filter 1,$(FAULTS)),IBCHAN_FAULTS=1) $(if $(filter 1,$(KCOV)),IBCHAN_KCOV=1) $(if $(filter 1,$(GCOV)),IBCHAN_GCOV=1)
 
 # Objects land beside their sources, so each kernel gets a tree of links; two
@@ -242,6 +244,12 @@ check-pair: setup ## the tests that take two guests, which a network connects
 	@echo 'building the library and the tests'
 	+@$(MAKE) -s -j"$$(nproc)" selftests
 	@$(VM)/pair -- selftests/pair-tests
+
+.PHONY: check-pair-wire
+check-pair-wire: setup ## some of them between a version of the wire and the next one
+	@echo 'building the library and the tests'
+	+@$(MAKE) -s -j"$$(nproc)" selftests
+	@$(VM)/pair --variants ,WIRE=2 -- selftests/pair-tests versions
 
 # What check runs of these is short. A run may last longer than it was told to: the last round
 # is not cut off.

@@ -8,10 +8,12 @@
  *	peer watch HOST PORT SECONDS	see all receives end in that time, and what is sent
  *					then refused, because the peer has died, which a
  *					line on standard input tells
+ *	peer version			print the version of the wire
  *
  * Ends with a sentence and exit code 1 when something is not as it should be.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
 #include <ibchan.h>
 #include <stdio.h>
@@ -222,9 +224,24 @@ static void watch(const char *host, const char *port, int seconds)
 	end_close(&end);
 }
 
+static void print_version(void)
+{
+	struct ibchan_prepared *prepared;
+	struct ibchan_endpoint endpoint;
+	struct end end = { 0 };
+
+	end_open(&end, NULL);
+	must("prepare", ibchan_builder_prepare(&end.builder, &prepared, &error));
+	ibchan_prepared_endpoint(prepared, &endpoint);
+	printf("%u\n", ntohs(endpoint.version));
+	end_close(&end);
+}
+
 int main(int argc, char **argv)
 {
-	if (argc == 3 && !strcmp(argv[1], "serve"))
+	if (argc == 2 && !strcmp(argv[1], "version"))
+		print_version();
+	else if (argc == 3 && !strcmp(argv[1], "serve"))
 		serve(argv[2]);
 	else if (argc == 4 && !strcmp(argv[1], "ask"))
 		ask(argv[2], argv[3]);
