@@ -6,12 +6,16 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "test.h"
 #include "work.h"
 #include "world.h"
 
 #define RECEIVES	8
+/* Nearly as many as a process may have, of a page each, and files that it opens then. */
+#define MAPPINGS	60000
+#define FILES		16
 
 /* All of a step here; a wait for a time-out, of whatever layer, takes far longer. */
 static long limit_ms(void)
@@ -99,6 +103,47 @@ TEST_F(timely, is_the_end_of_a_file_with_works_in_flight_until_nothing_is_held)
 	EXPECT_EQ(0, step(self));
 	EXPECT_EQ(0, calm_end(&self->calm));
 	EXPECT_EQ(0, step(self));
+}
+
+/* No two neighbours are alike, so that none are merged. */
+static char *map_many(size_t length)
+{
+	char *first = mmap(NULL, length, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t i;
+
+	for (i = 0; first != MAP_FAILED && i < length; i += 8192)
+		if (mprotect(first + i, 4096, PROT_NONE))
+			return MAP_FAILED;
+	return first;
+}
+
+static int open_and_close(FIXTURE_DATA(timely) * self)
+{
+	int fd = node_open();
+	__u32 device;
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	rc = device_open(fd, self->options.device, &device);
+	close(fd);
+	return rc;
+}
+
+/* All locks of a memory map, of which others wait for some, are taken once in a process. */
+TEST_F(timely, are_files_but_the_first_one_of_a_process_with_many_mappings)
+{
+	const size_t length = MAPPINGS * 4096UL;
+	char *first = map_many(length);
+	unsigned int i;
+
+	ASSERT_NE(MAP_FAILED, first);
+	ASSERT_EQ(0, open_and_close(self));
+	step(self);
+	for (i = 0; i < FILES; i++)
+		EXPECT_EQ(0, open_and_close(self));
+	EXPECT_EQ(0, step(self));
+	munmap(first, length);
 }
 
 TEST_HARNESS_MAIN

@@ -16,6 +16,7 @@
 #include <linux/atomic.h>
 #include <linux/fs.h>
 #include <linux/kref.h>
+#include <linux/mmu_notifier.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
@@ -28,7 +29,6 @@
 #include "budget.h"
 
 struct ibchan_context;
-struct ibchan_owner;
 struct ibchan_request;
 struct ibchan_shared_ring;
 struct ibchan_submit_scratch;
@@ -170,8 +170,8 @@ struct ibchan_object {
  * @event_lock: guards @events, interrupts off
  * @events: channels to which something has happened
  * @event_wait: callers that poll the file, or wait for a connection
- * @owner: tells of the end of @mm, from the first object on; set under the lock of @mm
- * @owned: in its list
+ * @notifier: tells of the end of @mm, from the first object on
+ * @followed: it does; set under the lock of @mm
  * @orphan_work: ends everything when @mm has gone
  */
 struct ibchan_context {
@@ -191,8 +191,8 @@ struct ibchan_context {
 	spinlock_t event_lock;		/* events */
 	struct list_head events;
 	wait_queue_head_t event_wait;
-	struct ibchan_owner *owner;
-	struct list_head owned;
+	struct mmu_interval_notifier notifier;
+	int followed;
 	struct work_struct orphan_work;
 };
 

@@ -7,18 +7,19 @@
  * memory pinned. A process counts as gone when its memory map goes: at the end of its last
  * thread, after a kill, and at execve().
  *
- * One notifier serves all contexts of a process. The first object of a context sets it up.
- * Opening the file does not: that takes the map's lock, and the kernel opens misc devices
- * under a mutex of all of them, so other processes would wait, too. The kernel calls the
- * notifier where it may not sleep for long, so the notifier only queues work for the contexts
- * of the process; a worker ends them.
+ * Each context watches a page of the map, and is told of the map's end as of any other change
+ * there. The first watch in a process takes all locks of its map, and with them those of files
+ * that others map, too; later ones take none, whatever has become of the first one. A notifier of
+ * the whole map would take them again for each file that is opened when no other one is open.
  *
- * ibchan_owner.lock is innermost.
+ * The first object of a context begins the watch. Opening the file does not: that takes the map's
+ * lock, and the kernel opens misc devices under a mutex of all of them, so other processes would
+ * wait, too. The kernel tells of the end where it may not sleep for long, so a worker ends the
+ * context.
  */
 #include <linux/err.h>
 #include <linux/mmu_notifier.h>
 #include <linux/sched/mm.h>
-#include <linux/slab.h>
 
 #include "context.h"
 
@@ -27,70 +28,31 @@ static struct workqueue_struct *owner_wq;
 
 #if IS_ENABLED(CONFIG_MMU_NOTIFIER)
 
-/**
- * struct ibchan_owner - a process with contexts
- * @notifier: tells of its end
- * @lock: guards @contexts
- * @contexts: of the process, as far as they have objects
- */
-struct ibchan_owner {
-	struct mmu_notifier notifier;
-	spinlock_t lock;		/* contexts */
-	struct list_head contexts;
-};
-
-static struct ibchan_owner *owner_of(struct mmu_notifier *notifier)
+static bool map_changes(struct mmu_interval_notifier *notifier,
+			const struct mmu_notifier_range *range, unsigned long seq)
 {
-	return container_of(notifier, struct ibchan_owner, notifier);
-}
+	struct ibchan_context *ctx = container_of(notifier, struct ibchan_context, notifier);
 
-static void owner_ended(struct mmu_notifier *notifier, struct mm_struct *mm)
-{
-	struct ibchan_owner *owner = owner_of(notifier);
-	struct ibchan_context *ctx;
-
-	spin_lock(&owner->lock);
-	list_for_each_entry(ctx, &owner->contexts, owned)
+	mmu_interval_set_seq(notifier, seq);
+	if (range->event == MMU_NOTIFY_RELEASE)
 		queue_work(owner_wq, &ctx->orphan_work);
-	spin_unlock(&owner->lock);
+	return true;
 }
 
-static struct mmu_notifier *owner_alloc(struct mm_struct *mm)
-{
-	struct ibchan_owner *owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
-
-	if (!owner)
-		return ERR_PTR(-ENOMEM);
-	spin_lock_init(&owner->lock);
-	INIT_LIST_HEAD(&owner->contexts);
-	return &owner->notifier;
-}
-
-static void owner_free(struct mmu_notifier *notifier)
-{
-	kfree(owner_of(notifier));
-}
-
-static const struct mmu_notifier_ops owner_ops = {
-	.release = owner_ended,
-	.alloc_notifier = owner_alloc,
-	.free_notifier = owner_free,
+static const struct mmu_interval_notifier_ops owner_ops = {
+	.invalidate = map_changes,
 };
 
-/* Under the map's lock, so that one of several threads does it. */
+/* Nothing is mapped at the first page, or it rarely changes. */
 static int follow(struct ibchan_context *ctx)
 {
-	struct mmu_notifier *notifier = mmu_notifier_get_locked(&owner_ops, ctx->mm);
-	struct ibchan_owner *owner;
+	int ret = mmu_interval_notifier_insert_locked(&ctx->notifier, ctx->mm, 0, PAGE_SIZE,
+						      &owner_ops);
 
-	if (IS_ERR(notifier))
-		return PTR_ERR(notifier);
-	owner = owner_of(notifier);
-	spin_lock(&owner->lock);
-	list_add(&ctx->owned, &owner->contexts);
-	spin_unlock(&owner->lock);
+	if (ret)
+		return ret;
 	/* Pairs with the look without the lock. */
-	smp_store_release(&ctx->owner, owner);
+	smp_store_release(&ctx->followed, 1);
 	return 0;
 }
 
@@ -105,11 +67,11 @@ int ibchan_owner_follow(struct ibchan_context *ctx)
 {
 	int ret;
 
-	if (likely(smp_load_acquire(&ctx->owner))) /* see follow() */
+	if (likely(smp_load_acquire(&ctx->followed))) /* see follow() */
 		return 0;
 	if (mmap_write_lock_killable(ctx->mm))
 		return -EINTR;
-	ret = ctx->owner ? 0 : follow(ctx);
+	ret = ctx->followed ? 0 : follow(ctx);
 	mmap_write_unlock(ctx->mm);
 	/* The kernel looks at signals between two mappings; nothing has been done then. */
 	return ret == -EINTR ? -ERESTARTNOINTR : ret;
@@ -123,15 +85,10 @@ int ibchan_owner_follow(struct ibchan_context *ctx)
  */
 void ibchan_owner_leave(struct ibchan_context *ctx)
 {
-	struct ibchan_owner *owner = ctx->owner;
-
-	if (!owner)
+	if (!ctx->followed)
 		return;
-	spin_lock(&owner->lock);
-	list_del(&ctx->owned);
-	spin_unlock(&owner->lock);
+	mmu_interval_notifier_remove(&ctx->notifier);
 	cancel_work_sync(&ctx->orphan_work);
-	mmu_notifier_put(&owner->notifier);
 }
 
 #else /* Without notifiers a context ends with its file. */
@@ -153,12 +110,8 @@ int ibchan_owner_init(void)
 	return owner_wq ? 0 : -ENOMEM;
 }
 
-/*
- * No file is open, no region is left. Notifiers that were put are freed a little later, by
- * code of this module.
- */
+/* No file is open. */
 void ibchan_owner_fini(void)
 {
-	mmu_notifier_synchronize();
 	destroy_workqueue(owner_wq);
 }
