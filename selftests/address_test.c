@@ -522,6 +522,54 @@ TEST_F(port, does_not_wait_for_a_neighbour_that_is_silent)
 	side_close(&side);
 }
 
+static int open_at(int fd, struct side *side, const char *address)
+{
+	struct side_options options = side_defaults();
+	struct ibchan_cmd_gid_query seen;
+	int rc = gid_find(fd, NEAR, address, NULL, &seen);
+
+	options.params.ack_retries = 1;
+	options.params.gid_index = seen.out_index;
+	return rc ?: near_open(side, &options);
+}
+
+/*
+ * A message to another address of the same port, by an endpoint with another MAC: soft-RoCE takes
+ * for itself what goes to its own one, and sends the rest away.
+ */
+static int send_to_a_wrong_mac(int fd, const char *from, const char *to)
+{
+	struct pair_of_two pair = {};
+	int rc = open_at(fd, &pair.near, from) ?: open_at(fd, &pair.far, to);
+
+	rc = rc ?: side_handshake(&pair.far, &pair.near.endpoint);
+	pair.far.endpoint.mac[5] ^= 0x40;
+	rc = rc ?: side_handshake(&pair.near, &pair.far.endpoint);
+	rc = rc ?: exchange(&pair.near, &pair.far);
+	pair_of_two_close(&pair);
+	return rc;
+}
+
+static int neighbours_are(const char *state)
+{
+	return sh("ip neigh replace 10.88.0.3 lladdr 02:00:00:88:00:01 dev w0 nud %1$s;"
+		  "ip neigh replace fd88::3 lladdr 02:00:00:88:00:01 dev w0 nud %1$s", state);
+}
+
+/* What was learned is no word of the administrator's: the peer's own goes before it. */
+TEST_F(port, takes_the_mac_of_a_permanent_neighbour_before_that_of_the_endpoint)
+{
+	ASSERT_EQ(0, sh("ip addr add 10.88.0.3/24 dev w0; ip addr add fd88::3/64 dev w0 nodad"));
+	ASSERT_EQ(0, await_verdict(self->fd, "10.88.0.3", IBCHAN_GID_VERDICT_SAME_RANK));
+	ASSERT_EQ(0, await_verdict(self->fd, "fd88::3", IBCHAN_GID_VERDICT_LOWER_RANK));
+	ASSERT_EQ(0, neighbours_are("permanent"));
+	EXPECT_EQ(0, send_to_a_wrong_mac(self->fd, "10.88.0.1", "10.88.0.3"));
+	EXPECT_EQ(0, send_to_a_wrong_mac(self->fd, "fd88::1", "fd88::3"));
+	ASSERT_EQ(0, neighbours_are("reachable"));
+	EXPECT_GT(0, send_to_a_wrong_mac(self->fd, "10.88.0.1", "10.88.0.3"));
+	EXPECT_GT(0, send_to_a_wrong_mac(self->fd, "fd88::1", "fd88::3"));
+}
+
 #define SILENT		"10.88.0.77"
 #define SILENT_GATEWAY	"ip route add 10.96.0.0/24 via " SILENT " dev w0"
 

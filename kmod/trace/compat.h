@@ -13,6 +13,7 @@
 #include <net/ipv6_stubs.h>
 #else
 #include <net/ipv6.h>
+#include <net/ndisc.h>
 #endif
 
 #ifndef IBCHAN_HAVE_VM_FLAGS_SET
@@ -55,7 +56,9 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #ifdef IBCHAN_HAVE_IPV6_STUBS
 #define ibchan_ip6_route(net, flow)	\
 	ipv6_stub->ipv6_dst_lookup_flow(net, NULL, flow, NULL)
+#define ibchan_nd_tbl	ipv6_stub->nd_tbl
 #else
+#define ibchan_nd_tbl	(&nd_tbl)
 #define ibchan_ip6_route(net, flow)	ip6_dst_lookup_flow(net, NULL, flow, NULL)
 #endif
 

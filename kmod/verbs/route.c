@@ -5,10 +5,19 @@
  * be asked. Behind a gateway it is the gateway's, which ib_core resolves, as it does for
  * rdma_cm. The routing table decides which of the two it is; when it knows no way the
  * handshake says so, because the device could only say that no answer comes.
+ *
+ * A neighbour that is in the kernel's table for good has the MAC that is there: so the
+ * administrator has said, who may want packets to go another way. What the table has learned is no
+ * such word. Each host of the segment could have said it; of a host with two ports in one segment
+ * it may name the wrong one; and a peer that has just told its MAC knows better. So who names
+ * another host's MAC for an address gets no more than by a broadcast: packets that nobody takes,
+ * because their address is not that host's.
  */
 #include <linux/completion.h>
 #include <linux/errno.h>
+#include <linux/etherdevice.h>
 #include <linux/inetdevice.h>
+#include <net/arp.h>
 #include <net/ip6_route.h>
 #include <net/l3mdev.h>
 #include <net/route.h>
@@ -44,7 +53,7 @@ union any_addr {
 struct question {
 	union any_addr from;
 	union any_addr to;
-	const struct net_device *ndev;
+	struct net_device *ndev;
 };
 
 /* What is local to this host is reached like a neighbour: the device turns it around. */
@@ -107,11 +116,29 @@ static bool is_link_local(const struct question *question)
 	       ipv6_addr_type(&question->to.in6.sin6_addr) & IPV6_ADDR_LINKLOCAL;
 }
 
+/* Asks nobody, and makes no entry. */
+static void take_permanent_neighbour(struct question *question, struct ibchan_path *path)
+{
+	bool is_ipv4 = question->to.any.sa_family == AF_INET;
+	struct net_device *ndev = question->ndev;
+	struct neighbour *neighbour;
+
+	neighbour = neigh_lookup(is_ipv4 ? &arp_tbl : ibchan_nd_tbl, is_ipv4 ?
+				 (void *)&question->to.in.sin_addr :
+				 (void *)&question->to.in6.sin6_addr, ndev);
+	if (!neighbour)
+		return;
+	if (READ_ONCE(neighbour->nud_state) & NUD_PERMANENT && ndev->addr_len == ETH_ALEN)
+		neigh_ha_snapshot(path->dmac, neighbour, ndev);
+	neigh_release(neighbour);
+}
+
 /*
  * Bound to a network device the routing table takes every IPv4 address for a neighbour
  * when it knows no better, so it is asked without at first.
  */
-static int choose_way(struct question *question, const struct ib_gid_attr *attr)
+static int choose_way(struct question *question, const struct ib_gid_attr *attr,
+		      struct ibchan_path *path)
 {
 	int way;
 
@@ -124,6 +151,8 @@ static int choose_way(struct question *question, const struct ib_gid_attr *attr)
 		      find_way(question, l3mdev_master_ifindex_rcu(question->ndev));
 		if (way == WAY_OTHER_NDEV)
 			way = find_way(question, question->ndev->ifindex);
+		if (way == WAY_ON_LINK || way == WAY_OTHER_NDEV)
+			take_permanent_neighbour(question, path);
 	}
 	rcu_read_unlock();
 	return way;
@@ -197,7 +226,7 @@ static int find_path(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 	memcpy(gid.raw, peer->gid, sizeof(gid.raw));
 	rdma_gid2ip((struct sockaddr *)&question.from, &qp->gid.gid);
 	rdma_gid2ip((struct sockaddr *)&question.to, &gid);
-	ret = choose_way(&question, attr);
+	ret = choose_way(&question, attr, path);
 	if (ret < 0)
 		return refuse_way(reason, IBCHAN_REASON_NO_ROUTE, ret, peer);
 	if (ret != WAY_GATEWAY)
