@@ -2,15 +2,19 @@
 /*
  * The short way: how two sides come together. A channel, with its receives posted, is made for
  * the device that leads to the server, or that a client's request has come over. Each side
- * tells the other in the connection's private data how long a message it takes. A server
- * accepts clients as they ask, up to MAX_ACCEPTING that ibchan_take() has not returned; further
- * requests wait in the listener. The client whose channel is connected first is returned first.
+ * tells the other in the connection's private data how it takes messages. A server accepts
+ * clients as they ask, up to MAX_ACCEPTING that are not connected yet; further requests wait in the
+ * listener. When some wait, a client that has not connected within STALE_NS gives up its place: so
+ * peers that ask and say no more hold up a client by no more than that. The client whose channel
+ * is connected first is returned first.
  */
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
 
 #include "address.h"
 #include "listen.h"
@@ -20,28 +24,40 @@
 #define NSEC_PER_MSEC	1000000LL
 #define MAX_STAGE_MS	IBCHAN_DEFAULT_CONNECT_MS
 #define MAX_ACCEPTING	32
+#define STALE_NS	(200 * NSEC_PER_MSEC)
+
+/* Channels, the oldest first. */
+struct queue {
+	struct messages *first;
+	struct messages *last;
+	unsigned int num;
+};
 
 /**
  * struct ibchan_server - a listener, and the channels of clients that have asked there
  * @station: the context
  * @listener: for any device
- * @fd: readable while a request waits there that can be answered, or something has happened to
- *	a channel
+ * @fd: readable while a request waits there that can be answered, something has happened to a
+ *	channel, or @timer_fd is
+ * @timer_fd: readable from @timer on
  * @params: of each channel
  * @lock: guards the rest
- * @accepting: channels of clients that ibchan_take() has not returned
- * @num_accepting: of them
+ * @accepting: of clients that are not connected yet
+ * @ready: of clients that ibchan_take() has not returned
  * @full: there are MAX_ACCEPTING, and @fd does not tell of requests
+ * @timer: on the monotonic clock; 0: none
  */
 struct ibchan_server {
 	struct station *station;
 	struct ibchan_listener *listener;
 	int fd;
+	int timer_fd;
 	struct ibchan_message_params params;
 	struct lock lock;
-	struct messages *accepting;
-	unsigned int num_accepting;
+	struct queue accepting;
+	struct queue ready;
 	bool full;
+	__s64 timer;
 };
 
 /* The time that is left, for a stage, where 0 would be the default. Negative: no end. */
@@ -172,24 +188,42 @@ int ibchan_dial(const char *host, const char *service,
 
 /* --- the side that is asked --- */
 
+static int watch(struct ibchan_server *server)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int err;
+
+	server->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (server->timer_fd < 0)
+		return -errno;
+	server->fd = epoll_of(ibchan_listener_fd(server->listener),
+			      ibchan_context_fd(server->station->context), EPOLLIN);
+	err = server->fd < 0 ? server->fd : 0;
+	if (!err && epoll_ctl(server->fd, EPOLL_CTL_ADD, server->timer_fd, &event)) {
+		err = -errno;
+		fd_close(server->fd);
+	}
+	if (err)
+		fd_close(server->timer_fd);
+	return err;
+}
+
 static int listen_at(struct ibchan_server *server, const char *host, const char *service,
 		     struct ibchan_error *error)
 {
 	const struct ibchan_listen_params where = { .host = host, .service = service };
-	struct ibchan_context *context = server->station->context;
 	int err;
 
 	if (server->params.source)
 		return error_set(error, -EINVAL, NULL);
-	err = ibchan_listener_create(context, &where, &server->listener, error);
+	err = ibchan_listener_create(server->station->context, &where, &server->listener, error);
 	if (err)
 		return err;
-	server->fd = epoll_of(ibchan_listener_fd(server->listener), ibchan_context_fd(context),
-			      EPOLLIN);
-	if (server->fd >= 0)
+	err = watch(server);
+	if (!err)
 		return 0;
 	ibchan_listener_close(server->listener);
-	return error_set(error, server->fd, NULL);
+	return error_set(error, err, NULL);
 }
 
 int ibchan_serve(const char *host, const char *service,
@@ -225,19 +259,55 @@ void ibchan_server_address(const struct ibchan_server *server,
 	ibchan_listener_address(server->listener, address);
 }
 
-int ibchan_server_close(struct ibchan_server *server)
+static void queue_add(struct queue *queue, struct messages *m)
+{
+	m->next = NULL;
+	if (queue->first)
+		queue->last->next = m;
+	else
+		queue->first = m;
+	queue->last = m;
+	queue->num++;
+}
+
+/* The one of @channel, or the first one if that is NULL. */
+static struct messages *queue_take(struct queue *queue, const struct ibchan_channel *channel)
+{
+	struct messages *m = queue->first, *before = NULL;
+
+	for (; m && channel && m->channel != channel; m = m->next)
+		before = m;
+	if (!m)
+		return NULL;
+	if (before)
+		before->next = m->next;
+	else
+		queue->first = m->next;
+	if (queue->last == m)
+		queue->last = before;
+	queue->num--;
+	return m;
+}
+
+static void queue_close(struct queue *queue)
 {
 	struct messages *m;
+
+	while ((m = queue_take(queue, NULL)))
+		messages_close(m);
+}
+
+int ibchan_server_close(struct ibchan_server *server)
+{
 	int err;
 
 	if (!server)
 		return 0;
 	fd_close(server->fd);
+	fd_close(server->timer_fd);
 	err = ibchan_listener_close(server->listener);
-	while ((m = server->accepting)) {
-		server->accepting = m->next;
-		messages_close(m);
-	}
+	queue_close(&server->accepting);
+	queue_close(&server->ready);
 	station_put(server->station);
 	free(server);
 	return err;
@@ -247,29 +317,6 @@ int ibchan_server_close(struct ibchan_server *server)
 static bool is_of_device(int err)
 {
 	return err == -ENODEV || err == -ENETDOWN || err == -EADDRNOTAVAIL || err == -EOPNOTSUPP;
-}
-
-static void accepting_add(struct ibchan_server *server, struct messages *m)
-{
-	m->next = server->accepting;
-	server->accepting = m;
-	server->num_accepting++;
-}
-
-static struct messages *accepting_take(struct ibchan_server *server,
-				       const struct ibchan_channel *channel)
-{
-	struct messages **link = &server->accepting;
-	struct messages *m;
-
-	while (*link && (*link)->channel != channel)
-		link = &(*link)->next;
-	m = *link;
-	if (!m)
-		return NULL;
-	*link = m->next;
-	server->num_accepting--;
-	return m;
 }
 
 /* Takes the request. A client that is not there any more is no error. */
@@ -285,7 +332,8 @@ static int accept_client(struct ibchan_server *server, struct ibchan_request *re
 	with.connect_ms = min(with.connect_ms, IBCHAN_DEFAULT_ACCEPT_MS);
 	err = ibchan_request_accept(request, m->prepared, &with, &channel, error);
 	if (!err) {
-		accepting_add(server, m);
+		m->since_ns = now_ns();
+		queue_add(&server->accepting, m);
 		return 0;
 	}
 	ibchan_request_reject(request, NULL, 0);
@@ -315,11 +363,40 @@ static int answer(struct ibchan_server *server, struct ibchan_request *request,
 	return accept_client(server, request, m, error);
 }
 
+/* What has become of those that were accepted. */
+static int collect(struct ibchan_server *server, struct ibchan_error *error)
+{
+	struct ibchan_event event;
+	struct messages *m;
+	int err;
+
+	for (;;) {
+		err = ibchan_event_take(server->station->context, &event);
+		if (err)
+			return err == -EAGAIN ? 0 : error_set(error, err, NULL);
+		m = event.channel ? queue_take(&server->accepting, event.channel) : NULL;
+		/* A client may have sent something and closed its channel by now. */
+		if (m && (event.events & IBCHAN_EVENT_CONNECTED))
+			queue_add(&server->ready, m);
+		else if (m)
+			messages_close(m);
+	}
+}
+
+/* Is there a place for one more? The oldest one may have had its time. */
+static bool has_place(struct ibchan_server *server)
+{
+	const struct queue *queue = &server->accepting;
+
+	if (queue->num >= MAX_ACCEPTING && now_ns() - queue->first->since_ns >= STALE_NS)
+		messages_close(queue_take(&server->accepting, NULL));
+	return queue->num < MAX_ACCEPTING;
+}
+
 /* Where too much is open already, a look for a request fails whether one waits or not. */
 static bool request_waits(const struct ibchan_server *server)
 {
-	return server->num_accepting < MAX_ACCEPTING &&
-	       fd_wait(ibchan_listener_fd(server->listener), 0) > 0;
+	return fd_wait(ibchan_listener_fd(server->listener), 0) > 0;
 }
 
 /* Answers requests that wait; at most MAX_ACCEPTING of them, of peers of any kind. */
@@ -330,6 +407,9 @@ static int answer_some(struct ibchan_server *server, struct ibchan_error *error)
 	int err = 0;
 
 	for (i = 0; i < MAX_ACCEPTING && !err && request_waits(server); i++) {
+		err = collect(server, error);
+		if (err || !has_place(server))
+			break;
 		err = ibchan_request_take(server->listener, 0, &request);
 		if (err)
 			return err == -EAGAIN ? 0 : error_set(error, err, NULL);
@@ -338,58 +418,64 @@ static int answer_some(struct ibchan_server *server, struct ibchan_error *error)
 	return err;
 }
 
-/* 1: @channel is connected; 0: none is; a negative errno. */
-static int connected(struct ibchan_server *server, struct ibchan_channel **channel,
-		     struct ibchan_error *error)
+/* When a caller is to look again, whatever happens until then; 0: only when something happens. */
+static __s64 next_look(const struct ibchan_server *server)
 {
-	struct ibchan_event event;
-	struct messages *m;
-	int err;
-
-	for (;;) {
-		err = ibchan_event_take(server->station->context, &event);
-		if (err)
-			return err == -EAGAIN ? 0 : error_set(error, err, NULL);
-		m = accepting_take(server, event.channel);
-		/* A client may have sent something and closed its channel by now. */
-		if (m && (event.events & IBCHAN_EVENT_CONNECTED)) {
-			*channel = event.channel;
-			error_set(error, 0, NULL);
-			return 1;
-		}
-		if (m)
-			messages_close(m);
-	}
+	if (server->ready.num)
+		return 1;
+	return server->full && server->accepting.num ?
+	       server->accepting.first->since_ns + STALE_NS : 0;
 }
 
-/* Requests that cannot be answered wake nobody. */
+static void set_timer(struct ibchan_server *server)
+{
+	const __s64 end = next_look(server);
+	const struct itimerspec timer = {
+		.it_value = { .tv_sec = end / NSEC_PER_SEC, .tv_nsec = end % NSEC_PER_SEC },
+	};
+
+	if (end != server->timer)
+		timerfd_settime(server->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
+	server->timer = end;
+}
+
+/* Requests that cannot be answered wake nobody before there may be a place. */
 static void watch_requests(struct ibchan_server *server)
 {
-	const bool full = server->num_accepting >= MAX_ACCEPTING;
+	const bool full = server->accepting.num >= MAX_ACCEPTING;
 	struct epoll_event event = { .events = EPOLLIN };
 
-	if (full == server->full)
-		return;
-	if (!epoll_ctl(server->fd, full ? EPOLL_CTL_DEL : EPOLL_CTL_ADD,
+	if (full != server->full &&
+	    !epoll_ctl(server->fd, full ? EPOLL_CTL_DEL : EPOLL_CTL_ADD,
 		       ibchan_listener_fd(server->listener), &event))
 		server->full = full;
+	set_timer(server);
 }
 
-/* As connected(). Why a client could not be served is told when no other is connected. */
+/*
+ * 1: @channel is connected; 0: none is; a negative errno: why a client could not be served is told
+ * when no other is connected.
+ */
 static int take_now(struct ibchan_server *server, struct ibchan_channel **channel,
 		    struct ibchan_error *error)
 {
-	int found, err;
+	struct messages *m;
+	int err;
 
 	lock_take(&server->lock);
-	found = connected(server, channel, error);
-	if (!found) {
+	err = collect(server, error);
+	if (!err && !server->ready.num)
 		err = answer_some(server, error);
-		found = err ? err : connected(server, channel, error);
-	}
+	if (!err)
+		err = collect(server, error);
+	m = queue_take(&server->ready, NULL);
 	watch_requests(server);
 	lock_give(&server->lock);
-	return found;
+	if (!m)
+		return err;
+	*channel = m->channel;
+	error_set(error, 0, NULL);
+	return 1;
 }
 
 /* Another thread may take what has come: the caller looks again. */

@@ -77,7 +77,8 @@ struct inbox {
  * @peer_bytes: the longest message that is sent behind a frame
  * @channel: posts to it
  * @prepared: the same, until it is connecting
- * @next: of those that a server accepts; under the server's lock
+ * @next: in one of the server's queues; under the server's lock
+ * @since_ns: when the server accepted its client
  * @sending: held by the thread that sends, for as long as that takes
  * @receiving: held by the thread that receives, likewise
  * @lock: guards the rest; taken behind one of the former
@@ -114,6 +115,7 @@ struct messages {
 	struct ibchan_channel *channel;
 	struct ibchan_prepared *prepared;
 	struct messages *next;
+	__s64 since_ns;
 	struct lock sending;
 	struct lock receiving;
 	struct lock lock;

@@ -17,7 +17,7 @@
 #include "slots.h"
 #include "wait.h"
 
-static __s64 now_ns(void)
+__s64 now_ns(void)
 {
 	struct timespec now;
 

@@ -17,6 +17,7 @@ struct deadline {
 
 #pragma GCC visibility push(hidden)
 
+__s64 now_ns(void);	/* on the monotonic clock */
 void deadline_start(struct deadline *deadline);
 __s64 deadline_left(const struct deadline *deadline);
 int cq_sleep(const struct ibchan_cq *cq, __u32 tail, const struct deadline *deadline);

@@ -116,8 +116,9 @@ int ibchan_serve(const char *host, const char *service,
  * @channel: where to put its channel, connected
  * @error: details; NULL is fine
  *
- * Up to 32 clients are accepted before ibchan_take() has returned them, so that a client that is
- * slow to connect delays no other; further ones wait. A peer that is no client of ibchan_dial()
+ * Up to 32 clients that are not connected yet are accepted at a time. When further ones wait, one
+ * that has not connected within 200 ms gives up its place: peers that ask and say no more cannot
+ * keep others out. A peer that is no client of ibchan_dial()
  * is rejected. So is a client for which memory or handles are lacking: when no other client is
  * connected, this returns why, and the next call goes on.
  *
