@@ -231,7 +231,7 @@ check-all: ## see above
 
 # Behind an IOMMU; an Ethernet port, with -2 behind the name two, with -ib InfiniBand ones.
 HCA ?= mlx5-2 mlx5-ib
-HCA_SUITES ?= hca_reports hca hello data post busy law_memory memory rare shim_limits kunit \
+HCA_SUITES ?= hca_reports hca hello data post busy law_memory memory rare shim_limits shim_vrf kunit \
 	kclient
 
 .PHONY: check-hca

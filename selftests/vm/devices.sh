@@ -42,6 +42,25 @@ bring_up_veth() {
 	COMMANDS
 }
 
+# Each end in a VRF of its own, which takes the addresses of IPv6 and the neighbours away.
+enter_vrfs() {
+	ip -batch - <<-COMMANDS && bring_up_veth
+		link add vrf8 type vrf table 108
+		link add vrf9 type vrf table 109
+		link set vrf8 up
+		link set vrf9 up
+		link set v0 master vrf8
+		link set v1 master vrf9
+	COMMANDS
+}
+
+leave_vrfs() {
+	ip -batch - <<-COMMANDS && bring_up_veth
+		link delete vrf8
+		link delete vrf9
+	COMMANDS
+}
+
 # set_up_veth FIRST SECOND: names of the devices.
 set_up_veth() {
 	make_veth && bring_up_veth && add_device "$1" v0 1 && add_device "$2" v1 2
