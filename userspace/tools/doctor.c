@@ -36,6 +36,8 @@ enum long_key {
 static const struct argp_option options[] = {
 	{ "ib-dev", 'd', "NAME", 0, "look at this device only", 0 },
 	{ "port", 'p', "PORT", 0, "name or number (default " DOCTOR_PORT ")", 0 },
+	{ "source", 'S', "ADDRESS", 0,
+	  "address of this host to connect from (default: as the route says)", 0 },
 	{ "rounds", 'n', "N", 0, "send messages of each size so often (default 1)", 0 },
 	{ "timeout", KEY_TIMEOUT, "SECONDS", 0, "for each wait, 1 to 600 (default 5)", 0 },
 	{ "serve", KEY_SERVE, NULL, 0, "be the peer of any number of doctors", 0 },
@@ -63,6 +65,9 @@ static error_t parse_peer(int key, char *arg, struct argp_state *state)
 	case 'p':
 		args->peer.port = port_option(state, arg);
 		return 0;
+	case 'S':
+		args->peer.source = arg;
+		return 0;
 	case 'n':
 		args->peer.rounds = number(state, arg, MAX_ROUNDS);
 		return 0;
@@ -75,7 +80,8 @@ static error_t parse_peer(int key, char *arg, struct argp_state *state)
 		args->peer.name = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (args->serve && (args->peer.name || args->json || args->device))
+		if (args->serve && (args->peer.name || args->json || args->device ||
+				    args->peer.source))
 			argp_error(state, "--serve goes with --port only");
 		return 0;
 	default:

@@ -47,8 +47,11 @@ enum severity {
 	X(PORT_DOWN, "port-down", "port")				\
 	X(PORT_NO_SUBNET_MANAGER, "port-no-subnet-manager", "port")	\
 	X(GID_ABSENT, "gid-absent", "gid")				\
+	X(SOFT_ROCE_IN_VRF, "soft-roce-in-vrf", "vrf")			\
 	X(PEER_UNKNOWN, "peer-unknown", "route")			\
 	X(ADDRESS_ABSENT, "address-absent", "route")			\
+	X(SOURCE_UNUSABLE, "source-unusable", "route")			\
+	X(SOURCE_NEEDED, "source-needed", "route")			\
 	X(ROUTE_ABSENT, "route-absent", "route")			\
 	X(ROUTE_NOT_RDMA, "route-not-rdma", "route")			\
 	X(DEVICE_DOES_NOT_ROUTE, "device-does-not-route", "route")	\
@@ -104,6 +107,7 @@ struct entry {
  * @running: it has a carrier
  * @mtu: bytes
  * @address: one of its addresses, link-local ones aside; empty: it has none
+ * @vrf: that it is in; empty: in none, or /sys does not tell
  */
 struct netdev {
 	char name[IF_NAMESIZE];
@@ -112,6 +116,7 @@ struct netdev {
 	bool running;
 	unsigned int mtu;
 	char address[INET6_ADDRSTRLEN];
+	char vrf[IF_NAMESIZE];
 };
 
 /**
@@ -121,6 +126,7 @@ struct netdev {
  * @subject: both in words
  * @ethernet: link layer; else InfiniBand
  * @iwarp: needs no GID
+ * @soft: soft-RoCE
  * @visible: the module shows the device to this process; true where it cannot be asked
  * @state: as in the verbs; 4 is active
  * @physical: the name of its physical state
@@ -135,6 +141,7 @@ struct port {
 	char subject[SUBJECT_SIZE];
 	bool ethernet;
 	bool iwarp;
+	bool soft;
 	bool visible;
 	unsigned int state;
 	char physical[32];
@@ -203,6 +210,8 @@ bool read_line(char *line, size_t size, const char *format, ...);
 void doctor_scan(struct doctor *doctor);
 void netdev_scan(struct netdev *netdev);
 bool port_is_usable(const struct port *port);
+/* Soft-RoCE receives nothing where its network device is in a VRF. */
+bool port_is_deaf(const struct port *port);
 /* False for a link-local address. */
 bool address_text(const struct sockaddr *address, char *buf, socklen_t size);
 
@@ -212,5 +221,7 @@ bool check_node(struct doctor *doctor);
 bool check_memlock(struct doctor *doctor);
 void check_devices(struct doctor *doctor);
 void check_ports(struct doctor *doctor);
+/* Says that a port is deaf. */
+void find_deaf(struct doctor *doctor, const struct port *port, enum severity severity);
 
 #endif /* _IBCHAN_DOCTOR_H */

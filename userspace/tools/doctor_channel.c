@@ -87,6 +87,7 @@ static int begin(struct link *link, struct peer *peer, struct ibchan_error *erro
 		.address_ms = (__u32)peer->timeout_ms,
 		.route_ms = (__u32)peer->timeout_ms,
 		.connect_ms = (__u32)peer->timeout_ms,
+		.source = peer->source,
 	};
 	struct greeting greeting;
 	int err;

@@ -434,6 +434,20 @@ static void find_no_gid(struct doctor *doctor, const struct port *port, enum sev
 	}
 }
 
+void find_deaf(struct doctor *doctor, const struct port *port, enum severity severity)
+{
+	struct entry *entry = doctor_find(doctor, FINDING_SOFT_ROCE_IN_VRF, severity,
+					  port->subject);
+
+	entry_fact(entry, "%s is a soft-RoCE device, and %s is in the VRF %s: it receives nothing.",
+		   port->device, port->netdev.name, port->netdev.vrf);
+	entry_cause(entry,
+		    "A VRF hands packets on as its own, and the driver looks for a device that is over the VRF itself; no sysctl changes that.");
+	entry_step(entry,
+		   "ip link set %s nomaster; or take an adapter, which does not see the VRF.",
+		   port->netdev.name);
+}
+
 static void say_port(struct doctor *doctor, const struct port *port)
 {
 	char over[64] = "";
@@ -448,6 +462,10 @@ static void say_port(struct doctor *doctor, const struct port *port)
 		doctor_fact(doctor, "port", port->subject, "active%s", over);
 	if (port->gid[0])
 		doctor_fact(doctor, "gid", port->subject, "%s", port->gid);
+	if (port->netdev.vrf[0])
+		doctor_fact(doctor, "vrf", port->subject,
+			    "in %s: by address it connects from its own address only, as a source",
+			    port->netdev.vrf);
 }
 
 /* What lies in another namespace is not judged from here. */
@@ -472,6 +490,8 @@ void check_ports(struct doctor *doctor)
 			continue;
 		if (port->state != PORT_ACTIVE)
 			find_port_down(doctor, port, severity);
+		else if (port_is_deaf(port))
+			find_deaf(doctor, port, severity);
 		else if (!port_is_usable(port))
 			find_no_gid(doctor, port, severity);
 		else

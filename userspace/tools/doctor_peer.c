@@ -49,7 +49,7 @@ static int ask_route(struct doctor *doctor, struct peer *peer, const struct addr
 	take_address(peer, a);
 	getnameinfo((const struct sockaddr *)&peer->address, sizeof(peer->address), peer->text,
 		    sizeof(peer->text), NULL, 0, NI_NUMERICHOST);
-	return ibchan_route_query(doctor->context, peer->text, NULL, NULL, &peer->route,
+	return ibchan_route_query(doctor->context, peer->text, NULL, peer->source, &peer->route,
 				  NULL);
 }
 
@@ -133,6 +133,52 @@ static bool find_no_address(struct doctor *doctor, struct peer *peer)
 	return false;
 }
 
+static bool find_no_source(struct doctor *doctor, struct peer *peer, int err)
+{
+	struct entry *entry = doctor_find(doctor, FINDING_SOURCE_UNUSABLE, SEVERITY_ERROR,
+					  peer->source);
+
+	entry_fact(entry, "Nothing can connect to %s from this address: %s.", peer->text,
+		   ibchan_strerror(err));
+	if (err == -EAFNOSUPPORT)
+		entry_cause(entry, "The peer has no address of that family, IPv4 or IPv6.");
+	else
+		entry_cause(entry, "No RDMA device of this host has it, here or at all.");
+	entry_step(entry, "ibchan devices --gids lists the addresses that there are.");
+	return false;
+}
+
+/* A port in a VRF from whose address a way leads to the peer; NULL: there is none. */
+static const struct port *port_that_leads(const struct doctor *doctor, const struct peer *peer)
+{
+	const struct port *end = doctor->ports + doctor->port_count;
+	const struct port *port;
+	struct ibchan_route route;
+
+	for (port = doctor->ports; port < end; port++)
+		if (port->netdev.vrf[0] &&
+		    !ibchan_route_query(doctor->context, peer->text, NULL, port->netdev.address,
+					&route, NULL))
+			return port;
+	return NULL;
+}
+
+static bool find_source(struct doctor *doctor, struct peer *peer, const struct port *port)
+{
+	const struct netdev *netdev = &port->netdev;
+	struct entry *entry = doctor_find(doctor, FINDING_SOURCE_NEEDED, SEVERITY_ERROR,
+					  peer->text);
+
+	entry_fact(entry, "Only from %s, which %s in the VRF %s has, a way leads to the peer.",
+		   netdev->address, netdev->name, netdev->vrf);
+	entry_cause(entry,
+		    "Without a source, routes of no VRF count; ip vrf exec binds sockets only, and RDMA has none.");
+	entry_step(entry,
+		   "ibchan doctor --source %s %s; programs: the source of ibchan_device_open_for() and of struct ibchan_connect_params or ibchan_message_params.",
+		   netdev->address, peer->text);
+	return false;
+}
+
 static bool find_no_route(struct doctor *doctor, struct peer *peer)
 {
 	struct entry *entry = doctor_find(doctor, FINDING_ROUTE_ABSENT, SEVERITY_ERROR,
@@ -192,8 +238,22 @@ static bool find_other_device(struct doctor *doctor, struct peer *peer)
 	return false;
 }
 
+static bool source_is_unusable(const struct peer *peer, int err)
+{
+	return peer->source && (err == -EADDRNOTAVAIL || err == -EAFNOSUPPORT || err == -ENODEV ||
+				err == -ENOENT);
+}
+
 static bool judge_route(struct doctor *doctor, struct peer *peer, int err)
 {
+	const struct port *port = NULL;
+
+	if (err && source_is_unusable(peer, err))
+		return find_no_source(doctor, peer, err);
+	if (err && !peer->source)
+		port = port_that_leads(doctor, peer);
+	if (port)
+		return find_source(doctor, peer, port);
 	switch (err) {
 	case 0:
 		break;
@@ -356,6 +416,13 @@ void check_peer(struct doctor *doctor, struct peer *peer)
 	if (!check_route(doctor, peer))
 		return;
 	port = port_of(doctor, peer);
+	if (port && port_is_deaf(port)) {
+		find_deaf(doctor, port, SEVERITY_ERROR);
+		return;
+	}
+	/* Ordinary packets have to be told the way, too. */
+	if (port && port->netdev.vrf[0])
+		probe_by(port->netdev.vrf);
 	peer->roce = port && port->ethernet && !port->iwarp;
 	if (peer->roce)
 		check_path(doctor, peer);

@@ -12,6 +12,7 @@
  * struct peer - the peer that is asked, and what is known of it
  * @name: as the user gave it
  * @port: that its doctor listens on
+ * @source: address of this host to connect from; NULL: as the route says
  * @rounds: how often all sizes of messages are sent
  * @timeout_ms: for each wait
  * @text: its address
@@ -22,6 +23,7 @@
 struct peer {
 	const char *name;
 	const char *port;
+	const char *source;
 	unsigned int rounds;
 	int timeout_ms;
 	char text[64];

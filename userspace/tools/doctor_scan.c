@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <sysexits.h>
 #include <unistd.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 
 #include "doctor.h"
 
@@ -135,12 +137,46 @@ static void read_address(struct netdev *netdev)
 	freeifaddrs(all);
 }
 
-/* /sys may be another namespace's; these calls are not. */
+/* A bond, a team or a bridge is a master, too. */
+static bool is_vrf(const char *name)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
+	struct ifreq request = { .ifr_data = (char *)&info };
+	bool is_one;
+
+	if (fd < 0)
+		return false;
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%.*s", IF_NAMESIZE - 1, name);
+	is_one = !ioctl(fd, SIOCETHTOOL, &request) && !strcmp(info.driver, "vrf");
+	close(fd);
+	return is_one;
+}
+
+static void read_vrf(struct netdev *netdev)
+{
+	char path[64], master[64];
+	const char *name;
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/master", netdev->name);
+	length = readlink(path, master, sizeof(master) - 1);
+	if (length < 0)
+		return;
+	master[length] = '\0';
+	name = strrchr(master, '/') ? strrchr(master, '/') + 1 : master;
+	if (is_vrf(name))
+		snprintf(netdev->vrf, sizeof(netdev->vrf), "%.*s", IF_NAMESIZE - 1, name);
+}
+
+/* /sys may be another namespace's; these calls are not, but for the one that reads the VRF. */
 void netdev_scan(struct netdev *netdev)
 {
 	read_flags(netdev);
-	if (netdev->here)
-		read_address(netdev);
+	if (!netdev->here)
+		return;
+	read_address(netdev);
+	read_vrf(netdev);
 }
 
 /* --- ports --- */
@@ -243,6 +279,7 @@ static struct port *add_port(struct doctor *doctor, const char *device, unsigned
 static void scan_port(struct doctor *doctor, const char *device, unsigned int number)
 {
 	struct port *port;
+	char path[128];
 	char line[32];
 
 	if (doctor->port_count == MAX_PORTS ||
@@ -257,6 +294,8 @@ static void scan_port(struct doctor *doctor, const char *device, unsigned int nu
 	port->ethernet = !strcmp(line, "Ethernet");
 	read_line(line, sizeof(line), SYS_DEVICES "/%s/node_type", device);
 	port->iwarp = strstr(line, "RNIC");
+	snprintf(path, sizeof(path), SYS_DEVICES "/%s/parent", device);
+	port->soft = !access(path, F_OK);
 	find_netdev(port, scan_gids(port));
 	if (port->netdev.name[0])
 		netdev_scan(&port->netdev);
@@ -316,9 +355,14 @@ void doctor_scan(struct doctor *doctor)
 	}
 }
 
+bool port_is_deaf(const struct port *port)
+{
+	return port->soft && port->netdev.vrf[0];
+}
+
 bool port_is_usable(const struct port *port)
 {
-	if (!port->visible || port->state != PORT_ACTIVE)
+	if (!port->visible || port->state != PORT_ACTIVE || port_is_deaf(port))
 		return false;
 	return !port->ethernet || (port->netdev.here && (port->iwarp || port->gid[0]));
 }

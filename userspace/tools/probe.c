@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What a host answers, as far as a user without privileges can ask. */
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/icmp6.h>
 #include <netinet/ip_icmp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,6 +23,23 @@
 #define IPV4_HEADER	20
 #define IPV6_HEADER	40
 #define UDP_HEADER	8	/* that of an echo is as long */
+
+/* Empty: as the routes say. */
+static char netdev[IF_NAMESIZE];
+
+void probe_by(const char *name)
+{
+	snprintf(netdev, sizeof(netdev), "%s", name);
+}
+
+static int make_socket(int family, int type, int protocol)
+{
+	int fd = socket(family, type | SOCK_CLOEXEC, protocol);
+
+	if (fd >= 0 && netdev[0])
+		setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, netdev, strlen(netdev));
+	return fd;
+}
 
 static long long now_ms(void)
 {
@@ -81,7 +100,7 @@ static int open_socket(const struct sockaddr *peer, unsigned short port, int typ
 {
 	struct sockaddr_storage address;
 	socklen_t length = with_port(peer, port, &address);
-	int fd = socket(peer->sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+	int fd = make_socket(peer->sa_family, type | SOCK_NONBLOCK, protocol);
 	int err;
 
 	if (fd < 0)
@@ -220,7 +239,7 @@ bool probe_is_lost(const struct sockaddr *own)
 
 	if (own->sa_family != AF_INET && own->sa_family != AF_INET6)
 		return false;
-	fd = socket(own->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = make_socket(own->sa_family, SOCK_DGRAM, 0);
 	if (fd < 0)
 		return false;
 	length = with_port(own, 0, &address);

@@ -35,6 +35,9 @@ enum answer {
 	ANSWER_UNKNOWN,
 };
 
+/* From now on all go by this network device or VRF, where the kernel allows it. */
+void probe_by(const char *name);
+
 /* All wait for @timeout_ms at most; @length is that of the IP packet, which stays whole. */
 enum answer probe_tcp(const struct sockaddr *peer, unsigned short port, int timeout_ms);
 enum answer probe_udp(const struct sockaddr *peer, unsigned short port, size_t length,
