@@ -15,6 +15,9 @@
  *	memlock		registrations that RLIMIT_MEMLOCK refuses, with plain memory to be freed
  *	deferred	plain memory of works in flight, given back
  *	memory		as many large completion queues as the user may have
+ *	channels	thousands of channels, closed at once, again and again
+ *	ends		queues that wait for an event which never comes, and are given back
+ *	addresses	ten addresses of DEVICE come and go beside thousands of channels
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -51,10 +54,18 @@
 #define OBJECTS		16000
 #define IDLE_CHANNELS	4000
 #define SHARED_BY	256	/* channels of one queue */
+#define ENTRIES_EACH	8	/* of that queue */
 #define CQ_ENTRIES	32767
 #define FULL		8000	/* completions that nobody takes */
 #define LARGE_QUEUES	128	/* 4 MiB each */
 #define BUSY		2	/* processes that do something all the time: one for each CPU */
+#define MANY_CHANNELS	8000	/* of a process */
+#define MANY_MIB	"512"	/* enough for them */
+#define RECEIVES	16	/* that each of these ends with */
+#define LEAVING		3	/* processes whose queues wait for an event */
+#define WAITING		64	/* such queues of a file */
+#define ADDRESSES	10
+#define MOVE_MS		200	/* for which they stay, and stay away */
 
 static struct {
 	const char *device;
@@ -77,13 +88,13 @@ static int stay(void)
 	return 0;
 }
 
-/* Several that do @body all the time; each does it once before all are ready. */
-static int keep_busy(int (*body)(void))
+/* @num processes that do @body all the time; it is done once before they are ready. */
+static int keep_busy(unsigned int num, int (*body)(void))
 {
 	unsigned int i;
 	int rc = body();
 
-	for (i = 0; i < BUSY && !rc; i++) {
+	for (i = 0; i < num && !rc; i++) {
 		if (fork())
 			continue;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -285,36 +296,132 @@ static int fill_with_objects(void)
 
 static int attack_objects(void)
 {
-	return keep_busy(fill_with_objects);
+	return keep_busy(BUSY, fill_with_objects);
+}
+
+/* The next channel of those that share a queue; each is its own peer. */
+static int open_next(struct side *side, bool is_first, const struct side_options *chosen)
+{
+	int rc = is_first ? side_open(side, chosen) : side_channel(side, chosen);
+
+	return rc ?: side_handshake(side, &side->endpoint);
+}
+
+/* Up to @num channels, as the budget of a user allows: SHARED_BY of them on each of @sides. */
+static int open_many(struct side *sides, unsigned int num, struct side_options *chosen)
+{
+	unsigned int i;
+	int rc = 0;
+
+	chosen->params.max_send_wr = 1;
+	chosen->params.max_recv_wr = 1;
+	chosen->cq_entries = SHARED_BY * ENTRIES_EACH;
+	for (i = 0; i < num && !rc; i++)
+		rc = open_next(&sides[i / SHARED_BY], !(i % SHARED_BY), chosen);
+	fprintf(stderr, "%u channels\n", i);
+	return i > SHARED_BY && (rc == -ENOMEM || rc == -EDQUOT) ? 0 : rc;
 }
 
 static int attack_keepalives(void)
 {
-	static struct side sides[IDLE_CHANNELS];
+	static struct side sides[IDLE_CHANNELS / SHARED_BY + 1];
 	struct side_options chosen = options();
+
+	chosen.options.keepalive_ms = IBCHAN_KEEPALIVE_MIN_MS;
+	return open_many(sides, IDLE_CHANNELS, &chosen) ?: stay();
+}
+
+/* A channel with receives, which have no memory, and so share none. */
+static int open_receiving(struct side *side, const struct side_options *chosen)
+{
+	struct ibchan_submit_wr wrs[RECEIVES];
 	unsigned int i;
-	int rc = 0;
+	int rc = side_channel(side, chosen);
+
+	for (i = 0; i < RECEIVES; i++)
+		wrs[i] = work_empty(side, IBCHAN_OP_RECV, i);
+	rc = rc ?: side_handshake(side, &side->endpoint);
+	return rc ?: post(side, wrs, RECEIVES);
+}
+
+/* Another queue in @side's file; the one before keeps its handle. */
+static int change_queue(struct side *side, const struct side_options *chosen)
+{
+	ring_unmap(&side->own_ring);
+	return side_cq(side, chosen);
+}
+
+/* One file has them all, so they end together. */
+static int open_and_close_many(void)
+{
+	struct side_options chosen = options();
+	static struct side side;
+	unsigned int i;
+	int rc;
+
+	chosen.params.max_send_wr = 1;
+	chosen.params.max_recv_wr = RECEIVES;
+	chosen.cq_entries = SHARED_BY * (RECEIVES + ENTRIES_EACH);
+	chosen.ring_entries = SHARED_BY * RECEIVES;
+	rc = open_file(&side);
+	for (i = 0; i < MANY_CHANNELS && !rc; i++) {
+		if (!(i % SHARED_BY))
+			rc = change_queue(&side, &chosen);
+		rc = rc ?: open_receiving(&side, &chosen);
+	}
+	side_close(&side);
+	return i > SHARED_BY && (rc == -ENOMEM || rc == -EDQUOT) ? 0 : rc;
+}
+
+static int attack_channels(void)
+{
+	return keep_busy(BUSY, open_and_close_many);
+}
+
+/*
+ * The completions of a message to itself are there as the queue asks for an event, which then comes
+ * with the next completion: there is none.
+ */
+static int open_waiting(struct side *side, const struct side_options *chosen)
+{
+	int rc = change_queue(side, chosen);
+
+	rc = rc ?: side_channel(side, chosen);
+	rc = rc ?: side_handshake(side, &side->endpoint);
+	rc = rc ?: post_one(side, work_empty(side, IBCHAN_OP_RECV, 1));
+	return rc ?: post_one(side, work_empty(side, IBCHAN_OP_SEND, 2));
+}
+
+static int leave_waiting(void)
+{
+	struct side_options chosen = options();
+	static struct side side;
+	unsigned int i;
+	int rc;
 
 	chosen.params.max_send_wr = 1;
 	chosen.params.max_recv_wr = 1;
-	chosen.cq_entries = CQ_ENTRIES;
-	chosen.options.keepalive_ms = IBCHAN_KEEPALIVE_MIN_MS;
-	for (i = 0; i < IDLE_CHANNELS && !rc; i++) {
-		struct side *side = &sides[i];
+	chosen.cq_entries = ENTRIES_EACH;
+	chosen.ring_entries = 2;
+	rc = open_file(&side);
+	for (i = 0; i < WAITING && !rc; i++)
+		rc = open_waiting(&side, &chosen);
+	side_close(&side);
+	/* Those that wait are charged for until they have gone. */
+	return i && rc == -EDQUOT ? 0 : rc;
+}
 
-		if (i % SHARED_BY) {
-			*side = sides[i - i % SHARED_BY];
-			rc = side_channel(side, &chosen);
-		} else {
-			rc = side_open(side, &chosen);
-		}
-		rc = rc ?: side_handshake(side, &side->endpoint);
-	}
-	/* What the budget of a user allows is enough. */
-	if (i > SHARED_BY && (rc == -ENOMEM || rc == -EDQUOT))
-		rc = 0;
-	fprintf(stderr, "%u channels\n", i);
-	return rc ?: stay();
+static int attack_ends(void)
+{
+	return keep_busy(LEAVING, leave_waiting);
+}
+
+static int attack_addresses(void)
+{
+	static struct side sides[MANY_CHANNELS / SHARED_BY + 1];
+	struct side_options chosen = options();
+
+	return open_many(sides, MANY_CHANNELS, &chosen) ?: stay();
 }
 
 /* A queue of completions that nobody has taken, which goes at once. */
@@ -341,7 +448,7 @@ static int fill_queue(void)
 
 static int attack_queues(void)
 {
-	return keep_busy(fill_queue);
+	return keep_busy(BUSY, fill_queue);
 }
 
 /* Kernel memory: as many large queues as he gets. */
@@ -406,7 +513,7 @@ static int ask_and_go(void)
 
 static int attack_requests(void)
 {
-	return keep_busy(ask_and_go);
+	return keep_busy(BUSY, ask_and_go);
 }
 
 static int open_range(struct range *range, size_t length)
@@ -442,7 +549,7 @@ static int post_and_go(void)
 
 static int attack_deferred(void)
 {
-	return keep_busy(post_and_go);
+	return keep_busy(BUSY, post_and_go);
 }
 
 /* More than the limit allows, again and again: each time the module looks what is to come back. */
@@ -464,29 +571,10 @@ static int ask_for_too_much(void)
 
 static int attack_memlock(void)
 {
-	return keep_busy(ask_for_too_much);
+	return keep_busy(BUSY, ask_for_too_much);
 }
 
-/* ---- Who he is ---- */
-
-static const struct attack {
-	const char *name;
-	int (*run)(void);
-	int needs_pagers;
-} attacks[] = {
-	{ "fuse", attack_fuse, 1 },
-	{ "userfault", attack_userfault, 0 },
-	{ "plain", attack_plain, 0 },
-	{ "rings", attack_rings, 0 },
-	{ "objects", attack_objects, 0 },
-	{ "requests", attack_requests, 0 },
-	{ "keepalives", attack_keepalives, 0 },
-	{ "queues", attack_queues, 0 },
-	{ "memlock", attack_memlock, 0 },
-	{ "deferred", attack_deferred, 0 },
-	{ "memory", attack_memory, 0 },
-	{}
-};
+/* ---- What root does ---- */
 
 /*
  * As `fusermount` would do for him. Of some files the driver pins the pages and lacks the first
@@ -504,6 +592,82 @@ static int start_pagers(void)
 				     pager_begin(&scene.pagers[i], 16 * PAGE, &silent);
 	return rc;
 }
+
+static int netdev_of(const char *device, char *name, int size)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/gid_attrs/ndevs/0", device);
+	file = fopen(path, "r");
+	if (!file)
+		return -errno;
+	if (!fgets(name, size, file))
+		name[0] = 0;
+	fclose(file);
+	name[strcspn(name, "\n")] = 0;
+	return name[0] ? 0 : -ENODEV;
+}
+
+/* Ten addresses come, or go, in one run of `ip`. */
+static int move_addresses(const char *netdev, const char *verb)
+{
+	FILE *ip = popen("ip -force -batch - 2>/dev/null", "w");
+	unsigned int i;
+
+	if (!ip)
+		return -errno;
+	for (i = 1; i <= ADDRESSES; i++)
+		fprintf(ip, "address %s 10.77.1.%u/32 dev %s\n", verb, i, netdev);
+	return pclose(ip) < 0 ? -errno : 0;
+}
+
+/* A user may have more on a machine that has more memory. */
+static int allow_more(void)
+{
+	return put_line("/sys/module/ibchan/parameters/user_memory", MANY_MIB);
+}
+
+/* As a network does whose addresses move; `neighbours` takes away what is left. */
+static int start_moving(void)
+{
+	char netdev[32];
+	int rc = allow_more() ?: netdev_of(scene.device, netdev, sizeof(netdev));
+
+	if (rc || fork())
+		return rc;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		move_addresses(netdev, "add");
+		poll(NULL, 0, MOVE_MS);
+		move_addresses(netdev, "delete");
+		poll(NULL, 0, MOVE_MS);
+	}
+}
+
+/* ---- Who he is ---- */
+
+static const struct attack {
+	const char *name;
+	int (*run)(void);
+	int (*as_root)(void);	/* before that */
+} attacks[] = {
+	{ "fuse", attack_fuse, start_pagers },
+	{ "userfault", attack_userfault, NULL },
+	{ "plain", attack_plain, NULL },
+	{ "rings", attack_rings, NULL },
+	{ "objects", attack_objects, NULL },
+	{ "requests", attack_requests, NULL },
+	{ "keepalives", attack_keepalives, NULL },
+	{ "queues", attack_queues, NULL },
+	{ "memlock", attack_memlock, NULL },
+	{ "deferred", attack_deferred, NULL },
+	{ "memory", attack_memory, NULL },
+	{ "channels", attack_channels, allow_more },
+	{ "ends", attack_ends, NULL },
+	{ "addresses", attack_addresses, start_moving },
+	{}
+};
 
 static int become(uid_t id)
 {
@@ -537,7 +701,7 @@ int main(int argc, char **argv)
 	}
 	scene.device = argv[2];
 	scene.host = argv[3];
-	rc = attack->needs_pagers ? start_pagers() : 0;
+	rc = attack->as_root ? attack->as_root() : 0;
 	rc = rc ?: become(atoi(argv[4]));
 	rc = rc ?: attack->run();
 	printf("ended with %d: %s\n", rc, strerror(-rc));

@@ -30,7 +30,7 @@
 
 #define CALLS(X)									\
 	X(open) X(device) X(pd) X(cq) X(mr) X(prepare) X(handshake) X(post) X(wait)	\
-	X(connect) X(dereg) X(close) X(exit) X(fdatasync)
+	X(flush) X(dereg) X(domain) X(close) X(connect) X(told) X(exit) X(fdatasync)
 
 #define CALL_INDEX(name) CALL_##name,
 enum call { CALLS(CALL_INDEX) NUM_CALLS };
@@ -108,14 +108,41 @@ static int make(struct side *side, const struct side_options *options)
 	return rc ?: TIMED(prepare, side_channel(side, options));
 }
 
-/* One message to itself. */
+/* Of the memory, but by its address. */
+static struct ibchan_submit_wr plain_send(const struct side *side)
+{
+	struct ibchan_submit_wr wr = work(side, IBCHAN_OP_SEND, 2, 0, BYTES);
+
+	wr.sge.offset = address(side->memory + BYTES);
+	wr.sge.mr = IBCHAN_MR_PLAIN;
+	return wr;
+}
+
+/* @num completions are there with the two of a message to itself, of which @wr is the send. */
+static int message(struct side *side, struct ibchan_submit_wr wr, unsigned int num)
+{
+	int rc = TIMED(post, post_receives(side, 1, 1, BYTES));
+
+	rc = rc ?: TIMED(post, post_one(side, wr));
+	return rc ?: TIMED(wait, ring_wait(side->ring, num, patience_ms()));
+}
+
+static int break_and_wait(struct side *side, unsigned int num)
+{
+	int rc = channel_break(side->fd, side->channel);
+
+	return rc ?: ring_wait(side->ring, num, patience_ms());
+}
+
+/* Two messages to itself, and the end of the channel with a receive that gets none. */
 static int use(struct side *side)
 {
 	int rc = TIMED(handshake, side_handshake(side, &side->endpoint));
 
-	rc = rc ?: TIMED(post, post_receives(side, 1, 1, BYTES));
-	rc = rc ?: TIMED(post, post_one(side, work(side, IBCHAN_OP_SEND, 2, BYTES, BYTES)));
-	return rc ?: TIMED(wait, ring_wait(side->ring, 2, patience_ms()));
+	rc = rc ?: message(side, work(side, IBCHAN_OP_SEND, 2, BYTES, BYTES), 2);
+	rc = rc ?: message(side, plain_send(side), 4);
+	rc = rc ?: post_receives(side, 1, 1, BYTES);
+	return rc ?: TIMED(flush, break_and_wait(side, 5));
 }
 
 static int close_side(struct side *side)
@@ -132,7 +159,10 @@ static int made_used_given_back(const struct side_options *options)
 	int rc = make(&side, options);
 
 	rc = rc ?: use(&side);
+	rc = rc ?: destroy(side.fd, side.channel);
 	rc = rc ?: TIMED(dereg, destroy(side.fd, side.mr));
+	/* Behind what the plain memory of a work leaves to a worker. */
+	rc = rc ?: TIMED(domain, destroy(side.fd, side.pd));
 	/* The queue's file is one of those that keep the other one open. */
 	ring_unmap(&side.own_ring);
 	rc = rc ?: TIMED(close, close_side(&side));
@@ -178,6 +208,27 @@ static int meet(const struct side *asking, const struct side *asked,
 	return rc ?: await(asked);
 }
 
+/* Until the channel of @side is told to have broken; the file may have others. */
+static int await_end(const struct side *side)
+{
+	struct pollfd pollfd = { .fd = side->fd, .events = POLLIN };
+	struct ibchan_cmd_event_take event = {};
+	int rc = 0;
+
+	while (!rc && (event.out_channel != side->channel ||
+		       !(event.out_events & IBCHAN_EVENT_BROKEN)))
+		rc = poll(&pollfd, 1, patience_ms()) == 1 ? cmd_event_take(side->fd, &event) :
+							    -ETIMEDOUT;
+	return rc;
+}
+
+static int peer_leaves(const struct side *side, const struct side *peer)
+{
+	int rc = destroy(peer->fd, peer->channel);
+
+	return rc ?: await_end(side);
+}
+
 static int connected_by_address(const struct side_options *options, const char *host)
 {
 	struct ibchan_cmd_listener_create listener = { .out_fd = -1 };
@@ -187,6 +238,7 @@ static int connected_by_address(const struct side_options *options, const char *
 	rc = rc ?: side_share(&asked, &asking, options);
 	rc = rc ?: listen_at(&asking, host, &listener);
 	rc = rc ?: TIMED(connect, meet(&asking, &asked, &listener));
+	rc = rc ?: TIMED(told, peer_leaves(&asking, &asked));
 	if (rc && !account->error)
 		account->error = rc;
 	if (listener.out_fd >= 0)
