@@ -16,6 +16,9 @@
 /* Nearly as many as a process may have, of a page each, and files that it opens then. */
 #define MAPPINGS	60000
 #define FILES		16
+#define PLAIN		4096
+/* Works of one queue that the kernel runs at a time, and some more. */
+#define ENDS		300
 
 /* All of a step here; a wait for a time-out, of whatever layer, takes far longer. */
 static long limit_ms(void)
@@ -144,6 +147,66 @@ TEST_F(timely, are_files_but_the_first_one_of_a_process_with_many_mappings)
 		EXPECT_EQ(0, open_and_close(self));
 	EXPECT_EQ(0, step(self));
 	munmap(first, length);
+}
+
+/*
+ * Another queue of @side's, which waits when it ends: the completions of the message were there as
+ * it asked for an event, which then comes with the next completion, and there is none.
+ */
+static int open_waiting(struct side *side, const struct side_options *options)
+{
+	int rc;
+
+	ring_unmap(&side->own_ring);
+	rc = side_cq(side, options);
+	rc = rc ?: side_channel(side, options);
+	rc = rc ?: side_handshake(side, &side->endpoint);
+	rc = rc ?: post_one(side, work_empty(side, IBCHAN_OP_RECV, 1));
+	return rc ?: post_one(side, work_empty(side, IBCHAN_OP_SEND, 2));
+}
+
+static int leave_ends(const struct side_options *options)
+{
+	struct side_options small = *options;
+	struct side side;
+	unsigned int i;
+	int rc;
+
+	small.cq_entries = RECEIVES;
+	small.ring_entries = 2;
+	small.params.max_send_wr = 1;
+	small.params.max_recv_wr = 1;
+	rc = side_open(&side, &small);
+	for (i = 0; i < ENDS && !rc; i++)
+		rc = open_waiting(&side, &small);
+	side_close(&side);
+	return rc;
+}
+
+/* A worker gives back the plain memory of a work, and the end of the domain waits for it. */
+static int send_plain(const struct side *side)
+{
+	struct ibchan_submit_wr wr = work(side, IBCHAN_OP_SEND, 2, 0, PLAIN);
+
+	wr.sge.offset = address(side->memory + PLAIN);
+	wr.sge.mr = IBCHAN_MR_PLAIN;
+	return post_receives(side, 1, 1, PLAIN) ?: post_one(side, wr);
+}
+
+TEST_F(timely, is_the_end_of_a_domain_beside_queues_that_wait_for_an_event)
+{
+	struct side *side;
+
+	ASSERT_EQ(0, pair_open(&self->pair, PAIR_LOOPED, &self->options));
+	side = self->pair.a;
+	ASSERT_EQ(0, leave_ends(&self->options));
+	step(self);
+	EXPECT_EQ(0, send_plain(side));
+	EXPECT_EQ(IBCHAN_STATUS_SUCCESS, status_of(side, 2));
+	EXPECT_EQ(0, destroy(side->fd, side->channel));
+	EXPECT_EQ(0, destroy(side->fd, side->mr));
+	EXPECT_EQ(0, destroy(side->fd, side->pd));
+	EXPECT_EQ(0, step(self));
 }
 
 TEST_HARNESS_MAIN

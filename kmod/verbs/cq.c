@@ -4,7 +4,8 @@
  *
  * Life: the last user kills the cq, so that no verb is called on it any more,
  * and a worker destroys the ib_cq behind a grace period: soft-RoCE of 6.1 calls
- * the handler from a tasklet that lives inside the cq and that it never stops.
+ * the handler from a tasklet that lives inside the cq and that it never stops, so the
+ * worker also waits for an event that is due, by a timer.
  * A shell that was never armed has had no handler, so its owner destroys it there
  * and then.
  */
@@ -20,6 +21,12 @@
 /* Room for 120 channels with the default queues; a megabyte on soft-RoCE. */
 #define DEFAULT_ENTRIES		4096
 
+/* How often the end of a cq looks for an event that is due. */
+#define LATE_LOOK		max(HZ / 50, 1)
+
+/* Cqs that wait for theirs. */
+static atomic_t num_late;
+
 static void cq_error_work(struct work_struct *work)
 {
 	ibchan_device_tell(cq_fails, container_of(work, struct ibchan_cq, error_work));
@@ -32,6 +39,7 @@ static void cq_error(struct ib_event *event, void *context)
 }
 
 static void cq_free_work(struct work_struct *work);
+static void cq_late_timer(struct timer_list *timer);
 
 /* What was asked for, with defaults in place. */
 static int set_sink(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
@@ -75,6 +83,7 @@ static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
 	ibchan_callback_init(cq, class);
 	INIT_WORK(&cq->error_work, cq_error_work);
 	INIT_RCU_WORK(&cq->free_work, cq_free_work);
+	timer_setup(&cq->late_timer, cq_late_timer, 0);
 	refcount_set(&cq->users, 1);
 	spin_lock_init(&cq->space_lock);
 	if (!set_sink(cq, init))
@@ -322,21 +331,52 @@ static void cq_end(struct ibchan_cq *cq)
 }
 
 /*
+ * The end of a cq whose event is due holds no worker while it waits: a user may have any number
+ * of them. Softirq.
+ */
+static void cq_late_timer(struct timer_list *timer)
+{
+	struct ibchan_cq *cq = container_of(timer, struct ibchan_cq, late_timer);
+
+	/* Without a verbs object no event comes. */
+	if (READ_ONCE(cq->ib) && cq_event_is_due(cq) && time_before(jiffies, cq->late_until)) {
+		mod_timer(timer, jiffies + LATE_LOOK);
+		return;
+	}
+	queue_rcu_work(ibchan_slow_wq, &cq->free_work);
+	if (atomic_dec_and_test(&num_late))
+		wake_up_var(&num_late);
+}
+
+/* Behind this the works of all cqs that have died are queued, or will be by RCU. */
+void ibchan_cq_await_late(void)
+{
+	wait_var_event(&num_late, !atomic_read(&num_late));
+}
+
+/*
  * Runs a grace period after the cq died, which ends every handler that had begun
- * by then. One that was still to begin gets a grace period after it has. The wait for
- * an event that may not come is why a rescuer, which takes one work after the other,
- * must not run this.
+ * by then. One that was still to begin gets a grace period after it has: this then runs again.
  */
 static void cq_free_work(struct work_struct *work)
 {
 	struct ibchan_cq *cq = container_of(to_rcu_work(work), struct ibchan_cq, free_work);
 
-	if (test_bit(CQ_LATE, &cq->flags)) {
-		ibchan_cq_settle(cq, jiffies + IBCHAN_EVENT_TIMEOUT);
-		synchronize_rcu();
+	if (test_and_clear_bit(CQ_LATE, &cq->flags)) {
+		cq->late_until = jiffies + IBCHAN_EVENT_TIMEOUT;
+		mod_timer(&cq->late_timer, jiffies);
+		return;
 	}
 	cq_end(cq);
 	cq_free(cq);
+}
+
+/* A grace period later, as handlers may be running. */
+static void cq_free_later(struct ibchan_cq *cq)
+{
+	if (test_bit(CQ_LATE, &cq->flags))
+		atomic_inc(&num_late);
+	queue_rcu_work(ibchan_slow_wq, &cq->free_work);
 }
 
 static void cq_free_rcu(struct rcu_head *rcu)
@@ -348,7 +388,7 @@ static void cq_free_rcu(struct rcu_head *rcu)
 static void cq_free_shell(struct ibchan_cq *cq)
 {
 	if (test_bit(CQ_EVENTFUL, &cq->flags)) {
-		queue_rcu_work(ibchan_slow_wq, &cq->free_work);
+		cq_free_later(cq);
 		return;
 	}
 	cq_end(cq);
@@ -409,7 +449,7 @@ void ibchan_cq_put(struct ibchan_cq *cq)
 			     __builtin_return_address(0));
 	} else if (refcount_dec_and_test(&cq->users)) {
 		cq_stop(cq);
-		queue_rcu_work(ibchan_slow_wq, &cq->free_work);
+		cq_free_later(cq);
 	}
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_put, IBCHAN_NS);

@@ -7,6 +7,7 @@
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/lockdep.h>
+#include <linux/timer.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -36,7 +37,7 @@ enum ibchan_cq_flag {
 	CQ_DEAD,	/* no more verbs on it */
 	CQ_SHELL,	/* destroyed, and its owner has not given it back */
 	CQ_ORPHANED,	/* a leaked channel keeps it: its owner may have gone */
-	CQ_LATE,	/* an event was due when it died */
+	CQ_LATE,	/* an event was due when it died, and its end has yet to wait for it */
 	CQ_EVENTFUL,	/* an event was asked for, at any time */
 	CQ_LEAKED,	/* the device would not let go of it, and may call it */
 };
@@ -55,7 +56,7 @@ enum ibchan_cq_flag {
  *	event of any kind is wanted
  * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
  * @is_late: nothing had completed when a poster looked; belongs to the same
- * @wait: in-kernel waiters, and with IBCHAN_QUIRK_EVENT_OUTLIVES_CQ the cq's end
+ * @wait: in-kernel waiters, and with IBCHAN_QUIRK_EVENT_OUTLIVES_CQ removal of the device
  * @reap_work: reaps what an event does not: what is left over, and what must not nest
  * @kick_work: an interrupt that schedules @reap_tasklet
  * @reap_tasklet: reaps behind an event, when no thread waits
@@ -69,6 +70,8 @@ enum ibchan_cq_flag {
  * @link: in the device's list; left before @rcu is used
  * @rcu: only frees: the memory outlives readers that found it in a handle table
  * @free_work: destroys and frees, after a grace period
+ * @late_timer: with CQ_LATE looks whether the event has come
+ * @late_until: when it is given up, in jiffies
  * @callback_map: the cq as lockdep sees it, see callback.c
  * @completion: belongs to the owner of CQ_OWNED
  * @wc: belongs to the owner of CQ_OWNED
@@ -101,6 +104,8 @@ struct ibchan_cq {
 		__verbs_only struct rcu_head rcu;
 	};
 	__verbs_only struct rcu_work free_work;
+	__verbs_only struct timer_list late_timer;
+	__verbs_only unsigned long late_until;
 #ifdef CONFIG_LOCKDEP
 	__verbs_only struct lockdep_map callback_map;
 #endif
@@ -172,6 +177,7 @@ void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries);
 void ibchan_cq_remove(struct ibchan_cq *cq);
 void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline);
 void ibchan_cq_release_verbs(struct ibchan_cq *cq);
+void ibchan_cq_await_late(void);
 
 /* might_sleep() of calls that are made often: it does not give the cpu away. */
 #define ibchan_may_sleep()	__might_sleep(__FILE__, __LINE__)

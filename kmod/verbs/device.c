@@ -34,8 +34,8 @@ struct workqueue_struct *ibchan_wq;
 struct workqueue_struct *ibchan_free_wq;
 
 /*
- * Runs works that allocate, or wait for the connection manager, for the owner of foreign memory, or
- * for the last event of a cq. Memory reclaim does not wait for them.
+ * Runs works that allocate, or wait for the connection manager or the owner of foreign memory, and
+ * ends cqs. Memory reclaim does not wait for them.
  */
 struct workqueue_struct *ibchan_slow_wq;
 
@@ -421,7 +421,8 @@ undo_wq:
 
 /*
  * No device is there any more. What still closes gives regions and cqs back, the latter behind a
- * grace period: the barrier turns that into work, which the work queue's end then waits for.
+ * timer and a grace period: the barrier turns that into work, which the work queue's end then waits
+ * for.
  */
 void ibchan_device_fini(void)
 {
@@ -429,6 +430,7 @@ void ibchan_device_fini(void)
 	flush_workqueue(ibchan_close_wq);
 	flush_workqueue(ibchan_slow_wq);
 	flush_workqueue(ibchan_free_wq);
+	ibchan_cq_await_late();
 	rcu_barrier();
 	destroy_workqueue(ibchan_runner_wq);
 	destroy_workqueue(ibchan_watch_wq);
