@@ -187,9 +187,9 @@ static u32 end_search(struct ibchan_channel *ch)
  * The two queues complete in any order, so what was flushed may be seen before the failure
  * that it comes from. That lies in one of the cqs by now, or nothing tells why.
  */
-void ibchan_channel_cause_work(struct work_struct *work)
+void ibchan_channel_cause_turn(struct ibchan_turn *turn)
 {
-	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, cause_work);
+	struct ibchan_channel *ch = container_of(turn, struct ibchan_channel, cause_turn);
 
 	guard(ibchan_noio)();
 	ibchan_fault_linger(IBCHAN_WINDOW_SEEKING);
@@ -220,7 +220,7 @@ static void break_and_search(struct ibchan_channel *ch, u32 error, u32 status)
 	spin_lock_irqsave(&ch->state_lock, flags);
 	first = mark_broken(ch, error, status);
 	if (first)
-		queue_work(ibchan_wq, &ch->cause_work);
+		ibchan_turn_queue(&ch->cause_turn);
 	else
 		note_cause(ch, error, status);
 	spin_unlock_irqrestore(&ch->state_lock, flags);
@@ -278,7 +278,7 @@ void ibchan_channel_break_on(struct ibchan_channel *ch, bool tells)
 	if (ch->state == IBCHAN_CHANNEL_BROKEN) {
 		if (tells)
 			WRITE_ONCE(ch->asked, true);
-		queue_work(ibchan_wq, &ch->break_work);
+		ibchan_turn_queue(&ch->break_turn);
 	}
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 }
@@ -410,9 +410,9 @@ static void end_work(struct ibchan_channel *ch)
 	ibchan_queue_retire_rest(&ch->recv);
 }
 
-void ibchan_channel_break_work(struct work_struct *work)
+void ibchan_channel_break_turn(struct ibchan_turn *turn)
 {
-	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, break_work);
+	struct ibchan_channel *ch = container_of(turn, struct ibchan_channel, break_turn);
 	bool asked = READ_ONCE(ch->asked);
 
 	guard(ibchan_noio)();
@@ -435,7 +435,7 @@ static bool break_asked(struct ibchan_channel *ch, int error, u32 status)
 
 	if (ch->state == IBCHAN_CHANNEL_BROKEN) {
 		WRITE_ONCE(ch->asked, true);
-		queue_work(ibchan_wq, &ch->break_work);
+		ibchan_turn_queue(&ch->break_turn);
 	}
 	return first;
 }
@@ -481,7 +481,7 @@ void ibchan_channel_break_later(struct ibchan_channel *ch, int error, u32 status
 	spin_lock_irqsave(&ch->state_lock, flags);
 	first = break_asked(ch, error, status);
 	if (first)
-		queue_work(ibchan_wq, &ch->cause_work);
+		ibchan_turn_queue(&ch->cause_turn);
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 	if (first)
 		wake_up_all(&ch->state_wait);
@@ -504,7 +504,7 @@ void ibchan_channel_give_up(struct ibchan_channel *ch, int error)
 		   mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
 	if (given_up) {
 		WRITE_ONCE(ch->asked, true);
-		queue_work(ibchan_wq, &ch->break_work);
+		ibchan_turn_queue(&ch->break_turn);
 	}
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 	if (given_up)

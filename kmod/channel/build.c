@@ -89,8 +89,8 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	init_waitqueue_head(&ch->state_wait);
 	ibchan_history_init(&ch->history);
 	ibchan_parts_call(init, ch);
-	INIT_WORK(&ch->cause_work, ibchan_channel_cause_work);
-	INIT_WORK(&ch->break_work, ibchan_channel_break_work);
+	ibchan_turn_init(&ch->cause_turn, ch->qp.pd->cost.budget, ibchan_channel_cause_turn);
+	ibchan_turn_init(&ch->break_turn, ch->qp.pd->cost.budget, ibchan_channel_break_turn);
 	INIT_WORK(&ch->close_work, ibchan_channel_close_work);
 	ch->state = IBCHAN_CHANNEL_PREPARED;
 	return ch;

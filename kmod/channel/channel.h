@@ -26,6 +26,7 @@
  *	ibchan_busy.lock	bottom halves off; a region's ranges in flight
  *	ibchan_pd.keys_lock	bottom halves off; a domain's regions by their keys
  *	ibchan_channel.state_lock  interrupts off; state and first error
+ *	ibchan_lane.lock	interrupts off; which works of a user are queued
  *	ibchan_history.lock	interrupts off; what happened to a channel
  *
  * Memory reclaim may wait for a channel to break, and for objects to end. So allocations under
@@ -129,8 +130,8 @@ struct ibchan_queue {
  * @broken_at: when it broke, in jiffies; 0: it has not
  * @port_down_at: when its port last went down, in jiffies; 0: it has not
  * @leaked: the device would not let go of it
- * @cause_work: finds out what has failed when only its consequences were seen, then tells
- * @break_work: moves the qp to ERR, and where it must, later to RESET
+ * @cause_turn: finds out what has failed when only its consequences were seen, then tells
+ * @break_turn: moves the qp to ERR, and where it must, later to RESET
  * @refs: 1 for its owner; the memory goes with the last one
  * @end_lock: one caller stops it at a time
  * @closed: the owner's, who does not wait for the end
@@ -173,8 +174,8 @@ struct ibchan_channel {
 	__channel_only unsigned long broken_at;
 	__channel_only unsigned long port_down_at;
 	__channel_only int leaked;
-	struct work_struct cause_work;
-	struct work_struct break_work;
+	struct ibchan_turn cause_turn;
+	struct ibchan_turn break_turn;
 	__channel_only refcount_t refs;
 	__channel_only struct mutex end_lock;
 	__channel_only void (*closed)(void *priv);

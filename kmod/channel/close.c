@@ -34,8 +34,8 @@ static void refuse_all(struct ibchan_channel *ch, bool device_gone)
 	/* Both are queued only once it has broken. */
 	if (!ch->on_cqs)
 		return;
-	cancel_work_sync(&ch->cause_work);
-	cancel_work_sync(&ch->break_work);
+	ibchan_turn_cancel(&ch->cause_turn);
+	ibchan_turn_cancel(&ch->break_turn);
 }
 
 /* The channel is closed, so that it does not break any more. */

@@ -21,7 +21,7 @@ void ibchan_channel_await_posters(struct ibchan_channel *ch);
 bool ibchan_channel_has_posted(const struct ibchan_channel *ch);
 bool ibchan_channel_is_unused(const struct ibchan_channel *ch);
 void ibchan_queue_retire_rest(struct ibchan_queue *queue);
-void ibchan_channel_break_work(struct work_struct *work);
-void ibchan_channel_cause_work(struct work_struct *work);
+void ibchan_channel_break_turn(struct ibchan_turn *turn);
+void ibchan_channel_cause_turn(struct ibchan_turn *turn);
 
 #endif /* IBCHAN_CHANNEL_PRIVATE_H */

@@ -211,7 +211,7 @@ static bool end_attempt(struct ibchan_cm *cm)
 	ibchan_qp_unlock(&cm->ch->qp);
 	if (id) {
 		/* The work that breaks the channel may hold the id; a later one finds none. */
-		flush_work(&cm->ch->break_work);
+		flush_work(&cm->ch->break_turn.work);
 		rdma_destroy_id(id);
 	}
 	cancel_delayed_work_sync(&cm->deadline);

@@ -44,6 +44,7 @@ MODULE_PARM_DESC(user_memory,
  * @container: which of root's containers; 0 of other users
  * @users: files, and objects that were charged
  * @used: bytes
+ * @lane: its works
  */
 struct ibchan_budget {
 	struct hlist_node link;
@@ -51,6 +52,7 @@ struct ibchan_budget {
 	u64 container;
 	refcount_t users;
 	atomic64_t used;
+	struct ibchan_lane lane;
 };
 
 /* Tells a user namespace's number from that of a cgroup, which needs less than 63 bits. */
@@ -148,6 +150,8 @@ struct ibchan_budget *ibchan_budget_get(void)
 		return NULL;
 	identify_caller(fresh);
 	refcount_set(&fresh->users, 1);
+	spin_lock_init(&fresh->lane.lock);
+	INIT_LIST_HEAD(&fresh->lane.waiting);
 	budget = find_or_add(fresh);
 	if (budget != fresh)
 		kfree(fresh);
@@ -176,6 +180,18 @@ void ibchan_budget_put(struct ibchan_budget *budget)
 		return;
 	WARN_ON_ONCE(atomic64_read(&budget->used));
 	kfree(budget);
+}
+
+/**
+ * ibchan_budget_lane - where works of a budget's user wait for their turn
+ * @budget: the budget, or NULL
+ *
+ * Context: any.
+ * Return: the lane, there as long as @budget; NULL where there is no budget.
+ */
+struct ibchan_lane *ibchan_budget_lane(struct ibchan_budget *budget)
+{
+	return budget ? &budget->lane : NULL;
 }
 
 static void keep_cost(struct ibchan_cost *cost, struct ibchan_budget *budget, u64 bytes)

@@ -8,6 +8,8 @@
 #ifndef IBCHAN_BUDGET_H
 #define IBCHAN_BUDGET_H
 
+#include <linux/list.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 
 struct ibchan_budget;
@@ -36,8 +38,21 @@ struct ibchan_payer {
 	bool exempt;
 };
 
+/**
+ * struct ibchan_lane - which works of a user are with the workers: see verbs/turn.c
+ * @lock: guards the rest; interrupts off
+ * @waiting: those that are not, in their order
+ * @num_admitted: those that are
+ */
+struct ibchan_lane {
+	spinlock_t lock;		/* the rest */
+	struct list_head waiting;
+	unsigned int num_admitted;
+};
+
 struct ibchan_budget *ibchan_budget_get(void);
 void ibchan_budget_put(struct ibchan_budget *budget);
+struct ibchan_lane *ibchan_budget_lane(struct ibchan_budget *budget);
 int ibchan_cost_charge(struct ibchan_cost *cost, struct ibchan_budget *budget, u64 bytes,
 		       struct ibchan_reason *reason);
 void ibchan_payer_init(struct ibchan_payer *payer, struct ibchan_budget *budget);

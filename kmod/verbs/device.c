@@ -22,10 +22,16 @@ static LIST_HEAD(devices);
 const struct ibchan_device_client *const *ibchan_device_clients;
 
 /*
- * Reaps cqs on which no thread waits, and breaks channels. Memory reclaim may wait for such
- * a completion.
+ * Reaps cqs on which no thread waits, and breaks channels of the kernel's consumers. Memory
+ * reclaim may wait for such a completion.
  */
 struct workqueue_struct *ibchan_wq;
+
+/*
+ * Breaks channels of users, see turn.c: with ordinary priority, on any processor, as a user decides
+ * how many that are. Memory reclaim may wait for it.
+ */
+struct workqueue_struct *ibchan_turn_wq;
 
 /*
  * Frees channels and regions that their owners do not wait for. Memory reclaim may wait for
@@ -382,9 +388,12 @@ int ibchan_device_init(const struct ibchan_device_client *const *clients)
 	ibchan_wq = alloc_workqueue("ibchan", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	if (!ibchan_wq)
 		return -ENOMEM;
+	ibchan_turn_wq = alloc_workqueue("ibchan_turn", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!ibchan_turn_wq)
+		goto undo_wq;
 	ibchan_free_wq = alloc_workqueue("ibchan_free", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!ibchan_free_wq)
-		goto undo_wq;
+		goto undo_turn_wq;
 	ibchan_slow_wq = alloc_workqueue("ibchan_slow", WQ_UNBOUND, 0);
 	if (!ibchan_slow_wq)
 		goto undo_free_wq;
@@ -414,6 +423,8 @@ undo_slow_wq:
 	destroy_workqueue(ibchan_slow_wq);
 undo_free_wq:
 	destroy_workqueue(ibchan_free_wq);
+undo_turn_wq:
+	destroy_workqueue(ibchan_turn_wq);
 undo_wq:
 	destroy_workqueue(ibchan_wq);
 	return -ENOMEM;
@@ -438,5 +449,6 @@ void ibchan_device_fini(void)
 	destroy_workqueue(ibchan_undo_wq);
 	destroy_workqueue(ibchan_slow_wq);
 	destroy_workqueue(ibchan_free_wq);
+	destroy_workqueue(ibchan_turn_wq);
 	destroy_workqueue(ibchan_wq);
 }

@@ -138,6 +138,7 @@ void ibchan_client_fini(void);
 int ibchan_device_init(const struct ibchan_device_client *const *clients);
 void ibchan_device_fini(void);
 extern struct workqueue_struct *ibchan_wq;
+extern struct workqueue_struct *ibchan_turn_wq;
 extern struct workqueue_struct *ibchan_free_wq;
 extern struct workqueue_struct *ibchan_slow_wq;
 extern struct workqueue_struct *ibchan_undo_wq;

@@ -12,5 +12,6 @@
 #include "mr.h"
 #include "pd.h"
 #include "qp.h"
+#include "turn.h"
 
 #endif /* IBCHAN_VERBS_H */

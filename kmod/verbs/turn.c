@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Whose work runs next.
+ *
+ * A user decides how many channels break at once, and a work queue takes first what came first. So
+ * of the works of one user only a few are queued or run at a time. The others wait in the user's
+ * lane until one of these has ended, and works of other users are queued before them. A work here
+ * waits for no other one here, so the few always go on.
+ *
+ * A lane is a part of its user's budget. What has a turn is charged to that budget, and cancels the
+ * turn before it pays back, so the lane is there as long as any of its works.
+ */
+#include "verbs.h"
+
+/* A driver's calls may sleep, hence not one. */
+#define LANE_WIDTH	2
+
+/* The caller holds the lane's lock. */
+static void admit(struct ibchan_lane *lane)
+{
+	struct ibchan_turn *turn;
+
+	lockdep_assert_held(&lane->lock);
+	while (lane->num_admitted < LANE_WIDTH && !list_empty(&lane->waiting)) {
+		turn = list_first_entry(&lane->waiting, struct ibchan_turn, link);
+		list_del_init(&turn->link);
+		lane->num_admitted += queue_work(ibchan_turn_wq, &turn->work);
+	}
+}
+
+static void make_room(struct ibchan_lane *lane)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&lane->lock, flags);
+	lane->num_admitted--;
+	admit(lane);
+	spin_unlock_irqrestore(&lane->lock, flags);
+}
+
+static void turn_work(struct work_struct *work)
+{
+	struct ibchan_turn *turn = container_of(work, struct ibchan_turn, work);
+
+	turn->run(turn);
+	if (turn->lane)
+		make_room(turn->lane);
+}
+
+/**
+ * ibchan_turn_init - make a work that waits for its turn
+ * @turn: of an object that keeps @budget by what it is charged
+ * @budget: of the user; NULL: a kernel consumer's
+ * @run: what it does
+ */
+void ibchan_turn_init(struct ibchan_turn *turn, struct ibchan_budget *budget,
+		      void (*run)(struct ibchan_turn *turn))
+{
+	INIT_WORK(&turn->work, turn_work);
+	INIT_LIST_HEAD(&turn->link);
+	turn->lane = ibchan_budget_lane(budget);
+	turn->run = run;
+}
+
+/**
+ * ibchan_turn_queue - have a work run
+ * @turn: nothing happens if it is to run already; one that runs now runs again
+ *
+ * Context: any but NMI.
+ */
+void ibchan_turn_queue(struct ibchan_turn *turn)
+{
+	struct ibchan_lane *lane = turn->lane;
+	unsigned long flags;
+
+	if (!lane) {
+		queue_work(ibchan_wq, &turn->work);
+		return;
+	}
+	spin_lock_irqsave(&lane->lock, flags);
+	if (list_empty(&turn->link) && !work_pending(&turn->work)) {
+		list_add_tail(&turn->link, &lane->waiting);
+		admit(lane);
+	}
+	spin_unlock_irqrestore(&lane->lock, flags);
+}
+
+/**
+ * ibchan_turn_cancel - have a work not run, and wait for one that runs
+ * @turn: not queued any more by anyone
+ *
+ * Context: process, may sleep.
+ */
+void ibchan_turn_cancel(struct ibchan_turn *turn)
+{
+	struct ibchan_lane *lane = turn->lane;
+	unsigned long flags;
+
+	if (lane) {
+		spin_lock_irqsave(&lane->lock, flags);
+		list_del_init(&turn->link);
+		spin_unlock_irqrestore(&lane->lock, flags);
+	}
+	if (cancel_work_sync(&turn->work) && lane)
+		make_room(lane);
+}
