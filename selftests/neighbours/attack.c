@@ -14,6 +14,7 @@
  *	queues		full completion queues, given back at once
  *	memlock		registrations that RLIMIT_MEMLOCK refuses, with plain memory to be freed
  *	deferred	plain memory of works in flight, given back
+ *	files		files that a process with 60 000 mappings of a library opens and closes
  *	memory		as many large completion queues as the user may have
  *	channels	thousands of channels, closed at once, again and again
  *	ends		queues that wait for an event which never comes, and are given back
@@ -35,18 +36,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "attack.h"
 #include "missing.h"
 #include "pager.h"
 #include "work.h"
 #include "world.h"
 
-#define PAGE		4096UL
 #define MEBI		(1024UL * 1024)
 /* What a distribution allows at least. */
 #define MEMLOCK		(8 * MEBI)
 #define FILES		4096
 
-#define HANGING		8	/* threads that wait for pages */
 /* Fast registration takes 512 pages of soft-RoCE's memory; more only its driver registers. */
 #define LARGE		(520 * PAGE)
 #define NUM_LARGE	3	/* files of that many pages */
@@ -58,7 +58,6 @@
 #define CQ_ENTRIES	32767
 #define FULL		8000	/* completions that nobody takes */
 #define LARGE_QUEUES	128	/* 4 MiB each */
-#define BUSY		2	/* processes that do something all the time: one for each CPU */
 #define MANY_CHANNELS	8000	/* of a process */
 #define MANY_MIB	"512"	/* enough for them */
 #define RECEIVES	16	/* that each of these ends with */
@@ -67,12 +66,7 @@
 #define ADDRESSES	10
 #define MOVE_MS		200	/* for which they stay, and stay away */
 
-static struct {
-	const char *device;
-	const char *host;
-	struct pager pagers[HANGING];
-	struct missing missing;
-} scene;
+struct scene scene;
 
 static void say_ready(void)
 {
@@ -80,7 +74,7 @@ static void say_ready(void)
 	fflush(stdout);
 }
 
-static int stay(void)
+int stay(void)
 {
 	say_ready();
 	while (pause())
@@ -88,8 +82,7 @@ static int stay(void)
 	return 0;
 }
 
-/* @num processes that do @body all the time; it is done once before they are ready. */
-static int keep_busy(unsigned int num, int (*body)(void))
+int keep_busy(unsigned int num, int (*body)(void))
 {
 	unsigned int i;
 	int rc = body();
@@ -105,7 +98,7 @@ static int keep_busy(unsigned int num, int (*body)(void))
 	return rc ?: stay();
 }
 
-static struct side_options options(void)
+struct side_options options(void)
 {
 	struct side_options options = side_defaults();
 
@@ -114,8 +107,7 @@ static struct side_options options(void)
 	return options;
 }
 
-/* A file with the device, a domain and a queue. */
-static int open_file(struct side *side)
+int open_file(struct side *side)
 {
 	const struct side_options chosen = options();
 	int rc;
@@ -662,6 +654,7 @@ static const struct attack {
 	{ "queues", attack_queues, NULL },
 	{ "memlock", attack_memlock, NULL },
 	{ "deferred", attack_deferred, NULL },
+	{ "files", attack_files, NULL },
 	{ "memory", attack_memory, NULL },
 	{ "channels", attack_channels, allow_more },
 	{ "ends", attack_ends, NULL },
