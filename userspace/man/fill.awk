@@ -3,7 +3,8 @@
 # awk -v version=V -v date=YYYY-MM-DD -f fill.awk linux/*.h PAGE.in
 #
 # Fills in a hand-written page: @VERSION@, @DATE@, and from the headers @COMMANDS@, each command
-# with the first line of its struct's comment, and @ERRORS@, the errno table of its prologue.
+# with the first line of its struct's comment, and @ERRORS@, the errno table of its prologue; and
+# @EXAMPLE FILE@, the code of an example, from its first include on.
 
 function escaped(text) {
 	gsub(/\\/, "\\e", text)
@@ -12,6 +13,20 @@ function escaped(text) {
 		text = substr(text, 1, RSTART - 1) "\\fI" substr(text, RSTART + 1, RLENGTH - 1) "\\fP" \
 			substr(text, RSTART + RLENGTH)
 	return text
+}
+
+# What a reader types; the comments before it are said on the page.
+function print_example(file,    line, begun) {
+	while ((getline line <file) > 0) {
+		begun = begun || line ~ /^#include/
+		gsub(/\\/, "\\e", line)
+		gsub(/-/, "\\-", line)
+		sub(/^[.']/, "\\\\\\&&", line)
+		gsub(/\t/, "    ", line)
+		if (begun)
+			print line
+	}
+	close(file)
 }
 
 FNR == 1 {
@@ -41,6 +56,12 @@ in_header && /^ \* struct ibchan_cmd_[a-z_]+ - / {
 
 in_header {
 	error = ""
+	next
+}
+
+/^@EXAMPLE .*@$/ {
+	sub(/@$/, "", $2)
+	print_example(examples "/" $2)
 	next
 }
 
