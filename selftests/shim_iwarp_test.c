@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Channels over iWARP, which connects by address only and can less: on kernels that have
- * siw, the soft device that does it over TCP. It sits on a network device of its own, so
- * that no soft-RoCE device has the address.
+ * Channels over iWARP, which connects by address only and can less: on kernels that have siw.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "namespace.h"
-#include "shim/dialer.h"
 #include "shim/meeting.h"
+#include "shim/siw.h"
 #include "dmabuf.h"
 #include "test.h"
 #include "thread.h"
 #include "world.h"
 
-#define DEVICE	"siw0"
-#define HOST	"10.78.0.1"
-#define HOST6	"fd78::1"
+#define DEVICE	SIW_DEVICE
+#define HOST	SIW_HOST
+#define HOST6	SIW_HOST6
 
 /* Packets to it are dropped without a word. */
 #define NOBODY	"10.78.0.99"
@@ -38,30 +35,17 @@
 /* The code that a test ends with for the harness to count it as skipped. */
 #define SKIPPED	255
 
-static const char add_device[] =
-	"[ -e /sys/class/net/iw0 ] || ip link add iw0 type dummy;"
-	" ip address replace " HOST "/24 dev iw0; ip address replace " HOST6 "/64 dev iw0 nodad;"
-	" ip link set iw0 up; rdma link add " DEVICE " type siw netdev iw0";
-
 static bool has_siw;
 
 static void __attribute__((constructor)) load_siw(void)
 {
-	has_siw = !run_script("modprobe -q siw");
-}
-
-static bool has_device(void)
-{
-	return !access("/sys/class/infiniband/" DEVICE, F_OK);
+	has_siw = siw_load();
 }
 
 /* One device serves all tests; when the program ends, not the process of a test, it goes. */
 static void __attribute__((destructor)) remove_device(void)
 {
-	if (has_device())
-		run_script("rdma link delete " DEVICE);
-	if (!access("/sys/class/net/iw0", F_OK))
-		run_script("ip link delete iw0");
+	siw_remove();
 }
 
 FIXTURE(iwarp)
@@ -98,8 +82,7 @@ FIXTURE_SETUP(iwarp)
 	if (!has_siw)
 		SKIP(_exit(SKIPPED), "this kernel has no siw");
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	if (!has_device())
-		ASSERT_EQ(0, run_script(add_device));
+	ASSERT_EQ(0, siw_add());
 	ASSERT_EQ(0, ibchan_context_open(&self->m.context, NULL));
 	ASSERT_EQ(0, prepare(&self->m.asking, self->m.context, &self->m.error)) {
 		TH_LOG("%s", text_of(&self->m.error));
@@ -364,56 +347,6 @@ TEST_F(iwarp, is_not_connected_by_endpoints)
 	EXPECT_EQ(IBCHAN_REASON_LINK_LAYER, self->m.error.reason.code);
 	end_close(&roce);
 	EXPECT_EQ(0, meeting_connect(&self->m, NULL, NULL));
-}
-
-#define LONG_MESSAGE	100000
-
-static void *send_short_and_long(void *arg)
-{
-	static unsigned char bytes[LONG_MESSAGE];
-	struct dialer *dialer = arg;
-
-	dial(dialer);
-	fill(bytes, LONG_MESSAGE, 5);
-	if (!dialer->rc)
-		dialer->rc = ibchan_send_bytes(dialer->channel, bytes, 100, patience_ns(), NULL);
-	if (!dialer->rc)
-		dialer->rc = ibchan_send_bytes(dialer->channel, bytes, LONG_MESSAGE,
-					       patience_ns(), NULL);
-	return NULL;
-}
-
-/* Many more than there are receives: none may find its peer without one. */
-TEST_F(iwarp, carries_messages_of_the_short_way)
-{
-	static unsigned char sent[LONG_MESSAGE], got[LONG_MESSAGE];
-	struct dialer dialer = { .host = HOST };
-	struct ibchan_server *server;
-	struct ibchan_channel *taken;
-	int i;
-
-	fill(sent, LONG_MESSAGE, 5);
-	ASSERT_EQ(0, ibchan_serve(HOST, NULL, NULL, &server, NULL));
-	port_of_server(server, dialer.port, sizeof(dialer.port));
-	ASSERT_EQ(0, pthread_create(&dialer.thread, NULL, send_short_and_long, &dialer));
-	ASSERT_EQ(0, ibchan_take(server, patience_ns(), &taken, NULL));
-	EXPECT_EQ(100, ibchan_receive_bytes(taken, got, LONG_MESSAGE, patience_ns(), NULL));
-	EXPECT_EQ(0, memcmp(sent, got, 100));
-	EXPECT_EQ(LONG_MESSAGE, ibchan_receive_bytes(taken, got, LONG_MESSAGE, patience_ns(),
-						     NULL));
-	EXPECT_EQ(0, memcmp(sent, got, LONG_MESSAGE));
-	ASSERT_EQ(0, join_soon(dialer.thread, NULL));
-	ASSERT_EQ(0, dialer.rc);
-	for (i = 0; i < 100; i++) {
-		EXPECT_EQ(0, ibchan_send_bytes(taken, &i, sizeof(i), patience_ns(), NULL));
-		EXPECT_EQ(sizeof(i), ibchan_receive_bytes(dialer.channel, got, sizeof(i),
-							  patience_ns(), NULL));
-		EXPECT_EQ(0, memcmp(got, &i, sizeof(i)));
-	}
-	EXPECT_EQ(0, ibchan_channel_close(dialer.channel));
-	EXPECT_EQ(-ENODATA, ibchan_receive_bytes(taken, got, 1, patience_ns(), NULL));
-	EXPECT_EQ(0, ibchan_channel_close(taken));
-	EXPECT_EQ(0, ibchan_server_close(server));
 }
 
 TEST_F(iwarp, carries_private_data_both_ways)
