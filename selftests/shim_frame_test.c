@@ -19,7 +19,7 @@ TEST(a_frame_comes_as_it_was_made_whatever_its_length_is)
 	struct arrival arrival;
 	unsigned int i;
 
-	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		const struct frame_offer offer = {
 			.frame = frame_make(FRAME_OFFER, 0xfffffffe, lengths[i]),
 			.addr = htobe64(0x123456789abcULL), .rkey = htobe32(0xdeadbeef),

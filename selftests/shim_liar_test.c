@@ -172,7 +172,7 @@ TEST_F(liar, ends_its_own_channel_by_each_kind_of_nonsense)
 {
 	unsigned int i;
 
-	for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(lies); i++) {
 		const struct lie *lie = &lies[i];
 
 		ASSERT_EQ(0, greet(self, COPIED, 4));

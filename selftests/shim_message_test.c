@@ -205,6 +205,23 @@ TEST_F(message, for_which_the_peer_has_no_receive_is_sent_later_or_not_at_all)
 	EXPECT_STREQ("3", (char *)self->got);
 }
 
+/* Whichever side has the room, the other one hears of each message that it waits for. */
+TEST_F(message, that_is_received_makes_room_for_the_next_where_one_side_has_little)
+{
+	const struct ibchan_message_params few = { .size = sizeof(few), .messages = 1 };
+	int i;
+
+	ASSERT_EQ(0, meet(self, &few, NULL));
+	for (i = 0; i < 5; i++) {
+		EXPECT_EQ(0, crosses(self, self->taken, self->client, 10));
+		EXPECT_EQ(0, ibchan_send_bytes(self->taken, "x", 1, patience_ns(), NULL));
+		EXPECT_EQ(1, ibchan_receive_bytes(self->client, self->got, 64, patience_ns(),
+						  NULL));
+	}
+	for (i = 0; i < 5; i++)
+		EXPECT_EQ(0, crosses(self, self->client, self->taken, 10));
+}
+
 /* From an address where no page begins; more than is read at a time. */
 TEST_F(message, of_megabytes_comes_as_it_was_sent)
 {

@@ -17,8 +17,8 @@
 
 #include <linux/types.h>
 
-/* The longest message. */
-#define MESSAGE_MAX	(1ULL << 40)
+/* The longest message: 2^40 bytes. */
+#define MESSAGE_MAX	0x10000000000ULL
 
 /**
  * enum frame_kind - what a frame carries

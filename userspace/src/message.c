@@ -15,7 +15,7 @@
 #define DEFAULT_MESSAGES	16
 #define MAX_MESSAGES		8000	/* twice as many works have room in a queue */
 #define DEFAULT_MESSAGE_BYTES	16384
-#define MAX_MESSAGE_BYTES	(1 << 30)
+#define MAX_MESSAGE_BYTES	0x40000000
 #define DEFAULT_TIMEOUT_NS	60000000000LL
 
 int station_open(struct station **out, struct ibchan_error *error)

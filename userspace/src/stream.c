@@ -20,7 +20,7 @@
 /* Receives that one call posts. */
 #define BATCH		16
 /* What is read at a time, and so pinned. */
-#define PIECE_BYTES	(1U << 20)
+#define PIECE_BYTES	0x100000U
 /* How long the end of a channel waits for what was sent last. */
 #define LINGER_NS	NSEC_PER_SEC
 
@@ -126,7 +126,8 @@ static int tell_taken(struct messages *m, struct ibchan_error *error)
 	struct frame *frame = small_outbox(m, m->controls % CONTROL_FRAMES);
 	int err;
 
-	if (!m->must_tell && 2 * (m->taken - m->told) < m->num)
+	/* Both sides have the same window. */
+	if (!m->must_tell && 2 * (m->taken - m->told) < m->window.size)
 		return 0;
 	*frame = frame_make(FRAME_TAKEN, 0, 0);
 	err = post_frame(m, frame, sizeof(*frame), error);
@@ -235,6 +236,17 @@ static int refuse(struct ibchan_error *error, int err, __u32 code, __u64 first, 
 	return error_set(error, err, &reason);
 }
 
+static int refuse_untaken(struct messages *m, struct ibchan_error *error)
+{
+	struct window window;
+
+	lock_take(&m->lock);
+	window = m->window;
+	lock_give(&m->lock);
+	return refuse(error, -ETIMEDOUT, IBCHAN_REASON_MESSAGES_UNTAKEN, window.sent,
+		      window.taken);
+}
+
 /* A place in the window for one message; with the lock held if there is one. */
 static int await_place(struct messages *m, const struct deadline *deadline,
 		       struct ibchan_error *error)
@@ -258,8 +270,7 @@ static int await_place(struct messages *m, const struct deadline *deadline,
 			return error_set(error, err, NULL);
 		/* One last look has been taken after the wait ended. */
 		if (wait == -ETIMEDOUT)
-			return refuse(error, wait, IBCHAN_REASON_MESSAGES_UNTAKEN, m->window.sent,
-				      m->window.taken);
+			return refuse_untaken(m, error);
 		if (wait)
 			return error_set(error, wait, NULL);
 		wait = cq_sleep(m->cq, tail, deadline);
@@ -397,8 +408,7 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
 		err = lock_take_until(&m->sending, &deadline);
 	} while (err == -EINTR);
 	if (err)
-		return refuse(error, err, IBCHAN_REASON_MESSAGES_UNTAKEN, m->window.sent,
-			      m->window.taken);
+		return refuse_untaken(m, error);
 	if (length <= m->peer_bytes)
 		err = send_copy(m, bytes, length, &deadline, error);
 	else
@@ -581,7 +591,8 @@ static int send_end(struct messages *m)
 /*
  * Before the channel is closed, by its last user. When the frame that says so has arrived, all
  * those before it have, too. A peer that has closed at the same time has said what it has taken.
- * Returns 0, or -ECONNRESET when messages may be lost and nobody was told that the channel is broken.
+ * Returns 0, or -ECONNRESET when messages may be lost and nobody was told that the channel has
+ * broken.
  */
 int stream_end(struct messages *m)
 {

@@ -23,7 +23,7 @@
 #include "stream.h"
 
 #define ROUNDS		5
-#define MOST_BYTES	(1 << 20)
+#define MOST_BYTES	0x100000
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

@@ -53,8 +53,8 @@ struct ibchan_error;
  * @source: IP address of this host that ibchan_dial() connects from; NULL: as the route says,
  *	which is one outside of all VRFs. NULL at a server, whose address ibchan_serve() is told
  *
- * Two times @messages, and four, times @message_bytes and 16 are pinned for each channel, and count
- * against RLIMIT_MEMLOCK: 590 KB by default.
+ * Each channel pins (2 * @messages + 4) * (@message_bytes + 16) bytes, which count against
+ * RLIMIT_MEMLOCK: 590 KB by default.
  */
 struct ibchan_message_params {
 	__u32 size;
