@@ -337,13 +337,21 @@ static int tenant_leaves(struct tenant *tenant)
 	return rc;
 }
 
-/* How many queues the second one gets where the first one has used its budget up. */
+/*
+ * How many queues the second one gets where the first one has used its budget up. Those before have
+ * paid back a grace period after their ends.
+ */
 static int second_gets(struct tenant first, struct tenant second)
 {
-	int got = tenant_moves_in(&first);
+	int got;
 
-	if (got < 3)
+	if (!eventually(nothing_is_charged, NULL))
+		return -EBUSY;
+	got = tenant_moves_in(&first);
+	if (got < 3) {
+		tenant_leaves(&first);
 		return got < 0 ? got : -ENODATA;
+	}
 	got = tenant_moves_in(&second);
 	if (tenant_leaves(&first) != -EINTR || tenant_leaves(&second) != -EINTR)
 		return -ECHILD;
