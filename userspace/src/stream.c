@@ -119,15 +119,19 @@ static unsigned char *outbox(const struct messages *m)
 
 /*
  * The peer is told when half of its window is taken, when it waits for just that, and by each
- * frame that is sent anyway.
+ * frame that is sent anyway. The window is that of the side with fewer boxes.
  */
+static bool is_due(const struct messages *m)
+{
+	return m->must_tell || 2 * (m->taken - m->told) >= m->window.size;
+}
+
 static int tell_taken(struct messages *m, struct ibchan_error *error)
 {
 	struct frame *frame = small_outbox(m, m->controls % CONTROL_FRAMES);
 	int err;
 
-	/* Both sides have the same window. */
-	if (!m->must_tell && 2 * (m->taken - m->told) < m->window.size)
+	if (!is_due(m))
 		return 0;
 	*frame = frame_make(FRAME_TAKEN, 0, 0);
 	err = post_frame(m, frame, sizeof(*frame), error);
@@ -222,6 +226,9 @@ static int end_of(struct messages *m)
 		return -ENODATA;
 	if (err)
 		return err;
+	/* Not 0, which would be a message. */
+	if (!info.error)
+		return -ECONNRESET;
 	if (info.error == -ETIMEDOUT)
 		return -EHOSTUNREACH;
 	return info.error == -EMSGSIZE || info.error == -EREMOTEIO ? -EPROTO : info.error;
@@ -419,13 +426,28 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
 
 /* --- receiving; one thread at a time --- */
 
-/* A read that was posted and has failed ends the channel. */
+/*
+ * Has a read that failed ended the channel? One that was posted has, and a peer that lets nobody
+ * read offers what it has not. What else is refused stays for the next call.
+ */
+static void read_failed(struct messages *m, const struct ibchan_error *why)
+{
+	lock_take(&m->lock);
+	if (why->code == -EOPNOTSUPP)
+		fail(m);
+	else if (why->origin == IBCHAN_ERROR_WORK || why->code == -ESHUTDOWN ||
+		 why->code == -ENODEV)
+		m->over = true;
+	lock_give(&m->lock);
+}
+
 static int read_piece(struct messages *m, unsigned char *buf, size_t length,
 		      const struct ibchan_remote_region *from, struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
 		.addr = buf, .length = length, .access = IBCHAN_ACCESS_LOCAL,
 	};
+	struct ibchan_error why;
 	struct ibchan_mr *mr;
 	struct ibchan_sge sge;
 	struct ibchan_wr wr;
@@ -435,13 +457,12 @@ static int read_piece(struct messages *m, unsigned char *buf, size_t length,
 		return err;
 	sge = ibchan_sge_unchecked(mr, 0, length);
 	wr = ibchan_wr_read(m->channel, &sge, 1, from);
-	err = ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
+	err = ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, &why);
 	ibchan_mr_dereg(mr);
-	if (err && err != -EAGAIN) {
-		lock_take(&m->lock);
-		m->over = true;
-		lock_give(&m->lock);
-	}
+	if (err)
+		read_failed(m, &why);
+	if (error)
+		*error = why;
 	return err;
 }
 
