@@ -44,7 +44,8 @@ struct queue {
  * @lock: guards the rest
  * @accepting: of clients that are not connected yet
  * @ready: of clients that ibchan_take() has not returned
- * @full: there are MAX_ACCEPTING, and @fd does not tell of requests
+ * @full: there are MAX_ACCEPTING, the oldest for less than STALE_NS, and @fd does not tell of
+ *	requests
  * @timer: on the monotonic clock; 0: none
  */
 struct ibchan_server {
@@ -383,14 +384,22 @@ static int collect(struct ibchan_server *server, struct ibchan_error *error)
 	}
 }
 
-/* Is there a place for one more? The oldest one may have had its time. */
-static bool has_place(struct ibchan_server *server)
+/* All places are taken, and the oldest client still has time. */
+static bool is_full(const struct ibchan_server *server)
 {
 	const struct queue *queue = &server->accepting;
 
-	if (queue->num >= MAX_ACCEPTING && now_ns() - queue->first->since_ns >= STALE_NS)
+	return queue->num >= MAX_ACCEPTING && now_ns() - queue->first->since_ns < STALE_NS;
+}
+
+/* For one more there is a place now, where the oldest one has had its time. */
+static bool has_place(struct ibchan_server *server)
+{
+	if (is_full(server))
+		return false;
+	if (server->accepting.num >= MAX_ACCEPTING)
 		messages_close(queue_take(&server->accepting, NULL));
-	return queue->num < MAX_ACCEPTING;
+	return true;
 }
 
 /* Where too much is open already, a look for a request fails whether one waits or not. */
@@ -439,10 +448,13 @@ static void set_timer(struct ibchan_server *server)
 	server->timer = end;
 }
 
-/* Requests that cannot be answered wake nobody before there may be a place. */
+/*
+ * Requests that cannot be answered wake nobody before there may be a place. From then on a request
+ * does, and the time that has passed does not: without a request there is nothing to do.
+ */
 static void watch_requests(struct ibchan_server *server)
 {
-	const bool full = server->accepting.num >= MAX_ACCEPTING;
+	const bool full = is_full(server);
 	struct epoll_event event = { .events = EPOLLIN };
 
 	if (full != server->full &&
