@@ -87,6 +87,19 @@ TEST(a_window_opens_by_what_was_taken_also_where_the_counts_wrap)
 	EXPECT_FALSE(window_is_full(&window));
 }
 
+/* A box is in use again when the message that lay in it was taken, and no sooner. */
+TEST(a_window_uses_its_boxes_in_turn_also_where_the_counts_wrap)
+{
+	struct window window = { .size = 3, .sent = UINT32_MAX - 3, .taken = UINT32_MAX - 3 };
+	__u32 i;
+
+	for (i = 0; i < 10; i++) {
+		EXPECT_EQ(i % 3, window.box);
+		window_send(&window);
+	}
+	EXPECT_EQ(6, window.sent);
+}
+
 TEST(a_peer_that_takes_back_or_has_taken_more_than_was_sent_is_refused)
 {
 	struct window window = { .size = 4, .sent = 3, .taken = 1 };

@@ -83,16 +83,25 @@ struct arrival {
  * @size: how many may be under way
  * @sent: ever, modulo 2^32
  * @taken: of them, by the peer
+ * @box: of @size, where the next one lies; @sent modulo @size jumps where @sent wraps
  */
 struct window {
 	__u32 size;
 	__u32 sent;
 	__u32 taken;
+	__u32 box;
 };
 
 static inline bool window_is_full(const struct window *window)
 {
 	return window->sent - window->taken >= window->size;
+}
+
+/* One more is under way. */
+static inline void window_send(struct window *window)
+{
+	window->sent++;
+	window->box = window->box + 1 < window->size ? window->box + 1 : 0;
 }
 
 /* A peer cannot have taken more than was sent to it, nor take anything back. */

@@ -114,7 +114,7 @@ static struct frame *small_outbox(const struct messages *m, __u32 index)
 
 static unsigned char *outbox(const struct messages *m)
 {
-	return m->memory + (m->num_inboxes + m->window.sent % m->num) * m->box_bytes;
+	return m->memory + (m->num_inboxes + m->window.box) * m->box_bytes;
 }
 
 /*
@@ -290,7 +290,7 @@ static int await_place(struct messages *m, const struct deadline *deadline,
 static int sent(struct messages *m, int err)
 {
 	if (!err)
-		m->window.sent++;
+		window_send(&m->window);
 	if (err == -ESHUTDOWN || err == -ENODEV)
 		m->is_known = true;
 	lock_give(&m->lock);
