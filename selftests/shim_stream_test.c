@@ -327,6 +327,23 @@ TEST_F(stream, has_a_receive_for_each_frame_in_any_order_of_calls)
 	EXPECT_LT(1000, got[1]);
 }
 
+/* For a loop its descriptor is readable until the peer was told. */
+TEST_F(stream, goes_on_when_the_send_queue_had_no_room_to_tell_the_peer)
+{
+	char byte;
+
+	ASSERT_EQ(0, meet(self, 1, 1));
+	ASSERT_EQ(0, send_number(&self->halves[0], 1));
+	self->halves[1].is_full = true;
+	ASSERT_EQ(1, receive_number(&self->halves[1]));
+	EXPECT_TRUE(self->halves[1].messages.is_raised);
+	EXPECT_EQ(-ETIMEDOUT, send_number(&self->halves[0], 2));
+	EXPECT_EQ(-ETIMEDOUT, ibchan_receive_bytes(&self->halves[1].channel, &byte, 1, 1, NULL));
+	EXPECT_FALSE(self->halves[1].messages.is_raised);
+	EXPECT_EQ(0, send_number(&self->halves[0], 2));
+	EXPECT_EQ(2, receive_number(&self->halves[1]));
+}
+
 static int offer_to(struct half *to)
 {
 	const struct frame_offer offer = {

@@ -23,6 +23,8 @@
 #define PIECE_BYTES	0x100000U
 /* How long the end of a channel waits for what was sent last. */
 #define LINGER_NS	NSEC_PER_SEC
+/* How soon a frame is sent again that found the send queue full. */
+#define RETRY_NS	(NSEC_PER_SEC / 1000)
 
 /* Nobody else uses this memory, so nothing can collide there. */
 #define OWN		IBCHAN_WR_UNCHECKED
@@ -144,7 +146,7 @@ static int tell_taken(struct messages *m, struct ibchan_error *error)
 
 static void raise_event(struct messages *m)
 {
-	const bool raise = m->first || m->ended || m->over;
+	const bool raise = m->first || m->ended || m->over || is_due(m);
 	__u64 count = 1;
 
 	if (m->event_fd >= 0 && raise != m->is_raised)
@@ -496,12 +498,13 @@ static void take_first(struct messages *m)
 	m->taken++;
 	m->must_tell |= box->arrival.kind == FRAME_OFFER;
 	repost(m, box, true);
-	raise_event(m);
 	tell_taken(m, NULL);
+	raise_event(m);
 }
 
-/* -EAGAIN: none has arrived; @tail: since when. With the lock held if one has. */
-static int find_first(struct messages *m, __u32 *tail, struct ibchan_error *error)
+/* -EAGAIN: none has arrived; @tail: since when; @due: the peer waits to be told. With the lock held if one has. */
+static int find_first(struct messages *m, __u32 *tail, bool *due,
+		      struct ibchan_error *error)
 {
 	int err;
 
@@ -513,10 +516,27 @@ static int find_first(struct messages *m, __u32 *tail, struct ibchan_error *erro
 	/* What could not be told before. */
 	if (!err && !m->ended && !m->over)
 		err = tell_taken(m, error);
+	raise_event(m);
+	*due = is_due(m);
 	if (m->ended || m->over || err == -ESHUTDOWN || err == -ENODEV)
 		err = end_of(m);
 	lock_give(&m->lock);
 	return err ? error_set(error, err, NULL) : -EAGAIN;
+}
+
+/* Nothing says when a send queue that was full has room again: the peer is told soon. */
+static int sleep_for_first(const struct messages *m, __u32 tail, bool due,
+			   const struct deadline *deadline)
+{
+	const __s64 left = deadline_left(deadline);
+	struct deadline soon;
+	int err;
+
+	if (!due || (left >= 0 && left <= RETRY_NS))
+		return cq_sleep(m->cq, tail, deadline);
+	deadline_set(&soon, RETRY_NS);
+	err = cq_sleep(m->cq, tail, &soon);
+	return err == -ETIMEDOUT ? 0 : err;
 }
 
 static int await_first(struct messages *m, const struct deadline *deadline,
@@ -524,15 +544,16 @@ static int await_first(struct messages *m, const struct deadline *deadline,
 {
 	int ret, wait = 0;
 	__u32 tail;
+	bool due;
 
 	for (;;) {
-		ret = find_first(m, &tail, error);
+		ret = find_first(m, &tail, &due, error);
 		if (ret != -EAGAIN)
 			return ret;
 		/* One last look has been taken after the wait ended. */
 		if (wait)
 			return error_set(error, wait, NULL);
-		wait = cq_sleep(m->cq, tail, deadline);
+		wait = sleep_for_first(m, tail, due, deadline);
 	}
 }
 
