@@ -162,6 +162,7 @@ static const struct lie lies[] = {
 	{ FRAME_BYTES, 1, 0, sizeof(struct frame) },
 	{ FRAME_BYTES, 0x80000000, 0, sizeof(struct frame) },
 	{ FRAME_TAKEN, UINT32_MAX, 0, sizeof(struct frame) },
+	{ FRAME_TAKEN, 0, 0, sizeof(struct frame) },
 	{ FRAME_OFFER, 0, 0, sizeof(struct frame_offer) },
 	{ FRAME_OFFER, 0, 1ULL << 63, sizeof(struct frame_offer) },
 	{ FRAME_END + 1, 0, 0, sizeof(struct frame) },

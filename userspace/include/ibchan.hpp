@@ -92,6 +92,9 @@ using listener = handle<struct ::ibchan_listener, ::ibchan_listener_close>;
 using duration = std::chrono::nanoseconds;
 constexpr duration never{IBCHAN_TIMEOUT_NEVER};
 
+/* What a peer can make a receive allocate. */
+constexpr unsigned long long most_bytes = 0x40000000;
+
 /*
  * Works that end before it does: whichever way its block is left, a thrown error included. The
  * pending works, and the memory of their requests, have to be declared before it.
@@ -145,7 +148,10 @@ public:
 		return length;
 	}
 
-	/* The next message; false when the peer has closed. */
+	/*
+	 * The next message; false when the peer has closed. One of more than 2^30 bytes throws, and
+	 * stays for the call above.
+	 */
 	bool receive(std::string &message, duration timeout = never)
 	{
 		struct ::ibchan_error details;
@@ -153,7 +159,8 @@ public:
 
 		/* It tells how long the message is that does not fit, and keeps it for any thread. */
 		while (length == -EMSGSIZE &&
-		       details.reason.code == IBCHAN_REASON_MESSAGE_TOO_LONG) {
+		       details.reason.code == IBCHAN_REASON_MESSAGE_TOO_LONG &&
+		       details.reason.value[0] <= most_bytes) {
 			message.resize(static_cast<std::size_t>(details.reason.value[0]));
 			length = ::ibchan_receive_bytes(get(), &message[0], message.size(),
 							timeout.count(), &details);

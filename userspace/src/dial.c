@@ -290,12 +290,19 @@ static struct messages *queue_take(struct queue *queue, const struct ibchan_chan
 	return m;
 }
 
+/* Its client was not taken, and is not told of an orderly end, for which one would have to wait. */
+static void give_up(struct messages *m)
+{
+	m->is_known = true;
+	messages_close(m);
+}
+
 static void queue_close(struct queue *queue)
 {
 	struct messages *m;
 
 	while ((m = queue_take(queue, NULL)))
-		messages_close(m);
+		give_up(m);
 }
 
 int ibchan_server_close(struct ibchan_server *server)
@@ -398,7 +405,7 @@ static bool has_place(struct ibchan_server *server)
 	if (is_full(server))
 		return false;
 	if (server->accepting.num >= MAX_ACCEPTING)
-		messages_close(queue_take(&server->accepting, NULL));
+		give_up(queue_take(&server->accepting, NULL));
 	return true;
 }
 

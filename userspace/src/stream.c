@@ -183,6 +183,9 @@ static int read_frame(struct messages *m, struct inbox *box, const struct ibchan
 	if (done->flags & IBCHAN_CQE_IMM || done->bytes > m->box_bytes || m->ended)
 		return -EPROTO;
 	err = frame_read(box->bytes, (__u32)done->bytes, &box->arrival);
+	/* A peer that tells nothing new could use up the receives that no window limits. */
+	if (!err && box->arrival.kind == FRAME_TAKEN && box->arrival.taken == m->window.taken)
+		err = -EPROTO;
 	return err ? err : window_advance(&m->window, box->arrival.taken);
 }
 
@@ -223,7 +226,8 @@ static int end_of(struct messages *m)
 	struct ibchan_channel_info info;
 	int err = m->error ? m->error : ibchan_channel_query(m->channel, &info);
 
-	m->is_known = true;
+	/* A peer that has closed may not have taken everything. */
+	m->is_known = !m->ended;
 	if (m->ended)
 		return -ENODATA;
 	if (err)
@@ -374,7 +378,9 @@ static int offer_and_await(struct messages *m, const struct ibchan_mr *mr, size_
 	err = await_taken(m, deadline);
 	if (!err)
 		return error_set(error, 0, NULL);
+	lock_take(&m->lock);
 	m->is_known = true;
+	lock_give(&m->lock);
 	ibchan_channel_break(m->channel);
 	return error_set(error, err, NULL);
 }
@@ -502,7 +508,10 @@ static void take_first(struct messages *m)
 	raise_event(m);
 }
 
-/* -EAGAIN: none has arrived; @tail: since when; @due: the peer waits to be told. With the lock held if one has. */
+/*
+ * -EAGAIN: none has arrived; @tail: since when; @due: the peer waits to be told. With the lock
+ * held if one has.
+ */
 static int find_first(struct messages *m, __u32 *tail, bool *due,
 		      struct ibchan_error *error)
 {
@@ -574,7 +583,7 @@ static ssize_t receive_copy(struct messages *m, void *buf, struct ibchan_error *
 static ssize_t receive_offer(struct messages *m, void *buf, struct ibchan_error *error)
 {
 	const struct arrival offer = m->first->arrival;
-	int err;
+	int err, end;
 
 	lock_give(&m->lock);
 	err = read_offer(m, &offer, buf, error);
@@ -582,8 +591,9 @@ static ssize_t receive_offer(struct messages *m, void *buf, struct ibchan_error 
 	if (!err)
 		take_first(m);
 	look(m);
-	if (err && m->over)
-		err = error_set(error, end_of(m), NULL);
+	end = err && m->over ? end_of(m) : 0;
+	if (end)
+		err = error_set(error, end, NULL);
 	lock_give(&m->lock);
 	return err ? err : (ssize_t)offer.length;
 }

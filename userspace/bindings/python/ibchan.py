@@ -30,6 +30,7 @@ __all__ = ["Channel", "Server", "dial", "serve"]
 _MESSAGE_BYTES = 16384
 _NEVER = -1
 _LONGEST = 2 ** 62  # nanoseconds
+_MOST = 2 ** 30  # bytes that a peer can make receive() allocate
 _ERROR_ROOM = 512  # more than a struct ibchan_error has
 _FIRST_VALUE = slice(24, 32)  # of its reason
 
@@ -220,14 +221,17 @@ class Channel(_Object):
             _call(_send, handle, memory, length, _ns(timeout))
 
     def receive(self, timeout=None):
-        """The next message as bytes; None when the peer has closed the channel."""
+        """The next message as bytes; None when the peer has closed the channel.
+
+        One of more than 2^30 bytes raises; receive_into() takes it.
+        """
         buffer = bytearray(self._message_bytes)
         while True:
             try:
                 length = self.receive_into(buffer, timeout)
                 return None if length is None else bytes(memoryview(buffer)[:length])
             except OSError as failure:
-                if failure.errno != errno.EMSGSIZE:
+                if failure.errno != errno.EMSGSIZE or failure.value > _MOST:
                     raise
                 buffer = bytearray(failure.value)
 

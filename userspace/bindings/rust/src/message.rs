@@ -12,6 +12,8 @@ use std::ptr::{self, NonNull};
 use std::time::Duration;
 
 const MESSAGE_BYTES: u32 = 16384;
+/// What a peer can make a receive allocate.
+const MOST_BYTES: usize = 1 << 30;
 
 /// Connects to a server: by a name or an IP address, and the number or name of a port.
 ///
@@ -195,7 +197,8 @@ impl Stream {
         Ok(())
     }
 
-    /// The next message; `None` when the peer has closed the stream.
+    /// The next message; `None` when the peer has closed the stream. One of more than 2^30 bytes is
+    /// an error, and stays for [`receive_into`](Self::receive_into).
     ///
     /// A signal that has a handler ends the wait: the kind of the error is `Interrupted`.
     pub fn receive(&self) -> Result<Option<Vec<u8>>> {
@@ -227,6 +230,7 @@ impl Stream {
 
         loop {
             match self.receive_once(&mut message, ns)? {
+                Received::TooLong(length, error) if length > MOST_BYTES => return Err(error),
                 Received::TooLong(length, _) => message.resize(length, 0),
                 Received::End => return Ok(None),
                 Received::Message(length) => {
