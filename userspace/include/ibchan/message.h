@@ -213,8 +213,8 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
  * -ETIMEDOUT: none came in time; -EINTR: a signal came, and no message was taken; -EHOSTUNREACH:
  * the peer does not answer any more, and the channel is broken; -EPROTO: the peer has sent what is
  * no message of ibchan_send_bytes(), or has offered memory that it has not or lets nobody read,
- * and the channel is broken for that; -ECANCELED: the channel was broken on this side; -ENODEV: the device is gone;
- * -ENOMEM, -EFAULT and what else ibchan_mr_reg() returns: @buf cannot be registered for a long
+ * and the channel is broken for that; -ECANCELED: the channel was broken on this side; -ENODEV:
+ * the device is gone; -ENOMEM, -EFAULT and what else ibchan_mr_reg() returns: @buf cannot be registered for a long
  * message, and it stays for the next call; -EINVAL: a negative time-out, or a channel that was
  * made otherwise; -EPERM: see Fork.
  */

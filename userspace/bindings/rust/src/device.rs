@@ -26,7 +26,9 @@ pub fn open_first_device() -> Result<Context> {
 pub fn open_device_for(host: &str, source: Option<IpAddr>) -> Result<Context> {
     let host = CString::new(host).map_err(|_| Error::of_argument("a name with a NUL in it"))?;
     let source = source.map(address);
-    let source = source.as_ref().map_or(ptr::null(), |source| source.as_ptr());
+    let source = source
+        .as_ref()
+        .map_or(ptr::null(), |source| source.as_ptr());
     let mut opened = Opened::new()?;
 
     call(|error| {
