@@ -5,11 +5,13 @@
  * does not end by itself. `neighbours` runs it, as root, because FUSE files have to be mounted.
  *
  *	fuse		registers memory of a file whose server does not answer
- *	userfault	the same under userfaultfd
+ *	swap		has such a file's page pinned, and keeps its lock
+ *	userfault	registers memory that does not come, under userfaultfd
  *	plain		posts such memory
  *	rings		600 files, in each a thread that hangs, and then a ring that is spoiled
  *	objects		16 000 objects, looked through, and given back at once
  *	requests	connection requests that no server takes
+ *	dead_requests	8000 connection requests whose askers die, and then more of them
  *	keepalives	4000 idle channels that ask their peers for life as often as may be
  *	queues		full completion queues, given back at once
  *	memlock		registrations that RLIMIT_MEMLOCK refuses, with plain memory to be freed
@@ -645,11 +647,13 @@ static const struct attack {
 	int (*as_root)(void);	/* before that */
 } attacks[] = {
 	{ "fuse", attack_fuse, start_pagers },
+	{ "swap", attack_swap, serve_pages },
 	{ "userfault", attack_userfault, NULL },
 	{ "plain", attack_plain, NULL },
 	{ "rings", attack_rings, NULL },
 	{ "objects", attack_objects, NULL },
 	{ "requests", attack_requests, NULL },
+	{ "dead_requests", attack_dead_requests, NULL },
 	{ "keepalives", attack_keepalives, NULL },
 	{ "queues", attack_queues, NULL },
 	{ "memlock", attack_memlock, NULL },

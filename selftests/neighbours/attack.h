@@ -30,5 +30,8 @@ int stay(void);
 int keep_busy(unsigned int num, int (*body)(void));
 
 int attack_files(void);
+int attack_dead_requests(void);
+int attack_swap(void);
+int serve_pages(void);	/* before attack_swap(), as root */
 
 #endif /* NEIGHBOURS_ATTACK_H */
