@@ -279,7 +279,7 @@ function say_list(e,	j) {
 # "0; -EPERM: this; -EAGAIN: that": a list of the errors behind the rest.
 function say_returns(text,	error, head) {
 	gsub(/\n/, " ", text)
-	error = "(; |: |[.] )-E[A-Z]+((,|,? or) -E[A-Z]+)*: "
+	error = "(; |: |[.] )-E[A-Z0-9]+((,|,? or) -E[A-Z0-9]+)*: "
 	if (!match(text, error)) {
 		say(marked(capital(text)))
 		return

@@ -387,7 +387,9 @@ int ibchan_channel_break(struct ibchan_channel *channel);
  * 0.
  *
  * One of the short way tells its peer first, and waits up to a second until what
- * ibchan_send_bytes() has sent last has arrived.
+ * ibchan_send_bytes() has sent last has arrived. A program that must not wait for that calls
+ * ibchan_channel_break() first: the peer's ibchan_receive_bytes() then returns -ECONNRESET in
+ * place of -ENODATA, and this may return the same.
  *
  * Return: 0 or a negative errno; the handle is gone either way, unless a filter of system
  * calls answered in the kernel's place, see <ibchan.h>. Of the short way also -ECONNRESET:

@@ -29,8 +29,9 @@ enum ibchan_error_origin {
  * struct ibchan_error - why a call failed
  * @code: what the call returned: a negative errno, or 0
  * @origin: enum ibchan_error_origin
- * @reason: the rule that was broken, and the numbers; code
- *	IBCHAN_REASON_NONE when there is only @code
+ * @reason: the rule that was broken: reason.code is one of IBCHAN_REASON_*, or IBCHAN_REASON_NONE
+ *	when there is only @code; reason.value has up to three numbers, which linux/ibchan_codes.h
+ *	names beside the code
  * @status: enum ibchan_status of the work
  * @vendor_err: the device's own code for @status
  * @opcode: IBCHAN_OP_* of the work

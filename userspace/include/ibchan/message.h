@@ -18,6 +18,8 @@
  * peer from the sender's memory. No message is sent for which the peer has no receive. A signal
  * handler must not jump out of these calls.
  *
+ * One thread serves many channels by ibchan_server_fd(), ibchan_channel_fd() and time-outs of 0.
+ *
  * Both sides have to go this way. A peer that connects otherwise is rejected.
  */
 #ifndef _IBCHAN_MESSAGE_H
@@ -45,7 +47,8 @@ struct ibchan_error;
  * @messages: how many each side may send before they are received, 1 to 8000; 0: 16; the
  *	smaller one of the two sides' counts
  * @message_bytes: up to which length messages are copied, 1 to 2^30; 0: 16384; the smaller one
- *	of the two sides' counts
+ *	of the two sides' counts. No call tells what the peer has chosen: programs that rely on it
+ *	choose the same on both sides
  * @reserved: 0
  * @timeout_ns: how long ibchan_dial() may take, beside the look-up of a name, and at a server
  *	how long a peer may, from its request until it is connected; in nanoseconds; 0: 60 s;
@@ -73,17 +76,20 @@ struct ibchan_message_params {
  * @channel: where to put the channel, connected
  * @error: details; NULL is fine
  *
- * Signals do not end it. The server's program need not run at the moment: messages that are
- * sent as soon as this returns wait for ibchan_receive_bytes() there.
+ * Signals do not end it. It waits for the server's program to call ibchan_take(), which accepts the
+ * client. Messages that are sent as soon as this returns wait for ibchan_receive_bytes() there, for
+ * which the program need not run at the moment. @host leads to an address of an RDMA device of the
+ * server's host, which localhost is not. @channel is written on success only;
+ * ibchan_channel_close() ends the channel.
  *
  * Buffers: none of the caller's.
  *
  * Return: 0; -ECONNREFUSED: nobody listens there; -ETIMEDOUT: the server has not answered in
- * time; -EPROTOTYPE: the program that listens there does not use ibchan_serve(); -ECONNRESET:
- * the server has rejected, for example because it has no memory; -ENOMEM: no memory, or
- * RLIMIT_MEMLOCK; -EINVAL: a member of @params is out of
- * range; -E2BIG: @params has members that this library does not know; as ibchan_context_open(),
- * ibchan_device_open_for() and ibchan_builder_connect().
+ * time: its host is silent, or its program does not call ibchan_take(); -EPROTOTYPE: the program
+ * that listens there does not use ibchan_serve(); -ECONNRESET: the server has rejected, for
+ * example because it has no memory; -ENOMEM: no memory, or RLIMIT_MEMLOCK; -EINVAL: a member of
+ * @params is out of range; -E2BIG: @params has members that this library does not know; as
+ * ibchan_context_open(), ibchan_device_open_for() and ibchan_builder_connect().
  */
 int ibchan_dial(const char *host, const char *service,
 		const struct ibchan_message_params *params,
@@ -97,7 +103,8 @@ int ibchan_dial(const char *host, const char *service,
  * @server: where to put it
  * @error: details; NULL is fine
  *
- * Clients may come over any device of the host.
+ * Clients may come over any device of the host. A program that calls daemon(3) does so before
+ * this: see Fork.
  *
  * Buffers: none of the caller's.
  *
@@ -116,17 +123,23 @@ int ibchan_serve(const char *host, const char *service,
  * @channel: where to put its channel, connected
  * @error: details; NULL is fine
  *
+ * Clients are accepted in this call only: while a program does something else, ibchan_dial() waits
+ * for it, so one that is long busy with a client takes the others in another thread.
+ *
  * Up to 32 clients that are not connected yet are accepted at a time. When further ones wait, one
  * that has not connected within 200 ms gives up its place: peers that ask and say no more cannot
  * keep others out. A peer that is no client of ibchan_dial()
  * is rejected. So is a client for which memory or handles are lacking: when no other client is
- * connected, this returns why, and the next call goes on.
+ * connected, this returns why, and the next call goes on. ibchan_channel_close() ends the channel,
+ * before or after the server is closed.
  *
  * Buffers: none of the caller's.
  *
  * Return: 0; -ETIMEDOUT: none came; -EINTR: a signal came, and no client was taken; -EINVAL: a
  * negative time-out; -ENOMEM, -EMFILE, -EDQUOT: there is nothing left for a client, as
- * ibchan_builder_prepare(), ibchan_cq_create() and ibchan_mr_reg() say; -EPERM: see Fork.
+ * ibchan_builder_prepare(), ibchan_cq_create() and ibchan_mr_reg() say; -ENODEV: the server
+ * listens at an address of a device that is gone. No client will come any more, and
+ * ibchan_server_fd() stays readable: close the server; -EPERM: see Fork.
  */
 int ibchan_take(struct ibchan_server *server, __s64 timeout_ns,
 		struct ibchan_channel **channel, struct ibchan_error *error);
@@ -135,8 +148,9 @@ int ibchan_take(struct ibchan_server *server, __s64 timeout_ns,
  * ibchan_server_fd() - for poll and epoll
  * @server: listening
  *
- * Readable while ibchan_take() has something to do: a client is connected, or has asked, or a
- * channel has broken. Do not close it.
+ * Readable, level-triggered, while ibchan_take() has something to do: a client is connected, or has
+ * asked, or a channel has broken. Then call ibchan_take() with a time-out of 0, once or until it
+ * returns -ETIMEDOUT, which it may also do at once. Do not close the descriptor.
  *
  * Return: the descriptor.
  */
@@ -165,15 +179,23 @@ int ibchan_server_close(struct ibchan_server *server);
 /**
  * ibchan_send_bytes() - send a message
  * @channel: of ibchan_dial() or ibchan_take()
- * @bytes: the message; any memory that may be read
+ * @bytes: the message; any memory that may be read; if longer than message_bytes, memory that
+ *	ibchan_mr_reg() takes, which excepts mappings that are shared and read-only on some kernels
  * @length: how many, 0 to 2^40
  * @timeout_ns: in nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: no limit
  * @error: details; NULL is fine
  *
  * Waits while the peer has not received earlier messages, as many as may wait. A message of up to
- * message_bytes is copied then, and is on its way when this returns. A longer one is registered,
- * for which RLIMIT_MEMLOCK has to allow, and this returns when the peer has received it. Signals
- * do not end the wait. Threads that send at the same time take turns.
+ * message_bytes is copied then, and is on its way when this returns. A longer one is registered as
+ * a whole, for which RLIMIT_MEMLOCK has to allow (the peer's receive registers 1 MiB at a time),
+ * and this returns when the peer has received it. Signals do not end the wait. Threads that send
+ * at the same time take turns.
+ *
+ * A program that must not wait sends messages of up to message_bytes, with a time-out of 0. When
+ * the call returns -ETIMEDOUT with IBCHAN_REASON_MESSAGES_UNTAKEN the program keeps the message,
+ * and sends it again behind its next ibchan_receive_bytes() on the channel, whatever that returns:
+ * the peer's word that it has received some makes ibchan_channel_fd() readable. A longer message
+ * needs time for the peer to read it; a time-out of 0 breaks the channel.
  *
  * That a message has arrived is certain when ibchan_channel_close() has returned 0, or the peer
  * has answered.
@@ -181,13 +203,15 @@ int ibchan_server_close(struct ibchan_server *server);
  * Buffers: @bytes may be reused on return. Only with the errno of a filter of system calls in
  * @error the peer may read them until the channel is closed.
  *
- * Return: 0; -ETIMEDOUT with reason MESSAGES_UNTAKEN in @error: the peer has received none of the
- * earlier messages in time, or other threads were sending, and nothing was sent; -ETIMEDOUT
- * otherwise: the peer has not received a long message in time, and the channel is broken for that;
- * -EMSGSIZE: longer than 2^40; -ENOMEM, -EFAULT and what else ibchan_mr_reg() returns: a long
- * message cannot be registered; -EINVAL: a negative time-out, or a channel that was made
- * otherwise; -ESHUTDOWN: the channel is broken, or the peer has closed it; -EAGAIN: the program's
- * own works take all places of the send queue; -EPERM: see Fork.
+ * Return: 0; -ETIMEDOUT: with reason.code IBCHAN_REASON_MESSAGES_UNTAKEN in @error, the peer has
+ * received none of the earlier messages in time, or other threads were sending, and nothing was
+ * sent. With another reason.code the peer has not received a long message in time, and the
+ * channel is broken for that; -EMSGSIZE: longer than 2^40; -ENOMEM, -EFAULT: a long message
+ * cannot be registered, as ibchan_mr_reg() says, which may return others as well; -EINVAL: a
+ * negative time-out, or a channel that was made otherwise; -ESHUTDOWN: the channel is broken, or
+ * the peer has closed it. ibchan_receive_bytes() still returns what the peer sent before, and
+ * then why; -EAGAIN: the program's own works take all places of the send queue; -EPERM: see
+ * Fork.
  */
 int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t length,
 		      __s64 timeout_ns, struct ibchan_error *error);
@@ -208,15 +232,16 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
  * Buffers: @buf is the caller's on return.
  *
  * Return: how many bytes, which may be 0; -ENODATA: the peer has closed the channel, and all its
- * messages were received; -ECONNRESET: the peer has ended without closing it; -EMSGSIZE: the
- * message is longer than @room, @error's reason tells how long, and it stays for the next call;
- * -ETIMEDOUT: none came in time; -EINTR: a signal came, and no message was taken; -EHOSTUNREACH:
- * the peer does not answer any more, and the channel is broken; -EPROTO: the peer has sent what is
- * no message of ibchan_send_bytes(), or has offered memory that it has not or lets nobody read,
- * and the channel is broken for that; -ECANCELED: the channel was broken on this side; -ENODEV:
- * the device is gone; -ENOMEM, -EFAULT and what else ibchan_mr_reg() returns: @buf cannot be registered for a long
- * message, and it stays for the next call; -EINVAL: a negative time-out, or a channel that was
- * made otherwise; -EPERM: see Fork.
+ * messages were received; -ECONNRESET: the peer has ended without closing it, or has broken it;
+ * -EMSGSIZE: the message is longer than @room, reason.value[0] of @error is its length, and it
+ * stays for the next call; -ETIMEDOUT: none came in time; -EINTR: a signal came, and no message
+ * was taken; -EHOSTUNREACH: the peer does not answer any more, which a keepalive finds out in
+ * about 10 s, and the channel is broken; -EPROTO: the peer has sent what is no message of
+ * ibchan_send_bytes(), or has offered memory that it has not or lets nobody read, and the channel
+ * is broken for that; -ECANCELED: the channel was broken on this side; -ENODEV: the device is
+ * gone; -ENOMEM, -EFAULT: @buf cannot be registered for a long message, as ibchan_mr_reg() says,
+ * which may return others as well. The message stays for the next call; -EINVAL: a negative
+ * time-out, or a channel that was made otherwise; -EPERM: see Fork.
  */
 ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t room,
 			     __s64 timeout_ns, struct ibchan_error *error);
@@ -225,8 +250,11 @@ ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t r
  * ibchan_channel_fd() - for poll and epoll
  * @channel: of ibchan_dial() or ibchan_take()
  *
- * Readable while ibchan_receive_bytes() has something to tell, or to take note of: it may return
- * -ETIMEDOUT with a time-out of 0 all the same. Do not close it: it goes with the channel.
+ * Readable, level-triggered, while ibchan_receive_bytes() has something to tell: a message, or that
+ * the channel has ended; or to take note of: that the peer has received messages, in which case
+ * ibchan_receive_bytes() with a time-out of 0 may return -ETIMEDOUT all the same. One call of it
+ * per round of the loop is enough. EPOLLOUT means nothing here: ibchan_send_bytes() says when to
+ * send again. Do not close it: it goes with the channel.
  *
  * Return: the descriptor; -EINVAL: a channel that was made otherwise; as ibchan_cq_fd().
  */
