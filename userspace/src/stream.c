@@ -193,7 +193,10 @@ static void arrived(struct messages *m, const struct ibchan_completion *done)
 {
 	struct inbox *box = &m->inboxes[done->wr_id];
 
-	if (done->error) {
+	/* The program may have posted a receive of its own all the same. */
+	if (done->wr_id >= m->num_inboxes) {
+		fail(m);
+	} else if (done->error) {
 		m->over = true;
 	} else if (read_frame(m, box, done)) {
 		fail(m);
