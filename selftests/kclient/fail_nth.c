@@ -207,7 +207,7 @@ static void undo_build(struct sweep *sweep)
 
 static int prepare_channel(struct sweep *sweep)
 {
-	struct ibchan_channel *ch = build(sweep, 0);
+	struct ibchan_channel *ch = build(sweep);
 
 	if (!expect_eq(sweep->w, PTR_ERR_OR_ZERO(ch), 0))
 		return -ENODEV;
@@ -339,7 +339,7 @@ static int prepare_accept(struct sweep *sweep)
 
 	if (ret)
 		return ret;
-	ch = build(sweep, 0);
+	ch = build(sweep);
 	if (!expect_eq(sweep->w, PTR_ERR_OR_ZERO(ch), 0))
 		return -ENODEV;
 	sweep->other = ch;
