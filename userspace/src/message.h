@@ -88,7 +88,7 @@ struct inbox {
  * @last: where the next one to arrive is to be linked
  * @idle: inboxes whose receive is to be posted
  * @taken: messages that were ever taken
- * @offered: of them, those whose inboxes have a receive again
+ * @offered: messages that were ever taken, less those whose inboxes wait for a receive
  * @told: of these, those that the peer was told of
  * @must_tell: the peer waits to be told
  * @controls: frames without a message that were ever sent

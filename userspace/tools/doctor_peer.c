@@ -148,7 +148,7 @@ static bool find_no_source(struct doctor *doctor, struct peer *peer, int err)
 	return false;
 }
 
-/* A port in a VRF from whose address a way leads to the peer; NULL: there is none. */
+/* Finds a port in a VRF whose address has a route to the peer; NULL: there is none. */
 static const struct port *port_that_leads(const struct doctor *doctor, const struct peer *peer)
 {
 	const struct port *end = doctor->ports + doctor->port_count;
