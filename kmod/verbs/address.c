@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Entries of a GID table: which of them a channel may use, and which is the best.
+ * Entries of a GID table: the choice of one that a channel may use, and of the best.
  *
  * The order is that of the kernel's own choice of a source address: a wider scope comes
  * first, so that a link-local address is the last choice but still one; then an address that
@@ -24,7 +24,7 @@
 #include "verbs.h"
 
 /**
- * struct facts - what the network stack knows of an address
+ * struct facts - the network stack's view of an address
  * @flags: IFA_F_*
  * @scope: RT_SCOPE_*
  * @family: 4 or 6
@@ -157,7 +157,7 @@ static int rank_of(const struct ib_gid_attr *attr, const struct facts *facts)
 /**
  * ibchan_address_judge - may a channel take this entry, and how good is it?
  * @attr: of the entry
- * @rule: what it must be, besides what all must
+ * @rule: its requirements, besides those of all addresses
  * @rank: the higher the better; IBCHAN_RANK_NONE where it may not
  *
  * Context: any.

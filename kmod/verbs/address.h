@@ -22,7 +22,7 @@ enum {
 };
 
 /**
- * struct ibchan_gid_rule - what an address must be, besides what all must
+ * struct ibchan_gid_rule - requirements on an address, besides those of all addresses
  * @net: the namespace that its network device is in; NULL: any, for a queue pair that is
  *	connected to itself
  * @family: 4 or 6; 0: either

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What lockdep is told of callbacks. Around each done(), broken() and call of a sink, and at the
- * top of each call that may call back in its own context, the cq counts as a lock, which those
- * calls wait for: a lock that a callback takes and that is held around such a call is found the
- * first time that both are seen. Cqs that were made at one place of a consumer are one class.
+ * Tells lockdep of callbacks. Around each done(), broken() and call of a sink, and at the top of
+ * each call that may call back in its own context, the cq counts as a lock, which those calls wait
+ * for: lockdep finds a lock that a callback takes and that is held around such a call the first
+ * time that it sees both. Cqs that were made at one place of a consumer are one class.
  *
  * A callback within a callback is told by the outer one: nobody waits for the inner cq there.
  * Bottom halves are off, as in a callback. broken() may come where interrupts are off, also in
@@ -18,7 +18,7 @@
 #include "cq.h"
 
 #ifdef CONFIG_LOCKDEP
-/* Of whichever cq. As if tried for: what is held before it is of no consequence. */
+/* For callbacks of all cqs. It is taken as a trylock is, so locks held before it do not count. */
 static struct lockdep_map in_callback_map =
 	STATIC_LOCKDEP_MAP_INIT("ibchan_in_callback", &in_callback_map);
 

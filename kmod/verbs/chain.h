@@ -38,7 +38,7 @@ IBCHAN_SAME_PLACE(num_sge);
  * @room: for completions in the sink, which no request has
  * @own_wrs: for channels that move no scatterlists
  * @own_sges: the same
- * @bad_send: which one the driver refused
+ * @bad_send: the one that the driver refused
  * @bad_recv: the same
  * @error: why
  *

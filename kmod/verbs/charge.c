@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What cgroups are charged for objects on a device.
+ * Charges of the rdma cgroup for objects on a device.
  *
  * The kernel's account of a device ends with its ib_device. So each device keeps a list of
  * its charges, and removal settles those that are left; the code that took a charge gives

@@ -128,7 +128,7 @@ static void release_verbs(struct ibchan_device *dev)
 		ibchan_cq_release_verbs(cq);
 }
 
-/* What they register lies in a domain, and only they can take that back. */
+/* A guest's region lies in a domain of the device, and only the guest can take it back. */
 static void wait_for_guests(struct ibchan_device *dev)
 {
 	struct ibchan_guest guest;
@@ -169,7 +169,7 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	ibchan_gate_leave(&dev->gate);
 	ibchan_gate_close(&dev->gate);
 	ibchan_device_tell(closes, dev);
-	/* What was made meanwhile. */
+	/* Objects that were made meanwhile. */
 	ibchan_device_tell(leaves, dev);
 	release_verbs(dev);
 	ibchan_device_tell(ended, dev);

@@ -41,7 +41,7 @@ static void cq_error(struct ib_event *event, void *context)
 static void cq_free_work(struct work_struct *work);
 static void cq_late_timer(struct timer_list *timer);
 
-/* What was asked for, with defaults in place. */
+/* The caller's sink, with defaults for the functions that it leaves out. */
 static int set_sink(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
 {
 	static const struct ibchan_sink no_sink;
@@ -195,9 +195,9 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
 /**
  * __ibchan_cq_create - ibchan_cq_create(), which is to be used instead
  * @dev: where
- * @init: what it is like
+ * @init: its properties
  * @reason: why not, or NULL
- * @class: what it is to lockdep
+ * @class: its class for lockdep
  *
  * Context: process, may sleep.
  * Return: the queue or an errno.

@@ -57,7 +57,7 @@ enum ibchan_cq_flag {
  * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
  * @is_late: nothing had completed when a poster looked; belongs to the same
  * @wait: in-kernel waiters, and with IBCHAN_QUIRK_EVENT_OUTLIVES_CQ removal of the device
- * @reap_work: reaps what an event does not: what is left over, and what must not nest
+ * @reap_work: reaps completions that an event leaves over, and those that must not nest
  * @kick_work: an interrupt that schedules @reap_tasklet
  * @reap_tasklet: reaps behind an event, when no thread waits
  * @error_work: the device has lost completions, or has made one too many
@@ -115,7 +115,7 @@ struct ibchan_cq {
 };
 
 /**
- * struct ibchan_wait - what to wait for, and how long
+ * struct ibchan_wait - a condition to wait for, and a deadline
  * @ready: see ibchan_cq_wait()
  * @arg: for @ready
  * @deadline: KTIME_MAX: none

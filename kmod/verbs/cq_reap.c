@@ -11,8 +11,8 @@
  *
  * Events: an ib_cq is armed only while works are in flight and no caller is about
  * to reap. The completion handler may run under locks of the driver with
- * interrupts off; it wakes an in-kernel waiter or has a tasklet reap, no more. What
- * takes the tasklet too long is left to a worker, which lets others run.
+ * interrupts off; it wakes an in-kernel waiter or has a tasklet reap, no more. The
+ * tasklet leaves a long queue to a worker, which lets others run.
  */
 #include <linux/delay.h>
 
@@ -89,7 +89,7 @@ void ibchan_cq_distrust(struct ibchan_cq *cq)
 		queue_work(ibchan_wq, &cq->error_work);
 }
 
-/* What has ended has no done() any more. */
+/* A work request that has ended has no done() any more. */
 static __always_inline void cq_dispatch(struct ibchan_cq *cq, struct ib_wc *wc)
 {
 	void (*done)(struct ib_cq *ib, struct ib_wc *wc) = READ_ONCE(wc->wr_cqe->done);
@@ -470,7 +470,7 @@ static void cq_kick(struct ibchan_cq *cq)
  * ibchan_cq_arm_only - ibchan_cq_arm() for a caller that must not be called back
  * @cq: the queue
  *
- * What is there already has a softirq reap, which comes when bottom halves are on.
+ * Completions that are there already are reaped by a softirq, when bottom halves are on again.
  *
  * Context: process or softirq, not with interrupts off.
  */
@@ -501,8 +501,8 @@ static bool cq_is_wanted(struct ibchan_cq *cq)
 }
 
 /*
- * A channel has broken. What it flushes is an error, but not all devices take the
- * completion for one that wakes a cq for solicited ones only. Any context but NMI.
+ * A channel has broken. Its flushed works complete with an error, but not all devices
+ * wake a cq for them that is armed for solicited completions only. Any context but NMI.
  */
 void ibchan_cq_add_broken(struct ibchan_cq *cq)
 {

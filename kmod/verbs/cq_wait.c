@@ -119,7 +119,7 @@ int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
  * afterwards, unless an event was asked for before.
  *
  * Context: process, may sleep.
- * Return: what @ready returned, if not 0; -ETIMEDOUT; -EINTR when a signal is
+ * Return: the result of @ready, if not 0; -ETIMEDOUT; -EINTR when a signal is
  * pending; -ENODEV when the device is gone and the condition does not hold.
  */
 int ibchan_cq_wait(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg,

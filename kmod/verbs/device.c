@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Devices: what they are, and how they are found. How they come and leave is in client.c.
+ * Devices: their properties, and the look-up by name. client.c has their coming and leaving.
  */
 #include <linux/delay.h>
 #include <linux/errno.h>
@@ -12,7 +12,7 @@
 #include "fault.h"
 #include "verbs.h"
 
-/* What a driver that refuses gets, see ibchan_device_insist(). */
+/* Tries, and the first pause, for a driver that refuses: see ibchan_device_insist(). */
 #define INSIST_TRIES	22
 #define INSIST_PAUSE_MS	100U
 
@@ -82,7 +82,7 @@ static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 	attr->max_read_sge = ib_attr->max_sge_rd ?: ib_attr->max_send_sge;
 	attr->max_cqe = ib_attr->max_cqe;
 	attr->comp_vectors = ib->num_comp_vectors;
-	/* What goes out and what comes in; one byte in the endpoint. */
+	/* One limit for reads in both directions; it is one byte in the endpoint. */
 	attr->max_rd_atomic = clamp(min(ib_attr->max_qp_rd_atom,
 					ib_attr->max_qp_init_rd_atom), 1, U8_MAX);
 	attr->driver_id = ib->ops.driver_id;
@@ -93,7 +93,7 @@ static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 		attr->max_fast_reg_pages = ib_attr->max_fast_reg_page_list_len;
 }
 
-/* What the driver does not do by itself, fast registration does, for less at a time. */
+/* Where the driver does not register user memory, fast registration does, for shorter ranges. */
 static void snapshot_user_memory(struct ibchan_device *dev)
 {
 	struct ibchan_device_attr *attr = &dev->attr;
@@ -257,7 +257,7 @@ struct ibchan_device *ibchan_device_get_nth(u32 index, struct net *net)
 EXPORT_SYMBOL_NS_GPL(ibchan_device_get_nth, IBCHAN_NS);
 
 /**
- * ibchan_device_query - what a device can do
+ * ibchan_device_query - report a device's limits and abilities
  * @dev: the device
  * @attr: filled on success
  *
@@ -313,7 +313,7 @@ static int port_query(struct ib_device *ib, u32 port, struct net *net,
 }
 
 /**
- * ibchan_port_query - what a port is
+ * ibchan_port_query - report a port's state and limits
  * @dev: the device
  * @port: 1 and up
  * @net: network namespace that its address must belong to
@@ -355,7 +355,7 @@ void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), voi
 /**
  * ibchan_device_insist - have a driver let go of an object
  * @dev: the device that @ib belongs to
- * @end: calls the driver; what it refuses has changed nothing
+ * @end: calls the driver; a refusal has changed nothing
  * @ib: the object
  *
  * Some drivers refuse while their firmware is busy, or is being reset. The object stays, with
@@ -431,9 +431,9 @@ undo_wq:
 }
 
 /*
- * No device is there any more. What still closes gives regions and cqs back, the latter behind a
- * timer and a grace period: the barrier turns that into work, which the work queue's end then waits
- * for.
+ * No device is there any more. Channels that still close give regions and cqs back, the latter
+ * behind a timer and a grace period: the barrier turns that into work, which the work queue's end
+ * then waits for.
  */
 void ibchan_device_fini(void)
 {

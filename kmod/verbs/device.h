@@ -35,7 +35,7 @@
  * @cqs: its completion queues
  * @channels: its channels
  * @listeners: listeners of this device only; under listeners_lock
- * @charges: what cgroups are charged for objects on it
+ * @charges: of cgroups, for objects on it
  * @link: in the list of devices, under devices_lock
  * @kref: its objects and its holders
  * @events: tells when the device has failed, and when its addresses change
@@ -44,7 +44,7 @@
  * @lingering: ids of channels that close or are closed, see cm_linger.c
  * @linger_lock: guards @lingering
  * @watch_lock: guards @watch_shares
- * @watch_shares: whose channels are looked at, see watch_share.c
+ * @watch_shares: one per user with watched channels, see watch_share.c
  * @watch_work: looks at them
  * @max_inline: see limits.c; IBCHAN_AUTO: not known
  * @keeps: it has refused to let go of the last object for as long as that is tried
@@ -86,7 +86,7 @@ struct ibchan_device {
 };
 
 /**
- * struct ibchan_device_client - what a floor above does when something happens to a device
+ * struct ibchan_device_client - callbacks of a floor above, for events of a device
  * @comes: it is not known to any command yet
  * @fails: it completes nothing any more
  * @addresses_change: its GID table has changed; the gate is not held
@@ -94,7 +94,7 @@ struct ibchan_device {
  * @cq_fails: a cq of it has lost completions
  * @leaves: it goes; called when no command knows it any more, and again when none is under way
  * @closes: it goes, the gate is closed, and nothing may come to life any more
- * @ends: the gate is closed: what has verbs objects gives them back, but for memory and cqs;
+ * @ends: the gate is closed: owners give verbs objects back, but for memory and cqs;
  *	false: the device does not let go of some
  * @ended: the same for what outlives these objects
  * @left: it is gone

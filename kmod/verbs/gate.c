@@ -67,7 +67,7 @@ static bool enter_unless(struct ibchan_gate *gate, int flag)
  */
 int ibchan_gate_enter(struct ibchan_gate *gate)
 {
-	/* What the caller does inside the gate may sleep. */
+	/* The caller may sleep inside the gate. */
 	might_sleep();
 	if (!enter_unless(gate, LEAVING))
 		return -ENODEV;
@@ -185,7 +185,7 @@ void ibchan_gate_close(struct ibchan_gate *gate)
 void ibchan_gate_open(struct ibchan_gate *gate)
 {
 	rwsem_release(&gate->map, _RET_IP_);
-	/* What removal has changed is seen by the ends that enter. Pairs with enter_unless(). */
+	/* Ends that enter see removal's changes. Pairs with enter_unless(). */
 	smp_mb__before_atomic();
 	atomic_andnot(CLOSED, &gate->state);
 	wake_up_all(&gate->wait);

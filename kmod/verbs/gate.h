@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a device's users and its removal meet at: see gate.c. */
+/* The gate of a device, where its users and its removal meet: see gate.c. */
 #ifndef IBCHAN_GATE_H
 #define IBCHAN_GATE_H
 

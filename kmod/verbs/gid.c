@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which address a channel uses. A program need not know a GID index: on Ethernet the address
+ * Chooses the address of a channel. A program need not know a GID index: on Ethernet the address
  * is one of RoCE v2 whose network device is up and in the caller's network namespace, and
  * of several the best as address.c has it. On InfiniBand it is entry 0. A query tells the
  * verdict on each entry.
@@ -149,7 +149,7 @@ static void fill_infiniband(struct ib_device *ib, u32 port, const struct ib_port
 	gid->grh = rdma_protocol_ib(ib, port) && rdma_is_grh_required(ib, port);
 }
 
-/* What state it is in, or an errno. Fills what @gid has of the port. */
+/* Returns the port's state or an errno, and fills the members of @gid that describe the port. */
 static int port_state(struct ib_device *ib, u32 port, struct ibchan_gid *gid)
 {
 	struct ib_port_attr attr;
@@ -391,7 +391,7 @@ int ibchan_gid_choose_any(struct ib_device *ib, struct ibchan_gid *gid,
 }
 
 /**
- * ibchan_port_lid - which LID a port has now
+ * ibchan_port_lid - read a port's LID of this moment
  * @ib: the device
  * @port: of the device
  *
@@ -416,8 +416,8 @@ static bool has_lid(struct ib_device *ib, const struct ibchan_gid *gid, u32 lid)
 }
 
 /*
- * The subnet manager may give a port another LID, subnet or partition at any time. What cannot
- * be read just now may still be the same: the core fills its tables anew at each event.
+ * The subnet manager may give a port another LID, subnet or partition at any time. An entry that
+ * cannot be read just now may still be the same: the core fills its tables anew at each event.
  */
 static bool infiniband_still_there(struct ib_device *ib, const struct ibchan_gid *gid, u32 lid)
 {
@@ -487,7 +487,7 @@ bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 	return there;
 }
 
-/* What can be seen of an entry's network device from the caller's namespace. */
+/* Fills in an entry's network device as far as the caller's namespace shows it. */
 static void fill_ndev(const struct ib_gid_attr *from, const struct net *net,
 		      struct ibchan_gid_attr *attr)
 {

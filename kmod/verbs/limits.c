@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a device really takes where its driver has no limit to show: inline data. What it
- * has said of a queue pair that it made is the truth, and the most of that is shown as the
- * device's. Whether it takes more is not known until a caller asks for more. A refusal is
- * never remembered: it may come from what else was asked, or from a lack of memory, and would
+ * The limit of inline data, for which drivers have no attribute to show. The driver's answer for
+ * a queue pair that it made is the truth, and the largest of these is shown as the device's.
+ * Whether it takes more is not known until a caller asks for more. A refusal is never
+ * remembered: it may come from another part of the request, or from a lack of memory, and would
  * let one user decide what another may have.
  */
 #include <linux/errno.h>
@@ -59,8 +59,8 @@ static int try(struct ibchan_qp *qp, u32 bytes, u32 *given)
 
 /**
  * ibchan_limits_find_inline - is the inline data what a device refused?
- * @qp: whose queue pair was refused with -EINVAL; has none, unless the device does not
- *	let go of one that was made to find out
+ * @qp: the driver refused to make its queue pair with -EINVAL; it has none afterwards, unless
+ *	the device does not let go of one that was made to find out
  * @reason: has the most that it takes, all else being the same; or NULL
  *
  * Context: process, may sleep; the gate is held.

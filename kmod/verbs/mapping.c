@@ -2,8 +2,8 @@
 /*
  * Whether a range of addresses stays mapped to the same memory.
  *
- * A driver pins the pages of a range by itself and tells nobody which they are. What they are
- * is judged by the mapping, and another thread may replace that between the look and the pin.
+ * A driver pins the pages of a range by itself and tells nobody which they are. The module judges
+ * them by the mapping, and another thread may replace that between the look and the pin.
  * So the range is watched from before the look until the driver is through: if nothing in it was
  * unmapped meanwhile, the driver has pinned pages of the mapping that was looked at. Pages that
  * come, are copied, or are swapped out and in again are still of that mapping.
@@ -53,7 +53,7 @@ int ibchan_mapping_begin(struct ibchan_mapping *mapping, u64 addr, u64 length)
 					   &mapping_ops);
 	if (ret)
 		return ret == -EINTR ? -ERESTARTNOINTR : ret;
-	/* What is being unmapped already is not told. */
+	/* The notifier is not told of an unmapping that has begun already. */
 	mmu_interval_read_begin(&mapping->notifier);
 	return 0;
 }
@@ -62,7 +62,7 @@ int ibchan_mapping_begin(struct ibchan_mapping *mapping, u64 addr, u64 length)
  * ibchan_mapping_has_changed - whether part of the range was unmapped, or mapped anew
  * @mapping: watched
  *
- * What was not mapped at the first look, and is mapped then, is no change.
+ * A page that was not mapped at the first look, and is mapped then, is no change.
  *
  * Context: any.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory regions: the only place that maps or registers. What the device's regions come from
- * is in pool.c, how a region ends in mr_end.c.
+ * Memory regions: the only place that maps or registers. pool.c keeps the device's regions for
+ * use again, mr_end.c ends a region.
  *
  * User pages are pinned by the driver (ib_umem), charged to the mm of the
  * caller, and unpinned when the driver deregisters, in any thread; or pin.c has
@@ -459,7 +459,7 @@ struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
  * ibchan_mr_map_pinned - make a region of pinned user memory
  * @pd: where
  * @pinned: its pages; belong to the region on success
- * @range: what they are; a region that is contiguous is not registered yet
+ * @range: the pages; a region that is contiguous is not registered yet
  * @reason: why not, or NULL
  *
  * Context: process, may sleep.
@@ -495,7 +495,7 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 }
 
 /**
- * ibchan_mr_rkey - what a peer needs to reach the region
+ * ibchan_mr_rkey - the key by which a peer reaches the region
  * @mr: the region
  *
  * Context: any.

@@ -29,7 +29,7 @@ struct ibchan_backing {
  * struct ibchan_mr - memory region
  * @ib: NULL once deregistered, or where the domain's own key serves; guarded by
  *	the gate
- * @extent: what may be done with it; its domain holds a reference
+ * @extent: its length, access and domain; the domain holds a reference
  * @users: 1 for the owner, 1 for each element of a work in flight; 0: a shell
  * @addr: address that the device knows the first byte by, where it is in one segment
  * @pages: pages that it keeps pinned, or mapped

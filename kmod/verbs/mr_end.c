@@ -255,7 +255,7 @@ void ibchan_mr_put(struct ibchan_mr *mr, void (*gone)(void *priv), void *priv)
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_put, IBCHAN_NS);
 
 /*
- * What a driver has registered while another thread replaced the mapping.
+ * Gives back a region that a driver has registered while another thread replaced the mapping.
  *
  * Any pages may be pinned then, also some of a file whose server never answers. The driver
  * locks such a page to unpin it, and a writer that waits for the server holds that lock. So a
@@ -269,7 +269,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_put, IBCHAN_NS);
  * @work: does that
  * @guest: in the gate's list
  * @mr: never published
- * @ib: what the driver has registered
+ * @ib: the driver's region
  */
 struct ibchan_undo {
 	struct work_struct work;
@@ -293,8 +293,8 @@ static void undo_work(struct work_struct *work)
 /**
  * ibchan_mr_undo - take a registration back
  * @mr: for it; belongs to the worker from now on
- * @ib: what the driver has registered
- * @guest: whose call that was; is no guest any more
+ * @ib: the driver's region
+ * @guest: of the call that registered; is no guest any more
  *
  * Context: process, may sleep for memory only; the caller has the domain from its owner.
  */

@@ -115,7 +115,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_pd_put, IBCHAN_NS);
 
 static bool has_released(const struct ibchan_release *release, int num)
 {
-	/* Pairs with ibchan_mrs_release(): what it has released has left the domain. */
+	/* Pairs with ibchan_mrs_release(): regions that it has released have left the domain. */
 	return smp_load_acquire(&release->num_released) - num >= 0;
 }
 

@@ -37,9 +37,9 @@ struct ibchan_release {
  * @keepers: 1 for the owner, 1 for each registration that is being taken back; the domain goes
  *	with the last of them
  * @link: in @dev->pds
- * @cost: its own; what is made in it is charged to the same budget
+ * @cost: its own; objects that are made in it are charged to the same budget
  * @service_lock: guards @service
- * @service: what registers memory that no driver does; NULL until it is needed
+ * @service: the channel that registers where no driver does; NULL until it is needed
  * @service_end: gives @service back; false when its device does not let go of it
  * @leaked: the device may still use something in it, so it stays
  * @pool_lock: guards @pool and @num_pool
@@ -47,7 +47,7 @@ struct ibchan_release {
  * @num_pool: entries of @pool
  * @keys_lock: guards @keys
  * @keys: regions by the device's keys to them
- * @release: what ends given up regions: of the kernel's memory, and of foreign memory
+ * @release: workers that end given up regions: of the kernel's memory, and of foreign memory
  * @rcu: the memory outlives readers that found it in a handle table
  */
 struct ibchan_pd {

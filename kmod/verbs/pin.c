@@ -83,8 +83,8 @@ static int take_faults(u64 start, u64 num, unsigned int flags, struct page **pag
 }
 
 /*
- * A pin for long that cannot be killed in a fault takes none. What it finds missing is faulted
- * in first, again if it goes meanwhile.
+ * A long-term pin that cannot be killed in a fault takes none. Pages that it finds missing are
+ * faulted in first, again if they go meanwhile.
  */
 static int pin_for_long(u64 start, u64 num, unsigned int flags, struct page **pages)
 {
@@ -104,8 +104,8 @@ static int pin_for_long(u64 start, u64 num, unsigned int flags, struct page **pa
 }
 
 /*
- * What asks to write by force may be a mapping that is shared and read-only: it refuses
- * that, and has no other page that the process could get.
+ * A pin that asks to write by force may meet a mapping that is shared and read-only: that refuses
+ * it, and has no other page that the process could get.
  */
 static int pin_some(u64 start, u64 num, unsigned int flags, struct page **pages)
 {
@@ -196,7 +196,7 @@ static int charge_and_pin(struct ibchan_pinned *pinned, u64 addr, unsigned int f
  * Return: 0; -EFAULT for memory that is not there, or not writable, or that a file system
  * would have to write back; -ENOMEM, also when
  * RLIMIT_MEMLOCK does not allow it, which @reason tells; -EINTR when the caller is
- * killed; what else the kernel answers for pages that cannot be pinned for long.
+ * killed; the kernel's errno for pages that cannot be pinned for long.
  */
 int ibchan_pin(struct ibchan_pinned *pinned, const struct ibchan_user_range *range,
 	       unsigned int flags, struct ibchan_reason *reason)

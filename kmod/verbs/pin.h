@@ -39,7 +39,7 @@ struct ibchan_pinned {
 };
 
 /**
- * struct ibchan_user_range - what a region of user memory is for
+ * struct ibchan_user_range - a range of user memory to register
  * @addr: of the first byte
  * @length: bytes
  * @access: IBCHAN_ACCESS_*

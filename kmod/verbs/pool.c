@@ -16,7 +16,7 @@
 #include "fault.h"
 #include "verbs.h"
 
-/* What has fewer pages has a region of its own, which is small. */
+/* A range of fewer pages has a region of its own, which is small. */
 #define MIN_PAGES	33
 
 /* Pages of 4 MiB: at most what a domain keeps in one region. */
@@ -33,8 +33,8 @@ static u32 pool_pages(const struct ibchan_device *dev)
 /**
  * ibchan_pool_room - how many pages a region of the device's should have room for
  * @dev: the device
- * @range: what it is for; one that cannot return to the pool is not of it: the device may
- *	not be done with the pages of a region that was invalidated
+ * @range: the range to register; a region that cannot return to the pool is not taken from it:
+ *	the device may not be done with the pages of a region that was invalidated
  * @pages: that the range spans
  *
  * Return: pages; more than @pages: the region is of the pool.

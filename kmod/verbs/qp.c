@@ -202,7 +202,7 @@ void ibchan_qp_rewind(struct ibchan_qp *qp)
  * ibchan_qp_connect - take the queue pair through RTR to RTS
  * @qp: with the agreed parameters in place
  * @peer: checked
- * @reason: which step failed, or NULL
+ * @reason: the step that failed, or NULL
  *
  * Context: process, may sleep; the gate and the qp lock are held.
  * Return: 0; the driver's errno.
@@ -234,7 +234,7 @@ static u8 ack_timeout(const struct ibchan_qp *qp, u8 computed)
 	return clamp_t(u8, computed, ACK_TIMEOUT_LEAST, ACK_TIMEOUT_MOST);
 }
 
-/* What the builder wants, and what this side takes at most. */
+/* Sets the builder's wishes, and the most that this side takes. */
 static void adjust(struct ibchan_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	const struct ibchan_params *params = &qp->params;
@@ -351,7 +351,7 @@ int ibchan_qp_cm_connect(struct ibchan_qp *qp, struct rdma_cm_id *id,
 		ret = modify_by_cm(qp, id, &rts, &mask);
 	if (ret)
 		return ret;
-	/* Whatever the peer offers, it is no more than this side wants to have in flight. */
+	/* This side's own wish bounds the peer's offer. */
 	rts.max_rd_atomic = agreed ? agreed->initiator_depth :
 			    min_t(u32, rts.max_rd_atomic, qp->params.max_rd_atomic);
 	ret = ibchan_fault(IBCHAN_FAULT_QP_RTS) ?: ib_modify_qp(qp->ib, &rts, mask);
@@ -375,11 +375,11 @@ bool ibchan_qp_has_failed(struct ibchan_qp *qp)
 }
 
 /**
- * ibchan_qp_ask - what the device makes of retries and times
+ * ibchan_qp_ask - read the retries and times that the device uses
  * @qp: there
- * @params: what was asked for; what the device uses
+ * @params: in: as they were asked for; out: as the device uses them
  *
- * A driver that cannot say leaves it at what was asked for, and so does a queue pair that has
+ * A driver that cannot say leaves them as they were asked for, and so does a queue pair that has
  * not come to RTS, where it takes the last of them.
  *
  * Context: process, may sleep; the gate and the qp lock are held.

@@ -25,7 +25,7 @@ struct ibchan_path {
 /**
  * struct ibchan_qp - a queue pair, and what it reaches its peer by
  * @ib: NULL once closed; guarded by the gate, and by the channel's post lock for posting
- * @event: what the device reports of @ib
+ * @event: called with the device's events of @ib
  * @context: for @event
  * @state: of the channel: while it is PREPARED, the way to the peer is looked for
  * @dev: holds a reference
@@ -33,9 +33,9 @@ struct ibchan_path {
  * @net: kept by the consumer; NULL: any
  * @send_cq: where the send queue completes; outlives @ib
  * @recv_cq: where the receive queue completes; outlives @ib
- * @cap: what it is made with, but for inline data
+ * @cap: its capacities as it is made, but for inline data
  * @lock: one at a time changes the state of @ib; see ibchan_qp_lock()
- * @noio: what the lock's holder goes back to
+ * @noio: the allocation scope that the lock's holder goes back to
  * @ready: @ib is in INIT or beyond, so it takes receives; written under @lock
  * @params: in effect; immutable once connected
  * @wanted_mtu: the builder's, in bytes; 0: as @gid has it
@@ -96,8 +96,8 @@ int ibchan_qp_cm_connect(struct ibchan_qp *qp, struct rdma_cm_id *id,
 			 const struct rdma_conn_param *agreed, u32 mtu);
 
 /**
- * ibchan_cm_refusal - what a refusal of the connection manager means
- * @ret: what it has returned
+ * ibchan_cm_refusal - translate a refusal of the connection manager
+ * @ret: its errno
  *
  * It returns -EINVAL when the peer has given up and word of that is still on its way here,
  * for then the id's request is gone.

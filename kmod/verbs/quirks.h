@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a driver does differently from others: see quirks.c. */
+/* Flags for drivers that differ from others: see quirks.c. */
 #ifndef IBCHAN_QUIRKS_H
 #define IBCHAN_QUIRKS_H
 

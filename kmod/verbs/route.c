@@ -7,11 +7,11 @@
  * handshake says so, because the device could only say that no answer comes.
  *
  * A neighbour that is in the kernel's table for good has the MAC that is there: so the
- * administrator has said, who may want packets to go another way. What the table has learned is no
- * such word. Each host of the segment could have said it; of a host with two ports in one segment
- * it may name the wrong one; and a peer that has just told its MAC knows better. So who names
- * another host's MAC for an address gets no more than by a broadcast: packets that nobody takes,
- * because their address is not that host's.
+ * administrator has said, who may want packets to go another way. An entry that the table has
+ * learned is no such word. Each host of the segment could have said it; of a host with two ports in
+ * one segment it may name the wrong one; and a peer that has just told its MAC knows better. So a
+ * peer that names another host's MAC for an address gets no more than by a broadcast: packets that
+ * nobody takes, because their address is not that host's.
  */
 #include <linux/completion.h>
 #include <linux/errno.h>
@@ -27,7 +27,7 @@
 #include "compat.h"
 #include "verbs.h"
 
-#define HOP_LIMIT	64	/* RoCE v2 is routed; what IP hosts take */
+#define HOP_LIMIT	64	/* RoCE v2 is routed; IP hosts take the same */
 
 /* Long enough for a second question where the first one was lost. */
 #define NEXT_HOP_TIMEOUT_MS	2000
@@ -45,7 +45,7 @@ union any_addr {
 };
 
 /**
- * struct question - which address is to reach which
+ * struct question - a pair of addresses to find a way between
  * @from: the channel's own address
  * @to: the peer's
  * @ndev: the network device of @from, which RoCE packets leave by in any case; under RCU
@@ -56,7 +56,7 @@ struct question {
 	struct net_device *ndev;
 };
 
-/* What is local to this host is reached like a neighbour: the device turns it around. */
+/* An address of this host is reached like a neighbour: the device turns the packet around. */
 static int way_by(const struct net_device *out, bool gateway, const struct question *question)
 {
 	if (out->flags & IFF_LOOPBACK)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whose work runs next.
+ * Shares of the work queues among users.
  *
- * A user decides how many channels break at once, and a work queue takes first what came first. So
- * of the works of one user only a few are queued or run at a time. The others wait in the user's
- * lane until one of these has ended, and works of other users are queued before them. A work here
- * waits for no other one here, so the few always go on.
+ * A user decides how many channels break at once, and a work queue runs works in the order they
+ * came. So of the works of one user only a few are queued or run at a time. The others wait in the
+ * user's lane until one of these has ended, and works of other users are queued before them. A work
+ * here waits for no other one here, so the few always go on.
  *
- * A lane is a part of its user's budget. What has a turn is charged to that budget, and cancels the
- * turn before it pays back, so the lane is there as long as any of its works.
+ * A lane is a part of its user's budget. The owner of a turn is charged to that budget, and cancels
+ * the turn before it pays back, so the lane is there as long as any of its works.
  */
 #include "verbs.h"
 
@@ -51,7 +51,7 @@ static void turn_work(struct work_struct *work)
  * ibchan_turn_init - make a work that waits for its turn
  * @turn: of an object that keeps @budget by what it is charged
  * @budget: of the user; NULL: a kernel consumer's
- * @run: what it does
+ * @run: the work's function
  */
 void ibchan_turn_init(struct ibchan_turn *turn, struct ibchan_budget *budget,
 		      void (*run)(struct ibchan_turn *turn))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The door of verbs/: what lies on an ib_device. */
+/* The door of verbs/: all objects of an ib_device. */
 #ifndef IBCHAN_VERBS_H
 #define IBCHAN_VERBS_H
 
