@@ -88,7 +88,7 @@ static void call_broken(struct ibchan_channel *ch, u32 error)
 /*
  * With the connection ends the queue pair on iWARP, and the device may say so before the
  * connection manager does: everything is flushed, or siw fails the work that was under way
- * and reports the queue pair as well. What siw itself cannot send looks the same.
+ * and reports the queue pair as well. A message that siw itself cannot send looks the same.
  */
 static bool means_disconnected(const struct ibchan_channel *ch, u32 status)
 {
@@ -167,7 +167,7 @@ static bool may_lack_link(u32 status)
 	return status == IB_WC_LOC_QP_OP_ERR || status == IB_WC_WR_FLUSH_ERR;
 }
 
-/* What the device could not do may be for the lack of a link. */
+/* A work may have failed for the lack of a link. */
 static u32 end_search(struct ibchan_channel *ch)
 {
 	bool down = may_lack_link(READ_ONCE(ch->status)) &&
@@ -356,8 +356,8 @@ bool ibchan_channel_is_unused(const struct ibchan_channel *ch)
 }
 
 /*
- * What a queue still has in flight ends here, in software, in steps as well. What the device
- * has said of it lies in front of what comes meanwhile, so the sweep finds all of it.
+ * Works that a queue still has in flight end here, in software, in steps as well. Completions that
+ * the device has written for them lie in front of later ones, so the sweep finds all of them.
  */
 void ibchan_queue_retire_rest(struct ibchan_queue *queue)
 {
@@ -467,7 +467,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
  * ibchan_channel_break_later - ibchan_channel_break() under a lock, or within a post
  * @ch: the channel
  * @error: why, a negative errno
- * @status: what a work would have told; IBCHAN_STATUS_SUCCESS: nothing
+ * @status: the status that a failed work would have; IBCHAN_STATUS_SUCCESS: none failed
  *
  * A worker calls broken().
  *
@@ -586,7 +586,7 @@ void ibchan_channel_check_gid(struct ibchan_channel *ch, u32 lid)
 {
 	u32 state;
 
-	/* What a service posts never leaves the device. */
+	/* Works of a service never leave the device. */
 	if (ch->bounds.service)
 		return;
 	/* A connection by address may bring an address of its own. */

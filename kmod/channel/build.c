@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Building a channel: its parameters are chosen, places in its cqs reserved, its queue pair
- * made. What fails is undone in the reverse order, but for a queue pair that the device does
+ * made. A failure undoes these in the reverse order, but for a queue pair that the device does
  * not let go of: that keeps all that it refers to.
  */
 #include <linux/errno.h>
@@ -175,7 +175,7 @@ static int charge(struct ibchan_channel *ch, struct ibchan_reason *reason)
 				  reason);
 }
 
-/* What checks of requests need of the channel; what the peer serves it says itself. */
+/* Fills in the limits for checks of requests; the peer tells its own at the handshake. */
 static void fill_bounds(struct ibchan_channel *ch)
 {
 	struct ibchan_bounds *bounds = &ch->bounds;
@@ -194,7 +194,7 @@ static void fill_bounds(struct ibchan_channel *ch)
 	bounds->max_sge[IBCHAN_OP_FETCH_ADD] = 1;
 }
 
-/* What the queue pair is made with. */
+/* Fills in the capacities of the queue pair. */
 static void fill_cap(struct ibchan_channel *ch)
 {
 	ch->qp.send_cq = ch->send.cq;
@@ -371,7 +371,7 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
 /**
  * ibchan_channel_build - make a channel that has no peer yet
  * @build: what from
- * @params: the knobs (see ibchan_params_init()); what was chosen is written back
+ * @params: the knobs (see ibchan_params_init()); the choices are written back
  * @reason: why not, or NULL
  *
  * Context: process, may sleep.
@@ -409,7 +409,7 @@ struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *b
 }
 
 /**
- * ibchan_channel_endpoint - what the peer needs for its handshake
+ * ibchan_channel_endpoint - the endpoint that the peer needs for its handshake
  * @ch: the channel
  * @endpoint: filled
  *

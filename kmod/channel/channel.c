@@ -13,7 +13,7 @@
 #include "counters.h"
 #include "fault.h"
 
-/* What both sides can. */
+/* Keeps the features and limits that both sides have. */
 static void agree(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
 {
 	struct ibchan_params *params = &ch->qp.params;
@@ -158,7 +158,7 @@ static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endp
  * ibchan_channel_handshake - connect a channel to its peer
  * @ch: the prepared channel
  * @peer: the peer's endpoint: any bytes, all are checked
- * @reason: which field does not fit, with both values; or NULL
+ * @reason: the field that does not fit, with both values; or NULL
  *
  * A channel may be its own peer.
  *

@@ -6,7 +6,7 @@
  *
  *	followers_lock		consumers that follow devices; their functions run under it
  *				(follower.c)
- *	ibchan_pd.service_lock	what registers memory that no driver does; a post and
+ *	ibchan_pd.service_lock	the domain's service, which registers memory; a post and
  *				a wait happen under it
  *	ibchan_channel.end_lock	which of several callers ends a channel's works
  *	ibchan_device.gate	commands and ends are inside, or removal is alone (gate.c);
@@ -33,12 +33,12 @@
  * the locks that these take start no I/O: see ibchan_noio and ibchan_qp_lock(). Commands do
  * allocate inside the gate, where ends wait for removal only.
  *
- * The right to reap a cq (CQ_OWNED) is not a lock: callbacks run under it. The cq's
+ * The right to reap a cq (CQ_OWNED) is no lock, since callbacks run under it. The cq's
  * owner keeps bottom halves off and never waits for anything, so that another thread
  * may spin for it. It is taken without any of the locks above but the gate and
  * the qp lock. Under it only the locks from post_lock on are taken: a softirq that reaps
- * may have interrupted a thread that holds one of the others. What lockdep knows of the callbacks
- * is in verbs/callback.c.
+ * may have interrupted a thread that holds one of the others. verbs/callback.c tells lockdep of
+ * the callbacks.
  */
 #ifndef IBCHAN_CHANNEL_H
 #define IBCHAN_CHANNEL_H
@@ -64,9 +64,9 @@ struct seq_file;
  * struct ibchan_queue - the send or the receive half of a channel
  * @channel: its channel
  * @cq: where it completes; kept to the channel's end, for posts and waits that have not returned
- * @places: which of its places are taken
+ * @places: its free and taken places
  * @max_sge: elements of one work
- * @works: what is in flight, by place
+ * @works: works in flight, by place
  * @mrs: regions of their elements, @max_sge for each place
  * @ranges: the same for the ranges of exclusive works, behind @mrs; NULL where there are none
  * @slots: works of posters that bring none, by place; NULL where @cq has no sink
@@ -103,13 +103,13 @@ struct ibchan_queue {
 	int drained;
 };
 
-/* Of struct ibchan_channel.after_post: what there is to do behind a post. */
+/* Of struct ibchan_channel.after_post: duties of a poster behind its post. */
 #define IBCHAN_AFTER_REAP	0x1U	/* a cq of the channel's is reaped or armed */
 #define IBCHAN_AFTER_ARM	0x2U	/* a cq of the channel's is armed, and not reaped */
 
 /**
  * struct ibchan_channel - one reliable connection
- * @bounds: what its requests are checked against; immutable once it is connected: @max_rd_atomic
+ * @bounds: limits for checks of its requests; immutable once it is connected: @max_rd_atomic
  *	of it is agreed on before that, and written under @post_lock
  * @connected: @qp has come to RTS, so closing has to drain it; under @qp.lock
  * @post_lock: guards the posting side of both queues, @chain
@@ -117,7 +117,7 @@ struct ibchan_queue {
  * @recv: receives
  * @qp: its queue pair
  * @parked: plain memory of works that have failed, until @qp is destroyed
- * @after_post: IBCHAN_AFTER_*: what there is to do behind a post
+ * @after_post: IBCHAN_AFTER_*: duties of a poster behind its post
  * @state_lock: guards @state, @error, @status and @device_gone together
  * @state_wait: woken when the channel is not connecting any more
  * @state: enum ibchan_channel_state; read without the lock by the post path
@@ -136,7 +136,7 @@ struct ibchan_queue {
  * @end_lock: one caller stops it at a time
  * @closed: the owner's, who does not wait for the end
  * @close_work: closes what its owner has given up, or frees it
- * @closing: what counts a channel that its owner has given up; NULL before that
+ * @closing: counts the channel once its owner has given it up; NULL before that
  * @cookie: the consumer's
  * @connected_to: the consumer's
  * @broken: the consumer's
@@ -146,7 +146,7 @@ struct ibchan_queue {
  * @gid_gone: noted in @history; under @qp.lock
  * @peer: the peer's endpoint, once connected; under @qp.lock
  * @watch: keepalive
- * @history: what happened to it
+ * @history: its events
  * @cost: of kernel memory
  * @link: in the device's list
  * @rcu: the memory outlives readers that found it in a handle table

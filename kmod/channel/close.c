@@ -213,7 +213,7 @@ static void close_later(struct ibchan_channel *ch)
  * @ch: the channel; not to be used any more, but by owners of references
  * @closing: counts it until @closed has returned, for ibchan_closing_wait()
  * @closed: called once with @priv of struct ibchan_build, in process context, when all that was
- *	posted has ended and the device has let go of the channel: what was built into it may
+ *	posted has ended and the device has let go of the channel: its domain and cqs may
  *	be given back there. Also called where the device does not let go: then ibchan_pd_free()
  *	answers -EBUSY, and memory that was posted must stay for ever. It may sleep, but not in
  *	ibchan_closing_wait() for @closing. May be NULL.
@@ -267,7 +267,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_closing_wait, IBCHAN_NS);
  * ibchan_channel_close - give a channel back
  * @ch: the channel; not to be used any more, but by owners of references
  *
- * What is posted completes, flushed at the latest, before this returns. Bounded
+ * Posted works complete, flushed at the latest, before this returns. Bounded
  * by a drain of 2 s; over iWARP, between the request and its answer, also by how long the
  * driver waits for that, which with siw is 10 s.
  *
@@ -287,8 +287,8 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_close, IBCHAN_NS);
  * Until ibchan_channel_put() posts, blocking calls, ibchan_channel_break() and
  * ibchan_channel_state() are allowed, also beside and after the owner's close, when they answer
  * -ESHUTDOWN (-ENODEV where the device has left). The channel's cqs may be given back by their
- * owner meanwhile, and so may the channel's domain; what else was posted with it, like regions, has
- * its own life. A reference does not hold up the close. If its owner breaks the channel, or has a
+ * owner meanwhile, and so may the channel's domain; regions that were posted have a life of their
+ * own. A reference does not hold up the close. If its owner breaks the channel, or has a
  * call that gives up do so, beside the close, broken() may be called behind that: its @priv stays
  * until the reference is given back.
  *

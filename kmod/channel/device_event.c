@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What channels do when an event of their device, completion queue or queue pair arrives. */
+/* Breaks channels when an event of their device, completion queue or queue pair asks for it. */
 #include <linux/errno.h>
 
 #include "channel.h"

@@ -90,8 +90,8 @@ bool ibchan_drain_begin(struct ibchan_channel *ch)
 }
 
 /*
- * Without a marker nothing tells when the queue is empty: what has completed by now is reaped, as
- * some devices remove the completions of a queue pair that they destroy.
+ * Without a marker nothing tells when the queue is empty: works that have completed by now are
+ * reaped, as some devices remove the completions of a queue pair that they destroy.
  */
 static void await_marker(struct ibchan_queue *queue, unsigned long deadline)
 {

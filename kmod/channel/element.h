@@ -5,7 +5,7 @@
  * elements are not needed after the post: until its work has ended, the work's place in the queue
  * knows the regions, each of which it has a reference to, and with IBCHAN_WR_EXCLUSIVE the ranges.
  *
- * What each post and each completion does is inline; the rest is in element.c.
+ * The steps of each post and each completion are inline; rare ones are in element.c.
  */
 #ifndef IBCHAN_ELEMENT_H
 #define IBCHAN_ELEMENT_H
@@ -91,7 +91,7 @@ static __always_inline bool ibchan_element_fits(const struct ibchan_channel *ch,
  * An empty element is not shown: a length of 0 means 2 GiB to some devices. It holds nothing.
  *
  * Context: process or softirq, under the post lock.
- * Return: 0; -ENOSPC when there is no room for them in this chain; what ibchan_post() says. On
+ * Return: 0; -ENOSPC when there is no room for them in this chain; the errno of ibchan_post(). On
  * an error none is taken.
  */
 static __always_inline int ibchan_work_add_sges(struct ibchan_channel *ch,

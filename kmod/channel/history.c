@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The flight recorder of a channel: what happened to it, for the search for a failure's cause.
+ * The flight recorder of a channel: its latest events, for the search for a failure's cause.
  *
  * It is written where something goes wrong or a channel changes its state, never by a
- * work that succeeds. What comes again and again is one event, so that it does not push
- * out what came before: probes, a post that is tried again, works that flush.
+ * work that succeeds. Repetitions count in one event, so that they do not push out older
+ * ones: probes, a post that is tried again, works that flush.
  */
 #include <linux/ktime.h>
 #include <linux/minmax.h>
@@ -134,7 +134,7 @@ void ibchan_history_refused(struct ibchan_channel *ch, int error, u32 code, u64 
 }
 
 /**
- * ibchan_channel_history - what happened to a channel lately
+ * ibchan_channel_history - the latest events of a channel
  * @ch: the channel, in any state: broken channels and channels of removed devices too
  * @events: filled with the youngest ones, in the order in which they happened
  * @num: how many there is room for; IBCHAN_HISTORY_MAX is enough

@@ -10,7 +10,7 @@
 
 struct ibchan_channel;
 
-/* What a channel keeps that is built, connected and closed, and little else. */
+/* Events kept of a channel that is built, connected and closed, with few others. */
 #define IBCHAN_HISTORY_FEW	6
 
 /**

@@ -11,7 +11,7 @@
 #include "compat.h"
 
 /**
- * struct history_page - what is shown, and room to show it with
+ * struct history_page - a file, and room for one channel's events
  * @m: the file
  * @events: of one channel
  */
@@ -36,7 +36,7 @@ static void show_event(struct seq_file *m, const struct ibchan_history_event *ev
 		   event->error, event->detail, event->value);
 }
 
-/* What does not fit is shown again from the beginning, with more room. */
+/* A channel that does not fit is shown again from the beginning, with more room. */
 static void show_channel(struct ibchan_channel *ch, void *arg)
 {
 	struct history_page *page = arg;

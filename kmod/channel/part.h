@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What stands above channels and has a part in each of them: keepalive (watch.c) and the
+ * Features of upper floors that have a part in each channel: keepalive (watch.c) and the
  * connection by address (cm_end.c). A channel calls them by this table.
  */
 #ifndef IBCHAN_PART_H

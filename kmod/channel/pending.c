@@ -168,7 +168,7 @@ static noinline int wait_longer(struct ibchan_pending *pending, ktime_t deadline
 	return ibchan_cq_wait_for(pending->work.queue->cq, &wait);
 }
 
-/* What is done within the post is there at the first look. */
+/* A work that ends within the post is found at the first look. */
 static __always_inline int wait_in(struct ibchan_pending *pending, ktime_t deadline,
 				   unsigned int state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the files of channel/ have for each other. */
+/* Shared by the files of channel/. */
 #ifndef IBCHAN_CHANNEL_PRIVATE_H
 #define IBCHAN_CHANNEL_PRIVATE_H
 

@@ -130,7 +130,7 @@ static noinline void retire_next(struct ibchan_queue *queue, const struct ib_wc 
 static const struct ib_wc succeeded = { .status = IB_WC_SUCCESS };
 static const struct ib_wc flushed = { .status = IB_WC_WR_FLUSH_ERR };
 
-/* What the device did not take of a request has not succeeded. */
+/* A part of a request that the device did not take has not succeeded. */
 static bool is_cut_off(const struct ibchan_queue *queue, u32 number)
 {
 	return queue->cut && (s32)(number - queue->cut_at) >= 0;
@@ -189,8 +189,8 @@ void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
  * ibchan_queue_end_silent - end the works that will have no completion
  * @queue: nothing is posted any more, and all that has a completion is retired
  *
- * One that fails has one, and so has each receive. What the device did not take of a request
- * that moves a scatterlist ends flushed.
+ * One that fails has one, and so has each receive. Parts that the device did not take of a request
+ * that moves a scatterlist end flushed.
  *
  * Context: under the right to reap the cq.
  */

@@ -3,8 +3,8 @@
  * Jobs that run in process context, in order, and works that end there.
  *
  * A runner is a lock-free list, which any context adds to, and a work item, which takes all that
- * is there, turns it round, and runs it. What is added meanwhile queues the work item again, so
- * that a runner which is never empty shares its worker with others.
+ * is there, turns it round, and runs it. Calls that are added meanwhile queue the work item again,
+ * so that a runner which is never empty shares its worker with others.
  */
 #include <rdma/ibchan_runner.h>
 
@@ -86,7 +86,7 @@ static void call_work_done(struct ibchan_work *work, const struct ibchan_complet
 /**
  * ibchan_call_init - make a work that ends in process context
  * @call: zeroed; from its post until @done is called it stays where it is
- * @runner: which calls @done
+ * @runner: calls @done
  * @done: see struct ibchan_call
  *
  * Context: any.

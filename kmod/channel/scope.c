@@ -4,7 +4,7 @@
  *
  * A scope lists its pending works in the order of their first posts. It has one
  * owner, the task whose block it is, so it needs no lock. Ending it waits for each
- * in turn; what the owner has not looked at is looked at then.
+ * in turn, and reads the results that the owner has not read.
  */
 #include <linux/errno.h>
 #include <linux/printk.h>

@@ -70,7 +70,7 @@ int ibchan_sgl_init(struct ibchan_channel *ch, u32 max_sgl)
 	chain->end = &chain->sges[IBCHAN_CHAIN_SGES];
 	if (!max_sgl)
 		return 0;
-	/* What needs more places than there are is too long. */
+	/* A list that needs more places than the queue has is too long. */
 	ch->bounds.max_sgl = min(max_sgl, queue->places.depth *
 				 min(ch->bounds.max_sge[IBCHAN_OP_WRITE],
 				     ch->bounds.max_sge[IBCHAN_OP_READ]));
@@ -167,8 +167,8 @@ static bool has_room(const struct ibchan_channel *ch, const struct ibchan_wr *wr
  * @reason: why not, or NULL
  *
  * Context: process or softirq, under the post lock.
- * Return: 0; -ENOSPC when there is no room in this chain, where the next one has it; what
- * ibchan_post() says. On an error nothing is taken.
+ * Return: 0; -ENOSPC when there is no room in this chain, where the next one has it; the errno of
+ * ibchan_post(). On an error nothing is taken.
  */
 int ibchan_sgl_take(const struct ibchan_wr *wr, struct ibchan_work *work,
 		    union ibchan_chain_wr *built, u32 more, struct ibchan_reason *reason)
@@ -299,7 +299,7 @@ void ibchan_sgl_retire_part(struct ibchan_work *part, const struct ib_wc *wc)
 }
 
 /**
- * ibchan_sgl_blame - which error a request has that moves a scatterlist
+ * ibchan_sgl_blame - the error of a request that moves a scatterlist
  * @work: the request's, which has failed
  * @wc: how its last part has failed
  * @blamed: filled when it is the error of a part before, which is forgotten then

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Keepalive: what a channel remembers of its peer's last sign of life. */
+/* Keepalive: a channel's memory of its peer's last sign of life. */
 #ifndef IBCHAN_WATCH_H
 #define IBCHAN_WATCH_H
 
@@ -15,7 +15,7 @@ struct ibchan_watch_share;
 /**
  * struct ibchan_watch - the keepalive of a channel
  * @cqe: of the probe
- * @spare: who uses the spare entry of the send queue, see connect/watch.c
+ * @spare: the user of the send queue's spare entry, see connect/watch.c
  * @silence: jiffies without a completion before a probe; 0: there are no probes
  * @share: its user's, see connect/watch_share.h; NULL: it has no keepalive
  * @node: in the queue of @share, by @due

@@ -2,7 +2,7 @@
 /*
  * Posting. Under the post lock each request is checked, takes all that it needs, and is built
  * for the device. Requests for the same queue make a chain of up to IBCHAN_CHAIN_WRS, which
- * is posted at once; a single request is a chain of one. What the device did not take is
+ * is posted at once; a single request is a chain of one. A request that the device did not take is
  * undone from the end.
  *
  * A request needs, in this order: a place in the queue, room for its completion in the sink (by
@@ -39,7 +39,7 @@ static noinline int refuse_full(struct ibchan_queue *queue, struct ibchan_reason
 				    (u64[3]) { queue->places.depth });
 }
 
-/* For completions of up to @num requests of this chain. What is over, give_room_back() does. */
+/* Takes room for completions of up to @num requests; give_room_back() returns the surplus. */
 static int take_room(struct ibchan_queue *queue, u32 num, struct ibchan_reason *reason)
 {
 	const struct ibchan_sink *sink = queue->cq->sink;
@@ -98,7 +98,7 @@ static __always_inline int check_work(const struct ibchan_work *work, struct ibc
 	return 0;
 }
 
-/* What takes the place of elements. @end: behind the last request that may be in the chain. */
+/* A scatterlist or inline data. @end: behind the last request that may be in the chain. */
 static noinline int add_others(const struct ibchan_wr *wr, struct ibchan_work *work,
 			       union ibchan_chain_wr *out, const struct ibchan_wr *end,
 			       struct ibchan_reason *reason)
@@ -111,7 +111,7 @@ static noinline int add_others(const struct ibchan_wr *wr, struct ibchan_work *w
 /*
  * Everything that can refuse a request, which is built as far as both queues' are alike, and has
  * the queue's next place, which is taken next. Returns 0; -ENOSPC when there is no room for its
- * elements in this chain; what ibchan_post() says. On an error nothing is held.
+ * elements in this chain; the errno of ibchan_post(). On an error nothing is held.
  */
 static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queue *queue,
 				   const struct ibchan_wr *wr, union ibchan_chain_wr *out,
@@ -209,7 +209,7 @@ static void build_opcode(union ibchan_chain_wr *out, const struct ibchan_wr *wr)
 	}
 }
 
-/* What only some requests ask for. Returns the last WR of the request. */
+/* Builds the features that few requests ask for. Returns the last WR of the request. */
 static noinline union ibchan_chain_wr *build_odd(struct ibchan_channel *ch,
 						 union ibchan_chain_wr *out,
 						 const struct ibchan_wr *wr)
@@ -465,7 +465,7 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
  * whatever the flags say, so that a queue cannot fill up for ever.
  *
  * Context: process or softirq, not with interrupts off.
- * Return: 0 when all were posted; else what the first refused one met: -EINVAL for
+ * Return: 0 when all were posted; else the errno of the first refused one: -EINVAL for
  * an opcode that is not one, a flag or number of elements that does not go with the
  * opcode, a range outside its region, more bytes than a message, the inline data or
  * the remote region may have, an atomic that is not of 8 aligned bytes, or no work
@@ -478,7 +478,7 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
  * flight; -ENOENT for a region that is being given up; -EAGAIN for
  * a full queue or sink; -ENOTCONN before the handshake, for all but receives;
  * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; -EDEADLK with
- * interrupts off; what else the sink's reserve() or the driver answers.
+ * interrupts off; other errnos of the sink's reserve() or of the driver.
  */
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason)

@@ -10,7 +10,7 @@
  * waits for the handler. Removal keeps this order, too; rdma_cm, whose
  * client is older than ours, sees a device leave later and has no channel's id on it.
  *
- * What goes wrong breaks the channel. That tells the peer, if there is one already.
+ * A step that fails breaks the channel. That tells the peer, if there is one already.
  */
 #include <linux/cred.h>
 #include <linux/errno.h>
@@ -26,7 +26,7 @@
 #include "compat.h"
 #include "parts.h"
 
-/* What it fails with where the network does; anything positive is a code of its own. */
+/* A negative status is the network's errno; positive ones are codes of the connection manager. */
 static int plain_error(int status, int otherwise)
 {
 	return status < 0 ? status : otherwise;
@@ -35,7 +35,7 @@ static int plain_error(int status, int otherwise)
 /**
  * ibchan_cm_fail - a connection has failed, or ended
  * @cm: the connection
- * @cm_error: what the connection manager said, see struct ibchan_connection
+ * @cm_error: the connection manager's code, see struct ibchan_connection
  * @error: why, a negative errno
  *
  * If the peer has another address, that is tried instead.
@@ -185,7 +185,7 @@ static void limit_path(struct ibchan_channel *ch, struct rdma_cm_id *id)
 }
 
 /**
- * ibchan_cm_fill_request - what a request tells the peer
+ * ibchan_cm_fill_request - fill in a request to the peer
  * @cm: the connection
  * @param: filled; refers to @cm
  */
@@ -270,7 +270,7 @@ static void connected(struct ibchan_cm *cm, struct rdma_cm_id *id)
 		rdma_disconnect(id);
 }
 
-/* What comes with an answer. Under the qp lock. */
+/* Keeps the parameters of an answer. Under the qp lock. */
 static void hear_answer(struct ibchan_cm *cm, const struct rdma_conn_param *param)
 {
 	struct ibchan_cm_peer *remote = &cm->remote;
@@ -515,9 +515,9 @@ static void heard_work(struct work_struct *work)
 }
 
 /**
- * ibchan_cm_create - what a connection needs, without an id
+ * ibchan_cm_create - a connection's memory, without an id
  * @ch: the channel that it is for
- * @connect: what goes with it
+ * @connect: its addresses, times and data
  * @reason: why not, or NULL
  *
  * Context: process, may sleep.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What cm*.c (connections), listen.c (listeners) and request.c (requests) share. */
+/* Shared by cm*.c (connections), listen.c (listeners) and request.c (requests). */
 #ifndef IBCHAN_CM_H
 #define IBCHAN_CM_H
 
@@ -10,9 +10,9 @@
 #include "parts.h"
 
 /**
- * struct ibchan_cm_peer - what is known of the other side
+ * struct ibchan_cm_peer - the other side, as far as it has told
  * @qpn: number of its queue pair
- * @wire: what it says to an ibchan; all zero if it is none, or does not know that this side is
+ * @wire: its header for an ibchan; all zero if it is none, or does not know that this side is
  */
 struct ibchan_cm_peer {
 	__connect_only u32 qpn;
@@ -63,7 +63,7 @@ struct ibchan_cm_failure {
  * @num_others: how many there are
  * @others: more addresses of the peer
  *
- * What the handler of @id writes, others read as it comes; @data under the qp lock.
+ * The handler of @id writes, others read without a lock; @data under the qp lock.
  */
 struct ibchan_cm {
 	struct rdma_cm_id *id;
@@ -98,7 +98,7 @@ struct ibchan_cm {
 };
 
 /* Private data that InfiniBand and RoCE carry with each message, in bytes. */
-#define IBCHAN_REQUEST_DATA	56	/* what rdma_cm leaves of the 92 */
+#define IBCHAN_REQUEST_DATA	56	/* rdma_cm takes the rest of the 92 */
 #define IBCHAN_REJECT_DATA	148
 
 /* Calls of the connection manager, for IBCHAN_REASON_CM. */

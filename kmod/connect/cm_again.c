@@ -54,7 +54,7 @@ static void spend(struct ibchan_cm *cm)
 /**
  * ibchan_cm_goes_on - an attempt to connect has failed; is there another address?
  * @cm: the connection
- * @cm_error: what the connection manager said
+ * @cm_error: the connection manager's code
  * @error: why, a negative errno
  *
  * Context: process.
@@ -155,7 +155,7 @@ int ibchan_cm_verdict(struct ibchan_cm *cm, int *cm_error, int error)
  * @id: new; @cm's from now on
  * @peer: where to
  *
- * What fails then is told by the handler, or at once.
+ * The handler tells of a failure after that, or this call at once.
  *
  * Context: process, may sleep; under the qp lock.
  */

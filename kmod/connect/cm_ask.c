@@ -89,7 +89,7 @@ static int send_request(struct ibchan_cm *cm)
 		return 0;
 	ibchan_cm_fill_request(cm, &param);
 	ret = rdma_connect(cm->id, &param);
-	/* What an interrupted wait says, is of no interest. */
+	/* An interrupted wait has no result that matters. */
 	if (!ret || READ_ONCE(cm->ch->state) != IBCHAN_CHANNEL_CONNECTING)
 		return 0;
 	return ibchan_cm_fail(cm, ret, ret);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Connecting by address, as its caller sees it: what is asked for is checked, the first step
+ * Connecting by address, as its caller sees it: the request is checked, the first step
  * is begun, and others wait for the outcome or look at it. The steps themselves run in the
  * connection manager's handler, see cm.c.
  */
@@ -21,7 +21,7 @@
  * ibchan_check_data - is this much private data possible?
  * @ch: the channel, its device there
  * @connect: the data, and to what kind of peer
- * @max: what InfiniBand and RoCE take with this message
+ * @max: bytes that InfiniBand and RoCE take with this message
  * @reason: why not, or NULL
  *
  * Return: 0 or -EINVAL.
@@ -66,7 +66,7 @@ bool ibchan_is_host_only(const struct sockaddr *address)
 	}
 }
 
-/* The device leaves while the id has it; whoever made the id destroys it at once. */
+/* The device leaves while the id has it; the maker of the id destroys it at once. */
 static int ignore_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	return 0;
@@ -188,7 +188,7 @@ static int check_connect(const struct ibchan_channel *ch, const struct ibchan_co
 }
 
 /*
- * The id is the channel's before anything can happen to it. What fails after that
+ * The id is the channel's before anything can happen to it. A failure after that
  * breaks the channel.
  */
 static int begin_connect(struct ibchan_cm *cm, struct rdma_cm_id *id,
@@ -238,8 +238,8 @@ static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connec
  * @connect: where to, and what goes with it
  * @reason: why not, or NULL
  *
- * The addresses of a peer are tried in order until there is a connection by one. What goes
- * wrong at the last one after it has begun breaks the channel: -ENETUNREACH, -EHOSTUNREACH;
+ * The addresses of a peer are tried in order until there is a connection by one. A failure
+ * at the last one after it has begun breaks the channel: -ENETUNREACH, -EHOSTUNREACH;
  * -ENODEV when the way does not lead over an RDMA device, -EXDEV when it leads over another
  * one than the channel's; -ECONNREFUSED when nobody listens there, or only in another
  * network namespace; -ECONNRESET when the peer rejects; -EMSGSIZE when its port takes

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The door of connect/: what channels and devices call of it by their tables. */
+/* The door of connect/: its tables of callbacks for channels and devices. */
 #ifndef IBCHAN_PARTS_H
 #define IBCHAN_PARTS_H
 

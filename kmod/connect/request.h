@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What listen.c (listeners) knows of request.c (peers that ask at them). */
+/* The part of request.c (peers that ask) which listen.c (listeners) uses. */
 #ifndef IBCHAN_REQUEST_H
 #define IBCHAN_REQUEST_H
 
@@ -26,7 +26,7 @@ struct ibchan_request_queue {
  * @reject_room: bytes that a rejection carries
  * @responder_resources: reads and atomics that the peer wants to have in flight
  * @initiator_depth: reads and atomics that the peer serves at a time
- * @mtu: what the peer's packets may have, in bytes; 0 on iWARP
+ * @mtu: bytes that the peer's packets may have; 0 on iWARP
  * @remote: of the peer
  * @queue: it waits there, and leaves when its peer gives up; NULL: it was taken
  * @link: in @queue

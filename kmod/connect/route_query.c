@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which device leads to an address, as a connection would take it. */
+/* Finds the device that leads to an address, as a connection would take it. */
 #include <linux/completion.h>
 #include <linux/errno.h>
 #include <linux/slab.h>
@@ -18,7 +18,7 @@
  * @peer: the address
  * @id: resolves it; NULL: it could not be begun
  * @status: 0 or a negative errno; -EINPROGRESS: not known yet
- * @route: what @status 0 comes with
+ * @route: the answer, once @status is 0
  */
 struct query {
 	struct race *race;
@@ -72,7 +72,7 @@ static int query_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		fill_route(&query->route, id);
 	else
 		status = error_of(event);
-	/* Whoever sees the status sees the route. */
+	/* A reader that sees the status sees the route. */
 	smp_store_release(&query->status, status);
 	complete(&query->race->changed);
 	return 0;
@@ -161,7 +161,7 @@ static int refuse_host_only(const struct rdma_cm_id *id, struct net *net, int re
 	const struct ibchan_params any = { .gid_index = IBCHAN_AUTO };
 	struct ibchan_gid gid = {};
 
-	/* What it answers where the first device has no address, or there is no device. */
+	/* These errnos say that the first device has no address, or that there is no device. */
 	if (ret && ret != -ENOENT && ret != -ENODEV)
 		return ret;
 	if (!ret && !rdma_protocol_roce(id->device, id->port_num))
@@ -208,7 +208,7 @@ static void end(struct race *race)
 }
 
 /**
- * ibchan_route_query - which device leads to a peer
+ * ibchan_route_query - find the device that leads to a peer
  * @net: network namespace
  * @connect: peer, others, source and address_ms are used
  * @route: filled on success, with zeros behind the name

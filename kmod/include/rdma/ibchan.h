@@ -6,7 +6,7 @@
  * memory regions (mr), creates completion queues (cq), builds channels and
  * posts work on them. /dev/ibchan is such a consumer and nothing more.
  *
- * What a consumer can rely on: a region that a posted work names cannot go away
+ * A consumer can rely on this: a region that a posted work names cannot go away
  * before that work has completed; queues cannot overrun; each accepted work
  * completes exactly once; teardown is bounded; when the device leaves, every
  * call answers -ENODEV and the objects stay as shells until they are given back.
@@ -39,9 +39,9 @@
  * domains back. They start no I/O for memory, and what they leave to workers has a rescuer,
  * unless a closed() is called.
  *
- * What makes domains, cqs, channels and regions of kernel memory keeps to the caller's scope, as
- * memalloc_noio_save() begins one, and is safe there; so is ibchan_channel_handshake(), but for a
- * peer behind a gateway.
+ * Calls that make domains, cqs, channels and regions of kernel memory keep to the caller's scope,
+ * as memalloc_noio_save() begins one, and are safe there; so is ibchan_channel_handshake(), but for
+ * a peer behind a gateway.
  *
  * Not safe are regions of a user's memory and dma-bufs, with their end and their domain's, which
  * wait for the owner of the memory; all of <rdma/ibchan_connect.h>, and closing a channel connected
@@ -78,7 +78,7 @@ struct ibchan_queue;
 struct ibchan_work;
 
 /**
- * struct ibchan_device_attr - what a device can do
+ * struct ibchan_device_attr - limits and abilities of a device
  * @name: as the rdma tool shows it
  * @node_guid: in host order
  * @caps: IBCHAN_DEVICE_*
@@ -117,7 +117,7 @@ struct ibchan_device_attr {
 };
 
 /**
- * struct ibchan_port_attr - what a port is
+ * struct ibchan_port_attr - state and limits of a port
  * @state: enum ib_port_state
  * @link_layer: IBCHAN_LINK_LAYER_*
  * @active_mtu: bytes
@@ -352,7 +352,7 @@ struct ibchan_work {
  * @remote_addr: write, read, atomic: in the peer's region; 8-aligned for an atomic
  * @remote_length: write, read, atomic: bytes of the peer's region from @remote_addr
  *	on; IBCHAN_REMOTE_UNCHECKED: its device has to know
- * @operand: atomic: what to compare with, or to add
+ * @operand: atomic: the value to compare with, or to add
  * @swap: compare and swap: the new value
  * @data_length: bytes of @data, up to the channel's max_inline_data
  * @rkey: write, read, atomic: of the peer's region; send and invalidate: the key that ends
@@ -362,7 +362,7 @@ struct ibchan_work {
  * @flags: IBCHAN_WR_*
  * @head: @opcode, @flags and @num_sge at once, for ibchan's own use
  *
- * What neither the opcode nor a flag uses is not looked at.
+ * Members that neither the opcode nor a flag uses are not read.
  */
 struct ibchan_wr {
 	u64 wr_id;
@@ -390,7 +390,7 @@ struct ibchan_wr {
 };
 
 /**
- * struct ibchan_build - what a channel is built from
+ * struct ibchan_build - the objects and options to build a channel from
  * @pd: protection domain of the channel and of all memory posted on it
  * @send_cq: where sends, writes, reads and atomics complete
  * @recv_cq: where receives complete; may be the same
@@ -409,7 +409,7 @@ struct ibchan_wr {
  * @priv: for @connected, @broken and the owner's closed(); to be kept until the channel has ended
  * @max_sgl: entries of the longest scatterlist that a request moves (IBCHAN_WR_SGL), 0 to
  *	U16_MAX; 0: none does. For each the channel has some 20 bytes, and for each place of
- *	the send queue another 48. What the send queue has no places for, a post refuses.
+ *	the send queue another 48. A post refuses a list that the send queue has no places for.
  * @exclusive: requests may be IBCHAN_WR_EXCLUSIVE. For each element of each place of the queues
  *	the channel has 8 bytes, and with this another 56.
  * @options: what else; all zero is the default
@@ -450,7 +450,7 @@ struct ibchan_closing {
  * @params: in effect
  * @endpoint: for the peer
  * @options: in effect
- * @facts: what else is known of it
+ * @facts: further facts
  */
 struct ibchan_channel_attr {
 	u32 state;
@@ -554,7 +554,7 @@ const char *ibchan_status_name(u32 status);
 const char *ibchan_status_hint(u32 status);
 
 /*
- * Completion queues. What goes into a request: elements, remote regions, requests by opcode; the
+ * Completion queues. The parts of a request: elements, remote regions, requests by opcode; the
  * blocking calls.
  */
 #include <rdma/ibchan_cq.h>

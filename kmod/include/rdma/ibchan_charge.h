@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The RDMA controller of cgroups (rdma.max, rdma.current). The code that makes an object of a
- * device on a process's behalf, as /dev/ibchan does, charges it to the process's cgroup. What
- * the kernel makes for itself is not charged.
+ * device on a process's behalf, as /dev/ibchan does, charges it to the process's cgroup. Objects
+ * that the kernel makes for itself are not charged.
  */
 #ifndef _RDMA_IBCHAN_CHARGE_H
 #define _RDMA_IBCHAN_CHARGE_H
@@ -13,7 +13,7 @@
 struct rdma_cgroup;
 
 /**
- * enum ibchan_charge_kind - what a cgroup's limits are about
+ * enum ibchan_charge_kind - the kinds of objects that a cgroup limits
  * @IBCHAN_CHARGE_HANDLE: a device that is open: hca_handle
  * @IBCHAN_CHARGE_OBJECT: an object on a device: hca_object
  */

@@ -26,7 +26,7 @@ struct ibchan_listener;
 struct ibchan_request;
 
 /**
- * struct ibchan_connect - what goes with a request, or with its answer
+ * struct ibchan_connect - addresses, times and data of a request, or of its answer
  * @peer: where to; not needed to accept a request
  * @source: where from; NULL: as the route says, which is one outside of all VRFs
  * @data: for the peer; one that is no ibchan gets zeros behind them
@@ -60,7 +60,7 @@ struct ibchan_connect {
  * @stage: enum ibchan_stage: the last one that was begun; IBCHAN_STAGE_NONE: the
  *	channel was not connected by address
  * @error: of what ended it, a positive errno; 0: it has not ended
- * @cm_error: what the connection manager said: a positive reject code, or a
+ * @cm_error: the connection manager's answer: a positive reject code, or a
  *	negative errno
  * @length: bytes of @data
  * @local: this side
@@ -109,7 +109,7 @@ struct ibchan_listener_init {
  * @length: bytes of @data
  * @local: the address that was asked for
  * @peer: the address of the peer that asks
- * @data: what came with it, and zeros behind that
+ * @data: its private data, and zeros behind that
  */
 struct ibchan_request_attr {
 	char device[IBCHAN_NAME_SIZE];
@@ -121,7 +121,7 @@ struct ibchan_request_attr {
 };
 
 /**
- * struct ibchan_route - which device leads to a peer
+ * struct ibchan_route - the device that leads to a peer
  * @device: its name
  * @port: of the device
  * @ifindex: of the network device; 0: none

@@ -14,8 +14,8 @@ struct ibchan_reason;
 struct ibchan_sink;
 
 /*
- * Flags of a cq. What a device takes for an error that wakes a solicited cq is its
- * own matter: soft-RoCE leaves failed sends out, so give them another cq, or break
+ * Flags of a cq. Devices differ in the errors that wake a solicited cq:
+ * soft-RoCE leaves failed sends out, so give them another cq, or break
  * the channel: until a broken channel is closed, any completion wakes its cqs. A
  * keepalive that is out reaps any cq, now and then, and once so does a channel on two
  * cqs that has flushed works.
@@ -26,14 +26,14 @@ struct ibchan_sink;
 #define IBCHAN_CQ_POST_REAPS	0x8U	/* posts reap it: done() may run within one */
 
 /**
- * struct ibchan_cq_init - what a cq is made from
+ * struct ibchan_cq_init - properties of a new cq
  * @entries: work requests of all channels on it, and 2 for each channel; 0: 4096, or the
  *	device's largest
  * @flags: IBCHAN_CQ_*
  * @sink: for completions by wr_id and for events; NULL: none
  * @priv: for @sink
  * @budget: private; NULL
- * @comp_vector: which of the device's, 1 to comp_vectors of struct ibchan_device_attr;
+ * @comp_vector: a number of the device's, 1 to comp_vectors of struct ibchan_device_attr;
  *	0: the next one in turn, so that several cqs are not all served by one cpu
  * @moderation_count: how many completions make one event; with it @moderation_us; both 0:
  *	as the device does it by itself
@@ -56,7 +56,7 @@ struct ibchan_cq *__ibchan_cq_create(struct ibchan_device *dev, const struct ibc
 /**
  * ibchan_cq_create - make a completion queue
  * @dev: where
- * @init: what it is like; not needed afterwards, but for the sink
+ * @init: its properties; not needed afterwards, but for the sink
  * @reason: why not, or NULL
  *
  * Context: process, may sleep.

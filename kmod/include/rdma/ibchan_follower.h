@@ -10,8 +10,8 @@
  * struct ibchan_follower - a consumer's functions for devices that come and leave
  * @comes: a device is there, with a reference that is the follower's: ibchan_device_put()
  * @leaves: a device of which @comes has told is about to leave. It works until this returns, so
- *	that channels can be closed in order; what is left then breaks with -ENODEV, and its objects
- *	stay as shells. The device's removal waits for this call.
+ *	that channels can be closed in order; channels that are left then break with -ENODEV, and
+ *	objects stay as shells. The device's removal waits for this call.
  *
  * Both are called in process context and may sleep; one call at a time, of all followers and
  * devices, so they must not wait for another device to come or leave, nor follow or unfollow.

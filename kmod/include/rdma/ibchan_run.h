@@ -2,7 +2,7 @@
 /*
  * The blocking level: one call, one result. <rdma/ibchan.h> includes this file.
  *
- * Whatever ends the call, its work has ended before it returns.
+ * The work has ended before the call returns, for any reason that it returns.
  */
 #ifndef _RDMA_IBCHAN_RUN_H
 #define _RDMA_IBCHAN_RUN_H
@@ -27,7 +27,7 @@ int ibchan_channel_run_until(struct ibchan_channel *ch, const struct ibchan_wr *
 
 /*
  * Blocking calls by opcode: ibchan_channel_run() and ibchan_channel_run_until() with
- * a request of <rdma/ibchan_wr.h>. What would take more than five arguments is not among them: a
+ * a request of <rdma/ibchan_wr.h>. Calls of more than five arguments are not among them: a
  * write or read with a deadline, a compare and swap. Those two functions do it with
  * ibchan_wr_write(), ibchan_wr_read() or ibchan_wr_compare_swap().
  */
@@ -112,7 +112,7 @@ static inline int ibchan_channel_receive_until(struct ibchan_channel *ch,
 /**
  * ibchan_channel_write - write into the peer's memory, and wait until that is done
  * @ch: the channel
- * @sges: what is written
+ * @sges: the elements to write
  * @num_sge: of them, 0 to the channel's max_send_sge
  * @remote: where to; see ibchan_wr_one_sided()
  * @outcome: how it went, in detail; NULL is fine
@@ -134,7 +134,7 @@ static inline int ibchan_channel_write(struct ibchan_channel *ch, const struct i
  * @ch: the channel
  * @sges: where it goes
  * @num_sge: of them, as for ibchan_wr_read()
- * @remote: what is read; see ibchan_wr_one_sided()
+ * @remote: the memory to read; see ibchan_wr_one_sided()
  * @outcome: how it went, in detail; NULL is fine
  *
  * Context: process, may sleep.
@@ -154,7 +154,7 @@ static inline int ibchan_channel_read(struct ibchan_channel *ch, const struct ib
  * @ch: the channel
  * @sge: 8 bytes; receives what the peer's were before, in the byte order of the host
  * @remote: the peer's word, at a multiple of 8
- * @add: what is added; the sum wraps
+ * @add: the number to add; the sum wraps
  * @outcome: how it went, in detail; NULL is fine
  *
  * Context: process, may sleep.

@@ -4,7 +4,7 @@
  *
  * done() of a work runs with bottom halves off, mostly in a softirq. A consumer whose next step
  * may sleep - submits to a disk, say - takes struct ibchan_call in place of struct ibchan_work:
- * its done() is called by a worker, and may sleep. Which works do so is chosen work by work: a
+ * its done() is called by a worker, and may sleep. A consumer chooses that work by work: a
  * sent response needs no worker, the command that came does.
  *
  * A post is not allowed with interrupts off. Code that runs there, as a local disk's bi_end_io()

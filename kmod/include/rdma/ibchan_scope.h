@@ -19,8 +19,8 @@
  *	}
  *	...
  *
- * Whichever way the block is left - return, goto, break, or its end - all works
- * posted in it have ended by then. The pending works live outside the block, so that they
+ * All works posted in the block have ended when it is left, by return, goto, break, or
+ * at its end. The pending works live outside the block, so that they
  * outlive it.
  *
  * A channel stays open until the pending works on it have ended.
@@ -52,7 +52,7 @@ struct ibchan_pending {
 
 /**
  * struct ibchan_scope - works that end together
- * @error: the block's own error: what ibchan_scope_fail() was told first; 0: none
+ * @error: the block's own error: the first that ibchan_scope_fail() was told; 0: none
  * @auto_polled: number of works that the block left without having polled their results
  * @num_failed: how many of those failed
  * @failed: these, in the order of their posts, by next_failed

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What goes into a work request: elements, remote regions, requests by opcode.
+ * Parts of a work request: elements, remote regions, requests by opcode.
  * <rdma/ibchan.h> includes this file.
  *
  * An element comes in three strengths: unchecked, checked, and new, which is checked
- * in builds with DEBUG only. Whatever its strength, the post checks it against the
+ * in builds with DEBUG only. The post checks each of them against the
  * region again, so that none of them can harm memory.
  *
  * Nothing here sleeps.
@@ -275,7 +275,7 @@ static inline struct ibchan_wr ibchan_wr_one_sided(u8 opcode, const struct ibcha
 
 /**
  * ibchan_wr_write - a write into the peer's memory
- * @sges: what is written
+ * @sges: the elements to write
  * @num_sge: of them, 0 to the channel's max_send_sge
  * @remote: where to; see ibchan_wr_one_sided()
  *
@@ -293,7 +293,7 @@ static inline struct ibchan_wr ibchan_wr_write(const struct ibchan_sge *sges, u1
  * @sges: where it goes
  * @num_sge: of them, 0 to the channel's max_send_sge or the device's max_read_sge,
  *	whichever is less
- * @remote: what is read; see ibchan_wr_one_sided()
+ * @remote: the memory to read; see ibchan_wr_one_sided()
  *
  * As many bytes are read as the elements have room for.
  *
@@ -365,8 +365,8 @@ static inline struct ibchan_wr ibchan_wr_send_invalidate(const struct ibchan_sge
  * ibchan_wr_compare_swap - an atomic compare and swap of 8 bytes of the peer's
  * @sge: 8 bytes; receives what the peer's were before, in the byte order of the host
  * @remote: the peer's word, at a multiple of 8
- * @compare: what it must be for it to change
- * @swap: what it becomes then
+ * @compare: the value it must have to change
+ * @swap: its new value
  *
  * Context: any.
  * Return: the request. A post refuses it with -EOPNOTSUPP where the device has no
@@ -387,7 +387,7 @@ static inline struct ibchan_wr ibchan_wr_compare_swap(const struct ibchan_sge *s
  * ibchan_wr_fetch_add - an atomic addition to 8 bytes of the peer's
  * @sge: 8 bytes; receives what the peer's were before, in the byte order of the host
  * @remote: the peer's word, at a multiple of 8
- * @add: what is added; the sum wraps
+ * @add: the number to add; the sum wraps
  *
  * Context: any.
  * Return: the request; see ibchan_wr_compare_swap().
