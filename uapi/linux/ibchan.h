@@ -517,13 +517,13 @@ struct ibchan_cmd_channel_break {
 	__u32 reserved;
 };
 
-/* What a work request asks for. */
-#define IBCHAN_OP_SEND		0
-#define IBCHAN_OP_RECV		1
-#define IBCHAN_OP_WRITE		2
-#define IBCHAN_OP_READ		3
-#define IBCHAN_OP_COMPARE_SWAP	4
-#define IBCHAN_OP_FETCH_ADD	5
+/* Opcodes of work requests. */
+#define IBCHAN_OP_SEND		0	/* a message to a receive of the peer's */
+#define IBCHAN_OP_RECV		1	/* room for one message of the peer's */
+#define IBCHAN_OP_WRITE		2	/* into a remote region of the peer's */
+#define IBCHAN_OP_READ		3	/* from a remote region of the peer's */
+#define IBCHAN_OP_COMPARE_SWAP	4	/* 8 bytes of the peer's, if they are as expected */
+#define IBCHAN_OP_FETCH_ADD	5	/* to 8 bytes of the peer's */
 
 /* Flags of a work request. */
 #define IBCHAN_WR_IMM		0x01U	/* send or write with immediate */

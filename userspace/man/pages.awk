@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# awk [-v out=DIR -v version=V -v date=YYYY-MM-DD] -f pages.awk HEADER...
+# awk [-v out=DIR -v version=V -v date=YYYY-MM-DD -v constants="PAGE..."] -f pages.awk HEADER...
 #
 # Makes a manual page of each kernel-doc comment: name.3 for a function or macro, name.3type
 # for a struct or enum. The comments are the only source. They must say it all: no declaration
@@ -379,6 +379,7 @@ function say_also(e,	list, text, n, refs, i) {
 		list = with_type(list, substr(text, RSTART, RLENGTH), e)
 		text = substr(text, RSTART + RLENGTH)
 	}
+	list = with_constants(list, decl[e] "\n" texts_of(e))
 	n = split(list, refs, " ")
 	say(".SH SEE ALSO")
 	for (i = 1; i <= n; i++)
@@ -410,6 +411,18 @@ function with_type(list, ref, e) {
 	if (("type " ref) in entry_of && entry_of["type " ref] != e &&
 	    index(" " list " ", " " ref ".3type ") == 0)
 		list = list == "" ? ref ".3type" : list " " ref ".3type"
+	return list
+}
+
+# The pages of constants.awk whose constants a text names.
+function with_constants(list, text,	family) {
+	while (match(text, /IBCHAN_[A-Z]+(_TYPE|_LAYER|_VERDICT)?_/)) {
+		family = tolower(substr(text, RSTART, RLENGTH)) "values"
+		text = substr(text, RSTART + RLENGTH)
+		if (index(" " constants " ", " " family ".3type ") &&
+		    index(" " list " ", " " family ".3type ") == 0)
+			list = list == "" ? family ".3type" : list " " family ".3type"
+	}
 	return list
 }
 
