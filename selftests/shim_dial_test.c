@@ -194,9 +194,6 @@ TEST_F(peer, that_is_killed_ends_receives_and_sends)
 
 FIXTURE(shortest) {
 	struct calm calm;
-	struct run client;
-	const char *file;
-	int rc;
 };
 
 FIXTURE_VARIANT(shortest) {
@@ -209,26 +206,11 @@ FIXTURE_VARIANT_ADD(shortest, cxx) { .file = "../userspace/examples/short-cxx" }
 FIXTURE_SETUP(shortest)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	self->file = variant->file;
 }
 
 FIXTURE_TEARDOWN(shortest)
 {
 	EXPECT_EQ(0, calm_end(&self->calm));
-}
-
-/* The server may not listen yet: it tells nobody when it does. */
-static bool client_is_through(void *arg)
-{
-	FIXTURE_DATA(shortest) * self = arg;
-	char text[256];
-
-	self->rc = run_start(&self->client, self->file, ARGUMENTS("10.77.0.1", NULL));
-	if (self->rc)
-		return true;
-	run_collect(&self->client, text, sizeof(text));
-	self->rc = child_result(self->client.pid);
-	return !strstr(text, "nobody listens there");
 }
 
 TEST_F(shortest, program_carries_its_message_from_client_to_server)
@@ -240,8 +222,7 @@ TEST_F(shortest, program_carries_its_message_from_client_to_server)
 	if (access(path, X_OK))
 		SKIP(return, "it was not built: no C++ compiler");
 	ASSERT_EQ(0, run_start(&server, variant->file, ARGUMENTS(NULL)));
-	EXPECT_TRUE(eventually(client_is_through, self));
-	EXPECT_EQ(0, self->rc);
+	EXPECT_EQ(0, run_client(variant->file, "10.77.0.1"));
 	EXPECT_EQ(0, run_ends_with(&server, "hello, server\n"));
 }
 

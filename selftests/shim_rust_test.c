@@ -27,9 +27,6 @@
 FIXTURE(rust)
 {
 	struct calm calm;
-	struct run client;
-	const char *file;
-	int rc;
 };
 
 FIXTURE_SETUP(rust)
@@ -88,52 +85,31 @@ LAW(a_manual_scope_panics_when_a_work_is_left)
 LAW(a_failed_block_is_told_apart_from_failed_works)
 LAW(a_child_has_no_works_of_its_parents)
 
-/* The server may not listen yet: it tells nobody when it does. */
-static bool client_is_through(void *arg)
-{
-	FIXTURE_DATA(rust) * self = arg;
-	char text[256];
-
-	self->rc = run_start(&self->client, self->file, ARGUMENTS("10.77.0.1", NULL));
-	if (self->rc)
-		return true;
-	run_collect(&self->client, text, sizeof(text));
-	self->rc = child_result(self->client.pid);
-	if (strstr(text, "nobody listens there"))
-		return false;
-	if (self->rc)
-		fprintf(stderr, "# the client's answer %d, printed: %s\n", self->rc, text);
-	return true;
-}
-
-static int carry(FIXTURE_DATA(rust) * self, const char *server_file, const char *client_file,
-		 const char *expected)
+static int carry(const char *server_file, const char *client_file, const char *expected)
 {
 	struct run server;
-	int rc = run_start(&server, server_file, ARGUMENTS(NULL));
+	int rc = run_start(&server, server_file, ARGUMENTS(NULL)), ended;
 
 	if (rc)
 		return rc;
-	self->file = client_file;
-	if (!eventually(client_is_through, self))
-		self->rc = -ETIMEDOUT;
-	rc = run_ends_with(&server, expected);
-	return self->rc ? self->rc : rc;
+	rc = run_client(client_file, "10.77.0.1");
+	ended = run_ends_with(&server, expected);
+	return rc ? rc : ended;
 }
 
 TEST_F(rust, the_shortest_program_carries_its_message_to_itself)
 {
-	EXPECT_EQ(0, carry(self, IN_RUST, IN_RUST, "hello, server\n"));
+	EXPECT_EQ(0, carry(IN_RUST, IN_RUST, "hello, server\n"));
 }
 
 TEST_F(rust, the_shortest_program_takes_the_message_of_that_in_c)
 {
-	EXPECT_EQ(0, carry(self, IN_RUST, IN_C, "hello, server\n\n"));
+	EXPECT_EQ(0, carry(IN_RUST, IN_C, "hello, server\n\n"));
 }
 
 TEST_F(rust, the_shortest_program_carries_its_message_to_that_in_c)
 {
-	EXPECT_EQ(0, carry(self, IN_C, IN_RUST, "hello, server"));
+	EXPECT_EQ(0, carry(IN_C, IN_RUST, "hello, server"));
 }
 
 /* --- the structs of the headers, as the binding's own test writes its own --- */

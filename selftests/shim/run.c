@@ -83,3 +83,34 @@ int run_ends_with(struct run *run, const char *expected)
 	fprintf(stderr, "# answer %d, printed: %s\n", rc, text);
 	return rc ? rc : -EPROTO;
 }
+
+struct client {
+	const char *file;
+	const char *address;
+	int rc;
+};
+
+static bool client_is_through(void *arg)
+{
+	struct client *client = arg;
+	struct run run;
+	char text[256];
+
+	client->rc = run_start(&run, client->file, ARGUMENTS(client->address, NULL));
+	if (client->rc)
+		return true;
+	run_collect(&run, text, sizeof(text));
+	client->rc = child_result(run.pid);
+	if (strstr(text, "nobody listens there"))
+		return false;
+	if (client->rc)
+		fprintf(stderr, "# the client's answer %d, printed: %s\n", client->rc, text);
+	return true;
+}
+
+int run_client(const char *file, const char *address)
+{
+	struct client client = { .file = file, .address = address };
+
+	return eventually(client_is_through, &client) ? client.rc : -ETIMEDOUT;
+}

@@ -27,6 +27,12 @@ int run_start(struct run *run, const char *file, const char *const arguments[]);
 /* Until it closes its output, or patience ends; then it is killed, which shows. */
 void run_collect(struct run *run, char *text, size_t len);
 
+/*
+ * Runs the client @file with the argument @address, again while no server listens there: a server
+ * tells nobody when it does. Its answer, or -ETIMEDOUT.
+ */
+int run_client(const char *file, const char *address);
+
 /* 0 if it ended well and printed just that line; else a line says what it did. */
 int run_ends_with(struct run *run, const char *expected);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -110,4 +111,16 @@ void idle_settle(void)
 	const struct timespec t = { .tv_nsec = SETTLE_NS };
 
 	nanosleep(&t, NULL);
+}
+
+void print_maps(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+
+	if (!maps)
+		return;
+	while (fgets(line, sizeof(line), maps))
+		printf("map %s", line);
+	fclose(maps);
 }

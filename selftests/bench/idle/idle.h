@@ -17,4 +17,7 @@ unsigned long long idle_clock(void);
 /* Until what the kernel has left for later has been done. */
 void idle_settle(void);
 
+/* The program's map, by which a profile finds the library of an address. */
+void print_maps(void);
+
 #endif /* BENCH_IDLE_H */

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../idle/idle.h"
 #include "measure.h"
 
 #define AGE	4096
@@ -27,19 +28,6 @@ static int age(unsigned char *memory)
 	for (i = 0; !rc && i < AGE; i++)
 		rc = verbs_way.register_once(memory, PAGE);
 	return rc;
-}
-
-/* For who wants to know which library an address is of. */
-static void print_maps(void)
-{
-	FILE *maps = fopen("/proc/self/maps", "r");
-	char line[512];
-
-	if (!maps)
-		return;
-	while (fgets(line, sizeof(line), maps))
-		printf("map %s", line);
-	fclose(maps);
 }
 
 int main(int argc, char **argv)

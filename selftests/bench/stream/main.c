@@ -158,18 +158,6 @@ static int profile(const struct way *way, const struct test *test)
 	return err;
 }
 
-static void print_maps(void)
-{
-	FILE *maps = fopen("/proc/self/maps", "r");
-	char line[512];
-
-	if (!maps)
-		return;
-	while (fgets(line, sizeof(line), maps))
-		printf("map %s", line);
-	fclose(maps);
-}
-
 static int profile_test(const char *name)
 {
 	unsigned int i, way;
