@@ -80,7 +80,9 @@ reuse = $(if $(filter 1,$(FAULTS)),selftests/reuse-objects $(MODULE_DIR:-faults=
 .PHONY: modules
 modules: ## ibchan.ko for KDIR
 	+@$(take_turns) && \
+	mkdir -p $(MODULE_DIR)/selftests && \
 	cp -rsf $(top)/Kbuild $(top)/kmod $(top)/uapi $(MODULE_DIR)/ && \
+	cp -rsf $(top)/selftests/faults $(MODULE_DIR)/selftests/ && \
 	$(reuse) && \
 	$(MAKE) -C $(KDIR) M=$(MODULE_DIR) $(kbuild_flags) $(or $(OBJECT),modules) 9>&-
 
@@ -92,7 +94,7 @@ TESTS ?= $(if $(filter 1,$(FAULTS)),kclient,kunit kclient bench dmabuf hca)
 test-modules: modules ## the modules that test and measure ibchan.ko
 	+@$(take_turns) && \
 	cp -rsf $(top)/kmod $(top)/uapi $(top)/selftests/Kbuild $(TEST_DIR)/ && \
-	cp -rsf $(wildcard $(TESTS:%=$(top)/selftests/%)) $(TEST_DIR)/selftests/ && \
+	cp -rsf $(top)/selftests/faults $(wildcard $(TESTS:%=$(top)/selftests/%)) $(TEST_DIR)/selftests/ && \
 	find $(TEST_DIR) -maxdepth 1 -name Module.symvers ! -newer $(MODULE_DIR)/Module.symvers -delete && \
 	$(reuse) && \
 	$(MAKE) -C $(KDIR) M=$(TEST_DIR) $(kbuild_flags) IBCHAN_TESTS='$(TESTS)' \
@@ -135,8 +137,8 @@ uninstall: ## what install put there
 	+$(MAKE) -C userspace BUILD=$(BUILD)/userspace PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) uninstall
 
 # What a kernel module elsewhere is built with. The pages are what the sources say: of the exported
-# functions, and of all that the headers have. What tests make fail is not for others.
-exported = $(filter-out %/ibchan_fault.h,$(wildcard kmod/include/rdma/*.h))
+# functions, and of all that the headers have.
+exported = $(wildcard kmod/include/rdma/*.h)
 kernel_headers = $(DESTDIR)$(PREFIX)/include/ibchan-kernel
 kernel_symbols = $(DESTDIR)$(PREFIX)/lib/ibchan-kernel
 kernel_hint = $(DESTDIR)$(PREFIX)/lib/pkgconfig/ibchan-kernel.pc

@@ -8,6 +8,7 @@
 
 #include "channel.h"
 #include "counters.h"
+#include "fault.h"
 #include "init.h"
 
 static struct dentry *debugfs_root;

@@ -7,7 +7,7 @@
 #ifndef KCLIENT_FAULTS_H
 #define KCLIENT_FAULTS_H
 
-#include <rdma/ibchan_fault.h>
+#include "../faults/faults.h"
 
 #include "job.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Verbs that fail on demand, and windows that last; see fault.h. One lock for all
+ * Verbs that fail on demand, and windows that last; see faults.h. One lock for all
  * points: this is for tests, and completions are taken in softirq context.
  */
 #include <linux/delay.h>
@@ -13,7 +13,7 @@
 #include <rdma/ibchan.h>
 
 #include "compat.h"
-#include "fault.h"
+#include "faults.h"
 
 /**
  * struct fault - one point

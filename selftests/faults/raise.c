@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a device reports, on demand: see fault.h. For tests. */
+/* What a device reports, on demand: see faults.h. */
 #include <linux/module.h>
-#include <rdma/ibchan_fault.h>
 
 #include "channel.h"
 #include "compat.h"
+#include "faults.h"
 
 /**
  * ibchan_fault_raise_cq_error - have a cq report that it has lost completions

@@ -14,10 +14,9 @@
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
-#include <rdma/ibchan_fault.h>
 #include <rdma/ib_verbs.h>
 
-#include "init.h"
+#include "faults.h"
 
 #define LINE_BYTES	64
 

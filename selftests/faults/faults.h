@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * For tests: the points at which verbs can be made to fail, and the windows that can
- * be widened. The functions exist only in a module that was built with IBCHAN_FAULTS=1.
+ * Verbs that fail on demand: what soft-RoCE never does, so that tests walk the paths behind it.
+ * A point is armed with a count and an error. The count-th passage fails, once.
+ *
+ * And windows between two steps, in which another caller may come: a widened window lasts as
+ * long as was set. A caller spins in it, because locks and RCU may be held, or rests.
+ *
+ * Only a module that is built with IBCHAN_FAULTS=1 has these functions.
  */
-#ifndef _RDMA_IBCHAN_FAULT_H
-#define _RDMA_IBCHAN_FAULT_H
+#ifndef IBCHAN_FAULTS_H
+#define IBCHAN_FAULTS_H
 
+#include <linux/err.h>
 #include <linux/types.h>
 
+struct dentry;
+struct ib_wc;
 struct ibchan_channel;
 struct ibchan_cq;
 struct ibchan_device;
@@ -76,6 +84,27 @@ enum ibchan_fault_window {
 
 #define IBCHAN_WINDOW_MAX_US	5000000
 
+/* What the module calls. A point returns 0, or the error that this passage is to fail with. */
+int ibchan_fault(enum ibchan_fault_point point);
+/* How many of @num requests the device is to take; if not all, then @error says why. */
+u32 ibchan_fault_cut(enum ibchan_fault_point point, u32 num, int *error);
+/* A completion that succeeded may become one that did not. */
+void ibchan_fault_completion(struct ib_wc *wc);
+/* Spins where a window is widened. Context: any. */
+void ibchan_fault_linger(enum ibchan_fault_window window);
+/* Sleeps there. Context: process, may sleep. */
+void ibchan_fault_rest(enum ibchan_fault_window window);
+void ibchan_fault_debugfs_init(struct dentry *root);
+
+/* For verbs that return a pointer: NULL, or the error that it is to be. */
+static inline void *ibchan_fault_ptr(enum ibchan_fault_point point)
+{
+	int error = ibchan_fault(point);
+
+	return error ? ERR_PTR(error) : NULL;
+}
+
+/* What tests call. */
 void ibchan_fault_set(enum ibchan_fault_point point, u32 nth, int error);
 u32 ibchan_fault_passed(enum ibchan_fault_point point);
 const char *ibchan_fault_name(enum ibchan_fault_point point);
@@ -87,4 +116,4 @@ void ibchan_fault_raise_cq_event(struct ibchan_cq *cq);
 void ibchan_fault_raise_qp_event(struct ibchan_channel *ch, u32 event);
 void ibchan_fault_raise_fatal(struct ibchan_device *dev);
 
-#endif /* _RDMA_IBCHAN_FAULT_H */
+#endif /* IBCHAN_FAULTS_H */
