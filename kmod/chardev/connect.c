@@ -229,10 +229,7 @@ int ibchan_run_channel_connection(struct ibchan_call *call)
 int ibchan_run_route_query(struct ibchan_call *call)
 {
 	struct ibchan_cmd_route_query *cmd = call->cmd;
-	struct ibchan_connect connect = {
-		.address_ms = cmd->timeout_ms, .num_others = cmd->num_others,
-	};
-	struct sockaddr_storage *others;
+	struct ibchan_connect connect = { .address_ms = cmd->timeout_ms };
 	struct ibchan_route route;
 	struct ends ends;
 	int ret;
@@ -240,17 +237,11 @@ int ibchan_run_route_query(struct ibchan_call *call)
 	cmd->reason = (struct ibchan_reason) {};
 	if (cmd->reserved)
 		return -EINVAL;
-	others = others_in(cmd->others, cmd->num_others);
-	if (IS_ERR(others))
-		return PTR_ERR(others);
-	connect.others = others;
 	ret = ends_in(&ends, &connect, &cmd->peer, &cmd->source);
 	if (!ret)
 		ret = ibchan_route_query(ibchan_caller_net(), &connect, &route, &cmd->reason);
-	kfree(others);
 	if (ret)
 		return ret;
-	cmd->out_which = route.which;
 	cmd->out_port = route.port;
 	cmd->out_ifindex = route.ifindex;
 	cmd->out_mtu = route.mtu;

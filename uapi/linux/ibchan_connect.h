@@ -301,7 +301,7 @@ struct ibchan_cmd_event_take {
  * @flags: 0
  * @peer: where to
  * @source: where from; family 0: as the route says, which is one outside of all VRFs
- * @timeout_ms: for all addresses of the peer; 0: IBCHAN_DEFAULT_ADDRESS_MS
+ * @timeout_ms: how long finding the device may take; 0: IBCHAN_DEFAULT_ADDRESS_MS
  * @out_port: of the device
  * @out_device: its name
  * @out_source: the address that connections have
@@ -309,13 +309,9 @@ struct ibchan_cmd_event_take {
  * @out_mtu: bytes of a packet's payload, as far as this side knows
  * @reserved: 0
  * @reason: why not, on an error
- * @num_others: how many of @others there are
- * @out_which: of the peer's addresses: 0: @peer, else one more than the place in @others
- * @others: more addresses of the peer; 0 behind them
  *
- * All addresses are looked for at once. Of several that a device leads to the first one is told,
- * unless it has no answer 250 ms after another one. An error is that of @peer, or of @source: see
- * channel_connect.
+ * An error of @source: see channel_connect. The kernel goes on asking for a neighbour that has not
+ * answered in time: a later query may have the answer at once.
  *
  * ENETUNREACH, EHOSTUNREACH: there is no way, or no neighbour answers in time;
  * ENODEV: the way does not lead over an RDMA device, or @peer means this host itself,
@@ -334,9 +330,6 @@ struct ibchan_cmd_route_query {
 	__u32 out_mtu;
 	__u64 reserved;
 	struct ibchan_reason reason;
-	__u32 num_others;
-	__u32 out_which;
-	struct ibchan_address others[IBCHAN_CONNECT_OTHERS];
 };
 
 #endif /* _UAPI_LINUX_IBCHAN_CONNECT_H */

@@ -5,6 +5,12 @@
 #include <string.h>
 
 #include "address.h"
+#include "wait.h"
+
+#define NSEC_PER_MSEC	1000000LL
+
+/* For each of several addresses, before any of them is waited for longer. */
+#define FIRST_LOOK_MS	250
 
 static const struct ibchan_connect_params defaults;
 
@@ -38,27 +44,77 @@ static __u32 peers_to_kernel(const struct addrinfo *list, int family,
 	return num;
 }
 
-static const struct addrinfo *nth(const struct addrinfo *list, int family, __u32 n)
+static __u32 count_of(const struct addrinfo *list, int family)
 {
-	const struct addrinfo *info = first_of(list, family);
+	const struct addrinfo *info;
+	__u32 num = 0;
 
-	while (n--)
-		info = first_of(info->ai_next, family);
-	return info;
+	for (info = first_of(list, family); info; info = first_of(info->ai_next, family))
+		num++;
+	return num;
 }
 
-/* The kernel looks for all of them at once. */
-static int route_find(struct ibchan_context *context, const struct addrinfo *list,
-		      const char *source, __u32 ms, struct ibchan_cmd_route_query *cmd)
+/* The share of one address in what is left until @end, at most @most milliseconds. */
+static __u32 share_of(__s64 end, __u32 num, __u32 most)
 {
-	int err;
+	__s64 ms = (end - now_ns()) / NSEC_PER_MSEC / num;
 
-	*cmd = (struct ibchan_cmd_route_query) { .size = sizeof(*cmd), .timeout_ms = ms };
+	return ms < 1 ? 1 : min((__u32)ms, most);
+}
+
+/*
+ * Each address of the family in turn, for at most @most milliseconds. Returns 0 with *@found, or
+ * the error of the first one, with its reason in @cmd.
+ */
+static int route_pass(struct ibchan_context *context, const struct addrinfo *list, int family,
+		      __s64 end, __u32 most, const struct addrinfo **found,
+		      struct ibchan_cmd_route_query *cmd)
+{
+	struct ibchan_reason reason = { 0 };
+	__u32 left = count_of(list, family);
+	const struct addrinfo *info;
+	int err, first = 0;
+
+	for (info = first_of(list, family); info; info = first_of(info->ai_next, family)) {
+		cmd->timeout_ms = share_of(end, left--, most);
+		address_to_kernel(info->ai_addr, &cmd->peer);
+		err = context_ioctl(context, IBCHAN_CMD_ROUTE_QUERY, cmd);
+		if (!err) {
+			*found = info;
+			return 0;
+		}
+		if (!first) {
+			first = err;
+			reason = cmd->reason;
+		}
+	}
+	cmd->reason = reason;
+	return first;
+}
+
+/*
+ * Several addresses are looked for in two rounds, so that one that nobody has does not hide those
+ * behind it. While others have their turn, the kernel goes on asking for a neighbour.
+ */
+static int route_find(struct ibchan_context *context, const struct addrinfo *list,
+		      const char *source, __u32 ms, const struct addrinfo **found,
+		      struct ibchan_cmd_route_query *cmd)
+{
+	const __s64 end = now_ns() + (ms ? ms : IBCHAN_DEFAULT_ADDRESS_MS) * NSEC_PER_MSEC;
+	int family, err;
+
+	*cmd = (struct ibchan_cmd_route_query) { .size = sizeof(*cmd) };
 	err = address_of_source(source, &cmd->source, &cmd->reason);
 	if (err)
 		return err;
-	cmd->num_others = peers_to_kernel(list, cmd->source.family, &cmd->peer, cmd->others);
-	return context_ioctl(context, IBCHAN_CMD_ROUTE_QUERY, cmd);
+	/* Where none is of the source's family, the kernel says what is wrong with that. */
+	family = first_of(list, cmd->source.family) ? cmd->source.family : AF_UNSPEC;
+	if (count_of(list, family) > 1) {
+		err = route_pass(context, list, family, end, FIRST_LOOK_MS, found, cmd);
+		if (!err)
+			return 0;
+	}
+	return route_pass(context, list, family, end, IBCHAN_MAX_STAGE_MS, found, cmd);
 }
 
 static void fill_route(struct ibchan_route *route, const struct ibchan_cmd_route_query *cmd,
@@ -82,12 +138,10 @@ int route_of_list(struct ibchan_context *context, const struct addrinfo *list,
 		  struct ibchan_route *route, struct ibchan_error *error)
 {
 	struct ibchan_cmd_route_query cmd;
-	int err = route_find(context, list, source, ms, &cmd);
+	int err = route_find(context, list, source, ms, found, &cmd);
 
-	if (!err) {
-		*found = nth(list, cmd.source.family, cmd.out_which);
+	if (!err)
 		fill_route(route, &cmd, *found);
-	}
 	return error_set(error, err, &cmd.reason);
 }
 

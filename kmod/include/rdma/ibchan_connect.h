@@ -126,12 +126,10 @@ struct ibchan_request_attr {
  * @port: of the device
  * @ifindex: of the network device; 0: none
  * @mtu: bytes of a packet's payload, as far as this side knows
- * @which: of the peer's addresses: 0: the first one, else one more than the place in others
  * @source: the address that connections have
  */
 struct ibchan_route {
 	char device[IBCHAN_NAME_SIZE];
-	u32 which;
 	u32 port;
 	u32 ifindex;
 	u32 mtu;

@@ -52,10 +52,10 @@ struct ibchan_route {
  * @route: where to put the answer
  * @error: details; NULL is fine
  *
- * All addresses of @host are looked for at once, up to 8, within 5 s, of them those of the family
- * of @source. The first one that a device
- * leads to is taken, unless it has no answer 250 ms after another one. An IPv4 address that is
- * mapped into IPv6 (::ffff:192.0.2.1) is one of IPv4, here and in the other calls that take a host.
+ * Of several addresses of @host, those of the family of @source are looked for in turn, each for
+ * 250 ms and then for its share of what is left of 5 s. The first one that a device leads to is
+ * taken. An IPv4 address that is mapped into IPv6 (::ffff:192.0.2.1) is one of IPv4, here and in the
+ * other calls that take a host.
  *
  * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: @service is a number above
  * 65535; -ENETUNREACH, -EHOSTUNREACH: there is no way, or no neighbour answers in time;
