@@ -154,14 +154,9 @@ static int rank_of(const struct ib_gid_attr *attr, const struct facts *facts)
 	return rank;
 }
 
-/**
- * ibchan_address_judge - may a channel take this entry, and how good is it?
- * @attr: of the entry
- * @rule: its requirements, besides those of all addresses
- * @rank: the higher the better; IBCHAN_RANK_NONE where it may not
- *
- * Context: any.
- * Return: enum ibchan_gid_verdict; CHOSEN for each that would do.
+/*
+ * Returns whether a channel may take the entry, and a higher @rank for a better one; it is
+ * IBCHAN_RANK_NONE where the entry may not be taken.
  */
 u32 ibchan_address_judge(const struct ib_gid_attr *attr, const struct ibchan_gid_rule *rule,
 			 int *rank)
@@ -182,13 +177,7 @@ u32 ibchan_address_judge(const struct ib_gid_attr *attr, const struct ibchan_gid
 	return verdict;
 }
 
-/**
- * ibchan_address_stands_back - why is an entry that would do not the one that is taken?
- * @rank: of the entry
- * @best: of the one that is taken
- *
- * Return: enum ibchan_gid_verdict.
- */
+/* Returns why an entry that would do is not the one that is taken. */
 u32 ibchan_address_stands_back(int rank, int best)
 {
 	int better = best & ~rank;
@@ -201,14 +190,9 @@ u32 ibchan_address_stands_back(int rank, int best)
 						IBCHAN_GID_VERDICT_LOWER_RANK;
 }
 
-/**
- * ibchan_gid_mtu - how long packets over a RoCE address may be
- * @attr: entry of a port's table
- *
- * A VLAN, or another network device on top of the port's, may have less than that.
- *
- * Context: any.
- * Return: bytes, 256 at least; 0: the entry's network device has gone.
+/*
+ * How many bytes packets over a RoCE address may have: a VLAN may take fewer than its port. 0: the
+ * network device has gone.
  */
 u32 ibchan_gid_mtu(const struct ib_gid_attr *attr)
 {

@@ -466,13 +466,9 @@ static void cq_kick(struct ibchan_cq *cq)
 		irq_work_queue(&cq->kick_work);
 }
 
-/**
- * ibchan_cq_arm_only - ibchan_cq_arm() for a caller that must not be called back
- * @cq: the queue
- *
- * Completions that are there already are reaped by a softirq, when bottom halves are on again.
- *
- * Context: process or softirq, not with interrupts off.
+/*
+ * The caller must not be called back: a softirq reaps what is there already. Not with interrupts
+ * off.
  */
 void ibchan_cq_arm_only(struct ibchan_cq *cq)
 {

@@ -89,14 +89,7 @@ static int cq_sleep(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 	return ret;
 }
 
-/**
- * ibchan_cq_wait_for - reap until a condition holds
- * @cq: the queue; the caller has a reference
- * @wait: the condition, and how long
- *
- * Context: process, may sleep.
- * Return: as ibchan_cq_wait().
- */
+/* The caller has a reference. Returns as ibchan_cq_wait() does. */
 int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 {
 	int ret;

@@ -210,13 +210,8 @@ struct ibchan_device *ibchan_device_get(const char *name, struct net *net)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_device_get, IBCHAN_NS);
 
-/**
- * ibchan_device_find - our device of an ib_device
- * @ib: the device
- *
- * Context: process, may sleep.
- * Return: the device, to be given back with ibchan_device_put(); NULL when it is not
- * there yet, or not any more.
+/*
+ * Returns the device, for ibchan_device_put(), or NULL when it is not there yet, or not any more.
  */
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib)
 {
@@ -336,13 +331,7 @@ int ibchan_port_query(struct ibchan_device *dev, u32 port, struct net *net,
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_port_query, IBCHAN_NS);
 
-/**
- * ibchan_device_each - go through the devices
- * @visit: called for each, which does not go meanwhile
- * @arg: for @visit
- *
- * Context: process, may sleep.
- */
+/* No device goes while @visit is called for it. */
 void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), void *arg)
 {
 	struct ibchan_device *dev;
@@ -352,19 +341,12 @@ void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), voi
 		visit(dev, arg);
 }
 
-/**
- * ibchan_device_insist - have a driver let go of an object
- * @dev: the device that @ib belongs to
- * @end: calls the driver; a refusal has changed nothing
- * @ib: the object
- *
- * Some drivers refuse while their firmware is busy, or is being reset. The object stays, with
- * all memory that the device reaches by it, and it is tried again, later and later, for one and
- * a half seconds in all. That is once for a device that goes on refusing: its next objects get
- * one try each, until one of them goes.
- *
- * Context: process, may sleep.
- * Return: 0; the driver's errno, when the device may still use the object.
+/*
+ * Some drivers refuse to let go of an object while their firmware is busy or is being reset. The
+ * object stays then, with all memory that the device reaches by it, and the call tries again,
+ * later and later, for one and a half seconds in all. After a device has refused for that long,
+ * its next objects get one try each, until one of them goes. Returns the driver's errno when the
+ * device may still use the object.
  */
 int ibchan_device_insist(struct ibchan_device *dev, int (*end)(void *ib), void *ib)
 {

@@ -58,13 +58,7 @@ static bool enter_unless(struct ibchan_gate *gate, int flag)
 	return true;
 }
 
-/**
- * ibchan_gate_enter - begin a command
- * @gate: of the device
- *
- * Context: process, or under a mutex of the caller's; does not wait.
- * Return: 0, for ibchan_gate_exit(); -ENODEV when the device leaves or has left.
- */
+/* Begins a command, without waiting; -ENODEV when the device leaves or has left. */
 int ibchan_gate_enter(struct ibchan_gate *gate)
 {
 	/* The caller may sleep inside the gate. */
@@ -75,12 +69,7 @@ int ibchan_gate_enter(struct ibchan_gate *gate)
 	return 0;
 }
 
-/**
- * ibchan_gate_enter_to_end - begin to end an object
- * @gate: of the device, which may have left
- *
- * Context: process, may sleep for as long as removal is alone with the device.
- */
+/* Begins to end an object, also of a device that has left; waits while removal is alone with it. */
 void ibchan_gate_enter_to_end(struct ibchan_gate *gate)
 {
 	might_sleep();
@@ -98,16 +87,10 @@ void ibchan_gate_exit(struct ibchan_gate *gate)
 		wake_up_all(&gate->wait);
 }
 
-/**
- * ibchan_gate_admit - begin a call of the driver that user memory may hold up
- * @gate: of the device
- * @guest: filled; stays in place until ibchan_gate_dismiss()
- *
- * The guest holds no gate: domains stay, and with them the device, but all else goes when
- * the device leaves.
- *
- * Context: process; does not wait.
- * Return: 0; -ENODEV when the device leaves or has left.
+/*
+ * Begins a call of the driver that user memory may hold up; -ENODEV when the device leaves. The
+ * guest holds no gate: domains stay, and with them the device, but all else goes when the device
+ * leaves.
  */
 int ibchan_gate_admit(struct ibchan_gate *gate, struct ibchan_guest *guest)
 {
@@ -124,14 +107,7 @@ int ibchan_gate_admit(struct ibchan_gate *gate, struct ibchan_guest *guest)
 	return leaving ? -ENODEV : 0;
 }
 
-/**
- * ibchan_gate_hand_over - have another call of the driver take a guest's place
- * @gate: of the device
- * @from: admitted; is no guest any more
- * @to: filled: takes back what @from has registered, for the same process
- *
- * Context: process; does not wait.
- */
+/* @to takes the place of @from, and takes back what that has registered, for the same process. */
 void ibchan_gate_hand_over(struct ibchan_gate *gate, struct ibchan_guest *from,
 			   struct ibchan_guest *to)
 {
@@ -169,11 +145,9 @@ static bool close_if_empty(struct ibchan_gate *gate)
 	return atomic_cmpxchg(&gate->state, LEAVING, FLAGS) == LEAVING;
 }
 
-/**
- * ibchan_gate_close - be alone with the device, but for guests
- * @gate: behind ibchan_gate_leave()
- *
- * Context: process, may sleep until commands and ends under way are through.
+/*
+ * Behind ibchan_gate_leave(): waits until commands and ends under way are through. Guests may
+ * stay.
  */
 void ibchan_gate_close(struct ibchan_gate *gate)
 {
@@ -203,14 +177,9 @@ static bool copy_first_guest(struct ibchan_gate *gate, struct ibchan_guest *firs
 	return guest;
 }
 
-/**
- * ibchan_gate_wait_guests - wait until no guest is left
- * @gate: behind ibchan_gate_leave(), open
- * @timeout: jiffies
- * @first: a copy of the guest that came first, if one is left
- *
- * Context: process, may sleep.
- * Return: 0; -EAGAIN when @timeout passes first.
+/*
+ * Behind ibchan_gate_leave(), open. After @timeout jiffies the call returns -EAGAIN, and @first is
+ * a copy of the guest that came first.
  */
 int ibchan_gate_wait_guests(struct ibchan_gate *gate, unsigned long timeout,
 			    struct ibchan_guest *first)

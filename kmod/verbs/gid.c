@@ -165,15 +165,9 @@ static int port_state(struct ib_device *ib, u32 port, struct ibchan_gid *gid)
 	return attr.state;
 }
 
-/**
- * ibchan_gid_adopt - use an address that the connection manager has chosen
- * @gid: changed
- * @port: of the device
- * @attr: entry of the port's table
- *
- * Context: process, may sleep.
- * Return: 0; an errno when the entry's network device has gone, or the port cannot be read
- * just now, with @gid as it was.
+/*
+ * Takes an address that the connection manager has chosen. On an error, for a network device that
+ * has gone or a port that cannot be read, @gid is as it was.
  */
 int ibchan_gid_adopt(struct ibchan_gid *gid, u32 port, const struct ib_gid_attr *attr)
 {
@@ -291,21 +285,12 @@ static int choose_on_port(struct ib_device *ib, u32 port, struct ibchan_gid *gid
 				    (u64[3]) { port, state });
 }
 
-/**
- * ibchan_gid_choose - choose port and address
- * @ib: the device
- * @net: namespace that the address must belong to
- * @params: port and gid_index, each of which may leave the choice to the rule
- * @gid: the choice
- * @reason: why there is none, or NULL
- *
- * Of several ports it is the first one that is active and has an address; where there is
- * none, the first active one says why.
- *
- * Context: process, may sleep; the gate is held.
- * Return: 0; -EOPNOTSUPP for a transport that has no reliable connections; -ENETDOWN when
- * no port is active; -EADDRNOTAVAIL when no address fits the rule, or on InfiniBand the
- * port is in no partition; -EINVAL when the wanted entry does not fit; the driver's errno.
+/*
+ * Chooses port and address where @params leave the choice to the rule: of several ports the first
+ * one that is active and has an address. Where there is none, the first active port says why:
+ * -EOPNOTSUPP for a transport without reliable connections; -ENETDOWN when no port is active;
+ * -EADDRNOTAVAIL when no address fits the rule, or an InfiniBand port is in no partition; -EINVAL
+ * when the wanted entry does not fit.
  */
 int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 		      const struct ibchan_params *params, struct ibchan_gid *gid,
@@ -356,17 +341,9 @@ static int first_address(struct ib_device *ib, struct ibchan_gid *gid,
 				    (u64[3]) { gid->port, entries });
 }
 
-/**
- * ibchan_gid_choose_any - choose port and address for requests that never leave the device
- * @ib: the device
- * @gid: the choice
- * @reason: why there is none, or NULL
- *
- * A queue pair has to have an address to be connected, if only to itself. No link has to be up,
- * and no network device needs an IP address: on Ethernet the table has entries without.
- *
- * Context: process, may sleep; the gate is held.
- * Return: 0; -EADDRNOTAVAIL when no port has an entry in use; the driver's errno.
+/*
+ * A queue pair has to have an address to be connected, if only to itself. For that no link has to
+ * be up, and no network device needs an IP address: on Ethernet the table has entries without.
  */
 int ibchan_gid_choose_any(struct ib_device *ib, struct ibchan_gid *gid,
 			  struct ibchan_reason *reason)
@@ -390,14 +367,7 @@ int ibchan_gid_choose_any(struct ib_device *ib, struct ibchan_gid *gid,
 	return ret;
 }
 
-/**
- * ibchan_port_lid - read a port's LID of this moment
- * @ib: the device
- * @port: of the device
- *
- * Context: process, may sleep; the gate is held.
- * Return: the LID; IBCHAN_LID_UNKNOWN where it cannot be read, or the port is none of InfiniBand.
- */
+/* Returns IBCHAN_LID_UNKNOWN where it cannot be read, or the port is none of InfiniBand. */
 u32 ibchan_port_lid(struct ib_device *ib, u32 port)
 {
 	struct ib_port_attr attr;
@@ -432,15 +402,8 @@ static bool infiniband_still_there(struct ib_device *ib, const struct ibchan_gid
 	return ib_get_cached_pkey(ib, gid->port, gid->pkey_index, &pkey) || pkey == gid->pkey;
 }
 
-/**
- * ibchan_gid_adopt_port - use the InfiniBand port that the connection manager has chosen
- * @ib: the device
- * @gid: changed
- * @port: of the device
- * @pkey_index: entry of its P_Key table
- *
- * Context: process, may sleep.
- * Return: 0; an errno when something of it cannot be read just now, with @gid as it was.
+/*
+ * Takes the InfiniBand port that the connection manager has chosen. On an error @gid is as it was.
  */
 int ibchan_gid_adopt_port(struct ib_device *ib, struct ibchan_gid *gid, u32 port, u16 pkey_index)
 {
@@ -456,17 +419,9 @@ int ibchan_gid_adopt_port(struct ib_device *ib, struct ibchan_gid *gid, u32 port
 	return ret;
 }
 
-/**
- * ibchan_gid_still_there - is the address that was chosen still the port's?
- * @ib: the device
- * @net: namespace that the address must belong to
- * @gid: the choice
- * @lid: of its port, as the caller has read it for several; or IBCHAN_LID_UNKNOWN
- *
- * A table entry may have been given to another address meanwhile, and to another
- * namespace with it.
- *
- * Context: process, may sleep; the gate is held.
+/*
+ * A table entry may have been given to another address meanwhile, and to another namespace with
+ * it. @lid: of the port, as the caller has read it for several; or IBCHAN_LID_UNKNOWN.
  */
 bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 			    const struct ibchan_gid *gid, u32 lid)

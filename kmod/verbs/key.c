@@ -26,12 +26,7 @@ static bool is_less(struct rb_node *a, const struct rb_node *b)
 	return to_mr(a)->device_key < to_mr(b)->device_key;
 }
 
-/**
- * ibchan_key_list - have the domain know a region by its key
- * @mr: about to be published; nothing happens to one that the domain's own key serves
- *
- * Context: process.
- */
+/* Before @mr is published. A region that the domain's own key serves needs no place in the list. */
 void ibchan_key_list(struct ibchan_mr *mr)
 {
 	struct ibchan_pd *pd = mr->extent.pd;
@@ -46,12 +41,6 @@ void ibchan_key_list(struct ibchan_mr *mr)
 	spin_unlock_bh(&pd->keys_lock);
 }
 
-/**
- * ibchan_key_unlist - the counterpart
- * @mr: about to be deregistered
- *
- * Context: process.
- */
 void ibchan_key_unlist(struct ibchan_mr *mr)
 {
 	struct ibchan_pd *pd = mr->extent.pd;
@@ -63,13 +52,7 @@ void ibchan_key_unlist(struct ibchan_mr *mr)
 	spin_unlock_bh(&pd->keys_lock);
 }
 
-/**
- * ibchan_key_invalidated - a message has ended a key
- * @pd: of the channel that it came on
- * @key: which
- *
- * Context: any, with interrupts on; not NMI.
- */
+/* A message on a channel of @pd has ended @key. Context: any with interrupts on. */
 void ibchan_key_invalidated(struct ibchan_pd *pd, u32 key)
 {
 	struct rb_node *node;

@@ -11,13 +11,7 @@
 
 #include "verbs.h"
 
-/**
- * ibchan_limits_learn_inline - a device has made a queue pair
- * @dev: the device
- * @given: bytes that a request can carry there, as the driver says
- *
- * Context: any.
- */
+/* The device has made a queue pair and said how many bytes of inline data it takes. */
 void ibchan_limits_learn_inline(struct ibchan_device *dev, u32 given)
 {
 	u32 known = READ_ONCE(dev->max_inline);
@@ -27,15 +21,6 @@ void ibchan_limits_learn_inline(struct ibchan_device *dev, u32 given)
 			break;
 }
 
-/**
- * ibchan_limits_refuse_inline - say that a device does not take so much inline data
- * @qp: asks for it
- * @most: that it takes
- * @reason: filled, or NULL
- *
- * Context: any.
- * Return: -EINVAL.
- */
 int ibchan_limits_refuse_inline(const struct ibchan_qp *qp, u32 most,
 				struct ibchan_reason *reason)
 {
@@ -57,14 +42,10 @@ static int try(struct ibchan_qp *qp, u32 bytes, u32 *given)
 	return ret;
 }
 
-/**
- * ibchan_limits_find_inline - is the inline data what a device refused?
- * @qp: the driver refused to make its queue pair with -EINVAL; it has none afterwards, unless
- *	the device does not let go of one that was made to find out
- * @reason: has the most that it takes, all else being the same; or NULL
- *
- * Context: process, may sleep; the gate is held.
- * Return: 0: it is not; -EINVAL.
+/*
+ * The device has refused to make @qp, with -EINVAL. Returns -EINVAL, and the most that the device
+ * takes in @reason, if that was for its inline data, else 0. A device that does not let go of a
+ * queue pair that was made to find out leaves it to @qp.
  */
 int ibchan_limits_find_inline(struct ibchan_qp *qp, struct ibchan_reason *reason)
 {

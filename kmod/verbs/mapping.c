@@ -32,17 +32,9 @@ static const struct mmu_interval_notifier_ops mapping_ops = {
 	.invalidate = range_changes,
 };
 
-/**
- * ibchan_mapping_begin - watch a range
- * @mapping: filled; for ibchan_mapping_end() on success
- * @addr: of the first byte
- * @length: bytes; checked
- *
- * The first time in a process the kernel takes all locks of its memory map.
- *
- * Context: process, may sleep; current->mm is the memory's.
- * Return: 0; -ENOMEM; -ERESTARTNOINTR for a signal: nothing has happened, and the call is to be
- * made again.
+/*
+ * The first time in a process the kernel takes all locks of its memory map. -ERESTARTNOINTR for a
+ * signal: nothing has happened, and the caller makes the call again.
  */
 int ibchan_mapping_begin(struct ibchan_mapping *mapping, u64 addr, u64 length)
 {
@@ -58,14 +50,7 @@ int ibchan_mapping_begin(struct ibchan_mapping *mapping, u64 addr, u64 length)
 	return 0;
 }
 
-/**
- * ibchan_mapping_has_changed - whether part of the range was unmapped, or mapped anew
- * @mapping: watched
- *
- * A page that was not mapped at the first look, and is mapped then, is no change.
- *
- * Context: any.
- */
+/* What was not mapped at the first look, and is mapped then, is no change. */
 bool ibchan_mapping_has_changed(const struct ibchan_mapping *mapping)
 {
 	return READ_ONCE(mapping->changed);

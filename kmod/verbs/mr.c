@@ -171,19 +171,11 @@ static int reg_as_guest(struct ibchan_mr *mr, const struct ibchan_user_range *ra
 	return ret;
 }
 
-/**
- * ibchan_mr_reg_driver - have the driver pin and register a range of the caller's
- * @pd: where
- * @range: checked
- * @reason: why not, or NULL
- *
- * A device that leaves waits for this.
- *
- * Context: process, may sleep for as long as a page fault may; without the gate;
- * current->mm is the memory's.
- * Return: the region; -ENOMEM, also when RLIMIT_MEMLOCK does not allow it, which
- * @reason tells; -EDQUOT when the domain's budget does not allow it; -EFAULT, also when the
- * mapping that @range names has changed meanwhile; -ENODEV; the driver's errno.
+/*
+ * The driver pins and registers a range of the caller's. It may wait for as long as a page fault
+ * may, without the gate, and a device that leaves waits for it. -ENOMEM, also for RLIMIT_MEMLOCK,
+ * which @reason tells; -EDQUOT for the domain's budget; -EFAULT, also when the mapping that @range
+ * names has changed meanwhile; -ENODEV.
  */
 struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd,
 				       const struct ibchan_user_range *range,
@@ -429,19 +421,12 @@ static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *
 	return ERR_PTR(ret);
 }
 
-/**
- * ibchan_mr_map - make a region of kernel memory
- * @pd: where
- * @sgt: its pages; the caller frees what is left of it
- * @access: IBCHAN_ACCESS_*; a region for remote access is not registered yet
- * @reason: why not, or NULL
- *
- * Context: process, may sleep.
- * Return: the region; -EINVAL for too many pages, or for segments that do not join
- * at page borders, where access is remote; -EOPNOTSUPP for memory that the device
- * would work on a copy of; -EREMOTEIO for memory of another PCI device that this one does not
- * reach; -EDQUOT when the domain's budget does not allow it; -ENODEV;
- * -ENOMEM; the driver's errno.
+/*
+ * Makes a region of kernel memory. The caller frees what is left of @sgt. A region for remote
+ * access is not registered yet. -EINVAL for too many pages, or for segments that do not join at
+ * page borders, where access is remote; -EOPNOTSUPP for memory that the device would work on a
+ * copy of; -EREMOTEIO for memory of another PCI device that this one does not reach; -EDQUOT for
+ * the domain's budget; -ENODEV.
  */
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason)
@@ -455,16 +440,7 @@ struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
 	return map_behind_gate(mr, sgt, U32_MAX, reason);
 }
 
-/**
- * ibchan_mr_map_pinned - make a region of pinned user memory
- * @pd: where
- * @pinned: its pages; belong to the region on success
- * @range: the pages; a region that is contiguous is not registered yet
- * @reason: why not, or NULL
- *
- * Context: process, may sleep.
- * Return: as ibchan_mr_map().
- */
+/* As ibchan_mr_map(), of pinned user memory, which belongs to the region on success. */
 struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinned *pinned,
 				       const struct ibchan_user_range *range,
 				       struct ibchan_reason *reason)
@@ -558,16 +534,10 @@ u64 ibchan_mr_pages(const struct ibchan_mr *mr)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_pages, IBCHAN_NS);
 
-/**
- * ibchan_mr_map_list - map a scatterlist for one work
- * @pd: the domain; a channel holds it
- * @list: not mapped
- * @out: filled: the elements that the device sees, at most as many as the list has entries
- *
- * The elements have the key to all of the domain's memory, which never leaves this machine.
- *
- * Context: any; not NMI.
- * Return: how many elements there are; -EIO.
+/*
+ * Maps a scatterlist for one work. @out has at most as many elements as @list has entries, with
+ * the key to all of the domain's memory, which never leaves this machine. Returns how many, or
+ * -EIO.
  */
 int ibchan_mr_map_list(struct ibchan_pd *pd, const struct ibchan_sg_range *list, struct ib_sge *out)
 {

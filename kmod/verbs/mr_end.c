@@ -162,12 +162,9 @@ void ibchan_mr_last_drop(struct ibchan_mr *mr)
 		queue_work(mr->foreign ? ibchan_slow_wq : ibchan_free_wq, &release->work);
 }
 
-/**
- * ibchan_mr_park - keep a region until a channel has let go of it
- * @mr: in use by a work of the channel's; nothing happens if it is parked already
- * @parked: the channel's
- *
- * Context: any; not NMI.
+/*
+ * A work of a channel uses the region: it stays until the channel has let go of it. Any context
+ * but NMI.
  */
 void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked)
 {
@@ -177,12 +174,7 @@ void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked)
 	llist_add(&mr->free_link, parked);
 }
 
-/**
- * ibchan_mr_unpark - let all parked regions go
- * @parked: the list of a channel, whose qp is destroyed
- *
- * Context: any; not NMI.
- */
+/* The queue pair of the channel is destroyed. */
 void ibchan_mr_unpark(struct llist_head *parked)
 {
 	struct llist_node *list = llist_del_all(parked);
@@ -290,13 +282,9 @@ static void undo_work(struct work_struct *work)
 	kfree(undo);
 }
 
-/**
- * ibchan_mr_undo - take a registration back
- * @mr: for it; belongs to the worker from now on
- * @ib: the driver's region
- * @guest: of the call that registered; is no guest any more
- *
- * Context: process, may sleep for memory only; the caller has the domain from its owner.
+/*
+ * The worker takes a registration back, of a call that is no guest any more. The caller has the
+ * domain from its owner.
  */
 void ibchan_mr_undo(struct ibchan_mr *mr, struct ib_mr *ib, struct ibchan_guest *guest)
 {

@@ -61,14 +61,7 @@ struct ibchan_pd *ibchan_pd_alloc(struct ibchan_device *dev)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_alloc, IBCHAN_NS);
 
-/**
- * ibchan_pd_charge_to - have a user charged for a domain and what is made in it
- * @pd: just made
- * @budget: of the user
- *
- * Context: process, may sleep; before the domain is published.
- * Return: 0; -EDQUOT when the budget does not allow it.
- */
+/* Before the domain is published. The user pays for what is made in it as well. */
 int ibchan_pd_charge_to(struct ibchan_pd *pd, struct ibchan_budget *budget)
 {
 	return ibchan_cost_charge(&pd->cost, budget, IBCHAN_FOOTPRINT_PD, NULL);
@@ -194,12 +187,7 @@ static void pd_destroy(struct ibchan_pd *pd)
 	ibchan_device_put(dev);
 }
 
-/**
- * ibchan_pd_keep - have a domain outlive its owner
- * @pd: the domain, which the caller has from its owner
- *
- * Context: any.
- */
+/* The domain outlives its owner, who calls this. */
 void ibchan_pd_keep(struct ibchan_pd *pd)
 {
 	refcount_inc(&pd->keepers);

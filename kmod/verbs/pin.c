@@ -17,14 +17,7 @@
 #include "compat.h"
 #include "verbs.h"
 
-/**
- * ibchan_refuse_memory - tell a refusal by RLIMIT_MEMLOCK from memory that ran out
- * @pages: that were wanted
- * @reason: filled if it was the limit; or NULL
- *
- * Context: process that wanted the pages.
- * Return: -ENOMEM.
- */
+/* Tells a refusal by RLIMIT_MEMLOCK from memory that ran out; -ENOMEM for both. */
 int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason)
 {
 	u64 limit = rlimit(RLIMIT_MEMLOCK);
@@ -37,15 +30,9 @@ int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason)
 				    (u64[3]) { used, limit, needed });
 }
 
-/**
- * ibchan_check_memlock - refuse what RLIMIT_MEMLOCK cannot allow, before any work is done
- * @pages: that are wanted
- * @reason: why not, or NULL
- *
- * Nothing is charged: the call that pins asks again.
- *
- * Context: process that wants the pages.
- * Return: 0; -ENOMEM.
+/*
+ * Refuses what RLIMIT_MEMLOCK cannot allow before any work is done. The call that pins asks again
+ * and charges.
  */
 int ibchan_check_memlock(u64 pages, struct ibchan_reason *reason)
 {
@@ -181,22 +168,14 @@ static int charge_and_pin(struct ibchan_pinned *pinned, u64 addr, unsigned int f
 	return ret;
 }
 
-/**
- * ibchan_pin - pin a range of the caller's memory
- * @pinned: for ibchan_unpin() on success, else all zero
- * @range: not empty; checked against what an address may be
- * @flags: FOLL_WRITE: the device is going to write into it; FOLL_WRITE | FOLL_FORCE: it
- *	only reads, but later than the process may write: then the page must not be one
- *	that a write replaces, like that of zeros (6.1 sees to that for writers alone);
- *	0: it only reads, and what is there now
- * @reason: why not, or NULL
- *
- * Context: process, may sleep for as long as a page fault may; current->mm is the
- * memory's.
- * Return: 0; -EFAULT for memory that is not there, or not writable, or that a file system
- * would have to write back; -ENOMEM, also when
- * RLIMIT_MEMLOCK does not allow it, which @reason tells; -EINTR when the caller is
- * killed; the kernel's errno for pages that cannot be pinned for long.
+/*
+ * Pins a range of the caller's memory, and may wait for as long as a page fault may. @flags:
+ * FOLL_WRITE: the device is going to write; FOLL_WRITE | FOLL_FORCE: it only reads, but later than
+ * the process may write: then the page must not be one that a write replaces, like that of zeros
+ * (6.1 sees to that for writers alone); 0: it only reads, and what is there now. -EFAULT for
+ * memory that is not there, or not writable, or that a file system would have to write back;
+ * -ENOMEM, also for RLIMIT_MEMLOCK, which @reason tells; -EINTR when the caller is killed. On an
+ * error @pinned is all zero.
  */
 int ibchan_pin(struct ibchan_pinned *pinned, const struct ibchan_user_range *range,
 	       unsigned int flags, struct ibchan_reason *reason)
@@ -216,13 +195,7 @@ int ibchan_pin(struct ibchan_pinned *pinned, const struct ibchan_user_range *ran
 	return 0;
 }
 
-/**
- * ibchan_unpin - let pinned pages go
- * @pinned: from ibchan_pin(), or never pinned; all zero afterwards
- * @dirty: the device may have written into them
- *
- * Context: process, may sleep.
- */
+/* @pinned may never have been pinned. @dirty: the device may have written. */
 void ibchan_unpin(struct ibchan_pinned *pinned, bool dirty)
 {
 	if (!pinned->mm)

@@ -30,14 +30,10 @@ static u32 pool_pages(const struct ibchan_device *dev)
 	return min_t(u32, dev->attr.max_fast_reg_pages, POOL_PAGES);
 }
 
-/**
- * ibchan_pool_room - how many pages a region of the device's should have room for
- * @dev: the device
- * @range: the range to register; a region that cannot return to the pool is not taken from it:
- *	the device may not be done with the pages of a region that was invalidated
- * @pages: that the range spans
- *
- * Return: pages; more than @pages: the region is of the pool.
+/*
+ * For how many pages a region of the device's has room: more than @pages if it is of the pool. One
+ * that cannot return is not: the device may not be done with the pages of a region that was
+ * invalidated.
  */
 u64 ibchan_pool_room(const struct ibchan_device *dev, const struct ibchan_user_range *range,
 		     u64 pages)
@@ -82,13 +78,7 @@ static bool keep_idle(struct ibchan_mr *mr, struct ibchan_pooled *pooled)
 	return keeps;
 }
 
-/**
- * ibchan_pool_get - a region of the device's, idle or new
- * @mr: for which; has it on success, in @mr->ib
- *
- * Context: process, may sleep; inside the gate.
- * Return: 0; -ENOMEM; the driver's errno.
- */
+/* Gives @mr a region of the device's, idle or new, inside the gate. */
 int ibchan_pool_get(struct ibchan_mr *mr)
 {
 	struct ibchan_pooled *pooled = NULL;
@@ -117,12 +107,9 @@ int ibchan_pool_get(struct ibchan_mr *mr)
 	return 0;
 }
 
-/**
- * ibchan_pool_put - a region of ours is done with the device's
- * @mr: where its place in the pool takes @mr->ib back, that is NULL afterwards
- * @is_idle: the device has invalidated it, and no work of it has failed
- *
- * Context: process; inside the gate, unless @is_idle is false.
+/*
+ * A region of ours is done with the device's. @is_idle: the device has invalidated it, and no work
+ * of it has failed; only then the caller is inside the gate.
  */
 void ibchan_pool_put(struct ibchan_mr *mr, bool is_idle)
 {
@@ -136,12 +123,7 @@ void ibchan_pool_put(struct ibchan_mr *mr, bool is_idle)
 		kfree(pooled);
 }
 
-/**
- * ibchan_pool_end - deregister what a domain keeps
- * @pd: gets no region back any more
- *
- * Context: process, may sleep; inside the gate, or it is closed.
- */
+/* Deregisters what a domain keeps. The gate is held or closed. */
 void ibchan_pool_end(struct ibchan_pd *pd)
 {
 	struct ibchan_pooled *pooled, *next;

@@ -24,15 +24,7 @@ static int refuse_step(struct ibchan_reason *reason, enum qp_step step, int erro
 				    (u64[3]) { -error, step });
 }
 
-/**
- * ibchan_qp_make - make a queue pair with some room for inline data
- * @qp: with its queues and parameters in place; has the queue pair on success
- * @max_inline: bytes of it
- * @given: bytes that the device says it takes
- *
- * Context: process, may sleep; the gate is held.
- * Return: 0; -ENOMEM; the driver's errno.
- */
+/* @given: bytes of inline data that the device says it takes. */
 int ibchan_qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given)
 {
 	struct ib_qp_init_attr attr = {
@@ -60,16 +52,9 @@ int ibchan_qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given)
 	return 0;
 }
 
-/**
- * ibchan_qp_create - make the queue pair of a channel
- * @qp: with its queues and parameters in place
- * @reason: why not, or NULL
- *
- * Where it fails and leaves @qp a queue pair, that has to be destroyed.
- *
- * Context: process, may sleep; the gate is held.
- * Return: 0; -EINVAL for more inline data than the device takes; -ENOMEM; the driver's
- * errno.
+/*
+ * Where this fails and leaves @qp a queue pair, the caller destroys that. -EINVAL for more inline
+ * data than the device takes.
  */
 int ibchan_qp_create(struct ibchan_qp *qp, struct ibchan_reason *reason)
 {
@@ -163,14 +148,8 @@ int ibchan_qp_to_reset(struct ibchan_qp *qp)
 	       ib_modify_qp(qp->ib, &attr, IB_QP_STATE);
 }
 
-/**
- * ibchan_qp_init - have the queue pair take receives
- * @qp: just made, or rewound
- * @reason: why not, or NULL
- *
- * Context: process, may sleep; the gate is held, and the qp lock once others know
- * of the channel.
- * Return: 0 or the driver's errno.
+/*
+ * The queue pair takes receives from now on. The qp lock is held once others know of the channel.
  */
 int ibchan_qp_init(struct ibchan_qp *qp, struct ibchan_reason *reason)
 {
@@ -182,14 +161,9 @@ int ibchan_qp_init(struct ibchan_qp *qp, struct ibchan_reason *reason)
 	return 0;
 }
 
-/**
- * ibchan_qp_rewind - undo a handshake that has failed
- * @qp: nothing is posted on it, and no call posts
- *
- * If that fails, the next handshake fails, too, and tries again to undo it; closing
- * works in any case.
- *
- * Context: process, may sleep; the gate and the qp lock are held.
+/*
+ * Undoes a handshake that has failed, while nothing is posted and no call posts. If that fails,
+ * the next handshake fails, too, and tries again to undo it; closing works in any case.
  */
 void ibchan_qp_rewind(struct ibchan_qp *qp)
 {
@@ -198,15 +172,7 @@ void ibchan_qp_rewind(struct ibchan_qp *qp)
 		ibchan_qp_init(qp, NULL);
 }
 
-/**
- * ibchan_qp_connect - take the queue pair through RTR to RTS
- * @qp: with the agreed parameters in place
- * @peer: checked
- * @reason: the step that failed, or NULL
- *
- * Context: process, may sleep; the gate and the qp lock are held.
- * Return: 0; the driver's errno.
- */
+/* From INIT through RTR to RTS, with the agreed parameters in place, under the qp lock. */
 int ibchan_qp_connect(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason)
 {
@@ -280,25 +246,13 @@ static bool packets_fit(const struct ibchan_qp *qp, const struct ib_qp_attr *att
 	return attr->path_mtu >= IB_MTU_256 && attr->path_mtu <= ib_mtu_int_to_enum(qp->params.mtu);
 }
 
-/**
- * ibchan_qp_choose_mtu - how long packets may be over the address that a queue pair has now
- * @qp: not connected
- *
- * Context: process; under the qp lock once others know of the channel.
- */
+/* How long packets may be over the address that a queue pair has now. */
 void ibchan_qp_choose_mtu(struct ibchan_qp *qp)
 {
 	qp->params.mtu = min_not_zero(qp->wanted_mtu, qp->gid.mtu);
 }
 
-/**
- * ibchan_qp_cm_init - the queue pair goes where the connection manager says
- * @qp: prepared
- * @id: with a device, and a port of it
- *
- * Context: process, may sleep; under the qp lock; the id keeps the queue pair.
- * Return: 0 or an errno.
- */
+/* The queue pair goes where the connection manager says. Under the qp lock. */
 int ibchan_qp_cm_init(struct ibchan_qp *qp, struct rdma_cm_id *id)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT };
@@ -319,16 +273,11 @@ int ibchan_qp_cm_init(struct ibchan_qp *qp, struct rdma_cm_id *id)
 	return ret;
 }
 
-/**
- * ibchan_qp_cm_connect - take the queue pair to RTS as the connection manager says
- * @qp: connecting
- * @id: of its connection
- * @agreed: reads and atomics, on the accepting side; NULL: as the peer has answered
- * @mtu: bytes of the shorter packets that the two sides agreed on; 0: they did not
- *
- * Context: process, may sleep; under the qp lock; the id keeps the queue pair.
- * Return: 0; -EMSGSIZE when the peer sends longer packets than this side takes;
- * -ECONNRESET when it has given up; an errno of the driver or the connection manager.
+/*
+ * To RTS, as the connection manager says. @agreed: reads and atomics, on the accepting side; NULL:
+ * as the peer has answered. @mtu: of the shorter packets that the two sides agreed on; 0: they did
+ * not. -EMSGSIZE when the peer sends longer packets than this side takes; -ECONNRESET when it has
+ * given up.
  */
 int ibchan_qp_cm_connect(struct ibchan_qp *qp, struct rdma_cm_id *id,
 			 const struct rdma_conn_param *agreed, u32 mtu)
@@ -360,12 +309,7 @@ int ibchan_qp_cm_connect(struct ibchan_qp *qp, struct rdma_cm_id *id,
 	return ret;
 }
 
-/**
- * ibchan_qp_has_failed - has the device ended a queue pair by itself?
- * @qp: connected
- *
- * Context: process, may sleep; the qp lock is held.
- */
+/* Has the device ended a queue pair by itself? Under the qp lock. */
 bool ibchan_qp_has_failed(struct ibchan_qp *qp)
 {
 	struct ib_qp_init_attr init;
@@ -374,15 +318,9 @@ bool ibchan_qp_has_failed(struct ibchan_qp *qp)
 	return !ib_query_qp(qp->ib, &attr, IB_QP_STATE, &init) && attr.qp_state == IB_QPS_ERR;
 }
 
-/**
- * ibchan_qp_ask - read the retries and times that the device uses
- * @qp: there
- * @params: in: as they were asked for; out: as the device uses them
- *
- * A driver that cannot say leaves them as they were asked for, and so does a queue pair that has
- * not come to RTS, where it takes the last of them.
- *
- * Context: process, may sleep; the gate and the qp lock are held.
+/*
+ * What the device makes of retries and times. A driver that cannot say leaves @params at what was
+ * asked for, and so does a queue pair that has not come to RTS, where it takes the last of them.
  */
 void ibchan_qp_ask(struct ibchan_qp *qp, struct ibchan_params *params)
 {
@@ -399,12 +337,7 @@ void ibchan_qp_ask(struct ibchan_qp *qp, struct ibchan_params *params)
 	params->min_rnr_timer = attr.min_rnr_timer;
 }
 
-/**
- * ibchan_qp_to_error - have the device flush what is posted
- * @qp: ready
- *
- * Context: process; may sleep, where the driver does.
- */
+/* The device flushes what is posted. */
 void ibchan_qp_to_error(struct ibchan_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -419,12 +352,9 @@ static int destroy(void *ib)
 	return ib_destroy_qp(ib);
 }
 
-/**
- * ibchan_qp_destroy - end all access of the device to the memory of the works in flight
- * @qp: ready
- *
- * Context: process, may sleep.
- * Return: 0; the driver's errno, when the device may still use everything.
+/*
+ * Ends all access of the device to the memory of works in flight. On an error the device may still
+ * use everything.
  */
 int ibchan_qp_destroy(struct ibchan_qp *qp)
 {

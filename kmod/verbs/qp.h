@@ -95,15 +95,9 @@ int ibchan_qp_cm_init(struct ibchan_qp *qp, struct rdma_cm_id *id);
 int ibchan_qp_cm_connect(struct ibchan_qp *qp, struct rdma_cm_id *id,
 			 const struct rdma_conn_param *agreed, u32 mtu);
 
-/**
- * ibchan_cm_refusal - translate a refusal of the connection manager
- * @ret: its errno
- *
- * It returns -EINVAL when the peer has given up and word of that is still on its way here,
- * for then the id's request is gone.
- *
- * Context: any.
- * Return: @ret, but -ECONNRESET for -EINVAL.
+/*
+ * The connection manager returns -EINVAL when the peer has given up and word of that is still on
+ * its way here, for then the id's request is gone.
  */
 static inline int ibchan_cm_refusal(int ret)
 {

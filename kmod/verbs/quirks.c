@@ -63,18 +63,12 @@
 #define RXE_EVENT_OUTLIVES_CQ	0
 #endif
 
-/**
- * ibchan_quirks_of - the quirks of a device's driver
- * @ib: the device
- *
+/*
  * Soft-RoCE completes a receive that fails, or reports an event, then tells the peer, then moves
- * the qp to ERR and flushes both queues; moved to ERR in between it would not tell the peer.
- *
- * The drivers that register user memory do so without a user-space object behind it, read in
- * their sources. Others dereference one, or register other pages. ocrdma takes the distance of a
+ * the qp to ERR and flushes both queues; moved to ERR in between it would not tell the peer. The
+ * drivers that register user memory do so without a user-space object behind it, read in their
+ * sources. Others dereference one, or register other pages. ocrdma takes the distance of a
  * region's address from the DMA address of its first page for the offset in that page.
- *
- * Return: enum ibchan_quirk, ored.
  */
 u32 ibchan_quirks_of(const struct ib_device *ib)
 {

@@ -237,20 +237,11 @@ static int find_path(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 	return ret ? refuse_way(reason, IBCHAN_REASON_NEXT_HOP, ret, peer) : 0;
 }
 
-/**
- * ibchan_route_find - find the way to a peer
- * @qp: its address and parameters are chosen
- * @peer: checked
- * @path: filled on success
- * @reason: why there is none, or NULL
- *
- * A neighbour costs a look into the routing table; only behind a gateway the call may wait for
- * an answer, 2 s at most.
- *
- * Context: process, may sleep; the gate is held.
- * Return: 0; -EHOSTUNREACH when there is no route to the peer, or its next hop does not
- * answer; -EADDRNOTAVAIL when the channel's own address has gone; -ESHUTDOWN when the
- * channel broke meanwhile; -EINTR when the caller was killed; -ENOMEM.
+/*
+ * A neighbour costs a look into the routing table; only behind a gateway the call may wait for an
+ * answer, 2 s at most. -EHOSTUNREACH when there is no route to the peer, or its next hop does not
+ * answer; -EADDRNOTAVAIL when the channel's own address has gone; -ESHUTDOWN when the channel
+ * broke meanwhile; -EINTR when the caller was killed.
  */
 int ibchan_route_find(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 		      struct ibchan_path *path, struct ibchan_reason *reason)

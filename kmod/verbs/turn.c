@@ -47,12 +47,7 @@ static void turn_work(struct work_struct *work)
 		make_room(turn->lane);
 }
 
-/**
- * ibchan_turn_init - make a work that waits for its turn
- * @turn: of an object that keeps @budget by what it is charged
- * @budget: of the user; NULL: a kernel consumer's
- * @run: the work's function
- */
+/* @turn is of an object that keeps @budget by what it is charged. NULL: a kernel consumer's. */
 void ibchan_turn_init(struct ibchan_turn *turn, struct ibchan_budget *budget,
 		      void (*run)(struct ibchan_turn *turn))
 {
@@ -62,12 +57,7 @@ void ibchan_turn_init(struct ibchan_turn *turn, struct ibchan_budget *budget,
 	turn->run = run;
 }
 
-/**
- * ibchan_turn_queue - have a work run
- * @turn: nothing happens if it is to run already; one that runs now runs again
- *
- * Context: any but NMI.
- */
+/* A work that runs now runs again. Any context but NMI. */
 void ibchan_turn_queue(struct ibchan_turn *turn)
 {
 	struct ibchan_lane *lane = turn->lane;
@@ -85,12 +75,7 @@ void ibchan_turn_queue(struct ibchan_turn *turn)
 	spin_unlock_irqrestore(&lane->lock, flags);
 }
 
-/**
- * ibchan_turn_cancel - have a work not run, and wait for one that runs
- * @turn: not queued any more by anyone
- *
- * Context: process, may sleep.
- */
+/* Waits for a work that runs. Nobody queues it any more. */
 void ibchan_turn_cancel(struct ibchan_turn *turn)
 {
 	struct ibchan_lane *lane = turn->lane;
