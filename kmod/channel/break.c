@@ -52,12 +52,9 @@ static bool mark_broken(struct ibchan_channel *ch, u32 error, u32 status)
 	return ibchan_channel_move_state(ch, IBCHAN_CHANNEL_BROKEN);
 }
 
-/**
- * ibchan_channel_cause - why a channel takes no work
- * @ch: the channel; RCU or the caller keeps its memory
- *
- * Context: any.
- * Return: ENODEV when its device has left, else the errno of its first error, positive.
+/*
+ * Why a channel takes no work: ENODEV when its device has left, else the errno of its first error,
+ * positive. RCU or the caller keeps its memory.
  */
 u32 ibchan_channel_cause(const struct ibchan_channel *ch)
 {
@@ -263,12 +260,9 @@ static bool note_failure(struct ibchan_channel *ch, u32 error, u32 status)
 	return true;
 }
 
-/**
- * ibchan_channel_break_on - go on with a channel that has broken
- * @ch: the channel; nothing happens before that, and once it is closed
- * @tells: the peer is told as well
- *
- * Context: any but NMI.
+/*
+ * Goes on with a channel that has broken; not before that, and not once it is closed. @tells: the
+ * peer is told as well. Any context but NMI.
  */
 void ibchan_channel_break_on(struct ibchan_channel *ch, bool tells)
 {
@@ -283,16 +277,10 @@ void ibchan_channel_break_on(struct ibchan_channel *ch, bool tells)
 	spin_unlock_irqrestore(&ch->state_lock, flags);
 }
 
-/**
- * ibchan_channel_fail - the device has reported an error that is not a work's
- * @ch: the channel
- * @error: positive errno
- * @status: enum ib_wc_status, or a code of this module's
- *
- * A device that has ended the qp by itself need not flush both queues before it is asked to, so the
- * qp is moved to ERR here as well.
- *
- * Context: any but NMI.
+/*
+ * The device has reported an error that is not a work's: a positive errno, and an enum
+ * ib_wc_status or a code of this module's. A device that has ended the qp by itself need not flush
+ * both queues before it is asked to, so the qp is moved to ERR here as well.
  */
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 {
@@ -300,15 +288,9 @@ void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 		ibchan_channel_break_on(ch, false);
 }
 
-/**
- * ibchan_channel_fail_send - the device has reported the failure of what was sent
- * @ch: the channel
- * @wc: of a work, or of what the channel itself sends
- *
- * As ibchan_channel_fail(). A peer whose device does not take part in the failure, as where it has
- * no receive or does not answer in time, is told.
- *
- * Context: any but NMI.
+/*
+ * As ibchan_channel_fail(), for the failure of what was sent. A peer whose device does not take
+ * part in the failure, as where it has no receive or does not answer in time, is told.
  */
 void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
 {
@@ -318,16 +300,9 @@ void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
 		ibchan_channel_break_on(ch, tells);
 }
 
-/**
- * ibchan_channel_fail_responder - the device has reported that it refuses the peer's request
- * @ch: the channel
- * @error: positive errno
- * @status: enum ib_wc_status, or a code of this module's
- *
- * The failure of a receive, or an event. As ibchan_channel_fail(), but where the device has yet to
- * tell the peer: it could not any more.
- *
- * Context: any but NMI.
+/*
+ * As ibchan_channel_fail(), for a receive that failed, or an event: the device refuses the peer's
+ * request. One that has yet to tell the peer could not any more.
  */
 void ibchan_channel_fail_responder(struct ibchan_channel *ch, u32 error, u32 status)
 {
@@ -463,15 +438,9 @@ void ibchan_channel_break(struct ibchan_channel *ch, int error)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
 
-/**
- * ibchan_channel_break_later - ibchan_channel_break() under a lock, or within a post
- * @ch: the channel
- * @error: why, a negative errno
- * @status: the status that a failed work would have; IBCHAN_STATUS_SUCCESS: none failed
- *
- * A worker calls broken().
- *
- * Context: any but NMI.
+/*
+ * ibchan_channel_break() under a lock, or within a post: a worker calls broken(). @status: what a
+ * work would have told; IBCHAN_STATUS_SUCCESS: nothing. Any context but NMI.
  */
 void ibchan_channel_break_later(struct ibchan_channel *ch, int error, u32 status)
 {
@@ -487,13 +456,7 @@ void ibchan_channel_break_later(struct ibchan_channel *ch, int error, u32 status
 		wake_up_all(&ch->state_wait);
 }
 
-/**
- * ibchan_channel_give_up - end a channel that has not got a peer in time
- * @ch: the channel; one that is connected stays as it is
- * @error: why, a negative errno
- *
- * Context: any but NMI.
- */
+/* Ends a channel that has not got a peer in time; one that is connected stays as it is. */
 void ibchan_channel_give_up(struct ibchan_channel *ch, int error)
 {
 	unsigned long flags;
@@ -536,12 +499,9 @@ static void end_telling(struct ibchan_channel *ch)
 		call_broken(ch, READ_ONCE(ch->error));
 }
 
-/**
- * ibchan_channel_connected - a channel has got its peer by address
- * @ch: the channel
- *
- * Context: process, may sleep; without the qp lock.
- * Return: whether it takes work; false when it has been broken meanwhile.
+/*
+ * The channel has got its peer by address. Without the qp lock. Returns false when it has been
+ * broken meanwhile.
  */
 bool ibchan_channel_connected(struct ibchan_channel *ch)
 {
@@ -570,17 +530,12 @@ static bool address_has_gone(struct ibchan_channel *ch, u32 lid)
 	return gone;
 }
 
-/**
- * ibchan_channel_check_gid - the port's addresses have changed
- * @ch: the channel; the caller keeps it in the device's list
- * @lid: as in ibchan_gid_still_there()
- *
- * One that is connected, or about to be, breaks when its own has gone: with soft-RoCE it
- * would hear nothing for ever. A returning address gets another entry, because the queue
- * pair keeps its own, so what is gone stays gone. One without a peer is told at its
- * handshake, and not if the address is there again.
- *
- * Context: process, may sleep; the gate is held.
+/*
+ * The port's addresses have changed. A channel that is connected, or about to be, breaks when its
+ * own has gone: with soft-RoCE it would hear nothing for ever. A returning address gets another
+ * entry, because the queue pair keeps its own, so what is gone stays gone. One without a peer is
+ * told at its handshake, and not if the address is there again. @lid: as in
+ * ibchan_gid_still_there().
  */
 void ibchan_channel_check_gid(struct ibchan_channel *ch, u32 lid)
 {

@@ -392,15 +392,7 @@ struct ibchan_channel *ibchan_channel_build(const struct ibchan_build *build,
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_build, IBCHAN_NS);
 
-/**
- * ibchan_channel_build_service - make the channel that serves its own domain
- * @build: what from; the domain keeps the channel, and not the other way round
- * @params: the knobs
- * @reason: why not, or NULL
- *
- * Context: process, may sleep.
- * Return: as ibchan_channel_build().
- */
+/* The channel that serves its own domain: that keeps the channel, and not the other way round. */
 struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
 						    struct ibchan_params *params,
 						    struct ibchan_reason *reason)

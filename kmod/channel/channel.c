@@ -80,14 +80,7 @@ static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 	return refuse_broken(ch, reason);
 }
 
-/**
- * ibchan_channel_check_prepared - may a channel begin to connect?
- * @ch: the channel
- * @reason: why not, or NULL
- *
- * Context: any; under the qp lock only a break can change the answer.
- * Return: 0; -EISCONN; -ESHUTDOWN on a broken channel.
- */
+/* May a channel begin to connect? Under the qp lock only a break can change the answer. */
 int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
 	switch (READ_ONCE(ch->state)) {
@@ -101,14 +94,7 @@ int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan
 	}
 }
 
-/**
- * ibchan_channel_begin - a prepared channel begins to connect
- * @ch: the channel
- * @reason: why not, or NULL
- *
- * Context: process, under the qp lock.
- * Return: 0; -EISCONN; -ESHUTDOWN on a broken channel.
- */
+/* Under the qp lock. -EISCONN; -ESHUTDOWN on a broken channel. */
 int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
 	lockdep_assert_held(&ch->qp.lock);

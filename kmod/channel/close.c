@@ -76,15 +76,9 @@ static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
 	return ret;
 }
 
-/**
- * ibchan_channel_stop - take the verbs objects of a channel apart
- * @ch: the channel
- * @device_gone: that is why; later posts say so
- * @deadline: of the drain, in jiffies
- *
- * Another call does nothing.
- *
- * Context: process, may sleep; inside the gate, or it is closed.
+/*
+ * Takes the verbs objects of a channel apart, once. @device_gone: later posts say so. @deadline:
+ * of the drain, in jiffies. Inside the gate, or it is closed.
  */
 void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned long deadline)
 {
@@ -144,13 +138,7 @@ static void channel_release(struct ibchan_channel *ch)
 	ibchan_device_put(dev);
 }
 
-/**
- * ibchan_channel_end - close a channel here and now
- * @ch: the channel; not to be used any more
- *
- * Context: process, may sleep.
- * Return: whether the device has let go of it.
- */
+/* Closes a channel here and now. Returns whether the device has let go of it. */
 bool ibchan_channel_end(struct ibchan_channel *ch)
 {
 	struct ibchan_device *dev = ch->qp.dev;
@@ -345,14 +333,10 @@ void ibchan_channel_drain(struct ibchan_channel *ch)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_drain, IBCHAN_NS);
 
-/**
- * ibchan_channel_force - end a broken channel's works by destroying its queue pair
- * @ch: the channel, broken; not beside its close, unless the caller has a reference
- *
- * A caller that cannot go on before a work has ended uses this. Destroying the queue pair
- * ends all access of the device.
- *
- * Context: process, may sleep; without the gate.
+/*
+ * A caller that cannot go on before a work of a broken channel has ended destroys the queue pair,
+ * which ends all access of the device. Not beside its close, unless the caller has a reference.
+ * Without the gate.
  */
 void ibchan_channel_force(struct ibchan_channel *ch)
 {

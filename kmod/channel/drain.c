@@ -59,16 +59,11 @@ static void flush(struct ibchan_channel *ch)
 	post_marker(&ch->recv, ch->qp.ib, ibchan_post_recv_marker);
 }
 
-/**
- * ibchan_drain_begin - have the queue pair do no more work
- * @ch: the channel, its queue pair ready; no call posts any more
- *
- * May be called again, and is where a device keeps a region, when both markers have come.
- *
- * Context: process, may sleep.
- * Return: true when the device flushes what is posted, with a marker behind it, or
- * when it could not be stopped; false when it has forgotten it, and does not touch
- * its memory any more.
+/*
+ * No call posts any more. May be called again, and is where a device keeps a region, when both
+ * markers have come. Returns true when the device flushes what is posted, with a marker behind it,
+ * or when it could not be stopped; false when it has forgotten it, and does not touch its memory
+ * any more.
  */
 bool ibchan_drain_begin(struct ibchan_channel *ch)
 {
@@ -101,14 +96,7 @@ static void await_marker(struct ibchan_queue *queue, unsigned long deadline)
 		ibchan_cq_reap(queue->cq, IBCHAN_REAP_BUDGET);
 }
 
-/**
- * ibchan_drain - have the device flush everything
- * @ch: the channel, its queue pair ready; no call posts any more
- * @deadline: in jiffies
- *
- * Context: process, may sleep.
- * Return: as ibchan_drain_begin().
- */
+/* Has the device flush everything. Returns as ibchan_drain_begin() does. */
 bool ibchan_drain(struct ibchan_channel *ch, unsigned long deadline)
 {
 	/* Destroying it does all that is left. */

@@ -7,12 +7,7 @@
 
 #include "element.h"
 
-/**
- * ibchan_work_undo_mrs - ibchan_work_put_mrs() for a work that was not posted
- * @work: the work
- *
- * Context: any, with bottom halves off; not NMI.
- */
+/* As ibchan_work_put_mrs(), for a work that was not posted. */
 void ibchan_work_undo_mrs(struct ibchan_work *work)
 {
 	ibchan_work_put_mrs(work);
@@ -26,15 +21,7 @@ int ibchan_work_refuse_sge(struct ibchan_work *work, struct ibchan_mr **end, int
 	return error;
 }
 
-/**
- * ibchan_element_refuse - why an element does not fit
- * @ch: where it is posted
- * @opcode: of its request
- * @sge: the element, which ibchan_element_fits() has refused
- * @reason: filled, or NULL
- *
- * Return: an errno.
- */
+/* Why an element does not fit, which ibchan_element_fits() has refused. */
 int ibchan_element_refuse(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
 			  struct ibchan_reason *reason)
 {
@@ -72,17 +59,10 @@ static void build_parts(const struct ibchan_sge *sge, struct ib_sge *out)
 	}
 }
 
-/**
- * ibchan_element_build_parts - show an element of a region of several segments to the device
- * @ch: where it is posted
- * @opcode: of its request
- * @sge: the element; of any region, where the chain has no room for it
- * @out: the device's elements of it lie from here on
- * @before: how many the request has before them
- * @reason: why not, or NULL
- *
- * Return: how many they are; -EINVAL when the request has more than there ever may be; -ENOSPC
- * when there is no room in this chain, where the next one has it.
+/*
+ * Shows an element of a region of several segments to the device. @before: elements of the request
+ * before it. Returns how many it has; -EINVAL when the request has more than there ever may be;
+ * -ENOSPC when there is no room in this chain, where the next one has it.
  */
 int ibchan_element_build_parts(const struct ibchan_channel *ch, u8 opcode,
 			       const struct ibchan_sge *sge, struct ib_sge *out, u32 before,
@@ -98,15 +78,9 @@ int ibchan_element_build_parts(const struct ibchan_channel *ch, u8 opcode,
 	return parts;
 }
 
-/**
- * ibchan_work_add_inline - show data that is in the request to the device
- * @wr: the request
- * @ch: where it is posted
- * @built: for the device: it names the kernel's own address, which is read during the post
- * @reason: why not, or NULL
- *
- * Context: process or softirq, under the post lock.
- * Return: as ibchan_work_add_sges().
+/*
+ * Shows data that is in the request to the device: @built names the kernel's own address, which is
+ * read during the post. Under the post lock.
  */
 int ibchan_work_add_inline(const struct ibchan_wr *wr, struct ibchan_channel *ch,
 			   union ibchan_chain_wr *built, struct ibchan_reason *reason)

@@ -80,19 +80,10 @@ static __always_inline bool ibchan_element_fits(const struct ibchan_channel *ch,
 	       (opcode != IBCHAN_OP_READ || likely(mr->ib || !ch->qp.gid.iwarp));
 }
 
-/**
- * ibchan_work_add_sges - check the elements of a request and take them for its work
- * @ch: where it is posted
- * @wr: the request
- * @work: stands for it, and has room for its regions; the number of these is kept there
- * @built: for the device, which is shown the elements
- * @reason: why not, or NULL
- *
- * An empty element is not shown: a length of 0 means 2 GiB to some devices. It holds nothing.
- *
- * Context: process or softirq, under the post lock.
- * Return: 0; -ENOSPC when there is no room for them in this chain; the errno of ibchan_post(). On
- * an error none is taken.
+/*
+ * Checks the elements of a request and takes them for its work, which has room for its regions. An
+ * empty element is not shown: a length of 0 means 2 GiB to some devices. It holds nothing. Under
+ * the post lock. -ENOSPC when there is no room for them in this chain. On an error none is taken.
  */
 static __always_inline int ibchan_work_add_sges(struct ibchan_channel *ch,
 						const struct ibchan_wr *wr,

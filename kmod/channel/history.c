@@ -68,16 +68,7 @@ static u32 pick_number(struct ibchan_history *history, u32 kind)
 	return num;
 }
 
-/**
- * ibchan_history_add - note what happened to a channel
- * @ch: the channel
- * @kind: IBCHAN_HISTORY_*, which says what the rest is
- * @error: errno, of either sign; 0: none
- * @detail: see there
- * @value: see there
- *
- * Context: any but NMI.
- */
+/* @kind says what the rest is. @error: errno, of either sign; 0: none. Any context but NMI. */
 void ibchan_history_add(struct ibchan_channel *ch, u32 kind, u32 error, u32 detail, u64 value)
 {
 	struct ibchan_history *history = &ch->history;
@@ -174,13 +165,7 @@ static void fill_failed(struct ibchan_history *history, struct ibchan_facts *fac
 	spin_unlock_irqrestore(&history->lock, flags);
 }
 
-/**
- * ibchan_facts_fill - report the device, the peer and the failed work of a channel
- * @ch: the channel
- * @facts: filled
- *
- * Context: process, may sleep; without the lock of the queue pair.
- */
+/* Reports the device, the peer and the failed work of a channel. Without the qp lock. */
 void ibchan_facts_fill(struct ibchan_channel *ch, struct ibchan_facts *facts)
 {
 	*facts = (struct ibchan_facts){};

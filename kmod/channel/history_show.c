@@ -60,13 +60,6 @@ static void show_device(struct ibchan_device *dev, void *arg)
 		show_channel(ch, arg);
 }
 
-/**
- * ibchan_history_show - show what happened to each channel on the devices that there are
- * @m: the file
- *
- * Context: process, may sleep.
- * Return: 0 or -ENOMEM.
- */
 int ibchan_history_show(struct seq_file *m)
 {
 	struct history_page *page = kzalloc(sizeof(*page), GFP_KERNEL);

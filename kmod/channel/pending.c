@@ -18,11 +18,6 @@
 #include "compat.h"
 #include "pending.h"
 
-/**
- * ibchan_pending_work_done - a pending work has ended
- * @work: inside of it
- * @completion: how
- */
 void ibchan_pending_work_done(struct ibchan_work *work,
 			      const struct ibchan_completion *completion)
 {
@@ -33,16 +28,7 @@ void ibchan_pending_work_done(struct ibchan_work *work,
 	smp_store_release(&pending->state, IBCHAN_PENDING_DONE);
 }
 
-/**
- * ibchan_pending_start - post a pending work
- * @pending: not in flight
- * @ch: the channel
- * @wr: the request; its work is not used, and it is signaled
- * @reason: why not, or NULL
- *
- * Context: process or softirq, not with interrupts off.
- * Return: as ibchan_pending_post(). A refusal leaves the result of the work before.
- */
+/* As ibchan_pending_post(). A refusal leaves the result of the work before. */
 int ibchan_pending_start(struct ibchan_pending *pending, struct ibchan_channel *ch,
 			 const struct ibchan_wr *wr, struct ibchan_reason *reason)
 {
@@ -219,14 +205,9 @@ int ibchan_pending_wait(struct ibchan_pending *pending)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pending_wait, IBCHAN_NS);
 
-/**
- * ibchan_pending_end - end a pending work, whatever it takes
- * @pending: posted; its memory is about to go
- * @error: why it is not waited for any longer
- *
- * Breaks its channel.
- *
- * Context: process, may sleep; without the gate.
+/*
+ * Ends a pending work, whatever it takes: its memory is about to go. Breaks its channel. Without
+ * the gate.
  */
 void ibchan_pending_end(struct ibchan_pending *pending, int error)
 {
@@ -243,14 +224,9 @@ void ibchan_pending_end(struct ibchan_pending *pending, int error)
 	}
 }
 
-/**
- * ibchan_pending_try - wait until a pending work has ended, or one can wait no more
- * @pending: posted or not
- * @deadline: of the monotonic clock; KTIME_MAX: none
- *
- * Context: process, may sleep.
- * Return: 0 when it has ended; -ETIMEDOUT; -EINTR when the caller is killed;
- * -ENODEV when the device is gone.
+/*
+ * Waits until a pending work has ended; -ETIMEDOUT; -EINTR when the caller is killed; -ENODEV when
+ * the device is gone.
  */
 int ibchan_pending_try(struct ibchan_pending *pending, ktime_t deadline)
 {

@@ -161,16 +161,11 @@ static noinline bool retire_before(struct ibchan_queue *queue, u32 number)
 	return true;
 }
 
-/**
- * ibchan_work_done - the device has completed a work
- * @ib: its cq
- * @wc: how
- *
- * Works before this one that have not completed are unsignaled ones that have
- * succeeded: one that fails says so. A completion that cannot be, such as the second one of a
- * work that was posted again meanwhile, ends nothing: its cq is not relied on any more.
- *
- * Context: under the right to reap the cq.
+/*
+ * Under the right to reap the cq. Works before this one that have not completed are unsignaled
+ * ones that have succeeded: one that fails says so. A completion that cannot be, such as the
+ * second one of a work that was posted again meanwhile, ends nothing: its cq is not relied on any
+ * more.
  */
 void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
 {
@@ -185,14 +180,10 @@ void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
 	work_retire(work, wc);
 }
 
-/**
- * ibchan_queue_end_silent - end the works that will have no completion
- * @queue: nothing is posted any more, and all that has a completion is retired
- *
- * One that fails has one, and so has each receive. Parts that the device did not take of a request
- * that moves a scatterlist end flushed.
- *
- * Context: under the right to reap the cq.
+/*
+ * Ends the works that will have no completion; nothing is posted any more, and all that has a
+ * completion is retired. One that fails has one, and so has each receive. What the device did not
+ * take of a request that moves a scatterlist ends flushed. Under the right to reap the cq.
  */
 void ibchan_queue_end_silent(struct ibchan_queue *queue)
 {
@@ -212,13 +203,9 @@ void ibchan_queue_give_marker_up(struct ibchan_queue *queue)
 	smp_store_release(&queue->drained, 1);
 }
 
-/**
- * ibchan_queue_flush - end the works that the device has forgotten
- * @queue: its qp is destroyed or reset, and its cq is swept
- * @max: how many works, at most
- *
- * Context: under the right to reap the cq.
- * Return: whether there are more.
+/*
+ * Ends up to @max works that the device has forgotten: their qp is destroyed or reset, and their
+ * cq is swept. Under the right to reap the cq. Returns whether there are more.
  */
 bool ibchan_queue_flush(struct ibchan_queue *queue, u32 max)
 {

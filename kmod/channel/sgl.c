@@ -49,13 +49,9 @@ u32 ibchan_sgl_places(const struct ibchan_channel *ch, u8 opcode, u32 entries)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_sgl_places, IBCHAN_NS);
 
-/**
- * ibchan_sgl_init - prepare a channel to move scatterlists
- * @ch: the channel, its bounds filled and its queues made
- * @max_sgl: entries of the longest list; 0: it moves none
- *
- * Context: process, may sleep.
- * Return: 0; -ENOMEM, when ibchan_sgl_fini() is still to be called.
+/*
+ * The bounds are filled and the queues made. @max_sgl: entries of the longest list. On -ENOMEM
+ * ibchan_sgl_fini() is still to be called.
  */
 int ibchan_sgl_init(struct ibchan_channel *ch, u32 max_sgl)
 {
@@ -158,17 +154,11 @@ static bool has_room(const struct ibchan_channel *ch, const struct ibchan_wr *wr
 	       built - chain->wrs + places + more <= chain->max_wrs;
 }
 
-/**
- * ibchan_sgl_take - check the scatterlist of a request, and take all that it needs
- * @wr: the request
- * @work: stands for it; its number becomes that of the last part
- * @built: for the device, which is shown the elements: the WR of all parts together
- * @more: how many requests may come behind this one in the chain
- * @reason: why not, or NULL
- *
- * Context: process or softirq, under the post lock.
- * Return: 0; -ENOSPC when there is no room in this chain, where the next one has it; the errno of
- * ibchan_post(). On an error nothing is taken.
+/*
+ * Checks the scatterlist of a request, and takes all that it needs; @built becomes the WR of all
+ * parts together, and the work's number that of the last part. @more: how many requests may come
+ * behind this one in the chain. Under the post lock. -ENOSPC when there is no room in this chain.
+ * On an error nothing is taken.
  */
 int ibchan_sgl_take(const struct ibchan_wr *wr, struct ibchan_work *work,
 		    union ibchan_chain_wr *built, u32 more, struct ibchan_reason *reason)
@@ -215,13 +205,9 @@ static void shape_part(union ibchan_chain_wr *out, struct ibchan_work *part, boo
 			     (is_first ? out->wr.send_flags & IB_SEND_FENCE : 0);
 }
 
-/**
- * ibchan_sgl_split - make a WR for each part of a request
- * @work: taken
- * @out: a WR with all elements, in the chain; the parts take this place and those behind it
- *
- * Context: process or softirq, under the post lock; the work's place is taken, not yet its parts'.
- * Return: the WR of the last part.
+/*
+ * Makes a WR for each part of a request, in the place of @out and those behind it. Under the post
+ * lock; the work's place is taken, not yet its parts'. Returns the WR of the last part.
  */
 union ibchan_chain_wr *ibchan_sgl_split(struct ibchan_work *work, union ibchan_chain_wr *out)
 {
@@ -245,12 +231,7 @@ union ibchan_chain_wr *ibchan_sgl_split(struct ibchan_work *work, union ibchan_c
 	return out;
 }
 
-/**
- * ibchan_sgl_unmap - the device is through with the list of a work
- * @work: ended, or not posted
- *
- * Context: any, with bottom halves off; not NMI.
- */
+/* The work has ended, or was not posted. With bottom halves off. */
 void ibchan_sgl_unmap(struct ibchan_work *work)
 {
 	struct ibchan_sg_range list = range_of(work->sgl, work->num_sge, work->opcode);
@@ -259,11 +240,9 @@ void ibchan_sgl_unmap(struct ibchan_work *work)
 	work->num_sge = 0;
 }
 
-/**
- * ibchan_sgl_untake - give back what ibchan_sgl_take() has taken
- * @work: the request's, its own place given back
- *
- * Context: process or softirq, under the post lock.
+/*
+ * Gives back what ibchan_sgl_take() has taken; the work's own place is given back. Under the post
+ * lock.
  */
 void ibchan_sgl_untake(struct ibchan_work *work)
 {
@@ -276,13 +255,7 @@ void ibchan_sgl_untake(struct ibchan_work *work)
 	ibchan_sgl_unmap(work);
 }
 
-/**
- * ibchan_sgl_retire_part - end a part of a request, but not the last
- * @part: of the queue's own
- * @wc: how
- *
- * Context: under the right to reap the cq.
- */
+/* Ends a part of a request, but not the last. Under the right to reap the cq. */
 void ibchan_sgl_retire_part(struct ibchan_work *part, const struct ib_wc *wc)
 {
 	struct ibchan_queue *queue = part->queue;
@@ -298,14 +271,9 @@ void ibchan_sgl_retire_part(struct ibchan_work *part, const struct ib_wc *wc)
 	ibchan_count(works_retired, 1);
 }
 
-/**
- * ibchan_sgl_blame - the error of a request that moves a scatterlist
- * @work: the request's, which has failed
- * @wc: how its last part has failed
- * @blamed: filled when it is the error of a part before, which is forgotten then
- *
- * Context: under the right to reap the cq.
- * Return: @wc or @blamed.
+/*
+ * The request has failed, its last part with @wc. Returns @blamed when a part before has failed,
+ * which is forgotten then, else @wc. Under the right to reap the cq.
  */
 const struct ib_wc *ibchan_sgl_blame(struct ibchan_work *work, const struct ib_wc *wc,
 				     struct ib_wc *blamed)
