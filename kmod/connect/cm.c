@@ -32,16 +32,9 @@ static int plain_error(int status, int otherwise)
 	return status < 0 ? status : otherwise;
 }
 
-/**
- * ibchan_cm_fail - a connection has failed, or ended
- * @cm: the connection
- * @cm_error: the connection manager's code, see struct ibchan_connection
- * @error: why, a negative errno
- *
- * If the peer has another address, that is tried instead.
- *
- * Context: process.
- * Return: 0.
+/*
+ * A connection has failed, or ended; @cm_error as in struct ibchan_connection. If the peer has
+ * another address, that is tried instead. Returns 0.
  */
 int ibchan_cm_fail(struct ibchan_cm *cm, int cm_error, int error)
 {
@@ -91,13 +84,7 @@ static void deadline_passed(struct work_struct *work)
 		take_too_long(cm);
 }
 
-/**
- * ibchan_cm_enter_stage - a stage begins, and its time
- * @cm: the connection
- * @stage: enum ibchan_stage
- *
- * Context: process.
- */
+/* The stage begins, and its time. */
 void ibchan_cm_enter_stage(struct ibchan_cm *cm, u32 stage)
 {
 	u32 ms = ibchan_cm_stage_ms(cm, stage);
@@ -108,12 +95,7 @@ void ibchan_cm_enter_stage(struct ibchan_cm *cm, u32 stage)
 	mod_delayed_work(ibchan_wq, &cm->deadline, msecs_to_jiffies(ms));
 }
 
-/**
- * ibchan_cm_bound_reads - from now on a channel posts only the reads that its peer serves
- * @ch: connecting, and it is agreed how many these are
- *
- * Context: process, under the qp lock.
- */
+/* From now on a channel posts only the reads that its peer serves. Under the qp lock. */
 void ibchan_cm_bound_reads(struct ibchan_channel *ch)
 {
 	spin_lock_bh(&ch->post_lock);
@@ -121,13 +103,7 @@ void ibchan_cm_bound_reads(struct ibchan_channel *ch)
 	spin_unlock_bh(&ch->post_lock);
 }
 
-/**
- * ibchan_cm_adopt_gid - the address that a connection has is the channel's
- * @ch: connecting
- * @id: bound to a device
- *
- * Context: process, under the qp lock.
- */
+/* The address that a connection has is the channel's. Under the qp lock. */
 void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id)
 {
 	const struct ib_gid_attr *attr = id->route.addr.dev_addr.sgid_attr;
@@ -184,11 +160,7 @@ static void limit_path(struct ibchan_channel *ch, struct rdma_cm_id *id)
 		path->mtu = min_t(u8, path->mtu, ib_mtu_int_to_enum(ch->qp.params.mtu));
 }
 
-/**
- * ibchan_cm_fill_request - fill in a request to the peer
- * @cm: the connection
- * @param: filled; refers to @cm
- */
+/* @param refers to @cm. */
 void ibchan_cm_fill_request(const struct ibchan_cm *cm, struct rdma_conn_param *param)
 {
 	const struct ibchan_channel *ch = cm->ch;
@@ -427,14 +399,7 @@ static int became_unreachable(struct ibchan_cm *cm, const struct rdma_cm_event *
 			      stage_error(cm, plain_error(event->status, -EHOSTUNREACH)));
 }
 
-/**
- * ibchan_cm_event - something has happened to a connection
- * @id: of the connection
- * @event: what
- *
- * Context: process, under the handler's mutex of @id.
- * Return: 0; 1 when @id is to be destroyed.
- */
+/* Under the handler's mutex of @id. Returns 1 when @id is to be destroyed, else 0. */
 int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct ibchan_cm *cm = id->context;
@@ -514,16 +479,7 @@ static void heard_work(struct work_struct *work)
 		rdma_notify(id, IB_EVENT_COMM_EST);
 }
 
-/**
- * ibchan_cm_create - a connection's memory, without an id
- * @ch: the channel that it is for
- * @connect: its addresses, times and data
- * @reason: why not, or NULL
- *
- * Context: process, may sleep.
- * Return: the connection, which cm_end.c frees; -EINVAL for a time that is too long;
- * -ENOMEM.
- */
+/* The connection has no id yet; cm_end.c frees it. -EINVAL for a time that is too long. */
 struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
 				   const struct ibchan_connect *connect,
 				   struct ibchan_reason *reason)
@@ -550,15 +506,7 @@ struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
 	return cm;
 }
 
-/**
- * ibchan_cm_begin - a prepared channel begins to connect
- * @cm: the connection; the channel's from now on
- * @stage: enum ibchan_stage
- * @reason: why not, or NULL
- *
- * Context: process, under the qp lock.
- * Return: 0; -EISCONN; -ESHUTDOWN on a broken channel.
- */
+/* The connection is the channel's from now on. Under the qp lock. -EISCONN; -ESHUTDOWN. */
 int ibchan_cm_begin(struct ibchan_cm *cm, u32 stage, struct ibchan_reason *reason)
 {
 	struct ibchan_channel *ch = cm->ch;

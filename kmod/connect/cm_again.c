@@ -51,14 +51,9 @@ static void spend(struct ibchan_cm *cm)
 	*left -= clamp_t(s64, *left / num_left(cm) - unused, 0, *left - 1);
 }
 
-/**
- * ibchan_cm_goes_on - an attempt to connect has failed; is there another address?
- * @cm: the connection
- * @cm_error: the connection manager's code
- * @error: why, a negative errno
- *
- * Context: process.
- * Return: true when the next one will be tried, and the channel goes on connecting.
+/*
+ * An attempt to connect has failed. Returns true when the next address will be tried, and the
+ * channel goes on connecting.
  */
 bool ibchan_cm_goes_on(struct ibchan_cm *cm, int cm_error, int error)
 {
@@ -86,12 +81,9 @@ static u32 pause_ms(const struct ibchan_cm *cm)
 	return STALE_PAUSE_MS << min_t(u32, cm->stale, STALE_DOUBLINGS);
 }
 
-/**
- * ibchan_cm_asks_again - a peer has rejected a request as stale; is it asked again?
- * @cm: the connection
- *
- * Context: process, in the handler of its id.
- * Return: true when it will be, and the channel goes on connecting.
+/*
+ * The peer has rejected a request as stale. Returns true when it will be asked again, and the
+ * channel goes on connecting.
  */
 bool ibchan_cm_asks_again(struct ibchan_cm *cm)
 {
@@ -110,15 +102,10 @@ bool ibchan_cm_asks_again(struct ibchan_cm *cm)
 	return true;
 }
 
-/**
- * ibchan_cm_stage_ms - how long a stage may take that begins now
- * @cm: the connection
- * @stage: enum ibchan_stage
- *
- * A peer that is asked again has no more time than one that is asked once. Of several addresses
- * each has an equal share of what those before it have left.
- *
- * Return: milliseconds.
+/*
+ * How long a stage may take that begins now. A peer that is asked again has no more time than one
+ * that is asked once. Of several addresses each has an equal share of what those before it have
+ * left.
  */
 u32 ibchan_cm_stage_ms(struct ibchan_cm *cm, u32 stage)
 {
@@ -131,14 +118,9 @@ u32 ibchan_cm_stage_ms(struct ibchan_cm *cm, u32 stage)
 	return ms;
 }
 
-/**
- * ibchan_cm_verdict - of all attempts to connect, the error of the one that came furthest
- * @cm: the connection; its stage becomes that one's
- * @cm_error: of the last one; then of that one
- * @error: of the last one, a negative errno
- *
- * Context: process.
- * Return: a negative errno.
+/*
+ * Returns, of all attempts to connect, the error of the one that came furthest; @cm_error and the
+ * stage become those of that attempt.
  */
 int ibchan_cm_verdict(struct ibchan_cm *cm, int *cm_error, int error)
 {
@@ -149,16 +131,7 @@ int ibchan_cm_verdict(struct ibchan_cm *cm, int *cm_error, int error)
 	return cm->furthest.error;
 }
 
-/**
- * ibchan_cm_resolve - which device leads to an address?
- * @cm: the connection
- * @id: new; @cm's from now on
- * @peer: where to
- *
- * The handler tells of a failure after that, or this call at once.
- *
- * Context: process, may sleep; under the qp lock.
- */
+/* Under the qp lock. The handler tells what fails, or this call does at once. */
 void ibchan_cm_resolve(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		       const struct sockaddr_storage *peer)
 {
@@ -251,11 +224,6 @@ static void go_on(struct work_struct *work)
 		rdma_destroy_id(id);
 }
 
-/**
- * ibchan_cm_again_init - remember the other addresses of a peer
- * @cm: with room for them
- * @connect: the caller's
- */
 void ibchan_cm_again_init(struct ibchan_cm *cm, const struct ibchan_connect *connect)
 {
 	INIT_DELAYED_WORK(&cm->again, go_on);

@@ -112,13 +112,9 @@ static int ask(void *arg)
 	return ret;
 }
 
-/**
- * ibchan_cm_ask - send a request over iWARP
- * @cm: the connection, its route known
- *
- * Context: process, may sleep; under the qp lock.
- * Return: 0 when that has begun, or is going to, and what goes wrong then breaks the channel;
- * -ENOMEM, or -EAGAIN when there may be no more processes.
+/*
+ * Under the qp lock. 0 when that has begun, or is going to: what goes wrong then breaks the
+ * channel. -EAGAIN when there may be no more processes.
  */
 int ibchan_cm_ask(struct ibchan_cm *cm)
 {
@@ -143,12 +139,7 @@ static struct task_struct *take_asker(struct ibchan_cm *cm)
 	return asker;
 }
 
-/**
- * ibchan_cm_interrupt - a request over iWARP waits for TCP no longer
- * @ch: broken or closed
- *
- * Context: process, may sleep; without the qp lock.
- */
+/* A request over iWARP waits for TCP no longer. Without the qp lock. */
 void ibchan_cm_interrupt(struct ibchan_channel *ch)
 {
 	struct ibchan_cm *cm = READ_ONCE(ch->cm);

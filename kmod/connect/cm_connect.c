@@ -17,15 +17,7 @@
 #include "compat.h"
 #include "parts.h"
 
-/**
- * ibchan_check_data - is this much private data possible?
- * @ch: the channel, its device there
- * @connect: the data, and to what kind of peer
- * @max: bytes that InfiniBand and RoCE take with this message
- * @reason: why not, or NULL
- *
- * Return: 0 or -EINVAL.
- */
+/* Is this much private data possible? @max: what InfiniBand and RoCE take with this message. */
 int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
 		      u32 max, struct ibchan_reason *reason)
 {
@@ -110,18 +102,11 @@ static int refuse_source(const struct sockaddr *source, int error, struct ibchan
 					       be64_to_cpu(gid.global.interface_id) });
 }
 
-/**
- * ibchan_check_source - may a connection come from this address?
- * @net: network namespace
- * @connect: source, peer and others are used; no source is fine
- * @reason: why not, or NULL
- *
- * Otherwise the first address of the peer would be blamed for it.
- *
- * Context: process, may sleep.
- * Return: 0; -EAFNOSUPPORT for another family than that of all addresses of the peer;
- * -EADDRNOTAVAIL, -ENODEV when no network device, or no RDMA device, has the address; -EINVAL for
- * a link-local one without its network device; -EADDRINUSE for its port; -ENOMEM.
+/*
+ * May a connection come from this address? Otherwise the first address of the peer would be blamed
+ * for it. -EAFNOSUPPORT for another family than that of all addresses of the peer; -EADDRNOTAVAIL,
+ * -ENODEV when no network device, or no RDMA device, has the address; -EINVAL for a link-local one
+ * without its network device; -EADDRINUSE for its port.
  */
 int ibchan_check_source(struct net *net, const struct ibchan_connect *connect,
 			struct ibchan_reason *reason)

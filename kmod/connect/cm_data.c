@@ -22,12 +22,7 @@
 #include "cm.h"
 #include "parts.h"
 
-/**
- * ibchan_cm_data_room - bytes in front of the private data
- * @plain: see struct ibchan_cm
- *
- * Return: as many as the private data have less.
- */
+/* Bytes in front of the private data, of which there are as many fewer. */
 u32 ibchan_cm_data_room(bool plain)
 {
 	return plain ? 0 : IBCHAN_WIRE_HEADER;
@@ -48,12 +43,7 @@ static void write_header(struct ibchan_cm *cm, u16 kind, u32 length)
 	ibchan_wire_write(&own, kind, cm->data);
 }
 
-/**
- * ibchan_cm_data_fill - what goes to the peer
- * @cm: filled
- * @data: the caller's
- * @length: bytes of @data; checked
- */
+/* The private data that go to the peer; their length is checked. */
 void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length)
 {
 	u32 room = ibchan_cm_data_room(cm->plain);
@@ -65,10 +55,7 @@ void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length)
 	cm->length = room + length;
 }
 
-/**
- * ibchan_cm_data_answer - what goes to the peer is an answer
- * @cm: filled; it is agreed how long its packets are
- */
+/* What goes to the peer is an answer, and it is agreed how long packets are. */
 void ibchan_cm_data_answer(struct ibchan_cm *cm)
 {
 	u32 room = ibchan_cm_data_room(cm->plain);
@@ -82,35 +69,21 @@ static u32 length_of(const struct rdma_conn_param *param)
 	return param->private_data ? param->private_data_len : 0;
 }
 
-/**
- * ibchan_cm_data_wire - what a peer that is an ibchan tells this one
- * @param: of the event
- * @kind: IBCHAN_WIRE_REQUEST, _ANSWER or _REJECTION
- * @wire: filled; all zero if the peer is none
- */
+/* What a peer that is an ibchan tells this one; all zero if the peer is none. */
 void ibchan_cm_data_wire(const struct rdma_conn_param *param, u16 kind, struct ibchan_wire *wire)
 {
 	ibchan_wire_read(param->private_data, length_of(param), kind, wire);
 }
 
-/**
- * ibchan_cm_wire_mtu - what packets the peer takes
- * @wire: of the peer
- *
- * Return: bytes; 0: it does not tell.
- */
+/* The longest packet that the peer takes; 0: it does not tell. */
 u32 ibchan_cm_wire_mtu(const struct ibchan_wire *wire)
 {
 	return wire->mtu ? ib_mtu_enum_to_int(wire->mtu) : 0;
 }
 
-/**
- * ibchan_cm_data_take - the private data that came from a peer
- * @param: of the event
- * @wire: what lies in front of them
- * @data: IBCHAN_PRIVATE_DATA_SIZE bytes; zeros behind what came
- *
- * Return: bytes that came, without the zeros behind those of an ibchan.
+/*
+ * Returns the bytes that came, without the zeros behind those of an ibchan. @data has room for
+ * IBCHAN_PRIVATE_DATA_SIZE, and zeros behind what came.
  */
 u32 ibchan_cm_data_take(const struct rdma_conn_param *param, const struct ibchan_wire *wire,
 			u8 *data)
@@ -124,14 +97,7 @@ u32 ibchan_cm_data_take(const struct rdma_conn_param *param, const struct ibchan
 	return length;
 }
 
-/**
- * ibchan_cm_data_check - may a channel be connected to that peer?
- * @wire: of the peer
- * @foreign: the peer may be no ibchan
- * @reason: why not, or NULL
- *
- * Return: 0; -EPROTOTYPE when the peer is no ibchan.
- */
+/* -EPROTOTYPE when the peer is no ibchan and has to be one. */
 int ibchan_cm_data_check(const struct ibchan_wire *wire, bool foreign,
 			 struct ibchan_reason *reason)
 {
@@ -140,16 +106,7 @@ int ibchan_cm_data_check(const struct ibchan_wire *wire, bool foreign,
 	return 0;
 }
 
-/**
- * ibchan_cm_reject - send a peer that asks away
- * @id: of the peer's request
- * @wire: of the request
- * @code: IB_CM_REJ_*
- * @data: for the peer; NULL: none
- * @length: bytes of @data, checked
- *
- * Context: process, may sleep.
- */
+/* @code: IB_CM_REJ_*. */
 void ibchan_cm_reject(struct rdma_cm_id *id, const struct ibchan_wire *wire, u8 code,
 		      const void *data, u32 length)
 {
@@ -170,13 +127,7 @@ void ibchan_cm_reject(struct rdma_cm_id *id, const struct ibchan_wire *wire, u8 
 	rdma_reject(id, bytes, own.room + length, code);
 }
 
-/**
- * ibchan_cm_data_rejected - keep what came from a peer with a rejection
- * @cm: filled
- * @param: of the event
- *
- * Context: process, under the qp lock.
- */
+/* Keeps what came from a peer with a rejection. Under the qp lock. */
 void ibchan_cm_data_rejected(struct ibchan_cm *cm, const struct rdma_conn_param *param)
 {
 	struct ibchan_wire wire = {};
@@ -187,12 +138,7 @@ void ibchan_cm_data_rejected(struct ibchan_cm *cm, const struct rdma_conn_param 
 	cm->heard = true;
 }
 
-/**
- * ibchan_cm_data_none - is there not even a header with a rejection?
- * @param: of the event
- *
- * Return: true if there is nothing: no ibchan there has seen the request.
- */
+/* Without even a header, no ibchan there has seen the request. */
 bool ibchan_cm_data_none(const struct rdma_conn_param *param)
 {
 	u32 length = length_of(param);

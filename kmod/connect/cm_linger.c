@@ -126,17 +126,11 @@ static struct ibchan_cm_linger *linger_alloc(struct ibchan_budget *budget)
 	return linger;
 }
 
-/**
- * ibchan_cm_linger_prepare - let an id outlive its channel until the peer can be told
- * @dev: of the channel; inside the gate, or it is closed
- * @id: has sent its reply, and the peer has not answered it
- * @budget: of the channel's user; NULL: a kernel consumer
- *
- * Until the id is destroyed, it keeps its network namespace.
- *
- * Context: process, may sleep, under the handler's mutex of @id.
- * Return: what ibchan_cm_linger_begin() is called with next; NULL, with @id as it was, when
- * as many of the user's ids linger on the device as may, or there is no memory.
+/*
+ * The id has sent its reply, and the peer has not answered it: the id, and with it its network
+ * namespace, may outlive its channel until the peer can be told. Inside the gate, or it is closed;
+ * under the handler's mutex of @id. NULL, with @id as it was, when as many of the user's ids
+ * linger on the device as may, or there is no memory.
  */
 struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev, struct rdma_cm_id *id,
 						  struct ibchan_budget *budget)
@@ -158,12 +152,9 @@ struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev, str
 	return linger;
 }
 
-/**
- * ibchan_cm_linger_begin - start the time after which the id is destroyed
- * @linger: from ibchan_cm_linger_prepare(); owns its id from here on; may be gone when this returns
- * @ms: how long to wait for the peer; not longer than ten seconds in any case
- *
- * Context: process, without the handler's mutex; the gate is still held.
+/*
+ * The id belongs to @linger from here on, which may be gone when this returns. Waits for the peer
+ * for @ms, and ten seconds at most. The gate is still held, the handler's mutex is not.
  */
 void ibchan_cm_linger_begin(struct ibchan_cm_linger *linger, s64 ms)
 {

@@ -56,11 +56,9 @@ static void request_fill(struct ibchan_request *request, const struct rdma_cm_id
 		request->mtu = ib_mtu_enum_to_int(id->route.path_rec->mtu);
 }
 
-/**
- * ibchan_request_free - end a request that was not accepted
- * @request: the request; its peer is told, unless it knows
- *
- * Context: process, may sleep; in the handler of its id only without the id.
+/*
+ * Ends a request that was not accepted; its peer is told, unless it knows. In the handler of its
+ * id only without the id.
  */
 void ibchan_request_free(struct ibchan_request *request)
 {
@@ -77,23 +75,13 @@ void ibchan_request_free(struct ibchan_request *request)
 	kfree(request);
 }
 
-/**
- * ibchan_request_queue_init - a queue of no requests
- * @queue: filled
- */
 void ibchan_request_queue_init(struct ibchan_request_queue *queue)
 {
 	INIT_LIST_HEAD(&queue->requests);
 	queue->waiting = 0;
 }
 
-/**
- * ibchan_request_wait - put a request into its listener's queue
- * @request: the queue's from now on
- * @queue: the queue; it goes when it is empty, and ibchan_request_pop() has said so
- *
- * Context: process, under the handler's mutex of the request's id.
- */
+/* The request belongs to @queue from now on. Under the handler's mutex of its id. */
 void ibchan_request_wait(struct ibchan_request *request, struct ibchan_request_queue *queue)
 {
 	spin_lock(&queues_lock);
@@ -117,13 +105,7 @@ static bool request_leave(struct ibchan_request *request)
 	return true;
 }
 
-/**
- * ibchan_request_pop - take the oldest request out of a queue
- * @queue: the queue
- *
- * Context: process.
- * Return: the request, now the caller's; NULL when there is none.
- */
+/* The oldest request, which is the caller's now; NULL when there is none. */
 struct ibchan_request *ibchan_request_pop(struct ibchan_request_queue *queue)
 {
 	struct ibchan_request *request;
@@ -205,15 +187,10 @@ static struct ibchan_request *request_alloc(const struct rdma_cm_id *id,
 	return request;
 }
 
-/**
- * ibchan_request_create - a peer asks
- * @id: new; the request's on success
- * @param: of the event
- * @only: the device that it has to come over; NULL: any
- * @payer: the user whose budget pays for the request
- *
- * Context: process, may sleep, under the handler's mutex of @id.
- * Return: the request; -ENODEV; -EXDEV; -ENOMEM, also when @payer may not pay for it.
+/*
+ * A peer asks by @id, which is the request's on success. @only: the device that it has to come
+ * over; NULL: any. Under the handler's mutex of @id. -ENODEV; -EXDEV; -ENOMEM, also when @payer
+ * may not pay for it.
  */
 struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
 					     const struct rdma_conn_param *param,

@@ -110,16 +110,10 @@ static int make(struct ibchan_channel *ch, struct ibchan_reason *reason)
 	return ibchan_watch_share_get(ch);
 }
 
-/**
- * ibchan_watch_begin - the channel is connected
- * @ch: the channel; the caller holds the lock of its queue pair, or nobody else knows it yet
- * @peer_flags: IBCHAN_ENDPOINT_* of the peer
- *
- * After a handshake the peer may still be about to connect its own side: it gets half
- * of the keepalive time more where one was asked for, and else as long as it takes. By
- * address it has done so.
- *
- * Context: process, may sleep; the gate is held.
+/*
+ * The channel is connected; the caller holds its qp lock, or nobody else knows it yet. After a
+ * handshake the peer may still be about to connect its own side: it gets half of the keepalive
+ * time more where one was asked for, and else as long as it takes. By address it has done so.
  */
 void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags)
 {
@@ -142,12 +136,9 @@ void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags)
 	spin_unlock(&ch->qp.dev->watch_lock);
 }
 
-/**
- * ibchan_watch_doubt - something tells against the peer, and proves nothing
- * @ch: the channel, not closed; where it is watched, the peer is asked as soon as others
- *	have had their turn, and what the device says then counts
- *
- * Context: process, may sleep.
+/*
+ * Something tells against the peer, and proves nothing. Where the channel is watched, the peer is
+ * asked as soon as others have had their turn, and what the device says then counts.
  */
 void ibchan_watch_doubt(struct ibchan_channel *ch)
 {

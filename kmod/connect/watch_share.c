@@ -23,13 +23,7 @@ static struct ibchan_watch_share *find(struct ibchan_device *dev,
 	return NULL;
 }
 
-/**
- * ibchan_watch_share_get - count a channel among those of its user
- * @ch: the channel, which is about to be built; ibchan_watch_share_put() is called when it ends
- *
- * Context: process, may sleep.
- * Return: 0; -ENOMEM.
- */
+/* Counts a channel that is about to be built among those of its user. */
 int ibchan_watch_share_get(struct ibchan_channel *ch)
 {
 	struct ibchan_watch_share *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
@@ -54,12 +48,7 @@ int ibchan_watch_share_get(struct ibchan_channel *ch)
 	return 0;
 }
 
-/**
- * ibchan_watch_share_put - the counterpart of ibchan_watch_share_get()
- * @ch: the channel, which is not watched any more; it may have no share
- *
- * Context: process.
- */
+/* The channel is not watched any more; it may have no share. */
 void ibchan_watch_share_put(struct ibchan_channel *ch)
 {
 	struct ibchan_watch_share *share = ch->watch.share;
