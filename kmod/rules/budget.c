@@ -135,12 +135,7 @@ static void identify_caller(struct ibchan_budget *fresh)
 		fresh->container = is_first ? cgroup_of_caller() : NAMESPACE | ns->ns.inum;
 }
 
-/**
- * ibchan_budget_get - the budget of the caller's user
- *
- * Context: process, may sleep.
- * Return: the budget, for ibchan_budget_put(); NULL when there is no memory.
- */
+/* The budget of the caller's user; NULL when there is no memory. */
 struct ibchan_budget *ibchan_budget_get(void)
 {
 	struct ibchan_budget *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
@@ -158,12 +153,6 @@ struct ibchan_budget *ibchan_budget_get(void)
 	return budget;
 }
 
-/**
- * ibchan_budget_put - the counterpart of ibchan_budget_get()
- * @budget: the budget, or NULL
- *
- * Context: any; not NMI.
- */
 void ibchan_budget_put(struct ibchan_budget *budget)
 {
 	unsigned long flags;
@@ -182,12 +171,9 @@ void ibchan_budget_put(struct ibchan_budget *budget)
 	kfree(budget);
 }
 
-/**
- * ibchan_budget_lane - where works of a budget's user wait for their turn
- * @budget: the budget, or NULL
- *
- * Context: any.
- * Return: the lane, there as long as @budget; NULL where there is no budget.
+/*
+ * Where works of a budget's user wait for their turn; there as long as @budget. NULL where there
+ * is none.
  */
 struct ibchan_lane *ibchan_budget_lane(struct ibchan_budget *budget)
 {
@@ -201,16 +187,10 @@ static void keep_cost(struct ibchan_cost *cost, struct ibchan_budget *budget, u6
 	*cost = (struct ibchan_cost) { budget, bytes };
 }
 
-/**
- * ibchan_cost_charge - charge a budget for an object that is about to be made
- * @cost: of nothing; for ibchan_cost_pay_back()
- * @budget: the budget to charge; NULL: a kernel consumer's object, which is charged to none
- * @bytes: of kernel memory
- * @reason: bytes used, limit and @bytes, when it is too much; or NULL
- *
- * Context: process, may sleep.
- * Return: 0; -EDQUOT when the budget does not allow it, and the caller has not
- * CAP_SYS_RESOURCE.
+/*
+ * Charges a budget for an object that is about to be made. @budget: NULL: a kernel consumer's
+ * object. -EDQUOT when the budget does not allow it, and the caller has not CAP_SYS_RESOURCE:
+ * @reason has the bytes used, the limit, and @bytes.
  */
 int ibchan_cost_charge(struct ibchan_cost *cost, struct ibchan_budget *budget, u64 bytes,
 		       struct ibchan_reason *reason)
@@ -229,15 +209,10 @@ int ibchan_cost_charge(struct ibchan_cost *cost, struct ibchan_budget *budget, u
 	return 0;
 }
 
-/**
- * ibchan_payer_init - who pays for what comes without being asked for
- * @payer: filled
- * @budget: of the caller, and there as long as @payer is used; NULL: no budget pays
- *
- * Whether the caller may go over the limit is seen here: no caller is there later. No refusal
- * is written to the audit log, which a peer could fill.
- *
- * Context: process.
+/*
+ * @budget is there as long as @payer is used; NULL: no budget pays. Whether the caller may go over
+ * the limit is seen here: no caller is there later. No refusal is written to the audit log, which
+ * a peer could fill.
  */
 void ibchan_payer_init(struct ibchan_payer *payer, struct ibchan_budget *budget)
 {
@@ -245,15 +220,7 @@ void ibchan_payer_init(struct ibchan_payer *payer, struct ibchan_budget *budget)
 	payer->exempt = budget && ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
 }
 
-/**
- * ibchan_cost_charge_to - charge for an object that a peer causes
- * @cost: of nothing; for ibchan_cost_pay_back()
- * @payer: who pays
- * @bytes: of kernel memory
- *
- * Context: any; not NMI.
- * Return: 0; -EDQUOT when the budget does not allow it.
- */
+/* Charges for an object that a peer causes. Any context but NMI. */
 int ibchan_cost_charge_to(struct ibchan_cost *cost, const struct ibchan_payer *payer, u64 bytes)
 {
 	struct ibchan_budget *budget = payer->budget;
@@ -268,12 +235,7 @@ int ibchan_cost_charge_to(struct ibchan_cost *cost, const struct ibchan_payer *p
 	return 0;
 }
 
-/**
- * ibchan_cost_pay_back - the memory that was charged for has gone
- * @cost: from ibchan_cost_charge(), or of nothing; of nothing afterwards
- *
- * Context: any; not NMI.
- */
+/* @cost is of nothing afterwards, and may be before. */
 void ibchan_cost_pay_back(struct ibchan_cost *cost)
 {
 	if (!cost->budget)
@@ -284,14 +246,7 @@ void ibchan_cost_pay_back(struct ibchan_cost *cost)
 	*cost = (struct ibchan_cost) {};
 }
 
-/**
- * ibchan_cost_move - a part of what was charged for goes on in another object
- * @from: from ibchan_cost_charge(), or of nothing; the rest of it stays
- * @to: of nothing; has the part afterwards
- * @bytes: of it, at most
- *
- * Context: any; not NMI.
- */
+/* A part of what was charged for goes on in another object, at most @bytes of it. */
 void ibchan_cost_move(struct ibchan_cost *from, struct ibchan_cost *to, u64 bytes)
 {
 	if (!from->budget)

@@ -23,10 +23,6 @@
 INTERVAL_TREE_DEFINE(struct ibchan_range, node, u64, subtree_last, RANGE_FIRST, RANGE_LAST,
 		     static inline, range)
 
-/**
- * ibchan_busy_init - nothing of a region is in flight
- * @busy: of the region
- */
 void ibchan_busy_init(struct ibchan_busy *busy)
 {
 	spin_lock_init(&busy->lock);
@@ -80,16 +76,7 @@ static void sort_lone(struct ibchan_busy *busy)
 	sort(busy, lone, true);
 }
 
-/**
- * ibchan_busy_take_sorted - claim a range that has to be compared with others
- * @busy: of the region
- * @range: the range
- * @writes: the device is going to write into it
- * @reason: which range is in the way, or NULL
- *
- * Context: under the lock.
- * Return: 0, or -EBUSY.
- */
+/* Claims a range that has to be compared with others. Under the lock. */
 int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range, bool writes,
 			    struct ibchan_reason *reason)
 {

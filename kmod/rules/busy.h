@@ -122,15 +122,9 @@ static inline void ibchan_busy_forget_lone(struct ibchan_busy *busy)
 	busy->num_listed &= ~IBCHAN_BUSY_LONE;
 }
 
-/**
- * ibchan_busy_take - claim a range for a work
- * @busy: of the region
- * @range: the range; stays where it is until released
- * @writes: the device is going to write into it
- * @reason: which range is in the way, or NULL
- *
- * Context: bottom halves off.
- * Return: 0, or -EBUSY with nothing changed.
+/*
+ * Claims a range for a work, with bottom halves off: it stays where it is until released. -EBUSY,
+ * and @reason says which range is in the way.
  */
 static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_range *range,
 				   bool writes, struct ibchan_reason *reason)
@@ -149,13 +143,7 @@ static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_range
 	return ret;
 }
 
-/**
- * ibchan_busy_release - the work of a range has ended
- * @busy: of the region
- * @range: as it was taken
- *
- * Context: bottom halves off.
- */
+/* With bottom halves off. */
 static inline void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_range *range)
 {
 	spin_lock(&busy->lock);

@@ -17,12 +17,7 @@
 #define QPN_MAX		0xffffffU	/* 24 bits on the wire */
 #define PSN_MAX		0xffffffU
 
-/**
- * ibchan_gid_family - what kind of IP address is in a RoCE GID
- * @gid: 16 bytes
- *
- * Return: 4 for an IPv4-mapped address, else 6.
- */
+/* 4 for an IPv4-mapped address, else 6. */
 u8 ibchan_gid_family(const u8 *gid)
 {
 	struct in6_addr addr;
@@ -36,14 +31,9 @@ static int refuse_pair(struct ibchan_reason *reason, u32 code, u64 ours, u64 the
 	return ibchan_refuse_values(reason, code, -EINVAL, (u64[3]) { ours, theirs });
 }
 
-/**
- * ibchan_pkey_rank - how good a P_Key is for a channel
- * @pkey: an entry of the port's table
- *
- * A full member talks to each other member of its partition, a limited one only to
- * full ones. All ports are in the default partition.
- *
- * Return: the higher the better; 0 when it is none.
+/*
+ * How good a P_Key is for a channel; 0: none. A full member talks to each other member of its
+ * partition, a limited one only to full ones. All ports are in the default partition.
  */
 int ibchan_pkey_rank(u16 pkey)
 {
@@ -61,13 +51,6 @@ static u8 link_layer_of(const struct ibchan_gid *gid)
 	return gid->family ? IBCHAN_LINK_LAYER_ETHERNET : IBCHAN_LINK_LAYER_INFINIBAND;
 }
 
-/**
- * ibchan_endpoint_build - write the endpoint of a queue pair
- * @endpoint: filled
- * @gid: its address
- * @params: in effect
- * @qpn: its number
- */
 void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan_gid *gid,
 			   const struct ibchan_params *params, u32 qpn)
 {
@@ -185,14 +168,9 @@ static int check_infiniband(const struct ibchan_endpoint *ours,
 	return 0;
 }
 
-/**
- * ibchan_endpoint_check - can these two peers talk?
- * @ours: of the local channel
- * @theirs: any bytes at all
- * @max_lid: that a port of this side's fabric may have, on InfiniBand
- * @reason: which field, and both values; or NULL
- *
- * Return: 0 or -EINVAL.
+/*
+ * Can these two peers talk? @theirs: any bytes at all. @max_lid: that a port of this side's fabric
+ * may have, on InfiniBand. @reason: which field, and both values.
  */
 int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 			  const struct ibchan_endpoint *theirs, u32 max_lid,

@@ -72,26 +72,12 @@ static u64 queue_size(const struct ibchan_queue_size *queue, u64 wqe)
 			   roundup_pow_of_two(queue->depth) * place_size(queue));
 }
 
-/**
- * ibchan_footprint_cq - what a completion queue takes
- * @entries: of it
- *
- * Return: bytes.
- */
 u64 ibchan_footprint_cq(u32 entries)
 {
 	return CQ_FIXED + with_tables(entries_of(entries) * CQE_SIZE);
 }
 
-/**
- * ibchan_footprint_channel - what a channel takes
- * @send: its send queue
- * @recv: its receive queue
- * @max_inline: bytes that a request may carry
- * @max_rd_atomic: reads and atomics of the peer's that the device has room for
- *
- * Return: bytes.
- */
+/* @max_rd_atomic: reads and atomics of the peer's that the device has room for. */
 u64 ibchan_footprint_channel(const struct ibchan_queue_size *send,
 			     const struct ibchan_queue_size *recv, u32 max_inline,
 			     u32 max_rd_atomic)
@@ -104,13 +90,7 @@ u64 ibchan_footprint_channel(const struct ibchan_queue_size *send,
 	       queue_size(recv, recv_wqe);
 }
 
-/**
- * ibchan_footprint_mr - what a memory region takes, its memory not included
- * @pages: that it spans
- * @room: pages that the device's region has room for
- *
- * Return: bytes.
- */
+/* Without its memory. @room: pages that the device's region has room for. */
 u64 ibchan_footprint_mr(u64 pages, u64 room)
 {
 	return MR_FIXED + pages * MR_PAGE + room * MR_ROOM;

@@ -89,16 +89,7 @@ static int check_mtu(u32 mtu, struct ibchan_reason *reason)
 	}
 }
 
-/**
- * ibchan_access_check - are these access flags possible?
- * @access: IBCHAN_ACCESS_*
- * @reason: why not, or NULL
- *
- * The verbs demand local write where a peer may write.
- *
- * Return: 0; -EOPNOTSUPP for an unknown flag; -EINVAL for remote write or
- * atomic without local write.
- */
+/* The verbs demand local write where a peer may write. -EOPNOTSUPP for an unknown flag. */
 int ibchan_access_check(u32 access, struct ibchan_reason *reason)
 {
 	u32 writes = access & (IBCHAN_ACCESS_REMOTE_WRITE | IBCHAN_ACCESS_REMOTE_ATOMIC);
@@ -119,14 +110,7 @@ static u32 max_depth(const struct ibchan_device_attr *attr)
 		   attr->max_cqe - 2 * IBCHAN_MARKERS - 1);
 }
 
-/**
- * ibchan_params_check - are the builder's parameters within their ranges?
- * @params: what was asked for
- * @attr: the device
- * @reason: value, lowest and highest allowed, and which; or NULL
- *
- * Return: 0 or -EINVAL; -EOPNOTSUPP for an unknown access flag.
- */
+/* @reason: value, lowest and highest allowed, and which. -EOPNOTSUPP for an unknown access flag. */
 int ibchan_params_check(const struct ibchan_params *params,
 			const struct ibchan_device_attr *attr,
 			struct ibchan_reason *reason)
@@ -167,12 +151,9 @@ int ibchan_params_check(const struct ibchan_params *params,
 	return ret;
 }
 
-/**
- * ibchan_params_choose - what was left to the device's limits
- * @params: checked; chosen in place
- * @attr: the device
- *
- * The ack time-out is that of a connection by endpoints until another one says its own.
+/*
+ * Fills in what was left to the device's limits. The ack time-out is that of a connection by
+ * endpoints until another one says its own.
  */
 void ibchan_params_choose(struct ibchan_params *params,
 			  const struct ibchan_device_attr *attr)
@@ -187,13 +168,6 @@ void ibchan_params_choose(struct ibchan_params *params,
 		params->ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT;
 }
 
-/**
- * ibchan_options_check - are the builder's options possible?
- * @options: what was asked for
- * @reason: why not, or NULL
- *
- * Return: 0; -EINVAL when one is out of its range, or a reserved member is not zero.
- */
 int ibchan_options_check(const struct ibchan_options *options,
 			 struct ibchan_reason *reason)
 {
@@ -208,28 +182,16 @@ int ibchan_options_check(const struct ibchan_options *options,
 	return 0;
 }
 
-/**
- * ibchan_keepalive_asks_ms - what a keepalive takes beside the time for the peer's answer
- * @keepalive_ms: of the channel, not off
- *
+/*
+ * What a keepalive that is not off takes beside the time for the peer's answer:
  * <linux/ibchan_options.h> has the formula.
- *
- * Return: milliseconds.
  */
 u32 ibchan_keepalive_asks_ms(u32 keepalive_ms)
 {
 	return max(keepalive_ms / 16 * 11, keepalive_ms / 2 + 40);
 }
 
-/**
- * ibchan_keepalive_notice_ms - how soon a keepalive notices a dead peer
- * @keepalive_ms: of the channel, not off
- * @params: of the channel
- *
- * <linux/ibchan_options.h> has the formula.
- *
- * Return: milliseconds; 0: never, because lost packets are not sent again.
- */
+/* How soon a keepalive notices a dead peer; 0: never, because lost packets are not sent again. */
 u32 ibchan_keepalive_notice_ms(u32 keepalive_ms, const struct ibchan_params *params)
 {
 	u64 timeout_ns = 4096ULL << params->ack_timeout;

@@ -14,13 +14,7 @@
 #include <linux/minmax.h>
 #include <linux/ibchan.h>
 
-/**
- * ibchan_time_left - how long a command may wait
- * @flags: of the command
- * @timeout_ns: of the command
- *
- * Return: nanoseconds from now on; negative: no limit.
- */
+/* Nanoseconds from now on that a command may wait; negative: no limit. */
 static inline s64 ibchan_time_left(u32 flags, s64 timeout_ns)
 {
 	if (likely(!(flags & IBCHAN_DEADLINE)) || timeout_ns <= 0)
@@ -28,14 +22,7 @@ static inline s64 ibchan_time_left(u32 flags, s64 timeout_ns)
 	return max_t(s64, timeout_ns - ktime_get_ns(), 0);
 }
 
-/**
- * ibchan_wait_again - a signal has interrupted a command that only waits
- * @flags: of the command
- * @timeout_ns: of the command
- * @start: when it began to wait
- *
- * Return: what the command answers.
- */
+/* A signal has interrupted a command that only waits. Returns what the command answers. */
 static inline int ibchan_wait_again(__u32 *flags, __s64 *timeout_ns, ktime_t start)
 {
 	if (!(*flags & IBCHAN_DEADLINE) && *timeout_ns > 0) {

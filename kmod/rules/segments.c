@@ -8,14 +8,7 @@
  */
 #include "rules.h"
 
-/**
- * ibchan_segments_find - the segment that a byte lies in
- * @segments: of the region
- * @num: how many, 1 and up
- * @offset: of the byte, inside the region
- *
- * Return: the index.
- */
+/* Which segment, of one or more, the byte at @offset lies in. */
 u32 ibchan_segments_find(const struct ibchan_segment *segments, u32 num, u64 offset)
 {
 	u32 low = 0, high = num - 1;
@@ -31,13 +24,7 @@ u32 ibchan_segments_find(const struct ibchan_segment *segments, u32 num, u64 off
 	return low;
 }
 
-/**
- * ibchan_segments_count - how many segments a range touches
- * @segments: of the region
- * @num: how many
- * @offset: first byte
- * @length: bytes, 1 and up; the range is inside the region
- */
+/* How many segments a range touches, which is not empty and inside the region. */
 u32 ibchan_segments_count(const struct ibchan_segment *segments, u32 num, u64 offset,
 			  u64 length)
 {

@@ -24,23 +24,15 @@ static const u8 state_next[] = {
 	[IBCHAN_CHANNEL_CLOSED] = 0,
 };
 
-/**
- * ibchan_state_may - may a channel go from one state to another?
- * @from: enum ibchan_channel_state
- * @to: enum ibchan_channel_state
- */
 bool ibchan_state_may(u32 from, u32 to)
 {
 	return from < ARRAY_SIZE(state_next) && (state_next[from] & BIT(to));
 }
 
-/**
- * ibchan_state_error - what a post on a channel that takes none answers
- * @state: enum ibchan_channel_state
- * @error: errno of the channel's first error, positive
- *
- * Return: 0 when the channel takes work; -ENOTCONN before the handshake;
- * -ENODEV when the device is gone; -ESHUTDOWN when the channel is broken.
+/*
+ * What a post answers: 0 when the channel takes work; -ENOTCONN before the handshake; -ENODEV when
+ * the device is gone; -ESHUTDOWN when the channel is broken. @error: of the channel's first error,
+ * positive.
  */
 int ibchan_state_error(u32 state, u32 error)
 {

@@ -24,11 +24,7 @@ static s64 rnr_units(u32 code)
 	return code % 2 ? 3LL << (code - 3) / 2 : 1LL << code / 2;
 }
 
-/**
- * ibchan_times_fill - the times and counts that parameters stand for
- * @params: in their ranges
- * @times: filled
- */
+/* @params are in their ranges. */
 void ibchan_times_fill(const struct ibchan_params *params, struct ibchan_times *times)
 {
 	u32 ack_timeout = params->ack_timeout % CODES;

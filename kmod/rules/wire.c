@@ -32,12 +32,7 @@ struct header {
 	__be16 flags;
 };
 
-/**
- * ibchan_wire_write - what lies in front of the private data
- * @wire: of this side
- * @kind: IBCHAN_WIRE_REQUEST, _ANSWER or _REJECTION
- * @to: IBCHAN_WIRE_HEADER bytes
- */
+/* Writes IBCHAN_WIRE_HEADER bytes, which lie in front of the private data. */
 void ibchan_wire_write(const struct ibchan_wire *wire, u16 kind, u8 *to)
 {
 	const struct header header = {
@@ -60,13 +55,9 @@ static bool is_sound(const struct header *header, u32 size)
 	       header->room + header->length <= size;
 }
 
-/**
- * ibchan_wire_read - what a peer tells
- * @from: any bytes at all
- * @size: how many
- * @kind: IBCHAN_WIRE_REQUEST, _ANSWER or _REJECTION: a peer that sends back what it got sends no
- *	answer
- * @wire: filled; all zero if the peer is no ibchan, or its header is damaged
+/*
+ * @from: any bytes at all. @kind: a peer that sends back what it got sends no answer. @wire is all
+ * zero if the peer is no ibchan, or its header is damaged.
  */
 void ibchan_wire_read(const u8 *from, u32 size, u16 kind, struct ibchan_wire *wire)
 {

@@ -62,16 +62,9 @@ const struct ibchan_op ibchan_ops[IBCHAN_OPS] = {
 	},
 };
 
-/**
- * ibchan_refuse_values - write down why something is refused
- * @reason: where, or NULL
- * @code: enum ibchan_reason_code
- * @error: errno to return
- * @value: what the code's line in IBCHAN_REASONS names
- *
- * @reason->wr and @reason->element stay what the caller made them.
- *
- * Return: @error.
+/*
+ * Writes down why something is refused; @value is what the code's line in IBCHAN_REASONS names.
+ * The members wr and element of @reason stay what the caller made them. Returns @error.
  */
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
 			 const u64 value[3])
@@ -83,14 +76,7 @@ int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
 	return error;
 }
 
-/**
- * ibchan_refuse - write down why something is refused, where no number helps
- * @reason: where, or NULL
- * @code: enum ibchan_reason_code
- * @error: errno to return
- *
- * Return: @error.
- */
+/* The same, where no number helps. */
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error)
 {
 	static const u64 none[3];
