@@ -111,15 +111,10 @@ static struct ibchan_pd *get_next_pd(struct ibchan_context *ctx, unsigned long *
 	return pd;
 }
 
-/**
- * ibchan_context_settle - wait until plain memory of works that have ended is free
- * @ctx: the context
- *
- * A work that completes leaves the region of its plain memory to a worker. Other contexts'
- * are not waited for.
- *
- * Context: process, may sleep.
- * Return: whether there may have been any; false when the caller is killed.
+/*
+ * A work that completes leaves the region of its plain memory to a worker: waits until that has
+ * been freed, for this context only. Returns whether there may have been any; false when the
+ * caller is killed.
  */
 bool ibchan_context_settle(struct ibchan_context *ctx)
 {
@@ -184,13 +179,7 @@ static int end_object(struct ibchan_context *ctx, struct ibchan_object *object)
 	return destroy[object->type](ctx, object);
 }
 
-/**
- * ibchan_object_destroy - give an object back
- * @ctx: the context
- * @id: the handle
- *
- * Return: 0; -ENOENT; -EBUSY, with nothing changed; -EINTR when the caller is killed.
- */
+/* -ENOENT; -EBUSY, with nothing changed; -EINTR when the caller is killed. */
 int ibchan_object_destroy(struct ibchan_context *ctx, u32 id)
 {
 	struct ibchan_object *object = ibchan_object_claim(ctx, id, -1);

@@ -254,12 +254,9 @@ int ibchan_object_destroy(struct ibchan_context *ctx, u32 id);
 void ibchan_context_break(struct ibchan_context *ctx);
 bool ibchan_context_settle(struct ibchan_context *ctx);
 
-/**
- * ibchan_caller_check - may the caller do more than look and close?
- * @ctx: of the file
- *
- * Return: 0; -EPERM for another process than the one that opened the file;
- * -EPROTO when the caller damaged a ring.
+/*
+ * May the caller do more than look and close? -EPERM for another process than the one that opened
+ * the file; -EPROTO when the caller damaged a ring.
  */
 static inline int ibchan_caller_check(const struct ibchan_context *ctx)
 {
@@ -273,16 +270,9 @@ static inline struct ibchan_object __rcu **ibchan_object_place(struct ibchan_con
 	return &ctx->young[id % IBCHAN_YOUNG_OBJECTS];
 }
 
-/**
- * ibchan_object_find - what a handle stands for
- * @ctx: the context
- * @id: the handle
- * @type: what it must be
- *
- * Each request of a submit names two, so most are found without a walk through the tree.
- *
- * Context: any; under RCU or the context's lock.
- * Return: the object, or NULL.
+/*
+ * Each request of a submit names two, so most are found without a walk through the tree. Under RCU
+ * or the context's lock. NULL: there is none of @type.
  */
 static inline struct ibchan_object *ibchan_object_find(struct ibchan_context *ctx, u32 id,
 						       enum ibchan_object_type type)

@@ -9,13 +9,7 @@
 
 #include "connect.h"
 
-/**
- * ibchan_object_event - something has happened to a channel
- * @object: the channel; its owner or RCU keeps its memory
- * @events: IBCHAN_EVENT_*
- *
- * Context: any but NMI.
- */
+/* The channel's owner or RCU keeps its memory. Any context but NMI. */
 void ibchan_object_event(struct ibchan_object *object, u32 events)
 {
 	struct ibchan_context *ctx = object->ctx;

@@ -44,15 +44,9 @@ static void uncount_object(struct ibchan_context *ctx)
 	spin_unlock(&ctx->lock);
 }
 
-/**
- * ibchan_object_reserve - a handle without an object
- * @ctx: the context
- * @type: what it will be
- *
- * Ids go round, so that a stale handle misses.
- *
- * Return: the object, to be published or aborted; -EMFILE; -ENOMEM; what
- * ibchan_owner_follow() answers.
+/*
+ * A handle without an object, to be published or aborted. Ids go round, so that a stale handle
+ * misses. -EMFILE; -ENOMEM; what ibchan_owner_follow() answers.
  */
 struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 					    enum ibchan_object_type type)
@@ -133,13 +127,9 @@ static int object_check(const struct ibchan_object *object, int type)
 	return 0;
 }
 
-/**
- * ibchan_call_find - hold an object until the command's body has returned
- * @call: the command
- * @id: the handle
- * @type: what it must be
- *
- * Return: the object; -ENOENT; -EBUSY for a request that another one answers.
+/*
+ * Holds an object until the command's body has returned. -ENOENT; -EBUSY for a request that
+ * another one answers.
  */
 struct ibchan_object *ibchan_call_find(struct ibchan_call *call, u32 id,
 				       enum ibchan_object_type type)
@@ -222,14 +212,10 @@ void ibchan_object_unclaim(struct ibchan_context *ctx, struct ibchan_object *obj
 	spin_unlock(&ctx->lock);
 }
 
-/**
- * ibchan_object_claim - have an object for oneself
- * @ctx: the context
- * @id: the handle
- * @type: what it must be; negative: anything
- *
- * Return: the object, to be ended, or given back with ibchan_object_unclaim(); -ENOENT;
- * -EBUSY while another object or a command needs it; -EINTR when the caller is killed.
+/*
+ * An object for oneself, to be ended, or given back with ibchan_object_unclaim(). @type: negative:
+ * any. -ENOENT; -EBUSY while another object or a command needs it; -EINTR when the caller is
+ * killed.
  */
 struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, int type)
 {

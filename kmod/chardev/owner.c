@@ -56,12 +56,9 @@ static int follow(struct ibchan_context *ctx)
 	return 0;
 }
 
-/**
- * ibchan_owner_follow - from now on the context ends with its process
- * @ctx: the context; the caller is its process
- *
- * Return: 0, also when it does so already; -ENOMEM; -EINTR when the caller is killed;
- * -ERESTARTNOINTR for a signal: nothing has happened, and the call is to be made again.
+/*
+ * From now on the context ends with its process, which is the caller. -EINTR when the caller is
+ * killed; -ERESTARTNOINTR for a signal: nothing has happened, and the caller makes the call again.
  */
 int ibchan_owner_follow(struct ibchan_context *ctx)
 {
@@ -77,11 +74,8 @@ int ibchan_owner_follow(struct ibchan_context *ctx)
 	return ret == -EINTR ? -ERESTARTNOINTR : ret;
 }
 
-/**
- * ibchan_owner_leave - the context ends by itself
- * @ctx: the context; the caller is its last user
- *
- * Context: process, may sleep: it waits for an end that is under way.
+/*
+ * The context ends by itself, and the caller is its last user. Waits for an end that is under way.
  */
 void ibchan_owner_leave(struct ibchan_context *ctx)
 {

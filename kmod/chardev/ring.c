@@ -189,12 +189,9 @@ static int refresh_head(struct ibchan_user_ring *ring)
 	return ret;
 }
 
-/**
- * ibchan_ring_ready - how many completions lie unread
- * @ring: the ring
- *
- * Context: any but with interrupts off.
- * Return: the number; -EPROTO when the reader's head is damaged.
+/*
+ * How many completions lie unread; -EPROTO when the reader's head is damaged. Not with interrupts
+ * off.
  */
 int ibchan_ring_ready(struct ibchan_user_ring *ring)
 {
@@ -331,15 +328,11 @@ static int waiter_unread_ready(void *arg)
 	return ret < 0 ? ret : waiter_ready(arg);
 }
 
-/**
- * ibchan_ring_wait - wait until completions lie in the ring
- * @ring: the caller has a reference on its cq
- * @min_complete: how many; 0: just bring in what is there
- * @since: counted from this tail on; NULL: unread completions count
- * @timeout_ns: negative: no limit
- *
- * Return: 0; -ETIMEDOUT, -EINTR, -ENODEV as ibchan_cq_wait() says; -EPROTO when
- * a ring of the context is damaged.
+/*
+ * Waits until @min_complete completions lie in the ring; 0: just brings in what is there. The
+ * caller has a reference on its cq. @since: counted from this tail on; NULL: unread completions
+ * count. -ETIMEDOUT, -EINTR, -ENODEV as ibchan_cq_wait() says; -EPROTO when a ring of the context
+ * is damaged.
  */
 int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 *since,
 		     s64 timeout_ns)
@@ -405,12 +398,9 @@ static const struct file_operations ring_fops = {
 	.llseek = noop_llseek,
 };
 
-/**
- * ibchan_ring_file - the file that user space maps and polls
- * @ring: made once for each
- * @owner: the file of the context; kept by the new one
- *
- * Return: the file; -ENOMEM, -ENFILE.
+/*
+ * The file that user space maps and polls, made once for each ring. It keeps @owner, the file of
+ * the context.
  */
 struct file *ibchan_ring_file(struct ibchan_user_ring *ring, struct file *owner)
 {

@@ -143,13 +143,9 @@ static bool mr_invalidate(struct ibchan_mr *mr)
 	return service_works(mr->extent.pd->service) && !service_run(mr, IBCHAN_OP_INVALIDATE);
 }
 
-/**
- * ibchan_mr_register - have the domain's service register a region
- * @mr: mapped as one segment
- * @reason: why not, or NULL
- *
- * Context: process, may sleep; without the gate.
- * Return: 0; see ibchan_mr_reg_pages().
+/*
+ * The domain's service registers a region that is mapped as one segment. Without the gate. Returns
+ * as ibchan_mr_reg_pages() does.
  */
 int ibchan_mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
