@@ -46,14 +46,6 @@ static void charge_end(struct ibchan_charge *charge)
 	ibchan_gauge(charges, -1);
 }
 
-/* Not EAGAIN: it means a full queue, and a wait for room in one would be in vain here. */
-static int refuse_charge(enum ibchan_charge_kind kind, int error, struct ibchan_reason *reason)
-{
-	if (error != -EAGAIN)
-		return error;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_CGROUP, -EDQUOT, (u64[3]) { kind });
-}
-
 static int charge_begin(struct ibchan_charge *charge)
 {
 	int ret = cgroup_charge(charge);
@@ -93,7 +85,10 @@ int ibchan_device_charge(struct ibchan_device *dev, enum ibchan_charge_kind kind
 	ibchan_device_exit(dev);
 	if (ret) {
 		charge->dev = NULL;
-		return refuse_charge(kind, ret, reason);
+		/* Not EAGAIN: it means a full queue, and a wait for room in one would be in vain. */
+		return ret != -EAGAIN ? ret :
+		       ibchan_refuse_values(reason, IBCHAN_REASON_CGROUP, -EDQUOT,
+					    (u64[3]) { kind });
 	}
 	ibchan_device_hold(dev);
 	return 0;

@@ -142,20 +142,10 @@ static void wait_for_guests(struct ibchan_device *dev)
 	}
 }
 
-/* The gate is closed, and nothing is left but domains. */
-static void release_domains(struct ibchan_device *dev)
-{
-	struct ibchan_pd *pd;
-
-	list_for_each_entry(pd, &dev->pds, link)
-		ibchan_pd_release_verbs(pd);
-	ibchan_device_settle(dev);
-	dev->ib = NULL;
-}
-
 static void client_remove(struct ib_device *ib, void *client_data)
 {
 	struct ibchan_device *dev = client_data;
+	struct ibchan_pd *pd;
 
 	if (!dev)
 		return;
@@ -176,7 +166,11 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	ibchan_gate_open(&dev->gate);
 	wait_for_guests(dev);
 	ibchan_gate_close(&dev->gate);
-	release_domains(dev);
+	/* Nothing is left but domains. */
+	list_for_each_entry(pd, &dev->pds, link)
+		ibchan_pd_release_verbs(pd);
+	ibchan_device_settle(dev);
+	dev->ib = NULL;
 	ibchan_gate_open(&dev->gate);
 	ibchan_device_tell(left, dev);
 	ibchan_device_put(dev);

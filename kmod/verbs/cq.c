@@ -100,12 +100,6 @@ static u32 choose_vector(struct ibchan_device *dev, u32 wanted)
 	return (u32)atomic_fetch_inc(&dev->next_vector) % max(dev->attr.comp_vectors, 1U);
 }
 
-static int moderate(struct ib_cq *ib, const struct ibchan_cq_init *init)
-{
-	return init->moderation_count ?
-		rdma_set_cq_moderation(ib, init->moderation_count, init->moderation_us) : 0;
-}
-
 static int destroy(void *ib)
 {
 	return ib_destroy_cq_user(ib, NULL);
@@ -127,11 +121,12 @@ static int create_verbs(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
 	};
 	struct ib_cq *ib = ibchan_fault_ptr(IBCHAN_FAULT_CQ_CREATE) ?:
 			   ib_create_cq(cq->dev->ib, ibchan_cq_event, cq_error, cq, &attr);
-	int ret;
+	int ret = 0;
 
 	if (IS_ERR(ib))
 		return PTR_ERR(ib);
-	ret = moderate(ib, init);
+	if (init->moderation_count)
+		ret = rdma_set_cq_moderation(ib, init->moderation_count, init->moderation_us);
 	if (!ret)
 		cq->ib = ib;
 	else if (ibchan_device_insist(cq->dev, destroy, ib))
@@ -384,17 +379,6 @@ static void cq_free_rcu(struct rcu_head *rcu)
 	cq_free(container_of(rcu, struct ibchan_cq, rcu));
 }
 
-/* No handler has begun, or can begin, on one without events. */
-static void cq_free_shell(struct ibchan_cq *cq)
-{
-	if (test_bit(CQ_EVENTFUL, &cq->flags)) {
-		cq_free_later(cq);
-		return;
-	}
-	cq_end(cq);
-	call_rcu(&cq->rcu, cq_free_rcu);
-}
-
 /**
  * ibchan_cq_tryget - keep a cq that was found in a table
  * @cq: the queue; its memory is kept by RCU
@@ -443,7 +427,13 @@ void ibchan_cq_put(struct ibchan_cq *cq)
 {
 	ibchan_may_sleep();
 	if (test_and_clear_bit(CQ_SHELL, &cq->flags)) {
-		cq_free_shell(cq);
+		/* No handler has begun, or can begin, on one without events. */
+		if (test_bit(CQ_EVENTFUL, &cq->flags)) {
+			cq_free_later(cq);
+			return;
+		}
+		cq_end(cq);
+		call_rcu(&cq->rcu, cq_free_rcu);
 	} else if (!refcount_read(&cq->users)) {
 		pr_warn_once("ibchan: a completion queue that has ended is given back, at %pS\n",
 			     __builtin_return_address(0));

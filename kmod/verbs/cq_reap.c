@@ -137,26 +137,6 @@ bool ibchan_cq_sweep(struct ibchan_cq *cq, u32 max)
 	return num;
 }
 
-/* Waiters want to know of any completion, some consumers of solicited ones only. */
-static enum ib_cq_notify_flags cq_event_kind(struct ibchan_cq *cq)
-{
-	clear_bit(CQ_ARM_SOLICITED, &cq->flags);
-	return test_and_clear_bit(CQ_ARM, &cq->flags) ? IB_CQ_NEXT_COMP : IB_CQ_SOLICITED;
-}
-
-/*
- * The driver says that a completion was there before the request: it makes no event, and whether
- * the next one does depends on the driver (bnxt_re has not armed the cq, most others have). So
- * CQ_AGAIN has the owner look once more, and ask once more behind that, as ib_core does.
- */
-static void cq_ask_again(struct ibchan_cq *cq, enum ib_cq_notify_flags kind)
-{
-	cq->is_late = false;
-	set_bit(CQ_MAYBE_ARMED, &cq->flags);
-	set_bit(kind == IB_CQ_NEXT_COMP ? CQ_ARM : CQ_ARM_SOLICITED, &cq->flags);
-	set_bit(CQ_AGAIN, &cq->flags);
-}
-
 /* The caller owns the cq. */
 static void cq_request_event(struct ibchan_cq *cq)
 {
@@ -165,7 +145,9 @@ static void cq_request_event(struct ibchan_cq *cq)
 
 	if (!test_bit(CQ_ARM, &cq->flags) && !test_bit(CQ_ARM_SOLICITED, &cq->flags))
 		return;
-	kind = cq_event_kind(cq);
+	/* Waiters want to know of any completion, some consumers of solicited ones only. */
+	clear_bit(CQ_ARM_SOLICITED, &cq->flags);
+	kind = test_and_clear_bit(CQ_ARM, &cq->flags) ? IB_CQ_NEXT_COMP : IB_CQ_SOLICITED;
 	if (test_bit(CQ_DEAD, &cq->flags) || !atomic_read(&cq->in_flight))
 		return;
 	/* An event that is due for anything serves; one for solicited ones may not. */
@@ -181,7 +163,16 @@ static void cq_request_event(struct ibchan_cq *cq)
 	clear_bit(CQ_ARMED_ANY, &cq->flags);
 	clear_bit(CQ_ARMED, &cq->flags);
 	if (ret > 0) {
-		cq_ask_again(cq, kind);
+		/*
+		 * A completion was there before the request: it makes no event, and whether the
+		 * next one does depends on the driver (bnxt_re has not armed the cq, most others
+		 * have). So the owner looks once more, and asks once more behind that, as ib_core
+		 * does.
+		 */
+		cq->is_late = false;
+		set_bit(CQ_MAYBE_ARMED, &cq->flags);
+		set_bit(kind == IB_CQ_NEXT_COMP ? CQ_ARM : CQ_ARM_SOLICITED, &cq->flags);
+		set_bit(CQ_AGAIN, &cq->flags);
 		return;
 	}
 	/* No event will come: the worker goes on until nothing is in flight. */

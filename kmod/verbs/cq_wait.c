@@ -137,27 +137,21 @@ static bool marker_came(const int *drained)
 	return smp_load_acquire(drained); /* see above */
 }
 
-/*
- * Bottom halves run when the first look ends. There soft-RoCE of 6.1 flushes, and the
- * second look finds the marker: no event is asked for, and the caller does not sleep.
- */
-static bool marker_comes_at_once(struct ibchan_cq *cq, const int *drained)
-{
-	int looks;
-
-	for (looks = 0; looks < 2 && !marker_came(drained); looks++)
-		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
-	return marker_came(drained);
-}
-
 /* For a drain: until the marker has come or the deadline has. */
 bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,
 			    unsigned long deadline)
 {
 	DEFINE_WAIT(wait);
 	unsigned long now;
+	int looks;
 
-	if (marker_comes_at_once(cq, drained))
+	/*
+	 * Bottom halves run when the first look ends. There soft-RoCE of 6.1 flushes, and the
+	 * second look finds the marker: no event is asked for, and the caller does not sleep.
+	 */
+	for (looks = 0; looks < 2 && !marker_came(drained); looks++)
+		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
+	if (marker_came(drained))
 		return true;
 	for (;;) {
 		prepare_to_wait(&cq->wait, &wait, TASK_UNINTERRUPTIBLE);

@@ -140,11 +140,6 @@ void ibchan_gate_leave(struct ibchan_gate *gate)
 	spin_unlock(&gate->lock);
 }
 
-static bool close_if_empty(struct ibchan_gate *gate)
-{
-	return atomic_cmpxchg(&gate->state, LEAVING, FLAGS) == LEAVING;
-}
-
 /*
  * Behind ibchan_gate_leave(): waits until commands and ends under way are through. Guests may
  * stay.
@@ -152,7 +147,7 @@ static bool close_if_empty(struct ibchan_gate *gate)
 void ibchan_gate_close(struct ibchan_gate *gate)
 {
 	rwsem_acquire(&gate->map, 0, 0, _RET_IP_);
-	wait_event(gate->wait, close_if_empty(gate));
+	wait_event(gate->wait, atomic_cmpxchg(&gate->state, LEAVING, FLAGS) == LEAVING);
 }
 
 /* Ends that wait go on. Removal only. */

@@ -102,18 +102,6 @@ static int find_best(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 	return best;
 }
 
-static int choose_by_rule(struct ib_device *ib, const struct ibchan_gid_rule *rule,
-			  struct ibchan_gid *gid, struct ibchan_reason *reason)
-{
-	u32 verdict;
-
-	if (find_best(ib, rule, gid, &verdict))
-		return 0;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_NO_GID, -EADDRNOTAVAIL,
-				    (u64[3]) { gid->port, num_entries(ib, gid->port),
-					       verdict });
-}
-
 static int refuse_index(u32 index, u32 entries, struct ibchan_reason *reason)
 {
 	if (reason)
@@ -141,15 +129,7 @@ static int choose_by_index(struct ib_device *ib, struct net *net, u32 index,
 	return ret ? refuse_index(index, entries, reason) : 0;
 }
 
-static void fill_infiniband(struct ib_device *ib, u32 port, const struct ib_port_attr *attr,
-			    struct ibchan_gid *gid)
-{
-	gid->lid = attr->lid;
-	gid->max_lid = rdma_cap_opa_ah(ib, port) ? OPA_MAX_LID : MAX_LID;
-	gid->grh = rdma_protocol_ib(ib, port) && rdma_is_grh_required(ib, port);
-}
-
-/* Returns the port's state or an errno, and fills the members of @gid that describe the port. */
+/* What state it is in, or an errno. Fills what @gid has of the port. */
 static int port_state(struct ib_device *ib, u32 port, struct ibchan_gid *gid)
 {
 	struct ib_port_attr attr;
@@ -161,7 +141,9 @@ static int port_state(struct ib_device *ib, u32 port, struct ibchan_gid *gid)
 	gid->port_mtu = ib_mtu_enum_to_int(attr.active_mtu);
 	gid->mtu = gid->port_mtu;
 	gid->max_message = min(attr.max_msg_sz, IBCHAN_MAX_MESSAGE);
-	fill_infiniband(ib, port, &attr, gid);
+	gid->lid = attr.lid;
+	gid->max_lid = rdma_cap_opa_ah(ib, port) ? OPA_MAX_LID : MAX_LID;
+	gid->grh = rdma_protocol_ib(ib, port) && rdma_is_grh_required(ib, port);
 	return attr.state;
 }
 
@@ -260,6 +242,7 @@ static int choose_address(struct ib_device *ib, struct net *net,
 			  struct ibchan_reason *reason)
 {
 	struct ibchan_gid_rule rule = { .net = net };
+	u32 verdict;
 
 	if (rdma_protocol_ib(ib, gid->port))
 		return choose_infiniband(ib, params->gid_index, gid, reason);
@@ -267,9 +250,12 @@ static int choose_address(struct ib_device *ib, struct net *net,
 		return choose_iwarp(ib, params, gid, reason);
 	if (!rdma_protocol_roce(ib, gid->port))
 		return -EOPNOTSUPP;
-	if (rule_of(params, &rule))
-		return choose_by_rule(ib, &rule, gid, reason);
-	return choose_by_index(ib, net, params->gid_index, gid, reason);
+	if (!rule_of(params, &rule))
+		return choose_by_index(ib, net, params->gid_index, gid, reason);
+	if (find_best(ib, &rule, gid, &verdict))
+		return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_NO_GID, -EADDRNOTAVAIL,
+				    (u64[3]) { gid->port, num_entries(ib, gid->port), verdict });
 }
 
 static int choose_on_port(struct ib_device *ib, u32 port, struct ibchan_gid *gid,
@@ -377,14 +363,6 @@ u32 ibchan_port_lid(struct ib_device *ib, u32 port)
 	return attr.lid;
 }
 
-/* A connection by address may have got a newer one than the caller has read. */
-static bool has_lid(struct ib_device *ib, const struct ibchan_gid *gid, u32 lid)
-{
-	if (lid != gid->lid)
-		lid = ibchan_port_lid(ib, gid->port);
-	return lid == gid->lid || lid == IBCHAN_LID_UNKNOWN;
-}
-
 /*
  * The subnet manager may give a port another LID, subnet or partition at any time. An entry that
  * cannot be read just now may still be the same: the core fills its tables anew at each event.
@@ -394,7 +372,10 @@ static bool infiniband_still_there(struct ib_device *ib, const struct ibchan_gid
 	union ib_gid now;
 	u16 pkey;
 
-	if (!has_lid(ib, gid, lid))
+	/* A connection by address may have got a newer one than the caller has read. */
+	if (lid != gid->lid)
+		lid = ibchan_port_lid(ib, gid->port);
+	if (lid != gid->lid && lid != IBCHAN_LID_UNKNOWN)
 		return false;
 	if (!rdma_query_gid(ib, gid->port, gid->index, &now) &&
 	    memcmp(now.raw, gid->gid.raw, sizeof(now.raw)))

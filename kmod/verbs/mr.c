@@ -139,11 +139,6 @@ static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
 	return ret;
 }
 
-static bool has_changed(const struct ibchan_user_range *range)
-{
-	return range->mapping && ibchan_mapping_has_changed(range->mapping);
-}
-
 /* The driver faults the pages in. Of all other threads only removal waits for that. */
 static int reg_as_guest(struct ibchan_mr *mr, const struct ibchan_user_range *range,
 			struct ibchan_reason *reason)
@@ -162,7 +157,7 @@ static int reg_as_guest(struct ibchan_mr *mr, const struct ibchan_user_range *ra
 		return ret;
 	ib = reg_user(mr, pd, reason);
 	ibchan_fault_rest(IBCHAN_WINDOW_REGISTERED);
-	if (!IS_ERR(ib) && has_changed(range)) {
+	if (!IS_ERR(ib) && range->mapping && ibchan_mapping_has_changed(range->mapping)) {
 		ibchan_mr_undo(mr, ib, &guest);
 		return MR_IS_UNDONE;
 	}
@@ -251,20 +246,6 @@ static int refuse_pages(u32 code, u64 given, u64 allowed, struct ibchan_reason *
 	return ibchan_refuse_values(reason, code, -EINVAL, (u64[3]) { given, allowed });
 }
 
-/*
- * A peer knows memory of a user by the user's address. Of kernel memory the device
- * calls the first byte by its place in its page, so that peers do not learn where it
- * lies, unless the device takes no such address.
- */
-static void fill_address(struct ibchan_mr *mr)
-{
-	bool by_dma = ibchan_device_has(mr->extent.pd->dev, IBCHAN_QUIRK_REGISTERS_BY_DMA);
-
-	if (!mr->addr)
-		mr->addr = by_dma ? mr->ib->iova : offset_in_page(mr->ib->iova);
-	mr->ib->iova = mr->addr;
-}
-
 static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	const struct ibchan_device *dev = mr->extent.pd->dev;
@@ -288,7 +269,16 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	if (mapped < mr->sgt.nents)
 		return refuse_pages(IBCHAN_REASON_REGION_GAPS, mr->sgt.nents, mapped, reason);
 	ib_update_fast_reg_key(ib, ib_inc_rkey(ib->rkey));
-	fill_address(mr);
+	/*
+	 * A peer knows memory of a user by the user's address. Of kernel memory the device calls
+	 * the first byte by its place in its page, so that peers do not learn where it lies,
+	 * unless the device takes no such address.
+	 */
+	if (!mr->addr && ibchan_device_has(mr->extent.pd->dev, IBCHAN_QUIRK_REGISTERS_BY_DMA))
+		mr->addr = ib->iova;
+	else if (!mr->addr)
+		mr->addr = offset_in_page(ib->iova);
+	ib->iova = mr->addr;
 	mr->lkey = ib->lkey;
 	mr->key = ib->rkey;
 	mr->rkey = mr->extent.access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;

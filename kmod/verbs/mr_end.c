@@ -31,21 +31,6 @@ bool ibchan_mr_end_region(struct ibchan_device *dev, struct ib_mr *ib)
 	return false;
 }
 
-/* A region that its driver does not let go of stays mapped as well. */
-static bool end_region(struct ibchan_mr *mr)
-{
-	struct ib_mr *ib = xchg(&mr->ib, NULL);
-
-	return !ib || ibchan_mr_end_region(mr->extent.pd->dev, ib);
-}
-
-/* The device may still use it. */
-static void keep_memory(struct ibchan_mr *mr)
-{
-	mr->leaked = 1;
-	mr->extent.pd->leaked = 1;
-}
-
 /*
  * Inside the gate, or it is closed. A driver that cannot deregister
  * keeps its memory and its domain, and we count that. Done once. Returns whether
@@ -53,16 +38,21 @@ static void keep_memory(struct ibchan_mr *mr)
  */
 bool ibchan_mr_release_verbs(struct ibchan_mr *mr)
 {
-	bool gone = true;
+	struct ib_mr *ib;
+	bool gone;
 
 	if (mr->released)
 		return true;
 	mr->released = 1;
-	gone = end_region(mr);
-	if (gone)
+	ib = xchg(&mr->ib, NULL);
+	gone = !ib || ibchan_mr_end_region(mr->extent.pd->dev, ib);
+	if (gone) {
 		ibchan_mr_unmap_table(mr);
-	else
-		keep_memory(mr);
+	} else {
+		/* The device may still use it: it stays mapped. */
+		mr->leaked = 1;
+		mr->extent.pd->leaked = 1;
+	}
 	ibchan_gauge(mrs_registered, -1);
 	ibchan_gauge(mr_pages, -(s64)mr->pages);
 	return gone;
@@ -74,14 +64,6 @@ void ibchan_mr_forget_verbs(struct ibchan_mr *mr)
 	mr->ib = NULL;
 	mr->released = 1;
 	mr->leaked = 1;
-}
-
-/* May wait for a page or an exporter, hence without the gate. */
-static void let_memory_go(struct ibchan_mr *mr)
-{
-	ibchan_unpin(&mr->pinned, mr->extent.access & IBCHAN_ACCESS_LOCAL_WRITE);
-	if (mr->backing)
-		mr->backing->release(mr->backing);
 }
 
 static void mr_dereg(struct ibchan_mr *mr)
@@ -101,8 +83,11 @@ static void mr_dereg(struct ibchan_mr *mr)
 	ibchan_pool_put(mr, invalid && !mr->parked);
 	gone = ibchan_mr_release_verbs(mr);
 	ibchan_gate_exit(&dev->gate);
+	/* May wait for a page or an exporter, hence without the gate. */
 	if (!mr->leaked)
-		let_memory_go(mr);
+		ibchan_unpin(&mr->pinned, mr->extent.access & IBCHAN_ACCESS_LOCAL_WRITE);
+	if (!mr->leaked && mr->backing)
+		mr->backing->release(mr->backing);
 	if (gone)
 		ibchan_pd_drop(mr->extent.pd);
 }

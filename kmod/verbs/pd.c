@@ -106,17 +106,13 @@ void ibchan_pd_put(struct ibchan_pd *pd)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_put, IBCHAN_NS);
 
-static bool has_released(const struct ibchan_release *release, int num)
-{
-	/* Pairs with ibchan_mrs_release(): regions that it has released have left the domain. */
-	return smp_load_acquire(&release->num_released) - num >= 0;
-}
-
 static int settle(struct ibchan_release *release)
 {
 	int num = atomic_read(&release->num_given_up);
 
-	return wait_var_event_killable(&release->num_released, has_released(release, num)) ?
+	/* Pairs with ibchan_mrs_release(): what it has released has left the domain. */
+	return wait_var_event_killable(&release->num_released,
+				       smp_load_acquire(&release->num_released) - num >= 0) ?
 	       -EINTR : 0;
 }
 

@@ -43,17 +43,6 @@ int ibchan_check_memlock(u64 pages, struct ibchan_reason *reason)
 	return ibchan_refuse_memory(pages, reason);
 }
 
-static int charge(struct mm_struct *mm, u64 pages, struct ibchan_reason *reason)
-{
-	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	u64 used = atomic64_add_return(pages, &mm->pinned_vm);
-
-	if (used <= limit || capable(CAP_IPC_LOCK))
-		return 0;
-	atomic64_sub(pages, &mm->pinned_vm);
-	return ibchan_refuse_memory(pages, reason);
-}
-
 /* How often a page may go between its fault and its pin. */
 #define MAX_FAULTS	64
 
@@ -90,29 +79,22 @@ static int pin_for_long(u64 start, u64 num, unsigned int flags, struct page **pa
 	return fault ?: ret;
 }
 
-/*
- * A pin that asks to write by force may meet a mapping that is shared and read-only: that refuses
- * it, and has no other page that the process could get.
- */
-static int pin_some(u64 start, u64 num, unsigned int flags, struct page **pages)
-{
-	int ret = pin_for_long(start, num, flags, pages);
-
-	if (ret != -EFAULT || !(flags & FOLL_FORCE))
-		return ret;
-	return pin_for_long(start, 1, 0, pages);
-}
-
 /* All pages or none. */
 static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
 {
-	u64 start = PAGE_ALIGN_DOWN(addr);
+	u64 start = PAGE_ALIGN_DOWN(addr), at;
 	u64 done = 0;
 	int ret = 0;
 
 	while (done < pinned->num) {
-		ret = pin_some(start + (done << PAGE_SHIFT), pinned->num - done, flags,
-			       &pinned->pages[done]);
+		at = start + (done << PAGE_SHIFT);
+		ret = pin_for_long(at, pinned->num - done, flags, &pinned->pages[done]);
+		/*
+		 * What asks to write by force may be a mapping that is shared and read-only: it
+		 * refuses that, and has no other page that the process could get.
+		 */
+		if (ret == -EFAULT && flags & FOLL_FORCE)
+			ret = pin_for_long(at, 1, 0, &pinned->pages[done]);
 		if (ret <= 0)
 			break;
 		done += ret;
@@ -126,15 +108,6 @@ static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
 	return ret ?: -EFAULT;
 }
 
-/* Memory that a file system writes back. A page that has just left its file is not. */
-static bool is_stored(struct page *page)
-{
-	struct folio *folio = page_folio(page);
-
-	return !folio_test_swapbacked(folio) && !folio_test_anon(folio) &&
-	       !folio_test_hugetlb(folio) && READ_ONCE(folio->mapping);
-}
-
 /*
  * Later kernels refuse to pin for long, and for writing, what a file system writes back. The
  * file system may not expect to hear that such a page is dirty. And the thread that tells it
@@ -142,21 +115,30 @@ static bool is_stored(struct page *page)
  */
 static int check_stored(const struct ibchan_pinned *pinned)
 {
+	struct folio *folio;
 	u64 i;
 
-	for (i = 0; i < pinned->num; i++)
-		if (is_stored(pinned->pages[i]))
+	for (i = 0; i < pinned->num; i++) {
+		folio = page_folio(pinned->pages[i]);
+		/* A page that has just left its file is not stored. */
+		if (!folio_test_swapbacked(folio) && !folio_test_anon(folio) &&
+		    !folio_test_hugetlb(folio) && READ_ONCE(folio->mapping))
 			return -EFAULT;
+	}
 	return 0;
 }
 
 static int charge_and_pin(struct ibchan_pinned *pinned, u64 addr, unsigned int flags,
 			  struct ibchan_reason *reason)
 {
-	int ret = charge(current->mm, pinned->num, reason);
+	atomic64_t *account = &current->mm->pinned_vm;
+	int ret;
 
-	if (ret)
-		return ret;
+	if (atomic64_add_return(pinned->num, account) > rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT &&
+	    !capable(CAP_IPC_LOCK)) {
+		atomic64_sub(pinned->num, account);
+		return ibchan_refuse_memory(pinned->num, reason);
+	}
 	ret = pin_pages(pinned, addr, flags);
 	if (!ret && IBCHAN_PIN_TAKES_FILES && flags == FOLL_WRITE) {
 		ret = check_stored(pinned);
@@ -164,7 +146,7 @@ static int charge_and_pin(struct ibchan_pinned *pinned, u64 addr, unsigned int f
 			unpin_user_pages(pinned->pages, pinned->num);
 	}
 	if (ret)
-		atomic64_sub(pinned->num, &current->mm->pinned_vm);
+		atomic64_sub(pinned->num, account);
 	return ret;
 }
 

@@ -227,25 +227,6 @@ static int modify_by_cm(struct ibchan_qp *qp, struct rdma_cm_id *id,
 	return ret;
 }
 
-static void keep_agreed(struct ibchan_qp *qp, const struct ib_qp_attr *rtr,
-			const struct ib_qp_attr *rts)
-{
-	qp->params.mtu = ib_mtu_enum_to_int(rtr->path_mtu);
-	qp->params.recv_psn = rtr->rq_psn;
-	qp->params.send_psn = rts->sq_psn;
-	qp->params.ack_timeout = rts->timeout;
-	qp->params.max_rd_atomic = rts->max_rd_atomic;
-}
-
-/*
- * Longer packets than it was made for would end this side's queue pair; a peer may also ask
- * for a length that is none.
- */
-static bool packets_fit(const struct ibchan_qp *qp, const struct ib_qp_attr *attr)
-{
-	return attr->path_mtu >= IB_MTU_256 && attr->path_mtu <= ib_mtu_int_to_enum(qp->params.mtu);
-}
-
 /* How long packets may be over the address that a queue pair has now. */
 void ibchan_qp_choose_mtu(struct ibchan_qp *qp)
 {
@@ -291,7 +272,11 @@ int ibchan_qp_cm_connect(struct ibchan_qp *qp, struct rdma_cm_id *id,
 		return ret;
 	if (mtu)
 		rtr.path_mtu = min(rtr.path_mtu, ib_mtu_int_to_enum(mtu));
-	if (!packets_fit(qp, &rtr))
+	/*
+	 * Longer packets than it was made for would end this side's queue pair; a peer may also
+	 * ask for a length that is none.
+	 */
+	if (rtr.path_mtu < IB_MTU_256 || rtr.path_mtu > ib_mtu_int_to_enum(qp->params.mtu))
 		return -EMSGSIZE;
 	rtr.max_dest_rd_atomic = agreed ? agreed->responder_resources :
 				 min_t(u32, rtr.max_dest_rd_atomic, qp->params.max_rd_atomic);
@@ -304,9 +289,14 @@ int ibchan_qp_cm_connect(struct ibchan_qp *qp, struct rdma_cm_id *id,
 	rts.max_rd_atomic = agreed ? agreed->initiator_depth :
 			    min_t(u32, rts.max_rd_atomic, qp->params.max_rd_atomic);
 	ret = ibchan_fault(IBCHAN_FAULT_QP_RTS) ?: ib_modify_qp(qp->ib, &rts, mask);
-	if (!ret)
-		keep_agreed(qp, &rtr, &rts);
-	return ret;
+	if (ret)
+		return ret;
+	qp->params.mtu = ib_mtu_enum_to_int(rtr.path_mtu);
+	qp->params.recv_psn = rtr.rq_psn;
+	qp->params.send_psn = rts.sq_psn;
+	qp->params.ack_timeout = rts.timeout;
+	qp->params.max_rd_atomic = rts.max_rd_atomic;
+	return 0;
 }
 
 /* Has the device ended a queue pair by itself? Under the qp lock. */
