@@ -311,13 +311,6 @@ void ibchan_channel_fail_responder(struct ibchan_channel *ch, u32 error, u32 sta
 		ibchan_channel_break_on(ch, false);
 }
 
-/* The marker came last, and all works before it have ended. */
-static bool has_no_rest(const struct ibchan_queue *queue)
-{
-	return queue->marked && READ_ONCE(queue->drained) &&
-	       !ibchan_places_in_flight(&queue->places);
-}
-
 static bool is_unused(const struct ibchan_queue *queue)
 {
 	return !queue->marked && !queue->places.posted &&
@@ -338,7 +331,10 @@ void ibchan_queue_retire_rest(struct ibchan_queue *queue)
 {
 	bool more;
 
-	if (has_no_rest(queue) || ibchan_channel_is_unused(queue->channel))
+	/* The marker came last, and all works before it have ended. */
+	if (queue->marked && READ_ONCE(queue->drained) && !ibchan_places_in_flight(&queue->places))
+		return;
+	if (ibchan_channel_is_unused(queue->channel))
 		return;
 	sweep_cq(queue->cq);
 	do {
@@ -365,19 +361,14 @@ bool ibchan_channel_has_posted(const struct ibchan_channel *ch)
 	return ch->connected || ibchan_places_in_flight(&ch->recv.places);
 }
 
-/* Where a region depends on the markers, they are reaped even if the cq's owner sleeps. */
-static void await_markers(struct ibchan_channel *ch)
-{
-	if (!ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR))
-		return;
-	ibchan_cq_arm(ch->send.cq);
-	ibchan_cq_arm(ch->recv.cq);
-}
-
 static void end_work(struct ibchan_channel *ch)
 {
 	if (ibchan_drain_begin(ch)) {
-		await_markers(ch);
+		/* Where a region depends on the markers, they are reaped even if the cq's owner sleeps. */
+		if (ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR)) {
+			ibchan_cq_arm(ch->send.cq);
+			ibchan_cq_arm(ch->recv.cq);
+		}
 		return;
 	}
 	ch->connected = 0;

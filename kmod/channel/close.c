@@ -38,28 +38,14 @@ static void refuse_all(struct ibchan_channel *ch, bool device_gone)
 	ibchan_turn_cancel(&ch->break_turn);
 }
 
-/* The channel is closed, so that it does not break any more. */
-static void forget_broken(struct ibchan_channel *ch)
-{
-	if (!ch->on_cqs)
-		return;
-	ibchan_cq_drop_broken(ch->send.cq);
-	ibchan_cq_drop_broken(ch->recv.cq);
-}
-
-/*
- * A channel without works is closed by destroying its queue pair: that flushes nothing, and
- * ends the peer's access to our memory. No poster comes any more.
- */
-static bool has_to_drain(const struct ibchan_channel *ch)
-{
-	return ibchan_channel_has_posted(ch) && (ch->cm || !ibchan_channel_is_unused(ch));
-}
-
 /* Returns the driver's errno; in @idle, whether the device has forgotten what was posted. */
 static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
 {
-	bool drains = has_to_drain(ch);
+	/*
+	 * A channel without works is closed by destroying its queue pair: that flushes nothing, and
+	 * ends the peer's access to our memory. No poster comes any more.
+	 */
+	bool drains = ibchan_channel_has_posted(ch) && (ch->cm || !ibchan_channel_is_unused(ch));
 	int ret;
 
 	*idle = !drains || !ibchan_drain(ch, deadline);
@@ -101,7 +87,11 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 	}
 	if (ret)
 		return;
-	forget_broken(ch);
+	/* The channel is closed, so that it does not break any more. */
+	if (ch->on_cqs) {
+		ibchan_cq_drop_broken(ch->send.cq);
+		ibchan_cq_drop_broken(ch->recv.cq);
+	}
 	ibchan_channel_release_queue(&ch->send);
 	ibchan_channel_release_queue(&ch->recv);
 	ibchan_mr_unpark(&ch->parked);

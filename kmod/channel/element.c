@@ -32,14 +32,6 @@ int ibchan_element_refuse(const struct ibchan_channel *ch, u8 opcode, const stru
 					   (u64[3]) { 1 });
 }
 
-static u32 count_parts(const struct ibchan_sge *sge)
-{
-	const struct ibchan_mr *mr = sge->mr;
-
-	return !mr->segments ? 1 : ibchan_segments_count(mr->segments, mr->num_segments,
-							 sge->offset, sge->length);
-}
-
 static void build_parts(const struct ibchan_sge *sge, struct ib_sge *out)
 {
 	const struct ibchan_mr *mr = sge->mr;
@@ -68,7 +60,10 @@ int ibchan_element_build_parts(const struct ibchan_channel *ch, u8 opcode,
 			       const struct ibchan_sge *sge, struct ib_sge *out, u32 before,
 			       struct ibchan_reason *reason)
 {
-	u32 max = ch->bounds.max_sge[opcode], parts = count_parts(sge);
+	const struct ibchan_mr *mr = sge->mr;
+	u32 max = ch->bounds.max_sge[opcode];
+	u32 parts = !mr->segments ? 1 : ibchan_segments_count(mr->segments, mr->num_segments,
+							       sge->offset, sge->length);
 
 	if (before + parts > max)
 		return ibchan_refuse_elements(before + parts, max, reason);

@@ -44,26 +44,19 @@ static void grow(struct ibchan_history *history)
 	history->more = more;
 }
 
-/* The caller holds the lock. Without memory for more, the oldest event goes early. */
-static void make_room(struct ibchan_history *history)
-{
-	u32 kept = history->num - history->oldest;
-
-	if (kept == IBCHAN_HISTORY_FEW && !history->more)
-		grow(history);
-	if (kept == (history->more ? IBCHAN_HISTORY_MAX : IBCHAN_HISTORY_FEW))
-		history->oldest++;
-}
-
 /* The caller holds the lock. The next place, or the last one where a row goes on. */
 static u32 pick_number(struct ibchan_history *history, u32 kind)
 {
-	u32 num = history->num;
+	u32 num = history->num, kept = num - history->oldest;
 
 	if (kind == IBCHAN_HISTORY_PROBES && num &&
 	    event_at(history, num - 1)->kind == IBCHAN_HISTORY_PROBES)
 		return num - 1;
-	make_room(history);
+	if (kept == IBCHAN_HISTORY_FEW && !history->more)
+		grow(history);
+	/* Without memory for more, the oldest event goes early. */
+	if (kept == (history->more ? IBCHAN_HISTORY_MAX : IBCHAN_HISTORY_FEW))
+		history->oldest++;
 	history->num = num + 1;
 	return num;
 }

@@ -130,17 +130,6 @@ static noinline void retire_next(struct ibchan_queue *queue, const struct ib_wc 
 static const struct ib_wc succeeded = { .status = IB_WC_SUCCESS };
 static const struct ib_wc flushed = { .status = IB_WC_WR_FLUSH_ERR };
 
-/* A part of a request that the device did not take has not succeeded. */
-static bool is_cut_off(const struct ibchan_queue *queue, u32 number)
-{
-	return queue->cut && (s32)(number - queue->cut_at) >= 0;
-}
-
-static bool asks_for_completion(const struct ibchan_work *work)
-{
-	return !(work->flags & (IBCHAN_WR_UNSIGNALED | IBCHAN_WORK_PART));
-}
-
 /*
  * Ends the works before that one, which have no completion of their own. False: it is not in
  * flight, or one that is to complete before it has not.
@@ -154,7 +143,7 @@ static noinline bool retire_before(struct ibchan_queue *queue, u32 number)
 		return false;
 	while (places->retired != number) {
 		work = ibchan_work_at(queue, places->retired);
-		if (asks_for_completion(work))
+		if (!(work->flags & (IBCHAN_WR_UNSIGNALED | IBCHAN_WORK_PART)))
 			return false;
 		retire_next(queue, &succeeded);
 	}
@@ -188,11 +177,15 @@ void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
 void ibchan_queue_end_silent(struct ibchan_queue *queue)
 {
 	struct ibchan_places *places = &queue->places;
+	bool is_cut;
 
 	if (queue == &queue->channel->recv)
 		return;
-	while (places->retired != places->posted)
-		retire_next(queue, is_cut_off(queue, places->retired) ? &flushed : &succeeded);
+	while (places->retired != places->posted) {
+		/* What the device did not take of a request has not succeeded. */
+		is_cut = queue->cut && (s32)(places->retired - queue->cut_at) >= 0;
+		retire_next(queue, is_cut ? &flushed : &succeeded);
+	}
 }
 
 /* A marker that counts as posted will not come. Under the right to reap the cq. */

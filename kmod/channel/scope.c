@@ -13,23 +13,6 @@
 #include "compat.h"
 #include "pending.h"
 
-static void enlist(struct ibchan_scope *scope, struct ibchan_pending *pending)
-{
-	pending->scope = scope;
-	pending->next = NULL;
-	if (scope->last)
-		scope->last->next = pending;
-	else
-		scope->first = pending;
-	scope->last = pending;
-}
-
-/* The pending work's result would be lost, or its place in the list of another scope. */
-static int refuse_listed(const struct ibchan_scope *scope, const struct ibchan_pending *pending)
-{
-	return pending->scope != scope || !pending->seen ? -EALREADY : 0;
-}
-
 /**
  * ibchan_scope_post - post a work that ends with its scope
  * @scope: the scope
@@ -48,13 +31,22 @@ int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending
 		      struct ibchan_channel *ch, const struct ibchan_wr *wr,
 		      struct ibchan_reason *reason)
 {
-	int ret = pending->scope ? refuse_listed(scope, pending) : 0;
+	int ret;
 
-	if (!ret)
-		ret = ibchan_pending_start(pending, ch, wr, reason);
-	if (!ret && !pending->scope)
-		enlist(scope, pending);
-	return ret;
+	/* The pending work's result would be lost, or its place in the list of another scope. */
+	if (pending->scope && (pending->scope != scope || !pending->seen))
+		return -EALREADY;
+	ret = ibchan_pending_start(pending, ch, wr, reason);
+	if (ret || pending->scope)
+		return ret;
+	pending->scope = scope;
+	pending->next = NULL;
+	if (scope->last)
+		scope->last->next = pending;
+	else
+		scope->first = pending;
+	scope->last = pending;
+	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_scope_post, IBCHAN_NS);
 
@@ -74,21 +66,17 @@ int ibchan_scope_fail(struct ibchan_scope *scope, int error)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_scope_fail, IBCHAN_NS);
 
-/* A work of the scope could not be waited for, so none is: they end together. */
-static void break_rest(struct ibchan_pending *pending, int error)
-{
-	for (; pending; pending = pending->next)
-		if (!ibchan_pending_is_done(pending))
-			ibchan_channel_break(pending->channel, error);
-}
-
 static noinline void wait_in_turn(struct ibchan_scope *scope, struct ibchan_pending *pending)
 {
 	int ret = ibchan_pending_try(pending, scope->deadline);
+	struct ibchan_pending *other;
 
 	if (!ret)
 		return;
-	break_rest(pending, ret);
+	/* A work of the scope could not be waited for, so none is: they end together. */
+	for (other = pending; other; other = other->next)
+		if (!ibchan_pending_is_done(other))
+			ibchan_channel_break(other->channel, ret);
 	ibchan_pending_end(pending, ret);
 }
 

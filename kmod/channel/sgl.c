@@ -140,21 +140,6 @@ static void take_parts(struct ibchan_queue *queue, struct ibchan_work *work, u32
 }
 
 /*
- * Before @built there are the WRs of other requests, which may take elements, too. An empty chain
- * has room for any list that the channel takes. Each of the @more requests that may still come
- * needs a WR at least, so that a chain of IBCHAN_CHAIN_WRS requests never has too few.
- */
-static bool has_room(const struct ibchan_channel *ch, const struct ibchan_wr *wr,
-		     const union ibchan_chain_wr *built, u32 more)
-{
-	const struct ibchan_chain *chain = &ch->chain;
-	u32 places = ibchan_sgl_places(ch, wr->opcode, wr->num_sge);
-
-	return wr->num_sge <= chain->end - chain->free &&
-	       built - chain->wrs + places + more <= chain->max_wrs;
-}
-
-/*
  * Checks the scatterlist of a request, and takes all that it needs; @built becomes the WR of all
  * parts together, and the work's number that of the last part. @more: how many requests may come
  * behind this one in the chain. Under the post lock. -ENOSPC when there is no room in this chain.
@@ -167,10 +152,19 @@ int ibchan_sgl_take(const struct ibchan_wr *wr, struct ibchan_work *work,
 	struct ibchan_sg_range list = range_of(wr->sgl, wr->num_sge, wr->opcode);
 	struct ibchan_channel *ch = queue->channel;
 	int elements = check(ch, wr, reason);
+	u32 places;
 
 	if (elements)
 		return elements;
-	if (!has_room(ch, wr, built, more))
+	/*
+	 * Before @built there are the WRs of other requests, which may take elements, too. An empty
+	 * chain has room for any list that the channel takes. Each of the @more requests that may
+	 * still come needs a WR at least, so that a chain of IBCHAN_CHAIN_WRS requests never has
+	 * too few.
+	 */
+	places = ibchan_sgl_places(ch, wr->opcode, wr->num_sge);
+	if (wr->num_sge > ch->chain.end - ch->chain.free ||
+	    built - ch->chain.wrs + places + more > ch->chain.max_wrs)
 		return -ENOSPC;
 	elements = ibchan_mr_map_list(ch->qp.pd, &list, ch->chain.free);
 	if (elements < 0)
@@ -194,17 +188,6 @@ static u64 bytes_of(const struct ib_send_wr *wr)
 	return bytes;
 }
 
-/* The immediate goes with the last part, for it tells that all is there; a fence is the first's. */
-static void shape_part(union ibchan_chain_wr *out, struct ibchan_work *part, bool is_first)
-{
-	bool signal = ibchan_places_take(&part->queue->places, false);
-
-	out->wr.wr_cqe = &part->cqe;
-	out->wr.opcode = ibchan_ops[part->opcode].verb[0];
-	out->wr.send_flags = (signal ? IB_SEND_SIGNALED : 0) |
-			     (is_first ? out->wr.send_flags & IB_SEND_FENCE : 0);
-}
-
 /*
  * Makes a WR for each part of a request, in the place of @out and those behind it. Under the post
  * lock; the work's place is taken, not yet its parts'. Returns the WR of the last part.
@@ -215,6 +198,8 @@ union ibchan_chain_wr *ibchan_sgl_split(struct ibchan_work *work, union ibchan_c
 	u32 i, max = queue->channel->bounds.max_sge[work->opcode];
 	u32 parts = ibchan_sgl_parts(work);
 	union ibchan_chain_wr rest = *out;
+	struct ibchan_work *part;
+	bool signal;
 
 	for (i = 0; i < parts; i++, out++) {
 		*out = rest;
@@ -223,7 +208,14 @@ union ibchan_chain_wr *ibchan_sgl_split(struct ibchan_work *work, union ibchan_c
 		rest.wr.sg_list += max;
 		rest.wr.num_sge -= max;
 		rest.rdma.remote_addr += bytes_of(&out->wr);
-		shape_part(out, part_at(queue, work->number - parts + i), !i);
+		part = part_at(queue, work->number - parts + i);
+		signal = ibchan_places_take(&queue->places, false);
+		out->wr.wr_cqe = &part->cqe;
+		/* The immediate goes with the last part: it tells that all is there. */
+		out->wr.opcode = ibchan_ops[part->opcode].verb[0];
+		/* A fence is the first one's. */
+		out->wr.send_flags = (signal ? IB_SEND_SIGNALED : 0) |
+				     (i ? 0 : out->wr.send_flags & IB_SEND_FENCE);
 	}
 	if (parts)
 		rest.wr.send_flags &= ~IB_SEND_FENCE;

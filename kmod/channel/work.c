@@ -80,20 +80,16 @@ static __always_inline int take_own_work(struct ibchan_chain *chain, struct ibch
 	return ret;
 }
 
-/*
- * From its post until it ends a work has this done(). Posted once more it would be shared by two
- * requests of the device. Of two posts at the same moment, on two channels, neither sees the other.
- */
-static bool is_in_flight(const struct ibchan_work *work)
-{
-	return READ_ONCE(work->cqe.done) == ibchan_work_done;
-}
-
 static __always_inline int check_work(const struct ibchan_work *work, struct ibchan_reason *reason)
 {
 	if (unlikely(!work->done))
 		return ibchan_refuse(reason, IBCHAN_REASON_NO_DONE, -EINVAL);
-	if (unlikely(is_in_flight(work)))
+	/*
+	 * From its post until it ends a work has this done(). Posted once more it would be shared by
+	 * two requests of the device. Of two posts at the same moment, on two channels, neither sees
+	 * the other.
+	 */
+	if (unlikely(READ_ONCE(work->cqe.done) == ibchan_work_done))
 		return ibchan_refuse(reason, IBCHAN_REASON_WORK_IN_FLIGHT, -EBUSY);
 	return 0;
 }
@@ -275,18 +271,6 @@ static __always_inline int build_chain(struct ibchan_channel *ch, bool recv,
 	return ret;
 }
 
-/*
- * The device has taken the first parts of a request, and uses its memory: the request is posted,
- * and ends with its channel.
- */
-static void cut_request(struct ibchan_queue *queue, u32 missing)
-{
-	queue->cut_at = queue->places.posted - missing;
-	queue->cut = true;
-	ibchan_channel_break_later(queue->channel, queue->channel->chain.error,
-				   IBCHAN_STATUS_SUCCESS);
-}
-
 /* The device did not take the last @missing WRs. Returns how many requests are undone. */
 static noinline u32 undo_posts(struct ibchan_queue *queue, u32 missing)
 {
@@ -297,7 +281,14 @@ static noinline u32 undo_posts(struct ibchan_queue *queue, u32 missing)
 		work = ibchan_work_at(queue, queue->places.posted - 1);
 		places = work->flags & IBCHAN_WR_SGL ? ibchan_sgl_parts(work) + 1 : 1;
 		if (places > missing) {
-			cut_request(queue, missing);
+			/*
+			 * The device has taken the first parts of a request, and uses its memory:
+			 * the request is posted, and ends with its channel.
+			 */
+			queue->cut_at = queue->places.posted - missing;
+			queue->cut = true;
+			ibchan_channel_break_later(queue->channel, queue->channel->chain.error,
+						   IBCHAN_STATUS_SUCCESS);
 			break;
 		}
 		unreserve(queue, work);
@@ -401,16 +392,6 @@ static void reap_both(struct ibchan_channel *ch, void (*reap)(struct ibchan_cq *
 		reap(recv);
 }
 
-static void arm_both(struct ibchan_channel *ch)
-{
-	struct ibchan_cq *send = ch->send.cq, *recv = ch->recv.cq;
-
-	if (!(send->mode & (IBCHAN_CQ_POLLED | IBCHAN_CQ_POST_REAPS)))
-		ibchan_cq_arm_only(send);
-	if (!(recv->mode & (IBCHAN_CQ_POLLED | IBCHAN_CQ_POST_REAPS)) && recv != send)
-		ibchan_cq_arm_only(recv);
-}
-
 /*
  * A consumer that does not poll is called back when an event comes or, where it wants that, now. A
  * done() that posts to another cq makes this nest, which the stack allows a few times only.
@@ -418,9 +399,13 @@ static void arm_both(struct ibchan_channel *ch)
 static noinline void after_post(struct ibchan_channel *ch)
 {
 	static DEFINE_PER_CPU(int, depth);
+	struct ibchan_cq *send = ch->send.cq, *recv = ch->recv.cq;
 
 	if (unlikely(ch->after_post != IBCHAN_AFTER_REAP)) {
-		arm_both(ch);
+		if (!(send->mode & (IBCHAN_CQ_POLLED | IBCHAN_CQ_POST_REAPS)))
+			ibchan_cq_arm_only(send);
+		if (!(recv->mode & (IBCHAN_CQ_POLLED | IBCHAN_CQ_POST_REAPS)) && recv != send)
+			ibchan_cq_arm_only(recv);
 		if (!(ch->after_post & IBCHAN_AFTER_REAP))
 			return;
 	}

@@ -63,25 +63,18 @@ static int stage_error(const struct ibchan_cm *cm, int error)
 	       -EHOSTUNREACH : error;
 }
 
-static void take_too_long(struct ibchan_cm *cm)
-{
-	int cm_error = 0;
-	int error = stage_error(cm, -ETIMEDOUT);
-
-	if (!ibchan_cm_goes_on(cm, 0, error))
-		ibchan_channel_give_up(cm->ch, ibchan_cm_verdict(cm, &cm_error, error));
-}
-
 static void deadline_passed(struct work_struct *work)
 {
 	struct ibchan_cm *cm = container_of(to_delayed_work(work), struct ibchan_cm, deadline);
 	ktime_t left = ktime_sub(READ_ONCE(cm->stage_end), ktime_get());
+	int error = stage_error(cm, -ETIMEDOUT);
+	int cm_error = 0;
 
 	/* Ticks that were late when the stage began come at once, and the timer with them. */
 	if (left > 0)
 		queue_delayed_work(ibchan_wq, &cm->deadline, nsecs_to_jiffies(left) + 1);
-	else
-		take_too_long(cm);
+	else if (!ibchan_cm_goes_on(cm, 0, error))
+		ibchan_channel_give_up(cm->ch, ibchan_cm_verdict(cm, &cm_error, error));
 }
 
 /* The stage begins, and its time. */
@@ -128,12 +121,6 @@ void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id)
 	ch->qp.params.gid_index = ch->qp.gid.index;
 }
 
-static void keep_addresses(struct ibchan_cm *cm, const struct rdma_cm_id *id)
-{
-	cm->local = id->route.addr.src_addr;
-	cm->peer = id->route.addr.dst_addr;
-}
-
 static int address_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
 	struct ibchan_channel *ch = cm->ch;
@@ -143,21 +130,13 @@ static int address_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
 		ibchan_cm_fail(cm, 0, -EXDEV);
 		return give_up_id(cm);
 	}
-	keep_addresses(cm, id);
+	cm->local = id->route.addr.src_addr;
+	cm->peer = id->route.addr.dst_addr;
 	if (ch->qp.params.traffic_class)
 		rdma_set_service_type(id, ch->qp.params.traffic_class);
 	ibchan_cm_enter_stage(cm, IBCHAN_STAGE_ROUTE);
 	ret = rdma_resolve_route(id, cm->stage_ms[IBCHAN_STAGE_ROUTE]);
 	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
-}
-
-/* A packet may not be longer than this side takes, which the peer has to know. */
-static void limit_path(struct ibchan_channel *ch, struct rdma_cm_id *id)
-{
-	struct sa_path_rec *path = id->route.path_rec;
-
-	if (path)
-		path->mtu = min_t(u8, path->mtu, ib_mtu_int_to_enum(ch->qp.params.mtu));
 }
 
 /* @param refers to @cm. */
@@ -187,7 +166,10 @@ static int send_request(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	if (ret)
 		return ret;
 	ibchan_cm_adopt_gid(ch, id);
-	limit_path(ch, id);
+	/* A packet may not be longer than this side takes, which the peer has to know. */
+	if (id->route.path_rec)
+		id->route.path_rec->mtu = min_t(u8, id->route.path_rec->mtu,
+						ib_mtu_int_to_enum(ch->qp.params.mtu));
 	ibchan_cm_enter_stage(cm, IBCHAN_STAGE_REQUEST);
 	if (ch->qp.gid.iwarp)
 		return ibchan_cm_ask(cm);
@@ -207,17 +189,6 @@ static int route_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
 }
 
-/* The device may be leaving; then the peer need not be watched any more. */
-static void watch_peer(struct ibchan_cm *cm)
-{
-	struct ibchan_device *dev = cm->ch->qp.dev;
-
-	if (ibchan_device_enter(dev))
-		return;
-	ibchan_watch_begin(cm->ch, cm->ch->peer.flags);
-	ibchan_device_exit(dev);
-}
-
 static void meet_peer(struct ibchan_cm *cm)
 {
 	struct ibchan_channel *ch = cm->ch;
@@ -229,7 +200,11 @@ static void meet_peer(struct ibchan_cm *cm)
 		ch->peer.flags = cm->remote.wire.flags & IBCHAN_WIRE_WRITES;
 	rdma_ip2gid((struct sockaddr *)&cm->peer, (union ib_gid *)ch->peer.gid);
 	ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, cm->remote.qpn, ch->qp.params.mtu);
-	watch_peer(cm);
+	/* The device may be leaving; then the peer need not be watched any more. */
+	if (ibchan_device_enter(ch->qp.dev))
+		return;
+	ibchan_watch_begin(ch, ch->peer.flags);
+	ibchan_device_exit(ch->qp.dev);
 }
 
 static void connected(struct ibchan_cm *cm, struct rdma_cm_id *id)
@@ -321,16 +296,6 @@ static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	return 0;
 }
 
-/*
- * The connection manager rejects a request without data where nobody listens at its address. A
- * rejected answer says nothing of that.
- */
-static bool nobody_has_seen_it(const struct ibchan_cm *cm, const struct rdma_cm_event *event)
-{
-	return READ_ONCE(cm->stage) == IBCHAN_STAGE_REQUEST &&
-	       ibchan_cm_data_none(&event->param.conn);
-}
-
 static int reject_error(const struct ibchan_cm *cm, const struct rdma_cm_event *event)
 {
 	switch (event->status) {
@@ -339,7 +304,12 @@ static int reject_error(const struct ibchan_cm *cm, const struct rdma_cm_event *
 	case IB_CM_REJ_INVALID_MTU:
 		return -EMSGSIZE;
 	case IB_CM_REJ_CONSUMER_DEFINED:
-		return nobody_has_seen_it(cm, event) ? -ECONNREFUSED : -ECONNRESET;
+		/*
+		 * The connection manager rejects a request without data where nobody listens at
+		 * its address. A rejected answer says nothing of that.
+		 */
+		return READ_ONCE(cm->stage) == IBCHAN_STAGE_REQUEST &&
+		       ibchan_cm_data_none(&event->param.conn) ? -ECONNREFUSED : -ECONNRESET;
 	default:
 		return plain_error(event->status, -ECONNRESET);
 	}

@@ -31,24 +31,10 @@ static bool asks_by_thread(const struct ibchan_cm *cm)
 	return cm->ch->qp.gid.iwarp && READ_ONCE(cm->stage) >= IBCHAN_STAGE_REQUEST;
 }
 
-static bool has_another(const struct ibchan_cm *cm)
-{
-	return READ_ONCE(cm->next) < cm->num_others && !asks_by_thread(cm) && is_connecting(cm->ch);
-}
-
 /* The addresses that have not had their share of the times; the one that is tried is one. */
 static u32 num_left(const struct ibchan_cm *cm)
 {
 	return cm->num_others - READ_ONCE(cm->next) + 1;
-}
-
-/* Addresses that come later have what is left of the stage that ends. */
-static void spend(struct ibchan_cm *cm)
-{
-	u32 *left = &cm->stage_ms[READ_ONCE(cm->stage)];
-	s64 unused = ktime_ms_delta(READ_ONCE(cm->stage_end), ktime_get());
-
-	*left -= clamp_t(s64, *left / num_left(cm) - unused, 0, *left - 1);
 }
 
 /*
@@ -62,23 +48,22 @@ bool ibchan_cm_goes_on(struct ibchan_cm *cm, int cm_error, int error)
 		.cm_error = cm_error,
 		.error = error,
 	};
+	s64 unused;
+	u32 *left;
 
-	if (!has_another(cm))
+	if (READ_ONCE(cm->next) >= cm->num_others || asks_by_thread(cm) || !is_connecting(cm->ch))
 		return false;
 	if (test_and_set_bit(0, &cm->failed))
 		return true;
-	spend(cm);
+	/* Addresses that come later have what is left of the stage that ends. */
+	left = &cm->stage_ms[failure.stage];
+	unused = ktime_ms_delta(READ_ONCE(cm->stage_end), ktime_get());
+	*left -= clamp_t(s64, *left / num_left(cm) - unused, 0, *left - 1);
 	ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, error, failure.stage, (s64)cm_error);
 	if (failure.stage >= cm->furthest.stage)
 		cm->furthest = failure;
 	queue_delayed_work(ibchan_slow_wq, &cm->again, 0);
 	return true;
-}
-
-/* Nothing tells when the peer has ended it. */
-static u32 pause_ms(const struct ibchan_cm *cm)
-{
-	return STALE_PAUSE_MS << min_t(u32, cm->stale, STALE_DOUBLINGS);
 }
 
 /*
@@ -87,7 +72,8 @@ static u32 pause_ms(const struct ibchan_cm *cm)
  */
 bool ibchan_cm_asks_again(struct ibchan_cm *cm)
 {
-	u32 pause = pause_ms(cm);
+	/* Nothing tells when the peer has ended it. */
+	u32 pause = STALE_PAUSE_MS << min_t(u32, cm->stale, STALE_DOUBLINGS);
 
 	if (READ_ONCE(cm->stage) != IBCHAN_STAGE_REQUEST || !is_connecting(cm->ch) ||
 	    ktime_ms_delta(cm->ask_end, ktime_get()) <= pause)
@@ -144,17 +130,6 @@ void ibchan_cm_resolve(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		ibchan_cm_fail(cm, ret, ret);
 }
 
-static struct sockaddr_storage next_peer(struct ibchan_cm *cm)
-{
-	if (cm->same) {
-		cm->same = false;
-		return cm->peer;
-	}
-	cm->stale = 0;
-	WRITE_ONCE(cm->next, cm->next + 1);
-	return cm->others[cm->next - 1];
-}
-
 /* False: there is nothing to connect any more, and @id stays the caller's. */
 static bool begin_next(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
@@ -164,7 +139,14 @@ static bool begin_next(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	if (!is_connecting(cm->ch))
 		return false;
 	cm->id = id;
-	peer = next_peer(cm);
+	if (cm->same) {
+		peer = cm->peer;
+		cm->same = false;
+	} else {
+		peer = cm->others[cm->next];
+		cm->stale = 0;
+		WRITE_ONCE(cm->next, cm->next + 1);
+	}
 	clear_bit(0, &cm->failed);
 	ibchan_cm_enter_stage(cm, IBCHAN_STAGE_ADDRESS);
 	ibchan_cm_resolve(cm, id, &peer);

@@ -147,28 +147,22 @@ static struct net *net_of(const struct ibchan_channel *ch)
 	return ch->qp.net ?: &init_net;
 }
 
-static int check_addresses(const struct ibchan_channel *ch,
-			   const struct ibchan_connect *connect, struct ibchan_reason *reason)
-{
-	int ret = ibchan_check_address(connect->peer, reason);
-	u32 i;
-
-	for (i = 0; !ret && i < connect->num_others; i++)
-		ret = ibchan_check_address((const struct sockaddr *)&connect->others[i], reason);
-	if (!ret)
-		ret = ibchan_check_source(net_of(ch), connect, reason);
-	return ret ?: check_not_host_only(ch, connect, reason);
-}
-
 static int check_connect(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
 			 struct ibchan_reason *reason)
 {
 	int ret;
+	u32 i;
 
 	if (connect->num_others > IBCHAN_CONNECT_OTHERS ||
 	    connect->flags & ~IBCHAN_CONNECT_FLAGS)
 		return -EINVAL;
-	ret = check_addresses(ch, connect, reason);
+	ret = ibchan_check_address(connect->peer, reason);
+	for (i = 0; !ret && i < connect->num_others; i++)
+		ret = ibchan_check_address((const struct sockaddr *)&connect->others[i], reason);
+	if (!ret)
+		ret = ibchan_check_source(net_of(ch), connect, reason);
+	if (!ret)
+		ret = check_not_host_only(ch, connect, reason);
 	return ret ?: ibchan_check_data(ch, connect, IBCHAN_REQUEST_DATA, reason);
 }
 

@@ -47,28 +47,16 @@ static bool tells_peer(struct ibchan_channel *ch)
 	return READ_ONCE(ch->cm) && !ch->qp.gid.iwarp;
 }
 
-/* Has it accepted, and may the peer still hear of that, and tell? */
-static bool awaits_peer(const struct ibchan_cm *cm)
-{
-	return cm->stage == IBCHAN_STAGE_ACCEPT && !cm->over && !cm->ch->qp.gid.iwarp;
-}
-
-static struct ibchan_cm_linger *id_outlives(struct ibchan_cm *cm, struct rdma_cm_id *id)
+static void id_end(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
 	struct ibchan_cm_linger *linger = NULL;
 
 	rdma_lock_handler(id);
-	if (awaits_peer(cm))
+	/* Has it accepted, and may the peer still hear of that, and tell? */
+	if (cm->stage == IBCHAN_STAGE_ACCEPT && !cm->over && !cm->ch->qp.gid.iwarp)
 		linger = ibchan_cm_linger_prepare(cm->ch->qp.dev, id,
 						  cm->ch->qp.pd->cost.budget);
 	rdma_unlock_handler(id);
-	return linger;
-}
-
-static void id_end(struct ibchan_cm *cm, struct rdma_cm_id *id)
-{
-	struct ibchan_cm_linger *linger = id_outlives(cm, id);
-
 	if (linger)
 		ibchan_cm_linger_begin(linger, ktime_ms_delta(cm->stage_end, ktime_get()));
 	else

@@ -115,17 +115,6 @@ static bool linger_join(struct ibchan_cm_linger *linger, struct ibchan_device *d
 	return num < MAX_LINGERING;
 }
 
-/* The few that a user may have are not refused for the budget. */
-static struct ibchan_cm_linger *linger_alloc(struct ibchan_budget *budget)
-{
-	const struct ibchan_payer payer = { .budget = budget, .exempt = true };
-	struct ibchan_cm_linger *linger = kzalloc(sizeof(*linger), GFP_KERNEL_ACCOUNT);
-
-	if (linger)
-		ibchan_cost_charge_to(&linger->cost, &payer, IBCHAN_FOOTPRINT_REQUEST);
-	return linger;
-}
-
 /*
  * The id has sent its reply, and the peer has not answered it: the id, and with it its network
  * namespace, may outlive its channel until the peer can be told. Inside the gate, or it is closed;
@@ -135,10 +124,13 @@ static struct ibchan_cm_linger *linger_alloc(struct ibchan_budget *budget)
 struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev, struct rdma_cm_id *id,
 						  struct ibchan_budget *budget)
 {
-	struct ibchan_cm_linger *linger = linger_alloc(budget);
+	const struct ibchan_payer payer = { .budget = budget, .exempt = true };
+	struct ibchan_cm_linger *linger = kzalloc(sizeof(*linger), GFP_KERNEL_ACCOUNT);
 
 	if (!linger)
 		return NULL;
+	/* The few that a user may have are not refused for the budget. */
+	ibchan_cost_charge_to(&linger->cost, &payer, IBCHAN_FOOTPRINT_REQUEST);
 	ibchan_device_hold(dev);
 	linger->id = id;
 	linger->dev = dev;

@@ -69,18 +69,6 @@ struct ibchan_listener {
 	struct sockaddr_storage address;
 };
 
-static bool listener_has_room(struct ibchan_listener *listener)
-{
-	return READ_ONCE(listener->queue.waiting) < listener->backlog;
-}
-
-static void listener_add(struct ibchan_listener *listener, struct ibchan_request *request)
-{
-	ibchan_request_wait(request, &listener->queue);
-	if (listener->ready)
-		listener->ready(listener->priv);
-}
-
 /*
  * What this answers with ENOMEM is not rejected, so that the peer asks again: an
  * instant later there may be room.
@@ -91,7 +79,7 @@ static int request_arrived(struct ibchan_listener *listener, struct rdma_cm_id *
 	struct ibchan_request *request;
 	struct ibchan_wire wire;
 
-	if (!listener_has_room(listener))
+	if (READ_ONCE(listener->queue.waiting) >= listener->backlog)
 		return -ENOMEM;
 	request = ibchan_request_create(id, param, listener->dev, &listener->payer);
 	if (IS_ERR(request)) {
@@ -101,7 +89,9 @@ static int request_arrived(struct ibchan_listener *listener, struct rdma_cm_id *
 		}
 		return PTR_ERR(request);
 	}
-	listener_add(listener, request);
+	ibchan_request_wait(request, &listener->queue);
+	if (listener->ready)
+		listener->ready(listener->priv);
 	return 0;
 }
 
@@ -214,14 +204,6 @@ static struct ibchan_listener *listener_alloc(const struct ibchan_listener_init 
 	return listener;
 }
 
-static void listener_free(struct ibchan_listener *listener)
-{
-	if (listener->dev)
-		ibchan_device_put(listener->dev);
-	put_net(listener->net);
-	kfree(listener);
-}
-
 /* No request comes over a device that has left. Its removal tells the listeners in its list. */
 static int listener_join(struct ibchan_listener *listener)
 {
@@ -235,13 +217,6 @@ static int listener_join(struct ibchan_listener *listener)
 	mutex_unlock(&listeners_lock);
 	ibchan_device_exit(dev);
 	return 0;
-}
-
-static void listener_leave(struct ibchan_listener *listener)
-{
-	guard(mutex)(&listeners_lock);
-	list_del_init(&listener->link);
-	list_del_init(&listener->all);
 }
 
 /* Any address of IPv6 means any of IPv4, too, whatever the system's default is. */
@@ -436,7 +411,10 @@ void ibchan_listener_close(struct ibchan_listener *listener)
 	struct rdma_cm_id *id;
 
 	might_sleep();
-	listener_leave(listener);
+	mutex_lock(&listeners_lock);
+	list_del_init(&listener->link);
+	list_del_init(&listener->all);
+	mutex_unlock(&listeners_lock);
 	spin_lock(&listener->lock);
 	listener->closed = true;
 	spin_unlock(&listener->lock);
@@ -446,7 +424,10 @@ void ibchan_listener_close(struct ibchan_listener *listener)
 		rdma_destroy_id(id);
 	while ((request = ibchan_request_pop(&listener->queue)))
 		ibchan_request_free(request);
-	listener_free(listener);
+	if (listener->dev)
+		ibchan_device_put(listener->dev);
+	put_net(listener->net);
+	kfree(listener);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_listener_close, IBCHAN_NS);
 

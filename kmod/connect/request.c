@@ -26,17 +26,6 @@
 /* All queues of requests. */
 static DEFINE_SPINLOCK(queues_lock);
 
-/* As this side sees them: what it is to serve, and what it may have in flight. */
-static void keep_depths(struct ibchan_request *request, const struct rdma_conn_param *param,
-			bool iwarp)
-{
-	request->responder_resources = param->responder_resources;
-	request->initiator_depth = param->initiator_depth;
-	/* irdma does not tell the former. A side that serves more than is wanted loses nothing. */
-	if (iwarp && !request->responder_resources)
-		request->responder_resources = U8_MAX;
-}
-
 static void request_fill(struct ibchan_request *request, const struct rdma_cm_id *id,
 			 const struct rdma_conn_param *param)
 {
@@ -51,7 +40,12 @@ static void request_fill(struct ibchan_request *request, const struct rdma_cm_id
 	attr->length = ibchan_cm_data_take(param, &request->remote.wire, attr->data);
 	request->reject_room = (iwarp ? IBCHAN_PRIVATE_DATA_SIZE : IBCHAN_REJECT_DATA) -
 			       (request->remote.wire.version ? IBCHAN_WIRE_HEADER : 0);
-	keep_depths(request, param, iwarp);
+	/* As this side sees them: what it is to serve, and what it may have in flight. */
+	request->responder_resources = param->responder_resources;
+	request->initiator_depth = param->initiator_depth;
+	/* irdma does not tell the former. A side that serves more than is wanted loses nothing. */
+	if (iwarp && !request->responder_resources)
+		request->responder_resources = U8_MAX;
 	if (id->route.path_rec)
 		request->mtu = ib_mtu_enum_to_int(id->route.path_rec->mtu);
 }
@@ -240,24 +234,6 @@ struct ibchan_device *ibchan_request_device(const struct ibchan_request *request
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_request_device, IBCHAN_NS);
 
-/* What both sides can: what one has in flight, the other serves. */
-static void agree(const struct ibchan_request *request, const struct ibchan_channel *ch,
-		  struct rdma_conn_param *agreed)
-{
-	u32 ours = ch->qp.params.max_rd_atomic;
-
-	agreed->responder_resources = min_t(u32, ours, request->responder_resources);
-	agreed->initiator_depth = min_t(u32, ours, request->initiator_depth);
-}
-
-/* What the channel's packets may have, if that is less than was asked for; else 0. */
-static u32 shorter_mtu(const struct ibchan_request *request, const struct ibchan_channel *ch)
-{
-	u32 ours = READ_ONCE(ch->qp.params.mtu);
-
-	return request->remote.wire.version && ours < request->mtu ? ours : 0;
-}
-
 /* iWARP: the device does the rest when it has sent the answer. */
 static int connect_qp(struct ibchan_channel *ch, struct rdma_cm_id *id,
 		      const struct rdma_conn_param *agreed, u32 mtu)
@@ -276,11 +252,6 @@ static int connect_qp(struct ibchan_channel *ch, struct rdma_cm_id *id,
 	return 0;
 }
 
-static int reject_code(int error)
-{
-	return error == -EMSGSIZE ? IB_CM_REJ_INVALID_MTU : IB_CM_REJ_CONSUMER_DEFINED;
-}
-
 static int answer(const struct ibchan_request *request, struct ibchan_cm *cm,
 		  struct rdma_cm_id *id, struct rdma_conn_param *agreed)
 {
@@ -289,11 +260,15 @@ static int answer(const struct ibchan_request *request, struct ibchan_cm *cm,
 
 	/* The address that was asked at says how long packets may be. */
 	ibchan_cm_adopt_gid(cm->ch, id);
-	mtu = shorter_mtu(request, cm->ch);
+	/* 0: the channel's packets are no shorter than what was asked for. */
+	mtu = READ_ONCE(cm->ch->qp.params.mtu);
+	if (!request->remote.wire.version || mtu >= request->mtu)
+		mtu = 0;
 	if (!ret)
 		ret = connect_qp(cm->ch, id, agreed, mtu);
 	if (ret) {
-		ibchan_cm_reject(id, &cm->remote.wire, reject_code(ret), NULL, 0);
+		ibchan_cm_reject(id, &cm->remote.wire, ret == -EMSGSIZE ? IB_CM_REJ_INVALID_MTU :
+				 IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 		return ret;
 	}
 	ibchan_cm_data_answer(cm);
@@ -327,29 +302,27 @@ static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm,
 		ibchan_cm_fail(cm, ret, ret);
 }
 
-/* Nothing of the channel changes unless it begins to connect. Under the qp lock. */
-static int request_begin(struct ibchan_request *request, struct ibchan_cm *cm,
-			 struct ibchan_reason *reason)
-{
-	int ret = ibchan_channel_check_prepared(cm->ch, reason);
-
-	if (!ret)
-		ret = ibchan_cm_data_check(&request->remote.wire, cm->plain, reason);
-	return ret ?: ibchan_cm_begin(cm, IBCHAN_STAGE_ACCEPT, reason);
-}
-
 /* Under the handler's mutex of the id. */
 static int request_answer(struct ibchan_request *request, struct ibchan_cm *cm,
 			  struct ibchan_reason *reason)
 {
 	struct rdma_conn_param agreed = {};
 	int ret = -READ_ONCE(request->error);
+	u32 ours;
 
 	if (ret)
 		return ret;
-	agree(request, cm->ch, &agreed);
+	/* What both sides can: what one has in flight, the other serves. */
+	ours = cm->ch->qp.params.max_rd_atomic;
+	agreed.responder_resources = min_t(u32, ours, request->responder_resources);
+	agreed.initiator_depth = min_t(u32, ours, request->initiator_depth);
 	guard(ibchan_qp)(&cm->ch->qp);
-	ret = request_begin(request, cm, reason);
+	/* Nothing of the channel changes unless it begins to connect. */
+	ret = ibchan_channel_check_prepared(cm->ch, reason);
+	if (!ret)
+		ret = ibchan_cm_data_check(&request->remote.wire, cm->plain, reason);
+	if (!ret)
+		ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ACCEPT, reason);
 	if (!ret)
 		hand_over(request, cm, &agreed);
 	return ret;

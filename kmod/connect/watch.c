@@ -215,12 +215,6 @@ static void post_probe(struct ibchan_channel *ch)
 	atomic_set(&watch->spare, WATCH_SPARE_FREE);
 }
 
-static void note_probes(struct ibchan_channel *ch)
-{
-	ibchan_history_add(ch, IBCHAN_HISTORY_PROBES, 0, READ_ONCE(ch->watch.answered),
-			   READ_ONCE(ch->watch.sent));
-}
-
 /* A work that has completed since the last look did so at an unknown time: that look counts. */
 static bool was_heard(struct ibchan_channel *ch)
 {
@@ -244,11 +238,6 @@ static unsigned long answer_time(const struct ibchan_channel *ch)
 	return notice_ms ? msecs_to_jiffies(notice_ms - ibchan_keepalive_asks_ms(keepalive_ms)) : 0;
 }
 
-static bool is_probe_held_up(const struct ibchan_channel *ch)
-{
-	return (s32)(ch->watch.behind - READ_ONCE(ch->send.places.retired)) > 0;
-}
-
 /*
  * A probe is out. The caller holds the post lock. The look that finds it overdue has its
  * completion fetched, in case that it is there.
@@ -258,7 +247,8 @@ static void await_answer(struct ibchan_channel *ch, bool heard)
 	struct ibchan_watch *watch = &ch->watch;
 	unsigned long time = answer_time(ch);
 
-	if (heard || is_probe_held_up(ch)) {
+	/* A probe behind works that have not ended is held up. */
+	if (heard || (s32)(watch->behind - READ_ONCE(ch->send.places.retired)) > 0) {
 		watch->asked = watch->looked;
 		watch->overdue = false;
 	}
@@ -286,7 +276,8 @@ static u32 look_closer(struct ibchan_channel *ch, bool heard)
 	} else {
 		watch->doubted = false;
 		post_probe(ch);
-		note_probes(ch);
+		ibchan_history_add(ch, IBCHAN_HISTORY_PROBES, 0, READ_ONCE(watch->answered),
+				   READ_ONCE(watch->sent));
 	}
 	/* The answer to a probe is a sign of life; the next look fetches it. */
 	watch->heard = watch->looked;
@@ -333,37 +324,26 @@ static u32 look_at(struct ibchan_channel *ch)
 	return steps;
 }
 
-/* The caller holds the device's lock, so that the channel stays. */
-static struct ibchan_channel *take_due(struct ibchan_device *dev)
-{
-	struct ibchan_watch *watch;
-
-	spin_lock(&dev->watch_lock);
-	watch = ibchan_watch_take_due(dev);
-	spin_unlock(&dev->watch_lock);
-	return watch ? container_of(watch, struct ibchan_channel, watch) : NULL;
-}
-
-static void give_back(struct ibchan_device *dev, struct ibchan_channel *ch)
-{
-	spin_lock(&dev->watch_lock);
-	ibchan_watch_queue(&ch->watch);
-	spin_unlock(&dev->watch_lock);
-}
-
 /* Whether there was one. A channel that has broken is not looked at again. */
 static bool look_at_next(struct ibchan_device *dev, u32 *steps)
 {
+	struct ibchan_watch *watch;
 	struct ibchan_channel *ch;
 
+	/* Under this lock the channel stays. */
 	guard(mutex)(&dev->lock);
-	ch = take_due(dev);
-	if (!ch)
+	spin_lock(&dev->watch_lock);
+	watch = ibchan_watch_take_due(dev);
+	spin_unlock(&dev->watch_lock);
+	if (!watch)
 		return false;
+	ch = container_of(watch, struct ibchan_channel, watch);
 	ibchan_fault_linger(IBCHAN_WINDOW_WATCHED);
 	if (READ_ONCE(ch->state) < IBCHAN_CHANNEL_BROKEN) {
 		*steps += look_at(ch);
-		give_back(dev, ch);
+		spin_lock(&dev->watch_lock);
+		ibchan_watch_queue(watch);
+		spin_unlock(&dev->watch_lock);
 	}
 	return true;
 }
@@ -431,28 +411,17 @@ static void flush(struct ibchan_channel *ch)
 		ch->send.cq->retired++;
 }
 
-/* What a question may be late by where all channels of the device ask. */
-static u32 round_ms(const struct ibchan_channel *ch)
-{
-	return ibchan_watch_rivals(ch) * STEPS_OF_ROUND / MAX_STEPS * REST_MS;
-}
-
-/* How soon a dead peer is noticed, in ms, at the latest; 0: never. */
-static u32 notice_ms_of(const struct ibchan_channel *ch)
-{
-	u32 notice_ms;
-
-	if (!ch->watch.silence)
-		return 0;
-	notice_ms = ibchan_keepalive_notice_ms(ch->options.keepalive_ms, &ch->qp.params);
-	return notice_ms ? notice_ms + round_ms(ch) : 0;
-}
-
 static void fill_facts(const struct ibchan_channel *ch, struct ibchan_facts *facts)
 {
 	facts->probes_sent = READ_ONCE(ch->watch.sent);
 	facts->probes_answered = READ_ONCE(ch->watch.answered);
-	facts->notice_ms = notice_ms_of(ch);
+	facts->notice_ms = 0;
+	if (!ch->watch.silence)
+		return;
+	facts->notice_ms = ibchan_keepalive_notice_ms(ch->options.keepalive_ms, &ch->qp.params);
+	/* A question may be late by a round in which all channels of the device ask. */
+	if (facts->notice_ms)
+		facts->notice_ms += ibchan_watch_rivals(ch) * STEPS_OF_ROUND / MAX_STEPS * REST_MS;
 }
 
 static void connected(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)

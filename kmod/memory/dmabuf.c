@@ -52,49 +52,37 @@ static void backing_release(struct ibchan_backing *base)
 	backing_put(backing);
 }
 
-static int backing_map(struct dmabuf_backing *backing, struct ibchan_reason *reason)
-{
-	struct dma_buf *dmabuf = backing->dmabuf;
-
-	if (!dmabuf->ops->vmap)
-		return ibchan_refuse(reason, IBCHAN_REASON_DMABUF_NOT_MAPPED, -EOPNOTSUPP);
-	return dma_buf_vmap_unlocked(dmabuf, &backing->map);
-}
-
-/* The exporter waits for what others still do with the memory, unless a signal comes. */
-static int backing_begin_access(struct dmabuf_backing *backing, struct ibchan_reason *reason)
-{
-	int ret;
-
-	if (backing->map.is_iomem)
-		return ibchan_refuse(reason, IBCHAN_REASON_DMABUF_NO_PAGES, -EOPNOTSUPP);
-	ret = dma_buf_begin_cpu_access(backing->dmabuf, backing->direction);
-	return ret == -ERESTARTSYS ? -EINTR : ret;
-}
-
 static struct dmabuf_backing *backing_get(struct dma_buf *dmabuf, u32 access,
 					  struct ibchan_reason *reason)
 {
-	struct dmabuf_backing *backing = kzalloc(sizeof(*backing), GFP_KERNEL_ACCOUNT);
+	struct dmabuf_backing *backing;
 	int ret;
 
+	if (!dmabuf->ops->vmap)
+		return ERR_PTR(ibchan_refuse(reason, IBCHAN_REASON_DMABUF_NOT_MAPPED,
+					     -EOPNOTSUPP));
+	backing = kzalloc(sizeof(*backing), GFP_KERNEL_ACCOUNT);
 	if (!backing)
 		return ERR_PTR(-ENOMEM);
 	backing->base.release = backing_release;
 	backing->dmabuf = dmabuf;
 	backing->direction = access & IBCHAN_ACCESS_LOCAL_WRITE ? DMA_BIDIRECTIONAL :
 								   DMA_FROM_DEVICE;
-	ret = backing_map(backing, reason);
+	ret = dma_buf_vmap_unlocked(dmabuf, &backing->map);
 	if (ret) {
 		kfree(backing);
 		return ERR_PTR(ret);
 	}
 	get_dma_buf(dmabuf);
-	ret = backing_begin_access(backing, reason);
+	if (backing->map.is_iomem)
+		ret = ibchan_refuse(reason, IBCHAN_REASON_DMABUF_NO_PAGES, -EOPNOTSUPP);
+	else
+		ret = dma_buf_begin_cpu_access(dmabuf, backing->direction);
 	if (!ret)
 		return backing;
 	backing_put(backing);
-	return ERR_PTR(ret);
+	/* The exporter waits for what others still do with the memory, unless a signal comes. */
+	return ERR_PTR(ret == -ERESTARTSYS ? -EINTR : ret);
 }
 
 static int check_dmabuf(struct ibchan_device *dev, const struct ibchan_dmabuf *range,

@@ -236,19 +236,15 @@ struct ibchan_mr *ibchan_mr_reg_pages(struct ibchan_pd *pd, const struct ibchan_
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_pages, IBCHAN_NS);
 
-/* What is mapped there may be I/O memory, which has no page whatever the mapping says. */
-static struct page *mapped_page(const void *addr)
-{
-	struct page *page = vmalloc_to_page(addr);
-
-	return page && pfn_valid(page_to_pfn(page)) ? page : NULL;
-}
-
 static struct page *kernel_page(const void *addr)
 {
-	if (is_vmalloc_addr(addr))
-		return mapped_page(addr);
-	return virt_addr_valid(addr) ? virt_to_page(addr) : NULL;
+	struct page *page;
+
+	if (!is_vmalloc_addr(addr))
+		return virt_addr_valid(addr) ? virt_to_page(addr) : NULL;
+	/* What is mapped there may be I/O memory, which has no page whatever the mapping says. */
+	page = vmalloc_to_page(addr);
+	return page && pfn_valid(page_to_pfn(page)) ? page : NULL;
 }
 
 /* The pages that a range spans; -EFAULT where there is none. */
