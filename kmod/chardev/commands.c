@@ -144,16 +144,6 @@ int ibchan_run_mr_reg(struct ibchan_call *call)
 	return ret;
 }
 
-/* A region without a remote key has no address for a peer. */
-static void fill_remote(struct ibchan_cmd_mr_reg_dmabuf *cmd, const struct ibchan_mr *mr)
-{
-	struct ibchan_remote remote = {};
-
-	ibchan_mr_remote(mr, &remote);
-	cmd->out_addr = remote.addr;
-	cmd->out_rkey = remote.rkey;
-}
-
 static int reg_dmabuf(struct ibchan_call *call, struct ibchan_object *pd)
 {
 	struct ibchan_cmd_mr_reg_dmabuf *cmd = call->cmd;
@@ -162,14 +152,19 @@ static int reg_dmabuf(struct ibchan_call *call, struct ibchan_object *pd)
 		.offset = cmd->offset,
 		.length = cmd->length,
 	};
+	struct ibchan_remote remote = {};
 	int ret;
 
 	if (IS_ERR(range.dmabuf))
 		return PTR_ERR(range.dmabuf);
 	ret = fulfil(call, ibchan_mr_reg_dmabuf(pd->pd, &range, cmd->access, &cmd->reason));
 	dma_buf_put(range.dmabuf);
-	if (!ret)
-		fill_remote(cmd, call->new->mr);
+	if (!ret) {
+		/* A region without a remote key has no address for a peer. */
+		ibchan_mr_remote(call->new->mr, &remote);
+		cmd->out_addr = remote.addr;
+		cmd->out_rkey = remote.rkey;
+	}
 	/* It has waited for the exporter's fences, and nothing is left of it. */
 	return ret == -EINTR ? -ERESTARTNOHAND : ret;
 }
@@ -189,13 +184,6 @@ int ibchan_run_mr_reg_dmabuf(struct ibchan_call *call)
 	return ret ?: reg_dmabuf(call, pd);
 }
 
-/* Submit arms the cq where no thread waits. */
-static u32 cq_flags(u32 flags)
-{
-	return IBCHAN_CQ_POLLED |
-	       (flags & IBCHAN_CQ_CREATE_SOLICITED ? IBCHAN_CQ_SOLICITED : 0);
-}
-
 static int build_cq(struct ibchan_call *call, struct ibchan_object *device)
 {
 	struct ibchan_cmd_cq_create *cmd = call->cmd;
@@ -203,7 +191,9 @@ static int build_cq(struct ibchan_call *call, struct ibchan_object *device)
 							   &cmd->reason);
 	const struct ibchan_cq_init init = {
 		.entries = cmd->cq_entries,
-		.flags = cq_flags(cmd->flags),
+		/* Submit arms the cq where no thread waits. */
+		.flags = IBCHAN_CQ_POLLED |
+			 (cmd->flags & IBCHAN_CQ_CREATE_SOLICITED ? IBCHAN_CQ_SOLICITED : 0),
 		.sink = &ibchan_ring_sink,
 		.priv = ring,
 		.budget = call->ctx->budget,

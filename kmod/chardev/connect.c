@@ -13,34 +13,26 @@
 #include "query.h"
 #include "restart.h"
 
-static int address_in4(const struct ibchan_address *address, struct sockaddr_in *out)
-{
-	if (address->scope_id || memchr_inv(address->bytes + 4, 0, sizeof(address->bytes) - 4))
-		return -EINVAL;
-	out->sin_family = AF_INET;
-	out->sin_port = address->port;
-	memcpy(&out->sin_addr, address->bytes, sizeof(out->sin_addr));
-	return 0;
-}
-
-static int address_in6(const struct ibchan_address *address, struct sockaddr_in6 *out)
-{
-	out->sin6_family = AF_INET6;
-	out->sin6_port = address->port;
-	out->sin6_scope_id = address->scope_id;
-	memcpy(&out->sin6_addr, address->bytes, sizeof(out->sin6_addr));
-	return 0;
-}
-
 /* As the kernel has it. */
 int ibchan_address_in(const struct ibchan_address *address, struct sockaddr_storage *out)
 {
-	*out = (struct sockaddr_storage) {};
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+	struct sockaddr_in *in = (struct sockaddr_in *)out;
+
+	*out = (struct sockaddr_storage) { .ss_family = address->family };
 	switch (address->family) {
 	case AF_INET:
-		return address_in4(address, (struct sockaddr_in *)out);
+		if (address->scope_id ||
+		    memchr_inv(address->bytes + 4, 0, sizeof(address->bytes) - 4))
+			return -EINVAL;
+		in->sin_port = address->port;
+		memcpy(&in->sin_addr, address->bytes, sizeof(in->sin_addr));
+		return 0;
 	case AF_INET6:
-		return address_in6(address, (struct sockaddr_in6 *)out);
+		in6->sin6_port = address->port;
+		in6->sin6_scope_id = address->scope_id;
+		memcpy(&in6->sin6_addr, address->bytes, sizeof(in6->sin6_addr));
+		return 0;
 	default:
 		return -EAFNOSUPPORT;
 	}

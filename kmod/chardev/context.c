@@ -131,22 +131,15 @@ bool ibchan_context_settle(struct ibchan_context *ctx)
 	return !ret;
 }
 
-static int free_pd(struct ibchan_context *ctx, struct ibchan_pd *pd)
-{
-	int ret = ibchan_pd_free(pd);
-
-	if (ret == -EBUSY && READ_ONCE(ctx->had_plain) && !ibchan_pd_settle(pd))
-		ret = ibchan_pd_free(pd);
-	return ret;
-}
-
 static int destroy_pd(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	int ret;
 
 	/* ibchan_context_settle() finds a domain by its mark, until its memory begins to go. */
 	xa_clear_mark(&ctx->objects, object->id, IBCHAN_PD_MARK);
-	ret = free_pd(ctx, object->pd);
+	ret = ibchan_pd_free(object->pd);
+	if (ret == -EBUSY && READ_ONCE(ctx->had_plain) && !ibchan_pd_settle(object->pd))
+		ret = ibchan_pd_free(object->pd);
 	if (ret)
 		xa_set_mark(&ctx->objects, object->id, IBCHAN_PD_MARK);
 	else
@@ -276,24 +269,17 @@ static void end_by_id(struct ibchan_context *ctx, u32 id, enum ibchan_object_typ
 		ibchan_object_forget(ctx, object);
 }
 
-static void destroy_type(struct ibchan_context *ctx, enum ibchan_object_type type,
-			 bool may_be_shared)
-{
-	struct ibchan_object *object;
-	unsigned long id;
-
-	xa_for_each(&ctx->objects, id, object)
-		end_by_id(ctx, id, type, may_be_shared);
-}
-
 /* All channels break first, so that they flush together. */
 static void end_objects(struct ibchan_context *ctx, bool may_be_shared)
 {
 	enum ibchan_object_type type;
+	struct ibchan_object *object;
+	unsigned long id;
 
 	visit_objects(ctx, OBJECT_CHANNEL, break_channel, -ECANCELED);
 	for (type = 0; type < OBJECT_TYPES; type++)
-		destroy_type(ctx, type, may_be_shared);
+		xa_for_each(&ctx->objects, id, object)
+			end_by_id(ctx, id, type, may_be_shared);
 }
 
 static bool is_empty(struct ibchan_context *ctx)

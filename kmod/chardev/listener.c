@@ -159,27 +159,18 @@ static int listener_file(struct ibchan_call *call, struct ibchan_user_listener *
 	return 0;
 }
 
-static int find_device(struct ibchan_call *call, struct ibchan_object **device)
-{
-	struct ibchan_cmd_listener_create *cmd = call->cmd;
-
-	*device = NULL;
-	if (!cmd->device)
-		return 0;
-	*device = ibchan_call_find(call, cmd->device, OBJECT_DEVICE);
-	return PTR_ERR_OR_ZERO(*device);
-}
-
 int ibchan_run_listener_create(struct ibchan_call *call)
 {
 	struct ibchan_cmd_listener_create *cmd = call->cmd;
 	struct ibchan_user_listener *user;
 	struct sockaddr_storage address;
-	struct ibchan_object *device;
+	struct ibchan_object *device = NULL;
 	int ret;
 
 	cmd->reason = (struct ibchan_reason) {};
-	ret = find_device(call, &device);
+	if (cmd->device)
+		device = ibchan_call_find(call, cmd->device, OBJECT_DEVICE);
+	ret = PTR_ERR_OR_ZERO(device);
 	if (!ret)
 		ret = ibchan_call_reserve(call, OBJECT_LISTENER, &cmd->out_listener);
 	if (ret)

@@ -169,23 +169,6 @@ void ibchan_call_release(struct ibchan_call *call)
 		wake_up_all(&ctx->idle_wait);
 }
 
-/* Commands that hold one of these end soon, once a channel is broken: a claim waits for them. */
-static bool is_waited_for(const struct ibchan_object *object)
-{
-	return object->type == OBJECT_CHANNEL || object->type == OBJECT_LISTENER;
-}
-
-static int claim_check(const struct ibchan_object *object, int type)
-{
-	int ret = object_check(object, type);
-
-	if (ret)
-		return ret;
-	if (object->children || (object->users && !is_waited_for(object)))
-		return -EBUSY;
-	return 0;
-}
-
 static bool is_idle(struct ibchan_context *ctx, const struct ibchan_object *object)
 {
 	bool idle;
@@ -194,14 +177,6 @@ static bool is_idle(struct ibchan_context *ctx, const struct ibchan_object *obje
 	idle = !object->users;
 	spin_unlock(&ctx->lock);
 	return idle;
-}
-
-/* The object is claimed, so no other command begins to hold it. */
-static int await_idle(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	if (object->type == OBJECT_CHANNEL)
-		ibchan_channel_break(object->channel, -ECANCELED);
-	return wait_event_killable(ctx->idle_wait, is_idle(ctx, object)) ? -EINTR : 0;
 }
 
 /* Commands may hold the object again. */
@@ -225,7 +200,11 @@ struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, in
 
 	spin_lock(&ctx->lock);
 	object = xa_load(&ctx->objects, id);
-	ret = claim_check(object, type);
+	ret = object_check(object, type);
+	/* A broken channel's commands, and a listener's, end soon: a claim waits for these only. */
+	if (!ret && (object->children || (object->users && object->type != OBJECT_CHANNEL &&
+					  object->type != OBJECT_LISTENER)))
+		ret = -EBUSY;
 	if (!ret) {
 		object->claimed = 1;
 		held = object->users;
@@ -235,11 +214,13 @@ struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, in
 		return ERR_PTR(ret);
 	if (!held)
 		return object;
-	ret = await_idle(ctx, object);
-	if (!ret)
+	/* The object is claimed, so no other command begins to hold it. */
+	if (object->type == OBJECT_CHANNEL)
+		ibchan_channel_break(object->channel, -ECANCELED);
+	if (!wait_event_killable(ctx->idle_wait, is_idle(ctx, object)))
 		return object;
 	ibchan_object_unclaim(ctx, object);
-	return ERR_PTR(ret);
+	return ERR_PTR(-EINTR);
 }
 
 /* No command finds the object any more; the caller ends what it stands for. */

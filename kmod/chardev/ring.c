@@ -65,27 +65,15 @@ static int alloc_pages_of(struct ibchan_user_ring *ring, u32 num)
 	return 0;
 }
 
-/* A single page has an address already. */
-static void *join_pages(const struct ibchan_user_ring *ring)
-{
-	if (ring->num_pages == 1)
-		return page_address(ring->page);
-	return vmap(ring->pages, ring->num_pages, VM_MAP, PAGE_KERNEL);
-}
-
-static void part_pages(const struct ibchan_user_ring *ring)
-{
-	if (ring->num_pages > 1)
-		vunmap(ring->shared);
-}
-
 /* vmalloc_user() would not charge the pages to the caller's memory cgroup. */
 static int map_pages(struct ibchan_user_ring *ring)
 {
 	int ret = alloc_pages_of(ring, shared_size(ring->entries) >> PAGE_SHIFT);
 
 	if (!ret) {
-		ring->shared = join_pages(ring);
+		/* A single page has an address already. */
+		ring->shared = ring->num_pages == 1 ? page_address(ring->page) :
+			       vmap(ring->pages, ring->num_pages, VM_MAP, PAGE_KERNEL);
 		if (ring->shared)
 			return 0;
 		ret = -ENOMEM;
@@ -106,19 +94,12 @@ static void fill_header(struct ibchan_user_ring *ring)
 	};
 }
 
-/* The pages, the list of them, the ring's own struct and its file. */
-static u64 footprint(const struct ibchan_user_ring *ring)
-{
-	size_t size = shared_size(ring->entries);
-
-	return size + (size >> PAGE_SHIFT) * sizeof(*ring->pages) + RING_FIXED;
-}
-
 /* Makes a ring of at least that many entries, 1 to IBCHAN_MAX_RING_ENTRIES. */
 struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entries,
 					    struct ibchan_reason *reason)
 {
 	struct ibchan_user_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
+	size_t size;
 	int ret;
 
 	if (!ring)
@@ -128,7 +109,10 @@ struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entr
 	spin_lock_init(&ring->lock);
 	ring->entries = roundup_pow_of_two(entries);
 	init_waitqueue_head(&ring->wait);
-	ret = ibchan_cost_charge(&ring->cost, ctx->budget, footprint(ring), reason);
+	/* The pages, the list of them, the ring's own struct and its file. */
+	size = shared_size(ring->entries);
+	size += (size >> PAGE_SHIFT) * sizeof(*ring->pages) + RING_FIXED;
+	ret = ibchan_cost_charge(&ring->cost, ctx->budget, size, reason);
 	if (!ret)
 		ret = map_pages(ring);
 	if (ret) {
@@ -145,7 +129,8 @@ static void ring_free(struct kref *kref)
 {
 	struct ibchan_user_ring *ring = container_of(kref, struct ibchan_user_ring, kref);
 
-	part_pages(ring);
+	if (ring->num_pages > 1)
+		vunmap(ring->shared);
 	free_pages_of(ring);
 	ibchan_cost_pay_back(&ring->cost);
 	kfree_rcu(ring, rcu);

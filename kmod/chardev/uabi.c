@@ -221,24 +221,6 @@ static int copy_in(const struct command *command, union any_command *cmd,
 	return cmd->header.flags & ~command->flags ? -EOPNOTSUPP : 0;
 }
 
-static int run_checked(const struct command *command, struct ibchan_call *call)
-{
-	int ret = 0;
-
-	if (!(command->rights & (ANY_MM | CHECKS)))
-		ret = ibchan_caller_check(call->ctx);
-	return ret ?: command->run(call);
-}
-
-/* Nothing fails from here on. */
-static void publish(struct ibchan_call *call)
-{
-	if (call->new)
-		ibchan_object_publish(call->ctx, call->new);
-	if (call->new_file)
-		fd_install(call->new_fd, call->new_file);
-}
-
 /* It may have been closed meanwhile. */
 static void tell_again(struct ibchan_call *call)
 {
@@ -286,18 +268,27 @@ static int answer(const struct command *command, struct ibchan_call *call, int r
 		if (must_tell)
 			ret = -EFAULT;
 	}
-	if (ret)
+	if (ret) {
 		undo(call);
-	else
-		publish(call);
-	return ret;
+		return ret;
+	}
+	/* Nothing fails from here on. */
+	if (call->new)
+		ibchan_object_publish(call->ctx, call->new);
+	if (call->new_file)
+		fd_install(call->new_fd, call->new_file);
+	return 0;
 }
 
 /* The answer is written without any object held: that may take as long as its owner likes. */
 static int dispatch(const struct command *command, struct ibchan_call *call)
 {
-	int ret = run_checked(command, call);
+	int ret = 0;
 
+	if (!(command->rights & (ANY_MM | CHECKS)))
+		ret = ibchan_caller_check(call->ctx);
+	if (!ret)
+		ret = command->run(call);
 	ibchan_call_release(call);
 	return answer(command, call, ret);
 }

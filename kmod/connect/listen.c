@@ -170,13 +170,9 @@ static u32 listener_backlog(const struct ibchan_listener_init *init)
 static int check_listener(const struct ibchan_listener_init *init,
 			  struct ibchan_reason *reason)
 {
-	if (listener_backlog(init) > IBCHAN_MAX_BACKLOG) {
-		if (reason)
-			reason->element = IBCHAN_PARAMETER_BACKLOG;
-		return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
-					    (u64[3]) { init->backlog, 1,
-						      IBCHAN_MAX_BACKLOG });
-	}
+	if (listener_backlog(init) > IBCHAN_MAX_BACKLOG)
+		return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_BACKLOG, init->backlog, 1,
+					       IBCHAN_MAX_BACKLOG);
 	return ibchan_check_address(init->address, reason);
 }
 

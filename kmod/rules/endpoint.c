@@ -73,12 +73,6 @@ void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan
 	memcpy(endpoint->mac, gid->mac, sizeof(endpoint->mac));
 }
 
-/* What only InfiniBand has. */
-static bool is_infinibands(const struct ibchan_endpoint *theirs)
-{
-	return theirs->pkey || theirs->flags & IBCHAN_ENDPOINT_GRH;
-}
-
 static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reason *reason)
 {
 	if (be32_to_cpu(theirs->magic) != IBCHAN_ENDPOINT_MAGIC)
@@ -87,7 +81,9 @@ static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reas
 	if (!theirs->version)
 		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_VERSION,
 				   IBCHAN_WIRE_VERSION, 0);
-	if (is_infinibands(theirs) && theirs->link_layer != IBCHAN_LINK_LAYER_INFINIBAND)
+	/* Only InfiniBand has these. */
+	if ((theirs->pkey || theirs->flags & IBCHAN_ENDPOINT_GRH) &&
+	    theirs->link_layer != IBCHAN_LINK_LAYER_INFINIBAND)
 		return ibchan_refuse(reason, IBCHAN_REASON_ENDPOINT_RESERVED, -EINVAL);
 	return 0;
 }
@@ -139,13 +135,6 @@ static int check_ethernet(const struct ibchan_endpoint *ours,
 	return 0;
 }
 
-/* Both are in one partition, and one of them is a full member. */
-static bool partitions_match(u16 ours, u16 theirs)
-{
-	return (ours | theirs) & IBCHAN_PKEY_FULL_MEMBER &&
-	       !((ours ^ theirs) & ~IBCHAN_PKEY_FULL_MEMBER);
-}
-
 /* A router's LID, by which other subnets are reached, only a subnet manager knows. */
 static int check_infiniband(const struct ibchan_endpoint *ours,
 			    const struct ibchan_endpoint *theirs, u32 max_lid,
@@ -158,7 +147,9 @@ static int check_infiniband(const struct ibchan_endpoint *ours,
 
 	if (!lid || lid > max_lid)
 		return refuse_pair(reason, IBCHAN_REASON_PEER_LID, max_lid, lid);
-	if (!partitions_match(our_pkey, their_pkey))
+	/* Both are in one partition, and one of them is a full member. */
+	if (!((our_pkey | their_pkey) & IBCHAN_PKEY_FULL_MEMBER) ||
+	    (our_pkey ^ their_pkey) & ~IBCHAN_PKEY_FULL_MEMBER)
 		return refuse_pair(reason, IBCHAN_REASON_PEER_PKEY, our_pkey, their_pkey);
 	memcpy(&our_prefix, ours->gid, sizeof(our_prefix));
 	memcpy(&their_prefix, theirs->gid, sizeof(their_prefix));

@@ -47,15 +47,6 @@ void ibchan_params_init(struct ibchan_params *params)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_params_init, IBCHAN_NS);
 
-static int refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value,
-			    u64 low, u64 high)
-{
-	if (reason)
-		reason->element = which;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
-				    (u64[3]) { value, low, high });
-}
-
 struct param_range {
 	u32 which;
 	u32 value;
@@ -63,16 +54,6 @@ struct param_range {
 	u32 high;
 	u32 also;	/* a value outside the range that is fine; else @low */
 };
-
-static int check_ranges(const struct param_range *range, u32 num, struct ibchan_reason *reason)
-{
-	for (; num; num--, range++)
-		if (range->value != range->also &&
-		    (range->value < range->low || range->value > range->high))
-			return refuse_parameter(reason, range->which, range->value,
-						range->low, range->high);
-	return 0;
-}
 
 static int check_mtu(u32 mtu, struct ibchan_reason *reason)
 {
@@ -85,7 +66,7 @@ static int check_mtu(u32 mtu, struct ibchan_reason *reason)
 	case 4096:
 		return 0;
 	default:
-		return refuse_parameter(reason, IBCHAN_PARAMETER_MTU, mtu, 256, 4096);
+		return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_MTU, mtu, 256, 4096);
 	}
 }
 
@@ -103,19 +84,13 @@ int ibchan_access_check(u32 access, struct ibchan_reason *reason)
 	return 0;
 }
 
-/* Work requests in one queue: the qp keeps a marker, the cq holds all of them. */
-static u32 max_depth(const struct ibchan_device_attr *attr)
-{
-	return min(attr->max_qp_wr - IBCHAN_MARKERS,
-		   attr->max_cqe - 2 * IBCHAN_MARKERS - 1);
-}
-
 /* @reason: value, lowest and highest allowed, and which. -EOPNOTSUPP for an unknown access flag. */
 int ibchan_params_check(const struct ibchan_params *params,
 			const struct ibchan_device_attr *attr,
 			struct ibchan_reason *reason)
 {
-	u32 depth = max_depth(attr);
+	/* The qp keeps a marker in each queue, the cq holds the works of both. */
+	u32 depth = min(attr->max_qp_wr - IBCHAN_MARKERS, attr->max_cqe - 2 * IBCHAN_MARKERS - 1);
 	u32 send_sge = min_t(u32, attr->max_send_sge, IBCHAN_MAX_SGE);
 	u32 recv_sge = min_t(u32, attr->max_recv_sge, IBCHAN_MAX_SGE);
 	const struct param_range ranges[] = {
@@ -141,14 +116,19 @@ int ibchan_params_check(const struct ibchan_params *params,
 		{ IBCHAN_PARAMETER_MAX_INLINE_DATA, params->max_inline_data, 0,
 		  INLINE_MAX, 0 },
 	};
+	u32 i;
 	int ret;
 
 	ret = ibchan_access_check(params->access, reason);
-	if (!ret)
-		ret = check_ranges(ranges, ARRAY_SIZE(ranges), reason);
-	if (!ret)
-		ret = check_mtu(params->mtu, reason);
-	return ret;
+	for (i = 0; !ret && i < ARRAY_SIZE(ranges); i++) {
+		const struct param_range *range = &ranges[i];
+
+		if (range->value != range->also &&
+		    (range->value < range->low || range->value > range->high))
+			ret = ibchan_refuse_parameter(reason, range->which, range->value,
+						      range->low, range->high);
+	}
+	return ret ?: check_mtu(params->mtu, reason);
 }
 
 /*
@@ -175,8 +155,9 @@ int ibchan_options_check(const struct ibchan_options *options,
 
 	if (keepalive_ms && keepalive_ms != IBCHAN_KEEPALIVE_OFF &&
 	    (keepalive_ms < IBCHAN_KEEPALIVE_MIN_MS || keepalive_ms > IBCHAN_KEEPALIVE_MAX_MS))
-		return refuse_parameter(reason, IBCHAN_PARAMETER_KEEPALIVE_MS, keepalive_ms,
-					IBCHAN_KEEPALIVE_MIN_MS, IBCHAN_KEEPALIVE_MAX_MS);
+		return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_KEEPALIVE_MS, keepalive_ms,
+					       IBCHAN_KEEPALIVE_MIN_MS,
+					       IBCHAN_KEEPALIVE_MAX_MS);
 	if (memchr_inv(options->reserved, 0, sizeof(options->reserved)))
 		return ibchan_refuse(reason, IBCHAN_REASON_RESERVED, -EINVAL);
 	return 0;

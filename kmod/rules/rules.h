@@ -63,6 +63,7 @@ struct ibchan_gid {
 
 /* wr.c */
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
+int ibchan_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value, u64 low, u64 high);
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
 			 const u64 value[3]);
 

@@ -48,13 +48,6 @@ void ibchan_wire_write(const struct ibchan_wire *wire, u16 kind, u8 *to)
 	memcpy(to, &header, sizeof(header));
 }
 
-static bool is_sound(const struct header *header, u32 size)
-{
-	return header->version && header->room >= IBCHAN_WIRE_HEADER &&
-	       header->length <= IBCHAN_PRIVATE_DATA_SIZE &&
-	       header->room + header->length <= size;
-}
-
 /*
  * @from: any bytes at all. @kind: a peer that sends back what it got sends no answer. @wire is all
  * zero if the peer is no ibchan, or its header is damaged.
@@ -67,7 +60,9 @@ void ibchan_wire_read(const u8 *from, u32 size, u16 kind, struct ibchan_wire *wi
 	if (size < sizeof(header))
 		return;
 	memcpy(&header, from, sizeof(header));
-	if (header.kind != cpu_to_be16(kind) || !is_sound(&header, size))
+	if (header.kind != cpu_to_be16(kind) || !header.version ||
+	    header.room < IBCHAN_WIRE_HEADER || header.length > IBCHAN_PRIVATE_DATA_SIZE ||
+	    header.room + header.length > size)
 		return;
 	*wire = (struct ibchan_wire) {
 		.version = min_t(u8, header.version, IBCHAN_WIRE_VERSION),

@@ -84,6 +84,15 @@ int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error)
 	return ibchan_refuse_values(reason, code, error, none);
 }
 
+/* The parameter is out of its range: -EINVAL. @which: IBCHAN_PARAMETER_*. */
+int ibchan_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value, u64 low, u64 high)
+{
+	if (reason)
+		reason->element = which;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
+				    (u64[3]) { value, low, high });
+}
+
 int ibchan_refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_reason *reason)
 {
 	return ibchan_refuse_values(reason, IBCHAN_REASON_OPCODE, error,

@@ -158,14 +158,6 @@ static struct ibchan_cq *cq_create(struct ibchan_device *dev, u32 entries,
 	return cq;
 }
 
-static int refuse_parameter(struct ibchan_reason *reason, u32 parameter, u32 given, u32 max)
-{
-	if (reason)
-		reason->element = parameter;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
-				    (u64[3]) { given, 1, max });
-}
-
 static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_init *init,
 		      struct ibchan_reason *reason)
 {
@@ -179,11 +171,11 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
 	if (!init->moderation_count != !init->moderation_us)
 		return -EINVAL;
 	if (init->entries > dev->attr.max_cqe)
-		return refuse_parameter(reason, IBCHAN_PARAMETER_CQ_ENTRIES, init->entries,
-					dev->attr.max_cqe);
+		return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_CQ_ENTRIES, init->entries, 1,
+					       dev->attr.max_cqe);
 	if (init->comp_vector > dev->attr.comp_vectors)
-		return refuse_parameter(reason, IBCHAN_PARAMETER_COMP_VECTOR, init->comp_vector,
-					dev->attr.comp_vectors);
+		return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_COMP_VECTOR,
+					       init->comp_vector, 1, dev->attr.comp_vectors);
 	return 0;
 }
 

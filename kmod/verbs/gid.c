@@ -104,10 +104,7 @@ static int find_best(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 
 static int refuse_index(u32 index, u32 entries, struct ibchan_reason *reason)
 {
-	if (reason)
-		reason->element = IBCHAN_PARAMETER_GID_INDEX;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
-				    (u64[3]) { index, 0, entries - 1 });
+	return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_GID_INDEX, index, 0, entries - 1);
 }
 
 static int choose_by_index(struct ib_device *ib, struct net *net, u32 index,

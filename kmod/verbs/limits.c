@@ -24,10 +24,8 @@ void ibchan_limits_learn_inline(struct ibchan_device *dev, u32 given)
 int ibchan_limits_refuse_inline(const struct ibchan_qp *qp, u32 most,
 				struct ibchan_reason *reason)
 {
-	if (reason)
-		reason->element = IBCHAN_PARAMETER_MAX_INLINE_DATA;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_PARAMETER, -EINVAL,
-				    (u64[3]) { qp->params.max_inline_data, 0, most });
+	return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_MAX_INLINE_DATA,
+				       qp->params.max_inline_data, 0, most);
 }
 
 /* A queue pair that is as the channel's should be but for @bytes, and ends at once. */
