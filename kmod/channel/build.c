@@ -194,19 +194,6 @@ static void fill_bounds(struct ibchan_channel *ch)
 	bounds->max_sge[IBCHAN_OP_FETCH_ADD] = 1;
 }
 
-/* Fills in the capacities of the queue pair. */
-static void fill_cap(struct ibchan_channel *ch)
-{
-	ch->qp.send_cq = ch->send.cq;
-	ch->qp.recv_cq = ch->recv.cq;
-	ch->qp.cap = (struct ib_qp_cap) {
-		.max_send_wr = ch->send.places.depth + IBCHAN_MARKERS,
-		.max_recv_wr = ch->recv.places.depth + IBCHAN_MARKERS,
-		.max_send_sge = ch->send.max_sge,
-		.max_recv_sge = ch->recv.max_sge,
-	};
-}
-
 static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *build,
 			struct ibchan_reason *reason)
 {
@@ -263,7 +250,14 @@ static int build_qp(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
 	int ret;
 
-	fill_cap(ch);
+	ch->qp.send_cq = ch->send.cq;
+	ch->qp.recv_cq = ch->recv.cq;
+	ch->qp.cap = (struct ib_qp_cap) {
+		.max_send_wr = ch->send.places.depth + IBCHAN_MARKERS,
+		.max_recv_wr = ch->recv.places.depth + IBCHAN_MARKERS,
+		.max_send_sge = ch->send.max_sge,
+		.max_recv_sge = ch->recv.max_sge,
+	};
 	ret = ibchan_qp_create(&ch->qp, reason);
 	if (!ret)
 		ret = ibchan_qp_init(&ch->qp, reason);
@@ -293,19 +287,6 @@ static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *bui
 	return 0;
 }
 
-static void channel_publish(struct ibchan_channel *ch)
-{
-	ibchan_device_hold(ch->qp.dev);
-	if (!ch->bounds.service)
-		ibchan_pd_hold(ch->qp.pd);
-	mutex_lock(&ch->qp.dev->lock);
-	list_add_tail(&ch->link, &ch->qp.dev->channels);
-	mutex_unlock(&ch->qp.dev->lock);
-	ibchan_gauge(channels, 1);
-	ibchan_history_add(ch, IBCHAN_HISTORY_BUILT, 0, ch->qp.ib->qp_num,
-			   (u64)ch->qp.gid.port << 32 | ch->qp.gid.index);
-}
-
 static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *build,
 			struct ibchan_reason *reason)
 {
@@ -320,8 +301,17 @@ static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *bu
 		ch->broken = NULL;
 		ch->qp.net = NULL;
 	}
-	if (!ret || ch->leaked)
-		channel_publish(ch);
+	if (!ret || ch->leaked) {
+		ibchan_device_hold(ch->qp.dev);
+		if (!ch->bounds.service)
+			ibchan_pd_hold(ch->qp.pd);
+		mutex_lock(&ch->qp.dev->lock);
+		list_add_tail(&ch->link, &ch->qp.dev->channels);
+		mutex_unlock(&ch->qp.dev->lock);
+		ibchan_gauge(channels, 1);
+		ibchan_history_add(ch, IBCHAN_HISTORY_BUILT, 0, ch->qp.ib->qp_num,
+				   (u64)ch->qp.gid.port << 32 | ch->qp.gid.index);
+	}
 	ibchan_device_exit(ch->qp.dev);
 	return ret;
 }

@@ -142,12 +142,15 @@ u32 ibchan_channel_history(struct ibchan_channel *ch, struct ibchan_history_even
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_history, IBCHAN_NS);
 
-static void fill_failed(struct ibchan_history *history, struct ibchan_facts *facts)
+/* Reports the device, the peer and the failed work of a channel. Without the qp lock. */
+void ibchan_facts_fill(struct ibchan_channel *ch, struct ibchan_facts *facts)
 {
+	struct ibchan_history *history = &ch->history;
 	unsigned long flags;
 
+	*facts = (struct ibchan_facts){ .failed_opcode = IBCHAN_FACTS_NO_OPCODE };
+	ibchan_device_name(ch->qp.dev, facts->device);
 	spin_lock_irqsave(&history->lock, flags);
-	facts->failed_opcode = IBCHAN_FACTS_NO_OPCODE;
 	if (history->failed.error) {
 		facts->failed_wr_id = history->failed.wr_id;
 		facts->failed_opcode = history->failed.opcode;
@@ -156,14 +159,6 @@ static void fill_failed(struct ibchan_history *history, struct ibchan_facts *fac
 	if (history->connected_ns)
 		facts->age_ns = ktime_get_ns() - history->connected_ns;
 	spin_unlock_irqrestore(&history->lock, flags);
-}
-
-/* Reports the device, the peer and the failed work of a channel. Without the qp lock. */
-void ibchan_facts_fill(struct ibchan_channel *ch, struct ibchan_facts *facts)
-{
-	*facts = (struct ibchan_facts){};
-	ibchan_device_name(ch->qp.dev, facts->device);
-	fill_failed(&ch->history, facts);
 	ibchan_qp_lock(&ch->qp);
 	ibchan_parts_call(fill_facts, ch, facts);
 	facts->peer_qpn = be32_to_cpu(ch->peer.qpn);

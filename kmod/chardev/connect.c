@@ -152,70 +152,47 @@ static bool is_connecting(struct ibchan_context *ctx, u32 handle)
 	return connecting;
 }
 
-/* Others may use the file meanwhile, and even close the channel. */
-static int await_end(struct ibchan_context *ctx, u32 handle, s64 timeout_ns)
-{
-	long left = timeout_ns < 0 ? MAX_SCHEDULE_TIMEOUT :
-				     max(nsecs_to_jiffies(timeout_ns), 1UL);
-
-	left = wait_event_interruptible_timeout(ctx->event_wait, !is_connecting(ctx, handle),
-						left);
-	if (left < 0)
-		return -EINTR;
-	return left ? 0 : -ETIMEDOUT;
-}
-
 static int await_connection(struct ibchan_context *ctx,
 			    struct ibchan_cmd_channel_connection *cmd)
 {
+	s64 timeout_ns = ibchan_time_left(cmd->flags, cmd->timeout_ns);
 	ktime_t start = ktime_get();
-	int ret;
+	long left;
 
 	if (!cmd->timeout_ns)
 		return 0;
-	ret = await_end(ctx, cmd->channel, ibchan_time_left(cmd->flags, cmd->timeout_ns));
-	if (ret == -EINTR)
+	left = timeout_ns < 0 ? MAX_SCHEDULE_TIMEOUT : max(nsecs_to_jiffies(timeout_ns), 1UL);
+	/* Others may use the file meanwhile, and even close the channel. */
+	left = wait_event_interruptible_timeout(ctx->event_wait,
+						!is_connecting(ctx, cmd->channel), left);
+	if (left < 0)
 		return ibchan_wait_again(&cmd->flags, &cmd->timeout_ns, start);
-	return ret;
-}
-
-static void fill_connection(struct ibchan_cmd_channel_connection *cmd,
-			    const struct ibchan_connection *connection)
-{
-	cmd->out_state = connection->state;
-	cmd->out_stage = connection->stage;
-	cmd->out_error = connection->error;
-	cmd->out_cm_error = connection->cm_error;
-	cmd->out_data_length = connection->length;
-	ibchan_address_out(&connection->local, &cmd->out_local);
-	ibchan_address_out(&connection->peer, &cmd->out_peer);
-	memcpy(cmd->out_data, connection->data, sizeof(cmd->out_data));
-}
-
-static int query_connection(struct ibchan_call *call)
-{
-	struct ibchan_cmd_channel_connection *cmd = call->cmd;
-	struct ibchan_connection connection;
-	struct ibchan_object *object;
-
-	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
-	if (IS_ERR(object))
-		return PTR_ERR(object);
-	ibchan_channel_connection(object->channel, &connection);
-	fill_connection(cmd, &connection);
-	return 0;
+	return left ? 0 : -ETIMEDOUT;
 }
 
 int ibchan_run_channel_connection(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_connection *cmd = call->cmd;
-	int waited, ret;
+	struct ibchan_connection connection;
+	struct ibchan_object *object;
+	int waited;
 
 	if (cmd->reserved || cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
 		return -EINVAL;
 	waited = await_connection(call->ctx, cmd);
-	ret = query_connection(call);
-	return ret ?: waited;
+	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
+	ibchan_channel_connection(object->channel, &connection);
+	cmd->out_state = connection.state;
+	cmd->out_stage = connection.stage;
+	cmd->out_error = connection.error;
+	cmd->out_cm_error = connection.cm_error;
+	cmd->out_data_length = connection.length;
+	ibchan_address_out(&connection.local, &cmd->out_local);
+	ibchan_address_out(&connection.peer, &cmd->out_peer);
+	memcpy(cmd->out_data, connection.data, sizeof(cmd->out_data));
+	return waited;
 }
 
 int ibchan_run_route_query(struct ibchan_call *call)

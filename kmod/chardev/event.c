@@ -48,30 +48,22 @@ void ibchan_user_broken(void *priv, int error)
 	ibchan_object_event(priv, IBCHAN_EVENT_BROKEN);
 }
 
-/* Takes a channel out of the list: its handle, or 0 where the list is empty. */
-static u32 pop_channel(struct ibchan_context *ctx, u32 *events)
+int ibchan_run_event_take(struct ibchan_call *call)
 {
+	struct ibchan_cmd_event_take *cmd = call->cmd;
+	struct ibchan_context *ctx = call->ctx;
 	struct ibchan_object *object;
-	u32 id = 0;
 
 	spin_lock_irq(&ctx->event_lock);
 	object = list_first_entry_or_null(&ctx->events, struct ibchan_object, event_link);
 	if (object) {
 		list_del_init(&object->event_link);
-		*events = object->events;
+		call->events = object->events;
 		object->events = 0;
-		id = object->id;
+		call->told = object->id;
 	}
 	spin_unlock_irq(&ctx->event_lock);
-	return id;
-}
-
-int ibchan_run_event_take(struct ibchan_call *call)
-{
-	struct ibchan_cmd_event_take *cmd = call->cmd;
-
-	call->told = pop_channel(call->ctx, &call->events);
-	if (!call->told)
+	if (!object)
 		return -EAGAIN;
 	cmd->out_channel = call->told;
 	cmd->out_events = call->events;

@@ -186,23 +186,10 @@ int ibchan_run_listener_create(struct ibchan_call *call)
 	return listener_file(call, user);
 }
 
-static void fill_request(struct ibchan_cmd_request_take *cmd,
-			 const struct ibchan_request *request)
-{
-	struct ibchan_request_attr attr;
-
-	ibchan_request_query(request, &attr);
-	memcpy(cmd->out_device, attr.device, sizeof(cmd->out_device));
-	cmd->out_port = attr.port;
-	cmd->out_data_length = attr.length;
-	ibchan_address_out(&attr.local, &cmd->out_local);
-	ibchan_address_out(&attr.peer, &cmd->out_peer);
-	memcpy(cmd->out_data, attr.data, sizeof(cmd->out_data));
-}
-
 int ibchan_run_request_take(struct ibchan_call *call)
 {
 	struct ibchan_cmd_request_take *cmd = call->cmd;
+	struct ibchan_request_attr attr;
 	struct ibchan_request *request;
 	struct ibchan_object *object;
 	int ret;
@@ -219,7 +206,13 @@ int ibchan_run_request_take(struct ibchan_call *call)
 	if (IS_ERR(request))
 		return PTR_ERR(request);
 	call->new->request = request;
-	fill_request(cmd, request);
+	ibchan_request_query(request, &attr);
+	memcpy(cmd->out_device, attr.device, sizeof(cmd->out_device));
+	cmd->out_port = attr.port;
+	cmd->out_data_length = attr.length;
+	ibchan_address_out(&attr.local, &cmd->out_local);
+	ibchan_address_out(&attr.peer, &cmd->out_peer);
+	memcpy(cmd->out_data, attr.data, sizeof(cmd->out_data));
 	return 0;
 }
 

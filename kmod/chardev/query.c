@@ -24,36 +24,26 @@ static void fill_device(struct ibchan_cmd_device_query *cmd,
 	cmd->out_max_inline_data = attr->max_inline_data;
 }
 
-static int query_open_device(struct ibchan_call *call)
+int ibchan_run_device_query(struct ibchan_call *call)
 {
 	struct ibchan_cmd_device_query *cmd = call->cmd;
 	const struct ibchan_object *object;
 	struct ibchan_device_attr attr;
-	int ret;
-
-	object = ibchan_call_find(call, cmd->index, OBJECT_DEVICE);
-	if (IS_ERR(object))
-		return PTR_ERR(object);
-	ret = ibchan_device_query(object->device, &attr);
-	if (!ret)
-		fill_device(cmd, &attr);
-	return ret;
-}
-
-int ibchan_run_device_query(struct ibchan_call *call)
-{
-	struct ibchan_cmd_device_query *cmd = call->cmd;
-	struct ibchan_device_attr attr;
 	struct ibchan_device *dev;
 	int ret;
 
-	if (cmd->flags & IBCHAN_DEVICE_QUERY_HANDLE)
-		return query_open_device(call);
-	dev = ibchan_device_get_nth(cmd->index, ibchan_caller_net());
-	if (IS_ERR(dev))
-		return PTR_ERR(dev);
-	ret = ibchan_device_query(dev, &attr);
-	ibchan_device_put(dev);
+	if (cmd->flags & IBCHAN_DEVICE_QUERY_HANDLE) {
+		object = ibchan_call_find(call, cmd->index, OBJECT_DEVICE);
+		if (IS_ERR(object))
+			return PTR_ERR(object);
+		ret = ibchan_device_query(object->device, &attr);
+	} else {
+		dev = ibchan_device_get_nth(cmd->index, ibchan_caller_net());
+		if (IS_ERR(dev))
+			return PTR_ERR(dev);
+		ret = ibchan_device_query(dev, &attr);
+		ibchan_device_put(dev);
+	}
 	if (!ret)
 		fill_device(cmd, &attr);
 	return ret;
@@ -65,19 +55,6 @@ static struct ibchan_device *named_device(const char *name)
 	if (!ibchan_name_ends(name))
 		return ERR_PTR(-EINVAL);
 	return ibchan_device_get(name, ibchan_caller_net());
-}
-
-static void fill_port(struct ibchan_cmd_port_query *cmd, const struct ibchan_port_attr *attr)
-{
-	cmd->out_state = attr->state;
-	cmd->out_link_layer = attr->link_layer;
-	cmd->out_active_mtu = attr->active_mtu;
-	cmd->out_max_mtu = attr->max_mtu;
-	cmd->out_lid = attr->lid;
-	cmd->out_gid_index = attr->gid_index;
-	cmd->out_gid_entries = attr->gid_entries;
-	cmd->out_max_message = attr->max_message;
-	memcpy(cmd->out_gid, attr->gid, sizeof(cmd->out_gid));
 }
 
 int ibchan_run_port_query(struct ibchan_call *call)
@@ -92,22 +69,18 @@ int ibchan_run_port_query(struct ibchan_call *call)
 		return PTR_ERR(dev);
 	ret = ibchan_port_query(dev, cmd->port, ibchan_caller_net(), &attr);
 	ibchan_device_put(dev);
-	if (!ret)
-		fill_port(cmd, &attr);
-	return ret;
-}
-
-static void fill_gid(struct ibchan_cmd_gid_query *cmd, const struct ibchan_gid_attr *attr)
-{
-	cmd->out_index = attr->index;
-	cmd->out_verdict = attr->verdict;
-	cmd->out_type = attr->type;
-	cmd->out_ndev_index = attr->ndev_index;
-	cmd->out_ndev_mtu = attr->ndev_mtu;
-	cmd->out_vlan_id = attr->vlan_id;
-	memcpy(cmd->out_mac, attr->mac, sizeof(cmd->out_mac));
-	memcpy(cmd->out_gid, attr->gid, sizeof(cmd->out_gid));
-	memcpy(cmd->out_ndev_name, attr->ndev_name, sizeof(cmd->out_ndev_name));
+	if (ret)
+		return ret;
+	cmd->out_state = attr.state;
+	cmd->out_link_layer = attr.link_layer;
+	cmd->out_active_mtu = attr.active_mtu;
+	cmd->out_max_mtu = attr.max_mtu;
+	cmd->out_lid = attr.lid;
+	cmd->out_gid_index = attr.gid_index;
+	cmd->out_gid_entries = attr.gid_entries;
+	cmd->out_max_message = attr.max_message;
+	memcpy(cmd->out_gid, attr.gid, sizeof(cmd->out_gid));
+	return 0;
 }
 
 int ibchan_run_gid_query(struct ibchan_call *call)
@@ -122,7 +95,16 @@ int ibchan_run_gid_query(struct ibchan_call *call)
 		return PTR_ERR(dev);
 	ret = ibchan_gid_query(dev, cmd->port, ibchan_caller_net(), &attr);
 	ibchan_device_put(dev);
-	if (!ret)
-		fill_gid(cmd, &attr);
-	return ret;
+	if (ret)
+		return ret;
+	cmd->out_index = attr.index;
+	cmd->out_verdict = attr.verdict;
+	cmd->out_type = attr.type;
+	cmd->out_ndev_index = attr.ndev_index;
+	cmd->out_ndev_mtu = attr.ndev_mtu;
+	cmd->out_vlan_id = attr.vlan_id;
+	memcpy(cmd->out_mac, attr.mac, sizeof(cmd->out_mac));
+	memcpy(cmd->out_gid, attr.gid, sizeof(cmd->out_gid));
+	memcpy(cmd->out_ndev_name, attr.ndev_name, sizeof(cmd->out_ndev_name));
+	return 0;
 }

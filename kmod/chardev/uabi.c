@@ -221,28 +221,24 @@ static int copy_in(const struct command *command, union any_command *cmd,
 	return cmd->header.flags & ~command->flags ? -EOPNOTSUPP : 0;
 }
 
-/* It may have been closed meanwhile. */
-static void tell_again(struct ibchan_call *call)
+static void undo(struct ibchan_call *call)
 {
 	struct ibchan_object *object;
 
-	rcu_read_lock();
-	object = ibchan_object_find(call->ctx, call->told, OBJECT_CHANNEL);
-	if (object)
-		ibchan_object_event(object, call->events);
-	rcu_read_unlock();
-}
-
-static void undo(struct ibchan_call *call)
-{
 	if (call->new)
 		ibchan_object_abort(call->ctx, call->new);
 	if (call->new_file)
 		fput(call->new_file);
 	if (call->new_fd >= 0)
 		put_unused_fd(call->new_fd);
-	if (call->told)
-		tell_again(call);
+	if (!call->told)
+		return;
+	rcu_read_lock();
+	object = ibchan_object_find(call->ctx, call->told, OBJECT_CHANNEL);
+	/* It may have been closed meanwhile. */
+	if (object)
+		ibchan_object_event(object, call->events);
+	rcu_read_unlock();
 }
 
 /* Half an answer is none: the flags may have gone out before the page that could not be written. */

@@ -173,27 +173,21 @@ static bool end_attempt(struct ibchan_cm *cm)
 	return !asks && is_connecting(cm->ch);
 }
 
-/* The peer's answer came before the attempt was given up: see answered(). */
-static bool was_answered(struct ibchan_cm *cm)
-{
-	bool is_late;
-
-	ibchan_qp_lock(&cm->ch->qp);
-	is_late = cm->ch->connected;
-	if (is_late)
-		clear_bit(0, &cm->failed);
-	ibchan_qp_unlock(&cm->ch->qp);
-	return is_late;
-}
-
 /* Where an answer comes after all, the peer hears that it is not wanted. */
 static void go_on(struct work_struct *work)
 {
 	struct ibchan_cm *cm = container_of(to_delayed_work(work), struct ibchan_cm, again);
 	struct net *net = cm->ch->qp.net ?: &init_net;
 	struct rdma_cm_id *id;
+	bool is_answered;
 
-	if (was_answered(cm))
+	/* The peer's answer came before the attempt was given up: see answered(). */
+	ibchan_qp_lock(&cm->ch->qp);
+	is_answered = cm->ch->connected;
+	if (is_answered)
+		clear_bit(0, &cm->failed);
+	ibchan_qp_unlock(&cm->ch->qp);
+	if (is_answered)
 		return;
 	if (!end_attempt(cm)) {
 		ibchan_channel_break(cm->ch, -ETIMEDOUT);

@@ -33,16 +33,6 @@ static DEFINE_MUTEX(ask_lock);
 static LIST_HEAD(asking);
 static LIST_HEAD(waiting);
 
-static bool may_ask(kuid_t uid)
-{
-	const struct ibchan_cm *cm;
-	u32 num = 0;
-
-	list_for_each_entry(cm, &asking, ask_link)
-		num += uid_eq(cm->uid, uid);
-	return num < MAX_ASKERS;
-}
-
 static int ask(void *arg);
 
 static int begin_to_ask(struct ibchan_cm *cm)
@@ -57,27 +47,22 @@ static int begin_to_ask(struct ibchan_cm *cm)
 	return 0;
 }
 
-/* A connection that cannot get a thread waits on, as long as its deadline lets it. */
-static void let_next_ask(kuid_t uid)
-{
-	struct ibchan_cm *cm;
-
-	list_for_each_entry(cm, &waiting, ask_link) {
-		if (!uid_eq(cm->uid, uid))
-			continue;
-		begin_to_ask(cm);
-		return;
-	}
-}
-
 /* For a connection that has had a thread. A second call does nothing. */
 static void end_asking(struct ibchan_cm *cm)
 {
+	struct ibchan_cm *other;
+
 	guard(mutex)(&ask_lock);
 	if (list_empty(&cm->ask_link))
 		return;
 	list_del_init(&cm->ask_link);
-	let_next_ask(cm->uid);
+	/* One that cannot get a thread waits on, as long as its deadline lets it. */
+	list_for_each_entry(other, &waiting, ask_link) {
+		if (!uid_eq(other->uid, cm->uid))
+			continue;
+		begin_to_ask(other);
+		return;
+	}
 }
 
 static int send_request(struct ibchan_cm *cm)
@@ -118,9 +103,14 @@ static int ask(void *arg)
  */
 int ibchan_cm_ask(struct ibchan_cm *cm)
 {
+	const struct ibchan_cm *other;
+	u32 num = 0;
+
 	lockdep_assert_held(&cm->ch->qp.lock);
 	guard(mutex)(&ask_lock);
-	if (may_ask(cm->uid))
+	list_for_each_entry(other, &asking, ask_link)
+		num += uid_eq(other->uid, cm->uid);
+	if (num < MAX_ASKERS)
 		return begin_to_ask(cm);
 	list_add_tail(&cm->ask_link, &waiting);
 	return 0;

@@ -125,23 +125,6 @@ int ibchan_check_source(struct net *net, const struct ibchan_connect *connect,
 	return ret == -EADDRNOTAVAIL || ret == -ENODEV ? refuse_source(source, ret, reason) : ret;
 }
 
-/*
- * Packets of RoCE leave by a network device that has the address. Where others can be tried,
- * such an address fails in its turn.
- */
-static int check_not_host_only(const struct ibchan_channel *ch,
-			       const struct ibchan_connect *connect,
-			       struct ibchan_reason *reason)
-{
-	bool only = rdma_protocol_roce(ch->qp.dev->ib, ch->qp.gid.port);
-	u32 i;
-
-	only = only && ibchan_is_host_only(connect->peer);
-	for (i = 0; only && i < connect->num_others; i++)
-		only = ibchan_is_host_only((const struct sockaddr *)&connect->others[i]);
-	return only ? ibchan_refuse_host_only(&ch->qp.gid, reason) : 0;
-}
-
 static struct net *net_of(const struct ibchan_channel *ch)
 {
 	return ch->qp.net ?: &init_net;
@@ -150,6 +133,7 @@ static struct net *net_of(const struct ibchan_channel *ch)
 static int check_connect(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
 			 struct ibchan_reason *reason)
 {
+	bool only;
 	int ret;
 	u32 i;
 
@@ -161,9 +145,19 @@ static int check_connect(const struct ibchan_channel *ch, const struct ibchan_co
 		ret = ibchan_check_address((const struct sockaddr *)&connect->others[i], reason);
 	if (!ret)
 		ret = ibchan_check_source(net_of(ch), connect, reason);
-	if (!ret)
-		ret = check_not_host_only(ch, connect, reason);
-	return ret ?: ibchan_check_data(ch, connect, IBCHAN_REQUEST_DATA, reason);
+	if (ret)
+		return ret;
+	/*
+	 * Packets of RoCE leave by a network device that has the address. Where others can be
+	 * tried, an address that means this host fails in its turn.
+	 */
+	only = rdma_protocol_roce(ch->qp.dev->ib, ch->qp.gid.port) &&
+	       ibchan_is_host_only(connect->peer);
+	for (i = 0; only && i < connect->num_others; i++)
+		only = ibchan_is_host_only((const struct sockaddr *)&connect->others[i]);
+	if (only)
+		return ibchan_refuse_host_only(&ch->qp.gid, reason);
+	return ibchan_check_data(ch, connect, IBCHAN_REQUEST_DATA, reason);
 }
 
 /*

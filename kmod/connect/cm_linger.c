@@ -62,23 +62,16 @@ static bool linger_unlink(struct ibchan_cm_linger *linger)
 	return true;
 }
 
-static bool linger_take(struct ibchan_cm_linger *linger)
-{
-	struct ibchan_device *dev = linger->dev;
-	bool taken;
-
-	spin_lock(&dev->linger_lock);
-	taken = linger_unlink(linger);
-	spin_unlock(&dev->linger_lock);
-	return taken;
-}
-
 static void linger_work(struct work_struct *work)
 {
 	struct ibchan_cm_linger *linger =
 		container_of(to_delayed_work(work), struct ibchan_cm_linger, end);
+	bool is_ours;
 
-	if (!linger_take(linger))
+	spin_lock(&linger->dev->linger_lock);
+	is_ours = linger_unlink(linger);
+	spin_unlock(&linger->dev->linger_lock);
+	if (!is_ours)
 		return;
 	rdma_destroy_id(linger->id);
 	/* A handler may have asked for this once more before it was taken. */

@@ -167,15 +167,6 @@ static u32 listener_backlog(const struct ibchan_listener_init *init)
 	return init->backlog ?: IBCHAN_DEFAULT_BACKLOG;
 }
 
-static int check_listener(const struct ibchan_listener_init *init,
-			  struct ibchan_reason *reason)
-{
-	if (listener_backlog(init) > IBCHAN_MAX_BACKLOG)
-		return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_BACKLOG, init->backlog, 1,
-					       IBCHAN_MAX_BACKLOG);
-	return ibchan_check_address(init->address, reason);
-}
-
 static void listener_renew(struct work_struct *work);
 
 static struct ibchan_listener *listener_alloc(const struct ibchan_listener_init *init)
@@ -347,9 +338,13 @@ struct ibchan_listener *ibchan_listener_create(const struct ibchan_listener_init
 					       struct ibchan_reason *reason)
 {
 	struct ibchan_listener *listener;
-	int ret = check_listener(init, reason);
+	int ret;
 
 	might_sleep();
+	if (listener_backlog(init) > IBCHAN_MAX_BACKLOG)
+		return ERR_PTR(ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_BACKLOG,
+						       init->backlog, 1, IBCHAN_MAX_BACKLOG));
+	ret = ibchan_check_address(init->address, reason);
 	if (ret)
 		return ERR_PTR(ret);
 	listener = listener_alloc(init);

@@ -94,17 +94,6 @@ static bool find_ipv6(const struct net_device *ndev, const struct in6_addr *addr
 }
 #endif
 
-static u32 judge_facts(const struct facts *facts)
-{
-	if (facts->scope > RT_SCOPE_LINK)
-		return IBCHAN_GID_VERDICT_LOOPBACK;
-	if (facts->flags & IFA_F_DADFAILED)
-		return IBCHAN_GID_VERDICT_DUPLICATE;
-	if (facts->flags & IFA_F_TENTATIVE && !(facts->flags & IFA_F_OPTIMISTIC))
-		return IBCHAN_GID_VERDICT_TENTATIVE;
-	return IBCHAN_GID_VERDICT_CHOSEN;
-}
-
 static u32 judge_ndev(const struct net_device *ndev, const struct net *net)
 {
 	if (IS_ERR_OR_NULL(ndev) || (net && !net_eq(dev_net(ndev), net)))
@@ -125,15 +114,20 @@ static u32 judge_address(const struct ib_gid_attr *attr, const struct net *net,
 	const struct net_device *ndev = rdma_read_gid_attr_ndev_rcu(attr);
 	u32 verdict = judge_ndev(ndev, net);
 	struct in6_addr addr;
-	bool found;
 
 	if (verdict)
 		return verdict;
 	memcpy(&addr, attr->gid.raw, sizeof(addr));
 	facts->family = ipv6_addr_v4mapped(&addr) ? 4 : 6;
-	found = facts->family == 4 ? find_ipv4(ndev, &addr, facts) :
-				     find_ipv6(ndev, &addr, facts);
-	return found ? judge_facts(facts) : IBCHAN_GID_VERDICT_NO_ADDRESS;
+	if (!(facts->family == 4 ? find_ipv4(ndev, &addr, facts) : find_ipv6(ndev, &addr, facts)))
+		return IBCHAN_GID_VERDICT_NO_ADDRESS;
+	if (facts->scope > RT_SCOPE_LINK)
+		return IBCHAN_GID_VERDICT_LOOPBACK;
+	if (facts->flags & IFA_F_DADFAILED)
+		return IBCHAN_GID_VERDICT_DUPLICATE;
+	if (facts->flags & IFA_F_TENTATIVE && !(facts->flags & IFA_F_OPTIMISTIC))
+		return IBCHAN_GID_VERDICT_TENTATIVE;
+	return IBCHAN_GID_VERDICT_CHOSEN;
 }
 
 static int rank_of(const struct ib_gid_attr *attr, const struct facts *facts)

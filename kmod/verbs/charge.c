@@ -46,18 +46,6 @@ static void charge_end(struct ibchan_charge *charge)
 	ibchan_gauge(charges, -1);
 }
 
-static int charge_begin(struct ibchan_charge *charge)
-{
-	int ret = cgroup_charge(charge);
-
-	if (ret)
-		return ret;
-	guard(mutex)(&charge->dev->lock);
-	list_add(&charge->link, &charge->dev->charges);
-	ibchan_gauge(charges, 1);
-	return 0;
-}
-
 /**
  * ibchan_device_charge - charge the caller's cgroup for something on a device
  * @dev: the device
@@ -81,7 +69,13 @@ int ibchan_device_charge(struct ibchan_device *dev, enum ibchan_charge_kind kind
 		return ret;
 	charge->dev = dev;
 	charge->kind = kind;
-	ret = charge_begin(charge);
+	ret = cgroup_charge(charge);
+	if (!ret) {
+		mutex_lock(&dev->lock);
+		list_add(&charge->link, &dev->charges);
+		mutex_unlock(&dev->lock);
+		ibchan_gauge(charges, 1);
+	}
 	ibchan_device_exit(dev);
 	if (ret) {
 		charge->dev = NULL;

@@ -72,20 +72,6 @@ int ibchan_qp_create(struct ibchan_qp *qp, struct ibchan_reason *reason)
 	return 0;
 }
 
-static int qp_to_init(struct ibchan_qp *qp)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT,
-		.pkey_index = qp->gid.pkey_index,
-		.port_num = qp->gid.port,
-		.qp_access_flags = qp->params.access,
-	};
-
-	return ibchan_fault(IBCHAN_FAULT_QP_INIT) ?:
-	       ib_modify_qp(qp->ib, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
-			    IB_QP_ACCESS_FLAGS);
-}
-
 /* The core resolves nothing for kernel users: route.c has. */
 static void fill_address(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 			 struct rdma_ah_attr *ah)
@@ -153,8 +139,17 @@ int ibchan_qp_to_reset(struct ibchan_qp *qp)
  */
 int ibchan_qp_init(struct ibchan_qp *qp, struct ibchan_reason *reason)
 {
-	int ret = qp_to_init(qp);
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.pkey_index = qp->gid.pkey_index,
+		.port_num = qp->gid.port,
+		.qp_access_flags = qp->params.access,
+	};
+	int ret;
 
+	ret = ibchan_fault(IBCHAN_FAULT_QP_INIT) ?:
+	      ib_modify_qp(qp->ib, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+			   IB_QP_ACCESS_FLAGS);
 	if (ret)
 		return refuse_step(reason, STEP_INIT, ret);
 	WRITE_ONCE(qp->ready, 1);
@@ -200,31 +195,26 @@ static u8 ack_timeout(const struct ibchan_qp *qp, u8 computed)
 	return clamp_t(u8, computed, ACK_TIMEOUT_LEAST, ACK_TIMEOUT_MOST);
 }
 
-/* Sets the builder's wishes, and the most that this side takes. */
-static void adjust(struct ibchan_qp *qp, struct ib_qp_attr *attr, int mask)
+/* An iWARP device goes from INIT on by itself. */
+static int modify_by_cm(struct ibchan_qp *qp, struct rdma_cm_id *id,
+			struct ib_qp_attr *attr, int *mask)
 {
 	const struct ibchan_params *params = &qp->params;
+	int ret = ibchan_cm_refusal(rdma_init_qp_attr(id, attr, mask));
 
+	if (ret)
+		return ret;
+	/* What the builder wants, and what this side takes at most. */
 	attr->qp_access_flags = params->access;
 	attr->min_rnr_timer = params->min_rnr_timer;
 	attr->timeout = ack_timeout(qp, attr->timeout);
 	attr->retry_cnt = params->ack_retries;
 	attr->rnr_retry = params->rnr_retries;
-	if (mask & IB_QP_AV && params->service_level)
+	if (*mask & IB_QP_AV && params->service_level)
 		rdma_ah_set_sl(&attr->ah_attr, params->service_level);
-	if (mask & IB_QP_AV && params->traffic_class)
+	if (*mask & IB_QP_AV && params->traffic_class)
 		attr->ah_attr.grh.traffic_class = params->traffic_class;
-}
-
-/* An iWARP device goes from INIT on by itself. */
-static int modify_by_cm(struct ibchan_qp *qp, struct rdma_cm_id *id,
-			struct ib_qp_attr *attr, int *mask)
-{
-	int ret = ibchan_cm_refusal(rdma_init_qp_attr(id, attr, mask));
-
-	if (!ret)
-		adjust(qp, attr, *mask);
-	return ret;
+	return 0;
 }
 
 /* How long packets may be over the address that a queue pair has now. */
