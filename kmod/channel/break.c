@@ -364,7 +364,7 @@ bool ibchan_channel_has_posted(const struct ibchan_channel *ch)
 static void end_work(struct ibchan_channel *ch)
 {
 	if (ibchan_drain_begin(ch)) {
-		/* Where a region depends on the markers, they are reaped even if the cq's owner sleeps. */
+		/* A region depends on the markers: they are reaped even if the cq's owner sleeps. */
 		if (ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR)) {
 			ibchan_cq_arm(ch->send.cq);
 			ibchan_cq_arm(ch->recv.cq);

@@ -85,9 +85,9 @@ static __always_inline int check_work(const struct ibchan_work *work, struct ibc
 	if (unlikely(!work->done))
 		return ibchan_refuse(reason, IBCHAN_REASON_NO_DONE, -EINVAL);
 	/*
-	 * From its post until it ends a work has this done(). Posted once more it would be shared by
-	 * two requests of the device. Of two posts at the same moment, on two channels, neither sees
-	 * the other.
+	 * From its post until it ends a work has this done(). Posted once more, two requests of
+	 * the device would share it. Of two posts at the same moment, on two channels, neither
+	 * sees the other.
 	 */
 	if (unlikely(READ_ONCE(work->cqe.done) == ibchan_work_done))
 		return ibchan_refuse(reason, IBCHAN_REASON_WORK_IN_FLIGHT, -EBUSY);

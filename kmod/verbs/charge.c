@@ -79,7 +79,7 @@ int ibchan_device_charge(struct ibchan_device *dev, enum ibchan_charge_kind kind
 	ibchan_device_exit(dev);
 	if (ret) {
 		charge->dev = NULL;
-		/* Not EAGAIN: it means a full queue, and a wait for room in one would be in vain. */
+		/* Not EAGAIN: it means a full queue, and a wait for room would be in vain. */
 		return ret != -EAGAIN ? ret :
 		       ibchan_refuse_values(reason, IBCHAN_REASON_CGROUP, -EDQUOT,
 					    (u64[3]) { kind });

@@ -171,8 +171,8 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
 	if (!init->moderation_count != !init->moderation_us)
 		return -EINVAL;
 	if (init->entries > dev->attr.max_cqe)
-		return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_CQ_ENTRIES, init->entries, 1,
-					       dev->attr.max_cqe);
+		return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_CQ_ENTRIES,
+					       init->entries, 1, dev->attr.max_cqe);
 	if (init->comp_vector > dev->attr.comp_vectors)
 		return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_COMP_VECTOR,
 					       init->comp_vector, 1, dev->attr.comp_vectors);

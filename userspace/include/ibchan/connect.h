@@ -54,8 +54,8 @@ struct ibchan_route {
  *
  * Of several addresses of @host, those of the family of @source are looked for in turn, each for
  * 250 ms and then for its share of what is left of 5 s. The first one that a device leads to is
- * taken. An IPv4 address that is mapped into IPv6 (::ffff:192.0.2.1) is one of IPv4, here and in the
- * other calls that take a host.
+ * taken. An IPv4 address that is mapped into IPv6 (::ffff:192.0.2.1) is one of IPv4, here and in
+ * the other calls that take a host.
  *
  * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: @service is a number above
  * 65535; -ENETUNREACH, -EHOSTUNREACH: there is no way, or no neighbour answers in time;
