@@ -94,23 +94,18 @@ static bool means_disconnected(const struct ibchan_channel *ch, u32 status)
 				    status == IBCHAN_STATUS_FATAL_ERR);
 }
 
-/* While the consumer hears that the channel is connected, the news of its end is put off. */
-static bool put_off_telling(struct ibchan_channel *ch)
+static void tell_broken(struct ibchan_channel *ch, u32 error)
 {
 	unsigned long flags;
 	bool late;
 
+	wake_up_all(&ch->state_wait);
+	/* The consumer hears first that the channel is connected, then of its end. */
 	spin_lock_irqsave(&ch->state_lock, flags);
 	late = ch->telling;
 	ch->tell_later = late;
 	spin_unlock_irqrestore(&ch->state_lock, flags);
-	return late;
-}
-
-static void tell_broken(struct ibchan_channel *ch, u32 error)
-{
-	wake_up_all(&ch->state_wait);
-	if (!put_off_telling(ch))
+	if (!late)
 		call_broken(ch, error);
 }
 
@@ -196,46 +191,42 @@ void ibchan_channel_cause_turn(struct ibchan_turn *turn)
 	tell_broken(ch, end_search(ch));
 }
 
+/* How a channel breaks, and what follows. */
+enum break_how {
+	BREAK_ASKED = BIT(0),		/* the peer is told as well */
+	BREAK_LATER = BIT(1),		/* a worker looks for the cause, and calls broken() */
+	BREAK_FAILED = BIT(2),		/* the device has reported a failure */
+	BREAK_UNCONNECTED = BIT(3),	/* only if the channel is connecting */
+};
+
 /*
- * The caller holds the state lock. The first failure behind a flush is what that came from;
- * one that the device reports beside the cqs may be later than the search.
+ * The works are queued under the lock: none is any more once closing has set CLOSED. The first
+ * failure behind a flush is what that came from; one that the device reports beside the cqs may be
+ * later than the search.
  */
-static void note_cause(struct ibchan_channel *ch, u32 error, u32 status)
-{
-	if (ch->status != IB_WC_WR_FLUSH_ERR)
-		return;
-	WRITE_ONCE(ch->error, error);
-	WRITE_ONCE(ch->status, status);
-}
-
-/* The work is queued under the lock for the same reason as in ibchan_channel_break(). */
-static void break_and_search(struct ibchan_channel *ch, u32 error, u32 status)
+static void break_channel(struct ibchan_channel *ch, u32 error, u32 status, u32 how)
 {
 	unsigned long flags;
-	bool first;
+	bool first = false;
 
 	spin_lock_irqsave(&ch->state_lock, flags);
-	first = mark_broken(ch, error, status);
-	if (first)
+	if (!(how & BREAK_UNCONNECTED) || ch->state == IBCHAN_CHANNEL_CONNECTING)
+		first = mark_broken(ch, error, status);
+	if (!first && how & BREAK_FAILED && ch->status == IB_WC_WR_FLUSH_ERR) {
+		WRITE_ONCE(ch->error, error);
+		WRITE_ONCE(ch->status, status);
+	}
+	if (how & BREAK_ASKED && ch->state == IBCHAN_CHANNEL_BROKEN &&
+	    (first || !(how & BREAK_UNCONNECTED))) {
+		WRITE_ONCE(ch->asked, true);
+		ibchan_turn_queue(&ch->break_turn);
+	}
+	if (first && how & BREAK_LATER)
 		ibchan_turn_queue(&ch->cause_turn);
-	else
-		note_cause(ch, error, status);
 	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (first)
+	if (first && how & BREAK_LATER)
 		wake_up_all(&ch->state_wait);
-}
-
-static void break_and_tell(struct ibchan_channel *ch, u32 error, u32 status)
-{
-	unsigned long flags;
-	bool first;
-
-	spin_lock_irqsave(&ch->state_lock, flags);
-	first = mark_broken(ch, error, status);
-	if (!first)
-		note_cause(ch, error, status);
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (first)
+	else if (first)
 		tell_broken(ch, error);
 }
 
@@ -253,10 +244,10 @@ static bool note_failure(struct ibchan_channel *ch, u32 error, u32 status)
 			return false;
 		error = ECONNRESET;
 	} else if (is_flush || status == IB_WC_LOC_QP_OP_ERR) {
-		break_and_search(ch, error, status);
+		break_channel(ch, error, status, BREAK_FAILED | BREAK_LATER);
 		return true;
 	}
-	break_and_tell(ch, error, status);
+	break_channel(ch, error, status, BREAK_FAILED);
 	return true;
 }
 
@@ -364,7 +355,7 @@ bool ibchan_channel_has_posted(const struct ibchan_channel *ch)
 static void end_work(struct ibchan_channel *ch)
 {
 	if (ibchan_drain_begin(ch)) {
-		/* A region depends on the markers: they are reaped even if the cq's owner sleeps. */
+		/* A region depends on the markers: they are reaped though the cq's owner sleeps. */
 		if (ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR)) {
 			ibchan_cq_arm(ch->send.cq);
 			ibchan_cq_arm(ch->recv.cq);
@@ -394,18 +385,6 @@ void ibchan_channel_break_turn(struct ibchan_turn *turn)
 		ibchan_parts_call(disconnect, ch);
 }
 
-/* The caller holds the state lock: the work is not queued any more once closing has set CLOSED. */
-static bool break_asked(struct ibchan_channel *ch, int error, u32 status)
-{
-	bool first = mark_broken(ch, -error, status);
-
-	if (ch->state == IBCHAN_CHANNEL_BROKEN) {
-		WRITE_ONCE(ch->asked, true);
-		ibchan_turn_queue(&ch->break_turn);
-	}
-	return first;
-}
-
 /**
  * ibchan_channel_break - end a channel
  * @ch: the channel
@@ -418,14 +397,7 @@ static bool break_asked(struct ibchan_channel *ch, int error, u32 status)
  */
 void ibchan_channel_break(struct ibchan_channel *ch, int error)
 {
-	unsigned long flags;
-	bool first;
-
-	spin_lock_irqsave(&ch->state_lock, flags);
-	first = break_asked(ch, error, IBCHAN_STATUS_SUCCESS);
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (first)
-		tell_broken(ch, -error);
+	break_channel(ch, -error, IBCHAN_STATUS_SUCCESS, BREAK_ASKED);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
 
@@ -435,59 +407,13 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
  */
 void ibchan_channel_break_later(struct ibchan_channel *ch, int error, u32 status)
 {
-	unsigned long flags;
-	bool first;
-
-	spin_lock_irqsave(&ch->state_lock, flags);
-	first = break_asked(ch, error, status);
-	if (first)
-		ibchan_turn_queue(&ch->cause_turn);
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (first)
-		wake_up_all(&ch->state_wait);
+	break_channel(ch, -error, status, BREAK_ASKED | BREAK_LATER);
 }
 
 /* Ends a channel that has not got a peer in time; one that is connected stays as it is. */
 void ibchan_channel_give_up(struct ibchan_channel *ch, int error)
 {
-	unsigned long flags;
-	bool given_up;
-
-	spin_lock_irqsave(&ch->state_lock, flags);
-	given_up = ch->state == IBCHAN_CHANNEL_CONNECTING &&
-		   mark_broken(ch, -error, IBCHAN_STATUS_SUCCESS);
-	if (given_up) {
-		WRITE_ONCE(ch->asked, true);
-		ibchan_turn_queue(&ch->break_turn);
-	}
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (given_up)
-		tell_broken(ch, -error);
-}
-
-static bool begin_to_tell(struct ibchan_channel *ch)
-{
-	unsigned long flags;
-	bool may;
-
-	spin_lock_irqsave(&ch->state_lock, flags);
-	may = ibchan_channel_move_state(ch, IBCHAN_CHANNEL_CONNECTED);
-	ch->telling = may;
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	return may;
-}
-
-static void end_telling(struct ibchan_channel *ch)
-{
-	unsigned long flags;
-	bool late;
-
-	spin_lock_irqsave(&ch->state_lock, flags);
-	ch->telling = false;
-	late = ch->tell_later;
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (late)
-		call_broken(ch, READ_ONCE(ch->error));
+	break_channel(ch, -error, IBCHAN_STATUS_SUCCESS, BREAK_ASKED | BREAK_UNCONNECTED);
 }
 
 /*
@@ -497,8 +423,14 @@ static void end_telling(struct ibchan_channel *ch)
 bool ibchan_channel_connected(struct ibchan_channel *ch)
 {
 	void (*connected)(void *priv) = READ_ONCE(ch->connected_to);
+	unsigned long flags;
+	bool may, late;
 
-	if (!begin_to_tell(ch))
+	spin_lock_irqsave(&ch->state_lock, flags);
+	may = ibchan_channel_move_state(ch, IBCHAN_CHANNEL_CONNECTED);
+	ch->telling = may;
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (!may)
 		return false;
 	wake_up_all(&ch->state_wait);
 	if (connected) {
@@ -506,19 +438,13 @@ bool ibchan_channel_connected(struct ibchan_channel *ch)
 		connected(ch->priv);
 		local_bh_enable();
 	}
-	end_telling(ch);
+	spin_lock_irqsave(&ch->state_lock, flags);
+	ch->telling = false;
+	late = ch->tell_later;
+	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (late)
+		call_broken(ch, READ_ONCE(ch->error));
 	return true;
-}
-
-/* Under the qp lock. */
-static bool address_has_gone(struct ibchan_channel *ch, u32 lid)
-{
-	bool gone = !ibchan_gid_still_there(ch->qp.dev->ib, ch->qp.net, &ch->qp.gid, lid);
-
-	if (gone != ch->gid_gone)
-		ibchan_history_address(ch, gone ? EADDRNOTAVAIL : 0);
-	ch->gid_gone = gone;
-	return gone;
 }
 
 /*
@@ -530,6 +456,7 @@ static bool address_has_gone(struct ibchan_channel *ch, u32 lid)
  */
 void ibchan_channel_check_gid(struct ibchan_channel *ch, u32 lid)
 {
+	bool gone;
 	u32 state;
 
 	/* Works of a service never leave the device. */
@@ -538,7 +465,12 @@ void ibchan_channel_check_gid(struct ibchan_channel *ch, u32 lid)
 	/* A connection by address may bring an address of its own. */
 	guard(ibchan_qp)(&ch->qp);
 	state = READ_ONCE(ch->state);
-	if (state < IBCHAN_CHANNEL_BROKEN && address_has_gone(ch, lid) &&
-	    state != IBCHAN_CHANNEL_PREPARED)
+	if (state >= IBCHAN_CHANNEL_BROKEN)
+		return;
+	gone = !ibchan_gid_still_there(ch->qp.dev->ib, ch->qp.net, &ch->qp.gid, lid);
+	if (gone != ch->gid_gone)
+		ibchan_history_address(ch, gone ? EADDRNOTAVAIL : 0);
+	ch->gid_gone = gone;
+	if (gone && state != IBCHAN_CHANNEL_PREPARED)
 		ibchan_channel_break(ch, -EADDRNOTAVAIL);
 }

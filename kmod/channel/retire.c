@@ -182,7 +182,7 @@ void ibchan_queue_end_silent(struct ibchan_queue *queue)
 	if (queue == &queue->channel->recv)
 		return;
 	while (places->retired != places->posted) {
-		/* What the device did not take of a request has not succeeded. */
+		/* A part of a request that the device did not take has not succeeded. */
 		is_cut = queue->cut && (s32)(places->retired - queue->cut_at) >= 0;
 		retire_next(queue, is_cut ? &flushed : &succeeded);
 	}

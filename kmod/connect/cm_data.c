@@ -55,7 +55,7 @@ void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length)
 	cm->length = room + length;
 }
 
-/* What goes to the peer is an answer, and it is agreed how long packets are. */
+/* The private data go with an answer, and it is agreed how long packets are. */
 void ibchan_cm_data_answer(struct ibchan_cm *cm)
 {
 	u32 room = ibchan_cm_data_room(cm->plain);
@@ -69,7 +69,7 @@ static u32 length_of(const struct rdma_conn_param *param)
 	return param->private_data ? param->private_data_len : 0;
 }
 
-/* What a peer that is an ibchan tells this one; all zero if the peer is none. */
+/* Reads the header of a peer that is an ibchan; all zero if the peer is none. */
 void ibchan_cm_data_wire(const struct rdma_conn_param *param, u16 kind, struct ibchan_wire *wire)
 {
 	ibchan_wire_read(param->private_data, length_of(param), kind, wire);

@@ -312,7 +312,7 @@ static int request_answer(struct ibchan_request *request, struct ibchan_cm *cm,
 
 	if (ret)
 		return ret;
-	/* What both sides can: what one has in flight, the other serves. */
+	/* One side serves as many reads as the other has in flight. */
 	ours = cm->ch->qp.params.max_rd_atomic;
 	agreed.responder_resources = min_t(u32, ours, request->responder_resources);
 	agreed.initiator_depth = min_t(u32, ours, request->initiator_depth);

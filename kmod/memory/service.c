@@ -242,7 +242,7 @@ static struct page *kernel_page(const void *addr)
 
 	if (!is_vmalloc_addr(addr))
 		return virt_addr_valid(addr) ? virt_to_page(addr) : NULL;
-	/* What is mapped there may be I/O memory, which has no page whatever the mapping says. */
+	/* I/O memory may be mapped there, which has no page whatever the mapping says. */
 	page = vmalloc_to_page(addr);
 	return page && pfn_valid(page_to_pfn(page)) ? page : NULL;
 }

@@ -164,7 +164,7 @@ int ibchan_options_check(const struct ibchan_options *options,
 }
 
 /*
- * What a keepalive that is not off takes beside the time for the peer's answer:
+ * A keepalive that is not off takes as long beside the time for the peer's answer:
  * <linux/ibchan_options.h> has the formula.
  */
 u32 ibchan_keepalive_asks_ms(u32 keepalive_ms)

@@ -30,7 +30,7 @@ bool ibchan_state_may(u32 from, u32 to)
 }
 
 /*
- * What a post answers: 0 when the channel takes work; -ENOTCONN before the handshake; -ENODEV when
+ * A post answers 0 when the channel takes work; -ENOTCONN before the handshake; -ENODEV when
  * the device is gone; -ESHUTDOWN when the channel is broken. @error: of the channel's first error,
  * positive.
  */

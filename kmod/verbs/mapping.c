@@ -50,7 +50,7 @@ int ibchan_mapping_begin(struct ibchan_mapping *mapping, u64 addr, u64 length)
 	return 0;
 }
 
-/* What was not mapped at the first look, and is mapped then, is no change. */
+/* A page that is mapped only after the first look is no change. */
 bool ibchan_mapping_has_changed(const struct ibchan_mapping *mapping)
 {
 	return READ_ONCE(mapping->changed);

@@ -204,7 +204,7 @@ static int modify_by_cm(struct ibchan_qp *qp, struct rdma_cm_id *id,
 
 	if (ret)
 		return ret;
-	/* What the builder wants, and what this side takes at most. */
+	/* The builder's wishes count, up to the most that this side takes. */
 	attr->qp_access_flags = params->access;
 	attr->min_rnr_timer = params->min_rnr_timer;
 	attr->timeout = ack_timeout(qp, attr->timeout);
@@ -299,8 +299,8 @@ bool ibchan_qp_has_failed(struct ibchan_qp *qp)
 }
 
 /*
- * What the device makes of retries and times. A driver that cannot say leaves @params at what was
- * asked for, and so does a queue pair that has not come to RTS, where it takes the last of them.
+ * Reads which retries and times the device uses. A driver that cannot say leaves @params as they
+ * are, and so does a queue pair that has not come to RTS, where it takes the last of them.
  */
 void ibchan_qp_ask(struct ibchan_qp *qp, struct ibchan_params *params)
 {
