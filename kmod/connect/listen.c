@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Listeners: where requests come in, and wait until they are taken. See request.c for
- * what becomes of them then.
+ * Opens and closes listeners, at which requests come in and wait until they are taken. request.c
+ * answers a request that was taken.
  *
  * Code that destroys a listener's id takes it out with xchg() first: its owner, the
  * handler when the device leaves, or a work item that listens again.
@@ -34,7 +34,7 @@ static DEFINE_MUTEX(listeners_lock);
 static LIST_HEAD(listeners);
 
 /**
- * struct ibchan_listener - where requests come in
+ * struct ibchan_listener - an address at which requests come in
  * @id: the code that destroys it takes it out with xchg(); NULL then
  * @dev: only requests that come over it; holds a reference; NULL: any
  * @lock: guards @closed
@@ -70,7 +70,7 @@ struct ibchan_listener {
 };
 
 /*
- * What this answers with ENOMEM is not rejected, so that the peer asks again: an
+ * A request that this answers with ENOMEM is not rejected, so that the peer asks again: an
  * instant later there may be room.
  */
 static int request_arrived(struct ibchan_listener *listener, struct rdma_cm_id *id,
@@ -115,13 +115,6 @@ static void device_left(struct ibchan_device *dev)
 		listener_die(listener);
 }
 
-static int listener_lost(struct ibchan_listener *listener)
-{
-	listener_die(listener);
-	/* Nothing of @listener is touched after this. */
-	return ibchan_cm_take_id(&listener->id) ? 1 : 0;
-}
-
 static void listener_renew_later(struct ibchan_listener *listener, unsigned long delay)
 {
 	spin_lock(&listener->lock);
@@ -156,7 +149,9 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		listener_renew_later(listener, 0);
 		return 0;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		return listener_lost(listener);
+		listener_die(listener);
+		/* Nothing of @listener is touched after this. */
+		return ibchan_cm_take_id(&listener->id) ? 1 : 0;
 	default:
 		return 0;
 	}
@@ -182,7 +177,7 @@ static struct ibchan_listener *listener_alloc(const struct ibchan_listener_init 
 	INIT_LIST_HEAD(&listener->all);
 	INIT_DELAYED_WORK(&listener->renew, listener_renew);
 	listener->net = get_net(init->net);
-	listener->backlog = listener_backlog(init);
+	listener->backlog = init->backlog ?: IBCHAN_DEFAULT_BACKLOG;
 	listener->ready = init->ready;
 	listener->priv = init->priv;
 	listener->dev = init->dev;
@@ -245,11 +240,11 @@ static struct rdma_cm_id *listener_open(struct ibchan_listener *listener,
 
 /*
  * From here on the connection manager may take the id when its device leaves. Has it left
- * already, then listener_lost() has found none to give away.
+ * already, then listener_event() has found none to give away.
  */
 static void listener_own(struct ibchan_listener *listener, struct rdma_cm_id *id)
 {
-	/* Seen before @dead is read: listener_lost() writes that, then takes the id. */
+	/* Seen before @dead is read: listener_event() writes that, then takes the id. */
 	smp_store_mb(listener->id, id);
 	if (!READ_ONCE(listener->dead))
 		return;
@@ -273,10 +268,7 @@ static bool id_has_address(const struct rdma_cm_id *id)
 	return there == bound;
 }
 
-/*
- * Whose device leaves while this has its id, learns by @dead that it is to be destroyed:
- * see listener_own().
- */
+/* An id whose device leaves while this has it is destroyed here: see listener_own(). */
 static void listener_renew(struct work_struct *work)
 {
 	struct ibchan_listener *listener = container_of(to_delayed_work(work),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The budgets of users for kernel memory. A user's budget exists while the user has a file open or
- * an object is left that was charged to it.
+ * Charges kernel memory to budgets of users. A user's budget exists while the user has a file open
+ * or an object is left that was charged to it.
  *
  * A user is the real user id of the process that opened the file, as io_uring and iommufd have it,
  * or, in a user namespace, the owner of the outermost one: all ids that an unprivileged user has
@@ -41,7 +41,7 @@ MODULE_PARM_DESC(user_memory,
  * struct ibchan_budget - one user's
  * @link: in the table
  * @uid: of the user that is charged
- * @container: which of root's containers; 0 of other users
+ * @container: number of root's namespace or cgroup; 0 of other users
  * @users: files, and objects that were charged
  * @used: bytes
  * @lane: its works
@@ -75,37 +75,6 @@ static u64 key_of(const struct ibchan_budget *budget)
 	return __kuid_val(budget->uid) ^ budget->container;
 }
 
-static struct ibchan_budget *find(const struct ibchan_budget *wanted)
-{
-	struct ibchan_budget *budget;
-
-	hash_for_each_possible(budgets, budget, link, key_of(wanted))
-		if (uid_eq(budget->uid, wanted->uid) && budget->container == wanted->container)
-			return budget;
-	return NULL;
-}
-
-/*
- * Takes a reference to the budget of @fresh's user. A user without a budget gets @fresh; otherwise
- * @fresh stays the caller's.
- */
-static struct ibchan_budget *find_or_add(struct ibchan_budget *fresh)
-{
-	struct ibchan_budget *budget;
-	unsigned long flags;
-
-	spin_lock_irqsave(&budgets_lock, flags);
-	budget = find(fresh);
-	if (budget) {
-		refcount_inc(&budget->users);
-	} else {
-		budget = fresh;
-		hash_add(budgets, &budget->link, key_of(budget));
-	}
-	spin_unlock_irqrestore(&budgets_lock, flags);
-	return budget;
-}
-
 static u64 cgroup_of_caller(void)
 {
 	u64 id = 0;
@@ -118,28 +87,24 @@ static u64 cgroup_of_caller(void)
 	return id & ~NAMESPACE;
 }
 
-static const struct user_namespace *outermost(const struct user_namespace *ns)
-{
-	while (ns->parent && ns->parent != &init_user_ns)
-		ns = ns->parent;
-	return ns;
-}
-
 static void identify_caller(struct ibchan_budget *fresh)
 {
-	const struct user_namespace *ns = outermost(current_user_ns());
+	const struct user_namespace *ns = current_user_ns();
 	bool is_first = ns == &init_user_ns;
 
+	while (ns->parent && ns->parent != &init_user_ns)
+		ns = ns->parent;
 	fresh->uid = is_first ? current_uid() : ns->owner;
 	if (uid_eq(fresh->uid, GLOBAL_ROOT_UID))
 		fresh->container = is_first ? cgroup_of_caller() : NAMESPACE | ns->ns.inum;
 }
 
-/* The budget of the caller's user; NULL when there is no memory. */
+/* Gets the budget of the caller's user; NULL when there is no memory. May sleep. */
 struct ibchan_budget *ibchan_budget_get(void)
 {
 	struct ibchan_budget *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
 	struct ibchan_budget *budget;
+	unsigned long flags;
 
 	if (!fresh)
 		return NULL;
@@ -147,12 +112,22 @@ struct ibchan_budget *ibchan_budget_get(void)
 	refcount_set(&fresh->users, 1);
 	spin_lock_init(&fresh->lane.lock);
 	INIT_LIST_HEAD(&fresh->lane.waiting);
-	budget = find_or_add(fresh);
-	if (budget != fresh)
-		kfree(fresh);
+	spin_lock_irqsave(&budgets_lock, flags);
+	hash_for_each_possible(budgets, budget, link, key_of(fresh))
+		if (uid_eq(budget->uid, fresh->uid) && budget->container == fresh->container)
+			break;
+	if (budget)
+		refcount_inc(&budget->users);
+	else
+		hash_add(budgets, &fresh->link, key_of(fresh));
+	spin_unlock_irqrestore(&budgets_lock, flags);
+	if (!budget)
+		return fresh;
+	kfree(fresh);
 	return budget;
 }
 
+/* The counterpart of ibchan_budget_get(). Any context but NMI. */
 void ibchan_budget_put(struct ibchan_budget *budget)
 {
 	unsigned long flags;
@@ -171,10 +146,7 @@ void ibchan_budget_put(struct ibchan_budget *budget)
 	kfree(budget);
 }
 
-/*
- * Where works of a budget's user wait for their turn; there as long as @budget. NULL where there
- * is none.
- */
+/* The lane in which works of the user wait for their turn, or NULL without a budget. */
 struct ibchan_lane *ibchan_budget_lane(struct ibchan_budget *budget)
 {
 	return budget ? &budget->lane : NULL;
@@ -210,9 +182,9 @@ int ibchan_cost_charge(struct ibchan_cost *cost, struct ibchan_budget *budget, u
 }
 
 /*
- * @budget is there as long as @payer is used; NULL: no budget pays. Whether the caller may go over
- * the limit is seen here: no caller is there later. No refusal is written to the audit log, which
- * a peer could fill.
+ * Has @budget (NULL: none), which stays as long as @payer is used, pay for objects that peers
+ * cause. No caller is there later, so the capability to go over the limit is looked at here. No
+ * refusal is written to the audit log, which a peer could fill.
  */
 void ibchan_payer_init(struct ibchan_payer *payer, struct ibchan_budget *budget)
 {
@@ -220,7 +192,7 @@ void ibchan_payer_init(struct ibchan_payer *payer, struct ibchan_budget *budget)
 	payer->exempt = budget && ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
 }
 
-/* Charges for an object that a peer causes. Any context but NMI. */
+/* Charges for an object that a peer causes: 0 or -EDQUOT. Any context but NMI. */
 int ibchan_cost_charge_to(struct ibchan_cost *cost, const struct ibchan_payer *payer, u64 bytes)
 {
 	struct ibchan_budget *budget = payer->budget;
@@ -235,7 +207,7 @@ int ibchan_cost_charge_to(struct ibchan_cost *cost, const struct ibchan_payer *p
 	return 0;
 }
 
-/* @cost is of nothing afterwards, and may be before. */
+/* The memory that was charged for has gone; @cost is one of nothing then. Any context but NMI. */
 void ibchan_cost_pay_back(struct ibchan_cost *cost)
 {
 	if (!cost->budget)
@@ -246,7 +218,7 @@ void ibchan_cost_pay_back(struct ibchan_cost *cost)
 	*cost = (struct ibchan_cost) {};
 }
 
-/* A part of what was charged for goes on in another object, at most @bytes of it. */
+/* Moves at most @bytes of a cost to another object, whose cost was of nothing. */
 void ibchan_cost_move(struct ibchan_cost *from, struct ibchan_cost *to, u64 bytes)
 {
 	if (!from->budget)

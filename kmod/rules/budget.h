@@ -3,7 +3,7 @@
  * Kernel memory that the objects of a user may take, the drivers' included. Drivers do not
  * charge it to the cgroup of the process that asks for an object, so each user has a budget.
  * An object is charged by an estimate (see footprint.c) before it is made, and pays back when
- * its memory has gone. What the kernel makes for itself has no budget and is not charged.
+ * its memory has gone. Objects of kernel consumers have no budget and are not charged.
  */
 #ifndef IBCHAN_BUDGET_H
 #define IBCHAN_BUDGET_H
@@ -17,7 +17,7 @@ struct ibchan_pd;
 struct ibchan_reason;
 
 /**
- * struct ibchan_cost - what an object has been charged
+ * struct ibchan_cost - a charge for an object
  * @budget: keeps it; NULL: nothing
  * @bytes: of it
  *
@@ -29,7 +29,7 @@ struct ibchan_cost {
 };
 
 /**
- * struct ibchan_payer - who pays for what peers cause
+ * struct ibchan_payer - pays for objects that peers cause
  * @budget: not kept; NULL: no budget pays
  * @exempt: it may go over the limit
  */
@@ -39,10 +39,10 @@ struct ibchan_payer {
 };
 
 /**
- * struct ibchan_lane - which works of a user are with the workers: see verbs/turn.c
+ * struct ibchan_lane - works of a user that are with the workers or wait: see verbs/turn.c
  * @lock: guards the rest; interrupts off
- * @waiting: those that are not, in their order
- * @num_admitted: those that are
+ * @waiting: works that wait, in their order
+ * @num_admitted: works that are with the workers
  */
 struct ibchan_lane {
 	spinlock_t lock;		/* the rest */

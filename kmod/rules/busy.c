@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Busy ranges of a memory region: exclusive while the device may write, shared
+ * Keeps the busy ranges of a memory region: exclusive while the device may write, shared
  * while it only reads. Pure.
  *
  * Ranges in flight lie in two interval trees: one of ranges that are read, one of ranges
@@ -44,48 +44,32 @@ static void sort(struct ibchan_busy *busy, struct ibchan_range *range, bool writ
 	range_insert(range, tree_of(busy, writes));
 }
 
-static struct ibchan_range *find_conflict(struct ibchan_busy *busy,
-					  const struct ibchan_range *range, bool writes)
+/* Moves the lone writer into its tree, and for a new writer the listed readers into theirs. */
+static void sort_others(struct ibchan_busy *busy, bool writes)
 {
-	struct ibchan_range *hit = range_iter_first(&busy->writers, RANGE_FIRST(range),
-						  RANGE_LAST(range));
+	struct ibchan_range *other = busy->lone;
 
-	if (hit || !writes)
-		return hit;
-	return range_iter_first(&busy->readers, RANGE_FIRST(range), RANGE_LAST(range));
-}
-
-static void sort_readers(struct ibchan_busy *busy)
-{
-	struct ibchan_range *range;
-
-	while (busy->num_listed) {
-		range = hlist_entry(busy->listed.first, struct ibchan_range, link);
-		ibchan_busy_unlist(busy, range);
-		sort(busy, range, false);
+	if (other) {
+		ibchan_busy_forget_lone(busy);
+		sort(busy, other, true);
+	}
+	while (writes && busy->num_listed) {
+		other = hlist_entry(busy->listed.first, struct ibchan_range, link);
+		ibchan_busy_unlist(busy, other);
+		sort(busy, other, false);
 	}
 }
 
-static void sort_lone(struct ibchan_busy *busy)
-{
-	struct ibchan_range *lone = busy->lone;
-
-	if (!lone)
-		return;
-	ibchan_busy_forget_lone(busy);
-	sort(busy, lone, true);
-}
-
-/* Claims a range that has to be compared with others. Under the lock. */
+/* ibchan_busy_take() of a range that has to be compared with others. Under the lock. */
 int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range, bool writes,
 			    struct ibchan_reason *reason)
 {
 	const struct ibchan_range *hit;
 
-	sort_lone(busy);
-	if (writes)
-		sort_readers(busy);
-	hit = find_conflict(busy, range, writes);
+	sort_others(busy, writes);
+	hit = range_iter_first(&busy->writers, RANGE_FIRST(range), RANGE_LAST(range));
+	if (!hit && writes)
+		hit = range_iter_first(&busy->readers, RANGE_FIRST(range), RANGE_LAST(range));
 	if (hit)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_BUSY, -EBUSY,
 					    (u64[3]) { hit->offset, hit->length,

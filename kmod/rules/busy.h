@@ -53,7 +53,7 @@ struct ibchan_busy {
 	struct rb_root_cached writers;
 };
 
-/* What a writer may have to sort under the lock, with bottom halves off. */
+/* As many ranges as a writer may have to sort under the lock, with bottom halves off. */
 #define IBCHAN_BUSY_MAX_LISTED	64
 
 /* Of struct ibchan_busy.num_listed, while there is a lone writer: looks like too many. */
@@ -122,9 +122,15 @@ static inline void ibchan_busy_forget_lone(struct ibchan_busy *busy)
 	busy->num_listed &= ~IBCHAN_BUSY_LONE;
 }
 
-/*
- * Claims a range for a work, with bottom halves off: it stays where it is until released. -EBUSY,
- * and @reason says which range is in the way.
+/**
+ * ibchan_busy_take - claim a range for a work
+ * @busy: of the region
+ * @range: the range; stays where it is until released
+ * @writes: the device is going to write into it
+ * @reason: names the range in the way; or NULL
+ *
+ * Context: bottom halves off.
+ * Return: 0, or -EBUSY with nothing changed.
  */
 static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_range *range,
 				   bool writes, struct ibchan_reason *reason)
@@ -143,7 +149,7 @@ static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_range
 	return ret;
 }
 
-/* With bottom halves off. */
+/* The work of a range has ended. Bottom halves are off. */
 static inline void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_range *range)
 {
 	spin_lock(&busy->lock);

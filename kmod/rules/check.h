@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a work request must satisfy before anything is reserved for it: form,
- * bounds, access, protection domain. Pure: it looks only at its arguments, and at
- * members that are immutable or read in one piece, so any context will do. Inline,
- * because each post of each request goes through here; refusals are in wr.c.
+ * Checks a work request before anything is reserved for it: form, bounds, access, protection
+ * domain. Pure: each check looks only at its arguments, and at members that are immutable or
+ * read in one piece, so any context will do. Inline, because each post of each request goes
+ * through here; refusals are in wr.c.
  */
 #ifndef IBCHAN_CHECK_H
 #define IBCHAN_CHECK_H
@@ -32,7 +32,7 @@
 				 IBCHAN_WR_EXCLUSIVE | IBCHAN_WR_SGL)
 
 /**
- * struct ibchan_bounds - what the requests of a channel are checked against
+ * struct ibchan_bounds - the bounds of a channel's requests
  * @pd: of the channel
  * @caps: of the device: IBCHAN_DEVICE_*
  * @max_message: bytes of one message, at most IBCHAN_MAX_MESSAGE
@@ -56,11 +56,12 @@ struct ibchan_bounds {
 };
 
 /**
- * struct ibchan_extent - what may be done with a region
+ * struct ibchan_extent - the domain, length and access of a region
  * @pd: its domain
  * @length: bytes
  * @access: IBCHAN_ACCESS_*
- * @allows: what requests may need: @access and IBCHAN_MAY_GATHER; 0: a peer has invalidated it
+ * @allows: accesses that a request may need: @access and IBCHAN_MAY_GATHER; 0: a peer has
+ *	invalidated the region
  *
  * All but @allows is immutable.
  */
@@ -71,7 +72,7 @@ struct ibchan_extent {
 	u32 allows;
 };
 
-/* What the opcodes have in common and what not. */
+/* Properties of an opcode that the checks ask for. */
 enum op_trait {
 	OP_SCATTERS = BIT(0),	/* the device writes into the elements */
 	OP_ONE_SIDED = BIT(1),	/* names memory of the peer */
@@ -105,7 +106,7 @@ static inline bool ibchan_op_scatters(u8 opcode)
 	return ibchan_ops[opcode].traits & OP_SCATTERS;
 }
 
-/* What is odd on a channel, whose requests may be IBCHAN_WR_EXCLUSIVE or not. */
+/* The odd bits of a channel; IBCHAN_WR_EXCLUSIVE is one unless its requests may have it. */
 static inline u32 ibchan_odd_head(bool exclusive)
 {
 	return IBCHAN_ODD_HEAD | (exclusive ? 0 : IBCHAN_HEAD(0, IBCHAN_WR_EXCLUSIVE));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The blob that two peers exchange. It comes over a wire that nobody vouches
- * for, so each field is checked before the queue pair sees any of it. Bits and bytes that this
- * version does not know are a later version's, and ignored: see wire.c. Pure.
+ * Writes and checks endpoints, the blobs that two peers exchange. An endpoint comes over a wire
+ * that nobody vouches for, so each field is checked before the queue pair sees any of it. Bits
+ * and bytes that this version does not know are a later version's, and ignored: see wire.c. Pure.
  */
 #include <linux/build_bug.h>
 #include <linux/errno.h>
@@ -17,7 +17,7 @@
 #define QPN_MAX		0xffffffU	/* 24 bits on the wire */
 #define PSN_MAX		0xffffffU
 
-/* 4 for an IPv4-mapped address, else 6. */
+/* The IP version of the address in a RoCE GID: 4 for an IPv4-mapped one, else 6. */
 u8 ibchan_gid_family(const u8 *gid)
 {
 	struct in6_addr addr;
@@ -32,8 +32,9 @@ static int refuse_pair(struct ibchan_reason *reason, u32 code, u64 ours, u64 the
 }
 
 /*
- * How good a P_Key is for a channel; 0: none. A full member talks to each other member of its
- * partition, a limited one only to full ones. All ports are in the default partition.
+ * How good an entry of the port's P_Key table is for a channel; 0 when it is none. A full member
+ * talks to each other member of its partition, a limited one only to full ones. All ports are in
+ * the default partition.
  */
 int ibchan_pkey_rank(u16 pkey)
 {
@@ -44,13 +45,7 @@ int ibchan_pkey_rank(u16 pkey)
 	return pkey & IBCHAN_PKEY_FULL_MEMBER ? 2 : 1;
 }
 
-static u8 link_layer_of(const struct ibchan_gid *gid)
-{
-	if (gid->iwarp)
-		return IBCHAN_LINK_LAYER_IWARP;
-	return gid->family ? IBCHAN_LINK_LAYER_ETHERNET : IBCHAN_LINK_LAYER_INFINIBAND;
-}
-
+/* Writes the endpoint of the queue pair @qpn at @gid. */
 void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan_gid *gid,
 			   const struct ibchan_params *params, u32 qpn)
 {
@@ -58,7 +53,9 @@ void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan
 	*endpoint = (struct ibchan_endpoint){
 		.magic = cpu_to_be32(IBCHAN_ENDPOINT_MAGIC),
 		.version = cpu_to_be16(IBCHAN_WIRE_VERSION),
-		.link_layer = link_layer_of(gid),
+		.link_layer = gid->iwarp ? IBCHAN_LINK_LAYER_IWARP :
+			      gid->family ? IBCHAN_LINK_LAYER_ETHERNET :
+					    IBCHAN_LINK_LAYER_INFINIBAND,
 		.mtu = ib_mtu_int_to_enum(params->mtu),
 		.qpn = cpu_to_be32(qpn),
 		.psn = cpu_to_be32(params->send_psn),
@@ -81,9 +78,9 @@ static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reas
 	if (!theirs->version)
 		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_VERSION,
 				   IBCHAN_WIRE_VERSION, 0);
-	/* Only InfiniBand has these. */
-	if ((theirs->pkey || theirs->flags & IBCHAN_ENDPOINT_GRH) &&
-	    theirs->link_layer != IBCHAN_LINK_LAYER_INFINIBAND)
+	/* Only InfiniBand has partitions, and packets without a global route header. */
+	if (theirs->link_layer != IBCHAN_LINK_LAYER_INFINIBAND &&
+	    (theirs->pkey || theirs->flags & IBCHAN_ENDPOINT_GRH))
 		return ibchan_refuse(reason, IBCHAN_REASON_ENDPOINT_RESERVED, -EINVAL);
 	return 0;
 }
@@ -147,7 +144,7 @@ static int check_infiniband(const struct ibchan_endpoint *ours,
 
 	if (!lid || lid > max_lid)
 		return refuse_pair(reason, IBCHAN_REASON_PEER_LID, max_lid, lid);
-	/* Both are in one partition, and one of them is a full member. */
+	/* Both have to be in one partition, and one of them a full member. */
 	if (!((our_pkey | their_pkey) & IBCHAN_PKEY_FULL_MEMBER) ||
 	    (our_pkey ^ their_pkey) & ~IBCHAN_PKEY_FULL_MEMBER)
 		return refuse_pair(reason, IBCHAN_REASON_PEER_PKEY, our_pkey, their_pkey);
@@ -160,8 +157,8 @@ static int check_infiniband(const struct ibchan_endpoint *ours,
 }
 
 /*
- * Can these two peers talk? @theirs: any bytes at all. @max_lid: that a port of this side's fabric
- * may have, on InfiniBand. @reason: which field, and both values.
+ * Whether these two peers can talk: 0, or -EINVAL with the field and both values in @reason.
+ * @theirs may be any bytes at all; @max_lid is the highest LID of this side's fabric.
  */
 int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 			  const struct ibchan_endpoint *theirs, u32 max_lid,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How much kernel memory an object takes, its driver's part included. No driver tells, so
- * these are estimates: the number of a queue's entries and the size of an entry are powers of
+ * Estimates how much kernel memory an object takes, its driver's part included. No driver
+ * tells: the number of a queue's entries and the size of an entry are powers of
  * two, as drivers make them. The estimates err upward. For soft-RoCE, which takes about the
  * most memory of all drivers, they are less than twice the real amount: see budget_test. Pure.
  */
@@ -17,7 +17,7 @@
 /* The queue's own struct, the driver's, what both are rounded up to. */
 #define CQ_FIXED	SZ_8K
 
-/* What a driver puts before the elements of a request: soft-RoCE 200 bytes, mlx5 192. */
+/* Bytes that a driver puts before the elements of a request: soft-RoCE 200, mlx5 192. */
 #define SEND_HEADER	208
 #define RECV_HEADER	48
 #define MIN_WQE	64
@@ -54,22 +54,18 @@ static u64 elements_size(u32 max_sge)
 	return max_sge * sizeof(struct ib_sge);
 }
 
-/* A place: which work is there, what that holds, and the queue's own, for a request without one. */
-static u64 place_size(const struct ibchan_queue_size *queue)
-{
-	u64 size = sizeof(struct ibchan_work *) + queue->max_sge * sizeof(struct ibchan_mr *);
-
-	if (queue->exclusive)
-		size += queue->max_sge * sizeof(struct ibchan_range);
-	if (queue->has_works)
-		size += sizeof(struct ibchan_work);
-	return size;
-}
-
+/* The driver's entries of @wqe bytes, and our places: of the work, its regions and its ranges. */
 static u64 queue_size(const struct ibchan_queue_size *queue, u64 wqe)
 {
+	u64 place = sizeof(struct ibchan_work *) + queue->max_sge * sizeof(struct ibchan_mr *);
+
+	if (queue->exclusive)
+		place += queue->max_sge * sizeof(struct ibchan_range);
+	/* The queue's own work, for a request that brings none. */
+	if (queue->has_works)
+		place += sizeof(struct ibchan_work);
 	return with_tables(entries_of(queue->depth + IBCHAN_MARKERS) * wqe +
-			   roundup_pow_of_two(queue->depth) * place_size(queue));
+			   roundup_pow_of_two(queue->depth) * place);
 }
 
 u64 ibchan_footprint_cq(u32 entries)
@@ -77,7 +73,10 @@ u64 ibchan_footprint_cq(u32 entries)
 	return CQ_FIXED + with_tables(entries_of(entries) * CQE_SIZE);
 }
 
-/* @max_rd_atomic: reads and atomics of the peer's that the device has room for. */
+/*
+ * @max_inline: bytes that a request may carry; @max_rd_atomic: reads and atomics of the peer's that
+ * the device has room for.
+ */
 u64 ibchan_footprint_channel(const struct ibchan_queue_size *send,
 			     const struct ibchan_queue_size *recv, u32 max_inline,
 			     u32 max_rd_atomic)
@@ -90,7 +89,7 @@ u64 ibchan_footprint_channel(const struct ibchan_queue_size *send,
 	       queue_size(recv, recv_wqe);
 }
 
-/* Without its memory. @room: pages that the device's region has room for. */
+/* A region of @pages without its memory; the device's region has room for @room pages. */
 u64 ibchan_footprint_mr(u64 pages, u64 room)
 {
 	return MR_FIXED + pages * MR_PAGE + room * MR_ROOM;

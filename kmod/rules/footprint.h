@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What objects take of kernel memory; see footprint.c. */
+/* Kernel memory that objects take, in bytes; see footprint.c. */
 #ifndef IBCHAN_FOOTPRINT_H
 #define IBCHAN_FOOTPRINT_H
 
@@ -23,7 +23,7 @@ struct ibchan_queue_size {
 #define IBCHAN_FOOTPRINT_PD		1024
 /* A listener, with an id of the connection manager for each device. */
 #define IBCHAN_FOOTPRINT_LISTENER	8192
-/* A request, with an id of the connection manager and what that keeps of the peer's message. */
+/* A request, with an id of the connection manager, which keeps a part of the peer's message. */
 #define IBCHAN_FOOTPRINT_REQUEST	4096
 
 u64 ibchan_footprint_cq(u32 entries);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The builder's parameters: their defaults and their ranges. Pure. */
+/* Checks the builder's parameters, and chooses their defaults. Pure. */
 #include <linux/errno.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -19,7 +19,7 @@
 
 /**
  * ibchan_params_init - the defaults
- * @params: what to fill
+ * @params: filled
  *
  * The numbers are IBCHAN_DEFAULT_* of <linux/ibchan.h>, which says where they
  * come from. Access is IBCHAN_ACCESS_SHARED; traffic class, service level and
@@ -70,7 +70,10 @@ static int check_mtu(u32 mtu, struct ibchan_reason *reason)
 	}
 }
 
-/* The verbs demand local write where a peer may write. -EOPNOTSUPP for an unknown flag. */
+/*
+ * The verbs demand local write where a peer may write. Returns -EOPNOTSUPP for an unknown flag;
+ * -EINVAL for remote write or atomic without local write.
+ */
 int ibchan_access_check(u32 access, struct ibchan_reason *reason)
 {
 	u32 writes = access & (IBCHAN_ACCESS_REMOTE_WRITE | IBCHAN_ACCESS_REMOTE_ATOMIC);
@@ -84,13 +87,17 @@ int ibchan_access_check(u32 access, struct ibchan_reason *reason)
 	return 0;
 }
 
-/* @reason: value, lowest and highest allowed, and which. -EOPNOTSUPP for an unknown access flag. */
+/*
+ * Whether the builder's parameters are within their ranges. Returns -EINVAL with the parameter, its
+ * value, the lowest and the highest one in @reason; -EOPNOTSUPP for an unknown access flag.
+ */
 int ibchan_params_check(const struct ibchan_params *params,
 			const struct ibchan_device_attr *attr,
 			struct ibchan_reason *reason)
 {
-	/* The qp keeps a marker in each queue, the cq holds the works of both. */
-	u32 depth = min(attr->max_qp_wr - IBCHAN_MARKERS, attr->max_cqe - 2 * IBCHAN_MARKERS - 1);
+	/* The qp keeps a place for a marker, and the cq holds all of its works. */
+	u32 depth = min(attr->max_qp_wr - IBCHAN_MARKERS,
+			attr->max_cqe - 2 * IBCHAN_MARKERS - 1);
 	u32 send_sge = min_t(u32, attr->max_send_sge, IBCHAN_MAX_SGE);
 	u32 recv_sge = min_t(u32, attr->max_recv_sge, IBCHAN_MAX_SGE);
 	const struct param_range ranges[] = {
@@ -132,8 +139,8 @@ int ibchan_params_check(const struct ibchan_params *params,
 }
 
 /*
- * Fills in what was left to the device's limits. The ack time-out is that of a connection by
- * endpoints until another one says its own.
+ * Chooses the parameters that were left to the device's limits. The ack time-out is that of a
+ * connection by endpoints until another one says its own.
  */
 void ibchan_params_choose(struct ibchan_params *params,
 			  const struct ibchan_device_attr *attr)
@@ -148,6 +155,7 @@ void ibchan_params_choose(struct ibchan_params *params,
 		params->ack_timeout = IBCHAN_DEFAULT_ACK_TIMEOUT;
 }
 
+/* Returns -EINVAL when an option is out of its range, or a reserved member is not zero. */
 int ibchan_options_check(const struct ibchan_options *options,
 			 struct ibchan_reason *reason)
 {
@@ -156,15 +164,14 @@ int ibchan_options_check(const struct ibchan_options *options,
 	if (keepalive_ms && keepalive_ms != IBCHAN_KEEPALIVE_OFF &&
 	    (keepalive_ms < IBCHAN_KEEPALIVE_MIN_MS || keepalive_ms > IBCHAN_KEEPALIVE_MAX_MS))
 		return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_KEEPALIVE_MS, keepalive_ms,
-					       IBCHAN_KEEPALIVE_MIN_MS,
-					       IBCHAN_KEEPALIVE_MAX_MS);
+					       IBCHAN_KEEPALIVE_MIN_MS, IBCHAN_KEEPALIVE_MAX_MS);
 	if (memchr_inv(options->reserved, 0, sizeof(options->reserved)))
 		return ibchan_refuse(reason, IBCHAN_REASON_RESERVED, -EINVAL);
 	return 0;
 }
 
 /*
- * A keepalive that is not off takes as long beside the time for the peer's answer:
+ * The time that a keepalive takes beside the time for the peer's answer, in milliseconds.
  * <linux/ibchan_options.h> has the formula.
  */
 u32 ibchan_keepalive_asks_ms(u32 keepalive_ms)
@@ -172,7 +179,10 @@ u32 ibchan_keepalive_asks_ms(u32 keepalive_ms)
 	return max(keepalive_ms / 16 * 11, keepalive_ms / 2 + 40);
 }
 
-/* How soon a keepalive notices a dead peer; 0: never, because lost packets are not sent again. */
+/*
+ * The time in which a keepalive notices a dead peer, in milliseconds; 0: never, because lost
+ * packets are not sent again. <linux/ibchan_options.h> has the formula.
+ */
 u32 ibchan_keepalive_notice_ms(u32 keepalive_ms, const struct ibchan_params *params)
 {
 	u64 timeout_ns = 4096ULL << params->ack_timeout;

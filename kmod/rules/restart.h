@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Commands that only wait, and signals. A stop, a debugger and the freezer interrupt a wait
- * as a signal with a handler does. The kernel runs an interrupted command again where no
- * handler ran; so that the wait keeps its end, that goes into the caller's struct.
+ * Has the kernel run an interrupted command again if that command only waits. A stop, a
+ * debugger and the freezer interrupt a wait as a signal with a handler does. The kernel runs
+ * the command again where no handler ran; so that the wait keeps its end, that goes into the
+ * caller's struct.
  *
  * A command that may have changed something is not run again.
  */
@@ -14,7 +15,7 @@
 #include <linux/minmax.h>
 #include <linux/ibchan.h>
 
-/* Nanoseconds from now on that a command may wait; negative: no limit. */
+/* How long a command may wait, in nanoseconds from now on; negative: no limit. */
 static inline s64 ibchan_time_left(u32 flags, s64 timeout_ns)
 {
 	if (likely(!(flags & IBCHAN_DEADLINE)) || timeout_ns <= 0)
@@ -22,7 +23,7 @@ static inline s64 ibchan_time_left(u32 flags, s64 timeout_ns)
 	return max_t(s64, timeout_ns - ktime_get_ns(), 0);
 }
 
-/* A signal has interrupted a command that only waits. Returns what the command answers. */
+/* A signal has interrupted a command that began to wait at @start. Returns its answer. */
 static inline int ibchan_wait_again(__u32 *flags, __s64 *timeout_ns, ktime_t start)
 {
 	if (!(*flags & IBCHAN_DEADLINE) && *timeout_ns > 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The door of rules/: what is pure, in any context. */
+/* The door of rules/, which decides without side effects, in any context. */
 #ifndef IBCHAN_RULES_H
 #define IBCHAN_RULES_H
 

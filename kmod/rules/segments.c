@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A region that is not contiguous for the device, and is known to it in several segments:
- * which segments does a range touch? Pure.
+ * Finds the segments of a region that a range touches, where the region is not contiguous for the
+ * device and known to it in several segments. Pure.
  *
  * Segments are sorted by where they start, and an entry behind the last starts where
  * the region ends.
  */
 #include "rules.h"
 
-/* Which segment, of one or more, the byte at @offset lies in. */
+/* The index of the segment that the byte at @offset lies in; @num is 1 and up. */
 u32 ibchan_segments_find(const struct ibchan_segment *segments, u32 num, u64 offset)
 {
 	u32 low = 0, high = num - 1;

@@ -24,15 +24,16 @@ static const u8 state_next[] = {
 	[IBCHAN_CHANNEL_CLOSED] = 0,
 };
 
+/* May a channel go from one state to another? */
 bool ibchan_state_may(u32 from, u32 to)
 {
 	return from < ARRAY_SIZE(state_next) && (state_next[from] & BIT(to));
 }
 
 /*
- * A post answers 0 when the channel takes work; -ENOTCONN before the handshake; -ENODEV when
- * the device is gone; -ESHUTDOWN when the channel is broken. @error: of the channel's first error,
- * positive.
+ * The answer of a post in @state; @error is the channel's first error, positive. 0 when the channel
+ * takes work; -ENOTCONN before the handshake; -ENODEV when the device is gone; -ESHUTDOWN when the
+ * channel is broken.
  */
 int ibchan_state_error(u32 state, u32 error)
 {

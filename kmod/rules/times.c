@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the InfiniBand codes of times stand for. Pure. */
+/* Translates the InfiniBand codes of times into nanoseconds. Pure. */
 #include <linux/errno.h>
 #include <linux/kernel.h>
 

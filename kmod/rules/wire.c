@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The header that two ibchans put in front of the private data of each message of the connection
- * manager. It comes over a wire that nobody vouches for. Pure.
+ * Writes and reads the header that two ibchans put in front of the private data of each message of
+ * the connection manager. It comes over a wire that nobody vouches for. Pure.
  *
  * Each side tells its own version of the wire and what it has. Both use the smaller version, and
  * of what it has only bits that both know: so a later version adds bits, and puts what belongs to
@@ -32,7 +32,7 @@ struct header {
 	__be16 flags;
 };
 
-/* Writes IBCHAN_WIRE_HEADER bytes, which lie in front of the private data. */
+/* Writes IBCHAN_WIRE_HEADER bytes; @kind is IBCHAN_WIRE_REQUEST, _ANSWER or _REJECTION. */
 void ibchan_wire_write(const struct ibchan_wire *wire, u16 kind, u8 *to)
 {
 	const struct header header = {
@@ -49,8 +49,9 @@ void ibchan_wire_write(const struct ibchan_wire *wire, u16 kind, u8 *to)
 }
 
 /*
- * @from: any bytes at all. @kind: a peer that sends back what it got sends no answer. @wire is all
- * zero if the peer is no ibchan, or its header is damaged.
+ * Reads the header of a peer from @size bytes, which may be any at all. @wire is all zero if the
+ * peer is no ibchan, or its header is damaged. The header must be of @kind: a peer that sends the
+ * request back does not answer.
  */
 void ibchan_wire_read(const u8 *from, u32 size, u16 kind, struct ibchan_wire *wire)
 {

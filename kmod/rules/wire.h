@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What two ibchans tell each other in front of the private data: see wire.c. */
+/* The header that two ibchans put in front of the private data: see wire.c. */
 #ifndef IBCHAN_WIRE_H
 #define IBCHAN_WIRE_H
 
@@ -18,13 +18,13 @@
 #define IBCHAN_WIRE_WRITES	IBCHAN_ENDPOINT_REMOTE_WRITE
 #define IBCHAN_WIRE_FLAGS	IBCHAN_WIRE_WRITES
 
-/* What a header is for: its first two bytes. No text begins so, in ASCII or in UTF-8. */
+/* The kind of a header: its first two bytes. No text begins so, in ASCII or in UTF-8. */
 #define IBCHAN_WIRE_REQUEST	0xc41b
 #define IBCHAN_WIRE_ANSWER	0xc41c
 #define IBCHAN_WIRE_REJECTION	0xc41d
 
 /**
- * struct ibchan_wire - what one side tells the other
+ * struct ibchan_wire - a header, in the order of the CPU
  * @version: of the wire; of a peer the smaller one of both sides'; 0: it is no ibchan
  * @room: bytes in front of the private data
  * @length: bytes of private data

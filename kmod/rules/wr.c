@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Opcodes, and refusals of work requests: what check.h finds is written down here,
- * out of line, so that a request which is fine does not pay for it. Pure.
+ * Tells what each opcode takes, and refuses the work requests that check.h finds wrong. The
+ * refusals are out of line, so that a request which is fine does not pay for them. Pure.
  */
 #include <linux/errno.h>
 #include <linux/string.h>
@@ -63,8 +63,8 @@ const struct ibchan_op ibchan_ops[IBCHAN_OPS] = {
 };
 
 /*
- * Writes down why something is refused; @value is what the code's line in IBCHAN_REASONS names.
- * The members wr and element of @reason stay what the caller made them. Returns @error.
+ * Writes down why something is refused, and returns @error. The code's line in IBCHAN_REASONS names
+ * the values. @reason->wr and @reason->element stay as the caller made them.
  */
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
 			 const u64 value[3])
@@ -76,7 +76,7 @@ int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
 	return error;
 }
 
-/* The same, where no number helps. */
+/* The same where no number helps. */
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error)
 {
 	static const u64 none[3];
@@ -130,42 +130,30 @@ static u8 flags_impossible(const struct ibchan_bounds *bounds, const struct ibch
 	return impossible | (wr->opcode == IBCHAN_OP_READ ? IBCHAN_WR_FENCE : IBCHAN_WR_IMM);
 }
 
-static int refuse_flags(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
-			struct ibchan_reason *reason)
-{
-	u8 impossible = flags_impossible(bounds, wr);
-	bool unknown = wr->flags & ~IBCHAN_WR_ALL_FLAGS;
-
-	return ibchan_refuse_values(reason, IBCHAN_REASON_WR_FLAGS,
-				    unknown || wr->flags & impossible ? -EOPNOTSUPP : -EINVAL,
-				    (u64[3]) { wr->flags, flags_allowed(wr) & ~impossible });
-}
-
 int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason)
 {
 	return ibchan_refuse_values(reason, IBCHAN_REASON_TOO_MANY_ELEMENTS, -EINVAL,
 				    (u64[3]) { given, max });
 }
 
-static u32 max_elements(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr)
-{
-	if (wr->flags & IBCHAN_WR_SGL)
-		return bounds->max_sgl;
-	return wr->flags & IBCHAN_WR_INLINE ? 0 : bounds->max_sge[wr->opcode];
-}
-
 /* ibchan_check_form() of a request that is not like most. */
 int ibchan_check_odd_form(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
 			  struct ibchan_reason *reason)
 {
+	u8 allowed, impossible;
 	u32 max;
 
 	if (wr->opcode >= IBCHAN_OPS ||
 	    ((ibchan_ops[wr->opcode].traits & OP_SERVICE) && !bounds->service))
 		return ibchan_refuse_opcode(wr, -EINVAL, reason);
-	if (wr->flags & ~flags_allowed(wr) || wr->flags & flags_impossible(bounds, wr))
-		return refuse_flags(bounds, wr, reason);
-	max = max_elements(bounds, wr);
+	impossible = flags_impossible(bounds, wr);
+	allowed = flags_allowed(wr) & ~impossible;
+	if (wr->flags & ~allowed)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_WR_FLAGS,
+					    wr->flags & (impossible | ~IBCHAN_WR_ALL_FLAGS) ?
+					    -EOPNOTSUPP : -EINVAL, (u64[3]) { wr->flags, allowed });
+	max = wr->flags & IBCHAN_WR_SGL ? bounds->max_sgl :
+	      wr->flags & IBCHAN_WR_INLINE ? 0 : bounds->max_sge[wr->opcode];
 	return wr->num_sge > max ? ibchan_refuse_elements(wr->num_sge, max, reason) : 0;
 }
 
