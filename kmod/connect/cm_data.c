@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What two channels tell each other beside what the connection manager carries for them: whether
- * a queue pair answers a keepalive, and how long the packets may be that a side takes, for which
- * the connection manager's answer has no place. A header in front of the private data says that,
- * see rules/wire.c; the private data have as many bytes less. No consumer sees it. The connection
- * manager's own fields mean the same to an ibchan as to any other peer.
+ * Puts a header in front of the private data that go to a peer, and takes it off those that come.
+ * The header says whether a queue pair answers a keepalive, and how long the packets may be that a
+ * side takes, for which the connection manager's answer has no place: see rules/wire.c. The private
+ * data have as many bytes less. No consumer sees it. The connection manager's own fields mean the
+ * same to an ibchan as to any other peer.
  *
  * A peer that is no ibchan neither gets a header nor sends one. Each side refuses such a peer,
  * unless its consumer says that the peer may be none: IBCHAN_CONNECT_FOREIGN. The asking side
@@ -22,7 +22,7 @@
 #include "cm.h"
 #include "parts.h"
 
-/* Bytes in front of the private data, of which there are as many fewer. */
+/* Bytes in front of the private data, which have as many less; @plain as in struct ibchan_cm. */
 u32 ibchan_cm_data_room(bool plain)
 {
 	return plain ? 0 : IBCHAN_WIRE_HEADER;
@@ -43,7 +43,7 @@ static void write_header(struct ibchan_cm *cm, u16 kind, u32 length)
 	ibchan_wire_write(&own, kind, cm->data);
 }
 
-/* The private data that go to the peer; their length is checked. */
+/* Keeps the private data for the peer, with a header for a request. @length is checked. */
 void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length)
 {
 	u32 room = ibchan_cm_data_room(cm->plain);
@@ -55,7 +55,7 @@ void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length)
 	cm->length = room + length;
 }
 
-/* The private data go with an answer, and it is agreed how long packets are. */
+/* Makes the header one of an answer, once it is agreed how long packets are. */
 void ibchan_cm_data_answer(struct ibchan_cm *cm)
 {
 	u32 room = ibchan_cm_data_room(cm->plain);
@@ -69,21 +69,25 @@ static u32 length_of(const struct rdma_conn_param *param)
 	return param->private_data ? param->private_data_len : 0;
 }
 
-/* Reads the header of a peer that is an ibchan; all zero if the peer is none. */
+/* Reads the header, of @kind IBCHAN_WIRE_*, of an event: all zero if the peer is no ibchan. */
 void ibchan_cm_data_wire(const struct rdma_conn_param *param, u16 kind, struct ibchan_wire *wire)
 {
 	ibchan_wire_read(param->private_data, length_of(param), kind, wire);
 }
 
-/* The longest packet that the peer takes; 0: it does not tell. */
+/* The longest packets that a peer takes, in bytes; 0: it does not tell. */
 u32 ibchan_cm_wire_mtu(const struct ibchan_wire *wire)
 {
 	return wire->mtu ? ib_mtu_enum_to_int(wire->mtu) : 0;
 }
 
-/*
- * Returns the bytes that came, without the zeros behind those of an ibchan. @data has room for
- * IBCHAN_PRIVATE_DATA_SIZE, and zeros behind what came.
+/**
+ * ibchan_cm_data_take - the private data that came from a peer
+ * @param: of the event
+ * @wire: the header in front of them
+ * @data: IBCHAN_PRIVATE_DATA_SIZE bytes; zeros behind what came
+ *
+ * Return: bytes that came, without the zeros behind those of an ibchan.
  */
 u32 ibchan_cm_data_take(const struct rdma_conn_param *param, const struct ibchan_wire *wire,
 			u8 *data)
@@ -97,7 +101,7 @@ u32 ibchan_cm_data_take(const struct rdma_conn_param *param, const struct ibchan
 	return length;
 }
 
-/* -EPROTOTYPE when the peer is no ibchan and has to be one. */
+/* Returns -EPROTOTYPE when the peer is no ibchan and may not be @foreign. */
 int ibchan_cm_data_check(const struct ibchan_wire *wire, bool foreign,
 			 struct ibchan_reason *reason)
 {
@@ -127,7 +131,7 @@ void ibchan_cm_reject(struct rdma_cm_id *id, const struct ibchan_wire *wire, u8 
 	rdma_reject(id, bytes, own.room + length, code);
 }
 
-/* Keeps what came from a peer with a rejection. Under the qp lock. */
+/* Keeps the private data of a peer's rejection. Under the qp lock. */
 void ibchan_cm_data_rejected(struct ibchan_cm *cm, const struct rdma_conn_param *param)
 {
 	struct ibchan_wire wire = {};
@@ -138,7 +142,7 @@ void ibchan_cm_data_rejected(struct ibchan_cm *cm, const struct rdma_conn_param 
 	cm->heard = true;
 }
 
-/* Without even a header, no ibchan there has seen the request. */
+/* Has a rejection not even a header? Then no ibchan there has seen the request. */
 bool ibchan_cm_data_none(const struct rdma_conn_param *param)
 {
 	u32 length = length_of(param);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The door of connect/: its tables of callbacks for channels and devices. */
+/* The door of connect/: tables of functions that channels and devices call. */
 #ifndef IBCHAN_PARTS_H
 #define IBCHAN_PARTS_H
 

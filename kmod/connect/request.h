@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The part of request.c (peers that ask) which listen.c (listeners) uses. */
+/* The part of request.c (peers that ask) that listen.c (listeners) calls. */
 #ifndef IBCHAN_REQUEST_H
 #define IBCHAN_REQUEST_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whose channel the keepalive looks at next.
+ * Chooses the channel that the keepalive looks at next.
  *
  * Each user has a queue of channels for each device, by when they are looked at. Of the users that
  * have a channel which is due, each gets a look in turn, so one with many channels delays the
@@ -23,7 +23,7 @@ static struct ibchan_watch_share *find(struct ibchan_device *dev,
 	return NULL;
 }
 
-/* Counts a channel that is about to be built among those of its user. */
+/* Counts a channel that is about to be built among those of its user, until it ends. */
 int ibchan_watch_share_get(struct ibchan_channel *ch)
 {
 	struct ibchan_watch_share *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
@@ -48,7 +48,7 @@ int ibchan_watch_share_get(struct ibchan_channel *ch)
 	return 0;
 }
 
-/* The channel is not watched any more; it may have no share. */
+/* The counterpart, when the channel is not watched any more; it may have no share. */
 void ibchan_watch_share_put(struct ibchan_channel *ch)
 {
 	struct ibchan_watch_share *share = ch->watch.share;
