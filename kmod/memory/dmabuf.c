@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Registering dma-bufs.
+ * Registers dma-bufs as regions.
  *
  * A dma-buf is memory of an exporter: a GPU, a camera, a heap. A soft device works
  * on memory with the CPU and is nothing that an exporter could map a dma-buf for.
@@ -25,7 +25,7 @@ MODULE_INFO(import_ns, "DMA_BUF");
 
 /**
  * struct dmabuf_backing - a dma-buf that a region lies in
- * @base: what the region knows of it
+ * @base: the part that the region sees
  * @dmabuf: holds a reference
  * @map: where the exporter has mapped it
  * @direction: of the CPU access that the region is to the exporter
@@ -74,6 +74,7 @@ static struct dmabuf_backing *backing_get(struct dma_buf *dmabuf, u32 access,
 		return ERR_PTR(ret);
 	}
 	get_dma_buf(dmabuf);
+	/* The exporter waits until others are through with the memory, or a signal comes. */
 	if (backing->map.is_iomem)
 		ret = ibchan_refuse(reason, IBCHAN_REASON_DMABUF_NO_PAGES, -EOPNOTSUPP);
 	else
@@ -81,7 +82,6 @@ static struct dmabuf_backing *backing_get(struct dma_buf *dmabuf, u32 access,
 	if (!ret)
 		return backing;
 	backing_put(backing);
-	/* The exporter waits for what others still do with the memory, unless a signal comes. */
 	return ERR_PTR(ret == -ERESTARTSYS ? -EINTR : ret);
 }
 
@@ -103,24 +103,6 @@ static int check_dmabuf(struct ibchan_device *dev, const struct ibchan_dmabuf *r
 	if ((range->dmabuf->file->f_mode & needed) != needed)
 		return ibchan_refuse(reason, IBCHAN_REASON_DMABUF_MODE, -EACCES);
 	return 0;
-}
-
-static struct ibchan_mr *reg_backing(struct ibchan_pd *pd, struct dmabuf_backing *backing,
-				     const struct ibchan_dmabuf *range, u32 access,
-				     struct ibchan_reason *reason)
-{
-	struct ibchan_mr *mr = ibchan_mr_reg_kernel(pd, backing->map.vaddr + range->offset,
-						    range->length, access, reason);
-
-	if (!IS_ERR(mr)) {
-		mr->backing = &backing->base;
-		mr->foreign = true;
-		return mr;
-	}
-	backing_release(&backing->base);
-	if (PTR_ERR(mr) != -EFAULT)
-		return mr;
-	return ERR_PTR(ibchan_refuse(reason, IBCHAN_REASON_DMABUF_NO_PAGES, -EOPNOTSUPP));
 }
 
 /**
@@ -147,6 +129,7 @@ struct ibchan_mr *ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan
 				       u32 access, struct ibchan_reason *reason)
 {
 	struct dmabuf_backing *backing;
+	struct ibchan_mr *mr;
 	int ret;
 
 	might_sleep();
@@ -158,6 +141,16 @@ struct ibchan_mr *ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan
 	backing = backing_get(range->dmabuf, access, reason);
 	if (IS_ERR(backing))
 		return ERR_CAST(backing);
-	return reg_backing(pd, backing, range, access, reason);
+	mr = ibchan_mr_reg_kernel(pd, backing->map.vaddr + range->offset, range->length, access,
+				  reason);
+	if (!IS_ERR(mr)) {
+		mr->backing = &backing->base;
+		mr->foreign = true;
+		return mr;
+	}
+	backing_release(&backing->base);
+	if (PTR_ERR(mr) != -EFAULT)
+		return mr;
+	return ERR_PTR(ibchan_refuse(reason, IBCHAN_REASON_DMABUF_NO_PAGES, -EOPNOTSUPP));
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_dmabuf, IBCHAN_NS);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Registering memory that the driver does not register by itself: the kernel's, and
+ * Registers memory that the driver does not register by itself: the kernel's, and
  * pinned pages of users.
  *
  * A key to it is good only once a registration was posted on some queue pair of its
@@ -144,21 +144,26 @@ static bool mr_invalidate(struct ibchan_mr *mr)
 }
 
 /*
- * The domain's service registers a region that is mapped as one segment. Without the gate. Returns
- * as ibchan_mr_reg_pages() does.
+ * Has the domain's service register a region that is mapped as one segment, or gives the region
+ * up. May sleep; without the gate. Returns as ibchan_mr_reg_pages().
  */
-int ibchan_mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason)
+struct ibchan_mr *ibchan_mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
+	struct ibchan_pd *pd = mr->extent.pd;
 	int ret;
 
 	guard(ibchan_noio)();
-	guard(mutex)(&mr->extent.pd->service_lock);
-	ret = service_get(mr->extent.pd, reason);
+	mutex_lock(&pd->service_lock);
+	ret = service_get(pd, reason);
 	if (!ret)
 		ret = service_run(mr, IBCHAN_OP_REGISTER);
 	if (!ret)
 		mr->invalidate = mr_invalidate;
-	return ret;
+	mutex_unlock(&pd->service_lock);
+	if (!ret)
+		return mr;
+	ibchan_mr_put(mr, NULL, NULL);
+	return ERR_PTR(ret);
 }
 
 static int check_access(u32 access, u64 length, struct ibchan_reason *reason)
@@ -175,17 +180,11 @@ static struct ibchan_mr *reg_table(struct ibchan_pd *pd, struct sg_table *sgt, u
 				   struct ibchan_reason *reason)
 {
 	struct ibchan_mr *mr = ibchan_mr_map(pd, sgt, access, reason);
-	int ret = 0;
 
 	sg_free_table(sgt);
-	if (IS_ERR(mr))
+	if (IS_ERR(mr) || !(access & IBCHAN_ACCESS_REMOTE))
 		return mr;
-	if (access & IBCHAN_ACCESS_REMOTE)
-		ret = ibchan_mr_register(mr, reason);
-	if (!ret)
-		return mr;
-	ibchan_mr_put(mr, NULL, NULL);
-	return ERR_PTR(ret);
+	return ibchan_mr_register(mr, reason);
 }
 
 /**
@@ -236,40 +235,24 @@ struct ibchan_mr *ibchan_mr_reg_pages(struct ibchan_pd *pd, const struct ibchan_
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_pages, IBCHAN_NS);
 
-static struct page *kernel_page(const void *addr)
-{
-	struct page *page;
-
-	if (!is_vmalloc_addr(addr))
-		return virt_addr_valid(addr) ? virt_to_page(addr) : NULL;
-	/* I/O memory may be mapped there, which has no page whatever the mapping says. */
-	page = vmalloc_to_page(addr);
-	return page && pfn_valid(page_to_pfn(page)) ? page : NULL;
-}
-
-/* The pages that a range spans; -EFAULT where there is none. */
+/* Finds the pages that a range spans; -EFAULT where there is none. */
 static int find_pages(struct ibchan_pages *pages, void *addr)
 {
-	void *page_addr = PTR_ALIGN_DOWN(addr, PAGE_SIZE);
+	void *at = PTR_ALIGN_DOWN(addr, PAGE_SIZE);
+	struct page *page;
 	u32 i;
 
-	for (i = 0; i < pages->num; i++) {
-		pages->pages[i] = kernel_page(page_addr + ((size_t)i << PAGE_SHIFT));
-		if (!pages->pages[i])
+	for (i = 0; i < pages->num; i++, at += PAGE_SIZE) {
+		if (is_vmalloc_addr(at))
+			page = vmalloc_to_page(at);
+		else
+			page = virt_addr_valid(at) ? virt_to_page(at) : NULL;
+		/* A mapping of I/O memory has no page, whatever the page tables say. */
+		if (!page || !pfn_valid(page_to_pfn(page)))
 			return -EFAULT;
+		pages->pages[i] = page;
 	}
 	return 0;
-}
-
-/* Memory of this task's stack could be gone before its work ends. */
-static int check_kernel_range(void *addr, u64 length)
-{
-	u64 end;
-
-	if (check_add_overflow((u64)(uintptr_t)addr, length, &end) ||
-	    end > ULONG_MAX - PAGE_SIZE || length > (u64)INT_MAX << PAGE_SHIFT)
-		return -EINVAL;
-	return object_is_on_stack(addr) ? -EINVAL : 0;
 }
 
 /**
@@ -295,14 +278,19 @@ struct ibchan_mr *ibchan_mr_reg_kernel(struct ibchan_pd *pd, void *addr, u64 len
 		.length = length,
 	};
 	struct ibchan_mr *mr;
+	u64 end;
 	int ret;
 
 	might_sleep();
 	ret = check_access(access, length, reason);
-	if (!ret)
-		ret = check_kernel_range(addr, length);
 	if (ret)
 		return ERR_PTR(ret);
+	if (check_add_overflow((u64)(uintptr_t)addr, length, &end) ||
+	    end > ULONG_MAX - PAGE_SIZE || length > (u64)INT_MAX << PAGE_SHIFT)
+		return ERR_PTR(-EINVAL);
+	/* Memory of this task's stack could be gone before its work ends. */
+	if (object_is_on_stack(addr))
+		return ERR_PTR(-EINVAL);
 	pages.num = DIV_ROUND_UP_ULL(pages.offset + length, PAGE_SIZE);
 	pages.pages = kvcalloc(pages.num, sizeof(*pages.pages), GFP_KERNEL_ACCOUNT);
 	if (!pages.pages)
@@ -337,17 +325,6 @@ static int copy_table(struct sg_table *sgt, struct scatterlist *sgl, u32 nents)
 	return 0;
 }
 
-static u64 list_length(struct scatterlist *sgl, u32 nents)
-{
-	struct scatterlist *sg;
-	u64 length = 0;
-	u32 i;
-
-	for_each_sg(sgl, sg, nents, i)
-		length += sg->length;
-	return length;
-}
-
 /**
  * ibchan_mr_reg_sg - make a region of a scatterlist
  * @pd: where
@@ -366,11 +343,16 @@ static u64 list_length(struct scatterlist *sgl, u32 nents)
 struct ibchan_mr *ibchan_mr_reg_sg(struct ibchan_pd *pd, struct scatterlist *sgl,
 				   u32 nents, u32 access, struct ibchan_reason *reason)
 {
+	struct scatterlist *sg;
 	struct sg_table sgt;
+	u64 length = 0;
 	int ret;
+	u32 i;
 
 	might_sleep();
-	ret = check_access(access, list_length(sgl, nents), reason);
+	for_each_sg(sgl, sg, nents, i)
+		length += sg->length;
+	ret = check_access(access, length, reason);
 	if (!ret)
 		ret = copy_table(&sgt, sgl, nents);
 	return ret ? ERR_PTR(ret) : reg_table(pd, &sgt, access, reason);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * User memory becomes regions: which way, and within what bounds.
+ * Makes regions of user memory, and chooses the way and the bounds by driver and mapping.
  *
  * A driver that can registers the range itself (mr.c). For the others we pin the
  * pages and have the domain's service register them, as kernel memory is, so such a
@@ -36,12 +36,6 @@ MODULE_PARM_DESC(fast_reg_only,
 /* A driver that pins pages of files for writing has to be watched, which takes notifiers. */
 #define MAY_ASK_DRIVERS	(!IBCHAN_PIN_TAKES_FILES || IS_ENABLED(CONFIG_MMU_NOTIFIER))
 
-static bool driver_registers(const struct ibchan_device *dev)
-{
-	return MAY_ASK_DRIVERS && ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_USER_MEMORY) &&
-	       !READ_ONCE(fast_reg_only);
-}
-
 static int check_addresses(u64 addr, u64 length, struct ibchan_reason *reason)
 {
 	u64 end;
@@ -59,19 +53,7 @@ static int refuse_pages(u64 pages, u64 max, struct ibchan_reason *reason)
 				    (u64[3]) { pages, max });
 }
 
-static int check_user_range(struct ibchan_device *dev, u64 addr, u64 length,
-			    struct ibchan_reason *reason)
-{
-	if (!(dev->attr.caps & IBCHAN_DEVICE_USER_MR))
-		return ibchan_refuse_values(reason, IBCHAN_REASON_DRIVER_NOT_SAFE,
-					    -EOPNOTSUPP,
-					    (u64[3]) { dev->attr.driver_id });
-	if (length > dev->attr.max_mr_size)
-		return -EINVAL;
-	return check_addresses(addr, length, reason);
-}
-
-/* What a range of addresses is made of. */
+/* Properties of the mappings in a range of addresses. */
 enum {
 	RANGE_SLOW = BIT(0),		/* a file system or a user program serves its faults */
 	RANGE_STORED = BIT(1),		/* a write changes a file that a file system stores */
@@ -79,19 +61,15 @@ enum {
 	RANGE_HOLE = BIT(3),		/* nothing is mapped somewhere */
 };
 
-/* A file that is nothing but memory has no storage behind it. */
-static bool is_stored(const struct vm_area_struct *vma)
+static unsigned int look_at_vma(struct vm_area_struct *vma)
 {
-	return vma->vm_file && !is_vm_hugetlb_page((struct vm_area_struct *)vma) &&
-	       (!vma->vm_file->f_mapping || mapping_can_writeback(vma->vm_file->f_mapping));
-}
-
-static unsigned int look_at_vma(const struct vm_area_struct *vma)
-{
-	bool stored = is_stored(vma);
+	/* A file that is nothing but memory has no storage behind it. */
+	bool stored = vma->vm_file && !is_vm_hugetlb_page(vma) &&
+		      (!vma->vm_file->f_mapping ||
+		       mapping_can_writeback(vma->vm_file->f_mapping));
 	unsigned int found = 0;
 
-	if (stored || userfaultfd_armed((struct vm_area_struct *)vma))
+	if (stored || userfaultfd_armed(vma))
 		found |= RANGE_SLOW;
 	if (!(vma->vm_flags & VM_SHARED))
 		return found;
@@ -156,44 +134,28 @@ static int fault_in(u64 addr, u64 length, u32 access)
 	return 0;
 }
 
-static unsigned int pin_flags(const struct ibchan_user_range *range)
-{
-	if (range->access & IBCHAN_ACCESS_LOCAL_WRITE)
-		return FOLL_WRITE;
-	return range->transient ? 0 : FOLL_WRITE | FOLL_FORCE;
-}
-
-/* Pins the range, too. */
-static struct ibchan_mr *map_pinned(struct ibchan_pd *pd, const struct ibchan_user_range *range,
-				    struct ibchan_reason *reason)
-{
-	struct ibchan_pinned pinned;
-	struct ibchan_mr *mr;
-	int ret = ibchan_pin(&pinned, range, pin_flags(range), reason);
-
-	if (ret)
-		return ERR_PTR(ret);
-	mr = ibchan_mr_map_pinned(pd, &pinned, range, reason);
-	if (IS_ERR(mr))
-		ibchan_unpin(&pinned, false);
-	return mr;
-}
-
-/* The region is one segment for the device, with a key of its own, or the domain's serves. */
+/*
+ * Pins the range. The region is one segment for the device, with a key of its own, or the
+ * domain's serves.
+ */
 static struct ibchan_mr *reg_pinned(struct ibchan_pd *pd,
 				    const struct ibchan_user_range *range,
 				    struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr = map_pinned(pd, range, reason);
-	int ret;
+	unsigned int flags = range->access & IBCHAN_ACCESS_LOCAL_WRITE ? FOLL_WRITE :
+			     range->transient ? 0 : FOLL_WRITE | FOLL_FORCE;
+	struct ibchan_pinned pinned;
+	struct ibchan_mr *mr;
+	int ret = ibchan_pin(&pinned, range, flags, reason);
 
-	if (IS_ERR(mr))
+	if (ret)
+		return ERR_PTR(ret);
+	mr = ibchan_mr_map_pinned(pd, &pinned, range, reason);
+	if (IS_ERR(mr)) {
+		ibchan_unpin(&pinned, false);
 		return mr;
-	ret = ibchan_mr_is_contiguous(mr) ? ibchan_mr_register(mr, reason) : 0;
-	if (!ret)
-		return mr;
-	ibchan_mr_put(mr, NULL, NULL);
-	return ERR_PTR(ret);
+	}
+	return ibchan_mr_is_contiguous(mr) ? ibchan_mr_register(mr, reason) : mr;
 }
 
 static struct ibchan_mr *reg_fast(struct ibchan_pd *pd, const struct ibchan_user_range *range,
@@ -225,12 +187,6 @@ static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd,
 					    (u64[3]) { pages, max }));
 }
 
-/* Whether a device on which the domain's service cannot do it may be asked itself. */
-static bool may_ask_driver(int error)
-{
-	return error != -EFAULT && error != -EINTR && error != -ENOMEM && error != -ENODEV;
-}
-
 /*
  * The device can leave while ibchan pins pages that are slow to come; while the driver pins
  * them, removal waits. So the driver gets only ranges that have too many pages for the
@@ -245,7 +201,9 @@ static struct ibchan_mr *reg_slow(struct ibchan_pd *pd, const struct ibchan_user
 
 	if (pages <= pd->dev->attr.max_fast_reg_pages) {
 		mr = reg_fast(pd, range, reason);
-		if (!IS_ERR(mr) || !may_ask_driver(PTR_ERR(mr)))
+		ret = PTR_ERR_OR_ZERO(mr);
+		/* Any other error may be the service's own. */
+		if (!ret || ret == -EFAULT || ret == -EINTR || ret == -ENOMEM || ret == -ENODEV)
 			return mr;
 		if (reason)
 			*reason = (struct ibchan_reason) {};
@@ -254,29 +212,25 @@ static struct ibchan_mr *reg_slow(struct ibchan_pd *pd, const struct ibchan_user
 	return ret ? ERR_PTR(ret) : reg_by_driver(pd, range, reason);
 }
 
-/*
- * What is not mapped may become any mapping, and no watch tells that. A stack grows before it is
- * looked at again.
- */
-static int look_again(const struct ibchan_user_range *range, unsigned int *found)
-{
-	int ret = fault_in(range->addr, range->length, range->access);
-
-	if (ret)
-		return ret;
-	*found = look_at(range->addr, range->length);
-	return *found & RANGE_HOLE ? -EFAULT : 0;
-}
-
 static struct ibchan_mr *reg_as_mapped(struct ibchan_pd *pd,
 				       const struct ibchan_user_range *range,
 				       struct ibchan_reason *reason)
 {
 	unsigned int found = look_at(range->addr, range->length);
-	int ret = range->mapping && found & RANGE_HOLE ? look_again(range, &found) : 0;
+	int ret;
 
-	if (ret)
-		return ERR_PTR(ret);
+	/*
+	 * A hole may become any mapping, and no watch tells that. A stack grows into it here,
+	 * before the second look.
+	 */
+	if (range->mapping && found & RANGE_HOLE) {
+		ret = fault_in(range->addr, range->length, range->access);
+		if (ret)
+			return ERR_PTR(ret);
+		found = look_at(range->addr, range->length);
+		if (found & RANGE_HOLE)
+			return ERR_PTR(-EFAULT);
+	}
 	/* 6.1 lets a driver pin such pages, and the deregistration may then wait for ever. */
 	if (range->access & IBCHAN_ACCESS_LOCAL_WRITE && found & RANGE_STORED)
 		return ERR_PTR(-EFAULT);
@@ -286,35 +240,29 @@ static struct ibchan_mr *reg_as_mapped(struct ibchan_pd *pd,
 	return reg_by_driver(pd, range, reason);
 }
 
-/* What the device only reads is not written back when it is unpinned. */
-static struct ibchan_mr *reg_watched(struct ibchan_pd *pd, struct ibchan_user_range *range,
-				     struct ibchan_reason *reason)
+static struct ibchan_mr *reg_user(struct ibchan_pd *pd, struct ibchan_user_range *range,
+				  struct ibchan_reason *reason)
 {
 	struct ibchan_mapping mapping;
 	struct ibchan_mr *mr;
-	int ret = ibchan_mapping_begin(&mapping, range->addr, range->length);
+	int ret;
 
+	if (!MAY_ASK_DRIVERS || READ_ONCE(fast_reg_only) ||
+	    !ibchan_device_has(pd->dev, IBCHAN_QUIRK_REGISTERS_USER_MEMORY))
+		return reg_fast(pd, range, reason);
+	ret = ibchan_check_memlock(ibchan_pages_spanned(range->addr, range->length), reason);
+	if (ret)
+		return ERR_PTR(ret);
+	/* Memory that the device only reads is not written back when it is unpinned: no watch. */
+	if (!(range->access & IBCHAN_ACCESS_LOCAL_WRITE))
+		return reg_as_mapped(pd, range, reason);
+	ret = ibchan_mapping_begin(&mapping, range->addr, range->length);
 	if (ret)
 		return ERR_PTR(ret);
 	range->mapping = &mapping;
 	mr = reg_as_mapped(pd, range, reason);
 	ibchan_mapping_end(&mapping);
 	return mr;
-}
-
-static struct ibchan_mr *reg_user(struct ibchan_pd *pd, struct ibchan_user_range *range,
-				  struct ibchan_reason *reason)
-{
-	int ret;
-
-	if (!driver_registers(pd->dev))
-		return reg_fast(pd, range, reason);
-	ret = ibchan_check_memlock(ibchan_pages_spanned(range->addr, range->length), reason);
-	if (ret)
-		return ERR_PTR(ret);
-	if (range->access & IBCHAN_ACCESS_LOCAL_WRITE)
-		return reg_watched(pd, range, reason);
-	return reg_as_mapped(pd, range, reason);
 }
 
 /**
@@ -345,13 +293,20 @@ struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 				     u32 access, struct ibchan_reason *reason)
 {
 	struct ibchan_user_range range = { .addr = addr, .length = length, .access = access };
+	const struct ibchan_device_attr *attr = &pd->dev->attr;
 	struct ibchan_mr *mr;
 	int ret;
 
 	might_sleep();
 	ret = ibchan_access_check(access, reason);
-	if (!ret)
-		ret = check_user_range(pd->dev, addr, length, reason);
+	if (ret)
+		return ERR_PTR(ret);
+	if (!(attr->caps & IBCHAN_DEVICE_USER_MR))
+		return ERR_PTR(ibchan_refuse_values(reason, IBCHAN_REASON_DRIVER_NOT_SAFE,
+						    -EOPNOTSUPP, (u64[3]) { attr->driver_id }));
+	if (length > attr->max_mr_size)
+		return ERR_PTR(-EINVAL);
+	ret = check_addresses(addr, length, reason);
 	if (ret)
 		return ERR_PTR(ret);
 	mr = reg_user(pd, &range, reason);
@@ -360,12 +315,6 @@ struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 	return mr;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_user, IBCHAN_NS);
-
-/* An equal share of what the device may see of the work, so that all of them fit. */
-static u32 max_segments(const struct ibchan_plain *plain)
-{
-	return max(plain->max_sge / max_t(u32, plain->num_sge, 1), 1U);
-}
 
 static int check_plain(const struct ibchan_device *dev, const struct ibchan_plain *plain,
 		       struct ibchan_reason *reason)
@@ -409,9 +358,9 @@ static int check_plain(const struct ibchan_device *dev, const struct ibchan_plai
  * one; -EFAULT for memory that is not there or may not be written; -ENOMEM, also when
  * RLIMIT_MEMLOCK does not allow it, which @reason tells; -EOPNOTSUPP for memory that
  * the device would work on a copy of; -EDQUOT when the domain's budget does not allow it;
- * -EINTR when the caller is killed; -ENODEV when the device is gone; what else the kernel
- * answers for pages that cannot be pinned for long; for memory in many segments also what
- * ibchan_mr_reg_pages() answers for shared memory.
+ * -EINTR when the caller is killed; -ENODEV when the device is gone; other errors of the
+ * kernel for pages that cannot be pinned for long; for memory in many segments also those of
+ * ibchan_mr_reg_pages() for shared memory.
  */
 struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_pd *pd, const struct ibchan_plain *plain,
 				     struct ibchan_reason *reason)
@@ -431,7 +380,8 @@ struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_pd *pd, const struct ibchan_p
 	if (ret)
 		return ERR_PTR(ret);
 	range.access = ibchan_ops[plain->opcode].needed;
-	range.max_segments = max_segments(plain);
+	/* An equal share of the work's segments for each element, so that all of them fit. */
+	range.max_segments = max(plain->max_sge / max_t(u32, plain->num_sge, 1), 1U);
 	mr = reg_pinned(pd, &range, reason);
 	if (mr == ERR_PTR(-EFAULT))
 		return ERR_PTR(refuse_fault(plain->addr, plain->length, range.access,
