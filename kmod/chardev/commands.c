@@ -69,12 +69,28 @@ static int reserve_on(struct ibchan_object *device, struct ibchan_call *call,
 				    reason);
 }
 
-/* What a body made, or its error. */
+/* Keeps the object that a body made, or passes its error on. */
 static int fulfil(struct ibchan_call *call, void *made)
 {
 	if (IS_ERR(made))
 		return PTR_ERR(made);
 	call->new->any = made;
+	return 0;
+}
+
+/* The file of a new object gets a descriptor, which the answer names. */
+int ibchan_call_file(struct ibchan_call *call, struct file *file, __s32 *out_fd)
+{
+	int fd;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	call->new_file = file;
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	call->new_fd = fd;
+	*out_fd = fd;
 	return 0;
 }
 
@@ -113,34 +129,28 @@ int ibchan_run_pd_alloc(struct ibchan_call *call)
 	return ibchan_pd_charge_to(call->new->pd, call->ctx->budget);
 }
 
-static int reg_user(struct ibchan_call *call, struct ibchan_object *pd)
-{
-	struct ibchan_cmd_mr_reg *cmd = call->cmd;
-	struct ibchan_mr *mr;
-
-	mr = ibchan_mr_reg_user(pd->pd, cmd->addr, cmd->length, cmd->access, &cmd->reason);
-	if (mr == ERR_PTR(-ENOMEM) && ibchan_context_settle(call->ctx)) {
-		cmd->reason = (struct ibchan_reason) {};
-		mr = ibchan_mr_reg_user(pd->pd, cmd->addr, cmd->length, cmd->access,
-					&cmd->reason);
-	}
-	return fulfil(call, mr);
-}
-
 int ibchan_run_mr_reg(struct ibchan_call *call)
 {
 	struct ibchan_cmd_mr_reg *cmd = call->cmd;
 	struct ibchan_object *pd = ibchan_call_find(call, cmd->pd, OBJECT_PD);
+	struct ibchan_mr *mr;
 	int ret;
 
 	cmd->reason = (struct ibchan_reason) {};
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	ret = reserve_on(pd->parent, call, OBJECT_MR, &cmd->out_mr, &cmd->reason);
+	if (ret)
+		return ret;
+	mr = ibchan_mr_reg_user(pd->pd, cmd->addr, cmd->length, cmd->access, &cmd->reason);
+	if (mr == ERR_PTR(-ENOMEM) && ibchan_context_settle(call->ctx)) {
+		cmd->reason = (struct ibchan_reason) {};
+		mr = ibchan_mr_reg_user(pd->pd, cmd->addr, cmd->length, cmd->access,
+					&cmd->reason);
+	}
+	ret = fulfil(call, mr);
 	if (!ret)
-		ret = reg_user(call, pd);
-	if (!ret)
-		cmd->out_rkey = ibchan_mr_rkey(call->new->mr);
+		cmd->out_rkey = ibchan_mr_rkey(mr);
 	return ret;
 }
 
@@ -152,6 +162,7 @@ static int reg_dmabuf(struct ibchan_call *call, struct ibchan_object *pd)
 		.offset = cmd->offset,
 		.length = cmd->length,
 	};
+	/* A region without a remote key has no address for a peer. */
 	struct ibchan_remote remote = {};
 	int ret;
 
@@ -159,14 +170,13 @@ static int reg_dmabuf(struct ibchan_call *call, struct ibchan_object *pd)
 		return PTR_ERR(range.dmabuf);
 	ret = fulfil(call, ibchan_mr_reg_dmabuf(pd->pd, &range, cmd->access, &cmd->reason));
 	dma_buf_put(range.dmabuf);
-	if (!ret) {
-		/* A region without a remote key has no address for a peer. */
-		ibchan_mr_remote(call->new->mr, &remote);
-		cmd->out_addr = remote.addr;
-		cmd->out_rkey = remote.rkey;
-	}
-	/* It has waited for the exporter's fences, and nothing is left of it. */
-	return ret == -EINTR ? -ERESTARTNOHAND : ret;
+	/* The call was waiting for the exporter's fences and has left nothing behind. */
+	if (ret)
+		return ret == -EINTR ? -ERESTARTNOHAND : ret;
+	ibchan_mr_remote(call->new->mr, &remote);
+	cmd->out_addr = remote.addr;
+	cmd->out_rkey = remote.rkey;
+	return 0;
 }
 
 int ibchan_run_mr_reg_dmabuf(struct ibchan_call *call)
@@ -213,26 +223,6 @@ static int build_cq(struct ibchan_call *call, struct ibchan_object *device)
 	return 0;
 }
 
-static int build_cq_file(struct ibchan_call *call)
-{
-	struct ibchan_cmd_cq_create *cmd = call->cmd;
-	struct ibchan_user_ring *ring = call->new->ring;
-	struct file *file;
-	int fd;
-
-	fd = get_unused_fd_flags(O_CLOEXEC);
-	if (fd < 0)
-		return fd;
-	call->new_fd = fd;
-	file = ibchan_ring_file(ring, call->file);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	call->new_file = file;
-	cmd->out_fd = fd;
-	cmd->out_ring_size = ibchan_ring_size(ring);
-	return 0;
-}
-
 int ibchan_run_cq_create(struct ibchan_call *call)
 {
 	struct ibchan_cmd_cq_create *cmd = call->cmd;
@@ -254,9 +244,11 @@ int ibchan_run_cq_create(struct ibchan_call *call)
 	ret = reserve_on(device, call, OBJECT_CQ, &cmd->out_cq, &cmd->reason);
 	if (!ret)
 		ret = build_cq(call, device);
-	if (!ret)
-		ret = build_cq_file(call);
-	return ret;
+	if (ret)
+		return ret;
+	cmd->out_ring_size = ibchan_ring_size(call->new->ring);
+	return ibchan_call_file(call, ibchan_ring_file(call->new->ring, call->file),
+				&cmd->out_fd);
 }
 
 int ibchan_run_channel_build(struct ibchan_call *call)

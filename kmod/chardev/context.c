@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One open file, and how it and what it has end.
+ * Opens and closes a file of /dev/ibchan, and ends its objects.
  *
  * Closing gives everything up in the order of enum ibchan_object_type: channels
  * end all work, so that nothing is busy behind them. So does the end of the process
@@ -33,31 +33,6 @@ int ibchan_context_init(void)
 void ibchan_context_fini(void)
 {
 	destroy_workqueue(break_wq);
-}
-
-static int destroy_listener(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	ibchan_user_listener_end(object->listener);
-	ibchan_object_forget(ctx, object);
-	return 0;
-}
-
-static int destroy_request(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	ibchan_request_reject(object->request, NULL, 0);
-	ibchan_object_forget(ctx, object);
-	return 0;
-}
-
-/* Events come until it is closed. */
-static int destroy_channel(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	ibchan_object_hide(ctx, object);
-	ibchan_fault_linger(IBCHAN_WINDOW_HIDDEN);
-	ibchan_channel_close(object->channel);
-	ibchan_object_events_end(object);
-	ibchan_object_free(object);
-	return 0;
 }
 
 static int destroy_mr(struct ibchan_context *ctx, struct ibchan_object *object)
@@ -112,9 +87,9 @@ static struct ibchan_pd *get_next_pd(struct ibchan_context *ctx, unsigned long *
 }
 
 /*
- * A work that completes leaves the region of its plain memory to a worker: waits until that has
- * been freed, for this context only. Returns whether there may have been any; false when the
- * caller is killed.
+ * Waits until the plain memory of the context's works that have ended is free: a work that
+ * completes leaves the region of that memory to a worker. Returns whether there may have
+ * been any; false when the caller is killed.
  */
 bool ibchan_context_settle(struct ibchan_context *ctx)
 {
@@ -147,32 +122,40 @@ static int destroy_pd(struct ibchan_context *ctx, struct ibchan_object *object)
 	return ret;
 }
 
-static int destroy_device(struct ibchan_context *ctx, struct ibchan_object *object)
+/* The object is claimed, or its handle is not published yet, or hidden already. */
+static int end_object(struct ibchan_context *ctx, struct ibchan_object *object)
 {
-	ibchan_device_put(object->device);
-	put_net(object->net);
+	switch (object->type) {
+	case OBJECT_LISTENER:
+		ibchan_user_listener_end(object->listener);
+		break;
+	case OBJECT_REQUEST:
+		ibchan_request_reject(object->request, NULL, 0);
+		break;
+	case OBJECT_CHANNEL:
+		ibchan_object_hide(ctx, object);
+		ibchan_fault_linger(IBCHAN_WINDOW_HIDDEN);
+		/* Events come until the channel is closed. */
+		ibchan_channel_close(object->channel);
+		ibchan_object_events_end(object);
+		ibchan_object_free(object);
+		return 0;
+	case OBJECT_MR:
+		return destroy_mr(ctx, object);
+	case OBJECT_CQ:
+		return destroy_cq(ctx, object);
+	case OBJECT_PD:
+		return destroy_pd(ctx, object);
+	case OBJECT_DEVICE:
+		ibchan_device_put(object->device);
+		put_net(object->net);
+		break;
+	}
 	ibchan_object_forget(ctx, object);
 	return 0;
 }
 
-/* The object is claimed, or its handle is not published yet, or hidden already. */
-static int end_object(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	static int (*const destroy[OBJECT_TYPES])(struct ibchan_context *ctx,
-						   struct ibchan_object *object) = {
-		[OBJECT_LISTENER] = destroy_listener,
-		[OBJECT_REQUEST] = destroy_request,
-		[OBJECT_CHANNEL] = destroy_channel,
-		[OBJECT_MR] = destroy_mr,
-		[OBJECT_CQ] = destroy_cq,
-		[OBJECT_PD] = destroy_pd,
-		[OBJECT_DEVICE] = destroy_device,
-	};
-
-	return destroy[object->type](ctx, object);
-}
-
-/* -ENOENT; -EBUSY, with nothing changed; -EINTR when the caller is killed. */
+/* Returns -EBUSY with nothing changed, and the errors of ibchan_object_claim(). */
 int ibchan_object_destroy(struct ibchan_context *ctx, u32 id)
 {
 	struct ibchan_object *object = ibchan_object_claim(ctx, id, -1);
@@ -199,7 +182,7 @@ void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *objec
 	WARN_ON_ONCE(end_object(ctx, object));
 }
 
-/* Without a lock, so that it may be long: what is found lives on for its visit, under RCU. */
+/* The walk takes no lock, so it may be long. RCU keeps each object for its visit. */
 static void visit_objects(struct ibchan_context *ctx, enum ibchan_object_type type,
 			  void (*visit)(struct ibchan_object *object, int error), int error)
 {
@@ -238,10 +221,10 @@ static void context_break_work(struct work_struct *work)
 	wake_up_all(&ctx->event_wait);
 }
 
-/* The caller damaged a ring: nothing is done for it any more. Any context. */
+/* The caller damaged a ring: no command does anything for it any more. Any context. */
 void ibchan_context_break(struct ibchan_context *ctx)
 {
-	/* Pairs with ibchan_object_publish(): what the walk does not find sees this. */
+	/* Pairs with ibchan_object_publish(): a channel that the walk misses sees @broken. */
 	if (!xchg(&ctx->broken, 1))
 		queue_work(break_wq, &ctx->break_work);
 }

@@ -101,9 +101,9 @@ struct ibchan_user_ring {
 };
 
 /**
- * struct ibchan_object - what a handle stands for
+ * struct ibchan_object - the object that a handle stands for
  * @id: the handle
- * @type: which member of the union
+ * @type: enum ibchan_object_type; tells the member of the union
  * @children: objects made through this handle that need it; under the lock
  * @users: commands under way that hold it; under the lock
  * @claimed: a command is about to end it, or to give it away; under the lock
@@ -114,7 +114,7 @@ struct ibchan_user_ring {
  * @event_link: in the context's list while there are some
  * @net: network namespace of the opener; devices only
  * @pd_of_channel: its domain; channels only
- * @charge: what the opener's cgroup is charged for it; given back before @rcu is used
+ * @charge: to the opener's cgroup; given back before @rcu is used
  * @rcu: readers of the table
  *
  * Immutable once published, but for @children, @users, @claimed, the events and the inside of
@@ -255,8 +255,8 @@ void ibchan_context_break(struct ibchan_context *ctx);
 bool ibchan_context_settle(struct ibchan_context *ctx);
 
 /*
- * May the caller do more than look and close? -EPERM for another process than the one that opened
- * the file; -EPROTO when the caller damaged a ring.
+ * Whether the caller may do more than look and close: 0; -EPERM for another process than the
+ * one that opened the file; -EPROTO when the caller damaged a ring.
  */
 static inline int ibchan_caller_check(const struct ibchan_context *ctx)
 {
@@ -271,8 +271,8 @@ static inline struct ibchan_object __rcu **ibchan_object_place(struct ibchan_con
 }
 
 /*
- * Each request of a submit names two, so most are found without a walk through the tree. Under RCU
- * or the context's lock. NULL: there is none of @type.
+ * Finds the object of a handle, if it is of @type. Each request of a submit names two, so most
+ * are found without a walk through the tree. Under RCU or the context's lock.
  */
 static inline struct ibchan_object *ibchan_object_find(struct ibchan_context *ctx, u32 id,
 						       enum ibchan_object_type type)
@@ -306,6 +306,7 @@ int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 
 /* commands.c */
 int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,
 			__u32 *handle);
+int ibchan_call_file(struct ibchan_call *call, struct file *file, __s32 *out_fd);
 
 /* The body of each command: uabi.c says where they are. */
 #define IBCHAN_BODY(nr, NAME, name) int ibchan_run_##name(struct ibchan_call *call);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What happens to the channels of a file by itself. Each channel has room for its own
- * events, and is in the file's list while there are some: nothing is allocated, and
- * nothing overflows.
+ * Events of the channels of a file: one has connected, one has broken. Each channel has
+ * room for its own events, and is in the file's list while there are some: nothing is
+ * allocated, and nothing overflows.
  */
 #include <linux/errno.h>
 #include <linux/list.h>
 
 #include "connect.h"
 
-/* The channel's owner or RCU keeps its memory. Any context but NMI. */
+/* Adds events, IBCHAN_EVENT_*, to those of a channel. Any context but NMI. */
 void ibchan_object_event(struct ibchan_object *object, u32 events)
 {
 	struct ibchan_context *ctx = object->ctx;
@@ -48,6 +48,7 @@ void ibchan_user_broken(void *priv, int error)
 	ibchan_object_event(priv, IBCHAN_EVENT_BROKEN);
 }
 
+/* Takes the first channel out of the list, with all its events. */
 int ibchan_run_event_take(struct ibchan_call *call)
 {
 	struct ibchan_cmd_event_take *cmd = call->cmd;
@@ -63,7 +64,7 @@ int ibchan_run_event_take(struct ibchan_call *call)
 		call->told = object->id;
 	}
 	spin_unlock_irq(&ctx->event_lock);
-	if (!object)
+	if (!call->told)
 		return -EAGAIN;
 	cmd->out_channel = call->told;
 	cmd->out_events = call->events;

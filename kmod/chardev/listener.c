@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Listeners of a file, each with a descriptor of its own to poll, and the requests
- * that were taken from them.
+ * Commands of listeners, each of which has a descriptor of its own to poll, and of the
+ * requests that are taken from them.
  */
 #include <linux/anon_inodes.h>
 #include <linux/errno.h>
-#include <linux/file.h>
 #include <linux/poll.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -43,7 +42,7 @@ static void listener_free(struct kref *kref)
 	kfree(container_of(kref, struct ibchan_user_listener, kref));
 }
 
-/* The handle has gone; the descriptor may live on, and hangs up. */
+/* The handle goes. The descriptor may live on, and hangs up. */
 void ibchan_user_listener_end(struct ibchan_user_listener *user)
 {
 	struct ibchan_listener *listener;
@@ -139,40 +138,21 @@ static struct ibchan_user_listener *listener_open(struct ibchan_call *call,
 	return user;
 }
 
-static int listener_file(struct ibchan_call *call, struct ibchan_user_listener *user)
-{
-	struct ibchan_cmd_listener_create *cmd = call->cmd;
-	struct file *file;
-	int fd;
-
-	fd = get_unused_fd_flags(O_CLOEXEC);
-	if (fd < 0)
-		return fd;
-	call->new_fd = fd;
-	file = anon_inode_getfile("[ibchan-listener]", &listener_fops, user,
-				  O_RDONLY | O_CLOEXEC);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	kref_get(&user->kref);
-	call->new_file = file;
-	cmd->out_fd = fd;
-	return 0;
-}
-
 int ibchan_run_listener_create(struct ibchan_call *call)
 {
 	struct ibchan_cmd_listener_create *cmd = call->cmd;
+	struct ibchan_object *device = NULL;
 	struct ibchan_user_listener *user;
 	struct sockaddr_storage address;
-	struct ibchan_object *device = NULL;
+	struct file *file;
 	int ret;
 
 	cmd->reason = (struct ibchan_reason) {};
 	if (cmd->device)
 		device = ibchan_call_find(call, cmd->device, OBJECT_DEVICE);
-	ret = PTR_ERR_OR_ZERO(device);
-	if (!ret)
-		ret = ibchan_call_reserve(call, OBJECT_LISTENER, &cmd->out_listener);
+	if (IS_ERR(device))
+		return PTR_ERR(device);
+	ret = ibchan_call_reserve(call, OBJECT_LISTENER, &cmd->out_listener);
 	if (ret)
 		return ret;
 	user = listener_open(call, device);
@@ -183,7 +163,11 @@ int ibchan_run_listener_create(struct ibchan_call *call)
 		ibchan_object_adopt(call->new, device);
 	ibchan_listener_address(user->listener, &address);
 	ibchan_address_out(&address, &cmd->out_address);
-	return listener_file(call, user);
+	file = anon_inode_getfile("[ibchan-listener]", &listener_fops, user,
+				  O_RDONLY | O_CLOEXEC);
+	if (!IS_ERR(file))
+		kref_get(&user->kref);
+	return ibchan_call_file(call, file, &cmd->out_fd);
 }
 
 int ibchan_run_request_take(struct ibchan_call *call)

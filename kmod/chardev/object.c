@@ -45,8 +45,8 @@ static void uncount_object(struct ibchan_context *ctx)
 }
 
 /*
- * A handle without an object, to be published or aborted. Ids go round, so that a stale handle
- * misses. -EMFILE; -ENOMEM; what ibchan_owner_follow() answers.
+ * Makes a handle of @type, to be published or aborted. Ids go round, so that a stale handle
+ * misses. Returns -EMFILE, -ENOMEM and the errors of ibchan_owner_follow().
  */
 struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 					    enum ibchan_object_type type)
@@ -77,7 +77,7 @@ struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 	return object;
 }
 
-/* What the context keeps pinned grows. Under the lock. */
+/* Counts the pages of a region as pinned by the context. Under the lock. */
 void ibchan_object_account(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	if (object->type == OBJECT_MR)
@@ -128,8 +128,8 @@ static int object_check(const struct ibchan_object *object, int type)
 }
 
 /*
- * Holds an object until the command's body has returned. -ENOENT; -EBUSY for a request that
- * another one answers.
+ * Holds an object of @type until the command's body has returned. Returns -ENOENT, and -EBUSY
+ * for a request that another command answers.
  */
 struct ibchan_object *ibchan_call_find(struct ibchan_call *call, u32 id,
 				       enum ibchan_object_type type)
@@ -169,6 +169,21 @@ void ibchan_call_release(struct ibchan_call *call)
 		wake_up_all(&ctx->idle_wait);
 }
 
+/*
+ * A claim waits for commands that hold a channel, which end soon once it is broken, or a
+ * listener. The users of all other objects make these busy.
+ */
+static int claim_check(const struct ibchan_object *object, int type)
+{
+	int ret = object_check(object, type);
+
+	if (ret)
+		return ret;
+	if (object->users && object->type != OBJECT_CHANNEL && object->type != OBJECT_LISTENER)
+		return -EBUSY;
+	return object->children ? -EBUSY : 0;
+}
+
 static bool is_idle(struct ibchan_context *ctx, const struct ibchan_object *object)
 {
 	bool idle;
@@ -188,9 +203,9 @@ void ibchan_object_unclaim(struct ibchan_context *ctx, struct ibchan_object *obj
 }
 
 /*
- * An object for oneself, to be ended, or given back with ibchan_object_unclaim(). @type: negative:
- * any. -ENOENT; -EBUSY while another object or a command needs it; -EINTR when the caller is
- * killed.
+ * Claims an object of @type (negative: of any) for the caller, who ends it or gives it back with
+ * ibchan_object_unclaim(). Returns -ENOENT; -EBUSY while another object or a command needs it;
+ * -EINTR when the caller is killed.
  */
 struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, int type)
 {
@@ -200,11 +215,7 @@ struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, in
 
 	spin_lock(&ctx->lock);
 	object = xa_load(&ctx->objects, id);
-	ret = object_check(object, type);
-	/* A broken channel's commands, and a listener's, end soon: a claim waits for these only. */
-	if (!ret && (object->children || (object->users && object->type != OBJECT_CHANNEL &&
-					  object->type != OBJECT_LISTENER)))
-		ret = -EBUSY;
+	ret = claim_check(object, type);
 	if (!ret) {
 		object->claimed = 1;
 		held = object->users;
@@ -214,7 +225,7 @@ struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, in
 		return ERR_PTR(ret);
 	if (!held)
 		return object;
-	/* The object is claimed, so no other command begins to hold it. */
+	/* No other command begins to hold the object from here on. */
 	if (object->type == OBJECT_CHANNEL)
 		ibchan_channel_break(object->channel, -ECANCELED);
 	if (!wait_event_killable(ctx->idle_wait, is_idle(ctx, object)))
@@ -223,7 +234,7 @@ struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, in
 	return ERR_PTR(-EINTR);
 }
 
-/* No command finds the object any more; the caller ends what it stands for. */
+/* Takes the handle away: no command finds the object any more, and the caller ends it. */
 void ibchan_object_hide(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	struct ibchan_object __rcu **place = ibchan_object_place(ctx, object->id);
@@ -240,14 +251,14 @@ void ibchan_object_hide(struct ibchan_context *ctx, struct ibchan_object *object
 		wake_up_all(&ctx->idle_wait);
 }
 
-/* What it stood for has ended. */
+/* Frees the memory of a handle whose object has ended. */
 void ibchan_object_free(struct ibchan_object *object)
 {
 	ibchan_device_uncharge(&object->charge);
 	kfree_rcu(object, rcu);
 }
 
-/* What the object stood for is gone, or belongs to another owner now. */
+/* Takes the handle of an object away that is gone, or belongs to another owner now. */
 void ibchan_object_forget(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	ibchan_object_hide(ctx, object);

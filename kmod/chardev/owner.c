@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A context ends with the process that opened it, even while others hold the file.
+ * Ends a context with the process that opened it, even while others hold the file.
  *
  * No other process may post on the context or take what came. So a file that a child has
  * inherited, or that was sent to another process, must keep neither the peers waiting nor
@@ -43,40 +43,31 @@ static const struct mmu_interval_notifier_ops owner_ops = {
 	.invalidate = map_changes,
 };
 
-/* Nothing is mapped at the first page, or it rarely changes. */
-static int follow(struct ibchan_context *ctx)
-{
-	int ret = mmu_interval_notifier_insert_locked(&ctx->notifier, ctx->mm, 0, PAGE_SIZE,
-						      &owner_ops);
-
-	if (ret)
-		return ret;
-	/* Pairs with the look without the lock. */
-	smp_store_release(&ctx->followed, 1);
-	return 0;
-}
-
 /*
- * From now on the context ends with its process, which is the caller. -EINTR when the caller is
- * killed; -ERESTARTNOINTR for a signal: nothing has happened, and the caller makes the call again.
+ * From now on the context ends with its process, which is the caller. Returns -ENOMEM; -EINTR
+ * when the caller is killed; -ERESTARTNOINTR for a signal: nothing has happened, and the call
+ * is to be made again.
  */
 int ibchan_owner_follow(struct ibchan_context *ctx)
 {
-	int ret;
+	int ret = 0;
 
-	if (likely(smp_load_acquire(&ctx->followed))) /* see follow() */
+	if (likely(smp_load_acquire(&ctx->followed))) /* pairs with the release below */
 		return 0;
 	if (mmap_write_lock_killable(ctx->mm))
 		return -EINTR;
-	ret = ctx->followed ? 0 : follow(ctx);
+	/* Nothing is mapped at the first page, or it rarely changes. */
+	if (!ctx->followed)
+		ret = mmu_interval_notifier_insert_locked(&ctx->notifier, ctx->mm, 0, PAGE_SIZE,
+							  &owner_ops);
+	if (!ret)
+		smp_store_release(&ctx->followed, 1); /* for the look without the lock */
 	mmap_write_unlock(ctx->mm);
 	/* The kernel looks at signals between two mappings; nothing has been done then. */
 	return ret == -EINTR ? -ERESTARTNOINTR : ret;
 }
 
-/*
- * The context ends by itself, and the caller is its last user. Waits for an end that is under way.
- */
+/* Ends the watch for the last user of the context, and waits for an end that is under way. */
 void ibchan_owner_leave(struct ibchan_context *ctx)
 {
 	if (!ctx->followed)

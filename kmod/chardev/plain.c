@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Submit, second step, where requests name memory that is not registered: each such
- * element becomes a region of its own, which lives as long as its work.
+ * Submit, second step, where requests name memory that is not registered: makes a region of
+ * each such element, which lives as long as its work.
  *
  * The channel's domain is kept while its pages are faulted in, and no lock is: a fault
  * takes as long as the server of the page likes. Once the works are posted, they are the regions'
- * users, and the regions go with them; what was not posted, or has completed already,
- * goes at once.
+ * users, and the regions go with them. The region of an element that was not posted, or whose
+ * work has completed already, goes at once.
  */
 #include <linux/errno.h>
 
 #include "submit.h"
 
-/* Keeps the domain of the entry's channel, and tells how many elements that takes. */
+/* Keeps the domain of the entry's channel, and tells how many elements that channel takes. */
 static struct ibchan_pd *get_pd(struct ibchan_context *ctx, u32 handle, struct ibchan_plain *plain)
 {
 	struct ibchan_pd *pd = NULL;
@@ -28,7 +28,7 @@ static struct ibchan_pd *get_pd(struct ibchan_context *ctx, u32 handle, struct i
 	return pd;
 }
 
-/* Works that have completed may not have let go of their pages yet. */
+/* Tries again where works that have completed had not let go of their pages yet. */
 static struct ibchan_mr *pin(struct ibchan_context *ctx, struct ibchan_pd *pd,
 			     const struct ibchan_plain *plain, struct ibchan_reason *reason)
 {
@@ -87,16 +87,10 @@ static int pin_entry(struct ibchan_context *ctx, struct ibchan_submit_scratch *s
 	return ret;
 }
 
-/**
- * ibchan_submit_pin - make regions of the plain memory in a chunk
- * @ctx: the context
- * @s: copied
- * @num: how many entries of it
- * @reason: why one was refused
- * @error: of the first refused one; else as it was
- *
- * Context: process, may sleep; ibchan_submit_unpin() is called in any case.
- * Return: how many leading entries may be posted.
+/*
+ * Makes regions of the plain memory that the first @num entries of a chunk name, and returns how
+ * many leading entries may be posted; @reason and @error tell of the first one that may not.
+ * ibchan_submit_unpin() is called in any case.
  */
 u32 ibchan_submit_pin(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
 		      struct ibchan_reason *reason, int *error)
@@ -115,12 +109,7 @@ u32 ibchan_submit_pin(struct ibchan_context *ctx, struct ibchan_submit_scratch *
 	return done;
 }
 
-/**
- * ibchan_submit_unpin - leave the regions to the works that were posted
- * @s: after the posts
- *
- * Context: process, may sleep.
- */
+/* Leaves the regions to the works that were posted. */
 void ibchan_submit_unpin(struct ibchan_submit_scratch *s)
 {
 	u32 i;

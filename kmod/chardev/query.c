@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Commands that look at devices, their ports and the addresses of these. */
+/* Commands that ask about devices, their ports and the addresses of these. */
 #include <linux/errno.h>
 
 #include "query.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The completion ring: one writer (the cq's owner), one reader (user space).
+ * The completion ring, which brings completions to user space: it has one writer (the cq's
+ * owner) and one reader (user space).
  *
  * A ring cannot overflow: each work has taken room for its completion before it
  * was posted. Room is free again when the reader has moved its head past the
@@ -49,37 +50,30 @@ static void free_pages_of(struct ibchan_user_ring *ring)
 		kvfree(ring->pages);
 }
 
-static int alloc_pages_of(struct ibchan_user_ring *ring, u32 num)
+/* vmalloc_user() would not charge the pages to the caller's memory cgroup. */
+static int map_pages(struct ibchan_user_ring *ring)
 {
+	u32 num = shared_size(ring->entries) >> PAGE_SHIFT;
+	struct page *page;
+
 	ring->pages = num == 1 ? &ring->page :
 				 kvcalloc(num, sizeof(*ring->pages), GFP_KERNEL_ACCOUNT);
 	if (!ring->pages)
 		return -ENOMEM;
-	for (; ring->num_pages < num; ring->num_pages++) {
-		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-
+	while (ring->num_pages < num) {
+		page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 		if (!page)
-			return -ENOMEM;
-		ring->pages[ring->num_pages] = page;
+			goto free_pages;
+		ring->pages[ring->num_pages++] = page;
 	}
-	return 0;
-}
-
-/* vmalloc_user() would not charge the pages to the caller's memory cgroup. */
-static int map_pages(struct ibchan_user_ring *ring)
-{
-	int ret = alloc_pages_of(ring, shared_size(ring->entries) >> PAGE_SHIFT);
-
-	if (!ret) {
-		/* A single page has an address already. */
-		ring->shared = ring->num_pages == 1 ? page_address(ring->page) :
-			       vmap(ring->pages, ring->num_pages, VM_MAP, PAGE_KERNEL);
-		if (ring->shared)
-			return 0;
-		ret = -ENOMEM;
-	}
+	/* A single page has an address already. */
+	ring->shared = num == 1 ? page_address(ring->page) :
+				  vmap(ring->pages, num, VM_MAP, PAGE_KERNEL);
+	if (ring->shared)
+		return 0;
+free_pages:
 	free_pages_of(ring);
-	return ret;
+	return -ENOMEM;
 }
 
 static void fill_header(struct ibchan_user_ring *ring)
@@ -111,8 +105,8 @@ struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entr
 	init_waitqueue_head(&ring->wait);
 	/* The pages, the list of them, the ring's own struct and its file. */
 	size = shared_size(ring->entries);
-	size += (size >> PAGE_SHIFT) * sizeof(*ring->pages) + RING_FIXED;
-	ret = ibchan_cost_charge(&ring->cost, ctx->budget, size, reason);
+	ret = ibchan_cost_charge(&ring->cost, ctx->budget, size +
+				 (size >> PAGE_SHIFT) * sizeof(*ring->pages) + RING_FIXED, reason);
 	if (!ret)
 		ret = map_pages(ring);
 	if (ret) {
@@ -174,10 +168,7 @@ static int refresh_head(struct ibchan_user_ring *ring)
 	return ret;
 }
 
-/*
- * How many completions lie unread; -EPROTO when the reader's head is damaged. Not with interrupts
- * off.
- */
+/* Returns how many completions lie unread, or -EPROTO when the reader's head is damaged. */
 int ibchan_ring_ready(struct ibchan_user_ring *ring)
 {
 	/* As refresh_head(), which decides what seems to be damaged. */
@@ -298,7 +289,7 @@ static int waiter_ready(void *arg)
 
 	if (READ_ONCE(ring->ctx->broken))
 		return -EPROTO;
-	/* What is there can be read all the same; there is nothing to bring in. */
+	/* Completions in the ring can still be read; the cq brings no more. */
 	if (!waiter->min_complete && READ_ONCE(ring->gone))
 		return -ENODEV;
 	return READ_ONCE(ring->tail) - waiter->since >= waiter->min_complete;
@@ -314,10 +305,9 @@ static int waiter_unread_ready(void *arg)
 }
 
 /*
- * Waits until @min_complete completions lie in the ring; 0: just brings in what is there. The
- * caller has a reference on its cq. @since: counted from this tail on; NULL: unread completions
- * count. -ETIMEDOUT, -EINTR, -ENODEV as ibchan_cq_wait() says; -EPROTO when a ring of the context
- * is damaged.
+ * Waits until @min_complete completions have come since the tail @since, or (NULL) lie unread;
+ * 0 just brings in those that the cq has. The caller has a reference on the ring's cq. Returns
+ * the errors of ibchan_cq_wait(), and -EPROTO when a ring of the context is damaged.
  */
 int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 *since,
 		     s64 timeout_ns)
@@ -330,7 +320,7 @@ int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 
 	int ret = ibchan_cq_wait(ring->cq, since ? waiter_ready : waiter_unread_ready,
 				 &waiter, timeout_ns);
 
-	/* What comes later is to be found in the ring, without a call. */
+	/* Later completions come into the ring without a call. */
 	ibchan_cq_arm(ring->cq);
 	return min(ret, 0);
 }
@@ -383,10 +373,7 @@ static const struct file_operations ring_fops = {
 	.llseek = noop_llseek,
 };
 
-/*
- * The file that user space maps and polls, made once for each ring. It keeps @owner, the file of
- * the context.
- */
+/* Makes the file that user space maps and polls; it keeps @owner, the file of the context. */
 struct file *ibchan_ring_file(struct ibchan_user_ring *ring, struct file *owner)
 {
 	struct file *file = anon_inode_getfile("[ibchan-cq]", &ring_fops, ring,

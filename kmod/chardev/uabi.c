@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ioctl dispatcher. One list, IBCHAN_COMMANDS, makes the table and the room for the copy
- * of a command. The bodies are in commands.c, connect.c, listener.c, event.c, query.c and
- * submit.c.
+ * Dispatches the ioctls of /dev/ibchan. One list, IBCHAN_COMMANDS, makes the table and the
+ * room for the copy of a command. The bodies are in commands.c, connect.c, listener.c, event.c,
+ * query.c and submit.c.
  *
  * A body works on the kernel's copy. The dispatcher copies in, runs the body,
  * copies out, also after a refusal, and only then publishes the object that the
@@ -30,85 +30,6 @@ union any_command {
 	struct any_header header;
 };
 
-/* Flags that a command knows. */
-#define FLAGS_query		0
-#define FLAGS_device_query	IBCHAN_DEVICE_QUERY_HANDLE
-#define FLAGS_port_query	0
-#define FLAGS_device_open	0
-#define FLAGS_pd_alloc		0
-#define FLAGS_mr_reg		0
-#define FLAGS_cq_create		IBCHAN_CQ_CREATE_SOLICITED
-#define FLAGS_channel_build	0
-#define FLAGS_channel_handshake	0
-#define FLAGS_channel_query	0
-#define FLAGS_channel_break	0
-#define FLAGS_submit		IBCHAN_SUBMIT_FLAGS
-#define FLAGS_destroy		0
-#define FLAGS_mr_reg_dmabuf	0
-#define FLAGS_channel_connect	IBCHAN_CONNECT_FLAGS
-#define FLAGS_channel_connection IBCHAN_DEADLINE
-#define FLAGS_listener_create	0
-#define FLAGS_request_take	0
-#define FLAGS_request_accept	IBCHAN_CONNECT_FLAGS
-#define FLAGS_request_reject	0
-#define FLAGS_event_take	0
-#define FLAGS_route_query	0
-#define FLAGS_gid_query		0
-#define FLAGS_channel_history	0
-
-/* What is different about a command. */
-#define RIGHTS_query		ANY_MM
-#define RIGHTS_device_query	ANY_MM
-#define RIGHTS_port_query	ANY_MM
-#define RIGHTS_device_open	0
-#define RIGHTS_pd_alloc		0
-#define RIGHTS_mr_reg		0
-#define RIGHTS_cq_create	0
-#define RIGHTS_channel_build	0
-#define RIGHTS_channel_handshake 0
-#define RIGHTS_channel_query	ANY_MM
-#define RIGHTS_channel_break	0
-#define RIGHTS_submit		CHECKS
-#define RIGHTS_destroy		ANY_MM
-#define RIGHTS_mr_reg_dmabuf	0
-#define RIGHTS_channel_connect	0
-#define RIGHTS_channel_connection ANY_MM
-#define RIGHTS_listener_create	0
-#define RIGHTS_request_take	0
-#define RIGHTS_request_accept	0
-#define RIGHTS_request_reject	0
-#define RIGHTS_event_take	0
-#define RIGHTS_route_query	ANY_MM
-#define RIGHTS_gid_query	ANY_MM
-#define RIGHTS_channel_history	ANY_MM
-
-/* A command that has grown serves callers who know its first version only. */
-#define FIRST_SIZE(name, last) offsetofend(struct ibchan_cmd_##name, last)
-#define FIRST_query		FIRST_SIZE(query, out_pinned_bytes)
-#define FIRST_device_query	FIRST_SIZE(device_query, out_max_mr_size)
-#define FIRST_port_query	FIRST_SIZE(port_query, out_gid)
-#define FIRST_device_open	sizeof(struct ibchan_cmd_device_open)
-#define FIRST_pd_alloc		sizeof(struct ibchan_cmd_pd_alloc)
-#define FIRST_mr_reg		sizeof(struct ibchan_cmd_mr_reg)
-#define FIRST_cq_create		sizeof(struct ibchan_cmd_cq_create)
-#define FIRST_channel_build	FIRST_SIZE(channel_build, reason)
-#define FIRST_channel_handshake	sizeof(struct ibchan_cmd_channel_handshake)
-#define FIRST_channel_query	FIRST_SIZE(channel_query, out_endpoint)
-#define FIRST_channel_break	sizeof(struct ibchan_cmd_channel_break)
-#define FIRST_submit		sizeof(struct ibchan_cmd_submit)
-#define FIRST_destroy		sizeof(struct ibchan_cmd_destroy)
-#define FIRST_mr_reg_dmabuf	sizeof(struct ibchan_cmd_mr_reg_dmabuf)
-#define FIRST_channel_connect	FIRST_SIZE(channel_connect, reason)
-#define FIRST_channel_connection sizeof(struct ibchan_cmd_channel_connection)
-#define FIRST_listener_create	sizeof(struct ibchan_cmd_listener_create)
-#define FIRST_request_take	sizeof(struct ibchan_cmd_request_take)
-#define FIRST_request_accept	sizeof(struct ibchan_cmd_request_accept)
-#define FIRST_request_reject	sizeof(struct ibchan_cmd_request_reject)
-#define FIRST_event_take	sizeof(struct ibchan_cmd_event_take)
-#define FIRST_route_query	FIRST_SIZE(route_query, reserved)
-#define FIRST_gid_query		sizeof(struct ibchan_cmd_gid_query)
-#define FIRST_channel_history	sizeof(struct ibchan_cmd_channel_history)
-
 enum rights {
 	ANY_MM = BIT(0),	/* any process that has the file may */
 	CHECKS = BIT(1),	/* checks the caller itself */
@@ -132,14 +53,45 @@ struct command {
 	int (*run)(struct ibchan_call *call);
 };
 
-#define COMMAND_ROW(nr, NAME, name)				\
-	[nr] = {						\
-		.number = IBCHAN_CMD_##NAME,			\
-		.size = sizeof(struct ibchan_cmd_##name),	\
-		.first_size = FIRST_##name,			\
-		.flags = FLAGS_##name,				\
-		.rights = RIGHTS_##name,			\
-		.run = ibchan_run_##name,			\
+/*
+ * Of each command: the flags that it knows, its rights, and the last member of its struct's first
+ * version. A command that has grown serves callers who know its first version only.
+ */
+#define TRAITS_query			0, ANY_MM, out_pinned_bytes
+#define TRAITS_device_query		IBCHAN_DEVICE_QUERY_HANDLE, ANY_MM, out_max_mr_size
+#define TRAITS_port_query		0, ANY_MM, out_gid
+#define TRAITS_device_open		0, 0, reserved
+#define TRAITS_pd_alloc			0, 0, out_pd
+#define TRAITS_mr_reg			0, 0, reason
+#define TRAITS_cq_create		IBCHAN_CQ_CREATE_SOLICITED, 0, reason
+#define TRAITS_channel_build		0, 0, reason
+#define TRAITS_channel_handshake	0, 0, reason
+#define TRAITS_channel_query		0, ANY_MM, out_endpoint
+#define TRAITS_channel_break		0, 0, reserved
+#define TRAITS_submit			IBCHAN_SUBMIT_FLAGS, CHECKS, reason
+#define TRAITS_destroy			0, ANY_MM, reserved
+#define TRAITS_mr_reg_dmabuf		0, 0, reason
+#define TRAITS_channel_connect		IBCHAN_CONNECT_FLAGS, 0, reason
+#define TRAITS_channel_connection	IBCHAN_DEADLINE, ANY_MM, reserved
+#define TRAITS_listener_create		0, 0, reason
+#define TRAITS_request_take		0, 0, reserved
+#define TRAITS_request_accept		IBCHAN_CONNECT_FLAGS, 0, reason
+#define TRAITS_request_reject		0, 0, reserved
+#define TRAITS_event_take		0, 0, out_events
+#define TRAITS_route_query		0, ANY_MM, reserved
+#define TRAITS_gid_query		0, ANY_MM, out_ndev_name
+#define TRAITS_channel_history		0, ANY_MM, reserved
+
+#define COMMAND_ROW(nr, NAME, name)	COMMAND_TRAITS(nr, NAME, name, TRAITS_##name)
+#define COMMAND_TRAITS(...)		COMMAND_ROW_OF(__VA_ARGS__)
+#define COMMAND_ROW_OF(nr, NAME, name, known, granted, last)		\
+	[nr] = {							\
+		.number = IBCHAN_CMD_##NAME,				\
+		.size = sizeof(struct ibchan_cmd_##name),		\
+		.first_size = offsetofend(struct ibchan_cmd_##name, last), \
+		.flags = known,						\
+		.rights = granted,					\
+		.run = ibchan_run_##name,				\
 	},
 static const struct command commands[] = {
 	IBCHAN_COMMANDS(COMMAND_ROW)
@@ -188,16 +140,6 @@ static bool is_submit(const struct command *command)
 	return command == &commands[_IOC_NR(IBCHAN_CMD_SUBMIT)];
 }
 
-/* A caller may have said any size that is not too small. */
-static int copy_out(const struct command *command, const struct ibchan_call *call, int error)
-{
-	const struct any_header *header = call->cmd;
-
-	if (likely(is_submit(command) && !error))
-		return copy_words_out(call->user, call->cmd, SUCCESS_WORDS);
-	return copy_to_user(call->user, call->cmd, min(header->size, command->size)) ? -EFAULT : 0;
-}
-
 static int copy_in(const struct command *command, union any_command *cmd,
 		   void __user *user)
 {
@@ -223,7 +165,7 @@ static int copy_in(const struct command *command, union any_command *cmd,
 
 static void undo(struct ibchan_call *call)
 {
-	struct ibchan_object *object;
+	struct ibchan_object *channel;
 
 	if (call->new)
 		ibchan_object_abort(call->ctx, call->new);
@@ -234,18 +176,11 @@ static void undo(struct ibchan_call *call)
 	if (!call->told)
 		return;
 	rcu_read_lock();
-	object = ibchan_object_find(call->ctx, call->told, OBJECT_CHANNEL);
-	/* It may have been closed meanwhile. */
-	if (object)
-		ibchan_object_event(object, call->events);
+	/* The channel may have been closed meanwhile. */
+	channel = ibchan_object_find(call->ctx, call->told, OBJECT_CHANNEL);
+	if (channel)
+		ibchan_object_event(channel, call->events);
 	rcu_read_unlock();
-}
-
-/* Half an answer is none: the flags may have gone out before the page that could not be written. */
-static void retract(struct any_header __user *user, u32 flags)
-{
-	if (put_user(flags & ~IBCHAN_ANSWERED, &user->flags))
-		return;
 }
 
 /*
@@ -254,13 +189,20 @@ static void retract(struct any_header __user *user, u32 flags)
  */
 static int answer(const struct command *command, struct ibchan_call *call, int ret)
 {
+	struct any_header __user *user = call->user;
 	struct any_header *header = call->cmd;
 	/* The end of a wait that is run again stands in the answer. */
 	bool must_tell = !ret || ret == -ERESTARTNOHAND;
+	bool cut;
 
 	header->flags |= IBCHAN_ANSWERED;
-	if (copy_out(command, call, ret)) {
-		retract(call->user, header->flags);
+	if (likely(is_submit(command) && !ret))
+		cut = copy_words_out(call->user, call->cmd, SUCCESS_WORDS);
+	else
+		cut = copy_to_user(user, header, min(header->size, command->size));
+	if (cut) {
+		/* The flags may have gone out before the page that could not be written. */
+		put_user(header->flags & ~IBCHAN_ANSWERED, &user->flags);
 		if (must_tell)
 			ret = -EFAULT;
 	}
@@ -276,34 +218,12 @@ static int answer(const struct command *command, struct ibchan_call *call, int r
 	return 0;
 }
 
-/* The answer is written without any object held: that may take as long as its owner likes. */
-static int dispatch(const struct command *command, struct ibchan_call *call)
-{
-	int ret = 0;
-
-	if (!(command->rights & (ANY_MM | CHECKS)))
-		ret = ibchan_caller_check(call->ctx);
-	if (!ret)
-		ret = command->run(call);
-	ibchan_call_release(call);
-	return answer(command, call, ret);
-}
-
-static const struct command *find_command(unsigned int number)
-{
-	u32 nr = _IOC_NR(number);
-
-	if (nr >= ARRAY_SIZE(commands))
-		return NULL;
-	/* A processor that guesses must not call beyond the table. */
-	nr = array_index_nospec(nr, ARRAY_SIZE(commands));
-	return commands[nr].number == number ? &commands[nr] : NULL;
-}
-
 /* Returns what <linux/ibchan.h> says. */
 static long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
 {
-	const struct command *command = find_command(number);
+	/* A processor that guesses must not call beyond the table. A wrong number gets row 0. */
+	const u32 nr = array_index_nospec(_IOC_NR(number), ARRAY_SIZE(commands));
+	const struct command *command = &commands[nr];
 	/* Copied in over the whole size of the command. */
 	union any_command cmd __uninitialized;
 	struct ibchan_call call = {
@@ -315,10 +235,18 @@ static long ibchan_ioctl(struct file *file, unsigned int number, unsigned long a
 	};
 	int ret;
 
-	if (!command)
+	if (command->number != number)
 		return -ENOTTY;
 	ret = copy_in(command, &cmd, call.user);
-	return ret ?: dispatch(command, &call);
+	if (ret)
+		return ret;
+	if (!(command->rights & (ANY_MM | CHECKS)))
+		ret = ibchan_caller_check(call.ctx);
+	if (!ret)
+		ret = command->run(&call);
+	/* Writing the answer holds no object: it may take as long as the page's owner likes. */
+	ibchan_call_release(&call);
+	return answer(command, &call, ret);
 }
 
 const struct file_operations ibchan_fops = {
