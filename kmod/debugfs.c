@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/debug/ibchan/counters: one "name value" a line;
- * /sys/kernel/debug/ibchan/history: what happened to each channel on a device.
+ * Shows the module in debugfs: /sys/kernel/debug/ibchan/counters has one "name value" a line,
+ * /sys/kernel/debug/ibchan/history the latest events of each channel on a device.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -28,29 +28,24 @@ static const struct counter gauges[] = {
 	IBCHAN_GAUGES(GAUGE_ROW)
 };
 
-static u64 sum_event(size_t offset)
-{
-	u64 sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += *(u64 *)((void *)per_cpu_ptr(&ibchan_events, cpu) + offset);
-	return sum;
-}
-
-static s64 read_gauge(size_t offset)
-{
-	return atomic64_read((atomic64_t *)((void *)&ibchan_gauges + offset));
-}
-
 static int counters_show(struct seq_file *m, void *unused)
 {
+	atomic64_t *gauge;
+	int cpu;
+	u64 sum;
 	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(events); i++)
-		seq_printf(m, "%s %llu\n", events[i].name, sum_event(events[i].offset));
-	for (i = 0; i < ARRAY_SIZE(gauges); i++)
-		seq_printf(m, "%s %lld\n", gauges[i].name, read_gauge(gauges[i].offset));
+	for (i = 0; i < ARRAY_SIZE(events); i++) {
+		sum = 0;
+		for_each_possible_cpu(cpu)
+			sum += *(u64 *)((void *)per_cpu_ptr(&ibchan_events, cpu) +
+					events[i].offset);
+		seq_printf(m, "%s %llu\n", events[i].name, sum);
+	}
+	for (i = 0; i < ARRAY_SIZE(gauges); i++) {
+		gauge = (void *)&ibchan_gauges + gauges[i].offset;
+		seq_printf(m, "%s %lld\n", gauges[i].name, atomic64_read(gauge));
+	}
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(counters);

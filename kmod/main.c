@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Loading and unloading. */
+/* Loads and unloads the module: sets the floors up in their order, and down again. */
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 

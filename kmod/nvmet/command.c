@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Commands. A capsule arrives; the runner hands its command to the target; a write's data are read
- * from the host before the target executes it, a read's are written to the host in one post with
- * the response. The host may say anything: what is no command ends its controller.
+ * Runs NVMe commands. A capsule arrives; the runner hands its command to the target; a write's
+ * data are read from the host before the target executes it, a read's are written to the host
+ * in one post with the response. The host may say anything: a capsule without a command ends
+ * its controller.
  *
  * Posts take places of the send queue beforehand. An exchange for which there are too few waits,
  * and is posted when places come back, which they do also when the channel breaks.
@@ -96,7 +97,7 @@ static void post_response(struct exchange *exchange)
 	wrs[num++].work = &exchange->response;
 	atomic_set(&exchange->in_flight, num - 1);
 	ret = test_bit(0, &queue->broken) ? 0 : ibchan_post(queue->ch, wrs, num, &accepted, NULL);
-	/* No command may go unanswered. What is not posted has ended. */
+	/* No command may go unanswered. Works that were not posted have ended. */
 	if (ret)
 		ibchan_channel_break(queue->ch, ret);
 	exchange_ended(exchange, num - max(accepted, 1U));
@@ -280,7 +281,7 @@ static void capsule_done(struct ibchan_call *call, const struct ibchan_completio
 	req = &exchange->req;
 	req->cmd = capsule->command;
 	req->port = queue->nport;
-	/* What the target refuses here it has answered. */
+	/* The target has answered a command that it refuses here. */
 	if (!init_req(req, &queue->nvme_sq, &queue->nvme_cq))
 		return;
 	status = map(exchange, completion->bytes - sizeof(struct nvme_command));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the target calls, and the module's life. A port of the target listens; a worker answers
- * requests, since that takes memory and time, and the connection manager's handler must not wait.
+ * Implements the ports of the NVMe target, and loads and unloads the module. A port listens; a
+ * worker answers requests, since that takes memory and time, and the connection manager's
+ * handler must not wait.
  */
 #include <linux/inet.h>
 #include <linux/module.h>

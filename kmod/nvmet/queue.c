@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An NVMe queue is a channel. It comes to life when a host's request is answered, and ends when the
- * channel breaks, by itself or because the target is through with it. First, on the target's work
- * queue, commands that are under way finish, for the channel flushes what they wait for, and the
- * target lets go of the queue. Then the channel is closed, and when that is done the memory freed.
+ * Opens and ends NVMe queues, each of which is a channel. A queue comes to life when a host's
+ * request is answered, and ends when the channel breaks, by itself or because the target is
+ * through with it. First, on the target's work queue, commands that are under way finish, for
+ * the channel flushes the works that they wait for, and the target lets go of the queue. Then
+ * the channel is closed, and when that is done the memory freed.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -61,7 +62,7 @@ static void queue_free(struct queue *queue)
 	if (!IS_ERR_OR_NULL(queue->pd)) {
 		/* A worker gives the region up, and its memory is in use until then. */
 		ibchan_pd_settle(queue->pd);
-		/* What the device does not let go of stays, with the code that it may call. */
+		/* Memory that the device keeps stays, with the code that it may call. */
 		if (ibchan_pd_free(queue->pd)) {
 			__module_get(THIS_MODULE);
 			return;
@@ -98,7 +99,7 @@ static void queue_end(struct work_struct *work)
 	ibchan_channel_close_async(queue->ch, &closing, queue_closed);
 }
 
-/* What the host wants: a status of the connection manager's, or 0. */
+/* Reads the host's request. Returns a status of the connection manager's, or 0. */
 static int queue_parse(struct queue *queue)
 {
 	const struct nvme_rdma_cm_req *wanted = (const void *)queue->attr.data;
@@ -162,7 +163,7 @@ static void queue_choose(struct queue *queue, const struct ibchan_device_attr *a
 	params->max_send_wr = queue->room;
 }
 
-/* What is made, or an error in its place, queue_free() gives back. */
+/* queue_free() gives back the objects that were made; one that failed is an error pointer. */
 static int queue_build(struct queue *queue)
 {
 	struct ibchan_build build = {

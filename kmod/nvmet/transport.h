@@ -33,7 +33,7 @@
 #define TRANSPORT_MAX_DATA	(SZ_4K << TRANSPORT_MDTS)
 #define TRANSPORT_MAX_SGL	(TRANSPORT_MAX_DATA / PAGE_SIZE)
 
-/* What a capsule may carry besides the command. */
+/* Data that a capsule may carry besides the command. */
 #define CAPSULE_MAX_PAGES	4
 #define CAPSULE_MAX_DATA	min_t(int, CAPSULE_MAX_PAGES * PAGE_SIZE, SZ_16K)
 
@@ -90,7 +90,7 @@ struct queue {
 	bool fatal;			/* the host has broken the protocol */
 	unsigned long broken;		/* bit 0: the channel is, and nothing is posted any more */
 	refcount_t users;		/* the channel until it breaks, the host's request */
-	struct work_struct end;		/* on the target's work queue: what the target has of it */
+	struct work_struct end;		/* on the target's work queue: the target lets go of it */
 	struct ibchan_request_attr attr;	/* how the host asked */
 };
 
