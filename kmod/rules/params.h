@@ -5,7 +5,6 @@
 
 #include <rdma/ibchan.h>
 
-int ibchan_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value, u64 low, u64 high);
 void ibchan_params_choose(struct ibchan_params *params,
 			  const struct ibchan_device_attr *attr);
 int ibchan_params_check(const struct ibchan_params *params,
