@@ -152,28 +152,23 @@ bool ibchan_channel_end(struct ibchan_channel *ch)
 	return true;
 }
 
-static void end_and_tell(struct ibchan_channel *ch)
+/* Its owner has given the channel up, or the last of its references has gone behind that. */
+void ibchan_channel_close_work(struct work_struct *work)
 {
+	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, close_work);
 	struct ibchan_closing *closing = ch->closing;
 	void (*closed)(void *priv) = ch->closed;
 	void *priv = ch->priv;
 
+	if (!refcount_read(&ch->refs)) {
+		channel_release(ch);
+		return;
+	}
 	ibchan_channel_end(ch);
 	if (closed)
 		closed(priv);
 	if (atomic_dec_and_test(&closing->num))
 		wake_up_var(closing);
-}
-
-/* Its owner has given the channel up, or the last of its references has gone behind that. */
-void ibchan_channel_close_work(struct work_struct *work)
-{
-	struct ibchan_channel *ch = container_of(work, struct ibchan_channel, close_work);
-
-	if (refcount_read(&ch->refs))
-		end_and_tell(ch);
-	else
-		channel_release(ch);
 }
 
 /*

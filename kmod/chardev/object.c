@@ -25,18 +25,6 @@ u32 ibchan_context_max_objects(void)
 	return READ_ONCE(max_handles);
 }
 
-static bool count_object(struct ibchan_context *ctx)
-{
-	bool has_room;
-
-	spin_lock(&ctx->lock);
-	has_room = ctx->num_objects < ibchan_context_max_objects();
-	if (has_room)
-		ctx->num_objects++;
-	spin_unlock(&ctx->lock);
-	return has_room;
-}
-
 static void uncount_object(struct ibchan_context *ctx)
 {
 	spin_lock(&ctx->lock);
@@ -52,12 +40,17 @@ struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 					    enum ibchan_object_type type)
 {
 	struct ibchan_object *object;
+	bool has_room;
 	int ret;
 
 	ret = ibchan_owner_follow(ctx);
 	if (ret)
 		return ERR_PTR(ret);
-	if (!count_object(ctx))
+	spin_lock(&ctx->lock);
+	has_room = ctx->num_objects < ibchan_context_max_objects();
+	ctx->num_objects += has_room;
+	spin_unlock(&ctx->lock);
+	if (!has_room)
 		return ERR_PTR(-EMFILE);
 	object = kzalloc(sizeof(*object), GFP_KERNEL_ACCOUNT);
 	if (!object) {

@@ -76,18 +76,6 @@ free_pages:
 	return -ENOMEM;
 }
 
-static void fill_header(struct ibchan_user_ring *ring)
-{
-	ring->shared->header = (struct ibchan_ring){
-		.abi_version = IBCHAN_ABI_VERSION,
-		.entry_size = sizeof(struct ibchan_cqe),
-		.entries = ring->entries,
-		.entries_offset = offsetof(struct ibchan_shared_ring, cqes),
-		.tail_offset = offsetof(struct ibchan_shared_ring, tail),
-		.head_offset = offsetof(struct ibchan_shared_ring, head),
-	};
-}
-
 /* Makes a ring of at least that many entries, 1 to IBCHAN_MAX_RING_ENTRIES. */
 struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entries,
 					    struct ibchan_reason *reason)
@@ -114,7 +102,14 @@ struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entr
 		kfree(ring);
 		return ERR_PTR(ret);
 	}
-	fill_header(ring);
+	ring->shared->header = (struct ibchan_ring){
+		.abi_version = IBCHAN_ABI_VERSION,
+		.entry_size = sizeof(struct ibchan_cqe),
+		.entries = ring->entries,
+		.entries_offset = offsetof(struct ibchan_shared_ring, cqes),
+		.tail_offset = offsetof(struct ibchan_shared_ring, tail),
+		.head_offset = offsetof(struct ibchan_shared_ring, head),
+	};
 	ibchan_gauge(rings, 1);
 	return ring;
 }

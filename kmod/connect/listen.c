@@ -186,21 +186,6 @@ static struct ibchan_listener *listener_alloc(const struct ibchan_listener_init 
 	return listener;
 }
 
-/* No request comes over a device that has left. Its removal tells the listeners in its list. */
-static int listener_join(struct ibchan_listener *listener)
-{
-	struct ibchan_device *dev = listener->dev;
-	int ret = ibchan_device_enter(dev);
-
-	if (ret)
-		return ret;
-	mutex_lock(&listeners_lock);
-	list_add_tail(&listener->link, &dev->listeners);
-	mutex_unlock(&listeners_lock);
-	ibchan_device_exit(dev);
-	return 0;
-}
-
 /* Any address of IPv6 means any of IPv4, too, whatever the system's default is. */
 static int listener_bind(struct ibchan_listener *listener, struct rdma_cm_id *id,
 			 const struct sockaddr *address, struct ibchan_reason *reason)
@@ -295,10 +280,18 @@ static int listener_start(struct ibchan_listener *listener,
 			  struct ibchan_reason *reason)
 {
 	struct rdma_cm_id *id;
-	int ret = listener->dev ? listener_join(listener) : 0;
+	struct ibchan_device *dev = listener->dev;
+	int ret = dev ? ibchan_device_enter(dev) : 0;
 
 	if (ret)
 		return ret;
+	/* No request comes over a device that has left: its removal tells these listeners. */
+	if (dev) {
+		mutex_lock(&listeners_lock);
+		list_add_tail(&listener->link, &dev->listeners);
+		mutex_unlock(&listeners_lock);
+		ibchan_device_exit(dev);
+	}
 	id = listener_open(listener, init->address, reason);
 	if (IS_ERR(id))
 		return PTR_ERR(id);

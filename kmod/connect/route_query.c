@@ -34,14 +34,6 @@ static void fill_route(struct ibchan_route *route, const struct rdma_cm_id *id)
 	strscpy(route->device, dev_name(&id->device->dev), sizeof(route->device));
 }
 
-static int error_of(const struct rdma_cm_event *event)
-{
-	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		return -ENODEV;
-	/* A time-out means that no host answers for the address. */
-	return event->status < 0 && event->status != -ETIMEDOUT ? event->status : -EHOSTUNREACH;
-}
-
 /* The first answer counts. The connection manager waits until an id is gone whose device leaves. */
 static int query_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
@@ -52,8 +44,12 @@ static int query_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	if (event->event == RDMA_CM_EVENT_ADDR_RESOLVED) {
 		fill_route(&query->route, id);
 		query->status = 0;
+	} else if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		query->status = -ENODEV;
 	} else {
-		query->status = error_of(event);
+		/* A time-out means that no host answers for the address. */
+		query->status = event->status < 0 && event->status != -ETIMEDOUT ?
+				event->status : -EHOSTUNREACH;
 	}
 	complete(&query->known);
 	return 0;
