@@ -301,7 +301,7 @@ int ibchan_run_channel_handshake(struct ibchan_call *call)
 	if (IS_ERR(object))
 		return PTR_ERR(object);
 	ret = ibchan_channel_handshake(object->channel, &cmd->endpoint, &cmd->reason);
-	/* A wait for the end of connecting hears of a handshake by no event. */
+	/* No event tells of a handshake to callers that wait for the end of connecting. */
 	if (wq_has_sleeper(&call->ctx->event_wait))
 		wake_up_all(&call->ctx->event_wait);
 	return ret;
@@ -340,7 +340,7 @@ int ibchan_run_channel_break(struct ibchan_call *call)
 	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
 	if (IS_ERR(object))
 		return PTR_ERR(object);
-	/* One that has a handle is closed only when its device has gone. */
+	/* A channel that has a handle is closed only when its device has gone. */
 	ibchan_channel_query(object->channel, &attr);
 	if (attr.state == IBCHAN_CHANNEL_CLOSED)
 		return -ENODEV;

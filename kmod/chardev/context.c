@@ -18,7 +18,7 @@
 #include "counters.h"
 #include "fault.h"
 
-/* Once a second, so many times, the worker that ends a context looks for what others end. */
+/* The worker that ends a context looks so often, once a second, for objects that others end. */
 #define ORPHAN_LOOKS	30
 
 /* Not a queue of the system: a file may hold so many channels that breaking them takes long. */
@@ -67,7 +67,7 @@ static int destroy_cq(struct ibchan_context *ctx, struct ibchan_object *object)
 	return 0;
 }
 
-/* The first domain from a handle on, which is moved behind it; NULL: there is none. */
+/* Gets the first domain from handle @id on, and moves @id behind it; NULL: there is none. */
 static struct ibchan_pd *get_next_pd(struct ibchan_context *ctx, unsigned long *id)
 {
 	struct ibchan_pd *pd = NULL;
@@ -335,7 +335,7 @@ int ibchan_context_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Readable while an event can be taken. */
+/* The file is readable while an event can be taken. */
 __poll_t ibchan_context_poll(struct file *file, poll_table *table)
 {
 	struct ibchan_context *ctx = file->private_data;

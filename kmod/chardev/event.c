@@ -25,7 +25,7 @@ void ibchan_object_event(struct ibchan_object *object, u32 events)
 	wake_up_all(&ctx->event_wait);
 }
 
-/* Nothing happens to the object any more; callers that wait for its events hear so. */
+/* Ends the events of an object, and wakes callers that wait for them. */
 void ibchan_object_events_end(struct ibchan_object *object)
 {
 	struct ibchan_context *ctx = object->ctx;

@@ -200,7 +200,7 @@ int ibchan_run_request_take(struct ibchan_call *call)
 	return 0;
 }
 
-/* The request has gone with its answer, or is there for another answer. */
+/* A request goes with its answer; after an error it stays for another answer. */
 static void request_answered(struct ibchan_call *call, struct ibchan_object *request, int error)
 {
 	if (error)

@@ -77,7 +77,7 @@ void ibchan_object_account(struct ibchan_context *ctx, struct ibchan_object *obj
 		ctx->pinned_bytes += ibchan_mr_pages(object->mr) << PAGE_SHIFT;
 }
 
-/* Cannot fail: the slot is there already. Others may end the object from then on. */
+/* Publishing cannot fail: the slot is there already. Others may end the object from then on. */
 void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	rcu_read_lock();
@@ -142,7 +142,7 @@ struct ibchan_object *ibchan_call_find(struct ibchan_call *call, u32 id,
 	return ret ? ERR_PTR(ret) : object;
 }
 
-/* A command that touches the caller's memory does so behind that. Done twice, it does nothing. */
+/* A command releases its objects before it touches the caller's memory; then again, for nothing. */
 void ibchan_call_release(struct ibchan_call *call)
 {
 	struct ibchan_context *ctx = call->ctx;

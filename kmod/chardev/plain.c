@@ -81,7 +81,7 @@ static int pin_entry(struct ibchan_context *ctx, struct ibchan_submit_scratch *s
 	}
 	ret = pin_elements(ctx, s, wr, pd, &plain, &why);
 	ibchan_pd_put(pd);
-	/* Not all that fails says why. */
+	/* A failure without a reason clears @reason. */
 	if (ret)
 		*reason = why;
 	return ret;

@@ -49,7 +49,7 @@ int ibchan_run_device_query(struct ibchan_call *call)
 	return ret;
 }
 
-/* Among the devices that the caller sees. */
+/* Looks among the devices that the caller sees. */
 static struct ibchan_device *named_device(const char *name)
 {
 	if (!ibchan_name_ends(name))

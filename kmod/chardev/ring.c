@@ -131,7 +131,7 @@ void ibchan_ring_put(struct ibchan_user_ring *ring)
 	kref_put(&ring->kref, ring_free);
 }
 
-/* Bytes to map. */
+/* The bytes that user space maps. */
 u32 ibchan_ring_size(const struct ibchan_user_ring *ring)
 {
 	return ring->num_pages << PAGE_SHIFT;
@@ -249,7 +249,7 @@ static void ring_notify(void *priv)
 		wake_up_all(&ring->wait);
 }
 
-/* Nothing comes any more: callers that poll the file hear so. */
+/* The ring gets no completions any more, which wakes callers that poll the file. */
 void ibchan_ring_end(struct ibchan_user_ring *ring)
 {
 	WRITE_ONCE(ring->gone, 1);
@@ -333,7 +333,7 @@ static __poll_t ring_poll(struct file *file, poll_table *table)
 }
 
 /*
- * The whole ring, shared, by the opener only; children have no copy. It is never executable,
+ * Maps the whole ring, shared, for the opener only; children have no copy. It is never executable,
  * whatever was asked for: a process may have a personality where reading implies executing.
  */
 static int ring_mmap(struct file *file, struct vm_area_struct *vma)

@@ -97,7 +97,7 @@ static const struct command commands[] = {
 	IBCHAN_COMMANDS(COMMAND_ROW)
 };
 
-/* Word by word: so few bytes are not worth a string instruction. @words is a constant. */
+/* Copies word by word: so few bytes are not worth a string instruction. @words is a constant. */
 static __always_inline int copy_words_in(u64 *to, const u64 __user *from, const u32 words)
 {
 	u32 i;

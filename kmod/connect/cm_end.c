@@ -85,18 +85,18 @@ static void stop(struct ibchan_channel *ch)
 	if (id)
 		id_end(ch->cm, id);
 	cancel_delayed_work_sync(&ch->cm->deadline);
-	/* A handler, or the deadline, may have queued it before they saw that it is over. */
+	/* A handler, or the deadline, may have queued @again before it saw that the id is gone. */
 	cancel_delayed_work_sync(&ch->cm->again);
 }
 
-/* The queue pair, whose events may have queued it, is gone. */
+/* The queue pair, whose events may have queued @heard_work, is gone. */
 static void end(struct ibchan_channel *ch)
 {
 	if (ch->cm)
 		cancel_work_sync(&ch->cm->heard_work);
 }
 
-/* It has no id any more, and no deadline. */
+/* The connection has no id any more, and no deadline. */
 static void free_cm(struct ibchan_channel *ch)
 {
 	kfree(ch->cm);

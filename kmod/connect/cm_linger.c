@@ -74,7 +74,7 @@ static void linger_work(struct work_struct *work)
 	if (!is_ours)
 		return;
 	rdma_destroy_id(linger->id);
-	/* A handler may have asked for this once more before it was taken. */
+	/* A handler may have queued @end once more before the id was taken. */
 	cancel_delayed_work(&linger->end);
 	linger_free(linger);
 }
@@ -93,7 +93,7 @@ static int linger_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-/* False: as many of the user's linger there as may. */
+/* Returns false where as many of the user's ids linger on the device as may. */
 static bool linger_join(struct ibchan_cm_linger *linger, struct ibchan_device *dev)
 {
 	struct ibchan_cm_linger *other;

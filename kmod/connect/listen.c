@@ -27,7 +27,7 @@
 #include "request.h"
 #include "parts.h"
 
-/* From one try to listen again to the next. */
+/* The pause from one try to listen again to the next. */
 #define RENEW_PAUSE	(HZ / 4)
 
 static DEFINE_MUTEX(listeners_lock);
@@ -123,7 +123,7 @@ static void listener_renew_later(struct ibchan_listener *listener, unsigned long
 	spin_unlock(&listener->lock);
 }
 
-/* Those of the addresses that a listener is at have come or gone, maybe. */
+/* An address of a listener may have come or gone. */
 static void addresses_change(struct ibchan_device *dev)
 {
 	struct ibchan_listener *listener;
@@ -224,8 +224,8 @@ static struct rdma_cm_id *listener_open(struct ibchan_listener *listener,
 }
 
 /*
- * From here on the connection manager may take the id when its device leaves. Has it left
- * already, then listener_event() has found none to give away.
+ * From here on the connection manager may take the id when its device leaves. If the device has
+ * left already, listener_event() has found no id to give away.
  */
 static void listener_own(struct ibchan_listener *listener, struct rdma_cm_id *id)
 {

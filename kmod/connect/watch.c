@@ -161,7 +161,7 @@ void ibchan_watch_doubt(struct ibchan_channel *ch)
 	ibchan_device_exit(dev);
 }
 
-/* Closed; it may never have been watched. */
+/* The channel is closed; it may never have been watched. */
 static void unlist(struct ibchan_channel *ch)
 {
 	struct ibchan_device *dev = ch->qp.dev;
@@ -324,13 +324,13 @@ static u32 look_at(struct ibchan_channel *ch)
 	return steps;
 }
 
-/* Whether there was one. A channel that has broken is not looked at again. */
+/* Returns false where no channel is due. A channel that has broken is not looked at again. */
 static bool look_at_next(struct ibchan_device *dev, u32 *steps)
 {
 	struct ibchan_watch *watch;
 	struct ibchan_channel *ch;
 
-	/* Under this lock the channel stays. */
+	/* The lock keeps the channel. */
 	guard(mutex)(&dev->lock);
 	spin_lock(&dev->watch_lock);
 	watch = ibchan_watch_take_due(dev);
@@ -348,7 +348,7 @@ static bool look_at_next(struct ibchan_device *dev, u32 *steps)
 	return true;
 }
 
-/* While a channel needs it. */
+/* Looks at channels that are due, and runs again while a channel is watched. */
 static void watch_work(struct work_struct *work)
 {
 	struct ibchan_device *dev = container_of(to_delayed_work(work), struct ibchan_device,

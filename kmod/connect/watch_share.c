@@ -77,7 +77,7 @@ void ibchan_watch_queue(struct ibchan_watch *watch)
 	rb_add_cached(&watch->node, &watch->share->watched, is_due_before);
 }
 
-/* False: it waits for no look. */
+/* Returns false where the channel waits for no look. */
 bool ibchan_watch_unqueue(struct ibchan_watch *watch)
 {
 	if (RB_EMPTY_NODE(&watch->node))
@@ -92,7 +92,7 @@ static struct ibchan_watch *first_of(const struct ibchan_watch_share *share)
 	return rb_entry_safe(rb_first_cached(&share->watched), struct ibchan_watch, node);
 }
 
-/* The one that is due before all others; NULL: none waits for a look. */
+/* The channel that is due before all others; NULL: none waits for a look. */
 struct ibchan_watch *ibchan_watch_first(const struct ibchan_device *dev)
 {
 	struct ibchan_watch *first = NULL, *watch;
@@ -106,7 +106,7 @@ struct ibchan_watch *ibchan_watch_first(const struct ibchan_device *dev)
 	return first;
 }
 
-/* Of the user whose turn it is; NULL: none is due. It waits for no look any more. */
+/* Takes the first channel that is due of the user whose turn it is; NULL: none is due. */
 struct ibchan_watch *ibchan_watch_take_due(struct ibchan_device *dev)
 {
 	struct ibchan_watch_share *share;

@@ -52,7 +52,7 @@ static void queue_give(struct queue *queue, u32 places, struct exchange *ended)
 	spin_unlock_bh(&queue->lock);
 }
 
-/* @num of the data and the response, and with the last of them all of it. */
+/* @num works of the exchange, data or response, have ended; with the last one it ends. */
 static void exchange_ended(struct exchange *exchange, u32 num)
 {
 	if (!num || !atomic_sub_and_test(num, &exchange->in_flight))
@@ -134,7 +134,7 @@ static void respond_job(struct ibchan_job *job)
 	exchange_respond(&container_of(job, struct exchange, job)->req);
 }
 
-/* Because the channel has broken, or the host serves no reads. */
+/* The channel has broken, or the host serves no reads. */
 static void read_failed(struct exchange *exchange)
 {
 	queue_give(exchange->queue, exchange->places, NULL);
@@ -331,7 +331,7 @@ void queue_init_commands(struct queue *queue, size_t pages)
 	}
 }
 
-/* Before the channel is connected, so that the host's first capsule finds one. */
+/* Runs before the channel is connected, so that the host's first capsule finds a receive. */
 int queue_post_receives(struct queue *queue)
 {
 	u32 i;

@@ -44,7 +44,7 @@ void queues_end(const struct nvmet_port *nport, const struct nvmet_ctrl *ctrl)
 			ibchan_channel_break(queue->ch, -ECONNRESET);
 }
 
-/* Until all have ended. */
+/* Waits until all queues have ended. */
 void queues_await(void)
 {
 	wait_var_event(&num_queues, !atomic_read(&num_queues));
