@@ -165,26 +165,6 @@ TEST_F(batch, a_refusal_leaves_the_rest_of_the_ring_to_other_channels)
 	pair_close(&pair);
 }
 
-/* Handles of two files are the same at first: until @side's region has one above @handle. */
-static int name_anew(struct side *side, __u32 handle)
-{
-	struct ibchan_cmd_mr_reg cmd = {
-		.addr = address(side->memory),
-		.length = side->length,
-		.pd = side->pd,
-		.access = IBCHAN_ACCESS_SHARED,
-	};
-	int rc = 0;
-
-	while (!rc && side->mr <= handle) {
-		rc = destroy(side->fd, side->mr);
-		if (!rc)
-			rc = cmd_mr_reg(side->fd, &cmd);
-		side->mr = cmd.out_mr;
-	}
-	return rc;
-}
-
 /* The place of the element had one of this file's regions before. */
 TEST_F(batch, a_region_of_another_file_is_not_found)
 {
@@ -195,7 +175,6 @@ TEST_F(batch, a_region_of_another_file_is_not_found)
 	struct side other;
 
 	ASSERT_EQ(0, side_open(&other, &options));
-	ASSERT_EQ(0, name_anew(&other, self->a->channel + self->a->mr));
 	wrs[0] = transfer(self->a, self->b, 0);
 	wrs[1] = gathered(self->a, self->b, 1, list);
 	ASSERT_EQ(0, post(self->a, wrs, 2));

@@ -9,6 +9,7 @@
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/poll.h>
+#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
@@ -67,18 +68,18 @@ static int destroy_cq(struct ibchan_context *ctx, struct ibchan_object *object)
 	return 0;
 }
 
-/* Gets the first domain from handle @id on, and moves @id behind it; NULL: there is none. */
-static struct ibchan_pd *get_next_pd(struct ibchan_context *ctx, unsigned long *id)
+/* The first domain from an index on, which is moved behind it; NULL: there is none. */
+static struct ibchan_pd *get_next_pd(struct ibchan_context *ctx, unsigned long *index)
 {
 	struct ibchan_pd *pd = NULL;
 	struct ibchan_object *object;
 
 	rcu_read_lock();
 	while (!pd) {
-		object = xa_find(&ctx->objects, id, INT_MAX, IBCHAN_PD_MARK);
+		object = xa_find(&ctx->objects, index, INT_MAX, IBCHAN_PD_MARK);
 		if (!object)
 			break;
-		++*id;
+		++*index;
 		if (ibchan_pd_tryget(object->pd))
 			pd = object->pd;
 	}
@@ -94,12 +95,12 @@ static struct ibchan_pd *get_next_pd(struct ibchan_context *ctx, unsigned long *
 bool ibchan_context_settle(struct ibchan_context *ctx)
 {
 	struct ibchan_pd *pd;
-	unsigned long id = 0;
+	unsigned long index = 0;
 	int ret = 0;
 
 	if (!READ_ONCE(ctx->had_plain))
 		return false;
-	while (!ret && (pd = get_next_pd(ctx, &id))) {
+	while (!ret && (pd = get_next_pd(ctx, &index))) {
 		ret = ibchan_pd_settle(pd);
 		ibchan_pd_put(pd);
 	}
@@ -108,15 +109,16 @@ bool ibchan_context_settle(struct ibchan_context *ctx)
 
 static int destroy_pd(struct ibchan_context *ctx, struct ibchan_object *object)
 {
+	u32 index = ibchan_object_index(ctx, object->id);
 	int ret;
 
 	/* ibchan_context_settle() finds a domain by its mark, until its memory begins to go. */
-	xa_clear_mark(&ctx->objects, object->id, IBCHAN_PD_MARK);
+	xa_clear_mark(&ctx->objects, index, IBCHAN_PD_MARK);
 	ret = ibchan_pd_free(object->pd);
 	if (ret == -EBUSY && READ_ONCE(ctx->had_plain) && !ibchan_pd_settle(object->pd))
 		ret = ibchan_pd_free(object->pd);
 	if (ret)
-		xa_set_mark(&ctx->objects, object->id, IBCHAN_PD_MARK);
+		xa_set_mark(&ctx->objects, index, IBCHAN_PD_MARK);
 	else
 		ibchan_object_forget(ctx, object);
 	return ret;
@@ -187,15 +189,15 @@ static void visit_objects(struct ibchan_context *ctx, enum ibchan_object_type ty
 			  void (*visit)(struct ibchan_object *object, int error), int error)
 {
 	struct ibchan_object *object;
-	unsigned long id = 0;
+	unsigned long index = 0;
 
 	do {
 		rcu_read_lock();
-		object = xa_find(&ctx->objects, &id, ULONG_MAX, XA_PRESENT);
+		object = xa_find(&ctx->objects, &index, ULONG_MAX, XA_PRESENT);
 		if (object && object->type == type)
 			visit(object, error);
 		rcu_read_unlock();
-		id++;
+		index++;
 		cond_resched();
 	} while (object);
 }
@@ -257,12 +259,12 @@ static void end_objects(struct ibchan_context *ctx, bool may_be_shared)
 {
 	enum ibchan_object_type type;
 	struct ibchan_object *object;
-	unsigned long id;
+	unsigned long index;
 
 	visit_objects(ctx, OBJECT_CHANNEL, break_channel, -ECANCELED);
 	for (type = 0; type < OBJECT_TYPES; type++)
-		xa_for_each(&ctx->objects, id, object)
-			end_by_id(ctx, id, type, may_be_shared);
+		xa_for_each(&ctx->objects, index, object)
+			end_by_id(ctx, ctx->first_handle + index, type, may_be_shared);
 }
 
 static bool is_empty(struct ibchan_context *ctx)
@@ -305,6 +307,8 @@ int ibchan_context_open(struct inode *inode, struct file *file)
 	}
 	spin_lock_init(&ctx->lock);
 	init_waitqueue_head(&ctx->idle_wait);
+	/* Together with the largest index still less than IBCHAN_MR_PLAIN. */
+	ctx->first_handle = get_random_u32() & INT_MAX;
 	xa_init_flags(&ctx->objects, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	INIT_WORK(&ctx->break_work, context_break_work);
 	INIT_WORK(&ctx->orphan_work, context_orphan_work);

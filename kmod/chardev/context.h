@@ -157,7 +157,8 @@ struct ibchan_object {
  * @budget: of that process's user; pays for all objects
  * @lock: see above
  * @idle_wait: commands that wait until a claimed object is not held any more
- * @objects: by handle; a reserved handle reads as none
+ * @first_handle: random: what is a handle in one file is none in another
+ * @objects: by handle less @first_handle; a reserved handle reads as none
  * @young: for each place, the object that was published there last: several handles may lead to
  *	one place; under @lock
  * @next_id: so that a stale handle misses
@@ -179,6 +180,7 @@ struct ibchan_context {
 	struct ibchan_budget *budget;
 	spinlock_t lock;		/* the table */
 	wait_queue_head_t idle_wait;
+	u32 first_handle;
 	struct xarray objects;
 	struct ibchan_object __rcu *young[IBCHAN_YOUNG_OBJECTS];
 	u32 next_id;
@@ -265,6 +267,12 @@ static inline int ibchan_caller_check(const struct ibchan_context *ctx)
 	return READ_ONCE(ctx->broken) ? -EPROTO : 0;
 }
 
+/* Where an object is in @ctx->objects. A handle of another file is likely to be far off. */
+static inline u32 ibchan_object_index(const struct ibchan_context *ctx, u32 id)
+{
+	return id - ctx->first_handle;
+}
+
 static inline struct ibchan_object __rcu **ibchan_object_place(struct ibchan_context *ctx, u32 id)
 {
 	return &ctx->young[id % IBCHAN_YOUNG_OBJECTS];
@@ -281,7 +289,7 @@ static inline struct ibchan_object *ibchan_object_find(struct ibchan_context *ct
 							     lockdep_is_held(&ctx->lock));
 
 	if (unlikely(!object || object->id != id))
-		object = xa_load(&ctx->objects, id);
+		object = xa_load(&ctx->objects, ibchan_object_index(ctx, id));
 	return object && object->type == type ? object : NULL;
 }
 

@@ -41,6 +41,7 @@ struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 {
 	struct ibchan_object *object;
 	bool has_room;
+	u32 index;
 	int ret;
 
 	ret = ibchan_owner_follow(ctx);
@@ -60,13 +61,14 @@ struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
 	object->type = type;
 	object->ctx = ctx;
 	INIT_LIST_HEAD(&object->event_link);
-	ret = xa_alloc_cyclic(&ctx->objects, &object->id, NULL,
-			      XA_LIMIT(1, INT_MAX), &ctx->next_id, GFP_KERNEL_ACCOUNT);
+	ret = xa_alloc_cyclic(&ctx->objects, &index, NULL, XA_LIMIT(1, INT_MAX), &ctx->next_id,
+			      GFP_KERNEL_ACCOUNT);
 	if (ret < 0) {
 		uncount_object(ctx);
 		kfree(object);
 		return ERR_PTR(ret);
 	}
+	object->id = ctx->first_handle + index;
 	return object;
 }
 
@@ -80,12 +82,14 @@ void ibchan_object_account(struct ibchan_context *ctx, struct ibchan_object *obj
 /* Publishing cannot fail: the slot is there already. Others may end the object from then on. */
 void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *object)
 {
+	u32 index = ibchan_object_index(ctx, object->id);
+
 	rcu_read_lock();
 	spin_lock(&ctx->lock);
 	ibchan_object_account(ctx, object);
-	xa_store(&ctx->objects, object->id, object, 0);
+	xa_store(&ctx->objects, index, object, 0);
 	if (object->type == OBJECT_PD)
-		xa_set_mark(&ctx->objects, object->id, IBCHAN_PD_MARK);
+		xa_set_mark(&ctx->objects, index, IBCHAN_PD_MARK);
 	rcu_assign_pointer(*ibchan_object_place(ctx, object->id), object);
 	spin_unlock(&ctx->lock);
 	/*
@@ -207,7 +211,7 @@ struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, in
 	int ret;
 
 	spin_lock(&ctx->lock);
-	object = xa_load(&ctx->objects, id);
+	object = xa_load(&ctx->objects, ibchan_object_index(ctx, id));
 	ret = claim_check(object, type);
 	if (!ret) {
 		object->claimed = 1;
@@ -235,7 +239,7 @@ void ibchan_object_hide(struct ibchan_context *ctx, struct ibchan_object *object
 	spin_lock(&ctx->lock);
 	if (rcu_access_pointer(*place) == object)
 		RCU_INIT_POINTER(*place, NULL);
-	xa_erase(&ctx->objects, object->id);
+	xa_erase(&ctx->objects, ibchan_object_index(ctx, object->id));
 	ctx->num_objects--;
 	if (object->parent)
 		object->parent->children--;
