@@ -213,7 +213,7 @@ static struct ibchan_submit_wr faulty(const struct side *from, const struct side
 		work_elements(&wr, (void *)4096, 2);
 		break;
 	case FAULT_SURPLUS:
-		wr.swap = 1;
+		wr.operand = 1;
 		break;
 	case FAULT_PAGES:
 		wr.sge = (struct ibchan_submit_sge) { 4096, BYTES, IBCHAN_MR_PLAIN };

@@ -364,7 +364,7 @@ TEST_F(channel, without_remote_access_refuses_its_peers_write)
 	work_at(&wr, pair.b, 0);
 	ASSERT_EQ(0, post_one(pair.a, wr));
 	ASSERT_EQ(0, ring_complete(pair.a->ring, 1, &cqe));
-	EXPECT_EQ(EREMOTEIO, cqe.error);
+	EXPECT_EQ(-EREMOTEIO, cqe.error);
 	EXPECT_EQ(0, all_bytes(pair.b->memory, 64, 0));
 	pair_close(&pair);
 }
@@ -581,7 +581,7 @@ TEST_F(channel, that_is_broken_flushes_its_works_and_takes_no_more)
 
 		ASSERT_EQ(0, ring_complete(side->ring, i, &cqe));
 		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, cqe.status);
-		EXPECT_EQ(ECANCELED, cqe.error);
+		EXPECT_EQ(-ECANCELED, cqe.error);
 		EXPECT_EQ(side->channel, cqe.channel);
 	}
 	EXPECT_EQ(0, ring_surplus(side->ring));
@@ -624,7 +624,7 @@ TEST_F(channel, whose_peer_is_gone_breaks_with_a_time_out)
 	ASSERT_EQ(0, post_one(pair.a, work(pair.a, IBCHAN_OP_SEND, 1, 4096, 64)));
 	ASSERT_EQ(0, ring_complete(pair.a->ring, 1, &cqe));
 	EXPECT_EQ(IBCHAN_STATUS_RETRY_EXC_ERR, cqe.status);
-	EXPECT_EQ(ETIMEDOUT, cqe.error);
+	EXPECT_EQ(-ETIMEDOUT, cqe.error);
 	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(pair.a, 10));
 	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(pair.a, 11));
 	ASSERT_EQ(0, side_query(pair.a, &query));

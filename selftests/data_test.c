@@ -418,11 +418,11 @@ static int refused_by_peer(const struct pair *pair, __u64 wr_id)
 
 	if (rc)
 		return rc;
-	if (cqe.status == IBCHAN_STATUS_REM_ACCESS_ERR && cqe.error == EREMOTEIO)
+	if (cqe.status == IBCHAN_STATUS_REM_ACCESS_ERR && cqe.error == -EREMOTEIO)
 		return 0;
 	if (pair->a == pair->b && cqe.status == IBCHAN_STATUS_WR_FLUSH_ERR)
 		return 0;
-	fprintf(stderr, "# status %u, error %u\n", cqe.status, cqe.error);
+	fprintf(stderr, "# status %u, error %d\n", cqe.status, cqe.error);
 	return -EBADMSG;
 }
 

@@ -91,6 +91,7 @@ static struct ibchan_submit_wr peer_work(struct bench *bench, int opcode, __u64 
 
 	wr.remote_addr = bench->region.out_addr + offset;
 	wr.rkey = bench->region.out_rkey;
+	wr.remote_length = IBCHAN_REMOTE_UNCHECKED;
 	return wr;
 }
 

@@ -139,6 +139,7 @@ TEST_F(fast_reg, a_key_allows_what_it_was_made_for)
 	EXPECT_NE(0, cmd.out_rkey);
 	wr.remote_addr = address(memory);
 	wr.rkey = cmd.out_rkey;
+	wr.remote_length = 64;
 	ASSERT_EQ(0, post_one(self->a, wr));
 	EXPECT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, status_of(self->a, 1));
 	ASSERT_EQ(0, destroy(self->b->fd, cmd.out_mr));

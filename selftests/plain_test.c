@@ -540,6 +540,7 @@ static void *race_plain(void *arg)
 
 		wr.remote_addr = address(racer->side->memory) + racer->base;
 		wr.rkey = racer->side->rkey;
+		wr.remote_length = IBCHAN_REMOTE_UNCHECKED;
 		do
 			racer->rc = post_one(racer->side, wr);
 		while (racer->rc == -EAGAIN);

@@ -505,12 +505,12 @@ TEST_F(post, an_immediate_with_a_receive_or_a_read_is_refused)
 TEST_F(post, a_member_without_a_meaning_must_be_zero)
 {
 	struct ibchan_submit_sge sges[2] = { { 0, 8, self->a->mr }, { 8, 8, self->a->mr } };
-	struct ibchan_submit_wr wrs[7];
+	struct ibchan_submit_wr wrs[8];
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(wrs); i++)
 		wrs[i] = message(self->a, i);
-	wrs[0].swap = 1;
+	wrs[0].operand = 1;
 	wrs[1].imm = 1;
 	wrs[2].rkey = 1;
 	wrs[3].remote_addr = 1;
@@ -519,8 +519,28 @@ TEST_F(post, a_member_without_a_meaning_must_be_zero)
 	wrs[5].sge.length = 1;
 	work_elements(&wrs[6], sges, 0);
 	wrs[6].sges = address(sges);
+	wrs[7].remote_length = 8;
 	for (i = 0; i < ARRAY_SIZE(wrs); i++)
 		EXPECT_EQ(0, refused(self->a, &wrs[i], EINVAL, IBCHAN_REASON_RESERVED));
+}
+
+/* Zero is no number that stands for something else: an empty range takes nothing. */
+TEST_F(post, refuses_more_bytes_than_the_peers_range_has)
+{
+	struct ibchan_submit_wr wr = work(self->a, IBCHAN_OP_WRITE, 1, 0, 64);
+	__u32 opcode;
+
+	work_at(&wr, self->b, 0);
+	for (opcode = IBCHAN_OP_WRITE; opcode <= IBCHAN_OP_READ; opcode++) {
+		wr.opcode = opcode;
+		wr.remote_length = 63;
+		EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_REMOTE_BOUNDS));
+		wr.remote_length = 0;
+		EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_REMOTE_BOUNDS));
+		wr.remote_length = 64;
+		ASSERT_EQ(0, post_one(self->a, wr));
+		ASSERT_EQ(0, succeed(self->a, 1, NULL));
+	}
 }
 
 /* No device takes a message of more than 2 GiB. */

@@ -21,7 +21,7 @@ TEST(element_that_leaves_its_region_is_told_from_one_that_is_too_long)
 {
 	char *const base = (char *)0x10000;
 	struct ibchan_mr *mr = fake_mr(base, 5 * GIB);
-	struct ibchan_sge sge = { 0 };
+	struct ibchan_submit_sge sge = { 0 };
 
 	ASSERT_EQ(-EOVERFLOW, ibchan_sge_checked(mr, 0, 4 * GIB, &sge));
 	ASSERT_EQ(-EOVERFLOW, ibchan_sge_checked(mr, GIB, 4 * GIB, &sge));
@@ -30,10 +30,10 @@ TEST(element_that_leaves_its_region_is_told_from_one_that_is_too_long)
 	ASSERT_EQ(-EINVAL, ibchan_sge_checked(mr, 5 * GIB + 1, 0, &sge));
 	ASSERT_EQ(-EINVAL, ibchan_sge_checked(mr, -1ULL, 2, &sge));
 	ASSERT_EQ(-EINVAL, ibchan_sge_checked(mr, 1, -1ULL, &sge));
-	ASSERT_EQ(NULL, sge.mr);
+	ASSERT_EQ(0, sge.mr);
 	ASSERT_EQ(0, ibchan_sge_checked(mr, 100, 4 * GIB - 1, &sge));
-	ASSERT_EQ(mr, sge.mr);
-	ASSERT_EQ(base + 100, (char *)sge.addr);
+	ASSERT_EQ(FAKE_MR, sge.mr);
+	ASSERT_EQ(100, sge.offset);
 	ASSERT_EQ(4 * GIB - 1, sge.length);
 	ASSERT_EQ(0, ibchan_sge_checked(mr, 100, 0, &sge));
 }
@@ -51,14 +51,19 @@ TEST(element_that_is_wrong_stops_a_build_with_assertions_only)
 {
 	char buffer[100];
 	struct ibchan_mr *mr = fake_mr(buffer, sizeof(buffer));
-	struct ibchan_sge sge;
+	struct ibchan_submit_sge sge;
 
 	sge = ibchan_sge_new(mr, 90, 10);
 	ASSERT_EQ(10, sge.length);
 	ASSERT_EQ(-EINTR, in_child(make_wrong_element, mr));
 	sge = sge_new_without_debug(mr, 90, 11);
 	ASSERT_EQ(11, sge.length);
-	ASSERT_EQ((char *)ibchan_mr_addr(mr) + 90, (char *)sge.addr);
+	ASSERT_EQ(90, sge.offset);
+	/* More than an element can say is the most that it can: no message has as much. */
+	sge = ibchan_sge_unchecked(mr, 0, 5 * GIB);
+	ASSERT_EQ(4 * GIB - 1, sge.length);
+	sge = ibchan_sge_plain(buffer, 4 * GIB);
+	ASSERT_EQ(4 * GIB - 1, sge.length);
 	ASSERT_EQ(100, ibchan_mr_length(mr));
 }
 
@@ -89,25 +94,25 @@ FIXTURE_TEARDOWN(call)
 TEST_F(call, writes_and_reads_a_range_in_one_line)
 {
 	struct ibchan_remote_region region, few;
-	struct ibchan_completion done;
-	struct ibchan_sge from, into;
+	struct ibchan_cqe done;
+	struct ibchan_submit_sge from, into;
 
 	ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &region));
 	memset(self->a.memory, 'x', 64);
 	from = ibchan_sge_new(self->a.mr, 0, 64);
 	into = ibchan_sge_new(self->a.mr, HALF, 64);
-	ASSERT_EQ(0, ibchan_post_write(self->a.channel, from, &region, 1));
+	ASSERT_EQ(0, ibchan_post_write(self->a.channel, from, &region, 1, NULL));
 	ASSERT_EQ(1, wait_one(self->a.cq, &done));
 	EXPECT_EQ(1, done.wr_id);
 	EXPECT_EQ(0, done.error);
-	ASSERT_EQ(0, ibchan_post_read(self->a.channel, into, &region, 2));
+	ASSERT_EQ(0, ibchan_post_read(self->a.channel, into, &region, 2, NULL));
 	ASSERT_EQ(1, wait_one(self->a.cq, &done));
 	EXPECT_EQ(2, done.wr_id);
 	EXPECT_EQ(0, memcmp(self->a.memory, self->a.memory + HALF, 64));
 	/* What the peer's region has no room for is refused, and nothing is posted. */
 	ASSERT_EQ(0, ibchan_remote_region_sub(&region, 0, 63, &few));
-	EXPECT_EQ(-EINVAL, ibchan_post_write(self->a.channel, from, &few, 3));
-	EXPECT_EQ(-EINVAL, ibchan_post_read(self->a.channel, into, &few, 4));
+	EXPECT_EQ(-EINVAL, ibchan_post_write(self->a.channel, from, &few, 3, NULL));
+	EXPECT_EQ(-EINVAL, ibchan_post_read(self->a.channel, into, &few, 4, NULL));
 	EXPECT_EQ(0, ibchan_cq_poll(self->a.cq, &done, 1));
 }
 
@@ -115,16 +120,17 @@ TEST_F(call, for_one_range_says_why_it_was_refused)
 {
 	int i, rc = 0;
 
-	ASSERT_EQ(-EINVAL, ibchan_post_send(self->a.channel, self->a.mr, MEMORY, 1, 0));
-	ASSERT_EQ(-EXDEV, ibchan_post_send(self->a.channel, self->b.mr, 0, 1, 0));
-	ASSERT_EQ(0, ibchan_post_receive(self->b.channel, self->b.mr, 0, 8, 0));
-	ASSERT_EQ(-EBUSY, ibchan_post_receive(self->b.channel, self->b.mr, 7, 8, 0));
+	ASSERT_EQ(-EINVAL, ibchan_post_send(self->a.channel, self->a.mr, MEMORY, 1, 0, NULL));
+	ASSERT_EQ(-EXDEV, ibchan_post_send(self->a.channel, self->b.mr, 0, 1, 0, NULL));
+	ASSERT_EQ(0, ibchan_post_receive(self->b.channel, self->b.mr, 0, 8, 0, NULL));
+	ASSERT_EQ(-EBUSY, ibchan_post_receive(self->b.channel, self->b.mr, 7, 8, 0, NULL));
 	for (i = 1; !rc && i < 1000; i++)
-		rc = ibchan_post_receive(self->b.channel, self->b.mr, 8 * i, 8, i);
+		rc = ibchan_post_receive(self->b.channel, self->b.mr, 8 * i, 8, i, NULL);
 	ASSERT_EQ(-EAGAIN, rc);
 	ASSERT_EQ(IBCHAN_DEFAULT_RECV_WR + 1, i);
 	ASSERT_EQ(0, ibchan_channel_break(self->b.channel));
-	ASSERT_EQ(-ESHUTDOWN, ibchan_post_send(self->b.channel, self->b.mr, MEMORY / 2, 8, 0));
+	ASSERT_EQ(-ESHUTDOWN, ibchan_post_send(self->b.channel, self->b.mr, MEMORY / 2, 8, 0,
+					       NULL));
 }
 
 /* A channel of @end's objects to itself, as @builder has it. */
@@ -150,7 +156,7 @@ static int handles_of(struct ibchan_context *context)
 TEST_F(call, on_a_channel_with_a_queue_of_its_own_needs_no_other)
 {
 	int before = handles_of(self->context);
-	struct ibchan_completion done[32];
+	struct ibchan_cqe done[32];
 	struct ibchan_builder builder;
 	struct end end = { 0 };
 	int i;
@@ -163,9 +169,9 @@ TEST_F(call, on_a_channel_with_a_queue_of_its_own_needs_no_other)
 	EXPECT_EQ(end.cq, ibchan_channel_recv_cq(end.channel));
 	/* It holds all that the channel can have in flight, and has no room to spare. */
 	for (i = 0; i < IBCHAN_DEFAULT_RECV_WR; i++)
-		EXPECT_EQ(0, ibchan_post_receive(end.channel, end.mr, 8 * i, 8, i));
+		EXPECT_EQ(0, ibchan_post_receive(end.channel, end.mr, 8 * i, 8, i, NULL));
 	for (i = 0; i < IBCHAN_DEFAULT_SEND_WR; i++)
-		EXPECT_EQ(0, ibchan_post_send(end.channel, end.mr, HALF, 8, i));
+		EXPECT_EQ(0, ibchan_post_send(end.channel, end.mr, HALF, 8, i, NULL));
 	EXPECT_EQ(32, ibchan_cq_wait(end.cq, done, 32, 32, patience_ns()));
 	end_close(&end);
 	ASSERT_EQ(before, handles_of(self->context));
@@ -173,7 +179,7 @@ TEST_F(call, on_a_channel_with_a_queue_of_its_own_needs_no_other)
 
 TEST_F(call, on_a_channel_with_its_own_queue_for_one_direction_completes_there)
 {
-	struct ibchan_completion done;
+	struct ibchan_cqe done;
 	struct ibchan_builder builder;
 	struct end end = { 0 };
 
@@ -184,8 +190,8 @@ TEST_F(call, on_a_channel_with_its_own_queue_for_one_direction_completes_there)
 	ASSERT_EQ(0, loop(&end, &builder));
 	EXPECT_EQ(end.own_cq, ibchan_channel_send_cq(end.channel));
 	EXPECT_NE(end.own_cq, ibchan_channel_recv_cq(end.channel));
-	EXPECT_EQ(0, ibchan_post_receive(end.channel, end.mr, 0, 8, 1));
-	EXPECT_EQ(0, ibchan_post_send(end.channel, end.mr, HALF, 8, 2));
+	EXPECT_EQ(0, ibchan_post_receive(end.channel, end.mr, 0, 8, 1, NULL));
+	EXPECT_EQ(0, ibchan_post_send(end.channel, end.mr, HALF, 8, 2, NULL));
 	EXPECT_EQ(1, wait_one(ibchan_channel_recv_cq(end.channel), &done));
 	EXPECT_EQ(1, done.wr_id);
 	EXPECT_EQ(1, wait_one(end.own_cq, &done));
@@ -233,18 +239,16 @@ TEST_F(call, leaves_no_queue_behind_when_a_channel_does_not_come_to_be)
 
 TEST_F(call, that_is_pending_can_be_asked_when_channel_and_queue_are_gone)
 {
-	const struct ibchan_sge none = { 0 };
 	struct ibchan_pending pending = { 0 };
 	struct ibchan_builder builder;
 	struct end end = { 0 };
-	struct ibchan_wr wr;
+	struct ibchan_submit_wr wr;
 
 	ASSERT_EQ(0, end_objects(&end, self->context, 0));
 	ibchan_builder_init(&builder, end.pd, NULL);
 	ASSERT_EQ(0, loop(&end, &builder));
-	wr = wr_of(&end, IBCHAN_OP_RECV, &none);
-	wr.num_sge = 0;
-	ASSERT_EQ(0, ibchan_pending_post(&pending, &wr, NULL));
+	wr = wr_of(&end, IBCHAN_OP_RECV, NULL);
+	ASSERT_EQ(0, ibchan_pending_post(&pending, end.channel, &wr, NULL));
 	end_close(&end);
 	ASSERT_EQ(1, ibchan_pending_poll(&pending));
 	ASSERT_EQ(-ECANCELED, ibchan_pending_result(&pending));

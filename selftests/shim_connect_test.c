@@ -61,7 +61,7 @@ FIXTURE_TEARDOWN(connecting)
 
 static int write_crosses(const struct end *from, const struct end *to)
 {
-	struct ibchan_sge source = sge_at(from, 0, 5000);
+	struct ibchan_submit_sge source = sge_at(from, 0, 5000);
 	struct ibchan_remote_region remote;
 	int rc;
 
@@ -239,15 +239,15 @@ TEST_F(connecting, brings_a_rejection_that_looks_like_the_modules_own_data)
 /* Without a single retry: the receive was there before the channel was. */
 TEST_F(connecting, finds_the_receives_that_were_posted_before)
 {
-	struct ibchan_sge target = sge_at(&self->m.asked, 4096, 64);
-	struct ibchan_sge source = sge_at(&self->m.asking, 0, 64);
-	struct ibchan_wr wr = wr_of(&self->m.asked, IBCHAN_OP_RECV, &target);
-	struct ibchan_completion completion;
+	struct ibchan_submit_sge target = sge_at(&self->m.asked, 4096, 64);
+	struct ibchan_submit_sge source = sge_at(&self->m.asking, 0, 64);
+	struct ibchan_submit_wr wr = wr_of(&self->m.asked, IBCHAN_OP_RECV, &target);
+	struct ibchan_cqe completion;
 	struct ibchan_request *request;
 
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
 	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
-	wr.channel = ibchan_prepared_channel(self->m.asked.prepared);
+	wr.channel = ibchan_channel_handle(ibchan_prepared_channel(self->m.asked.prepared));
 	wr.wr_id = 5;
 	ASSERT_EQ(0, ibchan_post(self->m.context, &wr, 1, NULL, NULL));
 	ASSERT_EQ(0, meeting_answer(&self->m, request, NULL));
@@ -260,7 +260,7 @@ TEST_F(connecting, finds_the_receives_that_were_posted_before)
 
 TEST_F(connecting, takes_no_sends_before_there_is_a_peer)
 {
-	struct ibchan_sge source = sge_at(&self->m.asking, 0, 64);
+	struct ibchan_submit_sge source = sge_at(&self->m.asking, 0, 64);
 
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
 	EXPECT_EQ(-ENOTCONN, ibchan_send(self->m.asking.channel, &source, 1, &self->m.error));
@@ -503,7 +503,7 @@ TEST_F(connecting, that_failed_is_in_the_history_with_stage_and_error)
 
 TEST_F(connecting, an_error_names_the_peer_by_its_address)
 {
-	struct ibchan_sge source = sge_at(&self->m.asking, 0, 64);
+	struct ibchan_submit_sge source = sge_at(&self->m.asking, 0, 64);
 	struct ibchan_channel_info info;
 	char text[640], to[64];
 
@@ -647,7 +647,7 @@ TEST_F(connecting, works_for_who_builds_and_waits_in_one_call)
 static void *send_at_once(void *arg)
 {
 	struct meeting *m = arg;
-	struct ibchan_sge sge = sge_at(&m->asking, 0, 8);
+	struct ibchan_submit_sge sge = sge_at(&m->asking, 0, 8);
 	struct ibchan_builder builder;
 	int rc;
 
@@ -659,7 +659,7 @@ static void *send_at_once(void *arg)
 
 TEST_F(connecting, keeps_the_first_message_for_a_server_that_is_late)
 {
-	struct ibchan_sge sge = sge_at(&self->m.asked, 0, 8);
+	struct ibchan_submit_sge sge = sge_at(&self->m.asked, 0, 8);
 	struct ibchan_builder builder;
 	pthread_t client;
 	void *sent;

@@ -43,9 +43,9 @@ FIXTURE_TEARDOWN(shared)
 
 TEST_F(shared, keeps_other_completions_that_a_blocking_call_meets)
 {
-	struct ibchan_sge out = sge_at(&self->a, 0, 8);
-	struct ibchan_completion done[16];
-	struct ibchan_sge in[8];
+	struct ibchan_submit_sge out = sge_at(&self->a, 0, 8);
+	struct ibchan_cqe done[16];
+	struct ibchan_submit_sge in[8];
 	int i, n;
 
 	for (i = 0; i < 8; i++) {
@@ -61,7 +61,7 @@ TEST_F(shared, keeps_other_completions_that_a_blocking_call_meets)
 	ASSERT_EQ(8, n);
 	for (i = 0; i < 8; i++) {
 		ASSERT_EQ(50 + i, done[i].wr_id);
-		ASSERT_EQ(self->b.channel, done[i].channel);
+		ASSERT_EQ(self->b.channel, ibchan_cqe_channel(self->context, &done[i]));
 		ASSERT_EQ(IBCHAN_OP_RECV, done[i].opcode);
 	}
 	ASSERT_EQ(0, ibchan_cq_poll(self->cq, done, 16));
@@ -81,9 +81,9 @@ TEST_F(shared, is_made_where_reading_implies_executing)
 
 TEST_F(shared, counts_what_was_set_aside_against_the_entries)
 {
-	struct ibchan_sge out = sge_at(&self->a, 0, 8);
-	struct ibchan_sge in[2] = { sge_at(&self->b, 0, 8), sge_at(&self->b, 8, 8) };
-	struct ibchan_completion done[IBCHAN_DEFAULT_CQ_ENTRIES];
+	struct ibchan_submit_sge out = sge_at(&self->a, 0, 8);
+	struct ibchan_submit_sge in[2] = { sge_at(&self->b, 0, 8), sge_at(&self->b, 8, 8) };
+	struct ibchan_cqe done[IBCHAN_DEFAULT_CQ_ENTRIES];
 	struct ibchan_error error;
 	int i, rc = 0, n = 0;
 
@@ -115,10 +115,10 @@ static int is_readable(int epoll)
 TEST_F(shared, has_a_descriptor_that_is_level_triggered)
 {
 	struct epoll_event event = { .events = EPOLLIN };
-	struct ibchan_sge out = sge_at(&self->a, 0, 8);
-	struct ibchan_sge in[2] = { sge_at(&self->b, 0, 8), sge_at(&self->b, 8, 8) };
-	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &out);
-	struct ibchan_completion done[4];
+	struct ibchan_submit_sge out = sge_at(&self->a, 0, 8);
+	struct ibchan_submit_sge in[2] = { sge_at(&self->b, 0, 8), sge_at(&self->b, 8, 8) };
+	struct ibchan_submit_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &out);
+	struct ibchan_cqe done[4];
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	int fd = ibchan_cq_fd(self->cq);
 
@@ -139,11 +139,11 @@ TEST_F(shared, has_a_descriptor_that_is_level_triggered)
 TEST_F(shared, has_a_descriptor_that_knows_what_was_set_aside)
 {
 	struct epoll_event event = { .events = EPOLLIN };
-	struct ibchan_sge out = sge_at(&self->a, 0, 8);
-	struct ibchan_sge in = sge_at(&self->b, 0, 8);
-	struct ibchan_completion completion;
+	struct ibchan_submit_sge out = sge_at(&self->a, 0, 8);
+	struct ibchan_submit_sge in = sge_at(&self->b, 0, 8);
+	struct ibchan_cqe completion;
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
-	struct ibchan_wr wr;
+	struct ibchan_submit_wr wr;
 
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, ibchan_cq_fd(self->cq), &event));
 	ASSERT_EQ(0, post_receive(self->context, &self->b, &in, 1));
@@ -151,7 +151,7 @@ TEST_F(shared, has_a_descriptor_that_knows_what_was_set_aside)
 	/* Another blocking call meets it, if the first one did not. */
 	ASSERT_EQ(1, epoll_wait(epoll, &event, 1, patience_ms()));
 	wr = wr_of(&self->b, IBCHAN_OP_RECV, &in);
-	ASSERT_EQ(-ETIMEDOUT, ibchan_perform(&wr, 0, NULL, NULL));
+	ASSERT_EQ(-ETIMEDOUT, ibchan_perform(self->b.channel, &wr, 0, NULL, NULL));
 	ASSERT_EQ(1, is_readable(epoll));
 	ASSERT_EQ(1, is_readable(epoll));
 	ASSERT_EQ(1, ibchan_cq_poll(self->cq, &completion, 1));
@@ -199,8 +199,8 @@ static int rings(void)
 /* A message of its channel to itself, which completes there. */
 static int use_queue(struct ibchan_context *context, struct end *end, __u64 wr_id)
 {
-	struct ibchan_sge out = sge_at(end, 0, 8), in = sge_at(end, HALF, 8);
-	struct ibchan_completion done;
+	struct ibchan_submit_sge out = sge_at(end, 0, 8), in = sge_at(end, HALF, 8);
+	struct ibchan_cqe done;
 	int rc = post_receive(context, end, &in, wr_id);
 
 	memcpy(end->memory, &wr_id, sizeof(wr_id));

@@ -81,7 +81,7 @@ FIXTURE_TEARDOWN(crowd)
 static int poll_for(struct ibchan_cq *cq, int num)
 {
 	__u64 end = now_ms() + (__u64)patience_ms();
-	struct ibchan_completion completion;
+	struct ibchan_cqe completion;
 	int got, total = 0;
 
 	while (total < num && now_ms() < end) {
@@ -96,18 +96,20 @@ static int poll_for(struct ibchan_cq *cq, int num)
 /* What one turn posts: a write by itself, or a message with its receive before it. */
 static int post_write(struct ibchan_context *context, const struct end *a, const struct end *b)
 {
-	struct ibchan_sge out = sge_at(a, 0, sizeof(__u64));
-	struct ibchan_wr wr = wr_of(a, IBCHAN_OP_WRITE, &out);
+	struct ibchan_submit_sge out = sge_at(a, 0, sizeof(__u64));
+	struct ibchan_remote_region remote;
+	struct ibchan_submit_wr wr;
 
-	ibchan_mr_remote_region(b->mr, &wr.remote);
+	ibchan_mr_remote_region(b->mr, &remote);
+	wr = ibchan_wr_write(a->channel, &out, 1, &remote);
 	return ibchan_post(context, &wr, 1, NULL, NULL);
 }
 
 static int post_message(struct ibchan_context *context, const struct end *a, const struct end *b)
 {
-	struct ibchan_sge in = sge_at(b, 0, sizeof(__u64));
-	struct ibchan_sge out = sge_at(a, 0, sizeof(__u64));
-	struct ibchan_wr wrs[2] = {
+	struct ibchan_submit_sge in = sge_at(b, 0, sizeof(__u64));
+	struct ibchan_submit_sge out = sge_at(a, 0, sizeof(__u64));
+	struct ibchan_submit_wr wrs[2] = {
 		wr_of(b, IBCHAN_OP_RECV, &in), wr_of(a, IBCHAN_OP_SEND, &out),
 	};
 
@@ -155,7 +157,7 @@ struct poller {
 static void *poll_elsewhere(void *arg)
 {
 	struct poller *poller = arg;
-	struct ibchan_completion completion;
+	struct ibchan_cqe completion;
 
 	sched_setaffinity(0, sizeof(poller->cpus), &poller->cpus);
 	while (!atomic_load(&poller->stops))

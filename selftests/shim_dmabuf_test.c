@@ -52,13 +52,11 @@ FIXTURE_TEARDOWN(shim_dma_buf)
 	EXPECT_EQ(0, exporter_idle());
 }
 
-/* Both ways between the region's byte @offset, which b's elements know by @addr, and a. */
-static int use(struct end *a, struct end *b, struct ibchan_mr *mr, void *addr, size_t offset)
+/* Both ways between the region's byte @offset and a. */
+static int use(struct end *a, struct end *b, struct ibchan_mr *mr, size_t offset)
 {
-	struct ibchan_sge ours = sge_at(a, 0, PART), back = sge_at(a, HALF, PART);
-	struct ibchan_sge theirs = {
-		.mr = mr, .addr = (char *)addr + offset, .length = PART,
-	};
+	struct ibchan_submit_sge ours = sge_at(a, 0, PART), back = sge_at(a, HALF, PART);
+	struct ibchan_submit_sge theirs = ibchan_sge_new(mr, offset, PART);
 	struct ibchan_remote_region region, target;
 	int rc = ibchan_mr_remote_region(mr, &region);
 
@@ -74,7 +72,7 @@ static int use(struct end *a, struct end *b, struct ibchan_mr *mr, void *addr, s
 	return rc ?: same_bytes(a->memory, a->memory + HALF, PART);
 }
 
-TEST_F(shim_dma_buf, that_is_mapped_is_used_by_the_callers_addresses)
+TEST_F(shim_dma_buf, that_is_mapped_is_used_by_offsets_as_well)
 {
 	const struct ibchan_dmabuf_params params = {
 		.addr = self->bytes + 4096,
@@ -87,7 +85,7 @@ TEST_F(shim_dma_buf, that_is_mapped_is_used_by_the_callers_addresses)
 
 	ASSERT_EQ(0, ibchan_mr_reg_dmabuf(self->b.pd, &params, &self->mr, &error));
 	EXPECT_EQ(0, error.code);
-	EXPECT_EQ(0, use(&self->a, &self->b, self->mr, params.addr, 77));
+	EXPECT_EQ(0, use(&self->a, &self->b, self->mr, 77));
 	EXPECT_EQ(0, same_bytes(self->a.memory, self->bytes + 4096 + 77, PART));
 }
 
@@ -100,8 +98,8 @@ TEST_F(shim_dma_buf, that_is_not_mapped_is_used_by_offsets)
 	};
 
 	ASSERT_EQ(0, ibchan_mr_reg_dmabuf(self->b.pd, &params, &self->mr, NULL));
-	EXPECT_EQ(0, use(&self->a, &self->b, self->mr, NULL, 0));
-	EXPECT_EQ(0, use(&self->a, &self->b, self->mr, NULL, 5000));
+	EXPECT_EQ(0, use(&self->a, &self->b, self->mr, 0));
+	EXPECT_EQ(0, use(&self->a, &self->b, self->mr, 5000));
 	EXPECT_EQ(0, same_bytes(self->a.memory, self->bytes + 5000, PART));
 }
 
@@ -112,14 +110,13 @@ TEST_F(shim_dma_buf, that_is_not_mapped_gives_no_inline_data)
 		.fd = self->fd,
 		.access = IBCHAN_ACCESS_LOCAL,
 	};
-	struct ibchan_wr wr = wr_of(&self->b, IBCHAN_OP_SEND, NULL);
+	struct ibchan_submit_wr wr = wr_of(&self->b, IBCHAN_OP_SEND, NULL);
 	struct ibchan_error error;
-	struct ibchan_sge sge;
+	struct ibchan_submit_sge sge;
 
 	ASSERT_EQ(0, ibchan_mr_reg_dmabuf(self->b.pd, &params, &self->mr, NULL));
 	ASSERT_EQ(0, ibchan_sge_checked(self->mr, 0, 8, &sge));
-	wr.sges = &sge;
-	wr.num_sge = 1;
+	wr_elements(&wr, &sge, 1);
 	wr.flags = IBCHAN_WR_INLINE;
 	EXPECT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
 	EXPECT_EQ(IBCHAN_REASON_INLINE_ELEMENT, error.reason.code);

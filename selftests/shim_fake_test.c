@@ -94,7 +94,7 @@ static void publish(const struct fake_work *work, int error)
 		.wr_id = work->wr_id,
 		.channel = work->channel,
 		.opcode = work->opcode,
-		.error = (__u32)error,
+		.error = -error,
 		.status = error ? IBCHAN_STATUS_WR_FLUSH_ERR : IBCHAN_STATUS_SUCCESS,
 	};
 	__atomic_store_n(&ring->tail, tail + 1, __ATOMIC_RELEASE);
@@ -407,24 +407,24 @@ FIXTURE_TEARDOWN(fake)
 	ASSERT_EQ(0, ibchan_context_close(self->context));
 }
 
-static struct ibchan_wr receive_on(struct ibchan_channel *channel)
+static struct ibchan_submit_wr receive_on(struct ibchan_channel *channel)
 {
-	return (struct ibchan_wr) { .channel = channel, .opcode = IBCHAN_OP_RECV };
+	return ibchan_wr_receive(channel, NULL, 0);
 }
 
 static int post_pending(struct ibchan_pending *pending, struct ibchan_channel *channel)
 {
-	const struct ibchan_wr wr = receive_on(channel);
+	const struct ibchan_submit_wr wr = receive_on(channel);
 
-	return ibchan_pending_post(pending, &wr, NULL);
+	return ibchan_pending_post(pending, channel, &wr, NULL);
 }
 
 static int post_in(struct ibchan_scope *scope, struct ibchan_pending *pending,
 		   struct ibchan_channel *channel)
 {
-	const struct ibchan_wr wr = receive_on(channel);
+	const struct ibchan_submit_wr wr = receive_on(channel);
 
-	return ibchan_scope_post(scope, pending, &wr, NULL);
+	return ibchan_scope_post(scope, pending, channel, &wr, NULL);
 }
 
 static __s64 now_ns(void)
@@ -435,20 +435,18 @@ static __s64 now_ns(void)
 	return now.tv_sec * 1000 * MS + now.tv_nsec;
 }
 
-/* Posts, completes and polls as many works as the fixture's cq has entries. */
-static int use_every_place(struct ibchan_context *context, struct ibchan_cq *cq,
-			   struct ibchan_channel *channel)
+/* Posts, completes and asks as many pending works as the fixture's cq has entries. */
+static int use_every_place(struct ibchan_channel *channel)
 {
-	const struct ibchan_wr wr = receive_on(channel);
-	struct ibchan_wr wrs[ENTRIES] = { wr, wr, wr, wr };
-	struct ibchan_completion done[ENTRIES];
-	int i, rc;
+	struct ibchan_pending pending[ENTRIES] = { 0 };
+	int i, rc = 0;
 
-	rc = ibchan_post(context, wrs, ENTRIES, NULL, NULL);
+	for (i = 0; i < ENTRIES && !rc; i++)
+		rc = post_pending(&pending[i], channel);
 	for (i = 0; i < ENTRIES && !rc; i++)
 		complete(0, 0);
-	if (!rc && ibchan_cq_poll(cq, done, ENTRIES) != ENTRIES)
-		rc = -EPROTO;
+	for (i = 0; i < ENTRIES && !rc; i++)
+		rc = ibchan_pending_poll(&pending[i]) == 1 ? 0 : -EPROTO;
 	return rc;
 }
 
@@ -460,7 +458,7 @@ TEST_F(fake, pending_can_be_asked_when_its_place_was_used_again_and_its_queue_is
 	ASSERT_EQ(0, open_channel(self->pd, self->cq, &other));
 	ASSERT_EQ(0, post_pending(&pending, self->channel));
 	ASSERT_EQ(0, ibchan_channel_close(self->channel));
-	ASSERT_EQ(0, use_every_place(self->context, self->cq, other));
+	ASSERT_EQ(0, use_every_place(other));
 	ASSERT_EQ(0, ibchan_channel_close(other));
 	ASSERT_EQ(0, ibchan_cq_destroy(self->cq));
 	ASSERT_EQ(1, ibchan_pending_poll(&pending));
@@ -588,8 +586,8 @@ TEST_F(fake, spinning_ends_when_nothing_will_ever_come)
 
 TEST_F(fake, poll_tells_why_a_watched_descriptor_stays_readable)
 {
-	const struct ibchan_wr wr = receive_on(self->channel);
-	struct ibchan_completion done;
+	const struct ibchan_submit_wr wr = receive_on(self->channel);
+	struct ibchan_cqe done;
 
 	fake.on_bring_in = device_is_gone;
 	ASSERT_EQ(0, ibchan_cq_poll(self->cq, &done, 1));
@@ -614,8 +612,8 @@ static struct {
 
 static int another_completes(struct ibchan_cmd_submit *cmd)
 {
-	const struct ibchan_wr wr = receive_on(busy.channel);
-	struct ibchan_completion done;
+	const struct ibchan_submit_wr wr = receive_on(busy.channel);
+	struct ibchan_cqe done;
 
 	(void)cmd;
 	if (now_ns() > busy.until_ns)
@@ -628,9 +626,9 @@ static int another_completes(struct ibchan_cmd_submit *cmd)
 
 TEST_F(fake, waits_end_in_time_beside_the_traffic_of_another_thread)
 {
-	const struct ibchan_wr wr = receive_on(self->channel);
+	const struct ibchan_submit_wr wr = receive_on(self->channel);
 	struct ibchan_pending pending = { 0 };
-	struct ibchan_completion done;
+	struct ibchan_cqe done;
 
 	busy.context = self->context;
 	busy.cq = self->cq;
@@ -642,7 +640,7 @@ TEST_F(fake, waits_end_in_time_beside_the_traffic_of_another_thread)
 	ASSERT_EQ(-ETIMEDOUT, ibchan_pending_wait(&pending, 5 * MS));
 	ASSERT_EQ(-ETIMEDOUT, ibchan_cq_wait(self->cq, &done, 1, 1, 0));
 	ASSERT_EQ(-ETIMEDOUT, ibchan_cq_wait(self->cq, &done, 1, 1, 5 * MS));
-	ASSERT_EQ(-ETIMEDOUT, ibchan_perform(&wr, 5 * MS, &done, NULL));
+	ASSERT_EQ(-ETIMEDOUT, ibchan_perform(self->channel, &wr, 5 * MS, &done, NULL));
 }
 
 TEST_F(fake, scope_remembers_the_error_of_a_work_that_is_posted_again)

@@ -101,7 +101,7 @@ FIXTURE_TEARDOWN(iwarp)
 static int write_crosses(FIXTURE_DATA(iwarp) * self, const struct end *from,
 			 const struct end *to)
 {
-	struct ibchan_sge pieces[2] = { sge_at(from, 0, 2000), sge_at(from, 2500, 500) };
+	struct ibchan_submit_sge pieces[2] = { sge_at(from, 0, 2000), sge_at(from, 2500, 500) };
 	struct ibchan_remote_region remote;
 	int rc;
 
@@ -117,7 +117,7 @@ static int write_crosses(FIXTURE_DATA(iwarp) * self, const struct end *from,
 }
 
 static int read_crosses(FIXTURE_DATA(iwarp) * self, const struct end *reader,
-			const struct end *from, const struct ibchan_sge *target,
+			const struct end *from, const struct ibchan_submit_sge *target,
 			const unsigned char *memory)
 {
 	struct ibchan_remote_region remote;
@@ -131,7 +131,7 @@ static int read_crosses(FIXTURE_DATA(iwarp) * self, const struct end *reader,
 
 TEST_F(iwarp, carries_messages_writes_and_reads_both_ways)
 {
-	struct ibchan_sge target;
+	struct ibchan_submit_sge target;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
@@ -150,7 +150,7 @@ TEST_F(iwarp, reads_into_a_region_that_no_peer_has_a_key_to)
 {
 	unsigned char *memory = self->m.asking.memory + HALF;
 	struct ibchan_remote_region remote;
-	struct ibchan_sge target;
+	struct ibchan_submit_sge target;
 	struct ibchan_mr *mr;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
@@ -164,9 +164,9 @@ TEST_F(iwarp, reads_into_a_region_that_no_peer_has_a_key_to)
 TEST_F(iwarp, carries_messages_of_plain_memory)
 {
 	unsigned char *memory = self->m.asking.memory + HALF;
-	struct ibchan_sge source = ibchan_sge_plain(memory, 4096);
-	struct ibchan_sge target = sge_at(&self->m.asked, 0, 4096);
-	struct ibchan_completion completion;
+	struct ibchan_submit_sge source = ibchan_sge_plain(memory, 4096);
+	struct ibchan_submit_sge target = sge_at(&self->m.asked, 0, 4096);
+	struct ibchan_cqe completion;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	fill(memory, 4096, 3);
@@ -182,13 +182,16 @@ TEST_F(iwarp, carries_messages_of_plain_memory)
 }
 
 /* Of what is not possible nothing is posted, so the channel stays as it was. */
-static int refused(FIXTURE_DATA(iwarp) * self, struct ibchan_wr wr, __u32 code)
+static int refused(FIXTURE_DATA(iwarp) * self, struct ibchan_submit_wr wr, __u32 code)
 {
+	struct ibchan_remote_region remote;
 	__u32 accepted = 1;
 	int rc;
 
-	if (wr.opcode != IBCHAN_OP_SEND)
-		ibchan_mr_remote_region(self->m.asked.mr, &wr.remote);
+	if (wr.opcode != IBCHAN_OP_SEND) {
+		ibchan_mr_remote_region(self->m.asked.mr, &remote);
+		wr_at(&wr, &remote);
+	}
 	rc = ibchan_post(self->m.context, &wr, 1, &accepted, &self->m.error);
 	if (accepted || self->m.error.reason.code != code)
 		return -EBADMSG;
@@ -197,10 +200,10 @@ static int refused(FIXTURE_DATA(iwarp) * self, struct ibchan_wr wr, __u32 code)
 
 TEST_F(iwarp, refuses_what_it_cannot_and_stays_connected)
 {
-	struct ibchan_sge sges[2] = {
+	struct ibchan_submit_sge sges[2] = {
 		sge_at(&self->m.asking, 0, 8), sge_at(&self->m.asking, 4096, 8),
 	};
-	struct ibchan_wr wr;
+	struct ibchan_submit_wr wr;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	wr = wr_of(&self->m.asking, IBCHAN_OP_SEND, sges);
@@ -213,13 +216,13 @@ TEST_F(iwarp, refuses_what_it_cannot_and_stays_connected)
 	wr.flags = IBCHAN_WR_FENCE;
 	EXPECT_EQ(-EOPNOTSUPP, refused(self, wr, IBCHAN_REASON_WR_FLAGS));
 	wr.flags = 0;
-	wr.num_sge = 2;
+	wr_elements(&wr, sges, 2);
 	EXPECT_EQ(-EINVAL, refused(self, wr, IBCHAN_REASON_TOO_MANY_ELEMENTS));
 	EXPECT_EQ(1, self->m.error.reason.value[1]);
-	wr.num_sge = 1;
 	sges[0] = ibchan_sge_plain(self->m.asking.memory, 8);
+	wr_elements(&wr, sges, 1);
 	EXPECT_EQ(-EOPNOTSUPP, refused(self, wr, IBCHAN_REASON_IWARP));
-	sges[0] = sge_at(&self->m.asking, 0, 8);
+	wr.sge = sge_at(&self->m.asking, 0, 8);
 	wr.opcode = IBCHAN_OP_FETCH_ADD;
 	EXPECT_EQ(-EOPNOTSUPP, refused(self, wr, IBCHAN_REASON_OPCODE));
 	wr.opcode = IBCHAN_OP_COMPARE_SWAP;
@@ -235,15 +238,15 @@ TEST_F(iwarp, refuses_to_read_into_a_dmabuf_and_sends_from_it)
 	const struct ibchan_dmabuf_params params = {
 		.fd = fd, .length = getpagesize(), .access = IBCHAN_ACCESS_LOCAL_WRITE,
 	};
-	struct ibchan_sge target = sge_at(&self->m.asked, 0, 64), sge;
-	struct ibchan_wr wr = wr_of(&self->m.asking, IBCHAN_OP_READ, &sge);
+	struct ibchan_submit_sge target = sge_at(&self->m.asked, 0, 64), sge;
+	struct ibchan_submit_wr wr;
 	struct ibchan_mr *mr;
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	ASSERT_EQ(0, ibchan_mr_reg_dmabuf(self->m.asking.pd, &params, &mr, &self->m.error));
 	sge = ibchan_sge_new(mr, 0, 64);
-	wr.channel = self->m.asking.channel;
+	wr = wr_of(&self->m.asking, IBCHAN_OP_READ, &sge);
 	EXPECT_EQ(-EOPNOTSUPP, refused(self, wr, IBCHAN_REASON_IWARP));
 	ASSERT_EQ(0, post_receive(self->m.context, &self->m.asked, &target, 1));
 	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &sge, 1, &self->m.error));
@@ -253,16 +256,17 @@ TEST_F(iwarp, refuses_to_read_into_a_dmabuf_and_sends_from_it)
 
 TEST_F(iwarp, sends_behind_a_fence)
 {
-	struct ibchan_sge target = sge_at(&self->m.asked, 0, 64);
-	struct ibchan_sge source = sge_at(&self->m.asking, 0, 64);
-	struct ibchan_wr wr = wr_of(&self->m.asking, IBCHAN_OP_SEND, &source);
-	struct ibchan_completion completion;
+	struct ibchan_submit_sge target = sge_at(&self->m.asked, 0, 64);
+	struct ibchan_submit_sge source = sge_at(&self->m.asking, 0, 64);
+	struct ibchan_submit_wr wr = wr_of(&self->m.asking, IBCHAN_OP_SEND, &source);
+	struct ibchan_cqe completion;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	ASSERT_EQ(0, post_receive(self->m.context, &self->m.asked, &target, 1));
-	wr.channel = self->m.asking.channel;
+	wr.channel = ibchan_channel_handle(self->m.asking.channel);
 	wr.flags = IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED;
-	EXPECT_EQ(0, ibchan_perform(&wr, patience_ns(), NULL, &self->m.error));
+	EXPECT_EQ(0, ibchan_perform(self->m.asking.channel, &wr, patience_ns(), NULL,
+				    &self->m.error));
 	ASSERT_EQ(1, wait_one(self->m.asked.cq, &completion));
 	EXPECT_EQ(0, completion.error);
 }
@@ -382,12 +386,12 @@ TEST_F(iwarp, takes_as_much_private_data_as_any_message_and_no_more)
 
 TEST_F(iwarp, finds_the_receives_that_were_posted_before)
 {
-	struct ibchan_sge target = sge_at(&self->m.asked, 4096, 64);
-	struct ibchan_sge source = sge_at(&self->m.asking, 0, 64);
-	struct ibchan_wr wr = wr_of(&self->m.asked, IBCHAN_OP_RECV, &target);
-	struct ibchan_completion completion;
+	struct ibchan_submit_sge target = sge_at(&self->m.asked, 4096, 64);
+	struct ibchan_submit_sge source = sge_at(&self->m.asking, 0, 64);
+	struct ibchan_submit_wr wr = wr_of(&self->m.asked, IBCHAN_OP_RECV, &target);
+	struct ibchan_cqe completion;
 
-	wr.channel = ibchan_prepared_channel(self->m.asked.prepared);
+	wr.channel = ibchan_channel_handle(ibchan_prepared_channel(self->m.asked.prepared));
 	wr.wr_id = 5;
 	ASSERT_EQ(0, ibchan_post(self->m.context, &wr, 1, NULL, NULL));
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
@@ -470,7 +474,7 @@ TEST_F(iwarp, breaks_one_side_when_the_other_closes)
 
 static int all_flushed(struct ibchan_cq *cq)
 {
-	struct ibchan_completion completion;
+	struct ibchan_cqe completion;
 	__u32 seen = 0;
 	int i;
 
@@ -486,7 +490,7 @@ static int all_flushed(struct ibchan_cq *cq)
 
 TEST_F(iwarp, completes_all_works_of_both_sides_when_one_breaks)
 {
-	struct ibchan_sge target;
+	struct ibchan_submit_sge target;
 	int i;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
@@ -505,8 +509,8 @@ TEST_F(iwarp, completes_all_works_of_both_sides_when_one_breaks)
 /* On iWARP nothing holds a message back until there is a receive for it. */
 TEST_F(iwarp, ends_for_both_when_a_message_finds_no_receive)
 {
-	struct ibchan_sge source = sge_at(&self->m.asking, 0, 64);
-	struct ibchan_wr wr;
+	struct ibchan_submit_sge source = sge_at(&self->m.asking, 0, 64);
+	struct ibchan_submit_wr wr;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	wr = wr_of(&self->m.asking, IBCHAN_OP_SEND, &source);
@@ -660,18 +664,13 @@ TEST_F(iwarp, asks_by_no_more_threads_than_a_user_may_have_and_then_in_turn)
 
 TEST_F(iwarp, that_breaks_before_the_answer_flushes_its_receives_at_once)
 {
+	struct ibchan_channel *channel;
 	struct ibchan_request *request;
-	struct ibchan_wr wr;
-	struct ibchan_sge target;
 	int i;
 
-	for (i = 0; i < WORKS; i++) {
-		target = sge_at(&self->m.asking, i * 64, 64);
-		wr = wr_of(&self->m.asking, IBCHAN_OP_RECV, &target);
-		wr.channel = ibchan_prepared_channel(self->m.asking.prepared);
-		wr.wr_id = i;
-		ASSERT_EQ(0, ibchan_post(self->m.context, &wr, 1, NULL, NULL));
-	}
+	channel = ibchan_prepared_channel(self->m.asking.prepared);
+	for (i = 0; i < WORKS; i++)
+		ASSERT_EQ(0, ibchan_post_receive(channel, self->m.asking.mr, i * 64, 64, i, NULL));
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
 	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
 	ASSERT_EQ(0, ibchan_channel_break(self->m.asking.channel));
@@ -738,8 +737,8 @@ static bool has_lost_its_device(void *channel)
 
 TEST_F(iwarp, that_loses_its_device_ends_with_enodev)
 {
-	struct ibchan_sge target = sge_at(&self->m.asking, 0, 64);
-	struct ibchan_completion completion;
+	struct ibchan_submit_sge target = sge_at(&self->m.asking, 0, 64);
+	struct ibchan_cqe completion;
 	int asking, asked;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));

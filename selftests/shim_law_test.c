@@ -103,9 +103,9 @@ static int refuses_to_make(struct heritage *h)
 static int refuses_to_post(struct heritage *h)
 {
 	struct ibchan_channel *channel = h->end->channel;
-	struct ibchan_sge sge = sge_at(h->end, 4096, 64);
-	struct ibchan_wr recv = wr_of(h->end, IBCHAN_OP_RECV, &sge);
-	struct ibchan_wr send = wr_of(h->end, IBCHAN_OP_SEND, &sge);
+	struct ibchan_submit_sge sge = sge_at(h->end, 4096, 64);
+	struct ibchan_submit_wr recv = wr_of(h->end, IBCHAN_OP_RECV, &sge);
+	struct ibchan_submit_wr send = wr_of(h->end, IBCHAN_OP_SEND, &sge);
 	struct ibchan_pending pending = { 0 };
 	struct ibchan_remote_region remote;
 	struct ibchan_scope scope;
@@ -115,15 +115,15 @@ static int refuses_to_post(struct heritage *h)
 	ibchan_scope_begin(&scope);
 	const struct call calls[] = {
 		CALL(ibchan_post(h->context, &recv, 1, NULL, NULL)),
-		CALL(ibchan_post_send(channel, h->end->mr, 0, 1, 0)),
-		CALL(ibchan_post_receive(channel, h->end->mr, 0, 1, 0)),
-		CALL(ibchan_perform(&send, IBCHAN_TIMEOUT_NEVER, NULL, NULL)),
+		CALL(ibchan_post_send(channel, h->end->mr, 0, 1, 0, NULL)),
+		CALL(ibchan_post_receive(channel, h->end->mr, 0, 1, 0, NULL)),
+		CALL(ibchan_perform(channel, &send, IBCHAN_TIMEOUT_NEVER, NULL, NULL)),
 		CALL(ibchan_send(channel, &sge, 1, NULL)),
 		CALL(ibchan_receive(channel, &sge, 1, NULL, NULL)),
 		CALL(ibchan_write(channel, &sge, 1, &remote, NULL)),
 		CALL(ibchan_read(channel, &sge, 1, &remote, NULL)),
-		CALL(ibchan_pending_post(&pending, &recv, NULL)),
-		CALL(ibchan_scope_post(&scope, &pending, &recv, NULL)),
+		CALL(ibchan_pending_post(&pending, channel, &recv, NULL)),
+		CALL(ibchan_scope_post(&scope, &pending, channel, &recv, NULL)),
 		CALL(ibchan_channel_break(channel)),
 	};
 
@@ -133,7 +133,7 @@ static int refuses_to_post(struct heritage *h)
 
 static int refuses_to_wait(struct heritage *h)
 {
-	struct ibchan_completion done;
+	struct ibchan_cqe done;
 	const struct call calls[] = {
 		CALL(ibchan_cq_poll(h->end->cq, &done, 1)),
 		CALL(ibchan_cq_wait(h->end->cq, &done, 1, 1, IBCHAN_TIMEOUT_NEVER)),
@@ -189,18 +189,19 @@ static int touch_everything(void *arg)
 
 TEST_F(law, a_child_gets_an_error_from_each_call_on_what_it_inherited)
 {
-	struct ibchan_sge in[2] = { sge_at(&self->b, 0, 64), sge_at(&self->b, 64, 64) };
-	struct ibchan_wr wr = wr_of(&self->b, IBCHAN_OP_RECV, &in[0]);
-	struct ibchan_sge out = sge_at(&self->a, 0, 64);
+	struct ibchan_submit_sge in[2] = { sge_at(&self->b, 0, 64), sge_at(&self->b, 64, 64) };
+	struct ibchan_submit_wr wr = wr_of(&self->b, IBCHAN_OP_RECV, &in[0]);
+	struct ibchan_submit_sge out = sge_at(&self->a, 0, 64);
 	struct heritage heritage = { .context = self->context, .end = &self->b };
 	struct ibchan_builder builder;
 
 	ibchan_builder_init(&builder, self->b.pd, self->b.cq);
 	ASSERT_EQ(0, ibchan_builder_prepare(&builder, &heritage.prepared, NULL));
 	ibchan_scope_begin(&heritage.scope);
-	ASSERT_EQ(0, ibchan_scope_post(&heritage.scope, &heritage.pending, &wr, NULL));
-	wr.sges = &in[1];
-	ASSERT_EQ(0, ibchan_pending_post(&heritage.dropped, &wr, NULL));
+	ASSERT_EQ(0, ibchan_scope_post(&heritage.scope, &heritage.pending, self->b.channel, &wr,
+				       NULL));
+	wr.sge = in[1];
+	ASSERT_EQ(0, ibchan_pending_post(&heritage.dropped, self->b.channel, &wr, NULL));
 	EXPECT_EQ(0, in_child(touch_everything, &heritage));
 
 	/* The parent's are all there. */
@@ -222,8 +223,8 @@ static int open_and_post(struct ibchan_scope *scope, struct ibchan_pending *pend
 {
 	struct ibchan_context *context;
 	static struct end a, b;
-	struct ibchan_sge in;
-	struct ibchan_wr wr;
+	struct ibchan_submit_sge in;
+	struct ibchan_submit_wr wr;
 	int rc;
 
 	rc = ibchan_context_open(&context, NULL);
@@ -234,7 +235,7 @@ static int open_and_post(struct ibchan_scope *scope, struct ibchan_pending *pend
 		return rc;
 	in = sge_at(&b, 0, 64);
 	wr = wr_of(&b, IBCHAN_OP_RECV, &in);
-	return ibchan_scope_post(scope, pending, &wr, NULL);
+	return ibchan_scope_post(scope, pending, b.channel, &wr, NULL);
 }
 
 static int exec_inside(int gate)

@@ -59,12 +59,12 @@ static void *ask(void *arg)
 
 static int post_receives(struct end *end, struct ibchan_context *context)
 {
-	struct ibchan_sge sge = sge_at(end, HALF, COPIED + 64);
+	struct ibchan_submit_sge sge = sge_at(end, HALF, COPIED + 64);
 	int i, rc = 0;
 
 	for (i = 0; i < NUM_RECEIVES && !rc; i++) {
-		struct ibchan_wr wr = ibchan_wr_receive(ibchan_prepared_channel(end->prepared),
-							&sge, 1);
+		struct ibchan_channel *channel = ibchan_prepared_channel(end->prepared);
+		struct ibchan_submit_wr wr = ibchan_wr_receive(channel, &sge, 1);
 
 		wr.flags = IBCHAN_WR_UNCHECKED;
 		rc = ibchan_post(context, &wr, 1, NULL, NULL);
@@ -114,7 +114,7 @@ FIXTURE_TEARDOWN(liar)
 
 static int send_raw(FIXTURE_DATA(liar) * self, const void *bytes, size_t length)
 {
-	const struct ibchan_sge sge = sge_at(&self->end, 0, length);
+	const struct ibchan_submit_sge sge = sge_at(&self->end, 0, length);
 
 	memcpy(self->end.memory, bytes, length);
 	return ibchan_send(self->end.channel, &sge, 1, NULL);

@@ -394,8 +394,8 @@ TEST_F(message, that_is_none_breaks_the_channel_and_copies_nothing)
 	unsigned char *written = calloc(1, length);
 	struct ibchan_remote_region remote;
 	struct ibchan_mr *from, *to;
-	struct ibchan_sge sge;
-	struct ibchan_wr wr;
+	struct ibchan_submit_sge sge;
+	struct ibchan_submit_wr wr;
 	int rc;
 
 	ASSERT_EQ(0, meet(self, NULL, NULL));
@@ -408,7 +408,7 @@ TEST_F(message, that_is_none_breaks_the_channel_and_copies_nothing)
 	sge = ibchan_sge_new(from, 0, length);
 	wr = ibchan_wr_write(self->client, &sge, 1, &remote);
 	ibchan_wr_set_imm(&wr, 1);
-	ASSERT_EQ(0, ibchan_perform(&wr, patience_ns(), NULL, NULL));
+	ASSERT_EQ(0, ibchan_perform(self->client, &wr, patience_ns(), NULL, NULL));
 	EXPECT_EQ(7, ibchan_receive_bytes(self->taken, written, length, patience_ns(), NULL));
 	EXPECT_EQ(-EPROTO, ibchan_receive_bytes(self->taken, written, length, patience_ns(), NULL));
 	EXPECT_EQ(-EPROTO, ibchan_receive_bytes(self->taken, written, length, patience_ns(), NULL));
@@ -553,7 +553,7 @@ TEST_F(message, channel_carries_other_works_as_well)
 {
 	struct ibchan_remote_region remote;
 	struct ibchan_mr *from, *to;
-	struct ibchan_sge sge;
+	struct ibchan_submit_sge sge;
 
 	ASSERT_EQ(0, meet(self, NULL, NULL));
 	ASSERT_EQ(0, ibchan_mr_reg_local(ibchan_channel_pd(self->client), self->sent, 64, &from,

@@ -392,13 +392,13 @@ TEST_F(name, of_another_family_than_the_source_only_is_refused)
 /* The receives were there before the first address was tried. */
 TEST_F(name, receives_that_were_posted_before_are_for_whoever_accepts)
 {
-	struct ibchan_sge target = sge_at(&self->m.asking, 0, 64);
-	struct ibchan_sge source = sge_at(&self->m.asked, 0, 64);
-	struct ibchan_wr wr = wr_of(&self->m.asking, IBCHAN_OP_RECV, &target);
-	struct ibchan_completion completion;
+	struct ibchan_submit_sge target = sge_at(&self->m.asking, 0, 64);
+	struct ibchan_submit_sge source = sge_at(&self->m.asked, 0, 64);
+	struct ibchan_submit_wr wr = wr_of(&self->m.asking, IBCHAN_OP_RECV, &target);
+	struct ibchan_cqe completion;
 
 	ASSERT_EQ(0, HAS(REFUSES, ELSEWHERE, LISTENS));
-	wr.channel = ibchan_prepared_channel(self->m.asking.prepared);
+	wr.channel = ibchan_channel_handle(ibchan_prepared_channel(self->m.asking.prepared));
 	wr.wr_id = 5;
 	ASSERT_EQ(0, ibchan_post(self->m.context, &wr, 1, NULL, NULL));
 	ASSERT_EQ(0, refuser_listens(self));

@@ -83,16 +83,16 @@ static __u64 *word_at(const struct end *end, size_t offset)
 
 TEST_F(rare, takes_a_request_of_each_opcode_as_it_is_made)
 {
-	struct ibchan_sge from = sge_at(&self->a, 64, 8), into = sge_at(&self->b, 64, 8);
-	struct ibchan_completion done;
-	struct ibchan_wr receive = ibchan_wr_receive(self->b.channel, &into, 1);
-	struct ibchan_wr send = ibchan_wr_send(self->a.channel, &from, 1);
+	struct ibchan_submit_sge from = sge_at(&self->a, 64, 8), into = sge_at(&self->b, 64, 8);
+	struct ibchan_cqe done;
+	struct ibchan_submit_wr receive = ibchan_wr_receive(self->b.channel, &into, 1);
+	struct ibchan_submit_wr send = ibchan_wr_send(self->a.channel, &from, 1);
 
 	ASSERT_EQ(0, ibchan_post(self->context, &receive, 1, NULL, NULL));
 	*word_at(&self->a, 64) = 7;
 	ibchan_wr_set_imm(&send, 77);
 	send.flags |= IBCHAN_WR_SOLICITED;
-	ASSERT_EQ(0, ibchan_perform(&send, patience_ns(), NULL, NULL));
+	ASSERT_EQ(0, ibchan_perform(self->a.channel, &send, patience_ns(), NULL, NULL));
 	ASSERT_EQ(1, wait_one(self->solicited, &done));
 	EXPECT_EQ(IBCHAN_CQE_IMM, done.flags & IBCHAN_CQE_IMM);
 	EXPECT_EQ(77, done.imm);
@@ -101,23 +101,23 @@ TEST_F(rare, takes_a_request_of_each_opcode_as_it_is_made)
 
 TEST_F(rare, takes_a_request_for_the_peers_memory_as_it_is_made)
 {
-	struct ibchan_sge word = sge_at(&self->a, 64, 8);
-	struct ibchan_wr wrs[] = {
+	struct ibchan_submit_sge word = sge_at(&self->a, 64, 8);
+	struct ibchan_submit_wr wrs[] = {
 		ibchan_wr_fetch_add(self->a.channel, &word, &self->words, 3),
 		ibchan_wr_compare_swap(self->a.channel, &word, &self->words, 8, 9),
 		ibchan_wr_read(self->a.channel, &word, 1, &self->words),
 	};
 	const __u64 seen[] = { 5, 8, 9 };
-	struct ibchan_wr write = ibchan_wr_write(self->a.channel, &word, 1, &self->words);
+	struct ibchan_submit_wr write = ibchan_wr_write(self->a.channel, &word, 1, &self->words);
 	int i;
 
 	*word_at(&self->b, 0) = 5;
 	for (i = 0; i < 3; i++) {
-		ASSERT_EQ(0, ibchan_perform(&wrs[i], patience_ns(), NULL, NULL));
+		ASSERT_EQ(0, ibchan_perform(self->a.channel, &wrs[i], patience_ns(), NULL, NULL));
 		EXPECT_EQ(seen[i], *word_at(&self->a, 64));
 	}
 	*word_at(&self->a, 64) = 10;
-	ASSERT_EQ(0, ibchan_perform(&write, patience_ns(), NULL, NULL));
+	ASSERT_EQ(0, ibchan_perform(self->a.channel, &write, patience_ns(), NULL, NULL));
 	EXPECT_EQ(10, *word_at(&self->b, 0));
 }
 
@@ -125,7 +125,7 @@ TEST_F(rare, takes_a_request_for_the_peers_memory_as_it_is_made)
 
 TEST_F(rare, adds_to_a_word_of_the_peers_and_tells_what_it_was)
 {
-	struct ibchan_sge old = sge_at(&self->a, 64, 8);
+	struct ibchan_submit_sge old = sge_at(&self->a, 64, 8);
 	struct ibchan_remote_region word;
 
 	ASSERT_EQ(0, ibchan_remote_region_element(&self->words, __u64, 3, &word));
@@ -141,7 +141,7 @@ TEST_F(rare, adds_to_a_word_of_the_peers_and_tells_what_it_was)
 TEST_F(rare, swaps_a_word_of_the_peers_only_if_it_is_as_expected)
 {
 	struct ibchan_swap values = { .compare = 5, .swap = 0x1122334455667788ULL };
-	struct ibchan_sge old = sge_at(&self->a, 64, 8);
+	struct ibchan_submit_sge old = sge_at(&self->a, 64, 8);
 	struct ibchan_remote_region word;
 
 	ASSERT_EQ(0, ibchan_remote_region_element(&self->words, __u64, 0, &word));
@@ -157,8 +157,9 @@ TEST_F(rare, swaps_a_word_of_the_peers_only_if_it_is_as_expected)
 
 TEST_F(rare, refuses_an_atomic_of_the_wrong_form)
 {
-	struct ibchan_sge sges[2] = { sge_at(&self->a, 64, 8), sge_at(&self->a, 80, 8) };
-	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_FETCH_ADD, sges);
+	struct ibchan_submit_sge sges[2] = { sge_at(&self->a, 64, 8), sge_at(&self->a, 80, 8) };
+	struct ibchan_submit_wr wr = wr_of(&self->a, IBCHAN_OP_FETCH_ADD, sges);
+	const struct ibchan_swap values = { .compare = 0, .swap = 1 };
 	struct ibchan_remote_region word;
 	struct ibchan_error error;
 
@@ -168,9 +169,11 @@ TEST_F(rare, refuses_an_atomic_of_the_wrong_form)
 	ASSERT_EQ(0, ibchan_remote_region_sub(&self->words, 8, 7, &word));
 	ASSERT_EQ(-EINVAL, ibchan_fetch_add(self->a.channel, sges, &word, 1, &error));
 	ASSERT_EQ(IBCHAN_REASON_REMOTE_BOUNDS, error.reason.code);
-	wr.remote = self->words;
+	/* The contract has another number where a swap would have that length. */
+	ASSERT_EQ(-EINVAL, ibchan_compare_swap(self->a.channel, sges, &word, &values, &error));
+	ASSERT_EQ(IBCHAN_REASON_ATOMIC_FORM, error.reason.code);
+	wr_at(&wr, &self->words);
 	wr.num_sge = 2;
-	wr.operand = 0x1000;
 	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
 	ASSERT_EQ(IBCHAN_REASON_TOO_MANY_ELEMENTS, error.reason.code);
 	ASSERT_EQ(2, error.reason.value[0]);
@@ -179,8 +182,8 @@ TEST_F(rare, refuses_an_atomic_of_the_wrong_form)
 
 TEST_F(rare, refuses_operands_where_they_mean_nothing)
 {
-	struct ibchan_sge sge = sge_at(&self->a, 64, 8);
-	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &sge);
+	struct ibchan_submit_sge sge = sge_at(&self->a, 64, 8);
+	struct ibchan_submit_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &sge);
 	struct ibchan_error error;
 
 	wr.operand = 1;
@@ -190,25 +193,21 @@ TEST_F(rare, refuses_operands_where_they_mean_nothing)
 	wr.swap = 1;
 	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
 	ASSERT_EQ(IBCHAN_REASON_RESERVED, error.reason.code);
-	wr.opcode = IBCHAN_OP_FETCH_ADD;
-	wr.remote = self->words;
-	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
-	ASSERT_EQ(IBCHAN_REASON_RESERVED, error.reason.code);
 }
 
 /* --- fences --- */
 
 TEST_F(rare, reads_what_a_fenced_send_carries_on)
 {
-	struct ibchan_sge in = sge_at(&self->a, 512, 8), got = sge_at(&self->b, HALF, 8);
-	struct ibchan_completion done[2];
-	struct ibchan_wr wrs[2] = {
+	struct ibchan_submit_sge in = sge_at(&self->a, 512, 8), got = sge_at(&self->b, HALF, 8);
+	struct ibchan_cqe done[2];
+	struct ibchan_submit_wr wrs[2] = {
 		wr_of(&self->a, IBCHAN_OP_READ, &in), wr_of(&self->a, IBCHAN_OP_SEND, &in),
 	};
 
 	ASSERT_EQ(0, post_receive(self->context, &self->b, &got, 1));
 	*word_at(&self->b, 0) = 0xfeed;
-	wrs[0].remote = self->words;
+	wr_at(&wrs[0], &self->words);
 	/* The send's range is the one that the read fills: only the fence makes that right. */
 	wrs[0].flags = IBCHAN_WR_UNCHECKED;
 	wrs[1].flags = IBCHAN_WR_UNCHECKED | IBCHAN_WR_FENCE;
@@ -223,13 +222,15 @@ TEST_F(rare, reads_what_a_fenced_send_carries_on)
 TEST_F(rare, takes_inline_data_along_at_the_post)
 {
 	char here[8] = "on the ", there[INLINE_ROOM] = "";
-	struct ibchan_sge sges[2] = { ibchan_sge_plain(here, 7), sge_at(&self->a, 100, 5) };
-	struct ibchan_sge in = ibchan_sge_plain(there, sizeof(there));
-	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, sges);
-	struct ibchan_completion done;
+	struct ibchan_submit_sge sges[2] = {
+		ibchan_sge_plain(here, 7), ibchan_sge_plain(self->a.memory + 100, 5),
+	};
+	struct ibchan_submit_sge in = ibchan_sge_plain(there, sizeof(there));
+	struct ibchan_submit_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, sges);
+	struct ibchan_cqe done;
 
 	memcpy(self->a.memory + 100, "stack", 5);
-	wr.num_sge = 2;
+	wr_elements(&wr, sges, 2);
 	wr.flags = IBCHAN_WR_INLINE;
 	ASSERT_EQ(0, ibchan_post(self->context, &wr, 1, NULL, NULL));
 	/* Nobody receives yet, so they have not gone out. */
@@ -243,48 +244,42 @@ TEST_F(rare, takes_inline_data_along_at_the_post)
 	ASSERT_EQ(1, wait_one(self->a.cq, &done));
 }
 
-TEST_F(rare, refuses_inline_data_that_are_too_long_or_not_in_their_region)
+TEST_F(rare, refuses_inline_data_that_are_too_long_or_of_a_region_or_nowhere)
 {
-	struct ibchan_sge sge = sge_at(&self->a, 0, INLINE_ROOM + 1);
-	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &sge);
+	struct ibchan_submit_sge sge = ibchan_sge_plain(self->a.memory, INLINE_ROOM + 1);
+	struct ibchan_submit_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &sge);
 	struct ibchan_channel_info info;
 	struct ibchan_error error;
 
 	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &info));
 	wr.flags = IBCHAN_WR_INLINE;
-	sge.length = info.params.max_inline_data + 1;
+	wr.sge.length = info.params.max_inline_data + 1;
 	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
 	ASSERT_EQ(IBCHAN_REASON_INLINE_TOO_LONG, error.reason.code);
-	sge = sge_at(&self->a, MEMORY - 4, 5);
+	wr.sge = sge_at(&self->a, 0, 5);
 	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
-	ASSERT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
-	ASSERT_EQ(MEMORY - 4, error.reason.value[0]);
-	ASSERT_EQ(5, error.reason.value[1]);
-	sge.addr = self->a.memory - 1;
-	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
-	ASSERT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
-	sge = ibchan_sge_plain((void *)16, 5);
+	ASSERT_EQ(IBCHAN_REASON_INLINE_ELEMENT, error.reason.code);
+	wr.sge = ibchan_sge_plain((void *)16, 5);
 	ASSERT_EQ(-EFAULT, ibchan_post(self->context, &wr, 1, NULL, &error));
 	ASSERT_EQ(IBCHAN_REASON_ELEMENT_POINTER, error.reason.code);
 }
 
 /* --- no signal --- */
 
-static struct ibchan_wr write_of(const struct end *end, const struct ibchan_sge *sge,
-				 const struct ibchan_remote_region *remote, __u32 flags)
+static struct ibchan_submit_wr write_of(const struct end *end, const struct ibchan_submit_sge *sge,
+					const struct ibchan_remote_region *remote, __u8 flags)
 {
-	struct ibchan_wr wr = wr_of(end, IBCHAN_OP_WRITE, sge);
+	struct ibchan_submit_wr wr = ibchan_wr_write(end->channel, sge, 1, remote);
 
-	wr.remote = *remote;
 	wr.flags = flags;
 	return wr;
 }
 
 TEST_F(rare, shows_no_unsignaled_work_that_succeeds_and_uses_its_place_again)
 {
-	struct ibchan_sge sge = sge_at(&self->a, 0, 8);
-	struct ibchan_completion done[8];
-	struct ibchan_wr wrs[4];
+	struct ibchan_submit_sge sge = sge_at(&self->a, 0, 8);
+	struct ibchan_cqe done[8];
+	struct ibchan_submit_wr wrs[4];
 	int i, round;
 
 	for (i = 0; i < 4; i++) {
@@ -302,12 +297,12 @@ TEST_F(rare, shows_no_unsignaled_work_that_succeeds_and_uses_its_place_again)
 
 TEST_F(rare, shows_an_unsignaled_work_that_fails)
 {
-	struct ibchan_sge sge = sge_at(&self->a, 0, 8);
-	struct ibchan_wr wr = write_of(&self->a, &sge, &self->words, IBCHAN_WR_UNSIGNALED);
-	struct ibchan_completion done;
+	struct ibchan_submit_sge sge = sge_at(&self->a, 0, 8);
+	struct ibchan_submit_wr wr = write_of(&self->a, &sge, &self->words, IBCHAN_WR_UNSIGNALED);
+	struct ibchan_cqe done;
 
 	wr.wr_id = 99;
-	wr.remote.rkey ^= 0xff00;
+	wr.rkey ^= 0xff00;
 	ASSERT_EQ(0, ibchan_post(self->context, &wr, 1, NULL, NULL));
 	ASSERT_EQ(1, wait_one(self->a.cq, &done));
 	ASSERT_EQ(99, done.wr_id);
@@ -316,19 +311,19 @@ TEST_F(rare, shows_an_unsignaled_work_that_fails)
 
 TEST_F(rare, signals_what_somebody_waits_for_whatever_its_flags)
 {
-	struct ibchan_sge sge = sge_at(&self->a, 0, 8);
-	struct ibchan_wr wr = write_of(&self->a, &sge, &self->words, IBCHAN_WR_UNSIGNALED);
+	struct ibchan_submit_sge sge = sge_at(&self->a, 0, 8);
+	struct ibchan_submit_wr wr = write_of(&self->a, &sge, &self->words, IBCHAN_WR_UNSIGNALED);
 	struct ibchan_pending pending = { 0 };
-	struct ibchan_completion done;
+	struct ibchan_cqe done;
 	struct ibchan_error error;
 
-	ASSERT_EQ(0, ibchan_perform(&wr, patience_ns(), &done, NULL));
+	ASSERT_EQ(0, ibchan_perform(self->a.channel, &wr, patience_ns(), &done, NULL));
 	ASSERT_EQ(0, done.flags);
-	ASSERT_EQ(0, ibchan_pending_post(&pending, &wr, NULL));
+	ASSERT_EQ(0, ibchan_pending_post(&pending, self->a.channel, &wr, NULL));
 	ASSERT_EQ(0, ibchan_pending_wait(&pending, patience_ns()));
 	ASSERT_EQ(0, ibchan_pending_result(&pending));
-	wr.opcode = IBCHAN_OP_RECV;
-	memset(&wr.remote, 0, sizeof(wr.remote));
+	wr = wr_of(&self->a, IBCHAN_OP_RECV, &sge);
+	wr.flags = IBCHAN_WR_UNSIGNALED;
 	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
 	ASSERT_EQ(IBCHAN_REASON_WR_FLAGS, error.reason.code);
 }
@@ -344,19 +339,21 @@ static int is_readable(int fd, int timeout_ms)
 
 TEST_F(rare, wakes_who_polls_a_solicited_queue_for_a_solicited_message_only)
 {
-	struct ibchan_sge in[2] = { sge_at(&self->b, HALF, 8), sge_at(&self->b, HALF + 8, 8) };
-	struct ibchan_sge out = sge_at(&self->a, 0, 8);
-	struct ibchan_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &out);
-	struct ibchan_completion done[2];
+	struct ibchan_submit_sge in[2] = {
+		sge_at(&self->b, HALF, 8), sge_at(&self->b, HALF + 8, 8),
+	};
+	struct ibchan_submit_sge out = sge_at(&self->a, 0, 8);
+	struct ibchan_submit_wr wr = wr_of(&self->a, IBCHAN_OP_SEND, &out);
+	struct ibchan_cqe done[2];
 	int fd = ibchan_cq_fd(self->solicited);
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, post_receive(self->context, &self->b, &in[0], 1));
 	ASSERT_EQ(0, post_receive(self->context, &self->b, &in[1], 2));
-	ASSERT_EQ(0, ibchan_perform(&wr, patience_ns(), NULL, NULL));
+	ASSERT_EQ(0, ibchan_perform(self->a.channel, &wr, patience_ns(), NULL, NULL));
 	ASSERT_FALSE(is_readable(fd, 100));
 	wr.flags = IBCHAN_WR_SOLICITED;
-	ASSERT_EQ(0, ibchan_perform(&wr, patience_ns(), NULL, NULL));
+	ASSERT_EQ(0, ibchan_perform(self->a.channel, &wr, patience_ns(), NULL, NULL));
 	ASSERT_TRUE(is_readable(fd, patience_ms()));
 	ASSERT_EQ(2, ibchan_cq_poll(self->solicited, done, 2));
 	ASSERT_EQ(1, done[0].wr_id);
@@ -369,14 +366,15 @@ TEST_F(rare, sends_and_receives_in_memory_that_nobody_registered)
 {
 	enum { SIZE = 100000 };
 	unsigned char *out = malloc(SIZE), *in = calloc(1, SIZE);
-	struct ibchan_sge to = ibchan_sge_plain(in, SIZE), from = ibchan_sge_plain(out, SIZE);
+	struct ibchan_submit_sge from = ibchan_sge_plain(out, SIZE);
+	struct ibchan_submit_sge to = ibchan_sge_plain(in, SIZE);
 	struct ibchan_pending pending = { 0 };
-	struct ibchan_wr wr = wr_of(&self->b, IBCHAN_OP_RECV, &to);
+	struct ibchan_submit_wr wr = wr_of(&self->b, IBCHAN_OP_RECV, &to);
 	int i;
 
 	for (i = 0; i < SIZE; i++)
 		out[i] = (unsigned char)(i * 7 / 3);
-	ASSERT_EQ(0, ibchan_pending_post(&pending, &wr, NULL));
+	ASSERT_EQ(0, ibchan_pending_post(&pending, self->b.channel, &wr, NULL));
 	ASSERT_EQ(0, ibchan_send(self->a.channel, &from, 1, NULL));
 	ASSERT_EQ(0, ibchan_pending_wait(&pending, patience_ns()));
 	ASSERT_EQ(0, ibchan_pending_result(&pending));
@@ -389,7 +387,7 @@ TEST_F(rare, sends_and_receives_in_memory_that_nobody_registered)
 TEST_F(rare, refuses_plain_memory_that_is_not_there)
 {
 	void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct ibchan_sge sge = ibchan_sge_plain(page, 8);
+	struct ibchan_submit_sge sge = ibchan_sge_plain(page, 8);
 	struct ibchan_error error;
 
 	ASSERT_NE(MAP_FAILED, page);
@@ -397,9 +395,9 @@ TEST_F(rare, refuses_plain_memory_that_is_not_there)
 	ASSERT_EQ(IBCHAN_ERROR_CALL, error.origin);
 	munmap(page, 4096);
 	if (sizeof(size_t) > 4) {
-		sge.length = (size_t)0x100000000ULL;
+		sge = ibchan_sge_plain(page, (size_t)0x100000000ULL);
 		ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1, &error));
-		ASSERT_EQ(IBCHAN_REASON_MESSAGE_TOO_LONG, error.reason.code);
+		ASSERT_EQ(IBCHAN_REASON_REGION_TOO_LONG, error.reason.code);
 	}
 }
 

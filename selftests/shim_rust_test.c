@@ -198,41 +198,41 @@ static void write_builder(FILE *out)
 
 static void write_requests(FILE *out)
 {
-	STRUCT("sge", struct ibchan_sge);
-	MEMBER(struct ibchan_sge, mr);
-	MEMBER(struct ibchan_sge, addr);
-	MEMBER(struct ibchan_sge, length);
-	STRUCT("wr", struct ibchan_wr);
-	MEMBER(struct ibchan_wr, channel);
-	MEMBER(struct ibchan_wr, opcode);
-	MEMBER(struct ibchan_wr, flags);
-	MEMBER(struct ibchan_wr, wr_id);
-	MEMBER(struct ibchan_wr, sges);
-	MEMBER(struct ibchan_wr, num_sge);
-	MEMBER(struct ibchan_wr, imm);
-	MEMBER(struct ibchan_wr, remote);
-	MEMBER(struct ibchan_wr, operand);
-	MEMBER(struct ibchan_wr, swap);
-	MEMBER(struct ibchan_wr, reserved);
+	STRUCT("sge", struct ibchan_submit_sge);
+	MEMBER(struct ibchan_submit_sge, offset);
+	MEMBER(struct ibchan_submit_sge, length);
+	MEMBER(struct ibchan_submit_sge, mr);
+	STRUCT("wr", struct ibchan_submit_wr);
+	MEMBER(struct ibchan_submit_wr, channel);
+	MEMBER(struct ibchan_submit_wr, opcode);
+	MEMBER(struct ibchan_submit_wr, flags);
+	MEMBER(struct ibchan_submit_wr, num_sge);
+	MEMBER(struct ibchan_submit_wr, wr_id);
+	MEMBER(struct ibchan_submit_wr, sges);
+	MEMBER(struct ibchan_submit_wr, remote_addr);
+	MEMBER(struct ibchan_submit_wr, rkey);
+	MEMBER(struct ibchan_submit_wr, imm);
+	MEMBER(struct ibchan_submit_wr, sge);
+	MEMBER(struct ibchan_submit_wr, remote_length);
 }
 
 static void write_pending(FILE *out)
 {
-	STRUCT("completion", struct ibchan_completion);
-	MEMBER(struct ibchan_completion, wr_id);
-	MEMBER(struct ibchan_completion, channel);
-	MEMBER(struct ibchan_completion, error);
-	MEMBER(struct ibchan_completion, status);
-	MEMBER(struct ibchan_completion, opcode);
-	MEMBER(struct ibchan_completion, flags);
-	MEMBER(struct ibchan_completion, bytes);
-	MEMBER(struct ibchan_completion, imm);
-	MEMBER(struct ibchan_completion, vendor_err);
-	MEMBER(struct ibchan_completion, reserved);
+	STRUCT("completion", struct ibchan_cqe);
+	MEMBER(struct ibchan_cqe, wr_id);
+	MEMBER(struct ibchan_cqe, channel);
+	MEMBER(struct ibchan_cqe, status);
+	MEMBER(struct ibchan_cqe, opcode);
+	MEMBER(struct ibchan_cqe, flags);
+	MEMBER(struct ibchan_cqe, bytes);
+	MEMBER(struct ibchan_cqe, imm);
+	MEMBER(struct ibchan_cqe, error);
+	MEMBER(struct ibchan_cqe, vendor_err);
 	STRUCT("pending", struct ibchan_pending);
 	MEMBER(struct ibchan_pending, completion);
 	MEMBER(struct ibchan_pending, next_failed);
 	MEMBER(struct ibchan_pending, cq);
+	MEMBER(struct ibchan_pending, channel);
 	MEMBER(struct ibchan_pending, scope);
 	MEMBER(struct ibchan_pending, next);
 	MEMBER(struct ibchan_pending, generation);
@@ -266,7 +266,6 @@ static void write_constants(FILE *out)
 	CONSTANT("CQE_IMM", IBCHAN_CQE_IMM);
 	CONSTANT("ENDPOINT_SIZE", IBCHAN_ENDPOINT_SIZE);
 	CONSTANT("REMOTE_REGION_SIZE", IBCHAN_REMOTE_REGION_SIZE);
-	CONSTANT("PLAIN", (intptr_t)IBCHAN_PLAIN);
 }
 
 TEST_F(rust, structs_are_those_of_the_headers)

@@ -107,16 +107,16 @@ static void *post_in_the_box(void *arg)
 {
 	struct boxed *boxed = arg;
 	struct end *end = boxed->end;
-	struct ibchan_sge sge = sge_at(end, 0, 64);
+	struct ibchan_submit_sge sge = sge_at(end, 0, 64);
 	struct ibchan_pending pending = { 0 };
-	struct ibchan_completion done;
-	struct ibchan_wr wrs[20];
+	struct ibchan_cqe done;
+	struct ibchan_submit_wr wrs[20];
 	__u32 accepted;
 	int i;
 
 	for (i = 0; i < 20; i++) {
 		wrs[i] = wr_of(end, IBCHAN_OP_WRITE, &sge);
-		wrs[i].remote = boxed->remote;
+		wr_at(&wrs[i], &boxed->remote);
 	}
 	boxed->filter = filter(IBCHAN_CMD_SUBMIT, boxed->error);
 	if (boxed->filter)
@@ -129,8 +129,8 @@ static void *post_in_the_box(void *arg)
 		accepted = 99;
 		boxed->rc[1] = ibchan_post(boxed->context, wrs, 20, &accepted, NULL);
 		boxed->accepted += accepted;
-		boxed->rc[2] = ibchan_perform(wrs, patience_ns(), NULL, NULL);
-		boxed->rc[3] = ibchan_pending_post(&pending, wrs, NULL);
+		boxed->rc[2] = ibchan_perform(end->channel, wrs, patience_ns(), NULL, NULL);
+		boxed->rc[3] = ibchan_pending_post(&pending, end->channel, wrs, NULL);
 	}
 	boxed->rc[4] = ibchan_write(end->channel, &sge, 1, &boxed->remote, NULL);
 	boxed->rc[5] = ibchan_cq_wait(end->cq, &done, 1, 1, patience_ns());
@@ -149,15 +149,15 @@ static int run_boxed(void *(*body)(void *arg), struct boxed *boxed)
 static int fill_and_empty(struct ibchan_context *context, const struct end *end,
 			  const struct ibchan_remote_region *remote)
 {
-	struct ibchan_completion done[IBCHAN_DEFAULT_SEND_WR];
-	struct ibchan_sge sge = sge_at(end, 0, 64);
-	struct ibchan_wr wrs[IBCHAN_DEFAULT_SEND_WR];
+	struct ibchan_cqe done[IBCHAN_DEFAULT_SEND_WR];
+	struct ibchan_submit_sge sge = sge_at(end, 0, 64);
+	struct ibchan_submit_wr wrs[IBCHAN_DEFAULT_SEND_WR];
 	__u32 i, accepted;
 	int rc;
 
 	for (i = 0; i < IBCHAN_DEFAULT_SEND_WR; i++) {
 		wrs[i] = wr_of(end, IBCHAN_OP_WRITE, &sge);
-		wrs[i].remote = *remote;
+		wr_at(&wrs[i], remote);
 	}
 	rc = ibchan_post(context, wrs, IBCHAN_DEFAULT_SEND_WR, &accepted, NULL);
 	if (rc)
@@ -274,7 +274,7 @@ TEST_F(sandbox, ends_and_connects_nothing)
 static void *write_in_a_wide_box(void *arg)
 {
 	struct boxed *boxed = arg;
-	struct ibchan_sge sge = sge_at(boxed->end, 0, 64);
+	struct ibchan_submit_sge sge = sge_at(boxed->end, 0, 64);
 
 	struct ibchan_pd *pd;
 

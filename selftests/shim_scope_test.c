@@ -49,16 +49,16 @@ FIXTURE_TEARDOWN(scope)
 static int post_in(struct ibchan_scope *scope, struct ibchan_pending *pending,
 		   const struct end *end, int place)
 {
-	struct ibchan_sge sge = sge_at(end, 16 * place, 16);
-	struct ibchan_wr wr = wr_of(end, IBCHAN_OP_RECV, &sge);
+	struct ibchan_submit_sge sge = sge_at(end, 16 * place, 16);
+	struct ibchan_submit_wr wr = wr_of(end, IBCHAN_OP_RECV, &sge);
 
 	wr.wr_id = place;
-	return ibchan_scope_post(scope, pending, &wr, NULL);
+	return ibchan_scope_post(scope, pending, end->channel, &wr, NULL);
 }
 
 static int send_bytes(const struct end *from, size_t bytes)
 {
-	struct ibchan_sge out = sge_at(from, HALF, bytes);
+	struct ibchan_submit_sge out = sge_at(from, HALF, bytes);
 
 	return ibchan_send(from->channel, &out, 1, NULL);
 }
@@ -253,9 +253,9 @@ struct careless {
 
 static int many_calls(const struct careless *call)
 {
-	struct ibchan_sge sge = sge_at(call->to, 512, 16);
+	struct ibchan_submit_sge sge = sge_at(call->to, 512, 16);
 	struct ibchan_pending pending = { 0 };
-	struct ibchan_completion done;
+	struct ibchan_cqe done;
 	struct ibchan_context *context;
 	struct ibchan_scope scope;
 	int rc;
@@ -532,7 +532,7 @@ static void post_and_jump(struct end *end)
 
 TEST_F(scope, that_was_jumped_over_leaves_its_works_pending_until_close)
 {
-	struct ibchan_completion done;
+	struct ibchan_cqe done;
 	struct ibchan_channel_info info;
 
 	if (!setjmp(out_of_it)) {

@@ -60,7 +60,7 @@ FIXTURE_TEARDOWN(seed)
 static void *answer_in_capitals(void *arg)
 {
 	struct blocking *call = arg;
-	unsigned char *text = call->sge.addr;
+	unsigned char *text = call->end->memory + call->sge.offset;
 	__u32 i;
 
 	receive_thread(call);
@@ -76,10 +76,10 @@ static void *answer_in_capitals(void *arg)
 TEST_F(seed, blocking_pair_asks_and_answers)
 {
 	struct blocking server = { .end = &self->b, .sge = sge_at(&self->b, 0, 64) };
-	struct ibchan_sge question = sge_at(&self->a, 0, 5);
-	struct ibchan_sge answer = sge_at(&self->a, 64, 64);
+	struct ibchan_submit_sge question = sge_at(&self->a, 0, 5);
+	struct ibchan_submit_sge answer = sge_at(&self->a, 64, 64);
 	struct ibchan_error error = { .code = 1 };
-	struct ibchan_completion completion;
+	struct ibchan_cqe completion;
 	pthread_t thread;
 
 	memcpy(self->a.memory, "hello", 5);
@@ -92,14 +92,14 @@ TEST_F(seed, blocking_pair_asks_and_answers)
 	EXPECT_EQ(0, server.rc);
 	EXPECT_EQ(5, completion.bytes);
 	EXPECT_EQ(IBCHAN_OP_RECV, completion.opcode);
-	EXPECT_EQ(self->a.channel, completion.channel);
+	EXPECT_EQ(self->a.channel, ibchan_cqe_channel(self->context, &completion));
 	EXPECT_EQ(0, memcmp(self->a.memory + 64, "HELLO", 5));
 }
 
 TEST_F(seed, blocking_calls_on_a_looped_channel_meet)
 {
 	struct blocking receive = { .end = &self->loop, .sge = sge_at(&self->loop, 64, 64) };
-	struct ibchan_sge out = sge_at(&self->loop, 0, 64);
+	struct ibchan_submit_sge out = sge_at(&self->loop, 0, 64);
 	pthread_t thread;
 
 	pattern(self->loop.memory, 64, 1);
@@ -113,17 +113,18 @@ TEST_F(seed, blocking_calls_on_a_looped_channel_meet)
 /* --- the scoped pair --- */
 
 static int scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending,
-		      const struct end *end, __u32 opcode, struct ibchan_sge sge)
+		      const struct end *end, __u32 opcode, struct ibchan_submit_sge sge)
 {
-	struct ibchan_wr wr = wr_of(end, opcode, &sge);
+	struct ibchan_submit_wr wr = wr_of(end, opcode, &sge);
+	int rc = ibchan_scope_post(scope, pending, end->channel, &wr, NULL);
 
-	return ibchan_scope_fail(scope, ibchan_scope_post(scope, pending, &wr, NULL));
+	return ibchan_scope_fail(scope, rc);
 }
 
 TEST_F(seed, scoped_pair_uses_the_two_halves_of_one_buffer)
 {
-	struct ibchan_sge tx = sge_at(&self->loop, 0, HALF_OF_64);
-	struct ibchan_sge rx = sge_at(&self->loop, HALF_OF_64, HALF_OF_64);
+	struct ibchan_submit_sge tx = sge_at(&self->loop, 0, HALF_OF_64);
+	struct ibchan_submit_sge rx = sge_at(&self->loop, HALF_OF_64, HALF_OF_64);
 	struct ibchan_pending send = { 0 }, receive = { 0 };
 	unsigned char *buffer = self->loop.memory;
 	struct ibchan_scope scope;
@@ -150,8 +151,8 @@ TEST_F(seed, scoped_pair_uses_the_two_halves_of_one_buffer)
 /* What the borrow checker refuses to compile, the kernel refuses to post. */
 TEST_F(seed, scoped_pair_with_a_byte_in_common_is_refused)
 {
-	struct ibchan_sge tx = sge_at(&self->loop, 0, HALF_OF_64 + 1);
-	struct ibchan_sge rx = sge_at(&self->loop, HALF_OF_64, HALF_OF_64);
+	struct ibchan_submit_sge tx = sge_at(&self->loop, 0, HALF_OF_64 + 1);
+	struct ibchan_submit_sge rx = sge_at(&self->loop, HALF_OF_64, HALF_OF_64);
 	struct late_send late = { &self->loop, sge_at(&self->loop, 0, HALF_OF_64), gettid(), -1 };
 	struct ibchan_pending send = { 0 }, receive = { 0 };
 	struct ibchan_scope scope;
@@ -176,20 +177,20 @@ TEST_F(seed, scoped_pair_with_a_byte_in_common_is_refused)
 /* The level below: the numbers are the caller's, and so is the care for the memory. */
 TEST_F(seed, lowest_level_posts_by_wr_id_and_polls_the_queue)
 {
-	struct ibchan_completion done[2];
+	struct ibchan_cqe done[2];
 	unsigned char *memory = self->loop.memory;
 	int n;
 
 	memory[1] = 0x42;
-	ASSERT_EQ(0, ibchan_post_receive(self->loop.channel, self->loop.mr, 0, 1, 2));
-	ASSERT_EQ(0, ibchan_post_send(self->loop.channel, self->loop.mr, 1, 1, 1));
+	ASSERT_EQ(0, ibchan_post_receive(self->loop.channel, self->loop.mr, 0, 1, 2, NULL));
+	ASSERT_EQ(0, ibchan_post_send(self->loop.channel, self->loop.mr, 1, 1, 1, NULL));
 	n = ibchan_cq_wait(self->loop.cq, done, 2, 2, patience_ns());
 	ASSERT_EQ(2, n);
 	EXPECT_EQ(3, done[0].wr_id + done[1].wr_id);
 	EXPECT_EQ(0, done[0].error);
 	EXPECT_EQ(0, done[1].error);
 	EXPECT_EQ(0x42, memory[0]);
-	EXPECT_EQ(-EINVAL, ibchan_post_send(self->loop.channel, self->loop.mr, MEMORY, 1, 1));
+	EXPECT_EQ(-EINVAL, ibchan_post_send(self->loop.channel, self->loop.mr, MEMORY, 1, 1, NULL));
 	EXPECT_EQ(0, ibchan_cq_poll(self->loop.cq, done, 2));
 }
 
@@ -198,8 +199,8 @@ TEST_F(seed, lowest_level_posts_by_wr_id_and_polls_the_queue)
 #define LIST	6
 
 /* Receives of the one channel and sends of the other, each with its number as immediate. */
-static void fill_list(struct ibchan_wr *wrs, struct ibchan_sge *sges, const struct end *from,
-		      const struct end *to)
+static void fill_list(struct ibchan_submit_wr *wrs, struct ibchan_submit_sge *sges,
+		      const struct end *from, const struct end *to)
 {
 	unsigned int i;
 
@@ -217,9 +218,9 @@ static void fill_list(struct ibchan_wr *wrs, struct ibchan_sge *sges, const stru
 
 TEST_F(seed, list_of_requests_completes_in_its_order)
 {
-	struct ibchan_sge sges[2 * LIST];
-	struct ibchan_wr wrs[2 * LIST];
-	struct ibchan_completion done[LIST];
+	struct ibchan_submit_sge sges[2 * LIST];
+	struct ibchan_submit_wr wrs[2 * LIST];
+	struct ibchan_cqe done[LIST];
 	__u32 accepted, i;
 
 	pattern(self->a.memory, LIST * 128, 6);
@@ -244,14 +245,14 @@ TEST_F(seed, list_of_requests_completes_in_its_order)
 /* The leading ones are posted, and complete; the bad one and those behind it are not. */
 TEST_F(seed, list_of_requests_stops_at_the_first_bad_one)
 {
-	struct ibchan_sge sges[2 * LIST];
-	struct ibchan_wr wrs[2 * LIST];
-	struct ibchan_completion done[LIST];
+	struct ibchan_submit_sge sges[2 * LIST];
+	struct ibchan_submit_wr wrs[2 * LIST];
+	struct ibchan_cqe done[LIST];
 	struct ibchan_error error;
 	__u32 accepted;
 
 	fill_list(wrs, sges, &self->a, &self->b);
-	sges[LIST + 2].length = MEMORY;
+	wrs[LIST + 2].sge.length = MEMORY;
 	ASSERT_EQ(-EINVAL, ibchan_post(self->context, wrs, 2 * LIST, &accepted, &error));
 	EXPECT_EQ(LIST + 2, accepted);
 	EXPECT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
@@ -259,7 +260,7 @@ TEST_F(seed, list_of_requests_stops_at_the_first_bad_one)
 	EXPECT_EQ(2, ibchan_cq_wait(self->a.cq, done, LIST, 2, patience_ns()));
 	EXPECT_EQ(2, ibchan_cq_wait(self->b.cq, done, LIST, 2, patience_ns()));
 	/* The four receives that wait have not been harmed. */
-	ASSERT_EQ(0, ibchan_post_send(self->a.channel, self->a.mr, 0, 77, 9));
+	ASSERT_EQ(0, ibchan_post_send(self->a.channel, self->a.mr, 0, 77, 9, NULL));
 	ASSERT_EQ(1, wait_one(self->b.cq, done));
 	EXPECT_EQ(102, done[0].wr_id);
 	EXPECT_EQ(77, done[0].bytes);
@@ -269,14 +270,14 @@ TEST_F(seed, list_of_requests_stops_at_the_first_bad_one)
 
 #define TOTAL	128
 
-static void gather_list(struct ibchan_sge *sges, const struct end *end)
+static void gather_list(struct ibchan_submit_sge *sges, const struct end *end)
 {
 	sges[0] = ibchan_sge_new(end->mr, 1000, 100);
 	sges[1] = ibchan_sge_new(end->mr, 3000, 1);
 	sges[2] = ibchan_sge_new(end->mr, 2000, 27);
 }
 
-static void scatter_list(struct ibchan_sge *sges, const struct end *end)
+static void scatter_list(struct ibchan_submit_sge *sges, const struct end *end)
 {
 	sges[0] = ibchan_sge_new(end->mr, 9000, 5);
 	sges[1] = ibchan_sge_new(end->mr, 8000, 60);
@@ -285,23 +286,25 @@ static void scatter_list(struct ibchan_sge *sges, const struct end *end)
 }
 
 /* What the elements hold, one behind the other. */
-static size_t join(unsigned char *bytes, const struct ibchan_sge *sges, unsigned int n)
+static size_t join(unsigned char *bytes, const struct end *end,
+		   const struct ibchan_submit_sge *sges, unsigned int n)
 {
 	size_t length = 0;
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		memcpy(bytes + length, sges[i].addr, sges[i].length);
+		memcpy(bytes + length, end->memory + sges[i].offset, sges[i].length);
 		length += sges[i].length;
 	}
 	return length;
 }
 
-static int same_message(const struct ibchan_sge *out, const struct ibchan_sge *in)
+static int same_message(const struct end *a, const struct ibchan_submit_sge *out,
+			const struct end *b, const struct ibchan_submit_sge *in)
 {
 	unsigned char sent[TOTAL], seen[TOTAL + 17];
 
-	if (join(sent, out, 3) != TOTAL || join(seen, in, 4) != sizeof(seen))
+	if (join(sent, a, out, 3) != TOTAL || join(seen, b, in, 4) != sizeof(seen))
 		return -EINVAL;
 	/* What is behind the message is as it was. */
 	return same_bytes(sent, seen, TOTAL) ?: all_bytes(seen + TOTAL, 17, 0xcc);
@@ -309,28 +312,28 @@ static int same_message(const struct ibchan_sge *out, const struct ibchan_sge *i
 
 TEST_F(seed, lists_of_elements_that_do_not_match_carry_one_message)
 {
-	struct ibchan_completion completion;
-	struct ibchan_sge out[3], in[4];
-	struct ibchan_wr wr;
+	struct ibchan_cqe completion;
+	struct ibchan_submit_sge out[3], in[4];
+	struct ibchan_submit_wr wr;
 
 	pattern(self->a.memory, MEMORY, 7);
 	memset(self->b.memory, 0xcc, MEMORY);
 	gather_list(out, &self->a);
 	scatter_list(in, &self->b);
 	wr = wr_of(&self->b, IBCHAN_OP_RECV, in);
-	wr.num_sge = 4;
+	wr_elements(&wr, in, 4);
 	ASSERT_EQ(0, ibchan_post(self->context, &wr, 1, NULL, NULL));
 	ASSERT_EQ(0, ibchan_send(self->a.channel, out, 3, NULL));
 	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
 	EXPECT_EQ(0, completion.error);
 	EXPECT_EQ(TOTAL, completion.bytes);
-	EXPECT_EQ(0, same_message(out, in));
+	EXPECT_EQ(0, same_message(&self->a, out, &self->b, in));
 }
 
 TEST_F(seed, lists_of_elements_work_for_write_and_read_too)
 {
 	struct ibchan_remote_region remote;
-	struct ibchan_sge out[3], in[4];
+	struct ibchan_submit_sge out[3], in[4];
 	unsigned char sent[TOTAL];
 
 	pattern(self->a.memory, MEMORY, 8);
@@ -339,27 +342,27 @@ TEST_F(seed, lists_of_elements_work_for_write_and_read_too)
 	ASSERT_EQ(0, ibchan_remote_region_sub(&remote, 4096, TOTAL + 17, &remote));
 	memset(self->b.memory, 0xcc, MEMORY);
 	ASSERT_EQ(0, ibchan_write(self->a.channel, out, 3, &remote, NULL));
-	join(sent, out, 3);
+	join(sent, &self->a, out, 3);
 	EXPECT_EQ(0, same_bytes(sent, self->b.memory + 4096, TOTAL));
 	EXPECT_EQ(0xcc, self->b.memory[4095]);
 	/* Back again, into other pieces. */
 	scatter_list(in, &self->a);
 	ASSERT_EQ(0, ibchan_read(self->a.channel, in, 4, &remote, NULL));
-	EXPECT_EQ(0, same_message(out, in));
+	EXPECT_EQ(0, same_message(&self->a, out, &self->a, in));
 }
 
 /* Together too short for the message: both sides are told. */
 TEST_F(seed, lists_of_elements_too_short_for_the_message_fail_on_both_sides)
 {
-	struct ibchan_completion completion;
-	struct ibchan_sge out[3], in[4];
+	struct ibchan_cqe completion;
+	struct ibchan_submit_sge out[3], in[4];
 	struct ibchan_error error;
-	struct ibchan_wr wr;
+	struct ibchan_submit_wr wr;
 
 	gather_list(out, &self->a);
 	scatter_list(in, &self->b);
 	wr = wr_of(&self->b, IBCHAN_OP_RECV, in);
-	wr.num_sge = 2;
+	wr_elements(&wr, in, 2);
 	ASSERT_EQ(0, ibchan_post(self->context, &wr, 1, NULL, NULL));
 	EXPECT_GT(0, ibchan_send(self->a.channel, out, 3, &error));
 	EXPECT_EQ(IBCHAN_ERROR_WORK, error.origin);
@@ -372,18 +375,18 @@ TEST_F(seed, lists_of_elements_too_short_for_the_message_fail_on_both_sides)
 static int perform_imm(const struct end *end, __u32 opcode, __u32 imm,
 		       const struct ibchan_remote_region *remote)
 {
-	struct ibchan_wr wr = wr_of(end, opcode, NULL);
+	struct ibchan_submit_wr wr = wr_of(end, opcode, NULL);
 
 	wr.flags = IBCHAN_WR_IMM;
 	wr.imm = imm;
 	if (remote)
-		wr.remote = *remote;
-	return ibchan_perform(&wr, patience_ns(), NULL, NULL);
+		wr_at(&wr, remote);
+	return ibchan_perform(end->channel, &wr, patience_ns(), NULL, NULL);
 }
 
 TEST_F(seed, only_an_immediate_needs_no_memory_on_either_side)
 {
-	struct ibchan_completion completion;
+	struct ibchan_cqe completion;
 	struct ibchan_remote_region remote;
 
 	memset(self->b.memory, 0xcc, MEMORY);
@@ -408,8 +411,8 @@ TEST_F(seed, only_an_immediate_needs_no_memory_on_either_side)
 /* A message that has bytes does not fit into a receive that has no room. */
 TEST_F(seed, receive_of_only_an_immediate_takes_no_bytes)
 {
-	struct ibchan_sge out = sge_at(&self->a, 0, 1);
-	struct ibchan_completion completion;
+	struct ibchan_submit_sge out = sge_at(&self->a, 0, 1);
+	struct ibchan_cqe completion;
 
 	ASSERT_EQ(0, post_receive(self->context, &self->b, NULL, 1));
 	EXPECT_GT(0, ibchan_send(self->a.channel, &out, 1, NULL));

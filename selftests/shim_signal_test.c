@@ -237,7 +237,7 @@ TEST_F(signals, whose_handler_breaks_the_channel_end_a_blocking_call)
 	EXPECT_EQ(0, ibchan_channel_break(victim));
 }
 
-static bool has_arrived(const struct meeting *m, const struct ibchan_completion *completion)
+static bool has_arrived(const struct meeting *m, const struct ibchan_cqe *completion)
 {
 	return !completion->error && completion->bytes == CROSSING &&
 	       !memcmp(m->asking.memory + HALF, m->asked.memory + HALF, CROSSING);
@@ -246,7 +246,7 @@ static bool has_arrived(const struct meeting *m, const struct ibchan_completion 
 /* A message crosses, although the wait for it is interrupted again and again. */
 static int crosses_all_the_same(struct meeting *m)
 {
-	struct ibchan_completion completion;
+	struct ibchan_cqe completion;
 	int rc = message_crosses(m, &m->asking, &m->asked);
 
 	while (rc == -EINTR) {
@@ -264,7 +264,7 @@ static int crosses_all_the_same(struct meeting *m)
  */
 static int polls_in_vain(struct ibchan_cq *cq)
 {
-	struct ibchan_completion completion;
+	struct ibchan_cqe completion;
 	int i, rc = 0;
 
 	for (i = 0; !rc && i < 10000; i++)

@@ -40,11 +40,11 @@ struct half {
 	struct station station;
 	struct ibchan_context context;
 	struct half *peer;
-	struct ibchan_wr receives[4096];
+	struct ibchan_submit_wr receives[4096];
 	void *memories[4096];
 	unsigned int first;
 	unsigned int posted;
-	struct ibchan_completion done[4096];
+	struct ibchan_cqe done[4096];
 	unsigned int polled;
 	__u32 tail;
 	int unheard;
@@ -74,34 +74,40 @@ static void arrives(struct half *at, const void *bytes, __u32 length)
 		return;
 	}
 	memcpy(at->memories[place], bytes, length);
-	at->done[at->tail % 4096] = (struct ibchan_completion) {
+	at->done[at->tail % 4096] = (struct ibchan_cqe) {
 		.wr_id = at->receives[place].wr_id, .bytes = length,
 	};
 	at->first++;
 	at->tail++;
 }
 
-int fake_post(struct ibchan_context *context, const struct ibchan_wr *wrs, __u32 n,
+/* Of a request with one element. */
+static void *bytes_of(const struct half *half, const struct ibchan_submit_wr *wr)
+{
+	return half->messages.memory + wr->sge.offset;
+}
+
+int fake_post(struct ibchan_context *context, const struct ibchan_submit_wr *wrs, __u32 n,
 	      __u32 *accepted, struct ibchan_error *error)
 {
-	(void)context;
+	struct half *half = (struct half *)((char *)context - offsetof(struct half, context));
+
 	for (*accepted = 0; *accepted < n; (*accepted)++) {
-		const struct ibchan_wr *wr = &wrs[*accepted];
-		struct half *half = half_of(wr->channel);
+		const struct ibchan_submit_wr *wr = &wrs[*accepted];
 
 		if (wr->opcode != IBCHAN_OP_RECV && half->is_full)
 			return error_set(error, -EAGAIN, NULL);
 		if (wr->opcode != IBCHAN_OP_RECV) {
-			arrives(half->peer, wr->sges->addr, (__u32)wr->sges->length);
+			arrives(half->peer, bytes_of(half, wr), wr->sge.length);
 			continue;
 		}
-		half->memories[half->posted % 4096] = (void *)wr->sges->addr;
+		half->memories[half->posted % 4096] = bytes_of(half, wr);
 		half->receives[half->posted++ % 4096] = *wr;
 	}
 	return error_set(error, 0, NULL);
 }
 
-int fake_poll(struct ibchan_cq *cq, struct ibchan_completion *completions, __u32 n)
+int fake_poll(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n)
 {
 	struct half *half = (struct half *)((char *)cq - offsetof(struct half, cq));
 	__u32 i;
@@ -127,18 +133,22 @@ int cq_bring_in(const struct ibchan_cq *cq)
 	return 0;
 }
 
-int fake_perform(const struct ibchan_wr *wr, __s64 timeout_ns, struct ibchan_completion *completion,
-		 struct ibchan_error *error)
+int fake_perform(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
+		 __s64 timeout_ns, struct ibchan_cqe *completion, struct ibchan_error *error)
 {
+	(void)wr;
 	(void)timeout_ns;
 	(void)completion;
-	return error_set(error, half_of(wr->channel)->read_error, NULL);
+	return error_set(error, half_of(channel)->read_error, NULL);
 }
 
-int perform_to_the_end(const struct ibchan_wr *wr, __s64 timeout_ns, struct ibchan_error *error)
+int perform_to_the_end(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
+		       __s64 timeout_ns, struct ibchan_error *error)
 {
+	const struct half *half = half_of(channel);
+
 	(void)timeout_ns;
-	arrives(half_of(wr->channel)->peer, wr->sges->addr, (__u32)wr->sges->length);
+	arrives(half->peer, bytes_of(half, wr), wr->sge.length);
 	return error_set(error, 0, NULL);
 }
 

@@ -458,7 +458,7 @@ TEST_F(context, ends_all_that_is_left_in_it_when_it_is_closed)
 {
 	struct ibchan_context *context;
 	struct end a = { 0 }, b = { 0 };
-	struct ibchan_sge in;
+	struct ibchan_submit_sge in;
 
 	ASSERT_EQ(0, ibchan_context_open(&context, NULL));
 	EXPECT_EQ(0, end_open(&a, context, 0, NULL));

@@ -25,25 +25,23 @@ struct worker {
 	struct ibchan_context *context;
 	struct end *end;
 	struct ibchan_remote_region remote;
-	int (*complete)(struct worker *worker, const struct ibchan_wr *wr);
+	int (*complete)(struct worker *worker, const struct ibchan_submit_wr *wr);
 	int index;
 	unsigned int done;
 	struct worker *all;
 	int rc;
 };
 
-static int by_a_blocking_call(struct worker *worker, const struct ibchan_wr *wr)
+static int by_a_blocking_call(struct worker *worker, const struct ibchan_submit_wr *wr)
 {
-	(void)worker;
-	return ibchan_perform(wr, patience_ns(), NULL, NULL);
+	return ibchan_perform(worker->end->channel, wr, patience_ns(), NULL, NULL);
 }
 
-static int by_a_pending_work(struct worker *worker, const struct ibchan_wr *wr)
+static int by_a_pending_work(struct worker *worker, const struct ibchan_submit_wr *wr)
 {
 	struct ibchan_pending pending = { 0 };
-	int rc = ibchan_pending_post(&pending, wr, NULL);
+	int rc = ibchan_pending_post(&pending, worker->end->channel, wr, NULL);
 
-	(void)worker;
 	if (rc)
 		return rc;
 	if (!ibchan_pending_poll(&pending))
@@ -51,23 +49,23 @@ static int by_a_pending_work(struct worker *worker, const struct ibchan_wr *wr)
 	return rc ?: ibchan_pending_result(&pending);
 }
 
-static int by_a_scope(struct worker *worker, const struct ibchan_wr *wr)
+static int by_a_scope(struct worker *worker, const struct ibchan_submit_wr *wr)
 {
 	struct ibchan_pending pending = { 0 };
 	struct ibchan_scope scope;
 
-	(void)worker;
 	ibchan_scoped(&scope)
-		ibchan_scope_fail(&scope, ibchan_scope_post(&scope, &pending, wr, NULL));
+		ibchan_scope_fail(&scope, ibchan_scope_post(&scope, &pending, worker->end->channel,
+							    wr, NULL));
 	return ibchan_scope_error(&scope);
 }
 
 /* Whoever takes the completion, it is counted for the one that its wr_id names. */
-static int by_polling(struct worker *worker, const struct ibchan_wr *wr)
+static int by_polling(struct worker *worker, const struct ibchan_submit_wr *wr)
 {
 	unsigned int wanted = __atomic_load_n(&worker->done, __ATOMIC_ACQUIRE) + 1;
-	struct ibchan_cq *cq = ibchan_channel_send_cq(wr->channel);
-	struct ibchan_completion completion;
+	struct ibchan_cq *cq = ibchan_channel_send_cq(worker->end->channel);
+	struct ibchan_cqe completion;
 	__u64 end = now_ms() + patience_ms();
 	int rc = ibchan_post(worker->context, wr, 1, NULL, NULL);
 
@@ -85,7 +83,7 @@ static int by_polling(struct worker *worker, const struct ibchan_wr *wr)
 }
 
 /* One of each kind on neighbouring threads. */
-static int (*const kinds[4])(struct worker *worker, const struct ibchan_wr *wr) = {
+static int (*const kinds[4])(struct worker *worker, const struct ibchan_submit_wr *wr) = {
 	by_a_blocking_call, by_a_pending_work, by_a_scope, by_polling,
 };
 
@@ -93,11 +91,11 @@ static int (*const kinds[4])(struct worker *worker, const struct ibchan_wr *wr) 
 static int one_work(struct worker *worker, __u32 opcode)
 {
 	size_t offset = 2 * SLICE * worker->index + (opcode == IBCHAN_OP_READ ? SLICE : 0);
-	struct ibchan_sge sge = sge_at(worker->end, offset, SLICE);
-	struct ibchan_wr wr = wr_of(worker->end, opcode, &sge);
+	struct ibchan_submit_sge sge = sge_at(worker->end, offset, SLICE);
+	struct ibchan_submit_wr wr = wr_of(worker->end, opcode, &sge);
 
 	wr.wr_id = worker->index;
-	wr.remote = worker->remote;
+	wr_at(&wr, &worker->remote);
 	return worker->complete(worker, &wr);
 }
 
@@ -201,7 +199,7 @@ TEST_F(threads, share_one_queue_for_two_channels)
 static int build_and_destroy(struct worker *worker)
 {
 	struct ibchan_builder builder;
-	struct ibchan_completion done;
+	struct ibchan_cqe done;
 	struct ibchan_context_info info;
 	struct ibchan_endpoint own;
 	struct end end = { 0 };
@@ -215,8 +213,8 @@ static int build_and_destroy(struct worker *worker)
 		ibchan_prepared_endpoint(end.prepared, &own);
 		rc = end_connect(&end, &own);
 	}
-	rc = rc ?: ibchan_post_receive(end.channel, end.mr, 0, 8, 1);
-	rc = rc ?: ibchan_post_send(end.channel, end.mr, 8, 8, 2);
+	rc = rc ?: ibchan_post_receive(end.channel, end.mr, 0, 8, 1, NULL);
+	rc = rc ?: ibchan_post_send(end.channel, end.mr, 8, 8, 2, NULL);
 	if (!rc && ibchan_cq_wait(ibchan_channel_recv_cq(end.channel), &done, 1, 1,
 				  patience_ns()) != 1)
 		rc = -ETIMEDOUT;

@@ -59,7 +59,7 @@ TEST_F(shim_who, tells_both_ends_and_the_age)
 /* The peer is gone, so the send gets no answer. */
 TEST_F(shim_who, makes_a_line_of_a_failed_call)
 {
-	struct ibchan_sge sge = sge_at(&self->a, 0, 64);
+	struct ibchan_submit_sge sge = sge_at(&self->a, 0, 64);
 	struct ibchan_channel_info info;
 	struct ibchan_error error;
 	char line[640], wanted[256];

@@ -406,7 +406,7 @@ static int end_of(struct side *side, __u64 wr_id, unsigned int status, struct en
 		ending->named++;
 	else
 		ending->others++;
-	return (int)cqe.error == status_errors[cqe.status] ? 0 : -EBADMSG;
+	return -cqe.error == status_errors[cqe.status] ? 0 : -EBADMSG;
 }
 
 /* A receive and the send that it gets; the @nth of the two completions has the status. */

@@ -150,9 +150,8 @@ static bool is_one_sided(const struct ibchan_wr *wr)
 static bool has_surplus(const struct ibchan_wr *wr, u32 num_sge,
 			const struct ibchan_submit_sge *sge)
 {
-	return (wr->swap && wr->opcode != IBCHAN_OP_COMPARE_SWAP) ||
-	       (wr->imm && !(wr->flags & IBCHAN_WR_IMM)) ||
-	       ((wr->remote_addr || wr->rkey) && !is_one_sided(wr)) ||
+	return (wr->imm && !(wr->flags & IBCHAN_WR_IMM)) ||
+	       ((wr->remote_addr || wr->rkey || wr->remote_length) && !is_one_sided(wr)) ||
 	       (wr->operand && num_sge < 2 && !ibchan_wr_is_atomic(wr)) ||
 	       (num_sge != 1 && (sge->offset || sge->length || sge->mr));
 }
@@ -180,8 +179,9 @@ static int check_odd(const struct ibchan_wr *wr, u32 num_sge, const struct ibcha
 /* Most have one element, and nothing that others have. */
 static bool is_odd(const struct ibchan_wr *wr)
 {
-	return wr->head & IBCHAN_ODD_HEAD || wr->num_sge != 1 || wr->swap | wr->operand | wr->imm ||
-	       (!(wr->opcode & IBCHAN_OP_WRITE) && wr->remote_addr | wr->rkey);
+	return wr->head & IBCHAN_ODD_HEAD || wr->num_sge != 1 || wr->operand | wr->imm ||
+	       (!(wr->opcode & IBCHAN_OP_WRITE) &&
+		wr->remote_addr | wr->rkey | wr->remote_length);
 }
 
 /* All that is not like most. Entries are judged here, behind what cannot be copied of them. */
@@ -204,7 +204,13 @@ static noinline int copy_odd(struct ibchan_submit_scratch *s, struct ibchan_wr *
 		s->has_plain = had_plain;
 		ret = copy_data(s, wr, first, reason);
 	}
-	return ret ?: check_odd(wr, num, &sge, reason);
+	ret = ret ?: check_odd(wr, num, &sge, reason);
+	/* Its length is known, so the contract has the new value in that place. */
+	if (wr->opcode == IBCHAN_OP_COMPARE_SWAP) {
+		wr->swap = wr->remote_length;
+		wr->remote_length = IBCHAN_REMOTE_UNCHECKED;
+	}
+	return ret;
 }
 
 /*
@@ -231,7 +237,7 @@ static int copy_one(struct ibchan_submit_scratch *s, u32 index,
 	unsafe_get_user(sge->offset, &user->sge.offset, fault);
 	unsafe_get_user(sge->length, &user->sge.length, fault);
 	unsafe_get_user(*mr, &user->sge.mr, fault);
-	unsafe_get_user(wr->swap, &user->swap, fault);
+	unsafe_get_user(wr->remote_length, &user->remote_length, fault);
 	user_read_access_end();
 	/* Ranges exclude each other unless the caller does not want that. */
 	wr->head = head ^ IBCHAN_HEAD(0, IBCHAN_WR_EXCLUSIVE);
@@ -257,12 +263,7 @@ static noinline int check_rest(u64 addr, u32 len)
 /* NULL: there is no memory. */
 struct ibchan_submit_scratch *ibchan_submit_scratch_make(void)
 {
-	struct ibchan_submit_scratch *s = kvzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
-	u32 i;
-
-	for (i = 0; s && i < CHUNK_WRS; i++)
-		s->wrs[i].remote_length = IBCHAN_REMOTE_UNCHECKED;
-	return s;
+	return kvzalloc(sizeof(struct ibchan_submit_scratch), GFP_KERNEL_ACCOUNT);
 }
 
 /**

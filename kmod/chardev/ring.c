@@ -222,7 +222,7 @@ static __always_inline void ring_put(struct ibchan_user_ring *ring,
 		.flags = completion->flags | flags,
 		.bytes = completion->bytes,
 		.imm = completion->imm,
-		.error = completion->error,
+		.error = -(s32)completion->error,
 		.vendor_err = completion->vendor_err,
 	};
 	/* Our own tail goes first: see refresh_head(). */

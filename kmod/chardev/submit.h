@@ -29,7 +29,7 @@
 
 /**
  * struct ibchan_submit_scratch - one chunk
- * @wrs: the requests; what is the same for all is there from the start
+ * @wrs: the requests; what none of them has is 0 from the start
  * @handles: of their channels
  * @channels: the same, resolved
  * @sges: elements of all requests but the inline ones

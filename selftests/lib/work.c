@@ -31,6 +31,7 @@ void work_at(struct ibchan_submit_wr *wr, const struct side *peer, __u64 offset)
 {
 	wr->remote_addr = address(peer->memory) + offset;
 	wr->rkey = peer->rkey;
+	wr->remote_length = IBCHAN_REMOTE_UNCHECKED;
 }
 
 void work_imm(struct ibchan_submit_wr *wr, __u32 imm)
@@ -95,7 +96,7 @@ int succeed(const struct side *side, __u64 wr_id, struct ibchan_cqe *cqe)
 	if (rc)
 		return rc;
 	if (cqe->status || cqe->error) {
-		fprintf(stderr, "# work %llu: status %u, error %u, vendor error %u\n",
+		fprintf(stderr, "# work %llu: status %u, error %d, vendor error %u\n",
 			(unsigned long long)wr_id, cqe->status, cqe->error, cqe->vendor_err);
 		return -EIO;
 	}

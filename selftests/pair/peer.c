@@ -131,9 +131,9 @@ static void serve(const char *port)
 
 	end_accept(&end, port);
 	for (round = 0; round < ROUNDS; round++) {
-		struct ibchan_sge all = ibchan_sge_new(end.mr, 0, MEMORY);
-		struct ibchan_completion got;
-		struct ibchan_sge answer;
+		struct ibchan_submit_sge all = ibchan_sge_new(end.mr, 0, MEMORY);
+		struct ibchan_cqe got;
+		struct ibchan_submit_sge answer;
 		__u32 i;
 
 		must("receive", ibchan_receive(end.channel, &all, 1, &got, &error));
@@ -149,9 +149,9 @@ static void serve(const char *port)
 
 static void ask_once(struct end *end, unsigned int round, __u32 size)
 {
-	struct ibchan_sge question = ibchan_sge_new(end->mr, 0, size);
-	struct ibchan_sge all = ibchan_sge_new(end->mr, 0, MEMORY);
-	struct ibchan_completion got;
+	struct ibchan_submit_sge question = ibchan_sge_new(end->mr, 0, size);
+	struct ibchan_submit_sge all = ibchan_sge_new(end->mr, 0, MEMORY);
+	struct ibchan_cqe got;
 	__u32 i;
 
 	for (i = 0; i < size; i++)
@@ -199,7 +199,7 @@ static __s64 now_ms(void)
 /* Nothing is sent, so that only the keepalive can tell. */
 static void watch(const char *host, const char *port, int seconds)
 {
-	struct ibchan_completion ended[RECEIVES];
+	struct ibchan_cqe ended[RECEIVES];
 	struct end end = { 0 };
 	char line[16];
 	__s64 start;
@@ -208,7 +208,7 @@ static void watch(const char *host, const char *port, int seconds)
 
 	end_connect(&end, host, port);
 	for (i = 0; i < RECEIVES; i++)
-		must("post", ibchan_post_receive(end.channel, end.mr, i * 4096, 4096, i));
+		must("post", ibchan_post_receive(end.channel, end.mr, i * 4096, 4096, i, NULL));
 	puts("connected");
 	fflush(stdout);
 	check("nobody says that the peer has died", !!fgets(line, sizeof(line), stdin));
@@ -218,7 +218,7 @@ static void watch(const char *host, const char *port, int seconds)
 	for (i = 0; i < RECEIVES; i++)
 		check("a receive has not failed", ended[i].error < 0 && ended[i].status);
 	check("a dead peer can be sent to",
-	      ibchan_post_send(end.channel, end.mr, 0, 64, RECEIVES) == -ESHUTDOWN);
+	      ibchan_post_send(end.channel, end.mr, 0, 64, RECEIVES, NULL) == -ESHUTDOWN);
 	printf("%d receives have failed after %lld ms, the first with %s\n", n, now_ms() - start,
 	       ibchan_status_name(ended[0].status));
 	end_close(&end);

@@ -115,31 +115,52 @@ int connect_ends(struct end *a, struct end *b)
 	return end_connect(a, &of_b) ?: end_connect(b, &of_a);
 }
 
-struct ibchan_sge sge_at(const struct end *end, size_t offset, size_t length)
+struct ibchan_submit_sge sge_at(const struct end *end, size_t offset, size_t length)
 {
 	return ibchan_sge_unchecked(end->mr, offset, length);
 }
 
-struct ibchan_wr wr_of(const struct end *end, __u32 opcode, const struct ibchan_sge *sge)
+struct ibchan_submit_wr wr_of(const struct end *end, __u8 opcode,
+			      const struct ibchan_submit_sge *sge)
 {
-	return (struct ibchan_wr) {
-		.channel = end->channel,
+	struct ibchan_submit_wr wr = {
+		.channel = end->channel ? ibchan_channel_handle(end->channel) : 0,
 		.opcode = opcode,
-		.sges = sge,
-		.num_sge = sge ? 1 : 0,
 	};
+
+	if (sge)
+		wr_elements(&wr, sge, 1);
+	return wr;
+}
+
+void wr_elements(struct ibchan_submit_wr *wr, const struct ibchan_submit_sge *sges, __u16 num)
+{
+	wr->num_sge = num;
+	memset(&wr->sge, 0, sizeof(wr->sge));
+	wr->sges = 0;
+	if (num == 1)
+		wr->sge = *sges;
+	else if (num)
+		wr->sges = (uintptr_t)sges;
+}
+
+void wr_at(struct ibchan_submit_wr *wr, const struct ibchan_remote_region *remote)
+{
+	wr->remote_addr = remote->addr;
+	wr->rkey = remote->rkey;
+	wr->remote_length = remote->length;
 }
 
 int post_receive(struct ibchan_context *context, const struct end *end,
-		 const struct ibchan_sge *sge, __u64 wr_id)
+		 const struct ibchan_submit_sge *sge, __u64 wr_id)
 {
-	struct ibchan_wr wr = wr_of(end, IBCHAN_OP_RECV, sge);
+	struct ibchan_submit_wr wr = wr_of(end, IBCHAN_OP_RECV, sge);
 
 	wr.wr_id = wr_id;
 	return ibchan_post(context, &wr, 1, NULL, NULL);
 }
 
-int wait_one(struct ibchan_cq *cq, struct ibchan_completion *completion)
+int wait_one(struct ibchan_cq *cq, struct ibchan_cqe *completion)
 {
 	return ibchan_cq_wait(cq, completion, 1, 1, patience_ns());
 }
@@ -156,7 +177,7 @@ void *receive_thread(void *arg)
 void *send_numbers(void *arg)
 {
 	struct end *end = arg;
-	struct ibchan_sge sge = sge_at(end, 0, sizeof(__u64));
+	struct ibchan_submit_sge sge = sge_at(end, 0, sizeof(__u64));
 	__u64 i;
 	int rc = 0;
 

@@ -46,17 +46,22 @@ int end_connect(struct end *end, const struct ibchan_endpoint *peer);
 int connect_ends(struct end *a, struct end *b);
 void end_close(struct end *end);
 
-struct ibchan_sge sge_at(const struct end *end, size_t offset, size_t length);
-struct ibchan_wr wr_of(const struct end *end, __u32 opcode, const struct ibchan_sge *sge);
+struct ibchan_submit_sge sge_at(const struct end *end, size_t offset, size_t length);
+struct ibchan_submit_wr wr_of(const struct end *end, __u8 opcode,
+			      const struct ibchan_submit_sge *sge);
+/* Its elements are others from here on. */
+void wr_elements(struct ibchan_submit_wr *wr, const struct ibchan_submit_sge *sges, __u16 num);
+/* Of a write, a read or fetch and add. */
+void wr_at(struct ibchan_submit_wr *wr, const struct ibchan_remote_region *remote);
 int post_receive(struct ibchan_context *context, const struct end *end,
-		 const struct ibchan_sge *sge, __u64 wr_id);
-int wait_one(struct ibchan_cq *cq, struct ibchan_completion *completion);
+		 const struct ibchan_submit_sge *sge, __u64 wr_id);
+int wait_one(struct ibchan_cq *cq, struct ibchan_cqe *completion);
 
 /* A blocking call and what came of it; the body of a thread that receives. */
 struct blocking {
 	struct end *end;
-	struct ibchan_sge sge;
-	struct ibchan_completion completion;
+	struct ibchan_submit_sge sge;
+	struct ibchan_cqe completion;
 	struct ibchan_error error;
 	int rc;
 };
@@ -74,7 +79,7 @@ void *send_numbers(void *arg);
  */
 struct late_send {
 	const struct end *from;
-	struct ibchan_sge sge;
+	struct ibchan_submit_sge sge;
 	pid_t waiter;
 	int rc;
 };

@@ -49,15 +49,11 @@ static void open_channel(struct objects *o)
 static void throw_in_scope(struct objects *o, struct ibchan_scope *scope,
 			   struct ibchan_pending *pending)
 {
-	const struct ibchan_sge sge = ibchan_sge_new(o->mr, 0, 64);
-	struct ibchan_wr wr = {};
+	const struct ibchan_submit_sge sge = ibchan_sge_new(o->mr, 0, 64);
+	const struct ibchan_submit_wr wr = ibchan_wr_receive(o->channel, &sge, 1);
 
-	wr.channel = o->channel;
-	wr.opcode = IBCHAN_OP_RECV;
-	wr.sges = &sge;
-	wr.num_sge = 1;
 	ibchan_scoped_timeout(scope, 20000000) {
-		must(ibchan_scope_post(scope, pending, &wr, nullptr));
+		must(ibchan_scope_post(scope, pending, o->channel, &wr, nullptr));
 		throw std::domain_error("out of the block");
 	}
 }

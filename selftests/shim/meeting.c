@@ -125,9 +125,9 @@ void fill(unsigned char *bytes, size_t length, unsigned int seed)
 
 int message_crosses(struct meeting *m, const struct end *from, const struct end *to)
 {
-	struct ibchan_sge source = sge_at(from, HALF, CROSSING);
-	struct ibchan_sge target = sge_at(to, HALF, CROSSING);
-	struct ibchan_completion completion;
+	struct ibchan_submit_sge source = sge_at(from, HALF, CROSSING);
+	struct ibchan_submit_sge target = sge_at(to, HALF, CROSSING);
+	struct ibchan_cqe completion;
 	int rc;
 
 	fill(from->memory + HALF, CROSSING, 1);

@@ -228,16 +228,17 @@ static int listen_on_no_service(struct scene *scene, struct ibchan_error *error)
 
 /* --- works --- */
 
-static int send_of(struct scene *scene, const struct ibchan_sge *sge, struct ibchan_error *error)
+static int send_of(struct scene *scene, const struct ibchan_submit_sge *sge,
+		   struct ibchan_error *error)
 {
-	struct ibchan_wr wr = wr_of(&scene->a, IBCHAN_OP_SEND, sge);
+	struct ibchan_submit_wr wr = wr_of(&scene->a, IBCHAN_OP_SEND, sge);
 
-	return ibchan_perform(&wr, patience_ns(), NULL, error);
+	return ibchan_perform(scene->a.channel, &wr, patience_ns(), NULL, error);
 }
 
 static int send_before_the_handshake(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
+	struct ibchan_submit_sge sge = sge_at(&scene->a, 0, 64);
 
 	scene->a.channel = ibchan_prepared_channel(scene->a.prepared);
 	send_of(scene, &sge, error);
@@ -247,21 +248,21 @@ static int send_before_the_handshake(struct scene *scene, struct ibchan_error *e
 
 static int send_past_the_end(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->a, MEMORY, 64);
+	struct ibchan_submit_sge sge = sge_at(&scene->a, MEMORY, 64);
 
 	return scene_connect(scene) ?: send_of(scene, &sge, error);
 }
 
 static int send_from_another_domain(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->b, 0, 64);
+	struct ibchan_submit_sge sge = sge_at(&scene->b, 0, 64);
 
 	return scene_connect(scene) ?: send_of(scene, &sge, error);
 }
 
 static int send_on_a_broken_channel(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
+	struct ibchan_submit_sge sge = sge_at(&scene->a, 0, 64);
 
 	return scene_connect(scene) ?: ibchan_channel_break(scene->a.channel) ?:
 	       send_of(scene, &sge, error);
@@ -269,7 +270,7 @@ static int send_on_a_broken_channel(struct scene *scene, struct ibchan_error *er
 
 static int send_a_long_message(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge small = sge_at(&scene->b, 0, 16), big = sge_at(&scene->a, 0, 64);
+	struct ibchan_submit_sge small = sge_at(&scene->b, 0, 16), big = sge_at(&scene->a, 0, 64);
 
 	return scene_connect(scene) ?: post_receive(scene->context, &scene->b, &small, 1) ?:
 	       send_of(scene, &big, error);
@@ -277,21 +278,22 @@ static int send_a_long_message(struct scene *scene, struct ibchan_error *error)
 
 static int receive_a_long_message(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge small = sge_at(&scene->b, 0, 16), big = sge_at(&scene->a, 0, 64);
-	struct ibchan_wr send = wr_of(&scene->a, IBCHAN_OP_SEND, &big);
-	struct ibchan_wr receive;
+	struct ibchan_submit_sge small = sge_at(&scene->b, 0, 16), big = sge_at(&scene->a, 0, 64);
+	struct ibchan_submit_wr send, receive;
 	int rc = scene_connect(scene);
 
-	send.channel = scene->a.channel;
+	if (rc)
+		return rc;
+	send = wr_of(&scene->a, IBCHAN_OP_SEND, &big);
 	receive = wr_of(&scene->b, IBCHAN_OP_RECV, &small);
 	/* Whichever comes first, the sender tries again. */
-	rc = rc ?: ibchan_post(scene->context, &send, 1, NULL, error);
-	return rc ?: ibchan_perform(&receive, patience_ns(), NULL, error);
+	rc = ibchan_post(scene->context, &send, 1, NULL, error);
+	return rc ?: ibchan_perform(scene->b.channel, &receive, patience_ns(), NULL, error);
 }
 
 static int send_to_nobody(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
+	struct ibchan_submit_sge sge = sge_at(&scene->a, 0, 64);
 	int rc = scene_connect(scene);
 
 	rc = rc ?: ibchan_channel_close(scene->b.channel);
@@ -301,18 +303,18 @@ static int send_to_nobody(struct scene *scene, struct ibchan_error *error)
 
 static int wait_for_a_message_in_vain(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
-	struct ibchan_wr wr;
+	struct ibchan_submit_sge sge = sge_at(&scene->a, 0, 64);
+	struct ibchan_submit_wr wr;
 	int rc = scene_connect(scene);
 
 	wr = wr_of(&scene->a, IBCHAN_OP_RECV, &sge);
-	return rc ?: ibchan_perform(&wr, SHORT_MS, NULL, error);
+	return rc ?: ibchan_perform(scene->a.channel, &wr, SHORT_MS, NULL, error);
 }
 
 static int write_to(struct scene *scene, __u32 length, const struct ibchan_remote_region *remote,
 		    struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->a, 0, length);
+	struct ibchan_submit_sge sge = sge_at(&scene->a, 0, length);
 
 	return ibchan_write(scene->a.channel, &sge, 1, remote, error);
 }
@@ -335,38 +337,40 @@ static int write_past_the_end(struct scene *scene, struct ibchan_error *error)
 	return rc ?: write_to(scene, 64, &remote, error);
 }
 
-static int post_one(struct scene *scene, struct ibchan_wr *wr, struct ibchan_error *error)
+static int post_one(struct scene *scene, struct ibchan_submit_wr *wr, struct ibchan_error *error)
 {
 	int rc = scene_connect(scene);
 
-	wr->channel = scene->a.channel;
-	return rc ?: ibchan_post(scene->context, wr, 1, NULL, error);
+	if (rc)
+		return rc;
+	wr->channel = ibchan_channel_handle(scene->a.channel);
+	return ibchan_post(scene->context, wr, 1, NULL, error);
 }
 
 static int post_an_unknown_opcode(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_wr wr = { .opcode = 77 };
+	struct ibchan_submit_wr wr = { .opcode = 77 };
 
 	return post_one(scene, &wr, error);
 }
 
 static int post_wrong_flags(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_wr wr = { .opcode = IBCHAN_OP_RECV, .flags = IBCHAN_WR_IMM };
+	struct ibchan_submit_wr wr = { .opcode = IBCHAN_OP_RECV, .flags = IBCHAN_WR_IMM };
 
 	return post_one(scene, &wr, error);
 }
 
 static int post_a_swap_that_is_none(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_wr wr = { .opcode = IBCHAN_OP_SEND, .swap = 5 };
+	struct ibchan_submit_wr wr = { .opcode = IBCHAN_OP_SEND, .swap = 5 };
 
 	return post_one(scene, &wr, error);
 }
 
 static int post_on_no_channel(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_wr wr = { .opcode = IBCHAN_OP_SEND };
+	struct ibchan_submit_wr wr = { .opcode = IBCHAN_OP_SEND };
 
 	return ibchan_post(scene->context, &wr, 1, NULL, error);
 }
@@ -374,16 +378,16 @@ static int post_on_no_channel(struct scene *scene, struct ibchan_error *error)
 /* Nobody polls: there is nothing to be seen. */
 static int post_unsignaled_only(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
+	struct ibchan_submit_sge sge = sge_at(&scene->a, 0, 64);
 	struct ibchan_remote_region remote;
-	struct ibchan_wr wr;
+	struct ibchan_submit_wr wr;
 	int rc = scene_connect(scene) ?: ibchan_mr_remote_region(scene->b.mr, &remote);
 	__u64 end = now_ms() + patience_ms();
 	int posted = 0;
 
 	wr = wr_of(&scene->a, IBCHAN_OP_WRITE, &sge);
 	wr.flags = IBCHAN_WR_UNSIGNALED;
-	wr.remote = remote;
+	wr_at(&wr, &remote);
 	while (!rc && posted < 1000 && now_ms() < end) {
 		rc = ibchan_post(scene->context, &wr, 1, NULL, error);
 		if (!rc)
@@ -396,9 +400,9 @@ static int post_unsignaled_only(struct scene *scene, struct ibchan_error *error)
 
 static int send_when_a_wrong_key_has_ended_it(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->b, 0, 64);
+	struct ibchan_submit_sge sge = sge_at(&scene->b, 0, 64);
 	struct ibchan_remote_region remote;
-	struct ibchan_completion flushed;
+	struct ibchan_cqe flushed;
 	int rc = scene_connect(scene) ?: ibchan_mr_remote_region(scene->b.mr, &remote);
 
 	remote.rkey ^= 0x10;
@@ -435,7 +439,7 @@ static int write_to_a_channel_that_forbids_it(struct scene *scene, struct ibchan
 
 static int send_without_a_receive(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
+	struct ibchan_submit_sge sge = sge_at(&scene->a, 0, 64);
 	struct ibchan_builder builder;
 	int rc;
 
@@ -448,11 +452,13 @@ static int send_without_a_receive(struct scene *scene, struct ibchan_error *erro
 /* All the places of a queue, with nothing to end them. */
 static int receive_into_a_full_queue(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_wr wr = { .opcode = IBCHAN_OP_RECV };
+	struct ibchan_submit_wr wr = { .opcode = IBCHAN_OP_RECV };
 	int rc = scene_connect(scene);
 	__u32 i;
 
-	wr.channel = scene->a.channel;
+	if (rc)
+		return rc;
+	wr.channel = ibchan_channel_handle(scene->a.channel);
 	for (i = 0; !rc && i <= IBCHAN_DEFAULT_RECV_WR; i++)
 		rc = ibchan_post(scene->context, &wr, 1, NULL, error);
 	return rc;
@@ -461,13 +467,13 @@ static int receive_into_a_full_queue(struct scene *scene, struct ibchan_error *e
 static int receive_thrice(struct scene *scene, struct ibchan_builder *builder,
 			  struct ibchan_error *error)
 {
-	struct ibchan_wr wr = { .opcode = IBCHAN_OP_RECV };
+	struct ibchan_submit_wr wr = { .opcode = IBCHAN_OP_RECV };
 	struct ibchan_prepared *prepared;
 	int i, rc = ibchan_builder_prepare(builder, &prepared, NULL);
 
 	if (rc)
 		return rc;
-	wr.channel = ibchan_prepared_channel(prepared);
+	wr.channel = ibchan_channel_handle(ibchan_prepared_channel(prepared));
 	for (i = 0; !rc && i < 3; i++)
 		rc = ibchan_post(scene->context, &wr, 1, NULL, error);
 	ibchan_prepared_destroy(prepared);
@@ -482,8 +488,8 @@ static int receive_without_a_place_in_the_cq(struct scene *scene, struct ibchan_
 /* The memory is the device's until the first receive ends. */
 static int receive_twice_into_one_place(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 64);
-	struct ibchan_wr wr;
+	struct ibchan_submit_sge sge = sge_at(&scene->a, 0, 64);
+	struct ibchan_submit_wr wr;
 	int rc = scene_connect(scene) ?: post_receive(scene->context, &scene->a, &sge, 7);
 
 	wr = wr_of(&scene->a, IBCHAN_OP_RECV, &sge);
@@ -492,9 +498,9 @@ static int receive_twice_into_one_place(struct scene *scene, struct ibchan_error
 
 static int post_many_elements(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sges[TOO_MANY];
-	struct ibchan_wr wr = {
-		.opcode = IBCHAN_OP_SEND, .sges = sges, .num_sge = TOO_MANY,
+	struct ibchan_submit_sge sges[TOO_MANY];
+	struct ibchan_submit_wr wr = {
+		.opcode = IBCHAN_OP_SEND, .sges = (unsigned long)sges, .num_sge = TOO_MANY,
 	};
 	unsigned int i;
 
@@ -506,22 +512,23 @@ static int post_many_elements(struct scene *scene, struct ibchan_error *error)
 static int receive_into_what_may_only_be_read(struct scene *scene, struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = { .addr = scene->a.memory, .length = 64 };
-	struct ibchan_sge sge = { .addr = scene->a.memory, .length = 64 };
-	struct ibchan_wr wr = { .opcode = IBCHAN_OP_RECV, .sges = &sge, .num_sge = 1 };
-	int rc = ibchan_mr_reg(scene->a.pd, &params, &sge.mr, NULL);
+	struct ibchan_submit_wr wr = { .opcode = IBCHAN_OP_RECV, .num_sge = 1 };
+	struct ibchan_mr *mr;
+	int rc = ibchan_mr_reg(scene->a.pd, &params, &mr, NULL);
 
 	if (rc)
 		return rc;
+	wr.sge = ibchan_sge_new(mr, 0, 64);
 	rc = post_one(scene, &wr, error);
-	ibchan_mr_dereg(sge.mr);
+	ibchan_mr_dereg(mr);
 	return rc;
 }
 
 static int send_much_inline(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 4096);
-	struct ibchan_wr wr = {
-		.opcode = IBCHAN_OP_SEND, .flags = IBCHAN_WR_INLINE, .sges = &sge, .num_sge = 1,
+	struct ibchan_submit_wr wr = {
+		.opcode = IBCHAN_OP_SEND, .flags = IBCHAN_WR_INLINE, .num_sge = 1,
+		.sge = ibchan_sge_plain(scene->a.memory, 4096),
 	};
 
 	return post_one(scene, &wr, error);
@@ -529,7 +536,7 @@ static int send_much_inline(struct scene *scene, struct ibchan_error *error)
 
 static int add_to_half_a_number(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = sge_at(&scene->a, 0, 4);
+	struct ibchan_submit_sge sge = sge_at(&scene->a, 0, 4);
 	struct ibchan_remote_region remote;
 	int rc = scene_connect(scene) ?: ibchan_mr_remote_region(scene->b.mr, &remote);
 
@@ -538,8 +545,9 @@ static int add_to_half_a_number(struct scene *scene, struct ibchan_error *error)
 
 static int send_plain_memory_that_is_not_there(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_sge sge = ibchan_sge_plain((void *)4096, 64);
-	struct ibchan_wr wr = { .opcode = IBCHAN_OP_SEND, .sges = &sge, .num_sge = 1 };
+	struct ibchan_submit_wr wr = {
+		.opcode = IBCHAN_OP_SEND, .num_sge = 1, .sge = ibchan_sge_plain((void *)4096, 64),
+	};
 
 	return post_one(scene, &wr, error);
 }

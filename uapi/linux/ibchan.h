@@ -66,7 +66,7 @@
 #include <linux/types.h>
 
 /* Grows when a caller could tell the difference; old callers keep working. */
-#define IBCHAN_ABI_VERSION	3
+#define IBCHAN_ABI_VERSION	4
 
 #define IBCHAN_IOCTL_TYPE	0xBC
 
@@ -536,6 +536,9 @@ struct ibchan_cmd_channel_break {
 				 IBCHAN_WR_INLINE | IBCHAN_WR_UNSIGNALED | \
 				 IBCHAN_WR_UNCHECKED)
 
+/* As the length of a peer's region: only the peer's device knows it. */
+#define IBCHAN_REMOTE_UNCHECKED	(~0ULL)
+
 /* Instead of a region's handle: memory of the caller's that is not registered. */
 #define IBCHAN_MR_PLAIN		0xffffffffU
 
@@ -572,7 +575,9 @@ struct ibchan_submit_sge {
  * @rkey: write, read, atomics: of the peer's region, else 0
  * @imm: with IBCHAN_WR_IMM: 32 bits for the peer, in host order, else 0
  * @sge: the element when there is just one, else 0
- * @swap: compare and swap: the new value, else 0
+ * @swap: compare and swap: the new value
+ * @remote_length: write, read, fetch and add: bytes of the peer's region from @remote_addr on,
+ *	which the elements together may not exceed, or IBCHAN_REMOTE_UNCHECKED; send, receive: 0
  *
  * A work keeps its ranges until it has completed. Meanwhile a range
  * that it writes (receive, read, atomic) may not overlap a range of any other work
@@ -608,7 +613,10 @@ struct ibchan_submit_wr {
 	__u32 rkey;
 	__u32 imm;
 	struct ibchan_submit_sge sge;
-	__aligned_u64 swap;
+	union {
+		__aligned_u64 swap;
+		__aligned_u64 remote_length;
+	};
 };
 
 #define IBCHAN_TIMEOUT_NEVER	(-1)
@@ -700,7 +708,7 @@ struct ibchan_cmd_destroy {
  * @flags: IBCHAN_CQE_*
  * @bytes: received, for a receive that succeeded
  * @imm: in host order; with IBCHAN_CQE_INVALIDATED a key
- * @error: errno, positive; 0 on success
+ * @error: 0 or a negative errno
  * @vendor_err: the device's own code
  */
 struct ibchan_cqe {
@@ -711,7 +719,7 @@ struct ibchan_cqe {
 	__u8 flags;
 	__u32 bytes;
 	__u32 imm;
-	__u32 error;
+	__s32 error;
 	__u32 vendor_err;
 };
 

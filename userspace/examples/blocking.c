@@ -17,11 +17,11 @@
 
 static void answer(struct side *side, struct ibchan_mr *mr, char *text)
 {
-	struct ibchan_sge all = ibchan_sge_new(mr, 0, SIZE);
-	struct ibchan_completion got;
+	struct ibchan_submit_sge all = ibchan_sge_new(mr, 0, SIZE);
+	struct ibchan_cqe got;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		struct ibchan_sge reply;
+		struct ibchan_submit_sge reply;
 
 		must("receive", ibchan_receive(side->channel, &all, 1, &got, &error));
 		for (__u32 j = 0; j < got.bytes; j++)
@@ -33,13 +33,13 @@ static void answer(struct side *side, struct ibchan_mr *mr, char *text)
 
 static void ask(struct side *side, struct ibchan_mr *mr, char *text)
 {
-	struct ibchan_sge all = ibchan_sge_new(mr, 0, SIZE);
-	struct ibchan_completion got;
+	struct ibchan_submit_sge all = ibchan_sge_new(mr, 0, SIZE);
+	struct ibchan_cqe got;
 
 	for (int i = 0; i < ROUNDS; i++) {
 		char expected[SIZE];
 		int length = snprintf(text, SIZE, "question %d of %d?", i + 1, ROUNDS);
-		struct ibchan_sge question = ibchan_sge_new(mr, 0, length);
+		struct ibchan_submit_sge question = ibchan_sge_new(mr, 0, length);
 
 		must("send", ibchan_send(side->channel, &question, 1, &error));
 		must("receive", ibchan_receive(side->channel, &all, 1, &got, &error));

@@ -51,17 +51,18 @@ static void watch(struct server *server, int fd, int what)
 }
 
 /* A slot is either being received into or being sent from, never both. */
-static void post(struct server *server, __u64 wr_id, __u32 opcode, __u32 bytes)
+static void post(struct server *server, __u64 wr_id, __u8 opcode, __u32 bytes)
 {
 	struct client *client = &server->clients[wr_id / SLOTS];
-	struct ibchan_sge sge = ibchan_sge_new(client->mr, wr_id % SLOTS * SIZE, bytes);
-	struct ibchan_wr wr = {
-		.channel = client->channel, .opcode = opcode, .wr_id = wr_id,
-		.sges = &sge, .num_sge = 1,
+	struct ibchan_submit_wr wr = {
+		.channel = ibchan_channel_handle(client->channel),
+		.opcode = opcode,
+		.wr_id = wr_id,
+		.num_sge = 1,
+		.sge = ibchan_sge_new(client->mr, wr_id % SLOTS * SIZE, bytes),
 	};
-	int ret;
+	int ret = ibchan_post(server->side.context, &wr, 1, NULL, &error);
 
-	ret = ibchan_post(server->side.context, &wr, 1, NULL, &error);
 	if (ret != -ESHUTDOWN)	/* of a broken channel its event tells */
 		must("post", ret);
 }
@@ -135,7 +136,7 @@ static void client_meet(struct server *server)
 
 /*
  * Once the channel is closed, its works have ended and the memory is ours again. The
- * completions of the receives that waited for more come later, and name no channel.
+ * completions of the receives that waited for more come later, and their channel is none any more.
  */
 static void client_gone(struct server *server, struct client *client)
 {
@@ -170,7 +171,7 @@ static void reverse(char *text, __u32 length)
  * An empty message is a farewell. What fails breaks its channel, which is an event. What was
  * polled together with a farewell may be of the client that is gone: the send before it, say.
  */
-static void completed(struct server *server, const struct ibchan_completion *done)
+static void completed(struct server *server, const struct ibchan_cqe *done)
 {
 	struct client *client = &server->clients[done->wr_id / SLOTS];
 
@@ -188,7 +189,7 @@ static void completed(struct server *server, const struct ibchan_completion *don
 
 static void completions(struct server *server)
 {
-	struct ibchan_completion done[16];
+	struct ibchan_cqe done[16];
 	int n = must("poll", ibchan_cq_poll(server->side.cq, done, 16));
 
 	for (int i = 0; i < n; i++)
@@ -244,7 +245,7 @@ static void be_client(struct side *side, const struct options *options)
 	for (int i = 0; i < ROUNDS; i++) {
 		char sent[SIZE];
 		int length = snprintf(text, SIZE, "message %d to be reversed", i);
-		struct ibchan_sge sge = ibchan_sge_new(mr, 0, length);
+		struct ibchan_submit_sge sge = ibchan_sge_new(mr, 0, length);
 
 		memcpy(sent, text, SIZE);
 		reverse(sent, length);

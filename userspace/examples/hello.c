@@ -31,7 +31,7 @@ int main(void)
 	struct ibchan_prepared *prepared;
 	struct ibchan_endpoint endpoint;
 	struct ibchan_channel *channel;
-	struct ibchan_completion received;
+	struct ibchan_cqe received;
 
 	must_say(ibchan_context_open(&context, &error));
 	must(ibchan_device_open(context, NULL, &device));	/* the first one */
@@ -42,10 +42,10 @@ int main(void)
 	ibchan_prepared_endpoint(prepared, &endpoint);	/* a peer's would come by TCP */
 	must_say(ibchan_prepared_handshake(prepared, &endpoint, &channel, &error));
 
-	struct ibchan_sge from = ibchan_sge_new(mr, 0, 64);
+	struct ibchan_submit_sge from = ibchan_sge_new(mr, 0, 64);
 	struct ibchan_cq *cq = ibchan_channel_recv_cq(channel);
 
-	must(ibchan_post_receive(channel, mr, 64, 64, 1));
+	must(ibchan_post_receive(channel, mr, 64, 64, 1, NULL));
 	must_say(ibchan_send(channel, &from, 1, &error));
 	must(ibchan_cq_wait(cq, &received, 1, 1, IBCHAN_TIMEOUT_NEVER));
 	printf("%u bytes: %s\n", received.bytes, text[1]);

@@ -30,7 +30,7 @@ static void offer(struct side *side, const struct options *options)
 {
 	unsigned char bytes[IBCHAN_REMOTE_REGION_SIZE], unused[IBCHAN_REMOTE_REGION_SIZE];
 	struct ibchan_remote_region region;
-	struct ibchan_completion got;
+	struct ibchan_cqe got;
 	struct ibchan_mr *mr;
 
 	for (int i = 0; i < CELLS; i++)
@@ -57,24 +57,24 @@ static void offer(struct side *side, const struct options *options)
 static void write_square(struct side *side, struct ibchan_mr *mr, int i,
 			 const struct ibchan_remote_region *region)
 {
-	struct ibchan_sge from = ibchan_sge_new(mr, (char *)&cells[i].square - (char *)cells,
+	struct ibchan_submit_sge from = ibchan_sge_new(mr, (char *)&cells[i].square - (char *)cells,
 						sizeof(cells[i].square));
 	struct ibchan_remote_region to;
-	struct ibchan_wr wr;
+	struct ibchan_submit_wr wr;
 
 	must("cell", ibchan_remote_region_element(region, struct cell, i, &to));
 	must("square", ibchan_remote_region_field(&to, struct cell, square, &to));
 	wr = ibchan_wr_write(side->channel, &from, 1, &to);
 	if (i == CELLS - 1)
 		ibchan_wr_set_imm(&wr, DONE);
-	must("write", ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, &error));
+	must("write", ibchan_perform(side->channel, &wr, IBCHAN_TIMEOUT_NEVER, NULL, &error));
 }
 
 static void use(struct side *side, const struct options *options)
 {
 	unsigned char bytes[IBCHAN_REMOTE_REGION_SIZE], unused[IBCHAN_REMOTE_REGION_SIZE] = { 0 };
 	struct ibchan_remote_region region;
-	struct ibchan_sge all;
+	struct ibchan_submit_sge all;
 	struct ibchan_mr *mr;
 
 	side_connect(side, options, unused, bytes, sizeof(bytes));

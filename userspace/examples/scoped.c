@@ -39,20 +39,12 @@ static int right(int side)
 	return 1;
 }
 
-static int post(struct ibchan_scope *scope, struct ibchan_pending *pending,
-		struct ibchan_wr wr, const struct ibchan_sge *sge)
-{
-	wr.sges = sge;
-	wr.num_sge = 1;
-	return ibchan_scope_post(scope, pending, &wr, &error);
-}
-
 /* The receives first, so that the other side's sends find them. */
 static int exchange(struct side *side, struct ibchan_mr *mr)
 {
 	static struct ibchan_pending in[PIECES], out[PIECES];
-	const struct ibchan_wr receive = { .channel = side->channel, .opcode = IBCHAN_OP_RECV };
-	const struct ibchan_wr send = { .channel = side->channel, .opcode = IBCHAN_OP_SEND };
+	struct ibchan_channel *channel = side->channel;
+	struct ibchan_submit_wr wr;
 	struct ibchan_scope scope;
 
 	/* A peer that never sends: the end of the scope breaks the channel then. */
@@ -60,14 +52,18 @@ static int exchange(struct side *side, struct ibchan_mr *mr)
 		int ret = 0;
 
 		for (int i = 0; i < PIECES && !ret; i++) {
-			struct ibchan_sge to = ibchan_sge_new(mr, (PIECES + i) * PIECE, PIECE);
+			struct ibchan_submit_sge to;
 
-			ret = post(&scope, &in[i], receive, &to);
+			to = ibchan_sge_new(mr, (PIECES + i) * PIECE, PIECE);
+
+			wr = ibchan_wr_receive(channel, &to, 1);
+			ret = ibchan_scope_post(&scope, &in[i], channel, &wr, &error);
 		}
 		for (int i = 0; i < PIECES && !ret; i++) {
-			struct ibchan_sge from = ibchan_sge_new(mr, i * PIECE, PIECE);
+			struct ibchan_submit_sge from = ibchan_sge_new(mr, i * PIECE, PIECE);
 
-			ret = post(&scope, &out[i], send, &from);
+			wr = ibchan_wr_send(channel, &from, 1);
+			ret = ibchan_scope_post(&scope, &out[i], channel, &wr, &error);
 		}
 		if (ret < 0)
 			ibchan_scope_fail(&scope, ret);

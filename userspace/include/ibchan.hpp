@@ -109,11 +109,12 @@ public:
 	scope &operator=(const scope &) = delete;
 	~scope() { ::ibchan_scope_end(&scope_); }
 
-	void post(struct ::ibchan_pending &pending, const struct ::ibchan_wr &wr)
+	void post(struct ::ibchan_pending &pending, struct ::ibchan_channel *channel,
+		  const struct ::ibchan_submit_wr &wr)
 	{
 		struct ::ibchan_error details;
 
-		check(::ibchan_scope_post(&scope_, &pending, &wr, &details), details);
+		check(::ibchan_scope_post(&scope_, &pending, channel, &wr, &details), details);
 	}
 
 	struct ::ibchan_scope *get() noexcept { return &scope_; }

@@ -155,6 +155,18 @@ static int own_cq_create(const struct ibchan_builder *builder,
 	return err;
 }
 
+/* Tells channels from other objects. */
+static void channel_release(struct object *object)
+{
+	free(object);
+}
+
+/* NULL: it was closed, or is none of this context. */
+struct ibchan_channel *channel_find(struct ibchan_context *context, __u32 handle)
+{
+	return (struct ibchan_channel *)object_find(context, handle, channel_release);
+}
+
 static int prepare(const struct ibchan_builder *builder,
 		   struct ibchan_prepared **out, struct ibchan_error *error)
 {
@@ -170,7 +182,7 @@ static int prepare(const struct ibchan_builder *builder,
 		return error_set(error, err, &reason);
 	}
 	object_add(&prepared->channel.object, builder->pd->object.context,
-		   object_release);
+		   channel_release);
 	*out = prepared;
 	return error_set(error, 0, NULL);
 }
@@ -243,7 +255,7 @@ static void cq_orphan(struct ibchan_cq *cq,
 		      const struct ibchan_channel *channel)
 {
 	lock_take(&cq->lock);
-	ring_set_aside(cq);
+	ring_sort(cq);
 	slots_orphan(cq, channel);
 	lock_give(&cq->lock);
 }
@@ -286,6 +298,17 @@ struct ibchan_cq *ibchan_channel_send_cq(const struct ibchan_channel *channel)
 struct ibchan_cq *ibchan_channel_recv_cq(const struct ibchan_channel *channel)
 {
 	return channel->recv_cq;
+}
+
+__u32 ibchan_channel_handle(const struct ibchan_channel *channel)
+{
+	return channel->object.handle;
+}
+
+struct ibchan_channel *ibchan_cqe_channel(struct ibchan_context *context,
+					  const struct ibchan_cqe *completion)
+{
+	return channel_find(context, completion->channel);
 }
 
 void ibchan_channel_set_priv(struct ibchan_channel *channel, void *priv)

@@ -150,6 +150,30 @@ static void pass_word(const struct ibchan_context *context)
 		syscall(SYS_write, context->word_fd, &count, sizeof(count));
 }
 
+/* Needs context->lock. */
+static struct object *find(struct ibchan_context *context, __u32 handle)
+{
+	struct object *object = *object_place(context, handle);
+
+	while (object && object->handle != handle)
+		object = object->next;
+	return object;
+}
+
+/* NULL: it has gone, or is of another kind. */
+struct object *object_find(struct ibchan_context *context, __u32 handle,
+			   void (*release)(struct object *object))
+{
+	struct object *object;
+
+	pthread_mutex_lock(&context->lock);
+	object = find(context, handle);
+	if (object && object->release != release)
+		object = NULL;
+	pthread_mutex_unlock(&context->lock);
+	return object;
+}
+
 /*
  * The object that @events are told of, of whatever kind: a handle stands for one only. NULL: it has
  * gone, or is hidden, and who waits for it has the word.
@@ -159,9 +183,7 @@ struct object *object_of_events(struct ibchan_context *context, __u32 handle, __
 	struct object *object;
 
 	pthread_mutex_lock(&context->lock);
-	object = *object_place(context, handle);
-	while (object && object->handle != handle)
-		object = object->next;
+	object = find(context, handle);
 	if (object && object->hidden) {
 		object->missed |= events;
 		pass_word(context);

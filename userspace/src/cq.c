@@ -48,7 +48,6 @@ static void cq_strip(struct ibchan_cq *cq)
 		ring_unmap(cq);
 	cq->ring.base = NULL;
 	cq->object.handle = 0;
-	event_close(cq);
 	fd_close(cq->fd);
 	cq->fd = -1;
 }
@@ -71,8 +70,6 @@ static int create(struct ibchan_device *device,
 	if (!cq)
 		return -ENOMEM;
 	cq->object.context = device->object.context;
-	cq->epoll_fd = -1;
-	cq->event_fd = -1;
 	err = cq_create(cq, cmd);
 	if (err) {
 		free(cq);
@@ -165,18 +162,18 @@ void cq_close(struct ibchan_cq *cq)
 	ticket_unlock(cq);
 }
 
-/* Makes @wr_id the caller's, if it is of a work of this cq. */
+/* Makes @wr_id the caller's, if it is of a kept work of this cq. */
 static bool name_work(struct ibchan_cq *cq, __u64 *wr_id)
 {
-	bool is_ours;
-	__u32 index;
+	struct slot *slot = NULL;
 
 	lock_take(&cq->lock);
-	is_ours = cq->fd >= 0 && slot_of_wr_id(cq, *wr_id, &index);
-	if (is_ours)
-		*wr_id = cq->slots[index].wr_id;
+	if (cq->fd >= 0)
+		slot = slot_of_wr_id(cq, *wr_id);
+	if (slot)
+		*wr_id = slot->wr_id;
 	lock_give(&cq->lock);
-	return is_ours;
+	return slot;
 }
 
 /* By one of the queues in the list. */
@@ -219,40 +216,44 @@ int cq_bring_in(const struct ibchan_cq *cq)
 	return context_submit(cq->object.context, &cmd);
 }
 
-/* Sets @is_watched if the caller may have come because of the descriptor. */
-static forced_inline int take(struct ibchan_cq *cq,
-			      struct ibchan_completion *completions, __u32 n,
-			      bool *is_watched)
+static forced_inline __u32 take(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n)
 {
-	int ret;
+	__u32 got;
 
 	lock_take(&cq->lock);
-	ret = ring_take(cq, completions, n);
-	*is_watched = cq->epoll_fd >= 0;
+	got = ring_take(cq, completions, n);
 	lock_give(&cq->lock);
-	return ret;
+	return got;
 }
 
 /* A descriptor that is readable for ever with nothing to read has a reason. */
-static noinline int bring_in_and_take(struct ibchan_cq *cq,
-				      struct ibchan_completion *completions, __u32 n)
+static noinline int bring_in_and_take(struct ibchan_cq *cq, struct ibchan_cqe *completions,
+				      __u32 n)
 {
-	bool is_watched;
-	int ret = cq_bring_in(cq);
+	int err = cq_bring_in(cq);
 
-	return ret ? ret : take(cq, completions, n, &is_watched);
+	return err ? err : (int)take(cq, completions, n);
 }
 
-int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
-		   __u32 n)
+int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n)
 {
 	int ret = context_check(cq->object.context);
-	bool is_watched;
 
-	if (ret)
+	if (unlikely(ret))
 		return ret;
-	ret = take(cq, completions, n, &is_watched);
-	if (unlikely(!ret && is_watched && n))
+	ret = (int)take(cq, completions, n);
+	/* The caller may have come because of the descriptor. */
+	if (unlikely(!ret && n && __atomic_load_n(&cq->is_watched, __ATOMIC_RELAXED)))
 		return bring_in_and_take(cq, completions, n);
 	return ret;
+}
+
+int ibchan_cq_fd(struct ibchan_cq *cq)
+{
+	int err = context_check(cq->object.context);
+
+	if (err)
+		return err;
+	__atomic_store_n(&cq->is_watched, true, __ATOMIC_RELAXED);
+	return cq->fd;
 }

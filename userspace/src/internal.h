@@ -8,7 +8,7 @@
  *	context.c	the file, the fork guard, ioctl, destroying
  *	device.c memory.c dmabuf.c
  *	lock.h lock.c	a mutex; no state
- *	slots.h ring.c	the slots and the mapped ring of a cq; need cq->lock
+ *	slots.h ring.c	the mapped ring of a cq, and the slots; need cq->lock
  *	cq.c		create, destroy, poll
  *	event.c		the cq's descriptor for epoll
  *	channel.c	builder, endpoint, handshake
@@ -118,16 +118,15 @@ struct ibchan_mr {
 #define SLOT_NONE	0xffffffffU
 
 /**
- * struct slot - a work from its post until its completion is handed out
+ * struct slot - a work from its post until its owner fetches the completion
  * @wr_id: the caller's
  * @channel: NULL once it was closed
- * @next: in the list of free slots, of the ones set aside, or of the stale ones
+ * @next: in the list of free slots, or of the stale ones
  * @state: enum slot_state
  * @generation: of the works that had this slot, the how manieth this is
- * @cqe: from SLOT_DONE on, and when set aside
+ * @cqe: from SLOT_DONE on
  *
- * The wr_id that the kernel sees is its index, below the handle of its cq: see
- * slot_wr_id().
+ * The kernel sees another wr_id: see slot_wr_id(). Works that are polled for have no slot.
  */
 struct slot {
 	__u64 wr_id;
@@ -141,18 +140,16 @@ struct slot {
 /**
  * enum slot_state - where a work is
  * @SLOT_FREE: nowhere
- * @SLOT_POSTED: in flight; its completion is for any poll
- * @SLOT_ASIDE: complete, for any poll
  * @SLOT_KEPT: in flight; its completion is for the holder of its ticket
+ * @SLOT_LEFT: in flight, and its owner waits no longer: its completion is for any poll
  * @SLOT_DONE: complete, for the holder of its ticket
  * @SLOT_STALE: the same, but its channel was closed, so that another work may
  *	take the slot
  */
 enum slot_state {
 	SLOT_FREE,
-	SLOT_POSTED,
-	SLOT_ASIDE,
 	SLOT_KEPT,
+	SLOT_LEFT,
 	SLOT_DONE,
 	SLOT_STALE,
 };
@@ -178,7 +175,7 @@ struct ticket {
  * @size: bytes of it
  * @tail: the kernel advances it
  * @head: we do, under the cq's lock
- * @cqes: the first entry
+ * @cqes: the first entry; between head and tail the entries are ours
  * @entry_size: bytes from one to the next
  * @entries: a power of two
  */
@@ -187,7 +184,7 @@ struct ring_map {
 	size_t size;
 	const __u32 *tail;
 	__u32 *head;
-	const unsigned char *cqes;
+	unsigned char *cqes;
 	__u32 entry_size;
 	__u32 entries;
 };
@@ -199,22 +196,16 @@ struct ring_map {
  * @ring: see struct ring_map
  * @lock: guards all below, and reading the ring
  * @head: entries taken out of the ring; *@ring.head follows
+ * @sorted: in the entries before it no kept work's completion is left
  * @slots: as many as the ring has entries
  * @used: of them that have ever been; the others have no content
  * @free: list of free slots
- * @aside_first: oldest completion that a blocking call met and did not own
- * @aside_last: youngest
+ * @tag: random; wr_ids of kept works, as the kernel sees them, begin with it
  * @stale_first: oldest slot that is SLOT_STALE
  * @stale_last: youngest
  * @kept: tickets that were not taken back, of stale slots, too
  * @closed: only the holders of tickets know it any more
- * @epoll_fd: what ibchan_cq_fd() gave out, or -1
- * @event_raised: @event_fd is readable
- * @event_fd: member of @epoll_fd, readable while something is set aside, or -1
- *
- * A slot is taken before the post and freed when the completion is handed out,
- * so what is set aside still counts against the ring's entries, and a caller
- * that never polls is refused new works instead of eating memory.
+ * @is_watched: ibchan_cq_fd() was called
  *
  * A cq that is destroyed while a ticket is out stays as a shell without a
  * ring, so that the ticket still means something, until the last ticket is taken
@@ -226,18 +217,16 @@ struct ibchan_cq {
 	struct ring_map ring;
 	struct lock lock;
 	__u32 head;
+	__u32 sorted;
 	struct slot *slots;
 	__u32 used;
 	__u32 free;
-	__u32 aside_first;
-	__u32 aside_last;
+	__u64 tag;
 	__u32 stale_first;
 	__u32 stale_last;
 	__u32 kept;
 	int closed;
-	int epoll_fd;
-	int event_fd;
-	int event_raised;
+	bool is_watched;
 };
 
 struct ibchan_channel {
@@ -287,6 +276,8 @@ int fd_wait(int fd, __s64 left_ns);
 int context_word_fd(struct ibchan_context *context);
 void object_hide(struct object *object);
 bool object_show(struct object *object);
+struct object *object_find(struct ibchan_context *context, __u32 handle,
+			   void (*release)(struct object *object));
 struct object *object_of_events(struct ibchan_context *context, __u32 handle, __u32 events);
 void object_add(struct object *object, struct ibchan_context *context,
 		void (*release)(struct object *object));
@@ -307,17 +298,17 @@ void ring_unmap(struct ibchan_cq *cq);
 int slots_alloc(struct ibchan_cq *cq);
 __u32 slot_fresh(struct ibchan_cq *cq);
 void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel);
-int ticket_fetch(const struct ticket *ticket,
-		 struct ibchan_completion *completion);
-int ticket_leave(const struct ticket *ticket,
-		 struct ibchan_completion *completion);
-int ring_take_any(struct ibchan_cq *cq, struct ibchan_completion *completions,
-		  __u32 n, __u32 got);
-int ring_set_aside(struct ibchan_cq *cq);
-bool ring_skip_silent(struct ibchan_cq *cq);
+int ticket_fetch(const struct ticket *ticket, struct ibchan_cqe *completion);
+int ticket_leave(const struct ticket *ticket, struct ibchan_cqe *completion);
+__u32 ring_take_any(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n, __u32 got);
+void ring_sort(struct ibchan_cq *cq);
+bool ring_make_room(struct ibchan_cq *cq);
 
 /* code.c */
 const char *errno_words(int code);
+
+/* channel.c */
+struct ibchan_channel *channel_find(struct ibchan_context *context, __u32 handle);
 
 /* connect.c */
 const char *stage_name(__u64 stage);
@@ -337,10 +328,8 @@ void cq_close(struct ibchan_cq *cq);
 void unlock_last(struct ibchan_cq *cq);
 __u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id);
 
-/* event.c; all but the first with cq->lock held */
+/* event.c */
 int epoll_of(int first, int second, __u32 events);
-void event_update(struct ibchan_cq *cq);
-void event_close(struct ibchan_cq *cq);
 
 #pragma GCC visibility pop
 

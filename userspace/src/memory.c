@@ -129,36 +129,6 @@ __u64 ibchan_mr_length(const struct ibchan_mr *mr)
 	return mr->length;
 }
 
-struct ibchan_sge ibchan_sge_plain(void *addr, size_t length)
-{
-	return (struct ibchan_sge) {
-		.mr = IBCHAN_PLAIN,
-		.addr = addr,
-		.length = length,
-	};
-}
-
-struct ibchan_sge ibchan_sge_unchecked(struct ibchan_mr *mr, size_t offset,
-				       size_t length)
-{
-	return (struct ibchan_sge) {
-		.mr = mr,
-		.addr = (void *)((uintptr_t)mr->addr + offset),
-		.length = length,
-	};
-}
-
-int ibchan_sge_checked(struct ibchan_mr *mr, __u64 offset, __u64 length,
-		       struct ibchan_sge *sge)
-{
-	if (offset > mr->length || length > mr->length - offset)
-		return -EINVAL;
-	if (length > UINT32_MAX)
-		return -EOVERFLOW;
-	*sge = ibchan_sge_unchecked(mr, (size_t)offset, (size_t)length);
-	return 0;
-}
-
 int ibchan_mr_remote_region(const struct ibchan_mr *mr,
 			    struct ibchan_remote_region *region)
 {

@@ -157,7 +157,7 @@ int messages_close(struct messages *messages);
 int messages_greet(struct messages *messages, const void *data, __u32 length);
 
 /* stream.c; posts the receives that are due, and behind them @send, if there is one. */
-int stream_post(struct messages *messages, struct ibchan_wr *send, struct frame *frame,
+int stream_post(struct messages *messages, struct ibchan_submit_wr *send, struct frame *frame,
 		struct ibchan_error *error);
 int stream_end(struct messages *messages);
 

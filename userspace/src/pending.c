@@ -31,7 +31,7 @@ void pending_lose(struct ibchan_pending *pending, int error)
 {
 	pending->completion.error = error;
 	pending->completion.status = IBCHAN_STATUS_GENERAL_ERR;
-	pending->completion.channel = NULL;
+	pending->completion.channel = 0;
 	pending->state = PENDING_DONE;
 }
 
@@ -40,7 +40,7 @@ void pending_lose(struct ibchan_pending *pending, int error)
  * struct is what the post wrote.
  */
 static int settle(struct ibchan_pending *pending,
-		  const struct ibchan_completion *completion, int ret)
+		  const struct ibchan_cqe *completion, int ret)
 {
 	if (ret == -ESTALE) {
 		pending_lose(pending, ret);
@@ -57,7 +57,7 @@ static int settle(struct ibchan_pending *pending,
 static int look(struct ibchan_pending *pending)
 {
 	struct ticket ticket = ticket_of(pending);
-	struct ibchan_completion completion;
+	struct ibchan_cqe completion;
 	int ret = context_check(ticket.cq->object.context);
 
 	if (ret)
@@ -76,7 +76,7 @@ int pending_has_ended(struct ibchan_pending *pending)
 int pending_end(struct ibchan_pending *pending, const struct deadline *deadline)
 {
 	struct ticket ticket = ticket_of(pending);
-	struct ibchan_completion completion;
+	struct ibchan_cqe completion;
 	int ret;
 
 	if (pending->state != PENDING_POSTED)
@@ -89,18 +89,14 @@ int pending_end(struct ibchan_pending *pending, const struct deadline *deadline)
 	return ret > 0 ? 0 : ret;
 }
 
-static int start(struct ibchan_pending *pending, const struct ibchan_wr *wr,
-		 struct ibchan_reason *reason)
+static int start(struct ibchan_pending *pending, struct ibchan_channel *channel,
+		 const struct ibchan_submit_wr *wr, struct ibchan_reason *reason)
 {
 	struct ibchan_cmd_submit cmd;
 	struct ticket ticket;
-	int err, ret;
+	int err = context_check(channel->object.context);
+	int ret;
 
-	if (!wr->channel) {
-		reason->code = IBCHAN_REASON_CHANNEL_HANDLE;
-		return -ENOENT;
-	}
-	err = context_check(wr->channel->object.context);
 	if (err)
 		return err;
 	ret = pending->state == PENDING_POSTED ? look(pending) : 1;
@@ -110,15 +106,16 @@ static int start(struct ibchan_pending *pending, const struct ibchan_wr *wr,
 	if (pending->scope && !pending->seen)
 		return -EALREADY;
 	await_nothing(&cmd);
-	err = post_kept(wr, &cmd, &ticket, reason);
+	err = post_kept(channel, wr, &cmd, &ticket, reason);
 	if (err)
 		return err;
-	pending->completion = (struct ibchan_completion) {
+	pending->completion = (struct ibchan_cqe) {
 		.wr_id = wr->wr_id,
 		.channel = wr->channel,
 		.opcode = wr->opcode,
 	};
 	pending->cq = ticket.cq;
+	pending->channel = channel;
 	pending->slot = ticket.index;
 	pending->generation = ticket.generation;
 	pending->state = PENDING_POSTED;
@@ -126,11 +123,11 @@ static int start(struct ibchan_pending *pending, const struct ibchan_wr *wr,
 	return 0;
 }
 
-int ibchan_pending_post(struct ibchan_pending *pending,
-			const struct ibchan_wr *wr, struct ibchan_error *error)
+int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *channel,
+			const struct ibchan_submit_wr *wr, struct ibchan_error *error)
 {
 	struct ibchan_reason reason = { 0 };
-	int err = start(pending, wr, &reason);
+	int err = start(pending, channel, wr, &reason);
 
 	return error_set(error, err, &reason);
 }

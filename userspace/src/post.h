@@ -1,48 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A few work requests on their way into one SUBMIT. */
+/* Work requests on their way into one SUBMIT. */
 #ifndef _LIBIBCHAN_POST_H
 #define _LIBIBCHAN_POST_H
 
-#include <assert.h>
-
 #include "slots.h"
 
-#define CHUNK_WRS	64
-#define CHUNK_LEAST	16	/* on a short ring */
-#define CHUNK_SGES	64	/* room for any single request */
-
-/* What chunk_fill() returns when the next request belongs into another chunk. */
-#define CHUNK_FULL	1
-
-static_assert(CHUNK_SGES >= IBCHAN_MAX_SGE, "one request must fit");
-
-/**
- * struct chunk - what one SUBMIT posts; lives on the stack
- * @context: of all channels and regions in it
- * @slot_state: of the slots that its requests get
- * @num: requests
- * @num_sges: elements used
- * @generation: of the last slot that was taken
- * @channels: of each
- * @wrs: the requests, as the kernel takes them
- * @sges: the lists of the requests with two elements or more
- */
-struct chunk {
-	struct ibchan_context *context;
-	__u32 slot_state;
-	__u32 num;
-	__u32 num_sges;
-	__u64 generation;
-	struct ibchan_channel *channels[CHUNK_WRS];
-	struct ibchan_submit_wr wrs[CHUNK_WRS];
-	struct ibchan_submit_sge sges[CHUNK_SGES];
-};
-
-/* Where it completes. */
-static inline struct ibchan_cq *wr_cq(const struct ibchan_wr *wr)
+/* Where a request of a channel completes. */
+static inline struct ibchan_cq *completes_on(const struct ibchan_channel *channel,
+					     const struct ibchan_submit_wr *wr)
 {
-	return wr->opcode == IBCHAN_OP_RECV ? wr->channel->recv_cq :
-					      wr->channel->send_cq;
+	return wr->opcode == IBCHAN_OP_RECV ? channel->recv_cq : channel->send_cq;
 }
 
 /* All of @cmd but what the post fills in, and the reason, which is there behind an error. */
@@ -58,8 +25,8 @@ static inline void await_nothing(struct ibchan_cmd_submit *cmd)
 
 #pragma GCC visibility push(hidden)
 
-int post_kept(const struct ibchan_wr *wr, struct ibchan_cmd_submit *cmd,
-	      struct ticket *ticket, struct ibchan_reason *reason);
+int post_kept(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
+	      struct ibchan_cmd_submit *cmd, struct ticket *ticket, struct ibchan_reason *reason);
 
 #pragma GCC visibility pop
 

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The ring that the kernel writes completions into, and the slots: which work each completion
- * is of.
+ * The ring that the kernel writes completions into, and the slots of kept works: those of blocking
+ * calls and pending works, which the kernel knows by the number of their slot.
  *
- * The kernel sees a slot's index in the wr_id. Reading an entry therefore finds
- * its work without a search, and so does a ticket, whatever else has completed.
- * Whichever thread reads the ring, a kept work's result lies in its slot until its owner
- * fetches it.
+ * A poll copies entries. The completion of a kept work goes to its slot, whichever thread meets it,
+ * and stays there until its owner fetches it. All others stay in the ring until a poll takes them,
+ * so that a caller that never polls is refused new works by the kernel. An entry that is taken out
+ * of the middle of the ring is marked silent, as those are that the kernel shows nobody: the place
+ * is free when the entries before it are taken, or when ring_make_room() moves them up.
  *
  * All functions but the mapping ones need cq->lock.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 #include "slots.h"
@@ -63,6 +65,7 @@ int ring_map(struct ibchan_cq *cq, size_t size)
 	ring->tail = (const __u32 *)(base + layout->tail_offset);
 	ring->head = (__u32 *)(base + layout->head_offset);
 	cq->head = *ring->head;
+	cq->sorted = cq->head;
 	return 0;
 }
 
@@ -72,19 +75,37 @@ void ring_unmap(struct ibchan_cq *cq)
 	cq->ring.base = NULL;
 }
 
+/* The bits of a slot's number: a ring has 32 Ki entries. */
+#define INDEX_BITS	16
+
+/*
+ * A program that takes its wr_ids from anywhere but here meets one of a slot's once in 2^48. The C
+ * library has random bytes that the kernel gave the process.
+ */
+static __u64 make_tag(const struct ibchan_cq *cq)
+{
+	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
+	__u64 tag = 0;
+
+	if (random)
+		memcpy(&tag, random + sizeof(tag), sizeof(tag));
+	/* Each queue has another one. */
+	tag ^= cq->object.handle * 0x9e3779b97f4a7c15ULL;
+	return tag << INDEX_BITS;
+}
+
 /* Room for one slot for each entry of the mapped ring; none has been used. */
 int slots_alloc(struct ibchan_cq *cq)
 {
-	/* At most 2 MiB: a ring has 32 Ki entries. */
+	/* At most 3 MiB, of which no page is touched before it is used. */
 	cq->slots = malloc((size_t)cq->ring.entries * sizeof(*cq->slots));
 	if (!cq->slots)
 		return -ENOMEM;
 	cq->used = 0;
 	cq->free = SLOT_NONE;
-	cq->aside_first = SLOT_NONE;
-	cq->aside_last = SLOT_NONE;
 	cq->stale_first = SLOT_NONE;
 	cq->stale_last = SLOT_NONE;
+	cq->tag = make_tag(cq);
 	return 0;
 }
 
@@ -97,27 +118,23 @@ __u32 slot_fresh(struct ibchan_cq *cq)
 	return cq->used++;
 }
 
-/* Two lists go through slot->next, oldest first: set aside, and stale. */
-static void list_add(struct ibchan_cq *cq, __u32 *first, __u32 *last,
-		     __u32 index)
+/* The oldest is the first one that is used again. */
+static void make_stale(struct ibchan_cq *cq, struct slot *slot)
 {
-	cq->slots[index].next = SLOT_NONE;
-	if (*first == SLOT_NONE)
-		*first = index;
-	else
-		cq->slots[*last].next = index;
-	*last = index;
-}
+	const __u32 index = (__u32)(slot - cq->slots);
 
-static void make_stale(struct ibchan_cq *cq, __u32 index)
-{
-	cq->slots[index].state = SLOT_STALE;
-	list_add(cq, &cq->stale_first, &cq->stale_last, index);
+	slot->state = SLOT_STALE;
+	slot->next = SLOT_NONE;
+	if (cq->stale_first == SLOT_NONE)
+		cq->stale_first = index;
+	else
+		cq->slots[cq->stale_last].next = index;
+	cq->stale_last = index;
 }
 
 /*
- * A closed channel's completions must not name it any more. Their slots may be
- * used again, except while the kernel may still speak of them.
+ * The slots of a closed channel's results may be used again, except while the kernel may still
+ * speak of them.
  */
 void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
 {
@@ -130,40 +147,14 @@ void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
 			continue;
 		slot->channel = NULL;
 		if (slot->state == SLOT_DONE)
-			make_stale(cq, i);
+			make_stale(cq, slot);
 	}
 }
 
-static void complete(struct ibchan_cq *cq, __u32 index,
-		     const struct ibchan_cqe *cqe,
-		     struct ibchan_completion *completion)
+static void read_slot(const struct slot *slot, struct ibchan_cqe *completion)
 {
-	fill(completion, &cq->slots[index], cqe);
-	slot_free(cq, index);
-}
-
-static void set_aside(struct ibchan_cq *cq, __u32 index,
-		      const struct ibchan_cqe *cqe)
-{
-	struct slot *slot = &cq->slots[index];
-
-	slot->cqe = *cqe;
-	if (slot->state == SLOT_KEPT) {
-		slot->state = SLOT_DONE;
-		if (!slot->channel)
-			make_stale(cq, index);
-		return;
-	}
-	slot->state = SLOT_ASIDE;
-	list_add(cq, &cq->aside_first, &cq->aside_last, index);
-}
-
-static void take_aside(struct ibchan_cq *cq,
-		       struct ibchan_completion *completion)
-{
-	__u32 index = list_take(cq, &cq->aside_first);
-
-	complete(cq, index, &cq->slots[index].cqe, completion);
+	*completion = slot->cqe;
+	completion->wr_id = slot->wr_id;
 }
 
 /*
@@ -171,8 +162,7 @@ static void take_aside(struct ibchan_cq *cq,
  * channel was closed and another work has the slot, or if the ring went away with
  * the work in flight. Any answer but 0 takes the ticket back: it is not asked again.
  */
-int ticket_fetch(const struct ticket *ticket,
-		 struct ibchan_completion *completion)
+int ticket_fetch(const struct ticket *ticket, struct ibchan_cqe *completion)
 {
 	struct ibchan_cq *cq = ticket->cq;
 	struct slot *slot = &cq->slots[ticket->index];
@@ -185,13 +175,14 @@ int ticket_fetch(const struct ticket *ticket,
 	case SLOT_KEPT:
 		if (cq->ring.base)
 			return 0;
-		slot_free(cq, ticket->index);
+		slot_free(cq, slot);
 		return -ESTALE;
 	case SLOT_DONE:
-		complete(cq, ticket->index, &slot->cqe, completion);
+		read_slot(slot, completion);
+		slot_free(cq, slot);
 		return 1;
 	case SLOT_STALE:
-		fill(completion, slot, &slot->cqe);
+		read_slot(slot, completion);
 		cq->kept--;
 		return 1;
 	default:
@@ -203,102 +194,98 @@ int ticket_fetch(const struct ticket *ticket,
  * Gives the ticket back: from here on the completion goes to any poll.
  * Returns 1 if it was there already; then it went to @completion.
  */
-int ticket_leave(const struct ticket *ticket,
-		 struct ibchan_completion *completion)
+int ticket_leave(const struct ticket *ticket, struct ibchan_cqe *completion)
 {
 	int ret = ticket_fetch(ticket, completion);
 
 	if (ret)
 		return ret;
-	ticket->cq->slots[ticket->index].state = SLOT_POSTED;
+	ticket->cq->slots[ticket->index].state = SLOT_LEFT;
 	ticket->cq->kept--;
 	return 0;
 }
 
-static bool is_expected(const struct ibchan_cq *cq, __u64 wr_id, __u32 *index)
-{
-	return slot_of_wr_id(cq, wr_id, index) &&
-	       (cq->slots[*index].state == SLOT_POSTED ||
-		cq->slots[*index].state == SLOT_KEPT);
-}
-
 /*
- * Looks at the oldest entry. That of a kept work goes into its slot, a silent one
- * nowhere; another goes to @completion, or is set aside if that is NULL. Returns 1
- * if @completion was filled, or -EPROTO for an entry that answers no post of ours.
+ * Whether an entry is of a kept work: then it goes to the slot. One of a work that was left becomes
+ * that of any other.
  */
-static int ring_read(struct ibchan_cq *cq, struct ibchan_completion *completion)
+static bool is_kept(struct ibchan_cq *cq, struct ibchan_cqe *cqe)
 {
-	const struct ibchan_cqe *cqe = ring_entry(cq, cq->head);
-	__u32 index;
+	struct slot *slot = slot_of_wr_id(cq, cqe->wr_id);
 
-	if (!is_expected(cq, cqe->wr_id, &index))
-		return -EPROTO;
-	cq->head++;
-	if (cqe->flags & IBCHAN_CQE_SILENT) {
-		slot_free(cq, index);
-	} else if (!completion || cq->slots[index].state == SLOT_KEPT) {
-		set_aside(cq, index, cqe);
-	} else {
-		complete(cq, index, cqe, completion);
-		return 1;
+	if (!slot)
+		return false;
+	if (slot->state == SLOT_LEFT) {
+		cqe->wr_id = slot->wr_id;
+		slot_free(cq, slot);
 	}
-	return 0;
+	if (slot->state != SLOT_KEPT)
+		return false;
+	slot->cqe = *cqe;
+	slot->state = SLOT_DONE;
+	if (!slot->channel)
+		make_stale(cq, slot);
+	return true;
 }
 
-/* As ring_take(), with whatever may lie there; the first @got are filled. */
-int ring_take_any(struct ibchan_cq *cq, struct ibchan_completion *completions,
-		  __u32 n, __u32 got)
+/* As ring_take(), with whatever may lie there; @got are filled. */
+__u32 ring_take_any(struct ibchan_cq *cq, struct ibchan_cqe *completion, __u32 n, __u32 got)
 {
-	__u32 tail = ring_tail(cq);
-	int ret = 0;
+	const __u32 tail = ring_tail(cq);
+	__u32 at;
 
-	while (got < n && cq->aside_first != SLOT_NONE)
-		take_aside(cq, &completions[got++]);
-	for (;;) {
-		got += read_plain(cq, tail, &completions[got], n - got);
-		if (got == n || ret < 0 || cq->head == tail)
+	for (at = cq->head; at != tail; at++) {
+		struct ibchan_cqe *cqe = ring_entry(cq, at);
+
+		if (is_silent(cqe) || is_kept(cq, cqe))
+			continue;
+		if (got == n)
 			break;
-		ret = ring_read(cq, &completions[got]);
-		if (ret > 0)
-			got++;
+		*completion++ = *cqe;
+		got++;
 	}
+	ring_advance(cq, at);
 	ring_release(cq);
-	event_update(cq);
-	return got || ret > 0 ? (int)got : ret;
+	return got;
+}
+
+/* Tickets get what is theirs, the rest stays for polls. */
+void ring_sort(struct ibchan_cq *cq)
+{
+	__u32 tail;
+
+	if (!cq->ring.base)
+		return;
+	for (tail = ring_tail(cq); cq->sorted != tail; cq->sorted++) {
+		struct ibchan_cqe *cqe = ring_entry(cq, cq->sorted);
+
+		if (!is_silent(cqe) && is_kept(cq, cqe))
+			cqe->flags |= IBCHAN_CQE_SILENT;
+	}
+	while (cq->head != cq->sorted && is_silent(ring_entry(cq, cq->head)))
+		cq->head++;
+	ring_release(cq);
 }
 
 /*
- * Gives back the places of unsignaled works that have ended in silence, up to the first entry
- * that a caller has to see. Returns whether there were some.
+ * Gives back the places of all entries that nobody is shown: the others move up, in their order.
+ * Returns whether there were some.
  */
-bool ring_skip_silent(struct ibchan_cq *cq)
+bool ring_make_room(struct ibchan_cq *cq)
 {
-	__u32 head = cq->head;
-	__u32 tail;
+	const __u32 head = cq->head;
+	__u32 from, to;
 
 	if (!cq->ring.base)
 		return false;
-	tail = ring_tail(cq);
-	while (cq->head != tail && ring_entry(cq, cq->head)->flags & IBCHAN_CQE_SILENT &&
-	       !ring_read(cq, NULL))
-		;
-	ring_release(cq);
-	return cq->head != head;
-}
+	ring_sort(cq);
+	for (from = to = cq->sorted; from != cq->head;) {
+		const struct ibchan_cqe *cqe = ring_entry(cq, --from);
 
-/* Empties the ring: tickets get theirs, the rest is kept for ring_take(). */
-int ring_set_aside(struct ibchan_cq *cq)
-{
-	__u32 tail;
-	int ret = 0;
-
-	if (!cq->ring.base)
-		return 0;
-	tail = ring_tail(cq);
-	while (ret >= 0 && cq->head != tail)
-		ret = ring_read(cq, NULL);
+		if (!is_silent(cqe) && --to != from)
+			*ring_entry(cq, to) = *cqe;
+	}
+	cq->head = to;
 	ring_release(cq);
-	event_update(cq);
-	return ret;
+	return to != head;
 }

@@ -79,7 +79,8 @@ static bool is_listed(const struct ibchan_scope *scope,
 }
 
 int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending,
-		      const struct ibchan_wr *wr, struct ibchan_error *error)
+		      struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
+		      struct ibchan_error *error)
 {
 	int err;
 
@@ -87,7 +88,7 @@ int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending
 		pending->scope = NULL;
 	if (pending->scope && pending->scope != scope)
 		return error_set(error, -EALREADY, NULL);
-	err = ibchan_pending_post(pending, wr, error);
+	err = ibchan_pending_post(pending, channel, wr, error);
 	if (!err && !pending->scope)
 		enlist(scope, pending);
 	return err;
@@ -113,9 +114,9 @@ static void break_rest(struct ibchan_pending *pending)
 	struct ibchan_channel *broken = NULL;
 
 	for (; pending; pending = pending->next) {
-		if (pending_has_ended(pending) || pending->completion.channel == broken)
+		if (pending_has_ended(pending) || pending->channel == broken)
 			continue;
-		broken = pending->completion.channel;
+		broken = pending->channel;
 		ibchan_channel_break(broken);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What each post and each completion does with its slot; see ring.c. All of it needs
- * cq->lock but ring_tail(), slot_wr_id() and slot_of_wr_id().
+ * What each post and each completion does with the ring and with slots; see ring.c. All of it
+ * needs cq->lock but ring_tail() and slot_wr_id().
  */
 #ifndef _LIBIBCHAN_SLOTS_H
 #define _LIBIBCHAN_SLOTS_H
@@ -25,10 +25,10 @@ static inline __u32 list_take(const struct ibchan_cq *cq, __u32 *first)
 }
 
 /*
- * For a work in @state. SLOT_NONE if as many works as the ring has entries are in
- * flight or unread. The results of closed channels make room last.
+ * For a kept work. SLOT_NONE if there are as many of them as the ring has entries. The results of
+ * closed channels make room last.
  */
-static inline __u32 slot_take(struct ibchan_cq *cq, __u32 state)
+static inline __u32 slot_take(struct ibchan_cq *cq)
 {
 	__u32 index = list_take(cq, &cq->free);
 
@@ -38,103 +38,62 @@ static inline __u32 slot_take(struct ibchan_cq *cq, __u32 state)
 		index = list_take(cq, &cq->stale_first);
 	if (index == SLOT_NONE)
 		return index;
-	cq->slots[index].state = state;
+	cq->slots[index].state = SLOT_KEPT;
 	cq->slots[index].generation++;
-	if (state == SLOT_KEPT)
-		cq->kept++;
+	cq->kept++;
 	return index;
 }
 
-/* The kernel may name a work by it that is another cq's. */
+/* A tag has zeros where an index has its bits. */
 static inline __u64 slot_wr_id(const struct ibchan_cq *cq, __u32 index)
 {
-	return (__u64)cq->object.handle << 32 | index;
+	return cq->tag | index;
 }
 
-static inline bool slot_of_wr_id(const struct ibchan_cq *cq, __u64 wr_id,
-				 __u32 *index)
+/* The slot that the kernel knows by that number, or NULL: nearly all numbers are of programs. */
+static inline struct slot *slot_of_wr_id(const struct ibchan_cq *cq, __u64 wr_id)
 {
-	*index = (__u32)wr_id;
-	return wr_id - slot_wr_id(cq, 0) < cq->used;
+	const __u64 index = wr_id - cq->tag;
+
+	return likely(index >= cq->used) ? NULL : &cq->slots[index];
 }
 
 /* The slot of a work without a ticket. */
-static inline void slot_give(struct ibchan_cq *cq, struct slot *slot,
-			     __u32 index)
+static inline void slot_give(struct ibchan_cq *cq, struct slot *slot)
 {
 	slot->state = SLOT_FREE;
 	slot->channel = NULL;
 	slot->next = cq->free;
-	cq->free = index;
+	cq->free = (__u32)(slot - cq->slots);
 }
 
-static inline void slot_free(struct ibchan_cq *cq, __u32 index)
+static inline void slot_free(struct ibchan_cq *cq, struct slot *slot)
 {
-	struct slot *slot = &cq->slots[index];
-
 	if (slot->state == SLOT_KEPT || slot->state == SLOT_DONE)
 		cq->kept--;
-	slot_give(cq, slot, index);
+	slot_give(cq, slot);
 }
 
-static inline const struct ibchan_cqe *ring_entry(const struct ibchan_cq *cq,
-						  __u32 head)
+static inline struct ibchan_cqe *ring_entry(const struct ibchan_cq *cq, __u32 at)
 {
 	const struct ring_map *ring = &cq->ring;
-	size_t place = head & (ring->entries - 1);
+	size_t place = at & (ring->entries - 1);
 
-	return (const struct ibchan_cqe *)(ring->cqes +
-					   place * ring->entry_size);
+	return (struct ibchan_cqe *)(ring->cqes + place * ring->entry_size);
 }
 
-static inline void fill(struct ibchan_completion *completion,
-			const struct slot *slot, const struct ibchan_cqe *cqe)
+/* Nobody is shown it: the kernel says so, or whoever took it out of the middle. */
+static inline bool is_silent(const struct ibchan_cqe *cqe)
 {
-	completion->wr_id = slot->wr_id;
-	completion->channel = slot->channel;
-	completion->error = -(int)cqe->error;
-	completion->status = cqe->status;
-	completion->opcode = cqe->opcode;
-	completion->flags = cqe->flags;
-	completion->bytes = cqe->bytes;
-	completion->imm = cqe->imm;
-	completion->vendor_err = cqe->vendor_err;
-	completion->reserved = 0;
+	return cqe->flags & IBCHAN_CQE_SILENT;
 }
 
-/*
- * Nearly all entries are of works that callers poll for, and wanted. Fills up to @n
- * completions with leading entries of that kind; returns how many.
- */
-static forced_inline __u32
-read_plain(struct ibchan_cq *cq, __u32 tail,
-	   struct ibchan_completion *completion, __u32 n)
+/* The entries before @head were taken. */
+static inline void ring_advance(struct ibchan_cq *cq, __u32 head)
 {
-	struct slot *const slots = cq->slots;
-	const __u32 head = cq->head;
-	__u32 left = min(n, tail - head);
-	__u32 free = cq->free;
-	__u32 at, end = head + left;
-
-	for (at = head; at != end; at++, completion++) {
-		const struct ibchan_cqe *cqe = ring_entry(cq, at);
-		struct slot *slot;
-		__u32 index;
-
-		if (!slot_of_wr_id(cq, cqe->wr_id, &index))
-			break;
-		slot = &slots[index];
-		if (slot->state != SLOT_POSTED || cqe->flags & IBCHAN_CQE_SILENT)
-			break;
-		fill(completion, slot, cqe);
-		slot->state = SLOT_FREE;
-		slot->channel = NULL;
-		slot->next = free;
-		free = index;
-	}
-	cq->head = at;
-	cq->free = free;
-	return at - head;
+	cq->head = head;
+	if ((__s32)(head - cq->sorted) > 0)
+		cq->sorted = head;
 }
 
 /* The entries were copied: let the kernel write over them. */
@@ -144,30 +103,34 @@ static inline void ring_release(struct ibchan_cq *cq)
 }
 
 /*
- * Fills up to @n completions, the ones set aside first. Returns how many, or -EPROTO for
- * an entry that answers no post of ours.
+ * Fills up to @n completions; returns how many. Nearly all entries are of works that callers poll
+ * for, and wanted.
  */
-static forced_inline int
-ring_take(struct ibchan_cq *cq, struct ibchan_completion *completions, __u32 n)
+static forced_inline __u32 ring_take(struct ibchan_cq *cq, struct ibchan_cqe *completion, __u32 n)
 {
-	__u32 tail, got;
+	const __u32 head = cq->head, tail = ring_tail(cq);
+	const __u32 end = head + min(n, tail - head);
+	__u32 at;
 
-	if (unlikely(cq->aside_first != SLOT_NONE || cq->event_raised))
-		return ring_take_any(cq, completions, n, 0);
-	tail = ring_tail(cq);
-	got = read_plain(cq, tail, completions, n);
-	if (unlikely(got != n && cq->head != tail))
-		return ring_take_any(cq, completions, n, got);
+	for (at = head; at != end; at++, completion++) {
+		const struct ibchan_cqe *cqe = ring_entry(cq, at);
+
+		if (unlikely(is_silent(cqe) || slot_of_wr_id(cq, cqe->wr_id)))
+			break;
+		*completion = *cqe;
+	}
+	ring_advance(cq, at);
+	if (unlikely(at != tail))
+		return ring_take_any(cq, completion, n, at - head);
 	ring_release(cq);
-	return (int)got;
+	return at - head;
 }
 
 /*
  * Nearly always the oldest entry is that of the ticket's own work. Returns whether
  * @completion was filled; that takes the ticket back.
  */
-static inline bool ticket_read(const struct ticket *ticket,
-			       struct ibchan_completion *completion)
+static inline bool ticket_read(const struct ticket *ticket, struct ibchan_cqe *completion)
 {
 	struct ibchan_cq *cq = ticket->cq;
 	struct slot *slot = &cq->slots[ticket->index];
@@ -177,13 +140,12 @@ static inline bool ticket_read(const struct ticket *ticket,
 	    !cq->ring.base || cq->head == ring_tail(cq))
 		return false;
 	cqe = ring_entry(cq, cq->head);
-	if (cqe->wr_id != slot_wr_id(cq, ticket->index) ||
-	    cqe->flags & IBCHAN_CQE_SILENT)
+	if (cqe->wr_id != slot_wr_id(cq, ticket->index))
 		return false;
-	fill(completion, slot, cqe);
-	cq->kept--;
-	slot_give(cq, slot, ticket->index);
-	cq->head++;
+	*completion = *cqe;
+	completion->wr_id = slot->wr_id;
+	slot_free(cq, slot);
+	ring_advance(cq, cq->head + 1);
 	ring_release(cq);
 	return true;
 }

@@ -31,15 +31,15 @@
 
 /* --- what is posted; under the lock --- */
 
-static struct ibchan_sge sge_of(const struct messages *m, const void *bytes, size_t length)
+static struct ibchan_submit_sge sge_of(const struct messages *m, const void *bytes, size_t length)
 {
 	return ibchan_sge_unchecked(m->mr, (size_t)((const unsigned char *)bytes - m->memory),
 				    length);
 }
 
 /* Returns how many. @offered: of them, those whose message is taken. */
-static __u32 gather_receives(const struct messages *m, struct ibchan_wr *wrs,
-			     struct ibchan_sge *sges, __u32 *offered)
+static __u32 gather_receives(const struct messages *m, struct ibchan_submit_wr *wrs,
+			     struct ibchan_submit_sge *sges, __u32 *offered)
 {
 	const struct inbox *box;
 	__u32 num = 0;
@@ -68,12 +68,12 @@ static void receives_posted(struct messages *m, __u32 num)
 }
 
 /* Whoever posted: the peer learns how many more messages it may send. */
-int stream_post(struct messages *m, struct ibchan_wr *send, struct frame *frame,
+int stream_post(struct messages *m, struct ibchan_submit_wr *send, struct frame *frame,
 		struct ibchan_error *error)
 {
 	__u32 num, receives, accepted, offered;
-	struct ibchan_wr wrs[BATCH + 1];
-	struct ibchan_sge sges[BATCH];
+	struct ibchan_submit_wr wrs[BATCH + 1];
+	struct ibchan_submit_sge sges[BATCH];
 	bool is_last;
 	int err;
 
@@ -99,8 +99,8 @@ int stream_post(struct messages *m, struct ibchan_wr *send, struct frame *frame,
 static int post_frame(struct messages *m, struct frame *frame, size_t bytes,
 		      struct ibchan_error *error)
 {
-	const struct ibchan_sge sge = sge_of(m, frame, bytes);
-	struct ibchan_wr wr = ibchan_wr_send(m->channel, &sge, 1);
+	const struct ibchan_submit_sge sge = sge_of(m, frame, bytes);
+	struct ibchan_submit_wr wr = ibchan_wr_send(m->channel, &sge, 1);
 
 	wr.flags = OWN | IBCHAN_WR_UNSIGNALED;
 	return stream_post(m, &wr, frame, error);
@@ -176,7 +176,7 @@ static void fail(struct messages *m)
 	ibchan_channel_break(m->channel);
 }
 
-static int read_frame(struct messages *m, struct inbox *box, const struct ibchan_completion *done)
+static int read_frame(struct messages *m, struct inbox *box, const struct ibchan_cqe *done)
 {
 	int err;
 
@@ -189,7 +189,7 @@ static int read_frame(struct messages *m, struct inbox *box, const struct ibchan
 	return err ? err : window_advance(&m->window, box->arrival.taken);
 }
 
-static void arrived(struct messages *m, const struct ibchan_completion *done)
+static void arrived(struct messages *m, const struct ibchan_cqe *done)
 {
 	struct inbox *box = &m->inboxes[done->wr_id];
 
@@ -211,7 +211,7 @@ static void arrived(struct messages *m, const struct ibchan_completion *done)
 /* Takes note of every frame that is there. 0 or a negative errno. */
 static int look(struct messages *m)
 {
-	struct ibchan_completion done[BATCH];
+	struct ibchan_cqe done[BATCH];
 	int i, num;
 
 	do {
@@ -460,15 +460,15 @@ static int read_piece(struct messages *m, unsigned char *buf, size_t length,
 	};
 	struct ibchan_error why;
 	struct ibchan_mr *mr;
-	struct ibchan_sge sge;
-	struct ibchan_wr wr;
+	struct ibchan_submit_sge sge;
+	struct ibchan_submit_wr wr;
 	int err = ibchan_mr_reg(m->pd, &params, &mr, error);
 
 	if (err)
 		return err;
 	sge = ibchan_sge_unchecked(mr, 0, length);
 	wr = ibchan_wr_read(m->channel, &sge, 1, from);
-	err = ibchan_perform(&wr, IBCHAN_TIMEOUT_NEVER, NULL, &why);
+	err = ibchan_perform(m->channel, &wr, IBCHAN_TIMEOUT_NEVER, NULL, &why);
 	ibchan_mr_dereg(mr);
 	if (err)
 		read_failed(m, &why);
@@ -635,12 +635,12 @@ ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t r
 static int send_end(struct messages *m)
 {
 	struct frame *frame = small_outbox(m, CONTROL_FRAMES);
-	const struct ibchan_sge sge = sge_of(m, frame, sizeof(*frame));
-	struct ibchan_wr wr = ibchan_wr_send(m->channel, &sge, 1);
+	const struct ibchan_submit_sge sge = sge_of(m, frame, sizeof(*frame));
+	struct ibchan_submit_wr wr = ibchan_wr_send(m->channel, &sge, 1);
 
 	*frame = frame_make(FRAME_END, m->taken, 0);
 	wr.flags = OWN;
-	return perform_to_the_end(&wr, LINGER_NS, NULL);
+	return perform_to_the_end(m->channel, &wr, LINGER_NS, NULL);
 }
 
 /*

@@ -4,7 +4,7 @@
  *
  * The thread that reads the ring, this one or another, puts the result of a kept work
  * into its slot. So any number of threads may wait on one cq: each sleeps in the
- * kernel until something has been published since it last looked, then empties
+ * kernel until something has been published since it last looked, then sorts
  * the ring under the lock, and is through if any thread has found its own work meanwhile.
  * The lock is not held in a sleep, so that a thread may jump out of it.
  *
@@ -66,68 +66,57 @@ int cq_sleep(const struct ibchan_cq *cq, __u32 tail, const struct deadline *dead
 }
 
 /* Takes up to @n; tells in @tail from where on to wait for more. */
-static int take(struct ibchan_cq *cq, struct ibchan_completion *completions,
-		__u32 n, __u32 *tail)
+static __u32 take(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n, __u32 *tail)
 {
-	int ret;
+	__u32 got;
 
 	lock_take(&cq->lock);
-	ret = ring_take(cq, completions, n);
+	got = ring_take(cq, completions, n);
 	*tail = cq->head;
 	lock_give(&cq->lock);
-	return ret;
+	return got;
 }
 
-int ibchan_cq_wait(struct ibchan_cq *cq, struct ibchan_completion *completions,
+int ibchan_cq_wait(struct ibchan_cq *cq, struct ibchan_cqe *completions,
 		   __u32 n, __u32 min, __s64 timeout_ns)
 {
 	struct deadline deadline;
 	__u32 got = 0;
 	__u32 tail;
-	int wait = 0;
-	int ret = context_check(cq->object.context);
+	int wait = context_check(cq->object.context);
 
-	if (ret)
-		return ret;
+	if (wait)
+		return wait;
 	if (!min || min > n || timeout_ns < IBCHAN_TIMEOUT_NEVER)
 		return -EINVAL;
 	deadline_set(&deadline, timeout_ns);
 	for (;;) {
-		ret = take(cq, completions + got, n - got, &tail);
-		if (ret < 0)
-			break;
-		got += (__u32)ret;
+		got += take(cq, completions + got, n - got, &tail);
 		/* One last look has been taken after the wait ended. */
 		if (got >= min || wait)
 			break;
 		wait = sleep_since(cq, tail, min - got, &deadline);
 	}
-	if (got)
-		return (int)got;
-	return ret < 0 ? ret : wait;
+	return got ? (int)got : wait;
 }
 
-/*
- * Empties the ring, then looks after the work. Returns 1 when @completion was
- * filled, 0 while it is in flight; -ESTALE, -EPROTO.
- */
-int ticket_look(const struct ticket *ticket,
-		struct ibchan_completion *completion, __u32 *tail)
+/* Returns 1 when @completion was filled, 0 while the work is in flight; -ESTALE. */
+int ticket_look(const struct ticket *ticket, struct ibchan_cqe *completion, __u32 *tail)
 {
 	struct ibchan_cq *cq = ticket->cq;
-	int err, ret;
+	int ret;
 
 	lock_take(&cq->lock);
 	if (likely(ticket_read(ticket, completion))) {
 		ticket_unlock(cq);
 		return 1;
 	}
-	err = ring_set_aside(cq);
+	ring_sort(cq);
 	if (tail)
-		*tail = cq->head;
+		*tail = cq->sorted;
 	ret = ticket_fetch(ticket, completion);
 	ticket_unlock(cq);
-	return ret ? ret : err;
+	return ret;
 }
 
 /*
@@ -135,7 +124,7 @@ int ticket_look(const struct ticket *ticket,
  * @completion was filled. With any error but -ESTALE the work may be in flight.
  */
 int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
-		int err, struct ibchan_completion *completion)
+		int err, struct ibchan_cqe *completion)
 {
 	__u32 tail;
 	int ret;

@@ -21,14 +21,13 @@ __s64 now_ns(void);	/* on the monotonic clock */
 void deadline_start(struct deadline *deadline);
 __s64 deadline_left(const struct deadline *deadline);
 int cq_sleep(const struct ibchan_cq *cq, __u32 tail, const struct deadline *deadline);
-int ticket_look(const struct ticket *ticket,
-		struct ibchan_completion *completion, __u32 *tail);
+int ticket_look(const struct ticket *ticket, struct ibchan_cqe *completion, __u32 *tail);
 int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
-		int err, struct ibchan_completion *completion);
+		int err, struct ibchan_cqe *completion);
 
 /* call.c; as ibchan_perform(), but a work that has not ended in time ends with its channel */
-int perform_to_the_end(const struct ibchan_wr *wr, __s64 timeout_ns,
-		       struct ibchan_error *error);
+int perform_to_the_end(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
+		       __s64 timeout_ns, struct ibchan_error *error);
 
 #pragma GCC visibility pop
 

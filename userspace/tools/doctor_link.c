@@ -92,20 +92,12 @@ void link_connected(struct link *link)
 
 int link_listen(struct link *link, struct ibchan_error *error)
 {
-	struct ibchan_sge room = ibchan_sge_new(link->in_mr, 0, DOCTOR_MESSAGE);
-	struct ibchan_wr wr = {
-		.channel = link->channel,
-		.opcode = IBCHAN_OP_RECV,
-		.sges = &room,
-		.num_sge = 1,
-	};
-
-	return ibchan_post(link->context, &wr, 1, NULL, error);
+	return ibchan_post_receive(link->channel, link->in_mr, 0, DOCTOR_MESSAGE, 0, error);
 }
 
 int link_hear(struct link *link, __u32 *bytes, struct ibchan_error *error)
 {
-	struct ibchan_completion got;
+	struct ibchan_cqe got;
 	int n = ibchan_cq_wait(ibchan_channel_recv_cq(link->channel), &got, 1, 1,
 			       link->timeout_ns);
 
@@ -135,19 +127,15 @@ static struct pattern pattern_of(bool serves, __u32 bytes)
 int link_say(struct link *link, __u32 bytes, struct ibchan_error *error)
 {
 	struct pattern pattern = pattern_of(link->serves, bytes);
-	struct ibchan_sge sge = ibchan_sge_new(link->out_mr, 0, bytes);
-	struct ibchan_wr wr = {
-		.channel = link->channel,
-		.opcode = IBCHAN_OP_SEND,
-		.sges = &sge,
-		.num_sge = bytes ? 1 : 0,
-	};
+	struct ibchan_submit_sge sge = ibchan_sge_new(link->out_mr, 0, bytes);
+	struct ibchan_submit_wr wr;
 
 	if (bytes) {
 		pattern_fill(&pattern, link->out);
 		pattern_stamp(&pattern, link->out, link->round);
 	}
-	return ibchan_perform(&wr, link->timeout_ns, NULL, error);
+	wr = ibchan_wr_send(link->channel, &sge, bytes ? 1 : 0);
+	return ibchan_perform(link->channel, &wr, link->timeout_ns, NULL, error);
 }
 
 bool link_is_right(const struct link *link, __u32 bytes)

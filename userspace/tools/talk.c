@@ -36,13 +36,13 @@ int talk_begin(struct talk *talk)
 int talk_post_slot(struct talk *talk, struct ibchan_channel *channel, __u32 slot)
 {
 	return ibchan_post_receive(channel, talk->mr, (slot + 1) * TALK_SIZE,
-				   TALK_SIZE, slot);
+				   TALK_SIZE, slot, NULL);
 }
 
 /* Takes what has come, or waits up to @limit_ns for it. */
 static int take_messages(struct talk *talk, __s64 limit_ns)
 {
-	struct ibchan_completion done[TALK_SLOTS];
+	struct ibchan_cqe done[TALK_SLOTS];
 	int n = ibchan_cq_wait(talk->cq, done, TALK_SLOTS, 1, limit_ns);
 	int i;
 
@@ -120,15 +120,10 @@ int talk_read(struct talk *talk, void *buf, size_t len)
  */
 static void send_message(struct talk *talk, size_t len)
 {
-	const struct ibchan_sge sge = ibchan_sge_new(talk->mr, 0, len);
-	const struct ibchan_wr wr = {
-		.channel = talk->channel,
-		.opcode = IBCHAN_OP_SEND,
-		.sges = &sge,
-		.num_sge = len ? 1 : 0,
-	};
+	const struct ibchan_submit_sge sge = ibchan_sge_new(talk->mr, 0, len);
+	const struct ibchan_submit_wr wr = ibchan_wr_send(talk->channel, &sge, len ? 1 : 0);
 
-	ibchan_perform(&wr, talk_timeout_ns(talk), NULL, NULL);
+	ibchan_perform(talk->channel, &wr, talk_timeout_ns(talk), NULL, NULL);
 }
 
 int talk_write(struct talk *talk, const void *buf, size_t len)

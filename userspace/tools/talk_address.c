@@ -213,7 +213,7 @@ static long long now_ms(void)
 /* The receives of a try that failed complete as well, and mean nothing. */
 static void forget_receives(struct talk *talk)
 {
-	struct ibchan_completion done[TALK_SLOTS];
+	struct ibchan_cqe done[TALK_SLOTS];
 
 	while (ibchan_cq_poll(talk->cq, done, TALK_SLOTS) > 0)
 		;

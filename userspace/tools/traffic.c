@@ -85,7 +85,7 @@ static int sends_credits(const struct side *side, __u32 phase)
 	return side->plan->op == IBCHAN_OP_SEND && phase == PHASE_BANDWIDTH;
 }
 
-static int complain_work(const struct ibchan_completion *completion)
+static int complain_work(const struct ibchan_cqe *completion)
 {
 	const struct ibchan_error error = {
 		.code = completion->error,
@@ -97,7 +97,7 @@ static int complain_work(const struct ibchan_completion *completion)
 	return complain_error(ibchan_opcode_name(completion->opcode), &error);
 }
 
-static int count(struct side *side, const struct ibchan_completion *done)
+static int count(struct side *side, const struct ibchan_cqe *done)
 {
 	if (done->error)
 		return complain_work(done);
@@ -115,7 +115,7 @@ static int count(struct side *side, const struct ibchan_completion *done)
 	return 0;
 }
 
-static int count_all(struct side *side, const struct ibchan_completion *done,
+static int count_all(struct side *side, const struct ibchan_cqe *done,
 		     int n)
 {
 	int i;
@@ -137,7 +137,7 @@ static int tell_busy(struct side *side)
 }
 
 /* Waits for up to @limit_ns. Returns as ibchan_cq_wait(). */
-static int wait_some(struct side *side, struct ibchan_completion *done,
+static int wait_some(struct side *side, struct ibchan_cqe *done,
 		     __u32 n, __u64 limit_ns)
 {
 	__u64 start = traffic_now_ns();
@@ -157,7 +157,7 @@ static int wait_some(struct side *side, struct ibchan_completion *done,
  */
 static int reap(struct side *side)
 {
-	struct ibchan_completion done[BATCH];
+	struct ibchan_cqe done[BATCH];
 	__u64 start = traffic_now_ns();
 	int n;
 
@@ -176,7 +176,7 @@ static int reap(struct side *side)
 	return count_all(side, done, n);
 }
 
-static int post(struct side *side, const struct ibchan_wr *wrs, __u32 n)
+static int post(struct side *side, const struct ibchan_submit_wr *wrs, __u32 n)
 {
 	struct ibchan_error error;
 
@@ -186,36 +186,33 @@ static int post(struct side *side, const struct ibchan_wr *wrs, __u32 n)
 }
 
 /* Takes the round's message from its slot, or puts it there. */
-static struct ibchan_wr make_wr(const struct side *side, __u32 op, __u32 round,
-				struct ibchan_sge *sge)
+static struct ibchan_submit_wr make_wr(const struct side *side, __u32 op, __u32 round)
 {
 	int inwards = op == IBCHAN_OP_RECV || op == IBCHAN_OP_READ;
-	struct ibchan_wr wr = {
-		.channel = side->channel,
-		.opcode = op,
+	struct ibchan_submit_wr wr = {
+		.channel = ibchan_channel_handle(side->channel),
+		.opcode = (__u8)op,
 		.wr_id = round,
-		.sges = sge,
 		.num_sge = 1,
+		.sge = ibchan_sge_new(inwards ? side->in_mr : side->out_mr,
+				      offset_of(side, round), side->plan->size),
 	};
 
-	*sge = ibchan_sge_new(inwards ? side->in_mr : side->out_mr,
-			      offset_of(side, round), side->plan->size);
 	if (op == IBCHAN_OP_WRITE || op == IBCHAN_OP_READ) {
-		wr.remote = ibchan_remote_region_sub_unchecked(&side->remote,
-							       offset_of(side, round),
-							       side->plan->size);
+		wr.remote_addr = side->remote.addr + offset_of(side, round);
+		wr.remote_length = side->plan->size;
+		wr.rkey = side->remote.rkey;
 	}
 	return wr;
 }
 
 static int post_receives(struct side *side, __u32 rounds)
 {
-	struct ibchan_sge sge;
-	struct ibchan_wr wr;
+	struct ibchan_submit_wr wr;
 	__u32 round;
 
 	for (round = 1; round <= rounds; round++) {
-		wr = make_wr(side, IBCHAN_OP_RECV, round, &sge);
+		wr = make_wr(side, IBCHAN_OP_RECV, round);
 		if (post(side, &wr, 1))
 			return -1;
 	}
@@ -224,10 +221,7 @@ static int post_receives(struct side *side, __u32 rounds)
 
 static int post_credit_receives(struct side *side, __u32 n)
 {
-	const struct ibchan_wr wr = {
-		.channel = side->channel,
-		.opcode = IBCHAN_OP_RECV,
-	};
+	const struct ibchan_submit_wr wr = ibchan_wr_receive(side->channel, NULL, 0);
 
 	while (n--)
 		if (post(side, &wr, 1))
@@ -308,15 +302,14 @@ static int post_answer(struct side *side, __u32 round, __u32 consumed)
 {
 	__u32 rounds = phase_rounds(side->plan, PHASE_LATENCY);
 	__u32 next = consumed + side->plan->depth;
-	struct ibchan_sge sges[2];
-	struct ibchan_wr wrs[2];
+	struct ibchan_submit_wr wrs[2];
 	__u32 n = 0;
 
 	if (consumed && next <= rounds) {
-		wrs[n] = make_wr(side, IBCHAN_OP_RECV, next, &sges[n]);
+		wrs[n] = make_wr(side, IBCHAN_OP_RECV, next);
 		n++;
 	}
-	wrs[n] = make_wr(side, IBCHAN_OP_SEND, round, &sges[n]);
+	wrs[n] = make_wr(side, IBCHAN_OP_SEND, round);
 	n++;
 	return post(side, wrs, n);
 }
@@ -355,7 +348,7 @@ static int send_pong(struct side *side, __u32 round)
 
 static int poll_completions(struct side *side)
 {
-	struct ibchan_completion done[BATCH];
+	struct ibchan_cqe done[BATCH];
 	int n = ibchan_cq_poll(side->cq, done, BATCH);
 
 	if (n < 0)
@@ -404,8 +397,7 @@ static int check_memory(const struct side *side, __u32 round)
 
 static int post_write(struct side *side, __u32 round)
 {
-	struct ibchan_sge sge;
-	const struct ibchan_wr wr = make_wr(side, IBCHAN_OP_WRITE, round, &sge);
+	const struct ibchan_submit_wr wr = make_wr(side, IBCHAN_OP_WRITE, round);
 
 	return post(side, &wr, 1);
 }
@@ -445,12 +437,11 @@ static void clear_slot(const struct side *side, __u32 round)
 
 static int read_once(struct side *side, __u32 round)
 {
-	struct ibchan_sge sge;
-	const struct ibchan_wr wr = make_wr(side, IBCHAN_OP_READ, round, &sge);
+	const struct ibchan_submit_wr wr = make_wr(side, IBCHAN_OP_READ, round);
 	struct ibchan_error error;
 	int err;
 
-	err = ibchan_perform(&wr, timeout_ns(side), NULL, &error);
+	err = ibchan_perform(side->channel, &wr, timeout_ns(side), NULL, &error);
 	if (err)
 		return complain_error("read", &error);
 	side->sent++;
@@ -526,8 +517,7 @@ static int latency_server(struct side *side)
 /* Posts what the window, the credits and the rest allow, in one call. */
 static int stream_post(struct side *side, __u32 *posted)
 {
-	struct ibchan_sge sges[BATCH];
-	struct ibchan_wr wrs[BATCH];
+	struct ibchan_submit_wr wrs[BATCH];
 	__u32 end = at_most(side->plan->iters,
 			    side->sent + side->plan->depth);
 	__u32 n = 0;
@@ -542,7 +532,7 @@ static int stream_post(struct side *side, __u32 *posted)
 		else
 			pattern_stamp(&side->mine,
 				      slot_of(side, side->out, round), round);
-		wrs[n] = make_wr(side, side->plan->op, round, &sges[n]);
+		wrs[n] = make_wr(side, side->plan->op, round);
 		n++;
 	}
 	*posted += n;
@@ -597,13 +587,9 @@ static int bandwidth_client(struct side *side, struct result *result)
 
 static int send_credit(struct side *side, __u32 n)
 {
-	const struct ibchan_wr wr = {
-		.channel = side->channel,
-		.opcode = IBCHAN_OP_SEND,
-		.flags = IBCHAN_WR_IMM,
-		.imm = n,
-	};
+	struct ibchan_submit_wr wr = ibchan_wr_send(side->channel, NULL, 0);
 
+	ibchan_wr_set_imm(&wr, n);
 	return post(side, &wr, 1);
 }
 
@@ -613,14 +599,13 @@ static int consume(struct side *side, __u32 round)
 	const struct plan *plan = side->plan;
 	__u32 next = round + plan->depth;
 	__u32 step = credit_step(plan);
-	struct ibchan_sge sge;
-	struct ibchan_wr wr;
+	struct ibchan_submit_wr wr;
 
 	if (check_stamp(side, round))
 		return -1;
 	if (next > plan->iters)
 		return 0;
-	wr = make_wr(side, IBCHAN_OP_RECV, next, &sge);
+	wr = make_wr(side, IBCHAN_OP_RECV, next);
 	if (post(side, &wr, 1))
 		return -1;
 	if (round % step && next != plan->iters)

@@ -327,9 +327,6 @@ struct ibchan_work {
 	};
 };
 
-/* For a caller that does not know how long the peer's region is. */
-#define IBCHAN_REMOTE_UNCHECKED	(~0ULL)
-
 /*
  * Flags besides those of <linux/ibchan.h>. Of these, IBCHAN_WR_INLINE means @data
  * instead of elements here. There is no IBCHAN_WR_UNCHECKED, which goes without saying: its bit

@@ -20,8 +20,11 @@ static struct ibchan_cq cq;
 static struct ibchan_channel channel;
 static struct ibchan_mr mr;
 static char memory[COUNT_WORKS * COUNT_BYTES];
-static struct ibchan_wr wrs[COUNT_WORKS];
-static struct ibchan_sge sges[COUNT_WORKS];
+static struct ibchan_submit_wr wrs[COUNT_WORKS];
+static struct ibchan_submit_sge sges[COUNT_WORKS];
+static const struct ibchan_remote_region remote = {
+	.addr = 1 << 20, .length = 1 << 20, .rkey = 1,
+};
 
 static void name_object(struct object *object, __u32 handle)
 {
@@ -38,12 +41,9 @@ static void set_up_cq(void)
 	cq.ring.cqes = (unsigned char *)count_ring + ENTRIES_AT;
 	cq.ring.entry_size = sizeof(struct ibchan_cqe);
 	cq.ring.entries = COUNT_RING_ENTRIES;
-	cq.epoll_fd = -1;
-	cq.event_fd = -1;
 	cq.slots = calloc(COUNT_RING_ENTRIES, sizeof(*cq.slots));
 	cq.free = SLOT_NONE;
-	cq.aside_first = SLOT_NONE;
-	cq.aside_last = SLOT_NONE;
+	cq.tag = 1ULL << 63;
 	cq.stale_first = SLOT_NONE;
 	cq.stale_last = SLOT_NONE;
 }
@@ -63,20 +63,14 @@ void count_user_init(void)
 	mr.length = sizeof(memory);
 	for (i = 0; i < COUNT_WORKS; i++) {
 		sges[i] = ibchan_sge_unchecked(&mr, i * COUNT_BYTES, COUNT_BYTES);
-		wrs[i] = (struct ibchan_wr) {
-			.channel = &channel,
-			.opcode = IBCHAN_OP_WRITE,
-			.wr_id = i,
-			.sges = &sges[i],
-			.num_sge = 1,
-			.remote = { .addr = 1 << 20, .length = 1 << 20, .rkey = 1 },
-		};
+		wrs[i] = ibchan_wr_write(&channel, &sges[i], 1, &remote);
+		wrs[i].wr_id = i;
 	}
 }
 
 static int poll_all(int left)
 {
-	struct ibchan_completion completions[COUNT_WORKS];
+	struct ibchan_cqe completions[COUNT_WORKS];
 	int i, n;
 
 	while (left) {
@@ -96,7 +90,7 @@ static int count_run(const struct count_shape *shape)
 	int i, err = 0;
 
 	if (shape->blocking)
-		return ibchan_write(&channel, sges, 1, &wrs[0].remote, NULL);
+		return ibchan_write(&channel, sges, 1, &remote, NULL);
 	for (i = 0; !err && i < shape->works; i += shape->chain)
 		err = ibchan_post(&context, &wrs[i], shape->chain, NULL, NULL);
 	return err ? err : poll_all(shape->works);

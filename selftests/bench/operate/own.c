@@ -79,50 +79,35 @@ static int own_pair_once(void)
 	return rc ?: ibchan_cq_destroy(cq);
 }
 
-static __u32 opcode_of(enum what what)
+/* A read and an atomic bring the target here; what they name is the source. */
+static struct ibchan_submit_wr request(const struct shape *shape, unsigned int i,
+				       const struct ibchan_remote_region *remote)
 {
-	switch (what) {
+	switch (shape->what) {
 	case WRITE:
-		return IBCHAN_OP_WRITE;
+		return ibchan_wr_write(own.channel[0], &own.source[i], 1, remote);
 	case SEND:
-		return IBCHAN_OP_SEND;
+		return ibchan_wr_send(own.channel[0], &own.source[i], 1);
 	case READ:
-		return IBCHAN_OP_READ;
+		return ibchan_wr_read(own.channel[0], &own.target[i], 1, remote);
 	default:
-		return IBCHAN_OP_FETCH_ADD;
+		return ibchan_wr_fetch_add(own.channel[0], &own.target[i], remote, 1);
 	}
 }
 
-/* A read and an atomic bring the target here; what they name is the source. */
-static int load_send(const struct shape *shape, unsigned int i, struct ibchan_wr *wr)
+static int remote_of(const struct shape *shape, unsigned int i,
+		     struct ibchan_remote_region *remote)
 {
 	bool inward = shape->what == READ || shape->what == ADD;
-	unsigned int there = place_of(shape, i) + (inward ? 0 : AREA);
 
-	*wr = (struct ibchan_wr) {
-		.channel = own.channel[0],
-		.opcode = opcode_of(shape->what),
-		.flags = shape->unchecked ? IBCHAN_WR_UNCHECKED : 0,
-		.wr_id = i,
-		.sges = inward ? &own.target[i] : &own.source[i],
-		.num_sge = 1,
-		.operand = shape->what == ADD,
-	};
-	if (shape->what == SEND)
-		return 0;
-	return ibchan_remote_region_sub(&own.remote, there, shape->size, &wr->remote);
+	return ibchan_remote_region_sub(&own.remote, place_of(shape, i) + (inward ? 0 : AREA),
+					shape->size, remote);
 }
 
-static void load_receive(const struct shape *shape, unsigned int i, struct ibchan_wr *wr)
+static void finish(const struct shape *shape, unsigned int i, struct ibchan_submit_wr *wr)
 {
-	*wr = (struct ibchan_wr) {
-		.channel = own.channel[1],
-		.opcode = IBCHAN_OP_RECV,
-		.flags = shape->unchecked ? IBCHAN_WR_UNCHECKED : 0,
-		.wr_id = i,
-		.sges = &own.target[i],
-		.num_sge = 1,
-	};
+	wr->wr_id = i;
+	wr->flags = shape->unchecked ? IBCHAN_WR_UNCHECKED : 0;
 }
 
 static unsigned int works_of(const struct shape *shape)
@@ -136,20 +121,28 @@ static int own_load(const struct shape *shape)
 	int rc = 0;
 
 	for (i = 0; !rc && i < shape->depth; i++) {
+		struct ibchan_submit_wr *wr = &own.wrs[works * i];
 		unsigned int at = place_of(shape, i);
+		struct ibchan_remote_region remote;
 
 		own.source[i] = ibchan_sge_unchecked(own.mr, at, shape->size);
 		own.target[i] = ibchan_sge_unchecked(own.mr, at + AREA, shape->size);
-		if (works == 2)
-			load_receive(shape, i, &own.wrs[2 * i]);
-		rc = load_send(shape, i, &own.wrs[works * i + works - 1]);
+		if (works == 2) {
+			*wr = ibchan_wr_receive(own.channel[1], &own.target[i], 1);
+			finish(shape, i, wr++);
+		}
+		rc = remote_of(shape, i, &remote);
+		if (!i)
+			own.first = remote;
+		*wr = request(shape, i, &remote);
+		finish(shape, i, wr);
 	}
 	return rc;
 }
 
 int own_reap(struct ibchan_cq *cq, unsigned int left)
 {
-	struct ibchan_completion completions[POLLED];
+	struct ibchan_cqe completions[POLLED];
 	int i, n;
 
 	while (left) {
@@ -172,7 +165,7 @@ static int own_run(const struct shape *shape)
 	int rc = 0;
 
 	if (shape->blocking)
-		return ibchan_write(own.channel[0], own.wrs[0].sges, 1, &own.wrs[0].remote, NULL);
+		return ibchan_write(own.channel[0], &own.source[0], 1, &own.first, NULL);
 	for (i = 0; !rc && i < shape->depth; i += shape->chain)
 		rc = ibchan_post(own.context, &own.wrs[works * i], works * shape->chain, NULL,
 				 NULL);

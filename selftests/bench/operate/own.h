@@ -20,9 +20,10 @@ struct own {
 	struct ibchan_mr *mr;
 	struct ibchan_channel *channel[2];
 	struct ibchan_remote_region remote;
-	struct ibchan_wr wrs[2 * DEPTH];
-	struct ibchan_sge source[DEPTH];
-	struct ibchan_sge target[DEPTH];
+	struct ibchan_remote_region first;	/* of it: what the first work names */
+	struct ibchan_submit_wr wrs[2 * DEPTH];
+	struct ibchan_submit_sge source[DEPTH];
+	struct ibchan_submit_sge target[DEPTH];
 };
 
 extern struct own own;

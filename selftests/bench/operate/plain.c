@@ -43,7 +43,7 @@ struct exchange {
 	unsigned char *source;
 	unsigned char *target;
 	unsigned long size;
-	struct ibchan_mr *mr;	/* of the target, or IBCHAN_PLAIN */
+	struct ibchan_mr *mr;	/* of the target; NULL: it is plain memory */
 	unsigned int ranges;	/* of @size, side by side from @target on */
 };
 
@@ -53,16 +53,16 @@ static unsigned int turn;
 static int exchange_once(const struct way *way, const void *arg)
 {
 	const struct exchange *exchange = arg;
-	const struct ibchan_sge source = ibchan_sge_unchecked(own.mr, 0, SENT);
-	const struct ibchan_sge target = {
-		.mr = exchange->mr, .length = exchange->size,
-		.addr = exchange->target + turn++ % exchange->ranges * exchange->size,
-	};
-	const struct ibchan_wr wrs[] = {
-		{ .channel = own.channel[1], .opcode = IBCHAN_OP_RECV, .sges = &target,
-		  .num_sge = 1 },
-		{ .channel = own.channel[0], .opcode = IBCHAN_OP_SEND, .sges = &source,
-		  .num_sge = 1 },
+	const struct ibchan_submit_sge source = ibchan_sge_unchecked(own.mr, 0, SENT);
+	const unsigned long at = turn++ % exchange->ranges * exchange->size;
+	const struct ibchan_submit_sge target = exchange->mr ?
+		ibchan_sge_unchecked(exchange->mr, exchange->target + at -
+				     (unsigned char *)ibchan_mr_addr(exchange->mr),
+				     exchange->size) :
+		ibchan_sge_plain(exchange->target + at, exchange->size);
+	const struct ibchan_submit_wr wrs[] = {
+		ibchan_wr_receive(own.channel[1], &target, 1),
+		ibchan_wr_send(own.channel[0], &source, 1),
 	};
 	int rc = ibchan_post(own.context, wrs, 2, NULL, NULL);
 
@@ -153,7 +153,7 @@ static int measure_into(const struct receive *receive, unsigned char *memory,
 			unsigned char *target, struct ibchan_mr *mr)
 {
 	const unsigned int ranges = receive->many ? MANY : 1;
-	const struct exchange plain = { memory, target, receive->size, IBCHAN_PLAIN, ranges };
+	const struct exchange plain = { memory, target, receive->size, NULL, ranges };
 	const struct exchange registered = { memory, target, receive->size, mr, ranges };
 	const struct trial trials[KINDS] = {
 		[PLAIN] = trial_of(receive, &plain, exchange_once),

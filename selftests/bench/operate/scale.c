@@ -34,12 +34,12 @@ struct crowd {
 
 static int write_once(struct ibchan_channel *channel, struct ibchan_cq *cq)
 {
-	const struct ibchan_sge source = ibchan_sge_unchecked(own.mr, 0, STRIDE);
-	struct ibchan_wr wr = {
-		.channel = channel, .opcode = IBCHAN_OP_WRITE, .sges = &source, .num_sge = 1,
-	};
-	int rc = ibchan_remote_region_sub(&own.remote, AREA, STRIDE, &wr.remote);
+	const struct ibchan_submit_sge source = ibchan_sge_unchecked(own.mr, 0, STRIDE);
+	struct ibchan_remote_region remote;
+	struct ibchan_submit_wr wr;
+	int rc = ibchan_remote_region_sub(&own.remote, AREA, STRIDE, &remote);
 
+	wr = ibchan_wr_write(channel, &source, 1, &remote);
 	rc = rc ?: ibchan_post(own.context, &wr, 1, NULL, NULL);
 	return rc ?: own_reap(cq, 1);
 }

@@ -108,7 +108,7 @@ static int await_both(const struct pair *pair)
 /* What one end sends is there when the send is done. */
 static int cross(struct ibchan_channel *from, unsigned int seed)
 {
-	struct ibchan_sge source = ibchan_sge_unchecked(own.mr, 0, MESSAGE);
+	struct ibchan_submit_sge source = ibchan_sge_unchecked(own.mr, 0, MESSAGE);
 	int rc;
 
 	fill(own.memory, seed);
@@ -118,21 +118,13 @@ static int cross(struct ibchan_channel *from, unsigned int seed)
 
 static int receive(struct ibchan_channel *channel, unsigned int end)
 {
-	struct ibchan_sge target = ibchan_sge_unchecked(own.mr, place_of(end), MESSAGE);
-	const struct ibchan_wr wr = {
-		.channel = channel,
-		.opcode = IBCHAN_OP_RECV,
-		.sges = &target,
-		.num_sge = 1,
-	};
-
-	return ibchan_post(own.context, &wr, 1, NULL, NULL);
+	return ibchan_post_receive(channel, own.mr, place_of(end), MESSAGE, 0, NULL);
 }
 
 /* Ends that were made in any order hear one message each. */
 static int verify(const struct job *job)
 {
-	struct ibchan_completion completion;
+	struct ibchan_cqe completion;
 	unsigned int i;
 	int rc = 0;
 

@@ -340,6 +340,14 @@ struct ibchan_cq *ibchan_channel_send_cq(const struct ibchan_channel *channel);
 struct ibchan_cq *ibchan_channel_recv_cq(const struct ibchan_channel *channel);
 
 /**
+ * ibchan_channel_handle() - the number that requests and completions name a channel by
+ * @channel: prepared, connected or broken
+ *
+ * Return: the handle, which no other object of the context has, nor has had lately.
+ */
+__u32 ibchan_channel_handle(const struct ibchan_channel *channel);
+
+/**
  * ibchan_channel_set_priv() - keep a pointer of the caller's with a channel
  * @channel: prepared, connected or broken
  * @priv: anything; the library does not look at it

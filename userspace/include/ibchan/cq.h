@@ -10,37 +10,16 @@
 extern "C" {
 #endif
 
+struct ibchan_context;
 struct ibchan_device;
 struct ibchan_cq;
 struct ibchan_channel;
 struct ibchan_error;
 
-/**
- * struct ibchan_completion - what became of a work
- * @wr_id: of its work request
- * @channel: of its work request; NULL if that has been closed meanwhile
- * @error: 0 or a negative errno
- * @status: enum ibchan_status
- * @opcode: IBCHAN_OP_*
- * @flags: IBCHAN_CQE_*
- * @bytes: received, for a receive that succeeded
- * @imm: in host order, with IBCHAN_CQE_IMM; with IBCHAN_CQE_INVALIDATED the key of a shared
- *	region that the peer has invalidated with its message
- * @vendor_err: the device's own code for @status
- * @reserved: 0
+/*
+ * A completion is a struct ibchan_cqe of <linux/ibchan.h>: an entry of the ring. Its channel is a
+ * handle: ibchan_cqe_channel().
  */
-struct ibchan_completion {
-	__u64 wr_id;
-	struct ibchan_channel *channel;
-	int error;
-	__u32 status;
-	__u32 opcode;
-	__u32 flags;
-	__u32 bytes;
-	__u32 imm;
-	__u32 vendor_err;
-	__u32 reserved;
-};
 
 /**
  * ibchan_cq_create() - make a completion queue
@@ -53,7 +32,8 @@ struct ibchan_completion {
  * @error: details; NULL is fine
  *
  * A work is refused (-EAGAIN, RING_FULL) when @entries works are in flight or
- * unread, so no completion is ever lost.
+ * unread, so no completion is ever lost; a pending work or blocking call also when there are
+ * @entries pending works whose results nobody has looked at.
  *
  * Return: 0; -EINVAL: out of range; -EPERM: see Fork; -EMFILE: too many
  * objects or open files; -EDQUOT: the process's RDMA cgroup holds as many
@@ -103,12 +83,9 @@ int ibchan_cq_destroy(struct ibchan_cq *cq);
  * read out. That is what ibchan_cq_poll() would give, or it is for pending works, or
  * of unsignaled ones: then the poll gives nothing, and the descriptor is readable no
  * longer.
- * It belongs to the queue: do not close or read it. It is an epoll descriptor itself, which
- * epoll_ctl() takes without EPOLLEXCLUSIVE only: threads that are to be woken one at a time wait
- * in one epoll_wait() each on the same epoll, with EPOLLET or EPOLLONESHOT.
+ * It belongs to the queue: do not close, read or map it.
  *
- * Return: the descriptor, the same each time; -EMFILE, -ENFILE: too many open
- * files; -EPERM: see Fork.
+ * Return: the descriptor, the same each time; -EPERM: see Fork.
  */
 int ibchan_cq_fd(struct ibchan_cq *cq);
 
@@ -131,8 +108,21 @@ int ibchan_cq_fd(struct ibchan_cq *cq);
  * ibchan_cq_fd() was called and all has been read, also -ENODEV: the device is gone,
  * and -EPROTO: a ring was damaged. Then the descriptor stays readable.
  */
-int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
+int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_cqe *completions,
 		   __u32 n);
+
+/**
+ * ibchan_cqe_channel() - the channel of a completion
+ * @context: of its cq
+ * @completion: as it was handed out
+ *
+ * No system call. A program that has few channels may compare @completion->channel with
+ * ibchan_channel_handle() instead. Its own pointer: ibchan_channel_priv().
+ *
+ * Return: the channel; NULL: it has been closed.
+ */
+struct ibchan_channel *ibchan_cqe_channel(struct ibchan_context *context,
+					  const struct ibchan_cqe *completion);
 
 /**
  * ibchan_cq_wait() - take completions, and wait for them
@@ -153,7 +143,7 @@ int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions,
  * early; if there were none: -ETIMEDOUT, or -EINTR for a signal; -EINVAL: @min
  * is 0 or above @n, or a negative time-out; -EPERM: see Fork.
  */
-int ibchan_cq_wait(struct ibchan_cq *cq, struct ibchan_completion *completions,
+int ibchan_cq_wait(struct ibchan_cq *cq, struct ibchan_cqe *completions,
 		   __u32 n, __u32 min, __s64 timeout_ns);
 
 #ifdef __cplusplus

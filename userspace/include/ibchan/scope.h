@@ -9,10 +9,10 @@
  *	struct ibchan_scope scope;
  *
  *	ibchan_scoped(&scope) {
- *		ret = ibchan_scope_post(&scope, &first, &wr, NULL);
+ *		ret = ibchan_scope_post(&scope, &first, channel, &wr, NULL);
  *		if (ret)
  *			break;
- *		ret = ibchan_scope_post(&scope, &second, &other, NULL);
+ *		ret = ibchan_scope_post(&scope, &second, channel, &other, NULL);
  *		if (ret)
  *			break;
  *		ret = ibchan_pending_wait(&first, IBCHAN_TIMEOUT_NEVER);
@@ -46,23 +46,24 @@ extern "C" {
 #endif
 
 struct ibchan_cq;
-struct ibchan_wr;
+struct ibchan_channel;
 struct ibchan_scope;
 struct ibchan_error;
 
 /**
  * struct ibchan_pending - a posted work and, when it has ended, its result
  * @completion: how it ended, once ibchan_pending_poll() or one of the waits has
- *	said so; @completion.wr_id and @completion.channel are there from the post on
+ *	said so; its wr_id, channel and opcode are there from the post on
  * @next_failed: in the list of a scope's failures
  *
  * All zero before the first post; may be posted again when it has ended.
  */
 struct ibchan_pending {
-	struct ibchan_completion completion;
+	struct ibchan_cqe completion;
 	struct ibchan_pending *next_failed;
 	/* private: */
 	struct ibchan_cq *cq;
+	struct ibchan_channel *channel;
 	struct ibchan_scope *scope;
 	struct ibchan_pending *next;
 	__u64 generation;
@@ -101,7 +102,8 @@ struct ibchan_scope {
 /**
  * ibchan_pending_post() - post a work and keep its result
  * @pending: all zero, or done
- * @wr: the request; it and its list of elements may be reused at once
+ * @channel: where to post it
+ * @wr: the request, made for @channel; it and its list of elements may be reused at once
  * @error: details; NULL is fine
  *
  * Its completion never shows up in ibchan_cq_poll(). One system call.
@@ -113,8 +115,8 @@ struct ibchan_scope {
  * Return: as ibchan_post() for one request; -EALREADY: it is in flight, or it is in
  * a scope and nobody has looked at its result.
  */
-int ibchan_pending_post(struct ibchan_pending *pending,
-			const struct ibchan_wr *wr, struct ibchan_error *error);
+int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *channel,
+			const struct ibchan_submit_wr *wr, struct ibchan_error *error);
 
 /**
  * ibchan_pending_poll() - has a pending work ended?
@@ -125,8 +127,8 @@ int ibchan_pending_post(struct ibchan_pending *pending,
  * their completions are kept for their owners.
  *
  * When the channel was closed meanwhile, the result is there until the cq needs
- * its place for a later work. From then on the work counts as one that ended with
- * -ESTALE.
+ * its place for a later pending work or blocking call. From then on the work counts
+ * as one that ended with -ESTALE.
  *
  * Buffers: those of the work may be reused when this has returned 1.
  *
@@ -228,8 +230,8 @@ struct ibchan_scope *ibchan_scope_begin_manual_timeout(struct ibchan_scope *scop
  * @scope: has begun
  * @pending: all zero, or done and looked at; outlives the scope, and is in no
  *	other one until then
- * @wr: the request, on any channel, which stays open until the scope has ended;
- *	the ranges of its elements outlive the scope
+ * @channel: where to post it, which stays open until the scope has ended
+ * @wr: the request, made for @channel; the ranges of its elements outlive the scope
  * @error: details; NULL is fine
  *
  * Buffers: the ranges belong to the device until one of the calls on @pending
@@ -241,7 +243,8 @@ struct ibchan_scope *ibchan_scope_begin_manual_timeout(struct ibchan_scope *scop
  * another scope that has not ended.
  */
 int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending,
-		      const struct ibchan_wr *wr, struct ibchan_error *error);
+		      struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
+		      struct ibchan_error *error);
 
 /**
  * ibchan_scope_fail() - the block has an error of its own

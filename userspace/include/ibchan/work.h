@@ -16,26 +16,13 @@ extern "C" {
 struct ibchan_context;
 struct ibchan_mr;
 struct ibchan_channel;
-struct ibchan_completion;
 struct ibchan_error;
 
-/* Instead of a region: memory that is not registered. */
-#define IBCHAN_PLAIN	((struct ibchan_mr *)-1)
-
-/**
- * struct ibchan_sge - a gather or scatter element: a range of a memory region
- * @mr: the region, or IBCHAN_PLAIN
- * @addr: first byte, inside @mr
- * @length: bytes; 0 is allowed
- *
- * The elements of one work have less than 2 GiB together (IBCHAN_MAX_MESSAGE), those of a receive
- * as well; those of other works no more than max_message of struct ibchan_port_info.
+/*
+ * A work request is a struct ibchan_submit_wr of <linux/ibchan.h>, its elements are struct
+ * ibchan_submit_sge, and what becomes of it is a struct ibchan_cqe: what the kernel reads and
+ * writes. The calls here make elements, those of <ibchan/wr.h> requests; see ibchan_post().
  */
-struct ibchan_sge {
-	struct ibchan_mr *mr;
-	void *addr;
-	size_t length;
-};
 
 /**
  * ibchan_sge_plain() - an element of memory that is not registered
@@ -48,7 +35,7 @@ struct ibchan_sge {
  *
  * Return: the element.
  */
-struct ibchan_sge ibchan_sge_plain(void *addr, size_t length);
+struct ibchan_submit_sge ibchan_sge_plain(void *addr, size_t length);
 
 /**
  * ibchan_sge_unchecked() - an element, as given
@@ -58,8 +45,8 @@ struct ibchan_sge ibchan_sge_plain(void *addr, size_t length);
  *
  * Return: the element. A post refuses it with -EINVAL if it leaves the region.
  */
-struct ibchan_sge ibchan_sge_unchecked(struct ibchan_mr *mr, size_t offset,
-				       size_t length);
+struct ibchan_submit_sge ibchan_sge_unchecked(const struct ibchan_mr *mr, size_t offset,
+					      size_t length);
 
 /**
  * ibchan_sge_checked() - an element that lies within its region
@@ -71,8 +58,8 @@ struct ibchan_sge ibchan_sge_unchecked(struct ibchan_mr *mr, size_t offset,
  * Return: 0; -EINVAL: the range leaves the region; -EOVERFLOW: it is inside, but
  * longer than an element can be (4 GiB - 1).
  */
-int ibchan_sge_checked(struct ibchan_mr *mr, __u64 offset, __u64 length,
-		       struct ibchan_sge *sge);
+int ibchan_sge_checked(const struct ibchan_mr *mr, __u64 offset, __u64 length,
+		       struct ibchan_submit_sge *sge);
 
 /**
  * ibchan_sge_new() - an element that the caller knows to be right
@@ -85,34 +72,40 @@ int ibchan_sge_checked(struct ibchan_mr *mr, __u64 offset, __u64 length,
  *
  * Return: the element; with NDEBUG also a wrong one, which a post refuses.
  */
-static inline struct ibchan_sge ibchan_sge_new(struct ibchan_mr *mr,
-					       size_t offset, size_t length)
+static inline struct ibchan_submit_sge ibchan_sge_new(const struct ibchan_mr *mr,
+						      size_t offset, size_t length)
 {
-	struct ibchan_sge sge = ibchan_sge_unchecked(mr, offset, length);
+	struct ibchan_submit_sge sge = ibchan_sge_unchecked(mr, offset, length);
 
 	assert(!ibchan_sge_checked(mr, offset, length, &sge));
 	return sge;
 }
 
 /**
- * struct ibchan_wr - a work request
- * @channel: where to post it
- * @opcode: IBCHAN_OP_*
- * @flags: IBCHAN_WR_*, see below
- * @wr_id: any number; comes back in the completion
- * @sges: elements: gathered by a send or write, scattered into by a receive, read
- *	or atomic; may be NULL when there are none
- * @num_sge: how many; an atomic has one, of 8 bytes
- * @imm: with IBCHAN_WR_IMM, 32 bits for the peer in host order; else 0
- * @remote: write, read and atomics: where in the peer's memory, starting with the
- *	first byte of it and not exceeding it; else zero
- * @operand: atomics: what to compare with, or to add; else 0
- * @swap: compare and swap: the new value; else 0
- * @reserved: 0
+ * ibchan_post() - post any number of work requests on any channels
+ * @context: of the channels
+ * @wrs: the work requests; they and their lists may be reused at once
+ * @n: how many
+ * @accepted: how many leading ones were posted, also on an error; NULL is fine
+ * @error: details of the first refused one; NULL is fine
+ *
+ * Requests are made by ibchan_wr_send() and its like. What they were made with may be changed: the
+ * elements, the peer's memory, and
+ *
+ *	wr_id			any number; comes back in the completion
+ *	flags			see below; with an immediate by
+ *				ibchan_wr_set_imm()
+ *
+ * A program that fills one in itself begins with a zeroed struct. Requests and elements name
+ * objects by their handles, which begin at a random number in each context: the object of another
+ * context is none, and refused as such. The elements of one work have less than 2 GiB together
+ * (IBCHAN_MAX_MESSAGE), those of a receive as well; those of other works no more than max_message
+ * of struct ibchan_port_info. An atomic works on 8 bytes of the peer's at a multiple of 8, in the
+ * byte order of the peer's host. Its element receives what they were before.
  *
  * The flags:
  *
- *	IBCHAN_WR_IMM		send, write: @imm goes along; needs a device with
+ *	IBCHAN_WR_IMM		send, write: imm goes along; needs a device with
  *				IBCHAN_DEVICE_IMMEDIATE
  *	IBCHAN_WR_FENCE		not before all reads and atomics before it are
  *				done; not for a receive, and for a read only
@@ -120,9 +113,8 @@ static inline struct ibchan_sge ibchan_sge_new(struct ibchan_mr *mr,
  *	IBCHAN_WR_SOLICITED	send, write with IBCHAN_WR_IMM: wakes the peer,
  *				see ibchan_cq_create_solicited()
  *	IBCHAN_WR_INLINE	send, write: the data are copied at the post, and
- *				the ranges may be reused at once, and collide
- *				with none; at most the channel's
- *				max_inline_data bytes, from any region
+ *				may be changed at once; at most the channel's
+ *				max_inline_data bytes, by ibchan_sge_plain()
  *	IBCHAN_WR_UNSIGNALED	not for a receive: the completion is shown only
  *				if it is an error. The work ends together with a
  *				later one of its channel that has not the flag;
@@ -136,32 +128,7 @@ static inline struct ibchan_sge ibchan_sge_new(struct ibchan_mr *mr,
  *	IBCHAN_WR_UNCHECKED	the ranges of this work neither collide with
  *				those of others nor others with them
  *
- * An atomic works on 8 bytes of the peer's at a multiple of 8, in the byte order of
- * the peer's host. Its element receives what they were before.
- */
-struct ibchan_wr {
-	struct ibchan_channel *channel;
-	__u32 opcode;
-	__u32 flags;
-	__u64 wr_id;
-	const struct ibchan_sge *sges;
-	__u32 num_sge;
-	__u32 imm;
-	struct ibchan_remote_region remote;
-	__u64 operand;
-	__u64 swap;
-	__u64 reserved[2];
-};
-
-/**
- * ibchan_post() - post any number of work requests on any channels
- * @context: of the channels
- * @wrs: the work requests; they and their lists may be reused at once
- * @n: how many
- * @accepted: how many leading ones were posted, also on an error; NULL is fine
- * @error: details of the first refused one; NULL is fine
- *
- * One system call for each 64. Each accepted work completes exactly once, on
+ * One system call. Each accepted work completes exactly once, on
  * its channel's cq, whatever happens to the channel.
  *
  * While a work is in flight, its ranges are checked against those of works posted
@@ -180,21 +147,22 @@ struct ibchan_wr {
  * and those after it were not posted: -EAGAIN: a queue or the cq is full;
  * -EBUSY: a range collides with one in flight; @error names that one and its work;
  * -EINVAL: a bad request, or an element outside its region; -EACCES: the
- * region or the channel does not allow it; -EXDEV: a region of another pd or
- * context; -EKEYREVOKED: a region whose key a peer has invalidated;
- * -ENOENT: a channel of another context, or none, or a region that is
- * being unregistered, or none; -EFAULT, -ENOMEM: plain memory that is not there, or
+ * region or the channel does not allow it; -EXDEV: a region of another pd;
+ * -EKEYREVOKED: a region whose key a peer has invalidated;
+ * -ENOENT: a channel of another context, or none, or a region of another context, or one that
+ * is being unregistered, or none; -EFAULT, -ENOMEM: plain memory that is not there, or
  * that may not be pinned; -EDQUOT: plain memory, and the user's objects take as much
  * kernel memory as they may; -EOPNOTSUPP: the device has no atomics, the peer serves
  * no reads and atomics, or an unknown flag; -ENOTCONN: the channel has no peer yet,
  * and this is no receive; -ESHUTDOWN: the channel is broken; -EPERM: see Fork.
  */
-int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
+int ibchan_post(struct ibchan_context *context, const struct ibchan_submit_wr *wrs,
 		__u32 n, __u32 *accepted, struct ibchan_error *error);
 
 /**
  * ibchan_perform() - post one work and wait for it
- * @wr: the work request
+ * @channel: where to post it
+ * @wr: the work request, made for @channel
  * @timeout_ns: for the wait, in nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: no
  *	limit
  * @completion: what became of the work; NULL is fine
@@ -212,8 +180,8 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_wr *wrs,
  * Return: 0; what ibchan_post() returns; -ETIMEDOUT: the time has passed;
  * or, with origin IBCHAN_ERROR_WORK, the errno of a work that failed.
  */
-int ibchan_perform(const struct ibchan_wr *wr, __s64 timeout_ns,
-		   struct ibchan_completion *completion,
+int ibchan_perform(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
+		   __s64 timeout_ns, struct ibchan_cqe *completion,
 		   struct ibchan_error *error);
 
 /**
@@ -231,7 +199,7 @@ int ibchan_perform(const struct ibchan_wr *wr, __s64 timeout_ns,
  *
  * Return: as ibchan_perform() without a limit.
  */
-int ibchan_send(struct ibchan_channel *channel, const struct ibchan_sge *sges,
+int ibchan_send(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
 		__u32 num_sge, struct ibchan_error *error);
 
 /**
@@ -251,8 +219,8 @@ int ibchan_send(struct ibchan_channel *channel, const struct ibchan_sge *sges,
  * Return: as ibchan_perform() without a limit.
  */
 int ibchan_receive(struct ibchan_channel *channel,
-		   const struct ibchan_sge *sges, __u32 num_sge,
-		   struct ibchan_completion *completion,
+		   const struct ibchan_submit_sge *sges, __u32 num_sge,
+		   struct ibchan_cqe *completion,
 		   struct ibchan_error *error);
 
 /**
@@ -271,7 +239,7 @@ int ibchan_receive(struct ibchan_channel *channel,
  *
  * Return: as ibchan_perform() without a limit.
  */
-int ibchan_write(struct ibchan_channel *channel, const struct ibchan_sge *sges,
+int ibchan_write(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
 		 __u32 num_sge, const struct ibchan_remote_region *remote,
 		 struct ibchan_error *error);
 
@@ -288,7 +256,7 @@ int ibchan_write(struct ibchan_channel *channel, const struct ibchan_sge *sges,
  *
  * Return: as ibchan_perform() without a limit.
  */
-int ibchan_read(struct ibchan_channel *channel, const struct ibchan_sge *sges,
+int ibchan_read(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
 		__u32 num_sge, const struct ibchan_remote_region *remote,
 		struct ibchan_error *error);
 
@@ -320,7 +288,7 @@ struct ibchan_swap {
  * atomics (IBCHAN_DEVICE_ATOMICS), or the peer serves none.
  */
 int ibchan_compare_swap(struct ibchan_channel *channel,
-			const struct ibchan_sge *sge,
+			const struct ibchan_submit_sge *sge,
 			const struct ibchan_remote_region *remote,
 			const struct ibchan_swap *values,
 			struct ibchan_error *error);
@@ -339,7 +307,7 @@ int ibchan_compare_swap(struct ibchan_channel *channel,
  * Return: as ibchan_compare_swap().
  */
 int ibchan_fetch_add(struct ibchan_channel *channel,
-		     const struct ibchan_sge *sge,
+		     const struct ibchan_submit_sge *sge,
 		     const struct ibchan_remote_region *remote, __u64 add,
 		     struct ibchan_error *error);
 

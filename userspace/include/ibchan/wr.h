@@ -12,7 +12,7 @@ extern "C" {
 /**
  * ibchan_wr_send() - a request that sends
  * @channel: where to post it
- * @sges: elements, gathered; they stay in place until the request is posted
+ * @sges: elements, gathered; two or more stay in place until it is posted
  * @num_sge: how many
  *
  * Flags and a wr_id are set in the result, an immediate by ibchan_wr_set_imm().
@@ -21,26 +21,26 @@ extern "C" {
  *
  * Return: the request.
  */
-struct ibchan_wr ibchan_wr_send(struct ibchan_channel *channel,
-				const struct ibchan_sge *sges, __u32 num_sge);
+struct ibchan_submit_wr ibchan_wr_send(struct ibchan_channel *channel,
+				       const struct ibchan_submit_sge *sges, __u32 num_sge);
 
 /**
  * ibchan_wr_receive() - a request that receives
  * @channel: where to post it
- * @sges: elements, scattered into; they stay in place until the request is posted
+ * @sges: elements, scattered into; two or more stay in place until it is posted
  * @num_sge: how many
  *
  * Buffers: none until it is posted.
  *
  * Return: the request.
  */
-struct ibchan_wr ibchan_wr_receive(struct ibchan_channel *channel,
-				   const struct ibchan_sge *sges, __u32 num_sge);
+struct ibchan_submit_wr ibchan_wr_receive(struct ibchan_channel *channel,
+					  const struct ibchan_submit_sge *sges, __u32 num_sge);
 
 /**
  * ibchan_wr_write() - a request that writes into the peer's memory
  * @channel: where to post it
- * @sges: elements, gathered; they stay in place until the request is posted
+ * @sges: elements, gathered; two or more stay in place until it is posted
  * @num_sge: how many
  * @remote: where to: from the first byte of it on, and not beyond its end
  *
@@ -48,14 +48,14 @@ struct ibchan_wr ibchan_wr_receive(struct ibchan_channel *channel,
  *
  * Return: the request.
  */
-struct ibchan_wr ibchan_wr_write(struct ibchan_channel *channel,
-				 const struct ibchan_sge *sges, __u32 num_sge,
-				 const struct ibchan_remote_region *remote);
+struct ibchan_submit_wr ibchan_wr_write(struct ibchan_channel *channel,
+					const struct ibchan_submit_sge *sges, __u32 num_sge,
+					const struct ibchan_remote_region *remote);
 
 /**
  * ibchan_wr_read() - a request that reads the peer's memory
  * @channel: where to post it
- * @sges: elements, scattered into; they stay in place until the request is posted
+ * @sges: elements, scattered into; two or more stay in place until it is posted
  * @num_sge: how many
  * @remote: where from: its first byte on, and not beyond its end
  *
@@ -63,15 +63,14 @@ struct ibchan_wr ibchan_wr_write(struct ibchan_channel *channel,
  *
  * Return: the request.
  */
-struct ibchan_wr ibchan_wr_read(struct ibchan_channel *channel,
-				const struct ibchan_sge *sges, __u32 num_sge,
-				const struct ibchan_remote_region *remote);
+struct ibchan_submit_wr ibchan_wr_read(struct ibchan_channel *channel,
+				       const struct ibchan_submit_sge *sges, __u32 num_sge,
+				       const struct ibchan_remote_region *remote);
 
 /**
  * ibchan_wr_compare_swap() - a request that replaces a word of the peer's if it is as expected
  * @channel: where to post it
- * @sge: one element of 8 bytes, which receives the word as it was; it stays in place until
- *	the request is posted
+ * @sge: one element of 8 bytes, which receives the word as it was
  * @remote: the word: 8 bytes at a multiple of 8
  * @compare: what is expected
  * @swap: what replaces it
@@ -80,16 +79,15 @@ struct ibchan_wr ibchan_wr_read(struct ibchan_channel *channel,
  *
  * Return: the request.
  */
-struct ibchan_wr ibchan_wr_compare_swap(struct ibchan_channel *channel,
-					const struct ibchan_sge *sge,
-					const struct ibchan_remote_region *remote,
-					__u64 compare, __u64 swap);
+struct ibchan_submit_wr ibchan_wr_compare_swap(struct ibchan_channel *channel,
+					       const struct ibchan_submit_sge *sge,
+					       const struct ibchan_remote_region *remote,
+					       __u64 compare, __u64 swap);
 
 /**
  * ibchan_wr_fetch_add() - a request that adds to a word of the peer's
  * @channel: where to post it
- * @sge: one element of 8 bytes, which receives the word as it was; it stays in place until
- *	the request is posted
+ * @sge: one element of 8 bytes, which receives the word as it was
  * @remote: the word: 8 bytes at a multiple of 8
  * @add: what is added
  *
@@ -97,16 +95,16 @@ struct ibchan_wr ibchan_wr_compare_swap(struct ibchan_channel *channel,
  *
  * Return: the request.
  */
-struct ibchan_wr ibchan_wr_fetch_add(struct ibchan_channel *channel,
-				     const struct ibchan_sge *sge,
-				     const struct ibchan_remote_region *remote, __u64 add);
+struct ibchan_submit_wr ibchan_wr_fetch_add(struct ibchan_channel *channel,
+					    const struct ibchan_submit_sge *sge,
+					    const struct ibchan_remote_region *remote, __u64 add);
 
 /**
  * ibchan_wr_set_imm() - let an immediate go along
  * @wr: sends or writes
  * @imm: 32 bits for the peer, in host order
  */
-void ibchan_wr_set_imm(struct ibchan_wr *wr, __u32 imm);
+void ibchan_wr_set_imm(struct ibchan_submit_wr *wr, __u32 imm);
 
 /**
  * ibchan_post_send() - send a range of a region
@@ -115,6 +113,7 @@ void ibchan_wr_set_imm(struct ibchan_wr *wr, __u32 imm);
  * @offset: from its first byte
  * @length: bytes
  * @wr_id: any number; comes back in the completion
+ * @error: details; NULL is fine
  *
  * One work of one element, to be polled by ibchan_cq_poll().
  *
@@ -125,7 +124,8 @@ void ibchan_wr_set_imm(struct ibchan_wr *wr, __u32 imm);
  * Return: as ibchan_post() for one request.
  */
 int ibchan_post_send(struct ibchan_channel *channel, struct ibchan_mr *mr,
-		     size_t offset, size_t length, __u64 wr_id);
+		     size_t offset, size_t length, __u64 wr_id,
+		     struct ibchan_error *error);
 
 /**
  * ibchan_post_receive() - receive into a range of a region
@@ -134,6 +134,7 @@ int ibchan_post_send(struct ibchan_channel *channel, struct ibchan_mr *mr,
  * @offset: from its first byte
  * @length: bytes
  * @wr_id: any number; comes back in the completion
+ * @error: details; NULL is fine
  *
  * One work of one element, to be polled by ibchan_cq_poll().
  *
@@ -144,7 +145,8 @@ int ibchan_post_send(struct ibchan_channel *channel, struct ibchan_mr *mr,
  * Return: as ibchan_post() for one request.
  */
 int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
-			size_t offset, size_t length, __u64 wr_id);
+			size_t offset, size_t length, __u64 wr_id,
+			struct ibchan_error *error);
 
 /**
  * ibchan_post_write() - write a range of a region into the peer's memory
@@ -152,6 +154,7 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
  * @sge: the range
  * @remote: where to, as in ibchan_wr_write()
  * @wr_id: any number; comes back in the completion
+ * @error: details; NULL is fine
  *
  * One work of one element, to be polled by ibchan_cq_poll().
  *
@@ -161,8 +164,9 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
  *
  * Return: as ibchan_post() for one request.
  */
-int ibchan_post_write(struct ibchan_channel *channel, struct ibchan_sge sge,
-		      const struct ibchan_remote_region *remote, __u64 wr_id);
+int ibchan_post_write(struct ibchan_channel *channel, struct ibchan_submit_sge sge,
+		      const struct ibchan_remote_region *remote, __u64 wr_id,
+		      struct ibchan_error *error);
 
 /**
  * ibchan_post_read() - read the peer's memory into a range of a region
@@ -170,6 +174,7 @@ int ibchan_post_write(struct ibchan_channel *channel, struct ibchan_sge sge,
  * @sge: the range
  * @remote: where from, as in ibchan_wr_read()
  * @wr_id: any number; comes back in the completion
+ * @error: details; NULL is fine
  *
  * One work of one element, to be polled by ibchan_cq_poll().
  *
@@ -179,8 +184,9 @@ int ibchan_post_write(struct ibchan_channel *channel, struct ibchan_sge sge,
  *
  * Return: as ibchan_post() for one request.
  */
-int ibchan_post_read(struct ibchan_channel *channel, struct ibchan_sge sge,
-		     const struct ibchan_remote_region *remote, __u64 wr_id);
+int ibchan_post_read(struct ibchan_channel *channel, struct ibchan_submit_sge sge,
+		     const struct ibchan_remote_region *remote, __u64 wr_id,
+		     struct ibchan_error *error);
 
 #ifdef __cplusplus
 }

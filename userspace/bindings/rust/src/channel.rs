@@ -66,7 +66,7 @@ use crate::error::{call, check, Error, Result};
 use crate::ffi;
 use crate::memory::{ProtectionDomain, RemoteMemoryRegion};
 use crate::message::nanoseconds;
-use crate::pending::{list, Buffer, BufferMut, Orphan, PendingWork, PostError, Work};
+use crate::pending::{Buffer, BufferMut, Orphan, PendingWork, PostError, Work};
 use crate::work::{
     wr, ReadWorkRequest, ReceiveWorkRequest, Request, SendWorkRequest, WorkSuccess,
     WriteWorkRequest,
@@ -74,6 +74,7 @@ use crate::work::{
 use std::fmt;
 use std::mem::{self, MaybeUninit};
 use std::ptr;
+use std::slice;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -410,7 +411,7 @@ impl PreparedChannel {
         &self,
         buffer: B,
     ) -> std::result::Result<PendingWork<B>, PostError<B>> {
-        PendingWork::post(&self.link, buffer, |sge| wr(ffi::OP_RECV, list(sge)))
+        PendingWork::post(&self.link, buffer, |sge| wr(ffi::OP_RECV, slice::from_ref(sge)))
     }
 
     fn raw(&self) -> *mut ffi::Prepared {
@@ -491,12 +492,11 @@ impl Channel {
     ///
     /// What the request's elements borrow has to stay borrowed until the work has ended.
     pub(crate) unsafe fn start(&self, request: &impl Request) -> Result<Work> {
-        let mut wr = request.as_c();
+        let wr = request.as_c();
 
-        wr.channel = self.link.channel;
         self.link.let_go();
         // SAFETY: the channel is open as long as `self` is. The rest the caller has promised.
-        unsafe { Work::post(&wr) }
+        unsafe { Work::post(self.link.channel, wr) }
     }
 
     /// Posts a send of a buffer, which comes back when the peer has the message.
@@ -504,7 +504,7 @@ impl Channel {
         &self,
         buffer: B,
     ) -> std::result::Result<PendingWork<B>, PostError<B>> {
-        PendingWork::post(&self.link, buffer, |sge| wr(ffi::OP_SEND, list(sge)))
+        PendingWork::post(&self.link, buffer, |sge| wr(ffi::OP_SEND, slice::from_ref(sge)))
     }
 
     /// Posts a receive into a buffer, which comes back with a message. The buffer's length is the
@@ -513,7 +513,7 @@ impl Channel {
         &self,
         buffer: B,
     ) -> std::result::Result<PendingWork<B>, PostError<B>> {
-        PendingWork::post(&self.link, buffer, |sge| wr(ffi::OP_RECV, list(sge)))
+        PendingWork::post(&self.link, buffer, |sge| wr(ffi::OP_RECV, slice::from_ref(sge)))
     }
 
     /// Posts a write of a buffer to the beginning of a range of the peer's memory.
@@ -523,7 +523,7 @@ impl Channel {
         remote: RemoteMemoryRegion,
     ) -> std::result::Result<PendingWork<B>, PostError<B>> {
         PendingWork::post(&self.link, buffer, |sge| {
-            wr(ffi::OP_WRITE, list(sge)).with_remote(remote)
+            wr(ffi::OP_WRITE, slice::from_ref(sge)).with_remote(remote)
         })
     }
 
@@ -534,7 +534,7 @@ impl Channel {
         remote: RemoteMemoryRegion,
     ) -> std::result::Result<PendingWork<B>, PostError<B>> {
         PendingWork::post(&self.link, buffer, |sge| {
-            wr(ffi::OP_READ, list(sge)).with_remote(remote)
+            wr(ffi::OP_READ, slice::from_ref(sge)).with_remote(remote)
         })
     }
 

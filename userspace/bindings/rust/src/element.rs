@@ -4,6 +4,7 @@ use crate::ffi;
 use crate::memory::MemoryRegion;
 use std::fmt;
 use std::marker::PhantomData;
+use std::slice;
 
 /// A range of a region that a work reads: of a send, or of a write.
 ///
@@ -65,12 +66,12 @@ pub struct ScatterElement<'a> {
     _borrowed: PhantomData<&'a mut [u8]>,
 }
 
+/// Data below the region have an offset that no region is as long as.
 fn element(mr: &MemoryRegion, data: &[u8]) -> ffi::Sge {
-    ffi::Sge {
-        mr: mr.raw(),
-        addr: data.as_ptr() as *mut _,
-        length: data.len(),
-    }
+    let offset = (data.as_ptr() as usize).wrapping_sub(mr.start());
+
+    // SAFETY: the region is there.
+    unsafe { ffi::ibchan_sge_unchecked(mr.raw(), offset, data.len()) }
 }
 
 fn checked(mr: &MemoryRegion, data: &[u8]) -> Result<()> {
@@ -108,8 +109,9 @@ impl<'a> GatherElement<'a> {
     }
 
     /// They have the form of C's.
-    pub(crate) fn as_c(elements: &[Self]) -> (*const ffi::Sge, u32) {
-        (elements.as_ptr().cast(), count(elements.len()))
+    pub(crate) fn as_c(elements: &[Self]) -> &[ffi::Sge] {
+        // SAFETY: each is nothing but one of C's.
+        unsafe { slice::from_raw_parts(elements.as_ptr().cast(), elements.len()) }
     }
 }
 
@@ -138,14 +140,10 @@ impl<'a> ScatterElement<'a> {
     }
 
     /// They have the form of C's.
-    pub(crate) fn as_c(elements: &[Self]) -> (*const ffi::Sge, u32) {
-        (elements.as_ptr().cast(), count(elements.len()))
+    pub(crate) fn as_c(elements: &[Self]) -> &[ffi::Sge] {
+        // SAFETY: each is nothing but one of C's.
+        unsafe { slice::from_raw_parts(elements.as_ptr().cast(), elements.len()) }
     }
-}
-
-/// More than the library takes is as good as the most that can be said.
-fn count(elements: usize) -> u32 {
-    u32::try_from(elements).unwrap_or(u32::MAX)
 }
 
 impl fmt::Debug for GatherElement<'_> {

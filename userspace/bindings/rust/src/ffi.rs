@@ -26,19 +26,16 @@ pub const ACCESS_LOCAL_WRITE: u32 = 0x1;
 pub const ACCESS_REMOTE_WRITE: u32 = 0x2;
 pub const ACCESS_REMOTE_READ: u32 = 0x4;
 
-pub const OP_SEND: u32 = 0;
-pub const OP_RECV: u32 = 1;
-pub const OP_WRITE: u32 = 2;
-pub const OP_READ: u32 = 3;
+pub const OP_SEND: u8 = 0;
+pub const OP_RECV: u8 = 1;
+pub const OP_WRITE: u8 = 2;
+pub const OP_READ: u8 = 3;
 
-pub const WR_IMM: u32 = 0x1;
-pub const CQE_IMM: u32 = 0x1;
+pub const WR_IMM: u8 = 0x1;
+pub const CQE_IMM: u8 = 0x1;
 
 pub const ENDPOINT_SIZE: usize = 64;
 pub const REMOTE_REGION_SIZE: usize = 20;
-
-/// Instead of a region: memory that is not registered.
-pub const PLAIN: *mut Mr = usize::MAX as *mut Mr;
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -133,40 +130,40 @@ pub struct Builder {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Sge {
-    pub mr: *mut Mr,
-    pub addr: *mut c_void,
-    pub length: usize,
+    pub offset: u64,
+    pub length: u32,
+    pub mr: u32,
 }
 
+/// Of the opcodes here: `sges` are the address of the list where there are two or more.
 #[repr(C)]
 pub struct Wr {
-    pub channel: *mut Channel,
-    pub opcode: u32,
-    pub flags: u32,
+    pub channel: u32,
+    pub opcode: u8,
+    pub flags: u8,
+    pub num_sge: u16,
     pub wr_id: u64,
-    pub sges: *const Sge,
-    pub num_sge: u32,
+    pub sges: u64,
+    pub remote_addr: u64,
+    pub rkey: u32,
     pub imm: u32,
-    pub remote: RemoteRegion,
-    pub operand: u64,
-    pub swap: u64,
-    pub reserved: [u64; 2],
+    pub sge: Sge,
+    pub remote_length: u64,
 }
 
 #[repr(C)]
 pub struct Completion {
     pub wr_id: u64,
-    pub channel: *mut Channel,
-    pub error: c_int,
-    pub status: u32,
-    pub opcode: u32,
-    pub flags: u32,
+    pub channel: u32,
+    pub status: u16,
+    pub opcode: u8,
+    pub flags: u8,
     pub bytes: u32,
     pub imm: u32,
+    pub error: c_int,
     pub vendor_err: u32,
-    pub reserved: u32,
 }
 
 /// The library keeps no pointer to one, so it may be moved.
@@ -175,6 +172,7 @@ pub struct Pending {
     pub completion: Completion,
     pub next_failed: *mut Pending,
     pub cq: *mut Cq,
+    pub channel: *mut Channel,
     pub scope: *mut ScopeOfC,
     pub next: *mut Pending,
     pub generation: u64,
@@ -320,7 +318,15 @@ extern "C" {
     pub fn ibchan_ack_timeout_from_ns(ns: i64) -> c_int;
     pub fn ibchan_rnr_timer_from_ns(ns: u64) -> c_int;
 
-    pub fn ibchan_pending_post(pending: *mut Pending, wr: *const Wr, error: *mut Error) -> c_int;
+    pub fn ibchan_sge_unchecked(mr: *const Mr, offset: usize, length: usize) -> Sge;
+    pub fn ibchan_sge_plain(addr: *mut c_void, length: usize) -> Sge;
+    pub fn ibchan_channel_handle(channel: *const Channel) -> u32;
+    pub fn ibchan_pending_post(
+        pending: *mut Pending,
+        channel: *mut Channel,
+        wr: *const Wr,
+        error: *mut Error,
+    ) -> c_int;
     pub fn ibchan_pending_poll(pending: *mut Pending) -> c_int;
     pub fn ibchan_pending_wait(pending: *mut Pending, timeout_ns: i64) -> c_int;
 }
@@ -381,17 +387,17 @@ mod tests {
         layout!(text, "options", Options, keepalive_ms reserved);
         layout!(text, "builder", Builder,
             pd send_cq recv_cq min_cq_entries reserved params options);
-        layout!(text, "sge", Sge, mr addr length);
+        layout!(text, "sge", Sge, offset length mr);
         layout!(text, "wr", Wr,
-            channel opcode flags wr_id sges num_sge imm remote operand swap reserved);
+            channel opcode flags num_sge wr_id sges remote_addr rkey imm sge remote_length);
         layout!(text, "completion", Completion,
-            wr_id channel error status opcode flags bytes imm vendor_err reserved);
+            wr_id channel status opcode flags bytes imm error vendor_err);
         layout!(text, "pending", Pending,
-            completion next_failed cq scope next generation slot state seen reserved more);
+            completion next_failed cq channel scope next generation slot state seen reserved more);
         layout!(text, "sockaddr", SockAddr, port);
         constants!(text,
             TIMEOUT_NEVER ERROR_WORK ACCESS_LOCAL_WRITE ACCESS_REMOTE_WRITE ACCESS_REMOTE_READ
-            OP_SEND OP_RECV OP_WRITE OP_READ WR_IMM CQE_IMM ENDPOINT_SIZE REMOTE_REGION_SIZE PLAIN);
+            OP_SEND OP_RECV OP_WRITE OP_READ WR_IMM CQE_IMM ENDPOINT_SIZE REMOTE_REGION_SIZE);
 
         assert_eq!(text, env::var("IBCHAN_LAYOUT").unwrap());
     }

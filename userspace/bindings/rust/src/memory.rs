@@ -182,6 +182,10 @@ impl MemoryRegion {
     pub(crate) fn raw(&self) -> *mut ffi::Mr {
         self.raw
     }
+
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
 }
 
 impl Drop for MemoryRegion {
@@ -390,11 +394,9 @@ impl SharedMemoryRegion {
         let length = range.end.checked_sub(range.start);
         let length = length.expect("a range that ends before it begins");
 
-        ffi::Sge {
-            mr: self.raw,
-            addr: self.at(range.start, length).cast(),
-            length,
-        }
+        self.at(range.start, length);
+        // SAFETY: the region is there.
+        unsafe { ffi::ibchan_sge_unchecked(self.raw, range.start, length) }
     }
 
     fn at(&self, offset: usize, length: usize) -> *mut u8 {

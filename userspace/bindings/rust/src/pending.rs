@@ -39,10 +39,12 @@ unsafe impl Send for Work {}
 impl Work {
     /// # Safety
     ///
-    /// The channel of the request is open, and stays so as long as the work is asked. The list of its
+    /// The channel is open, and stays so as long as the work is asked. The list of its
     /// elements is there. Until the work has ended, what the elements name is nobody's to write, and
     /// for a receive or a read nobody's to read.
-    pub(crate) unsafe fn post(wr: &ffi::Wr) -> Result<Self> {
+    pub(crate) unsafe fn post(channel: *mut ffi::Channel, mut wr: ffi::Wr) -> Result<Self> {
+        // SAFETY: the channel is open.
+        wr.channel = unsafe { ffi::ibchan_channel_handle(channel) };
         let mut work = Work {
             // SAFETY: all zero is what a pending work begins with.
             pending: unsafe { mem::zeroed() },
@@ -52,7 +54,7 @@ impl Work {
 
         call(|error| {
             // SAFETY: as the caller has promised.
-            unsafe { ffi::ibchan_pending_post(&mut work.pending, wr, error) }
+            unsafe { ffi::ibchan_pending_post(&mut work.pending, channel, &wr, error) }
         })?;
         Ok(work)
     }
@@ -120,9 +122,9 @@ impl Work {
         Err(Error::of_details(&ffi::Error {
             code: completion.error,
             origin: ffi::ERROR_WORK,
-            status: completion.status,
+            status: completion.status.into(),
             vendor_err: completion.vendor_err,
-            opcode: completion.opcode,
+            opcode: completion.opcode.into(),
             ..ffi::Error::default()
         }))
     }
@@ -149,11 +151,8 @@ pub trait Buffer: sealed::Buffer + Send + 'static {}
 pub trait BufferMut: Buffer {}
 
 fn plain(bytes: &[u8]) -> ffi::Sge {
-    ffi::Sge {
-        mr: ffi::PLAIN,
-        addr: bytes.as_ptr() as *mut _,
-        length: bytes.len(),
-    }
+    // SAFETY: it is only a number.
+    unsafe { ffi::ibchan_sge_plain(bytes.as_ptr() as *mut _, bytes.len()) }
 }
 
 // SAFETY: a vector that is moved keeps its bytes.
@@ -180,11 +179,8 @@ unsafe impl sealed::Buffer for Arc<[u8]> {
 // SAFETY: its bytes are a vector's.
 unsafe impl sealed::Buffer for RegisteredBuffer {
     fn element(&self) -> ffi::Sge {
-        ffi::Sge {
-            mr: self.raw(),
-            addr: self.as_ptr() as *mut _,
-            length: self.len(),
-        }
+        // SAFETY: the region is there.
+        unsafe { ffi::ibchan_sge_unchecked(self.raw(), 0, self.len()) }
     }
 }
 
@@ -248,13 +244,12 @@ impl<B: Buffer> PendingWork<B> {
         request: impl FnOnce(&ffi::Sge) -> ffi::Wr,
     ) -> std::result::Result<Self, PostError<B>> {
         let element = buffer.element();
-        let mut wr = request(&element);
+        let wr = request(&element);
 
-        wr.channel = link.channel();
         link.let_go();
         // SAFETY: the link keeps the channel open, and the buffer belongs to the work until it has
         // ended: here, in the orphans of the link, or for ever.
-        match unsafe { Work::post(&wr) } {
+        match unsafe { Work::post(link.channel(), wr) } {
             Ok(work) => Ok(PendingWork {
                 work: Some((work, buffer)),
                 link: Arc::clone(link),
@@ -324,9 +319,4 @@ impl Orphan {
     pub(crate) fn has_ended(&mut self) -> bool {
         self.work.has_ended()
     }
-}
-
-/// One element of C's, as a list.
-pub(crate) fn list(element: &ffi::Sge) -> (*const ffi::Sge, u32) {
-    (element, 1)
 }

@@ -3,7 +3,6 @@
 use crate::element::{GatherElement, ScatterElement};
 use crate::ffi;
 use crate::memory::RemoteMemoryRegion;
-use std::ptr;
 
 /// A send: its elements, gathered in this order, become one message.
 #[derive(Debug)]
@@ -80,24 +79,31 @@ impl<'wr, 'data> ReadWorkRequest<'wr, 'data> {
     }
 }
 
-/// A request in C's form, which points to the list of its elements.
+/// A request in C's form, which may point to the list of its elements.
 pub(crate) trait Request {
     fn as_c(&self) -> ffi::Wr;
 }
 
-pub(crate) fn wr(opcode: u32, (sges, num_sge): (*const ffi::Sge, u32)) -> ffi::Wr {
+pub(crate) fn wr(opcode: u8, sges: &[ffi::Sge]) -> ffi::Wr {
+    let (list, sge) = match sges {
+        [one] => (0, *one),
+        [] => (0, ffi::Sge::default()),
+        list => (list.as_ptr() as u64, ffi::Sge::default()),
+    };
+
     ffi::Wr {
-        channel: ptr::null_mut(),
+        channel: 0,
         opcode,
         flags: 0,
+        // More than the kernel takes is as good as the most that can be said.
+        num_sge: u16::try_from(sges.len()).unwrap_or(u16::MAX),
         wr_id: 0,
-        sges,
-        num_sge,
+        sges: list,
+        remote_addr: 0,
+        rkey: 0,
         imm: 0,
-        remote: ffi::RemoteRegion::default(),
-        operand: 0,
-        swap: 0,
-        reserved: [0; 2],
+        sge,
+        remote_length: 0,
     }
 }
 
@@ -111,7 +117,9 @@ impl ffi::Wr {
     }
 
     pub(crate) fn with_remote(mut self, remote: RemoteMemoryRegion) -> Self {
-        self.remote = remote.0;
+        self.remote_addr = remote.0.addr;
+        self.remote_length = remote.0.length;
+        self.rkey = remote.0.rkey;
         self
     }
 }
