@@ -190,7 +190,7 @@ TEST_F(accepting, counts_a_silent_peer_after_ten_seconds_and_returns_no_error_fo
 	EXPECT_EQ(-ETIMEDOUT, accept_within(self, 2000 * MS));
 	EXPECT_EQ(1, ibchan_listener_lost(self->m.listener));
 	EXPECT_LE(11000, now_ms() - begin);
-	EXPECT_EQ(-EAGAIN, ibchan_event_take(self->m.context, &event));
+	EXPECT_EQ(-EAGAIN, ibchan_event_take(self->m.context, &event, NULL));
 }
 
 TEST_F(accepting, counts_a_peer_that_gives_up_and_returns_no_error_for_it)
@@ -241,7 +241,7 @@ static void *take_events(void *arg)
 
 	while (!__atomic_load_n(&taker->stops, __ATOMIC_ACQUIRE)) {
 		poll(&pollfd, 1, 10);
-		while (!ibchan_event_take(taker->context, &event))
+		while (!ibchan_event_take(taker->context, &event, NULL))
 			taker->taken++;
 	}
 	return NULL;

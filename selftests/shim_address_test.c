@@ -299,7 +299,7 @@ TEST_F(mapped, address_of_ipv4_is_one_where_a_channel_comes_from)
 
 	self->m.host = HOST;
 	ASSERT_EQ(0, meeting_connect(&self->m, &params, NULL)) TH_LOG("%d", self->m.error.code);
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	EXPECT_TRUE(is_host(&info.local));
 }
 

@@ -148,7 +148,7 @@ static int loop(struct end *end, const struct ibchan_builder *builder)
 static int handles_of(struct ibchan_context *context)
 {
 	struct ibchan_context_info info;
-	int rc = ibchan_context_query(context, &info);
+	int rc = ibchan_context_query(context, &info, NULL);
 
 	return rc ? rc : (int)info.handles;
 }
@@ -252,6 +252,28 @@ TEST_F(call, that_is_pending_can_be_asked_when_channel_and_queue_are_gone)
 	end_close(&end);
 	ASSERT_EQ(1, ibchan_pending_poll(&pending));
 	ASSERT_EQ(-ECANCELED, ibchan_pending_result(&pending));
+}
+
+/* All objects are there, so each call is refused for what it asks for. */
+TEST_F(call, that_asks_writes_its_error_in_success_and_in_failure)
+{
+	struct ibchan_device_info device;
+	struct ibchan_context_info info;
+	struct ibchan_gid_info gid;
+	struct ibchan_device *none;
+	struct ibchan_error error;
+
+	memset(&error, 0xff, sizeof(error));
+	EXPECT_EQ(0, ibchan_context_query(self->context, &info, &error));
+	EXPECT_EQ(0, error.code);
+	EXPECT_EQ(IBCHAN_ERROR_NONE, error.origin);
+	EXPECT_EQ(-ENODEV, ibchan_device_open(self->context, "nowhere", &none, &error));
+	EXPECT_EQ(-ENODEV, error.code);
+	EXPECT_EQ(IBCHAN_ERROR_CALL, error.origin);
+	EXPECT_LT(0, ibchan_device_list(self->context, &device, 1, &error));
+	EXPECT_EQ(0, error.code);
+	EXPECT_EQ(-EINVAL, ibchan_gid_query(self->context, device.name, 99, 0, &gid, &error));
+	EXPECT_EQ(-EINVAL, error.code);
 }
 
 TEST_F(call, times_tells_retries_as_times_and_counts)

@@ -42,8 +42,8 @@ static int crowd_open(struct crowd *crowd, __u32 backlog)
 	memset(crowd, 0, sizeof(*crowd));
 	rc = ibchan_context_open(&crowd->context, NULL);
 	rc = rc ?: device_name(crowd->context, 0, name);
-	rc = rc ?: ibchan_device_open(crowd->context, name, &crowd->device);
-	rc = rc ?: ibchan_pd_alloc(crowd->device, &crowd->pd);
+	rc = rc ?: ibchan_device_open(crowd->context, name, &crowd->device, NULL);
+	rc = rc ?: ibchan_pd_alloc(crowd->device, &crowd->pd, NULL);
 	rc = rc ?: ibchan_cq_create(crowd->device, 64, 10 * MANY, &crowd->cq, NULL);
 	rc = rc ?: ibchan_listener_create(crowd->context, &params, &crowd->listener, NULL);
 	if (rc)
@@ -78,7 +78,7 @@ static int accept_waiting(struct crowd *crowd)
 	struct ibchan_channel *channel;
 	int rc;
 
-	while (!(rc = ibchan_request_take(crowd->listener, 0, &request))) {
+	while (!(rc = ibchan_request_take(crowd->listener, 0, &request, NULL))) {
 		rc = ibchan_builder_prepare(&crowd->builder, &prepared, NULL);
 		rc = rc ?: ibchan_request_accept(request, prepared, NULL, &channel, NULL);
 		if (rc)
@@ -92,7 +92,7 @@ static int count_events(struct crowd *crowd)
 	struct ibchan_event event;
 	int rc;
 
-	while (!(rc = ibchan_event_take(crowd->context, &event))) {
+	while (!(rc = ibchan_event_take(crowd->context, &event, NULL))) {
 		crowd->connected += !!(event.events & IBCHAN_EVENT_CONNECTED);
 		crowd->broken += !!(event.events & IBCHAN_EVENT_BROKEN);
 	}
@@ -170,7 +170,7 @@ static int cut_advance(struct cut *cut, enum cut_point point)
 	int rc = begin_one(&cut->crowd, &cut->asking);
 
 	if (!rc && point >= CUT_TAKEN)
-		rc = ibchan_request_take(cut->crowd.listener, patience_ns(), &cut->request);
+		rc = ibchan_request_take(cut->crowd.listener, patience_ns(), &cut->request, NULL);
 	if (!rc && point >= CUT_ACCEPTED) {
 		rc = ibchan_builder_prepare(&cut->crowd.builder, &prepared, NULL);
 		rc = rc ?: ibchan_request_accept(cut->request, prepared, NULL, &cut->asked, NULL);
@@ -189,7 +189,7 @@ static int cut_off(struct cut *cut, int how)
 	case 2:
 		return ibchan_listener_close(cut->crowd.listener);
 	case 3:
-		return cut->request ? ibchan_request_reject(cut->request, "no", 2) :
+		return cut->request ? ibchan_request_reject(cut->request, "no", 2, NULL) :
 				      ibchan_channel_close(cut->asked);
 	default:
 		return 0;

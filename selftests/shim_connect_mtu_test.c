@@ -62,7 +62,7 @@ static __u32 mtu_of(struct ibchan_channel *channel)
 {
 	struct ibchan_channel_info info;
 
-	return ibchan_channel_query(channel, &info) ? 0 : info.params.mtu;
+	return ibchan_channel_query(channel, &info, NULL) ? 0 : info.params.mtu;
 }
 
 TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_accepts)
@@ -98,7 +98,7 @@ TEST_F(unequal, an_answer_with_a_smaller_mtu_has_room_for_as_much)
 	params.length = ANSWER_DATA;
 	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
 	ASSERT_EQ(0, meeting_outcomes(&self->m));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	EXPECT_EQ(ANSWER_DATA, info.length);
 	EXPECT_EQ(0, memcmp(data, info.data, ANSWER_DATA));
 }
@@ -129,11 +129,11 @@ TEST_F(unequal, who_asks_as_of_a_foreign_peer_has_all_that_the_transport_carries
 	params.flags = IBCHAN_CONNECT_FOREIGN;
 	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
 	ASSERT_EQ(0, meeting_outcomes(&self->m));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &connection));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &connection, NULL));
 	EXPECT_EQ(0, memcmp(connection.data, data, sizeof(data)));
-	ASSERT_EQ(0, ibchan_channel_query(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_query(self->m.asking.channel, &info, NULL));
 	EXPECT_EQ(0, info.facts.notice_ms);
-	ASSERT_EQ(0, ibchan_channel_query(self->m.asked.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_query(self->m.asked.channel, &info, NULL));
 	EXPECT_EQ(0, info.facts.notice_ms);
 }
 
@@ -162,7 +162,7 @@ TEST_F(unequal, a_peer_without_ibchan_that_sends_longer_packets_is_sent_away)
 	to.port = ((struct sockaddr_in *)&address)->sin_port;
 	inet_pton(AF_INET, HOST, to.bytes);
 	ASSERT_EQ(0, ghost_ask(&ghost, &to));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &self->request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &self->request, NULL));
 	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
 	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asked.channel, &self->m.error));
 	ghost_close(&ghost);
@@ -183,7 +183,7 @@ static __u32 ack_timeout_of(struct ibchan_channel *channel)
 {
 	struct ibchan_channel_info info;
 
-	return ibchan_channel_query(channel, &info) ? 0 : info.params.ack_timeout;
+	return ibchan_channel_query(channel, &info, NULL) ? 0 : info.params.ack_timeout;
 }
 
 /* It knows 17 for Ethernet, and 19 before Linux 6.2. */
@@ -287,7 +287,7 @@ static __u32 entry_of(struct ibchan_context *context, const char *device, const 
 	unsigned char wanted[4];
 
 	inet_pton(AF_INET, text, wanted);
-	while (!ibchan_gid_query(context, device, 1, gid.index, &gid)) {
+	while (!ibchan_gid_query(context, device, 1, gid.index, &gid, NULL)) {
 		if (gid.type == IBCHAN_GID_TYPE_ROCE_V2 && !memcmp(gid.gid + 12, wanted, 4))
 			return gid.index;
 		gid.index++;

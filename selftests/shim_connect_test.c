@@ -84,8 +84,8 @@ TEST_F(connecting, tells_both_sides_who_the_other_is)
 	struct ibchan_connection_info asking, asked;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &asking));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &asked));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &asking, NULL));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &asked, NULL));
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, asking.state);
 	EXPECT_EQ(IBCHAN_STAGE_DONE, asking.stage);
 	EXPECT_EQ(IBCHAN_STAGE_DONE, asked.stage);
@@ -104,10 +104,10 @@ TEST_F(connecting, has_the_address_of_its_family)
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	name = ibchan_device_name(self->m.asking.device);
-	ASSERT_EQ(0, ibchan_channel_query(self->m.asking.channel, &info));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &connection));
+	ASSERT_EQ(0, ibchan_channel_query(self->m.asking.channel, &info, NULL));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &connection, NULL));
 	ASSERT_EQ(0, ibchan_gid_query(self->m.context, name, info.params.port,
-				      info.params.gid_index, &gid));
+				      info.params.gid_index, &gid, NULL));
 	if (variant->family == AF_INET) {
 		EXPECT_EQ(0, memcmp(gid.gid + 12,
 				    &((struct sockaddr_in *)&connection.local)->sin_addr, 4));
@@ -126,7 +126,7 @@ TEST_F(connecting, carries_private_data_both_ways)
 	struct ibchan_request *request;
 
 	ASSERT_EQ(0, meeting_ask(&self->m, &of_asking));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	ibchan_request_query(request, &asks);
 	EXPECT_STREQ("may I?", (char *)asks.data);
 	EXPECT_STREQ(ibchan_device_name(self->m.asked.device), asks.device);
@@ -134,10 +134,10 @@ TEST_F(connecting, carries_private_data_both_ways)
 	ASSERT_EQ(0, meeting_answer(&self->m, request, &of_asked));
 	ASSERT_EQ(0, outcome(self->m.asking.channel, &self->m.error));
 	ASSERT_EQ(0, outcome(self->m.asked.channel, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	EXPECT_STREQ("you may", (char *)info.data);
 	EXPECT_EQ(8, info.length);
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info, NULL));
 	EXPECT_STREQ("may I?", (char *)info.data);
 }
 
@@ -157,12 +157,12 @@ TEST_F(connecting, takes_as_much_private_data_as_the_transport_and_no_more)
 	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
 	params.length = REQUEST_DATA;
 	ASSERT_EQ(0, meeting_ask(&self->m, &params));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	ibchan_request_query(request, &asks);
 	EXPECT_EQ(0, memcmp(asks.data, data, REQUEST_DATA));
 	params.length = sizeof(data);
 	EXPECT_EQ(-EINVAL, meeting_answer(&self->m, request, &params));
-	EXPECT_EQ(-EINVAL, ibchan_request_reject(request, data, sizeof(data)));
+	EXPECT_EQ(-EINVAL, ibchan_request_reject(request, data, sizeof(data), NULL));
 	params.length = ANSWER_DATA + 1;
 	EXPECT_EQ(-EINVAL, meeting_answer(&self->m, request, &params));
 	EXPECT_EQ(ANSWER_DATA, self->m.error.reason.value[1]);
@@ -196,16 +196,16 @@ TEST_F(connecting, carries_private_data_that_look_like_the_modules_own)
 	struct ibchan_request *request;
 
 	ASSERT_EQ(0, meeting_ask(&self->m, &params));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	ibchan_request_query(request, &asks);
 	EXPECT_EQ(0, memcmp(asks.data, like_ours, sizeof(like_ours)));
 	EXPECT_LE(sizeof(like_ours), asks.length);
 	EXPECT_STREQ(ibchan_device_name(self->m.asked.device), asks.device);
 	ASSERT_EQ(0, meeting_answer(&self->m, request, &params));
 	ASSERT_EQ(0, meeting_outcomes(&self->m));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info, NULL));
 	EXPECT_EQ(0, memcmp(info.data, like_ours, sizeof(like_ours)));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	EXPECT_EQ(0, memcmp(info.data, like_ours, sizeof(like_ours)));
 	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
 }
@@ -217,10 +217,10 @@ TEST_F(connecting, carries_four_bytes_that_look_like_the_modules_own)
 	struct ibchan_request *request;
 
 	ASSERT_EQ(0, meeting_ask(&self->m, &params));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	ibchan_request_query(request, &asks);
 	EXPECT_EQ(0, memcmp(asks.data, like_ours, 8));
-	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0, NULL));
 }
 
 TEST_F(connecting, brings_a_rejection_that_looks_like_the_modules_own_data)
@@ -229,10 +229,10 @@ TEST_F(connecting, brings_a_rejection_that_looks_like_the_modules_own_data)
 	struct ibchan_request *request;
 
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
-	EXPECT_EQ(0, ibchan_request_reject(request, like_ours, sizeof(like_ours)));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
+	EXPECT_EQ(0, ibchan_request_reject(request, like_ours, sizeof(like_ours), NULL));
 	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	EXPECT_EQ(0, memcmp(info.data, like_ours, sizeof(like_ours)));
 }
 
@@ -246,7 +246,7 @@ TEST_F(connecting, finds_the_receives_that_were_posted_before)
 	struct ibchan_request *request;
 
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	wr.channel = ibchan_channel_handle(ibchan_prepared_channel(self->m.asked.prepared));
 	wr.wr_id = 5;
 	ASSERT_EQ(0, ibchan_post(self->m.context, &wr, 1, NULL, NULL));
@@ -281,7 +281,7 @@ TEST_F(connecting, keeps_the_callers_pointers_with_its_objects)
 	EXPECT_EQ(&own, ibchan_channel_priv(self->m.asking.channel));
 	EXPECT_EQ(NULL, ibchan_channel_priv(self->m.asked.channel));
 	do {
-		ASSERT_EQ(0, ibchan_event_take(self->m.context, &event));
+		ASSERT_EQ(0, ibchan_event_take(self->m.context, &event, NULL));
 	} while (event.channel != self->m.asking.channel);
 	EXPECT_EQ(&own, ibchan_channel_priv(event.channel));
 }
@@ -298,7 +298,7 @@ TEST_F(connecting, says_that_nobody_listens)
 	EXPECT_EQ(IBCHAN_STAGE_REQUEST, self->m.error.reason.value[0]);
 	ibchan_error_text(&self->m.error, text, sizeof(text));
 	EXPECT_TRUE(has(text, "nobody listens")) TH_LOG("%s", text);
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, info.state);
 	EXPECT_EQ(-ECONNREFUSED, info.error);
 }
@@ -312,7 +312,7 @@ TEST_F(connecting, says_that_nobody_listens_at_this_address_of_the_port)
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
 	EXPECT_EQ(-ECONNREFUSED, outcome(self->m.asking.channel, &self->m.error));
 	EXPECT_EQ(IBCHAN_STAGE_REQUEST, self->m.error.reason.value[0]);
-	EXPECT_EQ(-EAGAIN, ibchan_request_take(self->m.listener, 0, &request));
+	EXPECT_EQ(-EAGAIN, ibchan_request_take(self->m.listener, 0, &request, NULL));
 }
 
 TEST_F(connecting, says_that_the_peer_has_rejected_though_it_said_nothing)
@@ -322,10 +322,10 @@ TEST_F(connecting, says_that_the_peer_has_rejected_though_it_said_nothing)
 	struct ibchan_request *request;
 
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
-	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
+	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0, NULL));
 	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	EXPECT_EQ(0, memcmp(info.data, nothing, sizeof(nothing)));
 }
 
@@ -337,11 +337,11 @@ TEST_F(connecting, brings_a_rejection_of_the_longest_data)
 
 	memset(data, 0xd7, sizeof(data));
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
-	EXPECT_EQ(-EINVAL, ibchan_request_reject(request, data, REJECT_DATA + 1));
-	EXPECT_EQ(0, ibchan_request_reject(request, data, REJECT_DATA));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
+	EXPECT_EQ(-EINVAL, ibchan_request_reject(request, data, REJECT_DATA + 1, NULL));
+	EXPECT_EQ(0, ibchan_request_reject(request, data, REJECT_DATA, NULL));
 	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	EXPECT_EQ(0, memcmp(info.data, data, REJECT_DATA));
 	EXPECT_EQ(0, info.data[REJECT_DATA]);
 	EXPECT_LT(0, info.cm_error);
@@ -383,14 +383,14 @@ TEST_F(connecting, leaves_nobody_to_take_when_the_peer_has_given_up)
 	ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
 	ASSERT_EQ(0, ibchan_channel_close(self->m.asking.channel));
 	self->m.asking.channel = NULL;
-	rc = ibchan_request_take(self->m.listener, 300 * MS, &request);
+	rc = ibchan_request_take(self->m.listener, 300 * MS, &request, NULL);
 	if (rc == -ETIMEDOUT)
 		return;
 	/* Taken before word of it was here: then accepting tells. */
 	ASSERT_EQ(0, rc);
 	rc = meeting_answer(&self->m, request, NULL);
 	if (rc)
-		ibchan_request_reject(request, NULL, 0);
+		ibchan_request_reject(request, NULL, 0, NULL);
 	else
 		rc = outcome(self->m.asked.channel, &self->m.error);
 	EXPECT_EQ(-ECONNRESET, rc);
@@ -409,15 +409,15 @@ TEST_F(connecting, breaks_one_side_when_the_other_closes)
 	pollfd.fd = ibchan_context_fd(self->m.context);
 	while (!(events & IBCHAN_EVENT_BROKEN)) {
 		ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
-		ASSERT_EQ(0, ibchan_event_take(self->m.context, &event));
+		ASSERT_EQ(0, ibchan_event_take(self->m.context, &event, NULL));
 		EXPECT_EQ(self->m.asked.channel, event.channel);
 		events |= event.events;
 	}
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info, NULL));
 	EXPECT_EQ(-ECONNRESET, info.error);
 	EXPECT_EQ(-ESHUTDOWN, outcome(self->m.asked.channel, &self->m.error));
 	EXPECT_EQ(0, poll(&pollfd, 1, 0));
-	EXPECT_EQ(-EAGAIN, ibchan_event_take(self->m.context, &event));
+	EXPECT_EQ(-EAGAIN, ibchan_event_take(self->m.context, &event, NULL));
 }
 
 TEST_F(connecting, breaks_one_side_when_the_other_breaks)
@@ -440,7 +440,7 @@ TEST_F(connecting, can_be_cancelled_by_breaking)
 static int kinds_of(struct ibchan_channel *channel, __u32 *kinds, __u32 *errors)
 {
 	struct ibchan_history_event events[IBCHAN_HISTORY_MAX];
-	int num = ibchan_channel_history(channel, events, IBCHAN_HISTORY_MAX);
+	int num = ibchan_channel_history(channel, events, IBCHAN_HISTORY_MAX, NULL);
 	int i;
 
 	for (i = 0; i < num; i++) {
@@ -511,7 +511,7 @@ TEST_F(connecting, an_error_names_the_peer_by_its_address)
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	ASSERT_EQ(0, ibchan_channel_break(self->m.asking.channel));
 	EXPECT_EQ(-ESHUTDOWN, ibchan_send(self->m.asking.channel, &source, 1, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_query(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_query(self->m.asking.channel, &info, NULL));
 	ibchan_channel_error_text(&info, &self->m.error, text, sizeof(text));
 	EXPECT_TRUE(has(text, to)) TH_LOG("%s", text);
 }
@@ -526,7 +526,7 @@ TEST_F(connecting, is_announced_by_an_event)
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	while (left--) {
 		ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
-		ASSERT_EQ(0, ibchan_event_take(self->m.context, &event));
+		ASSERT_EQ(0, ibchan_event_take(self->m.context, &event, NULL));
 		EXPECT_EQ(IBCHAN_EVENT_CONNECTED, event.events);
 		EXPECT_TRUE(event.channel == self->m.asking.channel ||
 			    event.channel == self->m.asked.channel);
@@ -553,7 +553,7 @@ TEST_F(connecting, needs_a_channel_of_the_requests_device)
 
 	ASSERT_EQ(0, end_open(&other, self->m.context, 1, NULL));
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	EXPECT_EQ(-EXDEV, ibchan_request_accept(request, other.prepared, NULL, &channel,
 						&self->m.error));
 	EXPECT_EQ(IBCHAN_REASON_REQUEST_DEVICE, self->m.error.reason.code);
@@ -637,8 +637,8 @@ TEST_F(connecting, works_for_who_builds_and_waits_in_one_call)
 							&asking, &self->m.error));
 	port_of(self->m.listener, self->m.port, sizeof(self->m.port));
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
-	ASSERT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
+	ASSERT_EQ(0, ibchan_request_reject(request, NULL, 0, NULL));
 	EXPECT_EQ(-ETIMEDOUT, ibchan_builder_accept(&builder, self->m.listener, 10 * MS, &asked,
 						    &self->m.error));
 }
@@ -682,9 +682,9 @@ TEST_F(connecting, takes_no_private_data_with_a_length_and_no_pointer)
 
 	EXPECT_EQ(-EFAULT, meeting_ask(&self->m, &params));
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	EXPECT_EQ(-EFAULT, meeting_answer(&self->m, request, &params));
-	EXPECT_EQ(-EFAULT, ibchan_request_reject(request, NULL, 8));
+	EXPECT_EQ(-EFAULT, ibchan_request_reject(request, NULL, 8, NULL));
 	EXPECT_EQ(0, meeting_answer(&self->m, request, NULL));
 	EXPECT_EQ(0, meeting_outcomes(&self->m));
 }
@@ -708,8 +708,8 @@ TEST(a_listener_without_a_host_takes_both_families)
 		ASSERT_EQ(0, ibchan_prepared_connect(end.prepared, hosts[i], port, NULL,
 						     &end.channel, NULL));
 		end.prepared = NULL;
-		EXPECT_EQ(0, ibchan_request_take(listener, patience_ns(), &request));
-		EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+		EXPECT_EQ(0, ibchan_request_take(listener, patience_ns(), &request, NULL));
+		EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0, NULL));
 		end_close(&end);
 	}
 	ASSERT_EQ(0, ibchan_context_close(context));

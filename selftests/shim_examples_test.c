@@ -440,7 +440,7 @@ static int connected(const struct crowd *crowd)
 
 	for (i = 0; i < ASKED; i++)
 		if (crowd->ends[i].channel &&
-		    !ibchan_channel_query(crowd->ends[i].channel, &info))
+		    !ibchan_channel_query(crowd->ends[i].channel, &info, NULL))
 			n += info.state == IBCHAN_CHANNEL_CONNECTED;
 	return n;
 }

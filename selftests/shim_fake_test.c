@@ -396,8 +396,8 @@ FIXTURE_SETUP(fake)
 	/* Freed memory looks like nothing that was in it. */
 	mallopt(M_PERTURB, 0x5a);
 	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
-	ASSERT_EQ(0, ibchan_device_open(self->context, "fake", &self->device));
-	ASSERT_EQ(0, ibchan_pd_alloc(self->device, &self->pd));
+	ASSERT_EQ(0, ibchan_device_open(self->context, "fake", &self->device, NULL));
+	ASSERT_EQ(0, ibchan_pd_alloc(self->device, &self->pd, NULL));
 	ASSERT_EQ(0, ibchan_cq_create(self->device, ENTRIES, 0, &self->cq, NULL));
 	ASSERT_EQ(0, open_channel(self->pd, self->cq, &self->channel));
 }
@@ -674,11 +674,11 @@ TEST_F(fake, a_request_whose_rejection_finds_it_busy_is_there_for_another_answer
 	ASSERT_EQ(0, listen_at_any(self->context, &listener));
 	before = live();
 	fake.requests = 1;
-	ASSERT_EQ(0, ibchan_request_take(listener, 0, &request));
+	ASSERT_EQ(0, ibchan_request_take(listener, 0, &request, NULL));
 	fake.reject_error = -EBUSY;
-	ASSERT_EQ(-EBUSY, ibchan_request_reject(request, NULL, 0));
+	ASSERT_EQ(-EBUSY, ibchan_request_reject(request, NULL, 0, NULL));
 	fake.reject_error = 0;
-	ASSERT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	ASSERT_EQ(0, ibchan_request_reject(request, NULL, 0, NULL));
 	ASSERT_EQ(before, live());
 	ASSERT_EQ(0, ibchan_listener_close(listener));
 }
@@ -695,7 +695,7 @@ static void break_and_take(__u32 channel)
 	fake.on_connection = NULL;
 	fake.objects[channel].breaks = 1;
 	fake.broken = channel;
-	taken = ibchan_event_take(taker, &event);
+	taken = ibchan_event_take(taker, &event, NULL);
 }
 
 TEST_F(fake, accept_returns_no_channel_whose_end_another_thread_has_been_told_before)
@@ -717,7 +717,7 @@ TEST_F(fake, accept_returns_no_channel_whose_end_another_thread_has_been_told_be
 	fake.requests = 1;
 	ASSERT_EQ(0, ibchan_builder_accept(&builder, listener, 0, &channel, NULL));
 	fake.broken = fake.last;
-	ASSERT_EQ(0, ibchan_event_take(self->context, &event));
+	ASSERT_EQ(0, ibchan_event_take(self->context, &event, NULL));
 	ASSERT_EQ(channel, event.channel);
 	ASSERT_EQ(IBCHAN_EVENT_BROKEN, event.events);
 	ASSERT_EQ(0, ibchan_channel_close(channel));

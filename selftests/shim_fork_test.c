@@ -64,7 +64,7 @@ static int listen_with(struct meeting *m)
 static int answer_one(struct meeting *m)
 {
 	struct ibchan_request *request;
-	int rc = ibchan_request_take(m->listener, patience_ns(), &request);
+	int rc = ibchan_request_take(m->listener, patience_ns(), &request, NULL);
 
 	rc = rc ?: meeting_answer(m, request, NULL);
 	return rc ?: outcome(m->asked.channel, &m->error);
@@ -118,7 +118,7 @@ static bool is_broken(void *arg)
 {
 	struct ibchan_channel_info info;
 
-	return !ibchan_channel_query(arg, &info) && info.state == IBCHAN_CHANNEL_BROKEN;
+	return !ibchan_channel_query(arg, &info, NULL) && info.state == IBCHAN_CHANNEL_BROKEN;
 }
 
 /* The client's is left. */
@@ -201,7 +201,7 @@ static int use_as_daemon(struct meeting *m)
 	struct ibchan_request *request;
 	char text[256];
 
-	if (ibchan_request_take(m->listener, 0, &request) != -EPERM)
+	if (ibchan_request_take(m->listener, 0, &request, NULL) != -EPERM)
 		return -EBADMSG;
 	if (ibchan_listener_create(m->context, &params, &listener, &m->error) != -EPERM)
 		return -EBADMSG;

@@ -39,17 +39,17 @@ TEST_F(shim_history, is_read_oldest_first)
 	int i, num;
 
 	ASSERT_EQ(0, ibchan_channel_break(self->a.channel));
-	num = ibchan_channel_history(self->a.channel, events, IBCHAN_HISTORY_MAX);
+	num = ibchan_channel_history(self->a.channel, events, IBCHAN_HISTORY_MAX, NULL);
 	ASSERT_LE(3, num);
 	EXPECT_EQ(IBCHAN_HISTORY_BUILT, events[0].kind);
 	EXPECT_EQ(IBCHAN_HISTORY_CONNECTED, events[1].kind);
 	EXPECT_EQ(IBCHAN_HISTORY_BROKEN, events[num - 1].kind);
 	for (i = 0; i < num; i++)
 		EXPECT_EQ(i, events[i].number);
-	ASSERT_EQ(1, ibchan_channel_history(self->a.channel, events, 1));
+	ASSERT_EQ(1, ibchan_channel_history(self->a.channel, events, 1, NULL));
 	EXPECT_EQ(IBCHAN_HISTORY_BROKEN, events[0].kind);
-	EXPECT_EQ(0, ibchan_channel_history(self->a.channel, events, 0));
-	EXPECT_EQ(-EFAULT, ibchan_channel_history(self->a.channel, NULL, 1));
+	EXPECT_EQ(0, ibchan_channel_history(self->a.channel, events, 0, NULL));
+	EXPECT_EQ(-EFAULT, ibchan_channel_history(self->a.channel, NULL, 1, NULL));
 }
 
 static const struct {

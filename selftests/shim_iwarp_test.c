@@ -274,7 +274,7 @@ TEST_F(iwarp, sends_behind_a_fence)
 TEST_F(iwarp, tells_by_capability_what_it_cannot)
 {
 	struct ibchan_device_info infos[INDEX + 1];
-	int n = ibchan_device_list(self->m.context, infos, INDEX + 1);
+	int n = ibchan_device_list(self->m.context, infos, INDEX + 1, NULL);
 	const __u32 lacks = IBCHAN_DEVICE_IMMEDIATE | IBCHAN_DEVICE_ENDPOINTS |
 			    IBCHAN_DEVICE_ATOMICS;
 
@@ -292,7 +292,7 @@ TEST_F(iwarp, has_as_many_elements_as_the_device_unless_more_are_asked_for)
 	struct ibchan_builder builder;
 	struct ibchan_params params;
 	struct ibchan_device_info infos[INDEX + 1], info;
-	int n = ibchan_device_list(self->m.context, infos, INDEX + 1);
+	int n = ibchan_device_list(self->m.context, infos, INDEX + 1, NULL);
 
 	ASSERT_LE(2, n);
 	info = infos[n - 1];
@@ -360,10 +360,10 @@ TEST_F(iwarp, carries_private_data_both_ways)
 	struct ibchan_connection_info info;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, &of_asking, &of_asked));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	EXPECT_STREQ("you may", (char *)info.data);
 	EXPECT_EQ(8, info.length);
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info, NULL));
 	EXPECT_STREQ("may I?", (char *)info.data);
 	EXPECT_EQ(7, info.length);
 }
@@ -379,7 +379,7 @@ TEST_F(iwarp, takes_as_much_private_data_as_any_message_and_no_more)
 	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
 	params.length = MESSAGE_DATA;
 	ASSERT_EQ(0, meeting_connect(&self->m, &params, &params));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info, NULL));
 	EXPECT_EQ(MESSAGE_DATA, info.length);
 	EXPECT_EQ(0, memcmp(info.data, data, MESSAGE_DATA));
 }
@@ -416,10 +416,10 @@ TEST_F(iwarp, says_that_the_peer_has_rejected_and_what_it_said)
 	struct ibchan_request *request;
 
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
-	EXPECT_EQ(0, ibchan_request_reject(request, "not you", 8));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
+	EXPECT_EQ(0, ibchan_request_reject(request, "not you", 8, NULL));
 	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	EXPECT_STREQ("not you", (char *)info.data);
 }
 
@@ -431,11 +431,11 @@ TEST_F(iwarp, brings_a_rejection_of_as_much_data_as_any_message)
 
 	memset(data, 0xd7, sizeof(data));
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
-	EXPECT_EQ(-EINVAL, ibchan_request_reject(request, data, sizeof(data) + 1));
-	EXPECT_EQ(0, ibchan_request_reject(request, data, sizeof(data)));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
+	EXPECT_EQ(-EINVAL, ibchan_request_reject(request, data, sizeof(data) + 1, NULL));
+	EXPECT_EQ(0, ibchan_request_reject(request, data, sizeof(data), NULL));
 	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	EXPECT_EQ(0, memcmp(info.data, data, sizeof(data)));
 }
 
@@ -459,7 +459,7 @@ static int broken_with(FIXTURE_DATA(iwarp) * self, struct ibchan_channel *channe
 	while (!outcome(channel, &self->m.error))
 		if (now_ms() > end)
 			return -ETIMEDOUT;
-	return ibchan_channel_connection(channel, &info) ?: info.error;
+	return ibchan_channel_connection(channel, &info, NULL) ?: info.error;
 }
 
 TEST_F(iwarp, breaks_one_side_when_the_other_closes)
@@ -651,11 +651,11 @@ TEST_F(iwarp, asks_by_no_more_threads_than_a_user_may_have_and_then_in_turn)
 	EXPECT_TRUE(eventually(all_threads_ask, NULL)) TH_LOG("%u", count_askers());
 	/* Behind all others. */
 	EXPECT_EQ(0, meeting_ask(&self->m, NULL));
-	EXPECT_EQ(-ETIMEDOUT, ibchan_request_take(self->m.listener, 300 * MS, &request));
+	EXPECT_EQ(-ETIMEDOUT, ibchan_request_take(self->m.listener, 300 * MS, &request, NULL));
 	EXPECT_EQ(ASKERS, count_askers());
 	for (i = 0; i < num; i++)
 		EXPECT_EQ(0, ibchan_channel_close(channels[i]));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	EXPECT_EQ(0, meeting_answer(&self->m, request, NULL));
 	EXPECT_EQ(0, meeting_outcomes(&self->m));
 	EXPECT_TRUE(eventually(nobody_asks, NULL)) TH_LOG("%u", count_askers());
@@ -672,7 +672,7 @@ TEST_F(iwarp, that_breaks_before_the_answer_flushes_its_receives_at_once)
 	for (i = 0; i < WORKS; i++)
 		ASSERT_EQ(0, ibchan_post_receive(channel, self->m.asking.mr, i * 64, 64, i, NULL));
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	ASSERT_EQ(0, ibchan_channel_break(self->m.asking.channel));
 	EXPECT_EQ(0, all_flushed(self->m.asking.cq));
 	EXPECT_GT(0, outcome(self->m.asking.channel, &self->m.error));
@@ -686,9 +686,9 @@ TEST_F(iwarp, closes_before_the_answer_when_the_driver_gives_up)
 	struct ibchan_request *request;
 
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	EXPECT_GT(SOON_MS, time_to_close(&self->m.asking));
-	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0, NULL));
 }
 
 /* Who closes for as long as the driver waits for the answer; 0: nobody. */
@@ -710,15 +710,15 @@ TEST_F(iwarp, that_closes_before_the_answer_holds_up_no_command_of_its_file)
 	pthread_t thread;
 
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, close_slowly, &self->m.asking));
 	EXPECT_TRUE(eventually(waits_killably, &closer));
 	ASSERT_EQ(0, prepare(&third, self->m.context, &self->m.error));
-	EXPECT_EQ(0, ibchan_channel_query(ibchan_prepared_channel(third.prepared), &info));
+	EXPECT_EQ(0, ibchan_channel_query(ibchan_prepared_channel(third.prepared), &info, NULL));
 	EXPECT_EQ(0, ibchan_channel_break(ibchan_prepared_channel(third.prepared)));
 	EXPECT_NE(0, __atomic_load_n(&closer, __ATOMIC_ACQUIRE))
 		TH_LOG("a command has waited for the close");
-	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0, NULL));
 	pthread_join(thread, NULL);
 	end_close(&third);
 }
@@ -766,7 +766,7 @@ TEST_F(iwarp, that_loses_its_device_while_a_request_waits_is_told_so)
 	pollfd.fd = ibchan_listener_fd(self->m.listener);
 	ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
 	ASSERT_EQ(0, run_script("rdma link delete " DEVICE));
-	EXPECT_EQ(-ENODEV, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	EXPECT_EQ(-ENODEV, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	EXPECT_GT(0, outcome(self->m.asking.channel, &self->m.error));
 }
 

@@ -87,8 +87,8 @@ static int refuses_to_make(struct heritage *h)
 	ibchan_builder_init(&builder, h->end->pd, h->end->cq);
 	ibchan_prepared_endpoint(h->prepared, &endpoint);
 	const struct call calls[] = {
-		CALL(ibchan_device_open(h->context, NULL, &device)),
-		CALL(ibchan_pd_alloc(h->end->device, &pd)),
+		CALL(ibchan_device_open(h->context, NULL, &device, NULL)),
+		CALL(ibchan_pd_alloc(h->end->device, &pd, NULL)),
 		CALL(ibchan_mr_reg(h->end->pd, &params, &mr, NULL)),
 		CALL(ibchan_mr_reg_local(h->end->pd, h->end->memory, 64, &mr, NULL)),
 		CALL(ibchan_mr_reg_shared(h->end->pd, h->end->memory, 64, &mr, NULL)),
@@ -158,9 +158,9 @@ static int lets_look(struct heritage *h)
 	struct ibchan_device_info device;
 	struct ibchan_params params;
 
-	if (ibchan_context_query(h->context, &context) ||
-	    ibchan_device_list(h->context, &device, 1) < 1 ||
-	    ibchan_channel_query(h->end->channel, &channel))
+	if (ibchan_context_query(h->context, &context, NULL) ||
+	    ibchan_device_list(h->context, &device, 1, NULL) < 1 ||
+	    ibchan_channel_query(h->end->channel, &channel, NULL))
 		return -EBADMSG;
 	ibchan_prepared_params(h->prepared, &params);
 	if (channel.state != IBCHAN_CHANNEL_CONNECTED || channel.recvs_in_flight != 2)

@@ -94,7 +94,7 @@ TEST_F(limits, of_a_completion_queue_are_told_by_its_name)
 static struct ibchan_device_info device_info(const struct _test_data_limits *self)
 {
 	struct ibchan_device_info info[8];
-	int i, num = ibchan_device_list(self->context, info, 8);
+	int i, num = ibchan_device_list(self->context, info, 8, NULL);
 
 	for (i = 0; i < num && i < 8; i++)
 		if (!strcmp(info[i].name, ibchan_device_name(self->end.device)))

@@ -576,7 +576,7 @@ static int local_is(struct ibchan_channel *channel, const char *host)
 {
 	struct ibchan_connection_info info;
 	char text[INET6_ADDRSTRLEN] = "";
-	int rc = ibchan_channel_connection(channel, &info);
+	int rc = ibchan_channel_connection(channel, &info, NULL);
 
 	if (rc)
 		return rc;

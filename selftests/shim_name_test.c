@@ -53,9 +53,9 @@ static bool leads_to(void *arg)
 static int open_end(struct end *end, struct ibchan_context *context)
 {
 	struct ibchan_builder builder;
-	int rc = ibchan_device_open(context, CABLE_NEAR, &end->device);
+	int rc = ibchan_device_open(context, CABLE_NEAR, &end->device, NULL);
 
-	rc = rc ?: ibchan_pd_alloc(end->device, &end->pd);
+	rc = rc ?: ibchan_pd_alloc(end->device, &end->pd, NULL);
 	rc = rc ?: ibchan_cq_create(end->device, 0, 0, &end->own_cq, NULL);
 	if (rc)
 		return rc;
@@ -161,7 +161,7 @@ static const struct ibchan_connect_params asking = { .data = "may I?", .length =
 static int take(struct ibchan_listener *listener, struct ibchan_request **request)
 {
 	struct ibchan_request_info asks;
-	int rc = ibchan_request_take(listener, patience_ns(), request);
+	int rc = ibchan_request_take(listener, patience_ns(), request, NULL);
 
 	if (rc)
 		return rc;
@@ -189,7 +189,7 @@ static int refuser_listens(FIXTURE_DATA(name) * self)
 static int nobody_else_is_asked(FIXTURE_DATA(name) * self)
 {
 	struct ibchan_request *request;
-	int rc = ibchan_request_take(self->m.listener, 0, &request);
+	int rc = ibchan_request_take(self->m.listener, 0, &request, NULL);
 
 	return rc == -EAGAIN ? 0 : rc ?: -EALREADY;
 }
@@ -201,7 +201,7 @@ static int refuse(FIXTURE_DATA(name) * self)
 	int rc = take(self->refuser, &request);
 
 	rc = rc ?: nobody_else_is_asked(self);
-	return rc ?: ibchan_request_reject(request, NULL, 0);
+	return rc ?: ibchan_request_reject(request, NULL, 0, NULL);
 }
 
 TEST_F(name, an_address_that_refuses_is_followed_by_the_next_one)
@@ -214,7 +214,7 @@ TEST_F(name, an_address_that_refuses_is_followed_by_the_next_one)
 	ASSERT_EQ(0, meeting_ask(&self->m, &asking));
 	ASSERT_EQ(0, refuse(self));
 	ASSERT_EQ(0, meet(self)) TH_LOG("%d", self->m.error.code);
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	inet_ntop(AF_INET, &((struct sockaddr_in *)&info.peer)->sin_addr, peer, sizeof(peer));
 	EXPECT_STREQ(LISTENS, peer);
 	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
@@ -435,10 +435,10 @@ TEST_F(name, of_a_device_that_is_renamed_is_told_as_it_is)
 	EXPECT_STREQ("rxe_renamed", ibchan_device_name(device));
 	EXPECT_STREQ(CABLE_NEAR, before);
 	EXPECT_EQ(0, meeting_ask(&self->m, &asking));
-	EXPECT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	EXPECT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	ibchan_request_query(request, &asks);
 	EXPECT_STREQ(ibchan_device_name(device), asks.device);
-	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0, NULL));
 	EXPECT_EQ(0, sh("rdma dev set rxe_renamed name " CABLE_NEAR));
 	EXPECT_EQ(before, ibchan_device_name(device));
 }
@@ -453,10 +453,10 @@ TEST_F(name, of_a_device_that_is_renamed_before_a_request_is_taken_is_told_as_it
 	pollfd.fd = ibchan_listener_fd(self->m.listener);
 	ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
 	ASSERT_EQ(0, sh("rdma dev set " CABLE_NEAR " name rxe_renamed"));
-	EXPECT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request));
+	EXPECT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	ibchan_request_query(request, &asks);
 	EXPECT_STREQ("rxe_renamed", asks.device);
-	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0));
+	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0, NULL));
 	EXPECT_EQ(0, sh("rdma dev set rxe_renamed name " CABLE_NEAR));
 }
 

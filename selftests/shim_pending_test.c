@@ -35,7 +35,7 @@ FIXTURE_SETUP(pending)
 	ASSERT_EQ(0, calm_begin(&self->calm));
 	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, device_name(self->context, 1, name));
-	ASSERT_EQ(0, ibchan_device_open(self->context, name, &self->device));
+	ASSERT_EQ(0, ibchan_device_open(self->context, name, &self->device, NULL));
 	ASSERT_EQ(0, ibchan_cq_create(self->device, ENTRIES, 0, &self->cq, NULL));
 	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
 	ASSERT_EQ(0, end_open(&self->b, self->context, 1, self->cq));
@@ -191,7 +191,7 @@ TEST_F(pending, is_not_posted_again_while_it_is_in_flight)
 
 	ASSERT_EQ(0, post_pending(&pending, &self->b, 0));
 	ASSERT_EQ(-EALREADY, post_pending(&pending, &self->b, 1));
-	ASSERT_EQ(0, ibchan_channel_query(self->b.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_query(self->b.channel, &info, NULL));
 	ASSERT_EQ(1, info.recvs_in_flight);
 	ASSERT_EQ(100, pending.completion.wr_id);
 	ASSERT_EQ(0, send_bytes(&self->a, 1));
@@ -261,7 +261,7 @@ TEST_F(pending, completes_when_it_is_dropped)
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, send_late, &late));
 	EXPECT_EQ(0, drop_at_the_end(&self->b));
-	EXPECT_EQ(0, ibchan_channel_query(self->b.channel, &info));
+	EXPECT_EQ(0, ibchan_channel_query(self->b.channel, &info, NULL));
 	EXPECT_EQ(0, info.recvs_in_flight);
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	ASSERT_EQ(0, late.rc);

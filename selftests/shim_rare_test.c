@@ -251,7 +251,7 @@ TEST_F(rare, refuses_inline_data_that_are_too_long_or_of_a_region_or_nowhere)
 	struct ibchan_channel_info info;
 	struct ibchan_error error;
 
-	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &info, NULL));
 	wr.flags = IBCHAN_WR_INLINE;
 	wr.sge.length = info.params.max_inline_data + 1;
 	ASSERT_EQ(-EINVAL, ibchan_post(self->context, &wr, 1, NULL, &error));
@@ -409,13 +409,13 @@ TEST_F(rare, tells_what_a_work_may_ask_for)
 	struct ibchan_context_info info;
 	unsigned int op;
 
-	ASSERT_EQ(0, ibchan_context_query(self->context, &info));
+	ASSERT_EQ(0, ibchan_context_query(self->context, &info, NULL));
 	for (op = IBCHAN_OP_SEND; op <= IBCHAN_OP_FETCH_ADD; op++)
 		ASSERT_TRUE(info.opcodes & 1U << op);
 	ASSERT_EQ(IBCHAN_WR_FLAGS, info.wr_flags & IBCHAN_WR_FLAGS);
 	ASSERT_TRUE(info.submit_flags & IBCHAN_SUBMIT_SINCE);
 	ASSERT_TRUE(info.cq_flags & IBCHAN_CQ_CREATE_SOLICITED);
-	ASSERT_LT(0, ibchan_device_list(self->context, &device, 1));
+	ASSERT_LT(0, ibchan_device_list(self->context, &device, 1, NULL));
 	ASSERT_LE(4096, device.max_plain_bytes);
 }
 

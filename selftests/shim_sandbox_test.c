@@ -197,12 +197,12 @@ static void *make_in_the_box(void *arg)
 	boxed->filter = filter(ANY_COMMAND, boxed->error);
 	if (boxed->filter)
 		return NULL;
-	boxed->rc[0] = ibchan_device_open(boxed->context, "any", &device);
-	boxed->rc[1] = ibchan_pd_alloc(boxed->end->device, &pd);
+	boxed->rc[0] = ibchan_device_open(boxed->context, "any", &device, NULL);
+	boxed->rc[1] = ibchan_pd_alloc(boxed->end->device, &pd, NULL);
 	boxed->rc[2] = ibchan_cq_create(boxed->end->device, 16, 0, &cq, NULL);
 	boxed->rc[3] = ibchan_mr_reg_local(boxed->end->pd, boxed->end->memory, 64, &mr, NULL);
-	boxed->rc[4] = ibchan_event_take(boxed->context, &event);
-	boxed->rc[5] = ibchan_device_list(boxed->context, NULL, 0);
+	boxed->rc[4] = ibchan_event_take(boxed->context, &event, NULL);
+	boxed->rc[5] = ibchan_device_list(boxed->context, NULL, 0, NULL);
 	return NULL;
 }
 
@@ -242,7 +242,7 @@ static void *end_in_the_box(void *arg)
 	if (boxed->filter)
 		return NULL;
 	boxed->rc[0] = ibchan_channel_break(boxed->end->channel);
-	boxed->rc[1] = ibchan_channel_query(boxed->end->channel, &info);
+	boxed->rc[1] = ibchan_channel_query(boxed->end->channel, &info, NULL);
 	boxed->rc[2] = ibchan_mr_dereg(boxed->other->mr);
 	boxed->rc[3] = ibchan_prepared_handshake(boxed->other->prepared, &own, &channel, NULL);
 	return NULL;
@@ -260,7 +260,7 @@ TEST_F(sandbox, ends_and_connects_nothing)
 	if (!boxed.filter) {
 		for (i = 0; i < 4; i++)
 			EXPECT_EQ(variant->answer, boxed.rc[i]) TH_LOG("call %d", i);
-		EXPECT_EQ(0, ibchan_channel_query(self->a.channel, &info));
+		EXPECT_EQ(0, ibchan_channel_query(self->a.channel, &info, NULL));
 		EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, info.state);
 		/* The region is there, and the channel can still be connected. */
 		EXPECT_EQ(0, connect_to_itself(&other));
@@ -282,7 +282,7 @@ static void *write_in_a_wide_box(void *arg)
 	if (boxed->filter)
 		return NULL;
 	boxed->rc[0] = ibchan_write(boxed->end->channel, &sge, 1, &boxed->remote, NULL);
-	boxed->rc[1] = ibchan_pd_alloc(boxed->end->device, &pd);
+	boxed->rc[1] = ibchan_pd_alloc(boxed->end->device, &pd, NULL);
 	return NULL;
 }
 

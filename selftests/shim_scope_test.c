@@ -383,10 +383,10 @@ TEST_F(scope, breaks_the_channels_of_what_is_in_flight_when_its_time_is_over)
 	ASSERT_EQ(3, scope.auto_polled);
 	ASSERT_EQ(2, scope.num_failed);
 	ASSERT_EQ(&first, scope.failed);
-	ASSERT_EQ(0, ibchan_channel_query(self->b.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_query(self->b.channel, &info, NULL));
 	ASSERT_EQ(IBCHAN_CHANNEL_BROKEN, info.state);
 	ASSERT_EQ(0, info.recvs_in_flight);
-	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &info, NULL));
 	ASSERT_EQ(IBCHAN_CHANNEL_CONNECTED, info.state);
 }
 
@@ -539,7 +539,7 @@ TEST_F(scope, that_was_jumped_over_leaves_its_works_pending_until_close)
 		post_and_jump(&self->b);
 		ASSERT_TRUE(false);
 	}
-	ASSERT_EQ(0, ibchan_channel_query(self->b.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_query(self->b.channel, &info, NULL));
 	ASSERT_EQ(2, info.recvs_in_flight);
 	ASSERT_EQ(-EBUSY, ibchan_mr_dereg(self->b.mr));
 	ASSERT_EQ(0, send_bytes(&self->a, 1));

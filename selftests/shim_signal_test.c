@@ -333,7 +333,7 @@ static void *call_when_cancelled(void *arg)
 	struct ibchan_device *device;
 
 	pthread_cancel(pthread_self());
-	note(cancelled, ibchan_request_take(m->listener, 10 * MS, &request));
+	note(cancelled, ibchan_request_take(m->listener, 10 * MS, &request, NULL));
 	note(cancelled, ibchan_builder_accept(cancelled->builder, m->listener, 10 * MS,
 					      &cancelled->channel, NULL));
 	note(cancelled, ibchan_listener_create(m->context, &params, &listener, NULL));

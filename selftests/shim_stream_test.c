@@ -158,12 +158,13 @@ int fake_break(struct ibchan_channel *channel)
 	return 0;
 }
 
-int fake_query(struct ibchan_channel *channel, struct ibchan_channel_info *info)
+int fake_query(struct ibchan_channel *channel, struct ibchan_channel_info *info,
+	       struct ibchan_error *error)
 {
 	*info = (struct ibchan_channel_info) {
 		.error = half_of(channel)->is_broken ? -ECANCELED : 0,
 	};
-	return 0;
+	return error_set(error, 0, NULL);
 }
 
 int fake_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params, struct ibchan_mr **mr,

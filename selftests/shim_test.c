@@ -362,19 +362,19 @@ TEST_F(context, lists_devices_that_can_be_opened_by_name)
 {
 	struct ibchan_device_info infos[8] = { 0 };
 	struct ibchan_device *device;
-	int n = ibchan_device_list(self->context, infos, 8);
+	int n = ibchan_device_list(self->context, infos, 8, NULL);
 	int i;
 
 	ASSERT_LT(0, n);
-	ASSERT_EQ(n, ibchan_device_list(self->context, NULL, 0));
+	ASSERT_EQ(n, ibchan_device_list(self->context, NULL, 0, NULL));
 	for (i = 0; i < n; i++) {
 		ASSERT_LT(0, infos[i].ports);
 		ASSERT_NE(0, infos[i].max_qp_wr);
-		ASSERT_EQ(0, ibchan_device_open(self->context, infos[i].name, &device));
+		ASSERT_EQ(0, ibchan_device_open(self->context, infos[i].name, &device, NULL));
 		EXPECT_STREQ(infos[i].name, ibchan_device_name(device));
 		EXPECT_EQ(0, ibchan_device_close(device));
 	}
-	ASSERT_EQ(0, ibchan_device_open(self->context, NULL, &device));
+	ASSERT_EQ(0, ibchan_device_open(self->context, NULL, &device, NULL));
 	EXPECT_STREQ(infos[0].name, ibchan_device_name(device));
 	EXPECT_EQ(0, ibchan_device_close(device));
 }
@@ -386,8 +386,8 @@ TEST_F(context, refuses_a_device_that_is_not_there)
 
 	memset(name, 'x', IBCHAN_NAME_SIZE);
 	name[IBCHAN_NAME_SIZE] = '\0';
-	ASSERT_EQ(-ENODEV, ibchan_device_open(self->context, "no such", &device));
-	ASSERT_EQ(-EINVAL, ibchan_device_open(self->context, name, &device));
+	ASSERT_EQ(-ENODEV, ibchan_device_open(self->context, "no such", &device, NULL));
+	ASSERT_EQ(-EINVAL, ibchan_device_open(self->context, name, &device, NULL));
 }
 
 TEST_F(context, tells_of_ports_that_exist)
@@ -396,15 +396,15 @@ TEST_F(context, tells_of_ports_that_exist)
 	struct ibchan_port_info port;
 
 	ASSERT_EQ(0, device_name(self->context, 0, name));
-	ASSERT_EQ(0, ibchan_port_query(self->context, name, 1, &port));
+	ASSERT_EQ(0, ibchan_port_query(self->context, name, 1, &port, NULL));
 	ASSERT_EQ(1, port.port);
 	ASSERT_EQ(4, port.state);
 	ASSERT_LE(256, port.active_mtu);
 	ASSERT_LE(port.active_mtu, port.max_message);
 	ASSERT_GE(IBCHAN_MAX_MESSAGE, port.max_message);
-	ASSERT_EQ(-EINVAL, ibchan_port_query(self->context, name, 0, &port));
-	ASSERT_EQ(-EINVAL, ibchan_port_query(self->context, name, 200, &port));
-	ASSERT_EQ(-ENODEV, ibchan_port_query(self->context, "no such", 1, &port));
+	ASSERT_EQ(-EINVAL, ibchan_port_query(self->context, name, 0, &port, NULL));
+	ASSERT_EQ(-EINVAL, ibchan_port_query(self->context, name, 200, &port, NULL));
+	ASSERT_EQ(-ENODEV, ibchan_port_query(self->context, "no such", 1, &port, NULL));
 }
 
 TEST_F(context, tells_of_each_gid_and_why_it_is_taken_or_not)
@@ -417,8 +417,8 @@ TEST_F(context, tells_of_each_gid_and_why_it_is_taken_or_not)
 	int rc;
 
 	ASSERT_EQ(0, device_name(self->context, 0, name));
-	ASSERT_EQ(0, ibchan_port_query(self->context, name, 1, &port));
-	while (!(rc = ibchan_gid_query(self->context, name, 1, index, &gid))) {
+	ASSERT_EQ(0, ibchan_port_query(self->context, name, 1, &port, NULL));
+	while (!(rc = ibchan_gid_query(self->context, name, 1, index, &gid, NULL))) {
 		index = gid.index + 1;
 		EXPECT_STRNE("unknown", ibchan_gid_verdict_name(gid.verdict));
 		if (gid.verdict == IBCHAN_GID_VERDICT_CHOSEN) {
@@ -429,8 +429,8 @@ TEST_F(context, tells_of_each_gid_and_why_it_is_taken_or_not)
 	}
 	EXPECT_EQ(-ENOENT, rc);
 	EXPECT_EQ(1, chosen);
-	EXPECT_EQ(-EINVAL, ibchan_gid_query(self->context, name, 0, 0, &gid));
-	EXPECT_EQ(-ENODEV, ibchan_gid_query(self->context, "no such", 1, 0, &gid));
+	EXPECT_EQ(-EINVAL, ibchan_gid_query(self->context, name, 0, 0, &gid, NULL));
+	EXPECT_EQ(-ENODEV, ibchan_gid_query(self->context, "no such", 1, 0, &gid, NULL));
 	EXPECT_STREQ("LINK_LOCAL", ibchan_gid_verdict_name(IBCHAN_GID_VERDICT_LINK_LOCAL));
 	EXPECT_TRUE(has(ibchan_gid_verdict_text(IBCHAN_GID_VERDICT_NDEV_DOWN), "down"));
 	EXPECT_STREQ("unknown", ibchan_gid_verdict_name(99999));
@@ -443,14 +443,14 @@ TEST_F(context, gives_objects_back_in_reverse_order_only)
 	struct ibchan_device *device;
 	struct ibchan_pd *pd;
 
-	ASSERT_EQ(0, ibchan_device_open(self->context, NULL, &device));
-	ASSERT_EQ(0, ibchan_pd_alloc(device, &pd));
-	EXPECT_EQ(0, ibchan_context_query(self->context, &info));
+	ASSERT_EQ(0, ibchan_device_open(self->context, NULL, &device, NULL));
+	ASSERT_EQ(0, ibchan_pd_alloc(device, &pd, NULL));
+	EXPECT_EQ(0, ibchan_context_query(self->context, &info, NULL));
 	EXPECT_EQ(2, info.handles);
 	EXPECT_EQ(-EBUSY, ibchan_device_close(device));
 	EXPECT_EQ(0, ibchan_pd_free(pd));
 	EXPECT_EQ(0, ibchan_device_close(device));
-	EXPECT_EQ(0, ibchan_context_query(self->context, &info));
+	EXPECT_EQ(0, ibchan_context_query(self->context, &info, NULL));
 	EXPECT_EQ(0, info.handles);
 }
 

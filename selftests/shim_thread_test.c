@@ -218,7 +218,7 @@ static int build_and_destroy(struct worker *worker)
 	if (!rc && ibchan_cq_wait(ibchan_channel_recv_cq(end.channel), &done, 1, 1,
 				  patience_ns()) != 1)
 		rc = -ETIMEDOUT;
-	rc = rc ?: ibchan_context_query(worker->context, &info);
+	rc = rc ?: ibchan_context_query(worker->context, &info, NULL);
 	end_close(&end);
 	return rc;
 }

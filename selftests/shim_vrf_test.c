@@ -176,7 +176,7 @@ static int ask_the_deaf(FIXTURE_DATA(vrf) * self, const char *host)
 	if (rc)
 		return rc;
 	rc = outcome(self->m.asking.channel, &self->m.error);
-	if (ibchan_channel_connection(self->m.asking.channel, &info))
+	if (ibchan_channel_connection(self->m.asking.channel, &info, NULL))
 		return -EIO;
 	return info.stage == IBCHAN_STAGE_REQUEST ? rc : -EPROTO;
 }

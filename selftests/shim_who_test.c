@@ -40,8 +40,8 @@ TEST_F(shim_who, tells_both_ends_and_the_age)
 	struct ibchan_channel_info a, b;
 	__u64 age;
 
-	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &a));
-	ASSERT_EQ(0, ibchan_channel_query(self->b.channel, &b));
+	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &a, NULL));
+	ASSERT_EQ(0, ibchan_channel_query(self->b.channel, &b, NULL));
 	EXPECT_EQ(be32toh(b.endpoint.qpn), a.facts.peer_qpn);
 	EXPECT_EQ(be32toh(a.endpoint.qpn), b.facts.peer_qpn);
 	EXPECT_EQ(0, memcmp(a.facts.peer_gid, b.endpoint.gid, sizeof(b.endpoint.gid)));
@@ -52,7 +52,7 @@ TEST_F(shim_who, tells_both_ends_and_the_age)
 	EXPECT_EQ(IBCHAN_FACTS_NO_OPCODE, a.facts.failed_opcode);
 	age = a.facts.age_ns;
 	EXPECT_LT(0, age);
-	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &a));
+	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &a, NULL));
 	EXPECT_LT(age, a.facts.age_ns);
 }
 
@@ -68,7 +68,7 @@ TEST_F(shim_who, makes_a_line_of_a_failed_call)
 	self->b.channel = NULL;
 	ASSERT_EQ(-ETIMEDOUT, ibchan_send(self->a.channel, &sge, 1, &error));
 	EXPECT_EQ(IBCHAN_OP_SEND, error.opcode);
-	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &info));
+	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &info, NULL));
 	EXPECT_EQ(IBCHAN_OP_SEND, info.facts.failed_opcode);
 	EXPECT_GT((int)sizeof(line),
 		  ibchan_channel_error_text(&info, &error, line, sizeof(line)));

@@ -80,8 +80,8 @@ static void end_open(struct end *end, const char *host)
 		must("device", ibchan_device_open_for(end->context, host, NULL, &end->device,
 						      &error));
 	else
-		must("device", ibchan_device_open(end->context, NULL, &end->device));
-	must("domain", ibchan_pd_alloc(end->device, &end->pd));
+		must("device", ibchan_device_open(end->context, NULL, &end->device, NULL));
+	must("domain", ibchan_pd_alloc(end->device, &end->pd, NULL));
 	must("queue", ibchan_cq_create(end->device, 256, 512, &end->cq, &error));
 	end->memory = calloc(1, MEMORY);
 	check("no memory", !!end->memory);

@@ -25,7 +25,7 @@ static int by_name(const void *a, const void *b)
 int device_name(struct ibchan_context *context, int index, char *name)
 {
 	struct ibchan_device_info infos[8];
-	int n = ibchan_device_list(context, infos, 8);
+	int n = ibchan_device_list(context, infos, 8, NULL);
 
 	if (n < 1)
 		return n ? n : -ENODEV;
@@ -41,8 +41,8 @@ int end_objects(struct end *end, struct ibchan_context *context, int index)
 	char name[IBCHAN_NAME_SIZE];
 	int rc = device_name(context, index, name);
 
-	rc = rc ?: ibchan_device_open(context, name, &end->device);
-	rc = rc ?: ibchan_pd_alloc(end->device, &end->pd);
+	rc = rc ?: ibchan_device_open(context, name, &end->device, NULL);
+	rc = rc ?: ibchan_pd_alloc(end->device, &end->pd, NULL);
 	if (rc)
 		return rc;
 	end->memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE,

@@ -36,8 +36,8 @@ static void open_channel(struct objects *o)
 	struct ibchan_builder builder;
 
 	must(ibchan_context_open(&o->context, nullptr));
-	must(ibchan_device_open(o->context, nullptr, &o->device));
-	must(ibchan_pd_alloc(o->device, &o->pd));
+	must(ibchan_device_open(o->context, nullptr, &o->device, NULL));
+	must(ibchan_pd_alloc(o->device, &o->pd, NULL));
 	must(ibchan_cq_create(o->device, 0, 0, &o->cq, nullptr));
 	must(ibchan_mr_reg_local(o->pd, memory, sizeof(memory), &o->mr, nullptr));
 	ibchan_builder_init(&builder, o->pd, o->cq);

@@ -55,7 +55,7 @@ int meeting_request(struct meeting *m, const struct ibchan_connect_params *param
 {
 	int rc = meeting_ask(m, params);
 
-	return rc ?: ibchan_request_take(m->listener, patience_ns(), request);
+	return rc ?: ibchan_request_take(m->listener, patience_ns(), request, NULL);
 }
 
 int meeting_answer(struct meeting *m, struct ibchan_request *request,

@@ -69,7 +69,8 @@ static int build_with_empty_gid(struct scene *scene, struct ibchan_error *error)
 {
 	struct ibchan_builder builder;
 	struct ibchan_port_info port;
-	int rc = ibchan_port_query(scene->context, ibchan_device_name(scene->a.device), 1, &port);
+	int rc = ibchan_port_query(scene->context, ibchan_device_name(scene->a.device), 1, &port,
+				   NULL);
 
 	ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);
 	builder.params.gid_index = port.gid_entries - 1;

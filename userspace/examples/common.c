@@ -61,7 +61,7 @@ static void await_request(struct side *side, const struct options *options)
 
 	must("listen", ibchan_listener_create(side->context, &params, &side->listener, &error));
 	must("request", ibchan_request_take(side->listener, IBCHAN_TIMEOUT_NEVER,
-					    &side->request));
+					    &side->request, &error));
 }
 
 static void device_find(struct side *side, const struct options *options)
@@ -74,7 +74,7 @@ static void device_find(struct side *side, const struct options *options)
 		return;
 	}
 	ibchan_request_query(side->request, &info);
-	must("device", ibchan_device_open(side->context, info.device, &side->device));
+	must("device", ibchan_device_open(side->context, info.device, &side->device, &error));
 }
 
 void side_open(struct side *side, const struct options *options)
@@ -82,12 +82,13 @@ void side_open(struct side *side, const struct options *options)
 	*side = (struct side){ 0 };
 	must("open", ibchan_context_open(&side->context, &error));
 	if (options->device || options->endpoints)
-		must("device", ibchan_device_open(side->context, options->device, &side->device));
+		must("device", ibchan_device_open(side->context, options->device, &side->device,
+						  &error));
 	if (!options->host && !options->endpoints)
 		await_request(side, options);
 	if (!side->device)
 		device_find(side, options);
-	must("pd", ibchan_pd_alloc(side->device, &side->pd));
+	must("pd", ibchan_pd_alloc(side->device, &side->pd, &error));
 	must("cq", ibchan_cq_create(side->device, 0, 0, &side->cq, &error));
 }
 
@@ -126,7 +127,7 @@ static int accept_once(struct side *side, const struct ibchan_connect_params *pa
 	int ret = ibchan_request_accept(side->request, prepared, params, &side->channel, &error);
 
 	if (ret < 0)
-		ibchan_request_reject(side->request, NULL, 0);
+		ibchan_request_reject(side->request, NULL, 0, NULL);
 	else
 		ret = ibchan_channel_connect_wait(side->channel, IBCHAN_TIMEOUT_NEVER, &error);
 	if (ret < 0)
@@ -141,7 +142,7 @@ static void answer(struct side *side, const struct ibchan_connect_params *params
 
 	while (gave_up(ret = accept_once(side, params)))
 		must("request", ibchan_request_take(side->listener, IBCHAN_TIMEOUT_NEVER,
-						    &side->request));
+						    &side->request, &error));
 	must("accept", ret);
 }
 
@@ -164,7 +165,7 @@ void side_connect(struct side *side, const struct options *options, const void *
 	} else {
 		answer(side, &params);
 	}
-	must("connection", ibchan_channel_connection(side->channel, &info));
+	must("connection", ibchan_channel_connection(side->channel, &info, &error));
 	if (length)
 		memcpy(theirs, info.data, length);
 }

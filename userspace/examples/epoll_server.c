@@ -103,13 +103,13 @@ static void client_accept(struct server *server, struct ibchan_request *request)
 	ibchan_request_query(request, &info);
 	if (server->accepted == server->wanted ||
 	    strcmp(info.device, ibchan_device_name(server->side.device))) {
-		ibchan_request_reject(request, NULL, 0);
+		ibchan_request_reject(request, NULL, 0, NULL);
 		return;
 	}
 	ret = ibchan_request_accept(request, client_prepare(server), NULL, &channel, &error);
 	if (!ret)
 		return;
-	ibchan_request_reject(request, NULL, 0);
+	ibchan_request_reject(request, NULL, 0, NULL);
 	client_forget(server);
 	if (!gave_up(ret))
 		must("accept", ret);
@@ -120,7 +120,7 @@ static void requests(struct server *server)
 	struct ibchan_request *request;
 
 	/* A client that has given up meanwhile is not there any more. */
-	if (!ibchan_request_take(server->side.listener, 0, &request))
+	if (!ibchan_request_take(server->side.listener, 0, &request, NULL))
 		client_accept(server, request);
 }
 
@@ -151,7 +151,7 @@ static void events(struct server *server)
 {
 	struct ibchan_event event;
 
-	if (ibchan_event_take(server->side.context, &event) ||
+	if (ibchan_event_take(server->side.context, &event, NULL) ||
 	    !(event.events & IBCHAN_EVENT_BROKEN))
 		return;
 	client_gone(server, ibchan_channel_priv(event.channel));

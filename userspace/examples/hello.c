@@ -34,8 +34,8 @@ int main(void)
 	struct ibchan_cqe received;
 
 	must_say(ibchan_context_open(&context, &error));
-	must(ibchan_device_open(context, NULL, &device));	/* the first one */
-	must(ibchan_pd_alloc(device, &pd));
+	must_say(ibchan_device_open(context, NULL, &device, &error));	/* the first one */
+	must_say(ibchan_pd_alloc(device, &pd, &error));
 	must_say(ibchan_mr_reg_local(pd, text, sizeof(text), &mr, &error));
 	ibchan_builder_init(&builder, pd, NULL);	/* with a completion queue of its own */
 	must_say(ibchan_builder_prepare(&builder, &prepared, &error));

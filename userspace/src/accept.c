@@ -56,9 +56,9 @@ static bool is_own(int err)
 static int state_of(struct ibchan_channel *channel, struct ibchan_error *error)
 {
 	struct ibchan_connection_info info;
-	int err = ibchan_channel_connection(channel, &info);
+	int err = ibchan_channel_connection(channel, &info, error);
 
-	return err ? error_set(error, err, NULL) : (int)info.state;
+	return err ? err : (int)info.state;
 }
 
 /*
@@ -127,7 +127,7 @@ static int answer(const struct acceptance *a, struct ibchan_request *request,
 	int err = ibchan_builder_prepare(a->builder, &prepared, error);
 
 	if (err) {
-		ibchan_request_reject(request, NULL, 0);
+		ibchan_request_reject(request, NULL, 0, NULL);
 		return err;
 	}
 	object_hide(&prepared->channel.object);
@@ -136,7 +136,7 @@ static int answer(const struct acceptance *a, struct ibchan_request *request,
 		add(a->listener, channel);
 		return 0;
 	}
-	ibchan_request_reject(request, NULL, 0);
+	ibchan_request_reject(request, NULL, 0, NULL);
 	ibchan_prepared_destroy(prepared);
 	if (!request_has_given_up(err))
 		return err;
@@ -157,9 +157,9 @@ static int answer_some(struct acceptance *a, struct ibchan_error *error)
 	int err = 0;
 
 	for (; a->room && !err && request_waits(a->listener); a->room--) {
-		err = ibchan_request_take(a->listener, 0, &request);
+		err = ibchan_request_take(a->listener, 0, &request, error);
 		if (err)
-			return err == -EAGAIN ? 0 : error_set(error, err, NULL);
+			return err == -EAGAIN ? 0 : err;
 		err = answer(a, request, error);
 	}
 	return err;

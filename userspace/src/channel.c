@@ -344,7 +344,7 @@ int ibchan_channel_break(struct ibchan_channel *channel)
 }
 
 int ibchan_channel_query(struct ibchan_channel *channel,
-			 struct ibchan_channel_info *info)
+			 struct ibchan_channel_info *info, struct ibchan_error *error)
 {
 	struct ibchan_cmd_channel_query cmd = {
 		.size = sizeof(cmd),
@@ -354,7 +354,7 @@ int ibchan_channel_query(struct ibchan_channel *channel,
 				&cmd);
 
 	if (err)
-		return err;
+		return error_set(error, err, NULL);
 	*info = (struct ibchan_channel_info) {
 		.state = cmd.out_state,
 		.error = -(int)cmd.out_error,
@@ -366,14 +366,14 @@ int ibchan_channel_query(struct ibchan_channel *channel,
 		.options = cmd.options,
 		.facts = cmd.out_facts,
 	};
-	return 0;
+	return error_set(error, 0, NULL);
 }
 
 int ibchan_channel_times(struct ibchan_channel *channel,
 			 struct ibchan_times *times)
 {
 	struct ibchan_channel_info info;
-	int err = ibchan_channel_query(channel, &info);
+	int err = ibchan_channel_query(channel, &info, NULL);
 
 	if (!err)
 		times_fill(times, &info.params);

@@ -170,7 +170,7 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
 
 	if (err)
 		return err;
-	return error_set(error, ibchan_device_open(context, route.device, device), NULL);
+	return ibchan_device_open(context, route.device, device, error);
 }
 
 /* With a limit of the kernel's struct; what the transport takes, the kernel knows. */
@@ -333,13 +333,13 @@ static int connect_finish(struct ibchan_channel *channel, struct ibchan_error *e
 }
 
 int ibchan_channel_connection(struct ibchan_channel *channel,
-			      struct ibchan_connection_info *info)
+			      struct ibchan_connection_info *info, struct ibchan_error *error)
 {
 	struct ibchan_cmd_channel_connection cmd;
 	int err = connection_query(channel, 0, &cmd);
 
 	if (err)
-		return err;
+		return error_set(error, err, NULL);
 	*info = (struct ibchan_connection_info) {
 		.state = cmd.out_state,
 		.stage = cmd.out_stage,
@@ -350,7 +350,7 @@ int ibchan_channel_connection(struct ibchan_channel *channel,
 	address_from_kernel(&cmd.out_local, &info->local);
 	address_from_kernel(&cmd.out_peer, &info->peer);
 	memcpy(info->data, cmd.out_data, sizeof(info->data));
-	return 0;
+	return error_set(error, 0, NULL);
 }
 
 int ibchan_builder_connect(const struct ibchan_builder *builder, const char *host,
@@ -374,7 +374,8 @@ int ibchan_builder_connect(const struct ibchan_builder *builder, const char *hos
 	return err;
 }
 
-int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event)
+int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event,
+		      struct ibchan_error *error)
 {
 	struct ibchan_cmd_event_take cmd = { .size = sizeof(cmd) };
 	struct object *object;
@@ -385,7 +386,7 @@ int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event
 		if (!err)
 			err = context_ioctl(context, IBCHAN_CMD_EVENT_TAKE, &cmd);
 		if (err)
-			return err;
+			return error_set(error, err, NULL);
 		/* Another thread may have closed it meanwhile. */
 		object = object_of_events(context, cmd.out_channel, cmd.out_events);
 	} while (!object);
@@ -393,5 +394,5 @@ int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event
 		.channel = (struct ibchan_channel *)object,
 		.events = cmd.out_events,
 	};
-	return 0;
+	return error_set(error, 0, NULL);
 }

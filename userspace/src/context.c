@@ -376,13 +376,13 @@ int ibchan_context_fd(const struct ibchan_context *context)
 }
 
 int ibchan_context_query(struct ibchan_context *context,
-			 struct ibchan_context_info *info)
+			 struct ibchan_context_info *info, struct ibchan_error *error)
 {
 	struct ibchan_cmd_query cmd = { .size = sizeof(cmd) };
 	int err = context_ioctl(context, IBCHAN_CMD_QUERY, &cmd);
 
 	if (err)
-		return err;
+		return error_set(error, err, NULL);
 	*info = (struct ibchan_context_info) {
 		.pinned_bytes = cmd.out_pinned_bytes,
 		.abi_version = cmd.out_abi_version,
@@ -396,5 +396,5 @@ int ibchan_context_query(struct ibchan_context *context,
 		.submit_flags = cmd.out_submit_flags,
 		.cq_flags = cmd.out_cq_flags,
 	};
-	return 0;
+	return error_set(error, 0, NULL);
 }

@@ -49,7 +49,7 @@ static int device_query(struct ibchan_context *context, __u32 index,
 }
 
 int ibchan_device_list(struct ibchan_context *context,
-		       struct ibchan_device_info *infos, __u32 n)
+		       struct ibchan_device_info *infos, __u32 n, struct ibchan_error *error)
 {
 	struct ibchan_device_info spare;
 	__u32 i;
@@ -58,9 +58,9 @@ int ibchan_device_list(struct ibchan_context *context,
 	for (i = 0; ; i++) {
 		err = device_query(context, i, i < n ? &infos[i] : &spare);
 		if (err == -ENOENT)
-			return (int)i;
+			return error_set(error, 0, NULL) + (int)i;
 		if (err)
-			return err;
+			return error_set(error, err, NULL);
 	}
 }
 
@@ -112,24 +112,24 @@ static void device_release(struct object *object)
 }
 
 int ibchan_device_open(struct ibchan_context *context, const char *name,
-		       struct ibchan_device **out)
+		       struct ibchan_device **out, struct ibchan_error *error)
 {
 	struct ibchan_device *device;
 	int err = context_check(context);
 
 	if (err)
-		return err;
+		return error_set(error, err, NULL);
 	device = calloc(1, sizeof(*device));
 	if (!device)
-		return -ENOMEM;
+		return error_set(error, -ENOMEM, NULL);
 	err = device_open(context, device, name);
 	if (err) {
 		free(device);
-		return err;
+		return error_set(error, err, NULL);
 	}
 	object_add(&device->object, context, device_release);
 	*out = device;
-	return 0;
+	return error_set(error, 0, NULL);
 }
 
 int ibchan_device_close(struct ibchan_device *device)
@@ -172,7 +172,7 @@ const char *ibchan_device_name(const struct ibchan_device *device)
 }
 
 int ibchan_port_query(struct ibchan_context *context, const char *name,
-		      __u32 port, struct ibchan_port_info *info)
+		      __u32 port, struct ibchan_port_info *info, struct ibchan_error *error)
 {
 	struct ibchan_cmd_port_query cmd = {
 		.size = sizeof(cmd),
@@ -183,7 +183,7 @@ int ibchan_port_query(struct ibchan_context *context, const char *name,
 	if (!err)
 		err = context_ioctl(context, IBCHAN_CMD_PORT_QUERY, &cmd);
 	if (err)
-		return err;
+		return error_set(error, err, NULL);
 	*info = (struct ibchan_port_info) {
 		.port = port,
 		.state = cmd.out_state,
@@ -196,7 +196,7 @@ int ibchan_port_query(struct ibchan_context *context, const char *name,
 		.max_message = cmd.out_max_message,
 	};
 	memcpy(info->gid, cmd.out_gid, sizeof(info->gid));
-	return 0;
+	return error_set(error, 0, NULL);
 }
 
 static void gid_info_fill(struct ibchan_gid_info *info, const struct ibchan_cmd_gid_query *cmd)
@@ -216,7 +216,8 @@ static void gid_info_fill(struct ibchan_gid_info *info, const struct ibchan_cmd_
 }
 
 int ibchan_gid_query(struct ibchan_context *context, const char *name,
-		     __u32 port, __u32 index, struct ibchan_gid_info *info)
+		     __u32 port, __u32 index, struct ibchan_gid_info *info,
+		     struct ibchan_error *error)
 {
 	struct ibchan_cmd_gid_query cmd = {
 		.size = sizeof(cmd),
@@ -229,5 +230,5 @@ int ibchan_gid_query(struct ibchan_context *context, const char *name,
 		err = context_ioctl(context, IBCHAN_CMD_GID_QUERY, &cmd);
 	if (!err)
 		gid_info_fill(info, &cmd);
-	return err;
+	return error_set(error, err, NULL);
 }

@@ -100,9 +100,9 @@ static int await_connection(struct messages *m, const struct deadline *deadline,
 		return error_set(error, -EPROTOTYPE, NULL);
 	if (err)
 		return err;
-	err = ibchan_channel_connection(m->channel, &info);
+	err = ibchan_channel_connection(m->channel, &info, error);
 	if (err)
-		return error_set(error, err, NULL);
+		return err;
 	err = messages_greet(m, info.data, info.length);
 	return err ? error_set(error, err, NULL) : 0;
 }
@@ -344,7 +344,7 @@ static int accept_client(struct ibchan_server *server, struct ibchan_request *re
 		queue_add(&server->accepting, m);
 		return 0;
 	}
-	ibchan_request_reject(request, NULL, 0);
+	ibchan_request_reject(request, NULL, 0, NULL);
 	messages_close(m);
 	return request_has_given_up(err) || is_of_device(err) ? 0 : err;
 }
@@ -364,7 +364,7 @@ static int answer(struct ibchan_server *server, struct ibchan_request *request,
 	if (is_client)
 		err = messages_make(server->station, info.device, &server->params, &m, error);
 	if (err || !is_client) {
-		ibchan_request_reject(request, NULL, 0);
+		ibchan_request_reject(request, NULL, 0, NULL);
 		return is_of_device(err) ? 0 : err;
 	}
 	messages_greet(m, info.data, info.length);
@@ -379,9 +379,9 @@ static int collect(struct ibchan_server *server, struct ibchan_error *error)
 	int err;
 
 	for (;;) {
-		err = ibchan_event_take(server->station->context, &event);
+		err = ibchan_event_take(server->station->context, &event, error);
 		if (err)
-			return err == -EAGAIN ? 0 : error_set(error, err, NULL);
+			return err == -EAGAIN ? 0 : err;
 		m = event.channel ? queue_take(&server->accepting, event.channel) : NULL;
 		/* A client may have sent something and closed its channel by now. */
 		if (m && (event.events & IBCHAN_EVENT_CONNECTED))
@@ -426,9 +426,9 @@ static int answer_some(struct ibchan_server *server, struct ibchan_error *error)
 		err = collect(server, error);
 		if (err || !has_place(server))
 			break;
-		err = ibchan_request_take(server->listener, 0, &request);
+		err = ibchan_request_take(server->listener, 0, &request, error);
 		if (err)
-			return err == -EAGAIN ? 0 : error_set(error, err, NULL);
+			return err == -EAGAIN ? 0 : err;
 		err = answer(server, request, error);
 	}
 	return err;

@@ -14,7 +14,8 @@ static const char * const kind_names[] = {
 };
 
 int ibchan_channel_history(struct ibchan_channel *channel,
-			   struct ibchan_history_event *events, __u32 num)
+			   struct ibchan_history_event *events, __u32 num,
+			   struct ibchan_error *error)
 {
 	struct ibchan_cmd_channel_history cmd = {
 		.size = sizeof(cmd),
@@ -26,7 +27,7 @@ int ibchan_channel_history(struct ibchan_channel *channel,
 	int err = context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_HISTORY,
 				&cmd);
 
-	return err ? err : (int)cmd.entry_num;
+	return error_set(error, err, NULL) ?: (int)cmd.entry_num;
 }
 
 const char *ibchan_history_name(__u32 kind)

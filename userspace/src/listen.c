@@ -183,7 +183,7 @@ static int await_request(const struct ibchan_listener *listener,
 }
 
 int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
-			struct ibchan_request **request)
+			struct ibchan_request **request, struct ibchan_error *error)
 {
 	struct deadline deadline;
 	int err = context_check(listener->object.context);
@@ -191,7 +191,7 @@ int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
 	if (!err && timeout_ns < IBCHAN_TIMEOUT_NEVER)
 		err = -EINVAL;
 	if (err)
-		return err;
+		return error_set(error, err, NULL);
 	deadline_set(&deadline, timeout_ns);
 	do {
 		err = take(listener, request);
@@ -201,7 +201,7 @@ int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
 				err = -EAGAIN;
 		}
 	} while (err == -EAGAIN && timeout_ns);
-	return err;
+	return error_set(error, err, NULL);
 }
 
 void ibchan_request_query(const struct ibchan_request *request,
@@ -249,28 +249,25 @@ int ibchan_request_accept(struct ibchan_request *request,
 }
 
 int ibchan_request_reject(struct ibchan_request *request, const void *data,
-			  __u32 length)
+			  __u32 length, struct ibchan_error *error)
 {
+	const struct ibchan_connect_params with = { .data = data, .length = length };
 	struct ibchan_cmd_request_reject cmd = { .size = sizeof(cmd) };
 	struct ibchan_context *context;
 	int err;
 
 	if (!request)
-		return 0;
+		return error_set(error, 0, NULL);
 	context = request->object.context;
-	if (length > IBCHAN_PRIVATE_DATA_SIZE)
-		return -EINVAL;
-	if (length && !data)
-		return -EFAULT;
+	err = connect_data(&with, cmd.data, &cmd.data_length, error);
+	if (err)
+		return err;
 	cmd.request = request->object.handle;
-	cmd.data_length = length;
-	if (length)
-		memcpy(cmd.data, data, length);
 	err = context_check(context);
 	if (!err)
 		err = context_ioctl(context, IBCHAN_CMD_REQUEST_REJECT, &cmd);
 	/* After these two answers it is there for another one. */
 	if (err != -EINVAL && err != -EBUSY && cmd.flags & IBCHAN_ANSWERED)
 		object_free(&request->object);
-	return err;
+	return error_set(error, err, NULL);
 }

@@ -8,7 +8,8 @@
 
 #include "internal.h"
 
-int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **out)
+int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **out,
+		    struct ibchan_error *error)
 {
 	struct ibchan_context *context = device->object.context;
 	struct ibchan_cmd_pd_alloc cmd = {
@@ -19,20 +20,20 @@ int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **out)
 	int err = context_check(context);
 
 	if (err)
-		return err;
+		return error_set(error, err, NULL);
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
-		return -ENOMEM;
+		return error_set(error, -ENOMEM, NULL);
 	err = context_ioctl(context, IBCHAN_CMD_PD_ALLOC, &cmd);
 	if (err) {
 		free(pd);
-		return err;
+		return error_set(error, err, NULL);
 	}
 	pd->object.handle = cmd.out_pd;
 	pd->device = device;
 	object_add(&pd->object, context, object_release);
 	*out = pd;
-	return 0;
+	return error_set(error, 0, NULL);
 }
 
 int ibchan_pd_free(struct ibchan_pd *pd)

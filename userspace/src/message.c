@@ -165,13 +165,13 @@ static int channel_make(struct messages *m, struct ibchan_error *error)
 
 static int objects_make(struct messages *m, const char *device, struct ibchan_error *error)
 {
-	int err = ibchan_device_open(m->station->context, device, &m->device);
+	int err = ibchan_device_open(m->station->context, device, &m->device, error);
 
 	if (!err)
-		err = ibchan_pd_alloc(m->device, &m->pd);
-	if (err)
-		return error_set(error, err, NULL);
-	err = ibchan_cq_create(m->device, m->num_inboxes, m->num_inboxes + 2, &m->cq, error);
+		err = ibchan_pd_alloc(m->device, &m->pd, error);
+	if (!err)
+		err = ibchan_cq_create(m->device, m->num_inboxes, m->num_inboxes + 2, &m->cq,
+				       error);
 	if (!err)
 		err = memory_make(m, error);
 	if (!err)

@@ -227,7 +227,7 @@ static int look(struct messages *m)
 static int end_of(struct messages *m)
 {
 	struct ibchan_channel_info info;
-	int err = m->error ? m->error : ibchan_channel_query(m->channel, &info);
+	int err = m->error ? m->error : ibchan_channel_query(m->channel, &info, NULL);
 
 	/* A peer that has closed may not have taken everything. */
 	m->is_known = !m->ended;

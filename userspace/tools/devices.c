@@ -58,7 +58,7 @@ static int show_port(struct ibchan_context *context, const char *name,
 	char gid[INET6_ADDRSTRLEN] = "no usable GID";
 	struct ibchan_port_info port;
 	char index[16] = "-";
-	int err = ibchan_port_query(context, name, number, &port);
+	int err = ibchan_port_query(context, name, number, &port, NULL);
 
 	if (err)
 		return complain("%s port %u: %s", name, number, strerror(-err));
@@ -108,7 +108,7 @@ static int show_gids(struct ibchan_context *context, const char *name, __u32 por
 
 	printf("    %5s  %-7s %-15s %4s %5s  %-24s %s\n", "index", "type",
 	       "network device", "vlan", "mtu", "GID", "verdict");
-	while (!(err = ibchan_gid_query(context, name, port, index, &info))) {
+	while (!(err = ibchan_gid_query(context, name, port, index, &info, NULL))) {
 		show_gid(&info);
 		index = info.index + 1;
 	}
@@ -162,7 +162,7 @@ static int show_device(struct ibchan_context *context,
 static int show_all(struct ibchan_context *context, int show)
 {
 	struct ibchan_device_info *infos = NULL;
-	int n = ibchan_device_list(context, NULL, 0);
+	int n = ibchan_device_list(context, NULL, 0, NULL);
 	int ret = 0;
 	int i;
 
@@ -171,7 +171,7 @@ static int show_all(struct ibchan_context *context, int show)
 		if (!infos)
 			return complain("out of memory");
 		/* One may have come or gone since the first call. */
-		i = ibchan_device_list(context, infos, (__u32)n);
+		i = ibchan_device_list(context, infos, (__u32)n, NULL);
 		n = i < n ? i : n;
 	}
 	if (n < 0)

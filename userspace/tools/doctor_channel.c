@@ -119,7 +119,7 @@ static bool connect_link(struct doctor *doctor, struct peer *peer, struct link *
 	}
 	doctor_fact(doctor, "channel", peer->text, "connected in %.1f ms",
 		    (double)(now_ns() - start) / 1e6);
-	if (!ibchan_channel_connection(link->channel, &info) &&
+	if (!ibchan_channel_connection(link->channel, &info, NULL) &&
 	    greeting_is_ours(info.data, info.length))
 		return true;
 	find_rejected(doctor, peer);
@@ -202,7 +202,7 @@ static bool gid_is_gone(const struct link *link, const struct peer *peer,
 {
 	struct ibchan_gid_info gid;
 	int rc = ibchan_gid_query(link->context, peer->route.device, params->port,
-				  params->gid_index, &gid);
+				  params->gid_index, &gid, NULL);
 
 	return rc == -ENOENT || (!rc && gid.index != params->gid_index);
 }
@@ -217,10 +217,10 @@ static bool address_is_gone(const struct link *link, const struct peer *peer)
 	struct ibchan_connection_info connection;
 	struct ibchan_channel_info info;
 
-	if (!ibchan_channel_connection(link->channel, &connection) &&
+	if (!ibchan_channel_connection(link->channel, &connection, NULL) &&
 	    probe_is_lost((const struct sockaddr *)&connection.local))
 		return true;
-	return !ibchan_channel_query(link->channel, &info) &&
+	return !ibchan_channel_query(link->channel, &info, NULL) &&
 	       (info.error == -EADDRNOTAVAIL || gid_is_gone(link, peer, &info.params));
 }
 
@@ -229,7 +229,7 @@ static void judge_broken(struct doctor *doctor, struct peer *peer, struct link *
 {
 	struct ibchan_channel_info info;
 
-	find_gone(doctor, peer, ibchan_channel_query(link->channel, &info) ||
+	find_gone(doctor, peer, ibchan_channel_query(link->channel, &info, NULL) ||
 		  info.status != IBCHAN_STATUS_RETRY_EXC_ERR);
 }
 
@@ -277,7 +277,7 @@ static __u32 narrow_path(const struct link *link, const struct attempt *attempt,
 	struct ibchan_channel_info info;
 
 	if (!link->round || link->round >= ARRAY_SIZE(sizes) || !is_lost(error, attempt->back) ||
-	    ibchan_channel_query(link->channel, &info) || attempt->size < info.params.mtu)
+	    ibchan_channel_query(link->channel, &info, NULL) || attempt->size < info.params.mtu)
 		return 0;
 	return info.params.mtu;
 }

@@ -66,19 +66,16 @@ int link_open(struct link *link, struct ibchan_context *context, const char *dev
 {
 	int err;
 
-	memset(error, 0, sizeof(*error));
 	link->context = context;
-	err = ibchan_device_open(context, device, &link->device);
+	err = ibchan_device_open(context, device, &link->device, error);
 	if (!err)
-		err = ibchan_pd_alloc(link->device, &link->pd);
-	if (!err)
-		err = map_buffers(link);
-	if (err) {
-		error->code = err;
-		error->origin = IBCHAN_ERROR_CALL;
-		return err;
+		err = ibchan_pd_alloc(link->device, &link->pd, error);
+	if (!err && map_buffers(link)) {
+		*error = (struct ibchan_error){ .code = -ENOMEM, .origin = IBCHAN_ERROR_CALL };
+		return -ENOMEM;
 	}
-	err = ibchan_mr_reg_local(link->pd, link->out, DOCTOR_MESSAGE, &link->out_mr, error);
+	if (!err)
+		err = ibchan_mr_reg_local(link->pd, link->out, DOCTOR_MESSAGE, &link->out_mr, error);
 	if (!err)
 		err = ibchan_mr_reg_local(link->pd, link->in, DOCTOR_MESSAGE, &link->in_mr,
 					  error);

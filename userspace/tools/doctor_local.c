@@ -168,7 +168,7 @@ bool check_node(struct doctor *doctor)
 	int err = doctor->node_error;
 
 	if (!err)
-		err = ibchan_context_query(doctor->context, &info);
+		err = ibchan_context_query(doctor->context, &info, NULL);
 	switch (err) {
 	case 0:
 		doctor_fact(doctor, "node", NODE, "opened, ABI %u", info.abi_version);
@@ -288,7 +288,7 @@ static unsigned int count_visible(struct doctor *doctor)
 
 	if (!doctor->context)
 		return doctor->device_count;
-	n = ibchan_device_list(doctor->context, infos, MAX_DEVICES);
+	n = ibchan_device_list(doctor->context, infos, MAX_DEVICES, NULL);
 	if (n > MAX_DEVICES)
 		n = MAX_DEVICES;
 	for (i = 0; i < doctor->device_count; i++)

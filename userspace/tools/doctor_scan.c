@@ -65,7 +65,7 @@ static void list_devices(struct doctor *doctor)
 
 	if (!doctor->context)
 		return;
-	n = ibchan_device_list(doctor->context, infos, MAX_DEVICES);
+	n = ibchan_device_list(doctor->context, infos, MAX_DEVICES, NULL);
 	for (i = 0; i < n && i < MAX_DEVICES; i++)
 		add_device(doctor, infos[i].name);
 }
@@ -257,7 +257,8 @@ static void ask_module(struct doctor *doctor, struct port *port)
 	port->visible = true;
 	if (!doctor->context)
 		return;
-	port->visible = !ibchan_port_query(doctor->context, port->device, port->number, &info);
+	port->visible = !ibchan_port_query(doctor->context, port->device, port->number, &info,
+					   NULL);
 	port->gid[0] = '\0';
 	if (!port->visible)
 		return;
@@ -310,7 +311,7 @@ static bool query_port(struct doctor *doctor, const char *device, unsigned int n
 	struct port *port;
 
 	if (!doctor->context || doctor->port_count == MAX_PORTS ||
-	    ibchan_port_query(doctor->context, device, number, &info))
+	    ibchan_port_query(doctor->context, device, number, &info, NULL))
 		return false;
 	port = add_port(doctor, device, number);
 	port->state = info.state;
@@ -318,7 +319,7 @@ static bool query_port(struct doctor *doctor, const char *device, unsigned int n
 	port->ethernet = info.link_layer != IBCHAN_LINK_LAYER_INFINIBAND;
 	port->iwarp = info.link_layer == IBCHAN_LINK_LAYER_IWARP;
 	if (info.gid_index != IBCHAN_AUTO &&
-	    !ibchan_gid_query(doctor->context, device, number, info.gid_index, &gid)) {
+	    !ibchan_gid_query(doctor->context, device, number, info.gid_index, &gid, NULL)) {
 		snprintf(port->netdev.name, sizeof(port->netdev.name), "%.*s", IF_NAMESIZE - 1,
 			 gid.ndev_name);
 		netdev_scan(&port->netdev);

@@ -91,7 +91,7 @@ static int accept_request(struct patient *patient, struct ibchan_error *error)
 		err = ibchan_request_accept(patient->request, link->prepared, &params,
 					    &link->channel, error);
 	if (err) {
-		ibchan_request_reject(patient->request, NULL, 0);
+		ibchan_request_reject(patient->request, NULL, 0, NULL);
 		return err;
 	}
 	link_connected(link);
@@ -160,7 +160,7 @@ static void take_in(struct ibchan_context *context, struct ibchan_request *reque
 
 	ibchan_request_query(request, &info);
 	if (!patient || !greeting_is_ours(info.data, info.length)) {
-		ibchan_request_reject(request, NULL, 0);
+		ibchan_request_reject(request, NULL, 0, NULL);
 		free(patient);
 		return;
 	}
@@ -171,7 +171,7 @@ static void take_in(struct ibchan_context *context, struct ibchan_request *reque
 	snprintf(patient->device, sizeof(patient->device), "%s", info.device);
 	address_text((struct sockaddr *)&info.peer, patient->name, sizeof(patient->name));
 	if (start(patient)) {
-		ibchan_request_reject(request, NULL, 0);
+		ibchan_request_reject(request, NULL, 0, NULL);
 		free(patient);
 	}
 }
@@ -198,7 +198,7 @@ int doctor_serve(const char *port)
 	fflush(stdout);
 	do {
 		left = await_room();
-		err = ibchan_request_take(listener, IBCHAN_TIMEOUT_NEVER, &request);
+		err = ibchan_request_take(listener, IBCHAN_TIMEOUT_NEVER, &request, NULL);
 		if (!err)
 			take_in(context, request);
 	} while (!err || err == -EINTR || (err == -EMFILE && await_departure(left)));

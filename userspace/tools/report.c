@@ -94,7 +94,7 @@ static void report_ends(const struct side *side, const struct ibchan_endpoint *m
 	if (!side->talk->by_address) {
 		report_end("local", mine);
 		report_end("remote", peer);
-	} else if (!ibchan_channel_connection(side->channel, &info)) {
+	} else if (!ibchan_channel_connection(side->channel, &info, NULL)) {
 		report_address("local", be32toh(mine->qpn), &info.local);
 		report_address("remote", be32toh(peer->qpn), &info.peer);
 	}
@@ -104,7 +104,7 @@ void report_path(const struct side *side, const struct ibchan_endpoint *peer)
 {
 	struct ibchan_channel_info info;
 
-	if (ibchan_channel_query(side->channel, &info))
+	if (ibchan_channel_query(side->channel, &info, NULL))
 		return;
 	report_ends(side, &info.endpoint, peer);
 	printf("%-10s %s, port %u, ", "path", ibchan_device_name(side->device),

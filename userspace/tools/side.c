@@ -21,7 +21,7 @@ static int open_device(struct side *side, const char *name)
 
 	if (open_context(&side->context))
 		return -1;
-	err = ibchan_device_open(side->context, name, &side->device);
+	err = ibchan_device_open(side->context, name, &side->device, NULL);
 	if (err)
 		return complain("device %s: %s; `ibchan devices` lists them",
 				name ? name : "(first)", strerror(-err));
@@ -31,13 +31,12 @@ static int open_device(struct side *side, const char *name)
 /* A side that connects by address has found the device that way. */
 static int open_domain(struct side *side, const char *name)
 {
-	int err;
+	struct ibchan_error error;
 
 	if (!side->device && open_device(side, name))
 		return -1;
-	err = ibchan_pd_alloc(side->device, &side->pd);
-	if (err)
-		return complain("protection domain: %s", strerror(-err));
+	if (ibchan_pd_alloc(side->device, &side->pd, &error))
+		return complain_error("protection domain", &error);
 	return 0;
 }
 

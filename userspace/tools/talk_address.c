@@ -68,7 +68,7 @@ static void name_peer(struct talk *talk, const struct sockaddr_storage *address)
 
 static int open_device(struct talk *talk, const char *name)
 {
-	int err = ibchan_device_open(talk->context, name, &talk->device);
+	int err = ibchan_device_open(talk->context, name, &talk->device, NULL);
 
 	if (err)
 		return complain("device %s: %s; `ibchan devices` lists them",
@@ -92,7 +92,7 @@ static __u32 first_active(struct talk *talk)
 	__u32 port = 1;
 
 	while (!ibchan_port_query(talk->context, ibchan_device_name(talk->device),
-				  port, &info)) {
+				  port, &info, NULL)) {
 		if (info.state == PORT_ACTIVE)
 			return port;
 		port++;
@@ -112,7 +112,7 @@ static int find_source(struct talk *talk)
 		return 0;
 	port = port ? port : first_active(talk);
 	err = ibchan_gid_query(talk->context, ibchan_device_name(talk->device),
-			       port, index, &info);
+			       port, index, &info, NULL);
 	if (err || info.index != index)
 		return complain("%s port %u: no GID %u",
 				ibchan_device_name(talk->device), port, index);
@@ -123,10 +123,9 @@ static int find_source(struct talk *talk)
 static int make_queue(struct talk *talk)
 {
 	struct ibchan_error error;
-	int err = ibchan_pd_alloc(talk->device, &talk->pd);
 
-	if (err)
-		return complain("protection domain: %s", strerror(-err));
+	if (ibchan_pd_alloc(talk->device, &talk->pd, &error))
+		return complain_error("protection domain", &error);
 	if (ibchan_cq_create(talk->device, 2 * TALK_SLOTS, 0, &talk->cq, &error))
 		return complain_error("completion queue", &error);
 	if (ibchan_mr_reg_local(talk->pd, talk->memory, sizeof(talk->memory),
@@ -288,7 +287,7 @@ static int await_request(struct talk *talk, long long end)
 	if (!n)
 		return complain("%s: nothing happened for %d s", talk->name,
 				talk->timeout_s);
-	if (fds[1].revents && !ibchan_event_take(talk->context, &event) &&
+	if (fds[1].revents && !ibchan_event_take(talk->context, &event, NULL) &&
 	    event.channel == talk->channel && event.events & IBCHAN_EVENT_BROKEN)
 		return complain("%s: the other side is gone", talk->name);
 	return 0;
@@ -300,17 +299,18 @@ static int take_request(struct talk *talk, __u32 kind,
 {
 	long long end = now_ms() + talk->timeout_s * 1000LL;
 	struct ibchan_request_info info;
+	struct ibchan_error error;
 	int err;
 
 	for (;;) {
-		err = ibchan_request_take(talk->listener, 0, request);
+		err = ibchan_request_take(talk->listener, 0, request, &error);
 		if (!err) {
 			ibchan_request_query(*request, &info);
 			if (request_fits(talk, &info, kind))
 				return 0;
-			ibchan_request_reject(*request, NULL, 0);
+			ibchan_request_reject(*request, NULL, 0, NULL);
 		} else if (err != -EAGAIN) {
-			return complain("%s: %s", talk->name, strerror(-err));
+			return complain_error(talk->name, &error);
 		} else if (await_request(talk, end)) {
 			return -1;
 		}
@@ -325,7 +325,7 @@ static int answer(struct talk *talk, struct ibchan_request *request,
 	struct ibchan_error error;
 
 	if (ibchan_request_accept(request, prepared, NULL, &made, &error)) {
-		ibchan_request_reject(request, NULL, 0);
+		ibchan_request_reject(request, NULL, 0, NULL);
 		return complain_error("accept", &error);
 	}
 	if (ibchan_channel_connect_wait(made, talk_timeout_ns(talk), &error))
@@ -343,7 +343,7 @@ static int serve(struct talk *talk, struct ibchan_request *request)
 	name_peer(talk, &info.peer);
 	if ((!talk->device && open_device(talk, info.device)) || make_queue(talk) ||
 	    prepare(talk, &prepared)) {
-		ibchan_request_reject(request, NULL, 0);
+		ibchan_request_reject(request, NULL, 0, NULL);
 		ibchan_prepared_destroy(prepared);
 		return -1;
 	}

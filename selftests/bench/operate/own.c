@@ -44,8 +44,8 @@ static int own_open(unsigned char *memory)
 	struct ibchan_builder builder;
 	int rc = ibchan_context_open(&own.context, NULL);
 
-	rc = rc ?: ibchan_device_open(own.context, NULL, &own.device);
-	rc = rc ?: ibchan_pd_alloc(own.device, &own.pd);
+	rc = rc ?: ibchan_device_open(own.context, NULL, &own.device, NULL);
+	rc = rc ?: ibchan_pd_alloc(own.device, &own.pd, NULL);
 	rc = rc ?: ibchan_cq_create(own.device, CQ_ENTRIES(DEPTH), CQ_ROOM(DEPTH), &own.cq, NULL);
 	rc = rc ?: ibchan_mr_reg(own.pd, &params, &own.mr, NULL);
 	rc = rc ?: ibchan_mr_remote_region(own.mr, &own.remote);

@@ -47,7 +47,7 @@ static int own_open(const char *host)
 	int rc = ibchan_context_open(&own.context, NULL);
 
 	rc = rc ?: ibchan_device_open_for(own.context, host, NULL, &own.device, NULL);
-	rc = rc ?: ibchan_pd_alloc(own.device, &own.pd);
+	rc = rc ?: ibchan_pd_alloc(own.device, &own.pd, NULL);
 	rc = rc ?: ibchan_cq_create(own.device, 8 * DEPTH, 0, &own.cq, NULL);
 	if (rc)
 		return rc;
@@ -92,7 +92,7 @@ static int serve(const struct job *job, struct pair *pair)
 {
 	struct ibchan_prepared *prepared;
 	struct ibchan_request *request;
-	int rc = ibchan_request_take(own.listener, IBCHAN_TIMEOUT_NEVER, &request);
+	int rc = ibchan_request_take(own.listener, IBCHAN_TIMEOUT_NEVER, &request, NULL);
 
 	rc = rc ?: prepare(job, &prepared);
 	return rc ?: ibchan_request_accept(request, prepared, NULL, &pair->asked, NULL);

@@ -252,11 +252,12 @@ struct ibchan_channel_info {
  * ibchan_channel_query() - how a channel fares
  * @channel: connected or broken
  * @info: where to put the answer
+ * @error: details; NULL is fine
  *
  * Return: 0 or a negative errno.
  */
 int ibchan_channel_query(struct ibchan_channel *channel,
-			 struct ibchan_channel_info *info);
+			 struct ibchan_channel_info *info, struct ibchan_error *error);
 
 /**
  * ibchan_channel_text() - the devices, ports and addresses of a channel's two ends

@@ -193,11 +193,12 @@ struct ibchan_connection_info {
  * ibchan_channel_connection() - how a connection by address fares
  * @channel: connecting, connected or broken
  * @info: where to put the answer
+ * @error: details; NULL is fine
  *
  * Return: 0 or a negative errno.
  */
 int ibchan_channel_connection(struct ibchan_channel *channel,
-			      struct ibchan_connection_info *info);
+			      struct ibchan_connection_info *info, struct ibchan_error *error);
 
 /**
  * ibchan_builder_connect() - make a channel and connect it by address
@@ -316,12 +317,13 @@ int ibchan_listener_close(struct ibchan_listener *listener);
  * @listener: listening
  * @timeout_ns: how long to wait for one; 0: not at all; IBCHAN_TIMEOUT_NEVER
  * @request: where to put it
+ * @error: details; NULL is fine
  *
  * Return: 0; -EAGAIN: none waits, with @timeout_ns 0; -ETIMEDOUT: none came; -EINTR: a
  * signal came, and no request was taken; -EPERM: see Fork; -EMFILE: too many objects.
  */
 int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
-			struct ibchan_request **request);
+			struct ibchan_request **request, struct ibchan_error *error);
 
 /**
  * struct ibchan_request_info - a peer that asks
@@ -378,13 +380,14 @@ int ibchan_request_accept(struct ibchan_request *request,
  * @request: NULL is fine
  * @data: for the peer; NULL: none
  * @length: bytes of @data, up to 140, over iWARP 188; to a peer that is no ibchan 8 more
+ * @error: details; NULL is fine
  *
  * Return: 0; -EINVAL: too much data, -EFAULT: @length without @data, -EBUSY: another thread
  * answers it, and the request stays, as it does where a filter of system calls answered in the
  * kernel's place, see <ibchan.h>; another negative errno, and the request is gone.
  */
 int ibchan_request_reject(struct ibchan_request *request, const void *data,
-			  __u32 length);
+			  __u32 length, struct ibchan_error *error);
 
 /**
  * ibchan_builder_accept() - make a channel for the next peer that is connected
@@ -432,12 +435,14 @@ struct ibchan_event {
  * @context: open; its ibchan_context_fd() polls readable, level-triggered, while there
  *	is something to take
  * @event: where to put it
+ * @error: details; NULL is fine
  *
  * Many connections need one thread: begin them all, poll, take.
  *
  * Return: 0; -EAGAIN: nothing has happened; -EPERM: see Fork.
  */
-int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event);
+int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event,
+		      struct ibchan_error *error);
 
 #ifdef __cplusplus
 }

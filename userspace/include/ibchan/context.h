@@ -12,6 +12,7 @@ extern "C" {
 
 struct ibchan_context;
 struct ibchan_device;
+struct ibchan_error;
 
 /**
  * struct ibchan_context_info - what the module is and what the context holds
@@ -87,11 +88,12 @@ int ibchan_context_fd(const struct ibchan_context *context);
  * ibchan_context_query() - limits and use
  * @context: open
  * @info: where to put the answer
+ * @error: details; NULL is fine
  *
  * Return: 0 or a negative errno.
  */
 int ibchan_context_query(struct ibchan_context *context,
-			 struct ibchan_context_info *info);
+			 struct ibchan_context_info *info, struct ibchan_error *error);
 
 /**
  * struct ibchan_device_info - one device and its limits
@@ -166,18 +168,20 @@ struct ibchan_port_info {
  * @context: open
  * @infos: array to fill; may be NULL when @n is 0
  * @n: its length
+ * @error: details; NULL is fine
  *
  * Return: how many devices there are, which may be more than @n; or a negative
  * errno.
  */
 int ibchan_device_list(struct ibchan_context *context,
-		       struct ibchan_device_info *infos, __u32 n);
+		       struct ibchan_device_info *infos, __u32 n, struct ibchan_error *error);
 
 /**
  * ibchan_device_open() - hold a device
  * @context: open
  * @name: NULL: the first one
  * @device: where to put it
+ * @error: details; NULL is fine
  *
  * The caller's network namespace is remembered with it.
  *
@@ -186,7 +190,7 @@ int ibchan_device_list(struct ibchan_context *context,
  * process's RDMA cgroup holds as many devices open as it may.
  */
 int ibchan_device_open(struct ibchan_context *context, const char *name,
-		       struct ibchan_device **device);
+		       struct ibchan_device **device, struct ibchan_error *error);
 
 /**
  * ibchan_device_close() - let a device go
@@ -212,12 +216,13 @@ const char *ibchan_device_name(const struct ibchan_device *device);
  * @name: of the device, which need not be open
  * @port: 1 and up
  * @info: where to put the answer
+ * @error: details; NULL is fine
  *
  * Return: 0; -ENODEV: no such device; -EINVAL: no such port, or @name is too
  * long.
  */
 int ibchan_port_query(struct ibchan_context *context, const char *name,
-		      __u32 port, struct ibchan_port_info *info);
+		      __u32 port, struct ibchan_port_info *info, struct ibchan_error *error);
 
 /**
  * struct ibchan_gid_info - one address of a port
@@ -253,6 +258,7 @@ struct ibchan_gid_info {
  * @port: 1 and up
  * @index: the first entry to look at
  * @info: told of the first entry in use from @index on
+ * @error: details; NULL is fine
  *
  * To see all of a table, begin with @index 0 and go on at the told one's index + 1.
  *
@@ -260,7 +266,8 @@ struct ibchan_gid_info {
  * -EINVAL: no such port, or @name is too long.
  */
 int ibchan_gid_query(struct ibchan_context *context, const char *name,
-		     __u32 port, __u32 index, struct ibchan_gid_info *info);
+		     __u32 port, __u32 index, struct ibchan_gid_info *info,
+		     struct ibchan_error *error);
 
 /**
  * ibchan_gid_verdict_name() - the name of a verdict on a GID

@@ -12,12 +12,14 @@ extern "C" {
 #endif
 
 struct ibchan_channel;
+struct ibchan_error;
 
 /**
  * ibchan_channel_history() - what happened to a channel lately
  * @channel: connected or broken; its device may have left
  * @events: where to put the youngest ones, in the order in which they happened
  * @num: how many there is room for; IBCHAN_HISTORY_MAX is enough
+ * @error: details; NULL is fine
  *
  * For the search for a failure's cause. The kernel always keeps it; works that
  * succeed leave no trace.
@@ -26,7 +28,8 @@ struct ibchan_channel;
  * errno.
  */
 int ibchan_channel_history(struct ibchan_channel *channel,
-			   struct ibchan_history_event *events, __u32 num);
+			   struct ibchan_history_event *events, __u32 num,
+			   struct ibchan_error *error);
 
 /**
  * ibchan_history_name() - name of what happened

@@ -20,6 +20,7 @@ struct ibchan_error;
  * ibchan_pd_alloc() - make a protection domain
  * @device: open
  * @pd: where to put it
+ * @error: details; NULL is fine
  *
  * Memory and channels meet only inside one.
  *
@@ -27,7 +28,8 @@ struct ibchan_error;
  * process's RDMA cgroup holds as many objects as it may, or the user's objects
  * take as much kernel memory as they may.
  */
-int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **pd);
+int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **pd,
+		    struct ibchan_error *error);
 
 /**
  * ibchan_pd_free() - free a protection domain

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-use crate::error::{call, check, Error, Result};
+use crate::error::{call, Error, Result};
 use crate::ffi;
 use crate::memory::ProtectionDomain;
 use std::ffi::CString;
@@ -96,8 +96,10 @@ impl Context {
         let mut opened = Opened::new()?;
         let name = name.as_ref().map_or(ptr::null(), |name| name.as_ptr());
 
-        // SAFETY: the context is open, and the string lives until the call returns, or is null.
-        check(unsafe { ffi::ibchan_device_open(opened.context, name, &mut opened.device) })?;
+        call(|error| {
+            // SAFETY: the context is open, and the string lives until the call returns, or is null.
+            unsafe { ffi::ibchan_device_open(opened.context, name, &mut opened.device, error) }
+        })?;
         Ok(Context(Arc::new(opened)))
     }
 

@@ -253,6 +253,7 @@ extern "C" {
         context: *mut Context,
         name: *const c_char,
         device: *mut *mut Device,
+        error: *mut Error,
     ) -> c_int;
     pub fn ibchan_device_open_for(
         context: *mut Context,
@@ -262,7 +263,7 @@ extern "C" {
         error: *mut Error,
     ) -> c_int;
 
-    pub fn ibchan_pd_alloc(device: *mut Device, pd: *mut *mut Pd) -> c_int;
+    pub fn ibchan_pd_alloc(device: *mut Device, pd: *mut *mut Pd, error: *mut Error) -> c_int;
     pub fn ibchan_pd_free(pd: *mut Pd) -> c_int;
     pub fn ibchan_mr_reg_local(
         pd: *mut Pd,

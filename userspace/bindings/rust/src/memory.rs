@@ -70,8 +70,10 @@ impl ProtectionDomain {
     pub(crate) fn new(context: &Context) -> Result<Self> {
         let mut raw = ptr::null_mut();
 
-        // SAFETY: the device is open as long as the context is.
-        check(unsafe { ffi::ibchan_pd_alloc(context.0.device, &mut raw) })?;
+        call(|error| {
+            // SAFETY: the device is open as long as the context is.
+            unsafe { ffi::ibchan_pd_alloc(context.0.device, &mut raw, error) }
+        })?;
         Ok(ProtectionDomain(Arc::new(Domain {
             raw,
             _context: context.clone(),
