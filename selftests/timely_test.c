@@ -32,6 +32,7 @@ FIXTURE(timely)
 	struct side_options options;
 	struct pair pair;
 	__u64 begin;
+	int rc;
 };
 
 FIXTURE_SETUP(timely)
@@ -183,30 +184,57 @@ static int leave_ends(const struct side_options *options)
 	return rc;
 }
 
-/* A worker gives back the plain memory of a work, and the end of the domain waits for it. */
-static int send_plain(const struct side *side)
+static int post_plain(const struct side *side, __u32 opcode, __u64 place)
 {
-	struct ibchan_submit_wr wr = work(side, IBCHAN_OP_SEND, 2, 0, PLAIN);
+	struct ibchan_submit_wr wr = work(side, opcode, opcode, 0, PLAIN);
 
-	wr.sge.offset = address(side->memory + PLAIN);
+	wr.sge.offset = address(side->memory + place);
 	wr.sge.mr = IBCHAN_MR_PLAIN;
-	return post_receives(side, 1, 1, PLAIN) ?: post_one(side, wr);
+	return post_one(side, wr);
 }
 
-TEST_F(timely, is_the_end_of_a_domain_beside_queues_that_wait_for_an_event)
+/*
+ * A worker of the queue that ends cqs gives back the plain memory of a work, and the end of the
+ * domain waits for it.
+ */
+static int use_domain(FIXTURE_DATA(timely) * self)
+{
+	struct side *side = self->pair.a;
+	int rc = pd_alloc(side->fd, side->device, &side->pd);
+
+	rc = rc ?: side_channel(side, &self->options);
+	rc = rc ?: side_handshake(side, &side->endpoint);
+	rc = rc ?: post_plain(side, IBCHAN_OP_RECV, 0);
+	rc = rc ?: post_plain(side, IBCHAN_OP_SEND, PLAIN);
+	rc = rc ?: succeed(side, IBCHAN_OP_SEND, NULL);
+	rc = rc ?: succeed(side, IBCHAN_OP_RECV, NULL);
+	rc = rc ?: destroy(side->fd, side->channel);
+	step(self);
+	rc = rc ?: destroy(side->fd, side->pd);
+	return rc ?: step(self);
+}
+
+/* Nothing tells how far the queues are; a domain ends each time that somebody looks. */
+static bool have_gone(void *arg)
+{
+	FIXTURE_DATA(timely) * self = arg;
+
+	self->rc = self->rc ?: use_domain(self);
+	return self->rc || counter("cqs") == 1;
+}
+
+TEST_F(timely, is_the_end_of_each_domain_beside_queues_that_wait_for_an_event)
 {
 	struct side *side;
 
-	ASSERT_EQ(0, pair_open(&self->pair, PAIR_LOOPED, &self->options));
+	ASSERT_EQ(0, pair_build(&self->pair, PAIR_LOOPED, &self->options));
 	side = self->pair.a;
+	ASSERT_EQ(0, destroy(side->fd, side->channel));
+	ASSERT_EQ(0, destroy(side->fd, side->mr));
+	ASSERT_EQ(0, destroy(side->fd, side->pd));
 	ASSERT_EQ(0, leave_ends(&self->options));
-	step(self);
-	EXPECT_EQ(0, send_plain(side));
-	EXPECT_EQ(IBCHAN_STATUS_SUCCESS, status_of(side, 2));
-	EXPECT_EQ(0, destroy(side->fd, side->channel));
-	EXPECT_EQ(0, destroy(side->fd, side->mr));
-	EXPECT_EQ(0, destroy(side->fd, side->pd));
-	EXPECT_EQ(0, step(self));
+	EXPECT_TRUE(eventually(have_gone, self));
+	EXPECT_EQ(0, self->rc);
 }
 
 TEST_HARNESS_MAIN
