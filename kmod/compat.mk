@@ -16,5 +16,6 @@ ccflags-$(shell expr $(ibchan-version) \< 6002 | tr 10 yn) += \
 	-DIBCHAN_RXE_ERR_KEEPS_MR=1 -DIBCHAN_RXE_FLUSHES_IN_BH=1
 ccflags-$(shell expr $(ibchan-version) \< 6003 | tr 10 yn) += -DIBCHAN_PIN_IS_UNKILLABLE=1
 ccflags-$(shell expr $(ibchan-version) \< 6004 | tr 10 yn) += -DIBCHAN_RXE_EVENT_OUTLIVES_CQ=1
+ccflags-$(shell expr $(ibchan-version) \>= 6004 | tr 10 yn) += -DIBCHAN_RXE_RESET_KEEPS_PACKET=1
 ccflags-$(shell expr $(ibchan-version) \< 6005 | tr 10 yn) += -DIBCHAN_PIN_TAKES_FILES=1
 ccflags-$(shell expr $(ibchan-version) \< 6010 | tr 10 yn) += -DIBCHAN_RXE_READS_ON=1

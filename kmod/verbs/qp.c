@@ -126,12 +126,35 @@ static int qp_to_rts(struct ibchan_qp *qp)
 			    IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_SQ_PSN);
 }
 
-int ibchan_qp_to_reset(struct ibchan_qp *qp)
+static int reset(struct ibchan_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 
-	return ibchan_fault(IBCHAN_FAULT_QP_RESET) ?:
-	       ib_modify_qp(qp->ib, &attr, IB_QP_STATE);
+	return ib_modify_qp(qp->ib, &attr, IB_QP_STATE);
+}
+
+int ibchan_qp_to_reset(struct ibchan_qp *qp)
+{
+	int ret = ibchan_fault(IBCHAN_FAULT_QP_RESET) ?: reset(qp);
+
+	if (!ret && ibchan_device_has(qp->dev, IBCHAN_QUIRK_RESET_KEEPS_PACKET)) {
+		get_state_synchronize_rcu_full(&qp->reset_at);
+		qp->may_keep = true;
+	}
+	return ret;
+}
+
+/*
+ * It has not been connected since it came to RESET. Channels that broke together wait for one
+ * grace period at most: that of the first one to end.
+ */
+static void let_packets_go(struct ibchan_qp *qp)
+{
+	if (!qp->may_keep)
+		return;
+	cond_synchronize_rcu_expedited_full(&qp->reset_at);
+	reset(qp);
+	qp->may_keep = false;
 }
 
 /*
@@ -163,8 +186,10 @@ int ibchan_qp_init(struct ibchan_qp *qp, struct ibchan_reason *reason)
 void ibchan_qp_rewind(struct ibchan_qp *qp)
 {
 	WRITE_ONCE(qp->ready, 0);
-	if (!ibchan_qp_to_reset(qp))
-		ibchan_qp_init(qp, NULL);
+	if (ibchan_qp_to_reset(qp))
+		return;
+	let_packets_go(qp);
+	ibchan_qp_init(qp, NULL);
 }
 
 /* From INIT through RTR to RTS, with the agreed parameters in place, under the qp lock. */
@@ -338,6 +363,7 @@ static int destroy(void *ib)
  */
 int ibchan_qp_destroy(struct ibchan_qp *qp)
 {
+	let_packets_go(qp);
 	return ibchan_fault(IBCHAN_FAULT_QP_DESTROY) ?:
 	       ibchan_device_insist(qp->dev, destroy, qp->ib);
 }

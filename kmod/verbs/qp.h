@@ -5,6 +5,7 @@
 
 #include <linux/cleanup.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 
 #include "only.h"
 #include "pd.h"
@@ -35,7 +36,10 @@ struct ibchan_path {
  * @recv_cq: where the receive queue completes; outlives @ib
  * @cap: its capacities as it is made, but for inline data
  * @lock: one at a time changes the state of @ib; see ibchan_qp_lock()
- * @noio: the allocation scope that the lock's holder goes back to
+ * @noio: what the lock's holder goes back to
+ * @may_keep: @ib is in RESET and may have kept a packet, see IBCHAN_QUIRK_RESET_KEEPS_PACKET;
+ *	written under @lock
+ * @reset_at: when it came there, for RCU
  * @ready: @ib is in INIT or beyond, so it takes receives; written under @lock
  * @params: in effect; immutable once connected
  * @wanted_mtu: the builder's, in bytes; 0: as @gid has it
@@ -57,6 +61,8 @@ struct ibchan_qp {
 	struct ib_qp_cap cap;
 	struct mutex lock;		/* state changes of ib, noio */
 	unsigned int noio;
+	bool may_keep;
+	struct rcu_gp_oldstate reset_at;
 	int ready;
 	struct ibchan_params params;
 	u32 wanted_mtu;

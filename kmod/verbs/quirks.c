@@ -64,6 +64,23 @@
 #endif
 
 /*
+ * Since its tasks became work items in 6.4, moving a qp of soft-RoCE to RESET empties its queues of
+ * packets while the tasks are stopped, and nothing looks there when they may run again. A packet
+ * that was being received just then, and comes into a queue in between, stays there and keeps its
+ * reference to the qp. The qp's destruction then waits for 50 s, after which the qp is freed all
+ * the same. Packets are received under RCU, and are dropped when they find the qp in RESET. So
+ * RESET once more, a grace period later, empties the queues for good.
+ */
+#ifdef IBCHAN_RXE_RESET_KEEPS_PACKET
+#define RXE_RESET_KEEPS_PACKET	IBCHAN_QUIRK_RESET_KEEPS_PACKET
+#else
+#define RXE_RESET_KEEPS_PACKET	0
+#endif
+
+/**
+ * ibchan_quirks_of - what the driver of a device does differently
+ * @ib: the device
+ *
  * Soft-RoCE completes a receive that fails, or reports an event, then tells the peer, then moves
  * the qp to ERR and flushes both queues; moved to ERR in between it would not tell the peer. The
  * drivers that register user memory do so without a user-space object behind it, read in their
@@ -76,7 +93,8 @@ u32 ibchan_quirks_of(const struct ib_device *ib)
 	case RDMA_DRIVER_RXE:
 		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY | RXE_ERR_IS_UNSAFE |
 		       RXE_ERR_KEEPS_MR | RXE_FLUSHES_IN_BH | RXE_READS_ON |
-		       RXE_EVENT_OUTLIVES_CQ | IBCHAN_QUIRK_REPORTS_FIRST;
+		       RXE_EVENT_OUTLIVES_CQ | RXE_RESET_KEEPS_PACKET |
+		       IBCHAN_QUIRK_REPORTS_FIRST;
 	case RDMA_DRIVER_SIW:
 		return IBCHAN_QUIRK_REGISTERS_USER_MEMORY | IBCHAN_QUIRK_READS_INTO_ANY;
 	case RDMA_DRIVER_MLX5:

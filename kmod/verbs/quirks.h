@@ -19,6 +19,7 @@ struct ib_device;
  * @IBCHAN_QUIRK_READS_ON: the device may read from a region whose work has completed
  * @IBCHAN_QUIRK_REGISTERS_BY_DMA: peers know what is registered fast by its DMA address
  * @IBCHAN_QUIRK_REPORTS_FIRST: that a peer's request is refused is reported before the peer is told
+ * @IBCHAN_QUIRK_RESET_KEEPS_PACKET: RESET may leave a packet in a qp, whose end waits for it
  */
 enum ibchan_quirk {
 	IBCHAN_QUIRK_REGISTERS_USER_MEMORY = BIT(0),
@@ -30,6 +31,7 @@ enum ibchan_quirk {
 	IBCHAN_QUIRK_EVENT_OUTLIVES_CQ = BIT(7),
 	IBCHAN_QUIRK_REGISTERS_BY_DMA = BIT(8),
 	IBCHAN_QUIRK_REPORTS_FIRST = BIT(9),
+	IBCHAN_QUIRK_RESET_KEEPS_PACKET = BIT(10),
 };
 
 u32 ibchan_quirks_of(const struct ib_device *ib);
