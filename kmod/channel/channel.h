@@ -60,47 +60,42 @@
 struct ibchan_cm;
 struct seq_file;
 
-/**
- * struct ibchan_queue - the send or the receive half of a channel
- * @channel: its channel
- * @cq: where it completes; kept to the channel's end, for posts and waits that have not returned
- * @places: its free and taken places
- * @max_sge: elements of one work
- * @works: works in flight, by place
- * @mrs: regions of their elements, @max_sge for each place
- * @ranges: the same for the ranges of exclusive works, behind @mrs; NULL where there are none
- * @slots: works of posters that bring none, by place; NULL where @cq has no sink
- * @parts: works of a scatterlist's first parts, by place; at the place of its last part, which is
- *	the request's work, @num_sge is how many came before. NULL where no request has one
- * @part_status: of the part that failed, until its request ends
- * @part_vendor_err: the same
- * @cut: the device did not take the rest of a request, from work number @cut_at on
- * @cut_at: see @cut
- * @marker: completes behind everything else, when the qp drains
- * @marked: the marker is posted, or the probe's completion is going to post it
- * @drained: the marker has come, or was given up
+/*
+ * The send or the receive half of a channel.
  *
  * The poster writes into a place under the post lock before it is taken; the cq's owner reads
  * that before it is given back.
  */
 struct ibchan_queue {
-	struct ibchan_channel *channel;
+	struct ibchan_channel *channel;	/* its channel */
+	/*
+	 * where it completes; kept to the channel's end, for posts and waits that have not
+	 * returned
+	 */
 	struct ibchan_cq *cq;
-	struct ibchan_places places;
+	struct ibchan_places places;	/* which of its places are taken */
 
-	__channel_only u32 max_sge;
-	struct ibchan_work **works;
+	__channel_only u32 max_sge;	/* elements of one work */
+	struct ibchan_work **works;	/* what is in flight, by place */
+	/* regions of their elements, @max_sge for each place */
 	__channel_only struct ibchan_mr **mrs;
+	/* the same for the ranges of exclusive works, behind @mrs; NULL where there are none */
 	__channel_only struct ibchan_range *ranges;
+	/* works of posters that bring none, by place; NULL where @cq has no sink */
 	__channel_only struct ibchan_work *slots;
+	/*
+	 * works of a scatterlist's first parts, by place; at the place of its last part, which
+	 * is the request's work, @num_sge is how many came before. NULL where no request has one
+	 */
 	__channel_only struct ibchan_work *parts;
-	__channel_only u32 part_status;
-	__channel_only u32 part_vendor_err;
+	__channel_only u32 part_status;	/* of the part that failed, until its request ends */
+	__channel_only u32 part_vendor_err;	/* the same */
+	/* the device did not take the rest of a request, from work number @cut_at on */
 	__channel_only bool cut;
-	__channel_only u32 cut_at;
-	struct ib_cqe marker;
-	int marked;
-	int drained;
+	__channel_only u32 cut_at;	/* see @cut */
+	struct ib_cqe marker;	/* completes behind everything else, when the qp drains */
+	int marked;	/* the marker is posted, or the probe's completion is going to post it */
+	int drained;	/* the marker has come, or was given up */
 };
 
 /* Of struct ibchan_channel.after_post: duties of a poster behind its post. */

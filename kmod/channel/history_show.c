@@ -10,14 +10,10 @@
 #include "channel.h"
 #include "compat.h"
 
-/**
- * struct history_page - a file, and room for one channel's events
- * @m: the file
- * @events: of one channel
- */
+/* What is shown, and room to show it with */
 struct history_page {
-	struct seq_file *m;
-	struct ibchan_history_event events[IBCHAN_HISTORY_MAX];
+	struct seq_file *m;	/* the file */
+	struct ibchan_history_event events[IBCHAN_HISTORY_MAX];	/* of one channel */
 };
 
 #define KIND_NAME(nr, NAME)	\

@@ -58,14 +58,10 @@ void ibchan_address_out(const struct sockaddr_storage *address, struct ibchan_ad
 	}
 }
 
-/**
- * struct ends - two addresses as the kernel has them
- * @peer: where to
- * @source: where from, if there is one
- */
+/* Two addresses as the kernel has them */
 struct ends {
-	struct sockaddr_storage peer;
-	struct sockaddr_storage source;
+	struct sockaddr_storage peer;	/* where to */
+	struct sockaddr_storage source;	/* where from, if there is one */
 };
 
 static int ends_in(struct ends *ends, struct ibchan_connect *connect,

@@ -201,32 +201,19 @@ struct ibchan_context {
 /* Objects that one command works on: a domain and two queues. */
 #define IBCHAN_CALL_OBJECTS	3
 
-/**
- * struct ibchan_call - one command under way
- * @ctx: the file's
- * @file: the file
- * @cmd: the kernel's copy of the command's struct
- * @user: the caller's
- * @new: an object that the command makes; published last
- * @new_file: a file that the command makes
- * @new_fd: where that file goes, or -1
- * @told: handle of the channel whose events are the answer, or 0
- * @events: which ones
- * @held: objects that it works on
- * @num_held: of @held
- */
+/* One command under way */
 struct ibchan_call {
-	struct ibchan_context *ctx;
-	struct file *file;
-	void *cmd;
-	void __user *user;
-	struct ibchan_object *new;
-	struct file *new_file;
-	int new_fd;
-	u32 told;
-	u32 events;
-	struct ibchan_object *held[IBCHAN_CALL_OBJECTS];
-	u32 num_held;
+	struct ibchan_context *ctx;	/* the file's */
+	struct file *file;	/* the file */
+	void *cmd;	/* the kernel's copy of the command's struct */
+	void __user *user;	/* the caller's */
+	struct ibchan_object *new;	/* an object that the command makes; published last */
+	struct file *new_file;	/* a file that the command makes */
+	int new_fd;	/* where that file goes, or -1 */
+	u32 told;	/* handle of the channel whose events are the answer, or 0 */
+	u32 events;	/* which ones */
+	struct ibchan_object *held[IBCHAN_CALL_OBJECTS];	/* objects that it works on */
+	u32 num_held;	/* of @held */
 };
 
 /* object.c */

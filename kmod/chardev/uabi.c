@@ -35,22 +35,14 @@ enum rights {
 	CHECKS = BIT(1),	/* checks the caller itself */
 };
 
-/**
- * struct command - how a command is run
- * @number: of the ioctl
- * @size: of the struct
- * @first_size: of its first version
- * @flags: known
- * @rights: enum rights
- * @run: the body
- */
+/* How a command is run */
 struct command {
-	unsigned int number;
-	u32 size;
-	u32 first_size;
-	u32 flags;
-	u32 rights;
-	int (*run)(struct ibchan_call *call);
+	unsigned int number;	/* of the ioctl */
+	u32 size;	/* of the struct */
+	u32 first_size;	/* of its first version */
+	u32 flags;	/* known */
+	u32 rights;	/* enum rights */
+	int (*run)(struct ibchan_call *call);	/* the body */
 };
 
 /*

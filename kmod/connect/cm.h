@@ -9,92 +9,67 @@
 #include "only.h"
 #include "parts.h"
 
-/**
- * struct ibchan_cm_peer - the other side, as far as it has told
- * @qpn: number of its queue pair
- * @wire: its header for an ibchan; all zero if it is none, or does not know that this side is
- */
+/* What is known of the other side */
 struct ibchan_cm_peer {
-	__connect_only u32 qpn;
+	__connect_only u32 qpn;	/* number of its queue pair */
+	/* what it says to an ibchan; all zero if it is none, or does not know that this side is */
 	__connect_only struct ibchan_wire wire;
 };
 
-/**
- * struct ibchan_cm_failure - how an attempt to connect has ended
- * @stage: enum ibchan_stage
- * @cm_error: see struct ibchan_connection
- * @error: why, a negative errno
- */
+/* How an attempt to connect has ended */
 struct ibchan_cm_failure {
-	__connect_only u32 stage;
-	__connect_only int cm_error;
-	__connect_only int error;
+	__connect_only u32 stage;	/* enum ibchan_stage */
+	__connect_only int cm_error;	/* see struct ibchan_connection */
+	__connect_only int error;	/* why, a negative errno */
 };
 
-/**
- * struct ibchan_cm - the connection of a channel that was connected by address
- * @id: the caller that destroys it takes it out with xchg(); NULL then
- * @ch: the channel, which owns this
- * @stage: enum ibchan_stage
- * @cm_error: see struct ibchan_connection
- * @over: it has failed or ended, and no word of the peer is waited for
- * @asker: thread that asks over iWARP, see cm_ask.c
- * @ask_link: in the list of the connections that ask over iWARP, or wait for their turn
- * @uid: of the user that the connection counts for
- * @deadline: breaks the channel when a stage takes too long
- * @stage_end: when that is
- * @stage_ms: how long each stage may take
- * @length: bytes of @data
- * @data: for the peer, until @heard; from the peer then
- * @heard: the peer has said something; under the qp lock
- * @remote: of the peer
- * @local: this side, as far as known
- * @peer: the other side
- * @plain: no header is sent, and none is looked for in what comes
- * @heard_work: tells the connection manager that the peer was heard
- * @again: goes on with the next of @others, or asks the same peer again
- * @stale: how often in a row that peer took this side for one that it knew before
- * @same: @again asks it once more
- * @ask_end: when it has had its time
- * @failed: @again is to run; set by the code that queues it
- * @furthest: of the attempts before this one
- * @source: where from; no family: as the route says
- * @next: the next one of @others
- * @num_others: how many there are
- * @others: more addresses of the peer
+/*
+ * The connection of a channel that was connected by address.
  *
  * The handler of @id writes, others read without a lock; @data under the qp lock.
  */
 struct ibchan_cm {
+	/* the caller that destroys it takes it out with xchg(); NULL then */
 	struct rdma_cm_id *id;
-	__connect_only struct ibchan_channel *ch;
-	__connect_only u32 stage;
-	__connect_only int cm_error;
+	__connect_only struct ibchan_channel *ch;	/* the channel, which owns this */
+	__connect_only u32 stage;	/* enum ibchan_stage */
+	__connect_only int cm_error;	/* see struct ibchan_connection */
+	/* it has failed or ended, and no word of the peer is waited for */
 	__connect_only bool over;
+	/* thread that asks over iWARP, see cm_ask.c */
 	__connect_only struct task_struct *asker;
+	/* in the list of the connections that ask over iWARP, or wait for their turn */
 	__connect_only struct list_head ask_link;
-	__connect_only kuid_t uid;
+	__connect_only kuid_t uid;	/* of the user that the connection counts for */
+	/* breaks the channel when a stage takes too long */
 	__connect_only struct delayed_work deadline;
-	__connect_only ktime_t stage_end;
-	__connect_only u32 stage_ms[IBCHAN_STAGE_DONE];
-	__connect_only u32 length;
+	__connect_only ktime_t stage_end;	/* when that is */
+	__connect_only u32 stage_ms[IBCHAN_STAGE_DONE];	/* how long each stage may take */
+	__connect_only u32 length;	/* bytes of @data */
+	/* for the peer, until @heard; from the peer then */
 	__connect_only u8 data[IBCHAN_PRIVATE_DATA_SIZE];
-	__connect_only bool heard;
-	__connect_only struct ibchan_cm_peer remote;
-	__connect_only struct sockaddr_storage local;
-	__connect_only struct sockaddr_storage peer;
+	__connect_only bool heard;	/* the peer has said something; under the qp lock */
+	__connect_only struct ibchan_cm_peer remote;	/* of the peer */
+	__connect_only struct sockaddr_storage local;	/* this side, as far as known */
+	__connect_only struct sockaddr_storage peer;	/* the other side */
+	/* no header is sent, and none is looked for in what comes */
 	__connect_only bool plain;
-	struct work_struct heard_work;
+	struct work_struct heard_work;	/* tells the connection manager that the peer was heard */
+	/* goes on with the next of @others, or asks the same peer again */
 	__connect_only struct delayed_work again;
+	/* how often in a row that peer took this side for one that it knew before */
 	__connect_only u32 stale;
-	__connect_only bool same;
-	__connect_only ktime_t ask_end;
+	__connect_only bool same;	/* @again asks it once more */
+	__connect_only ktime_t ask_end;	/* when it has had its time */
+	/* @again is to run; set by the code that queues it */
 	__connect_only unsigned long failed;
+	/* of the attempts before this one */
 	__connect_only struct ibchan_cm_failure furthest;
+	/* where from; no family: as the route says */
 	__connect_only struct sockaddr_storage source;
-	__connect_only u32 next;
-	__connect_only u32 num_others;
-	__connect_only struct sockaddr_storage others[];
+	__connect_only u32 next;	/* the next one of @others */
+	__connect_only u32 num_others;	/* how many there are */
+	__connect_only struct sockaddr_storage others[];	/* more addresses of the peer */
 };
 
 /* Private data that InfiniBand and RoCE carry with each message, in bytes. */

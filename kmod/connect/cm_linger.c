@@ -24,26 +24,19 @@
 /* Of one user on a device: a program may close channels quicker than their peers give up. */
 #define MAX_LINGERING	64
 
-/**
- * struct ibchan_cm_linger - the id of a channel that is closed
- * @id: its handler may bring @end forward
- * @dev: holds a reference
- * @cost: of kernel memory, charged to the channel's user
- * @link: in @dev->lingering until it is taken
- * @begun: @end is, or was, queued
- * @over: there is nothing to wait for
- * @end: destroys @id
+/*
+ * The id of a channel that is closed.
  *
  * @link, @begun and @over are under @dev->linger_lock.
  */
 struct ibchan_cm_linger {
-	struct rdma_cm_id *id;
-	struct ibchan_device *dev;
-	struct ibchan_cost cost;
-	struct list_head link;
-	bool begun;
-	bool over;
-	struct delayed_work end;
+	struct rdma_cm_id *id;	/* its handler may bring @end forward */
+	struct ibchan_device *dev;	/* holds a reference */
+	struct ibchan_cost cost;	/* of kernel memory, charged to the channel's user */
+	struct list_head link;	/* in @dev->lingering until it is taken */
+	bool begun;	/* @end is, or was, queued */
+	bool over;	/* there is nothing to wait for */
+	struct delayed_work end;	/* destroys @id */
 };
 
 static void linger_free(struct ibchan_cm_linger *linger)

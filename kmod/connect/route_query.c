@@ -8,16 +8,11 @@
 #include "compat.h"
 #include "parts.h"
 
-/**
- * struct query - a caller that waits for a route
- * @known: @status is
- * @status: 0 or a negative errno; -EINPROGRESS: not known yet
- * @route: the answer, once @status is 0
- */
+/* A caller that waits for a route */
 struct query {
-	struct completion known;
-	int status;
-	struct ibchan_route route;
+	struct completion known;	/* @status is */
+	int status;	/* 0 or a negative errno; -EINPROGRESS: not known yet */
+	struct ibchan_route route;	/* what @status 0 comes with */
 };
 
 static void fill_route(struct ibchan_route *route, const struct rdma_cm_id *id)

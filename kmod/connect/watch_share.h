@@ -7,21 +7,18 @@
 
 #include "channel.h"
 
-/**
- * struct ibchan_watch_share - the channels of one user on one device
- * @link: in the device's list; the next one to get a look stands first
- * @budget: the user's, to compare with; NULL: kernel consumers
- * @users: channels that are built with a keepalive
- * @num: of these, the ones that are connected
- * @watched: of these, the ones that wait for a look, by when that is due
+/*
+ * The channels of one user on one device.
  *
  * Under the device's watch_lock.
  */
 struct ibchan_watch_share {
-	struct list_head link;
+	struct list_head link;	/* in the device's list; the next one to get a look stands first */
+	/* the user's, to compare with; NULL: kernel consumers */
 	const struct ibchan_budget *budget;
-	u32 users;
-	u32 num;
+	u32 users;	/* channels that are built with a keepalive */
+	u32 num;	/* of these, the ones that are connected */
+	/* of these, the ones that wait for a look, by when that is due */
 	struct rb_root_cached watched;
 };
 

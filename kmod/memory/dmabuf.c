@@ -23,17 +23,12 @@
 
 MODULE_INFO(import_ns, "DMA_BUF");
 
-/**
- * struct dmabuf_backing - a dma-buf that a region lies in
- * @base: the part that the region sees
- * @dmabuf: holds a reference
- * @map: where the exporter has mapped it
- * @direction: of the CPU access that the region is to the exporter
- */
+/* A dma-buf that a region lies in */
 struct dmabuf_backing {
-	struct ibchan_backing base;
-	struct dma_buf *dmabuf;
-	struct iosys_map map;
+	struct ibchan_backing base;	/* what the region knows of it */
+	struct dma_buf *dmabuf;	/* holds a reference */
+	struct iosys_map map;	/* where the exporter has mapped it */
+	/* of the CPU access that the region is to the exporter */
 	enum dma_data_direction direction;
 };
 

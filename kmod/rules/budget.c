@@ -37,22 +37,14 @@ module_param(user_memory, ulong, 0644);
 MODULE_PARM_DESC(user_memory,
 		 "MiB of kernel memory for one user's objects; 0: a sixteenth of all (default 0)");
 
-/**
- * struct ibchan_budget - one user's
- * @link: in the table
- * @uid: of the user that is charged
- * @container: number of root's namespace or cgroup; 0 of other users
- * @users: files, and objects that were charged
- * @used: bytes
- * @lane: its works
- */
+/* One user's */
 struct ibchan_budget {
-	struct hlist_node link;
-	kuid_t uid;
-	u64 container;
-	refcount_t users;
-	atomic64_t used;
-	struct ibchan_lane lane;
+	struct hlist_node link;	/* in the table */
+	kuid_t uid;	/* of the user that is charged */
+	u64 container;	/* which of root's containers; 0 of other users */
+	refcount_t users;	/* files, and objects that were charged */
+	atomic64_t used;	/* bytes */
+	struct ibchan_lane lane;	/* its works */
 };
 
 /* Tells a user namespace's number from that of a cgroup, which needs less than 63 bits. */

@@ -16,26 +16,20 @@ struct ibchan_budget;
 struct ibchan_pd;
 struct ibchan_reason;
 
-/**
- * struct ibchan_cost - a charge for an object
- * @budget: keeps it; NULL: nothing
- * @bytes: of it
+/*
+ * What an object has been charged.
  *
  * Zeroed memory is a cost of nothing.
  */
 struct ibchan_cost {
-	struct ibchan_budget *budget;
-	u64 bytes;
+	struct ibchan_budget *budget;	/* keeps it; NULL: nothing */
+	u64 bytes;	/* of it */
 };
 
-/**
- * struct ibchan_payer - pays for objects that peers cause
- * @budget: not kept; NULL: no budget pays
- * @exempt: it may go over the limit
- */
+/* Who pays for what peers cause */
 struct ibchan_payer {
-	struct ibchan_budget *budget;
-	bool exempt;
+	struct ibchan_budget *budget;	/* not kept; NULL: no budget pays */
+	bool exempt;	/* it may go over the limit */
 };
 
 /**

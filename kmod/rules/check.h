@@ -31,44 +31,30 @@
 				 IBCHAN_WR_INLINE | IBCHAN_WR_UNSIGNALED | \
 				 IBCHAN_WR_EXCLUSIVE | IBCHAN_WR_SGL)
 
-/**
- * struct ibchan_bounds - the bounds of a channel's requests
- * @pd: of the channel
- * @caps: of the device: IBCHAN_DEVICE_*
- * @max_message: bytes of one message, at most IBCHAN_MAX_MESSAGE
- * @max_inline: bytes that a request may carry
- * @max_sge: elements that the device sees of one work, by opcode
- * @max_sgl: entries of a scatterlist
- * @odd: of ibchan_wr.head: see ibchan_odd_head()
- * @max_rd_atomic: 0: the peer serves no reads and atomics, as its request or answer has said
- * @service: it belongs to its domain: does not hold it, and may register memory
- */
+/* What the requests of a channel are checked against */
 struct ibchan_bounds {
-	struct ibchan_pd *pd;
-	u32 caps;
-	u32 max_message;
-	u32 max_inline;
-	u8 max_sge[IBCHAN_OPS];
-	u32 max_sgl;
-	u32 odd;
+	struct ibchan_pd *pd;	/* of the channel */
+	u32 caps;	/* of the device: IBCHAN_DEVICE_* */
+	u32 max_message;	/* bytes of one message, at most IBCHAN_MAX_MESSAGE */
+	u32 max_inline;	/* bytes that a request may carry */
+	u8 max_sge[IBCHAN_OPS];	/* elements that the device sees of one work, by opcode */
+	u32 max_sgl;	/* entries of a scatterlist */
+	u32 odd;	/* of ibchan_wr.head: see ibchan_odd_head() */
+	/* 0: the peer serves no reads and atomics, as its request or answer has said */
 	u32 max_rd_atomic;
-	int service;
+	int service;	/* it belongs to its domain: does not hold it, and may register memory */
 };
 
-/**
- * struct ibchan_extent - the domain, length and access of a region
- * @pd: its domain
- * @length: bytes
- * @access: IBCHAN_ACCESS_*
- * @allows: accesses that a request may need: @access and IBCHAN_MAY_GATHER; 0: a peer has
- *	invalidated the region
+/*
+ * What may be done with a region.
  *
  * All but @allows is immutable.
  */
 struct ibchan_extent {
-	struct ibchan_pd *pd;
-	u64 length;
-	u32 access;
+	struct ibchan_pd *pd;	/* its domain */
+	u64 length;	/* bytes */
+	u32 access;	/* IBCHAN_ACCESS_* */
+	/* what requests may need: @access and IBCHAN_MAY_GATHER; 0: a peer has invalidated it */
 	u32 allows;
 };
 
@@ -82,20 +68,16 @@ enum op_trait {
 	OP_INVALIDATES = BIT(5), /* a key of the peer's */
 };
 
-/**
- * struct ibchan_op - one opcode
- * @traits: enum op_trait
- * @flags: IBCHAN_WR_* that it takes
- * @needed: IBCHAN_ACCESS_* that it needs of the elements, or IBCHAN_MAY_GATHER
- * @verb: enum ib_wr_opcode, without and with an immediate
+/*
+ * One opcode.
  *
  * Of a size that an index is scaled by in an address.
  */
 struct ibchan_op {
-	u8 traits;
-	u8 flags;
-	u8 needed;
-	u8 verb[2];
+	u8 traits;	/* enum op_trait */
+	u8 flags;	/* IBCHAN_WR_* that it takes */
+	u8 needed;	/* IBCHAN_ACCESS_* that it needs of the elements, or IBCHAN_MAY_GATHER */
+	u8 verb[2];	/* enum ib_wr_opcode, without and with an immediate */
 } __aligned(8);
 
 extern const struct ibchan_op ibchan_ops[IBCHAN_OPS];

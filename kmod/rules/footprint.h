@@ -5,18 +5,12 @@
 
 #include <linux/types.h>
 
-/**
- * struct ibchan_queue_size - how large a queue of a channel is
- * @depth: works that may be in flight
- * @max_sge: elements of one work
- * @has_works: it has works of its own, for requests that bring none
- * @exclusive: works may keep others out of their ranges
- */
+/* How large a queue of a channel is */
 struct ibchan_queue_size {
-	u32 depth;
-	u32 max_sge;
-	bool has_works;
-	bool exclusive;
+	u32 depth;	/* works that may be in flight */
+	u32 max_sge;	/* elements of one work */
+	bool has_works;	/* it has works of its own, for requests that bring none */
+	bool exclusive;	/* works may keep others out of their ranges */
 };
 
 /* A protection domain, with its pool. */

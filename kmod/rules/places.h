@@ -13,21 +13,14 @@
 #include <linux/types.h>
 #include <asm/barrier.h>
 
-/**
- * struct ibchan_places - places of a queue
- * @depth: works that may be in flight
- * @mask: @depth rounded up to a power of two, less one: the counters may wrap
- * @posted: works ever posted; written under the post lock
- * @unsignaled: works since the last one that asks for a completion; under the
- *	post lock
- * @retired: works ever retired; written by the owner of the cq
- */
+/* Places of a queue */
 struct ibchan_places {
-	u32 depth;
-	u32 mask;
-	u32 posted;
+	u32 depth;	/* works that may be in flight */
+	u32 mask;	/* @depth rounded up to a power of two, less one: the counters may wrap */
+	u32 posted;	/* works ever posted; written under the post lock */
+	/* works since the last one that asks for a completion; under the post lock */
 	u32 unsignaled;
-	u32 retired;
+	u32 retired;	/* works ever retired; written by the owner of the cq */
 };
 
 static inline void ibchan_places_init(struct ibchan_places *places, u32 depth)

@@ -19,40 +19,24 @@
 /* The bit of a P_Key that says full: a limited member talks to full ones only. */
 #define IBCHAN_PKEY_FULL_MEMBER	0x8000
 
-/**
- * struct ibchan_gid - the address that a channel uses
- * @port: port
- * @index: entry of the port's GID table
- * @gid: the address
- * @mac: Ethernet address behind it
- * @family: 4 or 6; 0 on InfiniBand and iWARP
- * @type: enum ib_gid_type
- * @iwarp: the port connects by rdma_cm only
- * @pkey_index: entry of the port's P_Key table; 0 on Ethernet
- * @pkey: that entry; 0 on Ethernet
- * @port_mtu: of the port when it was chosen, in bytes
- * @mtu: bytes of a packet that go over the address's network device and the port
- * @max_message: that the port takes, in bytes
- * @lid: of the port, on InfiniBand
- * @max_lid: that a port of this fabric may have, on InfiniBand
- * @grh: packets to it need a global route header, on InfiniBand
- */
+/* The address that a channel uses */
 struct ibchan_gid {
-	u32 port;
-	u32 index;
-	u32 pkey_index;
-	u32 port_mtu;
+	u32 port;	/* port */
+	u32 index;	/* entry of the port's GID table */
+	u32 pkey_index;	/* entry of the port's P_Key table; 0 on Ethernet */
+	u32 port_mtu;	/* of the port when it was chosen, in bytes */
+	/* bytes of a packet that go over the address's network device and the port */
 	u32 mtu;
-	u32 max_message;
-	u32 lid;
-	u32 max_lid;
-	union ib_gid gid;
-	u16 pkey;
-	u8 mac[ETH_ALEN];
-	u8 family;
-	u8 type;
-	u8 iwarp;
-	u8 grh;
+	u32 max_message;	/* that the port takes, in bytes */
+	u32 lid;	/* of the port, on InfiniBand */
+	u32 max_lid;	/* that a port of this fabric may have, on InfiniBand */
+	union ib_gid gid;	/* the address */
+	u16 pkey;	/* that entry; 0 on Ethernet */
+	u8 mac[ETH_ALEN];	/* Ethernet address behind it */
+	u8 family;	/* 4 or 6; 0 on InfiniBand and iWARP */
+	u8 type;	/* enum ib_gid_type */
+	u8 iwarp;	/* the port connects by rdma_cm only */
+	u8 grh;	/* packets to it need a global route header, on InfiniBand */
 };
 
 /*

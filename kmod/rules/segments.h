@@ -5,14 +5,10 @@
 
 #include <linux/types.h>
 
-/**
- * struct ibchan_segment - a part of a region that is contiguous for the device
- * @start: offset of its first byte in the region
- * @dma: address of that byte for the device
- */
+/* A part of a region that is contiguous for the device */
 struct ibchan_segment {
-	u64 start;
-	u64 dma;
+	u64 start;	/* offset of its first byte in the region */
+	u64 dma;	/* address of that byte for the device */
 };
 
 u32 ibchan_segments_find(const struct ibchan_segment *segments, u32 num, u64 offset);

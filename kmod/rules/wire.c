@@ -14,22 +14,14 @@
 
 #include "wire.h"
 
-/**
- * struct header - the bytes themselves, in network order
- * @kind: IBCHAN_WIRE_REQUEST and its like
- * @version: of the wire, 1 and up
- * @room: bytes in front of the private data
- * @length: bytes of private data
- * @mtu: see struct ibchan_wire
- * @flags: see struct ibchan_wire
- */
+/* The bytes themselves, in network order */
 struct header {
-	__be16 kind;
-	u8 version;
-	u8 room;
-	u8 length;
-	u8 mtu;
-	__be16 flags;
+	__be16 kind;	/* IBCHAN_WIRE_REQUEST and its like */
+	u8 version;	/* of the wire, 1 and up */
+	u8 room;	/* bytes in front of the private data */
+	u8 length;	/* bytes of private data */
+	u8 mtu;	/* see struct ibchan_wire */
+	__be16 flags;	/* see struct ibchan_wire */
 };
 
 /* Writes IBCHAN_WIRE_HEADER bytes; @kind is IBCHAN_WIRE_REQUEST, _ANSWER or _REJECTION. */

@@ -23,20 +23,14 @@
 #define IBCHAN_WIRE_ANSWER	0xc41c
 #define IBCHAN_WIRE_REJECTION	0xc41d
 
-/**
- * struct ibchan_wire - a header, in the order of the CPU
- * @version: of the wire; of a peer the smaller one of both sides'; 0: it is no ibchan
- * @room: bytes in front of the private data
- * @length: bytes of private data
- * @mtu: enum ib_mtu: how long packets the side takes; 0: it does not tell
- * @flags: IBCHAN_WIRE_*; of a peer only those that this side knows
- */
+/* What one side tells the other */
 struct ibchan_wire {
+	/* of the wire; of a peer the smaller one of both sides'; 0: it is no ibchan */
 	u8 version;
-	u8 room;
-	u8 length;
-	u8 mtu;
-	u16 flags;
+	u8 room;	/* bytes in front of the private data */
+	u8 length;	/* bytes of private data */
+	u8 mtu;	/* enum ib_mtu: how long packets the side takes; 0: it does not tell */
+	u16 flags;	/* IBCHAN_WIRE_*; of a peer only those that this side knows */
 };
 
 void ibchan_wire_write(const struct ibchan_wire *wire, u16 kind, u8 *to);

@@ -23,16 +23,11 @@
 #include "address.h"
 #include "verbs.h"
 
-/**
- * struct facts - the network stack's view of an address
- * @flags: IFA_F_*
- * @scope: RT_SCOPE_*
- * @family: 4 or 6
- */
+/* What the network stack knows of an address */
 struct facts {
-	u32 flags;
-	u8 scope;
-	u8 family;
+	u32 flags;	/* IFA_F_* */
+	u8 scope;	/* RT_SCOPE_* */
+	u8 family;	/* 4 or 6 */
 };
 
 static bool find_ipv4(const struct net_device *ndev, const struct in6_addr *addr,

@@ -21,15 +21,14 @@ enum {
 	IBCHAN_RANK_BEST = 31,
 };
 
-/**
- * struct ibchan_gid_rule - requirements on an address, besides those of all addresses
- * @net: the namespace that its network device is in; NULL: any, for a queue pair that is
- *	connected to itself
- * @family: 4 or 6; 0: either
- */
+/* What an address must be, besides what all must */
 struct ibchan_gid_rule {
+	/*
+	 * the namespace that its network device is in; NULL: any, for a queue pair that is
+	 * connected to itself
+	 */
 	__verbs_only struct net *net;
-	__verbs_only u32 family;
+	__verbs_only u32 family;	/* 4 or 6; 0: either */
 };
 
 u32 ibchan_address_judge(const struct ib_gid_attr *attr, const struct ibchan_gid_rule *rule,

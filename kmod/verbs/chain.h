@@ -28,34 +28,25 @@ IBCHAN_SAME_PLACE(wr_cqe);
 IBCHAN_SAME_PLACE(sg_list);
 IBCHAN_SAME_PLACE(num_sge);
 
-/**
- * struct ibchan_chain - scratch space to build a chain in, under the post lock
- * @wrs: requests for one of the queues: @own_wrs, or memory of its own
- * @sges: their elements: @own_sges, or behind @wrs
- * @max_wrs: room in @wrs
- * @free: the first of @sges that no request has
- * @end: behind the last of @sges
- * @room: for completions in the sink, which no request has
- * @own_wrs: for channels that move no scatterlists
- * @own_sges: the same
- * @bad_send: the one that the driver refused
- * @bad_recv: the same
- * @error: why
+/*
+ * Scratch space to build a chain in, under the post lock.
  *
  * It outlives ib_post_*: soft-RoCE may look at wr->next after the completion.
  */
 struct ibchan_chain {
+	/* requests for one of the queues: @own_wrs, or memory of its own */
 	union ibchan_chain_wr *wrs;
-	struct ib_sge *sges;
-	u32 max_wrs;
-	struct ib_sge *free;
-	const struct ib_sge *end;
-	u32 room;
+	struct ib_sge *sges;	/* their elements: @own_sges, or behind @wrs */
+	u32 max_wrs;	/* room in @wrs */
+	struct ib_sge *free;	/* the first of @sges that no request has */
+	const struct ib_sge *end;	/* behind the last of @sges */
+	u32 room;	/* for completions in the sink, which no request has */
+	/* for channels that move no scatterlists */
 	union ibchan_chain_wr own_wrs[IBCHAN_CHAIN_WRS];
-	struct ib_sge own_sges[IBCHAN_CHAIN_SGES];
-	const struct ib_send_wr *bad_send;
-	const struct ib_recv_wr *bad_recv;
-	int error;
+	struct ib_sge own_sges[IBCHAN_CHAIN_SGES];	/* the same */
+	const struct ib_send_wr *bad_send;	/* which one the driver refused */
+	const struct ib_recv_wr *bad_recv;	/* the same */
+	int error;	/* why */
 };
 
 #endif /* IBCHAN_CHAIN_H */

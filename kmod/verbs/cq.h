@@ -114,18 +114,12 @@ struct ibchan_cq {
 	__verbs_only struct ib_wc wc[IBCHAN_REAP_BATCH];
 };
 
-/**
- * struct ibchan_wait - a condition to wait for, and a deadline
- * @ready: see ibchan_cq_wait()
- * @arg: for @ready
- * @deadline: KTIME_MAX: none
- * @state: TASK_*, which says what signals end the wait
- */
+/* What to wait for, and how long */
 struct ibchan_wait {
-	__verbs_only int (*ready)(void *arg);
-	__verbs_only void *arg;
-	__verbs_only ktime_t deadline;
-	__verbs_only unsigned int state;
+	__verbs_only int (*ready)(void *arg);	/* see ibchan_cq_wait() */
+	__verbs_only void *arg;	/* for @ready */
+	__verbs_only ktime_t deadline;	/* KTIME_MAX: none */
+	__verbs_only unsigned int state;	/* TASK_*, which says what signals end the wait */
 };
 
 /* callback.c */

@@ -85,33 +85,31 @@ struct ibchan_device {
 	struct ibchan_device_attr attr;
 };
 
-/**
- * struct ibchan_device_client - callbacks of a floor above, for events of a device
- * @comes: it is not known to any command yet
- * @fails: it completes nothing any more
- * @addresses_change: its GID table has changed; the gate is not held
- * @port_changes: a port has come up or gone down
- * @cq_fails: a cq of it has lost completions
- * @leaves: it goes; called when no command knows it any more, and again when none is under way
- * @closes: it goes, the gate is closed, and nothing may come to life any more
- * @ends: the gate is closed: owners give verbs objects back, but for memory and cqs;
- *	false: the device does not let go of some
- * @ended: the same for what outlives these objects
- * @left: it is gone
+/*
+ * What a floor above does when something happens to a device.
  *
  * Each is called in process context, may sleep, and may be NULL.
  */
 struct ibchan_device_client {
-	void (*comes)(struct ibchan_device *dev);
-	void (*fails)(struct ibchan_device *dev);
+	void (*comes)(struct ibchan_device *dev);	/* it is not known to any command yet */
+	void (*fails)(struct ibchan_device *dev);	/* it completes nothing any more */
+	/* its GID table has changed; the gate is not held */
 	void (*addresses_change)(struct ibchan_device *dev);
+	/* a port has come up or gone down */
 	void (*port_changes)(struct ibchan_device *dev, u32 port, u32 event);
-	void (*cq_fails)(struct ibchan_cq *cq);
+	void (*cq_fails)(struct ibchan_cq *cq);	/* a cq of it has lost completions */
+	/* it goes; called when no command knows it any more, and again when none is under way */
 	void (*leaves)(struct ibchan_device *dev);
+	/* it goes, the gate is closed, and nothing may come to life any more */
 	void (*closes)(struct ibchan_device *dev);
+	/*
+	 * the gate is closed: what has verbs objects gives them back, but for memory and cqs;
+	 * false: the device does not let go of some
+	 */
 	__verbs_only bool (*ends)(struct ibchan_device *dev, unsigned long deadline);
+	/* the same for what outlives these objects */
 	void (*ended)(struct ibchan_device *dev);
-	void (*left)(struct ibchan_device *dev);
+	void (*left)(struct ibchan_device *dev);	/* it is gone */
 };
 
 /* The last one is NULL; lower floors first. Set once, before the first device comes. */

@@ -31,18 +31,12 @@ struct ibchan_gate {
 #endif
 };
 
-/**
- * struct ibchan_guest - a registration by the driver, or the end of one, which memory may hold up
- * @link: in the gate's list
- * @pid: of the process whose memory it is, for the kernel log
- * @comm: its name
- * @ends: the registration
- */
+/* A registration by the driver, or the end of one, which memory may hold up */
 struct ibchan_guest {
-	__verbs_only struct list_head link;
-	__verbs_only pid_t pid;
-	__verbs_only char comm[TASK_COMM_LEN];
-	__verbs_only int ends;
+	__verbs_only struct list_head link;	/* in the gate's list */
+	__verbs_only pid_t pid;	/* of the process whose memory it is, for the kernel log */
+	__verbs_only char comm[TASK_COMM_LEN];	/* its name */
+	__verbs_only int ends;	/* the registration */
 };
 
 void ibchan_gate_init(struct ibchan_gate *gate);

@@ -12,13 +12,10 @@
 
 #if IBCHAN_PIN_TAKES_FILES && IS_ENABLED(CONFIG_MMU_NOTIFIER)
 
-/**
- * struct ibchan_mapping - a range of the caller's addresses that is watched
- * @notifier: of the range
- * @changed: part of it has been unmapped, or mapped to other memory
- */
+/* A range of the caller's addresses that is watched */
 struct ibchan_mapping {
-	__verbs_only struct mmu_interval_notifier notifier;
+	__verbs_only struct mmu_interval_notifier notifier;	/* of the range */
+	/* part of it has been unmapped, or mapped to other memory */
 	__verbs_only int changed;
 };
 

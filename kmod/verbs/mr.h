@@ -17,88 +17,71 @@
 #include "pd.h"
 #include "pin.h"
 
-/**
- * struct ibchan_backing - where a region's memory comes from
- * @release: nothing uses the region any more; process context, without the gate
- */
+/* Where a region's memory comes from */
 struct ibchan_backing {
+	/* nothing uses the region any more; process context, without the gate */
 	void (*release)(struct ibchan_backing *backing);
 };
 
-/**
- * struct ibchan_mr - memory region
- * @ib: NULL once deregistered, or where the domain's own key serves; guarded by
- *	the gate
- * @extent: its length, access and domain; the domain holds a reference
- * @users: 1 for the owner, 1 for each element of a work in flight; 0: a shell
- * @addr: address that the device knows the first byte by, where it is in one segment
- * @pages: pages that it keeps pinned, or mapped
- * @lkey: never leaves the kernel
- * @rkey: 0 unless remote access was asked for
- * @key: of one that the service registers, as it was made; 0: the service does not
- * @device_key: by which its domain knows it, in @key_node; 0: it does not
- * @key_node: of its domain's regions; set while the region is published
- * @foreign: the memory is a user's, or of a dma-buf: others may hold up its end
- * @transient: for one work only, which may leave it parked
- * @parked: its work has failed and left it to the channel; set while the region is in use
- * @room: pages that @ib has room for, where it is to be of the pool; else 0 or @pages
- * @shell: ibchan_mr_try_dereg() has ended it, and ibchan_mr_put() is to come
- * @pooled: the place of @ib in its domain's pool; NULL: it is the region's own
- * @pinned: user pages that go with it
- * @busy: ranges in flight
- * @num_segments: parts that are contiguous for the device
- * @segments: NULL where there is one only
- * @sgt: memory as we have mapped it
- * @direction: of the mapping
- * @released: the verbs object is gone
- * @leaked: the device may still use the memory; never taken back
- * @backing: to be released with the region; NULL where another object keeps the memory; set
- *	by the code that made the region
- * @invalidate: takes its registration back; called without the gate; may be NULL;
- *	false: the device's region is as it was
- * @gone: its owner's, who has given it up
- * @gone_priv: for @gone
- * @cost: of kernel memory
- * @link: in the device's list
- * @free_link: in the domain's list of given-up regions, or in a channel's of parked ones
- * @rcu: the memory outlives readers that found it in a handle table
+/*
+ * Memory region.
  *
  * All but @ib, what @extent allows, @pooled, @users, @busy, @sgt, @pinned, @parked, @shell,
  * @released, @leaked, @gone, @gone_priv, @key_node and the links are immutable.
  */
 struct ibchan_mr {
+	/* NULL once deregistered, or where the domain's own key serves; guarded by the gate */
 	struct ib_mr *ib;
-	struct ibchan_extent extent;
+	struct ibchan_extent extent;	/* what may be done with it; its domain holds a reference */
+	/* 1 for the owner, 1 for each element of a work in flight; 0: a shell */
 	refcount_t users;
+	/* address that the device knows the first byte by, where it is in one segment */
 	u64 addr;
 
-	__verbs_only u64 pages;
-	u32 lkey;
-	u32 rkey;
+	__verbs_only u64 pages;	/* pages that it keeps pinned, or mapped */
+	u32 lkey;	/* never leaves the kernel */
+	u32 rkey;	/* 0 unless remote access was asked for */
+	/* of one that the service registers, as it was made; 0: the service does not */
 	u32 key;
+	/* by which its domain knows it, in @key_node; 0: it does not */
 	__verbs_only u32 device_key;
+	/* of its domain's regions; set while the region is published */
 	__verbs_only struct rb_node key_node;
-	bool foreign;
-	int transient;
+	bool foreign;	/* the memory is a user's, or of a dma-buf: others may hold up its end */
+	int transient;	/* for one work only, which may leave it parked */
+	/* its work has failed and left it to the channel; set while the region is in use */
 	__verbs_only int parked;
+	/* ibchan_mr_try_dereg() has ended it, and ibchan_mr_put() is to come */
 	__verbs_only int shell;
+	/* pages that @ib has room for, where it is to be of the pool; else 0 or @pages */
 	__verbs_only u64 room;
+	/* the place of @ib in its domain's pool; NULL: it is the region's own */
 	__verbs_only struct ibchan_pooled *pooled;
-	__verbs_only struct ibchan_pinned pinned;
-	struct ibchan_busy busy;
-	u32 num_segments;
-	struct ibchan_segment *segments;
-	__verbs_only struct sg_table sgt;
-	__verbs_only enum dma_data_direction direction;
-	__verbs_only int released;
-	__verbs_only int leaked;
+	__verbs_only struct ibchan_pinned pinned;	/* user pages that go with it */
+	struct ibchan_busy busy;	/* ranges in flight */
+	u32 num_segments;	/* parts that are contiguous for the device */
+	struct ibchan_segment *segments;	/* NULL where there is one only */
+	__verbs_only struct sg_table sgt;	/* memory as we have mapped it */
+	__verbs_only enum dma_data_direction direction;	/* of the mapping */
+	__verbs_only int released;	/* the verbs object is gone */
+	__verbs_only int leaked;	/* the device may still use the memory; never taken back */
+	/*
+	 * to be released with the region; NULL where another object keeps the memory; set by the
+	 * code that made the region
+	 */
 	struct ibchan_backing *backing;
+	/*
+	 * takes its registration back; called without the gate; may be NULL; false: the device's
+	 * region is as it was
+	 */
 	bool (*invalidate)(struct ibchan_mr *mr);
-	__verbs_only void (*gone)(void *priv);
-	__verbs_only void *gone_priv;
-	__verbs_only struct ibchan_cost cost;
-	__verbs_only struct list_head link;
+	__verbs_only void (*gone)(void *priv);	/* its owner's, who has given it up */
+	__verbs_only void *gone_priv;	/* for @gone */
+	__verbs_only struct ibchan_cost cost;	/* of kernel memory */
+	__verbs_only struct list_head link;	/* in the device's list */
+	/* in the domain's list of given-up regions, or in a channel's of parked ones */
 	__verbs_only struct llist_node free_link;
+	/* the memory outlives readers that found it in a handle table */
 	__verbs_only struct rcu_head rcu;
 };
 
@@ -162,16 +145,11 @@ static inline void ibchan_mr_drop(struct ibchan_mr *mr)
 		ibchan_mr_last_drop(mr);
 }
 
-/**
- * struct ibchan_sg_range - a scatterlist that a work moves
- * @sgl: the list
- * @entries: of it
- * @direction: as the device sees it
- */
+/* A scatterlist that a work moves */
 struct ibchan_sg_range {
-	struct scatterlist *sgl;
-	u32 entries;
-	enum dma_data_direction direction;
+	struct scatterlist *sgl;	/* the list */
+	u32 entries;	/* of it */
+	enum dma_data_direction direction;	/* as the device sees it */
 };
 
 int ibchan_mr_map_list(struct ibchan_pd *pd, const struct ibchan_sg_range *list,

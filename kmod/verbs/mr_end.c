@@ -241,18 +241,12 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_put, IBCHAN_NS);
  * charged, and keeps its domain, until the driver has let go of it.
  */
 
-/**
- * struct ibchan_undo - a registration that is taken back
- * @work: does that
- * @guest: in the gate's list
- * @mr: never published
- * @ib: the driver's region
- */
+/* A registration that is taken back */
 struct ibchan_undo {
-	struct work_struct work;
-	struct ibchan_guest guest;
-	struct ibchan_mr *mr;
-	struct ib_mr *ib;
+	struct work_struct work;	/* does that */
+	struct ibchan_guest guest;	/* in the gate's list */
+	struct ibchan_mr *mr;	/* never published */
+	struct ib_mr *ib;	/* what the driver has registered */
 };
 
 static void undo_work(struct work_struct *work)

@@ -15,18 +15,13 @@
 
 struct ibchan_service;
 
-/**
- * struct ibchan_release - the worker that ends regions of one kind of memory
- * @given_up: regions that their owners have given up and no work uses, to be deregistered
- * @num_given_up: how many there ever were
- * @num_released: how many of them are deregistered; written by @work
- * @work: does that
- */
+/* The worker that ends regions of one kind of memory */
 struct ibchan_release {
+	/* regions that their owners have given up and no work uses, to be deregistered */
 	__verbs_only struct llist_head given_up;
-	__verbs_only atomic_t num_given_up;
-	__verbs_only int num_released;
-	__verbs_only struct work_struct work;
+	__verbs_only atomic_t num_given_up;	/* how many there ever were */
+	__verbs_only int num_released;	/* how many of them are deregistered; written by @work */
+	__verbs_only struct work_struct work;	/* does that */
 };
 
 /**

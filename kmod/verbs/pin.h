@@ -14,45 +14,31 @@ struct ibchan_mapping;
 struct ibchan_reason;
 struct mm_struct;
 
-/**
- * struct ibchan_pooled - a fast-registration region of a domain's pool, see pool.c
- * @ib: invalidated; NULL while a region of ours (struct ibchan_mr) has it
- * @cost: of kernel memory, while it is idle
- * @link: in the pool, while it is idle
- */
+/* A fast-registration region of a domain's pool, see pool.c */
 struct ibchan_pooled {
+	/* invalidated; NULL while a region of ours (struct ibchan_mr) has it */
 	__verbs_only struct ib_mr *ib;
-	__verbs_only struct ibchan_cost cost;
-	__verbs_only struct list_head link;
+	__verbs_only struct ibchan_cost cost;	/* of kernel memory, while it is idle */
+	__verbs_only struct list_head link;	/* in the pool, while it is idle */
 };
 
-/**
- * struct ibchan_pinned - user pages that we have pinned
- * @pages: the list of them
- * @num: how many
- * @mm: that is charged for them; its memory is kept; NULL: they are not pinned
- */
+/* User pages that we have pinned */
 struct ibchan_pinned {
-	__verbs_only struct page **pages;
-	__verbs_only u64 num;
+	__verbs_only struct page **pages;	/* the list of them */
+	__verbs_only u64 num;	/* how many */
+	/* that is charged for them; its memory is kept; NULL: they are not pinned */
 	__verbs_only struct mm_struct *mm;
 };
 
-/**
- * struct ibchan_user_range - a range of user memory to register
- * @addr: of the first byte
- * @length: bytes
- * @access: IBCHAN_ACCESS_*
- * @mapping: of the range, which must not change while a driver registers it; NULL: it may
- * @max_segments: if it has more, the device is to know it as one; 0: in any case
- * @transient: for one work only
- */
+/* What a region of user memory is for */
 struct ibchan_user_range {
-	u64 addr;
-	u64 length;
-	u32 access;
+	u64 addr;	/* of the first byte */
+	u64 length;	/* bytes */
+	u32 access;	/* IBCHAN_ACCESS_* */
+	/* if it has more, the device is to know it as one; 0: in any case */
 	u32 max_segments;
-	int transient;
+	int transient;	/* for one work only */
+	/* of the range, which must not change while a driver registers it; NULL: it may */
 	const struct ibchan_mapping *mapping;
 };
 

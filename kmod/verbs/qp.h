@@ -13,14 +13,10 @@
 struct rdma_cm_id;
 struct rdma_conn_param;
 
-/**
- * struct ibchan_path - how packets get to the peer
- * @dmac: Ethernet address of the next hop; 0 on InfiniBand
- * @hop_limit: how many routers may be between
- */
+/* How packets get to the peer */
 struct ibchan_path {
-	__verbs_only u8 dmac[ETH_ALEN];
-	__verbs_only u8 hop_limit;
+	__verbs_only u8 dmac[ETH_ALEN];	/* Ethernet address of the next hop; 0 on InfiniBand */
+	__verbs_only u8 hop_limit;	/* how many routers may be between */
 };
 
 /**

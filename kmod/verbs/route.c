@@ -44,15 +44,11 @@ union any_addr {
 	struct sockaddr_in6 in6;
 };
 
-/**
- * struct question - a pair of addresses to find a way between
- * @from: the channel's own address
- * @to: the peer's
- * @ndev: the network device of @from, which RoCE packets leave by in any case; under RCU
- */
+/* Which address is to reach which */
 struct question {
-	union any_addr from;
-	union any_addr to;
+	union any_addr from;	/* the channel's own address */
+	union any_addr to;	/* the peer's */
+	/* the network device of @from, which RoCE packets leave by in any case; under RCU */
 	struct net_device *ndev;
 };
 

@@ -9,18 +9,14 @@
 struct ibchan_budget;
 struct ibchan_lane;
 
-/**
- * struct ibchan_turn - a work of an object that is charged to a user
- * @work: runs @run
- * @link: in the lane, while it waits to be queued; under the lane's lock
- * @lane: of the user; NULL: a kernel consumer's, which waits for no turn
- * @run: process context, may sleep
- */
+/* A work of an object that is charged to a user */
 struct ibchan_turn {
-	struct work_struct work;
+	struct work_struct work;	/* runs @run */
+	/* in the lane, while it waits to be queued; under the lane's lock */
 	struct list_head link;
+	/* of the user; NULL: a kernel consumer's, which waits for no turn */
 	struct ibchan_lane *lane;
-	void (*run)(struct ibchan_turn *turn);
+	void (*run)(struct ibchan_turn *turn);	/* process context, may sleep */
 };
 
 void ibchan_turn_init(struct ibchan_turn *turn, struct ibchan_budget *budget,
