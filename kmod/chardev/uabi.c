@@ -198,16 +198,14 @@ static int answer(const struct command *command, struct ibchan_call *call, int r
 		if (must_tell)
 			ret = -EFAULT;
 	}
-	if (ret) {
-		undo(call);
-		return ret;
-	}
 	/* Nothing fails from here on. */
-	if (call->new)
+	if (ret)
+		undo(call);
+	else if (call->new)
 		ibchan_object_publish(call->ctx, call->new);
-	if (call->new_file)
+	if (!ret && call->new_file)
 		fd_install(call->new_fd, call->new_file);
-	return 0;
+	return ret;
 }
 
 /* Returns what <linux/ibchan.h> says. */
