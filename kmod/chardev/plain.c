@@ -44,24 +44,24 @@ static int pin_elements(struct ibchan_context *ctx, struct ibchan_submit_scratch
 			const struct ibchan_wr *wr, struct ibchan_pd *pd,
 			struct ibchan_plain *plain, struct ibchan_reason *reason)
 {
-	u32 place = wr->sges - s->sges, end = place + wr->num_sge;
+	u32 place = ibchan_submit_place(s, wr), end = place + wr->num_sge;
 	struct ibchan_mr *mr;
 
 	for (; place < end; place++) {
-		struct ibchan_sge *sge = &s->sges[place];
+		union ibchan_submit_element *element = &s->elements[place];
 
-		if (s->mrs[place] != IBCHAN_MR_PLAIN)
+		if (element->user.mr != IBCHAN_MR_PLAIN)
 			continue;
-		plain->addr = sge->offset;
-		plain->length = sge->length;
+		plain->addr = element->user.offset;
+		plain->length = element->user.length;
 		mr = pin(ctx, pd, plain, reason);
 		if (IS_ERR(mr)) {
-			reason->element = s->element[place];
+			reason->element = s->index[place];
 			return PTR_ERR(mr);
 		}
 		s->pinned[s->num_pinned++] = mr;
-		sge->mr = mr;
-		sge->offset = 0;
+		element->sge.mr = mr;
+		element->sge.offset = 0;
 	}
 	return 0;
 }

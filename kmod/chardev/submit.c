@@ -2,11 +2,14 @@
 /*
  * Submit: user work requests to kernel ones, in chunks, and the wait behind.
  *
- * Copying and pinning may sleep, so they come first. Then, under RCU, handles become
- * pointers, and the requests go to ibchan_post() in runs for the same channel; the
- * post takes its own references before the RCU section ends. A chunk ends early at
- * the first entry that one of the steps refuses: what comes before it is posted all
- * the same.
+ * Copying and pinning may sleep, so they come first, and nothing is looked up meanwhile: each word
+ * is copied once, to where the post wants it, and handles are kept. Then, under RCU, handles become
+ * pointers, and the requests go to ibchan_post() in runs for the same channel; the post takes its
+ * own references before the RCU section ends.
+ *
+ * A chunk ends early at the first entry that one of the steps refuses: what comes before it is
+ * posted all the same. It also ends where the room for elements or for inline data is used up; the
+ * next chunk begins with that entry.
  */
 #include <linux/errno.h>
 #include <linux/sched/signal.h>
@@ -14,6 +17,241 @@
 
 #include "fault.h"
 #include "submit.h"
+
+/* --- copying --- */
+
+/* The opcode, the flags and the number of elements: as in struct ibchan_wr. */
+static const u32 __user *head_of(const struct ibchan_submit_wr __user *user)
+{
+#define SAME_PLACE(member)						\
+	static_assert(offsetof(struct ibchan_submit_wr, member) -	\
+		      offsetof(struct ibchan_submit_wr, opcode) ==	\
+		      offsetof(struct ibchan_wr, member) - offsetof(struct ibchan_wr, head))
+	SAME_PLACE(opcode);
+	SAME_PLACE(flags);
+	SAME_PLACE(num_sge);
+#undef SAME_PLACE
+
+	return (const u32 __user *)&user->opcode;
+}
+
+/* Most have one element, of a region, and nothing that others have. */
+static __always_inline bool is_odd(const struct ibchan_wr *wr,
+				   const union ibchan_submit_element *element)
+{
+	return wr->head & IBCHAN_ODD_HEAD || wr->num_sge != 1 ||
+	       element->user.mr == IBCHAN_MR_PLAIN || wr->operand | wr->imm ||
+	       (!(wr->opcode & IBCHAN_OP_WRITE) &&
+		wr->remote_addr | wr->rkey | wr->remote_length);
+}
+
+/*
+ * The words of one request. Of what the post reads, only these come from the caller. The pointers
+ * are the kernel's: no request that is not inline looks at @data, which that of an earlier chunk
+ * may have left. Within user_read_access_begin().
+ */
+static __always_inline int copy_words(struct ibchan_wr *wr, union ibchan_submit_element *element,
+				      u32 *handle, const struct ibchan_submit_wr __user *user)
+{
+	u32 head;
+
+	static_assert(IBCHAN_WR_EXCLUSIVE == IBCHAN_WR_UNCHECKED);
+	unsafe_get_user(*handle, &user->channel, fault);
+	unsafe_get_user(wr->wr_id, &user->wr_id, fault);
+	unsafe_get_user(wr->remote_addr, &user->remote_addr, fault);
+	unsafe_get_user(wr->rkey, &user->rkey, fault);
+	unsafe_get_user(wr->remote_length, &user->remote_length, fault);
+	unsafe_get_user(element->user.offset, &user->sge.offset, fault);
+	unsafe_get_user(element->user.length, &user->sge.length, fault);
+	unsafe_get_user(element->user.mr, &user->sge.mr, fault);
+	unsafe_get_user(wr->operand, &user->operand, fault);
+	unsafe_get_user(wr->imm, &user->imm, fault);
+	unsafe_get_user(head, head_of(user), fault);
+	/* Ranges exclude each other unless the caller does not want that. */
+	wr->head = head ^ IBCHAN_HEAD(0, IBCHAN_WR_EXCLUSIVE);
+	wr->sges = &element->sge;
+	return 0;
+fault:
+	return -EFAULT;
+}
+
+/*
+ * Copies requests up to @want as long as they are like most, and returns how many. @ret: 0; 1: the
+ * next one is copied as far as this, and is odd, or longer than this kernel knows; -EFAULT.
+ */
+static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, u32 done, u32 want,
+				     u64 addr, u32 len, int *ret)
+{
+	const struct ibchan_submit_wr __user *user = u64_to_user_ptr(addr);
+	/* Wraps: there are requests without an element. */
+	u32 i, place = s->num_elements - done;
+
+	*ret = -EFAULT;
+	if (!user_read_access_begin(user, (want - done) * len))
+		return done;
+	/* The compiler's checks of an array's bounds would call functions here. */
+	for (i = done; i < want; i++, user++) {
+		union ibchan_submit_element *element = s->elements + (place + i);
+		struct ibchan_wr *wr = s->wrs + i;
+
+		*ret = copy_words(wr, element, s->handles + i, user);
+		if (unlikely(*ret))
+			break;
+		*ret = is_odd(wr, element) || len != sizeof(*user);
+		if (unlikely(*ret))
+			break;
+		*(s->index + (place + i)) = 0;
+	}
+	user_read_access_end();
+	s->num_elements = place + i;
+	return i;
+}
+
+/* What this kernel does not know is zero. */
+static noinline int check_rest(u64 addr, u32 len)
+{
+	u32 known = sizeof(struct ibchan_submit_wr);
+	int ret = check_zeroed_user(u64_to_user_ptr(addr + known), len - known);
+
+	return ret > 0 ? 0 : ret ?: -E2BIG;
+}
+
+/* A request that copy_most() has begun. */
+static int copy_rest(struct ibchan_submit_scratch *s, u32 num, u64 addr, u32 len,
+		     struct ibchan_reason *reason)
+{
+	int ret = len == sizeof(struct ibchan_submit_wr) ? 0 : check_rest(addr, len);
+
+	return ret ?: ibchan_submit_copy_odd(s, &s->wrs[num], reason);
+}
+
+/*
+ * Goes on behind copy_most(), which has answered @ret for request number @num. Returns how many are
+ * copied. @error: as below.
+ */
+static noinline u32 copy_on(struct ibchan_submit_scratch *s, struct ibchan_cmd_submit *cmd, u32 num,
+			    u32 want, int ret, int *error)
+{
+	const u32 len = cmd->entry_len;
+	u64 addr;
+
+	for (;;) {
+		addr = cmd->entries + (u64)(cmd->entry_num + num) * len;
+		if (ret > 0) {
+			ret = copy_rest(s, num, addr, len, &cmd->reason);
+			num += !ret;
+			addr += len;
+		} else if (want > num + 1 &&
+			   !access_ok(u64_to_user_ptr(addr), (want - num) * len)) {
+			/* Of requests that are not all in the caller's memory the first are. */
+			want = num + 1;
+			ret = 0;
+		}
+		if (s->has_plain)
+			want = min_t(u32, want, CHUNK_PLAIN);
+		if (ret || num >= want)
+			break;
+		num = copy_most(s, num, want, addr, len, &ret);
+		if (!ret)
+			break;
+	}
+	if (ret && ret != -ENOSPC)
+		*error = ret;
+	return num;
+}
+
+/*
+ * Copies the next of @left requests, 1 and up, and returns how many. @error: of the first one that
+ * could not be copied; else as it was.
+ */
+static __always_inline u32 copy_chunk(struct ibchan_submit_scratch *s,
+				      struct ibchan_cmd_submit *cmd, u32 left, int *error)
+{
+	u32 num, want = min_t(u32, left, CHUNK_WRS), len = cmd->entry_len;
+	int ret;
+
+	s->num_elements = 0;
+	s->num_data = 0;
+	s->has_plain = 0;
+	num = copy_most(s, 0, want, cmd->entries + (u64)cmd->entry_num * len, len, &ret);
+	if (likely(!ret))
+		return num;
+	return copy_on(s, cmd, num, want, ret, error);
+}
+
+/* --- handles --- */
+
+static noinline int refuse_handle(struct ibchan_reason *reason, u32 code, u32 handle, u32 element)
+{
+	ibchan_submit_refuse(reason, code, handle, 0);
+	reason->element = element;
+	return -ENOENT;
+}
+
+/* The regions of the elements from @place to @end. Returns the first that is none, or @end. */
+static __always_inline u32 find_regions(struct ibchan_context *ctx,
+					struct ibchan_submit_scratch *s, u32 place, u32 end)
+{
+	for (; place < end; place++) {
+		union ibchan_submit_element *element = &s->elements[place];
+		struct ibchan_object *object;
+
+		/* Those of plain memory are there. */
+		if (unlikely(element->user.mr == IBCHAN_MR_PLAIN))
+			continue;
+		object = ibchan_object_find(ctx, element->user.mr, OBJECT_MR);
+		if (unlikely(!object))
+			break;
+		element->mr = object->mr;
+	}
+	return place;
+}
+
+/*
+ * Makes a chunk's requests the kernel's own, under RCU, and returns how many leading ones are.
+ * @error: of the first that is not; else as it was. The elements of all lie one behind the other.
+ */
+static __always_inline u32 resolve(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+				   u32 num, struct ibchan_reason *reason, int *error)
+{
+	u32 i, end, place = 0;
+
+	for (i = 0; i < num; i++) {
+		struct ibchan_object *object = ibchan_object_find(ctx, s->handles[i],
+								  OBJECT_CHANNEL);
+
+		if (unlikely(!object)) {
+			*error = refuse_handle(reason, IBCHAN_REASON_CHANNEL_HANDLE,
+					       s->handles[i], 0);
+			break;
+		}
+		s->channels[i] = object->channel;
+		end = place + s->wrs[i].num_sge;
+		place = find_regions(ctx, s, place, end);
+		if (unlikely(place < end)) {
+			*error = refuse_handle(reason, IBCHAN_REASON_MR_HANDLE,
+					       s->elements[place].user.mr, s->index[place]);
+			break;
+		}
+	}
+	return i;
+}
+
+/* --- posting --- */
+
+/* A refusal of a post, in the contract's terms. @index: of the entry. */
+static noinline void translate(const struct ibchan_submit_scratch *s, u32 index,
+			       struct ibchan_reason *reason)
+{
+	const struct ibchan_wr *wr = &s->wrs[index];
+
+	if (reason->code == IBCHAN_REASON_WR_FLAGS) {
+		reason->value[0] = wr->flags ^ IBCHAN_WR_UNCHECKED;
+		reason->value[1] = (reason->value[1] | IBCHAN_WR_UNCHECKED) & IBCHAN_WR_FLAGS;
+	}
+	if (reason->element < wr->num_sge)
+		reason->element = s->index[ibchan_submit_place(s, wr) + reason->element];
+}
 
 static u32 run_length(const struct ibchan_submit_scratch *s, u32 first, u32 num)
 {
@@ -33,18 +271,21 @@ static u32 post_runs(struct ibchan_submit_scratch *s, u32 num, const struct ibch
 	u32 accepted, done = 0;
 	int ret = 0;
 
+	s->is_mixed = false;
 	while (done < num && !ret) {
 		struct ibchan_channel *ch = s->channels[done];
 
 		ret = ibchan_post(ch, &s->wrs[done], run_length(s, done, num), &accepted,
 				  &refusal);
 		done += accepted;
+		if (unlikely(ch != s->channels[0]))
+			s->is_mixed = true;
 		/* What has completed makes room for what follows a full run. */
 		if (accepted == CHUNK_RUN && done < num)
 			ibchan_channel_reap(ch, waited);
 	}
 	if (unlikely(ret)) {
-		ibchan_submit_translate(s, done, &refusal);
+		translate(s, done, &refusal);
 		*reason = refusal;
 		*error = ret;
 	}
@@ -61,8 +302,12 @@ static void arm_channels(const struct ibchan_submit_scratch *s, u32 num,
 {
 	u32 i;
 
-	for (i = 0; i < num; i++)
-		if (!i || s->channels[i] != s->channels[i - 1])
+	if (likely(num))
+		ibchan_channel_arm(s->channels[0], waited);
+	if (likely(!s->is_mixed))
+		return;
+	for (i = 1; i < num; i++)
+		if (s->channels[i] != s->channels[i - 1])
 			ibchan_channel_arm(s->channels[i], waited);
 }
 
@@ -74,7 +319,7 @@ static u32 post_copied(struct ibchan_context *ctx, struct ibchan_submit_scratch 
 	u32 done;
 
 	rcu_read_lock();
-	num = ibchan_submit_resolve(ctx, s, num, &cmd->reason, error);
+	num = resolve(ctx, s, num, &cmd->reason, error);
 	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
 	done = post_runs(s, num, waited, &cmd->reason, error);
 	arm_channels(s, done, waited);
@@ -87,7 +332,7 @@ static u32 submit_chunk(struct ibchan_context *ctx, struct ibchan_submit_scratch
 			struct ibchan_cmd_submit *cmd, u32 left, const struct ibchan_cq *waited,
 			int *error)
 {
-	u32 num = ibchan_submit_copy(s, cmd, left, &cmd->reason, error);
+	u32 num = copy_chunk(s, cmd, left, error);
 
 	if (unlikely(s->has_plain)) {
 		num = ibchan_submit_pin(ctx, s, num, &cmd->reason, error);

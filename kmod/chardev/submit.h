@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A chunk of a submit on its way from the caller's memory to the posts: copied
- * (copy.c), pinned where it is not registered (plain.c), resolved (resolve.c), posted
- * (submit.c).
+ * A chunk of a submit on its way from the caller's memory to the posts: copied (submit.c, and
+ * copy.c what is not like most), pinned where it is not registered (plain.c), resolved, and posted
+ * (both submit.c).
  */
 #ifndef IBCHAN_SUBMIT_H
 #define IBCHAN_SUBMIT_H
@@ -28,15 +28,37 @@
 #define CHUNK_INLINE	2048	/* bytes; at least what one entry of any channel may carry */
 
 /**
+ * union ibchan_submit_element - an element as the contract has it, and as the post wants it
+ * @sge: what the post reads
+ * @mr: the region, once the handle is resolved
+ * @user: what was copied
+ */
+union ibchan_submit_element {
+	struct ibchan_sge sge;
+	struct {
+		struct ibchan_mr *mr;
+		struct ibchan_submit_sge user;
+	};
+};
+
+#define SAME_PLACE(member)						\
+	static_assert(offsetof(union ibchan_submit_element, sge.member) == \
+		      offsetof(union ibchan_submit_element, user.member))
+SAME_PLACE(offset);
+SAME_PLACE(length);
+#undef SAME_PLACE
+static_assert(sizeof(union ibchan_submit_element) == sizeof(struct ibchan_sge));
+
+/**
  * struct ibchan_submit_scratch - one chunk
  * @wrs: the requests; what none of them has is 0 from the start
  * @handles: of their channels
  * @channels: the same, resolved
- * @sges: elements of all requests but the inline ones
- * @mrs: handles of their regions
- * @element: their index in the request, as the caller has it
- * @num_sges: used of @sges
+ * @elements: of all requests but the inline ones
+ * @index: of each in the request, as the caller has it
+ * @num_elements: used of @elements
  * @has_plain: some element is of plain memory
+ * @is_mixed: not all that were posted are of the first one's channel
  * @num_pinned: used of @pinned
  * @pinned: regions made of plain memory
  * @num_data: used of @data
@@ -46,13 +68,13 @@ struct ibchan_submit_scratch {
 	struct ibchan_wr wrs[CHUNK_WRS];
 	u32 handles[CHUNK_WRS];
 	struct ibchan_channel *channels[CHUNK_WRS];
-	u32 num_sges;
+	u32 num_elements;
 	int has_plain;
 	u32 num_pinned;
+	bool is_mixed;
 	u32 num_data;
-	struct ibchan_sge sges[CHUNK_SGES + CHUNK_WRS];
-	u32 mrs[CHUNK_SGES + CHUNK_WRS];
-	u8 element[CHUNK_SGES + CHUNK_WRS];
+	union ibchan_submit_element elements[CHUNK_SGES + CHUNK_WRS];
+	u8 index[CHUNK_SGES + CHUNK_WRS];
 	struct ibchan_mr *pinned[CHUNK_SGES + CHUNK_WRS];
 	u8 data[CHUNK_INLINE];
 };
@@ -68,21 +90,22 @@ static inline bool ibchan_wr_is_atomic(const struct ibchan_wr *wr)
 	return wr->opcode == IBCHAN_OP_COMPARE_SWAP || wr->opcode == IBCHAN_OP_FETCH_ADD;
 }
 
+/* The place of a request's first element. */
+static inline u32 ibchan_submit_place(const struct ibchan_submit_scratch *s,
+				      const struct ibchan_wr *wr)
+{
+	return (const union ibchan_submit_element *)wr->sges - s->elements;
+}
+
 /* copy.c */
 struct ibchan_submit_scratch *ibchan_submit_scratch_make(void);
-u32 ibchan_submit_copy(struct ibchan_submit_scratch *s, const struct ibchan_cmd_submit *cmd,
-		       u32 left, struct ibchan_reason *reason, int *error);
+int ibchan_submit_copy_odd(struct ibchan_submit_scratch *s, struct ibchan_wr *wr,
+			   struct ibchan_reason *reason);
 
 /* plain.c */
 u32 ibchan_submit_pin(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
 		      struct ibchan_reason *reason, int *error);
 void ibchan_submit_unpin(struct ibchan_submit_scratch *s);
-
-/* resolve.c */
-u32 ibchan_submit_resolve(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-			  u32 num, struct ibchan_reason *reason, int *error);
-void ibchan_submit_translate(const struct ibchan_submit_scratch *s, u32 index,
-			     struct ibchan_reason *reason);
 
 /* Several threads may submit at once: the first takes the context's, others make one. */
 static inline struct ibchan_submit_scratch *ibchan_submit_scratch_get(struct ibchan_context *ctx)
