@@ -79,7 +79,7 @@ TEST_F(shared, is_made_where_reading_implies_executing)
 	EXPECT_EQ(0, ibchan_cq_destroy(cq));
 }
 
-TEST_F(shared, counts_what_was_set_aside_against_the_entries)
+TEST_F(shared, counts_what_a_blocking_call_has_passed_over_against_the_entries)
 {
 	struct ibchan_submit_sge out = sge_at(&self->a, 0, 8);
 	struct ibchan_submit_sge in[2] = { sge_at(&self->b, 0, 8), sge_at(&self->b, 8, 8) };
@@ -103,6 +103,34 @@ TEST_F(shared, counts_what_was_set_aside_against_the_entries)
 	/* There is room again; the last receive may still wait for its message. */
 	ASSERT_EQ(0, post_receive(self->context, &self->b, &in[1], 1));
 	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+}
+
+/*
+ * Each call takes its own completion out of the ring, behind those that nobody has polled, which
+ * keep their order. As often as would fill the ring several times.
+ */
+TEST_F(shared, takes_blocking_calls_for_ever_beside_completions_that_nobody_polls)
+{
+	struct ibchan_submit_sge in[2] = { sge_at(&self->b, 0, 8), sge_at(&self->b, 8, 8) };
+	struct ibchan_submit_sge out = sge_at(&self->a, 0, 8);
+	struct ibchan_remote_region remote;
+	struct ibchan_cqe done[4];
+	int i;
+
+	ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &remote));
+	ASSERT_EQ(0, ibchan_remote_region_sub(&remote, HALF, 8, &remote));
+	ASSERT_EQ(0, post_receive(self->context, &self->b, &in[0], 71));
+	ASSERT_EQ(0, post_receive(self->context, &self->b, &in[1], 72));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	for (i = 0; i < 3 * IBCHAN_DEFAULT_CQ_ENTRIES; i++) {
+		ASSERT_EQ(0, ibchan_write(self->a.channel, &out, 1, &remote, NULL));
+		if (i == IBCHAN_DEFAULT_CQ_ENTRIES / 2)
+			ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	}
+	ASSERT_EQ(2, ibchan_cq_wait(self->cq, done, 4, 2, patience_ns()));
+	EXPECT_EQ(71, done[0].wr_id);
+	EXPECT_EQ(72, done[1].wr_id);
+	EXPECT_EQ(0, ibchan_cq_poll(self->cq, done, 4));
 }
 
 static int is_readable(int epoll)
@@ -136,7 +164,7 @@ TEST_F(shared, has_a_descriptor_that_is_level_triggered)
 	close(epoll);
 }
 
-TEST_F(shared, has_a_descriptor_that_knows_what_was_set_aside)
+TEST_F(shared, has_a_descriptor_that_knows_what_a_blocking_call_has_passed_over)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	struct ibchan_submit_sge out = sge_at(&self->a, 0, 8);

@@ -88,6 +88,26 @@ TEST_F(pending, is_told_from_any_that_had_its_slot_before_after_four_billion)
 	ASSERT_EQ(5, pending[1].completion.bytes);
 }
 
+/* The library has numbers of its own for the works that it keeps, the caller may have any. */
+TEST_F(pending, is_told_from_a_polled_work_whose_wr_id_was_its_number_once)
+{
+	struct ibchan_pending pending = { 0 };
+	struct ibchan_submit_sge sge = sge_at(&self->b, 512, 16);
+	struct ibchan_cqe done;
+	__u64 number;
+
+	ASSERT_EQ(0, post_pending(&pending, &self->b, 0));
+	number = self->cq->tag | pending.slot;
+	ASSERT_EQ(0, send_bytes(&self->a, 4));
+	ASSERT_EQ(0, ibchan_pending_wait(&pending, patience_ns()));
+	ASSERT_EQ(0, post_receive(self->context, &self->b, &sge, number));
+	ASSERT_EQ(0, send_bytes(&self->a, 5));
+	ASSERT_EQ(1, wait_one(self->cq, &done));
+	ASSERT_EQ(number, done.wr_id);
+	ASSERT_EQ(5, done.bytes);
+	ASSERT_EQ(4, pending.completion.bytes);
+}
+
 TEST_F(pending, tells_its_result_as_often_as_it_is_asked)
 {
 	struct ibchan_pending pending = { 0 };

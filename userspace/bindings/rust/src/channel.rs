@@ -74,7 +74,6 @@ use crate::work::{
 use std::fmt;
 use std::mem::{self, MaybeUninit};
 use std::ptr;
-use std::slice;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -411,7 +410,7 @@ impl PreparedChannel {
         &self,
         buffer: B,
     ) -> std::result::Result<PendingWork<B>, PostError<B>> {
-        PendingWork::post(&self.link, buffer, |sge| wr(ffi::OP_RECV, slice::from_ref(sge)))
+        PendingWork::post(&self.link, buffer, |sge| wr(ffi::OP_RECV, &[*sge]))
     }
 
     fn raw(&self) -> *mut ffi::Prepared {
@@ -504,7 +503,7 @@ impl Channel {
         &self,
         buffer: B,
     ) -> std::result::Result<PendingWork<B>, PostError<B>> {
-        PendingWork::post(&self.link, buffer, |sge| wr(ffi::OP_SEND, slice::from_ref(sge)))
+        PendingWork::post(&self.link, buffer, |sge| wr(ffi::OP_SEND, &[*sge]))
     }
 
     /// Posts a receive into a buffer, which comes back with a message. The buffer's length is the
@@ -513,7 +512,7 @@ impl Channel {
         &self,
         buffer: B,
     ) -> std::result::Result<PendingWork<B>, PostError<B>> {
-        PendingWork::post(&self.link, buffer, |sge| wr(ffi::OP_RECV, slice::from_ref(sge)))
+        PendingWork::post(&self.link, buffer, |sge| wr(ffi::OP_RECV, &[*sge]))
     }
 
     /// Posts a write of a buffer to the beginning of a range of the peer's memory.
@@ -523,7 +522,7 @@ impl Channel {
         remote: RemoteMemoryRegion,
     ) -> std::result::Result<PendingWork<B>, PostError<B>> {
         PendingWork::post(&self.link, buffer, |sge| {
-            wr(ffi::OP_WRITE, slice::from_ref(sge)).with_remote(remote)
+            wr(ffi::OP_WRITE, &[*sge]).with_remote(remote)
         })
     }
 
@@ -534,7 +533,7 @@ impl Channel {
         remote: RemoteMemoryRegion,
     ) -> std::result::Result<PendingWork<B>, PostError<B>> {
         PendingWork::post(&self.link, buffer, |sge| {
-            wr(ffi::OP_READ, slice::from_ref(sge)).with_remote(remote)
+            wr(ffi::OP_READ, &[*sge]).with_remote(remote)
         })
     }
 
