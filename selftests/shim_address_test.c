@@ -73,7 +73,7 @@ TEST_F(service, with_a_number_above_16_bits_is_refused_by_who_connects)
 
 TEST_F(service, with_a_number_above_16_bits_is_refused_by_who_listens)
 {
-	struct ibchan_listen_params params = { 0 };
+	struct ibchan_listen_params params = { .size = sizeof(params) };
 	struct ibchan_listener *listener;
 	struct ibchan_server *server;
 	unsigned int i;
@@ -91,7 +91,9 @@ TEST_F(service, with_a_number_above_16_bits_is_refused_by_who_listens)
 
 TEST_F(service, with_the_highest_number_of_all_is_taken)
 {
-	struct ibchan_listen_params params = { .host = HOST, .service = "65535" };
+	struct ibchan_listen_params params = {
+		.size = sizeof(params), .host = HOST, .service = "65535",
+	};
 	struct ibchan_listener *listener;
 	struct ibchan_route route;
 	char port[8];
@@ -200,7 +202,7 @@ TEST_F(source, that_will_not_do_is_refused_by_who_looks_for_a_device)
 
 TEST_F(source, that_will_not_do_is_refused_by_who_connects_and_the_channel_stays)
 {
-	struct ibchan_connect_params params = { 0 };
+	struct ibchan_connect_params params = { .size = sizeof(params) };
 	const struct bad_source *bad;
 	int rc;
 
@@ -294,7 +296,7 @@ TEST_F(mapped, address_of_ipv4_leads_to_a_listener_at_such_an_address)
 
 TEST_F(mapped, address_of_ipv4_is_one_where_a_channel_comes_from)
 {
-	const struct ibchan_connect_params params = { .source = MAPPED };
+	const struct ibchan_connect_params params = { .size = sizeof(params), .source = MAPPED };
 	struct ibchan_connection_info info;
 
 	self->m.host = HOST;

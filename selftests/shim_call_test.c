@@ -202,13 +202,15 @@ TEST_F(call, on_a_channel_with_its_own_queue_for_one_direction_completes_there)
 /* A prepared channel, and one that was refused, take their queue with them. */
 TEST_F(call, leaves_no_queue_behind_when_a_channel_does_not_come_to_be)
 {
+	struct ibchan_channel_info info;
 	struct ibchan_builder builder;
-	struct ibchan_params params;
 	struct ibchan_error error;
+	struct ibchan_initial_receive outside;
 	struct end end = { 0 };
 	int before;
 
 	ASSERT_EQ(0, end_objects(&end, self->context, 0));
+	outside = (struct ibchan_initial_receive) { .mr = end.mr, .length = MEMORY + 1 };
 	before = handles_of(self->context);
 	ibchan_builder_init(&builder, end.pd, NULL);
 	builder.params.rnr_retries = 8;
@@ -220,17 +222,19 @@ TEST_F(call, leaves_no_queue_behind_when_a_channel_does_not_come_to_be)
 	EXPECT_EQ(-EINVAL, ibchan_builder_prepare(&builder, &end.prepared, &error));
 	EXPECT_EQ(IBCHAN_PARAMETER_CQ_ENTRIES, error.reason.element);
 	builder.min_cq_entries = 100;
-	builder.reserved = 1;
+	builder.receives = &outside;
+	builder.num_receives = 1;
 	EXPECT_EQ(-EINVAL, ibchan_builder_prepare(&builder, &end.prepared, &error));
-	builder.reserved = 0;
+	EXPECT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
+	builder.num_receives = 0;
 	EXPECT_EQ(before, handles_of(self->context));
 	EXPECT_EQ(NULL, end.prepared);
 	EXPECT_EQ(0, ibchan_builder_prepare(&builder, &end.prepared, &error));
 	EXPECT_EQ(before + 2, handles_of(self->context));
-	ibchan_prepared_params(end.prepared, &params);
-	EXPECT_EQ(7, params.rnr_retries);
-	EXPECT_EQ(1, params.port);
-	EXPECT_NE(IBCHAN_AUTO, params.gid_index);
+	ASSERT_EQ(0, ibchan_channel_query(ibchan_prepared_channel(end.prepared), &info, NULL));
+	EXPECT_EQ(7, info.params.rnr_retries);
+	EXPECT_EQ(1, info.params.port);
+	EXPECT_NE(IBCHAN_AUTO, info.params.gid_index);
 	EXPECT_EQ(0, ibchan_prepared_destroy(end.prepared));
 	end.prepared = NULL;
 	EXPECT_EQ(before, handles_of(self->context));
@@ -276,25 +280,84 @@ TEST_F(call, that_asks_writes_its_error_in_success_and_in_failure)
 	EXPECT_EQ(-EINVAL, error.code);
 }
 
-TEST_F(call, times_tells_retries_as_times_and_counts)
+/* In the order of the list, before the channel has a peer. */
+TEST_F(call, on_a_channel_finds_the_receives_that_its_builder_had)
 {
+	struct ibchan_channel_info info;
+	struct ibchan_completion done;
 	struct ibchan_builder builder;
-	struct ibchan_times times;
+	struct ibchan_initial_receive receives[2];
+	struct end end = { 0 };
+	struct ibchan_sge sge;
+
+	ASSERT_EQ(0, end_objects(&end, self->context, 0));
+	ibchan_builder_init(&builder, end.pd, NULL);
+	receives[0] = (struct ibchan_initial_receive) { end.mr, 0, 8, 70 };
+	receives[1] = (struct ibchan_initial_receive) { end.mr, 8, 8, 71 };
+	builder.receives = receives;
+	builder.num_receives = 2;
+	ASSERT_EQ(0, ibchan_builder_prepare(&builder, &end.prepared, NULL));
+	ASSERT_EQ(0, ibchan_channel_query(ibchan_prepared_channel(end.prepared), &info, NULL));
+	EXPECT_EQ(2, info.recvs_in_flight);
+	EXPECT_EQ(0, ibchan_prepared_destroy(end.prepared));
+	end.prepared = NULL;
+	ASSERT_EQ(0, loop(&end, &builder));
+	sge = ibchan_sge_new(end.mr, HALF, 8);
+	EXPECT_EQ(0, ibchan_send(end.channel, &sge, 1, NULL));
+	EXPECT_EQ(1, wait_one(ibchan_channel_recv_cq(end.channel), &done));
+	EXPECT_EQ(70, done.wr_id);
+	end_close(&end);
+}
+
+/* What a program passes that was built with a later library's header. */
+struct later_builder {
+	struct ibchan_builder now;
+	__u64 later;
+};
+
+TEST_F(call, takes_a_struct_of_another_time_unless_it_wants_more_than_there_is)
+{
+	struct later_builder builder;
+	struct ibchan_error error;
+	struct end end = { 0 };
+
+	ASSERT_EQ(0, end_objects(&end, self->context, 0));
+	memset(&builder, 0xff, sizeof(builder));
+	ibchan_builder_init_size(&builder.now, sizeof(builder), end.pd, NULL);
+	EXPECT_EQ(sizeof(builder), builder.now.size);
+	EXPECT_EQ(0, builder.later);
+	EXPECT_EQ(0, ibchan_builder_prepare(&builder.now, &end.prepared, &error));
+	EXPECT_EQ(0, ibchan_prepared_destroy(end.prepared));
+	end.prepared = NULL;
+	builder.later = 1;
+	EXPECT_EQ(-E2BIG, ibchan_builder_prepare(&builder.now, &end.prepared, &error));
+	EXPECT_EQ(-E2BIG, error.code);
+	builder.now.size = 0;
+	EXPECT_EQ(-EINVAL, ibchan_builder_prepare(&builder.now, &end.prepared, &error));
+	EXPECT_EQ(IBCHAN_PARAMETER_SIZE, error.reason.element);
+	end_close(&end);
+}
+
+TEST_F(call, that_queries_a_channel_tells_its_times_in_nanoseconds)
+{
+	struct ibchan_channel_info info;
+	struct ibchan_builder builder;
 	struct end end = { 0 };
 
 	ASSERT_EQ(0, end_objects(&end, self->context, 0));
 	ibchan_builder_init(&builder, end.pd, NULL);
 	builder.params.rnr_retries = 0;
 	builder.params.ack_timeout = 18;
+	builder.keepalive_ns = 1000 * MS + 1;
 	ASSERT_EQ(0, loop(&end, &builder));
-	ASSERT_EQ(0, ibchan_channel_times(end.channel, &times));
-	EXPECT_EQ(4096LL << 18, times.ack_timeout_ns);
-	EXPECT_EQ(IBCHAN_DEFAULT_ACK_RETRIES, times.ack_retries);
-	EXPECT_EQ(2560000, times.rnr_timer_ns);
-	EXPECT_EQ(0, times.rnr_retries);
-	EXPECT_EQ(4 * (4096LL << 18) * (IBCHAN_DEFAULT_ACK_RETRIES + 1), times.worst_case_ns);
-	ASSERT_EQ(0, ibchan_channel_times(self->a.channel, &times));
-	EXPECT_EQ(7, times.rnr_retries);
+	ASSERT_EQ(0, ibchan_channel_query(end.channel, &info, NULL));
+	EXPECT_EQ(4096LL << 18, info.ack_timeout_ns);
+	EXPECT_EQ(IBCHAN_DEFAULT_ACK_RETRIES, info.params.ack_retries);
+	EXPECT_EQ(2560000, info.rnr_timer_ns);
+	EXPECT_EQ(0, info.params.rnr_retries);
+	EXPECT_EQ(4 * (4096LL << 18) * (IBCHAN_DEFAULT_ACK_RETRIES + 1), info.worst_case_ns);
+	EXPECT_EQ(1001 * MS, info.keepalive_ns);
+	EXPECT_LE(1001 * MS, info.notice_ns);
 	end_close(&end);
 }
 

@@ -34,7 +34,9 @@ struct crowd {
 
 static int crowd_open(struct crowd *crowd, __u32 backlog)
 {
-	struct ibchan_listen_params params = { .host = HOST, .backlog = backlog };
+	struct ibchan_listen_params params = {
+		.size = sizeof(params), .host = HOST, .backlog = backlog,
+	};
 	struct sockaddr_storage address;
 	char name[IBCHAN_NAME_SIZE];
 	int rc;
@@ -63,7 +65,8 @@ static int begin_one(struct crowd *crowd, struct ibchan_channel **channel)
 {
 	/* All of them have the same minute, each stage of the last ones, too. */
 	const struct ibchan_connect_params params = {
-		.address_ms = LIMIT_MS, .route_ms = LIMIT_MS, .connect_ms = LIMIT_MS,
+		.size = sizeof(params),
+		.address_ns = LIMIT_MS * MS, .route_ns = LIMIT_MS * MS, .connect_ns = LIMIT_MS * MS,
 	};
 	struct ibchan_prepared *prepared;
 	int rc = ibchan_builder_prepare(&crowd->builder, &prepared, NULL);

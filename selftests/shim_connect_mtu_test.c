@@ -86,7 +86,9 @@ TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_asks)
 TEST_F(unequal, an_answer_with_a_smaller_mtu_has_room_for_as_much)
 {
 	unsigned char data[ANSWER_DATA + 1];
-	struct ibchan_connect_params params = { .data = data, .length = sizeof(data) };
+	struct ibchan_connect_params params = {
+		.size = sizeof(params), .data = data, .length = sizeof(data),
+	};
 	struct ibchan_connection_info info;
 
 	fill(data, sizeof(data), 3);
@@ -108,6 +110,7 @@ TEST_F(unequal, who_asks_as_of_a_foreign_peer_has_all_that_the_transport_carries
 {
 	unsigned char data[IBCHAN_PRIVATE_DATA_SIZE];
 	struct ibchan_connect_params params = {
+		.size = sizeof(params),
 		.data = data, .length = FOREIGN_DATA + 1, .flags = IBCHAN_CONNECT_FOREIGN,
 	};
 	struct ibchan_connection_info connection;
@@ -132,14 +135,16 @@ TEST_F(unequal, who_asks_as_of_a_foreign_peer_has_all_that_the_transport_carries
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &connection, NULL));
 	EXPECT_EQ(0, memcmp(connection.data, data, sizeof(data)));
 	ASSERT_EQ(0, ibchan_channel_query(self->m.asking.channel, &info, NULL));
-	EXPECT_EQ(0, info.facts.notice_ms);
+	EXPECT_EQ(0, info.notice_ns);
 	ASSERT_EQ(0, ibchan_channel_query(self->m.asked.channel, &info, NULL));
-	EXPECT_EQ(0, info.facts.notice_ms);
+	EXPECT_EQ(0, info.notice_ns);
 }
 
 TEST_F(unequal, who_asks_as_of_a_foreign_peer_for_longer_packets_is_sent_away)
 {
-	const struct ibchan_connect_params params = { .flags = IBCHAN_CONNECT_FOREIGN };
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params), .flags = IBCHAN_CONNECT_FOREIGN,
+	};
 
 	ASSERT_EQ(0, open_ends(self, 0, 256));
 	ASSERT_EQ(0, meeting_request(&self->m, &params, &self->request));
@@ -151,7 +156,9 @@ TEST_F(unequal, who_asks_as_of_a_foreign_peer_for_longer_packets_is_sent_away)
 /* It would not hear of a shorter one. */
 TEST_F(unequal, a_peer_without_ibchan_that_sends_longer_packets_is_sent_away)
 {
-	const struct ibchan_connect_params params = { .flags = IBCHAN_CONNECT_FOREIGN };
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params), .flags = IBCHAN_CONNECT_FOREIGN,
+	};
 	struct sockaddr_storage address;
 	struct ibchan_address to = { .family = AF_INET };
 	struct ghost ghost;
@@ -328,7 +335,9 @@ TEST_F(tagged, an_endpoint_carries_the_mtu_of_its_address_and_not_of_its_port)
 
 TEST_F(tagged, who_is_asked_at_an_address_with_a_smaller_mtu_says_so)
 {
-	const struct ibchan_connect_params from_wide = { .source = WIDE };
+	const struct ibchan_connect_params from_wide = {
+		.size = sizeof(from_wide), .source = WIDE,
+	};
 
 	ASSERT_EQ(0, meeting_listen(&self->m, NARROW));
 	ASSERT_EQ(0, open_both(self, CABLE_FAR, CABLE_NEAR));
@@ -340,7 +349,9 @@ TEST_F(tagged, who_is_asked_at_an_address_with_a_smaller_mtu_says_so)
 
 TEST_F(tagged, who_asks_from_an_address_with_a_smaller_mtu_says_so)
 {
-	const struct ibchan_connect_params from_narrow = { .source = NARROW };
+	const struct ibchan_connect_params from_narrow = {
+		.size = sizeof(from_narrow), .source = NARROW,
+	};
 
 	ASSERT_EQ(0, meeting_listen(&self->m, WIDE));
 	ASSERT_EQ(0, open_both(self, CABLE_NEAR, CABLE_FAR));
@@ -353,7 +364,9 @@ TEST_F(tagged, who_asks_from_an_address_with_a_smaller_mtu_says_so)
 /* The port's own, of 9000 bytes without a tag. */
 TEST_F(tagged, a_connection_from_another_address_than_it_was_built_with_has_the_mtu_of_that)
 {
-	const struct ibchan_connect_params from_port = { .source = "10.88.0.1" };
+	const struct ibchan_connect_params from_port = {
+		.size = sizeof(from_port), .source = "10.88.0.1",
+	};
 
 	ASSERT_EQ(0, meeting_listen(&self->m, "10.88.0.2"));
 	ASSERT_EQ(0, open_at(self, &self->m.asking, CABLE_NEAR, NARROW, 0));
@@ -367,9 +380,12 @@ TEST_F(tagged, a_connection_from_another_address_than_it_was_built_with_has_the_
 TEST_F(tagged, a_peer_that_would_not_hear_of_the_smaller_mtu_is_sent_away)
 {
 	const struct ibchan_connect_params params = {
+		.size = sizeof(params),
 		.source = WIDE, .flags = IBCHAN_CONNECT_FOREIGN,
 	};
-	const struct ibchan_connect_params answer = { .flags = IBCHAN_CONNECT_FOREIGN };
+	const struct ibchan_connect_params answer = {
+		.size = sizeof(answer), .flags = IBCHAN_CONNECT_FOREIGN,
+	};
 
 	ASSERT_EQ(0, meeting_listen(&self->m, NARROW));
 	ASSERT_EQ(0, open_both(self, CABLE_FAR, CABLE_NEAR));

@@ -119,8 +119,12 @@ TEST_F(connecting, has_the_address_of_its_family)
 
 TEST_F(connecting, carries_private_data_both_ways)
 {
-	const struct ibchan_connect_params of_asking = { .data = "may I?", .length = 7 };
-	const struct ibchan_connect_params of_asked = { .data = "you may", .length = 8 };
+	const struct ibchan_connect_params of_asking = {
+		.size = sizeof(of_asking), .data = "may I?", .length = 7,
+	};
+	const struct ibchan_connect_params of_asked = {
+		.size = sizeof(of_asked), .data = "you may", .length = 8,
+	};
 	struct ibchan_connection_info info;
 	struct ibchan_request_info asks;
 	struct ibchan_request *request;
@@ -144,7 +148,9 @@ TEST_F(connecting, carries_private_data_both_ways)
 TEST_F(connecting, takes_as_much_private_data_as_the_transport_and_no_more)
 {
 	unsigned char data[IBCHAN_PRIVATE_DATA_SIZE + 1];
-	struct ibchan_connect_params params = { .data = data, .length = REQUEST_DATA + 1 };
+	struct ibchan_connect_params params = {
+		.size = sizeof(params), .data = data, .length = REQUEST_DATA + 1,
+	};
 	struct ibchan_request_info asks;
 	struct ibchan_request *request;
 
@@ -173,13 +179,19 @@ TEST_F(connecting, takes_as_much_private_data_as_the_transport_and_no_more)
 
 TEST_F(connecting, refuses_flags_and_members_that_it_does_not_know)
 {
-	struct ibchan_connect_params params = { .flags = IBCHAN_CONNECT_FLAGS + 1 };
+	struct ibchan_connect_params params = {
+		.size = sizeof(params), .flags = IBCHAN_CONNECT_FLAGS + 1,
+	};
 
 	EXPECT_EQ(-EOPNOTSUPP, meeting_ask(&self->m, &params));
 	params.flags = 0;
-	params.reserved0 = 1;
+	params.size = 0;
 	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
-	EXPECT_EQ(IBCHAN_REASON_RESERVED, self->m.error.reason.code);
+	EXPECT_EQ(IBCHAN_PARAMETER_SIZE, self->m.error.reason.element);
+	params.size = sizeof(params);
+	params.route_ns = IBCHAN_TIMEOUT_NEVER;
+	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
+	EXPECT_EQ(IBCHAN_REASON_NONE, self->m.error.reason.code);
 }
 
 /* What the module itself puts in front of the data. */
@@ -189,6 +201,7 @@ static const unsigned char like_ours[] =
 TEST_F(connecting, carries_private_data_that_look_like_the_modules_own)
 {
 	const struct ibchan_connect_params params = {
+		.size = sizeof(params),
 		.data = like_ours, .length = sizeof(like_ours),
 	};
 	struct ibchan_connection_info info;
@@ -212,7 +225,9 @@ TEST_F(connecting, carries_private_data_that_look_like_the_modules_own)
 
 TEST_F(connecting, carries_four_bytes_that_look_like_the_modules_own)
 {
-	const struct ibchan_connect_params params = { .data = like_ours, .length = 4 };
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params), .data = like_ours, .length = 4,
+	};
 	struct ibchan_request_info asks;
 	struct ibchan_request *request;
 
@@ -361,7 +376,9 @@ TEST_F(connecting, rejects_who_was_not_taken_when_the_listener_closes)
 
 TEST_F(connecting, gives_up_when_nobody_answers_in_time)
 {
-	const struct ibchan_connect_params params = { .connect_ms = 200 };
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params), .connect_ns = 200 * MS,
+	};
 	__u64 begin = now_ms();
 
 	ASSERT_EQ(0, meeting_ask(&self->m, &params));
@@ -577,7 +594,9 @@ TEST_F(connecting, does_not_leave_by_another_device)
 
 TEST_F(connecting, goes_on_for_others_while_one_listener_has_its_backlog)
 {
-	struct ibchan_listen_params params = { .host = self->m.host, .backlog = 65537 };
+	struct ibchan_listen_params params = {
+		.size = sizeof(params), .host = self->m.host, .backlog = 65537,
+	};
 	struct ibchan_listener *listener;
 
 	EXPECT_EQ(-EINVAL, ibchan_listener_create(self->m.context, &params, &listener,
@@ -602,10 +621,13 @@ TEST_F(connecting, by_a_name_that_nobody_knows_is_refused_at_once)
 
 TEST_F(connecting, refuses_a_stage_that_lasts_too_long)
 {
-	const struct ibchan_connect_params params = { .route_ms = IBCHAN_MAX_STAGE_MS + 1 };
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params), .route_ns = IBCHAN_MAX_STAGE_MS * MS + 1,
+	};
 
 	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
 	EXPECT_EQ(IBCHAN_REASON_STAGE_TIME, self->m.error.reason.code);
+	EXPECT_EQ(IBCHAN_MAX_STAGE_MS + 1, self->m.error.reason.value[0]);
 	EXPECT_EQ(IBCHAN_MAX_STAGE_MS, self->m.error.reason.value[1]);
 	EXPECT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 }
@@ -677,7 +699,7 @@ TEST_F(connecting, keeps_the_first_message_for_a_server_that_is_late)
 
 TEST_F(connecting, takes_no_private_data_with_a_length_and_no_pointer)
 {
-	const struct ibchan_connect_params params = { .length = 8 };
+	const struct ibchan_connect_params params = { .size = sizeof(params), .length = 8 };
 	struct ibchan_request *request;
 
 	EXPECT_EQ(-EFAULT, meeting_ask(&self->m, &params));
@@ -692,7 +714,7 @@ TEST_F(connecting, takes_no_private_data_with_a_length_and_no_pointer)
 TEST(a_listener_without_a_host_takes_both_families)
 {
 	const char * const hosts[] = { "10.77.0.1", "fd77::1" };
-	struct ibchan_listen_params params = { 0 };
+	struct ibchan_listen_params params = { .size = sizeof(params) };
 	struct ibchan_listener *listener;
 	struct ibchan_context *context;
 	struct ibchan_request *request;
@@ -717,7 +739,7 @@ TEST(a_listener_without_a_host_takes_both_families)
 
 TEST(a_listener_of_one_device_sends_away_who_comes_over_another)
 {
-	struct ibchan_listen_params params = { 0 };
+	struct ibchan_listen_params params = { .size = sizeof(params) };
 	struct ibchan_listener *listener;
 	struct ibchan_context *context;
 	struct ibchan_error error;
@@ -743,7 +765,7 @@ TEST(a_listener_of_one_device_sends_away_who_comes_over_another)
 
 TEST(a_listener_of_one_device_has_no_address_of_another)
 {
-	struct ibchan_listen_params params = { .host = "10.77.0.2" };
+	struct ibchan_listen_params params = { .size = sizeof(params), .host = "10.77.0.2" };
 	struct ibchan_listener *listener;
 	struct ibchan_context *context;
 	struct ibchan_error error;

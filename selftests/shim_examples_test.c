@@ -411,6 +411,7 @@ static int ask_doctor(struct end *end, const char *port)
 {
 	static const unsigned char greeting[8] = { 'i', 'b', 'c', 'd', 0, 0, 0, 1 };
 	const struct ibchan_connect_params params = {
+		.size = sizeof(params),
 		.data = greeting, .length = sizeof(greeting),
 	};
 	int rc = ibchan_prepared_connect(end->prepared, "10.77.0.1", port, &params, &end->channel,

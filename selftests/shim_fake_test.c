@@ -660,7 +660,9 @@ TEST_F(fake, scope_remembers_the_error_of_a_work_that_is_posted_again)
 
 static int listen_at_any(struct ibchan_context *context, struct ibchan_listener **listener)
 {
-	const struct ibchan_listen_params params = { .host = "127.0.0.1", .service = "7471" };
+	const struct ibchan_listen_params params = {
+		.size = sizeof(params), .host = "127.0.0.1", .service = "7471",
+	};
 
 	return ibchan_listener_create(context, &params, listener, NULL);
 }

@@ -196,7 +196,7 @@ TEST_F(fork, thread_that_opened_the_context_may_end)
 /* What a daemon hears that listened before daemon(3); 0 if it hears what it should. */
 static int use_as_daemon(struct meeting *m)
 {
-	const struct ibchan_listen_params params = { .host = HOST };
+	const struct ibchan_listen_params params = { .size = sizeof(params), .host = HOST };
 	struct ibchan_listener *listener;
 	struct ibchan_request *request;
 	char text[256];

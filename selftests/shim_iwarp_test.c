@@ -236,6 +236,7 @@ TEST_F(iwarp, refuses_to_read_into_a_dmabuf_and_sends_from_it)
 {
 	int fd = dmabuf_export(1, 0);
 	const struct ibchan_dmabuf_params params = {
+		.size = sizeof(params),
 		.fd = fd, .length = getpagesize(), .access = IBCHAN_ACCESS_LOCAL_WRITE,
 	};
 	struct ibchan_submit_sge target = sge_at(&self->m.asked, 0, 64), sge;
@@ -290,7 +291,7 @@ TEST_F(iwarp, has_as_many_elements_as_the_device_unless_more_are_asked_for)
 {
 	struct ibchan_prepared *prepared = NULL;
 	struct ibchan_builder builder;
-	struct ibchan_params params;
+	struct ibchan_channel_info channel;
 	struct ibchan_device_info infos[INDEX + 1], info;
 	int n = ibchan_device_list(self->m.context, infos, INDEX + 1, NULL);
 
@@ -298,9 +299,10 @@ TEST_F(iwarp, has_as_many_elements_as_the_device_unless_more_are_asked_for)
 	info = infos[n - 1];
 	ASSERT_GT(IBCHAN_DEFAULT_SEND_SGE, info.max_send_sge);
 	ASSERT_GT(IBCHAN_DEFAULT_RECV_SGE, info.max_recv_sge);
-	ibchan_prepared_params(self->m.asking.prepared, &params);
-	EXPECT_EQ(info.max_send_sge, params.max_send_sge);
-	EXPECT_EQ(info.max_recv_sge, params.max_recv_sge);
+	ASSERT_EQ(0, ibchan_channel_query(ibchan_prepared_channel(self->m.asking.prepared),
+					  &channel, NULL));
+	EXPECT_EQ(info.max_send_sge, channel.params.max_send_sge);
+	EXPECT_EQ(info.max_recv_sge, channel.params.max_recv_sge);
 	ibchan_builder_init(&builder, self->m.asking.pd, self->m.asking.cq);
 	builder.params.max_send_sge = info.max_send_sge + 1;
 	EXPECT_EQ(-EINVAL, ibchan_builder_prepare(&builder, &prepared, &self->m.error));
@@ -315,7 +317,7 @@ TEST_F(iwarp, has_as_many_elements_as_the_device_unless_more_are_asked_for)
 
 TEST_F(iwarp, connects_over_ipv6)
 {
-	struct ibchan_listen_params params = { .host = HOST6 };
+	struct ibchan_listen_params params = { .size = sizeof(params), .host = HOST6 };
 
 	ASSERT_EQ(0, ibchan_listener_close(self->m.listener));
 	ASSERT_EQ(0, ibchan_listener_create(self->m.context, &params, &self->m.listener,
@@ -355,8 +357,12 @@ TEST_F(iwarp, is_not_connected_by_endpoints)
 
 TEST_F(iwarp, carries_private_data_both_ways)
 {
-	const struct ibchan_connect_params of_asking = { .data = "may I?", .length = 7 };
-	const struct ibchan_connect_params of_asked = { .data = "you may", .length = 8 };
+	const struct ibchan_connect_params of_asking = {
+		.size = sizeof(of_asking), .data = "may I?", .length = 7,
+	};
+	const struct ibchan_connect_params of_asked = {
+		.size = sizeof(of_asked), .data = "you may", .length = 8,
+	};
 	struct ibchan_connection_info info;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, &of_asking, &of_asked));
@@ -371,7 +377,9 @@ TEST_F(iwarp, carries_private_data_both_ways)
 TEST_F(iwarp, takes_as_much_private_data_as_any_message_and_no_more)
 {
 	unsigned char data[MESSAGE_DATA + 1];
-	struct ibchan_connect_params params = { .data = data, .length = sizeof(data) };
+	struct ibchan_connect_params params = {
+		.size = sizeof(params), .data = data, .length = sizeof(data),
+	};
 	struct ibchan_connection_info info;
 
 	fill(data, sizeof(data), 11);
@@ -532,7 +540,9 @@ static __u64 time_to_close(struct end *end)
 
 TEST_F(iwarp, ends_at_the_deadline_while_tcp_still_tries)
 {
-	const struct ibchan_connect_params params = { .connect_ms = 1000 };
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params), .connect_ns = 1000 * MS,
+	};
 	__u64 begin = now_ms();
 
 	self->m.host = NOBODY;

@@ -73,6 +73,7 @@ static int all_refused(const struct call *calls, unsigned int n)
 static int refuses_to_make(struct heritage *h)
 {
 	struct ibchan_mr_params params = {
+		.size = sizeof(params),
 		.addr = h->end->memory, .length = 64, .access = IBCHAN_ACCESS_LOCAL,
 	};
 	struct ibchan_prepared *prepared;
@@ -156,13 +157,11 @@ static int lets_look(struct heritage *h)
 	struct ibchan_context_info context;
 	struct ibchan_channel_info channel;
 	struct ibchan_device_info device;
-	struct ibchan_params params;
 
 	if (ibchan_context_query(h->context, &context, NULL) ||
 	    ibchan_device_list(h->context, &device, 1, NULL) < 1 ||
 	    ibchan_channel_query(h->end->channel, &channel, NULL))
 		return -EBADMSG;
-	ibchan_prepared_params(h->prepared, &params);
 	if (channel.state != IBCHAN_CHANNEL_CONNECTED || channel.recvs_in_flight != 2)
 		return -EBADMSG;
 	if (ibchan_mr_addr(h->end->mr) != h->end->memory || ibchan_mr_length(h->end->mr) != MEMORY)

@@ -45,6 +45,7 @@ static void *ask(void *arg)
 {
 	struct asking *asking = arg;
 	const struct ibchan_connect_params params = {
+		.size = sizeof(params),
 		.data = asking->greeting, .length = asking->length,
 	};
 

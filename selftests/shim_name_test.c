@@ -155,7 +155,9 @@ FIXTURE_TEARDOWN(name)
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
-static const struct ibchan_connect_params asking = { .data = "may I?", .length = 7 };
+static const struct ibchan_connect_params asking = {
+	.size = sizeof(asking), .data = "may I?", .length = 7,
+};
 
 /* The request of who asks, who says "may I?". */
 static int take(struct ibchan_listener *listener, struct ibchan_request **request)
@@ -181,7 +183,9 @@ static int meet(FIXTURE_DATA(name) * self)
 /* At REFUSES, and the same port, somebody listens who is asked and says no. */
 static int refuser_listens(FIXTURE_DATA(name) * self)
 {
-	const struct ibchan_listen_params params = { .host = REFUSES, .service = self->m.port };
+	const struct ibchan_listen_params params = {
+		.size = sizeof(params), .host = REFUSES, .service = self->m.port,
+	};
 
 	return ibchan_listener_create(self->m.context, &params, &self->refuser, &self->m.error);
 }
@@ -259,7 +263,7 @@ static int open_link_local(FIXTURE_DATA(name) * self)
 
 TEST_F(name, of_a_link_local_address_names_its_network_device_to_listen_and_leads_there)
 {
-	const struct ibchan_listen_params alone = { .host = LINK_LOCAL };
+	const struct ibchan_listen_params alone = { .size = sizeof(alone), .host = LINK_LOCAL };
 	struct ibchan_listener *listener = NULL;
 	struct ibchan_request *request;
 
@@ -288,7 +292,7 @@ TEST_F(name, an_address_that_nobody_has_holds_up_nobody_who_asks)
 	struct ibchan_connect_params params = asking;
 	__u64 begin;
 
-	params.address_ms = 300;
+	params.address_ns = 300 * MS;
 	ASSERT_EQ(0, HAS(SILENT, LISTENS));
 	begin = now_ms();
 	ASSERT_EQ(0, meeting_ask(&self->m, &params));
@@ -466,7 +470,7 @@ TEST_F(name, can_be_closed_while_its_addresses_are_tried)
 	struct ibchan_connect_params params = asking;
 	unsigned int i;
 
-	params.address_ms = 2;
+	params.address_ns = 2 * MS;
 	ASSERT_EQ(0, HAS(SILENT, REFUSES, ELSEWHERE));
 	for (i = 0; i < 20; i++) {
 		ASSERT_EQ(0, meeting_ask(&self->m, &params));

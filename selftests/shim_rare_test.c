@@ -30,7 +30,9 @@ FIXTURE(rare)
 static int open_end(struct end *end, struct ibchan_context *context, int index,
 		    struct ibchan_cq **solicited)
 {
-	struct ibchan_mr_params params = { .access = IBCHAN_ACCESS_ALL, .length = MEMORY };
+	struct ibchan_mr_params params = {
+		.size = sizeof(params), .access = IBCHAN_ACCESS_ALL, .length = MEMORY,
+	};
 	struct ibchan_builder builder;
 	int rc = end_objects(end, context, index);
 

@@ -183,17 +183,16 @@ static void write_params(FILE *out)
 
 static void write_builder(FILE *out)
 {
-	STRUCT("options", struct ibchan_options);
-	MEMBER(struct ibchan_options, keepalive_ms);
-	MEMBER(struct ibchan_options, reserved);
 	STRUCT("builder", struct ibchan_builder);
+	MEMBER(struct ibchan_builder, size);
+	MEMBER(struct ibchan_builder, min_cq_entries);
 	MEMBER(struct ibchan_builder, pd);
 	MEMBER(struct ibchan_builder, send_cq);
 	MEMBER(struct ibchan_builder, recv_cq);
-	MEMBER(struct ibchan_builder, min_cq_entries);
-	MEMBER(struct ibchan_builder, reserved);
+	MEMBER(struct ibchan_builder, receives);
+	MEMBER(struct ibchan_builder, num_receives);
+	MEMBER(struct ibchan_builder, keepalive_ns);
 	MEMBER(struct ibchan_builder, params);
-	MEMBER(struct ibchan_builder, options);
 }
 
 static void write_requests(FILE *out)

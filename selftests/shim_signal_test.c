@@ -326,7 +326,9 @@ static void note(struct cancelled *cancelled, int rc)
 static void *call_when_cancelled(void *arg)
 {
 	struct cancelled *cancelled = arg;
-	struct ibchan_listen_params params = { .host = "localhost", .service = "no such service" };
+	struct ibchan_listen_params params = {
+		.size = sizeof(params), .host = "localhost", .service = "no such service",
+	};
 	struct meeting *m = cancelled->m;
 	struct ibchan_listener *listener;
 	struct ibchan_request *request;

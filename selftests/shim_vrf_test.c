@@ -122,7 +122,7 @@ static int meet_from(FIXTURE_DATA(vrf) * self, const struct ibchan_connect_param
 
 TEST_F(vrf, to_vrf_a_channel_carries_messages)
 {
-	const struct ibchan_connect_params params = { .source = NEAR };
+	const struct ibchan_connect_params params = { .size = sizeof(params), .source = NEAR };
 
 	if (is_soft(self))
 		SKIP(return, "soft-RoCE receives nothing in a VRF");
@@ -167,7 +167,9 @@ TEST_F(vrf, is_dialled_from_its_own_address_only)
 /* The errno of who asks the listener at @host in vain: no request gets there. */
 static int ask_the_deaf(FIXTURE_DATA(vrf) * self, const char *host)
 {
-	const struct ibchan_connect_params params = { .source = NEAR, .connect_ms = DEAF_MS };
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params), .source = NEAR, .connect_ns = DEAF_MS * MS,
+	};
 	struct ibchan_connection_info info;
 	int rc = meeting_listen(&self->m, host);
 

@@ -94,7 +94,7 @@ static void end_open(struct end *end, const char *host)
 
 static void end_accept(struct end *end, const char *port)
 {
-	const struct ibchan_listen_params params = { .service = port };
+	const struct ibchan_listen_params params = { .size = sizeof(params), .service = port };
 	struct ibchan_listener *listener;
 
 	end_open(end, NULL);

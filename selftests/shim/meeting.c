@@ -30,7 +30,7 @@ void port_of_server(const struct ibchan_server *server, char *port, size_t size)
 
 int meeting_listen(struct meeting *m, const char *host)
 {
-	struct ibchan_listen_params params = { .host = host };
+	struct ibchan_listen_params params = { .size = sizeof(params), .host = host };
 	int rc = ibchan_listener_create(m->context, &params, &m->listener, &m->error);
 
 	if (rc)

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <endian.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,15 +36,14 @@ static int build(struct scene *scene, struct ibchan_builder *builder, struct ibc
 }
 
 static int build_with(struct scene *scene, const struct ibchan_params *params,
-		      const struct ibchan_options *options, struct ibchan_error *error)
+		      __s64 keepalive_ns, struct ibchan_error *error)
 {
 	struct ibchan_builder builder;
 
 	ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);
 	if (params)
 		builder.params = *params;
-	if (options)
-		builder.options = *options;
+	builder.keepalive_ns = keepalive_ns;
 	return build(scene, &builder, error);
 }
 
@@ -55,7 +55,7 @@ static int build_with(struct scene *scene, const struct ibchan_params *params,
 										\
 		ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);	\
 		builder.params.member = (number);				\
-		return build_with(scene, &builder.params, NULL, error);		\
+		return build_with(scene, &builder.params, 0, error);		\
 	}
 
 BUILD_WITH(mtu, 1500)
@@ -74,22 +74,30 @@ static int build_with_empty_gid(struct scene *scene, struct ibchan_error *error)
 
 	ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);
 	builder.params.gid_index = port.gid_entries - 1;
-	return rc ?: build_with(scene, &builder.params, NULL, error);
+	return rc ?: build_with(scene, &builder.params, 0, error);
 }
 
 static int build_with_keepalive(struct scene *scene, struct ibchan_error *error)
 {
-	const struct ibchan_options options = { .keepalive_ms = 1 };
-
-	return build_with(scene, NULL, &options, error);
+	return build_with(scene, NULL, 1, error);
 }
 
-static int build_with_reserved(struct scene *scene, struct ibchan_error *error)
+static int build_without_size(struct scene *scene, struct ibchan_error *error)
 {
-	struct ibchan_options options = { 0 };
+	struct ibchan_builder builder;
 
-	options.reserved[0] = 1;
-	return build_with(scene, NULL, &options, error);
+	ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);
+	builder.size = 0;
+	return build(scene, &builder, error);
+}
+
+static int serve_with_reserved(struct scene *scene, struct ibchan_error *error)
+{
+	const struct ibchan_message_params params = { .size = sizeof(params), .reserved = 1 };
+	struct ibchan_server *server;
+
+	(void)scene;
+	return ibchan_serve(NULL, NULL, &params, &server, error);
 }
 
 /* @make has a builder on a queue of its own, which goes behind it. */
@@ -135,6 +143,7 @@ static int register_with(struct scene *scene, void *addr, size_t length, __u32 a
 			 struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
+		.size = sizeof(params),
 		.addr = addr, .length = length, .access = access,
 	};
 	struct ibchan_mr *mr;
@@ -221,7 +230,9 @@ static int connect_to_no_name(struct scene *scene, struct ibchan_error *error)
 
 static int listen_on_no_service(struct scene *scene, struct ibchan_error *error)
 {
-	const struct ibchan_listen_params params = { .service = "no-such-service" };
+	const struct ibchan_listen_params params = {
+		.size = sizeof(params), .service = "no-such-service",
+	};
 	struct ibchan_listener *listener;
 
 	return ibchan_listener_create(scene->context, &params, &listener, error);
@@ -512,7 +523,9 @@ static int post_many_elements(struct scene *scene, struct ibchan_error *error)
 
 static int receive_into_what_may_only_be_read(struct scene *scene, struct ibchan_error *error)
 {
-	const struct ibchan_mr_params params = { .addr = scene->a.memory, .length = 64 };
+	const struct ibchan_mr_params params = {
+		.size = sizeof(params), .addr = scene->a.memory, .length = 64,
+	};
 	struct ibchan_submit_wr wr = { .opcode = IBCHAN_OP_RECV, .num_sge = 1 };
 	struct ibchan_mr *mr;
 	int rc = ibchan_mr_reg(scene->a.pd, &params, &mr, NULL);
@@ -591,28 +604,36 @@ static int connect_where_no_way_leads(struct scene *scene, struct ibchan_error *
 /* A neighbour that is not there; without the default's 5 s. */
 static int connect_to_an_absent_neighbour(struct scene *scene, struct ibchan_error *error)
 {
-	const struct ibchan_connect_params params = { .address_ms = 300 };
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params), .address_ns = 300000000,
+	};
 
 	return connect_with(scene, "10.77.0.99", &params, error);
 }
 
 static int connect_with_much_data(struct scene *scene, struct ibchan_error *error)
 {
-	const struct ibchan_connect_params params = { .data = scene->a.memory, .length = 4096 };
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params), .data = scene->a.memory, .length = 4096,
+	};
 
 	return connect_with(scene, "10.77.0.1", &params, error);
 }
 
 static int connect_with_a_long_stage(struct scene *scene, struct ibchan_error *error)
 {
-	const struct ibchan_connect_params params = { .connect_ms = 0xffffffff };
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params), .connect_ns = INT64_MAX,
+	};
 
 	return connect_with(scene, "10.77.0.1", &params, error);
 }
 
 static int listen_with_a_long_backlog(struct scene *scene, struct ibchan_error *error)
 {
-	const struct ibchan_listen_params params = { .backlog = 0xffffffff };
+	const struct ibchan_listen_params params = {
+		.size = sizeof(params), .backlog = 0xffffffff,
+	};
 	struct ibchan_listener *listener;
 
 	return ibchan_listener_create(scene->context, &params, &listener, error);
@@ -626,7 +647,7 @@ static int meet_with_a_long_mtu(struct scene *scene, struct ibchan_error *error)
 
 	ibchan_builder_init(&builder, scene->a.pd, scene->a.cq);
 	builder.params.mtu = 4096;
-	return build_with(scene, &builder.params, NULL, error);
+	return build_with(scene, &builder.params, 0, error);
 }
 
 #define ROW(name, code, text, hint)	{ #name, name, code, text, hint }
@@ -647,9 +668,12 @@ const struct row rows[] = {
 	    "access is made of IBCHAN_ACCESS_*; *needs local write with it"),
 	ROW(build_with_max_send_sge, -EINVAL, "max_send_sge: 1000 is not in 1 to *", ""),
 	ROW(build_with_keepalive, -EINVAL,
-	    "keepalive_ms: 1 is not in 100 to 3600000",
-	    "0 takes the default, IBCHAN_KEEPALIVE_OFF none"),
-	ROW(build_with_reserved, -EINVAL, "a member that is not used here is not zero", ""),
+	    "the keepalive: 1 ms is not in 100 ms to 3600000 ms",
+	    "0 takes the default, IBCHAN_TIMEOUT_NEVER none"),
+	ROW(build_without_size, -EINVAL,
+	    "size: a struct of 0 bytes has nothing in it",
+	    "a struct of parameters begins with its own sizeof"),
+	ROW(serve_with_reserved, -EINVAL, "a member that is not used here is not zero", ""),
 	ROW(build_on_a_small_cq, -EAGAIN,
 	    "the channel needs * entries of the completion queue, 4 are free",
 	    "make the completion queue with more cq_entries, *"),
@@ -753,7 +777,7 @@ const struct row rows[] = {
 	    "`ibchan doctor PEER` *"),
 	ROW(connect_with_much_data, -EINVAL,
 	    "4096 bytes of private data, * are allowed with this message", ""),
-	ROW(connect_with_a_long_stage, -EINVAL, "a stage of 4294967295 ms, * ms are allowed", ""),
+	ROW(connect_with_a_long_stage, -EINVAL, "a stage of 4294967294 ms, * ms are allowed", ""),
 	ROW(listen_with_a_long_backlog, -EINVAL, "backlog: 4294967295 is not in 1 to *", ""),
 	ROW(meet_with_a_long_mtu, -EINVAL,
 	    "mtu 4096 is wanted, port and address have 1024",

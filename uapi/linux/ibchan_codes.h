@@ -130,7 +130,8 @@ enum ibchan_reason_code {
 	X(24, KEEPALIVE_MS)						\
 	X(25, ENTRIES)							\
 	X(26, COMP_VECTOR)							\
-	X(27, SERVICE)
+	X(27, SERVICE)							\
+	X(28, SIZE)		/* of the library */
 
 #define IBCHAN_PARAMETER_NUMBER(nr, NAME) IBCHAN_PARAMETER_##NAME = (nr),
 enum ibchan_parameter {

@@ -56,6 +56,7 @@ void options_read(struct options *options, int argc, char **argv)
 static void await_request(struct side *side, const struct options *options)
 {
 	const struct ibchan_listen_params params = {
+		.size = sizeof(params),
 		.device = side->device, .service = options->port,
 	};
 
@@ -149,7 +150,9 @@ static void answer(struct side *side, const struct ibchan_connect_params *params
 void side_connect(struct side *side, const struct options *options, const void *mine,
 		  void *theirs, size_t length)
 {
-	const struct ibchan_connect_params params = { .data = mine, .length = length };
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params), .data = mine, .length = length,
+	};
 	struct ibchan_connection_info info;
 	int tries = CONNECT_TRIES, ret;
 

@@ -87,7 +87,7 @@ static int find_connected(struct acceptance *a, struct ibchan_channel **channel,
 	struct ibchan_channel **link = &a->listener->accepting;
 	int state, err;
 
-	a->room = MAX_ACCEPTING;
+	a->room = a->builder->num_receives ? 1 : MAX_ACCEPTING;
 	while ((*channel = *link)) {
 		if (!is_for(*channel, a->builder)) {
 			link = &(*channel)->next_accepting;

@@ -18,13 +18,15 @@ int address_of_source(const char *source, struct ibchan_address *to,
 
 /* connect.c */
 int route_of_list(struct ibchan_context *context, const struct addrinfo *list,
-		  const char *source, __u32 ms, const struct addrinfo **found,
+		  const char *source, __s64 ns, const struct addrinfo **found,
 		  struct ibchan_route *route, struct ibchan_error *error);
 int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *list,
-		    const struct ibchan_connect_params *params,
+		    const struct ibchan_connect_params *with,
 		    struct ibchan_channel **out, struct ibchan_error *error);
-int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *length,
-		 struct ibchan_error *error);
+int connect_params_read(const struct ibchan_connect_params *params,
+			struct ibchan_connect_params *with, struct ibchan_reason *reason);
+int connect_data(const void *from, size_t length, void *data, __u32 *data_length,
+		 struct ibchan_reason *reason);
 
 #pragma GCC visibility pop
 

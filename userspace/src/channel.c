@@ -13,10 +13,11 @@
 
 #include "internal.h"
 
-void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
-			 struct ibchan_cq *cq)
+void ibchan_builder_init_size(struct ibchan_builder *builder, size_t size, struct ibchan_pd *pd,
+			      struct ibchan_cq *cq)
 {
-	*builder = (struct ibchan_builder) {
+	const struct ibchan_builder defaults = {
+		.size = (__u32)size,
 		.pd = pd,
 		.send_cq = cq,
 		.recv_cq = cq,
@@ -36,6 +37,18 @@ void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
 			.max_rd_atomic = IBCHAN_AUTO,
 		},
 	};
+
+	memset(builder, 0, size);
+	memcpy(builder, &defaults, min(size, sizeof(defaults)));
+}
+
+/* What the builder says of the keepalive, in the kernel's words. */
+static int keepalive_read(__s64 ns, __u32 *ms)
+{
+	if (ns != IBCHAN_TIMEOUT_NEVER)
+		return ms_of_ns(ns, ms);
+	*ms = IBCHAN_KEEPALIVE_OFF;
+	return 0;
 }
 
 static int channel_build(const struct ibchan_builder *builder,
@@ -49,16 +62,12 @@ static int channel_build(const struct ibchan_builder *builder,
 		.send_cq = builder->send_cq->object.handle,
 		.recv_cq = builder->recv_cq->object.handle,
 		.params = builder->params,
-		.options = builder->options,
 	};
-	int err = context_check(context);
+	int err = context_check(context) ?:
+		  keepalive_read(builder->keepalive_ns, &cmd.options.keepalive_ms);
 
 	if (err)
 		return err;
-	if (builder->reserved) {
-		reason->code = IBCHAN_REASON_RESERVED;
-		return -EINVAL;
-	}
 	/* Handles mean something only within their own context. */
 	if (builder->send_cq->object.context != context ||
 	    builder->recv_cq->object.context != context)
@@ -187,28 +196,56 @@ static int prepare(const struct ibchan_builder *builder,
 	return error_set(error, 0, NULL);
 }
 
+/* Before anybody else knows the channel. */
+static int receives_post(const struct ibchan_builder *builder, struct ibchan_channel *channel,
+			 struct ibchan_error *error)
+{
+	const struct ibchan_initial_receive *receive = builder->receives;
+	struct ibchan_sge sge;
+	struct ibchan_wr wr;
+	int err = 0;
+
+	for (; receive < builder->receives + builder->num_receives && !err; receive++) {
+		sge = ibchan_sge_unchecked(receive->mr, receive->offset, receive->length);
+		wr = ibchan_wr_receive(channel, &sge, 1);
+		wr.wr_id = receive->wr_id;
+		err = ibchan_post(channel->object.context, &wr, 1, NULL, error);
+	}
+	return err;
+}
+
 int ibchan_builder_prepare(const struct ibchan_builder *builder,
 			   struct ibchan_prepared **out,
 			   struct ibchan_error *error)
 {
-	struct ibchan_builder complete = *builder;
+	struct ibchan_reason reason = { 0 };
+	struct ibchan_prepared *prepared = NULL;
+	struct ibchan_builder complete;
 	struct ibchan_cq *own_cq = NULL;
-	int err;
+	int err = params_read(&complete, sizeof(complete), builder, &reason);
 
-	if (!builder->send_cq || !builder->recv_cq) {
-		err = own_cq_create(builder, &own_cq, error);
+	if (err)
+		return error_set(error, err, &reason);
+	if (!complete.send_cq || !complete.recv_cq) {
+		err = own_cq_create(&complete, &own_cq, error);
 		if (err)
 			return err;
 	}
-	if (!builder->send_cq)
+	if (!complete.send_cq)
 		complete.send_cq = own_cq;
-	if (!builder->recv_cq)
+	if (!complete.recv_cq)
 		complete.recv_cq = own_cq;
-	err = prepare(&complete, out, error);
-	if (err)
+	err = prepare(&complete, &prepared, error);
+	if (err) {
 		ibchan_cq_destroy(own_cq);
+		return err;
+	}
+	prepared->channel.own_cq = own_cq;
+	err = receives_post(&complete, &prepared->channel, error);
+	if (err)
+		ibchan_prepared_destroy(prepared);
 	else
-		(*out)->channel.own_cq = own_cq;
+		*out = prepared;
 	return err;
 }
 
@@ -221,12 +258,6 @@ void ibchan_prepared_endpoint(const struct ibchan_prepared *prepared,
 struct ibchan_channel *ibchan_prepared_channel(struct ibchan_prepared *prepared)
 {
 	return &prepared->channel;
-}
-
-void ibchan_prepared_params(const struct ibchan_prepared *prepared,
-			    struct ibchan_params *params)
-{
-	*params = prepared->channel.params;
 }
 
 int ibchan_prepared_handshake(struct ibchan_prepared *prepared,
@@ -343,6 +374,43 @@ int ibchan_channel_break(struct ibchan_channel *channel)
 	return err;
 }
 
+static __s64 keepalive_ns(__u32 ms)
+{
+	return ms == IBCHAN_KEEPALIVE_OFF ? IBCHAN_TIMEOUT_NEVER : ms * NSEC_PER_MSEC;
+}
+
+static void info_fill(const struct ibchan_channel *channel, struct ibchan_channel_info *info,
+		      const struct ibchan_cmd_channel_query *cmd)
+{
+	const struct ibchan_facts *facts = &cmd->out_facts;
+
+	*info = (struct ibchan_channel_info) {
+		.state = cmd->out_state,
+		.error = -(int)cmd->out_error,
+		.status = cmd->out_status,
+		.failed_opcode = facts->failed_opcode,
+		.failed_vendor_err = facts->failed_vendor_err,
+		.failed_wr_id = facts->failed_wr_id,
+		.peer_qpn = facts->peer_qpn,
+		.sends_in_flight = cmd->out_sends_in_flight,
+		.recvs_in_flight = cmd->out_recvs_in_flight,
+		.probes_sent = facts->probes_sent,
+		.probes_answered = facts->probes_answered,
+		.age_ns = (__s64)facts->age_ns,
+		.keepalive_ns = keepalive_ns(cmd->options.keepalive_ms),
+		.notice_ns = facts->notice_ms * NSEC_PER_MSEC,
+		.params = cmd->params,
+		.endpoint = cmd->out_endpoint,
+	};
+	memcpy(info->device, facts->device, sizeof(info->device));
+	memcpy(info->peer_gid, facts->peer_gid, sizeof(info->peer_gid));
+	times_fill(info);
+	/* In a child, another thread of the parent may have had a lock when it forked. */
+	if (info->failed_opcode != IBCHAN_FACTS_NO_OPCODE &&
+	    !context_check(channel->object.context))
+		info->failed_wr_id = callers_wr_id(channel->object.context, info->failed_wr_id);
+}
+
 int ibchan_channel_query(struct ibchan_channel *channel,
 			 struct ibchan_channel_info *info, struct ibchan_error *error)
 {
@@ -355,29 +423,8 @@ int ibchan_channel_query(struct ibchan_channel *channel,
 
 	if (err)
 		return error_set(error, err, NULL);
-	*info = (struct ibchan_channel_info) {
-		.state = cmd.out_state,
-		.error = -(int)cmd.out_error,
-		.status = cmd.out_status,
-		.sends_in_flight = cmd.out_sends_in_flight,
-		.recvs_in_flight = cmd.out_recvs_in_flight,
-		.params = cmd.params,
-		.endpoint = cmd.out_endpoint,
-		.options = cmd.options,
-		.facts = cmd.out_facts,
-	};
+	info_fill(channel, info, &cmd);
 	return error_set(error, 0, NULL);
-}
-
-int ibchan_channel_times(struct ibchan_channel *channel,
-			 struct ibchan_times *times)
-{
-	struct ibchan_channel_info info;
-	int err = ibchan_channel_query(channel, &info, NULL);
-
-	if (!err)
-		times_fill(times, &info.params);
-	return err;
 }
 
 /* The struct is in network order already; its bytes are the wire's. */

@@ -7,12 +7,8 @@
 #include "address.h"
 #include "wait.h"
 
-#define NSEC_PER_MSEC	1000000LL
-
 /* For each of several addresses, before any of them is waited for longer. */
 #define FIRST_LOOK_MS	250
-
-static const struct ibchan_connect_params defaults;
 
 /* From @info on; AF_UNSPEC: of any family. */
 static const struct addrinfo *first_of(const struct addrinfo *info, int family)
@@ -97,16 +93,20 @@ static int route_pass(struct ibchan_context *context, const struct addrinfo *lis
  * behind it. While others have their turn, the kernel goes on asking for a neighbour.
  */
 static int route_find(struct ibchan_context *context, const struct addrinfo *list,
-		      const char *source, __u32 ms, const struct addrinfo **found,
+		      const char *source, __s64 ns, const struct addrinfo **found,
 		      struct ibchan_cmd_route_query *cmd)
 {
-	const __s64 end = now_ns() + (ms ? ms : IBCHAN_DEFAULT_ADDRESS_MS) * NSEC_PER_MSEC;
 	int family, err;
+	__s64 end;
+	__u32 ms;
 
 	*cmd = (struct ibchan_cmd_route_query) { .size = sizeof(*cmd) };
-	err = address_of_source(source, &cmd->source, &cmd->reason);
+	err = ms_of_ns(ns, &ms);
+	if (!err)
+		err = address_of_source(source, &cmd->source, &cmd->reason);
 	if (err)
 		return err;
+	end = now_ns() + (ms ? ms : IBCHAN_DEFAULT_ADDRESS_MS) * NSEC_PER_MSEC;
 	/* Where none is of the source's family, the kernel says what is wrong with that. */
 	family = first_of(list, cmd->source.family) ? cmd->source.family : AF_UNSPEC;
 	if (count_of(list, family) > 1) {
@@ -131,14 +131,14 @@ static void fill_route(struct ibchan_route *route, const struct ibchan_cmd_route
 
 /*
  * Which of the addresses a device leads to; *@found is in @list. @source: NULL: as the route says.
- * @ms: for all of them; 0: IBCHAN_DEFAULT_ADDRESS_MS
+ * @ns: for all of them; 0: IBCHAN_DEFAULT_ADDRESS_MS
  */
 int route_of_list(struct ibchan_context *context, const struct addrinfo *list,
-		  const char *source, __u32 ms, const struct addrinfo **found,
+		  const char *source, __s64 ns, const struct addrinfo **found,
 		  struct ibchan_route *route, struct ibchan_error *error)
 {
 	struct ibchan_cmd_route_query cmd;
-	int err = route_find(context, list, source, ms, found, &cmd);
+	int err = route_find(context, list, source, ns, found, &cmd);
 
 	if (!err)
 		fill_route(route, &cmd, *found);
@@ -173,58 +173,57 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
 	return ibchan_device_open(context, route.device, device, error);
 }
 
-/* With a limit of the kernel's struct; what the transport takes, the kernel knows. */
-int connect_data(const struct ibchan_connect_params *params, void *data, __u32 *length,
-		 struct ibchan_error *error)
+/* @params: NULL: the defaults */
+int connect_params_read(const struct ibchan_connect_params *params,
+			struct ibchan_connect_params *with, struct ibchan_reason *reason)
 {
-	const struct ibchan_reason reserved = { .code = IBCHAN_REASON_RESERVED };
-	const struct ibchan_reason reason = {
-		.code = IBCHAN_REASON_PRIVATE_DATA,
-		.value = { params->length, IBCHAN_PRIVATE_DATA_SIZE },
-	};
-	__u64 rest = params->reserved0;
-	unsigned int i;
+	memset(with, 0, sizeof(*with));
+	return params ? params_read(with, sizeof(*with), params, reason) : 0;
+}
 
-	for (i = 0; i < ARRAY_SIZE(params->reserved); i++)
-		rest |= params->reserved[i];
-	if (rest)
-		return error_set(error, -EINVAL, &reserved);
-	if (params->length > IBCHAN_PRIVATE_DATA_SIZE)
-		return error_set(error, -EINVAL, &reason);
-	if (params->length && !params->data)
-		return error_set(error, -EFAULT, NULL);
-	if (params->length)
-		memcpy(data, params->data, params->length);
-	*length = params->length;
+/* With a limit of the kernel's struct; what the transport takes, the kernel knows. */
+int connect_data(const void *from, size_t length, void *data, __u32 *data_length,
+		 struct ibchan_reason *reason)
+{
+	if (length > IBCHAN_PRIVATE_DATA_SIZE) {
+		*reason = (struct ibchan_reason) {
+			.code = IBCHAN_REASON_PRIVATE_DATA,
+			.value = { length, IBCHAN_PRIVATE_DATA_SIZE },
+		};
+		return -EINVAL;
+	}
+	if (length && !from)
+		return -EFAULT;
+	if (length)
+		memcpy(data, from, length);
+	*data_length = (__u32)length;
 	return 0;
 }
 
 /* The kernel tries one after the other. */
 int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *list,
-		    const struct ibchan_connect_params *params,
+		    const struct ibchan_connect_params *with,
 		    struct ibchan_channel **out, struct ibchan_error *error)
 {
 	struct ibchan_channel *channel = &prepared->channel;
 	struct ibchan_context *context = channel->object.context;
-	const struct ibchan_connect_params *with = params ? params : &defaults;
 	struct ibchan_cmd_channel_connect cmd = {
 		.size = sizeof(cmd),
 		.flags = with->flags,
 		.channel = channel->object.handle,
-		.address_ms = with->address_ms,
-		.route_ms = with->route_ms,
-		.connect_ms = with->connect_ms,
 	};
-	int err = context_check(context);
+	int err = context_check(context) ?: ms_of_ns(with->address_ns, &cmd.address_ms) ?:
+		  ms_of_ns(with->route_ns, &cmd.route_ms) ?:
+		  ms_of_ns(with->connect_ns, &cmd.connect_ms);
 
 	if (!err)
 		err = address_of_source(with->source, &cmd.source, &cmd.reason);
+	if (!err)
+		err = connect_data(with->data, with->length, cmd.data, &cmd.data_length,
+				   &cmd.reason);
 	if (err)
 		return error_set(error, err, &cmd.reason);
 	cmd.num_others = peers_to_kernel(list, cmd.source.family, &cmd.peer, cmd.others);
-	err = connect_data(with, cmd.data, &cmd.data_length, error);
-	if (err)
-		return err;
 	err = context_ioctl(context, IBCHAN_CMD_CHANNEL_CONNECT, &cmd);
 	if (!err)
 		*out = channel;
@@ -236,15 +235,18 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
 			    const struct ibchan_connect_params *params,
 			    struct ibchan_channel **out, struct ibchan_error *error)
 {
+	struct ibchan_connect_params with;
 	struct ibchan_reason reason = { 0 };
 	struct addrinfo *list;
 	int err = context_check(prepared->channel.object.context);
 
 	if (!err)
+		err = connect_params_read(params, &with, &reason);
+	if (!err)
 		err = address_find(host, service, false, &list, &reason);
 	if (err)
 		return error_set(error, err, &reason);
-	err = connect_to_list(prepared, list, params, out, error);
+	err = connect_to_list(prepared, list, &with, out, error);
 	freeaddrinfo(list);
 	return err;
 }
@@ -260,7 +262,7 @@ static int connection_query(struct ibchan_channel *channel, __s64 timeout_ns,
 	return context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_CONNECTION, cmd);
 }
 
-const char *stage_name(__u64 stage)
+const char *ibchan_stage_name(__u32 stage)
 {
 	static const char * const names[] = {
 		[IBCHAN_STAGE_NONE] = "not connected by address",

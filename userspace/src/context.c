@@ -284,6 +284,39 @@ int error_set(struct ibchan_error *error, int code,
 	return code;
 }
 
+static bool is_zero(const void *bytes, size_t length)
+{
+	const unsigned char *byte = bytes;
+
+	while (length && !*byte++)
+		length--;
+	return !length;
+}
+
+/*
+ * Reads a struct of the caller's that begins with its size. What a program built for an earlier
+ * library does not know is 0; what one built for a later one leaves at 0 is as if it were not
+ * there. A size of none cuts no pointer in half.
+ */
+int params_read(void *to, size_t known, const void *from, struct ibchan_reason *reason)
+{
+	const size_t size = *(const __u32 *)from;
+
+	if (size < sizeof(__u64)) {
+		*reason = (struct ibchan_reason) {
+			.code = IBCHAN_REASON_PARAMETER,
+			.element = IBCHAN_PARAMETER_SIZE,
+			.value = { size },
+		};
+		return -EINVAL;
+	}
+	if (size > known && !is_zero((const char *)from + known, size - known))
+		return -E2BIG;
+	memset(to, 0, known);
+	memcpy(to, from, size < known ? size & ~(sizeof(__u64) - 1) : known);
+	return 0;
+}
+
 static int guard_map(struct ibchan_context *context)
 {
 	__u32 *page = mmap(NULL, GUARD_SIZE, PROT_READ | PROT_WRITE,

@@ -21,8 +21,7 @@
 #include "message.h"
 #include "wait.h"
 
-#define NSEC_PER_MSEC	1000000LL
-#define MAX_STAGE_MS	IBCHAN_DEFAULT_CONNECT_MS
+#define MAX_STAGE_NS	(IBCHAN_DEFAULT_CONNECT_MS * NSEC_PER_MSEC)
 #define MAX_ACCEPTING	32
 #define STALE_NS	(200 * NSEC_PER_MSEC)
 
@@ -62,11 +61,9 @@ struct ibchan_server {
 };
 
 /* The time that is left, for a stage, where 0 would be the default. Negative: no end. */
-static __u32 stage_ms(__s64 left_ns)
+static __s64 stage_ns(__s64 left_ns)
 {
-	__s64 ms = left_ns / NSEC_PER_MSEC + 1;
-
-	return left_ns < 0 || ms > MAX_STAGE_MS ? MAX_STAGE_MS : (__u32)ms;
+	return left_ns < 0 || left_ns >= MAX_STAGE_NS ? MAX_STAGE_NS : left_ns + 1;
 }
 
 static void connect_params(const struct messages *m, __s64 left_ns, struct greeting *greeting,
@@ -78,9 +75,10 @@ static void connect_params(const struct messages *m, __s64 left_ns, struct greet
 		.messages = htobe32(m->num),
 	};
 	*with = (struct ibchan_connect_params) {
+		.size = sizeof(*with),
 		.data = greeting,
 		.length = sizeof(*greeting),
-		.connect_ms = stage_ms(left_ns),
+		.connect_ns = stage_ns(left_ns),
 	};
 }
 
@@ -117,8 +115,8 @@ static int dial(struct messages *m, const struct addrinfo *list, const char *sou
 	int err;
 
 	connect_params(m, left, &greeting, &with);
-	with.address_ms = min(stage_ms(left), IBCHAN_DEFAULT_ADDRESS_MS);
-	with.route_ms = min(stage_ms(left), IBCHAN_DEFAULT_ROUTE_MS);
+	with.address_ns = min(stage_ns(left), IBCHAN_DEFAULT_ADDRESS_MS * NSEC_PER_MSEC);
+	with.route_ns = min(stage_ns(left), IBCHAN_DEFAULT_ROUTE_MS * NSEC_PER_MSEC);
 	with.source = source;
 	err = connect_to_list(m->prepared, list, &with, &channel, error);
 	return err ? err : await_connection(m, deadline, error);
@@ -133,12 +131,12 @@ static int dial_from(struct station *station, const struct addrinfo *list,
 	struct ibchan_route route;
 	struct deadline deadline;
 	struct messages *m;
-	__u32 ms;
+	__s64 ns;
 	int err;
 
 	deadline_set(&deadline, params->timeout_ns);
-	ms = min(stage_ms(params->timeout_ns), IBCHAN_DEFAULT_ADDRESS_MS);
-	err = route_of_list(station->context, list, params->source, ms, &found, &route, error);
+	ns = min(stage_ns(params->timeout_ns), IBCHAN_DEFAULT_ADDRESS_MS * NSEC_PER_MSEC);
+	err = route_of_list(station->context, list, params->source, ns, &found, &route, error);
 	if (!err)
 		err = messages_make(station, route.device, params, &m, error);
 	if (err)
@@ -156,7 +154,7 @@ static int open_with(const struct ibchan_message_params *params,
 		     struct ibchan_error *error)
 {
 	struct ibchan_reason reason = { 0 };
-	int err = params_read(params, complete, &reason);
+	int err = params_complete(params, complete, &reason);
 
 	return err ? error_set(error, err, &reason) : station_open(station, error);
 }
@@ -212,7 +210,9 @@ static int watch(struct ibchan_server *server)
 static int listen_at(struct ibchan_server *server, const char *host, const char *service,
 		     struct ibchan_error *error)
 {
-	const struct ibchan_listen_params where = { .host = host, .service = service };
+	const struct ibchan_listen_params where = {
+		.size = sizeof(where), .host = host, .service = service,
+	};
 	int err;
 
 	if (server->params.source)
@@ -337,7 +337,7 @@ static int accept_client(struct ibchan_server *server, struct ibchan_request *re
 	int err;
 
 	connect_params(m, server->params.timeout_ns, &greeting, &with);
-	with.connect_ms = min(with.connect_ms, IBCHAN_DEFAULT_ACCEPT_MS);
+	with.connect_ns = min(with.connect_ns, IBCHAN_DEFAULT_ACCEPT_MS * NSEC_PER_MSEC);
 	err = ibchan_request_accept(request, m->prepared, &with, &channel, error);
 	if (!err) {
 		m->since_ns = now_ns();

@@ -11,7 +11,6 @@ static int mr_reg_dmabuf(struct ibchan_pd *pd,
 {
 	struct ibchan_cmd_mr_reg_dmabuf cmd = {
 		.size = sizeof(cmd),
-		.flags = params->flags,
 		.offset = params->offset,
 		.length = params->length,
 		.fd = params->fd,
@@ -40,11 +39,13 @@ int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd,
 {
 	struct ibchan_mr *mr = calloc(1, sizeof(*mr));
 	struct ibchan_reason reason = { 0 };
+	struct ibchan_dmabuf_params what;
 	int err;
 
 	if (!mr)
 		return error_set(error, -ENOMEM, NULL);
-	err = mr_reg_dmabuf(pd, params, mr, &reason);
+	err = params_read(&what, sizeof(what), params, &reason) ?:
+	      mr_reg_dmabuf(pd, &what, mr, &reason);
 	if (err) {
 		free(mr);
 		return error_set(error, err, &reason);

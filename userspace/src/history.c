@@ -83,7 +83,7 @@ static int detail_text(const struct ibchan_history_event *event, char *buf, size
 		return snprintf(buf, len, "port %u %s", event->detail, port_event(value));
 	case IBCHAN_HISTORY_CM:
 		return snprintf(buf, len, "%s%s", event->error ? "failed " : "",
-				stage_name(event->detail));
+				ibchan_stage_name(event->detail));
 	case IBCHAN_HISTORY_DISCONNECTED:
 		return snprintf(buf, len, "by the peer");
 	case IBCHAN_HISTORY_WAY_CHANGED:

@@ -11,11 +11,11 @@
  *	slots.h ring.c	the mapped ring of a cq, and the slots; need cq->lock
  *	cq.c		create, destroy, poll
  *	event.c		the cq's descriptor for epoll
+ *	post.c		work requests -> SUBMIT
  *	channel.c	builder, endpoint, handshake
  *	history.c who.c	what happened to a channel, and words for that
  *	address.c	names and forms of IP addresses
  *	connect.c listen.c	connecting by address
- *	post.c		work requests -> SUBMIT
  *	wait.c		everything that sleeps
  *	accept.c	the blocking call of a listener
  *	call.c		the blocking calls
@@ -46,6 +46,7 @@
 #define min(a, b)		((a) < (b) ? (a) : (b))
 
 #define NSEC_PER_SEC	1000000000LL
+#define NSEC_PER_MSEC	1000000LL
 
 /* A file has 16384 objects at most, unless an administrator wants more. */
 #define OBJECT_PLACES	256
@@ -287,6 +288,7 @@ int object_destroy(struct object *object);
 void object_release(struct object *object);
 int error_set(struct ibchan_error *error, int code,
 	      const struct ibchan_reason *reason);
+int params_read(void *to, size_t known, const void *from, struct ibchan_reason *reason);
 
 /* device.c */
 int device_name_copy(char *to, const char *name);
@@ -311,7 +313,6 @@ const char *errno_words(int code);
 struct ibchan_channel *channel_find(struct ibchan_context *context, __u32 handle);
 
 /* connect.c */
-const char *stage_name(__u64 stage);
 const char *source_words(__u64 code);
 
 /* node.c */
@@ -320,7 +321,8 @@ const char *node_words(const struct ibchan_reason *reason);
 const char *node_hint(const struct ibchan_reason *reason);
 
 /* times.c */
-void times_fill(struct ibchan_times *times, const struct ibchan_params *params);
+void times_fill(struct ibchan_channel_info *info);
+int ms_of_ns(__s64 ns, __u32 *ms);
 
 /* cq.c */
 int cq_bring_in(const struct ibchan_cq *cq);

@@ -22,16 +22,6 @@ static void listener_release(struct object *object)
 	free(listener);
 }
 
-static int check_params(const struct ibchan_listen_params *params)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(params->reserved); i++)
-		if (params->reserved[i])
-			return -EINVAL;
-	return params->reserved0 ? -EINVAL : 0;
-}
-
 /* Without a host, IPv6's "any" stands for both families. */
 static const struct addrinfo *choose(const struct addrinfo *list, const char *host)
 {
@@ -65,10 +55,8 @@ static int listener_open(struct ibchan_context *context,
 		.device = params->device ? params->device->object.handle : 0,
 		.backlog = params->backlog,
 	};
-	int err = check_params(params);
+	int err = fill_address(params, &cmd.address, &cmd.reason);
 
-	if (!err)
-		err = fill_address(params, &cmd.address, &cmd.reason);
 	if (!err)
 		err = context_ioctl(context, IBCHAN_CMD_LISTENER_CREATE, &cmd);
 	*reason = cmd.reason;
@@ -85,18 +73,21 @@ int ibchan_listener_create(struct ibchan_context *context,
 			   struct ibchan_listener **out, struct ibchan_error *error)
 {
 	struct ibchan_reason reason = { 0 };
+	struct ibchan_listen_params where;
 	struct ibchan_listener *listener;
 	int err = context_check(context);
 
-	if (err)
-		return error_set(error, err, NULL);
+	if (!err)
+		err = params_read(&where, sizeof(where), params, &reason);
 	/* Handles mean something only within their own context. */
-	if (params->device && params->device->object.context != context)
-		return error_set(error, -EXDEV, NULL);
+	if (!err && where.device && where.device->object.context != context)
+		err = -EXDEV;
+	if (err)
+		return error_set(error, err, &reason);
 	listener = calloc(1, sizeof(*listener));
 	if (!listener)
 		return error_set(error, -ENOMEM, NULL);
-	err = listener_open(context, params, listener, &reason);
+	err = listener_open(context, &where, listener, &reason);
 	if (err) {
 		free(listener);
 		return error_set(error, err, &reason);
@@ -221,25 +212,25 @@ int ibchan_request_accept(struct ibchan_request *request,
 			  const struct ibchan_connect_params *params,
 			  struct ibchan_channel **out, struct ibchan_error *error)
 {
-	const struct ibchan_connect_params none = { 0 };
-	const struct ibchan_connect_params *with = params ? params : &none;
 	struct ibchan_context *context = request->object.context;
 	struct ibchan_cmd_request_accept cmd = {
 		.size = sizeof(cmd),
-		.flags = with->flags,
 		.request = request->object.handle,
 		.channel = prepared->channel.object.handle,
-		.connect_ms = with->connect_ms,
 	};
+	struct ibchan_connect_params with;
 	int err = context_check(context);
 
 	if (!err && prepared->channel.object.context != context)
 		err = -EXDEV;
+	if (!err)
+		err = connect_params_read(params, &with, &cmd.reason) ?:
+		      ms_of_ns(with.connect_ns, &cmd.connect_ms) ?:
+		      connect_data(with.data, with.length, cmd.data, &cmd.data_length,
+				   &cmd.reason);
 	if (err)
-		return error_set(error, err, NULL);
-	err = connect_data(with, cmd.data, &cmd.data_length, error);
-	if (err)
-		return err;
+		return error_set(error, err, &cmd.reason);
+	cmd.flags = with.flags;
 	err = context_ioctl(context, IBCHAN_CMD_REQUEST_ACCEPT, &cmd);
 	if (!err) {
 		object_free(&request->object);
@@ -249,9 +240,9 @@ int ibchan_request_accept(struct ibchan_request *request,
 }
 
 int ibchan_request_reject(struct ibchan_request *request, const void *data,
-			  __u32 length, struct ibchan_error *error)
+			  size_t length, struct ibchan_error *error)
 {
-	const struct ibchan_connect_params with = { .data = data, .length = length };
+	struct ibchan_reason reason = { 0 };
 	struct ibchan_cmd_request_reject cmd = { .size = sizeof(cmd) };
 	struct ibchan_context *context;
 	int err;
@@ -259,15 +250,13 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
 	if (!request)
 		return error_set(error, 0, NULL);
 	context = request->object.context;
-	err = connect_data(&with, cmd.data, &cmd.data_length, error);
-	if (err)
-		return err;
 	cmd.request = request->object.handle;
-	err = context_check(context);
+	err = connect_data(data, length, cmd.data, &cmd.data_length, &reason) ?:
+	      context_check(context);
 	if (!err)
 		err = context_ioctl(context, IBCHAN_CMD_REQUEST_REJECT, &cmd);
 	/* After these two answers it is there for another one. */
 	if (err != -EINVAL && err != -EBUSY && cmd.flags & IBCHAN_ANSWERED)
 		object_free(&request->object);
-	return error_set(error, err, NULL);
+	return error_set(error, err, &reason);
 }

@@ -46,7 +46,6 @@ static int mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 {
 	struct ibchan_cmd_mr_reg cmd = {
 		.size = sizeof(cmd),
-		.flags = params->flags,
 		.addr = (uintptr_t)params->addr,
 		.length = params->length,
 		.pd = pd->object.handle,
@@ -72,16 +71,12 @@ int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 {
 	struct ibchan_mr *mr = calloc(1, sizeof(*mr));
 	struct ibchan_reason reason = { 0 };
+	struct ibchan_mr_params what;
 	int err;
 
 	if (!mr)
 		return error_set(error, -ENOMEM, NULL);
-	if (params->reserved[0] || params->reserved[1]) {
-		reason.code = IBCHAN_REASON_RESERVED;
-		err = -EINVAL;
-	} else {
-		err = mr_reg(pd, params, mr, &reason);
-	}
+	err = params_read(&what, sizeof(what), params, &reason) ?: mr_reg(pd, &what, mr, &reason);
 	if (err) {
 		free(mr);
 		return error_set(error, err, &reason);
@@ -95,6 +90,7 @@ int ibchan_mr_reg_local(struct ibchan_pd *pd, void *addr, size_t length,
 			struct ibchan_mr **mr, struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
+		.size = sizeof(params),
 		.addr = addr,
 		.length = length,
 		.access = IBCHAN_ACCESS_LOCAL,
@@ -107,6 +103,7 @@ int ibchan_mr_reg_shared(struct ibchan_pd *pd, void *addr, size_t length,
 			 struct ibchan_mr **mr, struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
+		.size = sizeof(params),
 		.addr = addr,
 		.length = length,
 		.access = IBCHAN_ACCESS_SHARED,

@@ -43,36 +43,22 @@ void station_put(struct station *station)
 	free(station);
 }
 
-static bool is_zero(const void *bytes, size_t length)
+int params_complete(const struct ibchan_message_params *params,
+		    struct ibchan_message_params *complete, struct ibchan_reason *reason)
 {
-	const unsigned char *byte = bytes;
+	int err = 0;
 
-	while (length && !*byte++)
-		length--;
-	return !length;
-}
-
-/* What a program built for a later library leaves at 0 is as if it were not there. */
-int params_read(const struct ibchan_message_params *params,
-		struct ibchan_message_params *complete, struct ibchan_reason *reason)
-{
-	const size_t known = sizeof(*complete);
-
-	memset(complete, 0, known);
-	if (params && params->size > known &&
-	    !is_zero((const char *)params + known, params->size - known))
-		return -E2BIG;
+	memset(complete, 0, sizeof(*complete));
 	if (params)
-		memcpy(complete, params, min(params->size, known));
-	/* Half a pointer is none. */
-	if (params && params->size < known)
-		complete->source = NULL;
+		err = params_read(complete, sizeof(*complete), params, reason);
+	if (err)
+		return err;
 	if (complete->reserved) {
 		reason->code = IBCHAN_REASON_RESERVED;
 		return -EINVAL;
 	}
 	if (complete->messages > MAX_MESSAGES || complete->message_bytes > MAX_MESSAGE_BYTES ||
-	    complete->timeout_ns < 0 || (params && params->size < sizeof(params->size)))
+	    complete->timeout_ns < 0)
 		return -EINVAL;
 	if (!complete->messages)
 		complete->messages = DEFAULT_MESSAGES;

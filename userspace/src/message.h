@@ -144,8 +144,8 @@ int station_open(struct station **station, struct ibchan_error *error);
 void station_put(struct station *station);
 
 /* How a side takes messages, with the defaults in place. */
-int params_read(const struct ibchan_message_params *params,
-		struct ibchan_message_params *complete, struct ibchan_reason *reason);
+int params_complete(const struct ibchan_message_params *params,
+		    struct ibchan_message_params *complete, struct ibchan_reason *reason);
 
 /* A channel without a peer, with all its receives posted. */
 int messages_make(struct station *station, const char *device,

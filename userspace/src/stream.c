@@ -392,6 +392,7 @@ static int send_offer(struct messages *m, const void *bytes, size_t length,
 		      const struct deadline *deadline, struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
+		.size = sizeof(params),
 		.addr = (void *)(uintptr_t)bytes,
 		.length = length,
 		.access = IBCHAN_ACCESS_REMOTE_READ,
@@ -456,6 +457,7 @@ static int read_piece(struct messages *m, unsigned char *buf, size_t length,
 		      const struct ibchan_remote_region *from, struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
+		.size = sizeof(params),
 		.addr = buf, .length = length, .access = IBCHAN_ACCESS_LOCAL,
 	};
 	struct ibchan_error why;

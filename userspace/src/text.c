@@ -313,8 +313,12 @@ static const struct parameter_row parameter_rows[ARRAY_SIZE(parameter_names)] = 
 		"`ibchan devices --gids` shows the table; IBCHAN_AUTO chooses",
 	},
 	[IBCHAN_PARAMETER_KEEPALIVE_MS] = {
-		NULL,
-		"0 takes the default, IBCHAN_KEEPALIVE_OFF none",
+		"the keepalive: {d0} ms is not in {d1} ms to {d2} ms",
+		"0 takes the default, IBCHAN_TIMEOUT_NEVER none",
+	},
+	[IBCHAN_PARAMETER_SIZE] = {
+		"{P}: a struct of {d0} bytes has nothing in it",
+		"a struct of parameters begins with its own sizeof",
 	},
 };
 
@@ -583,7 +587,7 @@ static void add_value(struct text *text, char how, __u64 value)
 		add(text, "%s", cm_step_name(value));
 		break;
 	case 't':
-		add(text, "%s", stage_name(value));
+		add(text, "%s", ibchan_stage_name((__u32)value));
 		break;
 	case 'r':
 		add_reject(text, (__s64)value);

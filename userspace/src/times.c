@@ -13,27 +13,27 @@
 #define ACK_TOLERANCE	4
 
 /* In 10 us: powers of two, and one and a half of them between. Code 0 is the longest. */
-#define RNR_UNIT_NS	10000ULL
+#define RNR_UNIT_NS	10000LL
 
-static __u64 rnr_units(__u32 code)
+static __s64 rnr_units(__u32 code)
 {
 	if (!code)
 		code = CODES;
 	if (code < 3)
 		return code;
-	return code % 2 ? 3ULL << (code - 3) / 2 : 1ULL << code / 2;
+	return code % 2 ? 3LL << (code - 3) / 2 : 1LL << code / 2;
 }
 
 __s64 ibchan_rnr_timer_to_ns(__u32 code)
 {
-	return code < CODES ? (__s64)(rnr_units(code) * RNR_UNIT_NS) : -EINVAL;
+	return code < CODES ? rnr_units(code) * RNR_UNIT_NS : -EINVAL;
 }
 
-int ibchan_rnr_timer_from_ns(__u64 ns)
+int ibchan_rnr_timer_from_ns(__s64 ns)
 {
 	__u32 code;
 
-	for (code = 1; code <= CODES; code++)
+	for (code = 1; ns >= 0 && code <= CODES; code++)
 		if (ns <= rnr_units(code) * RNR_UNIT_NS)
 			return (int)(code % CODES);
 	return -EINVAL;
@@ -63,17 +63,27 @@ int ibchan_ack_timeout_from_ns(__s64 ns)
 	return -EINVAL;
 }
 
-/* The kernel has checked that they are in their ranges. */
-void times_fill(struct ibchan_times *times, const struct ibchan_params *params)
+/* Of its params, of which the kernel has checked that they are in their ranges. */
+void times_fill(struct ibchan_channel_info *info)
 {
-	*times = (struct ibchan_times) {
-		.ack_timeout_ns = ibchan_ack_timeout_to_ns(params->ack_timeout),
-		.rnr_timer_ns = ibchan_rnr_timer_to_ns(params->min_rnr_timer),
-		.worst_case_ns = IBCHAN_TIMEOUT_NEVER,
-		.ack_retries = params->ack_retries,
-		.rnr_retries = params->rnr_retries,
-	};
-	if (params->ack_timeout && params->ack_retries < RETRIES_ENDLESS)
-		times->worst_case_ns = ACK_TOLERANCE * times->ack_timeout_ns *
-				       (params->ack_retries + 1);
+	const struct ibchan_params *params = &info->params;
+
+	/* Until a channel by address has its peer, nobody knows. */
+	info->ack_timeout_ns = ibchan_ack_timeout_to_ns(params->ack_timeout);
+	if (info->ack_timeout_ns < 0)
+		info->ack_timeout_ns = IBCHAN_TIMEOUT_NEVER;
+	info->rnr_timer_ns = ibchan_rnr_timer_to_ns(params->min_rnr_timer);
+	info->worst_case_ns = IBCHAN_TIMEOUT_NEVER;
+	if (info->ack_timeout_ns > 0 && params->ack_retries < RETRIES_ENDLESS)
+		info->worst_case_ns = ACK_TOLERANCE * info->ack_timeout_ns *
+				      (params->ack_retries + 1);
+}
+
+/* As the kernel counts stages and keepalives: not less than @ns. It refuses what is too long. */
+int ms_of_ns(__s64 ns, __u32 *ms)
+{
+	const __s64 all = ns / NSEC_PER_MSEC + !!(ns % NSEC_PER_MSEC);
+
+	*ms = (__u32)min(all, UINT32_MAX - 1LL);
+	return ns < 0 ? -EINVAL : 0;
 }

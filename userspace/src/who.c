@@ -19,15 +19,28 @@ static void address_text(const __u8 *gid, char *text)
 
 static void peer_text(const struct ibchan_channel_info *info, char *buf, size_t len)
 {
-	unsigned long long tenths = info->facts.age_ns / 100000000;
+	const long long tenths = info->age_ns / 100000000;
 	char address[INET6_ADDRSTRLEN];
 
-	address_text(info->facts.peer_gid, address);
-	if (info->facts.peer_qpn)
-		snprintf(buf, len, " to %s qpn 0x%x, %llu.%llu s old", address,
-			 info->facts.peer_qpn, tenths / 10, tenths % 10);
+	address_text(info->peer_gid, address);
+	if (info->peer_qpn)
+		snprintf(buf, len, " to %s qpn 0x%x, %lld.%lld s old", address,
+			 info->peer_qpn, tenths / 10, tenths % 10);
 	else
 		snprintf(buf, len, ", no peer yet");
+}
+
+const char *ibchan_channel_state_name(__u32 state)
+{
+	static const char * const names[] = {
+		[IBCHAN_CHANNEL_PREPARED] = "prepared",
+		[IBCHAN_CHANNEL_CONNECTED] = "connected",
+		[IBCHAN_CHANNEL_BROKEN] = "broken",
+		[IBCHAN_CHANNEL_CLOSED] = "closed",
+		[IBCHAN_CHANNEL_CONNECTING] = "connecting",
+	};
+
+	return state < ARRAY_SIZE(names) && names[state] ? names[state] : "unknown";
 }
 
 int ibchan_channel_text(const struct ibchan_channel_info *info, char *buf, size_t len)
@@ -37,18 +50,18 @@ int ibchan_channel_text(const struct ibchan_channel_info *info, char *buf, size_
 	address_text(info->endpoint.gid, address);
 	peer_text(info, peer, sizeof(peer));
 	return snprintf(buf, len, "%.*s port %u (%s)%s", IBCHAN_NAME_SIZE - 1,
-			info->facts.device, info->params.port, address, peer);
+			info->device, info->params.port, address, peer);
 }
 
 /* What the device has tried before it gave up. */
 static void tries_text(const struct ibchan_channel_info *info, __u32 status, char *buf,
 		       size_t len)
 {
-	unsigned long long tenths = info->facts.ack_timeout_ns / 100000;
+	const long long tenths = info->ack_timeout_ns / 100000;
 
 	buf[0] = '\0';
 	if (status == IBCHAN_STATUS_RETRY_EXC_ERR)
-		snprintf(buf, len, " after %u retries of %llu.%llu ms",
+		snprintf(buf, len, " after %u retries of %lld.%lld ms",
 			 info->params.ack_retries, tenths / 10, tenths % 10);
 	else if (status == IBCHAN_STATUS_RNR_RETRY_EXC_ERR)
 		snprintf(buf, len, " after %u retries", info->params.rnr_retries);

@@ -83,10 +83,11 @@ static void judge_connect(struct doctor *doctor, struct peer *peer, int err,
 static int begin(struct link *link, struct peer *peer, struct ibchan_error *error)
 {
 	struct ibchan_connect_params params = {
+		.size = sizeof(params),
 		.length = sizeof(struct greeting),
-		.address_ms = (__u32)peer->timeout_ms,
-		.route_ms = (__u32)peer->timeout_ms,
-		.connect_ms = (__u32)peer->timeout_ms,
+		.address_ns = link->timeout_ns,
+		.route_ns = link->timeout_ns,
+		.connect_ns = link->timeout_ns,
 		.source = peer->source,
 	};
 	struct greeting greeting;

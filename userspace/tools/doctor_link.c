@@ -75,7 +75,8 @@ int link_open(struct link *link, struct ibchan_context *context, const char *dev
 		return -ENOMEM;
 	}
 	if (!err)
-		err = ibchan_mr_reg_local(link->pd, link->out, DOCTOR_MESSAGE, &link->out_mr, error);
+		err = ibchan_mr_reg_local(link->pd, link->out, DOCTOR_MESSAGE, &link->out_mr,
+					  error);
 	if (!err)
 		err = ibchan_mr_reg_local(link->pd, link->in, DOCTOR_MESSAGE, &link->in_mr,
 					  error);

@@ -78,7 +78,7 @@ static bool await_departure(unsigned int left)
 
 static int accept_request(struct patient *patient, struct ibchan_error *error)
 {
-	struct ibchan_connect_params params = { 0 };
+	struct ibchan_connect_params params = { .size = sizeof(params) };
 	struct link *link = &patient->link;
 	struct greeting greeting;
 	int err;
@@ -178,7 +178,7 @@ static void take_in(struct ibchan_context *context, struct ibchan_request *reque
 
 int doctor_serve(const char *port)
 {
-	struct ibchan_listen_params params = { .service = port };
+	struct ibchan_listen_params params = { .size = sizeof(params), .service = port };
 	struct ibchan_listener *listener;
 	struct ibchan_request *request;
 	struct ibchan_context *context;

@@ -15,25 +15,13 @@
 /* Slots begin where a cache line and an atomic would. */
 #define SLOT_ALIGN	64
 
-static int open_device(struct side *side, const char *name)
-{
-	int err;
-
-	if (open_context(&side->context))
-		return -1;
-	err = ibchan_device_open(side->context, name, &side->device, NULL);
-	if (err)
-		return complain("device %s: %s; `ibchan devices` lists them",
-				name ? name : "(first)", strerror(-err));
-	return 0;
-}
-
 /* A side that connects by address has found the device that way. */
 static int open_domain(struct side *side, const char *name)
 {
 	struct ibchan_error error;
 
-	if (!side->device && open_device(side, name))
+	if (!side->device && (open_context(&side->context) ||
+			      open_device(side->context, name, &side->device)))
 		return -1;
 	if (ibchan_pd_alloc(side->device, &side->pd, &error))
 		return complain_error("protection domain", &error);
@@ -61,6 +49,7 @@ static int register_slots(struct side *side, void *addr, __u32 access,
 			  struct ibchan_mr **mr)
 {
 	const struct ibchan_mr_params params = {
+		.size = sizeof(params),
 		.addr = addr,
 		.length = side->stride * side->plan->depth,
 		.access = access,

@@ -66,16 +66,6 @@ static void name_peer(struct talk *talk, const struct sockaddr_storage *address)
 		snprintf(talk->name, sizeof(talk->name), "%s:%s", host, port);
 }
 
-static int open_device(struct talk *talk, const char *name)
-{
-	int err = ibchan_device_open(talk->context, name, &talk->device, NULL);
-
-	if (err)
-		return complain("device %s: %s; `ibchan devices` lists them",
-				name ? name : "(first)", strerror(-err));
-	return 0;
-}
-
 static int open_route(struct talk *talk)
 {
 	struct ibchan_error error;
@@ -157,11 +147,11 @@ static int prepare(struct talk *talk, struct ibchan_prepared **prepared)
 	return 0;
 }
 
-static __u32 connect_ms(const struct talk *talk)
+static __s64 connect_ns(const struct talk *talk)
 {
-	if (!talk->timeout_s || talk->timeout_s > IBCHAN_MAX_STAGE_MS / 1000)
-		return IBCHAN_MAX_STAGE_MS;
-	return talk->timeout_s * 1000U;
+	const __s64 most = IBCHAN_MAX_STAGE_MS * 1000000LL, ns = talk_timeout_ns(talk);
+
+	return ns < 0 || ns > most ? most : ns;
 }
 
 /* Returns as ibchan_channel_connect_wait(). */
@@ -170,9 +160,10 @@ static int ask(struct talk *talk, struct ibchan_prepared *prepared, __u32 kind,
 {
 	const struct request_wire wire = make_request(talk, kind);
 	const struct ibchan_connect_params params = {
+		.size = sizeof(params),
 		.data = &wire,
 		.length = sizeof(wire),
-		.connect_ms = connect_ms(talk),
+		.connect_ns = connect_ns(talk),
 		.source = *talk->source ? talk->source : NULL,
 	};
 	int err = ibchan_prepared_connect(prepared, talk->options.host,
@@ -248,7 +239,8 @@ static int begin_client(struct talk *talk)
 	while (!talk->number)
 		if (getrandom(&talk->number, sizeof(talk->number), 0) < 0)
 			return complain("random number: %s", strerror(errno));
-	if (options->device ? open_device(talk, options->device) : open_route(talk))
+	if (options->device ? open_device(talk->context, options->device, &talk->device) :
+			      open_route(talk))
 		return -1;
 	if (find_source(talk) || make_queue(talk))
 		return -1;
@@ -258,12 +250,13 @@ static int begin_client(struct talk *talk)
 static int start_listening(struct talk *talk)
 {
 	const struct talk_options *options = &talk->options;
-	struct ibchan_listen_params params = { .service = options->port };
+	struct ibchan_listen_params params = { .size = sizeof(params), .service = options->port };
 	struct ibchan_error error;
 
 	snprintf(talk->name, sizeof(talk->name), "port %s", options->port);
 	if (options->device || options->gid_index != IBCHAN_AUTO) {
-		if (open_device(talk, options->device) || find_source(talk))
+		if (open_device(talk->context, options->device, &talk->device) ||
+		    find_source(talk))
 			return -1;
 		params.device = talk->device;
 		params.host = *talk->source ? talk->source : NULL;
@@ -341,8 +334,8 @@ static int serve(struct talk *talk, struct ibchan_request *request)
 
 	ibchan_request_query(request, &info);
 	name_peer(talk, &info.peer);
-	if ((!talk->device && open_device(talk, info.device)) || make_queue(talk) ||
-	    prepare(talk, &prepared)) {
+	if ((!talk->device && open_device(talk->context, info.device, &talk->device)) ||
+	    make_queue(talk) || prepare(talk, &prepared)) {
 		ibchan_request_reject(request, NULL, 0, NULL);
 		ibchan_prepared_destroy(prepared);
 		return -1;

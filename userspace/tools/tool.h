@@ -29,6 +29,9 @@ int complain_error(const char *what, const struct ibchan_error *error);
 /* ibchan_context_open(), which says why it fails, and what to do. */
 int open_context(struct ibchan_context **context);
 
+/* The same of ibchan_device_open(). */
+int open_device(struct ibchan_context *context, const char *name, struct ibchan_device **device);
+
 /* Of an option: the name of a port, or its number. Ends the program if it is neither. */
 const char *port_option(struct argp_state *state, const char *arg);
 

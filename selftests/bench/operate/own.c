@@ -39,6 +39,7 @@ int own_connect(const struct ibchan_builder *builder, struct ibchan_channel *cha
 static int own_open(unsigned char *memory)
 {
 	const struct ibchan_mr_params params = {
+		.size = sizeof(params),
 		.addr = memory, .length = MEMORY, .access = IBCHAN_ACCESS_ALL,
 	};
 	struct ibchan_builder builder;
@@ -175,6 +176,7 @@ static int own_run(const struct shape *shape)
 static int own_register_once(void *addr, unsigned long length)
 {
 	const struct ibchan_mr_params params = {
+		.size = sizeof(params),
 		.addr = addr, .length = length, .access = IBCHAN_ACCESS_ALL,
 	};
 	struct ibchan_mr *mr;

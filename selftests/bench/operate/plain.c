@@ -176,7 +176,9 @@ static int measure_huge(const struct receive *receive, unsigned char *memory)
 {
 	unsigned char *room = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct ibchan_mr_params params = { .length = HUGE, .access = IBCHAN_ACCESS_ALL };
+	struct ibchan_mr_params params = {
+		.size = sizeof(params), .length = HUGE, .access = IBCHAN_ACCESS_ALL,
+	};
 	struct ibchan_mr *mr;
 	int rc;
 
@@ -194,6 +196,7 @@ static int measure_huge(const struct receive *receive, unsigned char *memory)
 static int measure_many(const struct receive *receive, unsigned char *memory)
 {
 	struct ibchan_mr_params params = {
+		.size = sizeof(params),
 		.length = MANY * receive->size, .access = IBCHAN_ACCESS_ALL,
 	};
 	struct ibchan_mr *mr;

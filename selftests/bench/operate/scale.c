@@ -157,6 +157,7 @@ static int register_up_to(struct ibchan_mr **mrs, unsigned int *number, unsigned
 			  unsigned char *memory)
 {
 	const struct ibchan_mr_params params = {
+		.size = sizeof(params),
 		.addr = memory, .length = PAGE, .access = IBCHAN_ACCESS_ALL,
 	};
 	int rc = 0;

@@ -29,7 +29,7 @@ static struct {
 
 static int open_listener(const char *host)
 {
-	struct ibchan_listen_params params = { .host = host };
+	struct ibchan_listen_params params = { .size = sizeof(params), .host = host };
 	struct sockaddr_storage address;
 	int rc = ibchan_listener_create(own.context, &params, &own.listener, NULL);
 

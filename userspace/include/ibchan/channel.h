@@ -13,35 +13,70 @@ extern "C" {
 
 struct ibchan_pd;
 struct ibchan_cq;
+struct ibchan_mr;
 struct ibchan_prepared;
 struct ibchan_channel;
 struct ibchan_error;
 
 /**
+ * struct ibchan_initial_receive - a receive that a channel has before it can have a peer
+ * @mr: a region of the builder's domain
+ * @offset: of the range, from the first byte of @mr
+ * @length: bytes of it
+ * @wr_id: any number; comes back in the completion
+ */
+struct ibchan_initial_receive {
+	struct ibchan_mr *mr;
+	size_t offset;
+	size_t length;
+	__u64 wr_id;
+};
+
+/**
  * struct ibchan_builder - what a channel is made of
+ * @size: sizeof(struct ibchan_builder)
+ * @min_cq_entries: entries of the channel's own cq, at least; it has as many as the
+ *	channel's works that complete there need, in any case
  * @pd: protection domain of the memory that it will use
  * @send_cq: where sends, writes, reads and atomics complete; NULL: in one of the
  *	channel's own
  * @recv_cq: where receives complete; may be the same; NULL: in the channel's own,
  *	which is one for both directions if both are NULL
- * @min_cq_entries: entries of the channel's own cq, at least; it has as many as the
- *	channel's works that complete there need, in any case
- * @reserved: 0
- * @params: every knob; see struct ibchan_params in linux/ibchan.h
- * @options: what else; see struct ibchan_options in linux/ibchan_options.h
+ * @receives: what a channel receives into before it can have a peer, in this order; NULL: nothing
+ * @num_receives: how many
+ * @keepalive_ns: a peer that has died without a word is noticed within that time, 100 ms to an
+ *	hour; 0: 10 s; IBCHAN_TIMEOUT_NEVER: when a work fails, if ever
+ * @params: every knob; see struct ibchan_params, and ibchan_builder_init() for the defaults
  *
  * Start with ibchan_builder_init(), change what you like, use it as often as
  * you like.
+ *
+ * For a channel by endpoints a @keepalive_ns of 0 begins when the first work of this side has
+ * completed. linux/ibchan_options.h says how the peer is asked, and what slows it down.
  */
 struct ibchan_builder {
+	__u32 size;
+	__u32 min_cq_entries;
 	struct ibchan_pd *pd;
 	struct ibchan_cq *send_cq;
 	struct ibchan_cq *recv_cq;
-	__u32 min_cq_entries;
-	__u32 reserved;
+	const struct ibchan_initial_receive *receives;
+	size_t num_receives;
+	__s64 keepalive_ns;
 	struct ibchan_params params;
-	struct ibchan_options options;
 };
+
+/**
+ * ibchan_builder_init_size() - the defaults, for a struct of some size
+ * @builder: to fill
+ * @size: bytes of it
+ * @pd: protection domain
+ * @cq: for both directions; NULL: one of the channel's own
+ *
+ * What ibchan_builder_init() is made of, for other languages than C.
+ */
+void ibchan_builder_init_size(struct ibchan_builder *builder, size_t size, struct ibchan_pd *pd,
+			      struct ibchan_cq *cq);
 
 /**
  * ibchan_builder_init() - the defaults
@@ -52,6 +87,7 @@ struct ibchan_builder {
  * They are:
  *
  *	min_cq_entries	0: what the channel needs
+ *	keepalive_ns	0: 10 s
  *	access		IBCHAN_ACCESS_SHARED: the peer may read and write the
  *			regions of @pd that were registered for it
  *	max_send_wr	16 sends, writes, reads and atomics in flight
@@ -78,14 +114,20 @@ struct ibchan_builder {
  *	service_level	0 (to 15)
  *	max_inline_data	0 bytes
  */
-void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
-			 struct ibchan_cq *cq);
+static inline void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
+				       struct ibchan_cq *cq)
+{
+	ibchan_builder_init_size(builder, sizeof(*builder), pd, cq);
+}
 
 /**
  * ibchan_builder_prepare() - make a channel that has no peer yet
  * @builder: filled in
  * @prepared: where to put it
  * @error: details; NULL is fine
+ *
+ * Buffers: those of the builder's receives belong to the device until the work's completion was
+ * handed out, or the channel has been closed; not if this fails.
  *
  * Return: 0; -EINVAL: a knob is out of range, or the MTU above the port's, or above
  * that of the address if gid_index names one; -ENETDOWN: no port is active;
@@ -95,8 +137,8 @@ void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
  * -EACCES: a mode that needs more access than the channel has; -EPERM: see Fork;
  * -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as many objects
  * as it may, or the user's objects take as much kernel memory as they may (@error says
- * which); for a cq of its own also as ibchan_cq_create(); what the device's driver
- * answers.
+ * which); for a cq of its own also as ibchan_cq_create(), and for receives as ibchan_post();
+ * what the device's driver answers.
  */
 int ibchan_builder_prepare(const struct ibchan_builder *builder,
 			   struct ibchan_prepared **prepared,
@@ -120,14 +162,6 @@ void ibchan_prepared_endpoint(const struct ibchan_prepared *prepared,
  * Return: the channel; it lives as long as @prepared, or what becomes of that.
  */
 struct ibchan_channel *ibchan_prepared_channel(struct ibchan_prepared *prepared);
-
-/**
- * ibchan_prepared_params() - the knobs, with what the kernel chose
- * @prepared: the prepared channel
- * @params: where to put them
- */
-void ibchan_prepared_params(const struct ibchan_prepared *prepared,
-			    struct ibchan_params *params);
 
 /**
  * ibchan_prepared_handshake() - connect to the peer
@@ -164,12 +198,12 @@ int ibchan_prepared_destroy(struct ibchan_prepared *prepared);
 
 /**
  * ibchan_rnr_timer_from_ns() - a time as min_rnr_timer
- * @ns: how long a peer whose message met no receive is to wait, in nanoseconds
+ * @ns: how long a peer whose message met no receive is to wait, 0 and up
  *
  * Return: the code, 0 to 31, of the shortest time that is not below @ns, which is
- * 10 us at least; -EINVAL: above 655.36 ms.
+ * 10 us at least; -EINVAL: above 655.36 ms, or negative.
  */
-int ibchan_rnr_timer_from_ns(__u64 ns);
+int ibchan_rnr_timer_from_ns(__s64 ns);
 
 /**
  * ibchan_rnr_timer_to_ns() - min_rnr_timer as a time
@@ -181,8 +215,8 @@ __s64 ibchan_rnr_timer_to_ns(__u32 code);
 
 /**
  * ibchan_ack_timeout_from_ns() - a time as ack_timeout
- * @ns: how long to wait for an acknowledgment before sending again, in
- *	nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: for ever
+ * @ns: how long to wait for an acknowledgment before sending again, 0 and
+ *	up; IBCHAN_TIMEOUT_NEVER: for ever
  *
  * Return: the code, 1 to 31, of the shortest time that is not below @ns, which is
  * 8.192 us at least; 0 for ever; -EINVAL: above 8796.1 s, or another negative
@@ -224,28 +258,60 @@ int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint,
 
 /**
  * struct ibchan_channel_info - how a channel fares
- * @state: enum ibchan_channel_state
+ * @state: enum ibchan_channel_state; ibchan_channel_state_name() puts it into a word
  * @error: the first error as a negative errno, 0 while there is none
  * @status: enum ibchan_status of the work that failed first
+ * @failed_opcode: IBCHAN_OP_* of that work; IBCHAN_FACTS_NO_OPCODE: none has failed, which
+ *	flushed ones do not count as
+ * @failed_vendor_err: the device's own code for @status
+ * @peer_qpn: the peer's queue pair number; 0: there is no peer yet
+ * @failed_wr_id: of the work that failed first, as its request said
  * @sends_in_flight: posted and not completed
  * @recvs_in_flight: posted and not completed
- * @reserved: 0
+ * @probes_sent: how often the peer was asked for a sign of life
+ * @probes_answered: how often it gave one
+ * @device: name of the own device, also when it has left; ends with a NUL
+ * @peer_gid: the peer's address
+ * @age_ns: since it was connected; 0: it was not
+ * @keepalive_ns: in effect, see struct ibchan_builder
+ * @notice_ns: in which a silent peer is noticed; 0: not at all
+ * @ack_timeout_ns: until a message that nobody has answered is sent again;
+ *	IBCHAN_TIMEOUT_NEVER: it is not
+ * @rnr_timer_ns: how long the peer is told to wait when its message met no receive
+ * @worst_case_ns: until a message that nobody ever answers has failed, at most: devices may take
+ *	four times @ack_timeout_ns for each try; IBCHAN_TIMEOUT_NEVER: it does not, or need not (7
+ *	retries are without end on some devices)
  * @params: in effect; mtu and max_rd_atomic are the agreed ones
  * @endpoint: of this side
- * @options: in effect
- * @facts: what else is known of it; see struct ibchan_facts
+ * @reserved: 0
+ *
+ * The retries of @params were given to the device when the channel was connected, and the times:
+ * the one that the peer is told to wait before anything could arrive, the others before anything
+ * could be sent.
  */
 struct ibchan_channel_info {
 	__u32 state;
 	int error;
 	__u32 status;
+	__u32 failed_opcode;
+	__u32 failed_vendor_err;
+	__u32 peer_qpn;
+	__u64 failed_wr_id;
 	__u32 sends_in_flight;
 	__u32 recvs_in_flight;
-	__u32 reserved;
+	__u32 probes_sent;
+	__u32 probes_answered;
+	char device[IBCHAN_NAME_SIZE];
+	__u8 peer_gid[IBCHAN_GID_SIZE];
+	__s64 age_ns;
+	__s64 keepalive_ns;
+	__s64 notice_ns;
+	__s64 ack_timeout_ns;
+	__s64 rnr_timer_ns;
+	__s64 worst_case_ns;
 	struct ibchan_params params;
 	struct ibchan_endpoint endpoint;
-	struct ibchan_options options;
-	struct ibchan_facts facts;
+	__u64 reserved[8];
 };
 
 /**
@@ -258,6 +324,15 @@ struct ibchan_channel_info {
  */
 int ibchan_channel_query(struct ibchan_channel *channel,
 			 struct ibchan_channel_info *info, struct ibchan_error *error);
+
+/**
+ * ibchan_channel_state_name() - a word for what a channel does
+ * @state: enum ibchan_channel_state
+ *
+ * Return: for example "connected" or "broken"; "unknown" for a state that this library does not
+ * know. Never NULL.
+ */
+const char *ibchan_channel_state_name(__u32 state);
 
 /**
  * ibchan_channel_text() - the devices, ports and addresses of a channel's two ends
@@ -289,40 +364,6 @@ int ibchan_channel_text(const struct ibchan_channel_info *info, char *buf, size_
  */
 int ibchan_channel_error_text(const struct ibchan_channel_info *info,
 			      const struct ibchan_error *error, char *buf, size_t len);
-
-/**
- * struct ibchan_times - how long a channel tries
- * @ack_timeout_ns: until a message that nobody has answered is sent again;
- *	IBCHAN_TIMEOUT_NEVER: it is not
- * @rnr_timer_ns: how long the peer is told to wait when its message met no receive
- * @worst_case_ns: until a message that nobody ever answers has failed, at most:
- *	devices may take four times @ack_timeout_ns for each try;
- *	IBCHAN_TIMEOUT_NEVER: it does not, or need not (7 retries are without end on
- *	some devices)
- * @ack_retries: how often it is sent again
- * @rnr_retries: how often it is sent again when it met no receive; 7: without end
- */
-struct ibchan_times {
-	__s64 ack_timeout_ns;
-	__s64 rnr_timer_ns;
-	__s64 worst_case_ns;
-	__u32 ack_retries;
-	__u32 rnr_retries;
-};
-
-/**
- * ibchan_channel_times() - how long a channel tries, in times and counts
- * @channel: connected or broken
- * @times: where to put the answer
- *
- * They were given to the device when the channel was connected: the time that the
- * peer is told to wait before anything could arrive, the others before anything
- * could be sent.
- *
- * Return: 0 or a negative errno.
- */
-int ibchan_channel_times(struct ibchan_channel *channel,
-			 struct ibchan_times *times);
 
 /**
  * ibchan_channel_send_cq() - where a channel's sends, writes and reads complete

@@ -3,6 +3,7 @@
 #ifndef _IBCHAN_CONNECT_H
 #define _IBCHAN_CONNECT_H
 
+#include <stddef.h>
 #include <sys/socket.h>
 #include <linux/types.h>
 #include <linux/ibchan.h>
@@ -85,33 +86,32 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
 
 /**
  * struct ibchan_connect_params - what goes with a request, or with its answer
+ * @size: sizeof(struct ibchan_connect_params)
  * @data: for the peer; NULL: none, with a @length of 0
  * @length: bytes of @data: up to 48 with a request and 188 when accepting; 56 with
  *	IBCHAN_CONNECT_FOREIGN, and 196 when accepting a peer that is no ibchan, which gets zeros
  *	behind them
- * @address_ms: how long finding the device may take, in milliseconds; 0: 5000
- * @route_ms: how long finding the way may take; 0: 5000
- * @connect_ms: how long the peer may take; 0: 60000, when accepting 10000; all three for all
+ * @flags: IBCHAN_CONNECT_FOREIGN: the peer may be no ibchan; one that is asked so, or is none, gets
+ *	@data and nothing else, and is looked after by no keepalive
+ * @address_ns: how long finding the device may take, up to an hour; 0: 5 s
+ * @route_ns: how long finding the way may take; 0: 5 s
+ * @connect_ns: how long the peer may take; 0: 60 s, when accepting 10 s; all three for all
  *	addresses of the peer together: each has an equal share of what those before it have left
  * @source: IP address that the connection is to have on this side; NULL: as the
  *	route says, which is one outside of all VRFs
- * @flags: IBCHAN_CONNECT_FOREIGN: the peer may be no ibchan; one that is asked so, or is none, gets
- *	@data and nothing else, and is looked after by no keepalive
- * @reserved0: 0
- * @reserved: 0
  *
- * All zero is the default. An accept needs @data, @connect_ms and @flags only.
+ * All zero but @size is the default. An accept needs @data, @connect_ns and @flags only. The kernel
+ * counts these times in milliseconds, rounded up.
  */
 struct ibchan_connect_params {
-	const void *data;
-	__u32 length;
-	__u32 address_ms;
-	__u32 route_ms;
-	__u32 connect_ms;
-	const char *source;
+	__u32 size;
 	__u32 flags;
-	__u32 reserved0;
-	__u64 reserved[3];
+	const void *data;
+	size_t length;
+	const char *source;
+	__s64 address_ns;
+	__s64 route_ns;
+	__s64 connect_ns;
 };
 
 /**
@@ -165,9 +165,9 @@ int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns
 
 /**
  * struct ibchan_connection_info - how a connection by address fares
- * @state: enum ibchan_channel_state
- * @stage: enum ibchan_stage: the last one that was begun; IBCHAN_STAGE_NONE: the
- *	channel was not connected by address
+ * @state: enum ibchan_channel_state; ibchan_channel_state_name() puts it into a word
+ * @stage: enum ibchan_stage, see ibchan_stage_name(): the last one that was begun;
+ *	IBCHAN_STAGE_NONE: the channel was not connected by address
  * @error: of what ended it, a negative errno; 0: it has not ended
  * @cm_error: what the connection manager said: a positive reject code, or a
  *	negative errno
@@ -188,6 +188,15 @@ struct ibchan_connection_info {
 	__u8 data[IBCHAN_PRIVATE_DATA_SIZE];
 	__u64 reserved[4];
 };
+
+/**
+ * ibchan_stage_name() - words for a stage of connecting by address
+ * @stage: enum ibchan_stage
+ *
+ * Return: for example "asking the peer"; "unknown" for a stage that this library does not know.
+ * Never NULL.
+ */
+const char *ibchan_stage_name(__u32 stage);
 
 /**
  * ibchan_channel_connection() - how a connection by address fares
@@ -221,22 +230,20 @@ int ibchan_builder_connect(const struct ibchan_builder *builder, const char *hos
 
 /**
  * struct ibchan_listen_params - where to listen
+ * @size: sizeof(struct ibchan_listen_params)
  * @device: only for requests that come over it; NULL: over any device
  * @host: name or IP address of this host; NULL: any, of both families
  * @service: name or number of a port; NULL: a free one
  * @backlog: requests that may wait, 1 to 65536; 0: 128. Those beyond it, or beyond the kernel
  *	memory that the user may take, are not answered, and the peer's connection manager asks
  *	again. A request whose sender has given up does not wait
- * @reserved0: 0
- * @reserved: 0
  */
 struct ibchan_listen_params {
+	__u32 size;
+	__u32 backlog;
 	struct ibchan_device *device;
 	const char *host;
 	const char *service;
-	__u32 backlog;
-	__u32 reserved0;
-	__u64 reserved[4];
 };
 
 /**
@@ -387,7 +394,7 @@ int ibchan_request_accept(struct ibchan_request *request,
  * kernel's place, see <ibchan.h>; another negative errno, and the request is gone.
  */
 int ibchan_request_reject(struct ibchan_request *request, const void *data,
-			  __u32 length, struct ibchan_error *error);
+			  size_t length, struct ibchan_error *error);
 
 /**
  * ibchan_builder_accept() - make a channel for the next peer that is connected
@@ -407,6 +414,12 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
  * later call with the same domain and completion queues returns them, with the parameters of the
  * builder that answered them, and ibchan_listener_close() ends them. Until then domain and queues
  * are in use. ibchan_event_take() tells nothing of them.
+ *
+ * With receives in @builder a call waits for one peer at a time: their ranges are those of one
+ * channel.
+ *
+ * Buffers: the ranges of the builder's receives belong to the device until the channel that a call
+ * returned has completed them, or the listener was closed.
  *
  * Return: 0; -ETIMEDOUT, or with a @timeout_ns of 0 -EAGAIN: no peer is connected; -EINTR: a signal
  * came, and no peer is lost by it; as ibchan_builder_prepare(), with the peer that asked rejected;

@@ -41,18 +41,16 @@ int ibchan_pd_free(struct ibchan_pd *pd);
 
 /**
  * struct ibchan_mr_params - what to register
+ * @size: sizeof(struct ibchan_mr_params)
+ * @access: IBCHAN_ACCESS_*; remote write and atomic need local write
  * @addr: first byte; any alignment
  * @length: bytes, 1 and up
- * @access: IBCHAN_ACCESS_*; remote write and atomic need local write
- * @flags: 0
- * @reserved: 0
  */
 struct ibchan_mr_params {
+	__u32 size;
+	__u32 access;
 	void *addr;
 	size_t length;
-	__u32 access;
-	__u32 flags;
-	__u64 reserved[2];
 };
 
 /**
@@ -77,7 +75,7 @@ struct ibchan_mr_params {
  * ibchan_mr_dereg() has returned 0.
  *
  * Return: 0; -EINVAL: no bytes, or an access that cannot be; -EOPNOTSUPP: the
- * device cannot register user memory safely, or unknown flags; -ENOMEM: no
+ * device cannot register user memory safely; -ENOMEM: no
  * memory, or RLIMIT_MEMLOCK (then @error names used, limit and needed);
  * -EFAULT: not all of the range is mapped with enough access; -EPERM: see
  * Fork; -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as
@@ -126,23 +124,23 @@ int ibchan_mr_reg_shared(struct ibchan_pd *pd, void *addr, size_t length,
 
 /**
  * struct ibchan_dmabuf_params - what of a dma-buf to register
+ * @size: sizeof(struct ibchan_dmabuf_params)
+ * @access: IBCHAN_ACCESS_*; remote write and atomic need local write
+ * @fd: of the dma-buf
+ * @reserved: 0
  * @addr: where the caller has mapped the first byte, or NULL: elements of the
  *	region are given in terms of it
  * @length: bytes, 1 and up
  * @offset: of the first byte, from the start of the dma-buf
- * @fd: of the dma-buf
- * @access: IBCHAN_ACCESS_*; remote write and atomic need local write
- * @flags: 0
- * @reserved: 0
  */
 struct ibchan_dmabuf_params {
+	__u32 size;
+	__u32 access;
+	int fd;
+	__u32 reserved;
 	void *addr;
 	size_t length;
 	__u64 offset;
-	int fd;
-	__u32 access;
-	__u32 flags;
-	__u32 reserved;
 };
 
 /**
@@ -172,7 +170,7 @@ struct ibchan_dmabuf_params {
  * time (soft-RoCE: 512); -EBADF: no open file; -EACCES: the dma-buf was not
  * opened for reading, or for writing where the access has local write;
  * -EOPNOTSUPP: the device has DMA of its own, the exporter has no mapping for
- * the CPU, or none in memory with pages (@error says which), or unknown flags;
+ * the CPU, or none in memory with pages (@error says which);
  * -EINTR: a signal ended the wait for what others do with the memory; -ENOMEM;
  * -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the process's RDMA
  * cgroup holds as many objects as it may, or the user's objects take as much

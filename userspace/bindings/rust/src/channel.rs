@@ -113,7 +113,12 @@ impl ChannelBuilder<()> {
 
         // SAFETY: the call fills the struct, and looks at no domain.
         let inner = unsafe {
-            ffi::ibchan_builder_init(inner.as_mut_ptr(), ptr::null_mut(), ptr::null_mut());
+            ffi::ibchan_builder_init_size(
+                inner.as_mut_ptr(),
+                mem::size_of::<ffi::Builder>(),
+                ptr::null_mut(),
+                ptr::null_mut(),
+            );
             inner.assume_init()
         };
         ChannelBuilder {
@@ -182,9 +187,8 @@ impl<Pd> ChannelBuilder<Pd> {
 
     /// How long a peer whose message meets no receive is to wait: 2.56 ms.
     pub fn min_rnr_timer(mut self, time: Duration) -> Self {
-        let ns = nanoseconds(time) as u64;
         // SAFETY: it takes any number.
-        let code = unsafe { ffi::ibchan_rnr_timer_from_ns(ns) };
+        let code = unsafe { ffi::ibchan_rnr_timer_from_ns(nanoseconds(time)) };
 
         self.wrong |= code < 0;
         self.inner.params.min_rnr_timer = code as u32;

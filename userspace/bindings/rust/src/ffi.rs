@@ -111,22 +111,17 @@ pub struct Params {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub struct Options {
-    pub keepalive_ms: u32,
-    pub reserved: [u32; 7],
-}
-
-#[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Builder {
+    pub size: u32,
+    pub min_cq_entries: u32,
     pub pd: *mut Pd,
     pub send_cq: *mut Cq,
     pub recv_cq: *mut Cq,
-    pub min_cq_entries: u32,
-    pub reserved: u32,
+    pub receives: *const c_void,
+    pub num_receives: usize,
+    pub keepalive_ns: i64,
     pub params: Params,
-    pub options: Options,
 }
 
 #[repr(C)]
@@ -294,7 +289,12 @@ extern "C" {
         size: usize,
     ) -> c_int;
 
-    pub fn ibchan_builder_init(builder: *mut Builder, pd: *mut Pd, cq: *mut Cq);
+    pub fn ibchan_builder_init_size(
+        builder: *mut Builder,
+        size: usize,
+        pd: *mut Pd,
+        cq: *mut Cq,
+    );
     pub fn ibchan_builder_prepare(
         builder: *const Builder,
         prepared: *mut *mut Prepared,
@@ -317,7 +317,7 @@ extern "C" {
         error: *mut Error,
     ) -> c_int;
     pub fn ibchan_ack_timeout_from_ns(ns: i64) -> c_int;
-    pub fn ibchan_rnr_timer_from_ns(ns: u64) -> c_int;
+    pub fn ibchan_rnr_timer_from_ns(ns: i64) -> c_int;
 
     pub fn ibchan_sge_unchecked(mr: *const Mr, offset: usize, length: usize) -> Sge;
     pub fn ibchan_sge_plain(addr: *mut c_void, length: usize) -> Sge;
@@ -385,9 +385,8 @@ mod tests {
             access max_send_wr max_recv_wr max_send_sge max_recv_sge rnr_retries ack_retries
             min_rnr_timer ack_timeout mtu send_psn recv_psn port gid_index max_rd_atomic
             traffic_class service_level max_inline_data);
-        layout!(text, "options", Options, keepalive_ms reserved);
         layout!(text, "builder", Builder,
-            pd send_cq recv_cq min_cq_entries reserved params options);
+            size min_cq_entries pd send_cq recv_cq receives num_receives keepalive_ns params);
         layout!(text, "sge", Sge, offset length mr);
         layout!(text, "wr", Wr,
             channel opcode flags num_sge wr_id sges remote_addr rkey imm sge remote_length);
