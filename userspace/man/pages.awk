@@ -3,7 +3,7 @@
 # awk [-v out=DIR -v version=V -v date=YYYY-MM-DD -v constants="PAGE..."] -f pages.awk HEADER...
 #
 # Makes a manual page of each kernel-doc comment: name.3 for a function or macro, name.3type
-# for a struct or enum. The comments are the only source. They must say it all: no declaration
+# for a struct or enum; and of a comment "DOC: name - title", which declares nothing, name.3. The comments are the only source. They must say it all: no declaration
 # goes without one; parameters, what a call returns, and when the buffers of a call that has to
 # do with buffers may be reused (a paragraph "Buffers: ...") are not left out.
 #
@@ -47,7 +47,9 @@ function joined(old, text) {
 }
 
 function comment_line(text) {
-	if (section != "brief" && text ~ /^@[a-z0-9_]+:/ || text ~ /^@[A-Za-z0-9_]+:/) {
+	if (title ~ /^DOC: / && text ~ /^[A-Z][A-Za-z, ']*: /) {
+		parameter("@" text)
+	} else if (section != "brief" && text ~ /^@[a-z0-9_]+:/ || text ~ /^@[A-Za-z0-9_]+:/) {
 		parameter(text)
 	} else if (text ~ /^Return: /) {
 		section = "return"
@@ -80,11 +82,19 @@ function trimmed(text) {
 
 function entry_name(text) {
 	sub(/\(.*/, "", text)
-	sub(/^(struct|enum) /, "", text)
+	sub(/^(struct|enum|DOC:) /, "", text)
 	return text
 }
 
+# Of the kernel's headers, what programs of the library fill in or read.
+function is_wanted() {
+	return FILENAME !~ /\/linux\// || title ~ \
+	       /^(struct ibchan_(params|endpoint|reason|history_event)|enum ibchan_(class|channel_state|stage|port_state))$/
+}
+
 function remember(what) {
+	if (!is_wanted())
+		return
 	entries++
 	kind[entries] = what
 	name[entries] = entry_name(title)
@@ -103,6 +113,9 @@ function remember(what) {
 }
 
 function check_entry(e) {
+	if (kind[e] == "doc")
+		return
+	check_shape(e)
 	if (declared_name(decl[e]) != name[e])
 		complain("the comment of " name[e] " is in front of: " decl[e])
 	for (i = 1; i <= count[e]; i++)
@@ -113,6 +126,7 @@ function check_entry(e) {
 	if (kind[e] != "function")
 		return
 	check_arguments(e)
+	check_error(e)
 	if (decl[e] !~ /^(static inline )?void [a-z]/ && return_text[e] == "")
 		complain(name[e] ": no Return:")
 	if (touches_buffers(decl[e]) && buffer_text[e] == "")
@@ -131,6 +145,47 @@ function check_arguments(e,	n, words, list, word) {
 		if (word != "void" && !documented(e, word))
 			complain(name[e] ": no @" word)
 	}
+}
+
+# The rules "Times" and "Structs that callers fill in" of <ibchan.h>, which the kernel's structs
+# within those do not follow.
+function check_shape(e,	text) {
+	if (FILENAME ~ /\/linux\//)
+		return
+	text = decl[e]
+	gsub(/__s64 [a-z_]*_ns[;,)]/, "", text)
+	if (kind[e] != "macro" && text ~ /_([mun]?s|m?sec)[;,)[]/)
+		complain(name[e] ": a time is not a __s64 of nanoseconds")
+	if (kind[e] == "struct" && name[e] ~ /_(params|builder)$/ &&
+	    decl[e] !~ /^struct [a-z_]+ \{\n\t__u32 size;\n/)
+		complain(name[e] ": parameters do not begin with their size")
+}
+
+# The rule "Errors". A code has one cause in calls that end an object, hand out a descriptor, or
+# collect what was posted; ibchan_post() has details for those that post one element.
+function check_error(e,	text) {
+	text = decl[e]
+	gsub(/[ \t\n]+/, " ", text)
+	if (text ~ /[(,] ?struct ibchan_error \*/) {
+		if (text !~ /^(int|ssize_t) .*, struct ibchan_error \*error\);$/)
+			complain(name[e] ": the error is not the last argument of an int")
+	} else if (text ~ /^(int|ssize_t) / && codes(return_text[e]) > 1 && name[e] !~ \
+		   /_(close|destroy|free|dereg|break|fd|poll|spin|wait|result|checked|post_[a-z]+)$/) {
+		complain(name[e] ": can fail in more than one way, and takes no struct ibchan_error")
+	}
+}
+
+# How many errors a text names; one that speaks of another call's may be any.
+function codes(text,	n, code, seen) {
+	if (text ~ /negative errno|[Aa]s ibchan_/)
+		return 2
+	while (match(text, /-E[A-Z0-9]+/)) {
+		code = substr(text, RSTART, RLENGTH)
+		n += !seen[code]
+		seen[code] = 1
+		text = substr(text, RSTART + RLENGTH)
+	}
+	return n
 }
 
 function documented(e, word,	j) {
@@ -224,7 +279,7 @@ function say(line) {
 
 # Paragraphs, and blocks of code, which a tab begins.
 function say_body(text,	n, lines, i, part, code) {
-	first = !count[e]
+	first = !count[e] || kind[e] == "doc"
 	n = split(text, lines, "\n")
 	for (i = 1; i <= n + 1; i++) {
 		if (i <= n && lines[i] != "" && (lines[i] ~ /^\t/) == code) {
@@ -438,18 +493,23 @@ function say_page(e) {
 	say_head(e, is_type(e) ? "3type" : "3")
 	if (is_type(e))
 		say_type(e)
+	else if (kind[e] == "doc")
+		say(".fi")
 	else
 		say_call(e)
 	say(".SH DESCRIPTION")
+	if (kind[e] == "doc")
+		say_body(bodies[e])
 	say_list(e)
-	say_body(bodies[e])
+	if (kind[e] != "doc")
+		say_body(bodies[e])
 	if (bodies[e] !~ /[a-z]/ && !count[e])
 		say(marked(capital(briefs[e]) "."))
 	if (return_text[e] != "") {
 		say(".SH RETURN VALUE")
 		say_returns(return_text[e])
 	}
-	if (!is_type(e))
+	if (!is_type(e) && kind[e] != "doc")
 		say_buffers(e)
 	say_also(e)
 	close(page)
@@ -473,7 +533,7 @@ BEGIN {
 
 FNR == 1 {
 	short = FILENAME
-	sub(/.*include\//, "", short)
+	sub(/.*(include|uapi)\//, "", short)
 	open_declaration = 0
 }
 
@@ -486,7 +546,10 @@ FNR == 1 {
 commenting && /^ \*\// {
 	commenting = 0
 	declaration = ""
-	awaiting = 1
+	awaiting = title !~ /^DOC: /
+	source[entries + 1] = short
+	if (!awaiting)
+		remember("doc")
 	next
 }
 
@@ -531,7 +594,7 @@ awaiting || open_declaration {
 	complain("no comment: " $0)
 }
 
-/^(struct|enum) ibchan_[a-z0-9_]+ \{/ {
+FILENAME !~ /\/linux\// && /^(struct|enum) ibchan_[a-z0-9_]+ \{/ {
 	complain("no comment: " $0)
 }
 
