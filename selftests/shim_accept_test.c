@@ -295,9 +295,9 @@ TEST_F(accepting, gives_a_caller_no_channel_of_anothers_queues)
 TEST_F(accepting, has_the_receives_of_the_builder_for_what_a_peer_sends_first)
 {
 	struct client client = { .m = &self->m };
-	struct ibchan_completion done;
+	struct ibchan_cqe done;
 	const struct ibchan_initial_receive receive = { self->m.asked.mr, 0, 8, 33 };
-	struct ibchan_sge sge;
+	struct ibchan_submit_sge sge;
 
 	self->builder.receives = &receive;
 	self->builder.num_receives = 1;

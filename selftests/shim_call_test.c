@@ -284,11 +284,11 @@ TEST_F(call, that_asks_writes_its_error_in_success_and_in_failure)
 TEST_F(call, on_a_channel_finds_the_receives_that_its_builder_had)
 {
 	struct ibchan_channel_info info;
-	struct ibchan_completion done;
+	struct ibchan_cqe done;
 	struct ibchan_builder builder;
 	struct ibchan_initial_receive receives[2];
 	struct end end = { 0 };
-	struct ibchan_sge sge;
+	struct ibchan_submit_sge sge;
 
 	ASSERT_EQ(0, end_objects(&end, self->context, 0));
 	ibchan_builder_init(&builder, end.pd, NULL);

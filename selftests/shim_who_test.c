@@ -60,11 +60,11 @@ TEST_F(shim_who, tells_both_ends_and_the_age)
 TEST_F(shim_who, names_the_work_that_failed_first_as_its_request_did)
 {
 	struct ibchan_channel_info info;
-	struct ibchan_completion done;
+	struct ibchan_cqe done;
 
 	ASSERT_EQ(0, ibchan_channel_close(self->b.channel));
 	self->b.channel = NULL;
-	ASSERT_EQ(0, ibchan_post_send(self->a.channel, self->a.mr, 0, 64, 0x77777777777));
+	ASSERT_EQ(0, ibchan_post_send(self->a.channel, self->a.mr, 0, 64, 0x77777777777, NULL));
 	ASSERT_EQ(1, ibchan_cq_wait(self->a.cq, &done, 1, 1, patience_ns()));
 	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &info, NULL));
 	EXPECT_EQ(0x77777777777, info.failed_wr_id);

@@ -201,8 +201,8 @@ static int receives_post(const struct ibchan_builder *builder, struct ibchan_cha
 			 struct ibchan_error *error)
 {
 	const struct ibchan_initial_receive *receive = builder->receives;
-	struct ibchan_sge sge;
-	struct ibchan_wr wr;
+	struct ibchan_submit_sge sge;
+	struct ibchan_submit_wr wr;
 	int err = 0;
 
 	for (; receive < builder->receives + builder->num_receives && !err; receive++) {
