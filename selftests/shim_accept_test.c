@@ -181,7 +181,7 @@ TEST_F(accepting, answers_no_more_than_so_many_at_a_time_and_goes_on_when_they_a
 
 TEST_F(accepting, counts_a_silent_peer_after_ten_seconds_and_returns_no_error_for_it)
 {
-	struct ibchan_event event;
+	struct ibchan_happening happening;
 	__u64 begin = now_ms();
 
 	ASSERT_EQ(0, ask_silently(self, &self->ghosts[0]));
@@ -190,7 +190,7 @@ TEST_F(accepting, counts_a_silent_peer_after_ten_seconds_and_returns_no_error_fo
 	EXPECT_EQ(-ETIMEDOUT, accept_within(self, 2000 * MS));
 	EXPECT_EQ(1, ibchan_listener_lost(self->m.listener));
 	EXPECT_LE(11000, now_ms() - begin);
-	EXPECT_EQ(-EAGAIN, ibchan_event_take(self->m.context, &event, NULL));
+	EXPECT_EQ(-EAGAIN, ibchan_next(self->m.context, 0, &happening, NULL));
 }
 
 TEST_F(accepting, counts_a_peer_that_gives_up_and_returns_no_error_for_it)
@@ -236,12 +236,12 @@ struct taker {
 static void *take_events(void *arg)
 {
 	struct taker *taker = arg;
-	struct pollfd pollfd = { .fd = ibchan_context_fd(taker->context), .events = POLLIN };
-	struct ibchan_event event;
+	struct pollfd pollfd = { .fd = ibchan_next_fd(taker->context), .events = POLLIN };
+	struct ibchan_happening happening;
 
 	while (!__atomic_load_n(&taker->stops, __ATOMIC_ACQUIRE)) {
 		poll(&pollfd, 1, 10);
-		while (!ibchan_event_take(taker->context, &event, NULL))
+		while (!ibchan_next(taker->context, 0, &happening, NULL))
 			taker->taken++;
 	}
 	return NULL;

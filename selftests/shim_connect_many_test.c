@@ -92,12 +92,12 @@ static int accept_waiting(struct crowd *crowd)
 
 static int count_events(struct crowd *crowd)
 {
-	struct ibchan_event event;
+	struct ibchan_happening happening;
 	int rc;
 
-	while (!(rc = ibchan_event_take(crowd->context, &event, NULL))) {
-		crowd->connected += !!(event.events & IBCHAN_EVENT_CONNECTED);
-		crowd->broken += !!(event.events & IBCHAN_EVENT_BROKEN);
+	while (!(rc = ibchan_next(crowd->context, 0, &happening, NULL))) {
+		crowd->connected += happening.kind == IBCHAN_NEXT_CONNECTED;
+		crowd->broken += happening.kind == IBCHAN_NEXT_ENDED;
 	}
 	return rc == -EAGAIN ? 0 : rc;
 }
@@ -107,7 +107,7 @@ static int serve(struct crowd *crowd, int channels)
 {
 	struct pollfd fds[] = {
 		{ .fd = ibchan_listener_fd(crowd->listener), .events = POLLIN },
-		{ .fd = ibchan_context_fd(crowd->context), .events = POLLIN },
+		{ .fd = ibchan_next_fd(crowd->context), .events = POLLIN },
 	};
 	int rc = 0;
 

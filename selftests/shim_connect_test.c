@@ -284,7 +284,7 @@ TEST_F(connecting, takes_no_sends_before_there_is_a_peer)
 
 TEST_F(connecting, keeps_the_callers_pointers_with_its_objects)
 {
-	struct ibchan_event event;
+	struct ibchan_happening happening;
 	int own;
 
 	EXPECT_EQ(NULL, ibchan_listener_priv(self->m.listener));
@@ -296,9 +296,10 @@ TEST_F(connecting, keeps_the_callers_pointers_with_its_objects)
 	EXPECT_EQ(&own, ibchan_channel_priv(self->m.asking.channel));
 	EXPECT_EQ(NULL, ibchan_channel_priv(self->m.asked.channel));
 	do {
-		ASSERT_EQ(0, ibchan_event_take(self->m.context, &event, NULL));
-	} while (event.channel != self->m.asking.channel);
-	EXPECT_EQ(&own, ibchan_channel_priv(event.channel));
+		ASSERT_EQ(0, ibchan_next(self->m.context, patience_ns(), &happening, NULL));
+		EXPECT_EQ(IBCHAN_NEXT_CONNECTED, happening.kind);
+	} while (happening.channel != self->m.asking.channel);
+	EXPECT_EQ(&own, happening.priv);
 }
 
 TEST_F(connecting, says_that_nobody_listens)
@@ -416,25 +417,25 @@ TEST_F(connecting, leaves_nobody_to_take_when_the_peer_has_given_up)
 TEST_F(connecting, breaks_one_side_when_the_other_closes)
 {
 	struct ibchan_connection_info info;
-	struct ibchan_event event = { 0 };
+	struct ibchan_happening happening = { 0 };
 	struct pollfd pollfd = { .events = POLLIN };
-	unsigned int events = 0;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	ASSERT_EQ(0, ibchan_channel_close(self->m.asking.channel));
 	self->m.asking.channel = NULL;
-	pollfd.fd = ibchan_context_fd(self->m.context);
-	while (!(events & IBCHAN_EVENT_BROKEN)) {
+	pollfd.fd = ibchan_next_fd(self->m.context);
+	while (happening.kind != IBCHAN_NEXT_ENDED) {
 		ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
-		ASSERT_EQ(0, ibchan_event_take(self->m.context, &event, NULL));
-		EXPECT_EQ(self->m.asked.channel, event.channel);
-		events |= event.events;
+		ASSERT_EQ(0, ibchan_next(self->m.context, 0, &happening, NULL));
+		EXPECT_EQ(self->m.asked.channel, happening.channel);
 	}
+	EXPECT_EQ(IBCHAN_BY_PEER, happening.by);
+	EXPECT_EQ(-ECONNRESET, happening.error);
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info, NULL));
 	EXPECT_EQ(-ECONNRESET, info.error);
 	EXPECT_EQ(-ESHUTDOWN, outcome(self->m.asked.channel, &self->m.error));
+	EXPECT_EQ(-EAGAIN, ibchan_next(self->m.context, 0, &happening, NULL));
 	EXPECT_EQ(0, poll(&pollfd, 1, 0));
-	EXPECT_EQ(-EAGAIN, ibchan_event_take(self->m.context, &event, NULL));
 }
 
 TEST_F(connecting, breaks_one_side_when_the_other_breaks)
@@ -533,21 +534,22 @@ TEST_F(connecting, an_error_names_the_peer_by_its_address)
 	EXPECT_TRUE(has(text, to)) TH_LOG("%s", text);
 }
 
-TEST_F(connecting, is_announced_by_an_event)
+TEST_F(connecting, is_announced_once)
 {
-	struct pollfd pollfd = { .fd = ibchan_context_fd(self->m.context), .events = POLLIN };
-	struct ibchan_event event;
+	struct pollfd pollfd = { .fd = ibchan_next_fd(self->m.context), .events = POLLIN };
+	struct ibchan_happening happening;
 	int left = 2;
 
 	EXPECT_EQ(0, poll(&pollfd, 1, 0));
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	while (left--) {
 		ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
-		ASSERT_EQ(0, ibchan_event_take(self->m.context, &event, NULL));
-		EXPECT_EQ(IBCHAN_EVENT_CONNECTED, event.events);
-		EXPECT_TRUE(event.channel == self->m.asking.channel ||
-			    event.channel == self->m.asked.channel);
+		ASSERT_EQ(0, ibchan_next(self->m.context, 0, &happening, NULL));
+		EXPECT_EQ(IBCHAN_NEXT_CONNECTED, happening.kind);
+		EXPECT_TRUE(happening.channel == self->m.asking.channel ||
+			    happening.channel == self->m.asked.channel);
 	}
+	EXPECT_EQ(-EAGAIN, ibchan_next(self->m.context, 0, &happening, NULL));
 	EXPECT_EQ(0, poll(&pollfd, 1, 0));
 }
 

@@ -161,6 +161,41 @@ TEST_F(example, epoll_server_serves_clients_that_exchange_endpoints)
 				  ARGUMENTS("-e", "localhost", NULL)));
 }
 
+/* As soon as it listens. */
+static bool dials_loop(void *arg)
+{
+	return !ibchan_dial("10.77.0.1", "7472", NULL, arg, NULL);
+}
+
+static int echoes(struct ibchan_channel *channel, const char *text)
+{
+	char got[64] = "";
+	int rc = ibchan_send_bytes(channel, text, strlen(text), patience_ns(), NULL);
+
+	if (rc)
+		return rc;
+	rc = (int)ibchan_receive_bytes(channel, got, sizeof(got), patience_ns(), NULL);
+	return rc == (int)strlen(text) && !strcmp(text, got) ? 0 : -EPROTO;
+}
+
+TEST_F(example, loop_sends_each_client_what_it_has_sent)
+{
+	struct ibchan_channel *clients[2];
+	struct run server;
+
+	ASSERT_EQ(0, run_start(&server, "../userspace/examples/loop", ARGUMENTS("7472", NULL)));
+	EXPECT_TRUE(eventually(dials_loop, &clients[0]));
+	EXPECT_TRUE(eventually(dials_loop, &clients[1]));
+	EXPECT_EQ(0, echoes(clients[0], "one"));
+	EXPECT_EQ(0, echoes(clients[1], "two"));
+	EXPECT_EQ(0, ibchan_channel_close(clients[1]));
+	EXPECT_EQ(0, echoes(clients[0], "three"));
+	EXPECT_EQ(0, ibchan_channel_close(clients[0]));
+	EXPECT_EQ(0, kill(server.pid, SIGKILL));
+	child_result(server.pid);
+	close(server.output);
+}
+
 static int fails_with(const char *file, const char *const arguments[], const char *says)
 {
 	char text[1024];

@@ -354,7 +354,7 @@ long syscall(long number, ...)
 	d = va_arg(args, long);
 	va_end(args);
 	if (number == SYS_openat && !strcmp((const char *)b, "/dev/ibchan"))
-		return eventfd(0, EFD_CLOEXEC);
+		return eventfd(1, EFD_CLOEXEC);
 	return real(number, a, b, c, d);
 }
 
@@ -692,12 +692,12 @@ static int taken;
 /* Another thread is told what happens, as soon as it has happened. */
 static void break_and_take(__u32 channel)
 {
-	struct ibchan_event event;
+	struct ibchan_happening happening;
 
 	fake.on_connection = NULL;
 	fake.objects[channel].breaks = 1;
 	fake.broken = channel;
-	taken = ibchan_event_take(taker, &event, NULL);
+	taken = ibchan_next(taker, 0, &happening, NULL);
 }
 
 TEST_F(fake, accept_returns_no_channel_whose_end_another_thread_has_been_told_before)
@@ -705,7 +705,7 @@ TEST_F(fake, accept_returns_no_channel_whose_end_another_thread_has_been_told_be
 	struct ibchan_listener *listener;
 	struct ibchan_channel *channel;
 	struct ibchan_builder builder;
-	struct ibchan_event event;
+	struct ibchan_happening happening;
 
 	ASSERT_EQ(0, listen_at_any(self->context, &listener));
 	ibchan_builder_init(&builder, self->pd, self->cq);
@@ -719,9 +719,9 @@ TEST_F(fake, accept_returns_no_channel_whose_end_another_thread_has_been_told_be
 	fake.requests = 1;
 	ASSERT_EQ(0, ibchan_builder_accept(&builder, listener, 0, &channel, NULL));
 	fake.broken = fake.last;
-	ASSERT_EQ(0, ibchan_event_take(self->context, &event, NULL));
-	ASSERT_EQ(channel, event.channel);
-	ASSERT_EQ(IBCHAN_EVENT_BROKEN, event.events);
+	ASSERT_EQ(0, ibchan_next(self->context, 0, &happening, NULL));
+	ASSERT_EQ(channel, happening.channel);
+	ASSERT_EQ(IBCHAN_NEXT_ENDED, happening.kind);
 	ASSERT_EQ(0, ibchan_channel_close(channel));
 	ASSERT_EQ(0, ibchan_listener_close(listener));
 }

@@ -228,8 +228,8 @@ TEST_F(liar, that_takes_nothing_is_waited_for_as_long_as_the_sender_says)
 	EXPECT_EQ(-ETIMEDOUT, ibchan_send_bytes(self->taken, bytes, 1, 20 * MS, &self->error));
 	EXPECT_EQ(IBCHAN_REASON_MESSAGES_UNTAKEN, self->error.reason.code);
 	ASSERT_EQ(0, say(self, FRAME_TAKEN, 2, 0, sizeof(struct frame)));
-	EXPECT_EQ(-ETIMEDOUT, ibchan_send_bytes(self->taken, bytes, COPIED + 1, 20 * MS,
-						&self->error));
+	EXPECT_EQ(-ECONNABORTED, ibchan_send_bytes(self->taken, bytes, COPIED + 1, 20 * MS,
+						   &self->error));
 	EXPECT_EQ(IBCHAN_REASON_NONE, self->error.reason.code);
 }
 
@@ -247,7 +247,68 @@ TEST_F(liar, that_boasts_gets_no_more_than_this_side_has)
 	static unsigned char bytes[20000];
 
 	ASSERT_EQ(0, greet(self, UINT32_MAX, UINT32_MAX));
-	EXPECT_EQ(-ETIMEDOUT, ibchan_send_bytes(self->taken, bytes, sizeof(bytes), 20 * MS, NULL));
+	EXPECT_EQ(-ECONNABORTED, ibchan_send_bytes(self->taken, bytes, sizeof(bytes), 20 * MS,
+						   NULL));
+}
+
+/* --- in a loop --- */
+
+static int next_kind(FIXTURE_DATA(liar) * self, struct ibchan_happening *happening)
+{
+	int rc = ibchan_next(ibchan_server_context(self->server), patience_ns(), happening, NULL);
+
+	return rc ? rc : (int)happening->kind;
+}
+
+TEST_F(liar, that_talks_nonsense_is_told_to_have_ended_its_channel_once)
+{
+	struct ibchan_happening happening;
+
+	ASSERT_EQ(0, greet(self, COPIED, 4));
+	ASSERT_EQ(0, say(self, FRAME_BYTES, 0, 10, sizeof(struct frame) + 10));
+	ASSERT_EQ(0, say(self, FRAME_BYTES, 1, 0, sizeof(struct frame)));
+	ASSERT_EQ(IBCHAN_NEXT_MESSAGE, next_kind(self, &happening));
+	EXPECT_EQ(10, hear(self));
+	ASSERT_EQ(IBCHAN_NEXT_ENDED, next_kind(self, &happening));
+	EXPECT_EQ(-EPROTO, happening.error);
+	EXPECT_EQ(IBCHAN_BY_PEER, happening.by);
+	EXPECT_EQ(-ETIMEDOUT, ibchan_next(ibchan_server_context(self->server), 50 * MS, &happening,
+					  NULL));
+}
+
+/* The message stays the first one, and yet the end comes. */
+TEST_F(liar, that_offers_what_it_has_not_is_told_to_have_ended_its_channel)
+{
+	struct frame_offer offer = {
+		.frame = frame_make(FRAME_OFFER, 0, 100000),
+		.addr = htobe64(0x1000), .rkey = htobe32(0x12345678),
+	};
+	struct ibchan_happening happening;
+
+	ASSERT_EQ(0, greet(self, COPIED, 4));
+	ASSERT_EQ(0, send_raw(self, &offer, sizeof(offer)));
+	ASSERT_EQ(IBCHAN_NEXT_MESSAGE, next_kind(self, &happening));
+	EXPECT_EQ(100000, happening.length);
+	EXPECT_EQ(-EPROTO, hear(self));
+	ASSERT_EQ(IBCHAN_NEXT_ENDED, next_kind(self, &happening));
+	EXPECT_EQ(-EPROTO, happening.error);
+}
+
+/* It never takes what it was lent: only the program's own break gives that back. */
+TEST_F(liar, that_takes_nothing_keeps_what_it_was_lent_until_the_channel_ends)
+{
+	static unsigned char bytes[COPIED + 1];
+	struct ibchan_happening happening;
+
+	ASSERT_EQ(0, greet(self, COPIED, 2));
+	ASSERT_EQ(1, ibchan_post_bytes(self->taken, bytes, sizeof(bytes), NULL));
+	EXPECT_EQ(-ETIMEDOUT, ibchan_next(ibchan_server_context(self->server), 50 * MS, &happening,
+					  NULL));
+	ASSERT_EQ(0, ibchan_channel_break(self->taken));
+	ASSERT_EQ(IBCHAN_NEXT_SENT, next_kind(self, &happening));
+	EXPECT_EQ(-ESHUTDOWN, happening.error);
+	EXPECT_EQ((void *)bytes, happening.bytes);
+	ASSERT_EQ(IBCHAN_NEXT_ENDED, next_kind(self, &happening));
 }
 
 TEST_HARNESS_MAIN

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A server of the short way that is one loop: all its clients in one epoll set. */
+/* A server of the short way that is one loop around ibchan_next(). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -30,18 +29,20 @@ static const struct ibchan_message_params slight = {
 /**
  * struct loop - the server
  * @server: listens
- * @epoll: of the server, and of each client's channel
- * @clients: when so many have closed, it ends
+ * @context: of it
+ * @clients: when so many have ended, it ends
  * @taken: clients that have come
  * @ended: of them, those that have closed
+ * @cut: of them, those that have ended otherwise
  * @error: what went wrong
  */
 struct loop {
 	struct ibchan_server *server;
-	int epoll;
+	struct ibchan_context *context;
 	int clients;
 	int taken;
 	int ended;
+	int cut;
 	int error;
 };
 
@@ -53,63 +54,51 @@ FIXTURE(loop)
 	char port[8];
 };
 
-static int add(struct loop *loop, int fd, void *who)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = who };
-
-	return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
-static int take_all(struct loop *loop)
-{
-	struct ibchan_channel *channel;
-	int rc;
-
-	for (;;) {
-		rc = ibchan_take(loop->server, 0, &channel, NULL);
-		if (rc)
-			return rc == -ETIMEDOUT ? 0 : rc;
-		loop->taken++;
-		rc = add(loop, ibchan_channel_fd(channel), channel);
-		if (rc)
-			return rc;
-	}
-}
-
 /* Every message goes back to who has sent it. */
-static int answer_all(struct loop *loop, struct ibchan_channel *channel)
+static int answer(const struct ibchan_happening *happening)
 {
 	char bytes[256];
-	ssize_t length;
-	int rc = 0;
+	ssize_t length = ibchan_receive_bytes(happening->channel, bytes, sizeof(bytes), 0, NULL);
 
-	while (!rc) {
-		length = ibchan_receive_bytes(channel, bytes, sizeof(bytes), 0, NULL);
-		if (length == -ETIMEDOUT)
-			return 0;
-		if (length == -ENODATA) {
-			loop->ended++;
-			return ibchan_channel_close(channel);
-		}
-		rc = length < 0 ? (int)length :
-		     ibchan_send_bytes(channel, bytes, (size_t)length, 0, NULL);
+	if (length != (ssize_t)happening->length)
+		return length < 0 ? (int)length : -EPROTO;
+	return ibchan_post_bytes(happening->channel, bytes, (size_t)length, NULL);
+}
+
+static int end(struct loop *loop, const struct ibchan_happening *happening)
+{
+	loop->ended++;
+	loop->cut += happening->error != -ENODATA;
+	if (happening->by != IBCHAN_BY_PEER || happening->priv != loop)
+		return -EPROTO;
+	return ibchan_channel_close(happening->channel);
+}
+
+static int handle(struct loop *loop, const struct ibchan_happening *happening)
+{
+	switch (happening->kind) {
+	case IBCHAN_NEXT_CONNECTED:
+		loop->taken++;
+		ibchan_channel_set_priv(happening->channel, loop);
+		return happening->server == loop->server ? 0 : -EPROTO;
+	case IBCHAN_NEXT_MESSAGE:
+		return answer(happening);
+	case IBCHAN_NEXT_ENDED:
+		return end(loop, happening);
+	default:
+		return -ENOMSG;
 	}
-	return rc;
 }
 
 static void *run(void *arg)
 {
 	struct loop *loop = arg;
-	struct epoll_event events[16];
-	int i, num;
+	struct ibchan_happening happening;
 
 	while (!loop->error && loop->ended < loop->clients) {
-		num = epoll_wait(loop->epoll, events, ARRAY_SIZE(events), patience_ms());
-		if (num <= 0)
-			loop->error = num ? -errno : -ETIMEDOUT;
-		for (i = 0; i < num && !loop->error; i++)
-			loop->error = events[i].data.ptr == loop ? take_all(loop) :
-				      answer_all(loop, events[i].data.ptr);
+		loop->error = ibchan_next(loop->context, patience_ns(), &happening, NULL);
+		if (!loop->error)
+			loop->error = handle(loop, &happening);
 	}
 	return NULL;
 }
@@ -122,15 +111,12 @@ FIXTURE_SETUP(loop)
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
 	ASSERT_EQ(0, ibchan_serve(HOST, NULL, &slight, &self->loop.server, NULL));
 	port_of_server(self->loop.server, self->port, sizeof(self->port));
-	self->loop.epoll = epoll_create1(EPOLL_CLOEXEC);
-	ASSERT_LE(0, self->loop.epoll);
-	ASSERT_EQ(0, add(&self->loop, ibchan_server_fd(self->loop.server), &self->loop));
+	self->loop.context = ibchan_server_context(self->loop.server);
 }
 
 FIXTURE_TEARDOWN(loop)
 {
 	EXPECT_EQ(0, ibchan_server_close(self->loop.server));
-	close(self->loop.epoll);
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -137,6 +136,22 @@ TEST_F(message, of_any_length_comes_as_it_was_sent)
 	}
 }
 
+TEST_F(message, lengths_and_numbers_that_both_sides_have_room_for_are_told)
+{
+	const struct ibchan_message_params brief = { .size = sizeof(brief), .message_bytes = 100 };
+	const struct ibchan_message_params few = { .size = sizeof(few), .messages = 3 };
+	struct ibchan_message_params agreed[2];
+	int i;
+
+	ASSERT_EQ(0, meet(self, &brief, &few));
+	EXPECT_EQ(0, ibchan_channel_message_params(self->client, &agreed[0]));
+	EXPECT_EQ(0, ibchan_channel_message_params(self->taken, &agreed[1]));
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(100, agreed[i].message_bytes);
+		EXPECT_EQ(3, agreed[i].messages);
+	}
+}
+
 /* The smaller of the two sides' lengths is copied; messages of more wait at their sender. */
 TEST_F(message, is_copied_where_both_sides_have_room_and_else_read)
 {
@@ -158,7 +173,9 @@ TEST_F(message, of_more_bytes_than_there_are_addresses_for_is_refused)
 	EXPECT_EQ(-EMSGSIZE, ibchan_send_bytes(self->client, self->sent,
 					       (size_t)((1ULL << 40) + 1), 0, &self->error));
 	EXPECT_EQ(IBCHAN_REASON_MESSAGE_TOO_LONG, self->error.reason.code);
-	EXPECT_EQ(-EFAULT, ibchan_send_bytes(self->client, (void *)8, LONGEST, 0, NULL));
+	EXPECT_EQ(-EFAULT, ibchan_send_bytes(self->client, (void *)8, LONGEST, patience_ns(),
+					     NULL));
+	EXPECT_EQ(-EFAULT, ibchan_post_bytes(self->client, (void *)8, LONGEST, NULL));
 	EXPECT_EQ(0, crosses(self, self->client, self->taken, 1));
 }
 
@@ -181,7 +198,7 @@ TEST_F(message, that_is_longer_than_the_buffer_stays_for_the_next_call)
 TEST_F(message, that_does_not_come_in_time_may_come_later)
 {
 	ASSERT_EQ(0, meet(self, NULL, NULL));
-	EXPECT_EQ(-ETIMEDOUT, ibchan_receive_bytes(self->taken, self->got, 64, 0, &self->error));
+	EXPECT_EQ(-EAGAIN, ibchan_receive_bytes(self->taken, self->got, 64, 0, &self->error));
 	EXPECT_EQ(-ETIMEDOUT, ibchan_receive_bytes(self->taken, self->got, 64, 20 * MS, NULL));
 	EXPECT_EQ(-EINVAL, ibchan_receive_bytes(self->taken, self->got, 64, -2, NULL));
 	EXPECT_EQ(0, crosses(self, self->client, self->taken, 64));
@@ -197,6 +214,8 @@ TEST_F(message, for_which_the_peer_has_no_receive_is_sent_later_or_not_at_all)
 	EXPECT_EQ(-ETIMEDOUT, ibchan_send_bytes(self->client, "lost", 5, 20 * MS, &self->error));
 	EXPECT_EQ(IBCHAN_REASON_MESSAGES_UNTAKEN, self->error.reason.code);
 	EXPECT_EQ(1, has(ibchan_error_string(&self->error), "received 0 of the 2 messages"));
+	EXPECT_EQ(-EAGAIN, ibchan_send_bytes(self->client, "lost", 5, 0, NULL));
+	EXPECT_EQ(-EAGAIN, ibchan_post_bytes(self->client, "lost", 5, NULL));
 	EXPECT_EQ(2, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));
 	EXPECT_EQ(0, ibchan_send_bytes(self->client, "3", 2, patience_ns(), NULL));
 	EXPECT_EQ(2, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));
@@ -252,12 +271,23 @@ TEST_F_TIMEOUT(message, of_many_megabytes_comes_as_it_was_sent, 600)
 	free(got);
 }
 
+/* Without time for it, nothing is sent, and nothing breaks. */
+TEST_F(message, that_is_long_is_refused_by_a_call_that_may_not_wait)
+{
+	ASSERT_EQ(0, meet(self, NULL, NULL));
+	EXPECT_EQ(-EMSGSIZE, ibchan_send_bytes(self->client, self->sent, LONGEST, 0,
+					       &self->error));
+	EXPECT_EQ(LONGEST, self->error.reason.value[0]);
+	EXPECT_EQ(COPIED, self->error.reason.value[1]);
+	EXPECT_EQ(0, crosses(self, self->client, self->taken, LONGEST));
+}
+
 /* As long as nobody takes it, a thread that waits for room gets none. */
 TEST_F(message, that_is_long_and_not_received_in_time_breaks_the_channel)
 {
 	ASSERT_EQ(0, meet(self, NULL, NULL));
-	EXPECT_EQ(-ETIMEDOUT, ibchan_send_bytes(self->client, self->sent, LONGEST, 20 * MS,
-						&self->error));
+	EXPECT_EQ(-ECONNABORTED, ibchan_send_bytes(self->client, self->sent, LONGEST, 20 * MS,
+						   &self->error));
 	EXPECT_EQ(IBCHAN_REASON_NONE, self->error.reason.code);
 	EXPECT_EQ(-ESHUTDOWN, ibchan_send_bytes(self->client, self->sent, 1, patience_ns(), NULL));
 	EXPECT_GT(0, ibchan_receive_bytes(self->taken, self->got, LONGEST, patience_ns(), NULL));
@@ -280,38 +310,6 @@ TEST_F(message, that_is_long_is_not_lost_on_memory_that_cannot_be_written)
 	EXPECT_EQ(0, memcmp(self->sent, self->got, LONGEST));
 	ASSERT_EQ(0, join_soon(sending.thread, NULL));
 	EXPECT_EQ(0, sending.error.code);
-}
-
-static bool is_readable(int fd, int ms)
-{
-	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-
-	return poll(&poll_fd, 1, ms) == 1;
-}
-
-/* Whether it is still the kernel's, or was met by a thread that looked for something else. */
-TEST_F(message, that_waits_makes_the_descriptor_readable)
-{
-	int fd;
-
-	ASSERT_EQ(0, meet(self, NULL, NULL));
-	fd = ibchan_channel_fd(self->taken);
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(fd, ibchan_channel_fd(self->taken));
-	EXPECT_FALSE(is_readable(fd, 0));
-	ASSERT_EQ(0, ibchan_send_bytes(self->client, "1", 2, patience_ns(), NULL));
-	ASSERT_EQ(0, ibchan_send_bytes(self->client, "2", 2, patience_ns(), NULL));
-	EXPECT_TRUE(is_readable(fd, patience_ms()));
-	EXPECT_EQ(2, ibchan_receive_bytes(self->taken, self->got, 64, 0, NULL));
-	EXPECT_TRUE(is_readable(fd, patience_ms()));
-	EXPECT_EQ(2, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));
-	EXPECT_EQ(-ETIMEDOUT, ibchan_receive_bytes(self->taken, self->got, 64, 0, NULL));
-	EXPECT_FALSE(is_readable(fd, 0));
-	ASSERT_EQ(0, ibchan_channel_close(self->client));
-	self->client = NULL;
-	EXPECT_TRUE(is_readable(fd, patience_ms()));
-	EXPECT_EQ(-ENODATA, ibchan_receive_bytes(self->taken, self->got, 64, patience_ns(), NULL));
-	EXPECT_TRUE(is_readable(fd, 0));
 }
 
 TEST_F(message, of_a_peer_that_has_closed_comes_and_then_the_end_for_every_call)
@@ -624,7 +622,7 @@ TEST_F(message, server_whose_patience_is_without_end_takes_clients)
 TEST_F(message, server_without_clients_says_that_none_came)
 {
 	ASSERT_EQ(0, ibchan_serve(HOST, NULL, NULL, &self->server, &self->error));
-	EXPECT_EQ(-ETIMEDOUT, ibchan_take(self->server, 0, &self->taken, &self->error));
+	EXPECT_EQ(-EAGAIN, ibchan_take(self->server, 0, &self->taken, &self->error));
 	EXPECT_EQ(-ETIMEDOUT, ibchan_take(self->server, 20 * MS, &self->taken, NULL));
 	EXPECT_EQ(-EINVAL, ibchan_take(self->server, -2, &self->taken, NULL));
 }
@@ -640,7 +638,7 @@ static bool is_rejected(void *arg)
 	struct rejected *rejected = arg;
 	struct ibchan_channel *none;
 
-	if (ibchan_take(rejected->server, 0, &none, NULL) != -ETIMEDOUT)
+	if (ibchan_take(rejected->server, 0, &none, NULL) != -EAGAIN)
 		return false;
 	return ibchan_channel_connect_wait(rejected->channel, 0, NULL) == -ECONNRESET;
 }

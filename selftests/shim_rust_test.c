@@ -62,6 +62,9 @@ static int run_law(const char *name)
 
 LAW(messages_come_as_they_were_sent)
 LAW(a_time_out_ends_a_wait_and_loses_nothing)
+LAW(a_loop_tells_of_clients_messages_and_the_end)
+LAW(a_long_message_that_is_posted_comes_back_when_it_was_received)
+LAW(a_stream_that_is_dropped_frees_what_was_lent_when_no_peer_reads_it)
 LAW(errors_have_the_text_of_the_library)
 LAW(a_shutdown_ends_the_calls_of_other_threads)
 LAW(a_buffer_comes_back_with_what_it_has_received)
@@ -149,6 +152,7 @@ static void write_peers(FILE *out)
 	MEMBER(struct ibchan_message_params, reserved);
 	MEMBER(struct ibchan_message_params, timeout_ns);
 	MEMBER(struct ibchan_message_params, source);
+	MEMBER(struct ibchan_message_params, context);
 	STRUCT("remote_region", struct ibchan_remote_region);
 	MEMBER(struct ibchan_remote_region, addr);
 	MEMBER(struct ibchan_remote_region, length);
@@ -215,6 +219,24 @@ static void write_requests(FILE *out)
 	MEMBER(struct ibchan_submit_wr, remote_length);
 }
 
+/* "priv" is a word of Rust's. */
+static void write_happening(FILE *out)
+{
+	STRUCT("happening", struct ibchan_happening);
+	MEMBER(struct ibchan_happening, kind);
+	MEMBER(struct ibchan_happening, by);
+	MEMBER(struct ibchan_happening, error);
+	MEMBER(struct ibchan_happening, reserved0);
+	MEMBER(struct ibchan_happening, channel);
+	MEMBER(struct ibchan_happening, server);
+	MEMBER(struct ibchan_happening, listener);
+	MEMBER(struct ibchan_happening, request);
+	MEMBER(struct ibchan_happening, bytes);
+	MEMBER(struct ibchan_happening, length);
+	MEMBER(struct ibchan_happening, completion);
+	MEMBER(struct ibchan_happening, reserved);
+}
+
 static void write_pending(FILE *out)
 {
 	STRUCT("completion", struct ibchan_cqe);
@@ -227,6 +249,7 @@ static void write_pending(FILE *out)
 	MEMBER(struct ibchan_cqe, imm);
 	MEMBER(struct ibchan_cqe, error);
 	MEMBER(struct ibchan_cqe, vendor_err);
+	write_happening(out);
 	STRUCT("pending", struct ibchan_pending);
 	MEMBER(struct ibchan_pending, completion);
 	MEMBER(struct ibchan_pending, next_failed);
@@ -257,6 +280,14 @@ static void write_constants(FILE *out)
 	CONSTANT("ACCESS_LOCAL_WRITE", IBCHAN_ACCESS_LOCAL_WRITE);
 	CONSTANT("ACCESS_REMOTE_WRITE", IBCHAN_ACCESS_REMOTE_WRITE);
 	CONSTANT("ACCESS_REMOTE_READ", IBCHAN_ACCESS_REMOTE_READ);
+	CONSTANT("NEXT_CONNECTED", IBCHAN_NEXT_CONNECTED);
+	CONSTANT("NEXT_MESSAGE", IBCHAN_NEXT_MESSAGE);
+	CONSTANT("NEXT_WRITABLE", IBCHAN_NEXT_WRITABLE);
+	CONSTANT("NEXT_SENT", IBCHAN_NEXT_SENT);
+	CONSTANT("NEXT_ENDED", IBCHAN_NEXT_ENDED);
+	CONSTANT("BY_PEER", IBCHAN_BY_PEER);
+	CONSTANT("BY_NETWORK", IBCHAN_BY_NETWORK);
+	CONSTANT("BY_DEVICE", IBCHAN_BY_DEVICE);
 	CONSTANT("OP_SEND", IBCHAN_OP_SEND);
 	CONSTANT("OP_RECV", IBCHAN_OP_RECV);
 	CONSTANT("OP_WRITE", IBCHAN_OP_WRITE);

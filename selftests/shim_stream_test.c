@@ -12,8 +12,10 @@
 #define ibchan_mr_reg		fake_reg
 #define ibchan_mr_dereg		fake_dereg
 #define ibchan_send_bytes	tested_send
+#define ibchan_post_bytes	tested_post
 #define ibchan_receive_bytes	tested_receive
 #include "../userspace/src/stream.c"
+#include "../userspace/src/tell.c"
 #include "../userspace/src/lock.c"
 
 #include <stdlib.h>
@@ -51,6 +53,7 @@ struct half {
 	bool is_full;
 	int read_error;
 	bool is_broken;
+	int registered;
 };
 
 FIXTURE(stream)
@@ -171,14 +174,47 @@ int fake_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params, struct
 	     struct ibchan_error *error)
 {
 	*mr = &((struct half *)pd)->mr;
+	((struct half *)pd)->registered++;
 	(void)params;
 	return error_set(error, 0, NULL);
 }
 
 int fake_dereg(struct ibchan_mr *mr)
 {
-	(void)mr;
+	((struct half *)((char *)mr - offsetof(struct half, mr)))->registered--;
 	return 0;
+}
+
+/* The test asks each side itself. */
+void source_add(struct ibchan_context *context, struct source *source)
+{
+	(void)context;
+	source->is_listed = true;
+}
+
+int source_watch(struct ibchan_context *context, struct source *source, int fd)
+{
+	(void)context;
+	source->fd = fd;
+	return 0;
+}
+
+void source_deafen(struct ibchan_context *context, struct source *source)
+{
+	(void)context;
+	source->is_deaf = true;
+}
+
+__u32 object_happenings(struct object *object, __u32 of)
+{
+	return object->happened & of;
+}
+
+void happening_end(struct ibchan_happening *happening, struct ibchan_channel *channel, int error)
+{
+	happening->kind = IBCHAN_NEXT_ENDED;
+	happening->channel = channel;
+	happening->error = error;
 }
 
 int error_set(struct ibchan_error *error, int code, const struct ibchan_reason *reason)
@@ -219,7 +255,7 @@ static int half_make(struct half *half, __u32 num, __u32 window)
 		.pd = (struct ibchan_pd *)half, .channel = &half->channel, .num = num,
 		.num_inboxes = num + CONTROL_FRAMES, .box_bytes = sizeof(struct frame) + ROOM,
 		.message_bytes = ROOM, .peer_bytes = ROOM, .window.size = window,
-		.last = &m->first, .fd = -1, .event_fd = -1,
+		.last = &m->first, .lent_last = &m->lent,
 	};
 	m->inboxes = calloc(m->num_inboxes, sizeof(*m->inboxes));
 	m->memory = calloc(m->num_inboxes + num + 1, m->box_bytes);
@@ -338,7 +374,7 @@ TEST_F(stream, has_a_receive_for_each_frame_in_any_order_of_calls)
 	EXPECT_LT(1000, got[1]);
 }
 
-/* For a loop its descriptor is readable until the peer was told. */
+/* A loop looks after it until the peer was told. */
 TEST_F(stream, goes_on_when_the_send_queue_had_no_room_to_tell_the_peer)
 {
 	char byte;
@@ -347,10 +383,10 @@ TEST_F(stream, goes_on_when_the_send_queue_had_no_room_to_tell_the_peer)
 	ASSERT_EQ(0, send_number(&self->halves[0], 1));
 	self->halves[1].is_full = true;
 	ASSERT_EQ(1, receive_number(&self->halves[1]));
-	EXPECT_TRUE(self->halves[1].messages.is_raised);
+	EXPECT_TRUE(has_news(&self->halves[1].messages));
 	EXPECT_EQ(-ETIMEDOUT, send_number(&self->halves[0], 2));
 	EXPECT_EQ(-ETIMEDOUT, ibchan_receive_bytes(&self->halves[1].channel, &byte, 1, 1, NULL));
-	EXPECT_FALSE(self->halves[1].messages.is_raised);
+	EXPECT_FALSE(has_news(&self->halves[1].messages));
 	EXPECT_EQ(0, send_number(&self->halves[0], 2));
 	EXPECT_EQ(2, receive_number(&self->halves[1]));
 }
@@ -394,6 +430,67 @@ TEST_F(stream, keeps_a_message_whose_read_was_refused_for_the_next_call)
 	self->halves[0].read_error = 0;
 	EXPECT_EQ(sizeof(buf), ibchan_receive_bytes(&self->halves[0].channel, buf, sizeof(buf), 1,
 						    NULL));
+}
+
+/* --- what a loop is told --- */
+
+/* enum ibchan_next_kind, or a negative enum told. */
+static int tell(struct half *half, struct ibchan_happening *happening)
+{
+	int told;
+
+	memset(happening, 0, sizeof(*happening));
+	told = stream_tell(&half->channel.source, happening);
+	return told == TOLD_LAST || told == TOLD_MORE ? (int)happening->kind : -told;
+}
+
+TEST_F(stream, tells_of_a_message_and_of_room_once)
+{
+	struct half *a = &self->halves[0], *b = &self->halves[1];
+	struct ibchan_happening happening;
+
+	ASSERT_EQ(0, meet(self, 2, 2));
+	EXPECT_EQ(TOLD_NOTHING, tell(b, &happening));
+	ASSERT_EQ(0, send_number(a, 1));
+	ASSERT_EQ(0, ibchan_post_bytes(&a->channel, "two", 3, NULL));
+	EXPECT_EQ(-EAGAIN, ibchan_post_bytes(&a->channel, "three", 5, NULL));
+	EXPECT_EQ(TOLD_NOTHING, tell(a, &happening));
+	EXPECT_EQ(IBCHAN_NEXT_MESSAGE, tell(b, &happening));
+	EXPECT_EQ(sizeof(int), happening.length);
+	EXPECT_EQ(TOLD_NOTHING, tell(b, &happening));
+	ASSERT_EQ(1, receive_number(b));
+	EXPECT_EQ(IBCHAN_NEXT_MESSAGE, tell(b, &happening));
+	EXPECT_EQ(3, happening.length);
+	EXPECT_EQ(IBCHAN_NEXT_WRITABLE, tell(a, &happening));
+	EXPECT_EQ(TOLD_NOTHING, tell(a, &happening));
+}
+
+/* The peer reads the first of two, and then ends. */
+TEST_F(stream, gives_back_what_was_lent_as_it_went_and_tells_the_end_last)
+{
+	static const char bytes[2 * ROOM + 1];
+	struct half *a = &self->halves[0], *b = &self->halves[1];
+	struct ibchan_happening happening;
+	char buf[2 * ROOM];
+
+	ASSERT_EQ(0, meet(self, 4, 4));
+	ASSERT_EQ(1, ibchan_post_bytes(&a->channel, bytes, sizeof(buf), NULL));
+	ASSERT_EQ(1, ibchan_post_bytes(&a->channel, bytes + 1, sizeof(buf), NULL));
+	EXPECT_EQ(2, a->registered);
+	EXPECT_EQ(TOLD_NOTHING, tell(a, &happening));
+	ASSERT_EQ(sizeof(buf), ibchan_receive_bytes(&b->channel, buf, sizeof(buf), 1, NULL));
+	EXPECT_EQ(IBCHAN_NEXT_SENT, tell(a, &happening));
+	EXPECT_EQ((void *)bytes, happening.bytes);
+	EXPECT_EQ(0, happening.error);
+	EXPECT_EQ(1, a->registered);
+	EXPECT_EQ(TOLD_NOTHING, tell(a, &happening));
+	ASSERT_EQ(0, stream_end(&b->messages));
+	EXPECT_EQ(IBCHAN_NEXT_SENT, tell(a, &happening));
+	EXPECT_EQ(-ESHUTDOWN, happening.error);
+	EXPECT_EQ(0, a->registered);
+	EXPECT_EQ(IBCHAN_NEXT_ENDED, tell(a, &happening));
+	EXPECT_EQ(-ENODATA, happening.error);
+	EXPECT_EQ(TOLD_NOTHING, tell(a, &happening));
 }
 
 TEST_HARNESS_MAIN

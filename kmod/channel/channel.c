@@ -180,6 +180,8 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_handshake, IBCHAN_NS);
  * @ch: the channel
  * @attr: filled
  *
+ * A work of a broken channel that is not in flight any more has been told of.
+ *
  * Context: process, may sleep.
  */
 void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr *attr)
@@ -198,6 +200,11 @@ void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr 
 		.endpoint = ch->qp.endpoint,
 		.options = ch->options,
 	};
+	/* Nothing is posted any more, so its completions are where they go. A close waits for the lock. */
+	if (state == IBCHAN_CHANNEL_BROKEN) {
+		ibchan_cq_settle(ch->send.cq);
+		ibchan_cq_settle(ch->recv.cq);
+	}
 	ibchan_qp_unlock(&ch->qp);
 	ibchan_facts_fill(ch, &attr->facts);
 }

@@ -57,6 +57,17 @@ void ibchan_cq_disown(struct ibchan_cq *cq)
 	local_bh_enable();
 }
 
+/*
+ * Waits for the owner, who takes a work out of its queue before he tells of it: what the caller saw
+ * leave a queue was told afterwards. Process context.
+ */
+void ibchan_cq_settle(struct ibchan_cq *cq)
+{
+	/* Pairs with ibchan_cq_disown(). */
+	while (smp_load_acquire(&cq->flags) & BIT(CQ_OWNED))
+		ibchan_cq_make_way(cq);
+}
+
 /* The caller owns the cq and has retired works. */
 static __always_inline void cq_notify(struct ibchan_cq *cq)
 {

@@ -148,17 +148,73 @@ def messages_of_no_bytes_and_of_many_come_as_they_were_sent():
         call.end()
 
 
+def next_is(context, kind, channel=None):
+    happening = context.next(PATIENCE)
+    assert happening.kind == kind, happening
+    assert channel is None or happening.channel is channel, happening
+    return happening
+
+
+@contextlib.contextmanager
+def loop():
+    """A context with a server, a client of it elsewhere, and the channel to that."""
+    how = {"messages": 2, "message_bytes": 256}
+    with ibchan.Context() as context:
+        server = ibchan.serve(context=context, **how)
+        dialed = Call(ibchan.dial, HOST, server.port, **how)
+        told = next_is(context, ibchan.CONNECTED)
+        assert told.server is server
+        with dialed.end() as client:
+            yield context, client, told.channel
+
+
 def a_loop_takes_the_messages_that_a_selector_tells_of():
-    with pair() as (client, taken):
+    with loop() as (context, client, taken):
         selector = selectors.DefaultSelector()
-        selector.register(taken, selectors.EVENT_READ)
+        selector.register(context, selectors.EVENT_READ)
+        raises(BlockingIOError, context.next, 0)
         assert not selector.select(0)
         client.send(b"one")
-        client.send(b"two")
         assert selector.select(PATIENCE)
+        assert next_is(context, ibchan.MESSAGE, taken).length == 3
+        assert taken.receive(0) == b"one"
+        raises(BlockingIOError, taken.receive, 0)
+        selector.unregister(context)
+
+
+def a_loop_is_told_of_the_end_once_and_by_whom():
+    with loop() as (context, client, taken):
         client.close()
-        assert list(taken) == [b"one", b"two"]
-        selector.unregister(taken)
+        told = next_is(context, ibchan.ENDED, taken)
+        assert told.error is None and told.by == ibchan.BY_PEER
+        raises(TimeoutError, context.next, 0.05)
+        taken.close()
+        raises(BlockingIOError, context.next, 0)
+
+
+def a_loop_posts_when_there_is_room_and_lends_what_is_long():
+    with loop() as (context, client, taken):
+        assert taken.message_bytes == 256
+        assert taken.post(b"one") and taken.post(b"two")
+        raises(BlockingIOError, taken.post, b"three")
+        assert client.receive(PATIENCE) == b"one" and client.receive(PATIENCE) == b"two"
+        next_is(context, ibchan.WRITABLE, taken)
+        long = bytearray(b"l" * 100000)
+        assert not taken.post(long)
+        raises(BufferError, long.clear)
+        assert client.receive(PATIENCE) == long
+        told = next_is(context, ibchan.SENT, taken)
+        assert told.buffer is long and told.error is None
+        del told
+        long.clear()
+
+
+def a_close_of_a_context_ends_the_next_of_another_thread():
+    context = ibchan.Context()
+    call = Call(context.next)
+    until(lambda: call.native_id and sleeps(call, POLL))
+    context.close()
+    assert raises(OSError, call.end).errno == errno.EBADF
 
 
 def memory_that_is_read_only_is_not_received_into():
@@ -226,7 +282,7 @@ def a_channel_that_is_dropped_ends_for_its_peer():
 def errors_are_those_that_python_has():
     assert "nobody listens" in str(raises(ConnectionRefusedError, ibchan.dial, HOST, 7724))
     with ibchan.serve() as server:
-        raises(TimeoutError, server.take, 0)
+        raises(BlockingIOError, server.take, 0)
         raises(TimeoutError, server.take, 0.05)
         raises(ValueError, server.take, -1)
     with pair(messages=1) as (client, taken):

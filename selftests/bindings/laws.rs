@@ -3,7 +3,7 @@
 use ibchan::channel::{Channel, QueuePairEndpoint, ScopeError};
 use ibchan::memory::{GatherElement, RegisteredBuffer, RemoteMemoryRegion};
 use ibchan::work::{ReadWorkRequest, ReceiveWorkRequest, SendWorkRequest, WriteWorkRequest};
-use ibchan::{Error, ProtectionDomain};
+use ibchan::{By, Error, Happening, ProtectionDomain};
 use std::env;
 use std::io::ErrorKind;
 use std::mem;
@@ -104,6 +104,90 @@ fn a_time_out_ends_a_wait_and_loses_nothing() {
     assert_eq!(taken.receive().unwrap().unwrap(), b"fills the room");
     client.send(b"more").unwrap();
     assert_eq!(taken.receive().unwrap().unwrap(), b"more");
+}
+
+/// A loop with a server, a client elsewhere, and the stream to that, whose token is 7.
+fn looped() -> (ibchan::Loop, ibchan::Server, ibchan::Stream, ibchan::Stream) {
+    let options = ibchan::Options::new().messages(2).message_bytes(256);
+    let all = ibchan::Loop::new().unwrap();
+    let server = options.serve_in(&all, None, 0).unwrap();
+    let port = server.port();
+    let dialed = thread::spawn(move || options.dial(HOST, port).unwrap());
+
+    match all.next(Some(patience())).unwrap() {
+        Happening::Connected(taken) => {
+            taken.set_token(7);
+            (all, server, dialed.join().unwrap(), taken)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn a_loop_tells_of_clients_messages_and_the_end() {
+    let (all, _server, client, taken) = looped();
+    let none = all.next(Some(Duration::ZERO)).unwrap_err();
+
+    assert_eq!(none.kind(), ErrorKind::WouldBlock);
+    assert_eq!(taken.message_bytes(), 256);
+    client.send(b"one").unwrap();
+    match all.next(Some(patience())).unwrap() {
+        Happening::Message { token, length } => assert_eq!((token, length), (7, 3)),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(taken.receive().unwrap().unwrap(), b"one");
+    taken.post(b"two".to_vec()).unwrap();
+    taken.post(b"three".to_vec()).unwrap();
+    let (full, message) = taken.post(b"four".to_vec()).unwrap_err();
+    assert_eq!(
+        (full.kind(), &message[..]),
+        (ErrorKind::WouldBlock, &b"four"[..])
+    );
+    assert_eq!(client.receive().unwrap().unwrap(), b"two");
+    assert_eq!(client.receive().unwrap().unwrap(), b"three");
+    match all.next(Some(patience())).unwrap() {
+        Happening::Writable { token } => assert_eq!(token, 7),
+        other => panic!("{other:?}"),
+    }
+    drop(client);
+    match all.next(Some(patience())).unwrap() {
+        Happening::Ended { token, error, by } => {
+            assert_eq!((token, by), (7, By::Peer));
+            assert!(error.is_none(), "{error:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn a_long_message_that_is_posted_comes_back_when_it_was_received() {
+    let (all, _server, client, taken) = looped();
+    let long = vec![5; 100_000];
+    let (refused, long) = client.post(long).unwrap_err();
+
+    assert_eq!(refused.errno(), EINVAL);
+    taken.post(long).unwrap();
+    let _others = others(6, 100_000);
+    assert_eq!(client.receive().unwrap().unwrap(), vec![5; 100_000]);
+    match all.next(Some(patience())).unwrap() {
+        Happening::Sent {
+            token,
+            message,
+            error,
+        } => {
+            assert_eq!((token, message.len()), (7, 100_000));
+            assert!(error.is_none(), "{error:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn a_stream_that_is_dropped_frees_what_was_lent_when_no_peer_reads_it() {
+    let (_all, _server, client, taken) = looped();
+
+    taken.post(vec![5; 100_000]).unwrap();
+    drop(taken);
+    let others = others(6, 100_000);
+    assert!(client.receive_timeout(patience()).is_err());
+    assert!(all_are(&others, 6));
 }
 
 fn errors_have_the_text_of_the_library() {
@@ -490,6 +574,9 @@ macro_rules! laws {
 laws! {
     messages_come_as_they_were_sent
     a_time_out_ends_a_wait_and_loses_nothing
+    a_loop_tells_of_clients_messages_and_the_end
+    a_long_message_that_is_posted_comes_back_when_it_was_received
+    a_stream_that_is_dropped_frees_what_was_lent_when_no_peer_reads_it
     errors_have_the_text_of_the_library
     a_shutdown_ends_the_calls_of_other_threads
     a_buffer_comes_back_with_what_it_has_received

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A server that sleeps in one place: new clients, what happens to their channels, and the
- * completions of all of them come by epoll. It sends back what it gets, reversed. Works
- * are posted by wr_id, and the server never waits for a single one.
+ * A server that sleeps in one place: ibchan_next() tells of new clients, of the completions of
+ * all of them, and of the end of each. It sends back what it gets, reversed. Works are posted by
+ * wr_id, and the server never waits for a single one.
  *
  *	epoll_server -n CLIENTS		serves that many, then ends
  *	epoll_server HOST		one of them; an IP address of the server
  */
 #include <err.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "common.h"
@@ -23,9 +23,6 @@
 #define MAX_CLIENTS	14	/* they share a cq of 64 */
 #define ROUNDS		50
 
-/* What there is to look at. */
-enum { REQUESTS, SOCKET, EVENTS, COMPLETIONS };
-
 struct client {
 	struct ibchan_channel *channel;
 	struct ibchan_mr *mr;
@@ -34,7 +31,6 @@ struct client {
 
 struct server {
 	struct side side;
-	int epoll;
 	int socket;
 	int wanted;
 	int accepted;
@@ -42,36 +38,26 @@ struct server {
 	struct client clients[MAX_CLIENTS];
 };
 
-static void watch(struct server *server, int fd, int what)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = (__u32)what };
-
-	if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event))
-		err(1, "epoll_ctl");
-}
-
 /* A slot is either being received into or being sent from, never both. */
-static void post(struct server *server, __u64 wr_id, __u8 opcode, __u32 bytes)
+static void post(struct client *client, __u64 slot, __u8 opcode, __u32 bytes)
 {
-	struct client *client = &server->clients[wr_id / SLOTS];
 	struct ibchan_submit_wr wr = {
 		.channel = ibchan_channel_handle(client->channel),
 		.opcode = opcode,
-		.wr_id = wr_id,
+		.wr_id = slot,
 		.num_sge = 1,
-		.sge = ibchan_sge_new(client->mr, wr_id % SLOTS * SIZE, bytes),
+		.sge = ibchan_sge_new(client->mr, slot * SIZE, bytes),
 	};
-	int ret = ibchan_post(server->side.context, &wr, 1, NULL, &error);
+	int ret = ibchan_post(ibchan_channel_context(client->channel), &wr, 1, NULL, &error);
 
-	if (ret != -ESHUTDOWN)	/* of a broken channel its event tells */
+	if (ret != -ESHUTDOWN)	/* a broken channel is told of */
 		must("post", ret);
 }
 
 /* The receives first: a client may send as soon as it is connected. */
 static struct ibchan_prepared *client_prepare(struct server *server)
 {
-	int index = server->accepted++;
-	struct client *client = &server->clients[index];
+	struct client *client = &server->clients[server->accepted++];
 	struct ibchan_prepared *prepared = side_prepare(&server->side);
 
 	must("memory", ibchan_mr_reg_local(server->side.pd, client->text, sizeof(client->text),
@@ -79,7 +65,7 @@ static struct ibchan_prepared *client_prepare(struct server *server)
 	client->channel = ibchan_prepared_channel(prepared);
 	ibchan_channel_set_priv(client->channel, client);
 	for (int i = 0; i < SLOTS; i++)
-		post(server, index * SLOTS + i, IBCHAN_OP_RECV, SIZE);
+		post(client, i, IBCHAN_OP_RECV, SIZE);
 	return prepared;
 }
 
@@ -90,7 +76,6 @@ static void client_forget(struct server *server)
 
 	must("close", ibchan_channel_close(client->channel));
 	must("deregister", ibchan_mr_dereg(client->mr));
-	client->channel = NULL;
 }
 
 /* Returns before the channel is connected; until it is, there is nothing to do for us. */
@@ -115,15 +100,6 @@ static void client_accept(struct server *server, struct ibchan_request *request)
 		must("accept", ret);
 }
 
-static void requests(struct server *server)
-{
-	struct ibchan_request *request;
-
-	/* A client that has given up meanwhile is not there any more. */
-	if (!ibchan_request_take(server->side.listener, 0, &request, NULL))
-		client_accept(server, request);
-}
-
 /* With -e. A server in earnest would not wait for the client's endpoint here. */
 static void client_meet(struct server *server)
 {
@@ -134,27 +110,12 @@ static void client_meet(struct server *server)
 	close(tcp);
 }
 
-/*
- * Once the channel is closed, its works have ended and the memory is ours again. The
- * completions of the receives that waited for more come later, and their channel is none any more.
- */
+/* Once the channel is closed, its works have ended, and nothing of it is told any more. */
 static void client_gone(struct server *server, struct client *client)
 {
 	must("close", ibchan_channel_close(client->channel));
 	must("deregister", ibchan_mr_dereg(client->mr));
-	client->channel = NULL;
 	server->gone++;
-}
-
-/* A channel breaks when its client has closed it, and when that has died. */
-static void events(struct server *server)
-{
-	struct ibchan_event event;
-
-	if (ibchan_event_take(server->side.context, &event, NULL) ||
-	    !(event.events & IBCHAN_EVENT_BROKEN))
-		return;
-	client_gone(server, ibchan_channel_priv(event.channel));
 }
 
 static void reverse(char *text, __u32 length)
@@ -167,71 +128,73 @@ static void reverse(char *text, __u32 length)
 	}
 }
 
-/*
- * An empty message is a farewell. What fails breaks its channel, which is an event. What was
- * polled together with a farewell may be of the client that is gone: the send before it, say.
- */
-static void completed(struct server *server, const struct ibchan_cqe *done)
+/* An empty message is a farewell. What fails breaks its channel, whose end is told. */
+static void completed(struct server *server, struct client *client,
+		      const struct ibchan_cqe *done)
 {
-	struct client *client = &server->clients[done->wr_id / SLOTS];
-
-	if (!client->channel || done->error)
+	if (done->error)
 		return;
 	if (done->opcode == IBCHAN_OP_SEND) {
-		post(server, done->wr_id, IBCHAN_OP_RECV, SIZE);
+		post(client, done->wr_id, IBCHAN_OP_RECV, SIZE);
 	} else if (done->bytes) {
-		reverse(client->text[done->wr_id % SLOTS], done->bytes);
-		post(server, done->wr_id, IBCHAN_OP_SEND, done->bytes);
+		reverse(client->text[done->wr_id], done->bytes);
+		post(client, done->wr_id, IBCHAN_OP_SEND, done->bytes);
 	} else {
 		client_gone(server, client);
 	}
 }
 
-static void completions(struct server *server)
+/* A channel ends when its client has closed it, and when that has died. */
+static void handle(struct server *server, const struct ibchan_happening *happening)
 {
-	struct ibchan_cqe done[16];
-	int n = must("poll", ibchan_cq_poll(server->side.cq, done, 16));
-
-	for (int i = 0; i < n; i++)
-		completed(server, &done[i]);
+	if (happening->kind == IBCHAN_NEXT_REQUEST)
+		client_accept(server, happening->request);
+	else if (happening->kind == IBCHAN_NEXT_COMPLETION)
+		completed(server, happening->priv, &happening->completion);
+	else if (happening->kind == IBCHAN_NEXT_ENDED)
+		client_gone(server, happening->priv);
 }
 
-static void handle(struct server *server, int what)
+/* With -e, clients come by TCP: the descriptor goes into the program's own poll(). */
+static void await_any(struct server *server)
 {
-	if (what == REQUESTS)
-		requests(server);
-	else if (what == SOCKET)
+	const int fd = must("descriptor", ibchan_next_fd(server->side.context));
+	struct pollfd fds[] = {
+		{ .fd = fd, .events = POLLIN },
+		{ .fd = server->socket, .events = POLLIN },
+	};
+
+	if (poll(fds, 2, -1) > 0 && fds[1].revents)
 		client_meet(server);
-	else if (what == EVENTS)
-		events(server);
-	else
-		completions(server);
 }
 
 static void listen_to(struct server *server, const struct options *options)
 {
+	must("watch", ibchan_cq_watch(server->side.cq));
 	if (options->endpoints) {
 		server->socket = tcp_listen(options);
-		watch(server, server->socket, SOCKET);
 	} else {
-		watch(server, ibchan_listener_fd(server->side.listener), REQUESTS);
+		must("watch", ibchan_listener_watch(server->side.listener));
 		client_accept(server, server->side.request);
 	}
 }
 
 static void serve(struct server *server, const struct options *options)
 {
-	struct epoll_event event;
+	const __s64 timeout_ns = options->endpoints ? 0 : IBCHAN_TIMEOUT_NEVER;
+	struct ibchan_happening happening;
 
 	check("that many clients do not fit", options->clients <= MAX_CLIENTS);
 	server->wanted = options->clients;
-	server->epoll = epoll_create1(EPOLL_CLOEXEC);
-	watch(server, ibchan_context_fd(server->side.context), EVENTS);
-	watch(server, must("descriptor", ibchan_cq_fd(server->side.cq)), COMPLETIONS);
 	listen_to(server, options);
-	while (server->gone < server->wanted)
-		if (epoll_wait(server->epoll, &event, 1, -1) == 1)
-			handle(server, (int)event.data.u32);
+	while (server->gone < server->wanted) {
+		if (!ibchan_next(server->side.context, timeout_ns, &happening, &error))
+			handle(server, &happening);
+		else if (options->endpoints && error.code == -EAGAIN)
+			await_any(server);
+		else if (error.code != -EINTR)
+			must("next", error.code);
+	}
 	printf("%d clients served\n", server->gone);
 }
 

@@ -131,6 +131,7 @@
 #include <ibchan/work.h>
 #include <ibchan/wr.h>
 #include <ibchan/scope.h>
+#include <ibchan/next.h>
 #include <ibchan/message.h>
 
 #endif /* _IBCHAN_H */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "source.h"
 
 void ibchan_builder_init_size(struct ibchan_builder *builder, size_t size, struct ibchan_pd *pd,
 			      struct ibchan_cq *cq)
@@ -304,11 +304,16 @@ int ibchan_channel_close(struct ibchan_channel *channel)
 	own_cq = channel->own_cq;
 	messages = channel->messages;
 	closed = channel->closed;
+	/* Who asks the sources may just have met one of its completions. */
+	channel->source.is_known |= !channel->object.hidden;
+	source_remove(channel->object.context, &channel->source);
 	if (channel->closing && !context_check(channel->object.context))
 		lost = channel->closing(messages);
 	err = object_end(&channel->object, &stays);
-	if (stays)
+	if (stays) {
+		source_return(channel->object.context, &channel->source);
 		return err;
+	}
 	if (!context_check(channel->object.context)) {
 		cq_orphan(channel->send_cq, channel);
 		if (channel->recv_cq != channel->send_cq)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "address.h"
+#include "source.h"
 #include "wait.h"
 
 /* For each of several addresses, before any of them is waited for longer. */
@@ -366,35 +367,15 @@ int ibchan_builder_connect(const struct ibchan_builder *builder, const char *hos
 
 	if (err)
 		return err;
+	object_hide(&prepared->channel.object);
 	err = ibchan_prepared_connect(prepared, host, service, params, &channel, error);
 	if (!err)
 		err = connect_finish(channel, error);
-	if (err)
+	if (err) {
 		ibchan_prepared_destroy(prepared);
-	else
-		*out = channel;
-	return err;
-}
-
-int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event,
-		      struct ibchan_error *error)
-{
-	struct ibchan_cmd_event_take cmd = { .size = sizeof(cmd) };
-	struct object *object;
-	int err = context_check(context);
-
-	do {
-		cmd.out_channel = 0;
-		if (!err)
-			err = context_ioctl(context, IBCHAN_CMD_EVENT_TAKE, &cmd);
-		if (err)
-			return error_set(error, err, NULL);
-		/* Another thread may have closed it meanwhile. */
-		object = object_of_events(context, cmd.out_channel, cmd.out_events);
-	} while (!object);
-	*event = (struct ibchan_event) {
-		.channel = (struct ibchan_channel *)object,
-		.events = cmd.out_events,
-	};
-	return error_set(error, 0, NULL);
+		return err;
+	}
+	channel_publish(channel);
+	*out = channel;
+	return 0;
 }

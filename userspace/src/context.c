@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "source.h"
 
 #define GUARD_SIZE	1	/* rounded up to a page by the kernel */
 
@@ -175,22 +175,35 @@ struct object *object_find(struct ibchan_context *context, __u32 handle,
 }
 
 /*
- * The object that @events are told of, of whatever kind: a handle stands for one only. NULL: it has
- * gone, or is hidden, and who waits for it has the word.
+ * Puts down what has happened to a channel: a handle stands for one object only, of whatever kind.
+ * Of a hidden one nothing is told, and who waits for it has the word. One that is not there has
+ * been closed meanwhile.
  */
-struct object *object_of_events(struct ibchan_context *context, __u32 handle, __u32 events)
+void object_happened(struct ibchan_context *context, __u32 handle, __u32 events)
 {
 	struct object *object;
 
 	pthread_mutex_lock(&context->lock);
 	object = find(context, handle);
-	if (object && object->hidden) {
-		object->missed |= events;
+	if (object)
+		object->happened |= events & ~object->known;
+	if (object && object->hidden)
 		pass_word(context);
-		object = NULL;
-	}
+	else if (object)
+		source_add(context, &((struct ibchan_channel *)object)->source);
 	pthread_mutex_unlock(&context->lock);
-	return object;
+}
+
+/* Which of the events have happened; they are told now. */
+__u32 object_happenings(struct object *object, __u32 of)
+{
+	__u32 happened;
+
+	pthread_mutex_lock(&object->context->lock);
+	happened = object->happened & of;
+	object->happened &= ~of;
+	pthread_mutex_unlock(&object->context->lock);
+	return happened;
 }
 
 /* No event of the object is told: the caller of a blocking call does not know it yet. */
@@ -202,16 +215,18 @@ void object_hide(struct object *object)
 }
 
 /*
- * All events of the object are told from now on. False: one that it has broken was taken already,
- * and none is told.
+ * All that happens to the object is told from now on. False: it has broken already, and nothing is
+ * told.
  */
 bool object_show(struct object *object)
 {
 	bool shown;
 
 	pthread_mutex_lock(&object->context->lock);
-	shown = !(object->missed & IBCHAN_EVENT_BROKEN);
+	shown = !(object->happened & IBCHAN_EVENT_BROKEN);
 	object->hidden = !shown;
+	object->known = IBCHAN_EVENT_CONNECTED;
+	object->happened &= ~object->known;
 	pthread_mutex_unlock(&object->context->lock);
 	return shown;
 }
@@ -370,6 +385,8 @@ int ibchan_context_open(struct ibchan_context **out, struct ibchan_error *error)
 	}
 	pthread_mutex_init(&context->lock, NULL);
 	context->word_fd = -1;
+	context->happenings.epoll_fd = -1;
+	context->happenings.event_fd = -1;
 	*out = context;
 	return error_set(error, 0, NULL);
 }
@@ -396,6 +413,7 @@ int ibchan_context_close(struct ibchan_context *context)
 	fd_close(context->fd);
 	if (context->word_fd >= 0)
 		fd_close(context->word_fd);
+	happenings_close(context);
 	if (!context_check(context))
 		pthread_mutex_destroy(&context->lock);
 	munmap(context->guard, GUARD_SIZE);

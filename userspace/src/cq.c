@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "slots.h"
+#include "source.h"
 
 static int cq_map(struct ibchan_cq *cq, size_t size)
 {
@@ -125,10 +126,14 @@ void unlock_last(struct ibchan_cq *cq)
 
 static int destroy(struct ibchan_cq *cq, bool *stays)
 {
-	int err = object_end(&cq->object, stays);
+	int err;
 
-	if (*stays)
+	source_remove(cq->object.context, &cq->source);
+	err = object_end(&cq->object, stays);
+	if (*stays) {
+		source_return(cq->object.context, &cq->source);
 		return err;
+	}
 	/* A child keeps the memory until it closes the context; it is alone with its copy. */
 	if (context_check(cq->object.context)) {
 		cq_strip(cq);

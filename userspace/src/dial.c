@@ -36,8 +36,9 @@ struct queue {
  * struct ibchan_server - a listener, and the channels of clients that have asked there
  * @station: the context
  * @listener: for any device
+ * @source: of clients, for ibchan_next()
  * @fd: readable while a request waits there that can be answered, something has happened to a
- *	channel, or @timer_fd is
+ *	channel, or another thread has put that down, or @timer_fd is
  * @timer_fd: readable from @timer on
  * @params: of each channel
  * @lock: guards the rest
@@ -50,6 +51,7 @@ struct queue {
 struct ibchan_server {
 	struct station *station;
 	struct ibchan_listener *listener;
+	struct source source;
 	int fd;
 	int timer_fd;
 	struct ibchan_message_params params;
@@ -156,7 +158,8 @@ static int open_with(const struct ibchan_message_params *params,
 	struct ibchan_reason reason = { 0 };
 	int err = params_complete(params, complete, &reason);
 
-	return err ? error_set(error, err, &reason) : station_open(station, error);
+	return err ? error_set(error, err, &reason) :
+		     station_open(complete->context, station, error);
 }
 
 int ibchan_dial(const char *host, const char *service,
@@ -167,7 +170,7 @@ int ibchan_dial(const char *host, const char *service,
 	struct ibchan_reason reason = { 0 };
 	struct addrinfo *list;
 	struct station *station;
-	struct messages *m;
+	struct messages *m = NULL;
 	int err = open_with(params, &complete, &station, error);
 
 	if (err)
@@ -179,8 +182,10 @@ int ibchan_dial(const char *host, const char *service,
 		err = dial_from(station, list, &complete, &m, error);
 		freeaddrinfo(list);
 	}
-	if (!err)
+	if (!err) {
 		*channel = m->channel;
+		channel_publish(m->channel);
+	}
 	station_put(station);
 	return err;
 }
@@ -189,17 +194,20 @@ int ibchan_dial(const char *host, const char *service,
 
 static int watch(struct ibchan_server *server)
 {
+	struct epoll_event edge = { .events = EPOLLIN | EPOLLET };
 	struct epoll_event event = { .events = EPOLLIN };
-	int err;
+	int err, word;
 
 	server->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (server->timer_fd < 0)
 		return -errno;
 	server->fd = epoll_of(ibchan_listener_fd(server->listener),
-			      ibchan_context_fd(server->station->context), EPOLLIN);
+			      server->station->context->fd, EPOLLIN);
 	err = server->fd < 0 ? server->fd : 0;
-	if (!err && epoll_ctl(server->fd, EPOLL_CTL_ADD, server->timer_fd, &event)) {
-		err = -errno;
+	word = err ? err : context_word_fd(server->station->context);
+	if (!err && (word < 0 || epoll_ctl(server->fd, EPOLL_CTL_ADD, word, &edge) ||
+		     epoll_ctl(server->fd, EPOLL_CTL_ADD, server->timer_fd, &event))) {
+		err = word < 0 ? word : -errno;
 		fd_close(server->fd);
 	}
 	if (err)
@@ -227,6 +235,8 @@ static int listen_at(struct ibchan_server *server, const char *host, const char 
 	return error_set(error, err, NULL);
 }
 
+static int server_tell(struct source *source, struct ibchan_happening *happening);
+
 int ibchan_serve(const char *host, const char *service,
 		 const struct ibchan_message_params *params,
 		 struct ibchan_server **out, struct ibchan_error *error)
@@ -242,16 +252,24 @@ int ibchan_serve(const char *host, const char *service,
 		if (err)
 			station_put(server->station);
 	}
-	if (err)
+	if (err) {
 		free(server);
-	else
-		*out = server;
-	return err;
+		return err;
+	}
+	server->source.tell = server_tell;
+	source_add(server->station->context, &server->source);
+	*out = server;
+	return 0;
 }
 
 int ibchan_server_fd(const struct ibchan_server *server)
 {
 	return server->fd;
+}
+
+struct ibchan_context *ibchan_server_context(const struct ibchan_server *server)
+{
+	return server->station->context;
 }
 
 void ibchan_server_address(const struct ibchan_server *server,
@@ -311,6 +329,7 @@ int ibchan_server_close(struct ibchan_server *server)
 
 	if (!server)
 		return 0;
+	source_remove(server->station->context, &server->source);
 	fd_close(server->fd);
 	fd_close(server->timer_fd);
 	err = ibchan_listener_close(server->listener);
@@ -374,21 +393,26 @@ static int answer(struct ibchan_server *server, struct ibchan_request *request,
 /* What has become of those that were accepted. */
 static int collect(struct ibchan_server *server, struct ibchan_error *error)
 {
-	struct ibchan_event event;
-	struct messages *m;
-	int err;
+	const __u32 either = IBCHAN_EVENT_CONNECTED | IBCHAN_EVENT_BROKEN;
+	struct messages *m, *next;
+	__u32 happened;
+	int err = events_take(server->station->context);
 
-	for (;;) {
-		err = ibchan_event_take(server->station->context, &event, error);
-		if (err)
-			return err == -EAGAIN ? 0 : err;
-		m = event.channel ? queue_take(&server->accepting, event.channel) : NULL;
+	for (m = server->accepting.first; m; m = next) {
+		next = m->next;
+		happened = object_happenings(&m->channel->object, either);
+		if (!happened)
+			continue;
+		queue_take(&server->accepting, m->channel);
 		/* A client may have sent something and closed its channel by now. */
-		if (m && (event.events & IBCHAN_EVENT_CONNECTED))
+		if (happened & IBCHAN_EVENT_CONNECTED) {
+			m->is_broken = happened & IBCHAN_EVENT_BROKEN;
 			queue_add(&server->ready, m);
-		else if (m)
+		} else {
 			messages_close(m);
+		}
 	}
+	return err < 0 ? error_set(error, err, NULL) : 0;
 }
 
 /* All places are taken, and the oldest client still has time. */
@@ -471,6 +495,16 @@ static void watch_requests(struct ibchan_server *server)
 	set_timer(server);
 }
 
+/* An edge is told once. */
+static void forget_edges(const struct ibchan_server *server)
+{
+	struct epoll_event events[4];
+	int state = cancel_off();
+
+	epoll_pwait(server->fd, events, ARRAY_SIZE(events), 0, NULL);
+	cancel_back(state);
+}
+
 /*
  * 1: @channel is connected; 0: none is; a negative errno: why a client could not be served is told
  * when no other is connected.
@@ -482,6 +516,7 @@ static int take_now(struct ibchan_server *server, struct ibchan_channel **channe
 	int err;
 
 	lock_take(&server->lock);
+	forget_edges(server);
 	err = collect(server, error);
 	if (!err && !server->ready.num)
 		err = answer_some(server, error);
@@ -493,6 +528,7 @@ static int take_now(struct ibchan_server *server, struct ibchan_channel **channe
 	if (!m)
 		return err;
 	*channel = m->channel;
+	channel_publish(m->channel);
 	error_set(error, 0, NULL);
 	return 1;
 }
@@ -505,7 +541,7 @@ static int await_client(const struct ibchan_server *server, const struct deadlin
 
 	/* Even if something has come: requests might come without end. */
 	if (!left)
-		return -ETIMEDOUT;
+		return deadline->timeout_ns ? -ETIMEDOUT : -EAGAIN;
 	ret = fd_wait(server->fd, left);
 	if (ret < 0)
 		return ret;
@@ -533,4 +569,24 @@ int ibchan_take(struct ibchan_server *server, __s64 timeout_ns,
 			return error_set(error, wait, NULL);
 		wait = await_client(server, &deadline);
 	}
+}
+
+static int server_tell(struct source *source, struct ibchan_happening *happening)
+{
+	struct ibchan_server *server = (struct ibchan_server *)
+		((char *)source - offsetof(struct ibchan_server, source));
+	struct ibchan_context *context = server->station->context;
+	const int unwatched = source_watch(context, source, server->fd);
+	int found;
+
+	found = source->is_deaf ? 0 : take_now(server, &happening->channel, NULL);
+	/* No client will come any more. */
+	if (found == -ENODEV)
+		source_deafen(context, source);
+	if (!found)
+		return unwatched ? TOLD_LATER : TOLD_NOTHING;
+	happening->server = server;
+	happening->kind = found > 0 ? IBCHAN_NEXT_CONNECTED : IBCHAN_NEXT_REFUSED;
+	happening->error = min(found, 0);
+	return TOLD_MORE;
 }

@@ -6,6 +6,7 @@
  *	text.c code.c	words for errors; no state but a string of each thread
  *	times.c		codes of times; no state
  *	context.c	the file, the fork guard, ioctl, destroying
+ *	source.c	the list of what ibchan_next() has to ask
  *	device.c memory.c dmabuf.c
  *	lock.h lock.c	a mutex; no state
  *	slots.h ring.c	the mapped ring of a cq, and the slots; need cq->lock
@@ -21,7 +22,8 @@
  *	call.c		the blocking calls
  *	pending.c	the library keeps the result of a work until the caller asks for it
  *	scope.c		blocks of them
- *	stream.c message.c dial.c	the short way; frame.h is its wire
+ *	next.c		ibchan_next()
+ *	stream.c tell.c message.c dial.c	the short way; frame.h is its wire
  */
 #ifndef _LIBIBCHAN_INTERNAL_H
 #define _LIBIBCHAN_INTERNAL_H
@@ -48,8 +50,61 @@
 #define NSEC_PER_SEC	1000000000LL
 #define NSEC_PER_MSEC	1000000LL
 
+struct ibchan_happening;
+
 /* A file has 16384 objects at most, unless an administrator wants more. */
 #define OBJECT_PLACES	256
+
+/**
+ * struct source - what can tell of a happening: a channel, a listener, a cq or a server
+ * @tell: asks it, and returns enum told; one thread at a time does; set before it is added
+ * @fd: its descriptor; this and the next two of who asks
+ * @is_watched: @fd is in the set of happenings
+ * @is_deaf: @fd has nothing to tell any more, and is not watched again
+ * @next: of those to be asked; this and all below under the happenings' lock
+ * @link: what points here
+ * @is_listed: it is to be asked
+ * @is_known: it was listed once
+ * @is_gone: it is closed, and not listed any more
+ */
+struct source {
+	int (*tell)(struct source *source, struct ibchan_happening *happening);
+	int fd;
+	bool is_watched;
+	bool is_deaf;
+	struct source *next;
+	struct source **link;
+	bool is_listed;
+	bool is_known;
+	bool is_gone;
+};
+
+/**
+ * struct happenings - what ibchan_next() of a context has to ask
+ * @asking: held by the thread that asks sources; taken before any lock of an object
+ * @round: of the sources that are listed, those that come before the next look at descriptors; of
+ *	who asks
+ * @epoll_fd: the set of all descriptors, or -1; immutable once it is there
+ * @lock: guards the rest; behind it no other lock is taken
+ * @event_fd: in that set, readable while a source is listed
+ * @is_raised: it is
+ * @is_asking: a thread is asking, and shows by @event_fd what it leaves
+ * @first: the source that is asked next
+ * @last: the one that is asked last
+ * @num: sources that are listed
+ */
+struct happenings {
+	struct lock asking;
+	unsigned int round;
+	int epoll_fd;
+	struct lock lock;
+	int event_fd;
+	bool is_raised;
+	bool is_asking;
+	struct source *first;
+	struct source *last;
+	unsigned int num;
+};
 
 /**
  * struct object - what every handle of the interface begins with
@@ -57,7 +112,8 @@
  * @release: frees the memory; the kernel's object is gone or the parent's
  * @handle: in the kernel; immutable
  * @hidden: no event of it is told; under the context's lock
- * @missed: IBCHAN_EVENT_* that were taken while it was hidden; under that lock
+ * @happened: IBCHAN_EVENT_* that were taken and not told; under that lock
+ * @known: of them, what its owner knows anyway; under that lock
  * @next: of the objects whose handles share a place in the context; under its lock
  * @link: what points here; under its lock
  */
@@ -66,7 +122,8 @@ struct object {
 	void (*release)(struct object *object);
 	__u32 handle;
 	bool hidden;
-	__u32 missed;
+	__u32 happened;
+	__u32 known;
 	struct object *next;
 	struct object **link;
 };
@@ -78,6 +135,7 @@ struct object {
  * @word_fd: eventfd, written when an event of a hidden object was taken, or -1
  * @lock: guards @objects and @word_fd
  * @objects: all that closing has to free, by handle
+ * @happenings: see struct happenings
  */
 struct ibchan_context {
 	__u32 *guard;
@@ -85,6 +143,7 @@ struct ibchan_context {
 	int word_fd;
 	pthread_mutex_t lock;
 	struct object *objects[OBJECT_PLACES];
+	struct happenings happenings;
 };
 
 /* The objects below are immutable once made, unless a member says more. */
@@ -193,6 +252,7 @@ struct ring_map {
 /**
  * struct ibchan_cq - completion queue
  * @object: see struct object
+ * @source: of completions, for ibchan_next()
  * @fd: the kernel's descriptor; immutable
  * @ring: see struct ring_map
  * @lock: guards all below, and reading the ring
@@ -214,6 +274,7 @@ struct ring_map {
  */
 struct ibchan_cq {
 	struct object object;
+	struct source source;
 	int fd;
 	struct ring_map ring;
 	struct lock lock;
@@ -232,6 +293,7 @@ struct ibchan_cq {
 
 struct ibchan_channel {
 	struct object object;
+	struct source source;
 	struct ibchan_pd *pd;
 	struct ibchan_cq *send_cq;
 	struct ibchan_cq *recv_cq;
@@ -240,6 +302,7 @@ struct ibchan_channel {
 	int (*closing)(void *messages);	/* tells the peer, before the channel ends */
 	void (*closed)(void *messages);	/* frees them, behind the channel */
 	void *priv;			/* the caller's */
+	bool is_ending;			/* it has broken, which is to be told; of who asks */
 	struct ibchan_channel *next_accepting;	/* in a listener, under its lock */
 	struct ibchan_params params;
 	struct ibchan_endpoint endpoint;
@@ -279,7 +342,8 @@ void object_hide(struct object *object);
 bool object_show(struct object *object);
 struct object *object_find(struct ibchan_context *context, __u32 handle,
 			   void (*release)(struct object *object));
-struct object *object_of_events(struct ibchan_context *context, __u32 handle, __u32 events);
+void object_happened(struct ibchan_context *context, __u32 handle, __u32 events);
+__u32 object_happenings(struct object *object, __u32 of);
 void object_add(struct object *object, struct ibchan_context *context,
 		void (*release)(struct object *object));
 void object_free(struct object *object);

@@ -122,6 +122,7 @@ int ibchan_listener_close(struct ibchan_listener *listener)
 {
 	if (!listener)
 		return 0;
+	source_remove(listener->object.context, &listener->source);
 	/* In a child, another thread of the parent may have had the lock when it forked. */
 	if (!context_check(listener->object.context))
 		accepting_close(listener);

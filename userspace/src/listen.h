@@ -5,11 +5,12 @@
 
 #include <sys/socket.h>
 
-#include "internal.h"
+#include "source.h"
 
 /**
  * struct ibchan_listener - where requests come in
  * @object: see struct object
+ * @source: of requests, for ibchan_next()
  * @fd: the kernel's descriptor; immutable
  * @address: immutable
  * @priv: the caller's
@@ -20,6 +21,7 @@
  */
 struct ibchan_listener {
 	struct object object;
+	struct source source;
 	int fd;
 	struct sockaddr_storage address;
 	void *priv;

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 
 #include "message.h"
@@ -18,14 +16,18 @@
 #define MAX_MESSAGE_BYTES	0x40000000
 #define DEFAULT_TIMEOUT_NS	60000000000LL
 
-int station_open(struct station **out, struct ibchan_error *error)
+int station_open(struct ibchan_context *context, struct station **out,
+		 struct ibchan_error *error)
 {
 	struct station *station = calloc(1, sizeof(*station));
-	int err;
+	int err = 0;
 
 	if (!station)
 		return error_set(error, -ENOMEM, NULL);
-	err = ibchan_context_open(&station->context, error);
+	station->context = context;
+	station->is_own = !context;
+	if (station->is_own)
+		err = ibchan_context_open(&station->context, error);
 	if (err) {
 		free(station);
 		return err;
@@ -39,7 +41,8 @@ void station_put(struct station *station)
 {
 	if (__atomic_sub_fetch(&station->users, 1, __ATOMIC_ACQ_REL))
 		return;
-	ibchan_context_close(station->context);
+	if (station->is_own)
+		ibchan_context_close(station->context);
 	free(station);
 }
 
@@ -80,10 +83,12 @@ static size_t memory_size(const struct messages *m)
 /* Gives back all but the channel, in reverse order of the making; the channel is gone already. */
 static void messages_free(struct messages *m)
 {
-	if (m->fd >= 0)
-		fd_close(m->fd);
-	if (m->event_fd >= 0)
-		fd_close(m->event_fd);
+	struct lent *lent;
+
+	while ((lent = m->lent)) {
+		m->lent = lent->next;
+		lent_free(lent);
+	}
 	ibchan_mr_dereg(m->mr);
 	if (m->memory)
 		munmap(m->memory, memory_size(m));
@@ -146,6 +151,8 @@ static int channel_make(struct messages *m, struct ibchan_error *error)
 	if (err)
 		return err;
 	m->channel = ibchan_prepared_channel(m->prepared);
+	/* Nobody but the library knows it. */
+	object_hide(&m->channel->object);
 	return stream_post(m, NULL, NULL, error);
 }
 
@@ -191,8 +198,7 @@ int messages_make(struct station *station, const char *device,
 	m->message_bytes = params->message_bytes;
 	m->box_bytes = box_bytes(m->message_bytes);
 	m->last = &m->first;
-	m->fd = -1;
-	m->event_fd = -1;
+	m->lent_last = &m->lent;
 	err = objects_make(m, device, error);
 	if (err && m->prepared)
 		ibchan_prepared_destroy(m->prepared);
@@ -203,6 +209,7 @@ int messages_make(struct station *station, const char *device,
 	m->channel->messages = m;
 	m->channel->closing = channel_closing;
 	m->channel->closed = channel_closed;
+	m->channel->source.tell = stream_tell;
 	*out = m;
 	return 0;
 }
@@ -224,36 +231,20 @@ int messages_close(struct messages *m)
 	return ibchan_channel_close(m->channel);
 }
 
-static int event_open(struct messages *m, int cq_fd)
+int ibchan_channel_message_params(const struct ibchan_channel *channel,
+				  struct ibchan_message_params *agreed)
 {
-	int fd;
+	const struct messages *m = channel->messages;
 
-	m->event_fd = eventfd(m->is_raised, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (m->event_fd < 0)
-		return -errno;
-	fd = epoll_of(cq_fd, m->event_fd, EPOLLIN);
-	if (fd < 0) {
-		fd_close(m->event_fd);
-		m->event_fd = -1;
-	}
-	return fd;
-}
-
-int ibchan_channel_fd(struct ibchan_channel *channel)
-{
-	struct messages *m = channel->messages;
-	int fd = m ? ibchan_cq_fd(m->cq) : -EINVAL;
-
-	if (fd < 0)
-		return fd;
-	lock_take(&m->lock);
-	if (m->fd < 0) {
-		fd = event_open(m, fd);
-		m->fd = fd < 0 ? -1 : fd;
-	}
-	fd = m->fd < 0 ? fd : m->fd;
-	lock_give(&m->lock);
-	return fd;
+	if (!m)
+		return -EINVAL;
+	*agreed = (struct ibchan_message_params) {
+		.size = sizeof(*agreed),
+		.messages = m->window.size,
+		.message_bytes = m->peer_bytes,
+		.context = channel->object.context,
+	};
+	return 0;
 }
 
 struct ibchan_pd *ibchan_channel_pd(const struct ibchan_channel *channel)

@@ -4,7 +4,7 @@
 #define _LIBIBCHAN_MESSAGE_H
 
 #include "frame.h"
-#include "internal.h"
+#include "source.h"
 
 /**
  * struct greeting - what each side of the short way tells the other, in network order
@@ -33,12 +33,14 @@ static inline bool greeting_read(const void *data, __u32 length, struct greeting
 
 /**
  * struct station - a context that channels share
- * @context: closed with the last of them
+ * @context: closed with the last of them, unless it is the program's
  * @users: channels, and the server
+ * @is_own: it is not the program's
  */
 struct station {
 	struct ibchan_context *context;
 	unsigned int users;
+	bool is_own;
 };
 
 /*
@@ -60,6 +62,22 @@ struct inbox {
 	unsigned char *bytes;
 	bool is_taken;
 	struct inbox *next;
+};
+
+/**
+ * struct lent - a message in the caller's memory that the peer was offered
+ * @mr: over it
+ * @bytes: the message
+ * @length: of it
+ * @place: it is taken once so many messages are that were ever sent
+ * @next: offered later
+ */
+struct lent {
+	struct ibchan_mr *mr;
+	const void *bytes;
+	size_t length;
+	__u32 place;
+	struct lent *next;
 };
 
 /**
@@ -95,10 +113,14 @@ struct inbox {
  * @ended: the peer has closed its channel
  * @over: no more frames will arrive
  * @is_known: the caller was told that
+ * @is_cut: the message that has arrived first cannot be received any more
+ * @is_broken: the channel is, though frames of before may still arrive
  * @error: why, if it is known
- * @fd: what ibchan_channel_fd() gave out, or -1
- * @event_fd: member of @fd, readable while there is something to be told
- * @is_raised: it is
+ * @lent: messages that ibchan_post_bytes() has offered, and of which was not told, the oldest first
+ * @lent_last: where the next one is to be linked
+ * @is_told: ibchan_next() has told of the first message
+ * @wants_room: a message found no room, and ibchan_next() is to tell of it
+ * @is_end_told: it has told of the end
  */
 struct messages {
 	struct station *station;
@@ -132,15 +154,20 @@ struct messages {
 	bool ended;
 	bool over;
 	bool is_known;
+	bool is_cut;
+	bool is_broken;
 	int error;
-	int fd;
-	int event_fd;
-	bool is_raised;
+	struct lent *lent;
+	struct lent **lent_last;
+	bool is_told;
+	bool wants_room;
+	bool is_end_told;
 };
 
 #pragma GCC visibility push(hidden)
 
-int station_open(struct station **station, struct ibchan_error *error);
+int station_open(struct ibchan_context *context, struct station **station,
+		 struct ibchan_error *error);
 void station_put(struct station *station);
 
 /* How a side takes messages, with the defaults in place. */
@@ -160,6 +187,8 @@ int messages_greet(struct messages *messages, const void *data, __u32 length);
 int stream_post(struct messages *messages, struct ibchan_submit_wr *send, struct frame *frame,
 		struct ibchan_error *error);
 int stream_end(struct messages *messages);
+int stream_tell(struct source *source, struct ibchan_happening *happening);
+void lent_free(struct lent *lent);
 
 #pragma GCC visibility pop
 

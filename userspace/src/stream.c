@@ -9,12 +9,10 @@
  * take one, sleeps until a frame arrives; every thread that looks takes note of all of them.
  */
 #include <errno.h>
+#include <stdlib.h>
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include "message.h"
 #include "slots.h"
+#include "stream.h"
 #include "wait.h"
 
 /* Receives that one call posts. */
@@ -119,16 +117,7 @@ static unsigned char *outbox(const struct messages *m)
 	return m->memory + (m->num_inboxes + m->window.box) * m->box_bytes;
 }
 
-/*
- * The peer is told when half of its window is taken, when it waits for just that, and by each
- * frame that is sent anyway. The window is that of the side with fewer boxes.
- */
-static bool is_due(const struct messages *m)
-{
-	return m->must_tell || 2 * (m->taken - m->told) >= m->window.size;
-}
-
-static int tell_taken(struct messages *m, struct ibchan_error *error)
+int stream_acknowledge(struct messages *m, struct ibchan_error *error)
 {
 	struct frame *frame = small_outbox(m, m->controls % CONTROL_FRAMES);
 	int err;
@@ -144,14 +133,10 @@ static int tell_taken(struct messages *m, struct ibchan_error *error)
 
 /* --- what arrives; under the lock --- */
 
-static void raise_event(struct messages *m)
+static void announce(struct messages *m)
 {
-	const bool raise = m->first || m->ended || m->over || is_due(m);
-	__u64 count = 1;
-
-	if (m->event_fd >= 0 && raise != m->is_raised)
-		syscall(raise ? SYS_write : SYS_read, m->event_fd, &count, sizeof(count));
-	m->is_raised = raise;
+	if (has_news(m))
+		source_add(m->station->context, &m->channel->source);
 }
 
 static void repost(struct messages *m, struct inbox *box, bool is_taken)
@@ -209,7 +194,7 @@ static void arrived(struct messages *m, const struct ibchan_cqe *done)
 }
 
 /* Takes note of every frame that is there. 0 or a negative errno. */
-static int look(struct messages *m)
+int stream_look(struct messages *m)
 {
 	struct ibchan_cqe done[BATCH];
 	int i, num;
@@ -219,12 +204,19 @@ static int look(struct messages *m)
 		for (i = 0; i < num && !m->error; i++)
 			arrived(m, &done[i]);
 	} while (num > 0);
-	raise_event(m);
 	return num;
 }
 
+static int look(struct messages *m)
+{
+	int err = stream_look(m);
+
+	announce(m);
+	return err;
+}
+
 /* No more messages will come: why, in the words of ibchan_receive_bytes(). */
-static int end_of(struct messages *m)
+int stream_end_of(struct messages *m)
 {
 	struct ibchan_channel_info info;
 	int err = m->error ? m->error : ibchan_channel_query(m->channel, &info, NULL);
@@ -252,15 +244,31 @@ static int refuse(struct ibchan_error *error, int err, __u32 code, __u64 first, 
 	return error_set(error, err, &reason);
 }
 
-static int refuse_untaken(struct messages *m, struct ibchan_error *error)
+/* Nothing was sent; @err: -EAGAIN or -ETIMEDOUT. Without room, ibchan_next() tells of some. */
+static int refuse_untaken(struct messages *m, int err, struct ibchan_error *error)
 {
 	struct window window;
 
 	lock_take(&m->lock);
 	window = m->window;
+	m->wants_room = true;
+	announce(m);
 	lock_give(&m->lock);
-	return refuse(error, -ETIMEDOUT, IBCHAN_REASON_MESSAGES_UNTAKEN, window.sent,
-		      window.taken);
+	return refuse(error, err, IBCHAN_REASON_MESSAGES_UNTAKEN, window.sent, window.taken);
+}
+
+/* How a wait without success ends: the program may try again. */
+static int too_late(const struct deadline *deadline)
+{
+	return deadline->timeout_ns ? -ETIMEDOUT : -EAGAIN;
+}
+
+/* -EAGAIN is about the peer's room. That of the send queue its owner knows. */
+static int no_place(int err, struct ibchan_error *error)
+{
+	if (err == -EAGAIN && error)
+		error->code = -ENOBUFS;
+	return err == -EAGAIN ? -ENOBUFS : err;
 }
 
 /* A place in the window for one message; with the lock held if there is one. */
@@ -286,7 +294,7 @@ static int await_place(struct messages *m, const struct deadline *deadline,
 			return error_set(error, err, NULL);
 		/* One last look has been taken after the wait ended. */
 		if (wait == -ETIMEDOUT)
-			return refuse_untaken(m, error);
+			return refuse_untaken(m, too_late(deadline), error);
 		if (wait)
 			return error_set(error, wait, NULL);
 		wait = cq_sleep(m->cq, tail, deadline);
@@ -295,45 +303,41 @@ static int await_place(struct messages *m, const struct deadline *deadline,
 	}
 }
 
-/* Counts a frame with a message that was posted, and lets go of the lock. */
-static int sent(struct messages *m, int err)
+/* Counts a frame with a message that was posted. */
+static int sent(struct messages *m, int err, struct ibchan_error *error)
 {
 	if (!err)
 		window_send(&m->window);
 	if (err == -ESHUTDOWN || err == -ENODEV)
 		m->is_known = true;
-	lock_give(&m->lock);
-	return err;
+	return no_place(err, error);
 }
 
 static int send_copy(struct messages *m, const void *bytes, size_t length,
-		     const struct deadline *deadline, struct ibchan_error *error)
+		     struct ibchan_error *error)
 {
-	int err = await_place(m, deadline, error);
-	unsigned char *box;
+	unsigned char *box = outbox(m);
 
-	if (err)
-		return err;
-	box = outbox(m);
 	*(struct frame *)box = frame_make(FRAME_BYTES, 0, length);
 	if (length)
 		memcpy(box + sizeof(struct frame), bytes, length);
-	return sent(m, post_frame(m, (struct frame *)box, sizeof(struct frame) + length, error));
+	return sent(m, post_frame(m, (struct frame *)box, sizeof(struct frame) + length, error),
+		    error);
 }
 
-/* 1: the peer has taken all that was sent; 0: not yet; or why it never will. Under the lock. */
-static int all_taken(struct messages *m)
+/* 1: the peer has taken so many; 0: not yet; or why it never will. Under the lock. */
+static int have_been_taken(struct messages *m, __u32 place)
 {
 	int err = look(m);
 
-	if (m->window.taken == m->window.sent)
+	if (is_taken(m, place))
 		return 1;
 	if (m->ended || m->over)
 		return -ESHUTDOWN;
 	return err;
 }
 
-static int await_taken(struct messages *m, const struct deadline *deadline)
+static int await_taken(struct messages *m, __u32 place, const struct deadline *deadline)
 {
 	int ret, wait = 0;
 	__u32 tail;
@@ -341,7 +345,7 @@ static int await_taken(struct messages *m, const struct deadline *deadline)
 	for (;;) {
 		lock_take(&m->lock);
 		tail = ring_tail(m->cq);
-		ret = all_taken(m);
+		ret = have_been_taken(m, place);
 		lock_give(&m->lock);
 		if (ret)
 			return min(ret, 0);
@@ -353,43 +357,22 @@ static int await_taken(struct messages *m, const struct deadline *deadline)
 	}
 }
 
+/* With the lock held, and a place in the window. */
 static int offer(struct messages *m, const struct ibchan_mr *mr, size_t length,
-		 const struct deadline *deadline, struct ibchan_error *error)
+		 struct ibchan_error *error)
 {
-	int err = await_place(m, deadline, error);
-	struct frame_offer *box;
+	struct frame_offer *box = (struct frame_offer *)outbox(m);
 
-	if (err)
-		return err;
-	box = (struct frame_offer *)outbox(m);
 	*box = (struct frame_offer) {
 		.frame = frame_make(FRAME_OFFER, 0, length),
 		.addr = htobe64(mr->remote_addr),
 		.rkey = htobe32(mr->rkey),
 	};
-	return sent(m, post_frame(m, &box->frame, sizeof(*box), error));
+	return sent(m, post_frame(m, &box->frame, sizeof(*box), error), error);
 }
 
-/* From the offer on the peer may read the bytes, so the call cannot end without it. */
-static int offer_and_await(struct messages *m, const struct ibchan_mr *mr, size_t length,
-			   const struct deadline *deadline, struct ibchan_error *error)
-{
-	int err = offer(m, mr, length, deadline, error);
-
-	if (err)
-		return err;
-	err = await_taken(m, deadline);
-	if (!err)
-		return error_set(error, 0, NULL);
-	lock_take(&m->lock);
-	m->is_known = true;
-	lock_give(&m->lock);
-	ibchan_channel_break(m->channel);
-	return error_set(error, err, NULL);
-}
-
-static int send_offer(struct messages *m, const void *bytes, size_t length,
-		      const struct deadline *deadline, struct ibchan_error *error)
+static int reg_to_offer(const struct messages *m, const void *bytes, size_t length,
+			struct ibchan_mr **mr, struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
 		.size = sizeof(params),
@@ -397,14 +380,72 @@ static int send_offer(struct messages *m, const void *bytes, size_t length,
 		.length = length,
 		.access = IBCHAN_ACCESS_REMOTE_READ,
 	};
+
+	return ibchan_mr_reg(m->pd, &params, mr, error);
+}
+
+/* From the offer on the peer may read the bytes, so the call cannot end without it. */
+static int await_reader(struct messages *m, __u32 place, const struct deadline *deadline,
+			struct ibchan_error *error)
+{
+	int err = await_taken(m, place, deadline);
+
+	if (!err)
+		return error_set(error, 0, NULL);
+	lock_take(&m->lock);
+	m->is_known = true;
+	lock_give(&m->lock);
+	ibchan_channel_break(m->channel);
+	return error_set(error, err == -ETIMEDOUT ? -ECONNABORTED : err, NULL);
+}
+
+static int send_offer(struct messages *m, const void *bytes, size_t length,
+		      const struct deadline *deadline, struct ibchan_error *error)
+{
 	struct ibchan_mr *mr;
-	int err = ibchan_mr_reg(m->pd, &params, &mr, error);
+	__u32 place;
+	int err = reg_to_offer(m, bytes, length, &mr, error);
 
 	if (err)
 		return err;
-	err = offer_and_await(m, mr, length, deadline, error);
+	err = await_place(m, deadline, error);
+	if (!err) {
+		err = offer(m, mr, length, error);
+		place = m->window.sent;
+		lock_give(&m->lock);
+		if (!err)
+			err = await_reader(m, place, deadline, error);
+	}
 	ibchan_mr_dereg(mr);
 	return err;
+}
+
+static int send_in_turn(struct messages *m, const void *bytes, size_t length,
+			const struct deadline *deadline, struct ibchan_error *error)
+{
+	int err;
+
+	if (length > m->peer_bytes)
+		return send_offer(m, bytes, length, deadline, error);
+	err = await_place(m, deadline, error);
+	if (err)
+		return err;
+	err = send_copy(m, bytes, length, error);
+	lock_give(&m->lock);
+	return err;
+}
+
+static int check_send(const struct messages *m, size_t length, struct ibchan_error *error)
+{
+	int err;
+
+	if (!m)
+		return error_set(error, -EINVAL, NULL);
+	if (length > MESSAGE_MAX)
+		return refuse(error, -EMSGSIZE, IBCHAN_REASON_MESSAGE_TOO_LONG, length,
+			      MESSAGE_MAX);
+	err = context_check(m->station->context);
+	return err ? error_set(error, err, NULL) : 0;
 }
 
 int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t length,
@@ -412,27 +453,101 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
 {
 	struct messages *m = channel->messages;
 	struct deadline deadline;
-	int err;
+	int err = check_send(m, length, error);
 
-	if (!m || timeout_ns < IBCHAN_TIMEOUT_NEVER)
-		return error_set(error, -EINVAL, NULL);
-	if (length > MESSAGE_MAX)
-		return refuse(error, -EMSGSIZE, IBCHAN_REASON_MESSAGE_TOO_LONG, length,
-			      MESSAGE_MAX);
-	err = context_check(m->station->context);
 	if (err)
-		return error_set(error, err, NULL);
+		return err;
+	if (timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		return error_set(error, -EINVAL, NULL);
+	/* The peer needs time to read it, and breaking the channel is no answer. */
+	if (length > m->peer_bytes && !timeout_ns)
+		return refuse(error, -EMSGSIZE, IBCHAN_REASON_MESSAGE_TOO_LONG, length,
+			      m->peer_bytes);
 	deadline_set(&deadline, timeout_ns);
 	do {
 		err = lock_take_until(&m->sending, &deadline);
 	} while (err == -EINTR);
 	if (err)
-		return refuse_untaken(m, error);
-	if (length <= m->peer_bytes)
-		err = send_copy(m, bytes, length, &deadline, error);
-	else
-		err = send_offer(m, bytes, length, &deadline, error);
+		return refuse_untaken(m, too_late(&deadline), error);
+	err = send_in_turn(m, bytes, length, &deadline, error);
 	lock_give(&m->sending);
+	return err;
+}
+
+/* --- sending without a wait --- */
+
+/* 0: with the lock held, and a place in the window. */
+static int find_place(struct messages *m, struct ibchan_error *error)
+{
+	const struct deadline now = { .timeout_ns = 0 };
+
+	return await_place(m, &now, error);
+}
+
+/* The peer cannot reach it any more. */
+void lent_free(struct lent *lent)
+{
+	ibchan_mr_dereg(lent->mr);
+	free(lent);
+}
+
+static void lend(struct messages *m, struct lent *lent)
+{
+	lent->place = m->window.sent;
+	lent->next = NULL;
+	*m->lent_last = lent;
+	m->lent_last = &lent->next;
+}
+
+static int post_offer(struct messages *m, struct lent *lent, struct ibchan_error *error)
+{
+	int err = reg_to_offer(m, lent->bytes, lent->length, &lent->mr, error);
+
+	if (err)
+		return err;
+	err = find_place(m, error);
+	if (!err) {
+		err = offer(m, lent->mr, lent->length, error);
+		if (!err)
+			lend(m, lent);
+		lock_give(&m->lock);
+	}
+	if (err)
+		ibchan_mr_dereg(lent->mr);
+	return err;
+}
+
+static int post_long(struct messages *m, const void *bytes, size_t length,
+		     struct ibchan_error *error)
+{
+	struct lent *lent = calloc(1, sizeof(*lent));
+	int err;
+
+	if (!lent)
+		return error_set(error, -ENOMEM, NULL);
+	lent->bytes = bytes;
+	lent->length = length;
+	err = post_offer(m, lent, error);
+	if (err)
+		free(lent);
+	return err ? err : 1;
+}
+
+int ibchan_post_bytes(struct ibchan_channel *channel, const void *bytes, size_t length,
+		      struct ibchan_error *error)
+{
+	struct messages *m = channel->messages;
+	int err = check_send(m, length, error);
+
+	if (err)
+		return err;
+	if (length > m->peer_bytes)
+		return post_long(m, bytes, length, error);
+	err = find_place(m, error);
+	if (err)
+		return err;
+	err = send_copy(m, bytes, length, error);
+	lock_give(&m->lock);
 	return err;
 }
 
@@ -506,11 +621,12 @@ static void take_first(struct messages *m)
 	m->first = box->next;
 	if (!m->first)
 		m->last = &m->first;
+	m->is_told = false;
 	m->taken++;
 	m->must_tell |= box->arrival.kind == FRAME_OFFER;
 	repost(m, box, true);
-	tell_taken(m, NULL);
-	raise_event(m);
+	stream_acknowledge(m, NULL);
+	announce(m);
 }
 
 /*
@@ -529,11 +645,11 @@ static int find_first(struct messages *m, __u32 *tail, bool *due,
 		return 0;
 	/* What could not be told before. */
 	if (!err && !m->ended && !m->over)
-		err = tell_taken(m, error);
-	raise_event(m);
+		err = stream_acknowledge(m, error);
+	announce(m);
 	*due = is_due(m);
 	if (m->ended || m->over || err == -ESHUTDOWN || err == -ENODEV)
-		err = end_of(m);
+		err = stream_end_of(m);
 	lock_give(&m->lock);
 	return err ? error_set(error, err, NULL) : -EAGAIN;
 }
@@ -566,7 +682,8 @@ static int await_first(struct messages *m, const struct deadline *deadline,
 			return ret;
 		/* One last look has been taken after the wait ended. */
 		if (wait)
-			return error_set(error, wait, NULL);
+			return error_set(error, wait == -ETIMEDOUT ? too_late(deadline) : wait,
+					 NULL);
 		wait = sleep_for_first(m, tail, due, deadline);
 	}
 }
@@ -596,9 +713,11 @@ static ssize_t receive_offer(struct messages *m, void *buf, struct ibchan_error 
 	if (!err)
 		take_first(m);
 	look(m);
-	end = err && m->over ? end_of(m) : 0;
+	end = err && m->over ? stream_end_of(m) : 0;
 	if (end)
 		err = error_set(error, end, NULL);
+	m->is_cut |= !!end;
+	announce(m);
 	lock_give(&m->lock);
 	return err ? err : (ssize_t)offer.length;
 }
@@ -617,6 +736,8 @@ ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t r
 		return error_set(error, (int)ret, NULL);
 	deadline_set(&deadline, timeout_ns);
 	ret = lock_take_until(&m->receiving, &deadline);
+	if (ret == -ETIMEDOUT)
+		ret = too_late(&deadline);
 	if (ret)
 		return error_set(error, (int)ret, NULL);
 	ret = await_first(m, &deadline, error);
@@ -658,6 +779,9 @@ int stream_end(struct messages *m)
 	if (!m->window.size || m->is_known)
 		return 0;
 	look(m);
+	/* What the peer has yet to read goes with the channel: that is no orderly end. */
+	if (m->lent && !is_taken(m, m->window.sent))
+		return -ECONNRESET;
 	err = m->ended || m->over ? -ECONNRESET : send_end(m);
 	if (!err)
 		return 0;

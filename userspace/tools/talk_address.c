@@ -263,50 +263,50 @@ static int start_listening(struct talk *talk)
 	}
 	if (ibchan_listener_create(talk->context, &params, &talk->listener, &error))
 		return complain_error(talk->name, &error);
+	if (ibchan_listener_watch(talk->listener))
+		return complain("%s: too many open files", talk->name);
 	return 0;
 }
 
-/* No request comes any more once the client has gone; without a client, only time tells. */
-static int await_request(struct talk *talk, long long end)
+static int complain_of_time(const struct talk *talk)
 {
-	struct pollfd fds[2] = {
-		{ .fd = ibchan_listener_fd(talk->listener), .events = POLLIN },
-		{ .fd = ibchan_context_fd(talk->context), .events = POLLIN },
-	};
-	struct ibchan_event event;
-	long long left = end - now_ms();
-	int n = poll(fds, 2, talk->timeout_s ? (int)(left > 0 ? left : 0) : -1);
-
-	if (!n)
-		return complain("%s: nothing happened for %d s", talk->name,
-				talk->timeout_s);
-	if (fds[1].revents && !ibchan_event_take(talk->context, &event, NULL) &&
-	    event.channel == talk->channel && event.events & IBCHAN_EVENT_BROKEN)
-		return complain("%s: the other side is gone", talk->name);
-	return 0;
+	return complain("%s: nothing happened for %d s", talk->name, talk->timeout_s);
 }
 
-/* Requests of other clients are rejected. */
+/*
+ * No request comes any more once the client has gone; without a client, only time tells. Requests
+ * of other clients are rejected.
+ */
 static int take_request(struct talk *talk, __u32 kind,
 			struct ibchan_request **request)
 {
 	long long end = now_ms() + talk->timeout_s * 1000LL;
+	struct ibchan_happening happening;
 	struct ibchan_request_info info;
 	struct ibchan_error error;
+	long long left;
 	int err;
 
 	for (;;) {
-		err = ibchan_request_take(talk->listener, 0, request, &error);
-		if (!err) {
-			ibchan_request_query(*request, &info);
-			if (request_fits(talk, &info, kind))
-				return 0;
-			ibchan_request_reject(*request, NULL, 0, NULL);
-		} else if (err != -EAGAIN) {
+		left = end - now_ms();
+		err = ibchan_next(talk->context, talk->timeout_s ? (left > 0 ? left : 0) * 1000000 :
+				  IBCHAN_TIMEOUT_NEVER, &happening, &error);
+		if (err == -ETIMEDOUT || err == -EAGAIN)
+			return complain_of_time(talk);
+		if (err && err != -EINTR)
 			return complain_error(talk->name, &error);
-		} else if (await_request(talk, end)) {
-			return -1;
-		}
+		if (!err && happening.kind == IBCHAN_NEXT_REFUSED)
+			return complain("%s: %s", talk->name, strerror(-happening.error));
+		if (!err && happening.kind == IBCHAN_NEXT_ENDED &&
+		    happening.channel == talk->channel)
+			return complain("%s: the other side is gone", talk->name);
+		if (err || happening.kind != IBCHAN_NEXT_REQUEST)
+			continue;
+		*request = happening.request;
+		ibchan_request_query(*request, &info);
+		if (request_fits(talk, &info, kind))
+			return 0;
+		ibchan_request_reject(*request, NULL, 0, NULL);
 	}
 }
 

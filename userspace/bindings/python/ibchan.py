@@ -9,13 +9,24 @@
             with channel:
                 print(channel.receive())
 
+One loop serves any number of clients:
+
+    with ibchan.Context() as context, ibchan.serve(service=7471, context=context):
+        for happening in context:
+            if happening.kind == ibchan.MESSAGE:
+                happening.channel.post(happening.channel.receive(0))
+            elif happening.kind == ibchan.ENDED:
+                happening.channel.close()
+
 Errors are OSError, or what Python makes of it by its errno: ConnectionRefusedError,
 TimeoutError and so on; its text says what failed, and what to do about it. Times are in
-seconds, None is without an end. Any method may be called by any thread; close() ends the calls
-that are waiting. An iteration over a server ends with an error when there is nothing left for a
-client, as accept(2) does. The memory of a buffer is the caller's own again when a call returns, and
-Python keeps a bytearray from being resized meanwhile.
+seconds, None is without an end, and 0 does not wait: what cannot be done at once raises
+BlockingIOError, what is not done in time TimeoutError. Any method may be called by any thread;
+close() ends the calls that are waiting. An iteration over a server ends with an error when there is
+nothing left for a client, as accept(2) does. The memory of a buffer is the caller's own again when a
+call returns, other than post(), and Python keeps a bytearray from being resized meanwhile.
 """
+import collections
 import contextlib
 import ctypes
 import errno
@@ -25,7 +36,13 @@ import sys
 import threading
 import time
 
-__all__ = ["Channel", "Server", "dial", "serve"]
+__all__ = ["Channel", "Context", "Happening", "Server", "dial", "serve",
+           "CONNECTED", "MESSAGE", "WRITABLE", "SENT", "REFUSED", "ENDED",
+           "BY_PEER", "BY_THIS_SIDE", "BY_NETWORK", "BY_DEVICE"]
+
+# What has happened, and by whom a channel has ended: ibchan_next_kind(3type), ibchan_by(3type).
+CONNECTED, MESSAGE, WRITABLE, SENT, REFUSED, ENDED = 1, 2, 3, 4, 7, 8
+BY_PEER, BY_THIS_SIDE, BY_NETWORK, BY_DEVICE = 1, 2, 3, 4
 
 _MESSAGE_BYTES = 16384
 _NEVER = -1
@@ -41,7 +58,26 @@ class _Params(ctypes.Structure):
     """struct ibchan_message_params"""
     _fields_ = [("size", ctypes.c_uint32), ("messages", ctypes.c_uint32),
                 ("message_bytes", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
-                ("timeout_ns", ctypes.c_int64), ("source", ctypes.c_char_p)]
+                ("timeout_ns", ctypes.c_int64), ("source", ctypes.c_char_p),
+                ("context", ctypes.c_void_p)]
+
+
+class _Told(ctypes.Structure):
+    """struct ibchan_happening, whose end no one here reads"""
+    _fields_ = [("kind", ctypes.c_uint32), ("by", ctypes.c_uint32),
+                ("error", ctypes.c_int), ("reserved", ctypes.c_uint32),
+                ("priv", ctypes.c_void_p), ("channel", ctypes.c_void_p),
+                ("server", ctypes.c_void_p), ("listener", ctypes.c_void_p),
+                ("request", ctypes.c_void_p), ("bytes", ctypes.c_void_p),
+                ("length", ctypes.c_uint64), ("rest", ctypes.c_uint64 * 32)]
+
+
+Happening = collections.namedtuple("Happening", "kind channel server length buffer error by")
+Happening.__doc__ = """What Context.next() tells: ibchan_happening(3type).
+
+The error of ENDED is an OSError, or None when the peer has closed the channel in order; that of
+SENT is None when the peer has received the message, which is the buffer.
+"""
 
 
 def _function(name, *types, returns=ctypes.c_int):
@@ -64,7 +100,12 @@ _server_close = _function("server_close", _handle)
 _send = _function("send_bytes", _handle, _handle, ctypes.c_size_t, ctypes.c_int64, _handle)
 _receive = _function("receive_bytes", _handle, _handle, ctypes.c_size_t, ctypes.c_int64, _handle,
                      returns=ctypes.c_ssize_t)
-_channel_fd = _function("channel_fd", _handle)
+_post = _function("post_bytes", _handle, _handle, ctypes.c_size_t, _handle)
+_agreed = _function("channel_message_params", _handle, _handle)
+_context_open = _function("context_open", _handle, _handle)
+_context_close = _function("context_close", _handle)
+_next = _function("next", _handle, ctypes.c_int64, _handle, _handle)
+_next_fd = _function("next_fd", _handle)
 _break = _function("channel_break", _handle)
 _channel_close = _function("channel_close", _handle)
 
@@ -101,9 +142,27 @@ def _left(end):
     return None if end is None else max(end - time.monotonic(), 0)
 
 
+def _late():
+    return TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+
+
 def _params(messages, message_bytes, timeout):
     ns = _LONGEST if timeout is None else max(_ns(timeout), 1)
     return _Params(ctypes.sizeof(_Params), messages, message_bytes, 0, ns)
+
+
+def _failure(code):
+    return OSError(-code, _strerror(code).decode()) if code else None
+
+
+@contextlib.contextmanager
+def _within(context, params):
+    """Makes an object within a context, which is not closed meanwhile."""
+    if context is None:
+        yield
+        return
+    with context._used() as params.context:
+        yield
 
 
 def _memory(buffer, writable):
@@ -114,6 +173,13 @@ def _memory(buffer, writable):
     if view.readonly and not writable:
         return ctypes.c_char_p(bytes(view)), len(view)
     return (ctypes.c_char * len(view)).from_buffer(view), len(view)
+
+
+def _address_of(memory):
+    """Of the bytes that _memory() has made an object over."""
+    if isinstance(memory, ctypes.c_char_p):
+        return ctypes.c_void_p.from_buffer(memory).value
+    return ctypes.addressof(memory)
 
 
 class _Object:
@@ -191,30 +257,111 @@ class _Object:
                 self._idle.wait_for(lambda: self._ended)
 
 
-class Channel(_Object):
-    """Carries messages between two programs. dial() and Server.take() make them."""
+class _Waiting(_Object):
+    """Has calls that wait for a descriptor, until another thread closes the object."""
 
-    _end = staticmethod(_channel_close)
+    def __init__(self, handle, end):
+        try:
+            self._closed, self._closing = os.pipe()
+        except OSError:
+            end(handle)
+            raise
+        super().__init__(handle)
+
+    def _interrupt(self, handle):
+        os.write(self._closing, b".")
+
+    def _end_pipe(self):
+        os.close(self._closed)
+        os.close(self._closing)
+
+    def _wait(self, descriptor, end):
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.register(self._closed, select.POLLIN)
+        left = _left(end)
+        poll.poll(None if left is None else min(left * 1000, 2 ** 30))
+
+    def _repeat(self, call, descriptor, timeout):
+        """What call(handle) returns, once it is something that does not block."""
+        end = _end_of(timeout)
+        while True:
+            with self._used() as handle:
+                try:
+                    return call(handle)
+                except InterruptedError:
+                    continue
+                except BlockingIOError:
+                    if timeout == 0:
+                        raise
+                    if _left(end) == 0:
+                        raise _late() from None
+                self._wait(descriptor(handle), end)
+
+
+class Channel(_Object):
+    """Carries messages between two programs. dial(), Server.take() and CONNECTED make them."""
+
     _interrupt = staticmethod(_break)
 
-    def __init__(self, handle, message_bytes):
-        super().__init__(handle)
+    def __init__(self, handle, message_bytes, context=None):
         self._message_bytes = message_bytes
+        self._context = context
+        self._lent = collections.deque()
+        super().__init__(handle)
+        if context is not None:
+            context._add(handle, self)
+
+    def _end(self, handle):
+        if self._context is not None:
+            self._context._forget(handle, self)
+        result = _channel_close(handle)
+        self._lent.clear()
+        return result
 
     def __iter__(self):
         """The messages, until the peer has closed the channel."""
         return iter(self.receive, None)
 
-    def fileno(self):
-        """For select and asyncio: readable while receive() has something to do."""
+    @property
+    def message_bytes(self):
+        """Up to which length both sides copy messages."""
+        agreed = _Params()
         with self._used() as handle:
-            return _channel_fd(handle)
+            _agreed(handle, ctypes.byref(agreed))
+        return agreed.message_bytes
+
+    def post(self, buffer):
+        """Sends a message without waiting: True when it was copied, False when it is lent.
+
+        A buffer that is lent must not be changed, and cannot be resized, until SENT tells of it.
+        Raises BlockingIOError when the peer has no room: WRITABLE tells of some.
+        """
+        memory, length = _memory(buffer, False)
+        with self._used() as handle:
+            entry = (_address_of(memory), memory, buffer)
+            self._lent.append(entry)
+            lent = False
+            try:
+                lent = _call(_post, handle, memory, length) == 1
+            finally:
+                if not lent:
+                    self._lent.remove(entry)
+        return not lent
+
+    def _given_back(self, address):
+        for entry in self._lent:
+            if entry[0] == address:
+                self._lent.remove(entry)
+                return entry[2]
+        return None
 
     def send(self, buffer, timeout=None):
         """Sends a message: a short one is copied, and a long one was received when this returns.
 
-        Waits while the peer has not received earlier ones. Raises TimeoutError. A signal's handler
-        runs when that is over.
+        Waits while the peer has not received earlier ones. With TimeoutError nothing was sent; with
+        ConnectionAbortedError a long message was under way, and the channel is broken. A signal's
+        handler runs when that is over.
         """
         memory, length = _memory(buffer, False)
         with self._used() as handle:
@@ -246,30 +393,30 @@ class Channel(_Object):
             with self._used() as handle, contextlib.suppress(InterruptedError):
                 try:
                     return _call(_receive, handle, memory, length, _ns(_left(end)))
+                except BlockingIOError:
+                    if timeout == 0:
+                        raise
+                    raise _late() from None
                 except OSError as failure:
                     if failure.errno != errno.ENODATA:
                         raise
                     return None
 
 
-class Server(_Object):
+class Server(_Waiting):
     """Listens. An iteration takes one client after the other."""
 
-    def __init__(self, handle, message_bytes):
-        try:
-            self._closed, self._closing = os.pipe()
-        except OSError:
-            _server_close(handle)
-            raise
-        super().__init__(handle)
+    def __init__(self, handle, message_bytes, context=None):
         self._message_bytes = message_bytes
-
-    def _interrupt(self, handle):
-        os.write(self._closing, b".")
+        self._context = context
+        super().__init__(handle, _server_close)
+        if context is not None:
+            context._add(handle, self)
 
     def _end(self, handle):
-        os.close(self._closed)
-        os.close(self._closing)
+        if self._context is not None:
+            self._context._forget(handle, self)
+        self._end_pipe()
         return _server_close(handle)
 
     def __iter__(self):
@@ -284,43 +431,110 @@ class Server(_Object):
             _address(handle, address)
         return int.from_bytes(address[2:4], "big")
 
-    def _wait(self, handle, end):
-        poll = select.poll()
-        poll.register(_server_fd(handle), select.POLLIN)
-        poll.register(self._closed, select.POLLIN)
-        left = _left(end)
-        poll.poll(None if left is None else min(left * 1000, 2 ** 30))
-
     def take(self, timeout=None):
         """The channel of the next client. Raises TimeoutError."""
+        return self._repeat(self._take, _server_fd, timeout)
+
+    def _take(self, handle):
         channel = ctypes.c_void_p()
-        end = _end_of(timeout)
+        _call(_take, handle, 0, ctypes.byref(channel))
+        return self._channel(channel.value)
+
+    def _channel(self, handle):
+        return Channel(handle, self._message_bytes, self._context)
+
+
+class Context(_Waiting):
+    """Where dial() and serve() make objects of which one loop is to hear.
+
+    An iteration tells one happening after the other. With fileno(), asyncio and select tell when
+    there is one: then call next(0) until it raises BlockingIOError. Channels and servers that are
+    made in it stay until they are closed, and closing it closes those that are left.
+    """
+
+    def __init__(self):
+        context = ctypes.c_void_p()
+        _call(_context_open, ctypes.byref(context))
+        self._members = {}  # of handles, until they are closed
+        self._members_lock = threading.Lock()
+        super().__init__(context.value, _context_close)
+
+    def __iter__(self):
         while True:
-            with self._used() as handle:
-                try:
-                    _call(_take, handle, 0, ctypes.byref(channel))
-                    return Channel(channel.value, self._message_bytes)
-                except InterruptedError:
-                    continue
-                except TimeoutError:
-                    if _left(end) == 0:
-                        raise
-                self._wait(handle, end)
+            yield self.next()
+
+    def _add(self, handle, member):
+        with self._members_lock:
+            self._members[handle] = member
+
+    def _forget(self, handle, member):
+        with self._members_lock:
+            if self._members.get(handle, member) is member:
+                self._members.pop(handle, None)
+
+    def _member(self, handle):
+        with self._members_lock:
+            return self._members.get(handle)
+
+    def close(self):
+        """Closes channels and servers that are left, and ends it, as every close() does."""
+        if os.getpid() == self._process:
+            with self._members_lock:
+                members = list(self._members.values())
+            for member in members:
+                with contextlib.suppress(OSError):
+                    member.close()
+        super().close()
+
+    def _end(self, handle):
+        self._end_pipe()
+        return _context_close(handle)
+
+    def fileno(self):
+        """For select and asyncio: readable while next() has something to tell."""
+        with self._used() as handle:
+            return _next_fd(handle)
+
+    def next(self, timeout=None):
+        """The next Happening. Raises TimeoutError; BlockingIOError where the timeout is 0."""
+        return self._repeat(self._next, _next_fd, timeout)
+
+    def _next(self, handle):
+        while True:
+            told = _Told()
+            _call(_next, handle, 0, ctypes.byref(told))
+            happening = self._happening(told)
+            if happening:
+                return happening
+
+    def _happening(self, told):
+        server = self._member(told.server) if told.server else None
+        channel = self._member(told.channel) if told.channel else None
+        if told.kind == CONNECTED and server:
+            channel = server._channel(told.channel)
+        if not channel and not server:
+            return None  # another thread has closed it meanwhile
+        buffer = channel._given_back(told.bytes) if told.kind == SENT else None
+        error = None if told.error == -errno.ENODATA else _failure(told.error)
+        return Happening(told.kind, channel, server, told.length, buffer, error, told.by)
 
 
 def dial(host, service, *, messages=0, message_bytes=_MESSAGE_BYTES, timeout=60,
-         source=None):
+         source=None, context=None):
     """Connects to a server: a Channel. What the arguments mean ibchan_dial(3) says."""
     channel = ctypes.c_void_p()
     params = _params(messages, message_bytes, timeout)
     params.source = _name(source)
-    _call(_dial, _name(host), _name(service), ctypes.byref(params), ctypes.byref(channel))
-    return Channel(channel.value, message_bytes or _MESSAGE_BYTES)
+    with _within(context, params):
+        _call(_dial, _name(host), _name(service), ctypes.byref(params), ctypes.byref(channel))
+        return Channel(channel.value, message_bytes or _MESSAGE_BYTES, context)
 
 
-def serve(host=None, service=None, *, messages=0, message_bytes=_MESSAGE_BYTES, timeout=60):
+def serve(host=None, service=None, *, messages=0, message_bytes=_MESSAGE_BYTES, timeout=60,
+          context=None):
     """Listens for clients: a Server. What the arguments mean ibchan_serve(3) says."""
     server = ctypes.c_void_p()
     params = _params(messages, message_bytes, timeout)
-    _call(_serve, _name(host), _name(service), ctypes.byref(params), ctypes.byref(server))
-    return Server(server.value, message_bytes or _MESSAGE_BYTES)
+    with _within(context, params):
+        _call(_serve, _name(host), _name(service), ctypes.byref(params), ctypes.byref(server))
+        return Server(server.value, message_bytes or _MESSAGE_BYTES, context)

@@ -129,7 +129,7 @@ struct ibchan_connect_params {
  * the peer rejects, or when a stage takes too long. Receives and data are for whichever
  * accepts. Over iWARP no other is tried once a peer has been asked. Of several errors the one is
  * told that came at the latest stage. ibchan_channel_connect_wait() tells how it went,
- * and ibchan_event_take() when. Receives can be posted before and meanwhile: what the peer sends
+ * and ibchan_next() when. Receives can be posted before and meanwhile: what the peer sends
  * first finds them. Closing the channel cancels.
  *
  * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: too much data, a
@@ -413,7 +413,7 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
  * Peers that were answered and not returned stay with the listener, whatever this call returns: a
  * later call with the same domain and completion queues returns them, with the parameters of the
  * builder that answered them, and ibchan_listener_close() ends them. Until then domain and queues
- * are in use. ibchan_event_take() tells nothing of them.
+ * are in use. ibchan_next() tells nothing of them.
  *
  * With receives in @builder a call waits for one peer at a time: their ranges are those of one
  * channel.
@@ -430,32 +430,6 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data,
 int ibchan_builder_accept(const struct ibchan_builder *builder,
 			  struct ibchan_listener *listener, __s64 timeout_ns,
 			  struct ibchan_channel **channel, struct ibchan_error *error);
-
-/**
- * struct ibchan_event - what has happened to a channel
- * @channel: which
- * @events: IBCHAN_EVENT_*, all since the last time
- * @reserved: 0
- */
-struct ibchan_event {
-	struct ibchan_channel *channel;
-	__u32 events;
-	__u32 reserved;
-};
-
-/**
- * ibchan_event_take() - what has happened to a channel of a context
- * @context: open; its ibchan_context_fd() polls readable, level-triggered, while there
- *	is something to take
- * @event: where to put it
- * @error: details; NULL is fine
- *
- * Many connections need one thread: begin them all, poll, take.
- *
- * Return: 0; -EAGAIN: nothing has happened; -EPERM: see Fork.
- */
-int ibchan_event_take(struct ibchan_context *context, struct ibchan_event *event,
-		      struct ibchan_error *error);
 
 #ifdef __cplusplus
 }

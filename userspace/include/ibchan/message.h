@@ -4,7 +4,7 @@
  * <ibchan.h>.
  *
  *	client					server
- *	ibchan_dial()				ibchan_serve(), ibchan_take()
+ *	ibchan_dial()				ibchan_serve(), ibchan_take() or ibchan_next()
  *	ibchan_send_bytes()			ibchan_receive_bytes()
  *	ibchan_channel_close()			ibchan_channel_close()
  *
@@ -18,7 +18,8 @@
  * peer from the sender's memory. No message is sent for which the peer has no receive. A signal
  * handler must not jump out of these calls.
  *
- * One thread serves many channels by ibchan_server_fd(), ibchan_channel_fd() and time-outs of 0.
+ * One thread serves a server and any number of channels in a loop around ibchan_next(), in which
+ * ibchan_receive_bytes() has a time-out of 0, and ibchan_post_bytes() sends.
  *
  * Both sides have to go this way. A peer that connects otherwise is rejected.
  */
@@ -47,14 +48,15 @@ struct ibchan_error;
  * @messages: how many each side may send before they are received, 1 to 8000; 0: 16; the
  *	smaller one of the two sides' counts
  * @message_bytes: up to which length messages are copied, 1 to 2^30; 0: 16384; the smaller one
- *	of the two sides' counts. No call tells what the peer has chosen: programs that rely on it
- *	choose the same on both sides
+ *	of the two sides' counts: ibchan_channel_message_params()
  * @reserved: 0
  * @timeout_ns: how long ibchan_dial() may take, beside the look-up of a name, and at a server
  *	how long a peer may, from its request until it is connected; in nanoseconds; 0: 60 s;
  *	each stage, as struct ibchan_connect_params has them, has its default at most
  * @source: IP address of this host that ibchan_dial() connects from; NULL: as the route says,
  *	which is one outside of all VRFs. NULL at a server, whose address ibchan_serve() is told
+ * @context: where the channel, or the server with its channels, is made, so that one ibchan_next()
+ *	tells of all of them; it is closed after them. NULL: one of its own
  *
  * Each channel pins (2 * @messages + 4) * (@message_bytes + 16) bytes, which count against
  * RLIMIT_MEMLOCK: 590 KB by default.
@@ -66,6 +68,7 @@ struct ibchan_message_params {
 	__u32 reserved;
 	__s64 timeout_ns;
 	const char *source;
+	struct ibchan_context *context;
 };
 
 /**
@@ -76,11 +79,11 @@ struct ibchan_message_params {
  * @channel: where to put the channel, connected
  * @error: details; NULL is fine
  *
- * Signals do not end it. It waits for the server's program to call ibchan_take(), which accepts the
- * client. Messages that are sent as soon as this returns wait for ibchan_receive_bytes() there, for
- * which the program need not run at the moment. @host leads to an address of an RDMA device of the
- * server's host, which localhost is not. @channel is written on success only;
- * ibchan_channel_close() ends the channel.
+ * Signals do not end it. It waits for the server's program to call ibchan_take() or
+ * ibchan_next(), which accept the client. Messages that are sent as soon as this returns wait
+ * for ibchan_receive_bytes() there, for which the program need not run at the moment. @host
+ * leads to an address of an RDMA device of the server's host, which localhost is not. @channel
+ * is written on success only; ibchan_channel_close() ends the channel.
  *
  * Buffers: none of the caller's.
  *
@@ -123,8 +126,9 @@ int ibchan_serve(const char *host, const char *service,
  * @channel: where to put its channel, connected
  * @error: details; NULL is fine
  *
- * Clients are accepted in this call only: while a program does something else, ibchan_dial() waits
- * for it, so one that is long busy with a client takes the others in another thread.
+ * Clients are accepted in this call and in ibchan_next() only: while a program does something
+ * else, ibchan_dial() waits for it, so one that is long busy with a client takes the others in
+ * another thread.
  *
  * Up to 32 clients that are not connected yet are accepted at a time. When further ones wait, one
  * that has not connected within 200 ms gives up its place: peers that ask and say no more cannot
@@ -135,26 +139,37 @@ int ibchan_serve(const char *host, const char *service,
  *
  * Buffers: none of the caller's.
  *
- * Return: 0; -ETIMEDOUT: none came; -EINTR: a signal came, and no client was taken; -EINVAL: a
- * negative time-out; -ENOMEM, -EMFILE, -EDQUOT: there is nothing left for a client, as
- * ibchan_builder_prepare(), ibchan_cq_create() and ibchan_mr_reg() say; -ENODEV: the server
- * listens at an address of a device that is gone. No client will come any more, and
- * ibchan_server_fd() stays readable: close the server; -EPERM: see Fork.
+ * Return: 0; -EAGAIN with a @timeout_ns of 0, else -ETIMEDOUT: none came; -EINTR: a signal came,
+ * and no client was taken; -EINVAL: a negative time-out; -ENOMEM, -EMFILE, -EDQUOT: there is
+ * nothing left for a client, as ibchan_builder_prepare(), ibchan_cq_create() and ibchan_mr_reg()
+ * say; -ENODEV: the server listens at an address of a device that is gone. No client will come
+ * any more: close the server; -EPERM: see Fork.
  */
 int ibchan_take(struct ibchan_server *server, __s64 timeout_ns,
 		struct ibchan_channel **channel, struct ibchan_error *error);
 
 /**
- * ibchan_server_fd() - for poll and epoll
+ * ibchan_server_fd() - for a thread that takes clients, and waits for something else as well
  * @server: listening
  *
- * Readable, level-triggered, while ibchan_take() has something to do: a client is connected, or has
- * asked, or a channel has broken. Then call ibchan_take() with a time-out of 0, once or until it
- * returns -ETIMEDOUT, which it may also do at once. Do not close the descriptor.
+ * Readable, level-triggered, while ibchan_take() has something to do, which may return -EAGAIN
+ * all the same. One loop for clients and their channels uses ibchan_next(). Do not close the
+ * descriptor.
  *
  * Return: the descriptor.
  */
 int ibchan_server_fd(const struct ibchan_server *server);
+
+/**
+ * ibchan_server_context() - the context of a server and of its channels
+ * @server: listening
+ *
+ * For ibchan_next(). Do not close it, unless it was given by struct ibchan_message_params: it
+ * ends with the last channel and the server.
+ *
+ * Return: the context.
+ */
+struct ibchan_context *ibchan_server_context(const struct ibchan_server *server);
 
 /**
  * ibchan_server_address() - where a server listens
@@ -191,11 +206,7 @@ int ibchan_server_close(struct ibchan_server *server);
  * and this returns when the peer has received it. Signals do not end the wait. Threads that send
  * at the same time take turns.
  *
- * A program that must not wait sends messages of up to message_bytes, with a time-out of 0. When
- * the call returns -ETIMEDOUT with IBCHAN_REASON_MESSAGES_UNTAKEN the program keeps the message,
- * and sends it again behind its next ibchan_receive_bytes() on the channel, whatever that returns:
- * the peer's word that it has received some makes ibchan_channel_fd() readable. A longer message
- * needs time for the peer to read it; a time-out of 0 breaks the channel.
+ * A program that must not wait uses ibchan_post_bytes().
  *
  * That a message has arrived is certain when ibchan_channel_close() has returned 0, or the peer
  * has answered.
@@ -203,18 +214,43 @@ int ibchan_server_close(struct ibchan_server *server);
  * Buffers: @bytes may be reused on return. Only with the errno of a filter of system calls in
  * @error the peer may read them until the channel is closed.
  *
- * Return: 0; -ETIMEDOUT: with reason.code IBCHAN_REASON_MESSAGES_UNTAKEN in @error, the peer has
- * received none of the earlier messages in time, or other threads were sending, and nothing was
- * sent. With another reason.code the peer has not received a long message in time, and the
- * channel is broken for that; -EMSGSIZE: longer than 2^40; -ENOMEM, -EFAULT: a long message
- * cannot be registered, as ibchan_mr_reg() says, which may return others as well; -EINVAL: a
- * negative time-out, or a channel that was made otherwise; -ESHUTDOWN: the channel is broken, or
- * the peer has closed it. ibchan_receive_bytes() still returns what the peer sent before, and
- * then why; -EAGAIN: the program's own works take all places of the send queue; -EPERM: see
- * Fork.
+ * Return: 0; -EAGAIN with a @timeout_ns of 0, else -ETIMEDOUT: the peer has received none of the
+ * earlier messages in time, or other threads were sending; nothing was sent, and the call may be
+ * repeated; -ECONNABORTED: a long message was under way, and the peer has not received it in
+ * time. The channel is broken for that; -EMSGSIZE: longer than 2^40, or, with a @timeout_ns of 0,
+ * than message_bytes; -ENOMEM, -EFAULT: a long message cannot be registered, as ibchan_mr_reg()
+ * says, which may return others as well; -EINVAL: a negative time-out, or a channel that was made
+ * otherwise; -ESHUTDOWN: the channel is broken, or the peer has closed it. ibchan_receive_bytes()
+ * still returns what the peer sent before, and then why; -ENOBUFS: the program's own works take
+ * all places of the send queue, and nothing was sent; -EPERM: see Fork.
  */
 int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t length,
 		      __s64 timeout_ns, struct ibchan_error *error);
+
+/**
+ * ibchan_post_bytes() - send a message without waiting
+ * @channel: of ibchan_dial() or ibchan_take(), or told of by ibchan_next()
+ * @bytes: as for ibchan_send_bytes()
+ * @length: how many, 0 to 2^40
+ * @error: details; NULL is fine
+ *
+ * A message of up to message_bytes is copied, and is on its way when this returns. A longer one
+ * is lent: the peer reads it where it lies, when it receives it, and IBCHAN_NEXT_SENT of
+ * ibchan_next() tells when it is the program's own again. Several may be lent at a time, and
+ * messages may be sent behind them: they come in the order of the calls. A channel that is closed
+ * before has not sent it, and its peer is told of no orderly end.
+ *
+ * Where the peer has no room, -EAGAIN says so, and IBCHAN_NEXT_WRITABLE tells when there is some: a
+ * program keeps the message until then.
+ *
+ * Buffers: with 0, or a negative errno, @bytes may be reused on return; with 1, once
+ * IBCHAN_NEXT_SENT was told for them, or the channel was closed.
+ *
+ * Return: 0: the message was copied; 1: it is lent; -EAGAIN: the peer has yet to receive earlier
+ * messages, and nothing was sent; others as ibchan_send_bytes() has them.
+ */
+int ibchan_post_bytes(struct ibchan_channel *channel, const void *bytes, size_t length,
+		      struct ibchan_error *error);
 
 /**
  * ibchan_receive_bytes() - receive a message, and wait for one
@@ -234,31 +270,28 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
  * Return: how many bytes, which may be 0; -ENODATA: the peer has closed the channel, and all its
  * messages were received; -ECONNRESET: the peer has ended without closing it, or has broken it;
  * -EMSGSIZE: the message is longer than @room, reason.value[0] of @error is its length, and it
- * stays for the next call; -ETIMEDOUT: none came in time; -EINTR: a signal came, and no message
- * was taken; -EHOSTUNREACH: the peer does not answer any more, which a keepalive finds out in
- * about 10 s, and the channel is broken; -EPROTO: the peer has sent what is no message of
- * ibchan_send_bytes(), or has offered memory that it has not or lets nobody read, and the channel
- * is broken for that; -ECANCELED: the channel was broken on this side; -ENODEV: the device is
- * gone; -ENOMEM, -EFAULT: @buf cannot be registered for a long message, as ibchan_mr_reg() says,
- * which may return others as well. The message stays for the next call; -EINVAL: a negative
- * time-out, or a channel that was made otherwise; -EPERM: see Fork.
+ * stays for the next call; -EAGAIN with a @timeout_ns of 0, else -ETIMEDOUT: none came in time;
+ * -EINTR: a signal came, and no message was taken; -EHOSTUNREACH: the peer does not answer any
+ * more, which a keepalive finds out in about 10 s, and the channel is broken; -EPROTO: the peer
+ * has sent what is no message of ibchan_send_bytes(), or has offered memory that it has not or
+ * lets nobody read, and the channel is broken for that; -ECANCELED: the channel was broken on
+ * this side; -ENODEV: the device is gone; -ENOMEM, -EFAULT: @buf cannot be registered for a long
+ * message, as ibchan_mr_reg() says, which may return others as well. The message stays for the
+ * next call; -EINVAL: a negative time-out, or a channel that was made otherwise; -EPERM: see
+ * Fork.
  */
 ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t room,
 			     __s64 timeout_ns, struct ibchan_error *error);
 
 /**
- * ibchan_channel_fd() - for poll and epoll
+ * ibchan_channel_message_params() - how a channel takes messages
  * @channel: of ibchan_dial() or ibchan_take()
+ * @agreed: where to put it; messages and message_bytes are those that both sides have room for
  *
- * Readable, level-triggered, while ibchan_receive_bytes() has something to tell: a message, or that
- * the channel has ended; or to take note of: that the peer has received messages, in which case
- * ibchan_receive_bytes() with a time-out of 0 may return -ETIMEDOUT all the same. One call of it
- * per round of the loop is enough. EPOLLOUT means nothing here: ibchan_send_bytes() says when to
- * send again. Do not close it: it goes with the channel.
- *
- * Return: the descriptor; -EINVAL: a channel that was made otherwise; as ibchan_cq_fd().
+ * Return: 0; -EINVAL: a channel that was made otherwise.
  */
-int ibchan_channel_fd(struct ibchan_channel *channel);
+int ibchan_channel_message_params(const struct ibchan_channel *channel,
+				  struct ibchan_message_params *agreed);
 
 /**
  * ibchan_channel_pd() - the domain of a channel
@@ -276,8 +309,8 @@ struct ibchan_pd *ibchan_channel_pd(const struct ibchan_channel *channel);
  * ibchan_channel_context() - the context of a channel
  * @channel: connected or broken
  *
- * Do not close that of a channel of the short way: it ends with the last channel and the server
- * that it belongs to. A server's events are for ibchan_take().
+ * For ibchan_next(). Do not close that of a channel of the short way, unless the program has given
+ * it: it ends with the last channel and the server that it belongs to.
  *
  * Return: the context.
  */

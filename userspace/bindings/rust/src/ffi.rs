@@ -69,6 +69,40 @@ pub struct MessageParams {
     pub reserved: u32,
     pub timeout_ns: i64,
     pub source: *const c_char,
+    pub context: *mut Context,
+}
+
+pub const NEXT_CONNECTED: u32 = 1;
+pub const NEXT_MESSAGE: u32 = 2;
+pub const NEXT_WRITABLE: u32 = 3;
+pub const NEXT_SENT: u32 = 4;
+pub const NEXT_ENDED: u32 = 8;
+pub const BY_PEER: u32 = 1;
+pub const BY_NETWORK: u32 = 3;
+pub const BY_DEVICE: u32 = 4;
+
+#[repr(C)]
+pub struct Happening {
+    pub kind: u32,
+    pub by: u32,
+    pub error: c_int,
+    pub reserved0: u32,
+    pub private: *mut c_void,
+    pub channel: *mut Channel,
+    pub server: *mut Server,
+    pub listener: *mut c_void,
+    pub request: *mut c_void,
+    pub bytes: *const c_void,
+    pub length: u64,
+    pub completion: Completion,
+    pub reserved: [u64; 4],
+}
+
+impl Default for Happening {
+    fn default() -> Self {
+        // SAFETY: numbers and raw pointers may be zero.
+        unsafe { std::mem::zeroed() }
+    }
 }
 
 #[repr(C)]
@@ -238,7 +272,24 @@ extern "C" {
         timeout_ns: i64,
         error: *mut Error,
     ) -> isize;
-    pub fn ibchan_channel_fd(channel: *mut Channel) -> c_int;
+    pub fn ibchan_post_bytes(
+        channel: *mut Channel,
+        bytes: *const c_void,
+        length: usize,
+        error: *mut Error,
+    ) -> c_int;
+    pub fn ibchan_channel_message_params(
+        channel: *const Channel,
+        agreed: *mut MessageParams,
+    ) -> c_int;
+    pub fn ibchan_channel_set_priv(channel: *mut Channel, private: *mut c_void);
+    pub fn ibchan_next(
+        context: *mut Context,
+        timeout_ns: i64,
+        happening: *mut Happening,
+        error: *mut Error,
+    ) -> c_int;
+    pub fn ibchan_next_fd(context: *mut Context) -> c_int;
     pub fn ibchan_channel_break(channel: *mut Channel) -> c_int;
     pub fn ibchan_channel_close(channel: *mut Channel) -> c_int;
 
@@ -378,7 +429,7 @@ mod tests {
         layout!(text, "error", Error,
             code origin reason status vendor_err opcode reserved0 reserved);
         layout!(text, "message_params", MessageParams,
-            size messages message_bytes reserved timeout_ns source);
+            size messages message_bytes reserved timeout_ns source context);
         layout!(text, "remote_region", RemoteRegion, addr length rkey reserved);
         layout!(text, "endpoint", Endpoint, bytes);
         layout!(text, "params", Params,
@@ -392,11 +443,16 @@ mod tests {
             channel opcode flags num_sge wr_id sges remote_addr rkey imm sge remote_length);
         layout!(text, "completion", Completion,
             wr_id channel status opcode flags bytes imm error vendor_err);
+        layout!(text, "happening", Happening,
+            kind by error reserved0 channel server listener request bytes length completion
+            reserved);
         layout!(text, "pending", Pending,
             completion next_failed cq channel scope next generation slot state seen reserved more);
         layout!(text, "sockaddr", SockAddr, port);
         constants!(text,
             TIMEOUT_NEVER ERROR_WORK ACCESS_LOCAL_WRITE ACCESS_REMOTE_WRITE ACCESS_REMOTE_READ
+            NEXT_CONNECTED NEXT_MESSAGE NEXT_WRITABLE NEXT_SENT NEXT_ENDED
+            BY_PEER BY_NETWORK BY_DEVICE
             OP_SEND OP_RECV OP_WRITE OP_READ WR_IMM CQE_IMM ENDPOINT_SIZE REMOTE_REGION_SIZE);
 
         assert_eq!(text, env::var("IBCHAN_LAYOUT").unwrap());

@@ -35,6 +35,7 @@ mod error;
 mod ffi;
 pub mod memory;
 mod message;
+mod next;
 mod pending;
 mod scope;
 pub mod work;
@@ -44,6 +45,7 @@ pub use device::{open_device, open_device_for, open_first_device, Context};
 pub use error::{Error, Result};
 pub use memory::ProtectionDomain;
 pub use message::{dial, serve, Options, Server, Stream};
+pub use next::{By, Happening, Loop};
 pub use pending::{Buffer, BufferMut, Completion, PendingWork, PostError};
 
 /// What may go to other threads, and what those may share.
@@ -53,6 +55,7 @@ const _: () = {
 
     is_shared::<Channel>();
     is_shared::<Error>();
+    is_shared::<Loop>();
     is_shared::<ProtectionDomain>();
     is_shared::<Server>();
     is_shared::<Stream>();

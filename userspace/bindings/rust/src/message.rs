@@ -2,16 +2,17 @@
 use crate::device::address;
 use crate::error::{call, check, Error, Result};
 use crate::ffi;
+use crate::next::{Loop, Shared};
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::mem::{self, MaybeUninit};
 use std::net::IpAddr;
-use std::os::raw::{c_char, c_int};
+use std::os::raw::{c_char, c_int, c_void};
 use std::os::unix::io::{AsRawFd, RawFd};
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::time::Duration;
 
-const MESSAGE_BYTES: u32 = 16384;
 /// What a peer can make a receive allocate.
 const MOST_BYTES: usize = 1 << 30;
 
@@ -75,9 +76,23 @@ impl Options {
 
     /// As [`dial`].
     pub fn dial(&self, host: &str, service: impl fmt::Display) -> Result<Stream> {
+        self.dial_at(None, host, service)
+    }
+
+    /// The same in a [`Loop`], which then tells of the stream.
+    pub fn dial_in(&self, all: &Loop, host: &str, service: impl fmt::Display) -> Result<Stream> {
+        self.dial_at(Some(all), host, service)
+    }
+
+    fn dial_at(
+        &self,
+        all: Option<&Loop>,
+        host: &str,
+        service: impl fmt::Display,
+    ) -> Result<Stream> {
         let (host, service) = (name(host)?, name(service)?);
         let source = self.source.map(address);
-        let params = self.params(source.as_deref());
+        let params = self.params(source.as_deref(), all);
         let mut channel = ptr::null_mut();
 
         call(|error| {
@@ -92,16 +107,35 @@ impl Options {
                 )
             }
         })?;
-        Ok(self.stream(channel))
+        Ok(Stream::of(channel, all.map(|all| all.0.clone())))
     }
 
     /// As [`serve`], at an address of this host; `None`: any.
     pub fn serve(&self, host: Option<&str>, service: impl fmt::Display) -> Result<Server> {
+        self.serve_at(None, host, service)
+    }
+
+    /// The same in a [`Loop`], which then takes the clients and tells of them.
+    pub fn serve_in(
+        &self,
+        all: &Loop,
+        host: Option<&str>,
+        service: impl fmt::Display,
+    ) -> Result<Server> {
+        self.serve_at(Some(all), host, service)
+    }
+
+    fn serve_at(
+        &self,
+        all: Option<&Loop>,
+        host: Option<&str>,
+        service: impl fmt::Display,
+    ) -> Result<Server> {
         let host = host.map(name).transpose()?;
         let host: *const c_char = host.as_ref().map_or(ptr::null(), |host| host.as_ptr());
         let service = name(service)?;
         let source = self.source.map(address);
-        let params = self.params(source.as_deref());
+        let params = self.params(source.as_deref(), all);
         let mut server = ptr::null_mut();
 
         call(|error| {
@@ -110,12 +144,12 @@ impl Options {
         })?;
         Ok(Server {
             raw: NonNull::new(server).expect("a server that listens"),
-            options: *self,
+            all: all.map(|all| all.0.clone()),
         })
     }
 
     /// With a pointer to the source.
-    fn params(&self, source: Option<&CStr>) -> ffi::MessageParams {
+    fn params(&self, source: Option<&CStr>, all: Option<&Loop>) -> ffi::MessageParams {
         ffi::MessageParams {
             size: mem::size_of::<ffi::MessageParams>() as u32,
             messages: self.messages,
@@ -123,18 +157,7 @@ impl Options {
             reserved: 0,
             timeout_ns: nanoseconds(self.timeout),
             source: source.map_or(ptr::null(), CStr::as_ptr),
-        }
-    }
-
-    fn stream(&self, channel: *mut ffi::Channel) -> Stream {
-        let bytes = match self.message_bytes {
-            0 => MESSAGE_BYTES,
-            bytes => bytes,
-        };
-
-        Stream {
-            raw: NonNull::new(channel).expect("a channel that is connected"),
-            message_bytes: bytes as usize,
+            context: all.map_or(ptr::null_mut(), |all| all.0.context.as_ptr()),
         }
     }
 }
@@ -158,6 +181,7 @@ pub(crate) fn nanoseconds(timeout: Duration) -> i64 {
 pub struct Stream {
     raw: NonNull<ffi::Channel>,
     message_bytes: usize,
+    all: Option<Arc<Shared>>,
 }
 
 // SAFETY: the library takes any call on an object from any thread.
@@ -166,6 +190,71 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
+    /// What the library has connected.
+    pub(crate) fn of(channel: *mut ffi::Channel, all: Option<Arc<Shared>>) -> Self {
+        let raw = NonNull::new(channel).expect("a channel that is connected");
+        let mut agreed = MaybeUninit::<ffi::MessageParams>::zeroed();
+
+        // SAFETY: the channel is open, and zeros are such a struct.
+        let agreed = unsafe {
+            ffi::ibchan_channel_message_params(channel, agreed.as_mut_ptr());
+            agreed.assume_init()
+        };
+        Stream {
+            raw,
+            message_bytes: agreed.message_bytes as usize,
+            all,
+        }
+    }
+
+    /// Up to which length both sides copy messages.
+    pub fn message_bytes(&self) -> usize {
+        self.message_bytes
+    }
+
+    /// A number by which [`Loop::next`] names the stream.
+    pub fn set_token(&self, token: usize) {
+        // SAFETY: the channel is open as long as `self` is; the library only keeps the pointer.
+        unsafe { ffi::ibchan_channel_set_priv(self.raw.as_ptr(), token as *mut c_void) };
+    }
+
+    /// Sends a message without waiting. A long one is the peer's to read until
+    /// [`Happening::Sent`](crate::Happening::Sent) gives it back, for which the stream has to be in a
+    /// [`Loop`].
+    ///
+    /// The message comes back with an error. If its kind is `WouldBlock`, the peer has no room, and
+    /// [`Happening::Writable`](crate::Happening::Writable) tells of some.
+    pub fn post(&self, message: Vec<u8>) -> std::result::Result<(), (Error, Vec<u8>)> {
+        let (channel, bytes, length) = (self.raw.as_ptr(), message.as_ptr(), message.len());
+
+        if length <= self.message_bytes {
+            return match self.post_raw(bytes, length) {
+                Ok(_) => Ok(()),
+                Err(error) => Err((error, message)),
+            };
+        }
+        let all = match &self.all {
+            Some(all) => all,
+            None => {
+                let text = "a long message on a stream without a loop";
+                return Err((Error::of_argument(text), message));
+            }
+        };
+        all.lend(channel, message);
+        match self.post_raw(bytes, length) {
+            Ok(_) => Ok(()),
+            Err(error) => Err((error, all.take_back(channel, bytes))),
+        }
+    }
+
+    fn post_raw(&self, bytes: *const u8, length: usize) -> Result<c_int> {
+        // SAFETY: the channel is open as long as `self` is. A short message is copied; a long one stays
+        // where it is until the library gives it back or the channel is closed.
+        call(|error| unsafe {
+            ffi::ibchan_post_bytes(self.raw.as_ptr(), bytes.cast(), length, error)
+        })
+    }
+
     /// Sends a message. A short one is copied, and is on its way when this returns; a long one was
     /// received by then.
     ///
@@ -174,8 +263,8 @@ impl Stream {
         self.send_ns(message, ffi::TIMEOUT_NEVER)
     }
 
-    /// Sends a message, within a time. After that the kind of the error is `TimedOut`, and after a long
-    /// one the stream is broken, unless the peer has no room for it ([`Error::reason`]).
+    /// Sends a message, within a time. After that the kind of the error is `TimedOut` when nothing was
+    /// sent, and `ConnectionAborted` when a long message was under way: that has broken the stream.
     pub fn send_timeout(&self, message: &[u8], timeout: Duration) -> Result<()> {
         self.send_ns(message, nanoseconds(timeout))
     }
@@ -283,18 +372,13 @@ enum Received {
     End,
 }
 
-/// For `poll` and `epoll`: readable while [`receive`](Stream::receive) has something to do.
-impl AsRawFd for Stream {
-    fn as_raw_fd(&self) -> RawFd {
-        // SAFETY: the channel is open as long as `self` is.
-        unsafe { ffi::ibchan_channel_fd(self.raw.as_ptr()) }
-    }
-}
-
 impl Drop for Stream {
     fn drop(&mut self) {
         // SAFETY: nobody has it any more.
         unsafe { ffi::ibchan_channel_close(self.raw.as_ptr()) };
+        if let Some(all) = &self.all {
+            all.forget(self.raw.as_ptr());
+        }
     }
 }
 
@@ -307,7 +391,7 @@ impl fmt::Debug for Stream {
 /// Listens for clients of [`dial`]. [`serve`] makes one. Streams that were taken outlive it.
 pub struct Server {
     raw: NonNull<ffi::Server>,
-    options: Options,
+    all: Option<Arc<Shared>>,
 }
 
 // SAFETY: the library takes any call on an object from any thread.
@@ -333,7 +417,7 @@ impl Server {
             // SAFETY: the server listens as long as `self` lives.
             unsafe { ffi::ibchan_take(self.raw.as_ptr(), ns, &mut channel, error) }
         })?;
-        Ok(self.options.stream(channel))
+        Ok(Stream::of(channel, self.all.clone()))
     }
 
     /// One client after the other, without an end.

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * ibchan_next(): one call, and one descriptor, for all that happens in a context.
+ *
+ * The descriptor is an epoll set of what the sources of the context have: its file, which tells
+ * what happens to channels, listeners, servers, and the completion queues of channels of
+ * messages. A source that has something to tell is put into a list (source.c), by a look at the
+ * set or by the call that has brought it about. The sources of a list are asked in rounds: what
+ * lies in the list as a round begins is asked once, then the set is looked at again. So a source
+ * that always has something to tell comes once in a round, and everyone who waits is in the next
+ * one.
+ *
+ * One thread asks at a time. It does not wait while it does so.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include "listen.h"
+#include "message.h"
+#include "slots.h"
+#include "source.h"
+#include "wait.h"
+
+/* What one look takes from the kernel. */
+#define LOOK		64
+/* Looks within one call: what happens to a channel may be its server's to tell. */
+#define LOOKS		3
+/* How soon a source is asked again that no descriptor tells of. */
+#define SOON_NS		(NSEC_PER_SEC / 1000)
+
+#define source_of(source, type)	((type *)((char *)(source) - offsetof(type, source)))
+
+/* --- channels --- */
+
+/* A peer that uses a wrong key ends both sides' channels, and no work of this side. */
+static bool is_of_peers_key(struct ibchan_channel *channel)
+{
+	struct ibchan_channel_info info;
+
+	return !ibchan_channel_query(channel, &info, NULL) && info.error == -EACCES &&
+	       info.status == IBCHAN_STATUS_SUCCESS;
+}
+
+static __u32 ended_by(struct ibchan_channel *channel, int error)
+{
+	switch (error) {
+	case -EACCES:
+		return is_of_peers_key(channel) ? IBCHAN_BY_PEER : IBCHAN_BY_THIS_SIDE;
+	case -ENODATA:
+	case -ECONNRESET:
+	case -ECONNREFUSED:
+	case -EPROTOTYPE:
+	case -EPROTO:
+	case -EREMOTEIO:
+		return IBCHAN_BY_PEER;
+	case -ETIMEDOUT:
+	case -EHOSTUNREACH:
+	case -ENETUNREACH:
+		return IBCHAN_BY_NETWORK;
+	case -ENODEV:
+		return IBCHAN_BY_DEVICE;
+	default:
+		return IBCHAN_BY_THIS_SIDE;
+	}
+}
+
+void happening_end(struct ibchan_happening *happening, struct ibchan_channel *channel, int error)
+{
+	happening->kind = IBCHAN_NEXT_ENDED;
+	happening->channel = channel;
+	happening->error = error;
+	happening->by = ended_by(channel, error);
+}
+
+/* A completion of the channel waits in the ring for ibchan_next() or a poll. */
+static bool is_unread(struct ibchan_cq *cq, const struct ibchan_channel *channel)
+{
+	const struct ibchan_cqe *cqe;
+	bool found = false;
+	__u32 at;
+
+	lock_take(&cq->lock);
+	for (at = cq->head; cq->ring.base && at != ring_tail(cq) && !found; at++) {
+		cqe = ring_entry(cq, at);
+		found = cqe->channel == channel->object.handle && !is_silent(cqe) &&
+			!slot_of_wr_id(cq, cqe->wr_id);
+	}
+	lock_give(&cq->lock);
+	return found;
+}
+
+/*
+ * TOLD_LAST: all completions of a broken channel were told; TOLD_LATER: works are still flushed;
+ * TOLD_NOTHING: the last of its completions lists the channel again. Nothing is told of a cq that
+ * the program polls.
+ */
+static enum told works_told(struct ibchan_channel *channel)
+{
+	const bool sends = channel->send_cq->source.is_known;
+	const bool recvs = channel->recv_cq->source.is_known;
+	struct ibchan_channel_info info;
+
+	if (!(sends || recvs) || ibchan_channel_query(channel, &info, NULL))
+		return TOLD_LAST;
+	if ((sends && info.sends_in_flight) || (recvs && info.recvs_in_flight))
+		return TOLD_LATER;
+	if ((sends && is_unread(channel->send_cq, channel)) ||
+	    (recvs && is_unread(channel->recv_cq, channel)))
+		return TOLD_NOTHING;
+	return TOLD_LAST;
+}
+
+static int error_of(struct ibchan_channel *channel)
+{
+	struct ibchan_connection_info info;
+	int err = ibchan_channel_connection(channel, &info, NULL);
+
+	if (err)
+		return err;
+	return info.error ? info.error : -ECONNRESET;
+}
+
+static int channel_tell(struct source *source, struct ibchan_happening *happening)
+{
+	struct ibchan_channel *channel = source_of(source, struct ibchan_channel);
+	struct object *object = &channel->object;
+	enum told told;
+
+	if (object_happenings(object, IBCHAN_EVENT_CONNECTED)) {
+		happening->kind = IBCHAN_NEXT_CONNECTED;
+		happening->channel = channel;
+		return TOLD_MORE;
+	}
+	if (object_happenings(object, IBCHAN_EVENT_BROKEN))
+		channel->is_ending = true;
+	if (!channel->is_ending)
+		return TOLD_NOTHING;
+	told = works_told(channel);
+	if (told != TOLD_LAST)
+		return told;
+	channel->is_ending = false;
+	happening_end(happening, channel, error_of(channel));
+	return TOLD_LAST;
+}
+
+void channel_publish(struct ibchan_channel *channel)
+{
+	struct ibchan_context *context = channel->object.context;
+
+	pthread_mutex_lock(&context->lock);
+	channel->object.known = IBCHAN_EVENT_CONNECTED;
+	channel->object.happened &= ~channel->object.known;
+	channel->object.hidden = false;
+	pthread_mutex_unlock(&context->lock);
+	source_add(context, &channel->source);
+}
+
+int events_take(struct ibchan_context *context)
+{
+	struct ibchan_cmd_event_take cmd = { .size = sizeof(cmd) };
+	int err = 0, num;
+
+	for (num = 0; num < LOOK && !err; num += !err) {
+		cmd.out_channel = 0;
+		err = context_ioctl(context, IBCHAN_CMD_EVENT_TAKE, &cmd);
+		if (!err)
+			object_happened(context, cmd.out_channel, cmd.out_events);
+	}
+	return num || err == -EAGAIN ? num : err;
+}
+
+/* --- listeners and completion queues that the program has handed over --- */
+
+static int listener_tell(struct source *source, struct ibchan_happening *happening)
+{
+	struct ibchan_listener *listener = source_of(source, struct ibchan_listener);
+	int err = ibchan_request_take(listener, 0, &happening->request, NULL);
+
+	if (err == -EAGAIN || err == -EINTR)
+		return TOLD_NOTHING;
+	if (err == -ENODEV)
+		source_deafen(listener->object.context, source);
+	happening->kind = err ? IBCHAN_NEXT_REFUSED : IBCHAN_NEXT_REQUEST;
+	happening->error = err;
+	happening->listener = listener;
+	happening->priv = ibchan_listener_priv(listener);
+	return TOLD_LAST;
+}
+
+static int cq_tell(struct source *source, struct ibchan_happening *happening)
+{
+	struct ibchan_cq *cq = source_of(source, struct ibchan_cq);
+	struct ibchan_context *context = cq->object.context;
+	int ret;
+
+	/* Nothing is told of a channel that was closed. */
+	do {
+		ret = ibchan_cq_poll(cq, &happening->completion, 1);
+		if (ret > 0)
+			happening->channel = ibchan_cqe_channel(context, &happening->completion);
+	} while (ret > 0 && !happening->channel);
+	/* Where there is nothing to see, the kernel says why the descriptor is readable all the same. */
+	if (ret < 0)
+		source_deafen(context, source);
+	if (ret <= 0)
+		return TOLD_NOTHING;
+	happening->kind = IBCHAN_NEXT_COMPLETION;
+	if (happening->channel->is_ending)
+		source_add(context, &happening->channel->source);
+	return TOLD_MORE;
+}
+
+static int watch(struct ibchan_context *context, struct source *source, int fd,
+		 int (*tell)(struct source *source, struct ibchan_happening *happening))
+{
+	int err = context_check(context);
+
+	if (!err)
+		err = happenings_open(context);
+	if (err)
+		return err;
+	lock_take(&context->happenings.asking);
+	source->tell = tell;
+	err = source_watch(context, source, fd);
+	lock_give(&context->happenings.asking);
+	if (!err)
+		source_add(context, source);
+	return err;
+}
+
+int ibchan_listener_watch(struct ibchan_listener *listener)
+{
+	return watch(listener->object.context, &listener->source, listener->fd, listener_tell);
+}
+
+int ibchan_cq_watch(struct ibchan_cq *cq)
+{
+	int fd = ibchan_cq_fd(cq);
+
+	return fd < 0 ? fd : watch(cq->object.context, &cq->source, fd, cq_tell);
+}
+
+/* --- asking --- */
+
+/* Lists what has become readable. Returns whether something has happened to channels. */
+static bool look(struct ibchan_context *context)
+{
+	struct epoll_event events[LOOK];
+	int state = cancel_off();
+	int num = epoll_pwait(context->happenings.epoll_fd, events, LOOK, 0, NULL);
+	bool found = false;
+	int i;
+
+	cancel_back(state);
+	for (i = 0; i < num; i++) {
+		if (events[i].data.ptr == context)
+			found = events_take(context) > 0;
+		else if (events[i].data.ptr)
+			source_add(context, events[i].data.ptr);
+	}
+	return found;
+}
+
+static int ask(struct ibchan_context *context, struct source *source,
+	       struct ibchan_happening *happening)
+{
+	int told;
+
+	/* A channel without messages, of which something was put down. */
+	if (!source->tell)
+		source->tell = channel_tell;
+	told = source->tell(source, happening);
+	if (told == TOLD_MORE || told == TOLD_LATER)
+		source_add(context, source);
+	return told;
+}
+
+/*
+ * 1: @happening was filled in; 0: nothing has happened, and nothing but a descriptor will tell;
+ * -EAGAIN: a source is to be asked soon. Needs happenings->asking.
+ */
+static int ask_all(struct ibchan_context *context, struct ibchan_happening *happening)
+{
+	struct happenings *happenings = &context->happenings;
+	struct source *source;
+	int told, later = 0, looks = 0;
+	bool found = true;
+
+	for (;;) {
+		while (happenings->round) {
+			happenings->round--;
+			source = source_take(happenings);
+			told = source ? ask(context, source, happening) : TOLD_NOTHING;
+			if (told == TOLD_LAST || told == TOLD_MORE)
+				return 1;
+			if (told == TOLD_LATER)
+				later = -EAGAIN;
+		}
+		if (looks == LOOKS || !found)
+			return later;
+		found = look(context);
+		looks++;
+		happenings->round = sources_asked(happenings, true);
+	}
+}
+
+static int ask_now(struct ibchan_context *context, struct ibchan_happening *happening)
+{
+	struct happenings *happenings = &context->happenings;
+	int ret;
+
+	*happening = (struct ibchan_happening) { 0 };
+	lock_take(&happenings->asking);
+	sources_asked(happenings, true);
+	ret = ask_all(context, happening);
+	sources_asked(happenings, false);
+	if (ret > 0 && happening->channel)
+		happening->priv = ibchan_channel_priv(happening->channel);
+	lock_give(&happenings->asking);
+	return ret;
+}
+
+/* @soon: a source has to be asked again, of which no descriptor tells. */
+static int await(const struct ibchan_context *context, bool soon, const struct deadline *deadline)
+{
+	__s64 left = deadline_left(deadline);
+	const bool is_cut = soon && (left < 0 || left > SOON_NS);
+	int ret;
+
+	if (!left)
+		return deadline->timeout_ns ? -ETIMEDOUT : -EAGAIN;
+	/* The descriptor is readable all that while. */
+	ret = soon ? fds_wait(NULL, 0, is_cut ? SOON_NS : left) :
+		     fd_wait(context->happenings.epoll_fd, left);
+	if (ret < 0)
+		return ret;
+	return ret || is_cut ? 0 : -ETIMEDOUT;
+}
+
+int ibchan_next(struct ibchan_context *context, __s64 timeout_ns,
+		struct ibchan_happening *happening, struct ibchan_error *error)
+{
+	struct deadline deadline;
+	int err = context_check(context);
+	int ret, wait = 0;
+
+	if (!err && timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		err = -EINVAL;
+	if (!err)
+		err = happenings_open(context);
+	if (err)
+		return error_set(error, err, NULL);
+	deadline_set(&deadline, timeout_ns);
+	for (;;) {
+		ret = ask_now(context, happening);
+		if (ret > 0)
+			return error_set(error, 0, NULL);
+		/* One last look has been taken after the wait ended. */
+		if (wait)
+			return error_set(error, wait, NULL);
+		wait = await(context, ret < 0, &deadline);
+	}
+}
+
+int ibchan_next_fd(struct ibchan_context *context)
+{
+	int err = context_check(context);
+
+	if (!err)
+		err = happenings_open(context);
+	return err ? err : context->happenings.epoll_fd;
+}

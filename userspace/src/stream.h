@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* How messages go, for who tells of it: see stream.c. All of this needs the lock of the channel. */
+#ifndef _LIBIBCHAN_STREAM_H
+#define _LIBIBCHAN_STREAM_H
+
+#include "message.h"
+
+/*
+ * The peer is told when half of its window is taken, when it waits for just that, and by each
+ * frame that is sent anyway. The window is that of the side with fewer boxes.
+ */
+static inline bool is_due(const struct messages *m)
+{
+	return m->must_tell || 2 * (m->taken - m->told) >= m->window.size;
+}
+
+static inline bool is_taken(const struct messages *m, __u32 place)
+{
+	return (__s32)(m->window.taken - place) >= 0;
+}
+
+/* No message comes any more that can be received. */
+static inline bool is_at_end(const struct messages *m)
+{
+	return (m->ended || m->over) && (!m->first || m->is_cut);
+}
+
+static inline bool has_room(const struct messages *m)
+{
+	return !window_is_full(&m->window) && !m->ended && !m->over;
+}
+
+/* What ibchan_next() is to tell, or to tell the peer. */
+static inline bool has_news(const struct messages *m)
+{
+	return (m->first && !m->is_told) || (is_at_end(m) && !m->is_end_told) ||
+	       (m->wants_room && has_room(m)) || (is_due(m) && !m->ended && !m->over) ||
+	       (m->lent && (is_taken(m, m->lent->place) || m->ended || m->over));
+}
+
+#pragma GCC visibility push(hidden)
+
+/* Takes note of every frame that is there. 0 or a negative errno. */
+int stream_look(struct messages *messages);
+
+/* Tells the peer what was taken, if that is due. */
+int stream_acknowledge(struct messages *messages, struct ibchan_error *error);
+
+/* No more messages will come: why, in the words of ibchan_receive_bytes(). */
+int stream_end_of(struct messages *messages);
+
+#pragma GCC visibility pop
+
+#endif /* _LIBIBCHAN_STREAM_H */
