@@ -14,7 +14,7 @@
 #define ibchan_fault_cut(point, num, error)	({ (void)(error); (num); })
 #define ibchan_fault_completion(wc)		do { } while (0)
 #define ibchan_fault_linger(window)		do { } while (0)
-#define ibchan_fault_rest(window)		might_sleep()
+#define ibchan_fault_rest(window)		do { } while (0)
 #define ibchan_fault_debugfs_init(root)		do { } while (0)
 #endif
 
