@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What main.c and the files of debugfs have for each other. */
+/* Shared by main.c and the files of debugfs. */
 #ifndef IBCHAN_INIT_H
 #define IBCHAN_INIT_H
 

@@ -402,8 +402,8 @@ void ibchan_channel_break(struct ibchan_channel *ch, int error)
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_break, IBCHAN_NS);
 
 /*
- * ibchan_channel_break() under a lock, or within a post: a worker calls broken(). @status: what a
- * work would have told; IBCHAN_STATUS_SUCCESS: nothing. Any context but NMI.
+ * ibchan_channel_break() under a lock, or within a post: a worker calls broken(). @status: as of a
+ * failed work; IBCHAN_STATUS_SUCCESS: no work has failed. Any context but NMI.
  */
 void ibchan_channel_break_later(struct ibchan_channel *ch, int error, u32 status)
 {

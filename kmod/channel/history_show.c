@@ -10,7 +10,7 @@
 #include "channel.h"
 #include "compat.h"
 
-/* What is shown, and room to show it with */
+/* A file, and room for the events of one channel. */
 struct history_page {
 	struct seq_file *m;	/* the file */
 	struct ibchan_history_event events[IBCHAN_HISTORY_MAX];	/* of one channel */

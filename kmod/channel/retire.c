@@ -171,8 +171,8 @@ void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
 
 /*
  * Ends the works that will have no completion; nothing is posted any more, and all that has a
- * completion is retired. One that fails has one, and so has each receive. What the device did not
- * take of a request that moves a scatterlist ends flushed. Under the right to reap the cq.
+ * completion is retired. One that fails has one, and so has each receive. Parts of a scatterlist
+ * that the device did not take end flushed. Under the right to reap the cq.
  */
 void ibchan_queue_end_silent(struct ibchan_queue *queue)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Submit, first step, of requests that are not like most: those with a list of elements, with
- * inline data, or with members that not all opcodes have. What the contract knows and the kernel's
- * interface does not is judged here; the rest is left to the post.
+ * inline data, or with members that not all opcodes have. This step judges members of the contract
+ * that the kernel's interface does not have; the rest is left to the post.
  */
 #include <linux/errno.h>
 #include <linux/uaccess.h>
@@ -125,7 +125,7 @@ static bool is_one_sided(const struct ibchan_wr *wr)
 	       ibchan_wr_is_atomic(wr);
 }
 
-/* What neither the opcode nor the flags nor the number of elements asks for is 0. */
+/* Is a member set that neither the opcode nor the flags nor the number of elements asks for? */
 static bool has_surplus(const struct ibchan_wr *wr, u32 num_sge,
 			const struct ibchan_submit_sge *sge)
 {

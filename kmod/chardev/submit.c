@@ -107,7 +107,7 @@ static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, u32 done, 
 	return i;
 }
 
-/* What this kernel does not know is zero. */
+/* The tail that this kernel does not know has to be zero. */
 static noinline int check_rest(u64 addr, u32 len)
 {
 	u32 known = sizeof(struct ibchan_submit_wr);
@@ -280,7 +280,7 @@ static u32 post_runs(struct ibchan_submit_scratch *s, u32 num, const struct ibch
 		done += accepted;
 		if (unlikely(ch != s->channels[0]))
 			s->is_mixed = true;
-		/* What has completed makes room for what follows a full run. */
+		/* Works that have completed make room for those behind a full run. */
 		if (accepted == CHUNK_RUN && done < num)
 			ibchan_channel_reap(ch, waited);
 	}

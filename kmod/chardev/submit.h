@@ -22,14 +22,14 @@
 #define IBCHAN_SUBMIT_FLAGS	(IBCHAN_SUBMIT_SINCE | IBCHAN_DEADLINE)
 
 #define CHUNK_WRS	64
-#define CHUNK_PLAIN	16	/* with plain memory: what has completed lets go of its own */
+#define CHUNK_PLAIN	16	/* with plain memory: a completed work lets go of its pages */
 #define CHUNK_RUN	16	/* of one post, which keeps bottom halves off */
 #define CHUNK_SGES	64	/* of entries with two or more; at least one entry's */
 #define CHUNK_INLINE	2048	/* bytes; at least what one entry of any channel may carry */
 
 /**
  * union ibchan_submit_element - an element as the contract has it, and as the post wants it
- * @sge: what the post reads
+ * @sge: as the post reads it
  * @mr: the region, once the handle is resolved
  * @user: what was copied
  */
@@ -51,7 +51,7 @@ static_assert(sizeof(union ibchan_submit_element) == sizeof(struct ibchan_sge));
 
 /**
  * struct ibchan_submit_scratch - one chunk
- * @wrs: the requests; what none of them has is 0 from the start
+ * @wrs: the requests; members that none of them has are 0 from the start
  * @handles: of their channels
  * @channels: the same, resolved
  * @elements: of all requests but the inline ones
@@ -62,7 +62,7 @@ static_assert(sizeof(union ibchan_submit_element) == sizeof(struct ibchan_sge));
  * @num_pinned: used of @pinned
  * @pinned: regions made of plain memory
  * @num_data: used of @data
- * @data: what the requests carry inline
+ * @data: inline data of the requests
  */
 struct ibchan_submit_scratch {
 	struct ibchan_wr wrs[CHUNK_WRS];

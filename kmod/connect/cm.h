@@ -9,7 +9,7 @@
 #include "only.h"
 #include "parts.h"
 
-/* What is known of the other side */
+/* The other side, as far as it has told. */
 struct ibchan_cm_peer {
 	__connect_only u32 qpn;	/* number of its queue pair */
 	/* what it says to an ibchan; all zero if it is none, or does not know that this side is */

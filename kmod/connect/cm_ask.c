@@ -98,7 +98,7 @@ static int ask(void *arg)
 }
 
 /*
- * Under the qp lock. 0 when that has begun, or is going to: what goes wrong then breaks the
+ * Under the qp lock. 0 when that has begun, or is going to: a failure then breaks the
  * channel. -EAGAIN when there may be no more processes.
  */
 int ibchan_cm_ask(struct ibchan_cm *cm)

@@ -17,7 +17,7 @@
 #include "compat.h"
 #include "parts.h"
 
-/* Is this much private data possible? @max: what InfiniBand and RoCE take with this message. */
+/* Is this much private data possible? @max: bytes that InfiniBand and RoCE take. */
 int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
 		      u32 max, struct ibchan_reason *reason)
 {

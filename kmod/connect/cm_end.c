@@ -41,7 +41,7 @@ static void heard_peer(struct ibchan_channel *ch)
 		queue_work(ibchan_wq, &cm->heard_work);
 }
 
-/* What TCP carries, TCP ends. */
+/* On iWARP the end of the TCP connection tells the peer. */
 static bool tells_peer(struct ibchan_channel *ch)
 {
 	return READ_ONCE(ch->cm) && !ch->qp.gid.iwarp;

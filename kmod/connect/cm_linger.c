@@ -72,7 +72,7 @@ static void linger_work(struct work_struct *work)
 	linger_free(linger);
 }
 
-/* Whatever the event is, nothing is left to wait for: the peer has answered or has given up. */
+/* Any event ends the wait: the peer has answered or has given up. */
 static int linger_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct ibchan_cm_linger *linger = id->context;

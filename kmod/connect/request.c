@@ -40,7 +40,7 @@ static void request_fill(struct ibchan_request *request, const struct rdma_cm_id
 	attr->length = ibchan_cm_data_take(param, &request->remote.wire, attr->data);
 	request->reject_room = (iwarp ? IBCHAN_PRIVATE_DATA_SIZE : IBCHAN_REJECT_DATA) -
 			       (request->remote.wire.version ? IBCHAN_WIRE_HEADER : 0);
-	/* As this side sees them: what it is to serve, and what it may have in flight. */
+	/* As this side sees them: reads to serve, and reads that may be in flight. */
 	request->responder_resources = param->responder_resources;
 	request->initiator_depth = param->initiator_depth;
 	/* irdma does not tell the former. A side that serves more than is wanted loses nothing. */
@@ -378,7 +378,7 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
  * A peer that uses no ibchan, or has asked with IBCHAN_CONNECT_FOREIGN, is accepted with that
  * flag only. It gets @connect's data and nothing else, and no keepalive looks after it. Of two
  * sides that take packets of different length the shorter ones count, where both are ibchans.
- * What goes wrong after it has begun breaks the channel: see ibchan_channel_connect(); -EMSGSIZE
+ * A failure after it has begun breaks the channel: see ibchan_channel_connect(); -EMSGSIZE
  * when the peer is none and sends longer packets than this side takes. If @ch is closed before
  * the peer has heard of the answer, the peer is told of the end when it has, for up to ten
  * seconds.

@@ -12,7 +12,7 @@
 struct query {
 	struct completion known;	/* @status is */
 	int status;	/* 0 or a negative errno; -EINPROGRESS: not known yet */
-	struct ibchan_route route;	/* what @status 0 comes with */
+	struct ibchan_route route;	/* the answer, where @status is 0 */
 };
 
 static void fill_route(struct ibchan_route *route, const struct rdma_cm_id *id)

@@ -58,8 +58,8 @@ enum {
 #define LOOKS		16
 
 /*
- * What the worker of a device does before it rests, and how long it rests: questions, and
- * answers that it fetches, 3200 in a second; and looks of any kind.
+ * Steps that the worker of a device takes before it rests, and the length of the rest: questions,
+ * and answers that it fetches, 3200 in a second; and looks of any kind.
  */
 #define MAX_STEPS	32
 #define MAX_LOOKS	1024

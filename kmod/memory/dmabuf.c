@@ -25,7 +25,7 @@ MODULE_INFO(import_ns, "DMA_BUF");
 
 /* A dma-buf that a region lies in */
 struct dmabuf_backing {
-	struct ibchan_backing base;	/* what the region knows of it */
+	struct ibchan_backing base;	/* the region's view of it */
 	struct dma_buf *dmabuf;	/* holds a reference */
 	struct iosys_map map;	/* where the exporter has mapped it */
 	/* of the CPU access that the region is to the exporter */

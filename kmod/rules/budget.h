@@ -17,7 +17,7 @@ struct ibchan_pd;
 struct ibchan_reason;
 
 /*
- * What an object has been charged.
+ * The charge of an object.
  *
  * Zeroed memory is a cost of nothing.
  */
@@ -26,7 +26,7 @@ struct ibchan_cost {
 	u64 bytes;	/* of it */
 };
 
-/* Who pays for what peers cause */
+/* The budget that pays for objects that peers cause. */
 struct ibchan_payer {
 	struct ibchan_budget *budget;	/* not kept; NULL: no budget pays */
 	bool exempt;	/* it may go over the limit */

@@ -31,7 +31,7 @@
 				 IBCHAN_WR_INLINE | IBCHAN_WR_UNSIGNALED | \
 				 IBCHAN_WR_EXCLUSIVE | IBCHAN_WR_SGL)
 
-/* What the requests of a channel are checked against */
+/* Limits of a channel's requests. */
 struct ibchan_bounds {
 	struct ibchan_pd *pd;	/* of the channel */
 	u32 caps;	/* of the device: IBCHAN_DEVICE_* */
@@ -46,7 +46,7 @@ struct ibchan_bounds {
 };
 
 /*
- * What may be done with a region.
+ * The length, access and domain of a region.
  *
  * All but @allows is immutable.
  */

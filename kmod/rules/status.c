@@ -61,7 +61,7 @@ u32 ibchan_status_error(u32 status)
 EXPORT_SYMBOL_NS_GPL(ibchan_status_error, IBCHAN_NS);
 
 /**
- * ibchan_status_class - what kind of failure a status is
+ * ibchan_status_class - the kind of failure of a status
  * @status: enum ibchan_status
  *
  * Context: any.
@@ -87,7 +87,7 @@ const char *ibchan_status_name(u32 status)
 EXPORT_SYMBOL_NS_GPL(ibchan_status_name, IBCHAN_NS);
 
 /**
- * ibchan_status_hint - what a status usually comes from
+ * ibchan_status_hint - the usual cause of a status
  * @status: enum ibchan_status
  *
  * Context: any.

@@ -23,7 +23,7 @@
 #define IBCHAN_WIRE_ANSWER	0xc41c
 #define IBCHAN_WIRE_REJECTION	0xc41d
 
-/* What one side tells the other */
+/* The header that one side sends the other. */
 struct ibchan_wire {
 	/* of the wire; of a peer the smaller one of both sides'; 0: it is no ibchan */
 	u8 version;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the module counts: see counters.h. debugfs.c shows it. */
+/* The module's counters: see counters.h. debugfs.c shows them. */
 #include "counters.h"
 
 DEFINE_PER_CPU(struct ibchan_events, ibchan_events);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the module counts. The first ones only grow and are per cpu; the others
+ * The module's counters. The first ones only grow and are per cpu; the others
  * say what exists now, and are all 0 when nobody uses the module.
  */
 #ifndef IBCHAN_COUNTERS_H

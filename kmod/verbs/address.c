@@ -23,7 +23,7 @@
 #include "address.h"
 #include "verbs.h"
 
-/* What the network stack knows of an address */
+/* An address, as the network stack describes it. */
 struct facts {
 	u32 flags;	/* IFA_F_* */
 	u8 scope;	/* RT_SCOPE_* */

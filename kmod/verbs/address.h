@@ -21,7 +21,7 @@ enum {
 	IBCHAN_RANK_BEST = 31,
 };
 
-/* What an address must be, besides what all must */
+/* Requirements on an address, besides those of all addresses. */
 struct ibchan_gid_rule {
 	/*
 	 * the namespace that its network device is in; NULL: any, for a queue pair that is

@@ -114,7 +114,7 @@ struct ibchan_cq {
 	__verbs_only struct ib_wc wc[IBCHAN_REAP_BATCH];
 };
 
-/* What to wait for, and how long */
+/* A condition to wait for, and a deadline. */
 struct ibchan_wait {
 	__verbs_only int (*ready)(void *arg);	/* see ibchan_cq_wait() */
 	__verbs_only void *arg;	/* for @ready */

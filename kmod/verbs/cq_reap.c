@@ -58,8 +58,8 @@ void ibchan_cq_disown(struct ibchan_cq *cq)
 }
 
 /*
- * Waits for the owner, who takes a work out of its queue before he tells of it: what the caller saw
- * leave a queue was told afterwards. Process context.
+ * Waits for the owner, who takes a work out of its queue before he tells of it: a work that the
+ * caller saw leave a queue has been told of afterwards. Process context.
  */
 void ibchan_cq_settle(struct ibchan_cq *cq)
 {

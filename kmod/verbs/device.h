@@ -86,7 +86,7 @@ struct ibchan_device {
 };
 
 /*
- * What a floor above does when something happens to a device.
+ * Callbacks of a floor above, for events of a device.
  *
  * Each is called in process context, may sleep, and may be NULL.
  */

@@ -126,7 +126,7 @@ static int choose_by_index(struct ib_device *ib, struct net *net, u32 index,
 	return ret ? refuse_index(index, entries, reason) : 0;
 }
 
-/* What state it is in, or an errno. Fills what @gid has of the port. */
+/* Returns the port's state or an errno, and fills the members of @gid that describe the port. */
 static int port_state(struct ib_device *ib, u32 port, struct ibchan_gid *gid)
 {
 	struct ib_port_attr attr;

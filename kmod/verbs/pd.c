@@ -110,7 +110,7 @@ static int settle(struct ibchan_release *release)
 {
 	int num = atomic_read(&release->num_given_up);
 
-	/* Pairs with ibchan_mrs_release(): what it has released has left the domain. */
+	/* Pairs with ibchan_mrs_release(): regions that it has released have left the domain. */
 	return wait_var_event_killable(&release->num_released,
 				       smp_load_acquire(&release->num_released) - num >= 0) ?
 	       -EINTR : 0;

@@ -30,7 +30,7 @@ struct ibchan_pinned {
 	__verbs_only struct mm_struct *mm;
 };
 
-/* What a region of user memory is for */
+/* A range of user memory to register. */
 struct ibchan_user_range {
 	u64 addr;	/* of the first byte */
 	u64 length;	/* bytes */

@@ -78,7 +78,7 @@
 #endif
 
 /**
- * ibchan_quirks_of - what the driver of a device does differently
+ * ibchan_quirks_of - the quirks of a device's driver
  * @ib: the device
  *
  * Soft-RoCE completes a receive that fails, or reports an event, then tells the peer, then moves

@@ -44,7 +44,7 @@ union any_addr {
 	struct sockaddr_in6 in6;
 };
 
-/* Which address is to reach which */
+/* A pair of addresses to find a way between. */
 struct question {
 	union any_addr from;	/* the channel's own address */
 	union any_addr to;	/* the peer's */
