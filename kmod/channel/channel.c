@@ -202,8 +202,8 @@ void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr 
 	};
 	/* Nothing is posted any more, so its completions are where they go. A close waits for the lock. */
 	if (state == IBCHAN_CHANNEL_BROKEN) {
-		ibchan_cq_settle(ch->send.cq);
-		ibchan_cq_settle(ch->recv.cq);
+		ibchan_cq_await_owner(ch->send.cq);
+		ibchan_cq_await_owner(ch->recv.cq);
 	}
 	ibchan_qp_unlock(&ch->qp);
 	ibchan_facts_fill(ch, &attr->facts);

@@ -153,7 +153,7 @@ void ibchan_cq_end_reaping(struct ibchan_cq *cq);
 void ibchan_cq_event(struct ib_cq *ib, void *context);
 void ibchan_cq_make_way(struct ibchan_cq *cq);
 void ibchan_cq_own(struct ibchan_cq *cq);
-void ibchan_cq_settle(struct ibchan_cq *cq);
+void ibchan_cq_await_owner(struct ibchan_cq *cq);
 void ibchan_cq_disown(struct ibchan_cq *cq);
 bool ibchan_cq_sweep(struct ibchan_cq *cq, u32 max);
 void ibchan_cq_notify(struct ibchan_cq *cq);

@@ -61,7 +61,7 @@ void ibchan_cq_disown(struct ibchan_cq *cq)
  * Waits for the owner, who takes a work out of its queue before he tells of it: a work that the
  * caller saw leave a queue has been told of afterwards. Process context.
  */
-void ibchan_cq_settle(struct ibchan_cq *cq)
+void ibchan_cq_await_owner(struct ibchan_cq *cq)
 {
 	/* Pairs with ibchan_cq_disown(). */
 	while (smp_load_acquire(&cq->flags) & BIT(CQ_OWNED))
