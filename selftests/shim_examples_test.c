@@ -360,10 +360,51 @@ TEST_F(tool, pingpong_says_that_nobody_listens)
 
 TEST_F(tool, pingpong_says_that_the_device_does_not_lead_there)
 {
+	struct run server;
+	char text[1024];
+
 	if (!run_can(TOOL))
 		SKIP(return, "the tool was not built");
+	ASSERT_EQ(0, run_start(&server, TOOL, PINGPONG(NULL)));
 	EXPECT_EQ(0, fails_with(TOOL, PINGPONG("-d", "rxe1", "10.77.0.1", NULL),
 				"looking for a device that leads to the peer"));
+	run_collect(&server, text, sizeof(text));
+	EXPECT_EQ(-1, child_result(server.pid));
+	EXPECT_NE(NULL, strstr(text, "the other side failed")) {
+		TH_LOG("%s", text);
+	}
+}
+
+TEST_F(tool, pingpong_server_of_one_device_sends_away_who_comes_over_another)
+{
+	struct run server;
+
+	if (!run_can(TOOL))
+		SKIP(return, "the tool was not built");
+	ASSERT_EQ(0, run_start(&server, TOOL, PINGPONG("-d", "rxe1", NULL)));
+	EXPECT_EQ(0, fails_with(TOOL, PINGPONG("10.77.0.1", NULL), "10.77.0.1:18515: "));
+	EXPECT_EQ(0, plays_against(&server, PINGPONG("-n", "40", "10.77.0.2", NULL),
+				   "\taddress\tverified\n"));
+}
+
+TEST_F(tool, pingpong_checks_a_stream_of_sends_of_any_depth_and_size)
+{
+	static const char *const plans[][2] = {
+		{ "1", "0" }, { "2", "1" }, { "3", "15" }, { "5", "16" }, { "7", "17" },
+		{ "128", "5000" },
+	};
+	struct run server;
+	unsigned int i;
+
+	if (!run_can(TOOL))
+		SKIP(return, "the tool was not built");
+	for (i = 0; i < ARRAY_SIZE(plans); i++) {
+		ASSERT_EQ(0, run_start(&server, TOOL, PINGPONG(NULL)));
+		EXPECT_EQ(0, plays_against(&server,
+					   PINGPONG("-t", plans[i][0], "-s", plans[i][1], "-n",
+						    "300", "10.77.0.1", NULL),
+					   "\taddress\tverified\n"));
+	}
 }
 
 /* Until it has printed that it is connected. */

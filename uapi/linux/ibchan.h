@@ -141,7 +141,7 @@ enum ibchan_command {
 /* "Choose for me": a random PSN, the peer's PSN, the GID by rule, ... */
 #define IBCHAN_AUTO			0xffffffffU
 
-/* What a memory region or a channel allows; the bits are those of ib_verbs. */
+/* A memory region or a channel allows these; the bits are those of ib_verbs. */
 #define IBCHAN_ACCESS_LOCAL_WRITE	0x1U
 #define IBCHAN_ACCESS_REMOTE_WRITE	0x2U
 #define IBCHAN_ACCESS_REMOTE_READ	0x4U
@@ -156,22 +156,22 @@ enum ibchan_command {
 #define IBCHAN_ACCESS_ALL		(IBCHAN_ACCESS_LOCAL_WRITE | \
 					 IBCHAN_ACCESS_REMOTE)
 
-/* What two peers exchange. */
+/* An endpoint: two peers exchange theirs. */
 #include <linux/ibchan_endpoint.h>
 
-/* What the numbers in answers mean: reasons, parameters, statuses, classes. */
+/* Numbers in answers: reasons, parameters, statuses, classes. */
 #include <linux/ibchan_codes.h>
 
 #include <linux/ibchan_options.h>
-
 #include <linux/ibchan_connect.h>
+
 /* Devices and their ports, and the addresses of these. */
 #include <linux/ibchan_device.h>
 #include <linux/ibchan_gid.h>
 #include <linux/ibchan_history.h>
 
 /**
- * struct ibchan_cmd_query - what this module is, and what this file holds
+ * struct ibchan_cmd_query - the module's limits, and the objects of this file
  * @size: sizeof(struct ibchan_cmd_query)
  * @flags: 0
  * @out_abi_version: IBCHAN_ABI_VERSION of the kernel
@@ -186,7 +186,7 @@ enum ibchan_command {
  * @out_submit_flags: IBCHAN_SUBMIT_* and IBCHAN_DEADLINE, as far as submit knows them
  * @out_cq_flags: IBCHAN_CQ_CREATE_* that cq_create knows
  *
- * What one device cannot do although the module can, device_query tells.
+ * device_query tells what one device can do of this.
  */
 struct ibchan_cmd_query {
 	__u32 size;
@@ -369,11 +369,11 @@ struct ibchan_cmd_cq_create {
  * @ack_timeout: InfiniBand code 0 (for ever) to 31; IBCHAN_AUTO: by address what the
  *	connection manager computes of the path and the devices, by endpoints
  *	IBCHAN_DEFAULT_ACK_TIMEOUT
- * @mtu: 256, 512, 1024, 2048 or 4096 bytes at most; 0: what the addresses of both sides can.
- *	An address can what its port and its network device can, say a VLAN; a connection
- *	may bring another address than the channel was built with
+ * @mtu: 256, 512, 1024, 2048 or 4096 bytes at most; 0: the most that the addresses of both
+ *	sides carry. An address carries as much as its port and its network device, say a
+ *	VLAN; a connection may bring another address than the channel was built with
  * @send_psn: 24 bits; IBCHAN_AUTO: random
- * @recv_psn: 24 bits; IBCHAN_AUTO: what the peer's endpoint says
+ * @recv_psn: 24 bits; IBCHAN_AUTO: as in the peer's endpoint
  * @port: 1 and up; 0: the first active one
  * @gid_index: entry of the GID table; IBCHAN_AUTO: by rule (RoCE v2, an address
  *	that a network device routes which is up, never the link-local one; IPv4
@@ -415,7 +415,7 @@ struct ibchan_params {
  * @send_cq: where sends, writes and reads complete
  * @recv_cq: where receives complete; may be the same
  * @out_channel: handle
- * @params: the knobs; what was chosen is written back
+ * @params: the knobs; the kernel writes its choices back
  * @out_endpoint: for the peer
  * @reason: why not, on an error
  * @options: what else
@@ -458,7 +458,7 @@ struct ibchan_cmd_channel_handshake {
  * @IBCHAN_CHANNEL_PREPARED: it has an endpoint and no peer; it takes receives
  * @IBCHAN_CHANNEL_CONNECTING: a handshake is under way
  * @IBCHAN_CHANNEL_CONNECTED: it takes work
- * @IBCHAN_CHANNEL_BROKEN: it takes none; what was posted completes
+ * @IBCHAN_CHANNEL_BROKEN: it takes none; all posted work completes
  * @IBCHAN_CHANNEL_CLOSED: its verbs objects are gone
  */
 enum ibchan_channel_state {
@@ -470,7 +470,7 @@ enum ibchan_channel_state {
 };
 
 /**
- * struct ibchan_cmd_channel_query - what a channel is and how it fares
+ * struct ibchan_cmd_channel_query - a channel's state and parameters
  * @size: sizeof(struct ibchan_cmd_channel_query)
  * @flags: 0
  * @channel: handle
@@ -485,7 +485,7 @@ enum ibchan_channel_state {
  *	0 where the peer serves no reads and atomics
  * @out_endpoint: of this side
  * @options: in effect
- * @out_facts: what else is known of it
+ * @out_facts: see struct ibchan_facts
  */
 struct ibchan_cmd_channel_query {
 	__u32 size;
@@ -518,13 +518,13 @@ struct ibchan_cmd_channel_break {
 	__u32 reserved;
 };
 
-/* Opcodes of work requests. */
-#define IBCHAN_OP_SEND		0	/* a message to a receive of the peer's */
-#define IBCHAN_OP_RECV		1	/* room for one message of the peer's */
-#define IBCHAN_OP_WRITE		2	/* into a remote region of the peer's */
-#define IBCHAN_OP_READ		3	/* from a remote region of the peer's */
-#define IBCHAN_OP_COMPARE_SWAP	4	/* 8 bytes of the peer's, if they are as expected */
-#define IBCHAN_OP_FETCH_ADD	5	/* to 8 bytes of the peer's */
+/* Operations of a work request. */
+#define IBCHAN_OP_SEND		0
+#define IBCHAN_OP_RECV		1
+#define IBCHAN_OP_WRITE		2
+#define IBCHAN_OP_READ		3
+#define IBCHAN_OP_COMPARE_SWAP	4
+#define IBCHAN_OP_FETCH_ADD	5
 
 /* Flags of a work request. */
 #define IBCHAN_WR_IMM		0x01U	/* send or write with immediate */
@@ -571,7 +571,7 @@ struct ibchan_submit_sge {
  * @wr_id: comes back in the completion
  * @sges: address of struct ibchan_submit_sge[@num_sge] when there are two or
  *	more, else 0
- * @operand: atomics, instead of @sges: what to compare with, or to add
+ * @operand: atomics, instead of @sges: the value to compare with, or to add
  * @remote_addr: write, read, atomics: address in the peer's region, else 0
  * @rkey: write, read, atomics: of the peer's region, else 0
  * @imm: with IBCHAN_WR_IMM: 32 bits for the peer, in host order, else 0
@@ -655,13 +655,14 @@ struct ibchan_submit_wr {
  *
  * When an entry is refused, those before it are posted, those after it are not,
  * nothing is waited for and the call fails with the errno of that entry. With
- * @entry_num 0 the call only waits. EINTR and ETIMEDOUT speak of the wait: what
- * was posted stays posted, and a call with entries is never run again. With EFAULT, of a
+ * @entry_num 0 the call only waits. EINTR and ETIMEDOUT speak of the wait: all
+ * posted work stays posted, and the kernel never repeats a call with entries. With EFAULT, of a
  * struct that could not be written, the numbers in it may mean nothing.
  *
  * With IBCHAN_SUBMIT_SINCE the wait ends when @min_complete completions have
- * come since the ring's tail was @tail, read or not: what several threads need
- * that wait on one queue, because each of them may read what another waits for.
+ * come since the ring's tail was @tail, read or not. Several
+ * threads that wait on one queue need that, because each of them may read a completion that another
+ * waits for.
  */
 struct ibchan_cmd_submit {
 	__u32 size;

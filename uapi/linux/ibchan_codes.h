@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
-/*
- * What the numbers in the answers of /dev/ibchan mean. <linux/ibchan.h> includes
- * this file.
- */
+/* The numbers in the answers of /dev/ibchan. <linux/ibchan.h> includes this file. */
 #ifndef _UAPI_LINUX_IBCHAN_CODES_H
 #define _UAPI_LINUX_IBCHAN_CODES_H
 

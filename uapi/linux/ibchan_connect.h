@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * Connecting by IP address and port, with the RDMA connection manager. The commands
- * are listed in <linux/ibchan.h>, which includes this file.
+ * Connecting by IP address and port, with the RDMA connection manager. <linux/ibchan.h> lists the
+ * commands, and includes this file.
  */
 #ifndef _UAPI_LINUX_IBCHAN_CONNECT_H
 #define _UAPI_LINUX_IBCHAN_CONNECT_H
@@ -18,20 +18,20 @@
  *	rejection			148				140
  *	each of these on iWARP		196				188
  *
- * because two ibchans put a header of 8 bytes in front of them. The header says how many bytes
- * there are; from a peer that is no ibchan they may arrive with zeros behind them.
+ * Two ibchans put a header of 8 bytes in front of the data, which says how long it is. The data of
+ * a peer that is no ibchan may arrive with zeros behind it.
  */
 #define IBCHAN_PRIVATE_DATA_SIZE	196
 
 /*
- * The peer may be no ibchan, as a program of librdmacm is none: it gets the private data and
- * nothing else, and its answer is taken for private data and nothing else. No keepalive looks
- * after such a peer, and it is told of no smaller mtu. An ibchan that is asked so takes the asking
- * side for a peer that is none. Who accepts with this flag serves such peers as well, and an ibchan
- * as ever: the request tells.
+ * The peer may be no ibchan but, say, a program of librdmacm. It gets the private data and nothing
+ * else, and its whole answer is private data. No keepalive looks after such a peer, and nobody
+ * tells it of a smaller mtu. An ibchan that gets a request with this flag takes the asking side
+ * for such a peer. A listener that accepts with this flag serves both such peers and ibchans; the
+ * request tells which the peer is.
  *
- * Without this flag a peer that is no ibchan is refused with EPROTOTYPE: one that asks by who would
- * accept it, one that accepts when it has answered; it sees the header in front of the data.
+ * Without this flag EPROTOTYPE refuses a peer that is no ibchan: when this side is to accept its
+ * request, or when it has accepted. Such a peer sees the header in front of the data.
  */
 #define IBCHAN_CONNECT_FOREIGN	0x1U
 #define IBCHAN_CONNECT_FLAGS	IBCHAN_CONNECT_FOREIGN
@@ -63,7 +63,7 @@ struct ibchan_address {
 /**
  * enum ibchan_stage - how far a connection has come
  * @IBCHAN_STAGE_NONE: not by the connection manager
- * @IBCHAN_STAGE_ADDRESS: which device leads to the address, and its neighbour
+ * @IBCHAN_STAGE_ADDRESS: finding the device that leads to the address, and its neighbour
  * @IBCHAN_STAGE_ROUTE: the way there
  * @IBCHAN_STAGE_REQUEST: asked, and waiting for the answer
  * @IBCHAN_STAGE_ACCEPT: accepted, and waiting for the peer to hear of it
@@ -140,7 +140,7 @@ struct ibchan_cmd_channel_connect {
  *	look; IBCHAN_TIMEOUT_NEVER
  * @out_stage: enum ibchan_stage: the last one that was begun
  * @out_error: errno, positive, of what ended it; 0: it has not ended
- * @out_cm_error: what the connection manager said: a positive reject code, or a
+ * @out_cm_error: the connection manager's answer: a positive reject code, or a
  *	negative errno; 0: nothing
  * @out_data_length: bytes of @out_data
  * @out_local: this side
@@ -209,7 +209,7 @@ struct ibchan_cmd_listener_create {
  * @out_data_length: bytes of @out_data
  * @out_local: the address that was asked for
  * @out_peer: the address of the peer that asks
- * @out_data: what came with it, and zeros behind that
+ * @out_data: from the peer, and zeros behind that
  * @reserved: 0
  *
  * EAGAIN: none waits.
@@ -274,12 +274,12 @@ struct ibchan_cmd_request_reject {
 	__u32 reserved;
 };
 
-/* What has happened to a channel: bits of out_events. */
+/* Events of a channel: bits of out_events. */
 #define IBCHAN_EVENT_CONNECTED	0x1U	/* it takes work now */
 #define IBCHAN_EVENT_BROKEN	0x2U	/* it takes none any more, or never will */
 
 /**
- * struct ibchan_cmd_event_take - what has happened to a channel of the file
+ * struct ibchan_cmd_event_take - take the events of a channel of the file
  * @size: sizeof(struct ibchan_cmd_event_take)
  * @flags: 0
  * @out_channel: handle
@@ -296,7 +296,7 @@ struct ibchan_cmd_event_take {
 };
 
 /**
- * struct ibchan_cmd_route_query - which device leads to an address
+ * struct ibchan_cmd_route_query - find the device that leads to an address
  * @size: sizeof(struct ibchan_cmd_route_query)
  * @flags: 0
  * @peer: where to

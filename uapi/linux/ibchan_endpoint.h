@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
-/* What two peers exchange to connect. <linux/ibchan.h> includes this file. */
+/* Endpoints, which two peers exchange to connect. <linux/ibchan.h> includes this file. */
 #ifndef _UAPI_LINUX_IBCHAN_ENDPOINT_H
 #define _UAPI_LINUX_IBCHAN_ENDPOINT_H
 
@@ -21,7 +21,7 @@
 #define IBCHAN_LINK_LAYER_IWARP		3	/* of an endpoint that nobody can use */
 
 /**
- * struct ibchan_endpoint - what two peers exchange, as bytes, in network order
+ * struct ibchan_endpoint - one side of a channel to be, in network order
  * @magic: IBCHAN_ENDPOINT_MAGIC
  * @version: IBCHAN_ENDPOINT_VERSION, or a later one: both sides use what they have in common
  * @link_layer: IBCHAN_LINK_LAYER_*
@@ -36,7 +36,7 @@
  * @lid: InfiniBand address within the subnet, 1 to 0xbfff, on Omni-Path more; 0 on Ethernet
  * @reserved1: as @reserved
  * @pkey: InfiniBand partition that this side is in; 0 on Ethernet
- * @reserved: 0; what belongs to bits of @flags that a later version has
+ * @reserved: 0; a later version's, of bits of @flags that it has
  */
 struct ibchan_endpoint {
 	__be32 magic;

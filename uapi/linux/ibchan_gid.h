@@ -15,14 +15,14 @@
 #define IBCHAN_NDEV_NAME_SIZE	16	/* a network device's name with its final NUL */
 #define IBCHAN_VLAN_NONE	0xffffU
 
-/* What an entry of a GID table is; the numbers are those of the verbs. */
+/* Types of a GID table's entries; the numbers are those of the verbs. */
 #define IBCHAN_GID_TYPE_IB	0
 #define IBCHAN_GID_TYPE_ROCE_V1	1
 #define IBCHAN_GID_TYPE_ROCE_V2	2
 
 /*
- * What the rule says about an entry: X(number, NAME, text). Of two hindrances the one
- * with the lower number is told.
+ * Verdicts of the rule on an entry: X(number, NAME, text). Of two hindrances the kernel tells the
+ * one with the lower number.
  */
 #define IBCHAN_GID_VERDICTS(X)						\
 	X(0, CHOSEN,							\

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
-/* What happened to a channel. <linux/ibchan.h> includes this file. */
+/* The history of a channel. <linux/ibchan.h> includes this file. */
 #ifndef _UAPI_LINUX_IBCHAN_HISTORY_H
 #define _UAPI_LINUX_IBCHAN_HISTORY_H
 
@@ -52,7 +52,7 @@ struct ibchan_history_event {
 };
 
 /**
- * struct ibchan_cmd_channel_history - what happened to a channel lately
+ * struct ibchan_cmd_channel_history - read the last events of a channel
  * @size: sizeof(struct ibchan_cmd_channel_history)
  * @flags: 0
  * @entries: address of the first struct ibchan_history_event

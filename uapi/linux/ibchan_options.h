@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
-/*
- * What a channel does besides carrying work, and what is known of it.
- * <linux/ibchan.h> includes this file.
- */
+/* A channel's keepalive, and facts about it. <linux/ibchan.h> includes this file. */
 #ifndef _UAPI_LINUX_IBCHAN_OPTIONS_H
 #define _UAPI_LINUX_IBCHAN_OPTIONS_H
 
@@ -21,7 +18,7 @@
  *	IBCHAN_DEFAULT_KEEPALIVE_MS; IBCHAN_KEEPALIVE_OFF: when a work fails, if ever
  * @reserved: 0
  *
- * All zero is the default. What was chosen can be queried.
+ * All zero is the default. channel_query tells the values in effect.
  *
  * After half of @keepalive_ms without a completion the kernel posts an RDMA write of
  * no bytes, which uses up nothing of the caller's, here or at the peer, and makes no
@@ -59,7 +56,7 @@ struct ibchan_options {
 #define IBCHAN_FACTS_NO_OPCODE	0xffffffffU
 
 /**
- * struct ibchan_facts - what is known of a channel
+ * struct ibchan_facts - observations about a channel
  * @notice_ms: milliseconds in which a silent peer is noticed, see struct
  *	ibchan_options; 0: not
  * @probes_sent: how often the peer was asked for a sign of life

@@ -106,15 +106,11 @@ struct ibchan_prepared *side_prepare(struct side *side)
 static int ask(struct side *side, const struct options *options,
 	       const struct ibchan_connect_params *params)
 {
-	struct ibchan_prepared *prepared = side_prepare(side);
-	int ret = ibchan_prepared_connect(prepared, options->host, options->port, params,
-					  &side->channel, &error);
+	struct ibchan_builder builder;
 
-	if (!ret)
-		ret = ibchan_channel_connect_wait(side->channel, IBCHAN_TIMEOUT_NEVER, &error);
-	if (ret < 0)
-		ibchan_prepared_destroy(prepared);
-	return ret;
+	ibchan_builder_init(&builder, side->pd, side->cq);
+	return ibchan_builder_connect(&builder, options->host, options->port, params,
+				      &side->channel, &error);
 }
 
 int gave_up(int ret)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the examples with two processes have in common: the way to a channel. One side
- * waits, the other connects to it by IP address; neither has to name a device, a port of
- * one or a GID.
+ * The way to a channel, for the examples with two processes. One side waits, the other connects to
+ * it by IP address; neither has to name a device, a port of one or a GID.
  *
  * An example ends with a sentence and exit code 1 when something fails.
  */

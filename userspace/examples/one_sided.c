@@ -23,8 +23,8 @@ struct cell {
 static struct cell cells[CELLS];
 
 /*
- * The peer fills in the squares. What it needs for that goes with the answer to its
- * request; any peer that has the key can do it, so only one gets it.
+ * The peer fills in the squares. The key for that goes with the answer to its request.
+ * Any peer that has the key can do it, so only one gets it.
  */
 static void offer(struct side *side, const struct options *options)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* ibchan devices: what can be used from here, and by which address. */
+/* ibchan devices lists the devices, ports and GIDs that are visible from here. */
 #include <argp.h>
 #include <errno.h>
 #include <netinet/in.h>

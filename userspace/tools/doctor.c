@@ -124,25 +124,10 @@ static bool check_this_side(struct doctor *doctor)
 	return ready;
 }
 
-static enum severity examine(struct doctor *doctor, struct peer *peer)
-{
-	if (check_this_side(doctor) && peer->name)
-		check_peer(doctor, peer);
-	return doctor_conclude(doctor, peer->name);
-}
-
 static const char doc[] =
 	"Find out what is wrong on the way to a working channel, on this machine and to PEER.\n"
 	"On PEER, run ibchan doctor --serve.\n"
 	"\vExits with 0: nothing is wrong; 1: warnings; 2: errors; 64: wrong usage.";
-
-static void doctor_free(struct doctor *doctor)
-{
-	ibchan_context_close(doctor->context);
-	while (doctor->device_count)
-		free(doctor->devices[--doctor->device_count]);
-	free(doctor);
-}
 
 int doctor_main(int argc, char **argv)
 {
@@ -170,7 +155,12 @@ int doctor_main(int argc, char **argv)
 		errx(EX_OSERR, "doctor: out of memory");
 	doctor->only = args.device;
 	doctor->json = args.json;
-	worst = examine(doctor, &args.peer);
-	doctor_free(doctor);
+	if (check_this_side(doctor) && args.peer.name)
+		check_peer(doctor, &args.peer);
+	worst = doctor_conclude(doctor, args.peer.name);
+	ibchan_context_close(doctor->context);
+	while (doctor->device_count)
+		free(doctor->devices[--doctor->device_count]);
+	free(doctor);
 	return (int)worst;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * ibchan doctor: what is wrong on the way to a working channel.
+ * ibchan doctor finds the faults on the way to a working channel.
  *
  *	doctor.c		options, and the order of the checks
- *	doctor_report.c		what was found, as text or JSON
- *	doctor_scan.c		what /sys, /proc and the module say of devices and ports
+ *	doctor_report.c		the report, as text or JSON
+ *	doctor_scan.c		devices and ports, from /sys, /proc and the module
  *	doctor_local.c		the checks that need no peer
  *	doctor_peer.c		those on the way to a peer
  *	doctor_channel.c	a channel to it
  *	doctor_serve.c		the peer of doctors
- *	doctor_link.c		what the ends of the channel have in common
- *	probe.c			what a host answers
+ *	doctor_link.c		an end of the channel
+ *	probe.c			packets to a host, and its answers
  */
 #ifndef _IBCHAN_DOCTOR_H
 #define _IBCHAN_DOCTOR_H
@@ -73,20 +73,20 @@ enum finding_id {
 	DOCTOR_FINDINGS(DOCTOR_ID)
 };
 
-/* With the longest texts of the messages; what is longer is cut. */
+/* Room for the longest texts of the messages; longer ones are cut. */
 #define SUBJECT_SIZE	160
 #define TEXT_SIZE	512
 
 /**
- * struct entry - one thing that a check has to say
- * @next: that was said after this
+ * struct entry - one statement of a check
+ * @next: the statement after this one
  * @severity: SEVERITY_OK: all is well, and only @fact says how
  * @check: which
  * @name: of the finding, stable; NULL for SEVERITY_OK
- * @subject: what it is about: a device, a port, a file, a peer
- * @fact: what is
- * @cause: why it is so
- * @step: what to do next
+ * @subject: a device, a port, a file or a peer
+ * @fact: the observation; behind it in the same memory the other texts
+ * @cause: the reason for it
+ * @step: advice
  */
 struct entry {
 	struct entry *next;
@@ -94,9 +94,9 @@ struct entry {
 	const char *check;
 	const char *name;
 	char subject[SUBJECT_SIZE];
-	char fact[TEXT_SIZE];
-	char cause[TEXT_SIZE];
-	char step[TEXT_SIZE];
+	char fact[3 * TEXT_SIZE];
+	char *cause;
+	char *step;
 };
 
 /**
@@ -128,7 +128,7 @@ struct netdev {
  * @iwarp: needs no GID
  * @soft: soft-RoCE
  * @visible: the module shows the device to this process; true where it cannot be asked
- * @state: as in the verbs; 4 is active
+ * @state: enum ibchan_port_state
  * @physical: the name of its physical state
  * @active_mtu: bytes; 0: the module cannot be asked
  * @gids: entries of the table that are in use, up to the first that will do
@@ -150,9 +150,6 @@ struct port {
 	char gid[INET6_ADDRSTRLEN];
 	struct netdev netdev;
 };
-
-#define PORT_INIT	2
-#define PORT_ACTIVE	4
 
 #define MAX_DEVICES	64
 #define MAX_PORTS	128
@@ -185,21 +182,16 @@ struct doctor {
 	unsigned int port_count;
 };
 
-/* doctor_report.c: what checks say. All is well, and how: */
+/* doctor_report.c: all is well, and how: */
 __printf(4, 5)
 void doctor_fact(struct doctor *doctor, const char *check, const char *subject,
 		 const char *format, ...);
-/* Something is wrong; the three texts follow. */
-struct entry *doctor_find(struct doctor *doctor, enum finding_id id, enum severity severity,
-			  const char *subject);
-__printf(2, 3)
-void entry_fact(struct entry *entry, const char *format, ...);
-__printf(2, 3)
-void entry_cause(struct entry *entry, const char *format, ...);
-__printf(2, 3)
-void entry_step(struct entry *entry, const char *format, ...);
+/* Something is wrong. @format has three lines: fact, cause and step. Returns false. */
+__printf(5, 6)
+bool doctor_find(struct doctor *doctor, enum finding_id id, enum severity severity,
+		 const char *subject, const char *format, ...);
 
-/* doctor_report.c: prints what was said since the last time, unless JSON is wanted. */
+/* doctor_report.c: prints the new entries, unless JSON is wanted. */
 void doctor_print(struct doctor *doctor);
 /* The sum, or all of it as JSON. Returns the worst severity. */
 enum severity doctor_conclude(struct doctor *doctor, const char *peer);
@@ -208,7 +200,6 @@ enum severity doctor_conclude(struct doctor *doctor, const char *peer);
 __printf(3, 4)
 bool read_line(char *line, size_t size, const char *format, ...);
 void doctor_scan(struct doctor *doctor);
-void netdev_scan(struct netdev *netdev);
 bool port_is_usable(const struct port *port);
 /* Soft-RoCE receives nothing where its network device is in a VRF. */
 bool port_is_deaf(const struct port *port);

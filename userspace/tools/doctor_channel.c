@@ -25,56 +25,43 @@ static __u64 now_ns(void)
 static void find_failed(struct doctor *doctor, const char *subject, const char *what,
 			const struct ibchan_error *error)
 {
-	struct entry *entry = doctor_find(doctor, FINDING_CHANNEL_FAILED, SEVERITY_ERROR,
-					  subject);
 	const char *hint = ibchan_error_hint(error);
 	char text[256];
 
 	ibchan_error_text(error, text, sizeof(text));
-	entry_fact(entry, "%s: %s.", what, text);
-	entry_cause(entry, "The module or the device's driver has refused it.");
-	entry_step(entry,
-		   "%s",
-		   hint[0] ? hint : "Look at dmesg for lines of ibchan and of the driver.");
-}
-
-static void find_no_listener(struct doctor *doctor, struct peer *peer)
-{
-	struct entry *entry = doctor_find(doctor, FINDING_LISTENER_ABSENT, SEVERITY_ERROR,
-					  peer->text);
-
-	entry_fact(entry, "The peer answers, and says that nobody listens on port %s.",
-		   peer->port);
-	entry_cause(entry,
-		    "Packets travel both ways; the program on the peer is not running, or listens on another port or address.");
-	entry_step(entry, "On the peer: ibchan doctor --serve%s%s; then run the doctor here again.",
-		   strcmp(peer->port, DOCTOR_PORT) ? " --port " : "",
-		   strcmp(peer->port, DOCTOR_PORT) ? peer->port : "");
+	doctor_find(doctor, FINDING_CHANNEL_FAILED, SEVERITY_ERROR, subject,
+		    "%s: %s.\n"
+		    "The module or the device's driver has refused it.\n"
+		    "%s",
+		    what, text,
+		    hint[0] ? hint : "Look at dmesg for lines of ibchan and of the driver.");
 }
 
 static void find_rejected(struct doctor *doctor, struct peer *peer)
 {
-	struct entry *entry = doctor_find(doctor, FINDING_PEER_REJECTS, SEVERITY_ERROR,
-					  peer->text);
-
-	entry_fact(entry, "Somebody listens on port %s of the peer, and has rejected the doctor.",
-		   peer->port);
-	entry_cause(entry,
-		    "It is another program, a doctor of another version, or a doctor that cannot make a channel itself.");
-	entry_step(entry,
-		   "On the peer: ibchan doctor, and ibchan doctor --serve --port PORT with a free port; what it prints tells more.");
+	doctor_find(doctor, FINDING_PEER_REJECTS, SEVERITY_ERROR, peer->text,
+		    "Somebody listens on port %s of the peer, and has rejected the doctor.\n"
+		    "It is another program, a doctor of another version, or a doctor that cannot make a channel itself.\n"
+		    "On the peer: ibchan doctor, and ibchan doctor --serve --port PORT with a free port; what it prints tells more.",
+		    peer->port);
 }
 
 static void judge_connect(struct doctor *doctor, struct peer *peer, int err,
 			  const struct ibchan_error *error)
 {
-	bool silent = err == -ETIMEDOUT || err == -EHOSTUNREACH || err == -ENETUNREACH;
+	const bool is_default = !strcmp(peer->port, DOCTOR_PORT);
 
 	if (err == -ECONNREFUSED)
-		find_no_listener(doctor, peer);
+		doctor_find(doctor, FINDING_LISTENER_ABSENT, SEVERITY_ERROR, peer->text,
+			    "The peer answers, and says that nobody listens on port %s.\n"
+			    "Packets travel both ways; the program on the peer is not running, or listens on another port or address.\n"
+			    "On the peer: ibchan doctor --serve%s%s; then run the doctor here again.",
+			    peer->port, is_default ? "" : " --port ",
+			    is_default ? "" : peer->port);
 	else if (err == -ECONNRESET)
 		find_rejected(doctor, peer);
-	else if (silent && peer->roce)
+	else if (peer->roce &&
+		 (err == -ETIMEDOUT || err == -EHOSTUNREACH || err == -ENETUNREACH))
 		explain_silence(doctor, peer);
 	else
 		find_failed(doctor, peer->text, "connect", error);
@@ -98,7 +85,7 @@ static int begin(struct link *link, struct peer *peer, struct ibchan_error *erro
 	err = ibchan_prepared_connect(link->prepared, peer->text, peer->port, &params,
 				      &link->channel, error);
 	if (!err)
-		link_connected(link);
+		link->prepared = NULL;
 	return err;
 }
 
@@ -141,61 +128,32 @@ struct attempt {
 
 static void find_stuck(struct doctor *doctor, struct peer *peer, const char *fact)
 {
-	struct entry *entry = doctor_find(doctor, FINDING_PEER_STUCK, SEVERITY_ERROR,
-					  peer->text);
-
-	entry_fact(entry, "The channel stands, but %s.", fact);
-	entry_cause(entry, "The program on the peer is stopped, hangs, or gets no CPU time.");
-	entry_step(entry,
-		   "Look at it: ps -o pid,stat,wchan:30,cmd -C ibchan (T is stopped, D waits in the kernel).");
+	doctor_find(doctor, FINDING_PEER_STUCK, SEVERITY_ERROR, peer->text,
+		    "The channel stands, but %s.\n"
+		    "The program on the peer is stopped, hangs, or gets no CPU time.\n"
+		    "Look at it: ps -o pid,stat,wchan:30,cmd -C ibchan (T is stopped, D waits in the kernel).",
+		    fact);
 }
 
-static void find_address_gone(struct doctor *doctor, struct peer *peer)
+static bool find_gone(struct doctor *doctor, struct peer *peer, bool broken_by_peer)
 {
-	struct entry *entry = doctor_find(doctor, FINDING_ADDRESS_GONE, SEVERITY_ERROR,
-					  peer->route.device);
+	static const char silent[] =
+		"The peer was connected, and then acknowledged no packet any more.";
 
-	entry_fact(entry, "This side's own address was taken away while data was exchanged.");
-	entry_cause(entry,
-		    "Somebody has deleted the address, or the network device has lost it: a DHCP lease that ended, a network manager that was restarted.");
-	entry_step(entry,
-		   "Set the address again, for good (ip address; the network manager's log), and connect anew.");
-}
-
-static void find_gone(struct doctor *doctor, struct peer *peer, bool broken_by_peer)
-{
-	struct entry *entry = doctor_find(doctor, FINDING_PEER_GONE, SEVERITY_ERROR, peer->text);
-
-	if (broken_by_peer) {
-		entry_fact(entry, "The peer has closed the channel while data was exchanged.");
-		entry_cause(entry,
-			    "The program on the peer has ended: killed, crashed, or it found an error.");
-		entry_step(entry,
-			   "Look at what it said, and at dmesg on the peer; then start ibchan doctor --serve there again.");
-		return;
-	}
-	entry_fact(entry, "The peer was connected, and then acknowledged no packet any more.");
-	if (probe_is_alive((const struct sockaddr *)&peer->address, PROBE_MS)) {
-		entry_cause(entry,
-			    "Its host still answers: its RDMA device was reset, removed or lost this address, or a firewall came up.");
-		entry_step(entry, "On the peer: ibchan doctor; dmesg.");
-	} else {
-		entry_cause(entry,
-			    "Its host does not answer either: it is down, or the network is.");
-		entry_step(entry, "Look at the peer's console, the cables and the switch.");
-	}
-}
-
-static void find_wrong_data(struct doctor *doctor, struct peer *peer, __u32 size, bool there)
-{
-	struct entry *entry = doctor_find(doctor, FINDING_DATA_WRONG, SEVERITY_ERROR, peer->text);
-
-	entry_fact(entry, "A message of %u bytes arrived %s with other bytes than were sent.", size,
-		   there ? "at the peer" : "here");
-	entry_cause(entry,
-		    "Memory, the device or its driver is broken: the network alone cannot do that, packets carry a checksum.");
-	entry_step(entry,
-		   "Take the device out of use; look at its firmware's version, and run a memory test.");
+	if (broken_by_peer)
+		return doctor_find(doctor, FINDING_PEER_GONE, SEVERITY_ERROR, peer->text,
+				   "The peer has closed the channel while data was exchanged.\n"
+				   "The program on the peer has ended: killed, crashed, or it found an error.\n"
+				   "Look at what it said, and at dmesg on the peer; then start ibchan doctor --serve there again.");
+	if (probe_is_alive((const struct sockaddr *)&peer->address))
+		return doctor_find(doctor, FINDING_PEER_GONE, SEVERITY_ERROR, peer->text,
+				   "%s\n"
+				   "Its host still answers: its RDMA device was reset, removed or lost this address, or a firewall came up.\n"
+				   "On the peer: ibchan doctor; dmesg.", silent);
+	return doctor_find(doctor, FINDING_PEER_GONE, SEVERITY_ERROR, peer->text,
+			   "%s\n"
+			   "Its host does not answer either: it is down, or the network is.\n"
+			   "Look at the peer's console, the cables and the switch.", silent);
 }
 
 static bool gid_is_gone(const struct link *link, const struct peer *peer,
@@ -225,89 +183,79 @@ static bool address_is_gone(const struct link *link, const struct peer *peer)
 	       (info.error == -EADDRNOTAVAIL || gid_is_gone(link, peer, &info.params));
 }
 
-/* The first error says what has broken the channel; the works that it has flushed do not. */
-static void judge_broken(struct doctor *doctor, struct peer *peer, struct link *link)
-{
-	struct ibchan_channel_info info;
-
-	find_gone(doctor, peer, ibchan_channel_query(link->channel, &info, NULL) ||
-		  info.status != IBCHAN_STATUS_RETRY_EXC_ERR);
-}
-
-/* One more message, an empty one, tells whether the peer's device is still there. */
-static void judge_silence(struct doctor *doctor, struct peer *peer, struct link *link)
-{
-	struct ibchan_error error;
-
-	link_say(link, 0, &error);
-	if (error.origin == IBCHAN_ERROR_WORK && error.status == IBCHAN_STATUS_RETRY_EXC_ERR)
-		find_gone(doctor, peer, false);
-	else
-		find_stuck(doctor, peer, "no answer came");
-}
-
-static void find_narrow_path(struct doctor *doctor, struct peer *peer,
-			     const struct attempt *attempt, __u32 mtu)
-{
-	struct entry *entry = doctor_find(doctor, FINDING_MTU_MISMATCH, SEVERITY_ERROR,
-					  peer->text);
-
-	entry_fact(entry,
-		   "Shorter messages cross both ways; the first one of %u bytes, in packets of %u, was lost on the way %s.",
-		   attempt->size, mtu, attempt->back ? "here" : "to the peer");
-	entry_cause(entry, "A switch or a tunnel between has a smaller MTU than both ends.");
-	entry_step(entry,
-		   "Set the same MTU everywhere: ip link set NETDEV mtu BYTES; or build channels with a smaller mtu.");
-}
-
-/* A side whose message was lost breaks its channel, of which the other hears. */
-static bool is_lost(const struct ibchan_error *error, bool back)
-{
-	bool of_work = error->origin == IBCHAN_ERROR_WORK;
-
-	if (!back)
-		return of_work && error->status == IBCHAN_STATUS_RETRY_EXC_ERR;
-	return error->code == -ETIMEDOUT || error->code == -ESHUTDOWN ||
-	       (of_work && error->status == IBCHAN_STATUS_WR_FLUSH_ERR);
-}
-
-/* The packets' length if it is the first time that packets as long as the channel's are lost. */
+/*
+ * Returns the packets' length if it is the first time that packets as long as the channel's are
+ * lost, else 0. A side whose message was lost breaks its channel, of which the other hears.
+ */
 static __u32 narrow_path(const struct link *link, const struct attempt *attempt,
 			 const struct ibchan_error *error)
 {
+	const bool of_work = error->origin == IBCHAN_ERROR_WORK;
 	struct ibchan_channel_info info;
+	bool is_lost;
 
-	if (!link->round || link->round >= ARRAY_SIZE(sizes) || !is_lost(error, attempt->back) ||
+	if (attempt->back)
+		is_lost = error->code == -ETIMEDOUT || error->code == -ESHUTDOWN ||
+			  (of_work && error->status == IBCHAN_STATUS_WR_FLUSH_ERR);
+	else
+		is_lost = of_work && error->status == IBCHAN_STATUS_RETRY_EXC_ERR;
+	if (!link->round || link->round >= ARRAY_SIZE(sizes) || !is_lost ||
 	    ibchan_channel_query(link->channel, &info, NULL) || attempt->size < info.params.mtu)
 		return 0;
 	return info.params.mtu;
 }
 
+static void judge_end(struct doctor *doctor, struct peer *peer, struct link *link,
+		      const struct ibchan_error *error)
+{
+	const __u32 status = error->origin == IBCHAN_ERROR_WORK ? error->status :
+								  IBCHAN_STATUS_SUCCESS;
+	struct ibchan_channel_info info;
+	struct ibchan_error last;
+
+	if (status == IBCHAN_STATUS_RETRY_EXC_ERR) {
+		find_gone(doctor, peer, false);
+	} else if (status == IBCHAN_STATUS_RNR_RETRY_EXC_ERR) {
+		find_stuck(doctor, peer, "the peer has no room for a message");
+	} else if (error->code == -ESHUTDOWN || status == IBCHAN_STATUS_WR_FLUSH_ERR) {
+		/* The first error has broken the channel; the works that it has flushed did not. */
+		find_gone(doctor, peer, ibchan_channel_query(link->channel, &info, NULL) ||
+			  info.status != IBCHAN_STATUS_RETRY_EXC_ERR);
+	} else if (error->code == -ETIMEDOUT && !status) {
+		/* An empty message tells whether the peer's device is still there. */
+		link_say(link, 0, &last);
+		if (last.origin == IBCHAN_ERROR_WORK &&
+		    last.status == IBCHAN_STATUS_RETRY_EXC_ERR)
+			find_gone(doctor, peer, false);
+		else
+			find_stuck(doctor, peer, "no answer came");
+	} else {
+		find_failed(doctor, peer->text, "exchange", error);
+	}
+}
+
 static void judge_exchange(struct doctor *doctor, struct peer *peer, struct link *link,
 			   const struct attempt *attempt, const struct ibchan_error *error)
 {
-	bool of_work = error->origin == IBCHAN_ERROR_WORK;
-	__u32 mtu = narrow_path(link, attempt, error);
+	const __u32 mtu = narrow_path(link, attempt, error);
 
 	if (address_is_gone(link, peer))
-		find_address_gone(doctor, peer);
+		doctor_find(doctor, FINDING_ADDRESS_GONE, SEVERITY_ERROR, peer->route.device,
+			    "This side's own address was taken away while data was exchanged.\n"
+			    "Somebody has deleted the address, or the network device has lost it: a DHCP lease that ended, a network manager that was restarted.\n"
+			    "Set the address again, for good (ip address; the network manager's log), and connect anew.");
 	else if (mtu)
-		find_narrow_path(doctor, peer, attempt, mtu);
-	else if (error->code == -ETIMEDOUT && !of_work)
-		judge_silence(doctor, peer, link);
-	else if (of_work && error->status == IBCHAN_STATUS_RETRY_EXC_ERR)
-		find_gone(doctor, peer, false);
-	else if (of_work && error->status == IBCHAN_STATUS_RNR_RETRY_EXC_ERR)
-		find_stuck(doctor, peer, "the peer has no room for a message");
-	else if (error->code == -ESHUTDOWN ||
-		 (of_work && error->status == IBCHAN_STATUS_WR_FLUSH_ERR))
-		judge_broken(doctor, peer, link);
+		doctor_find(doctor, FINDING_MTU_MISMATCH, SEVERITY_ERROR, peer->text,
+			    "Shorter messages cross both ways; the first one of %u bytes, in packets of %u, was lost on the way %s.\n"
+			    "A switch or a tunnel between has a smaller MTU than both ends.\n"
+			    "Set the same MTU everywhere: ip link set NETDEV mtu BYTES; or build channels with a smaller mtu.",
+			    attempt->size, mtu, attempt->back ? "here" : "to the peer");
 	else
-		find_failed(doctor, peer->text, "exchange", error);
+		judge_end(doctor, peer, link, error);
 }
 
-/* Returns 1 when a message there and back was right. */
-static int exchange_one(struct doctor *doctor, struct peer *peer, struct link *link, __u32 size)
+/* Says whether a message there and back was right. */
+static bool exchange_one(struct doctor *doctor, struct peer *peer, struct link *link, __u32 size)
 {
 	struct attempt attempt = { .size = size };
 	struct ibchan_error error;
@@ -320,17 +268,19 @@ static int exchange_one(struct doctor *doctor, struct peer *peer, struct link *l
 	}
 	if (err) {
 		judge_exchange(doctor, peer, link, &attempt, &error);
-		return 0;
+		return false;
 	}
-	if (bytes != size || !link_is_right(link, bytes)) {
-		find_wrong_data(doctor, peer, size, !bytes);
-		return 0;
-	}
+	if (bytes != size || !link_is_right(link, bytes))
+		return doctor_find(doctor, FINDING_DATA_WRONG, SEVERITY_ERROR, peer->text,
+				   "A message of %u bytes arrived %s with other bytes than were sent.\n"
+				   "Memory, the device or its driver is broken: the network alone cannot do that, packets carry a checksum.\n"
+				   "Take the device out of use; look at its firmware's version, and run a memory test.",
+				   size, bytes ? "here" : "at the peer");
 	link->round++;
 	if (!link_listen(link, &error))
-		return 1;
+		return true;
 	judge_exchange(doctor, peer, link, &attempt, &error);
-	return 0;
+	return false;
 }
 
 static void say_times(struct doctor *doctor, struct peer *peer, const __u64 *best)

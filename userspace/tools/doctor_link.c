@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The doctor's own channel: what both ends have in common. */
+/* An end of the doctor's own channel. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -27,6 +27,16 @@ bool greeting_is_ours(const void *data, __u32 length)
 
 	greeting_init(&wanted);
 	return length >= sizeof(wanted) && !memcmp(data, &wanted, sizeof(wanted));
+}
+
+/* Refused calls, and waits that ended. Returns @code. */
+static int explain(struct ibchan_error *error, int code)
+{
+	*error = (struct ibchan_error) {
+		.code = code,
+		.origin = code ? IBCHAN_ERROR_CALL : IBCHAN_ERROR_NONE,
+	};
+	return code;
 }
 
 /* Whole pages, so that the limit of pinned memory is met by what is said. */
@@ -67,30 +77,21 @@ int link_open(struct link *link, struct ibchan_context *context, const char *dev
 	int err;
 
 	link->context = context;
-	err = ibchan_device_open(context, device, &link->device, error);
+	err = ibchan_device_open(context, device, &link->device, NULL);
 	if (!err)
-		err = ibchan_pd_alloc(link->device, &link->pd, error);
-	if (!err && map_buffers(link)) {
-		*error = (struct ibchan_error){ .code = -ENOMEM, .origin = IBCHAN_ERROR_CALL };
-		return -ENOMEM;
-	}
+		err = ibchan_pd_alloc(link->device, &link->pd, NULL);
 	if (!err)
-		err = ibchan_mr_reg_local(link->pd, link->out, DOCTOR_MESSAGE, &link->out_mr,
-					  error);
-	if (!err)
-		err = ibchan_mr_reg_local(link->pd, link->in, DOCTOR_MESSAGE, &link->in_mr,
-					  error);
+		err = map_buffers(link);
+	if (err)
+		return explain(error, err);
+	err = ibchan_mr_reg_local(link->pd, link->out, DOCTOR_MEMORY, &link->mr, error);
 	return err ? err : prepare(link, error);
-}
-
-void link_connected(struct link *link)
-{
-	link->prepared = NULL;
 }
 
 int link_listen(struct link *link, struct ibchan_error *error)
 {
-	return ibchan_post_receive(link->channel, link->in_mr, 0, DOCTOR_MESSAGE, 0, error);
+	return ibchan_post_receive(link->channel, link->mr, DOCTOR_MESSAGE, DOCTOR_MESSAGE, 0,
+				   error);
 }
 
 int link_hear(struct link *link, __u32 *bytes, struct ibchan_error *error)
@@ -99,13 +100,11 @@ int link_hear(struct link *link, __u32 *bytes, struct ibchan_error *error)
 	int n = ibchan_cq_wait(ibchan_channel_recv_cq(link->channel), &got, 1, 1,
 			       link->timeout_ns);
 
-	memset(error, 0, sizeof(*error));
-	error->origin = IBCHAN_ERROR_CALL;
-	error->code = n;
 	if (n < 0)
-		return n;
-	error->code = got.error;
-	error->origin = got.error ? IBCHAN_ERROR_WORK : IBCHAN_ERROR_NONE;
+		return explain(error, n);
+	explain(error, got.error);
+	if (got.error)
+		error->origin = IBCHAN_ERROR_WORK;
 	error->status = got.status;
 	error->vendor_err = got.vendor_err;
 	*bytes = got.bytes;
@@ -114,25 +113,22 @@ int link_hear(struct link *link, __u32 *bytes, struct ibchan_error *error)
 
 static struct pattern pattern_of(bool serves, __u32 bytes)
 {
-	struct pattern pattern = {
+	return (struct pattern) {
 		.seed = serves ? SEED_SERVES : SEED_ASKS,
 		.size = bytes,
 	};
-
-	return pattern;
 }
 
 int link_say(struct link *link, __u32 bytes, struct ibchan_error *error)
 {
 	struct pattern pattern = pattern_of(link->serves, bytes);
-	struct ibchan_submit_sge sge = ibchan_sge_new(link->out_mr, 0, bytes);
-	struct ibchan_submit_wr wr;
+	struct ibchan_submit_sge sge = ibchan_sge_new(link->mr, 0, bytes);
+	struct ibchan_submit_wr wr = ibchan_wr_send(link->channel, &sge, bytes ? 1 : 0);
 
 	if (bytes) {
 		pattern_fill(&pattern, link->out);
 		pattern_stamp(&pattern, link->out, link->round);
 	}
-	wr = ibchan_wr_send(link->channel, &sge, bytes ? 1 : 0);
 	return ibchan_perform(link->channel, &wr, link->timeout_ns, NULL, error);
 }
 
@@ -149,8 +145,7 @@ void link_close(struct link *link)
 		ibchan_prepared_destroy(link->prepared);
 	else
 		ibchan_channel_close(link->channel);
-	ibchan_mr_dereg(link->out_mr);
-	ibchan_mr_dereg(link->in_mr);
+	ibchan_mr_dereg(link->mr);
 	ibchan_pd_free(link->pd);
 	ibchan_device_close(link->device);
 	if (link->out)

@@ -17,7 +17,7 @@
 
 #include <ibchan.h>
 
-/* What rdma_cm programs use that have no port of their own. */
+/* The port of rdma_cm programs that have none of their own. */
 #define DOCTOR_PORT	"7471"
 
 /* Largest message, and what a link pins: one each way. */
@@ -38,7 +38,7 @@ struct greeting {
  * @serves: it answers
  * @context: lent
  * @device: and so on to @prepared: in the order of their making
- * @channel: what is prepared, or connected
+ * @channel: prepared, or connected
  * @out: memory that messages go out from
  * @in: memory that messages arrive in
  * @round: messages that were answered
@@ -49,8 +49,7 @@ struct link {
 	struct ibchan_context *context;
 	struct ibchan_device *device;
 	struct ibchan_pd *pd;
-	struct ibchan_mr *out_mr;
-	struct ibchan_mr *in_mr;
+	struct ibchan_mr *mr;
 	struct ibchan_prepared *prepared;
 	struct ibchan_channel *channel;
 	__u8 *out;
@@ -62,9 +61,7 @@ struct link {
 /* All return 0 or a negative errno, with details in @error, which is not NULL. */
 int link_open(struct link *link, struct ibchan_context *context, const char *device,
 	      struct ibchan_error *error);
-/* What was prepared has become a channel. */
-void link_connected(struct link *link);
-/* A place for what the peer says next; link_open() makes one. */
+/* Makes room for the peer's next message; link_open() does so, too. */
 int link_listen(struct link *link, struct ibchan_error *error);
 /* Waits for a message, and tells its bytes. */
 int link_hear(struct link *link, __u32 *bytes, struct ibchan_error *error);

@@ -40,29 +40,26 @@ static bool module_is_installed(const char *release)
 
 static bool find_no_module(struct doctor *doctor)
 {
-	struct entry *entry = doctor_find(doctor, FINDING_MODULE_ABSENT, SEVERITY_ERROR, "ibchan");
+	const char *fact = access("/sys/module", F_OK) ?
+		"There is no " NODE ", and /sys, which tells of modules, is not mounted." :
+		"The module is not loaded: there is no /sys/module/ibchan.";
 	struct utsname name;
 
 	uname(&name);
-	if (access("/sys/module", F_OK))
-		entry_fact(entry,
-			   "There is no %s, and /sys, which tells of modules, is not mounted.",
-			   NODE);
-	else
-		entry_fact(entry, "The module is not loaded: there is no /sys/module/ibchan.");
-	if (module_is_installed(name.release)) {
-		entry_cause(entry, "It is installed for kernel %s, and nobody has loaded it.",
-			    name.release);
-		entry_step(entry, "modprobe ibchan");
-	} else {
-		entry_cause(entry, "It is not installed for kernel %s.", name.release);
-		entry_step(entry,
-			   "dkms install ibchan/VERSION, or make modules and insmod; then run the doctor again.");
-	}
-	return false;
+	if (module_is_installed(name.release))
+		return doctor_find(doctor, FINDING_MODULE_ABSENT, SEVERITY_ERROR, "ibchan",
+				   "%s\n"
+				   "It is installed for kernel %s, and nobody has loaded it.\n"
+				   "modprobe ibchan",
+				   fact, name.release);
+	return doctor_find(doctor, FINDING_MODULE_ABSENT, SEVERITY_ERROR, "ibchan",
+			   "%s\n"
+			   "It is not installed for kernel %s.\n"
+			   "dkms install ibchan/VERSION, or make modules and insmod; then run the doctor again.",
+			   fact, name.release);
 }
 
-/* What opens its node is there, and a node that may not be opened says nothing of the module. */
+/* A module whose node opens is there; a node that may not be opened says nothing of the module. */
 bool check_module(struct doctor *doctor)
 {
 	int err = ibchan_context_open(&doctor->context, NULL);
@@ -81,85 +78,49 @@ bool check_module(struct doctor *doctor)
 
 /* --- its node --- */
 
-static const char *name_or_number(const char *name, unsigned int number, char *buf, size_t size)
-{
-	if (name)
-		snprintf(buf, size, "%s", name);
-	else
-		snprintf(buf, size, "%u", number);
-	return buf;
-}
-
-static const char *user_name(uid_t uid, char *buf, size_t size)
+static void user_name(uid_t uid, char *buf, size_t size)
 {
 	const struct passwd *user = getpwuid(uid);
 
-	return name_or_number(user ? user->pw_name : NULL, uid, buf, size);
+	snprintf(buf, size, "%u", uid);
+	if (user)
+		snprintf(buf, size, "%s", user->pw_name);
 }
 
-static const char *group_name(gid_t gid, char *buf, size_t size)
+static bool find_not_permitted(struct doctor *doctor, int err)
 {
-	const struct group *group = getgrgid(gid);
-
-	return name_or_number(group ? group->gr_name : NULL, gid, buf, size);
-}
-
-static void find_not_permitted(struct doctor *doctor, int err)
-{
-	struct entry *entry = doctor_find(doctor, FINDING_NODE_NOT_PERMITTED, SEVERITY_ERROR,
-					  NODE);
-	char owner[64] = "?", group[64] = "?", self[64];
+	char owner[64] = "?", group[64] = "?", self[64], fact[TEXT_SIZE];
+	const struct group *known = NULL;
 	struct stat node = { 0 };
 
 	if (!stat(NODE, &node)) {
 		user_name(node.st_uid, owner, sizeof(owner));
-		group_name(node.st_gid, group, sizeof(group));
+		snprintf(group, sizeof(group), "%u", node.st_gid);
+		known = getgrgid(node.st_gid);
 	}
+	if (known)
+		snprintf(group, sizeof(group), "%s", known->gr_name);
 	user_name(geteuid(), self, sizeof(self));
-	entry_fact(entry,
-		   "User %s may not open the node, which belongs to %s:%s with mode %04o (%s).",
-		   self, owner, group, node.st_mode & 07777, strerror(-err));
-	if (err == -EPERM) {
-		entry_cause(entry,
-			    "Something beside the mode forbids it, such as the device list of a container.");
-		entry_step(entry,
-			   "Start the container with --device /dev/ibchan, or ask the security module's log.");
-	} else if (node.st_mode & 0060) {
-		entry_cause(entry, "The user is not in group %s.", group);
-		entry_step(entry, "usermod -a -G %s %s, and log in again.", group, self);
-	} else {
-		entry_cause(entry,
-			    "The udev rule that opens the node to group rdma is not in force.");
-		entry_step(entry,
-			   "make install puts 60-ibchan.rules there; then udevadm control --reload and udevadm trigger /dev/ibchan.");
-	}
-}
-
-static void find_no_node(struct doctor *doctor, int err)
-{
-	struct entry *entry = doctor_find(doctor, FINDING_NODE_ABSENT, SEVERITY_ERROR, NODE);
-
-	entry_fact(entry, "The module is loaded, but its node does not work: %s.",
-		   strerror(-err));
-	entry_cause(entry, "This process has a /dev of its own, such as a container's.");
-	entry_step(entry, "Start the container with --device /dev/ibchan.");
-}
-
-static void find_bad_node(struct doctor *doctor, int err)
-{
-	bool other = err == -EPROTONOSUPPORT;
-	struct entry *entry = doctor_find(doctor, other ? FINDING_MODULE_INCOMPATIBLE :
-						  FINDING_NODE_UNUSABLE, SEVERITY_ERROR, NODE);
-
-	entry_fact(entry, "Opening the node failed: %s.", strerror(-err));
-	if (other) {
-		entry_cause(entry, "The module and this tool are of different versions.");
-		entry_step(entry,
-			   "Install module and tool from one version; rmmod ibchan; modprobe ibchan.");
-	} else {
-		entry_cause(entry, "The errno says all that is known.");
-		entry_step(entry, "Look at dmesg for lines of ibchan.");
-	}
+	snprintf(fact, sizeof(fact),
+		 "User %s may not open the node, which belongs to %s:%s with mode %04o (%s).",
+		 self, owner, group, node.st_mode & 07777, strerror(-err));
+	if (err == -EPERM)
+		return doctor_find(doctor, FINDING_NODE_NOT_PERMITTED, SEVERITY_ERROR, NODE,
+				   "%s\n"
+				   "Something beside the mode forbids it, such as the device list of a container.\n"
+				   "Start the container with --device /dev/ibchan, or ask the security module's log.",
+				   fact);
+	if (node.st_mode & 0060)
+		return doctor_find(doctor, FINDING_NODE_NOT_PERMITTED, SEVERITY_ERROR, NODE,
+				   "%s\n"
+				   "The user is not in group %s.\n"
+				   "usermod -a -G %s %s, and log in again.",
+				   fact, group, group, self);
+	return doctor_find(doctor, FINDING_NODE_NOT_PERMITTED, SEVERITY_ERROR, NODE,
+			   "%s\n"
+			   "The udev rule that opens the node to group rdma is not in force.\n"
+			   "make install puts 60-ibchan.rules there; then udevadm control --reload and udevadm trigger /dev/ibchan.",
+			   fact);
 }
 
 bool check_node(struct doctor *doctor)
@@ -175,16 +136,27 @@ bool check_node(struct doctor *doctor)
 		return true;
 	case -EACCES:
 	case -EPERM:
-		find_not_permitted(doctor, err);
-		return false;
+		return find_not_permitted(doctor, err);
 	case -ENOENT:
 	case -ENXIO:
 	case -ENODEV:
-		find_no_node(doctor, err);
-		return false;
+		return doctor_find(doctor, FINDING_NODE_ABSENT, SEVERITY_ERROR, NODE,
+				   "The module is loaded, but its node does not work: %s.\n"
+				   "This process has a /dev of its own, such as a container's.\n"
+				   "Start the container with --device /dev/ibchan.",
+				   strerror(-err));
+	case -EPROTONOSUPPORT:
+		return doctor_find(doctor, FINDING_MODULE_INCOMPATIBLE, SEVERITY_ERROR, NODE,
+				   "Opening the node failed: %s.\n"
+				   "The module and this tool are of different versions.\n"
+				   "Install module and tool from one version; rmmod ibchan; modprobe ibchan.",
+				   strerror(-err));
 	default:
-		find_bad_node(doctor, err);
-		return false;
+		return doctor_find(doctor, FINDING_NODE_UNUSABLE, SEVERITY_ERROR, NODE,
+				   "Opening the node failed: %s.\n"
+				   "The errno says all that is known.\n"
+				   "Look at dmesg for lines of ibchan.",
+				   strerror(-err));
 	}
 }
 
@@ -205,7 +177,7 @@ static unsigned long long status_value(const char *key, int base)
 	return value;
 }
 
-/* What a user namespace gives does not count. */
+/* A capability in a user namespace of its own does not count. */
 static bool may_lock_without_limit(void)
 {
 	char map[64];
@@ -219,7 +191,6 @@ bool check_memlock(struct doctor *doctor)
 {
 	unsigned long long used = status_value("VmPin:", 10) << 10;
 	struct rlimit limit = { 0 };
-	struct entry *entry;
 
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (limit.rlim_cur == RLIM_INFINITY || may_lock_without_limit()) {
@@ -231,52 +202,15 @@ bool check_memlock(struct doctor *doctor)
 			    (unsigned long long)limit.rlim_cur);
 		return true;
 	}
-	entry = doctor_find(doctor, FINDING_MEMLOCK_LOW, SEVERITY_ERROR, "RLIMIT_MEMLOCK");
-	entry_fact(entry, "The process may pin %llu bytes; the doctor's own channel needs %u.",
-		   (unsigned long long)limit.rlim_cur, DOCTOR_MEMORY);
-	entry_cause(entry,
-		    "The limit is low (hard limit: %llu), and the process has no CAP_IPC_LOCK.",
-		    (unsigned long long)limit.rlim_max);
-	entry_step(entry,
-		   "ulimit -l unlimited; for good: memlock in /etc/security/limits.conf, LimitMEMLOCK= of the service, --ulimit memlock=-1 of the container.");
-	return false;
+	return doctor_find(doctor, FINDING_MEMLOCK_LOW, SEVERITY_ERROR, "RLIMIT_MEMLOCK",
+			   "The process may pin %llu bytes; the doctor's own channel needs %u.\n"
+			   "The limit is low (hard limit: %llu), and the process has no CAP_IPC_LOCK.\n"
+			   "ulimit -l unlimited; for good: memlock in /etc/security/limits.conf, LimitMEMLOCK= of the service, --ulimit memlock=-1 of the container.",
+			   (unsigned long long)limit.rlim_cur, DOCTOR_MEMORY,
+			   (unsigned long long)limit.rlim_max);
 }
 
 /* --- devices and namespaces --- */
-
-static void find_no_device(struct doctor *doctor)
-{
-	struct entry *entry = doctor_find(doctor, FINDING_DEVICE_ABSENT, SEVERITY_ERROR,
-					  doctor->only ? doctor->only : "RDMA devices");
-
-	if (doctor->only) {
-		entry_fact(entry, "There is no RDMA device with this name.");
-		entry_cause(entry, "The name is misspelt, or its driver is not loaded.");
-		entry_step(entry, "rdma link lists the devices.");
-		return;
-	}
-	entry_fact(entry, "There is no RDMA device on this machine.");
-	entry_cause(entry, "There is no adapter, or its driver is not loaded.");
-	entry_step(entry,
-		   "Load the driver (mlx5_ib, irdma, ...), or try soft-RoCE: modprobe rdma_rxe; rdma link add rxe0 type rxe netdev NETDEV.");
-}
-
-static const char *namespace_mode(void)
-{
-	char line[8];
-
-	if (!read_line(line, sizeof(line), "/sys/module/ib_core/parameters/netns_mode"))
-		return "unknown";
-	return line[0] == 'Y' ? "shared" : "exclusive";
-}
-
-static bool is_visible(const struct ibchan_device_info *infos, int n, const char *name)
-{
-	while (n-- > 0)
-		if (!strcmp(infos[n].name, name))
-			return true;
-	return false;
-}
 
 /* How many of the devices the module shows to this process. */
 static unsigned int count_visible(struct doctor *doctor)
@@ -284,15 +218,14 @@ static unsigned int count_visible(struct doctor *doctor)
 	static struct ibchan_device_info infos[MAX_DEVICES];
 	unsigned int visible = 0;
 	unsigned int i;
-	int n;
+	int n, k;
 
 	if (!doctor->context)
 		return doctor->device_count;
 	n = ibchan_device_list(doctor->context, infos, MAX_DEVICES, NULL);
-	if (n > MAX_DEVICES)
-		n = MAX_DEVICES;
 	for (i = 0; i < doctor->device_count; i++)
-		visible += is_visible(infos, n, doctor->devices[i]);
+		for (k = 0; k < n && k < MAX_DEVICES; k++)
+			visible += !strcmp(infos[k].name, doctor->devices[i]);
 	return visible;
 }
 
@@ -311,141 +244,128 @@ static const struct port *all_ports_elsewhere(const struct doctor *doctor)
 	return elsewhere;
 }
 
-static void find_exclusive(struct doctor *doctor)
+static bool find_no_device(struct doctor *doctor)
 {
-	struct entry *entry = doctor_find(doctor, FINDING_WRONG_NAMESPACE, SEVERITY_ERROR,
-					  doctor->devices[0]);
-
-	entry_fact(entry,
-		   "The machine has %u RDMA device%s, none of them visible in this network namespace.",
-		   doctor->device_count, doctor->device_count == 1 ? "" : "s");
-	entry_cause(entry,
-		    "Devices belong to one network namespace each (mode %s), and these belong to another.",
-		    namespace_mode());
-	entry_step(entry,
-		   "rdma dev set %s netns NAME moves it here; rdma system set netns shared shows all devices everywhere.",
-		   doctor->devices[0]);
-}
-
-static void find_elsewhere(struct doctor *doctor, const struct port *port)
-{
-	struct entry *entry = doctor_find(doctor, FINDING_WRONG_NAMESPACE, SEVERITY_ERROR,
-					  port->device);
-
-	entry_fact(entry,
-		   "%s is visible, but its network device %s is not in this network namespace.",
-		   port->device, port->netdev.name);
-	entry_cause(entry,
-		    "The device's addresses belong to another namespace (mode %s); a channel may not use them from here.",
-		    namespace_mode());
-	entry_step(entry,
-		   "Run in the namespace of %s (ip netns exec NAME ...), or move %s here (ip link set %s netns NAME).",
-		   port->netdev.name, port->netdev.name, port->netdev.name);
-}
-
-/* Neither the module nor /sys can be asked. */
-static bool nobody_knows(const struct doctor *doctor)
-{
-	return !doctor->context && access("/sys/class", F_OK);
+	if (doctor->only)
+		return doctor_find(doctor, FINDING_DEVICE_ABSENT, SEVERITY_ERROR, doctor->only,
+				   "There is no RDMA device with this name.\n"
+				   "The name is misspelt, or its driver is not loaded.\n"
+				   "rdma link lists the devices.");
+	return doctor_find(doctor, FINDING_DEVICE_ABSENT, SEVERITY_ERROR, "RDMA devices",
+			   "There is no RDMA device on this machine.\n"
+			   "There is no adapter, or its driver is not loaded.\n"
+			   "Load the driver (mlx5_ib, irdma, ...), or try soft-RoCE: modprobe rdma_rxe; rdma link add rxe0 type rxe netdev NETDEV.");
 }
 
 void check_devices(struct doctor *doctor)
 {
-	unsigned int visible = count_visible(doctor);
+	const unsigned int visible = count_visible(doctor), count = doctor->device_count;
 	const struct port *elsewhere = all_ports_elsewhere(doctor);
+	const char *mode = "unknown";
+	char line[8];
 
-	if (nobody_knows(doctor))
+	if (read_line(line, sizeof(line), "/sys/module/ib_core/parameters/netns_mode"))
+		mode = line[0] == 'Y' ? "shared" : "exclusive";
+	/* Neither the module nor /sys can be asked. */
+	if (!doctor->context && access("/sys/class", F_OK))
 		return;
-	if (!doctor->device_count)
+	if (!count)
 		find_no_device(doctor);
 	else if (!visible)
-		find_exclusive(doctor);
+		doctor_find(doctor, FINDING_WRONG_NAMESPACE, SEVERITY_ERROR, doctor->devices[0],
+			    "The machine has %u RDMA device%s, none of them visible in this network namespace.\n"
+			    "Devices belong to one network namespace each (mode %s), and these belong to another.\n"
+			    "rdma dev set %s netns NAME moves it here; rdma system set netns shared shows all devices everywhere.",
+			    count, count == 1 ? "" : "s", mode, doctor->devices[0]);
 	else if (elsewhere)
-		find_elsewhere(doctor, elsewhere);
+		doctor_find(doctor, FINDING_WRONG_NAMESPACE, SEVERITY_ERROR, elsewhere->device,
+			    "%1$s is visible, but its network device %2$s is not in this network namespace.\n"
+			    "The device's addresses belong to another namespace (mode %3$s); a channel may not use them from here.\n"
+			    "Run in the namespace of %2$s (ip netns exec NAME ...), or move %2$s here (ip link set %2$s netns NAME).",
+			    elsewhere->device, elsewhere->netdev.name, mode);
 	else
-		doctor_fact(doctor, "namespace", namespace_mode(), "%u of %u device%s visible",
-			    visible, doctor->device_count, doctor->device_count == 1 ? "" : "s");
+		doctor_fact(doctor, "namespace", mode, "%u of %u device%s visible", visible, count,
+			    count == 1 ? "" : "s");
 }
 
 /* --- ports --- */
 
-static void explain_netdev_down(struct entry *entry, const struct port *port)
+static bool find_ethernet_down(struct doctor *doctor, const struct port *port,
+			       enum severity severity, const char *fact)
 {
-	const struct netdev *netdev = &port->netdev;
+	const char *name = port->netdev.name;
 
-	if (!netdev->name[0]) {
-		entry_cause(entry, "The device does not tell which network device it is over.");
-		entry_step(entry, "rdma link and ip link show what there is.");
-	} else if (!netdev->up) {
-		entry_cause(entry, "The network device %s is switched off.", netdev->name);
-		entry_step(entry, "ip link set %s up", netdev->name);
-	} else if (!netdev->running) {
-		entry_cause(entry, "The network device %s has no carrier.", netdev->name);
-		entry_step(entry,
-			   "Look at the cable and at the switch or the other end: ip -d link show %s; ethtool %s.",
-			   netdev->name, netdev->name);
-	} else {
-		entry_cause(entry, "The network device %s is up; the RDMA port has not followed.",
-			    netdev->name);
-		entry_step(entry,
-			   "Run the doctor again in a second; then look at dmesg for lines of the driver.");
-	}
+	if (!name[0])
+		return doctor_find(doctor, FINDING_PORT_DOWN, severity, port->subject,
+				   "%s\n"
+				   "The device does not tell which network device it is over.\n"
+				   "rdma link and ip link show what there is.", fact);
+	if (!port->netdev.up)
+		return doctor_find(doctor, FINDING_PORT_DOWN, severity, port->subject,
+				   "%s\n"
+				   "The network device %s is switched off.\n"
+				   "ip link set %s up", fact, name, name);
+	if (!port->netdev.running)
+		return doctor_find(doctor, FINDING_PORT_DOWN, severity, port->subject,
+				   "%s\n"
+				   "The network device %s has no carrier.\n"
+				   "Look at the cable and at the switch or the other end: ip -d link show %s; ethtool %s.",
+				   fact, name, name, name);
+	return doctor_find(doctor, FINDING_PORT_DOWN, severity, port->subject,
+			   "%s\n"
+			   "The network device %s is up; the RDMA port has not followed.\n"
+			   "Run the doctor again in a second; then look at dmesg for lines of the driver.",
+			   fact, name);
 }
 
-static void find_port_down(struct doctor *doctor, const struct port *port,
+static bool find_port_down(struct doctor *doctor, const struct port *port,
 			   enum severity severity)
 {
-	bool unmanaged = !port->ethernet && port->state == PORT_INIT;
-	struct entry *entry;
+	char fact[TEXT_SIZE];
 
-	entry = doctor_find(doctor, unmanaged ? FINDING_PORT_NO_SUBNET_MANAGER :
-			    FINDING_PORT_DOWN, severity, port->subject);
-	entry_fact(entry, "The port is not active (state %u, physical state %s).", port->state,
-		   port->physical);
-	if (port->ethernet) {
-		explain_netdev_down(entry, port);
-	} else if (unmanaged) {
-		entry_cause(entry, "The link is there, but no subnet manager has set the port up.");
-		entry_step(entry, "Start opensm on one host, or the subnet manager of the switch.");
-	} else {
-		entry_cause(entry, "The link is not there.");
-		entry_step(entry, "Look at the cable and at the switch: iblinkinfo, ibportstate.");
-	}
+	snprintf(fact, sizeof(fact), "The port is not active (state %u, physical state %s).",
+		 port->state, port->physical);
+	if (port->ethernet)
+		return find_ethernet_down(doctor, port, severity, fact);
+	if (port->state == IBCHAN_PORT_INIT)
+		return doctor_find(doctor, FINDING_PORT_NO_SUBNET_MANAGER, severity, port->subject,
+				   "%s\n"
+				   "The link is there, but no subnet manager has set the port up.\n"
+				   "Start opensm on one host, or the subnet manager of the switch.",
+				   fact);
+	return doctor_find(doctor, FINDING_PORT_DOWN, severity, port->subject,
+			   "%s\n"
+			   "The link is not there.\n"
+			   "Look at the cable and at the switch: iblinkinfo, ibportstate.",
+			   fact);
 }
 
-static void find_no_gid(struct doctor *doctor, const struct port *port, enum severity severity)
+static bool find_no_gid(struct doctor *doctor, const struct port *port, enum severity severity)
 {
+	static const char needed[] =
+		"one of RoCE v2 whose address its network device has, and no other host";
 	const struct netdev *netdev = &port->netdev;
-	struct entry *entry;
 
-	entry = doctor_find(doctor, FINDING_GID_ABSENT, severity, port->subject);
-	entry_fact(entry,
-		   "None of the %u GIDs of the port will do: a channel needs one of RoCE v2 whose address its network device has, and no other host.",
-		   port->gids);
-	if (!netdev->address[0]) {
-		entry_cause(entry, "The network device %s has no IP address that will do.",
-			    netdev->name);
-		entry_step(entry, "ip address add ADDRESS/LENGTH dev %s", netdev->name);
-	} else {
-		entry_cause(entry, "%s has the address %s, but the device has no GID for it yet.",
-			    netdev->name, netdev->address);
-		entry_step(entry,
-			   "Run the doctor again in a second; then delete the address and add it again.");
-	}
+	if (!netdev->address[0])
+		return doctor_find(doctor, FINDING_GID_ABSENT, severity, port->subject,
+				   "None of the %u GIDs of the port will do: a channel needs %s.\n"
+				   "The network device %s has no IP address that will do.\n"
+				   "ip address add ADDRESS/LENGTH dev %s",
+				   port->gids, needed, netdev->name, netdev->name);
+	return doctor_find(doctor, FINDING_GID_ABSENT, severity, port->subject,
+			   "None of the %u GIDs of the port will do: a channel needs %s.\n"
+			   "%s has the address %s, but the device has no GID for it yet.\n"
+			   "Run the doctor again in a second; then delete the address and add it again.",
+			   port->gids, needed, netdev->name, netdev->address);
 }
 
 void find_deaf(struct doctor *doctor, const struct port *port, enum severity severity)
 {
-	struct entry *entry = doctor_find(doctor, FINDING_SOFT_ROCE_IN_VRF, severity,
-					  port->subject);
-
-	entry_fact(entry, "%s is a soft-RoCE device, and %s is in the VRF %s: it receives nothing.",
-		   port->device, port->netdev.name, port->netdev.vrf);
-	entry_cause(entry,
-		    "A VRF hands packets on as its own, and the driver looks for a device that is over the VRF itself; no sysctl changes that.");
-	entry_step(entry,
-		   "ip link set %s nomaster; or take an adapter, which does not see the VRF.",
-		   port->netdev.name);
+	doctor_find(doctor, FINDING_SOFT_ROCE_IN_VRF, severity, port->subject,
+		    "%s is a soft-RoCE device, and %s is in the VRF %s: it receives nothing.\n"
+		    "A VRF hands packets on as its own, and the driver looks for a device that is over the VRF itself; no sysctl changes that.\n"
+		    "ip link set %s nomaster; or take an adapter, which does not see the VRF.",
+		    port->device, port->netdev.name, port->netdev.vrf, port->netdev.name);
 }
 
 static void say_port(struct doctor *doctor, const struct port *port)
@@ -468,13 +388,6 @@ static void say_port(struct doctor *doctor, const struct port *port)
 			    port->netdev.vrf);
 }
 
-/* What lies in another namespace is not judged from here. */
-static bool is_elsewhere(const struct port *port)
-{
-	return !port->visible ||
-	       (port->ethernet && port->netdev.name[0] && !port->netdev.here);
-}
-
 /* An unused second port is not worth an error as long as another one works. */
 void check_ports(struct doctor *doctor)
 {
@@ -486,9 +399,11 @@ void check_ports(struct doctor *doctor)
 		if (port_is_usable(port))
 			severity = SEVERITY_WARNING;
 	for (port = doctor->ports; port < end; port++) {
-		if (is_elsewhere(port))
+		/* The doctor judges no port of another namespace. */
+		if (!port->visible ||
+		    (port->ethernet && port->netdev.name[0] && !port->netdev.here))
 			continue;
-		if (port->state != PORT_ACTIVE)
+		if (port->state != IBCHAN_PORT_ACTIVE)
 			find_port_down(doctor, port, severity);
 		else if (port_is_deaf(port))
 			find_deaf(doctor, port, severity);

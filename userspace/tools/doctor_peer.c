@@ -15,17 +15,13 @@
 
 static bool find_unknown(struct doctor *doctor, struct peer *peer, int err)
 {
-	struct entry *entry = doctor_find(doctor, FINDING_PEER_UNKNOWN, SEVERITY_ERROR,
-					  peer->name);
-
-	entry_fact(entry, "The name cannot be turned into an address: %s.",
-		   err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err));
-	if (err == EAI_AGAIN)
-		entry_cause(entry, "The name server does not answer.");
-	else
-		entry_cause(entry, "No name server and no line of /etc/hosts knows it.");
-	entry_step(entry, "Give the peer's IP address instead of its name.");
-	return false;
+	return doctor_find(doctor, FINDING_PEER_UNKNOWN, SEVERITY_ERROR, peer->name,
+			   "The name cannot be turned into an address: %s.\n"
+			   "%s\n"
+			   "Give the peer's IP address instead of its name.",
+			   err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err),
+			   err == EAI_AGAIN ? "The name server does not answer." :
+			   "No name server and no line of /etc/hosts knows it.");
 }
 
 /* An IPv4 address that is mapped into IPv6 is one of IPv4, as the library takes it. */
@@ -44,32 +40,22 @@ static void take_address(struct peer *peer, const struct addrinfo *a)
 	memcpy(&in->sin_addr, &in6.sin6_addr.s6_addr[12], sizeof(in->sin_addr));
 }
 
-static int ask_route(struct doctor *doctor, struct peer *peer, const struct addrinfo *a)
+/* Takes the address that a device leads to, or else the first. Returns as ibchan_route_query(). */
+static int ask_route(struct doctor *doctor, struct peer *peer, const struct addrinfo *list)
 {
-	take_address(peer, a);
+	int err = ibchan_route_query(doctor->context, peer->name, NULL, peer->source, &peer->route,
+				     NULL);
+
+	if (err)
+		take_address(peer, list);
+	else
+		peer->address = peer->route.peer;
 	getnameinfo((const struct sockaddr *)&peer->address, sizeof(peer->address), peer->text,
 		    sizeof(peer->text), NULL, 0, NI_NUMERICHOST);
-	return ibchan_route_query(doctor->context, peer->text, NULL, peer->source, &peer->route,
-				  NULL);
-}
-
-/* The first address that a device leads to, or else the first. Returns its errno. */
-static int choose_address(struct doctor *doctor, struct peer *peer, const struct addrinfo *list)
-{
-	const struct addrinfo *a;
-
-	for (a = list; a; a = a->ai_next)
-		if (!ask_route(doctor, peer, a))
-			return 0;
-	return ask_route(doctor, peer, list);
+	return err;
 }
 
 /* --- which device leads there? --- */
-
-static const char *family_name(const struct peer *peer)
-{
-	return peer->address.ss_family == AF_INET ? "IPv4" : "IPv6";
-}
 
 /* Has a network device of a port that works an address of the peer's family? */
 static bool family_is_here(const struct doctor *doctor, const struct peer *peer)
@@ -122,30 +108,27 @@ static void ordinary_way(const struct peer *peer, char *netdev, size_t size)
 static bool find_no_address(struct doctor *doctor, struct peer *peer)
 {
 	const char *netdev = doctor->port_count == 1 ? doctor->ports[0].netdev.name : "NETDEV";
-	struct entry *entry = doctor_find(doctor, FINDING_ADDRESS_ABSENT, SEVERITY_ERROR,
-					  doctor->only ? doctor->only : "RDMA devices");
+	const char *only = doctor->only;
 
-	entry_fact(entry, "The peer %s has an %s address; %s %s.", peer->text, family_name(peer),
-		   doctor->only ? doctor->only : "no RDMA device here",
-		   doctor->only ? "has none" : "has one");
-	entry_cause(entry, "The address was deleted, or never set.");
-	entry_step(entry, "ip address add ADDRESS/LENGTH dev %s", netdev);
-	return false;
+	return doctor_find(doctor, FINDING_ADDRESS_ABSENT, SEVERITY_ERROR,
+			   only ? only : "RDMA devices",
+			   "The peer %s has an %s address; %s %s.\n"
+			   "The address was deleted, or never set.\n"
+			   "ip address add ADDRESS/LENGTH dev %s",
+			   peer->text, peer->address.ss_family == AF_INET ? "IPv4" : "IPv6",
+			   only ? only : "no RDMA device here", only ? "has none" : "has one",
+			   netdev);
 }
 
 static bool find_no_source(struct doctor *doctor, struct peer *peer, int err)
 {
-	struct entry *entry = doctor_find(doctor, FINDING_SOURCE_UNUSABLE, SEVERITY_ERROR,
-					  peer->source);
-
-	entry_fact(entry, "Nothing can connect to %s from this address: %s.", peer->text,
-		   ibchan_strerror(err));
-	if (err == -EAFNOSUPPORT)
-		entry_cause(entry, "The peer has no address of that family, IPv4 or IPv6.");
-	else
-		entry_cause(entry, "No RDMA device of this host has it, here or at all.");
-	entry_step(entry, "ibchan devices --gids lists the addresses that there are.");
-	return false;
+	return doctor_find(doctor, FINDING_SOURCE_UNUSABLE, SEVERITY_ERROR, peer->source,
+			   "Nothing can connect to %s from this address: %s.\n"
+			   "%s\n"
+			   "ibchan devices --gids lists the addresses that there are.",
+			   peer->text, ibchan_strerror(err), err == -EAFNOSUPPORT ?
+			   "The peer has no address of that family, IPv4 or IPv6." :
+			   "No RDMA device of this host has it, here or at all.");
 }
 
 /* Finds a port in a VRF whose address has a route to the peer; NULL: there is none. */
@@ -166,125 +149,77 @@ static const struct port *port_that_leads(const struct doctor *doctor, const str
 static bool find_source(struct doctor *doctor, struct peer *peer, const struct port *port)
 {
 	const struct netdev *netdev = &port->netdev;
-	struct entry *entry = doctor_find(doctor, FINDING_SOURCE_NEEDED, SEVERITY_ERROR,
-					  peer->text);
 
-	entry_fact(entry, "Only from %s, which %s in the VRF %s has, a way leads to the peer.",
-		   netdev->address, netdev->name, netdev->vrf);
-	entry_cause(entry,
-		    "Without a source, routes of no VRF count; ip vrf exec binds sockets only, and RDMA has none.");
-	entry_step(entry,
-		   "ibchan doctor --source %s %s; programs: the source of ibchan_device_open_for() and of struct ibchan_connect_params or ibchan_message_params.",
-		   netdev->address, peer->text);
-	return false;
+	return doctor_find(doctor, FINDING_SOURCE_NEEDED, SEVERITY_ERROR, peer->text,
+		    "Only from %s, which %s in the VRF %s has, a way leads to the peer.\n"
+		    "Without a source, routes of no VRF count; ip vrf exec binds sockets only, and RDMA has none.\n"
+		    "ibchan doctor --source %s %s; programs: the source of ibchan_device_open_for() and of struct ibchan_connect_params or ibchan_message_params.",
+		    netdev->address, netdev->name, netdev->vrf, netdev->address, peer->text);
 }
 
-static bool find_no_route(struct doctor *doctor, struct peer *peer)
+/* Where the route leads over another network device, or nobody answers, that device is named. */
+static bool find_no_way(struct doctor *doctor, struct peer *peer, int err)
 {
-	struct entry *entry = doctor_find(doctor, FINDING_ROUTE_ABSENT, SEVERITY_ERROR,
-					  peer->text);
-
-	entry_fact(entry, "This host has no route to the peer.");
-	entry_cause(entry,
-		    "No address here is in the peer's network, and there is no gateway to it; an address may have been deleted.");
-	entry_step(entry, "ip address, ip route get %s; then ip address add, or ip route add.",
-		   peer->text);
-	return false;
-}
-
-static bool find_no_neighbour(struct doctor *doctor, struct peer *peer, int err)
-{
-	struct entry *entry = doctor_find(doctor, FINDING_PEER_UNREACHABLE, SEVERITY_ERROR,
-					  peer->text);
 	char netdev[IF_NAMESIZE];
 
+	if (err == -ENETUNREACH || err == -EADDRNOTAVAIL)
+		return doctor_find(doctor, FINDING_ROUTE_ABSENT, SEVERITY_ERROR, peer->text,
+				   "This host has no route to the peer.\n"
+				   "No address here is in the peer's network, and there is no gateway to it; an address may have been deleted.\n"
+				   "ip address, ip route get %s; then ip address add, or ip route add.",
+				   peer->text);
 	ordinary_way(peer, netdev, sizeof(netdev));
-	entry_fact(entry, "Nobody answers for this address on %s (%s).",
-		   netdev[0] ? netdev : "the network", strerror(-err));
-	entry_cause(entry,
-		    "The peer is off, its address is another one, or it is not in this network segment.");
-	entry_step(entry,
-		   "Look at the peer: ip address; at both ends: ip neighbour; the VLANs of the switch.");
-	return false;
+	if (err == -ENODEV)
+		return doctor_find(doctor, FINDING_ROUTE_NOT_RDMA, SEVERITY_ERROR, peer->text,
+				   "The route to the peer leads over %s, which no RDMA device is over.\n"
+				   "The address belongs to another network than the RDMA devices, or the RDMA device is not there yet.\n"
+				   "Take the peer's address in the RDMA network; ip route get %s; rdma link.",
+				   netdev[0] ? netdev : "another network device", peer->text);
+	return doctor_find(doctor, FINDING_PEER_UNREACHABLE, SEVERITY_ERROR, peer->text,
+			   "Nobody answers for this address on %s (%s).\n"
+			   "The peer is off, its address is another one, or it is not in this network segment.\n"
+			   "Look at the peer: ip address; at both ends: ip neighbour; the VLANs of the switch.",
+			   netdev[0] ? netdev : "the network", strerror(-err));
 }
 
-static bool find_not_rdma(struct doctor *doctor, struct peer *peer)
+static bool find_route_error(struct doctor *doctor, struct peer *peer, int err)
 {
-	struct entry *entry = doctor_find(doctor, FINDING_ROUTE_NOT_RDMA, SEVERITY_ERROR,
-					  peer->text);
-	char netdev[IF_NAMESIZE];
+	const bool nowhere = err == -ENETUNREACH || err == -ENODEV || err == -EADDRNOTAVAIL;
+	const struct port *port;
 
-	ordinary_way(peer, netdev, sizeof(netdev));
-	entry_fact(entry, "The route to the peer leads over %s, which no RDMA device is over.",
-		   netdev[0] ? netdev : "another network device");
-	entry_cause(entry,
-		    "The address belongs to another network than the RDMA devices, or the RDMA device is not there yet.");
-	entry_step(entry,
-		   "Take the peer's address in the RDMA network; ip route get %s; rdma link.",
-		   peer->text);
-	return false;
-}
-
-static bool find_other_device(struct doctor *doctor, struct peer *peer)
-{
-	struct entry *entry = doctor_find(doctor, FINDING_DEVICE_DOES_NOT_ROUTE,
-					  SEVERITY_ERROR, doctor->only);
-
-	entry_fact(entry, "%s does not lead to %s; %s does.", doctor->only, peer->text,
-		   peer->route.device);
-	entry_cause(entry, "The host has several RDMA devices, and its routes choose among them.");
-	entry_step(entry, "Use %s, or let ibchan_device_open_for() find the device.",
-		   peer->route.device);
-	return false;
-}
-
-static bool source_is_unusable(const struct peer *peer, int err)
-{
-	return peer->source && (err == -EADDRNOTAVAIL || err == -EAFNOSUPPORT || err == -ENODEV ||
-				err == -ENOENT);
-}
-
-static bool judge_route(struct doctor *doctor, struct peer *peer, int err)
-{
-	const struct port *port = NULL;
-
-	if (err && source_is_unusable(peer, err))
+	if (peer->source && (err == -EADDRNOTAVAIL || err == -EAFNOSUPPORT || err == -ENODEV ||
+			     err == -ENOENT))
 		return find_no_source(doctor, peer, err);
-	if (err && !peer->source)
-		port = port_that_leads(doctor, peer);
+	port = peer->source ? NULL : port_that_leads(doctor, peer);
 	if (port)
 		return find_source(doctor, peer, port);
-	switch (err) {
-	case 0:
-		break;
-	case -ENETUNREACH:
-	case -ENODEV:
-	case -EADDRNOTAVAIL:
-		if (!family_is_here(doctor, peer))
-			return find_no_address(doctor, peer);
-		return err == -ENODEV ? find_not_rdma(doctor, peer) :
-					find_no_route(doctor, peer);
-	default:
-		return find_no_neighbour(doctor, peer, err);
-	}
-	if (doctor->only && strcmp(doctor->only, peer->route.device))
-		return find_other_device(doctor, peer);
-	doctor_fact(doctor, "route", peer->text, "over %s port %u", peer->route.device,
-		    peer->route.port);
-	return true;
+	if (nowhere && !family_is_here(doctor, peer))
+		return find_no_address(doctor, peer);
+	return find_no_way(doctor, peer, err);
 }
 
 static bool check_route(struct doctor *doctor, struct peer *peer)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	const char *device = peer->route.device;
 	struct addrinfo *list;
 	int err = getaddrinfo(peer->name, NULL, &hints, &list);
 
 	if (err)
 		return find_unknown(doctor, peer, err);
-	err = choose_address(doctor, peer, list);
+	err = ask_route(doctor, peer, list);
 	freeaddrinfo(list);
-	return judge_route(doctor, peer, err);
+	if (err)
+		return find_route_error(doctor, peer, err);
+	if (doctor->only && strcmp(doctor->only, device))
+		return doctor_find(doctor, FINDING_DEVICE_DOES_NOT_ROUTE, SEVERITY_ERROR,
+				   doctor->only,
+				   "%s does not lead to %s; %s does.\n"
+				   "The host has several RDMA devices, and its routes choose among them.\n"
+				   "Use %s, or let ibchan_device_open_for() find the device.",
+				   doctor->only, peer->text, device, device);
+	doctor_fact(doctor, "route", peer->text, "over %s port %u", device, peer->route.port);
+	return true;
 }
 
 /* --- does the path carry what the port will send? --- */
@@ -300,7 +235,7 @@ static __u32 largest_that_fits(const struct peer *peer)
 	__u32 mtu = peer->route.mtu / 2;
 
 	while (mtu >= 256 && probe_path((const struct sockaddr *)&peer->address,
-					packet_size(peer, mtu), PROBE_MS) != ANSWER_YES)
+					packet_size(peer, mtu)) != ANSWER_YES)
 		mtu /= 2;
 	return mtu >= 256 ? mtu : 0;
 }
@@ -309,28 +244,23 @@ static __u32 largest_that_fits(const struct peer *peer)
 static void find_mtu_mismatch(struct doctor *doctor, struct peer *peer, size_t packet)
 {
 	__u32 fits = largest_that_fits(peer);
-	struct entry *entry = doctor_find(doctor, FINDING_MTU_MISMATCH, SEVERITY_WARNING,
-					  peer->text);
+	char or_smaller[64] = "";
 
-	entry_fact(entry,
-		   "%s sends messages in packets of %u bytes, %zu with their headers; the path to the peer loses those.",
-		   peer->route.device, peer->route.mtu, packet);
-	entry_cause(entry,
-		    "The MTU of the peer's network device, or of a switch between, is smaller than here.");
 	if (fits)
-		entry_step(entry,
-			   "Set the same MTU everywhere: ip link set NETDEV mtu BYTES; or build channels with mtu %u, which fits.",
-			   fits);
-	else
-		entry_step(entry, "Set the same MTU everywhere: ip link set NETDEV mtu BYTES.");
+		snprintf(or_smaller, sizeof(or_smaller),
+			 "; or build channels with mtu %u, which fits", fits);
+	doctor_find(doctor, FINDING_MTU_MISMATCH, SEVERITY_WARNING, peer->text,
+		    "%s sends messages in packets of %u bytes, %zu with their headers; the path to the peer loses those.\n"
+		    "The MTU of the peer's network device, or of a switch between, is smaller than here.\n"
+		    "Set the same MTU everywhere: ip link set NETDEV mtu BYTES%s.",
+		    peer->route.device, peer->route.mtu, packet, or_smaller);
 }
 
 /* InfiniBand has a subnet manager for this, iWARP has TCP. */
 static void check_path(struct doctor *doctor, struct peer *peer)
 {
 	size_t packet = packet_size(peer, peer->route.mtu);
-	enum answer answer = probe_path((const struct sockaddr *)&peer->address, packet,
-					PROBE_MS);
+	enum answer answer = probe_path((const struct sockaddr *)&peer->address, packet);
 
 	if (answer == ANSWER_NONE)
 		find_mtu_mismatch(doctor, peer, packet);
@@ -340,62 +270,35 @@ static void check_path(struct doctor *doctor, struct peer *peer)
 
 /* --- a peer that does not answer --- */
 
-static void find_no_roce(struct doctor *doctor, struct peer *peer)
+void explain_silence(struct doctor *doctor, struct peer *peer)
 {
-	struct entry *entry = doctor_find(doctor, FINDING_ROCE_ABSENT, SEVERITY_ERROR,
-					  peer->text);
-
-	entry_fact(entry, "The peer is there, but refuses UDP port %u, which RoCE v2 travels by.",
-		   ROCE_PORT);
-	entry_cause(entry,
-		    "No RoCE device is over the network device with this address, or a firewall rejects the port.");
-	entry_step(entry,
-		   "On the peer: ibchan doctor; rdma link; for soft-RoCE: rdma link add rxe0 type rxe netdev NETDEV; nft list ruleset.");
-}
-
-static void find_blocked(struct doctor *doctor, struct peer *peer)
-{
+	const struct sockaddr *address = (const struct sockaddr *)&peer->address;
 	static const char or_arp[] = {
 		"; or, where the peer has several network devices in one network, another of them answers ARP for this address, and the packets come to the wrong RDMA device"
 	};
 	static const char and_arp[] = {
 		"; on the peer: sysctl net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2, and here: ip neighbour flush all"
 	};
-	struct entry *entry = doctor_find(doctor, FINDING_UDP_BLOCKED, SEVERITY_ERROR,
-					  peer->text);
-	bool ipv4 = peer->address.ss_family == AF_INET;
+	const bool ipv4 = address->sa_family == AF_INET;
 
-	entry_fact(entry,
-		   "The peer is there, but nothing comes back from UDP port %u, which RoCE v2 travels by.",
-		   ROCE_PORT);
-	entry_cause(entry, "A firewall on the peer, here or between drops that port%s.",
-		    ipv4 ? or_arp : "");
-	entry_step(entry,
-		   "nft list ruleset at both ends; allow UDP port %u both ways; in a cloud, the security group as well%s.",
-		   ROCE_PORT, ipv4 ? and_arp : "");
-}
-
-static void find_silent(struct doctor *doctor, struct peer *peer)
-{
-	struct entry *entry = doctor_find(doctor, FINDING_PEER_SILENT, SEVERITY_ERROR,
-					  peer->text);
-
-	entry_fact(entry, "Nothing at all comes back: no echo, no TCP, no UDP.");
-	entry_cause(entry, "The peer is off or cut off, or a firewall drops everything from here.");
-	entry_step(entry, "Look at the peer itself; then ping %s, and the firewalls at both ends.",
-		   peer->text);
-}
-
-void explain_silence(struct doctor *doctor, struct peer *peer)
-{
-	const struct sockaddr *address = (const struct sockaddr *)&peer->address;
-
-	if (probe_is_refused(address, ROCE_PORT, PROBE_SHORT, PROBE_MS))
-		find_no_roce(doctor, peer);
-	else if (probe_is_alive(address, PROBE_MS))
-		find_blocked(doctor, peer);
+	if (probe_is_refused(address, ROCE_PORT, PROBE_SHORT))
+		doctor_find(doctor, FINDING_ROCE_ABSENT, SEVERITY_ERROR, peer->text,
+			    "The peer is there, but refuses UDP port %u, which RoCE v2 travels by.\n"
+			    "No RoCE device is over the network device with this address, or a firewall rejects the port.\n"
+			    "On the peer: ibchan doctor; rdma link; for soft-RoCE: rdma link add rxe0 type rxe netdev NETDEV; nft list ruleset.",
+			    ROCE_PORT);
+	else if (probe_is_alive(address))
+		doctor_find(doctor, FINDING_UDP_BLOCKED, SEVERITY_ERROR, peer->text,
+			    "The peer is there, but nothing comes back from UDP port %u, which RoCE v2 travels by.\n"
+			    "A firewall on the peer, here or between drops that port%s.\n"
+			    "nft list ruleset at both ends; allow UDP port %u both ways; in a cloud, the security group as well%s.",
+			    ROCE_PORT, ipv4 ? or_arp : "", ROCE_PORT, ipv4 ? and_arp : "");
 	else
-		find_silent(doctor, peer);
+		doctor_find(doctor, FINDING_PEER_SILENT, SEVERITY_ERROR, peer->text,
+			    "Nothing at all comes back: no echo, no TCP, no UDP.\n"
+			    "The peer is off or cut off, or a firewall drops everything from here.\n"
+			    "Look at the peer itself; then ping %s, and the firewalls at both ends.",
+			    peer->text);
 }
 
 static const struct port *port_of(const struct doctor *doctor, const struct peer *peer)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* ibchan doctor: what is asked about a peer. */
+/* ibchan doctor: the peer. */
 #ifndef _IBCHAN_DOCTOR_PEER_H
 #define _IBCHAN_DOCTOR_PEER_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* ibchan doctor: what was found, as text or JSON. */
+/* ibchan doctor: the report, as text or JSON. */
 #include <err.h>
 #include <jansson.h>
 #include <stdarg.h>
@@ -23,9 +23,21 @@ static const char * const severity_names[] = {
 	[SEVERITY_ERROR] = "error",
 };
 
-/* --- what checks say --- */
+/* --- entries --- */
 
-static struct entry *entry_add(struct doctor *doctor, const char *check, const char *subject)
+/* Ends @text at its first newline. Returns the rest. */
+static char *cut(char *text)
+{
+	size_t length = strcspn(text, "\n");
+	char *rest = text + length + (text[length] ? 1 : 0);
+
+	text[length] = '\0';
+	return rest;
+}
+
+__printf(4, 0)
+static struct entry *entry_add(struct doctor *doctor, const char *check, const char *subject,
+			       const char *format, va_list args)
 {
 	struct entry *entry = calloc(1, sizeof(*entry));
 
@@ -33,6 +45,9 @@ static struct entry *entry_add(struct doctor *doctor, const char *check, const c
 		errx(EX_OSERR, "doctor: out of memory");
 	entry->check = check;
 	snprintf(entry->subject, sizeof(entry->subject), "%s", subject);
+	vsnprintf(entry->fact, sizeof(entry->fact), format, args);
+	entry->cause = cut(entry->fact);
+	entry->step = cut(entry->cause);
 	if (doctor->last)
 		doctor->last->next = entry;
 	else
@@ -44,49 +59,25 @@ static struct entry *entry_add(struct doctor *doctor, const char *check, const c
 void doctor_fact(struct doctor *doctor, const char *check, const char *subject,
 		 const char *format, ...)
 {
-	struct entry *entry = entry_add(doctor, check, subject);
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(entry->fact, sizeof(entry->fact), format, args);
+	entry_add(doctor, check, subject, format, args);
 	va_end(args);
 }
 
-struct entry *doctor_find(struct doctor *doctor, enum finding_id id, enum severity severity,
-			  const char *subject)
+bool doctor_find(struct doctor *doctor, enum finding_id id, enum severity severity,
+		 const char *subject, const char *format, ...)
 {
-	struct entry *entry = entry_add(doctor, findings[id].check, subject);
+	struct entry *entry;
+	va_list args;
 
+	va_start(args, format);
+	entry = entry_add(doctor, findings[id].check, subject, format, args);
+	va_end(args);
 	entry->name = findings[id].name;
 	entry->severity = severity;
-	return entry;
-}
-
-void entry_fact(struct entry *entry, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(entry->fact, sizeof(entry->fact), format, args);
-	va_end(args);
-}
-
-void entry_cause(struct entry *entry, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(entry->cause, sizeof(entry->cause), format, args);
-	va_end(args);
-}
-
-void entry_step(struct entry *entry, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(entry->step, sizeof(entry->step), format, args);
-	va_end(args);
+	return false;
 }
 
 /* --- as text --- */
@@ -137,7 +128,7 @@ static void print_sum(unsigned int errors, unsigned int warnings)
 
 /* --- as JSON --- */
 
-/* All texts of ours are UTF-8; what came from elsewhere may not be. */
+/* The doctor's own texts are UTF-8; names and texts from elsewhere may not be. */
 static json_t *text(const char *string)
 {
 	json_t *json = json_string(string);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* ibchan doctor: what /sys, /proc and the module say of devices and ports. */
+/* ibchan doctor: devices and ports, from /sys, /proc and the module. */
 #include <arpa/inet.h>
 #include <err.h>
 #include <glob.h>
@@ -57,7 +57,7 @@ static void add_device(struct doctor *doctor, const char *name)
 	doctor->device_count++;
 }
 
-/* What the module shows is there, whether or not /sys is. */
+/* The module shows devices whether or not /sys is there. */
 static void list_devices(struct doctor *doctor)
 {
 	static struct ibchan_device_info infos[MAX_DEVICES];
@@ -169,16 +169,6 @@ static void read_vrf(struct netdev *netdev)
 		snprintf(netdev->vrf, sizeof(netdev->vrf), "%.*s", IF_NAMESIZE - 1, name);
 }
 
-/* /sys may be another namespace's; these calls are not, but for the one that reads the VRF. */
-void netdev_scan(struct netdev *netdev)
-{
-	read_flags(netdev);
-	if (!netdev->here)
-		return;
-	read_address(netdev);
-	read_vrf(netdev);
-}
-
 /* --- ports --- */
 
 /*
@@ -217,7 +207,6 @@ static void judge_gid(struct port *port, const char *gid, unsigned int entry)
 {
 	struct in6_addr address;
 	char type[32];
-	__u8 raw[16];
 
 	if (inet_pton(AF_INET6, gid, &address) != 1 ||
 	    IN6_IS_ADDR_LINKLOCAL(&address))
@@ -226,8 +215,7 @@ static void judge_gid(struct port *port, const char *gid, unsigned int entry)
 		  port->device, port->number, entry);
 	if (strcmp(type, "RoCE v2"))
 		return;
-	memcpy(raw, &address, sizeof(raw));
-	gid_text(raw, port->gid, sizeof(port->gid));
+	gid_text(address.s6_addr, port->gid, sizeof(port->gid));
 }
 
 /* Up to one that will do. Returns the first entry in use. */
@@ -249,111 +237,89 @@ static unsigned int scan_gids(struct port *port)
 	return first;
 }
 
-/* The module's own rule, as a channel will meet it. */
-static void ask_module(struct doctor *doctor, struct port *port)
+/* The module's own rule chooses the GID, as a channel will meet it. */
+static void read_module(struct doctor *doctor, struct port *port,
+			const struct ibchan_port_info *info)
 {
-	struct ibchan_port_info info;
+	struct ibchan_gid_info gid;
 
-	port->visible = true;
-	if (!doctor->context)
+	port->state = info->state;
+	port->active_mtu = info->active_mtu;
+	port->ethernet = info->link_layer != IBCHAN_LINK_LAYER_INFINIBAND;
+	port->iwarp = info->link_layer == IBCHAN_LINK_LAYER_IWARP;
+	if (info->gid_index == IBCHAN_AUTO)
 		return;
-	port->visible = !ibchan_port_query(doctor->context, port->device, port->number, &info,
-					   NULL);
-	port->gid[0] = '\0';
-	if (!port->visible)
-		return;
-	port->active_mtu = info.active_mtu;
-	if (info.gid_index != IBCHAN_AUTO)
-		gid_text(info.gid, port->gid, sizeof(port->gid));
+	gid_text(info->gid, port->gid, sizeof(port->gid));
+	/* Without sysfs, only the module tells of the port's network device. */
+	if (!port->netdev.name[0] && !ibchan_gid_query(doctor->context, port->device, port->number,
+						       info->gid_index, &gid, NULL))
+		snprintf(port->netdev.name, sizeof(port->netdev.name), "%.*s", IF_NAMESIZE - 1,
+			 gid.ndev_name);
 }
 
-static struct port *add_port(struct doctor *doctor, const char *device, unsigned int number)
+static void read_sys(struct port *port)
 {
-	struct port *port = &doctor->ports[doctor->port_count++];
-
-	port->device = device;
-	port->number = number;
-	snprintf(port->subject, sizeof(port->subject), "%s port %u", device, number);
-	return port;
-}
-
-static void scan_port(struct doctor *doctor, const char *device, unsigned int number)
-{
-	struct port *port;
 	char path[128];
 	char line[32];
 
-	if (doctor->port_count == MAX_PORTS ||
-	    !read_line(line, sizeof(line), SYS_DEVICES "/%s/ports/%u/state", device, number))
-		return;
-	port = add_port(doctor, device, number);
-	port->state = (unsigned int)atoi(line);
-	read_line(line, sizeof(line), SYS_DEVICES "/%s/ports/%u/phys_state", device, number);
-	snprintf(port->physical, sizeof(port->physical), "%s",
-		 strchr(line, ' ') ? strchr(line, ' ') + 1 : line);
-	read_line(line, sizeof(line), SYS_DEVICES "/%s/ports/%u/link_layer", device, number);
+	if (read_line(line, sizeof(line), SYS_DEVICES "/%s/ports/%u/phys_state", port->device,
+		      port->number))
+		snprintf(port->physical, sizeof(port->physical), "%s",
+			 strchr(line, ' ') ? strchr(line, ' ') + 1 : line);
+	read_line(line, sizeof(line), SYS_DEVICES "/%s/ports/%u/link_layer", port->device,
+		  port->number);
 	port->ethernet = !strcmp(line, "Ethernet");
-	read_line(line, sizeof(line), SYS_DEVICES "/%s/node_type", device);
+	read_line(line, sizeof(line), SYS_DEVICES "/%s/node_type", port->device);
 	port->iwarp = strstr(line, "RNIC");
-	snprintf(path, sizeof(path), SYS_DEVICES "/%s/parent", device);
+	snprintf(path, sizeof(path), SYS_DEVICES "/%s/parent", port->device);
 	port->soft = !access(path, F_OK);
 	find_netdev(port, scan_gids(port));
-	if (port->netdev.name[0])
-		netdev_scan(&port->netdev);
-	ask_module(doctor, port);
 }
 
-/* Without sysfs: what the module tells, which is all but the physical state. */
-static bool query_port(struct doctor *doctor, const char *device, unsigned int number)
+/* False: neither sysfs nor the module knows the port. */
+static bool scan_port(struct doctor *doctor, const char *device, unsigned int number)
 {
+	struct port *port = &doctor->ports[doctor->port_count];
 	struct ibchan_port_info info;
-	struct ibchan_gid_info gid;
-	struct port *port;
+	char state[32];
+	bool shown;
 
-	if (!doctor->context || doctor->port_count == MAX_PORTS ||
-	    ibchan_port_query(doctor->context, device, number, &info, NULL))
+	read_line(state, sizeof(state), SYS_DEVICES "/%s/ports/%u/state", device, number);
+	shown = doctor->context && !ibchan_port_query(doctor->context, device, number, &info, NULL);
+	if (doctor->port_count == MAX_PORTS || (!state[0] && !shown))
 		return false;
-	port = add_port(doctor, device, number);
-	port->state = info.state;
+	doctor->port_count++;
+	port->device = device;
+	port->number = number;
+	port->visible = shown || !doctor->context;
+	port->state = (unsigned int)atoi(state);
+	snprintf(port->subject, sizeof(port->subject), "%s port %u", device, number);
 	snprintf(port->physical, sizeof(port->physical), "unknown");
-	port->ethernet = info.link_layer != IBCHAN_LINK_LAYER_INFINIBAND;
-	port->iwarp = info.link_layer == IBCHAN_LINK_LAYER_IWARP;
-	if (info.gid_index != IBCHAN_AUTO &&
-	    !ibchan_gid_query(doctor->context, device, number, info.gid_index, &gid, NULL)) {
-		snprintf(port->netdev.name, sizeof(port->netdev.name), "%.*s", IF_NAMESIZE - 1,
-			 gid.ndev_name);
-		netdev_scan(&port->netdev);
+	if (state[0])
+		read_sys(port);
+	if (doctor->context)
+		port->gid[0] = '\0';
+	if (shown)
+		read_module(doctor, port, &info);
+	/* /sys may be another namespace's; these calls are not, but for the last. */
+	if (port->netdev.name[0])
+		read_flags(&port->netdev);
+	if (port->netdev.here) {
+		read_address(&port->netdev);
+		read_vrf(&port->netdev);
 	}
-	ask_module(doctor, port);
 	return true;
-}
-
-static void query_ports(struct doctor *doctor, const char *device)
-{
-	unsigned int number = 1;
-
-	while (query_port(doctor, device, number))
-		number++;
 }
 
 void doctor_scan(struct doctor *doctor)
 {
-	glob_t found;
-	char pattern[128];
+	unsigned int number;
 	unsigned int i;
-	size_t n;
 
 	scan_devices(doctor);
-	for (i = 0; i < doctor->device_count; i++) {
-		snprintf(pattern, sizeof(pattern), SYS_DEVICES "/%s/ports/*", doctor->devices[i]);
-		if (glob(pattern, 0, NULL, &found)) {
-			query_ports(doctor, doctor->devices[i]);
-			continue;
-		}
-		for (n = 1; n <= found.gl_pathc; n++)
-			scan_port(doctor, doctor->devices[i], (unsigned int)n);
-		globfree(&found);
-	}
+	for (i = 0; i < doctor->device_count; i++)
+		for (number = 1; scan_port(doctor, doctor->devices[i], number); number++)
+			;
 }
 
 bool port_is_deaf(const struct port *port)
@@ -363,7 +329,7 @@ bool port_is_deaf(const struct port *port)
 
 bool port_is_usable(const struct port *port)
 {
-	if (!port->visible || port->state != PORT_ACTIVE || port_is_deaf(port))
+	if (!port->visible || port->state != IBCHAN_PORT_ACTIVE || port_is_deaf(port))
 		return false;
 	return !port->ethernet || (port->netdev.here && (port->iwarp || port->gid[0]));
 }

@@ -34,18 +34,11 @@ static pthread_cond_t one_has_left = PTHREAD_COND_INITIALIZER;
 static unsigned int present;	/* under @lock */
 static unsigned int departed;	/* under @lock */
 
-static void enter(void)
+static void change_present(int change)
 {
 	pthread_mutex_lock(&lock);
-	present++;
-	pthread_mutex_unlock(&lock);
-}
-
-static void leave(void)
-{
-	pthread_mutex_lock(&lock);
-	present--;
-	departed++;
+	present += change;
+	departed += change < 0;
 	pthread_cond_signal(&one_has_left);
 	pthread_mutex_unlock(&lock);
 }
@@ -63,7 +56,7 @@ static unsigned int await_room(void)
 	return left;
 }
 
-/* Whether more than @left have: what there is too much of, they have given back. */
+/* Whether more than @left have: they have given back objects that were too many. */
 static bool await_departure(unsigned int left)
 {
 	bool some;
@@ -94,7 +87,7 @@ static int accept_request(struct patient *patient, struct ibchan_error *error)
 		ibchan_request_reject(patient->request, NULL, 0, NULL);
 		return err;
 	}
-	link_connected(link);
+	link->prepared = NULL;
 	return 0;
 }
 
@@ -117,14 +110,12 @@ static void *serve_one(void *data)
 	struct patient *patient = data;
 	struct link *link = &patient->link;
 	struct ibchan_error error = { 0 };
-	char text[256];
 	int err = accept_request(patient, &error);
 
 	if (!err)
 		err = ibchan_channel_connect_wait(link->channel, link->timeout_ns, &error);
 	if (err) {
-		ibchan_error_text(&error, text, sizeof(text));
-		complain("%s: %s", patient->name, text);
+		complain_error(patient->name, &error);
 	} else {
 		printf("%s: connected over %s\n", patient->name, patient->device);
 		fflush(stdout);
@@ -134,7 +125,7 @@ static void *serve_one(void *data)
 	}
 	link_close(link);
 	free(patient);
-	leave();
+	change_present(-1);
 	return NULL;
 }
 
@@ -143,10 +134,10 @@ static int start(struct patient *patient)
 	pthread_t thread;
 	int err;
 
-	enter();
+	change_present(1);
 	err = pthread_create(&thread, NULL, serve_one, patient);
 	if (err)
-		leave();
+		change_present(-1);
 	else
 		pthread_detach(thread);
 	return -err;

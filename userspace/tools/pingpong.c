@@ -5,16 +5,15 @@
  *	client				server
  *	hello (the plan)	->
  *	status			<->	status		objects are made
- *	offer			<->	offer		endpoint, remote region
+ *	offer			<->	offer		endpoint or port, remote region
  *	status			<->	status		connected
  * and for each phase
  *	status			<->	status		receives are posted
  *	status			<->	status		through
  *	status			<->	status		data is right
  *
- * A side that fails says so in the next status. STATUS_BUSY may come before any
- * of them and only means that the peer is alive. Over a channel, empty messages
- * stand for it.
+ * A side that fails says so in the next status. STATUS_BUSY may come before any of them and only
+ * means that the peer is alive.
  */
 #include <argp.h>
 #include <endian.h>
@@ -26,7 +25,7 @@
 #include "tool.h"
 
 #define HELLO_MAGIC	0x69626370U	/* "ibcp" */
-#define HELLO_VERSION	2
+#define HELLO_VERSION	3
 
 #define STATUS_OK	1
 #define STATUS_FAILED	2
@@ -53,6 +52,7 @@ struct hello_wire {
 struct offer_wire {
 	__u8 endpoint[IBCHAN_ENDPOINT_SIZE];
 	__u8 region[IBCHAN_REMOTE_REGION_SIZE];
+	__be32 port;
 };
 
 /**
@@ -220,21 +220,14 @@ static error_t parse_local(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static __u32 default_depth(__u32 size)
-{
-	__u32 depth = size ? DEFAULT_MEMORY / size : DEFAULT_DEPTH;
-
-	if (depth > DEFAULT_DEPTH)
-		return DEFAULT_DEPTH;
-	return depth > 2 ? depth : 2;
-}
-
 static void finish_plan(struct argp_state *state, struct plan *plan)
 {
+	const __u32 depth = plan->size ? DEFAULT_MEMORY / plan->size : DEFAULT_DEPTH;
+
 	if (!plan->phases)
 		plan->phases = PHASE_LATENCY | PHASE_BANDWIDTH;
 	if (!plan->depth)
-		plan->depth = default_depth(plan->size);
+		plan->depth = depth > DEFAULT_DEPTH ? DEFAULT_DEPTH : depth > 2 ? depth : 2;
 	if (!plan->size && plan->op != IBCHAN_OP_SEND)
 		argp_error(state, "a %s needs at least 1 byte",
 			   ibchan_opcode_name(plan->op));
@@ -267,47 +260,56 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static int put_status(struct talk *talk, __u32 status)
+static void put_status(struct side *side, __u32 status)
 {
 	__be32 wire = htobe32(status);
 
-	return talk_write(talk, &wire, sizeof(wire));
+	talk_write(&side->talk, &wire, sizeof(wire));
 }
 
-int peer_tell_busy(struct talk *talk)
-{
-	return talk->by_address ? talk_tell_alive(talk) :
-				  put_status(talk, STATUS_BUSY);
-}
-
-static int get_status(struct talk *talk)
+/* Returns 0: the peer got so far; 1: it has not said so yet; -1 after a message. */
+static int get_status(struct side *side, int waits)
 {
 	__be32 wire;
+	int ret;
 
+	if (side->peer_is_through)
+		return 0;
 	do {
-		if (talk_read(talk, &wire, sizeof(wire)))
-			return -1;
+		ret = talk_read(&side->talk, &wire, sizeof(wire), waits);
+		if (ret)
+			return ret;
 	} while (be32toh(wire) == STATUS_BUSY);
 	switch (be32toh(wire)) {
 	case STATUS_OK:
+		side->peer_is_through = 1;
 		return 0;
 	case STATUS_FAILED:
 		return complain("%s: the other side failed; its output tells why",
-				talk->name);
+				side->talk.name);
 	default:
-		return complain("%s: what it says is not for us", talk->name);
+		return complain("%s: what it says is not for us", side->talk.name);
 	}
 }
 
-/* @ret is what came out here. Returns 0 if both sides got so far. */
-static int agree(struct talk *talk, int ret)
+/* This side reads all that the peer has said, so that the peer has room to say more. */
+int peer_tell_busy(struct side *side)
 {
-	if (put_status(talk, ret ? STATUS_FAILED : STATUS_OK) || ret)
-		return -1;
-	return get_status(talk);
+	put_status(side, STATUS_BUSY);
+	return get_status(side, 0) < 0 ? -1 : 0;
 }
 
-static int put_plan(struct talk *talk, const struct plan *plan)
+/* @ret is this side's result. Returns 0 if both sides got so far. */
+static int agree(struct side *side, int ret)
+{
+	put_status(side, ret ? STATUS_FAILED : STATUS_OK);
+	if (ret || get_status(side, 1))
+		return -1;
+	side->peer_is_through = 0;
+	return 0;
+}
+
+static void put_plan(struct talk *talk, const struct plan *plan)
 {
 	const struct hello_wire hello = {
 		.magic = htobe32(HELLO_MAGIC),
@@ -319,7 +321,7 @@ static int put_plan(struct talk *talk, const struct plan *plan)
 		.depth = htobe32(plan->depth),
 	};
 
-	return talk_write(talk, &hello, sizeof(hello));
+	talk_write(talk, &hello, sizeof(hello));
 }
 
 static int plan_is_sane(const struct plan *plan)
@@ -338,7 +340,7 @@ static int get_plan(struct talk *talk, struct plan *plan)
 {
 	struct hello_wire hello;
 
-	if (talk_read(talk, &hello, sizeof(hello)))
+	if (talk_read(talk, &hello, sizeof(hello), 1))
 		return -1;
 	if (be32toh(hello.magic) != HELLO_MAGIC)
 		return complain("%s: not an ibchan pingpong", talk->name);
@@ -357,69 +359,61 @@ static int get_plan(struct talk *talk, struct plan *plan)
 }
 
 /* A region that does not hold all slots would only fail later. */
-static int accept_offer(struct side *side, const struct offer_wire *wire,
-			struct ibchan_endpoint *peer)
+static int read_offer(struct side *side, const struct offer_wire *wire, struct offer *theirs)
 {
-	__u64 needed = side->plan->op == IBCHAN_OP_SEND ? 0 :
-		       (__u64)side->stride * side->plan->depth;
+	const __u64 needed = side->plan->op == IBCHAN_OP_SEND ? 0 :
+			     (__u64)side->stride * side->plan->depth;
 	struct ibchan_error error;
 
-	if (ibchan_endpoint_from_bytes(peer, wire->endpoint,
-				       sizeof(wire->endpoint), &error))
-		return complain_error(side->talk->name, &error);
-	if (ibchan_remote_region_from_bytes(&side->remote, wire->region,
-					    sizeof(wire->region)) ||
+	theirs->port = be32toh(wire->port);
+	if (side->local->endpoints &&
+	    ibchan_endpoint_from_bytes(&theirs->endpoint, wire->endpoint, sizeof(wire->endpoint),
+				       &error))
+		return complain_error(side->talk.name, &error);
+	if (ibchan_remote_region_from_bytes(&side->remote, wire->region, sizeof(wire->region)) ||
 	    side->remote.length < needed)
-		return complain("%s: its remote region is of no use",
-				side->talk->name);
+		return complain("%s: its remote region is of no use", side->talk.name);
 	return 0;
 }
 
-static int connect_sides(struct side *side, struct ibchan_endpoint *peer)
+static int connect_sides(struct side *side, struct offer *theirs)
 {
-	struct ibchan_remote_region region;
-	struct ibchan_endpoint mine;
 	struct offer_wire wire;
-	int ret;
+	struct offer mine;
+	int ret = side_offer(side, &mine);
 
-	ret = side_offer(side, &mine, &region);
 	if (ret)
-		return agree(side->talk, ret);
-	ibchan_endpoint_to_bytes(&mine, wire.endpoint);
-	ibchan_remote_region_to_bytes(&region, wire.region);
-	if (talk_write(side->talk, &wire, sizeof(wire)) ||
-	    talk_read(side->talk, &wire, sizeof(wire)))
+		return agree(side, ret);
+	ibchan_endpoint_to_bytes(&mine.endpoint, wire.endpoint);
+	ibchan_remote_region_to_bytes(&mine.region, wire.region);
+	wire.port = htobe32(mine.port);
+	talk_write(&side->talk, &wire, sizeof(wire));
+	if (talk_read(&side->talk, &wire, sizeof(wire), 1))
 		return -1;
-	ret = accept_offer(side, &wire, peer);
-	if (!ret)
-		ret = side_connect(side, peer);
-	return agree(side->talk, ret);
+	ret = read_offer(side, &wire, theirs);
+	return agree(side, ret ? ret : side_connect(side, theirs));
 }
 
 static int run_phase(struct side *side, __u32 phase, struct result *result)
 {
 	if (!(side->plan->phases & phase))
 		return 0;
-	if (agree(side->talk, traffic_arm(side, phase)) ||
-	    agree(side->talk, traffic_run(side, phase, result)))
+	if (agree(side, traffic_arm(side, phase)) || agree(side, traffic_run(side, result)))
 		return -1;
-	return agree(side->talk, traffic_verify(side, phase));
+	return agree(side, traffic_verify(side));
 }
 
-static int run_side(struct side *side, const struct arguments *args,
-		    struct result *result)
+static int run_side(struct side *side, const struct arguments *args, struct result *result)
 {
-	struct ibchan_endpoint peer;
+	struct offer theirs;
 
-	if (agree(side->talk, side_open(side, &args->local)) ||
-	    connect_sides(side, &peer))
+	if (agree(side, side_open(side)) || connect_sides(side, &theirs))
 		return -1;
 	if (!args->row)
-		report_path(side, &peer);
-	if (run_phase(side, PHASE_LATENCY, result) ||
-	    run_phase(side, PHASE_BANDWIDTH, result))
+		report_path(side, &theirs.endpoint);
+	if (run_phase(side, PHASE_LATENCY, result))
 		return -1;
-	return 0;
+	return run_phase(side, PHASE_BANDWIDTH, result);
 }
 
 static void report(const struct side *side, const struct arguments *args,
@@ -449,49 +443,45 @@ static int run(struct side *side, const struct arguments *args)
 	return ret;
 }
 
-static int meet(struct arguments *args, struct talk *talk)
+static int meet(struct side *side, struct arguments *args)
 {
+	const int endpoints = side->local->endpoints;
+
 	if (!args->host && !args->row) {
-		printf("waiting for a client on %s %s\n",
-		       talk->by_address ? "port" : "TCP port", args->port);
+		printf("waiting for a client on %s %s\n", endpoints ? "TCP port" : "port",
+		       args->port);
 		fflush(stdout);
 	}
-	if (talk_begin(talk))
+	if (endpoints ? talk_by_tcp(&side->talk) :
+			side_find_source(side) || talk_by_address(&side->talk))
 		return -1;
-	return args->host ? put_plan(talk, &args->plan) :
-			    get_plan(talk, &args->plan);
+	if (!args->host)
+		return get_plan(&side->talk, &args->plan);
+	put_plan(&side->talk, &args->plan);
+	return 0;
 }
 
 static int meet_and_run(struct arguments *args)
 {
-	const struct local *local = &args->local;
-	struct talk talk = {
-		.by_address = !local->endpoints,
-		.timeout_s = local->timeout_s,
-		.tcp = { .fd = -1 },
-		.options = {
-			.host = args->host,
-			.port = args->port,
-			.device = local->device,
-			.ib_port = local->ib_port,
-			.gid_index = local->gid_index,
-		},
-	};
 	struct side side = {
 		.plan = &args->plan,
+		.local = &args->local,
 		.is_client = !!args->host,
-		.timeout_s = local->timeout_s,
-		.spin = local->spin,
-		.talk = &talk,
+		.talk = {
+			.host = args->host,
+			.port = args->port,
+			.timeout_s = args->local.timeout_s,
+			.device = args->local.device,
+			.fd = -1,
+		},
 	};
-	int ret = meet(args, &talk);
+	int ret = open_context(&side.context);
 
-	/* What it has opened is for the data, too. */
-	side.context = talk.context;
-	side.device = talk.device;
+	if (!ret)
+		ret = meet(&side, args);
 	if (!ret)
 		ret = run(&side, args);
-	talk_end(&talk);
+	talk_end(&side.talk);
 	side_close(&side);
 	return ret;
 }

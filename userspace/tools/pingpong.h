@@ -2,9 +2,8 @@
 /*
  * ibchan pingpong: two processes, one channel, data that is checked.
  *
- *	pingpong.c	options, and what the two sides say to each other
- *	talk.c		how they say it: by TCP, or over a channel of its own,
- *	talk_address.c	which was connected by address
+ *	pingpong.c	options, and the conversation of the two sides
+ *	talk.c		how they converse: by TCP, or over a channel of its own
  *	side.c		one side's objects: from the device to the channel
  *	traffic.c	the messages
  *	report.c	the figures
@@ -27,7 +26,7 @@ enum phase {
 #define MAX_DEPTH	128U	/* so that pattern_last() tells slots apart */
 
 /**
- * struct plan - what both sides do; the client decides
+ * struct plan - the work of both sides, which the client chooses
  * @op: IBCHAN_OP_SEND, _WRITE or _READ
  * @phases: PHASE_*
  * @size: bytes of a message
@@ -43,11 +42,11 @@ struct plan {
 };
 
 /**
- * struct local - what each side chooses for itself
+ * struct local - the choices that each side makes for itself
  * @endpoints: 1: meet by TCP and exchange endpoints; 0: connect by address
  * @device: NULL: by address, the one that leads to the peer; else the first
  * @ib_port: 0: the first active one
- * @mtu: bytes; 0: what both sides can
+ * @mtu: bytes; 0: the largest that both sides take
  * @gid_index: IBCHAN_AUTO: by rule
  * @ack_timeout: InfiniBand code 0 to 31; IBCHAN_AUTO: as the library chooses
  * @timeout_s: for each wait; 0: no limit
@@ -66,36 +65,39 @@ struct local {
 
 /**
  * struct side - one end of the channel
- * @plan: what to do
+ * @plan: for both ends
+ * @local: for this end
  * @is_client: 1 or 0
- * @timeout_s: for each wait; 0: no limit
- * @spin: 1: wait for completions without sleeping
  * @talk: with the other end
- * @context: and so on to @channel: in the order of their making; the first two
- *	may be from @talk
+ * @source: address that this end has by @local's GID index; empty: as the route says
+ * @context: and so on to @channel: in the order of their making
+ * @listener: of a server by address; a free port, for the channel alone
+ * @prepared: with endpoints, until they are exchanged
  * @stride: from one slot to the next
  * @out: slots that this side's messages go out from
  * @in: slots that the other's arrive in
- * @mine: what @out holds
- * @theirs: what @in will hold
+ * @mine: the bytes of @out
+ * @theirs: the bytes that @in gets
  * @remote: the peer's slots; of its @in for a write, its @out for a read
+ * @phase: that runs
  * @sent: sends, writes and reads completed in this phase
  * @received: messages received in this phase
- * @credits: messages that the peer has made room for
  * @told_ns: when the peer last heard that we are alive
+ * @peer_is_through: the peer has said that it got as far as this side is to get
  */
 struct side {
 	const struct plan *plan;
+	const struct local *local;
 	int is_client;
-	int timeout_s;
-	int spin;
-	struct talk *talk;
+	struct talk talk;
+	char source[64];
 	struct ibchan_context *context;
 	struct ibchan_device *device;
 	struct ibchan_pd *pd;
 	struct ibchan_mr *out_mr;
 	struct ibchan_mr *in_mr;
 	struct ibchan_cq *cq;
+	struct ibchan_listener *listener;
 	struct ibchan_prepared *prepared;
 	struct ibchan_channel *channel;
 	size_t stride;
@@ -104,14 +106,27 @@ struct side {
 	struct pattern mine;
 	struct pattern theirs;
 	struct ibchan_remote_region remote;
+	__u32 phase;
 	__u32 sent;
 	__u32 received;
-	__u32 credits;
 	__u64 told_ns;
+	int peer_is_through;
 };
 
 /**
- * struct result - what the client has measured
+ * struct offer - from each side to the other, before they connect
+ * @endpoint: with endpoints
+ * @region: for the peer's writes or reads
+ * @port: that a server by address listens on
+ */
+struct offer {
+	struct ibchan_endpoint endpoint;
+	struct ibchan_remote_region region;
+	__u32 port;
+};
+
+/**
+ * struct result - the client's measurements
  * @latency_ns: of each timed round, one way for send and write
  * @rounds: how many
  * @bandwidth_ns: time that @messages took
@@ -126,21 +141,20 @@ struct result {
 
 /* All that return int: 0, or -1 after a message. */
 
-/* pingpong.c; tells the peer that this side is still at it. */
-int peer_tell_busy(struct talk *talk);
+/* pingpong.c; tells the peer that this side still works, and hears whether the peer does. */
+int peer_tell_busy(struct side *side);
 
-/* side.c */
-int side_open(struct side *side, const struct local *local);
-int side_offer(struct side *side, struct ibchan_endpoint *endpoint,
-	       struct ibchan_remote_region *region);
-int side_connect(struct side *side, const struct ibchan_endpoint *peer);
+/* side.c; the first before the talk */
+int side_find_source(struct side *side);
+int side_open(struct side *side);
+int side_offer(struct side *side, struct offer *offer);
+int side_connect(struct side *side, const struct offer *theirs);
 void side_close(struct side *side);
 
 /* traffic.c; first everything that must be there before the peer begins */
 int traffic_arm(struct side *side, __u32 phase);
-int traffic_run(struct side *side, __u32 phase, struct result *result);
-int traffic_verify(struct side *side, __u32 phase);
-__u64 traffic_now_ns(void);
+int traffic_run(struct side *side, struct result *result);
+int traffic_verify(struct side *side);
 
 /* report.c */
 void report_path(const struct side *side, const struct ibchan_endpoint *peer);

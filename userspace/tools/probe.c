@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What a host answers, as far as a user without privileges can ask. */
+/* Packets that a user without privileges can send to a host, and its answers. */
 #include <errno.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "probe.h"
@@ -19,6 +18,9 @@
 
 /* A host tells one peer at most once a second that a port is closed, after the first few. */
 #define TRIES		2
+
+/* How long an answer may take: longer than refusals are held back. */
+#define PROBE_MS	1200
 
 #define IPV4_HEADER	20
 #define IPV6_HEADER	40
@@ -41,26 +43,12 @@ static int make_socket(int family, int type, int protocol)
 	return fd;
 }
 
-static long long now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
-/* Returns false when nothing has happened. */
-static bool wait_for(int fd, short events, long long deadline)
+/* Says whether something has happened. */
+static bool wait_for(int fd, short events)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = events };
-	long long left;
-	int n;
 
-	do {
-		left = deadline - now_ms();
-		n = poll(&poll_fd, 1, left > 0 ? (int)left : 0);
-	} while (n < 0 && errno == EINTR);
-	return n > 0;
+	return poll(&poll_fd, 1, PROBE_MS) > 0;
 }
 
 static enum answer from_errno(int err)
@@ -113,7 +101,7 @@ static int open_socket(const struct sockaddr *peer, unsigned short port, int typ
 	return -1;
 }
 
-enum answer probe_tcp(const struct sockaddr *peer, unsigned short port, int timeout_ms)
+static enum answer probe_tcp(const struct sockaddr *peer, unsigned short port)
 {
 	int fd = open_socket(peer, port, SOCK_STREAM, 0);
 	enum answer answer = ANSWER_NONE;
@@ -122,7 +110,7 @@ enum answer probe_tcp(const struct sockaddr *peer, unsigned short port, int time
 
 	if (fd < 0)
 		return from_errno(errno);
-	if (wait_for(fd, POLLOUT, now_ms() + timeout_ms)) {
+	if (wait_for(fd, POLLOUT)) {
 		getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size);
 		answer = err ? from_errno(err) : ANSWER_YES;
 	}
@@ -142,92 +130,71 @@ static void never_fragment(int fd, int family)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof(v6));
 }
 
-static size_t payload_of(const struct sockaddr *peer, size_t packet)
+/* Sends a packet that begins with @start, and takes the first one that comes back. */
+static enum answer send_and_receive(int fd, const struct sockaddr *peer,
+				    const struct icmphdr *start, size_t packet)
 {
-	return packet - UDP_HEADER -
-	       (peer->sa_family == AF_INET ? IPV4_HEADER : IPV6_HEADER);
-}
-
-/* Sends @data and takes what comes back first. */
-static enum answer ask(int fd, const void *data, size_t length, long long deadline)
-{
-	char buf[64];
-	ssize_t n = send(fd, data, length, MSG_NOSIGNAL);
-
-	if (n < 0)
-		return from_errno(errno);
-	if (!wait_for(fd, POLLIN, deadline))
-		return ANSWER_NONE;
-	n = recv(fd, buf, sizeof(buf), MSG_TRUNC);
-	return n < 0 ? from_errno(errno) : ANSWER_YES;
-}
-
-static enum answer ask_bytes(int fd, const struct sockaddr *peer, const void *start,
-			     size_t packet, int timeout_ms)
-{
-	size_t length = payload_of(peer, packet);
+	size_t length = packet - UDP_HEADER -
+			(peer->sa_family == AF_INET ? IPV4_HEADER : IPV6_HEADER);
 	__u8 *data = calloc(1, length);
-	enum answer answer;
+	ssize_t n;
 
 	if (!data)
 		return ANSWER_UNKNOWN;
 	if (start)
-		memcpy(data, start, sizeof(struct icmphdr));
+		memcpy(data, start, sizeof(*start));
 	never_fragment(fd, peer->sa_family);
-	answer = ask(fd, data, length, now_ms() + timeout_ms);
+	n = send(fd, data, length, MSG_NOSIGNAL);
 	free(data);
-	return answer;
+	if (n < 0)
+		return from_errno(errno);
+	if (!wait_for(fd, POLLIN))
+		return ANSWER_NONE;
+	return recv(fd, NULL, 0, MSG_TRUNC) < 0 ? from_errno(errno) : ANSWER_YES;
 }
 
-enum answer probe_udp(const struct sockaddr *peer, unsigned short port, size_t length,
-		      int timeout_ms)
+static enum answer ask(const struct sockaddr *peer, unsigned short port, int protocol,
+		       const struct icmphdr *start, size_t packet)
 {
-	int fd = open_socket(peer, port, SOCK_DGRAM, 0);
+	int fd = open_socket(peer, port, SOCK_DGRAM, protocol);
 	enum answer answer;
 
 	if (fd < 0)
 		return from_errno(errno);
-	answer = ask_bytes(fd, peer, NULL, length, timeout_ms);
+	answer = send_and_receive(fd, peer, start, packet);
 	close(fd);
 	return answer;
 }
 
-/* The header of an echo is part of what is sent; its number and sum are the kernel's. */
-enum answer probe_echo(const struct sockaddr *peer, size_t length, int timeout_ms)
+/* The header of an echo is part of the data; the kernel fills in its number and sum. */
+static enum answer probe_echo(const struct sockaddr *peer, size_t length)
 {
-	bool v4 = peer->sa_family == AF_INET;
-	struct icmphdr header = { .type = v4 ? ICMP_ECHO : ICMP6_ECHO_REQUEST };
-	int fd = open_socket(peer, 0, SOCK_DGRAM, v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
-	enum answer answer;
+	const bool v4 = peer->sa_family == AF_INET;
+	const struct icmphdr header = { .type = v4 ? ICMP_ECHO : ICMP6_ECHO_REQUEST };
 
-	if (fd < 0)
-		return from_errno(errno);
-	answer = ask_bytes(fd, peer, &header, length + sizeof(header), timeout_ms);
-	close(fd);
-	return answer;
+	return ask(peer, 0, v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6, &header, length + sizeof(header));
 }
 
-bool probe_is_refused(const struct sockaddr *peer, unsigned short port, size_t length,
-		      int timeout_ms)
+bool probe_is_refused(const struct sockaddr *peer, unsigned short port, size_t length)
 {
 	int i;
 
 	for (i = 0; i < TRIES; i++)
-		if (probe_udp(peer, port, length, timeout_ms) == ANSWER_REFUSED)
+		if (ask(peer, port, 0, NULL, length) == ANSWER_REFUSED)
 			return true;
 	return false;
 }
 
-bool probe_is_alive(const struct sockaddr *peer, int timeout_ms)
+bool probe_is_alive(const struct sockaddr *peer)
 {
 	enum answer answer;
 
-	if (probe_echo(peer, PROBE_SHORT, timeout_ms) == ANSWER_YES)
+	if (probe_echo(peer, PROBE_SHORT) == ANSWER_YES)
 		return true;
-	answer = probe_tcp(peer, CLOSED_PORT, timeout_ms);
+	answer = probe_tcp(peer, CLOSED_PORT);
 	if (answer == ANSWER_YES || answer == ANSWER_REFUSED)
 		return true;
-	return probe_is_refused(peer, CLOSED_PORT, PROBE_SHORT, timeout_ms);
+	return probe_is_refused(peer, CLOSED_PORT, PROBE_SHORT);
 }
 
 bool probe_is_lost(const struct sockaddr *own)
@@ -249,22 +216,22 @@ bool probe_is_lost(const struct sockaddr *own)
 	return is_lost;
 }
 
-static bool echo_returns(const struct sockaddr *peer, size_t length, int timeout_ms)
+static bool echo_returns(const struct sockaddr *peer, size_t length)
 {
 	enum answer answer = ANSWER_NONE;
 	int i;
 
 	for (i = 0; i < TRIES && answer == ANSWER_NONE; i++)
-		answer = probe_echo(peer, length, timeout_ms);
+		answer = probe_echo(peer, length);
 	return answer == ANSWER_YES;
 }
 
-enum answer probe_path(const struct sockaddr *peer, size_t length, int timeout_ms)
+enum answer probe_path(const struct sockaddr *peer, size_t length)
 {
-	if (echo_returns(peer, PROBE_SHORT, timeout_ms))
-		return echo_returns(peer, length, timeout_ms) ? ANSWER_YES : ANSWER_NONE;
-	if (probe_is_refused(peer, CLOSED_PORT, PROBE_SHORT, timeout_ms))
-		return probe_is_refused(peer, CLOSED_PORT, length, timeout_ms) ? ANSWER_YES :
+	if (echo_returns(peer, PROBE_SHORT))
+		return echo_returns(peer, length) ? ANSWER_YES : ANSWER_NONE;
+	if (probe_is_refused(peer, CLOSED_PORT, PROBE_SHORT))
+		return probe_is_refused(peer, CLOSED_PORT, length) ? ANSWER_YES :
 										 ANSWER_NONE;
 	return ANSWER_UNKNOWN;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a host answers, as far as a user without privileges can ask. */
+/* Packets that a user without privileges can send to a host, and its answers. */
 #ifndef _IBCHAN_PROBE_H
 #define _IBCHAN_PROBE_H
 
@@ -14,13 +14,10 @@
 /* The shortest IP packet that is worth asking with. */
 #define PROBE_SHORT	64
 
-/* How long an answer may take: longer than refusals are held back. */
-#define PROBE_MS	1200
-
 /**
  * enum answer - what came back
  * @ANSWER_NONE: nothing, in time
- * @ANSWER_YES: what was asked for
+ * @ANSWER_YES: the wanted answer
  * @ANSWER_REFUSED: the host is there, and no program has that port
  * @ANSWER_UNREACHABLE: a host on the way says that there is no way
  * @ANSWER_TOO_LONG: this host cannot send a packet of that length
@@ -38,18 +35,13 @@ enum answer {
 /* From now on all go by this network device or VRF, where the kernel allows it. */
 void probe_by(const char *name);
 
-/* All wait for @timeout_ms at most; @length is that of the IP packet, which stays whole. */
-enum answer probe_tcp(const struct sockaddr *peer, unsigned short port, int timeout_ms);
-enum answer probe_udp(const struct sockaddr *peer, unsigned short port, size_t length,
-		      int timeout_ms);
-enum answer probe_echo(const struct sockaddr *peer, size_t length, int timeout_ms);
+/* @length is that of the IP packet, which stays whole. */
 
 /* Does the host say that no program has that port? Asks again: such answers are held back. */
-bool probe_is_refused(const struct sockaddr *peer, unsigned short port, size_t length,
-		      int timeout_ms);
+bool probe_is_refused(const struct sockaddr *peer, unsigned short port, size_t length);
 
 /* Answers anything at all, a refusal as well? */
-bool probe_is_alive(const struct sockaddr *peer, int timeout_ms);
+bool probe_is_alive(const struct sockaddr *peer);
 
 /* Is no address of this host any more? False where nobody can tell. */
 bool probe_is_lost(const struct sockaddr *own);
@@ -58,6 +50,6 @@ bool probe_is_lost(const struct sockaddr *own);
  * Says whether IP packets of @length bytes get through whole: ANSWER_YES, ANSWER_NONE; or
  * ANSWER_UNKNOWN where the peer does not even answer short ones.
  */
-enum answer probe_path(const struct sockaddr *peer, size_t length, int timeout_ms);
+enum answer probe_path(const struct sockaddr *peer, size_t length);
 
 #endif /* _IBCHAN_PROBE_H */

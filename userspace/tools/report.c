@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What a pingpong has found out. */
+/* The figures of a pingpong. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <netdb.h>
@@ -84,19 +84,24 @@ static void report_address(const char *which, __u32 qpn,
 	printf("%-10s qpn 0x%06x, %s port %u\n", which, qpn, host, port);
 }
 
-static void report_ends(const struct side *side, const struct ibchan_endpoint *mine,
+static const char *way(const struct side *side)
+{
+	return side->local->endpoints ? "endpoints" : "address";
+}
+
+static void report_ends(const struct side *side, const struct ibchan_channel_info *info,
 			const struct ibchan_endpoint *peer)
 {
-	struct ibchan_connection_info info;
+	struct ibchan_connection_info connection;
 
-	printf("%-10s by %s\n", "connected",
-	       side->talk->by_address ? "address (rdma_cm)" : "endpoints");
-	if (!side->talk->by_address) {
-		report_end("local", mine);
+	printf("%-10s by %s%s\n", "connected", way(side),
+	       side->local->endpoints ? "" : " (rdma_cm)");
+	if (side->local->endpoints) {
+		report_end("local", &info->endpoint);
 		report_end("remote", peer);
-	} else if (!ibchan_channel_connection(side->channel, &info, NULL)) {
-		report_address("local", be32toh(mine->qpn), &info.local);
-		report_address("remote", be32toh(peer->qpn), &info.peer);
+	} else if (!ibchan_channel_connection(side->channel, &connection, NULL)) {
+		report_address("local", be32toh(info->endpoint.qpn), &connection.local);
+		report_address("remote", info->peer_qpn, &connection.peer);
 	}
 }
 
@@ -106,11 +111,11 @@ void report_path(const struct side *side, const struct ibchan_endpoint *peer)
 
 	if (ibchan_channel_query(side->channel, &info, NULL))
 		return;
-	report_ends(side, &info.endpoint, peer);
+	report_ends(side, &info, peer);
 	printf("%-10s %s, port %u, ", "path", ibchan_device_name(side->device),
 	       info.params.port);
 	/* By address, the connection manager has chosen it. */
-	if (!side->talk->by_address)
+	if (side->local->endpoints)
 		printf("gid index %u, ", info.params.gid_index);
 	printf("mtu %u\n", info.params.mtu);
 	fflush(stdout);
@@ -146,5 +151,5 @@ void report_row(const struct side *side, struct result *result)
 	       (unsigned long long)sum.median_ns,
 	       (unsigned long long)sum.p99_ns,
 	       (unsigned long long)sum.bytes_per_s,
-	       side->talk->by_address ? "address" : "endpoints");
+	       way(side));
 }

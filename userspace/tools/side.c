@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* One side of a pingpong: its objects, from the device to the channel. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,22 +12,81 @@
 #define SEED_CLIENT	0x35
 #define SEED_SERVER	0xca
 
-/* Places in a queue beside the data: for credits. */
+/* Places in a queue beside the data: for acknowledgments. */
 #define EXTRA_WRS	4
+
+#define NSEC_PER_SEC	1000000000LL
 
 /* Slots begin where a cache line and an atomic would. */
 #define SLOT_ALIGN	64
 
-/* A side that connects by address has found the device that way. */
-static int open_domain(struct side *side, const char *name)
+/* The device whose table the GID index is of. */
+static int find_device(struct side *side, char *name, size_t size)
 {
+	struct ibchan_device_info first;
+	struct ibchan_route route;
 	struct ibchan_error error;
 
-	if (!side->device && (open_context(&side->context) ||
-			      open_device(side->context, name, &side->device)))
+	if (side->local->device) {
+		snprintf(name, size, "%s", side->local->device);
+	} else if (side->talk.host) {
+		if (ibchan_route_query(side->context, side->talk.host, NULL, NULL, &route, &error))
+			return complain_error(side->talk.host, &error);
+		snprintf(name, size, "%s", route.device);
+	} else {
+		if (ibchan_device_list(side->context, &first, 1, NULL) < 1)
+			return complain("no RDMA device is visible from here");
+		snprintf(name, size, "%s", first.name);
+	}
+	return 0;
+}
+
+static __u32 first_active(const struct side *side, const char *device)
+{
+	struct ibchan_port_info info;
+	__u32 port;
+
+	for (port = 1; !ibchan_port_query(side->context, device, port, &info, NULL); port++)
+		if (info.state == IBCHAN_PORT_ACTIVE)
+			return port;
+	return 1;
+}
+
+/* The connection manager knows addresses, and a GID of RoCE is one. */
+int side_find_source(struct side *side)
+{
+	const __u32 index = side->local->gid_index;
+	__u32 port = side->local->ib_port;
+	char device[IBCHAN_NAME_SIZE];
+	struct ibchan_gid_info info;
+
+	if (index == IBCHAN_AUTO)
+		return 0;
+	if (find_device(side, device, sizeof(device)))
 		return -1;
-	if (ibchan_pd_alloc(side->device, &side->pd, &error))
-		return complain_error("protection domain", &error);
+	port = port ? port : first_active(side, device);
+	if (ibchan_gid_query(side->context, device, port, index, &info, NULL) || info.index != index)
+		return complain("%s port %u: no GID %u", device, port, index);
+	side->talk.source = gid_text(info.gid, side->source, sizeof(side->source));
+	return 0;
+}
+
+/* By address, the default is the device that the talk goes over. */
+static int open_domain(struct side *side)
+{
+	const char *name = side->local->device;
+	struct ibchan_channel_info info;
+	int err;
+
+	if (!name && side->talk.channel && !ibchan_channel_query(side->talk.channel, &info, NULL))
+		name = info.device;
+	err = ibchan_device_open(side->context, name, &side->device, NULL);
+	if (err)
+		return complain("device %s: %s; `ibchan devices` lists them",
+				name ? name : "(first)", strerror(-err));
+	err = ibchan_pd_alloc(side->device, &side->pd, NULL);
+	if (err)
+		return complain("protection domain: %s", strerror(-err));
 	return 0;
 }
 
@@ -49,7 +111,6 @@ static int register_slots(struct side *side, void *addr, __u32 access,
 			  struct ibchan_mr **mr)
 {
 	const struct ibchan_mr_params params = {
-		.size = sizeof(params),
 		.addr = addr,
 		.length = side->stride * side->plan->depth,
 		.access = access,
@@ -76,65 +137,132 @@ static int register_all(struct side *side)
 	return register_slots(side, side->out, out, &side->out_mr);
 }
 
-static int prepare_channel(struct side *side, const struct local *local)
+static __u32 queue_depth(const struct side *side)
 {
-	__u32 depth = side->plan->depth + EXTRA_WRS;
-	struct ibchan_builder builder;
-	struct ibchan_error error;
+	return side->plan->depth + EXTRA_WRS;
+}
 
-	if (ibchan_cq_create(side->device, 2 * depth, 0, &side->cq, &error))
-		return complain_error("completion queue", &error);
+static struct ibchan_builder make_builder(const struct side *side)
+{
+	const struct local *local = side->local;
+	struct ibchan_builder builder;
+
 	ibchan_builder_init(&builder, side->pd, side->cq);
-	builder.params.max_send_wr = depth;
-	builder.params.max_recv_wr = depth;
+	builder.params.max_send_wr = queue_depth(side);
+	builder.params.max_recv_wr = queue_depth(side);
 	builder.params.max_send_sge = 1;
 	builder.params.max_recv_sge = 1;
 	builder.params.port = local->ib_port;
 	builder.params.mtu = local->mtu;
 	builder.params.gid_index = local->gid_index;
 	builder.params.ack_timeout = local->ack_timeout;
-	if (ibchan_builder_prepare(&builder, &side->prepared, &error))
-		return complain_error("channel", &error);
+	return builder;
+}
+
+static int await_peer(struct side *side)
+{
+	const struct ibchan_listen_params params = {
+		.device = side->device,
+		.host = side->talk.source,
+	};
+	const struct ibchan_builder builder = make_builder(side);
+	struct ibchan_error error;
+
+	if (side->local->endpoints) {
+		if (ibchan_builder_prepare(&builder, &side->prepared, &error))
+			return complain_error("channel", &error);
+	} else if (!side->is_client) {
+		if (ibchan_listener_create(side->context, &params, &side->listener, &error))
+			return complain_error("listen", &error);
+	}
 	return 0;
 }
 
-int side_open(struct side *side, const struct local *local)
+int side_open(struct side *side)
 {
-	if (open_domain(side, local->device) || alloc_slots(side) ||
-	    register_all(side))
+	struct ibchan_error error;
+
+	if (open_domain(side) || alloc_slots(side) || register_all(side))
 		return -1;
-	return prepare_channel(side, local);
+	if (ibchan_cq_create(side->device, 2 * queue_depth(side), 0, &side->cq, &error))
+		return complain_error("completion queue", &error);
+	return await_peer(side);
 }
 
-int side_offer(struct side *side, struct ibchan_endpoint *endpoint,
-	       struct ibchan_remote_region *region)
+int side_offer(struct side *side, struct offer *offer)
 {
+	struct sockaddr_storage address;
 	const struct ibchan_mr *mr = NULL;
 	int err;
 
-	ibchan_prepared_endpoint(side->prepared, endpoint);
-	memset(region, 0, sizeof(*region));
+	memset(offer, 0, sizeof(*offer));
+	if (side->prepared)
+		ibchan_prepared_endpoint(side->prepared, &offer->endpoint);
+	if (side->listener) {
+		ibchan_listener_address(side->listener, &address);
+		/* At the same place for both families. */
+		offer->port = ntohs(((const struct sockaddr_in *)&address)->sin_port);
+	}
 	if (side->plan->op == IBCHAN_OP_WRITE)
 		mr = side->in_mr;
 	if (side->plan->op == IBCHAN_OP_READ)
 		mr = side->out_mr;
-	err = mr ? ibchan_mr_remote_region(mr, region) : 0;
-	if (err)
-		return complain("remote region: %s", strerror(-err));
-	return 0;
+	err = mr ? ibchan_mr_remote_region(mr, &offer->region) : 0;
+	return err ? complain("remote region: %s", strerror(-err)) : 0;
 }
 
-int side_connect(struct side *side, const struct ibchan_endpoint *peer)
+static __u32 connect_ms(const struct local *local)
+{
+	if (!local->timeout_s || local->timeout_s > IBCHAN_MAX_STAGE_MS / 1000)
+		return IBCHAN_MAX_STAGE_MS;
+	return local->timeout_s * 1000U;
+}
+
+static int connect_by_address(struct side *side, __u32 number, struct ibchan_error *error)
+{
+	const struct ibchan_builder builder = make_builder(side);
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params),
+		.connect_ns = connect_ms(side->local) * 1000000LL,
+		.source = side->talk.source,
+	};
+	char port[16];
+
+	snprintf(port, sizeof(port), "%u", number);
+	return ibchan_builder_connect(&builder, side->talk.host, port, &params, &side->channel,
+				      error);
+}
+
+/* A client that cannot connect says so in the talk. */
+static int accept_by_address(struct side *side, struct ibchan_error *error)
+{
+	const struct ibchan_builder builder = make_builder(side);
+	int left_s = side->local->timeout_s;
+	int err;
+
+	do {
+		err = ibchan_builder_accept(&builder, side->listener, NSEC_PER_SEC,
+					    &side->channel, error);
+		if (err == -ETIMEDOUT && side->local->timeout_s && !--left_s)
+			break;
+	} while ((err == -EINTR || err == -ETIMEDOUT) && !peer_tell_busy(side));
+	return err;
+}
+
+int side_connect(struct side *side, const struct offer *theirs)
 {
 	struct ibchan_error error;
+	int err;
 
-	if (side->talk->by_address) {
-		if (talk_connect(side->talk, side->prepared, &side->channel))
-			return -1;
-	} else if (ibchan_prepared_handshake(side->prepared, peer,
-					     &side->channel, &error)) {
-		return complain_error("handshake", &error);
-	}
+	if (side->local->endpoints)
+		err = ibchan_prepared_handshake(side->prepared, &theirs->endpoint, &side->channel,
+						&error);
+	else if (side->is_client)
+		err = connect_by_address(side, theirs->port, &error);
+	else
+		err = accept_by_address(side, &error);
+	if (err)
+		return complain_error(side->talk.name, &error);
 	side->prepared = NULL;
 	return 0;
 }
@@ -144,6 +272,7 @@ void side_close(struct side *side)
 {
 	ibchan_channel_close(side->channel);
 	ibchan_prepared_destroy(side->prepared);
+	ibchan_listener_close(side->listener);
 	ibchan_cq_destroy(side->cq);
 	ibchan_mr_dereg(side->out_mr);
 	ibchan_mr_dereg(side->in_mr);

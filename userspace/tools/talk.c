@@ -1,159 +1,280 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * The messages of a conversation. Over a channel each write is one message, and
- * an empty one only means that the other side is alive.
- */
+/* The conversation of two sides of a pingpong: how they meet, and their messages. */
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "talk.h"
 #include "tool.h"
 
 #define NSEC_PER_SEC	1000000000LL
+#define TRIES_PER_SEC	10
 
 __s64 talk_timeout_ns(const struct talk *talk)
 {
-	return talk->timeout_s ? talk->timeout_s * NSEC_PER_SEC :
-				 IBCHAN_TIMEOUT_NEVER;
+	return talk->timeout_s ? talk->timeout_s * NSEC_PER_SEC : IBCHAN_TIMEOUT_NEVER;
 }
 
-int talk_begin(struct talk *talk)
+/* A server that was started together with this client may take a moment. */
+static int may_retry(const struct talk *talk, int *tries)
 {
-	const struct talk_options *options = &talk->options;
-	int ret;
+	const struct timespec pause = { .tv_nsec = NSEC_PER_SEC / TRIES_PER_SEC };
 
-	if (talk->by_address)
-		return talk_by_address(talk);
-	talk->tcp.timeout_s = talk->timeout_s;
-	ret = options->host ?
-	      tcp_connect(&talk->tcp, options->host, options->port) :
-	      tcp_accept(&talk->tcp, options->port);
-	memcpy(talk->name, talk->tcp.name, sizeof(talk->name));
-	return ret;
+	if (talk->timeout_s && *tries >= talk->timeout_s * TRIES_PER_SEC)
+		return 0;
+	if (++*tries == TRIES_PER_SEC)
+		complain("%s: no server there yet, still trying", talk->name);
+	nanosleep(&pause, NULL);
+	return 1;
 }
 
-int talk_post_slot(struct talk *talk, struct ibchan_channel *channel, __u32 slot)
+static void name_peer(struct talk *talk, const struct sockaddr_storage *address, socklen_t len)
 {
-	return ibchan_post_receive(channel, talk->mr, (slot + 1) * TALK_SIZE,
-				   TALK_SIZE, slot, NULL);
+	char host[NI_MAXHOST];
+	char port[NI_MAXSERV];
+
+	if (!getnameinfo((const struct sockaddr *)address, len, host, sizeof(host), port,
+			 sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(talk->name, sizeof(talk->name), "%s:%s", host, port);
 }
 
-/* Takes what has come, or waits up to @limit_ns for it. */
-static int take_messages(struct talk *talk, __s64 limit_ns)
+static void name_server(struct talk *talk)
 {
-	struct ibchan_cqe done[TALK_SLOTS];
-	int n = ibchan_cq_wait(talk->cq, done, TALK_SLOTS, 1, limit_ns);
-	int i;
-
-	for (i = 0; i < n; i++) {
-		if (done[i].error) {
-			talk->error = done[i].error;
-			break;
-		}
-		talk->lengths[done[i].wr_id] = done[i].bytes;
-		talk->waiting++;
-	}
-	return n < 0 && n != -EINTR ? n : 0;
+	if (talk->host)
+		snprintf(talk->name, sizeof(talk->name), "%s:%s", talk->host, talk->port);
+	else
+		snprintf(talk->name, sizeof(talk->name), "port %s", talk->port);
 }
 
-/* The place of the first message is free again, for one more behind all others. */
-static void drop_message(struct talk *talk)
-{
-	int err = talk_post_slot(talk, talk->channel, talk->first);
+/* --- over a channel --- */
 
-	if (err)
-		talk->error = err;
-	talk->first = (talk->first + 1) % TALK_SLOTS;
-	talk->waiting--;
+static struct ibchan_message_params message_params(const struct talk *talk)
+{
+	return (struct ibchan_message_params) {
+		.size = sizeof(struct ibchan_message_params),
+		.message_bytes = TALK_BYTES,
+		.timeout_ns = talk->timeout_s * NSEC_PER_SEC,
+	};
 }
 
-static void drop_empty(struct talk *talk)
+static int dial(struct talk *talk)
 {
-	while (talk->waiting && !talk->lengths[talk->first])
-		drop_message(talk);
+	struct ibchan_message_params params = message_params(talk);
+	struct ibchan_error error;
+	int tries = 0;
+	int err;
+
+	params.source = talk->source;
+	do {
+		err = ibchan_dial(talk->host, talk->port, &params, &talk->channel, &error);
+	} while (err == -ECONNREFUSED && may_retry(talk, &tries));
+	return err ? complain_error(talk->name, &error) : 0;
 }
 
-static int complain_gone(const struct talk *talk, int err)
+/* A client that has come over another device than the wanted one is sent away. */
+static int is_wanted(struct talk *talk, struct ibchan_channel *channel)
 {
-	if (err == -ETIMEDOUT)
-		return complain("%s: nothing happened for %d s", talk->name,
-				talk->timeout_s);
-	return complain("%s: the other side is gone", talk->name);
+	struct ibchan_connection_info connection;
+	struct ibchan_channel_info info;
+
+	if (ibchan_channel_connection(channel, &connection, NULL) ||
+	    ibchan_channel_query(channel, &info, NULL))
+		return 0;
+	name_peer(talk, &connection.peer, sizeof(connection.peer));
+	return !talk->device || !strcmp(talk->device, info.device);
 }
 
-/* What came before the other side was gone counts. */
-static int await_message(struct talk *talk)
+static int take(struct talk *talk)
 {
-	int err = 0;
+	struct ibchan_message_params params = message_params(talk);
+	struct ibchan_channel *channel = NULL;
+	struct ibchan_server *server;
+	struct ibchan_error error;
+	int err;
 
-	drop_empty(talk);
-	while (!err && !talk->waiting) {
-		err = talk->error;
-		if (!err)
-			err = take_messages(talk, talk_timeout_ns(talk));
-		drop_empty(talk);
-	}
+	if (ibchan_serve(talk->source, talk->port, &params, &server, &error))
+		return complain_error(talk->name, &error);
+	do {
+		ibchan_channel_close(channel);
+		channel = NULL;
+		err = ibchan_take(server, talk_timeout_ns(talk), &channel, &error);
+	} while (err == -EINTR || (!err && !is_wanted(talk, channel)));
+	ibchan_server_close(server);
+	talk->channel = channel;
+	return err ? complain_error(talk->name, &error) : 0;
+}
+
+int talk_by_address(struct talk *talk)
+{
+	name_server(talk);
+	return talk->host ? dial(talk) : take(talk);
+}
+
+/* --- over TCP --- */
+
+/* The time limits also hold for connect(), and for accept() and what it returns. */
+static int make_socket(const struct talk *talk, int family)
+{
+	const struct timeval limit = { .tv_sec = talk->timeout_s };
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int yes = 1;
+	int no = 0;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+	if (family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+	return fd;
+}
+
+/* Connected to the server, or listening. */
+static int open_socket(const struct talk *talk, const struct addrinfo *a)
+{
+	int fd = make_socket(talk, a->ai_family);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	if (talk->host)
+		err = connect(fd, a->ai_addr, a->ai_addrlen);
+	else
+		err = bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 1);
+	if (!err)
+		return fd;
+	err = errno == EINPROGRESS ? -ETIMEDOUT : -errno;
+	close(fd);
 	return err;
 }
 
-int talk_read(struct talk *talk, void *buf, size_t len)
+static int open_first(const struct talk *talk, const struct addrinfo *list, int family)
 {
-	int err;
+	int fd = -EAFNOSUPPORT;
 
-	if (!talk->by_address)
-		return tcp_read(&talk->tcp, buf, len);
-	err = await_message(talk);
+	for (; list && fd < 0; list = list->ai_next)
+		if (family == AF_UNSPEC || list->ai_family == family)
+			fd = open_socket(talk, list);
+	return fd;
+}
+
+/* A server takes an IPv6 socket, which serves IPv4 too, where there is IPv6. */
+static int open_any(const struct talk *talk, const struct addrinfo *list)
+{
+	int tries = 0;
+	int fd;
+
+	if (!talk->host) {
+		fd = open_first(talk, list, AF_INET6);
+		return fd < 0 ? open_first(talk, list, AF_INET) : fd;
+	}
+	do {
+		fd = open_first(talk, list, AF_UNSPEC);
+	} while (fd == -ECONNREFUSED && may_retry(talk, &tries));
+	return fd;
+}
+
+static int complain_errno(const struct talk *talk, int err)
+{
+	if (err == -ETIMEDOUT || err == -EAGAIN)
+		return complain("%s: nothing happened for %d s", talk->name, talk->timeout_s);
+	return complain("%s: %s", talk->name, strerror(-err));
+}
+
+static int accept_client(struct talk *talk, int listener)
+{
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
+
+	do {
+		talk->fd = accept4(listener, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC);
+	} while (talk->fd < 0 && errno == EINTR);
+	if (talk->fd < 0)
+		complain_errno(talk, -errno);
+	else
+		name_peer(talk, &peer, len);
+	close(listener);
+	return talk->fd < 0 ? -1 : 0;
+}
+
+int talk_by_tcp(struct talk *talk)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+	struct addrinfo *list;
+	int err, fd;
+
+	name_server(talk);
+	err = getaddrinfo(talk->host, talk->port, &hints, &list);
 	if (err)
-		return complain_gone(talk, err);
-	if (talk->lengths[talk->first] != len)
-		return complain("%s: what it says is not for us", talk->name);
-	memcpy(buf, talk->memory[talk->first + 1], len);
-	drop_message(talk);
+		return complain("%s: %s", talk->name,
+				err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err));
+	fd = open_any(talk, list);
+	freeaddrinfo(list);
+	if (fd < 0)
+		return complain_errno(talk, fd);
+	if (!talk->host)
+		return accept_client(talk, fd);
+	talk->fd = fd;
 	return 0;
 }
 
-/*
- * A side may end as soon as it has read the last message. What it acknowledged
- * with it may be lost then, so failing here means nothing: a message that did not
- * arrive is missed where its answer is read.
- */
-static void send_message(struct talk *talk, size_t len)
-{
-	const struct ibchan_submit_sge sge = ibchan_sge_new(talk->mr, 0, len);
-	const struct ibchan_submit_wr wr = ibchan_wr_send(talk->channel, &sge, len ? 1 : 0);
+/* --- messages --- */
 
-	ibchan_perform(talk->channel, &wr, talk_timeout_ns(talk), NULL, NULL);
+void talk_write(struct talk *talk, const void *buf, size_t len)
+{
+	if (talk->channel)
+		ibchan_send_bytes(talk->channel, buf, len, talk_timeout_ns(talk), NULL);
+	else
+		send(talk->fd, buf, len, MSG_NOSIGNAL);
 }
 
-int talk_write(struct talk *talk, const void *buf, size_t len)
+/* Returns how many bytes have come, or a negative errno; -EAGAIN: none, without @waits. */
+static ssize_t receive(struct talk *talk, void *buf, size_t len, int waits,
+		       struct ibchan_error *error)
 {
-	if (!talk->by_address)
-		return tcp_write(&talk->tcp, buf, len);
-	memcpy(talk->memory[0], buf, len);
-	send_message(talk, len);
-	return 0;
+	struct pollfd pollfd = { .fd = talk->fd, .events = POLLIN };
+	ssize_t n;
+
+	if (talk->channel)
+		return ibchan_receive_bytes(talk->channel, buf, len,
+					    waits ? talk_timeout_ns(talk) : 0, error);
+	if (!waits && !poll(&pollfd, 1, 0))
+		return -EAGAIN;
+	n = recv(talk->fd, buf, len, MSG_WAITALL);
+	if (n < 0)
+		return -errno;
+	return n ? n : -ECONNRESET;
 }
 
-/* Both sides may do this at the same time, so room is made as well. */
-int talk_tell_alive(struct talk *talk)
+int talk_read(struct talk *talk, void *buf, size_t len, int waits)
 {
-	send_message(talk, 0);
-	take_messages(talk, 0);
-	drop_empty(talk);
-	return talk->error ? complain_gone(talk, talk->error) : 0;
+	struct ibchan_error error;
+	ssize_t n;
+
+	do {
+		n = receive(talk, buf, len, waits, &error);
+	} while (n == -EINTR);
+	if (n == -EAGAIN && !waits)
+		return 1;
+	if (n < 0 && talk->channel && n != -ETIMEDOUT)
+		return complain_error(talk->name, &error);
+	if (n < 0)
+		return complain_errno(talk, (int)n);
+	return (size_t)n == len ? 0 : complain("%s: what it says is not for us", talk->name);
 }
 
-/* What is in the context ends with it; the memory must not go before. */
 void talk_end(struct talk *talk)
 {
-	if (!talk->by_address) {
-		tcp_close(&talk->tcp);
-		return;
-	}
 	ibchan_channel_close(talk->channel);
-	ibchan_listener_close(talk->listener);
-	ibchan_cq_destroy(talk->cq);
-	ibchan_mr_dereg(talk->mr);
-	ibchan_pd_free(talk->pd);
+	if (talk->fd >= 0)
+		close(talk->fd);
 }

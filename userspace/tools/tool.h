@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the commands of the ibchan tool share. */
+/* The commands of the ibchan tool share these. */
 #ifndef _IBCHAN_TOOL_H
 #define _IBCHAN_TOOL_H
 
