@@ -21,8 +21,8 @@
 /**
  * DOC: ibchan_rules - what all calls have in common
  *
- * What a page of section 3 does not say, these rules say for all calls. Some of them the build
- * checks.
+ * These rules hold for all calls, where a page of section 3 says nothing else. The build checks
+ * some of them.
  *
  * Names: The noun, then the verb, as in ibchan_channel_query(); the works of the field go without
  * a noun, as ibchan_send(). A verb means the same everywhere: query asks the kernel for what may
@@ -33,9 +33,9 @@
  * Errors: A call that can fail in more than one way takes a struct ibchan_error as its last
  * argument. NULL is fine. Each such call writes it, on success too, and ibchan_error_string()
  * puts it into words. Calls without it are those where a code has one cause, for which
- * ibchan_strerror() has the words: what ends an object (close, destroy, free, dereg, break), hands
- * out a descriptor (fd), posts one element (ibchan_post_send() and its like; ibchan_post() says
- * why), collects what was posted (poll, spin, wait, result), or only computes.
+ * ibchan_strerror() has the words: calls that end an object (close, destroy, free, dereg, break),
+ * hand out a descriptor (fd), post one element (ibchan_post_send() and its like; ibchan_post() says
+ * why), collect what was posted (poll, spin, wait, result), or only compute.
  *
  * Any call: On a context each call may also return, beside what it names itself: -EFAULT (a
  * pointer does not work), -ENOMEM, -ENODEV (the device is gone), -EPROTO (a completion ring was
@@ -43,11 +43,11 @@
  * kernel's place).
  *
  * Arguments: First the object, then what is asked for, then the time-out, then where answers go,
- * then the error. From bytes, as in memcpy(3), the answer goes first. What a call fills in is
- * written on success, and as it was on failure, unless its page says otherwise.
+ * then the error. From bytes, as in memcpy(3), the answer goes first. A call writes its answers on
+ * success, and leaves them as they were on failure, unless its page says otherwise.
  *
- * Objects: Opaque. One call ends each kind, and takes NULL. What is used up on success stays valid
- * on failure.
+ * Objects: Opaque. One call ends each kind, and takes NULL. An object that a call uses up on
+ * success stays valid on failure.
  *
  * Destroying: In reverse order. -EBUSY: something uses the object, nothing has changed. Nothing has
  * changed either where a filter of system calls answered in the kernel's place: then the result
@@ -70,8 +70,8 @@
  * -E2BIG. The calls themselves keep their names: symbol versions would not reach languages that
  * find a call by its name.
  *
- * Structs that the library fills in: They do not grow. What a later version tells comes from their
- * reserved members, which are 0 until then.
+ * Structs that the library fills in: They do not grow. A later version tells more in their reserved
+ * members, which are 0 until then.
  *
  * Reserved members, and flags: 0 where no others are named. Unknown flags, and reserved members of
  * parameters that are not 0, are refused.
@@ -85,8 +85,8 @@
  *
  * Counts: Of elements where the argument is an array, else of bytes.
  *
- * Ownership: What is passed may be reused when the call returns: requests, elements, parameters,
- * strings. Only buffers are different.
+ * Ownership: The caller may reuse what it has passed when the call returns: requests, elements,
+ * parameters, strings. Only buffers are different.
  *
  * Buffers: The device owns the ranges of a work from the post until its completion was handed out:
  * by ibchan_cq_poll(), by one of the waiting calls, or to its pending work. Until then do not
@@ -105,8 +105,8 @@
  * at a time. The library has no global state, but for a string of each thread, that of
  * ibchan_error_string().
  *
- * Signals: One that has a handler ends waits only that say -EINTR, and nothing is lost: what was
- * waited for can be waited for again. All other calls go on. A handler may call
+ * Signals: One that has a handler ends waits only that say -EINTR, and nothing is lost: the caller
+ * can wait for the same thing again. All other calls go on. A handler may call
  * ibchan_channel_break(), and no other call.
  *
  * Cancelling: No call is a point where a cancelled thread ends. Bound the waits of a thread that

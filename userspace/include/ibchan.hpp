@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * libibchan for C++11: what <ibchan.h> has, owned by objects that can be moved and not copied,
+ * libibchan for C++11: owners of the objects of <ibchan.h>, which can be moved and not copied,
  * scopes that end however a block is left, and errors that are thrown. Nothing here but is
- * inline; each object gives its C handle by get(), for all calls of <ibchan.h>.
+ * inline; each owner gives its C handle by get(), for all calls of <ibchan.h>.
  */
 #ifndef _IBCHAN_HPP
 #define _IBCHAN_HPP
@@ -70,7 +70,7 @@ public:
 	T *get() const noexcept { return object_; }
 	explicit operator bool() const noexcept { return object_; }
 
-	/* What the caller has to end from here on. */
+	/* The caller has to end the object from here on. */
 	T *release() noexcept
 	{
 		T *object = object_;
@@ -92,11 +92,11 @@ using listener = handle<struct ::ibchan_listener, ::ibchan_listener_close>;
 using duration = std::chrono::nanoseconds;
 constexpr duration never{IBCHAN_TIMEOUT_NEVER};
 
-/* What a peer can make a receive allocate. */
+/* The most bytes that a peer can make a receive allocate. */
 constexpr unsigned long long most_bytes = 0x40000000;
 
 /*
- * Works that end before it does: whichever way its block is left, a thrown error included. The
+ * Works that end before it does, however its block is left, by a thrown error as well. The
  * pending works, and the memory of their requests, have to be declared before it.
  */
 class scope {
