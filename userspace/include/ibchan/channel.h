@@ -33,7 +33,7 @@ struct ibchan_initial_receive {
 };
 
 /**
- * struct ibchan_builder - what a channel is made of
+ * struct ibchan_builder - the objects and settings that make a channel
  * @size: sizeof(struct ibchan_builder)
  * @min_cq_entries: entries of the channel's own cq, at least; it has as many as the
  *	channel's works that complete there need, in any case
@@ -42,7 +42,7 @@ struct ibchan_initial_receive {
  *	channel's own
  * @recv_cq: where receives complete; may be the same; NULL: in the channel's own,
  *	which is one for both directions if both are NULL
- * @receives: what a channel receives into before it can have a peer, in this order; NULL: nothing
+ * @receives: the receives that a channel has before it can have a peer, in this order; NULL: none
  * @num_receives: how many
  * @keepalive_ns: a peer that has died without a word is noticed within that time, 100 ms to an
  *	hour; 0: 10 s; IBCHAN_TIMEOUT_NEVER: when a work fails, if ever
@@ -73,7 +73,7 @@ struct ibchan_builder {
  * @pd: protection domain
  * @cq: for both directions; NULL: one of the channel's own
  *
- * What ibchan_builder_init() is made of, for other languages than C.
+ * ibchan_builder_init() calls it; it is there for languages other than C.
  */
 void ibchan_builder_init_size(struct ibchan_builder *builder, size_t size, struct ibchan_pd *pd,
 			      struct ibchan_cq *cq);
@@ -86,7 +86,7 @@ void ibchan_builder_init_size(struct ibchan_builder *builder, size_t size, struc
  *
  * They are:
  *
- *	min_cq_entries	0: what the channel needs
+ *	min_cq_entries	0: as many as the channel needs
  *	keepalive_ns	0: 10 s
  *	access		IBCHAN_ACCESS_SHARED: the peer may read and write the
  *			regions of @pd that were registered for it
@@ -102,10 +102,10 @@ void ibchan_builder_init_size(struct ibchan_builder *builder, size_t size, struc
  *	ack_timeout	IBCHAN_AUTO: by address what the connection manager computes of
  *			the path and the devices, by endpoints 17: 537 ms (or 0 to 31;
  *			see ibchan_ack_timeout_from_ns())
- *	mtu		0: what the addresses of both sides can, by their ports and network
- *			devices (or 256 to 4096: at most)
+ *	mtu		0: as much as the addresses of both sides can, by their ports and
+ *			network devices (or 256 to 4096: at most)
  *	send_psn	IBCHAN_AUTO: random (or 24 bits)
- *	recv_psn	IBCHAN_AUTO: what the peer's endpoint says (or 24 bits)
+ *	recv_psn	IBCHAN_AUTO: the one in the peer's endpoint (or 24 bits)
  *	port		0: the first active one
  *	gid_index	IBCHAN_AUTO: by rule; IBCHAN_AUTO_IPV4, IBCHAN_AUTO_IPV6: the
  *			same for one family
@@ -138,14 +138,14 @@ static inline void ibchan_builder_init(struct ibchan_builder *builder, struct ib
  * -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as many objects
  * as it may, or the user's objects take as much kernel memory as they may (@error says
  * which); for a cq of its own also as ibchan_cq_create(), and for receives as ibchan_post();
- * what the device's driver answers.
+ * or the errno of the device's driver.
  */
 int ibchan_builder_prepare(const struct ibchan_builder *builder,
 			   struct ibchan_prepared **prepared,
 			   struct ibchan_error *error);
 
 /**
- * ibchan_prepared_endpoint() - what the peer needs
+ * ibchan_prepared_endpoint() - the endpoint that the peer needs
  * @prepared: the prepared channel
  * @endpoint: where to put it
  */
@@ -156,7 +156,7 @@ void ibchan_prepared_endpoint(const struct ibchan_prepared *prepared,
  * ibchan_prepared_channel() - for receives before there is a peer
  * @prepared: the prepared channel
  *
- * What the peer sends first finds them, however early it comes. The channel takes nothing
+ * The peer's first messages find them, however early they come. The channel takes nothing
  * else yet. It is the same that connecting hands out later.
  *
  * Return: the channel; it lives as long as @prepared, or what becomes of that.
@@ -179,8 +179,8 @@ struct ibchan_channel *ibchan_prepared_channel(struct ibchan_prepared *prepared)
  * -EHOSTUNREACH: no route to the peer, or the gateway on the way to it did not answer
  * within 2 s. A peer on the same network is not looked for, because its MAC is in the
  * endpoint: that it is not there, the first work tells (-ETIMEDOUT);
- * -EADDRNOTAVAIL: the channel's own address has gone; -EPERM: see Fork; what the
- * device's driver answers.
+ * -EADDRNOTAVAIL: the channel's own address has gone; -EPERM: see Fork; or the
+ * errno of the device's driver.
  */
 int ibchan_prepared_handshake(struct ibchan_prepared *prepared,
 			      const struct ibchan_endpoint *peer,
@@ -243,7 +243,7 @@ void ibchan_endpoint_to_bytes(const struct ibchan_endpoint *endpoint,
 /**
  * ibchan_endpoint_from_bytes() - from the wire
  * @endpoint: where to put it
- * @bytes: what the peer sent
+ * @bytes: the bytes that the peer sent
  * @length: how many bytes
  * @error: details; NULL is fine
  *
@@ -349,7 +349,7 @@ const char *ibchan_channel_state_name(__u32 state);
 int ibchan_channel_text(const struct ibchan_channel_info *info, char *buf, size_t len);
 
 /**
- * ibchan_channel_error_text() - what failed, between whom
+ * ibchan_channel_error_text() - put a failure and a channel's two ends into words
  * @info: as ibchan_channel_query() filled it after the failure
  * @error: as the call left it
  * @buf: where to, ends with a NUL if @len is not 0
@@ -394,7 +394,7 @@ __u32 ibchan_channel_handle(const struct ibchan_channel *channel);
  * @channel: prepared, connected or broken
  * @priv: anything; the library does not look at it
  *
- * What a program has to do with a channel, for whoever meets that in a completion or an event.
+ * A program finds its own data by it where it meets the channel in a completion or an event.
  */
 void ibchan_channel_set_priv(struct ibchan_channel *channel, void *priv);
 
@@ -402,7 +402,7 @@ void ibchan_channel_set_priv(struct ibchan_channel *channel, void *priv);
  * ibchan_channel_priv() - the caller's pointer
  * @channel: prepared, connected or broken
  *
- * Return: what ibchan_channel_set_priv() was told last; NULL: nothing.
+ * Return: the last pointer of ibchan_channel_set_priv(); NULL: none.
  */
 void *ibchan_channel_priv(const struct ibchan_channel *channel);
 
@@ -410,8 +410,8 @@ void *ibchan_channel_priv(const struct ibchan_channel *channel);
  * ibchan_channel_break() - end a channel's traffic
  * @channel: connected or broken
  *
- * It takes no more work; what is in flight completes with WR_FLUSH_ERR unless
- * it had been done. Breaking twice is fine.
+ * It takes no more work; works in flight complete with WR_FLUSH_ERR unless
+ * they had been done. Breaking twice is fine.
  *
  * Async-signal-safe: a handler may call it, whatever it has interrupted, and a blocking
  * call on the channel then returns; errno is left as it was.

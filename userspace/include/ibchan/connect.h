@@ -22,7 +22,7 @@ struct ibchan_request;
 struct ibchan_error;
 
 /**
- * struct ibchan_route - which device leads to a peer
+ * struct ibchan_route - the device that leads to a peer
  * @device: its name
  * @port: of the device
  * @ifindex: of the network device; 0: none
@@ -44,7 +44,7 @@ struct ibchan_route {
 };
 
 /**
- * ibchan_route_query() - which device leads to a peer
+ * ibchan_route_query() - find the device that leads to a peer
  * @context: open
  * @host: name or IP address
  * @service: name or number of a port; NULL: none
@@ -85,7 +85,7 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host,
 			   struct ibchan_error *error);
 
 /**
- * struct ibchan_connect_params - what goes with a request, or with its answer
+ * struct ibchan_connect_params - data and limits of a request, or of its answer
  * @size: sizeof(struct ibchan_connect_params)
  * @data: for the peer; NULL: none, with a @length of 0
  * @length: bytes of @data: up to 48 with a request and 188 when accepting; 56 with
@@ -119,7 +119,7 @@ struct ibchan_connect_params {
  * @prepared: is used up on success; stays valid on failure
  * @host: name or IP address
  * @service: name or number of the port that the peer listens on
- * @params: what goes with it; NULL: the defaults
+ * @params: data and limits; NULL: the defaults
  * @channel: where to put the channel, which is connecting
  * @error: details; NULL is fine
  *
@@ -129,8 +129,8 @@ struct ibchan_connect_params {
  * the peer rejects, or when a stage takes too long. Receives and data are for whichever
  * accepts. Over iWARP no other is tried once a peer has been asked. Of several errors the one is
  * told that came at the latest stage. ibchan_channel_connect_wait() tells how it went,
- * and ibchan_next() when. Receives can be posted before and meanwhile: what the peer sends
- * first finds them. Closing the channel cancels.
+ * and ibchan_next() when. Receives can be posted before and meanwhile: the peer's first
+ * messages find them. Closing the channel cancels.
  *
  * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: too much data, a
  * time out of its range, or @service is a number above 65535; -EPERM: see Fork; -ENODEV: the
@@ -146,7 +146,7 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
  * ibchan_channel_connect_wait() - wait until a channel is connected
  * @channel: connecting, or what has become of that
  * @timeout_ns: how long; IBCHAN_TIMEOUT_NEVER: as long as the stages may take
- * @error: which stage failed, and why; NULL is fine
+ * @error: the stage that failed, and why; NULL is fine
  *
  * Buffers: those of receives that were posted early stay the device's.
  *
@@ -169,7 +169,7 @@ int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns
  * @stage: enum ibchan_stage, see ibchan_stage_name(): the last one that was begun;
  *	IBCHAN_STAGE_NONE: the channel was not connected by address
  * @error: of what ended it, a negative errno; 0: it has not ended
- * @cm_error: what the connection manager said: a positive reject code, or a
+ * @cm_error: the connection manager's result: a positive reject code, or a
  *	negative errno
  * @length: bytes of @data
  * @local: this side
@@ -214,7 +214,7 @@ int ibchan_channel_connection(struct ibchan_channel *channel,
  * @builder: filled in
  * @host: name or IP address
  * @service: name or number of the port that the peer listens on
- * @params: what goes with it; NULL: the defaults
+ * @params: data and limits; NULL: the defaults
  * @channel: where to put the channel, connected
  * @error: details; NULL is fine
  *
@@ -292,7 +292,7 @@ void ibchan_listener_set_priv(struct ibchan_listener *listener, void *priv);
  * ibchan_listener_priv() - the caller's pointer
  * @listener: listening
  *
- * Return: what ibchan_listener_set_priv() was told last; NULL: nothing.
+ * Return: the last pointer of ibchan_listener_set_priv(); NULL: none.
  */
 void *ibchan_listener_priv(const struct ibchan_listener *listener);
 
@@ -339,7 +339,7 @@ int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
  * @length: bytes of @data
  * @local: the address that was asked for
  * @peer: the address of the peer that asks
- * @data: what came with it, and zeros behind that
+ * @data: the request's data, and zeros behind it
  * @reserved: 0
  */
 struct ibchan_request_info {
@@ -353,7 +353,7 @@ struct ibchan_request_info {
 };
 
 /**
- * ibchan_request_query() - which peer asks
+ * ibchan_request_query() - identify the peer that asks
  * @request: taken
  * @info: where to put the answer
  */
@@ -364,7 +364,7 @@ void ibchan_request_query(const struct ibchan_request *request,
  * ibchan_request_accept() - begin to connect a channel to the peer that asks
  * @request: is used up on success; stays valid on failure
  * @prepared: of the request's device; is used up on success; stays valid on failure
- * @params: what goes with it; NULL: the defaults
+ * @params: data and limits; NULL: the defaults
  * @channel: where to put the channel, which is connecting
  * @error: details; NULL is fine
  *
