@@ -134,7 +134,7 @@ struct ibchan_channel *ibchan_cqe_channel(struct ibchan_context *context,
  *	IBCHAN_TIMEOUT_NEVER: no limit
  *
  * Enters the kernel only if there are not yet @min. Nothing is lost when the
- * wait ends early: what has come is handed out, the rest comes later.
+ * wait ends early: completions that have come are handed out, the rest come later.
  *
  * Buffers: the ranges of each work may be reused when its completion has been
  * handed out; those of an unsignaled work, when that of the work has that it ended with.

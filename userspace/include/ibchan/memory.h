@@ -40,7 +40,7 @@ int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **pd,
 int ibchan_pd_free(struct ibchan_pd *pd);
 
 /**
- * struct ibchan_mr_params - what to register
+ * struct ibchan_mr_params - the memory to register
  * @size: sizeof(struct ibchan_mr_params)
  * @access: IBCHAN_ACCESS_*; remote write and atomic need local write
  * @addr: first byte; any alignment
@@ -123,7 +123,7 @@ int ibchan_mr_reg_shared(struct ibchan_pd *pd, void *addr, size_t length,
 			 struct ibchan_mr **mr, struct ibchan_error *error);
 
 /**
- * struct ibchan_dmabuf_params - what of a dma-buf to register
+ * struct ibchan_dmabuf_params - the part of a dma-buf to register
  * @size: sizeof(struct ibchan_dmabuf_params)
  * @access: IBCHAN_ACCESS_*; remote write and atomic need local write
  * @fd: of the dma-buf
@@ -157,8 +157,8 @@ struct ibchan_dmabuf_params {
  *
  * So far only soft devices can (IBCHAN_DEVICE_DMABUF among the device's caps):
  * the exporter maps the dma-buf for the CPU. To it the region is one access by
- * the CPU, which begins here; what other devices do with the dma-buf meanwhile
- * is for the program to keep apart from its works.
+ * the CPU, which begins here; the program has to keep its works apart from what
+ * other devices do with the dma-buf meanwhile.
  *
  * Buffers: the memory may be used freely, as far as other users of the dma-buf
  * allow, until a work names it. With a remote access, peers may use it from
@@ -226,7 +226,7 @@ struct ibchan_remote_region {
 };
 
 /**
- * ibchan_mr_remote_region() - what a peer needs to name this memory
+ * ibchan_mr_remote_region() - the remote region by which a peer names this memory
  * @mr: registered with a remote access
  * @region: where to put it
  *
@@ -314,7 +314,7 @@ void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region,
 /**
  * ibchan_remote_region_from_bytes() - from the wire
  * @region: where to put it
- * @bytes: what the peer sent
+ * @bytes: the bytes that the peer sent
  * @size: how many bytes
  *
  * Return: 0; -EINVAL: not IBCHAN_REMOTE_REGION_SIZE bytes, or the range wraps

@@ -19,9 +19,9 @@
  *	}
  *	...
  *
- * Whichever way the block is left - return, goto, break, its end, a C++
- * exception, the end of a thread that was cancelled - all works posted in it have
- * ended by then. The pending works, and the memory of their requests, live outside
+ * All works posted in the block have ended when it is left, in any way: return,
+ * goto, break, its end, a C++ exception, the end of a thread that was cancelled.
+ * The pending works, and the memory of their requests, live outside
  * the block, so that they outlive it.
  *
  * Both belong to one thread at a time. Nothing in the library points to them: a thread that
@@ -76,7 +76,7 @@ struct ibchan_pending {
 
 /**
  * struct ibchan_scope - works that end together
- * @error: the block's own error: what ibchan_scope_fail() was told first; 0: none
+ * @error: the block's own error: the first one of ibchan_scope_fail(); 0: none
  * @auto_polled: how many works had a result that the block had not polled when it ended
  * @num_failed: how many of those failed
  * @failed: these, in the order of their posts, by next_failed, until one of them is
@@ -277,7 +277,7 @@ void ibchan_scope_end(struct ibchan_scope *scope);
  * ibchan_scope_leave() - end a scope where its variable is left
  * @scope: the variable; NULL in it is fine
  *
- * What the block macros are made of; ibchan_scope_end() is the call to use.
+ * The block macros call it; programs use ibchan_scope_end().
  *
  * Buffers: as ibchan_scope_end().
  */

@@ -20,8 +20,8 @@ struct ibchan_error;
 
 /*
  * A work request is a struct ibchan_submit_wr of <linux/ibchan.h>, its elements are struct
- * ibchan_submit_sge, and what becomes of it is a struct ibchan_cqe: what the kernel reads and
- * writes. The calls here make elements, those of <ibchan/wr.h> requests; see ibchan_post().
+ * ibchan_submit_sge, and its completion is a struct ibchan_cqe: the kernel reads and writes these
+ * very structs. The calls here make elements, those of <ibchan/wr.h> requests; see ibchan_post().
  */
 
 /**
@@ -89,8 +89,8 @@ static inline struct ibchan_submit_sge ibchan_sge_new(const struct ibchan_mr *mr
  * @accepted: how many leading ones were posted, also on an error; NULL is fine
  * @error: details of the first refused one; NULL is fine
  *
- * Requests are made by ibchan_wr_send() and its like. What they were made with may be changed: the
- * elements, the peer's memory, and
+ * Requests are made by ibchan_wr_send() and its like. A program may change what they were made
+ * with: the elements, the peer's memory, and
  *
  *	wr_id			any number; comes back in the completion
  *	flags			see below; with an immediate by
@@ -132,8 +132,8 @@ static inline struct ibchan_submit_sge ibchan_sge_new(const struct ibchan_mr *mr
  * its channel's cq, whatever happens to the channel.
  *
  * While a work is in flight, its ranges are checked against those of works posted
- * later on the same region: what a receive, read or atomic writes into, no other
- * work may use; what a send or write reads, others may read too. IBCHAN_WR_UNCHECKED opts
+ * later on the same region: no other work may use a range that a receive, read or
+ * atomic writes into; others may read one that a send or write reads. IBCHAN_WR_UNCHECKED opts
  * a work out. Not seen are another region over the same memory, what the peer
  * does by its key, and what the CPU does.
  *
@@ -165,7 +165,7 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_submit_wr *w
  * @wr: the work request, made for @channel
  * @timeout_ns: for the wait, in nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: no
  *	limit
- * @completion: what became of the work; NULL is fine
+ * @completion: of the work; NULL is fine
  * @error: details; NULL is fine
  *
  * One system call in the good case. Signals do not end the wait. Completions
@@ -177,7 +177,7 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_submit_wr *w
  * out its completion. Works fail with these codes as well, so a caller that goes on after
  * them needs @error.
  *
- * Return: 0; what ibchan_post() returns; -ETIMEDOUT: the time has passed;
+ * Return: 0; as ibchan_post(); -ETIMEDOUT: the time has passed;
  * or, with origin IBCHAN_ERROR_WORK, the errno of a work that failed.
  */
 int ibchan_perform(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
@@ -261,9 +261,9 @@ int ibchan_read(struct ibchan_channel *channel, const struct ibchan_submit_sge *
 		struct ibchan_error *error);
 
 /**
- * struct ibchan_swap - what a compare and swap does
- * @compare: what the peer's word must be for it to change
- * @swap: what it becomes then
+ * struct ibchan_swap - the values of a compare and swap
+ * @compare: the value that the peer's word must have for it to change
+ * @swap: its new value then
  */
 struct ibchan_swap {
 	__u64 compare;
@@ -298,7 +298,7 @@ int ibchan_compare_swap(struct ibchan_channel *channel,
  * @channel: connected; both sides allow IBCHAN_ACCESS_REMOTE_ATOMIC
  * @sge: 8 bytes; receives what the peer's were before
  * @remote: the peer's word, as for ibchan_compare_swap()
- * @add: what is added; the sum wraps
+ * @add: the number to add; the sum wraps
  * @error: details; NULL is fine
  *
  * Buffers: the 8 bytes of @sge may be used on return, but for the cases that

@@ -72,8 +72,8 @@ struct ibchan_submit_wr ibchan_wr_read(struct ibchan_channel *channel,
  * @channel: where to post it
  * @sge: one element of 8 bytes, which receives the word as it was
  * @remote: the word: 8 bytes at a multiple of 8
- * @compare: what is expected
- * @swap: what replaces it
+ * @compare: the value that is expected
+ * @swap: the value that replaces it
  *
  * Buffers: none until it is posted.
  *
@@ -89,7 +89,7 @@ struct ibchan_submit_wr ibchan_wr_compare_swap(struct ibchan_channel *channel,
  * @channel: where to post it
  * @sge: one element of 8 bytes, which receives the word as it was
  * @remote: the word: 8 bytes at a multiple of 8
- * @add: what is added
+ * @add: the number to add
  *
  * Buffers: none until it is posted.
  *
