@@ -15,7 +15,7 @@ struct ibchan_device;
 struct ibchan_error;
 
 /**
- * struct ibchan_context_info - what the module is and what the context holds
+ * struct ibchan_context_info - abilities of the module and contents of the context
  * @pinned_bytes: memory that the context's regions keep pinned
  * @abi_version: IBCHAN_ABI_VERSION of the kernel
  * @max_sge: elements of one work request, at most
@@ -278,7 +278,7 @@ int ibchan_gid_query(struct ibchan_context *context, const char *name,
 const char *ibchan_gid_verdict_name(__u32 verdict);
 
 /**
- * ibchan_gid_verdict_text() - what a verdict on a GID means, and what can be done
+ * ibchan_gid_verdict_text() - the meaning of a verdict on a GID, and a remedy
  * @verdict: enum ibchan_gid_verdict
  *
  * Return: a text that is never NULL.

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /**
- * enum ibchan_error_origin - what a struct ibchan_error speaks of
+ * enum ibchan_error_origin - the subject of a struct ibchan_error
  * @IBCHAN_ERROR_NONE: the call succeeded
  * @IBCHAN_ERROR_CALL: the call was refused or its wait ended; @reason may say
  *	why
@@ -27,7 +27,7 @@ enum ibchan_error_origin {
 
 /**
  * struct ibchan_error - why a call failed
- * @code: what the call returned: a negative errno, or 0
+ * @code: the call's result: a negative errno, or 0
  * @origin: enum ibchan_error_origin
  * @reason: the rule that was broken: reason.code is one of IBCHAN_REASON_*, or IBCHAN_REASON_NONE
  *	when there is only @code; reason.value has up to three numbers, which linux/ibchan_codes.h
@@ -84,11 +84,10 @@ const char *ibchan_error_string(const struct ibchan_error *error);
 const char *ibchan_strerror(int code);
 
 /**
- * ibchan_error_hint() - what to do about an error
+ * ibchan_error_hint() - advice on an error
  * @error: as a call left it
  *
- * What ibchan_error_text() says is not repeated. For a work that failed its text says it
- * all.
+ * It repeats nothing of ibchan_error_text(). For a work that failed that text says it all.
  *
  * Return: a sentence; empty on success, and where the text says it all. Never
  * NULL.
@@ -128,7 +127,7 @@ const char *ibchan_reason_name(__u32 code);
 const char *ibchan_status_name(__u32 status);
 
 /**
- * ibchan_status_class() - what kind of failure a status is
+ * ibchan_status_class() - the kind of failure that a status stands for
  * @status: enum ibchan_status
  *
  * Return: enum ibchan_class; IBCHAN_CLASS_UNKNOWN for a status this library
@@ -146,7 +145,7 @@ __u32 ibchan_status_class(__u32 status);
 const char *ibchan_status_class_name(__u32 status);
 
 /**
- * ibchan_status_hint() - what to look at
+ * ibchan_status_hint() - advice on a status
  * @status: enum ibchan_status
  *
  * Return: a sentence; empty for success. Never NULL.

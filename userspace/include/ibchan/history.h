@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* libibchan: what happened to a channel. Include <ibchan.h>. */
+/* libibchan: the history of a channel. Include <ibchan.h>. */
 #ifndef _IBCHAN_HISTORY_H
 #define _IBCHAN_HISTORY_H
 
@@ -15,7 +15,7 @@ struct ibchan_channel;
 struct ibchan_error;
 
 /**
- * ibchan_channel_history() - what happened to a channel lately
+ * ibchan_channel_history() - the latest events of a channel
  * @channel: connected or broken; its device may have left
  * @events: where to put the youngest ones, in the order in which they happened
  * @num: how many there is room for; IBCHAN_HISTORY_MAX is enough

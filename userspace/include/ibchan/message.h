@@ -8,8 +8,8 @@
  *	ibchan_send_bytes()			ibchan_receive_bytes()
  *	ibchan_channel_close()			ibchan_channel_close()
  *
- * These calls open the context, find the device, make the queues and post the receives. What
- * they make belongs to the channel, and ends with it. The channel is one like any other: works of
+ * These calls open the context, find the device, make the queues and post the receives. Their
+ * objects belong to the channel, and end with it. The channel is one like any other: works of
  * other kinds can be posted on it, with memory of its domain (ibchan_channel_pd()). Only its
  * receives, and the queue where they complete, belong to ibchan_receive_bytes(); and when it has
  * broken, its send queue may show works with the wr_id 0 that were these calls'.

@@ -6,7 +6,7 @@
  *		switch (happening.kind) {
  *		case IBCHAN_NEXT_CONNECTED:	a client is there, or a channel is connected
  *		case IBCHAN_NEXT_MESSAGE:	ibchan_receive_bytes() returns one
- *		case IBCHAN_NEXT_WRITABLE:	what met -EAGAIN can be sent now
+ *		case IBCHAN_NEXT_WRITABLE:	a message that met -EAGAIN can be sent now
  *		case IBCHAN_NEXT_SENT:		a message that was lent is the program's own again
  *		case IBCHAN_NEXT_ENDED:		ibchan_channel_close()
  *		}
@@ -32,7 +32,7 @@ struct ibchan_server;
 struct ibchan_error;
 
 /**
- * enum ibchan_next_kind - what has happened
+ * enum ibchan_next_kind - the kind of a happening
  * @IBCHAN_NEXT_CONNECTED: a client of a server is connected, and @channel is its; or a channel of
  *	ibchan_prepared_connect() or ibchan_request_accept() is
  * @IBCHAN_NEXT_MESSAGE: a message of @length bytes is the first that waits in @channel; each is
@@ -59,7 +59,7 @@ enum ibchan_next_kind {
 };
 
 /**
- * enum ibchan_by - who has ended a channel
+ * enum ibchan_by - the party that has ended a channel
  * @IBCHAN_BY_PEER: the peer has closed or broken it, has ended, rejects it, or breaks the rules
  * @IBCHAN_BY_THIS_SIDE: this side has broken it, or has posted what ended it
  * @IBCHAN_BY_NETWORK: the peer does not answer
@@ -73,7 +73,7 @@ enum ibchan_by {
 };
 
 /**
- * struct ibchan_happening - one thing that has happened; what a kind does not speak of is 0
+ * struct ibchan_happening - one thing that has happened; members that its kind does not use are 0
  * @kind: enum ibchan_next_kind
  * @by: enum ibchan_by
  * @error: a negative errno, or 0
@@ -116,7 +116,7 @@ struct ibchan_happening {
  * when the program has handed them over, by ibchan_listener_watch() and ibchan_cq_watch(). Clients
  * are accepted within this call, or within ibchan_take(), whichever is called.
  *
- * Whoever has something to tell is asked in turn: a peer that always has holds up no other.
+ * It asks in turn all that have something to tell: a peer that always has holds up no other.
  * Nothing is told twice, and what is told needs no answer: a program that leaves a message where
  * it is hears of no further one of that channel until it has received it. Nothing is told of a
  * channel before the call that makes it has returned, and nothing once it is closed.
