@@ -124,7 +124,7 @@ static int dial(struct messages *m, const struct addrinfo *list, const char *sou
 	return err ? err : await_connection(m, deadline, error);
 }
 
-/* What lies before the first address that leads there is not tried again. */
+/* It does not try again the addresses before the first one that leads there. */
 static int dial_from(struct station *station, const struct addrinfo *list,
 		     const struct ibchan_message_params *params, struct messages **out,
 		     struct ibchan_error *error)
@@ -390,7 +390,7 @@ static int answer(struct ibchan_server *server, struct ibchan_request *request,
 	return accept_client(server, request, m, error);
 }
 
-/* What has become of those that were accepted. */
+/* Takes note of what has become of those that were accepted. */
 static int collect(struct ibchan_server *server, struct ibchan_error *error)
 {
 	const __u32 either = IBCHAN_EVENT_CONNECTED | IBCHAN_EVENT_BROKEN;

@@ -21,7 +21,7 @@
 #define MESSAGE_MAX	0x10000000000ULL
 
 /**
- * enum frame_kind - what a frame carries
+ * enum frame_kind - the content of a frame
  * @FRAME_BYTES: a message, behind the frame
  * @FRAME_OFFER: where a message lies that the peer is to read: struct frame_offer
  * @FRAME_TAKEN: nothing but what each frame tells
@@ -35,7 +35,7 @@ enum frame_kind {
 };
 
 /**
- * struct frame - what each send begins with
+ * struct frame - the beginning of each send
  * @kind: enum frame_kind
  * @reserved: 0
  * @taken: messages that the sender has ever taken of its peer's, modulo 2^32

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The short way: what a channel of it owns. Its receives are posted, into memory of the
+ * The short way: the objects that a channel of it owns. Its receives are posted, into memory of the
  * channel's own, before it has a peer.
  */
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The short way: what a channel of it owns. */
+/* The short way: the objects that a channel of it owns. */
 #ifndef _LIBIBCHAN_MESSAGE_H
 #define _LIBIBCHAN_MESSAGE_H
 
@@ -7,7 +7,7 @@
 #include "source.h"
 
 /**
- * struct greeting - what each side of the short way tells the other, in network order
+ * struct greeting - the limits that each side of the short way tells the other, in network order
  * @magic: GREETING_MAGIC
  * @message_bytes: the longest message that may lie behind a frame to this side
  * @messages: how many messages the peer may send before they are taken
@@ -53,7 +53,7 @@ struct station {
 /**
  * struct inbox - the memory of a receive, and the frame that lies there
  * @arrival: the frame
- * @bytes: what the frame lies in
+ * @bytes: the memory that the frame lies in
  * @is_taken: it had a message, which is taken
  * @next: of those that wait to be taken, in order, or to be posted again
  */
@@ -81,7 +81,7 @@ struct lent {
 };
 
 /**
- * struct messages - what a channel of the short way owns; immutable but for what locks guard
+ * struct messages - all that a channel of the short way owns; immutable but for what locks guard
  * @station: the context
  * @device: of the channel
  * @pd: of the channel

@@ -5,8 +5,8 @@
  * reads it into the memory of its caller, and says so.
  *
  * Nothing waits for a completion of a send. A box is used again when the peer has taken the
- * message that lay in it, which its frames tell. Whoever waits, for a message or for the peer to
- * take one, sleeps until a frame arrives; every thread that looks takes note of all of them.
+ * message that lay in it, which its frames tell. A thread that waits, for a message or for the
+ * peer to take one, sleeps until a frame arrives; every thread that looks takes note of them all.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 /* Receives that one call posts. */
 #define BATCH		16
-/* What is read at a time, and so pinned. */
+/* Bytes that are read at a time, and so pinned. */
 #define PIECE_BYTES	0x100000U
 /* How long the end of a channel waits for what was sent last. */
 #define LINGER_NS	NSEC_PER_SEC
@@ -153,7 +153,7 @@ static void append(struct messages *m, struct inbox *box)
 	m->last = &box->next;
 }
 
-/* What a peer of this kind does not send ends the channel. */
+/* Ends the channel: a peer of this kind does not send this. */
 static void fail(struct messages *m)
 {
 	m->over = true;
@@ -555,7 +555,7 @@ int ibchan_post_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
 
 /*
  * Has a read that failed ended the channel? One that was posted has, and a peer that lets nobody
- * read offers what it has not. What else is refused stays for the next call.
+ * read offers what it has not. A message whose read was refused otherwise stays for the next call.
  */
 static void read_failed(struct messages *m, const struct ibchan_error *why)
 {
@@ -643,7 +643,7 @@ static int find_first(struct messages *m, __u32 *tail, bool *due,
 	err = look(m);
 	if (m->first)
 		return 0;
-	/* What could not be told before. */
+	/* Tells the peer what could not be told before. */
 	if (!err && !m->ended && !m->over)
 		err = stream_acknowledge(m, error);
 	announce(m);
@@ -779,7 +779,7 @@ int stream_end(struct messages *m)
 	if (!m->window.size || m->is_known)
 		return 0;
 	look(m);
-	/* What the peer has yet to read goes with the channel: that is no orderly end. */
+	/* A message that the peer has yet to read goes with the channel: that is no orderly end. */
 	if (m->lent && !is_taken(m, m->window.sent))
 		return -ECONNRESET;
 	err = m->ended || m->over ? -ECONNRESET : send_end(m);

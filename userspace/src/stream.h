@@ -30,7 +30,7 @@ static inline bool has_room(const struct messages *m)
 	return !window_is_full(&m->window) && !m->ended && !m->over;
 }
 
-/* What ibchan_next() is to tell, or to tell the peer. */
+/* Has ibchan_next() something to tell its caller, or the peer? */
 static inline bool has_news(const struct messages *m)
 {
 	return (m->first && !m->is_told) || (is_at_end(m) && !m->is_end_told) ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The short way: what ibchan_next() tells of a channel. Its end comes last. */
+/* The short way: ibchan_next() tells of a channel. Its end comes last. */
 #include <errno.h>
 
 #include "stream.h"
