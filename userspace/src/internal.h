@@ -56,13 +56,13 @@ struct ibchan_happening;
 #define OBJECT_PLACES	256
 
 /**
- * struct source - what can tell of a happening: a channel, a listener, a cq or a server
+ * struct source - a channel, a listener, a cq or a server, which can tell of a happening
  * @tell: asks it, and returns enum told; one thread at a time does; set before it is added
  * @fd: its descriptor; this and the next two of who asks
  * @is_watched: @fd is in the set of happenings
  * @is_deaf: @fd has nothing to tell any more, and is not watched again
  * @next: of those to be asked; this and all below under the happenings' lock
- * @link: what points here
+ * @link: the pointer to it
  * @is_listed: it is to be asked
  * @is_known: it was listed once
  * @is_gone: it is closed, and not listed any more
@@ -80,7 +80,7 @@ struct source {
 };
 
 /**
- * struct happenings - what ibchan_next() of a context has to ask
+ * struct happenings - the sources that ibchan_next() of a context has to ask
  * @asking: held by the thread that asks sources; taken before any lock of an object
  * @round: of the sources that are listed, those that come before the next look at descriptors; of
  *	who asks
@@ -107,7 +107,7 @@ struct happenings {
 };
 
 /**
- * struct object - what every handle of the interface begins with
+ * struct object - the beginning of every handle of the interface
  * @context: immutable
  * @release: frees the memory; the kernel's object is gone or the parent's
  * @handle: in the kernel; immutable
@@ -115,7 +115,7 @@ struct happenings {
  * @happened: IBCHAN_EVENT_* that were taken and not told; under that lock
  * @known: of them, what its owner knows anyway; under that lock
  * @next: of the objects whose handles share a place in the context; under its lock
- * @link: what points here; under its lock
+ * @link: the pointer to it; under its lock
  */
 struct object {
 	struct ibchan_context *context;
@@ -215,7 +215,7 @@ enum slot_state {
 };
 
 /**
- * struct ticket - what the owner of a kept work has of it
+ * struct ticket - the owner's reference to a kept work
  * @cq: where it completes
  * @index: of its slot
  * @generation: of its slot; another one there means another work

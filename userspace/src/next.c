@@ -5,8 +5,8 @@
  * The descriptor is an epoll set of what the sources of the context have: its file, which tells
  * what happens to channels, listeners, servers, and the completion queues of channels of
  * messages. A source that has something to tell is put into a list (source.c), by a look at the
- * set or by the call that has brought it about. The sources of a list are asked in rounds: what
- * lies in the list as a round begins is asked once, then the set is looked at again. So a source
+ * set or by the call that has brought it about. The sources of a list are asked in rounds: each
+ * one in the list as a round begins is asked once, then the set is looked at again. So a source
  * that always has something to tell comes once in a round, and everyone who waits is in the next
  * one.
  *
@@ -21,9 +21,9 @@
 #include "source.h"
 #include "wait.h"
 
-/* What one look takes from the kernel. */
+/* The most events that one look takes from the kernel. */
 #define LOOK		64
-/* Looks within one call: what happens to a channel may be its server's to tell. */
+/* Looks within one call: a server may have to tell what happens to its channel. */
 #define LOOKS		3
 /* How soon a source is asked again that no descriptor tells of. */
 #define SOON_NS		(NSEC_PER_SEC / 1000)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What ibchan_next() has to ask: the sources of a context, in the order in which they came by
+ * The sources of a context: ibchan_next() asks them in the order in which they came by
  * something to tell. One that has told goes to the end, so none keeps others waiting.
  *
  * A source that nobody has asked yet is in the list as well: the first asking puts its descriptor
@@ -58,7 +58,7 @@ void source_add(struct ibchan_context *context, struct source *source)
 {
 	struct happenings *happenings = &context->happenings;
 
-	/* Who has taken it out of the list, to ask it, sees what the caller has written. */
+	/* The thread that has taken it out of the list, to ask it, sees the caller's writes. */
 	if (__atomic_load_n(&source->is_listed, __ATOMIC_RELAXED))
 		return;
 	lock_take(&happenings->lock);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What ibchan_next() has to ask: see source.c. */
+/* The sources that ibchan_next() has to ask: see source.c. */
 #ifndef _LIBIBCHAN_SOURCE_H
 #define _LIBIBCHAN_SOURCE_H
 
 #include "internal.h"
 
-/* What a source answers. */
+/* The answer of a source. */
 enum told {
 	TOLD_NOTHING,
 	TOLD_LATER,	/* nothing now; to be asked again soon, for which no descriptor tells */
@@ -40,7 +40,7 @@ void happenings_close(struct ibchan_context *context);
  */
 int events_take(struct ibchan_context *context);
 
-/* next.c; the caller gets to know the channel: what happens to it is told from here on. */
+/* next.c; the caller gets to know the channel: its happenings are told from here on. */
 void channel_publish(struct ibchan_channel *channel);
 
 void happening_end(struct ibchan_happening *happening, struct ibchan_channel *channel, int error);
