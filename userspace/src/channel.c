@@ -42,7 +42,7 @@ void ibchan_builder_init_size(struct ibchan_builder *builder, size_t size, struc
 	memcpy(builder, &defaults, min(size, sizeof(defaults)));
 }
 
-/* What the builder says of the keepalive, in the kernel's words. */
+/* Puts the builder's keepalive into the kernel's terms. */
 static int keepalive_read(__s64 ns, __u32 *ms)
 {
 	if (ns != IBCHAN_TIMEOUT_NEVER)
@@ -304,7 +304,7 @@ int ibchan_channel_close(struct ibchan_channel *channel)
 	own_cq = channel->own_cq;
 	messages = channel->messages;
 	closed = channel->closed;
-	/* Who asks the sources may just have met one of its completions. */
+	/* A thread that asks the sources may just have met one of its completions. */
 	channel->source.is_known |= !channel->object.hidden;
 	source_remove(channel->object.context, &channel->source);
 	if (channel->closing && !context_check(channel->object.context))

@@ -15,7 +15,7 @@ struct code_row {
 	const char *words;
 };
 
-/* What a code means here, where the C library's words would lead astray. */
+/* The meaning of a code here, where the C library's words would lead astray. */
 static const struct code_row code_rows[] = {
 	{ EPERM, "this process did not open the context, or a filter of system calls said no" },
 	{ ENOENT, "there is no such thing any more, or nobody knows that name" },

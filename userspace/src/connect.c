@@ -131,7 +131,7 @@ static void fill_route(struct ibchan_route *route, const struct ibchan_cmd_route
 }
 
 /*
- * Which of the addresses a device leads to; *@found is in @list. @source: NULL: as the route says.
+ * Finds the address that a device leads to; *@found is in @list. @source: NULL: as the route says.
  * @ns: for all of them; 0: IBCHAN_DEFAULT_ADDRESS_MS
  */
 int route_of_list(struct ibchan_context *context, const struct addrinfo *list,
@@ -182,7 +182,7 @@ int connect_params_read(const struct ibchan_connect_params *params,
 	return params ? params_read(with, sizeof(*with), params, reason) : 0;
 }
 
-/* With a limit of the kernel's struct; what the transport takes, the kernel knows. */
+/* With a limit of the kernel's struct; the kernel knows how much the transport takes. */
 int connect_data(const void *from, size_t length, void *data, __u32 *data_length,
 		 struct ibchan_reason *reason)
 {
@@ -277,7 +277,7 @@ const char *ibchan_stage_name(__u32 stage)
 	return stage < ARRAY_SIZE(names) ? names[stage] : "unknown";
 }
 
-/* What has become of it, in the words of ibchan_channel_connect_wait(). */
+/* The connection's outcome, as ibchan_channel_connect_wait() returns it. */
 static int outcome(const struct ibchan_cmd_channel_connection *cmd)
 {
 	switch (cmd->out_state) {
@@ -290,7 +290,7 @@ static int outcome(const struct ibchan_cmd_channel_connection *cmd)
 	default:
 		break;
 	}
-	/* Whatever its first error was, only a device that leaves closes what has a handle. */
+	/* Only a device that leaves closes what has a handle, whatever its first error was. */
 	if (cmd->out_error == ENODEV || cmd->out_state == IBCHAN_CHANNEL_CLOSED)
 		return -ENODEV;
 	if (cmd->out_stage == IBCHAN_STAGE_NONE || cmd->out_stage == IBCHAN_STAGE_DONE)

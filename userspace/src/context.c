@@ -21,8 +21,8 @@
 #define GUARD_SIZE	1	/* rounded up to a page by the kernel */
 
 /*
- * Each command begins with a size and flags. The kernel sets a flag in each answer: what answers
- * in its place, say a filter of system calls, has done nothing, whatever it says.
+ * Each command begins with a size and flags. The kernel sets a flag in each answer: anything that
+ * answers in its place, say a filter of system calls, has done nothing, whatever it says.
  */
 int context_ioctl(const struct ibchan_context *context, unsigned int command,
 		  void *arg)
@@ -194,7 +194,7 @@ void object_happened(struct ibchan_context *context, __u32 handle, __u32 events)
 	pthread_mutex_unlock(&context->lock);
 }
 
-/* Which of the events have happened; they are told now. */
+/* Takes those of the events that have happened; they are told now. */
 __u32 object_happenings(struct object *object, __u32 of)
 {
 	__u32 happened;
@@ -309,9 +309,9 @@ static bool is_zero(const void *bytes, size_t length)
 }
 
 /*
- * Reads a struct of the caller's that begins with its size. What a program built for an earlier
- * library does not know is 0; what one built for a later one leaves at 0 is as if it were not
- * there. A size of none cuts no pointer in half.
+ * Reads a struct of the caller's that begins with its size. Members that a program built for an
+ * earlier library does not know are 0; those that one built for a later one leaves at 0 are as if
+ * they were not there. A size of none cuts no pointer in half.
  */
 int params_read(void *to, size_t known, const void *from, struct ibchan_reason *reason)
 {

@@ -194,7 +194,7 @@ static bool is_named(struct object *object, __u64 *wr_id)
 }
 
 /*
- * What the caller named the work that the kernel names. It may have completed
+ * The caller's name of the work that the kernel names. The work may have completed
  * since: then its slot still tells, unless a later work has it already.
  */
 __u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id)

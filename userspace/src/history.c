@@ -49,7 +49,7 @@ static const char *port_event(__u64 event)
 	}
 }
 
-/* What is particular to its kind. */
+/* The details that its kind alone has. */
 static int detail_text(const struct ibchan_history_event *event, char *buf, size_t len)
 {
 	unsigned long long value = event->value;

@@ -42,7 +42,7 @@ void lock_wait(struct lock *lock)
 /* Returns -1 with errno when the time is over or a signal has come. */
 static long sleep_until(struct lock *lock, const struct deadline *deadline)
 {
-	/* What the call takes on a machine of 32 bits as well. */
+	/* The call takes two longs on a machine of 32 bits as well. */
 	const long end[2] = { deadline->end_ns / NSEC_PER_SEC, deadline->end_ns % NSEC_PER_SEC };
 
 	return syscall(SYS_futex, &lock->state, FUTEX_WAIT_BITSET_PRIVATE, LOCK_AWAITED,

@@ -33,7 +33,7 @@ static void translate_reason(struct ibchan_context *context, struct ibchan_reaso
 		reason->value[2] = callers_wr_id(context, reason->value[2]);
 }
 
-/* What is left when the call has failed with @err. */
+/* Posts the rest after a call that has failed with @err. */
 static noinline int submit_rest(struct ibchan_context *context, const struct ibchan_submit_wr *wrs,
 				__u32 n, struct ibchan_cmd_submit *cmd, int err)
 {
@@ -136,7 +136,7 @@ int post_kept(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
 	if (likely(cmd->entry_num))
 		return err;
 	*reason = cmd->reason;
-	/* What the kernel did not accept will not complete. */
+	/* A work that the kernel did not accept will not complete. */
 	lock_take(&cq->lock);
 	slot_free(cq, &cq->slots[ticket->index]);
 	lock_give(&cq->lock);

@@ -4,7 +4,7 @@
  *
  * A scope lists its pending works in the order of their first posts. It has one
  * owner, the thread whose block it is, so it needs no lock. Ending it waits for
- * each in turn; what the owner has not looked at is looked at then.
+ * each in turn, and looks at those that the owner has not looked at.
  */
 #include <errno.h>
 #include <stdio.h>

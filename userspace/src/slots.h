@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What each post and each completion does with the ring and with slots; see ring.c. All of it
- * needs cq->lock but ring_tail() and slot_wr_id().
+ * The steps of each post and each completion on the ring and on slots; see ring.c. All of them
+ * need cq->lock but ring_tail() and slot_wr_id().
  */
 #ifndef _LIBIBCHAN_SLOTS_H
 #define _LIBIBCHAN_SLOTS_H

@@ -81,7 +81,7 @@ static const char * const port_state_names[] = {
 };
 
 /*
- * What a reason says. In braces: W, V and E, the place (wr; wr if not the first; wr and
+ * The text of a reason. In braces: W, V and E, the place (wr; wr if not the first; wr and
  * element); P, the parameter's name; N, why the node cannot be opened;
  * or a value's number after the way to show it: d decimal,
  * x hexadecimal, f flags of a request, i negative if the top bit is set, e errno, a access,
@@ -210,7 +210,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 #define DAMAGED \
 	"it was damaged on its way; hand over the bytes that the peer's ibchan_endpoint_to_bytes() wrote"
 
-/* What one can do about it, where that is not plain. */
+/* A remedy, where that is not plain. */
 static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_TOO_MANY_ELEMENTS] =
 		"ask for more in max_send_sge or max_recv_sge before the channel is prepared",

@@ -7,7 +7,7 @@
 
 /**
  * struct deadline - the end of a call's time
- * @timeout_ns: what the caller gave; IBCHAN_TIMEOUT_NEVER: no end
+ * @timeout_ns: the caller's; IBCHAN_TIMEOUT_NEVER: no end
  * @end_ns: on the monotonic clock; not used without an end
  */
 struct deadline {

@@ -53,7 +53,7 @@ int ibchan_channel_text(const struct ibchan_channel_info *info, char *buf, size_
 			info->device, info->params.port, address, peer);
 }
 
-/* What the device has tried before it gave up. */
+/* The tries that the device has made before it gave up. */
 static void tries_text(const struct ibchan_channel_info *info, __u32 status, char *buf,
 		       size_t len)
 {
@@ -67,7 +67,7 @@ static void tries_text(const struct ibchan_channel_info *info, __u32 status, cha
 		snprintf(buf, len, " after %u retries", info->params.rnr_retries);
 }
 
-/* A work that was flushed says nothing by itself: what ended its channel does. */
+/* A work that was flushed says nothing by itself: the end of its channel does. */
 static void flush_text(const struct ibchan_channel_info *info, __u32 status, char *buf,
 		       size_t len)
 {
