@@ -421,7 +421,7 @@ TEST_F(built, channel_ends_behind_the_completions_of_its_works)
 	int i;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
-	ASSERT_EQ(0, ibchan_cq_watch(asked->cq));
+	ASSERT_EQ(0, ibchan_cq_watch(asked->cq, NULL));
 	for (i = 0; i < 3; i++) {
 		sge = sge_at(asked, 64 * i, 64);
 		ASSERT_EQ(0, post_receive(self->m.context, asked, &sge, i));
@@ -454,7 +454,7 @@ TEST_F(built, channel_that_was_closed_has_no_completions_any_more)
 	int rc;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
-	ASSERT_EQ(0, ibchan_cq_watch(asked->cq));
+	ASSERT_EQ(0, ibchan_cq_watch(asked->cq, NULL));
 	ASSERT_EQ(0, post_receive(self->m.context, asked, &sge, 1));
 	closed = asked->channel;
 	ASSERT_EQ(0, ibchan_channel_close(asked->channel));
@@ -474,7 +474,7 @@ TEST_F(built, listener_that_was_handed_over_tells_of_requests)
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
 	EXPECT_EQ(-ETIMEDOUT, ibchan_next(self->m.context, 50 * MS, &happening, NULL));
 	ibchan_listener_set_priv(self->m.listener, self);
-	ASSERT_EQ(0, ibchan_listener_watch(self->m.listener));
+	ASSERT_EQ(0, ibchan_listener_watch(self->m.listener, NULL));
 	ASSERT_EQ(0, ibchan_next(self->m.context, patience_ns(), &happening, NULL));
 	EXPECT_EQ(IBCHAN_NEXT_REQUEST, happening.kind);
 	EXPECT_EQ(self->m.listener, happening.listener);

@@ -170,11 +170,11 @@ static void await_any(struct server *server)
 
 static void listen_to(struct server *server, const struct options *options)
 {
-	must("watch", ibchan_cq_watch(server->side.cq));
+	must("watch", ibchan_cq_watch(server->side.cq, &error));
 	if (options->endpoints) {
 		server->socket = tcp_listen(options);
 	} else {
-		must("watch", ibchan_listener_watch(server->side.listener));
+		must("watch", ibchan_listener_watch(server->side.listener, &error));
 		client_accept(server, server->side.request);
 	}
 }

@@ -211,33 +211,33 @@ static int cq_tell(struct source *source, struct ibchan_happening *happening)
 }
 
 static int watch(struct ibchan_context *context, struct source *source, int fd,
-		 int (*tell)(struct source *source, struct ibchan_happening *happening))
+		 int (*tell)(struct source *source, struct ibchan_happening *happening),
+		 struct ibchan_error *error)
 {
 	int err = context_check(context);
 
 	if (!err)
-		err = happenings_open(context);
+		err = fd < 0 ? fd : happenings_open(context);
 	if (err)
-		return err;
+		return error_set(error, err, NULL);
 	lock_take(&context->happenings.asking);
 	source->tell = tell;
 	err = source_watch(context, source, fd);
 	lock_give(&context->happenings.asking);
 	if (!err)
 		source_add(context, source);
-	return err;
+	return error_set(error, err, NULL);
 }
 
-int ibchan_listener_watch(struct ibchan_listener *listener)
+int ibchan_listener_watch(struct ibchan_listener *listener, struct ibchan_error *error)
 {
-	return watch(listener->object.context, &listener->source, listener->fd, listener_tell);
+	return watch(listener->object.context, &listener->source, listener->fd, listener_tell,
+		     error);
 }
 
-int ibchan_cq_watch(struct ibchan_cq *cq)
+int ibchan_cq_watch(struct ibchan_cq *cq, struct ibchan_error *error)
 {
-	int fd = ibchan_cq_fd(cq);
-
-	return fd < 0 ? fd : watch(cq->object.context, &cq->source, fd, cq_tell);
+	return watch(cq->object.context, &cq->source, ibchan_cq_fd(cq), cq_tell, error);
 }
 
 /* --- asking --- */

@@ -154,23 +154,25 @@ int ibchan_next_fd(struct ibchan_context *context);
 /**
  * ibchan_listener_watch() - have ibchan_next() take the requests of a listener
  * @listener: listening
+ * @error: details; NULL is fine
  *
  * From now on, until it is closed. Other calls that take requests there find few.
  *
  * Return: 0; as ibchan_next_fd().
  */
-int ibchan_listener_watch(struct ibchan_listener *listener);
+int ibchan_listener_watch(struct ibchan_listener *listener, struct ibchan_error *error);
 
 /**
  * ibchan_cq_watch() - have ibchan_next() tell of the completions of a cq
  * @cq: where works complete
+ * @error: details; NULL is fine
  *
  * From now on, until it is destroyed. Other calls that poll it find few. Works of blocking calls
  * and pending ones complete as ever.
  *
  * Return: 0; as ibchan_next_fd() and ibchan_cq_fd().
  */
-int ibchan_cq_watch(struct ibchan_cq *cq);
+int ibchan_cq_watch(struct ibchan_cq *cq, struct ibchan_error *error);
 
 #ifdef __cplusplus
 }
