@@ -447,7 +447,8 @@ static void fill_send_and_stay(int socket)
 	__u32 device;
 	int fd = open_as_nobody(&device);
 
-	if (fd < 0 || fill(fd, device, &reason) < 3 || send_descriptor(socket, fd))
+	if (fd < 0 || fill(fd, device, &reason) < 3 || send_descriptor(socket, fd) ||
+	    write(socket, &device, sizeof(device)) != sizeof(device))
 		_exit(1);
 	for (;;)
 		pause();
@@ -457,8 +458,8 @@ static void fill_send_and_stay(int socket)
 TEST_F(budget, is_paid_back_by_whoever_gives_objects_back)
 {
 	int ends[2], theirs;
+	__u32 device, i;
 	pid_t child;
-	__u32 id;
 
 	ASSERT_EQ(0, set_limit(8));
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
@@ -470,9 +471,10 @@ TEST_F(budget, is_paid_back_by_whoever_gives_objects_back)
 	theirs = receive_descriptor(ends[0]);
 	ASSERT_LE(0, theirs);
 	EXPECT_LT(3 * MIB, charged_bytes());
-	/* Their handles; the lowest one is the device's. */
-	for (id = 64; id; id--)
-		destroy(theirs, id);
+	/* Their handles follow each other; the first one is the device's. */
+	ASSERT_EQ(sizeof(device), read(ends[0], &device, sizeof(device)));
+	for (i = 64; i; i--)
+		destroy(theirs, device + i - 1);
 	EXPECT_TRUE(eventually(nothing_is_charged, NULL));
 	EXPECT_EQ(0, kill(child, SIGKILL));
 	EXPECT_EQ(-EINTR, child_result(child));
