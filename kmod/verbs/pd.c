@@ -110,8 +110,8 @@ static int settle(struct ibchan_release *release)
 {
 	int num = atomic_read(&release->num_given_up);
 
-	/* Pairs with ibchan_mrs_release(): regions that it has released have left the domain. */
 	return wait_var_event_killable(&release->num_released,
+				       /* Pairs with the release in ibchan_mrs_release(). */
 				       smp_load_acquire(&release->num_released) - num >= 0) ?
 	       -EINTR : 0;
 }

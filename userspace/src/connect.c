@@ -56,7 +56,9 @@ static __u32 share_of(__s64 end, __u32 num, __u32 most)
 {
 	__s64 ms = (end - now_ns()) / NSEC_PER_MSEC / num;
 
-	return ms < 1 ? 1 : min((__u32)ms, most);
+	if (ms > most)
+		return most;
+	return ms < 1 ? 1 : (__u32)ms;
 }
 
 /*
