@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Connecting by IP address and port, and what can go wrong with it. */
 #define _GNU_SOURCE
+#define PARAMS(...)	{ .size = sizeof(struct ibchan_connect_params), __VA_ARGS__ }
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -119,12 +120,8 @@ TEST_F(connecting, has_the_address_of_its_family)
 
 TEST_F(connecting, carries_private_data_both_ways)
 {
-	const struct ibchan_connect_params of_asking = {
-		.size = sizeof(of_asking), .data = "may I?", .length = 7,
-	};
-	const struct ibchan_connect_params of_asked = {
-		.size = sizeof(of_asked), .data = "you may", .length = 8,
-	};
+	const struct ibchan_connect_params of_asking = PARAMS(.data = "may I?", .length = 7);
+	const struct ibchan_connect_params of_asked = PARAMS(.data = "you may", .length = 8);
 	struct ibchan_connection_info info;
 	struct ibchan_request_info asks;
 	struct ibchan_request *request;
@@ -148,9 +145,7 @@ TEST_F(connecting, carries_private_data_both_ways)
 TEST_F(connecting, takes_as_much_private_data_as_the_transport_and_no_more)
 {
 	unsigned char data[IBCHAN_PRIVATE_DATA_SIZE + 1];
-	struct ibchan_connect_params params = {
-		.size = sizeof(params), .data = data, .length = REQUEST_DATA + 1,
-	};
+	struct ibchan_connect_params params = PARAMS(.data = data, .length = REQUEST_DATA + 1);
 	struct ibchan_request_info asks;
 	struct ibchan_request *request;
 
@@ -179,9 +174,7 @@ TEST_F(connecting, takes_as_much_private_data_as_the_transport_and_no_more)
 
 TEST_F(connecting, refuses_flags_and_members_that_it_does_not_know)
 {
-	struct ibchan_connect_params params = {
-		.size = sizeof(params), .flags = IBCHAN_CONNECT_FLAGS + 1,
-	};
+	struct ibchan_connect_params params = PARAMS(.flags = IBCHAN_CONNECT_FLAGS + 1);
 
 	EXPECT_EQ(-EOPNOTSUPP, meeting_ask(&self->m, &params));
 	params.flags = 0;
@@ -225,9 +218,7 @@ TEST_F(connecting, carries_private_data_that_look_like_the_modules_own)
 
 TEST_F(connecting, carries_four_bytes_that_look_like_the_modules_own)
 {
-	const struct ibchan_connect_params params = {
-		.size = sizeof(params), .data = like_ours, .length = 4,
-	};
+	const struct ibchan_connect_params params = PARAMS(.data = like_ours, .length = 4);
 	struct ibchan_request_info asks;
 	struct ibchan_request *request;
 
@@ -377,9 +368,7 @@ TEST_F(connecting, rejects_who_was_not_taken_when_the_listener_closes)
 
 TEST_F(connecting, gives_up_when_nobody_answers_in_time)
 {
-	const struct ibchan_connect_params params = {
-		.size = sizeof(params), .connect_ns = 200 * MS,
-	};
+	const struct ibchan_connect_params params = PARAMS(.connect_ns = 200 * MS);
 	__u64 begin = now_ms();
 
 	ASSERT_EQ(0, meeting_ask(&self->m, &params));
@@ -623,9 +612,8 @@ TEST_F(connecting, by_a_name_that_nobody_knows_is_refused_at_once)
 
 TEST_F(connecting, refuses_a_stage_that_lasts_too_long)
 {
-	const struct ibchan_connect_params params = {
-		.size = sizeof(params), .route_ns = IBCHAN_MAX_STAGE_MS * MS + 1,
-	};
+	const struct ibchan_connect_params params =
+		PARAMS(.route_ns = IBCHAN_MAX_STAGE_MS * MS + 1);
 
 	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
 	EXPECT_EQ(IBCHAN_REASON_STAGE_TIME, self->m.error.reason.code);

@@ -200,7 +200,7 @@ void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr 
 		.endpoint = ch->qp.endpoint,
 		.options = ch->options,
 	};
-	/* Nothing is posted any more, so its completions are where they go. A close waits for the lock. */
+	/* Its cqs stay: a close waits for the lock. */
 	if (state == IBCHAN_CHANNEL_BROKEN) {
 		ibchan_cq_await_owner(ch->send.cq);
 		ibchan_cq_await_owner(ch->recv.cq);

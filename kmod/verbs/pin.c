@@ -90,8 +90,8 @@ static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
 		at = start + (done << PAGE_SHIFT);
 		ret = pin_for_long(at, pinned->num - done, flags, &pinned->pages[done]);
 		/*
-		 * A pin that asks to write by force may meet a mapping that is shared and read-only:
-		 * that refuses it, and has no other page that the process could get.
+		 * A pin that asks to write by force may meet a mapping that is shared and
+		 * read-only: that refuses it, and has no other page that the process could get.
 		 */
 		if (ret == -EFAULT && flags & FOLL_FORCE)
 			ret = pin_for_long(at, 1, 0, &pinned->pages[done]);

@@ -368,7 +368,7 @@ int ticket_fetch(const struct ticket *ticket, struct ibchan_cqe *completion);
 int ticket_leave(const struct ticket *ticket, struct ibchan_cqe *completion);
 __u32 ring_take_any(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n, __u32 got);
 void ring_sort(struct ibchan_cq *cq);
-bool ring_make_room(struct ibchan_cq *cq);
+void ring_make_room(struct ibchan_cq *cq);
 
 /* code.c */
 const char *errno_words(int code);

@@ -199,7 +199,7 @@ static int cq_tell(struct source *source, struct ibchan_happening *happening)
 		if (ret > 0)
 			happening->channel = ibchan_cqe_channel(context, &happening->completion);
 	} while (ret > 0 && !happening->channel);
-	/* Where there is nothing to see, the kernel says why the descriptor is readable all the same. */
+	/* The kernel says why a descriptor is readable with nothing to read. */
 	if (ret < 0)
 		source_deafen(context, source);
 	if (ret <= 0)

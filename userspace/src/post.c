@@ -7,23 +7,35 @@
 
 #include "post.h"
 
+/* The ring that was full when a request was refused, and its head before that. */
+struct full_ring {
+	const struct ibchan_cq *cq;
+	__u32 head;
+};
+
 /*
- * Where works that nobody is shown have filled the ring that a request completes on: a program that
- * posts unsignaled works only has no reason to poll. Returns whether there is room now.
+ * Works that nobody is shown may have filled the ring that a request completes on: a program that
+ * posts unsignaled works only has no reason to poll. Returns whether a place has become free since
+ * @full was written, by this thread or another one; where it is new, one may have.
  */
-static bool make_room(struct ibchan_context *context, const struct ibchan_submit_wr *wr)
+static bool make_room(struct ibchan_context *context, const struct ibchan_submit_wr *wr,
+		      struct full_ring *full)
 {
 	struct ibchan_channel *channel = channel_find(context, wr->channel);
+	struct full_ring now;
 	struct ibchan_cq *cq;
-	bool is_made;
+	bool has_moved;
 
 	if (!channel)
 		return false;
 	cq = completes_on(channel, wr);
 	lock_take(&cq->lock);
-	is_made = ring_make_room(cq);
+	ring_make_room(cq);
+	now = (struct full_ring) { cq, cq->head };
 	lock_give(&cq->lock);
-	return is_made;
+	has_moved = now.cq != full->cq || now.head != full->head;
+	*full = now;
+	return has_moved;
 }
 
 /* A busy range belongs to a work that its poster knows by another number. */
@@ -38,9 +50,10 @@ static noinline int submit_rest(struct ibchan_context *context, const struct ibc
 				__u32 n, struct ibchan_cmd_submit *cmd, int err)
 {
 	__u32 posted = cmd->entry_num;
+	struct full_ring full = { 0 };
 
 	while (err == -EAGAIN && cmd->reason.code == IBCHAN_REASON_RING_FULL && posted < n &&
-	       make_room(context, &wrs[posted])) {
+	       make_room(context, &wrs[posted], &full)) {
 		cmd->entries = (uintptr_t)&wrs[posted];
 		cmd->entry_num = n - posted;
 		err = context_submit(context, cmd);

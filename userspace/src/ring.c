@@ -267,17 +267,13 @@ void ring_sort(struct ibchan_cq *cq)
 	ring_release(cq);
 }
 
-/*
- * Gives back the places of all entries that nobody is shown: the others move up, in their order.
- * Returns whether there were some.
- */
-bool ring_make_room(struct ibchan_cq *cq)
+/* Gives back the places of all entries that nobody is shown: the others move up, in their order. */
+void ring_make_room(struct ibchan_cq *cq)
 {
-	const __u32 head = cq->head;
 	__u32 from, to;
 
 	if (!cq->ring.base)
-		return false;
+		return;
 	ring_sort(cq);
 	for (from = to = cq->sorted; from != cq->head;) {
 		const struct ibchan_cqe *cqe = ring_entry(cq, --from);
@@ -287,5 +283,4 @@ bool ring_make_room(struct ibchan_cq *cq)
 	}
 	cq->head = to;
 	ring_release(cq);
-	return to != head;
 }

@@ -65,7 +65,8 @@ int side_find_source(struct side *side)
 	if (find_device(side, device, sizeof(device)))
 		return -1;
 	port = port ? port : first_active(side, device);
-	if (ibchan_gid_query(side->context, device, port, index, &info, NULL) || info.index != index)
+	if (ibchan_gid_query(side->context, device, port, index, &info, NULL) ||
+	    info.index != index)
 		return complain("%s port %u: no GID %u", device, port, index);
 	side->talk.source = gid_text(info.gid, side->source, sizeof(side->source));
 	return 0;
