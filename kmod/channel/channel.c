@@ -180,7 +180,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_handshake, IBCHAN_NS);
  * @ch: the channel
  * @attr: filled
  *
- * A work of a broken channel that is not in flight any more has been told of.
+ * A work of a broken or closed channel that is not in flight any more has been told of.
  *
  * Context: process, may sleep.
  */
@@ -200,12 +200,12 @@ void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr 
 		.endpoint = ch->qp.endpoint,
 		.options = ch->options,
 	};
-	/* Its cqs stay: a close waits for the lock. */
-	if (state == IBCHAN_CHANNEL_BROKEN) {
+	ibchan_qp_unlock(&ch->qp);
+	/* The caller's reference keeps the cqs, also those of a closed channel. */
+	if (state >= IBCHAN_CHANNEL_BROKEN) {
 		ibchan_cq_await_owner(ch->send.cq);
 		ibchan_cq_await_owner(ch->recv.cq);
 	}
-	ibchan_qp_unlock(&ch->qp);
 	ibchan_facts_fill(ch, &attr->facts);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_query, IBCHAN_NS);

@@ -157,7 +157,7 @@ struct ibchan_object {
  * @budget: of that process's user; pays for all objects
  * @lock: see above
  * @idle_wait: commands that wait until a claimed object is not held any more
- * @first_handle: random: what is a handle in one file is none in another
+ * @first_handle: random, so that a handle of another file is likely to be none here
  * @objects: by handle less @first_handle; a reserved handle reads as none
  * @young: for each place, the object that was published there last: several handles may lead to
  *	one place; under @lock

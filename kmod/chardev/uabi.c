@@ -211,7 +211,7 @@ static int answer(const struct command *command, struct ibchan_call *call, int r
 /* Returns what <linux/ibchan.h> says. */
 static long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
 {
-	/* A processor that guesses must not call beyond the table. A wrong number gets row 0. */
+	/* A processor that guesses must not call beyond the table, where numbers get row 0. */
 	const u32 nr = array_index_nospec(_IOC_NR(number), ARRAY_SIZE(commands));
 	const struct command *command = &commands[nr];
 	/* Copied in over the whole size of the command. */

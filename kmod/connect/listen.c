@@ -177,7 +177,7 @@ static struct ibchan_listener *listener_alloc(const struct ibchan_listener_init 
 	INIT_LIST_HEAD(&listener->all);
 	INIT_DELAYED_WORK(&listener->renew, listener_renew);
 	listener->net = get_net(init->net);
-	listener->backlog = init->backlog ?: IBCHAN_DEFAULT_BACKLOG;
+	listener->backlog = listener_backlog(init);
 	listener->ready = init->ready;
 	listener->priv = init->priv;
 	listener->dev = init->dev;

@@ -94,12 +94,12 @@ static int refuse_host_only(const struct rdma_cm_id *id, struct net *net, int re
  * @reason: why not, or NULL
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for a time that is too long; -EAFNOSUPPORT, -EADDRNOTAVAIL, -ENODEV when the
- * source is of another family than the peer, is no address of this host, or of no RDMA device;
- * -EAFNOSUPPORT for a peer of an unknown family; -ENETUNREACH, -EHOSTUNREACH when there is no way,
- * or no neighbour answers in time; -ENODEV when the way does not lead over an RDMA device, or the
- * peer's address means this host and is not one of a RoCE device's; -EINTR when the caller is
- * killed; -ENOMEM.
+ * Return: 0; -EINVAL for a time that is too long, and for more than one address; -EAFNOSUPPORT,
+ * -EADDRNOTAVAIL, -ENODEV when the source is of another family than the peer, is no address of this
+ * host, or of no RDMA device; -EAFNOSUPPORT for a peer of an unknown family; -ENETUNREACH,
+ * -EHOSTUNREACH when there is no way, or no neighbour answers in time; -ENODEV when the way does
+ * not lead over an RDMA device, or the peer's address means this host and is not one of a RoCE
+ * device's; -EINTR when the caller is killed; -ENOMEM.
  */
 int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
 		       struct ibchan_route *route, struct ibchan_reason *reason)
@@ -110,7 +110,7 @@ int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
 	int ret;
 
 	might_sleep();
-	if (ms > IBCHAN_MAX_STAGE_MS)
+	if (ms > IBCHAN_MAX_STAGE_MS || connect->num_others)
 		return -EINVAL;
 	ret = ibchan_check_source(net, connect, reason);
 	if (ret)

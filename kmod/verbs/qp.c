@@ -145,8 +145,8 @@ int ibchan_qp_to_reset(struct ibchan_qp *qp)
 }
 
 /*
- * It has not been connected since it came to RESET. Channels that broke together wait for one
- * grace period at most: that of the first one to end.
+ * The queue pair has not been connected since it came to RESET. Channels that were reset before the
+ * first of them ends wait for one grace period together.
  */
 static void let_packets_go(struct ibchan_qp *qp)
 {

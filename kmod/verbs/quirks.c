@@ -68,8 +68,9 @@
  * packets while the tasks are stopped, and nothing looks there when they may run again. A packet
  * that was being received just then, and comes into a queue in between, stays there and keeps its
  * reference to the qp. The qp's destruction then waits for 50 s, after which the qp is freed all
- * the same. Packets are received under RCU, and are dropped when they find the qp in RESET. So
- * RESET once more, a grace period later, empties the queues for good.
+ * the same. Packets from the network are received under RCU, and are dropped when they find the qp
+ * in RESET: RESET once more, a grace period later, empties the queues of them for good. Packets
+ * between two qps of one device are received by a worker without RCU, and may still be late.
  */
 #ifdef IBCHAN_RXE_RESET_KEEPS_PACKET
 #define RXE_RESET_KEEPS_PACKET	IBCHAN_QUIRK_RESET_KEEPS_PACKET

@@ -65,7 +65,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Grows when a caller could tell the difference; old callers keep working. */
+/* Grows when a caller could tell the difference. Until 1.0 a module serves its own version only. */
 #define IBCHAN_ABI_VERSION	4
 
 #define IBCHAN_IOCTL_TYPE	0xBC
@@ -478,8 +478,8 @@ enum ibchan_channel_state {
  * @out_error: errno of the first error, 0 while there is none; with two cqs for a
  *	moment that of a flush, until it is known what that came from
  * @out_status: enum ibchan_status of the work that failed first
- * @out_sends_in_flight: posted and not completed; of a broken channel, the completions of all
- *	others are in their rings
+ * @out_sends_in_flight: posted and not completed; of a broken or closed channel, the
+ *	completions of all others are in their rings
  * @out_recvs_in_flight: the same
  * @params: in effect; mtu and max_rd_atomic are the agreed ones once connected; the latter is
  *	0 where the peer serves no reads and atomics

@@ -34,8 +34,7 @@
  * argument. NULL is fine. Each such call writes it, on success too, and ibchan_error_string()
  * puts it into words. Calls without it are those where a code has one cause, for which
  * ibchan_strerror() has the words: calls that end an object (close, destroy, free, dereg, break),
- * hand out a descriptor (fd), post one element (ibchan_post_send() and its like; ibchan_post() says
- * why), collect what was posted (poll, spin, wait, result), or only compute.
+ * hand out a descriptor (fd), collect what was posted (poll, spin, wait, result), or only compute.
  *
  * Any call: On a context each call may also return, beside what it names itself: -EFAULT (a
  * pointer does not work), -ENOMEM, -ENODEV (the device is gone), -EPROTO (a completion ring was

@@ -162,7 +162,7 @@ function check_shape(e,	text) {
 }
 
 # The rule "Errors". A code has one cause in calls that end an object, hand out a descriptor, or
-# collect what was posted; ibchan_post() has details for those that post one element.
+# collect what was posted.
 function check_error(e,	text) {
 	text = decl[e]
 	gsub(/[ \t\n]+/, " ", text)
@@ -170,7 +170,7 @@ function check_error(e,	text) {
 		if (text !~ /^(int|ssize_t) .*, struct ibchan_error \*error\);$/)
 			complain(name[e] ": the error is not the last argument of an int")
 	} else if (text ~ /^(int|ssize_t) / && codes(return_text[e]) > 1 && name[e] !~ \
-		   /_(close|destroy|free|dereg|break|fd|poll|spin|wait|result|checked|post_[a-z]+)$/) {
+		   /_(close|destroy|free|dereg|break|fd|poll|spin|wait|result|checked)$/) {
 		complain(name[e] ": can fail in more than one way, and takes no struct ibchan_error")
 	}
 }
@@ -216,7 +216,7 @@ function declared_name(text) {
 
 # Works, memory and whatever waits for works.
 function touches_buffers(text) {
-	return text ~ /struct ibchan_(wr|sge|mr|pending|scope|completion|channel|context|cq) \**[a-z]/ &&
+	return text ~ /struct ibchan_(submit_wr|submit_sge|mr|pending|scope|cqe|channel|context|cq) \**[a-z]/ &&
 		text ~ /_(post(_[a-z]+)?|perform|send|receive|write|read|wait|poll|spin|drop|(de)?reg(_[a-z]+)?|swap|add|end|leave|close|break)\(/
 }
 

@@ -8,7 +8,7 @@
  * and closing the listener ends them. A call returns channels only that were built in its own
  * protection domain and for its own queues, since another thread may accept for others.
  *
- * The events of such a channel are told to nobody: it is hidden from ibchan_event_take(). A call
+ * The events of such a channel are told to nobody: it is hidden from ibchan_next(). A call
  * that waits hears of them by the file of the context, edge-triggered, because the events of other
  * channels may wait there for their taker; where another thread takes what has happened to a
  * hidden channel, that thread passes the word on by an eventfd.

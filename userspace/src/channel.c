@@ -297,29 +297,37 @@ int ibchan_channel_close(struct ibchan_channel *channel)
 	struct messages *messages;
 	struct ibchan_cq *own_cq;
 	int err, lost = 0;
-	bool stays;
+	struct ibchan_context *context;
+	bool stays, asked;
 
 	if (!channel)
 		return 0;
+	context = channel->object.context;
 	own_cq = channel->own_cq;
 	messages = channel->messages;
 	closed = channel->closed;
 	/* A thread that asks the sources may just have met one of its completions. */
 	channel->source.is_known |= !channel->object.hidden;
-	source_remove(channel->object.context, &channel->source);
-	if (channel->closing && !context_check(channel->object.context))
+	source_remove(context, &channel->source);
+	if (channel->closing && !context_check(context))
 		lost = channel->closing(messages);
 	err = object_end(&channel->object, &stays);
 	if (stays) {
-		source_return(channel->object.context, &channel->source);
+		source_return(context, &channel->source);
 		return err;
 	}
-	if (!context_check(channel->object.context)) {
+	/* A thread that asks may have met the channel. Hidden ones are closed by that thread. */
+	asked = channel->source.is_known && !context_check(context);
+	if (asked)
+		lock_take(&context->happenings.asking);
+	if (!context_check(context)) {
 		cq_orphan(channel->send_cq, channel);
 		if (channel->recv_cq != channel->send_cq)
 			cq_orphan(channel->recv_cq, channel);
 	}
 	object_free(&channel->object);
+	if (asked)
+		lock_give(&context->happenings.asking);
 	cq_close(own_cq);
 	if (closed)
 		closed(messages);
@@ -344,7 +352,7 @@ __u32 ibchan_channel_handle(const struct ibchan_channel *channel)
 struct ibchan_channel *ibchan_cqe_channel(struct ibchan_context *context,
 					  const struct ibchan_cqe *completion)
 {
-	return channel_find(context, completion->channel);
+	return context_check(context) ? NULL : channel_find(context, completion->channel);
 }
 
 void ibchan_channel_set_priv(struct ibchan_channel *channel, void *priv)

@@ -236,8 +236,10 @@ static noinline int bring_in_and_take(struct ibchan_cq *cq, struct ibchan_cqe *c
 				      __u32 n)
 {
 	int err = cq_bring_in(cq);
+	int got = (int)take(cq, completions, n);
 
-	return err ? err : (int)take(cq, completions, n);
+	/* The works of a device that has gone were flushed before that was told. */
+	return got ? got : err;
 }
 
 int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n)

@@ -76,23 +76,25 @@ void happening_end(struct ibchan_happening *happening, struct ibchan_channel *ch
 static bool is_unread(struct ibchan_cq *cq, const struct ibchan_channel *channel)
 {
 	const struct ibchan_cqe *cqe;
+	const struct slot *slot;
 	bool found = false;
 	__u32 at;
 
 	lock_take(&cq->lock);
 	for (at = cq->head; cq->ring.base && at != ring_tail(cq) && !found; at++) {
 		cqe = ring_entry(cq, at);
+		slot = slot_of_wr_id(cq, cqe->wr_id);
 		found = cqe->channel == channel->object.handle && !is_silent(cqe) &&
-			!slot_of_wr_id(cq, cqe->wr_id);
+			(!slot || slot->state == SLOT_LEFT);
 	}
 	lock_give(&cq->lock);
 	return found;
 }
 
 /*
- * TOLD_LAST: all completions of a broken channel were told; TOLD_LATER: works are still flushed;
- * TOLD_NOTHING: the last of its completions lists the channel again. Nothing is told of a cq that
- * the program polls.
+ * TOLD_LAST: all completions of a broken channel were told; TOLD_LATER: works are still flushed, or
+ * a completion is still unread, which any thread may poll. Nothing is told of a cq that the program
+ * has not handed over.
  */
 static enum told works_told(struct ibchan_channel *channel)
 {
@@ -106,7 +108,7 @@ static enum told works_told(struct ibchan_channel *channel)
 		return TOLD_LATER;
 	if ((sends && is_unread(channel->send_cq, channel)) ||
 	    (recvs && is_unread(channel->recv_cq, channel)))
-		return TOLD_NOTHING;
+		return TOLD_LATER;
 	return TOLD_LAST;
 }
 
@@ -191,22 +193,22 @@ static int cq_tell(struct source *source, struct ibchan_happening *happening)
 {
 	struct ibchan_cq *cq = source_of(source, struct ibchan_cq);
 	struct ibchan_context *context = cq->object.context;
+	struct ibchan_channel *channel = NULL;
 	int ret;
 
-	/* Nothing is told of a channel that was closed. */
+	/* Nothing is told of a channel that was closed, or is being closed. */
 	do {
 		ret = ibchan_cq_poll(cq, &happening->completion, 1);
 		if (ret > 0)
-			happening->channel = ibchan_cqe_channel(context, &happening->completion);
-	} while (ret > 0 && !happening->channel);
+			channel = ibchan_cqe_channel(context, &happening->completion);
+	} while (ret > 0 && (!channel || channel->source.is_gone));
 	/* The kernel says why a descriptor is readable with nothing to read. */
 	if (ret < 0)
 		source_deafen(context, source);
 	if (ret <= 0)
 		return TOLD_NOTHING;
 	happening->kind = IBCHAN_NEXT_COMPLETION;
-	if (happening->channel->is_ending)
-		source_add(context, &happening->channel->source);
+	happening->channel = channel;
 	return TOLD_MORE;
 }
 
@@ -269,6 +271,7 @@ static int ask(struct ibchan_context *context, struct source *source,
 	/* A channel without messages, of which something was put down. */
 	if (!source->tell)
 		source->tell = channel_tell;
+	*happening = (struct ibchan_happening) { 0 };
 	told = source->tell(source, happening);
 	if (told == TOLD_MORE || told == TOLD_LATER)
 		source_add(context, source);

@@ -14,8 +14,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "slots.h"
 
@@ -79,16 +81,14 @@ void ring_unmap(struct ibchan_cq *cq)
 #define INDEX_BITS	16
 
 /*
- * A program that takes its wr_ids from anywhere but here meets one of a slot's once in 2^48. The C
- * library has random bytes that the kernel gave the process.
+ * A program that takes its wr_ids from anywhere but here meets one of a slot's once in 2^48.
  */
 static __u64 make_tag(const struct ibchan_cq *cq)
 {
-	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
 	__u64 tag = 0;
 
-	if (random)
-		memcpy(&tag, random + sizeof(tag), sizeof(tag));
+	/* getrandom() of the C library ends a thread that was cancelled. */
+	syscall(SYS_getrandom, &tag, sizeof(tag), GRND_NONBLOCK);
 	/* Each queue has another one. */
 	tag ^= cq->object.handle * 0x9e3779b97f4a7c15ULL;
 	return tag << INDEX_BITS;

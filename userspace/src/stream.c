@@ -774,14 +774,16 @@ static int send_end(struct messages *m)
  */
 int stream_end(struct messages *m)
 {
+	const struct lent *lent;
 	int err;
 
 	if (!m->window.size || m->is_known)
 		return 0;
 	look(m);
 	/* A message that the peer has yet to read goes with the channel: that is no orderly end. */
-	if (m->lent && !is_taken(m, m->window.sent))
-		return -ECONNRESET;
+	for (lent = m->lent; lent; lent = lent->next)
+		if (!is_taken(m, lent->place))
+			return -ECONNRESET;
 	err = m->ended || m->over ? -ECONNRESET : send_end(m);
 	if (!err)
 		return 0;

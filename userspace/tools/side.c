@@ -112,6 +112,7 @@ static int register_slots(struct side *side, void *addr, __u32 access,
 			  struct ibchan_mr **mr)
 {
 	const struct ibchan_mr_params params = {
+		.size = sizeof(params),
 		.addr = addr,
 		.length = side->stride * side->plan->depth,
 		.access = access,
@@ -163,6 +164,7 @@ static struct ibchan_builder make_builder(const struct side *side)
 static int await_peer(struct side *side)
 {
 	const struct ibchan_listen_params params = {
+		.size = sizeof(params),
 		.device = side->device,
 		.host = side->talk.source,
 	};

@@ -60,7 +60,7 @@ static struct ibchan_message_params message_params(const struct talk *talk)
 	return (struct ibchan_message_params) {
 		.size = sizeof(struct ibchan_message_params),
 		.message_bytes = TALK_BYTES,
-		.timeout_ns = talk->timeout_s * NSEC_PER_SEC,
+		.timeout_ns = talk->timeout_s ? talk->timeout_s * NSEC_PER_SEC : INT64_MAX / 4,
 	};
 }
 

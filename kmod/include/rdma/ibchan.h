@@ -442,8 +442,9 @@ struct ibchan_closing {
  * @error: errno of the first error, positive, 0 while there is none; with two cqs for a
  *	moment that of a flush, until it is known what that came from
  * @status: enum ibchan_status of the work that failed first
- * @sends_in_flight: posted and not completed
- * @recvs_in_flight: posted and not completed
+ * @sends_in_flight: posted and not completed; of a broken or closed channel, all others have been
+ *	told of
+ * @recvs_in_flight: the same
  * @params: in effect
  * @endpoint: for the peer
  * @options: in effect

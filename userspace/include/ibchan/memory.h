@@ -128,8 +128,7 @@ int ibchan_mr_reg_shared(struct ibchan_pd *pd, void *addr, size_t length,
  * @access: IBCHAN_ACCESS_*; remote write and atomic need local write
  * @fd: of the dma-buf
  * @reserved: 0
- * @addr: where the caller has mapped the first byte, or NULL: elements of the
- *	region are given in terms of it
+ * @addr: where the caller has mapped the first byte, or NULL; ibchan_mr_addr() returns it
  * @length: bytes, 1 and up
  * @offset: of the first byte, from the start of the dma-buf
  */
@@ -150,9 +149,8 @@ struct ibchan_dmabuf_params {
  * @mr: where to put it
  * @error: details; NULL is fine
  *
- * The memory need not be mapped: with @params->addr NULL an element's addr is
- * its offset in the region, as a pointer. The region holds the dma-buf; its
- * descriptor and its mappings may go at any time. Nothing is charged to
+ * The memory need not be mapped: elements name an offset in the region. The region holds the
+ * dma-buf; its descriptor and its mappings may go at any time. Nothing is charged to
  * RLIMIT_MEMLOCK.
  *
  * So far only soft devices can (IBCHAN_DEVICE_DMABUF among the device's caps):

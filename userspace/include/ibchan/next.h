@@ -119,7 +119,8 @@ struct ibchan_happening {
  * It asks in turn all that have something to tell: a peer that always has holds up no other.
  * Nothing is told twice, and what is told needs no answer: a program that leaves a message where
  * it is hears of no further one of that channel until it has received it. Nothing is told of a
- * channel before the call that makes it has returned, and nothing once it is closed.
+ * channel once it is closed. A thread in this call may be told of a channel before another thread's
+ * call that makes it has returned, and has no pointer of the caller's then.
  *
  * Each channel ends once. IBCHAN_NEXT_ENDED comes when all its messages were received and told,
  * all that was lent is back, and its completions on watched queues were told. Its error is what
