@@ -340,12 +340,7 @@ extern "C" {
         size: usize,
     ) -> c_int;
 
-    pub fn ibchan_builder_init_size(
-        builder: *mut Builder,
-        size: usize,
-        pd: *mut Pd,
-        cq: *mut Cq,
-    );
+    pub fn ibchan_builder_init_size(builder: *mut Builder, size: usize, pd: *mut Pd, cq: *mut Cq);
     pub fn ibchan_builder_prepare(
         builder: *const Builder,
         prepared: *mut *mut Prepared,
