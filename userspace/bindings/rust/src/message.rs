@@ -182,6 +182,8 @@ pub struct Stream {
     raw: NonNull<ffi::Channel>,
     message_bytes: usize,
     all: Option<Arc<Shared>>,
+    /// Among the streams of its loop; the library keeps it, too.
+    number: usize,
 }
 
 // SAFETY: the library takes any call on an object from any thread.
@@ -200,10 +202,15 @@ impl Stream {
             ffi::ibchan_channel_message_params(channel, agreed.as_mut_ptr());
             agreed.assume_init()
         };
+        let number = all.as_ref().map_or(0, |all| all.number());
+
+        // SAFETY: the channel is open; the library only keeps the pointer.
+        unsafe { ffi::ibchan_channel_set_priv(channel, number as *mut c_void) };
         Stream {
             raw,
             message_bytes: agreed.message_bytes as usize,
             all,
+            number,
         }
     }
 
@@ -212,10 +219,14 @@ impl Stream {
         self.message_bytes
     }
 
-    /// A number by which [`Loop::next`] names the stream.
+    /// A number by which [`Loop::next`] names the stream; until this is called, that is 0.
+    ///
+    /// Another thread may be told of the stream before that, by 0: after this call, ask
+    /// [`receive_timeout`](Self::receive_timeout) once, with a time of zero, for what has come by then.
     pub fn set_token(&self, token: usize) {
-        // SAFETY: the channel is open as long as `self` is; the library only keeps the pointer.
-        unsafe { ffi::ibchan_channel_set_priv(self.raw.as_ptr(), token as *mut c_void) };
+        if let Some(all) = &self.all {
+            all.set_token(self.number, token);
+        }
     }
 
     /// Sends a message without waiting. A long one is the peer's to read until
@@ -225,7 +236,7 @@ impl Stream {
     /// The message comes back with an error. If its kind is `WouldBlock`, the peer has no room, and
     /// [`Happening::Writable`](crate::Happening::Writable) tells of some.
     pub fn post(&self, message: Vec<u8>) -> std::result::Result<(), (Error, Vec<u8>)> {
-        let (channel, bytes, length) = (self.raw.as_ptr(), message.as_ptr(), message.len());
+        let (bytes, length) = (message.as_ptr(), message.len());
 
         if length <= self.message_bytes {
             return match self.post_raw(bytes, length) {
@@ -240,10 +251,10 @@ impl Stream {
                 return Err((Error::of_argument(text), message));
             }
         };
-        all.lend(channel, message);
+        all.lend(self.number, message);
         match self.post_raw(bytes, length) {
             Ok(_) => Ok(()),
-            Err(error) => Err((error, all.take_back(channel, bytes))),
+            Err(error) => Err((error, all.take_back(self.number, bytes))),
         }
     }
 
@@ -374,10 +385,14 @@ enum Received {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        const ECONNRESET: c_int = 104;
+        let lent = self.all.as_ref().map(|all| all.forget(self.number));
         // SAFETY: nobody has it any more.
-        unsafe { ffi::ibchan_channel_close(self.raw.as_ptr()) };
-        if let Some(all) = &self.all {
-            all.forget(self.raw.as_ptr());
+        let result = unsafe { ffi::ibchan_channel_close(self.raw.as_ptr()) };
+
+        // With any other result the kernel may not have ended it, and the peer still read.
+        if result != 0 && result != -ECONNRESET {
+            mem::forget(lent);
         }
     }
 }

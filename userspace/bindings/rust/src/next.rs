@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-use crate::error::{call, Error, Result};
+use crate::error::{call, check, Error, Result};
 use crate::ffi;
 use crate::message::{nanoseconds, Stream};
+use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::os::unix::io::{AsRawFd, RawFd};
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// One thing that has happened. Tokens are those of [`Stream::set_token`].
@@ -64,7 +66,16 @@ pub enum By {
 /// The library's context, and what peers read in it.
 pub(crate) struct Shared {
     pub(crate) context: NonNull<ffi::Context>,
-    lent: Mutex<Vec<(usize, Vec<u8>)>>,
+    fd: RawFd,
+    streams: Mutex<Streams>,
+}
+
+/// By their numbers, none of which comes again, as the addresses of the library's channels do.
+#[derive(Default)]
+struct Streams {
+    last: usize,
+    tokens: HashMap<usize, usize>,
+    lent: Vec<(usize, Vec<u8>)>,
 }
 
 // SAFETY: the library takes any call on a context from any thread.
@@ -73,29 +84,49 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    fn lent(&self) -> std::sync::MutexGuard<'_, Vec<(usize, Vec<u8>)>> {
-        self.lent
-            .lock()
-            .unwrap_or_else(|broken| broken.into_inner())
+    fn streams(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Of one more stream; not 0.
+    pub(crate) fn number(&self) -> usize {
+        let mut streams = self.streams();
+
+        streams.last += 1;
+        streams.last
+    }
+
+    pub(crate) fn set_token(&self, number: usize, token: usize) {
+        self.streams().tokens.insert(number, token);
+    }
+
+    fn token(&self, number: usize) -> usize {
+        self.streams().tokens.get(&number).copied().unwrap_or(0)
     }
 
     /// From here on the memory stays where it is.
-    pub(crate) fn lend(&self, channel: *mut ffi::Channel, message: Vec<u8>) {
-        self.lent().push((channel as usize, message));
+    pub(crate) fn lend(&self, number: usize, message: Vec<u8>) {
+        self.streams().lent.push((number, message));
     }
 
-    pub(crate) fn take_back(&self, channel: *mut ffi::Channel, bytes: *const u8) -> Vec<u8> {
-        let mut lent = self.lent();
+    pub(crate) fn take_back(&self, number: usize, bytes: *const u8) -> Vec<u8> {
+        let lent = &mut self.streams().lent;
         let found = lent
             .iter()
-            .position(|(of, message)| *of == channel as usize && message.as_ptr() == bytes);
+            .position(|(of, message)| *of == number && message.as_ptr() == bytes);
 
         found.map_or_else(Vec::new, |index| lent.remove(index).1)
     }
 
-    /// The channel is closed: no peer reads any more.
-    pub(crate) fn forget(&self, channel: *mut ffi::Channel) {
-        self.lent().retain(|(of, _)| *of != channel as usize);
+    /// What is to stay until the stream is closed, which happens next.
+    pub(crate) fn forget(&self, number: usize) -> Vec<(usize, Vec<u8>)> {
+        let mut streams = self.streams();
+        let lent = mem::take(&mut streams.lent);
+        let (gone, left) = lent.into_iter().partition(|(of, _)| *of == number);
+
+        streams.lent = left;
+        streams.tokens.remove(&number);
+        gone
     }
 }
 
@@ -109,6 +140,9 @@ impl Drop for Shared {
 /// Where [`Options::dial_in`](crate::Options::dial_in) and
 /// [`Options::serve_in`](crate::Options::serve_in) make streams and servers, for one loop around
 /// [`next`](Loop::next).
+///
+/// A token is 0 until [`Stream::set_token`] is called: while one thread dials, another one's
+/// [`next`](Loop::next) may already tell of that stream, by 0.
 ///
 /// ```no_run
 /// use ibchan::{Happening, Loop, Options};
@@ -145,10 +179,14 @@ impl Loop {
 
         // SAFETY: it is written to during the call only.
         call(|error| unsafe { ffi::ibchan_context_open(&mut context, error) })?;
-        Ok(Loop(Arc::new(Shared {
+        let mut shared = Shared {
             context: NonNull::new(context).expect("a context that is open"),
-            lent: Mutex::new(Vec::new()),
-        })))
+            fd: -1,
+            streams: Mutex::default(),
+        };
+        // SAFETY: the context is open as long as `shared` is, which an error drops.
+        shared.fd = check(unsafe { ffi::ibchan_next_fd(context) })?;
+        Ok(Loop(Arc::new(shared)))
     }
 
     /// What happens next, within a time; `None` waits without an end. After the time the kind of the
@@ -164,7 +202,8 @@ impl Loop {
 
     fn happening(&self, told: &ffi::Happening) -> Happening {
         const ENODATA: i32 = 61;
-        let token = told.private as usize;
+        let number = told.private as usize;
+        let token = self.0.token(number);
         let error = match -told.error {
             0 | ENODATA => None,
             _ => Some(Error::of_code(told.error)),
@@ -181,7 +220,7 @@ impl Loop {
             ffi::NEXT_WRITABLE => Happening::Writable { token },
             ffi::NEXT_SENT => Happening::Sent {
                 token,
-                message: self.0.take_back(told.channel, told.bytes.cast()),
+                message: self.0.take_back(number, told.bytes.cast()),
                 error,
             },
             ffi::NEXT_ENDED => Happening::Ended {
@@ -202,8 +241,7 @@ impl Loop {
 /// For `poll` and `epoll`: readable while [`next`](Loop::next) has something to do.
 impl AsRawFd for Loop {
     fn as_raw_fd(&self) -> RawFd {
-        // SAFETY: the context is open as long as `self` is.
-        unsafe { ffi::ibchan_next_fd(self.0.context.as_ptr()) }
+        self.0.fd
     }
 }
 
