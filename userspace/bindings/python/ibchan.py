@@ -30,6 +30,7 @@ import collections
 import contextlib
 import ctypes
 import errno
+import itertools
 import os
 import select
 import sys
@@ -50,6 +51,7 @@ _LONGEST = 2 ** 62  # nanoseconds
 _MOST = 2 ** 30  # bytes that a peer can make receive() allocate
 _ERROR_ROOM = 512  # more than a struct ibchan_error has
 _FIRST_VALUE = slice(24, 32)  # of its reason
+_MAKING = 1  # seconds: far more than from a call of the library to the object around its handle
 
 _library = ctypes.CDLL("libibchan.so.0")
 
@@ -106,6 +108,7 @@ _context_open = _function("context_open", _handle, _handle)
 _context_close = _function("context_close", _handle)
 _next = _function("next", _handle, ctypes.c_int64, _handle, _handle)
 _next_fd = _function("next_fd", _handle)
+_set_priv = _function("channel_set_priv", _handle, _handle, returns=None)
 _break = _function("channel_break", _handle)
 _channel_close = _function("channel_close", _handle)
 
@@ -153,6 +156,13 @@ def _params(messages, message_bytes, timeout):
 
 def _failure(code):
     return OSError(-code, _strerror(code).decode()) if code else None
+
+
+def _descriptor(handle):
+    result = _next_fd(handle)
+    if result < 0:
+        raise _failure(result)
+    return result
 
 
 @contextlib.contextmanager
@@ -303,20 +313,27 @@ class Channel(_Object):
     """Carries messages between two programs. dial(), Server.take() and CONNECTED make them."""
 
     _interrupt = staticmethod(_break)
+    _numbers = itertools.count(1, 2)  # odd ones, which are no server's handle
+    _unreturned = []  # what peers may read for good
 
     def __init__(self, handle, message_bytes, context=None):
         self._message_bytes = message_bytes
         self._context = context
+        self._number = next(self._numbers)
         self._lent = collections.deque()
+        self._lent_lock = threading.RLock()
         super().__init__(handle)
         if context is not None:
-            context._add(handle, self)
+            context._add(handle, self._number, self)
 
     def _end(self, handle):
-        if self._context is not None:
-            self._context._forget(handle, self)
         result = _channel_close(handle)
-        self._lent.clear()
+        # With any other result the kernel may not have ended it.
+        if result not in (0, -errno.ECONNRESET):
+            self._unreturned.append(self._lent)
+        self._lent = collections.deque()
+        if self._context is not None:
+            self._context._forget(self._number, self)
         return result
 
     def __iter__(self):
@@ -340,20 +357,23 @@ class Channel(_Object):
         memory, length = _memory(buffer, False)
         with self._used() as handle:
             entry = (_address_of(memory), memory, buffer)
-            self._lent.append(entry)
+            with self._lent_lock:
+                self._lent.append(entry)
             lent = False
             try:
                 lent = _call(_post, handle, memory, length) == 1
             finally:
                 if not lent:
-                    self._lent.remove(entry)
+                    with self._lent_lock:
+                        self._lent.remove(entry)
         return not lent
 
     def _given_back(self, address):
-        for entry in self._lent:
-            if entry[0] == address:
-                self._lent.remove(entry)
-                return entry[2]
+        with self._lent_lock:
+            for entry in list(self._lent):
+                if entry[0] == address:
+                    self._lent.remove(entry)
+                    return entry[2]
         return None
 
     def send(self, buffer, timeout=None):
@@ -411,13 +431,14 @@ class Server(_Waiting):
         self._context = context
         super().__init__(handle, _server_close)
         if context is not None:
-            context._add(handle, self)
+            context._add(handle, handle, self)
 
     def _end(self, handle):
+        self._end_pipe()
+        result = _server_close(handle)
         if self._context is not None:
             self._context._forget(handle, self)
-        self._end_pipe()
-        return _server_close(handle)
+        return result
 
     def __iter__(self):
         while True:
@@ -438,7 +459,10 @@ class Server(_Waiting):
     def _take(self, handle):
         channel = ctypes.c_void_p()
         _call(_take, handle, 0, ctypes.byref(channel))
-        return self._channel(channel.value)
+        taken = self._channel(channel.value)
+        if self._context is not None:
+            self._context._close_late(taken)
+        return taken
 
     def _channel(self, handle):
         return Channel(handle, self._message_bytes, self._context)
@@ -455,49 +479,97 @@ class Context(_Waiting):
     def __init__(self):
         context = ctypes.c_void_p()
         _call(_context_open, ctypes.byref(context))
-        self._members = {}  # of handles, until they are closed
-        self._members_lock = threading.Lock()
+        self._members = {}  # of numbers of channels and handles of servers, until they are closed
+        self._awaited = []  # [handle, member]: of which was told before there was an object
+        self._left = None  # the handle, when it was closed with members in it
+        self._changed = threading.Condition()
         super().__init__(context.value, _context_close)
 
     def __iter__(self):
         while True:
             yield self.next()
 
-    def _add(self, handle, member):
-        with self._members_lock:
-            self._members[handle] = member
+    def _add(self, handle, key, member):
+        with self._changed:
+            self._members[key] = member
+            if key != handle:
+                _set_priv(handle, key)
+            for place in self._awaited:
+                if place[0] == handle:
+                    place[1] = member
+            self._changed.notify_all()
 
-    def _forget(self, handle, member):
-        with self._members_lock:
-            if self._members.get(handle, member) is member:
-                self._members.pop(handle, None)
+    def _forget(self, key, member):
+        """After the member was closed."""
+        is_own = os.getpid() == self._process
+        # Of a child: another thread of the parent may have had the lock.
+        with self._changed if is_own else contextlib.nullcontext():
+            if self._members.get(key) is member:
+                del self._members[key]
+            if self._left and not self._members:
+                handle, self._left = self._left, None
+                _context_close(handle)
 
-    def _member(self, handle):
-        with self._members_lock:
-            return self._members.get(handle)
+    def _member(self, handle, key):
+        """None when it is closed. Waits for the thread that is making it, which has its handle."""
+        with self._changed:
+            if key in self._members:
+                return self._members[key]
+            if key and key != handle:
+                return None
+            for member in list(self._members.values()):
+                if member._handle == handle:
+                    return member
+            place = [handle, None]
+            self._awaited.append(place)
+            try:
+                self._changed.wait_for(lambda: place[1], _MAKING)
+            finally:
+                self._awaited = [other for other in self._awaited if other is not place]
+            return place[1]
+
+    def _close_members(self):
+        with self._changed:
+            members = list(self._members.values())
+        for member in members:
+            with contextlib.suppress(OSError):
+                member.close()
+
+    def _close_late(self, member):
+        """Closes what was made while another thread has closed the context."""
+        if not self._handle:
+            with contextlib.suppress(OSError):
+                member.close()
 
     def close(self):
         """Closes channels and servers that are left, and ends it, as every close() does."""
-        if os.getpid() == self._process:
-            with self._members_lock:
-                members = list(self._members.values())
-            for member in members:
-                with contextlib.suppress(OSError):
-                    member.close()
-        super().close()
+        if os.getpid() != self._process:
+            super().close()
+            return
+        self._close_members()
+        try:
+            super().close()
+        finally:
+            self._close_members()  # those that calls have made meanwhile
 
     def _end(self, handle):
+        """The last member ends it, where some are left."""
         self._end_pipe()
+        is_own = os.getpid() == self._process
+        with self._changed if is_own else contextlib.nullcontext():
+            if self._members:
+                self._left = handle
+                return 0
         return _context_close(handle)
 
     def fileno(self):
         """For select and asyncio: readable while next() has something to tell."""
         with self._used() as handle:
-            return _next_fd(handle)
+            return _descriptor(handle)
 
     def next(self, timeout=None):
         """The next Happening. Raises TimeoutError; BlockingIOError where the timeout is 0."""
-        return self._repeat(self._next, _next_fd, timeout)
+        return self._repeat(self._next, _descriptor, timeout)
 
     def _next(self, handle):
         while True:
@@ -508,11 +580,15 @@ class Context(_Waiting):
                 return happening
 
     def _happening(self, told):
-        server = self._member(told.server) if told.server else None
-        channel = self._member(told.channel) if told.channel else None
-        if told.kind == CONNECTED and server:
+        server = self._member(told.server, told.server) if told.server else None
+        if told.kind != CONNECTED:
+            channel = self._member(told.channel, told.priv) if told.channel else None
+        elif server:
             channel = server._channel(told.channel)
-        if not channel and not server:
+        else:
+            channel = None
+            _channel_close(told.channel)
+        if not server and not (channel and channel._handle):
             return None  # another thread has closed it meanwhile
         buffer = channel._given_back(told.bytes) if told.kind == SENT else None
         error = None if told.error == -errno.ENODATA else _failure(told.error)
@@ -527,7 +603,10 @@ def dial(host, service, *, messages=0, message_bytes=_MESSAGE_BYTES, timeout=60,
     params.source = _name(source)
     with _within(context, params):
         _call(_dial, _name(host), _name(service), ctypes.byref(params), ctypes.byref(channel))
-        return Channel(channel.value, message_bytes or _MESSAGE_BYTES, context)
+        dialed = Channel(channel.value, message_bytes or _MESSAGE_BYTES, context)
+        if context is not None:
+            context._close_late(dialed)
+        return dialed
 
 
 def serve(host=None, service=None, *, messages=0, message_bytes=_MESSAGE_BYTES, timeout=60,
