@@ -140,7 +140,9 @@ TEST_F(message, lengths_and_numbers_that_both_sides_have_room_for_are_told)
 {
 	const struct ibchan_message_params brief = { .size = sizeof(brief), .message_bytes = 100 };
 	const struct ibchan_message_params few = { .size = sizeof(few), .messages = 3 };
-	struct ibchan_message_params agreed[2];
+	struct ibchan_message_params agreed[2] = {
+		{ .size = sizeof(agreed[0]) }, { .size = sizeof(agreed[1]) },
+	};
 	int i;
 
 	ASSERT_EQ(0, meet(self, &brief, &few));

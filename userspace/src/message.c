@@ -235,15 +235,17 @@ int ibchan_channel_message_params(const struct ibchan_channel *channel,
 				  struct ibchan_message_params *agreed)
 {
 	const struct messages *m = channel->messages;
+	struct ibchan_message_params all;
 
-	if (!m)
+	if (!m || agreed->size < sizeof(agreed->size))
 		return -EINVAL;
-	*agreed = (struct ibchan_message_params) {
-		.size = sizeof(*agreed),
+	all = (struct ibchan_message_params) {
+		.size = agreed->size,
 		.messages = m->window.size,
 		.message_bytes = m->peer_bytes,
 		.context = channel->object.context,
 	};
+	memcpy(agreed, &all, all.size < sizeof(all) ? all.size : sizeof(all));
 	return 0;
 }
 

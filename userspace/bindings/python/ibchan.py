@@ -343,7 +343,7 @@ class Channel(_Object):
     @property
     def message_bytes(self):
         """Up to which length both sides copy messages."""
-        agreed = _Params()
+        agreed = _Params(size=ctypes.sizeof(_Params))
         with self._used() as handle:
             _agreed(handle, ctypes.byref(agreed))
         return agreed.message_bytes

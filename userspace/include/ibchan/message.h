@@ -286,9 +286,10 @@ ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t r
 /**
  * ibchan_channel_message_params() - how a channel takes messages
  * @channel: of ibchan_dial() or ibchan_take()
- * @agreed: where to put it; messages and message_bytes are those that both sides have room for
+ * @agreed: where to put it; its size is set; messages and message_bytes become those that both
+ *	sides have room for
  *
- * Return: 0; -EINVAL: a channel that was made otherwise.
+ * Return: 0; -EINVAL: a channel that was made otherwise, or no size.
  */
 int ibchan_channel_message_params(const struct ibchan_channel *channel,
 				  struct ibchan_message_params *agreed);

@@ -195,13 +195,12 @@ impl Stream {
     /// What the library has connected.
     pub(crate) fn of(channel: *mut ffi::Channel, all: Option<Arc<Shared>>) -> Self {
         let raw = NonNull::new(channel).expect("a channel that is connected");
-        let mut agreed = MaybeUninit::<ffi::MessageParams>::zeroed();
+        // SAFETY: zeros are such a struct.
+        let mut agreed: ffi::MessageParams = unsafe { MaybeUninit::zeroed().assume_init() };
 
-        // SAFETY: the channel is open, and zeros are such a struct.
-        let agreed = unsafe {
-            ffi::ibchan_channel_message_params(channel, agreed.as_mut_ptr());
-            agreed.assume_init()
-        };
+        agreed.size = mem::size_of_val(&agreed) as u32;
+        // SAFETY: the channel is open.
+        unsafe { ffi::ibchan_channel_message_params(channel, &mut agreed) };
         let number = all.as_ref().map_or(0, |all| all.number());
 
         // SAFETY: the channel is open; the library only keeps the pointer.
