@@ -188,6 +188,26 @@ TEST_F(shared, has_a_descriptor_that_knows_what_a_blocking_call_has_passed_over)
 	close(epoll);
 }
 
+/* For threads that wait with a set of their own each: the kernel need not wake all of them. */
+TEST_F(shared, has_a_descriptor_that_may_be_waited_for_exclusively)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLEXCLUSIVE };
+	int sets[2], i, woken = 0;
+
+	for (i = 0; i < 2; i++) {
+		sets[i] = epoll_create1(EPOLL_CLOEXEC);
+		ASSERT_LE(0, sets[i]);
+		ASSERT_EQ(0, epoll_ctl(sets[i], EPOLL_CTL_ADD, ibchan_cq_fd(self->cq), &event));
+	}
+	ASSERT_EQ(0, ibchan_post_receive(self->b.channel, self->b.mr, 0, 64, 1, NULL));
+	ASSERT_EQ(0, ibchan_post_send(self->a.channel, self->a.mr, 64, 64, 2, NULL));
+	for (i = 0; i < 2; i++)
+		woken += epoll_wait(sets[i], &event, 1, i ? 0 : patience_ms()) == 1;
+	EXPECT_LE(1, woken);
+	close(sets[0]);
+	close(sets[1]);
+}
+
 TEST_F(shared, keeps_a_prepared_channel_whose_handshake_was_refused)
 {
 	struct ibchan_endpoint own, wrong;
