@@ -82,7 +82,7 @@ modules: ## ibchan.ko for KDIR
 	+@$(take_turns) && \
 	mkdir -p $(MODULE_DIR)/selftests && \
 	cp -rsf $(top)/Kbuild $(top)/kmod $(top)/uapi $(MODULE_DIR)/ && \
-	cp -rsf $(top)/selftests/faults $(MODULE_DIR)/selftests/ && \
+	$(if $(filter 1,$(FAULTS)),cp -rsf $(top)/selftests/faults $(MODULE_DIR)/selftests/ &&) \
 	$(reuse) && \
 	$(MAKE) -C $(KDIR) M=$(MODULE_DIR) $(kbuild_flags) $(or $(OBJECT),modules) 9>&-
 

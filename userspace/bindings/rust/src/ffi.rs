@@ -61,7 +61,7 @@ pub struct Error {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct MessageParams {
     pub size: u32,
     pub messages: u32,
