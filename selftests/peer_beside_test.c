@@ -79,9 +79,16 @@ static int ask(const struct side *side, const struct ibchan_address *peer, __u32
 	return cmd_channel_connect(side->fd, &cmd);
 }
 
+/* The request of a client that has left may still be there: word of that comes by a worker. */
 static int accept_on(FIXTURE_DATA(beside) * self, const struct side *side, __u32 flags)
 {
-	return side_accept_any(side, self->listener.out_listener, self->listener.out_fd, flags);
+	int rc;
+
+	do {
+		rc = side_accept_any(side, self->listener.out_listener, self->listener.out_fd,
+				     flags);
+	} while (rc == -EPROTOTYPE);
+	return rc;
 }
 
 static bool is_connected(void *side)
