@@ -53,7 +53,7 @@ bool ibchan_cm_goes_on(struct ibchan_cm *cm, int cm_error, int error)
 
 	if (READ_ONCE(cm->next) >= cm->num_others || asks_by_thread(cm) || !is_connecting(cm->ch))
 		return false;
-	/* The answer came while this waited: the connection is there. */
+	/* The last stage is over: no time of it is left for another address. */
 	if (failure.stage >= IBCHAN_STAGE_DONE)
 		return false;
 	if (test_and_set_bit(0, &cm->failed))

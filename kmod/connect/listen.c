@@ -40,7 +40,7 @@ static LIST_HEAD(listeners);
  * @lock: guards @closed
  * @queue: requests that are not taken yet
  * @backlog: how many may wait there
- * @payer: whom they are charged to
+ * @payer: the budget that requests are charged to
  * @dead: the device of its address, or the only one, has left
  * @net: network namespace; holds a reference
  * @renew: listens again where the address is, if it has gone

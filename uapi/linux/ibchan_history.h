@@ -9,7 +9,7 @@
 #define IBCHAN_HISTORY_MAX	64
 
 /*
- * What happened: X(number, NAME). The comment names what @detail and @value are; @error
+ * Events of a channel: X(number, NAME). The comment names @detail and @value; @error
  * is an errno where there is one.
  */
 #define IBCHAN_HISTORY_KINDS(X)						\

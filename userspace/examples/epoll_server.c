@@ -128,7 +128,7 @@ static void reverse(char *text, __u32 length)
 	}
 }
 
-/* An empty message is a farewell. What fails breaks its channel, whose end is told. */
+/* An empty message is a farewell. A failed work breaks its channel, whose end is told. */
 static void completed(struct server *server, struct client *client,
 		      const struct ibchan_cqe *done)
 {

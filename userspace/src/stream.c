@@ -35,7 +35,7 @@ static struct ibchan_submit_sge sge_of(const struct messages *m, const void *byt
 				    length);
 }
 
-/* Returns how many. @offered: of them, those whose message is taken. */
+/* Returns the number of receives. @offered: those among them whose message was taken. */
 static __u32 gather_receives(const struct messages *m, struct ibchan_submit_wr *wrs,
 			     struct ibchan_submit_sge *sges, __u32 *offered)
 {
@@ -65,7 +65,7 @@ static void receives_posted(struct messages *m, __u32 num)
 	}
 }
 
-/* Whoever posted: the peer learns how many more messages it may send. */
+/* Any post tells the peer how many more messages it may send. */
 int stream_post(struct messages *m, struct ibchan_submit_wr *send, struct frame *frame,
 		struct ibchan_error *error)
 {

@@ -198,7 +198,7 @@ int ibchan_prepared_destroy(struct ibchan_prepared *prepared);
 
 /**
  * ibchan_rnr_timer_from_ns() - a time as min_rnr_timer
- * @ns: how long a peer whose message met no receive is to wait, 0 and up
+ * @ns: the time that a peer waits after its message met no receive, 0 and up
  *
  * Return: the code, 0 to 31, of the shortest time that is not below @ns, which is
  * 10 us at least; -EINVAL: above 655.36 ms, or negative.

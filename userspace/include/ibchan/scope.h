@@ -2,8 +2,8 @@
 /*
  * libibchan: pending works and scopes. Include <ibchan.h>.
  *
- * A pending work (struct ibchan_pending) is a work whose result waits until
- * somebody looks. A scope is a set of them that cannot outlive a block:
+ * The result of a pending work (struct ibchan_pending) stays until its owner
+ * fetches it. A scope is a set of pending works that cannot outlive a block:
  *
  *	struct ibchan_pending first = { 0 }, second = { 0 };
  *	struct ibchan_scope scope;
