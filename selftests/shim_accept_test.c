@@ -306,7 +306,7 @@ TEST_F(accepting, has_the_receives_of_the_builder_for_what_a_peer_sends_first)
 	pthread_join(client.thread, NULL);
 	ASSERT_LE(0, client.took_ms);
 	sge = ibchan_sge_new(self->m.asking.mr, 0, 8);
-	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &sge, 1, NULL));
+	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	EXPECT_EQ(1, ibchan_cq_wait(ibchan_channel_recv_cq(self->m.asked.channel), &done, 1, 1,
 				    patience_ns()));
 	EXPECT_EQ(33, done.wr_id);

@@ -312,7 +312,7 @@ TEST_F(call, on_a_channel_finds_the_receives_that_its_builder_had)
 	end.prepared = NULL;
 	ASSERT_EQ(0, loop(&end, &builder));
 	sge = ibchan_sge_new(end.mr, HALF, 8);
-	EXPECT_EQ(0, ibchan_send(end.channel, &sge, 1, NULL));
+	EXPECT_EQ(0, ibchan_send(end.channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	EXPECT_EQ(1, wait_one(ibchan_channel_recv_cq(end.channel), &done));
 	EXPECT_EQ(70, done.wr_id);
 	end_close(&end);

@@ -68,7 +68,7 @@ static int write_crosses(const struct end *from, const struct end *to)
 
 	memset(from->memory, 0x5b, 5000);
 	rc = ibchan_mr_remote_region(to->mr, &remote);
-	rc = rc ?: ibchan_write(from->channel, &source, 1, &remote, NULL);
+	rc = rc ?: ibchan_write(from->channel, &source, 1, &remote, IBCHAN_TIMEOUT_NEVER, NULL);
 	return rc ?: memcmp(from->memory, to->memory, 5000) ? -EBADMSG : 0;
 }
 
@@ -258,7 +258,7 @@ TEST_F(connecting, finds_the_receives_that_were_posted_before)
 	ASSERT_EQ(0, ibchan_post(self->m.context, &wr, 1, NULL, NULL));
 	ASSERT_EQ(0, meeting_answer(&self->m, request, NULL));
 	ASSERT_EQ(0, outcome(self->m.asking.channel, &self->m.error));
-	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &source, 1, NULL));
+	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &source, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(1, wait_one(self->m.asked.cq, &completion));
 	EXPECT_EQ(5, completion.wr_id);
 	EXPECT_EQ(0, completion.error);
@@ -269,7 +269,8 @@ TEST_F(connecting, takes_no_sends_before_there_is_a_peer)
 	struct ibchan_submit_sge source = sge_at(&self->m.asking, 0, 64);
 
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	EXPECT_EQ(-ENOTCONN, ibchan_send(self->m.asking.channel, &source, 1, &self->m.error));
+	EXPECT_EQ(-ENOTCONN, ibchan_send(self->m.asking.channel, &source, 1,
+					 IBCHAN_TIMEOUT_NEVER, &self->m.error));
 	EXPECT_EQ(IBCHAN_REASON_NOT_CONNECTED, self->m.error.reason.code);
 }
 
@@ -517,7 +518,8 @@ TEST_F(connecting, an_error_names_the_peer_by_its_address)
 	snprintf(to, sizeof(to), " to %s qpn ", self->m.host);
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	ASSERT_EQ(0, ibchan_channel_break(self->m.asking.channel));
-	EXPECT_EQ(-ESHUTDOWN, ibchan_send(self->m.asking.channel, &source, 1, &self->m.error));
+	EXPECT_EQ(-ESHUTDOWN, ibchan_send(self->m.asking.channel, &source, 1,
+					  IBCHAN_TIMEOUT_NEVER, &self->m.error));
 	ASSERT_EQ(0, ibchan_channel_query(self->m.asking.channel, &info, NULL));
 	ibchan_channel_error_text(&info, &self->m.error, text, sizeof(text));
 	EXPECT_TRUE(has(text, to)) TH_LOG("%s", text);
@@ -665,7 +667,7 @@ static void *send_at_once(void *arg)
 
 	ibchan_builder_init(&builder, m->asking.pd, NULL);
 	rc = ibchan_builder_connect(&builder, m->host, m->port, NULL, &m->asking.channel, NULL);
-	rc = rc ?: ibchan_send(m->asking.channel, &sge, 1, NULL);
+	rc = rc ?: ibchan_send(m->asking.channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, NULL);
 	return (void *)(intptr_t)rc;
 }
 
@@ -682,7 +684,8 @@ TEST_F(connecting, keeps_the_first_message_for_a_server_that_is_late)
 					   &self->m.asked.channel, &self->m.error));
 	/* Somebody else has the CPU: for far longer than a peer tries by itself. */
 	moment(400000);
-	EXPECT_EQ(0, ibchan_receive(self->m.asked.channel, &sge, 1, NULL, &self->m.error));
+	EXPECT_EQ(0, ibchan_receive(self->m.asked.channel, &sge, 1,
+				    IBCHAN_TIMEOUT_NEVER, NULL, &self->m.error));
 	EXPECT_EQ(0, pthread_join(client, &sent));
 	EXPECT_EQ(NULL, sent);
 }

@@ -53,7 +53,7 @@ TEST_F(shared, keeps_other_completions_that_a_blocking_call_meets)
 		ASSERT_EQ(0, post_receive(self->context, &self->b, &in[i], 50 + i));
 	}
 	for (i = 0; i < 8; i++)
-		ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+		ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	for (n = 0; n < 8; n += i) {
 		i = ibchan_cq_wait(self->cq, done + n, 16 - n, 1, patience_ns());
 		ASSERT_LT(0, i);
@@ -91,7 +91,7 @@ TEST_F(shared, counts_what_a_blocking_call_has_passed_over_against_the_entries)
 	for (i = 0; i < 2 * IBCHAN_DEFAULT_CQ_ENTRIES && !rc; i++) {
 		rc = post_receive(self->context, &self->b, &in[0], i);
 		if (!rc)
-			rc = ibchan_send(self->a.channel, &out, 1, &error);
+			rc = ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, &error);
 	}
 	ASSERT_EQ(-EAGAIN, rc);
 	do {
@@ -102,7 +102,7 @@ TEST_F(shared, counts_what_a_blocking_call_has_passed_over_against_the_entries)
 	ASSERT_LE(IBCHAN_DEFAULT_CQ_ENTRIES - 1, n);
 	/* There is room again; the last receive may still wait for its message. */
 	ASSERT_EQ(0, post_receive(self->context, &self->b, &in[1], 1));
-	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 }
 
 /*
@@ -121,11 +121,13 @@ TEST_F(shared, takes_blocking_calls_for_ever_beside_completions_that_nobody_poll
 	ASSERT_EQ(0, ibchan_remote_region_sub(&remote, HALF, 8, &remote));
 	ASSERT_EQ(0, post_receive(self->context, &self->b, &in[0], 71));
 	ASSERT_EQ(0, post_receive(self->context, &self->b, &in[1], 72));
-	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	for (i = 0; i < 3 * IBCHAN_DEFAULT_CQ_ENTRIES; i++) {
-		ASSERT_EQ(0, ibchan_write(self->a.channel, &out, 1, &remote, NULL));
+		ASSERT_EQ(0, ibchan_write(self->a.channel, &out, 1, &remote,
+					  IBCHAN_TIMEOUT_NEVER, NULL));
 		if (i == IBCHAN_DEFAULT_CQ_ENTRIES / 2)
-			ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+			ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1,
+						 IBCHAN_TIMEOUT_NEVER, NULL));
 	}
 	ASSERT_EQ(2, ibchan_cq_wait(self->cq, done, 4, 2, patience_ns()));
 	EXPECT_EQ(71, done[0].wr_id);
@@ -175,7 +177,7 @@ TEST_F(shared, has_a_descriptor_that_knows_what_a_blocking_call_has_passed_over)
 
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, ibchan_cq_fd(self->cq), &event));
 	ASSERT_EQ(0, post_receive(self->context, &self->b, &in, 1));
-	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	/* Another blocking call meets it, if the first one did not. */
 	ASSERT_EQ(1, epoll_wait(epoll, &event, 1, patience_ms()));
 	wr = wr_of(&self->b, IBCHAN_OP_RECV, &in);
@@ -252,7 +254,7 @@ static int use_queue(struct ibchan_context *context, struct end *end, __u64 wr_i
 	int rc = post_receive(context, end, &in, wr_id);
 
 	memcpy(end->memory, &wr_id, sizeof(wr_id));
-	rc = rc ? rc : ibchan_send(end->channel, &out, 1, NULL);
+	rc = rc ? rc : ibchan_send(end->channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL);
 	if (!rc && wait_one(end->cq, &done) != 1)
 		rc = -ETIME;
 	if (!rc && (done.wr_id != wr_id || memcmp(end->memory + HALF, &wr_id, sizeof(wr_id))))

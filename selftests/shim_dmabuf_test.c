@@ -62,13 +62,13 @@ static int use(struct end *a, struct end *b, struct ibchan_mr *mr, size_t offset
 
 	pattern(a->memory, PART, 5);
 	rc = rc ?: ibchan_remote_region_sub(&region, offset, PART, &region);
-	rc = rc ?: ibchan_write(a->channel, &ours, 1, &region, NULL);
-	rc = rc ?: ibchan_read(a->channel, &back, 1, &region, NULL);
+	rc = rc ?: ibchan_write(a->channel, &ours, 1, &region, IBCHAN_TIMEOUT_NEVER, NULL);
+	rc = rc ?: ibchan_read(a->channel, &back, 1, &region, IBCHAN_TIMEOUT_NEVER, NULL);
 	rc = rc ?: same_bytes(a->memory, a->memory + HALF, PART);
 	memset(a->memory + HALF, 0, PART);
 	rc = rc ?: ibchan_mr_remote_region(a->mr, &target);
 	rc = rc ?: ibchan_remote_region_sub(&target, HALF, PART, &target);
-	rc = rc ?: ibchan_write(b->channel, &theirs, 1, &target, NULL);
+	rc = rc ?: ibchan_write(b->channel, &theirs, 1, &target, IBCHAN_TIMEOUT_NEVER, NULL);
 	return rc ?: same_bytes(a->memory, a->memory + HALF, PART);
 }
 

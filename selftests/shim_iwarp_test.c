@@ -108,7 +108,8 @@ static int write_crosses(FIXTURE_DATA(iwarp) * self, const struct end *from,
 	fill(from->memory, CROSSING, 5);
 	memset(to->memory, 0, CROSSING);
 	rc = ibchan_mr_remote_region(to->mr, &remote);
-	rc = rc ?: ibchan_write(from->channel, pieces, 2, &remote, &self->m.error);
+	rc = rc ?: ibchan_write(from->channel, pieces, 2, &remote,
+				IBCHAN_TIMEOUT_NEVER, &self->m.error);
 	rc = rc ?: message_crosses(&self->m, from, to);
 	if (rc)
 		return rc;
@@ -125,7 +126,8 @@ static int read_crosses(FIXTURE_DATA(iwarp) * self, const struct end *reader,
 
 	fill(from->memory, CROSSING, 9);
 	rc = ibchan_mr_remote_region(from->mr, &remote);
-	rc = rc ?: ibchan_read(reader->channel, target, 1, &remote, &self->m.error);
+	rc = rc ?: ibchan_read(reader->channel, target, 1, &remote,
+			       IBCHAN_TIMEOUT_NEVER, &self->m.error);
 	return rc ?: memcmp(from->memory, memory, CROSSING) ? -EBADMSG : 0;
 }
 
@@ -171,12 +173,14 @@ TEST_F(iwarp, carries_messages_of_plain_memory)
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	fill(memory, 4096, 3);
 	ASSERT_EQ(0, post_receive(self->m.context, &self->m.asked, &target, 1));
-	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &source, 1, &self->m.error));
+	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &source, 1,
+				 IBCHAN_TIMEOUT_NEVER, &self->m.error));
 	ASSERT_EQ(1, wait_one(self->m.asked.cq, &completion));
 	EXPECT_EQ(0, completion.error);
 	EXPECT_EQ(0, memcmp(memory, self->m.asked.memory, 4096));
 	source.length = 4097;
-	EXPECT_EQ(-EINVAL, ibchan_send(self->m.asking.channel, &source, 1, &self->m.error));
+	EXPECT_EQ(-EINVAL, ibchan_send(self->m.asking.channel, &source, 1,
+				       IBCHAN_TIMEOUT_NEVER, &self->m.error));
 	EXPECT_EQ(IBCHAN_REASON_REGION_TOO_LONG, self->m.error.reason.code);
 	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
 }
@@ -250,7 +254,8 @@ TEST_F(iwarp, refuses_to_read_into_a_dmabuf_and_sends_from_it)
 	wr = wr_of(&self->m.asking, IBCHAN_OP_READ, &sge);
 	EXPECT_EQ(-EOPNOTSUPP, refused(self, wr, IBCHAN_REASON_IWARP));
 	ASSERT_EQ(0, post_receive(self->m.context, &self->m.asked, &target, 1));
-	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &sge, 1, &self->m.error));
+	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &sge, 1,
+				 IBCHAN_TIMEOUT_NEVER, &self->m.error));
 	EXPECT_EQ(0, ibchan_mr_dereg(mr));
 	close(fd);
 }
@@ -403,7 +408,7 @@ TEST_F(iwarp, finds_the_receives_that_were_posted_before)
 	wr.wr_id = 5;
 	ASSERT_EQ(0, ibchan_post(self->m.context, &wr, 1, NULL, NULL));
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
-	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &source, 1, NULL));
+	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &source, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(1, wait_one(self->m.asked.cq, &completion));
 	EXPECT_EQ(5, completion.wr_id);
 	EXPECT_EQ(0, completion.error);

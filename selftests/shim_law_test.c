@@ -119,10 +119,10 @@ static int refuses_to_post(struct heritage *h)
 		CALL(ibchan_post_send(channel, h->end->mr, 0, 1, 0, NULL)),
 		CALL(ibchan_post_receive(channel, h->end->mr, 0, 1, 0, NULL)),
 		CALL(ibchan_perform(channel, &send, IBCHAN_TIMEOUT_NEVER, NULL, NULL)),
-		CALL(ibchan_send(channel, &sge, 1, NULL)),
-		CALL(ibchan_receive(channel, &sge, 1, NULL, NULL)),
-		CALL(ibchan_write(channel, &sge, 1, &remote, NULL)),
-		CALL(ibchan_read(channel, &sge, 1, &remote, NULL)),
+		CALL(ibchan_send(channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, NULL)),
+		CALL(ibchan_receive(channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, NULL, NULL)),
+		CALL(ibchan_write(channel, &sge, 1, &remote, IBCHAN_TIMEOUT_NEVER, NULL)),
+		CALL(ibchan_read(channel, &sge, 1, &remote, IBCHAN_TIMEOUT_NEVER, NULL)),
 		CALL(ibchan_pending_post(&pending, channel, &recv, NULL)),
 		CALL(ibchan_scope_post(&scope, &pending, channel, &recv, NULL)),
 		CALL(ibchan_channel_break(channel)),
@@ -205,12 +205,12 @@ TEST_F(law, a_child_gets_an_error_from_each_call_on_what_it_inherited)
 
 	/* The parent's are all there. */
 	pattern(self->a.memory, 64, 1);
-	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	ibchan_scope_end(&heritage.scope);
 	EXPECT_EQ(0, ibchan_scope_error(&heritage.scope));
 	EXPECT_EQ(64, heritage.pending.completion.bytes);
 	EXPECT_EQ(0, same_bytes(self->a.memory, self->b.memory, 64));
-	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(0, ibchan_pending_wait(&heritage.dropped, patience_ns()));
 	EXPECT_EQ(64, heritage.dropped.completion.bytes);
 	EXPECT_EQ(0, ibchan_prepared_destroy(heritage.prepared));

@@ -118,7 +118,7 @@ static int send_raw(FIXTURE_DATA(liar) * self, const void *bytes, size_t length)
 	const struct ibchan_submit_sge sge = sge_at(&self->end, 0, length);
 
 	memcpy(self->end.memory, bytes, length);
-	return ibchan_send(self->end.channel, &sge, 1, NULL);
+	return ibchan_send(self->end.channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, NULL);
 }
 
 static int say(FIXTURE_DATA(liar) * self, __u32 kind, __u32 taken, __u64 length, size_t size)

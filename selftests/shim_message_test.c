@@ -563,7 +563,8 @@ TEST_F(message, channel_carries_other_works_as_well)
 	ASSERT_EQ(0, ibchan_mr_remote_region(to, &remote));
 	fill(self->sent, 64, 5);
 	sge = ibchan_sge_new(from, 0, 64);
-	EXPECT_EQ(0, ibchan_write(self->client, &sge, 1, &remote, &self->error));
+	EXPECT_EQ(0, ibchan_write(self->client, &sge, 1, &remote,
+				  IBCHAN_TIMEOUT_NEVER, &self->error));
 	EXPECT_EQ(0, memcmp(self->sent, self->got, 64));
 	EXPECT_EQ(0, ibchan_mr_dereg(from));
 	EXPECT_EQ(0, ibchan_mr_dereg(to));

@@ -409,7 +409,7 @@ TEST_F(name, receives_that_were_posted_before_are_for_whoever_accepts)
 	ASSERT_EQ(0, meeting_ask(&self->m, &asking));
 	ASSERT_EQ(0, refuse(self));
 	ASSERT_EQ(0, meet(self)) TH_LOG("%d", self->m.error.code);
-	EXPECT_EQ(0, ibchan_send(self->m.asked.channel, &source, 1, NULL));
+	EXPECT_EQ(0, ibchan_send(self->m.asked.channel, &source, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(1, wait_one(self->m.asking.cq, &completion));
 	EXPECT_EQ(5, completion.wr_id);
 	EXPECT_EQ(0, completion.error);

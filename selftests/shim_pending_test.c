@@ -66,7 +66,7 @@ static int send_bytes(const struct end *from, size_t bytes)
 {
 	struct ibchan_submit_sge out = sge_at(from, HALF, bytes);
 
-	return ibchan_send(from->channel, &out, 1, NULL);
+	return ibchan_send(from->channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL);
 }
 
 /* A loop of blocking calls has the same slot each time: it gets there within hours. */
@@ -438,7 +438,7 @@ TEST_F(pending, leaves_nothing_dangling_when_a_signal_jumps_out_of_a_blocking_ca
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, interrupt_thread, &victim));
 	if (!sigsetjmp(out_of_the_wait, 1)) {
-		ibchan_receive(self->b.channel, &in, 1, &completion, NULL);
+		ibchan_receive(self->b.channel, &in, 1, IBCHAN_TIMEOUT_NEVER, &completion, NULL);
 		ASSERT_TRUE(false);
 	}
 	ASSERT_EQ(0, pthread_join(thread, NULL));

@@ -132,10 +132,11 @@ TEST_F(rare, adds_to_a_word_of_the_peers_and_tells_what_it_was)
 
 	ASSERT_EQ(0, ibchan_remote_region_element(&self->words, __u64, 3, &word));
 	*word_at(&self->b, 24) = 40;
-	ASSERT_EQ(0, ibchan_fetch_add(self->a.channel, &old, &word, 2, NULL));
+	ASSERT_EQ(0, ibchan_fetch_add(self->a.channel, &old, &word, 2, IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(40, *word_at(&self->a, 64));
 	ASSERT_EQ(42, *word_at(&self->b, 24));
-	ASSERT_EQ(0, ibchan_fetch_add(self->a.channel, &old, &word, -43ULL, NULL));
+	ASSERT_EQ(0, ibchan_fetch_add(self->a.channel, &old, &word, -43ULL,
+				      IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(42, *word_at(&self->a, 64));
 	ASSERT_EQ(-1ULL, *word_at(&self->b, 24));
 }
@@ -148,11 +149,13 @@ TEST_F(rare, swaps_a_word_of_the_peers_only_if_it_is_as_expected)
 
 	ASSERT_EQ(0, ibchan_remote_region_element(&self->words, __u64, 0, &word));
 	*word_at(&self->b, 0) = 4;
-	ASSERT_EQ(0, ibchan_compare_swap(self->a.channel, &old, &word, &values, NULL));
+	ASSERT_EQ(0, ibchan_compare_swap(self->a.channel, &old, &word, &values,
+					 IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(4, *word_at(&self->a, 64));
 	ASSERT_EQ(4, *word_at(&self->b, 0));
 	values.compare = 4;
-	ASSERT_EQ(0, ibchan_compare_swap(self->a.channel, &old, &word, &values, NULL));
+	ASSERT_EQ(0, ibchan_compare_swap(self->a.channel, &old, &word, &values,
+					 IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(4, *word_at(&self->a, 64));
 	ASSERT_EQ(0x1122334455667788ULL, *word_at(&self->b, 0));
 }
@@ -166,13 +169,16 @@ TEST_F(rare, refuses_an_atomic_of_the_wrong_form)
 	struct ibchan_error error;
 
 	ASSERT_EQ(0, ibchan_remote_region_sub(&self->words, 4, 8, &word));
-	ASSERT_EQ(-EINVAL, ibchan_fetch_add(self->a.channel, sges, &word, 1, &error));
+	ASSERT_EQ(-EINVAL, ibchan_fetch_add(self->a.channel, sges, &word, 1,
+					    IBCHAN_TIMEOUT_NEVER, &error));
 	ASSERT_EQ(IBCHAN_REASON_ATOMIC_FORM, error.reason.code);
 	ASSERT_EQ(0, ibchan_remote_region_sub(&self->words, 8, 7, &word));
-	ASSERT_EQ(-EINVAL, ibchan_fetch_add(self->a.channel, sges, &word, 1, &error));
+	ASSERT_EQ(-EINVAL, ibchan_fetch_add(self->a.channel, sges, &word, 1,
+					    IBCHAN_TIMEOUT_NEVER, &error));
 	ASSERT_EQ(IBCHAN_REASON_REMOTE_BOUNDS, error.reason.code);
 	/* The contract has another number where a swap would have that length. */
-	ASSERT_EQ(-EINVAL, ibchan_compare_swap(self->a.channel, sges, &word, &values, &error));
+	ASSERT_EQ(-EINVAL, ibchan_compare_swap(self->a.channel, sges, &word, &values,
+					       IBCHAN_TIMEOUT_NEVER, &error));
 	ASSERT_EQ(IBCHAN_REASON_ATOMIC_FORM, error.reason.code);
 	wr_at(&wr, &self->words);
 	wr.num_sge = 2;
@@ -377,7 +383,7 @@ TEST_F(rare, sends_and_receives_in_memory_that_nobody_registered)
 	for (i = 0; i < SIZE; i++)
 		out[i] = (unsigned char)(i * 7 / 3);
 	ASSERT_EQ(0, ibchan_pending_post(&pending, self->b.channel, &wr, NULL));
-	ASSERT_EQ(0, ibchan_send(self->a.channel, &from, 1, NULL));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &from, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(0, ibchan_pending_wait(&pending, patience_ns()));
 	ASSERT_EQ(0, ibchan_pending_result(&pending));
 	ASSERT_EQ(SIZE, pending.completion.bytes);
@@ -393,12 +399,13 @@ TEST_F(rare, refuses_plain_memory_that_is_not_there)
 	struct ibchan_error error;
 
 	ASSERT_NE(MAP_FAILED, page);
-	ASSERT_EQ(-EFAULT, ibchan_send(self->a.channel, &sge, 1, &error));
+	ASSERT_EQ(-EFAULT, ibchan_send(self->a.channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, &error));
 	ASSERT_EQ(IBCHAN_ERROR_CALL, error.origin);
 	munmap(page, 4096);
 	if (sizeof(size_t) > 4) {
 		sge = ibchan_sge_plain(page, (size_t)0x100000000ULL);
-		ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1, &error));
+		ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1,
+					       IBCHAN_TIMEOUT_NEVER, &error));
 		ASSERT_EQ(IBCHAN_REASON_REGION_TOO_LONG, error.reason.code);
 	}
 }

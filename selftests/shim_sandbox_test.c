@@ -132,7 +132,8 @@ static void *post_in_the_box(void *arg)
 		boxed->rc[2] = ibchan_perform(end->channel, wrs, patience_ns(), NULL, NULL);
 		boxed->rc[3] = ibchan_pending_post(&pending, end->channel, wrs, NULL);
 	}
-	boxed->rc[4] = ibchan_write(end->channel, &sge, 1, &boxed->remote, NULL);
+	boxed->rc[4] = ibchan_write(end->channel, &sge, 1, &boxed->remote,
+				    IBCHAN_TIMEOUT_NEVER, NULL);
 	boxed->rc[5] = ibchan_cq_wait(end->cq, &done, 1, 1, patience_ns());
 	return NULL;
 }
@@ -281,7 +282,8 @@ static void *write_in_a_wide_box(void *arg)
 	boxed->filter = filter(IBCHAN_CMD_PD_ALLOC, boxed->error);
 	if (boxed->filter)
 		return NULL;
-	boxed->rc[0] = ibchan_write(boxed->end->channel, &sge, 1, &boxed->remote, NULL);
+	boxed->rc[0] = ibchan_write(boxed->end->channel, &sge, 1, &boxed->remote,
+				    IBCHAN_TIMEOUT_NEVER, NULL);
 	boxed->rc[1] = ibchan_pd_alloc(boxed->end->device, &pd, NULL);
 	return NULL;
 }

@@ -60,7 +60,7 @@ static int send_bytes(const struct end *from, size_t bytes)
 {
 	struct ibchan_submit_sge out = sge_at(from, HALF, bytes);
 
-	return ibchan_send(from->channel, &out, 1, NULL);
+	return ibchan_send(from->channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL);
 }
 
 /* The ways out of a block, each a function that posts and leaves. */

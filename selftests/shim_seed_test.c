@@ -69,7 +69,8 @@ static void *answer_in_capitals(void *arg)
 	for (i = 0; i < call->completion.bytes; i++)
 		text[i] -= 'a' - 'A';
 	call->sge.length = call->completion.bytes;
-	call->rc = ibchan_send(call->end->channel, &call->sge, 1, &call->error);
+	call->rc = ibchan_send(call->end->channel, &call->sge, 1,
+			       IBCHAN_TIMEOUT_NEVER, &call->error);
 	return NULL;
 }
 
@@ -84,10 +85,11 @@ TEST_F(seed, blocking_pair_asks_and_answers)
 
 	memcpy(self->a.memory, "hello", 5);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, answer_in_capitals, &server));
-	ASSERT_EQ(0, ibchan_send(self->a.channel, &question, 1, &error));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &question, 1, IBCHAN_TIMEOUT_NEVER, &error));
 	EXPECT_EQ(IBCHAN_ERROR_NONE, error.origin);
 	EXPECT_EQ(0, error.code);
-	ASSERT_EQ(0, ibchan_receive(self->a.channel, &answer, 1, &completion, NULL));
+	ASSERT_EQ(0, ibchan_receive(self->a.channel, &answer, 1,
+				    IBCHAN_TIMEOUT_NEVER, &completion, NULL));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(0, server.rc);
 	EXPECT_EQ(5, completion.bytes);
@@ -104,7 +106,7 @@ TEST_F(seed, blocking_calls_on_a_looped_channel_meet)
 
 	pattern(self->loop.memory, 64, 1);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, receive_thread, &receive));
-	ASSERT_EQ(0, ibchan_send(self->loop.channel, &out, 1, NULL));
+	ASSERT_EQ(0, ibchan_send(self->loop.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(0, receive.rc);
 	EXPECT_EQ(0, same_bytes(self->loop.memory, self->loop.memory + 64, 64));
@@ -323,7 +325,7 @@ TEST_F(seed, lists_of_elements_that_do_not_match_carry_one_message)
 	wr = wr_of(&self->b, IBCHAN_OP_RECV, in);
 	wr_elements(&wr, in, 4);
 	ASSERT_EQ(0, ibchan_post(self->context, &wr, 1, NULL, NULL));
-	ASSERT_EQ(0, ibchan_send(self->a.channel, out, 3, NULL));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, out, 3, IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
 	EXPECT_EQ(0, completion.error);
 	EXPECT_EQ(TOTAL, completion.bytes);
@@ -341,13 +343,13 @@ TEST_F(seed, lists_of_elements_work_for_write_and_read_too)
 	ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &remote));
 	ASSERT_EQ(0, ibchan_remote_region_sub(&remote, 4096, TOTAL + 17, &remote));
 	memset(self->b.memory, 0xcc, MEMORY);
-	ASSERT_EQ(0, ibchan_write(self->a.channel, out, 3, &remote, NULL));
+	ASSERT_EQ(0, ibchan_write(self->a.channel, out, 3, &remote, IBCHAN_TIMEOUT_NEVER, NULL));
 	join(sent, &self->a, out, 3);
 	EXPECT_EQ(0, same_bytes(sent, self->b.memory + 4096, TOTAL));
 	EXPECT_EQ(0xcc, self->b.memory[4095]);
 	/* Back again, into other pieces. */
 	scatter_list(in, &self->a);
-	ASSERT_EQ(0, ibchan_read(self->a.channel, in, 4, &remote, NULL));
+	ASSERT_EQ(0, ibchan_read(self->a.channel, in, 4, &remote, IBCHAN_TIMEOUT_NEVER, NULL));
 	EXPECT_EQ(0, same_message(&self->a, out, &self->a, in));
 }
 
@@ -364,7 +366,7 @@ TEST_F(seed, lists_of_elements_too_short_for_the_message_fail_on_both_sides)
 	wr = wr_of(&self->b, IBCHAN_OP_RECV, in);
 	wr_elements(&wr, in, 2);
 	ASSERT_EQ(0, ibchan_post(self->context, &wr, 1, NULL, NULL));
-	EXPECT_GT(0, ibchan_send(self->a.channel, out, 3, &error));
+	EXPECT_GT(0, ibchan_send(self->a.channel, out, 3, IBCHAN_TIMEOUT_NEVER, &error));
 	EXPECT_EQ(IBCHAN_ERROR_WORK, error.origin);
 	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
 	EXPECT_GT(0, completion.error);
@@ -415,7 +417,7 @@ TEST_F(seed, receive_of_only_an_immediate_takes_no_bytes)
 	struct ibchan_cqe completion;
 
 	ASSERT_EQ(0, post_receive(self->context, &self->b, NULL, 1));
-	EXPECT_GT(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	EXPECT_GT(0, ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
 	EXPECT_GT(0, completion.error);
 }

@@ -81,7 +81,7 @@ TEST_F(shim_who, makes_a_line_of_a_failed_call)
 
 	ASSERT_EQ(0, ibchan_channel_close(self->b.channel));
 	self->b.channel = NULL;
-	ASSERT_EQ(-ETIMEDOUT, ibchan_send(self->a.channel, &sge, 1, &error));
+	ASSERT_EQ(-ETIMEDOUT, ibchan_send(self->a.channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, &error));
 	EXPECT_EQ(IBCHAN_OP_SEND, error.opcode);
 	ASSERT_EQ(0, ibchan_channel_query(self->a.channel, &info, NULL));
 	EXPECT_EQ(IBCHAN_OP_SEND, info.failed_opcode);

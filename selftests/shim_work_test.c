@@ -47,7 +47,8 @@ TEST_F(pair, refuses_a_write_beyond_the_remote_region)
 
 	ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &region));
 	ASSERT_EQ(0, ibchan_remote_region_sub(&region, 0, 100, &region));
-	ASSERT_EQ(-EINVAL, ibchan_write(self->a.channel, &out, 1, &region, &error));
+	ASSERT_EQ(-EINVAL, ibchan_write(self->a.channel, &out, 1, &region,
+					IBCHAN_TIMEOUT_NEVER, &error));
 	ASSERT_EQ(IBCHAN_ERROR_CALL, error.origin);
 	ASSERT_EQ(IBCHAN_REASON_REMOTE_BOUNDS, error.reason.code);
 	ASSERT_EQ(101, error.reason.value[0]);
@@ -63,14 +64,16 @@ TEST_F(pair, tells_a_work_that_failed_from_a_call_that_was_refused)
 
 	ASSERT_EQ(0, ibchan_mr_remote_region(self->b.mr, &region));
 	region.rkey ^= 0xff;
-	ASSERT_EQ(-EREMOTEIO, ibchan_write(self->a.channel, &out, 1, &region, &error));
+	ASSERT_EQ(-EREMOTEIO, ibchan_write(self->a.channel, &out, 1, &region,
+					   IBCHAN_TIMEOUT_NEVER, &error));
 	ASSERT_EQ(IBCHAN_ERROR_WORK, error.origin);
 	ASSERT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, error.status);
 	ibchan_error_text(&error, text, sizeof(text));
 	ASSERT_TRUE(has(text, "REM_ACCESS_ERR"));
 	ASSERT_TRUE(has(text, "remote"));
 	/* The first error broke the channel; now the call is refused. */
-	ASSERT_EQ(-ESHUTDOWN, ibchan_write(self->a.channel, &out, 1, &region, &error));
+	ASSERT_EQ(-ESHUTDOWN, ibchan_write(self->a.channel, &out, 1, &region,
+					   IBCHAN_TIMEOUT_NEVER, &error));
 	ASSERT_EQ(IBCHAN_ERROR_CALL, error.origin);
 	ASSERT_EQ(IBCHAN_REASON_BROKEN, error.reason.code);
 }
@@ -169,22 +172,24 @@ TEST_F(pair, refuses_elements_that_are_not_in_their_region)
 	char text[256];
 
 	sge.offset = -1ULL;
-	ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1, &error));
+	ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, &error));
 	ASSERT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
 	ibchan_error_text(&error, text, sizeof(text));
 	ASSERT_TRUE(has(text, "offset -1 + length 1 "));
 	sge = sge_at(&self->a, MEMORY, 1);
-	ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1, &error));
+	ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, &error));
 	ASSERT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
 	if (sizeof(size_t) > 4) {
 		sge = sge_at(&self->a, 0, (size_t)0x100000001ULL);
-		ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1, &error));
+		ASSERT_EQ(-EINVAL, ibchan_send(self->a.channel, &sge, 1,
+					       IBCHAN_TIMEOUT_NEVER, &error));
 		ASSERT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
 	}
 	sge.mr = 0;
-	ASSERT_EQ(-ENOENT, ibchan_send(self->a.channel, &sge, 1, &error));
+	ASSERT_EQ(-ENOENT, ibchan_send(self->a.channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, &error));
 	ASSERT_EQ(IBCHAN_REASON_MR_HANDLE, error.reason.code);
-	ASSERT_EQ(-EFAULT, ibchan_send(self->a.channel, (void *)16, 2, &error));
+	ASSERT_EQ(-EFAULT, ibchan_send(self->a.channel, (void *)16, 2,
+				       IBCHAN_TIMEOUT_NEVER, &error));
 	ASSERT_EQ(IBCHAN_REASON_ELEMENT_POINTER, error.reason.code);
 }
 
@@ -199,7 +204,7 @@ TEST_F(pair, refuses_what_belongs_to_another_context)
 	ASSERT_EQ(0, ibchan_context_open(&other, NULL));
 	ASSERT_EQ(0, end_open(&end, other, 0, NULL));
 	sge = sge_at(&end, 0, 8);
-	EXPECT_EQ(-ENOENT, ibchan_send(self->a.channel, &sge, 1, &error));
+	EXPECT_EQ(-ENOENT, ibchan_send(self->a.channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, &error));
 	EXPECT_EQ(IBCHAN_REASON_MR_HANDLE, error.reason.code);
 	sge = sge_at(&self->a, 0, 8);
 	wr = wr_of(&self->a, IBCHAN_OP_SEND, &sge);
@@ -235,10 +240,53 @@ TEST_F(pair, keeps_a_work_whose_wait_has_timed_out)
 	ASSERT_EQ(IBCHAN_ERROR_CALL, error.origin);
 	ASSERT_EQ(0, ibchan_cq_poll(self->b.cq, &completion, 1));
 	ASSERT_EQ(-ETIMEDOUT, ibchan_cq_wait(self->b.cq, &completion, 1, 1, 0));
-	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
 	ASSERT_EQ(4711, completion.wr_id);
 	ASSERT_EQ(8, completion.bytes);
+}
+
+/* The six blocking calls of @end, each with @timeout_ns; returns how many gave @err by themselves. */
+static int calls_that_give(struct end *end, __s64 timeout_ns, int err)
+{
+	const struct ibchan_submit_sge sge = sge_at(end, 0, 8);
+	const struct ibchan_swap values = { 0 };
+	struct ibchan_remote_region remote;
+	struct ibchan_error errors[6];
+	int i, given = 0;
+
+	if (ibchan_mr_remote_region(end->mr, &remote))
+		return -1;
+	ibchan_send(end->channel, &sge, 1, timeout_ns, &errors[0]);
+	ibchan_receive(end->channel, &sge, 1, timeout_ns, NULL, &errors[1]);
+	ibchan_write(end->channel, &sge, 1, &remote, timeout_ns, &errors[2]);
+	ibchan_read(end->channel, &sge, 1, &remote, timeout_ns, &errors[3]);
+	ibchan_compare_swap(end->channel, &sge, &remote, &values, timeout_ns, &errors[4]);
+	ibchan_fetch_add(end->channel, &sge, &remote, 1, timeout_ns, &errors[5]);
+	for (i = 0; i < 6; i++)
+		given += errors[i].code == err && errors[i].origin == IBCHAN_ERROR_CALL;
+	return given;
+}
+
+TEST_F(pair, refuses_a_time_that_is_none_in_each_blocking_call)
+{
+	EXPECT_EQ(6, calls_that_give(&self->a, -2, -EINVAL));
+}
+
+TEST_F(pair, takes_the_time_of_each_blocking_call)
+{
+	struct ibchan_submit_sge in = sge_at(&self->b, 0, 8);
+	struct ibchan_submit_sge out = sge_at(&self->a, 0, 8);
+	struct ibchan_cqe completion;
+	struct ibchan_error error;
+
+	EXPECT_EQ(-ETIMEDOUT,
+		  ibchan_receive(self->b.channel, &in, 1, 20 * MS, &completion, &error));
+	EXPECT_EQ(IBCHAN_ERROR_CALL, error.origin);
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, patience_ns(), &error));
+	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
+	EXPECT_EQ(IBCHAN_OP_RECV, completion.opcode);
+	EXPECT_EQ(8, completion.bytes);
 }
 
 static atomic_int alarms;
@@ -276,7 +324,7 @@ TEST_F(pair, ends_a_wait_for_completions_with_eintr_and_loses_nothing)
 	alarm_every(20);
 	ASSERT_EQ(-EINTR, ibchan_cq_wait(self->b.cq, &completion, 1, 1, patience_ns()));
 	alarm_every(0);
-	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
 	ASSERT_EQ(9, completion.wr_id);
 }
@@ -289,7 +337,8 @@ static void *late_send_thread(void *arg)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	if (eventually(five_alarms, NULL))
-		call->rc = ibchan_send(call->end->channel, &call->sge, 1, &call->error);
+		call->rc = ibchan_send(call->end->channel, &call->sge, 1,
+				       IBCHAN_TIMEOUT_NEVER, &call->error);
 	return NULL;
 }
 
@@ -302,7 +351,8 @@ TEST_F(pair, does_not_end_a_blocking_call_for_a_signal)
 
 	alarm_every(20);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, late_send_thread, &send));
-	EXPECT_EQ(0, ibchan_receive(self->b.channel, &in, 1, &completion, NULL));
+	EXPECT_EQ(0, ibchan_receive(self->b.channel, &in, 1,
+				    IBCHAN_TIMEOUT_NEVER, &completion, NULL));
 	alarm_every(0);
 	EXPECT_EQ(8, completion.bytes);
 	ASSERT_EQ(0, pthread_join(thread, NULL));
@@ -333,7 +383,7 @@ TEST_F(pair, does_not_deregister_a_busy_region)
 	in = ibchan_sge_new(mr, 0, 8);
 	ASSERT_EQ(0, post_receive(self->context, &self->b, &in, 1));
 	ASSERT_EQ(-EBUSY, ibchan_mr_dereg(mr));
-	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, NULL));
+	ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
 	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
 	ASSERT_EQ(0, completion.error);
 	ASSERT_EQ(0, ibchan_mr_dereg(mr));
@@ -386,7 +436,7 @@ TEST_F(pair, says_which_range_of_which_work_is_in_the_way)
 	EXPECT_TRUE(has(text, "wr 1 element 1: collides with offset 4096, length 64 "));
 	EXPECT_TRUE(has(text, "the work with wr_id 123456789012 still uses"));
 	/* A blocking call says it as well. */
-	EXPECT_EQ(-EBUSY, ibchan_send(end.channel, &sges[1], 1, &error));
+	EXPECT_EQ(-EBUSY, ibchan_send(end.channel, &sges[1], 1, IBCHAN_TIMEOUT_NEVER, &error));
 	EXPECT_EQ(IBCHAN_ERROR_CALL, error.origin);
 	EXPECT_EQ(IBCHAN_REASON_BUSY, error.reason.code);
 	EXPECT_EQ(4096, error.reason.value[0]);

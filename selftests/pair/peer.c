@@ -136,13 +136,14 @@ static void serve(const char *port)
 		struct ibchan_submit_sge answer;
 		__u32 i;
 
-		must("receive", ibchan_receive(end.channel, &all, 1, &got, &error));
+		must("receive", ibchan_receive(end.channel, &all, 1,
+					       IBCHAN_TIMEOUT_NEVER, &got, &error));
 		for (i = 0; i < got.bytes; i++) {
 			check("a question is damaged", end.memory[i] == pattern(round, i));
 			end.memory[i] ^= 0xff;
 		}
 		answer = ibchan_sge_new(end.mr, 0, got.bytes);
-		must("send", ibchan_send(end.channel, &answer, 1, &error));
+		must("send", ibchan_send(end.channel, &answer, 1, IBCHAN_TIMEOUT_NEVER, &error));
 	}
 	end_close(&end);
 }
@@ -156,9 +157,9 @@ static void ask_once(struct end *end, unsigned int round, __u32 size)
 
 	for (i = 0; i < size; i++)
 		end->memory[i] = pattern(round, i);
-	must("send", ibchan_send(end->channel, &question, 1, &error));
+	must("send", ibchan_send(end->channel, &question, 1, IBCHAN_TIMEOUT_NEVER, &error));
 	memset(end->memory, 0, size);
-	must("receive", ibchan_receive(end->channel, &all, 1, &got, &error));
+	must("receive", ibchan_receive(end->channel, &all, 1, IBCHAN_TIMEOUT_NEVER, &got, &error));
 	check("an answer has another length", got.bytes == size);
 	for (i = 0; i < size; i++)
 		check("an answer is damaged",

@@ -169,7 +169,8 @@ void *receive_thread(void *arg)
 {
 	struct blocking *call = arg;
 
-	call->rc = ibchan_receive(call->end->channel, &call->sge, 1, &call->completion,
+	call->rc = ibchan_receive(call->end->channel, &call->sge, 1,
+				  IBCHAN_TIMEOUT_NEVER, &call->completion,
 				  &call->error);
 	return NULL;
 }
@@ -183,7 +184,7 @@ void *send_numbers(void *arg)
 
 	for (i = 0; i < NUMBERS && !rc; i++) {
 		memcpy(end->memory, &i, sizeof(i));
-		rc = ibchan_send(end->channel, &sge, 1, NULL);
+		rc = ibchan_send(end->channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, NULL);
 	}
 	return (void *)(intptr_t)rc;
 }
@@ -194,7 +195,8 @@ void *send_late(void *arg)
 
 	late->rc = -ETIMEDOUT;
 	if (eventually(is_asleep, &late->waiter))
-		late->rc = ibchan_send(late->from->channel, &late->sge, 1, NULL);
+		late->rc = ibchan_send(late->from->channel, &late->sge, 1,
+				       IBCHAN_TIMEOUT_NEVER, NULL);
 	return NULL;
 }
 

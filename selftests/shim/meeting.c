@@ -133,7 +133,7 @@ int message_crosses(struct meeting *m, const struct end *from, const struct end 
 	fill(from->memory + HALF, CROSSING, 1);
 	memset(to->memory + HALF, 0, CROSSING * (from != to));
 	rc = post_receive(m->context, to, &target, 1);
-	rc = rc ?: ibchan_send(from->channel, &source, 1, &m->error);
+	rc = rc ?: ibchan_send(from->channel, &source, 1, IBCHAN_TIMEOUT_NEVER, &m->error);
 	if (rc)
 		return rc;
 	rc = wait_one(to->cq, &completion);

@@ -328,7 +328,7 @@ static int write_to(struct scene *scene, __u32 length, const struct ibchan_remot
 {
 	struct ibchan_submit_sge sge = sge_at(&scene->a, 0, length);
 
-	return ibchan_write(scene->a.channel, &sge, 1, remote, error);
+	return ibchan_write(scene->a.channel, &sge, 1, remote, IBCHAN_TIMEOUT_NEVER, error);
 }
 
 static int write_with_a_wrong_key(struct scene *scene, struct ibchan_error *error)
@@ -421,7 +421,7 @@ static int send_when_a_wrong_key_has_ended_it(struct scene *scene, struct ibchan
 	rc = rc ?: post_receive(scene->context, &scene->b, &sge, 1);
 	rc = rc ?: write_to(scene, 64, &remote, NULL) == -EREMOTEIO ? 0 : -EBADMSG;
 	rc = rc ?: wait_one(scene->b.cq, &flushed) == 1 ? 0 : -EBADMSG;
-	return rc ?: ibchan_send(scene->b.channel, &sge, 1, error);
+	return rc ?: ibchan_send(scene->b.channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, error);
 }
 
 /* Another prepared channel in the place of @end's. */
@@ -554,7 +554,8 @@ static int add_to_half_a_number(struct scene *scene, struct ibchan_error *error)
 	struct ibchan_remote_region remote;
 	int rc = scene_connect(scene) ?: ibchan_mr_remote_region(scene->b.mr, &remote);
 
-	return rc ?: ibchan_fetch_add(scene->a.channel, &sge, &remote, 1, error);
+	return rc ?: ibchan_fetch_add(scene->a.channel, &sge, &remote, 1,
+				      IBCHAN_TIMEOUT_NEVER, error);
 }
 
 static int send_plain_memory_that_is_not_there(struct scene *scene, struct ibchan_error *error)

@@ -23,11 +23,12 @@ static void answer(struct side *side, struct ibchan_mr *mr, char *text)
 	for (int i = 0; i < ROUNDS; i++) {
 		struct ibchan_submit_sge reply;
 
-		must("receive", ibchan_receive(side->channel, &all, 1, &got, &error));
+		must("receive", ibchan_receive(side->channel, &all, 1,
+					       IBCHAN_TIMEOUT_NEVER, &got, &error));
 		for (__u32 j = 0; j < got.bytes; j++)
 			text[j] = (char)toupper((unsigned char)text[j]);
 		reply = ibchan_sge_new(mr, 0, got.bytes);
-		must("send", ibchan_send(side->channel, &reply, 1, &error));
+		must("send", ibchan_send(side->channel, &reply, 1, IBCHAN_TIMEOUT_NEVER, &error));
 	}
 }
 
@@ -41,8 +42,10 @@ static void ask(struct side *side, struct ibchan_mr *mr, char *text)
 		int length = snprintf(text, SIZE, "question %d of %d?", i + 1, ROUNDS);
 		struct ibchan_submit_sge question = ibchan_sge_new(mr, 0, length);
 
-		must("send", ibchan_send(side->channel, &question, 1, &error));
-		must("receive", ibchan_receive(side->channel, &all, 1, &got, &error));
+		must("send", ibchan_send(side->channel, &question, 1,
+					 IBCHAN_TIMEOUT_NEVER, &error));
+		must("receive", ibchan_receive(side->channel, &all, 1,
+					       IBCHAN_TIMEOUT_NEVER, &got, &error));
 		snprintf(expected, SIZE, "QUESTION %d OF %d?", i + 1, ROUNDS);
 		check("that is no answer", got.bytes == (__u32)length &&
 		      !memcmp(text, expected, got.bytes));

@@ -176,7 +176,7 @@ void side_connect(struct side *side, const struct options *options, const void *
 void side_part(struct side *side, const struct options *options)
 {
 	if (options->host)
-		ibchan_send(side->channel, NULL, 0, NULL);
+		ibchan_send(side->channel, NULL, 0, IBCHAN_TIMEOUT_NEVER, NULL);
 	else
-		ibchan_receive(side->channel, NULL, 0, NULL, NULL);
+		ibchan_receive(side->channel, NULL, 0, IBCHAN_TIMEOUT_NEVER, NULL, NULL);
 }

@@ -212,8 +212,9 @@ static void be_client(struct side *side, const struct options *options)
 
 		memcpy(sent, text, SIZE);
 		reverse(sent, length);
-		must("send", ibchan_send(side->channel, &sge, 1, &error));
-		must("receive", ibchan_receive(side->channel, &sge, 1, NULL, &error));
+		must("send", ibchan_send(side->channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, &error));
+		must("receive", ibchan_receive(side->channel, &sge, 1,
+					       IBCHAN_TIMEOUT_NEVER, NULL, &error));
 		check("that is not what was sent", !memcmp(sent, text, length));
 	}
 	printf("%d messages came back, the last as: %.*s\n", ROUNDS, (int)strlen(text), text);

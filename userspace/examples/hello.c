@@ -46,7 +46,7 @@ int main(void)
 	struct ibchan_cq *cq = ibchan_channel_recv_cq(channel);
 
 	must(ibchan_post_receive(channel, mr, 64, 64, 1, NULL));
-	must_say(ibchan_send(channel, &from, 1, &error));
+	must_say(ibchan_send(channel, &from, 1, IBCHAN_TIMEOUT_NEVER, &error));
 	must(ibchan_cq_wait(cq, &received, 1, 1, IBCHAN_TIMEOUT_NEVER));
 	printf("%u bytes: %s\n", received.bytes, text[1]);
 	return ibchan_context_close(context);	/* ends whatever is left */

@@ -41,7 +41,7 @@ static void offer(struct side *side, const struct options *options)
 	side_connect(side, options, bytes, unused, sizeof(bytes));
 
 	/* The immediate takes a receive, which needs no memory. */
-	must("receive", ibchan_receive(side->channel, NULL, 0, &got, &error));
+	must("receive", ibchan_receive(side->channel, NULL, 0, IBCHAN_TIMEOUT_NEVER, &got, &error));
 	check("the peer says something else",
 	      got.flags & IBCHAN_CQE_IMM && got.imm == DONE);
 	for (__u64 i = 0; i < CELLS; i++)
@@ -81,7 +81,7 @@ static void use(struct side *side, const struct options *options)
 	must("region", ibchan_remote_region_from_bytes(&region, bytes, sizeof(bytes)));
 	must("memory", ibchan_mr_reg_local(side->pd, cells, sizeof(cells), &mr, &error));
 	all = ibchan_sge_new(mr, 0, sizeof(cells));
-	must("read", ibchan_read(side->channel, &all, 1, &region, &error));
+	must("read", ibchan_read(side->channel, &all, 1, &region, IBCHAN_TIMEOUT_NEVER, &error));
 	for (int i = 0; i < CELLS; i++) {
 		cells[i].square = cells[i].number * cells[i].number;
 		write_square(side, mr, i, &region);

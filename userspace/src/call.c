@@ -132,59 +132,59 @@ int perform_to_the_end(struct ibchan_channel *channel, const struct ibchan_submi
 }
 
 int ibchan_send(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
-		__u32 num_sge, struct ibchan_error *error)
+		__u32 num_sge, __s64 timeout_ns, struct ibchan_error *error)
 {
 	const struct ibchan_submit_wr wr = ibchan_wr_send(channel, sges, num_sge);
 
-	return ibchan_perform(channel, &wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
+	return ibchan_perform(channel, &wr, timeout_ns, NULL, error);
 }
 
 int ibchan_receive(struct ibchan_channel *channel,
 		   const struct ibchan_submit_sge *sges, __u32 num_sge,
-		   struct ibchan_cqe *completion,
+		   __s64 timeout_ns, struct ibchan_cqe *completion,
 		   struct ibchan_error *error)
 {
 	const struct ibchan_submit_wr wr = ibchan_wr_receive(channel, sges, num_sge);
 
-	return ibchan_perform(channel, &wr, IBCHAN_TIMEOUT_NEVER, completion, error);
+	return ibchan_perform(channel, &wr, timeout_ns, completion, error);
 }
 
 int ibchan_write(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
 		 __u32 num_sge, const struct ibchan_remote_region *remote,
-		 struct ibchan_error *error)
+		 __s64 timeout_ns, struct ibchan_error *error)
 {
 	const struct ibchan_submit_wr wr = ibchan_wr_write(channel, sges, num_sge, remote);
 
-	return ibchan_perform(channel, &wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
+	return ibchan_perform(channel, &wr, timeout_ns, NULL, error);
 }
 
 int ibchan_read(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
 		__u32 num_sge, const struct ibchan_remote_region *remote,
-		struct ibchan_error *error)
+		__s64 timeout_ns, struct ibchan_error *error)
 {
 	const struct ibchan_submit_wr wr = ibchan_wr_read(channel, sges, num_sge, remote);
 
-	return ibchan_perform(channel, &wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
+	return ibchan_perform(channel, &wr, timeout_ns, NULL, error);
 }
 
 int ibchan_compare_swap(struct ibchan_channel *channel,
 			const struct ibchan_submit_sge *sge,
 			const struct ibchan_remote_region *remote,
 			const struct ibchan_swap *values,
-			struct ibchan_error *error)
+			__s64 timeout_ns, struct ibchan_error *error)
 {
 	const struct ibchan_submit_wr wr = ibchan_wr_compare_swap(channel, sge, remote,
 							   values->compare, values->swap);
 
-	return ibchan_perform(channel, &wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
+	return ibchan_perform(channel, &wr, timeout_ns, NULL, error);
 }
 
 int ibchan_fetch_add(struct ibchan_channel *channel,
 		     const struct ibchan_submit_sge *sge,
 		     const struct ibchan_remote_region *remote, __u64 add,
-		     struct ibchan_error *error)
+		     __s64 timeout_ns, struct ibchan_error *error)
 {
 	const struct ibchan_submit_wr wr = ibchan_wr_fetch_add(channel, sge, remote, add);
 
-	return ibchan_perform(channel, &wr, IBCHAN_TIMEOUT_NEVER, NULL, error);
+	return ibchan_perform(channel, &wr, timeout_ns, NULL, error);
 }

@@ -90,7 +90,7 @@ static int count_run(const struct count_shape *shape)
 	int i, err = 0;
 
 	if (shape->blocking)
-		return ibchan_write(&channel, sges, 1, &remote, NULL);
+		return ibchan_write(&channel, sges, 1, &remote, IBCHAN_TIMEOUT_NEVER, NULL);
 	for (i = 0; !err && i < shape->works; i += shape->chain)
 		err = ibchan_post(&context, &wrs[i], shape->chain, NULL, NULL);
 	return err ? err : poll_all(shape->works);

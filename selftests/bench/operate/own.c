@@ -166,7 +166,8 @@ static int own_run(const struct shape *shape)
 	int rc = 0;
 
 	if (shape->blocking)
-		return ibchan_write(own.channel[0], &own.source[0], 1, &own.first, NULL);
+		return ibchan_write(own.channel[0], &own.source[0], 1, &own.first,
+				    IBCHAN_TIMEOUT_NEVER, NULL);
 	for (i = 0; !rc && i < shape->depth; i += shape->chain)
 		rc = ibchan_post(own.context, &own.wrs[works * i], works * shape->chain, NULL,
 				 NULL);

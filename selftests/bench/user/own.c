@@ -112,7 +112,7 @@ static int cross(struct ibchan_channel *from, unsigned int seed)
 	int rc;
 
 	fill(own.memory, seed);
-	rc = ibchan_send(from, &source, 1, NULL);
+	rc = ibchan_send(from, &source, 1, IBCHAN_TIMEOUT_NEVER, NULL);
 	return rc ?: has_arrived(own.memory, seed) ? 0 : -EBADMSG;
 }
 

@@ -189,38 +189,39 @@ int ibchan_perform(struct ibchan_channel *channel, const struct ibchan_submit_wr
  * @channel: connected
  * @sges: gathered in this order; may be NULL when there are none
  * @num_sge: how many
+ * @timeout_ns: for the wait, as for ibchan_perform()
  * @error: details; NULL is fine
  *
  * The peer's receive must be posted, or become so while the sender retries.
- * For a time-out or an immediate see ibchan_perform().
+ * For an immediate see ibchan_perform().
  *
  * Buffers: the ranges may be reused on return, but for the cases that
  * ibchan_perform() names.
  *
- * Return: as ibchan_perform() without a limit.
+ * Return: as ibchan_perform().
  */
 int ibchan_send(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
-		__u32 num_sge, struct ibchan_error *error);
+		__u32 num_sge, __s64 timeout_ns, struct ibchan_error *error);
 
 /**
  * ibchan_receive() - wait for a message
  * @channel: connected
  * @sges: scattered into in this order; may be NULL when there are none
  * @num_sge: how many
+ * @timeout_ns: for the wait, as for ibchan_perform()
  * @completion: tells the message's bytes and immediate; NULL is fine
  * @error: details; NULL is fine
  *
- * A message longer than the ranges together breaks the channel. For a time-out see
- * ibchan_perform().
+ * A message longer than the ranges together breaks the channel.
  *
  * Buffers: the ranges may be used on return, but for the cases that
  * ibchan_perform() names.
  *
- * Return: as ibchan_perform() without a limit.
+ * Return: as ibchan_perform().
  */
 int ibchan_receive(struct ibchan_channel *channel,
 		   const struct ibchan_submit_sge *sges, __u32 num_sge,
-		   struct ibchan_cqe *completion,
+		   __s64 timeout_ns, struct ibchan_cqe *completion,
 		   struct ibchan_error *error);
 
 /**
@@ -229,6 +230,7 @@ int ibchan_receive(struct ibchan_channel *channel,
  * @sges: gathered in this order
  * @num_sge: how many
  * @remote: where to; must be as long as the elements together, or longer
+ * @timeout_ns: for the wait, as for ibchan_perform()
  * @error: details; NULL is fine
  *
  * The peer learns nothing of it, unless ibchan_perform() sends an immediate
@@ -237,11 +239,11 @@ int ibchan_receive(struct ibchan_channel *channel,
  * Buffers: the ranges may be reused on return, but for the cases that
  * ibchan_perform() names.
  *
- * Return: as ibchan_perform() without a limit.
+ * Return: as ibchan_perform().
  */
 int ibchan_write(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
 		 __u32 num_sge, const struct ibchan_remote_region *remote,
-		 struct ibchan_error *error);
+		 __s64 timeout_ns, struct ibchan_error *error);
 
 /**
  * ibchan_read() - read the peer's memory
@@ -249,16 +251,17 @@ int ibchan_write(struct ibchan_channel *channel, const struct ibchan_submit_sge 
  * @sges: scattered into in this order
  * @num_sge: how many
  * @remote: where from; must be as long as the elements together, or longer
+ * @timeout_ns: for the wait, as for ibchan_perform()
  * @error: details; NULL is fine
  *
  * Buffers: the ranges may be used on return, but for the cases that
  * ibchan_perform() names.
  *
- * Return: as ibchan_perform() without a limit.
+ * Return: as ibchan_perform().
  */
 int ibchan_read(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
 		__u32 num_sge, const struct ibchan_remote_region *remote,
-		struct ibchan_error *error);
+		__s64 timeout_ns, struct ibchan_error *error);
 
 /**
  * struct ibchan_swap - the values of a compare and swap
@@ -277,6 +280,7 @@ struct ibchan_swap {
  * @remote: the peer's word, at a multiple of 8, in a region with
  *	IBCHAN_ACCESS_REMOTE_ATOMIC
  * @values: to compare with, and the new one
+ * @timeout_ns: for the wait, as for ibchan_perform()
  * @error: details; NULL is fine
  *
  * It was swapped if @sge's memory has become equal to @values->compare.
@@ -284,14 +288,14 @@ struct ibchan_swap {
  * Buffers: the 8 bytes of @sge may be used on return, but for the cases that
  * ibchan_perform() names.
  *
- * Return: as ibchan_perform() without a limit; -EOPNOTSUPP: the device has no
+ * Return: as ibchan_perform(); -EOPNOTSUPP: the device has no
  * atomics (IBCHAN_DEVICE_ATOMICS), or the peer serves none.
  */
 int ibchan_compare_swap(struct ibchan_channel *channel,
 			const struct ibchan_submit_sge *sge,
 			const struct ibchan_remote_region *remote,
 			const struct ibchan_swap *values,
-			struct ibchan_error *error);
+			__s64 timeout_ns, struct ibchan_error *error);
 
 /**
  * ibchan_fetch_add() - add to a word of the peer's
@@ -299,6 +303,7 @@ int ibchan_compare_swap(struct ibchan_channel *channel,
  * @sge: 8 bytes; receives what the peer's were before
  * @remote: the peer's word, as for ibchan_compare_swap()
  * @add: the number to add; the sum wraps
+ * @timeout_ns: for the wait, as for ibchan_perform()
  * @error: details; NULL is fine
  *
  * Buffers: the 8 bytes of @sge may be used on return, but for the cases that
@@ -309,7 +314,7 @@ int ibchan_compare_swap(struct ibchan_channel *channel,
 int ibchan_fetch_add(struct ibchan_channel *channel,
 		     const struct ibchan_submit_sge *sge,
 		     const struct ibchan_remote_region *remote, __u64 add,
-		     struct ibchan_error *error);
+		     __s64 timeout_ns, struct ibchan_error *error);
 
 #ifdef __cplusplus
 }
