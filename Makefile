@@ -367,10 +367,10 @@ bench: ## see above; BENCH=--no-gate only reports, BENCH=--no-clock is shorter
 
 # The stubs of the kernel are for 6.1.
 .PHONY: count
-count: setup ## instructions of a post in ibchan.ko and libibchan, by function, without a guest; CASE=user.write
+count: setup ## instructions of a post in ibchan.ko and libibchan, by function, without a guest; CASE=user.write; WALK=1: its way
 	+@$(MAKE) -s lib
 	+@$(MAKE) -s modules KDIR="$$($(VM)/kernel headers 6.1)"
-	@selftests/bench/count/count $(CASE)
+	@selftests/bench/count/count $(if $(WALK),--walk) $(CASE)
 
 .PHONY: profile
 profile: ## of which functions the instructions of CASE=user.write_64 are; OWN=1: of a device without a cost

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * step PROGRAM ARGUMENTS...: runs the counted program, and from its first breakpoint on until
- * count_end() one instruction at a time. Prints how many were executed in each function.
+ * step [-a] PROGRAM ARGUMENTS...: runs the counted program, and from its first breakpoint on until
+ * count_end() one instruction at a time. Prints how many were executed in each function; with -a the
+ * address of each instruction, in the order of execution.
  */
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +120,7 @@ static void go_on(pid_t child, int how)
 	exit(1);
 }
 
-static void step(pid_t child)
+static void step(pid_t child, bool tell)
 {
 	unsigned long at, end = address_of("count_end");
 
@@ -127,6 +129,8 @@ static void step(pid_t child)
 	go_on(child, PTRACE_CONT);
 	for (at = position(child); at != end; at = position(child)) {
 		symbol_at(at)->executed++;
+		if (tell)
+			printf("%lx\n", at);
 		go_on(child, PTRACE_SINGLESTEP);
 	}
 	kill(child, SIGKILL);
@@ -134,9 +138,12 @@ static void step(pid_t child)
 
 int main(int argc, char **argv)
 {
+	bool tell = argc > 1 && !strcmp(argv[1], "-a");
 	pid_t child;
 	size_t i;
 
+	argc -= tell;
+	argv += tell;
 	if (argc < 2)
 		fail("which program?");
 	read_symbols(argv[1]);
@@ -148,9 +155,9 @@ int main(int argc, char **argv)
 			execv(argv[1], argv + 1);
 		_exit(1);
 	}
-	step(child);
+	step(child, tell);
 	for (i = 0; i < num_symbols; i++)
-		if (symbols[i].executed)
+		if (symbols[i].executed && !tell)
 			printf("%lu %s\n", symbols[i].executed, symbols[i].name);
 	return 0;
 }
