@@ -7,7 +7,6 @@
 
 #include "doctor.h"
 #include "doctor_link.h"
-#include "doctor_peer.h"
 
 #define DEFAULT_TIMEOUT	5
 #define MAX_TIMEOUT	600
@@ -46,69 +45,49 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static unsigned int number(struct argp_state *state, const char *arg, unsigned long highest)
-{
-	unsigned long value;
-	char *end;
-
-	value = strtoul(arg, &end, 10);
-	if (*arg < '0' || *arg > '9' || *end || !value || value > highest)
-		argp_error(state, "'%s' does not lie between 1 and %lu", arg, highest);
-	return (unsigned int)value;
-}
-
-static error_t parse_peer(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *args = state->input;
-
-	switch (key) {
-	case 'p':
-		args->peer.port = port_option(state, arg);
-		return 0;
-	case 'S':
-		args->peer.source = arg;
-		return 0;
-	case 'n':
-		args->peer.rounds = number(state, arg, MAX_ROUNDS);
-		return 0;
-	case KEY_TIMEOUT:
-		args->peer.timeout_ms = 1000 * (int)number(state, arg, MAX_TIMEOUT);
-		return 0;
-	case ARGP_KEY_ARG:
-		if (state->arg_num)
-			return ARGP_ERR_UNKNOWN;
-		args->peer.name = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (args->serve && (args->peer.name || args->json || args->device ||
-				    args->peer.source))
-			argp_error(state, "--serve goes with --port only");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *args = state->input;
+	struct peer *peer = &args->peer;
 
 	switch (key) {
 	case 'd':
 		args->device = arg;
-		return 0;
+		break;
+	case 'p':
+		peer->port = port_option(state, arg);
+		break;
+	case 'S':
+		peer->source = arg;
+		break;
+	case 'n':
+		peer->rounds = number_option(state, arg, 1, MAX_ROUNDS);
+		break;
+	case KEY_TIMEOUT:
+		peer->timeout_s = number_option(state, arg, 1, MAX_TIMEOUT);
+		break;
 	case KEY_JSON:
 		args->json = true;
-		return 0;
+		break;
 	case KEY_SERVE:
 		args->serve = true;
-		return 0;
+		break;
 	case 'h':
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
-		return 0;
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num)
+			return ARGP_ERR_UNKNOWN;
+		peer->name = arg;
+		break;
+	case ARGP_KEY_END:
+		if (args->serve && (peer->name || args->json || args->device || peer->source))
+			argp_error(state, "--serve goes with --port only");
+		break;
 	default:
-		return parse_peer(key, arg, state);
+		return ARGP_ERR_UNKNOWN;
 	}
+	return 0;
 }
 
 /* Says whether a channel can be tried. */
@@ -117,10 +96,9 @@ static bool check_this_side(struct doctor *doctor)
 	bool ready = check_module(doctor) && check_node(doctor);
 
 	doctor_scan(doctor);
-	ready &= check_memlock(doctor);
+	ready &= check_memlock();
 	check_devices(doctor);
 	check_ports(doctor);
-	doctor_print(doctor);
 	return ready;
 }
 
@@ -138,11 +116,9 @@ int doctor_main(int argc, char **argv)
 		.doc = doc,
 	};
 	struct arguments args = {
-		.peer = { .port = DOCTOR_PORT, .rounds = 1,
-			  .timeout_ms = 1000 * DEFAULT_TIMEOUT },
+		.peer = { .port = DOCTOR_PORT, .rounds = 1, .timeout_s = DEFAULT_TIMEOUT },
 	};
 	struct doctor *doctor;
-	enum severity worst;
 
 	argp_err_exit_status = EX_USAGE;
 	argv[0] = "ibchan doctor";
@@ -154,13 +130,13 @@ int doctor_main(int argc, char **argv)
 	if (!doctor)
 		errx(EX_OSERR, "doctor: out of memory");
 	doctor->only = args.device;
-	doctor->json = args.json;
+	if (args.json)
+		report_as_json();
 	if (check_this_side(doctor) && args.peer.name)
 		check_peer(doctor, &args.peer);
-	worst = doctor_conclude(doctor, args.peer.name);
 	ibchan_context_close(doctor->context);
 	while (doctor->device_count)
 		free(doctor->devices[--doctor->device_count]);
 	free(doctor);
-	return (int)worst;
+	return (int)report_conclude(args.peer.name);
 }

@@ -9,7 +9,7 @@
  *	doctor_peer.c		those on the way to a peer
  *	doctor_channel.c	a channel to it
  *	doctor_serve.c		the peer of doctors
- *	doctor_link.c		an end of the channel
+ *	doctor_link.c		an end of the channel, and the words of its language
  *	probe.c			packets to a host, and its answers
  */
 #ifndef _IBCHAN_DOCTOR_H
@@ -73,31 +73,8 @@ enum finding_id {
 	DOCTOR_FINDINGS(DOCTOR_ID)
 };
 
-/* Room for the longest texts of the messages; longer ones are cut. */
-#define SUBJECT_SIZE	160
+/* Room for the longest texts of a finding; longer ones are cut. */
 #define TEXT_SIZE	512
-
-/**
- * struct entry - one statement of a check
- * @next: the statement after this one
- * @severity: SEVERITY_OK: all is well, and only @fact says how
- * @check: which
- * @name: of the finding, stable; NULL for SEVERITY_OK
- * @subject: a device, a port, a file or a peer
- * @fact: the observation; behind it in the same memory the other texts
- * @cause: the reason for it
- * @step: advice
- */
-struct entry {
-	struct entry *next;
-	enum severity severity;
-	const char *check;
-	const char *name;
-	char subject[SUBJECT_SIZE];
-	char fact[3 * TEXT_SIZE];
-	char *cause;
-	char *step;
-};
 
 /**
  * struct netdev - a network device, as this process's namespace sees it
@@ -107,6 +84,8 @@ struct entry {
  * @running: it has a carrier
  * @mtu: bytes
  * @address: one of its addresses, link-local ones aside; empty: it has none
+ * @has_ipv4: among its addresses is one of IPv4
+ * @has_ipv6: the same of IPv6, link-local ones aside
  * @vrf: that it is in; empty: in none, or /sys does not tell
  */
 struct netdev {
@@ -116,6 +95,8 @@ struct netdev {
 	bool running;
 	unsigned int mtu;
 	char address[INET6_ADDRSTRLEN];
+	bool has_ipv4;
+	bool has_ipv6;
 	char vrf[IF_NAMESIZE];
 };
 
@@ -138,7 +119,7 @@ struct netdev {
 struct port {
 	const char *device;
 	unsigned int number;
-	char subject[SUBJECT_SIZE];
+	char subject[IBCHAN_NAME_SIZE + 16];
 	bool ethernet;
 	bool iwarp;
 	bool soft;
@@ -157,44 +138,61 @@ struct port {
 /**
  * struct doctor - one run
  * @only: device to look at; NULL: all
- * @json: print nothing before the end
- * @first: entry
- * @last: entry
- * @printed: entry, the last that was printed
  * @context: NULL: /dev/ibchan cannot be used
  * @node_error: why not, a negative errno
  * @devices: names of all of the machine that this process can learn of
  * @device_count: how many
+ * @visible: how many of them the module shows to this process; all where it cannot be asked
  * @ports: of the devices that sysfs or the module shows
  * @port_count: how many
  */
 struct doctor {
 	const char *only;
-	bool json;
-	struct entry *first;
-	struct entry *last;
-	struct entry *printed;
 	struct ibchan_context *context;
 	int node_error;
 	char *devices[MAX_DEVICES];
 	unsigned int device_count;
+	unsigned int visible;
 	struct port ports[MAX_PORTS];
 	unsigned int port_count;
 };
 
-/* doctor_report.c: all is well, and how: */
-__printf(4, 5)
-void doctor_fact(struct doctor *doctor, const char *check, const char *subject,
-		 const char *format, ...);
-/* Something is wrong. @format has three lines: fact, cause and step. Returns false. */
-__printf(5, 6)
-bool doctor_find(struct doctor *doctor, enum finding_id id, enum severity severity,
-		 const char *subject, const char *format, ...);
+/**
+ * struct peer - the peer that is asked, and what is known of it
+ * @name: as the user gave it
+ * @port: that its doctor listens on
+ * @source: address of this host to connect from; NULL: as the route says
+ * @rounds: how often all sizes of messages are sent
+ * @timeout_s: for each wait
+ * @text: its address
+ * @address: the same
+ * @route: how to get there
+ * @roce: over RoCE v2, so that UDP tells something
+ */
+struct peer {
+	const char *name;
+	const char *port;
+	const char *source;
+	__u32 rounds;
+	__u32 timeout_s;
+	char text[64];
+	struct sockaddr_storage address;
+	struct ibchan_route route;
+	bool roce;
+};
 
-/* doctor_report.c: prints the new entries, unless JSON is wanted. */
-void doctor_print(struct doctor *doctor);
+/* doctor_report.c; there is one report, which is printed as it grows, or at its end as JSON. */
+void report_as_json(void);
+/* All is well, and how: */
+__printf(3, 4)
+void doctor_fact(const char *check, const char *subject, const char *format, ...);
+/* Something is wrong. @format has three lines: fact, cause and step. Returns false. */
+__printf(4, 5)
+bool doctor_find(enum finding_id id, enum severity severity, const char *subject,
+		 const char *format, ...);
+#define doctor_error(id, ...)	doctor_find(id, SEVERITY_ERROR, __VA_ARGS__)
 /* The sum, or all of it as JSON. Returns the worst severity. */
-enum severity doctor_conclude(struct doctor *doctor, const char *peer);
+enum severity report_conclude(const char *peer);
 
 /* doctor_scan.c: a line of a file, without its end; false: there is none. */
 __printf(3, 4)
@@ -208,11 +206,20 @@ bool address_text(const struct sockaddr *address, char *buf, socklen_t size);
 
 /* doctor_local.c; false: a channel cannot be made. The first opens the context, if it can. */
 bool check_module(struct doctor *doctor);
-bool check_node(struct doctor *doctor);
-bool check_memlock(struct doctor *doctor);
-void check_devices(struct doctor *doctor);
-void check_ports(struct doctor *doctor);
-/* Says that a port is deaf. */
-void find_deaf(struct doctor *doctor, const struct port *port, enum severity severity);
+bool check_node(const struct doctor *doctor);
+bool check_memlock(void);
+void check_devices(const struct doctor *doctor);
+void check_ports(const struct doctor *doctor);
+void find_deaf(const struct port *port, enum severity severity);
+
+/* doctor_peer.c: needs the module. The second finds out why nothing has come back over RoCE. */
+void check_peer(const struct doctor *doctor, struct peer *peer);
+void explain_silence(const struct peer *peer);
+
+/* doctor_channel.c: a channel, and data over it. */
+void check_channel(const struct doctor *doctor, const struct peer *peer);
+
+/* doctor_serve.c: returns only when it fails, after a message. */
+int doctor_serve(const char *port);
 
 #endif /* _IBCHAN_DOCTOR_H */

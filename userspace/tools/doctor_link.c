@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* An end of the doctor's own channel. */
-#include <endian.h>
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "doctor_link.h"
 #include "pattern.h"
+#include "tool.h"
 
 /* 268 ms, as a code: soft devices are slow, and seven tries still end within a usual wait. */
 #define ACK_TIMEOUT	16
@@ -14,42 +13,11 @@
 #define SEED_ASKS	0x35
 #define SEED_SERVES	0xca
 
-void greeting_init(struct greeting *greeting)
-{
-	greeting->magic = htobe32(GREETING_MAGIC);
-	greeting->version = htobe32(GREETING_VERSION);
-}
-
-/* Zeros may follow: a message of the connection manager has one length. */
-bool greeting_is_ours(const void *data, __u32 length)
-{
-	struct greeting wanted;
-
-	greeting_init(&wanted);
-	return length >= sizeof(wanted) && !memcmp(data, &wanted, sizeof(wanted));
-}
-
-/* Refused calls, and waits that ended. Returns @code. */
+/* For calls that give no details. Returns @code, which is negative. */
 static int explain(struct ibchan_error *error, int code)
 {
-	*error = (struct ibchan_error) {
-		.code = code,
-		.origin = code ? IBCHAN_ERROR_CALL : IBCHAN_ERROR_NONE,
-	};
+	*error = (struct ibchan_error) { .code = code, .origin = IBCHAN_ERROR_CALL };
 	return code;
-}
-
-/* Whole pages, so that the limit of pinned memory is met by what is said. */
-static int map_buffers(struct link *link)
-{
-	__u8 *both = mmap(NULL, DOCTOR_MEMORY, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (both == MAP_FAILED)
-		return -errno;
-	link->out = both;
-	link->in = both + DOCTOR_MESSAGE;
-	return 0;
 }
 
 static int prepare(struct link *link, struct ibchan_error *error)
@@ -74,14 +42,20 @@ static int prepare(struct link *link, struct ibchan_error *error)
 int link_open(struct link *link, struct ibchan_context *context, const char *device,
 	      struct ibchan_error *error)
 {
+	__u8 *both;
 	int err;
 
 	link->context = context;
+	/* Whole pages, so that the limit of pinned memory is met by what is said. */
+	both = mmap(NULL, DOCTOR_MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	if (both == MAP_FAILED)
+		return explain(error, -errno);
+	link->out = both;
+	link->in = both + DOCTOR_MESSAGE;
 	err = ibchan_device_open(context, device, &link->device, NULL);
 	if (!err)
 		err = ibchan_pd_alloc(link->device, &link->pd, NULL);
-	if (!err)
-		err = map_buffers(link);
 	if (err)
 		return explain(error, err);
 	err = ibchan_mr_reg_local(link->pd, link->out, DOCTOR_MEMORY, &link->mr, error);
@@ -102,21 +76,14 @@ int link_hear(struct link *link, __u32 *bytes, struct ibchan_error *error)
 
 	if (n < 0)
 		return explain(error, n);
-	explain(error, got.error);
-	if (got.error)
-		error->origin = IBCHAN_ERROR_WORK;
-	error->status = got.status;
-	error->vendor_err = got.vendor_err;
+	*error = work_error(&got);
 	*bytes = got.bytes;
 	return got.error;
 }
 
 static struct pattern pattern_of(bool serves, __u32 bytes)
 {
-	return (struct pattern) {
-		.seed = serves ? SEED_SERVES : SEED_ASKS,
-		.size = bytes,
-	};
+	return (struct pattern) { .seed = serves ? SEED_SERVES : SEED_ASKS, .size = bytes };
 }
 
 int link_say(struct link *link, __u32 bytes, struct ibchan_error *error)
@@ -150,5 +117,4 @@ void link_close(struct link *link)
 	ibchan_device_close(link->device);
 	if (link->out)
 		munmap(link->out, DOCTOR_MEMORY);
-	memset(link, 0, sizeof(*link));
 }

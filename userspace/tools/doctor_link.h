@@ -14,6 +14,7 @@
 #define _IBCHAN_DOCTOR_LINK_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include <ibchan.h>
 
@@ -23,15 +24,6 @@
 /* Largest message, and what a link pins: one each way. */
 #define DOCTOR_MESSAGE	(64U << 10)
 #define DOCTOR_MEMORY	(2 * DOCTOR_MESSAGE)
-
-#define GREETING_MAGIC		0x69626364U	/* "ibcd" */
-#define GREETING_VERSION	1
-
-/* Goes with the request, and with its answer. */
-struct greeting {
-	__be32 magic;
-	__be32 version;
-};
 
 /**
  * struct link - one end of the doctor's channel
@@ -72,8 +64,13 @@ bool link_is_right(const struct link *link, __u32 bytes);
 /* Takes one that was opened in part, too. */
 void link_close(struct link *link);
 
-/* Wants the caller's greeting and the length of what came. */
-bool greeting_is_ours(const void *data, __u32 length);
-void greeting_init(struct greeting *greeting);
+/* Goes with the request, and with its answer: the name and the version of the language. */
+static const __u8 greeting[] = { 'i', 'b', 'c', 'd', 0, 0, 0, 1 };
+
+/* Zeros may follow: a message of the connection manager has one length. */
+static inline bool greeting_is_ours(const void *data, __u32 length)
+{
+	return length >= sizeof(greeting) && !memcmp(data, greeting, sizeof(greeting));
+}
 
 #endif /* _IBCHAN_DOCTOR_LINK_H */

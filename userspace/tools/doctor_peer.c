@@ -8,21 +8,14 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "doctor_peer.h"
 #include "probe.h"
 
-/* --- the peer's name and address --- */
-
-static bool find_unknown(struct doctor *doctor, struct peer *peer, int err)
+static const struct sockaddr *address_of(const struct peer *peer)
 {
-	return doctor_find(doctor, FINDING_PEER_UNKNOWN, SEVERITY_ERROR, peer->name,
-			   "The name cannot be turned into an address: %s.\n"
-			   "%s\n"
-			   "Give the peer's IP address instead of its name.",
-			   err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err),
-			   err == EAI_AGAIN ? "The name server does not answer." :
-			   "No name server and no line of /etc/hosts knows it.");
+	return (const struct sockaddr *)&peer->address;
 }
+
+/* --- which device leads to the peer's name? --- */
 
 /* An IPv4 address that is mapped into IPv6 is one of IPv4, as the library takes it. */
 static void take_address(struct peer *peer, const struct addrinfo *a)
@@ -40,43 +33,16 @@ static void take_address(struct peer *peer, const struct addrinfo *a)
 	memcpy(&in->sin_addr, &in6.sin6_addr.s6_addr[12], sizeof(in->sin_addr));
 }
 
-/* Takes the address that a device leads to, or else the first. Returns as ibchan_route_query(). */
-static int ask_route(struct doctor *doctor, struct peer *peer, const struct addrinfo *list)
-{
-	int err = ibchan_route_query(doctor->context, peer->name, NULL, peer->source, &peer->route,
-				     NULL);
-
-	if (err)
-		take_address(peer, list);
-	else
-		peer->address = peer->route.peer;
-	getnameinfo((const struct sockaddr *)&peer->address, sizeof(peer->address), peer->text,
-		    sizeof(peer->text), NULL, 0, NI_NUMERICHOST);
-	return err;
-}
-
-/* --- which device leads there? --- */
-
 /* Has a network device of a port that works an address of the peer's family? */
 static bool family_is_here(const struct doctor *doctor, const struct peer *peer)
 {
-	const struct port *end = doctor->ports + doctor->port_count;
-	const struct port *port;
-	char text[INET6_ADDRSTRLEN];
-	struct ifaddrs *all;
-	struct ifaddrs *a;
-	bool here = false;
+	const struct port *port = doctor->ports, *end = port + doctor->port_count;
 
-	if (getifaddrs(&all))
-		return true;
-	for (port = doctor->ports; port < end; port++)
-		for (a = all; a; a = a->ifa_next)
-			if (!strcmp(a->ifa_name, port->netdev.name) &&
-			    address_text(a->ifa_addr, text, sizeof(text)) &&
-			    a->ifa_addr->sa_family == peer->address.ss_family)
-				here = true;
-	freeifaddrs(all);
-	return here;
+	for (; port < end; port++)
+		if (peer->address.ss_family == AF_INET ? port->netdev.has_ipv4 :
+							 port->netdev.has_ipv6)
+			return true;
+	return false;
 }
 
 /* The network device that ordinary packets to the peer would take; empty: none. */
@@ -84,16 +50,14 @@ static void ordinary_way(const struct peer *peer, char *netdev, size_t size)
 {
 	struct sockaddr_storage source = { 0 };
 	socklen_t length = sizeof(source);
-	char text[INET6_ADDRSTRLEN] = "";
-	char other[INET6_ADDRSTRLEN] = "";
+	char text[INET6_ADDRSTRLEN] = "", other[INET6_ADDRSTRLEN] = "";
 	int fd = socket(peer->address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifaddrs *all;
-	struct ifaddrs *a;
+	struct ifaddrs *all, *a;
 
 	netdev[0] = '\0';
 	if (fd < 0)
 		return;
-	if (!connect(fd, (const struct sockaddr *)&peer->address, sizeof(peer->address)) &&
+	if (!connect(fd, address_of(peer), sizeof(peer->address)) &&
 	    !getsockname(fd, (struct sockaddr *)&source, &length))
 		address_text((struct sockaddr *)&source, text, sizeof(text));
 	close(fd);
@@ -105,40 +69,26 @@ static void ordinary_way(const struct peer *peer, char *netdev, size_t size)
 	freeifaddrs(all);
 }
 
-static bool find_no_address(struct doctor *doctor, struct peer *peer)
+static void find_no_address(const struct doctor *doctor, const struct peer *peer)
 {
 	const char *netdev = doctor->port_count == 1 ? doctor->ports[0].netdev.name : "NETDEV";
 	const char *only = doctor->only;
 
-	return doctor_find(doctor, FINDING_ADDRESS_ABSENT, SEVERITY_ERROR,
-			   only ? only : "RDMA devices",
-			   "The peer %s has an %s address; %s %s.\n"
-			   "The address was deleted, or never set.\n"
-			   "ip address add ADDRESS/LENGTH dev %s",
-			   peer->text, peer->address.ss_family == AF_INET ? "IPv4" : "IPv6",
-			   only ? only : "no RDMA device here", only ? "has none" : "has one",
-			   netdev);
-}
-
-static bool find_no_source(struct doctor *doctor, struct peer *peer, int err)
-{
-	return doctor_find(doctor, FINDING_SOURCE_UNUSABLE, SEVERITY_ERROR, peer->source,
-			   "Nothing can connect to %s from this address: %s.\n"
-			   "%s\n"
-			   "ibchan devices --gids lists the addresses that there are.",
-			   peer->text, ibchan_strerror(err), err == -EAFNOSUPPORT ?
-			   "The peer has no address of that family, IPv4 or IPv6." :
-			   "No RDMA device of this host has it, here or at all.");
+	doctor_error(FINDING_ADDRESS_ABSENT, only ? only : "RDMA devices",
+		     "The peer %s has an %s address; %s %s.\n"
+		     "The address was deleted, or never set.\n"
+		     "ip address add ADDRESS/LENGTH dev %s",
+		     peer->text, peer->address.ss_family == AF_INET ? "IPv4" : "IPv6",
+		     only ? only : "no RDMA device here", only ? "has none" : "has one", netdev);
 }
 
 /* Finds a port in a VRF whose address has a route to the peer; NULL: there is none. */
 static const struct port *port_that_leads(const struct doctor *doctor, const struct peer *peer)
 {
-	const struct port *end = doctor->ports + doctor->port_count;
-	const struct port *port;
+	const struct port *port = doctor->ports, *end = port + doctor->port_count;
 	struct ibchan_route route;
 
-	for (port = doctor->ports; port < end; port++)
+	for (; port < end; port++)
 		if (port->netdev.vrf[0] &&
 		    !ibchan_route_query(doctor->context, peer->text, NULL, port->netdev.address,
 					&route, NULL))
@@ -146,133 +96,133 @@ static const struct port *port_that_leads(const struct doctor *doctor, const str
 	return NULL;
 }
 
-static bool find_source(struct doctor *doctor, struct peer *peer, const struct port *port)
-{
-	const struct netdev *netdev = &port->netdev;
-
-	return doctor_find(doctor, FINDING_SOURCE_NEEDED, SEVERITY_ERROR, peer->text,
-		    "Only from %s, which %s in the VRF %s has, a way leads to the peer.\n"
-		    "Without a source, routes of no VRF count; ip vrf exec binds sockets only, and RDMA has none.\n"
-		    "ibchan doctor --source %s %s; programs: the source of ibchan_device_open_for() and of struct ibchan_connect_params or ibchan_message_params.",
-		    netdev->address, netdev->name, netdev->vrf, netdev->address, peer->text);
-}
-
 /* Where the route leads over another network device, or nobody answers, that device is named. */
-static bool find_no_way(struct doctor *doctor, struct peer *peer, int err)
+static void find_no_way(const struct peer *peer, int err)
 {
 	char netdev[IF_NAMESIZE];
 
-	if (err == -ENETUNREACH || err == -EADDRNOTAVAIL)
-		return doctor_find(doctor, FINDING_ROUTE_ABSENT, SEVERITY_ERROR, peer->text,
-				   "This host has no route to the peer.\n"
-				   "No address here is in the peer's network, and there is no gateway to it; an address may have been deleted.\n"
-				   "ip address, ip route get %s; then ip address add, or ip route add.",
-				   peer->text);
 	ordinary_way(peer, netdev, sizeof(netdev));
-	if (err == -ENODEV)
-		return doctor_find(doctor, FINDING_ROUTE_NOT_RDMA, SEVERITY_ERROR, peer->text,
-				   "The route to the peer leads over %s, which no RDMA device is over.\n"
-				   "The address belongs to another network than the RDMA devices, or the RDMA device is not there yet.\n"
-				   "Take the peer's address in the RDMA network; ip route get %s; rdma link.",
-				   netdev[0] ? netdev : "another network device", peer->text);
-	return doctor_find(doctor, FINDING_PEER_UNREACHABLE, SEVERITY_ERROR, peer->text,
-			   "Nobody answers for this address on %s (%s).\n"
-			   "The peer is off, its address is another one, or it is not in this network segment.\n"
-			   "Look at the peer: ip address; at both ends: ip neighbour; the VLANs of the switch.",
-			   netdev[0] ? netdev : "the network", strerror(-err));
+	if (err == -ENETUNREACH || err == -EADDRNOTAVAIL)
+		doctor_error(FINDING_ROUTE_ABSENT, peer->text,
+			     "This host has no route to the peer.\n"
+			     "No address here is in the peer's network, and there is no gateway to it; an address may have been deleted.\n"
+			     "ip address, ip route get %s; then ip address add, or ip route add.",
+			     peer->text);
+	else if (err == -ENODEV)
+		doctor_error(FINDING_ROUTE_NOT_RDMA, peer->text,
+			     "The route to the peer leads over %s, which no RDMA device is over.\n"
+			     "The address belongs to another network than the RDMA devices, or the RDMA device is not there yet.\n"
+			     "Take the peer's address in the RDMA network; ip route get %s; rdma link.",
+			     netdev[0] ? netdev : "another network device", peer->text);
+	else
+		doctor_error(FINDING_PEER_UNREACHABLE, peer->text,
+			     "Nobody answers for this address on %s (%s).\n"
+			     "The peer is off, its address is another one, or it is not in this network segment.\n"
+			     "Look at the peer: ip address; at both ends: ip neighbour; the VLANs of the switch.",
+			     netdev[0] ? netdev : "the network", strerror(-err));
 }
 
-static bool find_route_error(struct doctor *doctor, struct peer *peer, int err)
+static void find_route_error(const struct doctor *doctor, const struct peer *peer, int err)
 {
 	const bool nowhere = err == -ENETUNREACH || err == -ENODEV || err == -EADDRNOTAVAIL;
-	const struct port *port;
+	const struct port *port = peer->source ? NULL : port_that_leads(doctor, peer);
 
 	if (peer->source && (err == -EADDRNOTAVAIL || err == -EAFNOSUPPORT || err == -ENODEV ||
 			     err == -ENOENT))
-		return find_no_source(doctor, peer, err);
-	port = peer->source ? NULL : port_that_leads(doctor, peer);
-	if (port)
-		return find_source(doctor, peer, port);
-	if (nowhere && !family_is_here(doctor, peer))
-		return find_no_address(doctor, peer);
-	return find_no_way(doctor, peer, err);
+		doctor_error(FINDING_SOURCE_UNUSABLE, peer->source,
+			     "Nothing can connect to %s from this address: %s.\n"
+			     "%s\n"
+			     "ibchan devices --gids lists the addresses that there are.",
+			     peer->text, ibchan_strerror(err), err == -EAFNOSUPPORT ?
+			     "The peer has no address of that family, IPv4 or IPv6." :
+			     "No RDMA device of this host has it, here or at all.");
+	else if (port)
+		doctor_error(FINDING_SOURCE_NEEDED, peer->text,
+			     "Only from %1$s, which %2$s in the VRF %3$s has, a way leads to the peer.\n"
+			     "Without a source, routes of no VRF count; ip vrf exec binds sockets only, and RDMA has none.\n"
+			     "ibchan doctor --source %1$s %4$s; programs: the source of ibchan_device_open_for() and of struct ibchan_connect_params or ibchan_message_params.",
+			     port->netdev.address, port->netdev.name, port->netdev.vrf, peer->text);
+	else if (nowhere && !family_is_here(doctor, peer))
+		find_no_address(doctor, peer);
+	else
+		find_no_way(peer, err);
 }
 
-static bool check_route(struct doctor *doctor, struct peer *peer)
+/* Without a device that leads there, the peer's first address is spoken of. */
+static bool check_route(const struct doctor *doctor, struct peer *peer)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-	const char *device = peer->route.device;
+	const char *device = peer->route.device, *only = doctor->only;
 	struct addrinfo *list;
 	int err = getaddrinfo(peer->name, NULL, &hints, &list);
 
 	if (err)
-		return find_unknown(doctor, peer, err);
-	err = ask_route(doctor, peer, list);
-	freeaddrinfo(list);
+		return doctor_error(FINDING_PEER_UNKNOWN, peer->name,
+				    "The name cannot be turned into an address: %s.\n"
+				    "%s\n"
+				    "Give the peer's IP address instead of its name.",
+				    err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err),
+				    err == EAI_AGAIN ? "The name server does not answer." :
+				    "No name server and no line of /etc/hosts knows it.");
+	err = ibchan_route_query(doctor->context, peer->name, NULL, peer->source, &peer->route,
+				 NULL);
 	if (err)
-		return find_route_error(doctor, peer, err);
-	if (doctor->only && strcmp(doctor->only, device))
-		return doctor_find(doctor, FINDING_DEVICE_DOES_NOT_ROUTE, SEVERITY_ERROR,
-				   doctor->only,
-				   "%s does not lead to %s; %s does.\n"
-				   "The host has several RDMA devices, and its routes choose among them.\n"
-				   "Use %s, or let ibchan_device_open_for() find the device.",
-				   doctor->only, peer->text, device, device);
-	doctor_fact(doctor, "route", peer->text, "over %s port %u", device, peer->route.port);
+		take_address(peer, list);
+	else
+		peer->address = peer->route.peer;
+	freeaddrinfo(list);
+	getnameinfo(address_of(peer), sizeof(peer->address), peer->text, sizeof(peer->text), NULL,
+		    0, NI_NUMERICHOST);
+	if (err) {
+		find_route_error(doctor, peer, err);
+		return false;
+	}
+	if (only && strcmp(only, device))
+		return doctor_error(FINDING_DEVICE_DOES_NOT_ROUTE, only,
+				    "%1$s does not lead to %2$s; %3$s does.\n"
+				    "The host has several RDMA devices, and its routes choose among them.\n"
+				    "Use %3$s, or let ibchan_device_open_for() find the device.",
+				    only, peer->text, device);
+	doctor_fact("route", peer->text, "over %s port %u", device, peer->route.port);
 	return true;
 }
 
 /* --- does the path carry what the port will send? --- */
 
-/* IP, UDP, and at most these of InfiniBand: BTH, RETH, immediate, ICRC. */
-static size_t packet_size(const struct peer *peer, __u32 mtu)
+/*
+ * Packets travel with IP, UDP, and at most these of InfiniBand: BTH, RETH, immediate, ICRC. A
+ * channel takes the smaller MTU of both ends: whether that crosses, messages tell. InfiniBand has a
+ * subnet manager for this, iWARP has TCP.
+ */
+static void check_path(const struct peer *peer)
 {
-	return mtu + (peer->address.ss_family == AF_INET ? 20 : 40) + 8 + 12 + 16 + 4 + 4;
-}
-
-static __u32 largest_that_fits(const struct peer *peer)
-{
-	__u32 mtu = peer->route.mtu / 2;
-
-	while (mtu >= 256 && probe_path((const struct sockaddr *)&peer->address,
-					packet_size(peer, mtu)) != ANSWER_YES)
-		mtu /= 2;
-	return mtu >= 256 ? mtu : 0;
-}
-
-/* A channel takes the smaller MTU of both ends: whether that crosses, messages tell. */
-static void find_mtu_mismatch(struct doctor *doctor, struct peer *peer, size_t packet)
-{
-	__u32 fits = largest_that_fits(peer);
+	const size_t headers = (peer->address.ss_family == AF_INET ? 20 : 40) + 8 + 12 + 16 + 4 + 4;
+	const __u32 mtu = peer->route.mtu;
+	enum answer answer = probe_path(address_of(peer), mtu + headers);
 	char or_smaller[64] = "";
+	__u32 fits = mtu / 2;
 
-	if (fits)
+	if (answer == ANSWER_YES)
+		doctor_fact("path", peer->text, "carries packets of %zu bytes", mtu + headers);
+	if (answer != ANSWER_NONE)
+		return;
+	while (fits >= 256 && probe_path(address_of(peer), fits + headers) != ANSWER_YES)
+		fits /= 2;
+	if (fits >= 256)
 		snprintf(or_smaller, sizeof(or_smaller),
 			 "; or build channels with mtu %u, which fits", fits);
-	doctor_find(doctor, FINDING_MTU_MISMATCH, SEVERITY_WARNING, peer->text,
+	doctor_find(FINDING_MTU_MISMATCH, SEVERITY_WARNING, peer->text,
 		    "%s sends messages in packets of %u bytes, %zu with their headers; the path to the peer loses those.\n"
 		    "The MTU of the peer's network device, or of a switch between, is smaller than here.\n"
 		    "Set the same MTU everywhere: ip link set NETDEV mtu BYTES%s.",
-		    peer->route.device, peer->route.mtu, packet, or_smaller);
-}
-
-/* InfiniBand has a subnet manager for this, iWARP has TCP. */
-static void check_path(struct doctor *doctor, struct peer *peer)
-{
-	size_t packet = packet_size(peer, peer->route.mtu);
-	enum answer answer = probe_path((const struct sockaddr *)&peer->address, packet);
-
-	if (answer == ANSWER_NONE)
-		find_mtu_mismatch(doctor, peer, packet);
-	else if (answer == ANSWER_YES)
-		doctor_fact(doctor, "path", peer->text, "carries packets of %zu bytes", packet);
+		    peer->route.device, mtu, mtu + headers, or_smaller);
 }
 
 /* --- a peer that does not answer --- */
 
-void explain_silence(struct doctor *doctor, struct peer *peer)
+void explain_silence(const struct peer *peer)
 {
-	const struct sockaddr *address = (const struct sockaddr *)&peer->address;
+	const struct sockaddr *address = address_of(peer);
 	static const char or_arp[] = {
 		"; or, where the peer has several network devices in one network, another of them answers ARP for this address, and the packets come to the wrong RDMA device"
 	};
@@ -282,45 +232,45 @@ void explain_silence(struct doctor *doctor, struct peer *peer)
 	const bool ipv4 = address->sa_family == AF_INET;
 
 	if (probe_is_refused(address, ROCE_PORT, PROBE_SHORT))
-		doctor_find(doctor, FINDING_ROCE_ABSENT, SEVERITY_ERROR, peer->text,
-			    "The peer is there, but refuses UDP port %u, which RoCE v2 travels by.\n"
-			    "No RoCE device is over the network device with this address, or a firewall rejects the port.\n"
-			    "On the peer: ibchan doctor; rdma link; for soft-RoCE: rdma link add rxe0 type rxe netdev NETDEV; nft list ruleset.",
-			    ROCE_PORT);
+		doctor_error(FINDING_ROCE_ABSENT, peer->text,
+			     "The peer is there, but refuses UDP port %u, which RoCE v2 travels by.\n"
+			     "No RoCE device is over the network device with this address, or a firewall rejects the port.\n"
+			     "On the peer: ibchan doctor; rdma link; for soft-RoCE: rdma link add rxe0 type rxe netdev NETDEV; nft list ruleset.",
+			     ROCE_PORT);
 	else if (probe_is_alive(address))
-		doctor_find(doctor, FINDING_UDP_BLOCKED, SEVERITY_ERROR, peer->text,
-			    "The peer is there, but nothing comes back from UDP port %u, which RoCE v2 travels by.\n"
-			    "A firewall on the peer, here or between drops that port%s.\n"
-			    "nft list ruleset at both ends; allow UDP port %u both ways; in a cloud, the security group as well%s.",
-			    ROCE_PORT, ipv4 ? or_arp : "", ROCE_PORT, ipv4 ? and_arp : "");
+		doctor_error(FINDING_UDP_BLOCKED, peer->text,
+			     "The peer is there, but nothing comes back from UDP port %1$u, which RoCE v2 travels by.\n"
+			     "A firewall on the peer, here or between drops that port%2$s.\n"
+			     "nft list ruleset at both ends; allow UDP port %1$u both ways; in a cloud, the security group as well%3$s.",
+			     ROCE_PORT, ipv4 ? or_arp : "", ipv4 ? and_arp : "");
 	else
-		doctor_find(doctor, FINDING_PEER_SILENT, SEVERITY_ERROR, peer->text,
-			    "Nothing at all comes back: no echo, no TCP, no UDP.\n"
-			    "The peer is off or cut off, or a firewall drops everything from here.\n"
-			    "Look at the peer itself; then ping %s, and the firewalls at both ends.",
-			    peer->text);
+		doctor_error(FINDING_PEER_SILENT, peer->text,
+			     "Nothing at all comes back: no echo, no TCP, no UDP.\n"
+			     "The peer is off or cut off, or a firewall drops everything from here.\n"
+			     "Look at the peer itself; then ping %s, and the firewalls at both ends.",
+			     peer->text);
 }
 
-static const struct port *port_of(const struct doctor *doctor, const struct peer *peer)
+/* The port that leads to the peer, as the doctor's own look has found it. */
+static const struct port *port_of(const struct doctor *doctor, const struct ibchan_route *route)
 {
-	const struct port *port = doctor->ports;
+	const struct port *port = doctor->ports, *end = port + doctor->port_count;
 
-	for (; port < doctor->ports + doctor->port_count; port++)
-		if (!strcmp(port->device, peer->route.device) &&
-		    port->number == peer->route.port)
+	for (; port < end; port++)
+		if (!strcmp(port->device, route->device) && port->number == route->port)
 			return port;
 	return NULL;
 }
 
-void check_peer(struct doctor *doctor, struct peer *peer)
+void check_peer(const struct doctor *doctor, struct peer *peer)
 {
 	const struct port *port;
 
 	if (!check_route(doctor, peer))
 		return;
-	port = port_of(doctor, peer);
+	port = port_of(doctor, &peer->route);
 	if (port && port_is_deaf(port)) {
-		find_deaf(doctor, port, SEVERITY_ERROR);
+		find_deaf(port, SEVERITY_ERROR);
 		return;
 	}
 	/* Ordinary packets have to be told the way, too. */
@@ -328,7 +278,6 @@ void check_peer(struct doctor *doctor, struct peer *peer)
 		probe_by(port->netdev.vrf);
 	peer->roce = port && port->ethernet && !port->iwarp;
 	if (peer->roce)
-		check_path(doctor, peer);
-	doctor_print(doctor);
+		check_path(peer);
 	check_channel(doctor, peer);
 }

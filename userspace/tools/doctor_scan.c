@@ -17,6 +17,7 @@
 #include "doctor.h"
 
 #define SYS_DEVICES	"/sys/class/infiniband"
+#define SYS_PORT	SYS_DEVICES "/%s/ports/%u"	/* of a device, a number */
 
 bool read_line(char *line, size_t size, const char *format, ...)
 {
@@ -40,42 +41,36 @@ bool read_line(char *line, size_t size, const char *format, ...)
 
 /* --- devices --- */
 
-static void add_device(struct doctor *doctor, const char *name)
+/* Says whether the doctor looks at the device. */
+static bool add_device(struct doctor *doctor, const char *name)
 {
 	unsigned int i;
 
 	if (doctor->only && strcmp(doctor->only, name))
-		return;
+		return false;
 	for (i = 0; i < doctor->device_count; i++)
 		if (!strcmp(doctor->devices[i], name))
-			return;
+			return true;
 	if (i == MAX_DEVICES)
-		return;
+		return false;
 	doctor->devices[i] = strdup(name);
 	if (!doctor->devices[i])
 		errx(EX_OSERR, "doctor: out of memory");
 	doctor->device_count++;
+	return true;
 }
 
-/* The module shows devices whether or not /sys is there. */
-static void list_devices(struct doctor *doctor)
-{
-	static struct ibchan_device_info infos[MAX_DEVICES];
-	int i, n;
-
-	if (!doctor->context)
-		return;
-	n = ibchan_device_list(doctor->context, infos, MAX_DEVICES, NULL);
-	for (i = 0; i < n && i < MAX_DEVICES; i++)
-		add_device(doctor, infos[i].name);
-}
-
-/* The second folder knows devices of other network namespaces too. */
+/*
+ * The second folder knows devices of other network namespaces too; the module shows devices
+ * whether or not /sys is there.
+ */
 static void scan_devices(struct doctor *doctor)
 {
+	static struct ibchan_device_info infos[MAX_DEVICES];
 	char name[IBCHAN_NAME_SIZE];
 	glob_t found;
 	size_t i;
+	int n, k;
 
 	if (!glob(SYS_DEVICES "/*", 0, NULL, &found)) {
 		for (i = 0; i < found.gl_pathc; i++)
@@ -88,28 +83,16 @@ static void scan_devices(struct doctor *doctor)
 				add_device(doctor, name);
 		globfree(&found);
 	}
-	list_devices(doctor);
+	doctor->visible = doctor->device_count;
+	if (!doctor->context)
+		return;
+	doctor->visible = 0;
+	n = ibchan_device_list(doctor->context, infos, MAX_DEVICES, NULL);
+	for (k = 0; k < n && k < MAX_DEVICES; k++)
+		doctor->visible += add_device(doctor, infos[k].name);
 }
 
 /* --- network devices --- */
-
-static void read_flags(struct netdev *netdev)
-{
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq request = { 0 };
-
-	if (fd < 0)
-		return;
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", netdev->name);
-	if (!ioctl(fd, SIOCGIFFLAGS, &request)) {
-		netdev->here = true;
-		netdev->up = request.ifr_flags & IFF_UP;
-		netdev->running = request.ifr_flags & IFF_RUNNING;
-	}
-	if (netdev->here && !ioctl(fd, SIOCGIFMTU, &request))
-		netdev->mtu = (unsigned int)request.ifr_mtu;
-	close(fd);
-}
 
 bool address_text(const struct sockaddr *address, char *buf, socklen_t size)
 {
@@ -124,37 +107,52 @@ bool address_text(const struct sockaddr *address, char *buf, socklen_t size)
 	       inet_ntop(AF_INET6, &v6->sin6_addr, buf, size);
 }
 
-static void read_address(struct netdev *netdev)
+static int ask_netdev(const char *name, unsigned long what, struct ifreq *request)
 {
-	struct ifaddrs *all;
-	struct ifaddrs *a;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int ret;
 
+	if (fd < 0)
+		return -1;
+	snprintf(request->ifr_name, sizeof(request->ifr_name), "%.*s", IF_NAMESIZE - 1, name);
+	ret = ioctl(fd, what, request);
+	close(fd);
+	return ret;
+}
+
+/* /sys may be another namespace's; these calls are not. */
+static void read_netdev(struct netdev *netdev)
+{
+	struct ifreq request = { 0 };
+	char text[INET6_ADDRSTRLEN];
+	struct ifaddrs *all, *a;
+
+	if (ask_netdev(netdev->name, SIOCGIFFLAGS, &request))
+		return;
+	netdev->here = true;
+	netdev->up = request.ifr_flags & IFF_UP;
+	netdev->running = request.ifr_flags & IFF_RUNNING;
+	if (!ask_netdev(netdev->name, SIOCGIFMTU, &request))
+		netdev->mtu = (unsigned int)request.ifr_mtu;
 	if (getifaddrs(&all))
 		return;
-	for (a = all; a && !netdev->address[0]; a = a->ifa_next)
-		if (!strcmp(a->ifa_name, netdev->name))
-			address_text(a->ifa_addr, netdev->address, sizeof(netdev->address));
+	for (a = all; a; a = a->ifa_next) {
+		if (strcmp(a->ifa_name, netdev->name) ||
+		    !address_text(a->ifa_addr, text, sizeof(text)))
+			continue;
+		netdev->has_ipv4 |= a->ifa_addr->sa_family == AF_INET;
+		netdev->has_ipv6 |= a->ifa_addr->sa_family == AF_INET6;
+		if (!netdev->address[0])
+			memcpy(netdev->address, text, sizeof(text));
+	}
 	freeifaddrs(all);
 }
 
-/* A bond, a team or a bridge is a master, too. */
-static bool is_vrf(const char *name)
-{
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
-	struct ifreq request = { .ifr_data = (char *)&info };
-	bool is_one;
-
-	if (fd < 0)
-		return false;
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%.*s", IF_NAMESIZE - 1, name);
-	is_one = !ioctl(fd, SIOCETHTOOL, &request) && !strcmp(info.driver, "vrf");
-	close(fd);
-	return is_one;
-}
-
+/* A bond, a team or a bridge is a master, too; the driver's name tells. */
 static void read_vrf(struct netdev *netdev)
 {
+	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
+	struct ifreq request = { .ifr_data = (char *)&info };
 	char path[64], master[64];
 	const char *name;
 	ssize_t length;
@@ -165,7 +163,7 @@ static void read_vrf(struct netdev *netdev)
 		return;
 	master[length] = '\0';
 	name = strrchr(master, '/') ? strrchr(master, '/') + 1 : master;
-	if (is_vrf(name))
+	if (!ask_netdev(name, SIOCETHTOOL, &request) && !strcmp(info.driver, "vrf"))
 		snprintf(netdev->vrf, sizeof(netdev->vrf), "%.*s", IF_NAMESIZE - 1, name);
 }
 
@@ -182,11 +180,10 @@ static void find_netdev(struct port *port, unsigned int entry)
 	glob_t found;
 
 	if (port->gids && read_line(netdev->name, sizeof(netdev->name),
-				    SYS_DEVICES "/%s/ports/%u/gid_attrs/ndevs/%u",
-				    port->device, port->number, entry))
+				    SYS_PORT "/gid_attrs/ndevs/%u", port->device, port->number,
+				    entry))
 		return;
-	if (read_line(netdev->name, sizeof(netdev->name), SYS_DEVICES "/%s/parent",
-		      port->device))
+	if (read_line(netdev->name, sizeof(netdev->name), SYS_DEVICES "/%s/parent", port->device))
 		return;
 	snprintf(pattern, sizeof(pattern), SYS_DEVICES "/%s/device/net/*", port->device);
 	if (glob(pattern, 0, NULL, &found))
@@ -197,42 +194,29 @@ static void find_netdev(struct port *port, unsigned int entry)
 	globfree(&found);
 }
 
-static bool gid_is_set(const char *gid)
-{
-	return gid[0] && strspn(gid, "0:") != strlen(gid);
-}
-
-/* Without the module: the same rule by what sysfs says. */
-static void judge_gid(struct port *port, const char *gid, unsigned int entry)
-{
-	struct in6_addr address;
-	char type[32];
-
-	if (inet_pton(AF_INET6, gid, &address) != 1 ||
-	    IN6_IS_ADDR_LINKLOCAL(&address))
-		return;
-	read_line(type, sizeof(type), SYS_DEVICES "/%s/ports/%u/gid_attrs/types/%u",
-		  port->device, port->number, entry);
-	if (strcmp(type, "RoCE v2"))
-		return;
-	gid_text(address.s6_addr, port->gid, sizeof(port->gid));
-}
-
-/* Up to one that will do. Returns the first entry in use. */
+/*
+ * Up to a GID that will do: without the module, by its rule, on what sysfs says. Returns the first
+ * entry in use.
+ */
 static unsigned int scan_gids(struct port *port)
 {
-	unsigned int first = 0;
-	unsigned int entry;
-	char gid[64];
+	unsigned int first = 0, entry;
+	struct in6_addr address;
+	char line[64];
 
 	for (entry = 0; !port->gid[0] &&
-	     read_line(gid, sizeof(gid), SYS_DEVICES "/%s/ports/%u/gids/%u", port->device,
-		       port->number, entry); entry++) {
-		if (!gid_is_set(gid))
+	     read_line(line, sizeof(line), SYS_PORT "/gids/%u", port->device, port->number, entry);
+	     entry++) {
+		if (!line[strspn(line, "0:")])
 			continue;
 		if (!port->gids++)
 			first = entry;
-		judge_gid(port, gid, entry);
+		if (inet_pton(AF_INET6, line, &address) != 1 || IN6_IS_ADDR_LINKLOCAL(&address))
+			continue;
+		read_line(line, sizeof(line), SYS_PORT "/gid_attrs/types/%u", port->device,
+			  port->number, entry);
+		if (!strcmp(line, "RoCE v2"))
+			gid_text(address.s6_addr, port->gid, sizeof(port->gid));
 	}
 	return first;
 }
@@ -262,12 +246,10 @@ static void read_sys(struct port *port)
 	char path[128];
 	char line[32];
 
-	if (read_line(line, sizeof(line), SYS_DEVICES "/%s/ports/%u/phys_state", port->device,
-		      port->number))
+	if (read_line(line, sizeof(line), SYS_PORT "/phys_state", port->device, port->number))
 		snprintf(port->physical, sizeof(port->physical), "%s",
 			 strchr(line, ' ') ? strchr(line, ' ') + 1 : line);
-	read_line(line, sizeof(line), SYS_DEVICES "/%s/ports/%u/link_layer", port->device,
-		  port->number);
+	read_line(line, sizeof(line), SYS_PORT "/link_layer", port->device, port->number);
 	port->ethernet = !strcmp(line, "Ethernet");
 	read_line(line, sizeof(line), SYS_DEVICES "/%s/node_type", port->device);
 	port->iwarp = strstr(line, "RNIC");
@@ -284,7 +266,7 @@ static bool scan_port(struct doctor *doctor, const char *device, unsigned int nu
 	char state[32];
 	bool shown;
 
-	read_line(state, sizeof(state), SYS_DEVICES "/%s/ports/%u/state", device, number);
+	read_line(state, sizeof(state), SYS_PORT "/state", device, number);
 	shown = doctor->context && !ibchan_port_query(doctor->context, device, number, &info, NULL);
 	if (doctor->port_count == MAX_PORTS || (!state[0] && !shown))
 		return false;
@@ -301,13 +283,10 @@ static bool scan_port(struct doctor *doctor, const char *device, unsigned int nu
 		port->gid[0] = '\0';
 	if (shown)
 		read_module(doctor, port, &info);
-	/* /sys may be another namespace's; these calls are not, but for the last. */
 	if (port->netdev.name[0])
-		read_flags(&port->netdev);
-	if (port->netdev.here) {
-		read_address(&port->netdev);
+		read_netdev(&port->netdev);
+	if (port->netdev.here)
 		read_vrf(&port->netdev);
-	}
 	return true;
 }
 

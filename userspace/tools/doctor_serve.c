@@ -7,7 +7,6 @@
 
 #include "doctor.h"
 #include "doctor_link.h"
-#include "doctor_peer.h"
 
 /**
  * struct patient - one that asks
@@ -43,43 +42,28 @@ static void change_present(int change)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Returns how many have left by then. */
-static unsigned int await_room(void)
+/*
+ * Waits until fewer than @most are present, or more have left than @left. Returns how many have
+ * left by then.
+ */
+static unsigned int await_departure(unsigned int most, unsigned int left)
 {
-	unsigned int left;
-
 	pthread_mutex_lock(&lock);
-	while (present >= MOST)
+	while (present >= most && departed == left)
 		pthread_cond_wait(&one_has_left, &lock);
 	left = departed;
 	pthread_mutex_unlock(&lock);
 	return left;
 }
 
-/* Whether more than @left have: they have given back objects that were too many. */
-static bool await_departure(unsigned int left)
-{
-	bool some;
-
-	pthread_mutex_lock(&lock);
-	while (present && departed == left)
-		pthread_cond_wait(&one_has_left, &lock);
-	some = departed != left;
-	pthread_mutex_unlock(&lock);
-	return some;
-}
-
 static int accept_request(struct patient *patient, struct ibchan_error *error)
 {
-	struct ibchan_connect_params params = { .size = sizeof(params) };
+	const struct ibchan_connect_params params = {
+		.size = sizeof(params), .data = greeting, .length = sizeof(greeting),
+	};
 	struct link *link = &patient->link;
-	struct greeting greeting;
-	int err;
+	int err = link_open(link, link->context, patient->device, error);
 
-	greeting_init(&greeting);
-	params.data = &greeting;
-	params.length = sizeof(greeting);
-	err = link_open(link, link->context, patient->device, error);
 	if (!err)
 		err = ibchan_request_accept(patient->request, link->prepared, &params,
 					    &link->channel, error);
@@ -129,42 +113,30 @@ static void *serve_one(void *data)
 	return NULL;
 }
 
-static int start(struct patient *patient)
-{
-	pthread_t thread;
-	int err;
-
-	change_present(1);
-	err = pthread_create(&thread, NULL, serve_one, patient);
-	if (err)
-		change_present(-1);
-	else
-		pthread_detach(thread);
-	return -err;
-}
-
 /* Takes the request whatever becomes of it. */
 static void take_in(struct ibchan_context *context, struct ibchan_request *request)
 {
 	struct patient *patient = calloc(1, sizeof(*patient));
 	struct ibchan_request_info info;
+	pthread_t thread;
 
 	ibchan_request_query(request, &info);
-	if (!patient || !greeting_is_ours(info.data, info.length)) {
-		ibchan_request_reject(request, NULL, 0, NULL);
-		free(patient);
-		return;
+	if (patient && greeting_is_ours(info.data, info.length)) {
+		patient->link.serves = true;
+		patient->link.timeout_ns = PATIENCE_NS;
+		patient->link.context = context;
+		patient->request = request;
+		snprintf(patient->device, sizeof(patient->device), "%s", info.device);
+		address_text((struct sockaddr *)&info.peer, patient->name, sizeof(patient->name));
+		change_present(1);
+		if (!pthread_create(&thread, NULL, serve_one, patient)) {
+			pthread_detach(thread);
+			return;
+		}
+		change_present(-1);
 	}
-	patient->link.serves = true;
-	patient->link.timeout_ns = PATIENCE_NS;
-	patient->link.context = context;
-	patient->request = request;
-	snprintf(patient->device, sizeof(patient->device), "%s", info.device);
-	address_text((struct sockaddr *)&info.peer, patient->name, sizeof(patient->name));
-	if (start(patient)) {
-		ibchan_request_reject(request, NULL, 0, NULL);
-		free(patient);
-	}
+	ibchan_request_reject(request, NULL, 0, NULL);
+	free(patient);
 }
 
 int doctor_serve(const char *port)
@@ -174,25 +146,24 @@ int doctor_serve(const char *port)
 	struct ibchan_request *request;
 	struct ibchan_context *context;
 	struct ibchan_error error;
-	unsigned int left;
+	unsigned int left = 0;
 	int err;
 
 	if (open_context(&context))
 		return -1;
-	err = ibchan_listener_create(context, &params, &listener, &error);
-	if (err) {
-		complain_error("listen", &error);
+	if (ibchan_listener_create(context, &params, &listener, &error)) {
 		ibchan_context_close(context);
-		return -1;
+		return complain_error("listen", &error);
 	}
 	printf("answering doctors on port %s\n", port);
 	fflush(stdout);
 	do {
-		left = await_room();
+		left = await_departure(MOST, left);
 		err = ibchan_request_take(listener, IBCHAN_TIMEOUT_NEVER, &request, NULL);
 		if (!err)
 			take_in(context, request);
-	} while (!err || err == -EINTR || (err == -EMFILE && await_departure(left)));
+		/* One that has left meanwhile has given back objects that were too many. */
+	} while (!err || err == -EINTR || (err == -EMFILE && await_departure(1, left) != left));
 	/* Threads may be using the context: the end of the process closes it. */
 	return complain("listen: %s", strerror(-err));
 }

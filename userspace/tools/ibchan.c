@@ -15,8 +15,7 @@ static const struct command {
 	const char *help;
 } commands[] = {
 	{ "devices", devices_main, "list the RDMA devices and their ports" },
-	{ "doctor", doctor_main,
-	  "find out what is wrong on the way to a working channel" },
+	{ "doctor", doctor_main, "find out what is wrong on the way to a working channel" },
 	{ "pingpong", pingpong_main,
 	  "measure a channel: server without HOST, else client of HOST" },
 };
@@ -60,6 +59,17 @@ int open_device(struct ibchan_context *context, const char *name, struct ibchan_
 			strerror(-err));
 }
 
+__u32 number_option(struct argp_state *state, const char *arg, __u32 lowest, __u32 highest)
+{
+	unsigned long long value;
+	char *end;
+
+	value = strtoull(arg, &end, 0);
+	if (*arg < '0' || *arg > '9' || *end || value < lowest || value > highest)
+		argp_error(state, "'%s' does not lie between %u and %u", arg, lowest, highest);
+	return (__u32)value;
+}
+
 /* A name is looked up where it is used. */
 const char *port_option(struct argp_state *state, const char *arg)
 {
@@ -72,15 +82,23 @@ const char *port_option(struct argp_state *state, const char *arg)
 	return arg;
 }
 
+struct ibchan_error work_error(const struct ibchan_cqe *completion)
+{
+	return (struct ibchan_error) {
+		.code = completion->error,
+		.origin = IBCHAN_ERROR_WORK,
+		.status = completion->status,
+		.vendor_err = completion->vendor_err,
+	};
+}
+
 const char *gid_text(const __u8 *gid, char *buf, size_t len)
 {
 	static const __u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
 	int is_v4 = !memcmp(gid, mapped, sizeof(mapped));
 
-	if (!inet_ntop(is_v4 ? AF_INET : AF_INET6, is_v4 ? gid + 12 : gid, buf,
-		       (socklen_t)len))
-		return "?";
-	return buf;
+	return inet_ntop(is_v4 ? AF_INET : AF_INET6, is_v4 ? gid + 12 : gid, buf,
+			 (socklen_t)len) ?: "?";
 }
 
 static void usage(FILE *out)
@@ -89,8 +107,7 @@ static void usage(FILE *out)
 
 	fputs("Usage: ibchan COMMAND [OPTION...]\n\n", out);
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(out, "  %-10s %s\n", commands[i].name,
-			commands[i].help);
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
 	fputs("\nibchan COMMAND --help tells the options.\n", out);
 }
 

@@ -32,8 +32,12 @@ int open_context(struct ibchan_context **context);
 /* The same of ibchan_device_open(). */
 int open_device(struct ibchan_context *context, const char *name, struct ibchan_device **device);
 
-/* Of an option: the name of a port, or its number. Ends the program if it is neither. */
+/* Of options: a number; the name of a port, or its number. They end the program at another word. */
+__u32 number_option(struct argp_state *state, const char *arg, __u32 lowest, __u32 highest);
 const char *port_option(struct argp_state *state, const char *arg);
+
+/* How a work has failed. */
+struct ibchan_error work_error(const struct ibchan_cqe *completion);
 
 /* A GID as people write it: an IPv4 address where it holds one. */
 const char *gid_text(const __u8 *gid, char *buf, size_t len);
