@@ -2,7 +2,6 @@
 /* ibchan doctor: a channel to the peer, and data over it. */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "doctor.h"
 #include "doctor_link.h"
@@ -10,14 +9,6 @@
 
 /* Within one packet, within a page, over several packets: the first time in this order. */
 static const __u32 sizes[] = { 1, 64, 4096, DOCTOR_MESSAGE };
-
-static __u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (__u64)now.tv_sec * 1000000000U + (__u64)now.tv_nsec;
-}
 
 /* --- connecting --- */
 
@@ -276,7 +267,7 @@ static void exchange(const struct peer *peer, struct link *link)
 
 void check_channel(const struct doctor *doctor, const struct peer *peer)
 {
-	struct link link = { .timeout_ns = peer->timeout_s * 1000000000LL };
+	struct link link = { .timeout_ns = peer->timeout_s * NSEC_PER_SEC };
 	struct ibchan_error error;
 
 	if (link_open(&link, doctor->context, peer->route.device, &error))

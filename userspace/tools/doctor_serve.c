@@ -23,7 +23,7 @@ struct patient {
 };
 
 /* A doctor that is gone without a word holds nothing for longer than this. */
-#define PATIENCE_NS	(60 * 1000000000LL)
+#define PATIENCE_NS	(60 * NSEC_PER_SEC)
 
 /* Served at a time. Others wait as requests that nobody has taken yet. */
 #define MOST	32

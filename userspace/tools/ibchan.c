@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tool.h"
 
@@ -90,6 +91,14 @@ struct ibchan_error work_error(const struct ibchan_cqe *completion)
 		.status = completion->status,
 		.vendor_err = completion->vendor_err,
 	};
+}
+
+__u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (__u64)(now.tv_sec * NSEC_PER_SEC + now.tv_nsec);
 }
 
 const char *gid_text(const __u8 *gid, char *buf, size_t len)

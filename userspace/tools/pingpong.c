@@ -17,12 +17,12 @@
  */
 #include <argp.h>
 #include <endian.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pingpong.h"
-#include "tool.h"
 
 #define HELLO_MAGIC	0x69626370U	/* "ibcp" */
 #define HELLO_VERSION	3
@@ -49,28 +49,6 @@ struct hello_wire {
 	__be32 reserved;
 };
 
-struct offer_wire {
-	__u8 endpoint[IBCHAN_ENDPOINT_SIZE];
-	__u8 region[IBCHAN_REMOTE_REGION_SIZE];
-	__be32 port;
-};
-
-/**
- * struct arguments - the command line
- * @local: for this side
- * @plan: for both
- * @host: NULL: be the server
- * @port: of TCP, or of the connection manager
- * @row: 1: print one line for a program
- */
-struct arguments {
-	struct local local;
-	struct plan plan;
-	const char *host;
-	const char *port;
-	int row;
-};
-
 enum long_key {
 	KEY_OP = 0x100,
 	KEY_LAT,
@@ -85,25 +63,19 @@ static const struct argp_option options[] = {
 	{ "port", 'p', "PORT", 0,
 	  "of the connection, or of TCP with -e (default " DEFAULT_PORT ")", 0 },
 	{ "endpoints", 'e', NULL, 0,
-	  "meet by TCP and exchange endpoints, instead of connecting by address",
-	  0 },
+	  "meet by TCP and exchange endpoints, instead of connecting by address", 0 },
 	{ "ib-dev", 'd', "NAME", 0,
-	  "device (default: the one that leads to the other side; with -e, the first)",
-	  0 },
+	  "device (default: the one that leads to the other side; with -e, the first)", 0 },
 	{ "ib-port", 'i', "N", 0, "its port (default: the first active)", 0 },
 	{ "gid-idx", 'g', "N", 0,
-	  "GID index, by address the one of the address to have here (default: by rule)",
-	  0 },
-	{ "mtu", 'm', "BYTES", 0,
-	  "256 to 4096 (default: what both sides can)", 0 },
+	  "GID index, by address the one of the address to have here (default: by rule)", 0 },
+	{ "mtu", 'm', "BYTES", 0, "256 to 4096 (default: what both sides can)", 0 },
 	{ "qp-timeout", 'u', "N", 0,
 	  "a packet is sent again after 4.096 us * 2^N, 0 to 31 (default: as the library chooses)",
 	  0 },
-	{ "timeout", KEY_TIMEOUT, "SECONDS", 0,
-	  "for each wait (default 30); 0: no limit", 0 },
+	{ "timeout", KEY_TIMEOUT, "SECONDS", 0, "for each wait (default 30); 0: no limit", 0 },
 	{ "spin", KEY_SPIN, NULL, 0,
-	  "wait without sleeping, as perftest does; needs a CPU for each side",
-	  0 },
+	  "wait without sleeping, as perftest does; needs a CPU for each side", 0 },
 	{ "row", KEY_ROW, NULL, 0,
 	  "one line for a program, separated by tabs: op, size, messages, bytes, min, median and p99 latency in ns, bytes/s, \"address\" or \"endpoints\", \"verified\"",
 	  0 },
@@ -112,43 +84,33 @@ static const struct argp_option options[] = {
 	{ "size", 's', "BYTES", 0, "of a message (default 4096)", 0 },
 	{ "iters", 'n', "N", 0, "messages of a phase (default 1000)", 0 },
 	{ "tx-depth", 't', "N", 0,
-	  "messages in flight, 1 to 128 (default: up to 16, as 4 MiB allow)",
-	  0 },
+	  "messages in flight, 1 to 128 (default: up to 16, as 4 MiB allow)", 0 },
 	{ "lat", KEY_LAT, NULL, 0, "only the latency", 0 },
 	{ "bw", KEY_BW, NULL, 0, "only the bandwidth", 0 },
 	{ "help", 'h', NULL, 0, "give this help list", -1 },
 	{ 0 }
 };
 
-static __u32 number(struct argp_state *state, const char *arg, __u32 lowest,
-		    __u32 highest)
-{
-	unsigned long long value;
-	char *end;
-
-	value = strtoull(arg, &end, 0);
-	if (*arg < '0' || *arg > '9' || *end || value < lowest ||
-	    value > highest)
-		argp_error(state, "'%s' does not lie between %u and %u", arg,
-			   lowest, highest);
-	return (__u32)value;
-}
-
-static __u32 mtu(struct argp_state *state, const char *arg)
-{
-	__u32 value = number(state, arg, 256, 4096);
-
-	if (value & (value - 1))
-		argp_error(state, "'%s': an MTU is 256, 512, 1024, 2048 or 4096",
-			   arg);
-	return value;
-}
+/* The options that are numbers: between what, and the place of each in struct side. */
+static const struct {
+	int key;
+	__u32 lowest;
+	__u32 highest;
+	size_t place;
+} numbers[] = {
+	{ 'i', 1, 255, offsetof(struct side, ib_port) },
+	{ 'g', 0, 65535, offsetof(struct side, gid_index) },
+	{ 'm', 256, 4096, offsetof(struct side, mtu) },
+	{ 'u', 0, 31, offsetof(struct side, ack_timeout) },
+	{ KEY_TIMEOUT, 0, 1000000, offsetof(struct side, talk.timeout_s) },
+	{ 's', 0, MAX_SIZE, offsetof(struct side, plan.size) },
+	{ 'n', 1, MAX_ITERS, offsetof(struct side, plan.iters) },
+	{ 't', 1, MAX_DEPTH, offsetof(struct side, plan.depth) },
+};
 
 static __u32 operation(struct argp_state *state, const char *arg)
 {
-	static const __u32 ops[] = {
-		IBCHAN_OP_SEND, IBCHAN_OP_WRITE, IBCHAN_OP_READ,
-	};
+	static const __u32 ops[] = { IBCHAN_OP_SEND, IBCHAN_OP_WRITE, IBCHAN_OP_READ };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(ops); i++)
@@ -158,107 +120,76 @@ static __u32 operation(struct argp_state *state, const char *arg)
 	return 0;
 }
 
-static error_t parse_plan(int key, char *arg, struct argp_state *state)
+static void finish_options(struct argp_state *state, struct side *side)
 {
-	struct plan *plan = &((struct arguments *)state->input)->plan;
-
-	switch (key) {
-	case KEY_OP:
-		plan->op = operation(state, arg);
-		return 0;
-	case 's':
-		plan->size = number(state, arg, 0, MAX_SIZE);
-		return 0;
-	case 'n':
-		plan->iters = number(state, arg, 1, MAX_ITERS);
-		return 0;
-	case 't':
-		plan->depth = number(state, arg, 1, MAX_DEPTH);
-		return 0;
-	case KEY_LAT:
-		plan->phases |= PHASE_LATENCY;
-		return 0;
-	case KEY_BW:
-		plan->phases |= PHASE_BANDWIDTH;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static error_t parse_local(int key, char *arg, struct argp_state *state)
-{
-	struct local *local = &((struct arguments *)state->input)->local;
-
-	switch (key) {
-	case 'e':
-		local->endpoints = 1;
-		return 0;
-	case 'd':
-		local->device = arg;
-		return 0;
-	case 'i':
-		local->ib_port = number(state, arg, 1, 255);
-		return 0;
-	case 'g':
-		local->gid_index = number(state, arg, 0, 65535);
-		return 0;
-	case 'm':
-		local->mtu = mtu(state, arg);
-		return 0;
-	case 'u':
-		local->ack_timeout = number(state, arg, 0, 31);
-		return 0;
-	case KEY_SPIN:
-		local->spin = 1;
-		return 0;
-	case KEY_TIMEOUT:
-		local->timeout_s = (int)number(state, arg, 0, 1000000);
-		return 0;
-	default:
-		return parse_plan(key, arg, state);
-	}
-}
-
-static void finish_plan(struct argp_state *state, struct plan *plan)
-{
+	struct plan *plan = &side->plan;
 	const __u32 depth = plan->size ? DEFAULT_MEMORY / plan->size : DEFAULT_DEPTH;
 
+	if (side->mtu & (side->mtu - 1))
+		argp_error(state, "'%u': an MTU is 256, 512, 1024, 2048 or 4096", side->mtu);
 	if (!plan->phases)
 		plan->phases = PHASE_LATENCY | PHASE_BANDWIDTH;
 	if (!plan->depth)
 		plan->depth = depth > DEFAULT_DEPTH ? DEFAULT_DEPTH : depth > 2 ? depth : 2;
 	if (!plan->size && plan->op != IBCHAN_OP_SEND)
-		argp_error(state, "a %s needs at least 1 byte",
-			   ibchan_opcode_name(plan->op));
+		argp_error(state, "a %s needs at least 1 byte", ibchan_opcode_name(plan->op));
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct arguments *args = state->input;
+	struct side *side = state->input;
+	size_t i;
 
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (numbers[i].key != key)
+			continue;
+		*(__u32 *)((char *)side + numbers[i].place) =
+			number_option(state, arg, numbers[i].lowest, numbers[i].highest);
+		return 0;
+	}
 	switch (key) {
 	case 'p':
-		args->port = port_option(state, arg);
-		return 0;
+		side->talk.port = port_option(state, arg);
+		break;
+	case 'e':
+		side->endpoints = 1;
+		break;
+	case 'd':
+		side->talk.device = arg;
+		break;
+	case KEY_SPIN:
+		side->spin = 1;
+		break;
 	case KEY_ROW:
-		args->row = 1;
-		return 0;
+		side->row = 1;
+		break;
+	case KEY_OP:
+		side->plan.op = operation(state, arg);
+		break;
+	case KEY_LAT:
+		side->plan.phases |= PHASE_LATENCY;
+		break;
+	case KEY_BW:
+		side->plan.phases |= PHASE_BANDWIDTH;
+		break;
 	case 'h':
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
-		return 0;
+		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num)
 			return ARGP_ERR_UNKNOWN;
-		args->host = arg;
-		return 0;
+		side->talk.host = arg;
+		break;
 	case ARGP_KEY_END:
-		finish_plan(state, &args->plan);
-		return 0;
+		finish_options(state, side);
+		break;
 	default:
-		return parse_local(key, arg, state);
+		return ARGP_ERR_UNKNOWN;
 	}
+	return 0;
 }
+
+/* --- the conversation --- */
 
 static void put_status(struct side *side, __u32 status)
 {
@@ -285,8 +216,7 @@ static int get_status(struct side *side, int waits)
 		side->peer_is_through = 1;
 		return 0;
 	case STATUS_FAILED:
-		return complain("%s: the other side failed; its output tells why",
-				side->talk.name);
+		return complain("%s: the other side failed; its output tells why", side->talk.name);
 	default:
 		return complain("%s: what it says is not for us", side->talk.name);
 	}
@@ -326,12 +256,10 @@ static void put_plan(struct talk *talk, const struct plan *plan)
 
 static int plan_is_sane(const struct plan *plan)
 {
-	if (plan->op != IBCHAN_OP_SEND && plan->op != IBCHAN_OP_WRITE &&
-	    plan->op != IBCHAN_OP_READ)
-		return 0;
-	return plan->phases <= (PHASE_LATENCY | PHASE_BANDWIDTH) &&
-	       plan->size <= MAX_SIZE &&
-	       (plan->size || plan->op == IBCHAN_OP_SEND) &&
+	return (plan->op == IBCHAN_OP_SEND || plan->op == IBCHAN_OP_WRITE ||
+		plan->op == IBCHAN_OP_READ) &&
+	       plan->phases <= (PHASE_LATENCY | PHASE_BANDWIDTH) &&
+	       plan->size <= MAX_SIZE && (plan->size || plan->op == IBCHAN_OP_SEND) &&
 	       plan->iters >= 1 && plan->iters <= MAX_ITERS &&
 	       plan->depth >= 1 && plan->depth <= MAX_DEPTH;
 }
@@ -345,9 +273,8 @@ static int get_plan(struct talk *talk, struct plan *plan)
 	if (be32toh(hello.magic) != HELLO_MAGIC)
 		return complain("%s: not an ibchan pingpong", talk->name);
 	if (be32toh(hello.version) != HELLO_VERSION)
-		return complain("%s: pingpong version: ours %u, theirs %u",
-				talk->name, HELLO_VERSION,
-				be32toh(hello.version));
+		return complain("%s: pingpong version: ours %u, theirs %u", talk->name,
+				HELLO_VERSION, be32toh(hello.version));
 	plan->op = be32toh(hello.op);
 	plan->phases = be32toh(hello.phases);
 	plan->size = be32toh(hello.size);
@@ -359,131 +286,78 @@ static int get_plan(struct talk *talk, struct plan *plan)
 }
 
 /* A region that does not hold all slots would only fail later. */
-static int read_offer(struct side *side, const struct offer_wire *wire, struct offer *theirs)
+static int read_offer(struct side *side, const struct offer *theirs)
 {
-	const __u64 needed = side->plan->op == IBCHAN_OP_SEND ? 0 :
-			     (__u64)side->stride * side->plan->depth;
+	const __u64 needed = side->plan.op == IBCHAN_OP_SEND ? 0 :
+			     (__u64)side->stride * side->plan.depth;
 	struct ibchan_error error;
 
-	theirs->port = be32toh(wire->port);
-	if (side->local->endpoints &&
-	    ibchan_endpoint_from_bytes(&theirs->endpoint, wire->endpoint, sizeof(wire->endpoint),
-				       &error))
+	if (side->endpoints && ibchan_endpoint_from_bytes(&side->peer, theirs->endpoint,
+							  sizeof(theirs->endpoint), &error))
 		return complain_error(side->talk.name, &error);
-	if (ibchan_remote_region_from_bytes(&side->remote, wire->region, sizeof(wire->region)) ||
+	if (ibchan_remote_region_from_bytes(&side->remote, theirs->region,
+					    sizeof(theirs->region)) ||
 	    side->remote.length < needed)
 		return complain("%s: its remote region is of no use", side->talk.name);
 	return 0;
 }
 
-static int connect_sides(struct side *side, struct offer *theirs)
+static int connect_sides(struct side *side)
 {
-	struct offer_wire wire;
-	struct offer mine;
-	int ret = side_offer(side, &mine);
+	struct offer offer = { .port = 0 };
+	int ret = side_offer(side, &offer);
 
 	if (ret)
 		return agree(side, ret);
-	ibchan_endpoint_to_bytes(&mine.endpoint, wire.endpoint);
-	ibchan_remote_region_to_bytes(&mine.region, wire.region);
-	wire.port = htobe32(mine.port);
-	talk_write(&side->talk, &wire, sizeof(wire));
-	if (talk_read(&side->talk, &wire, sizeof(wire), 1))
+	talk_write(&side->talk, &offer, sizeof(offer));
+	if (talk_read(&side->talk, &offer, sizeof(offer), 1))
 		return -1;
-	ret = read_offer(side, &wire, theirs);
-	return agree(side, ret ? ret : side_connect(side, theirs));
+	ret = read_offer(side, &offer);
+	return agree(side, ret ? ret : side_connect(side, &offer));
 }
 
-static int run_phase(struct side *side, __u32 phase, struct result *result)
+static int run_phase(struct side *side, __u32 phase)
 {
-	if (!(side->plan->phases & phase))
+	if (!(side->plan.phases & phase))
 		return 0;
-	if (agree(side, traffic_arm(side, phase)) || agree(side, traffic_run(side, result)))
+	if (agree(side, traffic_arm(side, phase)) || agree(side, traffic_run(side)))
 		return -1;
 	return agree(side, traffic_verify(side));
 }
 
-static int run_side(struct side *side, const struct arguments *args, struct result *result)
+static int run(struct side *side)
 {
-	struct offer theirs;
-
-	if (agree(side, side_open(side)) || connect_sides(side, &theirs))
+	side->latency_ns = calloc(side->plan.iters, sizeof(__u64));
+	if (!side->latency_ns)
+		return complain("no memory for %u rounds", side->plan.iters);
+	if (agree(side, side_open(side)) || connect_sides(side))
 		return -1;
-	if (!args->row)
-		report_path(side, &theirs.endpoint);
-	if (run_phase(side, PHASE_LATENCY, result))
+	if (!side->row)
+		report_path(side);
+	if (run_phase(side, PHASE_LATENCY) || run_phase(side, PHASE_BANDWIDTH))
 		return -1;
-	return run_phase(side, PHASE_BANDWIDTH, result);
-}
-
-static void report(const struct side *side, const struct arguments *args,
-		   struct result *result)
-{
-	if (args->row && args->host)
-		report_row(side, result);
-	if (args->row)
-		return;
-	if (args->host)
-		report_result(&args->plan, result);
-	puts("verified");
-}
-
-static int run(struct side *side, const struct arguments *args)
-{
-	struct result result = { 0 };
-	int ret;
-
-	result.latency_ns = calloc(args->plan.iters, sizeof(__u64));
-	if (!result.latency_ns)
-		return complain("no memory for %u rounds", args->plan.iters);
-	ret = run_side(side, args, &result);
-	if (!ret)
-		report(side, args, &result);
-	free(result.latency_ns);
-	return ret;
-}
-
-static int meet(struct side *side, struct arguments *args)
-{
-	const int endpoints = side->local->endpoints;
-
-	if (!args->host && !args->row) {
-		printf("waiting for a client on %s %s\n", endpoints ? "TCP port" : "port",
-		       args->port);
-		fflush(stdout);
-	}
-	if (endpoints ? talk_by_tcp(&side->talk) :
-			side_find_source(side) || talk_by_address(&side->talk))
-		return -1;
-	if (!args->host)
-		return get_plan(&side->talk, &args->plan);
-	put_plan(&side->talk, &args->plan);
+	if (side->talk.host)
+		report_result(side);
+	if (!side->row)
+		puts("verified");
 	return 0;
 }
 
-static int meet_and_run(struct arguments *args)
+static int meet(struct side *side)
 {
-	struct side side = {
-		.plan = &args->plan,
-		.local = &args->local,
-		.is_client = !!args->host,
-		.talk = {
-			.host = args->host,
-			.port = args->port,
-			.timeout_s = args->local.timeout_s,
-			.device = args->local.device,
-			.fd = -1,
-		},
-	};
-	int ret = open_context(&side.context);
+	struct talk *talk = &side->talk;
 
-	if (!ret)
-		ret = meet(&side, args);
-	if (!ret)
-		ret = run(&side, args);
-	talk_end(&side.talk);
-	side_close(&side);
-	return ret;
+	if (!talk->host && !side->row) {
+		printf("waiting for a client on %s %s\n", side->endpoints ? "TCP port" : "port",
+		       talk->port);
+		fflush(stdout);
+	}
+	if (side->endpoints ? talk_by_tcp(talk) : side_find_source(side) || talk_by_address(talk))
+		return -1;
+	if (!talk->host)
+		return get_plan(talk, &side->plan);
+	put_plan(talk, &side->plan);
+	return 0;
 }
 
 static const char doc[] =
@@ -502,17 +376,20 @@ int pingpong_main(int argc, char **argv)
 		.args_doc = "[HOST]",
 		.doc = doc,
 	};
-	struct arguments args = {
-		.local = { .gid_index = IBCHAN_AUTO,
-			   .ack_timeout = IBCHAN_AUTO,
-			   .timeout_s = DEFAULT_TIMEOUT },
-		.plan = { .op = IBCHAN_OP_SEND, .size = DEFAULT_SIZE,
-			  .iters = DEFAULT_ITERS },
-		.port = DEFAULT_PORT,
+	struct side side = {
+		.plan = { .op = IBCHAN_OP_SEND, .size = DEFAULT_SIZE, .iters = DEFAULT_ITERS },
+		.gid_index = IBCHAN_AUTO,
+		.ack_timeout = IBCHAN_AUTO,
+		.talk = { .port = DEFAULT_PORT, .timeout_s = DEFAULT_TIMEOUT, .fd = -1 },
 	};
+	int failed;
+
 	argp_err_exit_status = EXIT_USAGE;
 	argv[0] = "ibchan pingpong";
-	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
+	if (argp_parse(&argp, argc, argv, 0, NULL, &side))
 		return EXIT_USAGE;
-	return meet_and_run(&args) ? EXIT_FAILURE : EXIT_SUCCESS;
+	failed = open_context(&side.context) || meet(&side) || run(&side);
+	talk_end(&side.talk);
+	side_close(&side);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

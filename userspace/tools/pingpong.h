@@ -14,7 +14,7 @@
 #include <ibchan.h>
 
 #include "pattern.h"
-#include "talk.h"
+#include "tool.h"
 
 enum phase {
 	PHASE_LATENCY = 1,
@@ -41,35 +41,55 @@ struct plan {
 	__u32 depth;
 };
 
+#define TALK_BYTES	128	/* of the longest message */
+
 /**
- * struct local - the choices that each side makes for itself
- * @endpoints: 1: meet by TCP and exchange endpoints; 0: connect by address
- * @device: NULL: by address, the one that leads to the peer; else the first
- * @ib_port: 0: the first active one
- * @mtu: bytes; 0: the largest that both sides take
- * @gid_index: IBCHAN_AUTO: by rule
- * @ack_timeout: InfiniBand code 0 to 31; IBCHAN_AUTO: as the library chooses
- * @timeout_s: for each wait; 0: no limit
- * @spin: 1: wait for completions without sleeping
+ * struct talk - what the two sides tell each other beside the data: over a channel that
+ *	ibchan_dial() connects by address, or over TCP
+ * @host: of the server; NULL: this side is the server
+ * @port: that the server listens on
+ * @timeout_s: for each wait, in seconds; 0: no limit
+ * @source: IP address of this side; NULL: as the route says, or any
+ * @device: that a client has to come over; NULL: any
+ * @channel: NULL: over @fd
+ * @fd: TCP socket, or -1
+ * @name: of the other side, for messages
  */
-struct local {
-	int endpoints;
+struct talk {
+	const char *host;
+	const char *port;
+	__u32 timeout_s;
+	const char *source;
 	const char *device;
-	__u32 ib_port;
-	__u32 mtu;
-	__u32 gid_index;
-	__u32 ack_timeout;
-	int timeout_s;
-	int spin;
+	struct ibchan_channel *channel;
+	int fd;
+	char name[1100];
+};
+
+/**
+ * struct offer - from each side to the other, before they connect
+ * @endpoint: with endpoints
+ * @region: for the peer's writes or reads
+ * @port: that a server by address listens on
+ */
+struct offer {
+	__u8 endpoint[IBCHAN_ENDPOINT_SIZE];
+	__u8 region[IBCHAN_REMOTE_REGION_SIZE];
+	__be32 port;
 };
 
 /**
  * struct side - one end of the channel
  * @plan: for both ends
- * @local: for this end
- * @is_client: 1 or 0
- * @talk: with the other end
- * @source: address that this end has by @local's GID index; empty: as the route says
+ * @endpoints: 1: meet by TCP and exchange endpoints; 0: connect by address
+ * @ib_port: 0: the first active one
+ * @mtu: bytes; 0: the largest that both sides take
+ * @gid_index: IBCHAN_AUTO: by rule
+ * @ack_timeout: InfiniBand code 0 to 31; IBCHAN_AUTO: as the library chooses
+ * @spin: 1: wait for completions without sleeping
+ * @row: 1: print one line for a program
+ * @talk: with the other end; its device, if any, is this end's as well
+ * @source: address that this end has by its GID index; empty: as the route says
  * @context: and so on to @channel: in the order of their making
  * @listener: of a server by address; a free port, for the channel alone
  * @prepared: with endpoints, until they are exchanged
@@ -78,17 +98,27 @@ struct local {
  * @in: slots that the other's arrive in
  * @mine: the bytes of @out
  * @theirs: the bytes that @in gets
+ * @peer: its endpoint, with endpoints
  * @remote: the peer's slots; of its @in for a write, its @out for a read
  * @phase: that runs
  * @sent: sends, writes and reads completed in this phase
  * @received: messages received in this phase
  * @told_ns: when the peer last heard that we are alive
  * @peer_is_through: the peer has said that it got as far as this side is to get
+ * @latency_ns: the client's measurement of each timed round, one way for send and write
+ * @rounds: how many
+ * @bandwidth_ns: time that @messages took
+ * @messages: streamed
  */
 struct side {
-	const struct plan *plan;
-	const struct local *local;
-	int is_client;
+	struct plan plan;
+	int endpoints;
+	__u32 ib_port;
+	__u32 mtu;
+	__u32 gid_index;
+	__u32 ack_timeout;
+	int spin;
+	int row;
 	struct talk talk;
 	char source[64];
 	struct ibchan_context *context;
@@ -105,34 +135,13 @@ struct side {
 	__u8 *in;
 	struct pattern mine;
 	struct pattern theirs;
+	struct ibchan_endpoint peer;
 	struct ibchan_remote_region remote;
 	__u32 phase;
 	__u32 sent;
 	__u32 received;
 	__u64 told_ns;
 	int peer_is_through;
-};
-
-/**
- * struct offer - from each side to the other, before they connect
- * @endpoint: with endpoints
- * @region: for the peer's writes or reads
- * @port: that a server by address listens on
- */
-struct offer {
-	struct ibchan_endpoint endpoint;
-	struct ibchan_remote_region region;
-	__u32 port;
-};
-
-/**
- * struct result - the client's measurements
- * @latency_ns: of each timed round, one way for send and write
- * @rounds: how many
- * @bandwidth_ns: time that @messages took
- * @messages: streamed
- */
-struct result {
 	__u64 *latency_ns;
 	__u32 rounds;
 	__u64 bandwidth_ns;
@@ -144,6 +153,16 @@ struct result {
 /* pingpong.c; tells the peer that this side still works, and hears whether the peer does. */
 int peer_tell_busy(struct side *side);
 
+/* talk.c */
+__s64 talk_timeout_ns(const struct talk *talk);
+int talk_by_address(struct talk *talk);
+int talk_by_tcp(struct talk *talk);
+/* The next read says whether a message was lost. */
+void talk_write(struct talk *talk, const void *buf, size_t len);
+/* Returns 0: @buf has the next message; 1: none has come, without @waits; -1 after a message. */
+int talk_read(struct talk *talk, void *buf, size_t len, int waits);
+void talk_end(struct talk *talk);
+
 /* side.c; the first before the talk */
 int side_find_source(struct side *side);
 int side_open(struct side *side);
@@ -153,12 +172,11 @@ void side_close(struct side *side);
 
 /* traffic.c; first everything that must be there before the peer begins */
 int traffic_arm(struct side *side, __u32 phase);
-int traffic_run(struct side *side, struct result *result);
+int traffic_run(struct side *side);
 int traffic_verify(struct side *side);
 
 /* report.c */
-void report_path(const struct side *side, const struct ibchan_endpoint *peer);
-void report_result(const struct plan *plan, struct result *result);
-void report_row(const struct side *side, struct result *result);
+void report_path(const struct side *side);
+void report_result(const struct side *side);
 
 #endif /* _IBCHAN_PINGPONG_H */

@@ -3,15 +3,13 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "pingpong.h"
-#include "tool.h"
 
 /**
- * struct figures - the sum of a result
+ * struct figures - the sum of the measurements
  * @messages: that carried data, both ways
  * @bytes: in them
  * @min_ns: latency, the best round
@@ -36,26 +34,22 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static struct figures sum_up(const struct plan *plan, struct result *result)
+static struct figures sum_up(const struct side *side)
 {
-	int ways = plan->op == IBCHAN_OP_READ ? 1 : 2;
-	struct figures sum = {
-		.messages = (__u64)ways * result->rounds + result->messages,
-	};
+	const __u64 ways = side->plan.op == IBCHAN_OP_READ ? 1 : 2;
+	struct figures sum = { .messages = ways * side->rounds + side->messages };
+	__u64 *ns = side->latency_ns;
 
-	sum.bytes = sum.messages * plan->size;
-	if (result->rounds) {
-		qsort(result->latency_ns, result->rounds, sizeof(__u64),
-		      compare);
-		sum.min_ns = result->latency_ns[0];
-		sum.median_ns = result->latency_ns[result->rounds / 2];
-		sum.p99_ns = result->latency_ns[((__u64)result->rounds * 99 +
-						 99) / 100 - 1];
+	sum.bytes = sum.messages * side->plan.size;
+	if (side->rounds) {
+		qsort(ns, side->rounds, sizeof(__u64), compare);
+		sum.min_ns = ns[0];
+		sum.median_ns = ns[side->rounds / 2];
+		sum.p99_ns = ns[((__u64)side->rounds * 99 + 99) / 100 - 1];
 	}
-	if (result->bandwidth_ns)
-		sum.bytes_per_s = (__u64)((double)result->messages *
-					  plan->size * 1e9 /
-					  (double)result->bandwidth_ns);
+	if (side->bandwidth_ns)
+		sum.bytes_per_s = (__u64)((double)side->messages * side->plan.size * 1e9 /
+					  (double)side->bandwidth_ns);
 	return sum;
 }
 
@@ -63,93 +57,77 @@ static void report_end(const char *which, const struct ibchan_endpoint *end)
 {
 	char gid[INET6_ADDRSTRLEN];
 
+	printf("%-10s qpn 0x%06x, psn 0x%06x, ", which, be32toh(end->qpn), be32toh(end->psn));
 	if (end->link_layer == IBCHAN_LINK_LAYER_INFINIBAND)
-		printf("%-10s qpn 0x%06x, psn 0x%06x, lid %u\n", which,
-		       be32toh(end->qpn), be32toh(end->psn), be32toh(end->lid));
+		printf("lid %u\n", be32toh(end->lid));
 	else
-		printf("%-10s qpn 0x%06x, psn 0x%06x, %s\n", which,
-		       be32toh(end->qpn), be32toh(end->psn),
-		       gid_text(end->gid, gid, sizeof(gid)));
+		printf("%s\n", gid_text(end->gid, gid, sizeof(gid)));
 }
 
 static void report_address(const char *which, __u32 qpn,
 			   const struct sockaddr_storage *address)
 {
-	char host[INET6_ADDRSTRLEN] = "?";
-	/* At the same place for both families. */
-	unsigned int port = ntohs(((const struct sockaddr_in *)address)->sin_port);
+	char host[INET6_ADDRSTRLEN] = "?", port[8] = "?";
 
-	getnameinfo((const struct sockaddr *)address, sizeof(*address), host,
-		    sizeof(host), NULL, 0, NI_NUMERICHOST);
-	printf("%-10s qpn 0x%06x, %s port %u\n", which, qpn, host, port);
+	getnameinfo((const struct sockaddr *)address, sizeof(*address), host, sizeof(host), port,
+		    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+	printf("%-10s qpn 0x%06x, %s port %s\n", which, qpn, host, port);
 }
 
 static const char *way(const struct side *side)
 {
-	return side->local->endpoints ? "endpoints" : "address";
+	return side->endpoints ? "endpoints" : "address";
 }
 
-static void report_ends(const struct side *side, const struct ibchan_channel_info *info,
-			const struct ibchan_endpoint *peer)
+void report_path(const struct side *side)
 {
 	struct ibchan_connection_info connection;
-
-	printf("%-10s by %s%s\n", "connected", way(side),
-	       side->local->endpoints ? "" : " (rdma_cm)");
-	if (side->local->endpoints) {
-		report_end("local", &info->endpoint);
-		report_end("remote", peer);
-	} else if (!ibchan_channel_connection(side->channel, &connection, NULL)) {
-		report_address("local", be32toh(info->endpoint.qpn), &connection.local);
-		report_address("remote", info->peer_qpn, &connection.peer);
-	}
-}
-
-void report_path(const struct side *side, const struct ibchan_endpoint *peer)
-{
 	struct ibchan_channel_info info;
 
 	if (ibchan_channel_query(side->channel, &info, NULL))
 		return;
-	report_ends(side, &info, peer);
-	printf("%-10s %s, port %u, ", "path", ibchan_device_name(side->device),
-	       info.params.port);
+	printf("%-10s by %s%s\n", "connected", way(side), side->endpoints ? "" : " (rdma_cm)");
+	if (side->endpoints) {
+		report_end("local", &info.endpoint);
+		report_end("remote", &side->peer);
+	} else if (!ibchan_channel_connection(side->channel, &connection, NULL)) {
+		report_address("local", be32toh(info.endpoint.qpn), &connection.local);
+		report_address("remote", info.peer_qpn, &connection.peer);
+	}
+	printf("%-10s %s, port %u, ", "path", ibchan_device_name(side->device), info.params.port);
 	/* By address, the connection manager has chosen it. */
-	if (side->local->endpoints)
+	if (side->endpoints)
 		printf("gid index %u, ", info.params.gid_index);
 	printf("mtu %u\n", info.params.mtu);
 	fflush(stdout);
 }
 
-void report_result(const struct plan *plan, struct result *result)
+static void report_row(const struct side *side, const struct figures *sum)
 {
-	const struct figures sum = sum_up(plan, result);
-
-	printf("%-10s %s, %u bytes\n", "message", ibchan_opcode_name(plan->op),
-	       plan->size);
-	if (result->rounds)
-		printf("%-10s min %.2f us, median %.2f us, p99 %.2f us (%u rounds)\n",
-		       "latency", (double)sum.min_ns / 1e3,
-		       (double)sum.median_ns / 1e3, (double)sum.p99_ns / 1e3,
-		       result->rounds);
-	if (result->messages)
-		printf("%-10s %.2f MB/s, %.0f messages/s (%u messages, %u in flight)\n",
-		       "bandwidth", (double)sum.bytes_per_s / 1e6,
-		       result->messages * 1e9 / (double)result->bandwidth_ns,
-		       result->messages, plan->depth);
+	printf("%s\t%u\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%s\tverified\n",
+	       ibchan_opcode_name(side->plan.op), side->plan.size,
+	       (unsigned long long)sum->messages, (unsigned long long)sum->bytes,
+	       (unsigned long long)sum->min_ns, (unsigned long long)sum->median_ns,
+	       (unsigned long long)sum->p99_ns, (unsigned long long)sum->bytes_per_s, way(side));
 }
 
-void report_row(const struct side *side, struct result *result)
+void report_result(const struct side *side)
 {
-	const struct plan *plan = side->plan;
-	const struct figures sum = sum_up(plan, result);
+	const struct figures sum = sum_up(side);
 
-	printf("%s\t%u\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%s\tverified\n",
-	       ibchan_opcode_name(plan->op), plan->size,
-	       (unsigned long long)sum.messages, (unsigned long long)sum.bytes,
-	       (unsigned long long)sum.min_ns,
-	       (unsigned long long)sum.median_ns,
-	       (unsigned long long)sum.p99_ns,
-	       (unsigned long long)sum.bytes_per_s,
-	       way(side));
+	if (side->row) {
+		report_row(side, &sum);
+		return;
+	}
+	printf("%-10s %s, %u bytes\n", "message", ibchan_opcode_name(side->plan.op),
+	       side->plan.size);
+	if (side->rounds)
+		printf("%-10s min %.2f us, median %.2f us, p99 %.2f us (%u rounds)\n", "latency",
+		       (double)sum.min_ns / 1e3, (double)sum.median_ns / 1e3,
+		       (double)sum.p99_ns / 1e3, side->rounds);
+	if (side->messages)
+		printf("%-10s %.2f MB/s, %.0f messages/s (%u messages, %u in flight)\n",
+		       "bandwidth", (double)sum.bytes_per_s / 1e6,
+		       side->messages * 1e9 / (double)side->bandwidth_ns, side->messages,
+		       side->plan.depth);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* One side of a pingpong: its objects, from the device to the channel. */
+#include <endian.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -7,15 +8,12 @@
 #include <string.h>
 
 #include "pingpong.h"
-#include "tool.h"
 
 #define SEED_CLIENT	0x35
 #define SEED_SERVER	0xca
 
 /* Places in a queue beside the data: for acknowledgments. */
 #define EXTRA_WRS	4
-
-#define NSEC_PER_SEC	1000000000LL
 
 /* Slots begin where a cache line and an atomic would. */
 #define SLOT_ALIGN	64
@@ -27,8 +25,8 @@ static int find_device(struct side *side, char *name, size_t size)
 	struct ibchan_route route;
 	struct ibchan_error error;
 
-	if (side->local->device) {
-		snprintf(name, size, "%s", side->local->device);
+	if (side->talk.device) {
+		snprintf(name, size, "%s", side->talk.device);
 	} else if (side->talk.host) {
 		if (ibchan_route_query(side->context, side->talk.host, NULL, NULL, &route, &error))
 			return complain_error(side->talk.host, &error);
@@ -55,8 +53,8 @@ static __u32 first_active(const struct side *side, const char *device)
 /* The connection manager knows addresses, and a GID of RoCE is one. */
 int side_find_source(struct side *side)
 {
-	const __u32 index = side->local->gid_index;
-	__u32 port = side->local->ib_port;
+	const __u32 index = side->gid_index;
+	__u32 port = side->ib_port;
 	char device[IBCHAN_NAME_SIZE];
 	struct ibchan_gid_info info;
 
@@ -75,47 +73,41 @@ int side_find_source(struct side *side)
 /* By address, the default is the device that the talk goes over. */
 static int open_domain(struct side *side)
 {
-	const char *name = side->local->device;
+	const char *name = side->talk.device;
 	struct ibchan_channel_info info;
 	int err;
 
 	if (!name && side->talk.channel && !ibchan_channel_query(side->talk.channel, &info, NULL))
 		name = info.device;
-	err = ibchan_device_open(side->context, name, &side->device, NULL);
-	if (err)
-		return complain("device %s: %s; `ibchan devices` lists them",
-				name ? name : "(first)", strerror(-err));
+	if (open_device(side->context, name, &side->device))
+		return -1;
 	err = ibchan_pd_alloc(side->device, &side->pd, NULL);
-	if (err)
-		return complain("protection domain: %s", strerror(-err));
-	return 0;
+	return err ? complain("protection domain: %s", strerror(-err)) : 0;
 }
 
 static int alloc_slots(struct side *side)
 {
-	size_t size = side->plan->size ? side->plan->size : 1;
+	size_t size = side->plan.size ? side->plan.size : 1;
 
 	side->stride = (size + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
-	side->out = calloc(side->plan->depth, side->stride);
-	side->in = calloc(side->plan->depth, side->stride);
+	side->out = calloc(side->plan.depth, side->stride);
+	side->in = calloc(side->plan.depth, side->stride);
 	if (!side->out || !side->in)
-		return complain("no memory for 2 x %u x %zu bytes",
-				side->plan->depth, side->stride);
-	side->mine.size = side->plan->size;
-	side->mine.seed = side->is_client ? SEED_CLIENT : SEED_SERVER;
-	side->theirs.size = side->plan->size;
-	side->theirs.seed = side->is_client ? SEED_SERVER : SEED_CLIENT;
+		return complain("no memory for 2 x %u x %zu bytes", side->plan.depth, side->stride);
+	side->mine.size = side->plan.size;
+	side->mine.seed = side->talk.host ? SEED_CLIENT : SEED_SERVER;
+	side->theirs.size = side->plan.size;
+	side->theirs.seed = side->talk.host ? SEED_SERVER : SEED_CLIENT;
 	return 0;
 }
 
-static int register_slots(struct side *side, void *addr, __u32 access,
-			  struct ibchan_mr **mr)
+static int register_slots(struct side *side, void *addr, __u32 access, struct ibchan_mr **mr)
 {
 	const struct ibchan_mr_params params = {
 		.size = sizeof(params),
 		.addr = addr,
-		.length = side->stride * side->plan->depth,
-		.access = access,
+		.length = side->stride * side->plan.depth,
+		.access = IBCHAN_ACCESS_LOCAL_WRITE | access,
 	};
 	struct ibchan_error error;
 
@@ -124,29 +116,13 @@ static int register_slots(struct side *side, void *addr, __u32 access,
 	return 0;
 }
 
-/* The peer gets just the access that the operation needs. */
-static int register_all(struct side *side)
-{
-	__u32 in = IBCHAN_ACCESS_LOCAL_WRITE;
-	__u32 out = IBCHAN_ACCESS_LOCAL_WRITE;
-
-	if (side->plan->op == IBCHAN_OP_WRITE)
-		in |= IBCHAN_ACCESS_REMOTE_WRITE;
-	if (side->plan->op == IBCHAN_OP_READ)
-		out |= IBCHAN_ACCESS_REMOTE_READ;
-	if (register_slots(side, side->in, in, &side->in_mr))
-		return -1;
-	return register_slots(side, side->out, out, &side->out_mr);
-}
-
 static __u32 queue_depth(const struct side *side)
 {
-	return side->plan->depth + EXTRA_WRS;
+	return side->plan.depth + EXTRA_WRS;
 }
 
 static struct ibchan_builder make_builder(const struct side *side)
 {
-	const struct local *local = side->local;
 	struct ibchan_builder builder;
 
 	ibchan_builder_init(&builder, side->pd, side->cq);
@@ -154,10 +130,10 @@ static struct ibchan_builder make_builder(const struct side *side)
 	builder.params.max_recv_wr = queue_depth(side);
 	builder.params.max_send_sge = 1;
 	builder.params.max_recv_sge = 1;
-	builder.params.port = local->ib_port;
-	builder.params.mtu = local->mtu;
-	builder.params.gid_index = local->gid_index;
-	builder.params.ack_timeout = local->ack_timeout;
+	builder.params.port = side->ib_port;
+	builder.params.mtu = side->mtu;
+	builder.params.gid_index = side->gid_index;
+	builder.params.ack_timeout = side->ack_timeout;
 	return builder;
 }
 
@@ -171,21 +147,24 @@ static int await_peer(struct side *side)
 	const struct ibchan_builder builder = make_builder(side);
 	struct ibchan_error error;
 
-	if (side->local->endpoints) {
-		if (ibchan_builder_prepare(&builder, &side->prepared, &error))
-			return complain_error("channel", &error);
-	} else if (!side->is_client) {
-		if (ibchan_listener_create(side->context, &params, &side->listener, &error))
-			return complain_error("listen", &error);
-	}
+	if (side->endpoints && ibchan_builder_prepare(&builder, &side->prepared, &error))
+		return complain_error("channel", &error);
+	if (!side->endpoints && !side->talk.host &&
+	    ibchan_listener_create(side->context, &params, &side->listener, &error))
+		return complain_error("listen", &error);
 	return 0;
 }
 
+/* The peer gets just the access that the operation needs. */
 int side_open(struct side *side)
 {
+	const __u32 in = side->plan.op == IBCHAN_OP_WRITE ? IBCHAN_ACCESS_REMOTE_WRITE : 0;
+	const __u32 out = side->plan.op == IBCHAN_OP_READ ? IBCHAN_ACCESS_REMOTE_READ : 0;
 	struct ibchan_error error;
 
-	if (open_domain(side) || alloc_slots(side) || register_all(side))
+	if (open_domain(side) || alloc_slots(side) ||
+	    register_slots(side, side->in, in, &side->in_mr) ||
+	    register_slots(side, side->out, out, &side->out_mr))
 		return -1;
 	if (ibchan_cq_create(side->device, 2 * queue_depth(side), 0, &side->cq, &error))
 		return complain_error("completion queue", &error);
@@ -194,39 +173,35 @@ int side_open(struct side *side)
 
 int side_offer(struct side *side, struct offer *offer)
 {
+	const struct ibchan_mr *mr = side->plan.op == IBCHAN_OP_WRITE ? side->in_mr :
+				     side->plan.op == IBCHAN_OP_READ ? side->out_mr : NULL;
+	struct ibchan_remote_region region = { 0 };
+	struct ibchan_endpoint endpoint = { 0 };
 	struct sockaddr_storage address;
-	const struct ibchan_mr *mr = NULL;
-	int err;
+	int err = mr ? ibchan_mr_remote_region(mr, &region) : 0;
 
-	memset(offer, 0, sizeof(*offer));
+	if (err)
+		return complain("remote region: %s", strerror(-err));
 	if (side->prepared)
-		ibchan_prepared_endpoint(side->prepared, &offer->endpoint);
+		ibchan_prepared_endpoint(side->prepared, &endpoint);
+	ibchan_endpoint_to_bytes(&endpoint, offer->endpoint);
+	ibchan_remote_region_to_bytes(&region, offer->region);
+	offer->port = 0;
 	if (side->listener) {
 		ibchan_listener_address(side->listener, &address);
 		/* At the same place for both families. */
-		offer->port = ntohs(((const struct sockaddr_in *)&address)->sin_port);
+		offer->port = htobe32(ntohs(((const struct sockaddr_in *)&address)->sin_port));
 	}
-	if (side->plan->op == IBCHAN_OP_WRITE)
-		mr = side->in_mr;
-	if (side->plan->op == IBCHAN_OP_READ)
-		mr = side->out_mr;
-	err = mr ? ibchan_mr_remote_region(mr, &offer->region) : 0;
-	return err ? complain("remote region: %s", strerror(-err)) : 0;
-}
-
-static __u32 connect_ms(const struct local *local)
-{
-	if (!local->timeout_s || local->timeout_s > IBCHAN_MAX_STAGE_MS / 1000)
-		return IBCHAN_MAX_STAGE_MS;
-	return local->timeout_s * 1000U;
+	return 0;
 }
 
 static int connect_by_address(struct side *side, __u32 number, struct ibchan_error *error)
 {
+	const __u32 limit_s = side->talk.timeout_s, most_s = IBCHAN_MAX_STAGE_MS / 1000;
 	const struct ibchan_builder builder = make_builder(side);
 	const struct ibchan_connect_params params = {
 		.size = sizeof(params),
-		.connect_ns = connect_ms(side->local) * 1000000LL,
+		.connect_ns = (limit_s && limit_s < most_s ? limit_s : most_s) * NSEC_PER_SEC,
 		.source = side->talk.source,
 	};
 	char port[16];
@@ -240,13 +215,13 @@ static int connect_by_address(struct side *side, __u32 number, struct ibchan_err
 static int accept_by_address(struct side *side, struct ibchan_error *error)
 {
 	const struct ibchan_builder builder = make_builder(side);
-	int left_s = side->local->timeout_s;
+	__u32 left_s = side->talk.timeout_s;
 	int err;
 
 	do {
 		err = ibchan_builder_accept(&builder, side->listener, NSEC_PER_SEC,
 					    &side->channel, error);
-		if (err == -ETIMEDOUT && side->local->timeout_s && !--left_s)
+		if (err == -ETIMEDOUT && side->talk.timeout_s && !--left_s)
 			break;
 	} while ((err == -EINTR || err == -ETIMEDOUT) && !peer_tell_busy(side));
 	return err;
@@ -257,11 +232,11 @@ int side_connect(struct side *side, const struct offer *theirs)
 	struct ibchan_error error;
 	int err;
 
-	if (side->local->endpoints)
-		err = ibchan_prepared_handshake(side->prepared, &theirs->endpoint, &side->channel,
+	if (side->endpoints)
+		err = ibchan_prepared_handshake(side->prepared, &side->peer, &side->channel,
 						&error);
-	else if (side->is_client)
-		err = connect_by_address(side, theirs->port, &error);
+	else if (side->talk.host)
+		err = connect_by_address(side, be32toh(theirs->port), &error);
 	else
 		err = accept_by_address(side, &error);
 	if (err)
@@ -284,4 +259,5 @@ void side_close(struct side *side)
 	ibchan_context_close(side->context);
 	free(side->out);
 	free(side->in);
+	free(side->latency_ns);
 }

@@ -11,10 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "talk.h"
-#include "tool.h"
+#include "pingpong.h"
 
-#define NSEC_PER_SEC	1000000000LL
 #define TRIES_PER_SEC	10
 
 __s64 talk_timeout_ns(const struct talk *talk)
@@ -23,7 +21,7 @@ __s64 talk_timeout_ns(const struct talk *talk)
 }
 
 /* A server that was started together with this client may take a moment. */
-static int may_retry(const struct talk *talk, int *tries)
+static int may_retry(const struct talk *talk, __u32 *tries)
 {
 	const struct timespec pause = { .tv_nsec = NSEC_PER_SEC / TRIES_PER_SEC };
 
@@ -45,14 +43,6 @@ static void name_peer(struct talk *talk, const struct sockaddr_storage *address,
 		snprintf(talk->name, sizeof(talk->name), "%s:%s", host, port);
 }
 
-static void name_server(struct talk *talk)
-{
-	if (talk->host)
-		snprintf(talk->name, sizeof(talk->name), "%s:%s", talk->host, talk->port);
-	else
-		snprintf(talk->name, sizeof(talk->name), "port %s", talk->port);
-}
-
 /* --- over a channel --- */
 
 static struct ibchan_message_params message_params(const struct talk *talk)
@@ -68,7 +58,7 @@ static int dial(struct talk *talk)
 {
 	struct ibchan_message_params params = message_params(talk);
 	struct ibchan_error error;
-	int tries = 0;
+	__u32 tries = 0;
 	int err;
 
 	params.source = talk->source;
@@ -111,6 +101,12 @@ static int take(struct talk *talk)
 	return err ? complain_error(talk->name, &error) : 0;
 }
 
+static void name_server(struct talk *talk)
+{
+	snprintf(talk->name, sizeof(talk->name), "%s%s%s", talk->host ? talk->host : "port",
+		 talk->host ? ":" : " ", talk->port);
+}
+
 int talk_by_address(struct talk *talk)
 {
 	name_server(talk);
@@ -119,13 +115,16 @@ int talk_by_address(struct talk *talk)
 
 /* --- over TCP --- */
 
-/* The time limits also hold for connect(), and for accept() and what it returns. */
-static int make_socket(const struct talk *talk, int family)
+/*
+ * Connected to the server, or listening. The time limits also hold for connect(), and for accept()
+ * and what it returns.
+ */
+static int open_socket(const struct talk *talk, const struct addrinfo *a)
 {
 	const struct timeval limit = { .tv_sec = talk->timeout_s };
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int yes = 1;
-	int no = 0;
+	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int yes = 1, no = 0;
+	int err;
 
 	if (fd < 0)
 		return -errno;
@@ -133,19 +132,8 @@ static int make_socket(const struct talk *talk, int family)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-	if (family == AF_INET6)
+	if (a->ai_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-	return fd;
-}
-
-/* Connected to the server, or listening. */
-static int open_socket(const struct talk *talk, const struct addrinfo *a)
-{
-	int fd = make_socket(talk, a->ai_family);
-	int err;
-
-	if (fd < 0)
-		return fd;
 	if (talk->host)
 		err = connect(fd, a->ai_addr, a->ai_addrlen);
 	else
@@ -157,36 +145,10 @@ static int open_socket(const struct talk *talk, const struct addrinfo *a)
 	return err;
 }
 
-static int open_first(const struct talk *talk, const struct addrinfo *list, int family)
-{
-	int fd = -EAFNOSUPPORT;
-
-	for (; list && fd < 0; list = list->ai_next)
-		if (family == AF_UNSPEC || list->ai_family == family)
-			fd = open_socket(talk, list);
-	return fd;
-}
-
-/* A server takes an IPv6 socket, which serves IPv4 too, where there is IPv6. */
-static int open_any(const struct talk *talk, const struct addrinfo *list)
-{
-	int tries = 0;
-	int fd;
-
-	if (!talk->host) {
-		fd = open_first(talk, list, AF_INET6);
-		return fd < 0 ? open_first(talk, list, AF_INET) : fd;
-	}
-	do {
-		fd = open_first(talk, list, AF_UNSPEC);
-	} while (fd == -ECONNREFUSED && may_retry(talk, &tries));
-	return fd;
-}
-
 static int complain_errno(const struct talk *talk, int err)
 {
 	if (err == -ETIMEDOUT || err == -EAGAIN)
-		return complain("%s: nothing happened for %d s", talk->name, talk->timeout_s);
+		return complain("%s: nothing happened for %u s", talk->name, talk->timeout_s);
 	return complain("%s: %s", talk->name, strerror(-err));
 }
 
@@ -206,10 +168,23 @@ static int accept_client(struct talk *talk, int listener)
 	return talk->fd < 0 ? -1 : 0;
 }
 
+/* Returns a socket to, or at, the first address that will do, or a negative errno. */
+static int open_first(const struct talk *talk, const struct addrinfo *list, int family)
+{
+	int fd = -EAFNOSUPPORT;
+
+	for (; list && fd < 0; list = list->ai_next)
+		if (family == AF_UNSPEC || list->ai_family == family)
+			fd = open_socket(talk, list);
+	return fd;
+}
+
+/* A server takes an IPv6 socket, which serves IPv4 too, where there is IPv6. */
 int talk_by_tcp(struct talk *talk)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
 	struct addrinfo *list;
+	__u32 tries = 0;
 	int err, fd;
 
 	name_server(talk);
@@ -217,7 +192,11 @@ int talk_by_tcp(struct talk *talk)
 	if (err)
 		return complain("%s: %s", talk->name,
 				err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err));
-	fd = open_any(talk, list);
+	do {
+		fd = open_first(talk, list, talk->host ? AF_UNSPEC : AF_INET6);
+	} while (talk->host && fd == -ECONNREFUSED && may_retry(talk, &tries));
+	if (!talk->host && fd < 0)
+		fd = open_first(talk, list, AF_INET);
 	freeaddrinfo(list);
 	if (fd < 0)
 		return complain_errno(talk, fd);

@@ -5,6 +5,8 @@
 
 #include <ibchan.h>
 
+#define NSEC_PER_SEC	1000000000LL
+
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define ATTRIBUTE(name, ...)	__attribute__((name(__VA_ARGS__)))
 #define __printf(string, first)	ATTRIBUTE(format, printf, string, first)
@@ -38,6 +40,9 @@ const char *port_option(struct argp_state *state, const char *arg);
 
 /* How a work has failed. */
 struct ibchan_error work_error(const struct ibchan_cqe *completion);
+
+/* The monotonic clock's. */
+__u64 now_ns(void);
 
 /* A GID as people write it: an IPv4 address where it holds one. */
 const char *gid_text(const __u8 *gid, char *buf, size_t len);

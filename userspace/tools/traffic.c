@@ -16,29 +16,18 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "pingpong.h"
-#include "tool.h"
 
-#define NSEC_PER_SEC	1000000000ULL
 #define WARMUP		4	/* rounds before the clock counts */
 #define BATCH		16
 #define SPINS		100	/* looks at memory before others may run */
 #define SETTLE_NS	(100 * 1000 * 1000ULL)
 #define ACKS		3U	/* acknowledgments that are under way at a time, at most */
 
-static __u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (__u64)now.tv_sec * NSEC_PER_SEC + (__u64)now.tv_nsec;
-}
-
 static int is_late(const struct side *side, __u64 start)
 {
-	const __u64 limit_ns = (__u64)side->local->timeout_s * NSEC_PER_SEC;
+	const __u64 limit_ns = (__u64)side->talk.timeout_s * NSEC_PER_SEC;
 
 	return limit_ns && now_ns() - start > limit_ns;
 }
@@ -50,52 +39,37 @@ static __u32 at_most(__u32 a, __u32 b)
 
 static __u32 rounds_of(const struct side *side)
 {
-	return side->plan->iters + (side->phase == PHASE_LATENCY ? WARMUP : 0);
+	return side->plan.iters + (side->phase == PHASE_LATENCY ? WARMUP : 0);
 }
 
 static size_t offset_of(const struct side *side, __u32 round)
 {
-	return (round - 1) % side->plan->depth * side->stride;
-}
-
-static __u8 *slot_of(const struct side *side, __u8 *buf, __u32 round)
-{
-	return buf + offset_of(side, round);
+	return (round - 1) % side->plan.depth * side->stride;
 }
 
 /* The server of a stream of sends acknowledges so many messages at a time. */
-static __u32 ack_step(const struct plan *plan)
+static __u32 ack_step(const struct side *side)
 {
-	return plan->depth > 1 ? plan->depth / 2 : 1;
+	return side->plan.depth > 1 ? side->plan.depth / 2 : 1;
 }
 
 static int gets_acks(const struct side *side)
 {
-	return side->is_client && side->phase == PHASE_BANDWIDTH &&
-	       side->plan->op == IBCHAN_OP_SEND;
+	return side->talk.host && side->phase == PHASE_BANDWIDTH && side->plan.op == IBCHAN_OP_SEND;
 }
 
 /* --- completions --- */
 
-static int complain_work(const struct ibchan_cqe *completion)
-{
-	const struct ibchan_error error = {
-		.code = completion->error,
-		.origin = IBCHAN_ERROR_WORK,
-		.status = completion->status,
-		.vendor_err = completion->vendor_err,
-	};
-
-	return complain_error(ibchan_opcode_name(completion->opcode), &error);
-}
-
 static int count_all(struct side *side, const struct ibchan_cqe *done, int n)
 {
-	const __u32 expected = gets_acks(side) ? 0 : side->plan->size;
+	const __u32 expected = gets_acks(side) ? 0 : side->plan.size;
+	struct ibchan_error error;
 
 	for (; n > 0; n--, done++) {
-		if (done->error)
-			return complain_work(done);
+		if (done->error) {
+			error = work_error(done);
+			return complain_error(ibchan_opcode_name(done->opcode), &error);
+		}
 		if (done->opcode != IBCHAN_OP_RECV) {
 			side->sent++;
 			continue;
@@ -117,35 +91,22 @@ static int tell_busy(struct side *side)
 	return peer_tell_busy(side);
 }
 
-/* Waits for up to a second. Returns as ibchan_cq_wait(). */
-static int wait_some(struct side *side, struct ibchan_cqe *done, __u32 n)
-{
-	__u64 start = now_ns();
-	int ret;
-
-	if (!side->local->spin)
-		return ibchan_cq_wait(side->cq, done, n, 1, NSEC_PER_SEC);
-	do {
-		ret = ibchan_cq_wait(side->cq, done, n, 1, 0);
-	} while (ret == -ETIMEDOUT && now_ns() - start < NSEC_PER_SEC);
-	return ret;
-}
-
 /* Waits for at least one completion, and for the peer's death. */
 static int reap(struct side *side)
 {
+	const __s64 wait_ns = side->spin ? 0 : NSEC_PER_SEC;
 	struct ibchan_cqe done[BATCH];
 	__u64 start = now_ns();
 	int n;
 
 	for (;;) {
-		n = wait_some(side, done, BATCH);
+		n = ibchan_cq_wait(side->cq, done, BATCH, 1, wait_ns);
 		if (tell_busy(side))
 			return -1;
 		if (n != -EINTR && n != -ETIMEDOUT)
 			break;
 		if (is_late(side, start))
-			return complain("nothing completed for %d s", side->local->timeout_s);
+			return complain("nothing completed for %u s", side->talk.timeout_s);
 	}
 	if (n < 0)
 		return complain("wait for completions: %s", strerror(-n));
@@ -182,12 +143,12 @@ static struct ibchan_submit_wr make_wr(const struct side *side, __u32 op, __u32 
 		.wr_id = round,
 		.num_sge = 1,
 		.sge = ibchan_sge_new(inwards ? side->in_mr : side->out_mr,
-				      offset_of(side, round), side->plan->size),
+				      offset_of(side, round), side->plan.size),
 	};
 
 	if (op == IBCHAN_OP_WRITE || op == IBCHAN_OP_READ) {
 		wr.remote_addr = side->remote.addr + offset_of(side, round);
-		wr.remote_length = side->plan->size;
+		wr.remote_length = side->plan.size;
 		wr.rkey = side->remote.rkey;
 	}
 	return wr;
@@ -207,17 +168,11 @@ static int post_empty(struct side *side, __u8 op, __u32 n)
 	return 0;
 }
 
-static int post_receives(struct side *side, __u32 rounds)
+static int post_receive(struct side *side, __u32 round)
 {
-	struct ibchan_submit_wr wr;
-	__u32 round;
+	const struct ibchan_submit_wr wr = make_wr(side, IBCHAN_OP_RECV, round);
 
-	for (round = 1; round <= rounds; round++) {
-		wr = make_wr(side, IBCHAN_OP_RECV, round);
-		if (post(side, &wr, 1))
-			return -1;
-	}
-	return 0;
+	return post(side, &wr, 1);
 }
 
 /*
@@ -227,14 +182,14 @@ static int post_receives(struct side *side, __u32 rounds)
 static int post_message(struct side *side, __u32 round, __u32 consumed)
 {
 	struct ibchan_submit_wr wrs[2];
-	__u32 next = consumed + side->plan->depth;
+	__u32 next = consumed + side->plan.depth;
 	__u32 n = 0;
 
-	if (side->plan->op == IBCHAN_OP_SEND && consumed && next <= rounds_of(side)) {
+	if (side->plan.op == IBCHAN_OP_SEND && consumed && next <= rounds_of(side)) {
 		wrs[n] = make_wr(side, IBCHAN_OP_RECV, next);
 		n++;
 	}
-	wrs[n] = make_wr(side, side->plan->op, round);
+	wrs[n] = make_wr(side, side->plan.op, round);
 	return post(side, wrs, n + 1);
 }
 
@@ -249,48 +204,49 @@ static void reset_slots(struct side *side)
 	__u32 round;
 	__u8 *in;
 
-	memset(side->in, 0, side->stride * side->plan->depth);
-	for (round = 1; round <= side->plan->depth; round++) {
-		pattern_fill(&side->mine, slot_of(side, side->out, round));
-		pattern_stamp(&side->mine, slot_of(side, side->out, round), round);
-		in = slot_of(side, side->in, round);
-		if (side->plan->size)
-			in[side->plan->size - 1] = pattern_last(&side->theirs, 0);
+	memset(side->in, 0, side->stride * side->plan.depth);
+	for (round = 1; round <= side->plan.depth; round++) {
+		pattern_fill(&side->mine, side->out + offset_of(side, round));
+		pattern_stamp(&side->mine, side->out + offset_of(side, round), round);
+		in = side->in + offset_of(side, round);
+		if (side->plan.size)
+			in[side->plan.size - 1] = pattern_last(&side->theirs, 0);
 	}
 }
 
 /* A slot that is read is cleared before, so that a read that brought nothing shows. */
 static void prepare_slot(const struct side *side, __u32 round)
 {
-	if (side->plan->op == IBCHAN_OP_READ)
-		pattern_stamp(&side->theirs, slot_of(side, side->in, round), 0);
+	if (side->plan.op == IBCHAN_OP_READ)
+		pattern_stamp(&side->theirs, side->in + offset_of(side, round), 0);
 	else
-		pattern_stamp(&side->mine, slot_of(side, side->out, round), round);
+		pattern_stamp(&side->mine, side->out + offset_of(side, round), round);
 }
 
 /* The data that is read does not change, but each slot's stamp is its own. */
 static __u32 stamp_of(const struct side *side, __u32 round)
 {
-	if (side->plan->op == IBCHAN_OP_READ)
-		return (round - 1) % side->plan->depth + 1;
+	if (side->plan.op == IBCHAN_OP_READ)
+		return (round - 1) % side->plan.depth + 1;
 	return round;
 }
 
 static int complain_data(const struct side *side, __u32 round)
 {
-	return complain("%s: the data of message %u is wrong",
-			side->is_client ? "client" : "server", round);
+	const char *who = side->talk.host ? "client" : "server";
+
+	return complain("%s: the data of message %u is wrong", who, round);
 }
 
 /* No rule says how a write's bytes before the last one become visible: this waits for them. */
 static int check_stamp(const struct side *side, __u32 round)
 {
-	const __u8 *slot = slot_of(side, side->in, round);
+	const __u8 *slot = side->in + offset_of(side, round);
 	__u64 start = 0;
 
 	while (!pattern_stamped(&side->theirs, slot, stamp_of(side, round))) {
 		start = start ? start : now_ns();
-		if (side->plan->op != IBCHAN_OP_WRITE || now_ns() - start > SETTLE_NS)
+		if (side->plan.op != IBCHAN_OP_WRITE || now_ns() - start > SETTLE_NS)
 			return complain_data(side, round);
 		sched_yield();
 	}
@@ -300,7 +256,7 @@ static int check_stamp(const struct side *side, __u32 round)
 /* The last byte of a message is the last to arrive, so it tells that the rest is there. */
 static int await_memory(struct side *side, __u32 round)
 {
-	const __u8 *last = slot_of(side, side->in, round) + side->plan->size - 1;
+	const __u8 *last = side->in + offset_of(side, round) + side->plan.size - 1;
 	__u8 wanted = pattern_last(&side->theirs, round);
 	struct ibchan_cqe done[BATCH];
 	__u64 start = now_ns();
@@ -316,8 +272,8 @@ static int await_memory(struct side *side, __u32 round)
 		if (count_all(side, done, n) || tell_busy(side))
 			return -1;
 		if (is_late(side, start))
-			return complain("write %u of the peer did not arrive within %d s",
-					round, side->local->timeout_s);
+			return complain("write %u of the peer did not arrive within %u s",
+					round, side->talk.timeout_s);
 		sched_yield();
 	}
 	return 0;
@@ -328,7 +284,7 @@ static int await_memory(struct side *side, __u32 round)
 /* Of a read, the data itself. */
 static int await_answer(struct side *side, __u32 round)
 {
-	switch (side->plan->op) {
+	switch (side->plan.op) {
 	case IBCHAN_OP_SEND:
 		return await(side, &side->received, round);
 	case IBCHAN_OP_WRITE:
@@ -338,9 +294,9 @@ static int await_answer(struct side *side, __u32 round)
 	}
 }
 
-static int latency_client(struct side *side, struct result *result)
+static int latency_client(struct side *side)
 {
-	const __u32 ways = side->plan->op == IBCHAN_OP_READ ? 1 : 2;
+	const __u32 ways = side->plan.op == IBCHAN_OP_READ ? 1 : 2;
 	__u64 start, end;
 	__u32 round;
 
@@ -354,7 +310,7 @@ static int latency_client(struct side *side, struct result *result)
 		    tell_busy(side))
 			return -1;
 		if (round > WARMUP)
-			result->latency_ns[result->rounds++] = (end - start) / ways;
+			side->latency_ns[side->rounds++] = (end - start) / ways;
 	}
 	return 0;
 }
@@ -363,7 +319,7 @@ static int latency_server(struct side *side)
 {
 	__u32 round;
 
-	if (side->plan->op == IBCHAN_OP_READ)
+	if (side->plan.op == IBCHAN_OP_READ)
 		return 0;
 	for (round = 1; round <= rounds_of(side); round++) {
 		if (await_answer(side, round) || check_stamp(side, round))
@@ -380,13 +336,13 @@ static int latency_server(struct side *side)
 /* Posts as many messages as the window, the acknowledgments and the rest allow, in one call. */
 static int stream_post(struct side *side, __u32 *posted)
 {
-	const struct plan *plan = side->plan;
+	const struct plan *plan = &side->plan;
 	__u32 end = at_most(plan->iters, side->sent + plan->depth);
 	struct ibchan_submit_wr wrs[BATCH];
 	__u32 n;
 
 	if (gets_acks(side))
-		end = at_most(end, plan->depth + side->received * ack_step(plan));
+		end = at_most(end, plan->depth + side->received * ack_step(side));
 	for (n = 0; *posted + n < end && n < BATCH; n++) {
 		prepare_slot(side, *posted + n + 1);
 		wrs[n] = make_wr(side, plan->op, *posted + n + 1);
@@ -395,17 +351,17 @@ static int stream_post(struct side *side, __u32 *posted)
 	return n ? post(side, wrs, n) : 0;
 }
 
-static int bandwidth_client(struct side *side, struct result *result)
+static int bandwidth_client(struct side *side)
 {
 	__u64 start = now_ns();
 	__u32 checked = 0;
 	__u32 posted = 0;
 	__u32 acks = 0;
 
-	while (side->sent < side->plan->iters) {
+	while (side->sent < side->plan.iters) {
 		if (stream_post(side, &posted) || reap(side))
 			return -1;
-		if (side->plan->op == IBCHAN_OP_READ)
+		if (side->plan.op == IBCHAN_OP_READ)
 			while (checked < side->sent)
 				if (check_stamp(side, ++checked))
 					return -1;
@@ -413,78 +369,77 @@ static int bandwidth_client(struct side *side, struct result *result)
 			return -1;
 		acks = side->received;
 	}
-	result->bandwidth_ns = now_ns() - start;
-	result->messages = side->plan->iters;
+	side->bandwidth_ns = now_ns() - start;
+	side->messages = side->plan.iters;
 	return 0;
 }
 
 /* Checks the round's message, makes its slot ready for another, and says so now and then. */
 static int consume(struct side *side, __u32 round)
 {
-	const __u32 next = round + side->plan->depth;
-	struct ibchan_submit_wr wr;
+	const __u32 next = round + side->plan.depth;
 
-	if (check_stamp(side, round))
+	if (check_stamp(side, round) || (next <= side->plan.iters && post_receive(side, next)))
 		return -1;
-	if (next <= side->plan->iters) {
-		wr = make_wr(side, IBCHAN_OP_RECV, next);
-		if (post(side, &wr, 1))
-			return -1;
-	}
-	return post_empty(side, IBCHAN_OP_SEND, round % ack_step(side->plan) ? 0 : 1);
+	return post_empty(side, IBCHAN_OP_SEND, round % ack_step(side) ? 0 : 1);
 }
 
 static int bandwidth_server(struct side *side)
 {
 	__u32 round = 0;
 
-	if (side->plan->op != IBCHAN_OP_SEND)
+	if (side->plan.op != IBCHAN_OP_SEND)
 		return 0;
-	while (round < side->plan->iters) {
+	while (round < side->plan.iters) {
 		if (reap(side))
 			return -1;
 		while (round < side->received)
 			if (consume(side, ++round))
 				return -1;
 	}
-	return await(side, &side->sent, side->plan->iters / ack_step(side->plan));
+	return await(side, &side->sent, side->plan.iters / ack_step(side));
 }
 
 /* --- a phase --- */
 
 int traffic_arm(struct side *side, __u32 phase)
 {
+	__u32 round;
+
 	side->phase = phase;
 	side->sent = 0;
 	side->received = 0;
 	side->told_ns = now_ns();
 	reset_slots(side);
-	if (side->plan->op != IBCHAN_OP_SEND)
+	if (side->plan.op != IBCHAN_OP_SEND)
 		return 0;
 	if (gets_acks(side))
 		return post_empty(side, IBCHAN_OP_RECV, ACKS);
-	return post_receives(side, at_most(rounds_of(side), side->plan->depth));
+	for (round = 1; round <= at_most(rounds_of(side), side->plan.depth); round++)
+		if (post_receive(side, round))
+			return -1;
+	return 0;
 }
 
-int traffic_run(struct side *side, struct result *result)
+int traffic_run(struct side *side)
 {
 	if (side->phase == PHASE_LATENCY)
-		return side->is_client ? latency_client(side, result) : latency_server(side);
-	return side->is_client ? bandwidth_client(side, result) : bandwidth_server(side);
+		return side->talk.host ? latency_client(side) : latency_server(side);
+	return side->talk.host ? bandwidth_client(side) : bandwidth_server(side);
 }
 
 /* The peer is through: a slot that gets data holds its last message, to the last byte. */
 int traffic_verify(struct side *side)
 {
 	__u32 rounds = rounds_of(side);
-	__u32 depth = side->plan->depth;
+	__u32 depth = side->plan.depth;
 	__u32 round = rounds > depth ? rounds - depth + 1 : 1;
 
-	if (side->plan->op == IBCHAN_OP_READ ? !side->is_client :
-	    side->is_client && side->phase == PHASE_BANDWIDTH)
+	if (side->plan.op == IBCHAN_OP_READ ? !side->talk.host :
+	    side->talk.host && side->phase == PHASE_BANDWIDTH)
 		return 0;
 	for (; round <= rounds; round++)
-		if (!pattern_whole(&side->theirs, slot_of(side, side->in, round),
+		if (!pattern_whole(&side->theirs, side->in + offset_of(side, round),
 				   stamp_of(side, round)))
 			return complain_data(side, round);
 	return 0;
