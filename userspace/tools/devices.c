@@ -12,6 +12,8 @@
 #define SHOW_LIMITS	0x1
 #define SHOW_GIDS	0x2
 
+#define NAME_OF(names, i)	((i) < ARRAY_SIZE(names) && (names)[i] ? (names)[i] : "?")
+
 static const struct argp_option options[] = {
 	{ "verbose", 'v', NULL, 0, "show the limits and the GIDs too", 0 },
 	{ "gids", 'g', NULL, 0,
@@ -40,21 +42,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const char *link_name(__u32 link_layer)
+static int show_port(struct ibchan_context *context, const char *name, __u32 number)
 {
-	switch (link_layer) {
-	case IBCHAN_LINK_LAYER_INFINIBAND:
-		return "InfiniBand";
-	case IBCHAN_LINK_LAYER_ETHERNET:
-		return "Ethernet";
-	default:
-		return "?";
-	}
-}
-
-static int show_port(struct ibchan_context *context, const char *name,
-		     __u32 number)
-{
+	static const char * const links[] = {
+		[IBCHAN_LINK_LAYER_INFINIBAND] = "InfiniBand",
+		[IBCHAN_LINK_LAYER_ETHERNET] = "Ethernet",
+	};
 	char gid[INET6_ADDRSTRLEN] = "no usable GID";
 	struct ibchan_port_info port;
 	char index[16] = "-";
@@ -67,36 +60,27 @@ static int show_port(struct ibchan_context *context, const char *name,
 		snprintf(index, sizeof(index), "%u", port.gid_index);
 	}
 	printf("%-16s %4u  %-7s %-10s %5u %5s  %s\n", name, number,
-	       ibchan_port_state_name(port.state), link_name(port.link_layer),
-	       port.active_mtu, index, gid);
+	       ibchan_port_state_name(port.state),
+	       NAME_OF(links, port.link_layer), port.active_mtu, index, gid);
 	return 0;
-}
-
-static const char *type_name(__u32 type)
-{
-	static const char * const names[] = {
-		[IBCHAN_GID_TYPE_IB] = "IB",
-		[IBCHAN_GID_TYPE_ROCE_V1] = "RoCE v1",
-		[IBCHAN_GID_TYPE_ROCE_V2] = "RoCE v2",
-	};
-
-	return type < ARRAY_SIZE(names) ? names[type] : "?";
 }
 
 static void show_gid(const struct ibchan_gid_info *info)
 {
-	char gid[INET6_ADDRSTRLEN];
-	char vlan[8] = "-";
-	char mtu[16] = "-";
+	static const char * const types[] = {
+		[IBCHAN_GID_TYPE_IB] = "IB",
+		[IBCHAN_GID_TYPE_ROCE_V1] = "RoCE v1",
+		[IBCHAN_GID_TYPE_ROCE_V2] = "RoCE v2",
+	};
+	char gid[INET6_ADDRSTRLEN], vlan[8] = "-", mtu[16] = "-";
 
 	if (info->vlan_id != IBCHAN_VLAN_NONE)
 		snprintf(vlan, sizeof(vlan), "%u", info->vlan_id);
 	if (info->ndev_index)
 		snprintf(mtu, sizeof(mtu), "%u", info->ndev_mtu);
 	printf("    %5u  %-7s %-15s %4s %5s  %-24s %s: %s\n", info->index,
-	       type_name(info->type), info->ndev_index ? info->ndev_name : "-",
-	       vlan, mtu, gid_text(info->gid, gid, sizeof(gid)),
-	       ibchan_gid_verdict_name(info->verdict),
+	       NAME_OF(types, info->type), info->ndev_index ? info->ndev_name : "-", vlan, mtu,
+	       gid_text(info->gid, gid, sizeof(gid)), ibchan_gid_verdict_name(info->verdict),
 	       ibchan_gid_verdict_text(info->verdict));
 }
 
@@ -106,8 +90,8 @@ static int show_gids(struct ibchan_context *context, const char *name, __u32 por
 	__u32 index = 0;
 	int err;
 
-	printf("    %5s  %-7s %-15s %4s %5s  %-24s %s\n", "index", "type",
-	       "network device", "vlan", "mtu", "GID", "verdict");
+	printf("    %5s  %-7s %-15s %4s %5s  %-24s %s\n", "index", "type", "network device", "vlan",
+	       "mtu", "GID", "verdict");
 	while (!(err = ibchan_gid_query(context, name, port, index, &info, NULL))) {
 		show_gid(&info);
 		index = info.index + 1;
@@ -117,34 +101,34 @@ static int show_gids(struct ibchan_context *context, const char *name, __u32 por
 	return complain("%s port %u: GIDs: %s", name, port, strerror(-err));
 }
 
+static const char *yes(const struct ibchan_device_info *info, __u64 cap)
+{
+	return info->caps & cap ? "yes" : "no";
+}
+
 static void show_limits(const struct ibchan_device_info *info)
 {
-	printf("    node GUID        %016llx\n",
-	       (unsigned long long)info->node_guid);
-	printf("    user memory      %s\n",
-	       info->caps & IBCHAN_DEVICE_USER_MR ? "yes" : "no");
-	printf("    atomics          %s\n",
-	       info->caps & IBCHAN_DEVICE_ATOMICS ? "yes" : "no");
-	printf("    immediate data   %s\n",
-	       info->caps & IBCHAN_DEVICE_IMMEDIATE ? "yes" : "no");
+	printf("    node GUID        %016llx\n", (unsigned long long)info->node_guid);
+	printf("    user memory      %s\n", yes(info, IBCHAN_DEVICE_USER_MR));
+	printf("    atomics          %s\n", yes(info, IBCHAN_DEVICE_ATOMICS));
+	printf("    immediate data   %s\n", yes(info, IBCHAN_DEVICE_IMMEDIATE));
 	printf("    endpoints        %s\n",
 	       info->caps & IBCHAN_DEVICE_ENDPOINTS ? "yes" : "no, rdma_cm only");
 	printf("    max qp wr        %u\n", info->max_qp_wr);
-	printf("    max sge          send %u, receive %u, read %u\n",
-	       info->max_send_sge, info->max_recv_sge, info->max_read_sge);
+	printf("    max sge          send %u, receive %u, read %u\n", info->max_send_sge,
+	       info->max_recv_sge, info->max_read_sge);
 	printf("    max cqe          %u\n", info->max_cqe);
 	printf("    max rd atomic    %u\n", info->max_rd_atomic);
 	if (info->max_inline_data == IBCHAN_AUTO)
 		printf("    max inline data  not known before the first channel\n");
 	else
 		printf("    max inline data  %u, or more\n", info->max_inline_data);
-	printf("    max mr size      %llu\n",
-	       (unsigned long long)info->max_mr_size);
+	printf("    max mr size      %llu\n", (unsigned long long)info->max_mr_size);
 	printf("    driver id        %u\n", info->driver_id);
 }
 
-static int show_device(struct ibchan_context *context,
-		       const struct ibchan_device_info *info, int show)
+static int show_device(struct ibchan_context *context, const struct ibchan_device_info *info,
+		       int show)
 {
 	int ret = 0;
 	__u32 port;
@@ -179,8 +163,8 @@ static int show_all(struct ibchan_context *context, int show)
 	else if (!n)
 		ret = complain("no RDMA device is visible from here");
 	else
-		printf("%-16s %4s  %-7s %-10s %5s %5s  %s\n", "device", "port",
-		       "state", "link", "mtu", "index", "address");
+		printf("%-16s %4s  %-7s %-10s %5s %5s  %s\n", "device", "port", "state", "link",
+		       "mtu", "index", "address");
 	for (i = 0; i < n; i++)
 		ret |= show_device(context, &infos[i], show);
 	free(infos);

@@ -7,7 +7,6 @@
 #include <netinet/ip_icmp.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,6 +20,9 @@
 
 /* How long an answer may take: longer than refusals are held back. */
 #define PROBE_MS	1200
+
+/* Of a probe; no port sends longer packets than 4096 bytes and their headers. */
+#define MOST_BYTES	8192
 
 #define IPV4_HEADER	20
 #define IPV6_HEADER	40
@@ -53,20 +55,9 @@ static bool wait_for(int fd, short events)
 
 static enum answer from_errno(int err)
 {
-	switch (err) {
-	case ECONNREFUSED:
+	if (err == ECONNREFUSED)
 		return ANSWER_REFUSED;
-	case EMSGSIZE:
-		return ANSWER_TOO_LONG;
-	case EACCES:
-	case EPERM:
-		return ANSWER_UNKNOWN;
-	case ETIMEDOUT:
-	case EAGAIN:
-		return ANSWER_NONE;
-	default:
-		return ANSWER_UNREACHABLE;
-	}
+	return err == ETIMEDOUT || err == EAGAIN ? ANSWER_NONE : ANSWER_UNKNOWN;
 }
 
 static socklen_t with_port(const struct sockaddr *peer, unsigned short port,
@@ -83,7 +74,7 @@ static socklen_t with_port(const struct sockaddr *peer, unsigned short port,
 	return sizeof(struct sockaddr_in6);
 }
 
-/* A connected socket gets the errors that are about its peer. Returns -1 with errno. */
+/* A connected socket gets the errors that are about its peer. Returns it, or a negative errno. */
 static int open_socket(const struct sockaddr *peer, unsigned short port, int type, int protocol)
 {
 	struct sockaddr_storage address;
@@ -92,13 +83,12 @@ static int open_socket(const struct sockaddr *peer, unsigned short port, int typ
 	int err;
 
 	if (fd < 0)
-		return -1;
+		return -errno;
 	if (!connect(fd, (struct sockaddr *)&address, length) || errno == EINPROGRESS)
 		return fd;
-	err = errno;
+	err = -errno;
 	close(fd);
-	errno = err;
-	return -1;
+	return err;
 }
 
 static enum answer probe_tcp(const struct sockaddr *peer, unsigned short port)
@@ -109,7 +99,7 @@ static enum answer probe_tcp(const struct sockaddr *peer, unsigned short port)
 	socklen_t size = sizeof(err);
 
 	if (fd < 0)
-		return from_errno(errno);
+		return from_errno(-fd);
 	if (wait_for(fd, POLLOUT)) {
 		getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size);
 		answer = err ? from_errno(err) : ANSWER_YES;
@@ -118,50 +108,34 @@ static enum answer probe_tcp(const struct sockaddr *peer, unsigned short port)
 	return answer;
 }
 
-/* Packets are to stay whole, whatever is believed of the path. */
-static void never_fragment(int fd, int family)
-{
-	int v4 = IP_PMTUDISC_PROBE;
-	int v6 = IPV6_PMTUDISC_PROBE;
-
-	if (family == AF_INET)
-		setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof(v4));
-	else
-		setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof(v6));
-}
-
-/* Sends a packet that begins with @start, and takes the first one that comes back. */
-static enum answer send_and_receive(int fd, const struct sockaddr *peer,
-				    const struct icmphdr *start, size_t packet)
-{
-	size_t length = packet - UDP_HEADER -
-			(peer->sa_family == AF_INET ? IPV4_HEADER : IPV6_HEADER);
-	__u8 *data = calloc(1, length);
-	ssize_t n;
-
-	if (!data)
-		return ANSWER_UNKNOWN;
-	if (start)
-		memcpy(data, start, sizeof(*start));
-	never_fragment(fd, peer->sa_family);
-	n = send(fd, data, length, MSG_NOSIGNAL);
-	free(data);
-	if (n < 0)
-		return from_errno(errno);
-	if (!wait_for(fd, POLLIN))
-		return ANSWER_NONE;
-	return recv(fd, NULL, 0, MSG_TRUNC) < 0 ? from_errno(errno) : ANSWER_YES;
-}
-
+/*
+ * Sends a packet that begins with @start, and takes the first one that comes back. Packets are to
+ * stay whole, whatever is believed of the path.
+ */
 static enum answer ask(const struct sockaddr *peer, unsigned short port, int protocol,
 		       const struct icmphdr *start, size_t packet)
 {
+	const int probe_v4 = IP_PMTUDISC_PROBE, probe_v6 = IPV6_PMTUDISC_PROBE;
+	const bool v4 = peer->sa_family == AF_INET;
+	const size_t length = packet - UDP_HEADER - (v4 ? IPV4_HEADER : IPV6_HEADER);
 	int fd = open_socket(peer, port, SOCK_DGRAM, protocol);
-	enum answer answer;
+	enum answer answer = ANSWER_NONE;
+	__u8 data[MOST_BYTES] = { 0 };
 
 	if (fd < 0)
-		return from_errno(errno);
-	answer = send_and_receive(fd, peer, start, packet);
+		return from_errno(-fd);
+	if (start)
+		memcpy(data, start, sizeof(*start));
+	if (v4)
+		setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe_v4, sizeof(probe_v4));
+	else
+		setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe_v6, sizeof(probe_v6));
+	if (length > sizeof(data))
+		answer = ANSWER_UNKNOWN;
+	else if (send(fd, data, length, MSG_NOSIGNAL) < 0)
+		answer = from_errno(errno);
+	else if (wait_for(fd, POLLIN))
+		answer = recv(fd, NULL, 0, MSG_TRUNC) < 0 ? from_errno(errno) : ANSWER_YES;
 	close(fd);
 	return answer;
 }
@@ -192,16 +166,14 @@ bool probe_is_alive(const struct sockaddr *peer)
 	if (probe_echo(peer, PROBE_SHORT) == ANSWER_YES)
 		return true;
 	answer = probe_tcp(peer, CLOSED_PORT);
-	if (answer == ANSWER_YES || answer == ANSWER_REFUSED)
-		return true;
-	return probe_is_refused(peer, CLOSED_PORT, PROBE_SHORT);
+	return answer == ANSWER_YES || answer == ANSWER_REFUSED ||
+	       probe_is_refused(peer, CLOSED_PORT, PROBE_SHORT);
 }
 
 bool probe_is_lost(const struct sockaddr *own)
 {
 	struct sockaddr_storage address;
-	bool is_lost = false;
-	socklen_t length;
+	bool is_lost;
 	int fd;
 
 	if (own->sa_family != AF_INET && own->sa_family != AF_INET6)
@@ -209,9 +181,8 @@ bool probe_is_lost(const struct sockaddr *own)
 	fd = make_socket(own->sa_family, SOCK_DGRAM, 0);
 	if (fd < 0)
 		return false;
-	length = with_port(own, 0, &address);
-	if (bind(fd, (struct sockaddr *)&address, length))
-		is_lost = errno == EADDRNOTAVAIL;
+	is_lost = bind(fd, (struct sockaddr *)&address, with_port(own, 0, &address)) &&
+		  errno == EADDRNOTAVAIL;
 	close(fd);
 	return is_lost;
 }

@@ -19,16 +19,12 @@
  * @ANSWER_NONE: nothing, in time
  * @ANSWER_YES: the wanted answer
  * @ANSWER_REFUSED: the host is there, and no program has that port
- * @ANSWER_UNREACHABLE: a host on the way says that there is no way
- * @ANSWER_TOO_LONG: this host cannot send a packet of that length
- * @ANSWER_UNKNOWN: this process may not ask
+ * @ANSWER_UNKNOWN: this process may not ask, or there is no way for such a packet
  */
 enum answer {
 	ANSWER_NONE,
 	ANSWER_YES,
 	ANSWER_REFUSED,
-	ANSWER_UNREACHABLE,
-	ANSWER_TOO_LONG,
 	ANSWER_UNKNOWN,
 };
 
