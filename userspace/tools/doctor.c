@@ -6,24 +6,17 @@
 #include <sysexits.h>
 
 #include "doctor.h"
-#include "doctor_link.h"
 
 #define DEFAULT_TIMEOUT	5
 #define MAX_TIMEOUT	600
 #define MAX_ROUNDS	1000000
 
-/**
- * struct arguments - the command line
- * @peer: its name is NULL: look at this side only
- * @device: NULL: all
- * @json: instead of text
- * @serve: be the peer of others
- */
+/* The command line. */
 struct arguments {
-	struct peer peer;
-	const char *device;
-	bool json;
-	bool serve;
+	struct peer peer;	/* its name is NULL: look at this side only */
+	const char *device;	/* NULL: all */
+	bool json;		/* instead of text */
+	bool serve;		/* be the peer of others */
 };
 
 enum long_key {

@@ -19,6 +19,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <ibchan.h>
 
@@ -76,109 +77,68 @@ enum finding_id {
 /* Room for the longest texts of a finding; longer ones are cut. */
 #define TEXT_SIZE	512
 
-/**
- * struct netdev - a network device, as this process's namespace sees it
- * @name: empty: the port has none
- * @here: it is in this namespace; else nothing below is known
- * @up: switched on
- * @running: it has a carrier
- * @mtu: bytes
- * @address: one of its addresses, link-local ones aside; empty: it has none
- * @has_ipv4: among its addresses is one of IPv4
- * @has_ipv6: the same of IPv6, link-local ones aside
- * @vrf: that it is in; empty: in none, or /sys does not tell
- */
+/* A network device, as this process's namespace sees it. */
 struct netdev {
-	char name[IF_NAMESIZE];
-	bool here;
-	bool up;
-	bool running;
-	unsigned int mtu;
+	char name[IF_NAMESIZE];		/* empty: the port has none */
+	bool here;			/* it is in this namespace; else nothing below is known */
+	bool up;			/* switched on */
+	bool running;			/* it has a carrier */
+	unsigned int mtu;		/* bytes */
+	/* one of its addresses, link-local ones aside; empty: it has none */
 	char address[INET6_ADDRSTRLEN];
-	bool has_ipv4;
-	bool has_ipv6;
-	char vrf[IF_NAMESIZE];
+	bool has_ipv4;			/* among its addresses is one of IPv4 */
+	bool has_ipv6;			/* the same of IPv6, link-local ones aside */
+	char vrf[IF_NAMESIZE];		/* that it is in; empty: in none, or /sys does not tell */
 };
 
-/**
- * struct port - a port of a device
- * @device: one of those of struct doctor
- * @number: 1 and up
- * @subject: both in words
- * @ethernet: link layer; else InfiniBand
- * @iwarp: needs no GID
- * @soft: soft-RoCE
- * @visible: the module shows the device to this process; true where it cannot be asked
- * @state: enum ibchan_port_state
- * @physical: the name of its physical state
- * @active_mtu: bytes; 0: the module cannot be asked
- * @gids: entries of the table that are in use, up to the first that will do
- * @gid: the one that a channel takes, in words; empty: none will do
- * @netdev: of an Ethernet port
- */
+/* A port of a device. */
 struct port {
-	const char *device;
-	unsigned int number;
-	char subject[IBCHAN_NAME_SIZE + 16];
-	bool ethernet;
-	bool iwarp;
-	bool soft;
+	const char *device;			/* one of those of struct doctor */
+	unsigned int number;			/* 1 and up */
+	char subject[IBCHAN_NAME_SIZE + 16];	/* both in words */
+	bool ethernet;				/* link layer; else InfiniBand */
+	bool iwarp;				/* needs no GID */
+	bool soft;				/* soft-RoCE */
+	/* the module shows the device to this process; true where it cannot be asked */
 	bool visible;
-	unsigned int state;
-	char physical[32];
-	unsigned int active_mtu;
+	unsigned int state;			/* enum ibchan_port_state */
+	char physical[32];			/* the name of its physical state */
+	unsigned int active_mtu;		/* bytes; 0: the module cannot be asked */
+	/* entries of the table that are in use, up to the first that will do */
 	unsigned int gids;
+	/* the one that a channel takes, in words; empty: none will do */
 	char gid[INET6_ADDRSTRLEN];
-	struct netdev netdev;
+	struct netdev netdev;			/* of an Ethernet port */
 };
 
 #define MAX_DEVICES	64
 #define MAX_PORTS	128
 
-/**
- * struct doctor - one run
- * @only: device to look at; NULL: all
- * @context: NULL: /dev/ibchan cannot be used
- * @node_error: why not, a negative errno
- * @devices: names of all of the machine that this process can learn of
- * @device_count: how many
- * @visible: how many of them the module shows to this process; all where it cannot be asked
- * @ports: of the devices that sysfs or the module shows
- * @port_count: how many
- */
+/* One run. */
 struct doctor {
-	const char *only;
-	struct ibchan_context *context;
-	int node_error;
+	const char *only;		/* device to look at; NULL: all */
+	struct ibchan_context *context;	/* NULL: /dev/ibchan cannot be used */
+	int node_error;			/* why not, a negative errno */
+	/* names of all of the machine that this process can learn of */
 	char *devices[MAX_DEVICES];
-	unsigned int device_count;
+	unsigned int device_count;	/* how many */
+	/* how many of them the module shows to this process; all where it cannot be asked */
 	unsigned int visible;
-	struct port ports[MAX_PORTS];
-	unsigned int port_count;
+	struct port ports[MAX_PORTS];	/* of the devices that sysfs or the module shows */
+	unsigned int port_count;	/* how many */
 };
 
-/**
- * struct peer - the peer that is asked, and what is known of it
- * @name: as the user gave it
- * @port: that its doctor listens on
- * @source: address of this host to connect from; NULL: as the route says
- * @rounds: how often all sizes of messages are sent
- * @timeout_s: for each wait
- * @text: its address
- * @address: the same
- * @route: how to get there
- * @roce: over RoCE v2, so that UDP tells something
- */
+/* The peer that is asked, and what is known of it. */
 struct peer {
-	const char *name;
-	const char *port;
-	const char *source;
-	__u32 rounds;
-	__u32 timeout_s;
-	char text[64];
-	struct sockaddr_storage address;
-	struct ibchan_route route;
-	bool roce;
+	const char *name;			/* as the user gave it */
+	const char *port;			/* that its doctor listens on */
+	const char *source;	/* address of this host to connect from; NULL: as the route says */
+	__u32 rounds;				/* how often all sizes of messages are sent */
+	__u32 timeout_s;			/* for each wait */
+	char text[64];				/* its address */
+	struct sockaddr_storage address;	/* the same */
+	struct ibchan_route route;		/* how to get there */
+	bool roce;				/* over RoCE v2, so that UDP tells something */
 };
 
 /* doctor_report.c; there is one report, which is printed as it grows, or at its end as JSON. */
@@ -218,6 +178,65 @@ void explain_silence(const struct peer *peer);
 
 /* doctor_channel.c: a channel, and data over it. */
 void check_channel(const struct doctor *doctor, const struct peer *peer);
+
+/* --- doctor_link.c --- */
+
+/*
+ * The doctor's own channel. The asking side sends messages, the serving side answers each with
+ * one of the same length, and both check every byte:
+ *
+ *	doctor			doctor --serve
+ *	request (greeting)  ->
+ *		    <-  accepted (greeting)
+ *	message		    ->
+ *		    <-  answer		empty: the message was wrong
+ *	and so on, until the asking side closes the channel
+ */
+
+/* The port of rdma_cm programs that have none of their own. */
+#define DOCTOR_PORT	"7471"
+
+/* Largest message, and what a link pins: one each way. */
+#define DOCTOR_MESSAGE	(64U << 10)
+#define DOCTOR_MEMORY	(2 * DOCTOR_MESSAGE)
+
+/* One end of the doctor's channel. */
+struct link {
+	bool serves;			/* it answers */
+	struct ibchan_context *context;	/* lent */
+	struct ibchan_device *device;	/* and so on to @prepared: in the order of their making */
+	struct ibchan_pd *pd;
+	struct ibchan_mr *mr;
+	struct ibchan_prepared *prepared;
+	struct ibchan_channel *channel;	/* prepared, or connected */
+	__u8 *out;			/* memory that messages go out from */
+	__u8 *in;			/* memory that messages arrive in */
+	__u32 round;			/* messages that were answered */
+	__s64 timeout_ns;		/* for each wait */
+};
+
+/* All return 0 or a negative errno, with details in @error, which is not NULL. */
+int link_open(struct link *link, struct ibchan_context *context, const char *device,
+	      struct ibchan_error *error);
+/* Makes room for the peer's next message; link_open() does so, too. */
+int link_listen(struct link *link, struct ibchan_error *error);
+/* Waits for a message, and tells its bytes. */
+int link_hear(struct link *link, __u32 *bytes, struct ibchan_error *error);
+/* Sends a message of this round, or an empty one. */
+int link_say(struct link *link, __u32 bytes, struct ibchan_error *error);
+/* Is what came last the peer's message of this round? */
+bool link_is_right(const struct link *link, __u32 bytes);
+/* Takes one that was opened in part, too. */
+void link_close(struct link *link);
+
+/* Goes with the request, and with its answer: the name and the version of the language. */
+static const __u8 greeting[] = { 'i', 'b', 'c', 'd', 0, 0, 0, 1 };
+
+/* Zeros may follow: a message of the connection manager has one length. */
+static inline bool greeting_is_ours(const void *data, __u32 length)
+{
+	return length >= sizeof(greeting) && !memcmp(data, greeting, sizeof(greeting));
+}
 
 /* doctor_serve.c: returns only when it fails, after a message. */
 int doctor_serve(const char *port);

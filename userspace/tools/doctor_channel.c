@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "doctor_link.h"
 #include "probe.h"
 
 /* Within one packet, within a page, over several packets: the first time in this order. */

@@ -3,9 +3,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "doctor_link.h"
+#include "doctor.h"
 #include "pattern.h"
-#include "tool.h"
 
 /* 268 ms, as a code: soft devices are slow, and seven tries still end within a usual wait. */
 #define ACK_TIMEOUT	16

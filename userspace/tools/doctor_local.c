@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "doctor_link.h"
 
 #define NODE		"/dev/ibchan"
 #define CAP_IPC_LOCK	14

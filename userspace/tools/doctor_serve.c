@@ -6,20 +6,13 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "doctor_link.h"
 
-/**
- * struct patient - one that asks
- * @link: with it
- * @request: taken
- * @device: that it came over
- * @name: the client's address, in words
- */
+/* One that asks. */
 struct patient {
-	struct link link;
-	struct ibchan_request *request;
-	char device[IBCHAN_NAME_SIZE];
-	char name[INET6_ADDRSTRLEN];
+	struct link link;		/* with it */
+	struct ibchan_request *request;	/* taken */
+	char device[IBCHAN_NAME_SIZE];	/* that it came over */
+	char name[INET6_ADDRSTRLEN];	/* the client's address, in words */
 };
 
 /* A doctor that is gone without a word holds nothing for longer than this. */

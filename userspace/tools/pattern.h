@@ -13,14 +13,10 @@
 #include <stddef.h>
 #include <linux/types.h>
 
-/**
- * struct pattern - one side's
- * @seed: differs between the two sides
- * @size: bytes of a message
- */
+/* One side's. */
 struct pattern {
-	__u8 seed;
-	size_t size;
+	__u8 seed;	/* differs between the two sides */
+	size_t size;	/* bytes of a message */
 };
 
 void pattern_fill(const struct pattern *pattern, __u8 *buf);

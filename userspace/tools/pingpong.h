@@ -2,11 +2,10 @@
 /*
  * ibchan pingpong: two processes, one channel, data that is checked.
  *
- *	pingpong.c	options, and the conversation of the two sides
+ *	pingpong.c	options, the conversation of the two sides, and the figures
  *	talk.c		how they converse: by TCP, or over a channel of its own
  *	side.c		one side's objects: from the device to the channel
  *	traffic.c	the messages
- *	report.c	the figures
  */
 #ifndef _IBCHAN_PINGPONG_H
 #define _IBCHAN_PINGPONG_H
@@ -25,127 +24,77 @@ enum phase {
 #define MAX_ITERS	100000000U
 #define MAX_DEPTH	128U	/* so that pattern_last() tells slots apart */
 
-/**
- * struct plan - the work of both sides, which the client chooses
- * @op: IBCHAN_OP_SEND, _WRITE or _READ
- * @phases: PHASE_*
- * @size: bytes of a message
- * @iters: messages of a phase; rounds there and back when latency is measured
- * @depth: messages in flight when bandwidth is measured; slots of each buffer
- */
+/* The work of both sides, which the client chooses. */
 struct plan {
-	__u32 op;
-	__u32 phases;
-	__u32 size;
-	__u32 iters;
-	__u32 depth;
+	__u32 op;	/* IBCHAN_OP_SEND, _WRITE or _READ */
+	__u32 phases;	/* PHASE_* */
+	__u32 size;	/* bytes of a message */
+	__u32 iters;	/* messages of a phase; rounds there and back when latency is measured */
+	__u32 depth;	/* messages in flight when bandwidth is measured; slots of each buffer */
 };
 
 #define TALK_BYTES	128	/* of the longest message */
 
-/**
- * struct talk - what the two sides tell each other beside the data: over a channel that
- *	ibchan_dial() connects by address, or over TCP
- * @host: of the server; NULL: this side is the server
- * @port: that the server listens on
- * @timeout_s: for each wait, in seconds; 0: no limit
- * @source: IP address of this side; NULL: as the route says, or any
- * @device: that a client has to come over; NULL: any
- * @channel: NULL: over @fd
- * @fd: TCP socket, or -1
- * @name: of the other side, for messages
- */
+/* Messages beside the data: over a channel that ibchan_dial() connects by address, or over TCP. */
 struct talk {
-	const char *host;
-	const char *port;
-	__u32 timeout_s;
-	const char *source;
-	const char *device;
-	struct ibchan_channel *channel;
-	int fd;
-	char name[1100];
+	const char *host;	/* of the server; NULL: this side is the server */
+	const char *port;	/* that the server listens on */
+	__u32 timeout_s;	/* for each wait, in seconds; 0: no limit */
+	const char *source;	/* IP address of this side; NULL: as the route says, or any */
+	const char *device;	/* that a client has to come over; NULL: any */
+	struct ibchan_channel *channel;	/* NULL: over @fd */
+	int fd;			/* TCP socket, or -1 */
+	char name[1100];	/* of the other side, for messages */
 };
 
-/**
- * struct offer - from each side to the other, before they connect
- * @endpoint: with endpoints
- * @region: for the peer's writes or reads
- * @port: that a server by address listens on
- */
+/* From each side to the other, before they connect. */
 struct offer {
-	__u8 endpoint[IBCHAN_ENDPOINT_SIZE];
-	__u8 region[IBCHAN_REMOTE_REGION_SIZE];
-	__be32 port;
+	__u8 endpoint[IBCHAN_ENDPOINT_SIZE];	/* with endpoints */
+	__u8 region[IBCHAN_REMOTE_REGION_SIZE];	/* for the peer's writes or reads */
+	__be32 port;				/* that a server by address listens on */
 };
 
-/**
- * struct side - one end of the channel
- * @plan: for both ends
- * @endpoints: 1: meet by TCP and exchange endpoints; 0: connect by address
- * @ib_port: 0: the first active one
- * @mtu: bytes; 0: the largest that both sides take
- * @gid_index: IBCHAN_AUTO: by rule
- * @ack_timeout: InfiniBand code 0 to 31; IBCHAN_AUTO: as the library chooses
- * @spin: 1: wait for completions without sleeping
- * @row: 1: print one line for a program
- * @talk: with the other end; its device, if any, is this end's as well
- * @source: address that this end has by its GID index; empty: as the route says
- * @context: and so on to @channel: in the order of their making
- * @listener: of a server by address; a free port, for the channel alone
- * @prepared: with endpoints, until they are exchanged
- * @stride: from one slot to the next
- * @out: slots that this side's messages go out from
- * @in: slots that the other's arrive in
- * @mine: the bytes of @out
- * @theirs: the bytes that @in gets
- * @peer: its endpoint, with endpoints
- * @remote: the peer's slots; of its @in for a write, its @out for a read
- * @phase: that runs
- * @sent: sends, writes and reads completed in this phase
- * @received: messages received in this phase
- * @told_ns: when the peer last heard that we are alive
- * @peer_is_through: the peer has said that it got as far as this side is to get
- * @latency_ns: the client's measurement of each timed round, one way for send and write
- * @rounds: how many
- * @bandwidth_ns: time that @messages took
- * @messages: streamed
- */
+/* One end of the channel. */
 struct side {
-	struct plan plan;
-	int endpoints;
-	__u32 ib_port;
-	__u32 mtu;
-	__u32 gid_index;
-	__u32 ack_timeout;
-	int spin;
-	int row;
-	struct talk talk;
+	struct plan plan;			/* for both ends */
+	int endpoints;	/* 1: meet by TCP and exchange endpoints; 0: connect by address */
+	__u32 ib_port;				/* 0: the first active one */
+	__u32 mtu;				/* bytes; 0: the largest that both sides take */
+	__u32 gid_index;			/* IBCHAN_AUTO: by rule */
+	__u32 ack_timeout;	/* InfiniBand code 0 to 31; IBCHAN_AUTO: as the library chooses */
+	int spin;				/* 1: wait for completions without sleeping */
+	int row;				/* 1: print one line for a program */
+	struct talk talk;	/* with the other end; its device, if any, is this end's as well */
+	/* address that this end has by its GID index; empty: as the route says */
 	char source[64];
-	struct ibchan_context *context;
+	struct ibchan_context *context;	/* and so on to @channel: in the order of their making */
 	struct ibchan_device *device;
 	struct ibchan_pd *pd;
 	struct ibchan_mr *out_mr;
 	struct ibchan_mr *in_mr;
 	struct ibchan_cq *cq;
+	/* of a server by address; a free port, for the channel alone */
 	struct ibchan_listener *listener;
-	struct ibchan_prepared *prepared;
+	struct ibchan_prepared *prepared;	/* with endpoints, until they are exchanged */
 	struct ibchan_channel *channel;
-	size_t stride;
-	__u8 *out;
-	__u8 *in;
-	struct pattern mine;
-	struct pattern theirs;
-	struct ibchan_endpoint peer;
+	size_t stride;				/* from one slot to the next */
+	__u8 *out;				/* slots that this side's messages go out from */
+	__u8 *in;				/* slots that the other's arrive in */
+	struct pattern mine;			/* the bytes of @out */
+	struct pattern theirs;			/* the bytes that @in gets */
+	struct ibchan_endpoint peer;		/* its endpoint, with endpoints */
+	/* the peer's slots; of its @in for a write, its @out for a read */
 	struct ibchan_remote_region remote;
-	__u32 phase;
-	__u32 sent;
-	__u32 received;
-	__u64 told_ns;
-	int peer_is_through;
+	__u32 phase;				/* that runs */
+	__u32 sent;	/* sends, writes and reads completed in this phase */
+	__u32 received;				/* messages received in this phase */
+	__u64 told_ns;				/* when the peer last heard that we are alive */
+	int peer_is_through;	/* the peer has said that it got as far as this side is to get */
+	/* the client's measurement of each timed round, one way for send and write */
 	__u64 *latency_ns;
-	__u32 rounds;
-	__u64 bandwidth_ns;
-	__u32 messages;
+	__u32 rounds;				/* how many */
+	__u64 bandwidth_ns;			/* time that @messages took */
+	__u32 messages;				/* streamed */
 };
 
 /* All that return int: 0, or -1 after a message. */
@@ -174,9 +123,5 @@ void side_close(struct side *side);
 int traffic_arm(struct side *side, __u32 phase);
 int traffic_run(struct side *side);
 int traffic_verify(struct side *side);
-
-/* report.c */
-void report_path(const struct side *side);
-void report_result(const struct side *side);
 
 #endif /* _IBCHAN_PINGPONG_H */
