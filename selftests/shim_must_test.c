@@ -7,7 +7,6 @@
 /* The tests have one of that name. */
 #define side_open	examples_side_open
 #include "../userspace/examples/common.c"
-#include "../userspace/examples/endpoints.c"
 
 #include "test.h"
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <err.h>
 #include <errno.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common.h"
-#include "endpoints.h"
 
 #define CONNECT_TRIES	100	/* ten a second */
 
@@ -52,30 +53,33 @@ void options_read(struct options *options, int argc, char **argv)
 	options->host = argv[optind];
 }
 
+static void take_request(struct side *side)
+{
+	must("request", ibchan_request_take(side->listener, IBCHAN_TIMEOUT_NEVER, &side->request,
+					    &error));
+}
+
 /* Without a device, over any; without a host, at every address of this machine. */
-static void await_request(struct side *side, const struct options *options)
+static void device_find(struct side *side, const struct options *options)
 {
 	const struct ibchan_listen_params params = {
 		.size = sizeof(params),
 		.device = side->device, .service = options->port,
 	};
-
-	must("listen", ibchan_listener_create(side->context, &params, &side->listener, &error));
-	must("request", ibchan_request_take(side->listener, IBCHAN_TIMEOUT_NEVER,
-					    &side->request, &error));
-}
-
-static void device_find(struct side *side, const struct options *options)
-{
 	struct ibchan_request_info info;
 
 	if (options->host) {
-		must(options->host, ibchan_device_open_for(side->context, options->host, NULL,
-							   &side->device, &error));
+		if (!side->device)
+			must(options->host, ibchan_device_open_for(side->context, options->host,
+								   NULL, &side->device, &error));
 		return;
 	}
+	must("listen", ibchan_listener_create(side->context, &params, &side->listener, &error));
+	take_request(side);
 	ibchan_request_query(side->request, &info);
-	must("device", ibchan_device_open(side->context, info.device, &side->device, &error));
+	if (!side->device)
+		must("device", ibchan_device_open(side->context, info.device, &side->device,
+						  &error));
 }
 
 void side_open(struct side *side, const struct options *options)
@@ -85,9 +89,7 @@ void side_open(struct side *side, const struct options *options)
 	if (options->device || options->endpoints)
 		must("device", ibchan_device_open(side->context, options->device, &side->device,
 						  &error));
-	if (!options->host && !options->endpoints)
-		await_request(side, options);
-	if (!side->device)
+	if (!options->endpoints)
 		device_find(side, options);
 	must("pd", ibchan_pd_alloc(side->device, &side->pd, &error));
 	must("cq", ibchan_cq_create(side->device, 0, 0, &side->cq, &error));
@@ -101,16 +103,6 @@ struct ibchan_prepared *side_prepare(struct side *side)
 	ibchan_builder_init(&builder, side->pd, side->cq);
 	must("prepare", ibchan_builder_prepare(&builder, &prepared, &error));
 	return prepared;
-}
-
-static int ask(struct side *side, const struct options *options,
-	       const struct ibchan_connect_params *params)
-{
-	struct ibchan_builder builder;
-
-	ibchan_builder_init(&builder, side->pd, side->cq);
-	return ibchan_builder_connect(&builder, options->host, options->port, params,
-				      &side->channel, &error);
 }
 
 int gave_up(int ret)
@@ -132,15 +124,127 @@ static int accept_once(struct side *side, const struct ibchan_connect_params *pa
 	return ret;
 }
 
-/* After a client that has given up meanwhile comes another one. */
-static void answer(struct side *side, const struct ibchan_connect_params *params)
-{
-	int ret;
+/* --- by TCP --- */
 
-	while (gave_up(ret = accept_once(side, params)))
-		must("request", ibchan_request_take(side->listener, IBCHAN_TIMEOUT_NEVER,
-						    &side->request, &error));
-	must("accept", ret);
+static struct addrinfo *addresses(const struct options *options)
+{
+	const struct addrinfo hints = {
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = options->host ? 0 : AI_PASSIVE,
+	};
+	struct addrinfo *list;
+	int ret = getaddrinfo(options->host, options->port, &hints, &list);
+
+	if (ret)
+		errx(1, "%s port %s: %s", options->host ?: "here", options->port,
+		     gai_strerror(ret));
+	return list;
+}
+
+int tcp_listen(const struct options *options)
+{
+	struct addrinfo *list = addresses(options);
+	int fd = socket(list->ai_family, list->ai_socktype, list->ai_protocol);
+	int one = 1;
+
+	if (fd < 0)
+		err(1, "socket");
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, list->ai_addr, list->ai_addrlen) || listen(fd, 16))
+		err(1, "port %s", options->port);
+	freeaddrinfo(list);
+	return fd;
+}
+
+int tcp_accept(int listener)
+{
+	int fd;
+
+	do {
+		fd = accept(listener, NULL, NULL);
+	} while (fd < 0 && errno == ECONNABORTED);
+	if (fd < 0)
+		err(1, "accept");
+	return fd;
+}
+
+/* The other side may not listen yet. */
+static int tcp_connect(const struct options *options)
+{
+	struct addrinfo *list = addresses(options), *address;
+
+	for (int i = 0; i < CONNECT_TRIES; i++) {
+		for (address = list; address; address = address->ai_next) {
+			int fd = socket(address->ai_family, address->ai_socktype, 0);
+
+			if (fd >= 0 && !connect(fd, address->ai_addr, address->ai_addrlen)) {
+				freeaddrinfo(list);
+				return fd;
+			}
+			close(fd);
+		}
+		usleep(100 * 1000);
+	}
+	err(1, "%s port %s", options->host, options->port);
+}
+
+static int tcp_meet(const struct options *options)
+{
+	int listener, fd;
+
+	if (options->host)
+		return tcp_connect(options);
+	listener = tcp_listen(options);
+	fd = tcp_accept(listener);
+	close(listener);
+	return fd;
+}
+
+/* Both sides do it at the same time. Returns 0 when the other one is gone. */
+static int swap(int tcp, const void *mine, void *theirs, size_t length)
+{
+	return send(tcp, mine, length, MSG_NOSIGNAL) == (ssize_t)length &&
+	       recv(tcp, theirs, length, MSG_WAITALL) == (ssize_t)length;
+}
+
+struct ibchan_channel *endpoints_connect(struct ibchan_prepared *prepared, int tcp)
+{
+	unsigned char mine[IBCHAN_ENDPOINT_SIZE], theirs[IBCHAN_ENDPOINT_SIZE];
+	struct ibchan_endpoint endpoint;
+	struct ibchan_channel *channel;
+
+	ibchan_prepared_endpoint(prepared, &endpoint);
+	ibchan_endpoint_to_bytes(&endpoint, mine);
+	if (!swap(tcp, mine, theirs, sizeof(mine)))
+		return NULL;
+	must("endpoint", ibchan_endpoint_from_bytes(&endpoint, theirs, sizeof(theirs), &error));
+	must("handshake", ibchan_prepared_handshake(prepared, &endpoint, &channel, &error));
+
+	/* Only when both have done it may anything be sent. */
+	return swap(tcp, mine, theirs, 1) ? channel : NULL;
+}
+
+/* --- either way --- */
+
+static void connect_by_address(struct side *side, const struct options *options,
+			       const struct ibchan_connect_params *params)
+{
+	struct ibchan_builder builder;
+	int tries = CONNECT_TRIES, ret;
+
+	if (!options->host) {
+		/* After a client that has given up meanwhile comes another one. */
+		while (gave_up(ret = accept_once(side, params)))
+			take_request(side);
+		must("accept", ret);
+		return;
+	}
+	ibchan_builder_init(&builder, side->pd, side->cq);
+	/* The other side may not listen yet. */
+	while ((ret = ibchan_builder_connect(&builder, options->host, options->port, params,
+					     &side->channel, &error)) == -ECONNREFUSED && --tries)
+		usleep(100 * 1000);
+	must(options->host, ret);
 }
 
 void side_connect(struct side *side, const struct options *options, const void *mine,
@@ -150,23 +254,20 @@ void side_connect(struct side *side, const struct options *options, const void *
 		.size = sizeof(params), .data = mine, .length = length,
 	};
 	struct ibchan_connection_info info;
-	int tries = CONNECT_TRIES, ret;
+	int tcp;
 
-	if (options->endpoints) {
-		side->channel = endpoints_meet(side_prepare(side), options, mine, theirs, length);
+	if (!options->endpoints) {
+		connect_by_address(side, options, &params);
+		must("connection", ibchan_channel_connection(side->channel, &info, &error));
+		if (length)
+			memcpy(theirs, info.data, length);
 		return;
 	}
-	if (options->host) {
-		/* The other side may not listen yet. */
-		while ((ret = ask(side, options, &params)) == -ECONNREFUSED && --tries)
-			usleep(100 * 1000);
-		must(options->host, ret);
-	} else {
-		answer(side, &params);
-	}
-	must("connection", ibchan_channel_connection(side->channel, &info, &error));
-	if (length)
-		memcpy(theirs, info.data, length);
+	tcp = tcp_meet(options);
+	if (!length || swap(tcp, mine, theirs, length))
+		side->channel = endpoints_connect(side_prepare(side), tcp);
+	close(tcp);
+	check("the other side is gone", !!side->channel);
 }
 
 /*

@@ -3,6 +3,10 @@
  * The way to a channel, for the examples with two processes. One side waits, the other connects to
  * it by IP address; neither has to name a device, a port of one or a GID.
  *
+ * With -e they go the other way: two programs that have a connection already, here by TCP, tell
+ * each other their endpoints over it. It works between any two devices that reach each other, where
+ * a connection by address needs an IP address that leads there.
+ *
  * An example ends with a sentence and exit code 1 when something fails.
  */
 #ifndef _EXAMPLES_COMMON_H
@@ -11,40 +15,24 @@
 #include <ibchan.h>
 #include <stddef.h>
 
-/**
- * struct options - the command line: [-d DEVICE] [-p PORT] [-n CLIENTS] [-e] [HOST]
- * @device: NULL: the one that leads to the other side
- * @host: IP address or name of the other side; NULL: wait for it
- * @port: where one side waits
- * @clients: how many a server waits for
- * @endpoints: exchange endpoints by TCP instead, see endpoints.h
- */
+/* The command line: [-d DEVICE] [-p PORT] [-n CLIENTS] [-e] [HOST] */
 struct options {
-	const char *device;
-	const char *host;
-	const char *port;
-	int clients;
-	int endpoints;
+	const char *device;	/* NULL: the one that leads to the other side */
+	const char *host;	/* IP address or name of the other side; NULL: wait for it */
+	const char *port;	/* where one side waits */
+	int clients;		/* how many a server waits for */
+	int endpoints;		/* exchange endpoints by TCP instead */
 };
 
-/**
- * struct side - one side of a channel; zero where nothing was made
- * @context: the open file, and all that is below
- * @listener: of the side that waits
- * @request: the first one that came there
- * @device: an RDMA device
- * @pd: where memory and channels meet
- * @cq: for everything
- * @channel: connected
- */
+/* One side of a channel; zero where nothing was made. */
 struct side {
-	struct ibchan_context *context;
-	struct ibchan_listener *listener;
-	struct ibchan_request *request;
-	struct ibchan_device *device;
-	struct ibchan_pd *pd;
-	struct ibchan_cq *cq;
-	struct ibchan_channel *channel;
+	struct ibchan_context *context;		/* the open file, and all that is below */
+	struct ibchan_listener *listener;	/* of the side that waits */
+	struct ibchan_request *request;		/* the first one that came there */
+	struct ibchan_device *device;		/* an RDMA device */
+	struct ibchan_pd *pd;			/* where memory and channels meet */
+	struct ibchan_cq *cq;			/* for everything */
+	struct ibchan_channel *channel;		/* connected */
 };
 
 /* Where calls leave the details of what went wrong; must() tells them. */
@@ -76,5 +64,12 @@ void side_connect(struct side *side, const struct options *options, const void *
 
 /* Returns when the works of both sides have ended: neither closes too early. */
 void side_part(struct side *side, const struct options *options);
+
+/* A listening socket; a connection from it. */
+int tcp_listen(const struct options *options);
+int tcp_accept(int listener);
+
+/* A channel to the process at the other end of @tcp; NULL when that is gone. */
+struct ibchan_channel *endpoints_connect(struct ibchan_prepared *prepared, int tcp);
 
 #endif /* _EXAMPLES_COMMON_H */

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "common.h"
-#include "endpoints.h"
 
 #define SLOTS		4	/* messages of one client that are under way here */
 #define SIZE		128
