@@ -68,13 +68,17 @@ static struct ibchan_prepared *client_prepare(struct server *server)
 	return prepared;
 }
 
+/* Once the channel is closed, its works have ended, and nothing of it is told any more. */
+static void client_end(struct client *client)
+{
+	must("close", ibchan_channel_close(client->channel));
+	must("deregister", ibchan_mr_dereg(client->mr));
+}
+
 /* A client that has given up before its channel was connecting leaves its place to another. */
 static void client_forget(struct server *server)
 {
-	struct client *client = &server->clients[--server->accepted];
-
-	must("close", ibchan_channel_close(client->channel));
-	must("deregister", ibchan_mr_dereg(client->mr));
+	client_end(&server->clients[--server->accepted]);
 }
 
 /* Returns before the channel is connected; until it is, there is nothing to do for us. */
@@ -109,11 +113,9 @@ static void client_meet(struct server *server)
 	close(tcp);
 }
 
-/* Once the channel is closed, its works have ended, and nothing of it is told any more. */
 static void client_gone(struct server *server, struct client *client)
 {
-	must("close", ibchan_channel_close(client->channel));
-	must("deregister", ibchan_mr_dereg(client->mr));
+	client_end(client);
 	server->gone++;
 }
 

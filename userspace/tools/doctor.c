@@ -83,18 +83,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* Says whether a channel can be tried. */
-static bool check_this_side(struct doctor *doctor)
-{
-	bool ready = check_module(doctor) && check_node(doctor);
-
-	doctor_scan(doctor);
-	ready &= check_memlock();
-	check_devices(doctor);
-	check_ports(doctor);
-	return ready;
-}
-
 static const char doc[] =
 	"Find out what is wrong on the way to a working channel, on this machine and to PEER.\n"
 	"On PEER, run ibchan doctor --serve.\n"
@@ -112,6 +100,7 @@ int doctor_main(int argc, char **argv)
 		.peer = { .port = DOCTOR_PORT, .rounds = 1, .timeout_s = DEFAULT_TIMEOUT },
 	};
 	struct doctor *doctor;
+	bool ready;
 
 	argp_err_exit_status = EX_USAGE;
 	argv[0] = "ibchan doctor";
@@ -125,7 +114,12 @@ int doctor_main(int argc, char **argv)
 	doctor->only = args.device;
 	if (args.json)
 		report_as_json();
-	if (check_this_side(doctor) && args.peer.name)
+	ready = check_module(doctor) && check_node(doctor);
+	doctor_scan(doctor);
+	ready &= check_memlock();
+	check_devices(doctor);
+	check_ports(doctor);
+	if (ready && args.peer.name)
 		check_peer(doctor, &args.peer);
 	ibchan_context_close(doctor->context);
 	while (doctor->device_count)

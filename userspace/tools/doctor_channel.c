@@ -113,16 +113,6 @@ static void find_silent(const struct peer *peer)
 		     "Look at the peer's console, the cables and the switch.");
 }
 
-static bool gid_is_gone(const struct link *link, const struct peer *peer,
-			const struct ibchan_params *params)
-{
-	struct ibchan_gid_info gid;
-	int rc = ibchan_gid_query(link->context, peer->route.device, params->port,
-				  params->gid_index, &gid, NULL);
-
-	return rc == -ENOENT || (!rc && gid.index != params->gid_index);
-}
-
 /*
  * Before the channel hears of the loss, the device may fail works, because it has no route any
  * more; and a peer on the same machine, which uses the same address, may disconnect. The entry of
@@ -132,12 +122,18 @@ static bool address_is_gone(const struct link *link, const struct peer *peer)
 {
 	struct ibchan_connection_info connection;
 	struct ibchan_channel_info info;
+	struct ibchan_gid_info gid;
+	int rc;
 
 	if (!ibchan_channel_connection(link->channel, &connection, NULL) &&
 	    probe_is_lost((const struct sockaddr *)&connection.local))
 		return true;
-	return !ibchan_channel_query(link->channel, &info, NULL) &&
-	       (info.error == -EADDRNOTAVAIL || gid_is_gone(link, peer, &info.params));
+	if (ibchan_channel_query(link->channel, &info, NULL))
+		return false;
+	rc = ibchan_gid_query(link->context, peer->route.device, info.params.port,
+			      info.params.gid_index, &gid, NULL);
+	return info.error == -EADDRNOTAVAIL || rc == -ENOENT ||
+	       (!rc && gid.index != info.params.gid_index);
 }
 
 static bool work_has_failed(const struct ibchan_error *error, __u32 status)

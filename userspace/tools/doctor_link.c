@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* An end of the doctor's own channel. */
 #include <errno.h>
-#include <sys/mman.h>
+#include <stdlib.h>
 
 #include "doctor.h"
 #include "pattern.h"
@@ -19,11 +19,23 @@ static int explain(struct ibchan_error *error, int code)
 	return code;
 }
 
-static int prepare(struct link *link, struct ibchan_error *error)
+int link_open(struct link *link, struct ibchan_context *context, const char *device,
+	      struct ibchan_error *error)
 {
 	struct ibchan_builder builder;
 	int err;
 
+	link->context = context;
+	/* Whole pages of any size, so that the limit of pinned memory is met by what is said. */
+	link->out = aligned_alloc(DOCTOR_MESSAGE, DOCTOR_MEMORY);
+	if (!link->out)
+		return explain(error, -ENOMEM);
+	link->in = link->out + DOCTOR_MESSAGE;
+	err = ibchan_device_open(context, device, &link->device, NULL);
+	if (!err)
+		err = ibchan_pd_alloc(link->device, &link->pd, NULL);
+	if (err)
+		return explain(error, err);
 	ibchan_builder_init(&builder, link->pd, NULL);
 	builder.params.access = IBCHAN_ACCESS_LOCAL_WRITE;
 	builder.params.ack_timeout = ACK_TIMEOUT;
@@ -31,34 +43,13 @@ static int prepare(struct link *link, struct ibchan_error *error)
 	builder.params.max_recv_wr = 2;
 	builder.params.max_send_sge = 1;
 	builder.params.max_recv_sge = 1;
-	err = ibchan_builder_prepare(&builder, &link->prepared, error);
+	err = ibchan_mr_reg_local(link->pd, link->out, DOCTOR_MEMORY, &link->mr, error);
+	if (!err)
+		err = ibchan_builder_prepare(&builder, &link->prepared, error);
 	if (err)
 		return err;
 	link->channel = ibchan_prepared_channel(link->prepared);
 	return link_listen(link, error);
-}
-
-int link_open(struct link *link, struct ibchan_context *context, const char *device,
-	      struct ibchan_error *error)
-{
-	__u8 *both;
-	int err;
-
-	link->context = context;
-	/* Whole pages, so that the limit of pinned memory is met by what is said. */
-	both = mmap(NULL, DOCTOR_MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		    0);
-	if (both == MAP_FAILED)
-		return explain(error, -errno);
-	link->out = both;
-	link->in = both + DOCTOR_MESSAGE;
-	err = ibchan_device_open(context, device, &link->device, NULL);
-	if (!err)
-		err = ibchan_pd_alloc(link->device, &link->pd, NULL);
-	if (err)
-		return explain(error, err);
-	err = ibchan_mr_reg_local(link->pd, link->out, DOCTOR_MEMORY, &link->mr, error);
-	return err ? err : prepare(link, error);
 }
 
 int link_listen(struct link *link, struct ibchan_error *error)
@@ -114,6 +105,5 @@ void link_close(struct link *link)
 	ibchan_mr_dereg(link->mr);
 	ibchan_pd_free(link->pd);
 	ibchan_device_close(link->device);
-	if (link->out)
-		munmap(link->out, DOCTOR_MEMORY);
+	free(link->out);
 }

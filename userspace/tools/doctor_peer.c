@@ -251,32 +251,23 @@ void explain_silence(const struct peer *peer)
 			     peer->text);
 }
 
-/* The port that leads to the peer, as the doctor's own look has found it. */
-static const struct port *port_of(const struct doctor *doctor, const struct ibchan_route *route)
+void check_peer(const struct doctor *doctor, struct peer *peer)
 {
 	const struct port *port = doctor->ports, *end = port + doctor->port_count;
 
-	for (; port < end; port++)
-		if (!strcmp(port->device, route->device) && port->number == route->port)
-			return port;
-	return NULL;
-}
-
-void check_peer(const struct doctor *doctor, struct peer *peer)
-{
-	const struct port *port;
-
 	if (!check_route(doctor, peer))
 		return;
-	port = port_of(doctor, &peer->route);
-	if (port && port_is_deaf(port)) {
+	while (port < end && (strcmp(port->device, peer->route.device) ||
+			      port->number != peer->route.port))
+		port++;
+	if (port < end && port_is_deaf(port)) {
 		find_deaf(port, SEVERITY_ERROR);
 		return;
 	}
 	/* Ordinary packets have to be told the way, too. */
-	if (port && port->netdev.vrf[0])
+	if (port < end && port->netdev.vrf[0])
 		probe_by(port->netdev.vrf);
-	peer->roce = port && port->ethernet && !port->iwarp;
+	peer->roce = port < end && port->ethernet && !port->iwarp;
 	if (peer->roce)
 		check_path(peer);
 	check_channel(doctor, peer);

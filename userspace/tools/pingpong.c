@@ -40,15 +40,12 @@
 #define DEFAULT_DEPTH	16
 #define DEFAULT_MEMORY	(4 << 20)	/* bytes of a buffer that depth aims at */
 
-struct hello_wire {
-	__be32 magic;
-	__be32 version;
-	__be32 op;
-	__be32 phases;
-	__be32 size;
-	__be32 iters;
-	__be32 depth;
-	__be32 reserved;
+/* The first words of a client, each of them in network order on the way. */
+struct hello {
+	__u32 magic;
+	__u32 version;
+	struct plan plan;
+	__u32 reserved;
 };
 
 enum long_key {
@@ -241,18 +238,20 @@ static int agree(struct side *side, int ret)
 	return 0;
 }
 
+/* From the order of bytes here to that of the network, or back. */
+static void turn_words(struct hello *hello)
+{
+	__u32 *word = (__u32 *)hello, *end = (__u32 *)(hello + 1);
+
+	for (; word < end; word++)
+		*word = htobe32(*word);
+}
+
 static void put_plan(struct talk *talk, const struct plan *plan)
 {
-	const struct hello_wire hello = {
-		.magic = htobe32(HELLO_MAGIC),
-		.version = htobe32(HELLO_VERSION),
-		.op = htobe32(plan->op),
-		.phases = htobe32(plan->phases),
-		.size = htobe32(plan->size),
-		.iters = htobe32(plan->iters),
-		.depth = htobe32(plan->depth),
-	};
+	struct hello hello = { .magic = HELLO_MAGIC, .version = HELLO_VERSION, .plan = *plan };
 
+	turn_words(&hello);
 	talk_write(talk, &hello, sizeof(hello));
 }
 
@@ -268,22 +267,19 @@ static int plan_is_sane(const struct plan *plan)
 
 static int get_plan(struct talk *talk, struct plan *plan)
 {
-	struct hello_wire hello;
+	struct hello hello;
 
 	if (talk_read(talk, &hello, sizeof(hello), 1))
 		return -1;
-	if (be32toh(hello.magic) != HELLO_MAGIC)
+	turn_words(&hello);
+	if (hello.magic != HELLO_MAGIC)
 		return complain("%s: not an ibchan pingpong", talk->name);
-	if (be32toh(hello.version) != HELLO_VERSION)
+	if (hello.version != HELLO_VERSION)
 		return complain("%s: pingpong version: ours %u, theirs %u", talk->name,
-				HELLO_VERSION, be32toh(hello.version));
-	plan->op = be32toh(hello.op);
-	plan->phases = be32toh(hello.phases);
-	plan->size = be32toh(hello.size);
-	plan->iters = be32toh(hello.iters);
-	plan->depth = be32toh(hello.depth);
-	if (!plan_is_sane(plan))
+				HELLO_VERSION, hello.version);
+	if (!plan_is_sane(&hello.plan))
 		return complain("%s: asks for something impossible", talk->name);
+	*plan = hello.plan;
 	return 0;
 }
 
@@ -291,12 +287,12 @@ static int get_plan(struct talk *talk, struct plan *plan)
 
 /* The sum of the measurements. */
 struct figures {
-	__u64 messages;		/* that carried data, both ways */
-	__u64 bytes;		/* in them */
-	__u64 min_ns;		/* latency, the best round */
-	__u64 median_ns;	/* latency, half the rounds were better */
-	__u64 p99_ns;		/* latency, 99 of 100 rounds were no worse */
-	__u64 bytes_per_s;	/* streamed */
+	unsigned long long messages;	/* that carried data, both ways */
+	unsigned long long bytes;	/* in them */
+	unsigned long long min_ns;	/* latency, the best round */
+	unsigned long long median_ns;	/* latency, half the rounds were better */
+	unsigned long long p99_ns;	/* latency, 99 of 100 rounds were no worse */
+	unsigned long long bytes_per_s;	/* streamed */
 };
 
 static int compare(const void *a, const void *b)
@@ -375,25 +371,18 @@ static void report_path(const struct side *side)
 	fflush(stdout);
 }
 
-static void report_row(const struct side *side, const struct figures *sum)
-{
-	printf("%s\t%u\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%s\tverified\n",
-	       ibchan_opcode_name(side->plan.op), side->plan.size,
-	       (unsigned long long)sum->messages, (unsigned long long)sum->bytes,
-	       (unsigned long long)sum->min_ns, (unsigned long long)sum->median_ns,
-	       (unsigned long long)sum->p99_ns, (unsigned long long)sum->bytes_per_s, way(side));
-}
-
 static void report_result(const struct side *side)
 {
 	const struct figures sum = sum_up(side);
+	const char *op = ibchan_opcode_name(side->plan.op);
 
 	if (side->row) {
-		report_row(side, &sum);
+		printf("%s\t%u\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%s\tverified\n", op,
+		       side->plan.size, sum.messages, sum.bytes, sum.min_ns, sum.median_ns,
+		       sum.p99_ns, sum.bytes_per_s, way(side));
 		return;
 	}
-	printf("%-10s %s, %u bytes\n", "message", ibchan_opcode_name(side->plan.op),
-	       side->plan.size);
+	printf("%-10s %s, %u bytes\n", "message", op, side->plan.size);
 	if (side->rounds)
 		printf("%-10s min %.2f us, median %.2f us, p99 %.2f us (%u rounds)\n", "latency",
 		       (double)sum.min_ns / 1e3, (double)sum.median_ns / 1e3,

@@ -137,29 +137,13 @@ static struct ibchan_builder make_builder(const struct side *side)
 	return builder;
 }
 
-static int await_peer(struct side *side)
-{
-	const struct ibchan_listen_params params = {
-		.size = sizeof(params),
-		.device = side->device,
-		.host = side->talk.source,
-	};
-	const struct ibchan_builder builder = make_builder(side);
-	struct ibchan_error error;
-
-	if (side->endpoints && ibchan_builder_prepare(&builder, &side->prepared, &error))
-		return complain_error("channel", &error);
-	if (!side->endpoints && !side->talk.host &&
-	    ibchan_listener_create(side->context, &params, &side->listener, &error))
-		return complain_error("listen", &error);
-	return 0;
-}
-
 /* The peer gets just the access that the operation needs. */
 int side_open(struct side *side)
 {
 	const __u32 in = side->plan.op == IBCHAN_OP_WRITE ? IBCHAN_ACCESS_REMOTE_WRITE : 0;
 	const __u32 out = side->plan.op == IBCHAN_OP_READ ? IBCHAN_ACCESS_REMOTE_READ : 0;
+	struct ibchan_listen_params params = { .size = sizeof(params), .host = side->talk.source };
+	struct ibchan_builder builder;
 	struct ibchan_error error;
 
 	if (open_domain(side) || alloc_slots(side) ||
@@ -168,7 +152,14 @@ int side_open(struct side *side)
 		return -1;
 	if (ibchan_cq_create(side->device, 2 * queue_depth(side), 0, &side->cq, &error))
 		return complain_error("completion queue", &error);
-	return await_peer(side);
+	builder = make_builder(side);
+	if (side->endpoints && ibchan_builder_prepare(&builder, &side->prepared, &error))
+		return complain_error("channel", &error);
+	params.device = side->device;
+	if (!side->endpoints && !side->talk.host &&
+	    ibchan_listener_create(side->context, &params, &side->listener, &error))
+		return complain_error("listen", &error);
+	return 0;
 }
 
 int side_offer(struct side *side, struct offer *offer)
