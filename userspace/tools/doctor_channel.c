@@ -239,7 +239,7 @@ static bool exchange_one(const struct peer *peer, struct link *link, __u32 size)
 /* The best times are told. */
 static void exchange(const struct peer *peer, struct link *link)
 {
-	__u64 best[ARRAY_SIZE(sizes)], took;
+	__u64 best[ARRAY_SIZE(sizes)] = { 0 }, took;
 	char text[TEXT_SIZE] = "";
 	size_t used = 0, i;
 	__u32 round;

@@ -15,7 +15,7 @@
 #define PROBE_SHORT	64
 
 /**
- * enum answer - what came back
+ * enum answer - the outcome of a probe
  * @ANSWER_NONE: nothing, in time
  * @ANSWER_YES: the wanted answer
  * @ANSWER_REFUSED: the host is there, and no program has that port
