@@ -80,10 +80,11 @@ struct ibchan_message_params {
  * @error: details; NULL is fine
  *
  * Signals do not end it. It waits for the server's program to call ibchan_take() or
- * ibchan_next(), which accept the client. Messages that are sent as soon as this returns wait
- * for ibchan_receive_bytes() there, for which the program need not run at the moment. @host
- * leads to an address of an RDMA device of the server's host, which localhost is not. @channel
- * is written on success only; ibchan_channel_close() ends the channel.
+ * ibchan_next(), which accept the client, as long as timeout_ns of @params says: 60 s unless set.
+ * Messages that are sent as soon as this returns wait for ibchan_receive_bytes() there, for which
+ * the program need not run at the moment. @host leads to an address of an RDMA device of the
+ * server's host, which localhost is not. @channel is written on success only;
+ * ibchan_channel_close() ends the channel.
  *
  * Buffers: none of the caller's.
  *
@@ -136,6 +137,8 @@ int ibchan_serve(const char *host, const char *service,
  * is rejected. So is a client for which memory or handles are lacking: when no other client is
  * connected, this returns why, and the next call goes on. ibchan_channel_close() ends the channel,
  * before or after the server is closed.
+ *
+ * ibchan_channel_connection() tells the client's address.
  *
  * Buffers: none of the caller's.
  *
@@ -241,7 +244,9 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
  * before has not sent it, and its peer is told of no orderly end.
  *
  * Where the peer has no room, -EAGAIN says so, and IBCHAN_NEXT_WRITABLE tells when there is some: a
- * program keeps the message until then.
+ * program keeps the message until then. A program that meanwhile leaves the peer's messages where
+ * they are is not told when the peer ends, neither by IBCHAN_NEXT_WRITABLE nor by
+ * IBCHAN_NEXT_ENDED: it goes on receiving, or limits the time.
  *
  * Buffers: with 0, or a negative errno, @bytes may be reused on return; with 1, once
  * IBCHAN_NEXT_SENT was told for them, or the channel was closed.
@@ -262,8 +267,10 @@ int ibchan_post_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
  *
  * Messages come in the order in which they were sent. Those that were copied are there also
  * when the peer has closed the channel since. A long one is read when it is its turn, which takes
- * as long as the network needs, whatever @timeout_ns is. Threads that receive at the same time
- * take turns, and each takes a message of its own.
+ * as long as the network needs, whatever @timeout_ns is, and holds up all else that the thread
+ * does. A message is a long one where it is longer than the message_bytes of
+ * ibchan_channel_message_params(), which a peer can make smaller. Threads that receive at the same
+ * time take turns, and each takes a message of its own.
  *
  * Buffers: @buf is the caller's on return.
  *

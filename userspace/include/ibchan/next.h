@@ -37,7 +37,8 @@ struct ibchan_error;
  *	ibchan_prepared_connect() or ibchan_request_accept() is
  * @IBCHAN_NEXT_MESSAGE: a message of @length bytes is the first that waits in @channel; each is
  *	told of once, and the next one when this one was received
- * @IBCHAN_NEXT_WRITABLE: @channel takes a message again, after a call that sends has found no room
+ * @IBCHAN_NEXT_WRITABLE: @channel takes a message again, after a call that sends has found no room;
+ *	it does not come once the channel has ended
  * @IBCHAN_NEXT_SENT: the message of ibchan_post_bytes() at @bytes is the program's own again: the
  *	peer has received it, or, with an @error, may not have
  * @IBCHAN_NEXT_COMPLETION: a work on a cq of ibchan_cq_watch() has ended: @completion
@@ -76,7 +77,7 @@ enum ibchan_by {
  * struct ibchan_happening - one thing that has happened; members that its kind does not use are 0
  * @kind: enum ibchan_next_kind
  * @by: enum ibchan_by
- * @error: a negative errno, or 0
+ * @error: a negative errno, or 0; ibchan_strerror() puts it into words
  * @reserved0: 0
  * @priv: of ibchan_channel_set_priv(); without a channel, of ibchan_listener_set_priv()
  * @channel: where
@@ -123,7 +124,10 @@ struct ibchan_happening {
  * call that makes it has returned, and has no pointer of the caller's then.
  *
  * Each channel ends once. IBCHAN_NEXT_ENDED comes when all its messages were received and told,
- * all that was lent is back, and its completions on watched queues were told. Its error is what
+ * all that was lent is back, and its completions on watched queues were told. A message that the
+ * program leaves where it is holds the end back, also when the peer is gone or this side has broken
+ * the channel: such a program either receives the message, or closes the channel without waiting
+ * for IBCHAN_NEXT_ENDED. The error of IBCHAN_NEXT_ENDED is what
  * ibchan_receive_bytes() returns then: -ENODATA when the peer has closed it in order. Of a
  * channel without messages it is the first error: that which has kept it from being connected, or
  * has broken it; -ECONNRESET: the peer has closed or broken it.
