@@ -13,10 +13,16 @@ One loop serves any number of clients:
 
     with ibchan.Context() as context, ibchan.serve(service=7471, context=context):
         for happening in context:
-            if happening.kind == ibchan.MESSAGE:
-                happening.channel.post(happening.channel.receive(0))
-            elif happening.kind == ibchan.ENDED:
+            try:
+                if happening.kind == ibchan.MESSAGE:
+                    happening.channel.post(happening.channel.receive(0))
+                elif happening.kind == ibchan.ENDED:
+                    happening.channel.close()
+            except OSError:  # a client that is gone, or does not take its answers
                 happening.channel.close()
+
+ENDED comes behind the last message that was received: not while one waits, even when the peer is
+gone. A program that does not want a message closes the channel.
 
 Errors are OSError, or what Python makes of it by its errno: ConnectionRefusedError,
 TimeoutError and so on; its text says what failed, and what to do about it. Times are in
@@ -77,6 +83,8 @@ class _Told(ctypes.Structure):
 Happening = collections.namedtuple("Happening", "kind channel server length buffer error by")
 Happening.__doc__ = """What Context.next() tells: ibchan_happening(3type).
 
+The kinds are those of ibchan_next_kind(3type), and by is one of ibchan_by(3type). A channel is the
+same object each time, and takes attributes of the program's.
 The error of ENDED is an OSError, or None when the peer has closed the channel in order; that of
 SENT is None when the peer has received the message, which is the buffer.
 """

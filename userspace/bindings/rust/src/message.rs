@@ -367,7 +367,8 @@ impl Stream {
         }
     }
 
-    /// Ends the calls that other threads make, and takes no more. The peer sees the end.
+    /// Ends the calls that other threads make, and takes no more. The peer sees the end as a reset.
+    /// Messages that have arrived can still be received.
     pub fn shutdown(&self) -> Result<()> {
         // SAFETY: the channel is open as long as `self` is.
         check(unsafe { ffi::ibchan_channel_break(self.raw.as_ptr()) })?;

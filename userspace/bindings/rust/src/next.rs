@@ -144,6 +144,9 @@ impl Drop for Shared {
 /// A token is 0 until [`Stream::set_token`] is called: while one thread dials, another one's
 /// [`next`](Loop::next) may already tell of that stream, by 0.
 ///
+/// [`Happening::Ended`] comes behind the last message that was received: not while one waits, even
+/// when the peer is gone. A program that does not want a message drops the stream.
+///
 /// ```no_run
 /// use ibchan::{Happening, Loop, Options};
 /// use std::collections::HashMap;
@@ -151,16 +154,23 @@ impl Drop for Shared {
 /// let all = Loop::new()?;
 /// let _server = Options::new().serve_in(&all, None, 7471)?;
 /// let mut streams = HashMap::new();
+/// let mut last = 0;
 /// loop {
 ///     match all.next(None)? {
 ///         Happening::Connected(stream) => {
-///             let token = streams.len() + 1;
-///             stream.set_token(token);
-///             streams.insert(token, stream);
+///             last += 1;
+///             stream.set_token(last);
+///             streams.insert(last, stream);
 ///         }
 ///         Happening::Message { token, .. } => {
-///             let message = streams[&token].receive()?.unwrap_or_default();
-///             streams[&token].post(message).ok();
+///             let is_answered = match streams[&token].receive() {
+///                 Ok(Some(message)) => streams[&token].post(message).is_ok(),
+///                 _ => false,
+///             };
+///             // A client that is gone, or does not take its answers.
+///             if !is_answered {
+///                 drop(streams.remove(&token).map(|stream| stream.shutdown()));
+///             }
 ///         }
 ///         Happening::Ended { token, .. } => drop(streams.remove(&token)),
 ///         _ => (),
