@@ -240,9 +240,8 @@ static int accept_peer(struct acceptance *a, struct ibchan_channel **channel,
 	}
 }
 
-int ibchan_builder_accept(const struct ibchan_builder *builder,
-			  struct ibchan_listener *listener, __s64 timeout_ns,
-			  struct ibchan_channel **out, struct ibchan_error *error)
+int ibchan_builder_accept(const struct ibchan_builder *builder, struct ibchan_listener *listener,
+			  __s64 timeout_ns, struct ibchan_channel **out, struct ibchan_error *error)
 {
 	struct acceptance a = { .builder = builder, .listener = listener, .fd = -1 };
 	struct ibchan_channel *channel;

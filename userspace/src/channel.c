@@ -51,8 +51,7 @@ static int keepalive_read(__s64 ns, __u32 *ms)
 	return 0;
 }
 
-static int channel_build(const struct ibchan_builder *builder,
-			 struct ibchan_channel *channel,
+static int channel_build(const struct ibchan_builder *builder, struct ibchan_channel *channel,
 			 struct ibchan_reason *reason)
 {
 	struct ibchan_context *context = builder->pd->object.context;
@@ -190,8 +189,7 @@ static int prepare(const struct ibchan_builder *builder,
 		free(prepared);
 		return error_set(error, err, &reason);
 	}
-	object_add(&prepared->channel.object, builder->pd->object.context,
-		   channel_release);
+	object_add(&prepared->channel.object, builder->pd->object.context, channel_release);
 	*out = prepared;
 	return error_set(error, 0, NULL);
 }
@@ -214,8 +212,7 @@ static int receives_post(const struct ibchan_builder *builder, struct ibchan_cha
 	return err;
 }
 
-int ibchan_builder_prepare(const struct ibchan_builder *builder,
-			   struct ibchan_prepared **out,
+int ibchan_builder_prepare(const struct ibchan_builder *builder, struct ibchan_prepared **out,
 			   struct ibchan_error *error)
 {
 	struct ibchan_reason reason = { 0 };
@@ -260,10 +257,8 @@ struct ibchan_channel *ibchan_prepared_channel(struct ibchan_prepared *prepared)
 	return &prepared->channel;
 }
 
-int ibchan_prepared_handshake(struct ibchan_prepared *prepared,
-			      const struct ibchan_endpoint *peer,
-			      struct ibchan_channel **out,
-			      struct ibchan_error *error)
+int ibchan_prepared_handshake(struct ibchan_prepared *prepared, const struct ibchan_endpoint *peer,
+			      struct ibchan_channel **out, struct ibchan_error *error)
 {
 	struct ibchan_channel *channel = &prepared->channel;
 	struct ibchan_cmd_channel_handshake cmd = {
@@ -274,16 +269,14 @@ int ibchan_prepared_handshake(struct ibchan_prepared *prepared,
 	int err = context_check(channel->object.context);
 
 	if (!err)
-		err = context_ioctl(channel->object.context,
-				    IBCHAN_CMD_CHANNEL_HANDSHAKE, &cmd);
+		err = context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_HANDSHAKE, &cmd);
 	if (!err)
 		*out = channel;
 	return error_set(error, err, &cmd.reason);
 }
 
 /* All works of the channel are in the ring. Results that are kept become stale. */
-static void cq_orphan(struct ibchan_cq *cq,
-		      const struct ibchan_channel *channel)
+static void cq_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
 {
 	lock_take(&cq->lock);
 	ring_sort(cq);
@@ -444,14 +437,12 @@ int ibchan_channel_query(struct ibchan_channel *channel,
 static_assert(sizeof(struct ibchan_endpoint) == IBCHAN_ENDPOINT_SIZE,
 	      "the size is part of the contract");
 
-void ibchan_endpoint_to_bytes(const struct ibchan_endpoint *endpoint,
-			      void *bytes)
+void ibchan_endpoint_to_bytes(const struct ibchan_endpoint *endpoint, void *bytes)
 {
 	memcpy(bytes, endpoint, sizeof(*endpoint));
 }
 
-static int endpoint_check(const struct ibchan_endpoint *endpoint,
-			  struct ibchan_reason *reason)
+static int endpoint_check(const struct ibchan_endpoint *endpoint, struct ibchan_reason *reason)
 {
 	if (be32toh(endpoint->magic) != IBCHAN_ENDPOINT_MAGIC) {
 		reason->code = IBCHAN_REASON_ENDPOINT_MAGIC;
@@ -467,8 +458,7 @@ static int endpoint_check(const struct ibchan_endpoint *endpoint,
 	return 0;
 }
 
-int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint,
-			       const void *bytes, size_t length,
+int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint, const void *bytes, size_t length,
 			       struct ibchan_error *error)
 {
 	struct ibchan_reason reason = { 0 };

@@ -24,8 +24,7 @@
  * Each command begins with a size and flags. The kernel sets a flag in each answer: anything that
  * answers in its place, say a filter of system calls, has done nothing, whatever it says.
  */
-int context_ioctl(const struct ibchan_context *context, unsigned int command,
-		  void *arg)
+int context_ioctl(const struct ibchan_context *context, unsigned int command, void *arg)
 {
 	__u32 *flags = (__u32 *)arg + 1;
 	int err;
@@ -285,8 +284,7 @@ int object_destroy(struct object *object)
 }
 
 /* Fills the caller's details, if wanted, and passes the code through. */
-int error_set(struct ibchan_error *error, int code,
-	      const struct ibchan_reason *reason)
+int error_set(struct ibchan_error *error, int code, const struct ibchan_reason *reason)
 {
 	if (!error)
 		return code;
@@ -360,8 +358,7 @@ static int context_setup(struct ibchan_context *context, struct ibchan_reason *r
 		return context->fd;
 	err = context_ioctl(context, IBCHAN_CMD_QUERY, &cmd);
 	/* An older kernel says how old it is, and knows nothing of IBCHAN_ANSWERED. */
-	if (err == -ENOTTY ||
-	    (cmd.out_abi_version && cmd.out_abi_version < IBCHAN_ABI_VERSION))
+	if (err == -ENOTTY || (cmd.out_abi_version && cmd.out_abi_version < IBCHAN_ABI_VERSION))
 		err = -EPROTONOSUPPORT;
 	if (!err)
 		err = guard_map(context);

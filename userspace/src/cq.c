@@ -81,9 +81,8 @@ static int create(struct ibchan_device *device,
 	return 0;
 }
 
-int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
-		     __u32 cq_entries, struct ibchan_cq **cq,
-		     struct ibchan_error *error)
+int ibchan_cq_create(struct ibchan_device *device, __u32 entries, __u32 cq_entries,
+		     struct ibchan_cq **cq, struct ibchan_error *error)
 {
 	struct ibchan_cmd_cq_create cmd = {
 		.size = sizeof(cmd),
@@ -96,9 +95,8 @@ int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
 	return error_set(error, err, &cmd.reason);
 }
 
-int ibchan_cq_create_solicited(struct ibchan_device *device, __u32 entries,
-			       __u32 cq_entries, struct ibchan_cq **cq,
-			       struct ibchan_error *error)
+int ibchan_cq_create_solicited(struct ibchan_device *device, __u32 entries, __u32 cq_entries,
+			       struct ibchan_cq **cq, struct ibchan_error *error)
 {
 	struct ibchan_cmd_cq_create cmd = {
 		.size = sizeof(cmd),
@@ -232,8 +230,7 @@ static forced_inline __u32 take(struct ibchan_cq *cq, struct ibchan_cqe *complet
 }
 
 /* A descriptor that is readable for ever with nothing to read has a reason. */
-static noinline int bring_in_and_take(struct ibchan_cq *cq, struct ibchan_cqe *completions,
-				      __u32 n)
+static noinline int bring_in_and_take(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n)
 {
 	int err = cq_bring_in(cq);
 	int got = (int)take(cq, completions, n);

@@ -162,8 +162,7 @@ static int open_with(const struct ibchan_message_params *params,
 		     station_open(complete->context, station, error);
 }
 
-int ibchan_dial(const char *host, const char *service,
-		const struct ibchan_message_params *params,
+int ibchan_dial(const char *host, const char *service, const struct ibchan_message_params *params,
 		struct ibchan_channel **channel, struct ibchan_error *error)
 {
 	struct ibchan_message_params complete;
@@ -237,8 +236,7 @@ static int listen_at(struct ibchan_server *server, const char *host, const char 
 
 static int server_tell(struct source *source, struct ibchan_happening *happening);
 
-int ibchan_serve(const char *host, const char *service,
-		 const struct ibchan_message_params *params,
+int ibchan_serve(const char *host, const char *service, const struct ibchan_message_params *params,
 		 struct ibchan_server **out, struct ibchan_error *error)
 {
 	struct ibchan_server *server = calloc(1, sizeof(*server));
@@ -272,8 +270,7 @@ struct ibchan_context *ibchan_server_context(const struct ibchan_server *server)
 	return server->station->context;
 }
 
-void ibchan_server_address(const struct ibchan_server *server,
-			   struct sockaddr_storage *address)
+void ibchan_server_address(const struct ibchan_server *server, struct sockaddr_storage *address)
 {
 	ibchan_listener_address(server->listener, address);
 }

@@ -5,8 +5,7 @@
 
 #include "internal.h"
 
-static int mr_reg_dmabuf(struct ibchan_pd *pd,
-			 const struct ibchan_dmabuf_params *params,
+static int mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan_dmabuf_params *params,
 			 struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	struct ibchan_cmd_mr_reg_dmabuf cmd = {
@@ -33,8 +32,7 @@ static int mr_reg_dmabuf(struct ibchan_pd *pd,
 	return err;
 }
 
-int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd,
-			 const struct ibchan_dmabuf_params *params,
+int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan_dmabuf_params *params,
 			 struct ibchan_mr **out, struct ibchan_error *error)
 {
 	struct ibchan_mr *mr = calloc(1, sizeof(*mr));

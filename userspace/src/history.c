@@ -13,9 +13,8 @@ static const char * const kind_names[] = {
 	IBCHAN_HISTORY_KINDS(HISTORY_NAME)
 };
 
-int ibchan_channel_history(struct ibchan_channel *channel,
-			   struct ibchan_history_event *events, __u32 num,
-			   struct ibchan_error *error)
+int ibchan_channel_history(struct ibchan_channel *channel, struct ibchan_history_event *events,
+			   __u32 num, struct ibchan_error *error)
 {
 	struct ibchan_cmd_channel_history cmd = {
 		.size = sizeof(cmd),
@@ -24,8 +23,7 @@ int ibchan_channel_history(struct ibchan_channel *channel,
 		.entry_num = num,
 		.channel = channel->object.handle,
 	};
-	int err = context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_HISTORY,
-				&cmd);
+	int err = context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_HISTORY, &cmd);
 
 	return error_set(error, err, NULL) ?: (int)cmd.entry_num;
 }

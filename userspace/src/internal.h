@@ -203,8 +203,7 @@ struct slot {
  * @SLOT_KEPT: in flight; its completion is for the holder of its ticket
  * @SLOT_LEFT: in flight, and its owner waits no longer: its completion is for any poll
  * @SLOT_DONE: complete, for the holder of its ticket
- * @SLOT_STALE: the same, but its channel was closed, so that another work may
- *	take the slot
+ * @SLOT_STALE: the same, but its channel was closed, so that another work may take the slot
  */
 enum slot_state {
 	SLOT_FREE,
@@ -268,9 +267,8 @@ struct ring_map {
  * @closed: only the holders of tickets know it any more
  * @is_watched: ibchan_cq_fd() was called
  *
- * A cq that is destroyed while a ticket is out stays as a shell without a
- * ring, so that the ticket still means something, until the last ticket is taken
- * back or the context is closed.
+ * A cq that is destroyed while a ticket is out stays as a shell without a ring, so that the ticket
+ * still means something, until the last ticket is taken back or the context is closed.
  */
 struct ibchan_cq {
 	struct object object;
@@ -328,8 +326,7 @@ static inline int context_check(const struct ibchan_context *context)
 #pragma GCC visibility push(hidden)
 
 /* context.c */
-int context_ioctl(const struct ibchan_context *context, unsigned int command,
-		  void *arg);
+int context_ioctl(const struct ibchan_context *context, unsigned int command, void *arg);
 int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submit *cmd);
 void fd_close(int fd);
 int cancel_off(void);
@@ -350,8 +347,7 @@ void object_free(struct object *object);
 int object_end(const struct object *object, bool *stays);
 int object_destroy(struct object *object);
 void object_release(struct object *object);
-int error_set(struct ibchan_error *error, int code,
-	      const struct ibchan_reason *reason);
+int error_set(struct ibchan_error *error, int code, const struct ibchan_reason *reason);
 int params_read(void *to, size_t known, const void *from, struct ibchan_reason *reason);
 
 /* device.c */

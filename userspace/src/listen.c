@@ -46,8 +46,7 @@ static int fill_address(const struct ibchan_listen_params *params,
 	return 0;
 }
 
-static int listener_open(struct ibchan_context *context,
-			 const struct ibchan_listen_params *params,
+static int listener_open(struct ibchan_context *context, const struct ibchan_listen_params *params,
 			 struct ibchan_listener *listener, struct ibchan_reason *reason)
 {
 	struct ibchan_cmd_listener_create cmd = {
@@ -129,8 +128,7 @@ int ibchan_listener_close(struct ibchan_listener *listener)
 	return object_destroy(&listener->object);
 }
 
-static void fill_info(struct ibchan_request_info *info,
-		      const struct ibchan_cmd_request_take *cmd)
+static void fill_info(struct ibchan_request_info *info, const struct ibchan_cmd_request_take *cmd)
 {
 	memcpy(info->device, cmd->out_device, sizeof(info->device));
 	info->port = cmd->out_port;
@@ -164,8 +162,7 @@ static int take(struct ibchan_listener *listener, struct ibchan_request **out)
 }
 
 /* Another thread may take what has come: the caller tries again. */
-static int await_request(const struct ibchan_listener *listener,
-			 const struct deadline *deadline)
+static int await_request(const struct ibchan_listener *listener, const struct deadline *deadline)
 {
 	int ret = fd_wait(listener->fd, deadline_left(deadline));
 
@@ -196,8 +193,7 @@ int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
 	return error_set(error, err, NULL);
 }
 
-void ibchan_request_query(const struct ibchan_request *request,
-			  struct ibchan_request_info *info)
+void ibchan_request_query(const struct ibchan_request *request, struct ibchan_request_info *info)
 {
 	*info = request->info;
 }
@@ -208,10 +204,9 @@ bool request_has_given_up(int err)
 	return err == -ECONNRESET || err == -ETIMEDOUT || err == -EINVAL || err == -EPROTOTYPE;
 }
 
-int ibchan_request_accept(struct ibchan_request *request,
-			  struct ibchan_prepared *prepared,
-			  const struct ibchan_connect_params *params,
-			  struct ibchan_channel **out, struct ibchan_error *error)
+int ibchan_request_accept(struct ibchan_request *request, struct ibchan_prepared *prepared,
+			  const struct ibchan_connect_params *params, struct ibchan_channel **out,
+			  struct ibchan_error *error)
 {
 	struct ibchan_context *context = request->object.context;
 	struct ibchan_cmd_request_accept cmd = {

@@ -33,10 +33,8 @@ void lock_wait(struct lock *lock)
 {
 	if (try_for_a_moment(lock))
 		return;
-	while (__atomic_exchange_n(&lock->state, LOCK_AWAITED, __ATOMIC_ACQUIRE) !=
-	       LOCK_FREE)
-		syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, LOCK_AWAITED,
-			NULL, NULL, 0);
+	while (__atomic_exchange_n(&lock->state, LOCK_AWAITED, __ATOMIC_ACQUIRE) != LOCK_FREE)
+		syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, LOCK_AWAITED, NULL, NULL, 0);
 }
 
 /* Returns -1 with errno when the time is over or a signal has come. */

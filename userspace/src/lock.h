@@ -59,8 +59,7 @@ static inline void lock_give(struct lock *lock)
 {
 	if (__tsan_release)
 		__tsan_release(lock);
-	if (__atomic_exchange_n(&lock->state, LOCK_FREE, __ATOMIC_RELEASE) ==
-	    LOCK_AWAITED)
+	if (__atomic_exchange_n(&lock->state, LOCK_FREE, __ATOMIC_RELEASE) == LOCK_AWAITED)
 		lock_wake(lock);
 }
 

@@ -127,8 +127,7 @@ __u64 ibchan_mr_length(const struct ibchan_mr *mr)
 	return mr->length;
 }
 
-int ibchan_mr_remote_region(const struct ibchan_mr *mr,
-			    struct ibchan_remote_region *region)
+int ibchan_mr_remote_region(const struct ibchan_mr *mr, struct ibchan_remote_region *region)
 {
 	if (!(mr->access & IBCHAN_ACCESS_REMOTE))
 		return -EACCES;
@@ -151,8 +150,7 @@ ibchan_remote_region_sub_unchecked(const struct ibchan_remote_region *region,
 	};
 }
 
-int ibchan_remote_region_sub(const struct ibchan_remote_region *region,
-			     __u64 offset, __u64 length,
+int ibchan_remote_region_sub(const struct ibchan_remote_region *region, __u64 offset, __u64 length,
 			     struct ibchan_remote_region *sub)
 {
 	__u64 end;
@@ -164,8 +162,7 @@ int ibchan_remote_region_sub(const struct ibchan_remote_region *region,
 	return 0;
 }
 
-int ibchan_remote_region_nth(const struct ibchan_remote_region *region,
-			     __u64 size, __u64 index,
+int ibchan_remote_region_nth(const struct ibchan_remote_region *region, __u64 size, __u64 index,
 			     struct ibchan_remote_region *sub)
 {
 	__u64 offset;
@@ -182,8 +179,7 @@ int ibchan_remote_region_nth(const struct ibchan_remote_region *region,
 static_assert(WIRE_RKEY + sizeof(__be32) == IBCHAN_REMOTE_REGION_SIZE,
 	      "the size is part of the interface");
 
-void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region,
-				   void *bytes)
+void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region, void *bytes)
 {
 	const __be64 addr = htobe64(region->addr);
 	const __be64 length = htobe64(region->length);

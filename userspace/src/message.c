@@ -16,8 +16,7 @@
 #define MAX_MESSAGE_BYTES	0x40000000
 #define DEFAULT_TIMEOUT_NS	60000000000LL
 
-int station_open(struct ibchan_context *context, struct station **out,
-		 struct ibchan_error *error)
+int station_open(struct ibchan_context *context, struct station **out, struct ibchan_error *error)
 {
 	struct station *station = calloc(1, sizeof(*station));
 	int err = 0;

@@ -3,12 +3,11 @@
  * ibchan_next(): one call, and one descriptor, for all that happens in a context.
  *
  * The descriptor is an epoll set of what the sources of the context have: its file, which tells
- * what happens to channels, listeners, servers, and the completion queues of channels of
- * messages. A source that has something to tell is put into a list (source.c), by a look at the
- * set or by the call that has brought it about. The sources of a list are asked in rounds: each
- * one in the list as a round begins is asked once, then the set is looked at again. So a source
- * that always has something to tell comes once in a round, and everyone who waits is in the next
- * one.
+ * what happens to channels, listeners, servers, and the completion queues of channels of messages.
+ * A source that has something to tell is put into a list (source.c), by a look at the set or by the
+ * call that has brought it about. The sources of a list are asked in rounds: each one in the list
+ * as a round begins is asked once, then the set is looked at again. So a source that always has
+ * something to tell comes once in a round, and everyone who waits is in the next one.
  *
  * One thread asks at a time. It does not wait while it does so.
  */

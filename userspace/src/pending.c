@@ -39,8 +39,7 @@ void pending_lose(struct ibchan_pending *pending, int error)
  * A result, once fetched, is the owner's alone. Until then the completion in the
  * struct is what the post wrote.
  */
-static int settle(struct ibchan_pending *pending,
-		  const struct ibchan_cqe *completion, int ret)
+static int settle(struct ibchan_pending *pending, const struct ibchan_cqe *completion, int ret)
 {
 	if (ret == -ESTALE) {
 		pending_lose(pending, ret);

@@ -80,9 +80,7 @@ void ring_unmap(struct ibchan_cq *cq)
 /* The bits of a slot's number: a ring has 32 Ki entries. */
 #define INDEX_BITS	16
 
-/*
- * A program that takes its wr_ids from anywhere but here meets one of a slot's once in 2^48.
- */
+/* A program that takes its wr_ids from anywhere but here meets one of a slot's once in 2^48. */
 static __u64 make_tag(const struct ibchan_cq *cq)
 {
 	__u64 tag = 0;

@@ -13,8 +13,7 @@
 
 #include "pending.h"
 
-static struct ibchan_scope *begin(struct ibchan_scope *scope, __s64 timeout_ns,
-				  __u32 manual)
+static struct ibchan_scope *begin(struct ibchan_scope *scope, __s64 timeout_ns, __u32 manual)
 {
 	struct deadline deadline;
 
@@ -32,16 +31,14 @@ struct ibchan_scope *ibchan_scope_begin(struct ibchan_scope *scope)
 	return begin(scope, IBCHAN_TIMEOUT_NEVER, 0);
 }
 
-struct ibchan_scope *ibchan_scope_begin_timeout(struct ibchan_scope *scope,
-						__s64 timeout_ns)
+struct ibchan_scope *ibchan_scope_begin_timeout(struct ibchan_scope *scope, __s64 timeout_ns)
 {
 	if (timeout_ns < 0)
 		timeout_ns = IBCHAN_TIMEOUT_NEVER;
 	return begin(scope, timeout_ns, 0);
 }
 
-struct ibchan_scope *ibchan_scope_begin_manual_timeout(struct ibchan_scope *scope,
-						       __s64 timeout_ns)
+struct ibchan_scope *ibchan_scope_begin_manual_timeout(struct ibchan_scope *scope, __s64 timeout_ns)
 {
 	if (timeout_ns < 0)
 		timeout_ns = IBCHAN_TIMEOUT_NEVER;
@@ -68,8 +65,7 @@ static void enlist(struct ibchan_scope *scope, struct ibchan_pending *pending)
  * A longjmp() may leave a scope without ending it; its works still name that scope. When the
  * scope is begun again at the same place, its list does not have those works.
  */
-static bool is_listed(const struct ibchan_scope *scope,
-		      const struct ibchan_pending *pending)
+static bool is_listed(const struct ibchan_scope *scope, const struct ibchan_pending *pending)
 {
 	const struct ibchan_pending *member = scope->first;
 
@@ -139,8 +135,7 @@ static void complete(struct ibchan_scope *scope, struct ibchan_pending *pending)
 }
 
 /* Returns where the next failure is to be linked. */
-static struct ibchan_pending **auto_poll(struct ibchan_scope *scope,
-					 struct ibchan_pending *pending,
+static struct ibchan_pending **auto_poll(struct ibchan_scope *scope, struct ibchan_pending *pending,
 					 struct ibchan_pending **failed)
 {
 	complete(scope, pending);

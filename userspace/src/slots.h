@@ -151,8 +151,7 @@ static inline bool ticket_read(const struct ticket *ticket, struct ibchan_cqe *c
 }
 
 /*
- * Unlocks behind a look with a ticket. The holder of the last ticket of a closed cq
- * ends that cq.
+ * Unlocks behind a look with a ticket. The holder of the last ticket of a closed cq ends that cq.
  */
 static inline void ticket_unlock(struct ibchan_cq *cq)
 {

@@ -26,8 +26,7 @@ static void show(struct happenings *happenings)
 	if (happenings->event_fd < 0 || raise == happenings->is_raised || happenings->is_asking)
 		return;
 	/* read() and write() of the C library end a thread that was cancelled. */
-	if (syscall(raise ? SYS_write : SYS_read, happenings->event_fd, &count,
-		    sizeof(count)) > 0)
+	if (syscall(raise ? SYS_write : SYS_read, happenings->event_fd, &count, sizeof(count)) > 0)
 		happenings->is_raised = raise;
 }
 

@@ -633,8 +633,7 @@ static void take_first(struct messages *m)
  * -EAGAIN: none has arrived; @tail: since when; @due: the peer waits to be told. With the lock
  * held if one has.
  */
-static int find_first(struct messages *m, __u32 *tail, bool *due,
-		      struct ibchan_error *error)
+static int find_first(struct messages *m, __u32 *tail, bool *due, struct ibchan_error *error)
 {
 	int err;
 

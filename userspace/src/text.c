@@ -81,15 +81,14 @@ static const char * const port_state_names[] = {
 };
 
 /*
- * The text of a reason. In braces: W, V and E, the place (wr; wr if not the first; wr and
- * element); P, the parameter's name; N, why the node cannot be opened;
- * or a value's number after the way to show it: d decimal,
- * x hexadecimal, f flags of a request, i negative if the top bit is set, e errno, a access,
- * s the status of a first failed work, l link layer, m MTU code, q step of the queue pair,
- * t stage of connecting, k step of the connection manager, r what it said,
- * c resource of an RDMA cgroup, v the verdict on a GID, b errno of what ended a channel,
- * g the address in this value and the next, h that one would do, if there is one, p state of a
- * port, n what getaddrinfo() said, u errno of what is wrong with a source.
+ * The text of a reason. In braces: W, V and E, the place (wr; wr if not the first; wr and element);
+ * P, the parameter's name; N, why the node cannot be opened; or a value's number after the way to
+ * show it: d decimal, x hexadecimal, f flags of a request, i negative if the top bit is set, e
+ * errno, a access, s the status of a first failed work, l link layer, m MTU code, q step of the
+ * queue pair, t stage of connecting, k step of the connection manager, r what it said, c resource
+ * of an RDMA cgroup, v the verdict on a GID, b errno of what ended a channel, g the address in this
+ * value and the next, h that one would do, if there is one, p state of a port, n what getaddrinfo()
+ * said, u errno of what is wrong with a source.
  */
 static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_NONE] = "no reason given",
@@ -567,8 +566,7 @@ static void add_value(struct text *text, char how, __u64 value)
 		break;
 	case 's':
 		if (value)
-			add(text, ", first failed work %s",
-			    ibchan_status_name((__u32)value));
+			add(text, ", first failed work %s", ibchan_status_name((__u32)value));
 		break;
 	case 'l':
 		add(text, "%s", link_layer_name(value));
@@ -594,8 +592,7 @@ static void add_value(struct text *text, char how, __u64 value)
 		break;
 	case 'v':
 		if (value)
-			add(text, "; the best of them: %s",
-			    ibchan_gid_verdict_text((__u32)value));
+			add(text, "; the best of them: %s", ibchan_gid_verdict_text((__u32)value));
 		else
 			add(text, "; the table is empty");
 		break;
@@ -632,8 +629,7 @@ static void add_proposal(struct text *text, const __u64 half[2])
 	add(text, " would do");
 }
 
-static void add_brace(struct text *text, const char *brace,
-		      const struct ibchan_reason *reason)
+static void add_brace(struct text *text, const char *brace, const struct ibchan_reason *reason)
 {
 	switch (brace[0]) {
 	case 'V':
@@ -692,8 +688,7 @@ static void add_work(struct text *text, const struct ibchan_error *error)
 	add(text, "): %s", ibchan_status_hint(error->status));
 }
 
-int ibchan_reason_text(const struct ibchan_reason *reason, char *buf,
-		       size_t len)
+int ibchan_reason_text(const struct ibchan_reason *reason, char *buf, size_t len)
 {
 	struct text text = { .buf = buf, .len = len };
 

@@ -8,8 +8,7 @@
  * the ring under the lock, and is through if any thread has found its own work meanwhile.
  * The lock is not held in a sleep, so that a thread may jump out of it.
  *
- * EINTR and ETIMEDOUT of the kernel speak of the wait alone; works that
- * were posted stay posted.
+ * EINTR and ETIMEDOUT of the kernel speak of the wait alone; works that were posted stay posted.
  */
 #include <errno.h>
 #include <time.h>

@@ -54,8 +54,7 @@ int ibchan_channel_text(const struct ibchan_channel_info *info, char *buf, size_
 }
 
 /* The tries that the device has made before it gave up. */
-static void tries_text(const struct ibchan_channel_info *info, __u32 status, char *buf,
-		       size_t len)
+static void tries_text(const struct ibchan_channel_info *info, __u32 status, char *buf, size_t len)
 {
 	const long long tenths = info->ack_timeout_ns / 100000;
 
@@ -68,8 +67,7 @@ static void tries_text(const struct ibchan_channel_info *info, __u32 status, cha
 }
 
 /* A work that was flushed says nothing by itself: the end of its channel does. */
-static void flush_text(const struct ibchan_channel_info *info, __u32 status, char *buf,
-		       size_t len)
+static void flush_text(const struct ibchan_channel_info *info, __u32 status, char *buf, size_t len)
 {
 	const struct ibchan_reason reason = {
 		.code = IBCHAN_REASON_BROKEN,

@@ -38,8 +38,7 @@ struct ibchan_initial_receive {
  * @min_cq_entries: entries of the channel's own cq, at least; it has as many as the
  *	channel's works that complete there need, in any case
  * @pd: protection domain of the memory that it will use
- * @send_cq: where sends, writes, reads and atomics complete; NULL: in one of the
- *	channel's own
+ * @send_cq: where sends, writes, reads and atomics complete; NULL: in one of the channel's own
  * @recv_cq: where receives complete; may be the same; NULL: in the channel's own,
  *	which is one for both directions if both are NULL
  * @receives: the receives that a channel has before it can have a peer, in this order; NULL: none
@@ -48,8 +47,7 @@ struct ibchan_initial_receive {
  *	hour; 0: 10 s; IBCHAN_TIMEOUT_NEVER: when a work fails, if ever
  * @params: every knob; see struct ibchan_params, and ibchan_builder_init() for the defaults
  *
- * Start with ibchan_builder_init(), change what you like, use it as often as
- * you like.
+ * Start with ibchan_builder_init(), change what you like, use it as often as you like.
  *
  * For a channel by endpoints a @keepalive_ns of 0 begins when the first work of this side has
  * completed. linux/ibchan_options.h says how the peer is asked, and what slows it down.
@@ -129,19 +127,17 @@ static inline void ibchan_builder_init(struct ibchan_builder *builder, struct ib
  * Buffers: those of the builder's receives belong to the device until the work's completion was
  * handed out, or the channel has been closed; not if this fails.
  *
- * Return: 0; -EINVAL: a knob is out of range, or the MTU above the port's, or above
- * that of the address if gid_index names one; -ENETDOWN: no port is active;
- * -EADDRNOTAVAIL: the port has no usable address, or not yet; -EXDEV: @builder names
- * objects of different devices; -EAGAIN: the completion queue has no room for the
- * channel's works; -EOPNOTSUPP: an unknown mode, or one that the device cannot;
- * -EACCES: a mode that needs more access than the channel has; -EPERM: see Fork;
- * -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as many objects
- * as it may, or the user's objects take as much kernel memory as they may (@error says
- * which); for a cq of its own also as ibchan_cq_create(), and for receives as ibchan_post();
- * or the errno of the device's driver.
+ * Return: 0; -EINVAL: a knob is out of range, or the MTU above the port's, or above that of the
+ * address if gid_index names one; -ENETDOWN: no port is active; -EADDRNOTAVAIL: the port has no
+ * usable address, or not yet; -EXDEV: @builder names objects of different devices; -EAGAIN: the
+ * completion queue has no room for the channel's works; -EOPNOTSUPP: an unknown mode, or one that
+ * the device cannot; -EACCES: a mode that needs more access than the channel has; -EPERM: see Fork;
+ * -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as many objects as it may, or
+ * the user's objects take as much kernel memory as they may (@error says which); for a cq of its
+ * own also as ibchan_cq_create(), and for receives as ibchan_post(); or the errno of the device's
+ * driver.
  */
-int ibchan_builder_prepare(const struct ibchan_builder *builder,
-			   struct ibchan_prepared **prepared,
+int ibchan_builder_prepare(const struct ibchan_builder *builder, struct ibchan_prepared **prepared,
 			   struct ibchan_error *error);
 
 /**
@@ -170,22 +166,18 @@ struct ibchan_channel *ibchan_prepared_channel(struct ibchan_prepared *prepared)
  * @channel: where to put the channel
  * @error: details; NULL is fine
  *
- * Both sides do this, in any order; neither waits for the other. A send that
- * arrives before the other side has done it, and has posted a receive, is
- * retried as often as the knobs say: tell each other by the means that carried
- * the endpoints.
+ * Both sides do this, in any order; neither waits for the other. A send that arrives before the
+ * other side has done it, and has posted a receive, is retried as often as the knobs say: tell each
+ * other by the means that carried the endpoints.
  *
- * Return: 0; -EINVAL: the peer does not fit, @error names ours and theirs;
- * -EHOSTUNREACH: no route to the peer, or the gateway on the way to it did not answer
- * within 2 s. A peer on the same network is not looked for, because its MAC is in the
- * endpoint: that it is not there, the first work tells (-ETIMEDOUT);
- * -EADDRNOTAVAIL: the channel's own address has gone; -EPERM: see Fork; or the
- * errno of the device's driver.
+ * Return: 0; -EINVAL: the peer does not fit, @error names ours and theirs; -EHOSTUNREACH: no route
+ * to the peer, or the gateway on the way to it did not answer within 2 s. A peer on the same
+ * network is not looked for, because its MAC is in the endpoint: that it is not there, the first
+ * work tells (-ETIMEDOUT); -EADDRNOTAVAIL: the channel's own address has gone; -EPERM: see Fork; or
+ * the errno of the device's driver.
  */
-int ibchan_prepared_handshake(struct ibchan_prepared *prepared,
-			      const struct ibchan_endpoint *peer,
-			      struct ibchan_channel **channel,
-			      struct ibchan_error *error);
+int ibchan_prepared_handshake(struct ibchan_prepared *prepared, const struct ibchan_endpoint *peer,
+			      struct ibchan_channel **channel, struct ibchan_error *error);
 
 /**
  * ibchan_prepared_destroy() - give up a channel that was never connected
@@ -218,9 +210,8 @@ __s64 ibchan_rnr_timer_to_ns(__u32 code);
  * @ns: how long to wait for an acknowledgment before sending again, 0 and
  *	up; IBCHAN_TIMEOUT_NEVER: for ever
  *
- * Return: the code, 1 to 31, of the shortest time that is not below @ns, which is
- * 8.192 us at least; 0 for ever; -EINVAL: above 8796.1 s, or another negative
- * number.
+ * Return: the code, 1 to 31, of the shortest time that is not below @ns, which is 8.192 us at
+ * least; 0 for ever; -EINVAL: above 8796.1 s, or another negative number.
  */
 int ibchan_ack_timeout_from_ns(__s64 ns);
 
@@ -237,8 +228,7 @@ __s64 ibchan_ack_timeout_to_ns(__u32 code);
  * @endpoint: to encode
  * @bytes: IBCHAN_ENDPOINT_SIZE bytes
  */
-void ibchan_endpoint_to_bytes(const struct ibchan_endpoint *endpoint,
-			      void *bytes);
+void ibchan_endpoint_to_bytes(const struct ibchan_endpoint *endpoint, void *bytes);
 
 /**
  * ibchan_endpoint_from_bytes() - from the wire
@@ -252,8 +242,7 @@ void ibchan_endpoint_to_bytes(const struct ibchan_endpoint *endpoint,
  * Return: 0; -EINVAL: not IBCHAN_ENDPOINT_SIZE bytes, or not an endpoint. One of a later version
  * is served with what both sides know.
  */
-int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint,
-			       const void *bytes, size_t length,
+int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint, const void *bytes, size_t length,
 			       struct ibchan_error *error);
 
 /**
@@ -340,9 +329,8 @@ const char *ibchan_channel_state_name(__u32 state);
  * @buf: where to, ends with a NUL if @len is not 0
  * @len: bytes of @buf
  *
- * One line without a newline, for example "rxe0 port 1 (10.77.0.1) to 10.77.0.2 qpn
- * 0x12, 3.2 s old". Addresses are IPv4 or IPv6 ones where a GID is one. 256 bytes are
- * always enough.
+ * One line without a newline, for example "rxe0 port 1 (10.77.0.1) to 10.77.0.2 qpn 0x12, 3.2 s
+ * old". Addresses are IPv4 or IPv6 ones where a GID is one. 256 bytes are always enough.
  *
  * Return: the length of the whole text without its NUL, as snprintf() does.
  */
@@ -355,10 +343,9 @@ int ibchan_channel_text(const struct ibchan_channel_info *info, char *buf, size_
  * @buf: where to, ends with a NUL if @len is not 0
  * @len: bytes of @buf
  *
- * One line without a newline: ibchan_error_text() with the operation, the two ends and
- * what the device has tried. For example "send on rxe0 port 1 (10.77.0.1) to 10.77.0.2
- * qpn 0x12, 3.2 s old: RETRY_EXC_ERR after 6 retries of 67.1 ms: no answer: ...". 640
- * bytes are always enough.
+ * One line without a newline: ibchan_error_text() with the operation, the two ends and what the
+ * device has tried. For example "send on rxe0 port 1 (10.77.0.1) to 10.77.0.2 qpn 0x12, 3.2 s old:
+ * RETRY_EXC_ERR after 6 retries of 67.1 ms: no answer: ...". 640 bytes are always enough.
  *
  * Return: the length of the whole text without its NUL, as snprintf() does.
  */
@@ -416,8 +403,7 @@ void *ibchan_channel_priv(const struct ibchan_channel *channel);
  * Async-signal-safe: a handler may call it, whatever it has interrupted, and a blocking
  * call on the channel then returns; errno is left as it was.
  *
- * Buffers: those of the works in flight stay the device's until their
- * completions were handed out.
+ * Buffers: those of the works in flight stay the device's until their completions were handed out.
  *
  * Return: 0 or a negative errno.
  */
@@ -427,14 +413,12 @@ int ibchan_channel_break(struct ibchan_channel *channel);
  * ibchan_channel_close() - break, drain and free a channel
  * @channel: NULL is fine
  *
- * Takes a bounded time; before the answer to a request over iWARP, as long as the driver
- * waits for that (siw: 10 s). Its works have completed when this returns; the
- * completions can still be polled and name no channel then. A cq of its own goes
- * with it; only pending works can still be asked. No other thread may wait for a
- * work of the channel, or on a cq of its own, meanwhile.
+ * Takes a bounded time; before the answer to a request over iWARP, as long as the driver waits for
+ * that (siw: 10 s). Its works have completed when this returns; the completions can still be polled
+ * and name no channel then. A cq of its own goes with it; only pending works can still be asked. No
+ * other thread may wait for a work of the channel, or on a cq of its own, meanwhile.
  *
- * Buffers: those of the channel's works may be reused once this has returned
- * 0.
+ * Buffers: those of the channel's works may be reused once this has returned 0.
  *
  * One of the short way tells its peer first, and waits up to a second until what
  * ibchan_send_bytes() has sent last has arrived. A program that must not wait for that calls

@@ -65,9 +65,8 @@ struct ibchan_route {
  * -EADDRNOTAVAIL: nor has this host; -EAFNOSUPPORT: it is of another family than all addresses of
  * @host; -EAGAIN: the name server does not answer.
  */
-int ibchan_route_query(struct ibchan_context *context, const char *host,
-		       const char *service, const char *source,
-		       struct ibchan_route *route, struct ibchan_error *error);
+int ibchan_route_query(struct ibchan_context *context, const char *host, const char *service,
+		       const char *source, struct ibchan_route *route, struct ibchan_error *error);
 
 /**
  * ibchan_device_open_for() - hold the device that leads to a peer
@@ -80,9 +79,8 @@ int ibchan_route_query(struct ibchan_context *context, const char *host,
  *
  * Return: 0; as ibchan_route_query() and ibchan_device_open().
  */
-int ibchan_device_open_for(struct ibchan_context *context, const char *host,
-			   const char *source, struct ibchan_device **device,
-			   struct ibchan_error *error);
+int ibchan_device_open_for(struct ibchan_context *context, const char *host, const char *source,
+			   struct ibchan_device **device, struct ibchan_error *error);
 
 /**
  * struct ibchan_connect_params - data and limits of a request, or of its answer
@@ -137,8 +135,7 @@ struct ibchan_connect_params {
  * device is gone, or @host means this host itself, as localhost does, and is not an address
  * of a RoCE device's; as ibchan_route_query() for the source of @params.
  */
-int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
-			    const char *service,
+int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host, const char *service,
 			    const struct ibchan_connect_params *params,
 			    struct ibchan_channel **channel, struct ibchan_error *error);
 
@@ -150,15 +147,14 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
  *
  * Buffers: those of receives that were posted early stay the device's.
  *
- * Return: 0: it is connected; -ETIMEDOUT with the channel still connecting, or
- * broken because a stage has taken too long (ibchan_channel_connection() tells);
- * -ENETUNREACH, -EHOSTUNREACH: no way to the peer, or nobody answers for its address;
- * -ECONNREFUSED: nobody listens there, or only in another network namespace, or a peer that
- * is no ibchan has rejected without data; -ECONNRESET: the peer has rejected;
- * -EPROTOTYPE: it has accepted and is no ibchan, without IBCHAN_CONNECT_FOREIGN; -EXDEV: the way
- * leads over another device; -ECANCELED: broken by the caller; -ESHUTDOWN: it was connected and
- * has broken since; -ENODEV: the device is gone; -EINTR: a signal came, and the channel goes on
- * connecting.
+ * Return: 0: it is connected; -ETIMEDOUT with the channel still connecting, or broken because a
+ * stage has taken too long (ibchan_channel_connection() tells); -ENETUNREACH, -EHOSTUNREACH: no way
+ * to the peer, or nobody answers for its address; -ECONNREFUSED: nobody listens there, or only in
+ * another network namespace, or a peer that is no ibchan has rejected without data; -ECONNRESET:
+ * the peer has rejected; -EPROTOTYPE: it has accepted and is no ibchan, without
+ * IBCHAN_CONNECT_FOREIGN; -EXDEV: the way leads over another device; -ECANCELED: broken by the
+ * caller; -ESHUTDOWN: it was connected and has broken since; -ENODEV: the device is gone; -EINTR: a
+ * signal came, and the channel goes on connecting.
  */
 int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns,
 				struct ibchan_error *error);
@@ -224,8 +220,7 @@ int ibchan_channel_connection(struct ibchan_channel *channel,
  * Return: 0; as these three, but for -EINTR.
  */
 int ibchan_builder_connect(const struct ibchan_builder *builder, const char *host,
-			   const char *service,
-			   const struct ibchan_connect_params *params,
+			   const char *service, const struct ibchan_connect_params *params,
 			   struct ibchan_channel **channel, struct ibchan_error *error);
 
 /**
@@ -357,8 +352,7 @@ struct ibchan_request_info {
  * @request: taken
  * @info: where to put the answer
  */
-void ibchan_request_query(const struct ibchan_request *request,
-			  struct ibchan_request_info *info);
+void ibchan_request_query(const struct ibchan_request *request, struct ibchan_request_info *info);
 
 /**
  * ibchan_request_accept() - begin to connect a channel to the peer that asks
@@ -368,17 +362,15 @@ void ibchan_request_query(const struct ibchan_request *request,
  * @channel: where to put the channel, which is connecting
  * @error: details; NULL is fine
  *
- * Returns at once; see ibchan_prepared_connect(). Post the receives for what the
- * peer sends first before. The smaller mtu of the two sides counts for both: see
- * ibchan_channel_query(). A peer that serves no reads and atomics is sent none: see
- * ibchan_post().
+ * Returns at once; see ibchan_prepared_connect(). Post the receives for what the peer sends first
+ * before. The smaller mtu of the two sides counts for both: see ibchan_channel_query(). A peer that
+ * serves no reads and atomics is sent none: see ibchan_post().
  *
  * Return: 0; -EXDEV: @prepared is of another device; -EPROTOTYPE: the peer is no ibchan, without
  * IBCHAN_CONNECT_FOREIGN; -EINVAL: too much data, a time out of its range; -ECONNRESET, -ETIMEDOUT,
  * -EINVAL: the peer has given up meanwhile; -EPERM: see Fork; -ENODEV: the device is gone.
  */
-int ibchan_request_accept(struct ibchan_request *request,
-			  struct ibchan_prepared *prepared,
+int ibchan_request_accept(struct ibchan_request *request, struct ibchan_prepared *prepared,
 			  const struct ibchan_connect_params *params,
 			  struct ibchan_channel **channel, struct ibchan_error *error);
 

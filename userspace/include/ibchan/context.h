@@ -76,9 +76,8 @@ int ibchan_context_close(struct ibchan_context *context);
  * ibchan_context_fd() - the file behind a context
  * @context: open
  *
- * For raw ioctls, but none that posts to a cq of the library's: the library could not tell
- * which request such a completion belongs to. The descriptor belongs to the context: do not
- * close it.
+ * For raw ioctls, but none that posts to a cq of the library's: the library could not tell which
+ * request such a completion belongs to. The descriptor belongs to the context: do not close it.
  *
  * Return: the descriptor.
  */
@@ -170,8 +169,7 @@ struct ibchan_port_info {
  * @n: its length
  * @error: details; NULL is fine
  *
- * Return: how many devices there are, which may be more than @n; or a negative
- * errno.
+ * Return: how many devices there are, which may be more than @n; or a negative errno.
  */
 int ibchan_device_list(struct ibchan_context *context,
 		       struct ibchan_device_info *infos, __u32 n, struct ibchan_error *error);
@@ -218,8 +216,7 @@ const char *ibchan_device_name(const struct ibchan_device *device);
  * @info: where to put the answer
  * @error: details; NULL is fine
  *
- * Return: 0; -ENODEV: no such device; -EINVAL: no such port, or @name is too
- * long.
+ * Return: 0; -ENODEV: no such device; -EINVAL: no such port, or @name is too long.
  */
 int ibchan_port_query(struct ibchan_context *context, const char *name,
 		      __u32 port, struct ibchan_port_info *info, struct ibchan_error *error);
@@ -265,9 +262,8 @@ struct ibchan_gid_info {
  * Return: 0; -ENOENT: no entry from @index on is in use; -ENODEV: no such device;
  * -EINVAL: no such port, or @name is too long.
  */
-int ibchan_gid_query(struct ibchan_context *context, const char *name,
-		     __u32 port, __u32 index, struct ibchan_gid_info *info,
-		     struct ibchan_error *error);
+int ibchan_gid_query(struct ibchan_context *context, const char *name, __u32 port, __u32 index,
+		     struct ibchan_gid_info *info, struct ibchan_error *error);
 
 /**
  * ibchan_gid_verdict_name() - the name of a verdict on a GID

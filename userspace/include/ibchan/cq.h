@@ -35,15 +35,13 @@ struct ibchan_error;
  * unread, so no completion is ever lost; a pending work or blocking call also when there are
  * @entries pending works whose results nobody has looked at.
  *
- * Return: 0; -EINVAL: out of range; -EPERM: see Fork; -EMFILE: too many
- * objects or open files; -EDQUOT: the process's RDMA cgroup holds as many
- * objects as it may, or the user's objects take as much kernel memory as they may
- * (@error says which); -EPROTO: the kernel's ring is not one this library
- * can read.
+ * Return: 0; -EINVAL: out of range; -EPERM: see Fork; -EMFILE: too many objects or open files;
+ * -EDQUOT: the process's RDMA cgroup holds as many objects as it may, or the user's objects take as
+ * much kernel memory as they may (@error says which); -EPROTO: the kernel's ring is not one this
+ * library can read.
  */
-int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
-		     __u32 cq_entries, struct ibchan_cq **cq,
-		     struct ibchan_error *error);
+int ibchan_cq_create(struct ibchan_device *device, __u32 entries, __u32 cq_entries,
+		     struct ibchan_cq **cq, struct ibchan_error *error);
 
 /**
  * ibchan_cq_create_solicited() - make one that only solicited messages wake
@@ -61,9 +59,8 @@ int ibchan_cq_create(struct ibchan_device *device, __u32 entries,
  *
  * Return: as ibchan_cq_create().
  */
-int ibchan_cq_create_solicited(struct ibchan_device *device, __u32 entries,
-			       __u32 cq_entries, struct ibchan_cq **cq,
-			       struct ibchan_error *error);
+int ibchan_cq_create_solicited(struct ibchan_device *device, __u32 entries, __u32 cq_entries,
+			       struct ibchan_cq **cq, struct ibchan_error *error);
 
 /**
  * ibchan_cq_destroy() - destroy a completion queue
@@ -79,11 +76,10 @@ int ibchan_cq_destroy(struct ibchan_cq *cq);
  * ibchan_cq_fd() - a descriptor for poll, select and epoll
  * @cq: the queue
  *
- * Readable, level-triggered, as long as something has completed that nobody has
- * read out. That is what ibchan_cq_poll() would give, or it is for pending works, or
- * of unsignaled ones: then the poll gives nothing, and the descriptor is readable no
- * longer.
- * It belongs to the queue: do not close, read or map it.
+ * Readable, level-triggered, as long as something has completed that nobody has read out. That is
+ * what ibchan_cq_poll() would give, or it is for pending works, or of unsignaled ones: then the
+ * poll gives nothing, and the descriptor is readable no longer. It belongs to the queue: do not
+ * close, read or map it.
  *
  * Return: the descriptor, the same each time; -EPERM: see Fork.
  */
@@ -95,10 +91,9 @@ int ibchan_cq_fd(struct ibchan_cq *cq);
  * @completions: array to fill
  * @n: its length
  *
- * No system call, unless ibchan_cq_fd() was called and nothing is there. The oldest
- * come first; those of one channel and direction
- * come in the order of their posts. Blocking calls and pending works take the
- * completion of their own work, and an unsignaled work that succeeds has none to
+ * No system call, unless ibchan_cq_fd() was called and nothing is there. The oldest come first;
+ * those of one channel and direction come in the order of their posts. Blocking calls and pending
+ * works take the completion of their own work, and an unsignaled work that succeeds has none to
  * show; all others appear here.
  *
  * Buffers: those of the works whose completions are handed out may be reused,
@@ -108,8 +103,7 @@ int ibchan_cq_fd(struct ibchan_cq *cq);
  * ibchan_cq_fd() was called and all has been read, also -ENODEV: the device is gone,
  * and -EPROTO: a ring was damaged. Then the descriptor stays readable.
  */
-int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_cqe *completions,
-		   __u32 n);
+int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n);
 
 /**
  * ibchan_cqe_channel() - the channel of a completion
@@ -130,8 +124,7 @@ struct ibchan_channel *ibchan_cqe_channel(struct ibchan_context *context,
  * @completions: array to fill
  * @n: its length, 1 and up
  * @min: how many to wait for, 1 to @n
- * @timeout_ns: for the whole call, in nanoseconds; 0: do not sleep;
- *	IBCHAN_TIMEOUT_NEVER: no limit
+ * @timeout_ns: for the whole call, in nanoseconds; 0: do not sleep; IBCHAN_TIMEOUT_NEVER: no limit
  *
  * Enters the kernel only if there are not yet @min. Nothing is lost when the
  * wait ends early: completions that have come are handed out, the rest come later.

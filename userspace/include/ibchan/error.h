@@ -14,10 +14,8 @@ extern "C" {
 /**
  * enum ibchan_error_origin - the subject of a struct ibchan_error
  * @IBCHAN_ERROR_NONE: the call succeeded
- * @IBCHAN_ERROR_CALL: the call was refused or its wait ended; @reason may say
- *	why
- * @IBCHAN_ERROR_WORK: the work was posted and completed with an error; @status
- *	says which
+ * @IBCHAN_ERROR_CALL: the call was refused or its wait ended; @reason may say why
+ * @IBCHAN_ERROR_WORK: the work was posted and completed with an error; @status says which
  */
 enum ibchan_error_origin {
 	IBCHAN_ERROR_NONE = 0,
@@ -89,8 +87,7 @@ const char *ibchan_strerror(int code);
  *
  * It repeats nothing of ibchan_error_text(). For a work that failed that text says it all.
  *
- * Return: a sentence; empty on success, and where the text says it all. Never
- * NULL.
+ * Return: a sentence; empty on success, and where the text says it all. Never NULL.
  */
 const char *ibchan_error_hint(const struct ibchan_error *error);
 
@@ -100,20 +97,17 @@ const char *ibchan_error_hint(const struct ibchan_error *error);
  * @buf: where to, ends with a NUL if @len is not 0
  * @len: bytes of @buf
  *
- * For example "wr 2 element 0: offset 4096 + length 64 exceeds the region's
- * 4096 bytes".
+ * For example "wr 2 element 0: offset 4096 + length 64 exceeds the region's 4096 bytes".
  *
  * Return: the length of the whole text without its NUL, as snprintf() does.
  */
-int ibchan_reason_text(const struct ibchan_reason *reason, char *buf,
-		       size_t len);
+int ibchan_reason_text(const struct ibchan_reason *reason, char *buf, size_t len);
 
 /**
  * ibchan_reason_name() - name of a refusal
  * @code: enum ibchan_reason_code
  *
- * Return: for example "OUT_OF_BOUNDS"; "unknown" for a code this library does
- * not know. Never NULL.
+ * Return: for example "OUT_OF_BOUNDS"; "unknown" for a code this library does not know. Never NULL.
  */
 const char *ibchan_reason_name(__u32 code);
 
@@ -130,8 +124,7 @@ const char *ibchan_status_name(__u32 status);
  * ibchan_status_class() - the kind of failure that a status stands for
  * @status: enum ibchan_status
  *
- * Return: enum ibchan_class; IBCHAN_CLASS_UNKNOWN for a status this library
- * does not know.
+ * Return: enum ibchan_class; IBCHAN_CLASS_UNKNOWN for a status this library does not know.
  */
 __u32 ibchan_status_class(__u32 status);
 

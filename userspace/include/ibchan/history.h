@@ -24,12 +24,10 @@ struct ibchan_error;
  * For the search for a failure's cause. The kernel always keeps it; works that
  * succeed leave no trace.
  *
- * Return: how many were written; -EFAULT: @events is not writable; another negative
- * errno.
+ * Return: how many were written; -EFAULT: @events is not writable; another negative errno.
  */
-int ibchan_channel_history(struct ibchan_channel *channel,
-			   struct ibchan_history_event *events, __u32 num,
-			   struct ibchan_error *error);
+int ibchan_channel_history(struct ibchan_channel *channel, struct ibchan_history_event *events,
+			   __u32 num, struct ibchan_error *error);
 
 /**
  * ibchan_history_name() - name of what happened

@@ -24,9 +24,8 @@ struct ibchan_error;
  *
  * Memory and channels meet only inside one.
  *
- * Return: 0; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the
- * process's RDMA cgroup holds as many objects as it may, or the user's objects
- * take as much kernel memory as they may.
+ * Return: 0; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds
+ * as many objects as it may, or the user's objects take as much kernel memory as they may.
  */
 int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **pd,
 		    struct ibchan_error *error);
@@ -60,27 +59,22 @@ struct ibchan_mr_params {
  * @mr: where to put it
  * @error: details; NULL is fine
  *
- * The pages are charged to RLIMIT_MEMLOCK, unless the caller has CAP_IPC_LOCK.
- * The range stays registered, and its pages pinned, when the process unmaps
- * it.
+ * The pages are charged to RLIMIT_MEMLOCK, unless the caller has CAP_IPC_LOCK. The range stays
+ * registered, and its pages pinned, when the process unmaps it.
  *
- * Without local write the mapping may be read-only. On Linux 6.1 a shared one then
- * takes no more pages than a fast registration (soft-RoCE: 512), and of a private one
- * the process gets a copy of each page, so that it grows by the whole range. With local
- * write a shared mapping of a file on storage is refused: map it from a tmpfs, from
- * memfd_create(2) or from huge pages.
+ * Without local write the mapping may be read-only. On Linux 6.1 a shared one then takes no more
+ * pages than a fast registration (soft-RoCE: 512), and of a private one the process gets a copy of
+ * each page, so that it grows by the whole range. With local write a shared mapping of a file on
+ * storage is refused: map it from a tmpfs, from memfd_create(2) or from huge pages.
  *
- * Buffers: the range may be used freely until a work names it. With a remote
- * access, peers may use it from the time they know its key until
- * ibchan_mr_dereg() has returned 0.
+ * Buffers: the range may be used freely until a work names it. With a remote access, peers may use
+ * it from the time they know its key until ibchan_mr_dereg() has returned 0.
  *
- * Return: 0; -EINVAL: no bytes, or an access that cannot be; -EOPNOTSUPP: the
- * device cannot register user memory safely; -ENOMEM: no
- * memory, or RLIMIT_MEMLOCK (then @error names used, limit and needed);
- * -EFAULT: not all of the range is mapped with enough access; -EPERM: see
- * Fork; -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as
- * many objects as it may, or the user's objects take as much kernel memory as they
- * may (@error says which).
+ * Return: 0; -EINVAL: no bytes, or an access that cannot be; -EOPNOTSUPP: the device cannot
+ * register user memory safely; -ENOMEM: no memory, or RLIMIT_MEMLOCK (then @error names used, limit
+ * and needed); -EFAULT: not all of the range is mapped with enough access; -EPERM: see Fork;
+ * -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as many objects as it may, or
+ * the user's objects take as much kernel memory as they may (@error says which).
  */
 int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 		  struct ibchan_mr **mr, struct ibchan_error *error);
@@ -113,9 +107,8 @@ int ibchan_mr_reg_local(struct ibchan_pd *pd, void *addr, size_t length,
  * ibchan_mr_reg() with IBCHAN_ACCESS_SHARED. A peer that learns its remote region
  * can write whenever it likes.
  *
- * Buffers: the range may be used freely until a work names it, but peers may
- * read and write it from the time they know its key until ibchan_mr_dereg()
- * has returned 0.
+ * Buffers: the range may be used freely until a work names it, but peers may read and write it from
+ * the time they know its key until ibchan_mr_dereg() has returned 0.
  *
  * Return: as ibchan_mr_reg().
  */
@@ -153,38 +146,33 @@ struct ibchan_dmabuf_params {
  * dma-buf; its descriptor and its mappings may go at any time. Nothing is charged to
  * RLIMIT_MEMLOCK.
  *
- * So far only soft devices can (IBCHAN_DEVICE_DMABUF among the device's caps):
- * the exporter maps the dma-buf for the CPU. To it the region is one access by
- * the CPU, which begins here; the program has to keep its works apart from what
- * other devices do with the dma-buf meanwhile.
+ * So far only soft devices can (IBCHAN_DEVICE_DMABUF among the device's caps): the exporter maps
+ * the dma-buf for the CPU. To it the region is one access by the CPU, which begins here; the
+ * program has to keep its works apart from what other devices do with the dma-buf meanwhile.
  *
  * Buffers: the memory may be used freely, as far as other users of the dma-buf
  * allow, until a work names it. With a remote access, peers may use it from
  * the time they know its key until ibchan_mr_dereg() has returned 0.
  *
- * Return: 0; -EINVAL: no bytes, an access that cannot be, a range that leaves
- * the dma-buf, a descriptor of something else, or a reserved member that is not
- * zero; with remote access also more pages than the device can register at a
- * time (soft-RoCE: 512); -EBADF: no open file; -EACCES: the dma-buf was not
- * opened for reading, or for writing where the access has local write;
- * -EOPNOTSUPP: the device has DMA of its own, the exporter has no mapping for
- * the CPU, or none in memory with pages (@error says which);
- * -EINTR: a signal ended the wait for what others do with the memory; -ENOMEM;
- * -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the process's RDMA
- * cgroup holds as many objects as it may, or the user's objects take as much
- * kernel memory as they may (@error says which); the exporter's errno.
+ * Return: 0; -EINVAL: no bytes, an access that cannot be, a range that leaves the dma-buf, a
+ * descriptor of something else, or a reserved member that is not zero; with remote access also more
+ * pages than the device can register at a time (soft-RoCE: 512); -EBADF: no open file; -EACCES: the
+ * dma-buf was not opened for reading, or for writing where the access has local write; -EOPNOTSUPP:
+ * the device has DMA of its own, the exporter has no mapping for the CPU, or none in memory with
+ * pages (@error says which); -EINTR: a signal ended the wait for what others do with the memory;
+ * -ENOMEM; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as
+ * many objects as it may, or the user's objects take as much kernel memory as they may (@error says
+ * which); the exporter's errno.
  */
-int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd,
-			 const struct ibchan_dmabuf_params *params,
+int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan_dmabuf_params *params,
 			 struct ibchan_mr **mr, struct ibchan_error *error);
 
 /**
  * ibchan_mr_dereg() - unregister memory
  * @mr: NULL is fine
  *
- * Buffers: once this has returned 0, no peer reaches the memory any more, and
- * no work names it. It may be unmapped before as well: its pages stay as they
- * are until then.
+ * Buffers: once this has returned 0, no peer reaches the memory any more, and no work names it. It
+ * may be unmapped before as well: its pages stay as they are until then.
  *
  * Return: 0; -EBUSY: a posted work uses it.
  */
@@ -230,8 +218,7 @@ struct ibchan_remote_region {
  *
  * Return: 0; -EACCES: @mr allows no remote access.
  */
-int ibchan_mr_remote_region(const struct ibchan_mr *mr,
-			    struct ibchan_remote_region *region);
+int ibchan_mr_remote_region(const struct ibchan_mr *mr, struct ibchan_remote_region *region);
 
 /**
  * ibchan_remote_region_sub() - a part of a remote region
@@ -243,8 +230,7 @@ int ibchan_mr_remote_region(const struct ibchan_mr *mr,
  * Return: 0; -EINVAL: the part does not lie inside the whole, or goes past the highest
  * address; @sub is as it was.
  */
-int ibchan_remote_region_sub(const struct ibchan_remote_region *region,
-			     __u64 offset, __u64 length,
+int ibchan_remote_region_sub(const struct ibchan_remote_region *region, __u64 offset, __u64 length,
 			     struct ibchan_remote_region *sub);
 
 /**
@@ -269,8 +255,7 @@ ibchan_remote_region_sub_unchecked(const struct ibchan_remote_region *region,
  * Return: 0; -EINVAL: the element does not lie inside the whole, also where its
  * offset would wrap around; @sub is as it was.
  */
-int ibchan_remote_region_nth(const struct ibchan_remote_region *region,
-			     __u64 size, __u64 index,
+int ibchan_remote_region_nth(const struct ibchan_remote_region *region, __u64 size, __u64 index,
 			     struct ibchan_remote_region *sub);
 
 /**
@@ -303,11 +288,9 @@ int ibchan_remote_region_nth(const struct ibchan_remote_region *region,
  * @region: to encode
  * @bytes: IBCHAN_REMOTE_REGION_SIZE bytes
  *
- * The form is that of ibchan_remote_pack() in the kernel API: the peer may be a
- * kernel consumer.
+ * The form is that of ibchan_remote_pack() in the kernel API: the peer may be a kernel consumer.
  */
-void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region,
-				   void *bytes);
+void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region, void *bytes);
 
 /**
  * ibchan_remote_region_from_bytes() - from the wire
@@ -315,8 +298,7 @@ void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region,
  * @bytes: the bytes that the peer sent
  * @size: how many bytes
  *
- * Return: 0; -EINVAL: not IBCHAN_REMOTE_REGION_SIZE bytes, or the range wraps
- * around.
+ * Return: 0; -EINVAL: not IBCHAN_REMOTE_REGION_SIZE bytes, or the range wraps around.
  */
 int ibchan_remote_region_from_bytes(struct ibchan_remote_region *region,
 				    const void *bytes, size_t size);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * libibchan: the short way: messages between two programs that know an address. Include
- * <ibchan.h>.
+ * libibchan: the short way: messages between two programs that know an address. Include <ibchan.h>.
  *
  *	client					server
  *	ibchan_dial()				ibchan_serve(), ibchan_take() or ibchan_next()
@@ -95,8 +94,7 @@ struct ibchan_message_params {
  * @params is out of range; -E2BIG: @params has members that this library does not know; as
  * ibchan_context_open(), ibchan_device_open_for() and ibchan_builder_connect().
  */
-int ibchan_dial(const char *host, const char *service,
-		const struct ibchan_message_params *params,
+int ibchan_dial(const char *host, const char *service, const struct ibchan_message_params *params,
 		struct ibchan_channel **channel, struct ibchan_error *error);
 
 /**
@@ -115,15 +113,13 @@ int ibchan_dial(const char *host, const char *service,
  * Return: 0; -EINVAL, -E2BIG: as ibchan_dial(), or @params has a source; as ibchan_context_open()
  * and ibchan_listener_create().
  */
-int ibchan_serve(const char *host, const char *service,
-		 const struct ibchan_message_params *params,
+int ibchan_serve(const char *host, const char *service, const struct ibchan_message_params *params,
 		 struct ibchan_server **server, struct ibchan_error *error);
 
 /**
  * ibchan_take() - take the next client
  * @server: listening
- * @timeout_ns: how long to wait for one, in nanoseconds; 0: not at all;
- *	IBCHAN_TIMEOUT_NEVER
+ * @timeout_ns: how long to wait for one, in nanoseconds; 0: not at all; IBCHAN_TIMEOUT_NEVER
  * @channel: where to put its channel, connected
  * @error: details; NULL is fine
  *
@@ -133,10 +129,9 @@ int ibchan_serve(const char *host, const char *service,
  *
  * Up to 32 clients that are not connected yet are accepted at a time. When further ones wait, one
  * that has not connected within 200 ms gives up its place: peers that ask and say no more cannot
- * keep others out. A peer that is no client of ibchan_dial()
- * is rejected. So is a client for which memory or handles are lacking: when no other client is
- * connected, this returns why, and the next call goes on. ibchan_channel_close() ends the channel,
- * before or after the server is closed.
+ * keep others out. A peer that is no client of ibchan_dial() is rejected. So is a client for which
+ * memory or handles are lacking: when no other client is connected, this returns why, and the next
+ * call goes on. ibchan_channel_close() ends the channel, before or after the server is closed.
  *
  * ibchan_channel_connection() tells the client's address.
  *
@@ -179,8 +174,7 @@ struct ibchan_context *ibchan_server_context(const struct ibchan_server *server)
  * @server: listening
  * @address: where to put it; with the port
  */
-void ibchan_server_address(const struct ibchan_server *server,
-			   struct sockaddr_storage *address);
+void ibchan_server_address(const struct ibchan_server *server, struct sockaddr_storage *address);
 
 /**
  * ibchan_server_close() - listen no more
@@ -279,13 +273,12 @@ int ibchan_post_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
  * -EMSGSIZE: the message is longer than @room, reason.value[0] of @error is its length, and it
  * stays for the next call; -EAGAIN with a @timeout_ns of 0, else -ETIMEDOUT: none came in time;
  * -EINTR: a signal came, and no message was taken; -EHOSTUNREACH: the peer does not answer any
- * more, which a keepalive finds out in about 10 s, and the channel is broken; -EPROTO: the peer
- * has sent what is no message of ibchan_send_bytes(), or has offered memory that it has not or
- * lets nobody read, and the channel is broken for that; -ECANCELED: the channel was broken on
- * this side; -ENODEV: the device is gone; -ENOMEM, -EFAULT: @buf cannot be registered for a long
- * message, as ibchan_mr_reg() says, which may return others as well. The message stays for the
- * next call; -EINVAL: a negative time-out, or a channel that was made otherwise; -EPERM: see
- * Fork.
+ * more, which a keepalive finds out in about 10 s, and the channel is broken; -EPROTO: the peer has
+ * sent what is no message of ibchan_send_bytes(), or has offered memory that it has not or lets
+ * nobody read, and the channel is broken for that; -ECANCELED: the channel was broken on this side;
+ * -ENODEV: the device is gone; -ENOMEM, -EFAULT: @buf cannot be registered for a long message, as
+ * ibchan_mr_reg() says, which may return others as well. The message stays for the next call;
+ * -EINVAL: a negative time-out, or a channel that was made otherwise; -EPERM: see Fork.
  */
 ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t room,
 			     __s64 timeout_ns, struct ibchan_error *error);
@@ -305,9 +298,8 @@ int ibchan_channel_message_params(const struct ibchan_channel *channel,
  * ibchan_channel_pd() - the domain of a channel
  * @channel: connected or broken
  *
- * For memory that works on the channel are to use. Regions have to be deregistered before a
- * channel of the short way is closed, which frees the domain: else the domain stays as long as
- * the context.
+ * For memory that works on the channel are to use. Regions have to be deregistered before a channel
+ * of the short way is closed, which frees the domain: else the domain stays as long as the context.
  *
  * Return: the domain.
  */

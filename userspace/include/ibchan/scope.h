@@ -19,17 +19,15 @@
  *	}
  *	...
  *
- * All works posted in the block have ended when it is left, in any way: return,
- * goto, break, its end, a C++ exception, the end of a thread that was cancelled.
- * The pending works, and the memory of their requests, live outside
- * the block, so that they outlive it.
+ * All works posted in the block have ended when it is left, in any way: return, goto, break, its
+ * end, a C++ exception, the end of a thread that was cancelled. The pending works, and the memory
+ * of their requests, live outside the block, so that they outlive it.
  *
- * Both belong to one thread at a time. Nothing in the library points to them: a thread that
- * leaves the block by longjmp() leaves works behind that end by themselves. Their
- * places in the cq stay taken, and their ranges must be left alone, until their
- * channel has been closed; a pending work that was jumped over is set to zero then,
- * to be used again. A signal handler must not jump out of a call of the library,
- * unless it knows that the call is asleep in the kernel: it may have a lock.
+ * Both belong to one thread at a time. Nothing in the library points to them: a thread that leaves
+ * the block by longjmp() leaves works behind that end by themselves. Their places in the cq stay
+ * taken, and their ranges must be left alone, until their channel has been closed; a pending work
+ * that was jumped over is set to zero then, to be used again. A signal handler must not jump out of
+ * a call of the library, unless it knows that the call is asleep in the kernel: it may have a lock.
  *
  * A pending work ends before its context does: asking for one, or dropping it,
  * behind ibchan_context_close() reads memory that is gone.
@@ -79,8 +77,7 @@ struct ibchan_pending {
  * @error: the block's own error: the first one of ibchan_scope_fail(); 0: none
  * @auto_polled: how many works had a result that the block had not polled when it ended
  * @num_failed: how many of those failed
- * @failed: these, in the order of their posts, by next_failed, until one of them is
- *	posted again
+ * @failed: these, in the order of their posts, by next_failed, until one of them is posted again
  */
 struct ibchan_scope {
 	int error;
@@ -108,9 +105,8 @@ struct ibchan_scope {
  *
  * Its completion never shows up in ibchan_cq_poll(). One system call.
  *
- * Buffers: the ranges belong to the device until one of the calls on @pending
- * has said that the work has ended; not if the post was refused. @wr and its
- * list of elements may be reused at once.
+ * Buffers: the ranges belong to the device until one of the calls on @pending has said that the
+ * work has ended; not if the post was refused. @wr and its list of elements may be reused at once.
  *
  * Return: as ibchan_post() for one request; -EALREADY: it is in flight, or it is in
  * a scope and nobody has looked at its result.
@@ -122,13 +118,11 @@ int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *c
  * ibchan_pending_poll() - has a pending work ended?
  * @pending: posted
  *
- * No system call, but for one to the cq's descriptor where that was asked for. It
- * takes the same time however many other works have completed;
- * their completions are kept for their owners.
+ * No system call, but for one to the cq's descriptor where that was asked for. It takes the same
+ * time however many other works have completed; their completions are kept for their owners.
  *
- * When the channel was closed meanwhile, the result is there until the cq needs
- * its place for a later pending work or blocking call. From then on the work counts
- * as one that ended with -ESTALE.
+ * When the channel was closed meanwhile, the result is there until the cq needs its place for a
+ * later pending work or blocking call. From then on the work counts as one that ended with -ESTALE.
  *
  * Buffers: those of the work may be reused when this has returned 1.
  *
@@ -159,9 +153,8 @@ int ibchan_pending_spin(struct ibchan_pending *pending);
  *
  * Buffers: those of the work may be reused when this has returned 0.
  *
- * Return: 0: it has ended, ibchan_pending_result() tells how; -ETIMEDOUT: it is
- * still in flight; -EINVAL: it was never posted, or a negative time-out; -EPERM:
- * see Fork.
+ * Return: 0: it has ended, ibchan_pending_result() tells how; -ETIMEDOUT: it is still in flight;
+ * -EINVAL: it was never posted, or a negative time-out; -EPERM: see Fork.
  */
 int ibchan_pending_wait(struct ibchan_pending *pending, __s64 timeout_ns);
 
@@ -198,13 +191,11 @@ struct ibchan_scope *ibchan_scope_begin(struct ibchan_scope *scope);
 /**
  * ibchan_scope_begin_timeout() - begin a scope that does not last for ever
  * @scope: any bytes
- * @timeout_ns: from now, in nanoseconds; negative: no limit; see
- *	ibchan_scoped_timeout()
+ * @timeout_ns: from now, in nanoseconds; negative: no limit; see ibchan_scoped_timeout()
  *
  * Return: @scope.
  */
-struct ibchan_scope *ibchan_scope_begin_timeout(struct ibchan_scope *scope,
-						__s64 timeout_ns);
+struct ibchan_scope *ibchan_scope_begin_timeout(struct ibchan_scope *scope, __s64 timeout_ns);
 
 /**
  * ibchan_scope_begin_manual() - begin a scope that looks at each work itself
@@ -217,8 +208,7 @@ struct ibchan_scope *ibchan_scope_begin_manual(struct ibchan_scope *scope);
 /**
  * ibchan_scope_begin_manual_timeout() - the same, for a limited time
  * @scope: any bytes
- * @timeout_ns: from now, in nanoseconds; negative: no limit; see
- *	ibchan_scoped_timeout()
+ * @timeout_ns: from now, in nanoseconds; negative: no limit; see ibchan_scoped_timeout()
  *
  * Return: @scope.
  */
@@ -228,19 +218,16 @@ struct ibchan_scope *ibchan_scope_begin_manual_timeout(struct ibchan_scope *scop
 /**
  * ibchan_scope_post() - post a work that ends with its scope
  * @scope: has begun
- * @pending: all zero, or done and looked at; outlives the scope, and is in no
- *	other one until then
+ * @pending: all zero, or done and looked at; outlives the scope, and is in no other one until then
  * @channel: where to post it, which stays open until the scope has ended
  * @wr: the request, made for @channel; the ranges of its elements outlive the scope
  * @error: details; NULL is fine
  *
- * Buffers: the ranges belong to the device until one of the calls on @pending
- * has said that the work has ended, or the scope has ended. @wr and its list
- * of elements may be reused at once.
+ * Buffers: the ranges belong to the device until one of the calls on @pending has said that the
+ * work has ended, or the scope has ended. @wr and its list of elements may be reused at once.
  *
- * Return: as ibchan_pending_post(); -EALREADY also when nobody has looked at the
- * result of the work that it posted in this scope before, and when it is in
- * another scope that has not ended.
+ * Return: as ibchan_pending_post(); -EALREADY also when nobody has looked at the result of the work
+ * that it posted in this scope before, and when it is in another scope that has not ended.
  */
 int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending,
 		      struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
@@ -263,10 +250,9 @@ int ibchan_scope_fail(struct ibchan_scope *scope, int error);
  * are counted in the scope, and those of them that failed are listed there. The
  * pending works may be used in another scope.
  *
- * A work that the kernel can tell no more about - the completion ring was
- * damaged, or this is a child of the process that posted it - counts as one that
- * failed with -EPROTO or -EPERM; its ranges must be left alone until the context
- * is closed.
+ * A work that the kernel can tell no more about - the completion ring was damaged, or this is a
+ * child of the process that posted it - counts as one that failed with -EPROTO or -EPERM; its
+ * ranges must be left alone until the context is closed.
  *
  * Buffers: those of all works of the scope may be reused on return, but for a
  * work that the kernel can tell no more about.
@@ -336,8 +322,7 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
  * ibchan_scoped - a block of code; leaving it waits for the works that were posted in it
  * @scope: struct ibchan_scope *, any bytes; readable behind the block
  *
- * Buffers: those of all works posted in the block may be reused behind it; see
- * ibchan_scope_end().
+ * Buffers: those of all works posted in the block may be reused behind it; see ibchan_scope_end().
  */
 #define ibchan_scoped(scope)						\
 	__ibchan_scoped(ibchan_scope_begin(scope))
@@ -345,12 +330,10 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
 /**
  * ibchan_scoped_timeout - a block that waits for its works only so long
  * @scope: struct ibchan_scope *, any bytes; readable behind the block
- * @timeout_ns: from the beginning of the block, in nanoseconds; negative: no
- *	limit. The end of the scope waits until then, and breaks the channels of the
- *	works that are still in flight.
+ * @timeout_ns: from the beginning of the block, in nanoseconds; negative: no limit. The end of the
+ *	scope waits until then, and breaks the channels of the works that are still in flight.
  *
- * Buffers: those of all works posted in the block may be reused behind it; see
- * ibchan_scope_end().
+ * Buffers: those of all works posted in the block may be reused behind it; see ibchan_scope_end().
  */
 #define ibchan_scoped_timeout(scope, timeout_ns)			\
 	__ibchan_scoped(ibchan_scope_begin_timeout(scope, timeout_ns))
@@ -362,8 +345,7 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
  * Leaving a work unpolled is a bug of the caller's, unless ibchan_scope_fail() was
  * called: a line on the standard error output says so, and the work is completed.
  *
- * Buffers: those of all works posted in the block may be reused behind it; see
- * ibchan_scope_end().
+ * Buffers: those of all works posted in the block may be reused behind it; see ibchan_scope_end().
  */
 #define ibchan_scoped_manual(scope)					\
 	__ibchan_scoped(ibchan_scope_begin_manual(scope))

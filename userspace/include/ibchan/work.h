@@ -67,8 +67,7 @@ int ibchan_sge_checked(const struct ibchan_mr *mr, __u64 offset, __u64 length,
  * @offset: from its first byte
  * @length: bytes
  *
- * A wrong one is an assertion that fails where it is made, unless the caller is
- * built with NDEBUG.
+ * A wrong one is an assertion that fails where it is made, unless the caller is built with NDEBUG.
  *
  * Return: the element; with NDEBUG also a wrong one, which a post refuses.
  */
@@ -131,30 +130,26 @@ static inline struct ibchan_submit_sge ibchan_sge_new(const struct ibchan_mr *mr
  * One system call. Each accepted work completes exactly once, on
  * its channel's cq, whatever happens to the channel.
  *
- * While a work is in flight, its ranges are checked against those of works posted
- * later on the same region: no other work may use a range that a receive, read or
- * atomic writes into; others may read one that a send or write reads. IBCHAN_WR_UNCHECKED opts
- * a work out. Not seen are another region over the same memory, what the peer
- * does by its key, and what the CPU does.
+ * While a work is in flight, its ranges are checked against those of works posted later on the same
+ * region: no other work may use a range that a receive, read or atomic writes into; others may read
+ * one that a send or write reads. IBCHAN_WR_UNCHECKED opts a work out. Not seen are another region
+ * over the same memory, what the peer does by its key, and what the CPU does.
  *
- * Buffers: the ranges of a work that was accepted belong to the device until
- * its completion was handed out by ibchan_cq_poll() or ibchan_cq_wait(), those
- * of an unsignaled one until that of the later work was that it ends with.
- * Those of refused ones and inline data may be reused at once, as may @wrs and
- * their lists of elements.
+ * Buffers: the ranges of a work that was accepted belong to the device until its completion was
+ * handed out by ibchan_cq_poll() or ibchan_cq_wait(), those of an unsignaled one until that of the
+ * later work was that it ends with. Those of refused ones and inline data may be reused at once, as
+ * may @wrs and their lists of elements.
  *
- * Return: 0: all were posted. Else the errno of the first refused one, which
- * and those after it were not posted: -EAGAIN: a queue or the cq is full;
- * -EBUSY: a range collides with one in flight; @error names that one and its work;
- * -EINVAL: a bad request, or an element outside its region; -EACCES: the
- * region or the channel does not allow it; -EXDEV: a region of another pd;
- * -EKEYREVOKED: a region whose key a peer has invalidated;
- * -ENOENT: a channel of another context, or none, or a region of another context, or one that
- * is being unregistered, or none; -EFAULT, -ENOMEM: plain memory that is not there, or
- * that may not be pinned; -EDQUOT: plain memory, and the user's objects take as much
- * kernel memory as they may; -EOPNOTSUPP: the device has no atomics, the peer serves
- * no reads and atomics, or an unknown flag; -ENOTCONN: the channel has no peer yet,
- * and this is no receive; -ESHUTDOWN: the channel is broken; -EPERM: see Fork.
+ * Return: 0: all were posted. Else the errno of the first refused one, which and those after it
+ * were not posted: -EAGAIN: a queue or the cq is full; -EBUSY: a range collides with one in flight;
+ * @error names that one and its work; -EINVAL: a bad request, or an element outside its region;
+ * -EACCES: the region or the channel does not allow it; -EXDEV: a region of another pd;
+ * -EKEYREVOKED: a region whose key a peer has invalidated; -ENOENT: a channel of another context,
+ * or none, or a region of another context, or one that is being unregistered, or none; -EFAULT,
+ * -ENOMEM: plain memory that is not there, or that may not be pinned; -EDQUOT: plain memory, and
+ * the user's objects take as much kernel memory as they may; -EOPNOTSUPP: the device has no
+ * atomics, the peer serves no reads and atomics, or an unknown flag; -ENOTCONN: the channel has no
+ * peer yet, and this is no receive; -ESHUTDOWN: the channel is broken; -EPERM: see Fork.
  */
 int ibchan_post(struct ibchan_context *context, const struct ibchan_submit_wr *wrs,
 		__u32 n, __u32 *accepted, struct ibchan_error *error);
@@ -163,26 +158,23 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_submit_wr *w
  * ibchan_perform() - post one work and wait for it
  * @channel: where to post it
  * @wr: the work request, made for @channel
- * @timeout_ns: for the wait, in nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: no
- *	limit
+ * @timeout_ns: for the wait, in nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: no limit
  * @completion: of the work; NULL is fine
  * @error: details; NULL is fine
  *
  * One system call in the good case. Signals do not end the wait. Completions
  * of other works that turn up meanwhile are kept for ibchan_cq_poll().
  *
- * Buffers: the ranges of the work may be reused when this returns anything but
- * -ETIMEDOUT, -EPROTO or -ENODEV with @error's origin IBCHAN_ERROR_CALL: then
- * the work, if it was posted, is still pending, and ibchan_cq_poll() will hand
- * out its completion. Works fail with these codes as well, so a caller that goes on after
- * them needs @error.
+ * Buffers: the ranges of the work may be reused when this returns anything but -ETIMEDOUT, -EPROTO
+ * or -ENODEV with @error's origin IBCHAN_ERROR_CALL: then the work, if it was posted, is still
+ * pending, and ibchan_cq_poll() will hand out its completion. Works fail with these codes as well,
+ * so a caller that goes on after them needs @error.
  *
  * Return: 0; as ibchan_post(); -ETIMEDOUT: the time has passed;
  * or, with origin IBCHAN_ERROR_WORK, the errno of a work that failed.
  */
 int ibchan_perform(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
-		   __s64 timeout_ns, struct ibchan_cqe *completion,
-		   struct ibchan_error *error);
+		   __s64 timeout_ns, struct ibchan_cqe *completion, struct ibchan_error *error);
 
 /**
  * ibchan_send() - send a message and wait until the peer has it

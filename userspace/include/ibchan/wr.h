@@ -117,15 +117,13 @@ void ibchan_wr_set_imm(struct ibchan_submit_wr *wr, __u32 imm);
  *
  * One work of one element, to be polled by ibchan_cq_poll().
  *
- * Buffers: the range belongs to the device until the work's completion was
- * handed out by ibchan_cq_poll() or ibchan_cq_wait(); not if the post was
- * refused.
+ * Buffers: the range belongs to the device until the work's completion was handed out by
+ * ibchan_cq_poll() or ibchan_cq_wait(); not if the post was refused.
  *
  * Return: as ibchan_post() for one request.
  */
-int ibchan_post_send(struct ibchan_channel *channel, struct ibchan_mr *mr,
-		     size_t offset, size_t length, __u64 wr_id,
-		     struct ibchan_error *error);
+int ibchan_post_send(struct ibchan_channel *channel, struct ibchan_mr *mr, size_t offset,
+		     size_t length, __u64 wr_id, struct ibchan_error *error);
 
 /**
  * ibchan_post_receive() - receive into a range of a region
@@ -138,15 +136,13 @@ int ibchan_post_send(struct ibchan_channel *channel, struct ibchan_mr *mr,
  *
  * One work of one element, to be polled by ibchan_cq_poll().
  *
- * Buffers: the range belongs to the device until the work's completion was
- * handed out by ibchan_cq_poll() or ibchan_cq_wait(); not if the post was
- * refused.
+ * Buffers: the range belongs to the device until the work's completion was handed out by
+ * ibchan_cq_poll() or ibchan_cq_wait(); not if the post was refused.
  *
  * Return: as ibchan_post() for one request.
  */
-int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
-			size_t offset, size_t length, __u64 wr_id,
-			struct ibchan_error *error);
+int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr, size_t offset,
+			size_t length, __u64 wr_id, struct ibchan_error *error);
 
 /**
  * ibchan_post_write() - write a range of a region into the peer's memory
@@ -158,9 +154,8 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr,
  *
  * One work of one element, to be polled by ibchan_cq_poll().
  *
- * Buffers: the range belongs to the device until the work's completion was
- * handed out by ibchan_cq_poll() or ibchan_cq_wait(); not if the post was
- * refused.
+ * Buffers: the range belongs to the device until the work's completion was handed out by
+ * ibchan_cq_poll() or ibchan_cq_wait(); not if the post was refused.
  *
  * Return: as ibchan_post() for one request.
  */
@@ -178,9 +173,8 @@ int ibchan_post_write(struct ibchan_channel *channel, struct ibchan_submit_sge s
  *
  * One work of one element, to be polled by ibchan_cq_poll().
  *
- * Buffers: the range belongs to the device until the work's completion was
- * handed out by ibchan_cq_poll() or ibchan_cq_wait(); not if the post was
- * refused.
+ * Buffers: the range belongs to the device until the work's completion was handed out by
+ * ibchan_cq_poll() or ibchan_cq_wait(); not if the post was refused.
  *
  * Return: as ibchan_post() for one request.
  */
