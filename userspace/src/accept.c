@@ -72,7 +72,7 @@ static int settle(struct ibchan_listener *listener, struct ibchan_channel **link
 	int err;
 
 	*link = channel->next_accepting;
-	if (state == IBCHAN_CHANNEL_CONNECTED && object_show(&channel->object))
+	if (state == IBCHAN_CHANNEL_CONNECTED && object_show(&channel->object, IBCHAN_EVENT_BROKEN))
 		return 0;
 	err = ibchan_channel_connect_wait(channel, 0, error);
 	ibchan_channel_close(channel);

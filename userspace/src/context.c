@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -95,6 +96,23 @@ int fd_wait(int fd, __s64 left_ns)
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
 
 	return fds_wait(&pollfd, 1, left_ns);
+}
+
+/* A descriptor that is readable while one of the two has @events; or a negative errno. */
+int epoll_of(int first, int second, __u32 events)
+{
+	struct epoll_event event = { .events = events };
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	if (!epoll_ctl(fd, EPOLL_CTL_ADD, first, &event) &&
+	    !epoll_ctl(fd, EPOLL_CTL_ADD, second, &event))
+		return fd;
+	err = -errno;
+	fd_close(fd);
+	return err;
 }
 
 /* For objects that are nothing but memory. */
@@ -214,27 +232,20 @@ void object_hide(struct object *object)
 }
 
 /*
- * All that happens to the object is told from now on. False: it has broken already, and nothing is
- * told.
+ * All that happens to the object is told from now on. False: one of @but has happened already, and
+ * nothing is told.
  */
-bool object_show(struct object *object)
+bool object_show(struct object *object, __u32 but)
 {
 	bool shown;
 
 	pthread_mutex_lock(&object->context->lock);
-	shown = !(object->happened & IBCHAN_EVENT_BROKEN);
+	shown = !(object->happened & but);
 	object->hidden = !shown;
 	object->known = IBCHAN_EVENT_CONNECTED;
 	object->happened &= ~object->known;
 	pthread_mutex_unlock(&object->context->lock);
 	return shown;
-}
-
-static void object_unlink(struct object *object)
-{
-	*object->link = object->next;
-	if (object->next)
-		object->next->link = object->link;
 }
 
 /*
@@ -248,7 +259,9 @@ void object_free(struct object *object)
 	if (context_check(context))
 		return;
 	pthread_mutex_lock(&context->lock);
-	object_unlink(object);
+	*object->link = object->next;
+	if (object->next)
+		object->next->link = object->link;
 	pthread_mutex_unlock(&context->lock);
 	object->release(object);
 }
@@ -288,10 +301,9 @@ int error_set(struct ibchan_error *error, int code, const struct ibchan_reason *
 {
 	if (!error)
 		return code;
-	memset(error, 0, sizeof(*error));
-	error->code = code;
-	if (code)
-		error->origin = IBCHAN_ERROR_CALL;
+	*error = (struct ibchan_error) {
+		.code = code, .origin = code ? IBCHAN_ERROR_CALL : IBCHAN_ERROR_NONE,
+	};
 	if (code && reason)
 		error->reason = *reason;
 	return code;
@@ -332,8 +344,8 @@ int params_read(void *to, size_t known, const void *from, struct ibchan_reason *
 
 static int guard_map(struct ibchan_context *context)
 {
-	__u32 *page = mmap(NULL, GUARD_SIZE, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	__u32 *page = mmap(NULL, GUARD_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
 	int err;
 
 	if (page == MAP_FAILED)
@@ -371,11 +383,8 @@ int ibchan_context_open(struct ibchan_context **out, struct ibchan_error *error)
 {
 	struct ibchan_context *context = calloc(1, sizeof(*context));
 	struct ibchan_reason reason = { 0 };
-	int err;
+	int err = context ? context_setup(context, &reason) : -ENOMEM;
 
-	if (!context)
-		return error_set(error, -ENOMEM, NULL);
-	err = context_setup(context, &reason);
 	if (err) {
 		free(context);
 		return error_set(error, err, &reason);
@@ -388,25 +397,20 @@ int ibchan_context_open(struct ibchan_context **out, struct ibchan_error *error)
 	return error_set(error, 0, NULL);
 }
 
-static void release_list(struct object *object)
-{
-	struct object *next;
-
-	for (; object; object = next) {
-		next = object->next;
-		object->release(object);
-	}
-}
-
 /* The kernel ends what the file held once its last reference is gone. */
 int ibchan_context_close(struct ibchan_context *context)
 {
+	struct object *object, *next;
 	__u32 i;
 
 	if (!context)
 		return 0;
-	for (i = 0; i < OBJECT_PLACES; i++)
-		release_list(context->objects[i]);
+	for (i = 0; i < OBJECT_PLACES; i++) {
+		for (object = context->objects[i]; object; object = next) {
+			next = object->next;
+			object->release(object);
+		}
+	}
 	fd_close(context->fd);
 	if (context->word_fd >= 0)
 		fd_close(context->word_fd);

@@ -7,39 +7,6 @@
 #include "slots.h"
 #include "source.h"
 
-static int cq_map(struct ibchan_cq *cq, size_t size)
-{
-	int err = ring_map(cq, size);
-
-	if (err)
-		return err;
-	err = slots_alloc(cq);
-	if (err)
-		ring_unmap(cq);
-	return err;
-}
-
-static int cq_create(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
-{
-	struct ibchan_context *context = cq->object.context;
-	int err = context_check(context);
-	bool stays;
-
-	if (!err)
-		err = context_ioctl(context, IBCHAN_CMD_CQ_CREATE, cmd);
-	if (err)
-		return err;
-	cq->object.handle = cmd->out_cq;
-	cq->fd = cmd->out_fd;
-	err = cq_map(cq, cmd->out_ring_size);
-	if (err) {
-		/* If a filter of system calls keeps it, closing the context ends it. */
-		object_end(&cq->object, &stays);
-		fd_close(cq->fd);
-	}
-	return err;
-}
-
 /* Takes all away but the slots; needs cq->lock. A child never had the mapping. */
 static void cq_strip(struct ibchan_cq *cq)
 {
@@ -62,52 +29,64 @@ static void cq_release(struct object *object)
 	free(cq);
 }
 
-static int create(struct ibchan_device *device,
-		  struct ibchan_cmd_cq_create *cmd, struct ibchan_cq **out)
+static int cq_make(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
+{
+	struct ibchan_context *context = cq->object.context;
+	int err = context_check(context) ?: context_ioctl(context, IBCHAN_CMD_CQ_CREATE, cmd);
+	bool stays;
+
+	if (err)
+		return err;
+	cq->object.handle = cmd->out_cq;
+	cq->fd = cmd->out_fd;
+	err = ring_map(cq, cmd->out_ring_size);
+	if (err) {
+		/* If a filter of system calls keeps it, closing the context ends it. */
+		object_end(&cq->object, &stays);
+		fd_close(cq->fd);
+	}
+	return err;
+}
+
+static int create(struct ibchan_device *device, struct ibchan_cmd_cq_create *cmd,
+		  struct ibchan_cq **out, struct ibchan_error *error)
 {
 	struct ibchan_cq *cq = calloc(1, sizeof(*cq));
-	int err;
+	int err = -ENOMEM;
 
-	if (!cq)
-		return -ENOMEM;
-	cq->object.context = device->object.context;
-	err = cq_create(cq, cmd);
+	cmd->size = sizeof(*cmd);
+	cmd->device = device->object.handle;
+	if (!cmd->entries)
+		cmd->entries = IBCHAN_DEFAULT_CQ_ENTRIES;
+	if (cq) {
+		cq->object.context = device->object.context;
+		err = cq_make(cq, cmd);
+	}
 	if (err) {
 		free(cq);
-		return err;
+		return error_set(error, err, &cmd->reason);
 	}
 	object_add(&cq->object, device->object.context, cq_release);
 	*out = cq;
-	return 0;
+	return error_set(error, 0, NULL);
 }
 
 int ibchan_cq_create(struct ibchan_device *device, __u32 entries, __u32 cq_entries,
 		     struct ibchan_cq **cq, struct ibchan_error *error)
 {
-	struct ibchan_cmd_cq_create cmd = {
-		.size = sizeof(cmd),
-		.device = device->object.handle,
-		.entries = entries ? entries : IBCHAN_DEFAULT_CQ_ENTRIES,
-		.cq_entries = cq_entries,
-	};
-	int err = create(device, &cmd, cq);
+	struct ibchan_cmd_cq_create cmd = { .entries = entries, .cq_entries = cq_entries };
 
-	return error_set(error, err, &cmd.reason);
+	return create(device, &cmd, cq, error);
 }
 
 int ibchan_cq_create_solicited(struct ibchan_device *device, __u32 entries, __u32 cq_entries,
 			       struct ibchan_cq **cq, struct ibchan_error *error)
 {
 	struct ibchan_cmd_cq_create cmd = {
-		.size = sizeof(cmd),
-		.flags = IBCHAN_CQ_CREATE_SOLICITED,
-		.device = device->object.handle,
-		.entries = entries ? entries : IBCHAN_DEFAULT_CQ_ENTRIES,
-		.cq_entries = cq_entries,
+		.flags = IBCHAN_CQ_CREATE_SOLICITED, .entries = entries, .cq_entries = cq_entries,
 	};
-	int err = create(device, &cmd, cq);
 
-	return error_set(error, err, &cmd.reason);
+	return create(device, &cmd, cq, error);
 }
 
 /* Unlocks and ends a cq that no other code knows any more. */
@@ -212,28 +191,16 @@ __u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id)
  */
 int cq_bring_in(const struct ibchan_cq *cq)
 {
-	struct ibchan_cmd_submit cmd = {
-		.cq = cq->object.handle,
-	};
+	struct ibchan_cmd_submit cmd = { .cq = cq->object.handle };
 
 	return context_submit(cq->object.context, &cmd);
-}
-
-static forced_inline __u32 take(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n)
-{
-	__u32 got;
-
-	lock_take(&cq->lock);
-	got = ring_take(cq, completions, n);
-	lock_give(&cq->lock);
-	return got;
 }
 
 /* A descriptor that is readable for ever with nothing to read has a reason. */
 static noinline int bring_in_and_take(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n)
 {
 	int err = cq_bring_in(cq);
-	int got = (int)take(cq, completions, n);
+	int got = (int)cq_take(cq, completions, n, NULL);
 
 	/* The works of a device that has gone were flushed before that was told. */
 	return got ? got : err;
@@ -245,7 +212,7 @@ int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n
 
 	if (unlikely(ret))
 		return ret;
-	ret = (int)take(cq, completions, n);
+	ret = (int)cq_take(cq, completions, n, NULL);
 	/* The caller may have come because of the descriptor. */
 	if (unlikely(!ret && n && __atomic_load_n(&cq->is_watched, __ATOMIC_RELAXED)))
 		return bring_in_and_take(cq, completions, n);

@@ -7,11 +7,10 @@
  *	times.c		codes of times; no state
  *	context.c	the file, the fork guard, ioctl, destroying
  *	source.c	the list of what ibchan_next() has to ask
- *	device.c memory.c dmabuf.c
+ *	device.c memory.c
  *	lock.h lock.c	a mutex; no state
  *	slots.h ring.c	the mapped ring of a cq, and the slots; need cq->lock
  *	cq.c		create, destroy, poll
- *	event.c		the cq's descriptor for epoll
  *	post.c		work requests -> SUBMIT
  *	channel.c	builder, endpoint, handshake
  *	history.c who.c	what happened to a channel, and words for that
@@ -20,8 +19,7 @@
  *	wait.c		everything that sleeps
  *	accept.c	the blocking call of a listener
  *	call.c		the blocking calls
- *	pending.c	the library keeps the result of a work until the caller asks for it
- *	scope.c		blocks of them
+ *	scope.c		pending works, whose result stays until the caller asks, and blocks of them
  *	next.c		ibchan_next()
  *	stream.c tell.c message.c dial.c	the short way; frame.h is its wire
  */
@@ -334,9 +332,10 @@ void cancel_back(int state);
 struct pollfd;
 int fds_wait(struct pollfd *fds, unsigned int num, __s64 left_ns);
 int fd_wait(int fd, __s64 left_ns);
+int epoll_of(int first, int second, __u32 events);
 int context_word_fd(struct ibchan_context *context);
 void object_hide(struct object *object);
-bool object_show(struct object *object);
+bool object_show(struct object *object, __u32 but);
 struct object *object_find(struct ibchan_context *context, __u32 handle,
 			   void (*release)(struct object *object));
 void object_happened(struct ibchan_context *context, __u32 handle, __u32 events);
@@ -357,7 +356,6 @@ void device_limits(const struct ibchan_device *device, struct ibchan_device_info
 /* ring.c; all but the first two with cq->lock held */
 int ring_map(struct ibchan_cq *cq, size_t size);
 void ring_unmap(struct ibchan_cq *cq);
-int slots_alloc(struct ibchan_cq *cq);
 __u32 slot_fresh(struct ibchan_cq *cq);
 void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel);
 int ticket_fetch(const struct ticket *ticket, struct ibchan_cqe *completion);
@@ -389,9 +387,6 @@ int cq_bring_in(const struct ibchan_cq *cq);
 void cq_close(struct ibchan_cq *cq);
 void unlock_last(struct ibchan_cq *cq);
 __u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id);
-
-/* event.c */
-int epoll_of(int first, int second, __u32 events);
 
 #pragma GCC visibility pop
 

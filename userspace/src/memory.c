@@ -16,15 +16,10 @@ int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **out,
 		.size = sizeof(cmd),
 		.device = device->object.handle,
 	};
-	struct ibchan_pd *pd;
-	int err = context_check(context);
+	struct ibchan_pd *pd = calloc(1, sizeof(*pd));
+	int err = !pd ? -ENOMEM : context_check(context) ?:
+				  context_ioctl(context, IBCHAN_CMD_PD_ALLOC, &cmd);
 
-	if (err)
-		return error_set(error, err, NULL);
-	pd = calloc(1, sizeof(*pd));
-	if (!pd)
-		return error_set(error, -ENOMEM, NULL);
-	err = context_ioctl(context, IBCHAN_CMD_PD_ALLOC, &cmd);
 	if (err) {
 		free(pd);
 		return error_set(error, err, NULL);
@@ -41,72 +36,87 @@ int ibchan_pd_free(struct ibchan_pd *pd)
 	return pd ? object_destroy(&pd->object) : 0;
 }
 
-static int mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
-		  struct ibchan_mr *mr, struct ibchan_reason *reason)
+/* With an error, the kernel has not registered it. */
+static int mr_keep(struct ibchan_pd *pd, struct ibchan_mr *mr, int err, struct ibchan_mr **out)
 {
-	struct ibchan_cmd_mr_reg cmd = {
-		.size = sizeof(cmd),
-		.addr = (uintptr_t)params->addr,
-		.length = params->length,
-		.pd = pd->object.handle,
-		.access = params->access,
-	};
-	int err = context_check(pd->object.context);
-
-	if (err)
+	if (err) {
+		free(mr);
 		return err;
-	err = context_ioctl(pd->object.context, IBCHAN_CMD_MR_REG, &cmd);
-	*reason = cmd.reason;
-	mr->object.handle = cmd.out_mr;
-	mr->rkey = cmd.out_rkey;
-	mr->access = params->access;
-	mr->addr = params->addr;
-	mr->remote_addr = cmd.addr;
-	mr->length = params->length;
-	return err;
+	}
+	object_add(&mr->object, pd->object.context, object_release);
+	*out = mr;
+	return 0;
 }
 
 int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 		  struct ibchan_mr **out, struct ibchan_error *error)
 {
+	struct ibchan_cmd_mr_reg cmd = { .size = sizeof(cmd), .pd = pd->object.handle };
 	struct ibchan_mr *mr = calloc(1, sizeof(*mr));
-	struct ibchan_reason reason = { 0 };
 	struct ibchan_mr_params what;
-	int err;
+	int err = !mr ? -ENOMEM : params_read(&what, sizeof(what), params, &cmd.reason) ?:
+				  context_check(pd->object.context);
 
-	if (!mr)
-		return error_set(error, -ENOMEM, NULL);
-	err = params_read(&what, sizeof(what), params, &reason) ?: mr_reg(pd, &what, mr, &reason);
-	if (err) {
-		free(mr);
-		return error_set(error, err, &reason);
+	if (!err) {
+		cmd.addr = (uintptr_t)what.addr;
+		cmd.length = what.length;
+		cmd.access = what.access;
+		err = context_ioctl(pd->object.context, IBCHAN_CMD_MR_REG, &cmd);
+		*mr = (struct ibchan_mr) {
+			.object.handle = cmd.out_mr,
+			.rkey = cmd.out_rkey,
+			.access = what.access,
+			.addr = what.addr,
+			.remote_addr = cmd.addr,
+			.length = what.length,
+		};
 	}
-	object_add(&mr->object, pd->object.context, object_release);
-	*out = mr;
-	return error_set(error, 0, NULL);
+	return error_set(error, mr_keep(pd, mr, err, out), &cmd.reason);
 }
 
-int ibchan_mr_reg_local(struct ibchan_pd *pd, void *addr, size_t length,
-			struct ibchan_mr **mr, struct ibchan_error *error)
+int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan_dmabuf_params *params,
+			 struct ibchan_mr **out, struct ibchan_error *error)
+{
+	struct ibchan_cmd_mr_reg_dmabuf cmd = { .size = sizeof(cmd), .pd = pd->object.handle };
+	struct ibchan_mr *mr = calloc(1, sizeof(*mr));
+	struct ibchan_dmabuf_params what;
+	int err = !mr ? -ENOMEM : params_read(&what, sizeof(what), params, &cmd.reason) ?:
+				  context_check(pd->object.context);
+
+	if (!err) {
+		cmd.offset = what.offset;
+		cmd.length = what.length;
+		cmd.fd = what.fd;
+		cmd.access = what.access;
+		cmd.reserved = what.reserved;
+		err = context_ioctl(pd->object.context, IBCHAN_CMD_MR_REG_DMABUF, &cmd);
+		*mr = (struct ibchan_mr) {
+			.object.handle = cmd.out_mr,
+			.rkey = cmd.out_rkey,
+			.access = what.access,
+			.addr = what.addr,
+			.remote_addr = cmd.out_addr,
+			.length = what.length,
+		};
+	}
+	return error_set(error, mr_keep(pd, mr, err, out), &cmd.reason);
+}
+
+int ibchan_mr_reg_local(struct ibchan_pd *pd, void *addr, size_t length, struct ibchan_mr **mr,
+			struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
-		.size = sizeof(params),
-		.addr = addr,
-		.length = length,
-		.access = IBCHAN_ACCESS_LOCAL,
+		.size = sizeof(params), .access = IBCHAN_ACCESS_LOCAL, .addr = addr, .length = length,
 	};
 
 	return ibchan_mr_reg(pd, &params, mr, error);
 }
 
-int ibchan_mr_reg_shared(struct ibchan_pd *pd, void *addr, size_t length,
-			 struct ibchan_mr **mr, struct ibchan_error *error)
+int ibchan_mr_reg_shared(struct ibchan_pd *pd, void *addr, size_t length, struct ibchan_mr **mr,
+			 struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
-		.size = sizeof(params),
-		.addr = addr,
-		.length = length,
-		.access = IBCHAN_ACCESS_SHARED,
+		.size = sizeof(params), .access = IBCHAN_ACCESS_SHARED, .addr = addr, .length = length,
 	};
 
 	return ibchan_mr_reg(pd, &params, mr, error);
@@ -172,44 +182,39 @@ int ibchan_remote_region_nth(const struct ibchan_remote_region *region, __u64 si
 	return ibchan_remote_region_sub(region, offset, size, sub);
 }
 
-/* On the wire: address, length, key. */
-#define WIRE_LENGTH	sizeof(__be64)
-#define WIRE_RKEY	(2 * sizeof(__be64))
+struct remote_wire {
+	__be64 addr;
+	__be64 length;
+	__be32 rkey;
+} __attribute__((packed));
 
-static_assert(WIRE_RKEY + sizeof(__be32) == IBCHAN_REMOTE_REGION_SIZE,
+static_assert(sizeof(struct remote_wire) == IBCHAN_REMOTE_REGION_SIZE,
 	      "the size is part of the interface");
 
 void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region, void *bytes)
 {
-	const __be64 addr = htobe64(region->addr);
-	const __be64 length = htobe64(region->length);
-	const __be32 rkey = htobe32(region->rkey);
-	__u8 *wire = bytes;
+	const struct remote_wire wire = {
+		htobe64(region->addr), htobe64(region->length), htobe32(region->rkey),
+	};
 
-	memcpy(wire, &addr, sizeof(addr));
-	memcpy(wire + WIRE_LENGTH, &length, sizeof(length));
-	memcpy(wire + WIRE_RKEY, &rkey, sizeof(rkey));
+	memcpy(bytes, &wire, sizeof(wire));
 }
 
-int ibchan_remote_region_from_bytes(struct ibchan_remote_region *region,
-				    const void *bytes, size_t size)
+int ibchan_remote_region_from_bytes(struct ibchan_remote_region *region, const void *bytes,
+				    size_t size)
 {
-	const __u8 *wire = bytes;
-	__be64 addr, length;
-	__be32 rkey;
+	struct remote_wire wire;
 	__u64 end;
 
-	if (size != IBCHAN_REMOTE_REGION_SIZE)
+	if (size != sizeof(wire))
 		return -EINVAL;
-	memcpy(&addr, wire, sizeof(addr));
-	memcpy(&length, wire + WIRE_LENGTH, sizeof(length));
-	memcpy(&rkey, wire + WIRE_RKEY, sizeof(rkey));
-	if (__builtin_add_overflow(be64toh(addr), be64toh(length), &end))
+	memcpy(&wire, bytes, sizeof(wire));
+	if (__builtin_add_overflow(be64toh(wire.addr), be64toh(wire.length), &end))
 		return -EINVAL;
 	*region = (struct ibchan_remote_region) {
-		.addr = be64toh(addr),
-		.length = be64toh(length),
-		.rkey = be32toh(rkey),
+		.addr = be64toh(wire.addr),
+		.length = be64toh(wire.length),
+		.rkey = be32toh(wire.rkey),
 	};
 	return 0;
 }

@@ -146,14 +146,8 @@ static int channel_tell(struct source *source, struct ibchan_happening *happenin
 
 void channel_publish(struct ibchan_channel *channel)
 {
-	struct ibchan_context *context = channel->object.context;
-
-	pthread_mutex_lock(&context->lock);
-	channel->object.known = IBCHAN_EVENT_CONNECTED;
-	channel->object.happened &= ~channel->object.known;
-	channel->object.hidden = false;
-	pthread_mutex_unlock(&context->lock);
-	source_add(context, &channel->source);
+	object_show(&channel->object, 0);
+	source_add(channel->object.context, &channel->source);
 }
 
 int events_take(struct ibchan_context *context)

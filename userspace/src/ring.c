@@ -29,8 +29,7 @@ static bool inside(__u64 offset, __u64 bytes, size_t size)
 static bool ring_fits(const struct ibchan_ring *layout, size_t size)
 {
 	return layout->abi_version >= IBCHAN_ABI_VERSION &&
-	       layout->entries &&
-	       !(layout->entries & (layout->entries - 1)) &&
+	       layout->entries && !(layout->entries & (layout->entries - 1)) &&
 	       layout->entry_size >= sizeof(struct ibchan_cqe) &&
 	       layout->entry_size % sizeof(__u64) == 0 &&
 	       layout->tail_offset % sizeof(__u32) == 0 &&
@@ -38,11 +37,31 @@ static bool ring_fits(const struct ibchan_ring *layout, size_t size)
 	       layout->entries_offset % sizeof(__u64) == 0 &&
 	       inside(layout->tail_offset, sizeof(__u32), size) &&
 	       inside(layout->head_offset, sizeof(__u32), size) &&
-	       inside(layout->entries_offset,
-		      (__u64)layout->entries * layout->entry_size, size);
+	       inside(layout->entries_offset, (__u64)layout->entries * layout->entry_size, size);
 }
 
-/* Maps the ring behind cq->fd. */
+/* The bits of a slot's number: a ring has 32 Ki entries. */
+#define INDEX_BITS	16
+
+/* A program that takes its wr_ids from anywhere but here meets one of a slot's once in 2^48. */
+static __u64 make_tag(const struct ibchan_cq *cq)
+{
+	__u64 tag = 0;
+
+	/* getrandom() of the C library ends a thread that was cancelled. */
+	syscall(SYS_getrandom, &tag, sizeof(tag), GRND_NONBLOCK);
+	/* Each queue has another one. */
+	tag ^= cq->object.handle * 0x9e3779b97f4a7c15ULL;
+	return tag << INDEX_BITS;
+}
+
+void ring_unmap(struct ibchan_cq *cq)
+{
+	munmap(cq->ring.base, cq->ring.size);
+	cq->ring.base = NULL;
+}
+
+/* Maps the ring behind cq->fd, and makes room for a slot for each of its entries. */
 int ring_map(struct ibchan_cq *cq, size_t size)
 {
 	struct ring_map *ring = &cq->ring;
@@ -66,40 +85,14 @@ int ring_map(struct ibchan_cq *cq, size_t size)
 	ring->cqes = base + layout->entries_offset;
 	ring->tail = (const __u32 *)(base + layout->tail_offset);
 	ring->head = (__u32 *)(base + layout->head_offset);
+	/* At most 3 MiB, of which no page is touched before it is used. */
+	cq->slots = malloc((size_t)ring->entries * sizeof(*cq->slots));
+	if (!cq->slots) {
+		ring_unmap(cq);
+		return -ENOMEM;
+	}
 	cq->head = *ring->head;
 	cq->sorted = cq->head;
-	return 0;
-}
-
-void ring_unmap(struct ibchan_cq *cq)
-{
-	munmap(cq->ring.base, cq->ring.size);
-	cq->ring.base = NULL;
-}
-
-/* The bits of a slot's number: a ring has 32 Ki entries. */
-#define INDEX_BITS	16
-
-/* A program that takes its wr_ids from anywhere but here meets one of a slot's once in 2^48. */
-static __u64 make_tag(const struct ibchan_cq *cq)
-{
-	__u64 tag = 0;
-
-	/* getrandom() of the C library ends a thread that was cancelled. */
-	syscall(SYS_getrandom, &tag, sizeof(tag), GRND_NONBLOCK);
-	/* Each queue has another one. */
-	tag ^= cq->object.handle * 0x9e3779b97f4a7c15ULL;
-	return tag << INDEX_BITS;
-}
-
-/* Room for one slot for each entry of the mapped ring; none has been used. */
-int slots_alloc(struct ibchan_cq *cq)
-{
-	/* At most 3 MiB, of which no page is touched before it is used. */
-	cq->slots = malloc((size_t)cq->ring.entries * sizeof(*cq->slots));
-	if (!cq->slots)
-		return -ENOMEM;
-	cq->used = 0;
 	cq->free = SLOT_NONE;
 	cq->stale_first = SLOT_NONE;
 	cq->stale_last = SLOT_NONE;
@@ -149,16 +142,10 @@ void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
 	}
 }
 
-static void read_slot(const struct slot *slot, struct ibchan_cqe *completion)
-{
-	*completion = slot->cqe;
-	completion->wr_id = slot->wr_id;
-}
-
 /*
- * The result of a kept work. Returns 1; 0 while it is in flight; -ESTALE if its
- * channel was closed and another work has the slot, or if the ring went away with
- * the work in flight. Any answer but 0 takes the ticket back: it is not asked again.
+ * The result of a kept work. Returns 1; 0 while it is in flight; -ESTALE if its channel was closed
+ * and another work has the slot, or if the ring went away with the work in flight. Any answer but
+ * 0 takes the ticket back: it is not asked again.
  */
 int ticket_fetch(const struct ticket *ticket, struct ibchan_cqe *completion)
 {
@@ -169,23 +156,22 @@ int ticket_fetch(const struct ticket *ticket, struct ibchan_cqe *completion)
 		cq->kept--;
 		return -ESTALE;
 	}
-	switch (slot->state) {
-	case SLOT_KEPT:
+	if (slot->state == SLOT_KEPT) {
 		if (cq->ring.base)
 			return 0;
 		slot_free(cq, slot);
 		return -ESTALE;
-	case SLOT_DONE:
-		read_slot(slot, completion);
-		slot_free(cq, slot);
-		return 1;
-	case SLOT_STALE:
-		read_slot(slot, completion);
-		cq->kept--;
-		return 1;
-	default:
-		return -ESTALE;
 	}
+	if (slot->state != SLOT_DONE && slot->state != SLOT_STALE)
+		return -ESTALE;
+	*completion = slot->cqe;
+	completion->wr_id = slot->wr_id;
+	/* A stale one is in the list of those. */
+	if (slot->state == SLOT_STALE)
+		cq->kept--;
+	else
+		slot_free(cq, slot);
+	return 1;
 }
 
 /*

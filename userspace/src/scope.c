@@ -1,23 +1,227 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Scopes: works that cannot outlive a block.
+ * Pending works, whose result waits in its slot until its owner looks; and scopes of them, which
+ * cannot outlive a block.
  *
- * A scope lists its pending works in the order of their first posts. It has one
- * owner, the thread whose block it is, so it needs no lock. Ending it waits for
- * each in turn, and looks at those that the owner has not looked at.
+ * The structs are the caller's and have one owner, so nothing here needs a lock but the cq. A
+ * pending work holds a ticket; no slot knows where it is. A scope lists its works in the order of
+ * their first posts. Ending it waits for each in turn, and looks at those that the owner has not
+ * looked at.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "pending.h"
+#include "post.h"
+#include "wait.h"
 
+enum pending_state {
+	PENDING_IDLE,
+	PENDING_POSTED,
+	PENDING_DONE,
+};
+
+static struct ticket ticket_of(const struct ibchan_pending *pending)
+{
+	return (struct ticket) {
+		.cq = pending->cq,
+		.index = pending->slot,
+		.generation = pending->generation,
+	};
+}
+
+/* The kernel will never tell how it ended. */
+static void lose(struct ibchan_pending *pending, int error)
+{
+	pending->completion.error = error;
+	pending->completion.status = IBCHAN_STATUS_GENERAL_ERR;
+	pending->completion.channel = 0;
+	pending->state = PENDING_DONE;
+}
+
+/*
+ * A result, once fetched, is the owner's alone. Until then the completion in the
+ * struct is what the post wrote.
+ */
+static int settle(struct ibchan_pending *pending, const struct ibchan_cqe *completion, int ret)
+{
+	if (ret == -ESTALE) {
+		lose(pending, ret);
+		return 1;
+	}
+	if (ret > 0) {
+		pending->completion = *completion;
+		pending->state = PENDING_DONE;
+	}
+	return ret;
+}
+
+/* 1 if it has ended, 0 if not, or a negative errno. */
+static int look(struct ibchan_pending *pending)
+{
+	struct ticket ticket = ticket_of(pending);
+	struct ibchan_cqe completion;
+	int ret = context_check(ticket.cq->object.context);
+
+	if (ret)
+		return ret;
+	ret = ticket_look(&ticket, &completion, NULL);
+	return settle(pending, &completion, ret);
+}
+
+/* 0 when it has ended, else as ticket_wait() says. */
+static int await(struct ibchan_pending *pending, const struct deadline *deadline)
+{
+	struct ticket ticket = ticket_of(pending);
+	struct ibchan_cqe completion;
+	int ret;
+
+	if (pending->state != PENDING_POSTED)
+		return 0;
+	ret = context_check(ticket.cq->object.context);
+	if (ret)
+		return ret;
+	ret = ticket_wait(&ticket, deadline, 0, &completion);
+	ret = settle(pending, &completion, ret ? ret : 1);
+	return ret > 0 ? 0 : ret;
+}
+
+static int start(struct ibchan_pending *pending, struct ibchan_channel *channel,
+		 const struct ibchan_submit_wr *wr, struct ibchan_reason *reason)
+{
+	struct ibchan_cmd_submit cmd;
+	struct ticket ticket;
+	int err = context_check(channel->object.context);
+	int ret;
+
+	if (err)
+		return err;
+	ret = pending->state == PENDING_POSTED ? look(pending) : 1;
+	if (ret < 0)
+		return ret;
+	/* The scope of one that nobody has looked at would never learn how it ended. */
+	if (!ret || (pending->scope && !pending->seen))
+		return -EALREADY;
+	await_nothing(&cmd);
+	err = post_kept(channel, wr, &cmd, &ticket, reason);
+	if (err)
+		return err;
+	pending->completion = (struct ibchan_cqe) {
+		.wr_id = wr->wr_id, .channel = wr->channel, .opcode = wr->opcode,
+	};
+	pending->cq = ticket.cq;
+	pending->channel = channel;
+	pending->slot = ticket.index;
+	pending->generation = ticket.generation;
+	pending->state = PENDING_POSTED;
+	pending->seen = 0;
+	return 0;
+}
+
+int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *channel,
+			const struct ibchan_submit_wr *wr, struct ibchan_error *error)
+{
+	struct ibchan_reason reason = { 0 };
+	int err = start(pending, channel, wr, &reason);
+
+	return error_set(error, err, &reason);
+}
+
+int ibchan_pending_result(const struct ibchan_pending *pending)
+{
+	switch (pending->state) {
+	case PENDING_DONE:
+		return pending->completion.error;
+	case PENDING_POSTED:
+		return -EINPROGRESS;
+	default:
+		return -EINVAL;
+	}
+}
+
+int ibchan_pending_poll(struct ibchan_pending *pending)
+{
+	int ret = 1;
+
+	if (pending->state == PENDING_IDLE)
+		return -EINVAL;
+	if (pending->state == PENDING_POSTED)
+		ret = look(pending);
+	if (ret > 0)
+		pending->seen = 1;
+	return ret;
+}
+
+/*
+ * How often to look before another thread gets the cpu, and the kernel is asked. Without a
+ * waiter, unsolicited completions stay out of the ring of a cq that was made for that; and
+ * only the kernel tells that a device is gone.
+ */
+#define SPIN_LOOKS	64
+
+int ibchan_pending_spin(struct ibchan_pending *pending)
+{
+	__u32 looks;
+	int err = 0;
+	int ret;
+
+	for (looks = 1;; looks++) {
+		ret = ibchan_pending_poll(pending);
+		if (ret)
+			return ret > 0 ? 0 : ret;
+		/* One last look has been taken after the kernel gave up. */
+		if (err && err != -EINTR)
+			return err;
+		if (looks % SPIN_LOOKS)
+			continue;
+		sched_yield();
+		err = cq_bring_in(pending->cq);
+	}
+}
+
+int ibchan_pending_wait(struct ibchan_pending *pending, __s64 timeout_ns)
+{
+	struct deadline deadline;
+	int err;
+
+	if (pending->state == PENDING_IDLE || timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		return -EINVAL;
+	deadline_set(&deadline, timeout_ns);
+	err = await(pending, &deadline);
+	if (!err)
+		pending->seen = 1;
+	return err;
+}
+
+/* Waits as long as it takes. */
+static void finish(struct ibchan_pending *pending)
+{
+	static const struct deadline never = { .timeout_ns = IBCHAN_TIMEOUT_NEVER };
+	int err = await(pending, &never);
+
+	if (err)
+		lose(pending, err);
+}
+
+void ibchan_pending_drop(struct ibchan_pending *pending)
+{
+	if (!pending)
+		return;
+	finish(pending);
+	/* A program that drops it does not want to know. */
+	pending->seen = 1;
+}
+
+/* --- scopes --- */
+
+/* A negative @timeout_ns has no end. */
 static struct ibchan_scope *begin(struct ibchan_scope *scope, __s64 timeout_ns, __u32 manual)
 {
 	struct deadline deadline;
 
-	deadline_set(&deadline, timeout_ns);
+	deadline_set(&deadline, timeout_ns < 0 ? IBCHAN_TIMEOUT_NEVER : timeout_ns);
 	*scope = (struct ibchan_scope) {
 		.manual = manual,
 		.timeout_ns = deadline.timeout_ns,
@@ -33,15 +237,11 @@ struct ibchan_scope *ibchan_scope_begin(struct ibchan_scope *scope)
 
 struct ibchan_scope *ibchan_scope_begin_timeout(struct ibchan_scope *scope, __s64 timeout_ns)
 {
-	if (timeout_ns < 0)
-		timeout_ns = IBCHAN_TIMEOUT_NEVER;
 	return begin(scope, timeout_ns, 0);
 }
 
 struct ibchan_scope *ibchan_scope_begin_manual_timeout(struct ibchan_scope *scope, __s64 timeout_ns)
 {
-	if (timeout_ns < 0)
-		timeout_ns = IBCHAN_TIMEOUT_NEVER;
 	return begin(scope, timeout_ns, 1);
 }
 
@@ -110,7 +310,8 @@ static void break_rest(struct ibchan_pending *pending)
 	struct ibchan_channel *broken = NULL;
 
 	for (; pending; pending = pending->next) {
-		if (pending_has_ended(pending) || pending->channel == broken)
+		if (pending->state != PENDING_POSTED || look(pending) > 0 ||
+		    pending->channel == broken)
 			continue;
 		broken = pending->channel;
 		ibchan_channel_break(broken);
@@ -124,14 +325,14 @@ static void complete(struct ibchan_scope *scope, struct ibchan_pending *pending)
 		.timeout_ns = scope->timeout_ns,
 		.end_ns = scope->end_ns,
 	};
-	int err = pending_end(pending, &deadline);
+	int err = await(pending, &deadline);
 
 	if (err == -ETIMEDOUT) {
 		break_rest(pending);
 		scope->timeout_ns = IBCHAN_TIMEOUT_NEVER;
 	}
 	if (err)
-		pending_finish(pending);
+		finish(pending);
 }
 
 /* Returns where the next failure is to be linked. */

@@ -58,20 +58,14 @@ static inline struct slot *slot_of_wr_id(const struct ibchan_cq *cq, __u64 wr_id
 	return likely(index >= cq->used) ? NULL : &cq->slots[index];
 }
 
-/* The slot of a work without a ticket. */
-static inline void slot_give(struct ibchan_cq *cq, struct slot *slot)
-{
-	slot->state = SLOT_FREE;
-	slot->channel = NULL;
-	slot->next = cq->free;
-	cq->free = (__u32)(slot - cq->slots);
-}
-
 static inline void slot_free(struct ibchan_cq *cq, struct slot *slot)
 {
 	if (slot->state == SLOT_KEPT || slot->state == SLOT_DONE)
 		cq->kept--;
-	slot_give(cq, slot);
+	slot->state = SLOT_FREE;
+	slot->channel = NULL;
+	slot->next = cq->free;
+	cq->free = (__u32)(slot - cq->slots);
 }
 
 static inline struct ibchan_cqe *ring_entry(const struct ibchan_cq *cq, __u32 at)
@@ -126,6 +120,20 @@ static forced_inline __u32 ring_take(struct ibchan_cq *cq, struct ibchan_cqe *co
 	return at - head;
 }
 
+/* As ring_take(); with @tail, that becomes where to wait for more from. */
+static forced_inline __u32 cq_take(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n,
+				   __u32 *tail)
+{
+	__u32 got;
+
+	lock_take(&cq->lock);
+	got = ring_take(cq, completions, n);
+	if (tail)
+		*tail = cq->head;
+	lock_give(&cq->lock);
+	return got;
+}
+
 /*
  * Nearly always the oldest entry is that of the ticket's own work. Returns whether
  * @completion was filled; that takes the ticket back.
@@ -155,9 +163,7 @@ static inline bool ticket_read(const struct ticket *ticket, struct ibchan_cqe *c
  */
 static inline void ticket_unlock(struct ibchan_cq *cq)
 {
-	const bool is_last = unlikely(cq->closed) && !cq->kept;
-
-	if (unlikely(is_last))
+	if (unlikely(cq->closed) && !cq->kept)
 		unlock_last(cq);
 	else
 		lock_give(&cq->lock);

@@ -46,8 +46,8 @@ __s64 deadline_left(const struct deadline *deadline)
  * Once the time is over the answer is an error, whatever came: another thread's
  * completions might come without end.
  */
-static int sleep_since(const struct ibchan_cq *cq, __u32 tail, __u32 min,
-		       const struct deadline *deadline)
+static int sleep_for(const struct ibchan_cq *cq, __u32 tail, __u32 min,
+		     const struct deadline *deadline)
 {
 	const __s64 left = deadline_left(deadline);
 	struct ibchan_cmd_submit cmd = { .timeout_ns = left };
@@ -61,27 +61,14 @@ static int sleep_since(const struct ibchan_cq *cq, __u32 tail, __u32 min,
 /* Until more than @tail were published, or the time is over. Nothing is taken. */
 int cq_sleep(const struct ibchan_cq *cq, __u32 tail, const struct deadline *deadline)
 {
-	return sleep_since(cq, tail, 1, deadline);
-}
-
-/* Takes up to @n; tells in @tail from where on to wait for more. */
-static __u32 take(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n, __u32 *tail)
-{
-	__u32 got;
-
-	lock_take(&cq->lock);
-	got = ring_take(cq, completions, n);
-	*tail = cq->head;
-	lock_give(&cq->lock);
-	return got;
+	return sleep_for(cq, tail, 1, deadline);
 }
 
 int ibchan_cq_wait(struct ibchan_cq *cq, struct ibchan_cqe *completions,
 		   __u32 n, __u32 min, __s64 timeout_ns)
 {
 	struct deadline deadline;
-	__u32 got = 0;
-	__u32 tail;
+	__u32 tail, got = 0;
 	int wait = context_check(cq->object.context);
 
 	if (wait)
@@ -90,11 +77,11 @@ int ibchan_cq_wait(struct ibchan_cq *cq, struct ibchan_cqe *completions,
 		return -EINVAL;
 	deadline_set(&deadline, timeout_ns);
 	for (;;) {
-		got += take(cq, completions + got, n - got, &tail);
+		got += cq_take(cq, completions + got, n - got, &tail);
 		/* One last look has been taken after the wait ended. */
 		if (got >= min || wait)
 			break;
-		wait = sleep_since(cq, tail, min - got, &deadline);
+		wait = sleep_for(cq, tail, min - got, &deadline);
 	}
 	return got ? (int)got : wait;
 }
@@ -130,12 +117,10 @@ int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
 
 	for (;;) {
 		ret = ticket_look(ticket, completion, &tail);
-		if (ret > 0)
-			return 0;
-		if (ret < 0)
-			return ret;
+		if (ret)
+			return min(ret, 0);
 		if (err && err != -EINTR)
 			return err;
-		err = sleep_since(ticket->cq, tail, 1, deadline);
+		err = cq_sleep(ticket->cq, tail, deadline);
 	}
 }
