@@ -47,25 +47,11 @@ static bool is_for(const struct ibchan_channel *channel, const struct ibchan_bui
 	       channel->recv_cq == (builder->recv_cq ? builder->recv_cq : own);
 }
 
-/* The caller can do something about it, and about what a peer does it cannot. */
-static bool is_own(int err)
-{
-	return err == -ENOMEM || err == -ENODEV;
-}
-
-static int state_of(struct ibchan_channel *channel, struct ibchan_error *error)
-{
-	struct ibchan_connection_info info;
-	int err = ibchan_channel_connection(channel, &info, error);
-
-	return err ? err : (int)info.state;
-}
-
 /*
  * Takes a channel that connects no more out of the list. 0: it is connected; a negative errno, also
  * when it has broken since, and another thread has taken the event.
  */
-static int settle(struct ibchan_listener *listener, struct ibchan_channel **link, int state,
+static int settle(struct ibchan_listener *listener, struct ibchan_channel **link, __u32 state,
 		  struct ibchan_error *error)
 {
 	struct ibchan_channel *channel = *link;
@@ -85,7 +71,8 @@ static int find_connected(struct acceptance *a, struct ibchan_channel **channel,
 			  struct ibchan_error *error)
 {
 	struct ibchan_channel **link = &a->listener->accepting;
-	int state, err;
+	struct ibchan_connection_info info;
+	int err;
 
 	a->room = a->builder->num_receives ? 1 : MAX_ACCEPTING;
 	while ((*channel = *link)) {
@@ -93,35 +80,27 @@ static int find_connected(struct acceptance *a, struct ibchan_channel **channel,
 			link = &(*channel)->next_accepting;
 			continue;
 		}
-		state = state_of(*channel, error);
-		if (state < 0)
-			return state;
-		if (state == IBCHAN_CHANNEL_CONNECTING) {
+		err = ibchan_channel_connection(*channel, &info, error);
+		if (err)
+			return err;
+		if (info.state == IBCHAN_CHANNEL_CONNECTING) {
 			link = &(*channel)->next_accepting;
 			a->room--;
 			continue;
 		}
-		err = settle(a->listener, link, state, error);
-		if (!err || is_own(err))
+		err = settle(a->listener, link, info.state, error);
+		/* The caller can do something about these, and about what a peer does it cannot. */
+		if (!err || err == -ENOMEM || err == -ENODEV)
 			return err ? err : 1;
 	}
 	return 0;
-}
-
-static void add(struct ibchan_listener *listener, struct ibchan_channel *channel)
-{
-	struct ibchan_channel **link = &listener->accepting;
-
-	while (*link)
-		link = &(*link)->next_accepting;
-	channel->next_accepting = NULL;
-	*link = channel;
 }
 
 /* Takes the request. A peer that is not there any more is no error. */
 static int answer(const struct acceptance *a, struct ibchan_request *request,
 		  struct ibchan_error *error)
 {
+	struct ibchan_channel **link = &a->listener->accepting;
 	struct ibchan_prepared *prepared;
 	struct ibchan_channel *channel;
 	int err = ibchan_builder_prepare(a->builder, &prepared, error);
@@ -133,7 +112,10 @@ static int answer(const struct acceptance *a, struct ibchan_request *request,
 	object_hide(&prepared->channel.object);
 	err = ibchan_request_accept(request, prepared, NULL, &channel, error);
 	if (!err) {
-		add(a->listener, channel);
+		while (*link)
+			link = &(*link)->next_accepting;
+		channel->next_accepting = NULL;
+		*link = channel;
 		return 0;
 	}
 	ibchan_request_reject(request, NULL, 0, NULL);
@@ -142,12 +124,6 @@ static int answer(const struct acceptance *a, struct ibchan_request *request,
 		return err;
 	a->listener->lost++;
 	return 0;
-}
-
-/* Where too much is open already, a look for a request fails whether one waits or not. */
-static bool request_waits(const struct ibchan_listener *listener)
-{
-	return fd_wait(listener->fd, 0) > 0;
 }
 
 /* Answers requests that wait, as many as may be. */
@@ -194,16 +170,6 @@ static int watch(struct acceptance *a)
 	return min(a->fd, 0);
 }
 
-/* An edge is told once. */
-static void forget_edges(const struct acceptance *a)
-{
-	struct epoll_event events[2];
-	int state = cancel_off();
-
-	epoll_pwait(a->fd, events, ARRAY_SIZE(events), 0, NULL);
-	cancel_back(state);
-}
-
 static int await_peer(const struct acceptance *a)
 {
 	const __s64 left = deadline_left(&a->deadline);
@@ -215,29 +181,13 @@ static int await_peer(const struct acceptance *a)
 
 	/* Even if something has come: requests might come without end. */
 	if (!left)
-		return a->deadline.timeout_ns ? -ETIMEDOUT : -EAGAIN;
+		return too_late(&a->deadline);
 	ret = fds_wait(fds, ARRAY_SIZE(fds), left);
 	if (ret < 0)
 		return ret;
 	if (fds[0].revents)
-		forget_edges(a);
+		edges_forget(a->fd);
 	return ret ? 0 : -ETIMEDOUT;
-}
-
-static int accept_peer(struct acceptance *a, struct ibchan_channel **channel,
-		       struct ibchan_error *error)
-{
-	int found, wait = 0;
-
-	for (;;) {
-		found = accept_now(a, channel, error);
-		if (found)
-			return found;
-		/* One last look has been taken after the wait ended. */
-		if (wait)
-			return error_set(error, wait, NULL);
-		wait = a->fd < 0 && a->deadline.timeout_ns ? watch(a) : await_peer(a);
-	}
 }
 
 int ibchan_builder_accept(const struct ibchan_builder *builder, struct ibchan_listener *listener,
@@ -245,20 +195,26 @@ int ibchan_builder_accept(const struct ibchan_builder *builder, struct ibchan_li
 {
 	struct acceptance a = { .builder = builder, .listener = listener, .fd = -1 };
 	struct ibchan_channel *channel;
-	int err = context_check(listener->object.context);
+	int err = deadline_begin(&a.deadline, listener->object.context, timeout_ns);
+	int wait = 0;
 
 	if (!err && builder->pd->object.context != listener->object.context)
 		err = -EXDEV;
-	if (!err && timeout_ns < IBCHAN_TIMEOUT_NEVER)
-		err = -EINVAL;
 	if (err)
 		return error_set(error, err, NULL);
-	deadline_set(&a.deadline, timeout_ns);
-	err = accept_peer(&a, &channel, error);
+	for (;;) {
+		err = accept_now(&a, &channel, error);
+		if (err || wait)
+			break;
+		wait = a.fd < 0 && timeout_ns ? watch(&a) : await_peer(&a);
+	}
 	if (a.fd >= 0)
 		fd_close(a.fd);
 	if (err < 0)
 		return err;
+	/* One last look has been taken after the wait ended. */
+	if (!err)
+		return error_set(error, wait, NULL);
 	*out = channel;
 	return error_set(error, 0, NULL);
 }

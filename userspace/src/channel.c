@@ -286,7 +286,7 @@ static void cq_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel
 
 int ibchan_channel_close(struct ibchan_channel *channel)
 {
-	void (*closed)(void *messages);
+	void (*closed)(struct messages *m);
 	struct messages *messages;
 	struct ibchan_cq *own_cq;
 	int err, lost = 0;

@@ -115,6 +115,16 @@ int epoll_of(int first, int second, __u32 events)
 	return err;
 }
 
+/* Of an epoll set: an edge is told once. */
+void edges_forget(int set)
+{
+	struct epoll_event events[4];
+	int state = cancel_off();
+
+	epoll_pwait(set, events, ARRAY_SIZE(events), 0, NULL);
+	cancel_back(state);
+}
+
 /* For objects that are nothing but memory. */
 void object_release(struct object *object)
 {

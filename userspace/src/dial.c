@@ -145,7 +145,7 @@ static int dial_from(struct station *station, const struct addrinfo *list,
 		return err;
 	err = dial(m, found, params->source, &deadline, error);
 	if (err)
-		messages_close(m);
+		ibchan_channel_close(m->channel);
 	else
 		*out = m;
 	return err;
@@ -193,24 +193,24 @@ int ibchan_dial(const char *host, const char *service, const struct ibchan_messa
 
 static int watch(struct ibchan_server *server)
 {
+	struct ibchan_context *context = server->station->context;
 	struct epoll_event edge = { .events = EPOLLIN | EPOLLET };
 	struct epoll_event event = { .events = EPOLLIN };
-	int err, word;
+	int err, word = context_word_fd(context);
 
+	if (word < 0)
+		return word;
 	server->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (server->timer_fd < 0)
 		return -errno;
-	server->fd = epoll_of(ibchan_listener_fd(server->listener),
-			      server->station->context->fd, EPOLLIN);
-	err = server->fd < 0 ? server->fd : 0;
-	word = err ? err : context_word_fd(server->station->context);
-	if (!err && (word < 0 || epoll_ctl(server->fd, EPOLL_CTL_ADD, word, &edge) ||
-		     epoll_ctl(server->fd, EPOLL_CTL_ADD, server->timer_fd, &event))) {
-		err = word < 0 ? word : -errno;
+	server->fd = epoll_of(ibchan_listener_fd(server->listener), context->fd, EPOLLIN);
+	if (server->fd >= 0 && !epoll_ctl(server->fd, EPOLL_CTL_ADD, word, &edge) &&
+	    !epoll_ctl(server->fd, EPOLL_CTL_ADD, server->timer_fd, &event))
+		return 0;
+	err = server->fd < 0 ? server->fd : -errno;
+	if (server->fd >= 0)
 		fd_close(server->fd);
-	}
-	if (err)
-		fd_close(server->timer_fd);
+	fd_close(server->timer_fd);
 	return err;
 }
 
@@ -232,32 +232,6 @@ static int listen_at(struct ibchan_server *server, const char *host, const char 
 		return 0;
 	ibchan_listener_close(server->listener);
 	return error_set(error, err, NULL);
-}
-
-static int server_tell(struct source *source, struct ibchan_happening *happening);
-
-int ibchan_serve(const char *host, const char *service, const struct ibchan_message_params *params,
-		 struct ibchan_server **out, struct ibchan_error *error)
-{
-	struct ibchan_server *server = calloc(1, sizeof(*server));
-	int err;
-
-	if (!server)
-		return error_set(error, -ENOMEM, NULL);
-	err = open_with(params, &server->params, &server->station, error);
-	if (!err) {
-		err = listen_at(server, host, service, error);
-		if (err)
-			station_put(server->station);
-	}
-	if (err) {
-		free(server);
-		return err;
-	}
-	server->source.tell = server_tell;
-	source_add(server->station->context, &server->source);
-	*out = server;
-	return 0;
 }
 
 int ibchan_server_fd(const struct ibchan_server *server)
@@ -309,19 +283,12 @@ static struct messages *queue_take(struct queue *queue, const struct ibchan_chan
 static void give_up(struct messages *m)
 {
 	m->is_known = true;
-	messages_close(m);
-}
-
-static void queue_close(struct queue *queue)
-{
-	struct messages *m;
-
-	while ((m = queue_take(queue, NULL)))
-		give_up(m);
+	ibchan_channel_close(m->channel);
 }
 
 int ibchan_server_close(struct ibchan_server *server)
 {
+	struct messages *m;
 	int err;
 
 	if (!server)
@@ -330,8 +297,8 @@ int ibchan_server_close(struct ibchan_server *server)
 	fd_close(server->fd);
 	fd_close(server->timer_fd);
 	err = ibchan_listener_close(server->listener);
-	queue_close(&server->accepting);
-	queue_close(&server->ready);
+	while ((m = queue_take(&server->accepting, NULL) ?: queue_take(&server->ready, NULL)))
+		give_up(m);
 	station_put(server->station);
 	free(server);
 	return err;
@@ -361,7 +328,7 @@ static int accept_client(struct ibchan_server *server, struct ibchan_request *re
 		return 0;
 	}
 	ibchan_request_reject(request, NULL, 0, NULL);
-	messages_close(m);
+	ibchan_channel_close(m->channel);
 	return request_has_given_up(err) || is_of_device(err) ? 0 : err;
 }
 
@@ -406,7 +373,7 @@ static int collect(struct ibchan_server *server, struct ibchan_error *error)
 			m->is_broken = happened & IBCHAN_EVENT_BROKEN;
 			queue_add(&server->ready, m);
 		} else {
-			messages_close(m);
+			ibchan_channel_close(m->channel);
 		}
 	}
 	return err < 0 ? error_set(error, err, NULL) : 0;
@@ -420,22 +387,6 @@ static bool is_full(const struct ibchan_server *server)
 	return queue->num >= MAX_ACCEPTING && now_ns() - queue->first->since_ns < STALE_NS;
 }
 
-/* For one more there is a place now, where the oldest one has had its time. */
-static bool has_place(struct ibchan_server *server)
-{
-	if (is_full(server))
-		return false;
-	if (server->accepting.num >= MAX_ACCEPTING)
-		give_up(queue_take(&server->accepting, NULL));
-	return true;
-}
-
-/* Where too much is open already, a look for a request fails whether one waits or not. */
-static bool request_waits(const struct ibchan_server *server)
-{
-	return fd_wait(ibchan_listener_fd(server->listener), 0) > 0;
-}
-
 /* Answers requests that wait; at most MAX_ACCEPTING of them, of peers of any kind. */
 static int answer_some(struct ibchan_server *server, struct ibchan_error *error)
 {
@@ -443,10 +394,13 @@ static int answer_some(struct ibchan_server *server, struct ibchan_error *error)
 	unsigned int i;
 	int err = 0;
 
-	for (i = 0; i < MAX_ACCEPTING && !err && request_waits(server); i++) {
+	for (i = 0; i < MAX_ACCEPTING && !err && request_waits(server->listener); i++) {
 		err = collect(server, error);
-		if (err || !has_place(server))
+		if (err || is_full(server))
 			break;
+		/* The oldest client has had its time. */
+		if (server->accepting.num >= MAX_ACCEPTING)
+			give_up(queue_take(&server->accepting, NULL));
 		err = ibchan_request_take(server->listener, 0, &request, error);
 		if (err)
 			return err == -EAGAIN ? 0 : err;
@@ -455,22 +409,21 @@ static int answer_some(struct ibchan_server *server, struct ibchan_error *error)
 	return err;
 }
 
-/* When a caller is to look again, whatever happens until then; 0: only when something happens. */
-static __s64 next_look(const struct ibchan_server *server)
-{
-	if (server->ready.num)
-		return 1;
-	return server->full && server->accepting.num ?
-	       server->accepting.first->since_ns + STALE_NS : 0;
-}
-
+/*
+ * When a caller is to look again, whatever happens until then: now, where a client is ready; else
+ * when the oldest one gives up a place that is needed.
+ */
 static void set_timer(struct ibchan_server *server)
 {
-	const __s64 end = next_look(server);
-	const struct itimerspec timer = {
-		.it_value = { .tv_sec = end / NSEC_PER_SEC, .tv_nsec = end % NSEC_PER_SEC },
-	};
+	struct itimerspec timer = { 0 };
+	__s64 end = 0;
 
+	if (server->ready.num)
+		end = 1;
+	else if (server->full && server->accepting.num)
+		end = server->accepting.first->since_ns + STALE_NS;
+	timer.it_value.tv_sec = end / NSEC_PER_SEC;
+	timer.it_value.tv_nsec = end % NSEC_PER_SEC;
 	if (end != server->timer)
 		timerfd_settime(server->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
 	server->timer = end;
@@ -492,16 +445,6 @@ static void watch_requests(struct ibchan_server *server)
 	set_timer(server);
 }
 
-/* An edge is told once. */
-static void forget_edges(const struct ibchan_server *server)
-{
-	struct epoll_event events[4];
-	int state = cancel_off();
-
-	epoll_pwait(server->fd, events, ARRAY_SIZE(events), 0, NULL);
-	cancel_back(state);
-}
-
 /*
  * 1: @channel is connected; 0: none is; a negative errno: why a client could not be served is told
  * when no other is connected.
@@ -513,7 +456,7 @@ static int take_now(struct ibchan_server *server, struct ibchan_channel **channe
 	int err;
 
 	lock_take(&server->lock);
-	forget_edges(server);
+	edges_forget(server->fd);
 	err = collect(server, error);
 	if (!err && !server->ready.num)
 		err = answer_some(server, error);
@@ -530,33 +473,15 @@ static int take_now(struct ibchan_server *server, struct ibchan_channel **channe
 	return 1;
 }
 
-/* Another thread may take what has come: the caller looks again. */
-static int await_client(const struct ibchan_server *server, const struct deadline *deadline)
-{
-	const __s64 left = deadline_left(deadline);
-	int ret;
-
-	/* Even if something has come: requests might come without end. */
-	if (!left)
-		return deadline->timeout_ns ? -ETIMEDOUT : -EAGAIN;
-	ret = fd_wait(server->fd, left);
-	if (ret < 0)
-		return ret;
-	return ret ? 0 : -ETIMEDOUT;
-}
-
-int ibchan_take(struct ibchan_server *server, __s64 timeout_ns,
-		struct ibchan_channel **channel, struct ibchan_error *error)
+int ibchan_take(struct ibchan_server *server, __s64 timeout_ns, struct ibchan_channel **channel,
+		struct ibchan_error *error)
 {
 	struct deadline deadline;
-	int err = context_check(server->station->context);
+	int err = deadline_begin(&deadline, server->station->context, timeout_ns);
 	int found, wait = 0;
 
-	if (!err && timeout_ns < IBCHAN_TIMEOUT_NEVER)
-		err = -EINVAL;
 	if (err)
 		return error_set(error, err, NULL);
-	deadline_set(&deadline, timeout_ns);
 	for (;;) {
 		found = take_now(server, channel, error);
 		if (found)
@@ -564,14 +489,14 @@ int ibchan_take(struct ibchan_server *server, __s64 timeout_ns,
 		/* One last look has been taken after the wait ended. */
 		if (wait)
 			return error_set(error, wait, NULL);
-		wait = await_client(server, &deadline);
+		/* Another thread may take what has come: the caller looks again. */
+		wait = fd_await(server->fd, &deadline);
 	}
 }
 
 static int server_tell(struct source *source, struct ibchan_happening *happening)
 {
-	struct ibchan_server *server = (struct ibchan_server *)
-		((char *)source - offsetof(struct ibchan_server, source));
+	struct ibchan_server *server = source_of(source, struct ibchan_server);
 	struct ibchan_context *context = server->station->context;
 	const int unwatched = source_watch(context, source, server->fd);
 	int found;
@@ -586,4 +511,28 @@ static int server_tell(struct source *source, struct ibchan_happening *happening
 	happening->kind = found > 0 ? IBCHAN_NEXT_CONNECTED : IBCHAN_NEXT_REFUSED;
 	happening->error = min(found, 0);
 	return TOLD_MORE;
+}
+
+int ibchan_serve(const char *host, const char *service, const struct ibchan_message_params *params,
+		 struct ibchan_server **out, struct ibchan_error *error)
+{
+	struct ibchan_server *server = calloc(1, sizeof(*server));
+	int err;
+
+	if (!server)
+		return error_set(error, -ENOMEM, NULL);
+	err = open_with(params, &server->params, &server->station, error);
+	if (!err) {
+		err = listen_at(server, host, service, error);
+		if (err)
+			station_put(server->station);
+	}
+	if (err) {
+		free(server);
+		return err;
+	}
+	server->source.tell = server_tell;
+	source_add(server->station->context, &server->source);
+	*out = server;
+	return 0;
 }

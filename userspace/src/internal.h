@@ -287,6 +287,8 @@ struct ibchan_cq {
 	bool is_watched;
 };
 
+struct messages;
+
 struct ibchan_channel {
 	struct object object;
 	struct source source;
@@ -295,8 +297,8 @@ struct ibchan_channel {
 	struct ibchan_cq *recv_cq;
 	struct ibchan_cq *own_cq;	/* one of these two, or NULL */
 	struct messages *messages;	/* of the short way, or NULL */
-	int (*closing)(void *messages);	/* tells the peer, before the channel ends */
-	void (*closed)(void *messages);	/* frees them, behind the channel */
+	int (*closing)(struct messages *m);	/* tells the peer, before the channel ends */
+	void (*closed)(struct messages *m);	/* frees them, behind the channel */
 	void *priv;			/* the caller's */
 	bool is_ending;			/* it has broken, which is to be told; of who asks */
 	struct ibchan_channel *next_accepting;	/* in a listener, under its lock */
@@ -333,6 +335,7 @@ struct pollfd;
 int fds_wait(struct pollfd *fds, unsigned int num, __s64 left_ns);
 int fd_wait(int fd, __s64 left_ns);
 int epoll_of(int first, int second, __u32 events);
+void edges_forget(int set);
 int context_word_fd(struct ibchan_context *context);
 void object_hide(struct object *object);
 bool object_show(struct object *object, __u32 but);

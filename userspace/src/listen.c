@@ -23,25 +23,17 @@ static void listener_release(struct object *object)
 }
 
 /* Without a host, IPv6's "any" stands for both families. */
-static const struct addrinfo *choose(const struct addrinfo *list, const char *host)
-{
-	const struct addrinfo *info;
-
-	for (info = list; !host && info; info = info->ai_next)
-		if (info->ai_family == AF_INET6)
-			return info;
-	return list;
-}
-
 static int fill_address(const struct ibchan_listen_params *params,
 			struct ibchan_address *address, struct ibchan_reason *reason)
 {
-	struct addrinfo *list;
+	struct addrinfo *list, *info;
 	int err = address_find(params->host, params->service, true, &list, reason);
 
 	if (err)
 		return err;
-	address_to_kernel(choose(list, params->host)->ai_addr, address);
+	for (info = list; !params->host && info && info->ai_family != AF_INET6;)
+		info = info->ai_next;
+	address_to_kernel((info ? info : list)->ai_addr, address);
 	freeaddrinfo(list);
 	return 0;
 }
@@ -71,22 +63,17 @@ int ibchan_listener_create(struct ibchan_context *context,
 			   const struct ibchan_listen_params *params,
 			   struct ibchan_listener **out, struct ibchan_error *error)
 {
+	struct ibchan_listener *listener = calloc(1, sizeof(*listener));
 	struct ibchan_reason reason = { 0 };
 	struct ibchan_listen_params where;
-	struct ibchan_listener *listener;
-	int err = context_check(context);
+	int err = !listener ? -ENOMEM : context_check(context) ?:
+					params_read(&where, sizeof(where), params, &reason);
 
-	if (!err)
-		err = params_read(&where, sizeof(where), params, &reason);
 	/* Handles mean something only within their own context. */
 	if (!err && where.device && where.device->object.context != context)
 		err = -EXDEV;
-	if (err)
-		return error_set(error, err, &reason);
-	listener = calloc(1, sizeof(*listener));
-	if (!listener)
-		return error_set(error, -ENOMEM, NULL);
-	err = listener_open(context, &where, listener, &reason);
+	if (!err)
+		err = listener_open(context, &where, listener, &reason);
 	if (err) {
 		free(listener);
 		return error_set(error, err, &reason);
@@ -161,36 +148,29 @@ static int take(struct ibchan_listener *listener, struct ibchan_request **out)
 	return 0;
 }
 
-/* Another thread may take what has come: the caller tries again. */
-static int await_request(const struct ibchan_listener *listener, const struct deadline *deadline)
+/* Where too much is open already, a look for a request fails whether one waits or not. */
+bool request_waits(const struct ibchan_listener *listener)
 {
-	int ret = fd_wait(listener->fd, deadline_left(deadline));
-
-	if (ret < 0)
-		return ret;
-	return ret ? 0 : -ETIMEDOUT;
+	return fd_wait(listener->fd, 0) > 0;
 }
 
 int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
 			struct ibchan_request **request, struct ibchan_error *error)
 {
 	struct deadline deadline;
-	int err = context_check(listener->object.context);
+	int err = deadline_begin(&deadline, listener->object.context, timeout_ns);
+	int wait = 0;
 
-	if (!err && timeout_ns < IBCHAN_TIMEOUT_NEVER)
-		err = -EINVAL;
 	if (err)
 		return error_set(error, err, NULL);
-	deadline_set(&deadline, timeout_ns);
-	do {
+	for (;;) {
 		err = take(listener, request);
-		if (err == -EAGAIN && timeout_ns) {
-			err = await_request(listener, &deadline);
-			if (!err)
-				err = -EAGAIN;
-		}
-	} while (err == -EAGAIN && timeout_ns);
-	return error_set(error, err, NULL);
+		/* One last look has been taken after the wait ended. */
+		if (err != -EAGAIN || !timeout_ns || wait)
+			return error_set(error, err == -EAGAIN && wait ? wait : err, NULL);
+		/* Another thread may take what has come. */
+		wait = fd_await(listener->fd, &deadline);
+	}
 }
 
 void ibchan_request_query(const struct ibchan_request *request, struct ibchan_request_info *info)
@@ -224,10 +204,10 @@ int ibchan_request_accept(struct ibchan_request *request, struct ibchan_prepared
 		      ms_of_ns(with.connect_ns, &cmd.connect_ms) ?:
 		      connect_data(with.data, with.length, cmd.data, &cmd.data_length,
 				   &cmd.reason);
-	if (err)
-		return error_set(error, err, &cmd.reason);
-	cmd.flags = with.flags;
-	err = context_ioctl(context, IBCHAN_CMD_REQUEST_ACCEPT, &cmd);
+	if (!err) {
+		cmd.flags = with.flags;
+		err = context_ioctl(context, IBCHAN_CMD_REQUEST_ACCEPT, &cmd);
+	}
 	if (!err) {
 		object_free(&request->object);
 		*out = &prepared->channel;
@@ -235,22 +215,19 @@ int ibchan_request_accept(struct ibchan_request *request, struct ibchan_prepared
 	return error_set(error, err, &cmd.reason);
 }
 
-int ibchan_request_reject(struct ibchan_request *request, const void *data,
-			  size_t length, struct ibchan_error *error)
+int ibchan_request_reject(struct ibchan_request *request, const void *data, size_t length,
+			  struct ibchan_error *error)
 {
 	struct ibchan_reason reason = { 0 };
 	struct ibchan_cmd_request_reject cmd = { .size = sizeof(cmd) };
-	struct ibchan_context *context;
 	int err;
 
 	if (!request)
 		return error_set(error, 0, NULL);
-	context = request->object.context;
 	cmd.request = request->object.handle;
 	err = connect_data(data, length, cmd.data, &cmd.data_length, &reason) ?:
-	      context_check(context);
-	if (!err)
-		err = context_ioctl(context, IBCHAN_CMD_REQUEST_REJECT, &cmd);
+	      context_check(request->object.context) ?:
+	      context_ioctl(request->object.context, IBCHAN_CMD_REQUEST_REJECT, &cmd);
 	/* After these two answers it is there for another one. */
 	if (err != -EINVAL && err != -EBUSY && cmd.flags & IBCHAN_ANSWERED)
 		object_free(&request->object);

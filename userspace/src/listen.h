@@ -33,6 +33,7 @@ struct ibchan_listener {
 #pragma GCC visibility push(hidden)
 
 /* listen.c */
+bool request_waits(const struct ibchan_listener *listener);
 bool request_has_given_up(int err);
 
 /* accept.c */

@@ -99,16 +99,6 @@ static void messages_free(struct messages *m)
 	free(m);
 }
 
-static void channel_closed(void *owner)
-{
-	messages_free(owner);
-}
-
-static int channel_closing(void *owner)
-{
-	return stream_end(owner);
-}
-
 static int memory_make(struct messages *m, struct ibchan_error *error)
 {
 	const size_t size = memory_size(m);
@@ -171,16 +161,6 @@ static int objects_make(struct messages *m, const char *device, struct ibchan_er
 	return err;
 }
 
-/* A box has room for each kind of frame, and begins where numbers may lie. */
-static size_t box_bytes(__u32 message_bytes)
-{
-	size_t bytes = sizeof(struct frame) + message_bytes;
-
-	if (bytes < sizeof(struct frame_offer))
-		bytes = sizeof(struct frame_offer);
-	return (bytes + 15) & ~(size_t)15;
-}
-
 int messages_make(struct station *station, const char *device,
 		  const struct ibchan_message_params *params, struct messages **out,
 		  struct ibchan_error *error)
@@ -195,7 +175,11 @@ int messages_make(struct station *station, const char *device,
 	m->num = params->messages;
 	m->num_inboxes = m->num + CONTROL_FRAMES;
 	m->message_bytes = params->message_bytes;
-	m->box_bytes = box_bytes(m->message_bytes);
+	/* A box has room for each kind of frame, and begins where numbers may lie. */
+	m->box_bytes = sizeof(struct frame) + (size_t)m->message_bytes;
+	if (m->box_bytes < sizeof(struct frame_offer))
+		m->box_bytes = sizeof(struct frame_offer);
+	m->box_bytes = (m->box_bytes + 15) & ~(size_t)15;
 	m->last = &m->first;
 	m->lent_last = &m->lent;
 	err = objects_make(m, device, error);
@@ -206,8 +190,8 @@ int messages_make(struct station *station, const char *device,
 		return err;
 	}
 	m->channel->messages = m;
-	m->channel->closing = channel_closing;
-	m->channel->closed = channel_closed;
+	m->channel->closing = stream_end;
+	m->channel->closed = messages_free;
 	m->channel->source.tell = stream_tell;
 	*out = m;
 	return 0;
@@ -223,11 +207,6 @@ int messages_greet(struct messages *m, const void *data, __u32 length)
 	m->peer_bytes = min(be32toh(greeting.message_bytes), m->message_bytes);
 	m->window.size = min(be32toh(greeting.messages), m->num);
 	return 0;
-}
-
-int messages_close(struct messages *m)
-{
-	return ibchan_channel_close(m->channel);
 }
 
 int ibchan_channel_message_params(const struct ibchan_channel *channel,

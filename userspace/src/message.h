@@ -178,7 +178,6 @@ int params_complete(const struct ibchan_message_params *params,
 int messages_make(struct station *station, const char *device,
 		  const struct ibchan_message_params *params, struct messages **messages,
 		  struct ibchan_error *error);
-int messages_close(struct messages *messages);
 
 /* The peer has said how it takes messages. 0, or -EPROTOTYPE for what is no greeting. */
 int messages_greet(struct messages *messages, const void *data, __u32 length);

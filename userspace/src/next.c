@@ -27,8 +27,6 @@
 /* How soon a source is asked again that no descriptor tells of. */
 #define SOON_NS		(NSEC_PER_SEC / 1000)
 
-#define source_of(source, type)	((type *)((char *)(source) - offsetof(type, source)))
-
 /* --- channels --- */
 
 /* A peer that uses a wrong key ends both sides' channels, and no work of this side. */
@@ -209,10 +207,8 @@ static int watch(struct ibchan_context *context, struct source *source, int fd,
 		 int (*tell)(struct source *source, struct ibchan_happening *happening),
 		 struct ibchan_error *error)
 {
-	int err = context_check(context);
+	int err = context_check(context) ?: min(fd, 0) ?: happenings_open(context);
 
-	if (!err)
-		err = fd < 0 ? fd : happenings_open(context);
 	if (err)
 		return error_set(error, err, NULL);
 	lock_take(&context->happenings.asking);
@@ -324,7 +320,7 @@ static int await(const struct ibchan_context *context, bool soon, const struct d
 	int ret;
 
 	if (!left)
-		return deadline->timeout_ns ? -ETIMEDOUT : -EAGAIN;
+		return too_late(deadline);
 	/* The descriptor is readable all that while. */
 	ret = soon ? fds_wait(NULL, 0, is_cut ? SOON_NS : left) :
 		     fd_wait(context->happenings.epoll_fd, left);
@@ -337,16 +333,11 @@ int ibchan_next(struct ibchan_context *context, __s64 timeout_ns,
 		struct ibchan_happening *happening, struct ibchan_error *error)
 {
 	struct deadline deadline;
-	int err = context_check(context);
+	int err = deadline_begin(&deadline, context, timeout_ns) ?: happenings_open(context);
 	int ret, wait = 0;
 
-	if (!err && timeout_ns < IBCHAN_TIMEOUT_NEVER)
-		err = -EINVAL;
-	if (!err)
-		err = happenings_open(context);
 	if (err)
 		return error_set(error, err, NULL);
-	deadline_set(&deadline, timeout_ns);
 	for (;;) {
 		ret = ask_now(context, happening);
 		if (ret > 0)
@@ -360,9 +351,7 @@ int ibchan_next(struct ibchan_context *context, __s64 timeout_ns,
 
 int ibchan_next_fd(struct ibchan_context *context)
 {
-	int err = context_check(context);
+	int err = context_check(context) ?: happenings_open(context);
 
-	if (!err)
-		err = happenings_open(context);
 	return err ? err : context->happenings.epoll_fd;
 }

@@ -13,6 +13,8 @@ enum told {
 	TOLD_MORE,	/* the same, and there is more to tell */
 };
 
+#define source_of(source, type)	((type *)((char *)(source) - offsetof(type, source)))
+
 #pragma GCC visibility push(hidden)
 
 /* There may be something to tell. Any lock may be held but happenings.lock. */

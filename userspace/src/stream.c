@@ -257,182 +257,150 @@ static int refuse_untaken(struct messages *m, int err, struct ibchan_error *erro
 	return refuse(error, err, IBCHAN_REASON_MESSAGES_UNTAKEN, window.sent, window.taken);
 }
 
-/* How a wait without success ends: the program may try again. */
-static int too_late(const struct deadline *deadline)
+static bool may_go_on(const struct messages *m, const __u32 *place)
 {
-	return deadline->timeout_ns ? -ETIMEDOUT : -EAGAIN;
+	return place ? is_taken(m, *place) : has_room(m);
 }
 
-/* -EAGAIN is about the peer's room. That of the send queue its owner knows. */
-static int no_place(int err, struct ibchan_error *error)
+/*
+ * Until @place was taken, or, where that is NULL, there is room for one more message. With 0 the
+ * lock is held.
+ */
+static int await(struct messages *m, const __u32 *place, const struct deadline *deadline)
 {
-	if (err == -EAGAIN && error)
-		error->code = -ENOBUFS;
-	return err == -EAGAIN ? -ENOBUFS : err;
+	int err, wait = 0;
+	__u32 tail;
+
+	for (;;) {
+		lock_take(&m->lock);
+		tail = ring_tail(m->cq);
+		err = may_go_on(m, place) ? 0 : look(m);
+		if (may_go_on(m, place))
+			return 0;
+		if (m->ended || m->over) {
+			m->is_known = true;
+			err = -ESHUTDOWN;
+		}
+		lock_give(&m->lock);
+		/* One last look has been taken after the wait ended. */
+		if (err || wait)
+			return err ? err : wait;
+		wait = cq_sleep(m->cq, tail, deadline);
+		if (wait == -EINTR)
+			wait = 0;
+	}
 }
 
 /* A place in the window for one message; with the lock held if there is one. */
 static int await_place(struct messages *m, const struct deadline *deadline,
 		       struct ibchan_error *error)
 {
-	int err = 0, wait = 0;
-	__u32 tail;
+	int err = await(m, NULL, deadline);
 
-	for (;;) {
-		lock_take(&m->lock);
-		tail = ring_tail(m->cq);
-		if (window_is_full(&m->window))
-			err = look(m);
-		if (m->ended || m->over) {
-			err = -ESHUTDOWN;
-			m->is_known = true;
-		}
-		if (!err && !window_is_full(&m->window))
-			return 0;
-		lock_give(&m->lock);
-		if (err)
-			return error_set(error, err, NULL);
-		/* One last look has been taken after the wait ended. */
-		if (wait == -ETIMEDOUT)
-			return refuse_untaken(m, too_late(deadline), error);
-		if (wait)
-			return error_set(error, wait, NULL);
-		wait = cq_sleep(m->cq, tail, deadline);
-		if (wait == -EINTR)
-			wait = 0;
-	}
+	if (err == -ETIMEDOUT)
+		return refuse_untaken(m, too_late(deadline), error);
+	return err ? error_set(error, err, NULL) : 0;
 }
 
-/* Counts a frame with a message that was posted. */
-static int sent(struct messages *m, int err, struct ibchan_error *error)
+/*
+ * With a place in the window. -EAGAIN is about the peer's room: that of the send queue its owner
+ * knows.
+ */
+static int post_message(struct messages *m, struct frame *frame, size_t bytes,
+			struct ibchan_error *error)
 {
+	int err = post_frame(m, frame, bytes, error);
+
 	if (!err)
 		window_send(&m->window);
 	if (err == -ESHUTDOWN || err == -ENODEV)
 		m->is_known = true;
-	return no_place(err, error);
+	if (err != -EAGAIN)
+		return err;
+	if (error)
+		error->code = -ENOBUFS;
+	return -ENOBUFS;
 }
 
 static int send_copy(struct messages *m, const void *bytes, size_t length,
-		     struct ibchan_error *error)
+		     const struct deadline *deadline, struct ibchan_error *error)
 {
-	unsigned char *box = outbox(m);
+	unsigned char *box;
+	int err = await_place(m, deadline, error);
 
+	if (err)
+		return err;
+	box = outbox(m);
 	*(struct frame *)box = frame_make(FRAME_BYTES, 0, length);
 	if (length)
 		memcpy(box + sizeof(struct frame), bytes, length);
-	return sent(m, post_frame(m, (struct frame *)box, sizeof(struct frame) + length, error),
-		    error);
-}
-
-/* 1: the peer has taken so many; 0: not yet; or why it never will. Under the lock. */
-static int have_been_taken(struct messages *m, __u32 place)
-{
-	int err = look(m);
-
-	if (is_taken(m, place))
-		return 1;
-	if (m->ended || m->over)
-		return -ESHUTDOWN;
+	err = post_message(m, (struct frame *)box, sizeof(struct frame) + length, error);
+	lock_give(&m->lock);
 	return err;
 }
 
-static int await_taken(struct messages *m, __u32 place, const struct deadline *deadline)
-{
-	int ret, wait = 0;
-	__u32 tail;
-
-	for (;;) {
-		lock_take(&m->lock);
-		tail = ring_tail(m->cq);
-		ret = have_been_taken(m, place);
-		lock_give(&m->lock);
-		if (ret)
-			return min(ret, 0);
-		if (wait)
-			return wait;
-		wait = cq_sleep(m->cq, tail, deadline);
-		if (wait == -EINTR)
-			wait = 0;
-	}
-}
-
-/* With the lock held, and a place in the window. */
-static int offer(struct messages *m, const struct ibchan_mr *mr, size_t length,
-		 struct ibchan_error *error)
+static int post_offer(struct messages *m, struct lent *lent, struct ibchan_error *error)
 {
 	struct frame_offer *box = (struct frame_offer *)outbox(m);
+	int err;
 
 	*box = (struct frame_offer) {
-		.frame = frame_make(FRAME_OFFER, 0, length),
-		.addr = htobe64(mr->remote_addr),
-		.rkey = htobe32(mr->rkey),
+		.frame = frame_make(FRAME_OFFER, 0, lent->length),
+		.addr = htobe64(lent->mr->remote_addr),
+		.rkey = htobe32(lent->mr->rkey),
 	};
-	return sent(m, post_frame(m, &box->frame, sizeof(*box), error), error);
+	err = post_message(m, &box->frame, sizeof(*box), error);
+	lent->place = m->window.sent;
+	return err;
 }
 
-static int reg_to_offer(const struct messages *m, const void *bytes, size_t length,
-			struct ibchan_mr **mr, struct ibchan_error *error)
+/* Offers the bytes of @lent to the peer. @is_kept: ibchan_next() tells when they are taken. */
+static int lend(struct messages *m, struct lent *lent, bool is_kept,
+		const struct deadline *deadline, struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
 		.size = sizeof(params),
-		.addr = (void *)(uintptr_t)bytes,
-		.length = length,
 		.access = IBCHAN_ACCESS_REMOTE_READ,
+		.addr = (void *)(uintptr_t)lent->bytes,
+		.length = lent->length,
 	};
-
-	return ibchan_mr_reg(m->pd, &params, mr, error);
-}
-
-/* From the offer on the peer may read the bytes, so the call cannot end without it. */
-static int await_reader(struct messages *m, __u32 place, const struct deadline *deadline,
-			struct ibchan_error *error)
-{
-	int err = await_taken(m, place, deadline);
-
-	if (!err)
-		return error_set(error, 0, NULL);
-	lock_take(&m->lock);
-	m->is_known = true;
-	lock_give(&m->lock);
-	ibchan_channel_break(m->channel);
-	return error_set(error, err == -ETIMEDOUT ? -ECONNABORTED : err, NULL);
-}
-
-static int send_offer(struct messages *m, const void *bytes, size_t length,
-		      const struct deadline *deadline, struct ibchan_error *error)
-{
-	struct ibchan_mr *mr;
-	__u32 place;
-	int err = reg_to_offer(m, bytes, length, &mr, error);
+	int err = ibchan_mr_reg(m->pd, &params, &lent->mr, error);
 
 	if (err)
 		return err;
 	err = await_place(m, deadline, error);
 	if (!err) {
-		err = offer(m, mr, length, error);
-		place = m->window.sent;
+		err = post_offer(m, lent, error);
+		if (!err && is_kept) {
+			*m->lent_last = lent;
+			m->lent_last = &lent->next;
+		}
 		lock_give(&m->lock);
-		if (!err)
-			err = await_reader(m, place, deadline, error);
 	}
-	ibchan_mr_dereg(mr);
+	if (err)
+		ibchan_mr_dereg(lent->mr);
 	return err;
 }
 
-static int send_in_turn(struct messages *m, const void *bytes, size_t length,
-			const struct deadline *deadline, struct ibchan_error *error)
+/* From the offer on the peer may read the bytes, so the call cannot end without it. */
+static int send_offer(struct messages *m, const void *bytes, size_t length,
+		      const struct deadline *deadline, struct ibchan_error *error)
 {
-	int err;
+	struct lent lent = { .bytes = bytes, .length = length };
+	int err = lend(m, &lent, false, deadline, error);
 
-	if (length > m->peer_bytes)
-		return send_offer(m, bytes, length, deadline, error);
-	err = await_place(m, deadline, error);
 	if (err)
 		return err;
-	err = send_copy(m, bytes, length, error);
+	err = await(m, &lent.place, deadline);
+	if (err) {
+		lock_take(&m->lock);
+		m->is_known = true;
+	}
 	lock_give(&m->lock);
-	return err;
+	if (err)
+		ibchan_channel_break(m->channel);
+	ibchan_mr_dereg(lent.mr);
+	return error_set(error, err == -ETIMEDOUT ? -ECONNABORTED : err, NULL);
 }
 
 static int check_send(const struct messages *m, size_t length, struct ibchan_error *error)
@@ -469,20 +437,13 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
 	} while (err == -EINTR);
 	if (err)
 		return refuse_untaken(m, too_late(&deadline), error);
-	err = send_in_turn(m, bytes, length, &deadline, error);
+	err = length > m->peer_bytes ? send_offer(m, bytes, length, &deadline, error) :
+				       send_copy(m, bytes, length, &deadline, error);
 	lock_give(&m->sending);
 	return err;
 }
 
 /* --- sending without a wait --- */
-
-/* 0: with the lock held, and a place in the window. */
-static int find_place(struct messages *m, struct ibchan_error *error)
-{
-	const struct deadline now = { .timeout_ns = 0 };
-
-	return await_place(m, &now, error);
-}
 
 /* The peer cannot reach it any more. */
 void lent_free(struct lent *lent)
@@ -491,31 +452,7 @@ void lent_free(struct lent *lent)
 	free(lent);
 }
 
-static void lend(struct messages *m, struct lent *lent)
-{
-	lent->place = m->window.sent;
-	lent->next = NULL;
-	*m->lent_last = lent;
-	m->lent_last = &lent->next;
-}
-
-static int post_offer(struct messages *m, struct lent *lent, struct ibchan_error *error)
-{
-	int err = reg_to_offer(m, lent->bytes, lent->length, &lent->mr, error);
-
-	if (err)
-		return err;
-	err = find_place(m, error);
-	if (!err) {
-		err = offer(m, lent->mr, lent->length, error);
-		if (!err)
-			lend(m, lent);
-		lock_give(&m->lock);
-	}
-	if (err)
-		ibchan_mr_dereg(lent->mr);
-	return err;
-}
+static const struct deadline now;
 
 static int post_long(struct messages *m, const void *bytes, size_t length,
 		     struct ibchan_error *error)
@@ -527,7 +464,7 @@ static int post_long(struct messages *m, const void *bytes, size_t length,
 		return error_set(error, -ENOMEM, NULL);
 	lent->bytes = bytes;
 	lent->length = length;
-	err = post_offer(m, lent, error);
+	err = lend(m, lent, true, &now, error);
 	if (err)
 		free(lent);
 	return err ? err : 1;
@@ -541,14 +478,8 @@ int ibchan_post_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
 
 	if (err)
 		return err;
-	if (length > m->peer_bytes)
-		return post_long(m, bytes, length, error);
-	err = find_place(m, error);
-	if (err)
-		return err;
-	err = send_copy(m, bytes, length, error);
-	lock_give(&m->lock);
-	return err;
+	return length > m->peer_bytes ? post_long(m, bytes, length, error) :
+					send_copy(m, bytes, length, &now, error);
 }
 
 /* --- receiving; one thread at a time --- */
@@ -572,8 +503,7 @@ static int read_piece(struct messages *m, unsigned char *buf, size_t length,
 		      const struct ibchan_remote_region *from, struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
-		.size = sizeof(params),
-		.addr = buf, .length = length, .access = IBCHAN_ACCESS_LOCAL,
+		.size = sizeof(params), .access = IBCHAN_ACCESS_LOCAL, .addr = buf, .length = length,
 	};
 	struct ibchan_error why;
 	struct ibchan_mr *mr;
@@ -727,18 +657,12 @@ ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t r
 	struct messages *m = channel->messages;
 	struct deadline deadline;
 	ssize_t ret;
+	int err = m ? deadline_begin(&deadline, m->station->context, timeout_ns) : -EINVAL;
 
-	if (!m || timeout_ns < IBCHAN_TIMEOUT_NEVER)
-		return error_set(error, -EINVAL, NULL);
-	ret = context_check(m->station->context);
-	if (ret)
-		return error_set(error, (int)ret, NULL);
-	deadline_set(&deadline, timeout_ns);
-	ret = lock_take_until(&m->receiving, &deadline);
-	if (ret == -ETIMEDOUT)
-		ret = too_late(&deadline);
-	if (ret)
-		return error_set(error, (int)ret, NULL);
+	if (!err)
+		err = lock_take_until(&m->receiving, &deadline);
+	if (err)
+		return error_set(error, err == -ETIMEDOUT ? too_late(&deadline) : err, NULL);
 	ret = await_first(m, &deadline, error);
 	if (!ret && m->first->arrival.length > room) {
 		ret = refuse(error, -EMSGSIZE, IBCHAN_REASON_MESSAGE_TOO_LONG,

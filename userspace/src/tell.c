@@ -85,8 +85,7 @@ static int find_nothing(struct messages *m)
 
 int stream_tell(struct source *source, struct ibchan_happening *happening)
 {
-	struct ibchan_channel *channel = (struct ibchan_channel *)
-		((char *)source - offsetof(struct ibchan_channel, source));
+	struct ibchan_channel *channel = source_of(source, struct ibchan_channel);
 	struct messages *m = channel->messages;
 	struct lent *lent;
 	int unwatched, told;

@@ -43,6 +43,21 @@ __s64 deadline_left(const struct deadline *deadline)
 }
 
 /*
+ * Until @fd is readable. Once the time is over the answer is an error, even if something has come:
+ * things might come without end.
+ */
+int fd_await(int fd, const struct deadline *deadline)
+{
+	const __s64 left = deadline_left(deadline);
+	int ret;
+
+	if (!left)
+		return too_late(deadline);
+	ret = fd_wait(fd, left);
+	return ret ? min(ret, 0) : -ETIMEDOUT;
+}
+
+/*
  * Once the time is over the answer is an error, whatever came: another thread's
  * completions might come without end.
  */
@@ -69,13 +84,12 @@ int ibchan_cq_wait(struct ibchan_cq *cq, struct ibchan_cqe *completions,
 {
 	struct deadline deadline;
 	__u32 tail, got = 0;
-	int wait = context_check(cq->object.context);
+	int wait = deadline_begin(&deadline, cq->object.context, timeout_ns);
 
 	if (wait)
 		return wait;
-	if (!min || min > n || timeout_ns < IBCHAN_TIMEOUT_NEVER)
+	if (!min || min > n)
 		return -EINVAL;
-	deadline_set(&deadline, timeout_ns);
 	for (;;) {
 		got += cq_take(cq, completions + got, n - got, &tail);
 		/* One last look has been taken after the wait ended. */

@@ -20,6 +20,7 @@ struct deadline {
 __s64 now_ns(void);	/* on the monotonic clock */
 void deadline_start(struct deadline *deadline);
 __s64 deadline_left(const struct deadline *deadline);
+int fd_await(int fd, const struct deadline *deadline);
 int cq_sleep(const struct ibchan_cq *cq, __u32 tail, const struct deadline *deadline);
 int ticket_look(const struct ticket *ticket, struct ibchan_cqe *completion, __u32 *tail);
 int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
@@ -37,6 +38,25 @@ static inline void deadline_set(struct deadline *deadline, __s64 timeout_ns)
 	deadline->end_ns = 0;
 	if (timeout_ns > 0)
 		deadline_start(deadline);
+}
+
+/* Of a call that may wait: 0; -EPERM in a child; -EINVAL: @timeout_ns is none. */
+static inline int deadline_begin(struct deadline *deadline, const struct ibchan_context *context,
+				 __s64 timeout_ns)
+{
+	int err = context_check(context);
+
+	if (!err && timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		err = -EINVAL;
+	if (!err)
+		deadline_set(deadline, timeout_ns);
+	return err;
+}
+
+/* How a wait without success ends: the program may try again. */
+static inline int too_late(const struct deadline *deadline)
+{
+	return deadline->timeout_ns ? -ETIMEDOUT : -EAGAIN;
 }
 
 /* Asks for a sleep until @min completions were published behind @tail. */
