@@ -13,7 +13,7 @@
  *	cq.c		create, destroy, poll
  *	post.c		work requests -> SUBMIT
  *	channel.c	builder, endpoint, handshake
- *	history.c who.c	what happened to a channel, and words for that
+ *	who.c		what happened to a channel, and words for that
  *	address.c	names and forms of IP addresses
  *	connect.c listen.c	connecting by address
  *	wait.c		everything that sleeps
@@ -366,6 +366,9 @@ int ticket_leave(const struct ticket *ticket, struct ibchan_cqe *completion);
 __u32 ring_take_any(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n, __u32 got);
 void ring_sort(struct ibchan_cq *cq);
 void ring_make_room(struct ibchan_cq *cq);
+
+/* text.c; @text: INET6_ADDRSTRLEN bytes */
+void gid_text(const void *gid, char *text);
 
 /* code.c */
 const char *errno_words(int code);

@@ -130,8 +130,7 @@ static const char * const reason_texts[ARRAY_SIZE(reason_names)] = {
 	[IBCHAN_REASON_ENDPOINT_MAGIC] =
 		"this is no endpoint: it begins with {x1} and not with {x0}",
 	[IBCHAN_REASON_ENDPOINT_VERSION] = "endpoint version: ours {d0}, theirs {d1}",
-	[IBCHAN_REASON_ENDPOINT_RESERVED] =
-		"endpoint: what another kind of port has",
+	[IBCHAN_REASON_ENDPOINT_RESERVED] = "endpoint: what another kind of port has",
 	[IBCHAN_REASON_GID_GONE] = "port {d0}: the address at GID index {d1} is gone",
 	[IBCHAN_REASON_PEER_RD_ATOMIC] =
 		"endpoint max_rd_atomic: at least {d0} is needed, theirs {d1}",
@@ -219,8 +218,7 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"an element needs a region of the same context that is still registered",
 	[IBCHAN_REASON_OUT_OF_BOUNDS] =
 		"an offset counts from the region's first byte; ibchan_sge_checked() tells earlier",
-	[IBCHAN_REASON_OTHER_PD] =
-		"register the memory in the protection domain of the channel",
+	[IBCHAN_REASON_OTHER_PD] = "register the memory in the protection domain of the channel",
 	[IBCHAN_REASON_MR_ACCESS] =
 		"register the memory with that access; receives and reads need local write",
 	[IBCHAN_REASON_MR_INVALIDATED] = "deregister it, and register the memory anew",
@@ -239,8 +237,7 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"access is made of IBCHAN_ACCESS_*; that to write or for atomics needs local write with it",
 	[IBCHAN_REASON_NO_GID] =
 		"give the network device of the port an address and set it up; `ibchan devices --gids` shows the table",
-	[IBCHAN_REASON_PORT_DOWN] =
-		"set the network device of the port up, or choose another port",
+	[IBCHAN_REASON_PORT_DOWN] = "set the network device of the port up, or choose another port",
 	[IBCHAN_REASON_CQ_FULL] =
 		"make the completion queue with more cq_entries, or the channel with shorter queues",
 	[IBCHAN_REASON_ENDPOINT_MAGIC] =
@@ -255,25 +252,21 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"the subnet manager gives a port its LID; was it running when the peer was prepared?",
 	[IBCHAN_REASON_PEER_PKEY] =
 		"both ports must be in one partition, and one of them a full member of it",
-	[IBCHAN_REASON_PEER_SUBNET] =
-		"a peer in another subnet is reached by its IP address only",
-	[IBCHAN_REASON_LINK_LAYER] =
-		"both ports must be of one kind; choose device and port",
+	[IBCHAN_REASON_PEER_SUBNET] = "a peer in another subnet is reached by its IP address only",
+	[IBCHAN_REASON_LINK_LAYER] = "both ports must be of one kind; choose device and port",
 	[IBCHAN_REASON_GID_FAMILY] =
 		"both addresses must be of one kind: gid_index IBCHAN_AUTO_IPV4 or IBCHAN_AUTO_IPV6 on one side",
 	[IBCHAN_REASON_NO_ROUTE] =
 		"`ip route get` with the peer's address tells what the kernel knows; is the address the right one, and this device in its network?",
 	[IBCHAN_REASON_NEXT_HOP] =
 		"`ip route get` with the peer's address names the gateway; is it up, and in this network?",
-	[IBCHAN_REASON_NO_PKEY] =
-		"the subnet manager gives a port its P_Keys; is it running?",
+	[IBCHAN_REASON_NO_PKEY] = "the subnet manager gives a port its P_Keys; is it running?",
 	[IBCHAN_REASON_MTU_ABOVE_PORT] = "an mtu of 0 takes what both sides can",
 	[IBCHAN_REASON_BUSY] =
 		"wait for that work first, or post with IBCHAN_WR_UNCHECKED if that is meant",
 	[IBCHAN_REASON_REQUEST_DEVICE] =
 		"build the channel on the device that ibchan_request_query() names",
-	[IBCHAN_REASON_CONNECT] =
-		"`ibchan doctor PEER` looks for the cause, step by step",
+	[IBCHAN_REASON_CONNECT] = "`ibchan doctor PEER` looks for the cause, step by step",
 	[IBCHAN_REASON_INLINE_TOO_LONG] =
 		"raise max_inline_data before the channel is prepared, or do without IBCHAN_WR_INLINE",
 	[IBCHAN_REASON_FILE_WRITTEN] =
@@ -286,8 +279,7 @@ static const char * const reason_hints[ARRAY_SIZE(reason_names)] = {
 		"make shorter queues, close what is no longer used, or have the module parameter user_memory raised",
 	[IBCHAN_REASON_HOST_ONLY] =
 		"connect to an address of an RDMA device's: `ibchan doctor` lists them",
-	[IBCHAN_REASON_FOREIGN] =
-		"IBCHAN_CONNECT_FOREIGN accepts such a peer",
+	[IBCHAN_REASON_FOREIGN] = "IBCHAN_CONNECT_FOREIGN accepts such a peer",
 	[IBCHAN_REASON_MESSAGES_UNTAKEN] =
 		"wait longer, or raise messages in the params of both sides",
 	[IBCHAN_REASON_SOURCE] =
@@ -331,34 +323,19 @@ static const struct parameter_row *parameter_row(const struct ibchan_reason *rea
 	return &parameter_rows[reason->element];
 }
 
-/* An entry that lies inside the table and is refused has nothing that a channel can use. */
-static bool is_useless_gid(const struct ibchan_reason *reason)
-{
-	return reason->code == IBCHAN_REASON_PARAMETER &&
-	       reason->element == IBCHAN_PARAMETER_GID_INDEX &&
-	       reason->value[0] >= reason->value[1] && reason->value[0] <= reason->value[2];
-}
-
-/* Where nothing but a flush has come, the device did not say why. */
-static bool is_silent_end(const struct ibchan_reason *reason)
-{
-	return reason->code == IBCHAN_REASON_BROKEN && reason->value[0] == ECANCELED &&
-	       reason->value[1] == IBCHAN_STATUS_WR_FLUSH_ERR;
-}
-
 static const char *reason_words(const struct ibchan_reason *reason)
 {
-	static const char silent_end[] = {
-		"{V}the channel is broken: its device has ended it and does not say why; often the peer used a wrong key, or sent more than a receive holds"
-	};
-	static const char useless_gid[] = {
-		"{P}: entry {d0} of the port's table has no address that a channel can use from here"
-	};
+	const __u64 *value = reason->value;
 
-	if (is_silent_end(reason))
-		return silent_end;
-	if (is_useless_gid(reason))
-		return useless_gid;
+	/* Where nothing but a flush has come, the device did not say why. */
+	if (reason->code == IBCHAN_REASON_BROKEN && value[0] == ECANCELED &&
+	    value[1] == IBCHAN_STATUS_WR_FLUSH_ERR)
+		return "{V}the channel is broken: its device has ended it and does not say why; often the peer used a wrong key, or sent more than a receive holds";
+	/* An entry inside the table that is refused has nothing that a channel can use. */
+	if (reason->code == IBCHAN_REASON_PARAMETER &&
+	    reason->element == IBCHAN_PARAMETER_GID_INDEX && value[0] >= value[1] &&
+	    value[0] <= value[2])
+		return "{P}: entry {d0} of the port's table has no address that a channel can use from here";
 	if (parameter_row(reason)->text)
 		return parameter_row(reason)->text;
 	return reason->code < ARRAY_SIZE(reason_texts) ? reason_texts[reason->code] : NULL;
@@ -385,63 +362,46 @@ static void add(struct text *text, const char *format, ...)
 		text->used += (size_t)n;
 }
 
-static void add_access(struct text *text, __u64 access)
-{
-	static const char * const names[] = {
-		"local write", "remote write", "remote read", "remote atomic",
-	};
-	const char *between = "";
-	__u32 i;
+struct bit {
+	__u32 bit;
+	const char *name;
+};
 
-	if (!access)
+/* In words, as far as there are some; the rest as a number. Ends with a bit of 0. */
+static void add_bits(struct text *text, __u64 bits, const struct bit *names)
+{
+	const char *between = "";
+
+	if (!bits)
 		add(text, "none");
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!(access & (1U << i)))
+	for (; names->bit; names++) {
+		if (!(bits & names->bit))
 			continue;
-		add(text, "%s%s", between, names[i]);
+		add(text, "%s%s", between, names->name);
+		bits &= ~(__u64)names->bit;
 		between = "|";
 	}
-	if (access >> ARRAY_SIZE(names))
-		add(text, "%s0x%llx", between, (unsigned long long)
-		    (access >> ARRAY_SIZE(names) << ARRAY_SIZE(names)));
+	if (bits)
+		add(text, "%s0x%llx", between, (unsigned long long)bits);
 }
 
-static void add_errno(struct text *text, __u64 code)
-{
-	const char *words = code <= INT32_MAX ? errno_words((int)code) : NULL;
+static const struct bit access_bits[] = {
+	{ IBCHAN_ACCESS_LOCAL_WRITE, "local write" },
+	{ IBCHAN_ACCESS_REMOTE_WRITE, "remote write" },
+	{ IBCHAN_ACCESS_REMOTE_READ, "remote read" },
+	{ IBCHAN_ACCESS_REMOTE_ATOMIC, "remote atomic" },
+	{ 0 }
+};
 
-	if (words)
-		add(text, "%s", words);
-	else
-		add(text, "errno %llu", (unsigned long long)code);
-}
-
-/* Flags of a work request. */
-static void add_flags(struct text *text, __u64 flags)
-{
-	static const struct {
-		__u32 flag;
-		const char *name;
-	} names[] = {
-		{ IBCHAN_WR_IMM, "IMM" }, { IBCHAN_WR_FENCE, "FENCE" },
-		{ IBCHAN_WR_SOLICITED, "SOLICITED" }, { IBCHAN_WR_INLINE, "INLINE" },
-		{ IBCHAN_WR_UNSIGNALED, "UNSIGNALED" }, { IBCHAN_WR_UNCHECKED, "UNCHECKED" },
-	};
-	const char *between = "";
-	__u32 i;
-
-	if (!flags)
-		add(text, "none");
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!(flags & names[i].flag))
-			continue;
-		add(text, "%s%s", between, names[i].name);
-		flags &= ~(__u64)names[i].flag;
-		between = "|";
-	}
-	if (flags)
-		add(text, "%s0x%llx", between, (unsigned long long)flags);
-}
+static const struct bit flag_bits[] = {
+	{ IBCHAN_WR_IMM, "IMM" },
+	{ IBCHAN_WR_FENCE, "FENCE" },
+	{ IBCHAN_WR_SOLICITED, "SOLICITED" },
+	{ IBCHAN_WR_INLINE, "INLINE" },
+	{ IBCHAN_WR_UNSIGNALED, "UNSIGNALED" },
+	{ IBCHAN_WR_UNCHECKED, "UNCHECKED" },
+	{ 0 }
+};
 
 /* Why a channel has ended. */
 static const char *end_words(__u64 code)
@@ -460,41 +420,6 @@ static const char *end_words(__u64 code)
 	default:
 		return ibchan_strerror(code <= INT32_MAX ? -(int)code : -1000000);
 	}
-}
-
-static const char *link_layer_name(__u64 layer)
-{
-	switch (layer) {
-	case IBCHAN_LINK_LAYER_INFINIBAND:
-		return "InfiniBand";
-	case IBCHAN_LINK_LAYER_ETHERNET:
-		return "Ethernet";
-	case IBCHAN_LINK_LAYER_IWARP:
-		return "iWARP";
-	default:
-		return UNKNOWN;
-	}
-}
-
-/* The steps that IBCHAN_REASON_VERBS numbers. */
-static const char *qp_step_name(__u64 step)
-{
-	static const char * const names[] = {
-		"create", "initialise (INIT)", "make ready to receive (RTR)",
-		"make ready to send (RTS)",
-	};
-
-	return step < ARRAY_SIZE(names) ? names[step] : "change";
-}
-
-/* The steps that IBCHAN_REASON_CM numbers. */
-static const char *cm_step_name(__u64 step)
-{
-	static const char * const names[] = {
-		"begin", "take that address", "listen",
-	};
-
-	return step < ARRAY_SIZE(names) ? names[step] : "go on";
 }
 
 /* Reject codes as the InfiniBand specification numbers them, that one meets. */
@@ -519,73 +444,129 @@ static void add_reject(struct text *text, __s64 code)
 	}
 }
 
+static const char * const link_layers[] = {
+	[IBCHAN_LINK_LAYER_INFINIBAND] = "InfiniBand",
+	[IBCHAN_LINK_LAYER_ETHERNET] = "Ethernet",
+	[IBCHAN_LINK_LAYER_IWARP] = "iWARP",
+};
+
+/* The steps that IBCHAN_REASON_VERBS numbers, and a later one. */
+static const char * const qp_steps[] = {
+	"create", "initialise (INIT)", "make ready to receive (RTR)", "make ready to send (RTS)",
+	"change",
+};
+
+/* The steps that IBCHAN_REASON_CM numbers, and a later one. */
+static const char * const cm_steps[] = { "begin", "take that address", "listen", "go on" };
+
 /* Numbers that had a meaning once have no name. */
-static const char *name_of(const char * const *names, size_t n, __u32 number)
+static const char *name_of(const char * const *names, size_t n, __u64 number)
 {
 	return number < n && names[number] ? names[number] : UNKNOWN;
 }
 
+#define NAME_OF(names, number)	name_of(names, ARRAY_SIZE(names), number)
+#define NAME_OR_LAST(names, number)	names[min(number, ARRAY_SIZE(names) - 1)]
+
 /* In lower case, whatever the locale: tolower() makes of a Turkish I something else. */
 static void add_parameter(struct text *text, __u32 parameter)
 {
-	const char *c = name_of(parameter_names, ARRAY_SIZE(parameter_names), parameter);
+	const char *c = NAME_OF(parameter_names, parameter);
 
 	for (; *c; c++)
 		add(text, "%c", *c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
 }
 
-static void add_value(struct text *text, char how, __u64 value)
+/* A value that is shown by words alone; NULL: it is none. */
+static const char *value_words(char how, __u64 value)
 {
+	switch (how) {
+	case 'p':
+		return NAME_OF(port_state_names, (__u32)value);
+	case 'n':
+		return gai_strerror((int)value);
+	case 'e':
+		return value <= INT32_MAX ? errno_words((int)value) : NULL;
+	case 'b':
+		return end_words(value);
+	case 'u':
+		return source_words(value);
+	case 'l':
+		return NAME_OF(link_layers, value);
+	case 'c':
+		return value ? "hca_object" : "hca_handle";
+	case 'o':
+		return value ? "read into memory without a key of its own" :
+			       "connect by endpoints, only by address";
+	case 'q':
+		return NAME_OR_LAST(qp_steps, value);
+	case 'k':
+		return NAME_OR_LAST(cm_steps, value);
+	case 't':
+		return ibchan_stage_name((__u32)value);
+	default:
+		return NULL;
+	}
+}
+
+/* By IPv4, where it is such an address. */
+void gid_text(const void *gid, char *text)
+{
+	const struct in6_addr *address = gid;
+
+	if (IN6_IS_ADDR_V4MAPPED(address))
+		inet_ntop(AF_INET, &address->s6_addr[12], text, INET6_ADDRSTRLEN);
+	else
+		inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
+}
+
+static void add_gid(struct text *text, const __u64 half[2])
+{
+	const __u64 gid[2] = { htobe64(half[0]), htobe64(half[1]) };
+	char buf[INET6_ADDRSTRLEN];
+
+	gid_text(gid, buf);
+	add(text, "%s", buf);
+}
+
+static void add_value(struct text *text, char how, const __u64 *values)
+{
+	const __u64 value = *values;
+	const char *words = value_words(how, value);
+
+	if (words) {
+		add(text, "%s", words);
+		return;
+	}
 	switch (how) {
 	case 'x':
 		add(text, "0x%llx", (unsigned long long)value);
-		break;
-	case 'p':
-		add(text, "%s", ibchan_port_state_name((__u32)value));
-		break;
-	case 'n':
-		add(text, "%s", gai_strerror((int)value));
 		break;
 	case 'i':
 		add(text, "%lld", (long long)value);
 		break;
 	case 'e':
-		add_errno(text, value);
+		add(text, "errno %llu", (unsigned long long)value);
 		break;
-	case 'b':
-		add(text, "%s", end_words(value));
+	case 'g':
+		add_gid(text, values);
 		break;
-	case 'u':
-		add(text, "%s", source_words(value));
+	case 'h':
+		if (!value && !values[1])
+			break;
+		add(text, ": ");
+		add_gid(text, values);
+		add(text, " would do");
 		break;
 	case 'f':
-		add_flags(text, value);
+		add_bits(text, value, flag_bits);
 		break;
 	case 'a':
-		add_access(text, value);
+		add_bits(text, value, access_bits);
 		break;
 	case 's':
 		if (value)
 			add(text, ", first failed work %s", ibchan_status_name((__u32)value));
-		break;
-	case 'l':
-		add(text, "%s", link_layer_name(value));
-		break;
-	case 'c':
-		add(text, "%s", value ? "hca_object" : "hca_handle");
-		break;
-	case 'o':
-		add(text, "%s", value ? "read into memory without a key of its own" :
-					"connect by endpoints, only by address");
-		break;
-	case 'q':
-		add(text, "%s", qp_step_name(value));
-		break;
-	case 'k':
-		add(text, "%s", cm_step_name(value));
-		break;
-	case 't':
-		add(text, "%s", ibchan_stage_name((__u32)value));
 		break;
 	case 'r':
 		add_reject(text, (__s64)value);
@@ -607,28 +588,6 @@ static void add_value(struct text *text, char how, __u64 value)
 	}
 }
 
-static void add_gid(struct text *text, const __u64 half[2])
-{
-	const __u64 gid[2] = { htobe64(half[0]), htobe64(half[1]) };
-	const struct in6_addr *address = (const struct in6_addr *)gid;
-	char buf[INET6_ADDRSTRLEN];
-
-	if (IN6_IS_ADDR_V4MAPPED(address))
-		inet_ntop(AF_INET, &address->s6_addr[12], buf, sizeof(buf));
-	else
-		inet_ntop(AF_INET6, address, buf, sizeof(buf));
-	add(text, "%s", buf);
-}
-
-static void add_proposal(struct text *text, const __u64 half[2])
-{
-	if (!half[0] && !half[1])
-		return;
-	add(text, ": ");
-	add_gid(text, half);
-	add(text, " would do");
-}
-
 static void add_brace(struct text *text, const char *brace, const struct ibchan_reason *reason)
 {
 	switch (brace[0]) {
@@ -648,14 +607,8 @@ static void add_brace(struct text *text, const char *brace, const struct ibchan_
 	case 'N':
 		add(text, "%s", node_words(reason));
 		break;
-	case 'g':
-		add_gid(text, &reason->value[brace[1] - '0']);
-		break;
-	case 'h':
-		add_proposal(text, &reason->value[brace[1] - '0']);
-		break;
 	default:
-		add_value(text, brace[0], reason->value[brace[1] - '0']);
+		add_value(text, brace[0], &reason->value[brace[1] - '0']);
 	}
 }
 
@@ -679,15 +632,6 @@ static void add_reason(struct text *text, const struct ibchan_reason *reason)
 	}
 }
 
-static void add_work(struct text *text, const struct ibchan_error *error)
-{
-	add(text, "%s failed: %s (%s", ibchan_opcode_name(error->opcode),
-	    ibchan_status_name(error->status), ibchan_status_class_name(error->status));
-	if (error->vendor_err)
-		add(text, ", vendor code 0x%x", error->vendor_err);
-	add(text, "): %s", ibchan_status_hint(error->status));
-}
-
 int ibchan_reason_text(const struct ibchan_reason *reason, char *buf, size_t len)
 {
 	struct text text = { .buf = buf, .len = len };
@@ -699,10 +643,9 @@ int ibchan_reason_text(const struct ibchan_reason *reason, char *buf, size_t len
 }
 
 /* Where a limit of 0 answers the same there is a reason. */
-static int is_of_other_process(const struct ibchan_error *error)
+static bool is_of_other_process(const struct ibchan_error *error)
 {
-	return error->origin == IBCHAN_ERROR_CALL && error->code == -EPERM &&
-	       !error->reason.code;
+	return error->origin == IBCHAN_ERROR_CALL && error->code == -EPERM && !error->reason.code;
 }
 
 int ibchan_error_text(const struct ibchan_error *error, char *buf, size_t len)
@@ -711,14 +654,19 @@ int ibchan_error_text(const struct ibchan_error *error, char *buf, size_t len)
 
 	if (len)
 		buf[0] = '\0';
-	if (error->origin == IBCHAN_ERROR_WORK)
-		add_work(&text, error);
-	else if (error->reason.code)
+	if (error->origin == IBCHAN_ERROR_WORK) {
+		add(&text, "%s failed: %s (%s", ibchan_opcode_name(error->opcode),
+		    ibchan_status_name(error->status), ibchan_status_class_name(error->status));
+		if (error->vendor_err)
+			add(&text, ", vendor code 0x%x", error->vendor_err);
+		add(&text, "): %s", ibchan_status_hint(error->status));
+	} else if (error->reason.code) {
 		add_reason(&text, &error->reason);
-	else if (is_of_other_process(error))
+	} else if (is_of_other_process(error)) {
 		add(&text, "another process opened the context");
-	else
+	} else {
 		add(&text, "%s", ibchan_strerror(error->code));
+	}
 	return (int)text.used;
 }
 
@@ -734,24 +682,23 @@ const char *ibchan_error_hint(const struct ibchan_error *error)
 		return parameter_row(&error->reason)->hint;
 	if (code < ARRAY_SIZE(reason_hints) && reason_hints[code])
 		return reason_hints[code];
-	if (is_of_other_process(error))
-		return "open the context in the process that uses it: after fork() or daemon()";
-	return "";
+	return is_of_other_process(error) ?
+	       "open the context in the process that uses it: after fork() or daemon()" : "";
 }
 
 const char *ibchan_reason_name(__u32 code)
 {
-	return name_of(reason_names, ARRAY_SIZE(reason_names), code);
+	return NAME_OF(reason_names, code);
 }
 
 const char *ibchan_opcode_name(__u32 opcode)
 {
-	return name_of(opcode_names, ARRAY_SIZE(opcode_names), opcode);
+	return NAME_OF(opcode_names, opcode);
 }
 
 const char *ibchan_port_state_name(__u32 state)
 {
-	return name_of(port_state_names, ARRAY_SIZE(port_state_names), state);
+	return NAME_OF(port_state_names, state);
 }
 
 const char *ibchan_gid_verdict_name(__u32 verdict)

@@ -1,34 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Text for a channel: the devices and addresses of its two ends, and what failed between them. */
+/*
+ * Text for a channel: the devices and addresses of its two ends, what failed between them, and what
+ * its flight recorder has kept.
+ */
 #include <arpa/inet.h>
+#include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
-
-/* An IPv4 address is mapped into an IPv6 one; one on InfiniBand looks like the latter. */
-static void address_text(const __u8 *gid, char *text)
-{
-	static const __u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
-
-	if (memcmp(gid, mapped, sizeof(mapped)))
-		inet_ntop(AF_INET6, gid, text, INET6_ADDRSTRLEN);
-	else
-		inet_ntop(AF_INET, gid + sizeof(mapped), text, INET6_ADDRSTRLEN);
-}
-
-static void peer_text(const struct ibchan_channel_info *info, char *buf, size_t len)
-{
-	const long long tenths = info->age_ns / 100000000;
-	char address[INET6_ADDRSTRLEN];
-
-	address_text(info->peer_gid, address);
-	if (info->peer_qpn)
-		snprintf(buf, len, " to %s qpn 0x%x, %lld.%lld s old", address,
-			 info->peer_qpn, tenths / 10, tenths % 10);
-	else
-		snprintf(buf, len, ", no peer yet");
-}
 
 const char *ibchan_channel_state_name(__u32 state)
 {
@@ -45,12 +26,17 @@ const char *ibchan_channel_state_name(__u32 state)
 
 int ibchan_channel_text(const struct ibchan_channel_info *info, char *buf, size_t len)
 {
-	char address[INET6_ADDRSTRLEN], peer[128];
+	const long long tenths = info->age_ns / 100000000;
+	char own[INET6_ADDRSTRLEN], address[INET6_ADDRSTRLEN];
+	char peer[128] = ", no peer yet";
 
-	address_text(info->endpoint.gid, address);
-	peer_text(info, peer, sizeof(peer));
-	return snprintf(buf, len, "%.*s port %u (%s)%s", IBCHAN_NAME_SIZE - 1,
-			info->device, info->params.port, address, peer);
+	gid_text(info->endpoint.gid, own);
+	gid_text(info->peer_gid, address);
+	if (info->peer_qpn)
+		snprintf(peer, sizeof(peer), " to %s qpn 0x%x, %lld.%lld s old", address,
+			 info->peer_qpn, tenths / 10, tenths % 10);
+	return snprintf(buf, len, "%.*s port %u (%s)%s", IBCHAN_NAME_SIZE - 1, info->device,
+			info->params.port, own, peer);
 }
 
 /* The tries that the device has made before it gave up. */
@@ -66,23 +52,13 @@ static void tries_text(const struct ibchan_channel_info *info, __u32 status, cha
 		snprintf(buf, len, " after %u retries", info->params.rnr_retries);
 }
 
-/* A work that was flushed says nothing by itself: the end of its channel does. */
-static void flush_text(const struct ibchan_channel_info *info, __u32 status, char *buf, size_t len)
-{
-	const struct ibchan_reason reason = {
-		.code = IBCHAN_REASON_BROKEN,
-		.value = { (__u64)-(__s64)info->error, info->status },
-	};
-
-	if (status == IBCHAN_STATUS_WR_FLUSH_ERR && info->error)
-		ibchan_reason_text(&reason, buf, len);
-	else
-		snprintf(buf, len, "%s", ibchan_status_hint(status));
-}
-
 int ibchan_channel_error_text(const struct ibchan_channel_info *info,
 			      const struct ibchan_error *error, char *buf, size_t len)
 {
+	const struct ibchan_reason end = {
+		.code = IBCHAN_REASON_BROKEN,
+		.value = { (__u64)-(__s64)info->error, info->status },
+	};
 	char who[256], what[256], tries[64];
 
 	ibchan_channel_text(info, who, sizeof(who));
@@ -91,8 +67,98 @@ int ibchan_channel_error_text(const struct ibchan_channel_info *info,
 		return snprintf(buf, len, "%s: %s", who, what);
 	}
 	tries_text(info, error->status, tries, sizeof(tries));
-	flush_text(info, error->status, what, sizeof(what));
+	/* A work that was flushed says nothing by itself: the end of its channel does. */
+	if (error->status == IBCHAN_STATUS_WR_FLUSH_ERR && info->error)
+		ibchan_reason_text(&end, what, sizeof(what));
+	else
+		snprintf(what, sizeof(what), "%s", ibchan_status_hint(error->status));
 	return snprintf(buf, len, "%s on %s: %s%s: %s", ibchan_opcode_name(error->opcode), who,
-			ibchan_status_name(error->status), tries,
-			what);
+			ibchan_status_name(error->status), tries, what);
+}
+
+#define HISTORY_NAME(nr, NAME)						\
+	[nr] = #NAME,
+static const char * const kind_names[] = {
+	IBCHAN_HISTORY_KINDS(HISTORY_NAME)
+};
+
+int ibchan_channel_history(struct ibchan_channel *channel, struct ibchan_history_event *events,
+			   __u32 num, struct ibchan_error *error)
+{
+	struct ibchan_cmd_channel_history cmd = {
+		.size = sizeof(cmd),
+		.entries = (uintptr_t)events,
+		.entry_len = sizeof(*events),
+		.entry_num = num,
+		.channel = channel->object.handle,
+	};
+	int err = context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_HISTORY, &cmd);
+
+	return error_set(error, err, NULL) ?: (int)cmd.entry_num;
+}
+
+const char *ibchan_history_name(__u32 kind)
+{
+	return kind < ARRAY_SIZE(kind_names) && kind_names[kind] ? kind_names[kind] :
+								   "unknown";
+}
+
+/* The details that its kind alone has. */
+static int detail_text(const struct ibchan_history_event *event, char *buf, size_t len)
+{
+	unsigned long long value = event->value;
+
+	switch (event->kind) {
+	case IBCHAN_HISTORY_BUILT:
+		return snprintf(buf, len, "qpn 0x%x, port %llu, GID index %llu", event->detail,
+				value >> 32, value & UINT32_MAX);
+	case IBCHAN_HISTORY_HANDSHAKE:
+		return snprintf(buf, len, "failed (%s)", ibchan_reason_name(event->detail));
+	case IBCHAN_HISTORY_CONNECTED:
+		return snprintf(buf, len, "to qpn 0x%x, mtu %llu", event->detail, value);
+	case IBCHAN_HISTORY_POST_REFUSED:
+		return snprintf(buf, len, "%s, wr_id %llu", ibchan_reason_name(event->detail),
+				value);
+	case IBCHAN_HISTORY_WORK_FAILED:
+		return snprintf(buf, len, "%s with wr_id %llu: %s",
+				ibchan_opcode_name(event->detail >> 16), value,
+				ibchan_status_name(event->detail & 0xffff));
+	case IBCHAN_HISTORY_VENDOR_ERROR:
+		return snprintf(buf, len, "0x%x", event->detail);
+	case IBCHAN_HISTORY_BROKEN:
+		return snprintf(buf, len, "first failed work %s",
+				event->detail ? ibchan_status_name(event->detail) : "none");
+	case IBCHAN_HISTORY_PROBES:
+		return snprintf(buf, len, "%llu sent, %u answered", value, event->detail);
+	case IBCHAN_HISTORY_ADDRESS:
+		return snprintf(buf, len, "port %llu, GID index %u%s", value, event->detail,
+				event->error ? " has gone" : "");
+	case IBCHAN_HISTORY_PORT:
+		/* By the numbers that the kernel's enum ib_event_type has. */
+		return snprintf(buf, len, "port %u %s", event->detail, value == 9 ? "is active" :
+				value == 10 ? "is down" : "has changed");
+	case IBCHAN_HISTORY_CM:
+		return snprintf(buf, len, "%s%s", event->error ? "failed " : "",
+				ibchan_stage_name(event->detail));
+	case IBCHAN_HISTORY_DISCONNECTED:
+		return snprintf(buf, len, "by the peer");
+	case IBCHAN_HISTORY_WAY_CHANGED:
+		return snprintf(buf, len, "%s", event->detail ? "from here" : "to the peer");
+	default:
+		return snprintf(buf, len, "-");
+	}
+}
+
+int ibchan_history_text(const struct ibchan_history_event *event, char *buf, size_t len)
+{
+	const char *words = event->error ? errno_words((int)event->error) : NULL;
+	char detail[160];
+
+	detail_text(event, detail, sizeof(detail));
+	return snprintf(buf, len, "%llu.%06llu #%u %s: %s%s%s",
+			(unsigned long long)(event->time_ns / 1000000000),
+			(unsigned long long)(event->time_ns / 1000 % 1000000),
+			event->number, ibchan_history_name(event->kind), detail,
+			event->error ? ": " : "",
+			event->error ? (words ? words : "unknown error") : "");
 }
