@@ -42,91 +42,29 @@ void ibchan_builder_init_size(struct ibchan_builder *builder, size_t size, struc
 	memcpy(builder, &defaults, min(size, sizeof(defaults)));
 }
 
-/* Puts the builder's keepalive into the kernel's terms. */
-static int keepalive_read(__s64 ns, __u32 *ms)
-{
-	if (ns != IBCHAN_TIMEOUT_NEVER)
-		return ms_of_ns(ns, ms);
-	*ms = IBCHAN_KEEPALIVE_OFF;
-	return 0;
-}
-
-static int channel_build(const struct ibchan_builder *builder, struct ibchan_channel *channel,
-			 struct ibchan_reason *reason)
-{
-	struct ibchan_context *context = builder->pd->object.context;
-	struct ibchan_cmd_channel_build cmd = {
-		.size = sizeof(cmd),
-		.pd = builder->pd->object.handle,
-		.send_cq = builder->send_cq->object.handle,
-		.recv_cq = builder->recv_cq->object.handle,
-		.params = builder->params,
-	};
-	int err = context_check(context) ?:
-		  keepalive_read(builder->keepalive_ns, &cmd.options.keepalive_ms);
-
-	if (err)
-		return err;
-	/* Handles mean something only within their own context. */
-	if (builder->send_cq->object.context != context ||
-	    builder->recv_cq->object.context != context)
-		return -EXDEV;
-	err = context_ioctl(context, IBCHAN_CMD_CHANNEL_BUILD, &cmd);
-	*reason = cmd.reason;
-	*channel = (struct ibchan_channel) {
-		.object.handle = cmd.out_channel,
-		.pd = builder->pd,
-		.send_cq = builder->send_cq,
-		.recv_cq = builder->recv_cq,
-		.params = cmd.params,
-		.endpoint = cmd.out_endpoint,
-	};
-	return err;
-}
-
 /* Of a channel's own completion queue: the two works by which the channel drains. */
 #define OWN_ENTRIES	2U
 
-/* Works that a completion queue of the caller's own may have. */
-static __u64 works_allowed(const struct ibchan_device_info *limits,
-			   const struct ibchan_reason *reason)
-{
-	__u64 works = (__u64)limits->max_cqe - OWN_ENTRIES;
-
-	if (reason->element == IBCHAN_PARAMETER_ENTRIES && reason->value[2] < works)
-		works = reason->value[2];
-	return works;
-}
-
 /*
- * Works of the longer queue, out of @works in both. A queue has a place for the marker of its
- * drain.
+ * The caller knows no entries, but the knobs that they come from: of the queues whose works
+ * complete there the longer one, unless min_cq_entries is more than both.
  */
-static __u64 longest_queue(const struct ibchan_device_info *limits, __u64 works, __u64 other)
-{
-	__u64 longest = works > other ? works - other : works - 1;
-	__u64 depth = limits->max_qp_wr > 1 ? limits->max_qp_wr - 1 : 1;
-
-	return longest < depth ? longest : depth;
-}
-
-/* The caller knows no entries, but the knobs that they come from. */
 static void blame_knob(const struct ibchan_builder *builder, struct ibchan_reason *reason)
 {
-	const struct ibchan_params *params = &builder->params;
-	__u64 send = builder->send_cq ? 0 : params->max_send_wr;
-	__u64 recv = builder->recv_cq ? 0 : params->max_recv_wr;
-	__u64 longer = send >= recv ? send : recv;
-	__u64 other = send + recv - longer;
+	const __u64 send = builder->send_cq ? 0 : builder->params.max_send_wr;
+	const __u64 recv = builder->recv_cq ? 0 : builder->params.max_recv_wr;
+	const __u64 other = min(send, recv);
 	struct ibchan_device_info limits;
-	__u64 works;
+	__u64 works, depth;
 
 	if (reason->code != IBCHAN_REASON_PARAMETER ||
 	    (reason->element != IBCHAN_PARAMETER_CQ_ENTRIES &&
 	     reason->element != IBCHAN_PARAMETER_ENTRIES))
 		return;
 	device_limits(builder->pd->device, &limits);
-	works = works_allowed(&limits, reason);
+	works = (__u64)limits.max_cqe - OWN_ENTRIES;
+	if (reason->element == IBCHAN_PARAMETER_ENTRIES && reason->value[2] < works)
+		works = reason->value[2];
 	reason->value[1] = 1;
 	if (builder->min_cq_entries >= send + recv) {
 		reason->element = IBCHAN_PARAMETER_CQ_ENTRIES;
@@ -136,8 +74,11 @@ static void blame_knob(const struct ibchan_builder *builder, struct ibchan_reaso
 	}
 	reason->element = send >= recv ? IBCHAN_PARAMETER_MAX_SEND_WR :
 					 IBCHAN_PARAMETER_MAX_RECV_WR;
-	reason->value[0] = longer;
-	reason->value[2] = longest_queue(&limits, works, other);
+	reason->value[0] = send + recv - other;
+	/* A queue has a place for the marker of its drain. */
+	works = works > other ? works - other : works - 1;
+	depth = limits.max_qp_wr > 1 ? limits.max_qp_wr - 1 : 1;
+	reason->value[2] = min(works, depth);
 }
 
 /* As many as can complete there, and the two works by which a channel drains. */
@@ -175,21 +116,42 @@ struct ibchan_channel *channel_find(struct ibchan_context *context, __u32 handle
 	return (struct ibchan_channel *)object_find(context, handle, channel_release);
 }
 
-static int prepare(const struct ibchan_builder *builder,
-		   struct ibchan_prepared **out, struct ibchan_error *error)
+static int prepare(const struct ibchan_builder *builder, struct ibchan_prepared **out,
+		   struct ibchan_error *error)
 {
+	struct ibchan_context *context = builder->pd->object.context;
+	struct ibchan_cmd_channel_build cmd = {
+		.size = sizeof(cmd),
+		.pd = builder->pd->object.handle,
+		.send_cq = builder->send_cq->object.handle,
+		.recv_cq = builder->recv_cq->object.handle,
+		.params = builder->params,
+		.options.keepalive_ms = IBCHAN_KEEPALIVE_OFF,
+	};
 	struct ibchan_prepared *prepared = calloc(1, sizeof(*prepared));
-	struct ibchan_reason reason = { 0 };
-	int err;
+	int err = prepared ? context_check(context) : -ENOMEM;
 
-	if (!prepared)
-		return error_set(error, -ENOMEM, NULL);
-	err = channel_build(builder, &prepared->channel, &reason);
+	if (!err && builder->keepalive_ns != IBCHAN_TIMEOUT_NEVER)
+		err = ms_of_ns(builder->keepalive_ns, &cmd.options.keepalive_ms);
+	/* Handles mean something only within their own context. */
+	if (!err && (builder->send_cq->object.context != context ||
+		     builder->recv_cq->object.context != context))
+		err = -EXDEV;
+	if (!err)
+		err = context_ioctl(context, IBCHAN_CMD_CHANNEL_BUILD, &cmd);
 	if (err) {
 		free(prepared);
-		return error_set(error, err, &reason);
+		return error_set(error, err, &cmd.reason);
 	}
-	object_add(&prepared->channel.object, builder->pd->object.context, channel_release);
+	prepared->channel = (struct ibchan_channel) {
+		.object.handle = cmd.out_channel,
+		.pd = builder->pd,
+		.send_cq = builder->send_cq,
+		.recv_cq = builder->recv_cq,
+		.params = cmd.params,
+		.endpoint = cmd.out_endpoint,
+	};
+	object_add(&prepared->channel.object, context, channel_release);
 	*out = prepared;
 	return error_set(error, 0, NULL);
 }
@@ -228,10 +190,8 @@ int ibchan_builder_prepare(const struct ibchan_builder *builder, struct ibchan_p
 		if (err)
 			return err;
 	}
-	if (!complete.send_cq)
-		complete.send_cq = own_cq;
-	if (!complete.recv_cq)
-		complete.recv_cq = own_cq;
+	complete.send_cq = complete.send_cq ?: own_cq;
+	complete.recv_cq = complete.recv_cq ?: own_cq;
 	err = prepare(&complete, &prepared, error);
 	if (err) {
 		ibchan_cq_destroy(own_cq);
@@ -442,34 +402,26 @@ void ibchan_endpoint_to_bytes(const struct ibchan_endpoint *endpoint, void *byte
 	memcpy(bytes, endpoint, sizeof(*endpoint));
 }
 
-static int endpoint_check(const struct ibchan_endpoint *endpoint, struct ibchan_reason *reason)
-{
-	if (be32toh(endpoint->magic) != IBCHAN_ENDPOINT_MAGIC) {
-		reason->code = IBCHAN_REASON_ENDPOINT_MAGIC;
-		reason->value[0] = IBCHAN_ENDPOINT_MAGIC;
-		reason->value[1] = be32toh(endpoint->magic);
-		return -EINVAL;
-	}
-	if (!endpoint->version) {
-		reason->code = IBCHAN_REASON_ENDPOINT_VERSION;
-		reason->value[0] = IBCHAN_ENDPOINT_VERSION;
-		return -EINVAL;
-	}
-	return 0;
-}
-
 int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint, const void *bytes, size_t length,
 			       struct ibchan_error *error)
 {
 	struct ibchan_reason reason = { 0 };
 	struct ibchan_endpoint read;
-	int err;
 
 	if (length != sizeof(read))
 		return error_set(error, -EINVAL, NULL);
 	memcpy(&read, bytes, sizeof(read));
-	err = endpoint_check(&read, &reason);
-	if (!err)
-		*endpoint = read;
-	return error_set(error, err, &reason);
+	if (be32toh(read.magic) != IBCHAN_ENDPOINT_MAGIC) {
+		reason.code = IBCHAN_REASON_ENDPOINT_MAGIC;
+		reason.value[0] = IBCHAN_ENDPOINT_MAGIC;
+		reason.value[1] = be32toh(read.magic);
+		return error_set(error, -EINVAL, &reason);
+	}
+	if (!read.version) {
+		reason.code = IBCHAN_REASON_ENDPOINT_VERSION;
+		reason.value[0] = IBCHAN_ENDPOINT_VERSION;
+		return error_set(error, -EINVAL, &reason);
+	}
+	*endpoint = read;
+	return error_set(error, 0, NULL);
 }

@@ -75,30 +75,6 @@ void device_limits(const struct ibchan_device *device, struct ibchan_device_info
 	memset(info, 0xff, sizeof(*info));
 }
 
-static int device_open(struct ibchan_context *context,
-		       struct ibchan_device *device, const char *name)
-{
-	struct ibchan_cmd_device_open cmd = { .size = sizeof(cmd) };
-	struct ibchan_device_info first;
-	int err;
-
-	if (!name) {
-		err = device_query(context, 0, &first);
-		if (err)
-			return err == -ENOENT ? -ENODEV : err;
-		name = first.name;
-	}
-	err = device_name_copy(cmd.name, name);
-	if (!err)
-		err = context_ioctl(context, IBCHAN_CMD_DEVICE_OPEN, &cmd);
-	if (err)
-		return err;
-	memcpy(device->first.text, cmd.name, sizeof(device->first.text));
-	device->names = &device->first;
-	device->object.handle = cmd.out_device;
-	return 0;
-}
-
 static void device_release(struct object *object)
 {
 	struct ibchan_device *device = (struct ibchan_device *)object;
@@ -114,19 +90,27 @@ static void device_release(struct object *object)
 int ibchan_device_open(struct ibchan_context *context, const char *name,
 		       struct ibchan_device **out, struct ibchan_error *error)
 {
-	struct ibchan_device *device;
-	int err = context_check(context);
+	struct ibchan_cmd_device_open cmd = { .size = sizeof(cmd) };
+	struct ibchan_device *device = calloc(1, sizeof(*device));
+	struct ibchan_device_info first;
+	int err = device ? context_check(context) : -ENOMEM;
 
-	if (err)
-		return error_set(error, err, NULL);
-	device = calloc(1, sizeof(*device));
-	if (!device)
-		return error_set(error, -ENOMEM, NULL);
-	err = device_open(context, device, name);
+	if (!err && !name) {
+		err = device_query(context, 0, &first);
+		name = first.name;
+		if (err == -ENOENT)
+			err = -ENODEV;
+	}
+	if (!err)
+		err = device_name_copy(cmd.name, name) ?:
+		      context_ioctl(context, IBCHAN_CMD_DEVICE_OPEN, &cmd);
 	if (err) {
 		free(device);
 		return error_set(error, err, NULL);
 	}
+	memcpy(device->first.text, cmd.name, sizeof(device->first.text));
+	device->names = &device->first;
+	device->object.handle = cmd.out_device;
 	object_add(&device->object, context, device_release);
 	*out = device;
 	return error_set(error, 0, NULL);

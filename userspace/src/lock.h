@@ -44,12 +44,17 @@ int lock_take_until(struct lock *lock, const struct deadline *deadline);
 
 #pragma GCC visibility pop
 
-static inline void lock_take(struct lock *lock)
+static inline bool lock_try(struct lock *lock)
 {
 	int state = LOCK_FREE;
 
-	if (!__atomic_compare_exchange_n(&lock->state, &state, LOCK_HELD, false,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	return __atomic_compare_exchange_n(&lock->state, &state, LOCK_HELD, false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static inline void lock_take(struct lock *lock)
+{
+	if (!lock_try(lock))
 		lock_wait(lock);
 	if (__tsan_acquire)
 		__tsan_acquire(lock);

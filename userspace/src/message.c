@@ -102,18 +102,16 @@ static void messages_free(struct messages *m)
 static int memory_make(struct messages *m, struct ibchan_error *error)
 {
 	const size_t size = memory_size(m);
+	void *memory = MAP_FAILED;
 	__u32 i;
 
-	if (m->box_bytes > (SIZE_MAX / 2) / (m->num_inboxes + m->num))
-		return error_set(error, -ENOMEM, NULL);
 	m->inboxes = calloc(m->num_inboxes, sizeof(*m->inboxes));
-	if (!m->inboxes)
+	if (m->inboxes && m->box_bytes <= (SIZE_MAX / 2) / (m->num_inboxes + m->num))
+		memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
+	if (memory == MAP_FAILED)
 		return error_set(error, -ENOMEM, NULL);
-	m->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (m->memory == MAP_FAILED) {
-		m->memory = NULL;
-		return error_set(error, -ENOMEM, NULL);
-	}
+	m->memory = memory;
 	for (i = 0; i < m->num_inboxes; i++) {
 		m->inboxes[i].bytes = m->memory + i * m->box_bytes;
 		m->inboxes[i].next = m->idle;
@@ -147,18 +145,10 @@ static int channel_make(struct messages *m, struct ibchan_error *error)
 
 static int objects_make(struct messages *m, const char *device, struct ibchan_error *error)
 {
-	int err = ibchan_device_open(m->station->context, device, &m->device, error);
-
-	if (!err)
-		err = ibchan_pd_alloc(m->device, &m->pd, error);
-	if (!err)
-		err = ibchan_cq_create(m->device, m->num_inboxes, m->num_inboxes + 2, &m->cq,
-				       error);
-	if (!err)
-		err = memory_make(m, error);
-	if (!err)
-		err = channel_make(m, error);
-	return err;
+	return ibchan_device_open(m->station->context, device, &m->device, error) ?:
+	       ibchan_pd_alloc(m->device, &m->pd, error) ?:
+	       ibchan_cq_create(m->device, m->num_inboxes, m->num_inboxes + 2, &m->cq, error) ?:
+	       memory_make(m, error) ?: channel_make(m, error);
 }
 
 int messages_make(struct station *station, const char *device,

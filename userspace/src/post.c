@@ -38,13 +38,6 @@ static bool make_room(struct ibchan_context *context, const struct ibchan_submit
 	return has_moved;
 }
 
-/* A busy range belongs to a work that its poster knows by another number. */
-static void translate_reason(struct ibchan_context *context, struct ibchan_reason *reason)
-{
-	if (reason->code == IBCHAN_REASON_BUSY)
-		reason->value[2] = callers_wr_id(context, reason->value[2]);
-}
-
 /* Posts the rest after a call that has failed with @err. */
 static noinline int submit_rest(struct ibchan_context *context, const struct ibchan_submit_wr *wrs,
 				__u32 n, struct ibchan_cmd_submit *cmd, int err)
@@ -63,7 +56,9 @@ static noinline int submit_rest(struct ibchan_context *context, const struct ibc
 	if (!err)
 		return 0;
 	cmd->reason.wr = posted;
-	translate_reason(context, &cmd->reason);
+	/* A busy range belongs to a work that its poster knows by another number. */
+	if (cmd->reason.code == IBCHAN_REASON_BUSY)
+		cmd->reason.value[2] = callers_wr_id(context, cmd->reason.value[2]);
 	return err;
 }
 
@@ -112,9 +107,7 @@ static int take_slot(struct ibchan_cq *cq, struct ibchan_channel *channel, __u64
 		slot = &cq->slots[index];
 		slot->wr_id = wr_id;
 		slot->channel = channel;
-		*ticket = (struct ticket) {
-			.cq = cq, .index = index, .generation = slot->generation,
-		};
+		*ticket = (struct ticket) { cq, index, slot->generation };
 	}
 	lock_give(&cq->lock);
 	return index == SLOT_NONE ? -EAGAIN : 0;

@@ -30,17 +30,6 @@ static void show(struct happenings *happenings)
 		happenings->is_raised = raise;
 }
 
-static void list(struct happenings *happenings, struct source *source)
-{
-	source->is_known = true;
-	__atomic_store_n(&source->is_listed, true, __ATOMIC_RELAXED);
-	source->next = NULL;
-	source->link = happenings->first ? &happenings->last->next : &happenings->first;
-	*source->link = source;
-	happenings->last = source;
-	happenings->num++;
-}
-
 static void unlist(struct happenings *happenings, struct source *source)
 {
 	*source->link = source->next;
@@ -62,7 +51,13 @@ void source_add(struct ibchan_context *context, struct source *source)
 		return;
 	lock_take(&happenings->lock);
 	if (!source->is_listed && !source->is_gone) {
-		list(happenings, source);
+		source->is_known = true;
+		__atomic_store_n(&source->is_listed, true, __ATOMIC_RELAXED);
+		source->next = NULL;
+		source->link = happenings->first ? &happenings->last->next : &happenings->first;
+		*source->link = source;
+		happenings->last = source;
+		happenings->num++;
 		show(happenings);
 	}
 	lock_give(&happenings->lock);
@@ -154,25 +149,18 @@ void source_return(struct ibchan_context *context, struct source *source)
 		source_add(context, source);
 }
 
-static int set_fill(const struct ibchan_context *context, int set, int word)
-{
-	struct epoll_event raised = { .events = EPOLLIN };
-	struct epoll_event happened = { .events = EPOLLIN, .data.ptr = (void *)context };
-
-	if (set < 0 || word < 0 || epoll_ctl(set, EPOLL_CTL_ADD, word, &raised) ||
-	    epoll_ctl(set, EPOLL_CTL_ADD, context->fd, &happened))
-		return -errno;
-	return 0;
-}
-
 static int set_open(struct ibchan_context *context)
 {
 	struct happenings *happenings = &context->happenings;
+	struct epoll_event raised = { .events = EPOLLIN };
+	struct epoll_event happened = { .events = EPOLLIN, .data.ptr = context };
 	int set = epoll_create1(EPOLL_CLOEXEC);
 	int word = set < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int err = set_fill(context, set, word);
+	int err;
 
-	if (err) {
+	if (set < 0 || word < 0 || epoll_ctl(set, EPOLL_CTL_ADD, word, &raised) ||
+	    epoll_ctl(set, EPOLL_CTL_ADD, context->fd, &happened)) {
+		err = -errno;
 		if (word >= 0)
 			fd_close(word);
 		if (set >= 0)
