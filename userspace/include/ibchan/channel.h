@@ -3,20 +3,9 @@
 #ifndef _IBCHAN_CHANNEL_H
 #define _IBCHAN_CHANNEL_H
 
-#include <stddef.h>
-#include <linux/types.h>
-#include <linux/ibchan.h>
+#include <ibchan/types.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct ibchan_pd;
-struct ibchan_cq;
-struct ibchan_mr;
-struct ibchan_prepared;
-struct ibchan_channel;
-struct ibchan_error;
+__IBCHAN_BEGIN_DECLS
 
 /**
  * struct ibchan_initial_receive - a receive that a channel has before it can have a peer
@@ -431,8 +420,6 @@ int ibchan_channel_break(struct ibchan_channel *channel);
  */
 int ibchan_channel_close(struct ibchan_channel *channel);
 
-#ifdef __cplusplus
-}
-#endif
+__IBCHAN_END_DECLS
 
 #endif /* _IBCHAN_CHANNEL_H */

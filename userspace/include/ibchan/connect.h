@@ -3,23 +3,10 @@
 #ifndef _IBCHAN_CONNECT_H
 #define _IBCHAN_CONNECT_H
 
-#include <stddef.h>
 #include <sys/socket.h>
-#include <linux/types.h>
-#include <linux/ibchan.h>
+#include <ibchan/types.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct ibchan_context;
-struct ibchan_device;
-struct ibchan_builder;
-struct ibchan_prepared;
-struct ibchan_channel;
-struct ibchan_listener;
-struct ibchan_request;
-struct ibchan_error;
+__IBCHAN_BEGIN_DECLS
 
 /**
  * struct ibchan_route - the device that leads to a peer
@@ -423,8 +410,6 @@ int ibchan_builder_accept(const struct ibchan_builder *builder,
 			  struct ibchan_listener *listener, __s64 timeout_ns,
 			  struct ibchan_channel **channel, struct ibchan_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+__IBCHAN_END_DECLS
 
 #endif /* _IBCHAN_CONNECT_H */

@@ -3,16 +3,9 @@
 #ifndef _IBCHAN_CONTEXT_H
 #define _IBCHAN_CONTEXT_H
 
-#include <linux/types.h>
-#include <linux/ibchan.h>
+#include <ibchan/types.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct ibchan_context;
-struct ibchan_device;
-struct ibchan_error;
+__IBCHAN_BEGIN_DECLS
 
 /**
  * struct ibchan_context_info - abilities of the module and contents of the context
@@ -281,8 +274,6 @@ const char *ibchan_gid_verdict_name(__u32 verdict);
  */
 const char *ibchan_gid_verdict_text(__u32 verdict);
 
-#ifdef __cplusplus
-}
-#endif
+__IBCHAN_END_DECLS
 
 #endif /* _IBCHAN_CONTEXT_H */

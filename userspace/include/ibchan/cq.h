@@ -3,18 +3,9 @@
 #ifndef _IBCHAN_CQ_H
 #define _IBCHAN_CQ_H
 
-#include <linux/types.h>
-#include <linux/ibchan.h>
+#include <ibchan/types.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct ibchan_context;
-struct ibchan_device;
-struct ibchan_cq;
-struct ibchan_channel;
-struct ibchan_error;
+__IBCHAN_BEGIN_DECLS
 
 /*
  * A completion is a struct ibchan_cqe of <linux/ibchan.h>: an entry of the ring. Its channel is a
@@ -139,8 +130,6 @@ struct ibchan_channel *ibchan_cqe_channel(struct ibchan_context *context,
 int ibchan_cq_wait(struct ibchan_cq *cq, struct ibchan_cqe *completions,
 		   __u32 n, __u32 min, __s64 timeout_ns);
 
-#ifdef __cplusplus
-}
-#endif
+__IBCHAN_END_DECLS
 
 #endif /* _IBCHAN_CQ_H */

@@ -3,13 +3,9 @@
 #ifndef _IBCHAN_ERROR_H
 #define _IBCHAN_ERROR_H
 
-#include <stddef.h>
-#include <linux/types.h>
-#include <linux/ibchan.h>
+#include <ibchan/types.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__IBCHAN_BEGIN_DECLS
 
 /**
  * enum ibchan_error_origin - the subject of a struct ibchan_error
@@ -163,8 +159,6 @@ const char *ibchan_port_state_name(__u32 state);
  */
 const char *ibchan_opcode_name(__u32 opcode);
 
-#ifdef __cplusplus
-}
-#endif
+__IBCHAN_END_DECLS
 
 #endif /* _IBCHAN_ERROR_H */

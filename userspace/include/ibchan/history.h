@@ -3,16 +3,9 @@
 #ifndef _IBCHAN_HISTORY_H
 #define _IBCHAN_HISTORY_H
 
-#include <stddef.h>
-#include <linux/types.h>
-#include <linux/ibchan.h>
+#include <ibchan/types.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct ibchan_channel;
-struct ibchan_error;
+__IBCHAN_BEGIN_DECLS
 
 /**
  * ibchan_channel_history() - the latest events of a channel
@@ -52,8 +45,6 @@ const char *ibchan_history_name(__u32 kind);
  */
 int ibchan_history_text(const struct ibchan_history_event *event, char *buf, size_t len);
 
-#ifdef __cplusplus
-}
-#endif
+__IBCHAN_END_DECLS
 
 #endif /* _IBCHAN_HISTORY_H */

@@ -3,18 +3,9 @@
 #ifndef _IBCHAN_MEMORY_H
 #define _IBCHAN_MEMORY_H
 
-#include <stddef.h>
-#include <linux/types.h>
-#include <linux/ibchan.h>
+#include <ibchan/types.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct ibchan_device;
-struct ibchan_pd;
-struct ibchan_mr;
-struct ibchan_error;
+__IBCHAN_BEGIN_DECLS
 
 /**
  * ibchan_pd_alloc() - make a protection domain
@@ -303,8 +294,6 @@ void ibchan_remote_region_to_bytes(const struct ibchan_remote_region *region, vo
 int ibchan_remote_region_from_bytes(struct ibchan_remote_region *region,
 				    const void *bytes, size_t size);
 
-#ifdef __cplusplus
-}
-#endif
+__IBCHAN_END_DECLS
 
 #endif /* _IBCHAN_MEMORY_H */

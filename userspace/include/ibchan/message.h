@@ -25,21 +25,11 @@
 #ifndef _IBCHAN_MESSAGE_H
 #define _IBCHAN_MESSAGE_H
 
-#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/types.h>
-#include <linux/types.h>
-#include <linux/ibchan.h>
+#include <ibchan/types.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct ibchan_server;
-struct ibchan_channel;
-struct ibchan_context;
-struct ibchan_pd;
-struct ibchan_error;
+__IBCHAN_BEGIN_DECLS
 
 /**
  * struct ibchan_message_params - how a side takes messages
@@ -316,8 +306,6 @@ struct ibchan_pd *ibchan_channel_pd(const struct ibchan_channel *channel);
  */
 struct ibchan_context *ibchan_channel_context(const struct ibchan_channel *channel);
 
-#ifdef __cplusplus
-}
-#endif
+__IBCHAN_END_DECLS
 
 #endif /* _IBCHAN_MESSAGE_H */

@@ -15,21 +15,9 @@
 #ifndef _IBCHAN_NEXT_H
 #define _IBCHAN_NEXT_H
 
-#include <linux/types.h>
-#include <linux/ibchan.h>
-#include <ibchan/cq.h>
+#include <ibchan/types.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct ibchan_context;
-struct ibchan_channel;
-struct ibchan_cq;
-struct ibchan_listener;
-struct ibchan_request;
-struct ibchan_server;
-struct ibchan_error;
+__IBCHAN_BEGIN_DECLS
 
 /**
  * enum ibchan_next_kind - the kind of a happening
@@ -179,8 +167,6 @@ int ibchan_listener_watch(struct ibchan_listener *listener, struct ibchan_error 
  */
 int ibchan_cq_watch(struct ibchan_cq *cq, struct ibchan_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+__IBCHAN_END_DECLS
 
 #endif /* _IBCHAN_NEXT_H */

@@ -35,18 +35,9 @@
 #ifndef _IBCHAN_SCOPE_H
 #define _IBCHAN_SCOPE_H
 
-#include <linux/types.h>
-#include <linux/ibchan.h>
-#include <ibchan/cq.h>
+#include <ibchan/types.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct ibchan_cq;
-struct ibchan_channel;
-struct ibchan_scope;
-struct ibchan_error;
+__IBCHAN_BEGIN_DECLS
 
 /**
  * struct ibchan_pending - a posted work and, when it has ended, its result
@@ -360,8 +351,6 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
 #define ibchan_scoped_manual_timeout(scope, timeout_ns)			\
 	__ibchan_scoped(ibchan_scope_begin_manual_timeout(scope, timeout_ns))
 
-#ifdef __cplusplus
-}
-#endif
+__IBCHAN_END_DECLS
 
 #endif /* _IBCHAN_SCOPE_H */

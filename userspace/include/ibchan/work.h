@@ -4,19 +4,9 @@
 #define _IBCHAN_WORK_H
 
 #include <assert.h>
-#include <stddef.h>
-#include <linux/types.h>
-#include <linux/ibchan.h>
 #include <ibchan/memory.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct ibchan_context;
-struct ibchan_mr;
-struct ibchan_channel;
-struct ibchan_error;
+__IBCHAN_BEGIN_DECLS
 
 /*
  * A work request is a struct ibchan_submit_wr of <linux/ibchan.h>, its elements are struct
@@ -308,8 +298,6 @@ int ibchan_fetch_add(struct ibchan_channel *channel,
 		     const struct ibchan_remote_region *remote, __u64 add,
 		     __s64 timeout_ns, struct ibchan_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+__IBCHAN_END_DECLS
 
 #endif /* _IBCHAN_WORK_H */

@@ -5,9 +5,7 @@
 
 #include <ibchan/work.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__IBCHAN_BEGIN_DECLS
 
 /**
  * ibchan_wr_send() - a request that sends
@@ -182,8 +180,6 @@ int ibchan_post_read(struct ibchan_channel *channel, struct ibchan_submit_sge sg
 		     const struct ibchan_remote_region *remote, __u64 wr_id,
 		     struct ibchan_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+__IBCHAN_END_DECLS
 
 #endif /* _IBCHAN_WR_H */
