@@ -168,15 +168,6 @@ int context_word_fd(struct ibchan_context *context)
 	return fd;
 }
 
-/* Needs context->lock. Full, the eventfd makes no edge, after 2^64 words. */
-static void pass_word(const struct ibchan_context *context)
-{
-	const __u64 count = 1;
-
-	if (context->word_fd >= 0)
-		syscall(SYS_write, context->word_fd, &count, sizeof(count));
-}
-
 /* Needs context->lock. */
 static struct object *find(struct ibchan_context *context, __u32 handle)
 {
@@ -208,15 +199,17 @@ struct object *object_find(struct ibchan_context *context, __u32 handle,
  */
 void object_happened(struct ibchan_context *context, __u32 handle, __u32 events)
 {
+	const __u64 word = 1;
 	struct object *object;
 
 	pthread_mutex_lock(&context->lock);
 	object = find(context, handle);
 	if (object)
 		object->happened |= events & ~object->known;
-	if (object && object->hidden)
-		pass_word(context);
-	else if (object)
+	/* Full, after 2^64 words, the eventfd would make no edge. */
+	if (object && object->hidden && context->word_fd >= 0)
+		syscall(SYS_write, context->word_fd, &word, sizeof(word));
+	else if (object && !object->hidden)
 		source_add(context, &((struct ibchan_channel *)object)->source);
 	pthread_mutex_unlock(&context->lock);
 }
@@ -319,15 +312,6 @@ int error_set(struct ibchan_error *error, int code, const struct ibchan_reason *
 	return code;
 }
 
-static bool is_zero(const void *bytes, size_t length)
-{
-	const unsigned char *byte = bytes;
-
-	while (length && !*byte++)
-		length--;
-	return !length;
-}
-
 /*
  * Reads a struct of the caller's that begins with its size. Members that a program built for an
  * earlier library does not know are 0; those that one built for a later one leaves at 0 are as if
@@ -336,6 +320,7 @@ static bool is_zero(const void *bytes, size_t length)
 int params_read(void *to, size_t known, const void *from, struct ibchan_reason *reason)
 {
 	const size_t size = *(const __u32 *)from;
+	size_t at;
 
 	if (size < sizeof(__u64)) {
 		*reason = (struct ibchan_reason) {
@@ -345,8 +330,9 @@ int params_read(void *to, size_t known, const void *from, struct ibchan_reason *
 		};
 		return -EINVAL;
 	}
-	if (size > known && !is_zero((const char *)from + known, size - known))
-		return -E2BIG;
+	for (at = known; at < size; at++)
+		if (((const char *)from)[at])
+			return -E2BIG;
 	memset(to, 0, known);
 	memcpy(to, from, size < known ? size & ~(sizeof(__u64) - 1) : known);
 	return 0;

@@ -115,16 +115,6 @@ int ibchan_listener_close(struct ibchan_listener *listener)
 	return object_destroy(&listener->object);
 }
 
-static void fill_info(struct ibchan_request_info *info, const struct ibchan_cmd_request_take *cmd)
-{
-	memcpy(info->device, cmd->out_device, sizeof(info->device));
-	info->port = cmd->out_port;
-	info->length = cmd->out_data_length;
-	address_from_kernel(&cmd->out_local, &info->local);
-	address_from_kernel(&cmd->out_peer, &info->peer);
-	memcpy(info->data, cmd->out_data, sizeof(info->data));
-}
-
 static int take(struct ibchan_listener *listener, struct ibchan_request **out)
 {
 	struct ibchan_cmd_request_take cmd = {
@@ -132,17 +122,23 @@ static int take(struct ibchan_listener *listener, struct ibchan_request **out)
 		.listener = listener->object.handle,
 	};
 	struct ibchan_request *request = calloc(1, sizeof(*request));
-	int err;
+	struct ibchan_request_info *info;
+	int err = -ENOMEM;
 
-	if (!request)
-		return -ENOMEM;
-	err = context_ioctl(listener->object.context, IBCHAN_CMD_REQUEST_TAKE, &cmd);
+	if (request)
+		err = context_ioctl(listener->object.context, IBCHAN_CMD_REQUEST_TAKE, &cmd);
 	if (err) {
 		free(request);
 		return err;
 	}
 	request->object.handle = cmd.out_request;
-	fill_info(&request->info, &cmd);
+	info = &request->info;
+	memcpy(info->device, cmd.out_device, sizeof(info->device));
+	info->port = cmd.out_port;
+	info->length = cmd.out_data_length;
+	address_from_kernel(&cmd.out_local, &info->local);
+	address_from_kernel(&cmd.out_peer, &info->peer);
+	memcpy(info->data, cmd.out_data, sizeof(info->data));
 	object_add(&request->object, listener->object.context, object_release);
 	*out = request;
 	return 0;

@@ -101,29 +101,18 @@ static enum told works_told(struct ibchan_channel *channel)
 
 	if (!(sends || recvs) || ibchan_channel_query(channel, &info, NULL))
 		return TOLD_LAST;
-	if ((sends && info.sends_in_flight) || (recvs && info.recvs_in_flight))
-		return TOLD_LATER;
-	if ((sends && is_unread(channel->send_cq, channel)) ||
-	    (recvs && is_unread(channel->recv_cq, channel)))
-		return TOLD_LATER;
-	return TOLD_LAST;
-}
-
-static int error_of(struct ibchan_channel *channel)
-{
-	struct ibchan_connection_info info;
-	int err = ibchan_channel_connection(channel, &info, NULL);
-
-	if (err)
-		return err;
-	return info.error ? info.error : -ECONNRESET;
+	return (sends && info.sends_in_flight) || (recvs && info.recvs_in_flight) ||
+	       (sends && is_unread(channel->send_cq, channel)) ||
+	       (recvs && is_unread(channel->recv_cq, channel)) ? TOLD_LATER : TOLD_LAST;
 }
 
 static int channel_tell(struct source *source, struct ibchan_happening *happening)
 {
 	struct ibchan_channel *channel = source_of(source, struct ibchan_channel);
 	struct object *object = &channel->object;
+	struct ibchan_connection_info info;
 	enum told told;
+	int err;
 
 	if (object_happenings(object, IBCHAN_EVENT_CONNECTED)) {
 		happening->kind = IBCHAN_NEXT_CONNECTED;
@@ -138,7 +127,8 @@ static int channel_tell(struct source *source, struct ibchan_happening *happenin
 	if (told != TOLD_LAST)
 		return told;
 	channel->is_ending = false;
-	happening_end(happening, channel, error_of(channel));
+	err = ibchan_channel_connection(channel, &info, NULL);
+	happening_end(happening, channel, err ?: info.error ?: -ECONNRESET);
 	return TOLD_LAST;
 }
 

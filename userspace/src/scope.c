@@ -23,15 +23,6 @@ enum pending_state {
 	PENDING_DONE,
 };
 
-static struct ticket ticket_of(const struct ibchan_pending *pending)
-{
-	return (struct ticket) {
-		.cq = pending->cq,
-		.index = pending->slot,
-		.generation = pending->generation,
-	};
-}
-
 /* The kernel will never tell how it ended. */
 static void lose(struct ibchan_pending *pending, int error)
 {
@@ -56,6 +47,11 @@ static int settle(struct ibchan_pending *pending, const struct ibchan_cqe *compl
 		pending->state = PENDING_DONE;
 	}
 	return ret;
+}
+
+static struct ticket ticket_of(const struct ibchan_pending *pending)
+{
+	return (struct ticket) { pending->cq, pending->slot, pending->generation };
 }
 
 /* 1 if it has ended, 0 if not, or a negative errno. */
@@ -250,17 +246,6 @@ struct ibchan_scope *ibchan_scope_begin_manual(struct ibchan_scope *scope)
 	return begin(scope, IBCHAN_TIMEOUT_NEVER, 1);
 }
 
-static void enlist(struct ibchan_scope *scope, struct ibchan_pending *pending)
-{
-	pending->scope = scope;
-	pending->next = NULL;
-	if (scope->last)
-		scope->last->next = pending;
-	else
-		scope->first = pending;
-	scope->last = pending;
-}
-
 /*
  * A longjmp() may leave a scope without ending it; its works still name that scope. When the
  * scope is begun again at the same place, its list does not have those works.
@@ -285,9 +270,16 @@ int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending
 	if (pending->scope && pending->scope != scope)
 		return error_set(error, -EALREADY, NULL);
 	err = ibchan_pending_post(pending, channel, wr, error);
-	if (!err && !pending->scope)
-		enlist(scope, pending);
-	return err;
+	if (err || pending->scope)
+		return err;
+	pending->scope = scope;
+	pending->next = NULL;
+	if (scope->last)
+		scope->last->next = pending;
+	else
+		scope->first = pending;
+	scope->last = pending;
+	return 0;
 }
 
 int ibchan_scope_fail(struct ibchan_scope *scope, int error)
@@ -299,9 +291,7 @@ int ibchan_scope_fail(struct ibchan_scope *scope, int error)
 
 int ibchan_scope_error(const struct ibchan_scope *scope)
 {
-	if (scope->error)
-		return scope->error;
-	return (int)scope->failed_error;
+	return scope->error ?: (int)scope->failed_error;
 }
 
 /* A work of the scope could not be waited for, so none is: they end together. */
@@ -321,10 +311,7 @@ static void break_rest(struct ibchan_pending *pending)
 /* With its channel broken, a work takes no longer than the device needs to flush. */
 static void complete(struct ibchan_scope *scope, struct ibchan_pending *pending)
 {
-	const struct deadline deadline = {
-		.timeout_ns = scope->timeout_ns,
-		.end_ns = scope->end_ns,
-	};
+	const struct deadline deadline = { scope->timeout_ns, scope->end_ns };
 	int err = await(pending, &deadline);
 
 	if (err == -ETIMEDOUT) {
@@ -333,24 +320,6 @@ static void complete(struct ibchan_scope *scope, struct ibchan_pending *pending)
 	}
 	if (err)
 		finish(pending);
-}
-
-/* Returns where the next failure is to be linked. */
-static struct ibchan_pending **auto_poll(struct ibchan_scope *scope, struct ibchan_pending *pending,
-					 struct ibchan_pending **failed)
-{
-	complete(scope, pending);
-	if (pending->seen)
-		return failed;
-	pending->seen = 1;
-	scope->auto_polled++;
-	if (!pending->completion.error)
-		return failed;
-	if (!scope->num_failed++)
-		scope->failed_error = pending->completion.error;
-	pending->next_failed = NULL;
-	*failed = pending;
-	return &pending->next_failed;
 }
 
 /* Not by stdio, which ends a thread that was cancelled. */
@@ -372,8 +341,19 @@ static void end(struct ibchan_scope *scope, const void *caller)
 
 	for (pending = scope->first; pending; pending = next) {
 		next = pending->next;
-		failed = auto_poll(scope, pending, failed);
+		complete(scope, pending);
 		pending->scope = NULL;
+		if (pending->seen)
+			continue;
+		pending->seen = 1;
+		scope->auto_polled++;
+		if (!pending->completion.error)
+			continue;
+		if (!scope->num_failed++)
+			scope->failed_error = pending->completion.error;
+		pending->next_failed = NULL;
+		*failed = pending;
+		failed = &pending->next_failed;
 	}
 	scope->first = NULL;
 	scope->last = NULL;

@@ -146,13 +146,6 @@ static void repost(struct messages *m, struct inbox *box, bool is_taken)
 	m->idle = box;
 }
 
-static void append(struct messages *m, struct inbox *box)
-{
-	box->next = NULL;
-	*m->last = box;
-	m->last = &box->next;
-}
-
 /* Ends the channel: a peer of this kind does not send this. */
 static void fail(struct messages *m)
 {
@@ -186,7 +179,9 @@ static void arrived(struct messages *m, const struct ibchan_cqe *done)
 	} else if (read_frame(m, box, done)) {
 		fail(m);
 	} else if (box->arrival.kind == FRAME_BYTES || box->arrival.kind == FRAME_OFFER) {
-		append(m, box);
+		box->next = NULL;
+		*m->last = box;
+		m->last = &box->next;
 	} else {
 		m->ended = box->arrival.kind == FRAME_END;
 		repost(m, box, false);

@@ -4,26 +4,20 @@
 
 #include "stream.h"
 
-/* A broken channel ends its receives, and so tells by them; unless all had been used up. */
-static void note_break(struct messages *m)
-{
-	struct ibchan_channel_info info;
-
-	if (m->over || (!ibchan_channel_query(m->channel, &info, NULL) && info.recvs_in_flight))
-		return;
-	stream_look(m);
-	m->over = true;
-}
-
 static void take_note(struct messages *m)
 {
+	struct ibchan_channel_info info;
 	int err = stream_look(m);
 
 	if (err == -ENODEV || err == -EPROTO)
 		m->over = true;
 	m->is_broken |= object_happenings(&m->channel->object, IBCHAN_EVENT_BROKEN) != 0;
-	if (m->is_broken)
-		note_break(m);
+	/* A broken channel ends its receives, and so tells by them; unless all had been used up. */
+	if (m->is_broken && !m->over &&
+	    (ibchan_channel_query(m->channel, &info, NULL) || !info.recvs_in_flight)) {
+		stream_look(m);
+		m->over = true;
+	}
 	if (!m->ended && !m->over)
 		stream_acknowledge(m, NULL);
 }

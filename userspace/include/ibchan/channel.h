@@ -121,10 +121,8 @@ static inline void ibchan_builder_init(struct ibchan_builder *builder, struct ib
  * usable address, or not yet; -EXDEV: @builder names objects of different devices; -EAGAIN: the
  * completion queue has no room for the channel's works; -EOPNOTSUPP: an unknown mode, or one that
  * the device cannot; -EACCES: a mode that needs more access than the channel has; -EPERM: see Fork;
- * -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as many objects as it may, or
- * the user's objects take as much kernel memory as they may (@error says which); for a cq of its
- * own also as ibchan_cq_create(), and for receives as ibchan_post(); or the errno of the device's
- * driver.
+ * -EMFILE, -EDQUOT: see Limits in <ibchan.h>; for a cq of its own also as ibchan_cq_create(), and for
+ * receives as ibchan_post(); or the errno of the device's driver.
  */
 int ibchan_builder_prepare(const struct ibchan_builder *builder, struct ibchan_prepared **prepared,
 			   struct ibchan_error *error);
@@ -172,8 +170,7 @@ int ibchan_prepared_handshake(struct ibchan_prepared *prepared, const struct ibc
  * ibchan_prepared_destroy() - give up a channel that was never connected
  * @prepared: NULL is fine
  *
- * Return: 0 or a negative errno; the handle is gone either way, unless a filter of system
- * calls answered in the kernel's place, see <ibchan.h>.
+ * Return: 0 or a negative errno: see Destroying in <ibchan.h>.
  */
 int ibchan_prepared_destroy(struct ibchan_prepared *prepared);
 
@@ -307,8 +304,7 @@ int ibchan_channel_query(struct ibchan_channel *channel,
  * ibchan_channel_state_name() - a word for what a channel does
  * @state: enum ibchan_channel_state
  *
- * Return: for example "connected" or "broken"; "unknown" for a state that this library does not
- * know. Never NULL.
+ * Return: for example "connected" or "broken".
  */
 const char *ibchan_channel_state_name(__u32 state);
 

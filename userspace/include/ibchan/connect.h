@@ -176,8 +176,7 @@ struct ibchan_connection_info {
  * ibchan_stage_name() - words for a stage of connecting by address
  * @stage: enum ibchan_stage
  *
- * Return: for example "asking the peer"; "unknown" for a stage that this library does not know.
- * Never NULL.
+ * Return: for example "asking the peer".
  */
 const char *ibchan_stage_name(__u32 stage);
 
@@ -236,10 +235,9 @@ struct ibchan_listen_params {
  * @error: details; NULL is fine
  *
  * Return: 0; -EADDRINUSE; -EADDRNOTAVAIL: not an address of this host, or of
- * no RDMA device; -EXDEV: the address of another device than the wanted one;
- * -ENOENT: nobody knows @host or @service; -EINVAL: the backlog is
- * out of its range, or @service is a number above 65535; -EPERM: see Fork; -EMFILE: too many
- * objects; -EDQUOT: the user's objects take as much kernel memory as they may.
+ * no RDMA device; -EXDEV: the address of another device than the wanted one; -ENOENT: nobody knows
+ * @host or @service; -EINVAL: the backlog is out of its range, or @service is a number above 65535;
+ * -EPERM: see Fork; -EMFILE, -EDQUOT: see Limits in <ibchan.h>.
  */
 int ibchan_listener_create(struct ibchan_context *context,
 			   const struct ibchan_listen_params *params,
@@ -296,8 +294,7 @@ __u64 ibchan_listener_lost(struct ibchan_listener *listener);
  * Requests that nobody has taken are rejected, and peers that ibchan_builder_accept() has answered
  * and not returned are ended. Taken ones, and channels, live on.
  *
- * Return: 0 or a negative errno; the handle is gone either way, unless a filter of system
- * calls answered in the kernel's place, see <ibchan.h>.
+ * Return: 0 or a negative errno: see Destroying in <ibchan.h>.
  */
 int ibchan_listener_close(struct ibchan_listener *listener);
 

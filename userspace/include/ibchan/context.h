@@ -176,9 +176,8 @@ int ibchan_device_list(struct ibchan_context *context,
  *
  * The caller's network namespace is remembered with it.
  *
- * Return: 0; -ENODEV: no such device, or not visible from here; -EINVAL: @name
- * is too long; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the
- * process's RDMA cgroup holds as many devices open as it may.
+ * Return: 0; -ENODEV: no such device, or not visible from here; -EINVAL: @name is too long;
+ * -EPERM: see Fork; -EMFILE, -EDQUOT: see Limits in <ibchan.h>.
  */
 int ibchan_device_open(struct ibchan_context *context, const char *name,
 		       struct ibchan_device **device, struct ibchan_error *error);

@@ -26,10 +26,8 @@ __IBCHAN_BEGIN_DECLS
  * unread, so no completion is ever lost; a pending work or blocking call also when there are
  * @entries pending works whose results nobody has looked at.
  *
- * Return: 0; -EINVAL: out of range; -EPERM: see Fork; -EMFILE: too many objects or open files;
- * -EDQUOT: the process's RDMA cgroup holds as many objects as it may, or the user's objects take as
- * much kernel memory as they may (@error says which); -EPROTO: the kernel's ring is not one this
- * library can read.
+ * Return: 0; -EINVAL: out of range; -EPERM: see Fork; -EMFILE, -EDQUOT: see Limits in <ibchan.h>;
+ * -EPROTO: the kernel's ring is not one this library can read.
  */
 int ibchan_cq_create(struct ibchan_device *device, __u32 entries, __u32 cq_entries,
 		     struct ibchan_cq **cq, struct ibchan_error *error);

@@ -103,7 +103,7 @@ int ibchan_reason_text(const struct ibchan_reason *reason, char *buf, size_t len
  * ibchan_reason_name() - name of a refusal
  * @code: enum ibchan_reason_code
  *
- * Return: for example "OUT_OF_BOUNDS"; "unknown" for a code this library does not know. Never NULL.
+ * Return: for example "OUT_OF_BOUNDS".
  */
 const char *ibchan_reason_name(__u32 code);
 
@@ -111,8 +111,7 @@ const char *ibchan_reason_name(__u32 code);
  * ibchan_status_name() - the verbs' name of a completion status
  * @status: enum ibchan_status
  *
- * Return: for example "RNR_RETRY_EXC_ERR"; "unknown" for a status this library
- * does not know. Never NULL.
+ * Return: for example "RNR_RETRY_EXC_ERR".
  */
 const char *ibchan_status_name(__u32 status);
 
@@ -128,8 +127,8 @@ __u32 ibchan_status_class(__u32 status);
  * ibchan_status_class_name() - name of a status's class
  * @status: enum ibchan_status
  *
- * Return: "none", "programming", "local resource", "remote", "transport",
- * "timeout", "fatal" or "unknown". Never NULL.
+ * Return: "none", "programming", "local resource", "remote", "transport", "timeout", "fatal" or
+ * "unknown".
  */
 const char *ibchan_status_class_name(__u32 status);
 
@@ -145,8 +144,7 @@ const char *ibchan_status_hint(__u32 status);
  * ibchan_port_state_name() - a word for what a port does
  * @state: enum ibchan_port_state
  *
- * Return: for example "active" or "down"; "unknown" for a state that this library does not
- * know. Never NULL.
+ * Return: for example "active" or "down".
  */
 const char *ibchan_port_state_name(__u32 state);
 
@@ -154,8 +152,7 @@ const char *ibchan_port_state_name(__u32 state);
  * ibchan_opcode_name() - name of an operation
  * @opcode: IBCHAN_OP_*
  *
- * Return: "send", "receive", "write", "read", "compare and swap", "fetch and add"
- * or "unknown". Never NULL.
+ * Return: "send", "receive", "write", "read", "compare and swap", "fetch and add" or "unknown".
  */
 const char *ibchan_opcode_name(__u32 opcode);
 

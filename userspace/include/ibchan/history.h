@@ -26,8 +26,7 @@ int ibchan_channel_history(struct ibchan_channel *channel, struct ibchan_history
  * ibchan_history_name() - name of what happened
  * @kind: enum ibchan_history_kind
  *
- * Return: for example "WORK_FAILED"; "unknown" for a kind that this library does not
- * know. Never NULL.
+ * Return: for example "WORK_FAILED".
  */
 const char *ibchan_history_name(__u32 kind);
 

@@ -15,8 +15,7 @@ __IBCHAN_BEGIN_DECLS
  *
  * Memory and channels meet only inside one.
  *
- * Return: 0; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds
- * as many objects as it may, or the user's objects take as much kernel memory as they may.
+ * Return: 0; -EPERM: see Fork; -EMFILE, -EDQUOT: see Limits in <ibchan.h>.
  */
 int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **pd,
 		    struct ibchan_error *error);
@@ -64,8 +63,7 @@ struct ibchan_mr_params {
  * Return: 0; -EINVAL: no bytes, or an access that cannot be; -EOPNOTSUPP: the device cannot
  * register user memory safely; -ENOMEM: no memory, or RLIMIT_MEMLOCK (then @error names used, limit
  * and needed); -EFAULT: not all of the range is mapped with enough access; -EPERM: see Fork;
- * -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as many objects as it may, or
- * the user's objects take as much kernel memory as they may (@error says which).
+ * -EMFILE, -EDQUOT: see Limits in <ibchan.h>.
  */
 int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 		  struct ibchan_mr **mr, struct ibchan_error *error);
@@ -151,9 +149,7 @@ struct ibchan_dmabuf_params {
  * dma-buf was not opened for reading, or for writing where the access has local write; -EOPNOTSUPP:
  * the device has DMA of its own, the exporter has no mapping for the CPU, or none in memory with
  * pages (@error says which); -EINTR: a signal ended the wait for what others do with the memory;
- * -ENOMEM; -EPERM: see Fork; -EMFILE: too many objects; -EDQUOT: the process's RDMA cgroup holds as
- * many objects as it may, or the user's objects take as much kernel memory as they may (@error says
- * which); the exporter's errno.
+ * -ENOMEM; -EPERM: see Fork; -EMFILE, -EDQUOT: see Limits in <ibchan.h>; the exporter's errno.
  */
 int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan_dmabuf_params *params,
 			 struct ibchan_mr **mr, struct ibchan_error *error);

@@ -75,8 +75,6 @@ struct ibchan_message_params {
  * server's host, which localhost is not. @channel is written on success only;
  * ibchan_channel_close() ends the channel.
  *
- * Buffers: none of the caller's.
- *
  * Return: 0; -ECONNREFUSED: nobody listens there; -ETIMEDOUT: the server has not answered in
  * time: its host is silent, or its program does not call ibchan_take(); -EPROTOTYPE: the program
  * that listens there does not use ibchan_serve(); -ECONNRESET: the server has rejected, for
@@ -97,8 +95,6 @@ int ibchan_dial(const char *host, const char *service, const struct ibchan_messa
  *
  * Clients may come over any device of the host. A program that calls daemon(3) does so before
  * this: see Fork.
- *
- * Buffers: none of the caller's.
  *
  * Return: 0; -EINVAL, -E2BIG: as ibchan_dial(), or @params has a source; as ibchan_context_open()
  * and ibchan_listener_create().
@@ -124,8 +120,6 @@ int ibchan_serve(const char *host, const char *service, const struct ibchan_mess
  * call goes on. ibchan_channel_close() ends the channel, before or after the server is closed.
  *
  * ibchan_channel_connection() tells the client's address.
- *
- * Buffers: none of the caller's.
  *
  * Return: 0; -EAGAIN with a @timeout_ns of 0, else -ETIMEDOUT: none came; -EINTR: a signal came,
  * and no client was taken; -EINVAL: a negative time-out; -ENOMEM, -EMFILE, -EDQUOT: there is
@@ -171,8 +165,6 @@ void ibchan_server_address(const struct ibchan_server *server, struct sockaddr_s
  * @server: NULL is fine
  *
  * Clients that were not taken are rejected. Channels that were taken live on.
- *
- * Buffers: none of the caller's.
  *
  * Return: 0 or a negative errno; the handle is gone either way.
  */

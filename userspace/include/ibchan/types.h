@@ -26,7 +26,7 @@ struct ibchan_listener;
 struct ibchan_request;
 struct ibchan_server;
 
-/* Not opaque: what a call fills in or reads. */
+/* These are not opaque: other headers have their members. */
 struct ibchan_builder;
 struct ibchan_scope;
 struct ibchan_error;

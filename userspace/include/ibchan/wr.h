@@ -134,8 +134,7 @@ int ibchan_post_send(struct ibchan_channel *channel, struct ibchan_mr *mr, size_
  *
  * One work of one element, to be polled by ibchan_cq_poll().
  *
- * Buffers: the range belongs to the device until the work's completion was handed out by
- * ibchan_cq_poll() or ibchan_cq_wait(); not if the post was refused.
+ * Buffers: as ibchan_post_send().
  *
  * Return: as ibchan_post() for one request.
  */
@@ -152,8 +151,7 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr, si
  *
  * One work of one element, to be polled by ibchan_cq_poll().
  *
- * Buffers: the range belongs to the device until the work's completion was handed out by
- * ibchan_cq_poll() or ibchan_cq_wait(); not if the post was refused.
+ * Buffers: as ibchan_post_send().
  *
  * Return: as ibchan_post() for one request.
  */
@@ -171,8 +169,7 @@ int ibchan_post_write(struct ibchan_channel *channel, struct ibchan_submit_sge s
  *
  * One work of one element, to be polled by ibchan_cq_poll().
  *
- * Buffers: the range belongs to the device until the work's completion was handed out by
- * ibchan_cq_poll() or ibchan_cq_wait(); not if the post was refused.
+ * Buffers: as ibchan_post_send().
  *
  * Return: as ibchan_post() for one request.
  */
