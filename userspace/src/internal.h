@@ -40,6 +40,7 @@
 #define ATTRIBUTE(name, ...)	__attribute__((name(__VA_ARGS__)))
 #define __printf(string, first)	ATTRIBUTE(format, printf, string, first)
 #define noinline		ATTRIBUTE(noinline)
+#define __packed		ATTRIBUTE(packed)
 #define forced_inline		inline ATTRIBUTE(always_inline)
 #define likely(condition)	__builtin_expect(!!(condition), 1)
 #define unlikely(condition)	__builtin_expect(!!(condition), 0)

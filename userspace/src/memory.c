@@ -106,7 +106,10 @@ int ibchan_mr_reg_local(struct ibchan_pd *pd, void *addr, size_t length, struct 
 			struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
-		.size = sizeof(params), .access = IBCHAN_ACCESS_LOCAL, .addr = addr, .length = length,
+		.size = sizeof(params),
+		.access = IBCHAN_ACCESS_LOCAL,
+		.addr = addr,
+		.length = length,
 	};
 
 	return ibchan_mr_reg(pd, &params, mr, error);
@@ -116,7 +119,10 @@ int ibchan_mr_reg_shared(struct ibchan_pd *pd, void *addr, size_t length, struct
 			 struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
-		.size = sizeof(params), .access = IBCHAN_ACCESS_SHARED, .addr = addr, .length = length,
+		.size = sizeof(params),
+		.access = IBCHAN_ACCESS_SHARED,
+		.addr = addr,
+		.length = length,
 	};
 
 	return ibchan_mr_reg(pd, &params, mr, error);
@@ -186,7 +192,7 @@ struct remote_wire {
 	__be64 addr;
 	__be64 length;
 	__be32 rkey;
-} __attribute__((packed));
+} __packed;
 
 static_assert(sizeof(struct remote_wire) == IBCHAN_REMOTE_REGION_SIZE,
 	      "the size is part of the interface");

@@ -498,7 +498,8 @@ static int read_piece(struct messages *m, unsigned char *buf, size_t length,
 		      const struct ibchan_remote_region *from, struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
-		.size = sizeof(params), .access = IBCHAN_ACCESS_LOCAL, .addr = buf, .length = length,
+		.size = sizeof(params),
+		.addr = buf, .length = length, .access = IBCHAN_ACCESS_LOCAL,
 	};
 	struct ibchan_error why;
 	struct ibchan_mr *mr;

@@ -325,17 +325,23 @@ static const struct parameter_row *parameter_row(const struct ibchan_reason *rea
 
 static const char *reason_words(const struct ibchan_reason *reason)
 {
+	static const char silent_end[] = {
+		"{V}the channel is broken: its device has ended it and does not say why; often the peer used a wrong key, or sent more than a receive holds"
+	};
+	static const char useless_gid[] = {
+		"{P}: entry {d0} of the port's table has no address that a channel can use from here"
+	};
 	const __u64 *value = reason->value;
 
 	/* Where nothing but a flush has come, the device did not say why. */
 	if (reason->code == IBCHAN_REASON_BROKEN && value[0] == ECANCELED &&
 	    value[1] == IBCHAN_STATUS_WR_FLUSH_ERR)
-		return "{V}the channel is broken: its device has ended it and does not say why; often the peer used a wrong key, or sent more than a receive holds";
+		return silent_end;
 	/* An entry inside the table that is refused has nothing that a channel can use. */
 	if (reason->code == IBCHAN_REASON_PARAMETER &&
 	    reason->element == IBCHAN_PARAMETER_GID_INDEX && value[0] >= value[1] &&
 	    value[0] <= value[2])
-		return "{P}: entry {d0} of the port's table has no address that a channel can use from here";
+		return useless_gid;
 	if (parameter_row(reason)->text)
 		return parameter_row(reason)->text;
 	return reason->code < ARRAY_SIZE(reason_texts) ? reason_texts[reason->code] : NULL;

@@ -121,8 +121,8 @@ static inline void ibchan_builder_init(struct ibchan_builder *builder, struct ib
  * usable address, or not yet; -EXDEV: @builder names objects of different devices; -EAGAIN: the
  * completion queue has no room for the channel's works; -EOPNOTSUPP: an unknown mode, or one that
  * the device cannot; -EACCES: a mode that needs more access than the channel has; -EPERM: see Fork;
- * -EMFILE, -EDQUOT: see Limits in <ibchan.h>; for a cq of its own also as ibchan_cq_create(), and for
- * receives as ibchan_post(); or the errno of the device's driver.
+ * -EMFILE, -EDQUOT: see Limits in <ibchan.h>; for a cq of its own also as ibchan_cq_create(), and
+ * for receives as ibchan_post(); or the errno of the device's driver.
  */
 int ibchan_builder_prepare(const struct ibchan_builder *builder, struct ibchan_prepared **prepared,
 			   struct ibchan_error *error);
