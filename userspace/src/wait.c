@@ -131,8 +131,10 @@ int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
 
 	for (;;) {
 		ret = ticket_look(ticket, completion, &tail);
-		if (ret)
-			return min(ret, 0);
+		if (ret > 0)
+			return 0;
+		if (ret < 0)
+			return ret;
 		if (err && err != -EINTR)
 			return err;
 		err = cq_sleep(ticket->cq, tail, deadline);
