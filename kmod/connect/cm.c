@@ -203,7 +203,7 @@ static void meet_peer(struct ibchan_cm *cm)
 	/* The device may be leaving; then the peer need not be watched any more. */
 	if (ibchan_device_enter(ch->qp.dev))
 		return;
-	ibchan_watch_begin(ch, ch->peer.flags);
+	ibchan_watch_begin(ch, &ch->peer);
 	ibchan_device_exit(ch->qp.dev);
 }
 

@@ -128,7 +128,7 @@ void ibchan_cm_again_init(struct ibchan_cm *cm, const struct ibchan_connect *con
 int ibchan_cm_ask(struct ibchan_cm *cm);
 
 /* watch.c */
-void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags);
+void ibchan_watch_begin(struct ibchan_channel *ch, const struct ibchan_endpoint *peer);
 void ibchan_watch_doubt(struct ibchan_channel *ch);
 
 /* cm_linger.c */

@@ -29,19 +29,25 @@
  *
  * Each channel has a time at which it is looked at next: a channel that hears its peer is
  * looked at eight times in the silence that it allows, a silent one when that has passed. A
- * worker of ordinary priority takes the channels of a device that are due, one of each user in
- * turn: see watch_share.c. It rests after MAX_STEPS steps. So the channels of a device, however
- * many and however impatient, cost it and a processor no more than that; where more are due, all
- * of a user's are late by the same time, and notice_ms says so.
+ * worker of ordinary priority takes the channels of a device that are due, and rests after
+ * MAX_STEPS steps. So the channels of a device, however many and however impatient, cost it and a
+ * processor no more than that.
+ *
+ * Each user has a queue of channels for each device, by when they are looked at. Of the users that
+ * have a channel which is due, each gets a look in turn, so one with many channels delays the
+ * others' by as many looks as they have themselves, and its own by all of them: all of a user's
+ * are late by the same time, and notice_ms says so.
  */
 #include <linux/errno.h>
 #include <linux/jiffies.h>
+#include <linux/list.h>
+#include <linux/rbtree.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
 
 #include "cm.h"
 #include "fault.h"
 #include "post.h"
-#include "watch_share.h"
 
 /*
  * The send queue has one entry more than the user may fill. It is for the marker of a drain.
@@ -68,6 +74,79 @@ enum {
 /* Steps that end the channel of a dead peer: it asks, fetches the answer, and has none. */
 #define STEPS_OF_ROUND	3
 
+/*
+ * The channels of one user on one device.
+ *
+ * Under the device's watch_lock.
+ */
+struct ibchan_watch_share {
+	struct list_head link;	/* in the device's list; the next one to get a look stands first */
+	/* the user's, to compare with; NULL: kernel consumers */
+	const struct ibchan_budget *budget;
+	u32 users;	/* channels that are built with a keepalive */
+	u32 num;	/* of these, the ones that are connected */
+	/* of these, the ones that wait for a look, by when that is due */
+	struct rb_root_cached watched;
+};
+
+static bool is_due_before(struct rb_node *a, const struct rb_node *b)
+{
+	return time_before(rb_entry(a, struct ibchan_watch, node)->due,
+			   rb_entry(b, struct ibchan_watch, node)->due);
+}
+
+/* The caller holds the watch lock, here and in the functions up to schedule_worker(). */
+static void enqueue(struct ibchan_watch *watch)
+{
+	rb_add_cached(&watch->node, &watch->share->watched, is_due_before);
+}
+
+/* Returns false where the channel waits for no look. */
+static bool dequeue(struct ibchan_watch *watch)
+{
+	if (RB_EMPTY_NODE(&watch->node))
+		return false;
+	rb_erase_cached(&watch->node, &watch->share->watched);
+	RB_CLEAR_NODE(&watch->node);
+	return true;
+}
+
+static struct ibchan_watch *first_of(const struct ibchan_watch_share *share)
+{
+	return rb_entry_safe(rb_first_cached(&share->watched), struct ibchan_watch, node);
+}
+
+/* The channel that is due before all others; NULL: none waits for a look. */
+static struct ibchan_watch *first_watched(const struct ibchan_device *dev)
+{
+	struct ibchan_watch *first = NULL, *watch;
+	struct ibchan_watch_share *share;
+
+	list_for_each_entry(share, &dev->watch_shares, link) {
+		watch = first_of(share);
+		if (watch && (!first || time_before(watch->due, first->due)))
+			first = watch;
+	}
+	return first;
+}
+
+/* Takes the first channel that is due of the user whose turn it is; NULL: none is due. */
+static struct ibchan_watch *take_due(struct ibchan_device *dev)
+{
+	struct ibchan_watch_share *share;
+	struct ibchan_watch *watch;
+
+	list_for_each_entry(share, &dev->watch_shares, link) {
+		watch = first_of(share);
+		if (!watch || time_after(watch->due, jiffies))
+			continue;
+		dequeue(watch);
+		list_move_tail(&share->link, &dev->watch_shares);
+		return watch;
+	}
+	return NULL;
+}
+
 static unsigned long rest(void)
 {
 	/* The tick that is under way does not count. */
@@ -79,10 +158,10 @@ static unsigned long look_interval(const struct ibchan_watch *watch)
 	return max(2 * watch->silence / LOOKS, rest());
 }
 
-/* The caller holds the watch lock. The worker has its rest in any case. */
+/* The worker has its rest in any case. */
 static void schedule_worker(struct ibchan_device *dev)
 {
-	const struct ibchan_watch *first = ibchan_watch_first(dev);
+	const struct ibchan_watch *first = first_watched(dev);
 	unsigned long delay = rest();
 
 	if (!first)
@@ -103,11 +182,51 @@ static void init(struct ibchan_channel *ch)
 	RB_CLEAR_NODE(&ch->watch.node);
 }
 
+/* Counts a channel that is about to be built among those of its user, until it ends. */
 static int make(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
+	struct ibchan_watch_share *share, *fresh;
+	struct ibchan_device *dev = ch->qp.dev;
+
 	if (ch->bounds.service || ch->options.keepalive_ms == IBCHAN_KEEPALIVE_OFF)
 		return 0;
-	return ibchan_watch_share_get(ch);
+	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
+	if (!fresh)
+		return -ENOMEM;
+	fresh->budget = ch->qp.pd->cost.budget;
+	fresh->watched = RB_ROOT_CACHED;
+	spin_lock(&dev->watch_lock);
+	list_for_each_entry(share, &dev->watch_shares, link)
+		if (share->budget == fresh->budget)
+			break;
+	if (list_entry_is_head(share, &dev->watch_shares, link)) {
+		share = fresh;
+		fresh = NULL;
+		list_add(&share->link, &dev->watch_shares);
+	}
+	share->users++;
+	ch->watch.share = share;
+	spin_unlock(&dev->watch_lock);
+	kfree(fresh);
+	return 0;
+}
+
+/* The channel is not watched any more; it may have no share. */
+static void end(struct ibchan_channel *ch)
+{
+	struct ibchan_watch_share *share = ch->watch.share;
+	struct ibchan_device *dev = ch->qp.dev;
+	bool last;
+
+	if (!share)
+		return;
+	spin_lock(&dev->watch_lock);
+	last = !--share->users;
+	if (last)
+		list_del(&share->link);
+	spin_unlock(&dev->watch_lock);
+	if (last)
+		kfree(share);
 }
 
 /*
@@ -115,12 +234,12 @@ static int make(struct ibchan_channel *ch, struct ibchan_reason *reason)
  * handshake the peer may still be about to connect its own side: it gets half of the keepalive
  * time more where one was asked for, and else as long as it takes. By address it has done so.
  */
-void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags)
+void ibchan_watch_begin(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
 {
 	struct ibchan_watch *watch = &ch->watch;
 	u32 keepalive_ms = ch->options.keepalive_ms;
 
-	if (!watch->share || !(peer_flags & IBCHAN_ENDPOINT_REMOTE_WRITE))
+	if (!watch->share || !(peer->flags & IBCHAN_ENDPOINT_REMOTE_WRITE))
 		return;
 	watch->retired = count_retired(ch);
 	watch->patient = watch->patient && !ch->cm;
@@ -130,8 +249,8 @@ void ibchan_watch_begin(struct ibchan_channel *ch, u8 peer_flags)
 	watch->due = watch->looked + look_interval(watch);
 	spin_lock(&ch->qp.dev->watch_lock);
 	watch->share->num++;
-	ibchan_watch_queue(watch);
-	if (ibchan_watch_first(ch->qp.dev) == watch)
+	enqueue(watch);
+	if (first_watched(ch->qp.dev) == watch)
 		schedule_worker(ch->qp.dev);
 	spin_unlock(&ch->qp.dev->watch_lock);
 }
@@ -150,10 +269,10 @@ void ibchan_watch_doubt(struct ibchan_channel *ch)
 	/* Under this lock the worker does not look at the channel. */
 	mutex_lock(&dev->lock);
 	spin_lock(&dev->watch_lock);
-	if (ibchan_watch_unqueue(&ch->watch)) {
+	if (dequeue(&ch->watch)) {
 		ch->watch.doubted = true;
 		ch->watch.due = jiffies;
-		ibchan_watch_queue(&ch->watch);
+		enqueue(&ch->watch);
 		schedule_worker(dev);
 	}
 	spin_unlock(&dev->watch_lock);
@@ -171,7 +290,7 @@ static void unlist(struct ibchan_channel *ch)
 		return;
 	spin_lock(&dev->watch_lock);
 	ch->watch.share->num--;
-	ibchan_watch_unqueue(&ch->watch);
+	dequeue(&ch->watch);
 	spin_unlock(&dev->watch_lock);
 }
 
@@ -229,23 +348,16 @@ static bool was_heard(struct ibchan_channel *ch)
 	return heard;
 }
 
-/* How long a probe may be out, in jiffies; 0: for ever. */
-static unsigned long answer_time(const struct ibchan_channel *ch)
-{
-	u32 keepalive_ms = ch->options.keepalive_ms;
-	u32 notice_ms = ibchan_keepalive_notice_ms(keepalive_ms, &ch->qp.params);
-
-	return notice_ms ? msecs_to_jiffies(notice_ms - ibchan_keepalive_asks_ms(keepalive_ms)) : 0;
-}
-
 /*
  * A probe is out. The caller holds the post lock. The look that finds it overdue has its
- * completion fetched, in case that it is there.
+ * completion fetched, in case that it is there. Without a @notice_ms it may be out for ever.
  */
 static void await_answer(struct ibchan_channel *ch, bool heard)
 {
 	struct ibchan_watch *watch = &ch->watch;
-	unsigned long time = answer_time(ch);
+	u32 keepalive_ms = ch->options.keepalive_ms;
+	u32 notice_ms = ibchan_keepalive_notice_ms(keepalive_ms, &ch->qp.params);
+	unsigned long time = msecs_to_jiffies(notice_ms - ibchan_keepalive_asks_ms(keepalive_ms));
 
 	/* A probe behind works that have not ended is held up. */
 	if (heard || (s32)(watch->behind - READ_ONCE(ch->send.places.retired)) > 0) {
@@ -256,7 +368,7 @@ static void await_answer(struct ibchan_channel *ch, bool heard)
 		ibchan_channel_break_later(ch, -ETIMEDOUT, IB_WC_RESP_TIMEOUT_ERR);
 		return;
 	}
-	watch->overdue = time && time_after(watch->looked, watch->asked + time);
+	watch->overdue = notice_ms && time_after(watch->looked, watch->asked + time);
 	ibchan_cq_reap_later(ch->send.cq);
 }
 
@@ -333,7 +445,7 @@ static bool look_at_next(struct ibchan_device *dev, u32 *steps)
 	/* The lock keeps the channel. */
 	guard(mutex)(&dev->lock);
 	spin_lock(&dev->watch_lock);
-	watch = ibchan_watch_take_due(dev);
+	watch = take_due(dev);
 	spin_unlock(&dev->watch_lock);
 	if (!watch)
 		return false;
@@ -342,7 +454,7 @@ static bool look_at_next(struct ibchan_device *dev, u32 *steps)
 	if (READ_ONCE(ch->state) < IBCHAN_CHANNEL_BROKEN) {
 		*steps += look_at(ch);
 		spin_lock(&dev->watch_lock);
-		ibchan_watch_queue(watch);
+		enqueue(watch);
 		spin_unlock(&dev->watch_lock);
 	}
 	return true;
@@ -411,6 +523,20 @@ static void flush(struct ibchan_channel *ch)
 		ch->send.cq->retired++;
 }
 
+/* How many looks come before one at @ch, which has a share, at most, itself included. */
+static u32 rivals(const struct ibchan_channel *ch)
+{
+	const struct ibchan_watch_share *own = ch->watch.share, *share;
+	struct ibchan_device *dev = ch->qp.dev;
+	u32 num = 0;
+
+	spin_lock(&dev->watch_lock);
+	list_for_each_entry(share, &dev->watch_shares, link)
+		num += min(share->num, own->num);
+	spin_unlock(&dev->watch_lock);
+	return num;
+}
+
 static void fill_facts(const struct ibchan_channel *ch, struct ibchan_facts *facts)
 {
 	facts->probes_sent = READ_ONCE(ch->watch.sent);
@@ -421,22 +547,17 @@ static void fill_facts(const struct ibchan_channel *ch, struct ibchan_facts *fac
 	facts->notice_ms = ibchan_keepalive_notice_ms(ch->options.keepalive_ms, &ch->qp.params);
 	/* A question may be late by a round in which all channels of the device ask. */
 	if (facts->notice_ms)
-		facts->notice_ms += ibchan_watch_rivals(ch) * STEPS_OF_ROUND / MAX_STEPS * REST_MS;
-}
-
-static void connected(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
-{
-	ibchan_watch_begin(ch, peer->flags);
+		facts->notice_ms += rivals(ch) * STEPS_OF_ROUND / MAX_STEPS * REST_MS;
 }
 
 const struct ibchan_channel_part ibchan_watch_part = {
 	.init = init,
 	.make = make,
-	.connected = connected,
+	.connected = ibchan_watch_begin,
 	.forget_marker = forget_marker,
 	.defers_marker = defers_marker,
 	.flush = flush,
 	.unlist = unlist,
-	.end = ibchan_watch_share_put,
+	.end = end,
 	.fill_facts = fill_facts,
 };

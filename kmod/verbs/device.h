@@ -44,7 +44,7 @@
  * @lingering: ids of channels that close or are closed, see cm_linger.c
  * @linger_lock: guards @lingering
  * @watch_lock: guards @watch_shares
- * @watch_shares: one per user with watched channels, see watch_share.c
+ * @watch_shares: one per user with watched channels, see watch.c
  * @watch_work: looks at them
  * @max_inline: see limits.c; IBCHAN_AUTO: not known
  * @keeps: it has refused to let go of the last object for as long as that is tried
