@@ -227,7 +227,7 @@ TEST_F(request_budget, that_is_used_up_leaves_peers_unanswered_until_others_give
 
 /* --- ids of channels that were closed before the peer had heard of the answer --- */
 
-/* So many of one user linger on a device: see cm_linger.c. */
+/* So many of one user linger on a device: see cm_end.c. */
 #define MAX_LINGERING	64
 #define OWN_PORT	7742
 

@@ -24,7 +24,6 @@
 
 #include "cm.h"
 #include "compat.h"
-#include "parts.h"
 
 /* A negative status is the network's errno; positive ones are codes of the connection manager. */
 static int plain_error(int status, int otherwise)
@@ -329,24 +328,6 @@ static int rejected(struct ibchan_cm *cm, const struct rdma_cm_event *event)
 	return ibchan_cm_fail(cm, event->status, error);
 }
 
-/* The answer to this side's own word of the end is nothing that happened. */
-static int disconnected(struct ibchan_cm *cm)
-{
-	if (is_connecting(cm->ch) || READ_ONCE(cm->ch->state) == IBCHAN_CHANNEL_CONNECTED)
-		ibchan_history_add(cm->ch, IBCHAN_HISTORY_DISCONNECTED, 0, 0, 0);
-	return ibchan_cm_fail(cm, 0, -ECONNRESET);
-}
-
-/* It is not the channel's device: removal of that has destroyed the id before. */
-static int other_device_leaves(struct ibchan_cm *cm)
-{
-	/* begin_connect() may still be using the id under this lock. */
-	ibchan_qp_lock(&cm->ch->qp);
-	ibchan_qp_unlock(&cm->ch->qp);
-	ibchan_cm_fail(cm, 0, -ENODEV);
-	return give_up_id(cm);
-}
-
 /*
  * Another neighbour entry, or another device below a bond, need not be the end of a
  * connection: the peer's answer to a question tells.
@@ -358,15 +339,6 @@ static int way_changed(struct ibchan_cm *cm, u32 from_here)
 	ibchan_history_add(cm->ch, IBCHAN_HISTORY_WAY_CHANGED, 0, from_here, 0);
 	ibchan_watch_doubt(cm->ch);
 	return 0;
-}
-
-/* Behind a connection, this is a neighbour's new hardware address. */
-static int became_unreachable(struct ibchan_cm *cm, const struct rdma_cm_event *event)
-{
-	if (READ_ONCE(cm->stage) == IBCHAN_STAGE_DONE)
-		return way_changed(cm, 0);
-	return ibchan_cm_fail(cm, event->status,
-			      stage_error(cm, plain_error(event->status, -EHOSTUNREACH)));
 }
 
 /* Under the handler's mutex of @id. Returns 1 when @id is to be destroyed, else 0. */
@@ -387,51 +359,51 @@ int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		return established(cm, id, &event->param.conn);
 	case RDMA_CM_EVENT_REJECTED:
 		return rejected(cm, event);
+	case RDMA_CM_EVENT_UNREACHABLE:
+		/* Behind a connection, this is a neighbour's new hardware address. */
+		if (READ_ONCE(cm->stage) == IBCHAN_STAGE_DONE)
+			return way_changed(cm, 0);
+		fallthrough;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 		return ibchan_cm_fail(cm, event->status,
 				      stage_error(cm, plain_error(event->status, -EHOSTUNREACH)));
-	case RDMA_CM_EVENT_UNREACHABLE:
-		return became_unreachable(cm, event);
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 		return way_changed(cm, 1);
 	case RDMA_CM_EVENT_DISCONNECTED:
-		return disconnected(cm);
+		/* The answer to this side's own word of the end is nothing that happened. */
+		if (READ_ONCE(cm->ch->state) < IBCHAN_CHANNEL_BROKEN)
+			ibchan_history_add(cm->ch, IBCHAN_HISTORY_DISCONNECTED, 0, 0, 0);
+		return ibchan_cm_fail(cm, 0, -ECONNRESET);
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		return other_device_leaves(cm);
+		/*
+		 * It is not the channel's device: removal of that has destroyed the id before.
+		 * begin_connect() may still be using the id under this lock.
+		 */
+		ibchan_qp_lock(&cm->ch->qp);
+		ibchan_qp_unlock(&cm->ch->qp);
+		ibchan_cm_fail(cm, 0, -ENODEV);
+		return give_up_id(cm);
 	default:
 		return 0;
 	}
 }
 
-static int stage_time(u32 ms, u32 standard, u32 *time, struct ibchan_reason *reason)
-{
-	*time = ms ?: standard;
-	if (*time <= IBCHAN_MAX_STAGE_MS)
-		return 0;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_STAGE_TIME, -EINVAL,
-				    (u64[3]) { ms, IBCHAN_MAX_STAGE_MS });
-}
-
 static int fill_times(struct ibchan_cm *cm, const struct ibchan_connect *connect,
 		      struct ibchan_reason *reason)
 {
-	u32 *times = cm->stage_ms;
-	int ret;
+	u32 *times = cm->stage_ms, stage;
 
-	ret = stage_time(connect->address_ms, IBCHAN_DEFAULT_ADDRESS_MS,
-			 &times[IBCHAN_STAGE_ADDRESS], reason);
-	if (!ret)
-		ret = stage_time(connect->route_ms, IBCHAN_DEFAULT_ROUTE_MS,
-				 &times[IBCHAN_STAGE_ROUTE], reason);
-	if (!ret)
-		ret = stage_time(connect->connect_ms, IBCHAN_DEFAULT_CONNECT_MS,
-				 &times[IBCHAN_STAGE_REQUEST], reason);
-	if (!ret)
-		ret = stage_time(connect->connect_ms, IBCHAN_DEFAULT_ACCEPT_MS,
-				 &times[IBCHAN_STAGE_ACCEPT], reason);
-	return ret;
+	times[IBCHAN_STAGE_ADDRESS] = connect->address_ms ?: IBCHAN_DEFAULT_ADDRESS_MS;
+	times[IBCHAN_STAGE_ROUTE] = connect->route_ms ?: IBCHAN_DEFAULT_ROUTE_MS;
+	times[IBCHAN_STAGE_REQUEST] = connect->connect_ms ?: IBCHAN_DEFAULT_CONNECT_MS;
+	times[IBCHAN_STAGE_ACCEPT] = connect->connect_ms ?: IBCHAN_DEFAULT_ACCEPT_MS;
+	for (stage = IBCHAN_STAGE_ADDRESS; stage <= IBCHAN_STAGE_ACCEPT; stage++)
+		if (times[stage] > IBCHAN_MAX_STAGE_MS)
+			return ibchan_refuse_values(reason, IBCHAN_REASON_STAGE_TIME, -EINVAL,
+						    (u64[3]) { times[stage], IBCHAN_MAX_STAGE_MS });
+	return 0;
 }
 
 /*

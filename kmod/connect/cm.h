@@ -6,7 +6,6 @@
 #include <rdma/ibchan_connect.h>
 #include <rdma/rdma_cm.h>
 
-#include "only.h"
 #include "parts.h"
 
 /* The other side, as far as it has told. */
@@ -72,23 +71,42 @@ struct ibchan_cm {
 	__connect_only struct sockaddr_storage others[];	/* more addresses of the peer */
 };
 
+/*
+ * Requests that wait in a listener.
+ *
+ * Under a lock of all queues.
+ */
+struct ibchan_request_queue {
+	__connect_only struct list_head requests;	/* the oldest first */
+	__connect_only u32 waiting;	/* how many; read as it comes */
+};
+
+/* A peer that asks */
+struct ibchan_request {
+	/* the code that destroys it takes it out with xchg(); NULL then */
+	__connect_only struct rdma_cm_id *id;
+	__connect_only struct ibchan_device *dev;	/* that it came over; holds a reference */
+	__connect_only int error;	/* errno, positive, of the peer's giving up; 0: it waits */
+	__connect_only u32 reject_room;	/* bytes that a rejection carries */
+	/* reads and atomics that the peer wants to have in flight */
+	__connect_only u8 responder_resources;
+	/* reads and atomics that the peer serves at a time */
+	__connect_only u8 initiator_depth;
+	__connect_only u32 mtu;	/* what the peer's packets may have, in bytes; 0 on iWARP */
+	__connect_only struct ibchan_cm_peer remote;	/* of the peer */
+	/* it waits there, and leaves when its peer gives up; NULL: it was taken */
+	__connect_only struct ibchan_request_queue *queue;
+	__connect_only struct list_head link;	/* in @queue */
+	__connect_only struct ibchan_cost cost;	/* of kernel memory, charged to its listener */
+	__connect_only struct ibchan_request_attr attr;	/* for its owner */
+};
+
 /* Private data that InfiniBand and RoCE carry with each message, in bytes. */
 #define IBCHAN_REQUEST_DATA	56	/* rdma_cm takes the rest of the 92 */
 #define IBCHAN_REJECT_DATA	148
 
 /* Calls of the connection manager, for IBCHAN_REASON_CM. */
 enum ibchan_cm_step { CM_STEP_ID, CM_STEP_BIND, CM_STEP_LISTEN };
-
-bool ibchan_is_host_only(const struct sockaddr *address);
-
-/* @would_do: an address of a device's to connect to in place of the peer's; 0: none is known. */
-static inline int ibchan_refuse_host_only(const struct ibchan_gid *would_do,
-					  struct ibchan_reason *reason)
-{
-	return ibchan_refuse_values(reason, IBCHAN_REASON_HOST_ONLY, -ENODEV,
-				    (u64[3]) { be64_to_cpu(would_do->gid.global.subnet_prefix),
-					       be64_to_cpu(would_do->gid.global.interface_id) });
-}
 
 static inline int ibchan_refuse_cm(struct ibchan_reason *reason, enum ibchan_cm_step step,
 				   int error)
@@ -97,16 +115,15 @@ static inline int ibchan_refuse_cm(struct ibchan_reason *reason, enum ibchan_cm_
 				    (u64[3]) { -error, step });
 }
 
-/* cm.c */
+/* cm_connect.c */
 int ibchan_check_address(const struct sockaddr *address, struct ibchan_reason *reason);
-int ibchan_check_source(struct net *net, const struct ibchan_connect *connect,
-			struct ibchan_reason *reason);
 int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
 		      u32 max, struct ibchan_reason *reason);
+
+/* cm.c */
 struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
 				   const struct ibchan_connect *connect,
 				   struct ibchan_reason *reason);
-void ibchan_cm_interrupt(struct ibchan_channel *ch);
 int ibchan_cm_begin(struct ibchan_cm *cm, u32 stage, struct ibchan_reason *reason);
 int ibchan_cm_fail(struct ibchan_cm *cm, int cm_error, int error);
 void ibchan_cm_enter_stage(struct ibchan_cm *cm, u32 stage);
@@ -126,15 +143,11 @@ void ibchan_cm_again_init(struct ibchan_cm *cm, const struct ibchan_connect *con
 
 /* cm_ask.c */
 int ibchan_cm_ask(struct ibchan_cm *cm);
+void ibchan_cm_interrupt(struct ibchan_channel *ch);
 
 /* watch.c */
 void ibchan_watch_begin(struct ibchan_channel *ch, const struct ibchan_endpoint *peer);
 void ibchan_watch_doubt(struct ibchan_channel *ch);
-
-/* cm_linger.c */
-struct ibchan_cm_linger *ibchan_cm_linger_prepare(struct ibchan_device *dev, struct rdma_cm_id *id,
-						  struct ibchan_budget *budget);
-void ibchan_cm_linger_begin(struct ibchan_cm_linger *linger, s64 ms);
 
 /* cm_data.c */
 u32 ibchan_cm_data_room(bool plain);
@@ -150,6 +163,15 @@ void ibchan_cm_reject(struct rdma_cm_id *id, const struct ibchan_wire *wire, u8 
 		      const void *data, u32 length);
 void ibchan_cm_data_rejected(struct ibchan_cm *cm, const struct rdma_conn_param *param);
 bool ibchan_cm_data_none(const struct rdma_conn_param *param);
+
+/* request.c */
+struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
+					     const struct rdma_conn_param *param,
+					     const struct ibchan_device *only,
+					     const struct ibchan_payer *payer);
+void ibchan_request_free(struct ibchan_request *request);
+void ibchan_request_wait(struct ibchan_request *request, struct ibchan_request_queue *queue);
+struct ibchan_request *ibchan_request_pop(struct ibchan_request_queue *queue);
 
 static inline bool is_connecting(const struct ibchan_channel *ch)
 {

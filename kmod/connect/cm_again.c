@@ -19,7 +19,6 @@
 
 #include "cm.h"
 #include "compat.h"
-#include "parts.h"
 
 /* Before a peer that has rejected a request as stale is asked again; that often doubled. */
 #define STALE_PAUSE_MS	100

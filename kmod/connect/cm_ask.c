@@ -23,7 +23,6 @@
 
 #include "cm.h"
 #include "compat.h"
-#include "parts.h"
 
 /* Threads of one user. */
 #define MAX_ASKERS	32
@@ -70,12 +69,12 @@ static int send_request(struct ibchan_cm *cm)
 	struct rdma_conn_param param;
 	int ret;
 
-	if (READ_ONCE(cm->ch->state) != IBCHAN_CHANNEL_CONNECTING)
+	if (!is_connecting(cm->ch))
 		return 0;
 	ibchan_cm_fill_request(cm, &param);
 	ret = rdma_connect(cm->id, &param);
 	/* An interrupted wait has no result that matters. */
-	if (!ret || READ_ONCE(cm->ch->state) != IBCHAN_CHANNEL_CONNECTING)
+	if (!ret || !is_connecting(cm->ch))
 		return 0;
 	return ibchan_cm_fail(cm, ret, ret);
 }
@@ -116,29 +115,25 @@ int ibchan_cm_ask(struct ibchan_cm *cm)
 	return 0;
 }
 
-static struct task_struct *take_asker(struct ibchan_cm *cm)
+/* A request over iWARP waits for TCP no longer. Without the qp lock. */
+void ibchan_cm_interrupt(struct ibchan_channel *ch)
 {
+	struct ibchan_cm *cm = READ_ONCE(ch->cm);
 	struct task_struct *asker;
 
-	guard(mutex)(&ask_lock);
+	/*
+	 * Only iWARP has askers. Its callers create them under ask_lock, which allocates: other
+	 * transports do not wait for that lock.
+	 */
+	if (!cm || !ch->qp.gid.iwarp)
+		return;
+	mutex_lock(&ask_lock);
 	asker = cm->asker;
 	cm->asker = NULL;
 	/* The connection waits for its turn no longer. */
 	if (!asker)
 		list_del_init(&cm->ask_link);
-	return asker;
-}
-
-/* A request over iWARP waits for TCP no longer. Without the qp lock. */
-void ibchan_cm_interrupt(struct ibchan_channel *ch)
-{
-	struct ibchan_cm *cm = READ_ONCE(ch->cm);
-	/*
-	 * Only iWARP has askers. Its callers create them under ask_lock, which allocates: other
-	 * transports do not wait for that lock.
-	 */
-	struct task_struct *asker = cm && ch->qp.gid.iwarp ? take_asker(cm) : NULL;
-
+	mutex_unlock(&ask_lock);
 	if (!asker)
 		return;
 	send_sig(SIGKILL, asker, 1);

@@ -20,7 +20,6 @@
 #include <linux/string.h>
 
 #include "cm.h"
-#include "parts.h"
 
 /* Bytes in front of the private data, which have as many less; @plain as in struct ibchan_cm. */
 u32 ibchan_cm_data_room(bool plain)

@@ -23,9 +23,8 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
 
+#include "cm.h"
 #include "compat.h"
-#include "request.h"
-#include "parts.h"
 
 /* The pause from one try to listen again to the next. */
 #define RENEW_PAUSE	(HZ / 4)
@@ -33,40 +32,23 @@
 static DEFINE_MUTEX(listeners_lock);
 static LIST_HEAD(listeners);
 
-/**
- * struct ibchan_listener - an address at which requests come in
- * @id: the code that destroys it takes it out with xchg(); NULL then
- * @dev: only requests that come over it; holds a reference; NULL: any
- * @lock: guards @closed
- * @queue: requests that are not taken yet
- * @backlog: how many may wait there
- * @payer: the budget that requests are charged to
- * @dead: the device of its address, or the only one, has left
- * @net: network namespace; holds a reference
- * @renew: listens again where the address is, if it has gone
- * @all: in the list of all, under listeners_lock
- * @closed: @renew is not queued any more; under @lock
- * @link: in @dev's list, under listeners_lock
- * @ready: the consumer's
- * @priv: the consumer's
- * @address: with the port
- */
+/* An address at which requests come in */
 struct ibchan_listener {
-	struct rdma_cm_id *id;
-	struct ibchan_device *dev;
-	spinlock_t lock;		/* closed */
-	struct ibchan_request_queue queue;
-	u32 backlog;
-	struct ibchan_payer payer;
-	int dead;
-	struct net *net;
-	struct delayed_work renew;
-	struct list_head all;
-	bool closed;
-	struct list_head link;
-	void (*ready)(void *priv);
+	struct rdma_cm_id *id;	/* the code that destroys it takes it out with xchg(); NULL then */
+	struct ibchan_device *dev;	/* only requests over it; holds a reference; NULL: any */
+	struct ibchan_request_queue queue;	/* requests that are not taken yet */
+	u32 backlog;	/* how many may wait there */
+	struct ibchan_payer payer;	/* the budget that requests are charged to */
+	int dead;	/* the device of its address, or the only one, has left */
+	struct net *net;	/* holds a reference */
+	struct delayed_work renew;	/* listens again where the address is, if it has gone */
+	spinlock_t lock;	/* guards @closed */
+	bool closed;	/* @renew is not queued any more */
+	struct list_head all;	/* in the list of all, under listeners_lock */
+	struct list_head link;	/* in @dev's list, under listeners_lock */
+	void (*ready)(void *priv);	/* the consumer's, with @priv */
 	void *priv;
-	struct sockaddr_storage address;
+	struct sockaddr_storage address;	/* with the port */
 };
 
 /*
@@ -171,7 +153,7 @@ static struct ibchan_listener *listener_alloc(const struct ibchan_listener_init 
 	if (!listener)
 		return NULL;
 	spin_lock_init(&listener->lock);
-	ibchan_request_queue_init(&listener->queue);
+	INIT_LIST_HEAD(&listener->queue.requests);
 	ibchan_payer_init(&listener->payer, init->budget);
 	INIT_LIST_HEAD(&listener->link);
 	INIT_LIST_HEAD(&listener->all);

@@ -19,9 +19,8 @@
 #include <linux/string.h>
 #include <rdma/ib_cm.h>
 
+#include "cm.h"
 #include "compat.h"
-#include "request.h"
-#include "parts.h"
 
 /* All queues of requests. */
 static DEFINE_SPINLOCK(queues_lock);
@@ -67,12 +66,6 @@ void ibchan_request_free(struct ibchan_request *request)
 	ibchan_device_put(request->dev);
 	ibchan_cost_pay_back(&request->cost);
 	kfree(request);
-}
-
-void ibchan_request_queue_init(struct ibchan_request_queue *queue)
-{
-	INIT_LIST_HEAD(&queue->requests);
-	queue->waiting = 0;
 }
 
 /* The request belongs to @queue from now on. Under the handler's mutex of its id. */
@@ -253,10 +246,15 @@ static int connect_qp(struct ibchan_channel *ch, struct rdma_cm_id *id,
 }
 
 static int answer(const struct ibchan_request *request, struct ibchan_cm *cm,
-		  struct rdma_cm_id *id, struct rdma_conn_param *agreed)
+		  struct rdma_cm_id *id)
 {
+	u32 ours = cm->ch->qp.params.max_rd_atomic, mtu;
+	/* One side serves as many reads as the other has in flight. */
+	struct rdma_conn_param agreed = {
+		.responder_resources = min_t(u32, ours, request->responder_resources),
+		.initiator_depth = min_t(u32, ours, request->initiator_depth),
+	};
 	int ret = ibchan_qp_cm_init(&cm->ch->qp, id);
-	u32 mtu;
 
 	/* The address that was asked at says how long packets may be. */
 	ibchan_cm_adopt_gid(cm->ch, id);
@@ -265,24 +263,23 @@ static int answer(const struct ibchan_request *request, struct ibchan_cm *cm,
 	if (!request->remote.wire.version || mtu >= request->mtu)
 		mtu = 0;
 	if (!ret)
-		ret = connect_qp(cm->ch, id, agreed, mtu);
+		ret = connect_qp(cm->ch, id, &agreed, mtu);
 	if (ret) {
 		ibchan_cm_reject(id, &cm->remote.wire, ret == -EMSGSIZE ? IB_CM_REJ_INVALID_MTU :
 				 IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 		return ret;
 	}
 	ibchan_cm_data_answer(cm);
-	agreed->private_data = cm->length ? cm->data : NULL;
-	agreed->private_data_len = cm->length;
-	agreed->rnr_retry_count = cm->ch->qp.params.rnr_retries;
-	agreed->flow_control = 1;
-	agreed->qp_num = cm->ch->qp.ib->qp_num;
-	return ibchan_cm_refusal(rdma_accept(id, agreed));
+	agreed.private_data = cm->length ? cm->data : NULL;
+	agreed.private_data_len = cm->length;
+	agreed.rnr_retry_count = cm->ch->qp.params.rnr_retries;
+	agreed.flow_control = 1;
+	agreed.qp_num = cm->ch->qp.ib->qp_num;
+	return ibchan_cm_refusal(rdma_accept(id, &agreed));
 }
 
 /* From now on the id is the channel's, and what fails breaks that. */
-static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm,
-		      struct rdma_conn_param *agreed)
+static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm)
 {
 	struct rdma_cm_id *id = request->id;
 	int ret;
@@ -294,7 +291,7 @@ static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm,
 	cm->remote = request->remote;
 	id->context = cm;
 	id->event_handler = ibchan_cm_event;
-	ret = answer(request, cm, id, agreed);
+	ret = answer(request, cm, id);
 	cm->length = request->attr.length;
 	memcpy(cm->data, request->attr.data, sizeof(cm->data));
 	cm->heard = true;
@@ -302,41 +299,25 @@ static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm,
 		ibchan_cm_fail(cm, ret, ret);
 }
 
-/* Under the handler's mutex of the id. */
+/*
+ * The gate keeps the device, and the device the id: see cm.c. Nothing of the channel changes unless
+ * it begins to connect.
+ */
 static int request_answer(struct ibchan_request *request, struct ibchan_cm *cm,
-			  struct ibchan_reason *reason)
-{
-	struct rdma_conn_param agreed = {};
-	int ret = -READ_ONCE(request->error);
-	u32 ours;
-
-	if (ret)
-		return ret;
-	/* One side serves as many reads as the other has in flight. */
-	ours = cm->ch->qp.params.max_rd_atomic;
-	agreed.responder_resources = min_t(u32, ours, request->responder_resources);
-	agreed.initiator_depth = min_t(u32, ours, request->initiator_depth);
-	guard(ibchan_qp)(&cm->ch->qp);
-	/* Nothing of the channel changes unless it begins to connect. */
-	ret = ibchan_channel_check_prepared(cm->ch, reason);
-	if (!ret)
-		ret = ibchan_cm_data_check(&request->remote.wire, cm->plain, reason);
-	if (!ret)
-		ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ACCEPT, reason);
-	if (!ret)
-		hand_over(request, cm, &agreed);
-	return ret;
-}
-
-/* The gate keeps the device, and the device the id: see cm.c. */
-static int request_accept(struct ibchan_request *request, struct ibchan_cm *cm,
 			  struct ibchan_reason *reason)
 {
 	struct rdma_cm_id *id = request->id;
 	int ret;
 
 	rdma_lock_handler(id);
-	ret = request_answer(request, cm, reason);
+	ret = -READ_ONCE(request->error);
+	if (!ret) {
+		ibchan_qp_lock(&cm->ch->qp);
+		ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ACCEPT, reason);
+		if (!ret)
+			hand_over(request, cm);
+		ibchan_qp_unlock(&cm->ch->qp);
+	}
 	rdma_unlock_handler(id);
 	return ret;
 }
@@ -344,7 +325,6 @@ static int request_accept(struct ibchan_request *request, struct ibchan_cm *cm,
 static int request_start(struct ibchan_request *request, struct ibchan_channel *ch,
 			 const struct ibchan_connect *connect, struct ibchan_reason *reason)
 {
-	const bool foreign = !request->remote.wire.version;
 	struct ibchan_connect how = *connect;
 	struct ibchan_cm *cm;
 	int ret;
@@ -353,16 +333,18 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
 		return -EINVAL;
 	if (request->dev != ch->qp.dev)
 		return ibchan_refuse(reason, IBCHAN_REASON_REQUEST_DEVICE, -EXDEV);
-	if (foreign && !(connect->flags & IBCHAN_CONNECT_FOREIGN))
-		return ibchan_refuse(reason, IBCHAN_REASON_FOREIGN, -EPROTOTYPE);
-	how.flags = foreign ? IBCHAN_CONNECT_FOREIGN : 0;
+	ret = ibchan_cm_data_check(&request->remote.wire, connect->flags & IBCHAN_CONNECT_FOREIGN,
+				   reason);
+	if (ret)
+		return ret;
+	how.flags = request->remote.wire.version ? 0 : IBCHAN_CONNECT_FOREIGN;
 	ret = ibchan_check_data(ch, &how, IBCHAN_PRIVATE_DATA_SIZE, reason);
 	if (ret)
 		return ret;
 	cm = ibchan_cm_create(ch, &how, reason);
 	if (IS_ERR(cm))
 		return PTR_ERR(cm);
-	ret = request_accept(request, cm, reason);
+	ret = request_answer(request, cm, reason);
 	if (ret)
 		kfree(cm);
 	return ret;

@@ -41,7 +41,7 @@
  * @events: tells when the device has failed, and when its addresses change
  * @fatal_work: breaks its channels when it has failed
  * @gid_work: breaks the channels that use an address which the device has lost
- * @lingering: ids of channels that close or are closed, see cm_linger.c
+ * @lingering: ids of channels that close or are closed, see cm_end.c
  * @linger_lock: guards @lingering
  * @watch_lock: guards @watch_shares
  * @watch_shares: one per user with watched channels, see watch.c

@@ -3,7 +3,7 @@
 #include "asker.h"
 #include "suites.h"
 
-/* How many ids may linger on a device, and how long: see cm_linger.c. */
+/* How many ids may linger on a device, and how long: see cm_end.c. */
 #define MAX_LINGERING	64
 #define LINGER_MS	10000
 
