@@ -49,12 +49,6 @@ int ibchan_cm_fail(struct ibchan_cm *cm, int cm_error, int error)
 	return 0;
 }
 
-/* For an id that must not wait for its owner: nothing of @cm is touched after this. */
-static int give_up_id(struct ibchan_cm *cm)
-{
-	return ibchan_cm_take_id(&cm->id) ? 1 : 0;
-}
-
 /* In the address stage only a neighbour's answer is waited for: without one it is not there. */
 static int stage_error(const struct ibchan_cm *cm, int error)
 {
@@ -127,7 +121,8 @@ static int address_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
 
 	if (id->device != ch->qp.dev->ib) {
 		ibchan_cm_fail(cm, 0, -EXDEV);
-		return give_up_id(cm);
+		/* The id must not wait for its owner. Nothing of @cm is touched after this. */
+		return !!ibchan_cm_take_id(&cm->id);
 	}
 	cm->local = id->route.addr.src_addr;
 	cm->peer = id->route.addr.dst_addr;
@@ -216,8 +211,8 @@ static void connected(struct ibchan_cm *cm, struct rdma_cm_id *id)
 		rdma_disconnect(id);
 }
 
-/* Keeps the parameters of an answer. Under the qp lock. */
-static void hear_answer(struct ibchan_cm *cm, const struct rdma_conn_param *param)
+/* Keeps the parameters of an answer, which a peer has to be allowed. Under the qp lock. */
+static int hear_answer(struct ibchan_cm *cm, const struct rdma_conn_param *param)
 {
 	struct ibchan_cm_peer *remote = &cm->remote;
 
@@ -226,26 +221,20 @@ static void hear_answer(struct ibchan_cm *cm, const struct rdma_conn_param *para
 	remote->qpn = param->qp_num;
 	cm->length = ibchan_cm_data_take(param, &remote->wire, cm->data);
 	cm->heard = true;
-}
-
-static void reject_answer(struct rdma_cm_id *id)
-{
-	rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
+	return ibchan_cm_data_check(&remote->wire, cm->plain, NULL);
 }
 
 /* The peer has accepted: the queue pair, then word that it may send. */
 static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *param)
 {
-	const struct ibchan_wire *wire = &cm->remote.wire;
-	int ret;
+	int ret = hear_answer(cm, param);
 
-	hear_answer(cm, param);
-	ret = ibchan_cm_data_check(wire, cm->plain, NULL);
 	if (!ret)
-		ret = ibchan_qp_cm_connect(&cm->ch->qp, id, NULL, ibchan_cm_wire_mtu(wire));
+		ret = ibchan_qp_cm_connect(&cm->ch->qp, id, NULL,
+					   ibchan_cm_wire_mtu(&cm->remote.wire));
 	if (ret) {
-		reject_answer(id);
+		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
 		return ret;
 	}
 	ibchan_cm_bound_reads(cm->ch);
@@ -265,7 +254,7 @@ static int answered(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		WRITE_ONCE(cm->next, cm->num_others);
 		ret = take_answer(cm, id, param);
 	} else {
-		reject_answer(id);
+		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
 	}
 	ibchan_qp_unlock(&ch->qp);
 	if (ret)
@@ -282,10 +271,8 @@ static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
 	int ret = 0;
 
 	ibchan_qp_lock(&ch->qp);
-	if (!cm->heard) {
-		hear_answer(cm, param);
-		ret = ibchan_cm_data_check(&cm->remote.wire, cm->plain, NULL);
-	}
+	if (!cm->heard)
+		ret = hear_answer(cm, param);
 	ch->connected = 1;
 	ibchan_qp_unlock(&ch->qp);
 	/* The end of the channel tells the peer. */
@@ -384,7 +371,8 @@ int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		ibchan_qp_lock(&cm->ch->qp);
 		ibchan_qp_unlock(&cm->ch->qp);
 		ibchan_cm_fail(cm, 0, -ENODEV);
-		return give_up_id(cm);
+		/* As in address_resolved(). */
+		return !!ibchan_cm_take_id(&cm->id);
 	default:
 		return 0;
 	}
@@ -422,8 +410,7 @@ static void heard_work(struct work_struct *work)
 }
 
 /* The connection has no id yet; cm_end.c frees it. -EINVAL for a time that is too long. */
-struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
-				   const struct ibchan_connect *connect,
+struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch, const struct ibchan_connect *connect,
 				   struct ibchan_reason *reason)
 {
 	struct ibchan_cm *cm = kzalloc(struct_size(cm, others, connect->num_others),

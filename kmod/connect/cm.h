@@ -111,8 +111,7 @@ enum ibchan_cm_step { CM_STEP_ID, CM_STEP_BIND, CM_STEP_LISTEN };
 static inline int ibchan_refuse_cm(struct ibchan_reason *reason, enum ibchan_cm_step step,
 				   int error)
 {
-	return ibchan_refuse_values(reason, IBCHAN_REASON_CM, error,
-				    (u64[3]) { -error, step });
+	return ibchan_refuse_values(reason, IBCHAN_REASON_CM, error, (u64[3]) { -error, step });
 }
 
 /* cm_connect.c */
@@ -121,8 +120,7 @@ int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_conne
 		      u32 max, struct ibchan_reason *reason);
 
 /* cm.c */
-struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch,
-				   const struct ibchan_connect *connect,
+struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch, const struct ibchan_connect *connect,
 				   struct ibchan_reason *reason);
 int ibchan_cm_begin(struct ibchan_cm *cm, u32 stage, struct ibchan_reason *reason);
 int ibchan_cm_fail(struct ibchan_cm *cm, int cm_error, int error);

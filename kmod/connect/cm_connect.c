@@ -146,8 +146,7 @@ static int check_connect(const struct ibchan_channel *ch, const struct ibchan_co
 	int ret;
 	u32 i;
 
-	if (connect->num_others > IBCHAN_CONNECT_OTHERS ||
-	    connect->flags & ~IBCHAN_CONNECT_FLAGS)
+	if (connect->num_others > IBCHAN_CONNECT_OTHERS || connect->flags & ~IBCHAN_CONNECT_FLAGS)
 		return -EINVAL;
 	ret = ibchan_check_address(connect->peer, reason);
 	for (i = 0; !ret && i < connect->num_others; i++)
@@ -160,8 +159,7 @@ static int check_connect(const struct ibchan_channel *ch, const struct ibchan_co
 	 * Packets of RoCE leave by a network device that has the address. Where others can be
 	 * tried, an address that means this host fails in its turn.
 	 */
-	only = rdma_protocol_roce(ch->qp.dev->ib, ch->qp.gid.port) &&
-	       is_host_only(connect->peer);
+	only = rdma_protocol_roce(ch->qp.dev->ib, ch->qp.gid.port) && is_host_only(connect->peer);
 	for (i = 0; only && i < connect->num_others; i++)
 		only = is_host_only((const struct sockaddr *)&connect->others[i]);
 	if (only)
@@ -296,8 +294,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_connect_wait, IBCHAN_NS);
  *
  * Context: process, may sleep.
  */
-void ibchan_channel_connection(struct ibchan_channel *ch,
-			       struct ibchan_connection *connection)
+void ibchan_channel_connection(struct ibchan_channel *ch, struct ibchan_connection *connection)
 {
 	const struct ibchan_cm *cm;
 

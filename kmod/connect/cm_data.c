@@ -80,13 +80,10 @@ u32 ibchan_cm_wire_mtu(const struct ibchan_wire *wire)
 	return wire->mtu ? ib_mtu_enum_to_int(wire->mtu) : 0;
 }
 
-/**
- * ibchan_cm_data_take - the private data that came from a peer
- * @param: of the event
- * @wire: the header in front of them
- * @data: IBCHAN_PRIVATE_DATA_SIZE bytes; zeros behind what came
- *
- * Return: bytes that came, without the zeros behind those of an ibchan.
+/*
+ * Copies the private data of an event, behind their header, into the IBCHAN_PRIVATE_DATA_SIZE bytes
+ * of @data, with zeros behind them. Returns the bytes that came, without the zeros behind those of
+ * an ibchan.
  */
 u32 ibchan_cm_data_take(const struct rdma_conn_param *param, const struct ibchan_wire *wire,
 			u8 *data)
@@ -101,8 +98,7 @@ u32 ibchan_cm_data_take(const struct rdma_conn_param *param, const struct ibchan
 }
 
 /* Returns -EPROTOTYPE when the peer is no ibchan and may not be @foreign. */
-int ibchan_cm_data_check(const struct ibchan_wire *wire, bool foreign,
-			 struct ibchan_reason *reason)
+int ibchan_cm_data_check(const struct ibchan_wire *wire, bool foreign, struct ibchan_reason *reason)
 {
 	if (!wire->version && !foreign)
 		return ibchan_refuse(reason, IBCHAN_REASON_FOREIGN, -EPROTOTYPE);

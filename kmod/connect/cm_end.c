@@ -100,7 +100,7 @@ static bool linger_join(struct lingering *linger, struct ibchan_device *dev)
  * linger on the device as may, or there is no memory.
  */
 static struct lingering *linger_prepare(struct ibchan_device *dev, struct rdma_cm_id *id,
-				     struct ibchan_budget *budget)
+					struct ibchan_budget *budget)
 {
 	const struct ibchan_payer payer = { .budget = budget, .exempt = true };
 	struct lingering *linger = kzalloc(sizeof(*linger), GFP_KERNEL_ACCOUNT);

@@ -133,7 +133,7 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		listener_die(listener);
 		/* Nothing of @listener is touched after this. */
-		return ibchan_cm_take_id(&listener->id) ? 1 : 0;
+		return !!ibchan_cm_take_id(&listener->id);
 	default:
 		return 0;
 	}
@@ -257,8 +257,7 @@ static void listener_renew(struct work_struct *work)
 		listener_own(listener, id);
 }
 
-static int listener_start(struct ibchan_listener *listener,
-			  const struct ibchan_listener_init *init,
+static int listener_start(struct ibchan_listener *listener, const struct ibchan_listener_init *init,
 			  struct ibchan_reason *reason)
 {
 	struct rdma_cm_id *id;

@@ -149,10 +149,15 @@ static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 1;
 }
 
-/* A request of the device that it came over, which has to be @only unless that is NULL. */
-static struct ibchan_request *request_alloc(const struct rdma_cm_id *id,
-					    const struct ibchan_device *only,
-					    const struct ibchan_payer *payer)
+/*
+ * A peer asks by @id, which is the request's on success. @only: the device that it has to come
+ * over; NULL: any. Under the handler's mutex of @id. -ENODEV; -EXDEV; -ENOMEM, also when @payer
+ * may not pay for it.
+ */
+struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
+					     const struct rdma_conn_param *param,
+					     const struct ibchan_device *only,
+					     const struct ibchan_payer *payer)
 {
 	struct ibchan_device *dev = ibchan_device_find(id->device);
 	struct ibchan_request *request;
@@ -164,30 +169,12 @@ static struct ibchan_request *request_alloc(const struct rdma_cm_id *id,
 		return ERR_PTR(-EXDEV);
 	}
 	request = kzalloc(sizeof(*request), GFP_KERNEL);
-	if (!request ||
-	    ibchan_cost_charge_to(&request->cost, payer, IBCHAN_FOOTPRINT_REQUEST)) {
+	if (!request || ibchan_cost_charge_to(&request->cost, payer, IBCHAN_FOOTPRINT_REQUEST)) {
 		kfree(request);
 		ibchan_device_put(dev);
 		return ERR_PTR(-ENOMEM);
 	}
 	request->dev = dev;
-	return request;
-}
-
-/*
- * A peer asks by @id, which is the request's on success. @only: the device that it has to come
- * over; NULL: any. Under the handler's mutex of @id. -ENODEV; -EXDEV; -ENOMEM, also when @payer
- * may not pay for it.
- */
-struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
-					     const struct rdma_conn_param *param,
-					     const struct ibchan_device *only,
-					     const struct ibchan_payer *payer)
-{
-	struct ibchan_request *request = request_alloc(id, only, payer);
-
-	if (IS_ERR(request))
-		return request;
 	request_fill(request, id, param);
 	request->id = id;
 	id->context = request;
@@ -202,8 +189,7 @@ struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
  *
  * Context: process, may sleep.
  */
-void ibchan_request_query(const struct ibchan_request *request,
-			  struct ibchan_request_attr *attr)
+void ibchan_request_query(const struct ibchan_request *request, struct ibchan_request_attr *attr)
 {
 	might_sleep();
 	*attr = request->attr;
@@ -245,8 +231,7 @@ static int connect_qp(struct ibchan_channel *ch, struct rdma_cm_id *id,
 	return 0;
 }
 
-static int answer(const struct ibchan_request *request, struct ibchan_cm *cm,
-		  struct rdma_cm_id *id)
+static int answer(const struct ibchan_request *request, struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
 	u32 ours = cm->ch->qp.params.max_rd_atomic, mtu;
 	/* One side serves as many reads as the other has in flight. */
@@ -376,8 +361,7 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
  * -ENOMEM.
  */
 int ibchan_request_accept(struct ibchan_request *request, struct ibchan_channel *ch,
-			  const struct ibchan_connect *connect,
-			  struct ibchan_reason *reason)
+			  const struct ibchan_connect *connect, struct ibchan_reason *reason)
 {
 	int ret = ibchan_device_enter(ch->qp.dev);
 

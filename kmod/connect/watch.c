@@ -334,20 +334,6 @@ static void post_probe(struct ibchan_channel *ch)
 	atomic_set(&watch->spare, WATCH_SPARE_FREE);
 }
 
-/* A work that has completed since the last look did so at an unknown time: that look counts. */
-static bool was_heard(struct ibchan_channel *ch)
-{
-	struct ibchan_watch *watch = &ch->watch;
-	u32 retired = count_retired(ch);
-	bool heard = watch->retired != retired;
-
-	if (heard)
-		watch->heard = watch->looked;
-	watch->retired = retired;
-	watch->looked = jiffies;
-	return heard;
-}
-
 /*
  * A probe is out. The caller holds the post lock. The look that finds it overdue has its
  * completion fetched, in case that it is there. Without a @notice_ms it may be out for ever.
@@ -418,9 +404,14 @@ static void look_at_itself(struct ibchan_channel *ch)
 static u32 look_at(struct ibchan_channel *ch)
 {
 	struct ibchan_watch *watch = &ch->watch;
-	bool heard = was_heard(ch);
-	u32 steps = 0;
+	u32 retired = count_retired(ch), steps = 0;
+	bool heard = watch->retired != retired;
 
+	/* A work that has completed since the last look did so at an unknown time: that counts. */
+	if (heard)
+		watch->heard = watch->looked;
+	watch->retired = retired;
+	watch->looked = jiffies;
 	watch->due = watch->looked + look_interval(watch);
 	watch->patient = watch->patient && !heard;
 	if (watch->patient) {
