@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bodies of commands: objects of a file that are made, asked about and given back. A body
- * works on the kernel's copy of the command's struct and has no unwinding: see uabi.c.
+ * Bodies of commands: devices that are looked at, objects of a file that are made, asked about and
+ * given back. A body works on the kernel's copy of the command's struct and has no unwinding: see
+ * uabi.c.
  */
 #include <linux/dma-buf.h>
 #include <linux/errno.h>
 #include <linux/file.h>
-#include <linux/nsproxy.h>
-#include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 #include <net/net_namespace.h>
 
 #include "compat.h"
-#include "connect.h"
-#include "query.h"
 #include "submit.h"
 
 int ibchan_run_query(struct ibchan_call *call)
@@ -37,36 +35,127 @@ int ibchan_run_query(struct ibchan_call *call)
 	cmd->out_wr_flags = IBCHAN_WR_FLAGS;
 	cmd->out_submit_flags = IBCHAN_SUBMIT_FLAGS;
 	cmd->out_cq_flags = IBCHAN_CQ_CREATE_SOLICITED;
-	spin_lock(&call->ctx->lock);
+	guard(spinlock)(&call->ctx->lock);
 	cmd->out_handles = call->ctx->num_objects;
 	cmd->out_pinned_bytes = call->ctx->pinned_bytes;
-	spin_unlock(&call->ctx->lock);
 	return 0;
 }
 
-/* The handle of a new object goes into the answer and names nothing yet. */
-int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,
-			__u32 *handle)
+static void fill_device(struct ibchan_cmd_device_query *cmd,
+			const struct ibchan_device_attr *attr)
 {
-	struct ibchan_object *object = ibchan_object_reserve(call->ctx, type);
-
-	if (IS_ERR(object))
-		return PTR_ERR(object);
-	call->new = object;
-	*handle = object->id;
-	return 0;
+	memcpy(cmd->name, attr->name, sizeof(cmd->name));
+	cmd->out_ports = attr->ports;
+	cmd->out_node_guid = attr->node_guid;
+	cmd->out_caps = attr->caps;
+	cmd->out_max_qp_wr = attr->max_qp_wr;
+	cmd->out_max_send_sge = attr->max_send_sge;
+	cmd->out_max_recv_sge = attr->max_recv_sge;
+	cmd->out_max_read_sge = attr->max_read_sge;
+	cmd->out_max_cqe = attr->max_cqe;
+	cmd->out_max_rd_atomic = attr->max_rd_atomic;
+	cmd->out_driver_id = attr->driver_id;
+	cmd->out_max_mr_size = attr->max_mr_size;
+	cmd->out_max_plain_bytes = attr->max_plain_bytes;
+	cmd->out_max_fast_reg_pages = attr->max_fast_reg_pages;
+	cmd->out_max_inline_data = attr->max_inline_data;
 }
 
-/* The same for an object on an open device, which the caller's cgroup is charged for. */
-static int reserve_on(struct ibchan_object *device, struct ibchan_call *call,
-		      enum ibchan_object_type type, __u32 *handle, struct ibchan_reason *reason)
+int ibchan_run_device_query(struct ibchan_call *call)
 {
-	int ret = ibchan_call_reserve(call, type, handle);
+	struct ibchan_cmd_device_query *cmd = call->cmd;
+	const struct ibchan_object *object;
+	struct ibchan_device_attr attr;
+	struct ibchan_device *dev;
+	int ret;
 
+	if (cmd->flags & IBCHAN_DEVICE_QUERY_HANDLE) {
+		object = ibchan_call_find(call, cmd->index, OBJECT_DEVICE);
+		if (IS_ERR(object))
+			return PTR_ERR(object);
+		ret = ibchan_device_query(object->device, &attr);
+	} else {
+		dev = ibchan_device_get_nth(cmd->index, ibchan_caller_net());
+		if (IS_ERR(dev))
+			return PTR_ERR(dev);
+		ret = ibchan_device_query(dev, &attr);
+		ibchan_device_put(dev);
+	}
+	if (!ret)
+		fill_device(cmd, &attr);
+	return ret;
+}
+
+/* Looks among the devices that the caller sees. A name in a command has its final NUL. */
+static struct ibchan_device *named_device(const char *name)
+{
+	if (strnlen(name, IBCHAN_NAME_SIZE) == IBCHAN_NAME_SIZE)
+		return ERR_PTR(-EINVAL);
+	return ibchan_device_get(name, ibchan_caller_net());
+}
+
+int ibchan_run_port_query(struct ibchan_call *call)
+{
+	struct ibchan_cmd_port_query *cmd = call->cmd;
+	struct ibchan_port_attr attr;
+	struct ibchan_device *dev;
+	int ret;
+
+	dev = named_device(cmd->name);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	ret = ibchan_port_query(dev, cmd->port, ibchan_caller_net(), &attr);
+	ibchan_device_put(dev);
 	if (ret)
 		return ret;
-	return ibchan_device_charge(device->device, IBCHAN_CHARGE_OBJECT, &call->new->charge,
-				    reason);
+	cmd->out_state = attr.state;
+	cmd->out_link_layer = attr.link_layer;
+	cmd->out_active_mtu = attr.active_mtu;
+	cmd->out_max_mtu = attr.max_mtu;
+	cmd->out_lid = attr.lid;
+	cmd->out_gid_index = attr.gid_index;
+	cmd->out_gid_entries = attr.gid_entries;
+	cmd->out_max_message = attr.max_message;
+	memcpy(cmd->out_gid, attr.gid, sizeof(cmd->out_gid));
+	return 0;
+}
+
+int ibchan_run_gid_query(struct ibchan_call *call)
+{
+	struct ibchan_cmd_gid_query *cmd = call->cmd;
+	struct ibchan_gid_attr attr = { .index = cmd->index };
+	struct ibchan_device *dev;
+	int ret;
+
+	dev = named_device(cmd->name);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	ret = ibchan_gid_query(dev, cmd->port, ibchan_caller_net(), &attr);
+	ibchan_device_put(dev);
+	if (ret)
+		return ret;
+	cmd->out_index = attr.index;
+	cmd->out_verdict = attr.verdict;
+	cmd->out_type = attr.type;
+	cmd->out_ndev_index = attr.ndev_index;
+	cmd->out_ndev_mtu = attr.ndev_mtu;
+	cmd->out_vlan_id = attr.vlan_id;
+	memcpy(cmd->out_mac, attr.mac, sizeof(cmd->out_mac));
+	memcpy(cmd->out_gid, attr.gid, sizeof(cmd->out_gid));
+	memcpy(cmd->out_ndev_name, attr.ndev_name, sizeof(cmd->out_ndev_name));
+	return 0;
+}
+
+/* A parameter is not within @low and @high. */
+int ibchan_user_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value, u64 low,
+				 u64 high)
+{
+	*reason = (struct ibchan_reason){
+		.code = IBCHAN_REASON_PARAMETER,
+		.element = which,
+		.value = { value, low, high },
+	};
+	return -EINVAL;
 }
 
 /* Keeps the object that a body made, or passes its error on. */
@@ -97,13 +186,9 @@ int ibchan_call_file(struct ibchan_call *call, struct file *file, __s32 *out_fd)
 int ibchan_run_device_open(struct ibchan_call *call)
 {
 	struct ibchan_cmd_device_open *cmd = call->cmd;
-	int ret;
+	int ret = ibchan_call_reserve(call, OBJECT_DEVICE, &cmd->out_device, NULL, NULL);
 
-	if (cmd->reserved || !ibchan_name_ends(cmd->name))
-		return -EINVAL;
-	ret = ibchan_call_reserve(call, OBJECT_DEVICE, &cmd->out_device);
-	if (!ret)
-		ret = fulfil(call, ibchan_device_get(cmd->name, ibchan_caller_net()));
+	ret = ret ?: fulfil(call, named_device(cmd->name));
 	if (ret)
 		return ret;
 	call->new->net = get_net(ibchan_caller_net());
@@ -114,15 +199,10 @@ int ibchan_run_device_open(struct ibchan_call *call)
 int ibchan_run_pd_alloc(struct ibchan_call *call)
 {
 	struct ibchan_cmd_pd_alloc *cmd = call->cmd;
-	struct ibchan_object *device;
-	int ret;
+	struct ibchan_object *device = call->object;
+	int ret = ibchan_call_reserve(call, OBJECT_PD, &cmd->out_pd, device, NULL);
 
-	device = ibchan_call_find(call, cmd->device, OBJECT_DEVICE);
-	if (IS_ERR(device))
-		return PTR_ERR(device);
-	ret = reserve_on(device, call, OBJECT_PD, &cmd->out_pd, NULL);
-	if (!ret)
-		ret = fulfil(call, ibchan_pd_alloc(device->device));
+	ret = ret ?: fulfil(call, ibchan_pd_alloc(device->device));
 	if (ret)
 		return ret;
 	ibchan_object_adopt(call->new, device);
@@ -132,14 +212,11 @@ int ibchan_run_pd_alloc(struct ibchan_call *call)
 int ibchan_run_mr_reg(struct ibchan_call *call)
 {
 	struct ibchan_cmd_mr_reg *cmd = call->cmd;
-	struct ibchan_object *pd = ibchan_call_find(call, cmd->pd, OBJECT_PD);
+	struct ibchan_object *pd = call->object;
 	struct ibchan_mr *mr;
 	int ret;
 
-	cmd->reason = (struct ibchan_reason) {};
-	if (IS_ERR(pd))
-		return PTR_ERR(pd);
-	ret = reserve_on(pd->parent, call, OBJECT_MR, &cmd->out_mr, &cmd->reason);
+	ret = ibchan_call_reserve(call, OBJECT_MR, &cmd->out_mr, pd->parent, &cmd->reason);
 	if (ret)
 		return ret;
 	mr = ibchan_mr_reg_user(pd->pd, cmd->addr, cmd->length, cmd->access, &cmd->reason);
@@ -154,18 +231,19 @@ int ibchan_run_mr_reg(struct ibchan_call *call)
 	return ret;
 }
 
-static int reg_dmabuf(struct ibchan_call *call, struct ibchan_object *pd)
+int ibchan_run_mr_reg_dmabuf(struct ibchan_call *call)
 {
 	struct ibchan_cmd_mr_reg_dmabuf *cmd = call->cmd;
-	struct ibchan_dmabuf range = {
-		.dmabuf = dma_buf_get(cmd->fd),
-		.offset = cmd->offset,
-		.length = cmd->length,
-	};
+	struct ibchan_dmabuf range = { .offset = cmd->offset, .length = cmd->length };
+	struct ibchan_object *pd = call->object;
 	/* A region without a remote key has no address for a peer. */
 	struct ibchan_remote remote = {};
 	int ret;
 
+	ret = ibchan_call_reserve(call, OBJECT_MR, &cmd->out_mr, pd->parent, &cmd->reason);
+	if (ret)
+		return ret;
+	range.dmabuf = dma_buf_get(cmd->fd);
 	if (IS_ERR(range.dmabuf))
 		return PTR_ERR(range.dmabuf);
 	ret = fulfil(call, ibchan_mr_reg_dmabuf(pd->pd, &range, cmd->access, &cmd->reason));
@@ -179,26 +257,10 @@ static int reg_dmabuf(struct ibchan_call *call, struct ibchan_object *pd)
 	return 0;
 }
 
-int ibchan_run_mr_reg_dmabuf(struct ibchan_call *call)
-{
-	struct ibchan_cmd_mr_reg_dmabuf *cmd = call->cmd;
-	struct ibchan_object *pd = ibchan_call_find(call, cmd->pd, OBJECT_PD);
-	int ret;
-
-	cmd->reason = (struct ibchan_reason) {};
-	if (cmd->reserved)
-		return -EINVAL;
-	if (IS_ERR(pd))
-		return PTR_ERR(pd);
-	ret = reserve_on(pd->parent, call, OBJECT_MR, &cmd->out_mr, &cmd->reason);
-	return ret ?: reg_dmabuf(call, pd);
-}
-
 static int build_cq(struct ibchan_call *call, struct ibchan_object *device)
 {
 	struct ibchan_cmd_cq_create *cmd = call->cmd;
-	struct ibchan_user_ring *ring = ibchan_ring_create(call->ctx, cmd->entries,
-							   &cmd->reason);
+	struct ibchan_user_ring *ring = ibchan_ring_create(call->ctx, cmd->entries, &cmd->reason);
 	const struct ibchan_cq_init init = {
 		.entries = cmd->cq_entries,
 		/* Submit arms the cq where no thread waits. */
@@ -226,27 +288,16 @@ static int build_cq(struct ibchan_call *call, struct ibchan_object *device)
 int ibchan_run_cq_create(struct ibchan_call *call)
 {
 	struct ibchan_cmd_cq_create *cmd = call->cmd;
-	struct ibchan_object *device;
 	int ret;
 
-	cmd->reason = (struct ibchan_reason) {};
-	device = ibchan_call_find(call, cmd->device, OBJECT_DEVICE);
-	if (IS_ERR(device))
-		return PTR_ERR(device);
-	if (!cmd->entries || cmd->entries > IBCHAN_MAX_RING_ENTRIES) {
-		cmd->reason = (struct ibchan_reason){
-			.code = IBCHAN_REASON_PARAMETER,
-			.element = IBCHAN_PARAMETER_ENTRIES,
-			.value = { cmd->entries, 1, IBCHAN_MAX_RING_ENTRIES },
-		};
-		return -EINVAL;
-	}
-	ret = reserve_on(device, call, OBJECT_CQ, &cmd->out_cq, &cmd->reason);
-	if (!ret)
-		ret = build_cq(call, device);
+	if (!cmd->entries || cmd->entries > IBCHAN_MAX_RING_ENTRIES)
+		return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_ENTRIES,
+						  cmd->entries, 1, IBCHAN_MAX_RING_ENTRIES);
+	ret = ibchan_call_reserve(call, OBJECT_CQ, &cmd->out_cq, call->object, &cmd->reason);
+	ret = ret ?: build_cq(call, call->object);
 	if (ret)
 		return ret;
-	cmd->out_ring_size = ibchan_ring_size(call->new->ring);
+	cmd->out_ring_size = call->new->ring->num_pages << PAGE_SHIFT;
 	return ibchan_call_file(call, ibchan_ring_file(call->new->ring, call->file),
 				&cmd->out_fd);
 }
@@ -254,17 +305,17 @@ int ibchan_run_cq_create(struct ibchan_call *call)
 int ibchan_run_channel_build(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_build *cmd = call->cmd;
-	struct ibchan_object *pd = ibchan_call_find(call, cmd->pd, OBJECT_PD);
+	struct ibchan_object *pd = call->object;
 	struct ibchan_object *send = ibchan_call_find(call, cmd->send_cq, OBJECT_CQ);
 	struct ibchan_object *recv = cmd->recv_cq == cmd->send_cq ? send :
 				     ibchan_call_find(call, cmd->recv_cq, OBJECT_CQ);
 	struct ibchan_build build;
 	int ret;
 
-	cmd->reason = (struct ibchan_reason) {};
-	if (IS_ERR(pd) || IS_ERR(send) || IS_ERR(recv))
+	if (IS_ERR(send) || IS_ERR(recv))
 		return -ENOENT;
-	ret = reserve_on(pd->parent, call, OBJECT_CHANNEL, &cmd->out_channel, &cmd->reason);
+	ret = ibchan_call_reserve(call, OBJECT_CHANNEL, &cmd->out_channel, pd->parent,
+				  &cmd->reason);
 	if (ret)
 		return ret;
 	build = (struct ibchan_build){
@@ -291,16 +342,8 @@ int ibchan_run_channel_build(struct ibchan_call *call)
 int ibchan_run_channel_handshake(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_handshake *cmd = call->cmd;
-	struct ibchan_object *object;
-	int ret;
+	int ret = ibchan_channel_handshake(call->object->channel, &cmd->endpoint, &cmd->reason);
 
-	cmd->reason = (struct ibchan_reason) {};
-	if (cmd->reserved)
-		return -EINVAL;
-	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
-	if (IS_ERR(object))
-		return PTR_ERR(object);
-	ret = ibchan_channel_handshake(object->channel, &cmd->endpoint, &cmd->reason);
 	/* No event tells of a handshake to callers that wait for the end of connecting. */
 	if (wq_has_sleeper(&call->ctx->event_wait))
 		wake_up_all(&call->ctx->event_wait);
@@ -311,12 +354,8 @@ int ibchan_run_channel_query(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_query *cmd = call->cmd;
 	struct ibchan_channel_attr attr;
-	struct ibchan_object *object;
 
-	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
-	if (IS_ERR(object))
-		return PTR_ERR(object);
-	ibchan_channel_query(object->channel, &attr);
+	ibchan_channel_query(call->object->channel, &attr);
 	cmd->out_state = attr.state;
 	cmd->out_error = attr.error;
 	cmd->out_status = attr.status;
@@ -331,20 +370,12 @@ int ibchan_run_channel_query(struct ibchan_call *call)
 
 int ibchan_run_channel_break(struct ibchan_call *call)
 {
-	struct ibchan_cmd_channel_break *cmd = call->cmd;
-	struct ibchan_channel_attr attr;
-	struct ibchan_object *object;
+	struct ibchan_channel *ch = call->object->channel;
 
-	if (cmd->reserved)
-		return -EINVAL;
-	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
-	if (IS_ERR(object))
-		return PTR_ERR(object);
 	/* A channel that has a handle is closed only when its device has gone. */
-	ibchan_channel_query(object->channel, &attr);
-	if (attr.state == IBCHAN_CHANNEL_CLOSED)
+	if (ibchan_channel_state(ch) == IBCHAN_CHANNEL_CLOSED)
 		return -ENODEV;
-	ibchan_channel_break(object->channel, -ECANCELED);
+	ibchan_channel_break(ch, -ECANCELED);
 	return 0;
 }
 
@@ -366,18 +397,14 @@ int ibchan_run_channel_history(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_history *cmd = call->cmd;
 	struct ibchan_history_event *events;
-	struct ibchan_object *object;
 	int ret;
 
-	if (cmd->reserved || cmd->entry_len < sizeof(*events) || cmd->entry_len > PAGE_SIZE)
+	if (cmd->entry_len < sizeof(*events) || cmd->entry_len > PAGE_SIZE)
 		return -EINVAL;
-	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
-	if (IS_ERR(object))
-		return PTR_ERR(object);
 	events = kcalloc(IBCHAN_HISTORY_MAX, sizeof(*events), GFP_KERNEL_ACCOUNT);
 	if (!events)
 		return -ENOMEM;
-	cmd->entry_num = ibchan_channel_history(object->channel, events,
+	cmd->entry_num = ibchan_channel_history(call->object->channel, events,
 						min_t(u32, cmd->entry_num, IBCHAN_HISTORY_MAX));
 	ibchan_call_release(call);
 	ret = copy_events(cmd, events, cmd->entry_num);
@@ -389,5 +416,5 @@ int ibchan_run_destroy(struct ibchan_call *call)
 {
 	struct ibchan_cmd_destroy *cmd = call->cmd;
 
-	return cmd->reserved ? -EINVAL : ibchan_object_destroy(call->ctx, cmd->handle);
+	return ibchan_object_destroy(call->ctx, cmd->handle);
 }

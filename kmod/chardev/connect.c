@@ -9,8 +9,7 @@
 #include <linux/string.h>
 #include <rdma/ibchan_connect.h>
 
-#include "connect.h"
-#include "query.h"
+#include "context.h"
 #include "restart.h"
 
 /* As the kernel has it. */
@@ -114,23 +113,16 @@ int ibchan_run_channel_connect(struct ibchan_call *call)
 		.num_others = cmd->num_others,
 	};
 	struct sockaddr_storage *others;
-	struct ibchan_object *object;
 	struct ends ends;
 	int ret;
 
-	cmd->reason = (struct ibchan_reason) {};
-	if (cmd->reserved)
-		return -EINVAL;
-	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
-	if (IS_ERR(object))
-		return PTR_ERR(object);
 	others = others_in(cmd->others, cmd->num_others);
 	if (IS_ERR(others))
 		return PTR_ERR(others);
 	connect.others = others;
 	ret = ends_in(&ends, &connect, &cmd->peer, &cmd->source);
 	if (!ret)
-		ret = ibchan_channel_connect(object->channel, &connect, &cmd->reason);
+		ret = ibchan_channel_connect(call->object->channel, &connect, &cmd->reason);
 	kfree(others);
 	return ret;
 }
@@ -138,14 +130,10 @@ int ibchan_run_channel_connect(struct ibchan_call *call)
 static bool is_connecting(struct ibchan_context *ctx, u32 handle)
 {
 	struct ibchan_object *object;
-	bool connecting;
 
-	rcu_read_lock();
+	guard(rcu)();
 	object = ibchan_object_find(ctx, handle, OBJECT_CHANNEL);
-	connecting = object &&
-		     ibchan_channel_state(object->channel) == IBCHAN_CHANNEL_CONNECTING;
-	rcu_read_unlock();
-	return connecting;
+	return object && ibchan_channel_state(object->channel) == IBCHAN_CHANNEL_CONNECTING;
 }
 
 static int await_connection(struct ibchan_context *ctx,
@@ -173,7 +161,7 @@ int ibchan_run_channel_connection(struct ibchan_call *call)
 	struct ibchan_object *object;
 	int waited;
 
-	if (cmd->reserved || cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
+	if (cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
 		return -EINVAL;
 	waited = await_connection(call->ctx, cmd);
 	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
@@ -199,7 +187,6 @@ int ibchan_run_route_query(struct ibchan_call *call)
 	struct ends ends;
 	int ret;
 
-	cmd->reason = (struct ibchan_reason) {};
 	if (cmd->reserved)
 		return -EINVAL;
 	ret = ends_in(&ends, &connect, &cmd->peer, &cmd->source);

@@ -15,7 +15,7 @@
 #include <net/net_namespace.h>
 #include <rdma/ibchan_connect.h>
 
-#include "connect.h"
+#include "context.h"
 #include "counters.h"
 #include "fault.h"
 
@@ -45,9 +45,8 @@ static int destroy_mr(struct ibchan_context *ctx, struct ibchan_object *object)
 	if (ret)
 		return ret;
 	ibchan_object_hide(ctx, object);
-	spin_lock(&ctx->lock);
-	ctx->pinned_bytes -= bytes;
-	spin_unlock(&ctx->lock);
+	scoped_guard(spinlock, &ctx->lock)
+		ctx->pinned_bytes -= bytes;
 	ibchan_mr_put(mr, NULL, NULL);
 	ibchan_object_free(object);
 	return 0;
@@ -71,20 +70,15 @@ static int destroy_cq(struct ibchan_context *ctx, struct ibchan_object *object)
 /* The first domain from an index on, which is moved behind it; NULL: there is none. */
 static struct ibchan_pd *get_next_pd(struct ibchan_context *ctx, unsigned long *index)
 {
-	struct ibchan_pd *pd = NULL;
 	struct ibchan_object *object;
 
-	rcu_read_lock();
-	while (!pd) {
-		object = xa_find(&ctx->objects, index, INT_MAX, IBCHAN_PD_MARK);
-		if (!object)
-			break;
+	guard(rcu)();
+	while ((object = xa_find(&ctx->objects, index, INT_MAX, IBCHAN_PD_MARK))) {
 		++*index;
 		if (ibchan_pd_tryget(object->pd))
-			pd = object->pd;
+			return object->pd;
 	}
-	rcu_read_unlock();
-	return pd;
+	return NULL;
 }
 
 /*
@@ -178,9 +172,8 @@ void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *objec
 		ibchan_object_forget(ctx, object);
 		return;
 	}
-	spin_lock(&ctx->lock);
-	ibchan_object_account(ctx, object);
-	spin_unlock(&ctx->lock);
+	scoped_guard(spinlock, &ctx->lock)
+		ibchan_object_account(ctx, object);
 	WARN_ON_ONCE(end_object(ctx, object));
 }
 
@@ -269,12 +262,8 @@ static void end_objects(struct ibchan_context *ctx, bool may_be_shared)
 
 static bool is_empty(struct ibchan_context *ctx)
 {
-	bool empty;
-
-	spin_lock(&ctx->lock);
-	empty = !ctx->num_objects;
-	spin_unlock(&ctx->lock);
-	return empty;
+	guard(spinlock)(&ctx->lock);
+	return !ctx->num_objects;
 }
 
 /*

@@ -17,6 +17,7 @@
 #include <linux/fs.h>
 #include <linux/kref.h>
 #include <linux/mmu_notifier.h>
+#include <linux/nsproxy.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
@@ -55,82 +56,48 @@ enum ibchan_object_type {
 	OBJECT_TYPES,
 };
 
-/**
- * struct ibchan_user_ring - completions on their way to user space
- * @kref: the handle and the file
- * @cq: its queue, as long as the handle exists
- * @ctx: kept by @owner
- * @owner: the context's file, kept by the ring's
- * @lock: guards @head, bottom halves off
- * @entries: power of two
- * @tail: how many completions ever came; written by the cq's owner
- * @head: how many of them the reader has taken, as far as was checked
- * @reserved: how many works may still bring one, plus @tail
- * @gone: the device has left, or the handle has gone
- * @wait: callers that poll the file
- * @pages: the shared memory
- * @num_pages: of it
- * @page: room for @pages where one is enough
- * @shared: its kernel mapping
- * @cost: of kernel memory; paid back before @rcu is used
- * @rcu: the memory outlives readers that found it in a handle table
- *
- * Of the memory that user space can write, the kernel uses @shared->head only, and checks that
- * against @head and @tail.
+/*
+ * Completions on their way to user space. Of the memory that user space can write, the kernel uses
+ * @shared->head only, and checks that against @head and @tail.
  */
 struct ibchan_user_ring {
-	struct kref kref;
-	struct ibchan_cq *cq;
-	struct ibchan_context *ctx;
-	struct file *owner;
-	spinlock_t lock;		/* head */
-	u32 entries;
-	u32 tail;
-	u32 head;
-	atomic_t reserved;
-	int gone;
-	wait_queue_head_t wait;
-	struct page **pages;
-	u32 num_pages;
-	struct page *page;
-	struct ibchan_shared_ring *shared;
+	struct kref kref;	/* the handle and the file */
+	struct ibchan_cq *cq;	/* its queue, as long as the handle exists */
+	struct ibchan_context *ctx;	/* kept by @owner */
+	struct file *owner;	/* the context's file, kept by the ring's */
+	spinlock_t lock;	/* guards @head, bottom halves off */
+	u32 entries;	/* power of two */
+	u32 tail;	/* how many completions ever came; written by the cq's owner */
+	u32 head;	/* how many of them the reader has taken, as far as was checked */
+	atomic_t reserved;	/* how many works may still bring one, plus @tail */
+	int gone;	/* the device has left, or the handle has gone */
+	wait_queue_head_t wait;	/* callers that poll the file */
+	struct page **pages;	/* the shared memory */
+	u32 num_pages;	/* of it */
+	struct page *page;	/* room for @pages where one is enough */
+	struct ibchan_shared_ring *shared;	/* its kernel mapping */
 	union {
-		struct ibchan_cost cost;
-		struct rcu_head rcu;
+		struct ibchan_cost cost;	/* of kernel memory; ends before @rcu is used */
+		struct rcu_head rcu;	/* readers that found it in a handle table */
 	};
 };
 
-/**
- * struct ibchan_object - the object that a handle stands for
- * @id: the handle
- * @type: enum ibchan_object_type; tells the member of the union
- * @children: objects made through this handle that need it; under the lock
- * @users: commands under way that hold it; under the lock
- * @claimed: a command is about to end it, or to give it away; under the lock
- * @parent: the object that it needs, which counts it in @children
- * @ctx: the context that it belongs to
- * @events: IBCHAN_EVENT_* that were not taken yet; channels only; under @ctx->event_lock
- * @events_ended: no more events are told; under @ctx->event_lock
- * @event_link: in the context's list while there are some
- * @net: network namespace of the opener; devices only
- * @pd_of_channel: its domain; channels only
- * @charge: to the opener's cgroup; given back before @rcu is used
- * @rcu: readers of the table
- *
- * Immutable once published, but for @children, @users, @claimed, the events and the inside of
- * @charge.
+/*
+ * The object that a handle stands for. Immutable once published, but for @children, @users,
+ * @claimed, the events and the inside of @charge.
  */
 struct ibchan_object {
-	u32 id;
-	u32 type;
-	u32 children;
-	u32 users;
-	int claimed;
-	struct ibchan_object *parent;
-	struct ibchan_context *ctx;
+	u32 id;	/* the handle */
+	u32 type;	/* enum ibchan_object_type; tells the member of the union */
+	u32 children;	/* objects made through this handle that need it; under the lock */
+	u32 users;	/* commands under way that hold it; under the lock */
+	int claimed;	/* a command is about to end it, or to give it away; under the lock */
+	struct ibchan_object *parent;	/* that it needs, which counts it in @children */
+	struct ibchan_context *ctx;	/* that it belongs to */
+	/* of a channel: IBCHAN_EVENT_* that were not taken yet; under @ctx->event_lock */
 	u32 events;
-	int events_ended;
-	struct list_head event_link;
+	int events_ended;	/* no more events are told; under @ctx->event_lock */
+	struct list_head event_link;	/* in the context's list while there are some */
 	union {
 		void *any;
 		struct ibchan_user_listener *listener;
@@ -142,60 +109,46 @@ struct ibchan_object {
 		struct ibchan_channel *channel;
 	};
 	union {
-		struct net *net;
-		struct ibchan_pd *pd_of_channel;
+		struct net *net;	/* of a device: network namespace of the opener */
+		struct ibchan_pd *pd_of_channel;	/* of a channel: its domain */
 	};
 	union {
+		/* to the opener's cgroup; ends before @rcu is used */
 		struct ibchan_charge charge;
-		struct rcu_head rcu;
+		struct rcu_head rcu;	/* readers of the table */
 	};
 };
 
-/**
- * struct ibchan_context - one open file
- * @mm: of the process that opened the file; only this one may register, post and wait
- * @budget: of that process's user; pays for all objects
- * @lock: see above
- * @idle_wait: commands that wait until a claimed object is not held any more
- * @first_handle: random, so that a handle of another file is likely to be none here
- * @objects: by handle less @first_handle; a reserved handle reads as none
- * @young: for each place, the object that was published there last: several handles may lead to
- *	one place; under @lock
- * @next_id: so that a stale handle misses
- * @num_objects: under @lock
- * @pinned_bytes: under @lock
- * @had_plain: works on plain memory were posted: their regions outlive them a little
- * @broken: a ring was damaged
- * @break_work: breaks the channels when that happens
- * @scratch: room to decode a submit in, or NULL while one is under way
- * @event_lock: guards @events, interrupts off
- * @events: channels to which something has happened
- * @event_wait: callers that poll the file, or wait for a connection
- * @notifier: tells of the end of @mm, from the first object on
- * @followed: it does; set under the lock of @mm
- * @orphan_work: ends everything when @mm has gone
- */
+/* One open file */
 struct ibchan_context {
+	/* of the process that opened the file; only this one may register, post and wait */
 	struct mm_struct *mm;
-	struct ibchan_budget *budget;
-	spinlock_t lock;		/* the table */
-	wait_queue_head_t idle_wait;
-	u32 first_handle;
-	struct xarray objects;
+	struct ibchan_budget *budget;	/* of that process's user; pays for all objects */
+	spinlock_t lock;	/* the table: see above */
+	wait_queue_head_t idle_wait;	/* commands that wait until a claimed object is idle */
+	u32 first_handle;	/* random, so that a handle of another file is likely to miss */
+	struct xarray objects;	/* by handle less @first_handle; a reserved one reads as none */
+	/*
+	 * for each place, the object that was published there last: several handles may lead to
+	 * one place; under @lock
+	 */
 	struct ibchan_object __rcu *young[IBCHAN_YOUNG_OBJECTS];
-	u32 next_id;
-	u32 num_objects;
-	u64 pinned_bytes;
+	u32 next_id;	/* so that a stale handle misses */
+	u32 num_objects;	/* under @lock */
+	u64 pinned_bytes;	/* under @lock */
+	/* works on plain memory were posted: their regions outlive them a little */
 	int had_plain;
-	int broken;
-	struct work_struct break_work;
+	int broken;	/* a ring was damaged */
+	struct work_struct break_work;	/* breaks the channels when that happens */
+	/* room to decode a submit in, or NULL while one is under way */
 	struct ibchan_submit_scratch *scratch;
-	spinlock_t event_lock;		/* events */
-	struct list_head events;
-	wait_queue_head_t event_wait;
+	spinlock_t event_lock;	/* guards @events, interrupts off */
+	struct list_head events;	/* channels to which something has happened */
+	wait_queue_head_t event_wait;	/* callers that poll the file or await a connection */
+	/* tells of the end of @mm, from the first object on */
 	struct mmu_interval_notifier notifier;
-	int followed;
-	struct work_struct orphan_work;
+	int followed;	/* it does; set under the lock of @mm */
+	struct work_struct orphan_work;	/* ends everything when @mm has gone */
 };
 
 /* Objects that one command works on: a domain and two queues. */
@@ -207,19 +160,19 @@ struct ibchan_call {
 	struct file *file;	/* the file */
 	void *cmd;	/* the kernel's copy of the command's struct */
 	void __user *user;	/* the caller's */
+	struct ibchan_object *object;	/* that the command is about, where uabi.c says so */
 	struct ibchan_object *new;	/* an object that the command makes; published last */
 	struct file *new_file;	/* a file that the command makes */
 	int new_fd;	/* where that file goes, or -1 */
-	u32 told;	/* handle of the channel whose events are the answer, or 0 */
-	u32 events;	/* which ones */
-	struct ibchan_object *held[IBCHAN_CALL_OBJECTS];	/* objects that it works on */
+	u32 events;	/* of a channel, which are the answer of event_take, or 0 */
 	u32 num_held;	/* of @held */
+	struct ibchan_object *held[IBCHAN_CALL_OBJECTS];	/* objects that it works on */
 };
 
 /* object.c */
 u32 ibchan_context_max_objects(void);
-struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
-					    enum ibchan_object_type type);
+int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type, __u32 *handle,
+			struct ibchan_object *device, struct ibchan_reason *reason);
 void ibchan_object_account(struct ibchan_context *ctx, struct ibchan_object *object);
 void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *object);
 void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *parent);
@@ -252,6 +205,11 @@ static inline int ibchan_caller_check(const struct ibchan_context *ctx)
 	if (current->mm != ctx->mm)
 		return -EPERM;
 	return READ_ONCE(ctx->broken) ? -EPROTO : 0;
+}
+
+static inline struct net *ibchan_caller_net(void)
+{
+	return current->nsproxy->net_ns;
 }
 
 /* Where an object is in @ctx->objects. A handle of another file is likely to be far off. */
@@ -290,17 +248,27 @@ void ibchan_owner_leave(struct ibchan_context *ctx);
 extern const struct ibchan_sink ibchan_ring_sink;
 struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entries,
 					    struct ibchan_reason *reason);
-void ibchan_ring_end(struct ibchan_user_ring *ring);
+void ibchan_ring_end(void *priv);
 void ibchan_ring_put(struct ibchan_user_ring *ring);
 struct file *ibchan_ring_file(struct ibchan_user_ring *ring, struct file *owner);
-u32 ibchan_ring_size(const struct ibchan_user_ring *ring);
 int ibchan_ring_ready(struct ibchan_user_ring *ring);
 int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 *since,
 		     s64 timeout_ns);
 
+/* event.c */
+void ibchan_object_event(struct ibchan_object *object, u32 events);
+void ibchan_object_events_end(struct ibchan_object *object);
+void ibchan_user_connected(void *priv);
+void ibchan_user_broken(void *priv, int error);
+
+/* listener.c */
+void ibchan_user_listener_end(struct ibchan_user_listener *listener);
+
+/* connect.c */
+int ibchan_address_in(const struct ibchan_address *address, struct sockaddr_storage *out);
+void ibchan_address_out(const struct sockaddr_storage *address, struct ibchan_address *out);
+
 /* commands.c */
-int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type,
-			__u32 *handle);
 int ibchan_call_file(struct ibchan_call *call, struct file *file, __s32 *out_fd);
 
 /* The body of each command: uabi.c says where they are. */

@@ -7,7 +7,7 @@
 #include <linux/errno.h>
 #include <linux/list.h>
 
-#include "connect.h"
+#include "context.h"
 
 /* Adds events, IBCHAN_EVENT_*, to those of a channel. Any context but NMI. */
 void ibchan_object_event(struct ibchan_object *object, u32 events)
@@ -55,18 +55,14 @@ int ibchan_run_event_take(struct ibchan_call *call)
 	struct ibchan_context *ctx = call->ctx;
 	struct ibchan_object *object;
 
-	spin_lock_irq(&ctx->event_lock);
+	guard(spinlock_irq)(&ctx->event_lock);
 	object = list_first_entry_or_null(&ctx->events, struct ibchan_object, event_link);
-	if (object) {
-		list_del_init(&object->event_link);
-		call->events = object->events;
-		object->events = 0;
-		call->told = object->id;
-	}
-	spin_unlock_irq(&ctx->event_lock);
-	if (!call->told)
+	if (!object)
 		return -EAGAIN;
-	cmd->out_channel = call->told;
-	cmd->out_events = call->events;
+	list_del_init(&object->event_link);
+	cmd->out_channel = object->id;
+	cmd->out_events = object->events;
+	call->events = object->events;
+	object->events = 0;
 	return 0;
 }

@@ -10,9 +10,8 @@
 #include <linux/slab.h>
 #include <rdma/ibchan_connect.h>
 
-#include "connect.h"
+#include "context.h"
 #include "footprint.h"
-#include "query.h"
 
 /**
  * struct ibchan_user_listener - a listener and its descriptor
@@ -32,9 +31,7 @@ struct ibchan_user_listener {
 
 static void listener_ready(void *priv)
 {
-	struct ibchan_user_listener *listener = priv;
-
-	wake_up_all(&listener->wait);
+	wake_up_all(&((struct ibchan_user_listener *)priv)->wait);
 }
 
 static void listener_free(struct kref *kref)
@@ -147,12 +144,11 @@ int ibchan_run_listener_create(struct ibchan_call *call)
 	struct file *file;
 	int ret;
 
-	cmd->reason = (struct ibchan_reason) {};
 	if (cmd->device)
 		device = ibchan_call_find(call, cmd->device, OBJECT_DEVICE);
 	if (IS_ERR(device))
 		return PTR_ERR(device);
-	ret = ibchan_call_reserve(call, OBJECT_LISTENER, &cmd->out_listener);
+	ret = ibchan_call_reserve(call, OBJECT_LISTENER, &cmd->out_listener, NULL, NULL);
 	if (ret)
 		return ret;
 	user = listener_open(call, device);
@@ -175,18 +171,11 @@ int ibchan_run_request_take(struct ibchan_call *call)
 	struct ibchan_cmd_request_take *cmd = call->cmd;
 	struct ibchan_request_attr attr;
 	struct ibchan_request *request;
-	struct ibchan_object *object;
-	int ret;
+	int ret = ibchan_call_reserve(call, OBJECT_REQUEST, &cmd->out_request, NULL, NULL);
 
-	if (cmd->reserved)
-		return -EINVAL;
-	object = ibchan_call_find(call, cmd->listener, OBJECT_LISTENER);
-	if (IS_ERR(object))
-		return PTR_ERR(object);
-	ret = ibchan_call_reserve(call, OBJECT_REQUEST, &cmd->out_request);
 	if (ret)
 		return ret;
-	request = ibchan_request_take(object->listener->listener);
+	request = ibchan_request_take(call->object->listener->listener);
 	if (IS_ERR(request))
 		return PTR_ERR(request);
 	call->new->request = request;
@@ -218,19 +207,13 @@ int ibchan_run_request_accept(struct ibchan_call *call)
 		.flags = cmd->flags,
 		.connect_ms = cmd->connect_ms,
 	};
-	struct ibchan_object *request, *channel;
+	struct ibchan_object *request;
 	int ret;
 
-	cmd->reason = (struct ibchan_reason) {};
-	if (cmd->reserved)
-		return -EINVAL;
-	channel = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
-	if (IS_ERR(channel))
-		return PTR_ERR(channel);
 	request = ibchan_object_claim(call->ctx, cmd->request, OBJECT_REQUEST);
 	if (IS_ERR(request))
 		return PTR_ERR(request);
-	ret = ibchan_request_accept(request->request, channel->channel, &connect,
+	ret = ibchan_request_accept(request->request, call->object->channel, &connect,
 				    &cmd->reason);
 	request_answered(call, request, ret);
 	return ret;
@@ -242,8 +225,6 @@ int ibchan_run_request_reject(struct ibchan_call *call)
 	struct ibchan_object *request;
 	int ret;
 
-	if (cmd->reserved)
-		return -EINVAL;
 	request = ibchan_object_claim(call->ctx, cmd->request, OBJECT_REQUEST);
 	if (IS_ERR(request))
 		return PTR_ERR(request);

@@ -25,51 +25,69 @@ u32 ibchan_context_max_objects(void)
 	return READ_ONCE(max_handles);
 }
 
-static void uncount_object(struct ibchan_context *ctx)
-{
-	spin_lock(&ctx->lock);
-	ctx->num_objects--;
-	spin_unlock(&ctx->lock);
-}
-
-/*
- * Makes a handle of @type, to be published or aborted. Ids go round, so that a stale handle
- * misses. Returns -EMFILE, -ENOMEM and the errors of ibchan_owner_follow().
- */
-struct ibchan_object *ibchan_object_reserve(struct ibchan_context *ctx,
+/* Ids go round, so that a stale handle misses. */
+static struct ibchan_object *object_reserve(struct ibchan_context *ctx,
 					    enum ibchan_object_type type)
 {
-	struct ibchan_object *object;
-	bool has_room;
+	struct ibchan_object *object = kzalloc(sizeof(*object), GFP_KERNEL_ACCOUNT);
 	u32 index;
 	int ret;
 
-	ret = ibchan_owner_follow(ctx);
-	if (ret)
-		return ERR_PTR(ret);
-	spin_lock(&ctx->lock);
-	has_room = ctx->num_objects < ibchan_context_max_objects();
-	ctx->num_objects += has_room;
-	spin_unlock(&ctx->lock);
-	if (!has_room)
-		return ERR_PTR(-EMFILE);
-	object = kzalloc(sizeof(*object), GFP_KERNEL_ACCOUNT);
-	if (!object) {
-		uncount_object(ctx);
+	if (!object)
 		return ERR_PTR(-ENOMEM);
-	}
 	object->type = type;
 	object->ctx = ctx;
 	INIT_LIST_HEAD(&object->event_link);
 	ret = xa_alloc_cyclic(&ctx->objects, &index, NULL, XA_LIMIT(1, INT_MAX), &ctx->next_id,
 			      GFP_KERNEL_ACCOUNT);
 	if (ret < 0) {
-		uncount_object(ctx);
 		kfree(object);
 		return ERR_PTR(ret);
 	}
 	object->id = ctx->first_handle + index;
 	return object;
+}
+
+static bool count_object(struct ibchan_context *ctx)
+{
+	guard(spinlock)(&ctx->lock);
+	if (ctx->num_objects >= ibchan_context_max_objects())
+		return false;
+	ctx->num_objects++;
+	return true;
+}
+
+static void uncount_object(struct ibchan_context *ctx)
+{
+	guard(spinlock)(&ctx->lock);
+	ctx->num_objects--;
+}
+
+/*
+ * Makes a handle of @type, which goes into the answer and names nothing until it is published; the
+ * dispatcher aborts it if the command fails. For an object on @device (or NULL) the caller's cgroup
+ * is charged. Returns -EMFILE, -ENOMEM, and the errors of ibchan_owner_follow() and
+ * ibchan_device_charge().
+ */
+int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type, __u32 *handle,
+			struct ibchan_object *device, struct ibchan_reason *reason)
+{
+	struct ibchan_object *object;
+	int ret = ibchan_owner_follow(call->ctx);
+
+	if (ret)
+		return ret;
+	if (!count_object(call->ctx))
+		return -EMFILE;
+	object = object_reserve(call->ctx, type);
+	if (IS_ERR(object)) {
+		uncount_object(call->ctx);
+		return PTR_ERR(object);
+	}
+	call->new = object;
+	*handle = object->id;
+	return device ? ibchan_device_charge(device->device, IBCHAN_CHARGE_OBJECT, &object->charge,
+					     reason) : 0;
 }
 
 /* Counts the pages of a region as pinned by the context. Under the lock. */
@@ -105,10 +123,9 @@ void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *obj
 /* @parent cannot be destroyed as long as @child exists. */
 void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *parent)
 {
+	guard(spinlock)(&parent->ctx->lock);
 	child->parent = parent;
-	spin_lock(&parent->ctx->lock);
 	parent->children++;
-	spin_unlock(&parent->ctx->lock);
 }
 
 /*
@@ -131,19 +148,17 @@ static int object_check(const struct ibchan_object *object, int type)
 struct ibchan_object *ibchan_call_find(struct ibchan_call *call, u32 id,
 				       enum ibchan_object_type type)
 {
-	struct ibchan_context *ctx = call->ctx;
 	struct ibchan_object *object;
 	int ret;
 
-	spin_lock(&ctx->lock);
-	object = ibchan_object_find(ctx, id, type);
+	guard(spinlock)(&call->ctx->lock);
+	object = ibchan_object_find(call->ctx, id, type);
 	ret = object_check(object, type);
-	if (!ret) {
-		object->users++;
-		call->held[call->num_held++] = object;
-	}
-	spin_unlock(&ctx->lock);
-	return ret ? ERR_PTR(ret) : object;
+	if (ret)
+		return ERR_PTR(ret);
+	object->users++;
+	call->held[call->num_held++] = object;
+	return object;
 }
 
 /* A command releases its objects before it touches the caller's memory; then again, for nothing. */
@@ -166,42 +181,30 @@ void ibchan_call_release(struct ibchan_call *call)
 		wake_up_all(&ctx->idle_wait);
 }
 
-/*
- * A claim waits for commands that hold a channel, which end soon once it is broken, or a
- * listener. The users of all other objects make these busy.
- */
-static int claim_check(const struct ibchan_object *object, int type)
-{
-	int ret = object_check(object, type);
-
-	if (ret)
-		return ret;
-	if (object->users && object->type != OBJECT_CHANNEL && object->type != OBJECT_LISTENER)
-		return -EBUSY;
-	return object->children ? -EBUSY : 0;
-}
-
 static bool is_idle(struct ibchan_context *ctx, const struct ibchan_object *object)
 {
-	bool idle;
-
-	spin_lock(&ctx->lock);
-	idle = !object->users;
-	spin_unlock(&ctx->lock);
-	return idle;
+	guard(spinlock)(&ctx->lock);
+	return !object->users;
 }
 
 /* Commands may hold the object again. */
 void ibchan_object_unclaim(struct ibchan_context *ctx, struct ibchan_object *object)
 {
-	spin_lock(&ctx->lock);
+	guard(spinlock)(&ctx->lock);
 	object->claimed = 0;
-	spin_unlock(&ctx->lock);
+}
+
+/* Another object needs it, or a command holds it that a claim does not wait for. */
+static bool is_busy(const struct ibchan_object *object)
+{
+	return object->children ||
+	       (object->users && object->type != OBJECT_CHANNEL && object->type != OBJECT_LISTENER);
 }
 
 /*
  * Claims an object of @type (negative: of any) for the caller, who ends it or gives it back with
- * ibchan_object_unclaim(). Returns -ENOENT; -EBUSY while another object or a command needs it;
+ * ibchan_object_unclaim(). Commands that hold a channel, which end soon once it is broken, or a
+ * listener are waited for. Returns -ENOENT; -EBUSY while another object or a command needs it;
  * -EINTR when the caller is killed.
  */
 struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, int type)
@@ -210,16 +213,16 @@ struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, in
 	bool held = false;
 	int ret;
 
-	spin_lock(&ctx->lock);
-	object = xa_load(&ctx->objects, ibchan_object_index(ctx, id));
-	ret = claim_check(object, type);
-	if (!ret) {
+	scoped_guard(spinlock, &ctx->lock) {
+		object = xa_load(&ctx->objects, ibchan_object_index(ctx, id));
+		ret = object_check(object, type);
+		if (!ret && is_busy(object))
+			ret = -EBUSY;
+		if (ret)
+			return ERR_PTR(ret);
 		object->claimed = 1;
 		held = object->users;
 	}
-	spin_unlock(&ctx->lock);
-	if (ret)
-		return ERR_PTR(ret);
 	if (!held)
 		return object;
 	/* No other command begins to hold the object from here on. */

@@ -131,12 +131,6 @@ void ibchan_ring_put(struct ibchan_user_ring *ring)
 	kref_put(&ring->kref, ring_free);
 }
 
-/* The bytes that user space maps. */
-u32 ibchan_ring_size(const struct ibchan_user_ring *ring)
-{
-	return ring->num_pages << PAGE_SHIFT;
-}
-
 /*
  * Takes over the reader's head and says how many completions lie unread. The
  * head is read before the tail, which only grows, so that an honest reader is
@@ -204,9 +198,7 @@ static int ring_reserve(void *priv, u32 num)
 
 static void ring_cancel(void *priv, u32 num)
 {
-	struct ibchan_user_ring *ring = priv;
-
-	atomic_sub(num, &ring->reserved);
+	atomic_sub(num, &((struct ibchan_user_ring *)priv)->reserved);
 }
 
 static __always_inline void ring_put(struct ibchan_user_ring *ring,
@@ -249,16 +241,13 @@ static void ring_notify(void *priv)
 		wake_up_all(&ring->wait);
 }
 
-/* The ring gets no completions any more, which wakes callers that poll the file. */
-void ibchan_ring_end(struct ibchan_user_ring *ring)
+/* The ring @priv gets no completions any more, which wakes callers that poll the file. */
+void ibchan_ring_end(void *priv)
 {
+	struct ibchan_user_ring *ring = priv;
+
 	WRITE_ONCE(ring->gone, 1);
 	wake_up_all(&ring->wait);
-}
-
-static void ring_gone(void *priv)
-{
-	ibchan_ring_end(priv);
 }
 
 const struct ibchan_sink ibchan_ring_sink = {
@@ -267,16 +256,15 @@ const struct ibchan_sink ibchan_ring_sink = {
 	.done = ring_done,
 	.quiet = ring_quiet,
 	.notify = ring_notify,
-	.gone = ring_gone,
+	.gone = ibchan_ring_end,
 };
 
 struct ring_waiter {
 	struct ibchan_user_ring *ring;
 	u32 min_complete;
-	u32 since;
+	u32 since;	/* the reader's head when unread completions count */
 };
 
-/* @since is the reader's head when unread completions count. */
 static int waiter_ready(void *arg)
 {
 	struct ring_waiter *waiter = arg;
@@ -307,13 +295,9 @@ static int waiter_unread_ready(void *arg)
 int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 *since,
 		     s64 timeout_ns)
 {
-	struct ring_waiter waiter = {
-		.ring = ring,
-		.min_complete = min_complete,
-		.since = since ? *since : 0,
-	};
-	int ret = ibchan_cq_wait(ring->cq, since ? waiter_ready : waiter_unread_ready,
-				 &waiter, timeout_ns);
+	struct ring_waiter waiter = { ring, min_complete, since ? *since : 0 };
+	int ret = ibchan_cq_wait(ring->cq, since ? waiter_ready : waiter_unread_ready, &waiter,
+				 timeout_ns);
 
 	/* Later completions come into the ring without a call. */
 	ibchan_cq_arm(ring->cq);

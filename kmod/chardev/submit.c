@@ -107,22 +107,17 @@ static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, u32 done, 
 	return i;
 }
 
-/* The tail that this kernel does not know has to be zero. */
-static noinline int check_rest(u64 addr, u32 len)
-{
-	u32 known = sizeof(struct ibchan_submit_wr);
-	int ret = check_zeroed_user(u64_to_user_ptr(addr + known), len - known);
-
-	return ret > 0 ? 0 : ret ?: -E2BIG;
-}
-
-/* A request that copy_most() has begun. */
+/* A request that copy_most() has begun. The tail that this kernel does not know has to be zero. */
 static int copy_rest(struct ibchan_submit_scratch *s, u32 num, u64 addr, u32 len,
 		     struct ibchan_reason *reason)
 {
-	int ret = len == sizeof(struct ibchan_submit_wr) ? 0 : check_rest(addr, len);
+	u32 known = sizeof(struct ibchan_submit_wr);
+	int zero = len == known ? 1 :
+		   check_zeroed_user(u64_to_user_ptr(addr + known), len - known);
 
-	return ret ?: ibchan_submit_copy_odd(s, &s->wrs[num], reason);
+	if (zero <= 0)
+		return zero ?: -E2BIG;
+	return ibchan_submit_copy_odd(s, &s->wrs[num], reason);
 }
 
 /*
@@ -183,7 +178,7 @@ static __always_inline u32 copy_chunk(struct ibchan_submit_scratch *s,
 
 static noinline int refuse_handle(struct ibchan_reason *reason, u32 code, u32 handle, u32 element)
 {
-	ibchan_submit_refuse(reason, code, handle, 0);
+	ibchan_submit_refuse(reason, code, -ENOENT, handle, 0);
 	reason->element = element;
 	return -ENOENT;
 }
@@ -361,20 +356,10 @@ static int submit_all(struct ibchan_context *ctx, struct ibchan_submit_scratch *
 	return error;
 }
 
-static int check_entry_len(struct ibchan_cmd_submit *cmd)
-{
-	if (cmd->entry_len >= sizeof(struct ibchan_submit_wr) && cmd->entry_len <= PAGE_SIZE)
-		return 0;
-	ibchan_submit_refuse(&cmd->reason, IBCHAN_REASON_PARAMETER, cmd->entry_len,
-			     sizeof(struct ibchan_submit_wr));
-	cmd->reason.element = IBCHAN_PARAMETER_ENTRY_LEN;
-	cmd->reason.value[2] = PAGE_SIZE;
-	return -EINVAL;
-}
-
 /*
  * The count is written before anything is posted: if the caller's struct cannot
- * be written, nothing has happened yet.
+ * be written, nothing has happened yet. Several threads may submit at once: the first takes the
+ * context's scratch, others make one.
  */
 static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibchan_cq *waited)
 {
@@ -383,41 +368,32 @@ static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibc
 	struct ibchan_submit_scratch *scratch;
 	int ret;
 
-	ret = check_entry_len(cmd);
-	if (ret)
-		return ret;
+	if (cmd->entry_len < sizeof(struct ibchan_submit_wr) || cmd->entry_len > PAGE_SIZE)
+		return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_ENTRY_LEN,
+						    cmd->entry_len,
+						    sizeof(struct ibchan_submit_wr), PAGE_SIZE);
 	if (put_user(0, &user->entry_num))
 		return -EFAULT;
-	scratch = ibchan_submit_scratch_get(call->ctx);
+	scratch = xchg(&call->ctx->scratch, NULL);
+	if (unlikely(!scratch))
+		scratch = kvzalloc(sizeof(*scratch), GFP_KERNEL_ACCOUNT);
 	if (!scratch)
 		return -ENOMEM;
 	ret = submit_all(call->ctx, scratch, cmd, wanted, waited);
-	ibchan_submit_scratch_put(call->ctx, scratch);
+	scratch = xchg(&call->ctx->scratch, scratch);
+	if (unlikely(scratch))
+		kvfree(scratch);
 	return ret;
 }
 
 /* The ring's cq and memory stay as long as its cq has a user. */
 static struct ibchan_user_ring *get_ring(struct ibchan_context *ctx, u32 handle)
 {
-	struct ibchan_user_ring *ring = NULL;
 	struct ibchan_object *object;
 
-	rcu_read_lock();
+	guard(rcu)();
 	object = ibchan_object_find(ctx, handle, OBJECT_CQ);
-	if (object && ibchan_cq_tryget(object->ring->cq))
-		ring = object->ring;
-	rcu_read_unlock();
-	return ring;
-}
-
-static int check_wait(const struct ibchan_user_ring *ring, struct ibchan_cmd_submit *cmd)
-{
-	if (cmd->min_complete <= ring->entries)
-		return 0;
-	ibchan_submit_refuse(&cmd->reason, IBCHAN_REASON_PARAMETER, cmd->min_complete, 0);
-	cmd->reason.element = IBCHAN_PARAMETER_MIN_COMPLETE;
-	cmd->reason.value[2] = ring->entries;
-	return -EINVAL;
+	return object && ibchan_cq_tryget(object->ring->cq) ? object->ring : NULL;
 }
 
 /* Run again by the kernel, a call with entries would post them twice. */
@@ -432,6 +408,14 @@ static int wait_for_cq(struct ibchan_user_ring *ring, struct ibchan_cmd_submit *
 	if (ret != -EINTR || wanted)
 		return ret;
 	return ibchan_wait_again(&cmd->flags, &cmd->timeout_ns, start);
+}
+
+static int check_wait(const struct ibchan_user_ring *ring, struct ibchan_cmd_submit *cmd)
+{
+	if (cmd->min_complete <= ring->entries)
+		return 0;
+	return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_MIN_COMPLETE,
+					    cmd->min_complete, 0, ring->entries);
 }
 
 static int post_and_wait(struct ibchan_call *call, struct ibchan_user_ring *ring, u32 wanted)
@@ -462,13 +446,7 @@ static int check_form(const struct ibchan_cmd_submit *cmd)
 	return cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER ? -EINVAL : 0;
 }
 
-/**
- * ibchan_run_submit - the submit command
- * @call: with a struct ibchan_cmd_submit
- *
- * Context: process, may sleep; the context is not locked.
- * Return: as <linux/ibchan.h> says.
- */
+/* Returns as <linux/ibchan.h> says. */
 int ibchan_run_submit(struct ibchan_call *call)
 {
 	struct ibchan_cmd_submit *cmd = call->cmd;

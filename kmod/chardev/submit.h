@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A chunk of a submit on its way from the caller's memory to the posts: copied (submit.c, and
- * copy.c what is not like most), pinned where it is not registered (plain.c), resolved, and posted
+ * odd.c what is not like most), pinned where it is not registered (odd.c), resolved, and posted
  * (both submit.c).
  */
 #ifndef IBCHAN_SUBMIT_H
@@ -27,17 +27,12 @@
 #define CHUNK_SGES	64	/* of entries with two or more; at least one entry's */
 #define CHUNK_INLINE	2048	/* bytes; at least what one entry of any channel may carry */
 
-/**
- * union ibchan_submit_element - an element as the contract has it, and as the post wants it
- * @sge: as the post reads it
- * @mr: the region, once the handle is resolved
- * @user: what was copied
- */
+/* An element as the contract has it, and as the post wants it */
 union ibchan_submit_element {
-	struct ibchan_sge sge;
+	struct ibchan_sge sge;	/* as the post reads it */
 	struct {
-		struct ibchan_mr *mr;
-		struct ibchan_submit_sge user;
+		struct ibchan_mr *mr;	/* the region, once the handle is resolved */
+		struct ibchan_submit_sge user;	/* what was copied */
 	};
 };
 
@@ -49,40 +44,30 @@ SAME_PLACE(length);
 #undef SAME_PLACE
 static_assert(sizeof(union ibchan_submit_element) == sizeof(struct ibchan_sge));
 
-/**
- * struct ibchan_submit_scratch - one chunk
- * @wrs: the requests; members that none of them has are 0 from the start
- * @handles: of their channels
- * @channels: the same, resolved
- * @elements: of all requests but the inline ones
- * @index: of each in the request, as the caller has it
- * @num_elements: used of @elements
- * @has_plain: some element is of plain memory
- * @is_mixed: not all that were posted are of the first one's channel
- * @num_pinned: used of @pinned
- * @pinned: regions made of plain memory
- * @num_data: used of @data
- * @data: inline data of the requests
- */
+/* One chunk */
 struct ibchan_submit_scratch {
+	/* the requests; members that none of them has are 0 from the start */
 	struct ibchan_wr wrs[CHUNK_WRS];
-	u32 handles[CHUNK_WRS];
-	struct ibchan_channel *channels[CHUNK_WRS];
-	u32 num_elements;
-	int has_plain;
-	u32 num_pinned;
-	bool is_mixed;
-	u32 num_data;
+	u32 handles[CHUNK_WRS];	/* of their channels */
+	struct ibchan_channel *channels[CHUNK_WRS];	/* the same, resolved */
+	u32 num_elements;	/* used of @elements */
+	int has_plain;	/* some element is of plain memory */
+	u32 num_pinned;	/* used of @pinned */
+	bool is_mixed;	/* not all that were posted are of the first one's channel */
+	u32 num_data;	/* used of @data */
+	/* of all requests but the inline ones */
 	union ibchan_submit_element elements[CHUNK_SGES + CHUNK_WRS];
-	u8 index[CHUNK_SGES + CHUNK_WRS];
-	struct ibchan_mr *pinned[CHUNK_SGES + CHUNK_WRS];
-	u8 data[CHUNK_INLINE];
+	u8 index[CHUNK_SGES + CHUNK_WRS];	/* of each in the request, as the caller has it */
+	struct ibchan_mr *pinned[CHUNK_SGES + CHUNK_WRS];	/* regions made of plain memory */
+	u8 data[CHUNK_INLINE];	/* inline data of the requests */
 };
 
-static inline void ibchan_submit_refuse(struct ibchan_reason *reason, u32 code, u64 first,
-					u64 second)
+/* Returns @error. */
+static inline int ibchan_submit_refuse(struct ibchan_reason *reason, u32 code, int error, u64 first,
+				       u64 second)
 {
 	*reason = (struct ibchan_reason){ .code = code, .value = { first, second } };
+	return error;
 }
 
 static inline bool ibchan_wr_is_atomic(const struct ibchan_wr *wr)
@@ -97,30 +82,16 @@ static inline u32 ibchan_submit_place(const struct ibchan_submit_scratch *s,
 	return (const union ibchan_submit_element *)wr->sges - s->elements;
 }
 
-/* copy.c */
-struct ibchan_submit_scratch *ibchan_submit_scratch_make(void);
+/* commands.c */
+int ibchan_user_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value, u64 low,
+				 u64 high);
+
+/* odd.c */
 int ibchan_submit_copy_odd(struct ibchan_submit_scratch *s, struct ibchan_wr *wr,
 			   struct ibchan_reason *reason);
 
-/* plain.c */
 u32 ibchan_submit_pin(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
 		      struct ibchan_reason *reason, int *error);
 void ibchan_submit_unpin(struct ibchan_submit_scratch *s);
-
-/* Several threads may submit at once: the first takes the context's, others make one. */
-static inline struct ibchan_submit_scratch *ibchan_submit_scratch_get(struct ibchan_context *ctx)
-{
-	struct ibchan_submit_scratch *scratch = xchg(&ctx->scratch, NULL);
-
-	return likely(scratch) ? scratch : ibchan_submit_scratch_make();
-}
-
-static inline void ibchan_submit_scratch_put(struct ibchan_context *ctx,
-					     struct ibchan_submit_scratch *scratch)
-{
-	scratch = xchg(&ctx->scratch, scratch);
-	if (unlikely(scratch))
-		kvfree(scratch);
-}
 
 #endif /* IBCHAN_SUBMIT_H */

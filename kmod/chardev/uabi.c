@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Dispatches the ioctls of /dev/ibchan. One list, IBCHAN_COMMANDS, makes the table and the
- * room for the copy of a command. The bodies are in commands.c, connect.c, listener.c, event.c,
- * query.c and submit.c.
+ * room for the copy of a command. The bodies are in commands.c, connect.c, listener.c, event.c
+ * and submit.c.
  *
  * A body works on the kernel's copy. The dispatcher copies in, runs the body,
  * copies out, also after a refusal, and only then publishes the object that the
@@ -15,8 +15,6 @@
 #include <linux/uaccess.h>
 
 #include "compat.h"
-#include "connect.h"
-#include "query.h"
 #include "submit.h"
 
 struct any_header {
@@ -32,51 +30,74 @@ union any_command {
 
 enum rights {
 	ANY_MM = BIT(0),	/* any process that has the file may */
-	CHECKS = BIT(1),	/* checks the caller itself */
+	CHECKS = BIT(1),	/* checks the caller itself, as all else */
 };
 
-/* How a command is run */
+/* How a command is run; a place of a member is its offset, and 0: the struct has none */
 struct command {
 	unsigned int number;	/* of the ioctl */
 	u32 size;	/* of the struct */
 	u32 first_size;	/* of its first version */
 	u32 flags;	/* known */
 	u32 rights;	/* enum rights */
+	u32 reserved;	/* place of the word that has to be 0 */
+	u32 reason;	/* place of the reason, which is empty until there is one */
+	u32 handle;	/* place of the handle of the object that the command is about */
+	enum ibchan_object_type type;	/* of that object */
 	int (*run)(struct ibchan_call *call);	/* the body */
 };
 
 /*
- * Of each command: the flags that it knows, its rights, and the last member of its struct's first
- * version. A command that has grown serves callers who know its first version only.
+ * Of each command: the flags that it knows, its rights, the last member of its struct's first
+ * version, and the members that the dispatcher looks after. A command that has grown serves callers
+ * who know its first version only.
  */
-#define TRAITS_query			0, ANY_MM, out_pinned_bytes
-#define TRAITS_device_query		IBCHAN_DEVICE_QUERY_HANDLE, ANY_MM, out_max_mr_size
-#define TRAITS_port_query		0, ANY_MM, out_gid
-#define TRAITS_device_open		0, 0, reserved
-#define TRAITS_pd_alloc			0, 0, out_pd
-#define TRAITS_mr_reg			0, 0, reason
-#define TRAITS_cq_create		IBCHAN_CQ_CREATE_SOLICITED, 0, reason
-#define TRAITS_channel_build		0, 0, reason
-#define TRAITS_channel_handshake	0, 0, reason
-#define TRAITS_channel_query		0, ANY_MM, out_endpoint
-#define TRAITS_channel_break		0, 0, reserved
-#define TRAITS_submit			IBCHAN_SUBMIT_FLAGS, CHECKS, reason
-#define TRAITS_destroy			0, ANY_MM, reserved
-#define TRAITS_mr_reg_dmabuf		0, 0, reason
-#define TRAITS_channel_connect		IBCHAN_CONNECT_FLAGS, 0, reason
-#define TRAITS_channel_connection	IBCHAN_DEADLINE, ANY_MM, reserved
-#define TRAITS_listener_create		0, 0, reason
-#define TRAITS_request_take		0, 0, reserved
-#define TRAITS_request_accept		IBCHAN_CONNECT_FLAGS, 0, reason
-#define TRAITS_request_reject		0, 0, reserved
-#define TRAITS_event_take		0, 0, out_events
-#define TRAITS_route_query		0, ANY_MM, reserved
-#define TRAITS_gid_query		0, ANY_MM, out_ndev_name
-#define TRAITS_channel_history		0, ANY_MM, reserved
+#define PLACE(name, member)		offsetof(struct ibchan_cmd_##name, member)
+#define RESERVED(name)			.reserved = PLACE(name, reserved),
+#define REASON(name)			.reason = PLACE(name, reason),
+#define ABOUT(name, member, kind)	.handle = PLACE(name, member), .type = OBJECT_##kind,
+
+#define TRAITS_query		0, ANY_MM, out_pinned_bytes,
+#define TRAITS_device_query	IBCHAN_DEVICE_QUERY_HANDLE, ANY_MM, out_max_mr_size,
+#define TRAITS_port_query	0, ANY_MM, out_gid,
+#define TRAITS_device_open	0, 0, reserved, RESERVED(device_open)
+#define TRAITS_pd_alloc		0, 0, out_pd, ABOUT(pd_alloc, device, DEVICE)
+#define TRAITS_mr_reg		0, 0, reason, REASON(mr_reg) ABOUT(mr_reg, pd, PD)
+#define TRAITS_cq_create	IBCHAN_CQ_CREATE_SOLICITED, 0, reason,	\
+				REASON(cq_create) ABOUT(cq_create, device, DEVICE)
+#define TRAITS_channel_build	0, 0, reason,				\
+				REASON(channel_build) ABOUT(channel_build, pd, PD)
+#define TRAITS_channel_handshake 0, 0, reason,				\
+				RESERVED(channel_handshake) REASON(channel_handshake) \
+				ABOUT(channel_handshake, channel, CHANNEL)
+#define TRAITS_channel_query	0, ANY_MM, out_endpoint, ABOUT(channel_query, channel, CHANNEL)
+#define TRAITS_channel_break	0, 0, reserved,				\
+				RESERVED(channel_break) ABOUT(channel_break, channel, CHANNEL)
+#define TRAITS_submit		IBCHAN_SUBMIT_FLAGS, CHECKS, reason,
+#define TRAITS_destroy		0, ANY_MM, reserved, RESERVED(destroy)
+#define TRAITS_mr_reg_dmabuf	0, 0, reason,				\
+				RESERVED(mr_reg_dmabuf) REASON(mr_reg_dmabuf) \
+				ABOUT(mr_reg_dmabuf, pd, PD)
+#define TRAITS_channel_connect	IBCHAN_CONNECT_FLAGS, 0, reason,	\
+				RESERVED(channel_connect) REASON(channel_connect) \
+				ABOUT(channel_connect, channel, CHANNEL)
+#define TRAITS_channel_connection IBCHAN_DEADLINE, ANY_MM, reserved, RESERVED(channel_connection)
+#define TRAITS_listener_create	0, 0, reason, REASON(listener_create)
+#define TRAITS_request_take	0, 0, reserved,				\
+				RESERVED(request_take) ABOUT(request_take, listener, LISTENER)
+#define TRAITS_request_accept	IBCHAN_CONNECT_FLAGS, 0, reason,	\
+				RESERVED(request_accept) REASON(request_accept) \
+				ABOUT(request_accept, channel, CHANNEL)
+#define TRAITS_request_reject	0, 0, reserved, RESERVED(request_reject)
+#define TRAITS_event_take	0, 0, out_events,
+#define TRAITS_route_query	0, ANY_MM, reserved, REASON(route_query)
+#define TRAITS_gid_query	0, ANY_MM, out_ndev_name,
+#define TRAITS_channel_history	0, ANY_MM, reserved,			\
+				RESERVED(channel_history) ABOUT(channel_history, channel, CHANNEL)
 
 #define COMMAND_ROW(nr, NAME, name)	COMMAND_TRAITS(nr, NAME, name, TRAITS_##name)
 #define COMMAND_TRAITS(...)		COMMAND_ROW_OF(__VA_ARGS__)
-#define COMMAND_ROW_OF(nr, NAME, name, known, granted, last)		\
+#define COMMAND_ROW_OF(nr, NAME, name, known, granted, last, ...)	\
 	[nr] = {							\
 		.number = IBCHAN_CMD_##NAME,				\
 		.size = sizeof(struct ibchan_cmd_##name),		\
@@ -84,6 +105,7 @@ struct command {
 		.flags = known,						\
 		.rights = granted,					\
 		.run = ibchan_run_##name,				\
+		__VA_ARGS__						\
 	},
 static const struct command commands[] = {
 	IBCHAN_COMMANDS(COMMAND_ROW)
@@ -132,8 +154,7 @@ static bool is_submit(const struct command *command)
 	return command == &commands[_IOC_NR(IBCHAN_CMD_SUBMIT)];
 }
 
-static int copy_in(const struct command *command, union any_command *cmd,
-		   void __user *user)
+static int copy_in(const struct command *command, union any_command *cmd, void __user *user)
 {
 	u32 size;
 	int ret;
@@ -157,6 +178,7 @@ static int copy_in(const struct command *command, union any_command *cmd,
 
 static void undo(struct ibchan_call *call)
 {
+	const struct ibchan_cmd_event_take *take = call->cmd;
 	struct ibchan_object *channel;
 
 	if (call->new)
@@ -165,14 +187,13 @@ static void undo(struct ibchan_call *call)
 		fput(call->new_file);
 	if (call->new_fd >= 0)
 		put_unused_fd(call->new_fd);
-	if (!call->told)
+	if (!call->events)
 		return;
-	rcu_read_lock();
+	guard(rcu)();
 	/* The channel may have been closed meanwhile. */
-	channel = ibchan_object_find(call->ctx, call->told, OBJECT_CHANNEL);
+	channel = ibchan_object_find(call->ctx, take->out_channel, OBJECT_CHANNEL);
 	if (channel)
 		ibchan_object_event(channel, call->events);
-	rcu_read_unlock();
 }
 
 /*
@@ -208,6 +229,23 @@ static int answer(const struct command *command, struct ibchan_call *call, int r
 	return ret;
 }
 
+/* What the bodies have in common. Submit looks after all of it itself. */
+static int prepare(const struct command *command, struct ibchan_call *call)
+{
+	int ret = command->rights & ANY_MM ? 0 : ibchan_caller_check(call->ctx);
+
+	if (ret)
+		return ret;
+	if (command->reason)
+		*(struct ibchan_reason *)(call->cmd + command->reason) = (struct ibchan_reason) {};
+	if (command->reserved && *(u32 *)(call->cmd + command->reserved))
+		return -EINVAL;
+	if (!command->handle)
+		return 0;
+	call->object = ibchan_call_find(call, *(u32 *)(call->cmd + command->handle), command->type);
+	return PTR_ERR_OR_ZERO(call->object);
+}
+
 /* Returns what <linux/ibchan.h> says. */
 static long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
 {
@@ -230,8 +268,8 @@ static long ibchan_ioctl(struct file *file, unsigned int number, unsigned long a
 	ret = copy_in(command, &cmd, call.user);
 	if (ret)
 		return ret;
-	if (!(command->rights & (ANY_MM | CHECKS)))
-		ret = ibchan_caller_check(call.ctx);
+	if (!(command->rights & CHECKS))
+		ret = prepare(command, &call);
 	if (!ret)
 		ret = command->run(&call);
 	/* Writing the answer holds no object: it may take as long as the page's owner likes. */

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Submit, of requests that are not like most.
+ *
+ * First step, of those with a list of elements, with inline data, or with members that not all
+ * opcodes have. This step judges members of the contract that the kernel's interface does not have;
+ * the rest is left to the post.
+ *
+ * Second step, of those that name memory that is not registered: makes a region of each such
+ * element, which lives as long as its work. The channel's domain is kept while its pages are
+ * faulted in, and no lock is: a fault takes as long as the server of the page likes. Once the works
+ * are posted, they are the regions' users, and the regions go with them. The region of an element
+ * that was not posted, or whose work has completed already, goes at once.
+ */
+#include <linux/errno.h>
+#include <linux/uaccess.h>
+
+#include "submit.h"
+
+/* Each word once. */
+static int copy_element(union ibchan_submit_element *element,
+			const struct ibchan_submit_sge __user *user)
+{
+	if (!user_read_access_begin(user, sizeof(*user)))
+		return -EFAULT;
+	unsafe_get_user(element->user.offset, &user->offset, fault);
+	unsafe_get_user(element->user.length, &user->length, fault);
+	unsafe_get_user(element->user.mr, &user->mr, fault);
+	user_read_access_end();
+	return 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
+
+/* An empty element of plain memory has no region, and is left out. */
+static bool keep_element(struct ibchan_submit_scratch *s, u32 index)
+{
+	const struct ibchan_submit_sge *user = &s->elements[s->num_elements].user;
+	bool plain = user->mr == IBCHAN_MR_PLAIN;
+
+	s->has_plain |= plain;
+	if (plain && !user->length)
+		return false;
+	s->index[s->num_elements++] = index;
+	return true;
+}
+
+/* The elements of a request that has not just one. -ENOSPC: there is no room in this chunk. */
+static int copy_elements(struct ibchan_submit_scratch *s, struct ibchan_wr *wr, u64 addr,
+			 struct ibchan_reason *reason)
+{
+	const struct ibchan_submit_sge __user *user = u64_to_user_ptr(addr);
+	u32 i, num = wr->num_sge, room = CHUNK_SGES + (wr - s->wrs);
+	u32 max = ibchan_wr_is_atomic(wr) ? 1 : IBCHAN_MAX_SGE;
+
+	if (num > max)
+		return ibchan_submit_refuse(reason, IBCHAN_REASON_TOO_MANY_ELEMENTS, -EINVAL, num,
+					    max);
+	/* Each entry has room for one, which is copied before it is judged. */
+	if (num > room - s->num_elements)
+		return -ENOSPC;
+	for (i = 0; i < num; i++, user++) {
+		if (copy_element(&s->elements[s->num_elements], user))
+			return ibchan_submit_refuse(reason, IBCHAN_REASON_ELEMENT_POINTER, -EFAULT,
+						    addr, 0);
+		wr->num_sge -= !keep_element(s, i);
+	}
+	return 0;
+}
+
+static int copy_data_element(struct ibchan_submit_scratch *s, u32 place,
+			     struct ibchan_reason *reason)
+{
+	const struct ibchan_submit_sge *user = &s->elements[place].user;
+
+	if (user->mr != IBCHAN_MR_PLAIN)
+		return ibchan_submit_refuse(reason, IBCHAN_REASON_INLINE_ELEMENT, -EINVAL, user->mr,
+					    0);
+	if (copy_from_user(&s->data[s->num_data], u64_to_user_ptr(user->offset), user->length))
+		return ibchan_submit_refuse(reason, IBCHAN_REASON_ELEMENT_POINTER, -EFAULT,
+					    user->offset, 0);
+	s->num_data += user->length;
+	return 0;
+}
+
+/* Data instead of elements: those from @first on are taken back. -ENOSPC as above. */
+static int copy_data(struct ibchan_submit_scratch *s, struct ibchan_wr *wr, u32 first,
+		     struct ibchan_reason *reason)
+{
+	u32 i, end = s->num_elements;
+	u64 total = 0;
+	int ret = 0;
+
+	for (i = first; i < end; i++)
+		total += s->elements[i].user.length;
+	s->num_elements = first;
+	if (total > CHUNK_INLINE - s->num_data)
+		ret = s->num_data ? -ENOSPC :
+		      ibchan_submit_refuse(reason, IBCHAN_REASON_INLINE_TOO_LONG, -EINVAL, total,
+					   CHUNK_INLINE);
+	wr->data = &s->data[s->num_data];
+	wr->data_length = total;
+	wr->num_sge = 0;
+	for (i = first; i < end && !ret; i++) {
+		ret = copy_data_element(s, i, reason);
+		if (ret)
+			reason->element = s->index[i];
+	}
+	return ret;
+}
+
+/* Is a member set that neither the opcode nor the flags nor the number of elements asks for? */
+static bool has_surplus(const struct ibchan_wr *wr, u32 num_sge,
+			const struct ibchan_submit_sge *sge)
+{
+	bool is_one_sided = wr->opcode == IBCHAN_OP_WRITE || wr->opcode == IBCHAN_OP_READ ||
+			    ibchan_wr_is_atomic(wr);
+
+	return (wr->imm && !(wr->flags & IBCHAN_WR_IMM)) ||
+	       ((wr->remote_addr || wr->rkey || wr->remote_length) && !is_one_sided) ||
+	       (wr->operand && num_sge < 2 && !ibchan_wr_is_atomic(wr)) ||
+	       (num_sge != 1 && (sge->offset || sge->length || sge->mr));
+}
+
+/* @num_sge and @sge: as the caller has them. */
+static int check_odd(const struct ibchan_wr *wr, u32 num_sge, const struct ibchan_submit_sge *sge,
+		     struct ibchan_reason *reason)
+{
+	if (wr->opcode >= BITS_PER_LONG || !(BIT(wr->opcode) & IBCHAN_SUBMIT_OPCODES))
+		return ibchan_submit_refuse(reason, IBCHAN_REASON_OPCODE, -EINVAL, wr->opcode, 0);
+	if (wr->flags & ~IBCHAN_WR_FLAGS)
+		return ibchan_submit_refuse(reason, IBCHAN_REASON_WR_FLAGS, -EOPNOTSUPP,
+					    wr->flags ^ IBCHAN_WR_UNCHECKED, IBCHAN_WR_FLAGS);
+	if (has_surplus(wr, num_sge, sge))
+		return ibchan_submit_refuse(reason, IBCHAN_REASON_RESERVED, -EINVAL, 0, 0);
+	return 0;
+}
+
+/*
+ * Copies the rest of a request that is not like most, and judges it behind what cannot be copied of
+ * it. @wr->sges is its element, behind those that are used. Returns -ENOSPC: there is no room in
+ * this chunk; -EFAULT; -EINVAL; -EOPNOTSUPP.
+ */
+int ibchan_submit_copy_odd(struct ibchan_submit_scratch *s, struct ibchan_wr *wr,
+			   struct ibchan_reason *reason)
+{
+	u32 num = wr->num_sge, first = s->num_elements;
+	const struct ibchan_submit_sge sge = s->elements[first].user;
+	int ret = 0, had_plain = s->has_plain;
+
+	if (num == 1)
+		wr->num_sge -= !keep_element(s, 0);
+	else
+		ret = copy_elements(s, wr, wr->operand, reason);
+	if (!ret && wr->flags & IBCHAN_WR_INLINE) {
+		s->has_plain = had_plain;
+		ret = copy_data(s, wr, first, reason);
+	}
+	ret = ret ?: check_odd(wr, num, &sge, reason);
+	/* Its length is known, so the contract has the new value in that place. */
+	if (wr->opcode == IBCHAN_OP_COMPARE_SWAP) {
+		wr->swap = wr->remote_length;
+		wr->remote_length = IBCHAN_REMOTE_UNCHECKED;
+	}
+	return ret;
+}
+
+/* Keeps the domain of the entry's channel, and tells how many elements that channel takes. */
+static struct ibchan_pd *get_pd(struct ibchan_context *ctx, u32 handle, struct ibchan_plain *plain)
+{
+	struct ibchan_object *object;
+
+	guard(rcu)();
+	object = ibchan_object_find(ctx, handle, OBJECT_CHANNEL);
+	if (!object || !ibchan_pd_tryget(object->pd_of_channel))
+		return NULL;
+	plain->max_sge = ibchan_channel_max_sge(object->channel, plain->opcode);
+	return object->pd_of_channel;
+}
+
+/* Tries again where works that have completed had not let go of their pages yet. */
+static struct ibchan_mr *pin(struct ibchan_context *ctx, struct ibchan_pd *pd,
+			     const struct ibchan_plain *plain, struct ibchan_reason *reason)
+{
+	struct ibchan_mr *mr = ibchan_mr_pin_user(pd, plain, reason);
+
+	if (mr != ERR_PTR(-ENOMEM) || !ibchan_context_settle(ctx))
+		return mr;
+	*reason = (struct ibchan_reason) {};
+	return ibchan_mr_pin_user(pd, plain, reason);
+}
+
+static int pin_elements(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+			const struct ibchan_wr *wr, struct ibchan_pd *pd,
+			struct ibchan_plain *plain, struct ibchan_reason *reason)
+{
+	u32 place = ibchan_submit_place(s, wr), end = place + wr->num_sge;
+	struct ibchan_mr *mr;
+
+	for (; place < end; place++) {
+		union ibchan_submit_element *element = &s->elements[place];
+
+		if (element->user.mr != IBCHAN_MR_PLAIN)
+			continue;
+		plain->addr = element->user.offset;
+		plain->length = element->user.length;
+		mr = pin(ctx, pd, plain, reason);
+		if (IS_ERR(mr)) {
+			reason->element = s->index[place];
+			return PTR_ERR(mr);
+		}
+		s->pinned[s->num_pinned++] = mr;
+		element->sge.mr = mr;
+		element->sge.offset = 0;
+	}
+	return 0;
+}
+
+static int pin_entry(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 index,
+		     struct ibchan_reason *reason)
+{
+	const struct ibchan_wr *wr = &s->wrs[index];
+	struct ibchan_plain plain = { .num_sge = wr->num_sge, .opcode = wr->opcode };
+	struct ibchan_pd *pd = get_pd(ctx, s->handles[index], &plain);
+	struct ibchan_reason why = {};
+	int ret;
+
+	if (!pd)
+		return ibchan_submit_refuse(reason, IBCHAN_REASON_CHANNEL_HANDLE, -ENOENT,
+					    s->handles[index], 0);
+	ret = pin_elements(ctx, s, wr, pd, &plain, &why);
+	ibchan_pd_put(pd);
+	/* A failure without a reason clears @reason. */
+	if (ret)
+		*reason = why;
+	return ret;
+}
+
+/*
+ * Makes regions of the plain memory that the first @num entries of a chunk name, and returns how
+ * many leading entries may be posted; @reason and @error tell of the first one that may not.
+ * ibchan_submit_unpin() is called in any case.
+ */
+u32 ibchan_submit_pin(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
+		      struct ibchan_reason *reason, int *error)
+{
+	u32 done = 0;
+	int ret = 0;
+
+	s->num_pinned = 0;
+	WRITE_ONCE(ctx->had_plain, 1);
+	while (done < num && !ret) {
+		ret = pin_entry(ctx, s, done, reason);
+		done += !ret;
+	}
+	if (ret)
+		*error = ret;
+	return done;
+}
+
+/* Leaves the regions to the works that were posted. */
+void ibchan_submit_unpin(struct ibchan_submit_scratch *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->num_pinned; i++)
+		ibchan_mr_put(s->pinned[i], NULL, NULL);
+}
