@@ -86,8 +86,8 @@ static const struct {
 	unsigned int number;
 } first[] = {
 	{ "query", 40, 0x00 },
-	{ "device_query", 128, 0x01 },
-	{ "port_query", 120, 0x02 },
+	{ "device_query", 152, 0x01 },
+	{ "port_query", 124, 0x02 },
 	{ "device_open", 80, 0x03 },
 	{ "pd_alloc", 16, 0x04 },
 	{ "mr_reg", 80, 0x05 },
@@ -199,10 +199,10 @@ static const struct {
 #define TEXT(NAME, name, member)						\
 	{ EXAMPLE_##NAME, offsetof(struct ibchan_cmd_##name, member),		\
 	  sizeof(((struct ibchan_cmd_##name *)0)->member) }
-	TEXT(DEVICE_QUERY, device_query, name),
+	TEXT(DEVICE_QUERY, device_query, out.name),
 	TEXT(REQUEST_TAKE, request_take, out_device),
 	TEXT(ROUTE_QUERY, route_query, out_device),
-	TEXT(GID_QUERY, gid_query, out_ndev_name),
+	TEXT(GID_QUERY, gid_query, out.ndev_name),
 #undef TEXT
 };
 

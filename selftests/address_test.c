@@ -70,19 +70,19 @@ TEST_F(port, tells_of_each_address_once_and_has_chosen_the_one_that_channels_tak
 
 	ASSERT_EQ(0, cmd_port_query(self->fd, &port));
 	while (!(rc = gid_query(self->fd, NEAR, index, &cmd))) {
-		ASSERT_LE(index, cmd.out_index);
-		index = cmd.out_index + 1;
+		ASSERT_LE(index, cmd.out.index);
+		index = cmd.out.index + 1;
 		told++;
-		if (cmd.out_verdict != IBCHAN_GID_VERDICT_CHOSEN)
+		if (cmd.out.verdict != IBCHAN_GID_VERDICT_CHOSEN)
 			continue;
 		chosen++;
-		EXPECT_EQ(port.out_gid_index, cmd.out_index);
-		EXPECT_EQ(0, memcmp(port.out_gid, cmd.out_gid, sizeof(cmd.out_gid)));
+		EXPECT_EQ(port.out.gid_index, cmd.out.index);
+		EXPECT_EQ(0, memcmp(port.out.gid, cmd.out.gid, sizeof(cmd.out.gid)));
 	}
 	EXPECT_EQ(-ENOENT, rc);
 	EXPECT_LE(3, told);
 	EXPECT_EQ(1, chosen);
-	EXPECT_EQ(-ENOENT, gid_query(self->fd, NEAR, port.out_gid_entries, &cmd));
+	EXPECT_EQ(-ENOENT, gid_query(self->fd, NEAR, port.out.gid_entries, &cmd));
 	EXPECT_EQ(-ENOENT, gid_query(self->fd, NEAR, 0xffffffff, &cmd));
 }
 
@@ -92,12 +92,12 @@ TEST_F(port, tells_what_is_behind_an_address)
 	struct ibchan_cmd_gid_query cmd;
 
 	ASSERT_EQ(0, gid_find(self->fd, NEAR, "10.88.0.1", NULL, &cmd));
-	EXPECT_EQ(IBCHAN_GID_TYPE_ROCE_V2, cmd.out_type);
-	EXPECT_EQ(if_nametoindex("w0"), cmd.out_ndev_index);
-	EXPECT_STREQ("w0", cmd.out_ndev_name);
-	EXPECT_EQ(1500, cmd.out_ndev_mtu);
-	EXPECT_EQ(IBCHAN_VLAN_NONE, cmd.out_vlan_id);
-	EXPECT_EQ(0, memcmp(mac, cmd.out_mac, sizeof(mac)));
+	EXPECT_EQ(IBCHAN_GID_TYPE_ROCE_V2, cmd.out.type);
+	EXPECT_EQ(if_nametoindex("w0"), cmd.out.ndev_index);
+	EXPECT_STREQ("w0", cmd.out.ndev_name);
+	EXPECT_EQ(1500, cmd.out.ndev_mtu);
+	EXPECT_EQ(IBCHAN_VLAN_NONE, cmd.out.vlan_id);
+	EXPECT_EQ(0, memcmp(mac, cmd.out.mac, sizeof(mac)));
 }
 
 TEST_F(port, refuses_what_is_no_port_and_no_device)
@@ -194,7 +194,7 @@ static int look_from_another_namespace(void *arg)
 	int rc;
 
 	rc = gid_find(fd, NEAR, "10.88.0.1", NULL, &cmd);
-	wanted = cmd.out_index;
+	wanted = cmd.out.index;
 	if (rc)
 		return rc;
 	if (unshare(CLONE_NEWNET))
@@ -202,11 +202,11 @@ static int look_from_another_namespace(void *arg)
 	rc = gid_query(fd, NEAR, wanted, &cmd);
 	if (rc)
 		return rc;
-	if (cmd.out_index != wanted || cmd.out_verdict != IBCHAN_GID_VERDICT_OTHER_NAMESPACE ||
-	    cmd.out_ndev_index || cmd.out_ndev_name[0] || cmd.out_ndev_mtu || cmd.out_mac[0])
+	if (cmd.out.index != wanted || cmd.out.verdict != IBCHAN_GID_VERDICT_OTHER_NAMESPACE ||
+	    cmd.out.ndev_index || cmd.out.ndev_name[0] || cmd.out.ndev_mtu || cmd.out.mac[0])
 		return -EBADMSG;
-	for (index = 0; index < sizeof(cmd.out_gid); index++)
-		if (cmd.out_gid[index])
+	for (index = 0; index < sizeof(cmd.out.gid); index++)
+		if (cmd.out.gid[index])
 			return -EACCES;
 	return 0;
 }
@@ -261,8 +261,8 @@ TEST_F(port, takes_an_address_with_a_tag_only_where_there_is_none_without)
 	if (add_vlans())
 		SKIP(return, "this kernel has no VLANs");
 	ASSERT_EQ(0, gid_await(&near));
-	EXPECT_EQ(7, near.seen.out_vlan_id);
-	EXPECT_STREQ("w0.7", near.seen.out_ndev_name);
+	EXPECT_EQ(7, near.seen.out.vlan_id);
+	EXPECT_STREQ("w0.7", near.seen.out.ndev_name);
 	ASSERT_EQ(0, sh("ip link set w0.7 down"));
 	near.verdict = IBCHAN_GID_VERDICT_NDEV_DOWN;
 	EXPECT_EQ(0, gid_await(&near));
@@ -308,7 +308,7 @@ TEST_F(port, of_a_bond_takes_the_address_of_the_bond)
 	EXPECT_EQ(0, sh("ip addr flush dev w0; ip link set w0 down; ip link set w0 master bond8;"
 			"ip link set bond8 up; ip addr add 10.86.0.1/24 dev bond8"));
 	EXPECT_EQ(0, gid_await(&near));
-	EXPECT_EQ(if_nametoindex("bond8"), near.seen.out_ndev_index);
+	EXPECT_EQ(if_nametoindex("bond8"), near.seen.out.ndev_index);
 	EXPECT_EQ(0, sh("ip link set bond8 down"));
 	near.verdict = IBCHAN_GID_VERDICT_NDEV_DOWN;
 	EXPECT_EQ(0, gid_await(&near));
@@ -496,7 +496,7 @@ TEST_F(port, with_an_ipv6_address_asks_the_ipv6_routes)
 	struct side side;
 
 	ASSERT_EQ(0, gid_find(self->fd, NEAR, "fd88::1", NULL, &six));
-	options.params.gid_index = six.out_index;
+	options.params.gid_index = six.out.index;
 	ASSERT_EQ(0, near_open(&side, &options));
 	EXPECT_EQ(-EHOSTUNREACH, handshake_with(&side, "fd99::1", &reason));
 	EXPECT_EQ(IBCHAN_REASON_NO_ROUTE, reason.code);
@@ -529,7 +529,7 @@ static int open_at(int fd, struct side *side, const char *address)
 	int rc = gid_find(fd, NEAR, address, NULL, &seen);
 
 	options.params.ack_retries = 1;
-	options.params.gid_index = seen.out_index;
+	options.params.gid_index = seen.out.index;
 	return rc ?: near_open(side, &options);
 }
 
@@ -690,7 +690,7 @@ static int connect_through_gateway(int fd, struct pair_of_two *pair)
 	if (!rc)
 		rc = near_open(&pair->near, &options);
 	options.device = FAR;
-	options.params.gid_index = far.seen.out_index;
+	options.params.gid_index = far.seen.out.index;
 	if (!rc)
 		rc = side_open(&pair->far, &options);
 	far.verdict = -ENOENT;

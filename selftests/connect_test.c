@@ -98,11 +98,11 @@ static __u32 highest_of(const struct side *side, const struct param *param)
 		return param->highest;
 	switch (param->number) {
 	case IBCHAN_PARAMETER_MAX_SEND_SGE:
-		return lower_of(param->highest, device.out_max_send_sge);
+		return lower_of(param->highest, device.out.max_send_sge);
 	case IBCHAN_PARAMETER_MAX_RECV_SGE:
-		return lower_of(param->highest, device.out_max_recv_sge);
+		return lower_of(param->highest, device.out.max_recv_sge);
 	case IBCHAN_PARAMETER_PORT:
-		return device.out_ports;
+		return device.out.ports;
 	default:
 		return param->highest;
 	}
@@ -180,15 +180,15 @@ TEST_F(channel, says_the_range_of_a_queue_as_the_device_has_it)
 	struct ibchan_cmd_channel_build cmd = build_request(&self->side);
 
 	ASSERT_EQ(0, cmd_device_query(self->side.fd, &device));
-	cmd.params.max_send_wr = device.out_max_qp_wr + 1;
+	cmd.params.max_send_wr = device.out.max_qp_wr + 1;
 	EXPECT_EQ(-EINVAL, try_build(&self->side, &cmd));
 	EXPECT_EQ(IBCHAN_PARAMETER_MAX_SEND_WR, cmd.reason.element);
-	EXPECT_GE(device.out_max_qp_wr, cmd.reason.value[2]);
+	EXPECT_GE(device.out.max_qp_wr, cmd.reason.value[2]);
 	EXPECT_LT(16, cmd.reason.value[2]);
 	cmd = build_request(&self->side);
-	cmd.params.max_rd_atomic = device.out_max_rd_atomic + 1;
+	cmd.params.max_rd_atomic = device.out.max_rd_atomic + 1;
 	EXPECT_EQ(-EINVAL, try_build(&self->side, &cmd));
-	EXPECT_EQ(device.out_max_rd_atomic, cmd.reason.value[2]);
+	EXPECT_EQ(device.out.max_rd_atomic, cmd.reason.value[2]);
 }
 
 TEST_F(channel, refuses_a_wrong_combination_of_access)
@@ -221,16 +221,16 @@ TEST_F(channel, refuses_an_entry_without_an_address)
 	struct ibchan_cmd_channel_build cmd = build_request(&self->side);
 
 	ASSERT_EQ(0, cmd_port_query(self->side.fd, &port));
-	ASSERT_LT(1, port.out_gid_entries);
-	cmd.params.gid_index = port.out_gid_entries - 1;
+	ASSERT_LT(1, port.out.gid_entries);
+	cmd.params.gid_index = port.out.gid_entries - 1;
 	EXPECT_EQ(-EINVAL, try_build(&self->side, &cmd));
 	EXPECT_EQ(IBCHAN_REASON_PARAMETER, cmd.reason.code);
 	EXPECT_EQ(IBCHAN_PARAMETER_GID_INDEX, cmd.reason.element);
-	EXPECT_EQ(port.out_gid_entries - 1, cmd.reason.value[0]);
-	cmd.params.gid_index = port.out_gid_entries;
+	EXPECT_EQ(port.out.gid_entries - 1, cmd.reason.value[0]);
+	cmd.params.gid_index = port.out.gid_entries;
 	EXPECT_EQ(-EINVAL, try_build(&self->side, &cmd));
-	EXPECT_EQ(port.out_gid_entries - 1, cmd.reason.value[2]);
-	cmd.params.gid_index = port.out_gid_index;
+	EXPECT_EQ(port.out.gid_entries - 1, cmd.reason.value[2]);
+	cmd.params.gid_index = port.out.gid_index;
 	EXPECT_EQ(0, try_build(&self->side, &cmd));
 }
 

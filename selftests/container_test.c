@@ -78,7 +78,7 @@ static int look_from_outside(void *arg)
 	     WRONG(cmd_port_query(fd, &port) == wanted);
 	/* Its addresses are not this namespace's. */
 	if (seen)
-		rc += WRONG(port.out_gid_index == IBCHAN_AUTO);
+		rc += WRONG(port.out.gid_index == IBCHAN_AUTO);
 	close(fd);
 	return -rc;
 }
@@ -348,7 +348,7 @@ static bool has_address(void *arg)
 	struct ibchan_cmd_port_query port = { .port = 1 };
 
 	strcpy(port.name, wanted->name);
-	return !cmd_port_query(wanted->fd, &port) && port.out_gid_index != IBCHAN_AUTO;
+	return !cmd_port_query(wanted->fd, &port) && port.out.gid_index != IBCHAN_AUTO;
 }
 
 static bool is_gone(void *arg)
@@ -505,8 +505,8 @@ static int addresses_told(int fd, const char *device)
 	int told = 0;
 
 	while (!gid_query(fd, device, index, &cmd)) {
-		told += !!memcmp(cmd.out_gid, none, sizeof(none));
-		index = cmd.out_index + 1;
+		told += !!memcmp(cmd.out.gid, none, sizeof(none));
+		index = cmd.out.index + 1;
 	}
 	return index ? told : -ENOENT;
 }

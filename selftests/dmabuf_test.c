@@ -668,7 +668,7 @@ TEST(a_soft_device_says_that_it_takes_dma_bufs)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, cmd_device_query(fd, &device));
-	EXPECT_TRUE(device.out_caps & IBCHAN_DEVICE_DMABUF);
+	EXPECT_TRUE(device.out.caps & IBCHAN_DEVICE_DMABUF);
 	close(fd);
 }
 

@@ -166,7 +166,7 @@ TEST_F(fast_reg, more_pages_than_one_registration_takes_are_refused)
 
 	ASSERT_EQ(0, cmd_device_query(self->a->fd, &query));
 	/* Plain memory has the same limit. */
-	length = query.out_max_plain_bytes;
+	length = query.out.max_plain_bytes;
 	large = mmap(NULL, length + PAGE, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	EXPECT_EQ(-EINVAL, reg(self->a, &cmd, large, length + 1, IBCHAN_ACCESS_LOCAL));

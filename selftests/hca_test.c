@@ -705,7 +705,7 @@ TEST_F(address, of_the_second_port_makes_the_channel_tell_that_port)
 	struct side second;
 
 	ASSERT_EQ(0, side_device(&self->asking, &device));
-	if (is_infiniband(&self->asking) || device.out_ports < 2)
+	if (is_infiniband(&self->asking) || device.out.ports < 2)
 		SKIP(return, "the device has no second Ethernet port");
 	options.params.port = 2;
 	ASSERT_EQ(0, side_open(&second, &options));
@@ -779,17 +779,17 @@ TEST_F(address, of_roce_v1_that_rdma_cm_has_chosen_outlives_the_change_of_anothe
 	if (!has_hca() || is_infiniband(&self->asking))
 		SKIP(return, "the ports are no Ethernet ports of HCAs");
 	if (gid_find(self->asking.fd, DEVICE_A, "10.77.0.1", NULL, &gid) ||
-	    gid.out_type != IBCHAN_GID_TYPE_ROCE_V1)
+	    gid.out.type != IBCHAN_GID_TYPE_ROCE_V1)
 		SKIP(return, "the HCA is like one that speaks RoCE v2 only");
 	ASSERT_EQ(0, entry_of(&self->asking, &gid));
-	EXPECT_EQ(IBCHAN_GID_TYPE_ROCE_V2, gid.out_type);
+	EXPECT_EQ(IBCHAN_GID_TYPE_ROCE_V2, gid.out.type);
 	ASSERT_EQ(0, prefer("IB/RoCE v1"));
 	EXPECT_EQ(0, connect_both(&self->asking, &self->asked, &self->listen));
 	EXPECT_EQ(0, prefer("RoCE v2"));
 	EXPECT_TRUE(eventually(is_connected, &self->asked));
 	EXPECT_EQ(0, entry_of(&self->asking, &gid));
-	EXPECT_EQ(IBCHAN_GID_TYPE_ROCE_V1, gid.out_type);
-	EXPECT_EQ(0, change_another_entry(&self->asking, gid.out_ndev_name));
+	EXPECT_EQ(IBCHAN_GID_TYPE_ROCE_V1, gid.out.type);
+	EXPECT_EQ(0, change_another_entry(&self->asking, gid.out.ndev_name));
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(&self->asking));
 	EXPECT_EQ(0, exchange(&self->asking, &self->asked));
 	EXPECT_EQ(0, exchange(&self->asked, &self->asking));

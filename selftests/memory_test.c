@@ -197,7 +197,7 @@ TEST_F(memory, that_is_mapped_shared_and_read_only_is_refused_with_how_much_can_
 	int fd, rc;
 
 	ASSERT_EQ(0, side_device(self->a, &device));
-	max = device.out_max_fast_reg_pages;
+	max = device.out.max_fast_reg_pages;
 	pages = max + 1;
 	if (max > MOST_PAGES)
 		SKIP(return, "the device registers any memory in one go that this machine has");

@@ -72,18 +72,18 @@ TEST_F(file, lists_each_device_once_and_then_ends)
 	for (n = 0; n < 2; n++) {
 		device.index = n;
 		ASSERT_EQ(0, cmd_device_query(self->side.fd, &device));
-		a += !strcmp(device.name, DEVICE_A);
-		b += !strcmp(device.name, DEVICE_B);
-		EXPECT_EQ(1, device.out_ports);
-		EXPECT_TRUE(device.out_caps & IBCHAN_DEVICE_USER_MR);
-		EXPECT_NE(0, device.out_node_guid);
-		EXPECT_LT(64, device.out_max_qp_wr);
-		EXPECT_LT(0, device.out_max_send_sge);
-		EXPECT_LT(0, device.out_max_recv_sge);
-		EXPECT_LT(0, device.out_max_read_sge);
-		EXPECT_LT(256, device.out_max_cqe);
-		EXPECT_LT(0, device.out_max_rd_atomic);
-		EXPECT_LT(1 << 20, device.out_max_mr_size);
+		a += !strcmp(device.out.name, DEVICE_A);
+		b += !strcmp(device.out.name, DEVICE_B);
+		EXPECT_EQ(1, device.out.ports);
+		EXPECT_TRUE(device.out.caps & IBCHAN_DEVICE_USER_MR);
+		EXPECT_NE(0, device.out.node_guid);
+		EXPECT_LT(64, device.out.max_qp_wr);
+		EXPECT_LT(0, device.out.max_send_sge);
+		EXPECT_LT(0, device.out.max_recv_sge);
+		EXPECT_LT(0, device.out.max_read_sge);
+		EXPECT_LT(256, device.out.max_cqe);
+		EXPECT_LT(0, device.out.max_rd_atomic);
+		EXPECT_LT(1 << 20, device.out.max_mr_size);
 	}
 	EXPECT_EQ(1, a);
 	EXPECT_EQ(1, b);
@@ -99,13 +99,13 @@ TEST_F(file, describes_a_port)
 	struct ibchan_cmd_port_query port = about_port_of(DEVICE_B);
 
 	ASSERT_EQ(0, cmd_port_query(self->side.fd, &port));
-	EXPECT_EQ(4, port.out_state);
-	EXPECT_EQ(IBCHAN_LINK_LAYER_ETHERNET, port.out_link_layer);
-	EXPECT_EQ(1024, port.out_active_mtu);
-	EXPECT_LE(port.out_active_mtu, port.out_max_mtu);
-	EXPECT_LT(port.out_gid_index, port.out_gid_entries);
-	EXPECT_EQ(0, memcmp(prefix, port.out_gid, sizeof(prefix)));
-	EXPECT_EQ(2, port.out_gid[15]);
+	EXPECT_EQ(4, port.out.state);
+	EXPECT_EQ(IBCHAN_LINK_LAYER_ETHERNET, port.out.link_layer);
+	EXPECT_EQ(1024, port.out.active_mtu);
+	EXPECT_LE(port.out.active_mtu, port.out.max_mtu);
+	EXPECT_LT(port.out.gid_index, port.out.gid_entries);
+	EXPECT_EQ(0, memcmp(prefix, port.out.gid, sizeof(prefix)));
+	EXPECT_EQ(2, port.out.gid[15]);
 }
 
 TEST_F(file, refuses_a_port_that_is_not_there)
@@ -253,12 +253,12 @@ TEST_F(file, refuses_a_queue_larger_than_the_devices_largest)
 	struct ibchan_cmd_cq_create cmd = { .device = self->side.device, .entries = 16 };
 
 	ASSERT_EQ(0, cmd_device_query(self->side.fd, &device));
-	cmd.cq_entries = device.out_max_cqe + 1;
+	cmd.cq_entries = device.out.max_cqe + 1;
 	EXPECT_EQ(-EINVAL, cmd_cq_create(self->side.fd, &cmd));
 	EXPECT_EQ(IBCHAN_REASON_PARAMETER, cmd.reason.code);
 	EXPECT_EQ(IBCHAN_PARAMETER_CQ_ENTRIES, cmd.reason.element);
-	EXPECT_EQ(device.out_max_cqe + 1, cmd.reason.value[0]);
-	EXPECT_GE(device.out_max_cqe, cmd.reason.value[2]);
+	EXPECT_EQ(device.out.max_cqe + 1, cmd.reason.value[0]);
+	EXPECT_GE(device.out.max_cqe, cmd.reason.value[2]);
 }
 
 /* Devices are the cheapest objects to have many of. */

@@ -311,18 +311,18 @@ TEST_F(plain, an_element_longer_than_the_device_can_is_refused)
 	void *large;
 
 	ASSERT_EQ(0, cmd_device_query(self->a->fd, &query));
-	ASSERT_LE(MEBI, query.out_max_plain_bytes);
-	large = mmap(NULL, query.out_max_plain_bytes + PAGE, PROT_READ | PROT_WRITE,
+	ASSERT_LE(MEBI, query.out.max_plain_bytes);
+	large = mmap(NULL, query.out.max_plain_bytes + PAGE, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, large);
-	wr = plain(self->a, IBCHAN_OP_SEND, 1, large, query.out_max_plain_bytes + 1);
+	wr = plain(self->a, IBCHAN_OP_SEND, 1, large, query.out.max_plain_bytes + 1);
 	answer = ask_one(self->a, &wr);
 	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_REGION_TOO_LONG));
-	EXPECT_EQ(0, has_values(&answer, query.out_max_plain_bytes / PAGE + 1,
-				query.out_max_plain_bytes / PAGE, 0));
-	wr = plain(self->a, IBCHAN_OP_RECV, 1, large, query.out_max_plain_bytes);
+	EXPECT_EQ(0, has_values(&answer, query.out.max_plain_bytes / PAGE + 1,
+				query.out.max_plain_bytes / PAGE, 0));
+	wr = plain(self->a, IBCHAN_OP_RECV, 1, large, query.out.max_plain_bytes);
 	EXPECT_EQ(0, post_one(self->a, wr));
-	munmap(large, query.out_max_plain_bytes + PAGE);
+	munmap(large, query.out.max_plain_bytes + PAGE);
 }
 
 /* The region of the side itself is the fourth page. */

@@ -572,13 +572,13 @@ TEST_F(post, a_message_longer_than_the_device_can_is_refused)
 
 	/* Out of one region, as often as a message has elements. */
 	ASSERT_EQ(0, cmd_device_query(self->a->fd, &device));
-	num = device.out_max_send_sge < device.out_max_recv_sge ? device.out_max_send_sge :
-								    device.out_max_recv_sge;
+	num = device.out.max_send_sge < device.out.max_recv_sge ? device.out.max_send_sge :
+								    device.out.max_recv_sge;
 	num = num < IBCHAN_MAX_SGE ? num : IBCHAN_MAX_SGE;
 	options.memory = LARGEST / num + 4 * 1024 * 1024;
 	options.params.max_send_sge = num;
 	options.params.max_recv_sge = num;
-	if (options.memory > device.out_max_mr_size)
+	if (options.memory > device.out.max_mr_size)
 		SKIP(return, "a message cannot be that long: the device's regions are small");
 	ASSERT_EQ(0, side_open(&side, &options));
 	ASSERT_EQ(0, side_handshake(&side, &side.endpoint));
@@ -590,7 +590,7 @@ TEST_F(post, a_message_longer_than_the_device_can_is_refused)
 	side_close(&side);
 	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_MESSAGE_TOO_LONG));
 	EXPECT_EQ(options.memory * num, answer.cmd.reason.value[0]);
-	EXPECT_EQ(port.out_max_message, answer.cmd.reason.value[1]);
+	EXPECT_EQ(port.out.max_message, answer.cmd.reason.value[1]);
 	EXPECT_EQ(0, is_refusal(&receive, EINVAL, IBCHAN_REASON_MESSAGE_TOO_LONG));
 	EXPECT_EQ(options.memory * num, receive.cmd.reason.value[0]);
 	EXPECT_EQ(IBCHAN_MAX_MESSAGE, receive.cmd.reason.value[1]);

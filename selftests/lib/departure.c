@@ -53,7 +53,7 @@ static bool has_address(void *arg)
 {
 	struct ibchan_cmd_port_query port = about_port_of(DEVICE_A);
 
-	return !cmd_port_query(*(int *)arg, &port) && port.out_gid_index != IBCHAN_AUTO;
+	return !cmd_port_query(*(int *)arg, &port) && port.out.gid_index != IBCHAN_AUTO;
 }
 
 int restore_device(void)

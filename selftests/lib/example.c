@@ -484,7 +484,7 @@ static int find_lacks(struct example_objects *objects)
 	struct ibchan_cmd_device_query device;
 	int rc = side_device(&objects->side, &device);
 
-	if (!rc && !(device.out_caps & IBCHAN_DEVICE_DMABUF))
+	if (!rc && !(device.out.caps & IBCHAN_DEVICE_DMABUF))
 		objects->lacks |= EXAMPLE_DMABUF;
 	if (!rc && !has_ipv4(&objects->side.endpoint))
 		objects->lacks |= EXAMPLE_IPV4;

@@ -31,10 +31,10 @@ int gid_find(int fd, const char *device, const char *text, const char *ndev,
 	int rc;
 
 	gid_of(text, gid);
-	for (;; index = cmd->out_index + 1) {
+	for (;; index = cmd->out.index + 1) {
 		rc = gid_query(fd, device, index, cmd);
-		if (rc || (!memcmp(gid, cmd->out_gid, sizeof(gid)) &&
-			   (!ndev || !strcmp(ndev, cmd->out_ndev_name))))
+		if (rc || (!memcmp(gid, cmd->out.gid, sizeof(gid)) &&
+			   (!ndev || !strcmp(ndev, cmd->out.ndev_name))))
 			return rc;
 	}
 }
@@ -45,7 +45,7 @@ static int judge(struct expected_gid *expected)
 	int rc = gid_find(expected->fd, expected->device, expected->address, expected->ndev,
 			  &expected->seen);
 
-	return rc ? rc : (int)expected->seen.out_verdict;
+	return rc ? rc : (int)expected->seen.out.verdict;
 }
 
 static bool is_judged(void *arg)

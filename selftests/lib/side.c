@@ -226,7 +226,7 @@ bool is_soft_roce(const struct side *side)
 {
 	struct ibchan_cmd_device_query device;
 
-	return !side_device(side, &device) && device.out_driver_id == RDMA_DRIVER_RXE;
+	return !side_device(side, &device) && device.out.driver_id == RDMA_DRIVER_RXE;
 }
 
 __u32 inline_room(__u32 wanted)

@@ -17,48 +17,60 @@
 #define IBCHAN_DEVICE_QUERY_HANDLE	0x1U	/* of one that is open */
 
 /**
+ * struct ibchan_device_attr - limits and abilities of a device
+ * @name: as the rdma tool shows it, with a final NUL
+ * @node_guid: in host order
+ * @max_mr_size: bytes of one memory region of a user; 0: none can be made
+ * @max_plain_bytes: bytes of one element of plain memory, from a page's first byte on
+ * @ports: the ports are 1 to this
+ * @caps: IBCHAN_DEVICE_*
+ * @max_qp_wr: work requests in one queue
+ * @max_send_sge: elements of a send or write
+ * @max_recv_sge: elements of a receive
+ * @max_read_sge: elements of a read
+ * @max_cqe: entries of one completion queue
+ * @max_rd_atomic: reads and atomics in flight on one channel
+ * @driver_id: enum rdma_driver_id
+ * @max_fast_reg_pages: pages of one fast registration, which a shared region of kernel memory
+ *	takes; 0: the device has none
+ * @max_inline_data: bytes that a request can carry itself, as far as the device has
+ *	told when it made a channel; another may ask for more, and is told the limit if that
+ *	is refused; IBCHAN_AUTO: it has made none yet
+ * @comp_vectors: completion vectors: interrupts, each of which may go to another cpu
+ */
+struct ibchan_device_attr {
+	char name[IBCHAN_NAME_SIZE];
+	__aligned_u64 node_guid;
+	__aligned_u64 max_mr_size;
+	__aligned_u64 max_plain_bytes;
+	__u32 ports;
+	__u32 caps;
+	__u32 max_qp_wr;
+	__u32 max_send_sge;
+	__u32 max_recv_sge;
+	__u32 max_read_sge;
+	__u32 max_cqe;
+	__u32 max_rd_atomic;
+	__u32 driver_id;
+	__u32 max_fast_reg_pages;
+	__u32 max_inline_data;
+	__u32 comp_vectors;
+};
+
+/**
  * struct ibchan_cmd_device_query - one device that the caller can see
  * @size: sizeof(struct ibchan_cmd_device_query)
  * @flags: IBCHAN_DEVICE_QUERY_HANDLE, or 0
  * @index: 0 and up; ENOENT tells the end of the list; or the handle of an open device
- * @out_ports: the ports are 1 to this
- * @name: written by the kernel
- * @out_node_guid: in host order
- * @out_caps: IBCHAN_DEVICE_*
- * @out_max_qp_wr: work requests in one queue
- * @out_max_send_sge: elements of a send or write
- * @out_max_recv_sge: elements of a receive
- * @out_max_read_sge: elements of a read
- * @out_max_cqe: entries of one completion queue
- * @out_max_rd_atomic: reads and atomics in flight on one channel
- * @out_driver_id: enum rdma_driver_id
- * @out_max_mr_size: bytes of one memory region
- * @out_max_plain_bytes: bytes of one element of plain memory, from a page's first
- *	byte on
- * @out_max_fast_reg_pages: pages of one fast registration; 0: the device has none
- * @out_max_inline_data: bytes that a request can carry itself, as far as the device has
- *	told when it made a channel; another may ask for more, and is told the limit if that
- *	is refused; IBCHAN_AUTO: it has made none yet
+ * @reserved: 0
+ * @out: the answer
  */
 struct ibchan_cmd_device_query {
 	__u32 size;
 	__u32 flags;
 	__u32 index;
-	__u32 out_ports;
-	char name[IBCHAN_NAME_SIZE];
-	__aligned_u64 out_node_guid;
-	__u32 out_caps;
-	__u32 out_max_qp_wr;
-	__u32 out_max_send_sge;
-	__u32 out_max_recv_sge;
-	__u32 out_max_read_sge;
-	__u32 out_max_cqe;
-	__u32 out_max_rd_atomic;
-	__u32 out_driver_id;
-	__aligned_u64 out_max_mr_size;
-	__aligned_u64 out_max_plain_bytes;
-	__u32 out_max_fast_reg_pages;
-	__u32 out_max_inline_data;
+	__u32 reserved;
+	struct ibchan_device_attr out;
 };
 
 /**
@@ -80,38 +92,44 @@ enum ibchan_port_state {
 };
 
 /**
+ * struct ibchan_port_attr - state and limits of a port
+ * @state: enum ibchan_port_state
+ * @link_layer: IBCHAN_LINK_LAYER_*
+ * @active_mtu: bytes
+ * @max_mtu: bytes
+ * @lid: InfiniBand address within the subnet
+ * @gid_index: the entry of the GID table that a channel takes unless told otherwise, or
+ *	IBCHAN_AUTO when there is none yet
+ * @gid_entries: size of the table
+ * @max_message: bytes of the longest message that it takes, at most IBCHAN_MAX_MESSAGE
+ * @gid: the address in the entry @gid_index
+ */
+struct ibchan_port_attr {
+	__u32 state;
+	__u32 link_layer;
+	__u32 active_mtu;
+	__u32 max_mtu;
+	__u32 lid;
+	__u32 gid_index;
+	__u32 gid_entries;
+	__u32 max_message;
+	__u8 gid[IBCHAN_GID_SIZE];
+};
+
+/**
  * struct ibchan_cmd_port_query - one port of a device
  * @size: sizeof(struct ibchan_cmd_port_query)
  * @flags: 0
  * @port: 1 and up
- * @out_state: enum ibchan_port_state
  * @name: the device
- * @out_link_layer: IBCHAN_LINK_LAYER_*
- * @out_active_mtu: bytes
- * @out_max_mtu: bytes
- * @out_lid: InfiniBand address within the subnet
- * @out_gid_index: the entry that a channel takes unless told otherwise, or
- *	IBCHAN_AUTO when there is none yet
- * @out_gid_entries: size of the table
- * @out_gid: the address in that entry
- * @out_max_message: bytes of the longest message that it takes, at most IBCHAN_MAX_MESSAGE
- * @reserved: 0
+ * @out: the answer
  */
 struct ibchan_cmd_port_query {
 	__u32 size;
 	__u32 flags;
 	__u32 port;
-	__u32 out_state;
 	char name[IBCHAN_NAME_SIZE];
-	__u32 out_link_layer;
-	__u32 out_active_mtu;
-	__u32 out_max_mtu;
-	__u32 out_lid;
-	__u32 out_gid_index;
-	__u32 out_gid_entries;
-	__u8 out_gid[IBCHAN_GID_SIZE];
-	__u32 out_max_message;
-	__u32 reserved;
+	struct ibchan_port_attr out;
 };
 
 #endif /* _UAPI_LINUX_IBCHAN_DEVICE_H */

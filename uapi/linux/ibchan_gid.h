@@ -64,6 +64,32 @@ enum ibchan_gid_verdict {
 };
 
 /**
+ * struct ibchan_gid_attr - one address of a port
+ * @index: entry of the GID table
+ * @verdict: enum ibchan_gid_verdict: whether a channel takes it by rule, or why not
+ * @type: IBCHAN_GID_TYPE_*
+ * @ndev_index: interface index of its network device; 0 where there is none, or
+ *	none in the caller's network namespace, and then @ndev_mtu, @mac,
+ *	@ndev_name and, on RoCE, @gid are empty, too
+ * @ndev_mtu: of the network device, in bytes
+ * @vlan_id: IBCHAN_VLAN_NONE where the packets have no tag
+ * @mac: Ethernet address behind the GID
+ * @gid: the address
+ * @ndev_name: of the network device, with a final NUL
+ */
+struct ibchan_gid_attr {
+	__u32 index;
+	__u32 verdict;
+	__u32 type;
+	__u32 ndev_index;
+	__u32 ndev_mtu;
+	__u16 vlan_id;
+	__u8 mac[6];
+	__u8 gid[IBCHAN_GID_SIZE];
+	char ndev_name[IBCHAN_NDEV_NAME_SIZE];
+};
+
+/**
  * struct ibchan_cmd_gid_query - one address of a port, and the rule's verdict on it
  * @size: sizeof(struct ibchan_cmd_gid_query)
  * @flags: 0
@@ -71,19 +97,9 @@ enum ibchan_gid_verdict {
  * @port: 1 and up
  * @index: the first entry to look at; ENOENT tells that neither it nor one behind
  *	it is in use
- * @out_index: the entry that is told of: the first one in use from @index on
- * @out_verdict: enum ibchan_gid_verdict
- * @out_type: IBCHAN_GID_TYPE_*
- * @out_ndev_index: interface index of its network device; 0 where there is none, or
- *	none in the caller's network namespace, and then @out_ndev_mtu, @out_mac,
- *	@out_ndev_name and, on RoCE, @out_gid are empty, too
- * @out_ndev_mtu: of the network device, in bytes
- * @out_vlan_id: IBCHAN_VLAN_NONE where the packets have no tag
- * @out_mac: Ethernet address behind the GID
- * @out_gid: the address
- * @out_ndev_name: of the network device
+ * @out: the first entry in use from @index on
  *
- * To see all of a table, begin with @index 0 and go on at @out_index + 1.
+ * To see all of a table, begin with @index 0 and go on at @out.index + 1.
  */
 struct ibchan_cmd_gid_query {
 	__u32 size;
@@ -91,15 +107,7 @@ struct ibchan_cmd_gid_query {
 	char name[IBCHAN_NAME_SIZE];
 	__u32 port;
 	__u32 index;
-	__u32 out_index;
-	__u32 out_verdict;
-	__u32 out_type;
-	__u32 out_ndev_index;
-	__u32 out_ndev_mtu;
-	__u16 out_vlan_id;
-	__u8 out_mac[6];
-	__u8 out_gid[IBCHAN_GID_SIZE];
-	char out_ndev_name[IBCHAN_NDEV_NAME_SIZE];
+	struct ibchan_gid_attr out;
 };
 
 #endif /* _UAPI_LINUX_IBCHAN_GID_H */

@@ -29,21 +29,21 @@ static int device_query(struct ibchan_context *context, __u32 index,
 	if (err)
 		return err;
 	*info = (struct ibchan_device_info) {
-		.node_guid = cmd.out_node_guid,
-		.max_mr_size = cmd.out_max_mr_size,
-		.max_plain_bytes = cmd.out_max_plain_bytes,
-		.ports = cmd.out_ports,
-		.caps = cmd.out_caps,
-		.max_qp_wr = cmd.out_max_qp_wr,
-		.max_send_sge = cmd.out_max_send_sge,
-		.max_recv_sge = cmd.out_max_recv_sge,
-		.max_read_sge = cmd.out_max_read_sge,
-		.max_cqe = cmd.out_max_cqe,
-		.max_rd_atomic = cmd.out_max_rd_atomic,
-		.driver_id = cmd.out_driver_id,
-		.max_inline_data = cmd.out_max_inline_data,
+		.node_guid = cmd.out.node_guid,
+		.max_mr_size = cmd.out.max_mr_size,
+		.max_plain_bytes = cmd.out.max_plain_bytes,
+		.ports = cmd.out.ports,
+		.caps = cmd.out.caps,
+		.max_qp_wr = cmd.out.max_qp_wr,
+		.max_send_sge = cmd.out.max_send_sge,
+		.max_recv_sge = cmd.out.max_recv_sge,
+		.max_read_sge = cmd.out.max_read_sge,
+		.max_cqe = cmd.out.max_cqe,
+		.max_rd_atomic = cmd.out.max_rd_atomic,
+		.driver_id = cmd.out.driver_id,
+		.max_inline_data = cmd.out.max_inline_data,
 	};
-	memcpy(info->name, cmd.name, sizeof(info->name));
+	memcpy(info->name, cmd.out.name, sizeof(info->name));
 	info->name[sizeof(info->name) - 1] = '\0';
 	return 0;
 }
@@ -152,7 +152,7 @@ const char *ibchan_device_name(const struct ibchan_device *device)
 
 	if (context_ioctl(device->object.context, IBCHAN_CMD_DEVICE_QUERY, &cmd))
 		return head->text;
-	return name_keep((struct ibchan_device *)device, head, cmd.name);
+	return name_keep((struct ibchan_device *)device, head, cmd.out.name);
 }
 
 int ibchan_port_query(struct ibchan_context *context, const char *name,
@@ -170,32 +170,32 @@ int ibchan_port_query(struct ibchan_context *context, const char *name,
 		return error_set(error, err, NULL);
 	*info = (struct ibchan_port_info) {
 		.port = port,
-		.state = cmd.out_state,
-		.link_layer = cmd.out_link_layer,
-		.active_mtu = cmd.out_active_mtu,
-		.max_mtu = cmd.out_max_mtu,
-		.lid = cmd.out_lid,
-		.gid_index = cmd.out_gid_index,
-		.gid_entries = cmd.out_gid_entries,
-		.max_message = cmd.out_max_message,
+		.state = cmd.out.state,
+		.link_layer = cmd.out.link_layer,
+		.active_mtu = cmd.out.active_mtu,
+		.max_mtu = cmd.out.max_mtu,
+		.lid = cmd.out.lid,
+		.gid_index = cmd.out.gid_index,
+		.gid_entries = cmd.out.gid_entries,
+		.max_message = cmd.out.max_message,
 	};
-	memcpy(info->gid, cmd.out_gid, sizeof(info->gid));
+	memcpy(info->gid, cmd.out.gid, sizeof(info->gid));
 	return error_set(error, 0, NULL);
 }
 
 static void gid_info_fill(struct ibchan_gid_info *info, const struct ibchan_cmd_gid_query *cmd)
 {
 	*info = (struct ibchan_gid_info) {
-		.index = cmd->out_index,
-		.verdict = cmd->out_verdict,
-		.type = cmd->out_type,
-		.ndev_index = cmd->out_ndev_index,
-		.ndev_mtu = cmd->out_ndev_mtu,
-		.vlan_id = cmd->out_vlan_id,
+		.index = cmd->out.index,
+		.verdict = cmd->out.verdict,
+		.type = cmd->out.type,
+		.ndev_index = cmd->out.ndev_index,
+		.ndev_mtu = cmd->out.ndev_mtu,
+		.vlan_id = cmd->out.vlan_id,
 	};
-	memcpy(info->mac, cmd->out_mac, sizeof(info->mac));
-	memcpy(info->gid, cmd->out_gid, sizeof(info->gid));
-	memcpy(info->ndev_name, cmd->out_ndev_name, sizeof(info->ndev_name));
+	memcpy(info->mac, cmd->out.mac, sizeof(info->mac));
+	memcpy(info->gid, cmd->out.gid, sizeof(info->gid));
+	memcpy(info->ndev_name, cmd->out.ndev_name, sizeof(info->ndev_name));
 	info->ndev_name[sizeof(info->ndev_name) - 1] = '\0';
 }
 
