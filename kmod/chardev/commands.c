@@ -97,18 +97,6 @@ int ibchan_run_gid_query(struct ibchan_call *call)
 	return ret;
 }
 
-/* A parameter is not within @low and @high. */
-int ibchan_user_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value, u64 low,
-				 u64 high)
-{
-	*reason = (struct ibchan_reason){
-		.code = IBCHAN_REASON_PARAMETER,
-		.element = which,
-		.value = { value, low, high },
-	};
-	return -EINVAL;
-}
-
 /* Keeps the object that a body made, or passes its error on. */
 static int fulfil(struct ibchan_call *call, void *made)
 {

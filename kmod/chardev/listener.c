@@ -84,24 +84,6 @@ static const struct file_operations listener_fops = {
 	.llseek = noop_llseek,
 };
 
-static struct ibchan_user_listener *listener_alloc(struct ibchan_budget *budget,
-						   struct ibchan_reason *reason)
-{
-	struct ibchan_user_listener *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
-	int ret;
-
-	if (!user)
-		return ERR_PTR(-ENOMEM);
-	kref_init(&user->kref);
-	spin_lock_init(&user->lock);
-	init_waitqueue_head(&user->wait);
-	ret = ibchan_cost_charge(&user->cost, budget, IBCHAN_FOOTPRINT_LISTENER, reason);
-	if (!ret)
-		return user;
-	kfree(user);
-	return ERR_PTR(ret);
-}
-
 static struct ibchan_user_listener *listener_open(struct ibchan_call *call,
 						  struct ibchan_object *device)
 {
@@ -116,23 +98,28 @@ static struct ibchan_user_listener *listener_open(struct ibchan_call *call,
 		.budget = call->ctx->budget,
 	};
 	struct ibchan_user_listener *user;
-	struct ibchan_listener *listener;
 	int ret = ibchan_address_in(&cmd->address, &address);
 
 	if (ret)
 		return ERR_PTR(ret);
-	user = listener_alloc(call->ctx->budget, &cmd->reason);
-	if (IS_ERR(user))
-		return user;
+	user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+	if (!user)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&user->kref);
+	spin_lock_init(&user->lock);
+	init_waitqueue_head(&user->wait);
 	init.priv = user;
-	listener = ibchan_listener_create(&init, &cmd->reason);
-	if (IS_ERR(listener)) {
-		ibchan_cost_pay_back(&user->cost);
-		kfree(user);
-		return ERR_CAST(listener);
-	}
-	user->listener = listener;
-	return user;
+	ret = ibchan_cost_charge(&user->cost, init.budget, IBCHAN_FOOTPRINT_LISTENER, &cmd->reason);
+	if (ret)
+		goto free_user;
+	user->listener = ibchan_listener_create(&init, &cmd->reason);
+	ret = PTR_ERR_OR_ZERO(user->listener);
+	if (!ret)
+		return user;
+	ibchan_cost_pay_back(&user->cost);
+free_user:
+	kfree(user);
+	return ERR_PTR(ret);
 }
 
 int ibchan_run_listener_create(struct ibchan_call *call)

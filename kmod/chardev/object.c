@@ -48,21 +48,6 @@ static struct ibchan_object *object_reserve(struct ibchan_context *ctx,
 	return object;
 }
 
-static bool count_object(struct ibchan_context *ctx)
-{
-	guard(spinlock)(&ctx->lock);
-	if (ctx->num_objects >= ibchan_context_max_objects())
-		return false;
-	ctx->num_objects++;
-	return true;
-}
-
-static void uncount_object(struct ibchan_context *ctx)
-{
-	guard(spinlock)(&ctx->lock);
-	ctx->num_objects--;
-}
-
 /*
  * Makes a handle of @type, which goes into the answer and names nothing until it is published; the
  * dispatcher aborts it if the command fails. For an object on @device (or NULL) the caller's cgroup
@@ -72,16 +57,21 @@ static void uncount_object(struct ibchan_context *ctx)
 int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type, __u32 *handle,
 			struct ibchan_object *device, struct ibchan_reason *reason)
 {
+	struct ibchan_context *ctx = call->ctx;
 	struct ibchan_object *object;
-	int ret = ibchan_owner_follow(call->ctx);
+	int ret = ibchan_owner_follow(ctx);
 
 	if (ret)
 		return ret;
-	if (!count_object(call->ctx))
-		return -EMFILE;
-	object = object_reserve(call->ctx, type);
+	scoped_guard(spinlock, &ctx->lock) {
+		if (ctx->num_objects >= ibchan_context_max_objects())
+			return -EMFILE;
+		ctx->num_objects++;
+	}
+	object = object_reserve(ctx, type);
 	if (IS_ERR(object)) {
-		uncount_object(call->ctx);
+		scoped_guard(spinlock, &ctx->lock)
+			ctx->num_objects--;
 		return PTR_ERR(object);
 	}
 	call->new = object;

@@ -356,6 +356,15 @@ static int submit_all(struct ibchan_context *ctx, struct ibchan_submit_scratch *
 	return error;
 }
 
+static int check_entry_len(struct ibchan_cmd_submit *cmd)
+{
+	if (cmd->entry_len >= sizeof(struct ibchan_submit_wr) && cmd->entry_len <= PAGE_SIZE)
+		return 0;
+	return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_ENTRY_LEN,
+					    cmd->entry_len, sizeof(struct ibchan_submit_wr),
+					    PAGE_SIZE);
+}
+
 /*
  * The count is written before anything is posted: if the caller's struct cannot
  * be written, nothing has happened yet. Several threads may submit at once: the first takes the
@@ -368,17 +377,17 @@ static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibc
 	struct ibchan_submit_scratch *scratch;
 	int ret;
 
-	if (cmd->entry_len < sizeof(struct ibchan_submit_wr) || cmd->entry_len > PAGE_SIZE)
-		return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_ENTRY_LEN,
-						    cmd->entry_len,
-						    sizeof(struct ibchan_submit_wr), PAGE_SIZE);
+	ret = check_entry_len(cmd);
+	if (ret)
+		return ret;
 	if (put_user(0, &user->entry_num))
 		return -EFAULT;
 	scratch = xchg(&call->ctx->scratch, NULL);
-	if (unlikely(!scratch))
+	if (unlikely(!scratch)) {
 		scratch = kvzalloc(sizeof(*scratch), GFP_KERNEL_ACCOUNT);
-	if (!scratch)
-		return -ENOMEM;
+		if (!scratch)
+			return -ENOMEM;
+	}
 	ret = submit_all(call->ctx, scratch, cmd, wanted, waited);
 	scratch = xchg(&call->ctx->scratch, scratch);
 	if (unlikely(scratch))

@@ -70,6 +70,15 @@ static inline int ibchan_submit_refuse(struct ibchan_reason *reason, u32 code, i
 	return error;
 }
 
+/* A parameter is not within @low and @high. */
+static inline int ibchan_user_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value,
+					       u64 low, u64 high)
+{
+	*reason = (struct ibchan_reason){ IBCHAN_REASON_PARAMETER, .element = which,
+					  .value = { value, low, high } };
+	return -EINVAL;
+}
+
 static inline bool ibchan_wr_is_atomic(const struct ibchan_wr *wr)
 {
 	return wr->opcode == IBCHAN_OP_COMPARE_SWAP || wr->opcode == IBCHAN_OP_FETCH_ADD;
@@ -81,10 +90,6 @@ static inline u32 ibchan_submit_place(const struct ibchan_submit_scratch *s,
 {
 	return (const union ibchan_submit_element *)wr->sges - s->elements;
 }
-
-/* commands.c */
-int ibchan_user_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value, u64 low,
-				 u64 high);
 
 /* odd.c */
 int ibchan_submit_copy_odd(struct ibchan_submit_scratch *s, struct ibchan_wr *wr,

@@ -229,7 +229,7 @@ static int answer(const struct command *command, struct ibchan_call *call, int r
 	return ret;
 }
 
-/* What the bodies have in common. Submit looks after all of it itself. */
+/* Does what the bodies have in common. Submit looks after all of it itself. */
 static int prepare(const struct command *command, struct ibchan_call *call)
 {
 	int ret = command->rights & ANY_MM ? 0 : ibchan_caller_check(call->ctx);
