@@ -10,8 +10,8 @@
 #include <linux/slab.h>
 #include <rdma/ibchan_connect.h>
 
+#include "budget.h"
 #include "context.h"
-#include "footprint.h"
 
 /**
  * struct ibchan_user_listener - a listener and its descriptor

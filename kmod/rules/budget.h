@@ -32,18 +32,36 @@ struct ibchan_payer {
 	bool exempt;	/* it may go over the limit */
 };
 
-/**
- * struct ibchan_lane - works of a user that are with the workers or wait: see verbs/turn.c
- * @lock: guards the rest; interrupts off
- * @waiting: works that wait, in their order
- * @num_admitted: works that are with the workers
- */
+/* Works of a user that are with the workers or wait: see verbs/turn.c */
 struct ibchan_lane {
-	spinlock_t lock;		/* the rest */
-	struct list_head waiting;
-	unsigned int num_admitted;
+	spinlock_t lock;	/* guards the rest; interrupts off */
+	struct list_head waiting;	/* works that wait, in their order */
+	unsigned int num_admitted;	/* works that are with the workers */
 };
 
+/* How large a queue of a channel is */
+struct ibchan_queue_size {
+	u32 depth;	/* works that may be in flight */
+	u32 max_sge;	/* elements of one work */
+	bool has_works;	/* it has works of its own, for requests that bring none */
+	bool exclusive;	/* works may keep others out of their ranges */
+};
+
+/* A protection domain, with its pool. */
+#define IBCHAN_FOOTPRINT_PD		1024
+/* A listener, with an id of the connection manager for each device. */
+#define IBCHAN_FOOTPRINT_LISTENER	8192
+/* A request, with an id of the connection manager, which keeps a part of the peer's message. */
+#define IBCHAN_FOOTPRINT_REQUEST	4096
+
+/* footprint.c */
+u64 ibchan_footprint_cq(u32 entries);
+u64 ibchan_footprint_channel(const struct ibchan_queue_size *send,
+			     const struct ibchan_queue_size *recv, u32 max_inline,
+			     u32 max_rd_atomic);
+u64 ibchan_footprint_mr(u64 pages, u64 room);
+
+/* budget.c */
 struct ibchan_budget *ibchan_budget_get(void);
 void ibchan_budget_put(struct ibchan_budget *budget);
 struct ibchan_lane *ibchan_budget_lane(struct ibchan_budget *budget);

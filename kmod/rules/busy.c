@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Keeps the busy ranges of a memory region: exclusive while the device may write, shared
- * while it only reads. Pure.
+ * Keeps the busy ranges of a memory region: exclusive while the device may write, shared while it
+ * only reads. Pure.
  *
- * Ranges in flight lie in two interval trees: one of ranges that are read, one of ranges
- * that are written. A range that will be written may touch none of either, one that
- * will be read none of the written ones, so the first hit decides.
+ * Ranges in flight lie in two interval trees: one of ranges that are read, one of ranges that are
+ * written. A range that will be written may touch none of either, one that will be read none of the
+ * written ones, so the first hit decides.
  *
- * Only a writer needs the ranges that are read in order. Until one comes, a few of them
- * wait in a list: most have ended by then. A range that is written stays out of its tree
- * while it is the only one; ranges that are read beside it may be in the list. busy.h sees
- * to both.
+ * Only a writer needs the ranges that are read in order. Until one comes, a few of them wait in a
+ * list: most have ended by then. A range that is written stays out of its tree while it is the only
+ * one; ranges that are read beside it may be in the list. busy.h sees to both.
  */
 #include <linux/errno.h>
 #include <linux/interval_tree_generic.h>

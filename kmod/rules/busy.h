@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Busy ranges: see busy.c. Inline is what each post and each completion does.
- */
+/* Busy ranges: see busy.c. Inline is what each post and each completion does. */
 #ifndef IBCHAN_BUSY_H
 #define IBCHAN_BUSY_H
 
@@ -11,46 +9,30 @@
 #include <linux/spinlock.h>
 #include <rdma/ibchan.h>
 
-/**
- * struct ibchan_range - a range of a region that a work in flight keeps others out of
- * @offset: from its first byte
- * @length: bytes, 1 and up
- * @listed: in the list of its region's ranges
- * @writes: the device writes into it; unless @listed, or the lone writer
- * @subtree_last: of the tree
- * @node: in a tree
- * @link: in the list
- * @wr_id: of the work
- */
+/* A range of a region that a work in flight keeps others out of */
 struct ibchan_range {
-	u64 offset;
-	u32 length;
-	bool listed;
-	bool writes;
-	u64 subtree_last;
+	u64 offset;	/* from its first byte */
+	u32 length;	/* bytes, 1 and up */
+	bool listed;	/* in the list of its region's ranges */
+	bool writes;	/* the device writes into it; unless @listed, or the lone writer */
+	u64 subtree_last;	/* of the tree */
 	union {
-		struct rb_node node;
-		struct hlist_node link;
+		struct rb_node node;	/* in a tree */
+		struct hlist_node link;	/* in the list */
 	};
-	u64 wr_id;
+	u64 wr_id;	/* of the work */
 };
 
-/**
- * struct ibchan_busy - ranges of a region that are in flight
- * @lock: guards all of it
- * @num_listed: entries of @listed; and IBCHAN_BUSY_LONE, if there is a @lone one
- * @listed: the youngest of the ranges that the device reads, in no order
- * @lone: a range that it writes, if that is the only one, and none is in a tree
- * @readers: the others that it reads
- * @writers: ranges that the device writes
- */
+/* Ranges of a region that are in flight */
 struct ibchan_busy {
-	spinlock_t lock;		/* all */
-	u32 num_listed;
+	spinlock_t lock;	/* guards all of it */
+	u32 num_listed;	/* entries of @listed; and IBCHAN_BUSY_LONE, if there is a @lone one */
+	/* the youngest of the ranges that the device reads, in no order */
 	struct hlist_head listed;
+	/* a range that it writes, if that is the only one, and none is in a tree */
 	struct ibchan_range *lone;
-	struct rb_root_cached readers;
-	struct rb_root_cached writers;
+	struct rb_root_cached readers;	/* the others that it reads */
+	struct rb_root_cached writers;	/* ranges that the device writes */
 };
 
 /* As many ranges as a writer may have to sort under the lock, with bottom halves off. */
@@ -76,16 +58,14 @@ static inline u64 ibchan_busy_last(const struct ibchan_range *range)
 	return range->offset + range->length - 1;
 }
 
-static inline bool ibchan_busy_is_apart(const struct ibchan_range *a, const struct ibchan_range *b)
-{
-	return a->offset > ibchan_busy_last(b) || b->offset > ibchan_busy_last(a);
-}
-
 /* A range that is read, beside one that is written. */
 static inline bool ibchan_busy_can_list_beside(const struct ibchan_busy *busy,
 					       const struct ibchan_range *range)
 {
-	return busy->lone && ibchan_busy_is_apart(busy->lone, range) &&
+	const struct ibchan_range *lone = busy->lone;
+
+	return lone && (lone->offset > ibchan_busy_last(range) ||
+			range->offset > ibchan_busy_last(lone)) &&
 	       (busy->num_listed & ~IBCHAN_BUSY_LONE) < IBCHAN_BUSY_MAX_LISTED;
 }
 
@@ -100,20 +80,6 @@ static inline void ibchan_busy_unlist(struct ibchan_busy *busy, struct ibchan_ra
 	range->listed = false;
 	__hlist_del(&range->link);
 	busy->num_listed--;
-}
-
-static inline void ibchan_busy_list(struct ibchan_busy *busy, struct ibchan_range *range)
-{
-	range->listed = true;
-	hlist_add_head(&range->link, &busy->listed);
-	busy->num_listed++;
-}
-
-static inline void ibchan_busy_let_alone(struct ibchan_busy *busy, struct ibchan_range *range)
-{
-	range->listed = false;
-	busy->lone = range;
-	busy->num_listed |= IBCHAN_BUSY_LONE;
 }
 
 static inline void ibchan_busy_forget_lone(struct ibchan_busy *busy)
@@ -139,12 +105,17 @@ static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_range
 
 	spin_lock(&busy->lock);
 	if (!writes && likely(ibchan_busy_can_list(busy) ||
-			      ibchan_busy_can_list_beside(busy, range)))
-		ibchan_busy_list(busy, range);
-	else if (writes && ibchan_busy_is_idle(busy))
-		ibchan_busy_let_alone(busy, range);
-	else
+			      ibchan_busy_can_list_beside(busy, range))) {
+		range->listed = true;
+		hlist_add_head(&range->link, &busy->listed);
+		busy->num_listed++;
+	} else if (writes && ibchan_busy_is_idle(busy)) {
+		range->listed = false;
+		busy->lone = range;
+		busy->num_listed |= IBCHAN_BUSY_LONE;
+	} else {
 		ret = ibchan_busy_take_sorted(busy, range, writes, reason);
+	}
 	spin_unlock(&busy->lock);
 	return ret;
 }

@@ -16,10 +16,7 @@
 
 #include "head.h"
 
-/*
- * Requests that only a domain's service channel takes. Their region is in
- * ibchan_wr.data.
- */
+/* Requests that only a domain's service channel takes. Their region is in ibchan_wr.data. */
 #define IBCHAN_OP_REGISTER	6
 #define IBCHAN_OP_INVALIDATE	7
 #define IBCHAN_OPS		9
@@ -65,7 +62,6 @@ enum op_trait {
 	OP_ATOMIC = BIT(2),
 	OP_ANY_LENGTH = BIT(3),	/* elements may have more room than a message needs */
 	OP_SERVICE = BIT(4),	/* for the service of a domain only */
-	OP_INVALIDATES = BIT(5), /* a key of the peer's */
 };
 
 /*
@@ -105,13 +101,11 @@ static inline bool ibchan_bounds_exclude(const struct ibchan_bounds *bounds)
 
 int ibchan_check_odd_form(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
 			  struct ibchan_reason *reason);
-int ibchan_refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_reason *reason);
 int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason);
 int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_extent *extent,
 		      const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason);
-int ibchan_refuse_no_reads(const struct ibchan_wr *wr, struct ibchan_reason *reason);
-int ibchan_refuse_length(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr, u64 total,
-			 struct ibchan_reason *reason);
+int ibchan_check_odd_total(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
+			   u64 total, u32 elements, struct ibchan_reason *reason);
 int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason);
 
 /* A range inside a region. Neither the comparison nor the subtraction can wrap. */
@@ -156,19 +150,6 @@ static inline int ibchan_check_sge(const struct ibchan_bounds *bounds,
 	return ibchan_refuse_sge(bounds, extent, sge, needed, reason);
 }
 
-static inline int ibchan_check_atomic(const struct ibchan_bounds *bounds,
-				      const struct ibchan_wr *wr, u64 total, u32 elements,
-				      struct ibchan_reason *reason)
-{
-	if (!(bounds->caps & IBCHAN_DEVICE_ATOMICS))
-		return ibchan_refuse_opcode(wr, -EOPNOTSUPP, reason);
-	if (total != IBCHAN_ATOMIC_SIZE || elements != 1 ||
-	    !IS_ALIGNED(wr->remote_addr, IBCHAN_ATOMIC_SIZE))
-		return ibchan_refuse_total(IBCHAN_REASON_ATOMIC_FORM, total, wr->remote_addr,
-					   reason);
-	return 0;
-}
-
 /*
  * All elements together: their bytes, and how many the device will see. Return: 0;
  * -EINVAL; -EOPNOTSUPP for an atomic on a device that has none, and for a read or an atomic where
@@ -180,22 +161,15 @@ static inline int ibchan_check_total(const struct ibchan_bounds *bounds,
 {
 	u8 traits = ibchan_ops[wr->opcode].traits;
 
-	if (unlikely(total > bounds->max_message) &&
-	    (!(traits & OP_ANY_LENGTH) || total > IBCHAN_MAX_MESSAGE))
-		return ibchan_refuse_length(bounds, wr, total, reason);
-	if (!(traits & OP_ONE_SIDED))
-		return 0;
-	if (unlikely(total > wr->remote_length))
-		return ibchan_refuse_total(IBCHAN_REASON_REMOTE_BOUNDS, total,
-					   wr->remote_length, reason);
-	if (!(traits & OP_SCATTERS))
-		return 0;
-	/* The device would keep it for ever. */
-	if (unlikely(!bounds->max_rd_atomic))
-		return ibchan_refuse_no_reads(wr, reason);
-	if (unlikely(traits & OP_ATOMIC))
-		return ibchan_check_atomic(bounds, wr, total, elements, reason);
-	return 0;
+	if (likely(total <= bounds->max_message)) {
+		if (!(traits & OP_ONE_SIDED))
+			return 0;
+		if (likely(total <= wr->remote_length &&
+			   (!(traits & OP_SCATTERS) ||
+			    (bounds->max_rd_atomic && !(traits & OP_ATOMIC)))))
+			return 0;
+	}
+	return ibchan_check_odd_total(bounds, wr, total, elements, reason);
 }
 
 /* Data instead of elements. Return: 0; -EINVAL for more than the channel takes. */

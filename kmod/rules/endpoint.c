@@ -76,8 +76,7 @@ static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reas
 		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_MAGIC,
 				   IBCHAN_ENDPOINT_MAGIC, be32_to_cpu(theirs->magic));
 	if (!theirs->version)
-		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_VERSION,
-				   IBCHAN_WIRE_VERSION, 0);
+		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_VERSION, IBCHAN_WIRE_VERSION, 0);
 	/* Only InfiniBand has partitions, and packets without a global route header. */
 	if (theirs->link_layer != IBCHAN_LINK_LAYER_INFINIBAND &&
 	    (theirs->pkey || theirs->flags & IBCHAN_ENDPOINT_GRH))
@@ -85,8 +84,7 @@ static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reas
 	return 0;
 }
 
-static int check_numbers(const struct ibchan_endpoint *ours,
-			 const struct ibchan_endpoint *theirs,
+static int check_numbers(const struct ibchan_endpoint *ours, const struct ibchan_endpoint *theirs,
 			 struct ibchan_reason *reason)
 {
 	u32 qpn = be32_to_cpu(theirs->qpn);
@@ -115,16 +113,14 @@ static bool gid_is_unicast(const u8 *gid)
 	return !ipv6_addr_any(&addr) && !ipv6_addr_is_multicast(&addr);
 }
 
-static int check_ethernet(const struct ibchan_endpoint *ours,
-			  const struct ibchan_endpoint *theirs,
+static int check_ethernet(const struct ibchan_endpoint *ours, const struct ibchan_endpoint *theirs,
 			  struct ibchan_reason *reason)
 {
 	u8 our_family = ibchan_gid_family(ours->gid);
 	u8 their_family = ibchan_gid_family(theirs->gid);
 
 	if (our_family != their_family)
-		return refuse_pair(reason, IBCHAN_REASON_GID_FAMILY, our_family,
-				   their_family);
+		return refuse_pair(reason, IBCHAN_REASON_GID_FAMILY, our_family, their_family);
 	if (!gid_is_unicast(theirs->gid))
 		return ibchan_refuse(reason, IBCHAN_REASON_PEER_GID, -EINVAL);
 	if (!is_valid_ether_addr(theirs->mac))

@@ -9,7 +9,6 @@
 #include <linux/minmax.h>
 #include <linux/sizes.h>
 
-#include "footprint.h"
 #include "rules.h"
 
 /* Drivers' completion entries have 32 to 128 bytes. */
@@ -81,8 +80,7 @@ u64 ibchan_footprint_channel(const struct ibchan_queue_size *send,
 			     const struct ibchan_queue_size *recv, u32 max_inline,
 			     u32 max_rd_atomic)
 {
-	u64 send_wqe = wqe_size(SEND_HEADER, max_t(u64, elements_size(send->max_sge),
-						   max_inline));
+	u64 send_wqe = wqe_size(SEND_HEADER, max_t(u64, elements_size(send->max_sge), max_inline));
 	u64 recv_wqe = wqe_size(RECV_HEADER, elements_size(recv->max_sge));
 
 	return CHANNEL_FIXED + max_rd_atomic * RD_ATOMIC_SIZE + queue_size(send, send_wqe) +

@@ -91,13 +91,11 @@ int ibchan_access_check(u32 access, struct ibchan_reason *reason)
  * Whether the builder's parameters are within their ranges. Returns -EINVAL with the parameter, its
  * value, the lowest and the highest one in @reason; -EOPNOTSUPP for an unknown access flag.
  */
-int ibchan_params_check(const struct ibchan_params *params,
-			const struct ibchan_device_attr *attr,
+int ibchan_params_check(const struct ibchan_params *params, const struct ibchan_device_attr *attr,
 			struct ibchan_reason *reason)
 {
 	/* The qp keeps a place for a marker, and the cq holds all of its works. */
-	u32 depth = min(attr->max_qp_wr - IBCHAN_MARKERS,
-			attr->max_cqe - 2 * IBCHAN_MARKERS - 1);
+	u32 depth = min(attr->max_qp_wr - IBCHAN_MARKERS, attr->max_cqe - 2 * IBCHAN_MARKERS - 1);
 	u32 send_sge = min_t(u32, attr->max_send_sge, IBCHAN_MAX_SGE);
 	u32 recv_sge = min_t(u32, attr->max_recv_sge, IBCHAN_MAX_SGE);
 	const struct param_range ranges[] = {
@@ -142,8 +140,7 @@ int ibchan_params_check(const struct ibchan_params *params,
  * Chooses the parameters that were left to the device's limits. The ack time-out is that of a
  * connection by endpoints until another one says its own.
  */
-void ibchan_params_choose(struct ibchan_params *params,
-			  const struct ibchan_device_attr *attr)
+void ibchan_params_choose(struct ibchan_params *params, const struct ibchan_device_attr *attr)
 {
 	if (params->max_send_sge == IBCHAN_AUTO)
 		params->max_send_sge = min_t(u32, attr->max_send_sge, IBCHAN_DEFAULT_SEND_SGE);
@@ -156,8 +153,7 @@ void ibchan_params_choose(struct ibchan_params *params,
 }
 
 /* Returns -EINVAL when an option is out of its range, or a reserved member is not zero. */
-int ibchan_options_check(const struct ibchan_options *options,
-			 struct ibchan_reason *reason)
+int ibchan_options_check(const struct ibchan_options *options, struct ibchan_reason *reason)
 {
 	u32 keepalive_ms = options->keepalive_ms;
 

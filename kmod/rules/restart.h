@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Has the kernel run an interrupted command again if that command only waits. A stop, a
- * debugger and the freezer interrupt a wait as a signal with a handler does. The kernel runs
- * the command again where no handler ran; so that the wait keeps its end, that goes into the
- * caller's struct.
+ * Has the kernel run an interrupted command again if that command only waits. A stop, a debugger
+ * and the freezer interrupt a wait as a signal with a handler does. The kernel runs the command
+ * again where no handler ran; so that the wait keeps its end, that goes into the caller's struct.
  *
  * A command that may have changed something is not run again.
  */

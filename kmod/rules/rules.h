@@ -4,6 +4,7 @@
 #define IBCHAN_RULES_H
 
 #include <linux/mm.h>
+#include <linux/types.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/ibchan.h>
 
@@ -11,9 +12,6 @@
 #include "busy.h"
 #include "check.h"
 #include "places.h"
-#include "footprint.h"
-#include "params.h"
-#include "segments.h"
 #include "wire.h"
 
 /* The bit of a P_Key that says full: a limited member talks to full ones only. */
@@ -39,17 +37,35 @@ struct ibchan_gid {
 	u8 grh;	/* packets to it need a global route header, on InfiniBand */
 };
 
+/* A part of a region that is contiguous for the device: see segments.c */
+struct ibchan_segment {
+	u64 start;	/* offset of its first byte in the region */
+	u64 dma;	/* address of that byte for the device */
+};
+
 /*
  * Each qp keeps one slot of each queue for the marker of its own drain. Until then the one of
  * the send queue is the keepalive's.
  */
 #define IBCHAN_MARKERS		1
 
+/* params.c */
+void ibchan_params_choose(struct ibchan_params *params, const struct ibchan_device_attr *attr);
+int ibchan_params_check(const struct ibchan_params *params, const struct ibchan_device_attr *attr,
+			struct ibchan_reason *reason);
+int ibchan_options_check(const struct ibchan_options *options, struct ibchan_reason *reason);
+u32 ibchan_keepalive_asks_ms(u32 keepalive_ms);
+u32 ibchan_keepalive_notice_ms(u32 keepalive_ms, const struct ibchan_params *params);
+int ibchan_access_check(u32 access, struct ibchan_reason *reason);
+
+/* segments.c */
+u32 ibchan_segments_find(const struct ibchan_segment *segments, u32 num, u64 offset);
+u32 ibchan_segments_count(const struct ibchan_segment *segments, u32 num, u64 offset, u64 length);
+
 /* wr.c */
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
 int ibchan_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value, u64 low, u64 high);
-int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
-			 const u64 value[3]);
+int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error, const u64 value[3]);
 
 /* times.c */
 void ibchan_times_fill(const struct ibchan_params *params, struct ibchan_times *times);

@@ -25,8 +25,7 @@ u32 ibchan_segments_find(const struct ibchan_segment *segments, u32 num, u64 off
 }
 
 /* How many segments a range touches, which is not empty and inside the region. */
-u32 ibchan_segments_count(const struct ibchan_segment *segments, u32 num, u64 offset,
-			  u64 length)
+u32 ibchan_segments_count(const struct ibchan_segment *segments, u32 num, u64 offset, u64 length)
 {
 	return ibchan_segments_find(segments, num, offset + length - 1) -
 	       ibchan_segments_find(segments, num, offset) + 1;

@@ -55,7 +55,6 @@ const struct ibchan_op ibchan_ops[IBCHAN_OPS] = {
 		.verb = { IB_WR_LOCAL_INV },
 	},
 	[IBCHAN_OP_SEND_INVALIDATE] = {
-		.traits = OP_INVALIDATES,
 		.flags = MESSAGE & ~IBCHAN_WR_IMM,
 		.needed = IBCHAN_MAY_GATHER,
 		.verb = { IB_WR_SEND_WITH_INV },
@@ -66,8 +65,7 @@ const struct ibchan_op ibchan_ops[IBCHAN_OPS] = {
  * Writes down why something is refused, and returns @error. The code's line in IBCHAN_REASONS names
  * the values. @reason->wr and @reason->element stay as the caller made them.
  */
-int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error,
-			 const u64 value[3])
+int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error, const u64 value[3])
 {
 	if (!reason)
 		return error;
@@ -93,16 +91,9 @@ int ibchan_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value, 
 				    (u64[3]) { value, low, high });
 }
 
-int ibchan_refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_reason *reason)
+static int refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_reason *reason)
 {
-	return ibchan_refuse_values(reason, IBCHAN_REASON_OPCODE, error,
-				    (u64[3]) { wr->opcode });
-}
-
-int ibchan_refuse_no_reads(const struct ibchan_wr *wr, struct ibchan_reason *reason)
-{
-	return ibchan_refuse_values(reason, IBCHAN_REASON_PEER_NO_READS, -EOPNOTSUPP,
-				    (u64[3]) { wr->opcode });
+	return ibchan_refuse_values(reason, IBCHAN_REASON_OPCODE, error, (u64[3]) { wr->opcode });
 }
 
 /*
@@ -145,7 +136,7 @@ int ibchan_check_odd_form(const struct ibchan_bounds *bounds, const struct ibcha
 
 	if (wr->opcode >= IBCHAN_OPS ||
 	    ((ibchan_ops[wr->opcode].traits & OP_SERVICE) && !bounds->service))
-		return ibchan_refuse_opcode(wr, -EINVAL, reason);
+		return refuse_opcode(wr, -EINVAL, reason);
 	impossible = flags_impossible(bounds, wr);
 	allowed = flags_allowed(wr) & ~impossible;
 	if (wr->flags & ~allowed)
@@ -173,17 +164,45 @@ int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_ex
 				    (u64[3]) { needed, extent->access });
 }
 
-/* A receive may have more room than the port takes, but a device counts in 31 bits. */
-int ibchan_refuse_length(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr, u64 total,
-			 struct ibchan_reason *reason)
-{
-	bool any = ibchan_ops[wr->opcode].traits & OP_ANY_LENGTH;
-
-	return ibchan_refuse_total(IBCHAN_REASON_MESSAGE_TOO_LONG, total,
-				   any ? IBCHAN_MAX_MESSAGE : bounds->max_message, reason);
-}
-
 int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason)
 {
 	return ibchan_refuse_values(reason, code, -EINVAL, (u64[3]) { total, max });
+}
+
+static int check_atomic(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr, u64 total,
+			u32 elements, struct ibchan_reason *reason)
+{
+	if (!(bounds->caps & IBCHAN_DEVICE_ATOMICS))
+		return refuse_opcode(wr, -EOPNOTSUPP, reason);
+	if (total != IBCHAN_ATOMIC_SIZE || elements != 1 ||
+	    !IS_ALIGNED(wr->remote_addr, IBCHAN_ATOMIC_SIZE))
+		return ibchan_refuse_total(IBCHAN_REASON_ATOMIC_FORM, total, wr->remote_addr,
+					   reason);
+	return 0;
+}
+
+/*
+ * ibchan_check_total() of a request that is not like most. A receive may have more room than the
+ * port takes, but a device counts in 31 bits.
+ */
+int ibchan_check_odd_total(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
+			   u64 total, u32 elements, struct ibchan_reason *reason)
+{
+	u8 traits = ibchan_ops[wr->opcode].traits;
+	u32 max = traits & OP_ANY_LENGTH ? IBCHAN_MAX_MESSAGE : bounds->max_message;
+
+	if (total > max)
+		return ibchan_refuse_total(IBCHAN_REASON_MESSAGE_TOO_LONG, total, max, reason);
+	if (!(traits & OP_ONE_SIDED))
+		return 0;
+	if (total > wr->remote_length)
+		return ibchan_refuse_total(IBCHAN_REASON_REMOTE_BOUNDS, total, wr->remote_length,
+					   reason);
+	if (!(traits & OP_SCATTERS))
+		return 0;
+	/* The device would keep it for ever. */
+	if (!bounds->max_rd_atomic)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_PEER_NO_READS, -EOPNOTSUPP,
+					    (u64[3]) { wr->opcode });
+	return traits & OP_ATOMIC ? check_atomic(bounds, wr, total, elements, reason) : 0;
 }
