@@ -89,8 +89,7 @@ static void call_broken(struct ibchan_channel *ch, u32 error)
  */
 static bool means_disconnected(const struct ibchan_channel *ch, u32 status)
 {
-	return ch->qp.gid.iwarp && (status == IB_WC_WR_FLUSH_ERR ||
-				    status == IB_WC_LOC_QP_OP_ERR ||
+	return ch->qp.gid.iwarp && (status == IB_WC_WR_FLUSH_ERR || status == IB_WC_LOC_QP_OP_ERR ||
 				    status == IBCHAN_STATUS_FATAL_ERR);
 }
 
@@ -131,13 +130,6 @@ static void sweep_cq(struct ibchan_cq *cq)
  */
 #define OUTAGE_MS	10000
 
-static bool port_was_down(const struct ibchan_channel *ch)
-{
-	unsigned long at = READ_ONCE(ch->port_down_at);
-
-	return at && ch->broken_at - at < msecs_to_jiffies(OUTAGE_MS);
-}
-
 /* A device that leaves is not asked; its port then counts as up. */
 static bool port_is_down(struct ibchan_channel *ch)
 {
@@ -153,20 +145,22 @@ static bool port_is_down(struct ibchan_channel *ch)
 	return down;
 }
 
-/* Some devices flush where there is no link, and name no work that failed. */
-static bool may_lack_link(u32 status)
-{
-	return status == IB_WC_LOC_QP_OP_ERR || status == IB_WC_WR_FLUSH_ERR;
-}
-
-/* A work may have failed for the lack of a link. */
+/*
+ * A work may have failed for the lack of a link: some devices flush then, and name no work that
+ * failed.
+ */
 static u32 end_search(struct ibchan_channel *ch)
 {
-	bool down = may_lack_link(READ_ONCE(ch->status)) &&
-		    (port_is_down(ch) || port_was_down(ch));
-	unsigned long flags;
-	u32 error;
+	u32 error, status = READ_ONCE(ch->status);
+	unsigned long flags, down_at;
+	bool down = false;
 
+	if (status == IB_WC_LOC_QP_OP_ERR || status == IB_WC_WR_FLUSH_ERR) {
+		down = port_is_down(ch);
+		/* An event may have come while the port was asked. */
+		down_at = READ_ONCE(ch->port_down_at);
+		down |= down_at && ch->broken_at - down_at < msecs_to_jiffies(OUTAGE_MS);
+	}
 	spin_lock_irqsave(&ch->state_lock, flags);
 	if (down)
 		WRITE_ONCE(ch->error, ENETDOWN);

@@ -16,6 +16,7 @@
 
 /* Not kmalloc: its next size would waste a third of it. */
 struct kmem_cache *ibchan_channel_cache;
+const struct ibchan_channel_part *const *ibchan_channel_parts;
 
 /* Before the first device. */
 int ibchan_channels_init(const struct ibchan_channel_part *const *parts)
@@ -87,7 +88,7 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	spin_lock_init(&ch->post_lock);
 	spin_lock_init(&ch->state_lock);
 	init_waitqueue_head(&ch->state_wait);
-	ibchan_history_init(&ch->history);
+	spin_lock_init(&ch->history.lock);
 	ibchan_parts_call(init, ch);
 	ibchan_turn_init(&ch->cause_turn, ch->qp.pd->cost.budget, ibchan_channel_cause_turn);
 	ibchan_turn_init(&ch->break_turn, ch->qp.pd->cost.budget, ibchan_channel_break_turn);
@@ -111,8 +112,7 @@ static int choose_mtu(struct ibchan_qp *qp, struct ibchan_reason *reason)
 }
 
 /* The parameters that were left to us, and the port's own limits. */
-static int choose_params(struct ibchan_channel *ch, struct net *net,
-			 struct ibchan_reason *reason)
+static int choose_params(struct ibchan_channel *ch, struct net *net, struct ibchan_reason *reason)
 {
 	struct ibchan_params *params = &ch->qp.params;
 	int ret;
@@ -194,11 +194,73 @@ static void fill_bounds(struct ibchan_channel *ch)
 	bounds->max_sge[IBCHAN_OP_FETCH_ADD] = 1;
 }
 
+/* Near the device, as the works that it completes are touched for each completion. */
+static void *queue_alloc(const struct ibchan_channel *ch, u32 num, size_t size)
+{
+	return kvmalloc_node(array_size(num, size), GFP_KERNEL_ACCOUNT | __GFP_ZERO,
+			     ch->qp.dev->node);
+}
+
+/* In one piece: most lengths of queues and of works are powers of two, and so is the sum. */
+static struct ibchan_mr **alloc_elements(struct ibchan_queue *queue, u32 places)
+{
+	u32 num = places * queue->max_sge;
+	bool exclusive = ibchan_bounds_exclude(&queue->channel->bounds);
+	struct ibchan_mr **mrs = queue_alloc(queue->channel, num, sizeof(*mrs) +
+					     (exclusive ? sizeof(*queue->ranges) : 0));
+
+	if (mrs && exclusive)
+		queue->ranges = (struct ibchan_range *)&mrs[num];
+	return mrs;
+}
+
+/* Nothing is in flight any more, or nothing ever was. */
+static void queue_fini(struct ibchan_queue *queue)
+{
+	kvfree(queue->works);
+	kvfree(queue->mrs);
+	kvfree(queue->slots);
+	queue->works = NULL;
+	queue->mrs = NULL;
+	queue->ranges = NULL;
+	queue->slots = NULL;
+}
+
+/* Room for what is in flight, and for the works of requests that bring none. */
+int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
+		      struct ibchan_cq *cq, u32 depth)
+{
+	u32 places;
+
+	queue->channel = ch;
+	queue->cq = cq;
+	ibchan_places_init(&queue->places, depth);
+	places = queue->places.mask + 1;
+	queue->works = queue_alloc(ch, places, sizeof(*queue->works));
+	queue->mrs = alloc_elements(queue, places);
+	if (cq->sink->done)
+		queue->slots = queue_alloc(ch, places, sizeof(*queue->slots));
+	if (queue->works && queue->mrs && !queue->slots == !cq->sink->done)
+		return 0;
+	queue_fini(queue);
+	return -ENOMEM;
+}
+
+/* Nothing is in flight any more, or nothing ever was. */
+void ibchan_channel_release_queues(struct ibchan_channel *ch)
+{
+	ibchan_sgl_fini(ch);
+	queue_fini(&ch->recv);
+	queue_fini(&ch->send);
+	ibchan_cq_unreserve(ch->recv.cq, ch->recv.places.depth + IBCHAN_MARKERS);
+	ibchan_cq_unreserve(ch->send.cq, ch->send.places.depth + IBCHAN_MARKERS);
+}
+
 static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *build,
 			struct ibchan_reason *reason)
 {
 	const struct ibchan_params *params = &ch->qp.params;
-	int ret;
+	int ret, ret_recv;
 
 	ch->send.max_sge = params->max_send_sge;
 	ch->recv.max_sge = params->max_recv_sge;
@@ -208,27 +270,14 @@ static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *bu
 	if (ret)
 		return ret;
 	ret = ibchan_queue_init(&ch->send, ch, build->send_cq, params->max_send_wr);
-	if (!ret)
-		ret = ibchan_queue_init(&ch->recv, ch, build->recv_cq, params->max_recv_wr);
+	ret_recv = ibchan_queue_init(&ch->recv, ch, build->recv_cq, params->max_recv_wr);
 	fill_bounds(ch);
+	ret = ret ?: ret_recv;
 	if (!ret)
 		ret = ibchan_sgl_init(ch, build->max_sgl);
-	if (!ret)
-		return 0;
-	ibchan_sgl_fini(ch);
-	ibchan_queue_fini(&ch->recv);
-	ibchan_queue_fini(&ch->send);
-	ibchan_cq_unreserve(build->recv_cq, params->max_recv_wr + IBCHAN_MARKERS);
-	ibchan_cq_unreserve(build->send_cq, params->max_send_wr + IBCHAN_MARKERS);
+	if (ret)
+		ibchan_channel_release_queues(ch);
 	return ret;
-}
-
-void ibchan_channel_release_queue(struct ibchan_queue *queue)
-{
-	if (queue == &queue->channel->send)
-		ibchan_sgl_fini(queue->channel);
-	ibchan_queue_fini(queue);
-	ibchan_cq_unreserve(queue->cq, queue->places.depth + IBCHAN_MARKERS);
 }
 
 /*
@@ -267,8 +316,7 @@ static int build_qp(struct ibchan_channel *ch, struct ibchan_reason *reason)
 		ibchan_channel_leak(ch);
 		return ret;
 	}
-	ibchan_channel_release_queue(&ch->recv);
-	ibchan_channel_release_queue(&ch->send);
+	ibchan_channel_release_queues(ch);
 	return ret;
 }
 
@@ -316,15 +364,22 @@ static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *bu
 	return ret;
 }
 
+void ibchan_channel_free(struct rcu_head *rcu)
+{
+	struct ibchan_channel *ch = container_of(rcu, struct ibchan_channel, rcu);
+
+	ibchan_parts_call(free, ch);
+	kfree(ch->history.more);
+	ibchan_cost_pay_back(&ch->cost);
+	kmem_cache_free(ibchan_channel_cache, ch);
+}
+
 /* One that was never made. */
 static void channel_discard(struct ibchan_channel *ch)
 {
 	ibchan_parts_call(end, ch);
 	ibchan_channel_drop_cqs(ch);
-	ibchan_parts_call(free, ch);
-	ibchan_history_free(&ch->history);
-	ibchan_cost_pay_back(&ch->cost);
-	kmem_cache_free(ibchan_channel_cache, ch);
+	ibchan_channel_free(&ch->rcu);
 }
 
 static struct ibchan_channel *channel_build(const struct ibchan_build *build,
@@ -365,13 +420,12 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
  * @reason: why not, or NULL
  *
  * Context: process, may sleep.
- * Return: the prepared channel, for ibchan_channel_close(); -EINVAL for a
- * parameter out of its range, or an mtu above that of the port, or of the address if
- * gid_index names one; -EOPNOTSUPP for an unknown access flag; -EXDEV for a cq of
- * another device; -EDQUOT for a user whose objects take as much kernel memory as they may;
- * -EAGAIN for a cq with too few free entries; -ENETDOWN when the port, or each of
- * them, is down; -EADDRNOTAVAIL when it has no address that fits the rule;
- * -ENODEV when the device is gone; -ENOMEM; the driver's errno.
+ * Return: the prepared channel, for ibchan_channel_close(); -EINVAL for a parameter out of its
+ * range, or an mtu above that of the port, or of the address if gid_index names one; -EOPNOTSUPP
+ * for an unknown access flag; -EXDEV for a cq of another device; -EDQUOT for a user whose objects
+ * take as much kernel memory as they may; -EAGAIN for a cq with too few free entries; -ENETDOWN
+ * when the port, or each of them, is down; -EADDRNOTAVAIL when it has no address that fits the
+ * rule; -ENODEV when the device is gone; -ENOMEM; the driver's errno.
  */
 struct ibchan_channel *ibchan_channel_build(const struct ibchan_build *build,
 					    struct ibchan_params *params,
@@ -397,8 +451,7 @@ struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *b
  *
  * Context: any.
  */
-void ibchan_channel_endpoint(const struct ibchan_channel *ch,
-			     struct ibchan_endpoint *endpoint)
+void ibchan_channel_endpoint(const struct ibchan_channel *ch, struct ibchan_endpoint *endpoint)
 {
 	*endpoint = ch->qp.endpoint;
 }

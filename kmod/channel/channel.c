@@ -47,7 +47,7 @@ static int check_own_gid(struct ibchan_channel *ch, struct ibchan_reason *reason
 				    (u64[3]) { ch->qp.gid.port, ch->qp.gid.index });
 }
 
-static int refuse_broken(const struct ibchan_channel *ch, struct ibchan_reason *reason)
+int ibchan_channel_refuse_broken(const struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
 	return ibchan_refuse_values(reason, IBCHAN_REASON_BROKEN, -ESHUTDOWN,
 				    (u64[3]) { READ_ONCE(ch->error), READ_ONCE(ch->status) });
@@ -77,7 +77,7 @@ static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *p
 		ibchan_parts_call(connected, ch, peer);
 		return 0;
 	}
-	return refuse_broken(ch, reason);
+	return ibchan_channel_refuse_broken(ch, reason);
 }
 
 /* May a channel begin to connect? Under the qp lock only a break can change the answer. */
@@ -90,7 +90,7 @@ int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan
 	case IBCHAN_CHANNEL_CONNECTED:
 		return -EISCONN;
 	default:
-		return refuse_broken(ch, reason);
+		return ibchan_channel_refuse_broken(ch, reason);
 	}
 }
 
@@ -157,8 +157,7 @@ static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endp
  * on a broken channel; -ENODEV when the device is gone; the driver's errno, when the
  * handshake may be tried again, unless receives were posted: then the channel is broken.
  */
-int ibchan_channel_handshake(struct ibchan_channel *ch,
-			     const struct ibchan_endpoint *peer,
+int ibchan_channel_handshake(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 			     struct ibchan_reason *reason)
 {
 	struct ibchan_reason own = {};

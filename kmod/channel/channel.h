@@ -43,22 +43,141 @@
 #ifndef IBCHAN_CHANNEL_H
 #define IBCHAN_CHANNEL_H
 
+#include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/llist.h>
 #include <linux/mutex.h>
+#include <linux/rbtree.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
+#include <linux/types.h>
 #include <linux/wait.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/ibchan.h>
 
 #include "only.h"
 #include "verbs.h"
 
-#include "history.h"
-#include "part.h"
-#include "watch.h"
-
 struct ibchan_cm;
 struct seq_file;
+
+/*
+ * A feature of an upper floor that has a part in each channel, as keepalive (watch.c) and the
+ * connection by address (cm_end.c) have: when a channel calls it.
+ *
+ * Each may be NULL. @flush, @defers_marker, @heard_peer, @tells_peer and @free must not sleep;
+ * all others run in process context and may.
+ */
+struct ibchan_channel_part {
+	void (*init)(struct ibchan_channel *ch);	/* its memory has just been cleared */
+	/* it is not built yet; an error refuses it */
+	int (*make)(struct ibchan_channel *ch, struct ibchan_reason *reason);
+	/* connected by endpoints, and the state says so; under the qp lock */
+	void (*connected)(struct ibchan_channel *ch, const struct ibchan_endpoint *peer);
+	/* it is broken, and nobody has the qp lock; ends what holds that for long */
+	void (*interrupt)(struct ibchan_channel *ch);
+	/* it is broken, and its works are flushed */
+	void (*disconnect)(struct ibchan_channel *ch);
+	/* it is closed; nothing of the part runs any more */
+	void (*stop)(struct ibchan_channel *ch);
+	void (*forget_marker)(struct ibchan_channel *ch);	/* its queue pair is about to go */
+	/* the part posts the marker of the send queue, later */
+	bool (*defers_marker)(struct ibchan_channel *ch);
+	/* a message of the peer's has come, before its word that it is connected */
+	void (*heard_peer)(struct ibchan_channel *ch);
+	/*
+	 * the peer does not notice by itself that the device has ended the queue pair, and
+	 * @disconnect tells it
+	 */
+	bool (*tells_peer)(struct ibchan_channel *ch);
+	/* the device has forgotten what was posted; under the right to reap the cq */
+	void (*flush)(struct ibchan_channel *ch);
+	void (*unlist)(struct ibchan_channel *ch);	/* it is closed; under the device's lock */
+	/*
+	 * its queue pair is gone, or never was, and neither may be the part: @make was not called
+	 * or has failed; without the gate
+	 */
+	void (*end)(struct ibchan_channel *ch);
+	void (*free)(struct ibchan_channel *ch);	/* its memory goes */
+	/* under the qp lock */
+	void (*fill_facts)(const struct ibchan_channel *ch, struct ibchan_facts *facts);
+};
+
+/* The last one is NULL. Set once, before the first channel is built. */
+extern const struct ibchan_channel_part *const *ibchan_channel_parts;
+
+/* Calls @what of each part that has it. */
+#define ibchan_parts_call(what, ...)						\
+do {										\
+	const struct ibchan_channel_part *const *part;				\
+										\
+	for (part = ibchan_channel_parts; *part; part++)			\
+		if ((**part).what)						\
+			(**part).what(__VA_ARGS__);				\
+} while (0)
+
+/* The same, up to the first one that does not return 0, which is the value. */
+#define ibchan_parts_ask(what, ...)						\
+({										\
+	const struct ibchan_channel_part *const *part;				\
+	int answer = 0;								\
+										\
+	for (part = ibchan_channel_parts; *part && !answer; part++)		\
+		if ((**part).what)						\
+			answer = (**part).what(__VA_ARGS__);			\
+	answer;									\
+})
+
+/* Events kept of a channel that is built, connected and closed, with few others. */
+#define IBCHAN_HISTORY_FEW	6
+
+/* The last events of a channel */
+struct ibchan_history {
+	__channel_only spinlock_t lock;	/* innermost, interrupts off; guards all of it */
+	__channel_only u32 num;	/* events ever */
+	__channel_only u64 refused;	/* error and reason of the last refused post */
+	__channel_only u64 connected_ns;	/* when it was connected; 0: it was not */
+	/* the first work that failed, and was not flushed; no error: none */
+	__channel_only struct ibchan_completion failed;
+	__channel_only u32 oldest;	/* number of the oldest event that is kept */
+	/* IBCHAN_HISTORY_MAX events, event n at n modulo that; NULL as long as @few are enough */
+	__channel_only struct ibchan_history_event *more;
+	/* event n is at n modulo IBCHAN_HISTORY_FEW */
+	__channel_only struct ibchan_history_event few[IBCHAN_HISTORY_FEW];
+};
+
+/*
+ * The keepalive of a channel.
+ *
+ * @silence is immutable once connected, @share once built, @node is under the device's watch_lock.
+ * @due, @looked, @retired, @heard, @doubted, @behind, @asked, @overdue and @patient belong to the
+ * worker that has taken the channel out of the queue, under the device's lock.
+ */
+struct ibchan_watch {
+	__connect_only struct ib_cqe cqe;	/* of the probe */
+	/* who uses the spare entry of the send queue, see connect/watch.c */
+	__connect_only atomic_t spare;
+	/* jiffies without a completion before a probe; 0: there are no probes */
+	__connect_only unsigned long silence;
+	/* its user's, see connect/watch_share.h; NULL: it has no keepalive */
+	__connect_only struct ibchan_watch_share *share;
+	__connect_only struct rb_node node;	/* in the queue of @share, by @due */
+	__connect_only unsigned long due;	/* when it is looked at next, in jiffies */
+	__connect_only unsigned long looked;	/* when it was looked at last */
+	__connect_only u32 retired;	/* works of both queues that had completed then */
+	/* no sign of life is known after this, in jiffies */
+	__connect_only unsigned long heard;
+	__connect_only bool doubted;	/* the next look asks, however short the silence */
+	/* works of the send queue that were posted before the last probe */
+	__connect_only u32 behind;
+	/* since when the peer owes an answer to the probe that is out, in jiffies */
+	__connect_only unsigned long asked;
+	__connect_only bool overdue;	/* it owed one for too long at the last look */
+	u32 sent;	/* probes ever posted; written under the post lock */
+	/* probes that have succeeded; written by the owner of the send cq */
+	__connect_only u32 answered;
+	bool patient;	/* no keepalive was asked for, and the peer has not been heard yet */
+};
 
 /*
  * The send or the receive half of a channel.
@@ -69,8 +188,7 @@ struct seq_file;
 struct ibchan_queue {
 	struct ibchan_channel *channel;	/* its channel */
 	/*
-	 * where it completes; kept to the channel's end, for posts and waits that have not
-	 * returned
+	 * where it completes; kept to the channel's end, for posts and waits that have not returned
 	 */
 	struct ibchan_cq *cq;
 	struct ibchan_places places;	/* which of its places are taken */
@@ -102,109 +220,85 @@ struct ibchan_queue {
 #define IBCHAN_AFTER_REAP	0x1U	/* a cq of the channel's is reaped or armed */
 #define IBCHAN_AFTER_ARM	0x2U	/* a cq of the channel's is armed, and not reaped */
 
-/**
- * struct ibchan_channel - one reliable connection
- * @bounds: limits for checks of its requests; immutable once it is connected: @max_rd_atomic
- *	of it is agreed on before that, and written under @post_lock
- * @connected: @qp has come to RTS, so closing has to drain it; under @qp.lock
- * @post_lock: guards the posting side of both queues, @chain
- * @send: all but receives
- * @recv: receives
- * @qp: its queue pair
- * @parked: plain memory of works that have failed, until @qp is destroyed
- * @after_post: IBCHAN_AFTER_*: duties of a poster behind its post
- * @state_lock: guards @state, @error, @status and @device_gone together
- * @state_wait: woken when the channel is not connecting any more
- * @state: enum ibchan_channel_state; read without the lock by the post path
- * @error: errno of the first error, positive
- * @status: of the work that failed first
- * @device_gone: its device has left, whatever the first error was
- * @asked: the break was asked for, or the peer is to be told, so the connection is ended, too
- * @telling: @connected_to is being called, and @broken comes behind it; under @state_lock
- * @tell_later: the channel has broken meanwhile; under @state_lock
- * @broken_at: when it broke, in jiffies; 0: it has not
- * @port_down_at: when its port last went down, in jiffies; 0: it has not
- * @leaked: the device would not let go of it
- * @cause_turn: finds out what has failed when only its consequences were seen, then tells
- * @break_turn: moves the qp to ERR, and where it must, later to RESET
- * @refs: 1 for its owner; the memory goes with the last one
- * @end_lock: one caller stops it at a time
- * @closed: the owner's, who does not wait for the end
- * @close_work: closes what its owner has given up, or frees it
- * @closing: counts the channel once its owner has given it up; NULL before that
- * @cookie: the consumer's
- * @connected_to: the consumer's
- * @broken: the consumer's
- * @priv: the consumer's
- * @cm: its connection, if it was connected by address; set once, under @qp.lock
- * @options: immutable
- * @gid_gone: noted in @history; under @qp.lock
- * @peer: the peer's endpoint, once connected; under @qp.lock
- * @watch: keepalive
- * @history: its events
- * @cost: of kernel memory
- * @link: in the device's list
- * @rcu: the memory outlives readers that found it in a handle table
- * @chain: scratch space
- */
+/* One reliable connection */
 struct ibchan_channel {
+	/*
+	 * limits for checks of its requests; immutable once it is connected: @max_rd_atomic of it
+	 * is agreed on before that, and written under @post_lock
+	 */
 	struct ibchan_bounds bounds;
-	int connected;
-	spinlock_t post_lock;		/* posting */
-	struct ibchan_queue send;
-	struct ibchan_queue recv;
-	struct ibchan_qp qp;
+	int connected;	/* @qp has come to RTS, so closing has to drain it; under @qp.lock */
+	spinlock_t post_lock;	/* guards the posting side of both queues, @chain */
+	struct ibchan_queue send;	/* all but receives */
+	struct ibchan_queue recv;	/* receives */
+	struct ibchan_qp qp;	/* its queue pair */
+	/* plain memory of works that have failed, until @qp is destroyed */
 	__channel_only struct llist_head parked;
-	u32 after_post;
-	__channel_only spinlock_t state_lock;		/* state and first error */
-	wait_queue_head_t state_wait;
-	u32 state;
-	u32 error;
-	__channel_only u32 status;
+	u32 after_post;	/* IBCHAN_AFTER_*: duties of a poster behind its post */
+	/* guards @state, @error, @status and @device_gone together */
+	__channel_only spinlock_t state_lock;
+	wait_queue_head_t state_wait;	/* woken when the channel is not connecting any more */
+	u32 state;	/* enum ibchan_channel_state; read without the lock by the post path */
+	u32 error;	/* errno of the first error, positive */
+	__channel_only u32 status;	/* of the work that failed first */
+	/* its device has left, whatever the first error was */
 	__channel_only bool device_gone;
-	__channel_only bool on_cqs;			/* its cqs know that it has broken */
+	__channel_only bool on_cqs;	/* its cqs know that it has broken */
+	/* the break was asked for, or the peer is to be told, so the connection is ended, too */
 	__channel_only bool asked;
+	/* @connected_to is being called, and @broken comes behind it; under @state_lock */
 	__channel_only bool telling;
-	__channel_only bool tell_later;
-	__channel_only unsigned long broken_at;
+	__channel_only bool tell_later;	/* the channel has broken meanwhile; under @state_lock */
+	__channel_only unsigned long broken_at;	/* when it broke, in jiffies; 0: it has not */
+	/* when its port last went down, in jiffies; 0: it has not */
 	__channel_only unsigned long port_down_at;
-	__channel_only int leaked;
+	__channel_only int leaked;	/* the device would not let go of it */
+	/* finds out what has failed when only its consequences were seen, then tells */
 	struct ibchan_turn cause_turn;
-	struct ibchan_turn break_turn;
-	__channel_only refcount_t refs;
-	__channel_only struct mutex end_lock;
+	struct ibchan_turn break_turn;	/* moves the qp to ERR, and where it must, later to RESET */
+	__channel_only refcount_t refs;	/* 1 for its owner; the memory goes with the last one */
+	__channel_only struct mutex end_lock;	/* one caller stops it at a time */
+	/* the owner's, who does not wait for the end */
 	__channel_only void (*closed)(void *priv);
-	struct work_struct close_work;
+	struct work_struct close_work;	/* closes what its owner has given up, or frees it */
+	/* counts the channel once its owner has given it up; NULL before that */
 	__channel_only struct ibchan_closing *closing;
+	/* the consumer's, as the next three */
 	__channel_only u64 cookie;
 	__channel_only void (*connected_to)(void *priv);
 	__channel_only void (*broken)(void *priv, int error);
 	__channel_only void *priv;
+	/* its connection, if it was connected by address; set once, under @qp.lock */
 	struct ibchan_cm *cm;
-	struct ibchan_options options;
-	bool gid_gone;
-	struct ibchan_endpoint peer;
-	struct ibchan_watch watch;
-	__channel_only struct ibchan_history history;
-	__channel_only struct ibchan_cost cost;
-	__channel_only struct list_head link;
+	struct ibchan_options options;	/* immutable */
+	bool gid_gone;	/* noted in @history; under @qp.lock */
+	struct ibchan_endpoint peer;	/* the peer's endpoint, once connected; under @qp.lock */
+	struct ibchan_watch watch;	/* keepalive */
+	__channel_only struct ibchan_history history;	/* its events */
+	__channel_only struct ibchan_cost cost;	/* of kernel memory */
+	__channel_only struct list_head link;	/* in the device's list */
+	/* the memory outlives readers that found it in a handle table */
 	__channel_only struct rcu_head rcu;
-	__channel_only struct ibchan_chain chain;
+	__channel_only struct ibchan_chain chain;	/* scratch space */
 };
 
-/* queue.c, retire.c */
-int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
-		      struct ibchan_cq *cq, u32 depth);
-void ibchan_queue_fini(struct ibchan_queue *queue);
+/* retire.c */
 void ibchan_queue_end_silent(struct ibchan_queue *queue);
 bool ibchan_queue_flush(struct ibchan_queue *queue, u32 max);
-void ibchan_queue_give_marker_up(struct ibchan_queue *queue);
+void ibchan_queue_end_marker(struct ibchan_queue *queue);
 
 /* build.c */
 int ibchan_channels_init(const struct ibchan_channel_part *const *parts);
 void ibchan_channels_fini(void);
+int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch, struct ibchan_cq *cq,
+		      u32 depth);
 
-/* history_show.c */
+/* history.c */
+void ibchan_history_add(struct ibchan_channel *ch, u32 kind, u32 error, u32 detail, u64 value);
+void ibchan_history_failed(struct ibchan_channel *ch, const struct ibchan_completion *completion);
+void ibchan_history_address(struct ibchan_channel *ch, u32 error);
+void ibchan_history_refused(struct ibchan_channel *ch, int error, u32 code, u64 wr_id);
+void ibchan_facts_fill(struct ibchan_channel *ch, struct ibchan_facts *facts);
 int ibchan_history_show(struct seq_file *m);
 
 /* drain.c */
@@ -233,7 +327,7 @@ u32 ibchan_channel_cause(const struct ibchan_channel *ch);
 
 /* close.c */
 void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned long deadline);
-void ibchan_channel_force(struct ibchan_channel *ch);
+void ibchan_channel_stop_alone(struct ibchan_channel *ch, unsigned long deadline);
 bool ibchan_channel_end(struct ibchan_channel *ch);
 
 #endif /* IBCHAN_CHANNEL_H */

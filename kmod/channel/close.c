@@ -92,8 +92,7 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 		ibchan_cq_drop_broken(ch->send.cq);
 		ibchan_cq_drop_broken(ch->recv.cq);
 	}
-	ibchan_channel_release_queue(&ch->send);
-	ibchan_channel_release_queue(&ch->recv);
+	ibchan_channel_release_queues(ch);
 	ibchan_mr_unpark(&ch->parked);
 	if (!ch->bounds.service)
 		ibchan_pd_drop(ch->qp.pd);
@@ -108,23 +107,13 @@ static unsigned long drain_deadline(const struct ibchan_channel *ch)
 	return start + IBCHAN_DRAIN_TIMEOUT;
 }
 
-static void channel_free(struct rcu_head *rcu)
-{
-	struct ibchan_channel *ch = container_of(rcu, struct ibchan_channel, rcu);
-
-	ibchan_parts_call(free, ch);
-	ibchan_history_free(&ch->history);
-	ibchan_cost_pay_back(&ch->cost);
-	kmem_cache_free(ibchan_channel_cache, ch);
-}
-
 /* No reference is left. */
 static void channel_release(struct ibchan_channel *ch)
 {
 	struct ibchan_device *dev = ch->qp.dev;
 
 	ibchan_channel_drop_cqs(ch);
-	call_rcu(&ch->rcu, channel_free);
+	call_rcu(&ch->rcu, ibchan_channel_free);
 	ibchan_device_put(dev);
 }
 
@@ -289,7 +278,13 @@ void ibchan_channel_put(struct ibchan_channel *ch)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_put, IBCHAN_NS);
 
-static void stop_alone(struct ibchan_channel *ch, unsigned long deadline)
+/*
+ * Stops a channel, and leaves it to its owner. A caller that cannot go on before a work of a broken
+ * channel has ended destroys the queue pair so, which ends all access of the device: with a
+ * @deadline that is over. Not beside its close, unless the caller has a reference. Without the
+ * gate.
+ */
+void ibchan_channel_stop_alone(struct ibchan_channel *ch, unsigned long deadline)
 {
 	guard(mutex)(&ch->end_lock);
 	ibchan_gate_enter_to_end(&ch->qp.dev->gate);
@@ -314,16 +309,6 @@ static void stop_alone(struct ibchan_channel *ch, unsigned long deadline)
 void ibchan_channel_drain(struct ibchan_channel *ch)
 {
 	might_sleep();
-	stop_alone(ch, drain_deadline(ch));
+	ibchan_channel_stop_alone(ch, drain_deadline(ch));
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_drain, IBCHAN_NS);
-
-/*
- * A caller that cannot go on before a work of a broken channel has ended destroys the queue pair,
- * which ends all access of the device. Not beside its close, unless the caller has a reference.
- * Without the gate.
- */
-void ibchan_channel_force(struct ibchan_channel *ch)
-{
-	stop_alone(ch, jiffies);
-}

@@ -25,9 +25,7 @@ static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
 	/* Another completion of it would count twice. */
 	queue->marker.done = NULL;
 	ibchan_queue_end_silent(queue);
-	queue->cq->retired++;
-	/* Pairs with the load-acquire in ibchan_cq_wait_drained(). */
-	smp_store_release(&queue->drained, 1);
+	ibchan_queue_end_marker(queue);
 	/* Pairs with itself: of the two markers the one that is done last sees the other one. */
 	smp_mb();
 	if (ibchan_device_has(queue->channel->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR) &&
@@ -43,8 +41,7 @@ static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
 	queue->marker.done = marker_done;
 	queue->marked = 1;
 	atomic_inc(&queue->cq->in_flight);
-	if (queue == &queue->channel->send &&
-	    ibchan_parts_ask(defers_marker, queue->channel))
+	if (queue == &queue->channel->send && ibchan_parts_ask(defers_marker, queue->channel))
 		return;
 	if (!post(qp, &queue->marker))
 		return;

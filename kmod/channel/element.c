@@ -7,12 +7,6 @@
 
 #include "element.h"
 
-/* As ibchan_work_put_mrs(), for a work that was not posted. */
-void ibchan_work_undo_mrs(struct ibchan_work *work)
-{
-	ibchan_work_put_mrs(work);
-}
-
 /* The request is refused when its work has the regions before @end. Returns @error. */
 int ibchan_work_refuse_sge(struct ibchan_work *work, struct ibchan_mr **end, int error)
 {
@@ -32,25 +26,6 @@ int ibchan_element_refuse(const struct ibchan_channel *ch, u8 opcode, const stru
 					   (u64[3]) { 1 });
 }
 
-static void build_parts(const struct ibchan_sge *sge, struct ib_sge *out)
-{
-	const struct ibchan_mr *mr = sge->mr;
-	const struct ibchan_segment *segment = mr->segments;
-	u64 offset = sge->offset;
-	u32 left = sge->length;
-	u32 part;
-
-	segment += ibchan_segments_find(mr->segments, mr->num_segments, offset);
-	for (; left; out++, segment++, left -= part, offset += part) {
-		part = min_t(u64, left, segment[1].start - offset);
-		*out = (struct ib_sge){
-			.addr = segment->dma + (offset - segment->start),
-			.length = part,
-			.lkey = mr->lkey,
-		};
-	}
-}
-
 /*
  * Shows an element of a region of several segments to the device. @before: elements of the request
  * before it. Returns how many it has; -EINVAL when the request has more than there ever may be;
@@ -61,15 +36,25 @@ int ibchan_element_build_parts(const struct ibchan_channel *ch, u8 opcode,
 			       struct ibchan_reason *reason)
 {
 	const struct ibchan_mr *mr = sge->mr;
-	u32 max = ch->bounds.max_sge[opcode];
-	u32 parts = !mr->segments ? 1 : ibchan_segments_count(mr->segments, mr->num_segments,
-							       sge->offset, sge->length);
+	const struct ibchan_segment *segment = mr->segments;
+	u32 left, part, max = ch->bounds.max_sge[opcode];
+	u64 offset = sge->offset;
+	u32 parts = !segment ? 1 : ibchan_segments_count(segment, mr->num_segments, offset,
+							 sge->length);
 
 	if (before + parts > max)
 		return ibchan_refuse_elements(before + parts, max, reason);
 	if (parts > ch->chain.end - out)
 		return -ENOSPC;
-	build_parts(sge, out);
+	segment += ibchan_segments_find(segment, mr->num_segments, offset);
+	for (left = sge->length; left; out++, segment++, left -= part, offset += part) {
+		part = min_t(u64, left, segment[1].start - offset);
+		*out = (struct ib_sge){
+			.addr = segment->dma + (offset - segment->start),
+			.length = part,
+			.lkey = mr->lkey,
+		};
+	}
 	return parts;
 }
 

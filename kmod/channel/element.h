@@ -15,7 +15,6 @@
 #include "work.h"
 
 /* element.c */
-void ibchan_work_undo_mrs(struct ibchan_work *work);
 int ibchan_work_refuse_sge(struct ibchan_work *work, struct ibchan_mr **end, int error);
 int ibchan_element_refuse(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
 			  struct ibchan_reason *reason);

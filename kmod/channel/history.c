@@ -7,21 +7,13 @@
  * ones: probes, a post that is tried again, works that flush.
  */
 #include <linux/ktime.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "channel.h"
 #include "compat.h"
-
-void ibchan_history_init(struct ibchan_history *history)
-{
-	spin_lock_init(&history->lock);
-}
-
-void ibchan_history_free(struct ibchan_history *history)
-{
-	kfree(history->more);
-}
 
 static struct ibchan_history_event *event_at(struct ibchan_history *history, u32 number)
 {
@@ -84,8 +76,7 @@ void ibchan_history_add(struct ibchan_channel *ch, u32 kind, u32 error, u32 deta
 }
 
 /* A work has failed, and not because another one had. Any context but NMI. */
-void ibchan_history_failed(struct ibchan_channel *ch,
-			   const struct ibchan_completion *completion)
+void ibchan_history_failed(struct ibchan_channel *ch, const struct ibchan_completion *completion)
 {
 	unsigned long flags;
 
@@ -126,8 +117,7 @@ void ibchan_history_refused(struct ibchan_channel *ch, int error, u32 code, u64 
  * Context: any but NMI.
  * Return: how many were written.
  */
-u32 ibchan_channel_history(struct ibchan_channel *ch, struct ibchan_history_event *events,
-			   u32 num)
+u32 ibchan_channel_history(struct ibchan_channel *ch, struct ibchan_history_event *events, u32 num)
 {
 	struct ibchan_history *history = &ch->history;
 	unsigned long flags;
@@ -166,4 +156,58 @@ void ibchan_facts_fill(struct ibchan_channel *ch, struct ibchan_facts *facts)
 	if (ch->qp.params.ack_timeout)
 		facts->ack_timeout_ns = 4096ULL << ch->qp.params.ack_timeout;
 	ibchan_qp_unlock(&ch->qp);
+}
+
+/* A file, and room for the events of one channel. */
+struct history_page {
+	struct seq_file *m;	/* the file */
+	struct ibchan_history_event events[IBCHAN_HISTORY_MAX];	/* of one channel */
+};
+
+#define KIND_NAME(nr, NAME)	\
+	[nr] = #NAME,
+static const char * const kind_names[] = {
+	IBCHAN_HISTORY_KINDS(KIND_NAME)
+};
+
+static void show_event(struct seq_file *m, const struct ibchan_history_event *event)
+{
+	u32 ns;
+	u64 seconds = div_u64_rem(event->time_ns, NSEC_PER_SEC, &ns);
+
+	seq_printf(m, " %llu.%06u #%u %s error %u detail %#x value %#llx\n", seconds,
+		   (u32)(ns / NSEC_PER_USEC), event->number, kind_names[event->kind],
+		   event->error, event->detail, event->value);
+}
+
+/* A channel that does not fit is shown again from the beginning, with more room. */
+static void show_device(struct ibchan_device *dev, void *arg)
+{
+	struct history_page *page = arg;
+	struct ibchan_channel *ch;
+	u32 num, i;
+
+	guard(mutex)(&dev->lock);
+	list_for_each_entry(ch, &dev->channels, link) {
+		if (ch->bounds.service || seq_has_overflowed(page->m))
+			continue;
+		num = ibchan_channel_history(ch, page->events, IBCHAN_HISTORY_MAX);
+		seq_printf(page->m, "%s qpn %#x state %u\n", ch->qp.dev->attr.name,
+			   be32_to_cpu(ch->qp.endpoint.qpn), READ_ONCE(ch->state));
+		for (i = 0; i < num; i++)
+			show_event(page->m, &page->events[i]);
+	}
+}
+
+/* For debugfs: a line for each channel, and below it one for each event. */
+int ibchan_history_show(struct seq_file *m)
+{
+	struct history_page *page = kzalloc(sizeof(*page), GFP_KERNEL);
+
+	if (!page)
+		return -ENOMEM;
+	page->m = m;
+	ibchan_device_each(show_device, page);
+	kfree(page);
+	return 0;
 }

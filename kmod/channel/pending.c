@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pending works: a work whose result waits until its owner looks, and the
- * blocking calls, which are one such work on the stack of the caller.
+ * Pending works: a work whose result waits until its owner looks, and the blocking calls, which are
+ * one such work on the stack of the caller.
  *
- * The reaper of the cq writes the result and then says so; after that the pending
- * work belongs to the waiter. Waiters sleep on the cq, which wakes them after
- * each batch, so nothing of the pending work is touched any more.
+ * The reaper of the cq writes the result and then says so; after that the pending work belongs to
+ * the waiter. Waiters sleep on the cq, which wakes them after each batch, so nothing of the pending
+ * work is touched any more.
  *
- * A work that lives on a stack must have ended before its function returns.
- * When a signal or a deadline does not allow to wait any longer, the channel is
- * broken, which flushes its works, and where the device does not do that in time
- * the queue pair is destroyed, which ends them.
+ * A work that lives on a stack must have ended before its function returns. When a signal or a
+ * deadline does not allow to wait any longer, the channel is broken, which flushes its works, and
+ * where the device does not do that in time the queue pair is destroyed, which ends them.
  */
 #include <linux/errno.h>
 #include <linux/sched/signal.h>
@@ -18,37 +17,13 @@
 #include "compat.h"
 #include "pending.h"
 
-void ibchan_pending_work_done(struct ibchan_work *work,
-			      const struct ibchan_completion *completion)
+void ibchan_pending_work_done(struct ibchan_work *work, const struct ibchan_completion *completion)
 {
 	struct ibchan_pending *pending = container_of(work, struct ibchan_pending, work);
 
 	pending->completion = *completion;
 	/* Pairs with ibchan_pending_is_done(): the result is whole. */
 	smp_store_release(&pending->state, IBCHAN_PENDING_DONE);
-}
-
-/* As ibchan_pending_post(). A refusal leaves the result of the work before. */
-int ibchan_pending_start(struct ibchan_pending *pending, struct ibchan_channel *ch,
-			 const struct ibchan_wr *wr, struct ibchan_reason *reason)
-{
-	int ret, state = READ_ONCE(pending->state);
-	struct ibchan_wr own = *wr;
-
-	if (unlikely(state == IBCHAN_PENDING_POSTED))
-		return -EALREADY;
-	own.work = &pending->work;
-	own.flags &= ~IBCHAN_WR_UNSIGNALED;
-	pending->work.done = ibchan_pending_work_done;
-	WRITE_ONCE(pending->state, IBCHAN_PENDING_POSTED);
-	ret = ibchan_post_wr(ch, &own, reason);
-	if (unlikely(ret)) {
-		WRITE_ONCE(pending->state, state);
-		return ret;
-	}
-	pending->channel = ch;
-	pending->seen = 0;
-	return 0;
 }
 
 static int pending_ready(void *arg)
@@ -69,7 +44,24 @@ static int pending_ready(void *arg)
 int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *ch,
 			const struct ibchan_wr *wr, struct ibchan_reason *reason)
 {
-	return ibchan_pending_start(pending, ch, wr, reason);
+	int ret, state = READ_ONCE(pending->state);
+	struct ibchan_wr own = *wr;
+
+	if (unlikely(state == IBCHAN_PENDING_POSTED))
+		return -EALREADY;
+	own.work = &pending->work;
+	own.flags &= ~IBCHAN_WR_UNSIGNALED;
+	pending->work.done = ibchan_pending_work_done;
+	WRITE_ONCE(pending->state, IBCHAN_PENDING_POSTED);
+	ret = ibchan_post_wr(ch, &own, reason);
+	if (unlikely(ret)) {
+		/* The result of the work before stays. */
+		WRITE_ONCE(pending->state, state);
+		return ret;
+	}
+	pending->channel = ch;
+	pending->seen = 0;
+	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pending_post, IBCHAN_NS);
 
@@ -216,7 +208,7 @@ void ibchan_pending_end(struct ibchan_pending *pending, int error)
 	ibchan_channel_break(pending->channel, error);
 	if (wait_in(pending, deadline, TASK_UNINTERRUPTIBLE) > 0)
 		return;
-	ibchan_channel_force(pending->channel);
+	ibchan_channel_stop_alone(pending->channel, jiffies);
 	/* Only a device that cannot even destroy its queue pair has this wait on. */
 	while (!ibchan_pending_is_done(pending)) {
 		schedule_timeout_uninterruptible(HZ);
@@ -281,7 +273,7 @@ static __always_inline int run(struct ibchan_channel *ch, const struct ibchan_wr
 	}
 	pending.state = IBCHAN_PENDING_IDLE;
 	pending.work.cqe.done = NULL;
-	ret = ibchan_pending_start(&pending, ch, wr, reason);
+	ret = ibchan_pending_post(&pending, ch, wr, reason);
 	if (unlikely(ret))
 		return refuse_run(outcome, ret);
 	ret = wait_in(&pending, deadline, TASK_KILLABLE);
@@ -301,13 +293,12 @@ static __always_inline int run(struct ibchan_channel *ch, const struct ibchan_wr
  * @deadline: of the monotonic clock; KTIME_MAX: none
  * @outcome: how it went, in detail; NULL is fine
  *
- * When the deadline passes, or the caller is killed, the channel is broken, and
- * the call returns when its work has been flushed. Polls for a moment, then
- * sleeps.
+ * When the deadline passes, or the caller is killed, the channel is broken, and the call returns
+ * when its work has been flushed. Polls for a moment, then sleeps.
  *
  * Context: process, may sleep.
- * Return: 0; as ibchan_post() if it was not posted; the errno of its status,
- * negative, if it failed; -ETIMEDOUT or -EINTR if the channel was broken for it.
+ * Return: 0; as ibchan_post() if it was not posted; the errno of its status, negative, if it
+ * failed; -ETIMEDOUT or -EINTR if the channel was broken for it.
  */
 int ibchan_channel_run_until(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 			     ktime_t deadline, struct ibchan_outcome *outcome)
@@ -325,9 +316,8 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_run_until, IBCHAN_NS);
  * As ibchan_channel_run_until() without a deadline.
  *
  * Context: process, may sleep.
- * Return: 0; as ibchan_post() if it was not posted; the errno of its status,
- * negative, if it failed; -EINTR if the caller was killed and the channel broken
- * for it.
+ * Return: 0; as ibchan_post() if it was not posted; the errno of its status, negative, if it
+ * failed; -EINTR if the caller was killed and the channel broken for it.
  */
 int ibchan_channel_run(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 		       struct ibchan_outcome *outcome)

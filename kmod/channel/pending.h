@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Pending works, as the code that ends them sees them: see pending.c.
- */
+/* Pending works, as the code that ends them sees them: see pending.c. */
 #ifndef IBCHAN_PENDING_H
 #define IBCHAN_PENDING_H
 
@@ -11,10 +9,7 @@
 
 enum ibchan_pending_state { IBCHAN_PENDING_IDLE, IBCHAN_PENDING_POSTED, IBCHAN_PENDING_DONE };
 
-void ibchan_pending_work_done(struct ibchan_work *work,
-			      const struct ibchan_completion *completion);
-int ibchan_pending_start(struct ibchan_pending *pending, struct ibchan_channel *ch,
-			 const struct ibchan_wr *wr, struct ibchan_reason *reason);
+void ibchan_pending_work_done(struct ibchan_work *work, const struct ibchan_completion *completion);
 int ibchan_pending_try(struct ibchan_pending *pending, ktime_t deadline);
 void ibchan_pending_end(struct ibchan_pending *pending, int error);
 

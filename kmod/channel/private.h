@@ -8,8 +8,12 @@
 /* build.c */
 extern struct kmem_cache *ibchan_channel_cache;
 void ibchan_channel_leak(struct ibchan_channel *ch);
-void ibchan_channel_release_queue(struct ibchan_queue *queue);
+void ibchan_channel_release_queues(struct ibchan_channel *ch);
 void ibchan_channel_drop_cqs(struct ibchan_channel *ch);
+void ibchan_channel_free(struct rcu_head *rcu);
+
+/* channel.c */
+int ibchan_channel_refuse_broken(const struct ibchan_channel *ch, struct ibchan_reason *reason);
 
 /* close.c */
 void ibchan_channel_close_work(struct work_struct *work);

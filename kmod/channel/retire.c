@@ -71,9 +71,7 @@ static __always_inline void publish_to_sink(struct ibchan_cq *cq, u8 flags,
 		ibchan_sink_cancel(cq, 1);
 }
 
-/*
- * Ends a work: it gives back what it holds, then its place; then its owner is told.
- */
+/* Ends a work: it gives back what it holds, then its place; then its owner is told. */
 static __always_inline void work_retire(struct ibchan_work *work, const struct ib_wc *wc)
 {
 	struct ibchan_queue *queue = work->queue;
@@ -151,10 +149,9 @@ static noinline bool retire_before(struct ibchan_queue *queue, u32 number)
 }
 
 /*
- * Under the right to reap the cq. Works before this one that have not completed are unsignaled
- * ones that have succeeded: one that fails says so. A completion that cannot be, such as the
- * second one of a work that was posted again meanwhile, ends nothing: its cq is not relied on any
- * more.
+ * Under the right to reap the cq. Works before this one that have not completed are unsignaled ones
+ * that have succeeded: one that fails says so. A completion that cannot be, such as the second one
+ * of a work that was posted again meanwhile, ends nothing: its cq is not relied on any more.
  */
 void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc)
 {
@@ -188,11 +185,11 @@ void ibchan_queue_end_silent(struct ibchan_queue *queue)
 	}
 }
 
-/* A marker that counts as posted will not come. Under the right to reap the cq. */
-void ibchan_queue_give_marker_up(struct ibchan_queue *queue)
+/* The marker has come, or one that counts as posted will not. Under the right to reap the cq. */
+void ibchan_queue_end_marker(struct ibchan_queue *queue)
 {
 	queue->cq->retired++;
-	/* Pairs with the acquire of the code that waits for the drain. */
+	/* Pairs with the load-acquire in ibchan_cq_wait_drained(). */
 	smp_store_release(&queue->drained, 1);
 }
 
@@ -212,6 +209,6 @@ bool ibchan_queue_flush(struct ibchan_queue *queue, u32 max)
 	if (queue == &queue->channel->send)
 		ibchan_parts_call(flush, queue->channel);
 	if (queue->marked && !queue->drained)
-		ibchan_queue_give_marker_up(queue);
+		ibchan_queue_end_marker(queue);
 	return false;
 }

@@ -16,16 +16,14 @@
 /**
  * ibchan_scope_post - post a work that ends with its scope
  * @scope: the scope
- * @pending: all zero, or done and looked at; outlives the scope, and is in no other
- *	one until then
+ * @pending: all zero, or done and looked at; outlives the scope, and is in no other one until then
  * @ch: any channel, open until the scope has ended
  * @wr: the request
  * @reason: why not, or NULL
  *
  * Context: process.
- * Return: as ibchan_pending_post(); -EALREADY also when nobody has looked at the
- * result of the work that it posted in this scope before, and when it is in another
- * scope that has not ended.
+ * Return: as ibchan_pending_post(); -EALREADY also when nobody has looked at the result of the work
+ * that it posted in this scope before, and when it is in another scope that has not ended.
  */
 int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending,
 		      struct ibchan_channel *ch, const struct ibchan_wr *wr,
@@ -36,7 +34,7 @@ int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending
 	/* The pending work's result would be lost, or its place in the list of another scope. */
 	if (pending->scope && (pending->scope != scope || !pending->seen))
 		return -EALREADY;
-	ret = ibchan_pending_start(pending, ch, wr, reason);
+	ret = ibchan_pending_post(pending, ch, wr, reason);
 	if (ret || pending->scope)
 		return ret;
 	pending->scope = scope;
@@ -81,8 +79,7 @@ static noinline void wait_in_turn(struct ibchan_scope *scope, struct ibchan_pend
 }
 
 /* Returns where the next failure is to be linked. */
-static struct ibchan_pending **auto_poll(struct ibchan_scope *scope,
-					 struct ibchan_pending *pending,
+static struct ibchan_pending **auto_poll(struct ibchan_scope *scope, struct ibchan_pending *pending,
 					 struct ibchan_pending **failed)
 {
 	if (!ibchan_pending_is_done(pending))

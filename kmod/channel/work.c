@@ -21,6 +21,7 @@
 #include "trace.h"
 
 #include "element.h"
+#include "private.h"
 
 /* Each takes some 300 bytes of stack, and what the consumer's done() needs. */
 #define MAX_NESTED_REAPS	4
@@ -35,8 +36,7 @@ static noinline int refuse_full(struct ibchan_queue *queue, struct ibchan_reason
 	u32 code = queue == &queue->channel->send ? IBCHAN_REASON_SEND_QUEUE_FULL :
 						    IBCHAN_REASON_RECV_QUEUE_FULL;
 
-	return ibchan_refuse_values(reason, code, -EAGAIN,
-				    (u64[3]) { queue->places.depth });
+	return ibchan_refuse_values(reason, code, -EAGAIN, (u64[3]) { queue->places.depth });
 }
 
 /* Takes room for completions of up to @num requests; give_room_back() returns the surplus. */
@@ -159,23 +159,9 @@ static void unreserve(struct ibchan_queue *queue, struct ibchan_work *work)
 	if (work->flags & IBCHAN_WR_SGL)
 		ibchan_sgl_untake(work);
 	else
-		ibchan_work_undo_mrs(work);
+		ibchan_work_put_mrs(work);
 	if (!work->done)
 		ibchan_sink_cancel(queue->cq, 1);
-}
-
-static void build_flags(union ibchan_chain_wr *out, const struct ibchan_wr *wr)
-{
-	if (wr->flags & IBCHAN_WR_IMM) {
-		out->wr.opcode = ibchan_ops[wr->opcode].verb[1];
-		out->wr.ex.imm_data = cpu_to_be32(wr->imm);
-	}
-	if (wr->flags & IBCHAN_WR_FENCE)
-		out->wr.send_flags |= IB_SEND_FENCE;
-	if (wr->flags & IBCHAN_WR_SOLICITED)
-		out->wr.send_flags |= IB_SEND_SOLICITED;
-	if (wr->flags & IBCHAN_WR_INLINE)
-		out->wr.send_flags |= IB_SEND_INLINE;
 }
 
 /* The members that only some opcodes have. */
@@ -215,7 +201,16 @@ static noinline union ibchan_chain_wr *build_odd(struct ibchan_channel *ch,
 	if (!ibchan_places_take(&ch->send.places, !(wr->flags & IBCHAN_WR_UNSIGNALED)))
 		out->wr.send_flags = 0;
 	build_opcode(out, wr);
-	build_flags(out, wr);
+	if (wr->flags & IBCHAN_WR_IMM) {
+		out->wr.opcode = ibchan_ops[wr->opcode].verb[1];
+		out->wr.ex.imm_data = cpu_to_be32(wr->imm);
+	}
+	if (wr->flags & IBCHAN_WR_FENCE)
+		out->wr.send_flags |= IB_SEND_FENCE;
+	if (wr->flags & IBCHAN_WR_SOLICITED)
+		out->wr.send_flags |= IB_SEND_SOLICITED;
+	if (wr->flags & IBCHAN_WR_INLINE)
+		out->wr.send_flags |= IB_SEND_INLINE;
 	return wr->flags & IBCHAN_WR_SGL ? ibchan_sgl_split(work, out) : out;
 }
 
@@ -304,8 +299,7 @@ static noinline int refuse_undone(const struct ibchan_channel *ch, struct ibchan
 
 	if (reason)
 		reason->element = 0;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_POST_FAILED, error,
-				    (u64[3]) { -error });
+	return ibchan_refuse_values(reason, IBCHAN_REASON_POST_FAILED, error, (u64[3]) { -error });
 }
 
 /*
@@ -321,8 +315,7 @@ static __always_inline u32 post_chain(struct ibchan_channel *ch, bool recv, u32 
 	return ibchan_post_sends(ch->qp.ib, &ch->chain, wrs);
 }
 
-static noinline int refuse_state(struct ibchan_channel *ch, u32 state,
-				 struct ibchan_reason *reason)
+static noinline int refuse_state(struct ibchan_channel *ch, u32 state, struct ibchan_reason *reason)
 {
 	int ret = ibchan_state_error(state, ibchan_channel_cause(ch));
 
@@ -332,9 +325,7 @@ static noinline int refuse_state(struct ibchan_channel *ch, u32 state,
 	case -ENODEV:
 		return ibchan_refuse(reason, IBCHAN_REASON_DEVICE_GONE, ret);
 	default:
-		return ibchan_refuse_values(reason, IBCHAN_REASON_BROKEN, ret,
-					    (u64[3]) { READ_ONCE(ch->error),
-						      READ_ONCE(ch->status) });
+		return ibchan_channel_refuse_broken(ch, reason);
 	}
 }
 
@@ -437,33 +428,30 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
  * @accepted: how many leading ones were posted, also on an error
  * @reason: why the next one was refused, with its index and element; or NULL
  *
- * An accepted request completes exactly once: by done() of its work, or through
- * the sink of its cq. Its ranges belong to the device until then. On a cq that is
- * IBCHAN_CQ_POLLED the caller then reaps, polls, waits or arms. Any other calls
- * back by itself, mostly from a softirq; only on one that is IBCHAN_CQ_POST_REAPS within
- * this call, too, for what has completed already, of whichever channel.
+ * An accepted request completes exactly once: by done() of its work, or through the sink of its cq.
+ * Its ranges belong to the device until then. On a cq that is IBCHAN_CQ_POLLED the caller then
+ * reaps, polls, waits or arms. Any other calls back by itself, mostly from a softirq; only on one
+ * that is IBCHAN_CQ_POST_REAPS within this call, too, for what has completed already, of whichever
+ * channel.
  *
- * A work that is IBCHAN_WR_UNSIGNALED ends when a later work of the send queue
- * does that is not, or with an error, or when the channel is broken; until then
- * it keeps its place, and its ranges stay busy. Posted by wr_id, it has no
- * completion unless it fails. At least every second half of a queue is signaled
- * whatever the flags say, so that a queue cannot fill up for ever.
+ * A work that is IBCHAN_WR_UNSIGNALED ends when a later work of the send queue does that is not, or
+ * with an error, or when the channel is broken; until then it keeps its place, and its ranges stay
+ * busy. Posted by wr_id, it has no completion unless it fails. At least every second half of a
+ * queue is signaled whatever the flags say, so that a queue cannot fill up for ever.
  *
  * Context: process or softirq, not with interrupts off.
- * Return: 0 when all were posted; else the errno of the first refused one: -EINVAL for
- * an opcode that is not one, a flag or number of elements that does not go with the
- * opcode, a range outside its region, more bytes than a message, the inline data or
- * the remote region may have, an atomic that is not of 8 aligned bytes, or no work
- * where the cq has nowhere to put a completion, or a work without done();
- * -EOPNOTSUPP for an unknown flag, for a read or an atomic to a peer that serves
- * none, or an atomic on a device that has none; -EXDEV for a region of another
- * domain; -EACCES for a region that does not allow the access; -EKEYREVOKED for one whose key
- * a peer has invalidated, as a completion has told; -EBUSY for a range
- * that collides with one in flight (IBCHAN_WR_EXCLUSIVE), and for a work that is in
- * flight; -ENOENT for a region that is being given up; -EAGAIN for
- * a full queue or sink; -ENOTCONN before the handshake, for all but receives;
- * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; -EDEADLK with
- * interrupts off; other errnos of the sink's reserve() or of the driver.
+ * Return: 0 when all were posted; else the errno of the first refused one: -EINVAL for an opcode
+ * that is not one, a flag or number of elements that does not go with the opcode, a range outside
+ * its region, more bytes than a message, the inline data or the remote region may have, an atomic
+ * that is not of 8 aligned bytes, or no work where the cq has nowhere to put a completion, or a
+ * work without done(); -EOPNOTSUPP for an unknown flag, for a read or an atomic to a peer that
+ * serves none, or an atomic on a device that has none; -EXDEV for a region of another domain;
+ * -EACCES for a region that does not allow the access; -EKEYREVOKED for one whose key a peer has
+ * invalidated, as a completion has told; -EBUSY for a range that collides with one in flight
+ * (IBCHAN_WR_EXCLUSIVE), and for a work that is in flight; -ENOENT for a region that is being given
+ * up; -EAGAIN for a full queue or sink; -ENOTCONN before the handshake, for all but receives;
+ * -ESHUTDOWN on a broken channel; -ENODEV when the device is gone; -EDEADLK with interrupts off;
+ * other errnos of the sink's reserve() or of the driver.
  */
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason)

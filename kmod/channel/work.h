@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The parts of a work that the poster and the cq's owner share.
- */
+/* The parts of a work that the poster and the cq's owner share. */
 #ifndef IBCHAN_WORK_H
 #define IBCHAN_WORK_H
 

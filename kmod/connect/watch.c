@@ -311,7 +311,7 @@ static void probe_done(struct ib_cq *ib, struct ib_wc *wc)
 		ibchan_channel_fail_send(ch, wc);
 	if (use == WATCH_SPARE_PROBE_THEN_MARKER &&
 	    ibchan_post_send_marker(ch->qp.ib, &queue->marker))
-		ibchan_queue_give_marker_up(queue);
+		ibchan_queue_end_marker(queue);
 }
 
 /* The caller holds the post lock and the channel is connected. */
