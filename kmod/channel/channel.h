@@ -159,7 +159,7 @@ struct ibchan_watch {
 	__connect_only atomic_t spare;
 	/* jiffies without a completion before a probe; 0: there are no probes */
 	__connect_only unsigned long silence;
-	/* its user's, see connect/watch_share.h; NULL: it has no keepalive */
+	/* its user's, see connect/watch.c; NULL: it has no keepalive */
 	__connect_only struct ibchan_watch_share *share;
 	__connect_only struct rb_node node;	/* in the queue of @share, by @due */
 	__connect_only unsigned long due;	/* when it is looked at next, in jiffies */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Completion queues: how they are made and end. Reaping is in cq_reap.c.
+ * Completion queues: how they are made and end, and completions that stay in the kernel until the
+ * consumer polls for them. Reaping is in cq_reap.c.
  *
  * Life: the last user kills the cq, so that no verb is called on it any more,
  * and a worker destroys the ib_cq behind a grace period: soft-RoCE of 6.1 calls
@@ -10,8 +11,10 @@
  * and then.
  */
 #include <linux/errno.h>
+#include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 
 #include "compat.h"
 #include "counters.h"
@@ -19,13 +22,109 @@
 #include "verbs.h"
 
 /* Room for 120 channels with the default queues; a megabyte on soft-RoCE. */
-#define DEFAULT_ENTRIES		4096
+#define DEFAULT_ENTRIES		4096U
 
 /* How often the end of a cq looks for an event that is due. */
 #define LATE_LOOK		max(HZ / 50, 1)
 
 /* Cqs that wait for theirs. */
 static atomic_t num_late;
+
+/* Completions that were not taken yet. Like the ring of user space they take room before the post. */
+struct ibchan_cq_fifo {
+	const struct ibchan_sink *sink;	/* the consumer's, for events */
+	void *priv;		/* the consumer's */
+	spinlock_t lock;	/* guards the counters; bottom halves off */
+	u32 mask;		/* number of entries, a power of two, less one */
+	u32 reserved;		/* works that have ever taken room, less those that gave it back */
+	u32 tail;		/* completions that ever came */
+	u32 head;		/* completions that were ever taken */
+	struct ibchan_completion entries[];
+};
+
+static int fifo_reserve(void *priv, u32 num)
+{
+	struct ibchan_cq_fifo *fifo = priv;
+
+	spin_lock(&fifo->lock);
+	num = min(num, fifo->mask + 1 - (fifo->reserved - fifo->head));
+	fifo->reserved += num;
+	spin_unlock(&fifo->lock);
+	return num ?: -EAGAIN;
+}
+
+static void fifo_cancel(void *priv, u32 num)
+{
+	struct ibchan_cq_fifo *fifo = priv;
+
+	spin_lock(&fifo->lock);
+	fifo->reserved -= num;
+	spin_unlock(&fifo->lock);
+}
+
+static void fifo_done(void *priv, const struct ibchan_completion *completion)
+{
+	struct ibchan_cq_fifo *fifo = priv;
+
+	spin_lock(&fifo->lock);
+	fifo->entries[fifo->tail++ & fifo->mask] = *completion;
+	spin_unlock(&fifo->lock);
+}
+
+static void fifo_notify(void *priv)
+{
+	struct ibchan_cq_fifo *fifo = priv;
+
+	if (fifo->sink->notify)
+		fifo->sink->notify(fifo->priv);
+}
+
+static void fifo_gone(void *priv)
+{
+	struct ibchan_cq_fifo *fifo = priv;
+
+	if (fifo->sink->gone)
+		fifo->sink->gone(fifo->priv);
+}
+
+static const struct ibchan_sink fifo_sink = {
+	.reserve = fifo_reserve,
+	.cancel = fifo_cancel,
+	.done = fifo_done,
+	.notify = fifo_notify,
+	.gone = fifo_gone,
+};
+
+/* Puts a ring for as many completions as @cq has entries before the consumer's sink. */
+static int add_fifo(struct ibchan_cq *cq)
+{
+	u32 size = roundup_pow_of_two(cq->entries);
+	struct ibchan_cq_fifo *fifo = kvzalloc(struct_size(fifo, entries, size),
+					       GFP_KERNEL_ACCOUNT);
+
+	if (!fifo)
+		return -ENOMEM;
+	fifo->sink = cq->sink;
+	fifo->priv = cq->priv;
+	spin_lock_init(&fifo->lock);
+	fifo->mask = size - 1;
+	cq->fifo = fifo;
+	cq->sink = &fifo_sink;
+	cq->priv = fifo;
+	return 0;
+}
+
+/* Oldest first; how many. */
+static int fifo_take(struct ibchan_cq_fifo *fifo, struct ibchan_completion *completions, int num)
+{
+	int taken = 0;
+
+	spin_lock_bh(&fifo->lock);
+	for (; taken < num && fifo->head != fifo->tail; fifo->head++)
+		completions[taken++] = fifo->entries[fifo->head & fifo->mask];
+	spin_unlock_bh(&fifo->lock);
+	return taken;
+}
 
 static void cq_error_work(struct work_struct *work)
 {
@@ -41,44 +140,28 @@ static void cq_error(struct ib_event *event, void *context)
 static void cq_free_work(struct work_struct *work);
 static void cq_late_timer(struct timer_list *timer);
 
-/* The caller's sink, with defaults for the functions that it leaves out. */
-static int set_sink(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
-{
-	static const struct ibchan_sink no_sink;
-	const struct ibchan_sink *sink = init->sink ?: &no_sink;
-
-	cq->sink = sink;
-	cq->priv = init->priv;
-	if (!(init->flags & IBCHAN_CQ_KEEP))
-		return 0;
-	cq->fifo = ibchan_cq_fifo_alloc(cq->entries, sink, init->priv);
-	if (!cq->fifo)
-		return -ENOMEM;
-	cq->sink = &ibchan_cq_fifo_sink;
-	cq->priv = cq->fifo;
-	return 0;
-}
-
 static void cq_free(struct ibchan_cq *cq)
 {
 	if (test_bit(CQ_LEAKED, &cq->flags))
 		return;
-	ibchan_cq_fifo_free(cq->fifo);
+	kvfree(cq->fifo);
 	ibchan_cost_pay_back(&cq->cost);
 	kfree(cq);
 }
 
-static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
-				  const struct ibchan_cq_init *init,
+static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, const struct ibchan_cq_init *init,
 				  struct lock_class_key *class)
 {
+	static const struct ibchan_sink no_sink;
 	struct ibchan_cq *cq = kzalloc_node(sizeof(*cq), GFP_KERNEL_ACCOUNT, dev->node);
 
 	if (!cq)
 		return NULL;
 	cq->dev = dev;
+	cq->sink = init->sink ?: &no_sink;
+	cq->priv = init->priv;
 	cq->mode = init->flags;
-	cq->entries = entries;
+	cq->entries = init->entries ?: min(DEFAULT_ENTRIES, dev->attr.max_cqe);
 	ibchan_cq_init_reaping(cq);
 	ibchan_callback_init(cq, class);
 	INIT_WORK(&cq->error_work, cq_error_work);
@@ -86,18 +169,10 @@ static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, u32 entries,
 	timer_setup(&cq->late_timer, cq_late_timer, 0);
 	refcount_set(&cq->users, 1);
 	spin_lock_init(&cq->space_lock);
-	if (!set_sink(cq, init))
+	if (!(cq->mode & IBCHAN_CQ_KEEP) || !add_fifo(cq))
 		return cq;
-	cq_free(cq);
+	kfree(cq);
 	return NULL;
-}
-
-/* Each vector interrupts a cpu of its own, as long as there are enough of them. */
-static u32 choose_vector(struct ibchan_device *dev, u32 wanted)
-{
-	if (wanted)
-		return wanted - 1;
-	return (u32)atomic_fetch_inc(&dev->next_vector) % max(dev->attr.comp_vectors, 1U);
 }
 
 static int destroy(void *ib)
@@ -117,12 +192,17 @@ static int create_verbs(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
 {
 	struct ib_cq_init_attr attr = {
 		.cqe = cq->entries,
-		.comp_vector = choose_vector(cq->dev, init->comp_vector),
+		.comp_vector = init->comp_vector - 1,
 	};
-	struct ib_cq *ib = ibchan_fault_ptr(IBCHAN_FAULT_CQ_CREATE) ?:
-			   ib_create_cq(cq->dev->ib, ibchan_cq_event, cq_error, cq, &attr);
+	struct ib_cq *ib;
 	int ret = 0;
 
+	/* Each vector interrupts a cpu of its own, as long as there are enough of them. */
+	if (!init->comp_vector)
+		attr.comp_vector = (u32)atomic_fetch_inc(&cq->dev->next_vector) %
+				   max(cq->dev->attr.comp_vectors, 1U);
+	ib = ibchan_fault_ptr(IBCHAN_FAULT_CQ_CREATE) ?:
+	     ib_create_cq(cq->dev->ib, ibchan_cq_event, cq_error, cq, &attr);
 	if (IS_ERR(ib))
 		return PTR_ERR(ib);
 	if (init->moderation_count)
@@ -134,16 +214,17 @@ static int create_verbs(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
 	return ret;
 }
 
-static struct ibchan_cq *cq_create(struct ibchan_device *dev, u32 entries,
-				   const struct ibchan_cq_init *init,
+/* Inside the gate. */
+static struct ibchan_cq *cq_create(struct ibchan_device *dev, const struct ibchan_cq_init *init,
 				   struct ibchan_reason *reason, struct lock_class_key *class)
 {
-	struct ibchan_cq *cq = cq_alloc(dev, entries, init, class);
+	struct ibchan_cq *cq = cq_alloc(dev, init, class);
 	int ret;
 
 	if (!cq)
 		return ERR_PTR(-ENOMEM);
-	ret = ibchan_cost_charge(&cq->cost, init->budget, ibchan_footprint_cq(entries), reason);
+	ret = ibchan_cost_charge(&cq->cost, init->budget, ibchan_footprint_cq(cq->entries),
+				 reason);
 	if (!ret)
 		ret = create_verbs(cq, init);
 	if (ret) {
@@ -192,7 +273,6 @@ static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_in
 struct ibchan_cq *__ibchan_cq_create(struct ibchan_device *dev, const struct ibchan_cq_init *init,
 				     struct ibchan_reason *reason, struct lock_class_key *class)
 {
-	u32 entries = init->entries ?: min_t(u32, DEFAULT_ENTRIES, dev->attr.max_cqe);
 	struct ibchan_cq *cq;
 	int ret;
 
@@ -202,7 +282,7 @@ struct ibchan_cq *__ibchan_cq_create(struct ibchan_device *dev, const struct ibc
 		ret = ibchan_device_enter(dev);
 	if (ret)
 		return ERR_PTR(ret);
-	cq = cq_create(dev, entries, init, reason, class);
+	cq = cq_create(dev, init, reason, class);
 	ibchan_device_exit(dev);
 	return cq;
 }
@@ -455,10 +535,10 @@ int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions, 
 	if (!cq->fifo)
 		return -EOPNOTSUPP;
 	ibchan_callback_may_come(cq);
-	taken = ibchan_cq_fifo_take(cq->fifo, completions, num);
+	taken = fifo_take(cq->fifo, completions, num);
 	if (taken == num)
 		return taken;
 	ibchan_cq_reap(cq, max(num, IBCHAN_REAP_BATCH));
-	return taken + ibchan_cq_fifo_take(cq->fifo, completions + taken, num - taken);
+	return taken + fifo_take(cq->fifo, completions + taken, num - taken);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_poll, IBCHAN_NS);

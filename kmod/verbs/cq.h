@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Completion queues: see cq.c, cq_reap.c, cq_wait.c and cq_fifo.c. */
+/* Completion queues: see cq.c, cq_reap.c and cq_wait.c. */
 #ifndef IBCHAN_CQ_H
 #define IBCHAN_CQ_H
 
@@ -179,15 +179,6 @@ void ibchan_cq_await_late(void);
 
 /* cq_wait.c */
 int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait);
-bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,
-			    unsigned long deadline);
-
-/* cq_fifo.c */
-extern const struct ibchan_sink ibchan_cq_fifo_sink;
-struct ibchan_cq_fifo *ibchan_cq_fifo_alloc(u32 entries, const struct ibchan_sink *sink,
-					    void *priv);
-void ibchan_cq_fifo_free(struct ibchan_cq_fifo *fifo);
-int ibchan_cq_fifo_take(struct ibchan_cq_fifo *fifo, struct ibchan_completion *completions,
-			int num);
+void ibchan_cq_wait_drained(struct ibchan_cq *cq, int *drained, unsigned long deadline);
 
 #endif /* IBCHAN_CQ_H */

@@ -229,15 +229,6 @@ static __always_inline bool cq_is_to_arm(const struct ibchan_cq *cq)
 	return READ_ONCE(cq->flags) & (BIT(CQ_ARM) | BIT(CQ_ARM_SOLICITED));
 }
 
-static __always_inline int cq_reap_owned(struct ibchan_cq *cq, int budget)
-{
-	int num = cq_poll_owned(cq);
-
-	if (likely(num < IBCHAN_REAP_BATCH && !cq_is_to_arm(cq)))
-		return num;
-	return cq_reap_more(cq, num, budget);
-}
-
 /* Takes the right to reap, or leaves CQ_AGAIN for the owner. */
 static __always_inline bool cq_claim(struct ibchan_cq *cq)
 {
@@ -260,11 +251,13 @@ static __always_inline void cq_give_up(struct ibchan_cq *cq)
 	smp_mb();
 }
 
-/* The caller gives up the cq here. */
+/* The caller, who owns the cq, gives it up here. */
 static __always_inline int cq_reap_once(struct ibchan_cq *cq, int budget)
 {
-	int num = cq_reap_owned(cq, budget);
+	int num = cq_poll_owned(cq);
 
+	if (unlikely(num == IBCHAN_REAP_BATCH || cq_is_to_arm(cq)))
+		num = cq_reap_more(cq, num, budget);
 	cq_give_up(cq);
 	return num;
 }
@@ -315,16 +308,14 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_reap, IBCHAN_NS);
  * A sleeping waiter wants any completion; its own request to arm was dropped if nothing was
  * in flight when it fell asleep. The barrier of that look is also that of @broken.
  */
-static bool solicited_will_do(struct ibchan_cq *cq)
-{
-	return (cq->mode & IBCHAN_CQ_SOLICITED) && !wq_has_sleeper(&cq->wait) &&
-	       !atomic_read(&cq->broken);
-}
-
 static void cq_ask_to_arm(struct ibchan_cq *cq)
 {
+	bool solicited_will_do;
+
 	set_bit(CQ_WANTED, &cq->flags);
-	set_bit(solicited_will_do(cq) ? CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
+	solicited_will_do = (cq->mode & IBCHAN_CQ_SOLICITED) && !wq_has_sleeper(&cq->wait) &&
+			    !atomic_read(&cq->broken);
+	set_bit(solicited_will_do ? CQ_ARM_SOLICITED : CQ_ARM, &cq->flags);
 }
 
 /*
@@ -339,15 +330,6 @@ static __always_inline bool cq_is_heard(struct ibchan_cq *cq)
 	/* Pairs with ibchan_cq_event(): it has not come yet, or sees that it is wanted. */
 	smp_mb__after_atomic();
 	return test_bit(CQ_ARMED_ANY, &cq->flags);
-}
-
-/* The caller owns the cq and has looked, or need not. */
-static __always_inline int cq_arm_owned(struct ibchan_cq *cq, int num)
-{
-	if (num != IBCHAN_REAP_BATCH && !atomic_read(&cq->in_flight) && !cq_is_to_arm(cq))
-		return num;
-	cq_ask_to_arm(cq);
-	return cq_reap_more(cq, num, IBCHAN_REAP_BUDGET);
 }
 
 /*
@@ -374,7 +356,11 @@ static __always_inline void cq_arm(struct ibchan_cq *cq, int (*look)(struct ibch
 		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
 		return;
 	}
-	num = cq_arm_owned(cq, look(cq));
+	num = look(cq);
+	if (num == IBCHAN_REAP_BATCH || atomic_read(&cq->in_flight) || cq_is_to_arm(cq)) {
+		cq_ask_to_arm(cq);
+		num = cq_reap_more(cq, num, IBCHAN_REAP_BUDGET);
+	}
 	cq_give_up(cq);
 	if (unlikely(test_bit(CQ_AGAIN, &cq->flags)))
 		cq_reap_again(cq, num, IBCHAN_REAP_BUDGET);
@@ -405,6 +391,12 @@ static noinline void cq_reap_and_arm(struct ibchan_cq *cq)
 		cq_arm(cq, cq_poll_owned);
 }
 
+/* Drains arm a cq as well, which its owner may want to poll by himself. */
+static bool cq_is_wanted(struct ibchan_cq *cq)
+{
+	return test_bit(CQ_WANTED, &cq->flags) || !(cq->mode & IBCHAN_CQ_POLLED);
+}
+
 /*
  * A waiter, or an owner of the cq, goes. It may have taken an event that another waiter
  * wanted. A cq with IBCHAN_CQ_POLLED is armed only if an event was asked for.
@@ -413,7 +405,7 @@ void ibchan_cq_leave(struct ibchan_cq *cq)
 {
 	/* A poster that found the cq owned, and set CQ_AGAIN, is seen to have works in flight. */
 	smp_mb();
-	if (!(cq->mode & IBCHAN_CQ_POLLED) || test_bit(CQ_WANTED, &cq->flags))
+	if (cq_is_wanted(cq))
 		cq_reap_and_arm(cq);
 	else
 		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
@@ -492,12 +484,6 @@ void ibchan_cq_arm_only(struct ibchan_cq *cq)
 		cq_kick(cq);
 }
 
-/* Drains arm a cq as well, which its owner may want to poll by himself. */
-static bool cq_is_wanted(struct ibchan_cq *cq)
-{
-	return test_bit(CQ_WANTED, &cq->flags) || !(cq->mode & IBCHAN_CQ_POLLED);
-}
-
 /*
  * A channel has broken. Its flushed works complete with an error, but not all devices
  * wake a cq for them that is armed for solicited completions only. Any context but NMI.
@@ -507,8 +493,7 @@ void ibchan_cq_add_broken(struct ibchan_cq *cq)
 	atomic_inc(&cq->broken);
 	/* Pairs with solicited_will_do(): its caller sees the count, or CQ_WANTED is seen here. */
 	smp_mb__after_atomic();
-	if ((cq->mode & IBCHAN_CQ_SOLICITED) && !test_bit(CQ_DEAD, &cq->flags) &&
-	    cq_is_wanted(cq))
+	if ((cq->mode & IBCHAN_CQ_SOLICITED) && !test_bit(CQ_DEAD, &cq->flags) && cq_is_wanted(cq))
 		queue_work(ibchan_wq, &cq->reap_work);
 }
 

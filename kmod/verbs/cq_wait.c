@@ -115,8 +115,7 @@ int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
  * Return: the result of @ready, if not 0; -ETIMEDOUT; -EINTR when a signal is
  * pending; -ENODEV when the device is gone and the condition does not hold.
  */
-int ibchan_cq_wait(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg,
-		   s64 timeout_ns)
+int ibchan_cq_wait(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg, s64 timeout_ns)
 {
 	struct ibchan_wait wait = {
 		.ready = ready,
@@ -132,37 +131,25 @@ int ibchan_cq_wait(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg,
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_wait, IBCHAN_NS);
 
 /* Pairs with the release when the marker is done: all before it is retired. */
-static bool marker_came(const int *drained)
+static int marker_came(void *drained)
 {
-	return smp_load_acquire(drained); /* see above */
+	return smp_load_acquire((int *)drained); /* see above */
 }
 
-/* For a drain: until the marker has come or the deadline has. */
-bool ibchan_cq_wait_drained(struct ibchan_cq *cq, const int *drained,
-			    unsigned long deadline)
+/*
+ * For a drain: until the marker has come or the deadline, in jiffies, has. Bottom halves run when
+ * the first look ends. There soft-RoCE of 6.1 flushes, and the second look, before the caller would
+ * sleep, finds the marker.
+ */
+void ibchan_cq_wait_drained(struct ibchan_cq *cq, int *drained, unsigned long deadline)
 {
-	DEFINE_WAIT(wait);
-	unsigned long now;
-	int looks;
+	long left = max((long)(deadline - jiffies), 0L);
+	struct ibchan_wait wait = {
+		.ready = marker_came,
+		.arg = drained,
+		.deadline = ktime_add_ns(ktime_get(), jiffies64_to_nsecs(left)),
+		.state = TASK_UNINTERRUPTIBLE,
+	};
 
-	/*
-	 * Bottom halves run when the first look ends. There soft-RoCE of 6.1 flushes, and the
-	 * second look finds the marker: no event is asked for, and the caller does not sleep.
-	 */
-	for (looks = 0; looks < 2 && !marker_came(drained); looks++)
-		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
-	if (marker_came(drained))
-		return true;
-	for (;;) {
-		prepare_to_wait(&cq->wait, &wait, TASK_UNINTERRUPTIBLE);
-		set_bit(CQ_ARM, &cq->flags);
-		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
-		now = jiffies;
-		if (marker_came(drained) || time_after_eq(now, deadline))
-			break;
-		schedule_timeout(deadline - now);
-	}
-	finish_wait(&cq->wait, &wait);
-	ibchan_cq_leave(cq);
-	return marker_came(drained);
+	ibchan_cq_wait_for(cq, &wait);
 }
