@@ -5,7 +5,7 @@
  * Locks, outermost first:
  *
  *	followers_lock		consumers that follow devices; their functions run under it
- *				(follower.c)
+ *				(device.c)
  *	ibchan_pd.service_lock	the domain's service, which registers memory; a post and
  *				a wait happen under it
  *	ibchan_channel.end_lock	which of several callers ends a channel's works

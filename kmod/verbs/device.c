@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Devices: their properties, and the look-up by name. client.c has their coming and leaving.
+ * Devices: their properties, the look-up by name, and the consumers that follow them. client.c has
+ * their coming and leaving. The list of the devices that commands find changes under the lock of
+ * the followers, so that each follower is told of each device once.
  */
 #include <linux/delay.h>
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
+#include <rdma/ibchan_follower.h>
 
 #include "compat.h"
 #include "fault.h"
@@ -16,6 +19,8 @@
 #define INSIST_TRIES	22
 #define INSIST_PAUSE_MS	100U
 
+static DEFINE_MUTEX(followers_lock);
+static LIST_HEAD(followers);
 static DEFINE_MUTEX(devices_lock);
 static LIST_HEAD(devices);
 
@@ -63,6 +68,21 @@ struct workqueue_struct *ibchan_watch_wq;
 /* Runs what consumers do in process context, which may sleep: see runner.c. */
 struct workqueue_struct *ibchan_runner_wq;
 
+static const struct {
+	struct workqueue_struct **wq;
+	const char *name;
+	unsigned int flags;
+} workqueues[] = {
+	{ &ibchan_wq, "ibchan", WQ_HIGHPRI | WQ_MEM_RECLAIM },
+	{ &ibchan_turn_wq, "ibchan_turn", WQ_UNBOUND | WQ_MEM_RECLAIM },
+	{ &ibchan_free_wq, "ibchan_free", WQ_UNBOUND | WQ_MEM_RECLAIM },
+	{ &ibchan_slow_wq, "ibchan_slow", WQ_UNBOUND },
+	{ &ibchan_undo_wq, "ibchan_undo", WQ_UNBOUND },
+	{ &ibchan_close_wq, "ibchan_close", WQ_UNBOUND },
+	{ &ibchan_watch_wq, "ibchan_watch", WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_SYSFS },
+	{ &ibchan_runner_wq, "ibchan_runner", WQ_HIGHPRI | WQ_MEM_RECLAIM | WQ_SYSFS },
+};
+
 static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
 {
 	const struct ib_device_attr *ib_attr = &ib->attrs;
@@ -109,7 +129,7 @@ static void snapshot_user_memory(struct ibchan_device *dev)
 		attr->max_mr_size = min(attr->max_mr_size, fast);
 }
 
-/* Not known to any command before ibchan_device_list(). */
+/* Not known to any command before ibchan_device_publish(). */
 struct ibchan_device *ibchan_device_alloc(struct ib_device *ib)
 {
 	struct ibchan_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
@@ -161,18 +181,68 @@ void ibchan_device_hold(struct ibchan_device *dev)
 	kref_get(&dev->kref);
 }
 
-void ibchan_device_list(struct ibchan_device *dev)
+/* Commands find @dev from here on. */
+void ibchan_device_publish(struct ibchan_device *dev)
 {
-	guard(mutex)(&devices_lock);
+	struct ibchan_follower *follower;
+
+	guard(mutex)(&followers_lock);
+	mutex_lock(&devices_lock);
 	list_add_tail(&dev->link, &devices);
+	mutex_unlock(&devices_lock);
+	list_for_each_entry(follower, &followers, link) {
+		ibchan_device_hold(dev);
+		follower->comes(follower, dev);
+	}
 }
 
-/* No command finds it any more. */
-void ibchan_device_unlist(struct ibchan_device *dev)
+/* When this returns, no command finds @dev any more. */
+void ibchan_device_unpublish(struct ibchan_device *dev)
 {
-	guard(mutex)(&devices_lock);
+	struct ibchan_follower *follower;
+
+	guard(mutex)(&followers_lock);
+	list_for_each_entry(follower, &followers, link)
+		follower->leaves(follower, dev);
+	mutex_lock(&devices_lock);
 	list_del_init(&dev->link);
+	mutex_unlock(&devices_lock);
 }
+
+/**
+ * ibchan_device_follow - hear of the devices that are there, and of those that come and leave
+ * @follower: its functions set; stays where it is until ibchan_device_unfollow()
+ *
+ * Of the devices that are there it hears within this call.
+ *
+ * Context: process, may sleep; not from a function of a follower.
+ */
+void ibchan_device_follow(struct ibchan_follower *follower)
+{
+	struct ibchan_device *dev;
+	u32 index = 0;
+
+	guard(mutex)(&followers_lock);
+	while (!IS_ERR(dev = ibchan_device_get_nth(index++, NULL)))
+		follower->comes(follower, dev);
+	list_add_tail(&follower->link, &followers);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_device_follow, IBCHAN_NS);
+
+/**
+ * ibchan_device_unfollow - hear of no device any more
+ * @follower: it follows
+ *
+ * It is not told that the devices leave. When this returns, none of its functions runs.
+ *
+ * Context: process, may sleep; not from a function of a follower.
+ */
+void ibchan_device_unfollow(struct ibchan_follower *follower)
+{
+	guard(mutex)(&followers_lock);
+	list_del(&follower->link);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_device_unfollow, IBCHAN_NS);
 
 void ibchan_device_rename(struct ibchan_device *dev, const char *name)
 {
@@ -210,9 +280,7 @@ struct ibchan_device *ibchan_device_get(const char *name, struct net *net)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_device_get, IBCHAN_NS);
 
-/*
- * Returns the device, for ibchan_device_put(), or NULL when it is not there yet, or not any more.
- */
+/* Returns the device, for ibchan_device_put(); NULL when it is not there yet, or not any more. */
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib)
 {
 	struct ibchan_device *dev;
@@ -363,53 +431,28 @@ int ibchan_device_insist(struct ibchan_device *dev, int (*end)(void *ib), void *
 	return ret;
 }
 
+/* The last one made goes first. */
+static void destroy_workqueues(int num)
+{
+	while (num--)
+		destroy_workqueue(*workqueues[num].wq);
+}
+
 /* Before the first device comes. */
 int ibchan_device_init(const struct ibchan_device_client *const *clients)
 {
-	ibchan_device_clients = clients;
-	ibchan_wq = alloc_workqueue("ibchan", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
-	if (!ibchan_wq)
-		return -ENOMEM;
-	ibchan_turn_wq = alloc_workqueue("ibchan_turn", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!ibchan_turn_wq)
-		goto undo_wq;
-	ibchan_free_wq = alloc_workqueue("ibchan_free", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!ibchan_free_wq)
-		goto undo_turn_wq;
-	ibchan_slow_wq = alloc_workqueue("ibchan_slow", WQ_UNBOUND, 0);
-	if (!ibchan_slow_wq)
-		goto undo_free_wq;
-	ibchan_undo_wq = alloc_workqueue("ibchan_undo", WQ_UNBOUND, 0);
-	if (!ibchan_undo_wq)
-		goto undo_slow_wq;
-	ibchan_close_wq = alloc_workqueue("ibchan_close", WQ_UNBOUND, 0);
-	if (!ibchan_close_wq)
-		goto undo_undo_wq;
-	ibchan_watch_wq = alloc_workqueue("ibchan_watch",
-					  WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_SYSFS, 0);
-	if (!ibchan_watch_wq)
-		goto undo_close_wq;
-	ibchan_runner_wq = alloc_workqueue("ibchan_runner",
-					   WQ_HIGHPRI | WQ_MEM_RECLAIM | WQ_SYSFS, 0);
-	if (!ibchan_runner_wq)
-		goto undo_watch_wq;
-	return 0;
+	int i;
 
-undo_watch_wq:
-	destroy_workqueue(ibchan_watch_wq);
-undo_close_wq:
-	destroy_workqueue(ibchan_close_wq);
-undo_undo_wq:
-	destroy_workqueue(ibchan_undo_wq);
-undo_slow_wq:
-	destroy_workqueue(ibchan_slow_wq);
-undo_free_wq:
-	destroy_workqueue(ibchan_free_wq);
-undo_turn_wq:
-	destroy_workqueue(ibchan_turn_wq);
-undo_wq:
-	destroy_workqueue(ibchan_wq);
-	return -ENOMEM;
+	ibchan_device_clients = clients;
+	for (i = 0; i < ARRAY_SIZE(workqueues); i++) {
+		*workqueues[i].wq = alloc_workqueue("%s", workqueues[i].flags, 0,
+						    workqueues[i].name);
+		if (*workqueues[i].wq)
+			continue;
+		destroy_workqueues(i);
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 /*
@@ -425,12 +468,5 @@ void ibchan_device_fini(void)
 	flush_workqueue(ibchan_free_wq);
 	ibchan_cq_await_late();
 	rcu_barrier();
-	destroy_workqueue(ibchan_runner_wq);
-	destroy_workqueue(ibchan_watch_wq);
-	destroy_workqueue(ibchan_close_wq);
-	destroy_workqueue(ibchan_undo_wq);
-	destroy_workqueue(ibchan_slow_wq);
-	destroy_workqueue(ibchan_free_wq);
-	destroy_workqueue(ibchan_turn_wq);
-	destroy_workqueue(ibchan_wq);
+	destroy_workqueues(ARRAY_SIZE(workqueues));
 }

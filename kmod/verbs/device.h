@@ -3,27 +3,80 @@
 #ifndef IBCHAN_DEVICE_H
 #define IBCHAN_DEVICE_H
 
+#include <linux/atomic.h>
+#include <linux/bits.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/lockdep.h>
 #include <linux/mutex.h>
-#include <linux/rbtree.h>
 #include <linux/sched/mm.h>
 #include <linux/spinlock.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/ibchan.h>
 #include <rdma/ibchan_charge.h>
 
-#include "gate.h"
 #include "only.h"
 #include "rules.h"
-#include "quirks.h"
 
 /*
  * How long a drain waits for its markers. Flushing is local work of a few
  * milliseconds; removal promises to be through within 5 s.
  */
 #define IBCHAN_DRAIN_TIMEOUT	(2 * HZ)
+
+/**
+ * enum ibchan_quirk - flags of a device's driver, constant while the device is there
+ * @IBCHAN_QUIRK_REGISTERS_USER_MEMORY: reg_user_mr() works for a kernel consumer
+ * @IBCHAN_QUIRK_READS_INTO_ANY: an iWARP read needs no remote write access of its target
+ * @IBCHAN_QUIRK_ERR_IS_UNSAFE: a qp must be stopped by RESET, not by ERR
+ * @IBCHAN_QUIRK_ERR_KEEPS_MR: a qp in ERR may keep the region that the last packet named
+ * @IBCHAN_QUIRK_FLUSHES_IN_BH: a qp is flushed in tasklets, moving it to ERR does not sleep
+ * @IBCHAN_QUIRK_EVENT_OUTLIVES_CQ: a cq must not be destroyed before an event that is due has come
+ * @IBCHAN_QUIRK_READS_ON: the device may read from a region whose work has completed
+ * @IBCHAN_QUIRK_REGISTERS_BY_DMA: peers know what is registered fast by its DMA address
+ * @IBCHAN_QUIRK_REPORTS_FIRST: that a peer's request is refused is reported before the peer is told
+ * @IBCHAN_QUIRK_RESET_KEEPS_PACKET: RESET may leave a packet in a qp, whose end waits for it
+ */
+enum ibchan_quirk {
+	IBCHAN_QUIRK_REGISTERS_USER_MEMORY = BIT(0),
+	IBCHAN_QUIRK_READS_INTO_ANY = BIT(1),
+	IBCHAN_QUIRK_ERR_IS_UNSAFE = BIT(3),
+	IBCHAN_QUIRK_ERR_KEEPS_MR = BIT(4),
+	IBCHAN_QUIRK_FLUSHES_IN_BH = BIT(5),
+	IBCHAN_QUIRK_READS_ON = BIT(6),
+	IBCHAN_QUIRK_EVENT_OUTLIVES_CQ = BIT(7),
+	IBCHAN_QUIRK_REGISTERS_BY_DMA = BIT(8),
+	IBCHAN_QUIRK_REPORTS_FIRST = BIT(9),
+	IBCHAN_QUIRK_RESET_KEEPS_PACKET = BIT(10),
+};
+
+/**
+ * struct ibchan_gate - counts the users of a device, and keeps them and its removal apart
+ * @state: how many commands and ends of objects are under way, and the flags of gate.c
+ * @lock: guards @guests
+ * @guests: registrations of user memory, and ends of such, under way
+ * @wait: removal waits here for users, and ends wait for removal
+ * @map: for lockdep, which takes the gate for an rwsem
+ */
+struct ibchan_gate {
+	__verbs_only atomic_t state;
+	__verbs_only spinlock_t lock;		/* guests */
+	__verbs_only struct list_head guests;
+	__verbs_only wait_queue_head_t wait;
+#ifdef CONFIG_DEBUG_LOCK_ALLOC
+	struct lockdep_map map;
+#endif
+};
+
+/* A registration by the driver, or the end of one, which memory may hold up */
+struct ibchan_guest {
+	__verbs_only struct list_head link;	/* in the gate's list */
+	__verbs_only pid_t pid;	/* of the process whose memory it is, for the kernel log */
+	__verbs_only char comm[TASK_COMM_LEN];	/* its name */
+	__verbs_only int ends;	/* the registration */
+};
 
 /**
  * struct ibchan_device - one ib_device as we hold it
@@ -144,16 +197,12 @@ extern struct workqueue_struct *ibchan_close_wq;
 extern struct workqueue_struct *ibchan_watch_wq;
 extern struct workqueue_struct *ibchan_runner_wq;
 struct ibchan_device *ibchan_device_alloc(struct ib_device *ib);
-void ibchan_device_list(struct ibchan_device *dev);
-void ibchan_device_unlist(struct ibchan_device *dev);
 void ibchan_device_rename(struct ibchan_device *dev, const char *name);
 void ibchan_device_hold(struct ibchan_device *dev);
 void ibchan_device_name(struct ibchan_device *dev, char *name);
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib);
 void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), void *arg);
 int ibchan_device_insist(struct ibchan_device *dev, int (*end)(void *ib), void *ib);
-
-/* follower.c */
 void ibchan_device_publish(struct ibchan_device *dev);
 void ibchan_device_unpublish(struct ibchan_device *dev);
 
@@ -163,6 +212,26 @@ void ibchan_device_unpublish(struct ibchan_device *dev);
  */
 DEFINE_LOCK_GUARD_0(ibchan_noio, _T->flags = memalloc_noio_save(),
 		    memalloc_noio_restore(_T->flags), unsigned int flags)
+
+/* gate.c */
+void ibchan_gate_init(struct ibchan_gate *gate);
+int ibchan_gate_enter(struct ibchan_gate *gate);
+void ibchan_gate_enter_to_end(struct ibchan_gate *gate);
+void ibchan_gate_exit(struct ibchan_gate *gate);
+int ibchan_gate_admit(struct ibchan_gate *gate, struct ibchan_guest *guest);
+void ibchan_gate_hand_over(struct ibchan_gate *gate, struct ibchan_guest *from,
+			   struct ibchan_guest *to);
+void ibchan_gate_dismiss(struct ibchan_gate *gate, struct ibchan_guest *guest);
+
+/* Removal only. */
+void ibchan_gate_leave(struct ibchan_gate *gate);
+void ibchan_gate_close(struct ibchan_gate *gate);
+void ibchan_gate_open(struct ibchan_gate *gate);
+int ibchan_gate_wait_guests(struct ibchan_gate *gate, unsigned long timeout,
+			    struct ibchan_guest *first);
+
+/* quirks.c */
+u32 ibchan_quirks_of(const struct ib_device *ib);
 
 /* Any context. */
 static inline bool ibchan_device_has(const struct ibchan_device *dev, enum ibchan_quirk quirk)

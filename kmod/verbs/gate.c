@@ -15,13 +15,8 @@
  * Commands and ends therefore fault in no user memory, and wait for nothing that a user
  * controls. An rwsem would not do: its waiting writer stops every reader behind it.
  */
-#include <linux/bits.h>
 #include <linux/errno.h>
-#include <linux/jiffies.h>
-#include <linux/kernel.h>
-#include <linux/string.h>
 
-#include "gate.h"
 #include "verbs.h"
 
 /* Of the state. The lower bits count. */
@@ -160,6 +155,7 @@ void ibchan_gate_open(struct ibchan_gate *gate)
 	wake_up_all(&gate->wait);
 }
 
+/* A copy of the guest that came first, if there is one. */
 static bool copy_first_guest(struct ibchan_gate *gate, struct ibchan_guest *first)
 {
 	struct ibchan_guest *guest;
@@ -172,10 +168,7 @@ static bool copy_first_guest(struct ibchan_gate *gate, struct ibchan_guest *firs
 	return guest;
 }
 
-/*
- * Behind ibchan_gate_leave(), open. After @timeout jiffies the call returns -EAGAIN, and @first is
- * a copy of the guest that came first.
- */
+/* Behind ibchan_gate_leave(), open. -EAGAIN after @timeout jiffies, with the @first that is left. */
 int ibchan_gate_wait_guests(struct ibchan_gate *gate, unsigned long timeout,
 			    struct ibchan_guest *first)
 {
