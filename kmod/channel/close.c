@@ -95,7 +95,7 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 	ibchan_channel_release_queues(ch);
 	ibchan_mr_unpark(&ch->parked);
 	if (!ch->bounds.service)
-		ibchan_pd_drop(ch->qp.pd);
+		ibchan_pd_put(ch->qp.pd);
 	ibchan_gauge(channels, -1);
 }
 

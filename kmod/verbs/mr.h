@@ -115,7 +115,7 @@ bool ibchan_mr_end_region(struct ibchan_device *dev, struct ib_mr *ib);
 void ibchan_mr_forget_verbs(struct ibchan_mr *mr);
 void ibchan_mr_undo(struct ibchan_mr *mr, struct ib_mr *ib, struct ibchan_guest *guest);
 
-/* key.c */
+/* pd.c */
 void ibchan_key_list(struct ibchan_mr *mr);
 void ibchan_key_unlist(struct ibchan_mr *mr);
 void ibchan_key_invalidated(struct ibchan_pd *pd, u32 key);

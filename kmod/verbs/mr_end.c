@@ -89,7 +89,7 @@ static void mr_dereg(struct ibchan_mr *mr)
 	if (!mr->leaked && mr->backing)
 		mr->backing->release(mr->backing);
 	if (gone)
-		ibchan_pd_drop(mr->extent.pd);
+		ibchan_pd_put(mr->extent.pd);
 }
 
 static void mr_free(struct rcu_head *rcu)

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Protection domains: memory and channels meet only inside one. */
+/*
+ * Protection domains: memory and channels meet only inside one.
+ *
+ * Keys that a peer has invalidated: a message may end a key of the domain that its channel is in,
+ * and the receive tells which (IB_WC_WITH_INVALIDATE). The device takes no more requests on that
+ * region, neither of peers nor of ours, so its domain knows its regions by their keys, and posts
+ * on such a region are refused. A key that is no region's of the domain is of none that the channel
+ * could name: only soft-RoCE, which does not look at domains, lets a peer end one.
+ */
 #include <linux/errno.h>
+#include <linux/rbtree.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
@@ -67,16 +76,13 @@ int ibchan_pd_charge_to(struct ibchan_pd *pd, struct ibchan_budget *budget)
 	return ibchan_cost_charge(&pd->cost, budget, IBCHAN_FOOTPRINT_PD, NULL);
 }
 
-/* For an object that is made in a domain: its maker holds the domain. */
+/*
+ * For an object that is made in a domain: its maker holds the domain. The counterpart is
+ * ibchan_pd_put(); the owner's own reference goes last, in ibchan_pd_free().
+ */
 void ibchan_pd_hold(struct ibchan_pd *pd)
 {
 	refcount_inc(&pd->users);
-}
-
-/* The counterpart. The owner's own reference goes last, in ibchan_pd_free(). */
-void ibchan_pd_drop(struct ibchan_pd *pd)
-{
-	refcount_dec(&pd->users);
 }
 
 /**
@@ -102,7 +108,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_pd_tryget, IBCHAN_NS);
  */
 void ibchan_pd_put(struct ibchan_pd *pd)
 {
-	ibchan_pd_drop(pd);
+	refcount_dec(&pd->users);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_put, IBCHAN_NS);
 
@@ -144,6 +150,58 @@ void ibchan_pd_flush(struct ibchan_pd *pd)
 	flush_work(&pd->release[1].work);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_flush, IBCHAN_NS);
+
+#define to_mr(rb_node)	rb_entry(rb_node, struct ibchan_mr, key_node)
+
+static bool key_is_less(struct rb_node *a, const struct rb_node *b)
+{
+	return to_mr(a)->device_key < to_mr(b)->device_key;
+}
+
+static int compare_key(const void *key, const struct rb_node *node)
+{
+	u32 wanted = *(const u32 *)key, there = to_mr(node)->device_key;
+
+	return wanted < there ? -1 : wanted > there;
+}
+
+/* Before @mr is published. A region that the domain's own key serves needs no place in the list. */
+void ibchan_key_list(struct ibchan_mr *mr)
+{
+	struct ibchan_pd *pd = mr->extent.pd;
+
+	/* Some drivers tell no remote key of a region that peers may not reach. */
+	if (mr->ib)
+		mr->device_key = mr->ib->rkey ?: mr->ib->lkey;
+	if (!mr->device_key)
+		return;
+	spin_lock_bh(&pd->keys_lock);
+	rb_add(&mr->key_node, &pd->keys, key_is_less);
+	spin_unlock_bh(&pd->keys_lock);
+}
+
+void ibchan_key_unlist(struct ibchan_mr *mr)
+{
+	struct ibchan_pd *pd = mr->extent.pd;
+
+	if (!mr->device_key)
+		return;
+	spin_lock_bh(&pd->keys_lock);
+	rb_erase(&mr->key_node, &pd->keys);
+	spin_unlock_bh(&pd->keys_lock);
+}
+
+/* A message on a channel of @pd has ended @key. Context: any with interrupts on. */
+void ibchan_key_invalidated(struct ibchan_pd *pd, u32 key)
+{
+	struct rb_node *node;
+
+	spin_lock_bh(&pd->keys_lock);
+	node = rb_find(&key, &pd->keys, compare_key);
+	if (node)
+		WRITE_ONCE(to_mr(node)->extent.allows, 0);
+	spin_unlock_bh(&pd->keys_lock);
+}
 
 static int dealloc(void *ib)
 {

@@ -66,7 +66,6 @@ struct ibchan_pd {
 };
 
 void ibchan_pd_hold(struct ibchan_pd *pd);
-void ibchan_pd_drop(struct ibchan_pd *pd);
 void ibchan_pd_keep(struct ibchan_pd *pd);
 void ibchan_pd_unkeep(struct ibchan_pd *pd);
 void ibchan_pd_release_verbs(struct ibchan_pd *pd);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* User pages that the module pins, and how the device is told of them. */
+/* User pages that the module pins, or whose mapping it watches, see pin.c. */
 #ifndef IBCHAN_PIN_H
 #define IBCHAN_PIN_H
 
 #include <linux/list.h>
+#include <linux/mmu_notifier.h>
 #include <linux/types.h>
 
 #include "budget.h"
+#include "compat.h"
 #include "only.h"
 
 struct ib_mr;
-struct ibchan_mapping;
 struct ibchan_reason;
 struct mm_struct;
 
@@ -42,7 +43,41 @@ struct ibchan_user_range {
 	const struct ibchan_mapping *mapping;
 };
 
-/* pin.c */
+#if IBCHAN_PIN_TAKES_FILES && IS_ENABLED(CONFIG_MMU_NOTIFIER)
+#define IBCHAN_WATCHES_MAPPINGS
+
+/* A range of the caller's addresses that is watched */
+struct ibchan_mapping {
+	__verbs_only struct mmu_interval_notifier notifier;	/* of the range */
+	/* part of it has been unmapped, or mapped to other memory */
+	__verbs_only int changed;
+};
+
+int ibchan_mapping_begin(struct ibchan_mapping *mapping, u64 addr, u64 length);
+bool ibchan_mapping_has_changed(const struct ibchan_mapping *mapping);
+void ibchan_mapping_end(struct ibchan_mapping *mapping);
+
+#else /* No driver pins a page of a file for writing, or none is asked to. */
+
+struct ibchan_mapping {
+};
+
+static inline int ibchan_mapping_begin(struct ibchan_mapping *mapping, u64 addr, u64 length)
+{
+	return 0;
+}
+
+static inline bool ibchan_mapping_has_changed(const struct ibchan_mapping *mapping)
+{
+	return false;
+}
+
+static inline void ibchan_mapping_end(struct ibchan_mapping *mapping)
+{
+}
+
+#endif
+
 int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason);
 int ibchan_check_memlock(u64 pages, struct ibchan_reason *reason);
 int ibchan_pin(struct ibchan_pinned *pinned, const struct ibchan_user_range *range,

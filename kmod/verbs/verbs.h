@@ -8,7 +8,6 @@
 #include "chain.h"
 #include "cq.h"
 #include "device.h"
-#include "mapping.h"
 #include "mr.h"
 #include "pd.h"
 #include "qp.h"
