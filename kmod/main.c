@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Loads and unloads the module: sets the floors up in their order, and down again. */
+/*
+ * Loads and unloads the module: sets the floors up in their order, and down again. Shows it in
+ * debugfs: /sys/kernel/debug/ibchan/counters has one "name value" a line,
+ * /sys/kernel/debug/ibchan/history the latest events of each channel on a device.
+ */
+#include <linux/debugfs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/seq_file.h>
 
+#include "channel.h"
 #include "context.h"
-#include "init.h"
+#include "counters.h"
+#include "fault.h"
 #include "parts.h"
 
 static const struct ibchan_device_client *const device_clients[] = {
@@ -29,6 +37,36 @@ static struct miscdevice ibchan_misc = {
 	.mode = 0660,
 };
 
+static struct dentry *debugfs_root;
+
+#define SHOW_EVENT(name)						\
+	do {								\
+		u64 sum = 0;						\
+									\
+		for_each_possible_cpu(cpu)				\
+			sum += per_cpu(ibchan_events.name, cpu);	\
+		seq_printf(m, #name " %llu\n", sum);			\
+	} while (0);
+
+#define SHOW_GAUGE(name)						\
+	seq_printf(m, #name " %lld\n", atomic64_read(&ibchan_gauges.name));
+
+static int counters_show(struct seq_file *m, void *unused)
+{
+	int cpu;
+
+	IBCHAN_EVENTS(SHOW_EVENT)
+	IBCHAN_GAUGES(SHOW_GAUGE)
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(counters);
+
+static int history_show(struct seq_file *m, void *unused)
+{
+	return ibchan_history_show(m);
+}
+DEFINE_SHOW_ATTRIBUTE(history);
+
 static int __init ibchan_init(void)
 {
 	int ret;
@@ -51,7 +89,11 @@ static int __init ibchan_init(void)
 	ret = misc_register(&ibchan_misc);
 	if (ret)
 		goto undo_context;
-	ibchan_debugfs_init();
+	/* Nothing depends on it: a kernel without debugfs has no counters to read. */
+	debugfs_root = debugfs_create_dir("ibchan", NULL);
+	debugfs_create_file("counters", 0444, debugfs_root, NULL, &counters_fops);
+	debugfs_create_file("history", 0400, debugfs_root, NULL, &history_fops);
+	ibchan_fault_debugfs_init(debugfs_root);
 	return 0;
 
 undo_context:
@@ -70,7 +112,7 @@ undo_channels:
 /* No file is open, so the devices have none of our objects but dying ones. */
 static void __exit ibchan_exit(void)
 {
-	ibchan_debugfs_fini();
+	debugfs_remove_recursive(debugfs_root);
 	misc_deregister(&ibchan_misc);
 	ibchan_context_fini();
 	ibchan_client_fini();

@@ -25,19 +25,15 @@
 	X(charged_bytes)					\
 	X(leaked)
 
-#define IBCHAN_COUNTER_FIELD(name) u64 name;
+#define IBCHAN_EVENT_FIELD(name) u64 name;
 struct ibchan_events {
-	IBCHAN_EVENTS(IBCHAN_COUNTER_FIELD)
+	IBCHAN_EVENTS(IBCHAN_EVENT_FIELD)
 };
 
-#undef IBCHAN_COUNTER_FIELD
-
-#define IBCHAN_COUNTER_FIELD(name) atomic64_t name;
+#define IBCHAN_GAUGE_FIELD(name) atomic64_t name;
 struct ibchan_gauges {
-	IBCHAN_GAUGES(IBCHAN_COUNTER_FIELD)
+	IBCHAN_GAUGES(IBCHAN_GAUGE_FIELD)
 };
-
-#undef IBCHAN_COUNTER_FIELD
 
 DECLARE_PER_CPU(struct ibchan_events, ibchan_events);
 extern struct ibchan_gauges ibchan_gauges;

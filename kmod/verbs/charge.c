@@ -19,30 +19,23 @@ static const enum rdmacg_resource_type resources[] = {
 	[IBCHAN_CHARGE_OBJECT] = RDMACG_RESOURCE_HCA_OBJECT,
 };
 
-static int cgroup_charge(struct ibchan_charge *charge)
+static int charge_begin(struct ibchan_charge *charge)
 {
 	return rdmacg_try_charge(&charge->cgroup, &charge->dev->ib->cg_device,
 				 resources[charge->kind]);
 }
-
-static void cgroup_uncharge(struct ibchan_charge *charge)
-{
-	rdmacg_uncharge(charge->cgroup, &charge->dev->ib->cg_device, resources[charge->kind]);
-}
 #else
-static int cgroup_charge(struct ibchan_charge *charge)
+static int charge_begin(struct ibchan_charge *charge)
 {
 	return 0;
-}
-
-static void cgroup_uncharge(struct ibchan_charge *charge)
-{
 }
 #endif
 
 static void charge_end(struct ibchan_charge *charge)
 {
-	cgroup_uncharge(charge);
+#ifdef CONFIG_CGROUP_RDMA
+	rdmacg_uncharge(charge->cgroup, &charge->dev->ib->cg_device, resources[charge->kind]);
+#endif
 	ibchan_gauge(charges, -1);
 }
 
@@ -69,7 +62,7 @@ int ibchan_device_charge(struct ibchan_device *dev, enum ibchan_charge_kind kind
 		return ret;
 	charge->dev = dev;
 	charge->kind = kind;
-	ret = cgroup_charge(charge);
+	ret = charge_begin(charge);
 	if (!ret) {
 		mutex_lock(&dev->lock);
 		list_add(&charge->link, &dev->charges);

@@ -64,26 +64,12 @@ static int client_add(struct ib_device *ib)
 		return -ENOMEM;
 	INIT_WORK(&dev->fatal_work, device_fatal_work);
 	INIT_WORK(&dev->gid_work, device_gid_work);
-	spin_lock_init(&dev->watch_lock);
-	INIT_LIST_HEAD(&dev->watch_shares);
 	ibchan_device_tell(comes, dev);
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, device_event);
 	ib_register_event_handler(&dev->events);
 	ib_set_client_data(ib, &ibchan_client, dev);
 	ibchan_device_publish(dev);
 	return 0;
-}
-
-/* Then the device may still use any of its objects, and none of them goes. */
-static bool ends(struct ibchan_device *dev, unsigned long deadline)
-{
-	const struct ibchan_device_client *const *client;
-	bool gone = true;
-
-	for (client = ibchan_device_clients; *client; client++)
-		if ((*client)->ends)
-			gone &= (*client)->ends(dev, deadline);
-	return gone;
 }
 
 /* They are never called again, and what they stand for is counted as leaked. */
@@ -102,16 +88,21 @@ static void forget_verbs(struct ibchan_device *dev)
 }
 
 /*
- * The gate is closed, so the lists do not change. The grace period lets the
- * last completion handlers end, before the cqs go.
+ * The gate is closed, so the lists do not change. Where a client says that the device keeps some of
+ * its objects, the device may still use any other one, and none of them goes. The grace period lets
+ * the last completion handlers end, before the cqs go.
  */
 static void release_verbs(struct ibchan_device *dev)
 {
 	unsigned long deadline = jiffies + IBCHAN_DRAIN_TIMEOUT;
-	bool gone = ends(dev, deadline);
+	const struct ibchan_device_client *const *client;
 	struct ibchan_mr *mr;
 	struct ibchan_cq *cq;
+	bool gone = true;
 
+	for (client = ibchan_device_clients; *client; client++)
+		if ((*client)->ends)
+			gone &= (*client)->ends(dev, deadline);
 	list_for_each_entry(cq, &dev->cqs, link)
 		ibchan_cq_remove(cq);
 	if (!gone) {
@@ -176,16 +167,11 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	ibchan_device_put(dev);
 }
 
-static void client_rename(struct ib_device *ib, void *client_data)
-{
-	ibchan_device_rename(client_data, dev_name(&ib->dev));
-}
-
 static struct ib_client ibchan_client = {
 	.name = "ibchan",
 	.add = client_add,
 	.remove = client_remove,
-	.rename = client_rename,
+	.rename = ibchan_device_rename,
 };
 
 /* Begins to follow the devices that come and go. */

@@ -149,6 +149,8 @@ struct ibchan_device *ibchan_device_alloc(struct ib_device *ib)
 	INIT_LIST_HEAD(&dev->charges);
 	INIT_LIST_HEAD(&dev->lingering);
 	spin_lock_init(&dev->linger_lock);
+	INIT_LIST_HEAD(&dev->watch_shares);
+	spin_lock_init(&dev->watch_lock);
 	kref_init(&dev->kref);
 	dev->max_inline = IBCHAN_AUTO;
 	snapshot_attr(ib, &dev->attr);
@@ -244,10 +246,13 @@ void ibchan_device_unfollow(struct ibchan_follower *follower)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_device_unfollow, IBCHAN_NS);
 
-void ibchan_device_rename(struct ibchan_device *dev, const char *name)
+/* The rename() of our struct ib_client. */
+void ibchan_device_rename(struct ib_device *ib, void *client_data)
 {
+	struct ibchan_device *dev = client_data;
+
 	guard(mutex)(&devices_lock);
-	strscpy(dev->attr.name, name, sizeof(dev->attr.name));
+	strscpy(dev->attr.name, dev_name(&ib->dev), sizeof(dev->attr.name));
 }
 
 static bool device_is_visible(struct ibchan_device *dev, struct net *net)

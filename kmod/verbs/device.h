@@ -99,7 +99,7 @@ struct ibchan_guest {
  * @watch_lock: guards @watch_shares
  * @watch_shares: one per user with watched channels, see watch.c
  * @watch_work: looks at them
- * @max_inline: see limits.c; IBCHAN_AUTO: not known
+ * @max_inline: see qp_make(); IBCHAN_AUTO: not known
  * @keeps: it has refused to let go of the last object for as long as that is tried
  * @next_vector: counts the cqs that took a completion vector in turn
  * @quirks: enum ibchan_quirk, of its driver; immutable
@@ -197,7 +197,7 @@ extern struct workqueue_struct *ibchan_close_wq;
 extern struct workqueue_struct *ibchan_watch_wq;
 extern struct workqueue_struct *ibchan_runner_wq;
 struct ibchan_device *ibchan_device_alloc(struct ib_device *ib);
-void ibchan_device_rename(struct ibchan_device *dev, const char *name);
+void ibchan_device_rename(struct ib_device *ib, void *client_data);
 void ibchan_device_hold(struct ibchan_device *dev);
 void ibchan_device_name(struct ibchan_device *dev, char *name);
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib);

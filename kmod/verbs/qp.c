@@ -4,6 +4,7 @@
  * but the verbs that post, which are in post.h.
  */
 #include <linux/errno.h>
+#include <linux/minmax.h>
 #include <rdma/ib_cache.h>
 #include <rdma/rdma_cm.h>
 
@@ -24,8 +25,14 @@ static int refuse_step(struct ibchan_reason *reason, enum qp_step step, int erro
 				    (u64[3]) { -error, step });
 }
 
-/* @given: bytes of inline data that the device says it takes. */
-int ibchan_qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given)
+/*
+ * @given: bytes of inline data that the device says it takes. Drivers have no attribute for that
+ * limit. Their answer for a queue pair that was made is the truth, and the largest of these is shown
+ * as the device's; whether it takes more is not known until a caller asks for more. A refusal is
+ * never remembered: it may come from another part of the request, or from a lack of memory, and
+ * would let one user decide what another may have.
+ */
+static int qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given)
 {
 	struct ib_qp_init_attr attr = {
 		.event_handler = qp->event,
@@ -37,6 +44,7 @@ int ibchan_qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given)
 		.qp_type = IB_QPT_RC,
 		.port_num = qp->gid.port,
 	};
+	u32 known = READ_ONCE(qp->dev->max_inline);
 	struct ib_qp *ib;
 
 	attr.cap.max_inline_data = max_inline;
@@ -48,8 +56,55 @@ int ibchan_qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given)
 		return PTR_ERR(ib);
 	qp->ib = ib;
 	*given = attr.cap.max_inline_data;
-	ibchan_limits_learn_inline(qp->dev, *given);
+	while (known == IBCHAN_AUTO || known < *given)
+		if (try_cmpxchg(&qp->dev->max_inline, &known, *given))
+			break;
 	return 0;
+}
+
+static int refuse_inline(const struct ibchan_qp *qp, u32 most, struct ibchan_reason *reason)
+{
+	return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_MAX_INLINE_DATA,
+				       qp->params.max_inline_data, 0, most);
+}
+
+/* A queue pair that is as the channel's should be but for @bytes, and ends at once. */
+static int qp_try(struct ibchan_qp *qp, u32 bytes, u32 *given)
+{
+	int ret = qp_make(qp, bytes, given);
+
+	if (!ret)
+		ret = ibchan_qp_destroy(qp);
+	if (!ret)
+		qp->ib = NULL;
+	return ret;
+}
+
+/*
+ * The device has refused to make @qp, with -EINVAL. Returns -EINVAL, and the most that the device
+ * takes in @reason, if that was for its inline data, else 0. A device that does not let go of a
+ * queue pair that was made to find out leaves it to @qp.
+ */
+static int find_inline(struct ibchan_qp *qp, struct ibchan_reason *reason)
+{
+	u32 refused = qp->params.max_inline_data;
+	u32 most, given, middle;
+	int ret;
+
+	if (qp_try(qp, 0, &most))
+		return 0;
+	most = min(most, refused - 1);
+	while (refused - most > 1) {
+		middle = most + (refused - most) / 2;
+		ret = qp_try(qp, middle, &given);
+		if (ret && (ret != -EINVAL || qp->ib))
+			break;
+		if (!ret && given >= middle)
+			most = min(given, refused - 1);
+		else
+			refused = middle;
+	}
+	return refuse_inline(qp, most, reason);
 }
 
 /*
@@ -60,15 +115,15 @@ int ibchan_qp_create(struct ibchan_qp *qp, struct ibchan_reason *reason)
 {
 	u32 asked = qp->params.max_inline_data;
 	u32 given;
-	int ret = ibchan_qp_make(qp, asked, &given);
+	int ret = qp_make(qp, asked, &given);
 
-	if (ret == -EINVAL && asked && ibchan_limits_find_inline(qp, reason))
+	if (ret == -EINVAL && asked && find_inline(qp, reason))
 		return ret;
 	if (ret)
 		return refuse_step(reason, STEP_CREATE, ret);
 	/* Some drivers take any number and then less data, or none. */
 	if (given < asked)
-		return ibchan_limits_refuse_inline(qp, given, reason);
+		return refuse_inline(qp, given, reason);
 	return 0;
 }
 
@@ -126,16 +181,16 @@ static int qp_to_rts(struct ibchan_qp *qp)
 			    IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_SQ_PSN);
 }
 
-static int reset(struct ibchan_qp *qp)
+static int move(struct ibchan_qp *qp, enum ib_qp_state state)
 {
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	struct ib_qp_attr attr = { .qp_state = state };
 
 	return ib_modify_qp(qp->ib, &attr, IB_QP_STATE);
 }
 
 int ibchan_qp_to_reset(struct ibchan_qp *qp)
 {
-	int ret = ibchan_fault(IBCHAN_FAULT_QP_RESET) ?: reset(qp);
+	int ret = ibchan_fault(IBCHAN_FAULT_QP_RESET) ?: move(qp, IB_QPS_RESET);
 
 	if (!ret && ibchan_device_has(qp->dev, IBCHAN_QUIRK_RESET_KEEPS_PACKET)) {
 		get_state_synchronize_rcu_full(&qp->reset_at);
@@ -153,7 +208,7 @@ static void let_packets_go(struct ibchan_qp *qp)
 	if (!qp->may_keep)
 		return;
 	cond_synchronize_rcu_expedited_full(&qp->reset_at);
-	reset(qp);
+	move(qp, IB_QPS_RESET);
 	qp->may_keep = false;
 }
 
@@ -168,11 +223,10 @@ int ibchan_qp_init(struct ibchan_qp *qp, struct ibchan_reason *reason)
 		.port_num = qp->gid.port,
 		.qp_access_flags = qp->params.access,
 	};
-	int ret;
+	int ret = ibchan_fault(IBCHAN_FAULT_QP_INIT) ?:
+		  ib_modify_qp(qp->ib, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+			       IB_QP_ACCESS_FLAGS);
 
-	ret = ibchan_fault(IBCHAN_FAULT_QP_INIT) ?:
-	      ib_modify_qp(qp->ib, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
-			   IB_QP_ACCESS_FLAGS);
 	if (ret)
 		return refuse_step(reason, STEP_INIT, ret);
 	WRITE_ONCE(qp->ready, 1);
@@ -196,9 +250,8 @@ void ibchan_qp_rewind(struct ibchan_qp *qp)
 int ibchan_qp_connect(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason)
 {
-	int ret;
+	int ret = qp->ready ? 0 : ibchan_qp_init(qp, reason);
 
-	ret = qp->ready ? 0 : ibchan_qp_init(qp, reason);
 	if (ret)
 		return ret;
 	ret = qp_to_rtr(qp, peer);
@@ -209,18 +262,10 @@ int ibchan_qp_connect(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 }
 
 /*
- * The connection manager computes it of what the path takes and the devices need to answer. On
- * the accepting side it is the peer's word, which neither lets this side wait for hours nor has it
- * repeat a message each few microseconds.
+ * An iWARP device goes from INIT on by itself. The ack time-out the connection manager computes of
+ * what the path takes and the devices need to answer. On the accepting side it is the peer's word,
+ * which neither lets this side wait for hours nor has it repeat a message each few microseconds.
  */
-static u8 ack_timeout(const struct ibchan_qp *qp, u8 computed)
-{
-	if (!qp->ack_by_cm)
-		return qp->params.ack_timeout;
-	return clamp_t(u8, computed, ACK_TIMEOUT_LEAST, ACK_TIMEOUT_MOST);
-}
-
-/* An iWARP device goes from INIT on by itself. */
 static int modify_by_cm(struct ibchan_qp *qp, struct rdma_cm_id *id,
 			struct ib_qp_attr *attr, int *mask)
 {
@@ -232,7 +277,8 @@ static int modify_by_cm(struct ibchan_qp *qp, struct rdma_cm_id *id,
 	/* The builder's wishes count, up to the most that this side takes. */
 	attr->qp_access_flags = params->access;
 	attr->min_rnr_timer = params->min_rnr_timer;
-	attr->timeout = ack_timeout(qp, attr->timeout);
+	attr->timeout = !qp->ack_by_cm ? params->ack_timeout :
+			clamp_t(u8, attr->timeout, ACK_TIMEOUT_LEAST, ACK_TIMEOUT_MOST);
 	attr->retry_cnt = params->ack_retries;
 	attr->rnr_retry = params->rnr_retries;
 	if (*mask & IB_QP_AV && params->service_level)
@@ -345,11 +391,9 @@ void ibchan_qp_ask(struct ibchan_qp *qp, struct ibchan_params *params)
 /* The device flushes what is posted. */
 void ibchan_qp_to_error(struct ibchan_qp *qp)
 {
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-
 	/* It fails only where the device has put the qp there already. */
 	if (!ibchan_fault(IBCHAN_FAULT_QP_ERR))
-		ib_modify_qp(qp->ib, &attr, IB_QP_STATE);
+		move(qp, IB_QPS_ERR);
 }
 
 static int destroy(void *ib)

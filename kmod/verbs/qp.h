@@ -86,7 +86,6 @@ static inline void ibchan_qp_unlock(struct ibchan_qp *qp)
 DEFINE_GUARD(ibchan_qp, struct ibchan_qp *, ibchan_qp_lock(_T), ibchan_qp_unlock(_T))
 
 /* qp.c */
-int ibchan_qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given);
 int ibchan_qp_create(struct ibchan_qp *qp, struct ibchan_reason *reason);
 int ibchan_qp_init(struct ibchan_qp *qp, struct ibchan_reason *reason);
 int ibchan_qp_connect(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
@@ -132,11 +131,5 @@ u32 ibchan_port_lid(struct ib_device *ib, u32 port);
 /* route.c */
 int ibchan_route_find(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 		      struct ibchan_path *path, struct ibchan_reason *reason);
-
-/* limits.c */
-void ibchan_limits_learn_inline(struct ibchan_device *dev, u32 given);
-int ibchan_limits_refuse_inline(const struct ibchan_qp *qp, u32 most,
-				struct ibchan_reason *reason);
-int ibchan_limits_find_inline(struct ibchan_qp *qp, struct ibchan_reason *reason);
 
 #endif /* IBCHAN_QP_H */
