@@ -50,20 +50,12 @@ static bool find_ipv4(const struct net_device *ndev, const struct in6_addr *addr
 	return false;
 }
 
-static u8 scope_of_ipv6(const struct in6_addr *addr)
-{
-	int type = ipv6_addr_type(addr);
-
-	if (type & IPV6_ADDR_LOOPBACK)
-		return RT_SCOPE_HOST;
-	return type & IPV6_ADDR_LINKLOCAL ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
-}
-
 #if IS_ENABLED(CONFIG_IPV6)
 static bool find_ipv6(const struct net_device *ndev, const struct in6_addr *addr,
 		      struct facts *facts)
 {
 	struct inet6_dev *idev = __in6_dev_get(ndev);
+	int type = ipv6_addr_type(addr);
 	const struct inet6_ifaddr *ifa;
 	bool found = false;
 
@@ -75,7 +67,8 @@ static bool find_ipv6(const struct net_device *ndev, const struct in6_addr *addr
 		if (!found)
 			continue;
 		facts->flags = ifa->flags;
-		facts->scope = scope_of_ipv6(addr);
+		facts->scope = type & IPV6_ADDR_LOOPBACK ? RT_SCOPE_HOST :
+			       type & IPV6_ADDR_LINKLOCAL ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
 		break;
 	}
 	read_unlock_bh(&idev->lock);

@@ -187,8 +187,7 @@ static int choose_pkey(struct ib_device *ib, struct ibchan_gid *gid,
 	u32 i;
 
 	for (i = 0; i < entries; i++) {
-		rank = ib_get_cached_pkey(ib, gid->port, i, &pkey) ? 0 :
-		       ibchan_pkey_rank(pkey);
+		rank = ib_get_cached_pkey(ib, gid->port, i, &pkey) ? 0 : ibchan_pkey_rank(pkey);
 		if (rank <= best)
 			continue;
 		best = rank;
@@ -233,39 +232,32 @@ static int choose_iwarp(struct ib_device *ib, const struct ibchan_params *params
 	return rdma_query_gid(ib, gid->port, 0, &gid->gid);
 }
 
-/* By what the port speaks. */
-static int choose_address(struct ib_device *ib, struct net *net,
+/* By what the port speaks, if it is active. */
+static int choose_on_port(struct ib_device *ib, struct net *net, u32 port,
 			  const struct ibchan_params *params, struct ibchan_gid *gid,
 			  struct ibchan_reason *reason)
 {
 	struct ibchan_gid_rule rule = { .net = net };
+	int state = port_state(ib, port, gid);
 	u32 verdict;
 
-	if (rdma_protocol_ib(ib, gid->port))
+	if (state < 0)
+		return state;
+	if (state != IB_PORT_ACTIVE)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_PORT_DOWN, -ENETDOWN,
+					    (u64[3]) { port, state });
+	if (rdma_protocol_ib(ib, port))
 		return choose_infiniband(ib, params->gid_index, gid, reason);
-	if (rdma_protocol_iwarp(ib, gid->port))
+	if (rdma_protocol_iwarp(ib, port))
 		return choose_iwarp(ib, params, gid, reason);
-	if (!rdma_protocol_roce(ib, gid->port))
+	if (!rdma_protocol_roce(ib, port))
 		return -EOPNOTSUPP;
 	if (!rule_of(params, &rule))
 		return choose_by_index(ib, net, params->gid_index, gid, reason);
 	if (find_best(ib, &rule, gid, &verdict))
 		return 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_NO_GID, -EADDRNOTAVAIL,
-				    (u64[3]) { gid->port, num_entries(ib, gid->port), verdict });
-}
-
-static int choose_on_port(struct ib_device *ib, u32 port, struct ibchan_gid *gid,
-			  struct ibchan_reason *reason)
-{
-	int state = port_state(ib, port, gid);
-
-	if (state < 0)
-		return state;
-	if (state == IB_PORT_ACTIVE)
-		return 0;
-	return ibchan_refuse_values(reason, IBCHAN_REASON_PORT_DOWN, -ENETDOWN,
-				    (u64[3]) { port, state });
+				    (u64[3]) { port, num_entries(ib, port), verdict });
 }
 
 /*
@@ -287,9 +279,7 @@ int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 	do {
 		struct ibchan_gid choice = {};
 
-		ret = choose_on_port(ib, port, &choice, &why);
-		if (!ret)
-			ret = choose_address(ib, net, params, &choice, &why);
+		ret = choose_on_port(ib, net, port, params, &choice, &why);
 		if (!ret) {
 			*gid = choice;
 			return 0;
@@ -438,35 +428,28 @@ static void fill_ndev(const struct ib_gid_attr *from, const struct net *net,
 }
 
 /* An entry that would do stands back behind a better one, or an earlier one as good. */
-static u32 verdict_of_rule(struct ib_device *ib, const struct ibchan_gid_rule *rule,
-			   const struct ib_gid_attr *attr)
+static u32 verdict_on(struct ib_device *ib, const struct ibchan_gid_rule *rule,
+		      const struct ib_gid_attr *attr)
 {
 	struct ibchan_gid best = { .port = attr->port_num };
-	int rank, best_rank;
-	u32 verdict = ibchan_address_judge(attr, rule, &rank);
+	bool is_roce = rdma_protocol_roce(ib, best.port);
+	int rank = IBCHAN_RANK_NONE, best_rank;
+	u32 verdict = 0;
 
+	if (is_roce)
+		verdict = ibchan_address_judge(attr, rule, &rank);
+	else if (!rdma_protocol_ib(ib, best.port))
+		verdict = IBCHAN_GID_VERDICT_IWARP;
 	if (verdict)
 		return verdict;
-	if (port_state(ib, attr->port_num, &best) != IB_PORT_ACTIVE)
+	if (port_state(ib, best.port, &best) != IB_PORT_ACTIVE)
 		return IBCHAN_GID_VERDICT_PORT_DOWN;
+	if (!is_roce)
+		return attr->index ? IBCHAN_GID_VERDICT_LOWER_RANK : IBCHAN_GID_VERDICT_CHOSEN;
 	best_rank = find_best(ib, rule, &best, &verdict);
 	if (best.index == attr->index && best_rank)
 		return IBCHAN_GID_VERDICT_CHOSEN;
 	return ibchan_address_stands_back(rank, best_rank);
-}
-
-static u32 verdict_on(struct ib_device *ib, const struct ibchan_gid_rule *rule,
-		      const struct ib_gid_attr *attr)
-{
-	struct ibchan_gid unused;
-
-	if (rdma_protocol_roce(ib, attr->port_num))
-		return verdict_of_rule(ib, rule, attr);
-	if (!rdma_protocol_ib(ib, attr->port_num))
-		return IBCHAN_GID_VERDICT_IWARP;
-	if (port_state(ib, attr->port_num, &unused) != IB_PORT_ACTIVE)
-		return IBCHAN_GID_VERDICT_PORT_DOWN;
-	return attr->index ? IBCHAN_GID_VERDICT_LOWER_RANK : IBCHAN_GID_VERDICT_CHOSEN;
 }
 
 static int gid_query(struct ib_device *ib, u32 port, struct net *net,

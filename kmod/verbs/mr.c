@@ -80,31 +80,24 @@ static void mr_publish(struct ibchan_mr *mr)
 }
 
 /*
- * An iWARP peer answers a read by an RDMA write into the reader's region, which must allow
- * that; siw needs no such access. The read carries the region's key, so the peer can write
- * all of the region.
- */
-static u32 device_access(const struct ibchan_device *dev, u32 access)
-{
-	if (dev->attr.caps & IBCHAN_DEVICE_ENDPOINTS ||
-	    ibchan_device_has(dev, IBCHAN_QUIRK_READS_INTO_ANY) ||
-	    !(access & IBCHAN_ACCESS_LOCAL_WRITE))
-		return access;
-	return access | IB_ACCESS_REMOTE_WRITE;
-}
-
-/*
- * The address that the device knows the range by is the user's own: soft-RoCE
- * wants both to be equal modulo the page, siw wants them equal.
+ * The address that the device knows the range by is the user's own: soft-RoCE wants both to be equal
+ * modulo the page, siw wants them equal. An iWARP peer answers a read by an RDMA write into the
+ * reader's region, which must allow that; siw needs no such access. The read carries the region's
+ * key, so the peer can write all of the region.
  */
 static struct ib_mr *reg_user(const struct ibchan_mr *mr, struct ib_pd *pd,
 			      struct ibchan_reason *reason)
 {
+	const struct ibchan_device *dev = mr->extent.pd->dev;
 	u64 addr = mr->addr, length = mr->extent.length;
-	struct ib_mr *ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_REG_USER) ?:
-			   ib_reg_user_mr(pd, addr, length, addr,
-					  device_access(mr->extent.pd->dev, mr->extent.access));
+	u32 access = mr->extent.access;
+	struct ib_mr *ib;
 
+	if (!(dev->attr.caps & IBCHAN_DEVICE_ENDPOINTS) && access & IBCHAN_ACCESS_LOCAL_WRITE &&
+	    !ibchan_device_has(dev, IBCHAN_QUIRK_READS_INTO_ANY))
+		access |= IB_ACCESS_REMOTE_WRITE;
+	ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_REG_USER) ?:
+	     ib_reg_user_mr(pd, addr, length, addr, access);
 	if (!IS_ERR(ib))
 		return ib;
 	/* A limit of 0 is -EPERM to ib_umem. */
@@ -195,29 +188,6 @@ struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd,
 	return ERR_PTR(ret);
 }
 
-/* Pages of the device's size that a mapped table covers. */
-static u32 table_pages(const struct sg_table *sgt)
-{
-	struct scatterlist *sg;
-	u32 pages = 0;
-	u32 i;
-
-	for_each_sgtable_sg(sgt, sg, i)
-		pages += ibchan_pages_spanned(sg->offset, sg->length);
-	return pages;
-}
-
-static u64 table_length(const struct sg_table *sgt)
-{
-	struct scatterlist *sg;
-	u64 length = 0;
-	u32 i;
-
-	for_each_sgtable_sg(sgt, sg, i)
-		length += sg->length;
-	return length;
-}
-
 /* The table of segments, with an entry behind the last that ends it. */
 static int fill_segments(struct ibchan_mr *mr)
 {
@@ -241,11 +211,6 @@ static int fill_segments(struct ibchan_mr *mr)
 	return 0;
 }
 
-static int refuse_pages(u32 code, u64 given, u64 allowed, struct ibchan_reason *reason)
-{
-	return ibchan_refuse_values(reason, code, -EINVAL, (u64[3]) { given, allowed });
-}
-
 static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
 	const struct ibchan_device *dev = mr->extent.pd->dev;
@@ -257,7 +222,8 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_REGION_TOO_LONG, -EOPNOTSUPP,
 					    (u64[3]) { mr->pages, 0 });
 	if (mr->pages > max)
-		return refuse_pages(IBCHAN_REASON_REGION_TOO_LONG, mr->pages, max, reason);
+		return ibchan_refuse_values(reason, IBCHAN_REASON_REGION_TOO_LONG, -EINVAL,
+					    (u64[3]) { mr->pages, max });
 	ret = ibchan_pool_get(mr);
 	if (ret)
 		return ret;
@@ -267,17 +233,17 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	if (mapped < 0)
 		return mapped;
 	if (mapped < mr->sgt.nents)
-		return refuse_pages(IBCHAN_REASON_REGION_GAPS, mr->sgt.nents, mapped, reason);
+		return ibchan_refuse_values(reason, IBCHAN_REASON_REGION_GAPS, -EINVAL,
+					    (u64[3]) { mr->sgt.nents, mapped });
 	ib_update_fast_reg_key(ib, ib_inc_rkey(ib->rkey));
 	/*
 	 * A peer knows memory of a user by the user's address. Of kernel memory the device calls
 	 * the first byte by its place in its page, so that peers do not learn where it lies,
 	 * unless the device takes no such address.
 	 */
-	if (!mr->addr && ibchan_device_has(mr->extent.pd->dev, IBCHAN_QUIRK_REGISTERS_BY_DMA))
-		mr->addr = ib->iova;
-	else if (!mr->addr)
-		mr->addr = offset_in_page(ib->iova);
+	if (!mr->addr)
+		mr->addr = ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_BY_DMA) ?
+			   ib->iova : offset_in_page(ib->iova);
 	ib->iova = mr->addr;
 	mr->lkey = ib->lkey;
 	mr->key = ib->rkey;
@@ -377,32 +343,22 @@ static int fill_mapped(struct ibchan_mr *mr, u32 max_segments, struct ibchan_rea
 	return ret;
 }
 
-/* Takes the table over on success. */
-static int mr_map(struct ibchan_mr *mr, struct sg_table *sgt, u32 max_segments,
-		  struct ibchan_reason *reason)
-{
-	int ret;
-
-	mr->sgt = *sgt;
-	mr->pages = mr->pinned.num ?: table_pages(sgt);
-	ret = map_table(mr, reason);
-	if (ret)
-		return ret;
-	*sgt = (struct sg_table) {};
-	ret = fill_mapped(mr, max_segments, reason);
-	if (!ret)
-		mr_publish(mr);
-	return ret;
-}
-
-static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *sgt,
-					 u32 max_segments, struct ibchan_reason *reason)
+/* @sgt is the region's once it is mapped. Gives @mr back where it fails. */
+static struct ibchan_mr *mr_map(struct ibchan_mr *mr, struct sg_table *sgt, u32 max_segments,
+				struct ibchan_reason *reason)
 {
 	struct ibchan_device *dev = mr->extent.pd->dev;
 	int ret = ibchan_device_enter(dev);
 
 	if (!ret) {
-		ret = mr_map(mr, sgt, max_segments, reason);
+		mr->sgt = *sgt;
+		ret = map_table(mr, reason);
+		if (!ret) {
+			*sgt = (struct sg_table) {};
+			ret = fill_mapped(mr, max_segments, reason);
+		}
+		if (!ret)
+			mr_publish(mr);
 		ibchan_device_exit(dev);
 	}
 	if (!ret)
@@ -421,13 +377,20 @@ static struct ibchan_mr *map_behind_gate(struct ibchan_mr *mr, struct sg_table *
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason)
 {
-	u64 pages = table_pages(sgt);
-	struct ibchan_mr *mr = mr_alloc(pd, table_length(sgt), access,
-					ibchan_footprint_mr(pages, pages), reason);
+	u64 pages = 0, length = 0;
+	struct scatterlist *sg;
+	struct ibchan_mr *mr;
+	u32 i;
 
+	for_each_sgtable_sg(sgt, sg, i) {
+		pages += ibchan_pages_spanned(sg->offset, sg->length);
+		length += sg->length;
+	}
+	mr = mr_alloc(pd, length, access, ibchan_footprint_mr(pages, pages), reason);
 	if (IS_ERR(mr))
 		return mr;
-	return map_behind_gate(mr, sgt, U32_MAX, reason);
+	mr->pages = pages;
+	return mr_map(mr, sgt, U32_MAX, reason);
 }
 
 /* As ibchan_mr_map(), of pinned user memory, which belongs to the region on success. */
@@ -454,8 +417,9 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 	mr->foreign = true;
 	mr->transient = range->transient;
 	mr->room = room;
+	mr->pages = pinned->num;
 	mr->pinned = *pinned;
-	mr = map_behind_gate(mr, &sgt, range->max_segments, reason);
+	mr = mr_map(mr, &sgt, range->max_segments, reason);
 	sg_free_table(&sgt);
 	return mr;
 }

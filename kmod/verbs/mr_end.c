@@ -102,11 +102,12 @@ static void mr_free(struct rcu_head *rcu)
 	kfree(mr);
 }
 
-/* Memory that the device may still use is its owner's no more. */
-static void tell_gone(const struct ibchan_mr *mr)
+/* It has ended. Memory that the device may still use is its owner's no more. */
+static void tell_and_free(struct ibchan_mr *mr)
 {
 	if (mr->gone && !mr->leaked)
 		mr->gone(mr->gone_priv);
+	call_rcu(&mr->rcu, mr_free);
 }
 
 /*
@@ -122,8 +123,7 @@ void ibchan_mrs_release(struct work_struct *work)
 
 	llist_for_each_entry_safe(mr, next, list, free_link) {
 		mr_dereg(mr);
-		tell_gone(mr);
-		call_rcu(&mr->rcu, mr_free);
+		tell_and_free(mr);
 		/* Pairs with ibchan_pd_settle(): the domain is rid of it. */
 		smp_store_release(&release->num_released, release->num_released + 1);
 		/* wake_up_var() looks for waiters without a lock: the store comes first. */
@@ -226,8 +226,7 @@ void ibchan_mr_put(struct ibchan_mr *mr, void (*gone)(void *priv), void *priv)
 			return;
 		mr_dereg(mr);
 	}
-	tell_gone(mr);
-	call_rcu(&mr->rcu, mr_free);
+	tell_and_free(mr);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_put, IBCHAN_NS);
 

@@ -52,26 +52,14 @@ int ibchan_check_memlock(u64 pages, struct ibchan_reason *reason)
 /* How often a page may go between its fault and its pin. */
 #define MAX_FAULTS	64
 
-/* Takes the faults of a range, until the caller is killed; holds nothing afterwards. */
-static int take_faults(u64 start, u64 num, unsigned int flags, struct page **pages)
-{
-	long got = pin_user_pages_unlocked(start, num, pages, flags);
-
-	if (got > 0)
-		unpin_user_pages(pages, got);
-	if (fatal_signal_pending(current))
-		return -EINTR;
-	return got > 0 ? 0 : got ?: -EFAULT;
-}
-
 /*
  * A long-term pin that cannot be killed in a fault takes none. Pages that it finds missing are
- * faulted in first, again if they go meanwhile.
+ * faulted in first, until the caller is killed, and again if they go meanwhile.
  */
 static int pin_for_long(u64 start, u64 num, unsigned int flags, struct page **pages)
 {
-	int tries = MAX_FAULTS;
-	int ret, fault;
+	int ret, tries = MAX_FAULTS;
+	long got;
 
 	if (!IBCHAN_PIN_IS_UNKILLABLE)
 		return pin_user_pages_fast(start, num, flags | FOLL_LONGTERM, pages);
@@ -79,10 +67,14 @@ static int pin_for_long(u64 start, u64 num, unsigned int flags, struct page **pa
 		ret = pin_user_pages_fast(start, num, flags | FOLL_LONGTERM | FOLL_NOFAULT, pages);
 		if (ret != -EFAULT)
 			return ret;
-		fault = take_faults(start, num, flags, pages);
+		got = pin_user_pages_unlocked(start, num, pages, flags);
+		if (got > 0)
+			unpin_user_pages(pages, got);
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		cond_resched();
-	} while (!fault && --tries);
-	return fault ?: ret;
+	} while (got > 0 && --tries);
+	return got < 0 ? got : -EFAULT;
 }
 
 /* All pages or none. */

@@ -105,13 +105,6 @@ static int find_way(const struct question *question, int oif)
 						       find_way6(question, oif);
 }
 
-/* Then the address means another host on each network device. */
-static bool is_link_local(const struct question *question)
-{
-	return question->to.any.sa_family == AF_INET6 &&
-	       ipv6_addr_type(&question->to.in6.sin6_addr) & IPV6_ADDR_LINKLOCAL;
-}
-
 /* Asks nobody, and makes no entry. */
 static void take_permanent_neighbour(struct question *question, struct ibchan_path *path)
 {
@@ -130,12 +123,15 @@ static void take_permanent_neighbour(struct question *question, struct ibchan_pa
 }
 
 /*
- * Bound to a network device the routing table takes every IPv4 address for a neighbour
- * when it knows no better, so it is asked without at first.
+ * Bound to a network device the routing table takes every IPv4 address for a neighbour when it
+ * knows no better, so it is asked without at first. A link-local address of IPv6 means another host
+ * on each network device.
  */
 static int choose_way(struct question *question, const struct ib_gid_attr *attr,
 		      struct ibchan_path *path)
 {
+	bool is_link_local = question->to.any.sa_family == AF_INET6 &&
+			     ipv6_addr_type(&question->to.in6.sin6_addr) & IPV6_ADDR_LINKLOCAL;
 	int way;
 
 	rcu_read_lock();
@@ -143,7 +139,7 @@ static int choose_way(struct question *question, const struct ib_gid_attr *attr,
 	if (IS_ERR(question->ndev)) {
 		way = PTR_ERR(question->ndev);
 	} else {
-		way = is_link_local(question) ? WAY_OTHER_NDEV :
+		way = is_link_local ? WAY_OTHER_NDEV :
 		      find_way(question, l3mdev_master_ifindex_rcu(question->ndev));
 		if (way == WAY_OTHER_NDEV)
 			way = find_way(question, question->ndev->ifindex);
