@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The only home of what differs between kernels. Kbuild looks at the headers
- * that it builds against and defines IBCHAN_HAVE_*: stable trees carry newer
- * interfaces, so version numbers would lie.
+ * The only home of what differs between kernels. Kbuild looks at the headers that it builds against
+ * and defines IBCHAN_HAVE_*: stable trees carry newer interfaces, so version numbers would lie.
  */
 #ifndef IBCHAN_COMPAT_H
 #define IBCHAN_COMPAT_H

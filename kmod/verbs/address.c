@@ -96,8 +96,7 @@ static u32 judge_ndev(const struct net_device *ndev, const struct net *net)
 }
 
 /* Of a bond the network device is the master, of a VLAN the device with the tag. */
-static u32 judge_address(const struct ib_gid_attr *attr, const struct net *net,
-			 struct facts *facts)
+static u32 judge_address(const struct ib_gid_attr *attr, const struct net *net, struct facts *facts)
 {
 	const struct net_device *ndev = rdma_read_gid_attr_ndev_rcu(attr);
 	u32 verdict = judge_ndev(ndev, net);

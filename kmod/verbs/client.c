@@ -2,11 +2,10 @@
 /*
  * Devices come and leave.
  *
- * A device may leave at any time. Commands pass its gate (gate.c); removal closes
- * it, so that no command is under way while removal takes the verbs objects
- * apart: channels first, which ends all work, then memory and completion queues.
- * Domains stay until the last guest of the gate has gone. Our own objects stay
- * behind as shells without a verbs object, until their owners give them back.
+ * A device may leave at any time. Commands pass its gate (gate.c); removal closes it, so that no
+ * command is under way while removal takes the verbs objects apart: channels first, which ends all
+ * work, then memory and completion queues. Domains stay until the last guest of the gate has gone.
+ * Our own objects stay behind as shells without a verbs object, until their owners give them back.
  */
 #include <linux/errno.h>
 

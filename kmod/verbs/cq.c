@@ -3,12 +3,10 @@
  * Completion queues: how they are made and end, and completions that stay in the kernel until the
  * consumer polls for them. Reaping is in cq_reap.c.
  *
- * Life: the last user kills the cq, so that no verb is called on it any more,
- * and a worker destroys the ib_cq behind a grace period: soft-RoCE of 6.1 calls
- * the handler from a tasklet that lives inside the cq and that it never stops, so the
- * worker also waits for an event that is due, by a timer.
- * A shell that was never armed has had no handler, so its owner destroys it there
- * and then.
+ * Life: the last user kills the cq, so that no verb is called on it any more, and a worker destroys
+ * the ib_cq behind a grace period: soft-RoCE of 6.1 calls the handler from a tasklet that lives
+ * inside the cq and that it never stops, so the worker also waits for an event that is due, by a
+ * timer. A shell that was never armed has had no handler, so its owner destroys it there and then.
  */
 #include <linux/errno.h>
 #include <linux/log2.h>
@@ -223,8 +221,7 @@ static struct ibchan_cq *cq_create(struct ibchan_device *dev, const struct ibcha
 
 	if (!cq)
 		return ERR_PTR(-ENOMEM);
-	ret = ibchan_cost_charge(&cq->cost, init->budget, ibchan_footprint_cq(cq->entries),
-				 reason);
+	ret = ibchan_cost_charge(&cq->cost, init->budget, ibchan_footprint_cq(cq->entries), reason);
 	if (!ret)
 		ret = create_verbs(cq, init);
 	if (ret) {
@@ -468,8 +465,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_tryget, IBCHAN_NS);
  * ibchan_cq_try_destroy - destroy a cq, unless it is in use
  * @cq: the queue
  *
- * On success the sink is not called any more, and only ibchan_cq_put() may still
- * be called on @cq.
+ * On success the sink is not called any more, and only ibchan_cq_put() may still be called on @cq.
  *
  * Context: process, may sleep.
  * Return: 0; -EBUSY, with nothing changed, while a channel or a waiter uses it.

@@ -2,17 +2,16 @@
 /*
  * Reaping completion queues.
  *
- * ibchan_cq_reap() and what is behind it is the only poller of an ib_cq. One caller at a
- * time has the right to reap (CQ_OWNED); another that comes meanwhile leaves
- * CQ_AGAIN behind and goes, and the owner looks once more. So completions of a
- * qp are retired in order, and no caller waits. Callbacks of the consumer run under
- * that right, with bottom halves off and no lock held. cq_reap.litmus states the memory
- * ordering by which no look is lost.
+ * ibchan_cq_reap() and what is behind it is the only poller of an ib_cq. One caller at a time has
+ * the right to reap (CQ_OWNED); another that comes meanwhile leaves CQ_AGAIN behind and goes, and
+ * the owner looks once more. So completions of a qp are retired in order, and no caller waits.
+ * Callbacks of the consumer run under that right, with bottom halves off and no lock held.
+ * cq_reap.litmus states the memory ordering by which no look is lost.
  *
- * Events: an ib_cq is armed only while works are in flight and no caller is about
- * to reap. The completion handler may run under locks of the driver with
- * interrupts off; it wakes an in-kernel waiter or has a tasklet reap, no more. The
- * tasklet leaves a long queue to a worker, which lets others run.
+ * Events: an ib_cq is armed only while works are in flight and no caller is about to reap. The
+ * completion handler may run under locks of the driver with interrupts off; it wakes an in-kernel
+ * waiter or has a tasklet reap, no more. The tasklet leaves a long queue to a worker, which lets
+ * others run.
  */
 #include <linux/delay.h>
 

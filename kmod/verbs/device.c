@@ -306,8 +306,7 @@ struct ibchan_device *ibchan_device_find(const struct ib_device *ib)
  * @net: network namespace that they must be visible in; NULL: any
  *
  * Context: process, may sleep.
- * Return: the device, to be given back with ibchan_device_put(); -ENOENT behind
- * the last one.
+ * Return: the device, to be given back with ibchan_device_put(); -ENOENT behind the last one.
  */
 struct ibchan_device *ibchan_device_get_nth(u32 index, struct net *net)
 {

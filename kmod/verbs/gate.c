@@ -136,8 +136,7 @@ void ibchan_gate_leave(struct ibchan_gate *gate)
 }
 
 /*
- * Behind ibchan_gate_leave(): waits until commands and ends under way are through. Guests may
- * stay.
+ * Behind ibchan_gate_leave(): waits until commands and ends under way are through. Guests may stay.
  */
 void ibchan_gate_close(struct ibchan_gate *gate)
 {

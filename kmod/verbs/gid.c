@@ -115,8 +115,7 @@ static int choose_by_index(struct ib_device *ib, struct net *net, u32 index,
 	const struct ib_gid_attr *attr;
 	int ret = -ENODATA, rank;
 
-	attr = index < entries ? rdma_get_gid_attr(ib, gid->port, index) :
-				 ERR_PTR(-EINVAL);
+	attr = index < entries ? rdma_get_gid_attr(ib, gid->port, index) : ERR_PTR(-EINVAL);
 	if (!IS_ERR(attr)) {
 		if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP && attr_in_net(attr, net) &&
 		    ibchan_address_judge(attr, &rule, &rank) != IBCHAN_GID_VERDICT_LOOPBACK)
@@ -178,8 +177,7 @@ static bool rule_of(const struct ibchan_params *params, struct ibchan_gid_rule *
 }
 
 /* Which partition. On Ethernet there is just one. */
-static int choose_pkey(struct ib_device *ib, struct ibchan_gid *gid,
-		       struct ibchan_reason *reason)
+static int choose_pkey(struct ib_device *ib, struct ibchan_gid *gid, struct ibchan_reason *reason)
 {
 	u32 entries = ib->port_data[gid->port].immutable.pkey_tbl_len;
 	int best = 0, rank;
@@ -294,8 +292,7 @@ int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 }
 
 /* The first entry of the port's table that is in use, of whatever type. */
-static int first_address(struct ib_device *ib, struct ibchan_gid *gid,
-			 struct ibchan_reason *reason)
+static int first_address(struct ib_device *ib, struct ibchan_gid *gid, struct ibchan_reason *reason)
 {
 	u32 i, entries = num_entries(ib, gid->port);
 	const struct ib_gid_attr *attr;
@@ -452,8 +449,7 @@ static u32 verdict_on(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 	return ibchan_address_stands_back(rank, best_rank);
 }
 
-static int gid_query(struct ib_device *ib, u32 port, struct net *net,
-		     struct ibchan_gid_attr *attr)
+static int gid_query(struct ib_device *ib, u32 port, struct net *net, struct ibchan_gid_attr *attr)
 {
 	const struct ibchan_gid_rule rule = { .net = net };
 	const struct ib_gid_attr *from;
@@ -486,14 +482,13 @@ static int gid_query(struct ib_device *ib, u32 port, struct net *net,
  * @dev: the device
  * @port: 1 and up
  * @net: network namespace that a channel would be built in; NULL: any
- * @attr: in: @index, the first entry to look at; out: the first one in use from
- *	there on
+ * @attr: in: @index, the first entry to look at; out: the first one in use from there on
  *
  * To see all of a table, begin with index 0 and go on behind the one that was told.
  *
  * Context: process, may sleep.
- * Return: 0; -ENOENT when no entry from @index on is in use; -EINVAL when there is no
- * such port; -ENODEV when the device is gone.
+ * Return: 0; -ENOENT when no entry from @index on is in use; -EINVAL when there is no such port;
+ * -ENODEV when the device is gone.
  */
 int ibchan_gid_query(struct ibchan_device *dev, u32 port, struct net *net,
 		     struct ibchan_gid_attr *attr)

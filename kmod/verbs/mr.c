@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory regions: the only place that maps or registers. pool.c keeps the device's regions for
- * use again, mr_end.c ends a region.
+ * Memory regions: the only place that maps or registers. pool.c keeps the device's regions for use
+ * again, mr_end.c ends a region.
  *
- * User pages are pinned by the driver (ib_umem), charged to the mm of the
- * caller, and unpinned when the driver deregisters, in any thread; or pin.c has
- * pinned them, and the region unpins them.
+ * User pages are pinned by the driver (ib_umem), charged to the mm of the caller, and unpinned when
+ * the driver deregisters, in any thread; or pin.c has pinned them, and the region unpins them.
  *
- * Kernel memory belongs to its owner and is only mapped. For local access the
- * domain's own key serves, which is why such a region may consist of several
- * segments and has no rkey. For remote access the pages are put into a region that
- * is contiguous for the device; service.c posts its registration. So are pinned
- * pages of more segments than their user can do with.
+ * Kernel memory belongs to its owner and is only mapped. For local access the domain's own key
+ * serves, which is why such a region may consist of several segments and has no rkey. For remote
+ * access the pages are put into a region that is contiguous for the device; service.c posts its
+ * registration. So are pinned pages of more segments than their user can do with.
  */
 #include <linux/dma-map-ops.h>
 #include <linux/errno.h>
@@ -102,8 +100,7 @@ static struct ib_mr *reg_user(const struct ibchan_mr *mr, struct ib_pd *pd,
 		return ib;
 	/* A limit of 0 is -EPERM to ib_umem. */
 	if (PTR_ERR(ib) == -ENOMEM || (PTR_ERR(ib) == -EPERM && !can_do_mlock()))
-		return ERR_PTR(ibchan_refuse_memory(ibchan_pages_spanned(addr, length),
-						    reason));
+		return ERR_PTR(ibchan_refuse_memory(ibchan_pages_spanned(addr, length), reason));
 	return ib;
 }
 
@@ -489,9 +486,8 @@ u64 ibchan_mr_pages(const struct ibchan_mr *mr)
 EXPORT_SYMBOL_NS_GPL(ibchan_mr_pages, IBCHAN_NS);
 
 /*
- * Maps a scatterlist for one work. @out has at most as many elements as @list has entries, with
- * the key to all of the domain's memory, which never leaves this machine. Returns how many, or
- * -EIO.
+ * Maps a scatterlist for one work. @out has at most as many elements as @list has entries, with the
+ * key to all of the domain's memory, which never leaves this machine. Returns how many, or -EIO.
  */
 int ibchan_mr_map_list(struct ibchan_pd *pd, const struct ibchan_sg_range *list, struct ib_sge *out)
 {

@@ -32,9 +32,8 @@ bool ibchan_mr_end_region(struct ibchan_device *dev, struct ib_mr *ib)
 }
 
 /*
- * Inside the gate, or it is closed. A driver that cannot deregister
- * keeps its memory and its domain, and we count that. Done once. Returns whether
- * the driver has let go of it.
+ * Inside the gate, or it is closed. A driver that cannot deregister keeps its memory and its
+ * domain, and we count that. Done once. Returns whether the driver has let go of it.
  */
 bool ibchan_mr_release_verbs(struct ibchan_mr *mr)
 {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Fast-registration regions that a domain keeps for plain memory. To allocate one is expensive
- * (hardware takes a command to its firmware), and a work on plain memory needs one only until
- * it has ended. An idle region is invalidated: its key is not valid, and it refers to no
- * pinned page.
+ * (hardware takes a command to its firmware), and a work on plain memory needs one only until it
+ * has ended. An idle region is invalidated: its key is not valid, and it refers to no pinned page.
  *
- * All regions of a pool have room for the same number of pages, so any of them fits. A work
- * with few pages, or with more than that, has a region of its own.
+ * All regions of a pool have room for the same number of pages, so any of them fits. A work with
+ * few pages, or with more than that, has a region of its own.
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>

@@ -23,9 +23,8 @@
 	})
 
 /*
- * Post the first requests of a chain on the send or on the receive queue: @num of
- * them, 1 and up. Returns how many leading ones the device has taken; if not all,
- * chain->error says why.
+ * Post the first requests of a chain on the send or on the receive queue: @num of them, 1 and up.
+ * Returns how many leading ones the device has taken; if not all, chain->error says why.
  */
 static inline u32 ibchan_post_sends(struct ib_qp *qp, struct ibchan_chain *chain, u32 num)
 {

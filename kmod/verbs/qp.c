@@ -21,8 +21,7 @@ enum qp_step { STEP_CREATE, STEP_INIT, STEP_RTR, STEP_RTS };
 
 static int refuse_step(struct ibchan_reason *reason, enum qp_step step, int error)
 {
-	return ibchan_refuse_values(reason, IBCHAN_REASON_VERBS, error,
-				    (u64[3]) { -error, step });
+	return ibchan_refuse_values(reason, IBCHAN_REASON_VERBS, error, (u64[3]) { -error, step });
 }
 
 /*
