@@ -64,9 +64,8 @@ int ibchan_device_charge(struct ibchan_device *dev, enum ibchan_charge_kind kind
 	charge->kind = kind;
 	ret = charge_begin(charge);
 	if (!ret) {
-		mutex_lock(&dev->lock);
-		list_add(&charge->link, &dev->charges);
-		mutex_unlock(&dev->lock);
+		scoped_guard(mutex, &dev->lock)
+			list_add(&charge->link, &dev->charges);
 		ibchan_gauge(charges, 1);
 	}
 	ibchan_device_exit(dev);
@@ -97,9 +96,8 @@ void ibchan_device_uncharge(struct ibchan_charge *charge)
 		return;
 	ibchan_gate_enter_to_end(&dev->gate);
 	if (dev->ib) {
-		mutex_lock(&dev->lock);
-		list_del(&charge->link);
-		mutex_unlock(&dev->lock);
+		scoped_guard(mutex, &dev->lock)
+			list_del(&charge->link);
 		/* The controller allocates under a lock of its own. */
 		charge_end(charge);
 	}

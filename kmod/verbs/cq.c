@@ -44,10 +44,9 @@ static int fifo_reserve(void *priv, u32 num)
 {
 	struct ibchan_cq_fifo *fifo = priv;
 
-	spin_lock(&fifo->lock);
+	guard(spinlock)(&fifo->lock);
 	num = min(num, fifo->mask + 1 - (fifo->reserved - fifo->head));
 	fifo->reserved += num;
-	spin_unlock(&fifo->lock);
 	return num ?: -EAGAIN;
 }
 
@@ -55,18 +54,16 @@ static void fifo_cancel(void *priv, u32 num)
 {
 	struct ibchan_cq_fifo *fifo = priv;
 
-	spin_lock(&fifo->lock);
+	guard(spinlock)(&fifo->lock);
 	fifo->reserved -= num;
-	spin_unlock(&fifo->lock);
 }
 
 static void fifo_done(void *priv, const struct ibchan_completion *completion)
 {
 	struct ibchan_cq_fifo *fifo = priv;
 
-	spin_lock(&fifo->lock);
+	guard(spinlock)(&fifo->lock);
 	fifo->entries[fifo->tail++ & fifo->mask] = *completion;
-	spin_unlock(&fifo->lock);
 }
 
 static void fifo_notify(void *priv)
@@ -154,7 +151,7 @@ static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, const struct ibchan
 	struct ibchan_cq *cq = kzalloc_node(sizeof(*cq), GFP_KERNEL_ACCOUNT, dev->node);
 
 	if (!cq)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	cq->dev = dev;
 	cq->sink = init->sink ?: &no_sink;
 	cq->priv = init->priv;
@@ -170,7 +167,7 @@ static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, const struct ibchan
 	if (!(cq->mode & IBCHAN_CQ_KEEP) || !add_fifo(cq))
 		return cq;
 	kfree(cq);
-	return NULL;
+	return ERR_PTR(-ENOMEM);
 }
 
 static int destroy(void *ib)
@@ -212,30 +209,6 @@ static int create_verbs(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
 	return ret;
 }
 
-/* Inside the gate. */
-static struct ibchan_cq *cq_create(struct ibchan_device *dev, const struct ibchan_cq_init *init,
-				   struct ibchan_reason *reason, struct lock_class_key *class)
-{
-	struct ibchan_cq *cq = cq_alloc(dev, init, class);
-	int ret;
-
-	if (!cq)
-		return ERR_PTR(-ENOMEM);
-	ret = ibchan_cost_charge(&cq->cost, init->budget, ibchan_footprint_cq(cq->entries), reason);
-	if (!ret)
-		ret = create_verbs(cq, init);
-	if (ret) {
-		cq_free(cq);
-		return ERR_PTR(ret);
-	}
-	ibchan_device_hold(dev);
-	mutex_lock(&dev->lock);
-	list_add_tail(&cq->link, &dev->cqs);
-	mutex_unlock(&dev->lock);
-	ibchan_gauge(cqs, 1);
-	return cq;
-}
-
 static int check_init(const struct ibchan_device *dev, const struct ibchan_cq_init *init,
 		      struct ibchan_reason *reason)
 {
@@ -275,12 +248,23 @@ struct ibchan_cq *__ibchan_cq_create(struct ibchan_device *dev, const struct ibc
 
 	might_sleep();
 	ret = check_init(dev, init, reason);
-	if (!ret)
-		ret = ibchan_device_enter(dev);
 	if (ret)
 		return ERR_PTR(ret);
-	cq = cq_create(dev, init, reason, class);
-	ibchan_device_exit(dev);
+	CLASS(ibchan_command, inside)(dev);
+	cq = inside ? cq_alloc(dev, init, class) : ERR_PTR(-ENODEV);
+	if (IS_ERR(cq))
+		return cq;
+	ret = ibchan_cost_charge(&cq->cost, init->budget, ibchan_footprint_cq(cq->entries), reason);
+	if (!ret)
+		ret = create_verbs(cq, init);
+	if (ret) {
+		cq_free(cq);
+		return ERR_PTR(ret);
+	}
+	ibchan_device_hold(dev);
+	scoped_guard(mutex, &dev->lock)
+		list_add_tail(&cq->link, &dev->cqs);
+	ibchan_gauge(cqs, 1);
 	return cq;
 }
 EXPORT_SYMBOL_NS_GPL(__ibchan_cq_create, IBCHAN_NS);
@@ -296,23 +280,20 @@ int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, struct ibchan_reason *r
 {
 	u32 unused;
 
-	spin_lock(&cq->space_lock);
+	guard(spinlock)(&cq->space_lock);
 	unused = cq->entries - cq->reserved;
-	if (entries <= unused)
-		cq->reserved += entries;
-	spin_unlock(&cq->space_lock);
 	if (entries > unused)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_CQ_FULL, -EAGAIN,
 					    (u64[3]) { entries, unused });
+	cq->reserved += entries;
 	return 0;
 }
 
 /* The counterpart, for one queue or all. */
 void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries)
 {
-	spin_lock(&cq->space_lock);
+	guard(spinlock)(&cq->space_lock);
 	cq->reserved -= entries;
-	spin_unlock(&cq->space_lock);
 }
 
 /*
@@ -383,9 +364,8 @@ static void cq_end(struct ibchan_cq *cq)
 
 	guard(ibchan_noio)();
 	ibchan_gate_enter_to_end(&dev->gate);
-	mutex_lock(&dev->lock);
-	list_del(&cq->link);
-	mutex_unlock(&dev->lock);
+	scoped_guard(mutex, &dev->lock)
+		list_del(&cq->link);
 	ibchan_cq_release_verbs(cq);
 	ibchan_gate_exit(&dev->gate);
 	/* No event comes from a cq that is destroyed. */

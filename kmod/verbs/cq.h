@@ -42,74 +42,54 @@ enum ibchan_cq_flag {
 	CQ_LEAKED,	/* the device would not let go of it, and may call it */
 };
 
-/**
- * struct ibchan_cq - completion queue
- * @ib: NULL once the device is gone; guarded by CQ_OWNED (and set CQ_DEAD)
- * @dev: holds a reference
- * @sink: the consumer's, or that of @fifo
- * @priv: for @sink
- * @fifo: completions that the consumer has not taken yet; NULL unless IBCHAN_CQ_KEEP
- * @mode: IBCHAN_CQ_*
- * @flags: enum ibchan_cq_flag
- * @in_flight: works posted and not retired
- * @broken: broken channels: their completions are never solicited, so while there are any, an
- *	event of any kind is wanted
- * @retired: works retired in this batch; belongs to the owner of CQ_OWNED
- * @is_late: nothing had completed when a poster looked; belongs to the same
- * @wait: in-kernel waiters, and with IBCHAN_QUIRK_EVENT_OUTLIVES_CQ removal of the device
- * @reap_work: reaps completions that an event leaves over, and those that must not nest
- * @kick_work: an interrupt that schedules @reap_tasklet
- * @reap_tasklet: reaps behind an event, when no thread waits
- * @error_work: the device has lost completions, or has made one too many
- * @users: 1 for the owner, 1 for each queue of a channel, to the channel's end, and each waiter;
- *	0: a shell
- * @space_lock: guards @reserved
- * @reserved: entries promised to channels
- * @entries: entries of the ib_cq
- * @cost: of kernel memory
- * @link: in the device's list; left before @rcu is used
- * @rcu: only frees: the memory outlives readers that found it in a handle table
- * @free_work: destroys and frees, after a grace period
- * @late_timer: with CQ_LATE looks whether the event has come
- * @late_until: when it is given up, in jiffies
- * @callback_map: the cq as lockdep sees it, see callback.c
- * @completion: belongs to the owner of CQ_OWNED
- * @wc: belongs to the owner of CQ_OWNED
- */
+/* Completion queue */
 struct ibchan_cq {
+	/* NULL once the device is gone; guarded by CQ_OWNED (and set CQ_DEAD) */
 	struct ib_cq *ib;
-	struct ibchan_device *dev;
-	const struct ibchan_sink *sink;
-	void *priv;
+	struct ibchan_device *dev;	/* holds a reference */
+	const struct ibchan_sink *sink;	/* the consumer's, or that of @fifo */
+	void *priv;	/* for @sink */
 
+	/* completions that the consumer has not taken yet; NULL unless IBCHAN_CQ_KEEP */
 	__verbs_only struct ibchan_cq_fifo *fifo;
-	u32 mode;
-	unsigned long flags;
-	atomic_t in_flight;
+	u32 mode;	/* IBCHAN_CQ_* */
+	unsigned long flags;	/* enum ibchan_cq_flag */
+	atomic_t in_flight;	/* works posted and not retired */
+	/* broken channels: no completion of theirs is solicited, so an event of any kind is wanted */
 	__verbs_only atomic_t broken;
-	int retired;
-	__verbs_only bool is_late;
+	int retired;	/* works retired in this batch; belongs to the owner of CQ_OWNED */
+	__verbs_only bool is_late;	/* nothing had completed when a poster looked; the same's */
+	/* in-kernel waiters, and with IBCHAN_QUIRK_EVENT_OUTLIVES_CQ removal of the device */
 	__verbs_only wait_queue_head_t wait;
+	/* reaps completions that an event leaves over, and those that must not nest */
 	__verbs_only struct work_struct reap_work;
-	__verbs_only struct irq_work kick_work;
+	__verbs_only struct irq_work kick_work;	/* an interrupt that schedules @reap_tasklet */
+	/* reaps behind an event, when no thread waits */
 	__verbs_only struct tasklet_struct reap_tasklet;
+	/* the device has lost completions, or has made one too many */
 	__verbs_only struct work_struct error_work;
+	/* 1 for the owner, each queue of a channel, to the channel's end, each waiter; 0: a shell */
 	__verbs_only refcount_t users;
-	__verbs_only spinlock_t space_lock;		/* reserved */
-	__verbs_only u32 reserved;
-	u32 entries;
-	__verbs_only struct ibchan_cost cost;
+	__verbs_only spinlock_t space_lock;	/* guards @reserved */
+	__verbs_only u32 reserved;	/* entries promised to channels */
+	u32 entries;	/* entries of the ib_cq */
+	__verbs_only struct ibchan_cost cost;	/* of kernel memory */
 	union {
+		/* in the device's list; left before @rcu is used */
 		__verbs_only struct list_head link;
+		/* only frees: the memory outlives readers that found it in a handle table */
 		__verbs_only struct rcu_head rcu;
 	};
-	__verbs_only struct rcu_work free_work;
+	__verbs_only struct rcu_work free_work;	/* destroys and frees, after a grace period */
+	/* with CQ_LATE looks whether the event has come */
 	__verbs_only struct timer_list late_timer;
-	__verbs_only unsigned long late_until;
+	__verbs_only unsigned long late_until;	/* when it is given up, in jiffies */
 #ifdef CONFIG_LOCKDEP
+	/* the cq as lockdep sees it, see callback.c */
 	__verbs_only struct lockdep_map callback_map;
 #endif
 
+	/* both belong to the owner of CQ_OWNED */
 	__channel_only struct ibchan_completion completion;
 	__verbs_only struct ib_wc wc[IBCHAN_REAP_BATCH];
 };
@@ -129,18 +109,9 @@ int ibchan_callback_begin(struct ibchan_cq *cq, struct ibchan_cq *other);
 void ibchan_callback_end(struct ibchan_cq *cq, struct ibchan_cq *other, int begun);
 void ibchan_callback_may_come(struct ibchan_cq *cq);
 #else
-static inline void ibchan_callback_init(struct ibchan_cq *cq, struct lock_class_key *class)
-{
-}
-
-static inline int ibchan_callback_begin(struct ibchan_cq *cq, struct ibchan_cq *other)
-{
-	return 0;
-}
-
-static inline void ibchan_callback_end(struct ibchan_cq *cq, struct ibchan_cq *other, int begun)
-{
-}
+#define ibchan_callback_init(cq, class)		do { } while (0)
+#define ibchan_callback_begin(cq, other)	0
+#define ibchan_callback_end(cq, other, begun)	((void)(begun))
 
 static inline void ibchan_callback_may_come(struct ibchan_cq *cq)
 {

@@ -349,36 +349,6 @@ void ibchan_device_name(struct ibchan_device *dev, char *name)
 	memcpy(name, dev->attr.name, IBCHAN_NAME_SIZE);
 }
 
-static int port_query(struct ib_device *ib, u32 port, struct net *net,
-		      struct ibchan_port_attr *attr)
-{
-	struct ibchan_params params = { .port = port, .gid_index = IBCHAN_AUTO };
-	struct ibchan_gid gid = {};
-	struct ib_port_attr ib_attr;
-	int ret;
-
-	if (!rdma_is_port_valid(ib, port))
-		return -EINVAL;
-	ret = ib_query_port(ib, port, &ib_attr);
-	if (ret)
-		return ret;
-	*attr = (struct ibchan_port_attr){
-		.state = ib_attr.state,
-		.link_layer = rdma_port_get_link_layer(ib, port),
-		.active_mtu = ib_mtu_enum_to_int(ib_attr.active_mtu),
-		.max_mtu = ib_mtu_enum_to_int(ib_attr.max_mtu),
-		.lid = ib_attr.lid,
-		.gid_index = IBCHAN_AUTO,
-		.gid_entries = ib_attr.gid_tbl_len,
-		.max_message = min(ib_attr.max_msg_sz, IBCHAN_MAX_MESSAGE),
-	};
-	if (!ibchan_gid_choose(ib, net, &params, &gid, NULL)) {
-		attr->gid_index = gid.index;
-		memcpy(attr->gid, gid.gid.raw, sizeof(attr->gid));
-	}
-	return 0;
-}
-
 /**
  * ibchan_port_query - report a port's state and limits
  * @dev: the device
@@ -393,13 +363,34 @@ static int port_query(struct ib_device *ib, u32 port, struct net *net,
 int ibchan_port_query(struct ibchan_device *dev, u32 port, struct net *net,
 		      struct ibchan_port_attr *attr)
 {
-	int ret = ibchan_device_enter(dev);
+	struct ibchan_params params = { .port = port, .gid_index = IBCHAN_AUTO };
+	struct ibchan_gid gid = {};
+	struct ib_port_attr ib_attr;
+	int ret;
 
+	CLASS(ibchan_command, inside)(dev);
+	if (!inside)
+		return -ENODEV;
+	if (!rdma_is_port_valid(dev->ib, port))
+		return -EINVAL;
+	ret = ib_query_port(dev->ib, port, &ib_attr);
 	if (ret)
 		return ret;
-	ret = port_query(dev->ib, port, net, attr);
-	ibchan_device_exit(dev);
-	return ret;
+	*attr = (struct ibchan_port_attr){
+		.state = ib_attr.state,
+		.link_layer = rdma_port_get_link_layer(dev->ib, port),
+		.active_mtu = ib_mtu_enum_to_int(ib_attr.active_mtu),
+		.max_mtu = ib_mtu_enum_to_int(ib_attr.max_mtu),
+		.lid = ib_attr.lid,
+		.gid_index = IBCHAN_AUTO,
+		.gid_entries = ib_attr.gid_tbl_len,
+		.max_message = min(ib_attr.max_msg_sz, IBCHAN_MAX_MESSAGE),
+	};
+	if (!ibchan_gid_choose(dev->ib, net, &params, &gid, NULL)) {
+		attr->gid_index = gid.index;
+		memcpy(attr->gid, gid.gid.raw, sizeof(attr->gid));
+	}
+	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_port_query, IBCHAN_NS);
 

@@ -5,6 +5,7 @@
 
 #include <linux/atomic.h>
 #include <linux/bits.h>
+#include <linux/cleanup.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/lockdep.h>
@@ -26,47 +27,40 @@
  */
 #define IBCHAN_DRAIN_TIMEOUT	(2 * HZ)
 
-/**
- * enum ibchan_quirk - flags of a device's driver, constant while the device is there
- * @IBCHAN_QUIRK_REGISTERS_USER_MEMORY: reg_user_mr() works for a kernel consumer
- * @IBCHAN_QUIRK_READS_INTO_ANY: an iWARP read needs no remote write access of its target
- * @IBCHAN_QUIRK_ERR_IS_UNSAFE: a qp must be stopped by RESET, not by ERR
- * @IBCHAN_QUIRK_ERR_KEEPS_MR: a qp in ERR may keep the region that the last packet named
- * @IBCHAN_QUIRK_FLUSHES_IN_BH: a qp is flushed in tasklets, moving it to ERR does not sleep
- * @IBCHAN_QUIRK_EVENT_OUTLIVES_CQ: a cq must not be destroyed before an event that is due has come
- * @IBCHAN_QUIRK_READS_ON: the device may read from a region whose work has completed
- * @IBCHAN_QUIRK_REGISTERS_BY_DMA: peers know what is registered fast by its DMA address
- * @IBCHAN_QUIRK_REPORTS_FIRST: that a peer's request is refused is reported before the peer is told
- * @IBCHAN_QUIRK_RESET_KEEPS_PACKET: RESET may leave a packet in a qp, whose end waits for it
- */
+/* Flags of a device's driver, constant while the device is there */
 enum ibchan_quirk {
+	/* reg_user_mr() works for a kernel consumer */
 	IBCHAN_QUIRK_REGISTERS_USER_MEMORY = BIT(0),
+	/* an iWARP read needs no remote write access of its target */
 	IBCHAN_QUIRK_READS_INTO_ANY = BIT(1),
-	IBCHAN_QUIRK_ERR_IS_UNSAFE = BIT(3),
+	IBCHAN_QUIRK_ERR_IS_UNSAFE = BIT(3),	/* a qp must be stopped by RESET, not by ERR */
+	/* a qp in ERR may keep the region that the last packet named */
 	IBCHAN_QUIRK_ERR_KEEPS_MR = BIT(4),
+	/* a qp is flushed in tasklets, moving it to ERR does not sleep */
 	IBCHAN_QUIRK_FLUSHES_IN_BH = BIT(5),
+	/* the device may read from a region whose work has completed */
 	IBCHAN_QUIRK_READS_ON = BIT(6),
+	/* a cq must not be destroyed before an event that is due has come */
 	IBCHAN_QUIRK_EVENT_OUTLIVES_CQ = BIT(7),
+	/* peers know what is registered fast by its DMA address */
 	IBCHAN_QUIRK_REGISTERS_BY_DMA = BIT(8),
+	/* that a peer's request is refused is reported before the peer is told */
 	IBCHAN_QUIRK_REPORTS_FIRST = BIT(9),
+	/* RESET may leave a packet in a qp, whose end waits for it */
 	IBCHAN_QUIRK_RESET_KEEPS_PACKET = BIT(10),
 };
 
-/**
- * struct ibchan_gate - counts the users of a device, and keeps them and its removal apart
- * @state: how many commands and ends of objects are under way, and the flags of gate.c
- * @lock: guards @guests
- * @guests: registrations of user memory, and ends of such, under way
- * @wait: removal waits here for users, and ends wait for removal
- * @map: for lockdep, which takes the gate for an rwsem
- */
+/* Counts the users of a device, and keeps them and its removal apart */
 struct ibchan_gate {
+	/* how many commands and ends of objects are under way, and the flags of gate.c */
 	__verbs_only atomic_t state;
-	__verbs_only spinlock_t lock;		/* guests */
+	__verbs_only spinlock_t lock;	/* guards @guests */
+	/* registrations of user memory, and ends of such, under way */
 	__verbs_only struct list_head guests;
+	/* removal waits here for users, and ends wait for removal */
 	__verbs_only wait_queue_head_t wait;
 #ifdef CONFIG_DEBUG_LOCK_ALLOC
-	struct lockdep_map map;
+	struct lockdep_map map;	/* for lockdep, which takes the gate for an rwsem */
 #endif
 };
 
@@ -78,63 +72,41 @@ struct ibchan_guest {
 	__verbs_only int ends;	/* the registration */
 };
 
-/**
- * struct ibchan_device - one ib_device as we hold it
- * @ib: NULL once the device is gone; guarded by @gate, and by guests of it
- * @gate: see the lock order
- * @lock: guards the lists but @listeners and @lingering
- * @pds: its protection domains
- * @mrs: its memory regions
- * @cqs: its completion queues
- * @channels: its channels
- * @listeners: listeners of this device only; under listeners_lock
- * @charges: of cgroups, for objects on it
- * @link: in the list of devices, under devices_lock
- * @kref: its objects and its holders
- * @events: tells when the device has failed, and when its addresses change
- * @fatal_work: breaks its channels when it has failed
- * @gid_work: breaks the channels that use an address which the device has lost
- * @lingering: ids of channels that close or are closed, see cm_end.c
- * @linger_lock: guards @lingering
- * @watch_lock: guards @watch_shares
- * @watch_shares: one per user with watched channels, see watch.c
- * @watch_work: looks at them
- * @max_inline: see qp_make(); IBCHAN_AUTO: not known
- * @keeps: it has refused to let go of the last object for as long as that is tried
- * @next_vector: counts the cqs that took a completion vector in turn
- * @quirks: enum ibchan_quirk, of its driver; immutable
- * @node: NUMA node that it is near to; immutable, also when @ib has gone
- * @attr: snapshot taken when the device came; immutable but for the name, which
- *	changes under devices_lock
- */
+/* One ib_device as we hold it */
 struct ibchan_device {
+	/* NULL once the device is gone; guarded by @gate, and by guests of it */
 	struct ib_device *ib;
-	struct ibchan_gate gate;
-	struct mutex lock;		/* the lists */
+	struct ibchan_gate gate;	/* see the lock order */
+	struct mutex lock;	/* guards the lists but @listeners and @lingering */
 
-	__verbs_only struct list_head pds;
-	__verbs_only struct list_head mrs;
-	__verbs_only struct list_head cqs;
-	struct list_head channels;
-	struct list_head listeners;
-	__verbs_only struct list_head charges;
-	__verbs_only struct list_head link;
-	__verbs_only struct kref kref;
+	__verbs_only struct list_head pds;	/* its protection domains */
+	__verbs_only struct list_head mrs;	/* its memory regions */
+	__verbs_only struct list_head cqs;	/* its completion queues */
+	struct list_head channels;	/* its channels */
+	struct list_head listeners;	/* listeners of this device only; under listeners_lock */
+	__verbs_only struct list_head charges;	/* of cgroups, for objects on it */
+	__verbs_only struct list_head link;	/* in the list of devices, under devices_lock */
+	__verbs_only struct kref kref;	/* its objects and its holders */
+	/* tells when the device has failed, and when its addresses change */
 	__verbs_only struct ib_event_handler events;
-	struct work_struct fatal_work;
+	struct work_struct fatal_work;	/* breaks its channels when it has failed */
+	/* breaks the channels that use an address which the device has lost */
 	struct work_struct gid_work;
+	/* ids of channels that close or are closed, see cm_end.c */
 	struct list_head lingering;
 
-	spinlock_t linger_lock;		/* the one above */
-	spinlock_t watch_lock;		/* the one below */
-	struct list_head watch_shares;
+	spinlock_t linger_lock;	/* guards @lingering */
+	spinlock_t watch_lock;	/* guards @watch_shares */
+	struct list_head watch_shares;	/* one per user with watched channels, see watch.c */
 
-	__connect_only struct delayed_work watch_work;
-	__verbs_only u32 max_inline;
+	__connect_only struct delayed_work watch_work;	/* looks at them */
+	__verbs_only u32 max_inline;	/* see qp_make(); IBCHAN_AUTO: not known */
+	/* it has refused to let go of the last object for as long as that is tried */
 	__verbs_only int keeps;
-	__verbs_only atomic_t next_vector;
-	u32 quirks;
-	int node;
+	__verbs_only atomic_t next_vector;	/* counts the cqs that took one in turn */
+	u32 quirks;	/* enum ibchan_quirk, of its driver; immutable */
+	int node;	/* NUMA node that it is near to; immutable, also when @ib has gone */
+	/* taken when the device came; immutable but for the name, which devices_lock guards */
 	struct ibchan_device_attr attr;
 };
 
@@ -250,5 +222,9 @@ static inline void ibchan_device_exit(struct ibchan_device *dev)
 {
 	ibchan_gate_exit(&dev->gate);
 }
+
+/* A command to the end of its block; NULL when the device leaves, or has left. */
+DEFINE_CLASS(ibchan_command, struct ibchan_device *, if (_T) ibchan_device_exit(_T),
+	     ibchan_device_enter(dev) ? NULL : dev, struct ibchan_device *dev)
 
 #endif /* IBCHAN_DEVICE_H */

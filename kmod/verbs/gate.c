@@ -89,17 +89,14 @@ void ibchan_gate_exit(struct ibchan_gate *gate)
  */
 int ibchan_gate_admit(struct ibchan_gate *gate, struct ibchan_guest *guest)
 {
-	bool leaving;
-
 	guest->ends = 0;
 	guest->pid = current->tgid;
 	get_task_comm(guest->comm, current);
-	spin_lock(&gate->lock);
-	leaving = is_leaving(gate);
-	if (!leaving)
-		list_add_tail(&guest->link, &gate->guests);
-	spin_unlock(&gate->lock);
-	return leaving ? -ENODEV : 0;
+	guard(spinlock)(&gate->lock);
+	if (is_leaving(gate))
+		return -ENODEV;
+	list_add_tail(&guest->link, &gate->guests);
+	return 0;
 }
 
 /* @to takes the place of @from, and takes back what that has registered, for the same process. */
@@ -108,21 +105,16 @@ void ibchan_gate_hand_over(struct ibchan_gate *gate, struct ibchan_guest *from,
 {
 	*to = *from;
 	to->ends = 1;
-	spin_lock(&gate->lock);
+	guard(spinlock)(&gate->lock);
 	list_replace(&from->link, &to->link);
-	spin_unlock(&gate->lock);
 }
 
 /* The end of a guest's call. */
 void ibchan_gate_dismiss(struct ibchan_gate *gate, struct ibchan_guest *guest)
 {
-	bool wake;
-
-	spin_lock(&gate->lock);
+	guard(spinlock)(&gate->lock);
 	list_del(&guest->link);
-	wake = list_empty(&gate->guests) && is_leaving(gate);
-	spin_unlock(&gate->lock);
-	if (wake)
+	if (list_empty(&gate->guests) && is_leaving(gate))
 		wake_up_all(&gate->wait);
 }
 
@@ -130,9 +122,8 @@ void ibchan_gate_dismiss(struct ibchan_gate *gate, struct ibchan_guest *guest)
 void ibchan_gate_leave(struct ibchan_gate *gate)
 {
 	/* Under the lock a guest looks for the flag and enters the list. */
-	spin_lock(&gate->lock);
+	guard(spinlock)(&gate->lock);
 	atomic_or(LEAVING, &gate->state);
-	spin_unlock(&gate->lock);
 }
 
 /*
@@ -159,11 +150,10 @@ static bool copy_first_guest(struct ibchan_gate *gate, struct ibchan_guest *firs
 {
 	struct ibchan_guest *guest;
 
-	spin_lock(&gate->lock);
+	guard(spinlock)(&gate->lock);
 	guest = list_first_entry_or_null(&gate->guests, struct ibchan_guest, link);
 	if (guest)
 		*first = *guest;
-	spin_unlock(&gate->lock);
 	return guest;
 }
 

@@ -449,34 +449,6 @@ static u32 verdict_on(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 	return ibchan_address_stands_back(rank, best_rank);
 }
 
-static int gid_query(struct ib_device *ib, u32 port, struct net *net, struct ibchan_gid_attr *attr)
-{
-	const struct ibchan_gid_rule rule = { .net = net };
-	const struct ib_gid_attr *from;
-	u32 i;
-
-	if (!rdma_is_port_valid(ib, port))
-		return -EINVAL;
-	for (i = attr->index; i < num_entries(ib, port); i++) {
-		from = rdma_get_gid_attr(ib, port, i);
-		if (IS_ERR(from))
-			continue;
-		*attr = (struct ibchan_gid_attr){
-			.index = i,
-			.verdict = verdict_on(ib, &rule, from),
-			.type = from->gid_type,
-			.vlan_id = IBCHAN_VLAN_NONE,
-		};
-		/* Another namespace's address is that namespace's to tell. */
-		if (!rdma_protocol_roce(ib, port) || attr_in_net(from, net))
-			memcpy(attr->gid, from->gid.raw, sizeof(attr->gid));
-		fill_ndev(from, net, attr);
-		rdma_put_gid_attr(from);
-		return 0;
-	}
-	return -ENOENT;
-}
-
 /**
  * ibchan_gid_query - the addresses of a port, and what the rule says about them
  * @dev: the device
@@ -493,12 +465,32 @@ static int gid_query(struct ib_device *ib, u32 port, struct net *net, struct ibc
 int ibchan_gid_query(struct ibchan_device *dev, u32 port, struct net *net,
 		     struct ibchan_gid_attr *attr)
 {
-	int ret = ibchan_device_enter(dev);
+	const struct ibchan_gid_rule rule = { .net = net };
+	const struct ib_gid_attr *from;
+	u32 i;
 
-	if (ret)
-		return ret;
-	ret = gid_query(dev->ib, port, net, attr);
-	ibchan_device_exit(dev);
-	return ret;
+	CLASS(ibchan_command, inside)(dev);
+	if (!inside)
+		return -ENODEV;
+	if (!rdma_is_port_valid(dev->ib, port))
+		return -EINVAL;
+	for (i = attr->index; i < num_entries(dev->ib, port); i++) {
+		from = rdma_get_gid_attr(dev->ib, port, i);
+		if (IS_ERR(from))
+			continue;
+		*attr = (struct ibchan_gid_attr){
+			.index = i,
+			.verdict = verdict_on(dev->ib, &rule, from),
+			.type = from->gid_type,
+			.vlan_id = IBCHAN_VLAN_NONE,
+		};
+		/* Another namespace's address is that namespace's to tell. */
+		if (!rdma_protocol_roce(dev->ib, port) || attr_in_net(from, net))
+			memcpy(attr->gid, from->gid.raw, sizeof(attr->gid));
+		fill_ndev(from, net, attr);
+		rdma_put_gid_attr(from);
+		return 0;
+	}
+	return -ENOENT;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_gid_query, IBCHAN_NS);

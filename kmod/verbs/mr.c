@@ -70,9 +70,8 @@ static void mr_publish(struct ibchan_mr *mr)
 
 	ibchan_pd_hold(mr->extent.pd);
 	ibchan_key_list(mr);
-	mutex_lock(&dev->lock);
-	list_add_tail(&mr->link, &dev->mrs);
-	mutex_unlock(&dev->lock);
+	scoped_guard(mutex, &dev->lock)
+		list_add_tail(&mr->link, &dev->mrs);
 	ibchan_gauge(mrs_registered, 1);
 	ibchan_gauge(mr_pages, mr->pages);
 }

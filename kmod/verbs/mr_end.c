@@ -75,9 +75,8 @@ static void mr_dereg(struct ibchan_mr *mr)
 	invalid = mr->invalidate && (ibchan_mr_is_invalidated(mr) || mr->invalidate(mr));
 	ibchan_fault_rest(IBCHAN_WINDOW_UNUSED);
 	ibchan_gate_enter_to_end(&dev->gate);
-	mutex_lock(&dev->lock);
-	list_del(&mr->link);
-	mutex_unlock(&dev->lock);
+	scoped_guard(mutex, &dev->lock)
+		list_del(&mr->link);
 	ibchan_key_unlist(mr);
 	ibchan_pool_put(mr, invalid && !mr->parked);
 	gone = ibchan_mr_release_verbs(mr);

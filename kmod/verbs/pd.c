@@ -18,11 +18,23 @@
 #include "fault.h"
 #include "verbs.h"
 
-static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
+/**
+ * ibchan_pd_alloc - make a protection domain
+ * @dev: where
+ *
+ * Context: process, may sleep.
+ * Return: the domain, for ibchan_pd_free(); -ENODEV when the device is gone;
+ * -ENOMEM; the driver's errno.
+ */
+struct ibchan_pd *ibchan_pd_alloc(struct ibchan_device *dev)
 {
-	struct ibchan_pd *pd = kzalloc(sizeof(*pd), GFP_KERNEL_ACCOUNT);
+	struct ibchan_pd *pd;
 	struct ib_pd *ib;
 
+	CLASS(ibchan_command, inside)(dev);
+	if (!inside)
+		return ERR_PTR(-ENODEV);
+	pd = kzalloc(sizeof(*pd), GFP_KERNEL_ACCOUNT);
 	if (!pd)
 		return ERR_PTR(-ENOMEM);
 	ib = ibchan_fault_ptr(IBCHAN_FAULT_PD_ALLOC) ?: ib_alloc_pd(dev->ib, 0);
@@ -42,30 +54,9 @@ static struct ibchan_pd *pd_alloc(struct ibchan_device *dev)
 	pd->keys = RB_ROOT;
 	INIT_WORK(&pd->release[0].work, ibchan_mrs_release);
 	INIT_WORK(&pd->release[1].work, ibchan_mrs_release);
-	mutex_lock(&dev->lock);
-	list_add_tail(&pd->link, &dev->pds);
-	mutex_unlock(&dev->lock);
+	scoped_guard(mutex, &dev->lock)
+		list_add_tail(&pd->link, &dev->pds);
 	ibchan_gauge(pds, 1);
-	return pd;
-}
-
-/**
- * ibchan_pd_alloc - make a protection domain
- * @dev: where
- *
- * Context: process, may sleep.
- * Return: the domain, for ibchan_pd_free(); -ENODEV when the device is gone;
- * -ENOMEM; the driver's errno.
- */
-struct ibchan_pd *ibchan_pd_alloc(struct ibchan_device *dev)
-{
-	struct ibchan_pd *pd;
-	int ret = ibchan_device_enter(dev);
-
-	if (ret)
-		return ERR_PTR(ret);
-	pd = pd_alloc(dev);
-	ibchan_device_exit(dev);
 	return pd;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pd_alloc, IBCHAN_NS);
@@ -230,9 +221,8 @@ static void pd_destroy(struct ibchan_pd *pd)
 	if (pd->service && !pd->service_end(pd->service))
 		return;
 	ibchan_gate_enter_to_end(&dev->gate);
-	mutex_lock(&dev->lock);
-	list_del(&pd->link);
-	mutex_unlock(&dev->lock);
+	scoped_guard(mutex, &dev->lock)
+		list_del(&pd->link);
 	ibchan_pd_release_verbs(pd);
 	ibchan_gate_exit(&dev->gate);
 	ibchan_cost_pay_back(&pd->cost);

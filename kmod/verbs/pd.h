@@ -24,44 +24,34 @@ struct ibchan_release {
 	__verbs_only struct work_struct work;	/* does that */
 };
 
-/**
- * struct ibchan_pd - protection domain
- * @ib: NULL once the device is gone; guarded by the gate
- * @dev: holds a reference
- * @users: 1 for the owner, 1 for each mr and channel
- * @keepers: 1 for the owner, 1 for each registration that is being taken back; the domain goes
- *	with the last of them
- * @link: in @dev->pds
- * @cost: its own; objects that are made in it are charged to the same budget
- * @service_lock: guards @service
- * @service: the channel that registers where no driver does; NULL until it is needed
- * @service_end: gives @service back; false when its device does not let go of it
- * @leaked: the device may still use something in it, so it stays
- * @pool_lock: guards @pool and @num_pool
- * @pool: fast-registration regions for plain memory, idle; the one used last comes first
- * @num_pool: entries of @pool
- * @keys_lock: guards @keys
- * @keys: regions by the device's keys to them
- * @release: workers that end given up regions: of the kernel's memory, and of foreign memory
- * @rcu: the memory outlives readers that found it in a handle table
- */
+/* Protection domain */
 struct ibchan_pd {
-	__verbs_only struct ib_pd *ib;
-	struct ibchan_device *dev;
-	__verbs_only refcount_t users;
+	__verbs_only struct ib_pd *ib;	/* NULL once the device is gone; guarded by the gate */
+	struct ibchan_device *dev;	/* holds a reference */
+	__verbs_only refcount_t users;	/* 1 for the owner, 1 for each mr and channel */
+	/*
+	 * 1 for the owner, 1 for each registration that is being taken back; the domain goes with
+	 * the last of them
+	 */
 	__verbs_only refcount_t keepers;
-	__verbs_only struct list_head link;
+	__verbs_only struct list_head link;	/* in @dev->pds */
+	/* its own; objects that are made in it are charged to the same budget */
 	struct ibchan_cost cost;
-	struct mutex service_lock;	/* service; outside the gate */
+	struct mutex service_lock;	/* guards @service; outside the gate */
+	/* the channel that registers where no driver does; NULL until it is needed */
 	struct ibchan_service *service;
+	/* gives @service back; false when its device does not let go of it */
 	bool (*service_end)(struct ibchan_service *service);
-	int leaked;
-	__verbs_only spinlock_t pool_lock;		/* pool */
+	int leaked;	/* the device may still use something in it, so it stays */
+	__verbs_only spinlock_t pool_lock;	/* guards @pool and @num_pool */
+	/* fast-registration regions for plain memory, idle; the one used last comes first */
 	__verbs_only struct list_head pool;
-	__verbs_only u32 num_pool;
-	__verbs_only spinlock_t keys_lock;		/* keys */
-	__verbs_only struct rb_root keys;
+	__verbs_only u32 num_pool;	/* entries of @pool */
+	__verbs_only spinlock_t keys_lock;	/* guards @keys */
+	__verbs_only struct rb_root keys;	/* regions by the device's keys to them */
+	/* workers that end given up regions: of the kernel's memory, and of foreign memory */
 	__verbs_only struct ibchan_release release[2];
+	/* the memory outlives readers that found it in a handle table */
 	__verbs_only struct rcu_head rcu;
 };
 

@@ -49,13 +49,12 @@ static struct ibchan_pooled *take_idle(struct ibchan_pd *pd)
 {
 	struct ibchan_pooled *pooled;
 
-	spin_lock(&pd->pool_lock);
+	guard(spinlock)(&pd->pool_lock);
 	pooled = list_first_entry_or_null(&pd->pool, struct ibchan_pooled, link);
 	if (pooled) {
 		list_del(&pooled->link);
 		pd->num_pool--;
 	}
-	spin_unlock(&pd->pool_lock);
 	return pooled;
 }
 
@@ -63,18 +62,15 @@ static struct ibchan_pooled *take_idle(struct ibchan_pd *pd)
 static bool keep_idle(struct ibchan_mr *mr, struct ibchan_pooled *pooled)
 {
 	struct ibchan_pd *pd = mr->extent.pd;
-	bool keeps;
 
-	spin_lock(&pd->pool_lock);
-	keeps = pd->num_pool < MAX_IDLE;
-	if (keeps) {
-		pooled->ib = mr->ib;
-		ibchan_cost_move(&mr->cost, &pooled->cost, ibchan_footprint_mr(0, mr->room));
-		list_add(&pooled->link, &pd->pool);
-		pd->num_pool++;
-	}
-	spin_unlock(&pd->pool_lock);
-	return keeps;
+	guard(spinlock)(&pd->pool_lock);
+	if (pd->num_pool == MAX_IDLE)
+		return false;
+	pd->num_pool++;
+	pooled->ib = mr->ib;
+	ibchan_cost_move(&mr->cost, &pooled->cost, ibchan_footprint_mr(0, mr->room));
+	list_add(&pooled->link, &pd->pool);
+	return true;
 }
 
 /* Gives @mr a region of the device's, idle or new, inside the gate. */

@@ -19,53 +19,37 @@ struct ibchan_path {
 	__verbs_only u8 hop_limit;	/* how many routers may be between */
 };
 
-/**
- * struct ibchan_qp - a queue pair, and what it reaches its peer by
- * @ib: NULL once closed; guarded by the gate, and by the channel's post lock for posting
- * @event: called with the device's events of @ib
- * @context: for @event
- * @state: of the channel: while it is PREPARED, the way to the peer is looked for
- * @dev: holds a reference
- * @pd: holds a reference until closed
- * @net: kept by the consumer; NULL: any
- * @send_cq: where the send queue completes; outlives @ib
- * @recv_cq: where the receive queue completes; outlives @ib
- * @cap: its capacities as it is made, but for inline data
- * @lock: one at a time changes the state of @ib; see ibchan_qp_lock()
- * @noio: what the lock's holder goes back to
- * @may_keep: @ib is in RESET and may have kept a packet, see IBCHAN_QUIRK_RESET_KEEPS_PACKET;
- *	written under @lock
- * @reset_at: when it came there, for RCU
- * @ready: @ib is in INIT or beyond, so it takes receives; written under @lock
- * @params: in effect; immutable once connected
- * @wanted_mtu: the builder's, in bytes; 0: as @gid has it
- * @ack_by_cm: the connection manager's ack time-out counts, where it connects; immutable
- * @gid: own address; by address, that of the route, under @lock
- * @path: to the peer; under @lock
- * @endpoint: for the peer; immutable
- */
+/* A queue pair, and what it reaches its peer by */
 struct ibchan_qp {
+	/* NULL once closed; guarded by the gate, and by the channel's post lock for posting */
 	struct ib_qp *ib;
+	/* called with the device's events of @ib */
 	void (*event)(struct ib_event *event, void *context);
-	void *context;
+	void *context;	/* for @event */
+	/* of the channel: while it is PREPARED, the way to the peer is looked for */
 	const u32 *state;
-	struct ibchan_device *dev;
-	struct ibchan_pd *pd;
-	struct net *net;
-	struct ibchan_cq *send_cq;
-	struct ibchan_cq *recv_cq;
-	struct ib_qp_cap cap;
-	struct mutex lock;		/* state changes of ib, noio */
-	unsigned int noio;
+	struct ibchan_device *dev;	/* holds a reference */
+	struct ibchan_pd *pd;	/* holds a reference until closed */
+	struct net *net;	/* kept by the consumer; NULL: any */
+	struct ibchan_cq *send_cq;	/* where the send queue completes; outlives @ib */
+	struct ibchan_cq *recv_cq;	/* where the receive queue completes; outlives @ib */
+	struct ib_qp_cap cap;	/* its capacities as it is made, but for inline data */
+	struct mutex lock;	/* one at a time changes the state of @ib; see ibchan_qp_lock() */
+	unsigned int noio;	/* what the lock's holder goes back to */
+	/*
+	 * @ib is in RESET and may have kept a packet, see IBCHAN_QUIRK_RESET_KEEPS_PACKET; written
+	 * under @lock
+	 */
 	bool may_keep;
-	struct rcu_gp_oldstate reset_at;
-	int ready;
-	struct ibchan_params params;
-	u32 wanted_mtu;
+	struct rcu_gp_oldstate reset_at;	/* when it came there, for RCU */
+	int ready;	/* @ib is in INIT or beyond, so it takes receives; written under @lock */
+	struct ibchan_params params;	/* in effect; immutable once connected */
+	u32 wanted_mtu;	/* the builder's, in bytes; 0: as @gid has it */
+	/* the connection manager's ack time-out counts, where it connects; immutable */
 	bool ack_by_cm;
-	struct ibchan_gid gid;
-	struct ibchan_path path;
-	struct ibchan_endpoint endpoint;
+	struct ibchan_gid gid;	/* own address; by address, that of the route, under @lock */
+	struct ibchan_path path;	/* to the peer; under @lock */
+	struct ibchan_endpoint endpoint;	/* for the peer; immutable */
 };
 
 /* A channel breaks under this lock, and memory reclaim may wait for that. May sleep. */

@@ -30,12 +30,9 @@ static void admit(struct ibchan_lane *lane)
 
 static void make_room(struct ibchan_lane *lane)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&lane->lock, flags);
+	guard(spinlock_irqsave)(&lane->lock);
 	lane->num_admitted--;
 	admit(lane);
-	spin_unlock_irqrestore(&lane->lock, flags);
 }
 
 static void turn_work(struct work_struct *work)
@@ -61,31 +58,26 @@ void ibchan_turn_init(struct ibchan_turn *turn, struct ibchan_budget *budget,
 void ibchan_turn_queue(struct ibchan_turn *turn)
 {
 	struct ibchan_lane *lane = turn->lane;
-	unsigned long flags;
 
 	if (!lane) {
 		queue_work(ibchan_wq, &turn->work);
 		return;
 	}
-	spin_lock_irqsave(&lane->lock, flags);
+	guard(spinlock_irqsave)(&lane->lock);
 	if (list_empty(&turn->link) && !work_pending(&turn->work)) {
 		list_add_tail(&turn->link, &lane->waiting);
 		admit(lane);
 	}
-	spin_unlock_irqrestore(&lane->lock, flags);
 }
 
 /* Waits for a work that runs. Nobody queues it any more. */
 void ibchan_turn_cancel(struct ibchan_turn *turn)
 {
 	struct ibchan_lane *lane = turn->lane;
-	unsigned long flags;
 
-	if (lane) {
-		spin_lock_irqsave(&lane->lock, flags);
-		list_del_init(&turn->link);
-		spin_unlock_irqrestore(&lane->lock, flags);
-	}
+	if (lane)
+		scoped_guard(spinlock_irqsave, &lane->lock)
+			list_del_init(&turn->link);
 	if (cancel_work_sync(&turn->work) && lane)
 		make_room(lane);
 }
