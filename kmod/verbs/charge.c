@@ -56,19 +56,14 @@ static void charge_end(struct ibchan_charge *charge)
 int ibchan_device_charge(struct ibchan_device *dev, enum ibchan_charge_kind kind,
 			 struct ibchan_charge *charge, struct ibchan_reason *reason)
 {
-	int ret = ibchan_device_enter(dev);
+	int ret;
 
-	if (ret)
-		return ret;
+	CLASS(ibchan_command, inside)(dev);
+	if (!inside)
+		return -ENODEV;
 	charge->dev = dev;
 	charge->kind = kind;
 	ret = charge_begin(charge);
-	if (!ret) {
-		scoped_guard(mutex, &dev->lock)
-			list_add(&charge->link, &dev->charges);
-		ibchan_gauge(charges, 1);
-	}
-	ibchan_device_exit(dev);
 	if (ret) {
 		charge->dev = NULL;
 		/* Not EAGAIN: it means a full queue, and a wait for room would be in vain. */
@@ -76,6 +71,9 @@ int ibchan_device_charge(struct ibchan_device *dev, enum ibchan_charge_kind kind
 		       ibchan_refuse_values(reason, IBCHAN_REASON_CGROUP, -EDQUOT,
 					    (u64[3]) { kind });
 	}
+	scoped_guard(mutex, &dev->lock)
+		list_add(&charge->link, &dev->charges);
+	ibchan_gauge(charges, 1);
 	ibchan_device_hold(dev);
 	return 0;
 }

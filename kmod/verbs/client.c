@@ -78,8 +78,11 @@ static void forget_verbs(struct ibchan_device *dev)
 	struct ibchan_cq *cq;
 	struct ibchan_pd *pd;
 
-	list_for_each_entry(mr, &dev->mrs, link)
-		ibchan_mr_forget_verbs(mr);
+	list_for_each_entry(mr, &dev->mrs, link) {
+		mr->ib = NULL;
+		mr->released = 1;
+		mr->leaked = 1;
+	}
 	list_for_each_entry(cq, &dev->cqs, link)
 		cq->ib = NULL;
 	list_for_each_entry(pd, &dev->pds, link)

@@ -26,46 +26,13 @@ static LIST_HEAD(devices);
 
 const struct ibchan_device_client *const *ibchan_device_clients;
 
-/*
- * Reaps cqs on which no thread waits, and breaks channels of the kernel's consumers. Memory
- * reclaim may wait for such a completion.
- */
 struct workqueue_struct *ibchan_wq;
-
-/*
- * Breaks channels of users, see turn.c: with ordinary priority, on any processor, as a user decides
- * how many that are. Memory reclaim may wait for it.
- */
 struct workqueue_struct *ibchan_turn_wq;
-
-/*
- * Frees channels and regions that their owners do not wait for. Memory reclaim may wait for
- * that, so its works wait for the device only: neither for memory nor for what has no rescuer.
- */
 struct workqueue_struct *ibchan_free_wq;
-
-/*
- * Runs works that allocate, or wait for the connection manager or the owner of foreign memory, and
- * ends cqs. Memory reclaim does not wait for them.
- */
 struct workqueue_struct *ibchan_slow_wq;
-
-/*
- * The queue's works take back registrations whose mapping has changed under them: see mr_end.c.
- * The server of a file may hold each of these up. Removal of the device waits for them.
- */
 struct workqueue_struct *ibchan_undo_wq;
-
-/*
- * Closes channels that their owners do not wait for, where that waits for the connection manager,
- * or for the owner's closed(), which may wait for all of the above.
- */
 struct workqueue_struct *ibchan_close_wq;
-
-/* Asks silent peers, see watch.c: with ordinary priority, on any processor. */
 struct workqueue_struct *ibchan_watch_wq;
-
-/* Runs what consumers do in process context, which may sleep: see runner.c. */
 struct workqueue_struct *ibchan_runner_wq;
 
 static const struct {
@@ -73,13 +40,41 @@ static const struct {
 	const char *name;
 	unsigned int flags;
 } workqueues[] = {
+	/*
+	 * Reaps cqs on which no thread waits, and breaks channels of the kernel's consumers. Memory
+	 * reclaim may wait for such a completion.
+	 */
 	{ &ibchan_wq, "ibchan", WQ_HIGHPRI | WQ_MEM_RECLAIM },
+	/*
+	 * Breaks channels of users, see turn.c: with ordinary priority, on any processor, as a user
+	 * decides how many that are. Memory reclaim may wait for it.
+	 */
 	{ &ibchan_turn_wq, "ibchan_turn", WQ_UNBOUND | WQ_MEM_RECLAIM },
+	/*
+	 * Frees channels and regions that their owners do not wait for. Memory reclaim may wait for
+	 * that, so its works wait for the device only: neither for memory nor for what has no
+	 * rescuer.
+	 */
 	{ &ibchan_free_wq, "ibchan_free", WQ_UNBOUND | WQ_MEM_RECLAIM },
+	/*
+	 * Runs works that allocate, or wait for the connection manager or the owner of foreign
+	 * memory, and ends cqs. Memory reclaim does not wait for them.
+	 */
 	{ &ibchan_slow_wq, "ibchan_slow", WQ_UNBOUND },
+	/*
+	 * The queue's works take back registrations whose mapping has changed under them: see
+	 * mr_end.c. The server of a file may hold each of these up. Removal of the device waits for
+	 * them.
+	 */
 	{ &ibchan_undo_wq, "ibchan_undo", WQ_UNBOUND },
+	/*
+	 * Closes channels that their owners do not wait for, where that waits for the connection
+	 * manager, or for the owner's closed(), which may wait for all of the above.
+	 */
 	{ &ibchan_close_wq, "ibchan_close", WQ_UNBOUND },
+	/* Asks silent peers, see watch.c: with ordinary priority, on any processor. */
 	{ &ibchan_watch_wq, "ibchan_watch", WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_SYSFS },
+	/* Runs what consumers do in process context, which may sleep: see runner.c. */
 	{ &ibchan_runner_wq, "ibchan_runner", WQ_HIGHPRI | WQ_MEM_RECLAIM | WQ_SYSFS },
 };
 

@@ -72,6 +72,16 @@ struct ibchan_guest {
 	__verbs_only int ends;	/* the registration */
 };
 
+/* A work of an object that is charged to a user */
+struct ibchan_turn {
+	struct work_struct work;	/* runs @run */
+	/* in the lane, while it waits to be queued; under the lane's lock */
+	struct list_head link;
+	/* of the user; NULL: a kernel consumer's, which waits for no turn */
+	struct ibchan_lane *lane;
+	void (*run)(struct ibchan_turn *turn);	/* process context, may sleep */
+};
+
 /* One ib_device as we hold it */
 struct ibchan_device {
 	/* NULL once the device is gone; guarded by @gate, and by guests of it */
@@ -201,6 +211,12 @@ void ibchan_gate_close(struct ibchan_gate *gate);
 void ibchan_gate_open(struct ibchan_gate *gate);
 int ibchan_gate_wait_guests(struct ibchan_gate *gate, unsigned long timeout,
 			    struct ibchan_guest *first);
+
+/* turn.c */
+void ibchan_turn_init(struct ibchan_turn *turn, struct ibchan_budget *budget,
+		      void (*run)(struct ibchan_turn *turn));
+void ibchan_turn_queue(struct ibchan_turn *turn);
+void ibchan_turn_cancel(struct ibchan_turn *turn);
 
 /* quirks.c */
 u32 ibchan_quirks_of(const struct ib_device *ib);

@@ -103,29 +103,21 @@ static struct ib_mr *reg_user(const struct ibchan_mr *mr, struct ib_pd *pd,
 	return ib;
 }
 
-/* A driver that does not let go of a region that no handle names keeps its domain. */
-void ibchan_mr_end_unknown(struct ibchan_pd *pd, struct ib_mr *ib)
-{
-	if (!ibchan_mr_end_region(pd->dev, ib))
-		pd->leaked = 1;
-}
-
 /* If the device has left meanwhile, no list has the region: the guest ends it itself. */
 static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
 {
 	struct ibchan_pd *pd = mr->extent.pd;
-	int ret = ibchan_device_enter(pd->dev);
 
-	if (!ret) {
-		mr->ib = ib;
-		mr->lkey = ib->lkey;
-		mr->rkey = mr->extent.access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
-		mr_publish(mr);
-		ibchan_device_exit(pd->dev);
-	} else {
-		ibchan_mr_end_unknown(pd, ib);
+	CLASS(ibchan_command, inside)(pd->dev);
+	if (!inside) {
+		ibchan_mr_end_region(pd, ib);
+		return -ENODEV;
 	}
-	return ret;
+	mr->ib = ib;
+	mr->lkey = ib->lkey;
+	mr->rkey = mr->extent.access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
+	mr_publish(mr);
+	return 0;
 }
 
 /* The driver faults the pages in. Of all other threads only removal waits for that. */
@@ -333,7 +325,7 @@ static int fill_mapped(struct ibchan_mr *mr, u32 max_segments, struct ibchan_rea
 	if (!ret)
 		return 0;
 	if (mr->ib)
-		ibchan_mr_end_unknown(mr->extent.pd, xchg(&mr->ib, NULL));
+		ibchan_mr_end_region(mr->extent.pd, xchg(&mr->ib, NULL));
 	kvfree(mr->segments);
 	ibchan_mr_unmap_table(mr);
 	return ret;
@@ -343,22 +335,21 @@ static int fill_mapped(struct ibchan_mr *mr, u32 max_segments, struct ibchan_rea
 static struct ibchan_mr *mr_map(struct ibchan_mr *mr, struct sg_table *sgt, u32 max_segments,
 				struct ibchan_reason *reason)
 {
-	struct ibchan_device *dev = mr->extent.pd->dev;
-	int ret = ibchan_device_enter(dev);
+	int ret = -ENODEV;
 
-	if (!ret) {
+	CLASS(ibchan_command, inside)(mr->extent.pd->dev);
+	if (inside) {
 		mr->sgt = *sgt;
 		ret = map_table(mr, reason);
-		if (!ret) {
-			*sgt = (struct sg_table) {};
-			ret = fill_mapped(mr, max_segments, reason);
-		}
-		if (!ret)
-			mr_publish(mr);
-		ibchan_device_exit(dev);
 	}
-	if (!ret)
+	if (!ret) {
+		*sgt = (struct sg_table) {};
+		ret = fill_mapped(mr, max_segments, reason);
+	}
+	if (!ret) {
+		mr_publish(mr);
 		return mr;
+	}
 	ibchan_mr_discard(mr);
 	return ERR_PTR(ret);
 }

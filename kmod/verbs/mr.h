@@ -96,7 +96,6 @@ struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
 				struct ibchan_reason *reason);
 void ibchan_mr_unmap_table(struct ibchan_mr *mr);
 void ibchan_mr_discard(struct ibchan_mr *mr);
-void ibchan_mr_end_unknown(struct ibchan_pd *pd, struct ib_mr *ib);
 
 /* pool.c */
 u64 ibchan_pool_room(const struct ibchan_device *dev, const struct ibchan_user_range *range,
@@ -111,8 +110,7 @@ void ibchan_mr_unpark(struct llist_head *parked);
 void ibchan_mrs_release(struct work_struct *work);
 void ibchan_mr_last_drop(struct ibchan_mr *mr);
 bool ibchan_mr_release_verbs(struct ibchan_mr *mr);
-bool ibchan_mr_end_region(struct ibchan_device *dev, struct ib_mr *ib);
-void ibchan_mr_forget_verbs(struct ibchan_mr *mr);
+bool ibchan_mr_end_region(struct ibchan_pd *pd, struct ib_mr *ib);
 void ibchan_mr_undo(struct ibchan_mr *mr, struct ib_mr *ib, struct ibchan_guest *guest);
 
 /* pd.c */

@@ -22,19 +22,20 @@ static int dereg(void *ib)
 	return ib_dereg_mr(ib);
 }
 
-/* Also of one that no region of ours has. The gate is held. False: the device keeps it. */
-bool ibchan_mr_end_region(struct ibchan_device *dev, struct ib_mr *ib)
+/*
+ * Also of one that no region of ours has. The gate is held. False: the device keeps it, and with it
+ * the domain, and we count that.
+ */
+bool ibchan_mr_end_region(struct ibchan_pd *pd, struct ib_mr *ib)
 {
-	if (!(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ibchan_device_insist(dev, dereg, ib)))
+	if (!(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ibchan_device_insist(pd->dev, dereg, ib)))
 		return true;
+	pd->leaked = 1;
 	ibchan_gauge(leaked, 1);
 	return false;
 }
 
-/*
- * Inside the gate, or it is closed. A driver that cannot deregister keeps its memory and its
- * domain, and we count that. Done once. Returns whether the driver has let go of it.
- */
+/* Inside the gate, or it is closed. Done once. Returns whether the driver has let go of it. */
 bool ibchan_mr_release_verbs(struct ibchan_mr *mr)
 {
 	struct ib_mr *ib;
@@ -44,25 +45,15 @@ bool ibchan_mr_release_verbs(struct ibchan_mr *mr)
 		return true;
 	mr->released = 1;
 	ib = xchg(&mr->ib, NULL);
-	gone = !ib || ibchan_mr_end_region(mr->extent.pd->dev, ib);
-	if (gone) {
+	gone = !ib || ibchan_mr_end_region(mr->extent.pd, ib);
+	/* Where the device may still use it, it stays mapped. */
+	if (gone)
 		ibchan_mr_unmap_table(mr);
-	} else {
-		/* The device may still use it: it stays mapped. */
+	else
 		mr->leaked = 1;
-		mr->extent.pd->leaked = 1;
-	}
 	ibchan_gauge(mrs_registered, -1);
 	ibchan_gauge(mr_pages, -(s64)mr->pages);
 	return gone;
-}
-
-/* The gate is closed. The device may still use it, and leaves. */
-void ibchan_mr_forget_verbs(struct ibchan_mr *mr)
-{
-	mr->ib = NULL;
-	mr->released = 1;
-	mr->leaked = 1;
 }
 
 static void mr_dereg(struct ibchan_mr *mr)
@@ -251,7 +242,7 @@ static void undo_work(struct work_struct *work)
 	struct ibchan_undo *undo = container_of(work, struct ibchan_undo, work);
 	struct ibchan_pd *pd = undo->mr->extent.pd;
 
-	ibchan_mr_end_unknown(pd, undo->ib);
+	ibchan_mr_end_region(pd, undo->ib);
 	ibchan_mr_discard(undo->mr);
 	ibchan_gate_dismiss(&pd->dev->gate, &undo->guest);
 	ibchan_pd_unkeep(pd);

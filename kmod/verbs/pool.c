@@ -125,8 +125,8 @@ void ibchan_pool_end(struct ibchan_pd *pd)
 
 	list_for_each_entry_safe(pooled, next, &pd->pool, link) {
 		/* The driver of a device that was forgotten is not called. */
-		if (pd->ib && !ibchan_mr_end_region(pd->dev, pooled->ib))
-			pd->leaked = 1;
+		if (pd->ib)
+			ibchan_mr_end_region(pd, pooled->ib);
 		ibchan_cost_pay_back(&pooled->cost);
 		kfree(pooled);
 	}

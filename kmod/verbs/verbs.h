@@ -11,6 +11,5 @@
 #include "mr.h"
 #include "pd.h"
 #include "qp.h"
-#include "turn.h"
 
 #endif /* IBCHAN_VERBS_H */
