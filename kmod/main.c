@@ -40,13 +40,13 @@ static struct miscdevice ibchan_misc = {
 static struct dentry *debugfs_root;
 
 #define SHOW_EVENT(name)						\
-	do {								\
+	({								\
 		u64 sum = 0;						\
 									\
 		for_each_possible_cpu(cpu)				\
 			sum += per_cpu(ibchan_events.name, cpu);	\
 		seq_printf(m, #name " %llu\n", sum);			\
-	} while (0);
+	});
 
 #define SHOW_GAUGE(name)						\
 	seq_printf(m, #name " %lld\n", atomic64_read(&ibchan_gauges.name));

@@ -28,7 +28,7 @@
 /* Cqs that wait for theirs. */
 static atomic_t num_late;
 
-/* Completions that were not taken yet. Like the ring of user space they take room before the post. */
+/* Completions that nobody has taken yet. Like those of user space they get room before the post. */
 struct ibchan_cq_fifo {
 	const struct ibchan_sink *sink;	/* the consumer's, for events */
 	void *priv;		/* the consumer's */

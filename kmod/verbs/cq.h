@@ -55,10 +55,11 @@ struct ibchan_cq {
 	u32 mode;	/* IBCHAN_CQ_* */
 	unsigned long flags;	/* enum ibchan_cq_flag */
 	atomic_t in_flight;	/* works posted and not retired */
-	/* broken channels: no completion of theirs is solicited, so an event of any kind is wanted */
+	/* broken channels: their completions are not solicited, so with any of them all are wanted */
 	__verbs_only atomic_t broken;
 	int retired;	/* works retired in this batch; belongs to the owner of CQ_OWNED */
-	__verbs_only bool is_late;	/* nothing had completed when a poster looked; the same's */
+	/* nothing had completed when a poster looked; belongs to the same */
+	__verbs_only bool is_late;
 	/* in-kernel waiters, and with IBCHAN_QUIRK_EVENT_OUTLIVES_CQ removal of the device */
 	__verbs_only wait_queue_head_t wait;
 	/* reaps completions that an event leaves over, and those that must not nest */
@@ -68,7 +69,7 @@ struct ibchan_cq {
 	__verbs_only struct tasklet_struct reap_tasklet;
 	/* the device has lost completions, or has made one too many */
 	__verbs_only struct work_struct error_work;
-	/* 1 for the owner, each queue of a channel, to the channel's end, each waiter; 0: a shell */
+	/* 1 for the owner, each queue of a channel until its end, each waiter; 0: a shell */
 	__verbs_only refcount_t users;
 	__verbs_only spinlock_t space_lock;	/* guards @reserved */
 	__verbs_only u32 reserved;	/* entries promised to channels */

@@ -157,7 +157,7 @@ static bool copy_first_guest(struct ibchan_gate *gate, struct ibchan_guest *firs
 	return guest;
 }
 
-/* Behind ibchan_gate_leave(), open. -EAGAIN after @timeout jiffies, with the @first that is left. */
+/* Behind ibchan_gate_leave(), open. -EAGAIN after @timeout jiffies, with the guest left @first. */
 int ibchan_gate_wait_guests(struct ibchan_gate *gate, unsigned long timeout,
 			    struct ibchan_guest *first)
 {

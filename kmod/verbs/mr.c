@@ -77,10 +77,10 @@ static void mr_publish(struct ibchan_mr *mr)
 }
 
 /*
- * The address that the device knows the range by is the user's own: soft-RoCE wants both to be equal
- * modulo the page, siw wants them equal. An iWARP peer answers a read by an RDMA write into the
- * reader's region, which must allow that; siw needs no such access. The read carries the region's
- * key, so the peer can write all of the region.
+ * The address that the device knows the range by is the user's own: soft-RoCE wants both to be
+ * equal modulo the page, siw wants them equal. An iWARP peer answers a read by an RDMA write into
+ * the reader's region, which must allow that; siw needs no such access. The read carries the
+ * region's key, so the peer can write all of the region.
  */
 static struct ib_mr *reg_user(const struct ibchan_mr *mr, struct ib_pd *pd,
 			      struct ibchan_reason *reason)
@@ -138,7 +138,7 @@ static int reg_as_guest(struct ibchan_mr *mr, const struct ibchan_user_range *ra
 		return ret;
 	ib = reg_user(mr, pd, reason);
 	ibchan_fault_rest(IBCHAN_WINDOW_REGISTERED);
-	if (!IS_ERR(ib) && range->mapping && ibchan_mapping_has_changed(range->mapping)) {
+	if (!IS_ERR(ib) && range->mapping && READ_ONCE(range->mapping->changed)) {
 		ibchan_mr_undo(mr, ib, &guest);
 		return MR_IS_UNDONE;
 	}

@@ -223,12 +223,6 @@ int ibchan_mapping_begin(struct ibchan_mapping *mapping, u64 addr, u64 length)
 	return 0;
 }
 
-/* A page that is mapped only after the first look is no change. */
-bool ibchan_mapping_has_changed(const struct ibchan_mapping *mapping)
-{
-	return READ_ONCE(mapping->changed);
-}
-
 /* The counterpart of ibchan_mapping_begin(). Process context, may sleep. */
 void ibchan_mapping_end(struct ibchan_mapping *mapping)
 {

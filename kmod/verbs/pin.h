@@ -43,39 +43,32 @@ struct ibchan_user_range {
 	const struct ibchan_mapping *mapping;
 };
 
+/* No driver pins a page of a file for writing elsewhere, or none is asked to. */
 #if IBCHAN_PIN_TAKES_FILES && IS_ENABLED(CONFIG_MMU_NOTIFIER)
 #define IBCHAN_WATCHES_MAPPINGS
+#endif
 
 /* A range of the caller's addresses that is watched */
 struct ibchan_mapping {
+#ifdef IBCHAN_WATCHES_MAPPINGS
 	__verbs_only struct mmu_interval_notifier notifier;	/* of the range */
-	/* part of it has been unmapped, or mapped to other memory */
-	__verbs_only int changed;
+#endif
+	__verbs_only int changed;	/* part of it was unmapped, or mapped to other memory */
 };
 
+#ifdef IBCHAN_WATCHES_MAPPINGS
 int ibchan_mapping_begin(struct ibchan_mapping *mapping, u64 addr, u64 length);
-bool ibchan_mapping_has_changed(const struct ibchan_mapping *mapping);
 void ibchan_mapping_end(struct ibchan_mapping *mapping);
-
-#else /* No driver pins a page of a file for writing, or none is asked to. */
-
-struct ibchan_mapping {
-};
-
+#else
 static inline int ibchan_mapping_begin(struct ibchan_mapping *mapping, u64 addr, u64 length)
 {
+	*mapping = (struct ibchan_mapping) {};
 	return 0;
-}
-
-static inline bool ibchan_mapping_has_changed(const struct ibchan_mapping *mapping)
-{
-	return false;
 }
 
 static inline void ibchan_mapping_end(struct ibchan_mapping *mapping)
 {
 }
-
 #endif
 
 int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason);

@@ -26,9 +26,9 @@ static int refuse_step(struct ibchan_reason *reason, enum qp_step step, int erro
 
 /*
  * @given: bytes of inline data that the device says it takes. Drivers have no attribute for that
- * limit. Their answer for a queue pair that was made is the truth, and the largest of these is shown
- * as the device's; whether it takes more is not known until a caller asks for more. A refusal is
- * never remembered: it may come from another part of the request, or from a lack of memory, and
+ * limit. Their answer for a queue pair that was made is the truth, and the largest of these is
+ * shown as the device's; whether it takes more is not known until a caller asks for more. A refusal
+ * is never remembered: it may come from another part of the request, or from a lack of memory, and
  * would let one user decide what another may have.
  */
 static int qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given)

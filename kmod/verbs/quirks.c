@@ -11,33 +11,34 @@
 /*
  * What soft-RoCE does on the kernels that compat.mk says so of, by IBCHAN_RXE_*.
  *
- * ERR_IS_UNSAFE: From the rewrite of its flushing in 6.2 until the repair that 7.2 has, it may run a
- * received packet a second time when its qp is moved to ERR just then: into the next receive, or
- * through a null pointer. Moving the qp to RESET stops it first; not so in 6.1, where its tasks also
- * run outside of the tasklets that RESET disables.
+ * ERR_IS_UNSAFE: From the rewrite of its flushing in 6.2 until the repair that 7.2 has, it may run
+ * a received packet a second time when its qp is moved to ERR just then: into the next receive, or
+ * through a null pointer. Moving the qp to RESET stops it first; not so in 6.1, where its tasks
+ * also run outside of the tasklets that RESET disables.
  *
  * ERR_KEEPS_MR: In 6.1 a qp that goes to ERR behind a packet that names a region may keep its
  * reference to that, and the region's deregistration then waits for 50 s, after which the region is
  * freed all the same. RESET drops the reference.
  *
  * FLUSHES_IN_BH: In 6.1 it flushes in tasklets, and moving a qp to ERR does not sleep: it marks the
- * qp and schedules them. With bottom halves off they run when those are on again, in the thread that
- * closes the channel, and no other thread is woken for them.
+ * qp and schedules them. With bottom halves off they run when those are on again, in the thread
+ * that closes the channel, and no other thread is woken for them.
  *
  * READS_ON: Before 6.10 it sends a packet again in another task than the one that takes its
- * acknowledgment, so it may still read from a region whose work has completed. A deregistration waits
- * for that; an invalidation does not.
+ * acknowledgment, so it may still read from a region whose work has completed. A deregistration
+ * waits for that; an invalidation does not.
  *
  * EVENT_OUTLIVES_CQ: Until 6.4 it tells of events in a tasklet that nothing stops when the cq is
  * destroyed.
  *
  * RESET_KEEPS_PACKET: Since its tasks became work items in 6.4, moving a qp to RESET empties its
  * queues of packets while the tasks are stopped, and nothing looks there when they may run again. A
- * packet that was being received just then, and comes into a queue in between, stays there and keeps
- * its reference to the qp. The qp's destruction then waits for 50 s, after which the qp is freed all
- * the same. Packets from the network are received under RCU, and are dropped when they find the qp
- * in RESET: RESET once more, a grace period later, empties the queues of them for good. Packets
- * between two qps of one device are received by a worker without RCU, and may still be late.
+ * packet that was being received just then, and comes into a queue in between, stays there and
+ * keeps its reference to the qp. The qp's destruction then waits for 50 s, after which the qp is
+ * freed all the same. Packets from the network are received under RCU, and are dropped when they
+ * find the qp in RESET: RESET once more, a grace period later, empties the queues of them for good.
+ * Packets between two qps of one device are received by a worker without RCU, and may still be
+ * late.
  */
 #define RXE_QUIRK(name)	(__is_defined(IBCHAN_RXE_##name) * IBCHAN_QUIRK_##name)
 

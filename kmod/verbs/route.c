@@ -166,34 +166,29 @@ static void next_hop_resolved(int status, struct sockaddr *from, struct rdma_dev
 }
 
 /* Ends early for a signal that kills, and when the channel breaks: its device may leave. */
-static int await_next_hop(struct resolution *resolution, const struct ibchan_qp *qp)
-{
-	long left;
-
-	do {
-		left = wait_for_completion_killable_timeout(&resolution->done, NEXT_HOP_STEP);
-	} while (!left && READ_ONCE(*qp->state) == IBCHAN_CHANNEL_PREPARED);
-	if (left > 0)
-		return resolution->status;
-	rdma_addr_cancel(&resolution->addr);
-	return left ? -EINTR : -ESHUTDOWN;
-}
-
 static int resolve_gateway(struct question *question, const struct ib_gid_attr *attr,
 			   const struct ibchan_qp *qp, struct ibchan_path *path)
 {
 	struct resolution resolution = {
 		.addr = { .net = &init_net, .sgid_attr = attr },
 	};
+	long left;
 	int ret;
 
 	init_completion(&resolution.done);
 	ret = rdma_resolve_ip(&question->from.any, &question->to.any, &resolution.addr,
 			      NEXT_HOP_TIMEOUT_MS, next_hop_resolved, true, &resolution);
-	if (!ret)
-		ret = await_next_hop(&resolution, qp);
 	if (ret)
 		return ret;
+	do {
+		left = wait_for_completion_killable_timeout(&resolution.done, NEXT_HOP_STEP);
+	} while (!left && READ_ONCE(*qp->state) == IBCHAN_CHANNEL_PREPARED);
+	if (left <= 0) {
+		rdma_addr_cancel(&resolution.addr);
+		return left ? -EINTR : -ESHUTDOWN;
+	}
+	if (resolution.status)
+		return resolution.status;
 	memcpy(path->dmac, resolution.addr.dst_dev_addr, sizeof(path->dmac));
 	path->hop_limit = resolution.addr.hoplimit ?: HOP_LIMIT;
 	return 0;
