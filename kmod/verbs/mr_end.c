@@ -23,8 +23,8 @@ static int dereg(void *ib)
 }
 
 /*
- * Also of one that no region of ours has. The gate is held. False: the device keeps it, and with it
- * the domain, and we count that.
+ * Also of one that no region of ours has. The gate is held, or the caller is a guest. False: the
+ * device keeps it, and with it the domain, and we count that.
  */
 bool ibchan_mr_end_region(struct ibchan_pd *pd, struct ib_mr *ib)
 {

@@ -75,9 +75,10 @@ void ibchan_turn_cancel(struct ibchan_turn *turn)
 {
 	struct ibchan_lane *lane = turn->lane;
 
-	if (lane)
-		scoped_guard(spinlock_irqsave, &lane->lock)
-			list_del_init(&turn->link);
+	if (lane) {
+		guard(spinlock_irqsave)(&lane->lock);
+		list_del_init(&turn->link);
+	}
 	if (cancel_work_sync(&turn->work) && lane)
 		make_room(lane);
 }
