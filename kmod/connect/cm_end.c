@@ -205,7 +205,7 @@ static void id_end(struct ibchan_cm *cm, struct rdma_cm_id *id)
 
 /*
  * Nothing happens to the connection any more. If the channel is connected, this tells the peer;
- * if the peer is about to hear that it is, cm_linger.c does.
+ * if the peer is about to hear that it is, the end of the id does.
  */
 static void stop(struct ibchan_channel *ch)
 {
