@@ -28,6 +28,7 @@
 #include <rdma/ibchan_charge.h>
 
 #include "budget.h"
+#include "compat.h"
 
 struct ibchan_context;
 struct ibchan_request;

@@ -8,6 +8,8 @@
 
 #include <linux/export.h>
 #include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/spinlock.h>
 #ifdef IBCHAN_HAVE_IPV6_STUBS
 #include <net/ipv6_stubs.h>
 #else
@@ -69,6 +71,14 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 /* Before 6.5 a pin for long may be for writing into a shared mapping of any file. */
 #ifndef IBCHAN_PIN_TAKES_FILES
 #define IBCHAN_PIN_TAKES_FILES 0
+#endif
+
+/* Sparse does not see that a guard unlocks, which each does wherever its block ends. */
+#ifdef __CHECKER__
+#define class_rcu_constructor()			((class_rcu_t){ .lock = (void *)1 })
+#define class_spinlock_constructor(l)		((class_spinlock_t){ .lock = (l) })
+#define class_spinlock_irq_constructor(l)	((class_spinlock_irq_t){ .lock = (l) })
+#define class_spinlock_irqsave_constructor(l)	((class_spinlock_irqsave_t){ .lock = (l) })
 #endif
 
 #endif /* IBCHAN_COMPAT_H */

@@ -17,6 +17,7 @@
  */
 #include <linux/errno.h>
 
+#include "compat.h"
 #include "verbs.h"
 
 /* Of the state. The lower bits count. */

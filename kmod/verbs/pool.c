@@ -11,6 +11,7 @@
 #include <linux/minmax.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "counters.h"
 #include "fault.h"
 #include "verbs.h"
