@@ -39,6 +39,7 @@ static const struct code_row code_rows[] = {
 	{ ENETDOWN, "no port of the device is active" },
 	{ ENETUNREACH, "there is no route to the peer's network" },
 	{ EHOSTUNREACH, "there is no route to the peer, or nobody answers for its address" },
+	{ ENODATA, "the peer has closed the channel, and no message of it is left" },
 	{ ECONNABORTED, "the device has ended the channel" },
 	{ ECONNRESET, "the peer has ended the connection, or rejected it" },
 	{ ECONNREFUSED, "nobody listens there" },

@@ -19,23 +19,44 @@ static inline bool is_taken(const struct messages *m, __u32 place)
 	return (__s32)(m->window.taken - place) >= 0;
 }
 
-/* No message comes any more that can be received. */
+static inline bool is_ending(const struct messages *m)
+{
+	return m->ended || m->over;
+}
+
+/* No message comes any more that can be received, or that the program wants. */
 static inline bool is_at_end(const struct messages *m)
 {
-	return (m->ended || m->over) && (!m->first || m->is_cut);
+	return is_ending(m) && (!m->first || m->is_cut ||
+				__atomic_load_n(&m->channel->is_given_up, __ATOMIC_ACQUIRE));
 }
 
 static inline bool has_room(const struct messages *m)
 {
-	return !window_is_full(&m->window) && !m->ended && !m->over;
+	return !window_is_full(&m->window) && !is_ending(m);
+}
+
+/* Is a message untold? Nothing is told behind the end. */
+static inline bool is_to_tell(const struct messages *m)
+{
+	return m->first && !m->is_told && !m->is_end_told;
+}
+
+/*
+ * Is a program that waits for room to go on? Where messages wait in a channel that ends, the
+ * program may leave them there until it has room: its next post then fails.
+ */
+static inline bool is_to_wake(const struct messages *m)
+{
+	return m->wants_room && (has_room(m) || (is_ending(m) && !is_at_end(m)));
 }
 
 /* Has ibchan_next() something to tell its caller, or the peer? */
 static inline bool has_news(const struct messages *m)
 {
-	return (m->first && !m->is_told) || (is_at_end(m) && !m->is_end_told) ||
-	       (m->wants_room && has_room(m)) || (is_due(m) && !m->ended && !m->over) ||
-	       (m->lent && (is_taken(m, m->lent->place) || m->ended || m->over));
+	return is_to_tell(m) || (is_at_end(m) && !m->is_end_told) || is_to_wake(m) ||
+	       (is_due(m) && !is_ending(m)) ||
+	       (m->lent && (is_taken(m, m->lent->place) || is_ending(m)));
 }
 
 #pragma GCC visibility push(hidden)

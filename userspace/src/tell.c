@@ -49,11 +49,11 @@ static void tell_sent(struct messages *m, const struct lent *lent,
 /* Returns whether there was something to tell. */
 static bool tell_other(struct messages *m, struct ibchan_happening *happening)
 {
-	if (m->first && !m->is_told) {
+	if (is_to_tell(m)) {
 		m->is_told = true;
 		happening->kind = IBCHAN_NEXT_MESSAGE;
 		happening->length = m->first->arrival.length;
-	} else if (m->wants_room && has_room(m)) {
+	} else if (is_to_wake(m)) {
 		m->wants_room = false;
 		happening->kind = IBCHAN_NEXT_WRITABLE;
 	} else if (is_at_end(m) && !m->is_end_told) {

@@ -220,9 +220,8 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
  * before has not sent it, and its peer is told of no orderly end.
  *
  * Where the peer has no room, -EAGAIN says so, and IBCHAN_NEXT_WRITABLE tells when there is some: a
- * program keeps the message until then. A program that meanwhile leaves the peer's messages where
- * they are is not told when the peer ends, neither by IBCHAN_NEXT_WRITABLE nor by
- * IBCHAN_NEXT_ENDED: it goes on receiving, or limits the time.
+ * program keeps the message until then. IBCHAN_NEXT_WRITABLE also comes when the peer ends and its
+ * messages wait: the next call then returns -ESHUTDOWN, and the program receives them.
  *
  * Buffers: with 0, or a negative errno, @bytes may be reused on return; with 1, once
  * IBCHAN_NEXT_SENT was told for them, or the channel was closed.
