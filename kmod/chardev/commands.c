@@ -86,13 +86,15 @@ int ibchan_run_port_query(struct ibchan_call *call)
 int ibchan_run_gid_query(struct ibchan_call *call)
 {
 	struct ibchan_cmd_gid_query *cmd = call->cmd;
+	struct ibchan_gid_attr attr = { .index = cmd->index };
 	struct ibchan_device *dev = named_device(cmd->name);
 	int ret;
 
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
-	cmd->out.index = cmd->index;
-	ret = ibchan_gid_query(dev, cmd->port, ibchan_caller_net(), &cmd->out);
+	ret = ibchan_gid_query(dev, cmd->port, ibchan_caller_net(), &attr);
+	if (!ret)
+		cmd->out = attr;
 	ibchan_device_put(dev);
 	return ret;
 }

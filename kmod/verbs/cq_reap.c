@@ -490,7 +490,7 @@ void ibchan_cq_arm_only(struct ibchan_cq *cq)
 void ibchan_cq_add_broken(struct ibchan_cq *cq)
 {
 	atomic_inc(&cq->broken);
-	/* Pairs with solicited_will_do(): its caller sees the count, or CQ_WANTED is seen here. */
+	/* Pairs with cq_ask_to_arm(): its caller sees the count, or CQ_WANTED is seen here. */
 	smp_mb__after_atomic();
 	if ((cq->mode & IBCHAN_CQ_SOLICITED) && !test_bit(CQ_DEAD, &cq->flags) && cq_is_wanted(cq))
 		queue_work(ibchan_wq, &cq->reap_work);

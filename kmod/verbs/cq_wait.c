@@ -138,8 +138,8 @@ static int marker_came(void *drained)
 
 /*
  * For a drain: until the marker has come or the deadline, in jiffies, has. Bottom halves run when
- * the first look ends. There soft-RoCE of 6.1 flushes, and the second look, before the caller would
- * sleep, finds the marker.
+ * the first look ends. There soft-RoCE of 6.1 flushes, and the wait begins with a look that finds
+ * the marker: no event is asked for.
  */
 void ibchan_cq_wait_drained(struct ibchan_cq *cq, int *drained, unsigned long deadline)
 {
@@ -151,5 +151,6 @@ void ibchan_cq_wait_drained(struct ibchan_cq *cq, int *drained, unsigned long de
 		.state = TASK_UNINTERRUPTIBLE,
 	};
 
+	ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
 	ibchan_cq_wait_for(cq, &wait);
 }

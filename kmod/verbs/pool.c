@@ -105,7 +105,7 @@ int ibchan_pool_get(struct ibchan_mr *mr)
 
 /*
  * A region of ours is done with the device's. @is_idle: the device has invalidated it, and no work
- * of it has failed; only then the caller is inside the gate.
+ * of it has failed; the caller is then inside the gate.
  */
 void ibchan_pool_put(struct ibchan_mr *mr, bool is_idle)
 {

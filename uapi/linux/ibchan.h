@@ -66,7 +66,7 @@
 #include <linux/types.h>
 
 /* Grows when a caller could tell the difference. Until 1.0 a module serves its own version only. */
-#define IBCHAN_ABI_VERSION	4
+#define IBCHAN_ABI_VERSION	5
 
 #define IBCHAN_IOCTL_TYPE	0xBC
 
