@@ -16,7 +16,6 @@
 
 /* Not kmalloc: its next size would waste a third of it. */
 struct kmem_cache *ibchan_channel_cache;
-const struct ibchan_channel_part *const *ibchan_channel_parts;
 
 /* Before the first device. */
 int ibchan_channels_init(const struct ibchan_channel_part *const *parts)

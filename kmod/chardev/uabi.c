@@ -58,8 +58,8 @@ struct command {
 #define ABOUT(name, member, kind)	.handle = PLACE(name, member), .type = OBJECT_##kind,
 
 #define TRAITS_query		0, ANY_MM, out_pinned_bytes,
-#define TRAITS_device_query	IBCHAN_DEVICE_QUERY_HANDLE, ANY_MM, out, RESERVED(device_query)
-#define TRAITS_port_query	0, ANY_MM, out,
+#define TRAITS_device_query	IBCHAN_DEVICE_QUERY_HANDLE, ANY_MM, out.comp_vectors, RESERVED(device_query)
+#define TRAITS_port_query	0, ANY_MM, out.gid,
 #define TRAITS_device_open	0, 0, reserved, RESERVED(device_open)
 #define TRAITS_pd_alloc		0, 0, out_pd, ABOUT(pd_alloc, device, DEVICE)
 #define TRAITS_mr_reg		0, 0, reason, REASON(mr_reg) ABOUT(mr_reg, pd, PD)
@@ -91,7 +91,7 @@ struct command {
 #define TRAITS_request_reject	0, 0, reserved, RESERVED(request_reject)
 #define TRAITS_event_take	0, 0, out_events,
 #define TRAITS_route_query	0, ANY_MM, reserved, REASON(route_query)
-#define TRAITS_gid_query	0, ANY_MM, out,
+#define TRAITS_gid_query	0, ANY_MM, out.ndev_name,
 #define TRAITS_channel_history	0, ANY_MM, reserved,			\
 				RESERVED(channel_history) ABOUT(channel_history, channel, CHANNEL)
 

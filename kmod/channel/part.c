@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the floors above add to each channel. */
+#include "channel.h"
+
+const struct ibchan_channel_part *const *ibchan_channel_parts;
