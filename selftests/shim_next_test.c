@@ -307,23 +307,6 @@ TEST_F(next, tells_who_has_ended_a_channel_that_this_side_has_broken)
 	EXPECT_TRUE(is_silent(self));
 }
 
-/* The program has no use for a message of a channel that it has given up. */
-TEST_F(next, tells_of_the_end_of_a_channel_that_was_given_up_with_a_message_in_it)
-{
-	ASSERT_EQ(0, send_text(self->clients[0], "first"));
-	ASSERT_EQ(0, send_text(self->clients[0], "second"));
-	ASSERT_EQ(0, next_is(self, IBCHAN_NEXT_MESSAGE, self->taken[0]));
-	ASSERT_EQ(0, ibchan_channel_break(self->taken[0]));
-	ASSERT_EQ(0, next_is(self, IBCHAN_NEXT_ENDED, self->taken[0]));
-	EXPECT_EQ(IBCHAN_BY_THIS_SIDE, self->happening.by);
-	/* What has arrived is there until the close, and nothing is told behind the end. */
-	EXPECT_EQ(5, receive(self, self->taken[0]));
-	EXPECT_TRUE(is_silent(self));
-	EXPECT_EQ(6, receive(self, self->taken[0]));
-	EXPECT_TRUE(is_silent(self));
-}
-
-/* The twin: a peer's end does not hide its messages. */
 TEST_F(next, wakes_a_program_that_waits_for_room_when_its_peer_ends_and_then_tells_of_its_messages)
 {
 	int i;

@@ -246,7 +246,7 @@ TEST_F(pair, keeps_a_work_whose_wait_has_timed_out)
 	ASSERT_EQ(8, completion.bytes);
 }
 
-/* The six blocking calls of @end, each with @timeout_ns; returns how many gave @err by themselves. */
+/* How many of the six blocking calls give @err by themselves, with @timeout_ns. */
 static int calls_that_give(struct end *end, __s64 timeout_ns, int err)
 {
 	const struct ibchan_submit_sge sge = sge_at(end, 0, 8);

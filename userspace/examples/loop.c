@@ -15,7 +15,7 @@ static void answer(struct ibchan_channel *channel)
 
 	/* A client that does not take its answers, or sends what is too long, is shown out. */
 	if (length < 0 || ibchan_post_bytes(channel, text, (size_t)length, NULL))
-		ibchan_channel_break(channel);
+		ibchan_channel_close(channel);
 }
 
 int main(int argc, char **argv)

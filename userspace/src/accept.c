@@ -195,11 +195,12 @@ int ibchan_builder_accept(const struct ibchan_builder *builder, struct ibchan_li
 {
 	struct acceptance a = { .builder = builder, .listener = listener, .fd = -1 };
 	struct ibchan_channel *channel;
-	int err = deadline_begin(&a.deadline, listener->object.context, timeout_ns);
+	int err = context_check(listener->object.context);
 	int wait = 0;
 
 	if (!err && builder->pd->object.context != listener->object.context)
 		err = -EXDEV;
+	err = err ?: deadline_begin(&a.deadline, listener->object.context, timeout_ns);
 	if (err)
 		return error_set(error, err, NULL);
 	for (;;) {

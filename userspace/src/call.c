@@ -49,7 +49,7 @@ static int leave(struct call *call, const struct ticket *ticket, int err)
 static int end(struct call *call, const struct ticket *ticket, int err)
 {
 	const struct deadline never = { .timeout_ns = IBCHAN_TIMEOUT_NEVER };
-	int ret = channel_break(call->channel);
+	int ret = ibchan_channel_break(call->channel);
 
 	if (!ret)
 		ret = ticket_wait(ticket, &never, 0, call->completion);

@@ -324,7 +324,7 @@ int ibchan_prepared_destroy(struct ibchan_prepared *prepared)
 }
 
 /* For signal handlers as well: takes no lock, and what it interrupts may need its errno. */
-int channel_break(const struct ibchan_channel *channel)
+int ibchan_channel_break(struct ibchan_channel *channel)
 {
 	struct ibchan_cmd_channel_break cmd = {
 		.size = sizeof(cmd),
@@ -338,13 +338,6 @@ int channel_break(const struct ibchan_channel *channel)
 	err = context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_BREAK, &cmd);
 	errno = interrupted;
 	return err;
-}
-
-int ibchan_channel_break(struct ibchan_channel *channel)
-{
-	/* Before the thread that ibchan_next() serves sees the channel broken. */
-	__atomic_store_n(&channel->is_given_up, true, __ATOMIC_RELEASE);
-	return channel_break(channel);
 }
 
 static __s64 keepalive_ns(__u32 ms)

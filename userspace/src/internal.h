@@ -302,7 +302,6 @@ struct ibchan_channel {
 	void (*closed)(struct messages *m);	/* frees them, behind the channel */
 	void *priv;			/* the caller's */
 	bool is_ending;			/* it has broken, which is to be told; of who asks */
-	bool is_given_up;		/* the program has broken it; atomic */
 	struct ibchan_channel *next_accepting;	/* in a listener, under its lock */
 	struct ibchan_params params;
 	struct ibchan_endpoint endpoint;
@@ -375,8 +374,7 @@ void gid_text(const void *gid, char *text);
 /* code.c */
 const char *errno_words(int code);
 
-/* channel.c; as ibchan_channel_break(), where the program has not asked for it */
-int channel_break(const struct ibchan_channel *channel);
+/* channel.c */
 struct ibchan_channel *channel_find(struct ibchan_context *context, __u32 handle);
 
 /* connect.c */

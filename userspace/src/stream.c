@@ -151,7 +151,7 @@ static void fail(struct messages *m)
 {
 	m->over = true;
 	m->error = -EPROTO;
-	channel_break(m->channel);
+	ibchan_channel_break(m->channel);
 }
 
 static int read_frame(struct messages *m, struct inbox *box, const struct ibchan_cqe *done)
@@ -393,7 +393,7 @@ static int send_offer(struct messages *m, const void *bytes, size_t length,
 	}
 	lock_give(&m->lock);
 	if (err)
-		channel_break(m->channel);
+		ibchan_channel_break(m->channel);
 	ibchan_mr_dereg(lent.mr);
 	return error_set(error, err == -ETIMEDOUT ? -ECONNABORTED : err, NULL);
 }

@@ -24,22 +24,15 @@ static inline bool is_ending(const struct messages *m)
 	return m->ended || m->over;
 }
 
-/* No message comes any more that can be received, or that the program wants. */
+/* No message comes any more that can be received. */
 static inline bool is_at_end(const struct messages *m)
 {
-	return is_ending(m) && (!m->first || m->is_cut ||
-				__atomic_load_n(&m->channel->is_given_up, __ATOMIC_ACQUIRE));
+	return is_ending(m) && (!m->first || m->is_cut);
 }
 
 static inline bool has_room(const struct messages *m)
 {
 	return !window_is_full(&m->window) && !is_ending(m);
-}
-
-/* Is a message untold? Nothing is told behind the end. */
-static inline bool is_to_tell(const struct messages *m)
-{
-	return m->first && !m->is_told && !m->is_end_told;
 }
 
 /*
@@ -54,7 +47,7 @@ static inline bool is_to_wake(const struct messages *m)
 /* Has ibchan_next() something to tell its caller, or the peer? */
 static inline bool has_news(const struct messages *m)
 {
-	return is_to_tell(m) || (is_at_end(m) && !m->is_end_told) || is_to_wake(m) ||
+	return (m->first && !m->is_told) || (is_at_end(m) && !m->is_end_told) || is_to_wake(m) ||
 	       (is_due(m) && !is_ending(m)) ||
 	       (m->lent && (is_taken(m, m->lent->place) || is_ending(m)));
 }

@@ -49,7 +49,7 @@ static void tell_sent(struct messages *m, const struct lent *lent,
 /* Returns whether there was something to tell. */
 static bool tell_other(struct messages *m, struct ibchan_happening *happening)
 {
-	if (is_to_tell(m)) {
+	if (m->first && !m->is_told) {
 		m->is_told = true;
 		happening->kind = IBCHAN_NEXT_MESSAGE;
 		happening->length = m->first->arrival.length;

@@ -54,10 +54,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		peer->source = arg;
 		break;
 	case 'n':
-		peer->rounds = number_option(state, arg, 1, MAX_ROUNDS);
+		peer->rounds = number_option(state, arg, 10, 1, MAX_ROUNDS);
 		break;
 	case KEY_TIMEOUT:
-		peer->timeout_s = number_option(state, arg, 1, MAX_TIMEOUT);
+		peer->timeout_s = number_option(state, arg, 10, 1, MAX_TIMEOUT);
 		break;
 	case KEY_JSON:
 		args->json = true;

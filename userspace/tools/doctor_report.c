@@ -32,6 +32,8 @@ void report_as_json(void)
 {
 	facts_json = json_array();
 	findings_json = json_array();
+	if (!facts_json || !findings_json)
+		errx(EX_OSERR, "no memory");
 }
 
 /* The doctor's own texts are UTF-8; names and texts from elsewhere may not be. */

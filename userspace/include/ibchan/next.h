@@ -113,11 +113,12 @@ struct ibchan_happening {
  *
  * Each channel ends once. IBCHAN_NEXT_ENDED comes when all its messages were received and told,
  * all that was lent is back, and its completions on watched queues were told. A message that the
- * program leaves where it is holds the end of its peer back; behind ibchan_channel_break() the end
- * comes all the same. The error of IBCHAN_NEXT_ENDED is what ibchan_receive_bytes() returns then:
- * -ENODATA when the peer has closed it in order. Of a channel without messages it is the first
- * error: that which has kept it from being connected, or has broken it; -ECONNRESET: the peer has
- * closed or broken it.
+ * program leaves where it is holds the end back, also when the peer is gone or this side has broken
+ * the channel: such a program either receives the message, or closes the channel without waiting
+ * for IBCHAN_NEXT_ENDED. The error of IBCHAN_NEXT_ENDED is what ibchan_receive_bytes() returns
+ * then: -ENODATA when the peer has closed it in order. Of a channel without messages it is the
+ * first error: that which has kept it from being connected, or has broken it; -ECONNRESET: the peer
+ * has closed or broken it.
  *
  * Threads may call it at the same time; each happening is told to one of them.
  *

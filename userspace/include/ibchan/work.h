@@ -160,7 +160,7 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_submit_wr *w
  * pending, and ibchan_cq_poll() will hand out its completion. Works fail with these codes as well,
  * so a caller that goes on after them needs @error.
  *
- * Return: 0; as ibchan_post(); -ETIMEDOUT: the time has passed;
+ * Return: 0; as ibchan_post(); -EINVAL: a negative time-out, too; -ETIMEDOUT: the time has passed;
  * or, with origin IBCHAN_ERROR_WORK, the errno of a work that failed.
  */
 int ibchan_perform(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
@@ -194,7 +194,8 @@ int ibchan_send(struct ibchan_channel *channel, const struct ibchan_submit_sge *
  * @completion: tells the message's bytes and immediate; NULL is fine
  * @error: details; NULL is fine
  *
- * A message longer than the ranges together breaks the channel.
+ * A message longer than the ranges together breaks the channel. Behind -ETIMEDOUT the receive is
+ * still posted: the next message is its own, and ibchan_cq_wait() hands its completion out.
  *
  * Buffers: the ranges may be used on return, but for the cases that
  * ibchan_perform() names.
