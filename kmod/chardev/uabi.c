@@ -58,7 +58,8 @@ struct command {
 #define ABOUT(name, member, kind)	.handle = PLACE(name, member), .type = OBJECT_##kind,
 
 #define TRAITS_query		0, ANY_MM, out_pinned_bytes,
-#define TRAITS_device_query	IBCHAN_DEVICE_QUERY_HANDLE, ANY_MM, out.comp_vectors, RESERVED(device_query)
+#define TRAITS_device_query	IBCHAN_DEVICE_QUERY_HANDLE, ANY_MM, out.comp_vectors,	\
+				RESERVED(device_query)
 #define TRAITS_port_query	0, ANY_MM, out.gid,
 #define TRAITS_device_open	0, 0, reserved, RESERVED(device_open)
 #define TRAITS_pd_alloc		0, 0, out_pd, ABOUT(pd_alloc, device, DEVICE)
