@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the floors above add to each channel. */
+/* The table of the parts that floors above add to each channel. */
 #include "channel.h"
 
 const struct ibchan_channel_part *const *ibchan_channel_parts;

@@ -288,9 +288,9 @@ static u32 post_runs(struct ibchan_submit_scratch *s, u32 num, const struct ibch
 }
 
 /*
- * Has the cqs of the posted channels raise an event for works that are still in flight. Works
- * that have completed by now, such as a receive whose message was sent by a later request of the
- * same submit, need no event.
+ * Has the cqs of the posted channels raise an event for works that are still in flight. A work
+ * that has completed by now needs no event: say, a receive of a message that a later request of the
+ * same submit has sent.
  */
 static void arm_channels(const struct ibchan_submit_scratch *s, u32 num,
 			 const struct ibchan_cq *waited)

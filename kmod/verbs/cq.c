@@ -269,7 +269,7 @@ struct ibchan_cq *__ibchan_cq_create(struct ibchan_device *dev, const struct ibc
 }
 EXPORT_SYMBOL_NS_GPL(__ibchan_cq_create, IBCHAN_NS);
 
-/* For a queue of a channel, whose maker has a reference; given back with ibchan_cq_put(). */
+/* Takes a reference for a queue of a channel. The caller has one. ibchan_cq_put() gives it back. */
 void ibchan_cq_hold(struct ibchan_cq *cq)
 {
 	refcount_inc(&cq->users);

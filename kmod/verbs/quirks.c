@@ -9,7 +9,7 @@
 #include "verbs.h"
 
 /*
- * What soft-RoCE does on the kernels that compat.mk says so of, by IBCHAN_RXE_*.
+ * Quirks of soft-RoCE. compat.mk defines IBCHAN_RXE_* for the kernels that have them.
  *
  * ERR_IS_UNSAFE: From the rewrite of its flushing in 6.2 until the repair that 7.2 has, it may run
  * a received packet a second time when its qp is moved to ERR just then: into the next receive, or

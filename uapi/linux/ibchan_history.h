@@ -63,7 +63,7 @@ struct ibchan_history_event {
  * @channel: handle
  * @reserved: 0
  *
- * A channel that has broken, or whose device has left, still tells.
+ * The command also answers for a channel that has broken, or whose device has left.
  */
 struct ibchan_cmd_channel_history {
 	__u32 size;

@@ -46,8 +46,8 @@ void ibchan_builder_init_size(struct ibchan_builder *builder, size_t size, struc
 #define OWN_ENTRIES	2U
 
 /*
- * The caller knows no entries, but the knobs that they come from: of the queues whose works
- * complete there the longer one, unless min_cq_entries is more than both.
+ * The caller has set no number of entries, but the parameters that it comes from. The refusal names
+ * the longer queue of those that complete there, or min_cq_entries if that is more than both.
  */
 static void blame_knob(const struct ibchan_builder *builder, struct ibchan_reason *reason)
 {

@@ -57,7 +57,7 @@ struct ibchan_happening;
 /**
  * struct source - a channel, a listener, a cq or a server, which can tell of a happening
  * @tell: asks it, and returns enum told; one thread at a time does; set before it is added
- * @fd: its descriptor; this and the next two of who asks
+ * @fd: its descriptor; only the thread that asks uses this and the next two
  * @is_watched: @fd is in the set of happenings
  * @is_deaf: @fd has nothing to tell any more, and is not watched again
  * @next: of those to be asked; this and all below under the happenings' lock

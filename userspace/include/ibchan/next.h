@@ -122,8 +122,8 @@ struct ibchan_happening {
  *
  * Threads may call it at the same time; each happening is told to one of them.
  *
- * Buffers: those of the works whose completions are told may be reused, and a message that was
- * lent.
+ * Buffers: a work's buffers may be reused once its completion was told, and a lent message once
+ * IBCHAN_NEXT_SENT was told for it.
  *
  * Return: 0; -EAGAIN with a @timeout_ns of 0, else -ETIMEDOUT: nothing has happened; -EINTR: a
  * signal came; -EINVAL: a negative time-out; -EMFILE, -ENFILE, -ENOMEM: there is nothing left for
