@@ -19,6 +19,9 @@
 #include "fault.h"
 #include "verbs.h"
 
+/* Of flags: the cq is to be armed. */
+#define CQ_TO_ARM	(BIT(CQ_ARM) | BIT(CQ_ARM_SOLICITED))
+
 static bool cq_try_own(struct ibchan_cq *cq)
 {
 	local_bh_disable();
@@ -50,10 +53,18 @@ void ibchan_cq_own(struct ibchan_cq *cq)
 }
 
 /* Gives up the right to reap. The caller then looks at CQ_AGAIN, which others may have set. */
-void ibchan_cq_disown(struct ibchan_cq *cq)
+static __always_inline void cq_give_up(struct ibchan_cq *cq)
 {
+	ibchan_fault_linger(IBCHAN_WINDOW_REAPED);
 	clear_bit_unlock(CQ_OWNED, &cq->flags);
 	local_bh_enable();
+	/* Pairs with cq_claim(): the owner sees CQ_AGAIN, or the other caller gets the cq. */
+	smp_mb();
+}
+
+void ibchan_cq_disown(struct ibchan_cq *cq)
+{
+	cq_give_up(cq);
 }
 
 /*
@@ -99,28 +110,40 @@ void ibchan_cq_distrust(struct ibchan_cq *cq)
 		queue_work(ibchan_wq, &cq->error_work);
 }
 
-/* A work request that has ended has no done() any more. */
-static __always_inline void cq_dispatch(struct ibchan_cq *cq, struct ib_wc *wc)
+/*
+ * The caller owns the cq. The poll finds what other callers have set CQ_AGAIN for. False: the cq is
+ * dead.
+ */
+static noinline bool cq_look_again(struct ibchan_cq *cq)
 {
-	void (*done)(struct ib_cq *ib, struct ib_wc *wc) = READ_ONCE(wc->wr_cqe->done);
-
-	if (likely(done))
-		done(cq->ib, wc);
-	else
-		ibchan_cq_distrust(cq);
+	clear_bit(CQ_AGAIN, &cq->flags);
+	/* The poll comes behind all that a caller did before it set CQ_AGAIN. */
+	smp_mb__after_atomic();
+	return !test_bit(CQ_DEAD, &cq->flags);
 }
 
-/* The caller owns the cq, which is not dead. Returns how many there were, up to a batch. */
-static __always_inline int cq_poll_alive(struct ibchan_cq *cq)
+/*
+ * The caller owns the cq. Returns how many completions there were, up to a batch. A work request
+ * that has ended has no done() any more.
+ */
+static __always_inline int cq_poll(struct ibchan_cq *cq)
 {
-	int i, num = ibchan_fault(IBCHAN_FAULT_CQ_POLL) ?:
-		     ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
+	void (*done)(struct ib_cq *ib, struct ib_wc *wc);
+	int i, num;
 
+	/* Where CQ_AGAIN is set after this look, the owner sees it when it gives the cq up. */
+	if (unlikely(READ_ONCE(cq->flags) & (BIT(CQ_AGAIN) | BIT(CQ_DEAD))) && !cq_look_again(cq))
+		return 0;
+	num = ibchan_fault(IBCHAN_FAULT_CQ_POLL) ?: ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
 	for (i = 0; i < num; i++) {
 		ibchan_fault_completion(&cq->wc[i]);
-		cq_dispatch(cq, &cq->wc[i]);
-		if (ibchan_fault(IBCHAN_FAULT_REPEAT))
-			cq_dispatch(cq, &cq->wc[i]);
+		do {
+			done = READ_ONCE(cq->wc[i].wr_cqe->done);
+			if (likely(done))
+				done(cq->ib, &cq->wc[i]);
+			else
+				ibchan_cq_distrust(cq);
+		} while (ibchan_fault(IBCHAN_FAULT_REPEAT));
 	}
 	cq_notify(cq);
 	return max(num, 0);
@@ -128,7 +151,7 @@ static __always_inline int cq_poll_alive(struct ibchan_cq *cq)
 
 static noinline int cq_poll_batch(struct ibchan_cq *cq)
 {
-	return test_bit(CQ_DEAD, &cq->flags) ? 0 : cq_poll_alive(cq);
+	return cq_poll(cq);
 }
 
 /*
@@ -206,34 +229,12 @@ static noinline int cq_reap_more(struct ibchan_cq *cq, int num, int budget)
 	return total;
 }
 
-/* The caller owns the cq. The poll finds what other callers have set CQ_AGAIN for. */
-static noinline int cq_reap_marked(struct ibchan_cq *cq)
-{
-	clear_bit(CQ_AGAIN, &cq->flags);
-	/* The poll comes behind all that a caller did before it set CQ_AGAIN. */
-	smp_mb__after_atomic();
-	return cq_poll_batch(cq);
-}
-
-static __always_inline int cq_poll_owned(struct ibchan_cq *cq)
-{
-	/* Where CQ_AGAIN is set after this look, the owner sees it when it gives the cq up. */
-	if (unlikely(READ_ONCE(cq->flags) & (BIT(CQ_AGAIN) | BIT(CQ_DEAD))))
-		return cq_reap_marked(cq);
-	return cq_poll_alive(cq);
-}
-
-static __always_inline bool cq_is_to_arm(const struct ibchan_cq *cq)
-{
-	return READ_ONCE(cq->flags) & (BIT(CQ_ARM) | BIT(CQ_ARM_SOLICITED));
-}
-
 /* Takes the right to reap, or leaves CQ_AGAIN for the owner. */
 static __always_inline bool cq_claim(struct ibchan_cq *cq)
 {
 	if (likely(cq_try_own(cq)))
 		return true;
-	/* Pairs with cq_reap_marked(): the owner that sees CQ_AGAIN sees what is behind it. */
+	/* Pairs with cq_look_again(): the owner that sees CQ_AGAIN sees what is behind it. */
 	smp_mb__before_atomic();
 	set_bit(CQ_AGAIN, &cq->flags);
 	/* Pairs with the owner's barrier in cq_give_up(); cq_reap.litmus has both pairs. */
@@ -241,21 +242,12 @@ static __always_inline bool cq_claim(struct ibchan_cq *cq)
 	return cq_try_own(cq);
 }
 
-/* Behind this the caller looks at CQ_AGAIN, which others may have set. */
-static __always_inline void cq_give_up(struct ibchan_cq *cq)
-{
-	ibchan_fault_linger(IBCHAN_WINDOW_REAPED);
-	ibchan_cq_disown(cq);
-	/* Pairs with cq_claim(): the owner sees CQ_AGAIN, or the other caller gets the cq. */
-	smp_mb();
-}
-
 /* The caller, who owns the cq, gives it up here. */
 static __always_inline int cq_reap_once(struct ibchan_cq *cq, int budget)
 {
-	int num = cq_poll_owned(cq);
+	int num = cq_poll(cq);
 
-	if (unlikely(num == IBCHAN_REAP_BATCH || cq_is_to_arm(cq)))
+	if (unlikely(num == IBCHAN_REAP_BATCH || READ_ONCE(cq->flags) & CQ_TO_ARM))
 		num = cq_reap_more(cq, num, budget);
 	cq_give_up(cq);
 	return num;
@@ -341,7 +333,7 @@ static __always_inline int cq_look(struct ibchan_cq *cq)
 
 	if (cq->is_late && !(cq->mode & IBCHAN_CQ_SOLICITED))
 		return 0;
-	num = cq_poll_owned(cq);
+	num = cq_poll(cq);
 	cq->is_late = !num;
 	return num;
 }
@@ -356,7 +348,8 @@ static __always_inline void cq_arm(struct ibchan_cq *cq, int (*look)(struct ibch
 		return;
 	}
 	num = look(cq);
-	if (num == IBCHAN_REAP_BATCH || atomic_read(&cq->in_flight) || cq_is_to_arm(cq)) {
+	if (num == IBCHAN_REAP_BATCH || atomic_read(&cq->in_flight) ||
+	    READ_ONCE(cq->flags) & CQ_TO_ARM) {
 		cq_ask_to_arm(cq);
 		num = cq_reap_more(cq, num, IBCHAN_REAP_BUDGET);
 	}
@@ -387,7 +380,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_arm, IBCHAN_NS);
 static noinline void cq_reap_and_arm(struct ibchan_cq *cq)
 {
 	if (atomic_read(&cq->in_flight))
-		cq_arm(cq, cq_poll_owned);
+		cq_arm(cq, cq_poll);
 }
 
 /* Drains arm a cq as well, which its owner may want to poll by himself. */
