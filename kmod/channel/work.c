@@ -302,19 +302,6 @@ static noinline int refuse_undone(const struct ibchan_channel *ch, struct ibchan
 	return ibchan_refuse_values(reason, IBCHAN_REASON_POST_FAILED, error, (u64[3]) { -error });
 }
 
-/*
- * Returns how many leading WRs the device has taken. Works count as in flight before it has them,
- * because they may be retired before the verb returns.
- */
-static __always_inline u32 post_chain(struct ibchan_channel *ch, bool recv, u32 wrs)
-{
-	atomic_add(wrs, recv ? &ch->recv.cq->in_flight : &ch->send.cq->in_flight);
-	ibchan_count(works_posted, wrs);
-	if (recv)
-		return ibchan_post_recvs(ch->qp.ib, &ch->chain, wrs);
-	return ibchan_post_sends(ch->qp.ib, &ch->chain, wrs);
-}
-
 static noinline int refuse_state(struct ibchan_channel *ch, u32 state, struct ibchan_reason *reason)
 {
 	int ret = ibchan_state_error(state, ibchan_channel_cause(ch));
@@ -348,11 +335,11 @@ static bool takes_early(const struct ibchan_channel *ch, u32 state, const struct
  * Posts one chain. Returns 0 or why a request is refused; @next becomes that one, or the first of
  * those that are left.
  */
-static __always_inline int post_some(struct ibchan_channel *ch, const struct ibchan_wr **next,
+static __always_inline int post_some(struct ibchan_channel *ch, bool recv,
+				     const struct ibchan_wr **next,
 				     const struct ibchan_wr *end, struct ibchan_reason *reason)
 {
 	u32 state = smp_load_acquire(&ch->state); /* refuse_state() tells the error */
-	bool recv = is_receive(*next);
 	u32 wrs, posted, undone;
 	int ret;
 
@@ -365,7 +352,10 @@ static __always_inline int post_some(struct ibchan_channel *ch, const struct ibc
 	/* There can be too little room in a chain only behind others; the next one has it. */
 	if (unlikely(ret == -ENOSPC))
 		ret = 0;
-	posted = post_chain(ch, recv, wrs);
+	/* Works count as in flight here: they may be retired before the verb returns. */
+	atomic_add(wrs, recv ? &ch->recv.cq->in_flight : &ch->send.cq->in_flight);
+	ibchan_count(works_posted, wrs);
+	posted = ibchan_post_chain(ch->qp.ib, &ch->chain, recv, wrs);
 	if (likely(posted == wrs))
 		return ret;
 	undone = undo_posts(recv ? &ch->recv : &ch->send, wrs - posted);
@@ -469,7 +459,8 @@ int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		reason->element = 0;
 	spin_lock_bh(&ch->post_lock);
 	while (wr != end && likely(!ret))
-		ret = post_some(ch, &wr, end, reason);
+		ret = is_receive(wr) ? post_some(ch, true, &wr, end, reason) :
+				       post_some(ch, false, &wr, end, reason);
 	*accepted = wr - wrs;
 	if (unlikely(ret))
 		note_refusal(ch, wr, *accepted, ret, reason);

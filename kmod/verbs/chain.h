@@ -44,8 +44,11 @@ struct ibchan_chain {
 	/* for channels that move no scatterlists */
 	union ibchan_chain_wr own_wrs[IBCHAN_CHAIN_WRS];
 	struct ib_sge own_sges[IBCHAN_CHAIN_SGES];	/* the same */
-	const struct ib_send_wr *bad_send;	/* which one the driver refused */
-	const struct ib_recv_wr *bad_recv;	/* the same */
+	/* which one the driver refused */
+	union {
+		const struct ib_send_wr *bad_send;
+		const struct ib_recv_wr *bad_recv;
+	};
 	int error;	/* why */
 };
 

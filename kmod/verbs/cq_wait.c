@@ -28,32 +28,6 @@ void ibchan_cq_wake(struct ibchan_cq *cq)
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_wake, IBCHAN_NS);
 
-/*
- * Polls for a moment, or until it has given the cpu away. The thread that ran meanwhile may
- * have brought the completion, as soft-RoCE's worker does, so one look follows. A waiter whose cpu
- * another thread wants sleeps at once: that thread may be the one that it waits for.
- */
-static int cq_spin(struct ibchan_cq *cq, const struct ibchan_wait *wait)
-{
-	u64 now, end = 0;
-	bool others_ran;
-	int ret;
-
-	do {
-		others_ran = cond_resched();
-		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
-		ret = wait->ready(wait->arg);
-		if (ret || test_bit(CQ_DEAD, &cq->flags) ||
-		    signal_pending_state(wait->state, current))
-			return ret;
-		cpu_relax();
-		/* A completion that is there already needs no clock. */
-		now = ktime_get_ns();
-		end = end ?: now + SPIN_NS;
-	} while (!others_ran && single_task_running() && now < end);
-	return 0;
-}
-
 /* Why a waiter should not sleep, or 0. */
 static int cq_should_wake(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 {
@@ -89,15 +63,37 @@ static int cq_sleep(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 	return ret;
 }
 
-/* The caller has a reference. Returns as ibchan_cq_wait() does. */
+/*
+ * The caller has a reference. Returns as ibchan_cq_wait() does.
+ *
+ * Polls for a moment, or until it has given the cpu away. The thread that ran meanwhile may
+ * have brought the completion, as soft-RoCE's worker does, so one look follows. A waiter whose cpu
+ * another thread wants sleeps at once: that thread may be the one that it waits for.
+ */
 int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 {
+	bool others_ran = !wait->deadline;
+	u64 now, end = 0;
 	int ret;
 
 	ibchan_may_sleep();
-	ret = wait->deadline ? cq_spin(cq, wait) : 0;
+	while (!others_ran) {
+		others_ran = cond_resched();
+		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
+		ret = wait->ready(wait->arg);
+		if (ret)
+			return ret;
+		if (test_bit(CQ_DEAD, &cq->flags) || signal_pending_state(wait->state, current))
+			break;
+		cpu_relax();
+		/* A completion that is there already needs no clock. */
+		now = ktime_get_ns();
+		end = end ?: now + SPIN_NS;
+		if (!single_task_running() || now >= end)
+			break;
+	}
 	/* An event can have come to a sleeper only. */
-	return ret ?: cq_sleep(cq, wait);
+	return cq_sleep(cq, wait);
 }
 
 /**

@@ -23,13 +23,16 @@
 	})
 
 /*
- * Post the first requests of a chain on the send or on the receive queue: @num of them, 1 and up.
+ * Posts the first requests of a chain on the receive or on the send queue: @num of them, 1 and up.
  * Returns how many leading ones the device has taken; if not all, chain->error says why.
  */
-static inline u32 ibchan_post_sends(struct ib_qp *qp, struct ibchan_chain *chain, u32 num)
+static inline u32 ibchan_post_chain(struct ib_qp *qp, struct ibchan_chain *chain, bool recv,
+				    u32 num)
 {
+	union ibchan_chain_wr *first = chain->wrs;
 	int ret, cut = 0;
-	u32 keep = ibchan_fault_cut(IBCHAN_FAULT_POST_SEND, num, &cut);
+	u32 keep = ibchan_fault_cut(recv ? IBCHAN_FAULT_POST_RECV : IBCHAN_FAULT_POST_SEND, num,
+				    &cut);
 
 	ibchan_fault_linger(IBCHAN_WINDOW_TAKEN);
 	if (unlikely(keep < num))
@@ -37,34 +40,19 @@ static inline u32 ibchan_post_sends(struct ib_qp *qp, struct ibchan_chain *chain
 	if (unlikely(!keep))
 		return 0;
 	if (unlikely(keep < num))
-		chain->wrs[keep - 1].wr.next = NULL;
+		first[keep - 1].wr.next = NULL;
 	/* Some drivers fail without a word on which request it was: the first. */
-	chain->bad_send = &chain->wrs[0].wr;
-	ret = ib_post_send(qp, &chain->wrs[0].wr, ibchan_given(&chain->bad_send));
+	if (recv) {
+		chain->bad_recv = &first->recv;
+		ret = ib_post_recv(qp, &first->recv, ibchan_given(&chain->bad_recv));
+	} else {
+		chain->bad_send = &first->wr;
+		ret = ib_post_send(qp, &first->wr, ibchan_given(&chain->bad_send));
+	}
 	if (likely(!ret))
 		return keep;
 	chain->error = ret;
-	return container_of(chain->bad_send, union ibchan_chain_wr, wr) - chain->wrs;
-}
-
-static inline u32 ibchan_post_recvs(struct ib_qp *qp, struct ibchan_chain *chain, u32 num)
-{
-	int ret, cut = 0;
-	u32 keep = ibchan_fault_cut(IBCHAN_FAULT_POST_RECV, num, &cut);
-
-	ibchan_fault_linger(IBCHAN_WINDOW_TAKEN);
-	if (unlikely(keep < num))
-		chain->error = cut;
-	if (unlikely(!keep))
-		return 0;
-	if (unlikely(keep < num))
-		chain->wrs[keep - 1].recv.next = NULL;
-	chain->bad_recv = &chain->wrs[0].recv;
-	ret = ib_post_recv(qp, &chain->wrs[0].recv, ibchan_given(&chain->bad_recv));
-	if (likely(!ret))
-		return keep;
-	chain->error = ret;
-	return container_of(chain->bad_recv, union ibchan_chain_wr, recv) - chain->wrs;
+	return container_of(chain->bad_send, union ibchan_chain_wr, wr) - first;
 }
 
 /* An RDMA write of no bytes: the peer's device acknowledges it. 0 or an errno. */
