@@ -5,7 +5,7 @@
  */
 #include <linux/errno.h>
 
-#include "element.h"
+#include "work.h"
 
 /* The request is refused when its work has the regions before @end. Returns @error. */
 int ibchan_work_refuse_sge(struct ibchan_work *work, struct ibchan_mr **end, int error)

@@ -11,7 +11,7 @@
 #include "fault.h"
 #include "trace.h"
 
-#include "element.h"
+#include "work.h"
 
 static void fill_received(struct ibchan_completion *completion, const struct ibchan_queue *queue,
 			  const struct ib_wc *wc)

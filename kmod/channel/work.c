@@ -20,8 +20,8 @@
 #include "post.h"
 #include "trace.h"
 
-#include "element.h"
 #include "private.h"
+#include "work.h"
 
 /* Each takes some 300 bytes of stack, and what the consumer's done() needs. */
 #define MAX_NESTED_REAPS	4
@@ -94,6 +94,99 @@ static __always_inline int check_work(const struct ibchan_work *work, struct ibc
 	return 0;
 }
 
+/* @mr: where the region is kept. */
+static __always_inline int take_element(const struct ibchan_work *work,
+					       const struct ibchan_sge *sge, struct ibchan_mr **mr,
+					       struct ibchan_reason *reason)
+{
+	struct ibchan_range *range;
+	int ret;
+
+	if (unlikely(!ibchan_mr_get(sge->mr)))
+		return ibchan_refuse(reason, IBCHAN_REASON_MR_GOING, -ENOENT);
+	*mr = sge->mr;
+	if (!(work->flags & IBCHAN_WR_EXCLUSIVE))
+		return 0;
+	range = ibchan_range_at(work->queue, mr);
+	range->offset = sge->offset;
+	range->length = sge->length;
+	range->wr_id = work->wr_id;
+	ret = ibchan_busy_take(&sge->mr->busy, range, ibchan_ops[work->opcode].traits & OP_SCATTERS, reason);
+	if (unlikely(ret))
+		ibchan_mr_drop(sge->mr);
+	return ret;
+}
+
+/*
+ * Checks the elements of a request and takes them for its work, which has room for its regions. An
+ * empty element is not shown: a length of 0 means 2 GiB to some devices. It holds nothing. Under
+ * the post lock. -ENOSPC when there is no room for them in this chain. On an error none is taken.
+ */
+static __always_inline int add_sges(struct ibchan_channel *ch,
+						const struct ibchan_wr *wr,
+						struct ibchan_work *work,
+						union ibchan_chain_wr *built,
+						struct ibchan_reason *reason)
+{
+	const struct ibchan_sge *sge = wr->sges, *end = sge + wr->num_sge;
+	struct ib_sge *out = ch->chain.free;
+	struct ibchan_mr **mr = work->mrs;
+	u64 total = 0;
+	int ret;
+
+	built->wr.sg_list = out;
+	for (; sge != end; sge++) {
+		/*
+		 * iWARP tells the peer the key of the memory that a read goes to, as what the answer
+		 * is written by. That of a region without a registration of its own is the key of
+		 * all memory.
+		 */
+		if (unlikely(!ibchan_sge_fits(&ch->bounds, &sge->mr->extent, sge,
+					      ibchan_ops[wr->opcode].needed) ||
+			     (wr->opcode == IBCHAN_OP_READ && !sge->mr->ib &&
+			      ch->qp.gid.iwarp))) {
+			ret = ibchan_element_refuse(ch, wr->opcode, sge, reason);
+			goto refused;
+		}
+		if (unlikely(!sge->length)) {
+			work->num_sge--;
+			continue;
+		}
+		ret = take_element(work, sge, mr, reason);
+		if (unlikely(ret))
+			goto refused;
+		mr++;
+		total += sge->length;
+		if (unlikely(sge->mr->segments || out == ch->chain.end)) {
+			ret = ibchan_element_build_parts(ch, wr->opcode, sge, out,
+							 out - built->wr.sg_list, reason);
+			if (ret < 0)
+				return ibchan_work_refuse_sge(work, mr, ret);
+			out += ret;
+			continue;
+		}
+		out->addr = sge->mr->addr + sge->offset;
+		out->length = sge->length;
+		out->lkey = sge->mr->lkey;
+		out++;
+	}
+	built->wr.num_sge = out - built->wr.sg_list;
+	/* Some were of several parts. */
+	if (unlikely(built->wr.num_sge > ch->bounds.max_sge[wr->opcode]))
+		ret = ibchan_refuse_elements(built->wr.num_sge, ch->bounds.max_sge[wr->opcode],
+					     reason);
+	else
+		ret = ibchan_check_total(&ch->bounds, wr, total, built->wr.num_sge, reason);
+	if (unlikely(ret))
+		return ibchan_work_refuse_sge(work, mr, ret);
+	ch->chain.free = out;
+	return 0;
+refused:
+	if (reason)
+		reason->element = sge - wr->sges;
+	return ibchan_work_refuse_sge(work, mr, ret);
+}
+
 /* A scatterlist or inline data. @end: behind the last request that may be in the chain. */
 static noinline int add_others(const struct ibchan_wr *wr, struct ibchan_work *work,
 			       union ibchan_chain_wr *out, const struct ibchan_wr *end,
@@ -139,7 +232,7 @@ static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queu
 	if (unlikely(wr->flags & (IBCHAN_WR_INLINE | IBCHAN_WR_SGL)))
 		ret = add_others(wr, work, out, end, reason);
 	else
-		ret = ibchan_work_add_sges(ch, wr, work, out, reason);
+		ret = add_sges(ch, wr, work, out, reason);
 	if (unlikely(ret)) {
 		ch->chain.room += !wr->work;
 		return ret;

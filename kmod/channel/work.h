@@ -5,6 +5,16 @@
 
 #include "channel.h"
 
+/* element.c */
+int ibchan_work_refuse_sge(struct ibchan_work *work, struct ibchan_mr **end, int error);
+int ibchan_element_refuse(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
+			  struct ibchan_reason *reason);
+int ibchan_element_build_parts(const struct ibchan_channel *ch, u8 opcode,
+			       const struct ibchan_sge *sge, struct ib_sge *out, u32 before,
+			       struct ibchan_reason *reason);
+int ibchan_work_add_inline(const struct ibchan_wr *wr, struct ibchan_channel *ch,
+			   union ibchan_chain_wr *built, struct ibchan_reason *reason);
+
 /* retire.c */
 void ibchan_work_done(struct ib_cq *ib, struct ib_wc *wc);
 
@@ -41,6 +51,25 @@ static inline u32 ibchan_sgl_parts(const struct ibchan_work *work)
 	const struct ibchan_queue *queue = work->queue;
 
 	return queue->parts[work->number & queue->places.mask].num_sge;
+}
+
+/* An element's region is kept in @mr; its range has the same place in the other array. */
+static __always_inline struct ibchan_range *ibchan_range_at(const struct ibchan_queue *queue,
+							    struct ibchan_mr **mr)
+{
+	return &queue->ranges[mr - queue->mrs];
+}
+
+/* Gives back what the elements of a work hold. Any context with bottom halves off; not NMI. */
+static __always_inline void ibchan_work_put_mrs(struct ibchan_work *work)
+{
+	struct ibchan_mr **mr = work->mrs, **end = mr + work->num_sge;
+
+	for (; mr != end; mr++) {
+		if (work->flags & IBCHAN_WR_EXCLUSIVE)
+			ibchan_busy_release(&(*mr)->busy, ibchan_range_at(work->queue, mr));
+		ibchan_mr_drop(*mr);
+	}
 }
 
 #endif /* IBCHAN_WORK_H */
