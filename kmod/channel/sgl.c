@@ -136,6 +136,7 @@ static void take_parts(struct ibchan_queue *queue, struct ibchan_work *work, u32
 		queue->works[part->number & queue->places.mask] = part;
 	}
 	work->number += parts;
+	queue->works[work->number & queue->places.mask] = work;
 	part_at(queue, work->number)->num_sge = parts;
 }
 

@@ -26,11 +26,6 @@
 /* Each takes some 300 bytes of stack, and what the consumer's done() needs. */
 #define MAX_NESTED_REAPS	4
 
-static bool is_receive(const struct ibchan_wr *wr)
-{
-	return wr->opcode == IBCHAN_OP_RECV;
-}
-
 static noinline int refuse_full(struct ibchan_queue *queue, struct ibchan_reason *reason)
 {
 	u32 code = queue == &queue->channel->send ? IBCHAN_REASON_SEND_QUEUE_FULL :
@@ -64,20 +59,6 @@ static noinline void give_room_back(struct ibchan_queue *queue)
 
 	ibchan_sink_cancel(queue->cq, chain->room);
 	chain->room = 0;
-}
-
-/*
- * The work of a request that brings none is the queue's own, in the same place. Its completion
- * has room in the sink. @left: how many requests may still be in the chain.
- */
-static __always_inline int take_own_work(struct ibchan_chain *chain, struct ibchan_queue *queue,
-					 u32 left, struct ibchan_reason *reason)
-{
-	int ret = chain->room ? 0 : take_room(queue, left, reason);
-
-	if (likely(!ret))
-		chain->room--;
-	return ret;
 }
 
 static __always_inline int check_work(const struct ibchan_work *work, struct ibchan_reason *reason)
@@ -213,16 +194,20 @@ static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queu
 	ret = ibchan_check_form(&ch->bounds, wr, reason);
 	if (unlikely(ret))
 		return ret;
-	if (unlikely(ibchan_places_full(&queue->places)))
+	if (unlikely(ibchan_places_in_flight(&queue->places) >= queue->places.depth))
 		return refuse_full(queue, reason);
 	if (work) {
 		ret = check_work(work, reason);
 	} else {
+		/* The queue's own, in the same place. Its completion has room in the sink. */
 		work = &queue->slots[place];
-		ret = take_own_work(&ch->chain, queue, end - wr, reason);
+		ret = ch->chain.room ? 0 : take_room(queue, end - wr, reason);
+		if (likely(!ret))
+			ch->chain.room--;
 	}
 	if (unlikely(ret))
 		return ret;
+	queue->works[place] = work;
 	work->queue = queue;
 	work->mrs = &queue->mrs[place * queue->max_sge];
 	work->wr_id = wr->wr_id;
@@ -238,8 +223,6 @@ static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queu
 		return ret;
 	}
 	WRITE_ONCE(work->cqe.done, ibchan_work_done);
-	/* That of the last part, where there are several. */
-	queue->works[work->number & queue->places.mask] = work;
 	trace_ibchan_post(ch->cookie, work);
 	return 0;
 }
@@ -349,7 +332,7 @@ static __always_inline int build_chain(struct ibchan_channel *ch, bool recv,
 		out->wr.next = &out[1].wr;
 		out++;
 		wr++;
-	} while (wr != end && is_receive(wr) == recv);
+	} while (wr != end && (wr->opcode == IBCHAN_OP_RECV) == recv);
 	if (unlikely(ch->chain.room))
 		give_room_back(queue);
 	*wrs = out - ch->chain.wrs;
@@ -413,15 +396,15 @@ static noinline int refuse_state(struct ibchan_channel *ch, u32 state, struct ib
  * Receives for what the peer sends first: in place before it can. Not during a
  * handshake with an endpoint, which may have to go back.
  */
-static bool takes_early(const struct ibchan_channel *ch, u32 state, const struct ibchan_wr *wr)
+static bool takes_early(const struct ibchan_channel *ch, u32 state, bool recv)
 {
 	if (state == IBCHAN_CHANNEL_PREPARED)
-		return is_receive(wr) && READ_ONCE(ch->qp.ready);
+		return recv && READ_ONCE(ch->qp.ready);
 	if (state != IBCHAN_CHANNEL_CONNECTING || !READ_ONCE(ch->cm))
 		return false;
 	/* The peer's first message may come before the connection manager's word. */
-	return is_receive(wr) ? READ_ONCE(ch->qp.ready) :
-				READ_ONCE(ch->connected) && READ_ONCE(ch->recv.places.retired);
+	return recv ? READ_ONCE(ch->qp.ready) :
+		      READ_ONCE(ch->connected) && READ_ONCE(ch->recv.places.retired);
 }
 
 /*
@@ -436,7 +419,7 @@ static __always_inline int post_some(struct ibchan_channel *ch, bool recv,
 	u32 wrs, posted, undone;
 	int ret;
 
-	if (unlikely(state != IBCHAN_CHANNEL_CONNECTED) && !takes_early(ch, state, *next))
+	if (unlikely(state != IBCHAN_CHANNEL_CONNECTED) && !takes_early(ch, state, recv))
 		return refuse_state(ch, state, reason);
 	ibchan_fault_linger(IBCHAN_WINDOW_CHECKED);
 	ret = build_chain(ch, recv, next, end, &wrs, reason);
@@ -542,17 +525,18 @@ int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 	const struct ibchan_wr *wr = wrs, *end = wrs + num;
 	int ret = 0;
 
-	*accepted = 0;
 	/* The end of bottom halves would switch them on. */
-	if (unlikely(irqs_disabled()))
+	if (unlikely(irqs_disabled())) {
+		*accepted = 0;
 		return ibchan_refuse(reason, IBCHAN_REASON_INTERRUPTS_OFF, -EDEADLK);
+	}
 	if (ch->after_post & IBCHAN_AFTER_REAP)
 		reap_both(ch, ibchan_callback_may_come);
 	if (reason)
 		reason->element = 0;
 	spin_lock_bh(&ch->post_lock);
 	while (wr != end && likely(!ret))
-		ret = is_receive(wr) ? post_some(ch, true, &wr, end, reason) :
+		ret = wr->opcode == IBCHAN_OP_RECV ? post_some(ch, true, &wr, end, reason) :
 				       post_some(ch, false, &wr, end, reason);
 	*accepted = wr - wrs;
 	if (unlikely(ret))
