@@ -267,7 +267,10 @@ static void build_opcode(union ibchan_chain_wr *out, const struct ibchan_wr *wr)
 	}
 }
 
-/* Builds the features that few requests ask for. Returns the last WR of the request. */
+/*
+ * Builds the features that few requests ask for, and takes the request's places. Returns the last
+ * WR of the request.
+ */
 static noinline union ibchan_chain_wr *build_odd(struct ibchan_channel *ch,
 						 union ibchan_chain_wr *out,
 						 const struct ibchan_wr *wr)
@@ -290,21 +293,6 @@ static noinline union ibchan_chain_wr *build_odd(struct ibchan_channel *ch,
 	return wr->flags & IBCHAN_WR_SGL ? ibchan_sgl_split(work, out) : out;
 }
 
-/* Takes the request's place. Returns its last WR. */
-static __always_inline union ibchan_chain_wr *build_send(struct ibchan_channel *ch,
-							 union ibchan_chain_wr *out,
-							 const struct ibchan_wr *wr)
-{
-	out->wr.opcode = ibchan_ops[wr->opcode].verb[0];
-	out->wr.send_flags = IB_SEND_SIGNALED;
-	out->rdma.remote_addr = wr->remote_addr;
-	out->rdma.rkey = wr->rkey;
-	if (unlikely(wr->head & IBCHAN_ODD_HEAD))
-		return build_odd(ch, out, wr);
-	ibchan_places_take(&ch->send.places, true);
-	return out;
-}
-
 /*
  * Takes leading requests of those before @end for their queue, as long as they fit one chain. A
  * refusal ends it, too. Each WR points to the next one. Returns 0 or why the next request is
@@ -325,10 +313,16 @@ static __always_inline int build_chain(struct ibchan_channel *ch, bool recv,
 		ret = reserve(ch, queue, wr, out, end, reason);
 		if (unlikely(ret))
 			break;
-		if (recv)
-			ibchan_places_take(&ch->recv.places, true);
+		if (!recv) {
+			out->wr.opcode = ibchan_ops[wr->opcode].verb[0];
+			out->wr.send_flags = IB_SEND_SIGNALED;
+			out->rdma.remote_addr = wr->remote_addr;
+			out->rdma.rkey = wr->rkey;
+		}
+		if (recv || likely(!(wr->head & IBCHAN_ODD_HEAD)))
+			ibchan_places_take(&queue->places, true);
 		else
-			out = build_send(ch, out, wr);
+			out = build_odd(ch, out, wr);
 		out->wr.next = &out[1].wr;
 		out++;
 		wr++;

@@ -39,11 +39,6 @@ static inline u32 ibchan_places_in_flight(const struct ibchan_places *places)
 	return READ_ONCE(places->posted) - retired;
 }
 
-static inline bool ibchan_places_full(const struct ibchan_places *places)
-{
-	return ibchan_places_in_flight(places) >= places->depth;
-}
-
 /*
  * Takes a place; not called when all are taken. A work that does not ask for a
  * completion gives its place back only when a later one completes, so at least

@@ -19,6 +19,11 @@ static struct ibchan_places places_near_the_end(u32 depth)
 	return places;
 }
 
+static bool is_full(const struct ibchan_places *places)
+{
+	return ibchan_places_in_flight(places) == places->depth;
+}
+
 static void a_new_queue_is_empty(struct kunit *test)
 {
 	struct ibchan_places places;
@@ -28,7 +33,7 @@ static void a_new_queue_is_empty(struct kunit *test)
 		memset(&places, UNTOUCHED, sizeof(places));
 		ibchan_places_init(&places, depths[i]);
 		KUNIT_EXPECT_EQ(test, ibchan_places_in_flight(&places), 0U);
-		KUNIT_EXPECT_FALSE(test, ibchan_places_full(&places));
+		KUNIT_EXPECT_FALSE(test, is_full(&places));
 	}
 }
 
@@ -54,11 +59,11 @@ static void a_queue_takes_as_many_as_it_is_deep(struct kunit *test)
 
 		ibchan_places_init(&places, depths[i]);
 		for (n = 0; n < depths[i]; n++) {
-			KUNIT_EXPECT_FALSE(test, ibchan_places_full(&places));
+			KUNIT_EXPECT_FALSE(test, is_full(&places));
 			ibchan_places_take(&places, true);
 			KUNIT_EXPECT_EQ(test, ibchan_places_in_flight(&places), n + 1);
 		}
-		KUNIT_EXPECT_TRUE(test, ibchan_places_full(&places));
+		KUNIT_EXPECT_TRUE(test, is_full(&places));
 	}
 }
 
@@ -73,9 +78,9 @@ static void a_place_given_back_can_be_taken_again(struct kunit *test)
 		for (n = 0; n < depths[i]; n++)
 			ibchan_places_take(&places, true);
 		for (n = 0; n < 3 * depths[i]; n++) {
-			KUNIT_EXPECT_TRUE(test, ibchan_places_full(&places));
+			KUNIT_EXPECT_TRUE(test, is_full(&places));
 			ibchan_places_give(&places);
-			KUNIT_EXPECT_FALSE(test, ibchan_places_full(&places));
+			KUNIT_EXPECT_FALSE(test, is_full(&places));
 			ibchan_places_take(&places, true);
 		}
 	}
@@ -92,7 +97,7 @@ static void the_counters_may_wrap(struct kunit *test)
 		for (n = 0; n < depths[i]; n++)
 			ibchan_places_take(&places, true);
 		KUNIT_EXPECT_EQ(test, ibchan_places_in_flight(&places), depths[i]);
-		KUNIT_EXPECT_TRUE(test, ibchan_places_full(&places));
+		KUNIT_EXPECT_TRUE(test, is_full(&places));
 		for (n = depths[i]; n--; ) {
 			ibchan_places_give(&places);
 			KUNIT_EXPECT_EQ(test, ibchan_places_in_flight(&places), n);
@@ -112,7 +117,7 @@ static void no_two_places_in_flight_share_a_slot(struct kunit *test)
 
 		memset(taken, 0, sizeof(taken));
 		for (n = 0; n < 4 * depths[i]; n++) {
-			if (ibchan_places_full(&places)) {
+			if (is_full(&places)) {
 				taken[places.retired & places.mask] = 0;
 				ibchan_places_give(&places);
 			}
@@ -178,7 +183,7 @@ static void a_queue_never_fills_with_works_that_none_ends(struct kunit *test)
 			u32 slot = places.posted & places.mask;
 
 			asked[slot] = ibchan_places_take(&places, !(next_random(&random) % 64));
-			if (!ibchan_places_full(&places))
+			if (!is_full(&places))
 				continue;
 			while (ibchan_places_in_flight(&places) &&
 			       !asked[places.retired & places.mask])
