@@ -212,3 +212,39 @@ bool ibchan_queue_flush(struct ibchan_queue *queue, u32 max)
 		ibchan_queue_end_marker(queue);
 	return false;
 }
+
+/**
+ * ibchan_channel_arm - have a channel's completions reaped by themselves
+ * @ch: the channel; RCU or the caller keeps its memory
+ * @except: a cq that the caller is about to wait on, or NULL
+ *
+ * As ibchan_cq_arm(), for the cqs of the channel.
+ *
+ * Context: process or softirq, not with interrupts off.
+ */
+void ibchan_channel_arm(struct ibchan_channel *ch, const struct ibchan_cq *except)
+{
+	if (ch->send.cq != except)
+		ibchan_cq_arm(ch->send.cq);
+	if (ch->recv.cq != except && ch->recv.cq != ch->send.cq)
+		ibchan_cq_arm(ch->recv.cq);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_arm, IBCHAN_NS);
+
+/**
+ * ibchan_channel_reap - retire what has completed of a channel
+ * @ch: the channel; RCU or the caller keeps its memory
+ * @except: a cq that the caller is about to wait on, or NULL
+ *
+ * As ibchan_cq_reap(), for the cqs of the channel, up to 256 completions of each.
+ *
+ * Context: process or softirq, not with interrupts off.
+ */
+void ibchan_channel_reap(struct ibchan_channel *ch, const struct ibchan_cq *except)
+{
+	if (ch->send.cq != except)
+		ibchan_cq_reap(ch->send.cq, IBCHAN_REAP_BUDGET);
+	if (ch->recv.cq != except && ch->recv.cq != ch->send.cq)
+		ibchan_cq_reap(ch->recv.cq, IBCHAN_REAP_BUDGET);
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_channel_reap, IBCHAN_NS);

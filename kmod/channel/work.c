@@ -75,7 +75,7 @@ static __always_inline int check_work(const struct ibchan_work *work, struct ibc
 	return 0;
 }
 
-/* @mr: where the region is kept. */
+/* @mr: where the region is kept; its range has the same place in the other array. */
 static __always_inline int take_element(const struct ibchan_work *work,
 					       const struct ibchan_sge *sge, struct ibchan_mr **mr,
 					       struct ibchan_reason *reason)
@@ -88,7 +88,7 @@ static __always_inline int take_element(const struct ibchan_work *work,
 	*mr = sge->mr;
 	if (!(work->flags & IBCHAN_WR_EXCLUSIVE))
 		return 0;
-	range = ibchan_range_at(work->queue, mr);
+	range = &work->queue->ranges[mr - work->queue->mrs];
 	range->offset = sge->offset;
 	range->length = sge->length;
 	range->wr_id = work->wr_id;

@@ -53,13 +53,6 @@ static inline u32 ibchan_sgl_parts(const struct ibchan_work *work)
 	return queue->parts[work->number & queue->places.mask].num_sge;
 }
 
-/* An element's region is kept in @mr; its range has the same place in the other array. */
-static __always_inline struct ibchan_range *ibchan_range_at(const struct ibchan_queue *queue,
-							    struct ibchan_mr **mr)
-{
-	return &queue->ranges[mr - queue->mrs];
-}
-
 /* Gives back what the elements of a work hold. Any context with bottom halves off; not NMI. */
 static __always_inline void ibchan_work_put_mrs(struct ibchan_work *work)
 {
@@ -67,7 +60,8 @@ static __always_inline void ibchan_work_put_mrs(struct ibchan_work *work)
 
 	for (; mr != end; mr++) {
 		if (work->flags & IBCHAN_WR_EXCLUSIVE)
-			ibchan_busy_release(&(*mr)->busy, ibchan_range_at(work->queue, mr));
+			ibchan_busy_release(&(*mr)->busy,
+					    &work->queue->ranges[mr - work->queue->mrs]);
 		ibchan_mr_drop(*mr);
 	}
 }
