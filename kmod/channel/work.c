@@ -75,24 +75,25 @@ static __always_inline int check_work(const struct ibchan_work *work, struct ibc
 	return 0;
 }
 
-/* @mr: where the region is kept; its range has the same place in the other array. */
+/* @kept: where the region is kept; its range has the same place in the other array. */
 static __always_inline int take_element(const struct ibchan_work *work,
-					       const struct ibchan_sge *sge, struct ibchan_mr **mr,
-					       struct ibchan_reason *reason)
+					const struct ibchan_sge *sge, struct ibchan_mr **kept,
+					struct ibchan_reason *reason)
 {
 	struct ibchan_range *range;
 	int ret;
 
 	if (unlikely(!ibchan_mr_get(sge->mr)))
 		return ibchan_refuse(reason, IBCHAN_REASON_MR_GOING, -ENOENT);
-	*mr = sge->mr;
+	*kept = sge->mr;
 	if (!(work->flags & IBCHAN_WR_EXCLUSIVE))
 		return 0;
-	range = &work->queue->ranges[mr - work->queue->mrs];
+	range = &work->queue->ranges[kept - work->queue->mrs];
 	range->offset = sge->offset;
 	range->length = sge->length;
 	range->wr_id = work->wr_id;
-	ret = ibchan_busy_take(&sge->mr->busy, range, ibchan_ops[work->opcode].traits & OP_SCATTERS, reason);
+	ret = ibchan_busy_take(&sge->mr->busy, range, ibchan_ops[work->opcode].traits & OP_SCATTERS,
+			       reason);
 	if (unlikely(ret))
 		ibchan_mr_drop(sge->mr);
 	return ret;
@@ -103,15 +104,13 @@ static __always_inline int take_element(const struct ibchan_work *work,
  * empty element is not shown: a length of 0 means 2 GiB to some devices. It holds nothing. Under
  * the post lock. -ENOSPC when there is no room for them in this chain. On an error none is taken.
  */
-static __always_inline int add_sges(struct ibchan_channel *ch,
-						const struct ibchan_wr *wr,
-						struct ibchan_work *work,
-						union ibchan_chain_wr *built,
-						struct ibchan_reason *reason)
+static __always_inline int add_sges(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+				    struct ibchan_work *work, union ibchan_chain_wr *built,
+				    struct ibchan_reason *reason)
 {
 	const struct ibchan_sge *sge = wr->sges, *end = sge + wr->num_sge;
 	struct ib_sge *out = ch->chain.free;
-	struct ibchan_mr **mr = work->mrs;
+	struct ibchan_mr **kept = work->mrs;
 	u64 total = 0;
 	int ret;
 
@@ -124,8 +123,7 @@ static __always_inline int add_sges(struct ibchan_channel *ch,
 		 */
 		if (unlikely(!ibchan_sge_fits(&ch->bounds, &sge->mr->extent, sge,
 					      ibchan_ops[wr->opcode].needed) ||
-			     (wr->opcode == IBCHAN_OP_READ && !sge->mr->ib &&
-			      ch->qp.gid.iwarp))) {
+			     (wr->opcode == IBCHAN_OP_READ && !sge->mr->ib && ch->qp.gid.iwarp))) {
 			ret = ibchan_element_refuse(ch, wr->opcode, sge, reason);
 			goto refused;
 		}
@@ -133,16 +131,16 @@ static __always_inline int add_sges(struct ibchan_channel *ch,
 			work->num_sge--;
 			continue;
 		}
-		ret = take_element(work, sge, mr, reason);
+		ret = take_element(work, sge, kept, reason);
 		if (unlikely(ret))
 			goto refused;
-		mr++;
+		kept++;
 		total += sge->length;
 		if (unlikely(sge->mr->segments || out == ch->chain.end)) {
 			ret = ibchan_element_build_parts(ch, wr->opcode, sge, out,
 							 out - built->wr.sg_list, reason);
 			if (ret < 0)
-				return ibchan_work_refuse_sge(work, mr, ret);
+				return ibchan_work_refuse_sge(work, kept, ret);
 			out += ret;
 			continue;
 		}
@@ -159,13 +157,13 @@ static __always_inline int add_sges(struct ibchan_channel *ch,
 	else
 		ret = ibchan_check_total(&ch->bounds, wr, total, built->wr.num_sge, reason);
 	if (unlikely(ret))
-		return ibchan_work_refuse_sge(work, mr, ret);
+		return ibchan_work_refuse_sge(work, kept, ret);
 	ch->chain.free = out;
 	return 0;
 refused:
 	if (reason)
 		reason->element = sge - wr->sges;
-	return ibchan_work_refuse_sge(work, mr, ret);
+	return ibchan_work_refuse_sge(work, kept, ret);
 }
 
 /* A scatterlist or inline data. @end: behind the last request that may be in the chain. */
