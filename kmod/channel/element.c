@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Elements of a request that are not like most: refused, of regions in several segments, or data
- * that are in the request. See element.h.
+ * that are in the request.
  */
 #include <linux/errno.h>
 
@@ -15,7 +15,7 @@ int ibchan_work_refuse_sge(struct ibchan_work *work, struct ibchan_mr **end, int
 	return error;
 }
 
-/* Why an element does not fit, which ibchan_element_fits() has refused. */
+/* Why an element does not fit, which add_sges() has seen. */
 int ibchan_element_refuse(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
 			  struct ibchan_reason *reason)
 {

@@ -117,9 +117,9 @@ static __always_inline int add_sges(struct ibchan_channel *ch, const struct ibch
 	built->wr.sg_list = out;
 	for (; sge != end; sge++) {
 		/*
-		 * iWARP tells the peer the key of the memory that a read goes to, as what the answer
-		 * is written by. That of a region without a registration of its own is the key of
-		 * all memory.
+		 * iWARP tells the peer the key of the memory that a read goes to, and the answer
+		 * is written by it. A region without a registration of its own has the key of all
+		 * memory.
 		 */
 		if (unlikely(!ibchan_sge_fits(&ch->bounds, &sge->mr->extent, sge,
 					      ibchan_ops[wr->opcode].needed) ||
