@@ -28,10 +28,7 @@ union any_command {
 	struct any_header header;
 };
 
-enum rights {
-	ANY_MM = BIT(0),	/* any process that has the file may */
-	CHECKS = BIT(1),	/* checks the caller itself, as all else */
-};
+#define ANY_MM	1	/* any process that has the file may */
 
 /* How a command is run; a place of a member is its offset, and 0: the struct has none */
 struct command {
@@ -39,7 +36,7 @@ struct command {
 	u32 size;	/* of the struct */
 	u32 first_size;	/* of its first version */
 	u32 flags;	/* known */
-	u32 rights;	/* enum rights */
+	u32 rights;	/* ANY_MM, or 0: the process that opened the file */
 	u32 reserved;	/* place of the word that has to be 0 */
 	u32 reason;	/* place of the reason, which is empty until there is one */
 	u32 handle;	/* place of the handle of the object that the command is about */
@@ -74,7 +71,7 @@ struct command {
 #define TRAITS_channel_query	0, ANY_MM, out_endpoint, ABOUT(channel_query, channel, CHANNEL)
 #define TRAITS_channel_break	0, 0, reserved,				\
 				RESERVED(channel_break) ABOUT(channel_break, channel, CHANNEL)
-#define TRAITS_submit		IBCHAN_SUBMIT_FLAGS, CHECKS, reason,
+#define TRAITS_submit		IBCHAN_SUBMIT_FLAGS, 0, reason,
 #define TRAITS_destroy		0, ANY_MM, reserved, RESERVED(destroy)
 #define TRAITS_mr_reg_dmabuf	0, 0, reason,				\
 				RESERVED(mr_reg_dmabuf) REASON(mr_reg_dmabuf) \
@@ -112,69 +109,52 @@ static const struct command commands[] = {
 	IBCHAN_COMMANDS(COMMAND_ROW)
 };
 
-/* Copies word by word: so few bytes are not worth a string instruction. @words is a constant. */
-static __always_inline int copy_words_in(u64 *to, const u64 __user *from, const u32 words)
+#define SUBMIT		(&commands[_IOC_NR(IBCHAN_CMD_SUBMIT)])
+
+/* What a submit reads; the reason behind it is written only when there is one. */
+#define SUBMIT_WORDS	(offsetof(struct ibchan_cmd_submit, reason) / sizeof(u64))
+
+/*
+ * A submit of this version is copied word by word: so few bytes are not worth a string instruction.
+ * Of its reason the last word shows that the struct is there.
+ */
+static __always_inline int copy_in(const struct command *command, union any_command *cmd,
+				   void __user *user)
 {
-	u32 i;
-
-	if (!user_read_access_begin(from, words * sizeof(u64)))
-		return -EFAULT;
-#pragma GCC unroll 16
-	for (i = 0; i < words; i++)
-		unsafe_get_user(to[i], &from[i], fault);
-	user_read_access_end();
-	return 0;
-fault:
-	user_read_access_end();
-	return -EFAULT;
-}
-
-static __always_inline int copy_words_out(u64 __user *to, const u64 *from, const u32 words)
-{
-	u32 i;
-
-	if (!user_write_access_begin(to, words * sizeof(u64)))
-		return -EFAULT;
-#pragma GCC unroll 16
-	for (i = 0; i < words; i++)
-		unsafe_put_user(from[i], &to[i], fault);
-	user_write_access_end();
-	return 0;
-fault:
-	user_write_access_end();
-	return -EFAULT;
-}
-
-#define SUBMIT_WORDS	(sizeof(struct ibchan_cmd_submit) / sizeof(u64))
-
-/* A submit has no reason when it succeeds. */
-#define SUCCESS_WORDS	(offsetof(struct ibchan_cmd_submit, reason) / sizeof(u64))
-
-static bool is_submit(const struct command *command)
-{
-	return command == &commands[_IOC_NR(IBCHAN_CMD_SUBMIT)];
-}
-
-static int copy_in(const struct command *command, union any_command *cmd, void __user *user)
-{
-	u32 size;
+	struct ibchan_cmd_submit __user *submit = user;
+	u64 __user *from = user;
+	u64 *to = (u64 *)cmd;
+	u32 i, size;
 	int ret;
 
+	if (likely(command == SUBMIT) && user_read_access_begin(user, sizeof(*submit))) {
+		unsafe_get_user(size, &submit->size, fault);
+		if (likely(size == sizeof(*submit))) {
+#pragma GCC unroll 8
+			for (i = 0; i < SUBMIT_WORDS; i++)
+				unsafe_get_user(to[i], &from[i], fault);
+			unsafe_get_user(to[i], &submit->reason.value[2], fault);
+			user_read_access_end();
+			goto copied;
+		}
+		user_read_access_end();
+	}
 	if (get_user(size, (u32 __user *)user))
 		return -EFAULT;
 	if (size < command->first_size)
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;
-	if (likely(is_submit(command) && size == sizeof(struct ibchan_cmd_submit)))
-		ret = copy_words_in((u64 *)cmd, user, SUBMIT_WORDS);
-	else
-		ret = copy_struct_from_user(cmd, command->size, user, size);
+	ret = copy_struct_from_user(cmd, command->size, user, size);
 	if (ret)
 		return ret;
+copied:
 	cmd->header.size = size;
 	cmd->header.flags &= ~IBCHAN_ANSWERED;
 	return cmd->header.flags & ~command->flags ? -EOPNOTSUPP : 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
 }
 
 static void undo(struct ibchan_call *call)
@@ -198,23 +178,30 @@ static void undo(struct ibchan_call *call)
 }
 
 /*
- * The answer goes out after a refusal too, because it says why. The caller gets as many bytes
- * as it has said its struct has; the rest of a longer struct stays as it is.
+ * The answer goes out after a refusal too, because it says why. The caller gets as many bytes as it
+ * has said its struct has; the rest of a longer struct stays as it is. Of a submit that succeeds
+ * these are all members that have changed.
  */
 static int answer(const struct command *command, struct ibchan_call *call, int ret)
 {
+	struct ibchan_cmd_submit __user *submit = call->user;
+	const struct ibchan_cmd_submit *cmd = call->cmd;
 	struct any_header __user *user = call->user;
 	struct any_header *header = call->cmd;
 	/* The end of a wait that is run again stands in the answer. */
 	bool must_tell = !ret || ret == -ERESTARTNOHAND;
-	bool cut;
 
 	header->flags |= IBCHAN_ANSWERED;
-	if (likely(is_submit(command) && !ret))
-		cut = copy_words_out(call->user, call->cmd, SUCCESS_WORDS);
-	else
-		cut = copy_to_user(user, header, min(header->size, command->size));
-	if (cut) {
+	if (likely(command == SUBMIT && !ret) && user_write_access_begin(user, sizeof(*submit))) {
+		unsafe_put_user(cmd->entry_num, &submit->entry_num, fault);
+		unsafe_put_user(cmd->out_ready, &submit->out_ready, fault);
+		unsafe_put_user(cmd->flags, &submit->flags, fault);
+		user_write_access_end();
+		return 0;
+fault:
+		user_write_access_end();
+	}
+	if (copy_to_user(user, header, min(header->size, command->size))) {
 		/* The flags may have gone out before the page that could not be written. */
 		put_user(header->flags & ~IBCHAN_ANSWERED, &user->flags);
 		if (must_tell)
@@ -233,7 +220,7 @@ static int answer(const struct command *command, struct ibchan_call *call, int r
 /* Does what the bodies have in common. Submit looks after all of it itself. */
 static int prepare(const struct command *command, struct ibchan_call *call)
 {
-	int ret = command->rights & ANY_MM ? 0 : ibchan_caller_check(call->ctx);
+	int ret = command->rights ? 0 : ibchan_caller_check(call->ctx);
 
 	if (ret)
 		return ret;
@@ -251,30 +238,35 @@ static int prepare(const struct command *command, struct ibchan_call *call)
 static long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
 {
 	/* A processor that guesses must not call beyond the table, where numbers get row 0. */
-	const u32 nr = array_index_nospec(_IOC_NR(number), ARRAY_SIZE(commands));
-	const struct command *command = &commands[nr];
+	const struct command *command = likely(number == IBCHAN_CMD_SUBMIT) ? SUBMIT :
+		&commands[array_index_nospec(_IOC_NR(number), ARRAY_SIZE(commands))];
 	/* Copied in over the whole size of the command. */
 	union any_command cmd __uninitialized;
-	struct ibchan_call call = {
-		.ctx = file->private_data,
-		.file = file,
-		.cmd = &cmd,
-		.user = (void __user *)arg,
-		.new_fd = -1,
-	};
+	struct ibchan_call call __uninitialized;
 	int ret;
 
 	if (command->number != number)
 		return -ENOTTY;
+	call.ctx = file->private_data;
+	call.file = file;
+	call.cmd = &cmd;
+	call.user = (void __user *)arg;
+	call.object = NULL;
+	call.new = NULL;
+	call.new_file = NULL;
+	call.new_fd = -1;
+	call.events = 0;
+	call.num_held = 0;
 	ret = copy_in(command, &cmd, call.user);
 	if (ret)
 		return ret;
-	if (!(command->rights & CHECKS))
-		ret = prepare(command, &call);
-	if (!ret)
-		ret = command->run(&call);
-	/* Writing the answer holds no object: it may take as long as the page's owner likes. */
-	ibchan_call_release(&call);
+	if (likely(command == SUBMIT)) {
+		ret = ibchan_run_submit(&call);
+	} else {
+		ret = prepare(command, &call) ?: command->run(&call);
+		/* No object is held while the answer is written: a page may be long in coming. */
+		ibchan_call_release(&call);
+	}
 	return answer(command, &call, ret);
 }
 
