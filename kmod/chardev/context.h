@@ -253,8 +253,7 @@ void ibchan_ring_end(void *priv);
 void ibchan_ring_put(struct ibchan_user_ring *ring);
 struct file *ibchan_ring_file(struct ibchan_user_ring *ring, struct file *owner);
 int ibchan_ring_ready(struct ibchan_user_ring *ring);
-int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 *since,
-		     s64 timeout_ns);
+int ibchan_ring_wait(struct ibchan_user_ring *ring, struct ibchan_cmd_submit *cmd, bool posted);
 
 /* event.c */
 void ibchan_object_event(struct ibchan_object *object, u32 events);

@@ -17,22 +17,6 @@
 
 #include "submit.h"
 
-/* Each word once. */
-static int copy_element(union ibchan_submit_element *element,
-			const struct ibchan_submit_sge __user *user)
-{
-	if (!user_read_access_begin(user, sizeof(*user)))
-		return -EFAULT;
-	unsafe_get_user(element->user.offset, &user->offset, fault);
-	unsafe_get_user(element->user.length, &user->length, fault);
-	unsafe_get_user(element->user.mr, &user->mr, fault);
-	user_read_access_end();
-	return 0;
-fault:
-	user_read_access_end();
-	return -EFAULT;
-}
-
 /* An empty element of plain memory has no region, and is left out. */
 static bool keep_element(struct ibchan_submit_scratch *s, u32 index)
 {
@@ -60,8 +44,8 @@ static int copy_elements(struct ibchan_submit_scratch *s, struct ibchan_wr *wr, 
 	/* Each entry has room for one, which is copied before it is judged. */
 	if (num > room - s->num_elements)
 		return -ENOSPC;
-	for (i = 0; i < num; i++, user++) {
-		if (copy_element(&s->elements[s->num_elements], user))
+	for (i = 0; i < num; i++) {
+		if (copy_from_user(&s->elements[s->num_elements].user, &user[i], sizeof(*user)))
 			return ibchan_submit_refuse(reason, IBCHAN_REASON_ELEMENT_POINTER, -EFAULT,
 						    addr, 0);
 		wr->num_sge -= !keep_element(s, i);
@@ -138,29 +122,47 @@ static int check_odd(const struct ibchan_wr *wr, u32 num_sge, const struct ibcha
 }
 
 /*
- * Copies the rest of a request that is not like most, and judges it behind what cannot be copied of
- * it. @wr->sges is its element, behind those that are used. Returns -ENOSPC: there is no room in
- * this chunk; -EFAULT; -EINVAL; -EOPNOTSUPP.
+ * Copies request number @num, which may be any, from @addr and judges it behind what cannot be
+ * copied of it. The tail that this kernel does not know has to be zero. Returns -ENOSPC: there is
+ * no room in this chunk; -EFAULT; -E2BIG; -EINVAL; -EOPNOTSUPP.
  */
-int ibchan_submit_copy_odd(struct ibchan_submit_scratch *s, struct ibchan_wr *wr,
+int ibchan_submit_copy_odd(struct ibchan_submit_scratch *s, u32 num, u64 addr, u32 len,
 			   struct ibchan_reason *reason)
 {
-	u32 num = wr->num_sge, first = s->num_elements;
-	const struct ibchan_submit_sge sge = s->elements[first].user;
-	int ret = 0, had_plain = s->has_plain;
+	union ibchan_submit_element *element = &s->elements[s->num_elements];
+	u32 first = s->num_elements;
+	struct ibchan_wr *wr = &s->wrs[num];
+	struct ibchan_submit_wr user;
+	int ret, had_plain = s->has_plain;
 
-	if (num == 1)
+	ret = copy_struct_from_user(&user, sizeof(user), u64_to_user_ptr(addr), len);
+	if (ret)
+		return ret;
+	s->handles[num] = user.channel;
+	element->user = user.sge;
+	wr->wr_id = user.wr_id;
+	wr->sges = &element->sge;
+	wr->remote_addr = user.remote_addr;
+	wr->remote_length = user.remote_length;
+	wr->operand = user.operand;
+	wr->rkey = user.rkey;
+	wr->imm = user.imm;
+	wr->opcode = user.opcode;
+	wr->flags = user.flags;
+	wr->num_sge = user.num_sge;
+	wr->head = IBCHAN_SUBMIT_HEAD(wr->head);
+	if (user.num_sge == 1)
 		wr->num_sge -= !keep_element(s, 0);
 	else
-		ret = copy_elements(s, wr, wr->operand, reason);
+		ret = copy_elements(s, wr, user.sges, reason);
 	if (!ret && wr->flags & IBCHAN_WR_INLINE) {
 		s->has_plain = had_plain;
 		ret = copy_data(s, wr, first, reason);
 	}
-	ret = ret ?: check_odd(wr, num, &sge, reason);
+	ret = ret ?: check_odd(wr, user.num_sge, &user.sge, reason);
 	/* Its length is known, so the contract has the new value in that place. */
 	if (wr->opcode == IBCHAN_OP_COMPARE_SWAP) {
-		wr->swap = wr->remote_length;
+		wr->swap = user.swap;
 		wr->remote_length = IBCHAN_REMOTE_UNCHECKED;
 	}
 	return ret;
@@ -179,91 +181,70 @@ static struct ibchan_pd *get_pd(struct ibchan_context *ctx, u32 handle, struct i
 	return object->pd_of_channel;
 }
 
-/* Tries again where works that have completed had not let go of their pages yet. */
-static struct ibchan_mr *pin(struct ibchan_context *ctx, struct ibchan_pd *pd,
-			     const struct ibchan_plain *plain, struct ibchan_reason *reason)
+/* Pins the plain memory of a request. The domain is that of its channel. */
+static int pin_request(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 index,
+		       struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr = ibchan_mr_pin_user(pd, plain, reason);
-
-	if (mr != ERR_PTR(-ENOMEM) || !ibchan_context_settle(ctx))
-		return mr;
-	*reason = (struct ibchan_reason) {};
-	return ibchan_mr_pin_user(pd, plain, reason);
-}
-
-static int pin_elements(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-			const struct ibchan_wr *wr, struct ibchan_pd *pd,
-			struct ibchan_plain *plain, struct ibchan_reason *reason)
-{
+	const struct ibchan_wr *wr = &s->wrs[index];
+	struct ibchan_plain plain = { .num_sge = wr->num_sge, .opcode = wr->opcode };
+	struct ibchan_pd *pd = get_pd(ctx, s->handles[index], &plain);
 	u32 place = ibchan_submit_place(s, wr), end = place + wr->num_sge;
-	struct ibchan_mr *mr;
+	struct ibchan_mr *mr = NULL;
 
+	if (!pd)
+		return ibchan_submit_refuse(reason, IBCHAN_REASON_CHANNEL_HANDLE, -ENOENT,
+					    s->handles[index], 0);
 	for (; place < end; place++) {
 		union ibchan_submit_element *element = &s->elements[place];
 
 		if (element->user.mr != IBCHAN_MR_PLAIN)
 			continue;
-		plain->addr = element->user.offset;
-		plain->length = element->user.length;
-		mr = pin(ctx, pd, plain, reason);
+		plain.addr = element->user.offset;
+		plain.length = element->user.length;
+		mr = ibchan_mr_pin_user(pd, &plain, reason);
+		/* Works that have completed had not let go of their pages yet. */
+		if (mr == ERR_PTR(-ENOMEM) && ibchan_context_settle(ctx)) {
+			*reason = (struct ibchan_reason) {};
+			mr = ibchan_mr_pin_user(pd, &plain, reason);
+		}
 		if (IS_ERR(mr)) {
 			reason->element = s->index[place];
-			return PTR_ERR(mr);
+			break;
 		}
 		s->pinned[s->num_pinned++] = mr;
 		element->sge.mr = mr;
 		element->sge.offset = 0;
 	}
-	return 0;
-}
-
-static int pin_entry(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 index,
-		     struct ibchan_reason *reason)
-{
-	const struct ibchan_wr *wr = &s->wrs[index];
-	struct ibchan_plain plain = { .num_sge = wr->num_sge, .opcode = wr->opcode };
-	struct ibchan_pd *pd = get_pd(ctx, s->handles[index], &plain);
-	struct ibchan_reason why = {};
-	int ret;
-
-	if (!pd)
-		return ibchan_submit_refuse(reason, IBCHAN_REASON_CHANNEL_HANDLE, -ENOENT,
-					    s->handles[index], 0);
-	ret = pin_elements(ctx, s, wr, pd, &plain, &why);
 	ibchan_pd_put(pd);
-	/* A failure without a reason clears @reason. */
-	if (ret)
-		*reason = why;
-	return ret;
+	return PTR_ERR_OR_ZERO(mr);
 }
 
 /*
- * Makes regions of the plain memory that the first @num entries of a chunk name, and returns how
- * many leading entries may be posted; @reason and @error tell of the first one that may not.
- * ibchan_submit_unpin() is called in any case.
+ * Makes regions of the plain memory that the @num requests of a chunk name, and returns how many
+ * leading ones may be posted; if not even the first one, its errno. ibchan_submit_unpin() follows.
  */
-u32 ibchan_submit_pin(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
-		      struct ibchan_reason *reason, int *error)
+int ibchan_submit_pin(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
+		      struct ibchan_reason *reason)
 {
-	u32 done = 0;
-	int ret = 0;
+	u32 done;
+	int ret;
 
-	s->num_pinned = 0;
 	WRITE_ONCE(ctx->had_plain, 1);
-	while (done < num && !ret) {
-		ret = pin_entry(ctx, s, done, reason);
-		done += !ret;
+	for (done = 0; done < num; done++) {
+		ret = pin_request(ctx, s, done, reason);
+		if (ret && !done)
+			return ret;
+		if (ret) {
+			*reason = (struct ibchan_reason) {};
+			break;
+		}
 	}
-	if (ret)
-		*error = ret;
 	return done;
 }
 
 /* Leaves the regions to the works that were posted. */
 void ibchan_submit_unpin(struct ibchan_submit_scratch *s)
 {
-	u32 i;
-
-	for (i = 0; i < s->num_pinned; i++)
-		ibchan_mr_put(s->pinned[i], NULL, NULL);
+	while (s->num_pinned)
+		ibchan_mr_put(s->pinned[--s->num_pinned], NULL, NULL);
 }

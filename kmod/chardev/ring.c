@@ -25,6 +25,7 @@
 #include "compat.h"
 #include "context.h"
 #include "counters.h"
+#include "restart.h"
 
 /* Bytes that a ring takes without its pages. */
 #define RING_FIXED	1024
@@ -168,27 +169,20 @@ int ibchan_ring_ready(struct ibchan_user_ring *ring)
 	return likely(head - seen <= tail - seen) ? tail - head : refresh_head(ring);
 }
 
-/* Signed: @reserved may be an old value that the head has passed meanwhile. */
-static s32 ring_room(const struct ibchan_user_ring *ring, u32 reserved)
-{
-	return (s32)ring->entries - (s32)(reserved - READ_ONCE(ring->head));
-}
-
+/* Room is signed: @reserved may be an old value that the head has passed meanwhile. */
 static int ring_reserve(void *priv, u32 num)
 {
 	struct ibchan_user_ring *ring = priv;
-	int reserved = atomic_read(&ring->reserved);
-	s32 room;
-	int ret;
+	int ret, room, reserved = atomic_read(&ring->reserved);
 
 	do {
-		room = ring_room(ring, reserved);
-		if (likely(room >= (s32)num))
+		room = ring->entries - (reserved - READ_ONCE(ring->head));
+		if (likely(room >= (int)num))
 			continue;
 		ret = refresh_head(ring);
 		if (ret < 0)
 			return ret;
-		room = ring_room(ring, reserved);
+		room = ring->entries - (reserved - READ_ONCE(ring->head));
 		if (room <= 0)
 			return -EAGAIN;
 		num = min_t(u32, num, room);
@@ -201,36 +195,34 @@ static void ring_cancel(void *priv, u32 num)
 	atomic_sub(num, &((struct ibchan_user_ring *)priv)->reserved);
 }
 
-static __always_inline void ring_put(struct ibchan_user_ring *ring,
-				     const struct ibchan_completion *completion, u8 flags)
+static void ring_done(void *priv, const struct ibchan_completion *completion)
 {
+	struct ibchan_user_ring *ring = priv;
+	struct ibchan_shared_ring *shared = ring->shared;
 	u32 tail = ring->tail;
+	struct ibchan_cqe *cqe = &shared->cqes[tail & (ring->entries - 1)];
 
-	ring->shared->cqes[tail & (ring->entries - 1)] = (struct ibchan_cqe){
-		.wr_id = completion->wr_id,
-		.channel = completion->cookie,
-		.status = completion->status,
-		.opcode = completion->opcode,
-		.flags = completion->flags | flags,
-		.bytes = completion->bytes,
-		.imm = completion->imm,
-		.error = -(s32)completion->error,
-		.vendor_err = completion->vendor_err,
-	};
+	cqe->wr_id = completion->wr_id;
+	cqe->channel = completion->cookie;
+	cqe->status = completion->status;
+	cqe->opcode = completion->opcode;
+	cqe->flags = completion->flags;
+	cqe->bytes = completion->bytes;
+	cqe->imm = completion->imm;
+	cqe->error = -(s32)completion->error;
+	cqe->vendor_err = completion->vendor_err;
 	/* Our own tail goes first: see refresh_head(). */
 	WRITE_ONCE(ring->tail, ++tail);
 	/* Pairs with the reader's acquire: the entry is whole. */
-	smp_store_release(&ring->shared->tail, tail);
-}
-
-static void ring_done(void *priv, const struct ibchan_completion *completion)
-{
-	ring_put(priv, completion, 0);
+	smp_store_release(&shared->tail, tail);
 }
 
 static void ring_quiet(void *priv, const struct ibchan_completion *completion)
 {
-	ring_put(priv, completion, IBCHAN_CQE_SILENT);
+	struct ibchan_completion silent = *completion;
+
+	silent.flags |= IBCHAN_CQE_SILENT;
+	ring_done(priv, &silent);
 }
 
 static void ring_notify(void *priv)
@@ -261,46 +253,45 @@ const struct ibchan_sink ibchan_ring_sink = {
 
 struct ring_waiter {
 	struct ibchan_user_ring *ring;
-	u32 min_complete;
-	u32 since;	/* the reader's head when unread completions count */
+	const struct ibchan_cmd_submit *cmd;
 };
 
 static int waiter_ready(void *arg)
 {
-	struct ring_waiter *waiter = arg;
-	struct ibchan_user_ring *ring = waiter->ring;
+	const struct ibchan_cmd_submit *cmd = ((struct ring_waiter *)arg)->cmd;
+	struct ibchan_user_ring *ring = ((struct ring_waiter *)arg)->ring;
+	int ready = READ_ONCE(ring->tail) - cmd->tail;
 
+	if (!(cmd->flags & IBCHAN_SUBMIT_SINCE)) {
+		ready = ibchan_ring_ready(ring);
+		if (ready < 0)
+			return ready;
+	}
 	if (READ_ONCE(ring->ctx->broken))
 		return -EPROTO;
 	/* Completions in the ring can still be read; the cq brings no more. */
-	if (!waiter->min_complete && READ_ONCE(ring->gone))
+	if (!cmd->min_complete && READ_ONCE(ring->gone))
 		return -ENODEV;
-	return READ_ONCE(ring->tail) - waiter->since >= waiter->min_complete;
-}
-
-static int waiter_unread_ready(void *arg)
-{
-	struct ring_waiter *waiter = arg;
-	int ret = refresh_head(waiter->ring);
-
-	waiter->since = READ_ONCE(waiter->ring->head);
-	return ret < 0 ? ret : waiter_ready(arg);
+	return (u32)ready >= cmd->min_complete;
 }
 
 /*
- * Waits until @min_complete completions have come since the tail @since, or (NULL) lie unread;
- * 0 just brings in those that the cq has. The caller has a reference on the ring's cq. Returns
- * the errors of ibchan_cq_wait(), and -EPROTO when a ring of the context is damaged.
+ * The wait of a submit, for @cmd->min_complete; 0 just brings in the completions that the cq has.
+ * The caller has a reference on the ring's cq. Returns the errors of ibchan_cq_wait(), and -EPROTO
+ * when a ring of the context is damaged. @posted: run again by the kernel, the call would post once
+ * more.
  */
-int ibchan_ring_wait(struct ibchan_user_ring *ring, u32 min_complete, const u32 *since,
-		     s64 timeout_ns)
+int ibchan_ring_wait(struct ibchan_user_ring *ring, struct ibchan_cmd_submit *cmd, bool posted)
 {
-	struct ring_waiter waiter = { ring, min_complete, since ? *since : 0 };
-	int ret = ibchan_cq_wait(ring->cq, since ? waiter_ready : waiter_unread_ready, &waiter,
-				 timeout_ns);
+	struct ring_waiter waiter = { ring, cmd };
+	ktime_t start = posted ? 0 : ktime_get();
+	int ret = ibchan_cq_wait(ring->cq, waiter_ready, &waiter,
+				 ibchan_time_left(cmd->flags, cmd->timeout_ns));
 
 	/* Later completions come into the ring without a call. */
 	ibchan_cq_arm(ring->cq);
+	if (ret == -EINTR && !posted)
+		return ibchan_wait_again(&cmd->flags, &cmd->timeout_ns, start);
 	return min(ret, 0);
 }
 

@@ -7,9 +7,10 @@
  * pointers, and the requests go to ibchan_post() in runs for the same channel; the post takes its
  * own references before the RCU section ends.
  *
- * A chunk ends early at the first entry that one of the steps refuses: what comes before it is
- * posted all the same. It also ends where the room for elements or for inline data is used up; the
- * next chunk begins with that entry.
+ * A chunk ends before the first request that copying, pinning or a look for its regions refuses.
+ * Those before it are posted. The next chunk begins with it, and there its refusal is the answer:
+ * so the first one in order is told, whichever step finds it. A chunk also ends where the room for
+ * elements or for inline data is used up.
  */
 #include <linux/errno.h>
 #include <linux/sched/signal.h>
@@ -18,163 +19,100 @@
 #include "fault.h"
 #include "submit.h"
 
-/* --- copying --- */
-
 /* The opcode, the flags and the number of elements: as in struct ibchan_wr. */
-static const u32 __user *head_of(const struct ibchan_submit_wr __user *user)
-{
 #define SAME_PLACE(member)						\
 	static_assert(offsetof(struct ibchan_submit_wr, member) -	\
 		      offsetof(struct ibchan_submit_wr, opcode) ==	\
 		      offsetof(struct ibchan_wr, member) - offsetof(struct ibchan_wr, head))
-	SAME_PLACE(opcode);
-	SAME_PLACE(flags);
-	SAME_PLACE(num_sge);
+SAME_PLACE(opcode);
+SAME_PLACE(flags);
+SAME_PLACE(num_sge);
 #undef SAME_PLACE
 
-	return (const u32 __user *)&user->opcode;
-}
-
-/* Most have one element, of a region, and nothing that others have. */
-static __always_inline bool is_odd(const struct ibchan_wr *wr,
-				   const union ibchan_submit_element *element)
-{
-	return wr->head & IBCHAN_ODD_HEAD || wr->num_sge != 1 ||
-	       element->user.mr == IBCHAN_MR_PLAIN || wr->operand | wr->imm ||
-	       (!(wr->opcode & IBCHAN_OP_WRITE) &&
-		wr->remote_addr | wr->rkey | wr->remote_length);
-}
-
 /*
- * The words of one request. Of what the post reads, only these come from the caller. The pointers
- * are the kernel's: no request that is not inline looks at @data, which that of an earlier chunk
- * may have left. Within user_read_access_begin().
+ * Copies requests from number @num on as long as they are like most: of one element, of a region,
+ * and with nothing that others have. Returns the number of the first one that is not, or that
+ * cannot be copied, or @want. Of what the post reads, only these words come from the caller. The
+ * others are the kernel's, or of no use to such a request: an earlier chunk may have left them.
  */
-static __always_inline int copy_words(struct ibchan_wr *wr, union ibchan_submit_element *element,
-				      u32 *handle, const struct ibchan_submit_wr __user *user)
-{
-	u32 head;
-
-	static_assert(IBCHAN_WR_EXCLUSIVE == IBCHAN_WR_UNCHECKED);
-	unsafe_get_user(*handle, &user->channel, fault);
-	unsafe_get_user(wr->wr_id, &user->wr_id, fault);
-	unsafe_get_user(wr->remote_addr, &user->remote_addr, fault);
-	unsafe_get_user(wr->rkey, &user->rkey, fault);
-	unsafe_get_user(wr->remote_length, &user->remote_length, fault);
-	unsafe_get_user(element->user.offset, &user->sge.offset, fault);
-	unsafe_get_user(element->user.length, &user->sge.length, fault);
-	unsafe_get_user(element->user.mr, &user->sge.mr, fault);
-	unsafe_get_user(wr->operand, &user->operand, fault);
-	unsafe_get_user(wr->imm, &user->imm, fault);
-	unsafe_get_user(head, head_of(user), fault);
-	/* Ranges exclude each other unless the caller does not want that. */
-	wr->head = head ^ IBCHAN_HEAD(0, IBCHAN_WR_EXCLUSIVE);
-	wr->sges = &element->sge;
-	return 0;
-fault:
-	return -EFAULT;
-}
-
-/*
- * Copies requests up to @want as long as they are like most, and returns how many. @ret: 0; 1: the
- * next one is copied as far as this, and is odd, or longer than this kernel knows; -EFAULT.
- */
-static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, u32 done, u32 want,
-				     u64 addr, u32 len, int *ret)
+static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, u32 num, u32 want, u64 addr)
 {
 	const struct ibchan_submit_wr __user *user = u64_to_user_ptr(addr);
-	/* Wraps: there are requests without an element. */
-	u32 i, place = s->num_elements - done;
+	u32 head, first = num, place = s->num_elements;
+	union ibchan_submit_element *element = &s->elements[place];
+	struct ibchan_wr *wr = &s->wrs[num];
+	u64 operand, imm;
 
-	*ret = -EFAULT;
-	if (!user_read_access_begin(user, (want - done) * len))
-		return done;
+	if (!user_read_access_begin(user, (want - num) * sizeof(*user)))
+		return num;
 	/* The compiler's checks of an array's bounds would call functions here. */
-	for (i = done; i < want; i++, user++) {
-		union ibchan_submit_element *element = s->elements + (place + i);
-		struct ibchan_wr *wr = s->wrs + i;
+	for (; num < want; num++, user++, wr++, element++) {
+		const u64 __user *sge = (const u64 __user *)&user->sge;
 
-		*ret = copy_words(wr, element, s->handles + i, user);
-		if (unlikely(*ret))
+		unsafe_get_user(*(s->handles + num), &user->channel, end);
+		unsafe_get_user(head, (const u32 __user *)&user->opcode, end);
+		unsafe_get_user(wr->wr_id, &user->wr_id, end);
+		unsafe_get_user(operand, &user->operand, end);
+		unsafe_get_user(wr->remote_addr, &user->remote_addr, end);
+		unsafe_get_user(wr->rkey, &user->rkey, end);
+		unsafe_get_user(imm, &user->imm, end);
+		unsafe_get_user(element->words[0], &sge[0], end);
+		unsafe_get_user(element->words[1], &sge[1], end);
+		unsafe_get_user(wr->remote_length, &user->remote_length, end);
+		wr->head = IBCHAN_SUBMIT_HEAD(head);
+		wr->sges = &element->sge;
+		if (wr->head & IBCHAN_ODD_HEAD || wr->num_sge != 1 || operand | imm ||
+		    element->user.mr == IBCHAN_MR_PLAIN ||
+		    (!(wr->opcode & IBCHAN_OP_WRITE) &&
+		     wr->remote_addr | wr->rkey | wr->remote_length))
 			break;
-		*ret = is_odd(wr, element) || len != sizeof(*user);
-		if (unlikely(*ret))
-			break;
-		*(s->index + (place + i)) = 0;
+		*(s->index + place++) = 0;
 	}
+end:
 	user_read_access_end();
-	s->num_elements = place + i;
-	return i;
+	s->num_elements += num - first;
+	return num;
 }
 
-/* A request that copy_most() has begun. The tail that this kernel does not know has to be zero. */
-static int copy_rest(struct ibchan_submit_scratch *s, u32 num, u64 addr, u32 len,
-		     struct ibchan_reason *reason)
+/* As copy_chunk(), from the request on that copy_most() has left, number @num. */
+static noinline int copy_on(struct ibchan_submit_scratch *s, u32 num, u32 want, u64 addr, u32 len,
+			    struct ibchan_reason *reason)
 {
-	u32 known = sizeof(struct ibchan_submit_wr);
-	int zero = len == known ? 1 :
-		   check_zeroed_user(u64_to_user_ptr(addr + known), len - known);
+	int ret;
 
-	if (zero <= 0)
-		return zero ?: -E2BIG;
-	return ibchan_submit_copy_odd(s, &s->wrs[num], reason);
-}
-
-/*
- * Goes on behind copy_most(), which has answered @ret for request number @num. Returns how many are
- * copied. @error: as below.
- */
-static noinline u32 copy_on(struct ibchan_submit_scratch *s, struct ibchan_cmd_submit *cmd, u32 num,
-			    u32 want, int ret, int *error)
-{
-	const u32 len = cmd->entry_len;
-	u64 addr;
-
-	for (;;) {
-		addr = cmd->entries + (u64)(cmd->entry_num + num) * len;
-		if (ret > 0) {
-			ret = copy_rest(s, num, addr, len, &cmd->reason);
-			num += !ret;
-			addr += len;
-		} else if (want > num + 1 &&
-			   !access_ok(u64_to_user_ptr(addr), (want - num) * len)) {
-			/* Of requests that are not all in the caller's memory the first are. */
-			want = num + 1;
-			ret = 0;
+	while (num < want) {
+		ret = ibchan_submit_copy_odd(s, num, addr + num * len, len, reason);
+		if (ret && !num)
+			return ret;
+		if (ret) {
+			*reason = (struct ibchan_reason) {};
+			return num;
 		}
+		num++;
 		if (s->has_plain)
 			want = min_t(u32, want, CHUNK_PLAIN);
-		if (ret || num >= want)
-			break;
-		num = copy_most(s, num, want, addr, len, &ret);
-		if (!ret)
-			break;
+		if (num < want && len == sizeof(struct ibchan_submit_wr))
+			num = copy_most(s, num, want, addr + num * len);
 	}
-	if (ret && ret != -ENOSPC)
-		*error = ret;
 	return num;
 }
 
 /*
- * Copies the next of @left requests, 1 and up, and returns how many. @error: of the first one that
- * could not be copied; else as it was.
+ * Copies the next of @left requests, 1 and up, from @addr. Returns how many; if not even the first
+ * one could be copied, its errno.
  */
-static __always_inline u32 copy_chunk(struct ibchan_submit_scratch *s,
-				      struct ibchan_cmd_submit *cmd, u32 left, int *error)
+static __always_inline int copy_chunk(struct ibchan_submit_scratch *s, u32 left, u64 addr, u32 len,
+				      struct ibchan_reason *reason)
 {
-	u32 num, want = min_t(u32, left, CHUNK_WRS), len = cmd->entry_len;
-	int ret;
+	u32 num = 0, want = min_t(u32, left, CHUNK_WRS);
 
 	s->num_elements = 0;
 	s->num_data = 0;
 	s->has_plain = 0;
-	num = copy_most(s, 0, want, cmd->entries + (u64)cmd->entry_num * len, len, &ret);
-	if (likely(!ret))
-		return num;
-	return copy_on(s, cmd, num, want, ret, error);
+	if (likely(len == sizeof(struct ibchan_submit_wr)))
+		num = copy_most(s, 0, want, addr);
+	return likely(num == want) ? num : copy_on(s, num, want, addr, len, reason);
 }
-
-/* --- handles --- */
 
 static noinline int refuse_handle(struct ibchan_reason *reason, u32 code, u32 handle, u32 element)
 {
@@ -183,56 +121,58 @@ static noinline int refuse_handle(struct ibchan_reason *reason, u32 code, u32 ha
 	return -ENOENT;
 }
 
-/* The regions of the elements from @place to @end. Returns the first that is none, or @end. */
-static __always_inline u32 find_regions(struct ibchan_context *ctx,
-					struct ibchan_submit_scratch *s, u32 place, u32 end)
+/*
+ * The element at @place has no region: returns how many of @num requests come before the one whose
+ * it is. If that is the first one, returns its errno.
+ */
+static noinline int cut_chunk(struct ibchan_context *ctx, const struct ibchan_submit_scratch *s,
+			      u32 num, u32 place, struct ibchan_reason *reason)
 {
-	for (; place < end; place++) {
-		union ibchan_submit_element *element = &s->elements[place];
-		struct ibchan_object *object;
+	u32 i, end = 0;
 
-		/* Those of plain memory are there. */
-		if (unlikely(element->user.mr == IBCHAN_MR_PLAIN))
-			continue;
-		object = ibchan_object_find(ctx, element->user.mr, OBJECT_MR);
-		if (unlikely(!object))
+	for (i = 0; i < num; i++) {
+		end += s->wrs[i].num_sge;
+		if (end > place)
 			break;
-		element->mr = object->mr;
 	}
-	return place;
+	if (i)
+		return i;
+	if (!ibchan_object_find(ctx, s->handles[0], OBJECT_CHANNEL))
+		return refuse_handle(reason, IBCHAN_REASON_CHANNEL_HANDLE, s->handles[0], 0);
+	return refuse_handle(reason, IBCHAN_REASON_MR_HANDLE, s->elements[place].user.mr,
+			     s->index[place]);
 }
 
 /*
- * Makes a chunk's requests the kernel's own, under RCU, and returns how many leading ones are.
- * @error: of the first that is not; else as it was. The elements of all lie one behind the other.
+ * The regions of all elements, which lie one behind the other, whichever request they are of. Works
+ * often name one region again and again. Returns the first element that has none, or NULL.
  */
-static __always_inline u32 resolve(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-				   u32 num, struct ibchan_reason *reason, int *error)
+static __always_inline union ibchan_submit_element *
+find_regions(struct ibchan_context *ctx, struct ibchan_submit_scratch *s)
 {
-	u32 i, end, place = 0;
+	union ibchan_submit_element *element = s->elements, *end = element + s->num_elements;
+	u32 last = ~element->user.mr;
+	struct ibchan_mr *mr = NULL;
 
-	for (i = 0; i < num; i++) {
-		struct ibchan_object *object = ibchan_object_find(ctx, s->handles[i],
-								  OBJECT_CHANNEL);
+	for (; element < end; element++) {
+		u32 handle = element->user.mr;
 
-		if (unlikely(!object)) {
-			*error = refuse_handle(reason, IBCHAN_REASON_CHANNEL_HANDLE,
-					       s->handles[i], 0);
-			break;
+		if (handle != last) {
+			struct ibchan_object *object = ibchan_object_find(ctx, handle, OBJECT_MR);
+
+			if (unlikely(!object)) {
+				/* That of plain memory is there: no handle has this number. */
+				if (handle == IBCHAN_MR_PLAIN)
+					continue;
+				return element;
+			}
+			mr = object->mr;
+			last = handle;
 		}
-		s->channels[i] = object->channel;
-		end = place + s->wrs[i].num_sge;
-		place = find_regions(ctx, s, place, end);
-		if (unlikely(place < end)) {
-			*error = refuse_handle(reason, IBCHAN_REASON_MR_HANDLE,
-					       s->elements[place].user.mr, s->index[place]);
-			break;
-		}
+		element->mr = mr;
 	}
-	return i;
+	return NULL;
 }
-
-/* --- posting --- */
 
 /* A refusal of a post, in the contract's terms. @index: of the entry. */
 static noinline void translate(const struct ibchan_submit_scratch *s, u32 index,
@@ -248,234 +188,157 @@ static noinline void translate(const struct ibchan_submit_scratch *s, u32 index,
 		reason->element = s->index[ibchan_submit_place(s, wr) + reason->element];
 }
 
-static u32 run_length(const struct ibchan_submit_scratch *s, u32 first, u32 num)
+/*
+ * Posts the @num requests of a chunk, 1 and up: how many leading ones were accepted. @error: the
+ * errno of the next one.
+ */
+static __always_inline u32 post_chunk(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+				      int num, const struct ibchan_cq *waited,
+				      struct ibchan_reason *reason, int *error)
 {
-	u32 end = min(num, first + CHUNK_RUN);
-	u32 i = first + 1;
-
-	while (i < end && s->channels[i] == s->channels[first])
-		i++;
-	return i - first;
-}
-
-/* Posts the requests of a chunk: how many leading ones were accepted. @error: of the next one. */
-static u32 post_runs(struct ibchan_submit_scratch *s, u32 num, const struct ibchan_cq *waited,
-		     struct ibchan_reason *reason, int *error)
-{
-	struct ibchan_reason refusal = {};
-	u32 accepted, done = 0;
+	u32 end, limit, handle, accepted, done = 0, num_others = 0;
+	union ibchan_submit_element *stray;
+	struct ibchan_channel *ch, *last = NULL;
+	struct ibchan_object *object;
 	int ret = 0;
 
-	s->is_mixed = false;
-	while (done < num && !ret) {
-		struct ibchan_channel *ch = s->channels[done];
-
-		ret = ibchan_post(ch, &s->wrs[done], run_length(s, done, num), &accepted,
-				  &refusal);
+	rcu_read_lock();
+	stray = find_regions(ctx, s);
+	if (unlikely(stray)) {
+		num = cut_chunk(ctx, s, num, stray - s->elements, reason);
+		ret = min(num, 0);
+	}
+	while (!ret) {
+		handle = s->handles[done];
+		object = ibchan_object_find(ctx, handle, OBJECT_CHANNEL);
+		if (unlikely(!object)) {
+			ret = refuse_handle(reason, IBCHAN_REASON_CHANNEL_HANDLE, handle, 0);
+			break;
+		}
+		ch = object->channel;
+		if (unlikely(last && last != ch))
+			s->others[num_others++] = last;
+		limit = min_t(u32, num, done + CHUNK_RUN);
+		for (end = done + 1; end < limit; end++)
+			if (s->handles[end] != handle)
+				break;
+		ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
+		ret = ibchan_post(ch, &s->wrs[done], end - done, &accepted, reason);
 		done += accepted;
-		if (unlikely(ch != s->channels[0]))
-			s->is_mixed = true;
+		if (likely(accepted))
+			last = ch;
+		if (unlikely(ret))
+			translate(s, done, reason);
+		else if (likely(done == num))
+			break;
 		/* Works that have completed make room for those behind a full run. */
-		if (accepted == CHUNK_RUN && done < num)
+		else if (accepted == CHUNK_RUN)
 			ibchan_channel_reap(ch, waited);
 	}
-	if (unlikely(ret)) {
-		translate(s, done, &refusal);
-		*reason = refusal;
-		*error = ret;
-	}
-	return done;
-}
-
-/*
- * Has the cqs of the posted channels raise an event for works that are still in flight. A work
- * that has completed by now needs no event: say, a receive of a message that a later request of the
- * same submit has sent.
- */
-static void arm_channels(const struct ibchan_submit_scratch *s, u32 num,
-			 const struct ibchan_cq *waited)
-{
-	u32 i;
-
-	if (likely(num))
-		ibchan_channel_arm(s->channels[0], waited);
-	if (likely(!s->is_mixed))
-		return;
-	for (i = 1; i < num; i++)
-		if (s->channels[i] != s->channels[i - 1])
-			ibchan_channel_arm(s->channels[i], waited);
-}
-
-/* Each step takes entries before those that the last one has refused: the first refusal stays. */
-static u32 post_copied(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-		       struct ibchan_cmd_submit *cmd, u32 num, const struct ibchan_cq *waited,
-		       int *error)
-{
-	u32 done;
-
-	rcu_read_lock();
-	num = resolve(ctx, s, num, &cmd->reason, error);
-	ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
-	done = post_runs(s, num, waited, &cmd->reason, error);
-	arm_channels(s, done, waited);
+	/*
+	 * Works that are still in flight raise an event. One that has completed by now needs none:
+	 * say, a receive of a message that a later request of the same submit has sent.
+	 */
+	if (likely(last))
+		ibchan_channel_arm(last, waited);
+	while (unlikely(num_others))
+		ibchan_channel_arm(s->others[--num_others], waited);
 	rcu_read_unlock();
+	*error = ret;
 	return done;
 }
 
-/* Returns how many of the next requests were accepted; @error is of the one after them. */
-static u32 submit_chunk(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-			struct ibchan_cmd_submit *cmd, u32 left, const struct ibchan_cq *waited,
-			int *error)
-{
-	u32 num = copy_chunk(s, cmd, left, error);
-
-	if (unlikely(s->has_plain)) {
-		num = ibchan_submit_pin(ctx, s, num, &cmd->reason, error);
-		ibchan_fault_linger(IBCHAN_WINDOW_PINNED);
-	}
-	num = post_copied(ctx, s, cmd, num, waited, error);
-	if (unlikely(s->has_plain))
-		ibchan_submit_unpin(s);
-	return num;
-}
-
-/* cmd->entry_num counts what was accepted. */
-static int submit_all(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
-		      struct ibchan_cmd_submit *cmd, u32 wanted, const struct ibchan_cq *waited)
-{
-	int error = 0;
-
-	while (cmd->entry_num < wanted && !error) {
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cmd->entry_num += submit_chunk(ctx, s, cmd, wanted - cmd->entry_num, waited,
-					       &error);
-		cond_resched();
-	}
-	cmd->reason.wr = error ? cmd->entry_num : 0;
-	return error;
-}
-
-static int check_entry_len(struct ibchan_cmd_submit *cmd)
-{
-	if (cmd->entry_len >= sizeof(struct ibchan_submit_wr) && cmd->entry_len <= PAGE_SIZE)
-		return 0;
-	return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_ENTRY_LEN,
-					    cmd->entry_len, sizeof(struct ibchan_submit_wr),
-					    PAGE_SIZE);
-}
-
 /*
- * The count is written before anything is posted: if the caller's struct cannot
- * be written, nothing has happened yet. Several threads may submit at once: the first takes the
- * context's scratch, others make one.
+ * Posts @wanted requests, 1 and up; @cmd->entry_num counts those that were accepted. The count is
+ * written before anything is posted: if the caller's struct cannot be written, nothing has happened
+ * yet. Several threads may submit at once: the first takes the context's scratch, others make one.
  */
 static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibchan_cq *waited)
 {
 	struct ibchan_cmd_submit __user *user = call->user;
 	struct ibchan_cmd_submit *cmd = call->cmd;
-	struct ibchan_submit_scratch *scratch;
-	int ret;
+	struct ibchan_submit_scratch *s;
+	u64 addr = cmd->entries;
+	int num, ret = 0;
 
-	ret = check_entry_len(cmd);
-	if (ret)
-		return ret;
+	if (cmd->entry_len < sizeof(struct ibchan_submit_wr) || cmd->entry_len > PAGE_SIZE)
+		return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_ENTRY_LEN,
+						    cmd->entry_len, sizeof(struct ibchan_submit_wr),
+						    PAGE_SIZE);
 	if (put_user(0, &user->entry_num))
 		return -EFAULT;
-	scratch = xchg(&call->ctx->scratch, NULL);
-	if (unlikely(!scratch)) {
-		scratch = kvzalloc(sizeof(*scratch), GFP_KERNEL_ACCOUNT);
-		if (!scratch)
-			return -ENOMEM;
+	s = xchg(&call->ctx->scratch, NULL) ?: kvzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
+	if (unlikely(!s))
+		return -ENOMEM;
+	for (;;) {
+		num = copy_chunk(s, wanted - cmd->entry_num, addr, cmd->entry_len, &cmd->reason);
+		if (unlikely(s->has_plain) && num > 0) {
+			num = ibchan_submit_pin(call->ctx, s, num, &cmd->reason);
+			ibchan_fault_linger(IBCHAN_WINDOW_PINNED);
+		}
+		if (likely(num > 0)) {
+			num = post_chunk(call->ctx, s, num, waited, &cmd->reason, &ret);
+			cmd->entry_num += num;
+		} else {
+			ret = num;
+		}
+		if (unlikely(s->num_pinned))
+			ibchan_submit_unpin(s);
+		if (unlikely(ret) || cmd->entry_num == wanted)
+			break;
+		addr += (u64)num * cmd->entry_len;
+		cond_resched();
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
 	}
-	ret = submit_all(call->ctx, scratch, cmd, wanted, waited);
-	scratch = xchg(&call->ctx->scratch, scratch);
-	if (unlikely(scratch))
-		kvfree(scratch);
+	if (unlikely(ret))
+		cmd->reason.wr = cmd->entry_num;
+	s = xchg(&call->ctx->scratch, s);
+	if (unlikely(s))
+		kvfree(s);
 	return ret;
-}
-
-/* The ring's cq and memory stay as long as its cq has a user. */
-static struct ibchan_user_ring *get_ring(struct ibchan_context *ctx, u32 handle)
-{
-	struct ibchan_object *object;
-
-	guard(rcu)();
-	object = ibchan_object_find(ctx, handle, OBJECT_CQ);
-	return object && ibchan_cq_tryget(object->ring->cq) ? object->ring : NULL;
-}
-
-/* Run again by the kernel, a call with entries would post them twice. */
-static int wait_for_cq(struct ibchan_user_ring *ring, struct ibchan_cmd_submit *cmd, u32 wanted)
-{
-	const u32 *since = cmd->flags & IBCHAN_SUBMIT_SINCE ? &cmd->tail : NULL;
-	ktime_t start = wanted ? 0 : ktime_get();
-	int ret;
-
-	ret = ibchan_ring_wait(ring, cmd->min_complete, since,
-			       ibchan_time_left(cmd->flags, cmd->timeout_ns));
-	if (ret != -EINTR || wanted)
-		return ret;
-	return ibchan_wait_again(&cmd->flags, &cmd->timeout_ns, start);
-}
-
-static int check_wait(const struct ibchan_user_ring *ring, struct ibchan_cmd_submit *cmd)
-{
-	if (cmd->min_complete <= ring->entries)
-		return 0;
-	return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_MIN_COMPLETE,
-					    cmd->min_complete, 0, ring->entries);
-}
-
-static int post_and_wait(struct ibchan_call *call, struct ibchan_user_ring *ring, u32 wanted)
-{
-	struct ibchan_cmd_submit *cmd = call->cmd;
-	int ret = 0;
-	int ready;
-
-	if (ring)
-		ret = check_wait(ring, cmd);
-	if (!ret && wanted)
-		ret = submit_entries(call, wanted, ring ? ring->cq : NULL);
-	if (!ret && ring)
-		ret = wait_for_cq(ring, cmd, wanted);
-	else if (ring)
-		ibchan_cq_arm(ring->cq);	/* there is no wait after all */
-	ready = ring ? ibchan_ring_ready(ring) : 0;
-	cmd->out_ready = max(ready, 0);
-	return ret;
-}
-
-static int check_form(const struct ibchan_cmd_submit *cmd)
-{
-	u32 since = cmd->flags & IBCHAN_SUBMIT_SINCE;
-
-	if ((cmd->tail && !since) || (!cmd->cq && (cmd->min_complete || since)))
-		return -EINVAL;
-	return cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER ? -EINVAL : 0;
 }
 
 /* Returns as <linux/ibchan.h> says. */
 int ibchan_run_submit(struct ibchan_call *call)
 {
 	struct ibchan_cmd_submit *cmd = call->cmd;
+	const u32 wanted = cmd->entry_num, since = cmd->flags & IBCHAN_SUBMIT_SINCE;
 	struct ibchan_user_ring *ring = NULL;
-	u32 wanted = cmd->entry_num;
-	int ret;
+	struct ibchan_object *object;
+	int ret = ibchan_caller_check(call->ctx);
 
 	cmd->entry_num = 0;
 	cmd->reason = (struct ibchan_reason) {};
-	ret = ibchan_caller_check(call->ctx);
-	if (!ret)
-		ret = check_form(cmd);
-	if (!ret && cmd->cq) {
-		ring = get_ring(call->ctx, cmd->cq);
-		if (!ring)
-			ret = -ENOENT;
+	if (ret)
+		return ret;
+	if ((cmd->tail && !since) || (!cmd->cq && (cmd->min_complete || since)) ||
+	    cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
+		return -EINVAL;
+	if (!cmd->cq) {
+		cmd->out_ready = 0;
+		return wanted ? submit_entries(call, wanted, NULL) : 0;
 	}
-	if (!ret)
-		ret = post_and_wait(call, ring, wanted);
-	if (ring)
-		ibchan_cq_put(ring->cq);
+	/* The ring's cq and memory stay as long as its cq has a user. */
+	scoped_guard(rcu) {
+		object = ibchan_object_find(call->ctx, cmd->cq, OBJECT_CQ);
+		if (object && ibchan_cq_tryget(object->ring->cq))
+			ring = object->ring;
+	}
+	if (!ring)
+		return -ENOENT;
+	if (cmd->min_complete > ring->entries)
+		ret = ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_MIN_COMPLETE,
+						   cmd->min_complete, 0, ring->entries);
+	if (!ret && wanted)
+		ret = submit_entries(call, wanted, ring->cq);
+	if (likely(!ret))
+		ret = ibchan_ring_wait(ring, cmd, wanted);
+	else
+		ibchan_cq_arm(ring->cq);	/* there is no wait after all */
+	cmd->out_ready = max(ibchan_ring_ready(ring), 0);
+	ibchan_cq_put(ring->cq);
 	return ret;
 }

@@ -12,7 +12,6 @@
 
 #include "context.h"
 #include "head.h"
-#include "restart.h"
 
 /* All that a request of the contract may ask for. */
 #define IBCHAN_SUBMIT_OPCODES						\
@@ -31,8 +30,11 @@
 union ibchan_submit_element {
 	struct ibchan_sge sge;	/* as the post reads it */
 	struct {
-		struct ibchan_mr *mr;	/* the region, once the handle is resolved */
-		struct ibchan_submit_sge user;	/* what was copied */
+		struct ibchan_mr *mr;	/* the region, once it is found */
+		union {
+			struct ibchan_submit_sge user;	/* what was copied */
+			u64 words[2];	/* the same */
+		};
 	};
 };
 
@@ -49,11 +51,10 @@ struct ibchan_submit_scratch {
 	/* the requests; members that none of them has are 0 from the start */
 	struct ibchan_wr wrs[CHUNK_WRS];
 	u32 handles[CHUNK_WRS];	/* of their channels */
-	struct ibchan_channel *channels[CHUNK_WRS];	/* the same, resolved */
+	struct ibchan_channel *others[CHUNK_WRS];	/* that have taken a run, but the last */
 	u32 num_elements;	/* used of @elements */
 	int has_plain;	/* some element is of plain memory */
 	u32 num_pinned;	/* used of @pinned */
-	bool is_mixed;	/* not all that were posted are of the first one's channel */
 	u32 num_data;	/* used of @data */
 	/* of all requests but the inline ones */
 	union ibchan_submit_element elements[CHUNK_SGES + CHUNK_WRS];
@@ -61,6 +62,10 @@ struct ibchan_submit_scratch {
 	struct ibchan_mr *pinned[CHUNK_SGES + CHUNK_WRS];	/* regions made of plain memory */
 	u8 data[CHUNK_INLINE];	/* inline data of the requests */
 };
+
+/* Ranges exclude each other unless the caller does not want that. */
+#define IBCHAN_SUBMIT_HEAD(head)	((head) ^ IBCHAN_HEAD(0, IBCHAN_WR_EXCLUSIVE))
+static_assert(IBCHAN_WR_EXCLUSIVE == IBCHAN_WR_UNCHECKED);
 
 /* Returns @error. */
 static inline int ibchan_submit_refuse(struct ibchan_reason *reason, u32 code, int error, u64 first,
@@ -92,11 +97,10 @@ static inline u32 ibchan_submit_place(const struct ibchan_submit_scratch *s,
 }
 
 /* odd.c */
-int ibchan_submit_copy_odd(struct ibchan_submit_scratch *s, struct ibchan_wr *wr,
+int ibchan_submit_copy_odd(struct ibchan_submit_scratch *s, u32 num, u64 addr, u32 len,
 			   struct ibchan_reason *reason);
-
-u32 ibchan_submit_pin(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
-		      struct ibchan_reason *reason, int *error);
+int ibchan_submit_pin(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
+		      struct ibchan_reason *reason);
 void ibchan_submit_unpin(struct ibchan_submit_scratch *s);
 
 #endif /* IBCHAN_SUBMIT_H */
