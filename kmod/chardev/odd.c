@@ -53,21 +53,6 @@ static int copy_elements(struct ibchan_submit_scratch *s, struct ibchan_wr *wr, 
 	return 0;
 }
 
-static int copy_data_element(struct ibchan_submit_scratch *s, u32 place,
-			     struct ibchan_reason *reason)
-{
-	const struct ibchan_submit_sge *user = &s->elements[place].user;
-
-	if (user->mr != IBCHAN_MR_PLAIN)
-		return ibchan_submit_refuse(reason, IBCHAN_REASON_INLINE_ELEMENT, -EINVAL, user->mr,
-					    0);
-	if (copy_from_user(&s->data[s->num_data], u64_to_user_ptr(user->offset), user->length))
-		return ibchan_submit_refuse(reason, IBCHAN_REASON_ELEMENT_POINTER, -EFAULT,
-					    user->offset, 0);
-	s->num_data += user->length;
-	return 0;
-}
-
 /* Data instead of elements: those from @first on are taken back. -ENOSPC as above. */
 static int copy_data(struct ibchan_submit_scratch *s, struct ibchan_wr *wr, u32 first,
 		     struct ibchan_reason *reason)
@@ -79,44 +64,49 @@ static int copy_data(struct ibchan_submit_scratch *s, struct ibchan_wr *wr, u32 
 	for (i = first; i < end; i++)
 		total += s->elements[i].user.length;
 	s->num_elements = first;
-	if (total > CHUNK_INLINE - s->num_data)
-		ret = s->num_data ? -ENOSPC :
-		      ibchan_submit_refuse(reason, IBCHAN_REASON_INLINE_TOO_LONG, -EINVAL, total,
-					   CHUNK_INLINE);
 	wr->data = &s->data[s->num_data];
 	wr->data_length = total;
 	wr->num_sge = 0;
+	if (total > CHUNK_INLINE - s->num_data)
+		return s->num_data ? -ENOSPC :
+		       ibchan_submit_refuse(reason, IBCHAN_REASON_INLINE_TOO_LONG, -EINVAL, total,
+					    CHUNK_INLINE);
 	for (i = first; i < end && !ret; i++) {
-		ret = copy_data_element(s, i, reason);
+		const struct ibchan_submit_sge *user = &s->elements[i].user;
+
+		if (user->mr != IBCHAN_MR_PLAIN)
+			ret = ibchan_submit_refuse(reason, IBCHAN_REASON_INLINE_ELEMENT, -EINVAL,
+						   user->mr, 0);
+		else if (copy_from_user(&s->data[s->num_data], u64_to_user_ptr(user->offset),
+					user->length))
+			ret = ibchan_submit_refuse(reason, IBCHAN_REASON_ELEMENT_POINTER, -EFAULT,
+						   user->offset, 0);
+		s->num_data += user->length;
 		if (ret)
 			reason->element = s->index[i];
 	}
 	return ret;
 }
 
-/* Is a member set that neither the opcode nor the flags nor the number of elements asks for? */
-static bool has_surplus(const struct ibchan_wr *wr, u32 num_sge,
-			const struct ibchan_submit_sge *sge)
-{
-	bool is_one_sided = wr->opcode == IBCHAN_OP_WRITE || wr->opcode == IBCHAN_OP_READ ||
-			    ibchan_wr_is_atomic(wr);
-
-	return (wr->imm && !(wr->flags & IBCHAN_WR_IMM)) ||
-	       ((wr->remote_addr || wr->rkey || wr->remote_length) && !is_one_sided) ||
-	       (wr->operand && num_sge < 2 && !ibchan_wr_is_atomic(wr)) ||
-	       (num_sge != 1 && (sge->offset || sge->length || sge->mr));
-}
-
-/* @num_sge and @sge: as the caller has them. */
-static int check_odd(const struct ibchan_wr *wr, u32 num_sge, const struct ibchan_submit_sge *sge,
+/* @user: as the caller has it. */
+static int check_odd(const struct ibchan_wr *wr, const struct ibchan_submit_wr *user,
 		     struct ibchan_reason *reason)
 {
+	const struct ibchan_submit_sge *sge = &user->sge;
+	bool is_atomic = ibchan_wr_is_atomic(wr);
+	bool is_one_sided = wr->opcode == IBCHAN_OP_WRITE || wr->opcode == IBCHAN_OP_READ ||
+			    is_atomic;
+
 	if (wr->opcode >= BITS_PER_LONG || !(BIT(wr->opcode) & IBCHAN_SUBMIT_OPCODES))
 		return ibchan_submit_refuse(reason, IBCHAN_REASON_OPCODE, -EINVAL, wr->opcode, 0);
 	if (wr->flags & ~IBCHAN_WR_FLAGS)
 		return ibchan_submit_refuse(reason, IBCHAN_REASON_WR_FLAGS, -EOPNOTSUPP,
 					    wr->flags ^ IBCHAN_WR_UNCHECKED, IBCHAN_WR_FLAGS);
-	if (has_surplus(wr, num_sge, sge))
+	/* Is a member set that neither the opcode nor the flags nor the number of elements want? */
+	if ((wr->imm && !(wr->flags & IBCHAN_WR_IMM)) ||
+	    ((wr->remote_addr || wr->rkey || wr->remote_length) && !is_one_sided) ||
+	    (wr->operand && user->num_sge < 2 && !is_atomic) ||
+	    (user->num_sge != 1 && (sge->offset || sge->length || sge->mr)))
 		return ibchan_submit_refuse(reason, IBCHAN_REASON_RESERVED, -EINVAL, 0, 0);
 	return 0;
 }
@@ -159,7 +149,7 @@ int ibchan_submit_copy_odd(struct ibchan_submit_scratch *s, u32 num, u64 addr, u
 		s->has_plain = had_plain;
 		ret = copy_data(s, wr, first, reason);
 	}
-	ret = ret ?: check_odd(wr, user.num_sge, &user.sge, reason);
+	ret = ret ?: check_odd(wr, &user, reason);
 	/* Its length is known, so the contract has the new value in that place. */
 	if (wr->opcode == IBCHAN_OP_COMPARE_SWAP) {
 		wr->swap = user.swap;
