@@ -13,20 +13,13 @@
 #include "budget.h"
 #include "context.h"
 
-/**
- * struct ibchan_user_listener - a listener and its descriptor
- * @kref: the handle and the file
- * @lock: guards @listener
- * @listener: NULL when the handle has gone
- * @wait: callers that poll the file
- * @cost: of kernel memory, until the handle has gone
- */
+/* A listener and its descriptor */
 struct ibchan_user_listener {
-	struct kref kref;
-	spinlock_t lock;		/* listener */
-	struct ibchan_listener *listener;
-	wait_queue_head_t wait;
-	struct ibchan_cost cost;
+	struct kref kref;	/* the handle and the file */
+	spinlock_t lock;	/* guards @listener */
+	struct ibchan_listener *listener;	/* NULL when the handle has gone */
+	wait_queue_head_t wait;	/* callers that poll the file */
+	struct ibchan_cost cost;	/* of kernel memory, until the handle has gone */
 };
 
 static void listener_ready(void *priv)
@@ -39,7 +32,7 @@ static void listener_free(struct kref *kref)
 	kfree(container_of(kref, struct ibchan_user_listener, kref));
 }
 
-/* The handle goes. The descriptor may live on, and hangs up. */
+/* The handle goes, maybe before there is a listener. The descriptor may live on, and hangs up. */
 void ibchan_user_listener_end(struct ibchan_user_listener *user)
 {
 	struct ibchan_listener *listener;
@@ -49,7 +42,8 @@ void ibchan_user_listener_end(struct ibchan_user_listener *user)
 	user->listener = NULL;
 	spin_unlock(&user->lock);
 	wake_up_all(&user->wait);
-	ibchan_listener_close(listener);
+	if (listener)
+		ibchan_listener_close(listener);
 	ibchan_cost_pay_back(&user->cost);
 	kref_put(&user->kref, listener_free);
 }
@@ -84,70 +78,55 @@ static const struct file_operations listener_fops = {
 	.llseek = noop_llseek,
 };
 
-static struct ibchan_user_listener *listener_open(struct ibchan_call *call,
-						  struct ibchan_object *device)
+int ibchan_run_listener_create(struct ibchan_call *call)
 {
 	struct ibchan_cmd_listener_create *cmd = call->cmd;
 	struct sockaddr_storage address;
 	struct ibchan_listener_init init = {
-		.net = device ? device->net : ibchan_caller_net(),
-		.dev = device ? device->device : NULL,
+		.net = ibchan_caller_net(),
 		.address = (struct sockaddr *)&address,
 		.backlog = cmd->backlog,
 		.ready = listener_ready,
 		.budget = call->ctx->budget,
 	};
-	struct ibchan_user_listener *user;
-	int ret = ibchan_address_in(&cmd->address, &address);
-
-	if (ret)
-		return ERR_PTR(ret);
-	user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
-	if (!user)
-		return ERR_PTR(-ENOMEM);
-	kref_init(&user->kref);
-	spin_lock_init(&user->lock);
-	init_waitqueue_head(&user->wait);
-	init.priv = user;
-	ret = ibchan_cost_charge(&user->cost, init.budget, IBCHAN_FOOTPRINT_LISTENER, &cmd->reason);
-	if (ret)
-		goto free_user;
-	user->listener = ibchan_listener_create(&init, &cmd->reason);
-	ret = PTR_ERR_OR_ZERO(user->listener);
-	if (!ret)
-		return user;
-	ibchan_cost_pay_back(&user->cost);
-free_user:
-	kfree(user);
-	return ERR_PTR(ret);
-}
-
-int ibchan_run_listener_create(struct ibchan_call *call)
-{
-	struct ibchan_cmd_listener_create *cmd = call->cmd;
 	struct ibchan_object *device = NULL;
 	struct ibchan_user_listener *user;
-	struct sockaddr_storage address;
+	struct ibchan_listener *listener;
 	struct file *file;
 	int ret;
 
-	if (cmd->device)
+	if (cmd->device) {
 		device = ibchan_call_find(call, cmd->device, OBJECT_DEVICE);
-	if (IS_ERR(device))
-		return PTR_ERR(device);
+		if (IS_ERR(device))
+			return PTR_ERR(device);
+		init.net = device->net;
+		init.dev = device->device;
+	}
 	ret = ibchan_call_reserve(call, OBJECT_LISTENER, &cmd->out_listener, NULL, NULL);
+	ret = ret ?: ibchan_address_in(&cmd->address, &address);
 	if (ret)
 		return ret;
-	user = listener_open(call, device);
-	if (IS_ERR(user))
-		return PTR_ERR(user);
+	user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+	if (!user)
+		return -ENOMEM;
+	kref_init(&user->kref);
+	spin_lock_init(&user->lock);
+	init_waitqueue_head(&user->wait);
+	/* From here on the dispatcher ends it if the command fails. */
 	call->new->listener = user;
 	if (device)
 		ibchan_object_adopt(call->new, device);
-	ibchan_listener_address(user->listener, &address);
+	init.priv = user;
+	ret = ibchan_cost_charge(&user->cost, init.budget, IBCHAN_FOOTPRINT_LISTENER, &cmd->reason);
+	if (ret)
+		return ret;
+	listener = ibchan_listener_create(&init, &cmd->reason);
+	if (IS_ERR(listener))
+		return PTR_ERR(listener);
+	user->listener = listener;
+	ibchan_listener_address(listener, &address);
 	ibchan_address_out(&address, &cmd->out_address);
-	file = anon_inode_getfile("[ibchan-listener]", &listener_fops, user,
-				  O_RDONLY | O_CLOEXEC);
+	file = anon_inode_getfile("[ibchan-listener]", &listener_fops, user, O_RDONLY | O_CLOEXEC);
 	if (!IS_ERR(file))
 		kref_get(&user->kref);
 	return ibchan_call_file(call, file, &cmd->out_fd);
