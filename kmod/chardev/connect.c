@@ -136,34 +136,27 @@ static bool is_connecting(struct ibchan_context *ctx, u32 handle)
 	return object && ibchan_channel_state(object->channel) == IBCHAN_CHANNEL_CONNECTING;
 }
 
-static int await_connection(struct ibchan_context *ctx,
-			    struct ibchan_cmd_channel_connection *cmd)
-{
-	s64 timeout_ns = ibchan_time_left(cmd->flags, cmd->timeout_ns);
-	ktime_t start = ktime_get();
-	long left;
-
-	if (!cmd->timeout_ns)
-		return 0;
-	left = timeout_ns < 0 ? MAX_SCHEDULE_TIMEOUT : max(nsecs_to_jiffies(timeout_ns), 1UL);
-	/* Others may use the file meanwhile, and even close the channel. */
-	left = wait_event_interruptible_timeout(ctx->event_wait,
-						!is_connecting(ctx, cmd->channel), left);
-	if (left < 0)
-		return ibchan_wait_again(&cmd->flags, &cmd->timeout_ns, start);
-	return left ? 0 : -ETIMEDOUT;
-}
-
+/* Others may use the file during the wait, and even close the channel. */
 int ibchan_run_channel_connection(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_connection *cmd = call->cmd;
+	s64 timeout_ns = ibchan_time_left(cmd->flags, cmd->timeout_ns);
 	struct ibchan_connection connection;
 	struct ibchan_object *object;
-	int waited;
+	ktime_t start = ktime_get();
+	long waited = 1;
 
 	if (cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
 		return -EINVAL;
-	waited = await_connection(call->ctx, cmd);
+	if (cmd->timeout_ns)
+		waited = wait_event_interruptible_timeout(call->ctx->event_wait,
+							  !is_connecting(call->ctx, cmd->channel),
+							  timeout_ns < 0 ? MAX_SCHEDULE_TIMEOUT :
+							  max(nsecs_to_jiffies(timeout_ns), 1UL));
+	if (waited < 0)
+		waited = ibchan_wait_again(&cmd->flags, &cmd->timeout_ns, start);
+	else
+		waited = waited ? 0 : -ETIMEDOUT;
 	object = ibchan_call_find(call, cmd->channel, OBJECT_CHANNEL);
 	if (IS_ERR(object))
 		return PTR_ERR(object);
