@@ -29,7 +29,7 @@ int ibchan_run_query(struct ibchan_call *call)
 	cmd->out_abi_version = IBCHAN_ABI_VERSION;
 	cmd->out_max_sge = IBCHAN_MAX_SGE;
 	cmd->out_max_ring_entries = IBCHAN_MAX_RING_ENTRIES;
-	cmd->out_max_handles = ibchan_context_max_objects();
+	cmd->out_max_handles = READ_ONCE(ibchan_max_handles);
 	cmd->out_devices = devices;
 	cmd->out_opcodes = IBCHAN_SUBMIT_OPCODES;
 	cmd->out_wr_flags = IBCHAN_WR_FLAGS;

@@ -36,37 +36,6 @@ void ibchan_context_fini(void)
 	destroy_workqueue(break_wq);
 }
 
-static int destroy_mr(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	struct ibchan_mr *mr = object->mr;
-	u64 bytes = ibchan_mr_pages(mr) << PAGE_SHIFT;
-	int ret = ibchan_mr_try_dereg(mr);
-
-	if (ret)
-		return ret;
-	ibchan_object_hide(ctx, object);
-	scoped_guard(spinlock, &ctx->lock)
-		ctx->pinned_bytes -= bytes;
-	ibchan_mr_put(mr, NULL, NULL);
-	ibchan_object_free(object);
-	return 0;
-}
-
-static int destroy_cq(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	struct ibchan_user_ring *ring = object->ring;
-	int ret = ibchan_cq_try_destroy(ring->cq);
-
-	if (ret)
-		return ret;
-	ibchan_object_hide(ctx, object);
-	ibchan_cq_put(ring->cq);
-	ibchan_ring_end(ring);
-	ibchan_ring_put(ring);
-	ibchan_object_free(object);
-	return 0;
-}
-
 /* The first domain from an index on, which is moved behind it; NULL: there is none. */
 static struct ibchan_pd *get_next_pd(struct ibchan_context *ctx, unsigned long *index)
 {
@@ -113,14 +82,17 @@ static int destroy_pd(struct ibchan_context *ctx, struct ibchan_object *object)
 		ret = ibchan_pd_free(object->pd);
 	if (ret)
 		xa_set_mark(&ctx->objects, index, IBCHAN_PD_MARK);
-	else
-		ibchan_object_forget(ctx, object);
 	return ret;
 }
 
-/* The object is claimed, or its handle is not published yet, or hidden already. */
+/*
+ * The object is claimed, or its handle is not published yet. First comes what may refuse, or what
+ * others may still find; then the handle goes; then what only those who have found it may use.
+ */
 static int end_object(struct ibchan_context *ctx, struct ibchan_object *object)
 {
+	int ret = 0;
+
 	switch (object->type) {
 	case OBJECT_LISTENER:
 		ibchan_user_listener_end(object->listener);
@@ -128,26 +100,40 @@ static int end_object(struct ibchan_context *ctx, struct ibchan_object *object)
 	case OBJECT_REQUEST:
 		ibchan_request_reject(object->request, NULL, 0);
 		break;
-	case OBJECT_CHANNEL:
-		ibchan_object_hide(ctx, object);
-		ibchan_fault_linger(IBCHAN_WINDOW_HIDDEN);
-		/* Events come until the channel is closed. */
-		ibchan_channel_close(object->channel);
-		ibchan_object_events_end(object);
-		ibchan_object_free(object);
-		return 0;
 	case OBJECT_MR:
-		return destroy_mr(ctx, object);
+		ret = ibchan_mr_try_dereg(object->mr);
+		break;
 	case OBJECT_CQ:
-		return destroy_cq(ctx, object);
+		ret = ibchan_cq_try_destroy(object->ring->cq);
+		break;
 	case OBJECT_PD:
-		return destroy_pd(ctx, object);
+		ret = destroy_pd(ctx, object);
+		break;
 	case OBJECT_DEVICE:
 		ibchan_device_put(object->device);
 		put_net(object->net);
 		break;
 	}
-	ibchan_object_forget(ctx, object);
+	if (ret)
+		return ret;
+	ibchan_object_hide(ctx, object);
+	switch (object->type) {
+	case OBJECT_CHANNEL:
+		ibchan_fault_linger(IBCHAN_WINDOW_HIDDEN);
+		/* Events come until the channel is closed. */
+		ibchan_channel_close(object->channel);
+		ibchan_object_events_end(object);
+		break;
+	case OBJECT_MR:
+		ibchan_mr_put(object->mr, NULL, NULL);
+		break;
+	case OBJECT_CQ:
+		ibchan_cq_put(object->ring->cq);
+		ibchan_ring_end(object->ring);
+		ibchan_ring_put(object->ring);
+		break;
+	}
+	ibchan_object_free(object);
 	return 0;
 }
 
@@ -168,18 +154,17 @@ int ibchan_object_destroy(struct ibchan_context *ctx, u32 id)
 /* Undoes a reservation, with or without an object behind it. No command has seen it. */
 void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *object)
 {
-	if (!object->any) {
+	if (object->any)
+		WARN_ON_ONCE(end_object(ctx, object));
+	else
 		ibchan_object_forget(ctx, object);
-		return;
-	}
-	scoped_guard(spinlock, &ctx->lock)
-		ibchan_object_account(ctx, object);
-	WARN_ON_ONCE(end_object(ctx, object));
 }
 
-/* The walk takes no lock, so it may be long. RCU keeps each object for its visit. */
-static void visit_objects(struct ibchan_context *ctx, enum ibchan_object_type type,
-			  void (*visit)(struct ibchan_object *object, int error), int error)
+/*
+ * Breaks all channels, and wakes callers that wait on rings: they look whether the context is
+ * broken. The walk takes no lock, so it may be long. RCU keeps each object for its visit.
+ */
+static void break_objects(struct ibchan_context *ctx, int error)
 {
 	struct ibchan_object *object;
 	unsigned long index = 0;
@@ -187,32 +172,23 @@ static void visit_objects(struct ibchan_context *ctx, enum ibchan_object_type ty
 	do {
 		rcu_read_lock();
 		object = xa_find(&ctx->objects, &index, ULONG_MAX, XA_PRESENT);
-		if (object && object->type == type)
-			visit(object, error);
+		if (object && object->type == OBJECT_CHANNEL) {
+			ibchan_channel_break(object->channel, error);
+		} else if (object && object->type == OBJECT_CQ) {
+			ibchan_cq_wake(object->ring->cq);
+			wake_up_all(&object->ring->wait);
+		}
 		rcu_read_unlock();
 		index++;
 		cond_resched();
 	} while (object);
 }
 
-static void break_channel(struct ibchan_object *object, int error)
-{
-	ibchan_channel_break(object->channel, error);
-}
-
-static void wake_ring(struct ibchan_object *object, int error)
-{
-	ibchan_cq_wake(object->ring->cq);
-	wake_up_all(&object->ring->wait);
-}
-
 static void context_break_work(struct work_struct *work)
 {
 	struct ibchan_context *ctx = container_of(work, struct ibchan_context, break_work);
 
-	visit_objects(ctx, OBJECT_CHANNEL, break_channel, -EPROTO);
-	/* Waiting and polling callers find the context broken. */
-	visit_objects(ctx, OBJECT_CQ, wake_ring, 0);
+	break_objects(ctx, -EPROTO);
 	wake_up_all(&ctx->event_wait);
 }
 
@@ -225,45 +201,33 @@ void ibchan_context_break(struct ibchan_context *ctx)
 }
 
 /*
- * An object is busy while another process still ends what needs it: with @may_be_shared it
- * stays for the next look. Without, only a device that failed may still use it: the handle
- * goes and leaves the object to the device.
+ * Ends all objects; all channels break first, so that they flush together. An object is busy while
+ * another process still ends what needs it: with @may_be_shared it stays for the next look.
+ * Without, only a device that failed may still use it: the handle goes and leaves the object to the
+ * device.
  */
-static void end_by_id(struct ibchan_context *ctx, u32 id, enum ibchan_object_type type,
-		      bool may_be_shared)
-{
-	struct ibchan_object *object = ibchan_object_claim(ctx, id, type);
-
-	if (IS_ERR(object))
-		return;
-	/* All works have ended, so the last regions are on their way. */
-	if (type == OBJECT_PD)
-		ibchan_pd_flush(object->pd);
-	if (!end_object(ctx, object))
-		return;
-	if (may_be_shared)
-		ibchan_object_unclaim(ctx, object);
-	else
-		ibchan_object_forget(ctx, object);
-}
-
-/* All channels break first, so that they flush together. */
 static void end_objects(struct ibchan_context *ctx, bool may_be_shared)
 {
 	enum ibchan_object_type type;
 	struct ibchan_object *object;
 	unsigned long index;
 
-	visit_objects(ctx, OBJECT_CHANNEL, break_channel, -ECANCELED);
+	break_objects(ctx, -ECANCELED);
 	for (type = 0; type < OBJECT_TYPES; type++)
-		xa_for_each(&ctx->objects, index, object)
-			end_by_id(ctx, ctx->first_handle + index, type, may_be_shared);
-}
-
-static bool is_empty(struct ibchan_context *ctx)
-{
-	guard(spinlock)(&ctx->lock);
-	return !ctx->num_objects;
+		xa_for_each(&ctx->objects, index, object) {
+			object = ibchan_object_claim(ctx, ctx->first_handle + index, type);
+			if (IS_ERR(object))
+				continue;
+			/* All works have ended, so the last regions are on their way. */
+			if (type == OBJECT_PD)
+				ibchan_pd_flush(object->pd);
+			if (!end_object(ctx, object))
+				continue;
+			if (may_be_shared)
+				ibchan_object_unclaim(ctx, object);
+			else
+				ibchan_object_forget(ctx, object);
+		}
 }
 
 /*
@@ -279,7 +243,7 @@ static void context_orphan_work(struct work_struct *work)
 	WRITE_ONCE(ctx->broken, 1);
 	do
 		end_objects(ctx, true);
-	while (!wait_event_timeout(ctx->idle_wait, is_empty(ctx), HZ) && --looks);
+	while (!wait_event_timeout(ctx->idle_wait, !READ_ONCE(ctx->num_objects), HZ) && --looks);
 	wake_up_all(&ctx->event_wait);
 }
 

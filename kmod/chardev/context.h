@@ -171,10 +171,9 @@ struct ibchan_call {
 };
 
 /* object.c */
-u32 ibchan_context_max_objects(void);
+extern unsigned int ibchan_max_handles;
 int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type, __u32 *handle,
 			struct ibchan_object *device, struct ibchan_reason *reason);
-void ibchan_object_account(struct ibchan_context *ctx, struct ibchan_object *object);
 void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *object);
 void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *parent);
 struct ibchan_object *ibchan_call_find(struct ibchan_call *call, u32 id,

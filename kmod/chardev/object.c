@@ -16,75 +16,49 @@
 
 #include "context.h"
 
-static unsigned int max_handles = 16384;
-module_param(max_handles, uint, 0644);
+unsigned int ibchan_max_handles = 16384;
+module_param_named(max_handles, ibchan_max_handles, uint, 0644);
 MODULE_PARM_DESC(max_handles, "Objects that one open file may hold (default 16384)");
-
-u32 ibchan_context_max_objects(void)
-{
-	return READ_ONCE(max_handles);
-}
-
-/* Ids go round, so that a stale handle misses. */
-static struct ibchan_object *object_reserve(struct ibchan_context *ctx,
-					    enum ibchan_object_type type)
-{
-	struct ibchan_object *object = kzalloc(sizeof(*object), GFP_KERNEL_ACCOUNT);
-	u32 index;
-	int ret;
-
-	if (!object)
-		return ERR_PTR(-ENOMEM);
-	object->type = type;
-	object->ctx = ctx;
-	INIT_LIST_HEAD(&object->event_link);
-	ret = xa_alloc_cyclic(&ctx->objects, &index, NULL, XA_LIMIT(1, INT_MAX), &ctx->next_id,
-			      GFP_KERNEL_ACCOUNT);
-	if (ret < 0) {
-		kfree(object);
-		return ERR_PTR(ret);
-	}
-	object->id = ctx->first_handle + index;
-	return object;
-}
 
 /*
  * Makes a handle of @type, which goes into the answer and names nothing until it is published; the
- * dispatcher aborts it if the command fails. For an object on @device (or NULL) the caller's cgroup
- * is charged. Returns -EMFILE, -ENOMEM, and the errors of ibchan_owner_follow() and
- * ibchan_device_charge().
+ * dispatcher aborts it if the command fails. Ids go round, so that a stale handle misses. For an
+ * object on @device (or NULL) the caller's cgroup is charged. Returns -EMFILE, -ENOMEM, and the
+ * errors of ibchan_owner_follow() and ibchan_device_charge().
  */
 int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type, __u32 *handle,
 			struct ibchan_object *device, struct ibchan_reason *reason)
 {
 	struct ibchan_context *ctx = call->ctx;
 	struct ibchan_object *object;
+	u32 index;
 	int ret = ibchan_owner_follow(ctx);
 
 	if (ret)
 		return ret;
 	scoped_guard(spinlock, &ctx->lock) {
-		if (ctx->num_objects >= ibchan_context_max_objects())
+		if (ctx->num_objects >= READ_ONCE(ibchan_max_handles))
 			return -EMFILE;
 		ctx->num_objects++;
 	}
-	object = object_reserve(ctx, type);
-	if (IS_ERR(object)) {
-		scoped_guard(spinlock, &ctx->lock)
-			ctx->num_objects--;
-		return PTR_ERR(object);
+	object = kzalloc(sizeof(*object), GFP_KERNEL_ACCOUNT);
+	ret = !object ? -ENOMEM :
+	      xa_alloc_cyclic(&ctx->objects, &index, NULL, XA_LIMIT(1, INT_MAX), &ctx->next_id,
+			      GFP_KERNEL_ACCOUNT);
+	if (ret < 0) {
+		kfree(object);
+		guard(spinlock)(&ctx->lock);
+		ctx->num_objects--;
+		return ret;
 	}
+	object->type = type;
+	object->ctx = ctx;
+	object->id = ctx->first_handle + index;
+	INIT_LIST_HEAD(&object->event_link);
 	call->new = object;
 	*handle = object->id;
 	return device ? ibchan_device_charge(device->device, IBCHAN_CHARGE_OBJECT, &object->charge,
 					     reason) : 0;
-}
-
-/* Counts the pages of a region as pinned by the context. Under the lock. */
-void ibchan_object_account(struct ibchan_context *ctx, struct ibchan_object *object)
-{
-	if (object->type == OBJECT_MR)
-		ctx->pinned_bytes += ibchan_mr_pages(object->mr) << PAGE_SHIFT;
 }
 
 /* Publishing cannot fail: the slot is there already. Others may end the object from then on. */
@@ -94,7 +68,8 @@ void ibchan_object_publish(struct ibchan_context *ctx, struct ibchan_object *obj
 
 	rcu_read_lock();
 	spin_lock(&ctx->lock);
-	ibchan_object_account(ctx, object);
+	if (object->type == OBJECT_MR)
+		ctx->pinned_bytes += ibchan_mr_pages(object->mr) << PAGE_SHIFT;
 	xa_store(&ctx->objects, index, object, 0);
 	if (object->type == OBJECT_PD)
 		xa_set_mark(&ctx->objects, index, IBCHAN_PD_MARK);
@@ -184,13 +159,6 @@ void ibchan_object_unclaim(struct ibchan_context *ctx, struct ibchan_object *obj
 	object->claimed = 0;
 }
 
-/* Another object needs it, or a command holds it that a claim does not wait for. */
-static bool is_busy(const struct ibchan_object *object)
-{
-	return object->children ||
-	       (object->users && object->type != OBJECT_CHANNEL && object->type != OBJECT_LISTENER);
-}
-
 /*
  * Claims an object of @type (negative: of any) for the caller, who ends it or gives it back with
  * ibchan_object_unclaim(). Commands that hold a channel, which end soon once it is broken, or a
@@ -206,12 +174,13 @@ struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, in
 	scoped_guard(spinlock, &ctx->lock) {
 		object = xa_load(&ctx->objects, ibchan_object_index(ctx, id));
 		ret = object_check(object, type);
-		if (!ret && is_busy(object))
-			ret = -EBUSY;
 		if (ret)
 			return ERR_PTR(ret);
-		object->claimed = 1;
 		held = object->users;
+		if (object->children || (held && object->type != OBJECT_CHANNEL &&
+					 object->type != OBJECT_LISTENER))
+			return ERR_PTR(-EBUSY);
+		object->claimed = 1;
 	}
 	if (!held)
 		return object;
@@ -228,12 +197,16 @@ struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, in
 void ibchan_object_hide(struct ibchan_context *ctx, struct ibchan_object *object)
 {
 	struct ibchan_object __rcu **place = ibchan_object_place(ctx, object->id);
+	bool published;
 
 	spin_lock(&ctx->lock);
 	if (rcu_access_pointer(*place) == object)
 		RCU_INIT_POINTER(*place, NULL);
-	xa_erase(&ctx->objects, ibchan_object_index(ctx, object->id));
-	ctx->num_objects--;
+	published = xa_erase(&ctx->objects, ibchan_object_index(ctx, object->id));
+	if (published && object->type == OBJECT_MR)
+		ctx->pinned_bytes -= ibchan_mr_pages(object->mr) << PAGE_SHIFT;
+	/* A worker of the context looks at this without the lock. */
+	WRITE_ONCE(ctx->num_objects, ctx->num_objects - 1);
 	if (object->parent)
 		object->parent->children--;
 	spin_unlock(&ctx->lock);
