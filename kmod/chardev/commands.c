@@ -198,49 +198,40 @@ int ibchan_run_mr_reg_dmabuf(struct ibchan_call *call)
 	return 0;
 }
 
-static int build_cq(struct ibchan_call *call, struct ibchan_object *device)
+int ibchan_run_cq_create(struct ibchan_call *call)
 {
 	struct ibchan_cmd_cq_create *cmd = call->cmd;
-	struct ibchan_user_ring *ring = ibchan_ring_create(call->ctx, cmd->entries, &cmd->reason);
-	const struct ibchan_cq_init init = {
+	struct ibchan_cq_init init = {
 		.entries = cmd->cq_entries,
 		/* Submit arms the cq where no thread waits. */
 		.flags = IBCHAN_CQ_POLLED |
 			 (cmd->flags & IBCHAN_CQ_CREATE_SOLICITED ? IBCHAN_CQ_SOLICITED : 0),
 		.sink = &ibchan_ring_sink,
-		.priv = ring,
 		.budget = call->ctx->budget,
 	};
-	struct ibchan_cq *cq;
-
-	if (IS_ERR(ring))
-		return PTR_ERR(ring);
-	cq = ibchan_cq_create(device->device, &init, &cmd->reason);
-	if (IS_ERR(cq)) {
-		ibchan_ring_put(ring);
-		return PTR_ERR(cq);
-	}
-	ring->cq = cq;
-	call->new->ring = ring;
-	ibchan_object_adopt(call->new, device);
-	return 0;
-}
-
-int ibchan_run_cq_create(struct ibchan_call *call)
-{
-	struct ibchan_cmd_cq_create *cmd = call->cmd;
+	struct ibchan_user_ring *ring;
 	int ret;
 
 	if (!cmd->entries || cmd->entries > IBCHAN_MAX_RING_ENTRIES)
 		return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_ENTRIES,
-						  cmd->entries, 1, IBCHAN_MAX_RING_ENTRIES);
+						    cmd->entries, 1, IBCHAN_MAX_RING_ENTRIES);
 	ret = ibchan_call_reserve(call, OBJECT_CQ, &cmd->out_cq, call->object, &cmd->reason);
-	ret = ret ?: build_cq(call, call->object);
 	if (ret)
 		return ret;
-	cmd->out_ring_size = call->new->ring->num_pages << PAGE_SHIFT;
-	return ibchan_call_file(call, ibchan_ring_file(call->new->ring, call->file),
-				&cmd->out_fd);
+	ring = ibchan_ring_create(call->ctx, cmd->entries, &cmd->reason);
+	if (IS_ERR(ring))
+		return PTR_ERR(ring);
+	init.priv = ring;
+	ring->cq = ibchan_cq_create(call->object->device, &init, &cmd->reason);
+	if (IS_ERR(ring->cq)) {
+		ret = PTR_ERR(ring->cq);
+		ibchan_ring_put(ring);
+		return ret;
+	}
+	call->new->ring = ring;
+	ibchan_object_adopt(call->new, call->object);
+	cmd->out_ring_size = ring->num_pages << PAGE_SHIFT;
+	return ibchan_call_file(call, ibchan_ring_file(ring, call->file), &cmd->out_fd);
 }
 
 int ibchan_run_channel_build(struct ibchan_call *call)
@@ -320,25 +311,14 @@ int ibchan_run_channel_break(struct ibchan_call *call)
 	return 0;
 }
 
-/* Members of the caller's struct that this kernel does not know become zero. */
-static int copy_events(const struct ibchan_cmd_channel_history *cmd,
-		       const struct ibchan_history_event *events, u32 num)
-{
-	u8 __user *to = u64_to_user_ptr(cmd->entries);
-	u32 i;
-
-	for (i = 0; i < num; i++, to += cmd->entry_len)
-		if (copy_to_user(to, &events[i], sizeof(events[i])) ||
-		    clear_user(to + sizeof(events[i]), cmd->entry_len - sizeof(events[i])))
-			return -EFAULT;
-	return 0;
-}
-
+/* Members of the caller's structs that this kernel does not know become zero. */
 int ibchan_run_channel_history(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_history *cmd = call->cmd;
+	u8 __user *to = u64_to_user_ptr(cmd->entries);
 	struct ibchan_history_event *events;
-	int ret;
+	int ret = 0;
+	u32 i;
 
 	if (cmd->entry_len < sizeof(*events) || cmd->entry_len > PAGE_SIZE)
 		return -EINVAL;
@@ -348,7 +328,10 @@ int ibchan_run_channel_history(struct ibchan_call *call)
 	cmd->entry_num = ibchan_channel_history(call->object->channel, events,
 						min_t(u32, cmd->entry_num, IBCHAN_HISTORY_MAX));
 	ibchan_call_release(call);
-	ret = copy_events(cmd, events, cmd->entry_num);
+	for (i = 0; i < cmd->entry_num && !ret; i++, to += cmd->entry_len)
+		if (copy_to_user(to, &events[i], sizeof(*events)) ||
+		    clear_user(to + sizeof(*events), cmd->entry_len - sizeof(*events)))
+			ret = -EFAULT;
 	kfree(events);
 	return ret;
 }
