@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Opens and closes a file of /dev/ibchan, and ends its objects.
+ * Opens and closes a file of /dev/ibchan, and ends its objects. The file is readable while an event
+ * of a channel can be taken: one has connected, one has broken. Each channel has room for its own
+ * events, and is in the file's list while there are some: nothing is allocated or overflows.
  *
  * Closing gives everything up in the order of enum ibchan_object_type: channels
  * end all work, so that nothing is busy behind them. So does the end of the process
  * that opened the file, which owner.c tells of, even while others hold the file.
  */
 #include <linux/errno.h>
+#include <linux/list.h>
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/random.h>
@@ -122,7 +125,11 @@ static int end_object(struct ibchan_context *ctx, struct ibchan_object *object)
 		ibchan_fault_linger(IBCHAN_WINDOW_HIDDEN);
 		/* Events come until the channel is closed. */
 		ibchan_channel_close(object->channel);
-		ibchan_object_events_end(object);
+		scoped_guard(spinlock_irq, &ctx->event_lock) {
+			object->events_ended = 1;
+			list_del_init(&object->event_link);
+		}
+		wake_up_all(&ctx->event_wait);
 		break;
 	case OBJECT_MR:
 		ibchan_mr_put(object->mr, NULL, NULL);
@@ -292,7 +299,6 @@ int ibchan_context_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* The file is readable while an event can be taken. */
 __poll_t ibchan_context_poll(struct file *file, poll_table *table)
 {
 	struct ibchan_context *ctx = file->private_data;
@@ -301,4 +307,49 @@ __poll_t ibchan_context_poll(struct file *file, poll_table *table)
 	if (READ_ONCE(ctx->broken))
 		return EPOLLERR | EPOLLHUP;
 	return list_empty_careful(&ctx->events) ? 0 : EPOLLIN | EPOLLRDNORM;
+}
+
+/* Adds events, IBCHAN_EVENT_*, to those of a channel. Any context but NMI. */
+void ibchan_object_event(struct ibchan_object *object, u32 events)
+{
+	struct ibchan_context *ctx = object->ctx;
+	unsigned long flags;
+
+	spin_lock_irqsave(&ctx->event_lock, flags);
+	if (!object->events_ended) {
+		object->events |= events;
+		if (list_empty(&object->event_link))
+			list_add_tail(&object->event_link, &ctx->events);
+	}
+	spin_unlock_irqrestore(&ctx->event_lock, flags);
+	wake_up_all(&ctx->event_wait);
+}
+
+void ibchan_user_connected(void *priv)
+{
+	ibchan_object_event(priv, IBCHAN_EVENT_CONNECTED);
+}
+
+void ibchan_user_broken(void *priv, int error)
+{
+	ibchan_object_event(priv, IBCHAN_EVENT_BROKEN);
+}
+
+/* Takes the first channel out of the list, with all its events. */
+int ibchan_run_event_take(struct ibchan_call *call)
+{
+	struct ibchan_cmd_event_take *cmd = call->cmd;
+	struct ibchan_context *ctx = call->ctx;
+	struct ibchan_object *object;
+
+	guard(spinlock_irq)(&ctx->event_lock);
+	object = list_first_entry_or_null(&ctx->events, struct ibchan_object, event_link);
+	if (!object)
+		return -EAGAIN;
+	list_del_init(&object->event_link);
+	cmd->out_channel = object->id;
+	cmd->out_events = object->events;
+	call->events = object->events;
+	object->events = 0;
+	return 0;
 }

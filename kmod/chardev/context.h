@@ -195,6 +195,9 @@ void ibchan_object_abort(struct ibchan_context *ctx, struct ibchan_object *objec
 int ibchan_object_destroy(struct ibchan_context *ctx, u32 id);
 void ibchan_context_break(struct ibchan_context *ctx);
 bool ibchan_context_settle(struct ibchan_context *ctx);
+void ibchan_object_event(struct ibchan_object *object, u32 events);
+void ibchan_user_connected(void *priv);
+void ibchan_user_broken(void *priv, int error);
 
 /*
  * Whether the caller may do more than look and close: 0; -EPERM for another process than the
@@ -253,12 +256,6 @@ void ibchan_ring_put(struct ibchan_user_ring *ring);
 struct file *ibchan_ring_file(struct ibchan_user_ring *ring, struct file *owner);
 int ibchan_ring_ready(struct ibchan_user_ring *ring);
 int ibchan_ring_wait(struct ibchan_user_ring *ring, struct ibchan_cmd_submit *cmd, bool posted);
-
-/* event.c */
-void ibchan_object_event(struct ibchan_object *object, u32 events);
-void ibchan_object_events_end(struct ibchan_object *object);
-void ibchan_user_connected(void *priv);
-void ibchan_user_broken(void *priv, int error);
 
 /* listener.c */
 void ibchan_user_listener_end(struct ibchan_user_listener *listener);

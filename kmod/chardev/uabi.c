@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Dispatches the ioctls of /dev/ibchan. One list, IBCHAN_COMMANDS, makes the table and the
- * room for the copy of a command. The bodies are in commands.c, connect.c, listener.c, event.c
- * and submit.c.
+ * room for the copy of a command. The bodies are in commands.c, connect.c, listener.c,
+ * context.c and submit.c.
  *
  * A body works on the kernel's copy. The dispatcher copies in, runs the body,
  * copies out, also after a refusal, and only then publishes the object that the
