@@ -151,13 +151,12 @@ static __always_inline union ibchan_submit_element *
 find_regions(struct ibchan_context *ctx, struct ibchan_submit_scratch *s)
 {
 	union ibchan_submit_element *element = s->elements, *end = element + s->num_elements;
-	u32 last = ~element->user.mr;
 	struct ibchan_mr *mr = NULL;
+	u32 handle, last = 0;
 
 	for (; element < end; element++) {
-		u32 handle = element->user.mr;
-
-		if (handle != last) {
+		handle = element->user.mr;
+		if (!mr || handle != last) {
 			struct ibchan_object *object = ibchan_object_find(ctx, handle, OBJECT_MR);
 
 			if (unlikely(!object)) {
