@@ -151,29 +151,6 @@ static int reserve_space(struct ibchan_channel *ch, const struct ibchan_build *b
 	return ret;
 }
 
-static struct ibchan_queue_size size_of(const struct ibchan_queue *queue, u32 depth)
-{
-	return (struct ibchan_queue_size) {
-		.depth = depth,
-		.max_sge = queue->max_sge,
-		.has_works = queue->cq->sink->done,
-	};
-}
-
-static int charge(struct ibchan_channel *ch, struct ibchan_reason *reason)
-{
-	const struct ibchan_params *params = &ch->qp.params;
-	struct ibchan_queue_size send = size_of(&ch->send, params->max_send_wr);
-	struct ibchan_queue_size recv = size_of(&ch->recv, params->max_recv_wr);
-
-	send.exclusive = ibchan_bounds_exclude(&ch->bounds);
-	recv.exclusive = send.exclusive;
-	return ibchan_cost_charge(&ch->cost, ch->qp.pd->cost.budget,
-				  ibchan_footprint_channel(&send, &recv, params->max_inline_data,
-							   ch->qp.dev->attr.max_rd_atomic),
-				  reason);
-}
-
 /* Fills in the limits for checks of requests; the peer tells its own at the handshake. */
 static void fill_bounds(struct ibchan_channel *ch)
 {
@@ -263,7 +240,11 @@ static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *bu
 
 	ch->send.max_sge = params->max_send_sge;
 	ch->recv.max_sge = params->max_recv_sge;
-	ret = charge(ch, reason);
+	ret = ibchan_cost_charge(&ch->cost, ch->qp.pd->cost.budget,
+				 ibchan_footprint_channel(params, ch->qp.dev->attr.max_rd_atomic,
+							  build->exclusive,
+							  build->send_cq->sink->done,
+							  build->recv_cq->sink->done), reason);
 	if (!ret)
 		ret = reserve_space(ch, build, reason);
 	if (ret)

@@ -2,9 +2,9 @@
 /*
  * Puts a header in front of the private data that go to a peer, and takes it off those that come.
  * The header says whether a queue pair answers a keepalive, and how long the packets may be that a
- * side takes, for which the connection manager's answer has no place: see rules/wire.c. The private
- * data have as many bytes less. No consumer sees it. The connection manager's own fields mean the
- * same to an ibchan as to any other peer.
+ * side takes, for which the connection manager's answer has no place: see rules/endpoint.c. The
+ * private data have as many bytes less. No consumer sees it. The connection manager's own fields
+ * mean the same to an ibchan as to any other peer.
  *
  * A peer that is no ibchan neither gets a header nor sends one. Each side refuses such a peer,
  * unless its consumer says that the peer may be none: IBCHAN_CONNECT_FOREIGN. The asking side

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Charges kernel memory to budgets of users. A user's budget exists while the user has a file open
- * or an object is left that was charged to it.
+ * Estimates how much kernel memory an object takes, and charges it to the budget of a user, which
+ * exists while the user has a file open or an object is left that was charged to it.
+ *
+ * An estimate has the driver's part as well. No driver tells: the number of a queue's entries and
+ * the size of an entry are powers of two, as drivers make them. The estimates err upward. For
+ * soft-RoCE, which takes about the most memory of all drivers, they are less than twice the real
+ * amount: see budget_test.
  *
  * A user is the real user id of the process that opened the file, as io_uring and iommufd have it,
  * or, in a user namespace, the owner of the outermost one: all ids that an unprivileged user has
@@ -18,16 +23,39 @@
 #include <linux/cred.h>
 #include <linux/errno.h>
 #include <linux/hashtable.h>
+#include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/refcount.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/user_namespace.h>
 
-#include "budget.h"
 #include "counters.h"
 #include "rules.h"
+
+/* Drivers' completion entries have 32 to 128 bytes. */
+#define CQE_SIZE	128
+/* The queue's own struct, the driver's, what both are rounded up to. */
+#define CQ_FIXED	SZ_8K
+
+/* Bytes that a driver puts before the elements of a request: soft-RoCE 200, mlx5 192. */
+#define SEND_HEADER	208
+#define RECV_HEADER	48
+#define MIN_WQE	64
+/* The channel's own struct, a queue pair, a socket, ids of the connection manager. */
+#define CHANNEL_FIXED	(20 * SZ_1K)
+/* A read or atomic of the peer's that is under way. */
+#define RD_ATOMIC_SIZE	64
+
+/* The region's own struct, the driver's, the first page of its table. */
+#define MR_FIXED	5632
+/* An entry of a scatterlist, and one in our list of pages. */
+#define MR_PAGE		40
+/* An entry in the driver's list of pages. */
+#define MR_ROOM		8
 
 /* The limit unless told otherwise: this part of the machine's memory. */
 #define DEFAULT_PART	16
@@ -219,4 +247,56 @@ void ibchan_cost_move(struct ibchan_cost *from, struct ibchan_cost *to, u64 byte
 	from->bytes -= bytes;
 	refcount_inc(&from->budget->users);
 	*to = (struct ibchan_cost) { from->budget, bytes };
+}
+
+/* Page tables, and lists of pages. */
+static u64 with_tables(u64 size)
+{
+	return size + size / 64;
+}
+
+static u64 entries_of(u32 depth)
+{
+	return roundup_pow_of_two((u64)depth + 1);
+}
+
+/* The driver's entries of @wqe bytes, and ours of @place bytes. */
+static u64 queue_size(u32 depth, u64 wqe, u64 place)
+{
+	wqe = max_t(u64, roundup_pow_of_two(wqe), MIN_WQE);
+	return with_tables(entries_of(depth + IBCHAN_MARKERS) * wqe +
+			   roundup_pow_of_two(depth) * place);
+}
+
+u64 ibchan_footprint_cq(u32 entries)
+{
+	return CQ_FIXED + with_tables(entries_of(entries) * CQE_SIZE);
+}
+
+/*
+ * @max_rd_atomic: reads and atomics of the peer's that the device has room for; @exclusive: works
+ * may keep others out of their ranges; @send_works, @recv_works: the queue has works of its own,
+ * for requests that bring none.
+ */
+u64 ibchan_footprint_channel(const struct ibchan_params *params, u32 max_rd_atomic, bool exclusive,
+			     bool send_works, bool recv_works)
+{
+	u64 element = sizeof(struct ibchan_mr *) + (exclusive ? sizeof(struct ibchan_range) : 0);
+	u64 send_place = sizeof(struct ibchan_work *) + params->max_send_sge * element +
+			 (send_works ? sizeof(struct ibchan_work) : 0);
+	u64 recv_place = sizeof(struct ibchan_work *) + params->max_recv_sge * element +
+			 (recv_works ? sizeof(struct ibchan_work) : 0);
+	u64 send_payload = max_t(u64, params->max_send_sge * sizeof(struct ib_sge),
+				 params->max_inline_data);
+	u64 recv_payload = params->max_recv_sge * sizeof(struct ib_sge);
+
+	return CHANNEL_FIXED + max_rd_atomic * RD_ATOMIC_SIZE +
+	       queue_size(params->max_send_wr, SEND_HEADER + send_payload, send_place) +
+	       queue_size(params->max_recv_wr, RECV_HEADER + recv_payload, recv_place);
+}
+
+/* A region of @pages without its memory; the device's region has room for @room pages. */
+u64 ibchan_footprint_mr(u64 pages, u64 room)
+{
+	return MR_FIXED + pages * MR_PAGE + room * MR_ROOM;
 }

@@ -2,7 +2,7 @@
 /*
  * Kernel memory that the objects of a user may take, the drivers' included. Drivers do not
  * charge it to the cgroup of the process that asks for an object, so each user has a budget.
- * An object is charged by an estimate (see footprint.c) before it is made, and pays back when
+ * An object is charged by an estimate before it is made, and pays back when
  * its memory has gone. Objects of kernel consumers have no budget and are not charged.
  */
 #ifndef IBCHAN_BUDGET_H
@@ -13,6 +13,7 @@
 #include <linux/types.h>
 
 struct ibchan_budget;
+struct ibchan_params;
 struct ibchan_pd;
 struct ibchan_reason;
 
@@ -39,14 +40,6 @@ struct ibchan_lane {
 	unsigned int num_admitted;	/* works that are with the workers */
 };
 
-/* How large a queue of a channel is */
-struct ibchan_queue_size {
-	u32 depth;	/* works that may be in flight */
-	u32 max_sge;	/* elements of one work */
-	bool has_works;	/* it has works of its own, for requests that bring none */
-	bool exclusive;	/* works may keep others out of their ranges */
-};
-
 /* A protection domain, with its pool. */
 #define IBCHAN_FOOTPRINT_PD		1024
 /* A listener, with an id of the connection manager for each device. */
@@ -54,14 +47,11 @@ struct ibchan_queue_size {
 /* A request, with an id of the connection manager, which keeps a part of the peer's message. */
 #define IBCHAN_FOOTPRINT_REQUEST	4096
 
-/* footprint.c */
-u64 ibchan_footprint_cq(u32 entries);
-u64 ibchan_footprint_channel(const struct ibchan_queue_size *send,
-			     const struct ibchan_queue_size *recv, u32 max_inline,
-			     u32 max_rd_atomic);
-u64 ibchan_footprint_mr(u64 pages, u64 room);
-
 /* budget.c */
+u64 ibchan_footprint_cq(u32 entries);
+u64 ibchan_footprint_channel(const struct ibchan_params *params, u32 max_rd_atomic, bool exclusive,
+			     bool send_works, bool recv_works);
+u64 ibchan_footprint_mr(u64 pages, u64 room);
 struct ibchan_budget *ibchan_budget_get(void);
 void ibchan_budget_put(struct ibchan_budget *budget);
 struct ibchan_lane *ibchan_budget_lane(struct ibchan_budget *budget);

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Writes and checks endpoints, the blobs that two peers exchange. An endpoint comes over a wire
- * that nobody vouches for, so each field is checked before the queue pair sees any of it. Bits
- * and bytes that this version does not know are a later version's, and ignored: see wire.c. Pure.
+ * Writes and checks what two peers tell each other as they connect: endpoints, and the header that
+ * two ibchans put in front of the private data of each message of the connection manager. Both come
+ * over a wire that nobody vouches for, so each field is checked before the queue pair sees any of
+ * it. Pure.
+ *
+ * Each side tells its own version of the wire and what it has. Both use the smaller version, and
+ * of what it has only bits that both know: so a later version adds bits, and puts what belongs to
+ * them between the header and the private data, which is why a header tells how long it is. Bits
+ * and bytes of an endpoint that this version does not know are a later version's, and ignored.
  */
 #include <linux/build_bug.h>
 #include <linux/errno.h>
 #include <linux/etherdevice.h>
+#include <linux/minmax.h>
 #include <linux/string.h>
 #include <net/ipv6.h>
 #include <rdma/ib_mad.h>
@@ -73,8 +80,8 @@ void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan
 static int check_header(const struct ibchan_endpoint *theirs, struct ibchan_reason *reason)
 {
 	if (be32_to_cpu(theirs->magic) != IBCHAN_ENDPOINT_MAGIC)
-		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_MAGIC,
-				   IBCHAN_ENDPOINT_MAGIC, be32_to_cpu(theirs->magic));
+		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_MAGIC, IBCHAN_ENDPOINT_MAGIC,
+				   be32_to_cpu(theirs->magic));
 	if (!theirs->version)
 		return refuse_pair(reason, IBCHAN_REASON_ENDPOINT_VERSION, IBCHAN_WIRE_VERSION, 0);
 	/* Only InfiniBand has partitions, and packets without a global route header. */
@@ -102,26 +109,20 @@ static int check_numbers(const struct ibchan_endpoint *ours, const struct ibchan
 	return 0;
 }
 
-static bool gid_is_unicast(const u8 *gid)
-{
-	struct in6_addr addr;
-
-	memcpy(&addr, gid, sizeof(addr));
-	if (ipv6_addr_v4mapped(&addr))
-		return addr.s6_addr32[3] && !ipv4_is_multicast(addr.s6_addr32[3]) &&
-		       !ipv4_is_lbcast(addr.s6_addr32[3]);
-	return !ipv6_addr_any(&addr) && !ipv6_addr_is_multicast(&addr);
-}
-
 static int check_ethernet(const struct ibchan_endpoint *ours, const struct ibchan_endpoint *theirs,
 			  struct ibchan_reason *reason)
 {
 	u8 our_family = ibchan_gid_family(ours->gid);
 	u8 their_family = ibchan_gid_family(theirs->gid);
+	struct in6_addr addr;
+	__be32 v4;
 
 	if (our_family != their_family)
 		return refuse_pair(reason, IBCHAN_REASON_GID_FAMILY, our_family, their_family);
-	if (!gid_is_unicast(theirs->gid))
+	memcpy(&addr, theirs->gid, sizeof(addr));
+	v4 = addr.s6_addr32[3];
+	if (their_family == 4 ? !v4 || ipv4_is_multicast(v4) || ipv4_is_lbcast(v4) :
+				ipv6_addr_any(&addr) || ipv6_addr_is_multicast(&addr))
 		return ibchan_refuse(reason, IBCHAN_REASON_PEER_GID, -EINVAL);
 	if (!is_valid_ether_addr(theirs->mac))
 		return ibchan_refuse(reason, IBCHAN_REASON_PEER_MAC, -EINVAL);
@@ -160,9 +161,8 @@ int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 			  const struct ibchan_endpoint *theirs, u32 max_lid,
 			  struct ibchan_reason *reason)
 {
-	int ret;
+	int ret = check_header(theirs, reason);
 
-	ret = check_header(theirs, reason);
 	if (ret)
 		return ret;
 	if (theirs->link_layer != ours->link_layer)
@@ -174,4 +174,56 @@ int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 	if (!ret && ours->link_layer == IBCHAN_LINK_LAYER_INFINIBAND)
 		ret = check_infiniband(ours, theirs, max_lid, reason);
 	return ret;
+}
+
+/* The header itself, in network order */
+struct header {
+	__be16 kind;	/* IBCHAN_WIRE_REQUEST and its like */
+	u8 version;	/* of the wire, 1 and up */
+	u8 room;	/* bytes in front of the private data */
+	u8 length;	/* bytes of private data */
+	u8 mtu;	/* see struct ibchan_wire */
+	__be16 flags;	/* see struct ibchan_wire */
+};
+
+/* Writes IBCHAN_WIRE_HEADER bytes; @kind is IBCHAN_WIRE_REQUEST, _ANSWER or _REJECTION. */
+void ibchan_wire_write(const struct ibchan_wire *wire, u16 kind, u8 *to)
+{
+	const struct header header = {
+		.kind = cpu_to_be16(kind),
+		.version = wire->version,
+		.room = wire->room,
+		.length = wire->length,
+		.mtu = wire->mtu,
+		.flags = cpu_to_be16(wire->flags),
+	};
+
+	BUILD_BUG_ON(sizeof(header) != IBCHAN_WIRE_HEADER);
+	memcpy(to, &header, sizeof(header));
+}
+
+/*
+ * Reads the header of a peer from @size bytes, which may be any at all. @wire is all zero if the
+ * peer is no ibchan, or its header is damaged. The header must be of @kind: a peer that sends the
+ * request back does not answer.
+ */
+void ibchan_wire_read(const u8 *from, u32 size, u16 kind, struct ibchan_wire *wire)
+{
+	struct header header;
+
+	*wire = (struct ibchan_wire) {};
+	if (size < sizeof(header))
+		return;
+	memcpy(&header, from, sizeof(header));
+	if (header.kind != cpu_to_be16(kind) || !header.version ||
+	    header.room < IBCHAN_WIRE_HEADER || header.length > IBCHAN_PRIVATE_DATA_SIZE ||
+	    header.room + header.length > size)
+		return;
+	*wire = (struct ibchan_wire) {
+		.version = min_t(u8, header.version, IBCHAN_WIRE_VERSION),
+		.room = header.room,
+		.length = header.length,
+		.mtu = header.mtu <= IB_MTU_4096 ? header.mtu : 0,
+		.flags = be16_to_cpu(header.flags) & IBCHAN_WIRE_FLAGS,
+	};
 }

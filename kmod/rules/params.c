@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Checks the builder's parameters, and chooses their defaults. Pure. */
+/*
+ * Checks the builder's parameters, chooses their defaults, and translates their codes of times,
+ * which are InfiniBand's, into nanoseconds. Pure.
+ */
 #include <linux/errno.h>
+#include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
@@ -13,6 +17,14 @@
 #define RETRIES_MAX	7U		/* 3 bits on the wire */
 #define TIMER_MAX	31U		/* 5 bits on the wire */
 #define SERVICE_LEVEL_MAX 15U		/* 4 bits on the wire */
+
+#define CODES		32U	/* of a time */
+#define RETRIES_ENDLESS	7U	/* the largest; a few devices never give up with it */
+#define ACK_UNIT_NS	4096LL	/* doubled by each code */
+#define RNR_UNIT_NS	10000LL
+
+/* A device may take up to four times the time-out to notice. */
+#define ACK_TOLERANCE	4
 
 /* Bytes; more than any device offers (mlx5: 828). The device has the last word. */
 #define INLINE_MAX	1024U
@@ -55,21 +67,6 @@ struct param_range {
 	u32 also;	/* a value outside the range that is fine; else @low */
 };
 
-static int check_mtu(u32 mtu, struct ibchan_reason *reason)
-{
-	switch (mtu) {
-	case 0:
-	case 256:
-	case 512:
-	case 1024:
-	case 2048:
-	case 4096:
-		return 0;
-	default:
-		return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_MTU, mtu, 256, 4096);
-	}
-}
-
 /*
  * The verbs demand local write where a peer may write. Returns -EOPNOTSUPP for an unknown flag;
  * -EINVAL for remote write or atomic without local write.
@@ -77,14 +74,12 @@ static int check_mtu(u32 mtu, struct ibchan_reason *reason)
 int ibchan_access_check(u32 access, struct ibchan_reason *reason)
 {
 	u32 writes = access & (IBCHAN_ACCESS_REMOTE_WRITE | IBCHAN_ACCESS_REMOTE_ATOMIC);
+	u32 unknown = access & ~IBCHAN_ACCESS_ALL;
 
-	if (access & ~IBCHAN_ACCESS_ALL)
-		return ibchan_refuse_values(reason, IBCHAN_REASON_ACCESS_COMBINATION,
-					    -EOPNOTSUPP, (u64[3]) { access });
-	if (writes && !(access & IBCHAN_ACCESS_LOCAL_WRITE))
-		return ibchan_refuse_values(reason, IBCHAN_REASON_ACCESS_COMBINATION,
-					    -EINVAL, (u64[3]) { access });
-	return 0;
+	if (!unknown && (!writes || access & IBCHAN_ACCESS_LOCAL_WRITE))
+		return 0;
+	return ibchan_refuse_values(reason, IBCHAN_REASON_ACCESS_COMBINATION,
+				    unknown ? -EOPNOTSUPP : -EINVAL, (u64[3]) { access });
 }
 
 /*
@@ -101,39 +96,35 @@ int ibchan_params_check(const struct ibchan_params *params, const struct ibchan_
 	const struct param_range ranges[] = {
 		{ IBCHAN_PARAMETER_MAX_SEND_WR, params->max_send_wr, 1, depth, 1 },
 		{ IBCHAN_PARAMETER_MAX_RECV_WR, params->max_recv_wr, 1, depth, 1 },
-		{ IBCHAN_PARAMETER_MAX_SEND_SGE, params->max_send_sge, 1, send_sge,
-		  IBCHAN_AUTO },
-		{ IBCHAN_PARAMETER_MAX_RECV_SGE, params->max_recv_sge, 1, recv_sge,
-		  IBCHAN_AUTO },
+		{ IBCHAN_PARAMETER_MAX_SEND_SGE, params->max_send_sge, 1, send_sge, IBCHAN_AUTO },
+		{ IBCHAN_PARAMETER_MAX_RECV_SGE, params->max_recv_sge, 1, recv_sge, IBCHAN_AUTO },
 		{ IBCHAN_PARAMETER_RNR_RETRIES, params->rnr_retries, 0, RETRIES_MAX, 0 },
 		{ IBCHAN_PARAMETER_ACK_RETRIES, params->ack_retries, 0, RETRIES_MAX, 0 },
 		{ IBCHAN_PARAMETER_MIN_RNR_TIMER, params->min_rnr_timer, 0, TIMER_MAX, 0 },
-		{ IBCHAN_PARAMETER_ACK_TIMEOUT, params->ack_timeout, 0, TIMER_MAX,
-		  IBCHAN_AUTO },
+		{ IBCHAN_PARAMETER_ACK_TIMEOUT, params->ack_timeout, 0, TIMER_MAX, IBCHAN_AUTO },
 		{ IBCHAN_PARAMETER_SEND_PSN, params->send_psn, 0, PSN_MAX, IBCHAN_AUTO },
 		{ IBCHAN_PARAMETER_RECV_PSN, params->recv_psn, 0, PSN_MAX, IBCHAN_AUTO },
 		{ IBCHAN_PARAMETER_PORT, params->port, 1, attr->ports, 0 },
-		{ IBCHAN_PARAMETER_MAX_RD_ATOMIC, params->max_rd_atomic, 1,
-		  attr->max_rd_atomic, IBCHAN_AUTO },
+		{ IBCHAN_PARAMETER_MAX_RD_ATOMIC, params->max_rd_atomic, 1, attr->max_rd_atomic,
+		  IBCHAN_AUTO },
 		{ IBCHAN_PARAMETER_TRAFFIC_CLASS, params->traffic_class, 0, U8_MAX, 0 },
-		{ IBCHAN_PARAMETER_SERVICE_LEVEL, params->service_level, 0,
-		  SERVICE_LEVEL_MAX, 0 },
-		{ IBCHAN_PARAMETER_MAX_INLINE_DATA, params->max_inline_data, 0,
-		  INLINE_MAX, 0 },
+		{ IBCHAN_PARAMETER_SERVICE_LEVEL, params->service_level, 0, SERVICE_LEVEL_MAX, 0 },
+		{ IBCHAN_PARAMETER_MAX_INLINE_DATA, params->max_inline_data, 0, INLINE_MAX, 0 },
+		{ IBCHAN_PARAMETER_MTU, params->mtu, 256, 4096, 0 },
 	};
-	u32 i;
-	int ret;
+	const struct param_range *range;
+	int ret = ibchan_access_check(params->access, reason);
 
-	ret = ibchan_access_check(params->access, reason);
-	for (i = 0; !ret && i < ARRAY_SIZE(ranges); i++) {
-		const struct param_range *range = &ranges[i];
+	for (range = ranges; !ret && range < ranges + ARRAY_SIZE(ranges); range++) {
+		bool fits = range->value >= range->low && range->value <= range->high;
 
-		if (range->value != range->also &&
-		    (range->value < range->low || range->value > range->high))
+		if (range->which == IBCHAN_PARAMETER_MTU)
+			fits &= is_power_of_2(range->value);
+		if (!fits && range->value != range->also)
 			ret = ibchan_refuse_parameter(reason, range->which, range->value,
 						      range->low, range->high);
 	}
-	return ret ?: check_mtu(params->mtu, reason);
+	return ret;
 }
 
 /*
@@ -188,4 +179,24 @@ u32 ibchan_keepalive_notice_ms(u32 keepalive_ms, const struct ibchan_params *par
 	if (!params->ack_timeout)
 		return 0;
 	return max_t(u64, notice_ms, keepalive_ms);
+}
+
+/* @params are in their ranges. */
+void ibchan_times_fill(const struct ibchan_params *params, struct ibchan_times *times)
+{
+	u32 ack_timeout = params->ack_timeout % CODES;
+	/* Powers of two, and one and a half of them between. Code 0 is the longest. */
+	u32 code = params->min_rnr_timer % CODES ?: CODES;
+	s64 rnr_units = code < 3 ? code : code % 2 ? 3LL << (code - 3) / 2 : 1LL << code / 2;
+
+	*times = (struct ibchan_times){
+		.ack_timeout_ns = ack_timeout ? ACK_UNIT_NS << ack_timeout : IBCHAN_TIMEOUT_NEVER,
+		.rnr_timer_ns = rnr_units * RNR_UNIT_NS,
+		.worst_case_ns = IBCHAN_TIMEOUT_NEVER,
+		.ack_retries = params->ack_retries,
+		.rnr_retries = params->rnr_retries,
+	};
+	if (ack_timeout && params->ack_retries < RETRIES_ENDLESS)
+		times->worst_case_ns = ACK_TOLERANCE * times->ack_timeout_ns *
+				       (params->ack_retries + 1);
 }

@@ -57,6 +57,7 @@ int ibchan_options_check(const struct ibchan_options *options, struct ibchan_rea
 u32 ibchan_keepalive_asks_ms(u32 keepalive_ms);
 u32 ibchan_keepalive_notice_ms(u32 keepalive_ms, const struct ibchan_params *params);
 int ibchan_access_check(u32 access, struct ibchan_reason *reason);
+void ibchan_times_fill(const struct ibchan_params *params, struct ibchan_times *times);
 
 /* segments.c */
 u32 ibchan_segments_find(const struct ibchan_segment *segments, u32 num, u64 offset);
@@ -67,9 +68,6 @@ int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
 int ibchan_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value, u64 low, u64 high);
 int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error, const u64 value[3]);
 
-/* times.c */
-void ibchan_times_fill(const struct ibchan_params *params, struct ibchan_times *times);
-
 /* endpoint.c */
 void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan_gid *gid,
 			   const struct ibchan_params *params, u32 qpn);
@@ -79,7 +77,7 @@ int ibchan_endpoint_check(const struct ibchan_endpoint *ours,
 u8 ibchan_gid_family(const u8 *gid);
 int ibchan_pkey_rank(u16 pkey);
 
-/* state.c */
+/* status.c */
 bool ibchan_state_may(u32 from, u32 to);
 int ibchan_state_error(u32 state, u32 error);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Work completion statuses. The one table is IBCHAN_STATUSES. Pure. */
+/*
+ * The states of a channel, and the statuses of its works: their one table is IBCHAN_STATUSES. Pure.
+ */
 #include <linux/build_bug.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -24,6 +26,38 @@ static_assert((int)IBCHAN_PORT_ACTIVE == IB_PORT_ACTIVE);
 static_assert((int)IBCHAN_PORT_ACTIVE_DEFER == IB_PORT_ACTIVE_DEFER);
 static_assert(IBCHAN_LINK_LAYER_INFINIBAND == IB_LINK_LAYER_INFINIBAND);
 static_assert(IBCHAN_LINK_LAYER_ETHERNET == IB_LINK_LAYER_ETHERNET);
+
+/*
+ * May a channel go from one state to another? A failed handshake goes back to PREPARED. CLOSED
+ * comes from everywhere and is the end; BROKEN only ever leads there.
+ */
+bool ibchan_state_may(u32 from, u32 to)
+{
+	switch (to) {
+	case IBCHAN_CHANNEL_CONNECTING:
+		return from == IBCHAN_CHANNEL_PREPARED;
+	case IBCHAN_CHANNEL_PREPARED:
+	case IBCHAN_CHANNEL_CONNECTED:
+		return from == IBCHAN_CHANNEL_CONNECTING;
+	case IBCHAN_CHANNEL_BROKEN:
+	case IBCHAN_CHANNEL_CLOSED:
+		return from < to;
+	default:
+		return false;
+	}
+}
+
+/*
+ * The answer of a post in @state; @error is the channel's first error, positive. 0 when the channel
+ * takes work; -ENOTCONN before the handshake; -ENODEV when the device is gone; -ESHUTDOWN when the
+ * channel is broken.
+ */
+int ibchan_state_error(u32 state, u32 error)
+{
+	if (state < IBCHAN_CHANNEL_BROKEN)
+		return state == IBCHAN_CHANNEL_CONNECTED ? 0 : -ENOTCONN;
+	return error == ENODEV ? -ENODEV : -ESHUTDOWN;
+}
 
 struct status_row {
 	const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The header that two ibchans put in front of the private data: see wire.c. */
+/* The header that two ibchans put in front of the private data: see endpoint.c. */
 #ifndef IBCHAN_WIRE_H
 #define IBCHAN_WIRE_H
 

@@ -96,31 +96,6 @@ static int refuse_opcode(const struct ibchan_wr *wr, int error, struct ibchan_re
 	return ibchan_refuse_values(reason, IBCHAN_REASON_OPCODE, error, (u64[3]) { wr->opcode });
 }
 
-/*
- * A write without an immediate makes no completion at the peer, so it wakes no one there. A
- * scatterlist takes the place of data, and belongs to no region.
- */
-static u8 flags_allowed(const struct ibchan_wr *wr)
-{
-	u8 allowed = ibchan_ops[wr->opcode].flags;
-
-	if (wr->opcode == IBCHAN_OP_WRITE && !(wr->flags & IBCHAN_WR_IMM))
-		allowed &= ~IBCHAN_WR_SOLICITED;
-	if (wr->flags & allowed & IBCHAN_WR_SGL)
-		allowed &= ~(IBCHAN_WR_INLINE | IBCHAN_WR_EXCLUSIVE);
-	return allowed;
-}
-
-/* Flags that the opcode takes, but not on iWARP, or not on this channel. */
-static u8 flags_impossible(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr)
-{
-	u8 impossible = ibchan_bounds_exclude(bounds) ? 0 : IBCHAN_WR_EXCLUSIVE;
-
-	if (bounds->caps & IBCHAN_DEVICE_IMMEDIATE)
-		return impossible;
-	return impossible | (wr->opcode == IBCHAN_OP_READ ? IBCHAN_WR_FENCE : IBCHAN_WR_IMM);
-}
-
 int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason)
 {
 	return ibchan_refuse_values(reason, IBCHAN_REASON_TOO_MANY_ELEMENTS, -EINVAL,
@@ -137,8 +112,18 @@ int ibchan_check_odd_form(const struct ibchan_bounds *bounds, const struct ibcha
 	if (wr->opcode >= IBCHAN_OPS ||
 	    ((ibchan_ops[wr->opcode].traits & OP_SERVICE) && !bounds->service))
 		return refuse_opcode(wr, -EINVAL, reason);
-	impossible = flags_impossible(bounds, wr);
-	allowed = flags_allowed(wr) & ~impossible;
+	/* Flags that the opcode takes, but not on iWARP, or not on this channel. */
+	impossible = ibchan_bounds_exclude(bounds) ? 0 : IBCHAN_WR_EXCLUSIVE;
+	if (!(bounds->caps & IBCHAN_DEVICE_IMMEDIATE))
+		impossible |= wr->opcode == IBCHAN_OP_READ ? IBCHAN_WR_FENCE : IBCHAN_WR_IMM;
+	allowed = ibchan_ops[wr->opcode].flags;
+	/* A write without an immediate makes no completion at the peer, so it wakes no one. */
+	if (wr->opcode == IBCHAN_OP_WRITE && !(wr->flags & IBCHAN_WR_IMM))
+		allowed &= ~IBCHAN_WR_SOLICITED;
+	/* A scatterlist takes the place of data, and belongs to no region. */
+	if (wr->flags & allowed & IBCHAN_WR_SGL)
+		allowed &= ~(IBCHAN_WR_INLINE | IBCHAN_WR_EXCLUSIVE);
+	allowed &= ~impossible;
 	if (wr->flags & ~allowed)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_WR_FLAGS,
 					    wr->flags & (impossible | ~IBCHAN_WR_ALL_FLAGS) ?
@@ -158,8 +143,7 @@ int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_ex
 		return ibchan_refuse(reason, IBCHAN_REASON_MR_INVALIDATED, -EKEYREVOKED);
 	if (!ibchan_range_fits(sge->offset, sge->length, extent->length))
 		return ibchan_refuse_values(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
-					    (u64[3]) { sge->offset, sge->length,
-						      extent->length });
+					    (u64[3]) { sge->offset, sge->length, extent->length });
 	return ibchan_refuse_values(reason, IBCHAN_REASON_MR_ACCESS, -EACCES,
 				    (u64[3]) { needed, extent->access });
 }
@@ -167,18 +151,6 @@ int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_ex
 int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason)
 {
 	return ibchan_refuse_values(reason, code, -EINVAL, (u64[3]) { total, max });
-}
-
-static int check_atomic(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr, u64 total,
-			u32 elements, struct ibchan_reason *reason)
-{
-	if (!(bounds->caps & IBCHAN_DEVICE_ATOMICS))
-		return refuse_opcode(wr, -EOPNOTSUPP, reason);
-	if (total != IBCHAN_ATOMIC_SIZE || elements != 1 ||
-	    !IS_ALIGNED(wr->remote_addr, IBCHAN_ATOMIC_SIZE))
-		return ibchan_refuse_total(IBCHAN_REASON_ATOMIC_FORM, total, wr->remote_addr,
-					   reason);
-	return 0;
 }
 
 /*
@@ -204,5 +176,13 @@ int ibchan_check_odd_total(const struct ibchan_bounds *bounds, const struct ibch
 	if (!bounds->max_rd_atomic)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_PEER_NO_READS, -EOPNOTSUPP,
 					    (u64[3]) { wr->opcode });
-	return traits & OP_ATOMIC ? check_atomic(bounds, wr, total, elements, reason) : 0;
+	if (!(traits & OP_ATOMIC))
+		return 0;
+	if (!(bounds->caps & IBCHAN_DEVICE_ATOMICS))
+		return refuse_opcode(wr, -EOPNOTSUPP, reason);
+	if (total != IBCHAN_ATOMIC_SIZE || elements != 1 ||
+	    !IS_ALIGNED(wr->remote_addr, IBCHAN_ATOMIC_SIZE))
+		return ibchan_refuse_total(IBCHAN_REASON_ATOMIC_FORM, total, wr->remote_addr,
+					   reason);
+	return 0;
 }

@@ -29,7 +29,7 @@
 /* Of a registration: it has worked, and mr_end.c takes it back. */
 #define MR_IS_UNDONE	1
 
-/* @bytes: of kernel memory, see footprint.c */
+/* @bytes: of kernel memory, see budget.c */
 static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, u64 bytes,
 				  struct ibchan_reason *reason)
 {

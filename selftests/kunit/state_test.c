@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* state.c: all pairs of states, and what a post answers in each. */
+/* status.c: all pairs of states, and what a post answers in each. */
 #include <linux/kernel.h>
 
 #include "cases.h"

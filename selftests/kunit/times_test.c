@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* times.c: what each code of a time stands for, and how long all tries take together. */
+/* params.c: what each code of a time stands for, and how long all tries take together. */
 #include <linux/kernel.h>
 
 #include "cases.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* wire.c: what is written is read, a later version is served, and any other bytes are no header. */
+/* endpoint.c: a header that is written is read, a later version is served, other bytes are none. */
 #include <linux/kernel.h>
 #include <linux/string.h>
 

@@ -27,7 +27,7 @@ enum {
 	REJECTED = 8, ESTABLISHED = 9, DISCONNECTED = 10
 };
 
-/* See kmod/rules/wire.c. */
+/* See kmod/rules/endpoint.c. */
 void ghost_speak(struct ghost *ghost, bool answers)
 {
 	const __u8 header[GHOST_HEADER] = {

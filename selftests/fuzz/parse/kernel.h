@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As much of the kernel as kmod/rules/endpoint.c, wire.c and kmod/connect/cm_data.c need to run in
+ * As much of the kernel as kmod/rules/endpoint.c and kmod/connect/cm_data.c need to run in
  * user space, unchanged. The compiler reads this before them; the headers that they include are
  * empty (see selftests/Makefile), but for the contract's, kmod/connect/cm.h and kmod/rules/wire.h.
  */
