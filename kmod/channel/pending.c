@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pending works: a work whose result waits until its owner looks, and the blocking calls, which are
- * one such work on the stack of the caller.
+ * Pending works: a work whose result waits until its owner looks; the blocking calls, which are one
+ * such work on the stack of the caller; and scopes: pending works that cannot outlive a block.
  *
  * The reaper of the cq writes the result and then says so; after that the pending work belongs to
  * the waiter. Waiters sleep on the cq, which wakes them after each batch, so nothing of the pending
@@ -12,23 +12,39 @@
  * where the device does not do that in time the queue pair is destroyed, which ends them.
  */
 #include <linux/errno.h>
+#include <linux/printk.h>
 #include <linux/sched/signal.h>
+#include <rdma/ibchan_scope.h>
 
 #include "compat.h"
-#include "pending.h"
+#include "channel.h"
 
-void ibchan_pending_work_done(struct ibchan_work *work, const struct ibchan_completion *completion)
+enum pending_state { PENDING_IDLE, PENDING_POSTED, PENDING_DONE };
+
+static bool is_done(const struct ibchan_pending *pending)
 {
-	struct ibchan_pending *pending = container_of(work, struct ibchan_pending, work);
-
-	pending->completion = *completion;
-	/* Pairs with ibchan_pending_is_done(): the result is whole. */
-	smp_store_release(&pending->state, IBCHAN_PENDING_DONE);
+	/* Pairs with pending_work_done(): the result is whole. */
+	return smp_load_acquire(&pending->state) == PENDING_DONE;
 }
 
 static int pending_ready(void *arg)
 {
-	return ibchan_pending_is_done(arg);
+	return is_done(arg);
+}
+
+/* For a pending work that was posted: takes what has completed. */
+static void reap(struct ibchan_pending *pending)
+{
+	ibchan_cq_reap(pending->work.queue->cq, IBCHAN_REAP_BATCH);
+}
+
+static void pending_work_done(struct ibchan_work *work, const struct ibchan_completion *completion)
+{
+	struct ibchan_pending *pending = container_of(work, struct ibchan_pending, work);
+
+	pending->completion = *completion;
+	/* Pairs with is_done(): the result is whole. */
+	smp_store_release(&pending->state, PENDING_DONE);
 }
 
 /**
@@ -47,12 +63,12 @@ int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *c
 	int ret, state = READ_ONCE(pending->state);
 	struct ibchan_wr own = *wr;
 
-	if (unlikely(state == IBCHAN_PENDING_POSTED))
+	if (unlikely(state == PENDING_POSTED))
 		return -EALREADY;
 	own.work = &pending->work;
 	own.flags &= ~IBCHAN_WR_UNSIGNALED;
-	pending->work.done = ibchan_pending_work_done;
-	WRITE_ONCE(pending->state, IBCHAN_PENDING_POSTED);
+	pending->work.done = pending_work_done;
+	WRITE_ONCE(pending->state, PENDING_POSTED);
 	ret = ibchan_post_wr(ch, &own, reason);
 	if (unlikely(ret)) {
 		/* The result of the work before stays. */
@@ -77,9 +93,9 @@ EXPORT_SYMBOL_NS_GPL(ibchan_pending_post, IBCHAN_NS);
  */
 int ibchan_pending_result(const struct ibchan_pending *pending)
 {
-	if (ibchan_pending_is_done(pending))
+	if (is_done(pending))
 		return -(int)pending->completion.error;
-	return READ_ONCE(pending->state) == IBCHAN_PENDING_POSTED ? -EINPROGRESS : -EINVAL;
+	return READ_ONCE(pending->state) == PENDING_POSTED ? -EINPROGRESS : -EINVAL;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pending_result, IBCHAN_NS);
 
@@ -100,9 +116,9 @@ static int look(struct ibchan_pending *pending)
  */
 int ibchan_pending_poll(struct ibchan_pending *pending)
 {
-	if (READ_ONCE(pending->state) == IBCHAN_PENDING_POSTED)
-		ibchan_pending_reap(pending);
-	return ibchan_pending_is_done(pending) ? look(pending) : ibchan_pending_result(pending);
+	if (READ_ONCE(pending->state) == PENDING_POSTED)
+		reap(pending);
+	return is_done(pending) ? look(pending) : ibchan_pending_result(pending);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pending_poll, IBCHAN_NS);
 
@@ -146,14 +162,16 @@ static noinline int wait_longer(struct ibchan_pending *pending, ktime_t deadline
 	return ibchan_cq_wait_for(pending->work.queue->cq, &wait);
 }
 
-/* A work that ends within the post is found at the first look. */
+/*
+ * A work that ends within the post is found at the first look. Returns 1; -ETIMEDOUT; -EINTR when
+ * the caller is killed; -ENODEV when the device is gone.
+ */
 static __always_inline int wait_in(struct ibchan_pending *pending, ktime_t deadline,
 				   unsigned int state)
 {
-	if (!ibchan_pending_is_done(pending))
-		ibchan_pending_reap(pending);
-	return likely(ibchan_pending_is_done(pending)) ? 1 :
-							 wait_longer(pending, deadline, state);
+	if (!is_done(pending))
+		reap(pending);
+	return likely(is_done(pending)) ? 1 : wait_longer(pending, deadline, state);
 }
 
 /**
@@ -172,7 +190,7 @@ int ibchan_pending_wait_until(struct ibchan_pending *pending, ktime_t deadline)
 	int ret;
 
 	ibchan_may_sleep();
-	if (READ_ONCE(pending->state) == IBCHAN_PENDING_IDLE)
+	if (READ_ONCE(pending->state) == PENDING_IDLE)
 		return -EINVAL;
 	ret = wait_in(pending, deadline, TASK_KILLABLE);
 	if (ret > 0)
@@ -201,7 +219,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_pending_wait, IBCHAN_NS);
  * Ends a pending work, whatever it takes: its memory is about to go. Breaks its channel. Without
  * the gate.
  */
-void ibchan_pending_end(struct ibchan_pending *pending, int error)
+static void end_pending(struct ibchan_pending *pending, int error)
 {
 	ktime_t deadline = ktime_add_ms(ktime_get(), jiffies_to_msecs(IBCHAN_DRAIN_TIMEOUT));
 
@@ -210,24 +228,10 @@ void ibchan_pending_end(struct ibchan_pending *pending, int error)
 		return;
 	ibchan_channel_stop_alone(pending->channel, jiffies);
 	/* Only a device that cannot even destroy its queue pair has this wait on. */
-	while (!ibchan_pending_is_done(pending)) {
+	while (!is_done(pending)) {
 		schedule_timeout_uninterruptible(HZ);
-		ibchan_pending_reap(pending);
+		reap(pending);
 	}
-}
-
-/*
- * Waits until a pending work has ended; -ETIMEDOUT; -EINTR when the caller is killed; -ENODEV when
- * the device is gone.
- */
-int ibchan_pending_try(struct ibchan_pending *pending, ktime_t deadline)
-{
-	int ret;
-
-	if (READ_ONCE(pending->state) == IBCHAN_PENDING_IDLE)
-		return 0;
-	ret = wait_in(pending, deadline, TASK_KILLABLE);
-	return ret > 0 ? 0 : ret;
 }
 
 /**
@@ -240,24 +244,16 @@ int ibchan_pending_try(struct ibchan_pending *pending, ktime_t deadline)
  */
 void ibchan_pending_drop(struct ibchan_pending *pending)
 {
-	int ret = 0;
+	int ret;
 
 	might_sleep();
-	if (pending)
-		ret = ibchan_pending_try(pending, KTIME_MAX);
-	if (ret)
-		ibchan_pending_end(pending, ret);
+	if (!pending || READ_ONCE(pending->state) == PENDING_IDLE)
+		return;
+	ret = wait_in(pending, KTIME_MAX, TASK_KILLABLE);
+	if (ret < 0)
+		end_pending(pending, ret);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_pending_drop, IBCHAN_NS);
-
-static int refuse_run(struct ibchan_outcome *outcome, int error)
-{
-	if (outcome) {
-		outcome->posted = 0;
-		outcome->completion = (struct ibchan_completion) {};
-	}
-	return error;
-}
 
 static __always_inline int run(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 			       ktime_t deadline, struct ibchan_outcome *outcome)
@@ -270,15 +266,19 @@ static __always_inline int run(struct ibchan_channel *ch, const struct ibchan_wr
 	if (outcome) {
 		reason = &outcome->reason;
 		*reason = (struct ibchan_reason) {};
+		outcome->posted = 0;
 	}
-	pending.state = IBCHAN_PENDING_IDLE;
+	pending.state = PENDING_IDLE;
 	pending.work.cqe.done = NULL;
 	ret = ibchan_pending_post(&pending, ch, wr, reason);
-	if (unlikely(ret))
-		return refuse_run(outcome, ret);
+	if (unlikely(ret)) {
+		if (outcome)
+			outcome->completion = (struct ibchan_completion) {};
+		return ret;
+	}
 	ret = wait_in(&pending, deadline, TASK_KILLABLE);
 	if (unlikely(ret <= 0))
-		ibchan_pending_end(&pending, ret);
+		end_pending(&pending, ret);
 	if (outcome) {
 		outcome->posted = 1;
 		outcome->completion = pending.completion;
@@ -325,3 +325,118 @@ int ibchan_channel_run(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 	return run(ch, wr, KTIME_MAX, outcome);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_run, IBCHAN_NS);
+
+/*
+ * A scope lists its pending works in the order of their first posts. It has one owner, the task
+ * whose block it is, so it needs no lock.
+ */
+
+/**
+ * ibchan_scope_post - post a work that ends with its scope
+ * @scope: the scope
+ * @pending: all zero, or done and looked at; outlives the scope, and is in no other one until then
+ * @ch: any channel, open until the scope has ended
+ * @wr: the request
+ * @reason: why not, or NULL
+ *
+ * Context: process.
+ * Return: as ibchan_pending_post(); -EALREADY also when nobody has looked at the result of the work
+ * that it posted in this scope before, and when it is in another scope that has not ended.
+ */
+int ibchan_scope_post(struct ibchan_scope *scope, struct ibchan_pending *pending,
+		      struct ibchan_channel *ch, const struct ibchan_wr *wr,
+		      struct ibchan_reason *reason)
+{
+	int ret;
+
+	/* The pending work's result would be lost, or its place in the list of another scope. */
+	if (pending->scope && (pending->scope != scope || !pending->seen))
+		return -EALREADY;
+	ret = ibchan_pending_post(pending, ch, wr, reason);
+	if (ret || pending->scope)
+		return ret;
+	pending->scope = scope;
+	pending->next = NULL;
+	if (scope->last)
+		scope->last->next = pending;
+	else
+		scope->first = pending;
+	scope->last = pending;
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_scope_post, IBCHAN_NS);
+
+/**
+ * ibchan_scope_fail - the block has an error of its own
+ * @scope: the scope
+ * @error: negative errno; the first one stays
+ *
+ * Context: any; the scope is its owner's.
+ * Return: @error, so that one can return it.
+ */
+int ibchan_scope_fail(struct ibchan_scope *scope, int error)
+{
+	if (!scope->error)
+		scope->error = error;
+	return error;
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_scope_fail, IBCHAN_NS);
+
+/*
+ * Waits for a work of a scope, and reads its result if the owner has not. Returns where the next
+ * failure is to be linked.
+ */
+static struct ibchan_pending **auto_poll(struct ibchan_scope *scope, struct ibchan_pending *pending,
+					 struct ibchan_pending **failed)
+{
+	int ret = wait_in(pending, scope->deadline, TASK_KILLABLE);
+	struct ibchan_pending *other;
+
+	if (unlikely(ret < 0)) {
+		/* A work of the scope could not be waited for, so none is: they end together. */
+		for (other = pending; other; other = other->next)
+			if (!is_done(other))
+				ibchan_channel_break(other->channel, ret);
+		end_pending(pending, ret);
+	}
+	if (pending->seen)
+		return failed;
+	pending->seen = 1;
+	scope->auto_polled++;
+	if (likely(!pending->completion.error))
+		return failed;
+	scope->num_failed++;
+	pending->next_failed = NULL;
+	*failed = pending;
+	return &pending->next_failed;
+}
+
+/**
+ * ibchan_scope_end - complete what is in flight
+ * @scope: the scope
+ *
+ * All works posted in it have ended afterwards. Those that nobody had looked at
+ * are counted in the scope, and those of them that failed are listed there. The
+ * pending works may be used in another scope.
+ *
+ * Context: process, may sleep. A caller that is killed breaks the channels of the
+ * works that are in flight.
+ */
+void ibchan_scope_end(struct ibchan_scope *scope)
+{
+	struct ibchan_pending **failed = &scope->failed;
+	struct ibchan_pending *pending, *next;
+
+	ibchan_may_sleep();
+	for (pending = scope->first; pending; pending = next) {
+		next = pending->next;
+		failed = auto_poll(scope, pending, failed);
+		pending->scope = NULL;
+	}
+	scope->first = NULL;
+	scope->last = NULL;
+	if (scope->manual && !scope->error && scope->auto_polled)
+		pr_warn_once("ibchan: a manual scope has left %u works unpolled, at %pS\n",
+			     scope->auto_polled, __builtin_return_address(0));
+}
+EXPORT_SYMBOL_NS_GPL(ibchan_scope_end, IBCHAN_NS);
