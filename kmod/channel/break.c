@@ -28,28 +28,8 @@ bool ibchan_channel_move_state(struct ibchan_channel *ch, u32 to)
 
 bool ibchan_channel_change_state(struct ibchan_channel *ch, u32 to)
 {
-	unsigned long flags;
-	bool changed;
-
-	spin_lock_irqsave(&ch->state_lock, flags);
-	changed = ibchan_channel_move_state(ch, to);
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	return changed;
-}
-
-/* The caller holds the state lock. The first error wins, and says so. */
-static bool mark_broken(struct ibchan_channel *ch, u32 error, u32 status)
-{
-	if (!ibchan_state_may(ch->state, IBCHAN_CHANNEL_BROKEN))
-		return false;
-	WRITE_ONCE(ch->error, error);
-	WRITE_ONCE(ch->status, status);
-	ch->broken_at = jiffies;
-	ibchan_history_add(ch, IBCHAN_HISTORY_BROKEN, error, status, 0);
-	ch->on_cqs = true;
-	ibchan_cq_add_broken(ch->send.cq);
-	ibchan_cq_add_broken(ch->recv.cq);
-	return ibchan_channel_move_state(ch, IBCHAN_CHANNEL_BROKEN);
+	guard(spinlock_irqsave)(&ch->state_lock);
+	return ibchan_channel_move_state(ch, to);
 }
 
 /*
@@ -62,50 +42,31 @@ u32 ibchan_channel_cause(const struct ibchan_channel *ch)
 }
 
 /*
- * The state lock is not held any more, but others may be. Bottom halves are off,
- * so that a consumer that closes the channel does not wait for them.
+ * Tells the consumer: first that the channel is connected, then of its end. The state lock is not
+ * held any more, but others may be. Bottom halves are off, so that a consumer that closes the
+ * channel does not wait for them.
  */
-static void call_broken(struct ibchan_channel *ch, u32 error)
+static void tell_broken(struct ibchan_channel *ch)
 {
-	void (*broken)(void *priv, int error) = READ_ONCE(ch->broken);
+	void (*broken)(void *priv, int error) = NULL;
 	bool may_disable = !irqs_disabled();
 	int begun;
 
+	wake_up_all(&ch->state_wait);
+	scoped_guard(spinlock_irqsave, &ch->state_lock) {
+		ch->tell_later = ch->telling;
+		if (!ch->telling)
+			broken = READ_ONCE(ch->broken);
+	}
 	if (!broken)
 		return;
 	if (may_disable)
 		local_bh_disable();
 	begun = ibchan_callback_begin(ch->recv.cq, ch->send.cq);
-	broken(ch->priv, -(int)error);
+	broken(ch->priv, -(int)READ_ONCE(ch->error));
 	ibchan_callback_end(ch->recv.cq, ch->send.cq, begun);
 	if (may_disable)
 		local_bh_enable();
-}
-
-/*
- * With the connection ends the queue pair on iWARP, and the device may say so before the
- * connection manager does: everything is flushed, or siw fails the work that was under way
- * and reports the queue pair as well. A message that siw itself cannot send looks the same.
- */
-static bool means_disconnected(const struct ibchan_channel *ch, u32 status)
-{
-	return ch->qp.gid.iwarp && (status == IB_WC_WR_FLUSH_ERR || status == IB_WC_LOC_QP_OP_ERR ||
-				    status == IBCHAN_STATUS_FATAL_ERR);
-}
-
-static void tell_broken(struct ibchan_channel *ch, u32 error)
-{
-	unsigned long flags;
-	bool late;
-
-	wake_up_all(&ch->state_wait);
-	/* The consumer hears first that the channel is connected, then of its end. */
-	spin_lock_irqsave(&ch->state_lock, flags);
-	late = ch->telling;
-	ch->tell_later = late;
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (!late)
-		call_broken(ch, error);
 }
 
 /* In steps: other channels may have much there, and the cq's owner keeps all others waiting. */
@@ -146,143 +107,130 @@ static bool port_is_down(struct ibchan_channel *ch)
 }
 
 /*
- * A work may have failed for the lack of a link: some devices flush then, and name no work that
- * failed.
- */
-static u32 end_search(struct ibchan_channel *ch)
-{
-	u32 error, status = READ_ONCE(ch->status);
-	unsigned long flags, down_at;
-	bool down = false;
-
-	if (status == IB_WC_LOC_QP_OP_ERR || status == IB_WC_WR_FLUSH_ERR) {
-		down = port_is_down(ch);
-		/* An event may have come while the port was asked. */
-		down_at = READ_ONCE(ch->port_down_at);
-		down |= down_at && ch->broken_at - down_at < msecs_to_jiffies(OUTAGE_MS);
-	}
-	spin_lock_irqsave(&ch->state_lock, flags);
-	if (down)
-		WRITE_ONCE(ch->error, ENETDOWN);
-	error = ch->error;
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	return error;
-}
-
-/*
  * The two queues complete in any order, so what was flushed may be seen before the failure
  * that it comes from. That lies in one of the cqs by now, or nothing tells why.
  */
 void ibchan_channel_cause_turn(struct ibchan_turn *turn)
 {
 	struct ibchan_channel *ch = container_of(turn, struct ibchan_channel, cause_turn);
+	unsigned long down_at;
+	bool down;
+	u32 status;
 
 	guard(ibchan_noio)();
 	ibchan_fault_linger(IBCHAN_WINDOW_SEEKING);
 	sweep_cq(ch->send.cq);
 	if (ch->recv.cq != ch->send.cq)
 		sweep_cq(ch->recv.cq);
-	tell_broken(ch, end_search(ch));
+	status = READ_ONCE(ch->status);
+	/* For the lack of a link some devices flush, and name no work that failed. */
+	if (status == IB_WC_LOC_QP_OP_ERR || status == IB_WC_WR_FLUSH_ERR) {
+		down = port_is_down(ch);
+		/* An event may have come while the port was asked. */
+		down_at = READ_ONCE(ch->port_down_at);
+		down |= down_at && ch->broken_at - down_at < msecs_to_jiffies(OUTAGE_MS);
+		scoped_guard(spinlock_irqsave, &ch->state_lock)
+			if (down)
+				WRITE_ONCE(ch->error, ENETDOWN);
+	}
+	tell_broken(ch);
 }
 
 /* How a channel breaks, and what follows. */
 enum break_how {
-	BREAK_ASKED = BIT(0),		/* the peer is told as well */
-	BREAK_LATER = BIT(1),		/* a worker looks for the cause, and calls broken() */
-	BREAK_FAILED = BIT(2),		/* the device has reported a failure */
-	BREAK_UNCONNECTED = BIT(3),	/* only if the channel is connecting */
+	BREAK_MOVES = BIT(0),		/* a worker moves the qp to ERR */
+	BREAK_ASKED = BIT(1),		/* the same, and the peer is told as well */
+	BREAK_LATER = BIT(2),		/* a worker looks for the cause, and calls broken() */
+	BREAK_FAILED = BIT(3),		/* the device has reported a failure */
+	BREAK_UNCONNECTED = BIT(4),	/* only if the channel is connecting */
 };
 
 /*
- * The works are queued under the lock: none is any more once closing has set CLOSED. The first
- * failure behind a flush is what that came from; one that the device reports beside the cqs may be
- * later than the search.
+ * The first error wins, and says so. But the first failure behind a flush is what that came from;
+ * one that the device reports beside the cqs may be later than the search. The works are queued
+ * under the lock: none is any more once closing has set CLOSED.
  */
 static void break_channel(struct ibchan_channel *ch, u32 error, u32 status, u32 how)
 {
 	unsigned long flags;
-	bool first = false;
+	bool first;
 
 	spin_lock_irqsave(&ch->state_lock, flags);
-	if (!(how & BREAK_UNCONNECTED) || ch->state == IBCHAN_CHANNEL_CONNECTING)
-		first = mark_broken(ch, error, status);
-	if (!first && how & BREAK_FAILED && ch->status == IB_WC_WR_FLUSH_ERR) {
+	first = how & BREAK_UNCONNECTED ? ch->state == IBCHAN_CHANNEL_CONNECTING :
+					  ibchan_state_may(ch->state, IBCHAN_CHANNEL_BROKEN);
+	if (first || (how & BREAK_FAILED && ch->status == IB_WC_WR_FLUSH_ERR)) {
 		WRITE_ONCE(ch->error, error);
 		WRITE_ONCE(ch->status, status);
 	}
-	if (how & BREAK_ASKED && ch->state == IBCHAN_CHANNEL_BROKEN &&
-	    (first || !(how & BREAK_UNCONNECTED))) {
-		WRITE_ONCE(ch->asked, true);
-		ibchan_turn_queue(&ch->break_turn);
+	if (first) {
+		ch->broken_at = jiffies ?: 1;
+		ibchan_history_add(ch, IBCHAN_HISTORY_BROKEN, error, status, 0);
+		ibchan_cq_add_broken(ch->send.cq);
+		ibchan_cq_add_broken(ch->recv.cq);
+		ibchan_channel_move_state(ch, IBCHAN_CHANNEL_BROKEN);
 	}
 	if (first && how & BREAK_LATER)
 		ibchan_turn_queue(&ch->cause_turn);
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (first && how & BREAK_LATER)
-		wake_up_all(&ch->state_wait);
-	else if (first)
-		tell_broken(ch, error);
-}
-
-/* Returns whether that is news: a broken channel flushes its works, one after the other. */
-static bool note_failure(struct ibchan_channel *ch, u32 error, u32 status)
-{
-	bool is_flush = status == IB_WC_WR_FLUSH_ERR;
-	u32 state = READ_ONCE(ch->state);
-
-	if (state >= IBCHAN_CHANNEL_BROKEN && is_flush)
-		return false;
-	if (means_disconnected(ch, status)) {
-		/* The answer, or the stage's deadline, says why, and with which data. */
-		if (state == IBCHAN_CHANNEL_CONNECTING)
-			return false;
-		error = ECONNRESET;
-	} else if (is_flush || status == IB_WC_LOC_QP_OP_ERR) {
-		break_channel(ch, error, status, BREAK_FAILED | BREAK_LATER);
-		return true;
-	}
-	break_channel(ch, error, status, BREAK_FAILED);
-	return true;
-}
-
-/*
- * Goes on with a channel that has broken; not before that, and not once it is closed. @tells: the
- * peer is told as well. Any context but NMI.
- */
-void ibchan_channel_break_on(struct ibchan_channel *ch, bool tells)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&ch->state_lock, flags);
-	if (ch->state == IBCHAN_CHANNEL_BROKEN) {
-		if (tells)
+	if (how & (BREAK_MOVES | BREAK_ASKED) && ch->state == IBCHAN_CHANNEL_BROKEN &&
+	    (first || !(how & BREAK_UNCONNECTED))) {
+		if (how & BREAK_ASKED)
 			WRITE_ONCE(ch->asked, true);
 		ibchan_turn_queue(&ch->break_turn);
 	}
 	spin_unlock_irqrestore(&ch->state_lock, flags);
+	if (first && how & BREAK_LATER)
+		wake_up_all(&ch->state_wait);
+	else if (first)
+		tell_broken(ch);
+}
+
+/*
+ * The device has reported a failure. A broken channel flushes its works, one after the other: that
+ * is no news. A device that has ended the qp by itself need not flush both queues before it is
+ * asked to, so most callers have BREAK_MOVES in @how.
+ *
+ * With the connection ends the queue pair on iWARP, and the device may say so before the
+ * connection manager does: everything is flushed, or siw fails the work that was under way
+ * and reports the queue pair as well. A message that siw itself cannot send looks the same.
+ */
+static void fail_channel(struct ibchan_channel *ch, u32 error, u32 status, u32 how)
+{
+	bool is_vague = status == IB_WC_WR_FLUSH_ERR || status == IB_WC_LOC_QP_OP_ERR;
+	u32 state = READ_ONCE(ch->state);
+
+	if (state >= IBCHAN_CHANNEL_BROKEN && status == IB_WC_WR_FLUSH_ERR)
+		return;
+	if (ch->qp.gid.iwarp && (is_vague || status == IBCHAN_STATUS_FATAL_ERR)) {
+		/* The answer, or the stage's deadline, says why, and with which data. */
+		if (state == IBCHAN_CHANNEL_CONNECTING)
+			return;
+		error = ECONNRESET;
+	} else if (is_vague) {
+		how |= BREAK_LATER;
+	}
+	break_channel(ch, error, status, how | BREAK_FAILED);
 }
 
 /*
  * The device has reported an error that is not a work's: a positive errno, and an enum
- * ib_wc_status or a code of this module's. A device that has ended the qp by itself need not flush
- * both queues before it is asked to, so the qp is moved to ERR here as well.
+ * ib_wc_status or a code of this module's.
  */
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status)
 {
-	if (note_failure(ch, error, status))
-		ibchan_channel_break_on(ch, false);
+	fail_channel(ch, error, status, BREAK_MOVES);
 }
 
 /*
  * As ibchan_channel_fail(), for the failure of what was sent. A peer whose device does not take
- * part in the failure, as where it has no receive or does not answer in time, is told.
+ * part in the failure, as where it has no receive or does not answer in time, is told. On iWARP the
+ * end of the TCP connection tells it.
  */
 void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
 {
-	bool tells = wc->status != IB_WC_WR_FLUSH_ERR && ibchan_parts_ask(tells_peer, ch);
+	bool tells = wc->status != IB_WC_WR_FLUSH_ERR && READ_ONCE(ch->cm) && !ch->qp.gid.iwarp;
 
-	if (note_failure(ch, ibchan_status_error(wc->status), wc->status))
-		ibchan_channel_break_on(ch, tells);
+	fail_channel(ch, ibchan_status_error(wc->status), wc->status,
+		     tells ? BREAK_ASKED : BREAK_MOVES);
 }
 
 /*
@@ -291,9 +239,16 @@ void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc)
  */
 void ibchan_channel_fail_responder(struct ibchan_channel *ch, u32 error, u32 status)
 {
-	if (note_failure(ch, error, status) &&
-	    !ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_REPORTS_FIRST))
-		ibchan_channel_break_on(ch, false);
+	fail_channel(ch, error, status,
+		     ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_REPORTS_FIRST) ? 0 : BREAK_MOVES);
+}
+
+/* Both markers have come: a broken channel's qp has another step to go. Any context but NMI. */
+void ibchan_channel_break_on(struct ibchan_channel *ch)
+{
+	guard(spinlock_irqsave)(&ch->state_lock);
+	if (ch->state == IBCHAN_CHANNEL_BROKEN)
+		ibchan_turn_queue(&ch->break_turn);
 }
 
 static bool is_unused(const struct ibchan_queue *queue)
@@ -346,21 +301,6 @@ bool ibchan_channel_has_posted(const struct ibchan_channel *ch)
 	return ch->connected || ibchan_places_in_flight(&ch->recv.places);
 }
 
-static void end_work(struct ibchan_channel *ch)
-{
-	if (ibchan_drain_begin(ch)) {
-		/* A region depends on the markers: they are reaped though the cq's owner sleeps. */
-		if (ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR)) {
-			ibchan_cq_arm(ch->send.cq);
-			ibchan_cq_arm(ch->recv.cq);
-		}
-		return;
-	}
-	ch->connected = 0;
-	ibchan_queue_retire_rest(&ch->send);
-	ibchan_queue_retire_rest(&ch->recv);
-}
-
 void ibchan_channel_break_turn(struct ibchan_turn *turn)
 {
 	struct ibchan_channel *ch = container_of(turn, struct ibchan_channel, break_turn);
@@ -372,8 +312,17 @@ void ibchan_channel_break_turn(struct ibchan_turn *turn)
 		ibchan_parts_call(interrupt, ch);
 	ibchan_qp_lock(&ch->qp);
 	ibchan_channel_await_posters(ch);
-	if (ibchan_channel_has_posted(ch))
-		end_work(ch);
+	if (ibchan_channel_has_posted(ch)) {
+		if (!ibchan_drain_begin(ch)) {
+			ch->connected = 0;
+			ibchan_queue_retire_rest(&ch->send);
+			ibchan_queue_retire_rest(&ch->recv);
+		} else if (ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR)) {
+			/* A region depends on the markers, which the cq's owner may never reap. */
+			ibchan_cq_arm(ch->send.cq);
+			ibchan_cq_arm(ch->recv.cq);
+		}
+	}
 	ibchan_qp_unlock(&ch->qp);
 	if (asked)
 		ibchan_parts_call(disconnect, ch);
@@ -417,54 +366,24 @@ void ibchan_channel_give_up(struct ibchan_channel *ch, int error)
 bool ibchan_channel_connected(struct ibchan_channel *ch)
 {
 	void (*connected)(void *priv) = READ_ONCE(ch->connected_to);
-	unsigned long flags;
-	bool may, late;
+	bool late;
 
-	spin_lock_irqsave(&ch->state_lock, flags);
-	may = ibchan_channel_move_state(ch, IBCHAN_CHANNEL_CONNECTED);
-	ch->telling = may;
-	spin_unlock_irqrestore(&ch->state_lock, flags);
-	if (!may)
-		return false;
+	scoped_guard(spinlock_irqsave, &ch->state_lock) {
+		if (!ibchan_channel_move_state(ch, IBCHAN_CHANNEL_CONNECTED))
+			return false;
+		ch->telling = true;
+	}
 	wake_up_all(&ch->state_wait);
 	if (connected) {
 		local_bh_disable();
 		connected(ch->priv);
 		local_bh_enable();
 	}
-	spin_lock_irqsave(&ch->state_lock, flags);
-	ch->telling = false;
-	late = ch->tell_later;
-	spin_unlock_irqrestore(&ch->state_lock, flags);
+	scoped_guard(spinlock_irqsave, &ch->state_lock) {
+		ch->telling = false;
+		late = ch->tell_later;
+	}
 	if (late)
-		call_broken(ch, READ_ONCE(ch->error));
+		tell_broken(ch);
 	return true;
-}
-
-/*
- * The port's addresses have changed. A channel that is connected, or about to be, breaks when its
- * own has gone: with soft-RoCE it would hear nothing for ever. A returning address gets another
- * entry, because the queue pair keeps its own, so what is gone stays gone. One without a peer is
- * told at its handshake, and not if the address is there again. @lid: as in
- * ibchan_gid_still_there().
- */
-void ibchan_channel_check_gid(struct ibchan_channel *ch, u32 lid)
-{
-	bool gone;
-	u32 state;
-
-	/* Works of a service never leave the device. */
-	if (ch->bounds.service)
-		return;
-	/* A connection by address may bring an address of its own. */
-	guard(ibchan_qp)(&ch->qp);
-	state = READ_ONCE(ch->state);
-	if (state >= IBCHAN_CHANNEL_BROKEN)
-		return;
-	gone = !ibchan_gid_still_there(ch->qp.dev->ib, ch->qp.net, &ch->qp.gid, lid);
-	if (gone != ch->gid_gone)
-		ibchan_history_address(ch, gone ? EADDRNOTAVAIL : 0);
-	ch->gid_gone = gone;
-	if (gone && state != IBCHAN_CHANNEL_PREPARED)
-		ibchan_channel_break(ch, -EADDRNOTAVAIL);
 }

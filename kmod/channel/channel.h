@@ -65,7 +65,7 @@ struct seq_file;
  * A feature of an upper floor that has a part in each channel, as keepalive (watch.c) and the
  * connection by address (cm_end.c) have: when a channel calls it.
  *
- * Each may be NULL. @flush, @defers_marker, @heard_peer, @tells_peer and @free must not sleep;
+ * Each may be NULL. @flush, @defers_marker, @heard_peer and @free must not sleep;
  * all others run in process context and may.
  */
 struct ibchan_channel_part {
@@ -85,11 +85,6 @@ struct ibchan_channel_part {
 	bool (*defers_marker)(struct ibchan_channel *ch);
 	/* a message of the peer's has come, before its word that it is connected */
 	void (*heard_peer)(struct ibchan_channel *ch);
-	/*
-	 * the peer does not notice by itself that the device has ended the queue pair, and
-	 * @disconnect tells it
-	 */
-	bool (*tells_peer)(struct ibchan_channel *ch);
 	/* the device has forgotten what was posted; under the right to reap the cq */
 	void (*flush)(struct ibchan_channel *ch);
 	void (*unlist)(struct ibchan_channel *ch);	/* it is closed; under the device's lock */
@@ -243,13 +238,13 @@ struct ibchan_channel {
 	__channel_only u32 status;	/* of the work that failed first */
 	/* its device has left, whatever the first error was */
 	__channel_only bool device_gone;
-	__channel_only bool on_cqs;	/* its cqs know that it has broken */
 	/* the break was asked for, or the peer is to be told, so the connection is ended, too */
 	__channel_only bool asked;
 	/* @connected_to is being called, and @broken comes behind it; under @state_lock */
 	__channel_only bool telling;
 	__channel_only bool tell_later;	/* the channel has broken meanwhile; under @state_lock */
-	__channel_only unsigned long broken_at;	/* when it broke, in jiffies; 0: it has not */
+	/* when it broke, in jiffies, which its cqs know; 0: it has not */
+	__channel_only unsigned long broken_at;
 	/* when its port last went down, in jiffies; 0: it has not */
 	__channel_only unsigned long port_down_at;
 	__channel_only int leaked;	/* the device would not let go of it */
@@ -313,7 +308,7 @@ void ibchan_channel_qp_event(struct ib_event *event, void *context);
 int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan_reason *reason);
 int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason);
 bool ibchan_channel_connected(struct ibchan_channel *ch);
-void ibchan_channel_break_on(struct ibchan_channel *ch, bool tells);
+void ibchan_channel_break_on(struct ibchan_channel *ch);
 void ibchan_channel_break_later(struct ibchan_channel *ch, int error, u32 status);
 void ibchan_channel_give_up(struct ibchan_channel *ch, int error);
 struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
@@ -322,7 +317,6 @@ struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *b
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status);
 void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc);
 void ibchan_channel_fail_responder(struct ibchan_channel *ch, u32 error, u32 status);
-void ibchan_channel_check_gid(struct ibchan_channel *ch, u32 lid);
 u32 ibchan_channel_cause(const struct ibchan_channel *ch);
 
 /* close.c */

@@ -20,19 +20,18 @@
 /* After this no call posts, and no break is under way or can begin. */
 static void refuse_all(struct ibchan_channel *ch, bool device_gone)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&ch->state_lock, flags);
-	if (device_gone) {
-		WRITE_ONCE(ch->device_gone, true);
-		WRITE_ONCE(ch->error, ch->error ?: ENODEV);
+	scoped_guard(spinlock_irqsave, &ch->state_lock) {
+		if (device_gone) {
+			WRITE_ONCE(ch->device_gone, true);
+			WRITE_ONCE(ch->error, ch->error ?: ENODEV);
+		}
+		if (ibchan_channel_move_state(ch, IBCHAN_CHANNEL_CLOSED))
+			ibchan_history_add(ch, IBCHAN_HISTORY_CLOSED, device_gone ? ENODEV : 0,
+					   0, 0);
 	}
-	if (ibchan_channel_move_state(ch, IBCHAN_CHANNEL_CLOSED))
-		ibchan_history_add(ch, IBCHAN_HISTORY_CLOSED, device_gone ? ENODEV : 0, 0, 0);
-	spin_unlock_irqrestore(&ch->state_lock, flags);
 	ibchan_channel_await_posters(ch);
 	/* Both are queued only once it has broken. */
-	if (!ch->on_cqs)
+	if (!ch->broken_at)
 		return;
 	ibchan_turn_cancel(&ch->cause_turn);
 	ibchan_turn_cancel(&ch->break_turn);
@@ -88,7 +87,7 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 	if (ret)
 		return;
 	/* The channel is closed, so that it does not break any more. */
-	if (ch->on_cqs) {
+	if (ch->broken_at) {
 		ibchan_cq_drop_broken(ch->send.cq);
 		ibchan_cq_drop_broken(ch->recv.cq);
 	}
@@ -102,9 +101,7 @@ void ibchan_channel_stop(struct ibchan_channel *ch, bool device_gone, unsigned l
 /* Channels that broke together drain together, however many there are. */
 static unsigned long drain_deadline(const struct ibchan_channel *ch)
 {
-	unsigned long start = ch->broken_at ?: jiffies;
-
-	return start + IBCHAN_DRAIN_TIMEOUT;
+	return (ch->broken_at ?: jiffies) + IBCHAN_DRAIN_TIMEOUT;
 }
 
 /* No reference is left. */

@@ -25,21 +25,40 @@ static void device_leaves(struct ibchan_device *dev)
 }
 
 /*
+ * A channel that is connected, or about to be, breaks when its own address has gone: with soft-RoCE
+ * it would hear nothing for ever. A returning address gets another entry, because the queue pair
+ * keeps its own, so what is gone stays gone. One without a peer is told at its handshake, and not
+ * if the address is there again.
+ *
  * A connection by address may just be moving a channel to this port or away from it: that has
  * read the address anew. To ask the port takes long on some devices, so it is asked once.
  */
 static void check_addresses(struct ibchan_device *dev, u32 port)
 {
 	struct ibchan_channel *ch;
-	u32 lid;
+	u32 lid, state;
+	bool gone;
 
 	guard(mutex)(&dev->lock);
 	if (list_empty(&dev->channels))
 		return;
 	lid = ibchan_port_lid(dev->ib, port);
-	list_for_each_entry(ch, &dev->channels, link)
-		if (READ_ONCE(ch->qp.gid.port) == port)
-			ibchan_channel_check_gid(ch, lid);
+	list_for_each_entry(ch, &dev->channels, link) {
+		/* Works of a service never leave the device. */
+		if (READ_ONCE(ch->qp.gid.port) != port || ch->bounds.service)
+			continue;
+		/* A connection by address may bring an address of its own. */
+		guard(ibchan_qp)(&ch->qp);
+		state = READ_ONCE(ch->state);
+		if (state >= IBCHAN_CHANNEL_BROKEN)
+			continue;
+		gone = !ibchan_gid_still_there(dev->ib, ch->qp.net, &ch->qp.gid, lid);
+		if (gone != ch->gid_gone)
+			ibchan_history_address(ch, gone ? EADDRNOTAVAIL : 0);
+		ch->gid_gone = gone;
+		if (gone && state != IBCHAN_CHANNEL_PREPARED)
+			ibchan_channel_break(ch, -EADDRNOTAVAIL);
+	}
 }
 
 /* Which channels have lost their address? */

@@ -30,10 +30,10 @@ static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
 	smp_mb();
 	if (ibchan_device_has(queue->channel->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR) &&
 	    has_drained(queue->channel))
-		ibchan_channel_break_on(queue->channel, false);
+		ibchan_channel_break_on(queue->channel);
 }
 
-static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
+static void post_marker(struct ibchan_queue *queue,
 			int (*post)(struct ib_qp *qp, struct ib_cqe *cqe))
 {
 	if (queue->marked)
@@ -43,17 +43,10 @@ static void post_marker(struct ibchan_queue *queue, struct ib_qp *qp,
 	atomic_inc(&queue->cq->in_flight);
 	if (queue == &queue->channel->send && ibchan_parts_ask(defers_marker, queue->channel))
 		return;
-	if (!post(qp, &queue->marker))
+	if (!post(queue->channel->qp.ib, &queue->marker))
 		return;
 	atomic_dec(&queue->cq->in_flight);
 	queue->marked = 0;
-}
-
-static void flush(struct ibchan_channel *ch)
-{
-	ibchan_qp_to_error(&ch->qp);
-	post_marker(&ch->send, ch->qp.ib, ibchan_post_send_marker);
-	post_marker(&ch->recv, ch->qp.ib, ibchan_post_recv_marker);
 }
 
 /*
@@ -64,6 +57,8 @@ static void flush(struct ibchan_channel *ch)
  */
 bool ibchan_drain_begin(struct ibchan_channel *ch)
 {
+	bool in_bh = ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_FLUSHES_IN_BH);
+
 	if (ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_IS_UNSAFE))
 		return ibchan_qp_to_reset(&ch->qp) != 0;
 	if (ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_ERR_KEEPS_MR) && has_drained(ch)) {
@@ -71,13 +66,13 @@ bool ibchan_drain_begin(struct ibchan_channel *ch)
 		synchronize_rcu_expedited();
 		return ibchan_qp_to_reset(&ch->qp) != 0;
 	}
-	if (ibchan_device_has(ch->qp.dev, IBCHAN_QUIRK_FLUSHES_IN_BH)) {
+	if (in_bh)
 		local_bh_disable();
-		flush(ch);
+	ibchan_qp_to_error(&ch->qp);
+	post_marker(&ch->send, ibchan_post_send_marker);
+	post_marker(&ch->recv, ibchan_post_recv_marker);
+	if (in_bh)
 		local_bh_enable();
-	} else {
-		flush(ch);
-	}
 	return true;
 }
 

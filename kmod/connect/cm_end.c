@@ -182,12 +182,6 @@ static void heard_peer(struct ibchan_channel *ch)
 		queue_work(ibchan_wq, &cm->heard_work);
 }
 
-/* On iWARP the end of the TCP connection tells the peer. */
-static bool tells_peer(struct ibchan_channel *ch)
-{
-	return READ_ONCE(ch->cm) && !ch->qp.gid.iwarp;
-}
-
 static void id_end(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
 	struct lingering *linger = NULL;
@@ -245,7 +239,6 @@ static void free_cm(struct ibchan_channel *ch)
 const struct ibchan_channel_part ibchan_cm_part = {
 	.interrupt = ibchan_cm_interrupt,
 	.disconnect = disconnect,
-	.tells_peer = tells_peer,
 	.heard_peer = heard_peer,
 	.stop = stop,
 	.end = end,
