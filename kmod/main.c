@@ -61,11 +61,7 @@ static int counters_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(counters);
 
-static int history_show(struct seq_file *m, void *unused)
-{
-	return ibchan_history_show(m);
-}
-DEFINE_SHOW_ATTRIBUTE(history);
+DEFINE_SHOW_ATTRIBUTE(ibchan_history);
 
 static int __init ibchan_init(void)
 {
@@ -92,7 +88,7 @@ static int __init ibchan_init(void)
 	/* Nothing depends on it: a kernel without debugfs has no counters to read. */
 	debugfs_root = debugfs_create_dir("ibchan", NULL);
 	debugfs_create_file("counters", 0444, debugfs_root, NULL, &counters_fops);
-	debugfs_create_file("history", 0400, debugfs_root, NULL, &history_fops);
+	debugfs_create_file("history", 0400, debugfs_root, NULL, &ibchan_history_fops);
 	ibchan_fault_debugfs_init(debugfs_root);
 	return 0;
 

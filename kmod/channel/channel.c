@@ -4,38 +4,11 @@
  * breaks in break.c, how it ends in close.c.
  */
 #include <linux/errno.h>
-#include <linux/module.h>
-#include <linux/slab.h>
-#include <linux/wait_bit.h>
+#include <linux/ktime.h>
+#include <linux/minmax.h>
 
 #include "private.h"
 #include "compat.h"
-#include "counters.h"
-#include "fault.h"
-
-/* Keeps the features and limits that both sides have. */
-static void agree(struct ibchan_channel *ch, const struct ibchan_endpoint *peer)
-{
-	struct ibchan_params *params = &ch->qp.params;
-	u32 peer_mtu = ib_mtu_enum_to_int(peer->mtu);
-
-	params->mtu = min(params->mtu, peer_mtu);
-	params->max_rd_atomic = min_t(u32, params->max_rd_atomic, peer->max_dest_rd_atomic);
-	if (params->recv_psn == IBCHAN_AUTO)
-		params->recv_psn = be32_to_cpu(peer->psn);
-}
-
-/* Receives that are posted already would be lost on the way back. */
-static void undo_connect(struct ibchan_channel *ch, int error)
-{
-	ibchan_channel_await_posters(ch);
-	if (ibchan_places_in_flight(&ch->recv.places)) {
-		ibchan_channel_break(ch, error);
-		return;
-	}
-	ibchan_qp_rewind(&ch->qp);
-	ibchan_channel_change_state(ch, IBCHAN_CHANNEL_PREPARED);
-}
 
 /* A service has it for the queue pair's sake only. */
 static int check_own_gid(struct ibchan_channel *ch, struct ibchan_reason *reason)
@@ -53,35 +26,46 @@ int ibchan_channel_refuse_broken(const struct ibchan_channel *ch, struct ibchan_
 				    (u64[3]) { READ_ONCE(ch->error), READ_ONCE(ch->status) });
 }
 
-/* The channel may have been broken meanwhile; its work item waits for the queue pair's lock. */
+/*
+ * Keeps the limits that both sides have. The channel may have been broken meanwhile; its work item
+ * waits for the queue pair's lock.
+ */
 static int connect_qp(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason)
 {
-	struct ibchan_params before = ch->qp.params;
+	struct ibchan_params *params = &ch->qp.params, before = *params;
 	int ret;
 
-	agree(ch, peer);
+	params->mtu = min_t(u32, params->mtu, ib_mtu_enum_to_int(peer->mtu));
+	params->max_rd_atomic = min_t(u32, params->max_rd_atomic, peer->max_dest_rd_atomic);
+	if (params->recv_psn == IBCHAN_AUTO)
+		params->recv_psn = be32_to_cpu(peer->psn);
 	ret = check_own_gid(ch, reason);
 	if (!ret)
 		ret = ibchan_qp_connect(&ch->qp, peer, reason);
 	if (ret) {
-		ch->qp.params = before;
-		undo_connect(ch, ret);
+		*params = before;
+		ibchan_channel_await_posters(ch);
+		/* Receives that are posted already would be lost on the way back. */
+		if (ibchan_places_in_flight(&ch->recv.places)) {
+			ibchan_channel_break(ch, ret);
+			return ret;
+		}
+		ibchan_qp_rewind(&ch->qp);
+		ibchan_channel_change_state(ch, IBCHAN_CHANNEL_PREPARED);
 		return ret;
 	}
 	ch->connected = 1;
-	if (ibchan_channel_change_state(ch, IBCHAN_CHANNEL_CONNECTED)) {
-		ch->peer = *peer;
-		ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, be32_to_cpu(peer->qpn),
-				   ch->qp.params.mtu);
-		ibchan_parts_call(connected, ch, peer);
-		return 0;
-	}
-	return ibchan_channel_refuse_broken(ch, reason);
+	if (!ibchan_channel_change_state(ch, IBCHAN_CHANNEL_CONNECTED))
+		return ibchan_channel_refuse_broken(ch, reason);
+	ch->peer = *peer;
+	ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, be32_to_cpu(peer->qpn), params->mtu);
+	ibchan_parts_call(connected, ch, peer);
+	return 0;
 }
 
 /* May a channel begin to connect? Under the qp lock only a break can change the answer. */
-int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan_reason *reason)
+static int check_prepared(const struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
 	switch (READ_ONCE(ch->state)) {
 	case IBCHAN_CHANNEL_PREPARED:
@@ -100,7 +84,7 @@ int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason
 	lockdep_assert_held(&ch->qp.lock);
 	if (ibchan_channel_change_state(ch, IBCHAN_CHANNEL_CONNECTING))
 		return 0;
-	return ibchan_channel_check_prepared(ch, reason);
+	return check_prepared(ch, reason);
 }
 
 static int connect_by_path(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
@@ -129,14 +113,14 @@ static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endp
 	ret = ibchan_endpoint_check(&ch->qp.endpoint, peer, ch->qp.gid.max_lid, reason);
 	if (ret)
 		return ret;
-	ret = ibchan_channel_check_prepared(ch, reason);
+	ret = check_prepared(ch, reason);
 	if (!ret)
 		ret = check_own_gid(ch, reason);
 	if (!ret)
 		ret = ibchan_route_find(&ch->qp, peer, &path, reason);
 	/* It does not say of what. */
 	if (ret == -ESHUTDOWN)
-		return ibchan_channel_check_prepared(ch, reason) ?: ret;
+		return check_prepared(ch, reason) ?: ret;
 	return ret ?: connect_by_path(ch, peer, &path, reason);
 }
 
@@ -185,27 +169,43 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_handshake, IBCHAN_NS);
  */
 void ibchan_channel_query(struct ibchan_channel *ch, struct ibchan_channel_attr *attr)
 {
+	struct ibchan_history *history = &ch->history;
+	struct ibchan_facts *facts = &attr->facts;
 	u32 state;
 
-	ibchan_qp_lock(&ch->qp);
-	state = ibchan_channel_state(ch);
-	*attr = (struct ibchan_channel_attr){
-		.state = state,
-		.error = READ_ONCE(ch->error),
-		.status = READ_ONCE(ch->status),
-		.sends_in_flight = ibchan_places_in_flight(&ch->send.places),
-		.recvs_in_flight = ibchan_places_in_flight(&ch->recv.places),
-		.params = ch->qp.params,
-		.endpoint = ch->qp.endpoint,
-		.options = ch->options,
-	};
-	ibchan_qp_unlock(&ch->qp);
+	scoped_guard(ibchan_qp, &ch->qp) {
+		state = ibchan_channel_state(ch);
+		*attr = (struct ibchan_channel_attr){
+			.state = state,
+			.error = READ_ONCE(ch->error),
+			.status = READ_ONCE(ch->status),
+			.sends_in_flight = ibchan_places_in_flight(&ch->send.places),
+			.recvs_in_flight = ibchan_places_in_flight(&ch->recv.places),
+			.params = ch->qp.params,
+			.endpoint = ch->qp.endpoint,
+			.options = ch->options,
+			.facts.failed_opcode = IBCHAN_FACTS_NO_OPCODE,
+			.facts.peer_qpn = be32_to_cpu(ch->peer.qpn),
+		};
+		memcpy(facts->peer_gid, ch->peer.gid, sizeof(facts->peer_gid));
+		if (ch->qp.params.ack_timeout)
+			facts->ack_timeout_ns = 4096ULL << ch->qp.params.ack_timeout;
+		ibchan_parts_call(fill_facts, ch, facts);
+	}
+	ibchan_device_name(ch->qp.dev, facts->device);
 	/* The caller's reference keeps the cqs, also those of a closed channel. */
 	if (state >= IBCHAN_CHANNEL_BROKEN) {
 		ibchan_cq_await_owner(ch->send.cq);
 		ibchan_cq_await_owner(ch->recv.cq);
 	}
-	ibchan_facts_fill(ch, &attr->facts);
+	guard(spinlock_irqsave)(&history->lock);
+	if (history->failed.error) {
+		facts->failed_wr_id = history->failed.wr_id;
+		facts->failed_opcode = history->failed.opcode;
+		facts->failed_vendor_err = history->failed.vendor_err;
+	}
+	if (history->connected_ns)
+		facts->age_ns = ktime_get_ns() - history->connected_ns;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_query, IBCHAN_NS);
 

@@ -293,8 +293,7 @@ void ibchan_history_add(struct ibchan_channel *ch, u32 kind, u32 error, u32 deta
 void ibchan_history_failed(struct ibchan_channel *ch, const struct ibchan_completion *completion);
 void ibchan_history_address(struct ibchan_channel *ch, u32 error);
 void ibchan_history_refused(struct ibchan_channel *ch, int error, u32 code, u64 wr_id);
-void ibchan_facts_fill(struct ibchan_channel *ch, struct ibchan_facts *facts);
-int ibchan_history_show(struct seq_file *m);
+int ibchan_history_show(struct seq_file *m, void *unused);
 
 /* drain.c */
 bool ibchan_drain_begin(struct ibchan_channel *ch);
@@ -305,7 +304,6 @@ extern const struct ibchan_device_client ibchan_channel_client;
 void ibchan_channel_qp_event(struct ib_event *event, void *context);
 
 /* channel.c */
-int ibchan_channel_check_prepared(const struct ibchan_channel *ch, struct ibchan_reason *reason);
 int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason);
 bool ibchan_channel_connected(struct ibchan_channel *ch);
 void ibchan_channel_break_on(struct ibchan_channel *ch);

@@ -4,24 +4,18 @@
 
 #include "channel.h"
 
-/* All of them at once, so that they flush while the first one drains. */
-static void break_all(struct ibchan_device *dev, int error)
+/*
+ * Breaks the channels of @cq, or all where it is NULL: at once, so that they flush while the first
+ * one drains.
+ */
+static void break_channels(struct ibchan_device *dev, const struct ibchan_cq *cq, int error)
 {
 	struct ibchan_channel *ch;
 
 	guard(mutex)(&dev->lock);
 	list_for_each_entry(ch, &dev->channels, link)
-		ibchan_channel_break(ch, error);
-}
-
-static void device_fails(struct ibchan_device *dev)
-{
-	break_all(dev, -EIO);
-}
-
-static void device_leaves(struct ibchan_device *dev)
-{
-	break_all(dev, -ENODEV);
+		if (!cq || ch->send.cq == cq || ch->recv.cq == cq)
+			ibchan_channel_break(ch, error);
 }
 
 /*
@@ -89,16 +83,6 @@ static void port_changes(struct ibchan_device *dev, u32 port, u32 event)
 	}
 }
 
-static void cq_fails(struct ibchan_cq *cq)
-{
-	struct ibchan_channel *ch;
-
-	guard(mutex)(&cq->dev->lock);
-	list_for_each_entry(ch, &cq->dev->channels, link)
-		if (ch->send.cq == cq || ch->recv.cq == cq)
-			ibchan_channel_break(ch, -EIO);
-}
-
 /*
  * The device reports something of a qp, mostly that it has put it into ERR; any context. Of what
  * a peer asked for and did not get no work here tells, so the cause is in the event alone. iWARP
@@ -141,10 +125,8 @@ static bool device_ends(struct ibchan_device *dev, unsigned long deadline)
 }
 
 const struct ibchan_device_client ibchan_channel_client = {
-	.fails = device_fails,
+	.breaks = break_channels,
 	.addresses_change = addresses_change,
 	.port_changes = port_changes,
-	.cq_fails = cq_fails,
-	.leaves = device_leaves,
 	.ends = device_ends,
 };

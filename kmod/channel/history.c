@@ -57,13 +57,14 @@ static u32 pick_number(struct ibchan_history *history, u32 kind)
 void ibchan_history_add(struct ibchan_channel *ch, u32 kind, u32 error, u32 detail, u64 value)
 {
 	struct ibchan_history *history = &ch->history;
-	unsigned long flags;
+	u64 now;
 	u32 number;
 
-	spin_lock_irqsave(&history->lock, flags);
+	guard(spinlock_irqsave)(&history->lock);
 	number = pick_number(history, kind);
+	now = ktime_get_ns();
 	*event_at(history, number) = (struct ibchan_history_event){
-		.time_ns = ktime_get_ns(),
+		.time_ns = now,
 		.number = number,
 		.kind = kind,
 		.error = abs((s32)error),
@@ -71,19 +72,15 @@ void ibchan_history_add(struct ibchan_channel *ch, u32 kind, u32 error, u32 deta
 		.value = value,
 	};
 	if (kind == IBCHAN_HISTORY_CONNECTED)
-		history->connected_ns = event_at(history, number)->time_ns;
-	spin_unlock_irqrestore(&history->lock, flags);
+		history->connected_ns = now;
 }
 
 /* A work has failed, and not because another one had. Any context but NMI. */
 void ibchan_history_failed(struct ibchan_channel *ch, const struct ibchan_completion *completion)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&ch->history.lock, flags);
-	if (!ch->history.failed.error)
-		ch->history.failed = *completion;
-	spin_unlock_irqrestore(&ch->history.lock, flags);
+	scoped_guard(spinlock_irqsave, &ch->history.lock)
+		if (!ch->history.failed.error)
+			ch->history.failed = *completion;
 	ibchan_history_add(ch, IBCHAN_HISTORY_WORK_FAILED, completion->error,
 			   completion->status | completion->opcode << 16, completion->wr_id);
 	if (completion->vendor_err)
@@ -120,49 +117,15 @@ void ibchan_history_refused(struct ibchan_channel *ch, int error, u32 code, u64 
 u32 ibchan_channel_history(struct ibchan_channel *ch, struct ibchan_history_event *events, u32 num)
 {
 	struct ibchan_history *history = &ch->history;
-	unsigned long flags;
 	u32 i;
 
-	spin_lock_irqsave(&history->lock, flags);
+	guard(spinlock_irqsave)(&history->lock);
 	num = min(num, history->num - history->oldest);
 	for (i = 0; i < num; i++)
 		events[i] = *event_at(history, history->num - num + i);
-	spin_unlock_irqrestore(&history->lock, flags);
 	return num;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_history, IBCHAN_NS);
-
-/* Reports the device, the peer and the failed work of a channel. Without the qp lock. */
-void ibchan_facts_fill(struct ibchan_channel *ch, struct ibchan_facts *facts)
-{
-	struct ibchan_history *history = &ch->history;
-	unsigned long flags;
-
-	*facts = (struct ibchan_facts){ .failed_opcode = IBCHAN_FACTS_NO_OPCODE };
-	ibchan_device_name(ch->qp.dev, facts->device);
-	spin_lock_irqsave(&history->lock, flags);
-	if (history->failed.error) {
-		facts->failed_wr_id = history->failed.wr_id;
-		facts->failed_opcode = history->failed.opcode;
-		facts->failed_vendor_err = history->failed.vendor_err;
-	}
-	if (history->connected_ns)
-		facts->age_ns = ktime_get_ns() - history->connected_ns;
-	spin_unlock_irqrestore(&history->lock, flags);
-	ibchan_qp_lock(&ch->qp);
-	ibchan_parts_call(fill_facts, ch, facts);
-	facts->peer_qpn = be32_to_cpu(ch->peer.qpn);
-	memcpy(facts->peer_gid, ch->peer.gid, sizeof(facts->peer_gid));
-	if (ch->qp.params.ack_timeout)
-		facts->ack_timeout_ns = 4096ULL << ch->qp.params.ack_timeout;
-	ibchan_qp_unlock(&ch->qp);
-}
-
-/* A file, and room for the events of one channel. */
-struct history_page {
-	struct seq_file *m;	/* the file */
-	struct ibchan_history_event events[IBCHAN_HISTORY_MAX];	/* of one channel */
-};
 
 #define KIND_NAME(nr, NAME)	\
 	[nr] = #NAME,
@@ -170,44 +133,40 @@ static const char * const kind_names[] = {
 	IBCHAN_HISTORY_KINDS(KIND_NAME)
 };
 
-static void show_event(struct seq_file *m, const struct ibchan_history_event *event)
-{
-	u32 ns;
-	u64 seconds = div_u64_rem(event->time_ns, NSEC_PER_SEC, &ns);
-
-	seq_printf(m, " %llu.%06u #%u %s error %u detail %#x value %#llx\n", seconds,
-		   (u32)(ns / NSEC_PER_USEC), event->number, kind_names[event->kind],
-		   event->error, event->detail, event->value);
-}
-
 /* A channel that does not fit is shown again from the beginning, with more room. */
 static void show_device(struct ibchan_device *dev, void *arg)
 {
-	struct history_page *page = arg;
+	struct ibchan_history_event *event, *end;
+	struct seq_file *m = arg;
 	struct ibchan_channel *ch;
-	u32 num, i;
+	u64 seconds;
+	u32 ns;
 
 	guard(mutex)(&dev->lock);
 	list_for_each_entry(ch, &dev->channels, link) {
-		if (ch->bounds.service || seq_has_overflowed(page->m))
+		if (ch->bounds.service || seq_has_overflowed(m))
 			continue;
-		num = ibchan_channel_history(ch, page->events, IBCHAN_HISTORY_MAX);
-		seq_printf(page->m, "%s qpn %#x state %u\n", ch->qp.dev->attr.name,
+		event = m->private;
+		end = event + ibchan_channel_history(ch, event, IBCHAN_HISTORY_MAX);
+		seq_printf(m, "%s qpn %#x state %u\n", dev->attr.name,
 			   be32_to_cpu(ch->qp.endpoint.qpn), READ_ONCE(ch->state));
-		for (i = 0; i < num; i++)
-			show_event(page->m, &page->events[i]);
+		for (; event < end; event++) {
+			seconds = div_u64_rem(event->time_ns, NSEC_PER_SEC, &ns);
+			seq_printf(m, " %llu.%06u #%u %s error %u detail %#x value %#llx\n",
+				   seconds, (u32)(ns / NSEC_PER_USEC), event->number,
+				   kind_names[event->kind], event->error, event->detail,
+				   event->value);
+		}
 	}
 }
 
 /* For debugfs: a line for each channel, and below it one for each event. */
-int ibchan_history_show(struct seq_file *m)
+int ibchan_history_show(struct seq_file *m, void *unused)
 {
-	struct history_page *page = kzalloc(sizeof(*page), GFP_KERNEL);
-
-	if (!page)
+	m->private = kcalloc(IBCHAN_HISTORY_MAX, sizeof(struct ibchan_history_event), GFP_KERNEL);
+	if (!m->private)
 		return -ENOMEM;
-	page->m = m;
-	ibchan_device_each(show_device, page);
-	kfree(page);
+	ibchan_device_each(show_device, m);
+	kfree(m->private);
 	return 0;
 }

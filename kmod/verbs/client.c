@@ -20,7 +20,8 @@ static struct ib_client ibchan_client;
 
 static void device_fatal_work(struct work_struct *work)
 {
-	ibchan_device_tell(fails, container_of(work, struct ibchan_device, fatal_work));
+	ibchan_device_tell(breaks, container_of(work, struct ibchan_device, fatal_work), NULL,
+			   -EIO);
 }
 
 static void device_gid_work(struct work_struct *work)
@@ -147,13 +148,13 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	ib_unregister_event_handler(&dev->events);
 	cancel_work_sync(&dev->fatal_work);
 	cancel_work_sync(&dev->gid_work);
-	ibchan_device_tell(leaves, dev);
+	ibchan_device_tell(breaks, dev, NULL, -ENODEV);
 	ibchan_fault_linger(IBCHAN_WINDOW_LEAVING);
 	ibchan_gate_leave(&dev->gate);
 	ibchan_gate_close(&dev->gate);
 	ibchan_device_tell(closes, dev);
 	/* Objects that were made meanwhile. */
-	ibchan_device_tell(leaves, dev);
+	ibchan_device_tell(breaks, dev, NULL, -ENODEV);
 	release_verbs(dev);
 	ibchan_device_tell(ended, dev);
 	ibchan_gate_open(&dev->gate);

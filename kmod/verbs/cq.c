@@ -123,7 +123,9 @@ static int fifo_take(struct ibchan_cq_fifo *fifo, struct ibchan_completion *comp
 
 static void cq_error_work(struct work_struct *work)
 {
-	ibchan_device_tell(cq_fails, container_of(work, struct ibchan_cq, error_work));
+	struct ibchan_cq *cq = container_of(work, struct ibchan_cq, error_work);
+
+	ibchan_device_tell(breaks, cq->dev, cq, -EIO);
 }
 
 /* May run with interrupts off, under locks of the driver. */

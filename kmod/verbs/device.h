@@ -127,14 +127,15 @@ struct ibchan_device {
  */
 struct ibchan_device_client {
 	void (*comes)(struct ibchan_device *dev);	/* it is not known to any command yet */
-	void (*fails)(struct ibchan_device *dev);	/* it completes nothing any more */
+	/*
+	 * @cq, or the device where that is NULL, completes nothing any more: -EIO. Or the device
+	 * goes: -ENODEV, when no command knows it any more, and again when none is under way
+	 */
+	void (*breaks)(struct ibchan_device *dev, const struct ibchan_cq *cq, int error);
 	/* its GID table has changed; the gate is not held */
 	void (*addresses_change)(struct ibchan_device *dev);
 	/* a port has come up or gone down */
 	void (*port_changes)(struct ibchan_device *dev, u32 port, u32 event);
-	void (*cq_fails)(struct ibchan_cq *cq);	/* a cq of it has lost completions */
-	/* it goes; called when no command knows it any more, and again when none is under way */
-	void (*leaves)(struct ibchan_device *dev);
 	/* it goes, the gate is closed, and nothing may come to life any more */
 	void (*closes)(struct ibchan_device *dev);
 	/*
