@@ -39,12 +39,6 @@ static u32 after_post_on(const struct ibchan_cq *cq)
 	return cq->mode & IBCHAN_CQ_POST_REAPS ? IBCHAN_AFTER_REAP : IBCHAN_AFTER_ARM;
 }
 
-static void hold_cq(struct ibchan_queue *queue, struct ibchan_cq *cq)
-{
-	ibchan_cq_hold(cq);
-	queue->cq = cq;
-}
-
 /* Nobody posts or waits any more. */
 void ibchan_channel_drop_cqs(struct ibchan_channel *ch)
 {
@@ -72,8 +66,10 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	ch->qp.context = ch;
 	ch->qp.state = &ch->state;
 	ch->after_post = after_post_on(build->send_cq) | after_post_on(build->recv_cq);
-	hold_cq(&ch->send, build->send_cq);
-	hold_cq(&ch->recv, build->recv_cq);
+	ibchan_cq_hold(build->send_cq);
+	ch->send.cq = build->send_cq;
+	ibchan_cq_hold(build->recv_cq);
+	ch->recv.cq = build->recv_cq;
 	ch->bounds.odd = ibchan_odd_head(build->exclusive);
 	ch->qp.params = *params;
 	ch->qp.ack_by_cm = params->ack_timeout == IBCHAN_AUTO;
@@ -88,7 +84,6 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	spin_lock_init(&ch->state_lock);
 	init_waitqueue_head(&ch->state_wait);
 	spin_lock_init(&ch->history.lock);
-	ibchan_parts_call(init, ch);
 	ibchan_turn_init(&ch->cause_turn, ch->qp.pd->cost.budget, ibchan_channel_cause_turn);
 	ibchan_turn_init(&ch->break_turn, ch->qp.pd->cost.budget, ibchan_channel_break_turn);
 	INIT_WORK(&ch->close_work, ibchan_channel_close_work);
@@ -96,36 +91,28 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	return ch;
 }
 
-/* A builder that leaves the address to the rule, or to a connection, knows but the port. */
-static int choose_mtu(struct ibchan_qp *qp, struct ibchan_reason *reason)
-{
-	bool named = qp->params.gid_index < IBCHAN_AUTO_IPV6;
-	u32 most = named ? qp->gid.mtu : qp->gid.port_mtu;
-
-	if (qp->params.mtu > most)
-		return ibchan_refuse_values(reason, IBCHAN_REASON_MTU_ABOVE_PORT, -EINVAL,
-					    (u64[3]) { qp->params.mtu, most });
-	qp->wanted_mtu = qp->params.mtu;
-	ibchan_qp_choose_mtu(qp);
-	return 0;
-}
-
 /* The parameters that were left to us, and the port's own limits. */
 static int choose_params(struct ibchan_channel *ch, struct net *net, struct ibchan_reason *reason)
 {
 	struct ibchan_params *params = &ch->qp.params;
+	/* A builder that leaves the address to the rule, or to a connection, knows but the port. */
+	bool named = params->gid_index < IBCHAN_AUTO_IPV6;
+	struct ibchan_gid *gid = &ch->qp.gid;
+	u32 most;
 	int ret;
 
-	if (ch->bounds.service)
-		ret = ibchan_gid_choose_any(ch->qp.dev->ib, &ch->qp.gid, reason);
-	else
-		ret = ibchan_gid_choose(ch->qp.dev->ib, net, params, &ch->qp.gid, reason);
-	if (!ret)
-		ret = choose_mtu(&ch->qp, reason);
+	ret = ch->bounds.service ? ibchan_gid_choose_any(ch->qp.dev->ib, gid, reason) :
+				   ibchan_gid_choose(ch->qp.dev->ib, net, params, gid, reason);
 	if (ret)
 		return ret;
-	params->port = ch->qp.gid.port;
-	params->gid_index = ch->qp.gid.index;
+	most = named ? gid->mtu : gid->port_mtu;
+	if (params->mtu > most)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_MTU_ABOVE_PORT, -EINVAL,
+					    (u64[3]) { params->mtu, most });
+	ch->qp.wanted_mtu = params->mtu;
+	ibchan_qp_choose_mtu(&ch->qp);
+	params->port = gid->port;
+	params->gid_index = gid->index;
 	if (params->send_psn == IBCHAN_AUTO)
 		params->send_psn = get_random_u32() & 0xffffff;
 	ibchan_params_choose(params, &ch->qp.dev->attr);
@@ -138,12 +125,10 @@ static int reserve_space(struct ibchan_channel *ch, const struct ibchan_build *b
 {
 	u32 send = ch->qp.params.max_send_wr + IBCHAN_MARKERS;
 	u32 recv = ch->qp.params.max_recv_wr + IBCHAN_MARKERS;
-	int ret;
+	bool one = build->send_cq == build->recv_cq;
+	int ret = ibchan_cq_reserve(build->send_cq, one ? send + recv : send, reason);
 
-	if (build->send_cq == build->recv_cq)
-		return ibchan_cq_reserve(build->send_cq, send + recv, reason);
-	ret = ibchan_cq_reserve(build->send_cq, send, reason);
-	if (ret)
+	if (ret || one)
 		return ret;
 	ret = ibchan_cq_reserve(build->recv_cq, recv, reason);
 	if (ret)
@@ -177,87 +162,41 @@ static void *queue_alloc(const struct ibchan_channel *ch, u32 num, size_t size)
 			     ch->qp.dev->node);
 }
 
-/* In one piece: most lengths of queues and of works are powers of two, and so is the sum. */
-static struct ibchan_mr **alloc_elements(struct ibchan_queue *queue, u32 places)
+/* Room for what is in flight, and for the works of requests that bring none. Its cq is known. */
+int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch, u32 depth)
 {
-	u32 num = places * queue->max_sge;
-	bool exclusive = ibchan_bounds_exclude(&queue->channel->bounds);
-	struct ibchan_mr **mrs = queue_alloc(queue->channel, num, sizeof(*mrs) +
-					     (exclusive ? sizeof(*queue->ranges) : 0));
+	bool exclusive = ibchan_bounds_exclude(&ch->bounds), has_slots = queue->cq->sink->done;
+	u32 places, elements;
 
-	if (mrs && exclusive)
-		queue->ranges = (struct ibchan_range *)&mrs[num];
-	return mrs;
+	queue->channel = ch;
+	ibchan_places_init(&queue->places, depth);
+	places = queue->places.mask + 1;
+	elements = places * queue->max_sge;
+	queue->works = queue_alloc(ch, places, sizeof(*queue->works));
+	/* In one piece: most lengths of queues and works are powers of two, and so is the sum. */
+	queue->mrs = queue_alloc(ch, elements, sizeof(*queue->mrs) +
+				 (exclusive ? sizeof(*queue->ranges) : 0));
+	if (queue->mrs && exclusive)
+		queue->ranges = (struct ibchan_range *)&queue->mrs[elements];
+	if (has_slots)
+		queue->slots = queue_alloc(ch, places, sizeof(*queue->slots));
+	return queue->works && queue->mrs && (queue->slots || !has_slots) ? 0 : -ENOMEM;
 }
 
-/* Nothing is in flight any more, or nothing ever was. */
-static void queue_fini(struct ibchan_queue *queue)
+static void queue_fini(struct ibchan_queue *queue, u32 depth)
 {
 	kvfree(queue->works);
 	kvfree(queue->mrs);
 	kvfree(queue->slots);
-	queue->works = NULL;
-	queue->mrs = NULL;
-	queue->ranges = NULL;
-	queue->slots = NULL;
-}
-
-/* Room for what is in flight, and for the works of requests that bring none. */
-int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch,
-		      struct ibchan_cq *cq, u32 depth)
-{
-	u32 places;
-
-	queue->channel = ch;
-	queue->cq = cq;
-	ibchan_places_init(&queue->places, depth);
-	places = queue->places.mask + 1;
-	queue->works = queue_alloc(ch, places, sizeof(*queue->works));
-	queue->mrs = alloc_elements(queue, places);
-	if (cq->sink->done)
-		queue->slots = queue_alloc(ch, places, sizeof(*queue->slots));
-	if (queue->works && queue->mrs && !queue->slots == !cq->sink->done)
-		return 0;
-	queue_fini(queue);
-	return -ENOMEM;
+	ibchan_cq_unreserve(queue->cq, depth + IBCHAN_MARKERS);
 }
 
 /* Nothing is in flight any more, or nothing ever was. */
 void ibchan_channel_release_queues(struct ibchan_channel *ch)
 {
 	ibchan_sgl_fini(ch);
-	queue_fini(&ch->recv);
-	queue_fini(&ch->send);
-	ibchan_cq_unreserve(ch->recv.cq, ch->recv.places.depth + IBCHAN_MARKERS);
-	ibchan_cq_unreserve(ch->send.cq, ch->send.places.depth + IBCHAN_MARKERS);
-}
-
-static int build_queues(struct ibchan_channel *ch, const struct ibchan_build *build,
-			struct ibchan_reason *reason)
-{
-	const struct ibchan_params *params = &ch->qp.params;
-	int ret, ret_recv;
-
-	ch->send.max_sge = params->max_send_sge;
-	ch->recv.max_sge = params->max_recv_sge;
-	ret = ibchan_cost_charge(&ch->cost, ch->qp.pd->cost.budget,
-				 ibchan_footprint_channel(params, ch->qp.dev->attr.max_rd_atomic,
-							  build->exclusive,
-							  build->send_cq->sink->done,
-							  build->recv_cq->sink->done), reason);
-	if (!ret)
-		ret = reserve_space(ch, build, reason);
-	if (ret)
-		return ret;
-	ret = ibchan_queue_init(&ch->send, ch, build->send_cq, params->max_send_wr);
-	ret_recv = ibchan_queue_init(&ch->recv, ch, build->recv_cq, params->max_recv_wr);
-	fill_bounds(ch);
-	ret = ret ?: ret_recv;
-	if (!ret)
-		ret = ibchan_sgl_init(ch, build->max_sgl);
-	if (ret)
-		ibchan_channel_release_queues(ch);
-	return ret;
+	queue_fini(&ch->recv, ch->qp.params.max_recv_wr);
+	queue_fini(&ch->send, ch->qp.params.max_send_wr);
 }
 
 /*
@@ -274,55 +213,54 @@ void ibchan_channel_leak(struct ibchan_channel *ch)
 	ibchan_gauge(leaked, 1);
 }
 
-/* In INIT, so that receives can be posted before there is a peer. */
-static int build_qp(struct ibchan_channel *ch, struct ibchan_reason *reason)
-{
-	int ret;
-
-	ch->qp.send_cq = ch->send.cq;
-	ch->qp.recv_cq = ch->recv.cq;
-	ch->qp.cap = (struct ib_qp_cap) {
-		.max_send_wr = ch->send.places.depth + IBCHAN_MARKERS,
-		.max_recv_wr = ch->recv.places.depth + IBCHAN_MARKERS,
-		.max_send_sge = ch->send.max_sge,
-		.max_recv_sge = ch->recv.max_sge,
-	};
-	ret = ibchan_qp_create(&ch->qp, reason);
-	if (!ret)
-		ret = ibchan_qp_init(&ch->qp, reason);
-	if (!ret)
-		return 0;
-	if (ch->qp.ib && ibchan_qp_destroy(&ch->qp)) {
-		ibchan_channel_leak(ch);
-		return ret;
-	}
-	ibchan_channel_release_queues(ch);
-	return ret;
-}
-
+/* Makes the queues, and the queue pair: in INIT, so that receives can be posted without a peer. */
 static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *build,
 		       struct ibchan_reason *reason)
 {
-	int ret = choose_params(ch, build->net, reason);
+	const struct ibchan_params *params = &ch->qp.params;
+	int ret;
 
-	if (!ret)
-		ret = build_queues(ch, build, reason);
-	if (!ret)
-		ret = build_qp(ch, reason);
+	ret = ibchan_cost_charge(&ch->cost, ch->qp.pd->cost.budget,
+				 ibchan_footprint_channel(params, ch->qp.dev->attr.max_rd_atomic,
+							  build->exclusive,
+							  build->send_cq->sink->done,
+							  build->recv_cq->sink->done), reason);
+	ret = ret ?: reserve_space(ch, build, reason);
 	if (ret)
 		return ret;
-	ibchan_endpoint_build(&ch->qp.endpoint, &ch->qp.gid, &ch->qp.params, ch->qp.ib->qp_num);
-	return 0;
+	ch->send.max_sge = params->max_send_sge;
+	ch->recv.max_sge = params->max_recv_sge;
+	fill_bounds(ch);
+	ch->qp.send_cq = ch->send.cq;
+	ch->qp.recv_cq = ch->recv.cq;
+	ch->qp.cap = (struct ib_qp_cap) {
+		.max_send_wr = params->max_send_wr + IBCHAN_MARKERS,
+		.max_recv_wr = params->max_recv_wr + IBCHAN_MARKERS,
+		.max_send_sge = params->max_send_sge,
+		.max_recv_sge = params->max_recv_sge,
+	};
+	ret = ibchan_queue_init(&ch->send, ch, params->max_send_wr);
+	ret = ret ?: ibchan_queue_init(&ch->recv, ch, params->max_recv_wr);
+	ret = ret ?: ibchan_sgl_init(ch, build->max_sgl);
+	ret = ret ?: ibchan_qp_create(&ch->qp, reason);
+	ret = ret ?: ibchan_qp_init(&ch->qp, reason);
+	if (!ret)
+		ibchan_endpoint_build(&ch->qp.endpoint, &ch->qp.gid, params, ch->qp.ib->qp_num);
+	else if (ch->qp.ib && ibchan_qp_destroy(&ch->qp))
+		ibchan_channel_leak(ch);
+	else
+		ibchan_channel_release_queues(ch);
+	return ret;
 }
 
-static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *build,
-			struct ibchan_reason *reason)
+static int build_on_device(struct ibchan_channel *ch, const struct ibchan_build *build,
+			   struct ibchan_reason *reason)
 {
 	int ret = ibchan_device_enter(ch->qp.dev);
 
 	if (ret)
 		return ret;
-	ret = build_verbs(ch, build, reason);
+	ret = choose_params(ch, build->net, reason) ?: build_verbs(ch, build, reason);
 	if (ch->leaked) {
 		/* Its maker never hears of it. */
 		ch->connected_to = NULL;
@@ -333,9 +271,8 @@ static int channel_make(struct ibchan_channel *ch, const struct ibchan_build *bu
 		ibchan_device_hold(ch->qp.dev);
 		if (!ch->bounds.service)
 			ibchan_pd_hold(ch->qp.pd);
-		mutex_lock(&ch->qp.dev->lock);
-		list_add_tail(&ch->link, &ch->qp.dev->channels);
-		mutex_unlock(&ch->qp.dev->lock);
+		scoped_guard(mutex, &ch->qp.dev->lock)
+			list_add_tail(&ch->link, &ch->qp.dev->channels);
 		ibchan_gauge(channels, 1);
 		ibchan_history_add(ch, IBCHAN_HISTORY_BUILT, 0, ch->qp.ib->qp_num,
 				   (u64)ch->qp.gid.port << 32 | ch->qp.gid.index);
@@ -348,23 +285,19 @@ void ibchan_channel_free(struct rcu_head *rcu)
 {
 	struct ibchan_channel *ch = container_of(rcu, struct ibchan_channel, rcu);
 
-	ibchan_parts_call(free, ch);
+	kfree(ch->cm);
 	kfree(ch->history.more);
 	ibchan_cost_pay_back(&ch->cost);
 	kmem_cache_free(ibchan_channel_cache, ch);
 }
 
-/* One that was never made. */
-static void channel_discard(struct ibchan_channel *ch)
-{
-	ibchan_parts_call(end, ch);
-	ibchan_channel_drop_cqs(ch);
-	ibchan_channel_free(&ch->rcu);
-}
-
-static struct ibchan_channel *channel_build(const struct ibchan_build *build,
-					    struct ibchan_params *params, int service,
-					    struct ibchan_reason *reason)
+/*
+ * As ibchan_channel_build(). @service: 1: the channel serves its own domain: that keeps the
+ * channel, and not the other way round.
+ */
+struct ibchan_channel *ibchan_channel_make(const struct ibchan_build *build,
+					   struct ibchan_params *params, int service,
+					   struct ibchan_reason *reason)
 {
 	struct ibchan_device *dev = build->pd->dev;
 	struct ibchan_channel *ch;
@@ -372,9 +305,8 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
 
 	if (build->send_cq->dev != dev || build->recv_cq->dev != dev)
 		return ERR_PTR(-EXDEV);
-	ret = ibchan_params_check(params, &dev->attr, reason);
-	if (!ret)
-		ret = ibchan_options_check(&build->options, reason);
+	ret = ibchan_params_check(params, &dev->attr, reason) ?:
+	      ibchan_options_check(&build->options, reason);
 	if (ret)
 		return ERR_PTR(ret);
 	ch = channel_alloc(build, params);
@@ -382,15 +314,17 @@ static struct ibchan_channel *channel_build(const struct ibchan_build *build,
 		return ERR_PTR(-ENOMEM);
 	ch->bounds.service = service;
 	ret = ibchan_parts_ask(make, ch, reason);
-	if (!ret)
-		ret = channel_make(ch, build, reason);
-	if (ret) {
-		if (!ch->leaked)
-			channel_discard(ch);
-		return ERR_PTR(ret);
+	ret = ret ?: build_on_device(ch, build, reason);
+	if (!ret) {
+		*params = ch->qp.params;
+		return ch;
 	}
-	*params = ch->qp.params;
-	return ch;
+	if (!ch->leaked) {
+		ibchan_parts_call(end, ch);
+		ibchan_channel_drop_cqs(ch);
+		ibchan_channel_free(&ch->rcu);
+	}
+	return ERR_PTR(ret);
 }
 
 /**
@@ -412,17 +346,9 @@ struct ibchan_channel *ibchan_channel_build(const struct ibchan_build *build,
 					    struct ibchan_reason *reason)
 {
 	might_sleep();
-	return channel_build(build, params, 0, reason);
+	return ibchan_channel_make(build, params, 0, reason);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_build, IBCHAN_NS);
-
-/* The channel that serves its own domain: that keeps the channel, and not the other way round. */
-struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
-						    struct ibchan_params *params,
-						    struct ibchan_reason *reason)
-{
-	return channel_build(build, params, 1, reason);
-}
 
 /**
  * ibchan_channel_endpoint - the endpoint that the peer needs for its handshake

@@ -65,12 +65,11 @@ struct seq_file;
  * A feature of an upper floor that has a part in each channel, as keepalive (watch.c) and the
  * connection by address (cm_end.c) have: when a channel calls it.
  *
- * Each may be NULL. @flush, @defers_marker, @heard_peer and @free must not sleep;
- * all others run in process context and may.
+ * Each may be NULL. @flush, @defers_marker and @heard_peer must not sleep; all
+ * others run in process context and may.
  */
 struct ibchan_channel_part {
-	void (*init)(struct ibchan_channel *ch);	/* its memory has just been cleared */
-	/* it is not built yet; an error refuses it */
+	/* it is not built yet, and its memory has just been cleared; an error refuses it */
 	int (*make)(struct ibchan_channel *ch, struct ibchan_reason *reason);
 	/* connected by endpoints, and the state says so; under the qp lock */
 	void (*connected)(struct ibchan_channel *ch, const struct ibchan_endpoint *peer);
@@ -89,11 +88,10 @@ struct ibchan_channel_part {
 	void (*flush)(struct ibchan_channel *ch);
 	void (*unlist)(struct ibchan_channel *ch);	/* it is closed; under the device's lock */
 	/*
-	 * its queue pair is gone, or never was, and neither may be the part: @make was not called
-	 * or has failed; without the gate
+	 * its queue pair is gone, or never was, and neither may be the part: @make has failed;
+	 * without the gate
 	 */
 	void (*end)(struct ibchan_channel *ch);
-	void (*free)(struct ibchan_channel *ch);	/* its memory goes */
 	/* under the qp lock */
 	void (*fill_facts)(const struct ibchan_channel *ch, struct ibchan_facts *facts);
 };
@@ -263,7 +261,7 @@ struct ibchan_channel {
 	__channel_only void (*connected_to)(void *priv);
 	__channel_only void (*broken)(void *priv, int error);
 	__channel_only void *priv;
-	/* its connection, if it was connected by address; set once, under @qp.lock */
+	/* its connection, if it was connected by address; set once, under @qp.lock; goes with it */
 	struct ibchan_cm *cm;
 	struct ibchan_options options;	/* immutable */
 	bool gid_gone;	/* noted in @history; under @qp.lock */
@@ -285,8 +283,7 @@ void ibchan_queue_end_marker(struct ibchan_queue *queue);
 /* build.c */
 int ibchan_channels_init(const struct ibchan_channel_part *const *parts);
 void ibchan_channels_fini(void);
-int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch, struct ibchan_cq *cq,
-		      u32 depth);
+int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch, u32 depth);
 
 /* history.c */
 void ibchan_history_add(struct ibchan_channel *ch, u32 kind, u32 error, u32 detail, u64 value);
@@ -309,9 +306,9 @@ bool ibchan_channel_connected(struct ibchan_channel *ch);
 void ibchan_channel_break_on(struct ibchan_channel *ch);
 void ibchan_channel_break_later(struct ibchan_channel *ch, int error, u32 status);
 void ibchan_channel_give_up(struct ibchan_channel *ch, int error);
-struct ibchan_channel *ibchan_channel_build_service(const struct ibchan_build *build,
-						    struct ibchan_params *params,
-						    struct ibchan_reason *reason);
+struct ibchan_channel *ibchan_channel_make(const struct ibchan_build *build,
+					   struct ibchan_params *params, int service,
+					   struct ibchan_reason *reason);
 void ibchan_channel_fail(struct ibchan_channel *ch, u32 error, u32 status);
 void ibchan_channel_fail_send(struct ibchan_channel *ch, const struct ib_wc *wc);
 void ibchan_channel_fail_responder(struct ibchan_channel *ch, u32 error, u32 status);

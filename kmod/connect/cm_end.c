@@ -230,17 +230,10 @@ static void end(struct ibchan_channel *ch)
 		cancel_work_sync(&ch->cm->heard_work);
 }
 
-/* The connection has no id any more, and no deadline. */
-static void free_cm(struct ibchan_channel *ch)
-{
-	kfree(ch->cm);
-}
-
 const struct ibchan_channel_part ibchan_cm_part = {
 	.interrupt = ibchan_cm_interrupt,
 	.disconnect = disconnect,
 	.heard_peer = heard_peer,
 	.stop = stop,
 	.end = end,
-	.free = free_cm,
 };

@@ -177,17 +177,13 @@ static u32 count_retired(const struct ibchan_channel *ch)
 	return READ_ONCE(ch->send.places.retired) + READ_ONCE(ch->recv.places.retired);
 }
 
-static void init(struct ibchan_channel *ch)
-{
-	RB_CLEAR_NODE(&ch->watch.node);
-}
-
 /* Counts a channel that is about to be built among those of its user, until it ends. */
 static int make(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
 	struct ibchan_watch_share *share, *fresh;
 	struct ibchan_device *dev = ch->qp.dev;
 
+	RB_CLEAR_NODE(&ch->watch.node);
 	if (ch->bounds.service || ch->options.keepalive_ms == IBCHAN_KEEPALIVE_OFF)
 		return 0;
 	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
@@ -542,7 +538,6 @@ static void fill_facts(const struct ibchan_channel *ch, struct ibchan_facts *fac
 }
 
 const struct ibchan_channel_part ibchan_watch_part = {
-	.init = init,
 	.make = make,
 	.connected = ibchan_watch_begin,
 	.forget_marker = forget_marker,

@@ -65,7 +65,7 @@ static int service_connect(struct ibchan_service *service, struct ibchan_pd *pd,
 	params.max_recv_wr = SERVICE_DEPTH;
 	params.max_send_sge = 1;
 	params.max_recv_sge = 1;
-	ch = ibchan_channel_build_service(&build, &params, reason);
+	ch = ibchan_channel_make(&build, &params, 1, reason);
 	if (IS_ERR(ch))
 		return PTR_ERR(ch);
 	service->ch = ch;

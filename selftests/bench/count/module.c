@@ -118,8 +118,10 @@ static void set_up_channel(void)
 	channel.qp.pd = &pd;
 	channel.send.max_sge = 4;
 	channel.recv.max_sge = 4;
-	ibchan_queue_init(&channel.send, &channel, &cq, DEPTH);
-	ibchan_queue_init(&channel.recv, &channel, &cq, DEPTH);
+	channel.send.cq = &cq;
+	channel.recv.cq = &cq;
+	ibchan_queue_init(&channel.send, &channel, DEPTH);
+	ibchan_queue_init(&channel.recv, &channel, DEPTH);
 	ibchan_sgl_init(&channel, 0);
 }
 
