@@ -87,21 +87,6 @@ int ibchan_channel_begin(struct ibchan_channel *ch, struct ibchan_reason *reason
 	return check_prepared(ch, reason);
 }
 
-static int connect_by_path(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
-			   const struct ibchan_path *path, struct ibchan_reason *reason)
-{
-	int ret;
-
-	guard(ibchan_qp)(&ch->qp);
-	ret = ibchan_channel_begin(ch, reason);
-	if (ret)
-		return ret;
-	ch->qp.path = *path;
-	ret = connect_qp(ch, peer, reason);
-	wake_up_all(&ch->state_wait);
-	return ret;
-}
-
 static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endpoint *peer,
 			     struct ibchan_reason *reason)
 {
@@ -114,14 +99,21 @@ static int channel_handshake(struct ibchan_channel *ch, const struct ibchan_endp
 	if (ret)
 		return ret;
 	ret = check_prepared(ch, reason);
-	if (!ret)
-		ret = check_own_gid(ch, reason);
-	if (!ret)
-		ret = ibchan_route_find(&ch->qp, peer, &path, reason);
+	ret = ret ?: check_own_gid(ch, reason);
+	ret = ret ?: ibchan_route_find(&ch->qp, peer, &path, reason);
 	/* It does not say of what. */
 	if (ret == -ESHUTDOWN)
 		return check_prepared(ch, reason) ?: ret;
-	return ret ?: connect_by_path(ch, peer, &path, reason);
+	if (ret)
+		return ret;
+	guard(ibchan_qp)(&ch->qp);
+	ret = ibchan_channel_begin(ch, reason);
+	if (ret)
+		return ret;
+	ch->qp.path = path;
+	ret = connect_qp(ch, peer, reason);
+	wake_up_all(&ch->state_wait);
+	return ret;
 }
 
 /**
