@@ -194,36 +194,6 @@ static int resolve_gateway(struct question *question, const struct ib_gid_attr *
 	return 0;
 }
 
-static int refuse_way(struct ibchan_reason *reason, u32 code, int error,
-		      const struct ibchan_endpoint *peer)
-{
-	return ibchan_refuse_values(reason, code, -EHOSTUNREACH,
-				    (u64[3]) { -error, get_unaligned_be64(peer->gid),
-					       get_unaligned_be64(peer->gid + 8) });
-}
-
-static int find_path(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
-		     const struct ib_gid_attr *attr, struct ibchan_path *path,
-		     struct ibchan_reason *reason)
-{
-	struct question question = {};
-	union ib_gid gid;
-	int ret;
-
-	memcpy(gid.raw, peer->gid, sizeof(gid.raw));
-	rdma_gid2ip((struct sockaddr *)&question.from, &qp->gid.gid);
-	rdma_gid2ip((struct sockaddr *)&question.to, &gid);
-	ret = choose_way(&question, attr, path);
-	if (ret < 0)
-		return refuse_way(reason, IBCHAN_REASON_NO_ROUTE, ret, peer);
-	if (ret != WAY_GATEWAY)
-		return 0;
-	ret = resolve_gateway(&question, attr, qp, path);
-	if (ret == -EINTR || ret == -ESHUTDOWN || ret == -ENOMEM)
-		return ret;
-	return ret ? refuse_way(reason, IBCHAN_REASON_NEXT_HOP, ret, peer) : 0;
-}
-
 /*
  * A neighbour costs a look into the routing table; only behind a gateway the call may wait for an
  * answer, 2 s at most. -EHOSTUNREACH when there is no route to the peer, or its next hop does not
@@ -233,7 +203,10 @@ static int find_path(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 int ibchan_route_find(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 		      struct ibchan_path *path, struct ibchan_reason *reason)
 {
+	u32 code = IBCHAN_REASON_NO_ROUTE;
 	const struct ib_gid_attr *attr;
+	struct question question = {};
+	union ib_gid gid;
 	int ret;
 
 	path->hop_limit = HOP_LIMIT;
@@ -243,7 +216,21 @@ int ibchan_route_find(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 	attr = rdma_get_gid_attr(qp->dev->ib, qp->gid.port, qp->gid.index);
 	if (IS_ERR(attr))
 		return -EADDRNOTAVAIL;
-	ret = find_path(qp, peer, attr, path, reason);
+	memcpy(gid.raw, peer->gid, sizeof(gid.raw));
+	rdma_gid2ip((struct sockaddr *)&question.from, &qp->gid.gid);
+	rdma_gid2ip((struct sockaddr *)&question.to, &gid);
+	ret = choose_way(&question, attr, path);
+	if (ret == WAY_GATEWAY) {
+		code = IBCHAN_REASON_NEXT_HOP;
+		ret = resolve_gateway(&question, attr, qp, path);
+	}
 	rdma_put_gid_attr(attr);
-	return ret;
+	if (ret >= 0)
+		return 0;
+	if (code == IBCHAN_REASON_NEXT_HOP &&
+	    (ret == -EINTR || ret == -ESHUTDOWN || ret == -ENOMEM))
+		return ret;
+	return ibchan_refuse_values(reason, code, -EHOSTUNREACH,
+				    (u64[3]) { -ret, get_unaligned_be64(peer->gid),
+					       get_unaligned_be64(peer->gid + 8) });
 }
