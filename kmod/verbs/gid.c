@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Chooses the address of a channel. A program need not know a GID index: on Ethernet the address
- * is one of RoCE v2 whose network device is up and in the caller's network namespace, and
- * of several the best as address.c has it. On InfiniBand it is entry 0. A query tells the
- * verdict on each entry.
+ * is one of RoCE v2 whose network device is up and in the caller's network namespace, and of
+ * several the best. On InfiniBand it is entry 0. A query tells the verdict on each entry.
+ *
+ * The order is that of the kernel's own choice of a source address: a wider scope comes first, so
+ * that a link-local address is the last choice but still one; then an address that is not
+ * deprecated. Two rules are our own: IPv4 comes before IPv6, and no VLAN before a VLAN.
+ *
+ * An address that no peer can reach is never used: one of host scope, one that its network device
+ * does not have (the first entries of most tables are such defaults), or one that duplicate address
+ * detection has found at another host.
  */
 #include <linux/errno.h>
+#include <linux/inetdevice.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <net/addrconf.h>
+#include <net/if_inet6.h>
+#include <net/ipv6.h>
+#include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
-#include "address.h"
 #include "compat.h"
 #include "fault.h"
 #include "verbs.h"
@@ -19,19 +31,161 @@
 #define MAX_LID		0xbfffU
 #define OPA_MAX_LID	0xefffffffU
 
+/* How good an address is for a channel. Each counts more than all before it together. */
+enum {
+	RANK_NONE = 0,
+	RANK_UNTAGGED = 1,
+	RANK_IPV4 = 2,
+	RANK_PREFERRED = 4,
+	RANK_GLOBAL = 8,
+	RANK_FITS = 16,
+	RANK_BEST = 31,
+};
+
+/* Requirements on an address, besides those of all addresses. */
+struct rule {
+	struct net *net;	/* that its network device is in; NULL: any */
+	u32 family;	/* 4 or 6; 0: either */
+};
+
+/* An address, as the network stack describes it. */
+struct facts {
+	u32 flags;	/* IFA_F_* */
+	u8 scope;	/* RT_SCOPE_* */
+	u8 family;	/* 4 or 6 */
+};
+
+static bool find_ipv4(const struct net_device *ndev, const struct in6_addr *addr,
+		      struct facts *facts)
+{
+	const struct in_device *in_dev = __in_dev_get_rcu(ndev);
+	__be32 wanted = addr->s6_addr32[3];
+	const struct in_ifaddr *ifa;
+
+	if (!in_dev)
+		return false;
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
+		/* The table has the far end of a link between two. */
+		if (ifa->ifa_local != wanted && ifa->ifa_address != wanted)
+			continue;
+		facts->flags = ifa->ifa_flags;
+		facts->scope = ipv4_is_linklocal_169(wanted) ? RT_SCOPE_LINK : ifa->ifa_scope;
+		return true;
+	}
+	return false;
+}
+
+#if IS_ENABLED(CONFIG_IPV6)
+static bool find_ipv6(const struct net_device *ndev, const struct in6_addr *addr,
+		      struct facts *facts)
+{
+	struct inet6_dev *idev = __in6_dev_get(ndev);
+	int type = ipv6_addr_type(addr);
+	const struct inet6_ifaddr *ifa;
+	bool found = false;
+
+	if (!idev)
+		return false;
+	read_lock_bh(&idev->lock);
+	list_for_each_entry(ifa, &idev->addr_list, if_list) {
+		found = ipv6_addr_equal(&ifa->addr, addr);
+		if (!found)
+			continue;
+		facts->flags = ifa->flags;
+		facts->scope = type & IPV6_ADDR_LOOPBACK ? RT_SCOPE_HOST :
+			       type & IPV6_ADDR_LINKLOCAL ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
+		break;
+	}
+	read_unlock_bh(&idev->lock);
+	return found;
+}
+#else
+static bool find_ipv6(const struct net_device *ndev, const struct in6_addr *addr,
+		      struct facts *facts)
+{
+	return false;
+}
+#endif
+
 static bool ndev_in_net(const struct net_device *ndev, const struct net *net)
 {
 	return !IS_ERR_OR_NULL(ndev) && (!net || net_eq(dev_net(ndev), net));
 }
 
-static bool attr_in_net(const struct ib_gid_attr *attr, struct net *net)
+static u32 judge_ndev(const struct net_device *ndev, const struct net *net)
 {
-	bool inside;
+	if (!ndev_in_net(ndev, net))
+		return IBCHAN_GID_VERDICT_OTHER_NAMESPACE;
+	if (ndev->flags & IFF_LOOPBACK)
+		return IBCHAN_GID_VERDICT_LOOPBACK;
+	if (!netif_running(ndev))
+		return IBCHAN_GID_VERDICT_NDEV_DOWN;
+	if (!netif_carrier_ok(ndev))
+		return IBCHAN_GID_VERDICT_NO_CARRIER;
+	return IBCHAN_GID_VERDICT_CHOSEN;
+}
+
+/* Of a bond the network device is the master, of a VLAN the device with the tag. */
+static u32 judge_address(const struct ib_gid_attr *attr, const struct net *net, struct facts *facts)
+{
+	const struct net_device *ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	u32 verdict = judge_ndev(ndev, net);
+	struct in6_addr addr;
+
+	if (verdict)
+		return verdict;
+	memcpy(&addr, attr->gid.raw, sizeof(addr));
+	facts->family = ipv6_addr_v4mapped(&addr) ? 4 : 6;
+	if (!(facts->family == 4 ? find_ipv4(ndev, &addr, facts) : find_ipv6(ndev, &addr, facts)))
+		return IBCHAN_GID_VERDICT_NO_ADDRESS;
+	if (facts->scope > RT_SCOPE_LINK)
+		return IBCHAN_GID_VERDICT_LOOPBACK;
+	if (facts->flags & IFA_F_DADFAILED)
+		return IBCHAN_GID_VERDICT_DUPLICATE;
+	if (facts->flags & IFA_F_TENTATIVE && !(facts->flags & IFA_F_OPTIMISTIC))
+		return IBCHAN_GID_VERDICT_TENTATIVE;
+	return IBCHAN_GID_VERDICT_CHOSEN;
+}
+
+/* May a channel take the entry? @rank is higher for a better one, and RANK_NONE where not. */
+static u32 judge(const struct ib_gid_attr *attr, const struct rule *rule, int *rank)
+{
+	const u32 lesser = IFA_F_DEPRECATED | IFA_F_OPTIMISTIC;
+	u16 vlan = IBCHAN_VLAN_NONE;
+	struct facts facts = {};
+	u32 verdict;
+
+	*rank = RANK_NONE;
+	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return IBCHAN_GID_VERDICT_ROCE_V1;
+	rcu_read_lock();
+	verdict = judge_address(attr, rule->net, &facts);
+	rcu_read_unlock();
+	if (!verdict && rule->family && rule->family != facts.family)
+		verdict = IBCHAN_GID_VERDICT_OTHER_FAMILY;
+	if (!verdict && !rdma_read_gid_l2_fields(attr, &vlan, NULL))
+		*rank = RANK_FITS + (facts.scope != RT_SCOPE_LINK ? RANK_GLOBAL : 0) +
+			(facts.flags & lesser ? 0 : RANK_PREFERRED) +
+			(facts.family == 4 ? RANK_IPV4 : 0) +
+			(vlan == IBCHAN_VLAN_NONE ? RANK_UNTAGGED : 0);
+	return verdict;
+}
+
+/*
+ * How many bytes packets over a RoCE address may have: a VLAN may take fewer than its port. 0: the
+ * network device has gone.
+ */
+u32 ibchan_gid_mtu(const struct ib_gid_attr *attr)
+{
+	struct net_device *ndev;
+	u32 mtu = 0;
 
 	rcu_read_lock();
-	inside = ndev_in_net(rdma_read_gid_attr_ndev_rcu(attr), net);
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (!IS_ERR(ndev))
+		mtu = ib_mtu_enum_to_int(iboe_get_mtu(READ_ONCE(ndev->mtu)) ?: IB_MTU_256);
 	rcu_read_unlock();
-	return inside;
+	return mtu;
 }
 
 /* Of an entry of RoCE. Its port is known. */
@@ -55,47 +209,39 @@ static u32 num_entries(struct ib_device *ib, u32 port)
 }
 
 /*
- * Entries of the table that are in use have attributes; the others are skipped. Of
- * entries with the same rank the first is taken. @verdict tells how far the best got.
+ * Finds the entry with the highest rank, of several the first, and returns that rank, or RANK_NONE.
+ * Entries that are in use have attributes; the others are skipped. @verdict tells how far the best
+ * got. Without a @rule any entry will do, of whatever type.
  */
-static const struct ib_gid_attr *scan(struct ib_device *ib, const struct ibchan_gid_rule *rule,
-				      u32 port, int *best, u32 *verdict)
+static int find_best(struct ib_device *ib, const struct rule *rule, struct ibchan_gid *gid,
+		     u32 *verdict)
 {
-	const struct ib_gid_attr *attr, *chosen = NULL;
-	u32 i, entries = num_entries(ib, port);
-	int rank;
-
-	*best = IBCHAN_RANK_NONE;
-	*verdict = 0;
-	for (i = 0; i < entries && *best < IBCHAN_RANK_BEST; i++) {
-		attr = rdma_get_gid_attr(ib, port, i);
-		if (IS_ERR(attr))
-			continue;
-		*verdict = max(*verdict, ibchan_address_judge(attr, rule, &rank));
-		if (rank > *best) {
-			*best = rank;
-			swap(attr, chosen);
-		}
-		if (attr)
-			rdma_put_gid_attr(attr);
-	}
-	return chosen;
-}
-
-/*
- * The network device of the chosen entry may go before the entry is read. The table is then
- * scanned again, and does not have that entry any more.
- */
-static int find_best(struct ib_device *ib, const struct ibchan_gid_rule *rule,
-		     struct ibchan_gid *gid, u32 *verdict)
-{
-	const struct ib_gid_attr *chosen;
-	int best, gone;
+	u32 i, entries = num_entries(ib, gid->port);
+	const struct ib_gid_attr *attr, *chosen;
+	int best, rank, gone;
 
 	do {
-		chosen = scan(ib, rule, gid->port, &best, verdict);
+		chosen = NULL;
+		best = RANK_NONE;
+		*verdict = 0;
+		for (i = 0; i < entries && best < RANK_BEST; i++) {
+			attr = rdma_get_gid_attr(ib, gid->port, i);
+			if (IS_ERR(attr))
+				continue;
+			if (rule)
+				*verdict = max(*verdict, judge(attr, rule, &rank));
+			else
+				rank = ibchan_gid_mtu(attr) ? RANK_BEST : RANK_NONE;
+			if (rank > best) {
+				best = rank;
+				swap(attr, chosen);
+			}
+			if (attr)
+				rdma_put_gid_attr(attr);
+		}
 		if (!chosen)
-			return IBCHAN_RANK_NONE;
+			return RANK_NONE;
+		/* Its network device may have gone. The table does not have the entry then. */
 		gone = gid_from_attr(chosen, gid);
 		rdma_put_gid_attr(chosen);
 	} while (gone);
@@ -107,18 +253,21 @@ static int refuse_index(u32 index, u32 entries, struct ibchan_reason *reason)
 	return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_GID_INDEX, index, 0, entries - 1);
 }
 
-static int choose_by_index(struct ib_device *ib, struct net *net, u32 index,
+/* An entry that the builder names may be one that does not work yet, but none of another's. */
+static int choose_by_index(struct ib_device *ib, const struct rule *rule, u32 index,
 			   struct ibchan_gid *gid, struct ibchan_reason *reason)
 {
-	const struct ibchan_gid_rule rule = { .net = net };
 	u32 entries = num_entries(ib, gid->port);
 	const struct ib_gid_attr *attr;
 	int ret = -ENODATA, rank;
+	u32 verdict;
 
 	attr = index < entries ? rdma_get_gid_attr(ib, gid->port, index) : ERR_PTR(-EINVAL);
 	if (!IS_ERR(attr)) {
-		if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP && attr_in_net(attr, net) &&
-		    ibchan_address_judge(attr, &rule, &rank) != IBCHAN_GID_VERDICT_LOOPBACK)
+		verdict = judge(attr, rule, &rank);
+		if (verdict != IBCHAN_GID_VERDICT_ROCE_V1 &&
+		    verdict != IBCHAN_GID_VERDICT_LOOPBACK &&
+		    verdict != IBCHAN_GID_VERDICT_OTHER_NAMESPACE)
 			ret = gid_from_attr(attr, gid);
 		rdma_put_gid_attr(attr);
 	}
@@ -161,21 +310,6 @@ int ibchan_gid_adopt(struct ibchan_gid *gid, u32 port, const struct ib_gid_attr 
 	return ret;
 }
 
-/* Whether the choice is left to the rule, and what for. */
-static bool rule_of(const struct ibchan_params *params, struct ibchan_gid_rule *rule)
-{
-	switch (params->gid_index) {
-	case IBCHAN_AUTO_IPV4:
-		rule->family = 4;
-		return true;
-	case IBCHAN_AUTO_IPV6:
-		rule->family = 6;
-		return true;
-	default:
-		return params->gid_index == IBCHAN_AUTO;
-	}
-}
-
 /* Which partition. On Ethernet there is just one. */
 static int choose_pkey(struct ib_device *ib, struct ibchan_gid *gid, struct ibchan_reason *reason)
 {
@@ -192,8 +326,7 @@ static int choose_pkey(struct ib_device *ib, struct ibchan_gid *gid, struct ibch
 		gid->pkey_index = i;
 		gid->pkey = pkey;
 	}
-	return best ? 0 : ibchan_refuse_values(reason, IBCHAN_REASON_NO_PKEY,
-					       -EADDRNOTAVAIL,
+	return best ? 0 : ibchan_refuse_values(reason, IBCHAN_REASON_NO_PKEY, -EADDRNOTAVAIL,
 					       (u64[3]) { gid->port, entries });
 }
 
@@ -206,7 +339,6 @@ static int choose_infiniband(struct ib_device *ib, u32 index, struct ibchan_gid 
 	if (ret)
 		return ret;
 	gid->index = index == IBCHAN_AUTO ? 0 : index;
-	gid->family = 0;
 	if (gid->index < num_entries(ib, gid->port) &&
 	    !rdma_query_gid(ib, gid->port, gid->index, &gid->gid))
 		return 0;
@@ -216,43 +348,36 @@ static int choose_infiniband(struct ib_device *ib, u32 index, struct ibchan_gid 
 				    (u64[3]) { gid->port, num_entries(ib, gid->port) });
 }
 
-/* TCP needs no address of the table; the one entry names the port. */
-static int choose_iwarp(struct ib_device *ib, const struct ibchan_params *params,
-			struct ibchan_gid *gid, struct ibchan_reason *reason)
-{
-	struct ibchan_gid_rule rule;
-
-	if (params->gid_index && !rule_of(params, &rule))
-		return refuse_index(params->gid_index, 1, reason);
-	gid->iwarp = 1;
-	gid->index = 0;
-	gid->family = 0;
-	return rdma_query_gid(ib, gid->port, 0, &gid->gid);
-}
-
-/* By what the port speaks, if it is active. */
+/* By what the port speaks, if it is active. @gid is all zero. */
 static int choose_on_port(struct ib_device *ib, struct net *net, u32 port,
 			  const struct ibchan_params *params, struct ibchan_gid *gid,
 			  struct ibchan_reason *reason)
 {
-	struct ibchan_gid_rule rule = { .net = net };
+	u32 verdict, index = params ? params->gid_index : IBCHAN_AUTO;
+	bool is_named = index < IBCHAN_AUTO_IPV6;
+	const struct rule rule = {
+		.net = net,
+		.family = index == IBCHAN_AUTO_IPV4 ? 4 : index == IBCHAN_AUTO_IPV6 ? 6 : 0,
+	};
 	int state = port_state(ib, port, gid);
-	u32 verdict;
 
 	if (state < 0)
 		return state;
-	if (state != IB_PORT_ACTIVE)
+	if (params && state != IB_PORT_ACTIVE)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_PORT_DOWN, -ENETDOWN,
 					    (u64[3]) { port, state });
 	if (rdma_protocol_ib(ib, port))
-		return choose_infiniband(ib, params->gid_index, gid, reason);
-	if (rdma_protocol_iwarp(ib, port))
-		return choose_iwarp(ib, params, gid, reason);
+		return choose_infiniband(ib, index, gid, reason);
+	/* TCP needs no address of the table; the one entry names the port. */
+	gid->iwarp = rdma_protocol_iwarp(ib, port);
+	if (gid->iwarp)
+		return index && is_named ? refuse_index(index, 1, reason) :
+					   rdma_query_gid(ib, port, 0, &gid->gid);
 	if (!rdma_protocol_roce(ib, port))
 		return -EOPNOTSUPP;
-	if (!rule_of(params, &rule))
-		return choose_by_index(ib, net, params->gid_index, gid, reason);
-	if (find_best(ib, &rule, gid, &verdict))
+	if (is_named)
+		return choose_by_index(ib, &rule, index, gid, reason);
+	if (find_best(ib, params ? &rule : NULL, gid, &verdict))
 		return 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_NO_GID, -EADDRNOTAVAIL,
 				    (u64[3]) { port, num_entries(ib, port), verdict });
@@ -264,13 +389,17 @@ static int choose_on_port(struct ib_device *ib, struct net *net, u32 port,
  * -EOPNOTSUPP for a transport without reliable connections; -ENETDOWN when no port is active;
  * -EADDRNOTAVAIL when no address fits the rule, or an InfiniBand port is in no partition; -EINVAL
  * when the wanted entry does not fit.
+ *
+ * @params: NULL for a queue pair that is connected to itself. It has to have an address, but no
+ * link has to be up, and no network device needs an IP address: on Ethernet the table has entries
+ * without.
  */
 int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 		      const struct ibchan_params *params, struct ibchan_gid *gid,
 		      struct ibchan_reason *reason)
 {
-	u32 last = params->port ?: rdma_end_port(ib);
-	u32 port = params->port ?: rdma_start_port(ib);
+	u32 port = params && params->port ? params->port : rdma_start_port(ib);
+	u32 last = params && params->port ? params->port : rdma_end_port(ib);
 	struct ibchan_reason why = {};
 	int first = -ENETDOWN, ret;
 
@@ -289,52 +418,6 @@ int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 			*reason = why;
 	} while (port++ < last);
 	return first;
-}
-
-/* The first entry of the port's table that is in use, of whatever type. */
-static int first_address(struct ib_device *ib, struct ibchan_gid *gid, struct ibchan_reason *reason)
-{
-	u32 i, entries = num_entries(ib, gid->port);
-	const struct ib_gid_attr *attr;
-	int ret;
-
-	for (i = 0; i < entries; i++) {
-		attr = rdma_get_gid_attr(ib, gid->port, i);
-		if (IS_ERR(attr))
-			continue;
-		ret = gid_from_attr(attr, gid);
-		rdma_put_gid_attr(attr);
-		if (!ret)
-			return 0;
-	}
-	return ibchan_refuse_values(reason, IBCHAN_REASON_NO_GID, -EADDRNOTAVAIL,
-				    (u64[3]) { gid->port, entries });
-}
-
-/*
- * A queue pair has to have an address to be connected, if only to itself. For that no link has to
- * be up, and no network device needs an IP address: on Ethernet the table has entries without.
- */
-int ibchan_gid_choose_any(struct ib_device *ib, struct ibchan_gid *gid,
-			  struct ibchan_reason *reason)
-{
-	int ret = -EADDRNOTAVAIL;
-	u32 port;
-
-	rdma_for_each_port(ib, port) {
-		struct ibchan_gid choice = {};
-
-		ret = min(port_state(ib, port, &choice), 0);
-		if (!ret && rdma_protocol_ib(ib, port))
-			ret = choose_infiniband(ib, IBCHAN_AUTO, &choice, reason);
-		else if (!ret)
-			ret = first_address(ib, &choice, reason);
-		if (ret)
-			continue;
-		*gid = choice;
-		return 0;
-	}
-	return ret;
 }
 
 /* Returns IBCHAN_LID_UNKNOWN where it cannot be read, or the port is none of InfiniBand. */
@@ -376,9 +459,8 @@ int ibchan_gid_adopt_port(struct ib_device *ib, struct ibchan_gid *gid, u32 port
 	int ret = min(port_state(ib, port, &adopted), 0);
 
 	if (!ret)
-		ret = rdma_query_gid(ib, port, 0, &adopted.gid);
-	if (!ret)
-		ret = ib_get_cached_pkey(ib, port, pkey_index, &adopted.pkey);
+		ret = rdma_query_gid(ib, port, 0, &adopted.gid) ?:
+		      ib_get_cached_pkey(ib, port, pkey_index, &adopted.pkey);
 	if (!ret)
 		*gid = adopted;
 	return ret;
@@ -401,21 +483,31 @@ bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 	attr = rdma_get_gid_attr(ib, gid->port, gid->index);
 	if (IS_ERR(attr))
 		return false;
-	there = attr->gid_type == gid->type && attr_in_net(attr, net) &&
+	rcu_read_lock();
+	there = attr->gid_type == gid->type &&
+		ndev_in_net(rdma_read_gid_attr_ndev_rcu(attr), net) &&
 		!memcmp(attr->gid.raw, gid->gid.raw, sizeof(gid->gid.raw));
+	rcu_read_unlock();
 	rdma_put_gid_attr(attr);
 	return there;
 }
 
-/* Fills in an entry's network device as far as the caller's namespace shows it. */
-static void fill_ndev(const struct ib_gid_attr *from, const struct net *net,
-		      struct ibchan_gid_attr *attr)
+/*
+ * Fills in an entry's address and network device as far as the caller's namespace shows them:
+ * another namespace's address is that namespace's to tell.
+ */
+static void fill_address(const struct ib_gid_attr *from, const struct net *net,
+			 struct ibchan_gid_attr *attr)
 {
 	struct net_device *ndev;
+	bool inside;
 
 	rcu_read_lock();
 	ndev = rdma_read_gid_attr_ndev_rcu(from);
-	if (ndev_in_net(ndev, net)) {
+	inside = ndev_in_net(ndev, net);
+	if (inside || !rdma_protocol_roce(from->device, from->port_num))
+		memcpy(attr->gid, from->gid.raw, sizeof(attr->gid));
+	if (inside) {
 		attr->ndev_index = ndev->ifindex;
 		attr->ndev_mtu = READ_ONCE(ndev->mtu);
 		strscpy(attr->ndev_name, ndev->name, sizeof(attr->ndev_name));
@@ -425,16 +517,16 @@ static void fill_ndev(const struct ib_gid_attr *from, const struct net *net,
 }
 
 /* An entry that would do stands back behind a better one, or an earlier one as good. */
-static u32 verdict_on(struct ib_device *ib, const struct ibchan_gid_rule *rule,
+static u32 verdict_on(struct ib_device *ib, const struct rule *rule,
 		      const struct ib_gid_attr *attr)
 {
 	struct ibchan_gid best = { .port = attr->port_num };
 	bool is_roce = rdma_protocol_roce(ib, best.port);
-	int rank = IBCHAN_RANK_NONE, best_rank;
+	int rank = RANK_NONE, best_rank, better;
 	u32 verdict = 0;
 
 	if (is_roce)
-		verdict = ibchan_address_judge(attr, rule, &rank);
+		verdict = judge(attr, rule, &rank);
 	else if (!rdma_protocol_ib(ib, best.port))
 		verdict = IBCHAN_GID_VERDICT_IWARP;
 	if (verdict)
@@ -446,7 +538,13 @@ static u32 verdict_on(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 	best_rank = find_best(ib, rule, &best, &verdict);
 	if (best.index == attr->index && best_rank)
 		return IBCHAN_GID_VERDICT_CHOSEN;
-	return ibchan_address_stands_back(rank, best_rank);
+	better = best_rank & ~rank;
+	if (better & RANK_GLOBAL)
+		return IBCHAN_GID_VERDICT_LINK_LOCAL;
+	if (rank >= best_rank)
+		return IBCHAN_GID_VERDICT_SAME_RANK;
+	return better & RANK_PREFERRED ? IBCHAN_GID_VERDICT_DEPRECATED :
+					 IBCHAN_GID_VERDICT_LOWER_RANK;
 }
 
 /**
@@ -465,7 +563,7 @@ static u32 verdict_on(struct ib_device *ib, const struct ibchan_gid_rule *rule,
 int ibchan_gid_query(struct ibchan_device *dev, u32 port, struct net *net,
 		     struct ibchan_gid_attr *attr)
 {
-	const struct ibchan_gid_rule rule = { .net = net };
+	const struct rule rule = { .net = net };
 	const struct ib_gid_attr *from;
 	u32 i;
 
@@ -484,10 +582,7 @@ int ibchan_gid_query(struct ibchan_device *dev, u32 port, struct net *net,
 			.type = from->gid_type,
 			.vlan_id = IBCHAN_VLAN_NONE,
 		};
-		/* Another namespace's address is that namespace's to tell. */
-		if (!rdma_protocol_roce(dev->ib, port) || attr_in_net(from, net))
-			memcpy(attr->gid, from->gid.raw, sizeof(attr->gid));
-		fill_ndev(from, net, attr);
+		fill_address(from, net, attr);
 		rdma_put_gid_attr(from);
 		return 0;
 	}

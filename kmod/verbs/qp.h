@@ -96,8 +96,6 @@ void ibchan_qp_ask(struct ibchan_qp *qp, struct ibchan_params *params);
 int ibchan_qp_destroy(struct ibchan_qp *qp);
 
 /* gid.c */
-int ibchan_gid_choose_any(struct ib_device *ib, struct ibchan_gid *gid,
-			  struct ibchan_reason *reason);
 int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 		      const struct ibchan_params *params, struct ibchan_gid *gid,
 		      struct ibchan_reason *reason);
