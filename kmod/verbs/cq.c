@@ -5,8 +5,9 @@
  *
  * Life: the last user kills the cq, so that no verb is called on it any more, and a worker destroys
  * the ib_cq behind a grace period: soft-RoCE of 6.1 calls the handler from a tasklet that lives
- * inside the cq and that it never stops, so the worker also waits for an event that is due, by a
- * timer. A shell that was never armed has had no handler, so its owner destroys it there and then.
+ * inside the cq and that it never stops, so for an event that is due the worker comes again, grace
+ * period by grace period. A shell that was never armed has had no handler, so its owner destroys it
+ * there and then.
  */
 #include <linux/errno.h>
 #include <linux/log2.h>
@@ -22,10 +23,7 @@
 /* Room for 120 channels with the default queues; a megabyte on soft-RoCE. */
 #define DEFAULT_ENTRIES		4096U
 
-/* How often the end of a cq looks for an event that is due. */
-#define LATE_LOOK		max(HZ / 50, 1)
-
-/* Cqs that wait for theirs. */
+/* Dead cqs that wait for an event. */
 static atomic_t num_late;
 
 /* Completions that nobody has taken yet. Like those of user space they get room before the post. */
@@ -134,42 +132,15 @@ static void cq_error(struct ib_event *event, void *context)
 	ibchan_cq_distrust(context);
 }
 
-static void cq_free_work(struct work_struct *work);
-static void cq_late_timer(struct timer_list *timer);
-
-static void cq_free(struct ibchan_cq *cq)
+static void cq_free(struct rcu_head *rcu)
 {
+	struct ibchan_cq *cq = container_of(rcu, struct ibchan_cq, rcu);
+
 	if (test_bit(CQ_LEAKED, &cq->flags))
 		return;
 	kvfree(cq->fifo);
 	ibchan_cost_pay_back(&cq->cost);
 	kfree(cq);
-}
-
-static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, const struct ibchan_cq_init *init,
-				  struct lock_class_key *class)
-{
-	static const struct ibchan_sink no_sink;
-	struct ibchan_cq *cq = kzalloc_node(sizeof(*cq), GFP_KERNEL_ACCOUNT, dev->node);
-
-	if (!cq)
-		return ERR_PTR(-ENOMEM);
-	cq->dev = dev;
-	cq->sink = init->sink ?: &no_sink;
-	cq->priv = init->priv;
-	cq->mode = init->flags;
-	cq->entries = init->entries ?: min(DEFAULT_ENTRIES, dev->attr.max_cqe);
-	ibchan_cq_init_reaping(cq);
-	ibchan_callback_init(cq, class);
-	INIT_WORK(&cq->error_work, cq_error_work);
-	INIT_RCU_WORK(&cq->free_work, cq_free_work);
-	timer_setup(&cq->late_timer, cq_late_timer, 0);
-	refcount_set(&cq->users, 1);
-	spin_lock_init(&cq->space_lock);
-	if (!(cq->mode & IBCHAN_CQ_KEEP) || !add_fifo(cq))
-		return cq;
-	kfree(cq);
-	return ERR_PTR(-ENOMEM);
 }
 
 static int destroy(void *ib)
@@ -183,6 +154,121 @@ static void cq_leak(struct ibchan_cq *cq)
 	set_bit(CQ_LEAKED, &cq->flags);
 	__module_get(THIS_MODULE);
 	ibchan_gauge(leaked, 1);
+}
+
+/*
+ * Must the end of the cq wait for an event? An event that is asked for while another one comes
+ * leaves one of the first two flags.
+ */
+static bool cq_event_is_due(const struct ibchan_cq *cq)
+{
+	return ibchan_device_has(cq->dev, IBCHAN_QUIRK_EVENT_OUTLIVES_CQ) &&
+	       READ_ONCE(cq->flags) & (BIT(CQ_ARMED) | BIT(CQ_ARMED_ANY) | BIT(CQ_MAYBE_ARMED));
+}
+
+/* An event that is due comes at once; one that is not is given up. */
+void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline)
+{
+	unsigned long now = jiffies;
+
+	if (time_before(now, deadline))
+		wait_event_timeout(cq->wait, !cq_event_is_due(cq), deadline - now);
+}
+
+/*
+ * The cq is dead and settled, and a grace period has passed since. Inside the gate, or it is
+ * closed.
+ */
+void ibchan_cq_release_verbs(struct ibchan_cq *cq)
+{
+	struct ib_cq *ib = xchg(&cq->ib, NULL);
+
+	if (!ib)
+		return;
+	if (ibchan_device_insist(cq->dev, destroy, ib))
+		cq_leak(cq);
+	ibchan_gauge(cqs, -1);
+}
+
+/* All but the memory, see ibchan_cq_release_verbs(). */
+static void cq_end(struct ibchan_cq *cq)
+{
+	struct ibchan_device *dev = cq->dev;
+
+	guard(ibchan_noio)();
+	ibchan_gate_enter_to_end(&dev->gate);
+	scoped_guard(mutex, &dev->lock)
+		list_del(&cq->link);
+	ibchan_cq_release_verbs(cq);
+	ibchan_gate_exit(&dev->gate);
+	/* No event comes from a cq that is destroyed. */
+	ibchan_cq_end_reaping(cq);
+	cancel_work_sync(&cq->error_work);
+	ibchan_device_put(dev);
+}
+
+/*
+ * Runs a grace period after the cq died, which ends every handler that had begun by then. As long
+ * as an event is due it runs again behind the next one, and once more when that has come, as its
+ * handler may still run. It holds no worker meanwhile: a user may have any number of such cqs.
+ */
+static void cq_free_work(struct work_struct *work)
+{
+	struct ibchan_cq *cq = container_of(to_rcu_work(work), struct ibchan_cq, free_work);
+	bool waits;
+
+	if (!test_bit(CQ_LATE, &cq->flags)) {
+		cq_end(cq);
+		cq_free(&cq->rcu);
+		return;
+	}
+	/* Without a verbs object no event comes. */
+	waits = READ_ONCE(cq->ib) && cq_event_is_due(cq) && time_before(jiffies, cq->late_until);
+	if (!waits)
+		clear_bit(CQ_LATE, &cq->flags);
+	queue_rcu_work(ibchan_slow_wq, &cq->free_work);
+	if (!waits && atomic_dec_and_test(&num_late))
+		wake_up_var(&num_late);
+}
+
+/* Behind this the works of all cqs that have died are queued, or will be by RCU. */
+void ibchan_cq_await_late(void)
+{
+	wait_var_event(&num_late, !atomic_read(&num_late));
+}
+
+/* A grace period later, as handlers may be running. */
+static void cq_free_later(struct ibchan_cq *cq)
+{
+	/* An event that came while it was asked for may have cleared what says so. */
+	if (cq_event_is_due(cq) || (cq->mode & IBCHAN_CQ_SOLICITED)) {
+		set_bit(CQ_LATE, &cq->flags);
+		cq->late_until = jiffies + IBCHAN_EVENT_TIMEOUT;
+		atomic_inc(&num_late);
+	}
+	queue_rcu_work(ibchan_slow_wq, &cq->free_work);
+}
+
+static struct ibchan_cq *cq_alloc(struct ibchan_device *dev, const struct ibchan_cq_init *init,
+				  struct lock_class_key *class)
+{
+	static const struct ibchan_sink no_sink;
+	struct ibchan_cq *cq = kzalloc_node(sizeof(*cq), GFP_KERNEL_ACCOUNT, dev->node);
+
+	if (!cq)
+		return NULL;
+	cq->dev = dev;
+	cq->sink = init->sink ?: &no_sink;
+	cq->priv = init->priv;
+	cq->mode = init->flags;
+	cq->entries = init->entries ?: min(DEFAULT_ENTRIES, dev->attr.max_cqe);
+	ibchan_cq_init_reaping(cq);
+	ibchan_callback_init(cq, class);
+	INIT_WORK(&cq->error_work, cq_error_work);
+	INIT_RCU_WORK(&cq->free_work, cq_free_work);
+	refcount_set(&cq->users, 1);
+	spin_lock_init(&cq->space_lock);
+	return cq;
 }
 
 static int create_verbs(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
@@ -253,14 +339,18 @@ struct ibchan_cq *__ibchan_cq_create(struct ibchan_device *dev, const struct ibc
 	if (ret)
 		return ERR_PTR(ret);
 	CLASS(ibchan_command, inside)(dev);
-	cq = inside ? cq_alloc(dev, init, class) : ERR_PTR(-ENODEV);
-	if (IS_ERR(cq))
-		return cq;
+	if (!inside)
+		return ERR_PTR(-ENODEV);
+	cq = cq_alloc(dev, init, class);
+	if (!cq)
+		return ERR_PTR(-ENOMEM);
 	ret = ibchan_cost_charge(&cq->cost, init->budget, ibchan_footprint_cq(cq->entries), reason);
+	if (!ret && cq->mode & IBCHAN_CQ_KEEP)
+		ret = add_fifo(cq);
 	if (!ret)
 		ret = create_verbs(cq, init);
 	if (ret) {
-		cq_free(cq);
+		cq_free(&cq->rcu);
 		return ERR_PTR(ret);
 	}
 	ibchan_device_hold(dev);
@@ -298,24 +388,11 @@ void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries)
 	cq->reserved -= entries;
 }
 
-/*
- * Must the end of the cq wait for an event? An event that is asked for while another one comes
- * leaves one of the first two flags.
- */
-static bool cq_event_is_due(const struct ibchan_cq *cq)
-{
-	return ibchan_device_has(cq->dev, IBCHAN_QUIRK_EVENT_OUTLIVES_CQ) &&
-	       READ_ONCE(cq->flags) & (BIT(CQ_ARMED) | BIT(CQ_ARMED_ANY) | BIT(CQ_MAYBE_ARMED));
-}
-
 /* No verbs and no callbacks from here on. */
 static void cq_stop(struct ibchan_cq *cq)
 {
 	ibchan_cq_own(cq);
 	set_bit(CQ_DEAD, &cq->flags);
-	/* An event that came while it was asked for may have cleared what says so. */
-	if (cq_event_is_due(cq) || (cq->mode & IBCHAN_CQ_SOLICITED))
-		set_bit(CQ_LATE, &cq->flags);
 	ibchan_cq_disown(cq);
 }
 
@@ -332,102 +409,6 @@ void ibchan_cq_remove(struct ibchan_cq *cq)
 	ibchan_callback_end(cq, NULL, begun);
 	ibchan_cq_disown(cq);
 	wake_up_all(&cq->wait);
-}
-
-/* An event that is due comes at once; one that is not is given up. */
-void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline)
-{
-	unsigned long now = jiffies;
-
-	if (time_before(now, deadline))
-		wait_event_timeout(cq->wait, !cq_event_is_due(cq), deadline - now);
-}
-
-/*
- * The cq is dead and settled, and a grace period has passed since. Inside the gate, or
- * it is closed.
- */
-void ibchan_cq_release_verbs(struct ibchan_cq *cq)
-{
-	struct ib_cq *ib = xchg(&cq->ib, NULL);
-
-	if (!ib)
-		return;
-	ibchan_cq_end_reaping(cq);
-	if (ibchan_device_insist(cq->dev, destroy, ib))
-		cq_leak(cq);
-	ibchan_gauge(cqs, -1);
-}
-
-/* All but the memory, see ibchan_cq_release_verbs(). */
-static void cq_end(struct ibchan_cq *cq)
-{
-	struct ibchan_device *dev = cq->dev;
-
-	guard(ibchan_noio)();
-	ibchan_gate_enter_to_end(&dev->gate);
-	scoped_guard(mutex, &dev->lock)
-		list_del(&cq->link);
-	ibchan_cq_release_verbs(cq);
-	ibchan_gate_exit(&dev->gate);
-	/* No event comes from a cq that is destroyed. */
-	ibchan_cq_end_reaping(cq);
-	cancel_work_sync(&cq->error_work);
-	ibchan_device_put(dev);
-}
-
-/*
- * The end of a cq whose event is due holds no worker while it waits: a user may have any number
- * of them. Softirq.
- */
-static void cq_late_timer(struct timer_list *timer)
-{
-	struct ibchan_cq *cq = container_of(timer, struct ibchan_cq, late_timer);
-
-	/* Without a verbs object no event comes. */
-	if (READ_ONCE(cq->ib) && cq_event_is_due(cq) && time_before(jiffies, cq->late_until)) {
-		mod_timer(timer, jiffies + LATE_LOOK);
-		return;
-	}
-	queue_rcu_work(ibchan_slow_wq, &cq->free_work);
-	if (atomic_dec_and_test(&num_late))
-		wake_up_var(&num_late);
-}
-
-/* Behind this the works of all cqs that have died are queued, or will be by RCU. */
-void ibchan_cq_await_late(void)
-{
-	wait_var_event(&num_late, !atomic_read(&num_late));
-}
-
-/*
- * Runs a grace period after the cq died, which ends every handler that had begun
- * by then. One that was still to begin gets a grace period after it has: this then runs again.
- */
-static void cq_free_work(struct work_struct *work)
-{
-	struct ibchan_cq *cq = container_of(to_rcu_work(work), struct ibchan_cq, free_work);
-
-	if (test_and_clear_bit(CQ_LATE, &cq->flags)) {
-		cq->late_until = jiffies + IBCHAN_EVENT_TIMEOUT;
-		mod_timer(&cq->late_timer, jiffies);
-		return;
-	}
-	cq_end(cq);
-	cq_free(cq);
-}
-
-/* A grace period later, as handlers may be running. */
-static void cq_free_later(struct ibchan_cq *cq)
-{
-	if (test_bit(CQ_LATE, &cq->flags))
-		atomic_inc(&num_late);
-	queue_rcu_work(ibchan_slow_wq, &cq->free_work);
-}
-
-static void cq_free_rcu(struct rcu_head *rcu)
-{
-	cq_free(container_of(rcu, struct ibchan_cq, rcu));
 }
 
 /**
@@ -483,7 +464,7 @@ void ibchan_cq_put(struct ibchan_cq *cq)
 			return;
 		}
 		cq_end(cq);
-		call_rcu(&cq->rcu, cq_free_rcu);
+		call_rcu(&cq->rcu, cq_free);
 	} else if (!refcount_read(&cq->users)) {
 		pr_warn_once("ibchan: a completion queue that has ended is given back, at %pS\n",
 			     __builtin_return_address(0));

@@ -7,7 +7,6 @@
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/lockdep.h>
-#include <linux/timer.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -82,9 +81,8 @@ struct ibchan_cq {
 		__verbs_only struct rcu_head rcu;
 	};
 	__verbs_only struct rcu_work free_work;	/* destroys and frees, after a grace period */
-	/* with CQ_LATE looks whether the event has come */
-	__verbs_only struct timer_list late_timer;
-	__verbs_only unsigned long late_until;	/* when it is given up, in jiffies */
+	/* with CQ_LATE: when the event is given up, in jiffies */
+	__verbs_only unsigned long late_until;
 #ifdef CONFIG_LOCKDEP
 	/* the cq as lockdep sees it, see callback.c */
 	__verbs_only struct lockdep_map callback_map;
