@@ -78,50 +78,44 @@ static const struct {
 	{ &ibchan_runner_wq, "ibchan_runner", WQ_HIGHPRI | WQ_MEM_RECLAIM | WQ_SYSFS },
 };
 
-static void snapshot_attr(struct ib_device *ib, struct ibchan_device_attr *attr)
+static void snapshot_attr(struct ibchan_device *dev)
 {
-	const struct ib_device_attr *ib_attr = &ib->attrs;
+	const struct ib_device_attr *ib_attr = &dev->ib->attrs;
+	struct ibchan_device_attr *attr = &dev->attr;
+	bool registers = ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_USER_MEMORY);
+	u64 fast;
 
-	strscpy(attr->name, dev_name(&ib->dev), sizeof(attr->name));
-	attr->node_guid = be64_to_cpu(ib->node_guid);
+	strscpy(attr->name, dev_name(&dev->ib->dev), sizeof(attr->name));
+	attr->node_guid = be64_to_cpu(dev->ib->node_guid);
 	if (ib_attr->atomic_cap != IB_ATOMIC_NONE)
 		attr->caps |= IBCHAN_DEVICE_ATOMICS;
-	if (ib_uses_virt_dma(ib))
+	if (ib_uses_virt_dma(dev->ib))
 		attr->caps |= IBCHAN_DEVICE_DMABUF;
-	if (!rdma_protocol_iwarp(ib, rdma_start_port(ib)))
+	if (!rdma_protocol_iwarp(dev->ib, rdma_start_port(dev->ib)))
 		attr->caps |= IBCHAN_DEVICE_IMMEDIATE | IBCHAN_DEVICE_ENDPOINTS;
-	attr->ports = ib->phys_port_cnt;
+	attr->ports = dev->ib->phys_port_cnt;
 	attr->max_qp_wr = ib_attr->max_qp_wr;
 	attr->max_send_sge = ib_attr->max_send_sge;
 	attr->max_recv_sge = ib_attr->max_recv_sge;
 	attr->max_read_sge = ib_attr->max_sge_rd ?: ib_attr->max_send_sge;
 	attr->max_cqe = ib_attr->max_cqe;
-	attr->comp_vectors = ib->num_comp_vectors;
+	attr->comp_vectors = dev->ib->num_comp_vectors;
 	/* One limit for reads in both directions; it is one byte in the endpoint. */
 	attr->max_rd_atomic = clamp(min(ib_attr->max_qp_rd_atom,
 					ib_attr->max_qp_init_rd_atom), 1, U8_MAX);
-	attr->driver_id = ib->ops.driver_id;
-	attr->max_mr_size = ib_attr->max_mr_size;
+	attr->driver_id = dev->ib->ops.driver_id;
 	/* The service of a domain has itself for a peer, which takes endpoints. */
 	if (ib_attr->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS &&
 	    attr->caps & IBCHAN_DEVICE_ENDPOINTS)
 		attr->max_fast_reg_pages = ib_attr->max_fast_reg_page_list_len;
-}
-
-/* Where the driver does not register user memory, fast registration does, for shorter ranges. */
-static void snapshot_user_memory(struct ibchan_device *dev)
-{
-	struct ibchan_device_attr *attr = &dev->attr;
-	bool registers = ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_USER_MEMORY);
-	u64 fast = ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_BY_DMA) ? 0 :
-		   (u64)attr->max_fast_reg_pages << PAGE_SHIFT;
-
-	/* A page is always in one segment. */
-	attr->max_plain_bytes = max_t(u64, fast, PAGE_SIZE);
+	/* Where the driver registers no user memory, fast registration does, shorter ranges. */
+	fast = ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_BY_DMA) ? 0 :
+	       (u64)attr->max_fast_reg_pages << PAGE_SHIFT;
 	if (registers || fast)
 		attr->caps |= IBCHAN_DEVICE_USER_MR;
-	if (!registers)
-		attr->max_mr_size = min(attr->max_mr_size, fast);
+	attr->max_mr_size = registers ? ib_attr->max_mr_size : min(ib_attr->max_mr_size, fast);
+	/* A page is always in one segment. */
+	attr->max_plain_bytes = max_t(u64, fast, PAGE_SIZE);
 }
 
 /* Not known to any command before ibchan_device_publish(). */
@@ -146,16 +140,10 @@ struct ibchan_device *ibchan_device_alloc(struct ib_device *ib)
 	spin_lock_init(&dev->linger_lock);
 	INIT_LIST_HEAD(&dev->watch_shares);
 	spin_lock_init(&dev->watch_lock);
-	kref_init(&dev->kref);
+	refcount_set(&dev->users, 1);
 	dev->max_inline = IBCHAN_AUTO;
-	snapshot_attr(ib, &dev->attr);
-	snapshot_user_memory(dev);
+	snapshot_attr(dev);
 	return dev;
-}
-
-static void device_free(struct kref *kref)
-{
-	kfree(container_of(kref, struct ibchan_device, kref));
 }
 
 /**
@@ -168,14 +156,15 @@ static void device_free(struct kref *kref)
  */
 void ibchan_device_put(struct ibchan_device *dev)
 {
-	kref_put(&dev->kref, device_free);
+	if (refcount_dec_and_test(&dev->users))
+		kfree(dev);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_device_put, IBCHAN_NS);
 
 /* For an object that is made on a device. */
 void ibchan_device_hold(struct ibchan_device *dev)
 {
-	kref_get(&dev->kref);
+	refcount_inc(&dev->users);
 }
 
 /* Commands find @dev from here on. */
@@ -184,9 +173,8 @@ void ibchan_device_publish(struct ibchan_device *dev)
 	struct ibchan_follower *follower;
 
 	guard(mutex)(&followers_lock);
-	mutex_lock(&devices_lock);
-	list_add_tail(&dev->link, &devices);
-	mutex_unlock(&devices_lock);
+	scoped_guard(mutex, &devices_lock)
+		list_add_tail(&dev->link, &devices);
 	list_for_each_entry(follower, &followers, link) {
 		ibchan_device_hold(dev);
 		follower->comes(follower, dev);
@@ -201,9 +189,8 @@ void ibchan_device_unpublish(struct ibchan_device *dev)
 	guard(mutex)(&followers_lock);
 	list_for_each_entry(follower, &followers, link)
 		follower->leaves(follower, dev);
-	mutex_lock(&devices_lock);
-	list_del_init(&dev->link);
-	mutex_unlock(&devices_lock);
+	scoped_guard(mutex, &devices_lock)
+		list_del_init(&dev->link);
 }
 
 /**
@@ -250,10 +237,24 @@ void ibchan_device_rename(struct ib_device *ib, void *client_data)
 	strscpy(dev->attr.name, dev_name(&ib->dev), sizeof(dev->attr.name));
 }
 
-static bool device_is_visible(struct ibchan_device *dev, struct net *net)
+/*
+ * The device that is visible in @net, if that is not NULL, and has @name or is @ib, if these are
+ * not, behind @index others of that kind. For ibchan_device_put(); NULL when there is none.
+ */
+static struct ibchan_device *find_device(const char *name, const struct ib_device *ib, u32 index,
+					 struct net *net)
 {
-	lockdep_assert_held(&devices_lock);
-	return !net || rdma_dev_access_netns(dev->ib, net);
+	struct ibchan_device *dev;
+
+	guard(mutex)(&devices_lock);
+	list_for_each_entry(dev, &devices, link) {
+		if ((name && strcmp(dev->attr.name, name)) || (ib && dev->ib != ib) ||
+		    (net && !rdma_dev_access_netns(dev->ib, net)) || index--)
+			continue;
+		ibchan_device_hold(dev);
+		return dev;
+	}
+	return NULL;
 }
 
 /**
@@ -267,32 +268,14 @@ static bool device_is_visible(struct ibchan_device *dev, struct net *net)
  */
 struct ibchan_device *ibchan_device_get(const char *name, struct net *net)
 {
-	struct ibchan_device *dev;
-
-	guard(mutex)(&devices_lock);
-	list_for_each_entry(dev, &devices, link) {
-		if (strcmp(dev->attr.name, name) || !device_is_visible(dev, net))
-			continue;
-		ibchan_device_hold(dev);
-		return dev;
-	}
-	return ERR_PTR(-ENODEV);
+	return find_device(name, NULL, 0, net) ?: ERR_PTR(-ENODEV);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_device_get, IBCHAN_NS);
 
 /* Returns the device, for ibchan_device_put(); NULL when it is not there yet, or not any more. */
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib)
 {
-	struct ibchan_device *dev;
-
-	guard(mutex)(&devices_lock);
-	list_for_each_entry(dev, &devices, link) {
-		if (dev->ib != ib)
-			continue;
-		ibchan_device_hold(dev);
-		return dev;
-	}
-	return NULL;
+	return find_device(NULL, ib, 0, NULL);
 }
 
 /**
@@ -305,16 +288,7 @@ struct ibchan_device *ibchan_device_find(const struct ib_device *ib)
  */
 struct ibchan_device *ibchan_device_get_nth(u32 index, struct net *net)
 {
-	struct ibchan_device *dev;
-
-	guard(mutex)(&devices_lock);
-	list_for_each_entry(dev, &devices, link) {
-		if (!device_is_visible(dev, net) || index--)
-			continue;
-		ibchan_device_hold(dev);
-		return dev;
-	}
-	return ERR_PTR(-ENOENT);
+	return find_device(NULL, NULL, index, net) ?: ERR_PTR(-ENOENT);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_device_get_nth, IBCHAN_NS);
 

@@ -6,10 +6,10 @@
 #include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/cleanup.h>
-#include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/lockdep.h>
 #include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/sched/mm.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -96,7 +96,7 @@ struct ibchan_device {
 	struct list_head listeners;	/* listeners of this device only; under listeners_lock */
 	__verbs_only struct list_head charges;	/* of cgroups, for objects on it */
 	__verbs_only struct list_head link;	/* in the list of devices, under devices_lock */
-	__verbs_only struct kref kref;	/* its objects and its holders */
+	__verbs_only refcount_t users;	/* its objects and its holders */
 	/* tells when the device has failed, and when its addresses change */
 	__verbs_only struct ib_event_handler events;
 	struct work_struct fatal_work;	/* breaks its channels when it has failed */
