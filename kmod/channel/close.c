@@ -120,7 +120,7 @@ bool ibchan_channel_end(struct ibchan_channel *ch)
 	struct ibchan_device *dev = ch->qp.dev;
 
 	mutex_lock(&ch->end_lock);
-	ibchan_gate_enter_to_end(&dev->gate);
+	ibchan_device_enter_to_end(dev);
 	ibchan_channel_stop(ch, false, drain_deadline(ch));
 	if (!ch->leaked) {
 		mutex_lock(&dev->lock);
@@ -128,7 +128,7 @@ bool ibchan_channel_end(struct ibchan_channel *ch)
 		list_del(&ch->link);
 		mutex_unlock(&dev->lock);
 	}
-	ibchan_gate_exit(&dev->gate);
+	ibchan_device_exit(dev);
 	mutex_unlock(&ch->end_lock);
 	if (ch->leaked)
 		return false;
@@ -284,9 +284,9 @@ EXPORT_SYMBOL_NS_GPL(ibchan_channel_put, IBCHAN_NS);
 void ibchan_channel_stop_alone(struct ibchan_channel *ch, unsigned long deadline)
 {
 	guard(mutex)(&ch->end_lock);
-	ibchan_gate_enter_to_end(&ch->qp.dev->gate);
+	ibchan_device_enter_to_end(ch->qp.dev);
 	ibchan_channel_stop(ch, false, deadline);
-	ibchan_gate_exit(&ch->qp.dev->gate);
+	ibchan_device_exit(ch->qp.dev);
 }
 
 /**

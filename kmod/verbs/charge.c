@@ -92,14 +92,14 @@ void ibchan_device_uncharge(struct ibchan_charge *charge)
 	might_sleep();
 	if (!dev)
 		return;
-	ibchan_gate_enter_to_end(&dev->gate);
+	ibchan_device_enter_to_end(dev);
 	if (dev->ib) {
 		scoped_guard(mutex, &dev->lock)
 			list_del(&charge->link);
 		/* The controller allocates under a lock of its own. */
 		charge_end(charge);
 	}
-	ibchan_gate_exit(&dev->gate);
+	ibchan_device_exit(dev);
 	charge->dev = NULL;
 	ibchan_device_put(dev);
 }

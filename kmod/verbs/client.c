@@ -150,7 +150,6 @@ static void client_remove(struct ib_device *ib, void *client_data)
 	cancel_work_sync(&dev->gid_work);
 	ibchan_device_tell(breaks, dev, NULL, -ENODEV);
 	ibchan_fault_linger(IBCHAN_WINDOW_LEAVING);
-	ibchan_gate_leave(&dev->gate);
 	ibchan_gate_close(&dev->gate);
 	ibchan_device_tell(closes, dev);
 	/* Objects that were made meanwhile. */

@@ -196,11 +196,11 @@ static void cq_end(struct ibchan_cq *cq)
 	struct ibchan_device *dev = cq->dev;
 
 	guard(ibchan_noio)();
-	ibchan_gate_enter_to_end(&dev->gate);
+	ibchan_device_enter_to_end(dev);
 	scoped_guard(mutex, &dev->lock)
 		list_del(&cq->link);
 	ibchan_cq_release_verbs(cq);
-	ibchan_gate_exit(&dev->gate);
+	ibchan_device_exit(dev);
 	/* No event comes from a cq that is destroyed. */
 	ibchan_cq_end_reaping(cq);
 	cancel_work_sync(&cq->error_work);

@@ -198,16 +198,15 @@ DEFINE_LOCK_GUARD_0(ibchan_noio, _T->flags = memalloc_noio_save(),
 
 /* gate.c */
 void ibchan_gate_init(struct ibchan_gate *gate);
-int ibchan_gate_enter(struct ibchan_gate *gate);
-void ibchan_gate_enter_to_end(struct ibchan_gate *gate);
-void ibchan_gate_exit(struct ibchan_gate *gate);
-int ibchan_gate_admit(struct ibchan_gate *gate, struct ibchan_guest *guest);
-void ibchan_gate_hand_over(struct ibchan_gate *gate, struct ibchan_guest *from,
+int ibchan_device_enter(struct ibchan_device *dev);
+void ibchan_device_enter_to_end(struct ibchan_device *dev);
+void ibchan_device_exit(struct ibchan_device *dev);
+int ibchan_gate_admit(struct ibchan_device *dev, struct ibchan_guest *guest);
+void ibchan_gate_hand_over(struct ibchan_device *dev, struct ibchan_guest *from,
 			   struct ibchan_guest *to);
-void ibchan_gate_dismiss(struct ibchan_gate *gate, struct ibchan_guest *guest);
+void ibchan_gate_dismiss(struct ibchan_device *dev, struct ibchan_guest *guest);
 
 /* Removal only. */
-void ibchan_gate_leave(struct ibchan_gate *gate);
 void ibchan_gate_close(struct ibchan_gate *gate);
 void ibchan_gate_open(struct ibchan_gate *gate);
 int ibchan_gate_wait_guests(struct ibchan_gate *gate, unsigned long timeout,
@@ -226,18 +225,6 @@ u32 ibchan_quirks_of(const struct ib_device *ib);
 static inline bool ibchan_device_has(const struct ibchan_device *dev, enum ibchan_quirk quirk)
 {
 	return dev->quirks & quirk;
-}
-
-/* Begins a command, in process context: 0, or -ENODEV. Does not wait. */
-static inline int ibchan_device_enter(struct ibchan_device *dev)
-{
-	return ibchan_gate_enter(&dev->gate);
-}
-
-/* The end of a command that ibchan_device_enter() let in. */
-static inline void ibchan_device_exit(struct ibchan_device *dev)
-{
-	ibchan_gate_exit(&dev->gate);
 }
 
 /* A command to the end of its block; NULL when the device leaves, or has left. */

@@ -54,33 +54,38 @@ static bool enter_unless(struct ibchan_gate *gate, int flag)
 	return true;
 }
 
-/* Begins a command, without waiting; -ENODEV when the device leaves or has left. */
-int ibchan_gate_enter(struct ibchan_gate *gate)
+/*
+ * Begins a command, in process context, where it may sleep, and without waiting: 0, or -ENODEV when
+ * the device leaves or has left.
+ */
+int ibchan_device_enter(struct ibchan_device *dev)
 {
 	/* The caller may sleep inside the gate. */
 	might_sleep();
-	if (!enter_unless(gate, LEAVING))
+	if (!enter_unless(&dev->gate, LEAVING))
 		return -ENODEV;
-	rwsem_acquire_read(&gate->map, 0, 1, _RET_IP_);
+	rwsem_acquire_read(&dev->gate.map, 0, 1, _RET_IP_);
 	return 0;
 }
 
 /* Begins to end an object, also of a device that has left; waits while removal is alone with it. */
-void ibchan_gate_enter_to_end(struct ibchan_gate *gate)
+void ibchan_device_enter_to_end(struct ibchan_device *dev)
 {
+	struct ibchan_gate *gate = &dev->gate;
+
 	might_sleep();
 	rwsem_acquire_read(&gate->map, 0, 0, _RET_IP_);
 	if (!enter_unless(gate, CLOSED))
 		wait_event(gate->wait, enter_unless(gate, CLOSED));
 }
 
-/* The end of what ibchan_gate_enter() or ibchan_gate_enter_to_end() has begun. */
-void ibchan_gate_exit(struct ibchan_gate *gate)
+/* The end of what ibchan_device_enter() or ibchan_device_enter_to_end() has begun. */
+void ibchan_device_exit(struct ibchan_device *dev)
 {
-	rwsem_release(&gate->map, _RET_IP_);
+	rwsem_release(&dev->gate.map, _RET_IP_);
 	/* The last one, while the device leaves. */
-	if (atomic_dec_return(&gate->state) == LEAVING)
-		wake_up_all(&gate->wait);
+	if (atomic_dec_return(&dev->gate.state) == LEAVING)
+		wake_up_all(&dev->gate.wait);
 }
 
 /*
@@ -88,50 +93,46 @@ void ibchan_gate_exit(struct ibchan_gate *gate)
  * guest holds no gate: domains stay, and with them the device, but all else goes when the device
  * leaves.
  */
-int ibchan_gate_admit(struct ibchan_gate *gate, struct ibchan_guest *guest)
+int ibchan_gate_admit(struct ibchan_device *dev, struct ibchan_guest *guest)
 {
 	guest->ends = 0;
 	guest->pid = current->tgid;
 	get_task_comm(guest->comm, current);
-	guard(spinlock)(&gate->lock);
-	if (is_leaving(gate))
+	guard(spinlock)(&dev->gate.lock);
+	if (is_leaving(&dev->gate))
 		return -ENODEV;
-	list_add_tail(&guest->link, &gate->guests);
+	list_add_tail(&guest->link, &dev->gate.guests);
 	return 0;
 }
 
 /* @to takes the place of @from, and takes back what that has registered, for the same process. */
-void ibchan_gate_hand_over(struct ibchan_gate *gate, struct ibchan_guest *from,
+void ibchan_gate_hand_over(struct ibchan_device *dev, struct ibchan_guest *from,
 			   struct ibchan_guest *to)
 {
 	*to = *from;
 	to->ends = 1;
-	guard(spinlock)(&gate->lock);
+	guard(spinlock)(&dev->gate.lock);
 	list_replace(&from->link, &to->link);
 }
 
 /* The end of a guest's call. */
-void ibchan_gate_dismiss(struct ibchan_gate *gate, struct ibchan_guest *guest)
+void ibchan_gate_dismiss(struct ibchan_device *dev, struct ibchan_guest *guest)
 {
-	guard(spinlock)(&gate->lock);
+	guard(spinlock)(&dev->gate.lock);
 	list_del(&guest->link);
-	if (list_empty(&gate->guests) && is_leaving(gate))
-		wake_up_all(&gate->wait);
-}
-
-/* From now on no command and no guest begins. Context: any but interrupts; does not wait. */
-void ibchan_gate_leave(struct ibchan_gate *gate)
-{
-	/* Under the lock a guest looks for the flag and enters the list. */
-	guard(spinlock)(&gate->lock);
-	atomic_or(LEAVING, &gate->state);
+	if (list_empty(&dev->gate.guests) && is_leaving(&dev->gate))
+		wake_up_all(&dev->gate.wait);
 }
 
 /*
- * Behind ibchan_gate_leave(): waits until commands and ends under way are through. Guests may stay.
+ * From now on no command and no guest begins; waits until commands and ends under way are through.
+ * Guests may stay. Removal only.
  */
 void ibchan_gate_close(struct ibchan_gate *gate)
 {
+	/* Under the lock a guest looks for the flag and enters the list. */
+	scoped_guard(spinlock, &gate->lock)
+		atomic_or(LEAVING, &gate->state);
 	rwsem_acquire(&gate->map, 0, 0, _RET_IP_);
 	wait_event(gate->wait, atomic_cmpxchg(&gate->state, LEAVING, FLAGS) == LEAVING);
 }
@@ -146,22 +147,20 @@ void ibchan_gate_open(struct ibchan_gate *gate)
 	wake_up_all(&gate->wait);
 }
 
-/* A copy of the guest that came first, if there is one. */
-static bool copy_first_guest(struct ibchan_gate *gate, struct ibchan_guest *first)
-{
-	struct ibchan_guest *guest;
-
-	guard(spinlock)(&gate->lock);
-	guest = list_first_entry_or_null(&gate->guests, struct ibchan_guest, link);
-	if (guest)
-		*first = *guest;
-	return guest;
-}
-
-/* Behind ibchan_gate_leave(), open. -EAGAIN after @timeout jiffies, with the guest left @first. */
+/*
+ * While the device leaves, and the gate is open. -EAGAIN after @timeout jiffies, with a copy of the
+ * guest that came first. Under the lock the caller sees all that guests did which have gone.
+ */
 int ibchan_gate_wait_guests(struct ibchan_gate *gate, unsigned long timeout,
 			    struct ibchan_guest *first)
 {
-	return wait_event_timeout(gate->wait, !copy_first_guest(gate, first), timeout) ?
-	       0 : -EAGAIN;
+	struct ibchan_guest *guest;
+
+	wait_event_timeout(gate->wait, list_empty(&gate->guests), timeout);
+	guard(spinlock)(&gate->lock);
+	guest = list_first_entry_or_null(&gate->guests, struct ibchan_guest, link);
+	if (!guest)
+		return 0;
+	*first = *guest;
+	return -EAGAIN;
 }

@@ -124,7 +124,7 @@ static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
 static int reg_as_guest(struct ibchan_mr *mr, const struct ibchan_user_range *range,
 			struct ibchan_reason *reason)
 {
-	struct ibchan_gate *gate = &mr->extent.pd->dev->gate;
+	struct ibchan_device *dev = mr->extent.pd->dev;
 	/*
 	 * Read before the gate is asked: an admitted guest has a valid domain then, also when
 	 * removal sets the pointer to NULL meanwhile.
@@ -132,7 +132,7 @@ static int reg_as_guest(struct ibchan_mr *mr, const struct ibchan_user_range *ra
 	struct ib_pd *pd = READ_ONCE(mr->extent.pd->ib);
 	struct ibchan_guest guest;
 	struct ib_mr *ib;
-	int ret = ibchan_gate_admit(gate, &guest);
+	int ret = ibchan_gate_admit(dev, &guest);
 
 	if (ret)
 		return ret;
@@ -143,7 +143,7 @@ static int reg_as_guest(struct ibchan_mr *mr, const struct ibchan_user_range *ra
 		return MR_IS_UNDONE;
 	}
 	ret = IS_ERR(ib) ? PTR_ERR(ib) : publish_registered(mr, ib);
-	ibchan_gate_dismiss(gate, &guest);
+	ibchan_gate_dismiss(dev, &guest);
 	return ret;
 }
 

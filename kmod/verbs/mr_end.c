@@ -65,13 +65,13 @@ static void mr_dereg(struct ibchan_mr *mr)
 	/* Hardware may take it for an error to invalidate a key twice. */
 	invalid = mr->invalidate && (ibchan_mr_is_invalidated(mr) || mr->invalidate(mr));
 	ibchan_fault_rest(IBCHAN_WINDOW_UNUSED);
-	ibchan_gate_enter_to_end(&dev->gate);
+	ibchan_device_enter_to_end(dev);
 	scoped_guard(mutex, &dev->lock)
 		list_del(&mr->link);
 	ibchan_key_unlist(mr);
 	ibchan_pool_put(mr, invalid && !mr->parked);
 	gone = ibchan_mr_release_verbs(mr);
-	ibchan_gate_exit(&dev->gate);
+	ibchan_device_exit(dev);
 	/* May wait for a page or an exporter, hence without the gate. */
 	if (!mr->leaked)
 		ibchan_unpin(&mr->pinned, mr->extent.access & IBCHAN_ACCESS_LOCAL_WRITE);
@@ -244,7 +244,7 @@ static void undo_work(struct work_struct *work)
 
 	ibchan_mr_end_region(pd, undo->ib);
 	ibchan_mr_discard(undo->mr);
-	ibchan_gate_dismiss(&pd->dev->gate, &undo->guest);
+	ibchan_gate_dismiss(pd->dev, &undo->guest);
 	ibchan_pd_unkeep(pd);
 	kfree(undo);
 }
@@ -259,7 +259,7 @@ void ibchan_mr_undo(struct ibchan_mr *mr, struct ib_mr *ib, struct ibchan_guest 
 
 	undo->mr = mr;
 	undo->ib = ib;
-	ibchan_gate_hand_over(&mr->extent.pd->dev->gate, guest, &undo->guest);
+	ibchan_gate_hand_over(mr->extent.pd->dev, guest, &undo->guest);
 	ibchan_pd_keep(mr->extent.pd);
 	INIT_WORK(&undo->work, undo_work);
 	queue_work(ibchan_undo_wq, &undo->work);

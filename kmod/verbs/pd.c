@@ -220,11 +220,11 @@ static void pd_destroy(struct ibchan_pd *pd)
 	/* Where that stays, so does all that it needs. */
 	if (pd->service && !pd->service_end(pd->service))
 		return;
-	ibchan_gate_enter_to_end(&dev->gate);
+	ibchan_device_enter_to_end(dev);
 	scoped_guard(mutex, &dev->lock)
 		list_del(&pd->link);
 	ibchan_pd_release_verbs(pd);
-	ibchan_gate_exit(&dev->gate);
+	ibchan_device_exit(dev);
 	ibchan_cost_pay_back(&pd->cost);
 	kfree_rcu(pd, rcu);
 	ibchan_gauge(pds, -1);
