@@ -143,14 +143,17 @@ static void cq_free(struct rcu_head *rcu)
 	kfree(cq);
 }
 
-static int destroy(void *ib)
+/* Where the device does not let go, its events go on to find the cq and this module's code. */
+static void cq_destroy(struct ibchan_cq *cq, struct ib_cq *ib)
 {
-	return ib_destroy_cq_user(ib, NULL);
-}
+	unsigned int tries = 0;
+	int ret;
 
-/* Its events find the cq and this module's code. */
-static void cq_leak(struct ibchan_cq *cq)
-{
+	do {
+		ret = ib_destroy_cq_user(ib, NULL);
+	} while (ibchan_device_insist(cq->dev, ret, &tries));
+	if (!ret)
+		return;
 	set_bit(CQ_LEAKED, &cq->flags);
 	__module_get(THIS_MODULE);
 	ibchan_gauge(leaked, 1);
@@ -185,8 +188,7 @@ void ibchan_cq_release_verbs(struct ibchan_cq *cq)
 
 	if (!ib)
 		return;
-	if (ibchan_device_insist(cq->dev, destroy, ib))
-		cq_leak(cq);
+	cq_destroy(cq, ib);
 	ibchan_gauge(cqs, -1);
 }
 
@@ -292,8 +294,8 @@ static int create_verbs(struct ibchan_cq *cq, const struct ibchan_cq_init *init)
 		ret = rdma_set_cq_moderation(ib, init->moderation_count, init->moderation_us);
 	if (!ret)
 		cq->ib = ib;
-	else if (ibchan_device_insist(cq->dev, destroy, ib))
-		cq_leak(cq);
+	else
+		cq_destroy(cq, ib);
 	return ret;
 }
 

@@ -15,7 +15,7 @@
 #include "fault.h"
 #include "verbs.h"
 
-/* Tries, and the first pause, for a driver that refuses: see ibchan_device_insist(). */
+/* Tries, and the longest pause, for a driver that refuses: see ibchan_device_insist(). */
 #define INSIST_TRIES	22
 #define INSIST_PAUSE_MS	100U
 
@@ -375,24 +375,21 @@ void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), voi
 
 /*
  * Some drivers refuse to let go of an object while their firmware is busy or is being reset. The
- * object stays then, with all memory that the device reaches by it, and the call tries again,
+ * object stays then, with all memory that the device reaches by it, and the caller tries again,
  * later and later, for one and a half seconds in all. After a device has refused for that long,
- * its next objects get one try each, until one of them goes. Returns the driver's errno when the
- * device may still use the object.
+ * its next objects get one try each, until one of them goes. @ret: the driver's answer; @tries: 0
+ * before the first one. Returns whether to try again, after a pause.
  */
-int ibchan_device_insist(struct ibchan_device *dev, int (*end)(void *ib), void *ib)
+bool ibchan_device_insist(struct ibchan_device *dev, int ret, unsigned int *tries)
 {
-	int tries = READ_ONCE(dev->keeps) ? 1 : INSIST_TRIES;
-	unsigned int pause_ms = 1;
-	int ret = end(ib);
+	bool again = ret && *tries < INSIST_TRIES - 1 && (*tries || !READ_ONCE(dev->keeps));
 
-	for (; ret && --tries; pause_ms = min(2 * pause_ms, INSIST_PAUSE_MS)) {
-		msleep(pause_ms);
-		ret = end(ib);
-	}
-	if (READ_ONCE(dev->keeps) != !!ret)
+	if (again)
+		msleep(min(1U << *tries, INSIST_PAUSE_MS));
+	else if (READ_ONCE(dev->keeps) != !!ret)
 		WRITE_ONCE(dev->keeps, !!ret);
-	return ret;
+	++*tries;
+	return again;
 }
 
 /* The last one made goes first. */
@@ -411,10 +408,10 @@ int ibchan_device_init(const struct ibchan_device_client *const *clients)
 	for (i = 0; i < ARRAY_SIZE(workqueues); i++) {
 		*workqueues[i].wq = alloc_workqueue("%s", workqueues[i].flags, 0,
 						    workqueues[i].name);
-		if (*workqueues[i].wq)
-			continue;
-		destroy_workqueues(i);
-		return -ENOMEM;
+		if (!*workqueues[i].wq) {
+			destroy_workqueues(i);
+			return -ENOMEM;
+		}
 	}
 	return 0;
 }

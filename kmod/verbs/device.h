@@ -185,7 +185,7 @@ void ibchan_device_hold(struct ibchan_device *dev);
 void ibchan_device_name(struct ibchan_device *dev, char *name);
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib);
 void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), void *arg);
-int ibchan_device_insist(struct ibchan_device *dev, int (*end)(void *ib), void *ib);
+bool ibchan_device_insist(struct ibchan_device *dev, int ret, unsigned int *tries);
 void ibchan_device_publish(struct ibchan_device *dev);
 void ibchan_device_unpublish(struct ibchan_device *dev);
 

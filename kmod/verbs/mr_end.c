@@ -17,18 +17,20 @@
 #include "fault.h"
 #include "verbs.h"
 
-static int dereg(void *ib)
-{
-	return ib_dereg_mr(ib);
-}
-
 /*
  * Also of one that no region of ours has. The gate is held, or the caller is a guest. False: the
  * device keeps it, and with it the domain, and we count that.
  */
 bool ibchan_mr_end_region(struct ibchan_pd *pd, struct ib_mr *ib)
 {
-	if (!(ibchan_fault(IBCHAN_FAULT_MR_DEREG) ?: ibchan_device_insist(pd->dev, dereg, ib)))
+	int ret = ibchan_fault(IBCHAN_FAULT_MR_DEREG);
+	unsigned int tries = 0;
+
+	if (!ret)
+		do {
+			ret = ib_dereg_mr(ib);
+		} while (ibchan_device_insist(pd->dev, ret, &tries));
+	if (!ret)
 		return true;
 	pd->leaked = 1;
 	ibchan_gauge(leaked, 1);

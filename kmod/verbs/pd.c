@@ -194,19 +194,21 @@ void ibchan_key_invalidated(struct ibchan_pd *pd, u32 key)
 	spin_unlock_bh(&pd->keys_lock);
 }
 
-static int dealloc(void *ib)
-{
-	return ib_dealloc_pd_user(ib, NULL);
-}
-
 /* Inside the gate, or it is closed. */
 void ibchan_pd_release_verbs(struct ibchan_pd *pd)
 {
+	unsigned int tries = 0;
 	struct ib_pd *ib;
+	int ret;
 
 	ibchan_pool_end(pd);
 	ib = xchg(&pd->ib, NULL);
-	if (ib && !pd->leaked && ibchan_device_insist(pd->dev, dealloc, ib))
+	if (!ib || pd->leaked)
+		return;
+	do {
+		ret = ib_dealloc_pd_user(ib, NULL);
+	} while (ibchan_device_insist(pd->dev, ret, &tries));
+	if (ret)
 		ibchan_gauge(leaked, 1);
 }
 

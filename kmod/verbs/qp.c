@@ -395,18 +395,19 @@ void ibchan_qp_to_error(struct ibchan_qp *qp)
 		move(qp, IB_QPS_ERR);
 }
 
-static int destroy(void *ib)
-{
-	return ib_destroy_qp(ib);
-}
-
 /*
  * Ends all access of the device to the memory of works in flight. On an error the device may still
  * use everything.
  */
 int ibchan_qp_destroy(struct ibchan_qp *qp)
 {
+	int ret = ibchan_fault(IBCHAN_FAULT_QP_DESTROY);
+	unsigned int tries = 0;
+
 	let_packets_go(qp);
-	return ibchan_fault(IBCHAN_FAULT_QP_DESTROY) ?:
-	       ibchan_device_insist(qp->dev, destroy, qp->ib);
+	if (!ret)
+		do {
+			ret = ib_destroy_qp(qp->ib);
+		} while (ibchan_device_insist(qp->dev, ret, &tries));
+	return ret;
 }
