@@ -29,8 +29,7 @@
 
 /* Flags of a device's driver, constant while the device is there */
 enum ibchan_quirk {
-	/* reg_user_mr() works for a kernel consumer */
-	IBCHAN_QUIRK_REGISTERS_USER_MEMORY = BIT(0),
+	IBCHAN_QUIRK_REGISTERS_USER_MEMORY = BIT(0), /* reg_user_mr() works for a kernel consumer */
 	/* an iWARP read needs no remote write access of its target */
 	IBCHAN_QUIRK_READS_INTO_ANY = BIT(1),
 	IBCHAN_QUIRK_ERR_IS_UNSAFE = BIT(3),	/* a qp must be stopped by RESET, not by ERR */
@@ -75,8 +74,7 @@ struct ibchan_guest {
 /* A work of an object that is charged to a user */
 struct ibchan_turn {
 	struct work_struct work;	/* runs @run */
-	/* in the lane, while it waits to be queued; under the lane's lock */
-	struct list_head link;
+	struct list_head link;	/* in the lane, while it waits; under the lane's lock */
 	/* of the user; NULL: a kernel consumer's, which waits for no turn */
 	struct ibchan_lane *lane;
 	void (*run)(struct ibchan_turn *turn);	/* process context, may sleep */
@@ -102,8 +100,7 @@ struct ibchan_device {
 	struct work_struct fatal_work;	/* breaks its channels when it has failed */
 	/* breaks the channels that use an address which the device has lost */
 	struct work_struct gid_work;
-	/* ids of channels that close or are closed, see cm_end.c */
-	struct list_head lingering;
+	struct list_head lingering;	/* ids of channels that close or are closed, see cm_end.c */
 
 	spinlock_t linger_lock;	/* guards @lingering */
 	spinlock_t watch_lock;	/* guards @watch_shares */
@@ -143,8 +140,7 @@ struct ibchan_device_client {
 	 * false: the device does not let go of some
 	 */
 	__verbs_only bool (*ends)(struct ibchan_device *dev, unsigned long deadline);
-	/* the same for what outlives these objects */
-	void (*ended)(struct ibchan_device *dev);
+	void (*ended)(struct ibchan_device *dev); /* the same for what outlives these objects */
 	void (*left)(struct ibchan_device *dev);	/* it is gone */
 };
 
@@ -161,14 +157,12 @@ do {										\
 			(**client).what(__VA_ARGS__);				\
 } while (0)
 
-/* charge.c */
-void ibchan_device_settle(struct ibchan_device *dev);
-
 /* client.c */
 int ibchan_client_init(void);
 void ibchan_client_fini(void);
 
 /* device.c */
+void ibchan_device_settle(struct ibchan_device *dev);
 int ibchan_device_init(const struct ibchan_device_client *const *clients);
 void ibchan_device_fini(void);
 extern struct workqueue_struct *ibchan_wq;
