@@ -146,40 +146,6 @@ static void fill_address(struct ibchan_qp *qp, const struct ibchan_endpoint *pee
 	}
 }
 
-static int qp_to_rtr(struct ibchan_qp *qp, const struct ibchan_endpoint *peer)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_RTR,
-		.path_mtu = ib_mtu_int_to_enum(qp->params.mtu),
-		.dest_qp_num = be32_to_cpu(peer->qpn),
-		.rq_psn = qp->params.recv_psn,
-		.max_dest_rd_atomic = qp->endpoint.max_dest_rd_atomic,
-		.min_rnr_timer = qp->params.min_rnr_timer,
-	};
-
-	fill_address(qp, peer, &attr.ah_attr);
-	return ibchan_fault(IBCHAN_FAULT_QP_RTR) ?:
-	       ib_modify_qp(qp->ib, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
-			    IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-			    IB_QP_MIN_RNR_TIMER);
-}
-
-static int qp_to_rts(struct ibchan_qp *qp)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_RTS,
-		.timeout = qp->params.ack_timeout,
-		.retry_cnt = qp->params.ack_retries,
-		.rnr_retry = qp->params.rnr_retries,
-		.max_rd_atomic = qp->params.max_rd_atomic,
-		.sq_psn = qp->params.send_psn,
-	};
-
-	return ibchan_fault(IBCHAN_FAULT_QP_RTS) ?:
-	       ib_modify_qp(qp->ib, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-			    IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_SQ_PSN);
-}
-
 static int move(struct ibchan_qp *qp, enum ib_qp_state state)
 {
 	struct ib_qp_attr attr = { .qp_state = state };
@@ -249,14 +215,36 @@ void ibchan_qp_rewind(struct ibchan_qp *qp)
 int ibchan_qp_connect(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 		      struct ibchan_reason *reason)
 {
+	struct ib_qp_attr rtr = {
+		.qp_state = IB_QPS_RTR,
+		.path_mtu = ib_mtu_int_to_enum(qp->params.mtu),
+		.dest_qp_num = be32_to_cpu(peer->qpn),
+		.rq_psn = qp->params.recv_psn,
+		.max_dest_rd_atomic = qp->endpoint.max_dest_rd_atomic,
+		.min_rnr_timer = qp->params.min_rnr_timer,
+	};
+	struct ib_qp_attr rts = {
+		.qp_state = IB_QPS_RTS,
+		.timeout = qp->params.ack_timeout,
+		.retry_cnt = qp->params.ack_retries,
+		.rnr_retry = qp->params.rnr_retries,
+		.max_rd_atomic = qp->params.max_rd_atomic,
+		.sq_psn = qp->params.send_psn,
+	};
 	int ret = qp->ready ? 0 : ibchan_qp_init(qp, reason);
 
 	if (ret)
 		return ret;
-	ret = qp_to_rtr(qp, peer);
+	fill_address(qp, peer, &rtr.ah_attr);
+	ret = ibchan_fault(IBCHAN_FAULT_QP_RTR) ?:
+	      ib_modify_qp(qp->ib, &rtr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+			   IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+			   IB_QP_MIN_RNR_TIMER);
 	if (ret)
 		return refuse_step(reason, STEP_RTR, ret);
-	ret = qp_to_rts(qp);
+	ret = ibchan_fault(IBCHAN_FAULT_QP_RTS) ?:
+	      ib_modify_qp(qp->ib, &rts, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+			   IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_SQ_PSN);
 	return ret ? refuse_step(reason, STEP_RTS, ret) : 0;
 }
 
