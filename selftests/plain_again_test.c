@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Posting plain memory of many pages again and again: what the domain keeps of one work for
- * the next (kmod/verbs/pool.c) must hold no page, and must never be taken for what it is not.
+ * the next (kmod/verbs/mr.c) must hold no page, and must never be taken for what it is not.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory regions: the only place that maps or registers. pool.c keeps the device's regions for use
- * again, mr_end.c ends a region.
+ * Memory regions: the only place that maps or registers. mr_end.c ends a region.
  *
  * User pages are pinned by the driver (ib_umem), charged to the mm of the caller, and unpinned when
  * the driver deregisters, in any thread; or pin.c has pinned them, and the region unpins them.
@@ -10,6 +9,12 @@
  * serves, which is why such a region may consist of several segments and has no rkey. For remote
  * access the pages are put into a region that is contiguous for the device; service.c posts its
  * registration. So are pinned pages of more segments than their user can do with.
+ *
+ * A domain keeps fast-registration regions for plain memory: its pool. To allocate one is expensive
+ * (hardware takes a command to its firmware), and a work on plain memory needs one only until it
+ * has ended. An idle region is invalidated: its key is not valid, and it refers to no pinned page.
+ * All of a pool have room for the same number of pages, so any of them fits. A work with few pages,
+ * or with more than that, has a region of its own.
  */
 #include <linux/dma-map-ops.h>
 #include <linux/errno.h>
@@ -26,8 +31,11 @@
 #include "fault.h"
 #include "verbs.h"
 
-/* Of a registration: it has worked, and mr_end.c takes it back. */
-#define MR_IS_UNDONE	1
+/* A range of fewer pages has a region of its own, which is small. */
+#define POOL_MIN_PAGES	33
+
+/* Pages of 4 MiB: at most what a domain keeps in one region. */
+#define POOL_MAX_PAGES	1024
 
 /* @bytes: of kernel memory, see budget.c */
 static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, u64 bytes,
@@ -56,10 +64,16 @@ static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, 
 	return ERR_PTR(ret);
 }
 
-/* A region that is not registered, and never was published. */
+/*
+ * A region that was never published. Where it has something of the device's, the caller is inside
+ * the gate, or a guest.
+ */
 void ibchan_mr_discard(struct ibchan_mr *mr)
 {
-	ibchan_pool_put(mr, false);
+	if (mr->ib)
+		ibchan_mr_end_region(mr->extent.pd, mr->ib);
+	ibchan_mr_unmap_table(mr);
+	kvfree(mr->segments);
 	ibchan_cost_pay_back(&mr->cost);
 	kfree(mr);
 }
@@ -76,14 +90,20 @@ static void mr_publish(struct ibchan_mr *mr)
 	ibchan_gauge(mr_pages, mr->pages);
 }
 
+/* The device has given @mr its region. */
+static void set_keys(struct ibchan_mr *mr)
+{
+	mr->lkey = mr->ib->lkey;
+	mr->rkey = mr->extent.access & IBCHAN_ACCESS_REMOTE ? mr->ib->rkey : 0;
+}
+
 /*
  * The address that the device knows the range by is the user's own: soft-RoCE wants both to be
  * equal modulo the page, siw wants them equal. An iWARP peer answers a read by an RDMA write into
  * the reader's region, which must allow that; siw needs no such access. The read carries the
  * region's key, so the peer can write all of the region.
  */
-static struct ib_mr *reg_user(const struct ibchan_mr *mr, struct ib_pd *pd,
-			      struct ibchan_reason *reason)
+static int reg_user(struct ibchan_mr *mr, struct ib_pd *pd, struct ibchan_reason *reason)
 {
 	const struct ibchan_device *dev = mr->extent.pd->dev;
 	u64 addr = mr->addr, length = mr->extent.length;
@@ -95,63 +115,21 @@ static struct ib_mr *reg_user(const struct ibchan_mr *mr, struct ib_pd *pd,
 		access |= IB_ACCESS_REMOTE_WRITE;
 	ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_REG_USER) ?:
 	     ib_reg_user_mr(pd, addr, length, addr, access);
-	if (!IS_ERR(ib))
-		return ib;
 	/* A limit of 0 is -EPERM to ib_umem. */
-	if (PTR_ERR(ib) == -ENOMEM || (PTR_ERR(ib) == -EPERM && !can_do_mlock()))
-		return ERR_PTR(ibchan_refuse_memory(ibchan_pages_spanned(addr, length), reason));
-	return ib;
-}
-
-/* If the device has left meanwhile, no list has the region: the guest ends it itself. */
-static int publish_registered(struct ibchan_mr *mr, struct ib_mr *ib)
-{
-	struct ibchan_pd *pd = mr->extent.pd;
-
-	CLASS(ibchan_command, inside)(pd->dev);
-	if (!inside) {
-		ibchan_mr_end_region(pd, ib);
-		return -ENODEV;
-	}
+	if (ib == ERR_PTR(-ENOMEM) || (ib == ERR_PTR(-EPERM) && !can_do_mlock()))
+		return ibchan_check_memlock(mr->pages, reason) ?: -ENOMEM;
+	if (IS_ERR(ib))
+		return PTR_ERR(ib);
 	mr->ib = ib;
-	mr->lkey = ib->lkey;
-	mr->rkey = mr->extent.access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
-	mr_publish(mr);
+	set_keys(mr);
 	return 0;
 }
 
-/* The driver faults the pages in. Of all other threads only removal waits for that. */
-static int reg_as_guest(struct ibchan_mr *mr, const struct ibchan_user_range *range,
-			struct ibchan_reason *reason)
-{
-	struct ibchan_device *dev = mr->extent.pd->dev;
-	/*
-	 * Read before the gate is asked: an admitted guest has a valid domain then, also when
-	 * removal sets the pointer to NULL meanwhile.
-	 */
-	struct ib_pd *pd = READ_ONCE(mr->extent.pd->ib);
-	struct ibchan_guest guest;
-	struct ib_mr *ib;
-	int ret = ibchan_gate_admit(dev, &guest);
-
-	if (ret)
-		return ret;
-	ib = reg_user(mr, pd, reason);
-	ibchan_fault_rest(IBCHAN_WINDOW_REGISTERED);
-	if (!IS_ERR(ib) && range->mapping && READ_ONCE(range->mapping->changed)) {
-		ibchan_mr_undo(mr, ib, &guest);
-		return MR_IS_UNDONE;
-	}
-	ret = IS_ERR(ib) ? PTR_ERR(ib) : publish_registered(mr, ib);
-	ibchan_gate_dismiss(dev, &guest);
-	return ret;
-}
-
 /*
- * The driver pins and registers a range of the caller's. It may wait for as long as a page fault
- * may, without the gate, and a device that leaves waits for it. -ENOMEM, also for RLIMIT_MEMLOCK,
- * which @reason tells; -EDQUOT for the domain's budget; -EFAULT, also when the mapping that @range
- * names has changed meanwhile; -ENODEV.
+ * The driver pins and registers a range of the caller's. It faults the pages in, so it may wait for
+ * as long as a page fault may, without the gate: of all other threads only the removal of the
+ * device waits for that. -ENOMEM, also for RLIMIT_MEMLOCK, which @reason tells; -EDQUOT for the
+ * domain's budget; -EFAULT, also when the mapping that @range names has changed meanwhile; -ENODEV.
  */
 struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd,
 				       const struct ibchan_user_range *range,
@@ -160,6 +138,12 @@ struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd,
 	u64 pages = ibchan_pages_spanned(range->addr, range->length);
 	struct ibchan_mr *mr = mr_alloc(pd, range->length, range->access,
 					ibchan_footprint_mr(pages, pages), reason);
+	/*
+	 * Read before the gate is asked: an admitted guest has a valid domain then, also when
+	 * removal sets the pointer to NULL meanwhile.
+	 */
+	struct ib_pd *ib_pd = READ_ONCE(pd->ib);
+	struct ibchan_guest guest;
 	int ret;
 
 	if (IS_ERR(mr))
@@ -167,13 +151,83 @@ struct ibchan_mr *ibchan_mr_reg_driver(struct ibchan_pd *pd,
 	mr->addr = range->addr;
 	mr->pages = pages;
 	mr->foreign = true;
-	ret = reg_as_guest(mr, range, reason);
-	if (!ret)
-		return mr;
-	if (ret == MR_IS_UNDONE)
+	ret = ibchan_gate_admit(pd->dev, &guest);
+	if (ret) {
+		ibchan_mr_discard(mr);
+		return ERR_PTR(ret);
+	}
+	ret = reg_user(mr, ib_pd, reason);
+	ibchan_fault_rest(IBCHAN_WINDOW_REGISTERED);
+	if (!ret && range->mapping && READ_ONCE(range->mapping->changed)) {
+		ibchan_mr_undo(mr, &guest);
 		return ERR_PTR(-EFAULT);
-	ibchan_mr_discard(mr);
-	return ERR_PTR(ret);
+	}
+	if (!ret)
+		ret = ibchan_device_enter(pd->dev);
+	if (!ret) {
+		mr_publish(mr);
+		ibchan_device_exit(pd->dev);
+	} else {
+		/* If the device has left, no list has the region: the guest ends it itself. */
+		ibchan_mr_discard(mr);
+	}
+	ibchan_gate_dismiss(pd->dev, &guest);
+	return ret ? ERR_PTR(ret) : mr;
+}
+
+/* Gives @mr a region of the device's, idle or new, inside the gate. */
+static int pool_get(struct ibchan_mr *mr)
+{
+	struct ibchan_pd *pd = mr->extent.pd;
+	struct ibchan_idle idle = {};
+
+	if (mr->room > mr->pages) {
+		guard(spinlock)(&pd->pool_lock);
+		if (pd->num_idle)
+			idle = pd->pool[--pd->num_idle];
+	}
+	if (!idle.ib)
+		idle.ib = ibchan_fault_ptr(IBCHAN_FAULT_MR_ALLOC) ?:
+			  ib_alloc_mr(pd->ib, IB_MR_TYPE_MEM_REG, max(mr->room, mr->pages));
+	if (IS_ERR(idle.ib))
+		return PTR_ERR(idle.ib);
+	/* @mr was charged for it. */
+	ibchan_cost_pay_back(&idle.cost);
+	mr->ib = idle.ib;
+	return 0;
+}
+
+/*
+ * The device has invalidated the region, no work of which has failed. Inside the gate. One of the
+ * pool stays with the domain, and so does the part of the charge that is for it.
+ */
+void ibchan_pool_put(struct ibchan_mr *mr)
+{
+	struct ibchan_pd *pd = mr->extent.pd;
+	struct ibchan_idle *idle;
+
+	if (mr->room <= mr->pages || !mr->ib)
+		return;
+	guard(spinlock)(&pd->pool_lock);
+	if (pd->num_idle == ARRAY_SIZE(pd->pool))
+		return;
+	idle = &pd->pool[pd->num_idle++];
+	*idle = (struct ibchan_idle) { .ib = xchg(&mr->ib, NULL) };
+	ibchan_cost_move(&mr->cost, &idle->cost, ibchan_footprint_mr(0, mr->room));
+}
+
+/* Deregisters what a domain keeps. The gate is held or closed. */
+void ibchan_pool_end(struct ibchan_pd *pd)
+{
+	struct ibchan_idle *idle;
+
+	while (pd->num_idle) {
+		idle = &pd->pool[--pd->num_idle];
+		/* The driver of a device that was forgotten is not called. */
+		if (pd->ib)
+			ibchan_mr_end_region(pd, idle->ib);
+		ibchan_cost_pay_back(&idle->cost);
+	}
 }
 
 /* The table of segments, with an entry behind the last that ends it. */
@@ -212,7 +266,7 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	if (mr->pages > max)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_REGION_TOO_LONG, -EINVAL,
 					    (u64[3]) { mr->pages, max });
-	ret = ibchan_pool_get(mr);
+	ret = pool_get(mr);
 	if (ret)
 		return ret;
 	ib = mr->ib;
@@ -233,9 +287,8 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 		mr->addr = ibchan_device_has(dev, IBCHAN_QUIRK_REGISTERS_BY_DMA) ?
 			   ib->iova : offset_in_page(ib->iova);
 	ib->iova = mr->addr;
-	mr->lkey = ib->lkey;
 	mr->key = ib->rkey;
-	mr->rkey = mr->extent.access & IBCHAN_ACCESS_REMOTE ? ib->rkey : 0;
+	set_keys(mr);
 	return 0;
 }
 
@@ -270,9 +323,8 @@ static bool is_copied(struct iommu_domain *domain, const struct sg_table *sgt)
  * not say which, and some kernels say so of all memory behind an IOMMU (6.1), or of all of a
  * device's after its first copy (6.12): then it is looked at.
  */
-static bool needs_sync(struct ibchan_mr *mr)
+static bool needs_sync(struct ib_device *ib, const struct sg_table *sgt)
 {
-	struct ib_device *ib = mr->extent.pd->ib->device;
 	struct iommu_domain *domain;
 	struct scatterlist *sg;
 	bool may = false;
@@ -282,15 +334,16 @@ static bool needs_sync(struct ibchan_mr *mr)
 		return true;
 	if (ib_uses_virt_dma(ib))
 		return false;
-	for_each_sgtable_dma_sg(&mr->sgt, sg, i)
+	for_each_sgtable_dma_sg(sgt, sg, i)
 		may |= dma_need_sync(ib->dma_device, sg_dma_address(sg));
 	if (!may)
 		return false;
 	domain = iommu_get_domain_for_dev(ib->dma_device);
-	return !domain || !dev_is_dma_coherent(ib->dma_device) || is_copied(domain, &mr->sgt);
+	return !domain || !dev_is_dma_coherent(ib->dma_device) || is_copied(domain, sgt);
 }
 
-static int map_table(struct ibchan_mr *mr, struct ibchan_reason *reason)
+/* @sgt is the region's once it is mapped. */
+static int map_table(struct ibchan_mr *mr, struct sg_table *sgt, struct ibchan_reason *reason)
 {
 	struct ib_device *ib = mr->extent.pd->ib->device;
 	int ret;
@@ -298,13 +351,13 @@ static int map_table(struct ibchan_mr *mr, struct ibchan_reason *reason)
 	mr->direction = mr->extent.access & IBCHAN_ACCESS_LOCAL_WRITE ? DMA_BIDIRECTIONAL :
 								  DMA_TO_DEVICE;
 	ret = ibchan_fault(IBCHAN_FAULT_MR_DMA_MAP) ?:
-	      ib_dma_map_sgtable_attrs(ib, &mr->sgt, mr->direction, 0);
+	      ib_dma_map_sgtable_attrs(ib, sgt, mr->direction, 0);
 	if (ret)
 		return ret == -EREMOTEIO ? ret : -ENOMEM;
-	if (!needs_sync(mr))
-		return 0;
-	ib_dma_unmap_sgtable_attrs(ib, &mr->sgt, mr->direction, 0);
-	return ibchan_refuse(reason, IBCHAN_REASON_REGION_COPIED, -EOPNOTSUPP);
+	mr->sgt = *sgt;
+	*sgt = (struct sg_table) {};
+	return needs_sync(ib, &mr->sgt) ?
+	       ibchan_refuse(reason, IBCHAN_REASON_REGION_COPIED, -EOPNOTSUPP) : 0;
 }
 
 /* Inside the gate, or it is closed. */
@@ -316,36 +369,17 @@ void ibchan_mr_unmap_table(struct ibchan_mr *mr)
 	sg_free_table(&mr->sgt);
 }
 
-static int fill_mapped(struct ibchan_mr *mr, u32 max_segments, struct ibchan_reason *reason)
-{
-	int ret;
-
-	ret = mr->extent.access & IBCHAN_ACCESS_REMOTE || mr->sgt.nents > max_segments ?
-	      fill_contiguous(mr, reason) : fill_segments(mr);
-	if (!ret)
-		return 0;
-	if (mr->ib)
-		ibchan_mr_end_region(mr->extent.pd, xchg(&mr->ib, NULL));
-	kvfree(mr->segments);
-	ibchan_mr_unmap_table(mr);
-	return ret;
-}
-
-/* @sgt is the region's once it is mapped. Gives @mr back where it fails. */
+/* Gives @mr back where it fails. The caller frees what is left of @sgt. */
 static struct ibchan_mr *mr_map(struct ibchan_mr *mr, struct sg_table *sgt, u32 max_segments,
 				struct ibchan_reason *reason)
 {
-	int ret = -ENODEV;
+	int ret;
 
 	CLASS(ibchan_command, inside)(mr->extent.pd->dev);
-	if (inside) {
-		mr->sgt = *sgt;
-		ret = map_table(mr, reason);
-	}
-	if (!ret) {
-		*sgt = (struct sg_table) {};
-		ret = fill_mapped(mr, max_segments, reason);
-	}
+	ret = inside ? map_table(mr, sgt, reason) : -ENODEV;
+	if (!ret)
+		ret = mr->extent.access & IBCHAN_ACCESS_REMOTE || mr->sgt.nents > max_segments ?
+		      fill_contiguous(mr, reason) : fill_segments(mr);
 	if (!ret) {
 		mr_publish(mr);
 		return mr;
@@ -385,12 +419,19 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 				       const struct ibchan_user_range *range,
 				       struct ibchan_reason *reason)
 {
-	u64 room = ibchan_pool_room(pd->dev, range, pinned->num);
-	struct ibchan_mr *mr = mr_alloc(pd, range->length, range->access,
-					ibchan_footprint_mr(pinned->num, room), reason);
+	u64 room = min_t(u32, pd->dev->attr.max_fast_reg_pages, POOL_MAX_PAGES);
+	/* Else the device may not be done with the pages of a region that was invalidated. */
+	bool can_return = range->access & IBCHAN_ACCESS_LOCAL_WRITE ||
+			  !ibchan_device_has(pd->dev, IBCHAN_QUIRK_READS_ON);
 	struct sg_table sgt;
+	struct ibchan_mr *mr;
 	int ret;
 
+	/* More than its pages take, if the device's region is to be of the pool. */
+	if (!range->transient || !can_return || pinned->num < POOL_MIN_PAGES || pinned->num > room)
+		room = pinned->num;
+	mr = mr_alloc(pd, range->length, range->access, ibchan_footprint_mr(pinned->num, room),
+		      reason);
 	if (IS_ERR(mr))
 		return mr;
 	ret = sg_alloc_table_from_pages(&sgt, pinned->pages, pinned->num,

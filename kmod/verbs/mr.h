@@ -26,23 +26,20 @@ struct ibchan_backing {
 /*
  * Memory region.
  *
- * All but @ib, what @extent allows, @pooled, @users, @busy, @sgt, @pinned, @parked, @shell,
- * @released, @leaked, @gone, @gone_priv, @key_node and the links are immutable.
+ * All but @ib, what @extent allows, @users, @busy, @sgt, @pinned, @parked, @shell, @released,
+ * @leaked, @gone, @gone_priv, @key_node and the links are immutable.
  */
 struct ibchan_mr {
 	/* NULL once deregistered, or where the domain's own key serves; guarded by the gate */
 	struct ib_mr *ib;
 	struct ibchan_extent extent;	/* what may be done with it; its domain holds a reference */
-	/* 1 for the owner, 1 for each element of a work in flight; 0: a shell */
-	refcount_t users;
-	/* address that the device knows the first byte by, where it is in one segment */
-	u64 addr;
+	refcount_t users; /* 1 for the owner, 1 for each element of a work in flight; 0: a shell */
+	u64 addr; /* that the device knows the first byte by, where it is in one segment */
 
 	__verbs_only u64 pages;	/* pages that it keeps pinned, or mapped */
 	u32 lkey;	/* never leaves the kernel */
 	u32 rkey;	/* 0 unless remote access was asked for */
-	/* of one that the service registers, as it was made; 0: the service does not */
-	u32 key;
+	u32 key; /* of one that the service registers, as it was made; 0: the service does not */
 	/* by which its domain knows it, in @key_node; 0: it does not */
 	__verbs_only u32 device_key;
 	/* of its domain's regions; set while the region is published */
@@ -55,8 +52,6 @@ struct ibchan_mr {
 	__verbs_only int shell;
 	/* pages that @ib has room for, where it is to be of the pool; else 0 or @pages */
 	__verbs_only u64 room;
-	/* the place of @ib in its domain's pool; NULL: it is the region's own */
-	__verbs_only struct ibchan_pooled *pooled;
 	__verbs_only struct ibchan_pinned pinned;	/* user pages that go with it */
 	struct ibchan_busy busy;	/* ranges in flight */
 	u32 num_segments;	/* parts that are contiguous for the device */
@@ -96,12 +91,7 @@ struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 
 				struct ibchan_reason *reason);
 void ibchan_mr_unmap_table(struct ibchan_mr *mr);
 void ibchan_mr_discard(struct ibchan_mr *mr);
-
-/* pool.c */
-u64 ibchan_pool_room(const struct ibchan_device *dev, const struct ibchan_user_range *range,
-		     u64 pages);
-int ibchan_pool_get(struct ibchan_mr *mr);
-void ibchan_pool_put(struct ibchan_mr *mr, bool is_idle);
+void ibchan_pool_put(struct ibchan_mr *mr);
 void ibchan_pool_end(struct ibchan_pd *pd);
 
 /* mr_end.c */
@@ -111,7 +101,7 @@ void ibchan_mrs_release(struct work_struct *work);
 void ibchan_mr_last_drop(struct ibchan_mr *mr);
 bool ibchan_mr_release_verbs(struct ibchan_mr *mr);
 bool ibchan_mr_end_region(struct ibchan_pd *pd, struct ib_mr *ib);
-void ibchan_mr_undo(struct ibchan_mr *mr, struct ib_mr *ib, struct ibchan_guest *guest);
+void ibchan_mr_undo(struct ibchan_mr *mr, struct ibchan_guest *guest);
 
 /* pd.c */
 void ibchan_key_list(struct ibchan_mr *mr);

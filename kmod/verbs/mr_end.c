@@ -71,7 +71,8 @@ static void mr_dereg(struct ibchan_mr *mr)
 	scoped_guard(mutex, &dev->lock)
 		list_del(&mr->link);
 	ibchan_key_unlist(mr);
-	ibchan_pool_put(mr, invalid && !mr->parked);
+	if (invalid && !mr->parked)
+		ibchan_pool_put(mr);
 	gone = ibchan_mr_release_verbs(mr);
 	ibchan_device_exit(dev);
 	/* May wait for a page or an exporter, hence without the gate. */
@@ -236,7 +237,6 @@ struct ibchan_undo {
 	struct work_struct work;	/* does that */
 	struct ibchan_guest guest;	/* in the gate's list */
 	struct ibchan_mr *mr;	/* never published */
-	struct ib_mr *ib;	/* what the driver has registered */
 };
 
 static void undo_work(struct work_struct *work)
@@ -244,7 +244,6 @@ static void undo_work(struct work_struct *work)
 	struct ibchan_undo *undo = container_of(work, struct ibchan_undo, work);
 	struct ibchan_pd *pd = undo->mr->extent.pd;
 
-	ibchan_mr_end_region(pd, undo->ib);
 	ibchan_mr_discard(undo->mr);
 	ibchan_gate_dismiss(pd->dev, &undo->guest);
 	ibchan_pd_unkeep(pd);
@@ -255,14 +254,13 @@ static void undo_work(struct work_struct *work)
  * The worker takes a registration back, of a call that is no guest any more. The caller has the
  * domain from its owner.
  */
-void ibchan_mr_undo(struct ibchan_mr *mr, struct ib_mr *ib, struct ibchan_guest *guest)
+void ibchan_mr_undo(struct ibchan_mr *mr, struct ibchan_guest *guest)
 {
 	struct ibchan_undo *undo = kmalloc(sizeof(*undo), GFP_KERNEL | __GFP_NOFAIL);
 
 	undo->mr = mr;
-	undo->ib = ib;
 	ibchan_gate_hand_over(mr->extent.pd->dev, guest, &undo->guest);
-	ibchan_pd_keep(mr->extent.pd);
+	refcount_inc(&mr->extent.pd->keepers);
 	INIT_WORK(&undo->work, undo_work);
 	queue_work(ibchan_undo_wq, &undo->work);
 }

@@ -49,7 +49,6 @@ struct ibchan_pd *ibchan_pd_alloc(struct ibchan_device *dev)
 	refcount_set(&pd->keepers, 1);
 	mutex_init(&pd->service_lock);
 	spin_lock_init(&pd->pool_lock);
-	INIT_LIST_HEAD(&pd->pool);
 	spin_lock_init(&pd->keys_lock);
 	pd->keys = RB_ROOT;
 	INIT_WORK(&pd->release[0].work, ibchan_mrs_release);
@@ -149,13 +148,6 @@ static bool key_is_less(struct rb_node *a, const struct rb_node *b)
 	return to_mr(a)->device_key < to_mr(b)->device_key;
 }
 
-static int compare_key(const void *key, const struct rb_node *node)
-{
-	u32 wanted = *(const u32 *)key, there = to_mr(node)->device_key;
-
-	return wanted < there ? -1 : wanted > there;
-}
-
 /* Before @mr is published. A region that the domain's own key serves needs no place in the list. */
 void ibchan_key_list(struct ibchan_mr *mr)
 {
@@ -188,7 +180,9 @@ void ibchan_key_invalidated(struct ibchan_pd *pd, u32 key)
 	struct rb_node *node;
 
 	spin_lock_bh(&pd->keys_lock);
-	node = rb_find(&key, &pd->keys, compare_key);
+	node = pd->keys.rb_node;
+	while (node && to_mr(node)->device_key != key)
+		node = key < to_mr(node)->device_key ? node->rb_left : node->rb_right;
 	if (node)
 		WRITE_ONCE(to_mr(node)->extent.allows, 0);
 	spin_unlock_bh(&pd->keys_lock);
@@ -212,10 +206,16 @@ void ibchan_pd_release_verbs(struct ibchan_pd *pd)
 		ibchan_gauge(leaked, 1);
 }
 
-static void pd_destroy(struct ibchan_pd *pd)
+/*
+ * The owner, or a registration that was being taken back, is done with the domain, which goes with
+ * the last of them. Process context, may sleep; without the gate.
+ */
+void ibchan_pd_unkeep(struct ibchan_pd *pd)
 {
 	struct ibchan_device *dev = pd->dev;
 
+	if (!refcount_dec_and_test(&pd->keepers))
+		return;
 	guard(ibchan_noio)();
 	/* The work may have just released the last region. */
 	ibchan_pd_flush(pd);
@@ -231,19 +231,6 @@ static void pd_destroy(struct ibchan_pd *pd)
 	kfree_rcu(pd, rcu);
 	ibchan_gauge(pds, -1);
 	ibchan_device_put(dev);
-}
-
-/* The domain outlives its owner, who calls this. */
-void ibchan_pd_keep(struct ibchan_pd *pd)
-{
-	refcount_inc(&pd->keepers);
-}
-
-/* The counterpart of ibchan_pd_keep(). Process context, may sleep; without the gate. */
-void ibchan_pd_unkeep(struct ibchan_pd *pd)
-{
-	if (refcount_dec_and_test(&pd->keepers))
-		pd_destroy(pd);
 }
 
 /**

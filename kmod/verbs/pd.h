@@ -24,6 +24,12 @@ struct ibchan_release {
 	__verbs_only struct work_struct work;	/* does that */
 };
 
+/* A fast-registration region that a domain keeps, see mr.c */
+struct ibchan_idle {
+	__verbs_only struct ib_mr *ib;	/* invalidated */
+	__verbs_only struct ibchan_cost cost;	/* of kernel memory */
+};
+
 /* Protection domain */
 struct ibchan_pd {
 	__verbs_only struct ib_pd *ib;	/* NULL once the device is gone; guarded by the gate */
@@ -43,10 +49,10 @@ struct ibchan_pd {
 	/* gives @service back; false when its device does not let go of it */
 	bool (*service_end)(struct ibchan_service *service);
 	int leaked;	/* the device may still use something in it, so it stays */
-	__verbs_only spinlock_t pool_lock;	/* guards @pool and @num_pool */
-	/* fast-registration regions for plain memory, idle; the one used last comes first */
-	__verbs_only struct list_head pool;
-	__verbs_only u32 num_pool;	/* entries of @pool */
+	__verbs_only spinlock_t pool_lock;	/* guards @pool and @num_idle */
+	/* fast-registration regions for plain memory, at most so many; the last one is taken first */
+	__verbs_only struct ibchan_idle pool[8];
+	__verbs_only u32 num_idle;	/* entries of @pool that are in use */
 	__verbs_only spinlock_t keys_lock;	/* guards @keys */
 	__verbs_only struct rb_root keys;	/* regions by the device's keys to them */
 	/* workers that end given up regions: of the kernel's memory, and of foreign memory */
@@ -56,7 +62,6 @@ struct ibchan_pd {
 };
 
 void ibchan_pd_hold(struct ibchan_pd *pd);
-void ibchan_pd_keep(struct ibchan_pd *pd);
 void ibchan_pd_unkeep(struct ibchan_pd *pd);
 void ibchan_pd_release_verbs(struct ibchan_pd *pd);
 

@@ -23,30 +23,20 @@
 #include "compat.h"
 #include "verbs.h"
 
-/* Tells a refusal by RLIMIT_MEMLOCK from memory that ran out; -ENOMEM for both. */
-int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason)
+/*
+ * Refuses what RLIMIT_MEMLOCK cannot allow, with -ENOMEM: before any work is done, as the call that
+ * pins asks again and charges; or behind an -ENOMEM, to tell whether that was for the limit.
+ */
+int ibchan_check_memlock(u64 pages, struct ibchan_reason *reason)
 {
 	u64 limit = rlimit(RLIMIT_MEMLOCK);
 	u64 used = (u64)atomic64_read(&current->mm->pinned_vm) << PAGE_SHIFT;
 	u64 needed = pages << PAGE_SHIFT;
 
-	if (capable(CAP_IPC_LOCK) || used + needed <= limit)
-		return -ENOMEM;
+	if (used + needed <= limit || capable(CAP_IPC_LOCK))
+		return 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_MEMLOCK, -ENOMEM,
 				    (u64[3]) { used, limit, needed });
-}
-
-/*
- * Refuses what RLIMIT_MEMLOCK cannot allow before any work is done. The call that pins asks again
- * and charges.
- */
-int ibchan_check_memlock(u64 pages, struct ibchan_reason *reason)
-{
-	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-
-	if ((u64)atomic64_read(&current->mm->pinned_vm) + pages <= limit || capable(CAP_IPC_LOCK))
-		return 0;
-	return ibchan_refuse_memory(pages, reason);
 }
 
 /* How often a page may go between its fault and its pin. */
@@ -135,7 +125,7 @@ static int charge_and_pin(struct ibchan_pinned *pinned, u64 addr, unsigned int f
 	if (atomic64_add_return(pinned->num, account) > rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT &&
 	    !capable(CAP_IPC_LOCK)) {
 		atomic64_sub(pinned->num, account);
-		return ibchan_refuse_memory(pinned->num, reason);
+		return ibchan_check_memlock(pinned->num, reason) ?: -ENOMEM;
 	}
 	ret = pin_pages(pinned, addr, flags);
 	if (!ret && IBCHAN_PIN_TAKES_FILES && flags == FOLL_WRITE) {

@@ -11,17 +11,8 @@
 #include "compat.h"
 #include "only.h"
 
-struct ib_mr;
 struct ibchan_reason;
 struct mm_struct;
-
-/* A fast-registration region of a domain's pool, see pool.c */
-struct ibchan_pooled {
-	/* invalidated; NULL while a region of ours (struct ibchan_mr) has it */
-	__verbs_only struct ib_mr *ib;
-	__verbs_only struct ibchan_cost cost;	/* of kernel memory, while it is idle */
-	__verbs_only struct list_head link;	/* in the pool, while it is idle */
-};
 
 /* User pages that we have pinned */
 struct ibchan_pinned {
@@ -36,8 +27,7 @@ struct ibchan_user_range {
 	u64 addr;	/* of the first byte */
 	u64 length;	/* bytes */
 	u32 access;	/* IBCHAN_ACCESS_* */
-	/* if it has more, the device is to know it as one; 0: in any case */
-	u32 max_segments;
+	u32 max_segments; /* if it has more, the device is to know it as one; 0: in any case */
 	int transient;	/* for one work only */
 	/* of the range, which must not change while a driver registers it; NULL: it may */
 	const struct ibchan_mapping *mapping;
@@ -71,7 +61,6 @@ static inline void ibchan_mapping_end(struct ibchan_mapping *mapping)
 }
 #endif
 
-int ibchan_refuse_memory(u64 pages, struct ibchan_reason *reason);
 int ibchan_check_memlock(u64 pages, struct ibchan_reason *reason);
 int ibchan_pin(struct ibchan_pinned *pinned, const struct ibchan_user_range *range,
 	       unsigned int flags, struct ibchan_reason *reason);
