@@ -31,55 +31,8 @@
 /* One request at a time, and a receive queue that a queue pair must have. */
 #define SERVICE_DEPTH	1
 
-struct ibchan_service {
-	struct ibchan_cq *cq;
-	struct ibchan_channel *ch;
-};
-
-/* Returns false when its device does not let go of its channel. */
-static bool service_end(struct ibchan_service *service)
-{
-	bool gone = !service->ch || ibchan_channel_end(service->ch);
-
-	ibchan_cq_put(service->cq);
-	kfree(service);
-	return gone;
-}
-
-static int service_connect(struct ibchan_service *service, struct ibchan_pd *pd,
-			   struct ibchan_reason *reason)
-{
-	const struct ibchan_build build = {
-		.pd = pd,
-		.send_cq = service->cq,
-		.recv_cq = service->cq,
-	};
-	struct ibchan_endpoint endpoint;
-	struct ibchan_params params;
-	struct ibchan_channel *ch;
-
-	ibchan_params_init(&params);
-	params.access = IBCHAN_ACCESS_LOCAL;
-	params.mtu = SERVICE_MTU;
-	params.max_send_wr = SERVICE_DEPTH;
-	params.max_recv_wr = SERVICE_DEPTH;
-	params.max_send_sge = 1;
-	params.max_recv_sge = 1;
-	ch = ibchan_channel_make(&build, &params, 1, reason);
-	if (IS_ERR(ch))
-		return PTR_ERR(ch);
-	service->ch = ch;
-	ibchan_channel_endpoint(ch, &endpoint);
-	/* Its requests never leave the device, so a limited member may be its own peer. */
-	if (endpoint.pkey)
-		endpoint.pkey |= cpu_to_be16(IBCHAN_PKEY_FULL_MEMBER);
-	if (endpoint.link_layer == IBCHAN_LINK_LAYER_INFINIBAND && !endpoint.lid)
-		endpoint.lid = cpu_to_be32(SERVICE_LID);
-	return ibchan_channel_handshake(ch, &endpoint, reason);
-}
-
-static struct ibchan_service *service_create(struct ibchan_pd *pd,
-					     struct ibchan_reason *reason)
+/* The channel holds its cq. */
+static struct ibchan_channel *service_create(struct ibchan_pd *pd, struct ibchan_reason *reason)
 {
 	const struct ibchan_cq_init init = {
 		.entries = 2 * (SERVICE_DEPTH + IBCHAN_MARKERS),
@@ -88,51 +41,50 @@ static struct ibchan_service *service_create(struct ibchan_pd *pd,
 		.comp_vector = !!pd->dev->attr.comp_vectors,
 		.budget = pd->cost.budget,
 	};
-	struct ibchan_service *service = kzalloc(sizeof(*service), GFP_KERNEL_ACCOUNT);
+	struct ibchan_cq *cq = ibchan_cq_create(pd->dev, &init, reason);
+	const struct ibchan_build build = { .pd = pd, .send_cq = cq, .recv_cq = cq };
+	struct ibchan_endpoint endpoint;
+	struct ibchan_params params;
+	struct ibchan_channel *ch;
 	int ret;
 
-	if (!service)
-		return ERR_PTR(-ENOMEM);
-	service->cq = ibchan_cq_create(pd->dev, &init, reason);
-	if (IS_ERR(service->cq)) {
-		ret = PTR_ERR(service->cq);
-		kfree(service);
-		return ERR_PTR(ret);
-	}
-	ret = service_connect(service, pd, reason);
+	if (IS_ERR(cq))
+		return ERR_CAST(cq);
+	ibchan_params_init(&params);
+	params.access = IBCHAN_ACCESS_LOCAL;
+	params.mtu = SERVICE_MTU;
+	params.max_send_wr = SERVICE_DEPTH;
+	params.max_recv_wr = SERVICE_DEPTH;
+	params.max_send_sge = 1;
+	params.max_recv_sge = 1;
+	ch = ibchan_channel_make(&build, &params, 1, reason);
+	ibchan_cq_put(cq);
+	if (IS_ERR(ch))
+		return ch;
+	ibchan_channel_endpoint(ch, &endpoint);
+	/* Its requests never leave the device, so a limited member may be its own peer. */
+	if (endpoint.pkey)
+		endpoint.pkey |= cpu_to_be16(IBCHAN_PKEY_FULL_MEMBER);
+	if (endpoint.link_layer == IBCHAN_LINK_LAYER_INFINIBAND && !endpoint.lid)
+		endpoint.lid = cpu_to_be32(SERVICE_LID);
+	ret = ibchan_channel_handshake(ch, &endpoint, reason);
 	if (!ret)
-		return service;
-	service_end(service);
+		return ch;
+	ibchan_channel_end(ch);
 	return ERR_PTR(ret);
 }
 
-static bool service_works(const struct ibchan_service *service)
+static bool service_works(const struct ibchan_pd *pd)
 {
-	return service && READ_ONCE(service->ch->state) == IBCHAN_CHANNEL_CONNECTED;
-}
-
-static int service_get(struct ibchan_pd *pd, struct ibchan_reason *reason)
-{
-	struct ibchan_service *service;
-
 	lockdep_assert_held(&pd->service_lock);
-	if (service_works(pd->service))
-		return 0;
-	service = service_create(pd, reason);
-	if (IS_ERR(service))
-		return PTR_ERR(service);
-	if (pd->service)
-		service_end(pd->service);
-	pd->service = service;
-	pd->service_end = service_end;
-	return 0;
+	return pd->service && READ_ONCE(pd->service->state) == IBCHAN_CHANNEL_CONNECTED;
 }
 
 static int service_run(struct ibchan_mr *mr, u8 opcode)
 {
 	const struct ibchan_wr wr = { .opcode = opcode, .data = mr };
 
-	return ibchan_channel_run_until(mr->extent.pd->service->ch, &wr,
+	return ibchan_channel_run_until(mr->extent.pd->service, &wr,
 					ktime_add_ns(ktime_get(), SERVICE_TIMEOUT_NS), NULL);
 }
 
@@ -140,7 +92,25 @@ static int service_run(struct ibchan_mr *mr, u8 opcode)
 static bool mr_invalidate(struct ibchan_mr *mr)
 {
 	guard(mutex)(&mr->extent.pd->service_lock);
-	return service_works(mr->extent.pd->service) && !service_run(mr, IBCHAN_OP_INVALIDATE);
+	return service_works(mr->extent.pd) && !service_run(mr, IBCHAN_OP_INVALIDATE);
+}
+
+static int mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason)
+{
+	struct ibchan_pd *pd = mr->extent.pd;
+	struct ibchan_channel *fresh;
+
+	guard(mutex)(&pd->service_lock);
+	if (!service_works(pd)) {
+		fresh = service_create(pd, reason);
+		if (IS_ERR(fresh))
+			return PTR_ERR(fresh);
+		if (pd->service)
+			ibchan_channel_end(pd->service);
+		pd->service = fresh;
+		pd->service_end = ibchan_channel_end;
+	}
+	return service_run(mr, IBCHAN_OP_REGISTER);
 }
 
 /*
@@ -149,19 +119,14 @@ static bool mr_invalidate(struct ibchan_mr *mr)
  */
 struct ibchan_mr *ibchan_mr_register(struct ibchan_mr *mr, struct ibchan_reason *reason)
 {
-	struct ibchan_pd *pd = mr->extent.pd;
 	int ret;
 
 	guard(ibchan_noio)();
-	mutex_lock(&pd->service_lock);
-	ret = service_get(pd, reason);
-	if (!ret)
-		ret = service_run(mr, IBCHAN_OP_REGISTER);
-	if (!ret)
+	ret = mr_register(mr, reason);
+	if (!ret) {
 		mr->invalidate = mr_invalidate;
-	mutex_unlock(&pd->service_lock);
-	if (!ret)
 		return mr;
+	}
 	ibchan_mr_put(mr, NULL, NULL);
 	return ERR_PTR(ret);
 }
@@ -306,8 +271,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_kernel, IBCHAN_NS);
 static int copy_table(struct sg_table *sgt, struct scatterlist *sgl, u32 nents)
 {
 	struct scatterlist *from, *to;
-	u32 used = 0;
-	u32 i;
+	u32 i, used = 0;
 	int ret;
 
 	for_each_sg(sgl, from, nents, i)

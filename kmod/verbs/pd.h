@@ -13,8 +13,6 @@
 #include "device.h"
 #include "only.h"
 
-struct ibchan_service;
-
 /* The worker that ends regions of one kind of memory */
 struct ibchan_release {
 	/* regions that their owners have given up and no work uses, to be deregistered */
@@ -45,9 +43,9 @@ struct ibchan_pd {
 	struct ibchan_cost cost;
 	struct mutex service_lock;	/* guards @service; outside the gate */
 	/* the channel that registers where no driver does; NULL until it is needed */
-	struct ibchan_service *service;
+	struct ibchan_channel *service;
 	/* gives @service back; false when its device does not let go of it */
-	bool (*service_end)(struct ibchan_service *service);
+	bool (*service_end)(struct ibchan_channel *service);
 	int leaked;	/* the device may still use something in it, so it stays */
 	__verbs_only spinlock_t pool_lock;	/* guards @pool and @num_idle */
 	/* fast-registration regions for plain memory, at most so many; the last one is taken first */
