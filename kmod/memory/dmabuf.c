@@ -54,8 +54,7 @@ static struct dmabuf_backing *backing_get(struct dma_buf *dmabuf, u32 access,
 	int ret;
 
 	if (!dmabuf->ops->vmap)
-		return ERR_PTR(ibchan_refuse(reason, IBCHAN_REASON_DMABUF_NOT_MAPPED,
-					     -EOPNOTSUPP));
+		return ERR_PTR(ibchan_refuse(reason, IBCHAN_REASON_DMABUF_NOT_MAPPED, -EOPNOTSUPP));
 	backing = kzalloc(sizeof(*backing), GFP_KERNEL_ACCOUNT);
 	if (!backing)
 		return ERR_PTR(-ENOMEM);
@@ -83,8 +82,7 @@ static struct dmabuf_backing *backing_get(struct dma_buf *dmabuf, u32 access,
 static int check_dmabuf(struct ibchan_device *dev, const struct ibchan_dmabuf *range,
 			u32 access, struct ibchan_reason *reason)
 {
-	fmode_t needed = access & IBCHAN_ACCESS_LOCAL_WRITE ? FMODE_READ | FMODE_WRITE :
-							      FMODE_READ;
+	fmode_t needed = FMODE_READ | (access & IBCHAN_ACCESS_LOCAL_WRITE ? FMODE_WRITE : 0);
 	u64 size = range->dmabuf->size;
 
 	if (!(dev->attr.caps & IBCHAN_DEVICE_DMABUF))
@@ -125,10 +123,9 @@ struct ibchan_mr *ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan
 {
 	struct dmabuf_backing *backing;
 	struct ibchan_mr *mr;
-	int ret;
+	int ret = ibchan_access_check(access, reason);
 
 	might_sleep();
-	ret = ibchan_access_check(access, reason);
 	if (!ret)
 		ret = check_dmabuf(pd->dev, range, access, reason);
 	if (ret)

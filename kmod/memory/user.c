@@ -67,10 +67,8 @@ static unsigned int look_at_vma(struct vm_area_struct *vma)
 	bool stored = vma->vm_file && !is_vm_hugetlb_page(vma) &&
 		      (!vma->vm_file->f_mapping ||
 		       mapping_can_writeback(vma->vm_file->f_mapping));
-	unsigned int found = 0;
+	unsigned int found = stored || userfaultfd_armed(vma) ? RANGE_SLOW : 0;
 
-	if (stored || userfaultfd_armed(vma))
-		found |= RANGE_SLOW;
 	if (!(vma->vm_flags & VM_SHARED))
 		return found;
 	if (!(vma->vm_flags & VM_WRITE))
@@ -101,8 +99,7 @@ static unsigned int look_at(u64 addr, u64 length)
 }
 
 /* Why memory could not be pinned; @code, if it is not that the device would write a file. */
-static int refuse_fault(u64 addr, u64 length, u32 access, u32 code,
-			struct ibchan_reason *reason)
+static int refuse_fault(u64 addr, u64 length, u32 access, u32 code, struct ibchan_reason *reason)
 {
 	if (access & IBCHAN_ACCESS_LOCAL_WRITE && look_at(addr, length) & RANGE_STORED)
 		code = IBCHAN_REASON_FILE_WRITTEN;
@@ -138,8 +135,7 @@ static int fault_in(u64 addr, u64 length, u32 access)
  * Pins the range. The region is one segment for the device, with a key of its own, or the
  * domain's serves.
  */
-static struct ibchan_mr *reg_pinned(struct ibchan_pd *pd,
-				    const struct ibchan_user_range *range,
+static struct ibchan_mr *reg_pinned(struct ibchan_pd *pd, const struct ibchan_user_range *range,
 				    struct ibchan_reason *reason)
 {
 	unsigned int flags = range->access & IBCHAN_ACCESS_LOCAL_WRITE ? FOLL_WRITE :
@@ -170,8 +166,7 @@ static struct ibchan_mr *reg_fast(struct ibchan_pd *pd, const struct ibchan_user
 }
 
 /* To what is only read, ib_umem of 6.1 wants to write; a shared mapping may refuse that. */
-static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd,
-				       const struct ibchan_user_range *range,
+static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd, const struct ibchan_user_range *range,
 				       struct ibchan_reason *reason)
 {
 	struct ibchan_mr *mr = ibchan_mr_reg_driver(pd, range, reason);
@@ -182,7 +177,7 @@ static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd,
 	    !(look_at(range->addr, range->length) & RANGE_READ_ONLY))
 		return mr;
 	if (pages <= max)
-		return reg_fast(pd, range, reason);
+		return reg_pinned(pd, range, reason);
 	return ERR_PTR(ibchan_refuse_values(reason, IBCHAN_REASON_READ_ONLY_SHARED, -EOPNOTSUPP,
 					    (u64[3]) { pages, max }));
 }
@@ -195,25 +190,19 @@ static struct ibchan_mr *reg_by_driver(struct ibchan_pd *pd,
 static struct ibchan_mr *reg_slow(struct ibchan_pd *pd, const struct ibchan_user_range *range,
 				  struct ibchan_reason *reason)
 {
-	u64 pages = ibchan_pages_spanned(range->addr, range->length);
-	struct ibchan_mr *mr;
-	int ret;
+	struct ibchan_mr *mr = reg_fast(pd, range, reason);
+	int ret = PTR_ERR_OR_ZERO(mr);
 
-	if (pages <= pd->dev->attr.max_fast_reg_pages) {
-		mr = reg_fast(pd, range, reason);
-		ret = PTR_ERR_OR_ZERO(mr);
-		/* Any other error may be the service's own. */
-		if (!ret || ret == -EFAULT || ret == -EINTR || ret == -ENOMEM || ret == -ENODEV)
-			return mr;
-		if (reason)
-			*reason = (struct ibchan_reason) {};
-	}
+	/* Any other error may be the service's own, or says that there are too many pages. */
+	if (!ret || ret == -EFAULT || ret == -EINTR || ret == -ENOMEM || ret == -ENODEV)
+		return mr;
+	if (reason)
+		*reason = (struct ibchan_reason) {};
 	ret = fault_in(range->addr, range->length, range->access);
 	return ret ? ERR_PTR(ret) : reg_by_driver(pd, range, reason);
 }
 
-static struct ibchan_mr *reg_as_mapped(struct ibchan_pd *pd,
-				       const struct ibchan_user_range *range,
+static struct ibchan_mr *reg_as_mapped(struct ibchan_pd *pd, const struct ibchan_user_range *range,
 				       struct ibchan_reason *reason)
 {
 	unsigned int found = look_at(range->addr, range->length);
@@ -235,9 +224,7 @@ static struct ibchan_mr *reg_as_mapped(struct ibchan_pd *pd,
 	if (range->access & IBCHAN_ACCESS_LOCAL_WRITE && found & RANGE_STORED)
 		return ERR_PTR(-EFAULT);
 	ibchan_fault_rest(IBCHAN_WINDOW_LOOKED);
-	if (found & RANGE_SLOW)
-		return reg_slow(pd, range, reason);
-	return reg_by_driver(pd, range, reason);
+	return found & RANGE_SLOW ? reg_slow(pd, range, reason) : reg_by_driver(pd, range, reason);
 }
 
 static struct ibchan_mr *reg_user(struct ibchan_pd *pd, struct ibchan_user_range *range,
@@ -295,10 +282,9 @@ struct ibchan_mr *ibchan_mr_reg_user(struct ibchan_pd *pd, u64 addr, u64 length,
 	struct ibchan_user_range range = { .addr = addr, .length = length, .access = access };
 	const struct ibchan_device_attr *attr = &pd->dev->attr;
 	struct ibchan_mr *mr;
-	int ret;
+	int ret = ibchan_access_check(access, reason);
 
 	might_sleep();
-	ret = ibchan_access_check(access, reason);
 	if (ret)
 		return ERR_PTR(ret);
 	if (!(attr->caps & IBCHAN_DEVICE_USER_MR))
@@ -319,8 +305,7 @@ EXPORT_SYMBOL_NS_GPL(ibchan_mr_reg_user, IBCHAN_NS);
 static int check_plain(const struct ibchan_device *dev, const struct ibchan_plain *plain,
 		       struct ibchan_reason *reason)
 {
-	u64 max = dev->attr.max_plain_bytes >> PAGE_SHIFT;
-	u64 pages;
+	u64 pages, max = dev->attr.max_plain_bytes >> PAGE_SHIFT;
 	int ret;
 
 	if (plain->opcode >= IBCHAN_OPS || ibchan_ops[plain->opcode].traits & OP_SERVICE)
@@ -368,21 +353,17 @@ struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_pd *pd, const struct ibchan_p
 	struct ibchan_user_range range = {
 		.addr = plain->addr,
 		.length = plain->length,
+		/* An equal share of the work's segments for each element: all of them fit. */
+		.max_segments = max(plain->max_sge / max_t(u32, plain->num_sge, 1), 1U),
 		.transient = 1,
 	};
-	struct ibchan_mr *mr;
-	int ret = check_plain(pd->dev, plain, reason);
+	struct ibchan_mr *mr = ERR_PTR(check_plain(pd->dev, plain, reason));
 
 	might_sleep();
-	if (ret == -EFAULT)
-		ret = refuse_fault(plain->addr, plain->length, 0,
-				   IBCHAN_REASON_MEMORY_NOT_THERE, reason);
-	if (ret)
-		return ERR_PTR(ret);
-	range.access = ibchan_ops[plain->opcode].needed;
-	/* An equal share of the work's segments for each element, so that all of them fit. */
-	range.max_segments = max(plain->max_sge / max_t(u32, plain->num_sge, 1), 1U);
-	mr = reg_pinned(pd, &range, reason);
+	if (!mr) {
+		range.access = ibchan_ops[plain->opcode].needed;
+		mr = reg_pinned(pd, &range, reason);
+	}
 	if (mr == ERR_PTR(-EFAULT))
 		return ERR_PTR(refuse_fault(plain->addr, plain->length, range.access,
 					    IBCHAN_REASON_MEMORY_NOT_THERE, reason));
