@@ -86,7 +86,6 @@ struct ibchan_channel_part {
 	void (*heard_peer)(struct ibchan_channel *ch);
 	/* the device has forgotten what was posted; under the right to reap the cq */
 	void (*flush)(struct ibchan_channel *ch);
-	void (*unlist)(struct ibchan_channel *ch);	/* it is closed; under the device's lock */
 	/*
 	 * its queue pair is gone, or never was, and neither may be the part: @make has failed;
 	 * without the gate
@@ -142,9 +141,9 @@ struct ibchan_history {
 /*
  * The keepalive of a channel.
  *
- * @silence is immutable once connected, @share once built, @node is under the device's watch_lock.
- * @due, @looked, @retired, @heard, @doubted, @behind, @asked, @overdue and @patient belong to the
- * worker that has taken the channel out of the queue, under the device's lock.
+ * @silence is immutable once connected, @share from when it is built to its end, @node is under the
+ * device's watch_lock. @due, @looked, @retired, @heard, @doubted, @behind, @asked and @patient
+ * belong to the worker that has taken the channel out of the queue, under the device's lock.
  */
 struct ibchan_watch {
 	__connect_only struct ib_cqe cqe;	/* of the probe */
@@ -165,7 +164,6 @@ struct ibchan_watch {
 	__connect_only u32 behind;
 	/* since when the peer owes an answer to the probe that is out, in jiffies */
 	__connect_only unsigned long asked;
-	__connect_only bool overdue;	/* it owed one for too long at the last look */
 	u32 sent;	/* probes ever posted; written under the post lock */
 	/* probes that have succeeded; written by the owner of the send cq */
 	__connect_only u32 answered;

@@ -124,7 +124,6 @@ bool ibchan_channel_end(struct ibchan_channel *ch)
 	ibchan_channel_stop(ch, false, drain_deadline(ch));
 	if (!ch->leaked) {
 		mutex_lock(&dev->lock);
-		ibchan_parts_call(unlist, ch);
 		list_del(&ch->link);
 		mutex_unlock(&dev->lock);
 	}

@@ -190,7 +190,6 @@ static int make(struct ibchan_channel *ch, struct ibchan_reason *reason)
 	if (!fresh)
 		return -ENOMEM;
 	fresh->budget = ch->qp.pd->cost.budget;
-	fresh->watched = RB_ROOT_CACHED;
 	spin_lock(&dev->watch_lock);
 	list_for_each_entry(share, &dev->watch_shares, link)
 		if (share->budget == fresh->budget)
@@ -207,22 +206,24 @@ static int make(struct ibchan_channel *ch, struct ibchan_reason *reason)
 	return 0;
 }
 
-/* The channel is not watched any more; it may have no share. */
+/* The channel has broken, if it was ever watched; it may have no share. */
 static void end(struct ibchan_channel *ch)
 {
 	struct ibchan_watch_share *share = ch->watch.share;
-	struct ibchan_device *dev = ch->qp.dev;
-	bool last;
 
 	if (!share)
 		return;
-	spin_lock(&dev->watch_lock);
-	last = !--share->users;
-	if (last)
-		list_del(&share->link);
-	spin_unlock(&dev->watch_lock);
-	if (last)
-		kfree(share);
+	/* Under this lock the worker does not look at the channel, and finds it no more. */
+	guard(mutex)(&ch->qp.dev->lock);
+	guard(spinlock)(&ch->qp.dev->watch_lock);
+	dequeue(&ch->watch);
+	/* A query may still come. */
+	ch->watch.share = NULL;
+	share->num -= !!ch->watch.silence;
+	if (--share->users)
+		return;
+	list_del(&share->link);
+	kfree(share);
 }
 
 /*
@@ -243,12 +244,11 @@ void ibchan_watch_begin(struct ibchan_channel *ch, const struct ibchan_endpoint 
 	watch->heard = watch->looked + (ch->cm ? 0 : msecs_to_jiffies(keepalive_ms) / 2);
 	watch->silence = msecs_to_jiffies(keepalive_ms) / 2;
 	watch->due = watch->looked + look_interval(watch);
-	spin_lock(&ch->qp.dev->watch_lock);
+	guard(spinlock)(&ch->qp.dev->watch_lock);
 	watch->share->num++;
 	enqueue(watch);
 	if (first_watched(ch->qp.dev) == watch)
 		schedule_worker(ch->qp.dev);
-	spin_unlock(&ch->qp.dev->watch_lock);
 }
 
 /*
@@ -260,34 +260,18 @@ void ibchan_watch_doubt(struct ibchan_channel *ch)
 	struct ibchan_device *dev = ch->qp.dev;
 
 	/* Removal has stopped the worker for good. */
-	if (ibchan_device_enter(dev))
+	CLASS(ibchan_command, inside)(dev);
+	if (!inside)
 		return;
 	/* Under this lock the worker does not look at the channel. */
-	mutex_lock(&dev->lock);
-	spin_lock(&dev->watch_lock);
-	if (dequeue(&ch->watch)) {
-		ch->watch.doubted = true;
-		ch->watch.due = jiffies;
-		enqueue(&ch->watch);
-		schedule_worker(dev);
-	}
-	spin_unlock(&dev->watch_lock);
-	mutex_unlock(&dev->lock);
-	ibchan_device_exit(dev);
-}
-
-/* The channel is closed; it may never have been watched. */
-static void unlist(struct ibchan_channel *ch)
-{
-	struct ibchan_device *dev = ch->qp.dev;
-
-	lockdep_assert_held(&dev->lock);
-	if (!ch->watch.silence)
+	guard(mutex)(&dev->lock);
+	guard(spinlock)(&dev->watch_lock);
+	if (!dequeue(&ch->watch))
 		return;
-	spin_lock(&dev->watch_lock);
-	ch->watch.share->num--;
-	dequeue(&ch->watch);
-	spin_unlock(&dev->watch_lock);
+	ch->watch.doubted = true;
+	ch->watch.due = jiffies;
+	enqueue(&ch->watch);
+	schedule_worker(dev);
 }
 
 /* Under the right to reap the cq. */
@@ -323,7 +307,6 @@ static void post_probe(struct ibchan_channel *ch)
 		WRITE_ONCE(watch->sent, watch->sent + 1);
 		watch->behind = ch->send.places.posted;
 		watch->asked = watch->looked;
-		watch->overdue = false;
 		return;
 	}
 	atomic_dec(&cq->in_flight);
@@ -331,8 +314,9 @@ static void post_probe(struct ibchan_channel *ch)
 }
 
 /*
- * A probe is out. The caller holds the post lock. The look that finds it overdue has its
- * completion fetched, in case that it is there. Without a @notice_ms it may be out for ever.
+ * A probe is out, and since it is, each look writes its time into @heard. The caller holds the post
+ * lock. The look that finds the probe overdue has its completion fetched, in case that it is there,
+ * and the next one breaks the channel. Without a @notice_ms it may be out for ever.
  */
 static void await_answer(struct ibchan_channel *ch, bool heard)
 {
@@ -342,16 +326,14 @@ static void await_answer(struct ibchan_channel *ch, bool heard)
 	unsigned long time = msecs_to_jiffies(notice_ms - ibchan_keepalive_asks_ms(keepalive_ms));
 
 	/* A probe behind works that have not ended is held up. */
-	if (heard || (s32)(watch->behind - READ_ONCE(ch->send.places.retired)) > 0) {
+	if (heard || (s32)(watch->behind - READ_ONCE(ch->send.places.retired)) > 0)
 		watch->asked = watch->looked;
-		watch->overdue = false;
-	}
-	if (watch->overdue && !ibchan_cq_is_to_reap(ch->send.cq)) {
+	/* It was overdue at the last look. */
+	if (notice_ms && time_after(watch->heard, watch->asked + time) &&
+	    !ibchan_cq_is_to_reap(ch->send.cq))
 		ibchan_channel_break_later(ch, -ETIMEDOUT, IB_WC_RESP_TIMEOUT_ERR);
-		return;
-	}
-	watch->overdue = notice_ms && time_after(watch->looked, watch->asked + time);
-	ibchan_cq_reap_later(ch->send.cq);
+	else
+		ibchan_cq_reap_later(ch->send.cq);
 }
 
 /* The caller holds the post lock. Returns the steps that it took. */
@@ -431,18 +413,16 @@ static bool look_at_next(struct ibchan_device *dev, u32 *steps)
 
 	/* The lock keeps the channel. */
 	guard(mutex)(&dev->lock);
-	spin_lock(&dev->watch_lock);
-	watch = take_due(dev);
-	spin_unlock(&dev->watch_lock);
+	scoped_guard(spinlock, &dev->watch_lock)
+		watch = take_due(dev);
 	if (!watch)
 		return false;
 	ch = container_of(watch, struct ibchan_channel, watch);
 	ibchan_fault_linger(IBCHAN_WINDOW_WATCHED);
 	if (READ_ONCE(ch->state) < IBCHAN_CHANNEL_BROKEN) {
 		*steps += look_at(ch);
-		spin_lock(&dev->watch_lock);
-		enqueue(watch);
-		spin_unlock(&dev->watch_lock);
+		scoped_guard(spinlock, &dev->watch_lock)
+			enqueue(watch);
 	}
 	return true;
 }
@@ -458,9 +438,8 @@ static void watch_work(struct work_struct *work)
 	guard(ibchan_noio)();
 	while (steps < MAX_STEPS && looks++ < MAX_LOOKS && look_at_next(dev, &steps))
 		cond_resched();
-	spin_lock(&dev->watch_lock);
+	guard(spinlock)(&dev->watch_lock);
 	schedule_worker(dev);
-	spin_unlock(&dev->watch_lock);
 }
 
 static void device_comes(struct ibchan_device *dev)
@@ -510,31 +489,25 @@ static void flush(struct ibchan_channel *ch)
 		ch->send.cq->retired++;
 }
 
-/* How many looks come before one at @ch, which has a share, at most, itself included. */
-static u32 rivals(const struct ibchan_channel *ch)
-{
-	const struct ibchan_watch_share *own = ch->watch.share, *share;
-	struct ibchan_device *dev = ch->qp.dev;
-	u32 num = 0;
-
-	spin_lock(&dev->watch_lock);
-	list_for_each_entry(share, &dev->watch_shares, link)
-		num += min(share->num, own->num);
-	spin_unlock(&dev->watch_lock);
-	return num;
-}
-
 static void fill_facts(const struct ibchan_channel *ch, struct ibchan_facts *facts)
 {
+	const struct ibchan_watch_share *own, *share;
+	struct ibchan_device *dev = ch->qp.dev;
+	u32 looks = 0;
+
 	facts->probes_sent = READ_ONCE(ch->watch.sent);
 	facts->probes_answered = READ_ONCE(ch->watch.answered);
-	facts->notice_ms = 0;
-	if (!ch->watch.silence)
+	facts->notice_ms = ch->watch.silence ?
+			   ibchan_keepalive_notice_ms(ch->options.keepalive_ms, &ch->qp.params) : 0;
+	guard(spinlock)(&dev->watch_lock);
+	own = ch->watch.share;
+	if (!facts->notice_ms || !own)
 		return;
-	facts->notice_ms = ibchan_keepalive_notice_ms(ch->options.keepalive_ms, &ch->qp.params);
+	/* At most so many looks come before one at this channel, that one included. */
+	list_for_each_entry(share, &dev->watch_shares, link)
+		looks += min(share->num, own->num);
 	/* A question may be late by a round in which all channels of the device ask. */
-	if (facts->notice_ms)
-		facts->notice_ms += rivals(ch) * STEPS_OF_ROUND / MAX_STEPS * REST_MS;
+	facts->notice_ms += looks * STEPS_OF_ROUND / MAX_STEPS * REST_MS;
 }
 
 const struct ibchan_channel_part ibchan_watch_part = {
@@ -543,7 +516,6 @@ const struct ibchan_channel_part ibchan_watch_part = {
 	.forget_marker = forget_marker,
 	.defers_marker = defers_marker,
 	.flush = flush,
-	.unlist = unlist,
 	.end = end,
 	.fill_facts = fill_facts,
 };
