@@ -12,7 +12,7 @@
  *	ibchan_device.gate	commands and ends are inside, or removal is alone (gate.c);
  *				it guards the ->ib pointers of everything below a
  *				device. No fault on user memory is taken inside
- *	listeners_lock		listeners, of each device and of all (listen.c)
+ *	listeners_lock		the list of listeners (listen.c)
  *	rdma_cm's handler mutex	of an id; the steps of connecting run under it, without
  *				the gate
  *	devices_lock		list of devices (device.c)

@@ -18,7 +18,6 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
-#include <linux/spinlock.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
@@ -39,13 +38,12 @@ struct ibchan_listener {
 	struct ibchan_request_queue queue;	/* requests that are not taken yet */
 	u32 backlog;	/* how many may wait there */
 	struct ibchan_payer payer;	/* the budget that requests are charged to */
-	int dead;	/* the device of its address, or the only one, has left */
+	/* it closes, or the device of its address, or the only one, has left */
+	int dead;
 	struct net *net;	/* holds a reference */
 	struct delayed_work renew;	/* listens again where the address is, if it has gone */
-	spinlock_t lock;	/* guards @closed */
-	bool closed;	/* @renew is not queued any more */
-	struct list_head all;	/* in the list of all, under listeners_lock */
-	struct list_head link;	/* in @dev's list, under listeners_lock */
+	bool begun;	/* @address and @id are there for @renew */
+	struct list_head link;	/* in the list of all, under listeners_lock */
 	void (*ready)(void *priv);	/* the consumer's, with @priv */
 	void *priv;
 	struct sockaddr_storage address;	/* with the port */
@@ -93,16 +91,9 @@ static void device_left(struct ibchan_device *dev)
 	struct ibchan_listener *listener;
 
 	guard(mutex)(&listeners_lock);
-	list_for_each_entry(listener, &dev->listeners, link)
-		listener_die(listener);
-}
-
-static void listener_renew_later(struct ibchan_listener *listener, unsigned long delay)
-{
-	spin_lock(&listener->lock);
-	if (!listener->closed)
-		queue_delayed_work(ibchan_slow_wq, &listener->renew, delay);
-	spin_unlock(&listener->lock);
+	list_for_each_entry(listener, &listeners, link)
+		if (listener->dev == dev)
+			listener_die(listener);
 }
 
 /* An address of a listener may have come or gone. */
@@ -111,8 +102,8 @@ static void addresses_change(struct ibchan_device *dev)
 	struct ibchan_listener *listener;
 
 	guard(mutex)(&listeners_lock);
-	list_for_each_entry(listener, &listeners, all)
-		listener_renew_later(listener, 0);
+	list_for_each_entry(listener, &listeners, link)
+		queue_delayed_work(ibchan_slow_wq, &listener->renew, 0);
 }
 
 const struct ibchan_device_client ibchan_listen_client = {
@@ -128,7 +119,7 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return request_arrived(listener, id, &event->param.conn);
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		listener_renew_later(listener, 0);
+		queue_delayed_work(ibchan_slow_wq, &listener->renew, 0);
 		return 0;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		listener_die(listener);
@@ -139,43 +130,12 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	}
 }
 
-static u32 listener_backlog(const struct ibchan_listener_init *init)
-{
-	return init->backlog ?: IBCHAN_DEFAULT_BACKLOG;
-}
-
-static void listener_renew(struct work_struct *work);
-
-static struct ibchan_listener *listener_alloc(const struct ibchan_listener_init *init)
-{
-	struct ibchan_listener *listener = kzalloc(sizeof(*listener), GFP_KERNEL_ACCOUNT);
-
-	if (!listener)
-		return NULL;
-	spin_lock_init(&listener->lock);
-	INIT_LIST_HEAD(&listener->queue.requests);
-	ibchan_payer_init(&listener->payer, init->budget);
-	INIT_LIST_HEAD(&listener->link);
-	INIT_LIST_HEAD(&listener->all);
-	INIT_DELAYED_WORK(&listener->renew, listener_renew);
-	listener->net = get_net(init->net);
-	listener->backlog = listener_backlog(init);
-	listener->ready = init->ready;
-	listener->priv = init->priv;
-	listener->dev = init->dev;
-	if (listener->dev)
-		ibchan_device_hold(listener->dev);
-	return listener;
-}
-
 /* Any address of IPv6 means any of IPv4, too, whatever the system's default is. */
 static int listener_bind(struct ibchan_listener *listener, struct rdma_cm_id *id,
 			 const struct sockaddr *address, struct ibchan_reason *reason)
 {
-	int ret = 0;
+	int ret = address->sa_family == AF_INET6 ? rdma_set_afonly(id, 0) : 0;
 
-	if (address->sa_family == AF_INET6)
-		ret = rdma_set_afonly(id, 0);
 	if (!ret)
 		ret = rdma_bind_addr(id, (struct sockaddr *)address);
 	/* A request to the address of one device never comes over another one. */
@@ -211,7 +171,7 @@ static struct rdma_cm_id *listener_open(struct ibchan_listener *listener,
  */
 static void listener_own(struct ibchan_listener *listener, struct rdma_cm_id *id)
 {
-	/* Seen before @dead is read: listener_event() writes that, then takes the id. */
+	/* Seen before @dead is read: a handler and the close write that, then take the id. */
 	smp_store_mb(listener->id, id);
 	if (!READ_ONCE(listener->dead))
 		return;
@@ -240,8 +200,12 @@ static void listener_renew(struct work_struct *work)
 {
 	struct ibchan_listener *listener = container_of(to_delayed_work(work),
 							struct ibchan_listener, renew);
-	struct rdma_cm_id *id = ibchan_cm_take_id(&listener->id);
+	struct rdma_cm_id *id;
 
+	/* Its opener looks again. */
+	if (!smp_load_acquire(&listener->begun))
+		return;
+	id = ibchan_cm_take_id(&listener->id);
 	if (id && id_has_address(id)) {
 		listener_own(listener, id);
 		return;
@@ -252,37 +216,34 @@ static void listener_renew(struct work_struct *work)
 		return;
 	id = listener_open(listener, (struct sockaddr *)&listener->address, NULL);
 	if (IS_ERR(id))
-		listener_renew_later(listener, RENEW_PAUSE);
+		queue_delayed_work(ibchan_slow_wq, &listener->renew, RENEW_PAUSE);
 	else
 		listener_own(listener, id);
 }
 
-static int listener_start(struct ibchan_listener *listener, const struct ibchan_listener_init *init,
+static int listener_start(struct ibchan_listener *listener, const struct sockaddr *address,
 			  struct ibchan_reason *reason)
 {
-	struct rdma_cm_id *id;
 	struct ibchan_device *dev = listener->dev;
 	int ret = dev ? ibchan_device_enter(dev) : 0;
+	struct rdma_cm_id *id;
 
 	if (ret)
 		return ret;
-	/* No request comes over a device that has left: its removal tells these listeners. */
-	if (dev) {
-		mutex_lock(&listeners_lock);
-		list_add_tail(&listener->link, &dev->listeners);
-		mutex_unlock(&listeners_lock);
+	/* No request comes over a device that has left: its removal tells the listeners here. */
+	scoped_guard(mutex, &listeners_lock)
+		list_add_tail(&listener->link, &listeners);
+	if (dev)
 		ibchan_device_exit(dev);
-	}
-	id = listener_open(listener, init->address, reason);
+	id = listener_open(listener, address, reason);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	listener->address = id->route.addr.src_addr;
 	listener_own(listener, id);
-	mutex_lock(&listeners_lock);
-	list_add_tail(&listener->all, &listeners);
-	mutex_unlock(&listeners_lock);
-	/* The address may have gone before the listener was in the list. */
-	listener_renew_later(listener, 0);
+	/* Pairs with listener_renew(). */
+	smp_store_release(&listener->begun, true);
+	/* The address may have gone before. */
+	queue_delayed_work(ibchan_slow_wq, &listener->renew, 0);
 	return 0;
 }
 
@@ -303,20 +264,32 @@ static int listener_start(struct ibchan_listener *listener, const struct ibchan_
 struct ibchan_listener *ibchan_listener_create(const struct ibchan_listener_init *init,
 					       struct ibchan_reason *reason)
 {
+	u32 backlog = init->backlog ?: IBCHAN_DEFAULT_BACKLOG;
 	struct ibchan_listener *listener;
 	int ret;
 
 	might_sleep();
-	if (listener_backlog(init) > IBCHAN_MAX_BACKLOG)
-		return ERR_PTR(ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_BACKLOG,
-						       init->backlog, 1, IBCHAN_MAX_BACKLOG));
+	if (backlog > IBCHAN_MAX_BACKLOG)
+		return ERR_PTR(ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_BACKLOG, backlog, 1,
+						       IBCHAN_MAX_BACKLOG));
 	ret = ibchan_check_address(init->address, reason);
 	if (ret)
 		return ERR_PTR(ret);
-	listener = listener_alloc(init);
+	listener = kzalloc(sizeof(*listener), GFP_KERNEL_ACCOUNT);
 	if (!listener)
 		return ERR_PTR(-ENOMEM);
-	ret = listener_start(listener, init, reason);
+	INIT_LIST_HEAD(&listener->queue.requests);
+	INIT_LIST_HEAD(&listener->link);
+	INIT_DELAYED_WORK(&listener->renew, listener_renew);
+	ibchan_payer_init(&listener->payer, init->budget);
+	listener->net = get_net(init->net);
+	listener->backlog = backlog;
+	listener->ready = init->ready;
+	listener->priv = init->priv;
+	listener->dev = init->dev;
+	if (listener->dev)
+		ibchan_device_hold(listener->dev);
+	ret = listener_start(listener, init->address, reason);
 	if (!ret)
 		return listener;
 	ibchan_listener_close(listener);
@@ -368,17 +341,16 @@ void ibchan_listener_close(struct ibchan_listener *listener)
 	struct rdma_cm_id *id;
 
 	might_sleep();
-	mutex_lock(&listeners_lock);
-	list_del_init(&listener->link);
-	list_del_init(&listener->all);
-	mutex_unlock(&listeners_lock);
-	spin_lock(&listener->lock);
-	listener->closed = true;
-	spin_unlock(&listener->lock);
+	scoped_guard(mutex, &listeners_lock)
+		list_del_init(&listener->link);
+	/* Either the work sees this and destroys its id, or the id is there to be taken. */
+	WRITE_ONCE(listener->dead, 1);
 	cancel_delayed_work_sync(&listener->renew);
 	id = ibchan_cm_take_id(&listener->id);
 	if (id)
 		rdma_destroy_id(id);
+	/* The handler of the id may have queued it meanwhile. */
+	cancel_delayed_work_sync(&listener->renew);
 	while ((request = ibchan_request_pop(&listener->queue)))
 		ibchan_request_free(request);
 	if (listener->dev)

@@ -85,13 +85,12 @@ struct ibchan_device {
 	/* NULL once the device is gone; guarded by @gate, and by guests of it */
 	struct ib_device *ib;
 	struct ibchan_gate gate;	/* see the lock order */
-	struct mutex lock;	/* guards the lists but @listeners and @lingering */
+	struct mutex lock;	/* guards the lists but @lingering */
 
 	__verbs_only struct list_head pds;	/* its protection domains */
 	__verbs_only struct list_head mrs;	/* its memory regions */
 	__verbs_only struct list_head cqs;	/* its completion queues */
 	struct list_head channels;	/* its channels */
-	struct list_head listeners;	/* listeners of this device only; under listeners_lock */
 	__verbs_only struct list_head charges;	/* of cgroups, for objects on it */
 	__verbs_only struct list_head link;	/* in the list of devices, under devices_lock */
 	__verbs_only refcount_t users;	/* its objects and its holders */
