@@ -28,18 +28,18 @@
 /*
  * The id of a channel that is closed.
  *
- * @link, @begun and @over are under @dev->linger_lock.
+ * @link and @over are under @dev->linger_lock.
  */
 struct lingering {
 	struct rdma_cm_id *id;	/* its handler may bring @end forward */
 	struct ibchan_device *dev;	/* holds a reference */
 	struct ibchan_cost cost;	/* of kernel memory, charged to the channel's user */
 	struct list_head link;	/* in @dev->lingering until it is taken */
-	bool begun;	/* @end is, or was, queued */
 	bool over;	/* there is nothing to wait for */
 	struct delayed_work end;	/* destroys @id */
 };
 
+/* No handler of the id runs any more. */
 static void linger_free(struct lingering *linger)
 {
 	ibchan_device_put(linger->dev);
@@ -52,14 +52,14 @@ static void linger_work(struct work_struct *work)
 	struct lingering *linger = container_of(to_delayed_work(work), struct lingering, end);
 	bool is_ours;
 
-	spin_lock(&linger->dev->linger_lock);
-	is_ours = !list_empty(&linger->link);
-	list_del_init(&linger->link);
-	spin_unlock(&linger->dev->linger_lock);
+	scoped_guard(spinlock, &linger->dev->linger_lock) {
+		is_ours = !list_empty(&linger->link);
+		list_del_init(&linger->link);
+	}
 	if (!is_ours)
 		return;
 	rdma_destroy_id(linger->id);
-	/* A handler may have queued @end once more before the id was taken. */
+	/* A handler may have queued @end once more. */
 	cancel_delayed_work(&linger->end);
 	linger_free(linger);
 }
@@ -68,29 +68,12 @@ static void linger_work(struct work_struct *work)
 static int linger_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct lingering *linger = id->context;
-	struct ibchan_device *dev = linger->dev;
 
-	spin_lock(&dev->linger_lock);
+	guard(spinlock)(&linger->dev->linger_lock);
 	linger->over = true;
-	if (linger->begun && !list_empty(&linger->link))
+	if (delayed_work_pending(&linger->end))
 		mod_delayed_work(ibchan_slow_wq, &linger->end, 0);
-	spin_unlock(&dev->linger_lock);
 	return 0;
-}
-
-/* Returns false where as many of the user's ids linger on the device as may. */
-static bool linger_join(struct lingering *linger, struct ibchan_device *dev)
-{
-	struct lingering *other;
-	u32 num = 0;
-
-	spin_lock(&dev->linger_lock);
-	list_for_each_entry(other, &dev->lingering, link)
-		num += other->cost.budget == linger->cost.budget;
-	if (num < MAX_LINGERING)
-		list_add_tail(&linger->link, &dev->lingering);
-	spin_unlock(&dev->linger_lock);
-	return num < MAX_LINGERING;
 }
 
 /*
@@ -103,7 +86,8 @@ static struct lingering *linger_prepare(struct ibchan_device *dev, struct rdma_c
 					struct ibchan_budget *budget)
 {
 	const struct ibchan_payer payer = { .budget = budget, .exempt = true };
-	struct lingering *linger = kzalloc(sizeof(*linger), GFP_KERNEL_ACCOUNT);
+	struct lingering *linger = kzalloc(sizeof(*linger), GFP_KERNEL_ACCOUNT), *other;
+	u32 num = 0;
 
 	if (!linger)
 		return NULL;
@@ -112,30 +96,20 @@ static struct lingering *linger_prepare(struct ibchan_device *dev, struct rdma_c
 	ibchan_device_hold(dev);
 	linger->id = id;
 	linger->dev = dev;
-	if (!linger_join(linger, dev)) {
+	INIT_DELAYED_WORK(&linger->end, linger_work);
+	scoped_guard(spinlock, &dev->linger_lock) {
+		list_for_each_entry(other, &dev->lingering, link)
+			num += other->cost.budget == budget;
+		if (num < MAX_LINGERING)
+			list_add_tail(&linger->link, &dev->lingering);
+	}
+	if (num >= MAX_LINGERING) {
 		linger_free(linger);
 		return NULL;
 	}
-	INIT_DELAYED_WORK(&linger->end, linger_work);
 	id->context = linger;
 	id->event_handler = linger_event;
 	return linger;
-}
-
-/*
- * The id belongs to @linger from here on, which may be gone when this returns. Waits for the peer
- * for @ms, and ten seconds at most. The gate is still held, the handler's mutex is not.
- */
-static void linger_begin(struct lingering *linger, s64 ms)
-{
-	struct ibchan_device *dev = linger->dev;
-	u32 wait_ms = clamp_t(s64, ms, 0, LINGER_MS);
-
-	spin_lock(&dev->linger_lock);
-	linger->begun = true;
-	queue_delayed_work(ibchan_slow_wq, &linger->end,
-			   linger->over ? 0 : msecs_to_jiffies(wait_ms));
-	spin_unlock(&dev->linger_lock);
 }
 
 /* None of the device's channels has an id any more. */
@@ -182,19 +156,26 @@ static void heard_peer(struct ibchan_channel *ch)
 		queue_work(ibchan_wq, &cm->heard_work);
 }
 
+/* The gate is held, or it is closed. */
 static void id_end(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
+	struct ibchan_device *dev = cm->ch->qp.dev;
+	s64 ms = ktime_ms_delta(cm->stage_end, ktime_get());
 	struct lingering *linger = NULL;
 
 	rdma_lock_handler(id);
 	/* Has it accepted, and may the peer still hear of that, and tell? */
 	if (cm->stage == IBCHAN_STAGE_ACCEPT && !cm->over && !cm->ch->qp.gid.iwarp)
-		linger = linger_prepare(cm->ch->qp.dev, id, cm->ch->qp.pd->cost.budget);
+		linger = linger_prepare(dev, id, cm->ch->qp.pd->cost.budget);
 	rdma_unlock_handler(id);
-	if (linger)
-		linger_begin(linger, ktime_ms_delta(cm->stage_end, ktime_get()));
-	else
+	if (!linger) {
 		rdma_destroy_id(id);
+		return;
+	}
+	/* It may be gone behind this. */
+	guard(spinlock)(&dev->linger_lock);
+	queue_delayed_work(ibchan_slow_wq, &linger->end, linger->over ? 0 :
+			   msecs_to_jiffies(clamp_t(s64, ms, 0, LINGER_MS)));
 }
 
 /*
