@@ -6,6 +6,7 @@
 #include <rdma/ibchan_connect.h>
 #include <rdma/rdma_cm.h>
 
+#include "only.h"
 #include "parts.h"
 
 /* The other side, as far as it has told. */

@@ -178,8 +178,17 @@ struct ibchan_channel {
 	u32 state;
 };
 
+struct ibchan_cost {
+	int unused;
+};
+
+struct ibchan_request_attr {
+	int unused;
+};
+
 struct ibchan_connect;
 struct ibchan_device;
+struct ibchan_payer;
 struct rdma_cm_event;
 
 int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
