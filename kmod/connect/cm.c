@@ -10,14 +10,16 @@
  * waits for the handler. Removal keeps this order, too; rdma_cm, whose
  * client is older than ours, sees a device leave later and has no channel's id on it.
  *
- * A step that fails breaks the channel. That tells the peer, if there is one already.
+ * A step that fails breaks the channel, unless the peer has another address: see cm_attempt.c. That
+ * tells the peer, if there is one already.
  */
-#include <linux/cred.h>
 #include <linux/errno.h>
-#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/sched/signal.h>
-#include <linux/slab.h>
-#include <net/net_namespace.h>
+#include <linux/sched/task.h>
+#include <linux/uidgid.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
@@ -29,56 +31,6 @@
 static int plain_error(int status, int otherwise)
 {
 	return status < 0 ? status : otherwise;
-}
-
-/*
- * A connection has failed, or ended; @cm_error as in struct ibchan_connection. If the peer has
- * another address, that is tried instead. Returns 0.
- */
-int ibchan_cm_fail(struct ibchan_cm *cm, int cm_error, int error)
-{
-	if (ibchan_cm_goes_on(cm, cm_error, error))
-		return 0;
-	error = ibchan_cm_verdict(cm, &cm_error, error);
-	if (is_connecting(cm->ch))
-		ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, error, READ_ONCE(cm->stage),
-				   (s64)cm_error);
-	WRITE_ONCE(cm->cm_error, cm_error);
-	cm->over = true;
-	ibchan_channel_break(cm->ch, error);
-	return 0;
-}
-
-/* In the address stage only a neighbour's answer is waited for: without one it is not there. */
-static int stage_error(const struct ibchan_cm *cm, int error)
-{
-	return error == -ETIMEDOUT && READ_ONCE(cm->stage) == IBCHAN_STAGE_ADDRESS ?
-	       -EHOSTUNREACH : error;
-}
-
-static void deadline_passed(struct work_struct *work)
-{
-	struct ibchan_cm *cm = container_of(to_delayed_work(work), struct ibchan_cm, deadline);
-	ktime_t left = ktime_sub(READ_ONCE(cm->stage_end), ktime_get());
-	int error = stage_error(cm, -ETIMEDOUT);
-	int cm_error = 0;
-
-	/* Ticks that were late when the stage began come at once, and the timer with them. */
-	if (left > 0)
-		queue_delayed_work(ibchan_wq, &cm->deadline, nsecs_to_jiffies(left) + 1);
-	else if (!ibchan_cm_goes_on(cm, 0, error))
-		ibchan_channel_give_up(cm->ch, ibchan_cm_verdict(cm, &cm_error, error));
-}
-
-/* The stage begins, and its time. */
-void ibchan_cm_enter_stage(struct ibchan_cm *cm, u32 stage)
-{
-	u32 ms = ibchan_cm_stage_ms(cm, stage);
-
-	WRITE_ONCE(cm->stage, stage);
-	ibchan_history_add(cm->ch, IBCHAN_HISTORY_CM, 0, stage, 0);
-	WRITE_ONCE(cm->stage_end, ktime_add_ms(ktime_get(), ms));
-	mod_delayed_work(ibchan_wq, &cm->deadline, msecs_to_jiffies(ms));
 }
 
 /* From now on a channel posts only the reads that its peer serves. Under the qp lock. */
@@ -117,7 +69,6 @@ void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id)
 static int address_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
 	struct ibchan_channel *ch = cm->ch;
-	int ret;
 
 	if (id->device != ch->qp.dev->ib) {
 		ibchan_cm_fail(cm, 0, -EXDEV);
@@ -129,25 +80,151 @@ static int address_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	if (ch->qp.params.traffic_class)
 		rdma_set_service_type(id, ch->qp.params.traffic_class);
 	ibchan_cm_enter_stage(cm, IBCHAN_STAGE_ROUTE);
-	ret = rdma_resolve_route(id, cm->stage_ms[IBCHAN_STAGE_ROUTE]);
-	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
+	return ibchan_cm_stepped(cm, rdma_resolve_route(id, cm->stage_ms[IBCHAN_STAGE_ROUTE]));
 }
 
-/* @param refers to @cm. */
-void ibchan_cm_fill_request(const struct ibchan_cm *cm, struct rdma_conn_param *param)
+/* The parameters of a request, or of an answer; @kind: IBCHAN_WIRE_*. @param refers to @cm. */
+void ibchan_cm_fill_message(struct ibchan_cm *cm, u16 kind, struct rdma_conn_param *param)
 {
-	const struct ibchan_channel *ch = cm->ch;
+	const struct ibchan_params *params = &cm->ch->qp.params;
 
+	ibchan_cm_data_head(cm, kind);
 	*param = (struct rdma_conn_param){
 		.private_data = cm->length ? cm->data : NULL,
 		.private_data_len = cm->length,
-		.responder_resources = ch->qp.params.max_rd_atomic,
-		.initiator_depth = ch->qp.params.max_rd_atomic,
+		.responder_resources = params->max_rd_atomic,
+		.initiator_depth = params->max_rd_atomic,
 		.flow_control = 1,
-		.retry_count = ch->qp.params.ack_retries,
-		.rnr_retry_count = ch->qp.params.rnr_retries,
-		.qp_num = ch->qp.ib->qp_num,
+		.retry_count = params->ack_retries,
+		.rnr_retry_count = params->rnr_retries,
+		.qp_num = cm->ch->qp.ib->qp_num,
 	};
+}
+
+/*
+ * Requests over iWARP. The driver may wait for TCP before it sends one: siw does, as long
+ * as TCP tries, which are minutes. The connection manager has one worker for the events of
+ * all connections, so a thread of the connection's own asks, and a signal ends its wait.
+ *
+ * Once the request is sent nothing can be done before the answer: the connection manager
+ * waits for it without an end when an id is destroyed, and so do a close and the removal of
+ * the device. Drivers have an end: siw gives up 10 s after it has sent the request. Where a
+ * port mapper runs and does not answer, 10 s more may pass before TCP is asked.
+ *
+ * A user's limit on processes does not count kernel threads. So a user's channels have at most
+ * MAX_ASKERS threads at a time; a further channel waits until one of these threads ends, and
+ * its deadline runs meanwhile.
+ */
+
+/* Threads of one user. */
+#define MAX_ASKERS	32
+
+/* Guards the lists, and @asker and @ask_link of each connection; inside the qp lock. */
+static DEFINE_MUTEX(ask_lock);
+static LIST_HEAD(asking);
+static LIST_HEAD(waiting);
+
+static int ask(void *arg);
+
+static int begin_to_ask(struct ibchan_cm *cm)
+{
+	struct task_struct *asker = kthread_create(ask, cm, "ibchan_ask");
+
+	if (IS_ERR(asker))
+		return PTR_ERR(asker);
+	cm->asker = get_task_struct(asker);
+	list_move_tail(&cm->ask_link, &asking);
+	wake_up_process(asker);
+	return 0;
+}
+
+/* For a connection that has had a thread. A second call does nothing. */
+static void end_asking(struct ibchan_cm *cm)
+{
+	struct ibchan_cm *other;
+
+	guard(mutex)(&ask_lock);
+	if (list_empty(&cm->ask_link))
+		return;
+	list_del_init(&cm->ask_link);
+	/* One that cannot get a thread waits on, as long as its deadline lets it. */
+	list_for_each_entry(other, &waiting, ask_link) {
+		if (!uid_eq(other->uid, cm->uid))
+			continue;
+		begin_to_ask(other);
+		return;
+	}
+}
+
+/* The signal comes behind a break or a close of the channel, so it is not missed. */
+static int ask(void *arg)
+{
+	struct rdma_conn_param param;
+	struct ibchan_cm *cm = arg;
+	int ret = 0;
+
+	/* The channel's end waits for this thread. */
+	guard(ibchan_noio)();
+	allow_signal(SIGKILL);
+	if (is_connecting(cm->ch)) {
+		ibchan_cm_fill_message(cm, IBCHAN_WIRE_REQUEST, &param);
+		ret = rdma_connect(cm->id, &param);
+	}
+	/* An interrupted wait has no result that matters. */
+	if (is_connecting(cm->ch))
+		ibchan_cm_stepped(cm, ret);
+	/* A signal that is pending, or comes, would keep the next thread from being made. */
+	disallow_signal(SIGKILL);
+	/* The close of the channel waits for this thread. */
+	end_asking(cm);
+	return 0;
+}
+
+/*
+ * Under the qp lock. 0 when that has begun, or is going to: a failure then breaks the
+ * channel. -EAGAIN when there may be no more processes.
+ */
+static int ask_by_thread(struct ibchan_cm *cm)
+{
+	const struct ibchan_cm *other;
+	u32 num = 0;
+
+	lockdep_assert_held(&cm->ch->qp.lock);
+	guard(mutex)(&ask_lock);
+	list_for_each_entry(other, &asking, ask_link)
+		num += uid_eq(other->uid, cm->uid);
+	if (num < MAX_ASKERS)
+		return begin_to_ask(cm);
+	list_add_tail(&cm->ask_link, &waiting);
+	return 0;
+}
+
+/* A request over iWARP waits for TCP no longer. Without the qp lock. */
+void ibchan_cm_interrupt(struct ibchan_channel *ch)
+{
+	struct ibchan_cm *cm = READ_ONCE(ch->cm);
+	struct task_struct *asker;
+
+	/*
+	 * Only iWARP has askers. Its callers create them under ask_lock, which allocates: other
+	 * transports do not wait for that lock.
+	 */
+	if (!cm || !ch->qp.gid.iwarp)
+		return;
+	scoped_guard(mutex, &ask_lock) {
+		asker = cm->asker;
+		cm->asker = NULL;
+		/* The connection waits for its turn no longer. */
+		if (!asker)
+			list_del_init(&cm->ask_link);
+	}
+	if (!asker)
+		return;
+	send_sig(SIGKILL, asker, 1);
+	kthread_stop(asker);
+	put_task_struct(asker);
+	/* A thread that is stopped before it has begun does nothing. */
+	end_asking(cm);
 }
 
 static int send_request(struct ibchan_cm *cm, struct rdma_cm_id *id)
@@ -156,6 +233,9 @@ static int send_request(struct ibchan_cm *cm, struct rdma_cm_id *id)
 	struct rdma_conn_param param;
 	int ret;
 
+	guard(ibchan_qp)(&ch->qp);
+	if (!is_connecting(ch) || cm->failed)
+		return 0;
 	ret = ibchan_qp_cm_init(&ch->qp, id);
 	if (ret)
 		return ret;
@@ -166,47 +246,32 @@ static int send_request(struct ibchan_cm *cm, struct rdma_cm_id *id)
 						ib_mtu_int_to_enum(ch->qp.params.mtu));
 	ibchan_cm_enter_stage(cm, IBCHAN_STAGE_REQUEST);
 	if (ch->qp.gid.iwarp)
-		return ibchan_cm_ask(cm);
-	ibchan_cm_fill_request(cm, &param);
+		return ask_by_thread(cm);
+	ibchan_cm_fill_message(cm, IBCHAN_WIRE_REQUEST, &param);
 	return rdma_connect_locked(id, &param);
-}
-
-static int route_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)
-{
-	struct ibchan_channel *ch = cm->ch;
-	int ret = 0;
-
-	ibchan_qp_lock(&ch->qp);
-	if (is_connecting(ch) && !cm->failed)
-		ret = send_request(cm, id);
-	ibchan_qp_unlock(&ch->qp);
-	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
-}
-
-static void meet_peer(struct ibchan_cm *cm)
-{
-	struct ibchan_channel *ch = cm->ch;
-
-	guard(ibchan_qp)(&ch->qp);
-	ch->peer.qpn = cpu_to_be32(cm->remote.qpn);
-	/* On iWARP nothing looks after a peer but TCP. */
-	if (!ch->qp.gid.iwarp)
-		ch->peer.flags = cm->remote.wire.flags & IBCHAN_WIRE_WRITES;
-	rdma_ip2gid((struct sockaddr *)&cm->peer, (union ib_gid *)ch->peer.gid);
-	ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, cm->remote.qpn, ch->qp.params.mtu);
-	/* The device may be leaving; then the peer need not be watched any more. */
-	if (ibchan_device_enter(ch->qp.dev))
-		return;
-	ibchan_watch_begin(ch, &ch->peer);
-	ibchan_device_exit(ch->qp.dev);
 }
 
 static void connected(struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
+	struct ibchan_channel *ch = cm->ch;
+
 	cancel_delayed_work(&cm->deadline);
 	WRITE_ONCE(cm->stage, IBCHAN_STAGE_DONE);
-	meet_peer(cm);
-	if (!ibchan_channel_connected(cm->ch))
+	scoped_guard(ibchan_qp, &ch->qp) {
+		/* The device may be leaving; then the peer need not be watched any more. */
+		CLASS(ibchan_command, inside)(ch->qp.dev);
+
+		ch->peer.qpn = cpu_to_be32(cm->remote.qpn);
+		/* On iWARP nothing looks after a peer but TCP. */
+		if (!ch->qp.gid.iwarp)
+			ch->peer.flags = cm->remote.wire.flags & IBCHAN_WIRE_WRITES;
+		rdma_ip2gid((struct sockaddr *)&cm->peer, (union ib_gid *)ch->peer.gid);
+		ibchan_history_add(ch, IBCHAN_HISTORY_CONNECTED, 0, cm->remote.qpn,
+				   ch->qp.params.mtu);
+		if (inside)
+			ibchan_watch_begin(ch, &ch->peer);
+	}
+	if (!ibchan_channel_connected(ch))
 		/* Broken meanwhile: the peer has to know. */
 		rdma_disconnect(id);
 }
@@ -224,19 +289,22 @@ static int hear_answer(struct ibchan_cm *cm, const struct rdma_conn_param *param
 	return ibchan_cm_data_check(&remote->wire, cm->plain, NULL);
 }
 
-/* The peer has accepted: the queue pair, then word that it may send. */
+/* The peer has accepted: the queue pair, then word that it may send. Under the qp lock. */
 static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *param)
 {
-	int ret = hear_answer(cm, param);
+	int ret;
 
+	if (!is_connecting(cm->ch) || READ_ONCE(cm->failed))
+		return -ECANCELED;
+	/* No other address is tried. */
+	WRITE_ONCE(cm->at, cm->num_others);
+	ret = hear_answer(cm, param);
 	if (!ret)
 		ret = ibchan_qp_cm_connect(&cm->ch->qp, id, NULL,
 					   ibchan_cm_wire_mtu(&cm->remote.wire));
-	if (ret) {
-		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
+	if (ret)
 		return ret;
-	}
 	ibchan_cm_bound_reads(cm->ch);
 	cm->ch->connected = 1;
 	return rdma_accept(id, NULL);
@@ -245,41 +313,32 @@ static int take_answer(struct ibchan_cm *cm, struct rdma_cm_id *id,
 static int answered(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		    const struct rdma_conn_param *param)
 {
-	struct ibchan_channel *ch = cm->ch;
-	int ret = -ECANCELED;
+	int ret;
 
-	ibchan_qp_lock(&ch->qp);
-	if (is_connecting(ch) && !READ_ONCE(cm->failed)) {
-		/* No other address is tried. */
-		WRITE_ONCE(cm->next, cm->num_others);
+	scoped_guard(ibchan_qp, &cm->ch->qp) {
 		ret = take_answer(cm, id, param);
-	} else {
-		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
+		if (ret)
+			rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
 	}
-	ibchan_qp_unlock(&ch->qp);
-	if (ret)
-		return ibchan_cm_fail(cm, ret, ret);
-	connected(cm, id);
-	return 0;
+	if (!ret)
+		connected(cm, id);
+	return ibchan_cm_stepped(cm, ret);
 }
 
 /* On iWARP the asking side hears of the answer and of the connection by one event. */
 static int established(struct ibchan_cm *cm, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *param)
 {
-	struct ibchan_channel *ch = cm->ch;
-	int ret = 0;
+	int ret;
 
-	ibchan_qp_lock(&ch->qp);
-	if (!cm->heard)
-		ret = hear_answer(cm, param);
-	ch->connected = 1;
-	ibchan_qp_unlock(&ch->qp);
-	/* The end of the channel tells the peer. */
-	if (ret)
-		return ibchan_cm_fail(cm, ret, ret);
-	connected(cm, id);
-	return 0;
+	scoped_guard(ibchan_qp, &cm->ch->qp) {
+		ret = cm->heard ? 0 : hear_answer(cm, param);
+		cm->ch->connected = 1;
+	}
+	/* The end of the channel tells the peer of an error. */
+	if (!ret)
+		connected(cm, id);
+	return ibchan_cm_stepped(cm, ret);
 }
 
 static int reject_error(const struct ibchan_cm *cm, const struct rdma_cm_event *event)
@@ -309,9 +368,8 @@ static int rejected(struct ibchan_cm *cm, const struct rdma_cm_event *event)
 		return 0;
 	if (ibchan_cm_goes_on(cm, event->status, error))
 		return 0;
-	ibchan_qp_lock(&cm->ch->qp);
-	ibchan_cm_data_rejected(cm, &event->param.conn);
-	ibchan_qp_unlock(&cm->ch->qp);
+	scoped_guard(ibchan_qp, &cm->ch->qp)
+		ibchan_cm_data_rejected(cm, &event->param.conn);
 	return ibchan_cm_fail(cm, event->status, error);
 }
 
@@ -339,7 +397,7 @@ int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		return address_resolved(cm, id);
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		return route_resolved(cm, id);
+		return ibchan_cm_stepped(cm, send_request(cm, id));
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		return answered(cm, id, &event->param.conn);
 	case RDMA_CM_EVENT_ESTABLISHED:
@@ -354,8 +412,7 @@ int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		return ibchan_cm_fail(cm, event->status,
-				      stage_error(cm, plain_error(event->status, -EHOSTUNREACH)));
+		return ibchan_cm_fail(cm, event->status, plain_error(event->status, -EHOSTUNREACH));
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 		return way_changed(cm, 1);
 	case RDMA_CM_EVENT_DISCONNECTED:
@@ -366,7 +423,7 @@ int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		/*
 		 * It is not the channel's device: removal of that has destroyed the id before.
-		 * begin_connect() may still be using the id under this lock.
+		 * ibchan_channel_connect() may still be using the id under this lock.
 		 */
 		ibchan_qp_lock(&cm->ch->qp);
 		ibchan_qp_unlock(&cm->ch->qp);
@@ -376,77 +433,4 @@ int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	default:
 		return 0;
 	}
-}
-
-static int fill_times(struct ibchan_cm *cm, const struct ibchan_connect *connect,
-		      struct ibchan_reason *reason)
-{
-	u32 *times = cm->stage_ms, stage;
-
-	times[IBCHAN_STAGE_ADDRESS] = connect->address_ms ?: IBCHAN_DEFAULT_ADDRESS_MS;
-	times[IBCHAN_STAGE_ROUTE] = connect->route_ms ?: IBCHAN_DEFAULT_ROUTE_MS;
-	times[IBCHAN_STAGE_REQUEST] = connect->connect_ms ?: IBCHAN_DEFAULT_CONNECT_MS;
-	times[IBCHAN_STAGE_ACCEPT] = connect->connect_ms ?: IBCHAN_DEFAULT_ACCEPT_MS;
-	for (stage = IBCHAN_STAGE_ADDRESS; stage <= IBCHAN_STAGE_ACCEPT; stage++)
-		if (times[stage] > IBCHAN_MAX_STAGE_MS)
-			return ibchan_refuse_values(reason, IBCHAN_REASON_STAGE_TIME, -EINVAL,
-						    (u64[3]) { times[stage], IBCHAN_MAX_STAGE_MS });
-	return 0;
-}
-
-/*
- * The datagram by which the asking peer says that it is connected may be lost while its messages
- * arrive. The first of them that retires a receive ends the wait for that datagram, and so does a
- * device that reports the first message of a queue pair in RTS: rdma_notify() takes either in its
- * place.
- */
-static void heard_work(struct work_struct *work)
-{
-	struct ibchan_cm *cm = container_of(work, struct ibchan_cm, heard_work);
-	struct rdma_cm_id *id = READ_ONCE(cm->id);
-
-	if (id && READ_ONCE(cm->stage) == IBCHAN_STAGE_ACCEPT)
-		rdma_notify(id, IB_EVENT_COMM_EST);
-}
-
-/* The connection has no id yet; cm_end.c frees it. -EINVAL for a time that is too long. */
-struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch, const struct ibchan_connect *connect,
-				   struct ibchan_reason *reason)
-{
-	struct ibchan_cm *cm = kzalloc(struct_size(cm, others, connect->num_others),
-				       GFP_KERNEL_ACCOUNT);
-	int ret;
-
-	if (!cm)
-		return ERR_PTR(-ENOMEM);
-	cm->ch = ch;
-	cm->uid = current_uid();
-	INIT_LIST_HEAD(&cm->ask_link);
-	INIT_DELAYED_WORK(&cm->deadline, deadline_passed);
-	INIT_WORK(&cm->heard_work, heard_work);
-	cm->plain = connect->flags & IBCHAN_CONNECT_FOREIGN;
-	ibchan_cm_again_init(cm, connect);
-	ret = fill_times(cm, connect, reason);
-	if (ret) {
-		kfree(cm);
-		return ERR_PTR(ret);
-	}
-	ibchan_cm_data_fill(cm, connect->data, connect->length);
-	return cm;
-}
-
-/* The connection is the channel's from now on. Under the qp lock. -EISCONN; -ESHUTDOWN. */
-int ibchan_cm_begin(struct ibchan_cm *cm, u32 stage, struct ibchan_reason *reason)
-{
-	struct ibchan_channel *ch = cm->ch;
-	int ret;
-
-	lockdep_assert_held(&ch->qp.lock);
-	ret = ibchan_channel_begin(ch, reason);
-	if (ret)
-		return ret;
-	/* A poster that sees the connection may post receives. */
-	WRITE_ONCE(ch->cm, cm);
-	ibchan_cm_enter_stage(cm, stage);
-	return 0;
 }

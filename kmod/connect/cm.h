@@ -16,6 +16,9 @@ struct ibchan_cm_peer {
 	__connect_only struct ibchan_wire wire;
 };
 
+/* An attempt to connect has failed, and the work for the next one is on its way. */
+enum ibchan_cm_failed { CM_NOT_FAILED, CM_TRIES_NEXT, CM_ASKS_AGAIN };
+
 /* How an attempt to connect has ended */
 struct ibchan_cm_failure {
 	__connect_only u32 stage;	/* enum ibchan_stage */
@@ -36,7 +39,7 @@ struct ibchan_cm {
 	__connect_only int cm_error;	/* see struct ibchan_connection */
 	/* it has failed or ended, and no word of the peer is waited for */
 	__connect_only bool over;
-	/* thread that asks over iWARP, see cm_ask.c */
+	/* thread that asks over iWARP, see cm.c */
 	__connect_only struct task_struct *asker;
 	/* in the list of the connections that ask over iWARP, or wait for their turn */
 	__connect_only struct list_head ask_link;
@@ -55,21 +58,20 @@ struct ibchan_cm {
 	/* no header is sent, and none is looked for in what comes */
 	__connect_only bool plain;
 	struct work_struct heard_work;	/* tells the connection manager that the peer was heard */
-	/* goes on with the next of @others, or asks the same peer again */
+	/* goes on with the next of @peers, or asks the same one again */
 	__connect_only struct delayed_work again;
 	/* how often in a row that peer took this side for one that it knew before */
 	__connect_only u32 stale;
-	__connect_only bool same;	/* @again asks it once more */
 	__connect_only ktime_t ask_end;	/* when it has had its time */
-	/* @again is to run; set by the code that queues it */
-	__connect_only unsigned long failed;
+	/* enum ibchan_cm_failed: how @again goes on; set by the code that queues it */
+	__connect_only u32 failed;
 	/* of the attempts before this one */
 	__connect_only struct ibchan_cm_failure furthest;
 	/* where from; no family: as the route says */
 	__connect_only struct sockaddr_storage source;
-	__connect_only u32 next;	/* the next one of @others */
-	__connect_only u32 num_others;	/* how many there are */
-	__connect_only struct sockaddr_storage others[];	/* more addresses of the peer */
+	__connect_only u32 at;	/* the one of @peers that is tried */
+	__connect_only u32 num_others;	/* how many there are besides the first */
+	__connect_only struct sockaddr_storage peers[];	/* addresses to ask at */
 };
 
 /*
@@ -121,28 +123,22 @@ int ibchan_check_data(const struct ibchan_channel *ch, const struct ibchan_conne
 		      u32 max, struct ibchan_reason *reason);
 
 /* cm.c */
+void ibchan_cm_fill_message(struct ibchan_cm *cm, u16 kind, struct rdma_conn_param *param);
+void ibchan_cm_bound_reads(struct ibchan_channel *ch);
+void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id);
+int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
+void ibchan_cm_interrupt(struct ibchan_channel *ch);
+
+/* cm_attempt.c */
 struct ibchan_cm *ibchan_cm_create(struct ibchan_channel *ch, const struct ibchan_connect *connect,
 				   struct ibchan_reason *reason);
 int ibchan_cm_begin(struct ibchan_cm *cm, u32 stage, struct ibchan_reason *reason);
 int ibchan_cm_fail(struct ibchan_cm *cm, int cm_error, int error);
 void ibchan_cm_enter_stage(struct ibchan_cm *cm, u32 stage);
-void ibchan_cm_fill_request(const struct ibchan_cm *cm, struct rdma_conn_param *param);
-void ibchan_cm_bound_reads(struct ibchan_channel *ch);
-void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id);
-int ibchan_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
-
-/* cm_again.c */
 bool ibchan_cm_goes_on(struct ibchan_cm *cm, int cm_error, int error);
 bool ibchan_cm_asks_again(struct ibchan_cm *cm);
-u32 ibchan_cm_stage_ms(struct ibchan_cm *cm, u32 stage);
-int ibchan_cm_verdict(struct ibchan_cm *cm, int *cm_error, int error);
-void ibchan_cm_resolve(struct ibchan_cm *cm, struct rdma_cm_id *id,
-		       const struct sockaddr_storage *peer);
-void ibchan_cm_again_init(struct ibchan_cm *cm, const struct ibchan_connect *connect);
-
-/* cm_ask.c */
-int ibchan_cm_ask(struct ibchan_cm *cm);
-void ibchan_cm_interrupt(struct ibchan_channel *ch);
+struct rdma_cm_id *ibchan_cm_new_id(struct ibchan_cm *cm);
+void ibchan_cm_resolve(struct ibchan_cm *cm, struct rdma_cm_id *id);
 
 /* watch.c */
 void ibchan_watch_begin(struct ibchan_channel *ch, const struct ibchan_endpoint *peer);
@@ -151,7 +147,7 @@ void ibchan_watch_doubt(struct ibchan_channel *ch);
 /* cm_data.c */
 u32 ibchan_cm_data_room(bool plain);
 void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length);
-void ibchan_cm_data_answer(struct ibchan_cm *cm);
+void ibchan_cm_data_head(struct ibchan_cm *cm, u16 kind);
 void ibchan_cm_data_wire(const struct rdma_conn_param *param, u16 kind, struct ibchan_wire *wire);
 u32 ibchan_cm_wire_mtu(const struct ibchan_wire *wire);
 u32 ibchan_cm_data_take(const struct rdma_conn_param *param, const struct ibchan_wire *wire,
@@ -175,6 +171,12 @@ struct ibchan_request *ibchan_request_pop(struct ibchan_request_queue *queue);
 static inline bool is_connecting(const struct ibchan_channel *ch)
 {
 	return READ_ONCE(ch->state) == IBCHAN_CHANNEL_CONNECTING;
+}
+
+/* A step of connecting has returned @ret. Returns 0. */
+static inline int ibchan_cm_stepped(struct ibchan_cm *cm, int ret)
+{
+	return ret ? ibchan_cm_fail(cm, ret, ret) : 0;
 }
 
 /* The caller that gets the id destroys it. */

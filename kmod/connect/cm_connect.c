@@ -42,6 +42,12 @@ int ibchan_check_address(const struct sockaddr *address, struct ibchan_reason *r
 				    (u64[3]) { address->sa_family });
 }
 
+/* Address number @i of the peer; the first one is 0. */
+static const struct sockaddr *peer_at(const struct ibchan_connect *connect, u32 i)
+{
+	return i ? (const struct sockaddr *)&connect->others[i - 1] : connect->peer;
+}
+
 /* Whether an address means the host that uses it, whichever that is. */
 static bool is_host_only(const struct sockaddr *address)
 {
@@ -67,9 +73,45 @@ static int refuse_host_only(const struct ibchan_gid *would_do, struct ibchan_rea
 					       be64_to_cpu(would_do->gid.global.interface_id) });
 }
 
-/* The device leaves while the id has it; the maker of the id destroys it at once. */
-static int ignore_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+/* A caller that waits for a route */
+struct query {
+	struct completion known;	/* @status is */
+	int status;	/* 0 or a negative errno; -EINPROGRESS: not known yet */
+	struct ibchan_route route;	/* the answer, where @status is 0 */
+};
+
+static void fill_route(struct ibchan_route *route, const struct rdma_cm_id *id)
 {
+	const struct rdma_dev_addr *dev_addr = &id->route.addr.dev_addr;
+	const struct ib_gid_attr *attr = dev_addr->sgid_attr;
+
+	*route = (struct ibchan_route){
+		.port = id->port_num,
+		.ifindex = dev_addr->bound_dev_if,
+		.mtu = attr ? ibchan_gid_mtu(attr) : 0,
+		.source = id->route.addr.src_addr,
+	};
+	strscpy(route->device, dev_name(&id->device->dev), sizeof(route->device));
+}
+
+/* The first answer counts. The connection manager waits until an id is gone whose device leaves. */
+static int query_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct query *query = id->context;
+
+	if (query->status != -EINPROGRESS)
+		return 0;
+	if (event->event == RDMA_CM_EVENT_ADDR_RESOLVED) {
+		fill_route(&query->route, id);
+		query->status = 0;
+	} else if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		query->status = -ENODEV;
+	} else {
+		/* A time-out means that no host answers for the address. */
+		query->status = event->status < 0 && event->status != -ETIMEDOUT ?
+				event->status : -EHOSTUNREACH;
+	}
+	complete(&query->known);
 	return 0;
 }
 
@@ -77,28 +119,17 @@ static int ignore_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 static int try_source(struct net *net, const struct sockaddr *source)
 {
 	struct sockaddr_storage address = {};
+	struct query nothing = {};
 	struct rdma_cm_id *id;
 	int ret;
 
-	id = rdma_create_id(net, ignore_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	id = rdma_create_id(net, query_event, &nothing, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	memcpy(&address, source, rdma_addr_size((struct sockaddr *)source));
 	ret = rdma_bind_addr(id, (struct sockaddr *)&address);
 	rdma_destroy_id(id);
 	return ret;
-}
-
-static bool family_is_asked_for(const struct ibchan_connect *connect, sa_family_t family)
-{
-	u32 i;
-
-	if (connect->peer->sa_family == family)
-		return true;
-	for (i = 0; i < connect->num_others; i++)
-		if (connect->others[i].ss_family == family)
-			return true;
-	return false;
 }
 
 static int refuse_source(const struct sockaddr *source, int error, struct ibchan_reason *reason)
@@ -121,6 +152,7 @@ static int check_source(struct net *net, const struct ibchan_connect *connect,
 			struct ibchan_reason *reason)
 {
 	const struct sockaddr *source = connect->source;
+	u32 i;
 	int ret;
 
 	if (!source)
@@ -128,88 +160,37 @@ static int check_source(struct net *net, const struct ibchan_connect *connect,
 	ret = ibchan_check_address(source, reason);
 	if (ret)
 		return ret;
-	if (!family_is_asked_for(connect, source->sa_family))
-		return refuse_source(source, -EAFNOSUPPORT, reason);
+	for (i = 0; peer_at(connect, i)->sa_family != source->sa_family; i++)
+		if (i == connect->num_others)
+			return refuse_source(source, -EAFNOSUPPORT, reason);
 	ret = try_source(net, source);
 	return ret == -EADDRNOTAVAIL || ret == -ENODEV ? refuse_source(source, ret, reason) : ret;
-}
-
-static struct net *net_of(const struct ibchan_channel *ch)
-{
-	return ch->qp.net ?: &init_net;
 }
 
 static int check_connect(const struct ibchan_channel *ch, const struct ibchan_connect *connect,
 			 struct ibchan_reason *reason)
 {
-	bool only;
-	int ret;
+	bool only = rdma_protocol_roce(ch->qp.dev->ib, ch->qp.gid.port);
+	int ret = 0;
 	u32 i;
 
 	if (connect->num_others > IBCHAN_CONNECT_OTHERS || connect->flags & ~IBCHAN_CONNECT_FLAGS)
 		return -EINVAL;
-	ret = ibchan_check_address(connect->peer, reason);
-	for (i = 0; !ret && i < connect->num_others; i++)
-		ret = ibchan_check_address((const struct sockaddr *)&connect->others[i], reason);
-	if (!ret)
-		ret = check_source(net_of(ch), connect, reason);
-	if (ret)
-		return ret;
 	/*
 	 * Packets of RoCE leave by a network device that has the address. Where others can be
 	 * tried, an address that means this host fails in its turn.
 	 */
-	only = rdma_protocol_roce(ch->qp.dev->ib, ch->qp.gid.port) && is_host_only(connect->peer);
-	for (i = 0; only && i < connect->num_others; i++)
-		only = is_host_only((const struct sockaddr *)&connect->others[i]);
+	for (i = 0; !ret && i <= connect->num_others; i++) {
+		only = only && is_host_only(peer_at(connect, i));
+		ret = ibchan_check_address(peer_at(connect, i), reason);
+	}
+	if (!ret)
+		ret = check_source(ch->qp.net ?: &init_net, connect, reason);
+	if (ret)
+		return ret;
 	if (only)
 		return refuse_host_only(&ch->qp.gid, reason);
 	return ibchan_check_data(ch, connect, IBCHAN_REQUEST_DATA, reason);
-}
-
-/*
- * The id is the channel's before anything can happen to it. A failure after that
- * breaks the channel.
- */
-static int begin_connect(struct ibchan_cm *cm, struct rdma_cm_id *id,
-			 const struct ibchan_connect *connect, struct ibchan_reason *reason)
-{
-	struct sockaddr_storage peer = {};
-	int ret;
-
-	memcpy(&peer, connect->peer, rdma_addr_size((struct sockaddr *)connect->peer));
-	guard(ibchan_qp)(&cm->ch->qp);
-	cm->id = id;
-	ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ADDRESS, reason);
-	if (!ret)
-		ibchan_cm_resolve(cm, id, &peer);
-	return ret;
-}
-
-static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
-			   struct ibchan_reason *reason)
-{
-	struct rdma_cm_id *id;
-	struct ibchan_cm *cm;
-	int ret;
-
-	ret = check_connect(ch, connect, reason);
-	if (ret)
-		return ret;
-	cm = ibchan_cm_create(ch, connect, reason);
-	if (IS_ERR(cm))
-		return PTR_ERR(cm);
-	id = rdma_create_id(net_of(ch), ibchan_cm_event, cm, RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(id)) {
-		kfree(cm);
-		return ibchan_refuse_cm(reason, CM_STEP_ID, PTR_ERR(id));
-	}
-	ret = begin_connect(cm, id, connect, reason);
-	if (ret) {
-		rdma_destroy_id(id);
-		kfree(cm);
-	}
-	return ret;
 }
 
 /**
@@ -236,12 +217,35 @@ static int channel_connect(struct ibchan_channel *ch, const struct ibchan_connec
 int ibchan_channel_connect(struct ibchan_channel *ch, const struct ibchan_connect *connect,
 			   struct ibchan_reason *reason)
 {
-	int ret = ibchan_device_enter(ch->qp.dev);
+	struct rdma_cm_id *id;
+	struct ibchan_cm *cm;
+	int ret;
 
+	CLASS(ibchan_command, inside)(ch->qp.dev);
+	if (!inside)
+		return -ENODEV;
+	ret = check_connect(ch, connect, reason);
 	if (ret)
 		return ret;
-	ret = channel_connect(ch, connect, reason);
-	ibchan_device_exit(ch->qp.dev);
+	cm = ibchan_cm_create(ch, connect, reason);
+	if (IS_ERR(cm))
+		return PTR_ERR(cm);
+	id = ibchan_cm_new_id(cm);
+	if (IS_ERR(id)) {
+		kfree(cm);
+		return ibchan_refuse_cm(reason, CM_STEP_ID, PTR_ERR(id));
+	}
+	/* The id is the channel's before anything can happen to it. */
+	scoped_guard(ibchan_qp, &ch->qp) {
+		cm->id = id;
+		ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ADDRESS, reason);
+		if (!ret)
+			ibchan_cm_resolve(cm, id);
+	}
+	if (ret) {
+		rdma_destroy_id(id);
+		kfree(cm);
+	}
 	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_connect, IBCHAN_NS);
@@ -299,7 +303,7 @@ void ibchan_channel_connection(struct ibchan_channel *ch, struct ibchan_connecti
 	const struct ibchan_cm *cm;
 
 	*connection = (struct ibchan_connection) {};
-	ibchan_qp_lock(&ch->qp);
+	guard(ibchan_qp)(&ch->qp);
 	cm = ch->cm;
 	if (cm) {
 		connection->stage = READ_ONCE(cm->stage);
@@ -313,66 +317,8 @@ void ibchan_channel_connection(struct ibchan_channel *ch, struct ibchan_connecti
 	}
 	connection->state = ibchan_channel_state(ch);
 	connection->error = READ_ONCE(ch->error);
-	ibchan_qp_unlock(&ch->qp);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_channel_connection, IBCHAN_NS);
-
-/* A caller that waits for a route */
-struct query {
-	struct completion known;	/* @status is */
-	int status;	/* 0 or a negative errno; -EINPROGRESS: not known yet */
-	struct ibchan_route route;	/* the answer, where @status is 0 */
-};
-
-static void fill_route(struct ibchan_route *route, const struct rdma_cm_id *id)
-{
-	const struct rdma_dev_addr *dev_addr = &id->route.addr.dev_addr;
-	const struct ib_gid_attr *attr = dev_addr->sgid_attr;
-
-	*route = (struct ibchan_route){
-		.port = id->port_num,
-		.ifindex = dev_addr->bound_dev_if,
-		.mtu = attr ? ibchan_gid_mtu(attr) : 0,
-		.source = id->route.addr.src_addr,
-	};
-	strscpy(route->device, dev_name(&id->device->dev), sizeof(route->device));
-}
-
-/* The first answer counts. The connection manager waits until an id is gone whose device leaves. */
-static int query_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
-{
-	struct query *query = id->context;
-
-	if (query->status != -EINPROGRESS)
-		return 0;
-	if (event->event == RDMA_CM_EVENT_ADDR_RESOLVED) {
-		fill_route(&query->route, id);
-		query->status = 0;
-	} else if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-		query->status = -ENODEV;
-	} else {
-		/* A time-out means that no host answers for the address. */
-		query->status = event->status < 0 && event->status != -ETIMEDOUT ?
-				event->status : -EHOSTUNREACH;
-	}
-	complete(&query->known);
-	return 0;
-}
-
-static int resolve(struct query *query, struct rdma_cm_id *id,
-		   const struct ibchan_connect *connect, u32 ms)
-{
-	struct sockaddr *source = (struct sockaddr *)connect->source;
-	int ret = rdma_resolve_addr(id, source, connect->peer, ms);
-	long left;
-
-	if (ret)
-		return ret;
-	left = wait_for_completion_killable_timeout(&query->known, msecs_to_jiffies(ms));
-	if (left < 0)
-		return -EINTR;
-	return left ? query->status : -EHOSTUNREACH;
-}
 
 /*
  * For an address that means this host, the connection manager names the first device that it
@@ -416,6 +362,7 @@ int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
 	u32 ms = connect->address_ms ?: IBCHAN_DEFAULT_ADDRESS_MS;
 	struct query query = { .status = -EINPROGRESS };
 	struct rdma_cm_id *id;
+	long left;
 	int ret;
 
 	might_sleep();
@@ -428,7 +375,11 @@ int ibchan_route_query(struct net *net, const struct ibchan_connect *connect,
 	id = rdma_create_id(net, query_event, &query, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
-	ret = resolve(&query, id, connect, ms);
+	ret = rdma_resolve_addr(id, (struct sockaddr *)connect->source, connect->peer, ms);
+	if (!ret) {
+		left = wait_for_completion_killable_timeout(&query.known, msecs_to_jiffies(ms));
+		ret = left < 0 ? -EINTR : left ? query.status : -EHOSTUNREACH;
+	}
 	if (is_host_only(connect->peer))
 		ret = check_host_only(id, net, ret, reason);
 	if (!ret)

@@ -27,40 +27,30 @@ u32 ibchan_cm_data_room(bool plain)
 	return plain ? 0 : IBCHAN_WIRE_HEADER;
 }
 
-static void write_header(struct ibchan_cm *cm, u16 kind, u32 length)
-{
-	const struct ibchan_channel *ch = cm->ch;
-	struct ibchan_wire own = {
-		.version = IBCHAN_WIRE_VERSION,
-		.room = IBCHAN_WIRE_HEADER,
-		.length = length,
-		.mtu = ch->qp.gid.iwarp ? 0 : ib_mtu_int_to_enum(ch->qp.params.mtu),
-	};
-
-	if (ch->qp.params.access & IBCHAN_ACCESS_REMOTE_WRITE)
-		own.flags |= IBCHAN_WIRE_WRITES;
-	ibchan_wire_write(&own, kind, cm->data);
-}
-
-/* Keeps the private data for the peer, with a header for a request. @length is checked. */
+/* Keeps the private data for the peer, behind the room for a header. @length is checked. */
 void ibchan_cm_data_fill(struct ibchan_cm *cm, const void *data, u32 length)
 {
 	u32 room = ibchan_cm_data_room(cm->plain);
 
-	if (room)
-		write_header(cm, IBCHAN_WIRE_REQUEST, length);
 	if (length)
 		memcpy(cm->data + room, data, length);
 	cm->length = room + length;
 }
 
-/* Makes the header one of an answer, once it is agreed how long packets are. */
-void ibchan_cm_data_answer(struct ibchan_cm *cm)
+/* Writes the header, of @kind IBCHAN_WIRE_*, once it is known how long packets are. */
+void ibchan_cm_data_head(struct ibchan_cm *cm, u16 kind)
 {
-	u32 room = ibchan_cm_data_room(cm->plain);
+	const struct ibchan_channel *ch = cm->ch;
+	const struct ibchan_wire own = {
+		.version = IBCHAN_WIRE_VERSION,
+		.room = IBCHAN_WIRE_HEADER,
+		.length = cm->length - IBCHAN_WIRE_HEADER,
+		.mtu = ch->qp.gid.iwarp ? 0 : ib_mtu_int_to_enum(ch->qp.params.mtu),
+		.flags = ch->qp.params.access & IBCHAN_ACCESS_REMOTE_WRITE ? IBCHAN_WIRE_WRITES : 0,
+	};
 
-	if (room)
-		write_header(cm, IBCHAN_WIRE_ANSWER, cm->length - room);
+	if (!cm->plain)
+		ibchan_wire_write(&own, kind, cm->data);
 }
 
 static u32 length_of(const struct rdma_conn_param *param)

@@ -140,11 +140,13 @@ static void disconnect(struct ibchan_channel *ch)
 {
 	struct ibchan_cm *cm = READ_ONCE(ch->cm);
 	struct rdma_cm_id *id = cm ? READ_ONCE(cm->id) : NULL;
-	u32 stage = cm ? READ_ONCE(cm->stage) : IBCHAN_STAGE_NONE;
+	u32 stage;
 
-	if (stage == IBCHAN_STAGE_REQUEST && !ch->qp.gid.iwarp && READ_ONCE(ch->connected))
-		stage = IBCHAN_STAGE_DONE;
-	if (id && stage > IBCHAN_STAGE_REQUEST)
+	if (!id)
+		return;
+	stage = READ_ONCE(cm->stage);
+	if (stage > IBCHAN_STAGE_REQUEST ||
+	    (stage == IBCHAN_STAGE_REQUEST && !ch->qp.gid.iwarp && READ_ONCE(ch->connected)))
 		rdma_disconnect(id);
 }
 

@@ -71,11 +71,10 @@ void ibchan_request_free(struct ibchan_request *request)
 /* The request belongs to @queue from now on. Under the handler's mutex of its id. */
 void ibchan_request_wait(struct ibchan_request *request, struct ibchan_request_queue *queue)
 {
-	spin_lock(&queues_lock);
+	guard(spinlock)(&queues_lock);
 	request->queue = queue;
 	list_add_tail(&request->link, &queue->requests);
 	WRITE_ONCE(queue->waiting, queue->waiting + 1);
-	spin_unlock(&queues_lock);
 }
 
 /* False: somebody has taken it. */
@@ -97,11 +96,10 @@ struct ibchan_request *ibchan_request_pop(struct ibchan_request_queue *queue)
 {
 	struct ibchan_request *request;
 
-	spin_lock(&queues_lock);
+	guard(spinlock)(&queues_lock);
 	request = list_first_entry_or_null(&queue->requests, struct ibchan_request, link);
 	if (request)
 		request_leave(request);
-	spin_unlock(&queues_lock);
 	return request;
 }
 
@@ -126,16 +124,14 @@ static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct ibchan_request *request = id->context;
 	const struct ibchan_wire wire = request->remote.wire;
-	int error = event_error(event);
-	int was_lost;
+	int error = event_error(event), was_lost;
 	bool left;
 
 	if (!error)
 		return 0;
 	was_lost = xchg(&request->error, -error);
-	spin_lock(&queues_lock);
-	left = request_leave(request);
-	spin_unlock(&queues_lock);
+	scoped_guard(spinlock, &queues_lock)
+		left = request_leave(request);
 	/* A request that was taken keeps its id unless the device takes that along. */
 	if (!left && error != -ENODEV)
 		return 0;
@@ -234,9 +230,10 @@ static int connect_qp(struct ibchan_channel *ch, struct rdma_cm_id *id,
 static int answer(const struct ibchan_request *request, struct ibchan_cm *cm, struct rdma_cm_id *id)
 {
 	u32 ours = cm->ch->qp.params.max_rd_atomic, mtu;
+	u32 served = min_t(u32, ours, request->responder_resources);
 	/* One side serves as many reads as the other has in flight. */
 	struct rdma_conn_param agreed = {
-		.responder_resources = min_t(u32, ours, request->responder_resources),
+		.responder_resources = served,
 		.initiator_depth = min_t(u32, ours, request->initiator_depth),
 	};
 	int ret = ibchan_qp_cm_init(&cm->ch->qp, id);
@@ -254,12 +251,8 @@ static int answer(const struct ibchan_request *request, struct ibchan_cm *cm, st
 				 IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 		return ret;
 	}
-	ibchan_cm_data_answer(cm);
-	agreed.private_data = cm->length ? cm->data : NULL;
-	agreed.private_data_len = cm->length;
-	agreed.rnr_retry_count = cm->ch->qp.params.rnr_retries;
-	agreed.flow_control = 1;
-	agreed.qp_num = cm->ch->qp.ib->qp_num;
+	ibchan_cm_fill_message(cm, IBCHAN_WIRE_ANSWER, &agreed);
+	agreed.responder_resources = served;
 	return ibchan_cm_refusal(rdma_accept(id, &agreed));
 }
 
@@ -280,56 +273,47 @@ static void hand_over(struct ibchan_request *request, struct ibchan_cm *cm)
 	cm->length = request->attr.length;
 	memcpy(cm->data, request->attr.data, sizeof(cm->data));
 	cm->heard = true;
-	if (ret)
-		ibchan_cm_fail(cm, ret, ret);
+	ibchan_cm_stepped(cm, ret);
 }
 
-/*
- * The gate keeps the device, and the device the id: see cm.c. Nothing of the channel changes unless
- * it begins to connect.
- */
-static int request_answer(struct ibchan_request *request, struct ibchan_cm *cm,
-			  struct ibchan_reason *reason)
+static int begin_to_accept(struct ibchan_request *request, struct ibchan_channel *ch,
+			   const struct ibchan_connect *connect, struct ibchan_reason *reason)
 {
-	struct rdma_cm_id *id = request->id;
-	int ret;
-
-	rdma_lock_handler(id);
-	ret = -READ_ONCE(request->error);
-	if (!ret) {
-		ibchan_qp_lock(&cm->ch->qp);
-		ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ACCEPT, reason);
-		if (!ret)
-			hand_over(request, cm);
-		ibchan_qp_unlock(&cm->ch->qp);
-	}
-	rdma_unlock_handler(id);
-	return ret;
-}
-
-static int request_start(struct ibchan_request *request, struct ibchan_channel *ch,
-			 const struct ibchan_connect *connect, struct ibchan_reason *reason)
-{
+	const struct ibchan_wire *wire = &request->remote.wire;
 	struct ibchan_connect how = *connect;
+	struct rdma_cm_id *id;
 	struct ibchan_cm *cm;
 	int ret;
 
+	/* The gate keeps the device, and the device the id: see cm.c. */
+	CLASS(ibchan_command, inside)(ch->qp.dev);
+	if (!inside)
+		return -ENODEV;
 	if (connect->flags & ~IBCHAN_CONNECT_FLAGS)
 		return -EINVAL;
 	if (request->dev != ch->qp.dev)
 		return ibchan_refuse(reason, IBCHAN_REASON_REQUEST_DEVICE, -EXDEV);
-	ret = ibchan_cm_data_check(&request->remote.wire, connect->flags & IBCHAN_CONNECT_FOREIGN,
-				   reason);
-	if (ret)
-		return ret;
-	how.flags = request->remote.wire.version ? 0 : IBCHAN_CONNECT_FOREIGN;
-	ret = ibchan_check_data(ch, &how, IBCHAN_PRIVATE_DATA_SIZE, reason);
+	ret = ibchan_cm_data_check(wire, connect->flags & IBCHAN_CONNECT_FOREIGN, reason);
+	how.flags = wire->version ? 0 : IBCHAN_CONNECT_FOREIGN;
+	how.peer = NULL;
+	how.num_others = 0;
+	ret = ret ?: ibchan_check_data(ch, &how, IBCHAN_PRIVATE_DATA_SIZE, reason);
 	if (ret)
 		return ret;
 	cm = ibchan_cm_create(ch, &how, reason);
 	if (IS_ERR(cm))
 		return PTR_ERR(cm);
-	ret = request_answer(request, cm, reason);
+	id = request->id;
+	rdma_lock_handler(id);
+	ret = -READ_ONCE(request->error);
+	if (!ret) {
+		guard(ibchan_qp)(&ch->qp);
+		/* Nothing of the channel changes unless it begins to connect. */
+		ret = ibchan_cm_begin(cm, IBCHAN_STAGE_ACCEPT, reason);
+		if (!ret)
+			hand_over(request, cm);
+	}
+	rdma_unlock_handler(id);
 	if (ret)
 		kfree(cm);
 	return ret;
@@ -363,12 +347,9 @@ static int request_start(struct ibchan_request *request, struct ibchan_channel *
 int ibchan_request_accept(struct ibchan_request *request, struct ibchan_channel *ch,
 			  const struct ibchan_connect *connect, struct ibchan_reason *reason)
 {
-	int ret = ibchan_device_enter(ch->qp.dev);
+	int ret = begin_to_accept(request, ch, connect, reason);
 
-	if (ret)
-		return ret;
-	ret = request_start(request, ch, connect, reason);
-	ibchan_device_exit(ch->qp.dev);
+	/* Outside the gate, whose device this may give back. */
 	if (!ret)
 		ibchan_request_free(request);
 	return ret;
@@ -389,9 +370,10 @@ int ibchan_request_reject(struct ibchan_request *request, const void *data, u32 
 	int ret = ibchan_device_enter(request->dev);
 
 	if (!ret) {
-		ret = length > request->reject_room ? -EINVAL : 0;
+		if (length > request->reject_room)
+			ret = -EINVAL;
 		/* Without data the end of the request says as much. */
-		if (!ret && length && !READ_ONCE(request->error))
+		else if (length && !READ_ONCE(request->error))
 			ibchan_cm_reject(request->id, &request->remote.wire,
 					 IB_CM_REJ_CONSUMER_DEFINED, data, length);
 		ibchan_device_exit(request->dev);

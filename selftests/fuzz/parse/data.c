@@ -104,8 +104,7 @@ static void there_and_back(struct ibchan_channel *ch, u8 how, const u8 *data, si
 	u32 came;
 
 	ibchan_cm_data_fill(&cm, data, length);
-	if (how & ANSWER)
-		ibchan_cm_data_answer(&cm);
+	ibchan_cm_data_head(&cm, kind);
 	must(cm.length == room + length, "all of it, and no more than a message carries");
 	must(room || !memcmp(cm.data, data, length), "what was sent, and nothing else");
 	memcpy(message, cm.data, cm.length);
