@@ -160,12 +160,10 @@ void ibchan_cm_data_rejected(struct ibchan_cm *cm, const struct rdma_conn_param 
 bool ibchan_cm_data_none(const struct rdma_conn_param *param);
 
 /* request.c */
-struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
-					     const struct rdma_conn_param *param,
-					     const struct ibchan_device *only,
-					     const struct ibchan_payer *payer);
+int ibchan_request_arrive(struct rdma_cm_id *id, const struct rdma_conn_param *param,
+			  const struct ibchan_device *only, const struct ibchan_payer *payer,
+			  struct ibchan_request_queue *queue);
 void ibchan_request_free(struct ibchan_request *request);
-void ibchan_request_wait(struct ibchan_request *request, struct ibchan_request_queue *queue);
 struct ibchan_request *ibchan_request_pop(struct ibchan_request_queue *queue);
 
 static inline bool is_connecting(const struct ibchan_channel *ch)

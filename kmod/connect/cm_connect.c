@@ -115,23 +115,6 @@ static int query_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-/* Taking the address, the connection manager looks for the RDMA device that has it. */
-static int try_source(struct net *net, const struct sockaddr *source)
-{
-	struct sockaddr_storage address = {};
-	struct query nothing = {};
-	struct rdma_cm_id *id;
-	int ret;
-
-	id = rdma_create_id(net, query_event, &nothing, RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	memcpy(&address, source, rdma_addr_size((struct sockaddr *)source));
-	ret = rdma_bind_addr(id, (struct sockaddr *)&address);
-	rdma_destroy_id(id);
-	return ret;
-}
-
 static int refuse_source(const struct sockaddr *source, int error, struct ibchan_reason *reason)
 {
 	union ib_gid gid = {};
@@ -152,8 +135,10 @@ static int check_source(struct net *net, const struct ibchan_connect *connect,
 			struct ibchan_reason *reason)
 {
 	const struct sockaddr *source = connect->source;
-	u32 i;
+	struct query nothing = {};
+	struct rdma_cm_id *id;
 	int ret;
+	u32 i;
 
 	if (!source)
 		return 0;
@@ -163,7 +148,15 @@ static int check_source(struct net *net, const struct ibchan_connect *connect,
 	for (i = 0; peer_at(connect, i)->sa_family != source->sa_family; i++)
 		if (i == connect->num_others)
 			return refuse_source(source, -EAFNOSUPPORT, reason);
-	ret = try_source(net, source);
+	/*
+	 * Taking the address, the connection manager looks for the RDMA device that has it. The
+	 * handler does nothing when that leaves meanwhile.
+	 */
+	id = rdma_create_id(net, query_event, &nothing, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	ret = rdma_bind_addr(id, (struct sockaddr *)source);
+	rdma_destroy_id(id);
 	return ret == -EADDRNOTAVAIL || ret == -ENODEV ? refuse_source(source, ret, reason) : ret;
 }
 

@@ -56,23 +56,19 @@ struct ibchan_listener {
 static int request_arrived(struct ibchan_listener *listener, struct rdma_cm_id *id,
 			   const struct rdma_conn_param *param)
 {
-	struct ibchan_request *request;
 	struct ibchan_wire wire;
+	int ret;
 
 	if (READ_ONCE(listener->queue.waiting) >= listener->backlog)
 		return -ENOMEM;
-	request = ibchan_request_create(id, param, listener->dev, &listener->payer);
-	if (IS_ERR(request)) {
-		if (request != ERR_PTR(-ENOMEM)) {
-			ibchan_cm_data_wire(param, IBCHAN_WIRE_REQUEST, &wire);
-			ibchan_cm_reject(id, &wire, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
-		}
-		return PTR_ERR(request);
+	ret = ibchan_request_arrive(id, param, listener->dev, &listener->payer, &listener->queue);
+	if (ret && ret != -ENOMEM) {
+		ibchan_cm_data_wire(param, IBCHAN_WIRE_REQUEST, &wire);
+		ibchan_cm_reject(id, &wire, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 	}
-	ibchan_request_wait(request, &listener->queue);
-	if (listener->ready)
+	if (!ret && listener->ready)
 		listener->ready(listener->priv);
-	return 0;
+	return ret;
 }
 
 static void listener_die(struct ibchan_listener *listener)
@@ -130,39 +126,33 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	}
 }
 
-/* Any address of IPv6 means any of IPv4, too, whatever the system's default is. */
-static int listener_bind(struct ibchan_listener *listener, struct rdma_cm_id *id,
-			 const struct sockaddr *address, struct ibchan_reason *reason)
+static struct rdma_cm_id *listener_open(struct ibchan_listener *listener,
+					const struct sockaddr *address,
+					struct ibchan_reason *reason)
 {
-	int ret = address->sa_family == AF_INET6 ? rdma_set_afonly(id, 0) : 0;
+	enum ibchan_cm_step step = CM_STEP_BIND;
+	struct rdma_cm_id *id;
+	int ret = 0;
 
+	id = rdma_create_id(listener->net, listener_event, listener, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return ERR_PTR(ibchan_refuse_cm(reason, CM_STEP_ID, PTR_ERR(id)));
+	/* Any address of IPv6 means any of IPv4, too, whatever the system's default is. */
+	if (address->sa_family == AF_INET6)
+		ret = rdma_set_afonly(id, 0);
 	if (!ret)
 		ret = rdma_bind_addr(id, (struct sockaddr *)address);
 	/* A request to the address of one device never comes over another one. */
 	if (!ret && listener->dev && id->device && id->device != READ_ONCE(listener->dev->ib))
 		ret = -EXDEV;
-	return ret ? ibchan_refuse_cm(reason, CM_STEP_BIND, ret) : 0;
-}
-
-static struct rdma_cm_id *listener_open(struct ibchan_listener *listener,
-					const struct sockaddr *address,
-					struct ibchan_reason *reason)
-{
-	struct rdma_cm_id *id;
-	int ret;
-
-	id = rdma_create_id(listener->net, listener_event, listener, RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(id))
-		return ERR_PTR(ibchan_refuse_cm(reason, CM_STEP_ID, PTR_ERR(id)));
-	ret = listener_bind(listener, id, address, reason);
 	if (!ret) {
+		step = CM_STEP_LISTEN;
 		ret = rdma_listen(id, listener->backlog);
-		if (!ret)
-			return id;
-		ibchan_refuse_cm(reason, CM_STEP_LISTEN, ret);
 	}
+	if (!ret)
+		return id;
 	rdma_destroy_id(id);
-	return ERR_PTR(ret);
+	return ERR_PTR(ibchan_refuse_cm(reason, step, ret));
 }
 
 /*

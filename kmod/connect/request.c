@@ -68,15 +68,6 @@ void ibchan_request_free(struct ibchan_request *request)
 	kfree(request);
 }
 
-/* The request belongs to @queue from now on. Under the handler's mutex of its id. */
-void ibchan_request_wait(struct ibchan_request *request, struct ibchan_request_queue *queue)
-{
-	guard(spinlock)(&queues_lock);
-	request->queue = queue;
-	list_add_tail(&request->link, &queue->requests);
-	WRITE_ONCE(queue->waiting, queue->waiting + 1);
-}
-
 /* False: somebody has taken it. */
 static bool request_leave(struct ibchan_request *request)
 {
@@ -146,36 +137,39 @@ static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 }
 
 /*
- * A peer asks by @id, which is the request's on success. @only: the device that it has to come
- * over; NULL: any. Under the handler's mutex of @id. -ENODEV; -EXDEV; -ENOMEM, also when @payer
- * may not pay for it.
+ * A peer asks by @id, which is a request's on success, and that waits in @queue. @only: the device
+ * that it has to come over; NULL: any. Under the handler's mutex of @id. -ENODEV; -EXDEV; -ENOMEM,
+ * also when @payer may not pay for it.
  */
-struct ibchan_request *ibchan_request_create(struct rdma_cm_id *id,
-					     const struct rdma_conn_param *param,
-					     const struct ibchan_device *only,
-					     const struct ibchan_payer *payer)
+int ibchan_request_arrive(struct rdma_cm_id *id, const struct rdma_conn_param *param,
+			  const struct ibchan_device *only, const struct ibchan_payer *payer,
+			  struct ibchan_request_queue *queue)
 {
 	struct ibchan_device *dev = ibchan_device_find(id->device);
 	struct ibchan_request *request;
 
 	if (!dev)
-		return ERR_PTR(-ENODEV);
+		return -ENODEV;
 	if (only && only != dev) {
 		ibchan_device_put(dev);
-		return ERR_PTR(-EXDEV);
+		return -EXDEV;
 	}
 	request = kzalloc(sizeof(*request), GFP_KERNEL);
 	if (!request || ibchan_cost_charge_to(&request->cost, payer, IBCHAN_FOOTPRINT_REQUEST)) {
 		kfree(request);
 		ibchan_device_put(dev);
-		return ERR_PTR(-ENOMEM);
+		return -ENOMEM;
 	}
 	request->dev = dev;
 	request_fill(request, id, param);
 	request->id = id;
 	id->context = request;
 	id->event_handler = request_event;
-	return request;
+	guard(spinlock)(&queues_lock);
+	request->queue = queue;
+	list_add_tail(&request->link, &queue->requests);
+	WRITE_ONCE(queue->waiting, queue->waiting + 1);
+	return 0;
 }
 
 /**

@@ -70,6 +70,8 @@ enum {
 #define MAX_STEPS	32
 #define MAX_LOOKS	1024
 #define REST_MS		10
+/* The tick that is under way does not count. */
+#define REST		(msecs_to_jiffies(REST_MS) + 1)
 
 /* Steps that end the channel of a dead peer: it asks, fetches the answer, and has none. */
 #define STEPS_OF_ROUND	3
@@ -147,22 +149,16 @@ static struct ibchan_watch *take_due(struct ibchan_device *dev)
 	return NULL;
 }
 
-static unsigned long rest(void)
-{
-	/* The tick that is under way does not count. */
-	return msecs_to_jiffies(REST_MS) + 1;
-}
-
 static unsigned long look_interval(const struct ibchan_watch *watch)
 {
-	return max(2 * watch->silence / LOOKS, rest());
+	return max(2 * watch->silence / LOOKS, REST);
 }
 
 /* The worker has its rest in any case. */
 static void schedule_worker(struct ibchan_device *dev)
 {
 	const struct ibchan_watch *first = first_watched(dev);
-	unsigned long delay = rest();
+	unsigned long delay = REST;
 
 	if (!first)
 		return;
