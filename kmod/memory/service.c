@@ -135,9 +135,7 @@ static int check_access(u32 access, u64 length, struct ibchan_reason *reason)
 {
 	int ret = ibchan_access_check(access, reason);
 
-	if (!ret && !length)
-		ret = ibchan_refuse(reason, IBCHAN_REASON_EMPTY_RANGE, -EINVAL);
-	return ret;
+	return ret || length ? ret : ibchan_refuse(reason, IBCHAN_REASON_EMPTY_RANGE, -EINVAL);
 }
 
 /* The table is used up. */
@@ -250,11 +248,9 @@ struct ibchan_mr *ibchan_mr_reg_kernel(struct ibchan_pd *pd, void *addr, u64 len
 	ret = check_access(access, length, reason);
 	if (ret)
 		return ERR_PTR(ret);
-	if (check_add_overflow((u64)(uintptr_t)addr, length, &end) ||
-	    end > ULONG_MAX - PAGE_SIZE || length > (u64)INT_MAX << PAGE_SHIFT)
-		return ERR_PTR(-EINVAL);
 	/* Memory of this task's stack could be gone before its work ends. */
-	if (object_is_on_stack(addr))
+	if (check_add_overflow((u64)(uintptr_t)addr, length, &end) || end > ULONG_MAX - PAGE_SIZE ||
+	    length > (u64)INT_MAX << PAGE_SHIFT || object_is_on_stack(addr))
 		return ERR_PTR(-EINVAL);
 	pages.num = DIV_ROUND_UP_ULL(pages.offset + length, PAGE_SIZE);
 	pages.pages = kvcalloc(pages.num, sizeof(*pages.pages), GFP_KERNEL_ACCOUNT);
