@@ -10,7 +10,7 @@
  *	doctor_channel.c	a channel to it
  *	doctor_serve.c		the peer of doctors
  *	doctor_link.c		an end of the channel, and the words of its language
- *	probe.c			packets to a host, and its answers
+ *	doctor_probe.c		packets to a host, and its answers
  */
 #ifndef _IBCHAN_DOCTOR_H
 #define _IBCHAN_DOCTOR_H
@@ -240,5 +240,36 @@ static inline bool greeting_is_ours(const void *data, __u32 length)
 
 /* doctor_serve.c: returns only when it fails, after a message. */
 int doctor_serve(const char *port);
+
+/* --- doctor_probe.c --- */
+
+/* RoCE v2 travels in UDP to this port. */
+#define ROCE_PORT	4791
+
+/* The shortest IP packet that is worth asking with. */
+#define PROBE_SHORT	64
+
+/* From now on all go by this network device or VRF, where the kernel allows it. */
+void probe_by(const char *name);
+
+/*
+ * Asks for an echo (IPPROTO_ICMP, for IPv6 as well), or a @port of UDP or TCP, by an IP packet of
+ * @length bytes that stays whole. Returns 0: an answer came; -ECONNREFUSED: the host is there, and
+ * no program has that port; -ETIMEDOUT: nothing came in time; others: this process may not ask, or
+ * there is no way for such a packet.
+ */
+int probe(const struct sockaddr_storage *peer, int protocol, unsigned short port, size_t length);
+
+/* Answers anything at all, a refusal as well? */
+bool probe_is_alive(const struct sockaddr_storage *peer);
+
+/* Is no address of this host any more? False where nobody can tell. */
+bool probe_is_lost(const struct sockaddr_storage *own);
+
+/*
+ * Do IP packets of @length bytes get through whole? Returns 0: yes; -EMSGSIZE: short ones only;
+ * -ENODATA: the peer does not even answer those.
+ */
+int probe_path(const struct sockaddr_storage *peer, size_t length);
 
 #endif /* _IBCHAN_DOCTOR_H */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "probe.h"
 
 /* Within one packet, within a page, over several packets: the first time in this order. */
 static const __u32 sizes[] = { 1, 64, 4096, DOCTOR_MESSAGE };
@@ -101,7 +100,7 @@ static void find_stuck(const struct peer *peer, const char *fact)
 /* The peer acknowledges nothing any more. */
 static void find_silent(const struct peer *peer)
 {
-	const bool alive = probe_is_alive((const struct sockaddr *)&peer->address);
+	const bool alive = probe_is_alive(&peer->address);
 
 	doctor_error(FINDING_PEER_GONE, peer->text,
 		     "The peer was connected, and then acknowledged no packet any more.\n"
@@ -126,7 +125,7 @@ static bool address_is_gone(const struct link *link, const struct peer *peer)
 	int rc;
 
 	if (!ibchan_channel_connection(link->channel, &connection, NULL) &&
-	    probe_is_lost((const struct sockaddr *)&connection.local))
+	    probe_is_lost(&connection.local))
 		return true;
 	if (ibchan_channel_query(link->channel, &info, NULL))
 		return false;

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "probe.h"
 
 static const struct sockaddr *address_of(const struct peer *peer)
 {
@@ -198,15 +197,15 @@ static void check_path(const struct peer *peer)
 {
 	const size_t headers = (peer->address.ss_family == AF_INET ? 20 : 40) + 8 + 12 + 16 + 4 + 4;
 	const __u32 mtu = peer->route.mtu;
-	enum answer answer = probe_path(address_of(peer), mtu + headers);
+	int err = probe_path(&peer->address, mtu + headers);
 	char or_smaller[64] = "";
 	__u32 fits = mtu / 2;
 
-	if (answer == ANSWER_YES)
+	if (!err)
 		doctor_fact("path", peer->text, "carries packets of %zu bytes", mtu + headers);
-	if (answer != ANSWER_NONE)
+	if (err != -EMSGSIZE)
 		return;
-	while (fits >= 256 && probe_path(address_of(peer), fits + headers) != ANSWER_YES)
+	while (fits >= 256 && probe_path(&peer->address, fits + headers))
 		fits /= 2;
 	if (fits >= 256)
 		snprintf(or_smaller, sizeof(or_smaller),
@@ -222,16 +221,16 @@ static void check_path(const struct peer *peer)
 
 void explain_silence(const struct peer *peer)
 {
-	const struct sockaddr *address = address_of(peer);
+	const struct sockaddr_storage *address = &peer->address;
 	static const char or_arp[] = {
 		"; or, where the peer has several network devices in one network, another of them answers ARP for this address, and the packets come to the wrong RDMA device"
 	};
 	static const char and_arp[] = {
 		"; on the peer: sysctl net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2, and here: ip neighbour flush all"
 	};
-	const bool ipv4 = address->sa_family == AF_INET;
+	const bool ipv4 = address->ss_family == AF_INET;
 
-	if (probe_is_refused(address, ROCE_PORT, PROBE_SHORT))
+	if (probe(address, IPPROTO_UDP, ROCE_PORT, PROBE_SHORT) == -ECONNREFUSED)
 		doctor_error(FINDING_ROCE_ABSENT, peer->text,
 			     "The peer is there, but refuses UDP port %u, which RoCE v2 travels by.\n"
 			     "No RoCE device is over the network device with this address, or a firewall rejects the port.\n"
