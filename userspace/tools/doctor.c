@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* ibchan doctor: options, and the order of the checks. */
+/* ibchan doctor: options, the order of the checks, and the report, as text or JSON. */
 #include <argp.h>
 #include <err.h>
+#include <jansson.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sysexits.h>
 
@@ -11,19 +13,119 @@
 #define MAX_TIMEOUT	600
 #define MAX_ROUNDS	1000000
 
-/* The command line. */
+/* --- the report --- */
+
+static const char * const severity_names[] = {
+	[SEVERITY_OK] = "ok",
+	[SEVERITY_WARNING] = "warning",
+	[SEVERITY_ERROR] = "error",
+};
+
+static unsigned int counts[ARRAY_SIZE(severity_names)];
+
+/* All that was said; NULL: it is printed at once, as text. */
+static json_t *facts;
+static json_t *findings;
+
+const char *words(const char *format, ...)
+{
+	static char room[64 << 10];
+	static size_t used;
+	char *text = room + used;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(room) - used, format, args);
+	va_end(args);
+	/* The last byte is kept, as an empty text. */
+	used += strlen(text);
+	used += used + 1 < sizeof(room);
+	return text;
+}
+
+/* The doctor's own texts are UTF-8; names and texts from elsewhere may not be. */
+static json_t *json_text(const char *string)
+{
+	return json_string(string) ?: json_string("?");
+}
+
+/* Ends @text at its first newline. Returns the rest. */
+static char *cut(char *text)
+{
+	char *end = strchrnul(text, '\n');
+	char *rest = *end ? end + 1 : end;
+
+	*end = '\0';
+	return rest;
+}
+
+bool doctor_say(enum severity severity, const char *check, const char *id, const char *subject,
+		const char *format, ...)
+{
+	const char *level = severity_names[severity];
+	char fact[1536], *cause, *next;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(fact, sizeof(fact), format, args);
+	va_end(args);
+	cause = cut(fact);
+	next = cut(cause);
+	counts[severity]++;
+	if (facts)
+		json_array_append_new(id ? findings : facts,
+				      json_pack("{s:s, s:o, s:o, s:s*, s:s*, s:o*, s:o*}",
+						"check", check, "subject", json_text(subject),
+						"fact", json_text(fact), "id", id,
+						"severity", id ? level : NULL,
+						"cause", id ? json_text(cause) : NULL,
+						"next", id ? json_text(next) : NULL));
+	else if (id)
+		printf("%-8s %s: %s\n"
+		       "         fact   %s\n"
+		       "         cause  %s\n"
+		       "         next   %s\n", level, id, subject, fact, cause, next);
+	else
+		printf("%-8s %-10s %s: %s\n", level, check, subject, fact);
+	fflush(stdout);
+	return !id;
+}
+
+/* The sum, or all of it as JSON. Returns the worst severity. */
+static enum severity conclude(const char *peer)
+{
+	const unsigned int errors = counts[SEVERITY_ERROR], warnings = counts[SEVERITY_WARNING];
+	const enum severity worst = errors ? SEVERITY_ERROR :
+				    warnings ? SEVERITY_WARNING : SEVERITY_OK;
+	json_t *all;
+
+	if (facts) {
+		all = json_pack("{s:i, s:o?, s:s, s:i, s:o, s:o}", "version", 1,
+				"peer", peer ? json_text(peer) : NULL,
+				"severity", severity_names[worst], "exit_code", (int)worst,
+				"findings", findings, "facts", facts);
+		if (!all || json_dumpf(all, stdout, JSON_INDENT(2)))
+			errx(EX_OSERR, "doctor: the report could not be written");
+		putchar('\n');
+		json_decref(all);
+	} else if (worst == SEVERITY_OK) {
+		puts("nothing is wrong");
+	} else {
+		printf("%u error%s, %u warning%s\n", errors, errors == 1 ? "" : "s", warnings,
+		       warnings == 1 ? "" : "s");
+	}
+	return worst;
+}
+
+/* --- the command line --- */
+
 struct arguments {
 	struct peer peer;	/* its name is NULL: look at this side only */
 	const char *device;	/* NULL: all */
-	bool json;		/* instead of text */
 	bool serve;		/* be the peer of others */
 };
 
-enum long_key {
-	KEY_JSON = 0x100,
-	KEY_SERVE,
-	KEY_TIMEOUT,
-};
+enum long_key { KEY_JSON = 0x100, KEY_SERVE, KEY_TIMEOUT };
 
 static const struct argp_option options[] = {
 	{ "ib-dev", 'd', "NAME", 0, "look at this device only", 0 },
@@ -60,7 +162,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		peer->timeout_s = number_option(state, arg, 10, 1, MAX_TIMEOUT);
 		break;
 	case KEY_JSON:
-		args->json = true;
+		facts = json_array();
+		findings = json_array();
+		if (!facts || !findings)
+			errx(EX_OSERR, "no memory");
 		break;
 	case KEY_SERVE:
 		args->serve = true;
@@ -74,7 +179,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		peer->name = arg;
 		break;
 	case ARGP_KEY_END:
-		if (args->serve && (peer->name || args->json || args->device || peer->source))
+		if (args->serve && (peer->name || facts || args->device || peer->source))
 			argp_error(state, "--serve goes with --port only");
 		break;
 	default:
@@ -112,8 +217,6 @@ int doctor_main(int argc, char **argv)
 	if (!doctor)
 		errx(EX_OSERR, "doctor: out of memory");
 	doctor->only = args.device;
-	if (args.json)
-		report_as_json();
 	ready = check_module(doctor) && check_node(doctor);
 	doctor_scan(doctor);
 	ready &= check_memlock();
@@ -125,5 +228,5 @@ int doctor_main(int argc, char **argv)
 	while (doctor->device_count)
 		free(doctor->devices[--doctor->device_count]);
 	free(doctor);
-	return (int)report_conclude(args.peer.name);
+	return (int)conclude(args.peer.name);
 }

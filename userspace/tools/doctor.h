@@ -2,8 +2,7 @@
 /*
  * ibchan doctor finds the faults on the way to a working channel.
  *
- *	doctor.c		options, and the order of the checks
- *	doctor_report.c		the report, as text or JSON
+ *	doctor.c		options, the order of the checks, and the report
  *	doctor_scan.c		devices and ports, from /sys, /proc and the module
  *	doctor_local.c		the checks that need no peer
  *	doctor_peer.c		those on the way to a peer
@@ -25,54 +24,8 @@
 
 #include "tool.h"
 
-/* The exit code; that of a wrong command line is EX_USAGE. */
-enum severity {
-	SEVERITY_OK = 0,
-	SEVERITY_WARNING = 1,
-	SEVERITY_ERROR = 2,
-};
-
-/*
- * Each finding has a name that stays as it is, and the check that it comes from. The
- * manual page ibchan-doctor(1) explains each.
- */
-#define DOCTOR_FINDINGS(X)						\
-	X(MODULE_ABSENT, "module-absent", "module")			\
-	X(MODULE_INCOMPATIBLE, "module-incompatible", "module")		\
-	X(NODE_ABSENT, "node-absent", "node")				\
-	X(NODE_NOT_PERMITTED, "node-not-permitted", "node")		\
-	X(NODE_UNUSABLE, "node-unusable", "node")			\
-	X(MEMLOCK_LOW, "memlock-low", "memlock")			\
-	X(DEVICE_ABSENT, "device-absent", "device")			\
-	X(WRONG_NAMESPACE, "wrong-namespace", "namespace")		\
-	X(PORT_DOWN, "port-down", "port")				\
-	X(PORT_NO_SUBNET_MANAGER, "port-no-subnet-manager", "port")	\
-	X(GID_ABSENT, "gid-absent", "gid")				\
-	X(SOFT_ROCE_IN_VRF, "soft-roce-in-vrf", "vrf")			\
-	X(PEER_UNKNOWN, "peer-unknown", "route")			\
-	X(ADDRESS_ABSENT, "address-absent", "route")			\
-	X(SOURCE_UNUSABLE, "source-unusable", "route")			\
-	X(SOURCE_NEEDED, "source-needed", "route")			\
-	X(ROUTE_ABSENT, "route-absent", "route")			\
-	X(ROUTE_NOT_RDMA, "route-not-rdma", "route")			\
-	X(DEVICE_DOES_NOT_ROUTE, "device-does-not-route", "route")	\
-	X(PEER_UNREACHABLE, "peer-unreachable", "route")		\
-	X(MTU_MISMATCH, "mtu-mismatch", "path")				\
-	X(ROCE_ABSENT, "roce-absent", "path")				\
-	X(UDP_BLOCKED, "udp-4791-blocked", "path")			\
-	X(PEER_SILENT, "peer-silent", "path")				\
-	X(LISTENER_ABSENT, "listener-absent", "channel")		\
-	X(PEER_REJECTS, "peer-rejects", "channel")			\
-	X(CHANNEL_FAILED, "channel-failed", "channel")			\
-	X(PEER_STUCK, "peer-stuck", "data")				\
-	X(PEER_GONE, "peer-gone", "data")				\
-	X(ADDRESS_GONE, "address-gone", "data")				\
-	X(DATA_WRONG, "data-wrong", "data")
-
-#define DOCTOR_ID(id, name, check)	FINDING_##id,
-enum finding_id {
-	DOCTOR_FINDINGS(DOCTOR_ID)
-};
+/* The exit code, from 0 on; that of a wrong command line is EX_USAGE. */
+enum severity { SEVERITY_OK, SEVERITY_WARNING, SEVERITY_ERROR };
 
 /* Room for the longest texts of a finding; longer ones are cut. */
 #define TEXT_SIZE	512
@@ -141,18 +94,20 @@ struct peer {
 	bool roce;				/* over RoCE v2, so that UDP tells something */
 };
 
-/* doctor_report.c; there is one report, which is printed as it grows, or at its end as JSON. */
-void report_as_json(void);
-/* All is well, and how: */
-__printf(3, 4)
-void doctor_fact(const char *check, const char *subject, const char *format, ...);
-/* Something is wrong. @format has three lines: fact, cause and step. Returns false. */
-__printf(4, 5)
-bool doctor_find(enum finding_id id, enum severity severity, const char *subject,
-		 const char *format, ...);
-#define doctor_error(id, ...)	doctor_find(id, SEVERITY_ERROR, __VA_ARGS__)
-/* The sum, or all of it as JSON. Returns the worst severity. */
-enum severity report_conclude(const char *peer);
+/*
+ * The one report is printed as it grows, or at its end as JSON. A finding has an @id that stays as
+ * it is, which ibchan-doctor(1) explains, and a @format of three lines: fact, cause and step.
+ * Without an @id all is well, and the one line says how. Returns whether it is.
+ */
+__printf(5, 6)
+bool doctor_say(enum severity severity, const char *check, const char *id, const char *subject,
+		const char *format, ...);
+#define doctor_fact(check, ...)		doctor_say(SEVERITY_OK, check, NULL, __VA_ARGS__)
+#define doctor_error(check, id, ...)	doctor_say(SEVERITY_ERROR, check, id, __VA_ARGS__)
+
+/* A part of a report, which lives as long as the program. */
+__printf(1, 2)
+const char *words(const char *format, ...);
 
 /* doctor_scan.c: a line of a file, without its end; false: there is none. */
 __printf(3, 4)

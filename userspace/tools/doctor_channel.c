@@ -16,7 +16,7 @@ static void find_failed(const char *subject, const char *what, const struct ibch
 	char text[256];
 
 	ibchan_error_text(error, text, sizeof(text));
-	doctor_error(FINDING_CHANNEL_FAILED, subject,
+	doctor_error("channel", "channel-failed", subject,
 		     "%s: %s.\n"
 		     "The module or the device's driver has refused it.\n"
 		     "%s",
@@ -26,7 +26,7 @@ static void find_failed(const char *subject, const char *what, const struct ibch
 
 static bool find_rejected(const struct peer *peer)
 {
-	return doctor_error(FINDING_PEER_REJECTS, peer->text,
+	return doctor_error("channel", "peer-rejects", peer->text,
 			    "Somebody listens on port %s of the peer, and has rejected the doctor.\n"
 			    "It is another program, a doctor of another version, or a doctor that cannot make a channel itself.\n"
 			    "On the peer: ibchan doctor, and ibchan doctor --serve --port PORT with a free port; what it prints tells more.",
@@ -38,7 +38,7 @@ static void judge_connect(const struct peer *peer, int err, const struct ibchan_
 	const bool is_default = !strcmp(peer->port, DOCTOR_PORT);
 
 	if (err == -ECONNREFUSED)
-		doctor_error(FINDING_LISTENER_ABSENT, peer->text,
+		doctor_error("channel", "listener-absent", peer->text,
 			     "The peer answers, and says that nobody listens on port %s.\n"
 			     "Packets travel both ways; the program on the peer is not running, or listens on another port or address.\n"
 			     "On the peer: ibchan doctor --serve%s%s; then run the doctor here again.",
@@ -90,7 +90,7 @@ static bool connect_link(const struct peer *peer, struct link *link)
 
 static void find_stuck(const struct peer *peer, const char *fact)
 {
-	doctor_error(FINDING_PEER_STUCK, peer->text,
+	doctor_error("data", "peer-stuck", peer->text,
 		     "The channel stands, but %s.\n"
 		     "The program on the peer is stopped, hangs, or gets no CPU time.\n"
 		     "Look at it: ps -o pid,stat,wchan:30,cmd -C ibchan (T is stopped, D waits in the kernel).",
@@ -102,7 +102,7 @@ static void find_silent(const struct peer *peer)
 {
 	const bool alive = probe_is_alive(&peer->address);
 
-	doctor_error(FINDING_PEER_GONE, peer->text,
+	doctor_error("data", "peer-gone", peer->text,
 		     "The peer was connected, and then acknowledged no packet any more.\n"
 		     "%s",
 		     alive ?
@@ -177,7 +177,7 @@ static void judge_end(const struct peer *peer, struct link *link, const struct i
 		    info.status == IBCHAN_STATUS_RETRY_EXC_ERR)
 			find_silent(peer);
 		else
-			doctor_error(FINDING_PEER_GONE, peer->text,
+			doctor_error("data", "peer-gone", peer->text,
 				     "The peer has closed the channel while data was exchanged.\n"
 				     "The program on the peer has ended: killed, crashed, or it found an error.\n"
 				     "Look at what it said, and at dmesg on the peer; then start ibchan doctor --serve there again.");
@@ -200,12 +200,12 @@ static bool judge_exchange(const struct peer *peer, struct link *link, __u32 siz
 	const __u32 mtu = narrow_path(link, size, back, error);
 
 	if (address_is_gone(link, peer))
-		doctor_error(FINDING_ADDRESS_GONE, peer->route.device,
+		doctor_error("data", "address-gone", peer->route.device,
 			     "This side's own address was taken away while data was exchanged.\n"
 			     "Somebody has deleted the address, or the network device has lost it: a DHCP lease that ended, a network manager that was restarted.\n"
 			     "Set the address again, for good (ip address; the network manager's log), and connect anew.");
 	else if (mtu)
-		doctor_error(FINDING_MTU_MISMATCH, peer->text,
+		doctor_error("path", "mtu-mismatch", peer->text,
 			     "Shorter messages cross both ways; the first one of %u bytes, in packets of %u, was lost on the way %s.\n"
 			     "A switch or a tunnel between has a smaller MTU than both ends.\n"
 			     "Set the same MTU everywhere: ip link set NETDEV mtu BYTES; or build channels with a smaller mtu.",
@@ -226,7 +226,7 @@ static bool exchange_one(const struct peer *peer, struct link *link, __u32 size)
 	if (link_hear(link, &bytes, &error))
 		return judge_exchange(peer, link, size, true, &error);
 	if (bytes != size || !link_is_right(link, bytes))
-		return doctor_error(FINDING_DATA_WRONG, peer->text,
+		return doctor_error("data", "data-wrong", peer->text,
 				    "A message of %u bytes arrived %s with other bytes than were sent.\n"
 				    "Memory, the device or its driver is broken: the network alone cannot do that, packets carry a checksum.\n"
 				    "Take the device out of use; look at its firmware's version, and run a memory test.",

@@ -47,7 +47,7 @@ static bool find_no_module(void)
 
 	uname(&name);
 	installed = module_is_installed(name.release);
-	return doctor_error(FINDING_MODULE_ABSENT, "ibchan",
+	return doctor_error("module", "module-absent", "ibchan",
 			    "%s\n"
 			    "It is %sinstalled for kernel %s%s.\n"
 			    "%s",
@@ -110,7 +110,7 @@ static bool find_not_permitted(int err)
 		snprintf(way, sizeof(way),
 			 "The udev rule that opens the node to group rdma is not in force.\n"
 			 "make install puts 60-ibchan.rules there; then udevadm control --reload and udevadm trigger /dev/ibchan.");
-	return doctor_error(FINDING_NODE_NOT_PERMITTED, NODE,
+	return doctor_error("node", "node-not-permitted", NODE,
 			    "User %s may not open the node, which belongs to %s:%s with mode %04o (%s).\n"
 			    "%s",
 			    self, owner, group, node.st_mode & 07777, strerror(-err), way);
@@ -133,19 +133,19 @@ bool check_node(const struct doctor *doctor)
 	case -ENOENT:
 	case -ENXIO:
 	case -ENODEV:
-		return doctor_error(FINDING_NODE_ABSENT, NODE,
+		return doctor_error("node", "node-absent", NODE,
 				    "The module is loaded, but its node does not work: %s.\n"
 				    "This process has a /dev of its own, such as a container's.\n"
 				    "Start the container with --device /dev/ibchan.",
 				    strerror(-err));
 	case -EPROTONOSUPPORT:
-		return doctor_error(FINDING_MODULE_INCOMPATIBLE, NODE,
+		return doctor_error("module", "module-incompatible", NODE,
 				    "Opening the node failed: %s.\n"
 				    "The module and this tool are of different versions.\n"
 				    "Install module and tool from one version; rmmod ibchan; modprobe ibchan.",
 				    strerror(-err));
 	default:
-		return doctor_error(FINDING_NODE_UNUSABLE, NODE,
+		return doctor_error("node", "node-unusable", NODE,
 				    "Opening the node failed: %s.\n"
 				    "The errno says all that is known.\n"
 				    "Look at dmesg for lines of ibchan.",
@@ -192,7 +192,7 @@ bool check_memlock(void)
 		doctor_fact("memlock", "RLIMIT_MEMLOCK", "%llu bytes",
 			    (unsigned long long)limit.rlim_cur);
 	else
-		return doctor_error(FINDING_MEMLOCK_LOW, "RLIMIT_MEMLOCK",
+		return doctor_error("memlock", "memlock-low", "RLIMIT_MEMLOCK",
 				    "The process may pin %llu bytes; the doctor's own channel needs %u.\n"
 				    "The limit is low (hard limit: %llu), and the process has no CAP_IPC_LOCK.\n"
 				    "ulimit -l unlimited; for good: memlock in /etc/security/limits.conf, LimitMEMLOCK= of the service, --ulimit memlock=-1 of the container.",
@@ -217,12 +217,12 @@ static const struct port *all_ports_elsewhere(const struct doctor *doctor)
 static void find_no_device(const char *only)
 {
 	if (only)
-		doctor_error(FINDING_DEVICE_ABSENT, only,
+		doctor_error("device", "device-absent", only,
 			     "There is no RDMA device with this name.\n"
 			     "The name is misspelt, or its driver is not loaded.\n"
 			     "rdma link lists the devices.");
 	else
-		doctor_error(FINDING_DEVICE_ABSENT, "RDMA devices",
+		doctor_error("device", "device-absent", "RDMA devices",
 			     "There is no RDMA device on this machine.\n"
 			     "There is no adapter, or its driver is not loaded.\n"
 			     "Load the driver (mlx5_ib, irdma, ...), or try soft-RoCE: modprobe rdma_rxe; rdma link add rxe0 type rxe netdev NETDEV.");
@@ -243,13 +243,13 @@ void check_devices(const struct doctor *doctor)
 	if (!count)
 		find_no_device(doctor->only);
 	else if (!doctor->visible)
-		doctor_error(FINDING_WRONG_NAMESPACE, doctor->devices[0],
+		doctor_error("namespace", "wrong-namespace", doctor->devices[0],
 			     "The machine has %u RDMA device%s, none of them visible in this network namespace.\n"
 			     "Devices belong to one network namespace each (mode %s), and these belong to another.\n"
 			     "rdma dev set %s netns NAME moves it here; rdma system set netns shared shows all devices everywhere.",
 			     count, plural, mode, doctor->devices[0]);
 	else if (elsewhere)
-		doctor_error(FINDING_WRONG_NAMESPACE, elsewhere->device,
+		doctor_error("namespace", "wrong-namespace", elsewhere->device,
 			     "%1$s is visible, but its network device %2$s is not in this network namespace.\n"
 			     "The device's addresses belong to another namespace (mode %3$s); a channel may not use them from here.\n"
 			     "Run in the namespace of %2$s (ip netns exec NAME ...), or move %2$s here (ip link set %2$s netns NAME).",
@@ -293,10 +293,10 @@ static void find_port_down(const struct port *port, enum severity severity)
 			 "The network device %s is up; the RDMA port has not followed.\n"
 			 "Run the doctor again in a second; then look at dmesg for lines of the driver.",
 			 name);
-	doctor_find(no_manager ? FINDING_PORT_NO_SUBNET_MANAGER : FINDING_PORT_DOWN, severity,
-		    port->subject,
-		    "The port is not active (state %u, physical state %s).\n"
-		    "%s", port->state, port->physical, way);
+	doctor_say(severity, "port", no_manager ? "port-no-subnet-manager" : "port-down",
+		   port->subject,
+		   "The port is not active (state %u, physical state %s).\n"
+		   "%s", port->state, port->physical, way);
 }
 
 static void find_no_gid(const struct port *port, enum severity severity)
@@ -313,18 +313,18 @@ static void find_no_gid(const struct port *port, enum severity severity)
 		snprintf(way, sizeof(way),
 			 "The network device %s has no IP address that will do.\n"
 			 "ip address add ADDRESS/LENGTH dev %s", netdev->name, netdev->name);
-	doctor_find(FINDING_GID_ABSENT, severity, port->subject,
-		    "None of the %u GIDs of the port will do: a channel needs one of RoCE v2 whose address its network device has, and no other host.\n"
-		    "%s", port->gids, way);
+	doctor_say(severity, "gid", "gid-absent", port->subject,
+		   "None of the %u GIDs of the port will do: a channel needs one of RoCE v2 whose address its network device has, and no other host.\n"
+		   "%s", port->gids, way);
 }
 
 void find_deaf(const struct port *port, enum severity severity)
 {
-	doctor_find(FINDING_SOFT_ROCE_IN_VRF, severity, port->subject,
-		    "%s is a soft-RoCE device, and %s is in the VRF %s: it receives nothing.\n"
-		    "A VRF hands packets on as its own, and the driver looks for a device that is over the VRF itself; no sysctl changes that.\n"
-		    "ip link set %s nomaster; or take an adapter, which does not see the VRF.",
-		    port->device, port->netdev.name, port->netdev.vrf, port->netdev.name);
+	doctor_say(severity, "vrf", "soft-roce-in-vrf", port->subject,
+		   "%s is a soft-RoCE device, and %s is in the VRF %s: it receives nothing.\n"
+		   "A VRF hands packets on as its own, and the driver looks for a device that is over the VRF itself; no sysctl changes that.\n"
+		   "ip link set %s nomaster; or take an adapter, which does not see the VRF.",
+		   port->device, port->netdev.name, port->netdev.vrf, port->netdev.name);
 }
 
 static void say_port(const struct port *port)

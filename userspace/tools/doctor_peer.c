@@ -73,7 +73,7 @@ static void find_no_address(const struct doctor *doctor, const struct peer *peer
 	const char *netdev = doctor->port_count == 1 ? doctor->ports[0].netdev.name : "NETDEV";
 	const char *only = doctor->only;
 
-	doctor_error(FINDING_ADDRESS_ABSENT, only ? only : "RDMA devices",
+	doctor_error("route", "address-absent", only ? only : "RDMA devices",
 		     "The peer %s has an %s address; %s %s.\n"
 		     "The address was deleted, or never set.\n"
 		     "ip address add ADDRESS/LENGTH dev %s",
@@ -102,19 +102,19 @@ static void find_no_way(const struct peer *peer, int err)
 
 	ordinary_way(peer, netdev, sizeof(netdev));
 	if (err == -ENETUNREACH || err == -EADDRNOTAVAIL)
-		doctor_error(FINDING_ROUTE_ABSENT, peer->text,
+		doctor_error("route", "route-absent", peer->text,
 			     "This host has no route to the peer.\n"
 			     "No address here is in the peer's network, and there is no gateway to it; an address may have been deleted.\n"
 			     "ip address, ip route get %s; then ip address add, or ip route add.",
 			     peer->text);
 	else if (err == -ENODEV)
-		doctor_error(FINDING_ROUTE_NOT_RDMA, peer->text,
+		doctor_error("route", "route-not-rdma", peer->text,
 			     "The route to the peer leads over %s, which no RDMA device is over.\n"
 			     "The address belongs to another network than the RDMA devices, or the RDMA device is not there yet.\n"
 			     "Take the peer's address in the RDMA network; ip route get %s; rdma link.",
 			     netdev[0] ? netdev : "another network device", peer->text);
 	else
-		doctor_error(FINDING_PEER_UNREACHABLE, peer->text,
+		doctor_error("route", "peer-unreachable", peer->text,
 			     "Nobody answers for this address on %s (%s).\n"
 			     "The peer is off, its address is another one, or it is not in this network segment.\n"
 			     "Look at the peer: ip address; at both ends: ip neighbour; the VLANs of the switch.",
@@ -128,7 +128,7 @@ static void find_route_error(const struct doctor *doctor, const struct peer *pee
 
 	if (peer->source && (err == -EADDRNOTAVAIL || err == -EAFNOSUPPORT || err == -ENODEV ||
 			     err == -ENOENT))
-		doctor_error(FINDING_SOURCE_UNUSABLE, peer->source,
+		doctor_error("route", "source-unusable", peer->source,
 			     "Nothing can connect to %s from this address: %s.\n"
 			     "%s\n"
 			     "ibchan devices --gids lists the addresses that there are.",
@@ -136,7 +136,7 @@ static void find_route_error(const struct doctor *doctor, const struct peer *pee
 			     "The peer has no address of that family, IPv4 or IPv6." :
 			     "No RDMA device of this host has it, here or at all.");
 	else if (port)
-		doctor_error(FINDING_SOURCE_NEEDED, peer->text,
+		doctor_error("route", "source-needed", peer->text,
 			     "Only from %1$s, which %2$s in the VRF %3$s has, a way leads to the peer.\n"
 			     "Without a source, routes of no VRF count; ip vrf exec binds sockets only, and RDMA has none.\n"
 			     "ibchan doctor --source %1$s %4$s; programs: the source of ibchan_device_open_for() and of struct ibchan_connect_params or ibchan_message_params.",
@@ -156,7 +156,7 @@ static bool check_route(const struct doctor *doctor, struct peer *peer)
 	int err = getaddrinfo(peer->name, NULL, &hints, &list);
 
 	if (err)
-		return doctor_error(FINDING_PEER_UNKNOWN, peer->name,
+		return doctor_error("route", "peer-unknown", peer->name,
 				    "The name cannot be turned into an address: %s.\n"
 				    "%s\n"
 				    "Give the peer's IP address instead of its name.",
@@ -177,7 +177,7 @@ static bool check_route(const struct doctor *doctor, struct peer *peer)
 		return false;
 	}
 	if (only && strcmp(only, device))
-		return doctor_error(FINDING_DEVICE_DOES_NOT_ROUTE, only,
+		return doctor_error("route", "device-does-not-route", only,
 				    "%1$s does not lead to %2$s; %3$s does.\n"
 				    "The host has several RDMA devices, and its routes choose among them.\n"
 				    "Use %3$s, or let ibchan_device_open_for() find the device.",
@@ -210,11 +210,11 @@ static void check_path(const struct peer *peer)
 	if (fits >= 256)
 		snprintf(or_smaller, sizeof(or_smaller),
 			 "; or build channels with mtu %u, which fits", fits);
-	doctor_find(FINDING_MTU_MISMATCH, SEVERITY_WARNING, peer->text,
-		    "%s sends messages in packets of %u bytes, %zu with their headers; the path to the peer loses those.\n"
-		    "The MTU of the peer's network device, or of a switch between, is smaller than here.\n"
-		    "Set the same MTU everywhere: ip link set NETDEV mtu BYTES%s.",
-		    peer->route.device, mtu, mtu + headers, or_smaller);
+	doctor_say(SEVERITY_WARNING, "path", "mtu-mismatch", peer->text,
+		   "%s sends messages in packets of %u bytes, %zu with their headers; the path to the peer loses those.\n"
+		   "The MTU of the peer's network device, or of a switch between, is smaller than here.\n"
+		   "Set the same MTU everywhere: ip link set NETDEV mtu BYTES%s.",
+		   peer->route.device, mtu, mtu + headers, or_smaller);
 }
 
 /* --- a peer that does not answer --- */
@@ -231,19 +231,19 @@ void explain_silence(const struct peer *peer)
 	const bool ipv4 = address->ss_family == AF_INET;
 
 	if (probe(address, IPPROTO_UDP, ROCE_PORT, PROBE_SHORT) == -ECONNREFUSED)
-		doctor_error(FINDING_ROCE_ABSENT, peer->text,
+		doctor_error("path", "roce-absent", peer->text,
 			     "The peer is there, but refuses UDP port %u, which RoCE v2 travels by.\n"
 			     "No RoCE device is over the network device with this address, or a firewall rejects the port.\n"
 			     "On the peer: ibchan doctor; rdma link; for soft-RoCE: rdma link add rxe0 type rxe netdev NETDEV; nft list ruleset.",
 			     ROCE_PORT);
 	else if (probe_is_alive(address))
-		doctor_error(FINDING_UDP_BLOCKED, peer->text,
+		doctor_error("path", "udp-4791-blocked", peer->text,
 			     "The peer is there, but nothing comes back from UDP port %1$u, which RoCE v2 travels by.\n"
 			     "A firewall on the peer, here or between drops that port%2$s.\n"
 			     "nft list ruleset at both ends; allow UDP port %1$u both ways; in a cloud, the security group as well%3$s.",
 			     ROCE_PORT, ipv4 ? or_arp : "", ipv4 ? and_arp : "");
 	else
-		doctor_error(FINDING_PEER_SILENT, peer->text,
+		doctor_error("path", "peer-silent", peer->text,
 			     "Nothing at all comes back: no echo, no TCP, no UDP.\n"
 			     "The peer is off or cut off, or a firewall drops everything from here.\n"
 			     "Look at the peer itself; then ping %s, and the firewalls at both ends.",
