@@ -4,7 +4,6 @@
 #include <err.h>
 #include <jansson.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <sysexits.h>
 
 #include "doctor.h"
@@ -119,12 +118,6 @@ static enum severity conclude(const char *peer)
 
 /* --- the command line --- */
 
-struct arguments {
-	struct peer peer;	/* its name is NULL: look at this side only */
-	const char *device;	/* NULL: all */
-	bool serve;		/* be the peer of others */
-};
-
 enum long_key { KEY_JSON = 0x100, KEY_SERVE, KEY_TIMEOUT };
 
 static const struct argp_option options[] = {
@@ -140,14 +133,16 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
+static bool serve;	/* be the peer of others */
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct arguments *args = state->input;
-	struct peer *peer = &args->peer;
+	struct doctor *doctor = state->input;
+	struct peer *peer = &doctor->peer;
 
 	switch (key) {
 	case 'd':
-		args->device = arg;
+		doctor->only = arg;
 		break;
 	case 'p':
 		peer->port = port_option(state, arg);
@@ -168,7 +163,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			errx(EX_OSERR, "no memory");
 		break;
 	case KEY_SERVE:
-		args->serve = true;
+		serve = true;
 		break;
 	case 'h':
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
@@ -179,7 +174,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		peer->name = arg;
 		break;
 	case ARGP_KEY_END:
-		if (args->serve && (peer->name || facts || args->device || peer->source))
+		if (serve && (peer->name || facts || doctor->only || peer->source))
 			argp_error(state, "--serve goes with --port only");
 		break;
 	default:
@@ -201,32 +196,18 @@ int doctor_main(int argc, char **argv)
 		.args_doc = "[PEER]",
 		.doc = doc,
 	};
-	struct arguments args = {
+	static struct doctor doctor = {
 		.peer = { .port = DOCTOR_PORT, .rounds = 1, .timeout_s = DEFAULT_TIMEOUT },
 	};
-	struct doctor *doctor;
-	bool ready;
 
 	argp_err_exit_status = EX_USAGE;
 	argv[0] = "ibchan doctor";
-	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
+	if (argp_parse(&argp, argc, argv, 0, NULL, &doctor))
 		return EX_USAGE;
-	if (args.serve)
-		return doctor_serve(args.peer.port) ? SEVERITY_ERROR : SEVERITY_OK;
-	doctor = calloc(1, sizeof(*doctor));
-	if (!doctor)
-		errx(EX_OSERR, "doctor: out of memory");
-	doctor->only = args.device;
-	ready = check_module(doctor) && check_node(doctor);
-	doctor_scan(doctor);
-	ready &= check_memlock();
-	check_devices(doctor);
-	check_ports(doctor);
-	if (ready && args.peer.name)
-		check_peer(doctor, &args.peer);
-	ibchan_context_close(doctor->context);
-	while (doctor->device_count)
-		free(doctor->devices[--doctor->device_count]);
-	free(doctor);
-	return (int)conclude(args.peer.name);
+	if (serve)
+		return doctor_serve(doctor.peer.port) ? SEVERITY_ERROR : SEVERITY_OK;
+	if (check_machine(&doctor) && doctor.peer.name)
+		check_peer(&doctor);
+	ibchan_context_close(doctor.context);
+	return (int)conclude(doctor.peer.name);
 }
