@@ -134,7 +134,8 @@ TEST_F(pair, does_the_same_with_endpoints_across_two_devices)
 }
 
 #define CLIENTS		3
-#define CLIENT_SAYS	"50 messages came back, the last as: desrever eb ot 94 egassem\n"
+#define CLIENT		"../userspace/examples/blocking"
+#define CLIENT_SAYS	"the last of 100 answers: QUESTION 100 OF 100?\n"
 
 static int serves_three(const char *const server_args[], const char *const client_args[])
 {
@@ -144,7 +145,7 @@ static int serves_three(const char *const server_args[], const char *const clien
 	int i;
 
 	for (i = 0; i < CLIENTS && !rc; i++)
-		rc = run_start(&clients[i], file, client_args);
+		rc = run_start(&clients[i], CLIENT, client_args);
 	while (i--)
 		rc = run_ends_with(&clients[i], CLIENT_SAYS) ?: rc;
 	return run_ends_with(&server, "3 clients served\n") ?: rc;
@@ -467,8 +468,7 @@ TEST_F(example, epoll_server_outlives_a_client_that_hangs_up_before_its_endpoint
 	ASSERT_EQ(0, run_start(&server, "../userspace/examples/epoll_server",
 			       ARGUMENTS("-e", "-n", "1", NULL)));
 	EXPECT_TRUE(eventually(hangs_up, NULL));
-	ASSERT_EQ(0, run_start(&client, "../userspace/examples/epoll_server",
-			       ARGUMENTS("-e", "localhost", NULL)));
+	ASSERT_EQ(0, run_start(&client, CLIENT, ARGUMENTS("-e", "localhost", NULL)));
 	EXPECT_EQ(0, run_ends_with(&client, CLIENT_SAYS));
 	EXPECT_EQ(0, run_ends_with(&server, "1 clients served\n"));
 }

@@ -4,7 +4,8 @@
  * the other answers with the question in capitals.
  *
  *	blocking			on one machine
- *	blocking HOST			on the other; an IP address of the first one
+ *	blocking HOST			on the other; an IP address of the first one, or of one
+ *					with epoll_server
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -42,10 +43,10 @@ static void ask(struct side *side, struct ibchan_mr *mr, char *text)
 		int length = snprintf(text, SIZE, "question %d of %d?", i + 1, ROUNDS);
 		struct ibchan_submit_sge question = ibchan_sge_new(mr, 0, length);
 
-		must("send", ibchan_send(side->channel, &question, 1,
-					 IBCHAN_TIMEOUT_NEVER, &error));
-		must("receive", ibchan_receive(side->channel, &all, 1,
-					       IBCHAN_TIMEOUT_NEVER, &got, &error));
+		must("send", ibchan_send(side->channel, &question, 1, IBCHAN_TIMEOUT_NEVER,
+					 &error));
+		must("receive", ibchan_receive(side->channel, &all, 1, IBCHAN_TIMEOUT_NEVER, &got,
+					       &error));
 		snprintf(expected, SIZE, "QUESTION %d OF %d?", i + 1, ROUNDS);
 		check("that is no answer", got.bytes == (__u32)length &&
 		      !memcmp(text, expected, got.bytes));
@@ -56,18 +57,16 @@ static void ask(struct side *side, struct ibchan_mr *mr, char *text)
 int main(int argc, char **argv)
 {
 	static char text[SIZE];
-	struct options options;
 	struct ibchan_mr *mr;
 	struct side side;
 
-	options_read(&options, argc, argv);
-	side_open(&side, &options);
+	side_open(&side, argc, argv);
 	must("memory", ibchan_mr_reg_local(side.pd, text, sizeof(text), &mr, &error));
-	side_connect(&side, &options, NULL, NULL, 0);
-	if (options.host)
+	side_connect(&side);
+	if (side.host)
 		ask(&side, mr, text);
 	else
 		answer(&side, mr, text);
-	side_part(&side, &options);
+	side_part(&side);
 	return ibchan_context_close(side.context);
 }
