@@ -27,19 +27,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	int *show = state->input;
 
 	(void)arg;
-	switch (key) {
-	case 'v':
+	if (key == 'v')
 		*show |= SHOW_LIMITS | SHOW_GIDS;
-		return 0;
-	case 'g':
+	else if (key == 'g')
 		*show |= SHOW_GIDS;
-		return 0;
-	case 'h':
+	else if (key == 'h')
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
-		return 0;
-	default:
+	else
 		return ARGP_ERR_UNKNOWN;
-	}
+	return 0;
 }
 
 static int show_port(struct ibchan_context *context, const char *name, __u32 number)
@@ -60,32 +56,18 @@ static int show_port(struct ibchan_context *context, const char *name, __u32 num
 		snprintf(index, sizeof(index), "%u", port.gid_index);
 	}
 	printf("%-16s %4u  %-7s %-10s %5u %5s  %s\n", name, number,
-	       ibchan_port_state_name(port.state),
-	       NAME_OF(links, port.link_layer), port.active_mtu, index, gid);
+	       ibchan_port_state_name(port.state), NAME_OF(links, port.link_layer),
+	       port.active_mtu, index, gid);
 	return 0;
 }
 
-static void show_gid(const struct ibchan_gid_info *info)
+static int show_gids(struct ibchan_context *context, const char *name, __u32 port)
 {
 	static const char * const types[] = {
 		[IBCHAN_GID_TYPE_IB] = "IB",
 		[IBCHAN_GID_TYPE_ROCE_V1] = "RoCE v1",
 		[IBCHAN_GID_TYPE_ROCE_V2] = "RoCE v2",
 	};
-	char gid[INET6_ADDRSTRLEN], vlan[8] = "-", mtu[16] = "-";
-
-	if (info->vlan_id != IBCHAN_VLAN_NONE)
-		snprintf(vlan, sizeof(vlan), "%u", info->vlan_id);
-	if (info->ndev_index)
-		snprintf(mtu, sizeof(mtu), "%u", info->ndev_mtu);
-	printf("    %5u  %-7s %-15s %4s %5s  %-24s %s: %s\n", info->index,
-	       NAME_OF(types, info->type), info->ndev_index ? info->ndev_name : "-", vlan, mtu,
-	       gid_text(info->gid, gid, sizeof(gid)), ibchan_gid_verdict_name(info->verdict),
-	       ibchan_gid_verdict_text(info->verdict));
-}
-
-static int show_gids(struct ibchan_context *context, const char *name, __u32 port)
-{
 	struct ibchan_gid_info info;
 	__u32 index = 0;
 	int err;
@@ -93,7 +75,17 @@ static int show_gids(struct ibchan_context *context, const char *name, __u32 por
 	printf("    %5s  %-7s %-15s %4s %5s  %-24s %s\n", "index", "type", "network device", "vlan",
 	       "mtu", "GID", "verdict");
 	while (!(err = ibchan_gid_query(context, name, port, index, &info, NULL))) {
-		show_gid(&info);
+		char gid[INET6_ADDRSTRLEN], vlan[8] = "-", mtu[16] = "-";
+
+		if (info.vlan_id != IBCHAN_VLAN_NONE)
+			snprintf(vlan, sizeof(vlan), "%u", info.vlan_id);
+		if (info.ndev_index)
+			snprintf(mtu, sizeof(mtu), "%u", info.ndev_mtu);
+		printf("    %5u  %-7s %-15s %4s %5s  %-24s %s: %s\n", info.index,
+		       NAME_OF(types, info.type), info.ndev_index ? info.ndev_name : "-", vlan,
+		       mtu, gid_text(info.gid, gid, sizeof(gid)),
+		       ibchan_gid_verdict_name(info.verdict),
+		       ibchan_gid_verdict_text(info.verdict));
 		index = info.index + 1;
 	}
 	if (err == -ENOENT)
@@ -101,17 +93,12 @@ static int show_gids(struct ibchan_context *context, const char *name, __u32 por
 	return complain("%s port %u: GIDs: %s", name, port, strerror(-err));
 }
 
-static const char *yes(const struct ibchan_device_info *info, __u64 cap)
-{
-	return info->caps & cap ? "yes" : "no";
-}
-
 static void show_limits(const struct ibchan_device_info *info)
 {
 	printf("    node GUID        %016llx\n", (unsigned long long)info->node_guid);
-	printf("    user memory      %s\n", yes(info, IBCHAN_DEVICE_USER_MR));
-	printf("    atomics          %s\n", yes(info, IBCHAN_DEVICE_ATOMICS));
-	printf("    immediate data   %s\n", yes(info, IBCHAN_DEVICE_IMMEDIATE));
+	printf("    user memory      %s\n", info->caps & IBCHAN_DEVICE_USER_MR ? "yes" : "no");
+	printf("    atomics          %s\n", info->caps & IBCHAN_DEVICE_ATOMICS ? "yes" : "no");
+	printf("    immediate data   %s\n", info->caps & IBCHAN_DEVICE_IMMEDIATE ? "yes" : "no");
 	printf("    endpoints        %s\n",
 	       info->caps & IBCHAN_DEVICE_ENDPOINTS ? "yes" : "no, rdma_cm only");
 	printf("    max qp wr        %u\n", info->max_qp_wr);
@@ -127,37 +114,18 @@ static void show_limits(const struct ibchan_device_info *info)
 	printf("    driver id        %u\n", info->driver_id);
 }
 
-static int show_device(struct ibchan_context *context, const struct ibchan_device_info *info,
-		       int show)
-{
-	int ret = 0;
-	__u32 port;
-
-	for (port = 1; port <= info->ports; port++) {
-		ret |= show_port(context, info->name, port);
-		if (show & SHOW_GIDS)
-			ret |= show_gids(context, info->name, port);
-	}
-	if (show & SHOW_LIMITS)
-		show_limits(info);
-	return ret;
-}
-
+/* Between the two calls a device may come or go. */
 static int show_all(struct ibchan_context *context, int show)
 {
-	struct ibchan_device_info *infos = NULL;
-	int n = ibchan_device_list(context, NULL, 0, NULL);
-	int ret = 0;
-	int i;
+	int room = ibchan_device_list(context, NULL, 0, NULL), n = room, ret = 0, i;
+	struct ibchan_device_info *infos = calloc(room > 0 ? (size_t)room : 1, sizeof(*infos));
+	const struct ibchan_device_info *info;
+	__u32 port;
 
-	if (n > 0) {
-		infos = calloc((size_t)n, sizeof(*infos));
-		if (!infos)
-			return complain("out of memory");
-		/* One may have come or gone since the first call. */
-		i = ibchan_device_list(context, infos, (__u32)n, NULL);
-		n = i < n ? i : n;
-	}
+	if (!infos)
+		return complain("out of memory");
+	if (room > 0)
+		n = ibchan_device_list(context, infos, (__u32)room, NULL);
 	if (n < 0)
 		ret = complain("device list: %s", strerror(-n));
 	else if (!n)
@@ -165,8 +133,16 @@ static int show_all(struct ibchan_context *context, int show)
 	else
 		printf("%-16s %4s  %-7s %-10s %5s %5s  %s\n", "device", "port", "state", "link",
 		       "mtu", "index", "address");
-	for (i = 0; i < n; i++)
-		ret |= show_device(context, &infos[i], show);
+	for (i = 0; i < n && i < room; i++) {
+		info = &infos[i];
+		for (port = 1; port <= info->ports; port++) {
+			ret |= show_port(context, info->name, port);
+			if (show & SHOW_GIDS)
+				ret |= show_gids(context, info->name, port);
+		}
+		if (show & SHOW_LIMITS)
+			show_limits(info);
+	}
 	free(infos);
 	return ret;
 }
@@ -174,13 +150,11 @@ static int show_all(struct ibchan_context *context, int show)
 int devices_main(int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = options,
-		.parser = parse,
+		.options = options, .parser = parse,
 		.doc = "List the RDMA devices that can be used from here.",
 	};
 	struct ibchan_context *context;
-	int show = 0;
-	int ret;
+	int show = 0, ret;
 
 	argp_err_exit_status = EXIT_USAGE;
 	argv[0] = "ibchan devices";
