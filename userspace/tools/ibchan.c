@@ -50,16 +50,6 @@ int open_context(struct ibchan_context **context)
 	return complain("%s", ibchan_error_string(&error));
 }
 
-int open_device(struct ibchan_context *context, const char *name, struct ibchan_device **device)
-{
-	int err = ibchan_device_open(context, name, device, NULL);
-
-	if (!err)
-		return 0;
-	return complain("device %s: %s; `ibchan devices` lists them", name ? name : "(first)",
-			strerror(-err));
-}
-
 __u32 number_option(struct argp_state *state, const char *arg, int base, __u32 lowest,
 		    __u32 highest)
 {

@@ -1,5 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The conversation of two sides of a pingpong: how they meet, and their messages. */
+/*
+ * The conversation of two sides of a pingpong: by TCP, or over a channel that ibchan_dial() makes.
+ *
+ *	client				server
+ *	hello (the plan)	->
+ *	word			<->	word		objects are made: endpoint or port, region
+ *	word			<->	word		connected
+ * and for each phase
+ *	word			<->	word		receives are posted
+ *	word			<->	word		through
+ *	word			<->	word		data is right
+ *
+ * A side that fails says so in the next word. STATUS_BUSY may come before any of them and only
+ * means that the peer is alive.
+ */
+#include <endian.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -13,247 +28,315 @@
 
 #include "pingpong.h"
 
-#define TRIES_PER_SEC	10
+#define HELLO_MAGIC	0x69626370U	/* "ibcp" */
+#define HELLO_VERSION	4
 
-__s64 talk_timeout_ns(const struct talk *talk)
+enum status { STATUS_OK = 1, STATUS_FAILED, STATUS_BUSY };
+
+#define TRY_NS		(NSEC_PER_SEC / 10)
+#define ENDLESS_S	300000000	/* ten years */
+
+/* The first words of a client, each of them in network order on the way. */
+struct hello {
+	__u32 magic;
+	__u32 version;
+	struct plan plan;
+	__u32 reserved;
+};
+
+__s64 limit_ns(const struct side *side)
 {
-	return talk->timeout_s ? talk->timeout_s * NSEC_PER_SEC : IBCHAN_TIMEOUT_NEVER;
+	return (side->timeout_s ?: ENDLESS_S) * NSEC_PER_SEC;
+}
+
+int is_late(const struct side *side, __u64 start_ns)
+{
+	return now_ns() - start_ns > (__u64)limit_ns(side);
 }
 
 /* A server that was started together with this client may take a moment. */
-static int may_retry(const struct talk *talk, __u32 *tries)
+static int may_retry(const struct side *side, __u32 *tries)
 {
-	const struct timespec pause = { .tv_nsec = NSEC_PER_SEC / TRIES_PER_SEC };
+	const struct timespec pause = { .tv_nsec = TRY_NS };
 
-	if (talk->timeout_s && *tries >= talk->timeout_s * TRIES_PER_SEC)
+	if (*tries >= limit_ns(side) / TRY_NS)
 		return 0;
-	if (++*tries == TRIES_PER_SEC)
-		complain("%s: no server there yet, still trying", talk->name);
+	if (++*tries == NSEC_PER_SEC / TRY_NS)
+		complain("%s: no server there yet, still trying", side->peer_name);
 	nanosleep(&pause, NULL);
 	return 1;
 }
 
-static void name_peer(struct talk *talk, const struct sockaddr_storage *address, socklen_t len)
+static void name_peer(struct side *side, const struct sockaddr_storage *address)
 {
-	char host[NI_MAXHOST];
-	char port[NI_MAXSERV];
+	char host[NI_MAXHOST], port[NI_MAXSERV];
 
-	if (!getnameinfo((const struct sockaddr *)address, len, host, sizeof(host), port,
-			 sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
-		snprintf(talk->name, sizeof(talk->name), "%s:%s", host, port);
+	if (!getnameinfo((const struct sockaddr *)address, sizeof(*address), host, sizeof(host),
+			 port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(side->peer_name, sizeof(side->peer_name), "%s:%s", host, port);
 }
 
 /* --- over a channel --- */
 
-static struct ibchan_message_params message_params(const struct talk *talk)
-{
-	return (struct ibchan_message_params) {
-		.size = sizeof(struct ibchan_message_params),
-		.message_bytes = TALK_BYTES,
-		.timeout_ns = talk->timeout_s ? talk->timeout_s * NSEC_PER_SEC : INT64_MAX / 4,
-	};
-}
-
-static int dial(struct talk *talk)
-{
-	struct ibchan_message_params params = message_params(talk);
-	struct ibchan_error error;
-	__u32 tries = 0;
-	int err;
-
-	params.source = talk->source;
-	do {
-		err = ibchan_dial(talk->host, talk->port, &params, &talk->channel, &error);
-	} while (err == -ECONNREFUSED && may_retry(talk, &tries));
-	return err ? complain_error(talk->name, &error) : 0;
-}
-
 /* A client that has come over another device than the wanted one is sent away. */
-static int is_wanted(struct talk *talk, struct ibchan_channel *channel)
+static int is_wanted(struct side *side)
 {
 	struct ibchan_connection_info connection;
 	struct ibchan_channel_info info;
 
-	if (ibchan_channel_connection(channel, &connection, NULL) ||
-	    ibchan_channel_query(channel, &info, NULL))
+	if (ibchan_channel_connection(side->talk, &connection, NULL) ||
+	    ibchan_channel_query(side->talk, &info, NULL))
 		return 0;
-	name_peer(talk, &connection.peer, sizeof(connection.peer));
-	return !talk->device || !strcmp(talk->device, info.device);
+	name_peer(side, &connection.peer);
+	return !side->wanted || !strcmp(side->wanted, info.device);
 }
 
-static int take(struct talk *talk)
+static int talk_by_address(struct side *side)
 {
-	struct ibchan_message_params params = message_params(talk);
-	struct ibchan_channel *channel = NULL;
+	struct ibchan_message_params params = {
+		.size = sizeof(params),
+		.message_bytes = sizeof(struct word),
+		.timeout_ns = limit_ns(side),
+		.source = side->host ? side->source : NULL,
+	};
 	struct ibchan_server *server;
-	struct ibchan_error error;
+	__u32 tries = 0;
 	int err;
 
-	if (ibchan_serve(talk->source, talk->port, &params, &server, &error))
-		return complain_error(talk->name, &error);
+	if (side->host) {
+		do {
+			err = ibchan_dial(side->host, side->port, &params, &side->talk,
+					  &side->error);
+		} while (err == -ECONNREFUSED && may_retry(side, &tries));
+		return err ? complain_error(side->peer_name, &side->error) : 0;
+	}
+	if (ibchan_serve(side->source, side->port, &params, &server, &side->error))
+		return complain_error(side->peer_name, &side->error);
 	do {
-		ibchan_channel_close(channel);
-		channel = NULL;
-		err = ibchan_take(server, talk_timeout_ns(talk), &channel, &error);
-	} while (err == -EINTR || (!err && !is_wanted(talk, channel)));
+		ibchan_channel_close(side->talk);
+		side->talk = NULL;
+		err = ibchan_take(server, limit_ns(side), &side->talk, &side->error);
+	} while (err == -EINTR || (!err && !is_wanted(side)));
 	ibchan_server_close(server);
-	talk->channel = channel;
-	return err ? complain_error(talk->name, &error) : 0;
-}
-
-static void name_server(struct talk *talk)
-{
-	snprintf(talk->name, sizeof(talk->name), "%s%s%s", talk->host ? talk->host : "port",
-		 talk->host ? ":" : " ", talk->port);
-}
-
-int talk_by_address(struct talk *talk)
-{
-	name_server(talk);
-	return talk->host ? dial(talk) : take(talk);
+	return err ? complain_error(side->peer_name, &side->error) : 0;
 }
 
 /* --- over TCP --- */
 
-/*
- * Connected to the server, or listening. The time limits also hold for connect(), and for accept()
- * and what it returns.
- */
-static int open_socket(const struct talk *talk, const struct addrinfo *a)
+static int complain_errno(const struct side *side, int err)
 {
-	const struct timeval limit = { .tv_sec = talk->timeout_s };
-	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	const int yes = 1, no = 0;
-	int err;
+	if (err == -ETIMEDOUT || err == -EAGAIN)
+		return complain("%s: nothing happened for %u s", side->peer_name, side->timeout_s);
+	return complain("%s: %s", side->peer_name, strerror(-err));
+}
 
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-	if (a->ai_family == AF_INET6)
+/*
+ * Returns a socket that is connected to the server, or listens, at the first address that will do,
+ * or a negative errno. The time limits also hold for connect(), and for accept() and what it
+ * returns.
+ */
+static int open_socket(const struct side *side, const struct addrinfo *a, int family)
+{
+	const struct timeval limit = { .tv_sec = side->timeout_s };
+	int fd, err = -EAFNOSUPPORT;
+	const int yes = 1, no = 0;
+
+	for (; a; a = a->ai_next) {
+		if (family != AF_UNSPEC && a->ai_family != family)
+			continue;
+		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd < 0) {
+			err = -errno;
+			continue;
+		}
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-	if (talk->host)
-		err = connect(fd, a->ai_addr, a->ai_addrlen);
-	else
-		err = bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 1);
-	if (!err)
-		return fd;
-	err = errno == EINPROGRESS ? -ETIMEDOUT : -errno;
-	close(fd);
+		if (side->host ? !connect(fd, a->ai_addr, a->ai_addrlen) :
+		    !bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, 1))
+			return fd;
+		err = errno == EINPROGRESS ? -ETIMEDOUT : -errno;
+		close(fd);
+	}
 	return err;
 }
 
-static int complain_errno(const struct talk *talk, int err)
-{
-	if (err == -ETIMEDOUT || err == -EAGAIN)
-		return complain("%s: nothing happened for %u s", talk->name, talk->timeout_s);
-	return complain("%s: %s", talk->name, strerror(-err));
-}
-
-static int accept_client(struct talk *talk, int listener)
-{
-	struct sockaddr_storage peer;
-	socklen_t len = sizeof(peer);
-
-	do {
-		talk->fd = accept4(listener, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC);
-	} while (talk->fd < 0 && errno == EINTR);
-	if (talk->fd < 0)
-		complain_errno(talk, -errno);
-	else
-		name_peer(talk, &peer, len);
-	close(listener);
-	return talk->fd < 0 ? -1 : 0;
-}
-
-/* Returns a socket to, or at, the first address that will do, or a negative errno. */
-static int open_first(const struct talk *talk, const struct addrinfo *list, int family)
-{
-	int fd = -EAFNOSUPPORT;
-
-	for (; list && fd < 0; list = list->ai_next)
-		if (family == AF_UNSPEC || list->ai_family == family)
-			fd = open_socket(talk, list);
-	return fd;
-}
-
 /* A server takes an IPv6 socket, which serves IPv4 too, where there is IPv6. */
-int talk_by_tcp(struct talk *talk)
+static int talk_by_tcp(struct side *side)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+	struct sockaddr_storage peer = { 0 };
+	socklen_t len = sizeof(peer);
 	struct addrinfo *list;
 	__u32 tries = 0;
 	int err, fd;
 
-	name_server(talk);
-	err = getaddrinfo(talk->host, talk->port, &hints, &list);
+	err = getaddrinfo(side->host, side->port, &hints, &list);
 	if (err)
-		return complain("%s: %s", talk->name,
+		return complain("%s: %s", side->peer_name,
 				err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err));
 	do {
-		fd = open_first(talk, list, talk->host ? AF_UNSPEC : AF_INET6);
-	} while (talk->host && fd == -ECONNREFUSED && may_retry(talk, &tries));
-	if (!talk->host && fd < 0)
-		fd = open_first(talk, list, AF_INET);
+		fd = open_socket(side, list, side->host ? AF_UNSPEC : AF_INET6);
+	} while (fd == -ECONNREFUSED && may_retry(side, &tries));
+	if (!side->host && fd < 0)
+		fd = open_socket(side, list, AF_INET);
 	freeaddrinfo(list);
 	if (fd < 0)
-		return complain_errno(talk, fd);
-	if (!talk->host)
-		return accept_client(talk, fd);
-	talk->fd = fd;
-	return 0;
+		return complain_errno(side, fd);
+	side->tcp = fd;
+	if (side->host)
+		return 0;
+	do {
+		side->tcp = accept4(fd, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC);
+	} while (side->tcp < 0 && errno == EINTR);
+	err = side->tcp < 0 ? complain_errno(side, -errno) : 0;
+	close(fd);
+	name_peer(side, &peer);
+	return err;
 }
 
 /* --- messages --- */
 
-void talk_write(struct talk *talk, const void *buf, size_t len)
+/* The next read says whether a message was lost. */
+static void talk_write(struct side *side, const void *buf, size_t len)
 {
-	if (talk->channel)
-		ibchan_send_bytes(talk->channel, buf, len, talk_timeout_ns(talk), NULL);
+	if (side->talk)
+		ibchan_send_bytes(side->talk, buf, len, limit_ns(side), NULL);
 	else
-		send(talk->fd, buf, len, MSG_NOSIGNAL);
+		send(side->tcp, buf, len, MSG_NOSIGNAL);
 }
 
-/* Returns how many bytes have come, or a negative errno; -EAGAIN: none, without @waits. */
-static ssize_t receive(struct talk *talk, void *buf, size_t len, int waits,
-		       struct ibchan_error *error)
+/* Returns 0: @buf has the next message; 1: none has come, without @waits; -1 after a message. */
+static int talk_read(struct side *side, void *buf, size_t len, int waits)
 {
-	struct pollfd pollfd = { .fd = talk->fd, .events = POLLIN };
-	ssize_t n;
-
-	if (talk->channel)
-		return ibchan_receive_bytes(talk->channel, buf, len,
-					    waits ? talk_timeout_ns(talk) : 0, error);
-	if (!waits && !poll(&pollfd, 1, 0))
-		return -EAGAIN;
-	n = recv(talk->fd, buf, len, MSG_WAITALL);
-	if (n < 0)
-		return -errno;
-	return n ? n : -ECONNRESET;
-}
-
-int talk_read(struct talk *talk, void *buf, size_t len, int waits)
-{
-	struct ibchan_error error;
+	struct pollfd pollfd = { .fd = side->tcp, .events = POLLIN };
 	ssize_t n;
 
 	do {
-		n = receive(talk, buf, len, waits, &error);
+		if (side->talk) {
+			n = ibchan_receive_bytes(side->talk, buf, len, waits ? limit_ns(side) : 0,
+						 &side->error);
+		} else if (waits || poll(&pollfd, 1, 0)) {
+			n = recv(side->tcp, buf, len, MSG_WAITALL);
+			n = n > 0 ? n : n ? -errno : -ECONNRESET;
+		} else {
+			n = -EAGAIN;
+		}
 	} while (n == -EINTR);
 	if (n == -EAGAIN && !waits)
 		return 1;
-	if (n < 0 && talk->channel && n != -ETIMEDOUT)
-		return complain_error(talk->name, &error);
+	if (n < 0 && side->talk && n != -ETIMEDOUT)
+		return complain_error(side->peer_name, &side->error);
 	if (n < 0)
-		return complain_errno(talk, (int)n);
-	return (size_t)n == len ? 0 : complain("%s: what it says is not for us", talk->name);
+		return complain_errno(side, (int)n);
+	return (size_t)n == len ? 0 : complain("%s: what it says is not for us", side->peer_name);
 }
 
-void talk_end(struct talk *talk)
+static void say(struct side *side, enum status status)
 {
-	ibchan_channel_close(talk->channel);
-	if (talk->fd >= 0)
-		close(talk->fd);
+	side->told.status = htobe32(status);
+	talk_write(side, &side->told, sizeof(side->told));
+}
+
+/* Returns 0: the peer got so far; 1: it has not said so yet; -1 after a message. */
+static int hear(struct side *side, int waits)
+{
+	int ret;
+
+	while (side->heard.status != htobe32(STATUS_OK)) {
+		ret = talk_read(side, &side->heard, sizeof(side->heard), waits);
+		if (ret)
+			return ret;
+		if (side->heard.status == htobe32(STATUS_FAILED))
+			return complain("%s: the other side failed; its output tells why",
+					side->peer_name);
+		if (be32toh(side->heard.status) - 1 >= STATUS_BUSY)
+			return complain("%s: what it says is not for us", side->peer_name);
+	}
+	return 0;
+}
+
+/* This side reads all that the peer has said, so that the peer has room to say more. */
+int tell_busy(struct side *side)
+{
+	__u64 now = now_ns();
+
+	if (now - side->told_ns < NSEC_PER_SEC)
+		return 0;
+	side->told_ns = now;
+	say(side, STATUS_BUSY);
+	return hear(side, 0) < 0 ? -1 : 0;
+}
+
+/* @ret is this side's result. Returns 0 if both sides got so far. */
+int agree(struct side *side, int ret)
+{
+	say(side, ret ? STATUS_FAILED : STATUS_OK);
+	if (ret || hear(side, 1))
+		return -1;
+	side->heard.status = 0;
+	return 0;
+}
+
+/* From the order of bytes here to that of the network, or back. */
+static void turn_words(struct hello *hello)
+{
+	__u32 *word = (__u32 *)hello, *end = (__u32 *)(hello + 1);
+
+	for (; word < end; word++)
+		*word = htobe32(*word);
+}
+
+static int plan_is_sane(const struct plan *plan)
+{
+	return (plan->op == IBCHAN_OP_SEND || plan->op == IBCHAN_OP_WRITE ||
+		plan->op == IBCHAN_OP_READ) &&
+	       plan->phases <= (PHASE_LATENCY | PHASE_BANDWIDTH) &&
+	       plan->size <= MAX_SIZE && (plan->size || plan->op == IBCHAN_OP_SEND) &&
+	       plan->iters >= 1 && plan->iters <= MAX_ITERS &&
+	       plan->depth >= 1 && plan->depth <= MAX_DEPTH;
+}
+
+/* From the client to the server. */
+static int share_plan(struct side *side)
+{
+	struct hello hello = {
+		.magic = HELLO_MAGIC, .version = HELLO_VERSION, .plan = side->plan,
+	};
+
+	turn_words(&hello);
+	if (side->host) {
+		talk_write(side, &hello, sizeof(hello));
+		return 0;
+	}
+	if (talk_read(side, &hello, sizeof(hello), 1))
+		return -1;
+	turn_words(&hello);
+	if (hello.magic != HELLO_MAGIC)
+		return complain("%s: not an ibchan pingpong", side->peer_name);
+	if (hello.version != HELLO_VERSION)
+		return complain("%s: pingpong version: ours %u, theirs %u", side->peer_name,
+				HELLO_VERSION, hello.version);
+	if (!plan_is_sane(&hello.plan))
+		return complain("%s: asks for something impossible", side->peer_name);
+	side->plan = hello.plan;
+	return 0;
+}
+
+int talk_open(struct side *side)
+{
+	snprintf(side->peer_name, sizeof(side->peer_name), "%s%s%s", side->host ?: "port",
+		 side->host ? ":" : " ", side->port);
+	if (side->endpoints ? talk_by_tcp(side) : talk_by_address(side))
+		return -1;
+	return share_plan(side);
+}
+
+void talk_close(struct side *side)
+{
+	ibchan_channel_close(side->talk);
+	if (side->tcp >= 0)
+		close(side->tcp);
 }

@@ -31,9 +31,6 @@ int complain_error(const char *what, const struct ibchan_error *error);
 /* ibchan_context_open(), which says why it fails, and what to do. */
 int open_context(struct ibchan_context **context);
 
-/* The same of ibchan_device_open(). */
-int open_device(struct ibchan_context *context, const char *name, struct ibchan_device **device);
-
 /* Of options: a number; the name of a port, or its number. They end the program at another word. */
 __u32 number_option(struct argp_state *state, const char *arg, int base, __u32 lowest,
 		    __u32 highest);

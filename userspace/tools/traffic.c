@@ -25,13 +25,6 @@
 #define SETTLE_NS	(100 * 1000 * 1000ULL)
 #define ACKS		3U	/* acknowledgments that are under way at a time, at most */
 
-static int is_late(const struct side *side, __u64 start)
-{
-	const __u64 limit_ns = (__u64)side->talk.timeout_s * NSEC_PER_SEC;
-
-	return limit_ns && now_ns() - start > limit_ns;
-}
-
 static __u32 at_most(__u32 a, __u32 b)
 {
 	return a < b ? a : b;
@@ -50,12 +43,12 @@ static size_t offset_of(const struct side *side, __u32 round)
 /* The server of a stream of sends acknowledges so many messages at a time. */
 static __u32 ack_step(const struct side *side)
 {
-	return side->plan.depth > 1 ? side->plan.depth / 2 : 1;
+	return side->plan.depth / 2 ?: 1;
 }
 
 static int gets_acks(const struct side *side)
 {
-	return side->talk.host && side->phase == PHASE_BANDWIDTH && side->plan.op == IBCHAN_OP_SEND;
+	return side->host && side->phase == PHASE_BANDWIDTH && side->plan.op == IBCHAN_OP_SEND;
 }
 
 /* --- completions --- */
@@ -63,12 +56,11 @@ static int gets_acks(const struct side *side)
 static int count_all(struct side *side, const struct ibchan_cqe *done, int n)
 {
 	const __u32 expected = gets_acks(side) ? 0 : side->plan.size;
-	struct ibchan_error error;
 
 	for (; n > 0; n--, done++) {
 		if (done->error) {
-			error = work_error(done);
-			return complain_error(ibchan_opcode_name(done->opcode), &error);
+			side->error = work_error(done);
+			return complain_error(ibchan_opcode_name(done->opcode), &side->error);
 		}
 		if (done->opcode != IBCHAN_OP_RECV) {
 			side->sent++;
@@ -79,16 +71,6 @@ static int count_all(struct side *side, const struct ibchan_cqe *done, int n)
 			return complain("message of %u bytes, %u expected", done->bytes, expected);
 	}
 	return 0;
-}
-
-static int tell_busy(struct side *side)
-{
-	__u64 now = now_ns();
-
-	if (now - side->told_ns < NSEC_PER_SEC)
-		return 0;
-	side->told_ns = now;
-	return peer_tell_busy(side);
 }
 
 /* Waits for at least one completion, and for the peer's death. */
@@ -106,7 +88,7 @@ static int reap(struct side *side)
 		if (n != -EINTR && n != -ETIMEDOUT)
 			break;
 		if (is_late(side, start))
-			return complain("nothing completed for %u s", side->talk.timeout_s);
+			return complain("nothing completed for %u s", side->timeout_s);
 	}
 	if (n < 0)
 		return complain("wait for completions: %s", strerror(-n));
@@ -126,14 +108,12 @@ static int await(struct side *side, const __u32 *count, __u32 n)
 
 static int post(struct side *side, const struct ibchan_submit_wr *wrs, __u32 n)
 {
-	struct ibchan_error error;
-
-	if (ibchan_post(side->context, wrs, n, NULL, &error))
-		return complain_error("post", &error);
+	if (ibchan_post(side->context, wrs, n, NULL, &side->error))
+		return complain_error("post", &side->error);
 	return 0;
 }
 
-/* Takes the round's message from its slot, or puts it there. */
+/* Takes the round's message from its slot, or puts it there; an acknowledgment has no round. */
 static struct ibchan_submit_wr make_wr(const struct side *side, __u32 op, __u32 round)
 {
 	int inwards = op == IBCHAN_OP_RECV || op == IBCHAN_OP_READ;
@@ -141,11 +121,13 @@ static struct ibchan_submit_wr make_wr(const struct side *side, __u32 op, __u32 
 		.channel = ibchan_channel_handle(side->channel),
 		.opcode = (__u8)op,
 		.wr_id = round,
-		.num_sge = 1,
-		.sge = ibchan_sge_new(inwards ? side->in_mr : side->out_mr,
-				      offset_of(side, round), side->plan.size),
 	};
 
+	if (!round)
+		return wr;
+	wr.num_sge = 1;
+	wr.sge = ibchan_sge_new(inwards ? side->in_mr : side->out_mr, offset_of(side, round),
+				side->plan.size);
 	if (op == IBCHAN_OP_WRITE || op == IBCHAN_OP_READ) {
 		wr.remote_addr = side->remote.addr + offset_of(side, round);
 		wr.remote_length = side->plan.size;
@@ -154,23 +136,9 @@ static struct ibchan_submit_wr make_wr(const struct side *side, __u32 op, __u32 
 	return wr;
 }
 
-/* An acknowledgment, or a receive for one. */
-static int post_empty(struct side *side, __u8 op, __u32 n)
+static int post_one(struct side *side, __u32 op, __u32 round)
 {
-	const struct ibchan_submit_wr wr = {
-		.channel = ibchan_channel_handle(side->channel),
-		.opcode = op,
-	};
-
-	while (n--)
-		if (post(side, &wr, 1))
-			return -1;
-	return 0;
-}
-
-static int post_receive(struct side *side, __u32 round)
-{
-	const struct ibchan_submit_wr wr = make_wr(side, IBCHAN_OP_RECV, round);
+	const struct ibchan_submit_wr wr = make_wr(side, op, round);
 
 	return post(side, &wr, 1);
 }
@@ -185,12 +153,10 @@ static int post_message(struct side *side, __u32 round, __u32 consumed)
 	__u32 next = consumed + side->plan.depth;
 	__u32 n = 0;
 
-	if (side->plan.op == IBCHAN_OP_SEND && consumed && next <= rounds_of(side)) {
-		wrs[n] = make_wr(side, IBCHAN_OP_RECV, next);
-		n++;
-	}
-	wrs[n] = make_wr(side, side->plan.op, round);
-	return post(side, wrs, n + 1);
+	if (side->plan.op == IBCHAN_OP_SEND && consumed && next <= rounds_of(side))
+		wrs[n++] = make_wr(side, IBCHAN_OP_RECV, next);
+	wrs[n++] = make_wr(side, side->plan.op, round);
+	return post(side, wrs, n);
 }
 
 /* --- data --- */
@@ -223,31 +189,24 @@ static void prepare_slot(const struct side *side, __u32 round)
 		pattern_stamp(&side->mine, side->out + offset_of(side, round), round);
 }
 
-/* The data that is read does not change, but each slot's stamp is its own. */
-static __u32 stamp_of(const struct side *side, __u32 round)
-{
-	if (side->plan.op == IBCHAN_OP_READ)
-		return (round - 1) % side->plan.depth + 1;
-	return round;
-}
-
-static int complain_data(const struct side *side, __u32 round)
-{
-	const char *who = side->talk.host ? "client" : "server";
-
-	return complain("%s: the data of message %u is wrong", who, round);
-}
-
-/* No rule says how a write's bytes before the last one become visible: this waits for them. */
-static int check_stamp(const struct side *side, __u32 round)
+/*
+ * Looks at the stamps of the round's message, or at all of it. The data that is read does not
+ * change, but each slot's stamp is its own. No rule says how a write's bytes before the last one
+ * become visible: this waits for them.
+ */
+static int check_data(const struct side *side, __u32 round, int whole)
 {
 	const __u8 *slot = side->in + offset_of(side, round);
+	const __u32 stamp = side->plan.op == IBCHAN_OP_READ ? (round - 1) % side->plan.depth + 1 :
+			    round;
 	__u64 start = 0;
 
-	while (!pattern_stamped(&side->theirs, slot, stamp_of(side, round))) {
-		start = start ? start : now_ns();
+	while (!(whole ? pattern_whole(&side->theirs, slot, stamp) :
+		 pattern_stamped(&side->theirs, slot, stamp))) {
+		start = start ?: now_ns();
 		if (side->plan.op != IBCHAN_OP_WRITE || now_ns() - start > SETTLE_NS)
-			return complain_data(side, round);
+			return complain("%s: the data of message %u is wrong",
+					side->host ? "client" : "server", round);
 		sched_yield();
 	}
 	return 0;
@@ -273,7 +232,7 @@ static int await_memory(struct side *side, __u32 round)
 			return -1;
 		if (is_late(side, start))
 			return complain("write %u of the peer did not arrive within %u s",
-					round, side->talk.timeout_s);
+					round, side->timeout_s);
 		sched_yield();
 	}
 	return 0;
@@ -284,14 +243,9 @@ static int await_memory(struct side *side, __u32 round)
 /* Of a read, the data itself. */
 static int await_answer(struct side *side, __u32 round)
 {
-	switch (side->plan.op) {
-	case IBCHAN_OP_SEND:
-		return await(side, &side->received, round);
-	case IBCHAN_OP_WRITE:
+	if (side->plan.op == IBCHAN_OP_WRITE)
 		return await_memory(side, round);
-	default:
-		return await(side, &side->sent, round);
-	}
+	return await(side, side->plan.op == IBCHAN_OP_SEND ? &side->received : &side->sent, round);
 }
 
 static int latency_client(struct side *side)
@@ -306,11 +260,11 @@ static int latency_client(struct side *side)
 		if (post_message(side, round, round - 1) || await_answer(side, round))
 			return -1;
 		end = now_ns();
-		if (check_stamp(side, round) || await(side, &side->sent, round) ||
+		if (check_data(side, round, 0) || await(side, &side->sent, round) ||
 		    tell_busy(side))
 			return -1;
 		if (round > WARMUP)
-			side->latency_ns[side->rounds++] = (end - start) / ways;
+			side->latency_ns[round - WARMUP - 1] = (end - start) / ways;
 	}
 	return 0;
 }
@@ -322,7 +276,7 @@ static int latency_server(struct side *side)
 	if (side->plan.op == IBCHAN_OP_READ)
 		return 0;
 	for (round = 1; round <= rounds_of(side); round++) {
-		if (await_answer(side, round) || check_stamp(side, round))
+		if (await_answer(side, round) || check_data(side, round, 0))
 			return -1;
 		prepare_slot(side, round);
 		if (post_message(side, round, round) || await(side, &side->sent, round))
@@ -353,94 +307,92 @@ static int stream_post(struct side *side, __u32 *posted)
 
 static int bandwidth_client(struct side *side)
 {
+	__u32 checked = 0, posted = 0, acks = 0;
 	__u64 start = now_ns();
-	__u32 checked = 0;
-	__u32 posted = 0;
-	__u32 acks = 0;
 
 	while (side->sent < side->plan.iters) {
 		if (stream_post(side, &posted) || reap(side))
 			return -1;
-		if (side->plan.op == IBCHAN_OP_READ)
-			while (checked < side->sent)
-				if (check_stamp(side, ++checked))
-					return -1;
-		if (post_empty(side, IBCHAN_OP_RECV, side->received - acks))
-			return -1;
-		acks = side->received;
+		while (side->plan.op == IBCHAN_OP_READ && checked < side->sent)
+			if (check_data(side, ++checked, 0))
+				return -1;
+		for (; acks < side->received; acks++)
+			if (post_one(side, IBCHAN_OP_RECV, 0))
+				return -1;
 	}
 	side->bandwidth_ns = now_ns() - start;
-	side->messages = side->plan.iters;
 	return 0;
 }
 
-/* Checks the round's message, makes its slot ready for another, and says so now and then. */
-static int consume(struct side *side, __u32 round)
-{
-	const __u32 next = round + side->plan.depth;
-
-	if (check_stamp(side, round) || (next <= side->plan.iters && post_receive(side, next)))
-		return -1;
-	return post_empty(side, IBCHAN_OP_SEND, round % ack_step(side) ? 0 : 1);
-}
-
+/* A message that was checked makes its slot ready for another, which is said now and then. */
 static int bandwidth_server(struct side *side)
 {
+	const __u32 iters = side->plan.iters, depth = side->plan.depth;
 	__u32 round = 0;
 
 	if (side->plan.op != IBCHAN_OP_SEND)
 		return 0;
-	while (round < side->plan.iters) {
+	while (round < iters) {
 		if (reap(side))
 			return -1;
-		while (round < side->received)
-			if (consume(side, ++round))
+		while (round < side->received) {
+			if (check_data(side, ++round, 0) ||
+			    (round + depth <= iters &&
+			     post_one(side, IBCHAN_OP_RECV, round + depth)) ||
+			    (round % ack_step(side) == 0 && post_one(side, IBCHAN_OP_SEND, 0)))
 				return -1;
+		}
 	}
-	return await(side, &side->sent, side->plan.iters / ack_step(side));
+	return await(side, &side->sent, iters / ack_step(side));
 }
 
 /* --- a phase --- */
 
-int traffic_arm(struct side *side, __u32 phase)
+/* All that must be there before the peer begins. */
+static int arm(struct side *side)
 {
-	__u32 round;
+	__u32 receives, i;
 
-	side->phase = phase;
 	side->sent = 0;
 	side->received = 0;
-	side->told_ns = now_ns();
 	reset_slots(side);
 	if (side->plan.op != IBCHAN_OP_SEND)
 		return 0;
-	if (gets_acks(side))
-		return post_empty(side, IBCHAN_OP_RECV, ACKS);
-	for (round = 1; round <= at_most(rounds_of(side), side->plan.depth); round++)
-		if (post_receive(side, round))
+	receives = gets_acks(side) ? ACKS : at_most(rounds_of(side), side->plan.depth);
+	for (i = 1; i <= receives; i++)
+		if (post_one(side, IBCHAN_OP_RECV, gets_acks(side) ? 0 : i))
 			return -1;
 	return 0;
 }
 
-int traffic_run(struct side *side)
-{
-	if (side->phase == PHASE_LATENCY)
-		return side->talk.host ? latency_client(side) : latency_server(side);
-	return side->talk.host ? bandwidth_client(side) : bandwidth_server(side);
-}
-
 /* The peer is through: a slot that gets data holds its last message, to the last byte. */
-int traffic_verify(struct side *side)
+static int verify(const struct side *side)
 {
 	__u32 rounds = rounds_of(side);
 	__u32 depth = side->plan.depth;
 	__u32 round = rounds > depth ? rounds - depth + 1 : 1;
 
-	if (side->plan.op == IBCHAN_OP_READ ? !side->talk.host :
-	    side->talk.host && side->phase == PHASE_BANDWIDTH)
+	if (side->plan.op == IBCHAN_OP_READ ? !side->host :
+	    side->host && side->phase == PHASE_BANDWIDTH)
 		return 0;
 	for (; round <= rounds; round++)
-		if (!pattern_whole(&side->theirs, side->in + offset_of(side, round),
-				   stamp_of(side, round)))
-			return complain_data(side, round);
+		if (check_data(side, round, 1))
+			return -1;
 	return 0;
+}
+
+int traffic_phase(struct side *side, __u32 phase)
+{
+	int ret;
+
+	if (!(side->plan.phases & phase))
+		return 0;
+	side->phase = phase;
+	if (agree(side, arm(side)))
+		return -1;
+	if (phase == PHASE_LATENCY)
+		ret = side->host ? latency_client(side) : latency_server(side);
+	else
+		ret = side->host ? bandwidth_client(side) : bandwidth_server(side);
+	return agree(side, ret) ? -1 : agree(side, verify(side));
 }
