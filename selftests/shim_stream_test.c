@@ -15,7 +15,6 @@
 #define ibchan_post_bytes	tested_post
 #define ibchan_receive_bytes	tested_receive
 #include "../userspace/src/stream.c"
-#include "../userspace/src/tell.c"
 #include "../userspace/src/lock.c"
 
 #include <stdlib.h>
@@ -266,7 +265,7 @@ static int half_make(struct half *half, __u32 num, __u32 window)
 	}
 	half->mr.addr = m->memory;
 	half->mr.length = (m->num_inboxes + num + 1) * m->box_bytes;
-	return stream_post(m, NULL, NULL, NULL);
+	return stream_post(m, NULL, NULL);
 }
 
 static int meet(FIXTURE_DATA(stream) * self, __u32 num, __u32 other)

@@ -21,16 +21,8 @@
 #include "message.h"
 #include "wait.h"
 
-#define MAX_STAGE_NS	(IBCHAN_DEFAULT_CONNECT_MS * NSEC_PER_MSEC)
 #define MAX_ACCEPTING	32
 #define STALE_NS	(200 * NSEC_PER_MSEC)
-
-/* Channels, the oldest first. */
-struct queue {
-	struct messages *first;
-	struct messages *last;
-	unsigned int num;
-};
 
 /**
  * struct ibchan_server - a listener, and the channels of clients that have asked there
@@ -42,8 +34,9 @@ struct queue {
  * @timer_fd: readable from @timer on
  * @params: of each channel
  * @lock: guards the rest
- * @accepting: of clients that are not connected yet
- * @ready: of clients that ibchan_take() has not returned
+ * @accepting: channels of clients that are not connected yet, the oldest first
+ * @num: how many
+ * @ready: of clients that ibchan_take() has not returned, the oldest first
  * @full: there are MAX_ACCEPTING, the oldest for less than STALE_NS, and @fd does not tell of
  *	requests
  * @timer: on the monotonic clock; 0: none
@@ -56,19 +49,22 @@ struct ibchan_server {
 	int timer_fd;
 	struct ibchan_message_params params;
 	struct lock lock;
-	struct queue accepting;
-	struct queue ready;
+	struct messages *accepting;
+	unsigned int num;
+	struct messages *ready;
 	bool full;
 	__s64 timer;
 };
 
-/* The time that is left, for a stage, where 0 would be the default. Negative: no end. */
-static __s64 stage_ns(__s64 left_ns)
+/* The time that is left, for a stage, where 0 would be its default. Negative: no end. */
+static __s64 stage_ns(__s64 left_ns, __s64 default_ms)
 {
-	return left_ns < 0 || left_ns >= MAX_STAGE_NS ? MAX_STAGE_NS : left_ns + 1;
+	const __s64 most = default_ms * NSEC_PER_MSEC;
+
+	return left_ns < 0 || left_ns >= most ? most : left_ns + 1;
 }
 
-static void connect_params(const struct messages *m, __s64 left_ns, struct greeting *greeting,
+static void connect_params(const struct messages *m, __s64 connect_ns, struct greeting *greeting,
 			   struct ibchan_connect_params *with)
 {
 	*greeting = (struct greeting) {
@@ -80,8 +76,15 @@ static void connect_params(const struct messages *m, __s64 left_ns, struct greet
 		.size = sizeof(*with),
 		.data = greeting,
 		.length = sizeof(*greeting),
-		.connect_ns = stage_ns(left_ns),
+		.connect_ns = connect_ns,
 	};
+}
+
+/* Neither side has more messages under way than the other one has boxes for. */
+static void agree(struct messages *m, const struct greeting *peer)
+{
+	m->peer_bytes = min(be32toh(peer->message_bytes), m->message_bytes);
+	m->window.size = min(be32toh(peer->messages), m->num);
 }
 
 /* --- the side that asks --- */
@@ -90,76 +93,54 @@ static int await_connection(struct messages *m, const struct deadline *deadline,
 			    struct ibchan_error *error)
 {
 	struct ibchan_connection_info info;
+	struct greeting greeting;
 	int err;
 
 	do {
 		err = ibchan_channel_connect_wait(m->channel, deadline_left(deadline), error);
 	} while (err == -EINTR);
-	/* The peer is no ibchan. */
-	if (err == -EPROTOTYPE)
-		return error_set(error, -EPROTOTYPE, NULL);
-	if (err)
-		return err;
-	err = ibchan_channel_connection(m->channel, &info, error);
-	if (err)
-		return err;
-	err = messages_greet(m, info.data, info.length);
-	return err ? error_set(error, err, NULL) : 0;
-}
-
-static int dial(struct messages *m, const struct addrinfo *list, const char *source,
-		const struct deadline *deadline, struct ibchan_error *error)
-{
-	const __s64 left = deadline_left(deadline);
-	struct ibchan_connect_params with;
-	struct ibchan_channel *channel;
-	struct greeting greeting;
-	int err;
-
-	connect_params(m, left, &greeting, &with);
-	with.address_ns = min(stage_ns(left), IBCHAN_DEFAULT_ADDRESS_MS * NSEC_PER_MSEC);
-	with.route_ns = min(stage_ns(left), IBCHAN_DEFAULT_ROUTE_MS * NSEC_PER_MSEC);
-	with.source = source;
-	err = connect_to_list(m->prepared, list, &with, &channel, error);
-	return err ? err : await_connection(m, deadline, error);
+	if (!err)
+		err = ibchan_channel_connection(m->channel, &info, error);
+	if (!err && greeting_read(info.data, info.length, &greeting)) {
+		agree(m, &greeting);
+		return 0;
+	}
+	/* The peer is no ibchan, or does not go the short way. */
+	return !err || err == -EPROTOTYPE ? error_set(error, -EPROTOTYPE, NULL) : err;
 }
 
 /* It does not try again the addresses before the first one that leads there. */
-static int dial_from(struct station *station, const struct addrinfo *list,
-		     const struct ibchan_message_params *params, struct messages **out,
-		     struct ibchan_error *error)
+static int dial(struct station *station, const struct addrinfo *list,
+		const struct ibchan_message_params *params, struct messages **m,
+		struct ibchan_error *error)
 {
+	struct ibchan_connect_params with;
 	const struct addrinfo *found;
+	struct ibchan_channel *channel;
 	struct ibchan_route route;
+	struct greeting greeting;
 	struct deadline deadline;
-	struct messages *m;
-	__s64 ns;
+	__s64 left;
 	int err;
 
 	deadline_set(&deadline, params->timeout_ns);
-	ns = min(stage_ns(params->timeout_ns), IBCHAN_DEFAULT_ADDRESS_MS * NSEC_PER_MSEC);
-	err = route_of_list(station->context, list, params->source, ns, &found, &route, error);
+	err = route_of_list(station->context, list, params->source,
+			    stage_ns(params->timeout_ns, IBCHAN_DEFAULT_ADDRESS_MS), &found,
+			    &route, error);
 	if (!err)
-		err = messages_make(station, route.device, params, &m, error);
+		err = messages_make(station, route.device, params, m, error);
 	if (err)
 		return err;
-	err = dial(m, found, params->source, &deadline, error);
+	left = deadline_left(&deadline);
+	connect_params(*m, stage_ns(left, IBCHAN_DEFAULT_CONNECT_MS), &greeting, &with);
+	with.address_ns = stage_ns(left, IBCHAN_DEFAULT_ADDRESS_MS);
+	with.route_ns = stage_ns(left, IBCHAN_DEFAULT_ROUTE_MS);
+	with.source = params->source;
+	err = connect_to_list((*m)->prepared, found, &with, &channel, error) ?:
+	      await_connection(*m, &deadline, error);
 	if (err)
-		ibchan_channel_close(m->channel);
-	else
-		*out = m;
+		ibchan_channel_close((*m)->channel);
 	return err;
-}
-
-static int open_with(const struct ibchan_message_params *params,
-		     struct ibchan_message_params *complete, struct station **station,
-		     struct ibchan_error *error)
-{
-	struct ibchan_reason reason = { 0 };
-	int err = params_complete(params, complete, &reason);
-
-	return err ? error_set(error, err, &reason) :
-		     station_open(complete->context, station, error);
 }
 
 int ibchan_dial(const char *host, const char *service, const struct ibchan_message_params *params,
@@ -169,8 +150,8 @@ int ibchan_dial(const char *host, const char *service, const struct ibchan_messa
 	struct ibchan_reason reason = { 0 };
 	struct addrinfo *list;
 	struct station *station;
-	struct messages *m = NULL;
-	int err = open_with(params, &complete, &station, error);
+	struct messages *m;
+	int err = station_open(params, &complete, &station, error);
 
 	if (err)
 		return err;
@@ -178,7 +159,7 @@ int ibchan_dial(const char *host, const char *service, const struct ibchan_messa
 	if (err) {
 		error_set(error, err, &reason);
 	} else {
-		err = dial_from(station, list, &complete, &m, error);
+		err = dial(station, list, &complete, &m, error);
 		freeaddrinfo(list);
 	}
 	if (!err) {
@@ -196,7 +177,7 @@ static int watch(struct ibchan_server *server)
 	struct ibchan_context *context = server->station->context;
 	struct epoll_event edge = { .events = EPOLLIN | EPOLLET };
 	struct epoll_event event = { .events = EPOLLIN };
-	int err, word = context_word_fd(context);
+	const int word = context_word_fd(context);
 
 	if (word < 0)
 		return word;
@@ -204,14 +185,10 @@ static int watch(struct ibchan_server *server)
 	if (server->timer_fd < 0)
 		return -errno;
 	server->fd = epoll_of(ibchan_listener_fd(server->listener), context->fd, EPOLLIN);
-	if (server->fd >= 0 && !epoll_ctl(server->fd, EPOLL_CTL_ADD, word, &edge) &&
-	    !epoll_ctl(server->fd, EPOLL_CTL_ADD, server->timer_fd, &event))
-		return 0;
-	err = server->fd < 0 ? server->fd : -errno;
-	if (server->fd >= 0)
-		fd_close(server->fd);
-	fd_close(server->timer_fd);
-	return err;
+	if (server->fd < 0)
+		return server->fd;
+	return epoll_ctl(server->fd, EPOLL_CTL_ADD, word, &edge) ||
+	       epoll_ctl(server->fd, EPOLL_CTL_ADD, server->timer_fd, &event) ? -errno : 0;
 }
 
 static int listen_at(struct ibchan_server *server, const char *host, const char *service,
@@ -227,11 +204,7 @@ static int listen_at(struct ibchan_server *server, const char *host, const char 
 	err = ibchan_listener_create(server->station->context, &where, &server->listener, error);
 	if (err)
 		return err;
-	err = watch(server);
-	if (!err)
-		return 0;
-	ibchan_listener_close(server->listener);
-	return error_set(error, err, NULL);
+	return error_set(error, watch(server), NULL);
 }
 
 int ibchan_server_fd(const struct ibchan_server *server)
@@ -249,33 +222,20 @@ void ibchan_server_address(const struct ibchan_server *server, struct sockaddr_s
 	ibchan_listener_address(server->listener, address);
 }
 
-static void queue_add(struct queue *queue, struct messages *m)
+static void append(struct messages **link, struct messages *m)
 {
+	while (*link)
+		link = &(*link)->next;
 	m->next = NULL;
-	if (queue->first)
-		queue->last->next = m;
-	else
-		queue->first = m;
-	queue->last = m;
-	queue->num++;
+	*link = m;
 }
 
-/* The one of @channel, or the first one if that is NULL. */
-static struct messages *queue_take(struct queue *queue, const struct ibchan_channel *channel)
+static struct messages *take_first(struct messages **list)
 {
-	struct messages *m = queue->first, *before = NULL;
+	struct messages *m = *list;
 
-	for (; m && channel && m->channel != channel; m = m->next)
-		before = m;
-	if (!m)
-		return NULL;
-	if (before)
-		before->next = m->next;
-	else
-		queue->first = m->next;
-	if (queue->last == m)
-		queue->last = before;
-	queue->num--;
+	if (m)
+		*list = m->next;
 	return m;
 }
 
@@ -294,10 +254,12 @@ int ibchan_server_close(struct ibchan_server *server)
 	if (!server)
 		return 0;
 	source_remove(server->station->context, &server->source);
-	fd_close(server->fd);
-	fd_close(server->timer_fd);
+	if (server->fd >= 0)
+		fd_close(server->fd);
+	if (server->timer_fd >= 0)
+		fd_close(server->timer_fd);
 	err = ibchan_listener_close(server->listener);
-	while ((m = queue_take(&server->accepting, NULL) ?: queue_take(&server->ready, NULL)))
+	while ((m = take_first(&server->accepting) ?: take_first(&server->ready)))
 		give_up(m);
 	station_put(server->station);
 	free(server);
@@ -310,68 +272,61 @@ static bool is_of_device(int err)
 	return err == -ENODEV || err == -ENETDOWN || err == -EADDRNOTAVAIL || err == -EOPNOTSUPP;
 }
 
-/* Takes the request. A client that is not there any more is no error. */
-static int accept_client(struct ibchan_server *server, struct ibchan_request *request,
-			 struct messages *m, struct ibchan_error *error)
-{
-	struct ibchan_connect_params with;
-	struct ibchan_channel *channel;
-	struct greeting greeting;
-	int err;
-
-	connect_params(m, server->params.timeout_ns, &greeting, &with);
-	with.connect_ns = min(with.connect_ns, IBCHAN_DEFAULT_ACCEPT_MS * NSEC_PER_MSEC);
-	err = ibchan_request_accept(request, m->prepared, &with, &channel, error);
-	if (!err) {
-		m->since_ns = now_ns();
-		queue_add(&server->accepting, m);
-		return 0;
-	}
-	ibchan_request_reject(request, NULL, 0, NULL);
-	ibchan_channel_close(m->channel);
-	return request_has_given_up(err) || is_of_device(err) ? 0 : err;
-}
-
-/* Takes the request. */
+/* Takes the request. Neither a client that is not there any more nor a stranger is an error. */
 static int answer(struct ibchan_server *server, struct ibchan_request *request,
 		  struct ibchan_error *error)
 {
+	struct ibchan_connect_params with;
 	struct ibchan_request_info info;
+	struct ibchan_channel *channel;
+	struct messages *m = NULL;
 	struct greeting greeting;
-	struct messages *m;
-	bool is_client;
+	bool is_gone;
 	int err = 0;
 
 	ibchan_request_query(request, &info);
-	is_client = greeting_read(info.data, info.length, &greeting);
-	if (is_client)
+	is_gone = !greeting_read(info.data, info.length, &greeting);
+	if (!is_gone)
 		err = messages_make(server->station, info.device, &server->params, &m, error);
-	if (err || !is_client) {
-		ibchan_request_reject(request, NULL, 0, NULL);
-		return is_of_device(err) ? 0 : err;
+	if (m) {
+		agree(m, &greeting);
+		connect_params(m, stage_ns(server->params.timeout_ns, IBCHAN_DEFAULT_ACCEPT_MS),
+			       &greeting, &with);
+		err = ibchan_request_accept(request, m->prepared, &with, &channel, error);
+		if (!err) {
+			m->since_ns = now_ns();
+			append(&server->accepting, m);
+			server->num++;
+			return 0;
+		}
+		is_gone = request_has_given_up(err);
 	}
-	messages_greet(m, info.data, info.length);
-	return accept_client(server, request, m, error);
+	ibchan_request_reject(request, NULL, 0, NULL);
+	if (m)
+		give_up(m);
+	return is_gone || is_of_device(err) ? 0 : err;
 }
 
 /* Takes note of what has become of those that were accepted. */
 static int collect(struct ibchan_server *server, struct ibchan_error *error)
 {
 	const __u32 either = IBCHAN_EVENT_CONNECTED | IBCHAN_EVENT_BROKEN;
-	struct messages *m, *next;
-	__u32 happened;
+	struct messages *m, **link = &server->accepting;
 	int err = events_take(server->station->context);
+	__u32 happened;
 
-	for (m = server->accepting.first; m; m = next) {
-		next = m->next;
+	while ((m = *link)) {
 		happened = object_happenings(&m->channel->object, either);
-		if (!happened)
+		if (!happened) {
+			link = &m->next;
 			continue;
-		queue_take(&server->accepting, m->channel);
+		}
+		*link = m->next;
+		server->num--;
 		/* A client may have sent something and closed its channel by now. */
 		if (happened & IBCHAN_EVENT_CONNECTED) {
-			m->is_broken = happened & IBCHAN_EVENT_BROKEN;
-			queue_add(&server->ready, m);
+			m->channel->is_ending = happened & IBCHAN_EVENT_BROKEN;
+			append(&server->ready, m);
 		} else {
 			ibchan_channel_close(m->channel);
 		}
@@ -382,9 +337,8 @@ static int collect(struct ibchan_server *server, struct ibchan_error *error)
 /* All places are taken, and the oldest client still has time. */
 static bool is_full(const struct ibchan_server *server)
 {
-	const struct queue *queue = &server->accepting;
-
-	return queue->num >= MAX_ACCEPTING && now_ns() - queue->first->since_ns < STALE_NS;
+	return server->num >= MAX_ACCEPTING &&
+	       now_ns() - server->accepting->since_ns < STALE_NS;
 }
 
 /* Answers requests that wait; at most MAX_ACCEPTING of them, of peers of any kind. */
@@ -399,8 +353,10 @@ static int answer_some(struct ibchan_server *server, struct ibchan_error *error)
 		if (err || is_full(server))
 			break;
 		/* The oldest client has had its time. */
-		if (server->accepting.num >= MAX_ACCEPTING)
-			give_up(queue_take(&server->accepting, NULL));
+		if (server->num >= MAX_ACCEPTING) {
+			give_up(take_first(&server->accepting));
+			server->num--;
+		}
 		err = ibchan_request_take(server->listener, 0, &request, error);
 		if (err)
 			return err == -EAGAIN ? 0 : err;
@@ -418,10 +374,10 @@ static void set_timer(struct ibchan_server *server)
 	struct itimerspec timer = { 0 };
 	__s64 end = 0;
 
-	if (server->ready.num)
+	if (server->ready)
 		end = 1;
-	else if (server->full && server->accepting.num)
-		end = server->accepting.first->since_ns + STALE_NS;
+	else if (server->full && server->accepting)
+		end = server->accepting->since_ns + STALE_NS;
 	timer.it_value.tv_sec = end / NSEC_PER_SEC;
 	timer.it_value.tv_nsec = end % NSEC_PER_SEC;
 	if (end != server->timer)
@@ -458,11 +414,11 @@ static int take_now(struct ibchan_server *server, struct ibchan_channel **channe
 	lock_take(&server->lock);
 	edges_forget(server->fd);
 	err = collect(server, error);
-	if (!err && !server->ready.num)
+	if (!err && !server->ready)
 		err = answer_some(server, error);
 	if (!err)
 		err = collect(server, error);
-	m = queue_take(&server->ready, NULL);
+	m = take_first(&server->ready);
 	watch_requests(server);
 	lock_give(&server->lock);
 	if (!m)
@@ -521,14 +477,16 @@ int ibchan_serve(const char *host, const char *service, const struct ibchan_mess
 
 	if (!server)
 		return error_set(error, -ENOMEM, NULL);
-	err = open_with(params, &server->params, &server->station, error);
-	if (!err) {
-		err = listen_at(server, host, service, error);
-		if (err)
-			station_put(server->station);
-	}
+	err = station_open(params, &server->params, &server->station, error);
 	if (err) {
 		free(server);
+		return err;
+	}
+	server->fd = -1;
+	server->timer_fd = -1;
+	err = listen_at(server, host, service, error);
+	if (err) {
+		ibchan_server_close(server);
 		return err;
 	}
 	server->source.tell = server_tell;

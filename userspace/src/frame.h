@@ -17,6 +17,32 @@
 
 #include <linux/types.h>
 
+/**
+ * struct greeting - the limits that each side of the short way tells the other, in network order
+ * @magic: GREETING_MAGIC
+ * @message_bytes: the longest message that may lie behind a frame to this side
+ * @messages: how many messages the peer may send before they are taken
+ * @reserved: 0
+ */
+struct greeting {
+	__be32 magic;
+	__be32 message_bytes;
+	__be32 messages;
+	__be32 reserved;
+};
+
+#define GREETING_MAGIC	0x49424d32U	/* "IBM2" */
+
+/* Returns whether this is what a peer of the short way says. */
+static inline bool greeting_read(const void *data, __u32 length, struct greeting *greeting)
+{
+	if (length < sizeof(*greeting))
+		return false;
+	memcpy(greeting, data, sizeof(*greeting));
+	return greeting->magic == htobe32(GREETING_MAGIC) && greeting->message_bytes &&
+	       greeting->messages;
+}
+
 /* The longest message: 2^40 bytes. */
 #define MESSAGE_MAX	0x10000000000ULL
 
@@ -122,25 +148,12 @@ static inline struct frame frame_make(enum frame_kind kind, __u32 taken, __u64 l
 	};
 }
 
-static inline int frame_read_offer(const void *bytes, __u32 size, struct arrival *arrival)
-{
-	struct frame_offer offer;
-
-	if (size != sizeof(offer))
-		return -EPROTO;
-	memcpy(&offer, bytes, sizeof(offer));
-	arrival->addr = be64toh(offer.addr);
-	arrival->rkey = be32toh(offer.rkey);
-	if (offer.reserved || !arrival->length || arrival->length > MESSAGE_MAX ||
-	    arrival->addr > UINT64_MAX - arrival->length)
-		return -EPROTO;
-	return 0;
-}
-
 /* Returns 0, or -EPROTO for what no peer of the short way sends. */
 static inline int frame_read(const void *bytes, __u32 size, struct arrival *arrival)
 {
+	struct frame_offer offer;
 	struct frame frame;
+	bool is_good = false;
 
 	if (size < sizeof(frame))
 		return -EPROTO;
@@ -150,19 +163,26 @@ static inline int frame_read(const void *bytes, __u32 size, struct arrival *arri
 		.taken = be32toh(frame.taken),
 		.length = be64toh(frame.length),
 	};
-	if (frame.reserved[0] || frame.reserved[1] || frame.reserved[2])
-		return -EPROTO;
 	switch (arrival->kind) {
 	case FRAME_BYTES:
-		return arrival->length == size - sizeof(frame) ? 0 : -EPROTO;
+		is_good = arrival->length == size - sizeof(frame);
+		break;
 	case FRAME_OFFER:
-		return frame_read_offer(bytes, size, arrival);
+		if (size != sizeof(offer))
+			break;
+		memcpy(&offer, bytes, sizeof(offer));
+		arrival->addr = be64toh(offer.addr);
+		arrival->rkey = be32toh(offer.rkey);
+		is_good = !offer.reserved && arrival->length && arrival->length <= MESSAGE_MAX &&
+			  arrival->addr <= UINT64_MAX - arrival->length;
+		break;
 	case FRAME_TAKEN:
 	case FRAME_END:
-		return size == sizeof(frame) && !arrival->length ? 0 : -EPROTO;
-	default:
-		return -EPROTO;
+		is_good = size == sizeof(frame) && !arrival->length;
+		break;
 	}
+	return is_good && !frame.reserved[0] && !frame.reserved[1] && !frame.reserved[2] ?
+	       0 : -EPROTO;
 }
 
 #endif /* _LIBIBCHAN_FRAME_H */

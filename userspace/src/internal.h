@@ -21,7 +21,7 @@
  *	call.c		the blocking calls
  *	scope.c		pending works, whose result stays until the caller asks, and blocks of them
  *	next.c		ibchan_next()
- *	stream.c tell.c message.c dial.c	the short way; frame.h is its wire
+ *	stream.c message.c dial.c	the short way; frame.h is its wire
  */
 #ifndef _LIBIBCHAN_INTERNAL_H
 #define _LIBIBCHAN_INTERNAL_H

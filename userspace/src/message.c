@@ -16,37 +16,8 @@
 #define MAX_MESSAGE_BYTES	0x40000000
 #define DEFAULT_TIMEOUT_NS	60000000000LL
 
-int station_open(struct ibchan_context *context, struct station **out, struct ibchan_error *error)
-{
-	struct station *station = calloc(1, sizeof(*station));
-	int err = 0;
-
-	if (!station)
-		return error_set(error, -ENOMEM, NULL);
-	station->context = context;
-	station->is_own = !context;
-	if (station->is_own)
-		err = ibchan_context_open(&station->context, error);
-	if (err) {
-		free(station);
-		return err;
-	}
-	station->users = 1;
-	*out = station;
-	return 0;
-}
-
-void station_put(struct station *station)
-{
-	if (__atomic_sub_fetch(&station->users, 1, __ATOMIC_ACQ_REL))
-		return;
-	if (station->is_own)
-		ibchan_context_close(station->context);
-	free(station);
-}
-
-int params_complete(const struct ibchan_message_params *params,
-		    struct ibchan_message_params *complete, struct ibchan_reason *reason)
+static int params_complete(const struct ibchan_message_params *params,
+			   struct ibchan_message_params *complete, struct ibchan_reason *reason)
 {
 	int err = 0;
 
@@ -62,13 +33,41 @@ int params_complete(const struct ibchan_message_params *params,
 	if (complete->messages > MAX_MESSAGES || complete->message_bytes > MAX_MESSAGE_BYTES ||
 	    complete->timeout_ns < 0)
 		return -EINVAL;
-	if (!complete->messages)
-		complete->messages = DEFAULT_MESSAGES;
-	if (!complete->message_bytes)
-		complete->message_bytes = DEFAULT_MESSAGE_BYTES;
-	if (!complete->timeout_ns)
-		complete->timeout_ns = DEFAULT_TIMEOUT_NS;
+	complete->messages = complete->messages ?: DEFAULT_MESSAGES;
+	complete->message_bytes = complete->message_bytes ?: DEFAULT_MESSAGE_BYTES;
+	complete->timeout_ns = complete->timeout_ns ?: DEFAULT_TIMEOUT_NS;
 	return 0;
+}
+
+int station_open(const struct ibchan_message_params *params,
+		 struct ibchan_message_params *complete, struct station **out,
+		 struct ibchan_error *error)
+{
+	struct ibchan_reason reason = { 0 };
+	int err = params_complete(params, complete, &reason);
+	struct station *station = err ? NULL : calloc(1, sizeof(*station));
+
+	if (!station)
+		return error_set(error, err ?: -ENOMEM, &reason);
+	station->context = complete->context;
+	station->is_own = !station->context;
+	station->users = 1;
+	if (station->is_own)
+		err = ibchan_context_open(&station->context, error);
+	if (err)
+		free(station);
+	else
+		*out = station;
+	return err;
+}
+
+void station_put(struct station *station)
+{
+	if (__atomic_sub_fetch(&station->users, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (station->is_own)
+		ibchan_context_close(station->context);
+	free(station);
 }
 
 /* --- the channel's own --- */
@@ -140,15 +139,7 @@ static int channel_make(struct messages *m, struct ibchan_error *error)
 	m->channel = ibchan_prepared_channel(m->prepared);
 	/* Nobody but the library knows it. */
 	object_hide(&m->channel->object);
-	return stream_post(m, NULL, NULL, error);
-}
-
-static int objects_make(struct messages *m, const char *device, struct ibchan_error *error)
-{
-	return ibchan_device_open(m->station->context, device, &m->device, error) ?:
-	       ibchan_pd_alloc(m->device, &m->pd, error) ?:
-	       ibchan_cq_create(m->device, m->num_inboxes, m->num_inboxes + 2, &m->cq, error) ?:
-	       memory_make(m, error) ?: channel_make(m, error);
+	return stream_post(m, NULL, error);
 }
 
 int messages_make(struct station *station, const char *device,
@@ -172,10 +163,12 @@ int messages_make(struct station *station, const char *device,
 	m->box_bytes = (m->box_bytes + 15) & ~(size_t)15;
 	m->last = &m->first;
 	m->lent_last = &m->lent;
-	err = objects_make(m, device, error);
-	if (err && m->prepared)
-		ibchan_prepared_destroy(m->prepared);
+	err = ibchan_device_open(station->context, device, &m->device, error) ?:
+	      ibchan_pd_alloc(m->device, &m->pd, error) ?:
+	      ibchan_cq_create(m->device, m->num_inboxes, m->num_inboxes + 2, &m->cq, error) ?:
+	      memory_make(m, error) ?: channel_make(m, error);
 	if (err) {
+		ibchan_channel_close(m->channel);
 		messages_free(m);
 		return err;
 	}
@@ -184,18 +177,6 @@ int messages_make(struct station *station, const char *device,
 	m->channel->closed = messages_free;
 	m->channel->source.tell = stream_tell;
 	*out = m;
-	return 0;
-}
-
-/* Neither side has more messages under way than the other one has boxes for. */
-int messages_greet(struct messages *m, const void *data, __u32 length)
-{
-	struct greeting greeting;
-
-	if (!greeting_read(data, length, &greeting))
-		return -EPROTOTYPE;
-	m->peer_bytes = min(be32toh(greeting.message_bytes), m->message_bytes);
-	m->window.size = min(be32toh(greeting.messages), m->num);
 	return 0;
 }
 

@@ -7,31 +7,6 @@
 #include "source.h"
 
 /**
- * struct greeting - the limits that each side of the short way tells the other, in network order
- * @magic: GREETING_MAGIC
- * @message_bytes: the longest message that may lie behind a frame to this side
- * @messages: how many messages the peer may send before they are taken
- * @reserved: 0
- */
-struct greeting {
-	__be32 magic;
-	__be32 message_bytes;
-	__be32 messages;
-	__be32 reserved;
-};
-
-#define GREETING_MAGIC	0x49424d32U	/* "IBM2" */
-
-static inline bool greeting_read(const void *data, __u32 length, struct greeting *greeting)
-{
-	if (length < sizeof(*greeting))
-		return false;
-	memcpy(greeting, data, sizeof(*greeting));
-	return greeting->magic == htobe32(GREETING_MAGIC) && greeting->message_bytes &&
-	       greeting->messages;
-}
-
-/**
  * struct station - a context that channels share
  * @context: closed with the last of them, unless it is the program's
  * @users: channels, and the server
@@ -54,13 +29,11 @@ struct station {
  * struct inbox - the memory of a receive, and the frame that lies there
  * @arrival: the frame
  * @bytes: the memory that the frame lies in
- * @is_taken: it had a message, which is taken
  * @next: of those that wait to be taken, in order, or to be posted again
  */
 struct inbox {
 	struct arrival arrival;
 	unsigned char *bytes;
-	bool is_taken;
 	struct inbox *next;
 };
 
@@ -106,7 +79,6 @@ struct lent {
  * @last: where the next one to arrive is to be linked
  * @idle: inboxes whose receive is to be posted
  * @taken: messages that were ever taken
- * @offered: messages that were ever taken, less those whose inboxes wait for a receive
  * @told: of these, those that the peer was told of
  * @must_tell: the peer waits to be told
  * @controls: frames without a message that were ever sent
@@ -114,7 +86,6 @@ struct lent {
  * @over: no more frames will arrive
  * @is_known: the caller was told that
  * @is_cut: the message that has arrived first cannot be received any more
- * @is_broken: the channel is, though frames of before may still arrive
  * @error: why, if it is known
  * @lent: messages that ibchan_post_bytes() has offered, and of which was not told, the oldest first
  * @lent_last: where the next one is to be linked
@@ -147,7 +118,6 @@ struct messages {
 	struct inbox **last;
 	struct inbox *idle;
 	__u32 taken;
-	__u32 offered;
 	__u32 told;
 	bool must_tell;
 	__u32 controls;
@@ -155,7 +125,6 @@ struct messages {
 	bool over;
 	bool is_known;
 	bool is_cut;
-	bool is_broken;
 	int error;
 	struct lent *lent;
 	struct lent **lent_last;
@@ -166,24 +135,19 @@ struct messages {
 
 #pragma GCC visibility push(hidden)
 
-int station_open(struct ibchan_context *context, struct station **station,
+/* Completes the parameters of a side, and opens their context, or one of the station's own. */
+int station_open(const struct ibchan_message_params *params,
+		 struct ibchan_message_params *complete, struct station **station,
 		 struct ibchan_error *error);
 void station_put(struct station *station);
-
-/* How a side takes messages, with the defaults in place. */
-int params_complete(const struct ibchan_message_params *params,
-		    struct ibchan_message_params *complete, struct ibchan_reason *reason);
 
 /* A channel without a peer, with all its receives posted. */
 int messages_make(struct station *station, const char *device,
 		  const struct ibchan_message_params *params, struct messages **messages,
 		  struct ibchan_error *error);
 
-/* The peer has said how it takes messages. 0, or -EPROTOTYPE for what is no greeting. */
-int messages_greet(struct messages *messages, const void *data, __u32 length);
-
 /* stream.c; posts the receives that are due, and behind them @send, if there is one. */
-int stream_post(struct messages *messages, struct ibchan_submit_wr *send, struct frame *frame,
+int stream_post(struct messages *messages, const struct ibchan_submit_wr *send,
 		struct ibchan_error *error);
 int stream_end(struct messages *messages);
 int stream_tell(struct source *source, struct ibchan_happening *happening);

@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "message.h"
 #include "slots.h"
-#include "stream.h"
 #include "wait.h"
 
 /* Receives that one call posts. */
@@ -27,6 +27,66 @@
 /* Nobody else uses this memory, so nothing can collide there. */
 #define OWN		IBCHAN_WR_UNCHECKED
 
+/* --- what there is to tell; under the lock --- */
+
+/*
+ * The peer is told when half of its window is taken, when it waits for just that, and by each
+ * frame that is sent anyway. The window is that of the side with fewer boxes.
+ */
+static bool is_due(const struct messages *m)
+{
+	return m->must_tell || 2 * (m->taken - m->told) >= m->window.size;
+}
+
+static bool is_taken(const struct messages *m, __u32 place)
+{
+	return (__s32)(m->window.taken - place) >= 0;
+}
+
+static bool is_ending(const struct messages *m)
+{
+	return m->ended || m->over;
+}
+
+/* No message comes any more that can be received. */
+static bool is_at_end(const struct messages *m)
+{
+	return is_ending(m) && (!m->first || m->is_cut);
+}
+
+static bool has_room(const struct messages *m)
+{
+	return !window_is_full(&m->window) && !is_ending(m);
+}
+
+/*
+ * Is a program that waits for room to go on? Where messages wait in a channel that ends, the
+ * program may leave them there until it has room: its next post then fails.
+ */
+static bool is_to_wake(const struct messages *m)
+{
+	return m->wants_room && (has_room(m) || (is_ending(m) && !is_at_end(m)));
+}
+
+/* The oldest message that was lent is its owner's again. */
+static bool is_back(const struct messages *m)
+{
+	return m->lent && (is_taken(m, m->lent->place) || is_ending(m));
+}
+
+/* Has ibchan_next() something to tell its caller, or the peer? */
+static bool has_news(const struct messages *m)
+{
+	return (m->first && !m->is_told) || (is_at_end(m) && !m->is_end_told) || is_to_wake(m) ||
+	       (is_due(m) && !is_ending(m)) || is_back(m);
+}
+
+static void announce(struct messages *m)
+{
+	if (has_news(m))
+		source_add(m->station->context, &m->channel->source);
+}
+
 /* --- what is posted; under the lock --- */
 
 static struct ibchan_submit_sge sge_of(const struct messages *m, const void *bytes, size_t length)
@@ -35,113 +95,86 @@ static struct ibchan_submit_sge sge_of(const struct messages *m, const void *byt
 				    length);
 }
 
-/* Returns the number of receives. @offered: those among them whose message was taken. */
-static __u32 gather_receives(const struct messages *m, struct ibchan_submit_wr *wrs,
-			     struct ibchan_submit_sge *sges, __u32 *offered)
-{
-	const struct inbox *box;
-	__u32 num = 0;
-
-	*offered = 0;
-	for (box = m->idle; box && num < BATCH; box = box->next, num++) {
-		sges[num] = sge_of(m, box->bytes, m->box_bytes);
-		wrs[num] = ibchan_wr_receive(m->channel, &sges[num], 1);
-		wrs[num].wr_id = (__u64)(box - m->inboxes);
-		wrs[num].flags = OWN;
-		*offered += box->is_taken;
-	}
-	return num;
-}
-
-static void receives_posted(struct messages *m, __u32 num)
-{
-	struct inbox *box;
-
-	for (; num; num--) {
-		box = m->idle;
-		m->idle = box->next;
-		m->offered += box->is_taken;
-		box->is_taken = false;
-	}
-}
-
-/* Any post tells the peer how many more messages it may send. */
-int stream_post(struct messages *m, struct ibchan_submit_wr *send, struct frame *frame,
+/* Each frame that is sent may tell of all messages that were taken: their receives are posted. */
+int stream_post(struct messages *m, const struct ibchan_submit_wr *send,
 		struct ibchan_error *error)
 {
-	__u32 num, receives, accepted, offered;
 	struct ibchan_submit_wr wrs[BATCH + 1];
-	struct ibchan_submit_sge sges[BATCH];
+	struct ibchan_submit_sge sge;
+	const struct inbox *box;
+	__u32 num, accepted;
 	bool is_last;
 	int err;
 
 	do {
-		receives = gather_receives(m, wrs, sges, &offered);
-		num = receives;
-		is_last = num < BATCH;
-		if (is_last && send) {
-			frame->taken = htobe32(m->offered + offered);
-			wrs[num++] = *send;
+		for (box = m->idle, num = 0; box && num < BATCH; box = box->next, num++) {
+			sge = sge_of(m, box->bytes, m->box_bytes);
+			wrs[num] = ibchan_wr_receive(m->channel, &sge, 1);
+			wrs[num].wr_id = (__u64)(box - m->inboxes);
+			wrs[num].flags = OWN;
 		}
+		is_last = num < BATCH;
+		if (is_last && send)
+			wrs[num++] = *send;
 		accepted = 0;
 		err = num ? ibchan_post(m->station->context, wrs, num, &accepted, error) : 0;
-		receives_posted(m, min(accepted, receives));
+		for (; accepted && m->idle; accepted--)
+			m->idle = m->idle->next;
 	} while (!err && !is_last);
-	if (!err && send) {
-		m->told = m->offered;
+	return err;
+}
+
+static int post_frame(struct messages *m, const struct frame *frame, size_t bytes,
+		      struct ibchan_error *error)
+{
+	const struct ibchan_submit_sge sge = sge_of(m, frame, bytes);
+	struct ibchan_submit_wr wr = ibchan_wr_send(m->channel, &sge, 1);
+	int err;
+
+	wr.flags = OWN | IBCHAN_WR_UNSIGNALED;
+	err = stream_post(m, &wr, error);
+	if (!err) {
+		m->told = m->taken;
 		m->must_tell = false;
 	}
 	return err;
 }
 
-static int post_frame(struct messages *m, struct frame *frame, size_t bytes,
-		      struct ibchan_error *error)
+/* The box of @index; behind the inboxes there is one for each message that may be under way. */
+static unsigned char *box_of(const struct messages *m, __u32 index)
 {
-	const struct ibchan_submit_sge sge = sge_of(m, frame, bytes);
-	struct ibchan_submit_wr wr = ibchan_wr_send(m->channel, &sge, 1);
-
-	wr.flags = OWN | IBCHAN_WR_UNSIGNALED;
-	return stream_post(m, &wr, frame, error);
+	return m->memory + index * m->box_bytes;
 }
 
 /* For frames without a message: they have been read by the time that it is their turn again. */
 static struct frame *small_outbox(const struct messages *m, __u32 index)
 {
-	unsigned char *first = m->memory + (m->num_inboxes + m->num) * m->box_bytes;
-
-	return (struct frame *)first + index;
+	return (struct frame *)box_of(m, m->num_inboxes + m->num) + index;
 }
 
-static unsigned char *outbox(const struct messages *m)
+static void *outbox(const struct messages *m)
 {
-	return m->memory + (m->num_inboxes + m->window.box) * m->box_bytes;
+	return box_of(m, m->num_inboxes + m->window.box);
 }
 
-int stream_acknowledge(struct messages *m, struct ibchan_error *error)
+/* Tells the peer what was taken, if that is due. */
+static int acknowledge(struct messages *m)
 {
 	struct frame *frame = small_outbox(m, m->controls % CONTROL_FRAMES);
 	int err;
 
 	if (!is_due(m))
 		return 0;
-	*frame = frame_make(FRAME_TAKEN, 0, 0);
-	err = post_frame(m, frame, sizeof(*frame), error);
-	if (!err)
-		m->controls++;
+	*frame = frame_make(FRAME_TAKEN, m->taken, 0);
+	err = post_frame(m, frame, sizeof(*frame), NULL);
+	m->controls += !err;
 	return err;
 }
 
 /* --- what arrives; under the lock --- */
 
-static void announce(struct messages *m)
+static void repost(struct messages *m, struct inbox *box)
 {
-	if (has_news(m))
-		source_add(m->station->context, &m->channel->source);
-}
-
-static void repost(struct messages *m, struct inbox *box, bool is_taken)
-{
-	box->is_taken = is_taken;
 	box->next = m->idle;
 	m->idle = box;
 }
@@ -184,12 +217,12 @@ static void arrived(struct messages *m, const struct ibchan_cqe *done)
 		m->last = &box->next;
 	} else {
 		m->ended = box->arrival.kind == FRAME_END;
-		repost(m, box, false);
+		repost(m, box);
 	}
 }
 
 /* Takes note of every frame that is there. 0 or a negative errno. */
-int stream_look(struct messages *m)
+static int take_note(struct messages *m)
 {
 	struct ibchan_cqe done[BATCH];
 	int i, num;
@@ -202,16 +235,8 @@ int stream_look(struct messages *m)
 	return num;
 }
 
-static int look(struct messages *m)
-{
-	int err = stream_look(m);
-
-	announce(m);
-	return err;
-}
-
 /* No more messages will come: why, in the words of ibchan_receive_bytes(). */
-int stream_end_of(struct messages *m)
+static int stream_end_of(struct messages *m)
 {
 	struct ibchan_channel_info info;
 	int err = m->error ? m->error : ibchan_channel_query(m->channel, &info, NULL);
@@ -268,11 +293,14 @@ static int await(struct messages *m, const __u32 *place, const struct deadline *
 
 	for (;;) {
 		lock_take(&m->lock);
-		tail = ring_tail(m->cq);
-		err = may_go_on(m, place) ? 0 : look(m);
 		if (may_go_on(m, place))
 			return 0;
-		if (m->ended || m->over) {
+		tail = ring_tail(m->cq);
+		err = take_note(m);
+		announce(m);
+		if (may_go_on(m, place))
+			return 0;
+		if (is_ending(m)) {
 			m->is_known = true;
 			err = -ESHUTDOWN;
 		}
@@ -298,13 +326,12 @@ static int await_place(struct messages *m, const struct deadline *deadline,
 }
 
 /*
- * With a place in the window. -EAGAIN is about the peer's room: that of the send queue its owner
- * knows.
+ * From the next outbox, with a place in the window. -EAGAIN is about the peer's room: that of the
+ * send queue its owner knows.
  */
-static int post_message(struct messages *m, struct frame *frame, size_t bytes,
-			struct ibchan_error *error)
+static int post_message(struct messages *m, size_t bytes, struct ibchan_error *error)
 {
-	int err = post_frame(m, frame, bytes, error);
+	int err = post_frame(m, outbox(m), bytes, error);
 
 	if (!err)
 		window_send(&m->window);
@@ -320,38 +347,23 @@ static int post_message(struct messages *m, struct frame *frame, size_t bytes,
 static int send_copy(struct messages *m, const void *bytes, size_t length,
 		     const struct deadline *deadline, struct ibchan_error *error)
 {
-	unsigned char *box;
+	struct frame *frame;
 	int err = await_place(m, deadline, error);
 
 	if (err)
 		return err;
-	box = outbox(m);
-	*(struct frame *)box = frame_make(FRAME_BYTES, 0, length);
+	frame = outbox(m);
+	*frame = frame_make(FRAME_BYTES, m->taken, length);
 	if (length)
-		memcpy(box + sizeof(struct frame), bytes, length);
-	err = post_message(m, (struct frame *)box, sizeof(struct frame) + length, error);
+		memcpy(frame + 1, bytes, length);
+	err = post_message(m, sizeof(*frame) + length, error);
 	lock_give(&m->lock);
 	return err;
 }
 
-static int post_offer(struct messages *m, struct lent *lent, struct ibchan_error *error)
-{
-	struct frame_offer *box = (struct frame_offer *)outbox(m);
-	int err;
-
-	*box = (struct frame_offer) {
-		.frame = frame_make(FRAME_OFFER, 0, lent->length),
-		.addr = htobe64(lent->mr->remote_addr),
-		.rkey = htobe32(lent->mr->rkey),
-	};
-	err = post_message(m, &box->frame, sizeof(*box), error);
-	lent->place = m->window.sent;
-	return err;
-}
-
-/* Offers the bytes of @lent to the peer. @is_kept: ibchan_next() tells when they are taken. */
-static int lend(struct messages *m, struct lent *lent, bool is_kept,
-		const struct deadline *deadline, struct ibchan_error *error)
+/* Offers the bytes of @lent to the peer. With 0 the lock is held. */
+static int lend(struct messages *m, struct lent *lent, const struct deadline *deadline,
+		struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
 		.size = sizeof(params),
@@ -365,12 +377,15 @@ static int lend(struct messages *m, struct lent *lent, bool is_kept,
 		return err;
 	err = await_place(m, deadline, error);
 	if (!err) {
-		err = post_offer(m, lent, error);
-		if (!err && is_kept) {
-			*m->lent_last = lent;
-			m->lent_last = &lent->next;
-		}
-		lock_give(&m->lock);
+		*(struct frame_offer *)outbox(m) = (struct frame_offer) {
+			.frame = frame_make(FRAME_OFFER, m->taken, lent->length),
+			.addr = htobe64(lent->mr->remote_addr),
+			.rkey = htobe32(lent->mr->rkey),
+		};
+		err = post_message(m, sizeof(struct frame_offer), error);
+		lent->place = m->window.sent;
+		if (err)
+			lock_give(&m->lock);
 	}
 	if (err)
 		ibchan_mr_dereg(lent->mr);
@@ -382,10 +397,11 @@ static int send_offer(struct messages *m, const void *bytes, size_t length,
 		      const struct deadline *deadline, struct ibchan_error *error)
 {
 	struct lent lent = { .bytes = bytes, .length = length };
-	int err = lend(m, &lent, false, deadline, error);
+	int err = lend(m, &lent, deadline, error);
 
 	if (err)
 		return err;
+	lock_give(&m->lock);
 	err = await(m, &lent.place, deadline);
 	if (err) {
 		lock_take(&m->lock);
@@ -459,10 +475,15 @@ static int post_long(struct messages *m, const void *bytes, size_t length,
 		return error_set(error, -ENOMEM, NULL);
 	lent->bytes = bytes;
 	lent->length = length;
-	err = lend(m, lent, true, &now, error);
-	if (err)
+	err = lend(m, lent, &now, error);
+	if (err) {
 		free(lent);
-	return err ? err : 1;
+		return err;
+	}
+	*m->lent_last = lent;
+	m->lent_last = &lent->next;
+	lock_give(&m->lock);
+	return 1;
 }
 
 int ibchan_post_bytes(struct ibchan_channel *channel, const void *bytes, size_t length,
@@ -480,20 +501,9 @@ int ibchan_post_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
 /* --- receiving; one thread at a time --- */
 
 /*
- * Has a read that failed ended the channel? One that was posted has, and a peer that lets nobody
- * read offers what it has not. A message whose read was refused otherwise stays for the next call.
+ * A read that was posted and has failed has ended the channel, and a peer that lets nobody read
+ * offers what it has not. A message whose read was refused otherwise stays for the next call.
  */
-static void read_failed(struct messages *m, const struct ibchan_error *why)
-{
-	lock_take(&m->lock);
-	if (why->code == -EOPNOTSUPP)
-		fail(m);
-	else if (why->origin == IBCHAN_ERROR_WORK || why->code == -ESHUTDOWN ||
-		 why->code == -ENODEV)
-		m->over = true;
-	lock_give(&m->lock);
-}
-
 static int read_piece(struct messages *m, unsigned char *buf, size_t length,
 		      const struct ibchan_remote_region *from, struct ibchan_error *error)
 {
@@ -513,8 +523,12 @@ static int read_piece(struct messages *m, unsigned char *buf, size_t length,
 	wr = ibchan_wr_read(m->channel, &sge, 1, from);
 	err = ibchan_perform(m->channel, &wr, IBCHAN_TIMEOUT_NEVER, NULL, &why);
 	ibchan_mr_dereg(mr);
-	if (err)
-		read_failed(m, &why);
+	lock_take(&m->lock);
+	if (err == -EOPNOTSUPP)
+		fail(m);
+	else if (err && (why.origin == IBCHAN_ERROR_WORK || err == -ESHUTDOWN || err == -ENODEV))
+		m->over = true;
+	lock_give(&m->lock);
 	if (error)
 		*error = why;
 	return err;
@@ -550,66 +564,49 @@ static void take_first(struct messages *m)
 	m->is_told = false;
 	m->taken++;
 	m->must_tell |= box->arrival.kind == FRAME_OFFER;
-	repost(m, box, true);
-	stream_acknowledge(m, NULL);
+	repost(m, box);
+	acknowledge(m);
 	announce(m);
 }
 
-/*
- * -EAGAIN: none has arrived; @tail: since when; @due: the peer waits to be told. With the lock
- * held if one has.
- */
-static int find_first(struct messages *m, __u32 *tail, bool *due, struct ibchan_error *error)
-{
-	int err;
-
-	lock_take(&m->lock);
-	*tail = ring_tail(m->cq);
-	err = look(m);
-	if (m->first)
-		return 0;
-	/* Tells the peer what could not be told before. */
-	if (!err && !m->ended && !m->over)
-		err = stream_acknowledge(m, error);
-	announce(m);
-	*due = is_due(m);
-	if (m->ended || m->over || err == -ESHUTDOWN || err == -ENODEV)
-		err = stream_end_of(m);
-	lock_give(&m->lock);
-	return err ? error_set(error, err, NULL) : -EAGAIN;
-}
-
-/* Nothing says when a send queue that was full has room again: the peer is told soon. */
-static int sleep_for_first(const struct messages *m, __u32 tail, bool due,
-			   const struct deadline *deadline)
-{
-	const __s64 left = deadline_left(deadline);
-	struct deadline soon;
-	int err;
-
-	if (!due || (left >= 0 && left <= RETRY_NS))
-		return cq_sleep(m->cq, tail, deadline);
-	deadline_set(&soon, RETRY_NS);
-	err = cq_sleep(m->cq, tail, &soon);
-	return err == -ETIMEDOUT ? 0 : err;
-}
-
+/* Until there is a message. With 0 the lock is held. */
 static int await_first(struct messages *m, const struct deadline *deadline,
 		       struct ibchan_error *error)
 {
-	int ret, wait = 0;
+	struct deadline soon;
+	bool is_soon;
+	int err, wait = 0;
+	__s64 left;
 	__u32 tail;
-	bool due;
 
 	for (;;) {
-		ret = find_first(m, &tail, &due, error);
-		if (ret != -EAGAIN)
-			return ret;
+		lock_take(&m->lock);
+		tail = ring_tail(m->cq);
+		err = take_note(m);
+		/* Tells the peer what could not be told before. */
+		if (!m->first && !err && !is_ending(m))
+			err = acknowledge(m);
+		announce(m);
+		if (m->first)
+			return 0;
+		is_soon = is_due(m);
+		if (is_ending(m) || err == -ESHUTDOWN || err == -ENODEV)
+			err = stream_end_of(m);
+		lock_give(&m->lock);
+		if (err && err != -EAGAIN)
+			return error_set(error, err, NULL);
 		/* One last look has been taken after the wait ended. */
 		if (wait)
 			return error_set(error, wait == -ETIMEDOUT ? too_late(deadline) : wait,
 					 NULL);
-		wait = sleep_for_first(m, tail, due, deadline);
+		/* Nothing says when a send queue that was full has room: the peer is told soon. */
+		left = deadline_left(deadline);
+		is_soon &= left < 0 || left > RETRY_NS;
+		if (is_soon)
+			deadline_set(&soon, RETRY_NS);
+		wait = cq_sleep(m->cq, tail, is_soon ? &soon : deadline);
+		if (is_soon && wait == -ETIMEDOUT)
+			wait = 0;
 	}
 }
 
@@ -637,7 +634,7 @@ static ssize_t receive_offer(struct messages *m, void *buf, struct ibchan_error 
 	lock_take(&m->lock);
 	if (!err)
 		take_first(m);
-	look(m);
+	take_note(m);
 	end = err && m->over ? stream_end_of(m) : 0;
 	if (end)
 		err = error_set(error, end, NULL);
@@ -698,14 +695,110 @@ int stream_end(struct messages *m)
 
 	if (!m->window.size || m->is_known)
 		return 0;
-	look(m);
+	take_note(m);
 	/* A message that the peer has yet to read goes with the channel: that is no orderly end. */
 	for (lent = m->lent; lent; lent = lent->next)
 		if (!is_taken(m, lent->place))
 			return -ECONNRESET;
-	err = m->ended || m->over ? -ECONNRESET : send_end(m);
+	err = is_ending(m) ? -ECONNRESET : send_end(m);
 	if (!err)
 		return 0;
-	look(m);
+	take_note(m);
 	return m->window.taken == m->window.sent ? 0 : -ECONNRESET;
+}
+
+/* --- ibchan_next() tells of a channel; its end comes last --- */
+
+/* Takes note of all that has happened, and of an end that no frame tells. */
+static void take_note_of_end(struct messages *m)
+{
+	struct ibchan_channel_info info;
+	int err = take_note(m);
+
+	if (err == -ENODEV || err == -EPROTO)
+		m->over = true;
+	if (object_happenings(&m->channel->object, IBCHAN_EVENT_BROKEN))
+		m->channel->is_ending = true;
+	/* A broken channel ends its receives, and so tells by them; unless all had been used up. */
+	if (m->channel->is_ending && !m->over &&
+	    (ibchan_channel_query(m->channel, &info, NULL) || !info.recvs_in_flight)) {
+		take_note(m);
+		m->over = true;
+	}
+}
+
+/* Takes the oldest message that was lent, if it is its owner's again, and tells of it. */
+static struct lent *tell_lent(struct messages *m, struct ibchan_happening *happening)
+{
+	struct lent *lent = m->lent;
+
+	if (!is_back(m))
+		return NULL;
+	m->lent = lent->next;
+	if (!m->lent)
+		m->lent_last = &m->lent;
+	happening->kind = IBCHAN_NEXT_SENT;
+	happening->bytes = lent->bytes;
+	happening->length = lent->length;
+	happening->error = is_taken(m, lent->place) ? 0 : -ESHUTDOWN;
+	m->is_known |= happening->error != 0;
+	return lent;
+}
+
+/* Returns whether there was something to tell. */
+static bool tell_other(struct messages *m, struct ibchan_happening *happening)
+{
+	if (m->first && !m->is_told) {
+		m->is_told = true;
+		happening->kind = IBCHAN_NEXT_MESSAGE;
+		happening->length = m->first->arrival.length;
+	} else if (is_to_wake(m)) {
+		m->wants_room = false;
+		happening->kind = IBCHAN_NEXT_WRITABLE;
+	} else if (is_at_end(m) && !m->is_end_told) {
+		m->is_end_told = true;
+		happening_end(happening, m->channel, stream_end_of(m));
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* Where nothing is to be seen, the kernel may know that nothing will ever be. */
+static int find_nothing(struct messages *m)
+{
+	int err = cq_bring_in(m->cq);
+
+	if ((err != -ENODEV && err != -EPROTO) || m->over)
+		return has_news(m) ? TOLD_LATER : TOLD_NOTHING;
+	take_note(m);
+	m->over = true;
+	return TOLD_LATER;
+}
+
+int stream_tell(struct source *source, struct ibchan_happening *happening)
+{
+	struct ibchan_channel *channel = source_of(source, struct ibchan_channel);
+	struct messages *m = channel->messages;
+	const int unwatched = source_watch(m->station->context, source, m->cq->fd);
+	struct lent *lent;
+	int told;
+
+	happening->channel = channel;
+	lock_take(&m->lock);
+	take_note_of_end(m);
+	if (!is_ending(m))
+		acknowledge(m);
+	if (m->over)
+		source_deafen(m->station->context, source);
+	lent = tell_lent(m, happening);
+	if (lent || tell_other(m, happening))
+		told = has_news(m) ? TOLD_MORE : TOLD_LAST;
+	else
+		told = find_nothing(m);
+	lock_give(&m->lock);
+	/* Before it is the caller's again. */
+	if (lent)
+		lent_free(lent);
+	return told == TOLD_NOTHING && unwatched ? TOLD_LATER : told;
 }
