@@ -138,18 +138,12 @@ int cq_bring_in(const struct ibchan_cq *cq)
 int fake_perform(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
 		 __s64 timeout_ns, struct ibchan_cqe *completion, struct ibchan_error *error)
 {
-	(void)wr;
-	(void)timeout_ns;
-	(void)completion;
-	return error_set(error, half_of(channel)->read_error, NULL);
-}
-
-int perform_to_the_end(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
-		       __s64 timeout_ns, struct ibchan_error *error)
-{
 	const struct half *half = half_of(channel);
 
 	(void)timeout_ns;
+	(void)completion;
+	if (wr->opcode == IBCHAN_OP_READ)
+		return error_set(error, half->read_error, NULL);
 	arrives(half->peer, bytes_of(half, wr), wr->sge.length);
 	return error_set(error, 0, NULL);
 }

@@ -679,7 +679,7 @@ static int send_end(struct messages *m)
 
 	*frame = frame_make(FRAME_END, m->taken, 0);
 	wr.flags = OWN;
-	return perform_to_the_end(m->channel, &wr, LINGER_NS, NULL);
+	return ibchan_perform(m->channel, &wr, LINGER_NS, NULL, NULL);
 }
 
 /*

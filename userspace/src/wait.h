@@ -26,10 +26,6 @@ int ticket_look(const struct ticket *ticket, struct ibchan_cqe *completion, __u3
 int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
 		int err, struct ibchan_cqe *completion);
 
-/* call.c; as ibchan_perform(), but a work that has not ended in time ends with its channel */
-int perform_to_the_end(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
-		       __s64 timeout_ns, struct ibchan_error *error);
-
 #pragma GCC visibility pop
 
 static inline void deadline_set(struct deadline *deadline, __s64 timeout_ns)
