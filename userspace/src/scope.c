@@ -33,55 +33,28 @@ static void lose(struct ibchan_pending *pending, int error)
 }
 
 /*
- * A result, once fetched, is the owner's alone. Until then the completion in the
- * struct is what the post wrote.
+ * 1 if it has ended; 0 if not, without a @deadline to wait until; else a negative errno, as
+ * ticket_wait() says. Until it has ended the completion in the struct is what the post wrote.
  */
-static int settle(struct ibchan_pending *pending, const struct ibchan_cqe *completion, int ret)
+static int look(struct ibchan_pending *pending, const struct deadline *deadline)
 {
+	const struct ticket ticket = { pending->cq, pending->slot, pending->generation };
+	int ret;
+
+	if (pending->state != PENDING_POSTED)
+		return 1;
+	ret = context_check(ticket.cq->object.context);
+	if (ret)
+		return ret;
+	ret = deadline ? ticket_wait(&ticket, deadline, 0, &pending->completion) ?: 1 :
+			 ticket_look(&ticket, &pending->completion, NULL);
 	if (ret == -ESTALE) {
 		lose(pending, ret);
 		return 1;
 	}
-	if (ret > 0) {
-		pending->completion = *completion;
+	if (ret > 0)
 		pending->state = PENDING_DONE;
-	}
 	return ret;
-}
-
-static struct ticket ticket_of(const struct ibchan_pending *pending)
-{
-	return (struct ticket) { pending->cq, pending->slot, pending->generation };
-}
-
-/* 1 if it has ended, 0 if not, or a negative errno. */
-static int look(struct ibchan_pending *pending)
-{
-	struct ticket ticket = ticket_of(pending);
-	struct ibchan_cqe completion;
-	int ret = context_check(ticket.cq->object.context);
-
-	if (ret)
-		return ret;
-	ret = ticket_look(&ticket, &completion, NULL);
-	return settle(pending, &completion, ret);
-}
-
-/* 0 when it has ended, else as ticket_wait() says. */
-static int await(struct ibchan_pending *pending, const struct deadline *deadline)
-{
-	struct ticket ticket = ticket_of(pending);
-	struct ibchan_cqe completion;
-	int ret;
-
-	if (pending->state != PENDING_POSTED)
-		return 0;
-	ret = context_check(ticket.cq->object.context);
-	if (ret)
-		return ret;
-	ret = ticket_wait(&ticket, deadline, 0, &completion);
-	ret = settle(pending, &completion, ret ? ret : 1);
-	return ret > 0 ? 0 : ret;
 }
 
 static int start(struct ibchan_pending *pending, struct ibchan_channel *channel,
@@ -89,21 +62,20 @@ static int start(struct ibchan_pending *pending, struct ibchan_channel *channel,
 {
 	struct ibchan_cmd_submit cmd;
 	struct ticket ticket;
-	int err = context_check(channel->object.context);
-	int ret;
+	int ret = context_check(channel->object.context);
 
-	if (err)
-		return err;
-	ret = pending->state == PENDING_POSTED ? look(pending) : 1;
+	if (ret)
+		return ret;
+	ret = look(pending, NULL);
 	if (ret < 0)
 		return ret;
 	/* The scope of one that nobody has looked at would never learn how it ended. */
 	if (!ret || (pending->scope && !pending->seen))
 		return -EALREADY;
 	await_nothing(&cmd);
-	err = post_kept(channel, wr, &cmd, &ticket, reason);
-	if (err)
-		return err;
+	ret = post_kept(channel, wr, &cmd, &ticket, reason);
+	if (ret)
+		return ret;
 	pending->completion = (struct ibchan_cqe) {
 		.wr_id = wr->wr_id, .channel = wr->channel, .opcode = wr->opcode,
 	};
@@ -120,9 +92,8 @@ int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *c
 			const struct ibchan_submit_wr *wr, struct ibchan_error *error)
 {
 	struct ibchan_reason reason = { 0 };
-	int err = start(pending, channel, wr, &reason);
 
-	return error_set(error, err, &reason);
+	return error_set(error, start(pending, channel, wr, &reason), &reason);
 }
 
 int ibchan_pending_result(const struct ibchan_pending *pending)
@@ -139,29 +110,24 @@ int ibchan_pending_result(const struct ibchan_pending *pending)
 
 int ibchan_pending_poll(struct ibchan_pending *pending)
 {
-	int ret = 1;
+	int ret = pending->state == PENDING_IDLE ? -EINVAL : look(pending, NULL);
 
-	if (pending->state == PENDING_IDLE)
-		return -EINVAL;
-	if (pending->state == PENDING_POSTED)
-		ret = look(pending);
 	if (ret > 0)
 		pending->seen = 1;
 	return ret;
 }
 
 /*
- * How often to look before another thread gets the cpu, and the kernel is asked. Without a
- * waiter, unsolicited completions stay out of the ring of a cq that was made for that; and
- * only the kernel tells that a device is gone.
+ * How often to look before another thread gets the cpu, and the kernel is asked. Without a waiter,
+ * unsolicited completions stay out of the ring of a cq that was made for that; and only the kernel
+ * tells that a device is gone.
  */
 #define SPIN_LOOKS	64
 
 int ibchan_pending_spin(struct ibchan_pending *pending)
 {
+	int ret, err = 0;
 	__u32 looks;
-	int err = 0;
-	int ret;
 
 	for (looks = 1;; looks++) {
 		ret = ibchan_pending_poll(pending);
@@ -180,25 +146,25 @@ int ibchan_pending_spin(struct ibchan_pending *pending)
 int ibchan_pending_wait(struct ibchan_pending *pending, __s64 timeout_ns)
 {
 	struct deadline deadline;
-	int err;
+	int ret;
 
 	if (pending->state == PENDING_IDLE || timeout_ns < IBCHAN_TIMEOUT_NEVER)
 		return -EINVAL;
 	deadline_set(&deadline, timeout_ns);
-	err = await(pending, &deadline);
-	if (!err)
+	ret = look(pending, &deadline);
+	if (ret > 0)
 		pending->seen = 1;
-	return err;
+	return min(ret, 0);
 }
 
 /* Waits as long as it takes. */
 static void finish(struct ibchan_pending *pending)
 {
 	static const struct deadline never = { .timeout_ns = IBCHAN_TIMEOUT_NEVER };
-	int err = await(pending, &never);
+	int ret = look(pending, &never);
 
-	if (err)
-		lose(pending, err);
+	if (ret < 0)
+		lose(pending, ret);
 }
 
 void ibchan_pending_drop(struct ibchan_pending *pending)
@@ -300,8 +266,7 @@ static void break_rest(struct ibchan_pending *pending)
 	struct ibchan_channel *broken = NULL;
 
 	for (; pending; pending = pending->next) {
-		if (pending->state != PENDING_POSTED || look(pending) > 0 ||
-		    pending->channel == broken)
+		if (look(pending, NULL) > 0 || pending->channel == broken)
 			continue;
 		broken = pending->channel;
 		ibchan_channel_break(broken);
@@ -312,25 +277,22 @@ static void break_rest(struct ibchan_pending *pending)
 static void complete(struct ibchan_scope *scope, struct ibchan_pending *pending)
 {
 	const struct deadline deadline = { scope->timeout_ns, scope->end_ns };
-	int err = await(pending, &deadline);
 
-	if (err == -ETIMEDOUT) {
+	if (look(pending, &deadline) == -ETIMEDOUT) {
 		break_rest(pending);
 		scope->timeout_ns = IBCHAN_TIMEOUT_NEVER;
 	}
-	if (err)
-		finish(pending);
+	finish(pending);
 }
 
 /* Not by stdio, which ends a thread that was cancelled. */
 static void complain(const struct ibchan_scope *scope, const void *caller)
 {
 	char line[128];
-	int n;
+	int n = snprintf(line, sizeof(line),
+			 "ibchan: a manual scope has left %u works unpolled, at %p\n",
+			 scope->auto_polled, caller);
 
-	n = snprintf(line, sizeof(line),
-		     "ibchan: a manual scope has left %u works unpolled, at %p\n",
-		     scope->auto_polled, caller);
 	syscall(SYS_write, STDERR_FILENO, line, (size_t)n);
 }
 
