@@ -38,46 +38,33 @@ static int fill_address(const struct ibchan_listen_params *params,
 	return 0;
 }
 
-static int listener_open(struct ibchan_context *context, const struct ibchan_listen_params *params,
-			 struct ibchan_listener *listener, struct ibchan_reason *reason)
-{
-	struct ibchan_cmd_listener_create cmd = {
-		.size = sizeof(cmd),
-		.device = params->device ? params->device->object.handle : 0,
-		.backlog = params->backlog,
-	};
-	int err = fill_address(params, &cmd.address, &cmd.reason);
-
-	if (!err)
-		err = context_ioctl(context, IBCHAN_CMD_LISTENER_CREATE, &cmd);
-	*reason = cmd.reason;
-	if (err)
-		return err;
-	listener->object.handle = cmd.out_listener;
-	listener->fd = cmd.out_fd;
-	address_from_kernel(&cmd.out_address, &listener->address);
-	return 0;
-}
-
 int ibchan_listener_create(struct ibchan_context *context,
 			   const struct ibchan_listen_params *params,
 			   struct ibchan_listener **out, struct ibchan_error *error)
 {
 	struct ibchan_listener *listener = calloc(1, sizeof(*listener));
-	struct ibchan_reason reason = { 0 };
+	struct ibchan_cmd_listener_create cmd = { .size = sizeof(cmd) };
 	struct ibchan_listen_params where;
 	int err = !listener ? -ENOMEM : context_check(context) ?:
-					params_read(&where, sizeof(where), params, &reason);
+					params_read(&where, sizeof(where), params, &cmd.reason);
 
 	/* Handles mean something only within their own context. */
 	if (!err && where.device && where.device->object.context != context)
 		err = -EXDEV;
 	if (!err)
-		err = listener_open(context, &where, listener, &reason);
+		err = fill_address(&where, &cmd.address, &cmd.reason);
+	if (!err) {
+		cmd.device = where.device ? where.device->object.handle : 0;
+		cmd.backlog = where.backlog;
+		err = context_ioctl(context, IBCHAN_CMD_LISTENER_CREATE, &cmd);
+	}
 	if (err) {
 		free(listener);
-		return error_set(error, err, &reason);
+		return error_set(error, err, &cmd.reason);
 	}
+	listener->object.handle = cmd.out_listener;
+	listener->fd = cmd.out_fd;
+	address_from_kernel(&cmd.out_address, &listener->address);
 	object_add(&listener->object, context, listener_release);
 	*out = listener;
 	return error_set(error, 0, NULL);

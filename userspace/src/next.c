@@ -302,21 +302,15 @@ static int ask_now(struct ibchan_context *context, struct ibchan_happening *happ
 	return ret;
 }
 
-/* @soon: a source has to be asked again, of which no descriptor tells. */
+/* Where a source has to be asked again @soon, the descriptor is readable all that while. */
 static int await(const struct ibchan_context *context, bool soon, const struct deadline *deadline)
 {
-	__s64 left = deadline_left(deadline);
-	const bool is_cut = soon && (left < 0 || left > SOON_NS);
-	int ret;
+	const __s64 left = deadline_left(deadline);
+	const bool is_cut = left < 0 || left > SOON_NS;
 
-	if (!left)
-		return too_late(deadline);
-	/* The descriptor is readable all that while. */
-	ret = soon ? fds_wait(NULL, 0, is_cut ? SOON_NS : left) :
-		     fd_wait(context->happenings.epoll_fd, left);
-	if (ret < 0)
-		return ret;
-	return ret || is_cut ? 0 : -ETIMEDOUT;
+	if (!soon || !left)
+		return fd_await(context->happenings.epoll_fd, deadline);
+	return fds_wait(NULL, 0, is_cut ? SOON_NS : left) ?: is_cut ? 0 : -ETIMEDOUT;
 }
 
 int ibchan_next(struct ibchan_context *context, __s64 timeout_ns,
@@ -330,11 +324,9 @@ int ibchan_next(struct ibchan_context *context, __s64 timeout_ns,
 		return error_set(error, err, NULL);
 	for (;;) {
 		ret = ask_now(context, happening);
-		if (ret > 0)
-			return error_set(error, 0, NULL);
 		/* One last look has been taken after the wait ended. */
-		if (wait)
-			return error_set(error, wait, NULL);
+		if (ret > 0 || wait)
+			return error_set(error, ret > 0 ? 0 : wait, NULL);
 		wait = await(context, ret < 0, &deadline);
 	}
 }

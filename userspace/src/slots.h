@@ -97,37 +97,30 @@ static inline void ring_release(struct ibchan_cq *cq)
 }
 
 /*
- * Fills up to @n completions; returns how many. Nearly all entries are of works that callers poll
- * for, and wanted.
+ * Fills up to @n completions; returns how many. With @tail, that becomes where to wait for more
+ * from. Nearly all entries are of works that callers poll for, and wanted.
  */
-static forced_inline __u32 ring_take(struct ibchan_cq *cq, struct ibchan_cqe *completion, __u32 n)
+static forced_inline __u32 cq_take(struct ibchan_cq *cq, struct ibchan_cqe *completion, __u32 n,
+				   __u32 *tail)
 {
-	const __u32 head = cq->head, tail = ring_tail(cq);
-	const __u32 end = head + min(n, tail - head);
-	__u32 at;
+	__u32 at, end, got, last;
 
-	for (at = head; at != end; at++, completion++) {
+	lock_take(&cq->lock);
+	last = ring_tail(cq);
+	end = cq->head + min(n, last - cq->head);
+	for (at = cq->head; at != end; at++, completion++) {
 		const struct ibchan_cqe *cqe = ring_entry(cq, at);
 
 		if (unlikely(is_silent(cqe) || slot_of_wr_id(cq, cqe->wr_id)))
 			break;
 		*completion = *cqe;
 	}
+	got = at - cq->head;
 	ring_advance(cq, at);
-	if (unlikely(at != tail))
-		return ring_take_any(cq, completion, n, at - head);
-	ring_release(cq);
-	return at - head;
-}
-
-/* As ring_take(); with @tail, that becomes where to wait for more from. */
-static forced_inline __u32 cq_take(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n,
-				   __u32 *tail)
-{
-	__u32 got;
-
-	lock_take(&cq->lock);
-	got = ring_take(cq, completions, n);
+	if (unlikely(at != last))
+		got = ring_take_any(cq, completion, n, got);
+	else
+		ring_release(cq);
 	if (tail)
 		*tail = cq->head;
 	lock_give(&cq->lock);
@@ -135,8 +128,8 @@ static forced_inline __u32 cq_take(struct ibchan_cq *cq, struct ibchan_cqe *comp
 }
 
 /*
- * Nearly always the oldest entry is that of the ticket's own work. Returns whether
- * @completion was filled; that takes the ticket back.
+ * Nearly always the oldest entry is that of the ticket's own work. Returns whether @completion was
+ * filled; that takes the ticket back.
  */
 static inline bool ticket_read(const struct ticket *ticket, struct ibchan_cqe *completion)
 {
@@ -158,9 +151,7 @@ static inline bool ticket_read(const struct ticket *ticket, struct ibchan_cqe *c
 	return true;
 }
 
-/*
- * Unlocks behind a look with a ticket. The holder of the last ticket of a closed cq ends that cq.
- */
+/* Behind a look with a ticket. The holder of the last ticket of a closed cq ends that cq. */
 static inline void ticket_unlock(struct ibchan_cq *cq)
 {
 	if (unlikely(cq->closed) && !cq->kept)
