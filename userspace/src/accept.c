@@ -22,20 +22,13 @@
 
 #define MAX_ACCEPTING	32
 
-/**
- * struct acceptance - one call
- * @builder: of channels
- * @listener: where it takes requests
- * @deadline: of the call
- * @fd: epoll, readable when something may have happened to a hidden channel; -1: not yet
- * @room: how many more requests it may answer now
- */
+/* One call. */
 struct acceptance {
-	const struct ibchan_builder *builder;
-	struct ibchan_listener *listener;
-	struct deadline deadline;
-	int fd;
-	unsigned int room;
+	const struct ibchan_builder *builder;	/* of channels */
+	struct ibchan_listener *listener;	/* where it takes requests */
+	struct deadline deadline;		/* of the call */
+	int fd;	/* epoll, readable when a hidden channel may have an event; -1: not yet */
+	unsigned int room;	/* how many more requests it may answer now */
 };
 
 static bool is_for(const struct ibchan_channel *channel, const struct ibchan_builder *builder)
@@ -101,16 +94,14 @@ static int answer(const struct acceptance *a, struct ibchan_request *request,
 		  struct ibchan_error *error)
 {
 	struct ibchan_channel **link = &a->listener->accepting;
-	struct ibchan_prepared *prepared;
+	struct ibchan_prepared *prepared = NULL;
 	struct ibchan_channel *channel;
 	int err = ibchan_builder_prepare(a->builder, &prepared, error);
 
-	if (err) {
-		ibchan_request_reject(request, NULL, 0, NULL);
-		return err;
+	if (!err) {
+		object_hide(&prepared->channel.object);
+		err = ibchan_request_accept(request, prepared, NULL, &channel, error);
 	}
-	object_hide(&prepared->channel.object);
-	err = ibchan_request_accept(request, prepared, NULL, &channel, error);
 	if (!err) {
 		while (*link)
 			link = &(*link)->next_accepting;
@@ -120,7 +111,7 @@ static int answer(const struct acceptance *a, struct ibchan_request *request,
 	}
 	ibchan_request_reject(request, NULL, 0, NULL);
 	ibchan_prepared_destroy(prepared);
-	if (!request_has_given_up(err))
+	if (!prepared || !request_has_given_up(err))
 		return err;
 	a->listener->lost++;
 	return 0;
@@ -145,16 +136,12 @@ static int answer_some(struct acceptance *a, struct ibchan_error *error)
 static int accept_now(struct acceptance *a, struct ibchan_channel **channel,
 		      struct ibchan_error *error)
 {
-	struct ibchan_listener *listener = a->listener;
-	int found, err;
+	int found;
 
-	lock_take(&listener->lock);
-	found = find_connected(a, channel, error);
-	if (!found) {
-		err = answer_some(a, error);
-		found = err ? err : find_connected(a, channel, error);
-	}
-	lock_give(&listener->lock);
+	lock_take(&a->listener->lock);
+	found = find_connected(a, channel, error) ?: answer_some(a, error) ?:
+		find_connected(a, channel, error);
+	lock_give(&a->listener->lock);
 	return found;
 }
 
@@ -211,13 +198,10 @@ int ibchan_builder_accept(const struct ibchan_builder *builder, struct ibchan_li
 	}
 	if (a.fd >= 0)
 		fd_close(a.fd);
-	if (err < 0)
-		return err;
+	if (err > 0)
+		*out = channel;
 	/* One last look has been taken after the wait ended. */
-	if (!err)
-		return error_set(error, wait, NULL);
-	*out = channel;
-	return error_set(error, 0, NULL);
+	return err < 0 ? err : error_set(error, err ? 0 : wait, NULL);
 }
 
 /* Ends the peers that nobody has been given; the listener's owner closes it. */

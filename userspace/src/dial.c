@@ -24,36 +24,25 @@
 #define MAX_ACCEPTING	32
 #define STALE_NS	(200 * NSEC_PER_MSEC)
 
-/**
- * struct ibchan_server - a listener, and the channels of clients that have asked there
- * @station: the context
- * @listener: for any device
- * @source: of clients, for ibchan_next()
- * @fd: readable while a request waits there that can be answered, something has happened to a
- *	channel, or another thread has put that down, or @timer_fd is
- * @timer_fd: readable from @timer on
- * @params: of each channel
- * @lock: guards the rest
- * @accepting: channels of clients that are not connected yet, the oldest first
- * @num: how many
- * @ready: of clients that ibchan_take() has not returned, the oldest first
- * @full: there are MAX_ACCEPTING, the oldest for less than STALE_NS, and @fd does not tell of
- *	requests
- * @timer: on the monotonic clock; 0: none
- */
+/* A listener, and the channels of clients that have asked there. */
 struct ibchan_server {
-	struct station *station;
-	struct ibchan_listener *listener;
-	struct source source;
+	struct station *station;	/* the context */
+	struct ibchan_listener *listener;	/* for any device */
+	struct source source;		/* of clients, for ibchan_next() */
+	/*
+	 * Readable while a request waits that can be answered, something has happened to a channel,
+	 * or another thread has put that down, or timer_fd is.
+	 */
 	int fd;
-	int timer_fd;
-	struct ibchan_message_params params;
-	struct lock lock;
-	struct messages *accepting;
-	unsigned int num;
-	struct messages *ready;
+	int timer_fd;			/* readable from timer on */
+	struct ibchan_message_params params;	/* of each channel */
+	struct lock lock;		/* guards the rest */
+	struct messages *accepting;	/* of clients that are not connected, the oldest first */
+	unsigned int num;		/* of these */
+	struct messages *ready;		/* of clients that ibchan_take() has not returned */
+	/* MAX_ACCEPTING wait, the oldest for less than STALE_NS, and fd tells of no request. */
 	bool full;
-	__s64 timer;
+	__s64 timer;			/* on the monotonic clock; 0: none */
 };
 
 /* The time that is left, for a stage, where 0 would be its default. Negative: no end. */

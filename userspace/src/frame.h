@@ -17,18 +17,12 @@
 
 #include <linux/types.h>
 
-/**
- * struct greeting - the limits that each side of the short way tells the other, in network order
- * @magic: GREETING_MAGIC
- * @message_bytes: the longest message that may lie behind a frame to this side
- * @messages: how many messages the peer may send before they are taken
- * @reserved: 0
- */
+/* The limits that each side of the short way tells the other, in network order. */
 struct greeting {
-	__be32 magic;
-	__be32 message_bytes;
-	__be32 messages;
-	__be32 reserved;
+	__be32 magic;		/* GREETING_MAGIC */
+	__be32 message_bytes;	/* the longest message that may lie behind a frame to this side */
+	__be32 messages;	/* how many messages the peer may send before they are taken */
+	__be32 reserved;	/* 0 */
 };
 
 #define GREETING_MAGIC	0x49424d32U	/* "IBM2" */
@@ -46,76 +40,45 @@ static inline bool greeting_read(const void *data, __u32 length, struct greeting
 /* The longest message: 2^40 bytes. */
 #define MESSAGE_MAX	0x10000000000ULL
 
-/**
- * enum frame_kind - the content of a frame
- * @FRAME_BYTES: a message, behind the frame
- * @FRAME_OFFER: where a message lies that the peer is to read: struct frame_offer
- * @FRAME_TAKEN: nothing but what each frame tells
- * @FRAME_END: the sender has closed its channel; no frame follows
- */
+/* The content of a frame. */
 enum frame_kind {
-	FRAME_BYTES = 1,
-	FRAME_OFFER,
-	FRAME_TAKEN,
-	FRAME_END,
+	FRAME_BYTES = 1,	/* a message, behind the frame */
+	FRAME_OFFER,	/* where a message lies that the peer is to read: struct frame_offer */
+	FRAME_TAKEN,	/* nothing but what each frame tells */
+	FRAME_END,	/* the sender has closed its channel; no frame follows */
 };
 
-/**
- * struct frame - the beginning of each send
- * @kind: enum frame_kind
- * @reserved: 0
- * @taken: messages that the sender has ever taken of its peer's, modulo 2^32
- * @length: of the message, in bytes; 0 where the frame carries none
- */
+/* The beginning of each send. */
 struct frame {
-	__u8 kind;
-	__u8 reserved[3];
-	__be32 taken;
-	__be64 length;
+	__u8 kind;	/* enum frame_kind */
+	__u8 reserved[3];	/* 0 */
+	__be32 taken;	/* messages that the sender has ever taken of its peer's, modulo 2^32 */
+	__be64 length;	/* of the message, in bytes; 0 where the frame carries none */
 };
 
-/**
- * struct frame_offer - a message in the sender's memory
- * @frame: of kind FRAME_OFFER
- * @addr: of its first byte
- * @rkey: key to it, until the peer has taken the message
- * @reserved: 0
- */
+/* A message in the sender's memory. */
 struct frame_offer {
-	struct frame frame;
-	__be64 addr;
-	__be32 rkey;
-	__be32 reserved;
+	struct frame frame;	/* of kind FRAME_OFFER */
+	__be64 addr;		/* of its first byte */
+	__be32 rkey;		/* key to it, until the peer has taken the message */
+	__be32 reserved;	/* 0 */
 };
 
-/**
- * struct arrival - a frame that has arrived, in host order
- * @kind: enum frame_kind
- * @taken: as in struct frame
- * @length: the same
- * @addr: of an offer
- * @rkey: the same
- */
+/* A frame that has arrived, in host order. */
 struct arrival {
-	__u32 kind;
-	__u32 taken;
-	__u64 length;
-	__u64 addr;
-	__u32 rkey;
+	__u32 kind;	/* enum frame_kind */
+	__u32 taken;	/* as in struct frame */
+	__u64 length;	/* the same */
+	__u64 addr;	/* of an offer */
+	__u32 rkey;	/* the same */
 };
 
-/**
- * struct window - messages of one side on their way to the other
- * @size: how many may be under way
- * @sent: ever, modulo 2^32
- * @taken: of them, by the peer
- * @box: of @size, where the next one lies; @sent modulo @size jumps where @sent wraps
- */
+/* Messages of one side on their way to the other. */
 struct window {
-	__u32 size;
-	__u32 sent;
-	__u32 taken;
-	__u32 box;
+	__u32 size;	/* how many may be under way */
+	__u32 sent;	/* ever, modulo 2^32 */
+	__u32 taken;	/* of them, by the peer */
+	__u32 box;	/* of the next one: sent modulo size would jump where sent wraps */
 };
 
 static inline bool window_is_full(const struct window *window)

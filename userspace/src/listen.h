@@ -7,27 +7,17 @@
 
 #include "source.h"
 
-/**
- * struct ibchan_listener - where requests come in
- * @object: see struct object
- * @source: of requests, for ibchan_next()
- * @fd: the kernel's descriptor; immutable
- * @address: immutable
- * @priv: the caller's
- * @lock: guards all below
- * @accepting: channels of peers that ibchan_builder_accept() has answered and not returned, the
- *	oldest first
- * @lost: peers that were taken and have not been connected
- */
+/* Where requests come in. */
 struct ibchan_listener {
-	struct object object;
-	struct source source;
-	int fd;
-	struct sockaddr_storage address;
-	void *priv;
-	struct lock lock;
+	struct object object;		/* see struct object */
+	struct source source;		/* of requests, for ibchan_next() */
+	int fd;				/* the kernel's descriptor; immutable */
+	struct sockaddr_storage address;	/* immutable */
+	void *priv;			/* the caller's */
+	struct lock lock;		/* guards all below */
+	/* Of peers that ibchan_builder_accept() has answered and not returned, the oldest first. */
 	struct ibchan_channel *accepting;
-	__u64 lost;
+	__u64 lost;			/* peers that were taken and have not been connected */
 };
 
 #pragma GCC visibility push(hidden)

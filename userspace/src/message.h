@@ -6,16 +6,11 @@
 #include "frame.h"
 #include "source.h"
 
-/**
- * struct station - a context that channels share
- * @context: closed with the last of them, unless it is the program's
- * @users: channels, and the server
- * @is_own: it is not the program's
- */
+/* A context that channels share. */
 struct station {
-	struct ibchan_context *context;
-	unsigned int users;
-	bool is_own;
+	struct ibchan_context *context;	/* closed with the last of them, if it is_own */
+	unsigned int users;		/* channels, and the server */
+	bool is_own;			/* it is not the program's */
 };
 
 /*
@@ -25,112 +20,61 @@ struct station {
  */
 #define CONTROL_FRAMES	4
 
-/**
- * struct inbox - the memory of a receive, and the frame that lies there
- * @arrival: the frame
- * @bytes: the memory that the frame lies in
- * @next: of those that wait to be taken, in order, or to be posted again
- */
+/* The memory of a receive, and the frame that lies there. */
 struct inbox {
-	struct arrival arrival;
-	unsigned char *bytes;
-	struct inbox *next;
+	struct arrival arrival;	/* the frame */
+	unsigned char *bytes;	/* the memory that the frame lies in */
+	struct inbox *next;	/* of those that wait to be taken, or to be posted again */
 };
 
-/**
- * struct lent - a message in the caller's memory that the peer was offered
- * @mr: over it
- * @bytes: the message
- * @length: of it
- * @place: it is taken once so many messages are that were ever sent
- * @next: offered later
- */
+/* A message in the caller's memory that the peer was offered. */
 struct lent {
-	struct ibchan_mr *mr;
-	const void *bytes;
-	size_t length;
-	__u32 place;
-	struct lent *next;
+	struct ibchan_mr *mr;	/* over it */
+	const void *bytes;	/* the message */
+	size_t length;		/* of it */
+	__u32 place;		/* it is taken once so many messages are that were ever sent */
+	struct lent *next;	/* offered later */
 };
 
-/**
- * struct messages - all that a channel of the short way owns; immutable but for what locks guard
- * @station: the context
- * @device: of the channel
- * @pd: of the channel
- * @cq: where its receives complete
- * @mr: over @memory
- * @memory: inboxes, outboxes, and CONTROL_FRAMES + 1 small outboxes
- * @num: messages that may wait to be taken, here and at the peer
- * @num_inboxes: of @num messages and of frames without one
- * @box_bytes: from one box to the next
- * @message_bytes: the longest message that fits behind a frame here
- * @peer_bytes: the longest message that is sent behind a frame
- * @channel: posts to it
- * @prepared: the same, until it is connecting
- * @next: in one of the server's queues; under the server's lock
- * @since_ns: when the server accepted its client
- * @sending: held by the thread that sends, for as long as that takes
- * @receiving: held by the thread that receives, likewise
- * @lock: guards the rest; taken behind one of the former
- * @window: of messages to the peer
- * @inboxes: @num_inboxes
- * @first: the message that has arrived first
- * @last: where the next one to arrive is to be linked
- * @idle: inboxes whose receive is to be posted
- * @taken: messages that were ever taken
- * @told: of these, those that the peer was told of
- * @must_tell: the peer waits to be told
- * @controls: frames without a message that were ever sent
- * @ended: the peer has closed its channel
- * @over: no more frames will arrive
- * @is_known: the caller was told that
- * @is_cut: the message that has arrived first cannot be received any more
- * @error: why, if it is known
- * @lent: messages that ibchan_post_bytes() has offered, and of which was not told, the oldest first
- * @lent_last: where the next one is to be linked
- * @is_told: ibchan_next() has told of the first message
- * @wants_room: a message found no room, and ibchan_next() is to tell of it
- * @is_end_told: it has told of the end
- */
+/* All that a channel of the short way owns; immutable but for what locks guard. */
 struct messages {
-	struct station *station;
-	struct ibchan_device *device;
-	struct ibchan_pd *pd;
-	struct ibchan_cq *cq;
-	struct ibchan_mr *mr;
-	unsigned char *memory;
-	__u32 num;
-	__u32 num_inboxes;
-	size_t box_bytes;
-	__u32 message_bytes;
-	__u32 peer_bytes;
-	struct ibchan_channel *channel;
-	struct ibchan_prepared *prepared;
-	struct messages *next;
-	__s64 since_ns;
-	struct lock sending;
-	struct lock receiving;
-	struct lock lock;
-	struct window window;
-	struct inbox *inboxes;
-	struct inbox *first;
-	struct inbox **last;
-	struct inbox *idle;
-	__u32 taken;
-	__u32 told;
-	bool must_tell;
-	__u32 controls;
-	bool ended;
-	bool over;
-	bool is_known;
-	bool is_cut;
-	int error;
-	struct lent *lent;
-	struct lent **lent_last;
-	bool is_told;
-	bool wants_room;
-	bool is_end_told;
+	struct station *station;	/* the context */
+	struct ibchan_device *device;	/* of the channel */
+	struct ibchan_pd *pd;	/* of the channel */
+	struct ibchan_cq *cq;	/* where its receives complete */
+	struct ibchan_mr *mr;	/* over memory */
+	unsigned char *memory;	/* inboxes, outboxes, and CONTROL_FRAMES + 1 small outboxes */
+	__u32 num;		/* messages that may wait to be taken, here and at the peer */
+	__u32 num_inboxes;	/* of num messages and of frames without one */
+	size_t box_bytes;	/* from one box to the next */
+	__u32 message_bytes;	/* the longest message that fits behind a frame here */
+	__u32 peer_bytes;	/* the longest message that is sent behind a frame */
+	struct ibchan_channel *channel;	/* posts to it */
+	struct ibchan_prepared *prepared;	/* the same, until it is connecting */
+	struct messages *next;	/* in one of the server's queues; under the server's lock */
+	__s64 since_ns;		/* when the server accepted its client */
+	struct lock sending;	/* held by the thread that sends, for as long as that takes */
+	struct lock receiving;	/* held by the thread that receives, likewise */
+	struct lock lock;	/* guards the rest; taken behind one of the former */
+	struct window window;	/* of messages to the peer */
+	struct inbox *inboxes;	/* num_inboxes */
+	struct inbox *first;	/* the message that has arrived first */
+	struct inbox **last;	/* where the next one to arrive is to be linked */
+	struct inbox *idle;	/* inboxes whose receive is to be posted */
+	__u32 taken;		/* messages that were ever taken */
+	__u32 told;		/* of these, those that the peer was told of */
+	bool must_tell;		/* the peer waits to be told */
+	__u32 controls;		/* frames without a message that were ever sent */
+	bool ended;		/* the peer has closed its channel */
+	bool over;		/* no more frames will arrive */
+	bool is_known;		/* the caller was told that */
+	bool is_cut;		/* the message that has arrived first cannot be received any more */
+	int error;		/* why, if it is known */
+	struct lent *lent;	/* by ibchan_post_bytes(), and not told of, the oldest first */
+	struct lent **lent_last;	/* where the next one is to be linked */
+	bool is_told;		/* ibchan_next() has told of the first message */
+	bool wants_room;	/* a message found no room, and ibchan_next() is to tell of it */
+	bool is_end_told;	/* it has told of the end */
 };
 
 #pragma GCC visibility push(hidden)
