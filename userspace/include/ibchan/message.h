@@ -8,10 +8,10 @@
  *	ibchan_channel_close()			ibchan_channel_close()
  *
  * These calls open the context, find the device, make the queues and post the receives. Their
- * objects belong to the channel, and end with it. The channel is one like any other: works of
- * other kinds can be posted on it, with memory of its domain (ibchan_channel_pd()). Only its
- * receives, and the queue where they complete, belong to ibchan_receive_bytes(); and when it has
- * broken, its send queue may show works with the wr_id 0 that were these calls'.
+ * objects belong to the channel, and end with it. The channel is one like any other: works of other
+ * kinds can be posted on it, with memory of its domain (ibchan_channel_pd()). Only its receives,
+ * and the queue where they complete, belong to ibchan_receive_bytes(); and when it has broken, its
+ * send queue may show works with the wr_id 0 that were these calls'.
  *
  * A message of up to message_bytes is copied, and waits at the peer; a longer one is read by the
  * peer from the sender's memory. No message is sent for which the peer has no receive. A signal
@@ -34,16 +34,16 @@ __IBCHAN_BEGIN_DECLS
 /**
  * struct ibchan_message_params - how a side takes messages
  * @size: sizeof(struct ibchan_message_params)
- * @messages: how many each side may send before they are received, 1 to 8000; 0: 16; the
- *	smaller one of the two sides' counts
- * @message_bytes: up to which length messages are copied, 1 to 2^30; 0: 16384; the smaller one
- *	of the two sides' counts: ibchan_channel_message_params()
+ * @messages: how many each side may send before they are received, 1 to 8000; 0: 16; the smaller
+ *	one of the two sides' counts
+ * @message_bytes: up to which length messages are copied, 1 to 2^30; 0: 16384; the smaller one of
+ *	the two sides' counts: ibchan_channel_message_params()
  * @reserved: 0
- * @timeout_ns: how long ibchan_dial() may take, beside the look-up of a name, and at a server
- *	how long a peer may, from its request until it is connected; in nanoseconds; 0: 60 s;
- *	each stage, as struct ibchan_connect_params has them, has its default at most
- * @source: IP address of this host that ibchan_dial() connects from; NULL: as the route says,
- *	which is one outside of all VRFs. NULL at a server, whose address ibchan_serve() is told
+ * @timeout_ns: how long ibchan_dial() may take, beside the look-up of a name, and at a server how
+ *	long a peer may, from its request until it is connected; in nanoseconds; 0: 60 s; each
+ *	stage, as struct ibchan_connect_params has them, has its default at most
+ * @source: IP address of this host that ibchan_dial() connects from; NULL: as the route says, which
+ *	is one outside of all VRFs. NULL at a server, whose address ibchan_serve() is told
  * @context: where the channel, or the server with its channels, is made, so that one ibchan_next()
  *	tells of all of them; it is closed after them. NULL: one of its own
  *
@@ -68,19 +68,17 @@ struct ibchan_message_params {
  * @channel: where to put the channel, connected
  * @error: details; NULL is fine
  *
- * Signals do not end it. It waits for the server's program to call ibchan_take() or
- * ibchan_next(), which accept the client, as long as timeout_ns of @params says: 60 s unless set.
- * Messages that are sent as soon as this returns wait for ibchan_receive_bytes() there, for which
- * the program need not run at the moment. @host leads to an address of an RDMA device of the
- * server's host, which localhost is not. @channel is written on success only;
+ * It waits until the server's program calls ibchan_take() or ibchan_next(), for timeout_ns of
+ * @params at most. Messages that are sent from then on wait there for ibchan_receive_bytes(). @host
+ * leads to an address of an RDMA device of the server's host, which localhost is not.
  * ibchan_channel_close() ends the channel.
  *
- * Return: 0; -ECONNREFUSED: nobody listens there; -ETIMEDOUT: the server has not answered in
- * time: its host is silent, or its program does not call ibchan_take(); -EPROTOTYPE: the program
- * that listens there does not use ibchan_serve(); -ECONNRESET: the server has rejected, for
- * example because it has no memory; -ENOMEM: no memory, or RLIMIT_MEMLOCK; -EINVAL: a member of
- * @params is out of range; -E2BIG: @params has members that this library does not know; as
- * ibchan_context_open(), ibchan_device_open_for() and ibchan_builder_connect().
+ * Return: 0; -ECONNREFUSED: nobody listens there; -ETIMEDOUT: the server's host is silent, or its
+ * program does not call ibchan_take(); -EPROTOTYPE: the program that listens there does not use
+ * ibchan_serve(); -ECONNRESET: the server has rejected, for example because it has no memory;
+ * -ENOMEM: no memory, or RLIMIT_MEMLOCK; -EINVAL: a member of @params is out of range; -E2BIG:
+ * @params has members that this library does not know; as ibchan_context_open(),
+ * ibchan_device_open_for() and ibchan_builder_connect().
  */
 int ibchan_dial(const char *host, const char *service, const struct ibchan_message_params *params,
 		struct ibchan_channel **channel, struct ibchan_error *error);
@@ -93,8 +91,8 @@ int ibchan_dial(const char *host, const char *service, const struct ibchan_messa
  * @server: where to put it
  * @error: details; NULL is fine
  *
- * Clients may come over any device of the host. A program that calls daemon(3) does so before
- * this: see Fork.
+ * Clients may come over any device of the host. A program that calls daemon(3) does so before this:
+ * see Fork.
  *
  * Return: 0; -EINVAL, -E2BIG: as ibchan_dial(), or @params has a source; as ibchan_context_open()
  * and ibchan_listener_create().
@@ -109,23 +107,22 @@ int ibchan_serve(const char *host, const char *service, const struct ibchan_mess
  * @channel: where to put its channel, connected
  * @error: details; NULL is fine
  *
- * Clients are accepted in this call and in ibchan_next() only: while a program does something
- * else, ibchan_dial() waits for it, so one that is long busy with a client takes the others in
- * another thread.
+ * Clients are accepted in this call and in ibchan_next() only: a program that is long busy with a
+ * client takes the others in another thread.
  *
  * Up to 32 clients that are not connected yet are accepted at a time. When further ones wait, one
  * that has not connected within 200 ms gives up its place: peers that ask and say no more cannot
  * keep others out. A peer that is no client of ibchan_dial() is rejected. So is a client for which
  * memory or handles are lacking: when no other client is connected, this returns why, and the next
- * call goes on. ibchan_channel_close() ends the channel, before or after the server is closed.
+ * call goes on. The channel may outlive the server.
  *
  * ibchan_channel_connection() tells the client's address.
  *
  * Return: 0; -EAGAIN with a @timeout_ns of 0, else -ETIMEDOUT: none came; -EINTR: a signal came,
  * and no client was taken; -EINVAL: a negative time-out; -ENOMEM, -EMFILE, -EDQUOT: there is
  * nothing left for a client, as ibchan_builder_prepare(), ibchan_cq_create() and ibchan_mr_reg()
- * say; -ENODEV: the server listens at an address of a device that is gone. No client will come
- * any more: close the server; -EPERM: see Fork.
+ * say; -ENODEV: the server listens at an address of a device that is gone. No client will come any
+ * more: close the server; -EPERM: see Fork.
  */
 int ibchan_take(struct ibchan_server *server, __s64 timeout_ns,
 		struct ibchan_channel **channel, struct ibchan_error *error);
@@ -134,9 +131,8 @@ int ibchan_take(struct ibchan_server *server, __s64 timeout_ns,
  * ibchan_server_fd() - for a thread that takes clients, and waits for something else as well
  * @server: listening
  *
- * Readable, level-triggered, while ibchan_take() has something to do, which may return -EAGAIN
- * all the same. One loop for clients and their channels uses ibchan_next(). Do not close the
- * descriptor.
+ * Readable while ibchan_take() has something to do, which may return -EAGAIN all the same. One loop
+ * for clients and their channels uses ibchan_next().
  *
  * Return: the descriptor.
  */
@@ -146,8 +142,8 @@ int ibchan_server_fd(const struct ibchan_server *server);
  * ibchan_server_context() - the context of a server and of its channels
  * @server: listening
  *
- * For ibchan_next(). Do not close it, unless it was given by struct ibchan_message_params: it
- * ends with the last channel and the server.
+ * Do not close it, unless it was given by struct ibchan_message_params: it ends with the last
+ * channel and the server.
  *
  * Return: the context.
  */
@@ -182,26 +178,25 @@ int ibchan_server_close(struct ibchan_server *server);
  * Waits while the peer has not received earlier messages, as many as may wait. A message of up to
  * message_bytes is copied then, and is on its way when this returns. A longer one is registered as
  * a whole, for which RLIMIT_MEMLOCK has to allow (the peer's receive registers 1 MiB at a time),
- * and this returns when the peer has received it. Signals do not end the wait. Threads that send
- * at the same time take turns.
+ * and this returns when the peer has received it. Threads that send at the same time take turns.
  *
  * A program that must not wait uses ibchan_post_bytes().
  *
- * That a message has arrived is certain when ibchan_channel_close() has returned 0, or the peer
- * has answered.
+ * That a message has arrived is certain when ibchan_channel_close() has returned 0, or the peer has
+ * answered.
  *
  * Buffers: @bytes may be reused on return. Only with the errno of a filter of system calls in
  * @error the peer may read them until the channel is closed.
  *
  * Return: 0; -EAGAIN with a @timeout_ns of 0, else -ETIMEDOUT: the peer has received none of the
  * earlier messages in time, or other threads were sending; nothing was sent, and the call may be
- * repeated; -ECONNABORTED: a long message was under way, and the peer has not received it in
- * time. The channel is broken for that; -EMSGSIZE: longer than 2^40, or, with a @timeout_ns of 0,
- * than message_bytes; -ENOMEM, -EFAULT: a long message cannot be registered, as ibchan_mr_reg()
- * says, which may return others as well; -EINVAL: a negative time-out, or a channel that was made
+ * repeated; -ECONNABORTED: a long message was under way, and the peer has not received it in time.
+ * The channel is broken for that; -EMSGSIZE: longer than 2^40, or, with a @timeout_ns of 0, than
+ * message_bytes; -ENOMEM, -EFAULT: a long message cannot be registered, as ibchan_mr_reg() says,
+ * which may return others as well; -EINVAL: a negative time-out, or a channel that was made
  * otherwise; -ESHUTDOWN: the channel is broken, or the peer has closed it. ibchan_receive_bytes()
- * still returns what the peer sent before, and then why; -ENOBUFS: the program's own works take
- * all places of the send queue, and nothing was sent; -EPERM: see Fork.
+ * still returns what the peer sent before, and then why; -ENOBUFS: the program's own works take all
+ * places of the send queue, and nothing was sent; -EPERM: see Fork.
  */
 int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t length,
 		      __s64 timeout_ns, struct ibchan_error *error);
@@ -213,11 +208,11 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
  * @length: how many, 0 to 2^40
  * @error: details; NULL is fine
  *
- * A message of up to message_bytes is copied, and is on its way when this returns. A longer one
- * is lent: the peer reads it where it lies, when it receives it, and IBCHAN_NEXT_SENT of
- * ibchan_next() tells when it is the program's own again. Several may be lent at a time, and
- * messages may be sent behind them: they come in the order of the calls. A channel that is closed
- * before has not sent it, and its peer is told of no orderly end.
+ * A message of up to message_bytes is copied, and is on its way when this returns. A longer one is
+ * lent: the peer reads it where it lies, when it receives it, and IBCHAN_NEXT_SENT of ibchan_next()
+ * tells when it is the program's own again. Several may be lent at a time, and messages may be sent
+ * behind them: they come in the order of the calls. A channel that is closed before has not sent
+ * it, and its peer is told of no orderly end.
  *
  * Where the peer has no room, -EAGAIN says so, and IBCHAN_NEXT_WRITABLE tells when there is some: a
  * program keeps the message until then. IBCHAN_NEXT_WRITABLE also comes when the peer ends and its
@@ -240,15 +235,13 @@ int ibchan_post_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
  * @timeout_ns: in nanoseconds; 0: do not wait; IBCHAN_TIMEOUT_NEVER: no limit
  * @error: details; NULL is fine
  *
- * Messages come in the order in which they were sent. Those that were copied are there also
- * when the peer has closed the channel since. A long one is read when it is its turn, which takes
- * as long as the network needs, whatever @timeout_ns is, and holds up all else that the thread
- * does. A message is a long one where it is longer than the message_bytes of
- * ibchan_channel_message_params(), which a peer can make smaller. Threads that receive at the same
- * time take turns, and each takes a message of its own.
+ * Messages come in the order in which they were sent; copied ones also when the peer has closed the
+ * channel since. A long one is read when it is its turn, which takes as long as the network needs,
+ * whatever @timeout_ns is, and holds up all else that the thread does. A long one has more than the
+ * message_bytes of ibchan_channel_message_params(), which a peer can make smaller. Threads that
+ * receive at the same time take turns, and each takes a message of its own.
  *
  * Buffers: @buf is the caller's on return.
- *
  * Return: how many bytes, which may be 0; -ENODATA: the peer has closed the channel, and all its
  * messages were received; -ECONNRESET: the peer has ended without closing it, or has broken it;
  * -EMSGSIZE: the message is longer than @room, reason.value[0] of @error is its length, and it
@@ -290,8 +283,7 @@ struct ibchan_pd *ibchan_channel_pd(const struct ibchan_channel *channel);
  * ibchan_channel_context() - the context of a channel
  * @channel: connected or broken
  *
- * For ibchan_next(). Do not close that of a channel of the short way, unless the program has given
- * it: it ends with the last channel and the server that it belongs to.
+ * Do not close that of a channel of the short way: ibchan_server_context() says why.
  *
  * Return: the context.
  */

@@ -106,19 +106,17 @@ struct ibchan_happening {
  * are accepted within this call, or within ibchan_take(), whichever is called.
  *
  * It asks in turn all that have something to tell: a peer that always has holds up no other.
- * Nothing is told twice, and what is told needs no answer: a program that leaves a message where
- * it is hears of no further one of that channel until it has received it. Nothing is told of a
- * channel once it is closed. A thread in this call may be told of a channel before another thread's
- * call that makes it has returned, and has no pointer of the caller's then.
+ * Nothing is told twice, and no further message of a channel before the first one was received.
+ * Nothing is told of a channel once it is closed. A thread in this call may be told of a channel
+ * before another thread's call that makes it has returned, and has no pointer of the caller's then.
  *
- * Each channel ends once. IBCHAN_NEXT_ENDED comes when all its messages were received and told,
- * all that was lent is back, and its completions on watched queues were told. A message that the
- * program leaves where it is holds the end back, also when the peer is gone or this side has broken
- * the channel: such a program either receives the message, or closes the channel without waiting
- * for IBCHAN_NEXT_ENDED. The error of IBCHAN_NEXT_ENDED is what ibchan_receive_bytes() returns
- * then: -ENODATA when the peer has closed it in order. Of a channel without messages it is the
- * first error: that which has kept it from being connected, or has broken it; -ECONNRESET: the peer
- * has closed or broken it.
+ * Each channel ends once. IBCHAN_NEXT_ENDED comes when all its messages were received and told, all
+ * that was lent is back, and its completions on watched queues were told. A message that the
+ * program does not receive holds the end back, also when the peer is gone or this side has broken
+ * the channel: such a program closes the channel without waiting for IBCHAN_NEXT_ENDED. The error
+ * of IBCHAN_NEXT_ENDED is what ibchan_receive_bytes() returns then: -ENODATA when the peer has
+ * closed it in order. Of a channel without messages it is the first error: that which has kept it
+ * from being connected, or has broken it; -ECONNRESET: the peer has closed or broken it.
  *
  * Threads may call it at the same time; each happening is told to one of them.
  *
@@ -136,9 +134,8 @@ int ibchan_next(struct ibchan_context *context, __s64 timeout_ns,
  * ibchan_next_fd() - for poll and epoll
  * @context: open
  *
- * Readable, level-triggered, while ibchan_next() has something to do. Then call that with a
- * time-out of 0 until it returns -EAGAIN, which it may also do at once. It goes with the context:
- * do not close it.
+ * Readable while ibchan_next() has something to do. Then call that with a time-out of 0 until it
+ * returns -EAGAIN, which it may also do at once.
  *
  * Return: the descriptor; -EMFILE, -ENFILE, -ENOMEM: as ibchan_next(); -EPERM: see Fork.
  */

@@ -2,8 +2,8 @@
 /*
  * libibchan: pending works and scopes. Include <ibchan.h>.
  *
- * The result of a pending work (struct ibchan_pending) stays until its owner
- * fetches it. A scope is a set of pending works that cannot outlive a block:
+ * The result of a pending work (struct ibchan_pending) stays until its owner fetches it. A scope is
+ * a set of pending works that cannot outlive a block:
  *
  *	struct ibchan_pending first = { 0 }, second = { 0 };
  *	struct ibchan_scope scope;
@@ -29,8 +29,8 @@
  * that was jumped over is set to zero then, to be used again. A signal handler must not jump out of
  * a call of the library, unless it knows that the call is asleep in the kernel: it may have a lock.
  *
- * A pending work ends before its context does: asking for one, or dropping it,
- * behind ibchan_context_close() reads memory that is gone.
+ * A pending work ends before its context does: asking for one, or dropping it, behind
+ * ibchan_context_close() reads memory that is gone.
  */
 #ifndef _IBCHAN_SCOPE_H
 #define _IBCHAN_SCOPE_H
@@ -41,8 +41,8 @@ __IBCHAN_BEGIN_DECLS
 
 /**
  * struct ibchan_pending - a posted work and, when it has ended, its result
- * @completion: how it ended, once ibchan_pending_poll() or one of the waits has
- *	said so; its wr_id, channel and opcode are there from the post on
+ * @completion: how it ended, once ibchan_pending_poll() or one of the waits has said so; its wr_id,
+ *	channel and opcode are there from the post on
  * @next_failed: in the list of a scope's failures
  *
  * All zero before the first post; may be posted again when it has ended.
@@ -91,16 +91,16 @@ struct ibchan_scope {
  * ibchan_pending_post() - post a work and keep its result
  * @pending: all zero, or done
  * @channel: where to post it
- * @wr: the request, made for @channel; it and its list of elements may be reused at once
+ * @wr: the request, made for @channel
  * @error: details; NULL is fine
  *
  * Its completion never shows up in ibchan_cq_poll(). One system call.
  *
  * Buffers: the ranges belong to the device until one of the calls on @pending has said that the
- * work has ended; not if the post was refused. @wr and its list of elements may be reused at once.
+ * work has ended; not if the post was refused.
  *
- * Return: as ibchan_post() for one request; -EALREADY: it is in flight, or it is in
- * a scope and nobody has looked at its result.
+ * Return: as ibchan_post() for one request; -EALREADY: it is in flight, or it is in a scope and
+ * nobody has looked at its result.
  */
 int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *channel,
 			const struct ibchan_submit_wr *wr, struct ibchan_error *error);
@@ -116,9 +116,8 @@ int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *c
  * later pending work or blocking call. From then on the work counts as one that ended with -ESTALE.
  *
  * Buffers: those of the work may be reused when this has returned 1.
- *
- * Return: 1: it has, ibchan_pending_result() tells how; 0: not yet; -EINVAL: it
- * was never posted; -EPERM: see Fork.
+ * Return: 1: it has, ibchan_pending_result() tells how; 0: not yet; -EINVAL: it was never posted;
+ * -EPERM: see Fork.
  */
 int ibchan_pending_poll(struct ibchan_pending *pending);
 
@@ -129,9 +128,8 @@ int ibchan_pending_poll(struct ibchan_pending *pending);
  * Lets other threads run now and then, and asks the kernel for what has completed.
  *
  * Buffers: those of the work may be reused when this has returned 0.
- *
- * Return: 0: it has; else as ibchan_pending_poll(), with the work still in flight;
- * -ENODEV: the device is gone; -EPROTO: a ring was damaged.
+ * Return: 0: it has; else as ibchan_pending_poll(), with the work still in flight; -ENODEV: the
+ * device is gone; -EPROTO: a ring was damaged.
  */
 int ibchan_pending_spin(struct ibchan_pending *pending);
 
@@ -140,10 +138,9 @@ int ibchan_pending_spin(struct ibchan_pending *pending);
  * @pending: posted
  * @timeout_ns: in nanoseconds, 0 and up; IBCHAN_TIMEOUT_NEVER: no limit
  *
- * Enters the kernel only if it has not ended yet. Signals do not end the wait.
+ * Enters the kernel only if it has not ended yet.
  *
  * Buffers: those of the work may be reused when this has returned 0.
- *
  * Return: 0: it has ended, ibchan_pending_result() tells how; -ETIMEDOUT: it is still in flight;
  * -EINVAL: it was never posted, or a negative time-out; -EPERM: see Fork.
  */
@@ -155,8 +152,8 @@ int ibchan_pending_wait(struct ibchan_pending *pending, __s64 timeout_ns);
  *
  * Tells the same as often as one asks. Details are in its completion.
  *
- * Return: 0, or the negative errno of its status; -EINPROGRESS: nobody has yet
- * seen it end; -EINVAL: it was never posted.
+ * Return: 0, or the negative errno of its status; -EINPROGRESS: nobody has yet seen it end;
+ * -EINVAL: it was never posted.
  */
 int ibchan_pending_result(const struct ibchan_pending *pending);
 
@@ -166,8 +163,7 @@ int ibchan_pending_result(const struct ibchan_pending *pending);
  *
  * Waits until it has ended, however long that takes.
  *
- * Buffers: those of the work may be reused on return, but for a work that the
- * kernel can tell no more about; see ibchan_scope_end().
+ * Buffers: as ibchan_scope_end().
  */
 void ibchan_pending_drop(struct ibchan_pending *pending);
 
@@ -215,7 +211,7 @@ struct ibchan_scope *ibchan_scope_begin_manual_timeout(struct ibchan_scope *scop
  * @error: details; NULL is fine
  *
  * Buffers: the ranges belong to the device until one of the calls on @pending has said that the
- * work has ended, or the scope has ended. @wr and its list of elements may be reused at once.
+ * work has ended, or the scope has ended.
  *
  * Return: as ibchan_pending_post(); -EALREADY also when nobody has looked at the result of the work
  * that it posted in this scope before, and when it is in another scope that has not ended.
@@ -237,16 +233,16 @@ int ibchan_scope_fail(struct ibchan_scope *scope, int error);
  * ibchan_scope_end() - complete what is in flight
  * @scope: has begun
  *
- * All works posted in it have ended afterwards. Those that nobody had looked at
- * are counted in the scope, and those of them that failed are listed there. The
- * pending works may be used in another scope.
+ * All works posted in it have ended afterwards. Those that nobody had looked at are counted in the
+ * scope, and those of them that failed are listed there. The pending works may be used in another
+ * scope.
  *
  * A work that the kernel can tell no more about - the completion ring was damaged, or this is a
  * child of the process that posted it - counts as one that failed with -EPROTO or -EPERM; its
  * ranges must be left alone until the context is closed.
  *
- * Buffers: those of all works of the scope may be reused on return, but for a
- * work that the kernel can tell no more about.
+ * Buffers: those of all works of the scope may be reused on return, but for a work that the kernel
+ * can tell no more about.
  */
 void ibchan_scope_end(struct ibchan_scope *scope);
 
@@ -264,25 +260,23 @@ void ibchan_scope_leave(struct ibchan_scope **scope);
  * ibchan_scope_error() - the error of a scope, all in all
  * @scope: ended
  *
- * Return: the block's own error, else that of the first work that failed without
- * anybody having looked, else 0.
+ * Return: the block's own error, else that of the first work that failed without anybody having
+ * looked, else 0.
  */
 int ibchan_scope_error(const struct ibchan_scope *scope);
 
 /*
- * Blocks. Without -fexceptions a C++ exception or the end of a cancelled thread
- * would go past them, so that is an error of the compiler's then.
+ * Blocks. Without -fexceptions a C++ exception or the end of a cancelled thread would go past them,
+ * so that is an error of the compiler's then.
  */
 #ifdef __EXCEPTIONS
 
 /*
- * Begins in the first expression, ends where the variable goes out of scope. Each
- * block has names of its own, so that a block within a block shadows nothing.
+ * Begins in the first expression, ends where the variable goes out of scope. Each block has names
+ * of its own, so that a block within a block shadows nothing.
  */
-#define __ibchan_scoped(begin)						\
-	__ibchan_scoped_numbered(begin, __COUNTER__)
-#define __ibchan_scoped_numbered(begin, number)				\
-	__ibchan_scoped_named(begin, number)
+#define __ibchan_scoped(begin)				__ibchan_scoped_numbered(begin, __COUNTER__)
+#define __ibchan_scoped_numbered(begin, number)		__ibchan_scoped_named(begin, number)
 #define __ibchan_scoped_named(begin, number)				\
 	for (struct ibchan_scope *__ibchan_scope_##number		\
 		__attribute__((cleanup(ibchan_scope_leave))) = (begin),	\
@@ -301,11 +295,8 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
 
 #else
 
-#define __ibchan_scoped(begin)						\
-	for (begin; sizeof(struct ibchan_scoped_needs_fexceptions);)
-
-#define ibchan_dropped							\
-	__attribute__((cleanup(ibchan_dropped_needs_fexceptions)))
+#define __ibchan_scoped(begin)	for (begin; sizeof(struct ibchan_scoped_needs_fexceptions);)
+#define ibchan_dropped		__attribute__((cleanup(ibchan_dropped_needs_fexceptions)))
 
 #endif /* __EXCEPTIONS */
 
@@ -313,10 +304,9 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
  * ibchan_scoped - a block of code; leaving it waits for the works that were posted in it
  * @scope: struct ibchan_scope *, any bytes; readable behind the block
  *
- * Buffers: those of all works posted in the block may be reused behind it; see ibchan_scope_end().
+ * Buffers: as ibchan_scope_end().
  */
-#define ibchan_scoped(scope)						\
-	__ibchan_scoped(ibchan_scope_begin(scope))
+#define ibchan_scoped(scope)	__ibchan_scoped(ibchan_scope_begin(scope))
 
 /**
  * ibchan_scoped_timeout - a block that waits for its works only so long
@@ -324,7 +314,7 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
  * @timeout_ns: from the beginning of the block, in nanoseconds; negative: no limit. The end of the
  *	scope waits until then, and breaks the channels of the works that are still in flight.
  *
- * Buffers: those of all works posted in the block may be reused behind it; see ibchan_scope_end().
+ * Buffers: as ibchan_scope_end().
  */
 #define ibchan_scoped_timeout(scope, timeout_ns)			\
 	__ibchan_scoped(ibchan_scope_begin_timeout(scope, timeout_ns))
@@ -333,10 +323,10 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
  * ibchan_scoped_manual - a block that looks at each of its works itself
  * @scope: struct ibchan_scope *, any bytes; readable behind the block
  *
- * Leaving a work unpolled is a bug of the caller's, unless ibchan_scope_fail() was
- * called: a line on the standard error output says so, and the work is completed.
+ * Leaving a work unpolled is a bug of the caller's, unless ibchan_scope_fail() was called: a line
+ * on the standard error output says so, and the work is completed.
  *
- * Buffers: those of all works posted in the block may be reused behind it; see ibchan_scope_end().
+ * Buffers: as ibchan_scope_end().
  */
 #define ibchan_scoped_manual(scope)					\
 	__ibchan_scoped(ibchan_scope_begin_manual(scope))
@@ -346,7 +336,7 @@ int ibchan_scope_error(const struct ibchan_scope *scope);
  * @scope: struct ibchan_scope *, any bytes; readable behind the block
  * @timeout_ns: as for ibchan_scoped_timeout()
  *
- * Buffers: those of all works posted in the block may be reused behind it.
+ * Buffers: as ibchan_scope_end().
  */
 #define ibchan_scoped_manual_timeout(scope, timeout_ns)			\
 	__ibchan_scoped(ibchan_scope_begin_manual_timeout(scope, timeout_ns))

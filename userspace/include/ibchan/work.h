@@ -19,9 +19,9 @@ __IBCHAN_BEGIN_DECLS
  * @addr: first byte
  * @length: bytes, at most the device's max_plain_bytes
  *
- * The kernel pins its pages at the post, charges them to RLIMIT_MEMLOCK and lets
- * them go after the completion; those of a work that failed, when its channel is
- * closed. Plain memory is not checked against other works in flight.
+ * The kernel pins its pages at the post, charges them to RLIMIT_MEMLOCK and lets them go after the
+ * completion; those of a work that failed, when its channel is closed. Plain memory is not checked
+ * against other works in flight.
  *
  * Return: the element.
  */
@@ -45,8 +45,8 @@ struct ibchan_submit_sge ibchan_sge_unchecked(const struct ibchan_mr *mr, size_t
  * @length: bytes
  * @sge: filled on success
  *
- * Return: 0; -EINVAL: the range leaves the region; -EOVERFLOW: it is inside, but
- * longer than an element can be (4 GiB - 1).
+ * Return: 0; -EINVAL: the range leaves the region; -EOVERFLOW: it is inside, but longer than an
+ * element can be (4 GiB - 1).
  */
 int ibchan_sge_checked(const struct ibchan_mr *mr, __u64 offset, __u64 length,
 		       struct ibchan_submit_sge *sge);
@@ -73,7 +73,7 @@ static inline struct ibchan_submit_sge ibchan_sge_new(const struct ibchan_mr *mr
 /**
  * ibchan_post() - post any number of work requests on any channels
  * @context: of the channels
- * @wrs: the work requests; they and their lists may be reused at once
+ * @wrs: the work requests
  * @n: how many
  * @accepted: how many leading ones were posted, also on an error; NULL is fine
  * @error: details of the first refused one; NULL is fine
@@ -117,8 +117,8 @@ static inline struct ibchan_submit_sge ibchan_sge_new(const struct ibchan_mr *mr
  *	IBCHAN_WR_UNCHECKED	the ranges of this work neither collide with
  *				those of others nor others with them
  *
- * One system call. Each accepted work completes exactly once, on
- * its channel's cq, whatever happens to the channel.
+ * One system call. Each accepted work completes exactly once, on its channel's cq, whatever happens
+ * to the channel.
  *
  * While a work is in flight, its ranges are checked against those of works posted later on the same
  * region: no other work may use a range that a receive, read or atomic writes into; others may read
@@ -127,8 +127,7 @@ static inline struct ibchan_submit_sge ibchan_sge_new(const struct ibchan_mr *mr
  *
  * Buffers: the ranges of a work that was accepted belong to the device until its completion was
  * handed out by ibchan_cq_poll() or ibchan_cq_wait(), those of an unsignaled one until that of the
- * later work was that it ends with. Those of refused ones and inline data may be reused at once, as
- * may @wrs and their lists of elements.
+ * later work was that it ends with. Those of refused ones and inline data may be reused at once.
  *
  * Return: 0: all were posted. Else the errno of the first refused one, which and those after it
  * were not posted: -EAGAIN: a queue or the cq is full; -EBUSY: a range collides with one in flight;
@@ -152,8 +151,8 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_submit_wr *w
  * @completion: of the work; NULL is fine
  * @error: details; NULL is fine
  *
- * One system call in the good case. Signals do not end the wait. Completions
- * of other works that turn up meanwhile are kept for ibchan_cq_poll().
+ * One system call in the good case. Completions of other works that turn up meanwhile are kept for
+ * ibchan_cq_poll().
  *
  * Buffers: the ranges of the work may be reused when this returns anything but -ETIMEDOUT, -EPROTO
  * or -ENODEV with @error's origin IBCHAN_ERROR_CALL: then the work, if it was posted, is still
@@ -174,12 +173,10 @@ int ibchan_perform(struct ibchan_channel *channel, const struct ibchan_submit_wr
  * @timeout_ns: for the wait, as for ibchan_perform()
  * @error: details; NULL is fine
  *
- * The peer's receive must be posted, or become so while the sender retries.
- * For an immediate see ibchan_perform().
+ * The peer's receive must be posted, or become so while the sender retries. For an immediate see
+ * ibchan_perform().
  *
- * Buffers: the ranges may be reused on return, but for the cases that
- * ibchan_perform() names.
- *
+ * Buffers: as ibchan_perform().
  * Return: as ibchan_perform().
  */
 int ibchan_send(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
@@ -197,14 +194,11 @@ int ibchan_send(struct ibchan_channel *channel, const struct ibchan_submit_sge *
  * A message longer than the ranges together breaks the channel. Behind -ETIMEDOUT the receive is
  * still posted: the next message is its own, and ibchan_cq_wait() hands its completion out.
  *
- * Buffers: the ranges may be used on return, but for the cases that
- * ibchan_perform() names.
- *
+ * Buffers: as ibchan_perform().
  * Return: as ibchan_perform().
  */
-int ibchan_receive(struct ibchan_channel *channel,
-		   const struct ibchan_submit_sge *sges, __u32 num_sge,
-		   __s64 timeout_ns, struct ibchan_cqe *completion,
+int ibchan_receive(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
+		   __u32 num_sge, __s64 timeout_ns, struct ibchan_cqe *completion,
 		   struct ibchan_error *error);
 
 /**
@@ -216,12 +210,9 @@ int ibchan_receive(struct ibchan_channel *channel,
  * @timeout_ns: for the wait, as for ibchan_perform()
  * @error: details; NULL is fine
  *
- * The peer learns nothing of it, unless ibchan_perform() sends an immediate
- * along.
+ * The peer learns nothing of it, unless ibchan_perform() sends an immediate along.
  *
- * Buffers: the ranges may be reused on return, but for the cases that
- * ibchan_perform() names.
- *
+ * Buffers: as ibchan_perform().
  * Return: as ibchan_perform().
  */
 int ibchan_write(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
@@ -237,9 +228,7 @@ int ibchan_write(struct ibchan_channel *channel, const struct ibchan_submit_sge 
  * @timeout_ns: for the wait, as for ibchan_perform()
  * @error: details; NULL is fine
  *
- * Buffers: the ranges may be used on return, but for the cases that
- * ibchan_perform() names.
- *
+ * Buffers: as ibchan_perform().
  * Return: as ibchan_perform().
  */
 int ibchan_read(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
@@ -260,24 +249,19 @@ struct ibchan_swap {
  * ibchan_compare_swap() - change a word of the peer's if it is as expected
  * @channel: connected; both sides allow IBCHAN_ACCESS_REMOTE_ATOMIC
  * @sge: 8 bytes; receives what the peer's were before
- * @remote: the peer's word, at a multiple of 8, in a region with
- *	IBCHAN_ACCESS_REMOTE_ATOMIC
+ * @remote: the peer's word, at a multiple of 8, in a region with IBCHAN_ACCESS_REMOTE_ATOMIC
  * @values: to compare with, and the new one
  * @timeout_ns: for the wait, as for ibchan_perform()
  * @error: details; NULL is fine
  *
  * It was swapped if @sge's memory has become equal to @values->compare.
  *
- * Buffers: the 8 bytes of @sge may be used on return, but for the cases that
- * ibchan_perform() names.
- *
- * Return: as ibchan_perform(); -EOPNOTSUPP: the device has no
- * atomics (IBCHAN_DEVICE_ATOMICS), or the peer serves none.
+ * Buffers: as ibchan_perform().
+ * Return: as ibchan_perform(); -EOPNOTSUPP: the device has no atomics (IBCHAN_DEVICE_ATOMICS), or
+ * the peer serves none.
  */
-int ibchan_compare_swap(struct ibchan_channel *channel,
-			const struct ibchan_submit_sge *sge,
-			const struct ibchan_remote_region *remote,
-			const struct ibchan_swap *values,
+int ibchan_compare_swap(struct ibchan_channel *channel, const struct ibchan_submit_sge *sge,
+			const struct ibchan_remote_region *remote, const struct ibchan_swap *values,
 			__s64 timeout_ns, struct ibchan_error *error);
 
 /**
@@ -289,15 +273,12 @@ int ibchan_compare_swap(struct ibchan_channel *channel,
  * @timeout_ns: for the wait, as for ibchan_perform()
  * @error: details; NULL is fine
  *
- * Buffers: the 8 bytes of @sge may be used on return, but for the cases that
- * ibchan_perform() names.
- *
+ * Buffers: as ibchan_perform().
  * Return: as ibchan_compare_swap().
  */
-int ibchan_fetch_add(struct ibchan_channel *channel,
-		     const struct ibchan_submit_sge *sge,
-		     const struct ibchan_remote_region *remote, __u64 add,
-		     __s64 timeout_ns, struct ibchan_error *error);
+int ibchan_fetch_add(struct ibchan_channel *channel, const struct ibchan_submit_sge *sge,
+		     const struct ibchan_remote_region *remote, __u64 add, __s64 timeout_ns,
+		     struct ibchan_error *error);
 
 __IBCHAN_END_DECLS
 

@@ -16,7 +16,6 @@ __IBCHAN_BEGIN_DECLS
  * Flags and a wr_id are set in the result, an immediate by ibchan_wr_set_imm().
  *
  * Buffers: none until it is posted.
- *
  * Return: the request.
  */
 struct ibchan_submit_wr ibchan_wr_send(struct ibchan_channel *channel,
@@ -29,7 +28,6 @@ struct ibchan_submit_wr ibchan_wr_send(struct ibchan_channel *channel,
  * @num_sge: how many
  *
  * Buffers: none until it is posted.
- *
  * Return: the request.
  */
 struct ibchan_submit_wr ibchan_wr_receive(struct ibchan_channel *channel,
@@ -43,7 +41,6 @@ struct ibchan_submit_wr ibchan_wr_receive(struct ibchan_channel *channel,
  * @remote: where to: from the first byte of it on, and not beyond its end
  *
  * Buffers: none until it is posted.
- *
  * Return: the request.
  */
 struct ibchan_submit_wr ibchan_wr_write(struct ibchan_channel *channel,
@@ -58,7 +55,6 @@ struct ibchan_submit_wr ibchan_wr_write(struct ibchan_channel *channel,
  * @remote: where from: its first byte on, and not beyond its end
  *
  * Buffers: none until it is posted.
- *
  * Return: the request.
  */
 struct ibchan_submit_wr ibchan_wr_read(struct ibchan_channel *channel,
@@ -74,7 +70,6 @@ struct ibchan_submit_wr ibchan_wr_read(struct ibchan_channel *channel,
  * @swap: the value that replaces it
  *
  * Buffers: none until it is posted.
- *
  * Return: the request.
  */
 struct ibchan_submit_wr ibchan_wr_compare_swap(struct ibchan_channel *channel,
@@ -90,7 +85,6 @@ struct ibchan_submit_wr ibchan_wr_compare_swap(struct ibchan_channel *channel,
  * @add: the number to add
  *
  * Buffers: none until it is posted.
- *
  * Return: the request.
  */
 struct ibchan_submit_wr ibchan_wr_fetch_add(struct ibchan_channel *channel,
@@ -132,10 +126,7 @@ int ibchan_post_send(struct ibchan_channel *channel, struct ibchan_mr *mr, size_
  * @wr_id: any number; comes back in the completion
  * @error: details; NULL is fine
  *
- * One work of one element, to be polled by ibchan_cq_poll().
- *
  * Buffers: as ibchan_post_send().
- *
  * Return: as ibchan_post() for one request.
  */
 int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr, size_t offset,
@@ -149,10 +140,7 @@ int ibchan_post_receive(struct ibchan_channel *channel, struct ibchan_mr *mr, si
  * @wr_id: any number; comes back in the completion
  * @error: details; NULL is fine
  *
- * One work of one element, to be polled by ibchan_cq_poll().
- *
  * Buffers: as ibchan_post_send().
- *
  * Return: as ibchan_post() for one request.
  */
 int ibchan_post_write(struct ibchan_channel *channel, struct ibchan_submit_sge sge,
@@ -167,10 +155,7 @@ int ibchan_post_write(struct ibchan_channel *channel, struct ibchan_submit_sge s
  * @wr_id: any number; comes back in the completion
  * @error: details; NULL is fine
  *
- * One work of one element, to be polled by ibchan_cq_poll().
- *
  * Buffers: as ibchan_post_send().
- *
  * Return: as ibchan_post() for one request.
  */
 int ibchan_post_read(struct ibchan_channel *channel, struct ibchan_submit_sge sge,
