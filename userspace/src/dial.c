@@ -355,14 +355,22 @@ static int answer_some(struct ibchan_server *server, struct ibchan_error *error)
 }
 
 /*
- * When a caller is to look again, whatever happens until then: now, where a client is ready; else
- * when the oldest one gives up a place that is needed.
+ * Requests that cannot be answered wake nobody before there may be a place. From then on a request
+ * does, and the time that has passed does not: without a request there is nothing to do. The timer
+ * wakes a caller at once where a client is ready; else when the oldest one gives up a place that is
+ * needed.
  */
-static void set_timer(struct ibchan_server *server)
+static void watch_requests(struct ibchan_server *server)
 {
+	const bool full = is_full(server);
+	struct epoll_event event = { .events = EPOLLIN };
 	struct itimerspec timer = { 0 };
 	__s64 end = 0;
 
+	if (full != server->full &&
+	    !epoll_ctl(server->fd, full ? EPOLL_CTL_DEL : EPOLL_CTL_ADD,
+		       ibchan_listener_fd(server->listener), &event))
+		server->full = full;
 	if (server->ready)
 		end = 1;
 	else if (server->full && server->accepting)
@@ -372,22 +380,6 @@ static void set_timer(struct ibchan_server *server)
 	if (end != server->timer)
 		timerfd_settime(server->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
 	server->timer = end;
-}
-
-/*
- * Requests that cannot be answered wake nobody before there may be a place. From then on a request
- * does, and the time that has passed does not: without a request there is nothing to do.
- */
-static void watch_requests(struct ibchan_server *server)
-{
-	const bool full = is_full(server);
-	struct epoll_event event = { .events = EPOLLIN };
-
-	if (full != server->full &&
-	    !epoll_ctl(server->fd, full ? EPOLL_CTL_DEL : EPOLL_CTL_ADD,
-		       ibchan_listener_fd(server->listener), &event))
-		server->full = full;
-	set_timer(server);
 }
 
 /*

@@ -69,14 +69,19 @@ void happening_end(struct ibchan_happening *happening, struct ibchan_channel *ch
 	happening->by = ended_by(channel, error);
 }
 
-/* A completion of the channel waits in the ring for ibchan_next() or a poll. */
-static bool is_unread(struct ibchan_cq *cq, const struct ibchan_channel *channel)
+/*
+ * Works of a broken channel are still flushed, or one's completion waits in the ring for
+ * ibchan_next() or a poll by any thread. Nothing is told of a cq that was not handed over.
+ */
+static bool is_untold(struct ibchan_cq *cq, const struct ibchan_channel *channel, __u32 in_flight)
 {
+	bool found = in_flight != 0;
 	const struct ibchan_cqe *cqe;
 	const struct slot *slot;
-	bool found = false;
 	__u32 at;
 
+	if (!cq->source.is_known)
+		return false;
 	lock_take(&cq->lock);
 	for (at = cq->head; cq->ring.base && at != ring_tail(cq) && !found; at++) {
 		cqe = ring_entry(cq, at);
@@ -88,47 +93,29 @@ static bool is_unread(struct ibchan_cq *cq, const struct ibchan_channel *channel
 	return found;
 }
 
-/*
- * TOLD_LAST: all completions of a broken channel were told; TOLD_LATER: works are still flushed, or
- * a completion is still unread, which any thread may poll. Nothing is told of a cq that the program
- * has not handed over.
- */
-static enum told works_told(struct ibchan_channel *channel)
-{
-	const bool sends = channel->send_cq->source.is_known;
-	const bool recvs = channel->recv_cq->source.is_known;
-	struct ibchan_channel_info info;
-
-	if (!(sends || recvs) || ibchan_channel_query(channel, &info, NULL))
-		return TOLD_LAST;
-	return (sends && info.sends_in_flight) || (recvs && info.recvs_in_flight) ||
-	       (sends && is_unread(channel->send_cq, channel)) ||
-	       (recvs && is_unread(channel->recv_cq, channel)) ? TOLD_LATER : TOLD_LAST;
-}
-
 static int channel_tell(struct source *source, struct ibchan_happening *happening)
 {
 	struct ibchan_channel *channel = source_of(source, struct ibchan_channel);
-	struct object *object = &channel->object;
-	struct ibchan_connection_info info;
-	enum told told;
+	struct ibchan_connection_info connection;
+	struct ibchan_channel_info info;
 	int err;
 
-	if (object_happenings(object, IBCHAN_EVENT_CONNECTED)) {
+	if (object_happenings(&channel->object, IBCHAN_EVENT_CONNECTED)) {
 		happening->kind = IBCHAN_NEXT_CONNECTED;
 		happening->channel = channel;
 		return TOLD_MORE;
 	}
-	if (object_happenings(object, IBCHAN_EVENT_BROKEN))
+	if (object_happenings(&channel->object, IBCHAN_EVENT_BROKEN))
 		channel->is_ending = true;
 	if (!channel->is_ending)
 		return TOLD_NOTHING;
-	told = works_told(channel);
-	if (told != TOLD_LAST)
-		return told;
+	if (!ibchan_channel_query(channel, &info, NULL) &&
+	    (is_untold(channel->send_cq, channel, info.sends_in_flight) ||
+	     is_untold(channel->recv_cq, channel, info.recvs_in_flight)))
+		return TOLD_LATER;
 	channel->is_ending = false;
-	err = ibchan_channel_connection(channel, &info, NULL);
-	happening_end(happening, channel, err ?: info.error ?: -ECONNRESET);
+	err = ibchan_channel_connection(channel, &connection, NULL);
+	happening_end(happening, channel, err ?: connection.error ?: -ECONNRESET);
 	return TOLD_LAST;
 }
 

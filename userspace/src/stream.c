@@ -140,21 +140,17 @@ static int post_frame(struct messages *m, const struct frame *frame, size_t byte
 	return err;
 }
 
-/* The box of @index; behind the inboxes there is one for each message that may be under way. */
-static unsigned char *box_of(const struct messages *m, __u32 index)
-{
-	return m->memory + index * m->box_bytes;
-}
-
 /* For frames without a message: they have been read by the time that it is their turn again. */
 static struct frame *small_outbox(const struct messages *m, __u32 index)
 {
-	return (struct frame *)box_of(m, m->num_inboxes + m->num) + index;
+	void *first = m->memory + (m->num_inboxes + m->num) * m->box_bytes;
+
+	return (struct frame *)first + index;
 }
 
 static void *outbox(const struct messages *m)
 {
-	return box_of(m, m->num_inboxes + m->window.box);
+	return m->memory + (m->num_inboxes + m->window.box) * m->box_bytes;
 }
 
 /* Tells the peer what was taken, if that is due. */
@@ -534,25 +530,6 @@ static int read_piece(struct messages *m, unsigned char *buf, size_t length,
 	return err;
 }
 
-/* How long this takes is the network's: a peer cannot delay it by doing nothing. */
-static int read_offer(struct messages *m, const struct arrival *offer, unsigned char *buf,
-		      struct ibchan_error *error)
-{
-	struct ibchan_remote_region from = {
-		.addr = offer->addr, .length = offer->length, .rkey = offer->rkey,
-	};
-	size_t piece;
-	int err = 0;
-
-	for (; from.length && !err; from.length -= piece) {
-		piece = (size_t)min(from.length, PIECE_BYTES);
-		err = read_piece(m, buf, piece, &from, error);
-		buf += piece;
-		from.addr += piece;
-	}
-	return err;
-}
-
 /* The caller has the first message. The peer hears of it, at once if it waits. */
 static void take_first(struct messages *m)
 {
@@ -610,38 +587,37 @@ static int await_first(struct messages *m, const struct deadline *deadline,
 	}
 }
 
-static ssize_t receive_copy(struct messages *m, void *buf, struct ibchan_error *error)
+/*
+ * The message stays the first one until it was read; the lock is given back meanwhile. How long
+ * that takes is the network's: a peer cannot delay it by doing nothing.
+ */
+static int receive_offer(struct messages *m, unsigned char *buf, struct ibchan_error *error)
 {
-	const struct inbox *box = m->first;
-	const __u64 length = box->arrival.length;
-
-	if (length)
-		memcpy(buf, box->bytes + sizeof(struct frame), length);
-	take_first(m);
-	lock_give(&m->lock);
-	error_set(error, 0, NULL);
-	return (ssize_t)length;
-}
-
-/* The message stays the first one until it was read. */
-static ssize_t receive_offer(struct messages *m, void *buf, struct ibchan_error *error)
-{
-	const struct arrival offer = m->first->arrival;
-	int err, end;
+	struct ibchan_remote_region from = {
+		.addr = m->first->arrival.addr,
+		.length = m->first->arrival.length,
+		.rkey = m->first->arrival.rkey,
+	};
+	size_t piece;
+	int err = 0;
 
 	lock_give(&m->lock);
-	err = read_offer(m, &offer, buf, error);
+	for (; from.length && !err; from.length -= piece) {
+		piece = (size_t)min(from.length, PIECE_BYTES);
+		err = read_piece(m, buf, piece, &from, error);
+		buf += piece;
+		from.addr += piece;
+	}
 	lock_take(&m->lock);
 	if (!err)
 		take_first(m);
 	take_note(m);
-	end = err && m->over ? stream_end_of(m) : 0;
-	if (end)
-		err = error_set(error, end, NULL);
-	m->is_cut |= !!end;
+	if (err && m->over) {
+		err = error_set(error, stream_end_of(m), NULL);
+		m->is_cut = true;
+	}
 	announce(m);
-	lock_give(&m->lock);
-	return err ? err : (ssize_t)offer.length;
+	return err;
 }
 
 ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t room,
@@ -649,24 +625,31 @@ ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t r
 {
 	struct messages *m = channel->messages;
 	struct deadline deadline;
-	ssize_t ret;
+	__u64 length = 0;
 	int err = m ? deadline_begin(&deadline, m->station->context, timeout_ns) : -EINVAL;
 
 	if (!err)
 		err = lock_take_until(&m->receiving, &deadline);
 	if (err)
 		return error_set(error, err == -ETIMEDOUT ? too_late(&deadline) : err, NULL);
-	ret = await_first(m, &deadline, error);
-	if (!ret && m->first->arrival.length > room) {
-		ret = refuse(error, -EMSGSIZE, IBCHAN_REASON_MESSAGE_TOO_LONG,
-			     m->first->arrival.length, room);
+	err = await_first(m, &deadline, error);
+	if (!err) {
+		length = m->first->arrival.length;
+		if (length > room) {
+			err = refuse(error, -EMSGSIZE, IBCHAN_REASON_MESSAGE_TOO_LONG, length,
+				     room);
+		} else if (m->first->arrival.kind == FRAME_OFFER) {
+			err = receive_offer(m, buf, error);
+		} else {
+			if (length)
+				memcpy(buf, m->first->bytes + sizeof(struct frame), length);
+			take_first(m);
+			error_set(error, 0, NULL);
+		}
 		lock_give(&m->lock);
-	} else if (!ret) {
-		ret = m->first->arrival.kind == FRAME_OFFER ? receive_offer(m, buf, error) :
-							       receive_copy(m, buf, error);
 	}
 	lock_give(&m->receiving);
-	return ret;
+	return err ? err : (ssize_t)length;
 }
 
 /* --- the end --- */
