@@ -21,7 +21,6 @@
 #include "message.h"
 #include "wait.h"
 
-#define MAX_ACCEPTING	32
 #define STALE_NS	(200 * NSEC_PER_MSEC)
 
 /* A listener, and the channels of clients that have asked there. */

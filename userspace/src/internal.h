@@ -15,9 +15,9 @@
  *	channel.c	builder, endpoint, handshake
  *	who.c		what happened to a channel, and words for that
  *	address.c	names and forms of IP addresses
- *	connect.c listen.c	connecting by address
+ *	connect.c	connecting by address
  *	wait.c		everything that sleeps
- *	accept.c	the blocking call of a listener
+ *	listen.c	the answering side
  *	call.c		the blocking calls
  *	scope.c		pending works, whose result stays until the caller asks, and blocks of them
  *	next.c		ibchan_next()

@@ -7,6 +7,9 @@
 
 #include "source.h"
 
+/* Peers of a listener that are accepted at a time, and not connected yet. */
+#define MAX_ACCEPTING	32
+
 /* Where requests come in. */
 struct ibchan_listener {
 	struct object object;		/* see struct object */
@@ -22,12 +25,8 @@ struct ibchan_listener {
 
 #pragma GCC visibility push(hidden)
 
-/* listen.c */
 bool request_waits(const struct ibchan_listener *listener);
 bool request_has_given_up(int err);
-
-/* accept.c */
-void accepting_close(struct ibchan_listener *listener);
 
 #pragma GCC visibility pop
 
