@@ -262,25 +262,9 @@ static bool is_for(const struct ibchan_channel *channel, const struct ibchan_bui
 }
 
 /*
- * Takes a channel that connects no more out of the list. 0: it is connected; a negative errno, also
- * when it has broken since, and another thread has taken the event.
+ * Takes channels that connect no more out of the list. 1: @channel is connected; 0: none is; a
+ * negative errno. Needs the listener's lock.
  */
-static int settle(struct ibchan_listener *listener, struct ibchan_channel **link, __u32 state,
-		  struct ibchan_error *error)
-{
-	struct ibchan_channel *channel = *link;
-	int err;
-
-	*link = channel->next_accepting;
-	if (state == IBCHAN_CHANNEL_CONNECTED && object_show(&channel->object, IBCHAN_EVENT_BROKEN))
-		return 0;
-	err = ibchan_channel_connect_wait(channel, 0, error);
-	ibchan_channel_close(channel);
-	listener->lost++;
-	return err;
-}
-
-/* 1: @channel is connected; 0: none is; a negative errno. Needs the listener's lock. */
 static int find_connected(struct acceptance *a, struct ibchan_channel **channel,
 			  struct ibchan_error *error)
 {
@@ -290,22 +274,29 @@ static int find_connected(struct acceptance *a, struct ibchan_channel **channel,
 
 	a->room = a->builder->num_receives ? 1 : MAX_ACCEPTING;
 	while ((*channel = *link)) {
-		if (!is_for(*channel, a->builder)) {
-			link = &(*channel)->next_accepting;
-			continue;
+		info.state = IBCHAN_CHANNEL_CONNECTING;
+		if (is_for(*channel, a->builder)) {
+			err = ibchan_channel_connection(*channel, &info, error);
+			if (err)
+				return err;
+			if (info.state == IBCHAN_CHANNEL_CONNECTING && a->room)
+				a->room--;
 		}
-		err = ibchan_channel_connection(*channel, &info, error);
-		if (err)
-			return err;
 		if (info.state == IBCHAN_CHANNEL_CONNECTING) {
 			link = &(*channel)->next_accepting;
-			a->room--;
 			continue;
 		}
-		err = settle(a->listener, link, info.state, error);
+		*link = (*channel)->next_accepting;
+		/* It may have broken since, and another thread has taken the event. */
+		if (info.state == IBCHAN_CHANNEL_CONNECTED &&
+		    object_show(&(*channel)->object, IBCHAN_EVENT_BROKEN))
+			return 1;
+		err = ibchan_channel_connect_wait(*channel, 0, error);
+		ibchan_channel_close(*channel);
+		a->listener->lost++;
 		/* The caller can do something about these, and about what a peer does it cannot. */
-		if (!err || err == -ENOMEM || err == -ENODEV)
-			return err ? err : 1;
+		if (err == -ENOMEM || err == -ENODEV)
+			return err;
 	}
 	return 0;
 }
@@ -351,19 +342,6 @@ static int answer_some(struct acceptance *a, struct ibchan_error *error)
 		err = answer(a, request, error);
 	}
 	return err;
-}
-
-/* As find_connected(). The caller's own error is told when no peer is connected. */
-static int accept_now(struct acceptance *a, struct ibchan_channel **channel,
-		      struct ibchan_error *error)
-{
-	int found;
-
-	lock_take(&a->listener->lock);
-	found = find_connected(a, channel, error) ?: answer_some(a, error) ?:
-		find_connected(a, channel, error);
-	lock_give(&a->listener->lock);
-	return found;
 }
 
 /* From here on nothing that happens to a hidden channel is missed. */
@@ -412,7 +390,11 @@ int ibchan_builder_accept(const struct ibchan_builder *builder, struct ibchan_li
 	if (err)
 		return error_set(error, err, NULL);
 	for (;;) {
-		err = accept_now(&a, &channel, error);
+		lock_take(&listener->lock);
+		/* The caller's own error is told when no peer is connected. */
+		err = find_connected(&a, &channel, error) ?: answer_some(&a, error) ?:
+		      find_connected(&a, &channel, error);
+		lock_give(&listener->lock);
 		if (err || wait)
 			break;
 		wait = a.fd < 0 && timeout_ns ? watch(&a) : await_peer(&a);

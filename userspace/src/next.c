@@ -229,21 +229,6 @@ static bool look(struct ibchan_context *context)
 	return found;
 }
 
-static int ask(struct ibchan_context *context, struct source *source,
-	       struct ibchan_happening *happening)
-{
-	int told;
-
-	/* A channel without messages, of which something was put down. */
-	if (!source->tell)
-		source->tell = channel_tell;
-	*happening = (struct ibchan_happening) { 0 };
-	told = source->tell(source, happening);
-	if (told == TOLD_MORE || told == TOLD_LATER)
-		source_add(context, source);
-	return told;
-}
-
 /*
  * 1: @happening was filled in; 0: nothing has happened, and nothing but a descriptor will tell;
  * -EAGAIN: a source is to be asked soon. Needs happenings->asking.
@@ -259,7 +244,15 @@ static int ask_all(struct ibchan_context *context, struct ibchan_happening *happ
 		while (happenings->round) {
 			happenings->round--;
 			source = source_take(happenings);
-			told = source ? ask(context, source, happening) : TOLD_NOTHING;
+			if (!source)
+				continue;
+			/* A channel without messages, of which something was put down. */
+			if (!source->tell)
+				source->tell = channel_tell;
+			*happening = (struct ibchan_happening) { 0 };
+			told = source->tell(source, happening);
+			if (told == TOLD_MORE || told == TOLD_LATER)
+				source_add(context, source);
 			if (told == TOLD_LAST || told == TOLD_MORE)
 				return 1;
 			if (told == TOLD_LATER)

@@ -654,17 +654,6 @@ ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t r
 
 /* --- the end --- */
 
-static int send_end(struct messages *m)
-{
-	struct frame *frame = small_outbox(m, CONTROL_FRAMES);
-	const struct ibchan_submit_sge sge = sge_of(m, frame, sizeof(*frame));
-	struct ibchan_submit_wr wr = ibchan_wr_send(m->channel, &sge, 1);
-
-	*frame = frame_make(FRAME_END, m->taken, 0);
-	wr.flags = OWN;
-	return ibchan_perform(m->channel, &wr, LINGER_NS, NULL, NULL);
-}
-
 /*
  * Before the channel is closed, by its last user. When the frame that says so has arrived, all
  * those before it have, too. A peer that has closed at the same time has said what it has taken.
@@ -673,8 +662,10 @@ static int send_end(struct messages *m)
  */
 int stream_end(struct messages *m)
 {
+	struct frame *frame = small_outbox(m, CONTROL_FRAMES);
+	const struct ibchan_submit_sge sge = sge_of(m, frame, sizeof(*frame));
+	struct ibchan_submit_wr wr = ibchan_wr_send(m->channel, &sge, 1);
 	const struct lent *lent;
-	int err;
 
 	if (!m->window.size || m->is_known)
 		return 0;
@@ -683,8 +674,9 @@ int stream_end(struct messages *m)
 	for (lent = m->lent; lent; lent = lent->next)
 		if (!is_taken(m, lent->place))
 			return -ECONNRESET;
-	err = is_ending(m) ? -ECONNRESET : send_end(m);
-	if (!err)
+	*frame = frame_make(FRAME_END, m->taken, 0);
+	wr.flags = OWN;
+	if (!is_ending(m) && !ibchan_perform(m->channel, &wr, LINGER_NS, NULL, NULL))
 		return 0;
 	take_note(m);
 	return m->window.taken == m->window.sent ? 0 : -ECONNRESET;
@@ -747,25 +739,13 @@ static bool tell_other(struct messages *m, struct ibchan_happening *happening)
 	return true;
 }
 
-/* Where nothing is to be seen, the kernel may know that nothing will ever be. */
-static int find_nothing(struct messages *m)
-{
-	int err = cq_bring_in(m->cq);
-
-	if ((err != -ENODEV && err != -EPROTO) || m->over)
-		return has_news(m) ? TOLD_LATER : TOLD_NOTHING;
-	take_note(m);
-	m->over = true;
-	return TOLD_LATER;
-}
-
 int stream_tell(struct source *source, struct ibchan_happening *happening)
 {
 	struct ibchan_channel *channel = source_of(source, struct ibchan_channel);
 	struct messages *m = channel->messages;
 	const int unwatched = source_watch(m->station->context, source, m->cq->fd);
 	struct lent *lent;
-	int told;
+	int told, err;
 
 	happening->channel = channel;
 	lock_take(&m->lock);
@@ -775,10 +755,18 @@ int stream_tell(struct source *source, struct ibchan_happening *happening)
 	if (m->over)
 		source_deafen(m->station->context, source);
 	lent = tell_lent(m, happening);
-	if (lent || tell_other(m, happening))
+	if (lent || tell_other(m, happening)) {
 		told = has_news(m) ? TOLD_MORE : TOLD_LAST;
-	else
-		told = find_nothing(m);
+	} else {
+		told = has_news(m) ? TOLD_LATER : TOLD_NOTHING;
+		/* The kernel may know that nothing will ever be there. */
+		err = cq_bring_in(m->cq);
+		if ((err == -ENODEV || err == -EPROTO) && !m->over) {
+			take_note(m);
+			m->over = true;
+			told = TOLD_LATER;
+		}
+	}
 	lock_give(&m->lock);
 	/* Before it is the caller's again. */
 	if (lent)
