@@ -270,9 +270,9 @@ TEST_F(call, that_is_pending_can_be_asked_when_channel_and_queue_are_gone)
 /* All objects are there, so each call is refused for what it asks for. */
 TEST_F(call, that_asks_writes_its_error_in_success_and_in_failure)
 {
-	struct ibchan_device_info device;
+	struct ibchan_device_attr device;
 	struct ibchan_context_info info;
-	struct ibchan_gid_info gid;
+	struct ibchan_gid_attr gid;
 	struct ibchan_device *none;
 	struct ibchan_error error;
 

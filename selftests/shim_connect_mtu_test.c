@@ -290,7 +290,7 @@ static int index_of(struct ibchan_context *context, const char *device)
 /* The entry of the table that has the IPv4 address @text. */
 static __u32 entry_of(struct ibchan_context *context, const char *device, const char *text)
 {
-	struct ibchan_gid_info gid = { 0 };
+	struct ibchan_gid_attr gid = { 0 };
 	unsigned char wanted[4];
 
 	inet_pton(AF_INET, text, wanted);

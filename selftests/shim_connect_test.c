@@ -100,7 +100,7 @@ TEST_F(connecting, has_the_address_of_its_family)
 {
 	struct ibchan_connection_info connection;
 	struct ibchan_channel_info info;
-	struct ibchan_gid_info gid;
+	struct ibchan_gid_attr gid;
 	const char *name;
 
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));

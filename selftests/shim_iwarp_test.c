@@ -279,7 +279,7 @@ TEST_F(iwarp, sends_behind_a_fence)
 
 TEST_F(iwarp, tells_by_capability_what_it_cannot)
 {
-	struct ibchan_device_info infos[INDEX + 1];
+	struct ibchan_device_attr infos[INDEX + 1];
 	int n = ibchan_device_list(self->m.context, infos, INDEX + 1, NULL);
 	const __u32 lacks = IBCHAN_DEVICE_IMMEDIATE | IBCHAN_DEVICE_ENDPOINTS |
 			    IBCHAN_DEVICE_ATOMICS;
@@ -297,7 +297,7 @@ TEST_F(iwarp, has_as_many_elements_as_the_device_unless_more_are_asked_for)
 	struct ibchan_prepared *prepared = NULL;
 	struct ibchan_builder builder;
 	struct ibchan_channel_info channel;
-	struct ibchan_device_info infos[INDEX + 1], info;
+	struct ibchan_device_attr infos[INDEX + 1], info;
 	int n = ibchan_device_list(self->m.context, infos, INDEX + 1, NULL);
 
 	ASSERT_LE(2, n);

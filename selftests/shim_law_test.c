@@ -156,7 +156,7 @@ static int lets_look(struct heritage *h)
 {
 	struct ibchan_context_info context;
 	struct ibchan_channel_info channel;
-	struct ibchan_device_info device;
+	struct ibchan_device_attr device;
 
 	if (ibchan_context_query(h->context, &context, NULL) ||
 	    ibchan_device_list(h->context, &device, 1, NULL) < 1 ||

@@ -91,15 +91,15 @@ TEST_F(limits, of_a_completion_queue_are_told_by_its_name)
 	ASSERT_LT(16, allowed(_metadata, self, IBCHAN_PARAMETER_CQ_ENTRIES, TOO_DEEP));
 }
 
-static struct ibchan_device_info device_info(const struct _test_data_limits *self)
+static struct ibchan_device_attr device_info(const struct _test_data_limits *self)
 {
-	struct ibchan_device_info info[8];
+	struct ibchan_device_attr info[8];
 	int i, num = ibchan_device_list(self->context, info, 8, NULL);
 
 	for (i = 0; i < num && i < 8; i++)
 		if (!strcmp(info[i].name, ibchan_device_name(self->end.device)))
 			return info[i];
-	return (struct ibchan_device_info) { 0 };
+	return (struct ibchan_device_attr) { 0 };
 }
 
 static __u32 known_inline(const struct _test_data_limits *self)

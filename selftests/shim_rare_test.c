@@ -414,7 +414,7 @@ TEST_F(rare, refuses_plain_memory_that_is_not_there)
 
 TEST_F(rare, tells_what_a_work_may_ask_for)
 {
-	struct ibchan_device_info device;
+	struct ibchan_device_attr device;
 	struct ibchan_context_info info;
 	unsigned int op;
 

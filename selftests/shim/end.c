@@ -17,14 +17,14 @@ __s64 patience_ns(void)
 
 static int by_name(const void *a, const void *b)
 {
-	const struct ibchan_device_info *left = a, *right = b;
+	const struct ibchan_device_attr *left = a, *right = b;
 
 	return strcmp(left->name, right->name);
 }
 
 int device_name(struct ibchan_context *context, int index, char *name)
 {
-	struct ibchan_device_info infos[8];
+	struct ibchan_device_attr infos[8];
 	int n = ibchan_device_list(context, infos, 8, NULL);
 
 	if (n < 1)

@@ -68,7 +68,7 @@ BUILD_WITH(max_send_sge, 1000)
 static int build_with_empty_gid(struct scene *scene, struct ibchan_error *error)
 {
 	struct ibchan_builder builder;
-	struct ibchan_port_info port;
+	struct ibchan_port_attr port;
 	int rc = ibchan_port_query(scene->context, ibchan_device_name(scene->a.device), 1, &port,
 				   NULL);
 

@@ -74,7 +74,8 @@
  * find a call by its name.
  *
  * Structs that the library fills in: They do not grow. A later version tells more in their reserved
- * members, which are 0 until then.
+ * members, which are 0 until then. Those that end in _attr are answers of the kernel's contract as
+ * they are; more than these will be told by another call.
  *
  * Reserved members, and flags: 0 where no others are named. Unknown flags, and reserved members of
  * parameters that are not 0, are refused.

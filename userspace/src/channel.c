@@ -54,7 +54,7 @@ static void blame_knob(const struct ibchan_builder *builder, struct ibchan_reaso
 	const __u64 send = builder->send_cq ? 0 : builder->params.max_send_wr;
 	const __u64 recv = builder->recv_cq ? 0 : builder->params.max_recv_wr;
 	const __u64 other = min(send, recv);
-	struct ibchan_device_info limits;
+	struct ibchan_device_attr limits;
 	__u64 works, depth;
 
 	if (reason->code != IBCHAN_REASON_PARAMETER ||

@@ -355,7 +355,7 @@ int params_read(void *to, size_t known, const void *from, struct ibchan_reason *
 
 /* device.c */
 int device_name_copy(char *to, const char *name);
-void device_limits(const struct ibchan_device *device, struct ibchan_device_info *info);
+void device_limits(const struct ibchan_device *device, struct ibchan_device_attr *info);
 
 /* ring.c; all but the first two with cq->lock held */
 int ring_map(struct ibchan_cq *cq, size_t size);

@@ -45,7 +45,7 @@ static int show_port(struct ibchan_context *context, const char *name, __u32 num
 		[IBCHAN_LINK_LAYER_ETHERNET] = "Ethernet",
 	};
 	char gid[INET6_ADDRSTRLEN] = "no usable GID";
-	struct ibchan_port_info port;
+	struct ibchan_port_attr port;
 	char index[16] = "-";
 	int err = ibchan_port_query(context, name, number, &port, NULL);
 
@@ -68,7 +68,7 @@ static int show_gids(struct ibchan_context *context, const char *name, __u32 por
 		[IBCHAN_GID_TYPE_ROCE_V1] = "RoCE v1",
 		[IBCHAN_GID_TYPE_ROCE_V2] = "RoCE v2",
 	};
-	struct ibchan_gid_info info;
+	struct ibchan_gid_attr info;
 	__u32 index = 0;
 	int err;
 
@@ -93,7 +93,7 @@ static int show_gids(struct ibchan_context *context, const char *name, __u32 por
 	return complain("%s port %u: GIDs: %s", name, port, strerror(-err));
 }
 
-static void show_limits(const struct ibchan_device_info *info)
+static void show_limits(const struct ibchan_device_attr *info)
 {
 	printf("    node GUID        %016llx\n", (unsigned long long)info->node_guid);
 	printf("    user memory      %s\n", info->caps & IBCHAN_DEVICE_USER_MR ? "yes" : "no");
@@ -118,8 +118,8 @@ static void show_limits(const struct ibchan_device_info *info)
 static int show_all(struct ibchan_context *context, int show)
 {
 	int room = ibchan_device_list(context, NULL, 0, NULL), n = room, ret = 0, i;
-	struct ibchan_device_info *infos = calloc(room > 0 ? (size_t)room : 1, sizeof(*infos));
-	const struct ibchan_device_info *info;
+	struct ibchan_device_attr *infos = calloc(room > 0 ? (size_t)room : 1, sizeof(*infos));
+	const struct ibchan_device_attr *info;
 	__u32 port;
 
 	if (!infos)

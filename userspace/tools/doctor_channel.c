@@ -250,7 +250,7 @@ static bool address_is_gone(const struct doctor *doctor, const struct link *link
 			    const struct ibchan_channel_info *info)
 {
 	struct ibchan_connection_info connection;
-	struct ibchan_gid_info gid;
+	struct ibchan_gid_attr gid;
 	int rc;
 
 	if (!ibchan_channel_connection(link->channel, &connection, NULL) &&

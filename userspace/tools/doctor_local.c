@@ -225,7 +225,7 @@ static bool add_device(struct doctor *doctor, const char *name)
  */
 static void scan_devices(struct doctor *doctor)
 {
-	static struct ibchan_device_info infos[MAX_DEVICES];
+	static struct ibchan_device_attr infos[MAX_DEVICES];
 	char name[IBCHAN_NAME_SIZE];
 	glob_t found;
 	size_t i;
@@ -338,8 +338,8 @@ static void read_netdev(struct port *port)
 static bool scan_port(struct doctor *doctor, const char *device, unsigned int number)
 {
 	struct port *port = &doctor->ports[doctor->port_count];
-	struct ibchan_port_info info = { .gid_index = IBCHAN_AUTO };
-	struct ibchan_gid_info gid;
+	struct ibchan_port_attr info = { .gid_index = IBCHAN_AUTO };
+	struct ibchan_gid_attr gid;
 	char state[32];
 	bool shown;
 

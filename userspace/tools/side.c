@@ -39,7 +39,7 @@ static int open_device(struct side *side)
 
 static __u32 first_active(const struct side *side, const char *device)
 {
-	struct ibchan_port_info info;
+	struct ibchan_port_attr info;
 	__u32 port;
 
 	for (port = 1; !ibchan_port_query(side->context, device, port, &info, NULL); port++)
@@ -52,7 +52,7 @@ static __u32 first_active(const struct side *side, const char *device)
 int side_find_source(struct side *side)
 {
 	const __u32 index = side->gid_index;
-	struct ibchan_gid_info info;
+	struct ibchan_gid_attr info;
 	const char *device;
 	__u32 port;
 

@@ -88,84 +88,16 @@ int ibchan_context_query(struct ibchan_context *context,
 			 struct ibchan_context_info *info, struct ibchan_error *error);
 
 /**
- * struct ibchan_device_info - one device and its limits
- * @name: as the kernel spells it, with a final NUL
- * @node_guid: in host order
- * @max_mr_size: bytes of one memory region
- * @max_plain_bytes: bytes of one element of plain memory
- * @ports: the ports are 1 to this
- * @caps: IBCHAN_DEVICE_*
- * @max_qp_wr: work requests in one queue
- * @max_send_sge: elements of a send or write
- * @max_recv_sge: elements of a receive
- * @max_read_sge: elements of a read
- * @max_cqe: entries of one completion queue
- * @max_rd_atomic: reads and atomics in flight on one channel
- * @driver_id: enum rdma_driver_id
- * @max_inline_data: bytes that a send or write can carry in the request itself, as
- *	far as the device has told when it made a channel; another may ask for more;
- *	IBCHAN_AUTO: it has made none yet
- * @reserved: 0
- */
-struct ibchan_device_info {
-	char name[IBCHAN_NAME_SIZE];
-	__u64 node_guid;
-	__u64 max_mr_size;
-	__u64 max_plain_bytes;
-	__u32 ports;
-	__u32 caps;
-	__u32 max_qp_wr;
-	__u32 max_send_sge;
-	__u32 max_recv_sge;
-	__u32 max_read_sge;
-	__u32 max_cqe;
-	__u32 max_rd_atomic;
-	__u32 driver_id;
-	__u32 max_inline_data;
-	__u64 reserved[4];
-};
-
-/**
- * struct ibchan_port_info - one port
- * @port: 1 and up
- * @state: enum ibchan_port_state; ibchan_port_state_name() puts it into a word
- * @link_layer: IBCHAN_LINK_LAYER_*
- * @active_mtu: bytes
- * @max_mtu: bytes
- * @lid: InfiniBand address within the subnet
- * @gid_index: the entry that a channel takes unless told otherwise, or
- *	IBCHAN_AUTO when there is none yet
- * @gid_entries: size of the table
- * @gid: the address in that entry
- * @max_message: bytes of the longest message that it takes; 0: the kernel module is older than
- *	this library
- * @reserved: 0
- */
-struct ibchan_port_info {
-	__u32 port;
-	__u32 state;
-	__u32 link_layer;
-	__u32 active_mtu;
-	__u32 max_mtu;
-	__u32 lid;
-	__u32 gid_index;
-	__u32 gid_entries;
-	__u8 gid[IBCHAN_GID_SIZE];
-	__u64 max_message;
-	__u64 reserved[3];
-};
-
-/**
  * ibchan_device_list() - the devices that can be seen from here
  * @context: open
- * @infos: array to fill; may be NULL when @n is 0
+ * @attrs: array to fill; may be NULL when @n is 0
  * @n: its length
  * @error: details; NULL is fine
  *
  * Return: how many devices there are, which may be more than @n; or a negative errno.
  */
-int ibchan_device_list(struct ibchan_context *context,
-		       struct ibchan_device_info *infos, __u32 n, struct ibchan_error *error);
+int ibchan_device_list(struct ibchan_context *context, struct ibchan_device_attr *attrs, __u32 n,
+		       struct ibchan_error *error);
 
 /**
  * ibchan_device_open() - hold a device
@@ -205,40 +137,13 @@ const char *ibchan_device_name(const struct ibchan_device *device);
  * @context: open
  * @name: of the device, which need not be open
  * @port: 1 and up
- * @info: where to put the answer
+ * @attr: where to put the answer
  * @error: details; NULL is fine
  *
  * Return: 0; -ENODEV: no such device; -EINVAL: no such port, or @name is too long.
  */
-int ibchan_port_query(struct ibchan_context *context, const char *name,
-		      __u32 port, struct ibchan_port_info *info, struct ibchan_error *error);
-
-/**
- * struct ibchan_gid_info - one address of a port
- * @index: entry of the GID table
- * @verdict: enum ibchan_gid_verdict: whether a channel takes it by rule, or why not
- * @type: IBCHAN_GID_TYPE_*
- * @ndev_index: interface index of its network device; 0: none that can be seen from
- *	here, and then @ndev_mtu, @mac, @ndev_name and, on RoCE, @gid are empty, too
- * @ndev_mtu: of the network device, in bytes
- * @vlan_id: IBCHAN_VLAN_NONE where the packets have no tag
- * @mac: Ethernet address behind the GID
- * @gid: the address
- * @ndev_name: of the network device, with a final NUL
- * @reserved: 0
- */
-struct ibchan_gid_info {
-	__u32 index;
-	__u32 verdict;
-	__u32 type;
-	__u32 ndev_index;
-	__u32 ndev_mtu;
-	__u16 vlan_id;
-	__u8 mac[6];
-	__u8 gid[IBCHAN_GID_SIZE];
-	char ndev_name[IBCHAN_NDEV_NAME_SIZE];
-	__u32 reserved[5];
-};
+int ibchan_port_query(struct ibchan_context *context, const char *name, __u32 port,
+		      struct ibchan_port_attr *attr, struct ibchan_error *error);
 
 /**
  * ibchan_gid_query() - the addresses of a port, and what the rule says about them
@@ -246,7 +151,7 @@ struct ibchan_gid_info {
  * @name: of the device, which need not be open
  * @port: 1 and up
  * @index: the first entry to look at
- * @info: told of the first entry in use from @index on
+ * @attr: told of the first entry in use from @index on
  * @error: details; NULL is fine
  *
  * To see all of a table, begin with @index 0 and go on at the told one's index + 1.
@@ -255,7 +160,7 @@ struct ibchan_gid_info {
  * -EINVAL: no such port, or @name is too long.
  */
 int ibchan_gid_query(struct ibchan_context *context, const char *name, __u32 port, __u32 index,
-		     struct ibchan_gid_info *info, struct ibchan_error *error);
+		     struct ibchan_gid_attr *attr, struct ibchan_error *error);
 
 /**
  * ibchan_gid_verdict_name() - the name of a verdict on a GID

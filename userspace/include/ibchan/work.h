@@ -89,7 +89,7 @@ static inline struct ibchan_submit_sge ibchan_sge_new(const struct ibchan_mr *mr
  * objects by their handles, which begin at a random number in each context: the object of another
  * context is none, and refused as such. The elements of one work have less than 2 GiB together
  * (IBCHAN_MAX_MESSAGE), those of a receive as well; those of other works no more than max_message
- * of struct ibchan_port_info. An atomic works on 8 bytes of the peer's at a multiple of 8, in the
+ * of struct ibchan_port_attr. An atomic works on 8 bytes of the peer's at a multiple of 8, in the
  * byte order of the peer's host. Its element receives what they were before.
  *
  * The flags:
