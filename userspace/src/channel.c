@@ -104,18 +104,6 @@ static int own_cq_create(const struct ibchan_builder *builder,
 	return err;
 }
 
-/* Tells channels from other objects. */
-static void channel_release(struct object *object)
-{
-	free(object);
-}
-
-/* NULL: it was closed, or is none of this context. */
-struct ibchan_channel *channel_find(struct ibchan_context *context, __u32 handle)
-{
-	return (struct ibchan_channel *)object_find(context, handle, channel_release);
-}
-
 static int prepare(const struct ibchan_builder *builder, struct ibchan_prepared **out,
 		   struct ibchan_error *error)
 {
@@ -222,14 +210,10 @@ int ibchan_prepared_handshake(struct ibchan_prepared *prepared, const struct ibc
 {
 	struct ibchan_channel *channel = &prepared->channel;
 	struct ibchan_cmd_channel_handshake cmd = {
-		.size = sizeof(cmd),
-		.channel = channel->object.handle,
-		.endpoint = *peer,
+		.size = sizeof(cmd), .channel = channel->object.handle, .endpoint = *peer,
 	};
-	int err = context_check(channel->object.context);
+	int err = context_command(channel->object.context, IBCHAN_CMD_CHANNEL_HANDSHAKE, &cmd);
 
-	if (!err)
-		err = context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_HANDSHAKE, &cmd);
 	if (!err)
 		*out = channel;
 	return error_set(error, err, &cmd.reason);
@@ -247,11 +231,11 @@ static void cq_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel
 int ibchan_channel_close(struct ibchan_channel *channel)
 {
 	void (*closed)(struct messages *m);
+	struct ibchan_context *context;
 	struct messages *messages;
 	struct ibchan_cq *own_cq;
-	int err, lost = 0;
-	struct ibchan_context *context;
 	bool stays, asked;
+	int err, lost = 0;
 
 	if (!channel)
 		return 0;
@@ -327,69 +311,137 @@ int ibchan_prepared_destroy(struct ibchan_prepared *prepared)
 int ibchan_channel_break(struct ibchan_channel *channel)
 {
 	struct ibchan_cmd_channel_break cmd = {
-		.size = sizeof(cmd),
-		.channel = channel->object.handle,
+		.size = sizeof(cmd), .channel = channel->object.handle,
 	};
 	const int interrupted = errno;
-	int err = context_check(channel->object.context);
+	int err = context_command(channel->object.context, IBCHAN_CMD_CHANNEL_BREAK, &cmd);
 
-	if (err)
-		return err;
-	err = context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_BREAK, &cmd);
 	errno = interrupted;
 	return err;
 }
 
-static __s64 keepalive_ns(__u32 ms)
+/* The InfiniBand codes of times. */
+#define CODES	32
+
+/* The largest count of retries; a few devices never give up with it. */
+#define RETRIES_ENDLESS	7
+
+/* A device may take up to four times the time-out to notice. */
+#define ACK_TOLERANCE	4
+
+/* In 10 us: powers of two, and one and a half of them between. Code 0 is the longest. */
+#define RNR_UNIT_NS	10000LL
+
+static __s64 rnr_units(__u32 code)
 {
-	return ms == IBCHAN_KEEPALIVE_OFF ? IBCHAN_TIMEOUT_NEVER : ms * NSEC_PER_MSEC;
+	if (!code)
+		code = CODES;
+	if (code < 3)
+		return code;
+	return code % 2 ? 3LL << (code - 3) / 2 : 1LL << code / 2;
 }
 
-static void info_fill(const struct ibchan_channel *channel, struct ibchan_channel_info *info,
-		      const struct ibchan_cmd_channel_query *cmd)
+__s64 ibchan_rnr_timer_to_ns(__u32 code)
 {
-	const struct ibchan_facts *facts = &cmd->out_facts;
+	return code < CODES ? rnr_units(code) * RNR_UNIT_NS : -EINVAL;
+}
 
+int ibchan_rnr_timer_from_ns(__s64 ns)
+{
+	__u32 code;
+
+	for (code = 1; ns >= 0 && code <= CODES; code++)
+		if (ns <= rnr_units(code) * RNR_UNIT_NS)
+			return (int)(code % CODES);
+	return -EINVAL;
+}
+
+/* 4.096 us, doubled by each code. */
+#define ACK_UNIT_NS	4096LL
+
+__s64 ibchan_ack_timeout_to_ns(__u32 code)
+{
+	if (code >= CODES)
+		return -EINVAL;
+	return code ? ACK_UNIT_NS << code : IBCHAN_TIMEOUT_NEVER;
+}
+
+int ibchan_ack_timeout_from_ns(__s64 ns)
+{
+	int code;
+
+	if (ns == IBCHAN_TIMEOUT_NEVER)
+		return 0;
+	if (ns < 0)
+		return -EINVAL;
+	for (code = 1; code < CODES; code++)
+		if (ns <= ACK_UNIT_NS << code)
+			return code;
+	return -EINVAL;
+}
+
+/* Of its params, of which the kernel has checked that they are in their ranges. */
+static void times_fill(struct ibchan_channel_info *info)
+{
+	const struct ibchan_params *params = &info->params;
+
+	/* Until a channel by address has its peer, nobody knows. */
+	info->ack_timeout_ns = ibchan_ack_timeout_to_ns(params->ack_timeout);
+	if (info->ack_timeout_ns < 0)
+		info->ack_timeout_ns = IBCHAN_TIMEOUT_NEVER;
+	info->rnr_timer_ns = ibchan_rnr_timer_to_ns(params->min_rnr_timer);
+	info->worst_case_ns = IBCHAN_TIMEOUT_NEVER;
+	if (info->ack_timeout_ns > 0 && params->ack_retries < RETRIES_ENDLESS)
+		info->worst_case_ns = ACK_TOLERANCE * info->ack_timeout_ns *
+				      (params->ack_retries + 1);
+}
+
+/* As the kernel counts stages and keepalives: not less than @ns. It refuses what is too long. */
+int ms_of_ns(__s64 ns, __u32 *ms)
+{
+	const __s64 all = ns / NSEC_PER_MSEC + !!(ns % NSEC_PER_MSEC);
+
+	*ms = (__u32)min(all, UINT32_MAX - 1LL);
+	return ns < 0 ? -EINVAL : 0;
+}
+
+int ibchan_channel_query(struct ibchan_channel *channel, struct ibchan_channel_info *info,
+			 struct ibchan_error *error)
+{
+	struct ibchan_context *context = channel->object.context;
+	struct ibchan_cmd_channel_query cmd = {
+		.size = sizeof(cmd), .channel = channel->object.handle,
+	};
+	const struct ibchan_facts *facts = &cmd.out_facts;
+	int err = context_ioctl(context, IBCHAN_CMD_CHANNEL_QUERY, &cmd);
+
+	if (err)
+		return error_set(error, err, NULL);
 	*info = (struct ibchan_channel_info) {
-		.state = cmd->out_state,
-		.error = -(int)cmd->out_error,
-		.status = cmd->out_status,
+		.state = cmd.out_state,
+		.error = -(int)cmd.out_error,
+		.status = cmd.out_status,
 		.failed_opcode = facts->failed_opcode,
 		.failed_vendor_err = facts->failed_vendor_err,
 		.failed_wr_id = facts->failed_wr_id,
 		.peer_qpn = facts->peer_qpn,
-		.sends_in_flight = cmd->out_sends_in_flight,
-		.recvs_in_flight = cmd->out_recvs_in_flight,
+		.sends_in_flight = cmd.out_sends_in_flight,
+		.recvs_in_flight = cmd.out_recvs_in_flight,
 		.probes_sent = facts->probes_sent,
 		.probes_answered = facts->probes_answered,
 		.age_ns = (__s64)facts->age_ns,
-		.keepalive_ns = keepalive_ns(cmd->options.keepalive_ms),
+		.keepalive_ns = cmd.options.keepalive_ms == IBCHAN_KEEPALIVE_OFF ?
+				IBCHAN_TIMEOUT_NEVER : cmd.options.keepalive_ms * NSEC_PER_MSEC,
 		.notice_ns = facts->notice_ms * NSEC_PER_MSEC,
-		.params = cmd->params,
-		.endpoint = cmd->out_endpoint,
+		.params = cmd.params,
+		.endpoint = cmd.out_endpoint,
 	};
 	memcpy(info->device, facts->device, sizeof(info->device));
 	memcpy(info->peer_gid, facts->peer_gid, sizeof(info->peer_gid));
 	times_fill(info);
 	/* In a child, another thread of the parent may have had a lock when it forked. */
-	if (info->failed_opcode != IBCHAN_FACTS_NO_OPCODE &&
-	    !context_check(channel->object.context))
-		info->failed_wr_id = callers_wr_id(channel->object.context, info->failed_wr_id);
-}
-
-int ibchan_channel_query(struct ibchan_channel *channel,
-			 struct ibchan_channel_info *info, struct ibchan_error *error)
-{
-	struct ibchan_cmd_channel_query cmd = {
-		.size = sizeof(cmd),
-		.channel = channel->object.handle,
-	};
-	int err = context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_QUERY,
-				&cmd);
-
-	if (err)
-		return error_set(error, err, NULL);
-	info_fill(channel, info, &cmd);
+	if (info->failed_opcode != IBCHAN_FACTS_NO_OPCODE && !context_check(context))
+		info->failed_wr_id = callers_wr_id(context, info->failed_wr_id);
 	return error_set(error, 0, NULL);
 }
 
@@ -411,17 +463,17 @@ int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint, const void *byt
 	if (length != sizeof(read))
 		return error_set(error, -EINVAL, NULL);
 	memcpy(&read, bytes, sizeof(read));
-	if (be32toh(read.magic) != IBCHAN_ENDPOINT_MAGIC) {
-		reason.code = IBCHAN_REASON_ENDPOINT_MAGIC;
-		reason.value[0] = IBCHAN_ENDPOINT_MAGIC;
-		reason.value[1] = be32toh(read.magic);
-		return error_set(error, -EINVAL, &reason);
-	}
-	if (!read.version) {
-		reason.code = IBCHAN_REASON_ENDPOINT_VERSION;
-		reason.value[0] = IBCHAN_ENDPOINT_VERSION;
-		return error_set(error, -EINVAL, &reason);
-	}
-	*endpoint = read;
-	return error_set(error, 0, NULL);
+	if (be32toh(read.magic) != IBCHAN_ENDPOINT_MAGIC)
+		reason = (struct ibchan_reason) {
+			.code = IBCHAN_REASON_ENDPOINT_MAGIC,
+			.value = { IBCHAN_ENDPOINT_MAGIC, be32toh(read.magic) },
+		};
+	else if (!read.version)
+		reason = (struct ibchan_reason) {
+			.code = IBCHAN_REASON_ENDPOINT_VERSION,
+			.value = { IBCHAN_ENDPOINT_VERSION },
+		};
+	else
+		*endpoint = read;
+	return error_set(error, reason.code ? -EINVAL : 0, &reason);
 }

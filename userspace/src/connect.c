@@ -1,12 +1,152 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Connecting by address: the side that asks, and what becomes of a connection. */
+/*
+ * Connecting by address: names of hosts and services, the forms of an IP address, the side that
+ * asks, and what becomes of a connection.
+ */
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "address.h"
 #include "source.h"
 #include "wait.h"
+
+#define MAX_PORT	65535
+
+static int error_of_lookup(int code)
+{
+	switch (code) {
+	case EAI_AGAIN:
+		return -EAGAIN;
+	case EAI_MEMORY:
+		return -ENOMEM;
+	case EAI_SYSTEM:
+		return errno ? -errno : -EIO;
+	default:
+		/* No such name, or no address of it of a family that was asked for. */
+		return -ENOENT;
+	}
+}
+
+/* A number as the C library reads it, which keeps the lower 16 bits of a longer one. */
+static int check_service(const char *service, struct ibchan_reason *reason)
+{
+	unsigned long long port;
+	char *end;
+
+	port = strtoull(service, &end, 10);
+	if (*end || port <= MAX_PORT)
+		return 0;
+	*reason = (struct ibchan_reason) {
+		.code = IBCHAN_REASON_PARAMETER,
+		.element = IBCHAN_PARAMETER_SERVICE,
+		.value = { port, 0, MAX_PORT },
+	};
+	return -EINVAL;
+}
+
+/* An IPv4 address as sockets of IPv6 write it is one of IPv4: no route of IPv6 leads there. */
+static void unmap(struct addrinfo *info)
+{
+	struct sockaddr_in *in = (void *)info->ai_addr;
+	struct sockaddr_in6 in6;
+
+	if (info->ai_family != AF_INET6)
+		return;
+	memcpy(&in6, info->ai_addr, sizeof(in6));
+	if (!IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr))
+		return;
+	*in = (struct sockaddr_in) { .sin_family = AF_INET, .sin_port = in6.sin6_port };
+	memcpy(&in->sin_addr, &in6.sin6_addr.s6_addr[12], sizeof(in->sin_addr));
+	info->ai_family = AF_INET;
+	info->ai_addrlen = sizeof(*in);
+}
+
+/*
+ * For freeaddrinfo(). A port by number need not have a name. A look-up has an end of its own:
+ * a signal is no reason to give it up. On an error @reason says more.
+ */
+int address_find(const char *host, const char *service, bool passive,
+		 struct addrinfo **list, struct ibchan_reason *reason)
+{
+	const struct addrinfo hints = {
+		.ai_flags = passive ? AI_PASSIVE : 0, .ai_socktype = SOCK_STREAM,
+	};
+	struct addrinfo *info;
+	int code, err, state;
+
+	if (!host && !service)
+		service = "0";
+	err = service ? check_service(service, reason) : 0;
+	if (err)
+		return err;
+	state = cancel_off();
+	do {
+		code = getaddrinfo(host, service, &hints, list);
+		err = code ? error_of_lookup(code) : 0;
+	} while (err == -EINTR);
+	cancel_back(state);
+	if (code && code != EAI_SYSTEM)
+		*reason = (struct ibchan_reason) {
+			.code = IBCHAN_REASON_NAME,
+			.value = { (__u64)(__s64)code },
+		};
+	for (info = err ? NULL : *list; info; info = info->ai_next)
+		unmap(info);
+	return err;
+}
+
+void address_to_kernel(const struct sockaddr *from, struct ibchan_address *to)
+{
+	const struct sockaddr_in6 *in6 = (const void *)from;
+	const struct sockaddr_in *in = (const void *)from;
+
+	*to = (struct ibchan_address) { .family = from->sa_family };
+	if (from->sa_family == AF_INET) {
+		to->port = in->sin_port;
+		memcpy(to->bytes, &in->sin_addr, sizeof(in->sin_addr));
+	} else if (from->sa_family == AF_INET6) {
+		to->port = in6->sin6_port;
+		to->scope_id = in6->sin6_scope_id;
+		memcpy(to->bytes, &in6->sin6_addr, sizeof(to->bytes));
+	}
+}
+
+void address_from_kernel(const struct ibchan_address *from, struct sockaddr_storage *to)
+{
+	struct sockaddr_in6 *in6 = (void *)to;
+	struct sockaddr_in *in = (void *)to;
+
+	memset(to, 0, sizeof(*to));
+	to->ss_family = from->family;
+	if (from->family == AF_INET) {
+		in->sin_port = from->port;
+		memcpy(&in->sin_addr, from->bytes, sizeof(in->sin_addr));
+	} else if (from->family == AF_INET6) {
+		in6->sin6_port = from->port;
+		in6->sin6_scope_id = from->scope_id;
+		memcpy(&in6->sin6_addr, from->bytes, sizeof(from->bytes));
+	}
+}
+
+/* All zero without one, which leaves the choice to the route. */
+int address_of_source(const char *source, struct ibchan_address *to, struct ibchan_reason *reason)
+{
+	struct addrinfo *list;
+	int err;
+
+	memset(to, 0, sizeof(*to));
+	if (!source)
+		return 0;
+	err = address_find(source, NULL, false, &list, reason);
+	if (err)
+		return err;
+	address_to_kernel(list->ai_addr, to);
+	freeaddrinfo(list);
+	return 0;
+}
 
 /* For each of several addresses, before any of them is waited for longer. */
 #define FIRST_LOOK_MS	250
@@ -23,8 +163,7 @@ static const struct addrinfo *first_of(const struct addrinfo *info, int family)
  * Those that can be reached from a source of the family, as many as the kernel takes. Returns how
  * many there are besides the first.
  */
-static __u32 peers_to_kernel(const struct addrinfo *list, int family,
-			     struct ibchan_address *peer,
+static __u32 peers_to_kernel(const struct addrinfo *list, int family, struct ibchan_address *peer,
 			     struct ibchan_address others[IBCHAN_CONNECT_OTHERS])
 {
 	const struct addrinfo *info = first_of(list, family);
@@ -120,18 +259,6 @@ static int route_find(struct ibchan_context *context, const struct addrinfo *lis
 	return route_pass(context, list, family, end, IBCHAN_MAX_STAGE_MS, found, cmd);
 }
 
-static void fill_route(struct ibchan_route *route, const struct ibchan_cmd_route_query *cmd,
-		       const struct addrinfo *info)
-{
-	memset(route, 0, sizeof(*route));
-	memcpy(route->device, cmd->out_device, sizeof(route->device));
-	route->port = cmd->out_port;
-	route->ifindex = cmd->out_ifindex;
-	route->mtu = cmd->out_mtu;
-	address_from_kernel(&cmd->out_source, &route->source);
-	memcpy(&route->peer, info->ai_addr, info->ai_addrlen);
-}
-
 /*
  * Finds the address that a device leads to; *@found is in @list. @source: NULL: as the route says.
  * @ns: for all of them; 0: IBCHAN_DEFAULT_ADDRESS_MS
@@ -143,14 +270,20 @@ int route_of_list(struct ibchan_context *context, const struct addrinfo *list,
 	struct ibchan_cmd_route_query cmd;
 	int err = route_find(context, list, source, ns, found, &cmd);
 
-	if (!err)
-		fill_route(route, &cmd, *found);
-	return error_set(error, err, &cmd.reason);
+	if (err)
+		return error_set(error, err, &cmd.reason);
+	memset(route, 0, sizeof(*route));
+	memcpy(route->device, cmd.out_device, sizeof(route->device));
+	route->port = cmd.out_port;
+	route->ifindex = cmd.out_ifindex;
+	route->mtu = cmd.out_mtu;
+	address_from_kernel(&cmd.out_source, &route->source);
+	memcpy(&route->peer, (*found)->ai_addr, (*found)->ai_addrlen);
+	return error_set(error, 0, NULL);
 }
 
-int ibchan_route_query(struct ibchan_context *context, const char *host,
-		       const char *service, const char *source,
-		       struct ibchan_route *route, struct ibchan_error *error)
+int ibchan_route_query(struct ibchan_context *context, const char *host, const char *service,
+		       const char *source, struct ibchan_route *route, struct ibchan_error *error)
 {
 	struct ibchan_reason reason = { 0 };
 	const struct addrinfo *found;
@@ -164,9 +297,8 @@ int ibchan_route_query(struct ibchan_context *context, const char *host,
 	return err;
 }
 
-int ibchan_device_open_for(struct ibchan_context *context, const char *host,
-			   const char *source, struct ibchan_device **device,
-			   struct ibchan_error *error)
+int ibchan_device_open_for(struct ibchan_context *context, const char *host, const char *source,
+			   struct ibchan_device **device, struct ibchan_error *error)
 {
 	struct ibchan_route route;
 	int err = ibchan_route_query(context, host, NULL, source, &route, error);
@@ -211,9 +343,7 @@ int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *lis
 	struct ibchan_channel *channel = &prepared->channel;
 	struct ibchan_context *context = channel->object.context;
 	struct ibchan_cmd_channel_connect cmd = {
-		.size = sizeof(cmd),
-		.flags = with->flags,
-		.channel = channel->object.handle,
+		.size = sizeof(cmd), .flags = with->flags, .channel = channel->object.handle,
 	};
 	int err = context_check(context) ?: ms_of_ns(with->address_ns, &cmd.address_ms) ?:
 		  ms_of_ns(with->route_ns, &cmd.route_ms) ?:
@@ -233,10 +363,9 @@ int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *lis
 	return error_set(error, err, &cmd.reason);
 }
 
-int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host,
-			    const char *service,
-			    const struct ibchan_connect_params *params,
-			    struct ibchan_channel **out, struct ibchan_error *error)
+int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host, const char *service,
+			    const struct ibchan_connect_params *params, struct ibchan_channel **out,
+			    struct ibchan_error *error)
 {
 	struct ibchan_connect_params with;
 	struct ibchan_reason reason = { 0 };
@@ -265,20 +394,6 @@ static int connection_query(struct ibchan_channel *channel, __s64 timeout_ns,
 	return context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_CONNECTION, cmd);
 }
 
-const char *ibchan_stage_name(__u32 stage)
-{
-	static const char * const names[] = {
-		[IBCHAN_STAGE_NONE] = "not connected by address",
-		[IBCHAN_STAGE_ADDRESS] = "looking for a device that leads to the peer",
-		[IBCHAN_STAGE_ROUTE] = "looking for the way to the peer",
-		[IBCHAN_STAGE_REQUEST] = "asking the peer",
-		[IBCHAN_STAGE_ACCEPT] = "telling the peer that it is accepted",
-		[IBCHAN_STAGE_DONE] = "connected",
-	};
-
-	return stage < ARRAY_SIZE(names) ? names[stage] : "unknown";
-}
-
 /* The connection's outcome, as ibchan_channel_connect_wait() returns it. */
 static int outcome(const struct ibchan_cmd_channel_connection *cmd)
 {
@@ -300,20 +415,10 @@ static int outcome(const struct ibchan_cmd_channel_connection *cmd)
 	return -(int)cmd->out_error;
 }
 
-static int connect_error(struct ibchan_error *error, int err,
-			 const struct ibchan_cmd_channel_connection *cmd)
-{
-	const struct ibchan_reason reason = {
-		.code = IBCHAN_REASON_CONNECT,
-		.value = { cmd->out_stage, (__u64)(__s64)cmd->out_cm_error, (__u64)-err },
-	};
-
-	return error_set(error, err, &reason);
-}
-
 int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns,
 				struct ibchan_error *error)
 {
+	struct ibchan_reason reason = { .code = IBCHAN_REASON_CONNECT };
 	struct ibchan_cmd_channel_connection cmd;
 	int err = context_check(channel->object.context);
 
@@ -321,20 +426,11 @@ int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns
 		err = connection_query(channel, timeout_ns, &cmd);
 	if (err && err != -ETIMEDOUT)
 		return error_set(error, err, NULL);
-	return connect_error(error, outcome(&cmd), &cmd);
-}
-
-/*
- * For a call that gives up the channel on an error: a signal is none. Each stage has its time.
- */
-static int connect_finish(struct ibchan_channel *channel, struct ibchan_error *error)
-{
-	int err;
-
-	do {
-		err = ibchan_channel_connect_wait(channel, IBCHAN_TIMEOUT_NEVER, error);
-	} while (err == -EINTR);
-	return err;
+	err = outcome(&cmd);
+	reason.value[0] = cmd.out_stage;
+	reason.value[1] = (__u64)(__s64)cmd.out_cm_error;
+	reason.value[2] = (__u64)-err;
+	return error_set(error, err, &reason);
 }
 
 int ibchan_channel_connection(struct ibchan_channel *channel,
@@ -359,8 +455,7 @@ int ibchan_channel_connection(struct ibchan_channel *channel,
 }
 
 int ibchan_builder_connect(const struct ibchan_builder *builder, const char *host,
-			   const char *service,
-			   const struct ibchan_connect_params *params,
+			   const char *service, const struct ibchan_connect_params *params,
 			   struct ibchan_channel **out, struct ibchan_error *error)
 {
 	struct ibchan_prepared *prepared;
@@ -371,8 +466,12 @@ int ibchan_builder_connect(const struct ibchan_builder *builder, const char *hos
 		return err;
 	object_hide(&prepared->channel.object);
 	err = ibchan_prepared_connect(prepared, host, service, params, &channel, error);
-	if (!err)
-		err = connect_finish(channel, error);
+	/* A signal is no reason to give the channel up. Each stage has its time. */
+	if (!err) {
+		do {
+			err = ibchan_channel_connect_wait(channel, IBCHAN_TIMEOUT_NEVER, error);
+		} while (err == -EINTR);
+	}
 	if (err) {
 		ibchan_prepared_destroy(prepared);
 		return err;

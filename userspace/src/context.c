@@ -6,6 +6,7 @@
  * there. The guard page tells: the kernel hands a child a zeroed one.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,12 @@ int context_ioctl(const struct ibchan_context *context, unsigned int command, vo
 	*flags &= ~IBCHAN_ANSWERED;
 	err = ioctl(context->fd, command, arg) < 0 ? -errno : 0;
 	return err || *flags & IBCHAN_ANSWERED ? err : -EBADMSG;
+}
+
+/* For what only the process may do that opened the context: all but queries and destroying. */
+int context_command(const struct ibchan_context *context, unsigned int command, void *arg)
+{
+	return context_check(context) ?: context_ioctl(context, command, arg);
 }
 
 int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submit *cmd)
@@ -79,8 +86,7 @@ void cancel_back(int state)
 int fds_wait(struct pollfd *fds, unsigned int num, __s64 left_ns)
 {
 	struct timespec limit = {
-		.tv_sec = left_ns / NSEC_PER_SEC,
-		.tv_nsec = left_ns % NSEC_PER_SEC,
+		.tv_sec = left_ns / NSEC_PER_SEC, .tv_nsec = left_ns % NSEC_PER_SEC,
 	};
 	int state = cancel_off();
 	int ret = ppoll(fds, num, left_ns < 0 ? NULL : &limit, NULL);
@@ -127,6 +133,12 @@ void edges_forget(int set)
 
 /* For objects that are nothing but memory. */
 void object_release(struct object *object)
+{
+	free(object);
+}
+
+/* The same; tells channels from other objects. */
+void channel_release(struct object *object)
 {
 	free(object);
 }
@@ -178,18 +190,17 @@ static struct object *find(struct ibchan_context *context, __u32 handle)
 	return object;
 }
 
-/* NULL: it has gone, or is of another kind. */
-struct object *object_find(struct ibchan_context *context, __u32 handle,
-			   void (*release)(struct object *object))
+/* NULL: it was closed, or is none of this context. */
+struct ibchan_channel *channel_find(struct ibchan_context *context, __u32 handle)
 {
 	struct object *object;
 
 	pthread_mutex_lock(&context->lock);
 	object = find(context, handle);
-	if (object && object->release != release)
+	if (object && object->release != channel_release)
 		object = NULL;
 	pthread_mutex_unlock(&context->lock);
-	return object;
+	return (struct ibchan_channel *)object;
 }
 
 /*
@@ -275,10 +286,7 @@ void object_free(struct object *object)
  */
 int object_end(const struct object *object, bool *stays)
 {
-	struct ibchan_cmd_destroy cmd = {
-		.size = sizeof(cmd),
-		.handle = object->handle,
-	};
+	struct ibchan_cmd_destroy cmd = { .size = sizeof(cmd), .handle = object->handle };
 	int err;
 
 	*stays = false;
@@ -354,6 +362,23 @@ static int guard_map(struct ibchan_context *context)
 	*page = GUARD_PARENT;
 	context->guard = page;
 	return 0;
+}
+
+/* Returns the descriptor, or a negative errno and the @reason. */
+static int node_open(struct ibchan_reason *reason)
+{
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/dev/ibchan", O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	fd = -errno;
+	*reason = (struct ibchan_reason) {
+		.code = IBCHAN_REASON_NODE,
+		.value = {
+			(__u64)-fd, !syscall(SYS_faccessat, AT_FDCWD, "/sys/module/ibchan", F_OK),
+		},
+	};
+	return fd;
 }
 
 static int context_setup(struct ibchan_context *context, struct ibchan_reason *reason)

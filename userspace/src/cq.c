@@ -31,8 +31,7 @@ static void cq_release(struct object *object)
 
 static int cq_make(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
 {
-	struct ibchan_context *context = cq->object.context;
-	int err = context_check(context) ?: context_ioctl(context, IBCHAN_CMD_CQ_CREATE, cmd);
+	int err = context_command(cq->object.context, IBCHAN_CMD_CQ_CREATE, cmd);
 	bool stays;
 
 	if (err)
@@ -48,23 +47,26 @@ static int cq_make(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
 	return err;
 }
 
-static int create(struct ibchan_device *device, struct ibchan_cmd_cq_create *cmd,
+static int create(struct ibchan_device *device, __u32 flags, __u32 entries, __u32 cq_entries,
 		  struct ibchan_cq **out, struct ibchan_error *error)
 {
+	struct ibchan_cmd_cq_create cmd = {
+		.size = sizeof(cmd),
+		.flags = flags,
+		.device = device->object.handle,
+		.entries = entries ?: IBCHAN_DEFAULT_CQ_ENTRIES,
+		.cq_entries = cq_entries,
+	};
 	struct ibchan_cq *cq = calloc(1, sizeof(*cq));
 	int err = -ENOMEM;
 
-	cmd->size = sizeof(*cmd);
-	cmd->device = device->object.handle;
-	if (!cmd->entries)
-		cmd->entries = IBCHAN_DEFAULT_CQ_ENTRIES;
 	if (cq) {
 		cq->object.context = device->object.context;
-		err = cq_make(cq, cmd);
+		err = cq_make(cq, &cmd);
 	}
 	if (err) {
 		free(cq);
-		return error_set(error, err, &cmd->reason);
+		return error_set(error, err, &cmd.reason);
 	}
 	object_add(&cq->object, device->object.context, cq_release);
 	*out = cq;
@@ -74,19 +76,13 @@ static int create(struct ibchan_device *device, struct ibchan_cmd_cq_create *cmd
 int ibchan_cq_create(struct ibchan_device *device, __u32 entries, __u32 cq_entries,
 		     struct ibchan_cq **cq, struct ibchan_error *error)
 {
-	struct ibchan_cmd_cq_create cmd = { .entries = entries, .cq_entries = cq_entries };
-
-	return create(device, &cmd, cq, error);
+	return create(device, 0, entries, cq_entries, cq, error);
 }
 
 int ibchan_cq_create_solicited(struct ibchan_device *device, __u32 entries, __u32 cq_entries,
 			       struct ibchan_cq **cq, struct ibchan_error *error)
 {
-	struct ibchan_cmd_cq_create cmd = {
-		.flags = IBCHAN_CQ_CREATE_SOLICITED, .entries = entries, .cq_entries = cq_entries,
-	};
-
-	return create(device, &cmd, cq, error);
+	return create(device, IBCHAN_CQ_CREATE_SOLICITED, entries, cq_entries, cq, error);
 }
 
 /* Unlocks and ends a cq that no other code knows any more. */

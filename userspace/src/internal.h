@@ -3,18 +3,16 @@
  * The library's own types.
  *
  * Levels, each calls its own or the ones above it in this list:
- *	text.c code.c	words for errors; no state but a string of each thread
- *	times.c		codes of times; no state
+ *	text.c		words for errors; no state but a string of each thread
  *	context.c	the file, the fork guard, ioctl, destroying
  *	source.c	the list of what ibchan_next() has to ask
  *	device.c memory.c
  *	lock.h lock.c	a mutex; no state
  *	slots.h ring.c	the mapped ring of a cq, and the slots; need cq->lock
  *	cq.c		create, destroy, poll
- *	post.c		work requests -> SUBMIT
- *	channel.c	builder, endpoint, handshake
+ *	post.c		work requests, and how they become a SUBMIT
+ *	channel.c	builder, endpoint, handshake, codes of times
  *	who.c		what happened to a channel, and words for that
- *	address.c	names and forms of IP addresses
  *	connect.c	connecting by address
  *	wait.c		everything that sleeps
  *	listen.c	the answering side
@@ -328,6 +326,7 @@ static inline int context_check(const struct ibchan_context *context)
 
 /* context.c */
 int context_ioctl(const struct ibchan_context *context, unsigned int command, void *arg);
+int context_command(const struct ibchan_context *context, unsigned int command, void *arg);
 int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submit *cmd);
 void fd_close(int fd);
 int cancel_off(void);
@@ -340,8 +339,7 @@ void edges_forget(int set);
 int context_word_fd(struct ibchan_context *context);
 void object_hide(struct object *object);
 bool object_show(struct object *object, __u32 but);
-struct object *object_find(struct ibchan_context *context, __u32 handle,
-			   void (*release)(struct object *object));
+struct ibchan_channel *channel_find(struct ibchan_context *context, __u32 handle);
 void object_happened(struct ibchan_context *context, __u32 handle, __u32 events);
 __u32 object_happenings(struct object *object, __u32 of);
 void object_add(struct object *object, struct ibchan_context *context,
@@ -350,6 +348,7 @@ void object_free(struct object *object);
 int object_end(const struct object *object, bool *stays);
 int object_destroy(struct object *object);
 void object_release(struct object *object);
+void channel_release(struct object *object);
 int error_set(struct ibchan_error *error, int code, const struct ibchan_reason *reason);
 int params_read(void *to, size_t known, const void *from, struct ibchan_reason *reason);
 
@@ -370,23 +369,11 @@ void ring_make_room(struct ibchan_cq *cq);
 
 /* text.c; @text: INET6_ADDRSTRLEN bytes */
 void gid_text(const void *gid, char *text);
-
-/* code.c */
 const char *errno_words(int code);
+const char *name_of(const char * const *names, size_t n, __u64 number);
+#define NAME_OF(names, number)	name_of(names, ARRAY_SIZE(names), number)
 
 /* channel.c */
-struct ibchan_channel *channel_find(struct ibchan_context *context, __u32 handle);
-
-/* connect.c */
-const char *source_words(__u64 code);
-
-/* node.c */
-int node_open(struct ibchan_reason *reason);
-const char *node_words(const struct ibchan_reason *reason);
-const char *node_hint(const struct ibchan_reason *reason);
-
-/* times.c */
-void times_fill(struct ibchan_channel_info *info);
 int ms_of_ns(__s64 ns, __u32 *ms);
 
 /* cq.c */

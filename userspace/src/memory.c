@@ -12,13 +12,9 @@ int ibchan_pd_alloc(struct ibchan_device *device, struct ibchan_pd **out,
 		    struct ibchan_error *error)
 {
 	struct ibchan_context *context = device->object.context;
-	struct ibchan_cmd_pd_alloc cmd = {
-		.size = sizeof(cmd),
-		.device = device->object.handle,
-	};
+	struct ibchan_cmd_pd_alloc cmd = { .size = sizeof(cmd), .device = device->object.handle };
 	struct ibchan_pd *pd = calloc(1, sizeof(*pd));
-	int err = !pd ? -ENOMEM : context_check(context) ?:
-				  context_ioctl(context, IBCHAN_CMD_PD_ALLOC, &cmd);
+	int err = pd ? context_command(context, IBCHAN_CMD_PD_ALLOC, &cmd) : -ENOMEM;
 
 	if (err) {
 		free(pd);
@@ -36,8 +32,8 @@ int ibchan_pd_free(struct ibchan_pd *pd)
 	return pd ? object_destroy(&pd->object) : 0;
 }
 
-/* With an error, the kernel has not registered it. */
-static int mr_keep(struct ibchan_pd *pd, struct ibchan_mr *mr, int err, struct ibchan_mr **out)
+/* @mr is filled in, unless the command failed with @err. */
+static int mr_add(struct ibchan_pd *pd, struct ibchan_mr *mr, int err, struct ibchan_mr **out)
 {
 	if (err) {
 		free(mr);
@@ -54,14 +50,13 @@ int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 	struct ibchan_cmd_mr_reg cmd = { .size = sizeof(cmd), .pd = pd->object.handle };
 	struct ibchan_mr *mr = calloc(1, sizeof(*mr));
 	struct ibchan_mr_params what;
-	int err = !mr ? -ENOMEM : params_read(&what, sizeof(what), params, &cmd.reason) ?:
-				  context_check(pd->object.context);
+	int err = mr ? params_read(&what, sizeof(what), params, &cmd.reason) : -ENOMEM;
 
 	if (!err) {
 		cmd.addr = (uintptr_t)what.addr;
 		cmd.length = what.length;
 		cmd.access = what.access;
-		err = context_ioctl(pd->object.context, IBCHAN_CMD_MR_REG, &cmd);
+		err = context_command(pd->object.context, IBCHAN_CMD_MR_REG, &cmd);
 		*mr = (struct ibchan_mr) {
 			.object.handle = cmd.out_mr,
 			.rkey = cmd.out_rkey,
@@ -71,7 +66,7 @@ int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 			.length = what.length,
 		};
 	}
-	return error_set(error, mr_keep(pd, mr, err, out), &cmd.reason);
+	return error_set(error, mr_add(pd, mr, err, out), &cmd.reason);
 }
 
 int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan_dmabuf_params *params,
@@ -80,8 +75,7 @@ int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan_dmabuf_params
 	struct ibchan_cmd_mr_reg_dmabuf cmd = { .size = sizeof(cmd), .pd = pd->object.handle };
 	struct ibchan_mr *mr = calloc(1, sizeof(*mr));
 	struct ibchan_dmabuf_params what;
-	int err = !mr ? -ENOMEM : params_read(&what, sizeof(what), params, &cmd.reason) ?:
-				  context_check(pd->object.context);
+	int err = mr ? params_read(&what, sizeof(what), params, &cmd.reason) : -ENOMEM;
 
 	if (!err) {
 		cmd.offset = what.offset;
@@ -89,7 +83,7 @@ int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan_dmabuf_params
 		cmd.fd = what.fd;
 		cmd.access = what.access;
 		cmd.reserved = what.reserved;
-		err = context_ioctl(pd->object.context, IBCHAN_CMD_MR_REG_DMABUF, &cmd);
+		err = context_command(pd->object.context, IBCHAN_CMD_MR_REG_DMABUF, &cmd);
 		*mr = (struct ibchan_mr) {
 			.object.handle = cmd.out_mr,
 			.rkey = cmd.out_rkey,
@@ -99,33 +93,29 @@ int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan_dmabuf_params
 			.length = what.length,
 		};
 	}
-	return error_set(error, mr_keep(pd, mr, err, out), &cmd.reason);
+	return error_set(error, mr_add(pd, mr, err, out), &cmd.reason);
+}
+
+static int reg(struct ibchan_pd *pd, void *addr, size_t length, __u32 access,
+	       struct ibchan_mr **mr, struct ibchan_error *error)
+{
+	const struct ibchan_mr_params params = {
+		.size = sizeof(params), .access = access, .addr = addr, .length = length,
+	};
+
+	return ibchan_mr_reg(pd, &params, mr, error);
 }
 
 int ibchan_mr_reg_local(struct ibchan_pd *pd, void *addr, size_t length, struct ibchan_mr **mr,
 			struct ibchan_error *error)
 {
-	const struct ibchan_mr_params params = {
-		.size = sizeof(params),
-		.access = IBCHAN_ACCESS_LOCAL,
-		.addr = addr,
-		.length = length,
-	};
-
-	return ibchan_mr_reg(pd, &params, mr, error);
+	return reg(pd, addr, length, IBCHAN_ACCESS_LOCAL, mr, error);
 }
 
 int ibchan_mr_reg_shared(struct ibchan_pd *pd, void *addr, size_t length, struct ibchan_mr **mr,
 			 struct ibchan_error *error)
 {
-	const struct ibchan_mr_params params = {
-		.size = sizeof(params),
-		.access = IBCHAN_ACCESS_SHARED,
-		.addr = addr,
-		.length = length,
-	};
-
-	return ibchan_mr_reg(pd, &params, mr, error);
+	return reg(pd, addr, length, IBCHAN_ACCESS_SHARED, mr, error);
 }
 
 int ibchan_mr_dereg(struct ibchan_mr *mr)
@@ -148,9 +138,7 @@ int ibchan_mr_remote_region(const struct ibchan_mr *mr, struct ibchan_remote_reg
 	if (!(mr->access & IBCHAN_ACCESS_REMOTE))
 		return -EACCES;
 	*region = (struct ibchan_remote_region) {
-		.addr = mr->remote_addr,
-		.length = mr->length,
-		.rkey = mr->rkey,
+		.addr = mr->remote_addr, .length = mr->length, .rkey = mr->rkey,
 	};
 	return 0;
 }
@@ -160,9 +148,7 @@ ibchan_remote_region_sub_unchecked(const struct ibchan_remote_region *region,
 				   __u64 offset, __u64 length)
 {
 	return (struct ibchan_remote_region) {
-		.addr = region->addr + offset,
-		.length = length,
-		.rkey = region->rkey,
+		.addr = region->addr + offset, .length = length, .rkey = region->rkey,
 	};
 }
 

@@ -21,7 +21,32 @@ const char *ibchan_channel_state_name(__u32 state)
 		[IBCHAN_CHANNEL_CONNECTING] = "connecting",
 	};
 
-	return state < ARRAY_SIZE(names) && names[state] ? names[state] : "unknown";
+	return NAME_OF(names, state);
+}
+
+const char *ibchan_stage_name(__u32 stage)
+{
+	static const char * const names[] = {
+		[IBCHAN_STAGE_NONE] = "not connected by address",
+		[IBCHAN_STAGE_ADDRESS] = "looking for a device that leads to the peer",
+		[IBCHAN_STAGE_ROUTE] = "looking for the way to the peer",
+		[IBCHAN_STAGE_REQUEST] = "asking the peer",
+		[IBCHAN_STAGE_ACCEPT] = "telling the peer that it is accepted",
+		[IBCHAN_STAGE_DONE] = "connected",
+	};
+
+	return NAME_OF(names, stage);
+}
+
+const char *ibchan_history_name(__u32 kind)
+{
+#define HISTORY_NAME(nr, NAME)						\
+	[nr] = #NAME,
+	static const char * const names[] = {
+		IBCHAN_HISTORY_KINDS(HISTORY_NAME)
+	};
+
+	return NAME_OF(names, kind);
 }
 
 int ibchan_channel_text(const struct ibchan_channel_info *info, char *buf, size_t len)
@@ -76,12 +101,6 @@ int ibchan_channel_error_text(const struct ibchan_channel_info *info,
 			ibchan_status_name(error->status), tries, what);
 }
 
-#define HISTORY_NAME(nr, NAME)						\
-	[nr] = #NAME,
-static const char * const kind_names[] = {
-	IBCHAN_HISTORY_KINDS(HISTORY_NAME)
-};
-
 int ibchan_channel_history(struct ibchan_channel *channel, struct ibchan_history_event *events,
 			   __u32 num, struct ibchan_error *error)
 {
@@ -97,53 +116,47 @@ int ibchan_channel_history(struct ibchan_channel *channel, struct ibchan_history
 	return error_set(error, err, NULL) ?: (int)cmd.entry_num;
 }
 
-const char *ibchan_history_name(__u32 kind)
-{
-	return kind < ARRAY_SIZE(kind_names) && kind_names[kind] ? kind_names[kind] :
-								   "unknown";
-}
-
 /* The details that its kind alone has. */
 static int detail_text(const struct ibchan_history_event *event, char *buf, size_t len)
 {
-	unsigned long long value = event->value;
+	const unsigned long long value = event->value;
+	const __u32 detail = event->detail;
 
 	switch (event->kind) {
 	case IBCHAN_HISTORY_BUILT:
-		return snprintf(buf, len, "qpn 0x%x, port %llu, GID index %llu", event->detail,
+		return snprintf(buf, len, "qpn 0x%x, port %llu, GID index %llu", detail,
 				value >> 32, value & UINT32_MAX);
 	case IBCHAN_HISTORY_HANDSHAKE:
-		return snprintf(buf, len, "failed (%s)", ibchan_reason_name(event->detail));
+		return snprintf(buf, len, "failed (%s)", ibchan_reason_name(detail));
 	case IBCHAN_HISTORY_CONNECTED:
-		return snprintf(buf, len, "to qpn 0x%x, mtu %llu", event->detail, value);
+		return snprintf(buf, len, "to qpn 0x%x, mtu %llu", detail, value);
 	case IBCHAN_HISTORY_POST_REFUSED:
-		return snprintf(buf, len, "%s, wr_id %llu", ibchan_reason_name(event->detail),
-				value);
+		return snprintf(buf, len, "%s, wr_id %llu", ibchan_reason_name(detail), value);
 	case IBCHAN_HISTORY_WORK_FAILED:
 		return snprintf(buf, len, "%s with wr_id %llu: %s",
-				ibchan_opcode_name(event->detail >> 16), value,
-				ibchan_status_name(event->detail & 0xffff));
+				ibchan_opcode_name(detail >> 16), value,
+				ibchan_status_name(detail & 0xffff));
 	case IBCHAN_HISTORY_VENDOR_ERROR:
-		return snprintf(buf, len, "0x%x", event->detail);
+		return snprintf(buf, len, "0x%x", detail);
 	case IBCHAN_HISTORY_BROKEN:
 		return snprintf(buf, len, "first failed work %s",
-				event->detail ? ibchan_status_name(event->detail) : "none");
+				detail ? ibchan_status_name(detail) : "none");
 	case IBCHAN_HISTORY_PROBES:
-		return snprintf(buf, len, "%llu sent, %u answered", value, event->detail);
+		return snprintf(buf, len, "%llu sent, %u answered", value, detail);
 	case IBCHAN_HISTORY_ADDRESS:
-		return snprintf(buf, len, "port %llu, GID index %u%s", value, event->detail,
+		return snprintf(buf, len, "port %llu, GID index %u%s", value, detail,
 				event->error ? " has gone" : "");
 	case IBCHAN_HISTORY_PORT:
 		/* By the numbers that the kernel's enum ib_event_type has. */
-		return snprintf(buf, len, "port %u %s", event->detail, value == 9 ? "is active" :
+		return snprintf(buf, len, "port %u %s", detail, value == 9 ? "is active" :
 				value == 10 ? "is down" : "has changed");
 	case IBCHAN_HISTORY_CM:
 		return snprintf(buf, len, "%s%s", event->error ? "failed " : "",
-				ibchan_stage_name(event->detail));
+				ibchan_stage_name(detail));
 	case IBCHAN_HISTORY_DISCONNECTED:
 		return snprintf(buf, len, "by the peer");
 	case IBCHAN_HISTORY_WAY_CHANGED:
-		return snprintf(buf, len, "%s", event->detail ? "from here" : "to the peer");
+		return snprintf(buf, len, "%s", detail ? "from here" : "to the peer");
 	default:
 		return snprintf(buf, len, "-");
 	}
@@ -151,14 +164,12 @@ static int detail_text(const struct ibchan_history_event *event, char *buf, size
 
 int ibchan_history_text(const struct ibchan_history_event *event, char *buf, size_t len)
 {
-	const char *words = event->error ? errno_words((int)event->error) : NULL;
+	const unsigned long long us = event->time_ns / 1000;
 	char detail[160];
 
 	detail_text(event, detail, sizeof(detail));
-	return snprintf(buf, len, "%llu.%06llu #%u %s: %s%s%s",
-			(unsigned long long)(event->time_ns / 1000000000),
-			(unsigned long long)(event->time_ns / 1000 % 1000000),
+	return snprintf(buf, len, "%llu.%06llu #%u %s: %s%s%s", us / 1000000, us % 1000000,
 			event->number, ibchan_history_name(event->kind), detail,
 			event->error ? ": " : "",
-			event->error ? (words ? words : "unknown error") : "");
+			event->error ? errno_words((int)event->error) ?: "unknown error" : "");
 }

@@ -152,8 +152,7 @@ int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns
  * @stage: enum ibchan_stage, see ibchan_stage_name(): the last one that was begun;
  *	IBCHAN_STAGE_NONE: the channel was not connected by address
  * @error: of what ended it, a negative errno; 0: it has not ended
- * @cm_error: the connection manager's result: a positive reject code, or a
- *	negative errno
+ * @cm_error: the connection manager's result: a positive reject code, or a negative errno
  * @length: bytes of @data
  * @local: this side
  * @peer: the other side
