@@ -63,8 +63,8 @@ static void blame_knob(const struct ibchan_builder *builder, struct ibchan_reaso
 		return;
 	device_limits(builder->pd->device, &limits);
 	works = (__u64)limits.max_cqe - OWN_ENTRIES;
-	if (reason->element == IBCHAN_PARAMETER_ENTRIES && reason->value[2] < works)
-		works = reason->value[2];
+	if (reason->element == IBCHAN_PARAMETER_ENTRIES)
+		works = min(works, reason->value[2]);
 	reason->value[1] = 1;
 	if (builder->min_cq_entries >= send + recv) {
 		reason->element = IBCHAN_PARAMETER_CQ_ENTRIES;
@@ -82,23 +82,21 @@ static void blame_knob(const struct ibchan_builder *builder, struct ibchan_reaso
 }
 
 /* As many as can complete there, and the two works by which a channel drains. */
-static int own_cq_create(const struct ibchan_builder *builder,
-			 struct ibchan_cq **cq, struct ibchan_error *error)
+static int own_cq_create(const struct ibchan_builder *builder, struct ibchan_cq **cq,
+			 struct ibchan_error *error)
 {
-	const struct ibchan_params *params = &builder->params;
 	__u64 works = 0;
 	int err;
 
 	if (!builder->send_cq)
-		works += params->max_send_wr;
+		works += builder->params.max_send_wr;
 	if (!builder->recv_cq)
-		works += params->max_recv_wr;
+		works += builder->params.max_recv_wr;
 	if (works < builder->min_cq_entries)
 		works = builder->min_cq_entries;
-	if (works > UINT32_MAX - OWN_ENTRIES)
-		works = UINT32_MAX - OWN_ENTRIES;
-	err = ibchan_cq_create(builder->pd->device, (__u32)works,
-			       (__u32)works + OWN_ENTRIES, cq, error);
+	works = min(works, UINT32_MAX - OWN_ENTRIES);
+	err = ibchan_cq_create(builder->pd->device, (__u32)works, (__u32)works + OWN_ENTRIES, cq,
+			       error);
 	if (err && error)
 		blame_knob(builder, &error->reason);
 	return err;
@@ -144,29 +142,12 @@ static int prepare(const struct ibchan_builder *builder, struct ibchan_prepared 
 	return error_set(error, 0, NULL);
 }
 
-/* Before anybody else knows the channel. */
-static int receives_post(const struct ibchan_builder *builder, struct ibchan_channel *channel,
-			 struct ibchan_error *error)
-{
-	const struct ibchan_initial_receive *receive = builder->receives;
-	struct ibchan_submit_sge sge;
-	struct ibchan_submit_wr wr;
-	int err = 0;
-
-	for (; receive < builder->receives + builder->num_receives && !err; receive++) {
-		sge = ibchan_sge_unchecked(receive->mr, receive->offset, receive->length);
-		wr = ibchan_wr_receive(channel, &sge, 1);
-		wr.wr_id = receive->wr_id;
-		err = ibchan_post(channel->object.context, &wr, 1, NULL, error);
-	}
-	return err;
-}
-
 int ibchan_builder_prepare(const struct ibchan_builder *builder, struct ibchan_prepared **out,
 			   struct ibchan_error *error)
 {
-	struct ibchan_reason reason = { 0 };
+	const struct ibchan_initial_receive *receive;
 	struct ibchan_prepared *prepared = NULL;
+	struct ibchan_reason reason = { 0 };
 	struct ibchan_builder complete;
 	struct ibchan_cq *own_cq = NULL;
 	int err = params_read(&complete, sizeof(complete), builder, &reason);
@@ -186,7 +167,11 @@ int ibchan_builder_prepare(const struct ibchan_builder *builder, struct ibchan_p
 		return err;
 	}
 	prepared->channel.own_cq = own_cq;
-	err = receives_post(&complete, &prepared->channel, error);
+	/* Nobody else knows the channel yet. */
+	for (receive = complete.receives;
+	     !err && receive < complete.receives + complete.num_receives; receive++)
+		err = ibchan_post_receive(&prepared->channel, receive->mr, receive->offset,
+					  receive->length, receive->wr_id, error);
 	if (err)
 		ibchan_prepared_destroy(prepared);
 	else

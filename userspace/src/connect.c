@@ -190,19 +190,9 @@ static __u32 count_of(const struct addrinfo *list, int family)
 	return num;
 }
 
-/* The share of one address in what is left until @end, at most @most milliseconds. */
-static __u32 share_of(__s64 end, __u32 num, __u32 most)
-{
-	__s64 ms = (end - now_ns()) / NSEC_PER_MSEC / num;
-
-	if (ms > most)
-		return most;
-	return ms < 1 ? 1 : (__u32)ms;
-}
-
 /*
- * Each address of the family in turn, for at most @most milliseconds. Returns 0 with *@found, or
- * the error of the first one, with its reason in @cmd.
+ * Each address of the family in turn, for its share of what is left until @end, but at most @most
+ * milliseconds. Returns 0 with *@found, or the error of the first one, with its reason in @cmd.
  */
 static int route_pass(struct ibchan_context *context, const struct addrinfo *list, int family,
 		      __s64 end, __u32 most, const struct addrinfo **found,
@@ -212,9 +202,11 @@ static int route_pass(struct ibchan_context *context, const struct addrinfo *lis
 	__u32 left = count_of(list, family);
 	const struct addrinfo *info;
 	int err, first = 0;
+	__s64 ms;
 
 	for (info = first_of(list, family); info; info = first_of(info->ai_next, family)) {
-		cmd->timeout_ms = share_of(end, left--, most);
+		ms = (end - now_ns()) / NSEC_PER_MSEC / left--;
+		cmd->timeout_ms = ms < 1 ? 1 : (__u32)min(ms, most);
 		address_to_kernel(info->ai_addr, &cmd->peer);
 		err = context_ioctl(context, IBCHAN_CMD_ROUTE_QUERY, cmd);
 		if (!err) {
@@ -231,45 +223,30 @@ static int route_pass(struct ibchan_context *context, const struct addrinfo *lis
 }
 
 /*
+ * Finds the address that a device leads to; *@found is in @list. @source: NULL: as the route says.
+ * @ns: for all of them; 0: IBCHAN_DEFAULT_ADDRESS_MS
+ *
  * Several addresses are looked for in two rounds, so that one that nobody has does not hide those
  * behind it. While others have their turn, the kernel goes on asking for a neighbour.
  */
-static int route_find(struct ibchan_context *context, const struct addrinfo *list,
-		      const char *source, __s64 ns, const struct addrinfo **found,
-		      struct ibchan_cmd_route_query *cmd)
+int route_of_list(struct ibchan_context *context, const struct addrinfo *list, const char *source,
+		  __s64 ns, const struct addrinfo **found, struct ibchan_route *route,
+		  struct ibchan_error *error)
 {
-	int family, err;
-	__s64 end;
+	struct ibchan_cmd_route_query cmd = { .size = sizeof(cmd) };
 	__u32 ms;
+	int err = ms_of_ns(ns, &ms) ?: address_of_source(source, &cmd.source, &cmd.reason);
+	int family;
+	__s64 end;
 
-	*cmd = (struct ibchan_cmd_route_query) { .size = sizeof(*cmd) };
-	err = ms_of_ns(ns, &ms);
-	if (!err)
-		err = address_of_source(source, &cmd->source, &cmd->reason);
 	if (err)
-		return err;
+		return error_set(error, err, &cmd.reason);
 	end = now_ns() + (ms ? ms : IBCHAN_DEFAULT_ADDRESS_MS) * NSEC_PER_MSEC;
 	/* Where none is of the source's family, the kernel says what is wrong with that. */
-	family = first_of(list, cmd->source.family) ? cmd->source.family : AF_UNSPEC;
-	if (count_of(list, family) > 1) {
-		err = route_pass(context, list, family, end, FIRST_LOOK_MS, found, cmd);
-		if (!err)
-			return 0;
-	}
-	return route_pass(context, list, family, end, IBCHAN_MAX_STAGE_MS, found, cmd);
-}
-
-/*
- * Finds the address that a device leads to; *@found is in @list. @source: NULL: as the route says.
- * @ns: for all of them; 0: IBCHAN_DEFAULT_ADDRESS_MS
- */
-int route_of_list(struct ibchan_context *context, const struct addrinfo *list,
-		  const char *source, __s64 ns, const struct addrinfo **found,
-		  struct ibchan_route *route, struct ibchan_error *error)
-{
-	struct ibchan_cmd_route_query cmd;
-	int err = route_find(context, list, source, ns, found, &cmd);
-
+	family = first_of(list, cmd.source.family) ? cmd.source.family : AF_UNSPEC;
+	if (count_of(list, family) < 2 ||
+	    route_pass(context, list, family, end, FIRST_LOOK_MS, found, &cmd))
+		err = route_pass(context, list, family, end, IBCHAN_MAX_STAGE_MS, found, &cmd);
 	if (err)
 		return error_set(error, err, &cmd.reason);
 	memset(route, 0, sizeof(*route));
@@ -347,13 +324,10 @@ int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *lis
 	};
 	int err = context_check(context) ?: ms_of_ns(with->address_ns, &cmd.address_ms) ?:
 		  ms_of_ns(with->route_ns, &cmd.route_ms) ?:
-		  ms_of_ns(with->connect_ns, &cmd.connect_ms);
+		  ms_of_ns(with->connect_ns, &cmd.connect_ms) ?:
+		  address_of_source(with->source, &cmd.source, &cmd.reason) ?:
+		  connect_data(with->data, with->length, cmd.data, &cmd.data_length, &cmd.reason);
 
-	if (!err)
-		err = address_of_source(with->source, &cmd.source, &cmd.reason);
-	if (!err)
-		err = connect_data(with->data, with->length, cmd.data, &cmd.data_length,
-				   &cmd.reason);
 	if (err)
 		return error_set(error, err, &cmd.reason);
 	cmd.num_others = peers_to_kernel(list, cmd.source.family, &cmd.peer, cmd.others);
@@ -370,12 +344,10 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host, 
 	struct ibchan_connect_params with;
 	struct ibchan_reason reason = { 0 };
 	struct addrinfo *list;
-	int err = context_check(prepared->channel.object.context);
+	int err = context_check(prepared->channel.object.context) ?:
+		  connect_params_read(params, &with, &reason) ?:
+		  address_find(host, service, false, &list, &reason);
 
-	if (!err)
-		err = connect_params_read(params, &with, &reason);
-	if (!err)
-		err = address_find(host, service, false, &list, &reason);
 	if (err)
 		return error_set(error, err, &reason);
 	err = connect_to_list(prepared, list, &with, out, error);

@@ -154,29 +154,21 @@ static bool name_work(struct ibchan_cq *cq, __u64 *wr_id)
 	return slot;
 }
 
-/* By one of the queues in the list. */
-static bool is_named(struct object *object, __u64 *wr_id)
-{
-	for (; object; object = object->next) {
-		struct ibchan_cq *cq = (struct ibchan_cq *)object;
-
-		if (object->release == cq_release && name_work(cq, wr_id))
-			return true;
-	}
-	return false;
-}
-
 /*
  * The caller's name of the work that the kernel names. The work may have completed
  * since: then its slot still tells, unless a later work has it already.
  */
 __u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id)
 {
+	struct object *object;
+	bool named = false;
 	__u32 i;
 
 	pthread_mutex_lock(&context->lock);
-	for (i = 0; i < OBJECT_PLACES && !is_named(context->objects[i], &wr_id); i++)
-		continue;
+	for (i = 0; i < OBJECT_PLACES && !named; i++)
+		for (object = context->objects[i]; object && !named; object = object->next)
+			named = object->release == cq_release &&
+				name_work((struct ibchan_cq *)object, &wr_id);
 	pthread_mutex_unlock(&context->lock);
 	return wr_id;
 }

@@ -7,7 +7,7 @@
  *	context.c	the file, the fork guard, ioctl, destroying
  *	source.c	the list of what ibchan_next() has to ask
  *	device.c memory.c
- *	lock.h lock.c	a mutex; no state
+ *	lock.c		a mutex; no state
  *	slots.h ring.c	the mapped ring of a cq, and the slots; need cq->lock
  *	cq.c		create, destroy, poll
  *	post.c		work requests, and how they become a SUBMIT
@@ -32,8 +32,6 @@
 
 #include <ibchan.h>
 
-#include "lock.h"
-
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define ATTRIBUTE(name, ...)	__attribute__((name(__VA_ARGS__)))
 #define __printf(string, first)	ATTRIBUTE(format, printf, string, first)
@@ -49,97 +47,94 @@
 
 struct ibchan_happening;
 
+/*
+ * A mutex for what each post and each completion locks, inline where no thread waits: of
+ * pthread's, a pair of calls costs 50 instructions more, a twentieth of what a post
+ * costs altogether. One that is all zero is free.
+ */
+struct lock {
+	int state;	/* LOCK_* */
+};
+
+enum {
+	LOCK_FREE,
+	LOCK_HELD,
+	LOCK_AWAITED,	/* held; the holder wakes a thread when it gives the lock back */
+};
+
+/*
+ * The thread sanitizer of a program knows pthread's mutexes, and what they order. It has to
+ * be told of the ones here.
+ */
+#pragma weak __tsan_acquire
+#pragma weak __tsan_release
+void __tsan_acquire(void *addr);
+void __tsan_release(void *addr);
+
 /* A file has 16384 objects at most, unless an administrator wants more. */
 #define OBJECT_PLACES	256
 
-/**
- * struct source - a channel, a listener, a cq or a server, which can tell of a happening
- * @tell: asks it, and returns enum told; one thread at a time does; set before it is added
- * @fd: its descriptor; only the thread that asks uses this and the next two
- * @is_watched: @fd is in the set of happenings
- * @is_deaf: @fd has nothing to tell any more, and is not watched again
- * @next: of those to be asked; this and all below under the happenings' lock
- * @link: the pointer to it
- * @is_listed: it is to be asked
- * @is_known: it was listed once
- * @is_gone: it is closed, and not listed any more
- */
+/* A channel, a listener, a cq or a server, which can tell of a happening. */
 struct source {
+	/* asks it, and returns enum told; one thread at a time does; set before it is added */
 	int (*tell)(struct source *source, struct ibchan_happening *happening);
+	/* its descriptor; only the thread that asks uses this and the next two */
 	int fd;
-	bool is_watched;
-	bool is_deaf;
+	bool is_watched;	/* @fd is in the set of happenings */
+	bool is_deaf;		/* @fd has nothing to tell any more, and is not watched again */
+	/* of those to be asked; this and all below under the happenings' lock */
 	struct source *next;
-	struct source **link;
-	bool is_listed;
-	bool is_known;
-	bool is_gone;
+	struct source **link;	/* the pointer to it */
+	bool is_listed;		/* it is to be asked */
+	bool is_known;		/* it was listed once */
+	bool is_gone;		/* it is closed, and not listed any more */
 };
 
-/**
- * struct happenings - the sources that ibchan_next() of a context has to ask
- * @asking: held by the thread that asks sources; taken before any lock of an object
- * @round: of the sources that are listed, those that come before the next look at descriptors; of
- *	who asks
- * @epoll_fd: the set of all descriptors, or -1; immutable once it is there
- * @lock: guards the rest; behind it no other lock is taken
- * @event_fd: in that set, readable while a source is listed
- * @is_raised: it is
- * @is_asking: a thread is asking, and shows by @event_fd what it leaves
- * @first: the source that is asked next
- * @last: the one that is asked last
- * @num: sources that are listed
- */
+/* The sources that ibchan_next() of a context has to ask. */
 struct happenings {
+	/* held by the thread that asks sources; taken before any lock of an object */
 	struct lock asking;
+	/*
+	 * of the sources that are listed, those that come before the next look at descriptors; of
+	 * who asks
+	 */
 	unsigned int round;
-	int epoll_fd;
-	struct lock lock;
-	int event_fd;
-	bool is_raised;
-	bool is_asking;
-	struct source *first;
-	struct source *last;
-	unsigned int num;
+	int epoll_fd;		/* the set of all descriptors, or -1; immutable once it is there */
+	struct lock lock;	/* guards the rest; behind it no other lock is taken */
+	int event_fd;		/* in that set, readable while a source is listed */
+	bool is_raised;		/* it is */
+	bool is_asking;		/* a thread is asking, and shows by @event_fd what it leaves */
+	struct source *first;	/* the source that is asked next */
+	struct source *last;	/* the one that is asked last */
+	unsigned int num;	/* sources that are listed */
 };
 
-/**
- * struct object - the beginning of every handle of the interface
- * @context: immutable
- * @release: frees the memory; the kernel's object is gone or the parent's
- * @handle: in the kernel; immutable
- * @hidden: no event of it is told; under the context's lock
- * @happened: IBCHAN_EVENT_* that were taken and not told; under that lock
- * @known: of them, what its owner knows anyway; under that lock
- * @next: of the objects whose handles share a place in the context; under its lock
- * @link: the pointer to it; under its lock
- */
+/* The beginning of every handle of the interface. */
 struct object {
-	struct ibchan_context *context;
+	struct ibchan_context *context;		/* immutable */
+	/* frees the memory; the kernel's object is gone or the parent's */
 	void (*release)(struct object *object);
-	__u32 handle;
+	__u32 handle;				/* in the kernel; immutable */
+	/* no event of it is told; under the context's lock */
 	bool hidden;
+	/* IBCHAN_EVENT_* that were taken and not told; under that lock */
 	__u32 happened;
+	/* of them, what its owner knows anyway; under that lock */
 	__u32 known;
+	/* of the objects whose handles share a place in the context; under its lock */
 	struct object *next;
-	struct object **link;
+	struct object **link;			/* the pointer to it; under its lock */
 };
 
-/**
- * struct ibchan_context - one open file
- * @guard: a page that is all zero in a child, so that a fork is noticed
- * @fd: the file
- * @word_fd: eventfd, written when an event of a hidden object was taken, or -1
- * @lock: guards @objects and @word_fd
- * @objects: all that closing has to free, by handle
- * @happenings: see struct happenings
- */
+/* One open file. */
 struct ibchan_context {
+	/* a page that is all zero in a child, so that a fork is noticed */
 	__u32 *guard;
 	int fd;
+	/* eventfd, written when an event of a hidden object was taken, or -1 */
 	int word_fd;
-	pthread_mutex_t lock;
-	struct object *objects[OBJECT_PLACES];
+	pthread_mutex_t lock;			/* guards @objects and @word_fd */
+	struct object *objects[OBJECT_PLACES];	/* all that closing has to free, by handle */
 	struct happenings happenings;
 };
 
@@ -174,116 +169,79 @@ struct ibchan_mr {
 /* Ends a list of slots. */
 #define SLOT_NONE	0xffffffffU
 
-/**
- * struct slot - a work from its post until its owner fetches the completion
- * @wr_id: the caller's
- * @channel: NULL once it was closed
- * @next: in the list of free slots, or of the stale ones
- * @state: enum slot_state
- * @generation: of the works that had this slot, the how manieth this is
- * @cqe: from SLOT_DONE on
+/*
+ * A work from its post until its owner fetches the completion.
  *
  * The kernel sees another wr_id: see slot_wr_id(). Works that are polled for have no slot.
  */
 struct slot {
-	__u64 wr_id;
-	struct ibchan_channel *channel;
-	__u32 next;
-	__u32 state;
+	__u64 wr_id;			/* the caller's */
+	struct ibchan_channel *channel;	/* NULL once it was closed */
+	__u32 next;			/* in the list of free slots, or of the stale ones */
+	__u32 state;			/* enum slot_state */
+	/* of the works that had this slot, the how manieth this is */
 	__u64 generation;
-	struct ibchan_cqe cqe;
+	struct ibchan_cqe cqe;		/* from SLOT_DONE on */
 };
 
-/**
- * enum slot_state - where a work is
- * @SLOT_FREE: nowhere
- * @SLOT_KEPT: in flight; its completion is for the holder of its ticket
- * @SLOT_LEFT: in flight, and its owner waits no longer: its completion is for any poll
- * @SLOT_DONE: complete, for the holder of its ticket
- * @SLOT_STALE: the same, but its channel was closed, so that another work may take the slot
- */
+/* Where a work is. */
 enum slot_state {
-	SLOT_FREE,
-	SLOT_KEPT,
+	SLOT_FREE,	/* nowhere */
+	SLOT_KEPT,	/* in flight; its completion is for the holder of its ticket */
+	/* in flight, and its owner waits no longer: its completion is for any poll */
 	SLOT_LEFT,
-	SLOT_DONE,
+	SLOT_DONE,	/* complete, for the holder of its ticket */
+	/* the same, but its channel was closed, so that another work may take the slot */
 	SLOT_STALE,
 };
 
-/**
- * struct ticket - the owner's reference to a kept work
- * @cq: where it completes
- * @index: of its slot
- * @generation: of its slot; another one there means another work
+/*
+ * The owner's reference to a kept work.
  *
  * Nothing points from a slot to its owner: a thread that jumps out of a blocking call, or
  * out of the block where a pending work lives, leaves a slot behind, and no more.
  */
 struct ticket {
-	struct ibchan_cq *cq;
-	__u32 index;
-	__u64 generation;
+	struct ibchan_cq *cq;	/* where it completes */
+	__u32 index;		/* of its slot */
+	__u64 generation;	/* of its slot; another one there means another work */
 };
 
-/**
- * struct ring_map - the kernel's ring in our memory; immutable but for *@head
- * @base: start of the mapping
- * @size: bytes of it
- * @tail: the kernel advances it
- * @head: we do, under the cq's lock
- * @cqes: the first entry; between head and tail the entries are ours
- * @entry_size: bytes from one to the next
- * @entries: a power of two
- */
+/* The kernel's ring in our memory; immutable but for *@head. */
 struct ring_map {
-	void *base;
-	size_t size;
-	const __u32 *tail;
-	__u32 *head;
-	unsigned char *cqes;
-	__u32 entry_size;
-	__u32 entries;
+	void *base;		/* start of the mapping */
+	size_t size;		/* bytes of it */
+	const __u32 *tail;	/* the kernel advances it */
+	__u32 *head;		/* we do, under the cq's lock */
+	unsigned char *cqes;	/* the first entry; between head and tail the entries are ours */
+	__u32 entry_size;	/* bytes from one to the next */
+	__u32 entries;		/* a power of two */
 };
 
-/**
- * struct ibchan_cq - completion queue
- * @object: see struct object
- * @source: of completions, for ibchan_next()
- * @fd: the kernel's descriptor; immutable
- * @ring: see struct ring_map
- * @lock: guards all below, and reading the ring
- * @head: entries taken out of the ring; *@ring.head follows
- * @sorted: in the entries before it no kept work's completion is left
- * @slots: as many as the ring has entries
- * @used: of them that have ever been; the others have no content
- * @free: list of free slots
- * @tag: random; wr_ids of kept works, as the kernel sees them, begin with it
- * @stale_first: oldest slot that is SLOT_STALE
- * @stale_last: youngest
- * @kept: tickets that were not taken back, of stale slots, too
- * @closed: only the holders of tickets know it any more
- * @is_watched: ibchan_cq_fd() was called
+/*
+ * Completion queue.
  *
  * A cq that is destroyed while a ticket is out stays as a shell without a ring, so that the ticket
  * still means something, until the last ticket is taken back or the context is closed.
  */
 struct ibchan_cq {
 	struct object object;
-	struct source source;
-	int fd;
+	struct source source;	/* of completions, for ibchan_next() */
+	int fd;			/* the kernel's descriptor; immutable */
 	struct ring_map ring;
-	struct lock lock;
-	__u32 head;
-	__u32 sorted;
-	struct slot *slots;
-	__u32 used;
-	__u32 free;
+	struct lock lock;	/* guards all below, and reading the ring */
+	__u32 head;		/* entries taken out of the ring; *@ring.head follows */
+	__u32 sorted;		/* in the entries before it no kept work's completion is left */
+	struct slot *slots;	/* as many as the ring has entries */
+	__u32 used;		/* of them that have ever been; the others have no content */
+	__u32 free;		/* list of free slots */
+	/* random; wr_ids of kept works, as the kernel sees them, begin with it */
 	__u64 tag;
-	__u32 stale_first;
-	__u32 stale_last;
-	__u32 kept;
-	int closed;
-	bool is_watched;
+	__u32 stale_first;	/* oldest slot that is SLOT_STALE */
+	__u32 stale_last;	/* youngest */
+	__u32 kept;		/* tickets that were not taken back, of stale slots, too */
+	int closed;		/* only the holders of tickets know it any more */
+	bool is_watched;	/* ibchan_cq_fd() was called */
 };
 
 struct messages;
@@ -382,6 +340,37 @@ void cq_close(struct ibchan_cq *cq);
 void unlock_last(struct ibchan_cq *cq);
 __u64 callers_wr_id(struct ibchan_context *context, __u64 wr_id);
 
+/* lock.c */
+struct deadline;
+void lock_wait(struct lock *lock);
+void lock_wake(struct lock *lock);
+/* 0; -ETIMEDOUT; -EINTR: a signal came. For a lock that is held in a sleep. */
+int lock_take_until(struct lock *lock, const struct deadline *deadline);
+
 #pragma GCC visibility pop
+
+static inline bool lock_try(struct lock *lock)
+{
+	int state = LOCK_FREE;
+
+	return __atomic_compare_exchange_n(&lock->state, &state, LOCK_HELD, false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static inline void lock_take(struct lock *lock)
+{
+	if (!lock_try(lock))
+		lock_wait(lock);
+	if (__tsan_acquire)
+		__tsan_acquire(lock);
+}
+
+static inline void lock_give(struct lock *lock)
+{
+	if (__tsan_release)
+		__tsan_release(lock);
+	if (__atomic_exchange_n(&lock->state, LOCK_FREE, __ATOMIC_RELEASE) == LOCK_AWAITED)
+		lock_wake(lock);
+}
 
 #endif /* _LIBIBCHAN_INTERNAL_H */

@@ -2,11 +2,9 @@
 /* The part of a lock that is rare: another thread has it. */
 #include <errno.h>
 #include <linux/futex.h>
-#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lock.h"
 #include "wait.h"
 
 /* How often to look before sleeping: the holder needs some hundred instructions. */

@@ -187,8 +187,9 @@ int ibchan_sge_checked(const struct ibchan_mr *mr, __u64 offset, __u64 length,
 }
 
 /* More elements than the contract can count are as good as the most that it can. */
-static struct ibchan_submit_wr make(struct ibchan_channel *channel, __u8 opcode,
-				    const struct ibchan_submit_sge *sges, __u32 num_sge)
+static inline struct ibchan_submit_wr make(struct ibchan_channel *channel, __u8 opcode,
+					   const struct ibchan_submit_sge *sges, __u32 num_sge,
+					   const struct ibchan_remote_region *remote)
 {
 	struct ibchan_submit_wr wr = {
 		.channel = channel->object.handle,
@@ -200,45 +201,38 @@ static struct ibchan_submit_wr make(struct ibchan_channel *channel, __u8 opcode,
 		wr.sge = *sges;
 	else if (num_sge)
 		wr.sges = (uintptr_t)sges;
-	return wr;
-}
-
-static struct ibchan_submit_wr make_remote(struct ibchan_channel *channel, __u8 opcode,
-					   const struct ibchan_submit_sge *sges, __u32 num_sge,
-					   const struct ibchan_remote_region *remote)
-{
-	struct ibchan_submit_wr wr = make(channel, opcode, sges, num_sge);
-
-	wr.remote_addr = remote->addr;
-	wr.rkey = remote->rkey;
-	wr.remote_length = remote->length;
+	if (remote) {
+		wr.remote_addr = remote->addr;
+		wr.rkey = remote->rkey;
+		wr.remote_length = remote->length;
+	}
 	return wr;
 }
 
 struct ibchan_submit_wr ibchan_wr_send(struct ibchan_channel *channel,
 				       const struct ibchan_submit_sge *sges, __u32 num_sge)
 {
-	return make(channel, IBCHAN_OP_SEND, sges, num_sge);
+	return make(channel, IBCHAN_OP_SEND, sges, num_sge, NULL);
 }
 
 struct ibchan_submit_wr ibchan_wr_receive(struct ibchan_channel *channel,
 					  const struct ibchan_submit_sge *sges, __u32 num_sge)
 {
-	return make(channel, IBCHAN_OP_RECV, sges, num_sge);
+	return make(channel, IBCHAN_OP_RECV, sges, num_sge, NULL);
 }
 
 struct ibchan_submit_wr ibchan_wr_write(struct ibchan_channel *channel,
 					const struct ibchan_submit_sge *sges, __u32 num_sge,
 					const struct ibchan_remote_region *remote)
 {
-	return make_remote(channel, IBCHAN_OP_WRITE, sges, num_sge, remote);
+	return make(channel, IBCHAN_OP_WRITE, sges, num_sge, remote);
 }
 
 struct ibchan_submit_wr ibchan_wr_read(struct ibchan_channel *channel,
 				       const struct ibchan_submit_sge *sges, __u32 num_sge,
 				       const struct ibchan_remote_region *remote)
 {
-	return make_remote(channel, IBCHAN_OP_READ, sges, num_sge, remote);
+	return make(channel, IBCHAN_OP_READ, sges, num_sge, remote);
 }
 
 /*
@@ -250,7 +244,7 @@ struct ibchan_submit_wr ibchan_wr_compare_swap(struct ibchan_channel *channel,
 					       const struct ibchan_remote_region *remote,
 					       __u64 compare, __u64 swap)
 {
-	struct ibchan_submit_wr wr = make_remote(channel, IBCHAN_OP_COMPARE_SWAP, sge, 1, remote);
+	struct ibchan_submit_wr wr = make(channel, IBCHAN_OP_COMPARE_SWAP, sge, 1, remote);
 
 	if (remote->length < sizeof(__u64))
 		wr.remote_addr |= 1;
@@ -263,7 +257,7 @@ struct ibchan_submit_wr ibchan_wr_fetch_add(struct ibchan_channel *channel,
 					    const struct ibchan_submit_sge *sge,
 					    const struct ibchan_remote_region *remote, __u64 add)
 {
-	struct ibchan_submit_wr wr = make_remote(channel, IBCHAN_OP_FETCH_ADD, sge, 1, remote);
+	struct ibchan_submit_wr wr = make(channel, IBCHAN_OP_FETCH_ADD, sge, 1, remote);
 
 	wr.operand = add;
 	return wr;

@@ -43,18 +43,6 @@ static bool ring_fits(const struct ibchan_ring *layout, size_t size)
 /* The bits of a slot's number: a ring has 32 Ki entries. */
 #define INDEX_BITS	16
 
-/* A program that takes its wr_ids from anywhere but here meets one of a slot's once in 2^48. */
-static __u64 make_tag(const struct ibchan_cq *cq)
-{
-	__u64 tag = 0;
-
-	/* getrandom() of the C library ends a thread that was cancelled. */
-	syscall(SYS_getrandom, &tag, sizeof(tag), GRND_NONBLOCK);
-	/* Each queue has another one. */
-	tag ^= cq->object.handle * 0x9e3779b97f4a7c15ULL;
-	return tag << INDEX_BITS;
-}
-
 void ring_unmap(struct ibchan_cq *cq)
 {
 	munmap(cq->ring.base, cq->ring.size);
@@ -96,7 +84,13 @@ int ring_map(struct ibchan_cq *cq, size_t size)
 	cq->free = SLOT_NONE;
 	cq->stale_first = SLOT_NONE;
 	cq->stale_last = SLOT_NONE;
-	cq->tag = make_tag(cq);
+	/*
+	 * A program that takes its wr_ids from anywhere but here meets one of a slot's once in
+	 * 2^48. getrandom() of the C library ends a thread that was cancelled. Each queue has
+	 * another tag.
+	 */
+	syscall(SYS_getrandom, &cq->tag, sizeof(cq->tag), GRND_NONBLOCK);
+	cq->tag = (cq->tag ^ cq->object.handle * 0x9e3779b97f4a7c15ULL) << INDEX_BITS;
 	return 0;
 }
 

@@ -5,14 +5,10 @@
 
 #include "internal.h"
 
-/**
- * struct deadline - the end of a call's time
- * @timeout_ns: the caller's; IBCHAN_TIMEOUT_NEVER: no end
- * @end_ns: on the monotonic clock; not used without an end
- */
+/* The end of a call's time. */
 struct deadline {
-	__s64 timeout_ns;
-	__s64 end_ns;
+	__s64 timeout_ns;	/* the caller's; IBCHAN_TIMEOUT_NEVER: no end */
+	__s64 end_ns;		/* on the monotonic clock; not used without an end */
 };
 
 #pragma GCC visibility push(hidden)
