@@ -24,8 +24,7 @@ struct ibchan_initial_receive {
 /**
  * struct ibchan_builder - the objects and settings that make a channel
  * @size: sizeof(struct ibchan_builder)
- * @min_cq_entries: entries of the channel's own cq, at least; it has as many as the
- *	channel's works that complete there need, in any case
+ * @min_cq_entries: entries of the channel's own cq, if its works do not need more of them anyhow
  * @pd: protection domain of the memory that it will use
  * @send_cq: where sends, writes, reads and atomics complete; NULL: in one of the channel's own
  * @recv_cq: where receives complete; may be the same; NULL: in the channel's own,
@@ -36,7 +35,7 @@ struct ibchan_initial_receive {
  *	hour; 0: 10 s; IBCHAN_TIMEOUT_NEVER: when a work fails, if ever
  * @params: every knob; see struct ibchan_params, and ibchan_builder_init() for the defaults
  *
- * Start with ibchan_builder_init(), change what you like, use it as often as you like.
+ * Start with ibchan_builder_init(). A builder may be used as often as you like.
  *
  * For a channel by endpoints a @keepalive_ns of 0 begins when the first work of this side has
  * completed. linux/ibchan_options.h says how the peer is asked, and what slows it down.
@@ -71,35 +70,18 @@ void ibchan_builder_init_size(struct ibchan_builder *builder, size_t size, struc
  * @pd: protection domain
  * @cq: for both directions; NULL: one of the channel's own
  *
- * They are:
+ * struct ibchan_params says what each of its members means, and its range. The defaults are:
  *
- *	min_cq_entries	0: as many as the channel needs
- *	keepalive_ns	0: 10 s
- *	access		IBCHAN_ACCESS_SHARED: the peer may read and write the
- *			regions of @pd that were registered for it
- *	max_send_wr	16 sends, writes, reads and atomics in flight
- *	max_recv_wr	16 receives in flight
- *	max_send_sge	IBCHAN_AUTO: 16 elements of one, or as many as the device can
- *			if those are less (siw: 6)
- *	max_recv_sge	IBCHAN_AUTO: the same for receives
+ *	access		IBCHAN_ACCESS_SHARED: the peer may use what @pd has registered for it
+ *	max_send_wr	16, as max_recv_wr
+ *	max_send_sge	IBCHAN_AUTO: 16, or as many as the device can (siw: 6); as max_recv_sge
  *	rnr_retries	7: a message waits for the peer's receive as long as it takes
- *			(0 to 6: so often it is sent again, then the channel breaks)
- *	ack_retries	6 (0 to 7)
- *	min_rnr_timer	16: 2.56 ms (0 to 31; see ibchan_rnr_timer_from_ns())
- *	ack_timeout	IBCHAN_AUTO: by address what the connection manager computes of
- *			the path and the devices, by endpoints 17: 537 ms (or 0 to 31;
- *			see ibchan_ack_timeout_from_ns())
- *	mtu		0: as much as the addresses of both sides can, by their ports and
- *			network devices (or 256 to 4096: at most)
- *	send_psn	IBCHAN_AUTO: random (or 24 bits)
- *	recv_psn	IBCHAN_AUTO: the one in the peer's endpoint (or 24 bits)
- *	port		0: the first active one
- *	gid_index	IBCHAN_AUTO: by rule; IBCHAN_AUTO_IPV4, IBCHAN_AUTO_IPV6: the
- *			same for one family
- *	max_rd_atomic	IBCHAN_AUTO: as many as both devices can
- *	traffic_class	0 (to 255)
- *	service_level	0 (to 15)
- *	max_inline_data	0 bytes
+ *	ack_retries	6
+ *	min_rnr_timer	16: 2.56 ms; see ibchan_rnr_timer_from_ns()
+ *	ack_timeout	IBCHAN_AUTO: by endpoints 17: 537 ms; see ibchan_ack_timeout_from_ns()
+ *	send_psn	IBCHAN_AUTO, as recv_psn, gid_index and max_rd_atomic
+ *
+ * All else is 0.
  */
 static inline void ibchan_builder_init(struct ibchan_builder *builder, struct ibchan_pd *pd,
 				       struct ibchan_cq *cq)
@@ -139,10 +121,9 @@ void ibchan_prepared_endpoint(const struct ibchan_prepared *prepared,
  * ibchan_prepared_channel() - for receives before there is a peer
  * @prepared: the prepared channel
  *
- * The peer's first messages find them, however early they come. The channel takes nothing
- * else yet. It is the same that connecting hands out later.
+ * The peer's first messages find them, however early they come. It takes nothing else yet.
  *
- * Return: the channel; it lives as long as @prepared, or what becomes of that.
+ * Return: the channel that connecting hands out later; it lives as long as @prepared until then.
  */
 struct ibchan_channel *ibchan_prepared_channel(struct ibchan_prepared *prepared);
 
@@ -233,11 +214,10 @@ int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint, const void *byt
 
 /**
  * struct ibchan_channel_info - how a channel fares
- * @state: enum ibchan_channel_state; ibchan_channel_state_name() puts it into a word
+ * @state: enum ibchan_channel_state
  * @error: the first error as a negative errno, 0 while there is none
  * @status: enum ibchan_status of the work that failed first
- * @failed_opcode: IBCHAN_OP_* of that work; IBCHAN_FACTS_NO_OPCODE: none has failed, which
- *	flushed ones do not count as
+ * @failed_opcode: IBCHAN_OP_* of that work; IBCHAN_FACTS_NO_OPCODE: none has failed but by a flush
  * @failed_vendor_err: the device's own code for @status
  * @peer_qpn: the peer's queue pair number; 0: there is no peer yet
  * @failed_wr_id: of the work that failed first, as its request said
@@ -250,8 +230,7 @@ int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint, const void *byt
  * @age_ns: since it was connected; 0: it was not
  * @keepalive_ns: in effect, see struct ibchan_builder
  * @notice_ns: in which a silent peer is noticed; 0: not at all
- * @ack_timeout_ns: until a message that nobody has answered is sent again;
- *	IBCHAN_TIMEOUT_NEVER: it is not
+ * @ack_timeout_ns: until a message without an answer is sent again; IBCHAN_TIMEOUT_NEVER: it is not
  * @rnr_timer_ns: how long the peer is told to wait when its message met no receive
  * @worst_case_ns: until a message that nobody ever answers has failed, at most: devices may take
  *	four times @ack_timeout_ns for each try; IBCHAN_TIMEOUT_NEVER: it does not, or need not (7
@@ -260,9 +239,8 @@ int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint, const void *byt
  * @endpoint: of this side
  * @reserved: 0
  *
- * The retries of @params were given to the device when the channel was connected, and the times:
- * the one that the peer is told to wait before anything could arrive, the others before anything
- * could be sent.
+ * The device got the retries and times of @params when the channel was connected: the time that
+ * the peer is told to wait before anything could arrive, the rest before anything could be sent.
  */
 struct ibchan_channel_info {
 	__u32 state;
@@ -315,7 +293,7 @@ const char *ibchan_channel_state_name(__u32 state);
  * @len: bytes of @buf
  *
  * One line without a newline, for example "rxe0 port 1 (10.77.0.1) to 10.77.0.2 qpn 0x12, 3.2 s
- * old". Addresses are IPv4 or IPv6 ones where a GID is one. 256 bytes are always enough.
+ * old". 256 bytes are always enough.
  *
  * Return: the length of the whole text without its NUL, as snprintf() does.
  */
@@ -382,11 +360,8 @@ void *ibchan_channel_priv(const struct ibchan_channel *channel);
  * ibchan_channel_break() - end a channel's traffic
  * @channel: connected or broken
  *
- * It takes no more work; works in flight complete with WR_FLUSH_ERR unless
- * they had been done. Breaking twice is fine.
- *
- * Async-signal-safe: a handler may call it, whatever it has interrupted, and a blocking
- * call on the channel then returns; errno is left as it was.
+ * It takes no more work; works in flight complete with WR_FLUSH_ERR unless they had been done, and
+ * blocking calls on it return. Breaking twice is fine. Async-signal-safe; errno is left as it was.
  *
  * Buffers: those of the works in flight stay the device's until their completions were handed out.
  *

@@ -35,8 +35,7 @@ struct ibchan_route {
  * @context: open
  * @host: name or IP address
  * @service: name or number of a port; NULL: none
- * @source: IP address of this host to start from; NULL: as the route says, which is one outside
- *	of all VRFs
+ * @source: IP address of this host to start from; NULL: as a route outside of all VRFs says
  * @route: where to put the answer
  * @error: details; NULL is fine
  *
@@ -59,8 +58,7 @@ int ibchan_route_query(struct ibchan_context *context, const char *host, const c
  * ibchan_device_open_for() - hold the device that leads to a peer
  * @context: open
  * @host: name or IP address
- * @source: IP address of this host to start from, the one to connect from later; NULL: as the
- *	route says, which is one outside of all VRFs
+ * @source: as for ibchan_route_query(); the one to connect from later
  * @device: where to put it
  * @error: details; NULL is fine
  *
@@ -82,8 +80,7 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host, con
  * @route_ns: how long finding the way may take; 0: 5 s
  * @connect_ns: how long the peer may take; 0: 60 s, when accepting 10 s; all three for all
  *	addresses of the peer together: each has an equal share of what those before it have left
- * @source: IP address that the connection is to have on this side; NULL: as the
- *	route says, which is one outside of all VRFs
+ * @source: IP address of the connection on this side; NULL: as a route outside of all VRFs says
  *
  * All zero but @size is the default. An accept needs @data, @connect_ns and @flags only. The kernel
  * counts these times in milliseconds, rounded up.
@@ -108,19 +105,16 @@ struct ibchan_connect_params {
  * @channel: where to put the channel, which is connecting
  * @error: details; NULL is fine
  *
- * Returns at once, but for the look-up of a name. Where @host has several addresses, up to 8
- * are tried in the order of getaddrinfo(3) until there is a connection: the next one when no
- * way leads to one, or over another device than the channel's, when nobody listens there, when
- * the peer rejects, or when a stage takes too long. Receives and data are for whichever
- * accepts. Over iWARP no other is tried once a peer has been asked. Of several errors the one is
- * told that came at the latest stage. ibchan_channel_connect_wait() tells how it went,
- * and ibchan_next() when. Receives can be posted before and meanwhile: the peer's first
- * messages find them. Closing the channel cancels.
+ * Returns at once, but for the look-up of a name. Of several addresses of @host up to 8 are tried,
+ * in the order of getaddrinfo(3): the next one when no way leads to one, or over another device
+ * than the channel's, when nobody listens there, when the peer rejects, or when a stage takes too
+ * long; over iWARP none once a peer has been asked. Receives, which can be posted before and
+ * meanwhile, and data are for whichever accepts. Of several errors the one is told that came at the
+ * latest stage. ibchan_channel_connect_wait() tells how it went, and ibchan_next() when. Closing
+ * the channel cancels.
  *
- * Return: 0; -ENOENT: nobody knows @host or @service; -EINVAL: too much data, a
- * time out of its range, or @service is a number above 65535; -EPERM: see Fork; -ENODEV: the
- * device is gone, or @host means this host itself, as localhost does, and is not an address
- * of a RoCE device's; as ibchan_route_query() for the source of @params.
+ * Return: 0; -EINVAL: too much data, or a time out of its range; -EPERM: see Fork; -ENODEV: the
+ * device is gone; as ibchan_route_query() for @host, @service and the source of @params.
  */
 int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host, const char *service,
 			    const struct ibchan_connect_params *params,
@@ -148,9 +142,8 @@ int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns
 
 /**
  * struct ibchan_connection_info - how a connection by address fares
- * @state: enum ibchan_channel_state; ibchan_channel_state_name() puts it into a word
- * @stage: enum ibchan_stage, see ibchan_stage_name(): the last one that was begun;
- *	IBCHAN_STAGE_NONE: the channel was not connected by address
+ * @state: enum ibchan_channel_state
+ * @stage: enum ibchan_stage: the last one that was begun; IBCHAN_STAGE_NONE: it goes by endpoints
  * @error: of what ended it, a negative errno; 0: it has not ended
  * @cm_error: the connection manager's result: a positive reject code, or a negative errno
  * @length: bytes of @data

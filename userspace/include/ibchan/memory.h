@@ -96,8 +96,7 @@ int ibchan_mr_reg_local(struct ibchan_pd *pd, void *addr, size_t length,
  * ibchan_mr_reg() with IBCHAN_ACCESS_SHARED. A peer that learns its remote region
  * can write whenever it likes.
  *
- * Buffers: the range may be used freely until a work names it, but peers may read and write it from
- * the time they know its key until ibchan_mr_dereg() has returned 0.
+ * Buffers: as ibchan_mr_reg() says of a remote access.
  *
  * Return: as ibchan_mr_reg().
  */
@@ -139,9 +138,7 @@ struct ibchan_dmabuf_params {
  * the dma-buf for the CPU. To it the region is one access by the CPU, which begins here; the
  * program has to keep its works apart from what other devices do with the dma-buf meanwhile.
  *
- * Buffers: the memory may be used freely, as far as other users of the dma-buf
- * allow, until a work names it. With a remote access, peers may use it from
- * the time they know its key until ibchan_mr_dereg() has returned 0.
+ * Buffers: as ibchan_mr_reg() says, as far as other users of the dma-buf allow.
  *
  * Return: 0; -EINVAL: no bytes, an access that cannot be, a range that leaves the dma-buf, a
  * descriptor of something else, or a reserved member that is not zero; with remote access also more
