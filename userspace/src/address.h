@@ -13,7 +13,6 @@ int address_find(const char *host, const char *service, bool passive,
 		 struct addrinfo **list, struct ibchan_reason *reason);
 void address_to_kernel(const struct sockaddr *from, struct ibchan_address *to);
 void address_from_kernel(const struct ibchan_address *from, struct sockaddr_storage *to);
-int address_of_source(const char *source, struct ibchan_address *to, struct ibchan_reason *reason);
 int route_of_list(struct ibchan_context *context, const struct addrinfo *list,
 		  const char *source, __s64 ns, const struct addrinfo **found,
 		  struct ibchan_route *route, struct ibchan_error *error);

@@ -132,7 +132,8 @@ void address_from_kernel(const struct ibchan_address *from, struct sockaddr_stor
 }
 
 /* All zero without one, which leaves the choice to the route. */
-int address_of_source(const char *source, struct ibchan_address *to, struct ibchan_reason *reason)
+static int address_of_source(const char *source, struct ibchan_address *to,
+			     struct ibchan_reason *reason)
 {
 	struct addrinfo *list;
 	int err;

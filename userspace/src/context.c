@@ -454,20 +454,19 @@ int ibchan_context_query(struct ibchan_context *context,
 	struct ibchan_cmd_query cmd = { .size = sizeof(cmd) };
 	int err = context_ioctl(context, IBCHAN_CMD_QUERY, &cmd);
 
-	if (err)
-		return error_set(error, err, NULL);
-	*info = (struct ibchan_context_info) {
-		.pinned_bytes = cmd.out_pinned_bytes,
-		.abi_version = cmd.out_abi_version,
-		.max_sge = cmd.out_max_sge,
-		.max_ring_entries = cmd.out_max_ring_entries,
-		.handles = cmd.out_handles,
-		.max_handles = cmd.out_max_handles,
-		.devices = cmd.out_devices,
-		.opcodes = cmd.out_opcodes,
-		.wr_flags = cmd.out_wr_flags,
-		.submit_flags = cmd.out_submit_flags,
-		.cq_flags = cmd.out_cq_flags,
-	};
-	return error_set(error, 0, NULL);
+	if (!err)
+		*info = (struct ibchan_context_info) {
+			.pinned_bytes = cmd.out_pinned_bytes,
+			.abi_version = cmd.out_abi_version,
+			.max_sge = cmd.out_max_sge,
+			.max_ring_entries = cmd.out_max_ring_entries,
+			.handles = cmd.out_handles,
+			.max_handles = cmd.out_max_handles,
+			.devices = cmd.out_devices,
+			.opcodes = cmd.out_opcodes,
+			.wr_flags = cmd.out_wr_flags,
+			.submit_flags = cmd.out_submit_flags,
+			.cq_flags = cmd.out_cq_flags,
+		};
+	return error_set(error, err, NULL);
 }

@@ -29,27 +29,10 @@ static void cq_release(struct object *object)
 	free(cq);
 }
 
-static int cq_make(struct ibchan_cq *cq, struct ibchan_cmd_cq_create *cmd)
-{
-	int err = context_command(cq->object.context, IBCHAN_CMD_CQ_CREATE, cmd);
-	bool stays;
-
-	if (err)
-		return err;
-	cq->object.handle = cmd->out_cq;
-	cq->fd = cmd->out_fd;
-	err = ring_map(cq, cmd->out_ring_size);
-	if (err) {
-		/* If a filter of system calls keeps it, closing the context ends it. */
-		object_end(&cq->object, &stays);
-		fd_close(cq->fd);
-	}
-	return err;
-}
-
 static int create(struct ibchan_device *device, __u32 flags, __u32 entries, __u32 cq_entries,
 		  struct ibchan_cq **out, struct ibchan_error *error)
 {
+	struct ibchan_context *context = device->object.context;
 	struct ibchan_cmd_cq_create cmd = {
 		.size = sizeof(cmd),
 		.flags = flags,
@@ -58,17 +41,25 @@ static int create(struct ibchan_device *device, __u32 flags, __u32 entries, __u3
 		.cq_entries = cq_entries,
 	};
 	struct ibchan_cq *cq = calloc(1, sizeof(*cq));
-	int err = -ENOMEM;
+	int err = cq ? context_command(context, IBCHAN_CMD_CQ_CREATE, &cmd) : -ENOMEM;
+	bool stays;
 
-	if (cq) {
-		cq->object.context = device->object.context;
-		err = cq_make(cq, &cmd);
+	if (!err) {
+		cq->object.context = context;
+		cq->object.handle = cmd.out_cq;
+		cq->fd = cmd.out_fd;
+		err = ring_map(cq, cmd.out_ring_size);
+		if (err) {
+			/* If a filter of system calls keeps it, closing the context ends it. */
+			object_end(&cq->object, &stays);
+			fd_close(cq->fd);
+		}
 	}
 	if (err) {
 		free(cq);
 		return error_set(error, err, &cmd.reason);
 	}
-	object_add(&cq->object, device->object.context, cq_release);
+	object_add(&cq->object, context, cq_release);
 	*out = cq;
 	return error_set(error, 0, NULL);
 }

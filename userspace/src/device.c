@@ -7,7 +7,7 @@
 #include "internal.h"
 
 /* -EINVAL if @name with its NUL does not fit. */
-int device_name_copy(char *to, const char *name)
+static int device_name_copy(char *to, const char *name)
 {
 	size_t len = strnlen(name, IBCHAN_NAME_SIZE);
 

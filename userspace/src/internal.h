@@ -311,7 +311,6 @@ int error_set(struct ibchan_error *error, int code, const struct ibchan_reason *
 int params_read(void *to, size_t known, const void *from, struct ibchan_reason *reason);
 
 /* device.c */
-int device_name_copy(char *to, const char *name);
 void device_limits(const struct ibchan_device *device, struct ibchan_device_attr *info);
 
 /* ring.c; all but the first two with cq->lock held */

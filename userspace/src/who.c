@@ -64,19 +64,6 @@ int ibchan_channel_text(const struct ibchan_channel_info *info, char *buf, size_
 			info->params.port, own, peer);
 }
 
-/* The tries that the device has made before it gave up. */
-static void tries_text(const struct ibchan_channel_info *info, __u32 status, char *buf, size_t len)
-{
-	const long long tenths = info->ack_timeout_ns / 100000;
-
-	buf[0] = '\0';
-	if (status == IBCHAN_STATUS_RETRY_EXC_ERR)
-		snprintf(buf, len, " after %u retries of %lld.%lld ms",
-			 info->params.ack_retries, tenths / 10, tenths % 10);
-	else if (status == IBCHAN_STATUS_RNR_RETRY_EXC_ERR)
-		snprintf(buf, len, " after %u retries", info->params.rnr_retries);
-}
-
 int ibchan_channel_error_text(const struct ibchan_channel_info *info,
 			      const struct ibchan_error *error, char *buf, size_t len)
 {
@@ -84,14 +71,20 @@ int ibchan_channel_error_text(const struct ibchan_channel_info *info,
 		.code = IBCHAN_REASON_BROKEN,
 		.value = { (__u64)-(__s64)info->error, info->status },
 	};
-	char who[256], what[256], tries[64];
+	const long long tenths = info->ack_timeout_ns / 100000;
+	char who[256], what[256], tries[64] = "";
 
 	ibchan_channel_text(info, who, sizeof(who));
 	if (error->origin != IBCHAN_ERROR_WORK) {
 		ibchan_error_text(error, what, sizeof(what));
 		return snprintf(buf, len, "%s: %s", who, what);
 	}
-	tries_text(info, error->status, tries, sizeof(tries));
+	/* The device has made these before it gave up. */
+	if (error->status == IBCHAN_STATUS_RETRY_EXC_ERR)
+		snprintf(tries, sizeof(tries), " after %u retries of %lld.%lld ms",
+			 info->params.ack_retries, tenths / 10, tenths % 10);
+	else if (error->status == IBCHAN_STATUS_RNR_RETRY_EXC_ERR)
+		snprintf(tries, sizeof(tries), " after %u retries", info->params.rnr_retries);
 	/* A work that was flushed says nothing by itself: the end of its channel does. */
 	if (error->status == IBCHAN_STATUS_WR_FLUSH_ERR && info->error)
 		ibchan_reason_text(&end, what, sizeof(what));
