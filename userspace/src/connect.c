@@ -160,25 +160,10 @@ static const struct addrinfo *first_of(const struct addrinfo *info, int family)
 	return info;
 }
 
-/*
- * Those that can be reached from a source of the family, as many as the kernel takes. Returns how
- * many there are besides the first.
- */
-static __u32 peers_to_kernel(const struct addrinfo *list, int family, struct ibchan_address *peer,
-			     struct ibchan_address others[IBCHAN_CONNECT_OTHERS])
+/* Where none is of the source's family, the kernel says what is wrong with that. */
+static int family_of(const struct addrinfo *list, const struct ibchan_address *source)
 {
-	const struct addrinfo *info = first_of(list, family);
-	__u32 num = 0;
-
-	/* The kernel says what is wrong with the source. */
-	if (!info) {
-		family = AF_UNSPEC;
-		info = list;
-	}
-	address_to_kernel(info->ai_addr, peer);
-	while ((info = first_of(info->ai_next, family)) && num < IBCHAN_CONNECT_OTHERS)
-		address_to_kernel(info->ai_addr, &others[num++]);
-	return num;
+	return first_of(list, source->family) ? source->family : AF_UNSPEC;
 }
 
 static __u32 count_of(const struct addrinfo *list, int family)
@@ -243,8 +228,7 @@ int route_of_list(struct ibchan_context *context, const struct addrinfo *list, c
 	if (err)
 		return error_set(error, err, &cmd.reason);
 	end = now_ns() + (ms ? ms : IBCHAN_DEFAULT_ADDRESS_MS) * NSEC_PER_MSEC;
-	/* Where none is of the source's family, the kernel says what is wrong with that. */
-	family = first_of(list, cmd.source.family) ? cmd.source.family : AF_UNSPEC;
+	family = family_of(list, &cmd.source);
 	if (count_of(list, family) < 2 ||
 	    route_pass(context, list, family, end, FIRST_LOOK_MS, found, &cmd))
 		err = route_pass(context, list, family, end, IBCHAN_MAX_STAGE_MS, found, &cmd);
@@ -315,8 +299,8 @@ int connect_data(const void *from, size_t length, void *data, __u32 *data_length
 
 /* The kernel tries one after the other. */
 int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *list,
-		    const struct ibchan_connect_params *with,
-		    struct ibchan_channel **out, struct ibchan_error *error)
+		    const struct ibchan_connect_params *with, struct ibchan_channel **out,
+		    struct ibchan_error *error)
 {
 	struct ibchan_channel *channel = &prepared->channel;
 	struct ibchan_context *context = channel->object.context;
@@ -328,10 +312,16 @@ int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *lis
 		  ms_of_ns(with->connect_ns, &cmd.connect_ms) ?:
 		  address_of_source(with->source, &cmd.source, &cmd.reason) ?:
 		  connect_data(with->data, with->length, cmd.data, &cmd.data_length, &cmd.reason);
+	const struct addrinfo *info;
+	int family;
 
 	if (err)
 		return error_set(error, err, &cmd.reason);
-	cmd.num_others = peers_to_kernel(list, cmd.source.family, &cmd.peer, cmd.others);
+	family = family_of(list, &cmd.source);
+	info = first_of(list, family);
+	address_to_kernel(info->ai_addr, &cmd.peer);
+	while ((info = first_of(info->ai_next, family)) && cmd.num_others < IBCHAN_CONNECT_OTHERS)
+		address_to_kernel(info->ai_addr, &cmd.others[cmd.num_others++]);
 	err = context_ioctl(context, IBCHAN_CMD_CHANNEL_CONNECT, &cmd);
 	if (!err)
 		*out = channel;

@@ -114,7 +114,7 @@ struct ibchan_connect_params {
  * the channel cancels.
  *
  * Return: 0; -EINVAL: too much data, or a time out of its range; -EPERM: see Fork; -ENODEV: the
- * device is gone; as ibchan_route_query() for @host, @service and the source of @params.
+ * device is gone; as ibchan_route_query() of the names, of this host itself, and of the source.
  */
 int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host, const char *service,
 			    const struct ibchan_connect_params *params,
