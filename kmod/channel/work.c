@@ -103,6 +103,9 @@ static __always_inline int take_element(const struct ibchan_work *work,
  * Checks the elements of a request and takes them for its work, which has room for its regions. An
  * empty element is not shown: a length of 0 means 2 GiB to some devices. It holds nothing. Under
  * the post lock. -ENOSPC when there is no room for them in this chain. On an error none is taken.
+ *
+ * iWARP tells the peer the key of the memory that a read goes to, and the answer is written by it.
+ * A region without a registration of its own has the key of all memory: no read goes there.
  */
 static __always_inline int add_sges(struct ibchan_channel *ch, const struct ibchan_wr *wr,
 				    struct ibchan_work *work, union ibchan_chain_wr *built,
@@ -116,11 +119,6 @@ static __always_inline int add_sges(struct ibchan_channel *ch, const struct ibch
 
 	built->wr.sg_list = out;
 	for (; sge != end; sge++) {
-		/*
-		 * iWARP tells the peer the key of the memory that a read goes to, and the answer
-		 * is written by it. A region without a registration of its own has the key of all
-		 * memory.
-		 */
 		if (unlikely(!ibchan_sge_fits(&ch->bounds, &sge->mr->extent, sge,
 					      ibchan_ops[wr->opcode].needed) ||
 			     (wr->opcode == IBCHAN_OP_READ && !sge->mr->ib && ch->qp.gid.iwarp))) {

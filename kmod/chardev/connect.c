@@ -10,7 +10,6 @@
 #include <rdma/ibchan_connect.h>
 
 #include "context.h"
-#include "restart.h"
 
 /* As the kernel has it. */
 int ibchan_address_in(const struct ibchan_address *address, struct sockaddr_storage *out)

@@ -25,7 +25,6 @@
 #include "compat.h"
 #include "context.h"
 #include "counters.h"
-#include "restart.h"
 
 /* Bytes that a ring takes without its pages. */
 #define RING_FIXED	1024
