@@ -231,7 +231,7 @@ struct reason_row {
 	"it was damaged on its way; hand over the bytes that the peer's ibchan_endpoint_to_bytes() wrote"
 
 #define REASON(NAME, ...)							\
-	[IBCHAN_REASON_##NAME] = { __VA_ARGS__ },
+	[IBCHAN_REASON_##NAME] = { .text = __VA_ARGS__ },
 static const struct reason_row reasons[ARRAY_SIZE(reason_names) + 1] = {
 	REASON(NONE, "no reason given")
 	REASON(OPCODE, "{W}opcode {d0} does not exist")
@@ -387,7 +387,7 @@ static const struct reason_row reasons[ARRAY_SIZE(reason_names) + 1] = {
 
 /* Instead of what is said of any parameter. */
 #define PARAMETER(NAME, ...)							\
-	[IBCHAN_PARAMETER_##NAME] = { __VA_ARGS__ },
+	[IBCHAN_PARAMETER_##NAME] = { .text = __VA_ARGS__ },
 static const struct reason_row parameters[ARRAY_SIZE(parameter_names)] = {
 	PARAMETER(MTU, "{P}: {d0} is not 256, 512, 1024, 2048 or 4096",
 		  "these are what a packet carries of a message; 0 takes the most that both sides can"
