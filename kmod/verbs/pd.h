@@ -48,7 +48,7 @@ struct ibchan_pd {
 	bool (*service_end)(struct ibchan_channel *service);
 	int leaked;	/* the device may still use something in it, so it stays */
 	__verbs_only spinlock_t pool_lock;	/* guards @pool and @num_idle */
-	/* fast-registration regions for plain memory, at most so many; the last one is taken first */
+	/* fast-registration regions for plain memory, the last one is taken first */
 	__verbs_only struct ibchan_idle pool[8];
 	__verbs_only u32 num_idle;	/* entries of @pool that are in use */
 	__verbs_only spinlock_t keys_lock;	/* guards @keys */
