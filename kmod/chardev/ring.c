@@ -262,7 +262,7 @@ static int waiter_ready(void *arg)
 	int ready = READ_ONCE(ring->tail) - cmd->tail;
 
 	if (!(cmd->flags & IBCHAN_SUBMIT_SINCE)) {
-		ready = ibchan_ring_ready(ring);
+		ready = refresh_head(ring);
 		if (ready < 0)
 			return ready;
 	}
