@@ -52,23 +52,35 @@ static void read_options(struct side *side, int argc, char **argv)
 	side->host = argv[optind];
 }
 
+/* Over @side->device, or any; the first client tells which it has to be. */
+static void await_client(struct side *side)
+{
+	const struct ibchan_listen_params params = {
+		.size = sizeof(params), .device = side->device, .service = side->port,
+	};
+	struct ibchan_request_info info;
+
+	must("listen", ibchan_listener_create(side->context, &params, &side->listener, &error));
+	must("request", ibchan_request_take(side->listener, IBCHAN_TIMEOUT_NEVER, &side->request,
+					    &error));
+	ibchan_request_query(side->request, &info);
+	if (!side->device)
+		must("device", ibchan_device_open(side->context, info.device, &side->device,
+						  &error));
+}
+
 void side_open(struct side *side, int argc, char **argv)
 {
-	struct ibchan_listen_params params = { .size = sizeof(params) };
-
 	read_options(side, argc, argv);
 	must("open", ibchan_context_open(&side->context, &error));
-	if (side->name || side->endpoints || !side->host)
+	if (side->name || side->endpoints)
 		must("device", ibchan_device_open(side->context, side->name, &side->device,
 						  &error));
-	else
+	else if (side->host)
 		must(side->host, ibchan_device_open_for(side->context, side->host, NULL,
 							&side->device, &error));
-	params.device = side->device;
-	params.service = side->port;
 	if (!side->host && !side->endpoints)
-		must("listen", ibchan_listener_create(side->context, &params, &side->listener,
-						      &error));
+		await_client(side);
 	must("pd", ibchan_pd_alloc(side->device, &side->pd, &error));
 	must("cq", ibchan_cq_create(side->device, 0, 0, &side->cq, &error));
 	ibchan_builder_init(&side->builder, side->pd, side->cq);
@@ -129,6 +141,28 @@ struct ibchan_channel *endpoints_connect(struct ibchan_prepared *prepared, int t
 	return channel;
 }
 
+/* Of the client that has come already. */
+static int accept_client(struct side *side)
+{
+	struct ibchan_prepared *prepared;
+	int ret;
+
+	must("prepare", ibchan_builder_prepare(&side->builder, &prepared, &error));
+	ret = ibchan_request_accept(side->request, prepared, NULL, &side->channel, &error);
+	if (ret)
+		ibchan_request_reject(side->request, NULL, 0, NULL);
+	else
+		ret = ibchan_channel_connect_wait(side->channel, IBCHAN_TIMEOUT_NEVER, &error);
+	if (ret)
+		ibchan_prepared_destroy(prepared);
+	return ret;
+}
+
+int gave_up(int ret)
+{
+	return ret == -ECONNRESET || ret == -ETIMEDOUT || ret == -EINVAL;
+}
+
 void side_connect(struct side *side)
 {
 	int tries = CONNECT_TRIES, ret, tcp;
@@ -147,8 +181,11 @@ void side_connect(struct side *side)
 			usleep(100 * 1000);
 		must(side->host, ret);
 	} else {
-		must("accept", ibchan_builder_accept(&side->builder, side->listener,
-						     IBCHAN_TIMEOUT_NEVER, &side->channel, &error));
+		ret = accept_client(side);
+		if (gave_up(ret))
+			ret = ibchan_builder_accept(&side->builder, side->listener,
+						    IBCHAN_TIMEOUT_NEVER, &side->channel, &error);
+		must("accept", ret);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The way to a channel, for the examples with two processes. One side waits for a peer that comes
- * over its device, the other connects to an IP address of that.
+ * The way to a channel, for the examples with two processes. One side waits for a peer at any
+ * address of this machine, the other connects to one of these.
  *
  * With -e they go the other way: two programs that have a connection already, here by TCP, tell
  * each other their endpoints over it. It works between any two devices that reach each other, where
@@ -17,7 +17,7 @@
 /* One side of a channel. */
 struct side {
 	/* The command line: [-d DEVICE] [-p PORT] [-n CLIENTS] [-e] [HOST] */
-	const char *name;	/* of the device; NULL: the one that leads to @host, or the first */
+	const char *name;	/* of the device; NULL: the one that the connection goes over */
 	const char *host;	/* IP address or name of the other side; NULL: wait for it */
 	const char *port;	/* where one side waits */
 	int clients;		/* how many a server waits for */
@@ -26,6 +26,7 @@ struct side {
 	struct ibchan_context *context;		/* the open file, and all that is below */
 	struct ibchan_device *device;		/* an RDMA device */
 	struct ibchan_listener *listener;	/* of the side that waits; with -e none */
+	struct ibchan_request *request;		/* of its first client */
 	struct ibchan_pd *pd;			/* where memory and channels meet */
 	struct ibchan_cq *cq;			/* for everything */
 	struct ibchan_builder builder;		/* of channels with these two */
@@ -43,6 +44,9 @@ void check(const char *what, int condition);
 
 /* All but the channel. */
 void side_open(struct side *side, int argc, char **argv);
+
+/* Has the client given up that a call has not accepted? Another one may come. */
+int gave_up(int ret);
 
 /* Connects @side->channel. */
 void side_connect(struct side *side);

@@ -79,7 +79,7 @@ static void client_accept(struct ibchan_request *request)
 		return;
 	ibchan_request_reject(request, NULL, 0, NULL);
 	client_forget();
-	if (ret != -ECONNRESET && ret != -ETIMEDOUT && ret != -EINVAL)	/* it has given up */
+	if (!gave_up(ret))
 		must("accept", ret);
 }
 
@@ -156,6 +156,8 @@ int main(int argc, char **argv)
 		listener = tcp_open(&side);
 	else
 		must("watch", ibchan_listener_watch(side.listener, &error));
+	if (side.request)
+		client_accept(side.request);
 	while (gone < side.clients) {
 		if (!ibchan_next(side.context, side.endpoints ? 0 : IBCHAN_TIMEOUT_NEVER,
 				 &happening, &error))
