@@ -42,9 +42,9 @@ u32 ibchan_channel_cause(const struct ibchan_channel *ch)
 }
 
 /*
- * Tells the consumer: first that the channel is connected, then of its end. The state lock is not
- * held any more, but others may be. Bottom halves are off, so that a consumer that closes the
- * channel does not wait for them.
+ * Tells the consumer of the channel's end; behind connected_to(), if that is being called. The state
+ * lock is not held any more, but others may be. Bottom halves are off, so that a consumer that
+ * closes the channel does not wait for them.
  */
 static void tell_broken(struct ibchan_channel *ch)
 {

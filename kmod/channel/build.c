@@ -101,7 +101,8 @@ static int choose_params(struct ibchan_channel *ch, struct net *net, struct ibch
 	u32 most;
 	int ret;
 
-	ret = ibchan_gid_choose(ch->qp.dev->ib, net, ch->bounds.service ? NULL : params, gid, reason);
+	ret = ibchan_gid_choose(ch->qp.dev->ib, net, ch->bounds.service ? NULL : params, gid,
+				reason);
 	if (ret)
 		return ret;
 	most = named ? gid->mtu : gid->port_mtu;

@@ -29,7 +29,8 @@ struct ibchan_cm_failure {
 /*
  * The connection of a channel that was connected by address.
  *
- * The handler of @id writes, others read without a lock; @data under the qp lock.
+ * The handler of @id writes, others read without a lock. @data is under the qp lock, but for the
+ * thread that sends the request: nobody reads it before the peer has answered.
  */
 struct ibchan_cm {
 	/* the caller that destroys it takes it out with xchg(); NULL then */
@@ -69,7 +70,7 @@ struct ibchan_cm {
 	__connect_only struct ibchan_cm_failure furthest;
 	/* where from; no family: as the route says */
 	__connect_only struct sockaddr_storage source;
-	__connect_only u32 at;	/* the one of @peers that is tried */
+	__connect_only u32 at;	/* the one of @peers that is tried; the last one once a peer has answered */
 	__connect_only u32 num_others;	/* how many there are besides the first */
 	__connect_only struct sockaddr_storage peers[];	/* addresses to ask at */
 };

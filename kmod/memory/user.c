@@ -311,7 +311,7 @@ static int check_plain(const struct ibchan_device *dev, const struct ibchan_plai
 	if (plain->opcode >= IBCHAN_OPS || ibchan_ops[plain->opcode].traits & OP_SERVICE)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_OPCODE, -EINVAL,
 					    (u64[3]) { plain->opcode });
-	/* The answer would go to the key of all memory: see device_access() in mr.c. */
+	/* The answer would go to the key of all memory: see reg_user() in mr.c. */
 	if (plain->opcode == IBCHAN_OP_READ && !(dev->attr.caps & IBCHAN_DEVICE_ENDPOINTS))
 		return ibchan_refuse_values(reason, IBCHAN_REASON_IWARP, -EOPNOTSUPP,
 					    (u64[3]) { 1 });

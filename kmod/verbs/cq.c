@@ -224,6 +224,9 @@ static void cq_free_work(struct work_struct *work)
 		cq_free(&cq->rcu);
 		return;
 	}
+	/* A second of looks begins behind the first grace period. */
+	if (!cq->late_until)
+		cq->late_until = (jiffies + IBCHAN_EVENT_TIMEOUT) ?: 1;
 	/* Without a verbs object no event comes. */
 	waits = READ_ONCE(cq->ib) && cq_event_is_due(cq) && time_before(jiffies, cq->late_until);
 	if (!waits)
@@ -245,7 +248,6 @@ static void cq_free_later(struct ibchan_cq *cq)
 	/* An event that came while it was asked for may have cleared what says so. */
 	if (cq_event_is_due(cq) || (cq->mode & IBCHAN_CQ_SOLICITED)) {
 		set_bit(CQ_LATE, &cq->flags);
-		cq->late_until = jiffies + IBCHAN_EVENT_TIMEOUT;
 		atomic_inc(&num_late);
 	}
 	queue_rcu_work(ibchan_slow_wq, &cq->free_work);

@@ -129,7 +129,7 @@ static noinline bool cq_look_again(struct ibchan_cq *cq)
 static __always_inline int cq_poll(struct ibchan_cq *cq)
 {
 	void (*done)(struct ib_cq *ib, struct ib_wc *wc);
-	int i, num;
+	int i, num, repeat;
 
 	/* Where CQ_AGAIN is set after this look, the owner sees it when it gives the cq up. */
 	if (unlikely(READ_ONCE(cq->flags) & (BIT(CQ_AGAIN) | BIT(CQ_DEAD))) && !cq_look_again(cq))
@@ -137,13 +137,14 @@ static __always_inline int cq_poll(struct ibchan_cq *cq)
 	num = ibchan_fault(IBCHAN_FAULT_CQ_POLL) ?: ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
 	for (i = 0; i < num; i++) {
 		ibchan_fault_completion(&cq->wc[i]);
+		repeat = !!ibchan_fault(IBCHAN_FAULT_REPEAT);
 		do {
 			done = READ_ONCE(cq->wc[i].wr_cqe->done);
 			if (likely(done))
 				done(cq->ib, &cq->wc[i]);
 			else
 				ibchan_cq_distrust(cq);
-		} while (ibchan_fault(IBCHAN_FAULT_REPEAT));
+		} while (repeat--);
 	}
 	cq_notify(cq);
 	return max(num, 0);
