@@ -42,7 +42,7 @@ u32 ibchan_channel_cause(const struct ibchan_channel *ch)
 }
 
 /*
- * Tells the consumer of the channel's end; behind connected_to(), if that is being called. The state
+ * Tells the consumer of the end; behind connected_to(), if that is being called. The state
  * lock is not held any more, but others may be. Bottom halves are off, so that a consumer that
  * closes the channel does not wait for them.
  */

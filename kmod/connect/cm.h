@@ -70,7 +70,8 @@ struct ibchan_cm {
 	__connect_only struct ibchan_cm_failure furthest;
 	/* where from; no family: as the route says */
 	__connect_only struct sockaddr_storage source;
-	__connect_only u32 at;	/* the one of @peers that is tried; the last one once a peer has answered */
+	/* the one of @peers that is tried; the last one once a peer has answered */
+	__connect_only u32 at;
 	__connect_only u32 num_others;	/* how many there are besides the first */
 	__connect_only struct sockaddr_storage peers[];	/* addresses to ask at */
 };

@@ -528,7 +528,8 @@ int ibchan_device_init(const struct ibchan_device_client *const *clients)
 
 /*
  * No device is there any more. Channels that still close give regions and cqs back, the latter
- * behind grace periods: the barrier turns that into work, which the work queue's end then waits for.
+ * behind grace periods: the barrier turns that into work, which the work queue's end then waits
+ * for.
  */
 void ibchan_device_fini(void)
 {
