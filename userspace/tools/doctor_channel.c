@@ -114,10 +114,7 @@ static int link_say(struct link *link, __u32 bytes, struct ibchan_error *error)
 	struct ibchan_submit_sge sge = ibchan_sge_new(link->mr, 0, bytes);
 	struct ibchan_submit_wr wr = ibchan_wr_send(link->channel, &sge, bytes ? 1 : 0);
 
-	if (bytes) {
-		pattern_fill(&pattern, link->memory);
-		pattern_stamp(&pattern, link->memory, link->round);
-	}
+	pattern_put(&pattern, link->memory, link->round, 1);
 	return ibchan_perform(link->channel, &wr, link->timeout_ns, NULL, error);
 }
 
@@ -126,7 +123,7 @@ static bool link_is_right(const struct link *link, __u32 bytes)
 {
 	struct pattern pattern = { .seed = link->serves ? SEED_ASKS : SEED_SERVES, .size = bytes };
 
-	return bytes && pattern_whole(&pattern, link->memory + DOCTOR_MESSAGE, link->round);
+	return bytes && pattern_is(&pattern, link->memory + DOCTOR_MESSAGE, link->round, 1);
 }
 
 /* Takes one that was opened in part, too. */

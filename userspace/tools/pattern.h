@@ -3,9 +3,9 @@
  * The bytes of the messages that the tool checks.
  *
  * A slot is filled once with bytes that depend on the side and the place. Each round then puts its
- * number into the first and the last eight bytes, or into all of a message that is shorter than
- * both. So a timed round costs the same for any size, and a message that is old, torn or someone
- * else's still shows.
+ * number into the first and the last eight bytes, its stamp, or into all of a message that is
+ * shorter than both. So a timed round costs the same for any size, and a message that is old, torn
+ * or someone else's still shows.
  */
 #ifndef _IBCHAN_PATTERN_H
 #define _IBCHAN_PATTERN_H
@@ -19,14 +19,11 @@ struct pattern {
 	size_t size;	/* bytes of a message */
 };
 
-void pattern_fill(const struct pattern *pattern, __u8 *buf);
-void pattern_stamp(const struct pattern *pattern, __u8 *buf, __u32 round);
+/* The last byte of a message differs from those of the 255 rounds before. */
+__u8 pattern_byte(const struct pattern *pattern, size_t place, __u32 round);
 
-/* The last byte of a message; it differs from those of the 255 rounds before. */
-__u8 pattern_last(const struct pattern *pattern, __u32 round);
-
-/* Return 1 if the message is round @round's: its stamps, or every byte. */
-int pattern_stamped(const struct pattern *pattern, const __u8 *buf, __u32 round);
-int pattern_whole(const struct pattern *pattern, const __u8 *buf, __u32 round);
+/* Of @round's message, all bytes if @whole is set, else the stamp. The latter says if it is there. */
+void pattern_put(const struct pattern *pattern, __u8 *buf, __u32 round, int whole);
+int pattern_is(const struct pattern *pattern, const __u8 *buf, __u32 round, int whole);
 
 #endif /* _IBCHAN_PATTERN_H */

@@ -19,7 +19,7 @@ enum phase { PHASE_LATENCY = 1, PHASE_BANDWIDTH = 2 };
 
 #define MAX_SIZE	0x40000000U
 #define MAX_ITERS	100000000U
-#define MAX_DEPTH	128U	/* so that pattern_last() tells slots apart */
+#define MAX_DEPTH	128U	/* so that a message's last byte tells slots apart */
 
 /* The work of both sides, which the client chooses. */
 struct plan {

@@ -167,16 +167,15 @@ static int post_message(struct side *side, __u32 round, __u32 consumed)
  */
 static void reset_slots(struct side *side)
 {
+	const size_t size = side->plan.size;
 	__u32 round;
-	__u8 *in;
 
 	memset(side->in, 0, side->stride * side->plan.depth);
 	for (round = 1; round <= side->plan.depth; round++) {
-		pattern_fill(&side->mine, side->out + offset_of(side, round));
-		pattern_stamp(&side->mine, side->out + offset_of(side, round), round);
-		in = side->in + offset_of(side, round);
-		if (side->plan.size)
-			in[side->plan.size - 1] = pattern_last(&side->theirs, 0);
+		pattern_put(&side->mine, side->out + offset_of(side, round), round, 1);
+		if (size)
+			side->in[offset_of(side, round) + size - 1] =
+				pattern_byte(&side->theirs, size - 1, 0);
 	}
 }
 
@@ -184,9 +183,9 @@ static void reset_slots(struct side *side)
 static void prepare_slot(const struct side *side, __u32 round)
 {
 	if (side->plan.op == IBCHAN_OP_READ)
-		pattern_stamp(&side->theirs, side->in + offset_of(side, round), 0);
+		pattern_put(&side->theirs, side->in + offset_of(side, round), 0, 0);
 	else
-		pattern_stamp(&side->mine, side->out + offset_of(side, round), round);
+		pattern_put(&side->mine, side->out + offset_of(side, round), round, 0);
 }
 
 /*
@@ -201,8 +200,7 @@ static int check_data(const struct side *side, __u32 round, int whole)
 			    round;
 	__u64 start = 0;
 
-	while (!(whole ? pattern_whole(&side->theirs, slot, stamp) :
-		 pattern_stamped(&side->theirs, slot, stamp))) {
+	while (!pattern_is(&side->theirs, slot, stamp, whole)) {
 		start = start ?: now_ns();
 		if (side->plan.op != IBCHAN_OP_WRITE || now_ns() - start > SETTLE_NS)
 			return complain("%s: the data of message %u is wrong",
@@ -215,8 +213,9 @@ static int check_data(const struct side *side, __u32 round, int whole)
 /* The last byte of a message is the last to arrive, so it tells that the rest is there. */
 static int await_memory(struct side *side, __u32 round)
 {
-	const __u8 *last = side->in + offset_of(side, round) + side->plan.size - 1;
-	__u8 wanted = pattern_last(&side->theirs, round);
+	const size_t place = side->plan.size - 1;
+	const __u8 *last = side->in + offset_of(side, round) + place;
+	__u8 wanted = pattern_byte(&side->theirs, place, round);
 	struct ibchan_cqe done[BATCH];
 	__u64 start = now_ns();
 	__u32 spins = 0;
