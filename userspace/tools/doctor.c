@@ -140,45 +140,31 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct doctor *doctor = state->input;
 	struct peer *peer = &doctor->peer;
 
-	switch (key) {
-	case 'd':
+	if (key == 'd') {
 		doctor->only = arg;
-		break;
-	case 'p':
+	} else if (key == 'p') {
 		peer->port = port_option(state, arg);
-		break;
-	case 'S':
+	} else if (key == 'S') {
 		peer->source = arg;
-		break;
-	case 'n':
+	} else if (key == 'n') {
 		peer->rounds = number_option(state, arg, 10, 1, MAX_ROUNDS);
-		break;
-	case KEY_TIMEOUT:
+	} else if (key == KEY_TIMEOUT) {
 		peer->timeout_s = number_option(state, arg, 10, 1, MAX_TIMEOUT);
-		break;
-	case KEY_JSON:
+	} else if (key == KEY_JSON) {
 		facts = json_array();
 		findings = json_array();
 		if (!facts || !findings)
 			errx(EX_OSERR, "no memory");
-		break;
-	case KEY_SERVE:
+	} else if (key == KEY_SERVE) {
 		serve = true;
-		break;
-	case 'h':
+	} else if (key == 'h') {
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
-		break;
-	case ARGP_KEY_ARG:
-		if (state->arg_num)
-			return ARGP_ERR_UNKNOWN;
+	} else if (key == ARGP_KEY_ARG && !state->arg_num) {
 		peer->name = arg;
-		break;
-	case ARGP_KEY_END:
-		if (serve && (peer->name || facts || doctor->only || peer->source))
-			argp_error(state, "--serve goes with --port only");
-		break;
-	default:
+	} else if (key != ARGP_KEY_END) {
 		return ARGP_ERR_UNKNOWN;
+	} else if (serve && (peer->name || facts || doctor->only || peer->source)) {
+		argp_error(state, "--serve goes with --port only");
 	}
 	return 0;
 }
@@ -206,8 +192,8 @@ int doctor_main(int argc, char **argv)
 		return EX_USAGE;
 	if (serve)
 		return doctor_serve(doctor.peer.port) ? SEVERITY_ERROR : SEVERITY_OK;
-	if (check_machine(&doctor) && doctor.peer.name)
-		check_peer(&doctor);
+	if (check_machine(&doctor) && doctor.peer.name && check_peer(&doctor))
+		check_channel(&doctor);
 	ibchan_context_close(doctor.context);
 	return (int)conclude(doctor.peer.name);
 }

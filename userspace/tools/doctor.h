@@ -4,9 +4,8 @@
  *
  *	doctor.c		options, the order of the checks, and the report
  *	doctor_local.c		the checks that need no peer
- *	doctor_peer.c		those on the way to a peer
+ *	doctor_peer.c		those on the way to a peer, and packets to it
  *	doctor_channel.c	a channel to it, and the peer of doctors
- *	doctor_probe.c		packets to a host, and its answers
  */
 #ifndef _IBCHAN_DOCTOR_H
 #define _IBCHAN_DOCTOR_H
@@ -55,6 +54,7 @@ struct peer {
 	char text[64];				/* its address */
 	struct ibchan_route route;		/* how to get there; if nothing does: its peer */
 	bool roce;				/* over RoCE v2, so that UDP tells something */
+	const char *vrf;			/* of this host's port; NULL: none is known */
 };
 
 #define MAX_DEVICES	64
@@ -93,7 +93,7 @@ const char *words(const char *format, ...);
 
 /* Finds all that is wrong here. Opens the context, if it can. False: a channel cannot be made. */
 bool check_machine(struct doctor *doctor);
-void find_deaf(const struct port *port, enum severity severity);
+bool find_deaf(const struct port *port, enum severity severity);
 /* False for a link-local address. */
 bool address_text(const struct sockaddr *address, char *buf, socklen_t size);
 /*
@@ -102,8 +102,16 @@ bool address_text(const struct sockaddr *address, char *buf, socklen_t size);
  */
 const char *netdev_address(const char *netdev, int family);
 
-/* doctor_peer.c: needs the module. */
-void check_peer(struct doctor *doctor);
+/* --- doctor_peer.c --- */
+
+/* Needs the module. False: there is no way for a channel. */
+bool check_peer(struct doctor *doctor);
+/* Finds out why nothing has come back over RoCE. */
+bool explain_silence(const struct peer *peer);
+/* Does it answer anything at all, a refusal as well? */
+bool peer_is_alive(const struct peer *peer);
+/* Is @own no address of this host any more? False where nobody can tell. */
+bool address_is_lost(const struct peer *peer, const struct sockaddr_storage *own);
 
 /* --- doctor_channel.c --- */
 
@@ -117,36 +125,5 @@ void check_peer(struct doctor *doctor);
 void check_channel(const struct doctor *doctor);
 /* Returns only when it fails, after a message, and then -1. */
 int doctor_serve(const char *port);
-
-/* --- doctor_probe.c --- */
-
-/* RoCE v2 travels in UDP to this port. */
-#define ROCE_PORT	4791
-
-/* The shortest IP packet that is worth asking with. */
-#define PROBE_SHORT	64
-
-/* From now on all go by this network device or VRF, where the kernel allows it. */
-void probe_by(const char *name);
-
-/*
- * Asks for an echo (IPPROTO_ICMP, for IPv6 as well), or a @port of UDP or TCP, by an IP packet of
- * @length bytes that stays whole. Returns 0: an answer came; -ECONNREFUSED: the host is there, and
- * no program has that port; -ETIMEDOUT: nothing came in time; others: this process may not ask, or
- * there is no way for such a packet.
- */
-int probe(const struct sockaddr_storage *peer, int protocol, unsigned short port, size_t length);
-
-/* Answers anything at all, a refusal as well? */
-bool probe_is_alive(const struct sockaddr_storage *peer);
-
-/* Is no address of this host any more? False where nobody can tell. */
-bool probe_is_lost(const struct sockaddr_storage *own);
-
-/*
- * Do IP packets of @length bytes get through whole? Returns 0: yes; -EMSGSIZE: short ones only;
- * -ENODATA: the peer does not even answer those.
- */
-int probe_path(const struct sockaddr_storage *peer, size_t length);
 
 #endif /* _IBCHAN_DOCTOR_H */

@@ -155,34 +155,6 @@ static bool find_failed(const char *subject, const char *what, const struct ibch
 			    "Look at dmesg for lines of ibchan and of the driver.");
 }
 
-/* Finds out why nothing has come back over RoCE. */
-static bool explain_silence(const struct peer *peer)
-{
-	const struct sockaddr_storage *address = &peer->route.peer;
-	const bool ipv4 = address->ss_family == AF_INET;
-
-	if (probe(address, IPPROTO_UDP, ROCE_PORT, PROBE_SHORT) == -ECONNREFUSED)
-		return doctor_error("path", "roce-absent", peer->text,
-				    "The peer is there, but refuses UDP port %u, which RoCE v2 travels by.\n"
-				    "No RoCE device is over the network device with this address, or a firewall rejects the port.\n"
-				    "On the peer: ibchan doctor; rdma link; for soft-RoCE: rdma link add rxe0 type rxe netdev NETDEV; nft list ruleset.",
-				    ROCE_PORT);
-	if (!probe_is_alive(address))
-		return doctor_error("path", "peer-silent", peer->text,
-				    "Nothing at all comes back: no echo, no TCP, no UDP.\n"
-				    "The peer is off or cut off, or a firewall drops everything from here.\n"
-				    "Look at the peer itself; then ping %s, and the firewalls at both ends.",
-				    peer->text);
-	return doctor_error("path", "udp-4791-blocked", peer->text,
-			    "The peer is there, but nothing comes back from UDP port %1$u, which RoCE v2 travels by.\n"
-			    "A firewall on the peer, here or between drops that port%2$s.\n"
-			    "nft list ruleset at both ends; allow UDP port %1$u both ways; in a cloud, the security group as well%3$s.",
-			    ROCE_PORT, !ipv4 ? "" :
-			    "; or, where the peer has several network devices in one network, another of them answers ARP for this address, and the packets come to the wrong RDMA device",
-			    !ipv4 ? "" :
-			    "; on the peer: sysctl net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2, and here: ip neighbour flush all");
-}
-
 static bool judge_connect(const struct peer *peer, int err, const struct ibchan_error *error)
 {
 	const bool is_default = !strcmp(peer->port, DOCTOR_PORT);
@@ -251,7 +223,7 @@ static bool address_is_gone(const struct doctor *doctor, const struct link *link
 	int rc;
 
 	if (!ibchan_channel_connection(link->channel, &connection, NULL) &&
-	    probe_is_lost(&connection.local))
+	    address_is_lost(&doctor->peer, &connection.local))
 		return true;
 	rc = ibchan_gid_query(doctor->context, doctor->peer.route.device, info->params.port,
 			      info->params.gid_index, &gid, NULL);
@@ -274,7 +246,7 @@ static bool judge_end(const struct peer *peer, struct link *link, bool silent, b
 		return doctor_error("data", "peer-gone", peer->text,
 				    "The peer was connected, and then acknowledged no packet any more.\n"
 				    "%s",
-				    probe_is_alive(&peer->route.peer) ?
+				    peer_is_alive(peer) ?
 				    "Its host still answers: its RDMA device was reset, removed or lost this address, or a firewall came up.\n"
 				    "On the peer: ibchan doctor; dmesg." :
 				    "Its host does not answer either: it is down, or the network is.\n"

@@ -121,6 +121,11 @@ static bool find_not_permitted(int err)
 			    self, owner, group, node.st_mode & 07777, strerror(-err), way);
 }
 
+static bool is_absent(int err)
+{
+	return err == -ENOENT || err == -ENXIO || err == -ENODEV;
+}
+
 /*
  * A module whose node opens is there; a node that may not be opened says nothing of the module.
  * Opens the context, if it can.
@@ -131,41 +136,35 @@ static bool check_module(struct doctor *doctor)
 	const bool shown = !access("/sys/module/ibchan", F_OK);
 	struct ibchan_context_info info;
 	char version[64];
+	bool old;
 
-	if (!shown && (err == -ENOENT || err == -ENXIO || err == -ENODEV))
+	if (!shown && is_absent(err))
 		return find_no_module();
 	read_line(version, sizeof(version), "/sys/module/ibchan/version");
 	if (!err || shown)
 		doctor_fact("module", "ibchan", "loaded%s%s", version[0] ? ", " : "", version);
 	if (!err)
 		err = ibchan_context_query(doctor->context, &info, NULL);
-	switch (err) {
-	case 0:
+	if (!err)
 		return doctor_fact("node", NODE, "opened, ABI %u", info.abi_version);
-	case -EACCES:
-	case -EPERM:
+	if (err == -EACCES || err == -EPERM)
 		return find_not_permitted(err);
-	case -ENOENT:
-	case -ENXIO:
-	case -ENODEV:
+	if (is_absent(err))
 		return doctor_error("node", "node-absent", NODE,
 				    "The module is loaded, but its node does not work: %s.\n"
 				    "This process has a /dev of its own, such as a container's.\n"
 				    "Start the container with --device /dev/ibchan.",
 				    strerror(-err));
-	case -EPROTONOSUPPORT:
-		return doctor_error("module", "module-incompatible", NODE,
-				    "Opening the node failed: %s.\n"
-				    "The module and this tool are of different versions.\n"
-				    "Install module and tool from one version; rmmod ibchan; modprobe ibchan.",
-				    strerror(-err));
-	default:
-		return doctor_error("node", "node-unusable", NODE,
-				    "Opening the node failed: %s.\n"
-				    "The errno says all that is known.\n"
-				    "Look at dmesg for lines of ibchan.",
-				    strerror(-err));
-	}
+	old = err == -EPROTONOSUPPORT;
+	return doctor_error(old ? "module" : "node", old ? "module-incompatible" : "node-unusable",
+			    NODE,
+			    "Opening the node failed: %s.\n"
+			    "%s",
+			    strerror(-err), old ?
+			    "The module and this tool are of different versions.\n"
+			    "Install module and tool from one version; rmmod ibchan; modprobe ibchan." :
+			    "The errno says all that is known.\n"
+			    "Look at dmesg for lines of ibchan.");
 }
 
 /* --- pinned memory --- */
@@ -500,13 +499,13 @@ static void find_no_gid(const struct port *port, enum severity severity)
 		   "%s", port->gids, way);
 }
 
-void find_deaf(const struct port *port, enum severity severity)
+bool find_deaf(const struct port *port, enum severity severity)
 {
-	doctor_say(severity, "vrf", "soft-roce-in-vrf", port->subject,
-		   "%s is a soft-RoCE device, and %s is in the VRF %s: it receives nothing.\n"
-		   "A VRF hands packets on as its own, and the driver looks for a device that is over the VRF itself; no sysctl changes that.\n"
-		   "ip link set %s nomaster; or take an adapter, which does not see the VRF.",
-		   port->device, port->netdev, port->vrf, port->netdev);
+	return doctor_say(severity, "vrf", "soft-roce-in-vrf", port->subject,
+			  "%s is a soft-RoCE device, and %s is in the VRF %s: it receives nothing.\n"
+			  "A VRF hands packets on as its own, and the driver looks for a device that is over the VRF itself; no sysctl changes that.\n"
+			  "ip link set %s nomaster; or take an adapter, which does not see the VRF.",
+			  port->device, port->netdev, port->vrf, port->netdev);
 }
 
 static void say_port(const struct port *port)

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* ibchan doctor: from here to the peer, up to a channel with data. */
+/* ibchan doctor: from here to the peer: the route, and ordinary packets. */
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>
+#include <netinet/icmp6.h>
+#include <netinet/ip_icmp.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "doctor.h"
@@ -161,6 +165,139 @@ static bool check_route(struct doctor *doctor)
 	return doctor_fact("route", peer->text, "over %s port %u", device, peer->route.port);
 }
 
+/* --- packets that a user without privileges can send to the peer, and its answers --- */
+
+/* RoCE v2 travels in UDP to this port. */
+#define ROCE_PORT	4791
+
+/* Usually no program has it: the port of traceroute. */
+#define CLOSED_PORT	33434
+
+/* A host tells one peer at most once a second that a port is closed, after the first few. */
+#define TRIES		2
+
+/* How long an answer may take: longer than refusals are held back. */
+static const struct timeval patience = { .tv_sec = 1, .tv_usec = 200000 };
+
+/* Of IP packets: the shortest that is worth asking with; no port sends longer ones than 4096. */
+#define SHORT_BYTES	64
+#define MOST_BYTES	8192
+
+#define UDP_HEADER	8
+
+static size_t ip_header(const struct peer *peer)
+{
+	return peer->route.peer.ss_family == AF_INET ? 20 : 40;
+}
+
+/* Ordinary packets have to be told the way, too, where the kernel allows it. */
+static int make_socket(const struct peer *peer, int type, int protocol)
+{
+	int fd = socket(peer->route.peer.ss_family, type | SOCK_CLOEXEC, protocol);
+
+	if (fd >= 0 && peer->vrf)
+		setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, peer->vrf, strlen(peer->vrf));
+	return fd;
+}
+
+/* A port has the same place in the addresses of both families. */
+static struct sockaddr_storage with_port(const struct sockaddr_storage *address,
+					 unsigned short port)
+{
+	struct sockaddr_storage with = *address;
+
+	((struct sockaddr_in *)&with)->sin_port = htons(port);
+	return with;
+}
+
+/*
+ * Sends one packet, and takes the first one that comes back. A connected socket gets the errors
+ * that are about its peer. Packets are to stay whole, whatever is believed of the path.
+ */
+static int ask(const struct peer *peer, int protocol, unsigned short port, size_t length)
+{
+	const struct sockaddr_storage to = with_port(&peer->route.peer, port);
+	const int whole = IP_PMTUDISC_PROBE;	/* the number of IPv6 is the same */
+	const bool v4 = to.ss_family == AF_INET, echo = protocol == IPPROTO_ICMP;
+	__u8 data[MOST_BYTES] = { 0 };
+	int err = 0, fd;
+
+	/* The header of an echo is part of the data; the kernel fills in its number and sum. */
+	if (echo)
+		data[0] = v4 ? ICMP_ECHO : ICMP6_ECHO_REQUEST;
+	length -= ip_header(peer) + (echo ? 0 : UDP_HEADER);
+	if (length > sizeof(data))
+		return -EMSGSIZE;
+	fd = make_socket(peer, protocol == IPPROTO_TCP ? SOCK_STREAM : SOCK_DGRAM,
+			 echo && !v4 ? IPPROTO_ICMPV6 : protocol);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole));
+	setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &whole, sizeof(whole));
+	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) ||
+	    (protocol != IPPROTO_TCP && (send(fd, data, length, MSG_NOSIGNAL) < 0 ||
+					 recv(fd, NULL, 0, MSG_TRUNC) < 0)))
+		err = errno == EAGAIN || errno == EINPROGRESS ? -ETIMEDOUT : -errno;
+	close(fd);
+	return err;
+}
+
+/*
+ * Asks for an echo (IPPROTO_ICMP, for IPv6 as well), or a @port of UDP or TCP, by an IP packet of
+ * @length bytes that stays whole. Returns 0: an answer came; -ECONNREFUSED: the host is there, and
+ * no program has that port; -ETIMEDOUT: nothing came in time, but TCP asks again by itself; others:
+ * this process may not ask, or there is no way for such a packet.
+ */
+static int probe(const struct peer *peer, int protocol, unsigned short port, size_t length)
+{
+	int tries = 0, err;
+
+	do {
+		err = ask(peer, protocol, port, length);
+	} while (err == -ETIMEDOUT && protocol != IPPROTO_TCP && ++tries < TRIES);
+	return err;
+}
+
+bool peer_is_alive(const struct peer *peer)
+{
+	int err;
+
+	if (!probe(peer, IPPROTO_ICMP, 0, SHORT_BYTES))
+		return true;
+	err = probe(peer, IPPROTO_TCP, CLOSED_PORT, SHORT_BYTES);
+	return !err || err == -ECONNREFUSED ||
+	       probe(peer, IPPROTO_UDP, CLOSED_PORT, SHORT_BYTES) == -ECONNREFUSED;
+}
+
+bool address_is_lost(const struct peer *peer, const struct sockaddr_storage *own)
+{
+	const struct sockaddr_storage address = with_port(own, 0);
+	int fd = make_socket(peer, SOCK_DGRAM, 0);
+	bool is_lost;
+
+	if (fd < 0)
+		return false;
+	is_lost = bind(fd, (const struct sockaddr *)&address, sizeof(address)) &&
+		  errno == EADDRNOTAVAIL;
+	close(fd);
+	return is_lost;
+}
+
+/*
+ * Do IP packets of @length bytes get through whole? Returns 0: yes; -EMSGSIZE: short ones only;
+ * -ENODATA: the peer does not even answer those.
+ */
+static int probe_path(const struct peer *peer, size_t length)
+{
+	if (!probe(peer, IPPROTO_ICMP, 0, SHORT_BYTES))
+		return probe(peer, IPPROTO_ICMP, 0, length) ? -EMSGSIZE : 0;
+	if (probe(peer, IPPROTO_UDP, CLOSED_PORT, SHORT_BYTES) != -ECONNREFUSED)
+		return -ENODATA;
+	return probe(peer, IPPROTO_UDP, CLOSED_PORT, length) == -ECONNREFUSED ? 0 : -EMSGSIZE;
+}
+
 /* --- does the path carry what the port will send? --- */
 
 /*
@@ -170,17 +307,16 @@ static bool check_route(struct doctor *doctor)
  */
 static void check_path(const struct peer *peer)
 {
-	const struct sockaddr_storage *address = &peer->route.peer;
-	const size_t headers = (address->ss_family == AF_INET ? 20 : 40) + 8 + 12 + 16 + 4 + 4;
+	const size_t headers = ip_header(peer) + UDP_HEADER + 12 + 16 + 4 + 4;
 	const __u32 mtu = peer->route.mtu;
-	int err = probe_path(address, mtu + headers);
+	int err = probe_path(peer, mtu + headers);
 	__u32 fits = mtu / 2;
 
 	if (!err)
 		doctor_fact("path", peer->text, "carries packets of %zu bytes", mtu + headers);
 	if (err != -EMSGSIZE)
 		return;
-	while (fits >= 256 && probe_path(address, fits + headers))
+	while (fits >= 256 && probe_path(peer, fits + headers))
 		fits /= 2;
 	doctor_say(SEVERITY_WARNING, "path", "mtu-mismatch", peer->text,
 		   "%s sends messages in packets of %u bytes, %zu with their headers; the path to the peer loses those.\n"
@@ -190,25 +326,50 @@ static void check_path(const struct peer *peer)
 		   words("; or build channels with mtu %u, which fits", fits));
 }
 
-void check_peer(struct doctor *doctor)
+bool explain_silence(const struct peer *peer)
+{
+	const bool ipv4 = peer->route.peer.ss_family == AF_INET;
+
+	if (probe(peer, IPPROTO_UDP, ROCE_PORT, SHORT_BYTES) == -ECONNREFUSED)
+		return doctor_error("path", "roce-absent", peer->text,
+				    "The peer is there, but refuses UDP port %u, which RoCE v2 travels by.\n"
+				    "No RoCE device is over the network device with this address, or a firewall rejects the port.\n"
+				    "On the peer: ibchan doctor; rdma link; for soft-RoCE: rdma link add rxe0 type rxe netdev NETDEV; nft list ruleset.",
+				    ROCE_PORT);
+	if (!peer_is_alive(peer))
+		return doctor_error("path", "peer-silent", peer->text,
+				    "Nothing at all comes back: no echo, no TCP, no UDP.\n"
+				    "The peer is off or cut off, or a firewall drops everything from here.\n"
+				    "Look at the peer itself; then ping %s, and the firewalls at both ends.",
+				    peer->text);
+	return doctor_error("path", "udp-4791-blocked", peer->text,
+			    "The peer is there, but nothing comes back from UDP port %1$u, which RoCE v2 travels by.\n"
+			    "A firewall on the peer, here or between drops that port%2$s.\n"
+			    "nft list ruleset at both ends; allow UDP port %1$u both ways; in a cloud, the security group as well%3$s.",
+			    ROCE_PORT, !ipv4 ? "" :
+			    "; or, where the peer has several network devices in one network, another of them answers ARP for this address, and the packets come to the wrong RDMA device",
+			    !ipv4 ? "" :
+			    "; on the peer: sysctl net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2, and here: ip neighbour flush all");
+}
+
+
+bool check_peer(struct doctor *doctor)
 {
 	const struct port *port = doctor->ports, *end = port + doctor->port_count;
 	struct peer *peer = &doctor->peer;
 
 	if (!check_route(doctor))
-		return;
+		return false;
 	while (port < end && (strcmp(port->device, peer->route.device) ||
 			      port->number != peer->route.port))
 		port++;
-	if (port < end && port->deaf) {
-		find_deaf(port, SEVERITY_ERROR);
-		return;
-	}
-	/* Ordinary packets have to be told the way, too. */
-	if (port < end && port->vrf[0])
-		probe_by(port->vrf);
-	peer->roce = port < end && port->ethernet && !port->iwarp;
+	if (port == end)
+		return true;
+	if (port->deaf)
+		return find_deaf(port, SEVERITY_ERROR);
+	peer->vrf = port->vrf[0] ? port->vrf : NULL;
+	peer->roce = port->ethernet && !port->iwarp;
 	if (peer->roce)
 		check_path(peer);
-	check_channel(doctor);
+	return true;
 }
