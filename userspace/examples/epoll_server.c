@@ -58,13 +58,10 @@ static void client_end(struct client *client)
 	must("deregister", ibchan_mr_dereg(client->mr));
 }
 
-/* A client that has given up before its channel was connecting leaves its place to another. */
-static void client_forget(void)
-{
-	client_end(&clients[--accepted]);
-}
-
-/* Returns before the channel is connected; until it is, there is nothing to do for us. */
+/*
+ * Returns before the channel is connected; until it is, there is nothing to do for us. A client
+ * that has given up before leaves its place to another.
+ */
 static void client_accept(struct ibchan_request *request)
 {
 	struct ibchan_channel *channel;
@@ -78,7 +75,7 @@ static void client_accept(struct ibchan_request *request)
 	if (!ret)
 		return;
 	ibchan_request_reject(request, NULL, 0, NULL);
-	client_forget();
+	client_end(&clients[--accepted]);
 	if (!gave_up(ret))
 		must("accept", ret);
 }
@@ -103,7 +100,7 @@ static void await_any(int listener)
 	if (accepted == side.clients)
 		close(tcp);
 	else if (!endpoints_connect(client_prepare(), tcp))
-		client_forget();
+		client_end(&clients[--accepted]);
 }
 
 /*

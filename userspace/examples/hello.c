@@ -14,10 +14,8 @@ static void must(int ret)	/* of a call that gives no details */
 
 static void must_say(int ret)	/* of one that gives them in @error */
 {
-	char text[256];
-
-	if (ret < 0 && ibchan_error_text(&error, text, sizeof(text)))
-		errx(1, "%s. %s", text, ibchan_error_hint(&error));
+	if (ret < 0)
+		errx(1, "%s", ibchan_error_string(&error));
 }
 
 int main(void)

@@ -378,19 +378,6 @@ static void change_present(int change)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Waits until fewer than @most are present. Returns how many then are. */
-static unsigned int await_departure(unsigned int most)
-{
-	unsigned int left;
-
-	pthread_mutex_lock(&lock);
-	while (present >= most)
-		pthread_cond_wait(&one_has_left, &lock);
-	left = present;
-	pthread_mutex_unlock(&lock);
-	return left;
-}
-
 /* Takes the request, or rejects it. */
 static int accept_request(struct link *link, struct ibchan_request *request, const char *device,
 			  struct ibchan_error *error)
@@ -465,7 +452,7 @@ int doctor_serve(const char *port)
 	struct ibchan_listener *listener;
 	struct ibchan_request *request;
 	struct ibchan_error error;
-	unsigned int there = 0;
+	unsigned int there = 0, most;
 	int err = 0;
 
 	/* Threads may be using the context later: the end of the process closes it. */
@@ -477,7 +464,12 @@ int doctor_serve(const char *port)
 	fflush(stdout);
 	do {
 		/* One that leaves gives back objects that were too many. */
-		there = await_departure(err == -EMFILE ? there : MOST);
+		most = err == -EMFILE ? there : MOST;
+		pthread_mutex_lock(&lock);
+		while (present >= most)
+			pthread_cond_wait(&one_has_left, &lock);
+		there = present;
+		pthread_mutex_unlock(&lock);
 		err = ibchan_request_take(listener, IBCHAN_TIMEOUT_NEVER, &request, NULL);
 		if (!err)
 			take_in(request);

@@ -136,6 +136,7 @@ static bool check_module(struct doctor *doctor)
 	const bool shown = !access("/sys/module/ibchan", F_OK);
 	struct ibchan_context_info info;
 	char version[64];
+	const char *why;
 	bool old;
 
 	if (!shown && is_absent(err))
@@ -156,15 +157,14 @@ static bool check_module(struct doctor *doctor)
 				    "Start the container with --device /dev/ibchan.",
 				    strerror(-err));
 	old = err == -EPROTONOSUPPORT;
+	why = old ? "The module and this tool are of different versions.\n"
+		    "Install module and tool from one version; rmmod ibchan; modprobe ibchan." :
+		    "The errno says all that is known.\n"
+		    "Look at dmesg for lines of ibchan.";
 	return doctor_error(old ? "module" : "node", old ? "module-incompatible" : "node-unusable",
 			    NODE,
 			    "Opening the node failed: %s.\n"
-			    "%s",
-			    strerror(-err), old ?
-			    "The module and this tool are of different versions.\n"
-			    "Install module and tool from one version; rmmod ibchan; modprobe ibchan." :
-			    "The errno says all that is known.\n"
-			    "Look at dmesg for lines of ibchan.");
+			    "%s", strerror(-err), why);
 }
 
 /* --- pinned memory --- */

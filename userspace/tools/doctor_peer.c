@@ -216,9 +216,9 @@ static struct sockaddr_storage with_port(const struct sockaddr_storage *address,
  */
 static int ask(const struct peer *peer, int protocol, unsigned short port, size_t length)
 {
-	const struct sockaddr_storage to = with_port(&peer->route.peer, port);
+	const bool v4 = peer->route.peer.ss_family == AF_INET, echo = protocol == IPPROTO_ICMP;
+	const struct sockaddr_storage to = with_port(&peer->route.peer, echo ? 0 : port);
 	const int whole = IP_PMTUDISC_PROBE;	/* the number of IPv6 is the same */
-	const bool v4 = to.ss_family == AF_INET, echo = protocol == IPPROTO_ICMP;
 	__u8 data[MOST_BYTES] = { 0 };
 	int err = 0, fd;
 
@@ -285,19 +285,6 @@ bool address_is_lost(const struct peer *peer, const struct sockaddr_storage *own
 	return is_lost;
 }
 
-/*
- * Do IP packets of @length bytes get through whole? Returns 0: yes; -EMSGSIZE: short ones only;
- * -ENODATA: the peer does not even answer those.
- */
-static int probe_path(const struct peer *peer, size_t length)
-{
-	if (!probe(peer, IPPROTO_ICMP, 0, SHORT_BYTES))
-		return probe(peer, IPPROTO_ICMP, 0, length) ? -EMSGSIZE : 0;
-	if (probe(peer, IPPROTO_UDP, CLOSED_PORT, SHORT_BYTES) != -ECONNREFUSED)
-		return -ENODATA;
-	return probe(peer, IPPROTO_UDP, CLOSED_PORT, length) == -ECONNREFUSED ? 0 : -EMSGSIZE;
-}
-
 /* --- does the path carry what the port will send? --- */
 
 /*
@@ -308,22 +295,26 @@ static int probe_path(const struct peer *peer, size_t length)
 static void check_path(const struct peer *peer)
 {
 	const size_t headers = ip_header(peer) + UDP_HEADER + 12 + 16 + 4 + 4;
+	const bool echoes = !probe(peer, IPPROTO_ICMP, 0, SHORT_BYTES);
+	const int protocol = echoes ? IPPROTO_ICMP : IPPROTO_UDP;
+	const int answer = echoes ? 0 : -ECONNREFUSED;
 	const __u32 mtu = peer->route.mtu;
-	int err = probe_path(peer, mtu + headers);
-	__u32 fits = mtu / 2;
+	__u32 fits = mtu;
 
-	if (!err)
-		doctor_fact("path", peer->text, "carries packets of %zu bytes", mtu + headers);
-	if (err != -EMSGSIZE)
+	/* A peer that answers not even short packets does not tell. */
+	if (!echoes && probe(peer, protocol, CLOSED_PORT, SHORT_BYTES) != answer)
 		return;
-	while (fits >= 256 && probe_path(peer, fits + headers))
+	while (fits >= 256 && probe(peer, protocol, CLOSED_PORT, fits + headers) != answer)
 		fits /= 2;
-	doctor_say(SEVERITY_WARNING, "path", "mtu-mismatch", peer->text,
-		   "%s sends messages in packets of %u bytes, %zu with their headers; the path to the peer loses those.\n"
-		   "The MTU of the peer's network device, or of a switch between, is smaller than here.\n"
-		   "Set the same MTU everywhere: ip link set NETDEV mtu BYTES%s.",
-		   peer->route.device, mtu, mtu + headers, fits < 256 ? "" :
-		   words("; or build channels with mtu %u, which fits", fits));
+	if (fits == mtu)
+		doctor_fact("path", peer->text, "carries packets of %zu bytes", mtu + headers);
+	else
+		doctor_say(SEVERITY_WARNING, "path", "mtu-mismatch", peer->text,
+			   "%s sends messages in packets of %u bytes, %zu with their headers; the path to the peer loses those.\n"
+			   "The MTU of the peer's network device, or of a switch between, is smaller than here.\n"
+			   "Set the same MTU everywhere: ip link set NETDEV mtu BYTES%s.",
+			   peer->route.device, mtu, mtu + headers, fits < 256 ? "" :
+			   words("; or build channels with mtu %u, which fits", fits));
 }
 
 bool explain_silence(const struct peer *peer)
@@ -351,7 +342,6 @@ bool explain_silence(const struct peer *peer)
 			    !ipv4 ? "" :
 			    "; on the peer: sysctl net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2, and here: ip neighbour flush all");
 }
-
 
 bool check_peer(struct doctor *doctor)
 {

@@ -22,7 +22,7 @@ struct pattern {
 /* The last byte of a message differs from those of the 255 rounds before. */
 __u8 pattern_byte(const struct pattern *pattern, size_t place, __u32 round);
 
-/* Of @round's message, all bytes if @whole is set, else the stamp. The latter says if it is there. */
+/* Of @round's message, all bytes if @whole is set, else the stamp. The second looks for it. */
 void pattern_put(const struct pattern *pattern, __u8 *buf, __u32 round, int whole);
 int pattern_is(const struct pattern *pattern, const __u8 *buf, __u32 round, int whole);
 
