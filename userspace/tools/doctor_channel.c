@@ -97,8 +97,7 @@ static int link_open(struct link *link, struct ibchan_context *context, const ch
 static int link_hear(struct link *link, __u32 *bytes, struct ibchan_error *error)
 {
 	struct ibchan_cqe got;
-	int n = ibchan_cq_wait(ibchan_channel_recv_cq(link->channel), &got, 1, 1,
-			       link->timeout_ns);
+	int n = ibchan_cq_wait(ibchan_channel_recv_cq(link->channel), &got, 1, 1, link->timeout_ns);
 
 	if (n < 0)
 		return explain(error, n);

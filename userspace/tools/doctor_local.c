@@ -117,8 +117,7 @@ static bool find_not_permitted(int err)
 			    "usermod -a -G %s %s, and log in again.", group, group, self);
 	return doctor_error("node", "node-not-permitted", NODE,
 			    "User %s may not open the node, which belongs to %s:%s with mode %04o (%s).\n"
-			    "%s",
-			    self, owner, group, node.st_mode & 07777, strerror(-err), way);
+			    "%s", self, owner, group, node.st_mode & 07777, strerror(-err), way);
 }
 
 static bool is_absent(int err)

@@ -15,8 +15,7 @@ __u8 pattern_byte(const struct pattern *pattern, size_t place, __u32 round)
 		return (__u8)(base + round);
 	if (place >= STAMP && after >= STAMP)
 		return base;
-	return digit < 4 ? (__u8)(round >> 8 * digit) :
-	       (__u8)(pattern->seed ^ (STAMP - 1 - digit));
+	return (__u8)(digit < 4 ? round >> 8 * digit : pattern->seed ^ (STAMP - 1 - digit));
 }
 
 static size_t next_place(const struct pattern *pattern, size_t place, int whole)
