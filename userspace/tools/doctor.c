@@ -15,9 +15,7 @@
 /* --- the report --- */
 
 static const char * const severity_names[] = {
-	[SEVERITY_OK] = "ok",
-	[SEVERITY_WARNING] = "warning",
-	[SEVERITY_ERROR] = "error",
+	[SEVERITY_OK] = "ok", [SEVERITY_WARNING] = "warning", [SEVERITY_ERROR] = "error",
 };
 
 static unsigned int counts[ARRAY_SIZE(severity_names)];
@@ -86,7 +84,6 @@ bool doctor_say(enum severity severity, const char *check, const char *id, const
 		       "         next   %s\n", level, id, subject, fact, cause, next);
 	else
 		printf("%-8s %-10s %s: %s\n", level, check, subject, fact);
-	fflush(stdout);
 	return !id;
 }
 
@@ -177,10 +174,7 @@ static const char doc[] =
 int doctor_main(int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = options,
-		.parser = parse,
-		.args_doc = "[PEER]",
-		.doc = doc,
+		.options = options, .parser = parse, .args_doc = "[PEER]", .doc = doc,
 	};
 	static struct doctor doctor = {
 		.peer = { .port = DOCTOR_PORT, .rounds = 1, .timeout_s = DEFAULT_TIMEOUT },

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 
 #include "doctor.h"
-#include "pattern.h"
 
 /* 268 ms, as a code: soft devices are slow, and seven tries still end within a usual wait. */
 #define ACK_TIMEOUT	16
@@ -410,7 +409,6 @@ static void *serve_one(void *request)
 		complain_error(name, &error);
 	} else {
 		printf("%s: connected over %s\n", name, info.device);
-		fflush(stdout);
 		/* Until the peer closes the channel, which is the usual end. */
 		while (!link_hear(&link, &bytes, &error)) {
 			if (!link_is_right(&link, bytes))
@@ -420,7 +418,6 @@ static void *serve_one(void *request)
 			link.round++;
 		}
 		printf("%s: %u messages answered\n", name, link.round);
-		fflush(stdout);
 	}
 	link_close(&link);
 	change_present(-1);
@@ -460,7 +457,6 @@ int doctor_serve(const char *port)
 	if (ibchan_listener_create(server_context, &params, &listener, &error))
 		return complain_error("listen", &error);
 	printf("answering doctors on port %s\n", port);
-	fflush(stdout);
 	do {
 		/* One that leaves gives back objects that were too many. */
 		most = err == -EMFILE ? there : MOST;

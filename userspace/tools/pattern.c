@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The bytes of the messages that the tool checks. */
-#include "pattern.h"
+#include "tool.h"
 
 #define STAMP	8	/* bytes at either end; a shorter message is all stamp */
 

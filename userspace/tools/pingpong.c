@@ -149,7 +149,6 @@ static void report_path(const struct side *side)
 	ibchan_channel_text(&info, text, sizeof(text));
 	printf("%-10s by %s\n", "connected", side->endpoints ? "endpoints" : "address (rdma_cm)");
 	printf("%-10s %s, mtu %u\n", "path", text, info.params.mtu);
-	fflush(stdout);
 }
 
 static void report_result(const struct side *side)
@@ -190,11 +189,9 @@ static int run(struct side *side)
 {
 	if (open_context(&side->context))
 		return -1;
-	if (!side->host && !side->row) {
+	if (!side->host && !side->row)
 		printf("waiting for a client on %s %s\n", side->endpoints ? "TCP port" : "port",
 		       side->port);
-		fflush(stdout);
-	}
 	if (side_find_source(side) || talk_open(side) || agree(side, side_open(side)) ||
 	    agree(side, side_connect(side)))
 		return -1;
@@ -234,7 +231,6 @@ int pingpong_main(int argc, char **argv)
 	if (argp_parse(&argp, argc, argv, 0, NULL, &side))
 		return EXIT_USAGE;
 	failed = run(&side);
-	talk_close(&side);
 	side_close(&side);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -12,7 +12,6 @@
 
 #include <ibchan.h>
 
-#include "pattern.h"
 #include "tool.h"
 
 enum phase { PHASE_LATENCY = 1, PHASE_BANDWIDTH = 2 };
@@ -100,7 +99,6 @@ int talk_open(struct side *side);
 int agree(struct side *side, int ret);
 /* Once a second, tells the peer that this side works, and hears whether the peer does. */
 int tell_busy(struct side *side);
-void talk_close(struct side *side);
 
 /* side.c; the first before the talk; the second fills in what the peer is told */
 int side_find_source(struct side *side);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pingpong.h"
 
@@ -214,9 +215,12 @@ int side_connect(struct side *side)
 	return err ? complain_error(side->peer_name, &side->error) : 0;
 }
 
-/* With the context ends all that is in it. */
+/* With the context ends all that is in it; the talk's channel has one of its own. */
 void side_close(struct side *side)
 {
+	ibchan_channel_close(side->talk);
+	if (side->tcp >= 0)
+		close(side->tcp);
 	ibchan_context_close(side->context);
 	free(side->out);
 	free(side->in);

@@ -333,10 +333,3 @@ int talk_open(struct side *side)
 		return -1;
 	return share_plan(side);
 }
-
-void talk_close(struct side *side)
-{
-	ibchan_channel_close(side->talk);
-	if (side->tcp >= 0)
-		close(side->tcp);
-}

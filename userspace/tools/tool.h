@@ -45,4 +45,24 @@ __u64 now_ns(void);
 /* A GID as people write it: an IPv4 address where it holds one. */
 const char *gid_text(const __u8 *gid, char *buf, size_t len);
 
+/*
+ * The bytes of the messages that the tool checks: pattern.c.
+ *
+ * A slot is filled once with bytes that depend on the side and the place. Each round then puts its
+ * number into the first and the last eight bytes, its stamp, or into all of a message that is
+ * shorter than both. So a timed round costs the same for any size, and a message that is old, torn
+ * or someone else's still shows.
+ */
+struct pattern {
+	__u8 seed;	/* differs between the two sides */
+	size_t size;	/* bytes of a message */
+};
+
+/* The last byte of a message differs from those of the 255 rounds before. */
+__u8 pattern_byte(const struct pattern *pattern, size_t place, __u32 round);
+
+/* Of @round's message, all bytes if @whole is set, else the stamp. The second looks for it. */
+void pattern_put(const struct pattern *pattern, __u8 *buf, __u32 round, int whole);
+int pattern_is(const struct pattern *pattern, const __u8 *buf, __u32 round, int whole);
+
 #endif /* _IBCHAN_TOOL_H */
