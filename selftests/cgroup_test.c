@@ -199,7 +199,7 @@ static long handles_of(int fd)
 	struct ibchan_cmd_query query = {};
 	int rc = cmd_query(fd, &query);
 
-	return rc ? rc : (long)query.out_handles;
+	return rc ? rc : (long)query.out.handles;
 }
 
 TEST_F(cgroup, with_as_many_devices_open_as_it_may_refuses_one_more_with_edquot)

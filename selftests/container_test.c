@@ -59,7 +59,7 @@ static int devices_seen(int fd)
 	struct ibchan_cmd_query query = {};
 	int rc = cmd_query(fd, &query);
 
-	return rc ? rc : (int)query.out_devices;
+	return rc ? rc : (int)query.out.devices;
 }
 
 /* Also the first file of a process asks for its own namespace's. */

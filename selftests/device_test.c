@@ -262,7 +262,7 @@ TEST_F(device, that_leaves_is_no_longer_listed)
 
 	ASSERT_EQ(0, delete_device());
 	ASSERT_EQ(0, cmd_query(self->pair.a->fd, &query));
-	EXPECT_EQ(1, query.out_devices);
+	EXPECT_EQ(1, query.out.devices);
 	ASSERT_EQ(0, cmd_device_query(self->pair.a->fd, &device));
 	EXPECT_STREQ(DEVICE_B, device.out.name);
 	EXPECT_EQ(-ENODEV, device_open(self->pair.a->fd, DEVICE_A, &handle));

@@ -545,11 +545,11 @@ TEST_F(exported, memory_is_not_charged_to_who_registers_it)
 
 	EXPECT_EQ(0, in_child(register_without_limit, &bench->fd));
 	ASSERT_EQ(0, cmd_query(bench->b->fd, &query));
-	before = query.out_pinned_bytes;
+	before = query.out.pinned_bytes;
 	ASSERT_EQ(0, register_range(bench, 0, bench->size, IBCHAN_ACCESS_SHARED));
 	EXPECT_EQ(pinned, pins());
 	ASSERT_EQ(0, cmd_query(bench->b->fd, &query));
-	EXPECT_EQ(before + bench->size, query.out_pinned_bytes);
+	EXPECT_EQ(before + bench->size, query.out.pinned_bytes);
 }
 
 /* In all four directions, through an exporter that knows nothing of these tests. */

@@ -411,7 +411,7 @@ TEST_F(law, dup_keeps_all_until_the_last_one_is_closed)
 	ASSERT_EQ(0, post_one(&side, work(&side, IBCHAN_OP_SEND, 50, 4096, 64)));
 	EXPECT_EQ(0, succeed(&side, 50, NULL));
 	EXPECT_EQ(0, cmd_query(file, &query));
-	EXPECT_EQ(hold.charged * 1024, (long)query.out_pinned_bytes + self->calm.charged * 1024);
+	EXPECT_EQ(hold.charged * 1024, (long)query.out.pinned_bytes + self->calm.charged * 1024);
 
 	/* Now the file itself and the ring's mapping are gone. */
 	side_close(&side);
@@ -453,7 +453,7 @@ static int stranger_is_refused(const struct notice *notice, int file, int queue)
 	/* The queue's own descriptor takes no command at all. */
 	if (cmd_query(queue, &whole) != -ENOTTY)
 		return -EBADMSG;
-	if (cmd_query(file, &whole) || !whole.out_pinned_bytes || side_query(&side, &query))
+	if (cmd_query(file, &whole) || !whole.out.pinned_bytes || side_query(&side, &query))
 		return -EBADMSG;
 	return may_not_map(queue, notice->ring_size);
 }

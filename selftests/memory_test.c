@@ -70,7 +70,7 @@ static __u64 pinned_bytes(const struct side *side)
 {
 	struct ibchan_cmd_query query = {};
 
-	return cmd_query(side->fd, &query) ? ~0ULL : query.out_pinned_bytes;
+	return cmd_query(side->fd, &query) ? ~0ULL : query.out.pinned_bytes;
 }
 
 /* The last step of giving pages back may be a worker's. */

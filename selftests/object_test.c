@@ -37,19 +37,19 @@ TEST_F(file, says_what_it_is_and_what_it_holds)
 	__u32 pd;
 
 	ASSERT_EQ(0, cmd_query(self->side.fd, &before));
-	EXPECT_EQ(IBCHAN_ABI_VERSION, before.out_abi_version);
-	EXPECT_EQ(IBCHAN_MAX_SGE, before.out_max_sge);
-	EXPECT_LE(256, before.out_max_ring_entries);
-	EXPECT_EQ(2, before.out_devices);
-	EXPECT_EQ(5, before.out_handles);
-	EXPECT_LT(5, before.out_max_handles);
-	EXPECT_EQ(self->side.length, before.out_pinned_bytes);
+	EXPECT_EQ(IBCHAN_ABI_VERSION, before.out.abi_version);
+	EXPECT_EQ(IBCHAN_MAX_SGE, before.out.max_sge);
+	EXPECT_LE(256, before.out.max_ring_entries);
+	EXPECT_EQ(2, before.out.devices);
+	EXPECT_EQ(5, before.out.handles);
+	EXPECT_LT(5, before.out.max_handles);
+	EXPECT_EQ(self->side.length, before.out.pinned_bytes);
 	ASSERT_EQ(0, pd_alloc(self->side.fd, self->side.device, &pd));
 	ASSERT_EQ(0, cmd_query(self->side.fd, &after));
-	EXPECT_EQ(6, after.out_handles);
+	EXPECT_EQ(6, after.out.handles);
 	ASSERT_EQ(0, destroy(self->side.fd, pd));
 	ASSERT_EQ(0, cmd_query(self->side.fd, &after));
-	EXPECT_EQ(5, after.out_handles);
+	EXPECT_EQ(5, after.out.handles);
 }
 
 TEST_F(file, of_a_moment_ago_holds_nothing)
@@ -59,8 +59,8 @@ TEST_F(file, of_a_moment_ago_holds_nothing)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, cmd_query(fd, &query));
-	EXPECT_EQ(0, query.out_handles);
-	EXPECT_EQ(0, query.out_pinned_bytes);
+	EXPECT_EQ(0, query.out.handles);
+	EXPECT_EQ(0, query.out.pinned_bytes);
 	close(fd);
 }
 
@@ -270,8 +270,8 @@ TEST_F(file, that_holds_as_many_objects_as_it_may_takes_one_more_only_for_anothe
 	int rc;
 
 	ASSERT_EQ(0, cmd_query(self->side.fd, &query));
-	if (query.out_max_handles > 100000)
-		SKIP(return, "a file may hold %u objects", query.out_max_handles);
+	if (query.out.max_handles > 100000)
+		SKIP(return, "a file may hold %u objects", query.out.max_handles);
 	for (;;) {
 		rc = device_open(self->side.fd, DEVICE_A, &device);
 		if (rc)
@@ -280,7 +280,7 @@ TEST_F(file, that_holds_as_many_objects_as_it_may_takes_one_more_only_for_anothe
 		n++;
 	}
 	EXPECT_EQ(-EMFILE, rc);
-	EXPECT_EQ(query.out_max_handles - query.out_handles, n);
+	EXPECT_EQ(query.out.max_handles - query.out.handles, n);
 	ASSERT_EQ(0, destroy(self->side.fd, last));
 	EXPECT_EQ(0, device_open(self->side.fd, DEVICE_A, &device));
 	EXPECT_EQ(-EMFILE, device_open(self->side.fd, DEVICE_A, &device));

@@ -295,7 +295,7 @@ static bool holds_nothing(void *arg)
 {
 	struct ibchan_cmd_query query = {};
 
-	return !cmd_query(*(int *)arg, &query) && !query.out_handles && !query.out_pinned_bytes;
+	return !cmd_query(*(int *)arg, &query) && !query.out.handles && !query.out.pinned_bytes;
 }
 
 TEST_F(process, that_exits_leaves_nothing_in_a_file_held_elsewhere)

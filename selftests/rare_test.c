@@ -448,11 +448,11 @@ TEST_F(rare, a_query_tells_what_a_request_may_ask_for)
 
 	ASSERT_EQ(0, cmd_query(self->a->fd, &cmd));
 	for (op = IBCHAN_OP_SEND; op <= IBCHAN_OP_FETCH_ADD; op++)
-		EXPECT_TRUE(cmd.out_opcodes & 1U << op);
-	EXPECT_EQ(0, cmd.out_opcodes >> (IBCHAN_OP_FETCH_ADD + 1));
-	EXPECT_EQ(IBCHAN_WR_FLAGS, cmd.out_wr_flags);
-	EXPECT_EQ(IBCHAN_SUBMIT_SINCE | IBCHAN_DEADLINE, cmd.out_submit_flags);
-	EXPECT_EQ(IBCHAN_CQ_CREATE_SOLICITED, cmd.out_cq_flags);
+		EXPECT_TRUE(cmd.out.opcodes & 1U << op);
+	EXPECT_EQ(0, cmd.out.opcodes >> (IBCHAN_OP_FETCH_ADD + 1));
+	EXPECT_EQ(IBCHAN_WR_FLAGS, cmd.out.wr_flags);
+	EXPECT_EQ(IBCHAN_SUBMIT_SINCE | IBCHAN_DEADLINE, cmd.out.submit_flags);
+	EXPECT_EQ(IBCHAN_CQ_CREATE_SOLICITED, cmd.out.cq_flags);
 }
 
 TEST_HARNESS_MAIN

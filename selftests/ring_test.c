@@ -89,8 +89,8 @@ TEST_F(ring, without_entries_or_with_too_many_is_refused)
 	unsigned int i;
 
 	ASSERT_EQ(0, cmd_query(self->side.fd, &query));
-	ASSERT_LT(0, query.out_max_ring_entries);
-	wrong[1] = query.out_max_ring_entries + 1;
+	ASSERT_LT(0, query.out.max_ring_entries);
+	wrong[1] = query.out.max_ring_entries + 1;
 	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
 		struct ibchan_cmd_cq_create cmd = cq_request(&self->side, wrong[i]);
 
@@ -99,7 +99,7 @@ TEST_F(ring, without_entries_or_with_too_many_is_refused)
 		EXPECT_EQ(IBCHAN_PARAMETER_ENTRIES, cmd.reason.element);
 		EXPECT_EQ(wrong[i], cmd.reason.value[0]);
 		EXPECT_LE(1, cmd.reason.value[1]);
-		EXPECT_EQ(query.out_max_ring_entries, cmd.reason.value[2]);
+		EXPECT_EQ(query.out.max_ring_entries, cmd.reason.value[2]);
 	}
 }
 

@@ -156,7 +156,7 @@ static int loop(struct end *end, const struct ibchan_builder *builder)
 
 static int handles_of(struct ibchan_context *context)
 {
-	struct ibchan_context_info info;
+	struct ibchan_context_attr info;
 	int rc = ibchan_context_query(context, &info, NULL);
 
 	return rc ? rc : (int)info.handles;
@@ -271,7 +271,7 @@ TEST_F(call, that_is_pending_can_be_asked_when_channel_and_queue_are_gone)
 TEST_F(call, that_asks_writes_its_error_in_success_and_in_failure)
 {
 	struct ibchan_device_attr device;
-	struct ibchan_context_info info;
+	struct ibchan_context_attr info;
 	struct ibchan_gid_attr gid;
 	struct ibchan_device *none;
 	struct ibchan_error error;

@@ -276,7 +276,7 @@ static int event_take(struct ibchan_cmd_event_take *cmd)
 
 static int query(struct ibchan_cmd_query *cmd)
 {
-	cmd->out_abi_version = fake.abi ?: IBCHAN_ABI_VERSION;
+	cmd->out.abi_version = fake.abi ?: IBCHAN_ABI_VERSION;
 	return 0;
 }
 

@@ -154,7 +154,7 @@ static int refuses_to_wait(struct heritage *h)
 /* What only looks works, and tells what the parent would hear. */
 static int lets_look(struct heritage *h)
 {
-	struct ibchan_context_info context;
+	struct ibchan_context_attr context;
 	struct ibchan_channel_info channel;
 	struct ibchan_device_attr device;
 

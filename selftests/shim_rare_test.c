@@ -415,7 +415,7 @@ TEST_F(rare, refuses_plain_memory_that_is_not_there)
 TEST_F(rare, tells_what_a_work_may_ask_for)
 {
 	struct ibchan_device_attr device;
-	struct ibchan_context_info info;
+	struct ibchan_context_attr info;
 	unsigned int op;
 
 	ASSERT_EQ(0, ibchan_context_query(self->context, &info, NULL));

@@ -189,7 +189,7 @@ TEST_F(sandbox, posts_nothing_and_loses_no_place)
 static void *make_in_the_box(void *arg)
 {
 	struct boxed *boxed = arg;
-	struct ibchan_context_info info;
+	struct ibchan_context_attr info;
 	struct ibchan_device *device;
 	struct ibchan_pd *pd;
 	struct ibchan_cq *cq;

@@ -442,7 +442,7 @@ TEST_F(context, tells_of_each_gid_and_why_it_is_taken_or_not)
 
 TEST_F(context, gives_objects_back_in_reverse_order_only)
 {
-	struct ibchan_context_info info;
+	struct ibchan_context_attr info;
 	struct ibchan_device *device;
 	struct ibchan_pd *pd;
 

@@ -200,7 +200,7 @@ static int build_and_destroy(struct worker *worker)
 {
 	struct ibchan_builder builder;
 	struct ibchan_cqe done;
-	struct ibchan_context_info info;
+	struct ibchan_context_attr info;
 	struct ibchan_endpoint own;
 	struct end end = { 0 };
 	int rc = end_objects(&end, worker->context, worker->index);

@@ -26,18 +26,18 @@ int ibchan_run_query(struct ibchan_call *call)
 		ibchan_device_put(dev);
 		devices++;
 	}
-	cmd->out_abi_version = IBCHAN_ABI_VERSION;
-	cmd->out_max_sge = IBCHAN_MAX_SGE;
-	cmd->out_max_ring_entries = IBCHAN_MAX_RING_ENTRIES;
-	cmd->out_max_handles = READ_ONCE(ibchan_max_handles);
-	cmd->out_devices = devices;
-	cmd->out_opcodes = IBCHAN_SUBMIT_OPCODES;
-	cmd->out_wr_flags = IBCHAN_WR_FLAGS;
-	cmd->out_submit_flags = IBCHAN_SUBMIT_FLAGS;
-	cmd->out_cq_flags = IBCHAN_CQ_CREATE_SOLICITED;
+	cmd->out.abi_version = IBCHAN_ABI_VERSION;
+	cmd->out.max_sge = IBCHAN_MAX_SGE;
+	cmd->out.max_ring_entries = IBCHAN_MAX_RING_ENTRIES;
+	cmd->out.max_handles = READ_ONCE(ibchan_max_handles);
+	cmd->out.devices = devices;
+	cmd->out.opcodes = IBCHAN_SUBMIT_OPCODES;
+	cmd->out.wr_flags = IBCHAN_WR_FLAGS;
+	cmd->out.submit_flags = IBCHAN_SUBMIT_FLAGS;
+	cmd->out.cq_flags = IBCHAN_CQ_CREATE_SOLICITED;
 	guard(spinlock)(&call->ctx->lock);
-	cmd->out_handles = call->ctx->num_objects;
-	cmd->out_pinned_bytes = call->ctx->pinned_bytes;
+	cmd->out.handles = call->ctx->num_objects;
+	cmd->out.pinned_bytes = call->ctx->pinned_bytes;
 	return 0;
 }
 

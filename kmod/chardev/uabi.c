@@ -54,7 +54,7 @@ struct command {
 #define REASON(name)			.reason = PLACE(name, reason),
 #define ABOUT(name, member, kind)	.handle = PLACE(name, member), .type = OBJECT_##kind,
 
-#define TRAITS_query		0, ANY_MM, out_pinned_bytes,
+#define TRAITS_query		0, ANY_MM, out.pinned_bytes,
 #define TRAITS_device_query	IBCHAN_DEVICE_QUERY_HANDLE, ANY_MM, out.comp_vectors,	\
 				RESERVED(device_query)
 #define TRAITS_port_query	0, ANY_MM, out.gid,

@@ -561,7 +561,7 @@ int example_held(const struct example_objects *objects)
 	struct ibchan_cmd_query cmd = {};
 	int rc = cmd_query(objects->side.fd, &cmd);
 
-	return rc ? rc : (int)cmd.out_handles;
+	return rc ? rc : (int)cmd.out.handles;
 }
 
 __u32 example_handle(const struct example_objects *objects, unsigned int kind)

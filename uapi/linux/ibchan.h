@@ -171,37 +171,45 @@ enum ibchan_command {
 #include <linux/ibchan_history.h>
 
 /**
- * struct ibchan_cmd_query - the module's limits, and the objects of this file
+ * struct ibchan_context_attr - the module's limits, and the objects of one file
+ * @abi_version: IBCHAN_ABI_VERSION of the kernel
+ * @max_sge: elements of one work request, at most
+ * @max_ring_entries: unread completions of one cq, at most
+ * @handles: objects that this file holds
+ * @max_handles: objects that one file may hold
+ * @devices: devices visible from the caller's network namespace
+ * @pinned_bytes: memory that this file's regions keep pinned, dma-bufs included
+ * @opcodes: bit n is set when submit knows opcode n
+ * @wr_flags: IBCHAN_WR_* that submit knows
+ * @submit_flags: IBCHAN_SUBMIT_* and IBCHAN_DEADLINE, as far as submit knows them
+ * @cq_flags: IBCHAN_CQ_CREATE_* that cq_create knows
+ */
+struct ibchan_context_attr {
+	__u32 abi_version;
+	__u32 max_sge;
+	__u32 max_ring_entries;
+	__u32 handles;
+	__u32 max_handles;
+	__u32 devices;
+	__aligned_u64 pinned_bytes;
+	__u32 opcodes;
+	__u32 wr_flags;
+	__u32 submit_flags;
+	__u32 cq_flags;
+};
+
+/**
+ * struct ibchan_cmd_query - what the module can do, and what this file has
  * @size: sizeof(struct ibchan_cmd_query)
  * @flags: 0
- * @out_abi_version: IBCHAN_ABI_VERSION of the kernel
- * @out_max_sge: elements of one work request, at most
- * @out_max_ring_entries: entries of one completion ring, at most
- * @out_handles: objects that this file holds
- * @out_max_handles: objects that one file may hold
- * @out_devices: devices visible from the caller's network namespace
- * @out_pinned_bytes: memory that this file's regions keep pinned, dma-bufs included
- * @out_opcodes: bit n is set when submit knows opcode n
- * @out_wr_flags: IBCHAN_WR_* that submit knows
- * @out_submit_flags: IBCHAN_SUBMIT_* and IBCHAN_DEADLINE, as far as submit knows them
- * @out_cq_flags: IBCHAN_CQ_CREATE_* that cq_create knows
+ * @out: the answer
  *
  * device_query tells what one device can do of this.
  */
 struct ibchan_cmd_query {
 	__u32 size;
 	__u32 flags;
-	__u32 out_abi_version;
-	__u32 out_max_sge;
-	__u32 out_max_ring_entries;
-	__u32 out_handles;
-	__u32 out_max_handles;
-	__u32 out_devices;
-	__aligned_u64 out_pinned_bytes;
-	__u32 out_opcodes;
-	__u32 out_wr_flags;
-	__u32 out_submit_flags;
-	__u32 out_cq_flags;
+	struct ibchan_context_attr out;
 };
 
 /**
@@ -550,7 +558,7 @@ struct ibchan_cmd_channel_break {
  * @mr: handle, or IBCHAN_MR_PLAIN
  *
  * The pages of plain memory are pinned for this one work and charged to
- * RLIMIT_MEMLOCK; out_pinned_bytes does not count them. They are let go soon after
+ * RLIMIT_MEMLOCK; pinned_bytes of query does not count them. They are let go soon after
  * the work has completed, at the latest for another post that needs the room; those
  * of a work that failed, when its channel is closed, because the device may still be
  * busy with them. An element of plain memory has at most out_max_plain_bytes of the

@@ -89,7 +89,7 @@ function entry_name(text) {
 # Of the kernel's headers, what programs of the library fill in or read.
 function is_wanted() {
 	return FILENAME !~ /\/linux\// || title ~ \
-	       /^(struct ibchan_(params|endpoint|reason|history_event|(device|port|gid)_attr)|enum ibchan_(class|channel_state|stage|port_state))$/
+	       /^(struct ibchan_(params|endpoint|reason|history_event|(context|device|port|gid)_attr)|enum ibchan_(class|channel_state|stage|port_state))$/
 }
 
 function remember(what) {

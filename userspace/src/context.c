@@ -391,7 +391,7 @@ static int context_setup(struct ibchan_context *context, struct ibchan_reason *r
 		return context->fd;
 	err = context_ioctl(context, IBCHAN_CMD_QUERY, &cmd);
 	/* An older kernel says how old it is, and knows nothing of IBCHAN_ANSWERED. */
-	if (err == -ENOTTY || (cmd.out_abi_version && cmd.out_abi_version < IBCHAN_ABI_VERSION))
+	if (err == -ENOTTY || (cmd.out.abi_version && cmd.out.abi_version < IBCHAN_ABI_VERSION))
 		err = -EPROTONOSUPPORT;
 	if (!err)
 		err = guard_map(context);
@@ -448,25 +448,13 @@ int ibchan_context_fd(const struct ibchan_context *context)
 	return context->fd;
 }
 
-int ibchan_context_query(struct ibchan_context *context,
-			 struct ibchan_context_info *info, struct ibchan_error *error)
+int ibchan_context_query(struct ibchan_context *context, struct ibchan_context_attr *attr,
+			 struct ibchan_error *error)
 {
 	struct ibchan_cmd_query cmd = { .size = sizeof(cmd) };
 	int err = context_ioctl(context, IBCHAN_CMD_QUERY, &cmd);
 
 	if (!err)
-		*info = (struct ibchan_context_info) {
-			.pinned_bytes = cmd.out_pinned_bytes,
-			.abi_version = cmd.out_abi_version,
-			.max_sge = cmd.out_max_sge,
-			.max_ring_entries = cmd.out_max_ring_entries,
-			.handles = cmd.out_handles,
-			.max_handles = cmd.out_max_handles,
-			.devices = cmd.out_devices,
-			.opcodes = cmd.out_opcodes,
-			.wr_flags = cmd.out_wr_flags,
-			.submit_flags = cmd.out_submit_flags,
-			.cq_flags = cmd.out_cq_flags,
-		};
+		*attr = cmd.out;
 	return error_set(error, err, NULL);
 }

@@ -133,7 +133,7 @@ static bool check_module(struct doctor *doctor)
 {
 	int err = ibchan_context_open(&doctor->context, NULL);
 	const bool shown = !access("/sys/module/ibchan", F_OK);
-	struct ibchan_context_info info;
+	struct ibchan_context_attr info;
 	char version[64];
 	const char *why;
 	bool old;

@@ -8,36 +8,6 @@
 __IBCHAN_BEGIN_DECLS
 
 /**
- * struct ibchan_context_info - abilities of the module and contents of the context
- * @pinned_bytes: memory that the context's regions keep pinned
- * @abi_version: IBCHAN_ABI_VERSION of the kernel
- * @max_sge: elements of one work request, at most
- * @max_ring_entries: unread completions of one cq, at most
- * @handles: objects that the context holds
- * @max_handles: objects that it may hold
- * @devices: devices that can be seen from here
- * @opcodes: bit n is set when the module knows opcode n
- * @wr_flags: IBCHAN_WR_* that it knows
- * @submit_flags: IBCHAN_SUBMIT_* that it knows
- * @cq_flags: IBCHAN_CQ_CREATE_* that it knows
- * @reserved: 0
- */
-struct ibchan_context_info {
-	__u64 pinned_bytes;
-	__u32 abi_version;
-	__u32 max_sge;
-	__u32 max_ring_entries;
-	__u32 handles;
-	__u32 max_handles;
-	__u32 devices;
-	__u32 opcodes;
-	__u32 wr_flags;
-	__u32 submit_flags;
-	__u32 cq_flags;
-	__u64 reserved[4];
-};
-
-/**
  * ibchan_context_open() - open /dev/ibchan
  * @context: where to put it
  * @error: details; NULL is fine
@@ -79,13 +49,13 @@ int ibchan_context_fd(const struct ibchan_context *context);
 /**
  * ibchan_context_query() - limits and use
  * @context: open
- * @info: where to put the answer
+ * @attr: where to put the answer
  * @error: details; NULL is fine
  *
  * Return: 0 or a negative errno.
  */
-int ibchan_context_query(struct ibchan_context *context,
-			 struct ibchan_context_info *info, struct ibchan_error *error);
+int ibchan_context_query(struct ibchan_context *context, struct ibchan_context_attr *attr,
+			 struct ibchan_error *error);
 
 /**
  * ibchan_device_list() - the devices that can be seen from here
