@@ -19,8 +19,6 @@ int route_of_list(struct ibchan_context *context, const struct addrinfo *list,
 int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *list,
 		    const struct ibchan_connect_params *with,
 		    struct ibchan_channel **out, struct ibchan_error *error);
-int connect_params_read(const struct ibchan_connect_params *params,
-			struct ibchan_connect_params *with, struct ibchan_reason *reason);
 int connect_data(const void *from, size_t length, void *data, __u32 *data_length,
 		 struct ibchan_reason *reason);
 

@@ -18,23 +18,18 @@ void ibchan_builder_init_size(struct ibchan_builder *builder, size_t size, struc
 {
 	const struct ibchan_builder defaults = {
 		.size = (__u32)size,
-		.pd = pd,
-		.send_cq = cq,
-		.recv_cq = cq,
+		.pd = pd, .send_cq = cq, .recv_cq = cq,
 		.params = {
 			.access = IBCHAN_ACCESS_SHARED,
 			.max_send_wr = IBCHAN_DEFAULT_SEND_WR,
 			.max_recv_wr = IBCHAN_DEFAULT_RECV_WR,
-			.max_send_sge = IBCHAN_AUTO,
-			.max_recv_sge = IBCHAN_AUTO,
+			.max_send_sge = IBCHAN_AUTO, .max_recv_sge = IBCHAN_AUTO,
 			.rnr_retries = IBCHAN_DEFAULT_RNR_RETRIES,
 			.ack_retries = IBCHAN_DEFAULT_ACK_RETRIES,
 			.min_rnr_timer = IBCHAN_DEFAULT_MIN_RNR_TIMER,
 			.ack_timeout = IBCHAN_AUTO,
-			.send_psn = IBCHAN_AUTO,
-			.recv_psn = IBCHAN_AUTO,
-			.gid_index = IBCHAN_AUTO,
-			.max_rd_atomic = IBCHAN_AUTO,
+			.send_psn = IBCHAN_AUTO, .recv_psn = IBCHAN_AUTO,
+			.gid_index = IBCHAN_AUTO, .max_rd_atomic = IBCHAN_AUTO,
 		},
 	};
 
@@ -131,11 +126,8 @@ static int prepare(const struct ibchan_builder *builder, struct ibchan_prepared 
 	}
 	prepared->channel = (struct ibchan_channel) {
 		.object.handle = cmd.out_channel,
-		.pd = builder->pd,
-		.send_cq = builder->send_cq,
-		.recv_cq = builder->recv_cq,
-		.params = cmd.params,
-		.endpoint = cmd.out_endpoint,
+		.pd = builder->pd, .send_cq = builder->send_cq, .recv_cq = builder->recv_cq,
+		.params = cmd.params, .endpoint = cmd.out_endpoint,
 	};
 	object_add(&prepared->channel.object, context, channel_release);
 	*out = prepared;
@@ -204,15 +196,6 @@ int ibchan_prepared_handshake(struct ibchan_prepared *prepared, const struct ibc
 	return error_set(error, err, &cmd.reason);
 }
 
-/* All works of the channel are in the ring. Results that are kept become stale. */
-static void cq_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
-{
-	lock_take(&cq->lock);
-	ring_sort(cq);
-	slots_orphan(cq, channel);
-	lock_give(&cq->lock);
-}
-
 int ibchan_channel_close(struct ibchan_channel *channel)
 {
 	void (*closed)(struct messages *m);
@@ -239,17 +222,17 @@ int ibchan_channel_close(struct ibchan_channel *channel)
 		return err;
 	}
 	/* A thread that asks may have met the channel. Hidden ones are closed by that thread. */
-	asked = channel->source.is_known && !context_check(context);
-	if (asked)
-		lock_take(&context->happenings.asking);
+	asked = channel->source.is_known;
 	if (!context_check(context)) {
+		if (asked)
+			lock_take(&context->happenings.asking);
 		cq_orphan(channel->send_cq, channel);
 		if (channel->recv_cq != channel->send_cq)
 			cq_orphan(channel->recv_cq, channel);
+		object_free(&channel->object);
+		if (asked)
+			lock_give(&context->happenings.asking);
 	}
-	object_free(&channel->object);
-	if (asked)
-		lock_give(&context->happenings.asking);
 	cq_close(own_cq);
 	if (closed)
 		closed(messages);
@@ -317,18 +300,14 @@ int ibchan_channel_break(struct ibchan_channel *channel)
 /* In 10 us: powers of two, and one and a half of them between. Code 0 is the longest. */
 #define RNR_UNIT_NS	10000LL
 
-static __s64 rnr_units(__u32 code)
-{
-	if (!code)
-		code = CODES;
-	if (code < 3)
-		return code;
-	return code % 2 ? 3LL << (code - 3) / 2 : 1LL << code / 2;
-}
-
 __s64 ibchan_rnr_timer_to_ns(__u32 code)
 {
-	return code < CODES ? rnr_units(code) * RNR_UNIT_NS : -EINVAL;
+	if (code >= CODES)
+		return -EINVAL;
+	code = code ?: CODES;
+	if (code < 3)
+		return code * RNR_UNIT_NS;
+	return (code % 2 ? 3LL << (code - 3) / 2 : 1LL << code / 2) * RNR_UNIT_NS;
 }
 
 int ibchan_rnr_timer_from_ns(__s64 ns)
@@ -336,7 +315,7 @@ int ibchan_rnr_timer_from_ns(__s64 ns)
 	__u32 code;
 
 	for (code = 1; ns >= 0 && code <= CODES; code++)
-		if (ns <= rnr_units(code) * RNR_UNIT_NS)
+		if (ns <= ibchan_rnr_timer_to_ns(code % CODES))
 			return (int)(code % CODES);
 	return -EINVAL;
 }
@@ -403,23 +382,18 @@ int ibchan_channel_query(struct ibchan_channel *channel, struct ibchan_channel_i
 	if (err)
 		return error_set(error, err, NULL);
 	*info = (struct ibchan_channel_info) {
-		.state = cmd.out_state,
-		.error = -(int)cmd.out_error,
-		.status = cmd.out_status,
+		.state = cmd.out_state, .error = -(int)cmd.out_error, .status = cmd.out_status,
 		.failed_opcode = facts->failed_opcode,
 		.failed_vendor_err = facts->failed_vendor_err,
-		.failed_wr_id = facts->failed_wr_id,
-		.peer_qpn = facts->peer_qpn,
+		.failed_wr_id = facts->failed_wr_id, .peer_qpn = facts->peer_qpn,
 		.sends_in_flight = cmd.out_sends_in_flight,
 		.recvs_in_flight = cmd.out_recvs_in_flight,
-		.probes_sent = facts->probes_sent,
-		.probes_answered = facts->probes_answered,
+		.probes_sent = facts->probes_sent, .probes_answered = facts->probes_answered,
 		.age_ns = (__s64)facts->age_ns,
 		.keepalive_ns = cmd.options.keepalive_ms == IBCHAN_KEEPALIVE_OFF ?
 				IBCHAN_TIMEOUT_NEVER : cmd.options.keepalive_ms * NSEC_PER_MSEC,
 		.notice_ns = facts->notice_ms * NSEC_PER_MSEC,
-		.params = cmd.params,
-		.endpoint = cmd.out_endpoint,
+		.params = cmd.params, .endpoint = cmd.out_endpoint,
 	};
 	memcpy(info->device, facts->device, sizeof(info->device));
 	memcpy(info->peer_gid, facts->peer_gid, sizeof(info->peer_gid));

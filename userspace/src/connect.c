@@ -270,14 +270,6 @@ int ibchan_device_open_for(struct ibchan_context *context, const char *host, con
 	return ibchan_device_open(context, route.device, device, error);
 }
 
-/* @params: NULL: the defaults */
-int connect_params_read(const struct ibchan_connect_params *params,
-			struct ibchan_connect_params *with, struct ibchan_reason *reason)
-{
-	memset(with, 0, sizeof(*with));
-	return params ? params_read(with, sizeof(*with), params, reason) : 0;
-}
-
 /* With a limit of the kernel's struct; the kernel knows how much the transport takes. */
 int connect_data(const void *from, size_t length, void *data, __u32 *data_length,
 		 struct ibchan_reason *reason)
@@ -336,7 +328,7 @@ int ibchan_prepared_connect(struct ibchan_prepared *prepared, const char *host, 
 	struct ibchan_reason reason = { 0 };
 	struct addrinfo *list;
 	int err = context_check(prepared->channel.object.context) ?:
-		  connect_params_read(params, &with, &reason) ?:
+		  params_read(&with, sizeof(with), params, &reason) ?:
 		  address_find(host, service, false, &list, &reason);
 
 	if (err)
@@ -383,10 +375,9 @@ int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns
 {
 	struct ibchan_reason reason = { .code = IBCHAN_REASON_CONNECT };
 	struct ibchan_cmd_channel_connection cmd;
-	int err = context_check(channel->object.context);
+	int err = context_check(channel->object.context) ?:
+		  connection_query(channel, timeout_ns, &cmd);
 
-	if (!err)
-		err = connection_query(channel, timeout_ns, &cmd);
 	if (err && err != -ETIMEDOUT)
 		return error_set(error, err, NULL);
 	err = outcome(&cmd);

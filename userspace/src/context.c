@@ -58,11 +58,12 @@ int context_submit(const struct ibchan_context *context, struct ibchan_cmd_submi
 
 /*
  * No call of the library ends a thread that was cancelled: open(), close() and
- * the like would, in the middle of something.
+ * the like would, in the middle of something. Less than 0: there is none.
  */
 void fd_close(int fd)
 {
-	syscall(SYS_close, fd);
+	if (fd >= 0)
+		syscall(SYS_close, fd);
 }
 
 /*
@@ -104,17 +105,21 @@ int fd_wait(int fd, __s64 left_ns)
 	return fds_wait(&pollfd, 1, left_ns);
 }
 
-/* A descriptor that is readable while one of the two has @events; or a negative errno. */
-int epoll_of(int first, int second, __u32 events)
+/*
+ * A descriptor that is readable while one of the two has @events; or a negative errno. With those
+ * of @second comes the pointer @with, with those of @first NULL.
+ */
+int epoll_of(int first, int second, __u32 events, void *with)
 {
-	struct epoll_event event = { .events = events };
+	struct epoll_event of_first = { .events = events };
+	struct epoll_event of_second = { .events = events, .data.ptr = with };
 	int fd = epoll_create1(EPOLL_CLOEXEC);
 	int err;
 
 	if (fd < 0)
 		return -errno;
-	if (!epoll_ctl(fd, EPOLL_CTL_ADD, first, &event) &&
-	    !epoll_ctl(fd, EPOLL_CTL_ADD, second, &event))
+	if (!epoll_ctl(fd, EPOLL_CTL_ADD, first, &of_first) &&
+	    !epoll_ctl(fd, EPOLL_CTL_ADD, second, &of_second))
 		return fd;
 	err = -errno;
 	fd_close(fd);
@@ -321,15 +326,18 @@ int error_set(struct ibchan_error *error, int code, const struct ibchan_reason *
 }
 
 /*
- * Reads a struct of the caller's that begins with its size. Members that a program built for an
- * earlier library does not know are 0; those that one built for a later one leaves at 0 are as if
- * they were not there. A size of none cuts no pointer in half.
+ * Reads a struct of the caller's that begins with its size; NULL: all of it is 0, the default.
+ * Members that a program built for an earlier library does not know are 0; those that one built for
+ * a later one leaves at 0 are as if they were not there. A size of none cuts no pointer in half.
  */
 int params_read(void *to, size_t known, const void *from, struct ibchan_reason *reason)
 {
-	const size_t size = *(const __u32 *)from;
-	size_t at;
+	size_t size, at;
 
+	memset(to, 0, known);
+	if (!from)
+		return 0;
+	size = *(const __u32 *)from;
 	if (size < sizeof(__u64)) {
 		*reason = (struct ibchan_reason) {
 			.code = IBCHAN_REASON_PARAMETER,
@@ -341,7 +349,6 @@ int params_read(void *to, size_t known, const void *from, struct ibchan_reason *
 	for (at = known; at < size; at++)
 		if (((const char *)from)[at])
 			return -E2BIG;
-	memset(to, 0, known);
 	memcpy(to, from, size < known ? size & ~(sizeof(__u64) - 1) : known);
 	return 0;
 }
@@ -414,6 +421,7 @@ int ibchan_context_open(struct ibchan_context **out, struct ibchan_error *error)
 	context->word_fd = -1;
 	context->happenings.epoll_fd = -1;
 	context->happenings.event_fd = -1;
+	context->happenings.end = &context->happenings.first;
 	*out = context;
 	return error_set(error, 0, NULL);
 }
@@ -433,9 +441,9 @@ int ibchan_context_close(struct ibchan_context *context)
 		}
 	}
 	fd_close(context->fd);
-	if (context->word_fd >= 0)
-		fd_close(context->word_fd);
-	happenings_close(context);
+	fd_close(context->word_fd);
+	fd_close(context->happenings.epoll_fd);
+	fd_close(context->happenings.event_fd);
 	if (!context_check(context))
 		pthread_mutex_destroy(&context->lock);
 	munmap(context->guard, GUARD_SIZE);

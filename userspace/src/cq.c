@@ -2,7 +2,7 @@
 /* Completion queues: making, destroying, polling. */
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
 #include "slots.h"
 #include "source.h"
@@ -12,8 +12,8 @@ static void cq_strip(struct ibchan_cq *cq)
 {
 	if (cq->fd < 0)
 		return;
-	if (!context_check(cq->object.context))
-		ring_unmap(cq);
+	if (cq->ring.base && !context_check(cq->object.context))
+		munmap(cq->ring.base, cq->ring.size);
 	cq->ring.base = NULL;
 	cq->object.handle = 0;
 	fd_close(cq->fd);
@@ -44,19 +44,18 @@ static int create(struct ibchan_device *device, __u32 flags, __u32 entries, __u3
 	int err = cq ? context_command(context, IBCHAN_CMD_CQ_CREATE, &cmd) : -ENOMEM;
 	bool stays;
 
-	if (!err) {
-		cq->object.context = context;
-		cq->object.handle = cmd.out_cq;
-		cq->fd = cmd.out_fd;
-		err = ring_map(cq, cmd.out_ring_size);
-		if (err) {
-			/* If a filter of system calls keeps it, closing the context ends it. */
-			object_end(&cq->object, &stays);
-			fd_close(cq->fd);
-		}
-	}
 	if (err) {
 		free(cq);
+		return error_set(error, err, &cmd.reason);
+	}
+	cq->object.context = context;
+	cq->object.handle = cmd.out_cq;
+	cq->fd = cmd.out_fd;
+	err = ring_map(cq, cmd.out_ring_size);
+	if (err) {
+		/* If a filter of system calls keeps it, closing the context ends it. */
+		object_end(&cq->object, &stays);
+		cq_release(&cq->object);
 		return error_set(error, err, &cmd.reason);
 	}
 	object_add(&cq->object, context, cq_release);
@@ -88,13 +87,15 @@ void unlock_last(struct ibchan_cq *cq)
 		ibchan_cq_destroy(cq);
 }
 
-static int destroy(struct ibchan_cq *cq, bool *stays)
+/* @is_own: its channel has gone. A thread that is on its way out of a wait ends the cq then. */
+static int destroy(struct ibchan_cq *cq, bool is_own)
 {
+	bool stays;
 	int err;
 
 	source_remove(cq->object.context, &cq->source);
-	err = object_end(&cq->object, stays);
-	if (*stays) {
+	err = object_end(&cq->object, &stays);
+	if (stays && !is_own) {
 		source_return(cq->object.context, &cq->source);
 		return err;
 	}
@@ -104,7 +105,8 @@ static int destroy(struct ibchan_cq *cq, bool *stays)
 		return err;
 	}
 	lock_take(&cq->lock);
-	cq_strip(cq);
+	if (!stays)
+		cq_strip(cq);
 	cq->closed = 1;
 	ticket_unlock(cq);
 	return err;
@@ -112,23 +114,13 @@ static int destroy(struct ibchan_cq *cq, bool *stays)
 
 int ibchan_cq_destroy(struct ibchan_cq *cq)
 {
-	bool stays;
-
-	return cq ? destroy(cq, &stays) : 0;
+	return cq ? destroy(cq, false) : 0;
 }
 
-/* With a thread still on its way out of a wait, the last one ends the cq. */
 void cq_close(struct ibchan_cq *cq)
 {
-	bool stays = false;
-
 	if (cq)
-		destroy(cq, &stays);
-	if (!stays)
-		return;
-	lock_take(&cq->lock);
-	cq->closed = 1;
-	ticket_unlock(cq);
+		destroy(cq, true);
 }
 
 /* Makes @wr_id the caller's, if it is of a kept work of this cq. */

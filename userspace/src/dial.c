@@ -172,7 +172,7 @@ static int watch(struct ibchan_server *server)
 	server->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (server->timer_fd < 0)
 		return -errno;
-	server->fd = epoll_of(ibchan_listener_fd(server->listener), context->fd, EPOLLIN);
+	server->fd = epoll_of(ibchan_listener_fd(server->listener), context->fd, EPOLLIN, NULL);
 	if (server->fd < 0)
 		return server->fd;
 	return epoll_ctl(server->fd, EPOLL_CTL_ADD, word, &edge) ||

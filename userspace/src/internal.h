@@ -105,7 +105,7 @@ struct happenings {
 	bool is_raised;		/* it is */
 	bool is_asking;		/* a thread is asking, and shows by @event_fd what it leaves */
 	struct source *first;	/* the source that is asked next */
-	struct source *last;	/* the one that is asked last */
+	struct source **end;	/* where the pointer to another one goes */
 	unsigned int num;	/* sources that are listed */
 };
 
@@ -292,7 +292,7 @@ void cancel_back(int state);
 struct pollfd;
 int fds_wait(struct pollfd *fds, unsigned int num, __s64 left_ns);
 int fd_wait(int fd, __s64 left_ns);
-int epoll_of(int first, int second, __u32 events);
+int epoll_of(int first, int second, __u32 events, void *with);
 void edges_forget(int set);
 int context_word_fd(struct ibchan_context *context);
 void object_hide(struct object *object);
@@ -313,11 +313,10 @@ int params_read(void *to, size_t known, const void *from, struct ibchan_reason *
 /* device.c */
 void device_limits(const struct ibchan_device *device, struct ibchan_device_attr *info);
 
-/* ring.c; all but the first two with cq->lock held */
+/* ring.c; all but the first one and cq_orphan() with cq->lock held */
 int ring_map(struct ibchan_cq *cq, size_t size);
-void ring_unmap(struct ibchan_cq *cq);
 __u32 slot_fresh(struct ibchan_cq *cq);
-void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel);
+void cq_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel);
 int ticket_fetch(const struct ticket *ticket, struct ibchan_cqe *completion);
 int ticket_leave(const struct ticket *ticket, struct ibchan_cqe *completion);
 __u32 ring_take_any(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n, __u32 got);

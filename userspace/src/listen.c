@@ -194,7 +194,7 @@ int ibchan_request_accept(struct ibchan_request *request, struct ibchan_prepared
 	if (!err && prepared->channel.object.context != context)
 		err = -EXDEV;
 	if (!err)
-		err = connect_params_read(params, &with, &cmd.reason) ?:
+		err = params_read(&with, sizeof(with), params, &cmd.reason) ?:
 		      ms_of_ns(with.connect_ns, &cmd.connect_ms) ?:
 		      connect_data(with.data, with.length, cmd.data, &cmd.data_length,
 				   &cmd.reason);
@@ -352,7 +352,7 @@ static int watch(struct acceptance *a)
 
 	if (word < 0)
 		return word;
-	a->fd = epoll_of(context->fd, word, EPOLLIN | EPOLLET);
+	a->fd = epoll_of(context->fd, word, EPOLLIN | EPOLLET, NULL);
 	return min(a->fd, 0);
 }
 

@@ -58,12 +58,8 @@ int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 		cmd.access = what.access;
 		err = context_command(pd->object.context, IBCHAN_CMD_MR_REG, &cmd);
 		*mr = (struct ibchan_mr) {
-			.object.handle = cmd.out_mr,
-			.rkey = cmd.out_rkey,
-			.access = what.access,
-			.addr = what.addr,
-			.remote_addr = cmd.addr,
-			.length = what.length,
+			.object.handle = cmd.out_mr, .rkey = cmd.out_rkey, .access = what.access,
+			.addr = what.addr, .remote_addr = cmd.addr, .length = what.length,
 		};
 	}
 	return error_set(error, mr_add(pd, mr, err, out), &cmd.reason);
@@ -85,12 +81,8 @@ int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan_dmabuf_params
 		cmd.reserved = what.reserved;
 		err = context_command(pd->object.context, IBCHAN_CMD_MR_REG_DMABUF, &cmd);
 		*mr = (struct ibchan_mr) {
-			.object.handle = cmd.out_mr,
-			.rkey = cmd.out_rkey,
-			.access = what.access,
-			.addr = what.addr,
-			.remote_addr = cmd.out_addr,
-			.length = what.length,
+			.object.handle = cmd.out_mr, .rkey = cmd.out_rkey, .access = what.access,
+			.addr = what.addr, .remote_addr = cmd.out_addr, .length = what.length,
 		};
 	}
 	return error_set(error, mr_add(pd, mr, err, out), &cmd.reason);
@@ -204,8 +196,7 @@ int ibchan_remote_region_from_bytes(struct ibchan_remote_region *region, const v
 	if (__builtin_add_overflow(be64toh(wire.addr), be64toh(wire.length), &end))
 		return -EINVAL;
 	*region = (struct ibchan_remote_region) {
-		.addr = be64toh(wire.addr),
-		.length = be64toh(wire.length),
+		.addr = be64toh(wire.addr), .length = be64toh(wire.length),
 		.rkey = be32toh(wire.rkey),
 	};
 	return 0;

@@ -159,9 +159,7 @@ static __u32 length_of(size_t length)
 struct ibchan_submit_sge ibchan_sge_plain(void *addr, size_t length)
 {
 	return (struct ibchan_submit_sge) {
-		.offset = (uintptr_t)addr,
-		.length = length_of(length),
-		.mr = IBCHAN_MR_PLAIN,
+		.offset = (uintptr_t)addr, .length = length_of(length), .mr = IBCHAN_MR_PLAIN,
 	};
 }
 
@@ -169,9 +167,7 @@ struct ibchan_submit_sge ibchan_sge_unchecked(const struct ibchan_mr *mr, size_t
 					      size_t length)
 {
 	return (struct ibchan_submit_sge) {
-		.offset = offset,
-		.length = length_of(length),
-		.mr = mr->object.handle,
+		.offset = offset, .length = length_of(length), .mr = mr->object.handle,
 	};
 }
 

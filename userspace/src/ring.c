@@ -9,7 +9,7 @@
  * of the middle of the ring is marked silent, as those are that the kernel shows nobody: the place
  * is free when the entries before it are taken, or when ring_make_room() moves them up.
  *
- * All functions but the mapping ones need cq->lock.
+ * All functions need cq->lock, but ring_map() and cq_orphan().
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,13 +43,10 @@ static bool ring_fits(const struct ibchan_ring *layout, size_t size)
 /* The bits of a slot's number: a ring has 32 Ki entries. */
 #define INDEX_BITS	16
 
-void ring_unmap(struct ibchan_cq *cq)
-{
-	munmap(cq->ring.base, cq->ring.size);
-	cq->ring.base = NULL;
-}
-
-/* Maps the ring behind cq->fd, and makes room for a slot for each of its entries. */
+/*
+ * Maps the ring behind cq->fd, and makes room for a slot for each of its entries. What an error
+ * leaves behind goes with the cq.
+ */
 int ring_map(struct ibchan_cq *cq, size_t size)
 {
 	struct ring_map *ring = &cq->ring;
@@ -61,13 +58,11 @@ int ring_map(struct ibchan_cq *cq, size_t size)
 	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, cq->fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
-	layout = (const struct ibchan_ring *)base;
-	if (!ring_fits(layout, size)) {
-		munmap(base, size);
-		return -EPROTO;
-	}
 	ring->base = base;
 	ring->size = size;
+	layout = (const struct ibchan_ring *)base;
+	if (!ring_fits(layout, size))
+		return -EPROTO;
 	ring->entries = layout->entries;
 	ring->entry_size = layout->entry_size;
 	ring->cqes = base + layout->entries_offset;
@@ -75,10 +70,8 @@ int ring_map(struct ibchan_cq *cq, size_t size)
 	ring->head = (__u32 *)(base + layout->head_offset);
 	/* At most 3 MiB, of which no page is touched before it is used. */
 	cq->slots = malloc((size_t)ring->entries * sizeof(*cq->slots));
-	if (!cq->slots) {
-		ring_unmap(cq);
+	if (!cq->slots)
 		return -ENOMEM;
-	}
 	cq->head = *ring->head;
 	cq->sorted = cq->head;
 	cq->free = SLOT_NONE;
@@ -118,13 +111,15 @@ static void make_stale(struct ibchan_cq *cq, struct slot *slot)
 }
 
 /*
- * The slots of a closed channel's results may be used again, except while the kernel may still
- * speak of them.
+ * All works of the channel, which is closed, are in the ring. The slots of its results may be used
+ * again, except while the kernel may still speak of them.
  */
-void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
+void cq_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
 {
 	__u32 i;
 
+	lock_take(&cq->lock);
+	ring_sort(cq);
 	for (i = 0; i < cq->used; i++) {
 		struct slot *slot = &cq->slots[i];
 
@@ -134,6 +129,7 @@ void slots_orphan(struct ibchan_cq *cq, const struct ibchan_channel *channel)
 		if (slot->state == SLOT_DONE)
 			make_stale(cq, slot);
 	}
+	lock_give(&cq->lock);
 }
 
 /*

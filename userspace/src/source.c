@@ -35,9 +35,8 @@ static void unlist(struct happenings *happenings, struct source *source)
 	*source->link = source->next;
 	if (source->next)
 		source->next->link = source->link;
-	if (happenings->last == source)
-		happenings->last = !happenings->first ? NULL :
-			(struct source *)((char *)source->link - offsetof(struct source, next));
+	else
+		happenings->end = source->link;
 	happenings->num--;
 	__atomic_store_n(&source->is_listed, false, __ATOMIC_RELAXED);
 }
@@ -54,9 +53,9 @@ void source_add(struct ibchan_context *context, struct source *source)
 		source->is_known = true;
 		__atomic_store_n(&source->is_listed, true, __ATOMIC_RELAXED);
 		source->next = NULL;
-		source->link = happenings->first ? &happenings->last->next : &happenings->first;
+		source->link = happenings->end;
 		*source->link = source;
-		happenings->last = source;
+		happenings->end = &source->next;
 		happenings->num++;
 		show(happenings);
 	}
@@ -152,20 +151,12 @@ void source_return(struct ibchan_context *context, struct source *source)
 static int set_open(struct ibchan_context *context)
 {
 	struct happenings *happenings = &context->happenings;
-	struct epoll_event raised = { .events = EPOLLIN };
-	struct epoll_event happened = { .events = EPOLLIN, .data.ptr = context };
-	int set = epoll_create1(EPOLL_CLOEXEC);
-	int word = set < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int err;
+	int word = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int set = word < 0 ? -errno : epoll_of(word, context->fd, EPOLLIN, context);
 
-	if (set < 0 || word < 0 || epoll_ctl(set, EPOLL_CTL_ADD, word, &raised) ||
-	    epoll_ctl(set, EPOLL_CTL_ADD, context->fd, &happened)) {
-		err = -errno;
-		if (word >= 0)
-			fd_close(word);
-		if (set >= 0)
-			fd_close(set);
-		return err;
+	if (set < 0) {
+		fd_close(word);
+		return set;
 	}
 	lock_take(&happenings->lock);
 	happenings->event_fd = word;
@@ -186,12 +177,4 @@ int happenings_open(struct ibchan_context *context)
 		err = set_open(context);
 	lock_give(&context->happenings.asking);
 	return err;
-}
-
-void happenings_close(struct ibchan_context *context)
-{
-	if (context->happenings.epoll_fd < 0)
-		return;
-	fd_close(context->happenings.epoll_fd);
-	fd_close(context->happenings.event_fd);
 }

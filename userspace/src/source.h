@@ -34,7 +34,6 @@ int source_watch(struct ibchan_context *context, struct source *source, int fd);
 void source_deafen(struct ibchan_context *context, struct source *source);
 
 int happenings_open(struct ibchan_context *context);
-void happenings_close(struct ibchan_context *context);
 
 /*
  * next.c; takes what has happened to channels from the kernel, and puts it down in them; there may
