@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "post.h"
+#include "slots.h"
 #include "wait.h"
 
 static int perform(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,

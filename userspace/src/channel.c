@@ -102,12 +102,10 @@ static int prepare(const struct ibchan_builder *builder, struct ibchan_prepared 
 {
 	struct ibchan_context *context = builder->pd->object.context;
 	struct ibchan_cmd_channel_build cmd = {
-		.size = sizeof(cmd),
-		.pd = builder->pd->object.handle,
+		.size = sizeof(cmd), .pd = builder->pd->object.handle,
 		.send_cq = builder->send_cq->object.handle,
 		.recv_cq = builder->recv_cq->object.handle,
-		.params = builder->params,
-		.options.keepalive_ms = IBCHAN_KEEPALIVE_OFF,
+		.params = builder->params, .options.keepalive_ms = IBCHAN_KEEPALIVE_OFF,
 	};
 	struct ibchan_prepared *prepared = calloc(1, sizeof(*prepared));
 	int err = prepared ? context_check(context) : -ENOMEM;

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
 #include "source.h"
 #include "wait.h"
 
@@ -17,17 +16,14 @@
 
 static int error_of_lookup(int code)
 {
-	switch (code) {
-	case EAI_AGAIN:
+	if (code == EAI_AGAIN)
 		return -EAGAIN;
-	case EAI_MEMORY:
+	if (code == EAI_MEMORY)
 		return -ENOMEM;
-	case EAI_SYSTEM:
+	if (code == EAI_SYSTEM)
 		return errno ? -errno : -EIO;
-	default:
-		/* No such name, or no address of it of a family that was asked for. */
-		return -ENOENT;
-	}
+	/* No such name, or no address of it of a family that was asked for. */
+	return -ENOENT;
 }
 
 /* A number as the C library reads it, which keeps the lower 16 bits of a longer one. */
@@ -40,8 +36,7 @@ static int check_service(const char *service, struct ibchan_reason *reason)
 	if (*end || port <= MAX_PORT)
 		return 0;
 	*reason = (struct ibchan_reason) {
-		.code = IBCHAN_REASON_PARAMETER,
-		.element = IBCHAN_PARAMETER_SERVICE,
+		.code = IBCHAN_REASON_PARAMETER, .element = IBCHAN_PARAMETER_SERVICE,
 		.value = { port, 0, MAX_PORT },
 	};
 	return -EINVAL;
@@ -90,8 +85,7 @@ int address_find(const char *host, const char *service, bool passive,
 	cancel_back(state);
 	if (code && code != EAI_SYSTEM)
 		*reason = (struct ibchan_reason) {
-			.code = IBCHAN_REASON_NAME,
-			.value = { (__u64)(__s64)code },
+			.code = IBCHAN_REASON_NAME, .value = { (__u64)(__s64)code },
 		};
 	for (info = err ? NULL : *list; info; info = info->ai_next)
 		unmap(info);
@@ -131,18 +125,14 @@ void address_from_kernel(const struct ibchan_address *from, struct sockaddr_stor
 	}
 }
 
-/* All zero without one, which leaves the choice to the route. */
+/* Without one @to stays all zero, which leaves the choice to the route. */
 static int address_of_source(const char *source, struct ibchan_address *to,
 			     struct ibchan_reason *reason)
 {
 	struct addrinfo *list;
-	int err;
+	int err = source ? address_find(source, NULL, false, &list, reason) : 0;
 
-	memset(to, 0, sizeof(*to));
-	if (!source)
-		return 0;
-	err = address_find(source, NULL, false, &list, reason);
-	if (err)
+	if (err || !source)
 		return err;
 	address_to_kernel(list->ai_addr, to);
 	freeaddrinfo(list);
@@ -234,11 +224,10 @@ int route_of_list(struct ibchan_context *context, const struct addrinfo *list, c
 		err = route_pass(context, list, family, end, IBCHAN_MAX_STAGE_MS, found, &cmd);
 	if (err)
 		return error_set(error, err, &cmd.reason);
-	memset(route, 0, sizeof(*route));
+	*route = (struct ibchan_route) {
+		.port = cmd.out_port, .ifindex = cmd.out_ifindex, .mtu = cmd.out_mtu,
+	};
 	memcpy(route->device, cmd.out_device, sizeof(route->device));
-	route->port = cmd.out_port;
-	route->ifindex = cmd.out_ifindex;
-	route->mtu = cmd.out_mtu;
 	address_from_kernel(&cmd.out_source, &route->source);
 	memcpy(&route->peer, (*found)->ai_addr, (*found)->ai_addrlen);
 	return error_set(error, 0, NULL);
@@ -342,9 +331,7 @@ static int connection_query(struct ibchan_channel *channel, __s64 timeout_ns,
 			    struct ibchan_cmd_channel_connection *cmd)
 {
 	*cmd = (struct ibchan_cmd_channel_connection) {
-		.size = sizeof(*cmd),
-		.channel = channel->object.handle,
-		.timeout_ns = timeout_ns,
+		.size = sizeof(*cmd), .channel = channel->object.handle, .timeout_ns = timeout_ns,
 	};
 	return context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_CONNECTION, cmd);
 }
@@ -352,16 +339,12 @@ static int connection_query(struct ibchan_channel *channel, __s64 timeout_ns,
 /* The connection's outcome, as ibchan_channel_connect_wait() returns it. */
 static int outcome(const struct ibchan_cmd_channel_connection *cmd)
 {
-	switch (cmd->out_state) {
-	case IBCHAN_CHANNEL_CONNECTED:
+	if (cmd->out_state == IBCHAN_CHANNEL_CONNECTED)
 		return 0;
-	case IBCHAN_CHANNEL_PREPARED:
+	if (cmd->out_state == IBCHAN_CHANNEL_PREPARED)
 		return -ENOTCONN;
-	case IBCHAN_CHANNEL_CONNECTING:
+	if (cmd->out_state == IBCHAN_CHANNEL_CONNECTING)
 		return -ETIMEDOUT;
-	default:
-		break;
-	}
 	/* Only a device that leaves closes what has a handle, whatever its first error was. */
 	if (cmd->out_error == ENODEV || cmd->out_state == IBCHAN_CHANNEL_CLOSED)
 		return -ENODEV;
@@ -396,11 +379,8 @@ int ibchan_channel_connection(struct ibchan_channel *channel,
 	if (err)
 		return error_set(error, err, NULL);
 	*info = (struct ibchan_connection_info) {
-		.state = cmd.out_state,
-		.stage = cmd.out_stage,
-		.error = -(int)cmd.out_error,
-		.cm_error = cmd.out_cm_error,
-		.length = cmd.out_data_length,
+		.state = cmd.out_state, .stage = cmd.out_stage, .error = -(int)cmd.out_error,
+		.cm_error = cmd.out_cm_error, .length = cmd.out_data_length,
 	};
 	address_from_kernel(&cmd.out_local, &info->local);
 	address_from_kernel(&cmd.out_peer, &info->peer);

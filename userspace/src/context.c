@@ -340,8 +340,7 @@ int params_read(void *to, size_t known, const void *from, struct ibchan_reason *
 	size = *(const __u32 *)from;
 	if (size < sizeof(__u64)) {
 		*reason = (struct ibchan_reason) {
-			.code = IBCHAN_REASON_PARAMETER,
-			.element = IBCHAN_PARAMETER_SIZE,
+			.code = IBCHAN_REASON_PARAMETER, .element = IBCHAN_PARAMETER_SIZE,
 			.value = { size },
 		};
 		return -EINVAL;

@@ -34,11 +34,8 @@ static int create(struct ibchan_device *device, __u32 flags, __u32 entries, __u3
 {
 	struct ibchan_context *context = device->object.context;
 	struct ibchan_cmd_cq_create cmd = {
-		.size = sizeof(cmd),
-		.flags = flags,
-		.device = device->object.handle,
-		.entries = entries ?: IBCHAN_DEFAULT_CQ_ENTRIES,
-		.cq_entries = cq_entries,
+		.size = sizeof(cmd), .flags = flags, .device = device->object.handle,
+		.entries = entries ?: IBCHAN_DEFAULT_CQ_ENTRIES, .cq_entries = cq_entries,
 	};
 	struct ibchan_cq *cq = calloc(1, sizeof(*cq));
 	int err = cq ? context_command(context, IBCHAN_CMD_CQ_CREATE, &cmd) : -ENOMEM;

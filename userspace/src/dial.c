@@ -16,7 +16,6 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
-#include "address.h"
 #include "listen.h"
 #include "message.h"
 #include "wait.h"

@@ -94,10 +94,7 @@ struct source {
 struct happenings {
 	/* held by the thread that asks sources; taken before any lock of an object */
 	struct lock asking;
-	/*
-	 * of the sources that are listed, those that come before the next look at descriptors; of
-	 * who asks
-	 */
+	/* sources to be asked before the next look at descriptors; of who asks */
 	unsigned int round;
 	int epoll_fd;		/* the set of all descriptors, or -1; immutable once it is there */
 	struct lock lock;	/* guards the rest; behind it no other lock is taken */
@@ -310,6 +307,21 @@ void channel_release(struct object *object);
 int error_set(struct ibchan_error *error, int code, const struct ibchan_reason *reason);
 int params_read(void *to, size_t known, const void *from, struct ibchan_reason *reason);
 
+/* connect.c */
+struct addrinfo;
+int address_find(const char *host, const char *service, bool passive, struct addrinfo **list,
+		 struct ibchan_reason *reason);
+void address_to_kernel(const struct sockaddr *from, struct ibchan_address *to);
+void address_from_kernel(const struct ibchan_address *from, struct sockaddr_storage *to);
+int route_of_list(struct ibchan_context *context, const struct addrinfo *list, const char *source,
+		  __s64 ns, const struct addrinfo **found, struct ibchan_route *route,
+		  struct ibchan_error *error);
+int connect_to_list(struct ibchan_prepared *prepared, const struct addrinfo *list,
+		    const struct ibchan_connect_params *with, struct ibchan_channel **out,
+		    struct ibchan_error *error);
+int connect_data(const void *from, size_t length, void *data, __u32 *data_length,
+		 struct ibchan_reason *reason);
+
 /* device.c */
 void device_limits(const struct ibchan_device *device, struct ibchan_device_attr *info);
 
@@ -322,6 +334,10 @@ int ticket_leave(const struct ticket *ticket, struct ibchan_cqe *completion);
 __u32 ring_take_any(struct ibchan_cq *cq, struct ibchan_cqe *completions, __u32 n, __u32 got);
 void ring_sort(struct ibchan_cq *cq);
 void ring_make_room(struct ibchan_cq *cq);
+
+/* post.c */
+int post_kept(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
+	      struct ibchan_cmd_submit *cmd, struct ticket *ticket, struct ibchan_reason *reason);
 
 /* text.c; @text: INET6_ADDRSTRLEN bytes */
 void gid_text(const void *gid, char *text);

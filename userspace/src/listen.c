@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "address.h"
 #include "listen.h"
 #include "wait.h"
 

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "post.h"
+#include "slots.h"
 
 /* The ring that was full when a request was refused, and its head before that. */
 struct full_ring {

@@ -44,8 +44,8 @@ static bool ring_fits(const struct ibchan_ring *layout, size_t size)
 #define INDEX_BITS	16
 
 /*
- * Maps the ring behind cq->fd, and makes room for a slot for each of its entries. What an error
- * leaves behind goes with the cq.
+ * Maps the ring behind cq->fd, and makes room for a slot for each of its entries. On an error the
+ * caller lets the cq go, and with it what is there.
  */
 int ring_map(struct ibchan_cq *cq, size_t size)
 {

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "post.h"
+#include "slots.h"
 #include "wait.h"
 
 enum pending_state {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The steps of each post and each completion on the ring and on slots; see ring.c. All of them
- * need cq->lock but ring_tail() and slot_wr_id().
+ * The steps of each post and each completion. Those on the ring and on slots need cq->lock, but
+ * ring_tail() and slot_wr_id(); see ring.c.
  */
 #ifndef _LIBIBCHAN_SLOTS_H
 #define _LIBIBCHAN_SLOTS_H
@@ -158,6 +158,24 @@ static inline void ticket_unlock(struct ibchan_cq *cq)
 		unlock_last(cq);
 	else
 		lock_give(&cq->lock);
+}
+
+/* Where a request of a channel completes. */
+static inline struct ibchan_cq *completes_on(const struct ibchan_channel *channel,
+					     const struct ibchan_submit_wr *wr)
+{
+	return wr->opcode == IBCHAN_OP_RECV ? channel->recv_cq : channel->send_cq;
+}
+
+/* All of @cmd but what the post fills in, and the reason, which is there behind an error. */
+static inline void await_nothing(struct ibchan_cmd_submit *cmd)
+{
+	cmd->flags = 0;
+	cmd->cq = 0;
+	cmd->min_complete = 0;
+	cmd->timeout_ns = 0;
+	cmd->out_ready = 0;
+	cmd->tail = 0;
 }
 
 #endif /* _LIBIBCHAN_SLOTS_H */

@@ -119,15 +119,14 @@ void source_deafen(struct ibchan_context *context, struct source *source)
 void source_remove(struct ibchan_context *context, struct source *source)
 {
 	struct happenings *happenings = &context->happenings;
-	bool is_known;
 
 	if (context_check(context))
 		return;
 	lock_take(&happenings->lock);
 	source->is_gone = true;
-	is_known = source->is_known;
 	lock_give(&happenings->lock);
-	if (!is_known)
+	/* Nobody lists it from here on, so this stays as it is. */
+	if (!source->is_known)
 		return;
 	lock_take(&happenings->asking);
 	lock_take(&happenings->lock);

@@ -99,9 +99,7 @@ int ibchan_channel_history(struct ibchan_channel *channel, struct ibchan_history
 {
 	struct ibchan_cmd_channel_history cmd = {
 		.size = sizeof(cmd),
-		.entries = (uintptr_t)events,
-		.entry_len = sizeof(*events),
-		.entry_num = num,
+		.entries = (uintptr_t)events, .entry_len = sizeof(*events), .entry_num = num,
 		.channel = channel->object.handle,
 	};
 	int err = context_ioctl(channel->object.context, IBCHAN_CMD_CHANNEL_HISTORY, &cmd);
