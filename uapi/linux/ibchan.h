@@ -199,7 +199,7 @@ struct ibchan_context_attr {
 };
 
 /**
- * struct ibchan_cmd_query - what the module can do, and what this file has
+ * struct ibchan_cmd_query - limits of the module, and use that this file makes of it
  * @size: sizeof(struct ibchan_cmd_query)
  * @flags: 0
  * @out: the answer
