@@ -133,35 +133,6 @@ TEST_F(pair, does_the_same_with_endpoints_across_two_devices)
 				  ARGUMENTS("-e", "-d", "rxe1", "localhost", NULL)));
 }
 
-#define CLIENTS		3
-#define CLIENT		"../userspace/examples/blocking"
-#define CLIENT_SAYS	"the last of 100 answers: QUESTION 100 OF 100?\n"
-
-static int serves_three(const char *const server_args[], const char *const client_args[])
-{
-	static const char file[] = "../userspace/examples/epoll_server";
-	struct run server, clients[CLIENTS];
-	int rc = run_start(&server, file, server_args);
-	int i;
-
-	for (i = 0; i < CLIENTS && !rc; i++)
-		rc = run_start(&clients[i], CLIENT, client_args);
-	while (i--)
-		rc = run_ends_with(&clients[i], CLIENT_SAYS) ?: rc;
-	return run_ends_with(&server, "3 clients served\n") ?: rc;
-}
-
-TEST_F(example, epoll_server_serves_clients_at_the_same_time)
-{
-	EXPECT_EQ(0, serves_three(ARGUMENTS("-n", "3", NULL), ARGUMENTS("10.77.0.1", NULL)));
-}
-
-TEST_F(example, epoll_server_serves_clients_that_exchange_endpoints)
-{
-	EXPECT_EQ(0, serves_three(ARGUMENTS("-e", "-n", "3", NULL),
-				  ARGUMENTS("-e", "localhost", NULL)));
-}
-
 /* As soon as it listens. */
 static bool dials_loop(void *arg)
 {
@@ -446,33 +417,6 @@ TEST_F(tool, pingpong_ends_with_words_when_its_peer_is_killed)
 	EXPECT_NE(NULL, strstr(text, "ibchan: "));
 }
 
-static bool hangs_up(void *arg)
-{
-	const struct sockaddr_in address = {
-		.sin_family = AF_INET,
-		.sin_port = htons(18516),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool done = !connect(fd, (const struct sockaddr *)&address, sizeof(address));
-
-	(void)arg;
-	close(fd);
-	return done;
-}
-
-TEST_F(example, epoll_server_outlives_a_client_that_hangs_up_before_its_endpoint)
-{
-	struct run server, client;
-
-	ASSERT_EQ(0, run_start(&server, "../userspace/examples/epoll_server",
-			       ARGUMENTS("-e", "-n", "1", NULL)));
-	EXPECT_TRUE(eventually(hangs_up, NULL));
-	ASSERT_EQ(0, run_start(&client, CLIENT, ARGUMENTS("-e", "localhost", NULL)));
-	EXPECT_EQ(0, run_ends_with(&client, CLIENT_SAYS));
-	EXPECT_EQ(0, run_ends_with(&server, "1 clients served\n"));
-}
-
 #define ASKED	40
 #define SERVED	32	/* by one doctor --serve at a time */
 
@@ -685,60 +629,6 @@ TEST_F(tool, doctor_that_may_have_no_more_objects_rests_until_a_client_leaves)
 	kill(server.pid, SIGKILL);
 	run_collect(&server, text, sizeof(text));
 	child_result(server.pid);
-}
-
-/*
- * How long a client waits: nothing to 8 ms, by turns. Where that is too short for any of them, as
- * on a busy machine, each 64 clients wait for twice as long.
- */
-static __s64 patience_of(int client)
-{
-	int doubled = client / 64 < 6 ? client / 64 : 6;
-
-	return client % 16 * (slow() ? 20 * MS : MS / 2) << doubled;
-}
-
-/*
- * A client that asks, waits for so long, and is gone. Meanwhile the server stands still, so that
- * it finds that out wherever it was, be it between its look at the request and its answer.
- */
-static int ask_and_go(struct ibchan_context *context, pid_t server, __s64 timeout_ns)
-{
-	struct end end = { 0 };
-	int rc = end_open(&end, context, 0, NULL);
-
-	rc = rc ?: ask_doctor(&end, "18516");
-	if (!rc)
-		ibchan_channel_connect_wait(end.channel, timeout_ns, NULL);
-	kill(server, SIGSTOP);
-	end_close(&end);
-	kill(server, SIGCONT);
-	return rc;
-}
-
-TEST_F(example, epoll_server_outlives_clients_that_give_up)
-{
-	/* The server hears of a client whose last word was lost by a probe, after seconds. */
-	__u64 end = now_ms() + 2 * patience_ms();
-	struct ibchan_context *context;
-	struct run server;
-	int i, rc = 0, status = 0;
-	pid_t ended = 0;
-
-	ASSERT_EQ(0, run_start(&server, "../userspace/examples/epoll_server",
-			       ARGUMENTS("-n", "14", NULL)));
-	ASSERT_EQ(0, ibchan_context_open(&context, NULL));
-	for (i = 0; !ended && !rc && now_ms() < end; i++) {
-		rc = ask_and_go(context, server.pid, patience_of(i));
-		ended = waitpid(server.pid, &status, WNOHANG);
-	}
-	EXPECT_EQ(0, rc);
-	EXPECT_EQ(server.pid, ended);
-	EXPECT_EQ(0, status);
-	if (!ended)
-		kill(server.pid, SIGKILL);
-	close(server.output);
-	EXPECT_EQ(0, ibchan_context_close(context));
 }
 
 TEST_HARNESS_MAIN

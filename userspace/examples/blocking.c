@@ -4,8 +4,7 @@
  * the other answers with the question in capitals.
  *
  *	blocking			on one machine
- *	blocking HOST			on the other; an IP address of the first one, or of one
- *					with epoll_server
+ *	blocking HOST			on the other; an IP address of the first one
  */
 #include <ctype.h>
 #include <stdio.h>

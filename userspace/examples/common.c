@@ -35,19 +35,16 @@ static void read_options(struct side *side, int argc, char **argv)
 {
 	int option;
 
-	*side = (struct side){ .port = "18516", .clients = 1 };
-	while ((option = getopt(argc, argv, "d:p:n:e")) != -1) {
+	*side = (struct side){ .port = "18516" };
+	while ((option = getopt(argc, argv, "d:p:e")) != -1) {
 		if (option == 'd')
 			side->name = optarg;
 		else if (option == 'p')
 			side->port = optarg;
-		else if (option == 'n')
-			side->clients = atoi(optarg);
 		else if (option == 'e')
 			side->endpoints = 1;
 		else
-			errx(1, "usage: %s [-d DEVICE] [-p PORT] [-n CLIENTS] [-e] [HOST]",
-			     argv[0]);
+			errx(1, "usage: %s [-d DEVICE] [-p PORT] [-e] [HOST]", argv[0]);
 	}
 	side->host = argv[optind];
 }
@@ -88,7 +85,18 @@ void side_open(struct side *side, int argc, char **argv)
 
 /* --- by TCP --- */
 
-int tcp_open(const struct side *side)
+static int tcp_accept(int listener)
+{
+	int fd;
+
+	do {
+		fd = accept(listener, NULL, NULL);
+	} while (fd < 0 && errno == ECONNABORTED);
+	close(listener);
+	return fd;
+}
+
+static int tcp_open(const struct side *side)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
 	struct addrinfo *list, *to;
@@ -105,7 +113,7 @@ int tcp_open(const struct side *side)
 			if (side->host ? !connect(fd, to->ai_addr, to->ai_addrlen) :
 			    !bind(fd, to->ai_addr, to->ai_addrlen) && !listen(fd, 16)) {
 				freeaddrinfo(list);
-				return fd;
+				return side->host ? fd : tcp_accept(fd);
 			}
 			close(fd);
 		}
@@ -122,24 +130,24 @@ static int swap(int tcp, const void *mine, void *theirs, size_t length)
 }
 
 /* Only when both have done the handshake may anything be sent. */
-struct ibchan_channel *endpoints_connect(struct ibchan_prepared *prepared, int tcp)
+static void swap_endpoints(struct side *side)
 {
 	unsigned char mine[IBCHAN_ENDPOINT_SIZE], theirs[IBCHAN_ENDPOINT_SIZE];
-	struct ibchan_channel *channel = NULL;
+	struct ibchan_prepared *prepared;
 	struct ibchan_endpoint endpoint;
+	int tcp = tcp_open(side);
 
+	must("prepare", ibchan_builder_prepare(&side->builder, &prepared, &error));
 	ibchan_prepared_endpoint(prepared, &endpoint);
 	ibchan_endpoint_to_bytes(&endpoint, mine);
-	if (swap(tcp, mine, theirs, sizeof(mine))) {
-		must("endpoint", ibchan_endpoint_from_bytes(&endpoint, theirs, sizeof(theirs),
-							    &error));
-		must("handshake", ibchan_prepared_handshake(prepared, &endpoint, &channel, &error));
-		if (!swap(tcp, mine, theirs, 1))
-			channel = NULL;
-	}
+	check("the other side is gone", swap(tcp, mine, theirs, sizeof(mine)));
+	must("endpoint", ibchan_endpoint_from_bytes(&endpoint, theirs, sizeof(theirs), &error));
+	must("handshake", ibchan_prepared_handshake(prepared, &endpoint, &side->channel, &error));
+	check("the other side is gone", swap(tcp, mine, theirs, 1));
 	close(tcp);
-	return channel;
 }
+
+/* --- by address --- */
 
 /* Of the client that has come already. */
 static int accept_client(struct side *side)
@@ -158,22 +166,12 @@ static int accept_client(struct side *side)
 	return ret;
 }
 
-int gave_up(int ret)
-{
-	return ret == -ECONNRESET || ret == -ETIMEDOUT || ret == -EINVAL;
-}
-
 void side_connect(struct side *side)
 {
-	int tries = CONNECT_TRIES, ret, tcp;
-	struct ibchan_prepared *prepared;
+	int tries = CONNECT_TRIES, ret;
 
 	if (side->endpoints) {
-		tcp = tcp_open(side);
-		must("prepare", ibchan_builder_prepare(&side->builder, &prepared, &error));
-		side->channel = endpoints_connect(prepared,
-						  side->host ? tcp : accept(tcp, NULL, NULL));
-		check("the other side is gone", !!side->channel);
+		swap_endpoints(side);
 	} else if (side->host) {
 		while ((ret = ibchan_builder_connect(&side->builder, side->host, side->port, NULL,
 						     &side->channel, &error)) == -ECONNREFUSED &&
@@ -182,7 +180,8 @@ void side_connect(struct side *side)
 		must(side->host, ret);
 	} else {
 		ret = accept_client(side);
-		if (gave_up(ret))
+		/* It has given up; another one may come. */
+		if (ret == -ECONNRESET || ret == -ETIMEDOUT || ret == -EINVAL)
 			ret = ibchan_builder_accept(&side->builder, side->listener,
 						    IBCHAN_TIMEOUT_NEVER, &side->channel, &error);
 		must("accept", ret);

@@ -16,11 +16,10 @@
 
 /* One side of a channel. */
 struct side {
-	/* The command line: [-d DEVICE] [-p PORT] [-n CLIENTS] [-e] [HOST] */
+	/* The command line: [-d DEVICE] [-p PORT] [-e] [HOST] */
 	const char *name;	/* of the device; NULL: the one that the connection goes over */
 	const char *host;	/* IP address or name of the other side; NULL: wait for it */
 	const char *port;	/* where one side waits */
-	int clients;		/* how many a server waits for */
 	int endpoints;		/* exchange endpoints by TCP instead */
 
 	struct ibchan_context *context;		/* the open file, and all that is below */
@@ -45,19 +44,10 @@ void check(const char *what, int condition);
 /* All but the channel. */
 void side_open(struct side *side, int argc, char **argv);
 
-/* Has the client given up that a call has not accepted? Another one may come. */
-int gave_up(int ret);
-
 /* Connects @side->channel. */
 void side_connect(struct side *side);
 
 /* Returns when the works of both sides have ended: neither closes too early. */
 void side_part(struct side *side);
-
-/* A TCP socket: connected to the host, or listening. */
-int tcp_open(const struct side *side);
-
-/* A channel to the process at the other end of @tcp, which this closes; NULL when that is gone. */
-struct ibchan_channel *endpoints_connect(struct ibchan_prepared *prepared, int tcp);
 
 #endif /* _EXAMPLES_COMMON_H */
