@@ -177,7 +177,7 @@ static bool may_lock_without_limit(void)
 
 	if (syscall(SYS_capget, &header, caps) || !(caps[0].effective >> CAP_IPC_LOCK & 1))
 		return false;
-	return !read_line(map, sizeof(map), "/proc/self/uid_map") || strstr(map, "4294967295");
+	return read_line(map, sizeof(map), "/proc/self/uid_map") && strstr(map, "4294967295");
 }
 
 /* This process has pinned nothing yet. */
@@ -231,8 +231,10 @@ static void scan_devices(struct doctor *doctor)
 
 	if (!glob("/sys/class/infiniband{/*,_verbs/*/ibdev}", GLOB_BRACE, NULL, &found)) {
 		for (i = 0; i < found.gl_pathc; i++)
-			add_device(doctor, read_line(name, sizeof(name), "%s", found.gl_pathv[i]) ?
-				   name : basename(found.gl_pathv[i]));
+			if (read_line(name, sizeof(name), "%s", found.gl_pathv[i]))
+				add_device(doctor, name);
+			else if (strcmp(basename(found.gl_pathv[i]), "ibdev"))
+				add_device(doctor, basename(found.gl_pathv[i]));
 		globfree(&found);
 	}
 	doctor->visible = doctor->device_count;

@@ -256,7 +256,7 @@ static int probe(const struct peer *peer, int protocol, unsigned short port, siz
 
 	do {
 		err = ask(peer, protocol, port, length);
-	} while (err == -ETIMEDOUT && protocol != IPPROTO_TCP && ++tries < TRIES);
+	} while (err && err != -ECONNREFUSED && protocol != IPPROTO_TCP && ++tries < TRIES);
 	return err;
 }
 

@@ -143,7 +143,8 @@ int ibchan_channel_connect_wait(struct ibchan_channel *channel, __s64 timeout_ns
 /**
  * struct ibchan_connection_info - how a connection by address fares
  * @state: enum ibchan_channel_state
- * @stage: enum ibchan_stage: the last one that was begun; IBCHAN_STAGE_NONE: it goes by endpoints
+ * @stage: enum ibchan_stage: the last one that was begun; IBCHAN_STAGE_NONE: it was not connected
+ *	by address
  * @error: of what ended it, a negative errno; 0: it has not ended
  * @cm_error: the connection manager's result: a positive reject code, or a negative errno
  * @length: bytes of @data

@@ -163,7 +163,7 @@ int ibchan_pending_result(const struct ibchan_pending *pending);
  *
  * Waits until it has ended, however long that takes.
  *
- * Buffers: as ibchan_scope_end().
+ * Buffers: those of the work may be reused on return; see ibchan_scope_end().
  */
 void ibchan_pending_drop(struct ibchan_pending *pending);
 
