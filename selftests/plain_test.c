@@ -301,6 +301,12 @@ TEST_F(plain, a_refusal_names_the_element_and_holds_none_of_the_others)
 	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_OUT_OF_BOUNDS));
 	EXPECT_EQ(2, answer.cmd.reason.element);
 	EXPECT_EQ(before, pins());
+	/* No region has this handle, not even behind memory that needs none. */
+	sges[2] = (struct ibchan_submit_sge) { 0, 16, 0 };
+	answer = ask_one(self->a, &wr);
+	EXPECT_EQ(0, is_refusal(&answer, ENOENT, IBCHAN_REASON_MR_HANDLE));
+	EXPECT_EQ(2, answer.cmd.reason.element);
+	EXPECT_EQ(before, pins());
 }
 
 TEST_F(plain, an_element_longer_than_the_device_can_is_refused)
