@@ -122,8 +122,8 @@ static noinline int refuse_handle(struct ibchan_reason *reason, u32 code, u32 ha
 }
 
 /*
- * The element at @place has no region: returns how many of @num requests come before the one whose
- * it is. If that is the first one, returns its errno.
+ * The element at @place has no region. Returns how many of the @num requests come before the request
+ * that names it; if it is the first one, the errno.
  */
 static noinline int cut_chunk(struct ibchan_context *ctx, const struct ibchan_submit_scratch *s,
 			      u32 num, u32 place, struct ibchan_reason *reason)
@@ -144,8 +144,8 @@ static noinline int cut_chunk(struct ibchan_context *ctx, const struct ibchan_su
 }
 
 /*
- * The regions of all elements, which lie one behind the other, whichever request they are of. Works
- * often name one region again and again. Returns the first element that has none, or NULL.
+ * Finds the regions of all elements: those of all requests lie one behind the other. Works often
+ * name one region again and again. Returns the first element that has none, or NULL.
  */
 static __always_inline union ibchan_submit_element *
 find_regions(struct ibchan_context *ctx, struct ibchan_submit_scratch *s)
