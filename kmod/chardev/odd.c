@@ -130,8 +130,8 @@ static int check_odd(const struct ibchan_wr *wr, const struct ibchan_submit_wr *
 }
 
 /*
- * Copies request number @num, of any kind, from @addr, and judges it. The tail that this kernel does
- * not know has to be zero. Returns -ENOSPC: there is no room in this chunk; -EFAULT; -E2BIG;
+ * Copies request number @num, of any kind, from @addr, and judges it. The tail that this kernel
+ * does not know has to be zero. Returns -ENOSPC: there is no room in this chunk; -EFAULT; -E2BIG;
  * -EINVAL; -EOPNOTSUPP.
  */
 int ibchan_submit_copy_odd(struct ibchan_submit_scratch *s, u32 num, u64 addr, u32 len,

@@ -122,7 +122,7 @@ static noinline int refuse_handle(struct ibchan_reason *reason, u32 code, u32 ha
 }
 
 /*
- * The element at @place has no region. Returns how many of the @num requests come before the request
+ * The element at @place has no region. Returns how many of the @num requests come before the one
  * that names it; if it is the first one, the errno.
  */
 static noinline int cut_chunk(struct ibchan_context *ctx, const struct ibchan_submit_scratch *s,
