@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pending works: a work whose result waits until its owner looks; the blocking calls, which are one
- * such work on the stack of the caller; and scopes: pending works that cannot outlive a block.
+ * Pending works keep their result until their owner looks. A blocking call has one on its caller's
+ * stack. A scope is a set of pending works that cannot outlive a block.
  *
  * The reaper of the cq writes the result and then says so; after that the pending work belongs to
  * the waiter. Waiters sleep on the cq, which wakes them after each batch, so nothing of the pending

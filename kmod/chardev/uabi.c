@@ -111,7 +111,7 @@ static const struct command commands[] = {
 
 #define SUBMIT		(&commands[_IOC_NR(IBCHAN_CMD_SUBMIT)])
 
-/* What a submit reads; the reason behind it is written only when there is one. */
+/* The words that a submit reads; the kernel writes the reason behind them when there is one. */
 #define SUBMIT_WORDS	(offsetof(struct ibchan_cmd_submit, reason) / sizeof(u64))
 
 /*

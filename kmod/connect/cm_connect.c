@@ -94,7 +94,7 @@ static void fill_route(struct ibchan_route *route, const struct rdma_cm_id *id)
 	strscpy(route->device, dev_name(&id->device->dev), sizeof(route->device));
 }
 
-/* The first answer counts. The connection manager waits until an id is gone whose device leaves. */
+/* The query takes the first answer. A device that leaves waits until its ids are destroyed. */
 static int query_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct query *query = id->context;

@@ -54,7 +54,7 @@ struct ibchan_cq {
 	u32 mode;	/* IBCHAN_CQ_* */
 	unsigned long flags;	/* enum ibchan_cq_flag */
 	atomic_t in_flight;	/* works posted and not retired */
-	/* broken channels, whose completions are not solicited: with any of them all are wanted */
+	/* broken channels: their works end unsolicited, so the cq is armed for any completion */
 	__verbs_only atomic_t broken;
 	int retired;	/* works retired in this batch; belongs to the owner of CQ_OWNED */
 	/* nothing had completed when a poster looked; belongs to the same */

@@ -24,9 +24,9 @@
  * qp and schedules them. With bottom halves off they run when those are on again, in the thread
  * that closes the channel, and no other thread is woken for them.
  *
- * READS_ON: Before 6.10 it sends a packet again in another task than the one that takes its
+ * READS_ON: Before 6.10 soft-RoCE sends a packet again in another task than the one that takes its
  * acknowledgment, so it may still read from a region whose work has completed. A deregistration
- * waits for that; an invalidation does not.
+ * waits for that task; an invalidation does not.
  *
  * EVENT_OUTLIVES_CQ: Until 6.4 it tells of events in a tasklet that nothing stops when the cq is
  * destroyed.

@@ -254,7 +254,7 @@ struct ibchan_channel {
 	int (*closing)(struct messages *m);	/* tells the peer, before the channel ends */
 	void (*closed)(struct messages *m);	/* frees them, behind the channel */
 	void *priv;			/* the caller's */
-	bool is_ending;			/* it has broken, which is to be told; of who asks */
+	bool is_ending;	/* it has broken, and ibchan_next() is to tell; of its thread */
 	struct ibchan_channel *next_accepting;	/* in a listener, under its lock */
 	struct ibchan_params params;
 	struct ibchan_endpoint endpoint;

@@ -151,7 +151,7 @@ static const struct code_row ends[] = {
 	{ 0 }
 };
 
-/* What is wrong with a source. */
+/* Why an address cannot be a source. */
 static const struct code_row sources[] = {
 	{ EADDRNOTAVAIL, "this host does not have it" },
 	{ ENODEV, "no RDMA device of this host has it" },
@@ -436,7 +436,7 @@ static const struct reason_row nodes[] = {
 	},
 };
 
-/* What is said of a code may depend on the element and the values. */
+/* The row of a reason. Some codes have several rows, by the element and the values. */
 static const struct reason_row *row_of(const struct ibchan_reason *reason)
 {
 	const __u64 *value = reason->value;

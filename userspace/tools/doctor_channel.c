@@ -265,8 +265,8 @@ static bool judge_end(const struct peer *peer, struct link *link, bool silent, b
 
 /*
  * @back: the peer has the message of @size bytes. A side whose message was lost breaks its channel,
- * of which the other hears. If it is the first time that packets as long as the channel's are lost,
- * the way is too narrow for them.
+ * and the other side hears of the break. If packets as long as the channel's are lost for the first
+ * time, the way is too narrow for them.
  */
 static bool judge_exchange(const struct doctor *doctor, struct link *link, __u32 size, bool back,
 			   const struct ibchan_error *error)
