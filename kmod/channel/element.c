@@ -15,32 +15,21 @@ int ibchan_work_refuse_sge(struct ibchan_work *work, struct ibchan_mr **end, int
 	return error;
 }
 
-/* Why an element does not fit, which add_sges() has seen. */
-int ibchan_element_refuse(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
-			  struct ibchan_reason *reason)
-{
-	int ret = ibchan_check_sge(&ch->bounds, &sge->mr->extent, sge, ibchan_ops[opcode].needed,
-				   reason);
-
-	return ret ?: ibchan_refuse_values(reason, IBCHAN_REASON_IWARP, -EOPNOTSUPP,
-					   (u64[3]) { 1 });
-}
-
 /*
- * Shows an element of a region of several segments to the device. @before: elements of the request
- * before it. Returns how many it has; -EINVAL when the request has more than there ever may be;
- * -ENOSPC when there is no room in this chain, where the next one has it.
+ * Shows an element to the device; its region may have several segments. @before: elements of the
+ * request before it. Returns how many it has; -EINVAL when the request has more than there ever may
+ * be; -ENOSPC when there is no room in this chain, where the next one has it.
  */
-int ibchan_element_build_parts(const struct ibchan_channel *ch, u8 opcode,
-			       const struct ibchan_sge *sge, struct ib_sge *out, u32 before,
-			       struct ibchan_reason *reason)
+int ibchan_element_build(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
+			 struct ib_sge *out, u32 before, struct ibchan_reason *reason)
 {
 	const struct ibchan_mr *mr = sge->mr;
-	const struct ibchan_segment *segment = mr->segments;
+	/* Of one that has no table. */
+	struct ibchan_segment whole[2] = { { 0, mr->addr }, { mr->extent.length, 0 } };
+	const struct ibchan_segment *segment = mr->segments ?: whole;
 	u32 left, part, max = ch->bounds.max_sge[opcode];
 	u64 offset = sge->offset;
-	u32 parts = !segment ? 1 : ibchan_segments_count(segment, mr->num_segments, offset,
-							 sge->length);
+	u32 parts = ibchan_segments_count(segment, mr->num_segments, offset, sge->length);
 
 	if (before + parts > max)
 		return ibchan_refuse_elements(before + parts, max, reason);

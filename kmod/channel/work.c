@@ -80,98 +80,115 @@ static __always_inline int take_element(const struct ibchan_work *work,
 					const struct ibchan_sge *sge, struct ibchan_mr **kept,
 					struct ibchan_reason *reason)
 {
+	struct ibchan_mr *mr = sge->mr;
 	struct ibchan_range *range;
 	int ret;
 
-	if (unlikely(!ibchan_mr_get(sge->mr)))
+	if (unlikely(!ibchan_mr_get(mr)))
 		return ibchan_refuse(reason, IBCHAN_REASON_MR_GOING, -ENOENT);
-	*kept = sge->mr;
+	*kept = mr;
 	if (!(work->flags & IBCHAN_WR_EXCLUSIVE))
 		return 0;
 	range = &work->queue->ranges[kept - work->queue->mrs];
 	range->offset = sge->offset;
 	range->length = sge->length;
 	range->wr_id = work->wr_id;
-	ret = ibchan_busy_take(&sge->mr->busy, range, ibchan_ops[work->opcode].traits & OP_SCATTERS,
+	ret = ibchan_busy_take(&mr->busy, range, ibchan_ops[work->opcode].traits & OP_SCATTERS,
 			       reason);
 	if (unlikely(ret))
-		ibchan_mr_drop(sge->mr);
+		ibchan_mr_drop(mr);
 	return ret;
 }
+
+static noinline int add_odd_sges(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+				 struct ibchan_work *work, union ibchan_chain_wr *built,
+				 struct ibchan_reason *reason);
 
 /*
  * Checks the elements of a request and takes them for its work, which has room for its regions. An
  * empty element is not shown: a length of 0 means 2 GiB to some devices. It holds nothing. Under
  * the post lock. -ENOSPC when there is no room for them in this chain. On an error none is taken.
  *
- * iWARP tells the peer the key of the memory that a read goes to, and the answer is written by it.
- * A region without a registration of its own has the key of all memory: no read goes there.
+ * Without @odd, which the compiler knows, an element that is not like most makes it begin again
+ * with @odd.
  */
-static __always_inline int add_sges(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const struct ibchan_wr *wr,
 				    struct ibchan_work *work, union ibchan_chain_wr *built,
 				    struct ibchan_reason *reason)
 {
-	const struct ibchan_sge *sge = wr->sges, *end = sge + wr->num_sge;
+	const struct ibchan_sge *sge = wr->sges;
 	struct ib_sge *out = ch->chain.free;
 	struct ibchan_mr **kept = work->mrs;
+	u32 left = wr->num_sge;
 	u64 total = 0;
 	int ret;
 
 	built->wr.sg_list = out;
-	for (; sge != end; sge++) {
-		if (unlikely(!ibchan_sge_fits(&ch->bounds, &sge->mr->extent, sge,
-					      ibchan_ops[wr->opcode].needed) ||
-			     (wr->opcode == IBCHAN_OP_READ && !sge->mr->ib && ch->qp.gid.iwarp))) {
-			ret = ibchan_element_refuse(ch, wr->opcode, sge, reason);
-			goto refused;
-		}
-		if (unlikely(!sge->length)) {
-			work->num_sge--;
-			continue;
+	built->wr.num_sge = left;
+	for (; left; sge++, left--) {
+		struct ibchan_mr *mr = sge->mr;
+
+		if (odd) {
+			ret = ibchan_check_sge(&ch->bounds, &mr->extent, sge,
+					       ibchan_ops[wr->opcode].needed, reason);
+			if (ret)
+				goto refused;
+			if (!sge->length) {
+				work->num_sge--;
+				built->wr.num_sge--;
+				continue;
+			}
+		} else if (unlikely(!ibchan_sge_fits(&ch->bounds, &mr->extent, sge,
+						     ibchan_ops[wr->opcode].needed) ||
+				    mr->segments || out == ch->chain.end)) {
+			ibchan_work_refuse_sge(work, kept, 0);
+			return add_odd_sges(ch, wr, work, built, reason);
 		}
 		ret = take_element(work, sge, kept, reason);
 		if (unlikely(ret))
 			goto refused;
 		kept++;
-		total += sge->length;
-		if (unlikely(sge->mr->segments || out == ch->chain.end)) {
-			ret = ibchan_element_build_parts(ch, wr->opcode, sge, out,
-							 out - built->wr.sg_list, reason);
+		if (odd) {
+			ret = ibchan_element_build(ch, wr->opcode, sge, out,
+						   out - built->wr.sg_list, reason);
 			if (ret < 0)
 				return ibchan_work_refuse_sge(work, kept, ret);
+			built->wr.num_sge += ret - 1;
 			out += ret;
-			continue;
+			total += sge->length;
+		} else {
+			out->addr = mr->addr + sge->offset;
+			out->length = sge->length;
+			total += sge->length;
+			out->lkey = mr->lkey;
+			out++;
 		}
-		out->addr = sge->mr->addr + sge->offset;
-		out->length = sge->length;
-		out->lkey = sge->mr->lkey;
-		out++;
 	}
-	built->wr.num_sge = out - built->wr.sg_list;
-	/* Some were of several parts. */
-	if (unlikely(built->wr.num_sge > ch->bounds.max_sge[wr->opcode]))
-		ret = ibchan_refuse_elements(built->wr.num_sge, ch->bounds.max_sge[wr->opcode],
-					     reason);
-	else
-		ret = ibchan_check_total(&ch->bounds, wr, total, built->wr.num_sge, reason);
+	ret = ibchan_check_total(&ch->bounds, wr, total, built->wr.num_sge, reason);
 	if (unlikely(ret))
 		return ibchan_work_refuse_sge(work, kept, ret);
 	ch->chain.free = out;
 	return 0;
 refused:
-	if (reason)
-		reason->element = sge - wr->sges;
+	ch->chain.element = sge - wr->sges;
 	return ibchan_work_refuse_sge(work, kept, ret);
 }
 
-/* A scatterlist or inline data. @end: behind the last request that may be in the chain. */
+static noinline int add_odd_sges(struct ibchan_channel *ch, const struct ibchan_wr *wr,
+				 struct ibchan_work *work, union ibchan_chain_wr *built,
+				 struct ibchan_reason *reason)
+{
+	work->num_sge = wr->num_sge;
+	return add_sges(ch, true, wr, work, built, reason);
+}
+
+/* A scatterlist or inline data. @left: requests that may be in the chain, with this one. */
 static noinline int add_others(const struct ibchan_wr *wr, struct ibchan_work *work,
-			       union ibchan_chain_wr *out, const struct ibchan_wr *end,
-			       struct ibchan_reason *reason)
+			       union ibchan_chain_wr *out, u32 left, struct ibchan_reason *reason)
 {
 	if (wr->flags & IBCHAN_WR_INLINE)
 		return ibchan_work_add_inline(wr, work->queue->channel, out, reason);
-	return ibchan_sgl_take(wr, work, out, end - wr - 1, reason);
+	return ibchan_sgl_take(wr, work, out, left - 1, reason);
 }
 
 /*
@@ -179,9 +196,9 @@ static noinline int add_others(const struct ibchan_wr *wr, struct ibchan_work *w
  * the queue's next place, which is taken next. Returns 0; -ENOSPC when there is no room for its
  * elements in this chain; the errno of ibchan_post(). On an error nothing is held.
  */
-static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queue *queue,
+static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queue *queue, bool odd,
 				   const struct ibchan_wr *wr, union ibchan_chain_wr *out,
-				   const struct ibchan_wr *end, struct ibchan_reason *reason)
+				   u32 left, struct ibchan_reason *reason)
 {
 	u32 number = queue->places.posted, place = number & queue->places.mask;
 	struct ibchan_work *work = wr->work;
@@ -190,14 +207,14 @@ static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queu
 	ret = ibchan_check_form(&ch->bounds, wr, reason);
 	if (unlikely(ret))
 		return ret;
-	if (unlikely(ibchan_places_in_flight(&queue->places) >= queue->places.depth))
+	if (unlikely(ibchan_places_taken(&queue->places, number) >= queue->places.depth))
 		return refuse_full(queue, reason);
 	if (work) {
 		ret = check_work(work, reason);
 	} else {
 		/* The queue's own, in the same place. Its completion has room in the sink. */
 		work = &queue->slots[place];
-		ret = ch->chain.room ? 0 : take_room(queue, end - wr, reason);
+		ret = ch->chain.room ? 0 : take_room(queue, left, reason);
 		if (likely(!ret))
 			ch->chain.room--;
 	}
@@ -210,16 +227,17 @@ static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queu
 	work->number = number;
 	work->head = wr->head;
 	out->wr.wr_cqe = &work->cqe;
-	if (unlikely(wr->flags & (IBCHAN_WR_INLINE | IBCHAN_WR_SGL)))
-		ret = add_others(wr, work, out, end, reason);
+	if (odd && wr->flags & (IBCHAN_WR_INLINE | IBCHAN_WR_SGL))
+		ret = add_others(wr, work, out, left, reason);
 	else
-		ret = add_sges(ch, wr, work, out, reason);
+		ret = add_sges(ch, false, wr, work, out, reason);
 	if (unlikely(ret)) {
 		ch->chain.room += !wr->work;
 		return ret;
 	}
 	WRITE_ONCE(work->cqe.done, ibchan_work_done);
-	trace_ibchan_post(ch->cookie, work);
+	if (trace_ibchan_post_enabled())
+		trace_ibchan_post(ch->cookie, work);
 	return 0;
 }
 
@@ -263,17 +281,30 @@ static void build_opcode(union ibchan_chain_wr *out, const struct ibchan_wr *wr)
 	}
 }
 
-/*
- * Builds the features that few requests ask for, and takes the request's places. Returns the last
- * WR of the request.
- */
-static noinline union ibchan_chain_wr *build_odd(struct ibchan_channel *ch,
-						 union ibchan_chain_wr *out,
-						 const struct ibchan_wr *wr)
+/* The members that a request for the send queue has besides those of reserve(). */
+static __always_inline void build_send(union ibchan_chain_wr *out, const struct ibchan_wr *wr)
 {
-	struct ibchan_work *work = container_of(out->wr.wr_cqe, struct ibchan_work, cqe);
+	out->wr.opcode = ibchan_ops[wr->opcode].verb[0];
+	out->wr.send_flags = IB_SEND_SIGNALED;
+	out->rdma.remote_addr = wr->remote_addr;
+	out->rdma.rkey = wr->rkey;
+}
 
-	if (!ibchan_places_take(&ch->send.places, !(wr->flags & IBCHAN_WR_UNSIGNALED)))
+/*
+ * A request that is not like most, and takes its places here. Returns as reserve() does; the
+ * places that it has taken tell how many WRs it has.
+ */
+static noinline int build_odd(struct ibchan_channel *ch, struct ibchan_queue *queue,
+			      const struct ibchan_wr *wr, union ibchan_chain_wr *out,
+			      u32 left, struct ibchan_reason *reason)
+{
+	int ret = reserve(ch, queue, true, wr, out, left, reason);
+	struct ibchan_work *work;
+
+	if (ret)
+		return ret;
+	build_send(out, wr);
+	if (!ibchan_places_take(&queue->places, !(wr->flags & IBCHAN_WR_UNSIGNALED)))
 		out->wr.send_flags = 0;
 	build_opcode(out, wr);
 	if (wr->flags & IBCHAN_WR_IMM) {
@@ -286,50 +317,59 @@ static noinline union ibchan_chain_wr *build_odd(struct ibchan_channel *ch,
 		out->wr.send_flags |= IB_SEND_SOLICITED;
 	if (wr->flags & IBCHAN_WR_INLINE)
 		out->wr.send_flags |= IB_SEND_INLINE;
-	return wr->flags & IBCHAN_WR_SGL ? ibchan_sgl_split(work, out) : out;
+	if (wr->flags & IBCHAN_WR_SGL) {
+		work = container_of(out->wr.wr_cqe, struct ibchan_work, cqe);
+		out = ibchan_sgl_split(work, out);
+	}
+	out->wr.next = &out[1].wr;
+	return 0;
 }
 
 /*
- * Takes leading requests of those before @end for their queue, as long as they fit one chain. A
+ * Takes leading requests of those that are left for their queue, as long as they fit one chain. A
  * refusal ends it, too. Each WR points to the next one. Returns 0 or why the next request is
- * refused; @next is that one, and @wrs how many WRs there are.
+ * refused; @next is that one, @left counts it and those behind it, and @wrs the WRs.
  */
 static __always_inline int build_chain(struct ibchan_channel *ch, bool recv,
-				       const struct ibchan_wr **next, const struct ibchan_wr *end,
-				       u32 *wrs, struct ibchan_reason *reason)
+				       const struct ibchan_wr **next, u32 *left, u32 *wrs,
+				       struct ibchan_reason *reason)
 {
 	struct ibchan_queue *queue = recv ? &ch->recv : &ch->send;
+	u32 first = queue->places.posted, room = min_t(u32, *left, IBCHAN_CHAIN_WRS);
 	union ibchan_chain_wr *out = ch->chain.wrs;
 	const struct ibchan_wr *wr = *next;
 	int ret;
 
+	*left -= room;
 	ch->chain.free = ch->chain.sges;
-	end = min(end, wr + IBCHAN_CHAIN_WRS);
 	do {
-		ret = reserve(ch, queue, wr, out, end, reason);
-		if (unlikely(ret))
-			break;
-		if (!recv) {
-			out->wr.opcode = ibchan_ops[wr->opcode].verb[0];
-			out->wr.send_flags = IB_SEND_SIGNALED;
-			out->rdma.remote_addr = wr->remote_addr;
-			out->rdma.rkey = wr->rkey;
-		}
-		if (recv || likely(!(wr->head & IBCHAN_ODD_HEAD)))
+		if (unlikely(wr->head & ch->bounds.odd)) {
+			ret = build_odd(ch, queue, wr, out, room, reason);
+			if (ret)
+				break;
+			out = &ch->chain.wrs[queue->places.posted - first];
+		} else {
+			ret = reserve(ch, queue, false, wr, out, room, reason);
+			if (unlikely(ret))
+				break;
+			if (!recv)
+				build_send(out, wr);
 			ibchan_places_take(&queue->places, true);
-		else
-			out = build_odd(ch, out, wr);
-		out->wr.next = &out[1].wr;
-		out++;
+			out++;
+			out[-1].wr.next = &out->wr;
+		}
 		wr++;
-	} while (wr != end && (wr->opcode == IBCHAN_OP_RECV) == recv);
+	} while (--room && (wr->opcode == IBCHAN_OP_RECV) == recv);
 	if (unlikely(ch->chain.room))
 		give_room_back(queue);
-	*wrs = out - ch->chain.wrs;
+	*wrs = queue->places.posted - first;
 	*next = wr;
-	if (likely(*wrs))
-		out[-1].wr.next = NULL;
-	return ret;
+	*left += room;
+	if (unlikely(!*wrs))
+		return ret;
+	out[-1].wr.next = NULL;
+	/* There can be too little room in a chain only behind others; the next one has it. */
+	return unlikely(ret == -ENOSPC) ? 0 : ret;
 }
 
 /* The device did not take the last @missing WRs. Returns how many requests are undone. */
@@ -359,12 +399,11 @@ static noinline u32 undo_posts(struct ibchan_queue *queue, u32 missing)
 	return undone;
 }
 
-static noinline int refuse_undone(const struct ibchan_channel *ch, struct ibchan_reason *reason)
+static noinline int refuse_undone(struct ibchan_channel *ch, struct ibchan_reason *reason)
 {
 	int error = ch->chain.error;
 
-	if (reason)
-		reason->element = 0;
+	ch->chain.element = 0;
 	return ibchan_refuse_values(reason, IBCHAN_REASON_POST_FAILED, error, (u64[3]) { -error });
 }
 
@@ -399,11 +438,11 @@ static bool takes_early(const struct ibchan_channel *ch, u32 state, bool recv)
 
 /*
  * Posts one chain. Returns 0 or why a request is refused; @next becomes that one, or the first of
- * those that are left.
+ * those that are @left.
  */
 static __always_inline int post_some(struct ibchan_channel *ch, bool recv,
-				     const struct ibchan_wr **next,
-				     const struct ibchan_wr *end, struct ibchan_reason *reason)
+				     const struct ibchan_wr **next, u32 *left,
+				     struct ibchan_reason *reason)
 {
 	u32 state = smp_load_acquire(&ch->state); /* refuse_state() tells the error */
 	u32 wrs, posted, undone;
@@ -412,12 +451,9 @@ static __always_inline int post_some(struct ibchan_channel *ch, bool recv,
 	if (unlikely(state != IBCHAN_CHANNEL_CONNECTED) && !takes_early(ch, state, recv))
 		return refuse_state(ch, state, reason);
 	ibchan_fault_linger(IBCHAN_WINDOW_CHECKED);
-	ret = build_chain(ch, recv, next, end, &wrs, reason);
+	ret = build_chain(ch, recv, next, left, &wrs, reason);
 	if (unlikely(!wrs))
 		return ret;
-	/* There can be too little room in a chain only behind others; the next one has it. */
-	if (unlikely(ret == -ENOSPC))
-		ret = 0;
 	/* Works count as in flight here: they may be retired before the verb returns. */
 	atomic_add(wrs, recv ? &ch->recv.cq->in_flight : &ch->send.cq->in_flight);
 	ibchan_count(works_posted, wrs);
@@ -426,6 +462,7 @@ static __always_inline int post_some(struct ibchan_channel *ch, bool recv,
 		return ret;
 	undone = undo_posts(recv ? &ch->recv : &ch->send, wrs - posted);
 	*next -= undone;
+	*left += undone;
 	return undone ? refuse_undone(ch, reason) : ret;
 }
 
@@ -471,8 +508,11 @@ static noinline void after_post(struct ibchan_channel *ch)
 static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan_wr *wr, u32 index,
 				  int error, struct ibchan_reason *reason)
 {
-	if (reason)
+	if (reason) {
 		reason->wr = index;
+		reason->element = ch->chain.element;
+	}
+	ch->chain.element = 0;
 	ibchan_history_refused(ch, error, reason ? reason->code : 0, wr->wr_id);
 }
 
@@ -512,7 +552,8 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason)
 {
-	const struct ibchan_wr *wr = wrs, *end = wrs + num;
+	const struct ibchan_wr *wr = wrs;
+	u32 left = num;
 	int ret = 0;
 
 	/* The end of bottom halves would switch them on. */
@@ -522,17 +563,16 @@ int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 	}
 	if (ch->after_post & IBCHAN_AFTER_REAP)
 		reap_both(ch, ibchan_callback_may_come);
-	if (reason)
-		reason->element = 0;
 	spin_lock_bh(&ch->post_lock);
-	while (wr != end && likely(!ret))
-		ret = wr->opcode == IBCHAN_OP_RECV ? post_some(ch, true, &wr, end, reason) :
-				       post_some(ch, false, &wr, end, reason);
-	*accepted = wr - wrs;
+	while (left && likely(!ret))
+		ret = wr->opcode == IBCHAN_OP_RECV ?
+		      post_some(ch, true, &wr, &left, reason) :
+		      post_some(ch, false, &wr, &left, reason);
+	*accepted = num - left;
 	if (unlikely(ret))
-		note_refusal(ch, wr, *accepted, ret, reason);
+		note_refusal(ch, wr, num - left, ret, reason);
 	spin_unlock_bh(&ch->post_lock);
-	if (ch->after_post && wr != wrs)
+	if (ch->after_post && left != num)
 		after_post(ch);
 	return ret;
 }

@@ -7,11 +7,8 @@
 
 /* element.c */
 int ibchan_work_refuse_sge(struct ibchan_work *work, struct ibchan_mr **end, int error);
-int ibchan_element_refuse(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
-			  struct ibchan_reason *reason);
-int ibchan_element_build_parts(const struct ibchan_channel *ch, u8 opcode,
-			       const struct ibchan_sge *sge, struct ib_sge *out, u32 before,
-			       struct ibchan_reason *reason);
+int ibchan_element_build(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
+			 struct ib_sge *out, u32 before, struct ibchan_reason *reason);
 int ibchan_work_add_inline(const struct ibchan_wr *wr, struct ibchan_channel *ch,
 			   union ibchan_chain_wr *built, struct ibchan_reason *reason);
 

@@ -21,8 +21,12 @@
 #define IBCHAN_OP_INVALIDATE	7
 #define IBCHAN_OPS		9
 
-/* Of struct ibchan_extent.allows, besides IBCHAN_ACCESS_*: the device may read. */
+/*
+ * Of struct ibchan_extent.allows, besides IBCHAN_ACCESS_*: the device may read the region, and a
+ * read of the peer's memory may go there.
+ */
 #define IBCHAN_MAY_GATHER	0x80U
+#define IBCHAN_MAY_SINK		0x40U
 
 #define IBCHAN_WR_ALL_FLAGS	(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | \
 				 IBCHAN_WR_INLINE | IBCHAN_WR_UNSIGNALED | \
@@ -51,7 +55,7 @@ struct ibchan_extent {
 	struct ibchan_pd *pd;	/* its domain */
 	u64 length;	/* bytes */
 	u32 access;	/* IBCHAN_ACCESS_* */
-	/* what requests may need: @access and IBCHAN_MAY_GATHER; 0: a peer has invalidated it */
+	/* what requests may need: @access and IBCHAN_MAY_*; 0: a peer has invalidated it */
 	u32 allows;
 };
 
@@ -72,7 +76,7 @@ enum op_trait {
 struct ibchan_op {
 	u8 traits;	/* enum op_trait */
 	u8 flags;	/* IBCHAN_WR_* that it takes */
-	u8 needed;	/* IBCHAN_ACCESS_* that it needs of the elements, or IBCHAN_MAY_GATHER */
+	u8 needed;	/* IBCHAN_ACCESS_* that it needs of the elements, and IBCHAN_MAY_* */
 	u8 verb[2];	/* enum ib_wr_opcode, without and with an immediate */
 } __aligned(8);
 
@@ -102,8 +106,8 @@ static inline bool ibchan_bounds_exclude(const struct ibchan_bounds *bounds)
 int ibchan_check_odd_form(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
 			  struct ibchan_reason *reason);
 int ibchan_refuse_elements(u32 given, u32 max, struct ibchan_reason *reason);
-int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_extent *extent,
-		      const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason);
+int ibchan_check_odd_sge(const struct ibchan_bounds *bounds, const struct ibchan_extent *extent,
+			 const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason);
 int ibchan_check_odd_total(const struct ibchan_bounds *bounds, const struct ibchan_wr *wr,
 			   u64 total, u32 elements, struct ibchan_reason *reason);
 int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason);
@@ -126,19 +130,20 @@ static inline int ibchan_check_form(const struct ibchan_bounds *bounds,
 	return ibchan_check_odd_form(bounds, wr, reason);
 }
 
-/* One element, which ibchan_check_sge() says more of. */
+/* One element that is not empty, as ibchan_check_sge() wants it. Nothing here can wrap. */
 static __always_inline bool ibchan_sge_fits(const struct ibchan_bounds *bounds,
 					    const struct ibchan_extent *extent,
 					    const struct ibchan_sge *sge, u32 needed)
 {
 	return extent->pd == bounds->pd && !(needed & ~READ_ONCE(extent->allows)) &&
-	       ibchan_range_fits(sge->offset, sge->length, extent->length);
+	       sge->offset <= extent->length &&
+	       (u64)sge->length - 1 < extent->length - sge->offset;
 }
 
 /*
  * One element. Return: 0; -EXDEV for a region of another domain; -EKEYREVOKED for one
  * that a peer has invalidated; -EINVAL for a range outside of it; -EACCES for a region
- * that does not allow the access.
+ * that does not allow the access; -EOPNOTSUPP for a read into a region that may not be its sink.
  */
 static inline int ibchan_check_sge(const struct ibchan_bounds *bounds,
 				   const struct ibchan_extent *extent,
@@ -147,7 +152,7 @@ static inline int ibchan_check_sge(const struct ibchan_bounds *bounds,
 {
 	if (likely(ibchan_sge_fits(bounds, extent, sge, needed)))
 		return 0;
-	return ibchan_refuse_sge(bounds, extent, sge, needed, reason);
+	return ibchan_check_odd_sge(bounds, extent, sge, needed, reason);
 }
 
 /*

@@ -31,10 +31,16 @@ static inline void ibchan_places_init(struct ibchan_places *places, u32 depth)
 	};
 }
 
-static inline u32 ibchan_places_in_flight(const struct ibchan_places *places)
+/* How many places are taken, where @posted is the number of the next one. */
+static inline u32 ibchan_places_taken(const struct ibchan_places *places, u32 posted)
 {
 	/* Pairs with the retirement that gave the place back. */
-	u32 retired = smp_load_acquire(&places->retired);
+	return posted - smp_load_acquire(&places->retired);
+}
+
+static inline u32 ibchan_places_in_flight(const struct ibchan_places *places)
+{
+	u32 retired = smp_load_acquire(&places->retired); /* as above */
 
 	return READ_ONCE(places->posted) - retired;
 }

@@ -31,7 +31,7 @@ const struct ibchan_op ibchan_ops[IBCHAN_OPS] = {
 	[IBCHAN_OP_READ] = {
 		.traits = OP_SCATTERS | OP_ONE_SIDED,
 		.flags = OUTGOING | IBCHAN_WR_SGL,
-		.needed = IBCHAN_ACCESS_LOCAL_WRITE,
+		.needed = IBCHAN_ACCESS_LOCAL_WRITE | IBCHAN_MAY_SINK,
 		.verb = { IB_WR_RDMA_READ },
 	},
 	[IBCHAN_OP_COMPARE_SWAP] = {
@@ -133,10 +133,12 @@ int ibchan_check_odd_form(const struct ibchan_bounds *bounds, const struct ibcha
 	return wr->num_sge > max ? ibchan_refuse_elements(wr->num_sge, max, reason) : 0;
 }
 
-/* Why an element that ibchan_check_sge() does not like is refused. */
-int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_extent *extent,
-		      const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason)
+/* ibchan_check_sge() of an element that is empty, or wrong. */
+int ibchan_check_odd_sge(const struct ibchan_bounds *bounds, const struct ibchan_extent *extent,
+			 const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason)
 {
+	u32 missing = needed & ~READ_ONCE(extent->allows);
+
 	if (extent->pd != bounds->pd)
 		return ibchan_refuse(reason, IBCHAN_REASON_OTHER_PD, -EXDEV);
 	if (!READ_ONCE(extent->allows))
@@ -144,8 +146,13 @@ int ibchan_refuse_sge(const struct ibchan_bounds *bounds, const struct ibchan_ex
 	if (!ibchan_range_fits(sge->offset, sge->length, extent->length))
 		return ibchan_refuse_values(reason, IBCHAN_REASON_OUT_OF_BOUNDS, -EINVAL,
 					    (u64[3]) { sge->offset, sge->length, extent->length });
-	return ibchan_refuse_values(reason, IBCHAN_REASON_MR_ACCESS, -EACCES,
-				    (u64[3]) { needed, extent->access });
+	if (missing & IBCHAN_ACCESS_ALL)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_MR_ACCESS, -EACCES,
+					    (u64[3]) { needed & IBCHAN_ACCESS_ALL, extent->access });
+	if (missing)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_IWARP, -EOPNOTSUPP,
+					    (u64[3]) { 1 });
+	return 0;
 }
 
 int ibchan_refuse_total(u32 code, u64 total, u64 max, struct ibchan_reason *reason)

@@ -50,6 +50,7 @@ struct ibchan_chain {
 		const struct ib_recv_wr *bad_recv;
 	};
 	int error;	/* why */
+	u32 element;	/* of the request that is refused */
 };
 
 #endif /* IBCHAN_CHAIN_H */

@@ -135,7 +135,10 @@ static __always_inline int cq_poll(struct ibchan_cq *cq)
 	if (unlikely(READ_ONCE(cq->flags) & (BIT(CQ_AGAIN) | BIT(CQ_DEAD))) && !cq_look_again(cq))
 		return 0;
 	num = ibchan_fault(IBCHAN_FAULT_CQ_POLL) ?: ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
-	for (i = 0; i < num; i++) {
+	if (unlikely(num <= 0))
+		return 0;
+	i = 0;
+	do {
 		ibchan_fault_completion(&cq->wc[i]);
 		repeat = !!ibchan_fault(IBCHAN_FAULT_REPEAT);
 		do {
@@ -145,9 +148,9 @@ static __always_inline int cq_poll(struct ibchan_cq *cq)
 			else
 				ibchan_cq_distrust(cq);
 		} while (repeat--);
-	}
+	} while (++i < num);
 	cq_notify(cq);
-	return max(num, 0);
+	return num;
 }
 
 static noinline int cq_poll_batch(struct ibchan_cq *cq)

@@ -51,7 +51,7 @@ static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, 
 			.pd = pd,
 			.length = length,
 			.access = access,
-			.allows = access | IBCHAN_MAY_GATHER,
+			.allows = access | IBCHAN_MAY_GATHER | IBCHAN_MAY_SINK,
 		},
 		.users = REFCOUNT_INIT(1),
 		.num_segments = 1,
@@ -230,14 +230,21 @@ void ibchan_pool_end(struct ibchan_pd *pd)
 	}
 }
 
-/* The table of segments, with an entry behind the last that ends it. */
+/*
+ * The table of segments, with an entry behind the last that ends it. The region has the key of all
+ * memory. iWARP tells the peer the key of the memory that a read goes to, and the answer is written
+ * by it: no read goes there.
+ */
 static int fill_segments(struct ibchan_mr *mr)
 {
+	const struct ibchan_device *dev = mr->extent.pd->dev;
 	struct scatterlist *sg;
 	u64 start = 0;
 	u32 i;
 
 	mr->lkey = mr->extent.pd->ib->local_dma_lkey;
+	if (rdma_protocol_iwarp(dev->ib, rdma_start_port(dev->ib)))
+		mr->extent.allows &= ~IBCHAN_MAY_SINK;
 	mr->addr = sg_dma_address(mr->sgt.sgl);
 	if (mr->sgt.nents == 1)
 		return 0;

@@ -230,6 +230,23 @@ static void what_the_device_writes_must_be_writable(struct kunit *test)
 	}
 }
 
+static void only_a_read_needs_a_sink(struct kunit *test)
+{
+	u8 opcode;
+	int i;
+
+	for_each_opcode(opcode, i) {
+		struct ibchan_wr wr = element_wr(opcode, &wr_fixture.first, 0, 8);
+
+		wr_fixture.first.extent.allows &= ~IBCHAN_MAY_SINK;
+		if (opcode == IBCHAN_OP_READ)
+			REFUSED(test, &wr, -EOPNOTSUPP, IBCHAN_REASON_IWARP, 0, { 1 });
+		else
+			expect_accepted(test, &wr, 1);
+		wr_fixture.first.extent.allows |= IBCHAN_MAY_SINK;
+	}
+}
+
 static void a_region_that_allows_nothing_was_invalidated(struct kunit *test)
 {
 	u32 allows = wr_fixture.first.extent.allows;
@@ -413,6 +430,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(an_empty_element_still_counts_for_the_request),
 	KUNIT_CASE(a_region_of_another_domain_is_refused),
 	KUNIT_CASE(what_the_device_writes_must_be_writable),
+	KUNIT_CASE(only_a_read_needs_a_sink),
 	KUNIT_CASE(a_region_that_allows_nothing_was_invalidated),
 	KUNIT_CASE(an_opcode_scatters_when_the_device_writes_its_elements),
 	KUNIT_CASE(a_message_is_as_long_as_the_channel_allows),

@@ -218,10 +218,12 @@ struct ibchan_sge {
  * again is refused; not so where two posts, on two channels, run at the same moment.
  */
 struct ibchan_work {
+	/* private: */
+	struct ib_cqe cqe;
+	/* public: */
 	void (*done)(struct ibchan_work *work,
 		     const struct ibchan_completion *completion);
 	/* private: */
-	struct ib_cqe cqe;
 	struct ibchan_queue *queue;
 	union {
 		struct ibchan_mr **mrs;

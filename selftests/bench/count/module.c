@@ -131,7 +131,7 @@ static void set_up_mr(void)
 	mr.extent.pd = &pd;
 	mr.extent.length = 1 << 20;
 	mr.extent.access = IBCHAN_ACCESS_LOCAL_WRITE;
-	mr.extent.allows = mr.extent.access | IBCHAN_MAY_GATHER;
+	mr.extent.allows = mr.extent.access | IBCHAN_MAY_GATHER | IBCHAN_MAY_SINK;
 	refcount_set(&mr.users, 1);
 	mr.addr = 1 << 20;
 	mr.lkey = 1;
