@@ -53,9 +53,9 @@ static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, 
 			.access = access,
 			.allows = access | IBCHAN_MAY_GATHER | IBCHAN_MAY_SINK,
 		},
-		.users = REFCOUNT_INIT(1),
 		.num_segments = 1,
 	};
+	ibchan_users_init(&mr->users);
 	ibchan_busy_init(&mr->busy);
 	ret = ibchan_cost_charge(&mr->cost, pd->cost.budget, bytes, reason);
 	if (!ret)

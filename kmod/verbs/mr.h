@@ -6,7 +6,6 @@
 #include <linux/dma-direction.h>
 #include <linux/llist.h>
 #include <linux/rbtree.h>
-#include <linux/refcount.h>
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -33,7 +32,8 @@ struct ibchan_mr {
 	/* NULL once deregistered, or where the domain's own key serves; guarded by the gate */
 	struct ib_mr *ib;
 	struct ibchan_extent extent;	/* what may be done with it; its domain holds a reference */
-	refcount_t users; /* 1 for the owner, 1 for each element of a work in flight; 0: a shell */
+	/* the owner, and each element of a work in flight; ended: a shell */
+	struct ibchan_users users;
 	u64 addr; /* that the device knows the first byte by, where it is in one segment */
 
 	__verbs_only u64 pages;	/* pages that it keeps pinned, or mapped */
@@ -123,13 +123,13 @@ static inline bool ibchan_mr_is_contiguous(const struct ibchan_mr *mr)
 /* For an element of a work; false when the region is being given up. Any context. */
 static inline bool ibchan_mr_get(struct ibchan_mr *mr)
 {
-	return refcount_inc_not_zero(&mr->users);
+	return ibchan_users_get(&mr->users);
 }
 
-/* A work is done with the region. Any context. */
+/* A work is done with the region. Any context, under RCU. */
 static inline void ibchan_mr_drop(struct ibchan_mr *mr)
 {
-	if (refcount_dec_and_test(&mr->users))
+	if (ibchan_users_put(&mr->users))
 		ibchan_mr_last_drop(mr);
 }
 

@@ -147,7 +147,7 @@ void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked)
 {
 	if (xchg(&mr->parked, 1))
 		return;
-	refcount_inc(&mr->users);
+	WARN_ON_ONCE(!ibchan_mr_get(mr));
 	llist_add(&mr->free_link, parked);
 }
 
@@ -157,6 +157,7 @@ void ibchan_mr_unpark(struct llist_head *parked)
 	struct llist_node *list = llist_del_all(parked);
 	struct ibchan_mr *mr, *next;
 
+	guard(rcu)();
 	llist_for_each_entry_safe(mr, next, list, free_link)
 		ibchan_mr_drop(mr);
 }
@@ -174,7 +175,7 @@ void ibchan_mr_unpark(struct llist_head *parked)
 int ibchan_mr_try_dereg(struct ibchan_mr *mr)
 {
 	might_sleep();
-	if (!refcount_dec_if_one(&mr->users))
+	if (!ibchan_users_put_if_one(&mr->users))
 		return -EBUSY;
 	mr_dereg(mr);
 	WRITE_ONCE(mr->shell, 1);
@@ -206,7 +207,7 @@ void ibchan_mr_put(struct ibchan_mr *mr, void (*gone)(void *priv), void *priv)
 	bool is_shell = xchg(&mr->shell, 0);
 
 	might_sleep();
-	if (!is_shell && !refcount_read(&mr->users)) {
+	if (!is_shell && !ibchan_users_count(&mr->users)) {
 		pr_warn_once("ibchan: a region that has ended is given back, at %pS\n",
 			     __builtin_return_address(0));
 		return;
@@ -214,8 +215,10 @@ void ibchan_mr_put(struct ibchan_mr *mr, void (*gone)(void *priv), void *priv)
 	mr->gone = gone;
 	mr->gone_priv = priv;
 	if (!is_shell) {
-		if (!refcount_dec_and_test(&mr->users))
-			return;
+		scoped_guard(rcu) {
+			if (!ibchan_users_put(&mr->users))
+				return;
+		}
 		mr_dereg(mr);
 	}
 	tell_and_free(mr);

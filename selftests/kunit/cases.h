@@ -24,6 +24,7 @@ extern struct kunit_suite times_suite;
 extern struct kunit_suite busy_suite;
 extern struct kunit_suite segments_suite;
 extern struct kunit_suite places_suite;
+extern struct kunit_suite users_suite;
 extern struct kunit_suite wire_suite;
 
 /**

@@ -11,12 +11,12 @@
 #if IS_ENABLED(CONFIG_KUNIT)
 kunit_test_suites(&wr_form_suite, &wr_range_suite, &params_suite, &endpoint_suite,
 		  &state_suite, &status_suite, &times_suite, &busy_suite, &segments_suite,
-		  &places_suite, &wire_suite);
+		  &places_suite, &users_suite, &wire_suite);
 #else
 static struct kunit_suite * const suites[] = {
 	&wr_form_suite, &wr_range_suite, &params_suite, &endpoint_suite,
 	&state_suite, &status_suite, &times_suite, &busy_suite, &segments_suite, &places_suite,
-	&wire_suite,
+	&users_suite, &wire_suite,
 };
 
 static int __init ibchan_kunit_init(void)

@@ -132,7 +132,7 @@ static void set_up_mr(void)
 	mr.extent.length = 1 << 20;
 	mr.extent.access = IBCHAN_ACCESS_LOCAL_WRITE;
 	mr.extent.allows = mr.extent.access | IBCHAN_MAY_GATHER | IBCHAN_MAY_SINK;
-	refcount_set(&mr.users, 1);
+	ibchan_users_init(&mr.users);
 	mr.addr = 1 << 20;
 	mr.lkey = 1;
 	mr.busy.readers = RB_ROOT_CACHED;
