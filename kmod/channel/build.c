@@ -166,27 +166,26 @@ static void *queue_alloc(const struct ibchan_channel *ch, u32 num, size_t size)
 int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch, u32 depth)
 {
 	bool exclusive = ibchan_bounds_exclude(&ch->bounds), has_slots = queue->cq->sink->done;
-	u32 places, elements;
+	u32 places;
 
 	queue->channel = ch;
 	ibchan_places_init(&queue->places, depth);
 	places = queue->places.mask + 1;
-	elements = places * queue->max_sge;
+	/* Most of its lengths are powers of two, with or without a range. */
+	queue->kept_size = sizeof(struct ibchan_kept) +
+			   (exclusive ? sizeof(struct ibchan_range) : 0);
 	queue->works = queue_alloc(ch, places, sizeof(*queue->works));
-	/* In one piece: most lengths of queues and works are powers of two, and so is the sum. */
-	queue->mrs = queue_alloc(ch, elements, sizeof(*queue->mrs) +
-				 (exclusive ? sizeof(*queue->ranges) : 0));
-	if (queue->mrs && exclusive)
-		queue->ranges = (struct ibchan_range *)&queue->mrs[elements];
+	queue->place_size = queue->max_sge * queue->kept_size;
+	queue->kept = queue_alloc(ch, places, queue->place_size);
 	if (has_slots)
 		queue->slots = queue_alloc(ch, places, sizeof(*queue->slots));
-	return queue->works && queue->mrs && (queue->slots || !has_slots) ? 0 : -ENOMEM;
+	return queue->works && queue->kept && (queue->slots || !has_slots) ? 0 : -ENOMEM;
 }
 
 static void queue_fini(struct ibchan_queue *queue, u32 depth)
 {
 	kvfree(queue->works);
-	kvfree(queue->mrs);
+	kvfree(queue->kept);
 	kvfree(queue->slots);
 	ibchan_cq_unreserve(queue->cq, depth + IBCHAN_MARKERS);
 }

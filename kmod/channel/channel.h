@@ -170,6 +170,12 @@ struct ibchan_watch {
 	bool patient;	/* no keepalive was asked for, and the peer has not been heard yet */
 };
 
+/* What an element of a work in flight holds */
+struct ibchan_kept {
+	struct ibchan_mr *mr;	/* a reference to its region */
+	struct ibchan_range range[];	/* one, where works may keep others out of their ranges */
+};
+
 /*
  * The send or the receive half of a channel.
  *
@@ -185,11 +191,11 @@ struct ibchan_queue {
 	struct ibchan_places places;	/* which of its places are taken */
 
 	__channel_only u32 max_sge;	/* elements of one work */
+	__channel_only u32 kept_size;	/* bytes of a struct ibchan_kept, with its range if it has one */
 	struct ibchan_work **works;	/* what is in flight, by place */
-	/* regions of their elements, @max_sge for each place */
-	__channel_only struct ibchan_mr **mrs;
-	/* the same for the ranges of exclusive works, behind @mrs; NULL where there are none */
-	__channel_only struct ibchan_range *ranges;
+	/* what their elements hold: @max_sge of @kept_size bytes for each place, together @place_size */
+	__channel_only void *kept;
+	__channel_only u32 place_size;
 	/* works of posters that bring none, by place; NULL where @cq has no sink */
 	__channel_only struct ibchan_work *slots;
 	/*

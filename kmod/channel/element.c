@@ -7,10 +7,10 @@
 
 #include "work.h"
 
-/* The request is refused when its work has the regions before @end. Returns @error. */
-int ibchan_work_refuse_sge(struct ibchan_work *work, struct ibchan_mr **end, int error)
+/* The request is refused when its work has @num elements. Returns @error. */
+int ibchan_work_refuse_sge(struct ibchan_work *work, u32 num, int error)
 {
-	work->num_sge = end - work->mrs;
+	work->num_sge = num;
 	ibchan_work_put_mrs(work);
 	return error;
 }

@@ -52,11 +52,12 @@ static noinline void fill_failure(struct ibchan_completion *completion,
 static noinline void park_mrs(struct ibchan_work *work)
 {
 	struct llist_head *parked = &work->queue->channel->parked;
+	struct ibchan_kept *kept = work->kept;
 	u32 i;
 
-	for (i = 0; i < work->num_sge; i++)
-		if (work->mrs[i]->transient)
-			ibchan_mr_park(work->mrs[i], parked);
+	for (i = 0; i < work->num_sge; i++, kept = ibchan_kept_next(work->queue, kept))
+		if (kept->mr->transient)
+			ibchan_mr_park(kept->mr, parked);
 }
 
 /* By wr_id: a success that the poster did not ask for reaches only a sink that wants it. */

@@ -75,26 +75,23 @@ static __always_inline int check_work(const struct ibchan_work *work, struct ibc
 	return 0;
 }
 
-/* @kept: where the region is kept; its range has the same place in the other array. */
+/* @kept: where the work holds its region and its range. */
 static __always_inline int take_element(const struct ibchan_work *work,
-					const struct ibchan_sge *sge, struct ibchan_mr **kept,
+					const struct ibchan_sge *sge, struct ibchan_kept *kept,
 					struct ibchan_reason *reason)
 {
 	struct ibchan_mr *mr = sge->mr;
-	struct ibchan_range *range;
 	int ret;
 
 	if (unlikely(!ibchan_mr_get(mr)))
 		return ibchan_refuse(reason, IBCHAN_REASON_MR_GOING, -ENOENT);
-	*kept = mr;
+	kept->mr = mr;
 	if (!(work->flags & IBCHAN_WR_EXCLUSIVE))
 		return 0;
-	range = &work->queue->ranges[kept - work->queue->mrs];
-	range->offset = sge->offset;
-	range->length = sge->length;
-	range->wr_id = work->wr_id;
-	ret = ibchan_busy_take(&mr->busy, range, ibchan_ops[work->opcode].traits & OP_SCATTERS,
-			       reason);
+	kept->range->offset = sge->offset;
+	kept->range->length = sge->length;
+	kept->range->wr_id = work->wr_id;
+	ret = ibchan_busy_take(&mr->busy, kept->range, ibchan_op_scatters(work->opcode), reason);
 	if (unlikely(ret))
 		ibchan_mr_drop(mr);
 	return ret;
@@ -118,7 +115,7 @@ static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const s
 {
 	const struct ibchan_sge *sge = wr->sges;
 	struct ib_sge *out = ch->chain.free;
-	struct ibchan_mr **kept = work->mrs;
+	struct ibchan_kept *kept = work->kept;
 	u32 left = wr->num_sge;
 	u64 total = 0;
 	int ret;
@@ -141,18 +138,18 @@ static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const s
 		} else if (unlikely(!ibchan_sge_fits(&ch->bounds, &mr->extent, sge,
 						     ibchan_ops[wr->opcode].needed) ||
 				    mr->segments || out == ch->chain.end)) {
-			ibchan_work_refuse_sge(work, kept, 0);
+			ibchan_work_refuse_sge(work, work->num_sge - left, 0);
 			return add_odd_sges(ch, wr, work, built, reason);
 		}
 		ret = take_element(work, sge, kept, reason);
 		if (unlikely(ret))
 			goto refused;
-		kept++;
+		kept = ibchan_kept_next(work->queue, kept);
 		if (odd) {
 			ret = ibchan_element_build(ch, wr->opcode, sge, out,
 						   out - built->wr.sg_list, reason);
 			if (ret < 0)
-				return ibchan_work_refuse_sge(work, kept, ret);
+				return ibchan_work_refuse_sge(work, work->num_sge - left + 1, ret);
 			built->wr.num_sge += ret - 1;
 			out += ret;
 			total += sge->length;
@@ -166,12 +163,12 @@ static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const s
 	}
 	ret = ibchan_check_total(&ch->bounds, wr, total, built->wr.num_sge, reason);
 	if (unlikely(ret))
-		return ibchan_work_refuse_sge(work, kept, ret);
+		return ibchan_work_refuse_sge(work, work->num_sge, ret);
 	ch->chain.free = out;
 	return 0;
 refused:
 	ch->chain.element = sge - wr->sges;
-	return ibchan_work_refuse_sge(work, kept, ret);
+	return ibchan_work_refuse_sge(work, work->num_sge - left, ret);
 }
 
 static noinline int add_odd_sges(struct ibchan_channel *ch, const struct ibchan_wr *wr,
@@ -222,7 +219,7 @@ static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queu
 		return ret;
 	queue->works[place] = work;
 	work->queue = queue;
-	work->mrs = &queue->mrs[place * queue->max_sge];
+	work->kept = queue->kept + place * queue->place_size;
 	work->wr_id = wr->wr_id;
 	work->number = number;
 	work->head = wr->head;

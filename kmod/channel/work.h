@@ -6,7 +6,7 @@
 #include "channel.h"
 
 /* element.c */
-int ibchan_work_refuse_sge(struct ibchan_work *work, struct ibchan_mr **end, int error);
+int ibchan_work_refuse_sge(struct ibchan_work *work, u32 num, int error);
 int ibchan_element_build(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
 			 struct ib_sge *out, u32 before, struct ibchan_reason *reason);
 int ibchan_work_add_inline(const struct ibchan_wr *wr, struct ibchan_channel *ch,
@@ -50,16 +50,22 @@ static inline u32 ibchan_sgl_parts(const struct ibchan_work *work)
 	return queue->parts[work->number & queue->places.mask].num_sge;
 }
 
+static inline struct ibchan_kept *ibchan_kept_next(const struct ibchan_queue *queue,
+						   struct ibchan_kept *kept)
+{
+	return (void *)kept + queue->kept_size;
+}
+
 /* Gives back what the elements of a work hold. Any context with bottom halves off; not NMI. */
 static __always_inline void ibchan_work_put_mrs(struct ibchan_work *work)
 {
-	struct ibchan_mr **mr = work->mrs, **end = mr + work->num_sge;
+	struct ibchan_kept *kept = work->kept;
+	u32 left;
 
-	for (; mr != end; mr++) {
+	for (left = work->num_sge; left; left--, kept = ibchan_kept_next(work->queue, kept)) {
 		if (work->flags & IBCHAN_WR_EXCLUSIVE)
-			ibchan_busy_release(&(*mr)->busy,
-					    &work->queue->ranges[mr - work->queue->mrs]);
-		ibchan_mr_drop(*mr);
+			ibchan_busy_release(&kept->mr->busy, kept->range);
+		ibchan_mr_drop(kept->mr);
 	}
 }
 

@@ -39,7 +39,10 @@ static struct rb_root_cached *tree_of(struct ibchan_busy *busy, bool writes)
 
 static void sort(struct ibchan_busy *busy, struct ibchan_range *range, bool writes)
 {
+	range->listed = false;
 	range->writes = writes;
+	if (writes)
+		busy->num_listed |= IBCHAN_BUSY_WRITERS;
 	range_insert(range, tree_of(busy, writes));
 }
 
@@ -52,7 +55,7 @@ static void sort_others(struct ibchan_busy *busy, bool writes)
 		ibchan_busy_forget_lone(busy);
 		sort(busy, other, true);
 	}
-	while (writes && busy->num_listed) {
+	while (writes && !hlist_empty(&busy->listed)) {
 		other = hlist_entry(busy->listed.first, struct ibchan_range, link);
 		ibchan_busy_unlist(busy, other);
 		sort(busy, other, false);
@@ -73,7 +76,6 @@ int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range
 		return ibchan_refuse_values(reason, IBCHAN_REASON_BUSY, -EBUSY,
 					    (u64[3]) { hit->offset, hit->length,
 						       hit->wr_id });
-	range->listed = false;
 	sort(busy, range, writes);
 	return 0;
 }
@@ -82,4 +84,6 @@ int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range
 void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_range *range)
 {
 	range_remove(range, tree_of(busy, range->writes));
+	if (RB_EMPTY_ROOT(&busy->writers.rb_root))
+		busy->num_listed &= ~IBCHAN_BUSY_WRITERS;
 }

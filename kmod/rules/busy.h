@@ -26,7 +26,7 @@ struct ibchan_range {
 /* Ranges of a region that are in flight */
 struct ibchan_busy {
 	spinlock_t lock;	/* guards all of it */
-	u32 num_listed;	/* entries of @listed; and IBCHAN_BUSY_LONE, if there is a @lone one */
+	u32 num_listed;	/* entries of @listed, and IBCHAN_BUSY_* */
 	/* the youngest of the ranges that the device reads, in no order */
 	struct hlist_head listed;
 	/* a range that it writes, if that is the only one, and none is in a tree */
@@ -38,19 +38,14 @@ struct ibchan_busy {
 /* As many ranges as a writer may have to sort under the lock, with bottom halves off. */
 #define IBCHAN_BUSY_MAX_LISTED	64
 
-/* Of struct ibchan_busy.num_listed, while there is a lone writer: looks like too many. */
+/* Of struct ibchan_busy.num_listed: there is a @lone writer, or are @writers. Looks like too many. */
 #define IBCHAN_BUSY_LONE	BIT(31)
+#define IBCHAN_BUSY_WRITERS	BIT(30)
 
 void ibchan_busy_init(struct ibchan_busy *busy);
 int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range, bool writes,
 			    struct ibchan_reason *reason);
 void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_range *range);
-
-static inline bool ibchan_busy_can_list(const struct ibchan_busy *busy)
-{
-	return busy->num_listed < IBCHAN_BUSY_MAX_LISTED &&
-	       RB_EMPTY_ROOT(&busy->writers.rb_root);
-}
 
 /* The last byte of a range that is not empty. */
 static inline u64 ibchan_busy_last(const struct ibchan_range *range)
@@ -71,13 +66,11 @@ static inline bool ibchan_busy_can_list_beside(const struct ibchan_busy *busy,
 
 static inline bool ibchan_busy_is_idle(const struct ibchan_busy *busy)
 {
-	return !busy->num_listed && RB_EMPTY_ROOT(&busy->writers.rb_root) &&
-	       RB_EMPTY_ROOT(&busy->readers.rb_root);
+	return !busy->num_listed && RB_EMPTY_ROOT(&busy->readers.rb_root);
 }
 
 static inline void ibchan_busy_unlist(struct ibchan_busy *busy, struct ibchan_range *range)
 {
-	range->listed = false;
 	__hlist_del(&range->link);
 	busy->num_listed--;
 }
@@ -104,7 +97,7 @@ static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_range
 	int ret = 0;
 
 	spin_lock(&busy->lock);
-	if (!writes && likely(ibchan_busy_can_list(busy) ||
+	if (!writes && likely(busy->num_listed < IBCHAN_BUSY_MAX_LISTED ||
 			      ibchan_busy_can_list_beside(busy, range))) {
 		range->listed = true;
 		hlist_add_head(&range->link, &busy->listed);

@@ -226,7 +226,7 @@ struct ibchan_work {
 	/* private: */
 	struct ibchan_queue *queue;
 	union {
-		struct ibchan_mr **mrs;
+		struct ibchan_kept *kept;
 		struct scatterlist *sgl;
 	};
 	u64 wr_id;
