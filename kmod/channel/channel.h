@@ -191,11 +191,12 @@ struct ibchan_queue {
 	struct ibchan_places places;	/* which of its places are taken */
 
 	__channel_only u32 max_sge;	/* elements of one work */
-	__channel_only u32 kept_size;	/* bytes of a struct ibchan_kept, with its range if it has one */
+	/* bytes of a struct ibchan_kept, with its range if it has one */
+	__channel_only size_t kept_size;
 	struct ibchan_work **works;	/* what is in flight, by place */
-	/* what their elements hold: @max_sge of @kept_size bytes for each place, together @place_size */
+	/* what their elements hold: @max_sge of @kept_size bytes for each place */
 	__channel_only void *kept;
-	__channel_only u32 place_size;
+	__channel_only size_t place_size;	/* bytes of a place there */
 	/* works of posters that bring none, by place; NULL where @cq has no sink */
 	__channel_only struct ibchan_work *slots;
 	/*

@@ -11,7 +11,14 @@
 int ibchan_work_refuse_sge(struct ibchan_work *work, u32 num, int error)
 {
 	work->num_sge = num;
-	ibchan_work_put_mrs(work);
+	ibchan_work_put_mrs(work->queue, work);
+	return error;
+}
+
+/* The range of an element is in use, and its region is given back. Returns @error. */
+int ibchan_element_untake(struct ibchan_mr *mr, int error)
+{
+	ibchan_mr_drop(mr);
 	return error;
 }
 

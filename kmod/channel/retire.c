@@ -102,7 +102,7 @@ static __always_inline void work_retire(struct ibchan_work *work, const struct i
 		if (unlikely(READ_ONCE(queue->channel->state) == IBCHAN_CHANNEL_CONNECTING))
 			ibchan_parts_call(heard_peer, queue->channel);
 	}
-	ibchan_work_put_mrs(work);
+	ibchan_work_put_mrs(queue, work);
 	ibchan_fault_linger(IBCHAN_WINDOW_RELEASED);
 	trace_ibchan_complete(completion);
 	/* From here on the work may be posted again. */

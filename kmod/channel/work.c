@@ -83,7 +83,7 @@ static __always_inline int take_element(const struct ibchan_work *work,
 	struct ibchan_mr *mr = sge->mr;
 	int ret;
 
-	if (unlikely(!ibchan_mr_get(mr)))
+	if (unlikely(!ibchan_users_get(&mr->users)))
 		return ibchan_refuse(reason, IBCHAN_REASON_MR_GOING, -ENOENT);
 	kept->mr = mr;
 	if (!(work->flags & IBCHAN_WR_EXCLUSIVE))
@@ -91,10 +91,9 @@ static __always_inline int take_element(const struct ibchan_work *work,
 	kept->range->offset = sge->offset;
 	kept->range->length = sge->length;
 	kept->range->wr_id = work->wr_id;
-	ret = ibchan_busy_take(&mr->busy, kept->range, ibchan_op_scatters(work->opcode), reason);
-	if (unlikely(ret))
-		ibchan_mr_drop(mr);
-	return ret;
+	ret = ibchan_busy_take(&mr->busy, kept->range,
+			       ibchan_ops[work->opcode].traits & OP_SCATTERS, reason);
+	return unlikely(ret) ? ibchan_element_untake(mr, ret) : 0;
 }
 
 static noinline int add_odd_sges(struct ibchan_channel *ch, const struct ibchan_wr *wr,
@@ -109,9 +108,9 @@ static noinline int add_odd_sges(struct ibchan_channel *ch, const struct ibchan_
  * Without @odd, which the compiler knows, an element that is not like most makes it begin again
  * with @odd.
  */
-static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const struct ibchan_wr *wr,
-				    struct ibchan_work *work, union ibchan_chain_wr *built,
-				    struct ibchan_reason *reason)
+static __always_inline int add_sges(struct ibchan_channel *ch, struct ibchan_queue *queue, bool odd,
+				    const struct ibchan_wr *wr, struct ibchan_work *work,
+				    union ibchan_chain_wr *built, struct ibchan_reason *reason)
 {
 	const struct ibchan_sge *sge = wr->sges;
 	struct ib_sge *out = ch->chain.free;
@@ -137,14 +136,14 @@ static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const s
 			}
 		} else if (unlikely(!ibchan_sge_fits(&ch->bounds, &mr->extent, sge,
 						     ibchan_ops[wr->opcode].needed) ||
-				    mr->segments || out == ch->chain.end)) {
+				    out == ch->chain.end)) {
 			ibchan_work_refuse_sge(work, work->num_sge - left, 0);
 			return add_odd_sges(ch, wr, work, built, reason);
 		}
 		ret = take_element(work, sge, kept, reason);
 		if (unlikely(ret))
 			goto refused;
-		kept = ibchan_kept_next(work->queue, kept);
+		kept = ibchan_kept_next(queue, kept);
 		if (odd) {
 			ret = ibchan_element_build(ch, wr->opcode, sge, out,
 						   out - built->wr.sg_list, reason);
@@ -161,7 +160,8 @@ static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const s
 			out++;
 		}
 	}
-	ret = ibchan_check_total(&ch->bounds, wr, total, built->wr.num_sge, reason);
+	/* Of what is not odd only the bytes matter. */
+	ret = ibchan_check_total(&ch->bounds, wr, total, odd ? built->wr.num_sge : 1, reason);
 	if (unlikely(ret))
 		return ibchan_work_refuse_sge(work, work->num_sge, ret);
 	ch->chain.free = out;
@@ -176,7 +176,7 @@ static noinline int add_odd_sges(struct ibchan_channel *ch, const struct ibchan_
 				 struct ibchan_reason *reason)
 {
 	work->num_sge = wr->num_sge;
-	return add_sges(ch, true, wr, work, built, reason);
+	return add_sges(ch, work->queue, true, wr, work, built, reason);
 }
 
 /* A scatterlist or inline data. @left: requests that may be in the chain, with this one. */
@@ -219,15 +219,17 @@ static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queu
 		return ret;
 	queue->works[place] = work;
 	work->queue = queue;
-	work->kept = queue->kept + place * queue->place_size;
 	work->wr_id = wr->wr_id;
 	work->number = number;
 	work->head = wr->head;
 	out->wr.wr_cqe = &work->cqe;
-	if (odd && wr->flags & (IBCHAN_WR_INLINE | IBCHAN_WR_SGL))
+	work->kept = queue->kept + place * queue->place_size;
+	if (!odd)
+		ret = add_sges(ch, queue, false, wr, work, out, reason);
+	else if (wr->flags & (IBCHAN_WR_INLINE | IBCHAN_WR_SGL))
 		ret = add_others(wr, work, out, left, reason);
 	else
-		ret = add_sges(ch, false, wr, work, out, reason);
+		ret = add_odd_sges(ch, wr, work, out, reason);
 	if (unlikely(ret)) {
 		ch->chain.room += !wr->work;
 		return ret;
@@ -246,7 +248,7 @@ static void unreserve(struct ibchan_queue *queue, struct ibchan_work *work)
 	if (work->flags & IBCHAN_WR_SGL)
 		ibchan_sgl_untake(work);
 	else
-		ibchan_work_put_mrs(work);
+		ibchan_work_put_mrs(queue, work);
 	if (!work->done)
 		ibchan_sink_cancel(queue->cq, 1);
 }
@@ -332,12 +334,16 @@ static __always_inline int build_chain(struct ibchan_channel *ch, bool recv,
 				       struct ibchan_reason *reason)
 {
 	struct ibchan_queue *queue = recv ? &ch->recv : &ch->send;
-	u32 first = queue->places.posted, room = min_t(u32, *left, IBCHAN_CHAIN_WRS);
+	u32 first = queue->places.posted, room = *left;
 	union ibchan_chain_wr *out = ch->chain.wrs;
 	const struct ibchan_wr *wr = *next;
 	int ret;
 
-	*left -= room;
+	*left = 0;
+	if (unlikely(room > IBCHAN_CHAIN_WRS)) {
+		*left = room - IBCHAN_CHAIN_WRS;
+		room = IBCHAN_CHAIN_WRS;
+	}
 	ch->chain.free = ch->chain.sges;
 	do {
 		if (unlikely(wr->head & ch->bounds.odd)) {
@@ -357,16 +363,16 @@ static __always_inline int build_chain(struct ibchan_channel *ch, bool recv,
 		}
 		wr++;
 	} while (--room && (wr->opcode == IBCHAN_OP_RECV) == recv);
+	if (unlikely(ret == -ENOSPC) && queue->places.posted != first)
+		ret = 0;
 	if (unlikely(ch->chain.room))
 		give_room_back(queue);
 	*wrs = queue->places.posted - first;
 	*next = wr;
 	*left += room;
-	if (unlikely(!*wrs))
-		return ret;
-	out[-1].wr.next = NULL;
-	/* There can be too little room in a chain only behind others; the next one has it. */
-	return unlikely(ret == -ENOSPC) ? 0 : ret;
+	if (likely(*wrs))
+		out[-1].wr.next = NULL;
+	return ret;
 }
 
 /* The device did not take the last @missing WRs. Returns how many requests are undone. */

@@ -7,6 +7,7 @@
 
 /* element.c */
 int ibchan_work_refuse_sge(struct ibchan_work *work, u32 num, int error);
+int ibchan_element_untake(struct ibchan_mr *mr, int error);
 int ibchan_element_build(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
 			 struct ib_sge *out, u32 before, struct ibchan_reason *reason);
 int ibchan_work_add_inline(const struct ibchan_wr *wr, struct ibchan_channel *ch,
@@ -57,12 +58,13 @@ static inline struct ibchan_kept *ibchan_kept_next(const struct ibchan_queue *qu
 }
 
 /* Gives back what the elements of a work hold. Any context with bottom halves off; not NMI. */
-static __always_inline void ibchan_work_put_mrs(struct ibchan_work *work)
+static __always_inline void ibchan_work_put_mrs(struct ibchan_queue *queue,
+						struct ibchan_work *work)
 {
 	struct ibchan_kept *kept = work->kept;
 	u32 left;
 
-	for (left = work->num_sge; left; left--, kept = ibchan_kept_next(work->queue, kept)) {
+	for (left = work->num_sge; left; left--, kept = ibchan_kept_next(queue, kept)) {
 		if (work->flags & IBCHAN_WR_EXCLUSIVE)
 			ibchan_busy_release(&kept->mr->busy, kept->range);
 		ibchan_mr_drop(kept->mr);

@@ -1,20 +1,80 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Busy ranges: see busy.c. Inline is what each post and each completion does. */
+/*
+ * What works in flight hold of a region: they are its users, and their ranges are busy. See busy.c;
+ * inline is what each post and each completion does.
+ */
 #ifndef IBCHAN_BUSY_H
 #define IBCHAN_BUSY_H
 
+#include <linux/atomic.h>
 #include <linux/bits.h>
+#include <linux/limits.h>
 #include <linux/list.h>
+#include <linux/minmax.h>
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
 #include <rdma/ibchan.h>
+
+/*
+ * Users of an object that others find under RCU. To count one more or one less is one locked
+ * instruction, as with <linux/rcuref.h>, which not all kernels have, and which cannot end an object
+ * of one user.
+ *
+ * A count that becomes negative is that of an object without users, which busy.c ends. Until it
+ * has, another one may still become its user; behind that the count is far below zero, and stays
+ * there.
+ */
+
+/* A count of an object that has ended. As many threads as there can be do not lift it to 0. */
+#define IBCHAN_USERS_ENDED	(INT_MIN / 2)
+
+/* Users of an object */
+struct ibchan_users {
+	atomic_t others;	/* all but one */
+};
+
+bool ibchan_users_refuse(struct ibchan_users *users);
+bool ibchan_users_end(struct ibchan_users *users);
+
+/* The caller is the only user. */
+static inline void ibchan_users_init(struct ibchan_users *users)
+{
+	atomic_set(&users->others, 0);
+}
+
+/* How many there are. */
+static inline u32 ibchan_users_count(const struct ibchan_users *users)
+{
+	return max(atomic_read(&users->others), -1) + 1;
+}
+
+/* Makes the caller a user; false: the object has ended. Under RCU, or for a user. Any context. */
+static inline bool ibchan_users_get(struct ibchan_users *users)
+{
+	return likely(!atomic_add_negative(1, &users->others)) || ibchan_users_refuse(users);
+}
+
+/*
+ * The caller is no user any more; true: it was the last one, and the object has ended. Under RCU.
+ * Any context.
+ */
+static inline bool ibchan_users_put(struct ibchan_users *users)
+{
+	return unlikely(atomic_add_negative(-1, &users->others)) && ibchan_users_end(users);
+}
+
+/* Ends the object if the caller is its only user. Any context. */
+static inline bool ibchan_users_put_if_one(struct ibchan_users *users)
+{
+	return atomic_cmpxchg(&users->others, 0, IBCHAN_USERS_ENDED) == 0;
+}
 
 /* A range of a region that a work in flight keeps others out of */
 struct ibchan_range {
 	u64 offset;	/* from its first byte */
 	u32 length;	/* bytes, 1 and up */
 	bool listed;	/* in the list of its region's ranges */
-	bool writes;	/* the device writes into it; unless @listed, or the lone writer */
+	bool writes;	/* the device writes into it */
 	u64 subtree_last;	/* of the tree */
 	union {
 		struct rb_node node;	/* in a tree */
@@ -38,31 +98,15 @@ struct ibchan_busy {
 /* As many ranges as a writer may have to sort under the lock, with bottom halves off. */
 #define IBCHAN_BUSY_MAX_LISTED	64
 
-/* Of struct ibchan_busy.num_listed: there is a @lone writer, or are @writers. Looks like too many. */
+/* Of struct ibchan_busy.num_listed, with a @lone writer or @writers: it looks like too many. */
 #define IBCHAN_BUSY_LONE	BIT(31)
 #define IBCHAN_BUSY_WRITERS	BIT(30)
 
 void ibchan_busy_init(struct ibchan_busy *busy);
-int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range, bool writes,
+bool ibchan_busy_can_list_beside(const struct ibchan_busy *busy, const struct ibchan_range *range);
+int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range,
 			    struct ibchan_reason *reason);
 void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_range *range);
-
-/* The last byte of a range that is not empty. */
-static inline u64 ibchan_busy_last(const struct ibchan_range *range)
-{
-	return range->offset + range->length - 1;
-}
-
-/* A range that is read, beside one that is written. */
-static inline bool ibchan_busy_can_list_beside(const struct ibchan_busy *busy,
-					       const struct ibchan_range *range)
-{
-	const struct ibchan_range *lone = busy->lone;
-
-	return lone && (lone->offset > ibchan_busy_last(range) ||
-			range->offset > ibchan_busy_last(lone)) &&
-	       (busy->num_listed & ~IBCHAN_BUSY_LONE) < IBCHAN_BUSY_MAX_LISTED;
-}
 
 static inline bool ibchan_busy_is_idle(const struct ibchan_busy *busy)
 {
@@ -96,18 +140,19 @@ static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_range
 {
 	int ret = 0;
 
+	range->writes = writes;
 	spin_lock(&busy->lock);
-	if (!writes && likely(busy->num_listed < IBCHAN_BUSY_MAX_LISTED ||
-			      ibchan_busy_can_list_beside(busy, range))) {
+	if (!range->writes && likely(busy->num_listed < IBCHAN_BUSY_MAX_LISTED ||
+				     ibchan_busy_can_list_beside(busy, range))) {
 		range->listed = true;
 		hlist_add_head(&range->link, &busy->listed);
 		busy->num_listed++;
-	} else if (writes && ibchan_busy_is_idle(busy)) {
+	} else if (range->writes && ibchan_busy_is_idle(busy)) {
 		range->listed = false;
 		busy->lone = range;
 		busy->num_listed |= IBCHAN_BUSY_LONE;
 	} else {
-		ret = ibchan_busy_take_sorted(busy, range, writes, reason);
+		ret = ibchan_busy_take_sorted(busy, range, reason);
 	}
 	spin_unlock(&busy->lock);
 	return ret;

@@ -22,11 +22,13 @@
 #define IBCHAN_OPS		9
 
 /*
- * Of struct ibchan_extent.allows, besides IBCHAN_ACCESS_*: the device may read the region, and a
- * read of the peer's memory may go there.
+ * Of struct ibchan_extent.allows, besides IBCHAN_ACCESS_*: the device may read the region; a read
+ * of the peer's memory may go there; it is in one segment, so that a request needs no look at a
+ * table.
  */
 #define IBCHAN_MAY_GATHER	0x80U
 #define IBCHAN_MAY_SINK		0x40U
+#define IBCHAN_IS_WHOLE		0x20U
 
 #define IBCHAN_WR_ALL_FLAGS	(IBCHAN_WR_IMM | IBCHAN_WR_FENCE | IBCHAN_WR_SOLICITED | \
 				 IBCHAN_WR_INLINE | IBCHAN_WR_UNSIGNALED | \
@@ -36,7 +38,7 @@
 struct ibchan_bounds {
 	struct ibchan_pd *pd;	/* of the channel */
 	u32 caps;	/* of the device: IBCHAN_DEVICE_* */
-	u32 max_message;	/* bytes of one message, at most IBCHAN_MAX_MESSAGE */
+	u64 max_message;	/* bytes of one message, at most IBCHAN_MAX_MESSAGE */
 	u32 max_inline;	/* bytes that a request may carry */
 	u8 max_sge[IBCHAN_OPS];	/* elements that the device sees of one work, by opcode */
 	u32 max_sgl;	/* entries of a scatterlist */
@@ -130,11 +132,15 @@ static inline int ibchan_check_form(const struct ibchan_bounds *bounds,
 	return ibchan_check_odd_form(bounds, wr, reason);
 }
 
-/* One element that is not empty, as ibchan_check_sge() wants it. Nothing here can wrap. */
+/*
+ * One element like most: ibchan_check_sge() likes it, it is not empty, and its region is in one
+ * segment. Nothing here can wrap.
+ */
 static __always_inline bool ibchan_sge_fits(const struct ibchan_bounds *bounds,
 					    const struct ibchan_extent *extent,
 					    const struct ibchan_sge *sge, u32 needed)
 {
+	needed |= IBCHAN_IS_WHOLE;
 	return extent->pd == bounds->pd && !(needed & ~READ_ONCE(extent->allows)) &&
 	       sge->offset <= extent->length &&
 	       (u64)sge->length - 1 < extent->length - sge->offset;

@@ -12,7 +12,6 @@
 #include "busy.h"
 #include "check.h"
 #include "places.h"
-#include "users.h"
 #include "wire.h"
 
 /* The bit of a P_Key that says full: a limited member talks to full ones only. */

@@ -148,7 +148,8 @@ int ibchan_check_odd_sge(const struct ibchan_bounds *bounds, const struct ibchan
 					    (u64[3]) { sge->offset, sge->length, extent->length });
 	if (missing & IBCHAN_ACCESS_ALL)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_MR_ACCESS, -EACCES,
-					    (u64[3]) { needed & IBCHAN_ACCESS_ALL, extent->access });
+					    (u64[3]) { needed & IBCHAN_ACCESS_ALL,
+						       extent->access });
 	if (missing)
 		return ibchan_refuse_values(reason, IBCHAN_REASON_IWARP, -EOPNOTSUPP,
 					    (u64[3]) { 1 });

@@ -57,9 +57,9 @@ static __always_inline void cq_give_up(struct ibchan_cq *cq)
 {
 	ibchan_fault_linger(IBCHAN_WINDOW_REAPED);
 	clear_bit_unlock(CQ_OWNED, &cq->flags);
-	local_bh_enable();
 	/* Pairs with cq_claim(): the owner sees CQ_AGAIN, or the other caller gets the cq. */
-	smp_mb();
+	smp_mb__after_atomic();
+	local_bh_enable();
 }
 
 void ibchan_cq_disown(struct ibchan_cq *cq)

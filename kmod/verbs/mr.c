@@ -51,7 +51,7 @@ static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, 
 			.pd = pd,
 			.length = length,
 			.access = access,
-			.allows = access | IBCHAN_MAY_GATHER | IBCHAN_MAY_SINK,
+			.allows = access | IBCHAN_MAY_GATHER | IBCHAN_MAY_SINK | IBCHAN_IS_WHOLE,
 		},
 		.num_segments = 1,
 	};
@@ -251,6 +251,7 @@ static int fill_segments(struct ibchan_mr *mr)
 	mr->segments = kvcalloc(mr->sgt.nents + 1, sizeof(*mr->segments), GFP_KERNEL_ACCOUNT);
 	if (!mr->segments)
 		return -ENOMEM;
+	mr->extent.allows &= ~IBCHAN_IS_WHOLE;
 	for_each_sgtable_dma_sg(&mr->sgt, sg, i) {
 		mr->segments[i] = (struct ibchan_segment){ start, sg_dma_address(sg) };
 		start += sg_dma_len(sg);

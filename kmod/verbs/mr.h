@@ -120,12 +120,6 @@ static inline bool ibchan_mr_is_contiguous(const struct ibchan_mr *mr)
 	return mr->key;
 }
 
-/* For an element of a work; false when the region is being given up. Any context. */
-static inline bool ibchan_mr_get(struct ibchan_mr *mr)
-{
-	return ibchan_users_get(&mr->users);
-}
-
 /* A work is done with the region. Any context, under RCU. */
 static inline void ibchan_mr_drop(struct ibchan_mr *mr)
 {

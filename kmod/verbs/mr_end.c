@@ -147,7 +147,7 @@ void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked)
 {
 	if (xchg(&mr->parked, 1))
 		return;
-	WARN_ON_ONCE(!ibchan_mr_get(mr));
+	WARN_ON_ONCE(!ibchan_users_get(&mr->users));
 	llist_add(&mr->free_link, parked);
 }
 

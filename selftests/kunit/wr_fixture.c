@@ -19,7 +19,7 @@ static void make_mr(struct ibchan_mr *mr, struct ibchan_pd *pd, u64 length, u32 
 	mr->extent.pd = pd;
 	mr->extent.length = length;
 	mr->extent.access = access;
-	mr->extent.allows = access | IBCHAN_MAY_GATHER | IBCHAN_MAY_SINK;
+	mr->extent.allows = access | IBCHAN_MAY_GATHER | IBCHAN_MAY_SINK | IBCHAN_IS_WHOLE;
 	mr->num_segments = 1;
 }
 

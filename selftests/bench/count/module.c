@@ -131,7 +131,8 @@ static void set_up_mr(void)
 	mr.extent.pd = &pd;
 	mr.extent.length = 1 << 20;
 	mr.extent.access = IBCHAN_ACCESS_LOCAL_WRITE;
-	mr.extent.allows = mr.extent.access | IBCHAN_MAY_GATHER | IBCHAN_MAY_SINK;
+	mr.extent.allows = mr.extent.access | IBCHAN_MAY_GATHER | IBCHAN_MAY_SINK |
+			   IBCHAN_IS_WHOLE;
 	ibchan_users_init(&mr.users);
 	mr.addr = 1 << 20;
 	mr.lkey = 1;
