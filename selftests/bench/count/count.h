@@ -22,7 +22,7 @@
  * @works: in flight at a time
  * @chain: of them in one post
  * @exclusive: their ranges keep others out
- * @by_wr_id: they bring no work of their own; kernel only
+ * @by_wr_id: they bring no work of their own, and are polled for; kernel only
  * @blocking: by the blocking call; user space only
  */
 struct count_shape {
@@ -39,7 +39,7 @@ void count_save_flags(void);
 
 /* module.c, built by kbuild */
 extern char count_ring[];
-void count_module_init(void *task, int user);
+int count_module_init(void *task, int user, int keep);
 int count_kernel(const struct count_shape *shape);
 long count_ioctl(unsigned int number, unsigned long arg);
 

@@ -30,8 +30,8 @@ static const struct count_shape kernel_shapes[] = {
 	{ .name = "kernel.write", .works = 1, .chain = 1 },
 	{ .name = "kernel.write_exclusive", .works = 1, .chain = 1, .exclusive = 1 },
 	{ .name = "kernel.chain_16", .works = 16, .chain = 16 },
-	{ .name = "kernel.wr_id", .works = 1, .chain = 1, .by_wr_id = 1 },
-	{ .name = "kernel.wr_id_chain_16", .works = 16, .chain = 16, .by_wr_id = 1 },
+	{ .name = "kernel.qp", .works = 1, .chain = 1, .by_wr_id = 1 },
+	{ .name = "kernel.qp_chain_16", .works = 16, .chain = 16, .by_wr_id = 1 },
 };
 
 static const struct count_shape user_shapes[] = {
@@ -49,6 +49,10 @@ static int counting;
 /* Of this table the module calls one function only. */
 void *pv_ops[64];
 
+/* The kernel's, which the module looks at when it makes a completion queue. */
+void *kmalloc_caches[256];
+unsigned long _totalram_pages;
+
 void *kvmalloc_node(size_t size, unsigned int flags, int node)
 {
 	(void)flags;
@@ -59,6 +63,12 @@ void *kvmalloc_node(size_t size, unsigned int flags, int node)
 void kvfree(const void *memory)
 {
 	free((void *)memory);
+}
+
+void *kmalloc_node_trace(void *cache, unsigned int flags, int node, size_t size)
+{
+	(void)cache;
+	return kvmalloc_node(size, flags, node);
 }
 
 int ioctl(int fd, unsigned long request, ...)
@@ -148,14 +158,14 @@ int main(int argc, char **argv)
 		return list_cases();
 	set_up_cpu();
 	shape = find(kernel_shapes, ARRAY_SIZE(kernel_shapes), argv[1]);
-	if (shape) {
-		count_module_init(task, 0);
-		return run_twice(shape, count_kernel);
-	}
+	if (shape)
+		return count_module_init(task, 0, shape->by_wr_id) ||
+		       run_twice(shape, count_kernel);
 	shape = find(user_shapes, ARRAY_SIZE(user_shapes), argv[1]);
 	if (!shape)
 		return 2;
-	count_module_init(task, 1);
+	if (count_module_init(task, 1, 0))
+		return 1;
 	count_user_init();
 	return run_twice(shape, count_user);
 }

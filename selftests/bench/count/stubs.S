@@ -39,6 +39,9 @@
 	nothing __rcu_read_unlock
 	nothing __check_object_size
 	nothing __init_waitqueue_head
+	nothing tasklet_setup
+	nothing mutex_lock
+	nothing mutex_unlock
 	zero __SCT__cond_resched
 	zero __SCT__might_resched
 	zero xa_load
@@ -48,6 +51,11 @@
 	pop %rax
 	ret
 	end count_save_flags
+
+	begin __list_add_valid
+	mov $1, %eax
+	ret
+	end __list_add_valid
 
 	begin __get_user_4
 	mov (%rax), %edx
