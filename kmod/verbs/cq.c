@@ -28,40 +28,47 @@ static atomic_t num_late;
 
 /* Completions that nobody has taken yet. Like those of user space they get room before the post. */
 struct ibchan_cq_fifo {
+	spinlock_t lock;	/* of pollers; bottom halves off */
 	const struct ibchan_sink *sink;	/* the consumer's, for events */
 	void *priv;		/* the consumer's */
-	spinlock_t lock;	/* guards the counters; bottom halves off */
 	u32 mask;		/* number of entries, a power of two, less one */
-	u32 reserved;		/* works that have ever taken room, less those that gave it back */
-	u32 tail;		/* completions that ever came */
-	u32 head;		/* completions that were ever taken */
+	atomic_t room;		/* entries that no work or completion has */
+	u32 tail;		/* completions that ever came; written by the owner of CQ_OWNED */
+	u32 head;		/* completions that were ever taken; written under @lock */
 	struct ibchan_completion entries[];
 };
 
 static int fifo_reserve(void *priv, u32 num)
 {
 	struct ibchan_cq_fifo *fifo = priv;
+	int room = atomic_read(&fifo->room);
+	u32 taken;
 
-	guard(spinlock)(&fifo->lock);
-	num = min(num, fifo->mask + 1 - (fifo->reserved - fifo->head));
-	fifo->reserved += num;
-	return num ?: -EAGAIN;
+	do {
+		if (unlikely(!room))
+			return -EAGAIN;
+		taken = min_t(u32, num, room);
+		/* Pairs with fifo_take(): what was in these entries has been read. */
+	} while (!atomic_try_cmpxchg(&fifo->room, &room, room - taken));
+	return taken;
 }
 
 static void fifo_cancel(void *priv, u32 num)
 {
 	struct ibchan_cq_fifo *fifo = priv;
 
-	guard(spinlock)(&fifo->lock);
-	fifo->reserved -= num;
+	atomic_add(num, &fifo->room);
 }
 
+/* The caller owns the cq, so there is one at a time. */
 static void fifo_done(void *priv, const struct ibchan_completion *completion)
 {
 	struct ibchan_cq_fifo *fifo = priv;
+	u32 tail = fifo->tail;
 
-	guard(spinlock)(&fifo->lock);
-	fifo->entries[fifo->tail++ & fifo->mask] = *completion;
+	fifo->entries[tail & fifo->mask] = *completion;
+	/* Pairs with fifo_take(): who sees the tail sees what is before it. */
+	smp_store_release(&fifo->tail, tail + 1);
 }
 
 static void fifo_notify(void *priv)
@@ -101,21 +108,39 @@ static int add_fifo(struct ibchan_cq *cq)
 	fifo->priv = cq->priv;
 	spin_lock_init(&fifo->lock);
 	fifo->mask = size - 1;
+	atomic_set(&fifo->room, size);
 	cq->fifo = fifo;
 	cq->sink = &fifo_sink;
 	cq->priv = fifo;
 	return 0;
 }
 
+/*
+ * How many wait to be taken, without the lock. Where another poller takes some at this moment, it
+ * may be more or fewer.
+ */
+static int fifo_count(const struct ibchan_cq_fifo *fifo)
+{
+	return READ_ONCE(fifo->tail) - READ_ONCE(fifo->head);
+}
+
 /* Oldest first; how many. */
 static int fifo_take(struct ibchan_cq_fifo *fifo, struct ibchan_completion *completions, int num)
 {
+	u32 head, tail;
 	int taken = 0;
 
 	spin_lock_bh(&fifo->lock);
-	for (; taken < num && fifo->head != fifo->tail; fifo->head++)
-		completions[taken++] = fifo->entries[fifo->head & fifo->mask];
+	head = fifo->head;
+	/* Pairs with fifo_done(). */
+	tail = smp_load_acquire(&fifo->tail);
+	for (; taken < num && head != tail; taken++, completions++, head++)
+		*completions = fifo->entries[head & fifo->mask];
+	WRITE_ONCE(fifo->head, head);
 	spin_unlock_bh(&fifo->lock);
+	/* Pairs with fifo_reserve(): the entries are read before they may be written again. */
+	smp_mb__before_atomic();
+	atomic_add(taken, &fifo->room);
 	return taken;
 }
 
@@ -493,15 +518,13 @@ EXPORT_SYMBOL_NS_GPL(ibchan_cq_put, IBCHAN_NS);
  */
 int ibchan_cq_poll(struct ibchan_cq *cq, struct ibchan_completion *completions, int num)
 {
-	int taken;
+	struct ibchan_cq_fifo *fifo = cq->fifo;
 
-	if (!cq->fifo)
+	if (!fifo)
 		return -EOPNOTSUPP;
 	ibchan_callback_may_come(cq);
-	taken = fifo_take(cq->fifo, completions, num);
-	if (taken == num)
-		return taken;
-	ibchan_cq_reap(cq, max(num, IBCHAN_REAP_BATCH));
-	return taken + fifo_take(cq->fifo, completions + taken, num - taken);
+	if (fifo_count(fifo) < num)
+		ibchan_cq_reap(cq, max(num, IBCHAN_REAP_BATCH));
+	return fifo_count(fifo) ? fifo_take(fifo, completions, num) : 0;
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_poll, IBCHAN_NS);
