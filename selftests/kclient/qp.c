@@ -24,6 +24,18 @@ static int kept_pair(struct world *w, u32 flags, int two_cqs)
 	return world_pair(w, &init);
 }
 
+/* With cqs of so many entries. */
+static int narrow_kept_pair(struct world *w, u32 entries)
+{
+	struct pair_init init;
+
+	pair_defaults(&init);
+	init.sink = events(w);
+	init.cq_flags = IBCHAN_CQ_KEEP | IBCHAN_CQ_POLLED;
+	init.cq_entries = entries;
+	return world_pair(w, &init);
+}
+
 /* Polls until so many have come. */
 static int take(struct world *w, struct ibchan_cq *cq, struct ibchan_completion *got, int num)
 {
@@ -390,6 +402,166 @@ static void works_by_wr_id_and_with_done_share_a_channel(struct world *w)
 	nothing_left(w, a->send_cq);
 }
 
+/* Works end, and nobody takes their completions. */
+static void reap_all(struct side *side)
+{
+	ktime_t end = after_ms(patience);
+
+	while (channel_in_flight(side->ch) && ktime_before(ktime_get(), end)) {
+		ibchan_cq_reap(side->send_cq, 64);
+		cond_resched();
+	}
+}
+
+/* There is room for the next power of two. */
+static void a_full_cq_takes_as_many_works_as_were_polled_for(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct ibchan_completion *got = world_alloc(w, 67 * sizeof(*got));
+	int i;
+
+	if (narrow_kept_pair(w, 34) || !side_share(b))
+		return;
+	for (i = 0; i < 64; i++) {
+		expect_eq(w, write_by_wr_id(a, b, IBCHAN_OP_WRITE, i), 0);
+		reap_all(a);
+	}
+	expect_eq(w, write_by_wr_id(a, b, IBCHAN_OP_WRITE, i), -EAGAIN);
+	expect_eq(w, channel_in_flight(a->ch), 0);
+	expect_eq(w, ibchan_cq_poll(a->send_cq, got, 3), 3);
+	for (; i < 67; i++)
+		expect_eq(w, write_by_wr_id(a, b, IBCHAN_OP_WRITE, i), 0);
+	expect_eq(w, write_by_wr_id(a, b, IBCHAN_OP_WRITE, i), -EAGAIN);
+	if (take(w, a->send_cq, got + 3, 64))
+		return;
+	for (i = 0; i < 67; i++)
+		expect_eq(w, got[i].wr_id, i);
+	nothing_left(w, a->send_cq);
+}
+
+#define CROWD		2	/* posters, each with a channel, and as many pollers */
+#define CROWD_WORKS	400	/* of each poster */
+
+/**
+ * struct crowd - threads that post to one cq and poll it
+ * @w: their world
+ * @ch: of the posters
+ * @end: when they give up
+ * @told: completions that the pollers have taken
+ * @seen: the same, by wr_id
+ */
+struct crowd {
+	struct world *w;
+	struct ibchan_channel *ch[CROWD];
+	ktime_t end;
+	atomic_t told;
+	atomic_t seen[CROWD * CROWD_WORKS];
+};
+
+/* One of them. */
+struct member {
+	struct crowd *crowd;
+	struct thread thread;
+	u32 index;
+};
+
+/* Every fourth one has no completion. */
+static int is_quiet(u32 work)
+{
+	return work % 4 == 1;
+}
+
+static int post_all(void *arg)
+{
+	struct member *member = arg;
+	struct crowd *crowd = member->crowd;
+	struct side *a = &crowd->w->side[0], *b = &crowd->w->side[1];
+	struct ibchan_wr wr = ibchan_wr_write(side_sge(a, 0, 8), 1, &b->remote);
+	u32 accepted, i = 0;
+	int ret = 0;
+
+	while (i < CROWD_WORKS && !ret && ktime_before(ktime_get(), crowd->end)) {
+		wr.wr_id = member->index * CROWD_WORKS + i;
+		wr.flags = is_quiet(i) ? IBCHAN_WR_UNSIGNALED : 0;
+		ret = ibchan_post(crowd->ch[member->index], &wr, 1, &accepted, NULL);
+		i += accepted;
+		if (ret == -EAGAIN) {
+			ret = 0;
+			cond_resched();
+		}
+	}
+	return ret ?: CROWD_WORKS - i;
+}
+
+static int poll_all(void *arg)
+{
+	struct member *member = arg;
+	struct crowd *crowd = member->crowd;
+	struct ibchan_completion got[8];
+	int i, num = 0;
+
+	while (num >= 0 && atomic_read(&crowd->told) < CROWD * CROWD_WORKS * 3 / 4 &&
+	       ktime_before(ktime_get(), crowd->end)) {
+		/* One of them by the piece. */
+		num = ibchan_cq_poll(crowd->w->side[0].send_cq, got, member->index ? 8 : 1);
+		for (i = 0; i < num; i++)
+			if (expect(crowd->w, got[i].wr_id < CROWD * CROWD_WORKS))
+				atomic_inc(&crowd->seen[got[i].wr_id]);
+		if (num > 0)
+			atomic_add(num, &crowd->told);
+		cond_resched();
+	}
+	return min(num, 0);
+}
+
+/* The second channel's other end is on the second side. */
+static struct crowd *crowd_open(struct world *w)
+{
+	struct side *a = &w->side[0], *b = &w->side[1];
+	struct crowd *crowd = world_valloc(w, sizeof(*crowd));
+	struct ibchan_channel *peer;
+	struct ibchan_params params;
+
+	ibchan_params_init(&params);
+	crowd->w = w;
+	crowd->end = after_ms(patience);
+	crowd->ch[0] = a->ch;
+	crowd->ch[1] = side_build(a, &params);
+	peer = side_build(b, &params);
+	if (!crowd->ch[1] || !peer || side_connect(w, crowd->ch[1], peer) ||
+	    side_connect(w, peer, crowd->ch[1]))
+		return NULL;
+	return crowd;
+}
+
+static void each_completion_goes_to_one_of_several_pollers(struct world *w)
+{
+	struct member *members = world_alloc(w, 2 * CROWD * sizeof(*members));
+	struct crowd *crowd;
+	u32 i, wrong = 0;
+
+	if (narrow_kept_pair(w, 68) || !side_share(&w->side[1]))
+		return;
+	crowd = crowd_open(w);
+	if (!crowd)
+		return;
+	for (i = 0; i < 2 * CROWD; i++) {
+		members[i].crowd = crowd;
+		members[i].index = i / 2;
+		members[i].thread.world = w;
+		members[i].thread.run = i % 2 ? post_all : poll_all;
+		members[i].thread.arg = &members[i];
+		if (thread_start(&members[i].thread))
+			break;
+	}
+	while (i)
+		expect_eq(w, thread_join(&members[--i].thread), 0);
+	for (i = 0; i < CROWD * CROWD_WORKS; i++)
+		wrong += atomic_read(&crowd->seen[i]) != !is_quiet(i);
+	expect_eq(w, wrong, 0);
+	nothing_left(w, w->side[0].send_cq);
+}
+
 static void a_cq_in_use_cannot_be_destroyed(struct world *w)
 {
 	struct side *a = &w->side[0];
@@ -419,6 +591,8 @@ static const struct test_case qp_cases[] = {
 	CASE(only_solicited_messages_wake_a_solicited_cq),
 	CASE(waiting_on_a_cq_is_bounded),
 	CASE(works_by_wr_id_and_with_done_share_a_channel),
+	CASE(a_full_cq_takes_as_many_works_as_were_polled_for),
+	CASE(each_completion_goes_to_one_of_several_pollers),
 	CASE(a_cq_in_use_cannot_be_destroyed),
 };
 
