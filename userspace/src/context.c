@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -421,6 +422,8 @@ int ibchan_context_open(struct ibchan_context **out, struct ibchan_error *error)
 	context->happenings.epoll_fd = -1;
 	context->happenings.event_fd = -1;
 	context->happenings.end = &context->happenings.first;
+	/* getrandom() of the C library ends a thread that was cancelled. */
+	syscall(SYS_getrandom, &context->seed, sizeof(context->seed), GRND_NONBLOCK);
 	*out = context;
 	return error_set(error, 0, NULL);
 }

@@ -130,6 +130,7 @@ struct ibchan_context {
 	int fd;
 	/* eventfd, written when an event of a hidden object was taken, or -1 */
 	int word_fd;
+	__u64 seed;				/* random, for the tags of completion queues */
 	pthread_mutex_t lock;			/* guards @objects and @word_fd */
 	struct object *objects[OBJECT_PLACES];	/* all that closing has to free, by handle */
 	struct happenings happenings;
@@ -232,7 +233,7 @@ struct ibchan_cq {
 	struct slot *slots;	/* as many as the ring has entries */
 	__u32 used;		/* of them that have ever been; the others have no content */
 	__u32 free;		/* list of free slots */
-	/* random; wr_ids of kept works, as the kernel sees them, begin with it */
+	/* from the context's seed; wr_ids of kept works, as the kernel sees them, begin with it */
 	__u64 tag;
 	__u32 stale_first;	/* oldest slot that is SLOT_STALE */
 	__u32 stale_last;	/* youngest */

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "slots.h"
@@ -79,11 +77,10 @@ int ring_map(struct ibchan_cq *cq, size_t size)
 	cq->stale_last = SLOT_NONE;
 	/*
 	 * A program that takes its wr_ids from anywhere but here meets one of a slot's once in
-	 * 2^48. getrandom() of the C library ends a thread that was cancelled. Each queue has
-	 * another tag.
+	 * 2^48. Each queue of a context has another tag.
 	 */
-	syscall(SYS_getrandom, &cq->tag, sizeof(cq->tag), GRND_NONBLOCK);
-	cq->tag = (cq->tag ^ cq->object.handle * 0x9e3779b97f4a7c15ULL) << INDEX_BITS;
+	cq->tag = (cq->object.context->seed ^ cq->object.handle * 0x9e3779b97f4a7c15ULL)
+		  << INDEX_BITS;
 	return 0;
 }
 
