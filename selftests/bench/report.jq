@@ -81,7 +81,7 @@ def own_goals:
 def own_held:
   { "kernel.unpolled.write_64": 525, "kernel.unpolled_exclusive.write_64": 630,
     "kernel.unpolled.write_64_chain_16": 285, "kernel.unpolled.send_64": 920,
-    "kernel.blocking.write_64": 600, "kernel.scoped.write_64": 615, "kernel.qp.write_64": 850,
+    "kernel.blocking.write_64": 600, "kernel.scoped.write_64": 615,
     "user.write_64_unchecked": 1150, "user.write_64_blocking": 1680, "user.write_64_chain_16": 550 };
 
 # The same of what maps memory, which is dear behind an IOMMU.
