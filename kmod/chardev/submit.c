@@ -151,24 +151,23 @@ static __always_inline union ibchan_submit_element *
 find_regions(struct ibchan_context *ctx, struct ibchan_submit_scratch *s)
 {
 	union ibchan_submit_element *element = s->elements, *end = element + s->num_elements;
-	struct ibchan_mr *mr = NULL;
-	u32 handle, last = 0;
 
-	for (; element < end; element++) {
-		handle = element->user.mr;
-		if (!mr || handle != last) {
-			struct ibchan_object *object = ibchan_object_find(ctx, handle, OBJECT_MR);
+	while (element < end) {
+		u32 handle = element->user.mr;
+		struct ibchan_object *object = ibchan_object_find(ctx, handle, OBJECT_MR);
+		struct ibchan_mr *mr;
 
-			if (unlikely(!object)) {
-				/* That of plain memory is there: no handle has this number. */
-				if (handle == IBCHAN_MR_PLAIN)
-					continue;
+		if (unlikely(!object)) {
+			/* That of plain memory is there: no handle has this number. */
+			if (handle != IBCHAN_MR_PLAIN)
 				return element;
-			}
-			mr = object->mr;
-			last = handle;
+			element++;
+			continue;
 		}
-		element->mr = mr;
+		mr = object->mr;
+		do
+			element++->mr = mr;
+		while (element < end && element->user.mr == handle);
 	}
 	return NULL;
 }
