@@ -46,7 +46,7 @@ static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, u32 num, u
 	if (!user_read_access_begin(user, (want - num) * sizeof(*user)))
 		return num;
 	/* The compiler's checks of an array's bounds would call functions here. */
-	for (; num < want; num++, user++, wr++, element++) {
+	do {
 		const u64 __user *sge = (const u64 __user *)&user->sge;
 
 		unsafe_get_user(*(s->handles + num), &user->channel, end);
@@ -67,7 +67,10 @@ static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, u32 num, u
 		     wr->remote_addr | wr->rkey | wr->remote_length))
 			break;
 		*(s->index + place++) = 0;
-	}
+		user++;
+		wr++;
+		element++;
+	} while (++num < want);
 end:
 	user_read_access_end();
 	s->num_elements += num - first;
@@ -75,18 +78,20 @@ end:
 }
 
 /* As copy_chunk(), from the request on that copy_most() has left, number @num. */
-static noinline int copy_on(struct ibchan_submit_scratch *s, u32 num, u32 want, u64 addr, u32 len,
-			    struct ibchan_reason *reason)
+static noinline int copy_on(struct ibchan_context *ctx, struct ibchan_submit_scratch *s, u32 num,
+			    u32 want, u64 addr, u32 len, struct ibchan_reason *reason)
 {
 	int ret;
 
+	s->num_data = 0;
+	s->has_plain = 0;
 	while (num < want) {
 		ret = ibchan_submit_copy_odd(s, num, addr + num * len, len, reason);
 		if (ret && !num)
 			return ret;
 		if (ret) {
 			*reason = (struct ibchan_reason) {};
-			return num;
+			break;
 		}
 		num++;
 		if (s->has_plain)
@@ -94,24 +99,26 @@ static noinline int copy_on(struct ibchan_submit_scratch *s, u32 num, u32 want, 
 		if (num < want && len == sizeof(struct ibchan_submit_wr))
 			num = copy_most(s, num, want, addr + num * len);
 	}
-	return num;
+	if (!s->has_plain)
+		return num;
+	ret = ibchan_submit_pin(ctx, s, num, reason);
+	ibchan_fault_linger(IBCHAN_WINDOW_PINNED);
+	return ret;
 }
 
 /*
- * Copies the next of @left requests, 1 and up, from @addr. Returns how many; if not even the first
- * one could be copied, its errno.
+ * Copies the next of @left requests, 1 and up, from @addr, and pins their plain memory. Returns how
+ * many; if not even the first one could be copied and pinned, its errno.
  */
-static __always_inline int copy_chunk(struct ibchan_submit_scratch *s, u32 left, u64 addr, u32 len,
-				      struct ibchan_reason *reason)
+static __always_inline int copy_chunk(struct ibchan_context *ctx, struct ibchan_submit_scratch *s,
+				      u32 left, u64 addr, u32 len, struct ibchan_reason *reason)
 {
 	u32 num = 0, want = min_t(u32, left, CHUNK_WRS);
 
 	s->num_elements = 0;
-	s->num_data = 0;
-	s->has_plain = 0;
 	if (likely(len == sizeof(struct ibchan_submit_wr)))
 		num = copy_most(s, 0, want, addr);
-	return likely(num == want) ? num : copy_on(s, num, want, addr, len, reason);
+	return likely(num == want) ? num : copy_on(ctx, s, num, want, addr, len, reason);
 }
 
 static noinline int refuse_handle(struct ibchan_reason *reason, u32 code, u32 handle, u32 element)
@@ -221,7 +228,8 @@ static __always_inline u32 post_chunk(struct ibchan_context *ctx, struct ibchan_
 			if (s->handles[end] != handle)
 				break;
 		ibchan_fault_linger(IBCHAN_WINDOW_FOUND);
-		ret = ibchan_post(ch, &s->wrs[done], end - done, &accepted, reason);
+		ret = ibchan_post(ch, &s->wrs[done], end - done, &s->accepted, reason);
+		accepted = s->accepted;
 		done += accepted;
 		if (likely(accepted))
 			last = ch;
@@ -246,6 +254,13 @@ static __always_inline u32 post_chunk(struct ibchan_context *ctx, struct ibchan_
 	return done;
 }
 
+/* Runs between two chunks. Returns -EINTR when the caller is being killed. */
+static noinline int let_others_run(void)
+{
+	cond_resched();
+	return fatal_signal_pending(current) ? -EINTR : 0;
+}
+
 /*
  * Posts @wanted requests, 1 and up; @cmd->entry_num counts those that were accepted. The count is
  * written before anything is posted: if the caller's struct cannot be written, nothing has happened
@@ -255,9 +270,11 @@ static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibc
 {
 	struct ibchan_cmd_submit __user *user = call->user;
 	struct ibchan_cmd_submit *cmd = call->cmd;
+	struct ibchan_context *ctx = call->ctx;
 	struct ibchan_submit_scratch *s;
 	u64 addr = cmd->entries;
-	int num, ret = 0;
+	u32 num;
+	int ret;
 
 	if (cmd->entry_len < sizeof(struct ibchan_submit_wr) || cmd->entry_len > PAGE_SIZE)
 		return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_ENTRY_LEN,
@@ -265,35 +282,28 @@ static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibc
 						    PAGE_SIZE);
 	if (put_user(0, &user->entry_num))
 		return -EFAULT;
-	s = xchg(&call->ctx->scratch, NULL) ?: kvzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
+	s = xchg(&ctx->scratch, NULL) ?: kvzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
 	if (unlikely(!s))
 		return -ENOMEM;
 	for (;;) {
-		num = copy_chunk(s, wanted - cmd->entry_num, addr, cmd->entry_len, &cmd->reason);
-		if (unlikely(s->has_plain) && num > 0) {
-			num = ibchan_submit_pin(call->ctx, s, num, &cmd->reason);
-			ibchan_fault_linger(IBCHAN_WINDOW_PINNED);
-		}
-		if (likely(num > 0)) {
-			num = post_chunk(call->ctx, s, num, waited, &cmd->reason, &ret);
+		ret = copy_chunk(ctx, s, wanted - cmd->entry_num, addr, cmd->entry_len,
+				 &cmd->reason);
+		if (likely(ret > 0)) {
+			num = post_chunk(ctx, s, ret, waited, &cmd->reason, &ret);
 			cmd->entry_num += num;
-		} else {
-			ret = num;
 		}
 		if (unlikely(s->num_pinned))
 			ibchan_submit_unpin(s);
-		if (unlikely(ret) || cmd->entry_num == wanted)
+		if (unlikely(ret) || likely(cmd->entry_num == wanted))
 			break;
 		addr += (u64)num * cmd->entry_len;
-		cond_resched();
-		if (fatal_signal_pending(current)) {
-			ret = -EINTR;
+		ret = let_others_run();
+		if (ret)
 			break;
-		}
 	}
 	if (unlikely(ret))
 		cmd->reason.wr = cmd->entry_num;
-	s = xchg(&call->ctx->scratch, s);
+	s = xchg(&ctx->scratch, s);
 	if (unlikely(s))
 		kvfree(s);
 	return ret;

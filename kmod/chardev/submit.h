@@ -56,6 +56,7 @@ struct ibchan_submit_scratch {
 	int has_plain;	/* some element is of plain memory */
 	u32 num_pinned;	/* used of @pinned */
 	u32 num_data;	/* used of @data */
+	u32 accepted;	/* of a run */
 	/* of all requests but the inline ones */
 	union ibchan_submit_element elements[CHUNK_SGES + CHUNK_WRS];
 	u8 index[CHUNK_SGES + CHUNK_WRS];	/* of each in the request, as the caller has it */
