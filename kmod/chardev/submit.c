@@ -262,13 +262,11 @@ static noinline int let_others_run(void)
 }
 
 /*
- * Posts @wanted requests, 1 and up; @cmd->entry_num counts those that were accepted. The count is
- * written before anything is posted: if the caller's struct cannot be written, nothing has happened
- * yet. Several threads may submit at once: the first takes the context's scratch, others make one.
+ * Posts @wanted requests, 1 and up; @cmd->entry_num counts those that were accepted. Several
+ * threads may submit at once: the first takes the context's scratch, others make one.
  */
 static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibchan_cq *waited)
 {
-	struct ibchan_cmd_submit __user *user = call->user;
 	struct ibchan_cmd_submit *cmd = call->cmd;
 	struct ibchan_context *ctx = call->ctx;
 	struct ibchan_submit_scratch *s;
@@ -280,8 +278,6 @@ static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibc
 		return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_ENTRY_LEN,
 						    cmd->entry_len, sizeof(struct ibchan_submit_wr),
 						    PAGE_SIZE);
-	if (put_user(0, &user->entry_num))
-		return -EFAULT;
 	s = xchg(&ctx->scratch, NULL) ?: kvzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
 	if (unlikely(!s))
 		return -ENOMEM;

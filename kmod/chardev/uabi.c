@@ -114,31 +114,21 @@ static const struct command commands[] = {
 /* The words that a submit reads; the kernel writes the reason behind them when there is one. */
 #define SUBMIT_WORDS	(offsetof(struct ibchan_cmd_submit, reason) / sizeof(u64))
 
-/*
- * A submit of this version is copied word by word: so few bytes are not worth a string instruction.
- * Of its reason the last word shows that the struct is there.
- */
-static __always_inline int copy_in(const struct command *command, union any_command *cmd,
-				   void __user *user)
+/* Takes the kernel's own flag out, and refuses those that the command does not know. */
+static __always_inline int check_flags(const struct command *command, union any_command *cmd)
+{
+	cmd->header.flags &= ~IBCHAN_ANSWERED;
+	return cmd->header.flags & ~command->flags ? -EOPNOTSUPP : 0;
+}
+
+/* Copies any command, of any size. */
+static noinline int copy_any(const struct command *command, union any_command *cmd,
+			     void __user *user)
 {
 	struct ibchan_cmd_submit __user *submit = user;
-	u64 __user *from = user;
-	u64 *to = (u64 *)cmd;
-	u32 i, size;
+	u32 size;
 	int ret;
 
-	if (likely(command == SUBMIT) && user_read_access_begin(user, sizeof(*submit))) {
-		unsafe_get_user(size, &submit->size, fault);
-		if (likely(size == sizeof(*submit))) {
-#pragma GCC unroll 8
-			for (i = 0; i < SUBMIT_WORDS; i++)
-				unsafe_get_user(to[i], &from[i], fault);
-			unsafe_get_user(to[i], &submit->reason.value[2], fault);
-			user_read_access_end();
-			goto copied;
-		}
-		user_read_access_end();
-	}
 	if (get_user(size, (u32 __user *)user))
 		return -EFAULT;
 	if (size < command->first_size)
@@ -148,12 +138,41 @@ static __always_inline int copy_in(const struct command *command, union any_comm
 	ret = copy_struct_from_user(cmd, command->size, user, size);
 	if (ret)
 		return ret;
-copied:
 	cmd->header.size = size;
-	cmd->header.flags &= ~IBCHAN_ANSWERED;
-	return cmd->header.flags & ~command->flags ? -EOPNOTSUPP : 0;
+	if (command == SUBMIT && put_user(0, &submit->entry_num))
+		return -EFAULT;
+	return check_flags(command, cmd);
+}
+
+/*
+ * A submit of this version is copied word by word: so few bytes are not worth a string instruction.
+ * Of its reason the last word shows that the struct is there. The count of any submit becomes 0
+ * before anything is posted: if the caller's struct cannot be written, nothing has happened yet.
+ */
+static __always_inline int copy_in(const struct command *command, union any_command *cmd,
+				   void __user *user)
+{
+	struct ibchan_cmd_submit __user *submit = user;
+	u64 __user *from = user;
+	u64 *to = (u64 *)cmd;
+	u32 i;
+
+	if (unlikely(command != SUBMIT) || !user_access_begin(user, sizeof(*submit)))
+		return copy_any(command, cmd, user);
+	unsafe_get_user(to[0], &from[0], fault);
+	if (unlikely(cmd->header.size != sizeof(*submit))) {
+		user_access_end();
+		return copy_any(command, cmd, user);
+	}
+#pragma GCC unroll 8
+	for (i = 1; i < SUBMIT_WORDS; i++)
+		unsafe_get_user(to[i], &from[i], fault);
+	unsafe_get_user(to[i], &submit->reason.value[2], fault);
+	unsafe_put_user(0, &submit->entry_num, fault);
+	user_access_end();
+	return check_flags(SUBMIT, cmd);
 fault:
-	user_read_access_end();
+	user_access_end();
 	return -EFAULT;
 }
 
@@ -179,20 +198,29 @@ static void undo(struct ibchan_call *call)
 
 /*
  * The answer goes out after a refusal too, because it says why. The caller gets as many bytes as it
- * has said its struct has; the rest of a longer struct stays as it is. Of a submit that succeeds
- * these are all members that have changed.
+ * has said its struct has; the rest of a longer struct stays as it is.
  */
-static int answer(const struct command *command, struct ibchan_call *call, int ret)
+static noinline int answer(const struct command *command, struct ibchan_call *call, int ret)
 {
-	struct ibchan_cmd_submit __user *submit = call->user;
-	const struct ibchan_cmd_submit *cmd = call->cmd;
 	struct any_header __user *user = call->user;
 	struct any_header *header = call->cmd;
-	/* The end of a wait that is run again stands in the answer. */
-	bool must_tell = !ret || ret == -ERESTARTNOHAND;
 
-	header->flags |= IBCHAN_ANSWERED;
-	if (likely(command == SUBMIT && !ret) && user_write_access_begin(user, sizeof(*submit))) {
+	if (!copy_to_user(user, header, min(header->size, command->size)))
+		return ret;
+	/* The flags may have gone out before the page that could not be written. */
+	put_user(header->flags & ~IBCHAN_ANSWERED, &user->flags);
+	/* The end of a wait that is run again stands in the answer. */
+	return !ret || ret == -ERESTARTNOHAND ? -EFAULT : ret;
+}
+
+/* Of a submit that succeeds these are all members that have changed. */
+static __always_inline int answer_submit(struct ibchan_call *call, int ret)
+{
+	struct ibchan_cmd_submit __user *submit = call->user;
+	struct ibchan_cmd_submit *cmd = call->cmd;
+
+	cmd->flags |= IBCHAN_ANSWERED;
+	if (likely(!ret) && user_write_access_begin(submit, sizeof(*submit))) {
 		unsafe_put_user(cmd->entry_num, &submit->entry_num, fault);
 		unsafe_put_user(cmd->out_ready, &submit->out_ready, fault);
 		unsafe_put_user(cmd->flags, &submit->flags, fault);
@@ -201,20 +229,7 @@ static int answer(const struct command *command, struct ibchan_call *call, int r
 fault:
 		user_write_access_end();
 	}
-	if (copy_to_user(user, header, min(header->size, command->size))) {
-		/* The flags may have gone out before the page that could not be written. */
-		put_user(header->flags & ~IBCHAN_ANSWERED, &user->flags);
-		if (must_tell)
-			ret = -EFAULT;
-	}
-	/* Nothing fails from here on. */
-	if (ret)
-		undo(call);
-	else if (call->new)
-		ibchan_object_publish(call->ctx, call->new);
-	if (!ret && call->new_file)
-		fd_install(call->new_fd, call->new_file);
-	return ret;
+	return answer(SUBMIT, call, ret);
 }
 
 /* Does what the bodies have in common. Submit looks after all of it itself. */
@@ -234,6 +249,33 @@ static int prepare(const struct command *command, struct ibchan_call *call)
 	return PTR_ERR_OR_ZERO(call->object);
 }
 
+/* Runs any command but submit. */
+static noinline int run(const struct command *command, struct ibchan_call *call)
+{
+	struct any_header *header = call->cmd;
+	int ret;
+
+	call->object = NULL;
+	call->new = NULL;
+	call->new_file = NULL;
+	call->new_fd = -1;
+	call->events = 0;
+	call->num_held = 0;
+	ret = prepare(command, call) ?: command->run(call);
+	/* No object is held while the answer is written: a page may be long in coming. */
+	ibchan_call_release(call);
+	header->flags |= IBCHAN_ANSWERED;
+	ret = answer(command, call, ret);
+	/* Nothing fails from here on. */
+	if (ret)
+		undo(call);
+	else if (call->new)
+		ibchan_object_publish(call->ctx, call->new);
+	if (!ret && call->new_file)
+		fd_install(call->new_fd, call->new_file);
+	return ret;
+}
+
 /* Returns what <linux/ibchan.h> says. */
 static long ibchan_ioctl(struct file *file, unsigned int number, unsigned long arg)
 {
@@ -251,23 +293,11 @@ static long ibchan_ioctl(struct file *file, unsigned int number, unsigned long a
 	call.file = file;
 	call.cmd = &cmd;
 	call.user = (void __user *)arg;
-	call.object = NULL;
-	call.new = NULL;
-	call.new_file = NULL;
-	call.new_fd = -1;
-	call.events = 0;
-	call.num_held = 0;
 	ret = copy_in(command, &cmd, call.user);
 	if (ret)
 		return ret;
-	if (likely(command == SUBMIT)) {
-		ret = ibchan_run_submit(&call);
-	} else {
-		ret = prepare(command, &call) ?: command->run(&call);
-		/* No object is held while the answer is written: a page may be long in coming. */
-		ibchan_call_release(&call);
-	}
-	return answer(command, &call, ret);
+	return likely(command == SUBMIT) ? answer_submit(&call, ibchan_run_submit(&call)) :
+					   run(command, &call);
 }
 
 const struct file_operations ibchan_fops = {
