@@ -305,13 +305,49 @@ static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibc
 	return ret;
 }
 
+/* The ring that a submit waits on. Its cq and its memory stay as long as its cq has a user. */
+static struct ibchan_user_ring *get_ring(const struct ibchan_call *call)
+{
+	const struct ibchan_cmd_submit *cmd = call->cmd;
+	struct ibchan_user_ring *ring;
+	struct ibchan_object *object;
+
+	guard(rcu)();
+	object = ibchan_object_find(call->ctx, cmd->cq, OBJECT_CQ);
+	if (!object)
+		return NULL;
+	ring = object->ring;
+	return ibchan_cq_tryget(ring->cq) ? ring : NULL;
+}
+
+/* Posts for a submit that names a cq, and waits. */
+static noinline int submit_and_wait(struct ibchan_call *call, u32 wanted)
+{
+	struct ibchan_cmd_submit *cmd = call->cmd;
+	struct ibchan_user_ring *ring = get_ring(call);
+	int ret = 0;
+
+	if (unlikely(!ring))
+		return -ENOENT;
+	if (unlikely(cmd->min_complete > ring->entries))
+		ret = ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_MIN_COMPLETE,
+						   cmd->min_complete, 0, ring->entries);
+	else if (likely(wanted))
+		ret = submit_entries(call, wanted, ring->cq);
+	if (likely(!ret))
+		ret = ibchan_ring_wait(ring, cmd, wanted);
+	else
+		ibchan_cq_arm(ring->cq);	/* there is no wait after all */
+	cmd->out_ready = max(ibchan_ring_ready(ring), 0);
+	ibchan_cq_put(ring->cq);
+	return ret;
+}
+
 /* Returns as <linux/ibchan.h> says. */
 int ibchan_run_submit(struct ibchan_call *call)
 {
 	struct ibchan_cmd_submit *cmd = call->cmd;
 	const u32 wanted = cmd->entry_num, since = cmd->flags & IBCHAN_SUBMIT_SINCE;
-	struct ibchan_user_ring *ring = NULL;
-	struct ibchan_object *object;
 	int ret = ibchan_caller_check(call->ctx);
 
 	cmd->entry_num = 0;
@@ -321,28 +357,8 @@ int ibchan_run_submit(struct ibchan_call *call)
 	if ((cmd->tail && !since) || (!cmd->cq && (cmd->min_complete || since)) ||
 	    cmd->timeout_ns < IBCHAN_TIMEOUT_NEVER)
 		return -EINVAL;
-	if (!cmd->cq) {
-		cmd->out_ready = 0;
-		return wanted ? submit_entries(call, wanted, NULL) : 0;
-	}
-	/* The ring's cq and memory stay as long as its cq has a user. */
-	scoped_guard(rcu) {
-		object = ibchan_object_find(call->ctx, cmd->cq, OBJECT_CQ);
-		if (object && ibchan_cq_tryget(object->ring->cq))
-			ring = object->ring;
-	}
-	if (!ring)
-		return -ENOENT;
-	if (cmd->min_complete > ring->entries)
-		ret = ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_MIN_COMPLETE,
-						   cmd->min_complete, 0, ring->entries);
-	if (!ret && wanted)
-		ret = submit_entries(call, wanted, ring->cq);
-	if (likely(!ret))
-		ret = ibchan_ring_wait(ring, cmd, wanted);
-	else
-		ibchan_cq_arm(ring->cq);	/* there is no wait after all */
-	cmd->out_ready = max(ibchan_ring_ready(ring), 0);
-	ibchan_cq_put(ring->cq);
-	return ret;
+	if (cmd->cq)
+		return submit_and_wait(call, wanted);
+	cmd->out_ready = 0;
+	return wanted ? submit_entries(call, wanted, NULL) : 0;
 }
