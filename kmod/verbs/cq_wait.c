@@ -63,37 +63,64 @@ static int cq_sleep(struct ibchan_cq *cq, const struct ibchan_wait *wait)
 	return ret;
 }
 
-/*
- * The caller has a reference. Returns as ibchan_cq_wait() does.
- *
- * Polls for a moment, or until it has given the cpu away. The thread that ran meanwhile may
- * have brought the completion, as soft-RoCE's worker does, so one look follows. A waiter whose cpu
- * another thread wants sleeps at once: that thread may be the one that it waits for.
- */
-int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
+/* Returns what @ready does. */
+static __always_inline int reap_and_ask(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg)
 {
-	bool others_ran = !wait->deadline;
-	u64 now, end = 0;
+	ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
+	return ready(arg);
+}
+
+/*
+ * Whether a waiter may poll. One whose cpu another thread wants sleeps at once: that thread may be
+ * the one that it waits for.
+ */
+static bool cq_may_spin(struct ibchan_cq *cq, const struct ibchan_wait *wait, u64 end)
+{
+	return !test_bit(CQ_DEAD, &cq->flags) && !signal_pending_state(wait->state, current) &&
+	       single_task_running() && ktime_get_ns() < end;
+}
+
+/*
+ * Waits on, behind a first look that has found nothing. Polls for a moment, or until it has given
+ * the cpu away. The thread that ran meanwhile may have brought the completion, as soft-RoCE's
+ * worker does, so one look follows. @others_ran: the first look was that one.
+ */
+static noinline int cq_wait_longer(struct ibchan_cq *cq, const struct ibchan_wait *wait,
+				   bool others_ran)
+{
+	u64 end = ktime_get_ns() + SPIN_NS;
 	int ret;
 
-	ibchan_may_sleep();
-	while (!others_ran) {
+	while (!others_ran && cq_may_spin(cq, wait, end)) {
+		cpu_relax();
 		others_ran = cond_resched();
-		ibchan_cq_reap(cq, IBCHAN_REAP_BUDGET);
-		ret = wait->ready(wait->arg);
+		ret = reap_and_ask(cq, wait->ready, wait->arg);
 		if (ret)
 			return ret;
-		if (test_bit(CQ_DEAD, &cq->flags) || signal_pending_state(wait->state, current))
-			break;
-		cpu_relax();
-		/* A completion that is there already needs no clock. */
-		now = ktime_get_ns();
-		end = end ?: now + SPIN_NS;
-		if (!single_task_running() || now >= end)
-			break;
 	}
 	/* An event can have come to a sleeper only. */
 	return cq_sleep(cq, wait);
+}
+
+/* As ibchan_cq_wait_for(). */
+static __always_inline int cq_wait(struct ibchan_cq *cq, const struct ibchan_wait *wait)
+{
+	bool others_ran;
+	int ret;
+
+	ibchan_may_sleep();
+	if (!wait->deadline)
+		return cq_sleep(cq, wait);
+	others_ran = cond_resched();
+	/* A completion that is there already needs no clock. */
+	ret = reap_and_ask(cq, wait->ready, wait->arg);
+	return ret ?: cq_wait_longer(cq, wait, others_ran);
+}
+
+/* The caller has a reference. Returns as ibchan_cq_wait() does. */
+int ibchan_cq_wait_for(struct ibchan_cq *cq, const struct ibchan_wait *wait)
+{
+	return cq_wait(cq, wait);
 }
 
 /**
@@ -122,7 +149,7 @@ int ibchan_cq_wait(struct ibchan_cq *cq, int (*ready)(void *arg), void *arg, s64
 
 	if (timeout_ns >= 0)
 		wait.deadline = timeout_ns ? ktime_add_safe(ktime_get(), timeout_ns) : 0;
-	return ibchan_cq_wait_for(cq, &wait);
+	return cq_wait(cq, &wait);
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_cq_wait, IBCHAN_NS);
 
