@@ -164,6 +164,7 @@ struct ibchan_call {
 	struct file *file;	/* the file */
 	void *cmd;	/* the kernel's copy of the command's struct */
 	void __user *user;	/* the caller's */
+	struct ibchan_user_ring *ring;	/* that a submit waits on */
 	struct ibchan_object *object;	/* that the command is about, where uabi.c says so */
 	struct ibchan_object *new;	/* an object that the command makes; published last */
 	struct file *new_file;	/* a file that the command makes */
@@ -258,7 +259,7 @@ void ibchan_ring_end(void *priv);
 void ibchan_ring_put(struct ibchan_user_ring *ring);
 struct file *ibchan_ring_file(struct ibchan_user_ring *ring, struct file *owner);
 int ibchan_ring_ready(struct ibchan_user_ring *ring);
-int ibchan_ring_wait(struct ibchan_user_ring *ring, struct ibchan_cmd_submit *cmd, bool posted);
+int ibchan_ring_wait(struct ibchan_call *call, u32 posted);
 
 /* listener.c */
 void ibchan_user_listener_end(struct ibchan_user_listener *listener);

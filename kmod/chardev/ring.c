@@ -250,15 +250,11 @@ const struct ibchan_sink ibchan_ring_sink = {
 	.gone = ibchan_ring_end,
 };
 
-struct ring_waiter {
-	struct ibchan_user_ring *ring;
-	const struct ibchan_cmd_submit *cmd;
-};
-
 static int waiter_ready(void *arg)
 {
-	const struct ibchan_cmd_submit *cmd = ((struct ring_waiter *)arg)->cmd;
-	struct ibchan_user_ring *ring = ((struct ring_waiter *)arg)->ring;
+	const struct ibchan_call *call = arg;
+	const struct ibchan_cmd_submit *cmd = call->cmd;
+	struct ibchan_user_ring *ring = call->ring;
 	int ready = READ_ONCE(ring->tail) - cmd->tail;
 
 	if (!(cmd->flags & IBCHAN_SUBMIT_SINCE)) {
@@ -275,20 +271,21 @@ static int waiter_ready(void *arg)
 }
 
 /*
- * The wait of a submit, for @cmd->min_complete; 0 just brings in the completions that the cq has.
- * The caller has a reference on the ring's cq. Returns the errors of ibchan_cq_wait(), and -EPROTO
- * when a ring of the context is damaged. @posted: run again by the kernel, the call would post once
- * more.
+ * The wait of a submit on @call->ring, for @min_complete; 0 just brings in the completions that the
+ * cq has. The caller has a reference on the ring's cq. Returns the errors of ibchan_cq_wait(), and
+ * -EPROTO when a ring of the context is damaged. Where the call has @posted something, it would do
+ * so once more if the kernel ran it again.
  */
-int ibchan_ring_wait(struct ibchan_user_ring *ring, struct ibchan_cmd_submit *cmd, bool posted)
+int ibchan_ring_wait(struct ibchan_call *call, u32 posted)
 {
-	struct ring_waiter waiter = { ring, cmd };
+	struct ibchan_cmd_submit *cmd = call->cmd;
+	struct ibchan_cq *cq = call->ring->cq;
 	ktime_t start = posted ? 0 : ktime_get();
-	int ret = ibchan_cq_wait(ring->cq, waiter_ready, &waiter,
+	int ret = ibchan_cq_wait(cq, waiter_ready, call,
 				 ibchan_time_left(cmd->flags, cmd->timeout_ns));
 
 	/* Later completions come into the ring without a call. */
-	ibchan_cq_arm(ring->cq);
+	ibchan_cq_arm(cq);
 	if (ret == -EINTR && !posted)
 		return ibchan_wait_again(&cmd->flags, &cmd->timeout_ns, start);
 	return min(ret, 0);

@@ -329,13 +329,14 @@ static noinline int submit_and_wait(struct ibchan_call *call, u32 wanted)
 
 	if (unlikely(!ring))
 		return -ENOENT;
+	call->ring = ring;
 	if (unlikely(cmd->min_complete > ring->entries))
 		ret = ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_MIN_COMPLETE,
 						   cmd->min_complete, 0, ring->entries);
 	else if (likely(wanted))
 		ret = submit_entries(call, wanted, ring->cq);
 	if (likely(!ret))
-		ret = ibchan_ring_wait(ring, cmd, wanted);
+		ret = ibchan_ring_wait(call, wanted);
 	else
 		ibchan_cq_arm(ring->cq);	/* there is no wait after all */
 	cmd->out_ready = max(ibchan_ring_ready(ring), 0);
