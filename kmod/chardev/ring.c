@@ -169,22 +169,36 @@ int ibchan_ring_ready(struct ibchan_user_ring *ring)
 }
 
 /* Room is signed: @reserved may be an old value that the head has passed meanwhile. */
-static int ring_reserve(void *priv, u32 num)
+static __always_inline int ring_room(struct ibchan_user_ring *ring, int reserved)
 {
-	struct ibchan_user_ring *ring = priv;
+	return ring->entries - (reserved - READ_ONCE(ring->head));
+}
+
+/* Takes what room there is, where the head that was checked last leaves less than @num. */
+static noinline int reserve_less(struct ibchan_user_ring *ring, u32 num)
+{
 	int ret, room, reserved = atomic_read(&ring->reserved);
 
 	do {
-		room = ring->entries - (reserved - READ_ONCE(ring->head));
-		if (likely(room >= (int)num))
-			continue;
 		ret = refresh_head(ring);
 		if (ret < 0)
 			return ret;
-		room = ring->entries - (reserved - READ_ONCE(ring->head));
+		room = ring_room(ring, reserved);
 		if (room <= 0)
 			return -EAGAIN;
 		num = min_t(u32, num, room);
+	} while (!atomic_try_cmpxchg(&ring->reserved, &reserved, reserved + num));
+	return num;
+}
+
+static int ring_reserve(void *priv, u32 num)
+{
+	struct ibchan_user_ring *ring = priv;
+	int reserved = atomic_read(&ring->reserved);
+
+	do {
+		if (unlikely(ring_room(ring, reserved) < (int)num))
+			return reserve_less(ring, num);
 	} while (!atomic_try_cmpxchg(&ring->reserved, &reserved, reserved + num));
 	return num;
 }
