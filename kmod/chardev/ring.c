@@ -212,16 +212,19 @@ static void ring_done(void *priv, const struct ibchan_completion *completion)
 {
 	struct ibchan_user_ring *ring = priv;
 	struct ibchan_shared_ring *shared = ring->shared;
-	u32 tail = ring->tail;
-	struct ibchan_cqe *cqe = &shared->cqes[tail & (ring->entries - 1)];
+	u32 tail = ring->tail, mask = ring->entries - 1;
+	struct ibchan_cqe *cqe = shared->cqes + (tail & mask);
+	/* Loaded before any store, so that the compiler copies together what lies side by side. */
+	u32 bytes = completion->bytes, imm = completion->imm;
+	u8 opcode = completion->opcode, flags = completion->flags;
 
+	cqe->opcode = opcode;
+	cqe->flags = flags;
+	cqe->bytes = bytes;
+	cqe->imm = imm;
 	cqe->wr_id = completion->wr_id;
 	cqe->channel = completion->cookie;
 	cqe->status = completion->status;
-	cqe->opcode = completion->opcode;
-	cqe->flags = completion->flags;
-	cqe->bytes = completion->bytes;
-	cqe->imm = completion->imm;
 	cqe->error = -(s32)completion->error;
 	cqe->vendor_err = completion->vendor_err;
 	/* Our own tail goes first: see refresh_head(). */
