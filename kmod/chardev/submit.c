@@ -268,37 +268,33 @@ static noinline int let_others_run(void)
 static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibchan_cq *waited)
 {
 	struct ibchan_cmd_submit *cmd = call->cmd;
+	struct ibchan_reason *reason = &cmd->reason;
 	struct ibchan_context *ctx = call->ctx;
 	struct ibchan_submit_scratch *s;
+	u32 left = wanted, len = cmd->entry_len;
 	u64 addr = cmd->entries;
-	u32 num;
 	int ret;
 
-	if (cmd->entry_len < sizeof(struct ibchan_submit_wr) || cmd->entry_len > PAGE_SIZE)
-		return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_ENTRY_LEN,
-						    cmd->entry_len, sizeof(struct ibchan_submit_wr),
-						    PAGE_SIZE);
+	if (len < sizeof(struct ibchan_submit_wr) || len > PAGE_SIZE)
+		return ibchan_user_refuse_parameter(reason, IBCHAN_PARAMETER_ENTRY_LEN, len,
+						    sizeof(struct ibchan_submit_wr), PAGE_SIZE);
 	s = xchg(&ctx->scratch, NULL) ?: kvzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
 	if (unlikely(!s))
 		return -ENOMEM;
-	for (;;) {
-		ret = copy_chunk(ctx, s, wanted - cmd->entry_num, addr, cmd->entry_len,
-				 &cmd->reason);
-		if (likely(ret > 0)) {
-			num = post_chunk(ctx, s, ret, waited, &cmd->reason, &ret);
-			cmd->entry_num += num;
-		}
+	do {
+		ret = copy_chunk(ctx, s, left, addr, len, reason);
+		if (likely(ret > 0))
+			left -= post_chunk(ctx, s, ret, waited, reason, &ret);
 		if (unlikely(s->num_pinned))
 			ibchan_submit_unpin(s);
-		if (unlikely(ret) || likely(cmd->entry_num == wanted))
+		if (unlikely(ret) || likely(!left))
 			break;
-		addr += (u64)num * cmd->entry_len;
+		addr = cmd->entries + (u64)(wanted - left) * len;
 		ret = let_others_run();
-		if (ret)
-			break;
-	}
+	} while (!ret);
+	cmd->entry_num = wanted - left;
 	if (unlikely(ret))
-		cmd->reason.wr = cmd->entry_num;
+		reason->wr = wanted - left;
 	s = xchg(&ctx->scratch, s);
 	if (unlikely(s))
 		kvfree(s);

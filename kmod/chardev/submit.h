@@ -48,6 +48,7 @@ static_assert(sizeof(union ibchan_submit_element) == sizeof(struct ibchan_sge));
 
 /* One chunk */
 struct ibchan_submit_scratch {
+	u32 accepted;	/* of a run, as the post tells */
 	/* the requests; members that none of them has are 0 from the start */
 	struct ibchan_wr wrs[CHUNK_WRS];
 	u32 handles[CHUNK_WRS];	/* of their channels */
@@ -56,7 +57,6 @@ struct ibchan_submit_scratch {
 	int has_plain;	/* some element is of plain memory */
 	u32 num_pinned;	/* used of @pinned */
 	u32 num_data;	/* used of @data */
-	u32 accepted;	/* of a run */
 	/* of all requests but the inline ones */
 	union ibchan_submit_element elements[CHUNK_SGES + CHUNK_WRS];
 	u8 index[CHUNK_SGES + CHUNK_WRS];	/* of each in the request, as the caller has it */
