@@ -150,6 +150,7 @@ int ibchan_submit_copy_odd(struct ibchan_submit_scratch *s, u32 num, u64 addr, u
 	if (ret <= 0)
 		return ret ?: -E2BIG;
 	ret = 0;
+	s->odd |= BIT_ULL(num);
 	s->handles[num] = user.channel;
 	element->user = user.sge;
 	wr->wr_id = user.wr_id;

@@ -35,11 +35,13 @@ SAME_PLACE(num_sge);
  * cannot be copied, or @want. Of what the post reads, only these words come from the caller. The
  * others are the kernel's, or of no use to such a request: an earlier chunk may have left them.
  */
-static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, u32 num, u32 want, u64 addr)
+static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, unsigned long num,
+				     unsigned long want, u64 addr)
 {
 	const struct ibchan_submit_wr __user *user = u64_to_user_ptr(addr);
-	u32 head, first = num, place = s->num_elements;
-	union ibchan_submit_element *element = &s->elements[place];
+	unsigned long first = num;
+	u32 head;
+	union ibchan_submit_element *element = &s->elements[s->num_elements];
 	struct ibchan_wr *wr = &s->wrs[num];
 	u64 operand, imm;
 
@@ -47,8 +49,6 @@ static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, u32 num, u
 		return num;
 	/* The compiler's checks of an array's bounds would call functions here. */
 	do {
-		const u64 __user *sge = (const u64 __user *)&user->sge;
-
 		unsafe_get_user(*(s->handles + num), &user->channel, end);
 		unsafe_get_user(head, (const u32 __user *)&user->opcode, end);
 		unsafe_get_user(wr->wr_id, &user->wr_id, end);
@@ -56,8 +56,8 @@ static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, u32 num, u
 		unsafe_get_user(wr->remote_addr, &user->remote_addr, end);
 		unsafe_get_user(wr->rkey, &user->rkey, end);
 		unsafe_get_user(imm, &user->imm, end);
-		unsafe_get_user(element->words[0], &sge[0], end);
-		unsafe_get_user(element->words[1], &sge[1], end);
+		unsafe_get_user(element->words[0], &user->sge.offset, end);
+		unsafe_get_user(element->words[1], (const u64 __user *)&user->sge.length, end);
 		unsafe_get_user(wr->remote_length, &user->remote_length, end);
 		wr->head = IBCHAN_SUBMIT_HEAD(head);
 		wr->sges = &element->sge;
@@ -66,7 +66,6 @@ static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, u32 num, u
 		    (!(wr->opcode & IBCHAN_OP_WRITE) &&
 		     wr->remote_addr | wr->rkey | wr->remote_length))
 			break;
-		*(s->index + place++) = 0;
 		user++;
 		wr++;
 		element++;
@@ -116,6 +115,7 @@ static __always_inline int copy_chunk(struct ibchan_context *ctx, struct ibchan_
 	u32 num = 0, want = min_t(u32, left, CHUNK_WRS);
 
 	s->num_elements = 0;
+	s->odd = 0;
 	if (likely(len == sizeof(struct ibchan_submit_wr)))
 		num = copy_most(s, 0, want, addr);
 	return likely(num == want) ? num : copy_on(ctx, s, num, want, addr, len, reason);
@@ -147,7 +147,7 @@ static noinline int cut_chunk(struct ibchan_context *ctx, const struct ibchan_su
 	if (!ibchan_object_find(ctx, s->handles[0], OBJECT_CHANNEL))
 		return refuse_handle(reason, IBCHAN_REASON_CHANNEL_HANDLE, s->handles[0], 0);
 	return refuse_handle(reason, IBCHAN_REASON_MR_HANDLE, s->elements[place].user.mr,
-			     s->index[place]);
+			     ibchan_submit_index(s, 0, place));
 }
 
 /*
@@ -190,7 +190,7 @@ static noinline void translate(const struct ibchan_submit_scratch *s, u32 index,
 		reason->value[1] = (reason->value[1] | IBCHAN_WR_UNCHECKED) & IBCHAN_WR_FLAGS;
 	}
 	if (reason->element < wr->num_sge)
-		reason->element = s->index[ibchan_submit_place(s, wr) + reason->element];
+		reason->element = ibchan_submit_index(s, index, reason->element);
 }
 
 /*

@@ -53,16 +53,20 @@ struct ibchan_submit_scratch {
 	struct ibchan_wr wrs[CHUNK_WRS];
 	u32 handles[CHUNK_WRS];	/* of their channels */
 	struct ibchan_channel *others[CHUNK_WRS];	/* that have taken a run, but the last */
+	u64 odd;	/* bit n: request n is not like most */
 	u32 num_elements;	/* used of @elements */
 	int has_plain;	/* some element is of plain memory */
 	u32 num_pinned;	/* used of @pinned */
 	u32 num_data;	/* used of @data */
 	/* of all requests but the inline ones */
 	union ibchan_submit_element elements[CHUNK_SGES + CHUNK_WRS];
-	u8 index[CHUNK_SGES + CHUNK_WRS];	/* of each in the request, as the caller has it */
+	/* of each of an odd request, as the caller has it */
+	u8 index[CHUNK_SGES + CHUNK_WRS];
 	struct ibchan_mr *pinned[CHUNK_SGES + CHUNK_WRS];	/* regions made of plain memory */
 	u8 data[CHUNK_INLINE];	/* inline data of the requests */
 };
+
+static_assert(CHUNK_WRS <= 64);	/* bits of @odd */
 
 /* Ranges exclude each other unless the caller does not want that. */
 #define IBCHAN_SUBMIT_HEAD(head)	((head) ^ IBCHAN_HEAD(0, IBCHAN_WR_EXCLUSIVE))
@@ -95,6 +99,13 @@ static inline u32 ibchan_submit_place(const struct ibchan_submit_scratch *s,
 				      const struct ibchan_wr *wr)
 {
 	return (const union ibchan_submit_element *)wr->sges - s->elements;
+}
+
+/* Returns the number that an element of request @num has in the caller's request. */
+static inline u32 ibchan_submit_index(const struct ibchan_submit_scratch *s, u32 num, u32 element)
+{
+	return s->odd & BIT_ULL(num) ?
+	       s->index[ibchan_submit_place(s, &s->wrs[num]) + element] : 0;
 }
 
 /* odd.c */
