@@ -30,20 +30,21 @@ SAME_PLACE(num_sge);
 #undef SAME_PLACE
 
 /*
- * Copies requests from number @num on as long as they are like most: of one element, of a region,
- * and with nothing that others have. Returns the number of the first one that is not, or that
- * cannot be copied, or @want. Of what the post reads, only these words come from the caller. The
- * others are the kernel's, or of no use to such a request: an earlier chunk may have left them.
+ * Copies requests from number @num on, less than @want, as long as they are like most: of one
+ * element, of a region, and with nothing that others have. Returns the number of the first one that
+ * is not, or that cannot be copied, or @want. Of what the post reads, only these words come from
+ * the caller. The others are the kernel's, or of no use to such a request: an earlier chunk may
+ * have left them.
  */
 static __always_inline u32 copy_most(struct ibchan_submit_scratch *s, unsigned long num,
 				     unsigned long want, u64 addr)
 {
 	const struct ibchan_submit_wr __user *user = u64_to_user_ptr(addr);
-	unsigned long first = num;
-	u32 head;
 	union ibchan_submit_element *element = &s->elements[s->num_elements];
 	struct ibchan_wr *wr = &s->wrs[num];
+	unsigned long first = num;
 	u64 operand, imm;
+	u32 head;
 
 	if (!user_read_access_begin(user, (want - num) * sizeof(*user)))
 		return num;
@@ -201,7 +202,8 @@ static __always_inline u32 post_chunk(struct ibchan_context *ctx, struct ibchan_
 				      int num, const struct ibchan_cq *waited,
 				      struct ibchan_reason *reason, int *error)
 {
-	u32 end, limit, handle, accepted, done = 0, num_others = 0;
+	u32 handle, accepted, done = 0, num_others = 0;
+	unsigned long end, limit;
 	union ibchan_submit_element *stray;
 	struct ibchan_channel *ch, *last = NULL;
 	struct ibchan_object *object;
