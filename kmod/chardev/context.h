@@ -125,6 +125,11 @@ struct ibchan_object {
 
 /* One open file */
 struct ibchan_context {
+	/*
+	 * for each place, the object that was published there last: several handles may lead to
+	 * one place; under @lock
+	 */
+	struct ibchan_object __rcu *young[IBCHAN_YOUNG_OBJECTS];
 	/* of the process that opened the file; only this one may register, post and wait */
 	struct mm_struct *mm;
 	struct ibchan_budget *budget;	/* of that process's user; pays for all objects */
@@ -132,11 +137,6 @@ struct ibchan_context {
 	wait_queue_head_t idle_wait;	/* commands that wait until a claimed object is idle */
 	u32 first_handle;	/* random, so that a handle of another file is likely to miss */
 	struct xarray objects;	/* by handle less @first_handle; a reserved one reads as none */
-	/*
-	 * for each place, the object that was published there last: several handles may lead to
-	 * one place; under @lock
-	 */
-	struct ibchan_object __rcu *young[IBCHAN_YOUNG_OBJECTS];
 	u32 next_id;	/* so that a stale handle misses */
 	u32 num_objects;	/* under @lock */
 	u64 pinned_bytes;	/* under @lock */
@@ -183,6 +183,7 @@ void ibchan_object_adopt(struct ibchan_object *child, struct ibchan_object *pare
 struct ibchan_object *ibchan_call_find(struct ibchan_call *call, u32 id,
 				       enum ibchan_object_type type);
 void ibchan_call_release(struct ibchan_call *call);
+struct ibchan_object *ibchan_object_walk(struct ibchan_context *ctx, u32 id);
 struct ibchan_object *ibchan_object_claim(struct ibchan_context *ctx, u32 id, int type);
 void ibchan_object_unclaim(struct ibchan_context *ctx, struct ibchan_object *object);
 void ibchan_object_hide(struct ibchan_context *ctx, struct ibchan_object *object);
@@ -241,7 +242,7 @@ static inline struct ibchan_object *ibchan_object_find(struct ibchan_context *ct
 							     lockdep_is_held(&ctx->lock));
 
 	if (unlikely(!object || object->id != id))
-		object = xa_load(&ctx->objects, ibchan_object_index(ctx, id));
+		object = ibchan_object_walk(ctx, id);
 	return object && object->type == type ? object : NULL;
 }
 

@@ -106,6 +106,12 @@ static int object_check(const struct ibchan_object *object, int type)
 	return 0;
 }
 
+/* Looks in the tree, for ibchan_object_find(), where another handle leads to the place. */
+struct ibchan_object *ibchan_object_walk(struct ibchan_context *ctx, u32 id)
+{
+	return xa_load(&ctx->objects, ibchan_object_index(ctx, id));
+}
+
 /*
  * Holds an object of @type until the command's body has returned. Returns -ENOENT, and -EBUSY
  * for a request that another command answers.
