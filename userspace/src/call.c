@@ -5,95 +5,107 @@
  */
 #include <errno.h>
 
-#include "slots.h"
 #include "wait.h"
 
-static int perform(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
-		   const struct deadline *deadline, struct ibchan_cqe *completion,
-		   struct ibchan_reason *reason)
+/* The wait has failed with @err: the work becomes one for any poll, unless it completes by now. */
+static noinline int leave(const struct ticket *ticket, int err, struct ibchan_cqe *completion)
+{
+	if (err == -ESTALE)
+		return err;
+	lock_take(&ticket->cq->lock);
+	if (ticket_leave(ticket, completion) > 0)
+		err = 0;
+	ticket_unlock(ticket->cq);
+	return err;
+}
+
+/* The work was done, well or badly. */
+static noinline void tell(struct ibchan_error *error, const struct ibchan_cqe *completion)
+{
+	error_set(error, completion->error, NULL);
+	if (!completion->error)
+		return;
+	error->origin = IBCHAN_ERROR_WORK;
+	error->opcode = completion->opcode;
+	error->status = completion->status;
+	error->vendor_err = completion->vendor_err;
+}
+
+/* As ibchan_perform(), with a request that this changes. */
+static noinline int perform(struct ibchan_channel *channel, struct ibchan_submit_wr *wr,
+			    __s64 timeout_ns, struct ibchan_cqe *completion,
+			    struct ibchan_error *error)
 {
 	const struct ibchan_cq *cq = completes_on(channel, wr);
 	struct ibchan_cmd_submit cmd;
+	struct ibchan_cqe unwanted;
+	struct deadline deadline;
 	struct ticket ticket;
-	int err;
+	__u32 tail;
+	int err = deadline_begin(&deadline, channel->object.context, timeout_ns);
 
+	if (unlikely(err))
+		return error_set(error, err, NULL);
+	if (!completion)
+		completion = &unwanted;
+	tail = ring_tail(cq);
 	await_nothing(&cmd);
-	cmd.timeout_ns = deadline->timeout_ns;
-	submit_wait(&cmd, cq, ring_tail(cq), 1);
-	err = post_kept(channel, wr, &cmd, &ticket, reason);
-	if (!ticket.cq)
-		return err;
-	err = ticket_wait(&ticket, deadline, err, completion);
-	if (!err || err == -ESTALE)
-		return err;
-	/* The work becomes one for any poll, unless it has completed at this moment. */
-	lock_take(&ticket.cq->lock);
-	if (ticket_leave(&ticket, completion) > 0)
-		err = 0;
-	ticket_unlock(ticket.cq);
-	return err;
+	cmd.timeout_ns = timeout_ns;
+	submit_wait(&cmd, cq, tail, 1);
+	err = post_kept(channel, wr, &cmd, &ticket);
+	if (unlikely(!ticket.cq))
+		return error_set(error, err, &cmd.reason);
+	err = ticket_wait(&ticket, &deadline, err, completion);
+	if (unlikely(err))
+		err = leave(&ticket, err, completion);
+	if (unlikely(err))
+		return error_set(error, err, NULL);
+	if (unlikely(error))
+		tell(error, completion);
+	return completion->error;
 }
 
 int ibchan_perform(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
 		   __s64 timeout_ns, struct ibchan_cqe *completion, struct ibchan_error *error)
 {
-	struct ibchan_reason reason = { 0 };
-	struct ibchan_cqe unwanted;
-	struct deadline deadline;
-	int err = deadline_begin(&deadline, channel->object.context, timeout_ns);
+	struct ibchan_submit_wr own = *wr;
 
-	if (!completion)
-		completion = &unwanted;
-	if (!err)
-		err = perform(channel, wr, &deadline, completion, &reason);
-	if (unlikely(err))
-		return error_set(error, err, &reason);
-	/* The work was done, well or badly. */
-	if (likely(!error))
-		return completion->error;
-	error_set(error, completion->error, NULL);
-	if (completion->error) {
-		error->origin = IBCHAN_ERROR_WORK;
-		error->opcode = completion->opcode;
-		error->status = completion->status;
-		error->vendor_err = completion->vendor_err;
-	}
-	return completion->error;
+	return perform(channel, &own, timeout_ns, completion, error);
 }
 
 int ibchan_send(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
 		__u32 num_sge, __s64 timeout_ns, struct ibchan_error *error)
 {
-	const struct ibchan_submit_wr wr = ibchan_wr_send(channel, sges, num_sge);
+	struct ibchan_submit_wr wr = ibchan_wr_send(channel, sges, num_sge);
 
-	return ibchan_perform(channel, &wr, timeout_ns, NULL, error);
+	return perform(channel, &wr, timeout_ns, NULL, error);
 }
 
 int ibchan_receive(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
 		   __u32 num_sge, __s64 timeout_ns, struct ibchan_cqe *completion,
 		   struct ibchan_error *error)
 {
-	const struct ibchan_submit_wr wr = ibchan_wr_receive(channel, sges, num_sge);
+	struct ibchan_submit_wr wr = ibchan_wr_receive(channel, sges, num_sge);
 
-	return ibchan_perform(channel, &wr, timeout_ns, completion, error);
+	return perform(channel, &wr, timeout_ns, completion, error);
 }
 
 int ibchan_write(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
 		 __u32 num_sge, const struct ibchan_remote_region *remote, __s64 timeout_ns,
 		 struct ibchan_error *error)
 {
-	const struct ibchan_submit_wr wr = ibchan_wr_write(channel, sges, num_sge, remote);
+	struct ibchan_submit_wr wr = ibchan_wr_write(channel, sges, num_sge, remote);
 
-	return ibchan_perform(channel, &wr, timeout_ns, NULL, error);
+	return perform(channel, &wr, timeout_ns, NULL, error);
 }
 
 int ibchan_read(struct ibchan_channel *channel, const struct ibchan_submit_sge *sges,
 		__u32 num_sge, const struct ibchan_remote_region *remote, __s64 timeout_ns,
 		struct ibchan_error *error)
 {
-	const struct ibchan_submit_wr wr = ibchan_wr_read(channel, sges, num_sge, remote);
+	struct ibchan_submit_wr wr = ibchan_wr_read(channel, sges, num_sge, remote);
 
-	return ibchan_perform(channel, &wr, timeout_ns, NULL, error);
+	return perform(channel, &wr, timeout_ns, NULL, error);
 }
 
 int ibchan_compare_swap(struct ibchan_channel *channel, const struct ibchan_submit_sge *sge,
@@ -101,17 +113,17 @@ int ibchan_compare_swap(struct ibchan_channel *channel, const struct ibchan_subm
 			const struct ibchan_swap *values, __s64 timeout_ns,
 			struct ibchan_error *error)
 {
-	const struct ibchan_submit_wr wr = ibchan_wr_compare_swap(channel, sge, remote,
-							   values->compare, values->swap);
+	struct ibchan_submit_wr wr = ibchan_wr_compare_swap(channel, sge, remote,
+							     values->compare, values->swap);
 
-	return ibchan_perform(channel, &wr, timeout_ns, NULL, error);
+	return perform(channel, &wr, timeout_ns, NULL, error);
 }
 
 int ibchan_fetch_add(struct ibchan_channel *channel, const struct ibchan_submit_sge *sge,
 		     const struct ibchan_remote_region *remote, __u64 add, __s64 timeout_ns,
 		     struct ibchan_error *error)
 {
-	const struct ibchan_submit_wr wr = ibchan_wr_fetch_add(channel, sge, remote, add);
+	struct ibchan_submit_wr wr = ibchan_wr_fetch_add(channel, sge, remote, add);
 
-	return ibchan_perform(channel, &wr, timeout_ns, NULL, error);
+	return perform(channel, &wr, timeout_ns, NULL, error);
 }

@@ -337,8 +337,8 @@ void ring_sort(struct ibchan_cq *cq);
 void ring_make_room(struct ibchan_cq *cq);
 
 /* post.c */
-int post_kept(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
-	      struct ibchan_cmd_submit *cmd, struct ticket *ticket, struct ibchan_reason *reason);
+int post_kept(struct ibchan_channel *channel, struct ibchan_submit_wr *wr,
+	      struct ibchan_cmd_submit *cmd, struct ticket *ticket);
 
 /* text.c; @text: INET6_ADDRSTRLEN bytes */
 void gid_text(const void *gid, char *text);

@@ -95,8 +95,9 @@ int ibchan_post(struct ibchan_context *context, const struct ibchan_submit_wr *w
 	return unlikely(err || error) ? error_set(error, err, &cmd.reason) : 0;
 }
 
-static int take_slot(struct ibchan_cq *cq, struct ibchan_channel *channel, __u64 wr_id,
-		     struct ticket *ticket)
+/* Returns false if there is none. */
+static inline bool take_slot(struct ibchan_cq *cq, struct ibchan_channel *channel, __u64 wr_id,
+			     struct ticket *ticket)
 {
 	struct slot *slot;
 	__u32 index;
@@ -110,43 +111,47 @@ static int take_slot(struct ibchan_cq *cq, struct ibchan_channel *channel, __u64
 		*ticket = (struct ticket) { cq, index, slot->generation };
 	}
 	lock_give(&cq->lock);
-	return index == SLOT_NONE ? -EAGAIN : 0;
+	return index != SLOT_NONE;
 }
 
-/*
- * Posts one request and keeps its result until the caller asks for it: its completion is
- * therefore always signaled. If @cmd asks for a wait as well, the error of that is returned. If
- * the request is refused, @ticket->cq is NULL.
- */
-int post_kept(struct ibchan_channel *channel, const struct ibchan_submit_wr *wr,
-	      struct ibchan_cmd_submit *cmd, struct ticket *ticket, struct ibchan_reason *reason)
+/* A work that the kernel did not accept will not complete. */
+static noinline void return_slot(struct ticket *ticket)
 {
-	struct ibchan_cq *cq = completes_on(channel, wr);
-	struct ibchan_submit_wr kept = *wr;
-	int err;
+	struct ibchan_cq *cq = ticket->cq;
 
-	ticket->cq = NULL;
-	if (unlikely(wr->channel != channel->object.handle)) {
-		reason->code = IBCHAN_REASON_CHANNEL_HANDLE;
-		reason->value[0] = wr->channel;
-		return -ENOENT;
-	}
-	err = take_slot(cq, channel, wr->wr_id, ticket);
-	if (unlikely(err)) {
-		reason->code = IBCHAN_REASON_RING_FULL;
-		return err;
-	}
-	kept.flags &= (__u8)~IBCHAN_WR_UNSIGNALED;
-	kept.wr_id = slot_wr_id(cq, ticket->index);
-	err = submit(channel->object.context, &kept, 1, cmd);
-	if (likely(cmd->entry_num))
-		return err;
-	*reason = cmd->reason;
-	/* A work that the kernel did not accept will not complete. */
 	lock_take(&cq->lock);
 	slot_free(cq, &cq->slots[ticket->index]);
 	lock_give(&cq->lock);
 	ticket->cq = NULL;
+}
+
+/*
+ * Posts one request, which this changes, and keeps its result until the caller asks for it: its
+ * completion is therefore always signaled. If @cmd asks for a wait as well, the error of that is
+ * returned. If the request is refused, @ticket->cq is NULL, and @cmd has the reason.
+ */
+int post_kept(struct ibchan_channel *channel, struct ibchan_submit_wr *wr,
+	      struct ibchan_cmd_submit *cmd, struct ticket *ticket)
+{
+	struct ibchan_cq *cq = completes_on(channel, wr);
+	int err;
+
+	ticket->cq = NULL;
+	if (unlikely(wr->channel != channel->object.handle)) {
+		cmd->reason = (struct ibchan_reason) {
+			.code = IBCHAN_REASON_CHANNEL_HANDLE, .value = { wr->channel },
+		};
+		return -ENOENT;
+	}
+	if (unlikely(!take_slot(cq, channel, wr->wr_id, ticket))) {
+		cmd->reason = (struct ibchan_reason) { .code = IBCHAN_REASON_RING_FULL };
+		return -EAGAIN;
+	}
+	wr->flags &= (__u8)~IBCHAN_WR_UNSIGNALED;
+	wr->wr_id = slot_wr_id(cq, ticket->index);
+	err = submit(channel->object.context, wr, 1, cmd);
+	if (unlikely(!cmd->entry_num))
+		return_slot(ticket);
 	return err;
 }
 

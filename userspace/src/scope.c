@@ -14,7 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "slots.h"
 #include "wait.h"
 
 enum pending_state {
@@ -60,6 +59,7 @@ static int look(struct ibchan_pending *pending, const struct deadline *deadline)
 static int start(struct ibchan_pending *pending, struct ibchan_channel *channel,
 		 const struct ibchan_submit_wr *wr, struct ibchan_reason *reason)
 {
+	struct ibchan_submit_wr kept = *wr;
 	struct ibchan_cmd_submit cmd;
 	struct ticket ticket;
 	int ret = context_check(channel->object.context);
@@ -73,9 +73,11 @@ static int start(struct ibchan_pending *pending, struct ibchan_channel *channel,
 	if (!ret || (pending->scope && !pending->seen))
 		return -EALREADY;
 	await_nothing(&cmd);
-	ret = post_kept(channel, wr, &cmd, &ticket, reason);
-	if (ret)
+	ret = post_kept(channel, &kept, &cmd, &ticket);
+	if (ret) {
+		*reason = cmd.reason;
 		return ret;
+	}
 	pending->completion = (struct ibchan_cqe) {
 		.wr_id = wr->wr_id, .channel = wr->channel, .opcode = wr->opcode,
 	};

@@ -131,22 +131,24 @@ static forced_inline __u32 cq_take(struct ibchan_cq *cq, struct ibchan_cqe *comp
  * Nearly always the oldest entry is that of the ticket's own work. Returns whether @completion was
  * filled; that takes the ticket back.
  */
-static inline bool ticket_read(const struct ticket *ticket, struct ibchan_cqe *completion)
+static forced_inline bool ticket_read(struct ibchan_cq *cq, const struct ticket *ticket,
+				      struct ibchan_cqe *completion)
 {
-	struct ibchan_cq *cq = ticket->cq;
-	struct slot *slot = &cq->slots[ticket->index];
+	const __u32 index = ticket->index, head = cq->head;
 	const struct ibchan_cqe *cqe;
+	struct slot *slot;
 
+	if (!cq->ring.base || head == ring_tail(cq))
+		return false;
+	slot = &cq->slots[index];
+	cqe = ring_entry(cq, head);
 	if (slot->generation != ticket->generation || slot->state != SLOT_KEPT ||
-	    !cq->ring.base || cq->head == ring_tail(cq))
+	    cqe->wr_id != slot_wr_id(cq, index))
 		return false;
-	cqe = ring_entry(cq, cq->head);
-	if (cqe->wr_id != slot_wr_id(cq, ticket->index))
-		return false;
+	slot_free(cq, slot);
+	ring_advance(cq, head + 1);
 	*completion = *cqe;
 	completion->wr_id = slot->wr_id;
-	slot_free(cq, slot);
-	ring_advance(cq, cq->head + 1);
 	ring_release(cq);
 	return true;
 }

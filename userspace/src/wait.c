@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <time.h>
 
-#include "slots.h"
 #include "wait.h"
 
 __s64 now_ns(void)
@@ -100,17 +99,12 @@ int ibchan_cq_wait(struct ibchan_cq *cq, struct ibchan_cqe *completions,
 	return got ? (int)got : wait;
 }
 
-/* Returns 1 when @completion was filled, 0 while the work is in flight; -ESTALE. */
-int ticket_look(const struct ticket *ticket, struct ibchan_cqe *completion, __u32 *tail)
+/* The rest of ticket_look(), which has taken the lock. */
+int ticket_sort(const struct ticket *ticket, struct ibchan_cqe *completion, __u32 *tail)
 {
 	struct ibchan_cq *cq = ticket->cq;
 	int ret;
 
-	lock_take(&cq->lock);
-	if (likely(ticket_read(ticket, completion))) {
-		ticket_unlock(cq);
-		return 1;
-	}
 	ring_sort(cq);
 	if (tail)
 		*tail = cq->sorted;
@@ -119,24 +113,17 @@ int ticket_look(const struct ticket *ticket, struct ibchan_cqe *completion, __u3
 	return ret;
 }
 
-/*
- * @err is what became of a wait that the post went along with. Returns 0 when
- * @completion was filled. With any error but -ESTALE the work may be in flight.
- */
-int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
-		int err, struct ibchan_cqe *completion)
+/* The rest of ticket_wait(), behind a look up to @tail. */
+int ticket_wait_longer(const struct ticket *ticket, const struct deadline *deadline, int err,
+		       __u32 tail, struct ibchan_cqe *completion)
 {
-	__u32 tail;
 	int ret;
 
-	for (;;) {
-		ret = ticket_look(ticket, completion, &tail);
-		if (ret > 0)
-			return 0;
-		if (ret < 0)
-			return ret;
+	do {
 		if (err && err != -EINTR)
 			return err;
 		err = cq_sleep(ticket->cq, tail, deadline);
-	}
+		ret = ticket_look(ticket, completion, &tail);
+	} while (!ret);
+	return min(ret, 0);
 }

@@ -3,7 +3,7 @@
 #ifndef _LIBIBCHAN_WAIT_H
 #define _LIBIBCHAN_WAIT_H
 
-#include "internal.h"
+#include "slots.h"
 
 /* The end of a call's time. */
 struct deadline {
@@ -18,9 +18,9 @@ void deadline_start(struct deadline *deadline);
 __s64 deadline_left(const struct deadline *deadline);
 int fd_await(int fd, const struct deadline *deadline);
 int cq_sleep(const struct ibchan_cq *cq, __u32 tail, const struct deadline *deadline);
-int ticket_look(const struct ticket *ticket, struct ibchan_cqe *completion, __u32 *tail);
-int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
-		int err, struct ibchan_cqe *completion);
+int ticket_sort(const struct ticket *ticket, struct ibchan_cqe *completion, __u32 *tail);
+int ticket_wait_longer(const struct ticket *ticket, const struct deadline *deadline, int err,
+		       __u32 tail, struct ibchan_cqe *completion);
 
 #pragma GCC visibility pop
 
@@ -59,6 +59,34 @@ static inline void submit_wait(struct ibchan_cmd_submit *cmd, const struct ibcha
 	cmd->cq = cq->object.handle;
 	cmd->tail = tail;
 	cmd->min_complete = min;
+}
+
+/* Returns 1 when @completion was filled, 0 while the work is in flight; -ESTALE. */
+static forced_inline int ticket_look(const struct ticket *ticket, struct ibchan_cqe *completion,
+				     __u32 *tail)
+{
+	struct ibchan_cq *cq = ticket->cq;
+
+	lock_take(&cq->lock);
+	if (unlikely(!ticket_read(cq, ticket, completion)))
+		return ticket_sort(ticket, completion, tail);
+	ticket_unlock(cq);
+	return 1;
+}
+
+/*
+ * @err is what became of a wait that the post went along with. Returns 0 when
+ * @completion was filled. With any error but -ESTALE the work may be in flight.
+ */
+static forced_inline int ticket_wait(const struct ticket *ticket, const struct deadline *deadline,
+				     int err, struct ibchan_cqe *completion)
+{
+	__u32 tail;
+	int ret = ticket_look(ticket, completion, &tail);
+
+	if (unlikely(!ret))
+		return ticket_wait_longer(ticket, deadline, err, tail, completion);
+	return min(ret, 0);
 }
 
 #endif /* _LIBIBCHAN_WAIT_H */
