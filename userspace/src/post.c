@@ -188,26 +188,26 @@ int ibchan_sge_checked(const struct ibchan_mr *mr, __u64 offset, __u64 length,
 }
 
 /* More elements than the contract can count are as good as the most that it can. */
-static inline struct ibchan_submit_wr make(struct ibchan_channel *channel, __u8 opcode,
-					   const struct ibchan_submit_sge *sges, __u32 num_sge,
-					   const struct ibchan_remote_region *remote)
+static forced_inline struct ibchan_submit_wr make(struct ibchan_channel *channel, __u8 opcode,
+						  const struct ibchan_submit_sge *sges,
+						  __u32 num_sge,
+						  const struct ibchan_remote_region *remote)
 {
-	struct ibchan_submit_wr wr = {
+	static const struct ibchan_submit_sge no_sge;
+	static const struct ibchan_remote_region no_remote;
+	const struct ibchan_submit_sge *sge = num_sge == 1 ? sges : &no_sge;
+
+	remote = remote ?: &no_remote;
+	return (struct ibchan_submit_wr) {
 		.channel = channel->object.handle,
 		.opcode = opcode,
 		.num_sge = (__u16)min(num_sge, UINT16_MAX),
+		.sges = num_sge > 1 ? (uintptr_t)sges : 0,
+		.remote_addr = remote->addr,
+		.rkey = remote->rkey,
+		.sge = *sge,
+		.remote_length = remote->length,
 	};
-
-	if (num_sge == 1)
-		wr.sge = *sges;
-	else if (num_sge)
-		wr.sges = (uintptr_t)sges;
-	if (remote) {
-		wr.remote_addr = remote->addr;
-		wr.rkey = remote->rkey;
-		wr.remote_length = remote->length;
-	}
-	return wr;
 }
 
 struct ibchan_submit_wr ibchan_wr_send(struct ibchan_channel *channel,
