@@ -171,7 +171,7 @@ int ibchan_queue_init(struct ibchan_queue *queue, struct ibchan_channel *ch, u32
 	queue->channel = ch;
 	ibchan_places_init(&queue->places, depth);
 	places = queue->places.mask + 1;
-	/* Most of its lengths are powers of two, with or without a range. */
+	/* With or without a range, most lengths of the array are powers of two. */
 	queue->kept_size = sizeof(struct ibchan_kept) +
 			   (exclusive ? sizeof(struct ibchan_range) : 0);
 	queue->works = queue_alloc(ch, places, sizeof(*queue->works));

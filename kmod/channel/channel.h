@@ -196,7 +196,7 @@ struct ibchan_queue {
 	struct ibchan_work **works;	/* what is in flight, by place */
 	/* what their elements hold: @max_sge of @kept_size bytes for each place */
 	__channel_only void *kept;
-	__channel_only size_t place_size;	/* bytes of a place there */
+	__channel_only size_t place_size;	/* bytes of @kept for each place */
 	/* works of posters that bring none, by place; NULL where @cq has no sink */
 	__channel_only struct ibchan_work *slots;
 	/*

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Elements of a request that are not like most: refused, of regions in several segments, or data
- * that are in the request.
+ * Elements of requests that are not like most: given back, beside or of regions in several
+ * segments, or data that are in the request.
  */
 #include <linux/errno.h>
 
 #include "work.h"
 
-/* The request is refused when its work has @num elements. Returns @error. */
-int ibchan_work_refuse_sge(struct ibchan_work *work, u32 num, int error)
+/* Gives back the first @num elements, all that a work has so far. Returns @error. */
+int ibchan_work_untake(struct ibchan_work *work, u32 num, int error)
 {
 	work->num_sge = num;
 	ibchan_work_put_mrs(work->queue, work);
@@ -24,14 +24,14 @@ int ibchan_element_untake(struct ibchan_mr *mr, int error)
 
 /*
  * Shows an element to the device; its region may have several segments. @before: elements of the
- * request before it. Returns how many it has; -EINVAL when the request has more than there ever may
+ * request before it. Returns how many the device sees; -EINVAL when the request has more than there ever may
  * be; -ENOSPC when there is no room in this chain, where the next one has it.
  */
 int ibchan_element_build(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
 			 struct ib_sge *out, u32 before, struct ibchan_reason *reason)
 {
 	const struct ibchan_mr *mr = sge->mr;
-	/* Of one that has no table. */
+	/* A region without a table is one segment. */
 	struct ibchan_segment whole[2] = { { 0, mr->addr }, { mr->extent.length, 0 } };
 	const struct ibchan_segment *segment = mr->segments ?: whole;
 	u32 left, part, max = ch->bounds.max_sge[opcode];

@@ -108,13 +108,14 @@ static noinline int add_odd_sges(struct ibchan_channel *ch, const struct ibchan_
  * Without @odd, which the compiler knows, an element that is not like most makes it begin again
  * with @odd.
  */
-static __always_inline int add_sges(struct ibchan_channel *ch, struct ibchan_queue *queue, bool odd,
-				    const struct ibchan_wr *wr, struct ibchan_work *work,
-				    union ibchan_chain_wr *built, struct ibchan_reason *reason)
+static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const struct ibchan_wr *wr,
+				    struct ibchan_work *work, union ibchan_chain_wr *built,
+				    struct ibchan_reason *reason)
 {
+	struct ibchan_queue *queue = work->queue;
+	struct ibchan_kept *kept = work->kept;
 	const struct ibchan_sge *sge = wr->sges;
 	struct ib_sge *out = ch->chain.free;
-	struct ibchan_kept *kept = work->kept;
 	u32 left = wr->num_sge;
 	u64 total = 0;
 	int ret;
@@ -137,7 +138,7 @@ static __always_inline int add_sges(struct ibchan_channel *ch, struct ibchan_que
 		} else if (unlikely(!ibchan_sge_fits(&ch->bounds, &mr->extent, sge,
 						     ibchan_ops[wr->opcode].needed) ||
 				    out == ch->chain.end)) {
-			ibchan_work_refuse_sge(work, work->num_sge - left, 0);
+			ibchan_work_untake(work, work->num_sge - left, 0);
 			return add_odd_sges(ch, wr, work, built, reason);
 		}
 		ret = take_element(work, sge, kept, reason);
@@ -148,27 +149,24 @@ static __always_inline int add_sges(struct ibchan_channel *ch, struct ibchan_que
 			ret = ibchan_element_build(ch, wr->opcode, sge, out,
 						   out - built->wr.sg_list, reason);
 			if (ret < 0)
-				return ibchan_work_refuse_sge(work, work->num_sge - left + 1, ret);
+				return ibchan_work_untake(work, work->num_sge - left + 1, ret);
 			built->wr.num_sge += ret - 1;
 			out += ret;
 			total += sge->length;
 		} else {
-			out->addr = mr->addr + sge->offset;
-			out->length = sge->length;
+			*out++ = (struct ib_sge){ mr->addr + sge->offset, sge->length, mr->lkey };
 			total += sge->length;
-			out->lkey = mr->lkey;
-			out++;
 		}
 	}
 	/* Of what is not odd only the bytes matter. */
 	ret = ibchan_check_total(&ch->bounds, wr, total, odd ? built->wr.num_sge : 1, reason);
 	if (unlikely(ret))
-		return ibchan_work_refuse_sge(work, work->num_sge, ret);
+		return ibchan_work_untake(work, work->num_sge, ret);
 	ch->chain.free = out;
 	return 0;
 refused:
 	ch->chain.element = sge - wr->sges;
-	return ibchan_work_refuse_sge(work, work->num_sge - left, ret);
+	return ibchan_work_untake(work, work->num_sge - left, ret);
 }
 
 static noinline int add_odd_sges(struct ibchan_channel *ch, const struct ibchan_wr *wr,
@@ -176,7 +174,7 @@ static noinline int add_odd_sges(struct ibchan_channel *ch, const struct ibchan_
 				 struct ibchan_reason *reason)
 {
 	work->num_sge = wr->num_sge;
-	return add_sges(ch, work->queue, true, wr, work, built, reason);
+	return add_sges(ch, true, wr, work, built, reason);
 }
 
 /* A scatterlist or inline data. @left: requests that may be in the chain, with this one. */
@@ -218,14 +216,14 @@ static __always_inline int reserve(struct ibchan_channel *ch, struct ibchan_queu
 	if (unlikely(ret))
 		return ret;
 	queue->works[place] = work;
-	work->queue = queue;
+	out->wr.wr_cqe = &work->cqe;
 	work->wr_id = wr->wr_id;
 	work->number = number;
 	work->head = wr->head;
-	out->wr.wr_cqe = &work->cqe;
+	work->queue = queue;
 	work->kept = queue->kept + place * queue->place_size;
 	if (!odd)
-		ret = add_sges(ch, queue, false, wr, work, out, reason);
+		ret = add_sges(ch, false, wr, work, out, reason);
 	else if (wr->flags & (IBCHAN_WR_INLINE | IBCHAN_WR_SGL))
 		ret = add_others(wr, work, out, left, reason);
 	else
@@ -290,7 +288,7 @@ static __always_inline void build_send(union ibchan_chain_wr *out, const struct 
 }
 
 /*
- * A request that is not like most, and takes its places here. Returns as reserve() does; the
+ * Builds a request that is not like most, and takes its places. Returns as reserve() does; the
  * places that it has taken tell how many WRs it has.
  */
 static noinline int build_odd(struct ibchan_channel *ch, struct ibchan_queue *queue,

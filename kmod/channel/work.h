@@ -6,7 +6,7 @@
 #include "channel.h"
 
 /* element.c */
-int ibchan_work_refuse_sge(struct ibchan_work *work, u32 num, int error);
+int ibchan_work_untake(struct ibchan_work *work, u32 num, int error);
 int ibchan_element_untake(struct ibchan_mr *mr, int error);
 int ibchan_element_build(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
 			 struct ib_sge *out, u32 before, struct ibchan_reason *reason);

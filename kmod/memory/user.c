@@ -361,7 +361,7 @@ struct ibchan_mr *ibchan_mr_pin_user(struct ibchan_pd *pd, const struct ibchan_p
 
 	might_sleep();
 	if (!mr) {
-		range.access = ibchan_ops[plain->opcode].needed;
+		range.access = ibchan_ops[plain->opcode].needed & IBCHAN_ACCESS_ALL;
 		mr = reg_pinned(pd, &range, reason);
 	}
 	if (mr == ERR_PTR(-EFAULT))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Keeps the busy ranges of a memory region: exclusive while the device may write, shared while it
- * only reads. Pure.
+ * only reads. Ends a region without users, which busy.h counts. Pure.
  *
  * Ranges in flight lie in two interval trees: one of ranges that are read, one of ranges that are
  * written. A range that will be written may touch none of either, one that will be read none of the

@@ -20,9 +20,8 @@
  * instruction, as with <linux/rcuref.h>, which not all kernels have, and which cannot end an object
  * of one user.
  *
- * A count that becomes negative is that of an object without users, which busy.c ends. Until it
- * has, another one may still become its user; behind that the count is far below zero, and stays
- * there.
+ * A negative count is that of an object without users, which busy.c ends. A caller may still become
+ * a user before busy.c has; behind that the count is far below zero, and stays there.
  */
 
 /* A count of an object that has ended. As many threads as there can be do not lift it to 0. */
@@ -98,7 +97,7 @@ struct ibchan_busy {
 /* As many ranges as a writer may have to sort under the lock, with bottom halves off. */
 #define IBCHAN_BUSY_MAX_LISTED	64
 
-/* Of struct ibchan_busy.num_listed, with a @lone writer or @writers: it looks like too many. */
+/* Of struct ibchan_busy.num_listed, with a @lone writer or @writers: the number is too large. */
 #define IBCHAN_BUSY_LONE	BIT(31)
 #define IBCHAN_BUSY_WRITERS	BIT(30)
 

@@ -57,7 +57,7 @@ struct ibchan_extent {
 	struct ibchan_pd *pd;	/* its domain */
 	u64 length;	/* bytes */
 	u32 access;	/* IBCHAN_ACCESS_* */
-	/* what requests may need: @access and IBCHAN_MAY_*; 0: a peer has invalidated it */
+	/* what requests may need: @access and the bits above; 0: a peer has invalidated it */
 	u32 allows;
 };
 

@@ -71,7 +71,7 @@ static inline void ibchan_places_untake(struct ibchan_places *places)
 /* The work in the oldest place has ended, and no code looks at it there any more. */
 static inline void ibchan_places_give(struct ibchan_places *places)
 {
-	/* Pairs with ibchan_places_in_flight(). */
+	/* Pairs with ibchan_places_taken() and ibchan_places_in_flight(). */
 	smp_store_release(&places->retired, places->retired + 1);
 }
 

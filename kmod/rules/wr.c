@@ -133,7 +133,7 @@ int ibchan_check_odd_form(const struct ibchan_bounds *bounds, const struct ibcha
 	return wr->num_sge > max ? ibchan_refuse_elements(wr->num_sge, max, reason) : 0;
 }
 
-/* ibchan_check_sge() of an element that is empty, or wrong. */
+/* ibchan_check_sge() of an element that is empty, of a region in several segments, or wrong. */
 int ibchan_check_odd_sge(const struct ibchan_bounds *bounds, const struct ibchan_extent *extent,
 			 const struct ibchan_sge *sge, u32 needed, struct ibchan_reason *reason)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A memory region, and what takes and gives references to it. */
+/* A memory region, and what ends the use of it. */
 #ifndef IBCHAN_MR_H
 #define IBCHAN_MR_H
 
@@ -32,7 +32,7 @@ struct ibchan_mr {
 	/* NULL once deregistered, or where the domain's own key serves; guarded by the gate */
 	struct ib_mr *ib;
 	struct ibchan_extent extent;	/* what may be done with it; its domain holds a reference */
-	/* the owner, and each element of a work in flight; ended: a shell */
+	/* the owner, each element of a work in flight, a channel that has it parked; ended: a shell */
 	struct ibchan_users users;
 	u64 addr; /* that the device knows the first byte by, where it is in one segment */
 

@@ -2,10 +2,10 @@
 /*
  * The end of a memory region: the only place that deregisters.
  *
- * A region's users are its owner and each element of a work in flight. The owner's
- * ibchan_mr_try_dereg() is refused while works use the region; ibchan_mr_put() leaves it to
- * the last work then. Works end in softirq context, where nothing may be unpinned, so the last
- * work hands the region to its domain's worker.
+ * A region's users are its owner, each element of a work in flight, and a channel that has it
+ * parked. The owner's ibchan_mr_try_dereg() is refused while works use the region; ibchan_mr_put()
+ * leaves it to the last work then. Works end in softirq context, where nothing may be unpinned, so
+ * the last work hands the region to its domain's worker.
  */
 #include <linux/errno.h>
 #include <linux/llist.h>

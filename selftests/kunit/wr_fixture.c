@@ -30,6 +30,7 @@ static void make_regions(struct wr_fixture *f)
 	make_mr(&f->read_only, &f->pd, FIRST_LENGTH, IBCHAN_ACCESS_REMOTE_READ);
 	make_mr(&f->foreign, &f->other_pd, FIRST_LENGTH, IBCHAN_ACCESS_LOCAL);
 	make_mr(&f->segments, &f->pd, 600, IBCHAN_ACCESS_LOCAL);
+	f->segments.extent.allows &= ~IBCHAN_IS_WHOLE;
 	f->layout[1].start = 100;
 	f->layout[2].start = 300;
 	f->layout[3].start = 600;
