@@ -24,8 +24,8 @@ int ibchan_element_untake(struct ibchan_mr *mr, int error)
 
 /*
  * Shows an element to the device; its region may have several segments. @before: elements of the
- * request before it. Returns how many the device sees; -EINVAL when the request has more than there ever may
- * be; -ENOSPC when there is no room in this chain, where the next one has it.
+ * request before it. Returns how many the device sees; -EINVAL when the request has more than there
+ * ever may be; -ENOSPC when there is no room in this chain, where the next one has it.
  */
 int ibchan_element_build(const struct ibchan_channel *ch, u8 opcode, const struct ibchan_sge *sge,
 			 struct ib_sge *out, u32 before, struct ibchan_reason *reason)

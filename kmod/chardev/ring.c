@@ -168,13 +168,10 @@ int ibchan_ring_ready(struct ibchan_user_ring *ring)
 	return likely(head - seen <= tail - seen) ? tail - head : refresh_head(ring);
 }
 
-/* Room is signed: @reserved may be an old value that the head has passed meanwhile. */
-static __always_inline int ring_room(struct ibchan_user_ring *ring, int reserved)
-{
-	return ring->entries - (reserved - READ_ONCE(ring->head));
-}
-
-/* Takes what room there is, where the head that was checked last leaves less than @num. */
+/*
+ * Takes what room there is, where the head that was checked last leaves less than @num. Room is
+ * signed: @reserved may be an old value that the head has passed meanwhile.
+ */
 static noinline int reserve_less(struct ibchan_user_ring *ring, u32 num)
 {
 	int ret, room, reserved = atomic_read(&ring->reserved);
@@ -183,7 +180,7 @@ static noinline int reserve_less(struct ibchan_user_ring *ring, u32 num)
 		ret = refresh_head(ring);
 		if (ret < 0)
 			return ret;
-		room = ring_room(ring, reserved);
+		room = ring->entries - (reserved - READ_ONCE(ring->head));
 		if (room <= 0)
 			return -EAGAIN;
 		num = min_t(u32, num, room);
@@ -194,10 +191,11 @@ static noinline int reserve_less(struct ibchan_user_ring *ring, u32 num)
 static int ring_reserve(void *priv, u32 num)
 {
 	struct ibchan_user_ring *ring = priv;
-	int reserved = atomic_read(&ring->reserved);
+	int room, reserved = atomic_read(&ring->reserved);
 
 	do {
-		if (unlikely(ring_room(ring, reserved) < (int)num))
+		room = ring->entries - (reserved - READ_ONCE(ring->head));
+		if (unlikely(room < (int)num))
 			return reserve_less(ring, num);
 	} while (!atomic_try_cmpxchg(&ring->reserved, &reserved, reserved + num));
 	return num;

@@ -303,28 +303,20 @@ static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibc
 	return ret;
 }
 
-/* The ring that a submit waits on. Its cq and its memory stay as long as its cq has a user. */
-static struct ibchan_user_ring *get_ring(const struct ibchan_call *call)
-{
-	const struct ibchan_cmd_submit *cmd = call->cmd;
-	struct ibchan_user_ring *ring;
-	struct ibchan_object *object;
-
-	guard(rcu)();
-	object = ibchan_object_find(call->ctx, cmd->cq, OBJECT_CQ);
-	if (!object)
-		return NULL;
-	ring = object->ring;
-	return ibchan_cq_tryget(ring->cq) ? ring : NULL;
-}
-
 /* Posts for a submit that names a cq, and waits. */
 static noinline int submit_and_wait(struct ibchan_call *call, u32 wanted)
 {
 	struct ibchan_cmd_submit *cmd = call->cmd;
-	struct ibchan_user_ring *ring = get_ring(call);
+	struct ibchan_user_ring *ring = NULL;
+	struct ibchan_object *object;
 	int ret = 0;
 
+	/* The ring's cq and its memory stay as long as its cq has a user. */
+	scoped_guard(rcu) {
+		object = ibchan_object_find(call->ctx, cmd->cq, OBJECT_CQ);
+		if (object && ibchan_cq_tryget(object->ring->cq))
+			ring = object->ring;
+	}
 	if (unlikely(!ring))
 		return -ENOENT;
 	call->ring = ring;

@@ -114,13 +114,6 @@ static const struct command commands[] = {
 /* The words that a submit reads; the kernel writes the reason behind them when there is one. */
 #define SUBMIT_WORDS	(offsetof(struct ibchan_cmd_submit, reason) / sizeof(u64))
 
-/* Takes the kernel's own flag out, and refuses those that the command does not know. */
-static __always_inline int check_flags(const struct command *command, union any_command *cmd)
-{
-	cmd->header.flags &= ~IBCHAN_ANSWERED;
-	return cmd->header.flags & ~command->flags ? -EOPNOTSUPP : 0;
-}
-
 /* Copies any command, of any size. */
 static noinline int copy_any(const struct command *command, union any_command *cmd,
 			     void __user *user)
@@ -139,9 +132,7 @@ static noinline int copy_any(const struct command *command, union any_command *c
 	if (ret)
 		return ret;
 	cmd->header.size = size;
-	if (command == SUBMIT && put_user(0, &submit->entry_num))
-		return -EFAULT;
-	return check_flags(command, cmd);
+	return command == SUBMIT ? put_user(0, &submit->entry_num) : 0;
 }
 
 /*
@@ -170,7 +161,7 @@ static __always_inline int copy_in(const struct command *command, union any_comm
 	unsafe_get_user(to[i], &submit->reason.value[2], fault);
 	unsafe_put_user(0, &submit->entry_num, fault);
 	user_access_end();
-	return check_flags(SUBMIT, cmd);
+	return 0;
 fault:
 	user_access_end();
 	return -EFAULT;
@@ -296,6 +287,9 @@ static long ibchan_ioctl(struct file *file, unsigned int number, unsigned long a
 	ret = copy_in(command, &cmd, call.user);
 	if (ret)
 		return ret;
+	cmd.header.flags &= ~IBCHAN_ANSWERED;
+	if (unlikely(cmd.header.flags & ~command->flags))
+		return -EOPNOTSUPP;
 	return likely(command == SUBMIT) ? answer_submit(&call, ibchan_run_submit(&call)) :
 					   run(command, &call);
 }

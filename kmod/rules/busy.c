@@ -63,7 +63,8 @@ static void sort_others(struct ibchan_busy *busy, bool writes)
 	}
 	while (writes && !hlist_empty(&busy->listed)) {
 		other = hlist_entry(busy->listed.first, struct ibchan_range, link);
-		ibchan_busy_unlist(busy, other);
+		__hlist_del(&other->link);
+		busy->num_listed--;
 		sort(busy, other);
 	}
 }

@@ -112,12 +112,6 @@ static inline bool ibchan_busy_is_idle(const struct ibchan_busy *busy)
 	return !busy->num_listed && RB_EMPTY_ROOT(&busy->readers.rb_root);
 }
 
-static inline void ibchan_busy_unlist(struct ibchan_busy *busy, struct ibchan_range *range)
-{
-	__hlist_del(&range->link);
-	busy->num_listed--;
-}
-
 static inline void ibchan_busy_forget_lone(struct ibchan_busy *busy)
 {
 	busy->lone = NULL;
@@ -161,12 +155,14 @@ static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_range
 static inline void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_range *range)
 {
 	spin_lock(&busy->lock);
-	if (likely(range->listed))
-		ibchan_busy_unlist(busy, range);
-	else if (likely(range == busy->lone))
+	if (likely(range->listed)) {
+		__hlist_del(&range->link);
+		busy->num_listed--;
+	} else if (likely(range == busy->lone)) {
 		ibchan_busy_forget_lone(busy);
-	else
+	} else {
 		ibchan_busy_release_sorted(busy, range);
+	}
 	spin_unlock(&busy->lock);
 }
 

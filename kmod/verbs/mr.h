@@ -32,7 +32,7 @@ struct ibchan_mr {
 	/* NULL once deregistered, or where the domain's own key serves; guarded by the gate */
 	struct ib_mr *ib;
 	struct ibchan_extent extent;	/* what may be done with it; its domain holds a reference */
-	/* the owner, each element of a work in flight, a channel that has it parked; ended: a shell */
+	/* the owner, each element of a work in flight, a channel that has it parked */
 	struct ibchan_users users;
 	u64 addr; /* that the device knows the first byte by, where it is in one segment */
 
