@@ -106,7 +106,7 @@ static noinline int add_odd_sges(struct ibchan_channel *ch, const struct ibchan_
  * the post lock. -ENOSPC when there is no room for them in this chain. On an error none is taken.
  *
  * Without @odd, which the compiler knows, an element that is not like most makes it begin again
- * with @odd.
+ * with @odd. The number of elements matters of an atomic only, which is odd.
  */
 static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const struct ibchan_wr *wr,
 				    struct ibchan_work *work, union ibchan_chain_wr *built,
@@ -115,6 +115,7 @@ static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const s
 	struct ibchan_queue *queue = work->queue;
 	struct ibchan_kept *kept = work->kept;
 	const struct ibchan_sge *sge = wr->sges;
+	const struct ibchan_op *op = &ibchan_ops[wr->opcode];
 	struct ib_sge *out = ch->chain.free;
 	u32 left = wr->num_sge;
 	u64 total = 0;
@@ -126,8 +127,7 @@ static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const s
 		struct ibchan_mr *mr = sge->mr;
 
 		if (odd) {
-			ret = ibchan_check_sge(&ch->bounds, &mr->extent, sge,
-					       ibchan_ops[wr->opcode].needed, reason);
+			ret = ibchan_check_sge(&ch->bounds, &mr->extent, sge, op->needed, reason);
 			if (ret)
 				goto refused;
 			if (!sge->length) {
@@ -135,8 +135,7 @@ static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const s
 				built->wr.num_sge--;
 				continue;
 			}
-		} else if (unlikely(!ibchan_sge_fits(&ch->bounds, &mr->extent, sge,
-						     ibchan_ops[wr->opcode].needed) ||
+		} else if (unlikely(!ibchan_sge_fits(&ch->bounds, &mr->extent, sge, op->needed) ||
 				    out == ch->chain.end)) {
 			ibchan_work_untake(work, work->num_sge - left, 0);
 			return add_odd_sges(ch, wr, work, built, reason);
@@ -152,13 +151,14 @@ static __always_inline int add_sges(struct ibchan_channel *ch, bool odd, const s
 				return ibchan_work_untake(work, work->num_sge - left + 1, ret);
 			built->wr.num_sge += ret - 1;
 			out += ret;
-			total += sge->length;
 		} else {
-			*out++ = (struct ib_sge){ mr->addr + sge->offset, sge->length, mr->lkey };
-			total += sge->length;
+			out->addr = mr->addr + sge->offset;
+			out->length = sge->length;
+			out->lkey = mr->lkey;
+			out++;
 		}
+		total += sge->length;
 	}
-	/* Of what is not odd only the bytes matter. */
 	ret = ibchan_check_total(&ch->bounds, wr, total, odd ? built->wr.num_sge : 1, reason);
 	if (unlikely(ret))
 		return ibchan_work_untake(work, work->num_sge, ret);

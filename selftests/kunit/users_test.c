@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* busy.h: who is the last user of an object, and that an ended one takes no more. */
+/* busy.h: an object ends with its last user, and takes no more behind that. */
 #include <linux/kernel.h>
 
 #include "cases.h"
@@ -48,7 +48,7 @@ static void only_a_lone_user_ends_it_at_once(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ibchan_users_get(&users));
 }
 
-/* What two threads do, step by step: the last one has counted itself out, and ended nothing yet. */
+/* Two threads, step by step: the last user has counted itself out, and ended nothing yet. */
 static void a_user_that_comes_before_the_end_puts_it_off(struct kunit *test)
 {
 	struct ibchan_users users;
