@@ -19,18 +19,6 @@ static noinline int leave(const struct ticket *ticket, int err, struct ibchan_cq
 	return err;
 }
 
-/* The work was done, well or badly. */
-static noinline void tell(struct ibchan_error *error, const struct ibchan_cqe *completion)
-{
-	error_set(error, completion->error, NULL);
-	if (!completion->error)
-		return;
-	error->origin = IBCHAN_ERROR_WORK;
-	error->opcode = completion->opcode;
-	error->status = completion->status;
-	error->vendor_err = completion->vendor_err;
-}
-
 /* As ibchan_perform(), with a request that this changes. */
 static noinline int perform(struct ibchan_channel *channel, struct ibchan_submit_wr *wr,
 			    __s64 timeout_ns, struct ibchan_cqe *completion,
@@ -41,17 +29,15 @@ static noinline int perform(struct ibchan_channel *channel, struct ibchan_submit
 	struct ibchan_cqe unwanted;
 	struct deadline deadline;
 	struct ticket ticket;
-	__u32 tail;
 	int err = deadline_begin(&deadline, channel->object.context, timeout_ns);
 
 	if (unlikely(err))
 		return error_set(error, err, NULL);
 	if (!completion)
 		completion = &unwanted;
-	tail = ring_tail(cq);
 	await_nothing(&cmd);
 	cmd.timeout_ns = timeout_ns;
-	submit_wait(&cmd, cq, tail, 1);
+	submit_wait(&cmd, cq, ring_tail(cq), 1);
 	err = post_kept(channel, wr, &cmd, &ticket);
 	if (unlikely(!ticket.cq))
 		return error_set(error, err, &cmd.reason);
@@ -60,8 +46,16 @@ static noinline int perform(struct ibchan_channel *channel, struct ibchan_submit
 		err = leave(&ticket, err, completion);
 	if (unlikely(err))
 		return error_set(error, err, NULL);
-	if (unlikely(error))
-		tell(error, completion);
+	/* The work was done, well or badly. */
+	if (likely(!error))
+		return completion->error;
+	error_set(error, completion->error, NULL);
+	if (completion->error) {
+		error->origin = IBCHAN_ERROR_WORK;
+		error->opcode = completion->opcode;
+		error->status = completion->status;
+		error->vendor_err = completion->vendor_err;
+	}
 	return completion->error;
 }
 

@@ -324,8 +324,7 @@ static int collect(struct ibchan_server *server, struct ibchan_error *error)
 /* All places are taken, and the oldest client still has time. */
 static bool is_full(const struct ibchan_server *server)
 {
-	return server->num >= MAX_ACCEPTING &&
-	       now_ns() - server->accepting->since_ns < STALE_NS;
+	return server->num >= MAX_ACCEPTING && now_ns() - server->accepting->since_ns < STALE_NS;
 }
 
 /* Answers requests that wait; at most MAX_ACCEPTING of them, of peers of any kind. */

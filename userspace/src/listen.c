@@ -195,8 +195,7 @@ int ibchan_request_accept(struct ibchan_request *request, struct ibchan_prepared
 	if (!err)
 		err = params_read(&with, sizeof(with), params, &cmd.reason) ?:
 		      ms_of_ns(with.connect_ns, &cmd.connect_ms) ?:
-		      connect_data(with.data, with.length, cmd.data, &cmd.data_length,
-				   &cmd.reason);
+		      connect_data(with.data, with.length, cmd.data, &cmd.data_length, &cmd.reason);
 	if (!err) {
 		cmd.flags = with.flags;
 		err = context_ioctl(context, IBCHAN_CMD_REQUEST_ACCEPT, &cmd);

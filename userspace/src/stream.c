@@ -96,8 +96,7 @@ static struct ibchan_submit_sge sge_of(const struct messages *m, const void *byt
 }
 
 /* Each frame that is sent may tell of all messages that were taken: their receives are posted. */
-int stream_post(struct messages *m, const struct ibchan_submit_wr *send,
-		struct ibchan_error *error)
+int stream_post(struct messages *m, const struct ibchan_submit_wr *send, struct ibchan_error *error)
 {
 	struct ibchan_submit_wr wrs[BATCH + 1];
 	struct ibchan_submit_sge sge;
