@@ -261,8 +261,9 @@ TEST_F(every_command, refuses_a_size_beyond_all_memory)
 	}
 }
 
-TEST_F(every_command, refuses_every_flag_that_it_does_not_know)
+TEST_F(every_command, refuses_every_flag_that_it_does_not_know_and_leaves_the_struct_as_it_was)
 {
+	char before[EXAMPLE_ROOM];
 	unsigned int i, bit;
 
 	for_each_example(i, &self->bench.objects) {
@@ -271,7 +272,10 @@ TEST_F(every_command, refuses_every_flag_that_it_does_not_know)
 				continue;
 			ASSERT_EQ(0, prepare(&self->bench, i));
 			*member(&self->bench, 4) = 1U << bit;
+			memcpy(before, self->bench.room, sizeof(before));
 			ASSERT_EQ(-EOPNOTSUPP, run_prepared(&self->bench, i))
+				TH_LOG("%s with flag %u", examples[i].name, bit);
+			ASSERT_EQ(0, memcmp(before, self->bench.room, sizeof(before)))
 				TH_LOG("%s with flag %u", examples[i].name, bit);
 		}
 	}

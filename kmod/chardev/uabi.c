@@ -113,6 +113,11 @@ static const struct command commands[] = {
 
 /* The words that a submit reads; the kernel writes the reason behind them when there is one. */
 #define SUBMIT_WORDS	(offsetof(struct ibchan_cmd_submit, reason) / sizeof(u64))
+static_assert(offsetof(struct ibchan_cmd_submit, reason) % sizeof(u64) == 0);
+static_assert(offsetofend(struct ibchan_cmd_submit, reason) == sizeof(struct ibchan_cmd_submit));
+
+/* Of a submit: the bits that make the kernel refuse it, and leave the caller's struct as it is. */
+#define SUBMIT_UNKNOWN_FLAGS	(~(SUBMIT->flags | IBCHAN_ANSWERED))
 
 /* Copies any command, of any size. */
 static noinline int copy_any(const struct command *command, union any_command *cmd,
@@ -132,13 +137,16 @@ static noinline int copy_any(const struct command *command, union any_command *c
 	if (ret)
 		return ret;
 	cmd->header.size = size;
-	return command == SUBMIT ? put_user(0, &submit->entry_num) : 0;
+	if (command != SUBMIT || cmd->header.flags & SUBMIT_UNKNOWN_FLAGS)
+		return 0;
+	return put_user(0, &submit->entry_num);
 }
 
 /*
  * A submit of this version is copied word by word: so few bytes are not worth a string instruction.
- * Of its reason the last word shows that the struct is there. The count of any submit becomes 0
- * before anything is posted: if the caller's struct cannot be written, nothing has happened yet.
+ * Of its reason the last word shows that the struct is there. The count of any submit whose flags
+ * are known becomes 0 before anything is posted: if the caller's struct cannot be written, nothing
+ * has happened yet.
  */
 static __always_inline int copy_in(const struct command *command, union any_command *cmd,
 				   void __user *user)
@@ -146,6 +154,7 @@ static __always_inline int copy_in(const struct command *command, union any_comm
 	struct ibchan_cmd_submit __user *submit = user;
 	u64 __user *from = user;
 	u64 *to = (u64 *)cmd;
+	u64 last __maybe_unused;
 	u32 i;
 
 	if (unlikely(command != SUBMIT) || !user_access_begin(user, sizeof(*submit)))
@@ -158,8 +167,9 @@ static __always_inline int copy_in(const struct command *command, union any_comm
 #pragma GCC unroll 8
 	for (i = 1; i < SUBMIT_WORDS; i++)
 		unsafe_get_user(to[i], &from[i], fault);
-	unsafe_get_user(to[i], &submit->reason.value[2], fault);
-	unsafe_put_user(0, &submit->entry_num, fault);
+	unsafe_get_user(last, &submit->reason.value[2], fault);
+	if (likely(!(cmd->header.flags & SUBMIT_UNKNOWN_FLAGS)))
+		unsafe_put_user(0, &submit->entry_num, fault);
 	user_access_end();
 	return 0;
 fault:

@@ -116,12 +116,14 @@ static int add_fifo(struct ibchan_cq *cq)
 }
 
 /*
- * How many wait to be taken, without the lock. Where another poller takes some at this moment, it
- * may be more or fewer.
+ * How many wait to be taken, without the lock: more than there are where another poller takes some
+ * at this moment. Where it is 0, there was none when the tail was read.
  */
-static int fifo_count(const struct ibchan_cq_fifo *fifo)
+static u32 fifo_count(const struct ibchan_cq_fifo *fifo)
 {
-	return READ_ONCE(fifo->tail) - READ_ONCE(fifo->head);
+	u32 head = smp_load_acquire(&fifo->head); /* not behind the tail */
+
+	return READ_ONCE(fifo->tail) - head;
 }
 
 /* Oldest first; how many. */
