@@ -256,13 +256,6 @@ static __always_inline u32 post_chunk(struct ibchan_context *ctx, struct ibchan_
 	return done;
 }
 
-/* Runs between two chunks. Returns -EINTR when the caller is being killed. */
-static noinline int let_others_run(void)
-{
-	cond_resched();
-	return fatal_signal_pending(current) ? -EINTR : 0;
-}
-
 /*
  * Posts @wanted requests, 1 and up; @cmd->entry_num counts those that were accepted. Several
  * threads may submit at once: the first takes the context's scratch, others make one.
@@ -292,7 +285,8 @@ static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibc
 		if (unlikely(ret) || likely(!left))
 			break;
 		addr = cmd->entries + (u64)(wanted - left) * len;
-		ret = let_others_run();
+		cond_resched();
+		ret = fatal_signal_pending(current) ? -EINTR : 0;
 	} while (!ret);
 	cmd->entry_num = wanted - left;
 	if (unlikely(ret))

@@ -107,11 +107,6 @@ int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range
 			    struct ibchan_reason *reason);
 void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_range *range);
 
-static inline bool ibchan_busy_is_idle(const struct ibchan_busy *busy)
-{
-	return !busy->num_listed && RB_EMPTY_ROOT(&busy->readers.rb_root);
-}
-
 static inline void ibchan_busy_forget_lone(struct ibchan_busy *busy)
 {
 	busy->lone = NULL;
@@ -140,7 +135,7 @@ static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_range
 		range->listed = true;
 		hlist_add_head(&range->link, &busy->listed);
 		busy->num_listed++;
-	} else if (range->writes && ibchan_busy_is_idle(busy)) {
+	} else if (range->writes && !busy->num_listed && RB_EMPTY_ROOT(&busy->readers.rb_root)) {
 		range->listed = false;
 		busy->lone = range;
 		busy->num_listed |= IBCHAN_BUSY_LONE;

@@ -137,8 +137,7 @@ static __always_inline int cq_poll(struct ibchan_cq *cq)
 	num = ibchan_fault(IBCHAN_FAULT_CQ_POLL) ?: ib_poll_cq(cq->ib, IBCHAN_REAP_BATCH, cq->wc);
 	if (unlikely(num <= 0))
 		return 0;
-	i = 0;
-	do {
+	for (i = 0; i < num; i++) {
 		ibchan_fault_completion(&cq->wc[i]);
 		repeat = !!ibchan_fault(IBCHAN_FAULT_REPEAT);
 		do {
@@ -148,7 +147,7 @@ static __always_inline int cq_poll(struct ibchan_cq *cq)
 			else
 				ibchan_cq_distrust(cq);
 		} while (repeat--);
-	} while (++i < num);
+	}
 	cq_notify(cq);
 	return num;
 }
