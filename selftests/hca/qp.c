@@ -377,7 +377,8 @@ static int set_opcode(struct hca_wqe *wqe, const struct ib_send_wr *wr)
 		wqe->mr = to_hca_mr(reg_wr(wr)->mr);
 		wqe->rkey = reg_wr(wr)->key;
 		wqe->access = reg_wr(wr)->access;
-		if (wqe->access & ~IBCHAN_ACCESS_ALL)
+		if (wqe->access & ~(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
+				    IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC))
 			return -EINVAL;
 		break;
 	default:
