@@ -170,7 +170,7 @@ struct ibchan_watch {
 	bool patient;	/* no keepalive was asked for, and the peer has not been heard yet */
 };
 
-/* What an element of a work in flight holds */
+/* The region and the range that an element of a work in flight holds */
 struct ibchan_kept {
 	struct ibchan_mr *mr;	/* a reference to its region */
 	struct ibchan_range range[];	/* one, where works may keep others out of their ranges */
@@ -194,7 +194,7 @@ struct ibchan_queue {
 	/* bytes of a struct ibchan_kept, with its range if it has one */
 	__channel_only size_t kept_size;
 	struct ibchan_work **works;	/* what is in flight, by place */
-	/* what their elements hold: @max_sge of @kept_size bytes for each place */
+	/* regions and ranges of their elements: @max_sge of @kept_size bytes for each place */
 	__channel_only void *kept;
 	__channel_only size_t place_size;	/* bytes of @kept for each place */
 	/* works of posters that bring none, by place; NULL where @cq has no sink */

@@ -166,7 +166,7 @@ void ibchan_object_unclaim(struct ibchan_context *ctx, struct ibchan_object *obj
 }
 
 /*
- * Claims an object of @type (negative: of any) for the caller, who ends it or gives it back with
+ * Claims an object of @type (negative: of any) for the caller. The caller ends the object or calls
  * ibchan_object_unclaim(). Commands that hold a channel, which end soon once it is broken, or a
  * listener are waited for. Returns -ENOENT; -EBUSY while another object or a command needs it;
  * -EINTR when the caller is killed.
@@ -220,7 +220,7 @@ void ibchan_object_hide(struct ibchan_context *ctx, struct ibchan_object *object
 		wake_up_all(&ctx->idle_wait);
 }
 
-/* Frees the memory of a handle whose object has ended. */
+/* The object has ended: frees the memory that its handle stood for. */
 void ibchan_object_free(struct ibchan_object *object)
 {
 	ibchan_device_uncharge(&object->charge);

@@ -343,7 +343,7 @@ int ibchan_request_accept(struct ibchan_request *request, struct ibchan_channel 
 {
 	int ret = begin_to_accept(request, ch, connect, reason);
 
-	/* Outside the gate, whose device this may give back. */
+	/* The free may give the device back, and with it the gate: the caller is outside. */
 	if (!ret)
 		ibchan_request_free(request);
 	return ret;

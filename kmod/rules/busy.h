@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What works in flight hold of a region: they are its users, and their ranges are busy. See busy.c;
- * inline is what each post and each completion does.
+ * Works in flight are users of their regions, and keep ranges of them busy. See busy.c; functions
+ * of each post and each completion are inline.
  */
 #ifndef IBCHAN_BUSY_H
 #define IBCHAN_BUSY_H

@@ -25,7 +25,7 @@
  * that closes the channel, and no other thread is woken for them.
  *
  * READS_ON: Before 6.10 soft-RoCE sends a packet again in another task than the one that takes its
- * acknowledgment, so it may still read from a region whose work has completed. A deregistration
+ * acknowledgment, so soft-RoCE may read from a region whose work has completed. A deregistration
  * waits for that task; an invalidation does not.
  *
  * EVENT_OUTLIVES_CQ: Until 6.4 it tells of events in a tasklet that nothing stops when the cq is

@@ -26,7 +26,7 @@ void source_remove(struct ibchan_context *context, struct source *source);
 /* Takes that back, where the object was not closed after all. */
 void source_return(struct ibchan_context *context, struct source *source);
 
-/* For who asks: */
+/* For the caller that asks what has happened: */
 struct source *source_take(struct happenings *happenings);
 unsigned int sources_asked(struct happenings *happenings, bool is_asking);
 int source_watch(struct ibchan_context *context, struct source *source, int fd);

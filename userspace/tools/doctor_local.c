@@ -126,8 +126,8 @@ static bool is_absent(int err)
 }
 
 /*
- * A module whose node opens is there; a node that may not be opened says nothing of the module.
- * Opens the context, if it can.
+ * Where the node opens, the module is there. A node that the user may not open says nothing of the
+ * module. Opens the context, if it can.
  */
 static bool check_module(struct doctor *doctor)
 {
