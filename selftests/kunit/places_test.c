@@ -24,19 +24,6 @@ static bool is_full(const struct ibchan_places *places)
 	return ibchan_places_in_flight(places) == places->depth;
 }
 
-static void a_new_queue_is_empty(struct kunit *test)
-{
-	struct ibchan_places places;
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(depths); i++) {
-		memset(&places, UNTOUCHED, sizeof(places));
-		ibchan_places_init(&places, depths[i]);
-		KUNIT_EXPECT_EQ(test, ibchan_places_in_flight(&places), 0U);
-		KUNIT_EXPECT_FALSE(test, is_full(&places));
-	}
-}
-
 static void slots_are_the_next_power_of_two(struct kunit *test)
 {
 	struct ibchan_places places;
@@ -47,42 +34,6 @@ static void slots_are_the_next_power_of_two(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, is_power_of_2(places.mask + 1));
 		KUNIT_EXPECT_TRUE_MSG(test, places.mask + 1 >= depths[i] &&
 				      (places.mask + 1) / 2 < depths[i], "depth %u", depths[i]);
-	}
-}
-
-static void a_queue_takes_as_many_as_it_is_deep(struct kunit *test)
-{
-	u32 i, n;
-
-	for (i = 0; i < ARRAY_SIZE(depths); i++) {
-		struct ibchan_places places;
-
-		ibchan_places_init(&places, depths[i]);
-		for (n = 0; n < depths[i]; n++) {
-			KUNIT_EXPECT_FALSE(test, is_full(&places));
-			ibchan_places_take(&places, true);
-			KUNIT_EXPECT_EQ(test, ibchan_places_in_flight(&places), n + 1);
-		}
-		KUNIT_EXPECT_TRUE(test, is_full(&places));
-	}
-}
-
-static void a_place_given_back_can_be_taken_again(struct kunit *test)
-{
-	u32 i, n;
-
-	for (i = 0; i < ARRAY_SIZE(depths); i++) {
-		struct ibchan_places places;
-
-		ibchan_places_init(&places, depths[i]);
-		for (n = 0; n < depths[i]; n++)
-			ibchan_places_take(&places, true);
-		for (n = 0; n < 3 * depths[i]; n++) {
-			KUNIT_EXPECT_TRUE(test, is_full(&places));
-			ibchan_places_give(&places);
-			KUNIT_EXPECT_FALSE(test, is_full(&places));
-			ibchan_places_take(&places, true);
-		}
 	}
 }
 
@@ -152,21 +103,6 @@ static void a_deep_queue_lets_works_go_without(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ibchan_places_take(&places, false));
 }
 
-/* Nobody else ever gives such a queue's places back. */
-static void in_a_full_queue_one_at_least_has_asked(struct kunit *test)
-{
-	u32 i, n, asked;
-
-	for (i = 0; i < ARRAY_SIZE(depths); i++) {
-		struct ibchan_places places;
-
-		ibchan_places_init(&places, depths[i]);
-		for (n = 0, asked = 0; n < depths[i]; n++)
-			asked += ibchan_places_take(&places, false);
-		KUNIT_EXPECT_TRUE_MSG(test, asked >= 1, "depth %u", depths[i]);
-	}
-}
-
 /*
  * The device ends works up to some that asked; all before it go with it. Whatever
  * a caller asks for, a full queue then always has a work that ends it.
@@ -215,15 +151,11 @@ static void an_undone_work_leaves_its_place_and_lets_the_next_ask(struct kunit *
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE(a_new_queue_is_empty),
 	KUNIT_CASE(slots_are_the_next_power_of_two),
-	KUNIT_CASE(a_queue_takes_as_many_as_it_is_deep),
-	KUNIT_CASE(a_place_given_back_can_be_taken_again),
 	KUNIT_CASE(the_counters_may_wrap),
 	KUNIT_CASE(no_two_places_in_flight_share_a_slot),
 	KUNIT_CASE(who_wants_a_completion_asks_for_it),
 	KUNIT_CASE(a_deep_queue_lets_works_go_without),
-	KUNIT_CASE(in_a_full_queue_one_at_least_has_asked),
 	KUNIT_CASE(a_queue_never_fills_with_works_that_none_ends),
 	KUNIT_CASE(an_undone_work_leaves_its_place_and_lets_the_next_ask),
 	{}

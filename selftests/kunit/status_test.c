@@ -44,39 +44,19 @@ static const struct row rows[] = {
 };
 
 /* A completion's status is handed on as it is. */
-static void each_status_has_the_verbs_number(struct kunit *test)
+static void each_status_has_the_verbs_number_and_name_its_errno_and_its_class(struct kunit *test)
 {
 	u32 i;
 
 	KUNIT_EXPECT_EQ(test, (u32)ARRAY_SIZE(rows), (u32)IB_WC_GENERAL_ERR + 1);
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		KUNIT_EXPECT_EQ_MSG(test, rows[i].status, i, "%s", rows[i].name);
-}
-
-static void each_status_has_its_errno(struct kunit *test)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_STREQ(test, ibchan_status_name(i), rows[i].name);
 		KUNIT_EXPECT_EQ_MSG(test, ibchan_status_error(i), rows[i].error, "%s",
 				    rows[i].name);
-}
-
-static void each_status_has_its_class(struct kunit *test)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
 		KUNIT_EXPECT_EQ_MSG(test, ibchan_status_class(i), rows[i].class, "%s",
 				    rows[i].name);
-}
-
-static void each_status_has_the_verbs_name(struct kunit *test)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_STREQ(test, ibchan_status_name(i), rows[i].name);
+	}
 }
 
 static void each_error_has_a_hint_and_success_has_none(struct kunit *test)
@@ -125,10 +105,7 @@ static void a_status_behind_the_last_is_unknown(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE(each_status_has_the_verbs_number),
-	KUNIT_CASE(each_status_has_its_errno),
-	KUNIT_CASE(each_status_has_its_class),
-	KUNIT_CASE(each_status_has_the_verbs_name),
+	KUNIT_CASE(each_status_has_the_verbs_number_and_name_its_errno_and_its_class),
 	KUNIT_CASE(each_error_has_a_hint_and_success_has_none),
 	KUNIT_CASE(the_hints_of_common_errors_differ),
 	KUNIT_CASE(a_status_behind_the_last_is_unknown),

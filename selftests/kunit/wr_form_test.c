@@ -190,18 +190,6 @@ static void a_channel_without_exclusive_ranges_refuses_them_and_nothing_else(str
 	}
 }
 
-static void an_opcode_takes_all_its_flags_at_once(struct kunit *test)
-{
-	u8 opcode;
-	int i;
-
-	for_each_opcode(opcode, i) {
-		struct ibchan_wr wr = flagged_wr(opcode, documented_flags(opcode) & ~IBCHAN_WR_SGL);
-
-		expect_accepted(test, &wr, wr.num_sge);
-	}
-}
-
 static void a_list_takes_neither_data_nor_exclusive_ranges(struct kunit *test)
 {
 	const u8 wrong = IBCHAN_WR_INLINE | IBCHAN_WR_EXCLUSIVE;
@@ -287,18 +275,6 @@ static void a_write_is_solicited_only_with_an_immediate(struct kunit *test)
 	expect_accepted(test, &wr, 1);
 }
 
-static void an_atomic_takes_every_operand(struct kunit *test)
-{
-	struct ibchan_wr wr = plain_wr(IBCHAN_OP_COMPARE_SWAP);
-
-	wr.operand = U64_MAX;
-	wr.swap = U64_MAX;
-	expect_accepted(test, &wr, 1);
-	wr = plain_wr(IBCHAN_OP_FETCH_ADD);
-	wr.operand = U64_MAX;
-	expect_accepted(test, &wr, 1);
-}
-
 static void inline_data_and_elements_exclude_each_other(struct kunit *test)
 {
 	struct ibchan_wr wr = plain_wr(IBCHAN_OP_SEND);
@@ -378,13 +354,11 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_device_without_immediates_refuses_them_and_nothing_else),
 	KUNIT_CASE(a_channel_without_exclusive_ranges_refuses_them_and_nothing_else),
 	KUNIT_CASE(an_opcode_takes_each_flag_that_is_its_own),
-	KUNIT_CASE(an_opcode_takes_all_its_flags_at_once),
 	KUNIT_CASE(a_list_takes_neither_data_nor_exclusive_ranges),
 	KUNIT_CASE(a_list_has_as_many_entries_as_the_channel_takes),
 	KUNIT_CASE(an_opcode_refuses_each_flag_of_another),
 	KUNIT_CASE(an_unknown_flag_is_told_from_a_wrong_one),
 	KUNIT_CASE(a_write_is_solicited_only_with_an_immediate),
-	KUNIT_CASE(an_atomic_takes_every_operand),
 	KUNIT_CASE(inline_data_and_elements_exclude_each_other),
 	KUNIT_CASE(inline_data_is_as_long_as_the_channel_allows),
 	KUNIT_CASE(a_channel_without_inline_data_takes_only_the_empty_one),
