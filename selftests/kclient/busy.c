@@ -40,17 +40,6 @@ static void who_does_not_ask_is_not_refused(struct world *w)
 	expect_eq(w, claim(&jobs[2], a, RECV, 50, 100), -EBUSY);
 }
 
-static void who_does_not_ask_occupies_nothing(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct job *jobs = world_jobs(w, 2);
-
-	if (patient_pair(w))
-		return;
-	expect_eq(w, job_receive(&jobs[0], a, 0, 100), 0);
-	expect_eq(w, claim(&jobs[1], a, RECV, 0, 100), 0);
-}
-
 /* Posts works with the same element: how many were accepted, up to a refusal for @reason. */
 static int share_element(struct side *side, u8 opcode, struct job *jobs,
 			 struct ibchan_reason *reason)
@@ -131,34 +120,11 @@ static void a_channel_that_was_not_built_for_it_refuses_to_exclude(struct world 
 	expect_eq(w, job_post(job, ch, &wr, NULL), 0);
 }
 
-static void works_by_wr_id_claim_their_ranges_too(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct ibchan_sge sge = ibchan_sge_unchecked(a->local, 0, 100);
-	struct ibchan_reason reason = {};
-	struct ibchan_wr wr;
-	u32 accepted;
-
-	if (patient_pair(w))
-		return;
-	sge.mr = a->local;
-	wr = ibchan_wr_receive(&sge, 1);
-	wr.flags = IBCHAN_WR_EXCLUSIVE;
-	wr.wr_id = 5;
-	expect_eq(w, ibchan_post(a->ch, &wr, 1, &accepted, NULL), 0);
-	sge = ibchan_sge_unchecked(a->local, 99, 100);
-	expect_eq(w, ibchan_post(a->ch, &wr, 1, &accepted, &reason), -EBUSY);
-	expect_eq(w, reason.value[2], 5);
-	expect_eq(w, atomic_read(&a->reserved), 1);
-}
-
 static const struct test_case busy_cases[] = {
 	CASE(who_does_not_ask_is_not_refused),
-	CASE(who_does_not_ask_occupies_nothing),
 	CASE(one_element_may_be_in_several_sends_at_once),
 	CASE(one_element_in_two_receives_is_busy_the_second_time),
 	CASE(a_channel_that_was_not_built_for_it_refuses_to_exclude),
-	CASE(works_by_wr_id_claim_their_ranges_too),
 };
 
 SUITE(busy);

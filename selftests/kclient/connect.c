@@ -47,29 +47,6 @@ static void a_port_tells_its_address_and_mtu(struct world *w)
 	expect(w, memchr_inv(attr.gid, 0, sizeof(attr.gid)));
 }
 
-static void the_builder_defaults_are_the_documented_ones(struct world *w)
-{
-	struct ibchan_params params;
-
-	memset(&params, 0xaa, sizeof(params));
-	ibchan_params_init(&params);
-	expect_eq(w, params.access, IBCHAN_ACCESS_SHARED);
-	expect_eq(w, params.max_send_wr, IBCHAN_DEFAULT_SEND_WR);
-	expect_eq(w, params.max_recv_wr, IBCHAN_DEFAULT_RECV_WR);
-	expect_eq(w, params.max_send_sge, IBCHAN_AUTO);
-	expect_eq(w, params.max_recv_sge, IBCHAN_AUTO);
-	expect_eq(w, params.rnr_retries, IBCHAN_DEFAULT_RNR_RETRIES);
-	expect_eq(w, params.ack_retries, IBCHAN_DEFAULT_ACK_RETRIES);
-	expect_eq(w, params.min_rnr_timer, IBCHAN_DEFAULT_MIN_RNR_TIMER);
-	expect_eq(w, params.ack_timeout, IBCHAN_AUTO);
-	expect_eq(w, params.send_psn, IBCHAN_AUTO);
-	expect_eq(w, params.recv_psn, IBCHAN_AUTO);
-	expect_eq(w, params.gid_index, IBCHAN_AUTO);
-	expect_eq(w, params.max_rd_atomic, IBCHAN_AUTO);
-	expect_eq(w, params.mtu + params.port + params.traffic_class + params.service_level +
-		     params.max_inline_data, 0);
-}
-
 static void what_was_left_to_the_builder_is_written_back(struct world *w)
 {
 	struct side *side = &w->side[0];
@@ -112,30 +89,11 @@ struct knob {
 	{ #field " = " #value, offsetof(struct ibchan_params, field), value, \
 	  IBCHAN_PARAMETER_##PARAMETER }
 
+/* One that any device refuses, and those of which only the port and the device can tell. */
 static const struct knob bad_knobs[] = {
 	KNOB(max_send_wr, 0, MAX_SEND_WR),
-	KNOB(max_send_wr, 1 << 30, MAX_SEND_WR),
-	KNOB(max_recv_wr, 0, MAX_RECV_WR),
-	KNOB(max_recv_wr, 1 << 30, MAX_RECV_WR),
-	KNOB(max_send_sge, 0, MAX_SEND_SGE),
-	KNOB(max_send_sge, IBCHAN_MAX_SGE + 1, MAX_SEND_SGE),
-	KNOB(max_recv_sge, 0, MAX_RECV_SGE),
-	KNOB(max_recv_sge, IBCHAN_MAX_SGE + 1, MAX_RECV_SGE),
-	KNOB(rnr_retries, 8, RNR_RETRIES),
-	KNOB(ack_retries, 8, ACK_RETRIES),
-	KNOB(min_rnr_timer, 32, MIN_RNR_TIMER),
-	KNOB(ack_timeout, 32, ACK_TIMEOUT),
-	KNOB(mtu, 128, MTU),
-	KNOB(mtu, 1000, MTU),
-	KNOB(mtu, 8192, MTU),
-	KNOB(send_psn, 1 << 24, SEND_PSN),
-	KNOB(recv_psn, 1 << 24, RECV_PSN),
 	KNOB(port, 200, PORT),
 	KNOB(gid_index, 1 << 20, GID_INDEX),
-	KNOB(max_rd_atomic, 0, MAX_RD_ATOMIC),
-	KNOB(max_rd_atomic, 256, MAX_RD_ATOMIC),
-	KNOB(traffic_class, 256, TRAFFIC_CLASS),
-	KNOB(service_level, 16, SERVICE_LEVEL),
 	KNOB(max_inline_data, 1 << 24, MAX_INLINE_DATA),
 };
 
@@ -161,10 +119,7 @@ static void try_bad_knob(struct side *side, const struct ibchan_params *base,
 		expect_eq(w, reason.code, IBCHAN_REASON_PARAMETER);
 		expect_eq(w, reason.element, knob->parameter);
 		expect_eq(w, reason.value[0], knob->value);
-		/* An mtu may also lie between two that there are. */
-		if (knob->parameter != IBCHAN_PARAMETER_MTU)
-			expect(w, reason.value[0] - reason.value[1] >
-				  reason.value[2] - reason.value[1]);
+		expect(w, reason.value[0] - reason.value[1] > reason.value[2] - reason.value[1]);
 	} else if (!IS_ERR(ch)) {
 		ibchan_channel_close(ch);
 	}
@@ -172,7 +127,7 @@ static void try_bad_knob(struct side *side, const struct ibchan_params *base,
 		pr_info("# with %s\n", knob->name);
 }
 
-static void every_knob_out_of_its_range_is_refused_by_name(struct world *w)
+static void a_knob_out_of_its_range_is_refused_by_name(struct world *w)
 {
 	struct pair_init init;
 	int i;
@@ -349,33 +304,17 @@ static void the_device_uses_the_times_and_counts_that_were_asked_for(struct worl
 	expect_eq(w, times.worst_case_ns, 4 * 6 * (4096LL << 15));
 }
 
-static void times_that_never_end_say_so(struct world *w)
-{
-	struct ibchan_times times;
-	struct pair_init init;
-
-	pair_defaults(&init);
-	init.params.ack_timeout = 0;
-	if (world_pair(w, &init))
-		return;
-	expect_eq(w, ibchan_channel_times(w->side[0].ch, &times), 0);
-	expect_eq(w, times.ack_timeout_ns, IBCHAN_TIMEOUT_NEVER);
-	expect_eq(w, times.worst_case_ns, IBCHAN_TIMEOUT_NEVER);
-}
-
 static const struct test_case connect_cases[] = {
 	CASE(a_device_is_found_by_name_and_in_the_list),
 	CASE(a_device_that_is_not_there_is_enodev),
 	CASE(a_port_tells_its_address_and_mtu),
-	CASE(the_builder_defaults_are_the_documented_ones),
 	CASE(what_was_left_to_the_builder_is_written_back),
-	CASE(every_knob_out_of_its_range_is_refused_by_name),
+	CASE(a_knob_out_of_its_range_is_refused_by_name),
 	CASE(every_knob_works_at_the_ends_of_its_range),
 	CASE(a_broken_channel_refuses_the_handshake),
 	CASE(a_channel_can_be_its_own_peer),
 	CASE(the_query_tells_the_parameters_in_effect),
 	CASE(the_device_uses_the_times_and_counts_that_were_asked_for),
-	CASE(times_that_never_end_say_so),
 };
 
 SUITE(connect);

@@ -132,21 +132,6 @@ static void check_timed_out(struct side *side, const struct ibchan_outcome *outc
 	expect_eq(w, side->error, -ETIMEDOUT);
 }
 
-static void a_send_whose_deadline_passes_breaks_its_channel(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct ibchan_outcome outcome = {};
-	ktime_t deadline;
-
-	if (patient_pair(w))
-		return;
-	deadline = after_ms(30);
-	expect_eq(w, ibchan_channel_send_until(a->ch, side_sge(a, 0, 100), 1, deadline,
-					       &outcome), -ETIMEDOUT);
-	expect(w, ktime_compare(ktime_get(), deadline) >= 0);
-	check_timed_out(a, &outcome);
-}
-
 static void a_receive_whose_deadline_passes_breaks_its_channel(struct world *w)
 {
 	struct side *b = &w->side[1];
@@ -161,42 +146,6 @@ static void a_receive_whose_deadline_passes_breaks_its_channel(struct world *w)
 	expect(w, ktime_compare(ktime_get(), deadline) >= 0);
 	expect(w, ktime_before(ktime_get(), ktime_add_ms(deadline, 3000 + patience)));
 	check_timed_out(b, &outcome);
-}
-
-static void a_blocking_write_arrives_whole_at_every_size(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_remote target;
-	int i;
-
-	if (world_default_pair(w) || !side_share(b))
-		return;
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		clear_target(b);
-		fill_pattern(a->buf, sizes[i], i);
-		expect_eq(w, ibchan_remote_sub(&b->remote, AT, sizes[i], &target), 0);
-		expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, sizes[i]), 1, &target,
-						  NULL), 0);
-		check_target(b, sizes[i], i);
-	}
-}
-
-static void a_blocking_read_fetches_whole_at_every_size(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_remote source;
-	int i;
-
-	if (world_default_pair(w) || !side_share(b))
-		return;
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		clear_target(a);
-		fill_pattern(b->buf + 100, sizes[i], i);
-		expect_eq(w, ibchan_remote_sub(&b->remote, 100, sizes[i], &source), 0);
-		expect_eq(w, ibchan_channel_read(a->ch, side_sge(a, AT, sizes[i]), 1, &source,
-						 NULL), 0);
-		check_target(a, sizes[i], i);
-	}
 }
 
 /* Three pieces leave, two arrive, cut elsewhere. */
@@ -246,29 +195,6 @@ static void an_empty_send_carries_an_immediate_only(struct world *w)
 	expect_eq(w, job->completion.imm, 0xdeadbeef);
 }
 
-static void a_send_with_immediate_tells_bytes_and_value(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *jobs = world_jobs(w, 2);
-	struct ibchan_wr wr;
-
-	if (world_default_pair(w))
-		return;
-	wr = ibchan_wr_send(side_sge(a, 0, 100), 1);
-	expect_eq(w, job_receive(&jobs[0], b, 0, 200), 0);
-	expect_eq(w, job_receive(&jobs[1], b, 200, 200), 0);
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, NULL), 0);
-	ibchan_wr_set_imm(&wr, 0x01020304);
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, NULL), 0);
-	if (!job_ended(&jobs[0]) || !job_ended(&jobs[1]))
-		return;
-	expect_eq(w, jobs[0].completion.flags, 0);
-	expect_eq(w, jobs[0].completion.bytes, 100);
-	expect_eq(w, jobs[1].completion.flags, IBCHAN_CQE_IMM);
-	expect_eq(w, jobs[1].completion.imm, 0x01020304);
-	expect_eq(w, jobs[1].completion.bytes, 100);
-}
-
 static void a_write_with_immediate_takes_a_receive(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
@@ -296,52 +222,14 @@ static void a_write_with_immediate_takes_a_receive(struct world *w)
 	expect_eq(w, jobs[1].completion.bytes, 0);
 }
 
-static void a_write_without_immediate_takes_none(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *job = world_jobs(w, 1);
-
-	if (world_default_pair(w) || !side_share(b))
-		return;
-	expect_eq(w, job_receive(job, b, 0, 100), 0);
-	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 0, 100), 1, &b->remote, NULL), 0);
-	expect_eq(w, channel_in_flight(b->ch), 1);
-	expect_eq(w, atomic_read(&job->ended), 0);
-}
-
-static void an_immediate_where_none_goes_is_refused(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_outcome outcome = {};
-	struct ibchan_wr wr;
-
-	if (world_default_pair(w) || !side_share(b))
-		return;
-	wr = ibchan_wr_read(side_sge(a, 0, 8), 1, &b->remote);
-	ibchan_wr_set_imm(&wr, 1);
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
-	expect_eq(w, outcome.reason.code, IBCHAN_REASON_WR_FLAGS);
-	expect_eq(w, outcome.reason.value[0], IBCHAN_WR_IMM);
-	wr = ibchan_wr_receive(side_sge(a, 0, 8), 1);
-	ibchan_wr_set_imm(&wr, 1);
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
-	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_CONNECTED);
-}
-
 static const struct test_case data_cases[] = {
 	CASE(a_blocking_send_arrives_whole_at_every_size),
 	CASE(a_blocking_receive_sleeps_until_the_message_comes),
 	CASE(a_deadline_that_does_not_pass_changes_nothing),
-	CASE(a_send_whose_deadline_passes_breaks_its_channel),
 	CASE(a_receive_whose_deadline_passes_breaks_its_channel),
-	CASE(a_blocking_write_arrives_whole_at_every_size),
-	CASE(a_blocking_read_fetches_whole_at_every_size),
 	CASE(the_lists_of_both_sides_need_not_match),
 	CASE(an_empty_send_carries_an_immediate_only),
-	CASE(a_send_with_immediate_tells_bytes_and_value),
 	CASE(a_write_with_immediate_takes_a_receive),
-	CASE(a_write_without_immediate_takes_none),
-	CASE(an_immediate_where_none_goes_is_refused),
 };
 
 SUITE(data);

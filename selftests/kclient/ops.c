@@ -70,22 +70,6 @@ static void compare_and_swap_swaps_what_is_equal_only(struct world *w)
 	expect_eq(w, *word, 1ULL << 40);
 }
 
-static void an_atomic_needs_a_region_that_allows_it(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_outcome outcome = {};
-	struct ibchan_wr wr;
-
-	if (atomic_pair(w) || !side_share_as(b, IBCHAN_ACCESS_SHARED))
-		return;
-	*(u64 *)b->buf = 5;
-	wr = ibchan_wr_fetch_add(side_sge(a, 0, 8), &b->remote, 1);
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EREMOTEIO);
-	expect_eq(w, outcome.posted, 1);
-	expect_eq(w, ibchan_status_class(outcome.completion.status), IBCHAN_CLASS_REMOTE);
-	expect_eq(w, *(u64 *)b->buf, 5);
-}
-
 static void what_an_opcode_does_not_use_is_not_looked_at(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
@@ -109,35 +93,6 @@ static void what_an_opcode_does_not_use_is_not_looked_at(struct world *w)
 		expect_eq(w, job->completion.flags, 0);
 }
 
-/*
- * The write behind the read takes what the read brought. Without the fence it
- * could leave earlier.
- */
-static void a_fenced_write_takes_what_the_read_before_it_brought(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *jobs = world_jobs(w, 2);
-	struct ibchan_remote from, to;
-	struct ibchan_wr wrs[2];
-	u32 accepted;
-
-	if (atomic_pair(w) || !side_share(b))
-		return;
-	fill_pattern(b->buf, 32768, 3);
-	ibchan_remote_sub(&b->remote, 0, 32768, &from);
-	ibchan_remote_sub(&b->remote, 65536, 32768, &to);
-	jobs[0].sges[0] = ibchan_sge_unchecked(a->local, 0, 32768);
-	jobs[1].sges[0] = ibchan_sge_unchecked(a->local, 0, 32768);
-	wrs[0] = ibchan_wr_read(jobs[0].sges, 1, &from);
-	wrs[1] = ibchan_wr_write(jobs[1].sges, 1, &to);
-	wrs[1].flags |= IBCHAN_WR_FENCE;
-	wrs[0].work = &jobs[0].work;
-	wrs[1].work = &jobs[1].work;
-	expect_eq(w, ibchan_post(a->ch, wrs, 2, &accepted, NULL), 0);
-	if (job_ended(&jobs[0]) && job_ended(&jobs[1]))
-		expect(w, has_pattern(b->buf + 65536, 32768, 3));
-}
-
 /* The bytes are on the stack and are spoilt as soon as the post has returned. */
 static void inline_bytes_are_taken_during_the_post(struct world *w)
 {
@@ -159,35 +114,11 @@ static void inline_bytes_are_taken_during_the_post(struct world *w)
 	expect(w, has_pattern(b->buf, 64, 4));
 }
 
-static void inline_bytes_and_elements_do_not_mix(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_outcome outcome = {};
-	struct ibchan_wr wr;
-	u8 bytes[8] = {};
-
-	if (inline_pair(w) || !side_share(b))
-		return;
-	wr = ibchan_wr_send(side_sge(a, 0, 8), 1);
-	ibchan_wr_set_inline(&wr, bytes, 8);
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
-	expect_eq(w, outcome.reason.code, IBCHAN_REASON_TOO_MANY_ELEMENTS);
-	expect_eq(w, outcome.reason.value[0], 1);
-	expect_eq(w, outcome.reason.value[1], 0);
-	wr = ibchan_wr_read(side_sge(a, 0, 8), 1, &b->remote);
-	wr.flags = IBCHAN_WR_INLINE;
-	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EINVAL);
-	expect_eq(w, outcome.reason.code, IBCHAN_REASON_WR_FLAGS);
-}
-
 static const struct test_case ops_cases[] = {
 	CASE(fetch_and_add_adds_and_tells_the_old_value),
 	CASE(compare_and_swap_swaps_what_is_equal_only),
-	CASE(an_atomic_needs_a_region_that_allows_it),
 	CASE(what_an_opcode_does_not_use_is_not_looked_at),
-	CASE(a_fenced_write_takes_what_the_read_before_it_brought),
 	CASE(inline_bytes_are_taken_during_the_post),
-	CASE(inline_bytes_and_elements_do_not_mix),
 };
 
 SUITE(ops);

@@ -39,34 +39,6 @@ static void a_batch_larger_than_the_queue_is_accepted_in_part(struct world *w)
 	expect_eq(w, jobs_ended(jobs + 5, 3), 0);
 }
 
-/* By wr_id, the sink has a say. */
-static void a_sink_without_room_refuses_with_eagain_and_posts_nothing(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_reason reason = {};
-	struct ibchan_wr wrs[3];
-	u32 accepted;
-	int i;
-
-	if (world_default_pair(w))
-		return;
-	b->room = 2;
-	for (i = 0; i < 3; i++) {
-		wrs[i] = ibchan_wr_receive(side_sge(b, 0, 8), 1);
-		wrs[i].wr_id = i;
-	}
-	expect_eq(w, ibchan_post(b->ch, wrs, 3, &accepted, &reason), -EAGAIN);
-	expect_eq(w, accepted, 2);
-	expect_eq(w, reason.code, IBCHAN_REASON_RING_FULL);
-	expect_eq(w, channel_in_flight(b->ch), 2);
-	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 8), 1, NULL), 0);
-	expect_soon(w, atomic_read(&b->logged) == 1);
-	expect_eq(w, ibchan_post(b->ch, &wrs[2], 1, &accepted, NULL), 0);
-	side_close(b);
-	expect_eq(w, atomic_read(&b->logged), 3);
-	expect_eq(w, atomic_read(&b->reserved), 0);
-}
-
 /* What a sink without room answers, until it has been asked too often. */
 static struct {
 	int error;
@@ -127,19 +99,6 @@ static void expect_sink_refuses(struct side *side, u32 num, u32 room, int error)
 static const int sink_errors[] = {
 	-ENOSPC, -EAGAIN, -ENOMEM, -EBUSY, -ENOBUFS, -EINVAL, -EXFULL,
 };
-
-static void what_the_sink_answers_is_what_the_post_answers(struct world *w)
-{
-	struct side *b = &w->side[1];
-	int i;
-
-	if (pair_with_full_sink(w, 0))
-		return;
-	for (i = 0; i < ARRAY_SIZE(sink_errors); i++)
-		expect_sink_refuses(b, 1, 0, sink_errors[i]);
-	side_close(b);
-	expect_eq(w, atomic_read(&b->logged), 0);
-}
 
 static void a_sink_that_is_full_in_the_middle_of_a_batch_lets_the_first_ones_go(struct world *w)
 {
@@ -416,8 +375,6 @@ static void a_cq_of_the_exact_size_never_overruns(struct world *w)
 
 static const struct test_case queues_cases[] = {
 	CASE(a_batch_larger_than_the_queue_is_accepted_in_part),
-	CASE(a_sink_without_room_refuses_with_eagain_and_posts_nothing),
-	CASE(what_the_sink_answers_is_what_the_post_answers),
 	CASE(a_sink_that_is_full_in_the_middle_of_a_batch_lets_the_first_ones_go),
 	CASE(a_sink_without_room_refuses_sends_too),
 	CASE(room_is_given_back_when_the_request_is_refused),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Requests that move scatterlists, and sends that invalidate a key (B10). */
+/* Requests that move scatterlists (B10). */
 #include <linux/iopoll.h>
 #include <linux/scatterlist.h>
 
@@ -326,16 +326,7 @@ static void a_list_that_is_not_right_is_refused_and_says_why(struct world *w)
 	wr.remote_length--;
 	refused(w, &wr, -EINVAL, IBCHAN_REASON_REMOTE_BOUNDS);
 	wr = good;
-	wr.flags |= IBCHAN_WR_INLINE;
-	refused(w, &wr, -EINVAL, IBCHAN_REASON_WR_FLAGS);
-	wr = good;
-	wr.flags |= IBCHAN_WR_EXCLUSIVE;
-	refused(w, &wr, -EINVAL, IBCHAN_REASON_WR_FLAGS);
-	wr = good;
 	wr.opcode = IBCHAN_OP_SEND;
-	refused(w, &wr, -EINVAL, IBCHAN_REASON_WR_FLAGS);
-	wr = good;
-	wr.opcode = IBCHAN_OP_FETCH_ADD;
 	refused(w, &wr, -EINVAL, IBCHAN_REASON_WR_FLAGS);
 	expect_eq(w, job_post(job, a->ch, &good, NULL), 0);
 	job_ended(job);
@@ -356,39 +347,6 @@ static void a_channel_that_was_not_built_for_lists_refuses_them(struct world *w)
 	wr.work = &job->work;
 	refused(w, &wr, -EINVAL, IBCHAN_REASON_TOO_MANY_ELEMENTS);
 	expect_eq(w, ibchan_sgl_places(w->side[0].ch, IBCHAN_OP_SEND, 1), 0);
-}
-
-static void a_list_and_the_message_behind_it_go_in_one_post(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *jobs = world_jobs(w, 3);
-	struct ibchan_wr wrs[2];
-	struct list *list;
-	u32 accepted;
-
-	if (list_pair(w, ENTRIES, ENTRIES))
-		return;
-	list = make_list(a, ENTRIES, 100);
-	if (!list)
-		return;
-	fill_pattern(list->flat, list->length, 3);
-	sg_copy_from_buffer(list->sgl, list->entries, list->flat, list->length);
-	memset(b->buf, GUARD, SIDE_BYTES);
-	expect_eq(w, job_receive(&jobs[2], b, SIDE_BYTES - 64, 64), 0);
-	jobs[1].sges[0] = ibchan_sge_unchecked(a->local, SIDE_BYTES - 64, 64);
-	wrs[0] = list_wr(w, IBCHAN_OP_WRITE, list);
-	wrs[0].work = &jobs[0].work;
-	wrs[0].flags |= IBCHAN_WR_UNSIGNALED;
-	wrs[1] = ibchan_wr_send(jobs[1].sges, 1);
-	wrs[1].work = &jobs[1].work;
-	expect_eq(w, ibchan_post(a->ch, wrs, 2, &accepted, NULL), 0);
-	expect_eq(w, accepted, 2);
-	/* The message has come, so the list has. */
-	if (!job_ended(&jobs[2]))
-		return;
-	expect(w, has_pattern(b->buf + AT, list->length, 3));
-	expect_soon(w, jobs_ended(jobs, 3) == 3);
-	expect_eq(w, jobs[0].completion.error, 0);
 }
 
 static void an_immediate_tells_that_all_of_a_list_is_there(struct world *w)
@@ -512,51 +470,6 @@ static void of_a_request_only_its_list_has_to_stay(struct world *w)
 	}
 }
 
-static void a_send_that_invalidates_tells_the_key_and_ends_it(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *jobs = world_jobs(w, 3);
-	struct ibchan_wr wr;
-
-	if (world_default_pair(w) || !side_share(b))
-		return;
-	expect_eq(w, job_write(&jobs[0], a, 64, &b->remote), 0);
-	if (!job_ended(&jobs[0]))
-		return;
-	expect_eq(w, jobs[0].completion.error, 0);
-	expect_eq(w, job_receive(&jobs[1], b, 0, 64), 0);
-	jobs[0].sges[0] = ibchan_sge_unchecked(a->local, 0, 64);
-	wr = ibchan_wr_send_invalidate(jobs[0].sges, 1, b->remote.rkey);
-	atomic_set(&jobs[0].ended, 0);
-	expect_eq(w, job_post(&jobs[0], a->ch, &wr, NULL), 0);
-	if (!job_ended(&jobs[1]))
-		return;
-	expect_eq(w, jobs[1].completion.flags, IBCHAN_CQE_INVALIDATED);
-	expect_eq(w, jobs[1].completion.imm, b->remote.rkey);
-	expect_eq(w, jobs[1].completion.bytes, 64);
-	job_ended(&jobs[0]);
-	expect_eq(w, jobs[0].completion.opcode, IBCHAN_OP_SEND_INVALIDATE);
-	expect_eq(w, job_write(&jobs[2], a, 64, &b->remote), 0);
-	if (!job_ended(&jobs[2]))
-		return;
-	expect_eq(w, jobs[2].completion.error, EREMOTEIO);
-}
-
-static void a_plain_send_tells_of_no_key(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *jobs = world_jobs(w, 2);
-
-	if (world_default_pair(w))
-		return;
-	expect_eq(w, job_receive(&jobs[1], b, 0, 64), 0);
-	expect_eq(w, job_send(&jobs[0], a, 0, 64), 0);
-	if (!job_ended(&jobs[1]))
-		return;
-	expect_eq(w, jobs[1].completion.flags, 0);
-	job_ended(&jobs[0]);
-}
-
 static const struct test_case sgl_cases[] = {
 	CASE(a_list_arrives_whole_whatever_its_shape),
 	CASE(a_list_is_read_into_whatever_its_shape),
@@ -565,13 +478,10 @@ static const struct test_case sgl_cases[] = {
 	CASE(a_list_that_finds_too_few_places_takes_none),
 	CASE(a_list_that_is_not_right_is_refused_and_says_why),
 	CASE(a_channel_that_was_not_built_for_lists_refuses_them),
-	CASE(a_list_and_the_message_behind_it_go_in_one_post),
 	CASE(an_immediate_tells_that_all_of_a_list_is_there),
 	CASE(a_list_that_the_peer_refuses_ends_once_with_its_error),
 	CASE(lists_of_a_channel_that_breaks_end_once),
 	CASE(of_a_request_only_its_list_has_to_stay),
-	CASE(a_send_that_invalidates_tells_the_key_and_ends_it),
-	CASE(a_plain_send_tells_of_no_key),
 };
 
 SUITE(sgl);
