@@ -45,29 +45,6 @@ static void an_accept_that_is_refused_leaves_a_connected_channel_its_peer(struct
 	expect_eq(w, job->completion.error, 0);
 }
 
-/* The twin: the same request is good for a channel that is prepared. */
-static void a_request_that_one_channel_refuses_another_takes(struct world *w)
-{
-	struct party *other = world_alloc(w, sizeof(*other));
-	struct meeting *m = meeting_of(w);
-	struct ibchan_channel *stranger, *fits;
-	const struct ibchan_connect connect = {};
-	struct ibchan_request *request;
-
-	stranger = m ? stranger_asks(m) : NULL;
-	request = stranger ? meeting_take(m) : NULL;
-	fits = request ? party_build(other, &w->side[0], &m->init.params) : NULL;
-	if (!fits)
-		return;
-	expect_eq(w, ibchan_request_accept(request, m->asked.side->ch, &connect, NULL), -EISCONN);
-	if (!expect_eq(w, ibchan_request_accept(request, fits, &connect, NULL), 0))
-		return;
-	world_forget(w, THING_REQUEST, request);
-	party_expect(other, 1, 0, 0);
-	expect_eq(w, channel_state(m->asked.side->ch), IBCHAN_CHANNEL_CONNECTED);
-	expect_eq(w, channel_state(m->asking.side->ch), IBCHAN_CHANNEL_CONNECTED);
-}
-
 /* --- why it ends --- */
 
 /* The device ends the queue pair of the side that sent, and only that. */
@@ -158,7 +135,6 @@ static void a_wrong_key_ends_a_channel_that_is_its_own_peer(struct world *w)
 
 static const struct test_case alive_cases[] = {
 	ETHERNET_CASE(an_accept_that_is_refused_leaves_a_connected_channel_its_peer),
-	ETHERNET_CASE(a_request_that_one_channel_refuses_another_takes),
 	ETHERNET_CASE(a_peer_hears_that_a_message_found_no_receive),
 	CASE(a_wrong_key_is_the_cause_though_receives_flush_on_the_same_cq),
 	CASE(a_wrong_key_is_the_cause_though_receives_flush_on_another_cq),

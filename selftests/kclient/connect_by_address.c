@@ -100,16 +100,6 @@ static void data_cross(struct side *from, struct side *to, u32 seed)
 	expect(w, has_pattern(from->buf, 5000, seed + 1));
 }
 
-static void messages_writes_and_reads_cross_both_ways(struct world *w)
-{
-	struct meeting *m = meeting_default(w);
-
-	if (!m || meeting_connect(m))
-		return;
-	data_cross(m->asking.side, m->asked.side, 1);
-	data_cross(m->asked.side, m->asking.side, 5);
-}
-
 static void send_at_once(struct party *party)
 {
 	struct job *job = party->job;
@@ -161,30 +151,6 @@ static void the_route_leads_over_the_device_of_the_address(struct world *w)
 	connect.address_ms = 0;
 	connect.peer = &strange;
 	expect_eq(w, ibchan_route_query(&init_net, &connect, route, NULL), -EAFNOSUPPORT);
-}
-
-static void a_route_starts_only_from_an_address_of_a_device(struct world *w)
-{
-	const struct sockaddr_in nobodys = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(0xc000024d),
-	};
-	struct meeting *m = meeting_default(w);
-	struct ibchan_route *route = world_alloc(w, sizeof(*route));
-	struct ibchan_connect connect = {};
-	struct ibchan_reason reason = {};
-	struct sockaddr_in own;
-
-	if (!m)
-		return;
-	connect.peer = (struct sockaddr *)&m->address;
-	connect.source = (struct sockaddr *)&nobodys;
-	expect_eq(w, ibchan_route_query(&init_net, &connect, route, &reason), -EADDRNOTAVAIL);
-	expect_eq(w, reason.code, IBCHAN_REASON_SOURCE);
-	own = *(struct sockaddr_in *)&m->address;
-	own.sin_port = 0;
-	connect.source = (struct sockaddr *)&own;
-	expect_eq(w, ibchan_route_query(&init_net, &connect, route, NULL), 0);
 }
 
 /* --- what is refused --- */
@@ -601,10 +567,8 @@ static const struct test_case connect_by_address_cases[] = {
 	ETHERNET_CASE(a_side_is_told_once_that_the_other_has_closed),
 	ETHERNET_CASE(a_side_is_told_once_that_the_other_has_broken),
 	ETHERNET_CASE(private_data_go_both_ways),
-	ETHERNET_CASE(messages_writes_and_reads_cross_both_ways),
 	ETHERNET_CASE(what_connected_sends_finds_a_receive_that_was_posted_before),
 	ETHERNET_CASE(the_route_leads_over_the_device_of_the_address),
-	ETHERNET_CASE(a_route_starts_only_from_an_address_of_a_device),
 	ETHERNET_CASE(a_listener_that_cannot_be_is_refused_with_why),
 	ETHERNET_CASE(a_connect_that_cannot_be_is_refused_and_harmless),
 	ETHERNET_CASE(a_channel_connects_once),

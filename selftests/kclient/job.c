@@ -74,16 +74,6 @@ int job_write(struct job *job, struct side *side, u32 length,
 	return job_post(job, side->ch, &wr, NULL);
 }
 
-int job_read(struct job *job, struct side *side, u32 length,
-	     const struct ibchan_remote *remote)
-{
-	struct ibchan_wr wr;
-
-	job->sges[0] = ibchan_sge_unchecked(side->local, 0, length);
-	wr = ibchan_wr_read(job->sges, 1, remote);
-	return job_post(job, side->ch, &wr, NULL);
-}
-
 /* Waits; says whether it has ended just once. */
 int job_ended(struct job *job)
 {

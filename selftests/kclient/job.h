@@ -37,8 +37,6 @@ int job_send(struct job *job, struct side *side, u64 offset, u32 length);
 int job_receive(struct job *job, struct side *side, u64 offset, u32 length);
 int job_write(struct job *job, struct side *side, u32 length,
 	      const struct ibchan_remote *remote);
-int job_read(struct job *job, struct side *side, u32 length,
-	     const struct ibchan_remote *remote);
 int job_ended(struct job *job);
 int jobs_ended(const struct job *jobs, u32 num);
 int jobs_repeated(const struct job *jobs, u32 num);

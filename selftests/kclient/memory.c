@@ -67,29 +67,6 @@ static void a_range_may_begin_and_end_anywhere(struct world *w)
 	}
 }
 
-static void a_large_vmalloc_range_works_in_parts(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *job = world_jobs(w, 1);
-	struct ibchan_sge sge;
-	struct ibchan_mr *mr;
-	u8 *memory;
-
-	memory = world_valloc(w, SZ_8M);
-	if (!memory || world_default_pair(w))
-		return;
-	mr = world_mr(w, a->pd, memory, SZ_8M, IBCHAN_ACCESS_LOCAL);
-	if (!mr)
-		return;
-	expect_eq(w, ibchan_mr_pages(mr), SZ_8M >> PAGE_SHIFT);
-	fill_pattern(memory + SZ_8M - 9000, 9000, 6);
-	sge = ibchan_sge_unchecked(mr, SZ_8M - 9000, 9000);
-	expect_eq(w, job_receive(job, b, 0, 9000), 0);
-	expect_eq(w, ibchan_channel_send(a->ch, &sge, 1, NULL), 0);
-	if (job_ended(job))
-		expect(w, has_pattern(b->buf, 9000, 6));
-}
-
 /* Every second page of a vmalloc range, so that none follows another. */
 static int scattered_pages(u8 *memory, struct page **pages, u32 num)
 {
@@ -109,34 +86,6 @@ static void spread(u8 *memory, u32 num, u32 seed)
 	for (i = 0; i < num; i++)
 		memcpy(memory + 2 * i * PAGE_SIZE, flat + i * PAGE_SIZE, PAGE_SIZE);
 	kvfree(flat);
-}
-
-static void a_page_array_is_one_region(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *job = world_jobs(w, 1);
-	struct ibchan_pages pages = { .num = 4, .offset = 100, .length = 3 * PAGE_SIZE + 50 };
-	struct page *array[4];
-	struct ibchan_sge sge;
-	struct ibchan_mr *mr;
-	u8 *memory = world_valloc(w, 8 * PAGE_SIZE);
-	u8 *flat = world_valloc(w, 4 * PAGE_SIZE);
-
-	if (!memory || !flat || world_default_pair(w))
-		return;
-	scattered_pages(memory, array, 4);
-	spread(memory, 4, 7);
-	fill_pattern(flat, 4 * PAGE_SIZE, 7);
-	pages.pages = array;
-	mr = world_keep_mr(w, ibchan_mr_reg_pages(a->pd, &pages, IBCHAN_ACCESS_LOCAL, NULL));
-	if (!mr)
-		return;
-	expect_eq(w, ibchan_mr_length(mr), pages.length);
-	sge = ibchan_sge_unchecked(mr, 0, pages.length);
-	expect_eq(w, job_receive(job, b, 0, pages.length), 0);
-	expect_eq(w, ibchan_channel_send(a->ch, &sge, 1, NULL), 0);
-	if (job_ended(job))
-		expect(w, !memcmp(b->buf, flat + 100, pages.length));
 }
 
 static void a_shared_page_array_is_reached_as_one_range(struct world *w)
@@ -266,21 +215,6 @@ static void expect_no_further(struct world *w, const struct surplus *surplus,
 	expect_eq(w, ibchan_channel_run(a->ch, &wr, &outcome), -EREMOTEIO);
 	expect_eq(w, outcome.completion.status, IBCHAN_STATUS_REM_ACCESS_ERR);
 	expect(w, !memchr_inv(behind, 0x77, 8));
-}
-
-static void a_peer_does_not_reach_pages_that_the_length_does_not_need(struct world *w)
-{
-	struct surplus *surplus = surplus_pages(w, 0, PAGE_SIZE);
-	struct ibchan_remote remote;
-	struct ibchan_mr *mr;
-
-	if (!surplus || world_default_pair(w))
-		return;
-	mr = surplus_region(w, w->side[1].pd, surplus, IBCHAN_ACCESS_SHARED);
-	if (!mr || !expect_eq(w, ibchan_mr_remote(mr, &remote), 0))
-		return;
-	expect_reach(w, surplus, &remote);
-	expect_no_further(w, surplus, &remote);
 }
 
 /* It begins inside the first page, so that its end is inside the second. */
@@ -566,24 +500,6 @@ static void bounds_domain_and_access_are_checked_at_the_post(struct world *w)
 	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_CONNECTED);
 }
 
-static void a_region_for_reading_can_be_sent(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *job = world_jobs(w, 1);
-	struct ibchan_sge sge;
-	struct ibchan_mr *mr;
-
-	if (world_default_pair(w))
-		return;
-	mr = world_mr(w, a->pd, a->buf, 4096, 0);
-	if (!mr)
-		return;
-	sge = ibchan_sge_unchecked(mr, 0, 100);
-	expect_eq(w, job_receive(job, b, 0, 100), 0);
-	expect_eq(w, ibchan_channel_send(a->ch, &sge, 1, NULL), 0);
-	job_ended(job);
-}
-
 /* Law 2: the receive keeps it. */
 static void a_busy_region_cannot_be_deregistered(struct world *w)
 {
@@ -713,11 +629,8 @@ static void a_domain_with_a_region_or_a_channel_stays(struct world *w)
 static const struct test_case memory_cases[] = {
 	CASE(lowmem_and_vmalloc_ranges_work_alike),
 	CASE(a_range_may_begin_and_end_anywhere),
-	CASE(a_large_vmalloc_range_works_in_parts),
-	CASE(a_page_array_is_one_region),
 	CASE(a_shared_page_array_is_reached_as_one_range),
 	CASE(pages_that_the_length_does_not_need_are_left_out),
-	CASE(a_peer_does_not_reach_pages_that_the_length_does_not_need),
 	CASE(a_shared_region_ends_within_the_last_page_that_it_needs),
 	CASE(a_scattered_page_that_is_not_needed_makes_no_gap),
 	CASE(a_scatterlist_is_one_region),
@@ -730,7 +643,6 @@ static const struct test_case memory_cases[] = {
 	CASE(a_length_beyond_32_bits_is_told_from_one_that_leaves_the_region),
 	CASE(an_offset_beyond_32_bits_is_not_cut),
 	CASE(bounds_domain_and_access_are_checked_at_the_post),
-	CASE(a_region_for_reading_can_be_sent),
 	CASE(a_busy_region_cannot_be_deregistered),
 	CASE(an_idle_region_is_a_shell_after_it_was_deregistered),
 	CASE(a_region_that_is_given_back_twice_ends_once),

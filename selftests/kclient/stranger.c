@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Peers that have a queue pair of plain verbs and ask a listener: what they serve, and what
- * they want to have in flight, need not be the same.
- */
+/* Peers that have a queue pair of plain verbs and ask a listener. They serve no reads. */
 #include <net/net_namespace.h>
 #include <rdma/rdma_cm.h>
 
@@ -14,7 +11,6 @@
 /**
  * struct stranger - a peer of plain verbs
  * @w: the world
- * @serves: reads at a time
  * @starts: reads in flight
  * @mute: it does not say that it is connected
  * @id: its connection
@@ -30,7 +26,6 @@
  */
 struct stranger {
 	struct world *w;
-	u8 serves;
 	u8 starts;
 	bool mute;
 	struct rdma_cm_id *id;
@@ -100,8 +95,7 @@ static int make_qp(struct stranger *stranger, struct rdma_cm_id *id)
 static int ask(struct stranger *stranger, struct rdma_cm_id *id)
 {
 	struct rdma_conn_param param = {
-		.responder_resources = stranger->serves, .initiator_depth = stranger->starts,
-		.retry_count = 7, .rnr_retry_count = 7,
+		.initiator_depth = stranger->starts, .retry_count = 7, .rnr_retry_count = 7,
 	};
 	int ret = make_qp(stranger, id);
 
@@ -252,34 +246,6 @@ static struct ibchan_remote stranger_shares(struct stranger *stranger, u32 seed)
 	};
 }
 
-static void serves_only(struct meeting *m, struct stranger *stranger)
-{
-	struct side *side = m->asked.side;
-	struct job *job = world_jobs(m->w, 1);
-	struct ibchan_remote remote;
-
-	if (stranger_meets(stranger, m))
-		return;
-	remote = stranger_shares(stranger, 3);
-	expect_eq(m->w, job_read(job, side, BYTES, &remote), 0);
-	if (!job_ended(job))
-		return;
-	expect_eq(m->w, job->completion.error, 0);
-	expect(m->w, has_pattern(side->buf, BYTES, 3));
-}
-
-/* A host of NVMe is such a peer. */
-static void a_peer_that_serves_reads_and_starts_none_is_read_from(struct world *w)
-{
-	struct stranger *stranger = world_alloc(w, sizeof(*stranger));
-	struct meeting *m = meeting_default(w);
-
-	stranger->serves = 1;
-	if (m)
-		serves_only(m, stranger);
-	stranger_end(stranger);
-}
-
 static void starts_only(struct meeting *m, struct stranger *stranger)
 {
 	struct side *side = m->asked.side;
@@ -348,7 +314,6 @@ static void a_message_tells_that_a_peer_is_connected_whose_word_of_it_is_lost(st
 }
 
 static const struct test_case stranger_cases[] = {
-	ETHERNET_CASE(a_peer_that_serves_reads_and_starts_none_is_read_from),
 	ETHERNET_CASE(a_peer_that_starts_reads_and_serves_none_reads_and_is_not_read_from),
 	ETHERNET_CASE(a_message_tells_that_a_peer_is_connected_whose_word_of_it_is_lost),
 };
