@@ -196,31 +196,6 @@ static void a_done_closes_its_own_channel(struct world *w)
 	expect_eq(w, atomic_read(&a->broken), 0);
 }
 
-static void close_other_channel(struct job *job)
-{
-	struct side *side = job->arg;
-
-	ibchan_channel_close_async(side->ch, &side->world->closing, NULL);
-}
-
-static void a_done_closes_another_channel(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *jobs = world_jobs(w, 2);
-
-	if (world_default_pair(w) || !side_share(b))
-		return;
-	expect_eq(w, job_receive(&jobs[1], b, 0, 1024), 0);
-	world_forget(w, THING_CHANNEL, b->ch);
-	jobs[0].then = close_other_channel;
-	jobs[0].arg = b;
-	expect_eq(w, job_write(&jobs[0], a, 64, &b->remote), 0);
-	expect_soon(w, jobs_ended(jobs, 2) == 2);
-	ibchan_closing_wait(&w->closing);
-	expect_eq(w, jobs_repeated(jobs, 2), 0);
-	expect_eq(w, jobs[1].completion.status, IBCHAN_STATUS_WR_FLUSH_ERR);
-}
-
 /* A work in memory that is gone when done() returns. */
 struct fleeting {
 	struct ibchan_work work;
@@ -272,7 +247,6 @@ static const struct test_case done_cases[] = {
 	CASE(a_done_posts_on_another_channel),
 	CASE(a_done_breaks_its_own_channel),
 	CASE(a_done_closes_its_own_channel),
-	CASE(a_done_closes_another_channel),
 	CASE(a_done_may_free_its_own_work),
 };
 

@@ -397,16 +397,6 @@ static void expect_closed(struct owner *owner, int told)
 	expect(w, owner->may_sleep);
 }
 
-static void a_channel_that_breaks_is_closed_by_its_own_broken(struct world *w)
-{
-	struct owner *owner = new_owner(w);
-
-	if (!owner)
-		return;
-	ibchan_channel_break(owner->ch, -EPIPE);
-	expect_closed(owner, 1);
-}
-
 static void what_a_channel_was_built_from_is_given_back_when_it_has_closed(struct world *w)
 {
 	struct owner *owner = new_owner(w);
@@ -748,7 +738,6 @@ static const struct test_case life_cases[] = {
 	CASE(the_last_reference_may_go_in_atomic_context),
 	CASE(posts_beside_a_close_end_or_are_refused),
 	CASE(a_close_ends_a_blocking_call_of_another_thread),
-	CASE(a_channel_that_breaks_is_closed_by_its_own_broken),
 	CASE(what_a_channel_was_built_from_is_given_back_when_it_has_closed),
 	CASE(a_close_with_interrupts_off_tells_when_it_is_done),
 	CASE(the_wait_for_channels_that_were_given_up_waits_for_all_of_them),

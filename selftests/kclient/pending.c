@@ -57,21 +57,6 @@ static int wait_for_pending(void *arg)
 	return ibchan_pending_wait(arg);
 }
 
-static void waiting_sleeps_until_the_work_has_ended(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_pending *pending = pendings(w, 1);
-	struct thread thread = { .world = w, .run = wait_for_pending, .arg = pending };
-
-	if (world_default_pair(w))
-		return;
-	expect_eq(w, receive_pending(pending, b, 0), 0);
-	if (thread_start(&thread))
-		return;
-	expect_eq(w, send_one(a), 0);
-	expect_eq(w, thread_join(&thread), 0);
-}
-
 static void a_bounded_wait_ends_and_leaves_the_work_in_flight(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
@@ -293,7 +278,6 @@ static void an_unsignaled_pending_work_ends_all_the_same(struct world *w)
 static const struct test_case pending_cases[] = {
 	CASE(a_pending_work_is_polled_until_it_has_ended),
 	CASE(spinning_ends_with_the_work),
-	CASE(waiting_sleeps_until_the_work_has_ended),
 	CASE(a_bounded_wait_ends_and_leaves_the_work_in_flight),
 	CASE(a_killed_wait_ends_and_leaves_the_work_in_flight),
 	CASE(dropping_blocks_until_the_work_has_ended),

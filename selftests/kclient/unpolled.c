@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Works with done(): contexts, batches, no allocation on the path. */
-#include <linux/interrupt.h>
 #include <linux/slab.h>
-#include <linux/string.h>
 
 #include "allocations.h"
 #include "job.h"
@@ -48,65 +46,6 @@ static void done_is_called_with_bottom_halves_off(struct world *w)
 	expect_eq(w, job_write(job, a, 64, &b->remote), 0);
 	if (job_ended(job))
 		expect(w, job->arg);
-}
-
-static void look_for_softirq(struct job *job)
-{
-	job->arg = (void *)(uintptr_t)(in_serving_softirq() && !in_hardirq());
-}
-
-/* The receive waits until a device says that it has completed; nobody looks before. */
-static void what_ends_later_is_told_from_a_softirq(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *job = world_jobs(w, 1);
-
-	if (world_default_pair(w))
-		return;
-	job->then = look_for_softirq;
-	expect_eq(w, job_receive(job, b, 0, 64), 0);
-	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 64), 1, NULL), 0);
-	if (job_ended(job))
-		expect(w, job->arg);
-}
-
-struct softirq_post {
-	struct tasklet_struct tasklet;
-	struct job *job;
-	struct side *side;
-	const struct ibchan_remote *remote;
-	int ret;
-	int ran;
-};
-
-static void post_in_tasklet(struct tasklet_struct *tasklet)
-{
-	struct softirq_post *post = container_of(tasklet, struct softirq_post, tasklet);
-
-	post->ret = job_write(post->job, post->side, 4096, post->remote);
-	WRITE_ONCE(post->ran, 1);
-	wake_up(&post->job->world->wait);
-}
-
-static void a_tasklet_can_post(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct softirq_post *post = world_alloc(w, sizeof(*post));
-
-	if (world_default_pair(w) || !side_share(b))
-		return;
-	*post = (struct softirq_post){
-		.job = world_jobs(w, 1), .side = a, .remote = &b->remote, .ret = 1,
-	};
-	fill_pattern(a->buf, 4096, 1);
-	tasklet_setup(&post->tasklet, post_in_tasklet);
-	tasklet_schedule(&post->tasklet);
-	expect_soon(w, READ_ONCE(post->ran));
-	tasklet_kill(&post->tasklet);
-	if (!expect_eq(w, post->ret, 0) || !job_ended(post->job))
-		return;
-	expect_eq(w, post->job->completion.error, 0);
-	expect(w, has_pattern(b->buf, 4096, 1));
 }
 
 static void posting_works_with_bottom_halves_off(struct world *w)
@@ -172,30 +111,6 @@ static void an_empty_batch_is_accepted_and_does_nothing(struct world *w)
 		return;
 	expect_eq(w, ibchan_post(w->side[0].ch, NULL, 0, &accepted, NULL), 0);
 	expect_eq(w, accepted, 0);
-}
-
-static void sends_and_receives_mix_in_one_batch(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct job *jobs = world_jobs(w, 4);
-	struct ibchan_wr wrs[4];
-	struct pair_init init;
-	u32 accepted;
-	int i;
-
-	pair_defaults(&init);
-	if (world_sides(w, &init) || side_connect(w, a->ch, a->ch))
-		return;
-	for (i = 0; i < 4; i++) {
-		wrs[i] = job_wr(&jobs[i], i % 2 ? IBCHAN_OP_SEND : IBCHAN_OP_RECV, a,
-				i * 1024, 1024);
-		fill_pattern(a->buf + i * 1024, 1024, i);
-	}
-	expect_eq(w, ibchan_post(a->ch, wrs, 4, &accepted, NULL), 0);
-	expect_eq(w, accepted, 4);
-	expect_soon(w, jobs_ended(jobs, 4) == 4);
-	expect(w, has_pattern(a->buf, 1024, 1));
-	expect(w, has_pattern(a->buf + 2048, 1024, 3));
 }
 
 static void a_work_without_done_needs_a_sink(struct world *w)
@@ -374,31 +289,12 @@ static void neither_post_nor_completion_allocates(struct world *w)
 	expect(w, tally.all >= EXCHANGES);
 }
 
-/* The refusing twin: the same watch does see the module allocate. */
-static void building_a_channel_is_seen_to_allocate(struct world *w)
-{
-	struct pair_init init;
-
-	pair_defaults(&init);
-	if (world_default_pair(w) || allocations_watch(w))
-		return;
-	allocations_begin();
-	side_close(&w->side[0]);
-	w->side[0].ch = side_build(&w->side[0], &init.params);
-	allocations_end(w);
-	allocations_unwatch(w);
-	expect(w, allocations_by("[ibchan]") > 0);
-}
-
 static const struct test_case unpolled_cases[] = {
 	CASE(done_tells_how_the_work_ended),
 	CASE(done_is_called_with_bottom_halves_off),
-	CASE(what_ends_later_is_told_from_a_softirq),
-	CASE(a_tasklet_can_post),
 	CASE(posting_works_with_bottom_halves_off),
 	CASE(a_batch_is_posted_in_one_call),
 	CASE(an_empty_batch_is_accepted_and_does_nothing),
-	CASE(sends_and_receives_mix_in_one_batch),
 	CASE(a_work_without_done_needs_a_sink),
 	CASE(a_work_that_is_in_flight_is_not_posted_again),
 	CASE(a_work_that_is_in_flight_is_not_posted_on_another_channel),
@@ -406,7 +302,6 @@ static const struct test_case unpolled_cases[] = {
 	CASE(a_work_whose_post_was_refused_may_be_posted),
 	CASE(a_work_of_the_callers_without_done_is_refused),
 	CASE(neither_post_nor_completion_allocates),
-	CASE(building_a_channel_is_seen_to_allocate),
 };
 
 SUITE(unpolled);

@@ -13,25 +13,6 @@ static int write_flagged(struct job *job, struct side *a, struct side *b, u8 fla
 	return job_post(job, a->ch, &wr, NULL);
 }
 
-static void an_unsignaled_work_ends_with_the_signaled_one_behind_it(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct job *jobs = world_jobs(w, 4);
-	int i;
-
-	if (world_default_pair(w) || !side_share(b))
-		return;
-	for (i = 0; i < 3; i++)
-		expect_eq(w, write_flagged(&jobs[i], a, b, IBCHAN_WR_UNSIGNALED), 0);
-	expect_eq(w, write_flagged(&jobs[3], a, b, 0), 0);
-	if (!job_ended(&jobs[3]))
-		return;
-	expect_eq(w, jobs_ended(jobs, 4), 4);
-	expect_eq(w, jobs_repeated(jobs, 4), 0);
-	for (i = 0; i < 4; i++)
-		expect_eq(w, jobs[i].completion.error, 0);
-}
-
 /* As fast as places come free; everything ends once, all of it with the last. */
 static int post_all(struct side *a, struct side *b, struct job *jobs, u32 num, u32 every)
 {
@@ -67,11 +48,6 @@ static void flood(struct world *w, u32 depth, u32 every)
 	expect_eq(w, jobs_repeated(jobs, num), 0);
 	expect_eq(w, channel_state(a->ch), IBCHAN_CHANNEL_CONNECTED);
 	expect_eq(w, channel_in_flight(a->ch), 0);
-}
-
-static void unsignaled_works_neither_overrun_nor_hang(struct world *w)
-{
-	flood(w, 16, 5);
 }
 
 static void signals_rarer_than_the_queue_is_deep_do_not_hang_it(struct world *w)
@@ -132,8 +108,6 @@ static void an_unsignaled_work_is_told_of_a_break_once(struct world *w)
 }
 
 static const struct test_case unsignaled_cases[] = {
-	CASE(an_unsignaled_work_ends_with_the_signaled_one_behind_it),
-	CASE(unsignaled_works_neither_overrun_nor_hang),
 	CASE(signals_rarer_than_the_queue_is_deep_do_not_hang_it),
 	CASE(unsignaled_works_go_on_in_a_queue_of_one),
 	CASE(by_wr_id_an_unsignaled_success_is_silent),
