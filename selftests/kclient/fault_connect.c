@@ -71,28 +71,3 @@ void an_answer_that_fails_at_any_step_breaks_both_sides_once(struct world *w)
 	fail_each_step(w, 1);
 }
 
-/* The listener and the device are as before. */
-void who_failed_to_connect_can_do_so_with_a_new_channel(struct world *w)
-{
-	struct ibchan_request *request;
-	struct meeting *m;
-	struct fault fault;
-
-	faults_off();
-	m = meeting_default(w);
-	if (!m || !expect_eq(w, meeting_ask(m, NULL, 0), 0))
-		return;
-	request = meeting_take(m);
-	if (!request)
-		return;
-	fault = fault_arm(IBCHAN_FAULT_QP_RTR, 1, FAULT_ERROR);
-	expect_eq(w, meeting_accept(m, request, NULL, 0), 0);
-	expect_ends(m, &m->asked, &m->asking);
-	expect(w, fault_fired(&fault));
-	side_close(m->asking.side);
-	side_close(m->asked.side);
-	meeting_close_listener(m);
-	m = meeting_default(w);
-	if (m && !meeting_connect(m))
-		fault_data_flows(w);
-}

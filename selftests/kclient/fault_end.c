@@ -6,8 +6,6 @@
  * Where a queue pair is ended by RESET instead of ERR (soft-RoCE of 6.12, see
  * kmod/trace/compat.h), no markers are posted: there the point that is passed is another.
  */
-#include <rdma/ibchan_scope.h>
-
 #include "faults.h"
 
 #define EACH	8	/* sends, and receives, in flight */
@@ -169,32 +167,6 @@ void a_deadline_ends_a_call_although_the_queue_pair_does_not_stop(struct world *
 	expect(w, stop_failed(&stop));
 	expect_eq(w, outcome.posted, 1);
 	expect_eq(w, outcome.completion.status, IBCHAN_STATUS_WR_FLUSH_ERR);
-	expect_eq(w, ibchan_mr_try_dereg(a->local), 0);
-}
-
-void a_deadline_ends_a_scope_although_the_queue_pair_does_not_stop(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct ibchan_pending *pending = world_alloc(w, 2 * sizeof(*pending));
-	struct ibchan_scope scope;
-	struct ibchan_wr wr;
-	struct stop stop;
-	ktime_t end;
-
-	if (fault_pair(w, NULL))
-		return;
-	stop = arm_stop();
-	end = latest_end();
-	ibchan_scoped_until(&scope, after_ms(20)) {
-		wr = ibchan_wr_receive(side_sge(a, 0, 64), 1);
-		expect_eq(w, ibchan_scope_post(&scope, &pending[0], a->ch, &wr, NULL), 0);
-		wr = ibchan_wr_receive(side_sge(a, 64, 64), 1);
-		expect_eq(w, ibchan_scope_post(&scope, &pending[1], a->ch, &wr, NULL), 0);
-	}
-	expect(w, ktime_before(ktime_get(), end));
-	expect(w, stop_failed(&stop));
-	expect_eq(w, scope.num_failed, 2);
-	expect_eq(w, ibchan_scope_error(&scope), -ECANCELED);
 	expect_eq(w, ibchan_mr_try_dereg(a->local), 0);
 }
 

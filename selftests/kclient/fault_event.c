@@ -219,11 +219,6 @@ void a_cq_error_breaks_the_channels_of_that_cq_and_no_others(struct world *w)
 	fault_data_flows(w);
 }
 
-static int nothing_in_flight(void *arg)
-{
-	return !channel_in_flight(arg);
-}
-
 /* Nothing is posted here, so nothing but the event tells. A flush that was first is explained. */
 void a_queue_pair_that_the_peer_has_ended_says_how(struct world *w)
 {
@@ -276,44 +271,6 @@ void what_is_posted_ends_where_only_an_event_tells_of_the_failure(struct world *
 	expect_flushed(w, jobs, 3);
 	expect_eq(w, channel_in_flight(a->ch), 0);
 	expect_eq(w, a->error, -EIO);
-}
-
-void a_cq_error_is_told_once(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct job *jobs = world_jobs(w, 2);
-	struct ibchan_channel_attr attr;
-
-	if (fault_pair(w, NULL))
-		return;
-	expect_eq(w, job_receive(&jobs[0], a, 0, 64), 0);
-	ibchan_fault_raise_cq_error(a->recv_cq);
-	expect_soon(w, atomic_read(&a->broken));
-	expect_flushed(w, jobs, 1);
-	ibchan_fault_raise_cq_error(a->recv_cq);
-	ibchan_channel_break(a->ch, -EPIPE);
-	expect(w, fault_poll_until(nothing_in_flight, a->ch));
-	ibchan_channel_query(a->ch, &attr);
-	expect_eq(w, attr.error, EIO);
-	side_close(a);
-	expect_eq(w, atomic_read(&a->broken), 1);
-	expect_eq(w, a->error, -EIO);
-}
-
-void a_cq_error_may_come_with_interrupts_off(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct job *job = world_jobs(w, 1);
-	unsigned long flags;
-
-	if (fault_pair(w, NULL))
-		return;
-	expect_eq(w, job_receive(job, a, 0, 64), 0);
-	local_irq_save(flags);
-	ibchan_fault_raise_cq_error(a->recv_cq);
-	local_irq_restore(flags);
-	expect_soon(w, atomic_read(&a->broken) == 1);
-	expect_flushed(w, job, 1);
 }
 
 void a_cq_may_go_right_after_its_error(struct world *w)
@@ -401,34 +358,6 @@ void a_fatal_event_breaks_the_channels_of_that_device_and_no_others(struct world
 	expect_eq(w, channel_state(b->ch), IBCHAN_CHANNEL_CONNECTED);
 }
 
-void a_fatal_event_ends_every_kind_of_wait(struct world *w)
-{
-	struct waiter *waiters;
-
-	if (fault_pair(w, NULL))
-		return;
-	waiters = start_waiters(w);
-	ibchan_fault_raise_fatal(w->side[0].dev);
-	expect_waiters_end(w, waiters);
-	expect_eq(w, w->side[0].error, -EIO);
-}
-
-/* Both kinds: one that the domain's own key serves, and one that was registered. */
-void regions_can_be_given_back_after_a_fatal_event(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct job *job = world_jobs(w, 1);
-
-	if (fault_pair(w, NULL) || !side_share(a))
-		return;
-	expect_eq(w, job_receive(job, a, 0, 64), 0);
-	ibchan_fault_raise_fatal(a->dev);
-	expect_soon(w, atomic_read(&a->broken));
-	expect_flushed(w, job, 1);
-	expect_eq(w, ibchan_mr_try_dereg(a->local), 0);
-	expect_eq(w, ibchan_mr_try_dereg(a->shared), 0);
-}
-
 void a_device_that_lives_on_after_a_fatal_event_can_be_used(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
@@ -449,20 +378,3 @@ void a_device_that_lives_on_after_a_fatal_event_can_be_used(struct world *w)
 
 /* --- a work fails --- */
 
-/* The queue pair would end by itself then; breaking the channel stands for that. */
-void a_failed_completion_ends_every_kind_of_wait(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct waiter *waiters;
-
-	if (fault_pair(w, NULL) || !side_share(b))
-		return;
-	waiters = start_waiters(w);
-	fault_arm(IBCHAN_FAULT_COMPLETION, 1, IBCHAN_STATUS_RETRY_EXC_ERR);
-	expect_eq(w, ibchan_channel_write(a->ch, side_sge(a, 4096, 64), 1, &b->remote, NULL),
-		  -ETIMEDOUT);
-	expect_soon(w, atomic_read(&a->broken) == 1);
-	ibchan_channel_break(a->ch, -EPIPE);
-	expect_waiters_end(w, waiters);
-	expect_eq(w, a->error, -ETIMEDOUT);
-}

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Posts of which the device takes a part, or nothing. */
-#include <rdma/ibchan_scope.h>
-
 #include "faults.h"
 
 #define BATCH		16
@@ -10,7 +8,7 @@
 /**
  * struct batch - what is posted, and how the device fails it
  * @w: the world
- * @jobs: BATCH for the batch, BATCH for the peer
+ * @jobs: BATCH for the batch, BATCH for the peer's sends
  * @wrs: the batch
  * @opcode: of all of them
  * @flags: of all of them
@@ -59,19 +57,15 @@ static void reset_batch(struct batch *batch)
 	fill_batch(batch);
 }
 
-/* Sends need receives before, receives need sends behind; a write needs nothing. */
-static void post_counterparts(struct batch *batch, u8 of_opcode)
+/* What receives wait for; a write needs nothing. */
+static void send_to_batch(struct batch *batch)
 {
-	struct side *b = &batch->w->side[1];
 	struct job *jobs = batch->jobs + BATCH;
 	u32 i;
 
-	if (batch->opcode != of_opcode)
-		return;
-	for (i = 0; i < BATCH; i++)
-		expect_eq(batch->w, of_opcode == IBCHAN_OP_SEND ?
-			  job_receive(&jobs[i], b, i * WORK_BYTES, WORK_BYTES) :
-			  job_send(&jobs[i], b, i * WORK_BYTES, WORK_BYTES), 0);
+	for (i = 0; batch->opcode == IBCHAN_OP_RECV && i < BATCH; i++)
+		expect_eq(batch->w, job_send(&jobs[i], &batch->w->side[1], i * WORK_BYTES,
+					     WORK_BYTES), 0);
 }
 
 static struct fault arm_post(u8 opcode, u32 nth)
@@ -163,10 +157,9 @@ static void run_batch(struct batch *batch)
 	u32 before = batch->w->failures;
 
 	reset_batch(batch);
-	post_counterparts(batch, IBCHAN_OP_SEND);
 	post_and_fail(batch);
 	post_the_rest(batch);
-	post_counterparts(batch, IBCHAN_OP_RECV);
+	send_to_batch(batch);
 	expect_all_ended_once(batch);
 	if (batch->w->failures > before)
 		pr_info("# opcode %u, flags %#x, %s, %u of %u taken\n", batch->opcode,
@@ -209,16 +202,6 @@ static void run_batches(struct world *w, u8 opcode, const u8 *flags, u32 num_fla
 	}
 }
 
-static const u8 outgoing_flags[] = {
-	0, IBCHAN_WR_EXCLUSIVE, IBCHAN_WR_UNSIGNALED,
-	IBCHAN_WR_EXCLUSIVE | IBCHAN_WR_UNSIGNALED,
-};
-
-void sends_that_the_device_does_not_take_never_were(struct world *w)
-{
-	run_batches(w, IBCHAN_OP_SEND, outgoing_flags, ARRAY_SIZE(outgoing_flags));
-}
-
 void receives_that_the_device_does_not_take_never_were(struct world *w)
 {
 	static const u8 flags[] = { 0, IBCHAN_WR_EXCLUSIVE };
@@ -228,7 +211,12 @@ void receives_that_the_device_does_not_take_never_were(struct world *w)
 
 void writes_that_the_device_does_not_take_never_were(struct world *w)
 {
-	run_batches(w, IBCHAN_OP_WRITE, outgoing_flags, ARRAY_SIZE(outgoing_flags));
+	static const u8 flags[] = {
+		0, IBCHAN_WR_EXCLUSIVE, IBCHAN_WR_UNSIGNALED,
+		IBCHAN_WR_EXCLUSIVE | IBCHAN_WR_UNSIGNALED,
+	};
+
+	run_batches(w, IBCHAN_OP_WRITE, flags, ARRAY_SIZE(flags));
 }
 
 void a_batch_of_two_chains_can_fail_in_the_second(struct world *w)
@@ -288,70 +276,3 @@ void a_mixed_batch_ends_at_the_queue_that_fails(struct world *w)
 	expect_eq(w, channel_in_flight(a->ch), 0);
 }
 
-void a_blocking_call_that_is_not_posted_says_so(struct world *w)
-{
-	struct side *a = &w->side[0];
-	struct ibchan_outcome outcome;
-
-	if (fault_pair(w, NULL))
-		return;
-	arm_post(IBCHAN_OP_RECV, 1);
-	expect_eq(w, ibchan_channel_receive(a->ch, side_sge(a, 0, 64), 1, &outcome),
-		  FAULT_ERROR);
-	expect_eq(w, outcome.posted, 0);
-	expect_post_failed(w, &outcome.reason, 0);
-	arm_post(IBCHAN_OP_SEND, 1);
-	expect_eq(w, ibchan_channel_send(a->ch, side_sge(a, 0, 64), 1, &outcome), FAULT_ERROR);
-	expect_eq(w, outcome.posted, 0);
-	expect_post_failed(w, &outcome.reason, 0);
-	expect_eq(w, channel_in_flight(a->ch), 0);
-	fault_data_flows(w);
-}
-
-void a_pending_work_that_is_not_posted_can_be_posted_again(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_pending *pending = world_alloc(w, sizeof(*pending));
-	struct ibchan_reason reason = {};
-	struct ibchan_wr wr;
-
-	if (fault_pair(w, NULL) || !side_share(b))
-		return;
-	wr = ibchan_wr_write(side_sge(a, 0, 64), 1, &b->remote);
-	wr.flags = IBCHAN_WR_EXCLUSIVE;
-	arm_post(IBCHAN_OP_WRITE, 1);
-	expect_eq(w, ibchan_pending_post(pending, a->ch, &wr, &reason), FAULT_ERROR);
-	expect_post_failed(w, &reason, 0);
-	expect_eq(w, ibchan_pending_result(pending), -EINVAL);
-	ibchan_pending_drop(pending);
-	expect_eq(w, ibchan_pending_post(pending, a->ch, &wr, &reason), 0);
-	expect_eq(w, ibchan_pending_wait(pending), 0);
-}
-
-void a_scope_does_not_wait_for_what_was_not_posted(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_pending *pending = world_alloc(w, 3 * sizeof(*pending));
-	struct ibchan_scope scope;
-	struct ibchan_wr wr;
-	int ret = 0;
-	int i;
-
-	if (fault_pair(w, NULL) || !side_share(b))
-		return;
-	wr = ibchan_wr_write(side_sge(a, 0, 64), 1, &b->remote);
-	arm_post(IBCHAN_OP_WRITE, 2);
-	ibchan_scoped(&scope) {
-		for (i = 0; i < 3 && !ret; i++)
-			ret = ibchan_scope_post(&scope, &pending[i], a->ch, &wr, NULL);
-		if (ret)
-			ibchan_scope_fail(&scope, ret);
-	}
-	expect_eq(w, ret, FAULT_ERROR);
-	expect_eq(w, ibchan_scope_error(&scope), FAULT_ERROR);
-	expect_eq(w, scope.auto_polled, 1);
-	expect_eq(w, scope.num_failed, 0);
-	expect_eq(w, ibchan_pending_result(&pending[0]), 0);
-	expect_eq(w, ibchan_pending_result(&pending[1]), -EINVAL);
-	expect_eq(w, ibchan_pending_result(&pending[2]), -EINVAL);
-}

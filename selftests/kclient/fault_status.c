@@ -6,8 +6,6 @@
  * nowhere else. The queue pair itself goes on, as none does whose completion has
  * failed; breaking the channel stands for that.
  */
-#include <rdma/ibchan_scope.h>
-
 #include "faults.h"
 
 struct status_row {
@@ -75,7 +73,7 @@ static int reap_until_ended(struct side *side, const struct job *jobs, u32 num)
 
 static void post_batch(struct trial *trial)
 {
-	struct side *a = &trial->w->side[0], *b = &trial->w->side[1];
+	struct side *a = &trial->w->side[0];
 	struct ibchan_wr wrs[BATCH];
 	u32 accepted;
 	u32 i;
@@ -83,13 +81,8 @@ static void post_batch(struct trial *trial)
 	for (i = 0; i < BATCH; i++) {
 		wrs[i] = job_wr(&trial->jobs[i], trial->opcode, a, i * 64, 64);
 		wrs[i].wr_id = i;
-		if (trial->opcode != IBCHAN_OP_RECV && i < SUBJECT)
+		if (trial->opcode == IBCHAN_OP_SEND && i < SUBJECT)
 			wrs[i].flags = IBCHAN_WR_UNSIGNALED;
-		if (trial->opcode != IBCHAN_OP_WRITE && trial->opcode != IBCHAN_OP_READ)
-			continue;
-		wrs[i].remote_addr = b->remote.addr;
-		wrs[i].rkey = b->remote.rkey;
-		wrs[i].remote_length = b->remote.length;
 	}
 	expect_eq(trial->w, ibchan_post(a->ch, wrs, BATCH, &accepted, NULL), 0);
 }
@@ -113,8 +106,8 @@ static void post_others(struct trial *trial)
 }
 
 /*
- * Sends, writes and reads: the subject's is the first completion. Receives: the
- * third, and all have come when the sends have ended.
+ * Sends: the subject's is the first completion. Receives: the third, and all have come when the
+ * sends have ended.
  */
 static void have_it_fail(struct trial *trial)
 {
@@ -201,7 +194,7 @@ static void run_trial(struct trial *trial)
 
 	pair_defaults(&init);
 	init.cq_flags = IBCHAN_CQ_POLLED;
-	if (fault_fresh_pair(w, &init) || !side_share(&w->side[1]))
+	if (fault_fresh_pair(w, &init))
 		return;
 	trial->jobs = world_jobs(w, NUM_JOBS);
 	if (!trial->jobs)
@@ -234,31 +227,6 @@ void a_receive_that_fails_tells_its_status(struct world *w)
 	try_each_status(w, IBCHAN_OP_RECV);
 }
 
-/* They end as sends do: a flush, which has no say, one in the middle of the table, and its last. */
-static void try_some_statuses(struct world *w, u8 opcode)
-{
-	static const u8 some[] = {
-		IBCHAN_STATUS_WR_FLUSH_ERR, IBCHAN_STATUS_REM_ACCESS_ERR, IBCHAN_STATUS_GENERAL_ERR,
-	};
-	struct trial trial = { .w = w, .opcode = opcode };
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(some); i++) {
-		trial.row = &status_rows[some[i]];
-		run_trial(&trial);
-	}
-}
-
-void a_write_that_fails_tells_its_status(struct world *w)
-{
-	try_some_statuses(w, IBCHAN_OP_WRITE);
-}
-
-void a_read_that_fails_tells_its_status(struct world *w)
-{
-	try_some_statuses(w, IBCHAN_OP_READ);
-}
-
 /* Its success would have gone unsaid. In a queue for one work each is signaled. */
 void an_unsignaled_work_by_wr_id_that_fails_is_told(struct world *w)
 {
@@ -287,86 +255,6 @@ void an_unsignaled_work_by_wr_id_that_fails_is_told(struct world *w)
 	expect_eq(w, a->log[0].error, EREMOTEIO);
 	expect_eq(w, atomic_read(&a->logged), 1);
 	expect_eq(w, atomic_read(&a->reserved), 0);
-}
-
-void a_blocking_call_returns_the_status_of_its_work(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_outcome outcome;
-	const struct status_row *row;
-	struct pair_init init;
-	struct ibchan_sge *sge;
-
-	pair_defaults(&init);
-	if (fault_pair(w, &init) || !side_share(b))
-		return;
-	sge = side_sge(a, 0, 64);
-	for (row = status_rows + 1; row < status_rows + ARRAY_SIZE(status_rows); row++) {
-		if (fault_fresh_channels(w, &init.params))
-			return;
-		fault_arm(IBCHAN_FAULT_COMPLETION, 1, row->status);
-		expect_eq(w, ibchan_channel_write(a->ch, sge, 1, &b->remote, &outcome),
-			  -(int)row->error);
-		expect_eq(w, outcome.posted, 1);
-		expect_eq(w, outcome.completion.status, row->status);
-		expect_eq(w, outcome.completion.error, row->error);
-	}
-}
-
-static int pending_has_ended(const struct ibchan_pending *pending)
-{
-	return ibchan_pending_result(pending) != -EINPROGRESS;
-}
-
-/* Nobody looks at them: two fail, of which the first is the scope's error. */
-void a_scope_lists_each_work_that_failed(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_pending *pending = world_alloc(w, 3 * sizeof(*pending));
-	struct ibchan_scope scope;
-	struct ibchan_wr wr;
-	struct fault fault;
-
-	if (fault_pair(w, NULL) || !side_share(b))
-		return;
-	fault = fault_arm(IBCHAN_FAULT_COMPLETION, 2, IBCHAN_STATUS_REM_ABORT_ERR);
-	ibchan_scoped(&scope) {
-		wr = ibchan_wr_receive(side_sge(a, 4096, 64), 1);
-		expect_eq(w, ibchan_scope_post(&scope, &pending[2], a->ch, &wr, NULL), 0);
-		wr = ibchan_wr_write(side_sge(a, 0, 64), 1, &b->remote);
-		expect_eq(w, ibchan_scope_post(&scope, &pending[0], a->ch, &wr, NULL), 0);
-		expect_soon(w, pending_has_ended(&pending[0]));
-		expect_eq(w, ibchan_scope_post(&scope, &pending[1], a->ch, &wr, NULL), 0);
-		expect_soon(w, atomic_read(&a->broken) == 1);
-		ibchan_channel_break(a->ch, -EPIPE);
-	}
-	expect(w, fault_fired(&fault));
-	expect_eq(w, scope.auto_polled, 3);
-	expect_eq(w, scope.num_failed, 2);
-	expect(w, scope.failed == &pending[2]);
-	expect(w, scope.failed && scope.failed->next_failed == &pending[1]);
-	expect_eq(w, pending[2].completion.status, IBCHAN_STATUS_WR_FLUSH_ERR);
-	expect_eq(w, pending[1].completion.status, IBCHAN_STATUS_REM_ABORT_ERR);
-	expect_eq(w, ibchan_scope_error(&scope), -ECANCELED);
-}
-
-void a_pending_work_keeps_the_status_it_ended_with(struct world *w)
-{
-	struct side *a = &w->side[0], *b = &w->side[1];
-	struct ibchan_pending *pending = world_alloc(w, sizeof(*pending));
-	struct ibchan_wr wr;
-
-	if (fault_pair(w, NULL) || !side_share(b))
-		return;
-	wr = ibchan_wr_read(side_sge(a, 0, 64), 1, &b->remote);
-	fault_arm(IBCHAN_FAULT_COMPLETION, 1, IBCHAN_STATUS_REM_OP_ERR);
-	expect_eq(w, ibchan_pending_post(pending, a->ch, &wr, NULL), 0);
-	expect_eq(w, ibchan_pending_spin(pending), -EREMOTEIO);
-	expect_eq(w, ibchan_pending_poll(pending), -EREMOTEIO);
-	expect_eq(w, ibchan_pending_wait(pending), -EREMOTEIO);
-	expect_eq(w, pending->completion.status, IBCHAN_STATUS_REM_OP_ERR);
-	side_close(a);
-	expect_eq(w, ibchan_pending_result(pending), -EREMOTEIO);
 }
 
 /* The device has flushed and never said why. */
