@@ -114,16 +114,6 @@ static size_t first_size(unsigned int i)
 	return i < ARRAY_SIZE(first) ? first[i].size : examples[i].size;
 }
 
-TEST_F(every_command, works_with_its_exact_size)
-{
-	unsigned int i;
-
-	for_each_example(i, &self->bench.objects) {
-		ASSERT_EQ(0, example_run(&examples[i], &self->bench.objects))
-			TH_LOG("%s", examples[i].name);
-	}
-}
-
 TEST_F(every_command, refuses_a_size_below_its_first_version)
 {
 	unsigned int i, size;

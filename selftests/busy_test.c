@@ -147,26 +147,6 @@ TEST_F(busy, a_range_that_is_read_may_not_be_written)
 	EXPECT_EQ(1, recvs_in_flight(a));
 }
 
-TEST_F(busy, a_range_that_is_written_may_not_be_read)
-{
-	struct side *a = self->a;
-
-	ASSERT_EQ(0, post_into(a, 1, 1000, 100));
-	EXPECT_EQ(0, collides(a, from(a, 2, 1000, 100), 0, held_by(1, 1000, 100)));
-	EXPECT_EQ(0, post_from(a, 3, 2000, 100));
-	EXPECT_EQ(1, sends_in_flight(a));
-}
-
-TEST_F(busy, a_range_that_is_written_may_not_be_written_again)
-{
-	struct side *a = self->a;
-
-	ASSERT_EQ(0, post_into(a, 1, 1000, 100));
-	EXPECT_EQ(0, collides(a, into(a, 2, 1000, 100), 0, held_by(1, 1000, 100)));
-	EXPECT_EQ(0, post_into(a, 3, 2000, 100));
-	EXPECT_EQ(2, recvs_in_flight(a));
-}
-
 TEST_F(busy, a_read_of_the_peers_memory_writes_and_a_write_reads)
 {
 	struct side *a = self->a;

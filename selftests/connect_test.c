@@ -204,17 +204,6 @@ TEST_F(channel, refuses_a_wrong_combination_of_access)
 	EXPECT_EQ(0, try_build(&self->side, &cmd));
 }
 
-TEST_F(channel, refuses_an_mtu_that_its_port_cannot)
-{
-	struct ibchan_cmd_channel_build cmd = build_request(&self->side);
-
-	cmd.params.mtu = 4096;
-	EXPECT_EQ(-EINVAL, try_build(&self->side, &cmd));
-	EXPECT_EQ(IBCHAN_REASON_MTU_ABOVE_PORT, cmd.reason.code);
-	EXPECT_EQ(4096, cmd.reason.value[0]);
-	EXPECT_EQ(1024, cmd.reason.value[1]);
-}
-
 TEST_F(channel, refuses_an_entry_without_an_address)
 {
 	struct ibchan_cmd_port_query port = about_port_of(DEVICE_A);
@@ -527,43 +516,6 @@ TEST_F(channel, goes_from_prepared_to_connected_to_broken)
 	EXPECT_EQ(-ENOENT, side_state(&self->side));
 }
 
-TEST_F(channel, can_be_broken_before_it_has_a_peer)
-{
-	ASSERT_EQ(0, channel_break(self->side.fd, self->side.channel));
-	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, side_state(&self->side));
-	EXPECT_EQ(-ESHUTDOWN, side_handshake(&self->side, &self->side.endpoint));
-	EXPECT_EQ(-ESHUTDOWN, post_one(&self->side, work(&self->side, IBCHAN_OP_RECV, 1, 0, 1)));
-}
-
-#define SERVED	4
-#define SENDS	12
-
-/* More sends than receives, so that some wait when the end comes. */
-static int fill_queues(struct side *side)
-{
-	unsigned int i;
-	int rc;
-
-	rc = post_receives(side, 0, SERVED, 64);
-	for (i = 0; i < SENDS && !rc; i++)
-		rc = post_one(side, work(side, IBCHAN_OP_SEND, 100 + i, 4096, 64));
-	return rc;
-}
-
-/* All of them complete, each once; how depends on when the end came. */
-static int all_complete(struct side *side)
-{
-	unsigned int i;
-	int status;
-
-	for (i = 0; i < SERVED + SENDS; i++) {
-		status = status_of(side, i < SERVED ? i : 100 + i - SERVED);
-		if (status < 0)
-			return status;
-	}
-	return ring_surplus(side->ring) ? -EBADMSG : 0;
-}
-
 TEST_F(channel, that_is_broken_flushes_its_works_and_takes_no_more)
 {
 	struct ibchan_submit_wr wr = work(&self->side, IBCHAN_OP_RECV, 50, 0, 1);
@@ -585,27 +537,6 @@ TEST_F(channel, that_is_broken_flushes_its_works_and_takes_no_more)
 		EXPECT_EQ(side->channel, cqe.channel);
 	}
 	EXPECT_EQ(0, ring_surplus(side->ring));
-}
-
-TEST_F(channel, that_is_broken_under_traffic_completes_every_work_once)
-{
-	struct side *side = &self->side;
-
-	ASSERT_EQ(0, side_handshake(side, &side->endpoint));
-	ASSERT_EQ(0, fill_queues(side));
-	ASSERT_EQ(0, channel_break(side->fd, side->channel));
-	EXPECT_EQ(0, all_complete(side));
-}
-
-TEST_F(channel, that_is_destroyed_under_traffic_completes_every_work_once)
-{
-	struct side *side = &self->side;
-
-	ASSERT_EQ(0, side_handshake(side, &side->endpoint));
-	ASSERT_EQ(0, fill_queues(side));
-	ASSERT_EQ(0, destroy(side->fd, side->channel));
-	EXPECT_EQ(0, all_complete(side));
-	EXPECT_EQ(-ENOENT, side_state(side));
 }
 
 /* The error that its peer's absence makes breaks a channel by itself. */
@@ -631,20 +562,6 @@ TEST_F(channel, whose_peer_is_gone_breaks_with_a_time_out)
 	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, query.out_state);
 	EXPECT_EQ(ETIMEDOUT, query.out_error);
 	EXPECT_EQ(IBCHAN_STATUS_RETRY_EXC_ERR, query.out_status);
-	pair_close(&pair);
-}
-
-TEST_F(channel, whose_peer_never_receives_gives_up_after_its_retries)
-{
-	struct side_options options = self->options;
-	struct pair pair;
-
-	options.params.rnr_retries = 2;
-	options.params.min_rnr_timer = 1;
-	ASSERT_EQ(0, pair_open(&pair, PAIR_TWO_DEVICES, &options));
-	ASSERT_EQ(0, post_one(pair.a, work(pair.a, IBCHAN_OP_SEND, 1, 0, 64)));
-	EXPECT_EQ(IBCHAN_STATUS_RNR_RETRY_EXC_ERR, status_of(pair.a, 1));
-	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, side_state(pair.a));
 	pair_close(&pair);
 }
 

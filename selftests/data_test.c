@@ -388,28 +388,6 @@ TEST_F(pair, receives_complete_in_the_order_of_their_posting)
 		ASSERT_EQ(RECV_ID + next++, cqes[i].wr_id);
 }
 
-TEST_F(pair, both_directions_work_at_once)
-{
-	struct side *a = self->pair.a, *b = self->pair.b;
-	unsigned int i;
-
-	for (i = 0; i < 32; i++) {
-		__u64 target = HALF + 400 * i;
-
-		ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_RECV, RECV_ID + i, target, 200)));
-		ASSERT_EQ(0, post_one(b, work(b, IBCHAN_OP_RECV, 2 * RECV_ID + i, target + 200,
-					      200)));
-		ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, SEND_ID + i, 0, 200)));
-		ASSERT_EQ(0, post_one(b, work(b, IBCHAN_OP_SEND, 2 * SEND_ID + i, 0, 200)));
-	}
-	for (i = 0; i < 32; i++) {
-		ASSERT_EQ(0, succeed(a, RECV_ID + i, NULL));
-		ASSERT_EQ(0, succeed(b, 2 * RECV_ID + i, NULL));
-		ASSERT_EQ(0, succeed(a, SEND_ID + i, NULL));
-		ASSERT_EQ(0, succeed(b, 2 * SEND_ID + i, NULL));
-	}
-}
-
 /* A looped channel is the one that refuses and breaks: that may come before the answer. */
 static int refused_by_peer(const struct pair *pair, __u64 wr_id)
 {

@@ -257,31 +257,4 @@ TEST_F(random, works_are_refused_or_complete)
 	EXPECT_LT(0, tally.accepted);
 }
 
-TEST_F(random, submit_structs_over_a_good_batch_do_no_harm)
-{
-	unsigned int i, rounds = slow() ? 200 : 1000;
-	struct side_options options = side_defaults();
-	struct ibchan_submit_wr wrs[WORKS];
-	struct side side;
-
-	ASSERT_EQ(0, side_open(&side, &options));
-	ASSERT_EQ(0, side_handshake(&side, &side.endpoint));
-	for (i = 0; i < WORKS; i++)
-		wrs[i] = work_empty(&side, i % 2 ? IBCHAN_OP_SEND : IBCHAN_OP_RECV, i);
-	for (i = 0; i < rounds; i++) {
-		struct ibchan_cmd_submit cmd = submission(wrs, WORKS);
-		int rc;
-
-		cmd.cq = side.ring->cq;
-		spoil(&self->dice, &cmd, sizeof(cmd));
-		bound_the_wait(&self->dice, &cmd.timeout_ns);
-		rc = cmd_raw(side.fd, IBCHAN_CMD_SUBMIT, &cmd);
-		ASSERT_TRUE(is_documented(rc))
-			TH_LOG("round %u: %d", i, rc);
-		ring_surplus(side.ring);
-		side.ring->stashed = 0;
-	}
-	side_close(&side);
-}
-
 TEST_HARNESS_MAIN

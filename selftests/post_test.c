@@ -320,26 +320,6 @@ TEST_F(post, an_element_may_end_where_its_region_ends)
 	EXPECT_EQ(0, succeed(b, 2, NULL));
 }
 
-TEST_F(post, a_refusal_names_the_element)
-{
-	struct ibchan_submit_sge sges[3] = {
-		{ 0, 8, self->a->mr }, { 8, 8, self->a->mr }, { 0, 8, self->a->mr },
-	};
-	struct ibchan_submit_wr wr = message(self->a, 1);
-	struct answer answer;
-
-	work_elements(&wr, sges, 3);
-	sges[2].offset = self->a->length;
-	answer = ask_one(self->a, &wr);
-	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_OUT_OF_BOUNDS));
-	EXPECT_EQ(2, answer.cmd.reason.element);
-	sges[1].mr = 0x7fffffff;
-	answer = ask_one(self->a, &wr);
-	EXPECT_EQ(0, is_refusal(&answer, ENOENT, IBCHAN_REASON_MR_HANDLE));
-	EXPECT_EQ(1, answer.cmd.reason.element);
-	EXPECT_EQ(0, has_values(&answer, 0x7fffffff, 0, 0));
-}
-
 TEST_F(post, a_work_needs_handles_of_the_right_kind)
 {
 	const __u32 wrong[] = { 0, 0x7fffffff, self->a->pd, self->a->device };
@@ -359,69 +339,6 @@ TEST_F(post, a_work_needs_handles_of_the_right_kind)
 		EXPECT_EQ(0, is_refusal(&answer, ENOENT, IBCHAN_REASON_MR_HANDLE));
 		EXPECT_EQ(0, has_values(&answer, wrong[i], 0, 0));
 	}
-}
-
-TEST_F(post, a_stale_region_or_channel_is_refused)
-{
-	struct side_options options = small_queues();
-	struct ibchan_submit_wr wr;
-	struct side other;
-
-	ASSERT_EQ(0, side_share(&other, self->a, &options));
-	wr = message(self->a, 1);
-	wr.sge.mr = other.mr;
-	ASSERT_EQ(0, destroy(other.fd, other.mr));
-	EXPECT_EQ(0, refused(self->a, &wr, ENOENT, IBCHAN_REASON_MR_HANDLE));
-	wr = message(self->a, 1);
-	wr.channel = other.channel;
-	ASSERT_EQ(0, destroy(other.fd, other.channel));
-	EXPECT_EQ(0, refused(self->a, &wr, ENOENT, IBCHAN_REASON_CHANNEL_HANDLE));
-	side_close(&other);
-}
-
-TEST_F(post, a_region_without_local_write_can_only_be_read)
-{
-	struct side_options options = small_queues();
-	struct ibchan_submit_wr recv, read, send;
-	struct answer answer;
-	struct side other;
-
-	options.mr_access = 0;
-	ASSERT_EQ(0, side_share(&other, self->a, &options));
-	recv = receive(self->a, 1);
-	recv.sge.mr = other.mr;
-	answer = ask_one(self->a, &recv);
-	EXPECT_EQ(0, is_refusal(&answer, EACCES, IBCHAN_REASON_MR_ACCESS));
-	EXPECT_EQ(0, has_values(&answer, IBCHAN_ACCESS_LOCAL_WRITE, 0, 0));
-	read = work(self->a, IBCHAN_OP_READ, 2, 0, 64);
-	read.sge.mr = other.mr;
-	work_at(&read, self->b, 0);
-	EXPECT_EQ(0, refused(self->a, &read, EACCES, IBCHAN_REASON_MR_ACCESS));
-
-	send = message(self->a, 3);
-	send.sge.mr = other.mr;
-	ASSERT_EQ(0, post_one(self->b, receive(self->b, 4)));
-	ASSERT_EQ(0, post_one(self->a, send));
-	EXPECT_EQ(0, succeed(self->a, 3, NULL));
-	EXPECT_EQ(0, succeed(self->b, 4, NULL));
-	side_close(&other);
-}
-
-TEST_F(post, a_region_of_another_pd_is_refused)
-{
-	struct side_options options = small_queues();
-	struct side other = *self->a;
-	struct ibchan_submit_wr wr;
-
-	ASSERT_EQ(0, pd_alloc(other.fd, other.device, &other.pd));
-	ASSERT_EQ(0, side_memory(&other, &options));
-	wr = message(self->a, 1);
-	wr.sge.mr = other.mr;
-	EXPECT_EQ(0, refused(self->a, &wr, EXDEV, IBCHAN_REASON_OTHER_PD));
-	wr = receive(self->a, 1);
-	wr.sge.mr = other.mr;
-	EXPECT_EQ(0, refused(self->a, &wr, EXDEV, IBCHAN_REASON_OTHER_PD));
-	munmap(other.memory, other.length);
 }
 
 TEST_F(post, more_elements_than_agreed_are_refused)
@@ -462,44 +379,6 @@ TEST_F(post, a_pointer_to_elements_that_does_not_work_is_refused)
 	EXPECT_EQ(0, has_values(&answer, 8, 0, 0));
 	work_elements(&wr, (void *)0xffff888000000000UL, 2);
 	EXPECT_EQ(0, refused(self->a, &wr, EFAULT, IBCHAN_REASON_ELEMENT_POINTER));
-}
-
-TEST_F(post, an_unknown_operation_or_flag_is_refused)
-{
-	struct ibchan_submit_wr wr = message(self->a, 1);
-	struct answer answer;
-	unsigned int value;
-
-	for (value = IBCHAN_OP_FETCH_ADD + 1; value < 256; value++) {
-		wr.opcode = value;
-		answer = ask_one(self->a, &wr);
-		EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_OPCODE));
-		EXPECT_EQ(0, has_values(&answer, value, 0, 0));
-	}
-	wr = message(self->a, 1);
-	for (value = 1; value < 256; value *= 2) {
-		if (value & IBCHAN_WR_FLAGS)
-			continue;
-		wr.flags = value;
-		answer = ask_one(self->a, &wr);
-		EXPECT_EQ(0, is_refusal(&answer, EOPNOTSUPP, IBCHAN_REASON_WR_FLAGS));
-		EXPECT_EQ(0, has_values(&answer, value, IBCHAN_WR_FLAGS, 0));
-	}
-}
-
-TEST_F(post, an_immediate_with_a_receive_or_a_read_is_refused)
-{
-	struct ibchan_submit_wr wr = receive(self->a, 1);
-	struct answer answer;
-
-	work_imm(&wr, 1);
-	answer = ask_one(self->a, &wr);
-	EXPECT_EQ(0, is_refusal(&answer, EINVAL, IBCHAN_REASON_WR_FLAGS));
-	EXPECT_EQ(0, has_values(&answer, IBCHAN_WR_IMM, IBCHAN_WR_UNCHECKED, 0));
-	wr = work(self->a, IBCHAN_OP_READ, 1, 0, 8);
-	work_at(&wr, self->b, 0);
-	work_imm(&wr, 1);
-	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_WR_FLAGS));
 }
 
 TEST_F(post, a_member_without_a_meaning_must_be_zero)

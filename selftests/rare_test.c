@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "answer.h"
@@ -158,15 +157,6 @@ TEST_F(rare, a_receive_takes_none_of_the_flags_of_a_send)
 		wr.flags = flags[i];
 		EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_WR_FLAGS));
 	}
-}
-
-TEST_F(rare, a_write_without_an_immediate_wakes_nobody)
-{
-	struct ibchan_submit_wr wr = work(self->a, IBCHAN_OP_WRITE, 1, 0, 16);
-
-	work_at(&wr, self->b, 0);
-	wr.flags = IBCHAN_WR_SOLICITED;
-	EXPECT_EQ(0, refused(self->a, &wr, EINVAL, IBCHAN_REASON_WR_FLAGS));
 }
 
 /* --- inline --- */
@@ -440,19 +430,5 @@ TEST_F(solicited, all_works_of_a_channel_that_the_device_ends_come_by_themselves
 }
 
 /* --- what can be asked for --- */
-
-TEST_F(rare, a_query_tells_what_a_request_may_ask_for)
-{
-	struct ibchan_cmd_query cmd = { 0 };
-	unsigned int op;
-
-	ASSERT_EQ(0, cmd_query(self->a->fd, &cmd));
-	for (op = IBCHAN_OP_SEND; op <= IBCHAN_OP_FETCH_ADD; op++)
-		EXPECT_TRUE(cmd.out.opcodes & 1U << op);
-	EXPECT_EQ(0, cmd.out.opcodes >> (IBCHAN_OP_FETCH_ADD + 1));
-	EXPECT_EQ(IBCHAN_WR_FLAGS, cmd.out.wr_flags);
-	EXPECT_EQ(IBCHAN_SUBMIT_SINCE | IBCHAN_DEADLINE, cmd.out.submit_flags);
-	EXPECT_EQ(IBCHAN_CQ_CREATE_SOLICITED, cmd.out.cq_flags);
-}
 
 TEST_HARNESS_MAIN

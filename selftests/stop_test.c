@@ -448,30 +448,6 @@ FIXTURE_TEARDOWN(handled)
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
-TEST_F(handled, wait_ends_with_eintr_whatever_the_handler_says_and_loses_nothing)
-{
-	struct side *a = self->pair.a, *b = self->pair.b;
-	struct ibchan_cmd_submit cmd;
-	unsigned int i;
-
-	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, post_one(b, work(b, IBCHAN_OP_RECV, i, 0, 64)));
-		cmd = submission(NULL, 0);
-		cmd.cq = b->ring->cq;
-		cmd.min_complete = 1;
-		cmd.timeout_ns = IBCHAN_TIMEOUT_NEVER;
-		ASSERT_EQ(0, alarm_begin(i ? SA_RESTART : 0));
-		EXPECT_EQ(-EINTR, cmd_submit(b->fd, &cmd));
-		alarm_end();
-		EXPECT_EQ(IBCHAN_TIMEOUT_NEVER, cmd.timeout_ns);
-		ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, i, 0, 64)));
-		EXPECT_EQ(0, cmd_submit(b->fd, &cmd));
-		EXPECT_EQ(0, succeed(b, i, NULL));
-		EXPECT_EQ(0, succeed(a, i, NULL));
-	}
-	EXPECT_EQ(0, ring_surplus(b->ring));
-}
-
 TEST_F(handled, wait_for_a_dma_bufs_fence_ends_with_eintr_and_leaves_nothing)
 {
 	struct side *a = self->pair.a;

@@ -356,17 +356,6 @@ static int waiter_result(struct waiter *waiter)
 	return join_soon(waiter->thread, NULL) ?: waiter->rc;
 }
 
-TEST_F(wait, that_sleeps_is_woken_by_the_peers_message)
-{
-	struct waiter waiter = { .side = self->b, .min = 1 };
-
-	ASSERT_EQ(0, post_one(self->b, receive(self->b, 1)));
-	ASSERT_EQ(0, waiter_start(&waiter, wait_in_submit));
-	ASSERT_EQ(0, post_one(self->a, message(self->a, 1)));
-	EXPECT_EQ(0, waiter_result(&waiter));
-	EXPECT_EQ(1, ring_unread(self->b->ring));
-}
-
 TEST_F(wait, of_two_threads_on_one_queue_ends_for_both)
 {
 	struct waiter waiters[2] = {
@@ -485,27 +474,6 @@ TEST_F(wait, in_epoll_is_level_triggered)
 	/* And again after it was empty. */
 	ASSERT_EQ(0, post_one(self->a, message(self->a, 2)));
 	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, patience_ms()));
-	close(epoll);
-}
-
-TEST_F(wait, in_epoll_serves_many_messages_one_by_one)
-{
-	int epoll = epoll_create1(EPOLL_CLOEXEC);
-	struct epoll_event event = { .events = EPOLLIN };
-	unsigned int i, rounds = 200;
-	struct ibchan_cqe cqe;
-
-	ASSERT_LE(0, epoll);
-	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, self->b->ring->fd, &event));
-	for (i = 0; i < rounds; i++) {
-		ASSERT_EQ(0, post_one(self->b, receive(self->b, i)));
-		ASSERT_EQ(0, post_one(self->a, message(self->a, i)));
-		ASSERT_EQ(1, epoll_wait(epoll, &event, 1, patience_ms()))
-			TH_LOG("message %u", i);
-		ASSERT_EQ(1, ring_read(self->b->ring, &cqe, 2));
-		ASSERT_EQ(i, cqe.wr_id);
-		ASSERT_EQ(0, succeed(self->a, i, NULL));
-	}
 	close(epoll);
 }
 
