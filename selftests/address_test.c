@@ -115,23 +115,12 @@ TEST_F(port, refuses_what_is_no_port_and_no_device)
 	EXPECT_EQ(-ENODEV, gid_query(self->fd, "rxe99", 0, &cmd));
 }
 
-TEST_F(port, says_that_a_link_local_address_is_one)
-{
-	EXPECT_EQ(0, await_verdict(self->fd, "fe80::ff:fe88:1", IBCHAN_GID_VERDICT_LINK_LOCAL));
-}
-
 TEST_F(port, takes_the_first_of_two_that_are_as_good)
 {
 	ASSERT_EQ(0, sh("ip addr add 10.88.0.3/24 dev w0"));
 	EXPECT_EQ(0, await_verdict(self->fd, "10.88.0.3", IBCHAN_GID_VERDICT_SAME_RANK));
 	ASSERT_EQ(0, sh("ip addr del 10.88.0.3/24 dev w0"));
 	EXPECT_EQ(0, await_verdict(self->fd, "10.88.0.3", -ENOENT));
-}
-
-TEST_F(port, takes_ipv6_where_there_is_no_ipv4)
-{
-	ASSERT_EQ(0, sh("ip addr del 10.88.0.1/24 dev w0"));
-	EXPECT_EQ(0, await_verdict(self->fd, "fd88::1", IBCHAN_GID_VERDICT_CHOSEN));
 }
 
 TEST_F(port, has_an_address_of_the_family_that_the_builder_wants)
@@ -269,30 +258,6 @@ TEST_F(port, takes_an_address_with_a_tag_only_where_there_is_none_without)
 	ASSERT_EQ(0, sh("ip link set w0.7 up; ip addr del 10.88.0.1/24 dev w0"));
 	near.verdict = IBCHAN_GID_VERDICT_CHOSEN;
 	EXPECT_EQ(0, gid_await(&near));
-}
-
-TEST_F(port, carries_a_channel_over_a_vlan)
-{
-	struct expected_gid far = { .fd = self->fd, .device = FAR, .address = "10.87.0.2" };
-	struct side_options options = side_defaults();
-	struct side a, b;
-
-	if (add_vlans())
-		SKIP(return, "this kernel has no VLANs");
-	ASSERT_EQ(0, sh("ip addr del 10.88.0.1/24 dev w0; ip addr del 10.88.0.2/24 dev w1"));
-	ASSERT_EQ(0, await_verdict(self->fd, "10.87.0.1", IBCHAN_GID_VERDICT_CHOSEN));
-	ASSERT_EQ(0, gid_await(&far));
-	options.device = NEAR;
-	ASSERT_EQ(0, side_open(&a, &options));
-	options.device = FAR;
-	ASSERT_EQ(0, side_open(&b, &options));
-	ASSERT_EQ(0, side_handshake(&a, &b.endpoint));
-	ASSERT_EQ(0, side_handshake(&b, &a.endpoint));
-	EXPECT_EQ(87, a.endpoint.gid[13]);
-	EXPECT_EQ(0, exchange(&a, &b));
-	EXPECT_EQ(0, exchange(&b, &a));
-	side_close(&a);
-	side_close(&b);
 }
 
 TEST_F(port, of_a_bond_takes_the_address_of_the_bond)

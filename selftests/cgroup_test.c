@@ -4,9 +4,6 @@
  * charged.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 #include "cgroup.h"
 #include "test.h"
@@ -49,12 +46,6 @@ static long usage_of(const char *device)
 
 #define HOLDS(handles, objects)	((handles) * 100L + (objects))
 
-static bool holds_nothing(void *arg)
-{
-	(void)arg;
-	return usage_of(DEVICE_A) == HOLDS(0, 0);
-}
-
 /* Device, pd, cq, mr and channel. */
 static const long whole_side = HOLDS(1, 4);
 
@@ -93,50 +84,6 @@ TEST_F(cgroup, pays_for_each_object_from_its_making_to_its_end)
 	ASSERT_EQ(0, destroy(side.fd, side.device));
 	EXPECT_EQ(HOLDS(0, 0), usage_of(DEVICE_A));
 	ring_unmap(side.ring);
-}
-
-TEST_F(cgroup, is_paid_back_when_the_file_is_closed)
-{
-	struct side side;
-
-	ASSERT_EQ(0, open_side(&side));
-	EXPECT_EQ(whole_side, usage_of(DEVICE_A));
-	side_close(&side);
-	EXPECT_EQ(HOLDS(0, 0), usage_of(DEVICE_A));
-}
-
-/* Never returns. */
-static void open_and_stay(int ready)
-{
-	struct side side;
-	int rc = open_side(&side);
-
-	if (!rc)
-		rc = post_receives(&side, 0, 8, 64);
-	if (rc || write(ready, "", 1) != 1)
-		_exit(1);
-	for (;;)
-		pause();
-}
-
-TEST_F(cgroup, is_paid_back_when_its_process_is_killed)
-{
-	int ready[2];
-	pid_t child;
-	char byte;
-
-	ASSERT_EQ(0, pipe2(ready, O_CLOEXEC));
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child)
-		open_and_stay(ready[1]);
-	close(ready[1]);
-	ASSERT_EQ(1, read(ready[0], &byte, 1));
-	EXPECT_EQ(whole_side, usage_of(DEVICE_A));
-	ASSERT_EQ(0, kill(child, SIGKILL));
-	ASSERT_EQ(-EINTR, child_result(child));
-	EXPECT_TRUE(eventually(holds_nothing, NULL));
-	close(ready[0]);
 }
 
 TEST_F(cgroup, pays_on_for_what_a_process_made_before_it_left)

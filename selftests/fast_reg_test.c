@@ -148,15 +148,6 @@ TEST_F(fast_reg, a_key_allows_what_it_was_made_for)
 	munmap(memory, PAGE);
 }
 
-TEST_F(fast_reg, a_busy_region_cannot_go)
-{
-	ASSERT_EQ(0, post_receives(self->b, 1, 1, 64));
-	EXPECT_EQ(-EBUSY, destroy(self->b->fd, self->b->mr));
-	ASSERT_EQ(0, post_one(self->a, work(self->a, IBCHAN_OP_SEND, 2, 0, 64)));
-	ASSERT_EQ(0, succeed(self->b, 1, NULL));
-	EXPECT_EQ(0, destroy(self->b->fd, self->b->mr));
-}
-
 TEST_F(fast_reg, more_pages_than_one_registration_takes_are_refused)
 {
 	struct ibchan_cmd_device_query query = { .index = 0 };

@@ -113,12 +113,6 @@ TEST_F(peer, that_serves_no_reads_is_sent_none)
 	EXPECT_EQ(0, post_one(&self->side, one_sided(&self->side, IBCHAN_OP_WRITE, 64)));
 }
 
-TEST_F(peer, that_serves_a_read_is_sent_it)
-{
-	ASSERT_EQ(0, variant->meet(&self->side, &self->ghost, &self->address));
-	EXPECT_EQ(0, post_one(&self->side, one_sided(&self->side, IBCHAN_OP_READ, 64)));
-}
-
 static int lesser(int a, int b)
 {
 	return a < b ? a : b;

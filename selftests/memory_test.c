@@ -121,15 +121,6 @@ TEST_F(memory, of_the_kernel_or_beyond_all_addresses_is_refused)
 	EXPECT_EQ(0, try_region(self->a, self->a->memory, self->page, 0));
 }
 
-TEST_F(memory, of_no_length_is_refused)
-{
-	struct ibchan_cmd_mr_reg cmd = region(self->a, self->a->memory, 0, IBCHAN_ACCESS_LOCAL);
-
-	EXPECT_EQ(-EINVAL, cmd_mr_reg(self->a->fd, &cmd));
-	EXPECT_EQ(IBCHAN_REASON_EMPTY_RANGE, cmd.reason.code);
-	EXPECT_EQ(0, try_region(self->a, self->a->memory, 1, IBCHAN_ACCESS_LOCAL));
-}
-
 TEST_F(memory, with_a_wrong_combination_of_access_is_refused)
 {
 	static const __u32 wrong[] = {
@@ -276,18 +267,6 @@ TEST_F(memory, that_a_waiting_send_reads_cannot_be_deregistered)
 	EXPECT_EQ(0, destroy(a->fd, a->mr));
 }
 
-TEST_F(memory, can_be_deregistered_once_a_break_has_flushed_its_works)
-{
-	struct side *b = self->b;
-	unsigned int i;
-
-	ASSERT_EQ(0, post_receives(b, 0, 8, 64));
-	ASSERT_EQ(0, channel_break(b->fd, b->channel));
-	for (i = 0; i < 8; i++)
-		ASSERT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(b, i));
-	EXPECT_EQ(0, destroy(b->fd, b->mr));
-}
-
 TEST_F(memory, that_was_given_back_is_out_of_the_peers_reach)
 {
 	struct ibchan_submit_wr wr = work(self->a, IBCHAN_OP_WRITE, 1, 0, 64);
@@ -372,23 +351,6 @@ TEST_F(memory, that_could_not_be_registered_is_not_charged)
 		EXPECT_EQ(-EFAULT, try_region(self->a, pages, 4 * page, IBCHAN_ACCESS_LOCAL));
 	EXPECT_EQ(0, try_region(self->a, pages, 3 * page, IBCHAN_ACCESS_LOCAL));
 	munmap(pages, 3 * page);
-}
-
-TEST_F(memory, charged_by_a_file_that_closes_comes_back)
-{
-	struct side_options options = side_defaults();
-	__u64 used = pinned_bytes(self->a) + pinned_bytes(self->b);
-	struct side side;
-	unsigned int i;
-
-	ASSERT_EQ(0, lose_capability(CAP_IPC_LOCK));
-	ASSERT_EQ(0, limit_memlock(used + options.memory));
-	for (i = 0; i < 5; i++) {
-		ASSERT_EQ(0, side_open(&side, &options));
-		EXPECT_EQ(-ENOMEM, try_region(self->a, self->a->memory, 4096, 0));
-		side_close(&side);
-	}
-	EXPECT_EQ(0, try_region(self->a, self->a->memory, options.memory, 0));
 }
 
 TEST_HARNESS_MAIN

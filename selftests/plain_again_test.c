@@ -140,45 +140,6 @@ TEST_F(again, pages_that_were_replaced_are_written_where_they_are_now)
 	}
 }
 
-TEST_F(again, a_single_page_that_was_replaced_is_noticed)
-{
-	static const unsigned int pages[] = { 0, 1, 31, 62, 63 };
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(pages); i++) {
-		ASSERT_EQ(0, receive(self->side, self->memory, LONG, i));
-		ASSERT_EQ(0, replace(self->memory + pages[i] * PAGE, PAGE, self->others));
-		ASSERT_EQ(0, receive(self->side, self->memory, LONG, 100 + i));
-		ASSERT_EQ(0, all_bytes(self->others, ROOM, CANARY))
-			TH_LOG("page %u", pages[i]);
-	}
-}
-
-/* The address stays, and so do the pages, but elsewhere. */
-TEST_F(again, mappings_that_have_changed_places_are_not_taken_for_each_other)
-{
-	unsigned char *first = map_pages(LONG), *second = map_pages(LONG), *aside = map_pages(LONG);
-	unsigned int i;
-
-	ASSERT_TRUE(first && second && aside);
-	for (i = 0; i < 3; i++) {
-		ASSERT_EQ(0, receive(self->side, first, LONG, i));
-		memset(second, CANARY, LONG);
-		ASSERT_EQ(aside, mremap(first, LONG, LONG, MREMAP_MAYMOVE | MREMAP_FIXED, aside));
-		ASSERT_EQ(first, mremap(second, LONG, LONG, MREMAP_MAYMOVE | MREMAP_FIXED, first));
-		ASSERT_EQ(second, mremap(aside, LONG, LONG, MREMAP_MAYMOVE | MREMAP_FIXED, second));
-		pattern(second, LONG, i + 1);
-		ASSERT_EQ(0, receive(self->side, first, LONG, 100 + i));
-		pattern(self->side->memory, LONG, i + 1);
-		ASSERT_EQ(0, same_bytes(self->side->memory, second, LONG));
-		aside = map_pages(LONG);
-		ASSERT_TRUE(aside);
-	}
-	munmap(first, LONG);
-	munmap(second, LONG);
-	munmap(aside, LONG);
-}
-
 static const struct range {
 	unsigned int skip;
 	unsigned int cut;
