@@ -166,51 +166,40 @@ static void expect_nothing_else_written(struct __test_metadata *_metadata, struc
 			       0x55));
 }
 
-TEST_F(dma_buf, can_be_sent_from)
+/* In all four directions. */
+static int use_both_ways(struct bench *bench)
 {
-	struct bench *bench = &self->bench;
+	unsigned char *bytes = bench->bytes;
+	int rc;
 
-	pattern(bench->bytes, bench->size, 1);
-	ASSERT_EQ(0, register_range(bench, 0, bench->size, 0));
-	EXPECT_EQ(0, bench->region.out_rkey);
-	EXPECT_EQ(0, bench->region.out_addr);
-	ASSERT_EQ(0, send_it(bench, 4000, PART));
-	EXPECT_EQ(0, same_bytes(bench->bytes + 4000, bench->a->memory, PART));
+	pattern(bytes, bench->size, 21);
+	rc = register_range(bench, 0, bench->size, IBCHAN_ACCESS_LOCAL);
+	if (!rc && (bench->region.out_rkey || bench->region.out_addr))
+		rc = -EPROTO;
+	if (!rc)
+		rc = send_it(bench, 4000, PART);
+	if (!rc)
+		rc = same_bytes(bytes + 4000, bench->a->memory, PART);
+	pattern(bench->a->memory, PART, 22);
+	if (!rc)
+		rc = receive_it(bench, 20001, PART);
+	if (!rc)
+		rc = same_bytes(bench->a->memory, bytes + 20001, PART);
+	if (!rc)
+		rc = register_range(bench, 4096, bench->size - 4096, IBCHAN_ACCESS_SHARED);
+	if (!rc)
+		rc = peer_does(bench, IBCHAN_OP_WRITE, 5, PART);
+	if (!rc)
+		rc = same_bytes(bench->a->memory, bytes + 4096 + 5, PART);
+	pattern(bytes, bench->size, 23);
+	if (!rc)
+		rc = peer_does(bench, IBCHAN_OP_READ, 30000, PART);
+	return rc ? rc : same_bytes(bytes + 4096 + 30000, bench->a->memory, PART);
 }
 
-TEST_F(dma_buf, can_be_received_into)
+TEST_F(dma_buf, works_in_all_directions)
 {
-	struct bench *bench = &self->bench;
-
-	memset(bench->bytes, 0x55, bench->size);
-	pattern(bench->a->memory, PART, 2);
-	ASSERT_EQ(0, register_range(bench, 0, bench->size, IBCHAN_ACCESS_LOCAL));
-	ASSERT_EQ(0, receive_it(bench, 4095, PART));
-	EXPECT_EQ(0, same_bytes(bench->a->memory, bench->bytes + 4095, PART));
-	expect_nothing_else_written(_metadata, bench, 4095, PART);
-}
-
-TEST_F(dma_buf, can_be_written_by_a_peer)
-{
-	struct bench *bench = &self->bench;
-
-	memset(bench->bytes, 0x55, bench->size);
-	pattern(bench->a->memory, PART, 3);
-	ASSERT_EQ(0, register_range(bench, 0, bench->size, IBCHAN_ACCESS_SHARED));
-	ASSERT_NE(0, bench->region.out_rkey);
-	ASSERT_EQ(0, peer_does(bench, IBCHAN_OP_WRITE, 8191, PART));
-	EXPECT_EQ(0, same_bytes(bench->a->memory, bench->bytes + 8191, PART));
-	expect_nothing_else_written(_metadata, bench, 8191, PART);
-}
-
-TEST_F(dma_buf, can_be_read_by_a_peer)
-{
-	struct bench *bench = &self->bench;
-
-	pattern(bench->bytes, bench->size, 4);
-	ASSERT_EQ(0, register_range(bench, 0, bench->size, IBCHAN_ACCESS_REMOTE_READ));
-	ASSERT_EQ(0, peer_does(bench, IBCHAN_OP_READ, 1, PART));
-	EXPECT_EQ(0, same_bytes(bench->bytes + 1, bench->a->memory, PART));
+	EXPECT_EQ(0, use_both_ways(&self->bench));
 }
 
 TEST_F(dma_buf, can_be_registered_in_part_and_no_byte_beyond_is_reached)
@@ -297,23 +286,6 @@ TEST_F(exported, memory_is_mapped_and_accessed_for_as_long_as_a_region_exists)
 	EXPECT_EQ(0, exporter_counter("accesses"));
 	EXPECT_EQ(0, exporter_counter("mappings"));
 	EXPECT_EQ(0, exporter_idle());
-}
-
-TEST_F(exported, memory_that_is_busy_is_not_given_back)
-{
-	struct bench *bench = &self->bench;
-
-	ASSERT_EQ(0, register_range(bench, 0, bench->size, IBCHAN_ACCESS_LOCAL));
-	ASSERT_EQ(0, post_one(bench->b, region_work(bench, IBCHAN_OP_RECV, 1, 0, 64)));
-	EXPECT_EQ(-EBUSY, destroy(bench->b->fd, bench->region.out_mr));
-	EXPECT_EQ(1, exporter_counter("mappings"));
-	pattern(bench->a->memory, 64, 1);
-	ASSERT_EQ(0, post_one(bench->a, work(bench->a, IBCHAN_OP_SEND, 2, 0, 64)));
-	ASSERT_EQ(0, succeed(bench->a, 2, NULL));
-	ASSERT_EQ(0, succeed(bench->b, 1, NULL));
-	EXPECT_EQ(0, same_bytes(bench->a->memory, bench->bytes, 64));
-	EXPECT_EQ(0, destroy(bench->b->fd, bench->region.out_mr));
-	EXPECT_EQ(0, exporter_counter("mappings"));
 }
 
 TEST_F(exported, memory_takes_part_in_the_borrow_rules)
@@ -552,35 +524,6 @@ TEST_F(exported, memory_is_not_charged_to_who_registers_it)
 	EXPECT_EQ(before + bench->size, query.out.pinned_bytes);
 }
 
-/* In all four directions, through an exporter that knows nothing of these tests. */
-static int use_foreign(struct bench *bench)
-{
-	unsigned char *bytes = bench->bytes;
-	int rc;
-
-	pattern(bytes, bench->size, 21);
-	rc = register_range(bench, 0, bench->size, IBCHAN_ACCESS_LOCAL);
-	if (!rc)
-		rc = send_it(bench, 4000, PART);
-	if (!rc)
-		rc = same_bytes(bytes + 4000, bench->a->memory, PART);
-	pattern(bench->a->memory, PART, 22);
-	if (!rc)
-		rc = receive_it(bench, 20001, PART);
-	if (!rc)
-		rc = same_bytes(bench->a->memory, bytes + 20001, PART);
-	if (!rc)
-		rc = register_range(bench, 4096, bench->size - 4096, IBCHAN_ACCESS_SHARED);
-	if (!rc)
-		rc = peer_does(bench, IBCHAN_OP_WRITE, 5, PART);
-	if (!rc)
-		rc = same_bytes(bench->a->memory, bytes + 4096 + 5, PART);
-	pattern(bytes, bench->size, 23);
-	if (!rc)
-		rc = peer_does(bench, IBCHAN_OP_READ, 30000, PART);
-	return rc ? rc : same_bytes(bytes + 4096 + 30000, bench->a->memory, PART);
-}
-
 TEST(a_dma_buf_of_a_memfd_works_in_all_directions)
 {
 	struct bench bench = {};
@@ -589,7 +532,7 @@ TEST(a_dma_buf_of_a_memfd_works_in_all_directions)
 	if (rc == -ENOENT)
 		SKIP(return, "this kernel has no udmabuf");
 	ASSERT_EQ(0, rc);
-	EXPECT_EQ(0, use_foreign(&bench));
+	EXPECT_EQ(0, use_both_ways(&bench));
 	EXPECT_EQ(0, bench_close(&bench));
 }
 
@@ -601,30 +544,24 @@ TEST(a_dma_buf_of_the_system_heap_works_in_all_directions)
 	if (rc == -ENOENT)
 		SKIP(return, "this kernel has no system heap");
 	ASSERT_EQ(0, rc);
-	EXPECT_EQ(0, use_foreign(&bench));
+	EXPECT_EQ(0, use_both_ways(&bench));
 	EXPECT_EQ(0, bench_close(&bench));
 }
 
-struct victim {
-	int ready[2];
-	__u32 access;
-};
-
 /* Holds a dma-buf by nothing but its region, which a receive uses. */
-static int hold_and_wait(void *arg)
+static int hold_and_wait(int ready, void *access)
 {
 	struct side_options options = side_defaults();
-	struct victim *victim = arg;
 	struct bench bench = { .fd = dmabuf_export(PAGES, 0) };
 	int rc = pair_open(&bench.pair, PAIR_LOOPED, &options);
 
 	bench.b = bench.pair.b;
 	if (!rc)
-		rc = register_range(&bench, 0, 8192, victim->access);
+		rc = register_range(&bench, 0, 8192, *(__u32 *)access);
 	close(bench.fd);
 	if (!rc)
 		rc = post_one(bench.b, region_work(&bench, IBCHAN_OP_RECV, 1, 0, 8192));
-	if (rc || write(victim->ready[1], "", 1) != 1)
+	if (rc || write(ready, "", 1) != 1)
 		return rc ? rc : -EPIPE;
 	/* A wait that nothing ends. */
 	return ring_wait(bench.b->ring, 64, -1);
@@ -632,19 +569,12 @@ static int hold_and_wait(void *arg)
 
 static int kill_holder(__u32 access)
 {
-	struct victim victim = { .access = access };
-	pid_t child;
-	char byte;
+	pid_t child = child_that_is_ready(hold_and_wait, &access);
 
-	if (pipe2(victim.ready, O_CLOEXEC))
-		return -errno;
-	child = fork();
-	if (!child)
-		_exit(-hold_and_wait(&victim));
-	close(victim.ready[1]);
-	if (read(victim.ready[0], &byte, 1) == 1 && exporter_counter("mappings") == 1)
+	if (child <= 0)
+		return child ? child : -EIO;
+	if (exporter_counter("mappings") == 1)
 		kill(child, SIGKILL);
-	close(victim.ready[0]);
 	return child_result(child) == -EINTR ? 0 : -EBADMSG;
 }
 

@@ -131,19 +131,13 @@ static int write_the_copy(int socket, void *arg)
 	return rc ? rc : all_bytes(side->memory, MESSAGE, 0x40);
 }
 
-static int arrive_by(struct pair *pair, int opcode)
+/* At the receive with the id 1. */
+static int message_comes(const struct pair *pair)
 {
-	struct side *from = opcode == IBCHAN_OP_READ ? pair->b : pair->a;
-	struct side *to = opcode == IBCHAN_OP_READ ? pair->a : pair->b;
-	struct ibchan_submit_wr wr = work(from, opcode, 2, 0, MESSAGE);
-	int rc;
+	int rc = post_one(pair->a, work(pair->a, IBCHAN_OP_SEND, 2, 0, MESSAGE));
 
-	if (opcode != IBCHAN_OP_SEND)
-		work_at(&wr, to, 0);
-	rc = post_one(from, wr);
-	if (!rc)
-		rc = succeed(from, 2, NULL);
-	return rc || opcode != IBCHAN_OP_SEND ? rc : succeed(pair->b, 1, NULL);
+	rc = rc ?: succeed(pair->a, 2, NULL);
+	return rc ?: succeed(pair->b, 1, NULL);
 }
 
 /* What came is what the parent has, and what it sends on, whatever the child writes. */
@@ -162,52 +156,25 @@ static int parent_has_it(struct pair *pair)
 	return rc ? rc : same_bytes(pair->a->memory, pair->a->memory + 32768, MESSAGE);
 }
 
-static int fork_and_write(int opcode)
+TEST_F(law, fork_and_both_write_while_a_message_comes)
 {
 	struct side_options chosen = options();
 	struct fellow child;
 	struct pair pair;
-	int result, rc;
 
-	rc = pair_open(&pair, PAIR_TWO_DEVICES, &chosen);
-	if (rc)
-		return rc;
+	ASSERT_EQ(0, pair_open(&pair, PAIR_TWO_DEVICES, &chosen));
 	pattern(pair.a->memory, MESSAGE, 5);
 	memset(pair.b->memory, 0x10, MESSAGE);
-	if (opcode == IBCHAN_OP_SEND)
-		rc = post_one(pair.b, work(pair.b, IBCHAN_OP_RECV, 1, 0, MESSAGE));
-	if (!rc)
-		rc = fellow_start(&child, write_the_copy, pair.b);
-	if (rc)
-		return rc;
-	rc = hear(child.socket);
+	ASSERT_EQ(0, post_one(pair.b, work(pair.b, IBCHAN_OP_RECV, 1, 0, MESSAGE)));
+	ASSERT_EQ(0, fellow_start(&child, write_the_copy, pair.b));
+	EXPECT_EQ(0, hear(child.socket));
 	memset(pair.b->memory + 2 * PART, 0x30, PART);
-	if (!rc)
-		rc = arrive_by(&pair, opcode);
-	if (!rc)
-		rc = tell(child.socket);
-	if (!rc)
-		rc = hear(child.socket);
-	if (!rc)
-		rc = parent_has_it(&pair);
-	result = fellow_end(&child);
+	EXPECT_EQ(0, message_comes(&pair));
+	EXPECT_EQ(0, tell(child.socket));
+	EXPECT_EQ(0, hear(child.socket));
+	EXPECT_EQ(0, parent_has_it(&pair));
+	EXPECT_EQ(0, fellow_end(&child));
 	pair_close(&pair);
-	return rc ? rc : result;
-}
-
-TEST_F(law, fork_and_both_write_while_a_message_comes)
-{
-	EXPECT_EQ(0, fork_and_write(IBCHAN_OP_SEND));
-}
-
-TEST_F(law, fork_and_both_write_while_the_peer_writes)
-{
-	EXPECT_EQ(0, fork_and_write(IBCHAN_OP_WRITE));
-}
-
-TEST_F(law, fork_and_both_write_while_a_read_comes_back)
-{
-	EXPECT_EQ(0, fork_and_write(IBCHAN_OP_READ));
 }
 
 static int see_what_came(int socket, void *arg)
@@ -246,7 +213,7 @@ TEST_F(law, fork_shares_what_is_mapped_shared)
 	ASSERT_EQ(0, post_one(b, recv));
 	ASSERT_EQ(0, fellow_start(&child, see_what_came, b));
 	memset(pair.a->memory, 0x50, MESSAGE);
-	EXPECT_EQ(0, arrive_by(&pair, IBCHAN_OP_SEND));
+	EXPECT_EQ(0, message_comes(&pair));
 	EXPECT_EQ(0, tell(child.socket));
 	EXPECT_EQ(0, fellow_end(&child));
 	pair_close(&pair);
@@ -385,39 +352,6 @@ static int is_held(const struct hold *hold)
 	if (counter("contexts") != 1 || pins() != hold->pins)
 		return -ENOENT;
 	return charged() == hold->charged ? 0 : -EUCLEAN;
-}
-
-TEST_F(law, dup_keeps_all_until_the_last_one_is_closed)
-{
-	struct ibchan_cmd_query query = {};
-	struct hold hold;
-	struct side side;
-	int file, queue;
-
-	ASSERT_EQ(0, looped_side(&side));
-	ASSERT_EQ(0, post_receives(&side, 0, 32, 64));
-	hold = hold_now();
-	EXPECT_LT(self->calm.pins, hold.pins);
-	EXPECT_LT(self->calm.charged, hold.charged);
-	file = dup(side.fd);
-	queue = dup(side.ring->fd);
-	ASSERT_LE(0, file);
-	ASSERT_LE(0, queue);
-
-	/* Under its new number the file does all that it did. */
-	close(side.fd);
-	side.fd = file;
-	side.ring->file = file;
-	ASSERT_EQ(0, post_one(&side, work(&side, IBCHAN_OP_SEND, 50, 4096, 64)));
-	EXPECT_EQ(0, succeed(&side, 50, NULL));
-	EXPECT_EQ(0, cmd_query(file, &query));
-	EXPECT_EQ(hold.charged * 1024, (long)query.out.pinned_bytes + self->calm.charged * 1024);
-
-	/* Now the file itself and the ring's mapping are gone. */
-	side_close(&side);
-	EXPECT_EQ(0, is_held(&hold));
-	close(queue);
-	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
 static int may_not_map(int queue, size_t size)
@@ -747,27 +681,6 @@ TEST_F(law, a_peer_that_stands_still_holds_nobody_up)
 	EXPECT_EQ(1, counter("contexts"));
 	EXPECT_EQ(0, kill(child.pid, SIGKILL));
 	EXPECT_EQ(-EINTR, fellow_end(&child));
-	EXPECT_EQ(0, calm_end(&self->calm));
-}
-
-TEST_F(law, a_peer_that_is_killed_where_it_stands_leaves_nothing)
-{
-	struct side side, peer;
-	struct fellow child;
-
-	ASSERT_EQ(0, fellow_start(&child, echo, NULL));
-	ASSERT_EQ(0, other_side(child.socket, &side, DEVICE_A));
-	ASSERT_EQ(0, swap_memory(child.socket, &side, &peer));
-	ASSERT_EQ(0, ptrace(PTRACE_SEIZE, child.pid, NULL, NULL));
-	ASSERT_EQ(0, ping(&side, 0));
-	/* A message that is not acknowledged would fail in place of the write. */
-	ASSERT_EQ(0, succeed(&side, 1000, NULL));
-	ASSERT_EQ(0, stop(child.pid));
-	EXPECT_EQ(0, kill(child.pid, SIGKILL));
-	EXPECT_EQ(-EINTR, fellow_end(&child));
-	/* Nobody answers any more; the work ends all the same. */
-	EXPECT_EQ(IBCHAN_STATUS_RETRY_EXC_ERR, status_of_write(&side, &peer, 5));
-	side_close(&side);
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 

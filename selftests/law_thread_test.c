@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Laws 5 and 7 below the library: a thread that is cancelled, or jumps out of a wait, or ends,
+ * Laws 5 and 7 below the library: a thread that is cancelled, or jumps out of a wait,
  * leaves its works pending; nothing of its stack is used any more, and each work completes once.
  */
 #define _GNU_SOURCE
@@ -207,34 +207,6 @@ TEST_F(left, by_a_thread_that_is_cancelled_anywhere_works_complete)
 	sem_destroy(&poster.started);
 }
 
-static void *post_and_end(void *arg)
-{
-	post_receives(arg, 0, BATCH, MESSAGE);
-	return NULL;
-}
-
-TEST_F(left, by_a_thread_that_has_ended_works_complete)
-{
-	pthread_t thread;
-
-	ASSERT_EQ(0, pthread_create(&thread, NULL, post_and_end, self->b));
-	ASSERT_EQ(0, pthread_join(thread, NULL));
-	EXPECT_EQ(BATCH, receives_in_flight(self->b));
-	EXPECT_EQ(0, completes_once(self->a, self->b, BATCH));
-}
-
-/* The same with nobody left to complete it: closing does. */
-TEST_F(left, by_a_thread_that_is_cancelled_works_end_with_the_file)
-{
-	pthread_t thread;
-
-	ASSERT_EQ(0, pthread_create(&thread, NULL, wait_to_be_cancelled, self->b));
-	ASSERT_TRUE(eventually(has_posted_a_batch, self->b));
-	ASSERT_EQ(0, cancel(thread));
-	pair_close(&self->pair);
-	EXPECT_EQ(0, calm_end(&self->calm));
-}
-
 /* --- jumps --- */
 
 static sigjmp_buf out;
@@ -257,45 +229,6 @@ static void catch_alarms(void)
 	struct sigaction action = { .sa_handler = jump_out };
 
 	sigaction(SIGALRM, &action, NULL);
-}
-
-struct waker {
-	pthread_t waiter;
-	const struct side *side;
-};
-
-static void *wake_with_a_signal(void *arg)
-{
-	struct waker *waker = arg;
-	sigset_t alarms;
-
-	sigemptyset(&alarms);
-	sigaddset(&alarms, SIGALRM);
-	pthread_sigmask(SIG_BLOCK, &alarms, NULL);
-	if (eventually(has_posted_a_batch, (void *)waker->side))
-		pthread_kill(waker->waiter, SIGALRM);
-	return NULL;
-}
-
-TEST_F(left, by_a_jump_works_complete_and_nothing_dangles)
-{
-	struct waker waker = { pthread_self(), self->b };
-	static pthread_t thread;
-
-	catch_alarms();
-	ASSERT_EQ(0, pthread_create(&thread, NULL, wake_with_a_signal, &waker));
-	if (!sigsetjmp(out, 1)) {
-		receive_and_wait(self->b, 0, BATCH);
-		ASSERT_TRUE(false) {
-			TH_LOG("the wait has ended by itself");
-		}
-	}
-	ASSERT_EQ(0, pthread_join(thread, NULL));
-	overwrite_stack();
-	EXPECT_EQ(BATCH, receives_in_flight(self->b));
-	EXPECT_EQ(-EBUSY, destroy(self->b->fd, self->b->mr));
-	EXPECT_EQ(0, completes_once(self->a, self->b, BATCH));
-	EXPECT_EQ(0, destroy(self->b->fd, self->b->mr));
 }
 
 /* Wherever in the call the signal comes, the work is posted or it is not. */

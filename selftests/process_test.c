@@ -53,12 +53,6 @@ static int module_works(void)
 	return rc;
 }
 
-/* What children do before they die; @ready is where they say that they have got so far. */
-struct victim {
-	int ready[2];
-	int (*prepare)(struct side *side);
-};
-
 static int post_32_receives(struct side *side)
 {
 	return post_receives(side, 0, 32, 256);
@@ -74,50 +68,26 @@ static int post_waiting_sends(struct side *side)
 	return rc;
 }
 
-static int post_nothing(struct side *side)
-{
-	(void)side;
-	return 0;
-}
+/* What children do before they die. */
+typedef int preparation(struct side *side);
 
-static int victim_body(void *arg)
+static int prepare_and_wait(int ready, void *arg)
 {
-	struct victim *victim = arg;
+	preparation *prepare = *(preparation **)arg;
 	struct side side;
 	int rc = connected_side(&side);
 
 	if (!rc)
-		rc = victim->prepare(&side);
-	if (rc || write(victim->ready[1], "", 1) != 1)
+		rc = prepare(&side);
+	if (rc || write(ready, "", 1) != 1)
 		return rc ? rc : -EPIPE;
 	/* A wait that nothing ends. */
 	return ring_wait(side.ring, 64, -1);
 }
 
-static pid_t victim_start(struct victim *victim)
+static int kill_victim(preparation *prepare)
 {
-	char byte;
-	pid_t child;
-
-	if (pipe2(victim->ready, O_CLOEXEC))
-		return -errno;
-	child = fork();
-	if (!child)
-		_exit(-victim_body(victim));
-	close(victim->ready[1]);
-	/* An end without a byte: the child has failed. */
-	if (read(victim->ready[0], &byte, 1) != 1) {
-		close(victim->ready[0]);
-		return child_result(child);
-	}
-	close(victim->ready[0]);
-	return child;
-}
-
-static int kill_victim(int (*prepare)(struct side *side))
-{
-	struct victim victim = { .prepare = prepare };
-	pid_t child = victim_start(&victim);
+	pid_t child = child_that_is_ready(prepare_and_wait, &prepare);
 
 	if (child <= 0)
 		return child ? child : -EIO;
@@ -138,29 +108,6 @@ TEST_F(process, killed_with_32_receives_posted_leaves_nothing)
 TEST_F(process, killed_with_sends_under_way_leaves_nothing)
 {
 	ASSERT_EQ(0, kill_victim(post_waiting_sends));
-	EXPECT_EQ(0, calm_end(&self->calm));
-	EXPECT_EQ(0, module_works());
-}
-
-TEST_F(process, killed_in_a_wait_without_end_leaves_nothing)
-{
-	ASSERT_EQ(0, kill_victim(post_nothing));
-	EXPECT_EQ(0, calm_end(&self->calm));
-	EXPECT_EQ(0, module_works());
-}
-
-static int exit_at_once(void *arg)
-{
-	struct side side;
-	int rc = connected_side(&side);
-
-	(void)arg;
-	return rc ? rc : post_receives(&side, 0, 32, 64);
-}
-
-TEST_F(process, that_exits_without_closing_leaves_nothing)
-{
-	ASSERT_EQ(0, in_child(exit_at_once, NULL));
 	EXPECT_EQ(0, calm_end(&self->calm));
 	EXPECT_EQ(0, module_works());
 }

@@ -183,13 +183,14 @@ TEST_F(request_budget, is_charged_for_a_request_that_was_taken_until_its_owner_g
 }
 
 /* Never returns. */
-static void listen_as_nobody(int out)
+static int listen_as_nobody(int ready, void *none)
 {
 	struct ibchan_cmd_listener_create listener;
 	int fd = drop_privileges() ? -1 : node_open();
 
+	(void)none;
 	if (fd < 0 || spend(fd, HALF_ENTRIES) || spend(fd, HALF_ENTRIES / 3) ||
-	    spend(fd, HALF_ENTRIES / 3) || listen_on(fd, &listener) || write(out, "", 1) != 1)
+	    spend(fd, HALF_ENTRIES / 3) || listen_on(fd, &listener) || write(ready, "", 1) != 1)
 		_exit(1);
 	for (;;)
 		pause();
@@ -197,18 +198,10 @@ static void listen_as_nobody(int out)
 
 TEST_F(request_budget, that_is_used_up_leaves_peers_unanswered_until_others_give_up)
 {
+	pid_t child = child_that_is_ready(listen_as_nobody, NULL);
 	long none, full = LIMIT - 2 * REQUEST_BYTES;
-	int said[2];
-	pid_t child;
-	char byte;
 
-	ASSERT_EQ(0, pipe2(said, O_CLOEXEC));
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child)
-		listen_as_nobody(said[1]);
-	close(said[1]);
-	ASSERT_EQ(1, read(said[0], &byte, 1));
+	ASSERT_LT(0, child);
 	none = charged_bytes();
 	ASSERT_EQ(0, ask(self, PEERS));
 	EXPECT_TRUE(eventually(more_is_charged, &full));
@@ -220,7 +213,6 @@ TEST_F(request_budget, that_is_used_up_leaves_peers_unanswered_until_others_give
 	EXPECT_TRUE(eventually(more_is_charged, &none));
 	ghost_close(&self->peers[PEERS - 1]);
 	EXPECT_TRUE(eventually(so_much_is_charged, &none));
-	close(said[0]);
 	EXPECT_EQ(0, kill(child, SIGKILL));
 	EXPECT_EQ(-EINTR, child_result(child));
 }

@@ -618,31 +618,13 @@ TEST_F(watch, keeps_to_the_budget_of_a_device_whose_channels_are_impatient)
 }
 
 /* Never returns. */
-static void keep_crowd_of_nobody(FIXTURE_DATA(watch) * self, int out)
+static int keep_crowd_of_nobody(int ready, void *self)
 {
 	if (drop_privileges() || !crowd_open(self, IBCHAN_KEEPALIVE_MIN_MS) ||
-	    write(out, "", 1) != 1)
+	    write(ready, "", 1) != 1)
 		_exit(1);
 	for (;;)
 		pause();
-}
-
-static pid_t fork_crowd(FIXTURE_DATA(watch) * self)
-{
-	int said[2];
-	pid_t child;
-	char byte;
-
-	if (pipe2(said, O_CLOEXEC))
-		return -errno;
-	child = fork();
-	if (!child)
-		keep_crowd_of_nobody(self, said[1]);
-	close(said[1]);
-	if (read(said[0], &byte, 1) != 1)
-		child = -ECHILD;
-	close(said[0]);
-	return child;
 }
 
 /* A thousand impatient channels of another user are due all the time. */
@@ -655,7 +637,7 @@ TEST_F(watch, gives_each_user_a_share_of_the_budget_of_a_device)
 
 	ASSERT_EQ(0, stat(NODE, &node));
 	ASSERT_EQ(0, chmod(NODE, 0666));
-	child = fork_crowd(self);
+	child = child_that_is_ready(keep_crowd_of_nobody, self);
 	ASSERT_EQ(0, chmod(NODE, node.st_mode & 07777));
 	ASSERT_LT(0, child);
 	self->options.params.ack_timeout = QUICK_ACK_TIMEOUT;

@@ -265,6 +265,25 @@ int in_child(int (*body)(void *arg), void *arg)
 	return child_result(child);
 }
 
+pid_t child_that_is_ready(int (*body)(int ready, void *arg), void *arg)
+{
+	int ready[2];
+	ssize_t said;
+	pid_t child;
+	char byte;
+
+	fflush(NULL);
+	if (pipe2(ready, O_CLOEXEC))
+		return -errno;
+	child = fork();
+	if (!child)
+		_exit(-body(ready[1], arg));
+	close(ready[1]);
+	said = read(ready[0], &byte, 1);
+	close(ready[0]);
+	return said == 1 ? child : child_result(child);
+}
+
 int run_program(const char *const argv[])
 {
 	pid_t child = fork();

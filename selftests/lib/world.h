@@ -65,6 +65,12 @@ int put_line(const char *path, const char *line);
 /* Runs @body in a child and gives its answer: 0, or the -errno that it returned. */
 int in_child(int (*body)(void *arg), void *arg);
 
+/*
+ * Runs @body in a child until it has written a byte to @ready: the child, which lives on, or its
+ * answer if it has ended before.
+ */
+pid_t child_that_is_ready(int (*body)(int ready, void *arg), void *arg);
+
 /* @child's answer as in_child() gives it; -EINTR when a signal killed it. */
 int child_result(pid_t child);
 
