@@ -31,7 +31,8 @@
 /* For an emulated debug kernel: 268 ms; an answer that comes later does no harm. */
 #define SLOW_ACK_TIMEOUT	16
 
-unsigned int traffic_seed(void)
+/* IBCHAN_SEED if that is set; says so. */
+static unsigned int traffic_seed(void)
 {
 	const char *setting = getenv("IBCHAN_SEED");
 	unsigned int seed = setting && *setting ? strtoul(setting, NULL, 0) : 20240229;
@@ -198,7 +199,7 @@ static int post_works(struct traffic_end *end, unsigned int first, unsigned int 
 	return rc;
 }
 
-int traffic_post(struct traffic *traffic)
+static int traffic_post(struct traffic *traffic)
 {
 	struct traffic_end *ends = traffic->ends;
 	int rc = 0;
@@ -494,7 +495,7 @@ static int nothing_else_came(const struct traffic *traffic)
 	return -EPROTO;
 }
 
-int traffic_settle(struct traffic *traffic)
+static int traffic_settle(struct traffic *traffic)
 {
 	int rc = collect(traffic, 0, ASKS);
 	bool broke = has_failed(traffic);

@@ -79,9 +79,6 @@ struct traffic {
 	unsigned long works;	/* that succeeded */
 };
 
-/* IBCHAN_SEED if that is set; says so. */
-unsigned int traffic_seed(void);
-
 /* Between @near and @far; @traffic->options may be changed before traffic_open(). */
 void traffic_init(struct traffic *traffic, const char *near, const char *far);
 int traffic_open(struct traffic *traffic);
@@ -92,10 +89,6 @@ void traffic_close(struct traffic *traffic);
 
 /* 0, TRAFFIC_BROKE, or -errno after a line that says what is wrong. */
 int traffic_round(struct traffic *traffic);
-/* The same in two steps: between them the works are under way. */
-int traffic_post(struct traffic *traffic);
-int traffic_settle(struct traffic *traffic);
-
 int traffic_mend(struct traffic *traffic);
 
 #endif /* TEST_TRAFFIC_H */
