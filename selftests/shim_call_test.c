@@ -4,7 +4,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -125,33 +124,10 @@ TEST_F(call, writes_and_reads_a_range_in_one_line)
 	EXPECT_EQ(0, ibchan_cq_poll(self->a.cq, &done, 1));
 }
 
-TEST_F(call, for_one_range_says_why_it_was_refused)
-{
-	int i, rc = 0;
-
-	ASSERT_EQ(-EINVAL, ibchan_post_send(self->a.channel, self->a.mr, MEMORY, 1, 0, NULL));
-	ASSERT_EQ(-EXDEV, ibchan_post_send(self->a.channel, self->b.mr, 0, 1, 0, NULL));
-	ASSERT_EQ(0, ibchan_post_receive(self->b.channel, self->b.mr, 0, 8, 0, NULL));
-	ASSERT_EQ(-EBUSY, ibchan_post_receive(self->b.channel, self->b.mr, 7, 8, 0, NULL));
-	for (i = 1; !rc && i < 1000; i++)
-		rc = ibchan_post_receive(self->b.channel, self->b.mr, 8 * i, 8, i, NULL);
-	ASSERT_EQ(-EAGAIN, rc);
-	ASSERT_EQ(IBCHAN_DEFAULT_RECV_WR + 1, i);
-	ASSERT_EQ(0, ibchan_channel_break(self->b.channel));
-	ASSERT_EQ(-ESHUTDOWN, ibchan_post_send(self->b.channel, self->b.mr, MEMORY / 2, 8, 0,
-					       NULL));
-}
-
 /* A channel of @end's objects to itself, as @builder has it. */
 static int loop(struct end *end, const struct ibchan_builder *builder)
 {
-	struct ibchan_endpoint own;
-	int rc = ibchan_builder_prepare(builder, &end->prepared, NULL);
-
-	if (rc)
-		return rc;
-	ibchan_prepared_endpoint(end->prepared, &own);
-	return end_connect(end, &own);
+	return ibchan_builder_prepare(builder, &end->prepared, NULL) ?: end_loop(end);
 }
 
 static int handles_of(struct ibchan_context *context)
@@ -248,23 +224,6 @@ TEST_F(call, leaves_no_queue_behind_when_a_channel_does_not_come_to_be)
 	end.prepared = NULL;
 	EXPECT_EQ(before, handles_of(self->context));
 	end_close(&end);
-}
-
-TEST_F(call, that_is_pending_can_be_asked_when_channel_and_queue_are_gone)
-{
-	struct ibchan_pending pending = { 0 };
-	struct ibchan_builder builder;
-	struct end end = { 0 };
-	struct ibchan_submit_wr wr;
-
-	ASSERT_EQ(0, end_objects(&end, self->context, 0));
-	ibchan_builder_init(&builder, end.pd, NULL);
-	ASSERT_EQ(0, loop(&end, &builder));
-	wr = wr_of(&end, IBCHAN_OP_RECV, NULL);
-	ASSERT_EQ(0, ibchan_pending_post(&pending, end.channel, &wr, NULL));
-	end_close(&end);
-	ASSERT_EQ(1, ibchan_pending_poll(&pending));
-	ASSERT_EQ(-ECANCELED, ibchan_pending_result(&pending));
 }
 
 /* All objects are there, so each call is refused for what it asks for. */

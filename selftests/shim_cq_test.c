@@ -4,11 +4,9 @@
  * shim_thread_test.c.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/personality.h>
 #include <unistd.h>
 
 #include "shim/end.h"
@@ -39,44 +37,6 @@ FIXTURE_TEARDOWN(shared)
 	end_close(&self->a);
 	EXPECT_EQ(0, ibchan_context_close(self->context));
 	EXPECT_EQ(0, calm_end(&self->calm));
-}
-
-TEST_F(shared, keeps_other_completions_that_a_blocking_call_meets)
-{
-	struct ibchan_submit_sge out = sge_at(&self->a, 0, 8);
-	struct ibchan_cqe done[16];
-	struct ibchan_submit_sge in[8];
-	int i, n;
-
-	for (i = 0; i < 8; i++) {
-		in[i] = sge_at(&self->b, 8 * i, 8);
-		ASSERT_EQ(0, post_receive(self->context, &self->b, &in[i], 50 + i));
-	}
-	for (i = 0; i < 8; i++)
-		ASSERT_EQ(0, ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
-	for (n = 0; n < 8; n += i) {
-		i = ibchan_cq_wait(self->cq, done + n, 16 - n, 1, patience_ns());
-		ASSERT_LT(0, i);
-	}
-	ASSERT_EQ(8, n);
-	for (i = 0; i < 8; i++) {
-		ASSERT_EQ(50 + i, done[i].wr_id);
-		ASSERT_EQ(self->b.channel, ibchan_cqe_channel(self->context, &done[i]));
-		ASSERT_EQ(IBCHAN_OP_RECV, done[i].opcode);
-	}
-	ASSERT_EQ(0, ibchan_cq_poll(self->cq, done, 16));
-}
-
-TEST_F(shared, is_made_where_reading_implies_executing)
-{
-	int usual = personality(0xffffffff);
-	struct ibchan_cq *cq = NULL;
-	struct ibchan_error error;
-
-	ASSERT_EQ(usual, personality(usual | READ_IMPLIES_EXEC));
-	EXPECT_EQ(0, ibchan_cq_create(self->a.device, 0, 0, &cq, &error));
-	personality(usual);
-	EXPECT_EQ(0, ibchan_cq_destroy(cq));
 }
 
 TEST_F(shared, counts_what_a_blocking_call_has_passed_over_against_the_entries)
@@ -262,17 +222,6 @@ static int use_queue(struct ibchan_context *context, struct end *end, __u64 wr_i
 	return rc;
 }
 
-static int open_loop(struct end *end, struct ibchan_context *context)
-{
-	struct ibchan_endpoint own;
-	int rc = end_open(end, context, 0, NULL);
-
-	if (rc)
-		return rc;
-	ibchan_prepared_endpoint(end->prepared, &own);
-	return end_connect(end, &own);
-}
-
 /* Queues that are there at once; they go in another order than they came. */
 static int use_passing_queues(struct ibchan_context *context, unsigned int round)
 {
@@ -281,7 +230,7 @@ static int use_passing_queues(struct ibchan_context *context, unsigned int round
 	int rc = 0;
 
 	for (i = 0; i < PASSING && !rc; i++)
-		rc = open_loop(&ends[i], context);
+		rc = end_open(&ends[i], context, 0, NULL) ?: end_loop(&ends[i]);
 	for (i = 0; i < PASSING && !rc; i++)
 		rc = use_queue(context, &ends[i], PASSING * round + i);
 	for (i = 0; i < PASSING; i++)

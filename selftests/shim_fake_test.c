@@ -465,22 +465,6 @@ TEST_F(fake, pending_can_be_asked_when_its_place_was_used_again_and_its_queue_is
 	ASSERT_EQ(-ESTALE, ibchan_pending_result(&pending));
 }
 
-TEST_F(fake, two_pendings_that_outlive_their_queue_each_get_their_own_result)
-{
-	struct ibchan_pending pending[2] = { 0 };
-
-	ASSERT_EQ(0, post_pending(&pending[0], self->channel));
-	ASSERT_EQ(0, post_pending(&pending[1], self->channel));
-	complete(1, 0);
-	ASSERT_EQ(0, ibchan_channel_close(self->channel));
-	ASSERT_EQ(0, ibchan_cq_destroy(self->cq));
-	ASSERT_EQ(1, ibchan_pending_poll(&pending[0]));
-	ASSERT_EQ(-ECANCELED, ibchan_pending_result(&pending[0]));
-	ASSERT_EQ(1, ibchan_pending_poll(&pending[1]));
-	ASSERT_EQ(0, ibchan_pending_result(&pending[1]));
-	ASSERT_EQ(1, ibchan_pending_poll(&pending[0]));
-}
-
 /* One channel on a queue of its own, closed before its work is asked. */
 static int own_queue_round(struct ibchan_pd *pd)
 {

@@ -151,27 +151,6 @@ TEST_F(fork, server_that_is_killed_while_a_child_has_its_file_is_heard_of_by_its
 	ibchan_context_close(late.context);
 }
 
-TEST_F(fork, child_that_comes_and_goes_leaves_its_parents_connection_alone)
-{
-	pid_t child;
-
-	ASSERT_EQ(0, listen_with(&self->m));
-	ASSERT_EQ(0, end_open(&self->m.asking, self->m.context, 0, NULL));
-	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
-	child = fork();
-	if (!child)
-		_exit(0);
-	ASSERT_EQ(0, child_result(child));
-	child = fork();
-	if (!child) {
-		execl("/bin/true", "true", NULL);
-		_exit(1);
-	}
-	ASSERT_EQ(0, child_result(child));
-	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
-	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asked, &self->m.asking));
-}
-
 static void *open_and_end(void *arg)
 {
 	return (void *)(intptr_t)ibchan_context_open(arg, NULL);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The laws through libibchan, where its own tests do not prove them: every call on what a
- * child has inherited, and a program that is replaced inside of a scope.
+ * child has inherited.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,8 +36,6 @@ FIXTURE_TEARDOWN(law)
 	EXPECT_EQ(0, ibchan_context_close(self->context));
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
-
-/* --- what a child has inherited --- */
 
 struct heritage {
 	struct ibchan_context *context;
@@ -214,81 +210,6 @@ TEST_F(law, a_child_gets_an_error_from_each_call_on_what_it_inherited)
 	ASSERT_EQ(0, ibchan_pending_wait(&heritage.dropped, patience_ns()));
 	EXPECT_EQ(64, heritage.dropped.completion.bytes);
 	EXPECT_EQ(0, ibchan_prepared_destroy(heritage.prepared));
-}
-
-/* --- a program that is replaced inside of a scope --- */
-
-static int open_and_post(struct ibchan_scope *scope, struct ibchan_pending *pending)
-{
-	struct ibchan_context *context;
-	static struct end a, b;
-	struct ibchan_submit_sge in;
-	struct ibchan_submit_wr wr;
-	int rc;
-
-	rc = ibchan_context_open(&context, NULL);
-	rc = rc ?: end_open(&a, context, 0, NULL);
-	rc = rc ?: end_open(&b, context, 1, NULL);
-	rc = rc ?: connect_ends(&a, &b);
-	if (rc)
-		return rc;
-	in = sge_at(&b, 0, 64);
-	wr = wr_of(&b, IBCHAN_OP_RECV, &in);
-	return ibchan_scope_post(scope, pending, b.channel, &wr, NULL);
-}
-
-static int exec_inside(int gate)
-{
-	struct ibchan_pending pending = { 0 };
-	struct ibchan_scope scope;
-
-	ibchan_scoped(&scope) {
-		if (ibchan_scope_fail(&scope, open_and_post(&scope, &pending)))
-			break;
-		if (write(gate, "", 1) != 1)
-			break;
-		execlp("sleep", "sleep", "600", NULL);
-	}
-	return ibchan_scope_error(&scope);
-}
-
-static pid_t start_and_exec(void)
-{
-	int gate[2];
-	char byte;
-	pid_t pid;
-
-	if (pipe2(gate, O_CLOEXEC))
-		return -errno;
-	fflush(NULL);
-	pid = fork();
-	if (!pid) {
-		close(gate[0]);
-		_exit(-exec_inside(gate[1]));
-	}
-	close(gate[1]);
-	if (read(gate[0], &byte, 1) != 1)
-		pid = child_result(pid);
-	close(gate[0]);
-	return pid;
-}
-
-static bool is_calm(void *arg)
-{
-	(void)arg;
-	/* The test's own context is the only one. */
-	return counter("contexts") == 1;
-}
-
-TEST_F(law, a_program_replaced_inside_a_scope_leaves_nothing)
-{
-	pid_t pid = start_and_exec();
-
-	ASSERT_LT(0, pid);
-	EXPECT_TRUE(eventually(is_calm, NULL));
-	EXPECT_EQ(0, kill(pid, 0));
-	EXPECT_EQ(0, kill(pid, SIGKILL));
-	EXPECT_EQ(-EINTR, child_result(pid));
 }
 
 TEST_HARNESS_MAIN

@@ -137,14 +137,4 @@ TEST_F(node, that_is_not_there_is_told_by_the_first_example)
 	EXPECT_NE(NULL, strstr(text, NODE ": there is no such node")) TH_LOG("%s", text);
 }
 
-TEST_F(node, that_can_be_opened_gives_no_error)
-{
-	struct ibchan_context *context;
-	struct ibchan_error error = { .code = -EIO };
-
-	ASSERT_EQ(0, ibchan_context_open(&context, &error));
-	EXPECT_EQ(0, error.code);
-	EXPECT_EQ(0, ibchan_context_close(context));
-}
-
 TEST_HARNESS_MAIN

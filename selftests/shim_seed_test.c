@@ -27,20 +27,12 @@ FIXTURE(seed)
 	struct end loop, a, b;
 };
 
-static int connect_loop(struct end *end)
-{
-	struct ibchan_endpoint endpoint;
-
-	ibchan_prepared_endpoint(end->prepared, &endpoint);
-	return end_connect(end, &endpoint);
-}
-
 FIXTURE_SETUP(seed)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
 	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
 	ASSERT_EQ(0, end_open(&self->loop, self->context, 0, NULL));
-	ASSERT_EQ(0, connect_loop(&self->loop));
+	ASSERT_EQ(0, end_loop(&self->loop));
 	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
 	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
 	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
@@ -244,30 +236,6 @@ TEST_F(seed, list_of_requests_completes_in_its_order)
 		EXPECT_EQ(200 + i, done[i].wr_id);
 }
 
-/* The leading ones are posted, and complete; the bad one and those behind it are not. */
-TEST_F(seed, list_of_requests_stops_at_the_first_bad_one)
-{
-	struct ibchan_submit_sge sges[2 * LIST];
-	struct ibchan_submit_wr wrs[2 * LIST];
-	struct ibchan_cqe done[LIST];
-	struct ibchan_error error;
-	__u32 accepted;
-
-	fill_list(wrs, sges, &self->a, &self->b);
-	wrs[LIST + 2].sge.length = MEMORY;
-	ASSERT_EQ(-EINVAL, ibchan_post(self->context, wrs, 2 * LIST, &accepted, &error));
-	EXPECT_EQ(LIST + 2, accepted);
-	EXPECT_EQ(IBCHAN_REASON_OUT_OF_BOUNDS, error.reason.code);
-	EXPECT_EQ(LIST + 2, error.reason.wr);
-	EXPECT_EQ(2, ibchan_cq_wait(self->a.cq, done, LIST, 2, patience_ns()));
-	EXPECT_EQ(2, ibchan_cq_wait(self->b.cq, done, LIST, 2, patience_ns()));
-	/* The four receives that wait have not been harmed. */
-	ASSERT_EQ(0, ibchan_post_send(self->a.channel, self->a.mr, 0, 77, 9, NULL));
-	ASSERT_EQ(1, wait_one(self->b.cq, done));
-	EXPECT_EQ(102, done[0].wr_id);
-	EXPECT_EQ(77, done[0].bytes);
-}
-
 /* --- lists of elements --- */
 
 #define TOTAL	128
@@ -312,26 +280,6 @@ static int same_message(const struct end *a, const struct ibchan_submit_sge *out
 	return same_bytes(sent, seen, TOTAL) ?: all_bytes(seen + TOTAL, 17, 0xcc);
 }
 
-TEST_F(seed, lists_of_elements_that_do_not_match_carry_one_message)
-{
-	struct ibchan_cqe completion;
-	struct ibchan_submit_sge out[3], in[4];
-	struct ibchan_submit_wr wr;
-
-	pattern(self->a.memory, MEMORY, 7);
-	memset(self->b.memory, 0xcc, MEMORY);
-	gather_list(out, &self->a);
-	scatter_list(in, &self->b);
-	wr = wr_of(&self->b, IBCHAN_OP_RECV, in);
-	wr_elements(&wr, in, 4);
-	ASSERT_EQ(0, ibchan_post(self->context, &wr, 1, NULL, NULL));
-	ASSERT_EQ(0, ibchan_send(self->a.channel, out, 3, IBCHAN_TIMEOUT_NEVER, NULL));
-	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
-	EXPECT_EQ(0, completion.error);
-	EXPECT_EQ(TOTAL, completion.bytes);
-	EXPECT_EQ(0, same_message(&self->a, out, &self->b, in));
-}
-
 TEST_F(seed, lists_of_elements_work_for_write_and_read_too)
 {
 	struct ibchan_remote_region remote;
@@ -351,25 +299,6 @@ TEST_F(seed, lists_of_elements_work_for_write_and_read_too)
 	scatter_list(in, &self->a);
 	ASSERT_EQ(0, ibchan_read(self->a.channel, in, 4, &remote, IBCHAN_TIMEOUT_NEVER, NULL));
 	EXPECT_EQ(0, same_message(&self->a, out, &self->a, in));
-}
-
-/* Together too short for the message: both sides are told. */
-TEST_F(seed, lists_of_elements_too_short_for_the_message_fail_on_both_sides)
-{
-	struct ibchan_cqe completion;
-	struct ibchan_submit_sge out[3], in[4];
-	struct ibchan_error error;
-	struct ibchan_submit_wr wr;
-
-	gather_list(out, &self->a);
-	scatter_list(in, &self->b);
-	wr = wr_of(&self->b, IBCHAN_OP_RECV, in);
-	wr_elements(&wr, in, 2);
-	ASSERT_EQ(0, ibchan_post(self->context, &wr, 1, NULL, NULL));
-	EXPECT_GT(0, ibchan_send(self->a.channel, out, 3, IBCHAN_TIMEOUT_NEVER, &error));
-	EXPECT_EQ(IBCHAN_ERROR_WORK, error.origin);
-	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
-	EXPECT_GT(0, completion.error);
 }
 
 /* --- only an immediate --- */
@@ -408,18 +337,6 @@ TEST_F(seed, only_an_immediate_needs_no_memory_on_either_side)
 	EXPECT_EQ(IBCHAN_CQE_IMM, completion.flags);
 	EXPECT_EQ(0, completion.imm);
 	EXPECT_EQ(0, all_bytes(self->b.memory, MEMORY, 0xcc));
-}
-
-/* A message that has bytes does not fit into a receive that has no room. */
-TEST_F(seed, receive_of_only_an_immediate_takes_no_bytes)
-{
-	struct ibchan_submit_sge out = sge_at(&self->a, 0, 1);
-	struct ibchan_cqe completion;
-
-	ASSERT_EQ(0, post_receive(self->context, &self->b, NULL, 1));
-	EXPECT_GT(0, ibchan_send(self->a.channel, &out, 1, IBCHAN_TIMEOUT_NEVER, NULL));
-	ASSERT_EQ(1, wait_one(self->b.cq, &completion));
-	EXPECT_GT(0, completion.error);
 }
 
 TEST_HARNESS_MAIN

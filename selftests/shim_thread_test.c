@@ -201,7 +201,6 @@ static int build_and_destroy(struct worker *worker)
 	struct ibchan_builder builder;
 	struct ibchan_cqe done;
 	struct ibchan_context_attr info;
-	struct ibchan_endpoint own;
 	struct end end = { 0 };
 	int rc = end_objects(&end, worker->context, worker->index);
 
@@ -209,10 +208,7 @@ static int build_and_destroy(struct worker *worker)
 		return rc;
 	ibchan_builder_init(&builder, end.pd, NULL);
 	rc = ibchan_builder_prepare(&builder, &end.prepared, NULL);
-	if (!rc) {
-		ibchan_prepared_endpoint(end.prepared, &own);
-		rc = end_connect(&end, &own);
-	}
+	rc = rc ?: end_loop(&end);
 	rc = rc ?: ibchan_post_receive(end.channel, end.mr, 0, 8, 1, NULL);
 	rc = rc ?: ibchan_post_send(end.channel, end.mr, 8, 8, 2, NULL);
 	if (!rc && ibchan_cq_wait(ibchan_channel_recv_cq(end.channel), &done, 1, 1,

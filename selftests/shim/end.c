@@ -93,6 +93,14 @@ int end_connect(struct end *end, const struct ibchan_endpoint *peer)
 	return rc;
 }
 
+int end_loop(struct end *end)
+{
+	struct ibchan_endpoint own;
+
+	ibchan_prepared_endpoint(end->prepared, &own);
+	return end_connect(end, &own);
+}
+
 void end_close(struct end *end)
 {
 	ibchan_channel_close(end->channel);

@@ -43,6 +43,7 @@ int end_open(struct end *end, struct ibchan_context *context, int index, struct 
 int end_begin(struct end *end, struct ibchan_context *context, int index,
 	      struct ibchan_builder *builder);
 int end_connect(struct end *end, const struct ibchan_endpoint *peer);
+int end_loop(struct end *end); /* to itself */
 int connect_ends(struct end *a, struct end *b);
 void end_close(struct end *end);
 
