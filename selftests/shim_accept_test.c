@@ -291,25 +291,4 @@ TEST_F(accepting, gives_a_caller_no_channel_of_anothers_queues)
 	EXPECT_EQ(0, ibchan_cq_destroy(cq));
 }
 
-/* Its program has posted nothing by itself, and what it sends is there on iWARP as well. */
-TEST_F(accepting, has_the_receives_of_the_builder_for_what_a_peer_sends_first)
-{
-	struct client client = { .m = &self->m };
-	struct ibchan_cqe done;
-	const struct ibchan_initial_receive receive = { self->m.asked.mr, 0, 8, 33 };
-	struct ibchan_submit_sge sge;
-
-	self->builder.receives = &receive;
-	self->builder.num_receives = 1;
-	ASSERT_EQ(0, pthread_create(&client.thread, NULL, connect_client, &client));
-	EXPECT_EQ(0, accept_within(self, patience_ns()));
-	pthread_join(client.thread, NULL);
-	ASSERT_LE(0, client.took_ms);
-	sge = ibchan_sge_new(self->m.asking.mr, 0, 8);
-	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &sge, 1, IBCHAN_TIMEOUT_NEVER, NULL));
-	EXPECT_EQ(1, ibchan_cq_wait(ibchan_channel_recv_cq(self->m.asked.channel), &done, 1, 1,
-				    patience_ns()));
-	EXPECT_EQ(33, done.wr_id);
-}
-
 TEST_HARNESS_MAIN

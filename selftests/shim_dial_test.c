@@ -41,14 +41,6 @@ FIXTURE_TEARDOWN(peer)
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 
-TEST_F(peer, that_does_not_listen_is_told_in_words)
-{
-	struct ibchan_channel *channel;
-
-	EXPECT_EQ(-ECONNREFUSED, ibchan_dial(HOST, "7723", NULL, &channel, &self->error));
-	EXPECT_EQ(1, has(ibchan_error_string(&self->error), "nobody listens there"));
-}
-
 /* The client is connected, and has ended by the time that this would be told. */
 static void *answer_in_another_way(void *arg)
 {

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -256,28 +255,6 @@ TEST_F(next, a_close_with_a_message_that_is_lent_is_no_orderly_end)
 	EXPECT_EQ(-ECONNRESET, self->happening.error);
 }
 
-static void *send_slowly(void *arg)
-{
-	FIXTURE_DATA(next) * self = arg;
-
-	/* Longer than is copied: until the peer has received it. */
-	return (void *)(intptr_t)ibchan_send_bytes(self->taken[0], self->bytes, LONG,
-						   patience_ns(), NULL);
-}
-
-TEST_F(next, a_thread_that_waits_for_its_long_message_hinders_no_post)
-{
-	pthread_t thread;
-	void *rc;
-
-	ASSERT_EQ(0, pthread_create(&thread, NULL, send_slowly, self));
-	ASSERT_EQ(LONG, receive(self, self->clients[0]));
-	ASSERT_EQ(0, join_soon(thread, &rc));
-	EXPECT_EQ(0, (intptr_t)rc);
-	EXPECT_EQ(0, ibchan_post_bytes(self->taken[0], "behind", 6, NULL));
-	EXPECT_EQ(6, receive(self, self->clients[0]));
-}
-
 /* --- the end --- */
 
 TEST_F(next, tells_of_an_orderly_end_once_and_behind_all_messages)
@@ -380,25 +357,17 @@ TEST_F(next, tells_of_a_server_and_of_a_channel_that_was_dialled_in_one_context)
 	EXPECT_EQ(7, seen);
 }
 
-TEST_F(next, tells_who_dials_of_messages_and_of_the_end_as_well)
-{
-	self->context = ibchan_channel_context(self->clients[0]);
-	EXPECT_TRUE(is_silent(self));
-	ASSERT_EQ(0, send_text(self->taken[0], "hello"));
-	ASSERT_EQ(0, next_is(self, IBCHAN_NEXT_MESSAGE, self->clients[0]));
-	ASSERT_EQ(5, receive(self, self->clients[0]));
-	ASSERT_EQ(0, close_end(&self->taken[0]));
-	ASSERT_EQ(0, next_is(self, IBCHAN_NEXT_ENDED, self->clients[0]));
-	EXPECT_EQ(-ENODATA, self->happening.error);
-}
-
 static int in_a_child(void *arg)
 {
 	FIXTURE_DATA(next) * self = arg;
+	struct ibchan_channel *channel;
 
 	if (ibchan_next(self->context, 0, &self->happening, NULL) != -EPERM ||
 	    ibchan_next_fd(self->context) != -EPERM ||
-	    ibchan_post_bytes(self->taken[0], "no", 2, NULL) != -EPERM)
+	    ibchan_post_bytes(self->taken[0], "no", 2, NULL) != -EPERM ||
+	    ibchan_send_bytes(self->taken[0], "no", 2, 0, NULL) != -EPERM ||
+	    ibchan_receive_bytes(self->taken[0], self->got, LONG, 0, NULL) != -EPERM ||
+	    ibchan_take(self->server, 0, &channel, NULL) != -EPERM)
 		return -EPROTO;
 	return ibchan_channel_close(self->taken[0]) ?: ibchan_server_close(self->server);
 }
