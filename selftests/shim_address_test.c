@@ -216,33 +216,6 @@ TEST_F(source, that_will_not_do_is_refused_by_who_connects_and_the_channel_stays
 	EXPECT_EQ(0, messages_cross(&self->m));
 }
 
-TEST_F(source, that_will_not_do_is_refused_by_who_dials)
-{
-	struct ibchan_message_params params = { .size = sizeof(params) };
-	struct ibchan_channel *channel;
-	const struct bad_source *bad;
-	int rc;
-
-	for (bad = bad_sources; bad < bad_sources + ARRAY_SIZE(bad_sources); bad++) {
-		params.source = bad->address;
-		rc = ibchan_dial(HOST, self->m.port, &params, &channel, &self->m.error);
-		EXPECT_TRUE(source_is_told(bad, rc, &self->m.error)) TH_LOG("%d", rc);
-	}
-}
-
-TEST_F(source, that_is_the_devices_own_leads_to_the_peer)
-{
-	struct ibchan_device *device;
-	struct ibchan_route route;
-
-	ASSERT_EQ(0, ibchan_route_query(self->m.context, HOST, NULL, HOST, &route,
-					&self->m.error));
-	EXPECT_STREQ(ibchan_device_name(self->m.asking.device), route.device);
-	ASSERT_EQ(0, ibchan_device_open_for(self->m.context, HOST, HOST, &device, NULL));
-	EXPECT_STREQ(route.device, ibchan_device_name(device));
-	EXPECT_EQ(0, ibchan_device_close(device));
-}
-
 /* A program that was built before there was a source. */
 TEST_F(source, is_not_read_behind_the_end_of_the_parameters)
 {
@@ -315,17 +288,6 @@ TEST_F(mapped, address_of_ipv4_has_the_route_of_the_address_itself)
 	EXPECT_EQ(0, memcmp(&plain.peer, &mapped.peer, sizeof(plain.peer)));
 	EXPECT_STREQ(plain.device, mapped.device);
 	EXPECT_EQ(AF_INET, mapped.source.ss_family);
-}
-
-/* The addresses of IPv6 beside it stay what they are. */
-TEST_F(mapped, address_of_ipv4_is_the_only_one_that_is_changed)
-{
-	struct ibchan_route route;
-	const struct sockaddr_in6 *in6 = (const void *)&route.peer;
-
-	ASSERT_EQ(0, ibchan_route_query(self->m.context, "fd77::1", NULL, NULL, &route, NULL));
-	EXPECT_EQ(AF_INET6, in6->sin6_family);
-	EXPECT_EQ(0xfd, in6->sin6_addr.s6_addr[0]);
 }
 
 TEST_HARNESS_MAIN

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "cable.h"
-#include "ghost.h"
 #include "shim/meeting.h"
 #include "test.h"
 #include "world.h"
@@ -151,28 +150,6 @@ TEST_F(unequal, who_asks_as_of_a_foreign_peer_for_longer_packets_is_sent_away)
 	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
 	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asked.channel, &self->m.error));
 	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asking.channel, &self->m.error));
-}
-
-/* It would not hear of a shorter one. */
-TEST_F(unequal, a_peer_without_ibchan_that_sends_longer_packets_is_sent_away)
-{
-	const struct ibchan_connect_params params = {
-		.size = sizeof(params), .flags = IBCHAN_CONNECT_FOREIGN,
-	};
-	struct sockaddr_storage address;
-	struct ibchan_address to = { .family = AF_INET };
-	struct ghost ghost;
-
-	memset(&ghost, 0, sizeof(ghost));
-	ASSERT_EQ(0, open_ends(self, 0, 256));
-	ibchan_listener_address(self->m.listener, &address);
-	to.port = ((struct sockaddr_in *)&address)->sin_port;
-	inet_pton(AF_INET, HOST, to.bytes);
-	ASSERT_EQ(0, ghost_ask(&ghost, &to));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &self->request, NULL));
-	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
-	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asked.channel, &self->m.error));
-	ghost_close(&ghost);
 }
 
 /* ---- When a message that nobody has answered is sent again ---- */
@@ -375,24 +352,6 @@ TEST_F(tagged, a_connection_from_another_address_than_it_was_built_with_has_the_
 	EXPECT_EQ(4096, mtu_of(self->m.asking.channel));
 	EXPECT_EQ(4096, mtu_of(self->m.asked.channel));
 	EXPECT_EQ(0, messages_cross(&self->m));
-}
-
-TEST_F(tagged, a_peer_that_would_not_hear_of_the_smaller_mtu_is_sent_away)
-{
-	const struct ibchan_connect_params params = {
-		.size = sizeof(params),
-		.source = WIDE, .flags = IBCHAN_CONNECT_FOREIGN,
-	};
-	const struct ibchan_connect_params answer = {
-		.size = sizeof(answer), .flags = IBCHAN_CONNECT_FOREIGN,
-	};
-
-	ASSERT_EQ(0, meeting_listen(&self->m, NARROW));
-	ASSERT_EQ(0, open_both(self, CABLE_FAR, CABLE_NEAR));
-	ASSERT_EQ(0, meeting_request(&self->m, &params, &self->request));
-	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &answer));
-	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asked.channel, &self->m.error));
-	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asking.channel, &self->m.error));
 }
 
 TEST_F(tagged, a_builder_that_names_the_address_and_more_than_goes_over_it_is_refused)

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/meeting.h"
@@ -118,30 +117,6 @@ TEST_F(connecting, has_the_address_of_its_family)
 	}
 }
 
-TEST_F(connecting, carries_private_data_both_ways)
-{
-	const struct ibchan_connect_params of_asking = PARAMS(.data = "may I?", .length = 7);
-	const struct ibchan_connect_params of_asked = PARAMS(.data = "you may", .length = 8);
-	struct ibchan_connection_info info;
-	struct ibchan_request_info asks;
-	struct ibchan_request *request;
-
-	ASSERT_EQ(0, meeting_ask(&self->m, &of_asking));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
-	ibchan_request_query(request, &asks);
-	EXPECT_STREQ("may I?", (char *)asks.data);
-	EXPECT_STREQ(ibchan_device_name(self->m.asked.device), asks.device);
-	EXPECT_EQ(7, asks.length);
-	ASSERT_EQ(0, meeting_answer(&self->m, request, &of_asked));
-	ASSERT_EQ(0, outcome(self->m.asking.channel, &self->m.error));
-	ASSERT_EQ(0, outcome(self->m.asked.channel, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
-	EXPECT_STREQ("you may", (char *)info.data);
-	EXPECT_EQ(8, info.length);
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info, NULL));
-	EXPECT_STREQ("may I?", (char *)info.data);
-}
-
 TEST_F(connecting, takes_as_much_private_data_as_the_transport_and_no_more)
 {
 	unsigned char data[IBCHAN_PRIVATE_DATA_SIZE + 1];
@@ -229,51 +204,6 @@ TEST_F(connecting, carries_four_bytes_that_look_like_the_modules_own)
 	EXPECT_EQ(0, ibchan_request_reject(request, NULL, 0, NULL));
 }
 
-TEST_F(connecting, brings_a_rejection_that_looks_like_the_modules_own_data)
-{
-	struct ibchan_connection_info info;
-	struct ibchan_request *request;
-
-	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
-	EXPECT_EQ(0, ibchan_request_reject(request, like_ours, sizeof(like_ours), NULL));
-	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
-	EXPECT_EQ(0, memcmp(info.data, like_ours, sizeof(like_ours)));
-}
-
-/* Without a single retry: the receive was there before the channel was. */
-TEST_F(connecting, finds_the_receives_that_were_posted_before)
-{
-	struct ibchan_submit_sge target = sge_at(&self->m.asked, 4096, 64);
-	struct ibchan_submit_sge source = sge_at(&self->m.asking, 0, 64);
-	struct ibchan_submit_wr wr = wr_of(&self->m.asked, IBCHAN_OP_RECV, &target);
-	struct ibchan_cqe completion;
-	struct ibchan_request *request;
-
-	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
-	wr.channel = ibchan_channel_handle(ibchan_prepared_channel(self->m.asked.prepared));
-	wr.wr_id = 5;
-	ASSERT_EQ(0, ibchan_post(self->m.context, &wr, 1, NULL, NULL));
-	ASSERT_EQ(0, meeting_answer(&self->m, request, NULL));
-	ASSERT_EQ(0, outcome(self->m.asking.channel, &self->m.error));
-	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &source, 1, IBCHAN_TIMEOUT_NEVER, NULL));
-	ASSERT_EQ(1, wait_one(self->m.asked.cq, &completion));
-	EXPECT_EQ(5, completion.wr_id);
-	EXPECT_EQ(0, completion.error);
-}
-
-TEST_F(connecting, takes_no_sends_before_there_is_a_peer)
-{
-	struct ibchan_submit_sge source = sge_at(&self->m.asking, 0, 64);
-
-	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	EXPECT_EQ(-ENOTCONN, ibchan_send(self->m.asking.channel, &source, 1,
-					 IBCHAN_TIMEOUT_NEVER, &self->m.error));
-	EXPECT_EQ(IBCHAN_REASON_NOT_CONNECTED, self->m.error.reason.code);
-}
-
 TEST_F(connecting, keeps_the_callers_pointers_with_its_objects)
 {
 	struct ibchan_happening happening;
@@ -292,23 +222,6 @@ TEST_F(connecting, keeps_the_callers_pointers_with_its_objects)
 		EXPECT_EQ(IBCHAN_NEXT_CONNECTED, happening.kind);
 	} while (happening.channel != self->m.asking.channel);
 	EXPECT_EQ(&own, happening.priv);
-}
-
-TEST_F(connecting, says_that_nobody_listens)
-{
-	struct ibchan_connection_info info;
-	char text[256];
-
-	strcpy(self->m.port, "1");
-	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	EXPECT_EQ(-ECONNREFUSED, outcome(self->m.asking.channel, &self->m.error));
-	EXPECT_EQ(IBCHAN_REASON_CONNECT, self->m.error.reason.code);
-	EXPECT_EQ(IBCHAN_STAGE_REQUEST, self->m.error.reason.value[0]);
-	ibchan_error_text(&self->m.error, text, sizeof(text));
-	EXPECT_TRUE(has(text, "nobody listens")) TH_LOG("%s", text);
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
-	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, info.state);
-	EXPECT_EQ(-ECONNREFUSED, info.error);
 }
 
 /* rdma_cm rejects by itself, with the code that a listener's rejection has. */
@@ -337,6 +250,7 @@ TEST_F(connecting, says_that_the_peer_has_rejected_though_it_said_nothing)
 	EXPECT_EQ(0, memcmp(info.data, nothing, sizeof(nothing)));
 }
 
+/* Which begin like the module's own. */
 TEST_F(connecting, brings_a_rejection_of_the_longest_data)
 {
 	unsigned char data[REJECT_DATA + 1];
@@ -344,6 +258,7 @@ TEST_F(connecting, brings_a_rejection_of_the_longest_data)
 	struct ibchan_request *request;
 
 	memset(data, 0xd7, sizeof(data));
+	memcpy(data, like_ours, sizeof(like_ours));
 	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
 	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
 	EXPECT_EQ(-EINVAL, ibchan_request_reject(request, data, REJECT_DATA + 1, NULL));
@@ -509,41 +424,6 @@ TEST_F(connecting, that_failed_is_in_the_history_with_stage_and_error)
 	EXPECT_EQ(ECONNREFUSED, errors[5]);
 }
 
-TEST_F(connecting, an_error_names_the_peer_by_its_address)
-{
-	struct ibchan_submit_sge source = sge_at(&self->m.asking, 0, 64);
-	struct ibchan_channel_info info;
-	char text[640], to[64];
-
-	snprintf(to, sizeof(to), " to %s qpn ", self->m.host);
-	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
-	ASSERT_EQ(0, ibchan_channel_break(self->m.asking.channel));
-	EXPECT_EQ(-ESHUTDOWN, ibchan_send(self->m.asking.channel, &source, 1,
-					  IBCHAN_TIMEOUT_NEVER, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_query(self->m.asking.channel, &info, NULL));
-	ibchan_channel_error_text(&info, &self->m.error, text, sizeof(text));
-	EXPECT_TRUE(has(text, to)) TH_LOG("%s", text);
-}
-
-TEST_F(connecting, is_announced_once)
-{
-	struct pollfd pollfd = { .fd = ibchan_next_fd(self->m.context), .events = POLLIN };
-	struct ibchan_happening happening;
-	int left = 2;
-
-	EXPECT_EQ(0, poll(&pollfd, 1, 0));
-	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
-	while (left--) {
-		ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
-		ASSERT_EQ(0, ibchan_next(self->m.context, 0, &happening, NULL));
-		EXPECT_EQ(IBCHAN_NEXT_CONNECTED, happening.kind);
-		EXPECT_TRUE(happening.channel == self->m.asking.channel ||
-			    happening.channel == self->m.asked.channel);
-	}
-	EXPECT_EQ(-EAGAIN, ibchan_next(self->m.context, 0, &happening, NULL));
-	EXPECT_EQ(0, poll(&pollfd, 1, 0));
-}
-
 TEST_F(connecting, is_done_once)
 {
 	struct ibchan_channel *channel;
@@ -588,39 +468,13 @@ TEST_F(connecting, does_not_leave_by_another_device)
 TEST_F(connecting, goes_on_for_others_while_one_listener_has_its_backlog)
 {
 	struct ibchan_listen_params params = {
-		.size = sizeof(params), .host = self->m.host, .backlog = 65537,
+		.size = sizeof(params), .host = self->m.host, .backlog = 1,
+		.service = self->m.port,
 	};
 	struct ibchan_listener *listener;
 
-	EXPECT_EQ(-EINVAL, ibchan_listener_create(self->m.context, &params, &listener,
-						  &self->m.error));
-	EXPECT_EQ(IBCHAN_REASON_PARAMETER, self->m.error.reason.code);
-	EXPECT_EQ(IBCHAN_PARAMETER_BACKLOG, self->m.error.reason.element);
-	params.backlog = 1;
-	params.service = self->m.port;
 	EXPECT_EQ(-EADDRINUSE, ibchan_listener_create(self->m.context, &params, &listener,
 						      &self->m.error));
-	EXPECT_EQ(0, meeting_connect(&self->m, NULL, NULL));
-}
-
-TEST_F(connecting, by_a_name_that_nobody_knows_is_refused_at_once)
-{
-	self->m.host = "no such host";
-	EXPECT_EQ(-ENOENT, meeting_ask(&self->m, NULL));
-	self->m.host = variant->host;
-	strcpy(self->m.port, "nothing");
-	EXPECT_EQ(-ENOENT, meeting_ask(&self->m, NULL));
-}
-
-TEST_F(connecting, refuses_a_stage_that_lasts_too_long)
-{
-	const struct ibchan_connect_params params =
-		PARAMS(.route_ns = IBCHAN_MAX_STAGE_MS * MS + 1);
-
-	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
-	EXPECT_EQ(IBCHAN_REASON_STAGE_TIME, self->m.error.reason.code);
-	EXPECT_EQ(IBCHAN_MAX_STAGE_MS + 1, self->m.error.reason.value[0]);
-	EXPECT_EQ(IBCHAN_MAX_STAGE_MS, self->m.error.reason.value[1]);
 	EXPECT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 }
 
@@ -773,27 +627,6 @@ TEST(a_listener_of_one_device_has_no_address_of_another)
 	ASSERT_EQ(0, ibchan_listener_create(context, &params, &listener, &error));
 	ASSERT_EQ(0, ibchan_listener_close(listener));
 	end_close(&here);
-	ASSERT_EQ(0, ibchan_context_close(context));
-}
-
-TEST(an_address_that_no_device_leads_to_is_named_so)
-{
-	struct ibchan_context *context;
-	struct ibchan_route route;
-	struct ibchan_error error;
-	struct end end = { 0 };
-	int rc;
-
-	ASSERT_EQ(0, ibchan_context_open(&context, NULL));
-	rc = ibchan_route_query(context, "192.0.2.1", NULL, NULL, &route, &error);
-	EXPECT_TRUE(rc == -ENETUNREACH || rc == -EHOSTUNREACH) TH_LOG("%d", rc);
-	ASSERT_EQ(0, end_open(&end, context, 0, NULL));
-	ASSERT_EQ(0, ibchan_prepared_connect(end.prepared, "192.0.2.1", "7471", NULL,
-					     &end.channel, &error));
-	end.prepared = NULL;
-	EXPECT_EQ(rc, outcome(end.channel, &error));
-	EXPECT_EQ(IBCHAN_STAGE_ADDRESS, error.reason.value[0]);
-	end_close(&end);
 	ASSERT_EQ(0, ibchan_context_close(context));
 }
 

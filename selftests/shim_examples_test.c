@@ -347,18 +347,6 @@ TEST_F(tool, pingpong_says_that_the_device_does_not_lead_there)
 	}
 }
 
-TEST_F(tool, pingpong_server_of_one_device_sends_away_who_comes_over_another)
-{
-	struct run server;
-
-	if (!run_can(TOOL))
-		SKIP(return, "the tool was not built");
-	ASSERT_EQ(0, run_start(&server, TOOL, PINGPONG("-d", "rxe1", NULL)));
-	EXPECT_EQ(0, fails_with(TOOL, PINGPONG("10.77.0.1", NULL), "10.77.0.1:18515: "));
-	EXPECT_EQ(0, plays_against(&server, PINGPONG("-n", "40", "10.77.0.2", NULL),
-				   "\taddress\tverified\n"));
-}
-
 TEST_F(tool, pingpong_checks_a_stream_of_sends_of_any_depth_and_size)
 {
 	static const char *const plans[][2] = {

@@ -360,25 +360,6 @@ TEST_F(iwarp, is_not_connected_by_endpoints)
 	EXPECT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 }
 
-TEST_F(iwarp, carries_private_data_both_ways)
-{
-	const struct ibchan_connect_params of_asking = {
-		.size = sizeof(of_asking), .data = "may I?", .length = 7,
-	};
-	const struct ibchan_connect_params of_asked = {
-		.size = sizeof(of_asked), .data = "you may", .length = 8,
-	};
-	struct ibchan_connection_info info;
-
-	ASSERT_EQ(0, meeting_connect(&self->m, &of_asking, &of_asked));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
-	EXPECT_STREQ("you may", (char *)info.data);
-	EXPECT_EQ(8, info.length);
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info, NULL));
-	EXPECT_STREQ("may I?", (char *)info.data);
-	EXPECT_EQ(7, info.length);
-}
-
 TEST_F(iwarp, takes_as_much_private_data_as_any_message_and_no_more)
 {
 	unsigned char data[MESSAGE_DATA + 1];
@@ -395,23 +376,9 @@ TEST_F(iwarp, takes_as_much_private_data_as_any_message_and_no_more)
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asked.channel, &info, NULL));
 	EXPECT_EQ(MESSAGE_DATA, info.length);
 	EXPECT_EQ(0, memcmp(info.data, data, MESSAGE_DATA));
-}
-
-TEST_F(iwarp, finds_the_receives_that_were_posted_before)
-{
-	struct ibchan_submit_sge target = sge_at(&self->m.asked, 4096, 64);
-	struct ibchan_submit_sge source = sge_at(&self->m.asking, 0, 64);
-	struct ibchan_submit_wr wr = wr_of(&self->m.asked, IBCHAN_OP_RECV, &target);
-	struct ibchan_cqe completion;
-
-	wr.channel = ibchan_channel_handle(ibchan_prepared_channel(self->m.asked.prepared));
-	wr.wr_id = 5;
-	ASSERT_EQ(0, ibchan_post(self->m.context, &wr, 1, NULL, NULL));
-	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
-	EXPECT_EQ(0, ibchan_send(self->m.asking.channel, &source, 1, IBCHAN_TIMEOUT_NEVER, NULL));
-	ASSERT_EQ(1, wait_one(self->m.asked.cq, &completion));
-	EXPECT_EQ(5, completion.wr_id);
-	EXPECT_EQ(0, completion.error);
+	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
+	EXPECT_EQ(MESSAGE_DATA, info.length);
+	EXPECT_EQ(0, memcmp(info.data, data, MESSAGE_DATA));
 }
 
 TEST_F(iwarp, says_that_nobody_listens)
@@ -421,19 +388,6 @@ TEST_F(iwarp, says_that_nobody_listens)
 	EXPECT_EQ(-ECONNREFUSED, outcome(self->m.asking.channel, &self->m.error));
 	EXPECT_EQ(IBCHAN_REASON_CONNECT, self->m.error.reason.code);
 	EXPECT_EQ(IBCHAN_STAGE_REQUEST, self->m.error.reason.value[0]);
-}
-
-TEST_F(iwarp, says_that_the_peer_has_rejected_and_what_it_said)
-{
-	struct ibchan_connection_info info;
-	struct ibchan_request *request;
-
-	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	ASSERT_EQ(0, ibchan_request_take(self->m.listener, patience_ns(), &request, NULL));
-	EXPECT_EQ(0, ibchan_request_reject(request, "not you", 8, NULL));
-	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
-	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
-	EXPECT_STREQ("not you", (char *)info.data);
 }
 
 TEST_F(iwarp, brings_a_rejection_of_as_much_data_as_any_message)
@@ -450,18 +404,6 @@ TEST_F(iwarp, brings_a_rejection_of_as_much_data_as_any_message)
 	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
 	ASSERT_EQ(0, ibchan_channel_connection(self->m.asking.channel, &info, NULL));
 	EXPECT_EQ(0, memcmp(info.data, data, sizeof(data)));
-}
-
-TEST_F(iwarp, rejects_who_was_not_taken_when_the_listener_closes)
-{
-	struct pollfd pollfd = { .events = POLLIN };
-
-	ASSERT_EQ(0, meeting_ask(&self->m, NULL));
-	pollfd.fd = ibchan_listener_fd(self->m.listener);
-	ASSERT_EQ(1, poll(&pollfd, 1, patience_ms()));
-	EXPECT_EQ(0, ibchan_listener_close(self->m.listener));
-	self->m.listener = NULL;
-	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
 }
 
 static int broken_with(FIXTURE_DATA(iwarp) * self, struct ibchan_channel *channel)

@@ -225,17 +225,6 @@ TEST_F(name, an_address_that_refuses_is_followed_by_the_next_one)
 	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asked, &self->m.asking));
 }
 
-TEST_F(name, an_address_that_refuses_is_an_error_where_there_is_no_other)
-{
-	ASSERT_EQ(0, HAS(REFUSES));
-	ASSERT_EQ(0, refuser_listens(self));
-	ASSERT_EQ(0, meeting_ask(&self->m, &asking));
-	ASSERT_EQ(0, refuse(self));
-	EXPECT_EQ(-ECONNRESET, outcome(self->m.asking.channel, &self->m.error));
-	EXPECT_EQ(IBCHAN_STAGE_REQUEST, self->m.error.reason.value[0]);
-	EXPECT_EQ(0, nobody_else_is_asked(self));
-}
-
 /* The device has listeners, but none of this address. */
 TEST_F(name, an_address_where_nobody_listens_is_followed_by_the_next_one)
 {
@@ -276,14 +265,6 @@ TEST_F(name, of_a_link_local_address_names_its_network_device_to_listen_and_lead
 	ASSERT_EQ(0, meeting_outcomes(&self->m)) TH_LOG("%d", self->m.error.code);
 	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
 	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asked, &self->m.asking));
-}
-
-TEST_F(name, an_address_that_leads_over_another_device_is_not_taken)
-{
-	ASSERT_EQ(0, HAS(ELSEWHERE, LISTENS));
-	ASSERT_EQ(0, meeting_ask(&self->m, &asking));
-	ASSERT_EQ(0, meet(self)) TH_LOG("%d", self->m.error.code);
-	EXPECT_EQ(0, message_crosses(&self->m, &self->m.asking, &self->m.asked));
 }
 
 /* Looking for its way would take seconds. */
@@ -381,16 +362,6 @@ TEST_F(name, of_two_families_that_of_the_source_is_asked)
 	ASSERT_EQ(AF_INET, route.peer.ss_family);
 	inet_ntop(AF_INET, &((struct sockaddr_in *)&route.peer)->sin_addr, peer, sizeof(peer));
 	EXPECT_STREQ(LISTENS, peer);
-}
-
-TEST_F(name, of_another_family_than_the_source_only_is_refused)
-{
-	struct ibchan_route route;
-
-	ASSERT_EQ(0, HAS("fd88::1"));
-	EXPECT_EQ(-EAFNOSUPPORT, ibchan_route_query(self->m.context, NAME, NULL, LISTENS, &route,
-						    &self->m.error));
-	EXPECT_EQ(0, ibchan_route_query(self->m.context, NAME, NULL, "fd88::1", &route, NULL));
 }
 
 /* The receives were there before the first address was tried. */

@@ -99,18 +99,6 @@ TEST_F(vrf, has_a_route_of_ipv6_from_its_own_address_only)
 	EXPECT_EQ(AF_INET6, route.source.ss_family);
 }
 
-TEST_F(vrf, device_is_found_from_its_own_address_only)
-{
-	struct ibchan_device *device;
-
-	EXPECT_EQ(-ENETUNREACH, ibchan_device_open_for(self->m.context, FAR, NULL, &device,
-						       &self->m.error));
-	ASSERT_EQ(0, ibchan_device_open_for(self->m.context, FAR, NEAR, &device,
-					    &self->m.error));
-	EXPECT_STREQ(self->near, ibchan_device_name(device));
-	EXPECT_EQ(0, ibchan_device_close(device));
-}
-
 static int meet_from(FIXTURE_DATA(vrf) * self, const struct ibchan_connect_params *params)
 {
 	int rc = meeting_listen(&self->m, FAR);
