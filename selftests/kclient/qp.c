@@ -13,26 +13,16 @@ static const struct ibchan_sink *events(struct world *w)
 	return sink;
 }
 
-static int kept_pair(struct world *w, u32 flags, int two_cqs)
+/* On cqs of so many entries, at least; 0: the default. */
+static int kept_pair(struct world *w, u32 flags, u32 entries, int two_cqs)
 {
 	struct pair_init init;
 
 	pair_defaults(&init);
 	init.sink = events(w);
 	init.cq_flags = IBCHAN_CQ_KEEP | flags;
-	init.two_cqs = two_cqs;
-	return world_pair(w, &init);
-}
-
-/* With cqs of so many entries. */
-static int narrow_kept_pair(struct world *w, u32 entries)
-{
-	struct pair_init init;
-
-	pair_defaults(&init);
-	init.sink = events(w);
-	init.cq_flags = IBCHAN_CQ_KEEP | IBCHAN_CQ_POLLED;
 	init.cq_entries = entries;
+	init.two_cqs = two_cqs;
 	return world_pair(w, &init);
 }
 
@@ -66,7 +56,7 @@ static void post_and_poll_by_wr_id(struct world *w)
 	struct side *a = &w->side[0], *b = &w->side[1];
 	struct ibchan_completion got[2];
 
-	if (kept_pair(w, IBCHAN_CQ_POLLED, 0))
+	if (kept_pair(w, IBCHAN_CQ_POLLED, 0, 0))
 		return;
 	fill_pattern(a->buf, 1000, 1);
 	expect_eq(w, ibchan_post_receive(b->ch, b->local, 0, 2000, 111), 0);
@@ -100,7 +90,7 @@ static void writes_and_reads_by_wr_id(struct world *w)
 	struct side *a = &w->side[0], *b = &w->side[1];
 	struct ibchan_completion got[2];
 
-	if (kept_pair(w, IBCHAN_CQ_POLLED, 0) || !side_share(b))
+	if (kept_pair(w, IBCHAN_CQ_POLLED, 0, 0) || !side_share(b))
 		return;
 	fill_pattern(a->buf + 64, 64, 2);
 	expect_eq(w, write_by_wr_id(a, b, IBCHAN_OP_WRITE, 1), 0);
@@ -121,7 +111,7 @@ static void polling_takes_as_many_as_asked_for_in_order(struct world *w)
 	struct ibchan_completion got[10];
 	int i;
 
-	if (kept_pair(w, IBCHAN_CQ_POLLED, 0) || !side_share(b))
+	if (kept_pair(w, IBCHAN_CQ_POLLED, 0, 0) || !side_share(b))
 		return;
 	for (i = 0; i < 10; i++)
 		expect_eq(w, write_by_wr_id(a, b, IBCHAN_OP_WRITE, i), 0);
@@ -137,7 +127,7 @@ static void two_cqs_keep_sends_and_receives_apart(struct world *w)
 	struct side *a = &w->side[0], *b = &w->side[1];
 	struct ibchan_completion got[2];
 
-	if (kept_pair(w, IBCHAN_CQ_POLLED, 1))
+	if (kept_pair(w, IBCHAN_CQ_POLLED, 0, 1))
 		return;
 	expect_eq(w, ibchan_post_receive(b->ch, b->local, 0, 100, 1), 0);
 	expect_eq(w, ibchan_post_send(a->ch, a->local, 0, 100, 2), 0);
@@ -162,7 +152,7 @@ static void several_channels_share_a_cq_and_a_domain(struct world *w)
 	int i;
 
 	ibchan_params_init(&params);
-	if (kept_pair(w, IBCHAN_CQ_POLLED, 0))
+	if (kept_pair(w, IBCHAN_CQ_POLLED, 0, 0))
 		return;
 	for (i = 0; i < CHANNELS; i++) {
 		out[i] = side_build(a, &params);
@@ -188,7 +178,7 @@ static void the_short_calls_refuse_like_the_long_one(struct world *w)
 	struct side *a = &w->side[0];
 	int i;
 
-	if (kept_pair(w, IBCHAN_CQ_POLLED, 0))
+	if (kept_pair(w, IBCHAN_CQ_POLLED, 0, 0))
 		return;
 	expect_eq(w, ibchan_post_receive(a->ch, a->local, SIDE_BYTES, 1, 0), -EINVAL);
 	expect_eq(w, ibchan_post_send(a->ch, a->local, 1, U32_MAX, 0), -EINVAL);
@@ -207,7 +197,7 @@ static void a_list_stops_at_the_first_bad_one_and_says_which(struct world *w)
 	u32 accepted = 9;
 	int i;
 
-	if (kept_pair(w, IBCHAN_CQ_POLLED, 0) || !side_share(b))
+	if (kept_pair(w, IBCHAN_CQ_POLLED, 0, 0) || !side_share(b))
 		return;
 	for (i = 0; i < 5; i++) {
 		wrs[i] = ibchan_wr_write(side_sge(a, i == 3 ? SIDE_BYTES : 0, 8), 1, &b->remote);
@@ -254,7 +244,7 @@ static void a_cq_tells_when_something_has_come(struct world *w)
 	struct side *a = &w->side[0], *b = &w->side[1];
 	struct ibchan_completion got;
 
-	if (kept_pair(w, IBCHAN_CQ_POLLED, 0))
+	if (kept_pair(w, IBCHAN_CQ_POLLED, 0, 0))
 		return;
 	expect_eq(w, ibchan_post_receive(b->ch, b->local, 0, 64, 5), 0);
 	ibchan_cq_arm(b->recv_cq);
@@ -271,7 +261,7 @@ static void a_cq_that_is_not_polled_by_its_owner_tells_by_itself(struct world *w
 	struct side *a = &w->side[0], *b = &w->side[1];
 	struct ibchan_completion got;
 
-	if (kept_pair(w, 0, 0))
+	if (kept_pair(w, 0, 0, 0))
 		return;
 	expect_eq(w, ibchan_post_receive(b->ch, b->local, 0, 64, 5), 0);
 	expect_eq(w, ibchan_post_send(a->ch, a->local, 0, 64, 6), 0);
@@ -341,7 +331,7 @@ static void only_solicited_messages_wake_a_solicited_cq(struct world *w)
 	struct witness *witness;
 	int i;
 
-	if (kept_pair(w, IBCHAN_CQ_POLLED | IBCHAN_CQ_SOLICITED, 0))
+	if (kept_pair(w, IBCHAN_CQ_POLLED | IBCHAN_CQ_SOLICITED, 0, 0))
 		return;
 	witness = witness_open(w);
 	if (!witness)
@@ -374,7 +364,7 @@ static void waiting_on_a_cq_is_bounded(struct world *w)
 {
 	struct side *a = &w->side[0], *b = &w->side[1];
 
-	if (kept_pair(w, IBCHAN_CQ_POLLED, 0))
+	if (kept_pair(w, IBCHAN_CQ_POLLED, 0, 0))
 		return;
 	expect_eq(w, ibchan_post_receive(b->ch, b->local, 0, 64, 9), 0);
 	expect_eq(w, ibchan_cq_wait(b->recv_cq, kept_is_there, b, 20 * NSEC_PER_MSEC), -ETIMEDOUT);
@@ -390,7 +380,7 @@ static void works_by_wr_id_and_with_done_share_a_channel(struct world *w)
 	struct job *job = world_jobs(w, 1);
 	struct ibchan_completion got;
 
-	if (kept_pair(w, IBCHAN_CQ_POLLED, 0) || !side_share(b))
+	if (kept_pair(w, IBCHAN_CQ_POLLED, 0, 0) || !side_share(b))
 		return;
 	expect_eq(w, job_write(job, a, 64, &b->remote), 0);
 	expect_eq(w, write_by_wr_id(a, b, IBCHAN_OP_WRITE, 77), 0);
@@ -420,7 +410,7 @@ static void a_full_cq_takes_as_many_works_as_were_polled_for(struct world *w)
 	struct ibchan_completion *got = world_alloc(w, 67 * sizeof(*got));
 	int i;
 
-	if (narrow_kept_pair(w, 34) || !side_share(b))
+	if (kept_pair(w, IBCHAN_CQ_POLLED, 34, 0) || !side_share(b))
 		return;
 	for (i = 0; i < 64; i++) {
 		expect_eq(w, write_by_wr_id(a, b, IBCHAN_OP_WRITE, i), 0);
@@ -540,7 +530,7 @@ static void each_completion_goes_to_one_of_several_pollers(struct world *w)
 	struct crowd *crowd;
 	u32 i, wrong = 0;
 
-	if (narrow_kept_pair(w, 68) || !side_share(&w->side[1]))
+	if (kept_pair(w, IBCHAN_CQ_POLLED, 68, 0) || !side_share(&w->side[1]))
 		return;
 	crowd = crowd_open(w);
 	if (!crowd)
