@@ -30,10 +30,7 @@ FIXTURE(shim_dma_buf)
 FIXTURE_SETUP(shim_dma_buf)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
-	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
-	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
-	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
+	ASSERT_EQ(0, open_ends(&self->a, &self->b, &self->context));
 	self->fd = dmabuf_export(SIZE / getpagesize(), 0);
 	ASSERT_LE(0, self->fd);
 	self->bytes = dmabuf_map(self->fd, SIZE);
@@ -43,9 +40,7 @@ FIXTURE_SETUP(shim_dma_buf)
 FIXTURE_TEARDOWN(shim_dma_buf)
 {
 	EXPECT_EQ(0, ibchan_mr_dereg(self->mr));
-	end_close(&self->a);
-	end_close(&self->b);
-	EXPECT_EQ(0, ibchan_context_close(self->context));
+	EXPECT_EQ(0, close_ends(&self->a, &self->b, self->context));
 	munmap(self->bytes, SIZE);
 	close(self->fd);
 	EXPECT_EQ(0, calm_end(&self->calm));

@@ -30,20 +30,15 @@ FIXTURE(seed)
 FIXTURE_SETUP(seed)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
+	ASSERT_EQ(0, open_ends(&self->a, &self->b, &self->context));
 	ASSERT_EQ(0, end_open(&self->loop, self->context, 0, NULL));
 	ASSERT_EQ(0, end_loop(&self->loop));
-	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
-	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
-	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
 }
 
 FIXTURE_TEARDOWN(seed)
 {
-	end_close(&self->b);
-	end_close(&self->a);
 	end_close(&self->loop);
-	EXPECT_EQ(0, ibchan_context_close(self->context));
+	EXPECT_EQ(0, close_ends(&self->a, &self->b, self->context));
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 

@@ -128,10 +128,7 @@ FIXTURE(threads)
 FIXTURE_SETUP(threads)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
-	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
-	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
-	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
+	ASSERT_EQ(0, open_ends(&self->a, &self->b, &self->context));
 	ASSERT_EQ(0, end_open(&self->c, self->context, 0, self->a.cq));
 	ASSERT_EQ(0, end_open(&self->d, self->context, 1, NULL));
 	ASSERT_EQ(0, connect_ends(&self->c, &self->d));
@@ -141,9 +138,7 @@ FIXTURE_TEARDOWN(threads)
 {
 	end_close(&self->d);
 	end_close(&self->c);
-	end_close(&self->b);
-	end_close(&self->a);
-	EXPECT_EQ(0, ibchan_context_close(self->context));
+	EXPECT_EQ(0, close_ends(&self->a, &self->b, self->context));
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 

@@ -21,17 +21,12 @@ FIXTURE(shim_who)
 FIXTURE_SETUP(shim_who)
 {
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, ibchan_context_open(&self->context, NULL));
-	ASSERT_EQ(0, end_open(&self->a, self->context, 0, NULL));
-	ASSERT_EQ(0, end_open(&self->b, self->context, 1, NULL));
-	ASSERT_EQ(0, connect_ends(&self->a, &self->b));
+	ASSERT_EQ(0, open_ends(&self->a, &self->b, &self->context));
 }
 
 FIXTURE_TEARDOWN(shim_who)
 {
-	end_close(&self->b);
-	end_close(&self->a);
-	ibchan_context_close(self->context);
+	EXPECT_EQ(0, close_ends(&self->a, &self->b, self->context));
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 

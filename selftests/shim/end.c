@@ -123,6 +123,22 @@ int connect_ends(struct end *a, struct end *b)
 	return end_connect(a, &of_b) ?: end_connect(b, &of_a);
 }
 
+int open_ends(struct end *a, struct end *b, struct ibchan_context **context)
+{
+	int rc = ibchan_context_open(context, NULL);
+
+	rc = rc ?: end_open(a, *context, 0, NULL);
+	rc = rc ?: end_open(b, *context, 1, NULL);
+	return rc ?: connect_ends(a, b);
+}
+
+int close_ends(struct end *a, struct end *b, struct ibchan_context *context)
+{
+	end_close(b);
+	end_close(a);
+	return ibchan_context_close(context);
+}
+
 struct ibchan_submit_sge sge_at(const struct end *end, size_t offset, size_t length)
 {
 	return ibchan_sge_unchecked(end->mr, offset, length);

@@ -46,6 +46,9 @@ int end_connect(struct end *end, const struct ibchan_endpoint *peer);
 int end_loop(struct end *end); /* to itself */
 int connect_ends(struct end *a, struct end *b);
 void end_close(struct end *end);
+/* Opens a context and both ends in it, and connects them; close_ends() undoes that. */
+int open_ends(struct end *a, struct end *b, struct ibchan_context **context);
+int close_ends(struct end *a, struct end *b, struct ibchan_context *context);
 
 struct ibchan_submit_sge sge_at(const struct end *end, size_t offset, size_t length);
 struct ibchan_submit_wr wr_of(const struct end *end, __u8 opcode,
