@@ -4,9 +4,7 @@
  * treated as if it were one, by the module's parameter fast_reg_only.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "answer.h"
 #include "test.h"
@@ -15,18 +13,6 @@
 
 #define PARAMETER	"/sys/module/ibchan/parameters/fast_reg_only"
 #define PAGE		4096UL
-
-static int set_parameter(const char *value)
-{
-	int fd = open(PARAMETER, O_WRONLY | O_CLOEXEC);
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	rc = write(fd, value, 1) == 1 ? 0 : -errno;
-	close(fd);
-	return rc;
-}
 
 FIXTURE(fast_reg)
 {
@@ -51,11 +37,11 @@ FIXTURE_SETUP(fast_reg)
 	int rc;
 
 	ASSERT_EQ(0, calm_begin(&self->calm));
-	ASSERT_EQ(0, set_parameter("Y"));
+	ASSERT_EQ(0, put_line(PARAMETER, "Y"));
 	rc = pair_open(&self->pair, PAIR_TWO_DEVICES, &options);
 	/* Nobody tears down what was not set up. */
 	if (rc)
-		set_parameter("N");
+		put_line(PARAMETER, "N");
 	ASSERT_EQ(0, rc);
 	self->a = self->pair.a;
 	self->b = self->pair.b;
@@ -64,7 +50,7 @@ FIXTURE_SETUP(fast_reg)
 FIXTURE_TEARDOWN(fast_reg)
 {
 	pair_close(&self->pair);
-	EXPECT_EQ(0, set_parameter("N"));
+	EXPECT_EQ(0, put_line(PARAMETER, "N"));
 	EXPECT_EQ(0, calm_end(&self->calm));
 }
 

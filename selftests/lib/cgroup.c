@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,20 +13,6 @@
 
 #define ROOT	"/sys/fs/cgroup"
 #define OWN	ROOT "/ibchan-test"
-
-/* One write, which is one request. */
-static int request(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int rc = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		rc = -errno;
-	close(fd);
-	return rc;
-}
 
 static bool has_controller(void)
 {
@@ -44,12 +29,12 @@ static bool has_controller(void)
 
 int cgroup_join(void)
 {
-	return request(OWN "/cgroup.procs", "0");
+	return put_line(OWN "/cgroup.procs", "0");
 }
 
 int cgroup_leave(void)
 {
-	return request(ROOT "/cgroup.procs", "0");
+	return put_line(ROOT "/cgroup.procs", "0");
 }
 
 int cgroup_begin(void)
@@ -58,7 +43,7 @@ int cgroup_begin(void)
 
 	if (!has_controller())
 		return -EOPNOTSUPP;
-	rc = request(ROOT "/cgroup.subtree_control", "+rdma");
+	rc = put_line(ROOT "/cgroup.subtree_control", "+rdma");
 	if (rc)
 		return rc;
 	/* A test that failed may have left it. */
@@ -99,7 +84,7 @@ int cgroup_limit(const char *device, const char *handles, const char *objects)
 	char text[128];
 
 	snprintf(text, sizeof(text), "%s hca_handle=%s hca_object=%s", device, handles, objects);
-	return request(OWN "/rdma.max", text);
+	return put_line(OWN "/rdma.max", text);
 }
 
 int cgroup_usage(const char *device, struct cgroup_usage *usage)

@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "fail_nth.h"
+#include "world.h"
 
 #define KNOBS	"/sys/kernel/debug/"
 
@@ -26,26 +26,13 @@ static const struct {
 	{ NULL, NULL },
 };
 
-static int turn(const char *path, const char *value)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int rc = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, value, strlen(value)) < 0)
-		rc = -errno;
-	close(fd);
-	return rc;
-}
-
 int fail_nth_open(void)
 {
 	size_t i;
 	int fd, rc;
 
 	for (i = 0; knobs[i].path; i++) {
-		rc = turn(knobs[i].path, knobs[i].value);
+		rc = put_line(knobs[i].path, knobs[i].value);
 		if (rc)
 			return rc;
 	}
