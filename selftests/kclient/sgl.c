@@ -73,6 +73,12 @@ static int list_pair(struct world *w, u32 depth, u16 max_sgl)
 	return world_pair(w, &init) || !side_share(&w->side[1]);
 }
 
+/* Makes a pair for lists of any length, and a list of the first side's memory. */
+static struct list *open_list(struct world *w, u32 entries, u32 bytes)
+{
+	return list_pair(w, ENTRIES, ENTRIES) ? NULL : make_list(&w->side[0], entries, bytes);
+}
+
 static struct ibchan_wr list_wr(struct world *w, u8 opcode, const struct list *list)
 {
 	struct ibchan_remote remote;
@@ -211,9 +217,7 @@ static void lists_beside_each_other_end_in_order_and_once(struct world *w)
 	struct ibchan_wr wr;
 	int i, ret = 0;
 
-	if (list_pair(w, ENTRIES, ENTRIES))
-		return;
-	list = make_list(a, 70, 64);
+	list = open_list(w, 70, 64);
 	if (!list)
 		return;
 	for (i = 0; i < 64 && !ret; i++) {
@@ -356,13 +360,10 @@ static void an_immediate_tells_that_all_of_a_list_is_there(struct world *w)
 	struct ibchan_wr wr;
 	struct list *list;
 
-	if (list_pair(w, ENTRIES, ENTRIES))
-		return;
-	list = make_list(a, ENTRIES, 100);
+	list = open_list(w, ENTRIES, 100);
 	if (!list)
 		return;
-	fill_pattern(list->flat, list->length, 4);
-	sg_copy_from_buffer(list->sgl, list->entries, list->flat, list->length);
+	fill_ends(w, IBCHAN_OP_WRITE, list, 4);
 	expect_eq(w, job_receive(&jobs[1], b, SIDE_BYTES - 64, 64), 0);
 	wr = list_wr(w, IBCHAN_OP_WRITE, list);
 	ibchan_wr_set_imm(&wr, 77);
@@ -381,9 +382,7 @@ static void a_list_that_the_peer_refuses_ends_once_with_its_error(struct world *
 	struct ibchan_wr wr;
 	struct list *list;
 
-	if (list_pair(w, ENTRIES, ENTRIES))
-		return;
-	list = make_list(a, ENTRIES, 100);
+	list = open_list(w, ENTRIES, 100);
 	if (!list)
 		return;
 	wr = list_wr(w, IBCHAN_OP_WRITE, list);
@@ -405,9 +404,7 @@ static void lists_of_a_channel_that_breaks_end_once(struct world *w)
 	struct list *list;
 	int i, posted = 0;
 
-	if (list_pair(w, ENTRIES, ENTRIES))
-		return;
-	list = make_list(a, 100, 256);
+	list = open_list(w, 100, 256);
 	if (!list)
 		return;
 	for (i = 0; i < 32; i++) {
