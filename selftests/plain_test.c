@@ -78,24 +78,9 @@ static struct ibchan_submit_wr plain(const struct side *side, int opcode, __u64 
 	return wr;
 }
 
-/* Pages that this process has pinned, as far as the kernel charges it. */
-static long charged_kib(void)
-{
-	FILE *file = fopen("/proc/self/status", "r");
-	char line[128];
-	long kib = -1;
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "VmPin: %ld", &kib) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return kib;
-}
-
 static bool charges(void *arg)
 {
-	return charged_kib() == *(long *)arg;
+	return charged() == *(long *)arg;
 }
 
 static int refused(const struct side *side, const struct ibchan_submit_wr *wr, int error,
@@ -218,11 +203,11 @@ TEST_F(plain, an_atomic_may_tell_what_was_there_to_plain_memory)
 
 TEST_F(plain, a_page_is_charged_while_its_work_is_in_flight)
 {
-	long before = charged_kib(), during = before + 3 * (long)PAGE / 1024;
+	long before = charged(), during = before + 3 * (long)PAGE / 1024;
 
 	ASSERT_EQ(0, post_one(self->b, plain(self->b, IBCHAN_OP_RECV, 1, self->memory + 1,
 					     2 * PAGE)));
-	EXPECT_EQ(during, charged_kib());
+	EXPECT_EQ(during, charged());
 	pattern(self->a->memory, 16, 1);
 	ASSERT_EQ(0, post_one(self->a, work(self->a, IBCHAN_OP_SEND, 2, 0, 16)));
 	ASSERT_EQ(0, succeed(self->b, 1, NULL));
@@ -234,14 +219,14 @@ TEST_F(plain, a_page_is_charged_while_its_work_is_in_flight)
 /* The device may still be copying: its memory goes when its queue pair is gone. */
 TEST_F(plain, a_failed_work_leaves_its_pages_to_the_channel)
 {
-	long before = charged_kib(), during = before + (long)PAGE / 1024;
+	long before = charged(), during = before + (long)PAGE / 1024;
 	struct ibchan_cqe cqe;
 
 	ASSERT_EQ(0, post_one(self->b, plain(self->b, IBCHAN_OP_RECV, 1, self->memory, PAGE)));
 	ASSERT_EQ(0, channel_break(self->b->fd, self->b->channel));
 	ASSERT_EQ(0, ring_complete(self->b->ring, 1, &cqe));
 	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, cqe.status);
-	EXPECT_EQ(during, charged_kib());
+	EXPECT_EQ(during, charged());
 	ASSERT_EQ(0, destroy(self->b->fd, self->b->channel));
 	EXPECT_TRUE(eventually(charges, &before));
 	/* Nothing of it keeps the domain. */
