@@ -138,6 +138,7 @@ struct ibchan_context {
 	u32 first_handle;	/* random, so that a handle of another file is likely to miss */
 	struct xarray objects;	/* by handle less @first_handle; a reserved one reads as none */
 	u32 next_id;	/* so that a stale handle misses */
+	u32 spare_index;	/* that is reserved for the next object; 0: none is yet */
 	u32 num_objects;	/* under @lock */
 	u64 pinned_bytes;	/* under @lock */
 	/* works on plain memory were posted: their regions outlive them a little */

@@ -22,7 +22,9 @@ MODULE_PARM_DESC(max_handles, "Objects that one open file may hold (default 1638
 
 /*
  * Makes a handle of @type, which goes into the answer and names nothing until it is published; the
- * dispatcher aborts it if the command fails. Ids go round, so that a stale handle misses. For an
+ * dispatcher aborts it if the command fails. Ids go round, so that a stale handle misses. Each call
+ * takes the index that the call before has reserved, and reserves the next one: this neighbour
+ * keeps the nodes of the tree that the object is in, also when no other object is near. For an
  * object on @device (or NULL) the caller's cgroup is charged. Returns -EMFILE, -ENOMEM, and the
  * errors of ibchan_owner_follow() and ibchan_device_charge().
  */
@@ -42,9 +44,11 @@ int ibchan_call_reserve(struct ibchan_call *call, enum ibchan_object_type type, 
 		ctx->num_objects++;
 	}
 	object = kzalloc(sizeof(*object), GFP_KERNEL_ACCOUNT);
-	ret = !object ? -ENOMEM :
-	      xa_alloc_cyclic(&ctx->objects, &index, NULL, XA_LIMIT(1, INT_MAX), &ctx->next_id,
-			      GFP_KERNEL_ACCOUNT);
+	do
+		ret = !object ? -ENOMEM :
+		      xa_alloc_cyclic(&ctx->objects, &index, NULL, XA_LIMIT(1, INT_MAX),
+				      &ctx->next_id, GFP_KERNEL_ACCOUNT);
+	while (ret >= 0 && !(index = xchg(&ctx->spare_index, index)));
 	if (ret < 0) {
 		kfree(object);
 		guard(spinlock)(&ctx->lock);
