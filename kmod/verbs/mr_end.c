@@ -84,22 +84,15 @@ static void mr_dereg(struct ibchan_mr *mr)
 		ibchan_pd_put(mr->extent.pd);
 }
 
-static void mr_free(struct rcu_head *rcu)
-{
-	struct ibchan_mr *mr = container_of(rcu, struct ibchan_mr, rcu);
-
-	kvfree(mr->segments);
-	if (!mr->leaked)
-		ibchan_cost_pay_back(&mr->cost);
-	kfree(mr);
-}
-
 /* It has ended. Memory that the device may still use is its owner's no more. */
 static void tell_and_free(struct ibchan_mr *mr)
 {
 	if (mr->gone && !mr->leaked)
 		mr->gone(mr->gone_priv);
-	call_rcu(&mr->rcu, mr_free);
+	kvfree(mr->segments);
+	if (!mr->leaked)
+		ibchan_cost_pay_back(&mr->cost);
+	kfree_rcu(mr, rcu);
 }
 
 /*
