@@ -302,11 +302,14 @@ static int fill_contiguous(struct ibchan_mr *mr, struct ibchan_reason *reason)
 
 /*
  * Does the device reach other memory than the pages themselves? Behind an IOMMU each entry of
- * the table is at its place of the mapped segments. Memory of another PCI device may be reached
- * beside the IOMMU, and is never copied.
+ * the table is at its place of the mapped segments. The kernel copies parts of the IOMMU's pages
+ * only, of which a device that is not trusted must not see the rest. Memory of another PCI device
+ * may be reached beside the IOMMU, and is never copied.
  */
 static bool is_copied(struct iommu_domain *domain, const struct sg_table *sgt)
 {
+	u64 inside = iommu_is_dma_domain(domain) && domain->pgsize_bitmap & PAGE_SIZE ?
+		     ~PAGE_MASK : U64_MAX;
 	struct scatterlist *mapped = sgt->sgl;
 	struct scatterlist *sg;
 	u64 offset = 0;
@@ -317,7 +320,7 @@ static bool is_copied(struct iommu_domain *domain, const struct sg_table *sgt)
 			offset -= sg_dma_len(mapped);
 			mapped = sg_next(mapped);
 		}
-		if (!is_pci_p2pdma_page(sg_page(sg)) &&
+		if ((sg->offset | sg->length) & inside && !is_pci_p2pdma_page(sg_page(sg)) &&
 		    (!mapped || iommu_iova_to_phys(domain, sg_dma_address(mapped) + offset) !=
 				sg_phys(sg)))
 			return true;
