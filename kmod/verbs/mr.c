@@ -41,20 +41,18 @@
 static struct ibchan_mr *mr_alloc(struct ibchan_pd *pd, u64 length, u32 access, u64 bytes,
 				  struct ibchan_reason *reason)
 {
-	struct ibchan_mr *mr = kmalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	struct ibchan_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 	int ret;
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	*mr = (struct ibchan_mr) {
-		.extent = {
-			.pd = pd,
-			.length = length,
-			.access = access,
-			.allows = access | IBCHAN_MAY_GATHER | IBCHAN_MAY_SINK | IBCHAN_IS_WHOLE,
-		},
-		.num_segments = 1,
+	mr->extent = (struct ibchan_extent) {
+		.pd = pd,
+		.length = length,
+		.access = access,
+		.allows = access | IBCHAN_MAY_GATHER | IBCHAN_MAY_SINK | IBCHAN_IS_WHOLE,
 	};
+	mr->num_segments = 1;
 	ibchan_users_init(&mr->users);
 	ibchan_busy_init(&mr->busy);
 	ret = ibchan_cost_charge(&mr->cost, pd->cost.budget, bytes, reason);

@@ -103,11 +103,11 @@ static int pin_pages(struct ibchan_pinned *pinned, u64 addr, unsigned int flags)
  */
 static int check_stored(const struct ibchan_pinned *pinned)
 {
+	struct page **page, **end = pinned->pages + pinned->num;
 	struct folio *folio;
-	u64 i;
 
-	for (i = 0; i < pinned->num; i++) {
-		folio = page_folio(pinned->pages[i]);
+	for (page = pinned->pages; page < end; page++) {
+		folio = page_folio(*page);
 		/* A page that has just left its file is not stored. */
 		if (!folio_test_swapbacked(folio) && !folio_test_anon(folio) &&
 		    !folio_test_hugetlb(folio) && READ_ONCE(folio->mapping))

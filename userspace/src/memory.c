@@ -48,7 +48,7 @@ int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 		  struct ibchan_mr **out, struct ibchan_error *error)
 {
 	struct ibchan_cmd_mr_reg cmd = { .size = sizeof(cmd), .pd = pd->object.handle };
-	struct ibchan_mr *mr = calloc(1, sizeof(*mr));
+	struct ibchan_mr *mr = malloc(sizeof(*mr));
 	struct ibchan_mr_params what;
 	int err = mr ? params_read(&what, sizeof(what), params, &cmd.reason) : -ENOMEM;
 
@@ -69,7 +69,7 @@ int ibchan_mr_reg_dmabuf(struct ibchan_pd *pd, const struct ibchan_dmabuf_params
 			 struct ibchan_mr **out, struct ibchan_error *error)
 {
 	struct ibchan_cmd_mr_reg_dmabuf cmd = { .size = sizeof(cmd), .pd = pd->object.handle };
-	struct ibchan_mr *mr = calloc(1, sizeof(*mr));
+	struct ibchan_mr *mr = malloc(sizeof(*mr));
 	struct ibchan_dmabuf_params what;
 	int err = mr ? params_read(&what, sizeof(what), params, &cmd.reason) : -ENOMEM;
 
