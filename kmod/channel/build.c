@@ -285,7 +285,7 @@ void ibchan_channel_free(struct rcu_head *rcu)
 	struct ibchan_channel *ch = container_of(rcu, struct ibchan_channel, rcu);
 
 	kfree(ch->cm);
-	kfree(ch->history.more);
+	kfree(ch->history.events);
 	ibchan_cost_pay_back(&ch->cost);
 	kmem_cache_free(ibchan_channel_cache, ch);
 }

@@ -120,8 +120,8 @@ do {										\
 	answer;									\
 })
 
-/* Events kept of a channel that is built, connected and closed, with few others. */
-#define IBCHAN_HISTORY_FEW	6
+/* Room for the events of most channels. A power of two, as IBCHAN_HISTORY_MAX is. */
+#define IBCHAN_HISTORY_FEW	4
 
 /* The last events of a channel */
 struct ibchan_history {
@@ -132,10 +132,8 @@ struct ibchan_history {
 	/* the first work that failed, and was not flushed; no error: none */
 	__channel_only struct ibchan_completion failed;
 	__channel_only u32 oldest;	/* number of the oldest event that is kept */
-	/* IBCHAN_HISTORY_MAX events, event n at n modulo that; NULL as long as @few are enough */
-	__channel_only struct ibchan_history_event *more;
-	/* event n is at n modulo IBCHAN_HISTORY_FEW */
-	__channel_only struct ibchan_history_event few[IBCHAN_HISTORY_FEW];
+	__channel_only u32 room;	/* events that @events has room for, a power of two */
+	__channel_only struct ibchan_history_event *events;	/* event n is at n modulo @room */
 };
 
 /*

@@ -17,23 +17,25 @@
 
 static struct ibchan_history_event *event_at(struct ibchan_history *history, u32 number)
 {
-	if (history->more)
-		return &history->more[number % IBCHAN_HISTORY_MAX];
-	return &history->few[number % IBCHAN_HISTORY_FEW];
+	return &history->events[number % history->room];
 }
 
-/* Most channels live and end with few events, so that room for more comes late. */
+/*
+ * Most channels live and end with few events, so the array begins small. It grows where the oldest
+ * event has the first place, because all keep their places then.
+ */
 static void grow(struct ibchan_history *history)
 {
-	struct ibchan_history_event *more;
-	u32 number;
+	u32 room = 2 * history->room ?: IBCHAN_HISTORY_FEW;
+	struct ibchan_history_event *events;
 
-	more = kcalloc(IBCHAN_HISTORY_MAX, sizeof(*more), GFP_ATOMIC | __GFP_NOWARN);
-	if (!more)
+	if (room > IBCHAN_HISTORY_MAX || (history->room && history->oldest % room))
 		return;
-	for (number = history->oldest; number != history->num; number++)
-		more[number % IBCHAN_HISTORY_MAX] = *event_at(history, number);
-	history->more = more;
+	events = krealloc_array(history->events, room, sizeof(*events), GFP_ATOMIC | __GFP_NOWARN);
+	if (!events)
+		return;
+	history->events = events;
+	history->room = room;
 }
 
 /* The caller holds the lock. The next place, or the last one where a row goes on. */
@@ -41,13 +43,13 @@ static u32 pick_number(struct ibchan_history *history, u32 kind)
 {
 	u32 num = history->num, kept = num - history->oldest;
 
-	if (kind == IBCHAN_HISTORY_PROBES && num &&
+	if (kind == IBCHAN_HISTORY_PROBES && kept &&
 	    event_at(history, num - 1)->kind == IBCHAN_HISTORY_PROBES)
 		return num - 1;
-	if (kept == IBCHAN_HISTORY_FEW && !history->more)
+	if (kept == history->room)
 		grow(history);
 	/* Without memory for more, the oldest event goes early. */
-	if (kept == (history->more ? IBCHAN_HISTORY_MAX : IBCHAN_HISTORY_FEW))
+	if (kept == history->room)
 		history->oldest++;
 	history->num = num + 1;
 	return num;
@@ -63,14 +65,16 @@ void ibchan_history_add(struct ibchan_channel *ch, u32 kind, u32 error, u32 deta
 	guard(spinlock_irqsave)(&history->lock);
 	number = pick_number(history, kind);
 	now = ktime_get_ns();
-	*event_at(history, number) = (struct ibchan_history_event){
-		.time_ns = now,
-		.number = number,
-		.kind = kind,
-		.error = abs((s32)error),
-		.detail = detail,
-		.value = value,
-	};
+	/* Without memory for any, an event only counts. */
+	if (history->room)
+		*event_at(history, number) = (struct ibchan_history_event){
+			.time_ns = now,
+			.number = number,
+			.kind = kind,
+			.error = abs((s32)error),
+			.detail = detail,
+			.value = value,
+		};
 	if (kind == IBCHAN_HISTORY_CONNECTED)
 		history->connected_ns = now;
 }
