@@ -76,10 +76,8 @@ struct ibchan_user_ring {
 	atomic_t reserved;	/* how many works may still bring one, plus @tail */
 	int gone;	/* the device has left, or the handle has gone */
 	wait_queue_head_t wait;	/* callers that poll the file */
-	struct page **pages;	/* the shared memory */
-	u32 num_pages;	/* of it */
-	struct page *page;	/* room for @pages where one is enough */
-	struct ibchan_shared_ring *shared;	/* its kernel mapping */
+	u32 num_pages;	/* of @shared */
+	struct ibchan_shared_ring *shared;	/* the memory that user space maps */
 	union {
 		struct ibchan_cost cost;	/* of kernel memory; ends before @rcu is used */
 		struct rcu_head rcu;	/* readers that found it in a handle table */

@@ -42,40 +42,6 @@ static size_t shared_size(u32 entries)
 	return PAGE_ALIGN(offsetof(struct ibchan_shared_ring, cqes[entries]));
 }
 
-static void free_pages_of(struct ibchan_user_ring *ring)
-{
-	while (ring->num_pages)
-		__free_page(ring->pages[--ring->num_pages]);
-	if (ring->pages != &ring->page)
-		kvfree(ring->pages);
-}
-
-/* vmalloc_user() would not charge the pages to the caller's memory cgroup. */
-static int map_pages(struct ibchan_user_ring *ring)
-{
-	u32 num = shared_size(ring->entries) >> PAGE_SHIFT;
-	struct page *page;
-
-	ring->pages = num == 1 ? &ring->page :
-				 kvcalloc(num, sizeof(*ring->pages), GFP_KERNEL_ACCOUNT);
-	if (!ring->pages)
-		return -ENOMEM;
-	while (ring->num_pages < num) {
-		page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-		if (!page)
-			goto free_pages;
-		ring->pages[ring->num_pages++] = page;
-	}
-	/* A single page has an address already. */
-	ring->shared = num == 1 ? page_address(ring->page) :
-				  vmap(ring->pages, num, VM_MAP, PAGE_KERNEL);
-	if (ring->shared)
-		return 0;
-free_pages:
-	free_pages_of(ring);
-	return -ENOMEM;
-}
-
 /* Makes a ring of at least that many entries, 1 to IBCHAN_MAX_RING_ENTRIES. */
 struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entries,
 					    struct ibchan_reason *reason)
@@ -93,14 +59,16 @@ struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entr
 	init_waitqueue_head(&ring->wait);
 	/* The pages, the list of them, the ring's own struct and its file. */
 	size = shared_size(ring->entries);
+	ring->num_pages = size >> PAGE_SHIFT;
 	ret = ibchan_cost_charge(&ring->cost, ctx->budget, size +
-				 (size >> PAGE_SHIFT) * sizeof(*ring->pages) + RING_FIXED, reason);
+				 ring->num_pages * sizeof(struct page *) + RING_FIXED, reason);
+	/* vmalloc_user() would not charge the pages to the caller's memory cgroup. */
 	if (!ret)
-		ret = map_pages(ring);
-	if (ret) {
+		ring->shared = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
+	if (!ring->shared) {
 		ibchan_cost_pay_back(&ring->cost);
 		kfree(ring);
-		return ERR_PTR(ret);
+		return ERR_PTR(ret ?: -ENOMEM);
 	}
 	ring->shared->header = (struct ibchan_ring){
 		.abi_version = IBCHAN_ABI_VERSION,
@@ -118,9 +86,7 @@ static void ring_free(struct kref *kref)
 {
 	struct ibchan_user_ring *ring = container_of(kref, struct ibchan_user_ring, kref);
 
-	if (ring->num_pages > 1)
-		vunmap(ring->shared);
-	free_pages_of(ring);
+	vfree(ring->shared);
 	ibchan_cost_pay_back(&ring->cost);
 	kfree_rcu(ring, rcu);
 	ibchan_gauge(rings, -1);
@@ -325,6 +291,9 @@ static __poll_t ring_poll(struct file *file, poll_table *table)
 static int ring_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct ibchan_user_ring *ring = file->private_data;
+	unsigned long at = vma->vm_start;
+	void *page = ring->shared;
+	int ret = 0;
 
 	if (current->mm != ring->ctx->mm)
 		return -EPERM;
@@ -333,7 +302,9 @@ static int ring_mmap(struct file *file, struct vm_area_struct *vma)
 	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
 	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
 	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
-	return vm_map_pages_zero(vma, ring->pages, ring->num_pages);
+	for (; at < vma->vm_end && !ret; at += PAGE_SIZE, page += PAGE_SIZE)
+		ret = vm_insert_page(vma, at, vmalloc_to_page(page));
+	return ret;
 }
 
 static int ring_release(struct inode *inode, struct file *file)
