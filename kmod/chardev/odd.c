@@ -17,24 +17,6 @@
 
 #include "submit.h"
 
-/* Copies each word once: so few bytes are not worth a call. @size is a constant. */
-static __always_inline int copy_words(void *to, const void __user *user, const u32 size)
-{
-	const u64 __user *from = user;
-	int ret = -EFAULT;
-	u32 i;
-
-	if (!user_read_access_begin(user, size))
-		return -EFAULT;
-#pragma GCC unroll 8
-	for (i = 0; i < size / sizeof(u64); i++)
-		unsafe_get_user(((u64 *)to)[i], &from[i], end);
-	ret = 0;
-end:
-	user_read_access_end();
-	return ret;
-}
-
 /* An empty element of plain memory has no region, and is left out. */
 static bool keep_element(struct ibchan_submit_scratch *s, u32 index)
 {
@@ -63,7 +45,7 @@ static int copy_elements(struct ibchan_submit_scratch *s, struct ibchan_wr *wr, 
 	if (num > room - s->num_elements)
 		return -ENOSPC;
 	for (i = 0; i < num; i++) {
-		if (copy_words(&s->elements[s->num_elements].user, &user[i], sizeof(*user)))
+		if (copy_from_user(&s->elements[s->num_elements].user, &user[i], sizeof(*user)))
 			return ibchan_submit_refuse(reason, IBCHAN_REASON_ELEMENT_POINTER, -EFAULT,
 						    addr, 0);
 		wr->num_sge -= !keep_element(s, i);
@@ -143,7 +125,7 @@ int ibchan_submit_copy_odd(struct ibchan_submit_scratch *s, u32 num, u64 addr, u
 	int ret, had_plain = s->has_plain;
 	struct ibchan_submit_wr user;
 
-	if (copy_words(&user, u64_to_user_ptr(addr), sizeof(user)))
+	if (copy_from_user(&user, u64_to_user_ptr(addr), sizeof(user)))
 		return -EFAULT;
 	ret = len == sizeof(user) ? 1 :
 	      check_zeroed_user(u64_to_user_ptr(addr + sizeof(user)), len - sizeof(user));
