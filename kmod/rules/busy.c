@@ -7,9 +7,8 @@
  * written. A range that will be written may touch none of either, one that will be read none of the
  * written ones, so the first hit decides.
  *
- * Only a writer needs the ranges that are read in order. Until one comes, a few of them wait in a
- * list: most have ended by then. A range that is written stays out of its tree while it is the only
- * one; ranges that are read beside it may be in the list. busy.h sees to both.
+ * Only a writer needs the ranges that are read in order. Until one comes, busy.h keeps a few of
+ * them in a list: most have ended by then.
  */
 #include <linux/bug.h>
 #include <linux/errno.h>
@@ -17,14 +16,9 @@
 
 #include "rules.h"
 
-/* The last byte of a range that is not empty. */
-static u64 last_of(const struct ibchan_range *range)
-{
-	return range->offset + range->length - 1;
-}
-
 #define RANGE_FIRST(range)	((range)->offset)
-#define RANGE_LAST(range)	last_of(range)
+/* No range is empty. */
+#define RANGE_LAST(range)	((range)->offset + (range)->length - 1)
 
 INTERVAL_TREE_DEFINE(struct ibchan_range, node, u64, subtree_last, RANGE_FIRST, RANGE_LAST,
 		     static inline, range)
@@ -32,9 +26,8 @@ INTERVAL_TREE_DEFINE(struct ibchan_range, node, u64, subtree_last, RANGE_FIRST, 
 void ibchan_busy_init(struct ibchan_busy *busy)
 {
 	spin_lock_init(&busy->lock);
-	busy->num_listed = 0;
+	busy->room = IBCHAN_BUSY_MAX_LISTED;
 	INIT_HLIST_HEAD(&busy->listed);
-	busy->lone = NULL;
 	busy->readers = RB_ROOT_CACHED;
 	busy->writers = RB_ROOT_CACHED;
 }
@@ -44,49 +37,33 @@ static struct rb_root_cached *tree_of(struct ibchan_busy *busy, bool writes)
 	return writes ? &busy->writers : &busy->readers;
 }
 
-static void sort(struct ibchan_busy *busy, struct ibchan_range *range)
+static void sort(struct ibchan_busy *busy, struct ibchan_range *range, bool writes)
 {
 	range->listed = false;
-	if (range->writes)
-		busy->num_listed |= IBCHAN_BUSY_WRITERS;
-	range_insert(range, tree_of(busy, range->writes));
+	range->writes = writes;
+	range_insert(range, tree_of(busy, writes));
 }
 
-/* Moves the lone writer into its tree, and for a new writer the listed readers into theirs. */
-static void sort_others(struct ibchan_busy *busy, bool writes)
+static void sort_listed(struct ibchan_busy *busy)
 {
-	struct ibchan_range *other = busy->lone;
+	struct ibchan_range *range;
 
-	if (other) {
-		ibchan_busy_forget_lone(busy);
-		sort(busy, other);
-	}
-	while (writes && !hlist_empty(&busy->listed)) {
-		other = hlist_entry(busy->listed.first, struct ibchan_range, link);
-		__hlist_del(&other->link);
-		busy->num_listed--;
-		sort(busy, other);
+	while (!hlist_empty(&busy->listed)) {
+		range = hlist_entry(busy->listed.first, struct ibchan_range, link);
+		__hlist_del(&range->link);
+		busy->room++;
+		sort(busy, range, false);
 	}
 }
 
-/* A range that is read, beside one that is written. */
-bool ibchan_busy_can_list_beside(const struct ibchan_busy *busy, const struct ibchan_range *range)
-{
-	const struct ibchan_range *lone = busy->lone;
-
-	return lone && (lone->offset > last_of(range) ||
-			range->offset > last_of(lone)) &&
-	       (busy->num_listed & ~IBCHAN_BUSY_LONE) < IBCHAN_BUSY_MAX_LISTED;
-}
-
-/* ibchan_busy_take() of a range that has to be compared with others. Under the lock. */
+/* ibchan_busy_take() of a range that is not listed. Under the lock. */
 int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range,
-			    struct ibchan_reason *reason)
+			    bool writes, struct ibchan_reason *reason)
 {
-	bool writes = range->writes;
 	const struct ibchan_range *hit;
 
-	sort_others(busy, writes);
+	if (writes)
+		sort_listed(busy);
 	hit = range_iter_first(&busy->writers, RANGE_FIRST(range), RANGE_LAST(range));
 	if (!hit && writes)
 		hit = range_iter_first(&busy->readers, RANGE_FIRST(range), RANGE_LAST(range));
@@ -94,7 +71,9 @@ int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range
 		return ibchan_refuse_values(reason, IBCHAN_REASON_BUSY, -EBUSY,
 					    (u64[3]) { hit->offset, hit->length,
 						       hit->wr_id });
-	sort(busy, range);
+	if (writes)
+		busy->room = 0;
+	sort(busy, range, writes);
 	return 0;
 }
 
@@ -102,8 +81,8 @@ int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range
 void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_range *range)
 {
 	range_remove(range, tree_of(busy, range->writes));
-	if (RB_EMPTY_ROOT(&busy->writers.rb_root))
-		busy->num_listed &= ~IBCHAN_BUSY_WRITERS;
+	if (range->writes && RB_EMPTY_ROOT(&busy->writers.rb_root))
+		busy->room = IBCHAN_BUSY_MAX_LISTED;
 }
 
 /* ibchan_users_get() of an object that has ended. Returns false. */

@@ -7,7 +7,6 @@
 #define IBCHAN_BUSY_H
 
 #include <linux/atomic.h>
-#include <linux/bits.h>
 #include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
@@ -73,7 +72,7 @@ struct ibchan_range {
 	u64 offset;	/* from its first byte */
 	u32 length;	/* bytes, 1 and up */
 	bool listed;	/* in the list of its region's ranges */
-	bool writes;	/* the device writes into it */
+	bool writes;	/* in the tree of those that the device writes */
 	u64 subtree_last;	/* of the tree */
 	union {
 		struct rb_node node;	/* in a tree */
@@ -85,11 +84,9 @@ struct ibchan_range {
 /* Ranges of a region that are in flight */
 struct ibchan_busy {
 	spinlock_t lock;	/* guards all of it */
-	u32 num_listed;	/* entries of @listed, and IBCHAN_BUSY_* */
+	u32 room;	/* how many more ranges may be listed; none while one is written */
 	/* the youngest of the ranges that the device reads, in no order */
 	struct hlist_head listed;
-	/* a range that it writes, if that is the only one, and none is in a tree */
-	struct ibchan_range *lone;
 	struct rb_root_cached readers;	/* the others that it reads */
 	struct rb_root_cached writers;	/* ranges that the device writes */
 };
@@ -97,21 +94,10 @@ struct ibchan_busy {
 /* As many ranges as a writer may have to sort under the lock, with bottom halves off. */
 #define IBCHAN_BUSY_MAX_LISTED	64
 
-/* Of struct ibchan_busy.num_listed, with a @lone writer or @writers: the number is too large. */
-#define IBCHAN_BUSY_LONE	BIT(31)
-#define IBCHAN_BUSY_WRITERS	BIT(30)
-
 void ibchan_busy_init(struct ibchan_busy *busy);
-bool ibchan_busy_can_list_beside(const struct ibchan_busy *busy, const struct ibchan_range *range);
 int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range,
-			    struct ibchan_reason *reason);
+			    bool writes, struct ibchan_reason *reason);
 void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_range *range);
-
-static inline void ibchan_busy_forget_lone(struct ibchan_busy *busy)
-{
-	busy->lone = NULL;
-	busy->num_listed &= ~IBCHAN_BUSY_LONE;
-}
 
 /**
  * ibchan_busy_take - claim a range for a work
@@ -128,19 +114,13 @@ static inline int ibchan_busy_take(struct ibchan_busy *busy, struct ibchan_range
 {
 	int ret = 0;
 
-	range->writes = writes;
 	spin_lock(&busy->lock);
-	if (!range->writes && likely(busy->num_listed < IBCHAN_BUSY_MAX_LISTED ||
-				     ibchan_busy_can_list_beside(busy, range))) {
+	if (likely(!writes && busy->room)) {
 		range->listed = true;
 		hlist_add_head(&range->link, &busy->listed);
-		busy->num_listed++;
-	} else if (range->writes && !busy->num_listed && RB_EMPTY_ROOT(&busy->readers.rb_root)) {
-		range->listed = false;
-		busy->lone = range;
-		busy->num_listed |= IBCHAN_BUSY_LONE;
+		busy->room--;
 	} else {
-		ret = ibchan_busy_take_sorted(busy, range, reason);
+		ret = ibchan_busy_take_sorted(busy, range, writes, reason);
 	}
 	spin_unlock(&busy->lock);
 	return ret;
@@ -152,9 +132,7 @@ static inline void ibchan_busy_release(struct ibchan_busy *busy, struct ibchan_r
 	spin_lock(&busy->lock);
 	if (likely(range->listed)) {
 		__hlist_del(&range->link);
-		busy->num_listed--;
-	} else if (likely(range == busy->lone)) {
-		ibchan_busy_forget_lone(busy);
+		busy->room++;
 	} else {
 		ibchan_busy_release_sorted(busy, range);
 	}

@@ -150,8 +150,7 @@ static void set_up_mr(void)
 	ibchan_users_init(&mr.users);
 	mr.addr = 1 << 20;
 	mr.lkey = 1;
-	mr.busy.readers = RB_ROOT_CACHED;
-	mr.busy.writers = RB_ROOT_CACHED;
+	ibchan_busy_init(&mr.busy);
 }
 
 static void set_up_works(void)
