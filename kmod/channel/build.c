@@ -6,7 +6,6 @@
  */
 #include <linux/errno.h>
 #include <linux/module.h>
-#include <linux/random.h>
 #include <linux/slab.h>
 
 #include "private.h"
@@ -55,29 +54,21 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 				   build->pd->dev->node);
 	if (!ch)
 		return NULL;
-	ch->qp.dev = build->pd->dev;
-	ch->qp.pd = build->pd;
-	ch->qp.net = build->net;
+	ibchan_qp_setup(&ch->qp, build, params, ibchan_channel_qp_event, &ch->state);
 	ch->cookie = build->cookie;
 	ch->connected_to = build->connected;
 	ch->broken = build->broken;
 	ch->priv = build->priv;
-	ch->qp.event = ibchan_channel_qp_event;
-	ch->qp.context = ch;
-	ch->qp.state = &ch->state;
 	ch->after_post = after_post_on(build->send_cq) | after_post_on(build->recv_cq);
 	ibchan_cq_hold(build->send_cq);
 	ch->send.cq = build->send_cq;
 	ibchan_cq_hold(build->recv_cq);
 	ch->recv.cq = build->recv_cq;
 	ch->bounds.odd = ibchan_odd_head(build->exclusive);
-	ch->qp.params = *params;
-	ch->qp.ack_by_cm = params->ack_timeout == IBCHAN_AUTO;
 	ch->options = build->options;
 	ch->watch.patient = !ch->options.keepalive_ms;
 	if (!ch->options.keepalive_ms)
 		ch->options.keepalive_ms = IBCHAN_DEFAULT_KEEPALIVE_MS;
-	mutex_init(&ch->qp.lock);
 	mutex_init(&ch->end_lock);
 	refcount_set(&ch->refs, 1);
 	spin_lock_init(&ch->post_lock);
@@ -89,34 +80,6 @@ static struct ibchan_channel *channel_alloc(const struct ibchan_build *build,
 	INIT_WORK(&ch->close_work, ibchan_channel_close_work);
 	ch->state = IBCHAN_CHANNEL_PREPARED;
 	return ch;
-}
-
-/* The parameters that were left to us, and the port's own limits. */
-static int choose_params(struct ibchan_channel *ch, struct net *net, struct ibchan_reason *reason)
-{
-	struct ibchan_params *params = &ch->qp.params;
-	/* A builder that leaves the address to the rule, or to a connection, knows but the port. */
-	bool named = params->gid_index < IBCHAN_AUTO_IPV6;
-	struct ibchan_gid *gid = &ch->qp.gid;
-	u32 most;
-	int ret;
-
-	ret = ibchan_gid_choose(ch->qp.dev->ib, net, ch->bounds.service ? NULL : params, gid,
-				reason);
-	if (ret)
-		return ret;
-	most = named ? gid->mtu : gid->port_mtu;
-	if (params->mtu > most)
-		return ibchan_refuse_values(reason, IBCHAN_REASON_MTU_ABOVE_PORT, -EINVAL,
-					    (u64[3]) { params->mtu, most });
-	ch->qp.wanted_mtu = params->mtu;
-	ibchan_qp_choose_mtu(&ch->qp);
-	params->port = gid->port;
-	params->gid_index = gid->index;
-	if (params->send_psn == IBCHAN_AUTO)
-		params->send_psn = get_random_u32() & 0xffffff;
-	ibchan_params_choose(params, &ch->qp.dev->attr);
-	return 0;
 }
 
 /* Both queues get their room in the cqs, or neither does. */
@@ -205,9 +168,7 @@ void ibchan_channel_release_queues(struct ibchan_channel *ch)
 void ibchan_channel_leak(struct ibchan_channel *ch)
 {
 	ch->leaked = 1;
-	ch->qp.pd->leaked = 1;
-	set_bit(CQ_ORPHANED, &ch->send.cq->flags);
-	set_bit(CQ_ORPHANED, &ch->recv.cq->flags);
+	ibchan_qp_leak(&ch->qp);
 	__module_get(THIS_MODULE);
 	ibchan_gauge(leaked, 1);
 }
@@ -230,22 +191,13 @@ static int build_verbs(struct ibchan_channel *ch, const struct ibchan_build *bui
 	ch->send.max_sge = params->max_send_sge;
 	ch->recv.max_sge = params->max_recv_sge;
 	fill_bounds(ch);
-	ch->qp.send_cq = ch->send.cq;
-	ch->qp.recv_cq = ch->recv.cq;
-	ch->qp.cap = (struct ib_qp_cap) {
-		.max_send_wr = params->max_send_wr + IBCHAN_MARKERS,
-		.max_recv_wr = params->max_recv_wr + IBCHAN_MARKERS,
-		.max_send_sge = params->max_send_sge,
-		.max_recv_sge = params->max_recv_sge,
-	};
 	ret = ibchan_queue_init(&ch->send, ch, params->max_send_wr);
 	ret = ret ?: ibchan_queue_init(&ch->recv, ch, params->max_recv_wr);
 	ret = ret ?: ibchan_sgl_init(ch, build->max_sgl);
 	ret = ret ?: ibchan_qp_create(&ch->qp, reason);
-	ret = ret ?: ibchan_qp_init(&ch->qp, reason);
 	if (!ret)
-		ibchan_endpoint_build(&ch->qp.endpoint, &ch->qp.gid, params, ch->qp.ib->qp_num);
-	else if (ch->qp.ib && ibchan_qp_destroy(&ch->qp))
+		return 0;
+	if (ch->qp.ib && ibchan_qp_destroy(&ch->qp))
 		ibchan_channel_leak(ch);
 	else
 		ibchan_channel_release_queues(ch);
@@ -259,12 +211,12 @@ static int build_on_device(struct ibchan_channel *ch, const struct ibchan_build 
 
 	if (ret)
 		return ret;
-	ret = choose_params(ch, build->net, reason) ?: build_verbs(ch, build, reason);
+	ret = ibchan_qp_choose(&ch->qp, ch->bounds.service, reason) ?:
+	      build_verbs(ch, build, reason);
 	if (ch->leaked) {
 		/* Its maker never hears of it. */
 		ch->connected_to = NULL;
 		ch->broken = NULL;
-		ch->qp.net = NULL;
 	}
 	if (!ret || ch->leaked) {
 		ibchan_device_hold(ch->qp.dev);

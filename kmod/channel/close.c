@@ -52,8 +52,6 @@ static int end_qp(struct ibchan_channel *ch, unsigned long deadline, bool *idle)
 	/* A query of the queue pair runs under this lock: none begins behind it. */
 	ibchan_qp_lock(&ch->qp);
 	ret = ibchan_qp_destroy(&ch->qp);
-	if (!ret)
-		ch->qp.ib = NULL;
 	ibchan_qp_unlock(&ch->qp);
 	/* It stays, and peers must not reach our memory by it. */
 	if (ret && !drains && ch->connected)

@@ -44,7 +44,8 @@ static void check_addresses(struct ibchan_device *dev, u32 port)
 		/* A connection by address may bring an address of its own. */
 		guard(ibchan_qp)(&ch->qp);
 		state = READ_ONCE(ch->state);
-		if (state >= IBCHAN_CHANNEL_BROKEN)
+		/* The namespace of one that its maker never heard of may have gone. */
+		if (state >= IBCHAN_CHANNEL_BROKEN || ch->leaked)
 			continue;
 		gone = !ibchan_gid_still_there(dev->ib, ch->qp.net, &ch->qp.gid, lid);
 		if (gone != ch->gid_gone)
@@ -90,7 +91,8 @@ static void port_changes(struct ibchan_device *dev, u32 port, u32 event)
  */
 void ibchan_channel_qp_event(struct ib_event *event, void *context)
 {
-	struct ibchan_channel *ch = context;
+	struct ibchan_channel *ch = container_of((struct ibchan_qp *)context,
+						 struct ibchan_channel, qp);
 	u32 status = ch->qp.gid.iwarp ? IBCHAN_STATUS_FATAL_ERR : IBCHAN_STATUS_SUCCESS;
 
 	switch (event->event) {

@@ -48,7 +48,7 @@ void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id)
 
 	if (ch->qp.gid.iwarp) {
 		ch->qp.gid.port = id->port_num;
-		ch->qp.params.port = id->port_num;
+		ibchan_qp_follow_gid(&ch->qp);
 		return;
 	}
 	/* The queue pair has done so: see ibchan_qp_cm_init(). */
@@ -61,9 +61,7 @@ void ibchan_cm_adopt_gid(struct ibchan_channel *ch, const struct rdma_cm_id *id)
 	if (ch->gid_gone)
 		ibchan_history_address(ch, 0);
 	ch->gid_gone = false;
-	ibchan_qp_choose_mtu(&ch->qp);
-	ch->qp.params.port = ch->qp.gid.port;
-	ch->qp.params.gid_index = ch->qp.gid.index;
+	ibchan_qp_follow_gid(&ch->qp);
 }
 
 static int address_resolved(struct ibchan_cm *cm, struct rdma_cm_id *id)

@@ -52,7 +52,7 @@ struct ibchan_cq {
 	/* completions that the consumer has not taken yet; NULL unless IBCHAN_CQ_KEEP */
 	__verbs_only struct ibchan_cq_fifo *fifo;
 	u32 mode;	/* IBCHAN_CQ_* */
-	unsigned long flags;	/* enum ibchan_cq_flag */
+	__verbs_only unsigned long flags;	/* enum ibchan_cq_flag */
 	atomic_t in_flight;	/* works posted and not retired */
 	/* broken channels: their works end unsolicited, so the cq is armed for any completion */
 	__verbs_only atomic_t broken;

@@ -46,7 +46,7 @@ struct ibchan_pd {
 	struct ibchan_channel *service;
 	/* gives @service back; false when its device does not let go of it */
 	bool (*service_end)(struct ibchan_channel *service);
-	int leaked;	/* the device may still use something in it, so it stays */
+	__verbs_only int leaked;	/* the device may still use something in it, so it stays */
 	__verbs_only spinlock_t pool_lock;	/* guards @pool and @num_idle */
 	/* fast-registration regions for plain memory, the last one is taken first */
 	__verbs_only struct ibchan_idle pool[8];

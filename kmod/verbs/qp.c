@@ -5,6 +5,7 @@
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>
+#include <linux/random.h>
 #include <rdma/ib_cache.h>
 #include <rdma/rdma_cm.h>
 
@@ -25,6 +26,57 @@ static int refuse_step(struct ibchan_reason *reason, enum qp_step step, int erro
 }
 
 /*
+ * Keeps what a queue pair is made of; its memory has just been cleared. @event is called with the
+ * device's events of it, and with @qp as the context; @state is that of its channel.
+ */
+void ibchan_qp_setup(struct ibchan_qp *qp, const struct ibchan_build *build,
+		     const struct ibchan_params *params,
+		     void (*event)(struct ib_event *event, void *context), const u32 *state)
+{
+	mutex_init(&qp->lock);
+	qp->event = event;
+	qp->state = state;
+	qp->dev = build->pd->dev;
+	qp->pd = build->pd;
+	qp->net = build->net;
+	qp->send_cq = build->send_cq;
+	qp->recv_cq = build->recv_cq;
+	qp->params = *params;
+	qp->wanted_mtu = params->mtu;
+	qp->ack_by_cm = params->ack_timeout == IBCHAN_AUTO;
+}
+
+/* The parameters that follow from the address which the queue pair has now. */
+void ibchan_qp_follow_gid(struct ibchan_qp *qp)
+{
+	qp->params.mtu = min_not_zero(qp->wanted_mtu, qp->gid.mtu);
+	qp->params.port = qp->gid.port;
+	qp->params.gid_index = qp->gid.index;
+}
+
+/* Chooses what was left to us, within the port's limits. @alone: it is to be its own peer. */
+int ibchan_qp_choose(struct ibchan_qp *qp, bool alone, struct ibchan_reason *reason)
+{
+	struct ibchan_params *params = &qp->params;
+	/* A builder that leaves the address to the rule, or to a connection, knows but the port. */
+	bool named = params->gid_index < IBCHAN_AUTO_IPV6;
+	int ret = ibchan_gid_choose(qp->dev->ib, qp->net, alone ? NULL : params, &qp->gid, reason);
+	u32 most;
+
+	if (ret)
+		return ret;
+	most = named ? qp->gid.mtu : qp->gid.port_mtu;
+	if (params->mtu > most)
+		return ibchan_refuse_values(reason, IBCHAN_REASON_MTU_ABOVE_PORT, -EINVAL,
+					    (u64[3]) { params->mtu, most });
+	ibchan_qp_follow_gid(qp);
+	if (params->send_psn == IBCHAN_AUTO)
+		params->send_psn = get_random_u32() & 0xffffff;
+	ibchan_params_choose(params, &qp->dev->attr);
+	return 0;
+}
+
+/*
  * @given: bytes of inline data that the device says it takes. Drivers have no attribute for that
  * limit. Their answer for a queue pair that was made is the truth, and the largest of these is
  * shown as the device's; whether it takes more is not known until a caller asks for more. A refusal
@@ -35,10 +87,16 @@ static int qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given)
 {
 	struct ib_qp_init_attr attr = {
 		.event_handler = qp->event,
-		.qp_context = qp->context,
+		.qp_context = qp,
 		.send_cq = qp->send_cq->ib,
 		.recv_cq = qp->recv_cq->ib,
-		.cap = qp->cap,
+		.cap = {
+			.max_send_wr = qp->params.max_send_wr + IBCHAN_MARKERS,
+			.max_recv_wr = qp->params.max_recv_wr + IBCHAN_MARKERS,
+			.max_send_sge = qp->params.max_send_sge,
+			.max_recv_sge = qp->params.max_recv_sge,
+			.max_inline_data = max_inline,
+		},
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
 		.port_num = qp->gid.port,
@@ -46,7 +104,6 @@ static int qp_make(struct ibchan_qp *qp, u32 max_inline, u32 *given)
 	u32 known = READ_ONCE(qp->dev->max_inline);
 	struct ib_qp *ib;
 
-	attr.cap.max_inline_data = max_inline;
 	ib = ibchan_fault_ptr(IBCHAN_FAULT_QP_CREATE) ?: ib_create_qp(qp->pd->ib, &attr);
 	/* No memory for a socket, which soft-RoCE has for each. */
 	if (ib == ERR_PTR(-ENFILE))
@@ -70,13 +127,7 @@ static int refuse_inline(const struct ibchan_qp *qp, u32 most, struct ibchan_rea
 /* A queue pair that is as the channel's should be but for @bytes, and ends at once. */
 static int qp_try(struct ibchan_qp *qp, u32 bytes, u32 *given)
 {
-	int ret = qp_make(qp, bytes, given);
-
-	if (!ret)
-		ret = ibchan_qp_destroy(qp);
-	if (!ret)
-		qp->ib = NULL;
-	return ret;
+	return qp_make(qp, bytes, given) ?: ibchan_qp_destroy(qp);
 }
 
 /*
@@ -107,6 +158,28 @@ static int find_inline(struct ibchan_qp *qp, struct ibchan_reason *reason)
 }
 
 /*
+ * The queue pair takes receives from now on. The qp lock is held once others know of the channel.
+ */
+static int qp_init(struct ibchan_qp *qp, struct ibchan_reason *reason)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.pkey_index = qp->gid.pkey_index,
+		.port_num = qp->gid.port,
+		.qp_access_flags = qp->params.access,
+	};
+	int ret = ibchan_fault(IBCHAN_FAULT_QP_INIT) ?:
+		  ib_modify_qp(qp->ib, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+			       IB_QP_ACCESS_FLAGS);
+
+	if (ret)
+		return refuse_step(reason, STEP_INIT, ret);
+	WRITE_ONCE(qp->ready, 1);
+	return 0;
+}
+
+/*
+ * Makes the queue pair and its endpoint: in INIT, so that receives can be posted without a peer.
  * Where this fails and leaves @qp a queue pair, the caller destroys that. -EINVAL for more inline
  * data than the device takes.
  */
@@ -123,7 +196,8 @@ int ibchan_qp_create(struct ibchan_qp *qp, struct ibchan_reason *reason)
 	/* Some drivers take any number and then less data, or none. */
 	if (given < asked)
 		return refuse_inline(qp, given, reason);
-	return 0;
+	ibchan_endpoint_build(&qp->endpoint, &qp->gid, &qp->params, qp->ib->qp_num);
+	return qp_init(qp, reason);
 }
 
 /* The core resolves nothing for kernel users: route.c has. */
@@ -178,27 +252,6 @@ static void let_packets_go(struct ibchan_qp *qp)
 }
 
 /*
- * The queue pair takes receives from now on. The qp lock is held once others know of the channel.
- */
-int ibchan_qp_init(struct ibchan_qp *qp, struct ibchan_reason *reason)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT,
-		.pkey_index = qp->gid.pkey_index,
-		.port_num = qp->gid.port,
-		.qp_access_flags = qp->params.access,
-	};
-	int ret = ibchan_fault(IBCHAN_FAULT_QP_INIT) ?:
-		  ib_modify_qp(qp->ib, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
-			       IB_QP_ACCESS_FLAGS);
-
-	if (ret)
-		return refuse_step(reason, STEP_INIT, ret);
-	WRITE_ONCE(qp->ready, 1);
-	return 0;
-}
-
-/*
  * Undoes a handshake that has failed, while nothing is posted and no call posts. If that fails,
  * the next handshake fails, too, and tries again to undo it; closing works in any case.
  */
@@ -208,7 +261,7 @@ void ibchan_qp_rewind(struct ibchan_qp *qp)
 	if (ibchan_qp_to_reset(qp))
 		return;
 	let_packets_go(qp);
-	ibchan_qp_init(qp, NULL);
+	qp_init(qp, NULL);
 }
 
 /* From INIT through RTR to RTS, with the agreed parameters in place, under the qp lock. */
@@ -231,7 +284,7 @@ int ibchan_qp_connect(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
 		.max_rd_atomic = qp->params.max_rd_atomic,
 		.sq_psn = qp->params.send_psn,
 	};
-	int ret = qp->ready ? 0 : ibchan_qp_init(qp, reason);
+	int ret = qp->ready ? 0 : qp_init(qp, reason);
 
 	if (ret)
 		return ret;
@@ -275,12 +328,6 @@ static int modify_by_cm(struct ibchan_qp *qp, struct rdma_cm_id *id,
 	return 0;
 }
 
-/* How long packets may be over the address that a queue pair has now. */
-void ibchan_qp_choose_mtu(struct ibchan_qp *qp)
-{
-	qp->params.mtu = min_not_zero(qp->wanted_mtu, qp->gid.mtu);
-}
-
 /* The queue pair goes where the connection manager says. Under the qp lock. */
 int ibchan_qp_cm_init(struct ibchan_qp *qp, struct rdma_cm_id *id)
 {
@@ -296,9 +343,7 @@ int ibchan_qp_cm_init(struct ibchan_qp *qp, struct rdma_cm_id *id)
 	if (ret || !rdma_protocol_ib(id->device, id->port_num))
 		return ret;
 	ret = ibchan_gid_adopt_port(id->device, &qp->gid, id->port_num, attr.pkey_index);
-	ibchan_qp_choose_mtu(qp);
-	qp->params.port = qp->gid.port;
-	qp->params.gid_index = qp->gid.index;
+	ibchan_qp_follow_gid(qp);
 	return ret;
 }
 
@@ -397,5 +442,15 @@ int ibchan_qp_destroy(struct ibchan_qp *qp)
 		do {
 			ret = ib_destroy_qp(qp->ib);
 		} while (ibchan_device_insist(qp->dev, ret, &tries));
+	if (!ret)
+		qp->ib = NULL;
 	return ret;
+}
+
+/* The device may use the queue pair further, so what it refers to stays. */
+void ibchan_qp_leak(struct ibchan_qp *qp)
+{
+	qp->pd->leaked = 1;
+	set_bit(CQ_ORPHANED, &qp->send_cq->flags);
+	set_bit(CQ_ORPHANED, &qp->recv_cq->flags);
 }
