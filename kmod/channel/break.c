@@ -91,21 +91,6 @@ static void sweep_cq(struct ibchan_cq *cq)
  */
 #define OUTAGE_MS	10000
 
-/* A device that leaves is not asked; its port then counts as up. */
-static bool port_is_down(struct ibchan_channel *ch)
-{
-	struct ibchan_device *dev = ch->qp.dev;
-	struct ib_port_attr attr;
-	bool down = false;
-
-	if (ibchan_device_enter(dev))
-		return false;
-	if (!ib_query_port(dev->ib, READ_ONCE(ch->qp.gid.port), &attr))
-		down = attr.state != IB_PORT_ACTIVE;
-	ibchan_device_exit(dev);
-	return down;
-}
-
 /*
  * The two queues complete in any order, so what was flushed may be seen before the failure
  * that it comes from. That lies in one of the cqs by now, or nothing tells why.
@@ -125,7 +110,7 @@ void ibchan_channel_cause_turn(struct ibchan_turn *turn)
 	status = READ_ONCE(ch->status);
 	/* For the lack of a link some devices flush, and name no work that failed. */
 	if (status == IB_WC_LOC_QP_OP_ERR || status == IB_WC_WR_FLUSH_ERR) {
-		down = port_is_down(ch);
+		down = ibchan_port_is_down(ch->qp.dev, READ_ONCE(ch->qp.gid.port));
 		/* An event may have come while the port was asked. */
 		down_at = READ_ONCE(ch->port_down_at);
 		down |= down_at && ch->broken_at - down_at < msecs_to_jiffies(OUTAGE_MS);

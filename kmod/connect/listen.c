@@ -170,19 +170,12 @@ static void listener_own(struct ibchan_listener *listener, struct rdma_cm_id *id
 		rdma_destroy_id(id);
 }
 
-/* An address that returns gets another entry. One of all devices has none. */
+/* One of all devices has none. */
 static bool id_has_address(const struct rdma_cm_id *id)
 {
 	const struct ib_gid_attr *bound = id->route.addr.dev_addr.sgid_attr;
-	const struct ib_gid_attr *there;
 
-	if (!id->device || !bound)
-		return true;
-	there = rdma_get_gid_attr(id->device, id->port_num, bound->index);
-	if (IS_ERR(there))
-		return false;
-	rdma_put_gid_attr(there);
-	return there == bound;
+	return !id->device || !bound || ibchan_gid_is_current(bound);
 }
 
 /* An id whose device leaves while this has it is destroyed here: see listener_own(). */

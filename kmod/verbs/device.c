@@ -365,6 +365,25 @@ int ibchan_port_query(struct ibchan_device *dev, u32 port, struct net *net,
 }
 EXPORT_SYMBOL_NS_GPL(ibchan_port_query, IBCHAN_NS);
 
+/* A device that leaves is not asked; its port then counts as up. */
+bool ibchan_port_is_down(struct ibchan_device *dev, u32 port)
+{
+	struct ib_port_attr attr;
+
+	CLASS(ibchan_command, inside)(dev);
+	return inside && !ib_query_port(dev->ib, port, &attr) && attr.state != IB_PORT_ACTIVE;
+}
+
+/* Returns IBCHAN_LID_UNKNOWN where it cannot be read, or the port is none of InfiniBand. */
+u32 ibchan_port_lid(struct ib_device *ib, u32 port)
+{
+	struct ib_port_attr attr;
+
+	if (!rdma_protocol_ib(ib, port) || ib_query_port(ib, port, &attr))
+		return IBCHAN_LID_UNKNOWN;
+	return attr.lid;
+}
+
 /* No device goes while @visit is called for it. */
 void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), void *arg)
 {

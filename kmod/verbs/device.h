@@ -181,6 +181,12 @@ void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), voi
 bool ibchan_device_insist(struct ibchan_device *dev, int ret, unsigned int *tries);
 void ibchan_device_publish(struct ibchan_device *dev);
 void ibchan_device_unpublish(struct ibchan_device *dev);
+bool ibchan_port_is_down(struct ibchan_device *dev, u32 port);
+
+/* No port has it. */
+#define IBCHAN_LID_UNKNOWN	U32_MAX
+
+u32 ibchan_port_lid(struct ib_device *ib, u32 port);
 
 /*
  * For code that memory reclaim may wait for, also by a lock: allocations in its scope, the driver's

@@ -420,16 +420,6 @@ int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 	return first;
 }
 
-/* Returns IBCHAN_LID_UNKNOWN where it cannot be read, or the port is none of InfiniBand. */
-u32 ibchan_port_lid(struct ib_device *ib, u32 port)
-{
-	struct ib_port_attr attr;
-
-	if (!rdma_protocol_ib(ib, port) || ib_query_port(ib, port, &attr))
-		return IBCHAN_LID_UNKNOWN;
-	return attr.lid;
-}
-
 /*
  * The subnet manager may give a port another LID, subnet or partition at any time. An entry that
  * cannot be read just now may still be the same: the core fills its tables anew at each event.
@@ -490,6 +480,18 @@ bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 	rcu_read_unlock();
 	rdma_put_gid_attr(attr);
 	return there;
+}
+
+/* Is it still in the table? An address that returns gets another entry. The caller keeps @attr. */
+bool ibchan_gid_is_current(const struct ib_gid_attr *attr)
+{
+	const struct ib_gid_attr *there = rdma_get_gid_attr(attr->device, attr->port_num,
+							    attr->index);
+
+	if (IS_ERR(there))
+		return false;
+	rdma_put_gid_attr(there);
+	return there == attr;
 }
 
 /*

@@ -109,10 +109,7 @@ int ibchan_gid_adopt_port(struct ib_device *ib, struct ibchan_gid *gid, u32 port
 bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 			    const struct ibchan_gid *gid, u32 lid);
 
-/* No port has it. */
-#define IBCHAN_LID_UNKNOWN	U32_MAX
-
-u32 ibchan_port_lid(struct ib_device *ib, u32 port);
+bool ibchan_gid_is_current(const struct ib_gid_attr *attr);
 
 /* route.c */
 int ibchan_route_find(struct ibchan_qp *qp, const struct ibchan_endpoint *peer,
