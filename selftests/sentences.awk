@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# awk -v bare=PERCENT -f sentences.awk SOURCE...: sentences of comments that name no subject.
+# awk -v bare=PERCENT -f sentences.awk SOURCE...: sentences of comments, and of pages of the manual
+# (*.in), that name no subject.
 #
 # A sentence begins where a comment, a paragraph or an entry of kernel-doc does, and behind ". ", "; " and
 # ": ". It has no subject if it begins with "what", "who" or the like and is no question. Fails, and names
@@ -36,7 +37,32 @@ function add(text) {
 	paragraph = paragraph " " text
 }
 
-FNR == 1 { in_comment = 0 }
+# The line behind a .TP is the entry's name.
+function add_page_line() {
+	if (named) {
+		named = 0
+		return
+	}
+	if (/^['.]/ && !/^\.(B|BI|BR|I|IB|IR|RB|RI) /) {
+		named = /^\.TP/
+		end_paragraph()
+		return
+	}
+	gsub(/^\.[BIR]+ |\\f.|\\&|"/, "")
+	if (paragraph == "")
+		began = FNR
+	paragraph = paragraph " " $0
+}
+
+FNR == 1 {
+	end_paragraph()
+	in_comment = 0
+}
+
+FILENAME ~ /\.in$/ {
+	add_page_line()
+	next
+}
 
 {
 	line = $0
@@ -62,6 +88,7 @@ FNR == 1 { in_comment = 0 }
 }
 
 END {
+	end_paragraph()
 	printf "%d sentences, %.1f in a hundred without a subject\n", sentences, 100 * without / sentences
 	if (sentences && 100 * without <= bare * sentences)
 		exit
