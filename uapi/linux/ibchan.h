@@ -384,9 +384,9 @@ struct ibchan_cmd_cq_create {
  * @recv_psn: 24 bits; IBCHAN_AUTO: as in the peer's endpoint
  * @port: 1 and up; 0: the first active one
  * @gid_index: entry of the GID table; IBCHAN_AUTO: by rule (RoCE v2, an address
- *	that a network device routes which is up, never the link-local one; IPv4
- *	before IPv6, then without a VLAN before with one); IBCHAN_AUTO_IPV4 or
- *	IBCHAN_AUTO_IPV6: by rule, of that family only
+ *	that a network device has which is up; a wider scope before link-local, then
+ *	one that is not deprecated, IPv4 before IPv6, no VLAN before a VLAN);
+ *	IBCHAN_AUTO_IPV4 or IBCHAN_AUTO_IPV6: by rule, of that family only
  * @max_rd_atomic: reads and atomics in flight, 1 and up; IBCHAN_AUTO: as many
  *	as both devices can
  * @traffic_class: 0 to 255
