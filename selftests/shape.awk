@@ -79,7 +79,7 @@ END {
 			failed = 1
 		}
 	}
-	printf "%d functions, half of them over %d lines, the longest %d, %.1f in a hundred are slices\n",
+	printf "%d functions, half of them of %d lines or more, the longest %d, %.1f in a hundred are slices\n",
 		functions, middle(), most, 100 * cut / functions
 	for (i = 1; i <= extra; i++)
 		print more[i]
