@@ -213,8 +213,8 @@ int ibchan_run_cq_create(struct ibchan_call *call)
 	int ret;
 
 	if (!cmd->entries || cmd->entries > IBCHAN_MAX_RING_ENTRIES)
-		return ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_ENTRIES,
-						    cmd->entries, 1, IBCHAN_MAX_RING_ENTRIES);
+		return ibchan_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_ENTRIES, cmd->entries,
+					       1, IBCHAN_MAX_RING_ENTRIES);
 	ret = ibchan_call_reserve(call, OBJECT_CQ, &cmd->out_cq, call->object, &cmd->reason);
 	if (ret)
 		return ret;

@@ -271,8 +271,8 @@ static int submit_entries(struct ibchan_call *call, u32 wanted, const struct ibc
 	int ret;
 
 	if (len < sizeof(struct ibchan_submit_wr) || len > PAGE_SIZE)
-		return ibchan_user_refuse_parameter(reason, IBCHAN_PARAMETER_ENTRY_LEN, len,
-						    sizeof(struct ibchan_submit_wr), PAGE_SIZE);
+		return ibchan_refuse_parameter(reason, IBCHAN_PARAMETER_ENTRY_LEN, len,
+					       sizeof(struct ibchan_submit_wr), PAGE_SIZE);
 	s = xchg(&ctx->scratch, NULL) ?: kvzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
 	if (unlikely(!s))
 		return -ENOMEM;
@@ -315,8 +315,8 @@ static noinline int submit_and_wait(struct ibchan_call *call, u32 wanted)
 		return -ENOENT;
 	call->ring = ring;
 	if (unlikely(cmd->min_complete > ring->entries))
-		ret = ibchan_user_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_MIN_COMPLETE,
-						   cmd->min_complete, 0, ring->entries);
+		ret = ibchan_refuse_parameter(&cmd->reason, IBCHAN_PARAMETER_MIN_COMPLETE,
+					      cmd->min_complete, 0, ring->entries);
 	else if (likely(wanted))
 		ret = submit_entries(call, wanted, ring->cq);
 	if (likely(!ret))

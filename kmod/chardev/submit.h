@@ -12,6 +12,7 @@
 
 #include "context.h"
 #include "head.h"
+#include "refuse.h"
 
 /* All that a request of the contract may ask for. */
 #define IBCHAN_SUBMIT_OPCODES						\
@@ -76,17 +77,7 @@ static_assert(IBCHAN_WR_EXCLUSIVE == IBCHAN_WR_UNCHECKED);
 static inline int ibchan_submit_refuse(struct ibchan_reason *reason, u32 code, int error, u64 first,
 				       u64 second)
 {
-	*reason = (struct ibchan_reason){ .code = code, .value = { first, second } };
-	return error;
-}
-
-/* A parameter is not within @low and @high. */
-static inline int ibchan_user_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value,
-					       u64 low, u64 high)
-{
-	*reason = (struct ibchan_reason){ IBCHAN_REASON_PARAMETER, .element = which,
-					  .value = { value, low, high } };
-	return -EINVAL;
+	return ibchan_refuse_values(reason, code, error, (u64[3]) { first, second });
 }
 
 static inline bool ibchan_wr_is_atomic(const struct ibchan_wr *wr)

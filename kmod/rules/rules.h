@@ -12,6 +12,7 @@
 #include "busy.h"
 #include "check.h"
 #include "places.h"
+#include "refuse.h"
 #include "wire.h"
 
 /* The bit of a P_Key that says full: a limited member talks to full ones only. */
@@ -62,11 +63,6 @@ void ibchan_times_fill(const struct ibchan_params *params, struct ibchan_times *
 /* segments.c */
 u32 ibchan_segments_find(const struct ibchan_segment *segments, u32 num, u64 offset);
 u32 ibchan_segments_count(const struct ibchan_segment *segments, u32 num, u64 offset, u64 length);
-
-/* wr.c */
-int ibchan_refuse(struct ibchan_reason *reason, u32 code, int error);
-int ibchan_refuse_parameter(struct ibchan_reason *reason, u32 which, u64 value, u64 low, u64 high);
-int ibchan_refuse_values(struct ibchan_reason *reason, u32 code, int error, const u64 value[3]);
 
 /* endpoint.c */
 void ibchan_endpoint_build(struct ibchan_endpoint *endpoint, const struct ibchan_gid *gid,
