@@ -298,6 +298,9 @@ int ibchan_history_show(struct seq_file *m, void *unused);
 /* drain.c */
 bool ibchan_drain_begin(struct ibchan_channel *ch);
 bool ibchan_drain(struct ibchan_channel *ch, unsigned long deadline);
+int ibchan_post_own(struct ibchan_queue *queue, struct ib_cqe *cqe,
+		    void (*done)(struct ib_cq *ib, struct ib_wc *wc),
+		    int (*post)(struct ib_qp *qp, struct ib_cqe *cqe));
 
 /* device_event.c */
 extern const struct ibchan_device_client ibchan_channel_client;

@@ -33,20 +33,41 @@ static void marker_done(struct ib_cq *ib, struct ib_wc *wc)
 		ibchan_channel_break_on(queue->channel);
 }
 
+/*
+ * Posts a request of the module's own by @post; @done is called once when it completes. The caller
+ * holds the post lock, or is the only one left. Returns 0 or why it is not posted.
+ */
+int ibchan_post_own(struct ibchan_queue *queue, struct ib_cqe *cqe,
+		    void (*done)(struct ib_cq *ib, struct ib_wc *wc),
+		    int (*post)(struct ib_qp *qp, struct ib_cqe *cqe))
+{
+	int ret;
+
+	cqe->done = done;
+	ibchan_cq_count_posted(queue->cq, 1);
+	ret = post(queue->channel->qp.ib, cqe);
+	if (ret)
+		ibchan_cq_count_posted(queue->cq, -1);
+	return ret;
+}
+
+/* A part of the channel may have the marker's place, and posts it later. */
+static int post_send_marker(struct ib_qp *qp, struct ib_cqe *cqe)
+{
+	struct ibchan_queue *queue = container_of(cqe, struct ibchan_queue, marker);
+
+	return ibchan_parts_ask(defers_marker, queue->channel) ? 0 :
+	       ibchan_post_send_marker(qp, cqe);
+}
+
 static void post_marker(struct ibchan_queue *queue,
 			int (*post)(struct ib_qp *qp, struct ib_cqe *cqe))
 {
 	if (queue->marked)
 		return;
-	queue->marker.done = marker_done;
 	queue->marked = 1;
-	atomic_inc(&queue->cq->in_flight);
-	if (queue == &queue->channel->send && ibchan_parts_ask(defers_marker, queue->channel))
-		return;
-	if (!post(queue->channel->qp.ib, &queue->marker))
-		return;
-	atomic_dec(&queue->cq->in_flight);
-	queue->marked = 0;
+	if (ibchan_post_own(queue, &queue->marker, marker_done, post))
+		queue->marked = 0;
 }
 
 /*
@@ -69,7 +90,7 @@ bool ibchan_drain_begin(struct ibchan_channel *ch)
 	if (in_bh)
 		local_bh_disable();
 	ibchan_qp_to_error(&ch->qp);
-	post_marker(&ch->send, ibchan_post_send_marker);
+	post_marker(&ch->send, post_send_marker);
 	post_marker(&ch->recv, ibchan_post_recv_marker);
 	if (in_bh)
 		local_bh_enable();

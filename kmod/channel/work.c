@@ -394,7 +394,7 @@ static noinline u32 undo_posts(struct ibchan_queue *queue, u32 missing)
 			break;
 		}
 		unreserve(queue, work);
-		atomic_sub(places, &queue->cq->in_flight);
+		ibchan_cq_count_posted(queue->cq, -(int)places);
 		ibchan_count(works_posted, -(int)places);
 	}
 	return undone;
@@ -455,8 +455,7 @@ static __always_inline int post_some(struct ibchan_channel *ch, bool recv,
 	ret = build_chain(ch, recv, next, left, &wrs, reason);
 	if (unlikely(!wrs))
 		return ret;
-	/* Works count as in flight here: they may be retired before the verb returns. */
-	atomic_add(wrs, recv ? &ch->recv.cq->in_flight : &ch->send.cq->in_flight);
+	ibchan_cq_count_posted(recv ? ch->recv.cq : ch->send.cq, wrs);
 	ibchan_count(works_posted, wrs);
 	posted = ibchan_post_chain(ch->qp.ib, &ch->chain, recv, wrs);
 	if (likely(posted == wrs))

@@ -280,7 +280,7 @@ static void probe_done(struct ib_cq *ib, struct ib_wc *wc)
 	/* Another completion of it would count twice. */
 	ch->watch.cqe.done = NULL;
 	use = atomic_xchg(&ch->watch.spare, WATCH_SPARE_FREE);
-	queue->cq->retired++;
+	ibchan_cq_count_retired(queue->cq);
 	if (wc->status == IB_WC_SUCCESS)
 		WRITE_ONCE(ch->watch.answered, ch->watch.answered + 1);
 	else
@@ -294,19 +294,15 @@ static void probe_done(struct ib_cq *ib, struct ib_wc *wc)
 static void post_probe(struct ibchan_channel *ch)
 {
 	struct ibchan_watch *watch = &ch->watch;
-	struct ibchan_cq *cq = ch->send.cq;
 
-	watch->cqe.done = probe_done;
 	atomic_set(&watch->spare, WATCH_SPARE_PROBE);
-	atomic_inc(&cq->in_flight);
-	if (!ibchan_post_probe(ch->qp.ib, &watch->cqe)) {
-		WRITE_ONCE(watch->sent, watch->sent + 1);
-		watch->behind = ch->send.places.posted;
-		watch->asked = watch->looked;
+	if (ibchan_post_own(&ch->send, &watch->cqe, probe_done, ibchan_post_probe)) {
+		atomic_set(&watch->spare, WATCH_SPARE_FREE);
 		return;
 	}
-	atomic_dec(&cq->in_flight);
-	atomic_set(&watch->spare, WATCH_SPARE_FREE);
+	WRITE_ONCE(watch->sent, watch->sent + 1);
+	watch->behind = ch->send.places.posted;
+	watch->asked = watch->looked;
 }
 
 /*
@@ -482,7 +478,7 @@ static void forget_marker(struct ibchan_channel *ch)
 static void flush(struct ibchan_channel *ch)
 {
 	if (atomic_xchg(&ch->watch.spare, WATCH_SPARE_FREE) != WATCH_SPARE_FREE)
-		ch->send.cq->retired++;
+		ibchan_cq_count_retired(ch->send.cq);
 }
 
 static void fill_facts(const struct ibchan_channel *ch, struct ibchan_facts *facts)
