@@ -94,7 +94,7 @@ static const struct {
 	{ "cq_create", 72, 0x06 },
 	{ "channel_build", 200, 0x07 },
 	{ "channel_handshake", 120, 0x08 },
-	{ "channel_query", 168, 0x09 },
+	{ "channel_query", 176, 0x09 },
 	{ "channel_break", 16, 0x0a },
 	{ "submit", 88, 0x0b },
 	{ "destroy", 16, 0x0c },

@@ -328,9 +328,9 @@ TEST_F(port, whose_address_goes_breaks_a_channel_that_only_receives)
 		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(&pair.near, i));
 	EXPECT_GE(patience_ms() / 2, (long)(now_ms() - start));
 	ASSERT_EQ(0, side_query(&pair.near, &state));
-	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, state.out_state);
-	EXPECT_EQ(EADDRNOTAVAIL, state.out_error);
-	EXPECT_EQ(0, state.out_recvs_in_flight);
+	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, state.out.state);
+	EXPECT_EQ(EADDRNOTAVAIL, state.out.error);
+	EXPECT_EQ(0, state.out.recvs_in_flight);
 	wr = work(&pair.near, IBCHAN_OP_RECV, 99, 0, 64);
 	cmd = submission(&wr, 1);
 	EXPECT_EQ(-ESHUTDOWN, cmd_submit(pair.near.fd, &cmd));

@@ -159,7 +159,7 @@ static int ends_without_address(struct side *side)
 
 	if (!eventually(has_broken, side) || side_query(side, &state))
 		return -ETIMEDOUT;
-	return state.out_error == EADDRNOTAVAIL ? 0 : -(int)state.out_error;
+	return state.out.error == EADDRNOTAVAIL ? 0 : -(int)state.out.error;
 }
 
 TEST_F(bond, that_fails_over_ends_what_is_connected_and_takes_its_listeners_along)

@@ -116,7 +116,7 @@ static int sends_in_flight(const struct side *side)
 	struct ibchan_cmd_channel_query query;
 	int rc = side_query(side, &query);
 
-	return rc ? rc : (int)query.out_sends_in_flight;
+	return rc ? rc : (int)query.out.sends_in_flight;
 }
 
 static int recvs_in_flight(const struct side *side)
@@ -124,7 +124,7 @@ static int recvs_in_flight(const struct side *side)
 	struct ibchan_cmd_channel_query query;
 	int rc = side_query(side, &query);
 
-	return rc ? rc : (int)query.out_recvs_in_flight;
+	return rc ? rc : (int)query.out.recvs_in_flight;
 }
 
 TEST_F(busy, a_range_that_is_read_may_be_read_again)

@@ -272,11 +272,11 @@ TEST_F(channel, reports_the_agreed_mtu_and_peers_psn_once_connected)
 
 	ASSERT_EQ(0, side_handshake(&self->side, &self->side.endpoint));
 	ASSERT_EQ(0, side_query(&self->side, &query));
-	EXPECT_EQ(1024, query.params.mtu);
-	EXPECT_EQ(ntohl(self->side.endpoint.psn), query.params.recv_psn);
-	EXPECT_LE(1, query.params.max_rd_atomic);
-	EXPECT_GE(255, query.params.max_rd_atomic);
-	EXPECT_EQ(0, memcmp(&self->side.endpoint, &query.out_endpoint, IBCHAN_ENDPOINT_SIZE));
+	EXPECT_EQ(1024, query.out.params.mtu);
+	EXPECT_EQ(ntohl(self->side.endpoint.psn), query.out.params.recv_psn);
+	EXPECT_LE(1, query.out.params.max_rd_atomic);
+	EXPECT_GE(255, query.out.params.max_rd_atomic);
+	EXPECT_EQ(0, memcmp(&self->side.endpoint, &query.out.endpoint, IBCHAN_ENDPOINT_SIZE));
 }
 
 TEST_F(channel, has_an_endpoint_that_a_peer_can_check)
@@ -506,7 +506,7 @@ TEST_F(channel, goes_from_prepared_to_connected_to_broken)
 	ASSERT_EQ(0, side_handshake(&self->side, &self->side.endpoint));
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(&self->side));
 	ASSERT_EQ(0, side_query(&self->side, &query));
-	EXPECT_EQ(0, query.out_error);
+	EXPECT_EQ(0, query.out.error);
 	ASSERT_EQ(0, channel_break(self->side.fd, self->side.channel));
 	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, side_state(&self->side));
 	EXPECT_EQ(0, channel_break(self->side.fd, self->side.channel));
@@ -559,9 +559,9 @@ TEST_F(channel, whose_peer_is_gone_breaks_with_a_time_out)
 	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(pair.a, 10));
 	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(pair.a, 11));
 	ASSERT_EQ(0, side_query(pair.a, &query));
-	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, query.out_state);
-	EXPECT_EQ(ETIMEDOUT, query.out_error);
-	EXPECT_EQ(IBCHAN_STATUS_RETRY_EXC_ERR, query.out_status);
+	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, query.out.state);
+	EXPECT_EQ(ETIMEDOUT, query.out.error);
+	EXPECT_EQ(IBCHAN_STATUS_RETRY_EXC_ERR, query.out.status);
 	pair_close(&pair);
 }
 

@@ -147,7 +147,7 @@ TEST_F(address, that_another_namespace_listens_at_is_refused)
 {
 	ASSERT_EQ(0, ask(&self->side));
 	ASSERT_TRUE(eventually(is_broken, &self->side));
-	EXPECT_EQ(ECONNREFUSED, query(&self->side).out_error);
+	EXPECT_EQ(ECONNREFUSED, query(&self->side).out.error);
 }
 
 TEST_F(address, and_port_of_another_namespace_are_free_in_this_one)

@@ -234,9 +234,9 @@ TEST_F(pair, a_receive_shorter_than_the_message_fails_and_breaks_the_channel)
 	EXPECT_GT(status, IBCHAN_STATUS_SUCCESS);
 	EXPECT_EQ(0, all_bytes(t.to->memory + t.target + t.length, GUARD, GUARD_BYTE));
 	ASSERT_EQ(0, side_query(t.to, &query));
-	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, query.out_state);
-	EXPECT_NE(0, query.out_error);
-	EXPECT_NE(IBCHAN_STATUS_SUCCESS, query.out_status);
+	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, query.out.state);
+	EXPECT_NE(0, query.out.error);
+	EXPECT_NE(IBCHAN_STATUS_SUCCESS, query.out.status);
 	EXPECT_EQ(-ESHUTDOWN, post_one(t.to, work(t.to, IBCHAN_OP_RECV, 1, HALF, 1)));
 }
 
@@ -352,7 +352,7 @@ TEST_F(pair, sixty_four_works_in_flight_complete_in_order)
 	/* No receive yet, so the sends stay in flight. */
 	ASSERT_EQ(0, post(a, wrs, MANY));
 	ASSERT_EQ(0, side_query(a, &query));
-	EXPECT_EQ(MANY, query.out_sends_in_flight);
+	EXPECT_EQ(MANY, query.out.sends_in_flight);
 	for (i = 0; i < MANY; i++)
 		wrs[i] = work(b, IBCHAN_OP_RECV, RECV_ID + i, HALF + i * EACH, EACH);
 	ASSERT_EQ(0, post(b, wrs, MANY));
@@ -362,8 +362,8 @@ TEST_F(pair, sixty_four_works_in_flight_complete_in_order)
 	}
 	EXPECT_EQ(0, same_bytes(a->memory, b->memory + HALF, MANY * EACH));
 	ASSERT_EQ(0, side_query(a, &query));
-	EXPECT_EQ(0, query.out_sends_in_flight);
-	EXPECT_EQ(0, query.out_recvs_in_flight);
+	EXPECT_EQ(0, query.out.sends_in_flight);
+	EXPECT_EQ(0, query.out.recvs_in_flight);
 }
 
 TEST_F(pair, receives_complete_in_the_order_of_their_posting)

@@ -141,9 +141,9 @@ TEST_F(device, that_leaves_leaves_a_broken_channel_its_first_error)
 	ASSERT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, status_of(a, 7));
 	ASSERT_EQ(0, delete_device());
 	ASSERT_EQ(0, side_query(a, &query));
-	EXPECT_EQ(IBCHAN_CHANNEL_CLOSED, query.out_state);
-	EXPECT_EQ(EREMOTEIO, query.out_error);
-	EXPECT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, query.out_status);
+	EXPECT_EQ(IBCHAN_CHANNEL_CLOSED, query.out.state);
+	EXPECT_EQ(EREMOTEIO, query.out.error);
+	EXPECT_EQ(IBCHAN_STATUS_REM_ACCESS_ERR, query.out.status);
 	EXPECT_EQ(-ENODEV, cmd_submit(a->fd, &cmd));
 	EXPECT_EQ(IBCHAN_REASON_DEVICE_GONE, cmd.reason.code);
 }

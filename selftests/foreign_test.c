@@ -103,7 +103,7 @@ TEST_F(peer, that_serves_no_reads_is_sent_none)
 	self->ghost.more_reads = -1;
 	ASSERT_EQ(0, variant->meet(&self->side, &self->ghost, &self->address));
 	ASSERT_EQ(0, side_query(&self->side, &query));
-	EXPECT_EQ(0, query.params.max_rd_atomic);
+	EXPECT_EQ(0, query.out.params.max_rd_atomic);
 	wr = one_sided(&self->side, IBCHAN_OP_READ, 64);
 	answer = ask_one(&self->side, &wr);
 	EXPECT_EQ(0, is_refusal(&answer, EOPNOTSUPP, IBCHAN_REASON_PEER_NO_READS));
@@ -128,7 +128,7 @@ static void expect_agreed(struct __test_metadata *_metadata, FIXTURE_DATA(peer) 
 	struct answer answer;
 
 	ASSERT_EQ(0, side_query(&self->side, &query));
-	EXPECT_EQ(lesser(ours, serves), (int)query.params.max_rd_atomic);
+	EXPECT_EQ(lesser(ours, serves), (int)query.out.params.max_rd_atomic);
 	EXPECT_EQ(0, post_one(&self->side, one_sided(&self->side, IBCHAN_OP_WRITE, 64)));
 	/* Beside what the write is from, which is in flight. */
 	wr = work(&self->side, IBCHAN_OP_READ, 2, 128, 64);
@@ -179,7 +179,7 @@ TEST_F(peer, is_not_asked_whether_it_lives_whatever_its_bits_say)
 		self->ghost.flow_control = bits >> 1;
 		ASSERT_EQ(0, variant->meet(&self->side, &self->ghost, &self->address));
 		ASSERT_EQ(0, side_query(&self->side, &query));
-		EXPECT_EQ(0, query.out_facts.notice_ms) {
+		EXPECT_EQ(0, query.out.facts.notice_ms) {
 			TH_LOG("srq %d, flow control %d", bits & 1, bits >> 1);
 		}
 		ghost_close(&self->ghost);
@@ -576,7 +576,7 @@ static void expect_served(struct __test_metadata *_metadata, FIXTURE_DATA(later)
 	EXPECT_EQ(sizeof(PRIVATE), connection.out_data_length);
 	EXPECT_EQ(0, memcmp(PRIVATE, connection.out_data, sizeof(PRIVATE)));
 	ASSERT_EQ(0, side_query(&self->side, &query));
-	EXPECT_NE(0, query.out_facts.notice_ms);
+	EXPECT_NE(0, query.out.facts.notice_ms);
 }
 
 TEST_F(later, version_that_asks_is_served)

@@ -211,7 +211,7 @@ TEST_F(infiniband, a_lid_that_changes_later_breaks_who_used_it)
 	ASSERT_EQ(0, set_lid(OTHER_LID));
 	EXPECT_TRUE(eventually(is_broken, self->a));
 	ASSERT_EQ(0, side_query(self->a, &query));
-	EXPECT_EQ(EADDRNOTAVAIL, query.out_error);
+	EXPECT_EQ(EADDRNOTAVAIL, query.out.error);
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->b));
 	ASSERT_EQ(0, set_lid(FIRST_LID));
 }
@@ -694,7 +694,7 @@ static int port_of(const struct side *side)
 	struct ibchan_cmd_channel_query query;
 	int rc = side_query(side, &query);
 
-	return rc ?: (int)query.params.port;
+	return rc ?: (int)query.out.params.port;
 }
 
 /* Which port a channel uses is chosen when it is made, and by address once more. */
@@ -754,7 +754,7 @@ static int entry_of(const struct side *side, struct ibchan_cmd_gid_query *gid)
 	struct ibchan_cmd_channel_query query;
 	int rc = side_query(side, &query);
 
-	return rc ?: gid_query(side->fd, DEVICE_A, query.params.gid_index, gid);
+	return rc ?: gid_query(side->fd, DEVICE_A, query.out.params.gid_index, gid);
 }
 
 /* Another address comes into both halves of the table, and goes. */

@@ -162,7 +162,7 @@ static bool has_three_answers(void *arg)
 {
 	struct ibchan_cmd_channel_query cmd;
 
-	return !side_query(arg, &cmd) && cmd.out_facts.probes_answered >= 3;
+	return !side_query(arg, &cmd) && cmd.out.facts.probes_answered >= 3;
 }
 
 TEST_F(history, tells_probes_by_one_event)
@@ -484,7 +484,7 @@ static bool has_error(void *arg)
 {
 	struct ibchan_cmd_channel_query cmd;
 
-	return !side_query(arg, &cmd) && cmd.out_error == ENETDOWN;
+	return !side_query(arg, &cmd) && cmd.out.error == ENETDOWN;
 }
 
 static bool is_broken(void *arg)
@@ -539,8 +539,8 @@ TEST_F(channel_whose_port, goes_down_breaks_by_what_it_sends_with_enetdown)
 		TH_LOG("status %d", status);
 	EXPECT_TRUE(eventually(has_error, &self->side));
 	ASSERT_EQ(0, side_query(&self->side, &cmd));
-	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, cmd.out_state);
-	EXPECT_EQ(ENETDOWN, cmd.out_error);
+	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, cmd.out.state);
+	EXPECT_EQ(ENETDOWN, cmd.out.error);
 }
 
 /* What has failed may be looked for when the port is up again. */

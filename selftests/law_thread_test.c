@@ -52,7 +52,7 @@ static unsigned int receives_in_flight(const struct side *side)
 {
 	struct ibchan_cmd_channel_query query;
 
-	return side_query(side, &query) ? 0 : query.out_recvs_in_flight;
+	return side_query(side, &query) ? 0 : query.out.recvs_in_flight;
 }
 
 /* Posts receives from the caller's stack and waits without end for one of them. */

@@ -90,7 +90,7 @@ TEST_F(post, a_batch_with_a_bad_third_entry_posts_two_and_names_the_third)
 	EXPECT_EQ(0, answer.cmd.reason.element);
 	EXPECT_EQ(0, has_values(&answer, self->b->length - 1, 64, self->b->length));
 	ASSERT_EQ(0, side_query(self->b, &query));
-	EXPECT_EQ(2, query.out_recvs_in_flight);
+	EXPECT_EQ(2, query.out.recvs_in_flight);
 
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, post_one(self->a, message(self->a, 10 + i)));
@@ -156,7 +156,7 @@ TEST_F(post, who_cannot_be_answered_has_nothing_posted)
 		EXPECT_EQ(-EFAULT, cmd_raw(self->b->fd, IBCHAN_CMD_SUBMIT, deaf));
 		ASSERT_EQ(0, mprotect(deaf, page, PROT_READ | PROT_WRITE));
 		ASSERT_EQ(0, side_query(self->b, &query));
-		EXPECT_EQ(0, query.out_recvs_in_flight);
+		EXPECT_EQ(0, query.out.recvs_in_flight);
 	}
 	munmap(deaf, page);
 	EXPECT_EQ(0, exchange(self->a, self->b));
@@ -547,7 +547,7 @@ TEST_F(post, an_array_of_shorter_or_huge_entries_is_refused)
 		EXPECT_EQ(sizeof(wrs[0]), cmd.reason.value[1]);
 		EXPECT_EQ(0, cmd.entry_num);
 		ASSERT_EQ(0, side_query(self->b, &query));
-		EXPECT_EQ(0, query.out_recvs_in_flight);
+		EXPECT_EQ(0, query.out.recvs_in_flight);
 	}
 }
 
@@ -592,14 +592,14 @@ TEST_F(post, an_array_that_does_not_work_posts_no_more_than_it_says)
 	answer = ask(self->b, wrs, 3);
 	EXPECT_EQ(-EFAULT, answer.rc);
 	ASSERT_EQ(0, side_query(self->b, &query));
-	EXPECT_EQ(query.out_recvs_in_flight, answer.cmd.entry_num);
+	EXPECT_EQ(query.out.recvs_in_flight, answer.cmd.entry_num);
 	EXPECT_LE(answer.cmd.entry_num, 2);
 	wrs[0] = receive(self->b, 3);
 	wrs[1] = receive(self->b, 4);
 	answer = ask(self->b, wrs, 0xffffffff);
 	EXPECT_GT(0, answer.rc);
 	ASSERT_EQ(0, side_query(self->b, &query));
-	EXPECT_LE(query.out_recvs_in_flight, DEPTH);
+	EXPECT_LE(query.out.recvs_in_flight, DEPTH);
 	munmap(pages, page);
 }
 

@@ -199,8 +199,8 @@ TEST_F(foreign, child_may_query_and_close_but_neither_register_post_nor_wait)
 	EXPECT_EQ(-ENOENT, destroy(self->objects.side.fd, self->objects.doomed));
 	EXPECT_EQ(0, example_run(&examples[EXAMPLE_MR_REG], &self->objects));
 	ASSERT_EQ(0, side_query(side, &query));
-	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, query.out_state);
-	EXPECT_EQ(4, query.out_recvs_in_flight);
+	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, query.out.state);
+	EXPECT_EQ(4, query.out.recvs_in_flight);
 	ASSERT_EQ(0, post_one(side, work(side, IBCHAN_OP_SEND, 50, 1024, 64)));
 	EXPECT_EQ(0, succeed(side, 50, NULL));
 	EXPECT_EQ(0, succeed(side, 0, NULL));

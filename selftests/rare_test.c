@@ -303,7 +303,7 @@ TEST_F(rare, an_unsignaled_work_says_nothing_by_itself)
 	ASSERT_EQ(0, ring_complete(self->a->ring, 7, &cqe));
 	EXPECT_EQ(0, ring_unread(self->a->ring));
 	ASSERT_EQ(0, side_query(self->a, &query));
-	EXPECT_EQ(1, query.out_sends_in_flight);
+	EXPECT_EQ(1, query.out.sends_in_flight);
 	ASSERT_EQ(0, post_one(self->a, write_of(&self->pair, 1, 0)));
 	ASSERT_EQ(0, succeed(self->a, 0, &cqe));
 	EXPECT_EQ(IBCHAN_CQE_SILENT, cqe.flags);

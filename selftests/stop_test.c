@@ -130,7 +130,7 @@ static int wait_behind_post(struct report *report, long long timeout_ns)
 	begin(report);
 	rc = cmd_submit(side.fd, &cmd);
 	report->accepted = cmd.entry_num;
-	report->receives = side_query(&side, &query) ? ~0U : query.out_recvs_in_flight;
+	report->receives = side_query(&side, &query) ? ~0U : query.out.recvs_in_flight;
 	return rc;
 }
 

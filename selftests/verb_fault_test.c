@@ -454,8 +454,8 @@ TEST_F(verb_fault, of_a_completion_is_told_once_with_each_status_and_breaks_the_
 			EXPECT_EQ(status != IBCHAN_STATUS_WR_FLUSH_ERR, ending.named);
 			ASSERT_TRUE(eventually(is_broken, &self->side));
 			ASSERT_EQ(0, side_query(&self->side, &query));
-			EXPECT_EQ(status, query.out_status);
-			EXPECT_EQ(status_errors[status], query.out_error);
+			EXPECT_EQ(status, query.out.status);
+			EXPECT_EQ(status_errors[status], query.out.error);
 			EXPECT_EQ(0, ring_surplus(self->side.ring));
 			EXPECT_EQ(-ESHUTDOWN,
 				  post_one(&self->side, work(&self->side, IBCHAN_OP_SEND, 3,

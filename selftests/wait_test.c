@@ -72,7 +72,7 @@ static unsigned int receives_in_flight(const struct side *side)
 {
 	struct ibchan_cmd_channel_query query;
 
-	return side_query(side, &query) ? ~0U : query.out_recvs_in_flight;
+	return side_query(side, &query) ? ~0U : query.out.recvs_in_flight;
 }
 
 TEST_F(wait, that_times_out_leaves_the_work_which_then_completes)

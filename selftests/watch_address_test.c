@@ -157,13 +157,13 @@ static struct ibchan_cmd_channel_query query(const struct side *side)
 
 static bool has_answers(void *arg)
 {
-	return query(arg).out_facts.probes_answered >= ANSWERS;
+	return query(arg).out.facts.probes_answered >= ANSWERS;
 }
 
 /* Within the promised time, by the receives that flush. */
 static int expect_noticed(struct side *side)
 {
-	__u32 notice_ms = query(side).out_facts.notice_ms;
+	__u32 notice_ms = query(side).out.facts.notice_ms;
 	struct ibchan_cmd_channel_query cmd;
 	__u64 start = now_ms();
 	int rc = ring_wait(side->ring, DEPTH, notice_ms + LATE_MS);
@@ -172,10 +172,10 @@ static int expect_noticed(struct side *side)
 	if (rc)
 		return rc;
 	cmd = query(side);
-	if (cmd.out_state != IBCHAN_CHANNEL_BROKEN || cmd.out_error != ETIMEDOUT ||
-	    cmd.out_status != IBCHAN_STATUS_RETRY_EXC_ERR || cmd.out_recvs_in_flight)
+	if (cmd.out.state != IBCHAN_CHANNEL_BROKEN || cmd.out.error != ETIMEDOUT ||
+	    cmd.out.status != IBCHAN_STATUS_RETRY_EXC_ERR || cmd.out.recvs_in_flight)
 		return -EBADMSG;
-	return cmd.out_facts.probes_sent && !cmd.out_facts.probes_answered ? 0 : -EPROTO;
+	return cmd.out.facts.probes_sent && !cmd.out.facts.probes_answered ? 0 : -EPROTO;
 }
 
 TEST_F(watch_address, leaves_ends_that_both_answer_in_peace)
@@ -188,14 +188,14 @@ TEST_F(watch_address, leaves_ends_that_both_answer_in_peace)
 	ASSERT_EQ(0, post_receives(a, 1, DEPTH, MESSAGE));
 	ASSERT_EQ(0, post_receives(b, 1, DEPTH, MESSAGE));
 	ASSERT_EQ(0, connect_pair(self));
-	EXPECT_NE(0, query(a).out_facts.notice_ms);
-	EXPECT_NE(0, query(b).out_facts.notice_ms);
+	EXPECT_NE(0, query(a).out.facts.notice_ms);
+	EXPECT_NE(0, query(b).out.facts.notice_ms);
 	ASSERT_TRUE(eventually(has_answers, a));
 	ASSERT_TRUE(eventually(has_answers, b));
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(a));
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(b));
-	EXPECT_EQ(DEPTH, query(a).out_recvs_in_flight);
-	EXPECT_EQ(DEPTH, query(b).out_recvs_in_flight);
+	EXPECT_EQ(DEPTH, query(a).out.recvs_in_flight);
+	EXPECT_EQ(DEPTH, query(b).out.recvs_in_flight);
 	EXPECT_EQ(0, ring_unread(a->ring));
 	EXPECT_EQ(0, ring_unread(b->ring));
 	ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 10, HALF, MESSAGE)));
@@ -244,7 +244,7 @@ static bool way_has_changed(void *arg)
 
 static bool has_answered_once(void *arg)
 {
-	return query(arg).out_facts.probes_answered >= 1;
+	return query(arg).out.facts.probes_answered >= 1;
 }
 
 /* A connected pair, of whose second side a's neighbour entry has changed. */
@@ -256,7 +256,7 @@ static int change_neighbour(FIXTURE_DATA(watch_address) * self, __u32 keepalive_
 	rc = build(self);
 	rc = rc ?: post_receives(self->pair.b, 1, 1, MESSAGE);
 	rc = rc ?: connect_pair(self);
-	if (!rc && query(self->pair.a).out_facts.probes_sent)
+	if (!rc && query(self->pair.a).out.facts.probes_sent)
 		rc = -EALREADY;
 	rc = rc ?: new_neighbour();
 	return rc ?: eventually(way_has_changed, self->pair.a) ? rc : -ETIMEDOUT;
@@ -295,9 +295,9 @@ TEST_F(watch_address, asks_a_peer_whose_neighbour_entry_changes_and_hears_nothin
 	old_neighbour();
 	EXPECT_TRUE(way_has_changed(self->pair.a));
 	cmd = query(self->pair.a);
-	EXPECT_EQ(ETIMEDOUT, cmd.out_error);
-	EXPECT_EQ(IBCHAN_STATUS_RETRY_EXC_ERR, cmd.out_status);
-	EXPECT_EQ(1, cmd.out_facts.probes_sent);
+	EXPECT_EQ(ETIMEDOUT, cmd.out.error);
+	EXPECT_EQ(IBCHAN_STATUS_RETRY_EXC_ERR, cmd.out.status);
+	EXPECT_EQ(1, cmd.out.facts.probes_sent);
 }
 
 /* Without a keepalive nobody is asked, and the entry alone is no end. */
@@ -306,7 +306,7 @@ TEST_F(watch_address, notes_a_neighbour_entry_that_changes_where_nobody_may_be_a
 	ASSERT_EQ(0, change_neighbour(self, IBCHAN_KEEPALIVE_OFF));
 	old_neighbour();
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->pair.a));
-	EXPECT_EQ(0, query(self->pair.a).out_facts.probes_sent);
+	EXPECT_EQ(0, query(self->pair.a).out.facts.probes_sent);
 	EXPECT_EQ(0, sends_all_the_same(&self->pair));
 }
 
@@ -318,11 +318,11 @@ TEST_F(watch_address, asks_nothing_of_a_peer_that_forbids_writes)
 	self->forbids_writes = true;
 	ASSERT_EQ(0, build(self));
 	ASSERT_EQ(0, meet_asking_ghost(self));
-	EXPECT_EQ(0, query(self->pair.a).out_facts.notice_ms);
+	EXPECT_EQ(0, query(self->pair.a).out.facts.notice_ms);
 	ASSERT_EQ(0, side_open(&clock, &self->options));
 	ASSERT_EQ(0, side_handshake(&clock, &clock.endpoint));
 	EXPECT_TRUE(eventually(has_answers, &clock));
-	EXPECT_EQ(0, query(self->pair.a).out_facts.probes_sent);
+	EXPECT_EQ(0, query(self->pair.a).out.facts.probes_sent);
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(self->pair.a));
 	side_close(&clock);
 }
@@ -339,8 +339,8 @@ TEST_F(watch_address, hears_of_an_orderly_end_at_once)
 	ghost_close(&self->ghost);
 	ASSERT_EQ(0, ring_wait(self->pair.a->ring, DEPTH, patience_ms()));
 	cmd = query(self->pair.a);
-	EXPECT_EQ(ECONNRESET, cmd.out_error);
-	EXPECT_EQ(0, cmd.out_facts.probes_sent);
+	EXPECT_EQ(ECONNRESET, cmd.out.error);
+	EXPECT_EQ(0, cmd.out.facts.probes_sent);
 }
 
 TEST_HARNESS_MAIN

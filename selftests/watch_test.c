@@ -72,7 +72,7 @@ static struct ibchan_cmd_channel_query query(const struct side *side)
 
 static struct ibchan_facts facts(const struct side *side)
 {
-	return query(side).out_facts;
+	return query(side).out.facts;
 }
 
 struct probes {
@@ -123,11 +123,11 @@ static int expect_noticed_with(struct side *side, __u64 start, __u32 status)
 	fprintf(stderr, "# noticed after %llu ms, promised are %u\n", now_ms() - start, notice_ms);
 	if (rc)
 		return rc;
-	if (cmd.out_state == IBCHAN_CHANNEL_BROKEN && cmd.out_error == ETIMEDOUT &&
-	    cmd.out_status == status)
+	if (cmd.out.state == IBCHAN_CHANNEL_BROKEN && cmd.out.error == ETIMEDOUT &&
+	    cmd.out.status == status)
 		return 0;
-	fprintf(stderr, "# state %u, error %u, status %u\n", cmd.out_state, cmd.out_error,
-		cmd.out_status);
+	fprintf(stderr, "# state %u, error %u, status %u\n", cmd.out.state, cmd.out.error,
+		cmd.out.status);
 	return -EBADMSG;
 }
 
@@ -161,7 +161,7 @@ TEST_F(watch, notices_that_the_peer_has_died_on_a_channel_that_only_receives)
 	EXPECT_LT(900, now_ms() - first.before);
 	for (i = 0; i < DEPTH; i++)
 		EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(a, 1 + i));
-	EXPECT_EQ(0, query(a).out_recvs_in_flight);
+	EXPECT_EQ(0, query(a).out.recvs_in_flight);
 	EXPECT_EQ(0, ring_surplus(a->ring));
 }
 
@@ -177,7 +177,7 @@ TEST_F(watch, notices_it_where_nothing_is_posted_at_all)
 	while (side_state(a) == IBCHAN_CHANNEL_CONNECTED && now_ms() < end)
 		poll(NULL, 0, 2);
 	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, side_state(a));
-	EXPECT_EQ(ETIMEDOUT, query(a).out_error);
+	EXPECT_EQ(ETIMEDOUT, query(a).out.error);
 	EXPECT_EQ(0, ring_unread(a->ring));
 }
 
@@ -193,9 +193,9 @@ TEST_F(watch, leaves_a_peer_that_lives_in_peace)
 	ASSERT_TRUE(wait_answers(b, 5));
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(a));
 	EXPECT_EQ(IBCHAN_CHANNEL_CONNECTED, side_state(b));
-	EXPECT_EQ(0, query(a).out_sends_in_flight);
-	EXPECT_EQ(0, query(b).out_sends_in_flight);
-	EXPECT_EQ(DEPTH - 1, query(b).out_recvs_in_flight);
+	EXPECT_EQ(0, query(a).out.sends_in_flight);
+	EXPECT_EQ(0, query(b).out.sends_in_flight);
+	EXPECT_EQ(DEPTH - 1, query(b).out.recvs_in_flight);
 	EXPECT_EQ(0, ring_unread(a->ring));
 	EXPECT_EQ(0, ring_unread(b->ring));
 	/* Each receive still takes a message. */
@@ -225,7 +225,7 @@ TEST_F(watch, that_is_off_asks_nothing_and_notices_nothing)
 	self->options.options.keepalive_ms = IBCHAN_KEEPALIVE_OFF;
 	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
 	EXPECT_EQ(0, facts(self->pair.a).notice_ms);
-	EXPECT_EQ(IBCHAN_KEEPALIVE_OFF, query(self->pair.a).options.keepalive_ms);
+	EXPECT_EQ(IBCHAN_KEEPALIVE_OFF, query(self->pair.a).out.options.keepalive_ms);
 	side_close(self->pair.b);
 	EXPECT_TRUE(wait_answers(&clock, 20));
 	EXPECT_EQ(0, facts(self->pair.a).probes_sent);
@@ -238,7 +238,7 @@ TEST_F(watch, takes_ten_seconds_unless_told_otherwise)
 	self->options.options.keepalive_ms = 0;
 	self->options.params.ack_timeout = QUICK_ACK_TIMEOUT;
 	ASSERT_EQ(0, pair_open(&self->pair, PAIR_TWO_DEVICES, &self->options));
-	EXPECT_EQ(IBCHAN_DEFAULT_KEEPALIVE_MS, query(self->pair.a).options.keepalive_ms);
+	EXPECT_EQ(IBCHAN_DEFAULT_KEEPALIVE_MS, query(self->pair.a).out.options.keepalive_ms);
 	EXPECT_EQ(IBCHAN_DEFAULT_KEEPALIVE_MS, facts(self->pair.a).notice_ms);
 }
 
@@ -272,7 +272,7 @@ TEST_F(watch, that_nobody_asked_for_waits_for_a_peer_and_sees_its_own_end)
 	EXPECT_EQ(0, facts(&alone).probes_sent);
 	EXPECT_EQ(IBCHAN_CHANNEL_BROKEN, side_state(self->pair.b));
 	/* Soft-RoCE says how its queue pair has ended on later kernels only. */
-	error = query(self->pair.b).out_error;
+	error = query(self->pair.b).out.error;
 	EXPECT_TRUE(error == EACCES || error == ECANCELED)
 		TH_LOG("error %u", error);
 	EXPECT_EQ(0, cmd_event_take(self->pair.b->fd, &event));
@@ -313,7 +313,7 @@ TEST_F(watch, refuses_a_time_outside_its_range)
 
 		self->options.options.keepalive_ms = good[i];
 		ASSERT_EQ(0, side_share(&other, a, &self->options));
-		EXPECT_EQ(good[i], query(&other).options.keepalive_ms);
+		EXPECT_EQ(good[i], query(&other).out.options.keepalive_ms);
 		EXPECT_EQ(0, destroy(other.fd, other.channel));
 		EXPECT_EQ(0, destroy(other.fd, other.mr));
 		side_close(&other);
@@ -360,7 +360,7 @@ TEST_F(watch, has_room_for_its_question_in_a_full_send_queue)
 		ASSERT_EQ(0, post_one(a, work(a, IBCHAN_OP_SEND, 1 + i, 0, MESSAGE)));
 	ASSERT_EQ(-EAGAIN, post_one(a, work(a, IBCHAN_OP_SEND, 99, 0, MESSAGE)));
 	ASSERT_TRUE(wait_asked(a, 1));
-	EXPECT_EQ(DEPTH, query(a).out_sends_in_flight);
+	EXPECT_EQ(DEPTH, query(a).out.sends_in_flight);
 	EXPECT_EQ(0, facts(a).probes_answered);
 	ASSERT_EQ(0, post_receives(b, 1, DEPTH, MESSAGE));
 	for (i = 0; i < DEPTH; i++) {
@@ -388,7 +388,7 @@ TEST_F(watch, notices_that_no_answer_comes_though_the_device_never_says_so)
 	ASSERT_EQ(0, sh("tc qdisc replace dev v0 root pfifo limit 0"));
 	self->drops = true;
 	rc = expect_noticed_with(a, now_ms(), IBCHAN_STATUS_RESP_TIMEOUT_ERR);
-	if (rc == -EBADMSG && query(a).out_status == IBCHAN_STATUS_WR_FLUSH_ERR)
+	if (rc == -EBADMSG && query(a).out.status == IBCHAN_STATUS_WR_FLUSH_ERR)
 		SKIP(return, "this kernel's soft-RoCE says so");
 	EXPECT_EQ(0, rc);
 	EXPECT_EQ(IBCHAN_STATUS_WR_FLUSH_ERR, status_of(a, 1));
@@ -532,10 +532,10 @@ static void count_crowd(struct crowd *crowd)
 
 		if (cmd_channel_query(crowd->host.fd, &cmd))
 			return;
-		crowd->sent += cmd.out_facts.probes_sent;
-		crowd->connected += cmd.out_state == IBCHAN_CHANNEL_CONNECTED;
-		if (cmd.out_facts.probes_answered < crowd->least_answered)
-			crowd->least_answered = cmd.out_facts.probes_answered;
+		crowd->sent += cmd.out.facts.probes_sent;
+		crowd->connected += cmd.out.state == IBCHAN_CHANNEL_CONNECTED;
+		if (cmd.out.facts.probes_answered < crowd->least_answered)
+			crowd->least_answered = cmd.out.facts.probes_answered;
 	}
 }
 

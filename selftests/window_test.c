@@ -562,7 +562,7 @@ static __u32 answers_of(const struct side *side)
 	struct ibchan_cmd_channel_query query = { 0 };
 
 	side_query(side, &query);
-	return query.out_facts.probes_answered;
+	return query.out.facts.probes_answered;
 }
 
 static bool has_answers(void *arg)

@@ -285,18 +285,8 @@ int ibchan_run_channel_handshake(struct ibchan_call *call)
 int ibchan_run_channel_query(struct ibchan_call *call)
 {
 	struct ibchan_cmd_channel_query *cmd = call->cmd;
-	struct ibchan_channel_attr attr;
 
-	ibchan_channel_query(call->object->channel, &attr);
-	cmd->out_state = attr.state;
-	cmd->out_error = attr.error;
-	cmd->out_status = attr.status;
-	cmd->out_sends_in_flight = attr.sends_in_flight;
-	cmd->out_recvs_in_flight = attr.recvs_in_flight;
-	cmd->params = attr.params;
-	cmd->out_endpoint = attr.endpoint;
-	cmd->options = attr.options;
-	cmd->out_facts = attr.facts;
+	ibchan_channel_query(call->object->channel, &cmd->out);
 	return 0;
 }
 

@@ -68,7 +68,8 @@ struct command {
 #define TRAITS_channel_handshake 0, 0, reason,				\
 				RESERVED(channel_handshake) REASON(channel_handshake) \
 				ABOUT(channel_handshake, channel, CHANNEL)
-#define TRAITS_channel_query	0, ANY_MM, out_endpoint, ABOUT(channel_query, channel, CHANNEL)
+#define TRAITS_channel_query	0, ANY_MM, out.endpoint,		\
+				RESERVED(channel_query) ABOUT(channel_query, channel, CHANNEL)
 #define TRAITS_channel_break	0, 0, reserved,				\
 				RESERVED(channel_break) ABOUT(channel_break, channel, CHANNEL)
 #define TRAITS_submit		IBCHAN_SUBMIT_FLAGS, 0, reason,

@@ -257,7 +257,7 @@ int side_state(const struct side *side)
 	struct ibchan_cmd_channel_query cmd;
 	int rc = side_query(side, &cmd);
 
-	return rc ? rc : (int)cmd.out_state;
+	return rc ? rc : (int)cmd.out.state;
 }
 
 int read_history(const struct side *side, struct ibchan_history_event *events, unsigned int num)

@@ -354,9 +354,9 @@ static bool a_channel_broke(void *arg)
 		/* The test destroyed it. */
 		if (rc == -ENOENT)
 			end->error = ENOENT;
-		if (!rc && cmd.out_state >= IBCHAN_CHANNEL_BROKEN) {
-			end->error = cmd.out_error;
-			end->status = cmd.out_status;
+		if (!rc && cmd.out.state >= IBCHAN_CHANNEL_BROKEN) {
+			end->error = cmd.out.error;
+			end->status = cmd.out.status;
 		}
 		broke |= end->error != 0;
 	}

@@ -66,7 +66,7 @@
 #include <linux/types.h>
 
 /* Grows when a caller could tell the difference. Until 1.0 a module serves its own version only. */
-#define IBCHAN_ABI_VERSION	5
+#define IBCHAN_ABI_VERSION	6
 
 #define IBCHAN_IOCTL_TYPE	0xBC
 
@@ -478,36 +478,48 @@ enum ibchan_channel_state {
 };
 
 /**
+ * struct ibchan_channel_attr - how a channel fares
+ * @state: enum ibchan_channel_state
+ * @error: errno of the first error, positive, 0 while there is none; with two cqs for a
+ *	moment that of a flush, until it is known what that came from
+ * @status: enum ibchan_status of the work that failed first
+ * @sends_in_flight: posted and not completed; of a broken or closed channel, all others have been
+ *	told of: their completions are in the rings, or done() was called
+ * @recvs_in_flight: the same
+ * @reserved: 0
+ * @params: in effect; mtu and max_rd_atomic are the agreed ones once connected; the latter is
+ *	0 where the peer serves no reads and atomics
+ * @endpoint: of this side, for the peer
+ * @options: in effect
+ * @facts: see struct ibchan_facts
+ */
+struct ibchan_channel_attr {
+	__u32 state;
+	__u32 error;
+	__u32 status;
+	__u32 sends_in_flight;
+	__u32 recvs_in_flight;
+	__u32 reserved;
+	struct ibchan_params params;
+	struct ibchan_endpoint endpoint;
+	struct ibchan_options options;
+	struct ibchan_facts facts;
+};
+
+/**
  * struct ibchan_cmd_channel_query - a channel's state and parameters
  * @size: sizeof(struct ibchan_cmd_channel_query)
  * @flags: 0
  * @channel: handle
- * @out_state: enum ibchan_channel_state
- * @out_error: errno of the first error, 0 while there is none; with two cqs for a
- *	moment that of a flush, until it is known what that came from
- * @out_status: enum ibchan_status of the work that failed first
- * @out_sends_in_flight: posted and not completed; of a broken or closed channel, the
- *	completions of all others are in their rings
- * @out_recvs_in_flight: the same
- * @params: in effect; mtu and max_rd_atomic are the agreed ones once connected; the latter is
- *	0 where the peer serves no reads and atomics
- * @out_endpoint: of this side
- * @options: in effect
- * @out_facts: see struct ibchan_facts
+ * @reserved: 0
+ * @out: the answer
  */
 struct ibchan_cmd_channel_query {
 	__u32 size;
 	__u32 flags;
 	__u32 channel;
-	__u32 out_state;
-	__u32 out_error;
-	__u32 out_status;
-	__u32 out_sends_in_flight;
-	__u32 out_recvs_in_flight;
-	struct ibchan_params params;
-	struct ibchan_endpoint out_endpoint;
-	struct ibchan_options options;
-	struct ibchan_facts out_facts;
+	__u32 reserved;
+	struct ibchan_channel_attr out;
 };
 
 /**

@@ -374,24 +374,25 @@ int ibchan_channel_query(struct ibchan_channel *channel, struct ibchan_channel_i
 	struct ibchan_cmd_channel_query cmd = {
 		.size = sizeof(cmd), .channel = channel->object.handle,
 	};
-	const struct ibchan_facts *facts = &cmd.out_facts;
+	const struct ibchan_facts *facts = &cmd.out.facts;
 	int err = context_ioctl(context, IBCHAN_CMD_CHANNEL_QUERY, &cmd);
 
 	if (err)
 		return error_set(error, err, NULL);
 	*info = (struct ibchan_channel_info) {
-		.state = cmd.out_state, .error = -(int)cmd.out_error, .status = cmd.out_status,
+		.state = cmd.out.state, .error = -(int)cmd.out.error, .status = cmd.out.status,
 		.failed_opcode = facts->failed_opcode,
 		.failed_vendor_err = facts->failed_vendor_err,
 		.failed_wr_id = facts->failed_wr_id, .peer_qpn = facts->peer_qpn,
-		.sends_in_flight = cmd.out_sends_in_flight,
-		.recvs_in_flight = cmd.out_recvs_in_flight,
+		.sends_in_flight = cmd.out.sends_in_flight,
+		.recvs_in_flight = cmd.out.recvs_in_flight,
 		.probes_sent = facts->probes_sent, .probes_answered = facts->probes_answered,
 		.age_ns = (__s64)facts->age_ns,
-		.keepalive_ns = cmd.options.keepalive_ms == IBCHAN_KEEPALIVE_OFF ?
-				IBCHAN_TIMEOUT_NEVER : cmd.options.keepalive_ms * NSEC_PER_MSEC,
+		.keepalive_ns = cmd.out.options.keepalive_ms == IBCHAN_KEEPALIVE_OFF ?
+				IBCHAN_TIMEOUT_NEVER :
+				cmd.out.options.keepalive_ms * NSEC_PER_MSEC,
 		.notice_ns = facts->notice_ms * NSEC_PER_MSEC,
-		.params = cmd.params, .endpoint = cmd.out_endpoint,
+		.params = cmd.out.params, .endpoint = cmd.out.endpoint,
 	};
 	memcpy(info->device, facts->device, sizeof(info->device));
 	memcpy(info->peer_gid, facts->peer_gid, sizeof(info->peer_gid));

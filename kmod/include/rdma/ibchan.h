@@ -351,32 +351,6 @@ struct ibchan_closing {
 };
 
 /**
- * struct ibchan_channel_attr - how a channel fares
- * @state: enum ibchan_channel_state
- * @error: errno of the first error, positive, 0 while there is none; with two cqs for a
- *	moment that of a flush, until it is known what that came from
- * @status: enum ibchan_status of the work that failed first
- * @sends_in_flight: posted and not completed; of a broken or closed channel, all others have been
- *	told of
- * @recvs_in_flight: the same
- * @params: in effect
- * @endpoint: for the peer
- * @options: in effect
- * @facts: further facts
- */
-struct ibchan_channel_attr {
-	u32 state;
-	u32 error;
-	u32 status;
-	u32 sends_in_flight;
-	u32 recvs_in_flight;
-	struct ibchan_params params;
-	struct ibchan_endpoint endpoint;
-	struct ibchan_options options;
-	struct ibchan_facts facts;
-};
-
-/**
  * struct ibchan_times - how long a channel tries
  * @ack_timeout_ns: until a message that nobody has answered is sent again;
  *	IBCHAN_TIMEOUT_NEVER: it is not
