@@ -521,7 +521,7 @@ static noinline void note_refusal(struct ibchan_channel *ch, const struct ibchan
  * @ch: the channel; RCU or the caller keeps its memory
  * @wrs: the requests, any mix
  * @num: how many
- * @accepted: how many leading ones were posted, also on an error
+ * @accepted: how many leading ones were posted, also on an error; not NULL
  * @reason: why the next one was refused, with its index and element; or NULL
  *
  * An accepted request completes exactly once: by done() of its work, or through the sink of its cq.

@@ -126,6 +126,20 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	}
 }
 
+/*
+ * The connection manager says of a port that another listener has the same as of an address that is
+ * not there, where one of the two is for any address.
+ */
+static bool port_is_taken(struct rdma_cm_id *id, const struct sockaddr *address)
+{
+	struct sockaddr_storage any_port = {};
+
+	memcpy(&any_port, address, rdma_addr_size(address));
+	/* At the same place for IPv6. */
+	((struct sockaddr_in *)&any_port)->sin_port = 0;
+	return !rdma_bind_addr(id, (struct sockaddr *)&any_port);
+}
+
 static struct rdma_cm_id *listener_open(struct ibchan_listener *listener,
 					const struct sockaddr *address,
 					struct ibchan_reason *reason)
@@ -142,6 +156,8 @@ static struct rdma_cm_id *listener_open(struct ibchan_listener *listener,
 		ret = rdma_set_afonly(id, 0);
 	if (!ret)
 		ret = rdma_bind_addr(id, (struct sockaddr *)address);
+	if (ret == -EADDRNOTAVAIL && port_is_taken(id, address))
+		ret = -EADDRINUSE;
 	/* A request to the address of one device never comes over another one. */
 	if (!ret && listener->dev && id->device && id->device != READ_ONCE(listener->dev->ib))
 		ret = -EXDEV;

@@ -31,6 +31,9 @@
 /* One request at a time, and a receive queue that a queue pair must have. */
 #define SERVICE_DEPTH	1
 
+/* kvcalloc() gives no more for the list of a range's pages, wherever the range begins. */
+#define MAX_KERNEL_RANGE	((u64)(INT_MAX / sizeof(struct page *) - 1) << PAGE_SHIFT)
+
 /* The channel holds its cq. */
 static struct ibchan_channel *service_create(struct ibchan_pd *pd, struct ibchan_reason *reason)
 {
@@ -229,8 +232,8 @@ static int find_pages(struct ibchan_pages *pages, void *addr)
  * As ibchan_mr_reg_pages().
  *
  * Context: process, may sleep.
- * Return: the region; -EINVAL also for a range on the caller's stack, or one that
- * wraps around; -EFAULT for an address that has no page; else as
+ * Return: the region; -EINVAL also for a range on the caller's stack, one that wraps
+ * around, or one of a terabyte; -EFAULT for an address that has no page; else as
  * ibchan_mr_reg_pages().
  */
 struct ibchan_mr *ibchan_mr_reg_kernel(struct ibchan_pd *pd, void *addr, u64 length,
@@ -250,7 +253,7 @@ struct ibchan_mr *ibchan_mr_reg_kernel(struct ibchan_pd *pd, void *addr, u64 len
 		return ERR_PTR(ret);
 	/* Memory of this task's stack could be gone before its work ends. */
 	if (check_add_overflow((u64)(uintptr_t)addr, length, &end) || end > ULONG_MAX - PAGE_SIZE ||
-	    length > (u64)INT_MAX << PAGE_SHIFT || object_is_on_stack(addr))
+	    length > MAX_KERNEL_RANGE || object_is_on_stack(addr))
 		return ERR_PTR(-EINVAL);
 	pages.num = DIV_ROUND_UP_ULL(pages.offset + length, PAGE_SIZE);
 	pages.pages = kvcalloc(pages.num, sizeof(*pages.pages), GFP_KERNEL_ACCOUNT);

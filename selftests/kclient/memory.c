@@ -317,6 +317,18 @@ static void an_empty_region_is_refused(struct world *w)
 	expect_eq(w, reason.code, IBCHAN_REASON_EMPTY_RANGE);
 }
 
+static void a_range_of_a_terabyte_is_refused(struct world *w)
+{
+	struct side *a = &w->side[0];
+
+	if (world_default_pair(w))
+		return;
+	expect_eq(w, PTR_ERR(ibchan_mr_reg_kernel(a->pd, a->buf, 1ULL << 40, IBCHAN_ACCESS_LOCAL,
+						  NULL)), -EINVAL);
+	expect_eq(w, PTR_ERR(ibchan_mr_reg_kernel(a->pd, a->buf, 1ULL << 33, IBCHAN_ACCESS_LOCAL,
+						  NULL)), -EFAULT);
+}
+
 static void a_shared_region_longer_than_the_device_can_is_refused(struct world *w)
 {
 	struct side *a = &w->side[0];
@@ -636,6 +648,7 @@ static const struct test_case memory_cases[] = {
 	CASE(a_scatterlist_is_one_region),
 	CASE(a_shared_scatterlist_with_holes_is_refused),
 	CASE(an_empty_region_is_refused),
+	CASE(a_range_of_a_terabyte_is_refused),
 	CASE(a_shared_region_longer_than_the_device_can_is_refused),
 	CASE(region_access_that_does_not_go_together_is_refused),
 	CASE(a_local_region_has_no_key),

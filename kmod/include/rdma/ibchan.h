@@ -431,6 +431,7 @@ void ibchan_channel_arm(struct ibchan_channel *ch, const struct ibchan_cq *excep
 void ibchan_channel_reap(struct ibchan_channel *ch, const struct ibchan_cq *except);
 int ibchan_channel_times(struct ibchan_channel *ch, struct ibchan_times *times);
 
+__attribute__((nonnull(4)))
 int ibchan_post(struct ibchan_channel *ch, const struct ibchan_wr *wrs, u32 num,
 		u32 *accepted, struct ibchan_reason *reason);
 
