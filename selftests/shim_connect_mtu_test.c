@@ -50,7 +50,7 @@ static int open_end(struct end *end, struct ibchan_context *context, __u32 mtu)
 	return rc ?: ibchan_builder_prepare(&builder, &end->prepared, NULL);
 }
 
-static int open_ends(FIXTURE_DATA(unequal) * self, __u32 asking, __u32 asked)
+static int open_sides(FIXTURE_DATA(unequal) * self, __u32 asking, __u32 asked)
 {
 	int rc = open_end(&self->m.asking, self->m.context, asking);
 
@@ -66,7 +66,7 @@ static __u32 mtu_of(struct ibchan_channel *channel)
 
 TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_accepts)
 {
-	ASSERT_EQ(0, open_ends(self, 0, 256));
+	ASSERT_EQ(0, open_sides(self, 0, 256));
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	EXPECT_EQ(256, mtu_of(self->m.asking.channel));
 	EXPECT_EQ(256, mtu_of(self->m.asked.channel));
@@ -75,7 +75,7 @@ TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_accepts)
 
 TEST_F(unequal, of_two_sides_the_smaller_mtu_counts_when_it_is_of_who_asks)
 {
-	ASSERT_EQ(0, open_ends(self, 512, 0));
+	ASSERT_EQ(0, open_sides(self, 512, 0));
 	ASSERT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 	EXPECT_EQ(512, mtu_of(self->m.asking.channel));
 	EXPECT_EQ(512, mtu_of(self->m.asked.channel));
@@ -91,7 +91,7 @@ TEST_F(unequal, an_answer_with_a_smaller_mtu_has_room_for_as_much)
 	struct ibchan_connection_info info;
 
 	fill(data, sizeof(data), 3);
-	ASSERT_EQ(0, open_ends(self, 0, 512));
+	ASSERT_EQ(0, open_sides(self, 0, 512));
 	ASSERT_EQ(0, meeting_request(&self->m, NULL, &self->request));
 	EXPECT_EQ(-EINVAL, meeting_answer(&self->m, self->request, &params));
 	EXPECT_EQ(IBCHAN_REASON_PRIVATE_DATA, self->m.error.reason.code);
@@ -117,7 +117,7 @@ TEST_F(unequal, who_asks_as_of_a_foreign_peer_has_all_that_the_transport_carries
 	struct ibchan_request_info asks;
 
 	fill(data, sizeof(data), 3);
-	ASSERT_EQ(0, open_ends(self, 0, 0));
+	ASSERT_EQ(0, open_sides(self, 0, 0));
 	EXPECT_EQ(-EINVAL, meeting_ask(&self->m, &params));
 	EXPECT_EQ(FOREIGN_DATA, self->m.error.reason.value[1]);
 	params.length = FOREIGN_DATA;
@@ -145,7 +145,7 @@ TEST_F(unequal, who_asks_as_of_a_foreign_peer_for_longer_packets_is_sent_away)
 		.size = sizeof(params), .flags = IBCHAN_CONNECT_FOREIGN,
 	};
 
-	ASSERT_EQ(0, open_ends(self, 0, 256));
+	ASSERT_EQ(0, open_sides(self, 0, 256));
 	ASSERT_EQ(0, meeting_request(&self->m, &params, &self->request));
 	ASSERT_EQ(0, meeting_answer(&self->m, self->request, &params));
 	EXPECT_EQ(-EMSGSIZE, outcome(self->m.asked.channel, &self->m.error));
