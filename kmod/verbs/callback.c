@@ -14,8 +14,7 @@
 #include <linux/lockdep.h>
 #include <linux/module.h>
 
-#include "compat.h"
-#include "cq.h"
+#include "private.h"
 
 #ifdef CONFIG_LOCKDEP
 /* For callbacks of all cqs. It is taken as a trylock is, so locks held before it do not count. */

@@ -9,9 +9,7 @@
  */
 #include <linux/errno.h>
 
-#include "compat.h"
-#include "fault.h"
-#include "verbs.h"
+#include "private.h"
 
 static struct ib_client ibchan_client;
 

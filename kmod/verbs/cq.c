@@ -15,10 +15,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
-#include "compat.h"
-#include "counters.h"
-#include "fault.h"
-#include "verbs.h"
+#include "private.h"
 
 /* Room for 120 channels with the default queues; a megabyte on soft-RoCE. */
 #define DEFAULT_ENTRIES		4096U

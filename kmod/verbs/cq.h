@@ -18,29 +18,6 @@ struct ibchan_cq_fifo;
 /* Completions taken from a cq in one call of the driver. */
 #define IBCHAN_REAP_BATCH	16
 
-/*
- * How long the end of a cq waits for an event that was asked for. One that is
- * due comes with the next softirq; this is for one that will never come.
- */
-#define IBCHAN_EVENT_TIMEOUT	HZ
-
-enum ibchan_cq_flag {
-	CQ_OWNED,	/* a thread or softirq reaps: the cq's owner */
-	CQ_AGAIN,	/* another one wanted to reap meanwhile */
-	CQ_ARM,		/* arm before the right to reap is given up */
-	CQ_ARM_SOLICITED, /* the same, for solicited completions */
-	CQ_ARMED,	/* an event was asked for and has not come */
-	CQ_ARMED_ANY,	/* and not only for solicited completions */
-	CQ_MAYBE_ARMED,	/* the driver told of a completion instead: an event may come, too */
-	CQ_WANTED,	/* its owner wants to be called back when it comes */
-	CQ_DEAD,	/* no more verbs on it */
-	CQ_SHELL,	/* destroyed, and its owner has not given it back */
-	CQ_ORPHANED,	/* a leaked channel keeps it: its owner may have gone */
-	CQ_LATE,	/* an event was due when it died, and its end has yet to wait for it */
-	CQ_EVENTFUL,	/* an event was asked for, at any time */
-	CQ_LEAKED,	/* the device would not let go of it, and may call it */
-};
-
 /* Completion queue */
 struct ibchan_cq {
 	/* NULL once the device is gone; guarded by CQ_OWNED (and set CQ_DEAD) */
@@ -130,9 +107,6 @@ static inline void ibchan_callback_may_come(struct ibchan_cq *cq)
 #endif
 
 /* cq_reap.c */
-void ibchan_cq_init_reaping(struct ibchan_cq *cq);
-void ibchan_cq_end_reaping(struct ibchan_cq *cq);
-void ibchan_cq_event(struct ib_cq *ib, void *context);
 void ibchan_cq_make_way(struct ibchan_cq *cq);
 void ibchan_cq_own(struct ibchan_cq *cq);
 void ibchan_cq_await_owner(struct ibchan_cq *cq);
@@ -151,10 +125,6 @@ void ibchan_cq_drop_broken(struct ibchan_cq *cq);
 void ibchan_cq_hold(struct ibchan_cq *cq);
 int ibchan_cq_reserve(struct ibchan_cq *cq, u32 entries, struct ibchan_reason *reason);
 void ibchan_cq_unreserve(struct ibchan_cq *cq, u32 entries);
-void ibchan_cq_remove(struct ibchan_cq *cq);
-void ibchan_cq_settle(struct ibchan_cq *cq, unsigned long deadline);
-void ibchan_cq_release_verbs(struct ibchan_cq *cq);
-void ibchan_cq_await_late(void);
 
 /* might_sleep() of calls that are made often: it does not give the cpu away. */
 #define ibchan_may_sleep()	__might_sleep(__FILE__, __LINE__)

@@ -15,9 +15,7 @@
  */
 #include <linux/delay.h>
 
-#include "compat.h"
-#include "fault.h"
-#include "verbs.h"
+#include "private.h"
 
 /* Of flags: the cq is to be armed. */
 #define CQ_TO_ARM	(BIT(CQ_ARM) | BIT(CQ_ARM_SOLICITED))

@@ -10,8 +10,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/stat.h>
 
-#include "compat.h"
-#include "verbs.h"
+#include "private.h"
 
 /* How long a waiter polls before it sleeps; a context switch costs about this. */
 #define SPIN_NS			(10 * NSEC_PER_USEC)

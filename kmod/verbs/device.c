@@ -13,10 +13,7 @@
 #include <net/net_namespace.h>
 #include <rdma/ibchan_follower.h>
 
-#include "compat.h"
-#include "counters.h"
-#include "fault.h"
-#include "verbs.h"
+#include "private.h"
 
 /* Tries, and the longest pause, for a driver that refuses: see ibchan_device_insist(). */
 #define INSIST_TRIES	22

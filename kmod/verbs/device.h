@@ -63,14 +63,6 @@ struct ibchan_gate {
 #endif
 };
 
-/* A registration by the driver, or the end of one, which memory may hold up */
-struct ibchan_guest {
-	__verbs_only struct list_head link;	/* in the gate's list */
-	__verbs_only pid_t pid;	/* of the process whose memory it is, for the kernel log */
-	__verbs_only char comm[TASK_COMM_LEN];	/* its name */
-	__verbs_only int ends;	/* the registration */
-};
-
 /* A work of an object that is charged to a user */
 struct ibchan_turn {
 	struct work_struct work;	/* runs @run */
@@ -143,44 +135,23 @@ struct ibchan_device_client {
 	void (*left)(struct ibchan_device *dev);	/* it is gone */
 };
 
-/* The last one is NULL; lower floors first. Set once, before the first device comes. */
-extern const struct ibchan_device_client *const *ibchan_device_clients;
-
-/* Calls @what of each client that has it. */
-#define ibchan_device_tell(what, ...)						\
-do {										\
-	const struct ibchan_device_client *const *client;			\
-										\
-	for (client = ibchan_device_clients; *client; client++)			\
-		if ((**client).what)						\
-			(**client).what(__VA_ARGS__);				\
-} while (0)
-
 /* client.c */
 int ibchan_client_init(void);
 void ibchan_client_fini(void);
 
 /* device.c */
-void ibchan_device_settle(struct ibchan_device *dev);
 int ibchan_device_init(const struct ibchan_device_client *const *clients);
 void ibchan_device_fini(void);
 extern struct workqueue_struct *ibchan_wq;
-extern struct workqueue_struct *ibchan_turn_wq;
 extern struct workqueue_struct *ibchan_free_wq;
 extern struct workqueue_struct *ibchan_slow_wq;
-extern struct workqueue_struct *ibchan_undo_wq;
 extern struct workqueue_struct *ibchan_close_wq;
 extern struct workqueue_struct *ibchan_watch_wq;
 extern struct workqueue_struct *ibchan_runner_wq;
-struct ibchan_device *ibchan_device_alloc(struct ib_device *ib);
-void ibchan_device_rename(struct ib_device *ib, void *client_data);
 void ibchan_device_hold(struct ibchan_device *dev);
 void ibchan_device_name(struct ibchan_device *dev, char *name);
 struct ibchan_device *ibchan_device_find(const struct ib_device *ib);
 void ibchan_device_each(void (*visit)(struct ibchan_device *dev, void *arg), void *arg);
-bool ibchan_device_insist(struct ibchan_device *dev, int ret, unsigned int *tries);
-void ibchan_device_publish(struct ibchan_device *dev);
-void ibchan_device_unpublish(struct ibchan_device *dev);
 bool ibchan_port_is_down(struct ibchan_device *dev, u32 port);
 
 /* No port has it. */
@@ -196,29 +167,15 @@ DEFINE_LOCK_GUARD_0(ibchan_noio, _T->flags = memalloc_noio_save(),
 		    memalloc_noio_restore(_T->flags), unsigned int flags)
 
 /* gate.c */
-void ibchan_gate_init(struct ibchan_gate *gate);
 int ibchan_device_enter(struct ibchan_device *dev);
 void ibchan_device_enter_to_end(struct ibchan_device *dev);
 void ibchan_device_exit(struct ibchan_device *dev);
-int ibchan_gate_admit(struct ibchan_device *dev, struct ibchan_guest *guest);
-void ibchan_gate_hand_over(struct ibchan_device *dev, struct ibchan_guest *from,
-			   struct ibchan_guest *to);
-void ibchan_gate_dismiss(struct ibchan_device *dev, struct ibchan_guest *guest);
-
-/* Removal only. */
-void ibchan_gate_close(struct ibchan_gate *gate);
-void ibchan_gate_open(struct ibchan_gate *gate);
-int ibchan_gate_wait_guests(struct ibchan_gate *gate, unsigned long timeout,
-			    struct ibchan_guest *first);
 
 /* turn.c */
 void ibchan_turn_init(struct ibchan_turn *turn, struct ibchan_budget *budget,
 		      void (*run)(struct ibchan_turn *turn));
 void ibchan_turn_queue(struct ibchan_turn *turn);
 void ibchan_turn_cancel(struct ibchan_turn *turn);
-
-/* quirks.c */
-u32 ibchan_quirks_of(const struct ib_device *ib);
 
 /* Any context. */
 static inline bool ibchan_device_has(const struct ibchan_device *dev, enum ibchan_quirk quirk)

@@ -17,8 +17,7 @@
  */
 #include <linux/errno.h>
 
-#include "compat.h"
-#include "verbs.h"
+#include "private.h"
 
 /* Of the state. The lower bits count. */
 enum {

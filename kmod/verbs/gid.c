@@ -23,9 +23,7 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
-#include "compat.h"
-#include "fault.h"
-#include "verbs.h"
+#include "private.h"
 
 /* Above are multicast groups. */
 #define MAX_LID		0xbfffU

@@ -26,10 +26,7 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
-#include "compat.h"
-#include "counters.h"
-#include "fault.h"
-#include "verbs.h"
+#include "private.h"
 
 /* A range of fewer pages has a region of its own, which is small. */
 #define POOL_MIN_PAGES	33

@@ -89,30 +89,14 @@ struct ibchan_mr *ibchan_mr_map_pinned(struct ibchan_pd *pd, struct ibchan_pinne
 				       struct ibchan_reason *reason);
 struct ibchan_mr *ibchan_mr_map(struct ibchan_pd *pd, struct sg_table *sgt, u32 access,
 				struct ibchan_reason *reason);
-void ibchan_mr_unmap_table(struct ibchan_mr *mr);
-void ibchan_mr_discard(struct ibchan_mr *mr);
-void ibchan_pool_put(struct ibchan_mr *mr);
-void ibchan_pool_end(struct ibchan_pd *pd);
 
 /* mr_end.c */
 void ibchan_mr_park(struct ibchan_mr *mr, struct llist_head *parked);
 void ibchan_mr_unpark(struct llist_head *parked);
-void ibchan_mrs_release(struct work_struct *work);
 void ibchan_mr_last_drop(struct ibchan_mr *mr);
-bool ibchan_mr_release_verbs(struct ibchan_mr *mr);
-bool ibchan_mr_end_region(struct ibchan_pd *pd, struct ib_mr *ib);
-void ibchan_mr_undo(struct ibchan_mr *mr, struct ibchan_guest *guest);
 
 /* pd.c */
-void ibchan_key_list(struct ibchan_mr *mr);
-void ibchan_key_unlist(struct ibchan_mr *mr);
 void ibchan_key_invalidated(struct ibchan_pd *pd, u32 key);
-
-/* By a peer: the device takes no more requests on it. Any context. */
-static inline bool ibchan_mr_is_invalidated(const struct ibchan_mr *mr)
-{
-	return !READ_ONCE(mr->extent.allows);
-}
 
 /* The service registers it, and takes that back. */
 static inline bool ibchan_mr_is_contiguous(const struct ibchan_mr *mr)

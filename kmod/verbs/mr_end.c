@@ -12,10 +12,7 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
-#include "compat.h"
-#include "counters.h"
-#include "fault.h"
-#include "verbs.h"
+#include "private.h"
 
 /*
  * Also of one that no region of ours has. The gate is held, or the caller is a guest. False: the

@@ -13,10 +13,7 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
-#include "compat.h"
-#include "counters.h"
-#include "fault.h"
-#include "verbs.h"
+#include "private.h"
 
 /**
  * ibchan_pd_alloc - make a protection domain

@@ -60,7 +60,5 @@ struct ibchan_pd {
 };
 
 void ibchan_pd_hold(struct ibchan_pd *pd);
-void ibchan_pd_unkeep(struct ibchan_pd *pd);
-void ibchan_pd_release_verbs(struct ibchan_pd *pd);
 
 #endif /* IBCHAN_PD_H */

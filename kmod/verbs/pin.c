@@ -20,8 +20,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 
-#include "compat.h"
-#include "verbs.h"
+#include "private.h"
 
 /*
  * Refuses what RLIMIT_MEMLOCK cannot allow, with -ENOMEM: before any work is done, as the call that

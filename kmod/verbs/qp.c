@@ -9,9 +9,7 @@
 #include <rdma/ib_cache.h>
 #include <rdma/rdma_cm.h>
 
-#include "compat.h"
-#include "fault.h"
-#include "verbs.h"
+#include "private.h"
 
 /* 67 ms and 8.6 s for a try, so a minute at most for all of them. */
 #define ACK_TIMEOUT_LEAST	14

@@ -105,7 +105,6 @@ int ibchan_gid_choose(struct ib_device *ib, struct net *net,
 		      struct ibchan_reason *reason);
 u32 ibchan_gid_mtu(const struct ib_gid_attr *attr);
 int ibchan_gid_adopt(struct ibchan_gid *gid, u32 port, const struct ib_gid_attr *attr);
-int ibchan_gid_adopt_port(struct ib_device *ib, struct ibchan_gid *gid, u32 port, u16 pkey_index);
 bool ibchan_gid_still_there(struct ib_device *ib, struct net *net,
 			    const struct ibchan_gid *gid, u32 lid);
 

@@ -6,7 +6,7 @@
  */
 #include <rdma/ib_verbs.h>
 
-#include "verbs.h"
+#include "private.h"
 
 /*
  * Quirks of soft-RoCE. compat.mk defines IBCHAN_RXE_* for the kernels that have them.

@@ -24,8 +24,7 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
-#include "compat.h"
-#include "verbs.h"
+#include "private.h"
 
 #define HOP_LIMIT	64	/* RoCE v2 is routed; IP hosts take the same */
 

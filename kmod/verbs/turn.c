@@ -10,8 +10,7 @@
  * A lane is a part of its user's budget. The owner of a turn is charged to that budget, and cancels
  * the turn before it pays back, so the lane is there as long as any of its works.
  */
-#include "compat.h"
-#include "verbs.h"
+#include "private.h"
 
 /* The channels of most processes break as if there were no lane; a driver's calls may sleep. */
 #define LANE_WIDTH	16
