@@ -436,6 +436,8 @@ static void watch_work(struct work_struct *work)
 
 static void device_comes(struct ibchan_device *dev)
 {
+	spin_lock_init(&dev->watch_lock);
+	INIT_LIST_HEAD(&dev->watch_shares);
 	INIT_DELAYED_WORK(&dev->watch_work, watch_work);
 }
 

@@ -137,8 +137,6 @@ struct ibchan_device *ibchan_device_alloc(struct ib_device *ib)
 	INIT_LIST_HEAD(&dev->charges);
 	INIT_LIST_HEAD(&dev->lingering);
 	spin_lock_init(&dev->linger_lock);
-	INIT_LIST_HEAD(&dev->watch_shares);
-	spin_lock_init(&dev->watch_lock);
 	refcount_set(&dev->users, 1);
 	dev->max_inline = IBCHAN_AUTO;
 	snapshot_attr(dev);

@@ -92,11 +92,10 @@ struct ibchan_device {
 	/* breaks the channels that use an address which the device has lost */
 	struct work_struct gid_work;
 	struct list_head lingering;	/* ids of channels that close or are closed, see cm_end.c */
-
 	spinlock_t linger_lock;	/* guards @lingering */
-	spinlock_t watch_lock;	/* guards @watch_shares */
-	struct list_head watch_shares;	/* one per user with watched channels, see watch.c */
-
+	__connect_only spinlock_t watch_lock;	/* guards @watch_shares */
+	/* one per user with watched channels, see watch.c */
+	__connect_only struct list_head watch_shares;
 	__connect_only struct delayed_work watch_work;	/* looks at them */
 	__verbs_only u32 max_inline;	/* see qp_make(); IBCHAN_AUTO: not known */
 	/* it has refused to let go of the last object for as long as that is tried */
