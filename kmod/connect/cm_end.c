@@ -112,6 +112,12 @@ static struct lingering *linger_prepare(struct ibchan_device *dev, struct rdma_c
 	return linger;
 }
 
+static void device_comes(struct ibchan_device *dev)
+{
+	INIT_LIST_HEAD(&dev->lingering);
+	spin_lock_init(&dev->linger_lock);
+}
+
 /* None of the device's channels has an id any more. */
 static void device_ended(struct ibchan_device *dev)
 {
@@ -129,7 +135,10 @@ static void device_ended(struct ibchan_device *dev)
 	spin_unlock(&dev->linger_lock);
 }
 
-const struct ibchan_device_client ibchan_linger_client = { .ended = device_ended };
+const struct ibchan_device_client ibchan_linger_client = {
+	.comes = device_comes,
+	.ended = device_ended,
+};
 
 /*
  * Before the peer's answer there is nothing to end, and the next attempt may take the id. On

@@ -135,8 +135,6 @@ struct ibchan_device *ibchan_device_alloc(struct ib_device *ib)
 	INIT_LIST_HEAD(&dev->cqs);
 	INIT_LIST_HEAD(&dev->channels);
 	INIT_LIST_HEAD(&dev->charges);
-	INIT_LIST_HEAD(&dev->lingering);
-	spin_lock_init(&dev->linger_lock);
 	refcount_set(&dev->users, 1);
 	dev->max_inline = IBCHAN_AUTO;
 	snapshot_attr(dev);

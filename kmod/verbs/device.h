@@ -91,8 +91,9 @@ struct ibchan_device {
 	struct work_struct fatal_work;	/* breaks its channels when it has failed */
 	/* breaks the channels that use an address which the device has lost */
 	struct work_struct gid_work;
-	struct list_head lingering;	/* ids of channels that close or are closed, see cm_end.c */
-	spinlock_t linger_lock;	/* guards @lingering */
+	/* ids of channels that close or are closed, see cm_end.c */
+	__connect_only struct list_head lingering;
+	__connect_only spinlock_t linger_lock;	/* guards @lingering */
 	__connect_only spinlock_t watch_lock;	/* guards @watch_shares */
 	/* one per user with watched channels, see watch.c */
 	__connect_only struct list_head watch_shares;
