@@ -180,6 +180,8 @@ TEST_F(liar, ends_its_own_channel_by_each_kind_of_nonsense)
 		ASSERT_EQ(0, greet(self, COPIED, 4));
 		say(self, lie->kind, lie->taken, lie->length, lie->size);
 		EXPECT_EQ(-EPROTO, hear(self));
+		EXPECT_TRUE(has(ibchan_error_string(&self->error),
+				"the peer sent what this side cannot take"));
 		EXPECT_EQ(-ESHUTDOWN, ibchan_send_bytes(self->taken, "?", 1, 0, NULL));
 		EXPECT_EQ(0, ibchan_channel_close(self->taken));
 		self->taken = NULL;

@@ -284,6 +284,25 @@ TEST_F(next, tells_who_has_ended_a_channel_that_this_side_has_broken)
 	EXPECT_TRUE(is_silent(self));
 }
 
+/* Some devices do not say why they have ended the channel. */
+TEST_F(next, tells_that_a_peer_with_a_wrong_key_has_ended_the_channel)
+{
+	const struct ibchan_remote_region nowhere = { .addr = 4096, .length = 64, .rkey = 0x1234 };
+	struct ibchan_submit_sge sge = ibchan_sge_plain(self->got, 64);
+	ssize_t rc;
+
+	ASSERT_EQ(-EREMOTEIO, ibchan_write(self->clients[0], &sge, 1, &nowhere, patience_ns(),
+					   NULL));
+	ASSERT_EQ(0, next_is(self, IBCHAN_NEXT_ENDED, self->taken[0]));
+	EXPECT_TRUE(self->happening.error == -EACCES || self->happening.error == -ECANCELED)
+		TH_LOG("%d", self->happening.error);
+	EXPECT_EQ(IBCHAN_BY_PEER, self->happening.by);
+	rc = ibchan_receive_bytes(self->taken[0], self->got, LONG, 0, &self->error);
+	EXPECT_EQ(self->happening.error, rc);
+	EXPECT_TRUE(has(ibchan_error_string(&self->error), "wrong key"))
+		TH_LOG("%s", ibchan_error_string(&self->error));
+}
+
 TEST_F(next, wakes_a_program_that_waits_for_room_when_its_peer_ends_and_then_tells_of_its_messages)
 {
 	int i;

@@ -29,19 +29,24 @@
 
 /* --- channels --- */
 
-/* A peer that uses a wrong key ends both sides' channels, and no work of this side. */
+/*
+ * A peer that uses a wrong key ends both sides' channels, and no work of this side: the device says
+ * so, or only flushes.
+ */
 static bool is_of_peers_key(struct ibchan_channel *channel)
 {
 	struct ibchan_channel_info info;
 
-	return !ibchan_channel_query(channel, &info, NULL) && info.error == -EACCES &&
-	       info.status == IBCHAN_STATUS_SUCCESS;
+	return !ibchan_channel_query(channel, &info, NULL) &&
+	       info.status == (info.error == -EACCES ? IBCHAN_STATUS_SUCCESS :
+						       IBCHAN_STATUS_WR_FLUSH_ERR);
 }
 
 static __u32 ended_by(struct ibchan_channel *channel, int error)
 {
 	switch (error) {
 	case -EACCES:
+	case -ECANCELED:
 		return is_of_peers_key(channel) ? IBCHAN_BY_PEER : IBCHAN_BY_THIS_SIDE;
 	case -ENODATA:
 	case -ECONNRESET:

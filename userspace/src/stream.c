@@ -230,34 +230,36 @@ static int take_note(struct messages *m)
 	return num;
 }
 
-/* No more messages will come: why, in the words of ibchan_receive_bytes(). */
-static int stream_end_of(struct messages *m)
-{
-	struct ibchan_channel_info info;
-	int err = m->error ? m->error : ibchan_channel_query(m->channel, &info, NULL);
-
-	/* A peer that has closed may not have taken everything. */
-	m->is_known = !m->ended;
-	if (m->ended)
-		return -ENODATA;
-	if (err)
-		return err;
-	/* Not 0, which would be a message. */
-	if (!info.error)
-		return -ECONNRESET;
-	if (info.error == -ETIMEDOUT)
-		return -EHOSTUNREACH;
-	return info.error == -EMSGSIZE || info.error == -EREMOTEIO ? -EPROTO : info.error;
-}
-
-/* --- sending; one thread at a time --- */
-
 static int refuse(struct ibchan_error *error, int err, __u32 code, __u64 first, __u64 second)
 {
 	const struct ibchan_reason reason = { .code = code, .value = { first, second } };
 
 	return error_set(error, err, &reason);
 }
+
+/* No more messages will come: why, in the words of ibchan_receive_bytes(). */
+static int stream_end_of(struct messages *m, struct ibchan_error *error)
+{
+	struct ibchan_channel_info info = { .error = m->error };
+	int err = m->error ? 0 : ibchan_channel_query(m->channel, &info, NULL);
+
+	/* A peer that has closed may not have taken everything. */
+	m->is_known = !m->ended;
+	if (m->ended)
+		err = -ENODATA;
+	else if (!err && !info.error)
+		err = -ECONNRESET;
+	if (err)
+		return error_set(error, err, NULL);
+	err = info.error;
+	if (err == -ETIMEDOUT)
+		err = -EHOSTUNREACH;
+	else if (err == -EMSGSIZE || err == -EREMOTEIO)
+		err = -EPROTO;
+	return refuse(error, err, IBCHAN_REASON_BROKEN, (__u64)-(__s64)info.error, info.status);
+}
+
+/* --- sending; one thread at a time --- */
 
 /* Nothing was sent; @err: -EAGAIN or -ETIMEDOUT. Without room, ibchan_next() tells of some. */
 static int refuse_untaken(struct messages *m, int err, struct ibchan_error *error)
@@ -567,10 +569,12 @@ static int await_first(struct messages *m, const struct deadline *deadline,
 			return 0;
 		is_soon = is_due(m);
 		if (is_ending(m) || err == -ESHUTDOWN || err == -ENODEV)
-			err = stream_end_of(m);
+			err = stream_end_of(m, error);
+		else
+			err = error_set(error, err == -EAGAIN ? 0 : err, NULL);
 		lock_give(&m->lock);
-		if (err && err != -EAGAIN)
-			return error_set(error, err, NULL);
+		if (err)
+			return err;
 		/* One last look has been taken after the wait ended. */
 		if (wait)
 			return error_set(error, wait == -ETIMEDOUT ? too_late(deadline) : wait,
@@ -612,7 +616,7 @@ static int receive_offer(struct messages *m, unsigned char *buf, struct ibchan_e
 		take_first(m);
 	take_note(m);
 	if (err && m->over) {
-		err = error_set(error, stream_end_of(m), NULL);
+		err = stream_end_of(m, error);
 		m->is_cut = true;
 	}
 	announce(m);
@@ -731,7 +735,7 @@ static bool tell_other(struct messages *m, struct ibchan_happening *happening)
 		happening->kind = IBCHAN_NEXT_WRITABLE;
 	} else if (is_at_end(m) && !m->is_end_told) {
 		m->is_end_told = true;
-		happening_end(happening, m->channel, stream_end_of(m));
+		happening_end(happening, m->channel, stream_end_of(m, NULL));
 	} else {
 		return false;
 	}

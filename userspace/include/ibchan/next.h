@@ -49,7 +49,8 @@ enum ibchan_next_kind {
 
 /**
  * enum ibchan_by - the party that has ended a channel
- * @IBCHAN_BY_PEER: the peer has closed or broken it, has ended, rejects it, or breaks the rules
+ * @IBCHAN_BY_PEER: the peer has closed or broken it, has ended, rejects it, or breaks the rules; or
+ *	the device has ended it and does not say why
  * @IBCHAN_BY_THIS_SIDE: this side has broken it, or has posted what ended it
  * @IBCHAN_BY_NETWORK: the peer does not answer
  * @IBCHAN_BY_DEVICE: the device is gone
