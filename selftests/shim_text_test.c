@@ -262,6 +262,29 @@ TEST(each_number_of_a_reason_is_told_with_values_of_any_size)
 	}
 }
 
+static bool end_has(__u64 code, __u32 status, const char *words)
+{
+	struct ibchan_error error = {
+		.origin = IBCHAN_ERROR_CALL,
+		.code = -ESHUTDOWN,
+		.reason = { .code = IBCHAN_REASON_BROKEN, .value = { code, status } },
+	};
+	char text[256];
+
+	ibchan_error_text(&error, text, sizeof(text));
+	return strstr(text, words);
+}
+
+/* Of a port that is down, the errno knows more. */
+TEST(an_end_is_told_as_its_first_failed_work_is)
+{
+	EXPECT_TRUE(end_has(EIO, IBCHAN_STATUS_LOC_QP_OP_ERR,
+			    "the message is longer than its elements, first failed work LOC_QP"));
+	EXPECT_TRUE(end_has(ENETDOWN, IBCHAN_STATUS_LOC_QP_OP_ERR,
+			    "broken: no port of the device is active, first failed work LOC_QP"));
+	EXPECT_TRUE(end_has(ECANCELED, IBCHAN_STATUS_SUCCESS, "broken: this side has ended it"));
+}
+
 TEST(each_number_of_a_failed_work_is_told)
 {
 	struct ibchan_error error = { .origin = IBCHAN_ERROR_WORK, .code = -EIO };

@@ -19,15 +19,16 @@
 
 struct status_row {
 	const char *name;
+	__u32 error;
 	__u32 class;
 	const char *hint;
 };
 
 #define STATUS_ROW(nr, NAME, error, CLASS, hint)			\
-	[nr] = { #NAME, IBCHAN_CLASS_##CLASS, hint },
+	[nr] = { #NAME, error, IBCHAN_CLASS_##CLASS, hint },
 static const struct status_row statuses[] = {
 	IBCHAN_STATUSES(STATUS_ROW)
-	{ UNKNOWN, IBCHAN_CLASS_UNKNOWN, "this library does not know the status" },
+	{ UNKNOWN, 0, IBCHAN_CLASS_UNKNOWN, "this library does not know the status" },
 };
 
 static const char * const class_names[] = {
@@ -256,7 +257,7 @@ static const struct reason_row reasons[ARRAY_SIZE(reason_names) + 1] = {
 	       "deregister it, and register the memory anew")
 	REASON(NOT_CONNECTED, "{W}the channel has no peer yet",
 	       "ibchan_prepared_handshake() comes first")
-	REASON(BROKEN, "{V}the channel is broken: {b0}{s1}", CONNECT_ANEW)
+	REASON(BROKEN, "{V}the channel is broken: {s0}", CONNECT_ANEW)
 	REASON(SEND_QUEUE_FULL, "{W}all {d0} places of the channel's send queue are in use",
 	       "take completions first (a poll shows none of unsignaled works: try again), or raise max_send_wr before the channel is prepared"
 	)
@@ -584,6 +585,15 @@ static void add_gid(struct text *text, const __u64 half[2])
 	add(text, "%s", buf);
 }
 
+/* An errno that is not the status's own knows more: that a port is down, for one. */
+static void add_end(struct text *text, __u64 error, __u32 status)
+{
+	add(text, "%s", error == AT_OR_LAST(statuses, status).error ?
+	    ibchan_status_hint(status) : value_words('b', error));
+	if (status)
+		add(text, ", first failed work %s", ibchan_status_name(status));
+}
+
 static void add_value(struct text *text, char how, const __u64 *values)
 {
 	const __u64 value = *values;
@@ -620,8 +630,7 @@ static void add_value(struct text *text, char how, const __u64 *values)
 		add_bits(text, value, access_bits, ARRAY_SIZE(access_bits));
 		break;
 	case 's':
-		if (value)
-			add(text, ", first failed work %s", ibchan_status_name((__u32)value));
+		add_end(text, value, (__u32)values[1]);
 		break;
 	case 'r':
 		if ((__s64)value > 0)
