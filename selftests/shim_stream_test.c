@@ -10,6 +10,7 @@
 #define ibchan_channel_break	fake_break
 #define ibchan_channel_query	fake_query
 #define ibchan_mr_reg		fake_reg
+#define ibchan_mr_reg_local	fake_reg_local
 #define ibchan_mr_dereg		fake_dereg
 #define ibchan_send_bytes	tested_send
 #define ibchan_post_bytes	tested_post
@@ -168,6 +169,14 @@ int fake_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params, struct
 	*mr = &((struct half *)pd)->mr;
 	(void)params;
 	return error_set(error, 0, NULL);
+}
+
+int fake_reg_local(struct ibchan_pd *pd, void *addr, size_t length, struct ibchan_mr **mr,
+		   struct ibchan_error *error)
+{
+	(void)addr;
+	(void)length;
+	return fake_reg(pd, NULL, mr, error);
 }
 
 int fake_dereg(struct ibchan_mr *mr)

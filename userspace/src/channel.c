@@ -17,8 +17,7 @@ void ibchan_builder_init_size(struct ibchan_builder *builder, size_t size, struc
 			      struct ibchan_cq *cq)
 {
 	const struct ibchan_builder defaults = {
-		.size = (__u32)size,
-		.pd = pd, .send_cq = cq, .recv_cq = cq,
+		.size = (__u32)size, .pd = pd, .send_cq = cq, .recv_cq = cq,
 		.params = {
 			.access = IBCHAN_ACCESS_SHARED,
 			.max_send_wr = IBCHAN_DEFAULT_SEND_WR,
@@ -80,13 +79,10 @@ static void blame_knob(const struct ibchan_builder *builder, struct ibchan_reaso
 static int own_cq_create(const struct ibchan_builder *builder, struct ibchan_cq **cq,
 			 struct ibchan_error *error)
 {
-	__u64 works = 0;
+	__u64 works = (builder->send_cq ? 0ULL : builder->params.max_send_wr) +
+		      (builder->recv_cq ? 0ULL : builder->params.max_recv_wr);
 	int err;
 
-	if (!builder->send_cq)
-		works += builder->params.max_send_wr;
-	if (!builder->recv_cq)
-		works += builder->params.max_recv_wr;
 	if (works < builder->min_cq_entries)
 		works = builder->min_cq_entries;
 	works = min(works, UINT32_MAX - OWN_ENTRIES);

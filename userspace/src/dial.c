@@ -55,14 +55,11 @@ static void connect_params(const struct messages *m, __s64 connect_ns, struct gr
 			   struct ibchan_connect_params *with)
 {
 	*greeting = (struct greeting) {
-		.magic = htobe32(GREETING_MAGIC),
+		.magic = htobe32(GREETING_MAGIC), .messages = htobe32(m->num),
 		.message_bytes = htobe32(m->message_bytes),
-		.messages = htobe32(m->num),
 	};
 	*with = (struct ibchan_connect_params) {
-		.size = sizeof(*with),
-		.data = greeting,
-		.length = sizeof(*greeting),
+		.size = sizeof(*with), .data = greeting, .length = sizeof(*greeting),
 		.connect_ns = connect_ns,
 	};
 }
@@ -253,12 +250,6 @@ int ibchan_server_close(struct ibchan_server *server)
 	return err;
 }
 
-/* The client's device has left, is down, or is an iWARP one: that concerns no other client. */
-static bool is_of_device(int err)
-{
-	return err == -ENODEV || err == -ENETDOWN || err == -EADDRNOTAVAIL || err == -EOPNOTSUPP;
-}
-
 /* Takes the request. Neither a client that is not there any more nor a stranger is an error. */
 static int answer(struct ibchan_server *server, struct ibchan_request *request,
 		  struct ibchan_error *error)
@@ -291,7 +282,9 @@ static int answer(struct ibchan_server *server, struct ibchan_request *request,
 	ibchan_request_reject(request, NULL, 0, NULL);
 	if (m)
 		give_up(m);
-	return is_gone || is_of_device(err) ? 0 : err;
+	/* A client's device that has left, is down, or is iWARP concerns no other client. */
+	return is_gone || err == -ENODEV || err == -ENETDOWN || err == -EADDRNOTAVAIL ||
+	       err == -EOPNOTSUPP ? 0 : err;
 }
 
 /* Takes note of what has become of those that were accepted. */

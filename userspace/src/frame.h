@@ -105,9 +105,7 @@ static inline int window_advance(struct window *window, __u32 taken)
 static inline struct frame frame_make(enum frame_kind kind, __u32 taken, __u64 length)
 {
 	return (struct frame) {
-		.kind = (__u8)kind,
-		.taken = htobe32(taken),
-		.length = htobe64(length),
+		.kind = (__u8)kind, .taken = htobe32(taken), .length = htobe64(length),
 	};
 }
 

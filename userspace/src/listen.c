@@ -115,8 +115,7 @@ int ibchan_listener_close(struct ibchan_listener *listener)
 static int take(struct ibchan_listener *listener, struct ibchan_request **out)
 {
 	struct ibchan_cmd_request_take cmd = {
-		.size = sizeof(cmd),
-		.listener = listener->object.handle,
+		.size = sizeof(cmd), .listener = listener->object.handle,
 	};
 	struct ibchan_request *request = calloc(1, sizeof(*request));
 	struct ibchan_request_info *info;
@@ -183,8 +182,7 @@ int ibchan_request_accept(struct ibchan_request *request, struct ibchan_prepared
 {
 	struct ibchan_context *context = request->object.context;
 	struct ibchan_cmd_request_accept cmd = {
-		.size = sizeof(cmd),
-		.request = request->object.handle,
+		.size = sizeof(cmd), .request = request->object.handle,
 		.channel = prepared->channel.object.handle,
 	};
 	struct ibchan_connect_params with;

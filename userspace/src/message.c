@@ -189,9 +189,7 @@ int ibchan_channel_message_params(const struct ibchan_channel *channel,
 	if (!m || agreed->size < sizeof(agreed->size))
 		return -EINVAL;
 	all = (struct ibchan_message_params) {
-		.size = agreed->size,
-		.messages = m->window.size,
-		.message_bytes = m->peer_bytes,
+		.size = agreed->size, .messages = m->window.size, .message_bytes = m->peer_bytes,
 		.context = channel->object.context,
 	};
 	memcpy(agreed, &all, all.size < sizeof(all) ? all.size : sizeof(all));

@@ -199,13 +199,10 @@ static forced_inline struct ibchan_submit_wr make(struct ibchan_channel *channel
 
 	remote = remote ?: &no_remote;
 	return (struct ibchan_submit_wr) {
-		.channel = channel->object.handle,
-		.opcode = opcode,
+		.channel = channel->object.handle, .opcode = opcode,
 		.num_sge = (__u16)min(num_sge, UINT16_MAX),
-		.sges = num_sge > 1 ? (uintptr_t)sges : 0,
-		.remote_addr = remote->addr,
-		.rkey = remote->rkey,
-		.sge = *sge,
+		.sges = num_sge > 1 ? (uintptr_t)sges : 0, .sge = *sge,
+		.remote_addr = remote->addr, .rkey = remote->rkey,
 		.remote_length = remote->length,
 	};
 }

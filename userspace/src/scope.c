@@ -100,14 +100,9 @@ int ibchan_pending_post(struct ibchan_pending *pending, struct ibchan_channel *c
 
 int ibchan_pending_result(const struct ibchan_pending *pending)
 {
-	switch (pending->state) {
-	case PENDING_DONE:
+	if (pending->state == PENDING_DONE)
 		return pending->completion.error;
-	case PENDING_POSTED:
-		return -EINPROGRESS;
-	default:
-		return -EINVAL;
-	}
+	return pending->state == PENDING_POSTED ? -EINPROGRESS : -EINVAL;
 }
 
 int ibchan_pending_poll(struct ibchan_pending *pending)
@@ -187,9 +182,7 @@ static struct ibchan_scope *begin(struct ibchan_scope *scope, __s64 timeout_ns, 
 
 	deadline_set(&deadline, timeout_ns < 0 ? IBCHAN_TIMEOUT_NEVER : timeout_ns);
 	*scope = (struct ibchan_scope) {
-		.manual = manual,
-		.timeout_ns = deadline.timeout_ns,
-		.end_ns = deadline.end_ns,
+		.manual = manual, .timeout_ns = deadline.timeout_ns, .end_ns = deadline.end_ns,
 	};
 	return scope;
 }

@@ -363,10 +363,8 @@ static int lend(struct messages *m, struct lent *lent, const struct deadline *de
 		struct ibchan_error *error)
 {
 	const struct ibchan_mr_params params = {
-		.size = sizeof(params),
-		.access = IBCHAN_ACCESS_REMOTE_READ,
-		.addr = (void *)(uintptr_t)lent->bytes,
-		.length = lent->length,
+		.size = sizeof(params), .access = IBCHAN_ACCESS_REMOTE_READ,
+		.addr = (void *)(uintptr_t)lent->bytes, .length = lent->length,
 	};
 	int err = ibchan_mr_reg(m->pd, &params, &lent->mr, error);
 
@@ -504,15 +502,11 @@ int ibchan_post_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
 static int read_piece(struct messages *m, unsigned char *buf, size_t length,
 		      const struct ibchan_remote_region *from, struct ibchan_error *error)
 {
-	const struct ibchan_mr_params params = {
-		.size = sizeof(params),
-		.addr = buf, .length = length, .access = IBCHAN_ACCESS_LOCAL,
-	};
 	struct ibchan_error why;
 	struct ibchan_mr *mr;
 	struct ibchan_submit_sge sge;
 	struct ibchan_submit_wr wr;
-	int err = ibchan_mr_reg(m->pd, &params, &mr, error);
+	int err = ibchan_mr_reg_local(m->pd, buf, length, &mr, error);
 
 	if (err)
 		return err;
@@ -597,8 +591,7 @@ static int await_first(struct messages *m, const struct deadline *deadline,
 static int receive_offer(struct messages *m, unsigned char *buf, struct ibchan_error *error)
 {
 	struct ibchan_remote_region from = {
-		.addr = m->first->arrival.addr,
-		.length = m->first->arrival.length,
+		.addr = m->first->arrival.addr, .length = m->first->arrival.length,
 		.rkey = m->first->arrival.rkey,
 	};
 	size_t piece;

@@ -68,8 +68,7 @@ int ibchan_channel_error_text(const struct ibchan_channel_info *info,
 			      const struct ibchan_error *error, char *buf, size_t len)
 {
 	const struct ibchan_reason end = {
-		.code = IBCHAN_REASON_BROKEN,
-		.value = { (__u64)-(__s64)info->error, info->status },
+		.code = IBCHAN_REASON_BROKEN, .value = { (__u64)-(__s64)info->error, info->status },
 	};
 	const long long tenths = info->ack_timeout_ns / 100000;
 	char who[256], what[256], tries[64] = "";

@@ -178,13 +178,9 @@ static bool judge_connect(const struct peer *peer, int err, const struct ibchan_
 static bool connect_link(const struct peer *peer, struct link *link)
 {
 	const struct ibchan_connect_params params = {
-		.size = sizeof(params),
-		.data = greeting,
-		.length = sizeof(greeting),
-		.address_ns = link->timeout_ns,
-		.route_ns = link->timeout_ns,
-		.connect_ns = link->timeout_ns,
-		.source = peer->source,
+		.size = sizeof(params), .data = greeting, .length = sizeof(greeting),
+		.address_ns = link->timeout_ns, .route_ns = link->timeout_ns,
+		.connect_ns = link->timeout_ns, .source = peer->source,
 	};
 	struct ibchan_connection_info info;
 	struct ibchan_error error;

@@ -77,10 +77,8 @@ const char *port_option(struct argp_state *state, const char *arg)
 struct ibchan_error work_error(const struct ibchan_cqe *completion)
 {
 	return (struct ibchan_error) {
-		.code = completion->error,
-		.origin = IBCHAN_ERROR_WORK,
-		.status = completion->status,
-		.vendor_err = completion->vendor_err,
+		.code = completion->error, .origin = IBCHAN_ERROR_WORK,
+		.status = completion->status, .vendor_err = completion->vendor_err,
 	};
 }
 

@@ -73,9 +73,7 @@ int side_find_source(struct side *side)
 static int register_slots(struct side *side, void *addr, __u32 access, struct ibchan_mr **mr)
 {
 	const struct ibchan_mr_params params = {
-		.size = sizeof(params),
-		.addr = addr,
-		.length = side->stride * side->plan.depth,
+		.size = sizeof(params), .addr = addr, .length = side->stride * side->plan.depth,
 		.access = IBCHAN_ACCESS_LOCAL_WRITE | access,
 	};
 

@@ -94,10 +94,8 @@ static int is_wanted(struct side *side)
 static int talk_by_address(struct side *side)
 {
 	struct ibchan_message_params params = {
-		.size = sizeof(params),
-		.message_bytes = sizeof(struct word),
-		.timeout_ns = limit_ns(side),
-		.source = side->host ? side->source : NULL,
+		.size = sizeof(params), .message_bytes = sizeof(struct word),
+		.timeout_ns = limit_ns(side), .source = side->host ? side->source : NULL,
 	};
 	struct ibchan_server *server;
 	__u32 tries = 0;

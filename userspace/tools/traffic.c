@@ -118,9 +118,7 @@ static struct ibchan_submit_wr make_wr(const struct side *side, __u32 op, __u32 
 {
 	int inwards = op == IBCHAN_OP_RECV || op == IBCHAN_OP_READ;
 	struct ibchan_submit_wr wr = {
-		.channel = ibchan_channel_handle(side->channel),
-		.opcode = (__u8)op,
-		.wr_id = round,
+		.channel = ibchan_channel_handle(side->channel), .opcode = (__u8)op, .wr_id = round,
 	};
 
 	if (!round)
