@@ -254,15 +254,32 @@ TEST_F(peer, built_with_an_earlier_header_has_the_defaults_for_what_it_does_not_
 	EXPECT_EQ(-EINVAL, ibchan_serve(NULL, NULL, &params, &server, &self->error));
 	EXPECT_EQ(IBCHAN_REASON_RESERVED, self->error.reason.code);
 	params.reserved = 0;
-	EXPECT_EQ(-EINVAL, ibchan_serve(NULL, NULL, &params, &server, NULL));
+	EXPECT_EQ(-EINVAL, ibchan_serve(NULL, NULL, &params, &server, &self->error));
+	EXPECT_STREQ("timeout_ns: -5 is below 0", ibchan_error_string(&self->error));
 	params.timeout_ns = INT64_MAX;
-	EXPECT_EQ(-EINVAL, ibchan_serve(NULL, NULL, &params, &server, NULL));
+	EXPECT_EQ(-EINVAL, ibchan_serve(NULL, NULL, &params, &server, &self->error));
+	EXPECT_STREQ("message_bytes: 4294967295 is not in 0 to 1073741824",
+		     ibchan_error_string(&self->error));
 	params.message_bytes = 1 << 30;
 	params.messages = 8001;
-	EXPECT_EQ(-EINVAL, ibchan_serve(NULL, NULL, &params, &server, NULL));
+	EXPECT_EQ(-EINVAL, ibchan_serve(NULL, NULL, &params, &server, &self->error));
+	EXPECT_STREQ("messages: 8001 is not in 0 to 8000", ibchan_error_string(&self->error));
 	params.messages = 8000;
 	EXPECT_EQ(0, ibchan_serve(NULL, NULL, &params, &server, NULL));
 	EXPECT_EQ(0, ibchan_server_close(server));
+}
+
+TEST_F(peer, that_is_dialled_without_a_port_is_none)
+{
+	static const char * const none[] = { NULL, "", "0" };
+	struct ibchan_channel *channel;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(none); i++) {
+		EXPECT_EQ(-EINVAL, ibchan_dial(HOST, none[i], NULL, &channel, &self->error));
+		EXPECT_STREQ("service: 0 is not in 1 to 65535",
+			     ibchan_error_string(&self->error));
+	}
 }
 
 TEST_HARNESS_MAIN

@@ -200,7 +200,10 @@ TEST_F(message, that_does_not_come_in_time_may_come_later)
 	ASSERT_EQ(0, meet(self, NULL, NULL));
 	EXPECT_EQ(-EAGAIN, ibchan_receive_bytes(self->taken, self->got, 64, 0, &self->error));
 	EXPECT_EQ(-ETIMEDOUT, ibchan_receive_bytes(self->taken, self->got, 64, 20 * MS, NULL));
-	EXPECT_EQ(-EINVAL, ibchan_receive_bytes(self->taken, self->got, 64, -2, NULL));
+	EXPECT_EQ(-EINVAL, ibchan_receive_bytes(self->taken, self->got, 64, -2, &self->error));
+	EXPECT_STREQ("timeout_ns: -2 is below -1", ibchan_error_string(&self->error));
+	EXPECT_EQ(-EINVAL, ibchan_send_bytes(self->taken, self->got, 64, -2, &self->error));
+	EXPECT_STREQ("timeout_ns: -2 is below -1", ibchan_error_string(&self->error));
 	EXPECT_EQ(0, crosses(self, self->client, self->taken, 64));
 }
 
@@ -558,7 +561,8 @@ TEST_F(message, server_without_clients_says_that_none_came)
 	ASSERT_EQ(0, ibchan_serve(HOST, NULL, NULL, &self->server, &self->error));
 	EXPECT_EQ(-EAGAIN, ibchan_take(self->server, 0, &self->taken, &self->error));
 	EXPECT_EQ(-ETIMEDOUT, ibchan_take(self->server, 20 * MS, &self->taken, NULL));
-	EXPECT_EQ(-EINVAL, ibchan_take(self->server, -2, &self->taken, NULL));
+	EXPECT_EQ(-EINVAL, ibchan_take(self->server, -2, &self->taken, &self->error));
+	EXPECT_STREQ("timeout_ns: -2 is below -1", ibchan_error_string(&self->error));
 }
 
 struct rejected {

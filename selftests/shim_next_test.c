@@ -139,7 +139,8 @@ TEST_F(next, says_nothing_where_nothing_happens)
 	EXPECT_TRUE(is_silent(self));
 	EXPECT_EQ(-EAGAIN, ibchan_next(self->context, 0, &self->happening, &self->error));
 	EXPECT_EQ(-ETIMEDOUT, ibchan_next(self->context, 20 * MS, &self->happening, NULL));
-	EXPECT_EQ(-EINVAL, ibchan_next(self->context, -2, &self->happening, NULL));
+	EXPECT_EQ(-EINVAL, ibchan_next(self->context, -2, &self->happening, &self->error));
+	EXPECT_STREQ("timeout_ns: -2 is below -1", ibchan_error_string(&self->error));
 }
 
 TEST_F(next, tells_of_each_message_once_and_of_the_following_when_it_was_received)

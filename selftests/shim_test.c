@@ -264,7 +264,8 @@ TEST(endpoint_from_strangers_is_refused_with_both_values)
 	ASSERT_EQ(0, ibchan_endpoint_from_bytes(&back, bytes, sizeof(bytes), &error));
 	ASSERT_EQ(0, memcmp(&endpoint, &back, sizeof(back)));
 	ASSERT_EQ(IBCHAN_ERROR_NONE, error.origin);
-	ASSERT_EQ(-EINVAL, ibchan_endpoint_from_bytes(&back, bytes, 63, NULL));
+	ASSERT_EQ(-EINVAL, ibchan_endpoint_from_bytes(&back, bytes, 63, &error));
+	EXPECT_STREQ("length: 63 is not in 64 to 64", ibchan_error_string(&error));
 	bytes[5] = 7;
 	ASSERT_EQ(0, ibchan_endpoint_from_bytes(&back, bytes, sizeof(bytes), &error));
 	bytes[5] = 0;

@@ -128,7 +128,11 @@ enum ibchan_reason_code {
 	X(25, ENTRIES)							\
 	X(26, COMP_VECTOR)							\
 	X(27, SERVICE)							\
-	X(28, SIZE)		/* of the library */
+	X(28, SIZE)		/* of the library, as the following ones */ \
+	X(29, TIMEOUT_NS)	/* signed */				\
+	X(30, MESSAGES)							\
+	X(31, MESSAGE_BYTES)						\
+	X(32, LENGTH)
 
 #define IBCHAN_PARAMETER_NUMBER(nr, NAME) IBCHAN_PARAMETER_##NAME = (nr),
 enum ibchan_parameter {

@@ -32,7 +32,7 @@ static noinline int perform(struct ibchan_channel *channel, struct ibchan_submit
 	int err = deadline_begin(&deadline, channel->object.context, timeout_ns);
 
 	if (unlikely(err))
-		return error_set(error, err, NULL);
+		return refuse_begin(err, timeout_ns, error);
 	if (!completion)
 		completion = &unwanted;
 	await_nothing(&cmd);

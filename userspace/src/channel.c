@@ -414,10 +414,11 @@ int ibchan_endpoint_from_bytes(struct ibchan_endpoint *endpoint, const void *byt
 	struct ibchan_reason reason = { 0 };
 	struct ibchan_endpoint read;
 
+	if (length == sizeof(read))
+		memcpy(&read, bytes, sizeof(read));
 	if (length != sizeof(read))
-		return error_set(error, -EINVAL, NULL);
-	memcpy(&read, bytes, sizeof(read));
-	if (be32toh(read.magic) != IBCHAN_ENDPOINT_MAGIC)
+		reason = out_of_range(IBCHAN_PARAMETER_LENGTH, length, sizeof(read), sizeof(read));
+	else if (be32toh(read.magic) != IBCHAN_ENDPOINT_MAGIC)
 		reason = (struct ibchan_reason) {
 			.code = IBCHAN_REASON_ENDPOINT_MAGIC,
 			.value = { IBCHAN_ENDPOINT_MAGIC, be32toh(read.magic) },

@@ -35,10 +35,7 @@ static int check_service(const char *service, struct ibchan_reason *reason)
 	port = strtoull(service, &end, 10);
 	if (*end || port <= MAX_PORT)
 		return 0;
-	*reason = (struct ibchan_reason) {
-		.code = IBCHAN_REASON_PARAMETER, .element = IBCHAN_PARAMETER_SERVICE,
-		.value = { port, 0, MAX_PORT },
-	};
+	*reason = out_of_range(IBCHAN_PARAMETER_SERVICE, port, 0, MAX_PORT);
 	return -EINVAL;
 }
 

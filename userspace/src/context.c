@@ -340,10 +340,7 @@ int params_read(void *to, size_t known, const void *from, struct ibchan_reason *
 		return 0;
 	size = *(const __u32 *)from;
 	if (size < sizeof(__u64)) {
-		*reason = (struct ibchan_reason) {
-			.code = IBCHAN_REASON_PARAMETER, .element = IBCHAN_PARAMETER_SIZE,
-			.value = { size },
-		};
+		*reason = out_of_range(IBCHAN_PARAMETER_SIZE, size, 0, 0);
 		return -EINVAL;
 	}
 	for (at = known; at < size; at++)

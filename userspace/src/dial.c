@@ -98,6 +98,8 @@ static int dial(struct station *station, const struct addrinfo *list,
 		const struct ibchan_message_params *params, struct messages **m,
 		struct ibchan_error *error)
 {
+	const struct ibchan_reason no_port = out_of_range(IBCHAN_PARAMETER_SERVICE, 0, 1,
+							  UINT16_MAX);
 	struct ibchan_connect_params with;
 	const struct addrinfo *found;
 	struct ibchan_channel *channel;
@@ -107,6 +109,9 @@ static int dial(struct station *station, const struct addrinfo *list,
 	__s64 left;
 	int err;
 
+	/* In both families the port is at this place. */
+	if (!((const struct sockaddr_in *)(const void *)list->ai_addr)->sin_port)
+		return error_set(error, -EINVAL, &no_port);
 	deadline_set(&deadline, params->timeout_ns);
 	err = route_of_list(station->context, list, params->source,
 			    stage_ns(params->timeout_ns, IBCHAN_DEFAULT_ADDRESS_MS), &found,
@@ -408,7 +413,7 @@ int ibchan_take(struct ibchan_server *server, __s64 timeout_ns, struct ibchan_ch
 	int found, wait = 0;
 
 	if (err)
-		return error_set(error, err, NULL);
+		return refuse_begin(err, timeout_ns, error);
 	for (;;) {
 		found = take_now(server, channel, error);
 		if (found)

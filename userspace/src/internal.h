@@ -364,6 +364,15 @@ int lock_take_until(struct lock *lock, const struct deadline *deadline);
 
 #pragma GCC visibility pop
 
+static inline struct ibchan_reason out_of_range(__u32 parameter, __u64 value, __u64 lowest,
+						__u64 highest)
+{
+	return (struct ibchan_reason) {
+		.code = IBCHAN_REASON_PARAMETER, .element = parameter,
+		.value = { value, lowest, highest },
+	};
+}
+
 static inline bool lock_try(struct lock *lock)
 {
 	int state = LOCK_FREE;

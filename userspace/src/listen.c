@@ -154,7 +154,7 @@ int ibchan_request_take(struct ibchan_listener *listener, __s64 timeout_ns,
 	int wait = 0;
 
 	if (err)
-		return error_set(error, err, NULL);
+		return refuse_begin(err, timeout_ns, error);
 	for (;;) {
 		err = take(listener, request);
 		/* One last look has been taken after the wait ended. */
@@ -384,7 +384,7 @@ int ibchan_builder_accept(const struct ibchan_builder *builder, struct ibchan_li
 		err = -EXDEV;
 	err = err ?: deadline_begin(&a.deadline, listener->object.context, timeout_ns);
 	if (err)
-		return error_set(error, err, NULL);
+		return refuse_begin(err, timeout_ns, error);
 	for (;;) {
 		lock_take(&listener->lock);
 		/* The caller's own error is told when no peer is connected. */

@@ -26,12 +26,18 @@ static int params_complete(const struct ibchan_message_params *params,
 		err = params_read(complete, sizeof(*complete), params, reason);
 	if (err)
 		return err;
-	if (complete->reserved) {
+	if (complete->reserved)
 		reason->code = IBCHAN_REASON_RESERVED;
-		return -EINVAL;
-	}
-	if (complete->messages > MAX_MESSAGES || complete->message_bytes > MAX_MESSAGE_BYTES ||
-	    complete->timeout_ns < 0)
+	else if (complete->timeout_ns < 0)
+		*reason = out_of_range(IBCHAN_PARAMETER_TIMEOUT_NS, (__u64)complete->timeout_ns, 0,
+				       INT64_MAX);
+	else if (complete->message_bytes > MAX_MESSAGE_BYTES)
+		*reason = out_of_range(IBCHAN_PARAMETER_MESSAGE_BYTES, complete->message_bytes, 0,
+				       MAX_MESSAGE_BYTES);
+	else if (complete->messages > MAX_MESSAGES)
+		*reason = out_of_range(IBCHAN_PARAMETER_MESSAGES, complete->messages, 0,
+				       MAX_MESSAGES);
+	if (reason->code)
 		return -EINVAL;
 	complete->messages = complete->messages ?: DEFAULT_MESSAGES;
 	complete->message_bytes = complete->message_bytes ?: DEFAULT_MESSAGE_BYTES;

@@ -29,10 +29,7 @@
 
 /* --- channels --- */
 
-/*
- * A peer that uses a wrong key ends both sides' channels, and no work of this side: the device says
- * so, or only flushes.
- */
+/* A peer's wrong key ends both sides' channels, and no work of this side; some devices say so. */
 static bool is_of_peers_key(struct ibchan_channel *channel)
 {
 	struct ibchan_channel_info info;
@@ -306,7 +303,7 @@ int ibchan_next(struct ibchan_context *context, __s64 timeout_ns,
 	int ret, wait = 0;
 
 	if (err)
-		return error_set(error, err, NULL);
+		return refuse_begin(err, timeout_ns, error);
 	for (;;) {
 		ret = ask_now(context, happening);
 		/* One last look has been taken after the wait ended. */

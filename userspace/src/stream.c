@@ -432,7 +432,7 @@ int ibchan_send_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
 	if (err)
 		return err;
 	if (timeout_ns < IBCHAN_TIMEOUT_NEVER)
-		return error_set(error, -EINVAL, NULL);
+		return refuse_begin(-EINVAL, timeout_ns, error);
 	/* The peer needs time to read it, and breaking the channel is no answer. */
 	if (length > m->peer_bytes && !timeout_ns)
 		return refuse(error, -EMSGSIZE, IBCHAN_REASON_MESSAGE_TOO_LONG, length,
@@ -627,7 +627,8 @@ ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t r
 	if (!err)
 		err = lock_take_until(&m->receiving, &deadline);
 	if (err)
-		return error_set(error, err == -ETIMEDOUT ? too_late(&deadline) : err, NULL);
+		return refuse_begin(err == -ETIMEDOUT ? too_late(&deadline) : err, timeout_ns,
+				    error);
 	err = await_first(m, &deadline, error);
 	if (!err) {
 		length = m->first->arrival.length;

@@ -396,6 +396,7 @@ static const struct reason_row parameters[ARRAY_SIZE(parameter_names)] = {
 	PARAMETER(GID_INDEX, OUT_OF_RANGE, GID_TABLE)
 	PARAMETER(KEEPALIVE_MS, "the keepalive: {d0} ms is not in {d1} ms to {d2} ms",
 		  "0 takes the default, IBCHAN_TIMEOUT_NEVER none")
+	PARAMETER(TIMEOUT_NS, "{P}: {i0} is below {i1}")
 	PARAMETER(SIZE, "{P}: a struct of {d0} bytes has nothing in it",
 		  "a struct of parameters begins with its own sizeof")
 };

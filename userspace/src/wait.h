@@ -45,6 +45,16 @@ static inline int deadline_begin(struct deadline *deadline, const struct ibchan_
 	return err;
 }
 
+/* @err is that of deadline_begin(), or of what the call has checked beside it. */
+static inline int refuse_begin(int err, __s64 timeout_ns, struct ibchan_error *error)
+{
+	const struct ibchan_reason reason =
+		out_of_range(IBCHAN_PARAMETER_TIMEOUT_NS, (__u64)timeout_ns,
+			     (__u64)IBCHAN_TIMEOUT_NEVER, INT64_MAX);
+
+	return error_set(error, err, timeout_ns < IBCHAN_TIMEOUT_NEVER ? &reason : NULL);
+}
+
 /* How a wait without success ends: the program may try again. */
 static inline int too_late(const struct deadline *deadline)
 {

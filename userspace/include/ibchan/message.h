@@ -76,8 +76,8 @@ struct ibchan_message_params {
  * Return: 0; -ECONNREFUSED: nobody listens there; -ETIMEDOUT: the server's host is silent, or its
  * program does not call ibchan_take(); -EPROTOTYPE: the program that listens there does not use
  * ibchan_serve(); -ECONNRESET: the server has rejected, for example because it has no memory;
- * -ENOMEM: no memory, or RLIMIT_MEMLOCK; -EINVAL: a member of @params is out of range; -E2BIG:
- * @params has members that this library does not know; as ibchan_context_open(),
+ * -ENOMEM: no memory, or RLIMIT_MEMLOCK; -EINVAL: a member of @params is out of range, or there is
+ * no port; -E2BIG: @params has members that this library does not know; as ibchan_context_open(),
  * ibchan_device_open_for() and ibchan_builder_connect().
  */
 int ibchan_dial(const char *host, const char *service, const struct ibchan_message_params *params,
