@@ -246,7 +246,7 @@ static const struct reason_row reasons[ARRAY_SIZE(reason_names) + 1] = {
 	REASON(MR_HANDLE, "{E}no such memory region in this context (handle {d0})",
 	       "an element needs a region of the same context that is still registered")
 	REASON(MESSAGE_TOO_LONG, "{W}message of {d0} bytes, {d1} are allowed")
-	REASON(OUT_OF_BOUNDS, "{E}offset {i0} + length {d1} exceeds the region's {d2} bytes",
+	REASON(OUT_OF_BOUNDS, "{E}offset {d0} + length {d1} exceeds the region's {d2} bytes",
 	       "an offset counts from the region's first byte; ibchan_sge_checked() tells earlier")
 	REASON(OTHER_PD, "{E}the region belongs to another protection domain than the channel",
 	       "register the memory in the protection domain of the channel")
