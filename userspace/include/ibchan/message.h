@@ -275,8 +275,9 @@ int ibchan_channel_message_params(const struct ibchan_channel *channel,
  * ibchan_channel_pd() - the domain of a channel
  * @channel: connected or broken
  *
- * For memory that works on the channel are to use. Regions have to be deregistered before a channel
- * of the short way is closed, which frees the domain: else the domain stays as long as the context.
+ * For memory that works on the channel are to use. Deregister it before a channel of the short way
+ * is closed, which frees the domain. Where params named a context, a domain with regions stays as
+ * long as that; else the context may end with the channel, and their handles are gone with it.
  *
  * Return: the domain.
  */
