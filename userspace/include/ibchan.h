@@ -42,8 +42,9 @@
  * kernel's place).
  *
  * Limits: A call that makes an object may also return -EMFILE: the context has as many objects as
- * it may, or the process as many files; and -EDQUOT: the process's RDMA cgroup holds as many as it
- * may, or the user's objects take as much kernel memory as they may. The error says which.
+ * it may, which ibchan_context_query() tells, or the process as many files; and -EDQUOT: the RDMA
+ * cgroup holds as many as it may, or the user's objects take as much kernel memory as they may: the
+ * error says which.
  *
  * Arguments: First the object, then what is asked for, then the time-out, then where answers go,
  * then the error. From bytes, as in memcpy(3), the answer goes first. A call writes its answers on

@@ -116,7 +116,7 @@ static const struct code_row errnos[] = {
 	{ EBUSY, "it is still in use" },
 	{ EXDEV, "these belong to different devices, contexts or protection domains" },
 	{ ENODEV, "there is no such device, or it has gone" },
-	{ EMFILE, "the context, or the process, has as many objects as it may" },
+	{ EMFILE, "as many files (ulimit -n) or objects of the context (max_handles) as may be" },
 	{ EPROTO, "the memory shared with the kernel is damaged; close the context" },
 	{ EOVERFLOW, "an element is longer than 4 GiB" },
 	{ EMSGSIZE, "the message is longer than what it was to go to" },
