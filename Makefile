@@ -178,11 +178,16 @@ demo: setup ## see above
 	@echo 'building the library'
 	+@$(MAKE) -s -j"$$(nproc)" lib
 ifeq ($(HOST),1)
-	+@test -e /dev/ibchan || { $(MAKE) -s modules && modprobe ib_core && insmod $(MODULE_DIR)/ibchan.ko; }
+	+@test -e /dev/ibchan || { $(MAKE) -s modules && modprobe rdma_cm && insmod $(MODULE_DIR)/ibchan.ko; }
 	@HOST=1 selftests/demo
 else
 	@$(VM)/run --kernel $(KERNEL) -- selftests/demo
 endif
+
+.PHONY: shell
+shell: setup ## a prompt in a guest with two RDMA devices, 10.77.0.1 and 10.77.0.2
+	+@$(MAKE) -s lib
+	@$(VM)/run --kernel $(KERNEL) --shell
 
 # In two guests, since the kernel's NVMe host and target both work in the first network namespace.
 .PHONY: demo-storage

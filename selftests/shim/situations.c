@@ -681,7 +681,7 @@ const struct row rows[] = {
 	ROW(make_a_cq_of_many_entries, -EINVAL, "entries: 1073741824 is not in 1 to *", ""),
 	ROW(make_a_cq_of_many_cq_entries, -EINVAL, "cq_entries: 1073741824 is not in 1 to *", ""),
 	ROW(register_no_memory, -EFAULT,
-	    "there is no memory at an address, or none that allows this access", ""),
+	    "there is no memory at an address, or it may not be read, or not written", ""),
 	ROW(register_nothing, -EINVAL, "the range is empty or wraps around the address space", ""),
 	ROW(register_for_remote_write_only, -EINVAL,
 	    "access remote write is not possible",

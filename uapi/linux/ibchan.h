@@ -573,8 +573,8 @@ struct ibchan_cmd_channel_break {
  * RLIMIT_MEMLOCK; pinned_bytes of query does not count them. They are let go soon after
  * the work has completed, at the latest for another post that needs the room; those
  * of a work that failed, when its channel is closed, because the device may still be
- * busy with them. An element of plain memory has at most out_max_plain_bytes of the
- * device's.
+ * busy with them. An element of plain memory has at most max_plain_bytes of the
+ * device's attributes, counted from its page's first byte on.
  */
 struct ibchan_submit_sge {
 	__aligned_u64 offset;

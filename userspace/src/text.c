@@ -112,7 +112,7 @@ static const struct code_row errnos[] = {
 	{ EAGAIN, "not now: a queue is full, nothing is there, or a name server is silent" },
 	{ ENOMEM, "out of memory, or of memory that may be locked (ulimit -l)" },
 	{ EACCES, "the memory region or the channel does not allow this access" },
-	{ EFAULT, "there is no memory at an address, or none that allows this access" },
+	{ EFAULT, "there is no memory at an address, or it may not be read, or not written" },
 	{ EBUSY, "it is still in use" },
 	{ EXDEV, "these belong to different devices, contexts or protection domains" },
 	{ ENODEV, "there is no such device, or it has gone" },
@@ -327,7 +327,7 @@ static const struct reason_row reasons[ARRAY_SIZE(reason_names) + 1] = {
 	REASON(INLINE_TOO_LONG, "{W}{d0} bytes of inline data, the channel takes {d1}",
 	       "raise max_inline_data before the channel is prepared, or do without IBCHAN_WR_INLINE"
 	)
-	REASON(REGION_TOO_LONG, "the region has {d0} pages, the device can register {d1}")
+	REASON(REGION_TOO_LONG, "the memory has {d0} pages, the device can register {d1} at a time")
 	REASON(REGION_GAPS, "only {d1} of {d0} pieces join at page borders")
 	REASON(REGION_COPIED,
 	       "the device does not reach this memory itself: it would work on a copy")
@@ -422,11 +422,11 @@ static const struct reason_row no_node = {
 static const struct reason_row nodes[] = {
 	[ENOENT] = {
 		"/dev/ibchan: there is no such node, and no sign of the kernel module",
-		"`modprobe ibchan` loads the module; a container is started with --device /dev/ibchan",
+		"`modprobe ibchan`, or insmod of one that is not installed, loads the module; a container is started with --device /dev/ibchan",
 	},
 	[ENXIO] = {
 		"/dev/ibchan: the node is there, but the kernel module is not loaded",
-		"`modprobe ibchan` loads the module",
+		"`modprobe ibchan`, or insmod of one that is not installed, loads the module",
 	},
 	[EACCES] = {
 		"/dev/ibchan: this user may not open it",

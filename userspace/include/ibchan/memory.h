@@ -62,8 +62,8 @@ struct ibchan_mr_params {
  *
  * Return: 0; -EINVAL: no bytes, or an access that cannot be; -EOPNOTSUPP: the device cannot
  * register user memory safely; -ENOMEM: no memory, or RLIMIT_MEMLOCK (then @error names used, limit
- * and needed); -EFAULT: not all of the range is mapped with enough access; -EPERM: see Fork;
- * -EMFILE, -EDQUOT: see Limits in <ibchan.h>.
+ * and needed); -EFAULT: not all of the range is mapped, or, for local write, may be written;
+ * -EPERM: see Fork; -EMFILE, -EDQUOT: see Limits in <ibchan.h>.
  */
 int ibchan_mr_reg(struct ibchan_pd *pd, const struct ibchan_mr_params *params,
 		  struct ibchan_mr **mr, struct ibchan_error *error);

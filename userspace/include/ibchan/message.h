@@ -251,11 +251,10 @@ int ibchan_post_bytes(struct ibchan_channel *channel, const void *bytes, size_t 
  * sent what is no message of ibchan_send_bytes(), or has offered memory that it has not or lets
  * nobody read, and the channel is broken for that; -EACCES: the peer has used a wrong key, or gone
  * past the end of a region; -ECANCELED: the channel was broken on this side, or, as @error then
- * says, by a device that does not tell why; other errors of its device that have broken the channel
- * are returned as they are; -ENODEV: the device is gone; -ENOMEM, -EFAULT: @buf cannot be
- * registered for a long message, as ibchan_mr_reg() says, which may return others as well. The
- * message stays for the next call; -EINVAL: a negative time-out, or a channel that was made
- * otherwise; -EPERM: see Fork.
+ * says, by a device that does not tell why; -ENODEV: the device is gone; others: what has broken
+ * the channel; -ENOMEM, -EFAULT: @buf cannot be registered for a long message, as ibchan_mr_reg()
+ * says, which may return others as well. The message stays for the next call; -EINVAL: a negative
+ * time-out, or a channel that was made otherwise; -EPERM: see Fork.
  */
 ssize_t ibchan_receive_bytes(struct ibchan_channel *channel, void *buf, size_t room,
 			     __s64 timeout_ns, struct ibchan_error *error);

@@ -17,7 +17,7 @@ __IBCHAN_BEGIN_DECLS
 /**
  * ibchan_sge_plain() - an element of memory that is not registered
  * @addr: first byte
- * @length: bytes, at most the device's max_plain_bytes
+ * @length: bytes, at most the device's max_plain_bytes, less what lies before @addr in its page
  *
  * The kernel pins its pages at the post, charges them to RLIMIT_MEMLOCK and lets them go after the
  * completion; those of a work that failed, when its channel is closed. Plain memory is not checked
