@@ -475,6 +475,10 @@ TEST_F(connecting, goes_on_for_others_while_one_listener_has_its_backlog)
 
 	EXPECT_EQ(-EADDRINUSE, ibchan_listener_create(self->m.context, &params, &listener,
 						      &self->m.error));
+	/* The port is any address's, too. */
+	params.host = NULL;
+	EXPECT_EQ(-EADDRINUSE, ibchan_listener_create(self->m.context, &params, &listener,
+						      &self->m.error));
 	EXPECT_EQ(0, meeting_connect(&self->m, NULL, NULL));
 }
 
