@@ -37,11 +37,6 @@ struct ibchan_shared_ring {
 	struct ibchan_cqe cqes[] ____cacheline_aligned;
 };
 
-static size_t shared_size(u32 entries)
-{
-	return PAGE_ALIGN(offsetof(struct ibchan_shared_ring, cqes[entries]));
-}
-
 /* Makes a ring of at least that many entries, 1 to IBCHAN_MAX_RING_ENTRIES. */
 struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entries,
 					    struct ibchan_reason *reason)
@@ -58,7 +53,7 @@ struct ibchan_user_ring *ibchan_ring_create(struct ibchan_context *ctx, u32 entr
 	ring->entries = roundup_pow_of_two(entries);
 	init_waitqueue_head(&ring->wait);
 	/* The pages, the list of them, the ring's own struct and its file. */
-	size = shared_size(ring->entries);
+	size = PAGE_ALIGN(offsetof(struct ibchan_shared_ring, cqes[ring->entries]));
 	ring->num_pages = size >> PAGE_SHIFT;
 	ret = ibchan_cost_charge(&ring->cost, ctx->budget, size +
 				 ring->num_pages * sizeof(struct page *) + RING_FIXED, reason);

@@ -130,14 +130,21 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
  * The connection manager says of a port that another listener has the same as of an address that is
  * not there, where one of the two is for any address.
  */
-static bool port_is_taken(struct rdma_cm_id *id, const struct sockaddr *address)
+static int listener_bind(struct rdma_cm_id *id, const struct sockaddr *address)
 {
 	struct sockaddr_storage any_port = {};
+	int ret = 0;
 
+	/* Any address of IPv6 means any of IPv4, too, whatever the system's default is. */
+	if (address->sa_family == AF_INET6)
+		ret = rdma_set_afonly(id, 0);
+	ret = ret ?: rdma_bind_addr(id, (struct sockaddr *)address);
+	if (ret != -EADDRNOTAVAIL)
+		return ret;
 	memcpy(&any_port, address, rdma_addr_size(address));
-	/* At the same place for IPv6. */
+	/* The port of IPv6 is at the same place. */
 	((struct sockaddr_in *)&any_port)->sin_port = 0;
-	return !rdma_bind_addr(id, (struct sockaddr *)&any_port);
+	return rdma_bind_addr(id, (struct sockaddr *)&any_port) ? ret : -EADDRINUSE;
 }
 
 static struct rdma_cm_id *listener_open(struct ibchan_listener *listener,
@@ -146,18 +153,12 @@ static struct rdma_cm_id *listener_open(struct ibchan_listener *listener,
 {
 	enum ibchan_cm_step step = CM_STEP_BIND;
 	struct rdma_cm_id *id;
-	int ret = 0;
+	int ret;
 
 	id = rdma_create_id(listener->net, listener_event, listener, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id))
 		return ERR_PTR(ibchan_refuse_cm(reason, CM_STEP_ID, PTR_ERR(id)));
-	/* Any address of IPv6 means any of IPv4, too, whatever the system's default is. */
-	if (address->sa_family == AF_INET6)
-		ret = rdma_set_afonly(id, 0);
-	if (!ret)
-		ret = rdma_bind_addr(id, (struct sockaddr *)address);
-	if (ret == -EADDRNOTAVAIL && port_is_taken(id, address))
-		ret = -EADDRINUSE;
+	ret = listener_bind(id, address);
 	/* A request to the address of one device never comes over another one. */
 	if (!ret && listener->dev && id->device && id->device != READ_ONCE(listener->dev->ib))
 		ret = -EXDEV;
@@ -186,26 +187,21 @@ static void listener_own(struct ibchan_listener *listener, struct rdma_cm_id *id
 		rdma_destroy_id(id);
 }
 
-/* One of all devices has none. */
-static bool id_has_address(const struct rdma_cm_id *id)
-{
-	const struct ib_gid_attr *bound = id->route.addr.dev_addr.sgid_attr;
-
-	return !id->device || !bound || ibchan_gid_is_current(bound);
-}
-
 /* An id whose device leaves while this has it is destroyed here: see listener_own(). */
 static void listener_renew(struct work_struct *work)
 {
 	struct ibchan_listener *listener = container_of(to_delayed_work(work),
 							struct ibchan_listener, renew);
+	const struct ib_gid_attr *bound;
 	struct rdma_cm_id *id;
 
 	/* Its opener looks again. */
 	if (!smp_load_acquire(&listener->begun))
 		return;
 	id = ibchan_cm_take_id(&listener->id);
-	if (id && id_has_address(id)) {
+	/* One of all devices has no address. */
+	bound = id && id->device ? id->route.addr.dev_addr.sgid_attr : NULL;
+	if (id && (!bound || ibchan_gid_is_current(bound))) {
 		listener_own(listener, id);
 		return;
 	}

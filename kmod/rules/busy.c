@@ -32,16 +32,11 @@ void ibchan_busy_init(struct ibchan_busy *busy)
 	busy->writers = RB_ROOT_CACHED;
 }
 
-static struct rb_root_cached *tree_of(struct ibchan_busy *busy, bool writes)
-{
-	return writes ? &busy->writers : &busy->readers;
-}
-
 static void sort(struct ibchan_busy *busy, struct ibchan_range *range, bool writes)
 {
 	range->listed = false;
 	range->writes = writes;
-	range_insert(range, tree_of(busy, writes));
+	range_insert(range, writes ? &busy->writers : &busy->readers);
 }
 
 static void sort_listed(struct ibchan_busy *busy)
@@ -80,7 +75,7 @@ int ibchan_busy_take_sorted(struct ibchan_busy *busy, struct ibchan_range *range
 /* Under the lock. */
 void ibchan_busy_release_sorted(struct ibchan_busy *busy, struct ibchan_range *range)
 {
-	range_remove(range, tree_of(busy, range->writes));
+	range_remove(range, range->writes ? &busy->writers : &busy->readers);
 	if (range->writes && RB_EMPTY_ROOT(&busy->writers.rb_root))
 		busy->room = IBCHAN_BUSY_MAX_LISTED;
 }
