@@ -109,7 +109,7 @@ static __always_inline void work_retire(struct ibchan_work *work, const struct i
 	WRITE_ONCE(work->cqe.done, NULL);
 	ibchan_places_give(&queue->places);
 	ibchan_count(works_retired, 1);
-	ibchan_cq_count_retired(cq);
+	cq->retired++;
 	begun = ibchan_callback_begin(cq, NULL);
 	/* A work of the queue's own never has a done(), whatever it is by now. */
 	if (work->done)
@@ -189,7 +189,7 @@ void ibchan_queue_end_silent(struct ibchan_queue *queue)
 /* The marker has come, or one that counts as posted will not. Under the right to reap the cq. */
 void ibchan_queue_end_marker(struct ibchan_queue *queue)
 {
-	ibchan_cq_count_retired(queue->cq);
+	queue->cq->retired++;
 	/* Pairs with the load-acquire in ibchan_cq_wait_drained(). */
 	smp_store_release(&queue->drained, 1);
 }

@@ -259,7 +259,7 @@ void ibchan_sgl_retire_part(struct ibchan_work *part, const struct ib_wc *wc)
 		ibchan_channel_fail_send(queue->channel, wc);
 	}
 	WRITE_ONCE(part->cqe.done, NULL);
-	ibchan_cq_count_retired(queue->cq);
+	queue->cq->retired++;
 	ibchan_places_give(&queue->places);
 	ibchan_count(works_retired, 1);
 }

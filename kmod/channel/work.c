@@ -455,9 +455,9 @@ static __always_inline int post_some(struct ibchan_channel *ch, bool recv,
 	ret = build_chain(ch, recv, next, left, &wrs, reason);
 	if (unlikely(!wrs))
 		return ret;
-	ibchan_cq_count_posted(recv ? ch->recv.cq : ch->send.cq, wrs);
 	ibchan_count(works_posted, wrs);
-	posted = ibchan_post_chain(ch->qp.ib, &ch->chain, recv, wrs);
+	posted = ibchan_post_chain(ch->qp.ib, recv ? ch->recv.cq : ch->send.cq, &ch->chain, recv,
+				   wrs);
 	if (likely(posted == wrs))
 		return ret;
 	undone = undo_posts(recv ? &ch->recv : &ch->send, wrs - posted);

@@ -280,7 +280,7 @@ static void probe_done(struct ib_cq *ib, struct ib_wc *wc)
 	/* Another completion of it would count twice. */
 	ch->watch.cqe.done = NULL;
 	use = atomic_xchg(&ch->watch.spare, WATCH_SPARE_FREE);
-	ibchan_cq_count_retired(queue->cq);
+	queue->cq->retired++;
 	if (wc->status == IB_WC_SUCCESS)
 		WRITE_ONCE(ch->watch.answered, ch->watch.answered + 1);
 	else
@@ -480,7 +480,7 @@ static void forget_marker(struct ibchan_channel *ch)
 static void flush(struct ibchan_channel *ch)
 {
 	if (atomic_xchg(&ch->watch.spare, WATCH_SPARE_FREE) != WATCH_SPARE_FREE)
-		ibchan_cq_count_retired(ch->send.cq);
+		ch->send.cq->retired++;
 }
 
 static void fill_facts(const struct ibchan_channel *ch, struct ibchan_facts *facts)

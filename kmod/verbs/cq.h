@@ -70,16 +70,10 @@ struct ibchan_cq {
 	__verbs_only struct ib_wc wc[IBCHAN_REAP_BATCH];
 };
 
-/* Before a post: works may be retired before its verb returns. @num < 0: not taken after all. */
+/* A request of the module's own, before it is posted; @num < 0: requests that were not taken. */
 static inline void ibchan_cq_count_posted(struct ibchan_cq *cq, int num)
 {
 	atomic_add(num, &cq->in_flight);
-}
-
-/* The caller owns the cq, and has retired a work. */
-static inline void ibchan_cq_count_retired(struct ibchan_cq *cq)
-{
-	cq->retired++;
 }
 
 /* A condition to wait for, and a deadline. */

@@ -7,6 +7,7 @@
 #define IBCHAN_POST_H
 
 #include "chain.h"
+#include "cq.h"
 #include "fault.h"
 
 /*
@@ -24,16 +25,19 @@
 
 /*
  * Posts the first requests of a chain on the receive or on the send queue: @num of them, 1 and up.
- * Returns how many leading ones the device has taken; if not all, chain->error says why.
+ * They count as in flight on @cq before, for they may be retired before the verb returns. Returns
+ * how many leading ones the device has taken, and the caller counts the others off; if there are
+ * others, chain->error says why.
  */
-static inline u32 ibchan_post_chain(struct ib_qp *qp, struct ibchan_chain *chain, bool recv,
-				    u32 num)
+static inline u32 ibchan_post_chain(struct ib_qp *qp, struct ibchan_cq *cq,
+				    struct ibchan_chain *chain, bool recv, u32 num)
 {
 	union ibchan_chain_wr *first = chain->wrs;
 	int ret, cut = 0;
 	u32 keep = ibchan_fault_cut(recv ? IBCHAN_FAULT_POST_RECV : IBCHAN_FAULT_POST_SEND, num,
 				    &cut);
 
+	atomic_add(num, &cq->in_flight);
 	ibchan_fault_linger(IBCHAN_WINDOW_TAKEN);
 	if (unlikely(keep < num))
 		chain->error = cut;
