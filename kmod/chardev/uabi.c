@@ -46,8 +46,8 @@ struct command {
 
 /*
  * Of each command: the flags that it knows, its rights, the last member of its struct's first
- * version, and the members that the dispatcher looks after. A command that has grown serves callers
- * who know its first version only.
+ * version, and the members that the dispatcher looks after. A command that has grown still serves
+ * programs that were built with its first version.
  */
 #define PLACE(name, member)		offsetof(struct ibchan_cmd_##name, member)
 #define RESERVED(name)			.reserved = PLACE(name, reserved),

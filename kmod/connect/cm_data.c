@@ -8,7 +8,7 @@
  *
  * A peer that is no ibchan neither gets a header nor sends one. Each side refuses such a peer,
  * unless its consumer says that the peer may be none: IBCHAN_CONNECT_FOREIGN. The asking side
- * cannot know whom it asks, so with that flag it sends no header and looks for none. The accepting
+ * cannot know what its peer is: with that flag it sends no header and looks for none. The accepting
  * side puts one into its answer where the request had one.
  *
  * The connection manager rejects by itself where somebody listens at the port and nobody at

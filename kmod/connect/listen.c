@@ -187,7 +187,7 @@ static void listener_own(struct ibchan_listener *listener, struct rdma_cm_id *id
 		rdma_destroy_id(id);
 }
 
-/* An id whose device leaves while this has it is destroyed here: see listener_own(). */
+/* If the device leaves meanwhile, this function destroys the id: see listener_own(). */
 static void listener_renew(struct work_struct *work)
 {
 	struct ibchan_listener *listener = container_of(to_delayed_work(work),

@@ -132,7 +132,7 @@ static struct ibchan_watch *first_watched(const struct ibchan_device *dev)
 	return first;
 }
 
-/* Takes the first channel that is due of the user whose turn it is; NULL: none is due. */
+/* Users take turns. Takes the first due channel of the next user; NULL: no channel is due. */
 static struct ibchan_watch *take_due(struct ibchan_device *dev)
 {
 	struct ibchan_watch_share *share;

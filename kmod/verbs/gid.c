@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Chooses the address of a channel. A program need not know a GID index: on Ethernet the address
- * is one of RoCE v2 whose network device is up and in the caller's network namespace, and of
- * several the best. On InfiniBand it is entry 0. A query tells the verdict on each entry.
+ * Chooses the address of a channel, so that a program need not know a GID index. On Ethernet this
+ * is the best RoCE v2 address of a network device that is up and in the caller's network namespace.
+ * On InfiniBand it is entry 0. A query tells the verdict on each entry.
  *
  * The order is that of the kernel's own choice of a source address: a wider scope comes first, so
  * that a link-local address is the last choice but still one; then an address that is not

@@ -43,7 +43,7 @@ __IBCHAN_BEGIN_DECLS
  *	long a peer may, from its request until it is connected; in nanoseconds; 0: 60 s; each
  *	stage, as struct ibchan_connect_params has them, has its default at most
  * @source: IP address of this host that ibchan_dial() connects from; NULL: as the route says, which
- *	is one outside of all VRFs. NULL at a server, whose address ibchan_serve() is told
+ *	is one outside of all VRFs. A server leaves it NULL: ibchan_serve() has an argument for it
  * @context: where the channel, or the server with its channels, is made, so that one ibchan_next()
  *	tells of all of them; it is closed after them. NULL: one of its own
  *
